@@ -1,0 +1,164 @@
+package wire
+
+import "fmt"
+
+// The agent's API: HTTP + JSON over mutual TLS 1.3; openapi.yaml is its
+// description. Every call is idempotent: repeated, it changes nothing more.
+//
+//	GET  /v1/node                      NodeStatus
+//	GET  /v1/clock                     ClockReply
+//	PUT  /v1/lease                     Lease → Lease
+//	PUT  /v1/runs/{run}                RunPlan → CampaignView
+//	GET  /v1/runs/{run}?known=N&wait_ms=M   CampaignView; waits while its version is N
+//	POST /v1/runs/{run}/arm            TrialKey → CampaignView   (needs the lease)
+//	POST /v1/runs/{run}/abort          AbortRequest → CampaignView
+//	PUT  /v1/runs/{run}/verdicts       []Verdict → CampaignView  (needs the lease)
+//	POST /v1/runs/{run}/end            → RestoreReport           (needs the lease)
+//	POST /v1/restore                   → RestoreReport
+//	GET  /v1/records?epoch=E&after=SEQ&limit=N&wait_ms=M   NDJSON of fsynced records
+//	POST /v1/records/confirm           SpoolPosition → SpoolStatus
+
+// Roles of a peer, by its pinned key.
+const (
+	RoleController = "controller"
+	RoleApp        = "app"
+	RoleNode       = "node"
+)
+
+// Error is the body of every answer that is not 2xx.
+type Error struct {
+	Code    string `json:"code"`           // a word a program can branch on
+	Message string `json:"message"`        // where, what
+	Cure    string `json:"cure,omitempty"` // what to do
+}
+
+func (e *Error) Error() string {
+	if e.Cure == "" {
+		return fmt.Sprintf("%s (%s)", e.Message, e.Code)
+	}
+	return fmt.Sprintf("%s (%s): %s", e.Message, e.Code, e.Cure)
+}
+
+// Lease lets one controller at a time steer a node.
+type Lease struct {
+	Holder string  `json:"holder"`
+	TTLS   float64 `json:"ttl_s"` // 0 gives it up
+}
+
+// TrialKey names one attempt at one trial of a run.
+type TrialKey struct {
+	Trial   int `json:"trial"`
+	Attempt int `json:"attempt"`
+}
+
+// AbortRequest ends an attempt, whatever its state.
+type AbortRequest struct {
+	TrialKey
+	Reason string `json:"reason"`
+}
+
+// Verdict is the outcome of one attempt.
+type Verdict struct {
+	TrialKey
+	Outcome string  `json:"outcome"` // accepted | rejected | failed
+	Reason  string  `json:"reason,omitempty"`
+	Checks  []Check `json:"checks,omitempty"`
+	Final   bool    `json:"final"` // the controller's; an agent's is provisional
+}
+
+// Check is one acceptance rule with what was measured against it.
+type Check struct {
+	Rule     string   `json:"rule"` // the acceptance key, e.g. in_band_share_min
+	Limit    float64  `json:"limit"`
+	Measured *float64 `json:"measured,omitempty"` // absent: could not be measured, which fails the check
+	Pass     bool     `json:"pass"`
+	Detail   string   `json:"detail,omitempty"`
+}
+
+// CampaignView is what a node knows of a run.
+type CampaignView struct {
+	Version  uint64        `json:"version"` // rises with every change
+	Run      string        `json:"run"`
+	Campaign string        `json:"campaign"`
+	State    string        `json:"state"` // of the present trial: idle | loaded | armed | running | restoring | kept
+	Current  *TrialKey     `json:"current,omitempty"`
+	Detail   string        `json:"detail,omitempty"` // what it waits for, in words
+	Trials   []TrialView   `json:"trials"`
+	Position SpoolPosition `json:"position"` // newest durable record
+	Live     *Live         `json:"live,omitempty"`
+}
+
+// TrialView is one trial's standing.
+type TrialView struct {
+	Number   int       `json:"number"`
+	Attempts []Verdict `json:"attempts"`
+}
+
+// Live is the present moment, for a person to look at; not a record.
+type Live struct {
+	SpeedMps      *float64 `json:"speed_mps,omitempty"`
+	FixMode       int      `json:"fix_mode"`
+	ThroughputBps *float64 `json:"throughput_bps,omitempty"` // at the receiver, over the last second
+	RemainingS    *float64 `json:"remaining_s,omitempty"`
+}
+
+// ClockReply is the agent's clocks at one instant.
+type ClockReply struct {
+	BootNs int64 `json:"boot_ns"`
+	WallNs int64 `json:"wall_ns"`
+}
+
+// SpoolPosition names the newest record of a spool.
+type SpoolPosition struct {
+	Epoch string `json:"epoch"`
+	Seq   uint64 `json:"seq"`
+}
+
+// SpoolStatus is how full a spool is.
+type SpoolStatus struct {
+	Newest     SpoolPosition `json:"newest"`
+	Oldest     uint64        `json:"oldest_seq"`
+	UsedBytes  int64         `json:"used_bytes"`
+	QuotaBytes int64         `json:"quota_bytes"`
+	FreeBytes  int64         `json:"disk_free_bytes"`
+}
+
+// NodeStatus is what a node is, can and has at the moment.
+type NodeStatus struct {
+	Node        string            `json:"node"`
+	Version     string            `json:"version"`
+	Kernel      string            `json:"kernel"`
+	Arch        string            `json:"arch"`
+	Interface   string            `json:"interface"`
+	InterfaceUp *bool             `json:"interface_up,omitempty"` // absent: no such interface
+	MAC         string            `json:"mac,omitempty"`
+	Tools       map[string]string `json:"tools"` // found, with versions
+	Congestion  []string          `json:"congestion_available"`
+	GPS         *GPS              `json:"gps,omitempty"`
+	GPSRateHz   *float64          `json:"gps_rate_hz,omitempty"`
+	Spool       SpoolStatus       `json:"spool"`
+	Host        HostStatus        `json:"host"`
+	Run         string            `json:"run,omitempty"` // that it holds
+	Clock       ClockReply        `json:"clock"`
+	Problems    []Problem         `json:"problems"`     // what stands in the way of a trial
+	MemoryBytes int64             `json:"memory_bytes"` // resident, of the network face
+}
+
+// HostStatus is what the privileged half says of itself.
+type HostStatus struct {
+	Reached bool     `json:"reached"`
+	Pending []string `json:"pending"` // changes in force that have an undo in the journal
+}
+
+// Problem is one need that is not met, with its cure.
+type Problem struct {
+	Need  string `json:"need"` // radio, gps, iperf3, clock, disk, host, tcp …
+	Found string `json:"found"`
+	Cure  string `json:"cure"`
+}
+
+// RestoreReport is what a restore did.
+type RestoreReport struct {
+	Undone []string `json:"undone"`
+	Failed []string `json:"failed"` // what could not be undone, with the reason
+}

@@ -1,0 +1,38 @@
+package wire
+
+// Feedback is one line (JSON) of the radio-feedback socket: a unix stream
+// socket per node, the same for a real radio and for the emulated medium. The
+// server sends Caps first, then stations and survey ten times a second, and
+// events as they happen. Its queue is bounded; Dropped counts what a slow
+// reader lost so far. Exactly one of the pointers is set.
+type Feedback struct {
+	Caps      *Caps      `json:"caps,omitempty"`
+	Station   *Station   `json:"station,omitempty"`
+	Survey    *Survey    `json:"survey,omitempty"`
+	TxFailed  *TxFailed  `json:"tx_failed,omitempty"`
+	FrameLost *FrameLost `json:"frame_lost,omitempty"`
+	Dropped   uint64     `json:"dropped,omitempty"`
+}
+
+// Caps is what a radio can do and is set to.
+type Caps struct {
+	Driver     string    `json:"driver"` // "medium" for the emulated one
+	MAC        string    `json:"mac"`
+	Standard   string    `json:"standard"`
+	Channel    int       `json:"channel"`
+	TxPowerDbm float64   `json:"tx_power_dbm"`
+	RatesMbps  []float64 `json:"rates_mbps"`
+}
+
+// TxFailed says that a unicast frame to Peer was given up after all retries.
+type TxFailed struct {
+	Peer string `json:"peer"`
+}
+
+// FrameLost says which frame of which flow was lost and why; only an emulated
+// medium can know.
+type FrameLost struct {
+	Flow  string `json:"flow"`  // "src:port>dst:port/proto"
+	Seq   uint32 `json:"seq"`   // TCP sequence number, or IP id for UDP
+	Cause string `json:"cause"` // collision | channel_error | out_of_range | queue_full | no_route
+}

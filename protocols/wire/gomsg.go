@@ -1,0 +1,72 @@
+package wire
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Go is the datagram by which the initiator starts a trial, and Ack its
+// answer. Both are JSON followed by a 32-byte HMAC-SHA256 under the run's key.
+//
+// A replayed GO names an attempt that its receiver has already run, and is
+// answered but not obeyed; a GO with a nonce older than the newest of its
+// attempt sets no start.
+type Go struct {
+	Type      string `json:"type"` // "go"
+	Run       string `json:"run"`
+	Trial     int    `json:"trial"`
+	Attempt   int    `json:"attempt"`
+	From      string `json:"from"`
+	Nonce     uint64 `json:"nonce"`       // rises with each repetition
+	StartInUs int64  `json:"start_in_us"` // from the moment it is received to the window's opening
+}
+
+// Ack answers a Go. Ready is false, with the reason, when its sender cannot
+// take part; the initiator then does not open the window.
+type Ack struct {
+	Type    string `json:"type"` // "ack"
+	Run     string `json:"run"`
+	Trial   int    `json:"trial"`
+	Attempt int    `json:"attempt"`
+	From    string `json:"from"`
+	Nonce   uint64 `json:"nonce"` // of the Go that it answers
+	Ready   bool   `json:"ready"`
+	Reason  string `json:"reason,omitempty"`
+}
+
+// MaxDatagram bounds a GO or an Ack.
+const MaxDatagram = 1024
+
+// ErrForged is returned for a datagram whose authentication does not hold.
+var ErrForged = errors.New("datagram is not authentic")
+
+// Seal encodes a Go or an Ack and authenticates it.
+func Seal(key []byte, message any) ([]byte, error) {
+	body, err := json.Marshal(message)
+	if err != nil {
+		return nil, fmt.Errorf("encode datagram: %w", err)
+	}
+	mac := hmac.New(sha256.New, key)
+	mac.Write(body)
+	return mac.Sum(body), nil
+}
+
+// Open checks a datagram's authentication and decodes it into message.
+func Open(key, datagram []byte, message any) error {
+	if len(datagram) <= sha256.Size || len(datagram) > MaxDatagram {
+		return fmt.Errorf("open datagram of %d bytes: %w", len(datagram), ErrForged)
+	}
+	body, sum := datagram[:len(datagram)-sha256.Size], datagram[len(datagram)-sha256.Size:]
+	mac := hmac.New(sha256.New, key)
+	mac.Write(body)
+	if !hmac.Equal(sum, mac.Sum(nil)) {
+		return ErrForged
+	}
+	if err := json.Unmarshal(body, message); err != nil {
+		return fmt.Errorf("decode datagram: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,148 @@
+package wire
+
+import "time"
+
+// RunPlan is the whole of a run as every node holds it: with it a node can do
+// every trial without a controller. It is pushed once, before the first trial.
+type RunPlan struct {
+	Run            string     `json:"run"`      // unique name of the run, [a-z0-9-]{1,64}
+	Campaign       string     `json:"campaign"` // the campaign's name
+	CampaignSHA256 string     `json:"campaign_sha256"`
+	Seed           uint64     `json:"seed"` // what the order of trials was drawn from
+	Key            []byte     `json:"key"`  // 32 random bytes that authenticate GO; secret
+	Nodes          []PlanNode `json:"nodes"`
+	Trials         []Trial    `json:"trials"` // in the order in which they are to be driven
+	AttemptsMax    int        `json:"attempts_max"`
+}
+
+// PlanNode is one node as the others need to know it.
+type PlanNode struct {
+	Name        string `json:"name"`
+	Unit        string `json:"unit,omitempty"`         // which hardware carries the node
+	MeshPrefix  string `json:"mesh_prefix"`            // address on the tested interface, "10.77.0.1/24"
+	ControlAddr string `json:"control_addr,omitempty"` // host of the control link; absent when there is none
+	GoPort      int    `json:"go_port"`                // UDP port on which the node listens for GO
+}
+
+// Trial is one cell of the schedule, expanded: nothing in it refers elsewhere.
+type Trial struct {
+	Number     int               `json:"number"` // 1-based place in the schedule; with run and attempt the trial's key
+	Block      int               `json:"block"`
+	Repetition int               `json:"repetition"`
+	Pass       string            `json:"pass,omitempty"` // "calibration" for a parked pass; absent for an ordinary one
+	Factors    map[string]string `json:"factors"`        // factor name → level's label, for tables and models
+
+	Car       string   `json:"car,omitempty"`      // node that moves; absent when nobody does
+	Roadside  string   `json:"roadside,omitempty"` // node that stands
+	Sender    string   `json:"sender"`             // node that sends the measured data
+	Receiver  string   `json:"receiver"`           // node that receives it
+	Initiator string   `json:"initiator"`          // node whose gate opens the trial
+	Relays    []string `json:"relays,omitempty"`
+
+	SpeedMps  *float64 `json:"speed_mps,omitempty"` // target; absent when nobody moves
+	Direction string   `json:"direction,omitempty"` // "outbound" or "inbound": heading along the course
+	Course    Course   `json:"course"`
+	Gate      Gate     `json:"gate"`
+	DurationS float64  `json:"duration_s"` // of the measuring window
+
+	Radio      Radio      `json:"radio"`
+	Routing    Routing    `json:"routing"`
+	TCP        TCP        `json:"tcp"`
+	Traffic    []Flow     `json:"traffic"`
+	Acceptance Acceptance `json:"acceptance"`
+}
+
+// Duration is the length of the measuring window.
+func (t Trial) Duration() time.Duration { return time.Duration(t.DurationS * float64(time.Second)) }
+
+// Nodes lists every node that takes part, each once, the initiator first.
+func (t Trial) Nodes() []string {
+	seen := map[string]bool{}
+	var out []string
+	for _, n := range append([]string{t.Initiator, t.Sender, t.Receiver, t.Car, t.Roadside}, t.Relays...) {
+		if n != "" && !seen[n] {
+			seen[n] = true
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// Course says where the car drives relative to the roadside node. Distances
+// are along the road from the roadside node's mark, positive outbound.
+type Course struct {
+	Kind      string   `json:"kind"`                // depart | pass | loop | segment | parked | none
+	StartM    float64  `json:"start_m"`             // where the car stands before it sets off
+	OffsetM   float64  `json:"offset_m"`            // lateral distance of the road from the roadside node
+	SegmentM  *float64 `json:"segment_m,omitempty"` // segment: its first metre; the window opens here
+	LengthM   *float64 `json:"length_m,omitempty"`  // segment: its length; duration_s = length / speed. loop: circumference
+	AccelMps2 float64  `json:"accel_mps2"`          // a car's ordinary acceleration
+	BrakeMps2 float64  `json:"brake_mps2"`          // a car's ordinary braking
+	MarkM     *float64 `json:"mark_m,omitempty"`    // parked: the distance at which the car stands
+	// Site of the roadside node; lets a plan say where on Earth it is. Absent in a rehearsal: the field chooses one.
+	SiteLatDeg *float64 `json:"site_lat_deg,omitempty"`
+	SiteLonDeg *float64 `json:"site_lon_deg,omitempty"`
+	HeadingDeg float64  `json:"heading_deg"` // true bearing of "outbound"
+}
+
+// Gate says when the initiator may open the window. Every part that is
+// present must hold at once.
+type Gate struct {
+	SpeedBand bool     `json:"speed_band,omitempty"` // GPS speed within the acceptance band for HoldS
+	HoldS     float64  `json:"hold_s,omitempty"`     // how long the band must have held
+	PlaceM    *float64 `json:"place_m,omitempty"`    // the car has crossed this distance from the roadside node's site along its direction
+	AfterS    *float64 `json:"after_s,omitempty"`    // this long since the trial was armed
+	TimeoutS  float64  `json:"timeout_s"`            // give up: the trial is rejected(gate_timeout)
+	LeadS     float64  `json:"lead_s"`               // from the first GO to the window's opening
+}
+
+// Radio is what the tested interface is to be.
+type Radio struct {
+	Mode            string   `json:"mode"`               // adhoc | mesh | none (leave the interface as it is)
+	Standard        string   `json:"standard,omitempty"` // 802.11a | 802.11b | 802.11g
+	Channel         int      `json:"channel,omitempty"`
+	SSID            string   `json:"ssid,omitempty"`
+	BSSID           string   `json:"bssid,omitempty"`
+	LegacyRatesOnly bool     `json:"legacy_rates_only,omitempty"` // no HT or VHT
+	TxPowerDbm      *float64 `json:"tx_power_dbm,omitempty"`
+	RateMbps        *float64 `json:"rate_mbps,omitempty"` // fixed rate; absent: the driver's rate control
+}
+
+// Routing names the routing protocol of the trial.
+type Routing struct {
+	Protocol string `json:"protocol"` // none | static | babeld
+}
+
+// TCP is the transport profile.
+type TCP struct {
+	Variant string `json:"variant"` // the kernel's name of the congestion control, pinned on every node
+}
+
+// Flow is one flow of traffic between two nodes.
+type Flow struct {
+	Name         string   `json:"name"`
+	Kind         string   `json:"kind"`                 // iperf3_tcp | iperf3_udp
+	Background   bool     `json:"background,omitempty"` // loads the network; not what is measured
+	From         string   `json:"from"`                 // node that sends the data
+	To           string   `json:"to"`                   // node that receives it
+	Reverse      bool     `json:"reverse,omitempty"`    // true: the receiver is iperf3's client (iperf3 -R)
+	Port         int      `json:"port"`
+	Streams      int      `json:"streams"`
+	WindowBytes  *int     `json:"window_bytes,omitempty"`
+	PayloadBytes *int     `json:"payload_bytes,omitempty"` // UDP: datagram payload. TCP: MSS
+	BitrateBps   *float64 `json:"bitrate_bps,omitempty"`   // UDP: constant bit rate
+	StartS       float64  `json:"start_s"`                 // after the window opens
+	DurationS    float64  `json:"duration_s"`
+	ClientPort   int      `json:"client_port"` // first of Streams consecutive ports of the client's data sockets
+}
+
+// Acceptance is judged on covariates only, never on the trial's result. A
+// rule that is absent is not applied.
+type Acceptance struct {
+	SpeedBandMps     *float64 `json:"speed_band_mps,omitempty"`     // half width of the band about the target
+	InBandShareMin   *float64 `json:"in_band_share_min,omitempty"`  // share of the window's time
+	FixModeMin       *int     `json:"fix_mode_min,omitempty"`       // 2 or 3
+	FixAgeMsMax      *float64 `json:"fix_age_ms_max,omitempty"`     // oldest fix in the window
+	ClockErrorMsMax  *float64 `json:"clock_error_ms_max,omitempty"` // uncertainty of the nodes' alignment
+	LatenessShareMax *float64 `json:"lateness_share_max,omitempty"` // summed lateness of the emulated medium ÷ window
+}
