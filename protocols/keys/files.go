@@ -1,0 +1,108 @@
+package keys
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// ErrNoIdentity is returned for a folder that holds no key.
+var ErrNoIdentity = errors.New("no identity here")
+
+// A folder holds one identity, in the pair of files that its owner's part names.
+var fileStems = []string{"controller", "node", "app"}
+
+// LoadIdentity reads the identity of a folder: controller.crt and
+// controller.key, node.crt and node.key, or app.crt and app.key.
+func LoadIdentity(dir string) (Identity, error) {
+	var found []string
+	for _, stem := range fileStems {
+		_, err := os.Lstat(filepath.Join(dir, stem+".key"))
+		if err == nil {
+			found = append(found, stem)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return Identity{}, fmt.Errorf("look for key in %q: %w", dir, err)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return Identity{}, fmt.Errorf("load identity of %q: %w: neither controller.key nor node.key nor app.key", dir, ErrNoIdentity)
+	case 1:
+	default:
+		return Identity{}, fmt.Errorf("load identity of %q: it holds the keys of %q and %q; keep one in a folder", dir, found[0], found[1])
+	}
+	certPEM, err := os.ReadFile(filepath.Join(dir, found[0]+".crt"))
+	if err != nil {
+		return Identity{}, fmt.Errorf("load identity: %w", err)
+	}
+	keyPEM, err := readSecret(filepath.Join(dir, found[0]+".key"))
+	if err != nil {
+		return Identity{}, fmt.Errorf("load identity: %w", err)
+	}
+	identity, err := ParseIdentity(certPEM, keyPEM)
+	if err != nil {
+		return Identity{}, fmt.Errorf("load identity of %q: %w", dir, err)
+	}
+	return identity, nil
+}
+
+// SaveIdentity writes an identity's two files, <stem>.crt (0644) and
+// <stem>.key (0600), into dir. It never writes over a key.
+func SaveIdentity(dir, stem string, certPEM, keyPEM []byte) error {
+	keyPath := filepath.Join(dir, stem+".key")
+	if _, err := os.Lstat(keyPath); err == nil {
+		return fmt.Errorf("save identity: %q exists already", keyPath)
+	}
+	if err := WriteFile(filepath.Join(dir, stem+".crt"), certPEM, 0o644); err != nil {
+		return err
+	}
+	return WriteFile(keyPath, keyPEM, 0o600)
+}
+
+// readSecret reads a private file and refuses one that others can read.
+func readSecret(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		return nil, fmt.Errorf("read secret %q: mode %04o lets other users at it; run: chmod 600 %s", path, mode, path)
+	}
+	return os.ReadFile(path)
+}
+
+// WriteFile puts a whole new file in the place of an old one: a reader, or a
+// crash, meets the one or the other and no mixture.
+func WriteFile(path string, data []byte, mode fs.FileMode) (err error) {
+	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return fmt.Errorf("write %q: %w", path, err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(temp.Name()))
+		}
+	}()
+	_, writeErr := temp.Write(data)
+	if err := errors.Join(writeErr, temp.Chmod(mode), temp.Sync(), temp.Close()); err != nil {
+		return fmt.Errorf("write %q: %w", path, err)
+	}
+	if err := os.Rename(temp.Name(), path); err != nil {
+		return fmt.Errorf("write %q: %w", path, err)
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// syncDir makes a rename durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("sync folder %q: %w", dir, err)
+	}
+	if err := errors.Join(d.Sync(), d.Close()); err != nil {
+		return fmt.Errorf("sync folder %q: %w", dir, err)
+	}
+	return nil
+}
