@@ -1,0 +1,564 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/node-agent/measure"
+	"fieldmesh.dev/fieldmesh/protocols/verdict"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+const (
+	sampleInterval = 100 * time.Millisecond // 10 Hz
+	restoreTime    = 15 * time.Second       // most that putting the machine back may take
+	// spoolPerSecond is what a trial's records come to, measured at about
+	// 25 kB/s for six streams and taken four times as much.
+	spoolPerSecond = 100_000
+	spoolPerTrial  = 4_000_000 // iperf3's own output and provenance
+	// flowGrace is what a flow may take after the window to drain its buffers
+	// and exchange iperf3's results; six 64 KB windows drain in 2 s at 1.6 Mbit/s.
+	flowGrace = 2 * time.Second
+)
+
+// attempt is one attempt at one trial, from arming to kept.
+type attempt struct {
+	engine *Engine
+	key    wire.TrialKey
+	trial  wire.Trial
+	flows  []wire.Flow // those of the trial, with this attempt's client ports
+
+	ctx    context.Context // ends when the attempt is aborted
+	cancel context.CancelCauseFunc
+	done   chan struct{} // closed when kept
+
+	// guarded by engine.mu
+	state  string
+	detail string
+
+	start        chan goOrder // the window's opening, decided once
+	servers      []Process
+	sockets      Sockets
+	sampler      *measure.Sampler
+	stopSampling context.CancelFunc
+	sampling     chan error
+
+	mu      sync.Mutex
+	covers  []wire.Record // records by which the initiator judges
+	openNs  int64
+	closeNs int64
+	emitErr error
+}
+
+// goOrder is a GO as it reached this node.
+type goOrder struct {
+	openBootNs    int64
+	path          string
+	uncertaintyUs *float64
+}
+
+// Arm makes the node ready for an attempt: the changes are made, the servers
+// listen, the samplers run. It returns when the node is ready, or says why not.
+func (e *Engine) Arm(ctx context.Context, run string, k wire.TrialKey) (wire.CampaignView, error) {
+	e.mu.Lock()
+	err := e.holds(run)
+	if err == nil {
+		err = e.needLease()
+	}
+	e.mu.Unlock()
+	if err != nil {
+		return wire.CampaignView{}, err
+	}
+	if err := e.arm(ctx, k); err != nil {
+		return wire.CampaignView{}, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.view(), nil
+}
+
+// arm is Arm for callers that need no lease: a controller's, a peer's GO, and
+// the node itself when it goes on alone.
+func (e *Engine) arm(ctx context.Context, k wire.TrialKey) error {
+	a, err := e.admit(k)
+	if err != nil || a == nil {
+		return err
+	}
+	if err := a.prepare(ctx); err != nil {
+		reason := "arm_failed: " + err.Error()
+		e.work.Add(1)
+		go func() { defer e.work.Done(); a.finish("failed", reason) }()
+		a.wait(ctx)
+		return refuse("not_ready", fmt.Sprintf("node %s cannot arm trial %d: %v", e.cfg.Node, k.Trial, err), "see the node's preflight: fieldmesh nodes")
+	}
+	a.setState("armed", "waiting for GO")
+	e.work.Add(1)
+	go func() { defer e.work.Done(); a.run() }()
+	return nil
+}
+
+// admit makes k the attempt under way. It returns nil, nil when k is already
+// under way or done, so that arming twice is arming once.
+func (e *Engine) admit(k wire.TrialKey) (*attempt, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	t, ok := e.trial(k.Trial)
+	if !ok || k.Attempt < 1 || k.Attempt > max(e.plan.AttemptsMax, 1) {
+		return nil, refuse("bad_request", fmt.Sprintf("no attempt %d of trial %d in this run", k.Attempt, k.Trial), "")
+	}
+	if a := e.current; a != nil {
+		if a.key == k {
+			return nil, nil
+		}
+		return nil, refuse("busy", fmt.Sprintf("node %s is at trial %d attempt %d", e.cfg.Node, a.key.Trial, a.key.Attempt), "wait for its end, or abort it")
+	}
+	for _, v := range e.verdicts[k.Trial] {
+		if v.Attempt == k.Attempt {
+			return nil, nil
+		}
+	}
+	if e.stopped {
+		return nil, refuse("stopping", "node "+e.cfg.Node+" is being stopped", "start the agent again")
+	}
+	need := int64(spoolPerTrial + spoolPerSecond*(t.DurationS+t.Gate.TimeoutS))
+	if err := e.deps.Spool.CheckRoom(need); err != nil {
+		return nil, refuse("disk_full", fmt.Sprintf("node %s has no room for the trial's records: %v", e.cfg.Node, err), "collect and confirm the records, or free disk space")
+	}
+	if !e.started {
+		if err := e.journal.begun(); err != nil {
+			return nil, err
+		}
+		e.started = true
+	}
+	if err := e.journal.armed(k); err != nil {
+		return nil, err
+	}
+	e.current = newAttempt(e, k, t)
+	e.bump()
+	return e.current, nil
+}
+
+func newAttempt(e *Engine, k wire.TrialKey, t wire.Trial) *attempt {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	a := &attempt{engine: e, key: k, trial: t, ctx: ctx, cancel: cancel, done: make(chan struct{}),
+		state: "loaded", detail: "arming", start: make(chan goOrder, 1)}
+	for _, f := range t.Traffic {
+		// Other client ports at every attempt: those of the last one may still be in TIME_WAIT.
+		f.ClientPort += (k.Attempt - 1) * max(f.Streams, 1)
+		a.flows = append(a.flows, f)
+	}
+	return a
+}
+
+// prepare changes the machine, starts servers and samplers.
+func (a *attempt) prepare(ctx context.Context) error {
+	e := a.engine
+	if err := a.checkRadio(); err != nil {
+		return err
+	}
+	run, trial := changes(*e.plan, a.trial, e.cfg.Node, e.cfg.Interface)
+	for _, s := range []struct {
+		scope   string
+		changes []host.Change
+	}{{"run", run}, {"trial", trial}} {
+		applied, err := e.deps.Host.Apply(ctx, s.scope, s.changes)
+		if err != nil {
+			return err
+		}
+		for i := range applied {
+			if err := e.record(a.key, &applied[i]); err != nil {
+				return err
+			}
+		}
+	}
+	sockets, err := e.deps.Sockets(e.cfg.Node, a.flows, a.key.Attempt)
+	if err != nil {
+		return err
+	}
+	a.sockets = sockets
+	e.live.reset()
+	if err := a.startServers(ctx); err != nil {
+		return err
+	}
+	p := e.deps.Provenance(ctx)
+	if err := e.record(a.key, &p); err != nil {
+		return err
+	}
+	a.startSampling()
+	return nil
+}
+
+// checkRadio refuses a trial whose radio this node does not have in force.
+func (a *attempt) checkRadio() error {
+	want := a.trial.Radio
+	if want.Mode == "none" || want.Mode == "" {
+		return nil
+	}
+	caps, ok := a.engine.deps.Radio()
+	if !ok {
+		return fmt.Errorf("radio: the plan wants %s mode on %s, and nothing tells what its radio does; set the radio up by hand and say `radio: {mode: none}`", want.Mode, a.engine.cfg.Interface)
+	}
+	if want.Standard != "" && caps.Standard != want.Standard || want.Channel != 0 && caps.Channel != want.Channel {
+		return fmt.Errorf("radio: %s is %s on channel %d, the plan wants %s on channel %d", a.engine.cfg.Interface, caps.Standard, caps.Channel, want.Standard, want.Channel)
+	}
+	return nil
+}
+
+func (a *attempt) startServers(ctx context.Context) error {
+	for _, f := range a.flows {
+		server := f.To
+		if f.Reverse {
+			server = f.From
+		}
+		if server != a.engine.cfg.Node {
+			continue
+		}
+		addr, err := a.engine.meshAddr(server)
+		if err != nil {
+			return err
+		}
+		p, err := a.engine.deps.Flows.Server(a.ctx, f, addr, a.key.Attempt)
+		if err != nil {
+			return fmt.Errorf("flow %s: %w", f.Name, err)
+		}
+		a.servers = append(a.servers, p)
+	}
+	return nil
+}
+
+func (e *Engine) meshAddr(node string) (netip.Addr, error) {
+	n, ok := e.planNode(node)
+	if !ok {
+		return netip.Addr{}, fmt.Errorf("find address: the plan has no node %q", node)
+	}
+	p, err := netip.ParsePrefix(n.MeshPrefix)
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("find address of node %q: %w", node, err)
+	}
+	return p.Addr(), nil
+}
+
+func (a *attempt) startSampling() {
+	e := a.engine
+	sources := append([]measure.Source{gpsSource{e.deps.GPS}, a.sockets}, e.deps.Sources...)
+	ctx, cancel := context.WithCancel(context.Background())
+	a.stopSampling, a.sampling = cancel, make(chan error, 1)
+	a.sampler = measure.NewSampler(e.deps.Clock, sampleInterval, sources, a.emit)
+	go func() { a.sampling <- a.sampler.Run(ctx) }()
+}
+
+// emit takes one sample: to the spool, to the live view, and, when it is a
+// covariate, to what the initiator judges by.
+func (a *attempt) emit(tBootNs int64, b wire.Body) error {
+	if err := a.engine.recordAt(tBootNs, a.key, b); err != nil {
+		return err
+	}
+	a.keepCovariate(tBootNs, b)
+	a.engine.live.see(tBootNs, b)
+	return nil
+}
+
+func (a *attempt) keepCovariate(tBootNs int64, b wire.Body) {
+	switch b.(type) {
+	case *wire.GPS, *wire.Window, *wire.TrialState:
+	default:
+		return
+	}
+	e := a.engine
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.covers = append(a.covers, wire.Record{Header: wire.Header{Kind: b.Kind(), Node: e.cfg.Node, TBootNs: tBootNs, Trial: a.key.Trial, Attempt: a.key.Attempt}, Body: b})
+}
+
+// run is the attempt's life from armed to kept.
+func (a *attempt) run() {
+	if a.trial.Initiator == a.engine.cfg.Node {
+		a.engine.work.Add(1)
+		go func() { defer a.engine.work.Done(); a.initiate() }()
+	}
+	var order goOrder
+	select {
+	case order = <-a.start:
+	case <-a.ctx.Done():
+		a.finish("", context.Cause(a.ctx).Error())
+		return
+	}
+	if err := a.measure(order); err != nil {
+		a.finish("", err.Error())
+		return
+	}
+	a.finish("", "")
+}
+
+// measure opens the window, runs the clients, closes it, and waits for what
+// still runs. An error says why the attempt failed.
+func (a *attempt) measure(order goOrder) error {
+	e := a.engine
+	a.mu.Lock()
+	a.openNs, a.closeNs = order.openBootNs, order.openBootNs+a.trial.Duration().Nanoseconds()
+	a.mu.Unlock()
+	a.setState("running", "waiting for the window to open")
+	if err := a.sleepUntil(a.openNs); err != nil {
+		return err
+	}
+	w := &wire.Window{OpenBootNs: a.openNs, CloseBootNs: a.closeNs, GoPath: order.path, GoUncertaintyUs: order.uncertaintyUs}
+	if err := errors.Join(a.edge("open"), a.emit(e.deps.Clock.BootNs(), w)); err != nil {
+		return err
+	}
+	a.setState("running", "measuring")
+	clients := a.startClients()
+	err := a.sleepUntil(a.closeNs)
+	if err == nil {
+		err = a.edge("close")
+	}
+	if err != nil {
+		a.cancel(err) // ends the flows too
+	}
+	a.setState("running", "flows are ending")
+	return errors.Join(err, a.endFlows(append(clients, a.servers...)))
+}
+
+// endFlows waits for the flows' processes, not longer than flowGrace, and
+// records how each ended.
+func (a *attempt) endFlows(processes []Process) error {
+	timer := time.AfterFunc(flowGrace, func() {
+		for _, p := range processes {
+			p.Stop("the window closed " + flowGrace.String() + " ago")
+		}
+	})
+	defer timer.Stop()
+	var err error
+	for _, p := range processes {
+		out := p.Wait()
+		err = errors.Join(err, a.engine.record(a.key, &out))
+	}
+	a.servers = nil
+	return err
+}
+
+func (a *attempt) edge(name string) error {
+	bodies, err := a.sockets.Edge(name)
+	if err != nil {
+		return fmt.Errorf("sample sockets at window's %s: %w", name, err)
+	}
+	now := a.engine.deps.Clock.BootNs()
+	for _, b := range bodies {
+		if err := a.engine.recordAt(now, a.key, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startClients starts the flows whose client is this node, each at its time.
+func (a *attempt) startClients() []Process {
+	var out []Process
+	for _, f := range a.flows {
+		client, server := f.From, f.To
+		if f.Reverse {
+			client, server = f.To, f.From
+		}
+		if client != a.engine.cfg.Node {
+			continue
+		}
+		ctx, stop := context.WithCancel(a.ctx)
+		p := &pendingClient{stop: stop, done: make(chan wire.Iperf3, 1)}
+		out = append(out, p)
+		go func() { defer stop(); p.done <- a.client(ctx, f, server) }()
+	}
+	return out
+}
+
+// client runs one flow's client. That it could not run is the flow's record,
+// not an error: no connection is 0 bytes.
+func (a *attempt) client(ctx context.Context, f wire.Flow, server string) wire.Iperf3 {
+	fail := func(err error) wire.Iperf3 { return wire.Iperf3{Flow: f.Name, Side: "client", Error: err.Error()} }
+	if err := a.sleepUntil(a.openNs + int64(f.StartS*1e9)); err != nil {
+		return fail(err)
+	}
+	addr, err := a.engine.meshAddr(server)
+	if err != nil {
+		return fail(err)
+	}
+	p, err := a.engine.deps.Flows.Client(ctx, f, addr, a.trial.TCP.Variant, a.key.Attempt)
+	if err != nil {
+		return fail(err)
+	}
+	return p.Wait()
+}
+
+// pendingClient is a flow's client that may not have started yet.
+type pendingClient struct {
+	stop context.CancelFunc
+	done chan wire.Iperf3
+}
+
+func (p *pendingClient) Wait() wire.Iperf3 { return <-p.done }
+
+func (p *pendingClient) Stop(string) { p.stop() }
+
+// sleepUntil waits for a moment of the boot clock; it returns the cause when
+// the attempt is aborted before.
+func (a *attempt) sleepUntil(bootNs int64) error {
+	for {
+		left := time.Duration(bootNs - a.engine.deps.Clock.BootNs())
+		if left <= 0 {
+			return nil
+		}
+		timer := time.NewTimer(left)
+		select {
+		case <-timer.C:
+		case <-a.ctx.Done():
+			timer.Stop()
+			return context.Cause(a.ctx)
+		}
+	}
+}
+
+// finish ends sampling, puts the machine back, judges and keeps the attempt.
+// reason is empty when the window was measured to its end.
+func (a *attempt) finish(outcome, reason string) {
+	a.setState("restoring", "")
+	a.cancel(errors.New("the attempt has ended"))
+	for _, p := range a.servers { // of an attempt that never opened its window
+		out := p.Wait()
+		reason = join(reason, a.engine.record(a.key, &out))
+	}
+	reason = join(reason, a.endSampling())
+	restored, err := a.restore()
+	reason = join(reason, err)
+	v := a.judge(outcome, reason)
+	err = a.engine.record(a.key, &wire.TrialState{State: "kept", Outcome: v.Outcome, Reason: v.Reason})
+	ctx, cancel := context.WithTimeout(context.Background(), restoreTime)
+	defer cancel()
+	if err == nil {
+		err = a.engine.deps.Spool.Sync(ctx)
+	}
+	if err != nil {
+		v.Outcome, v.Reason = "failed", join(v.Reason, err)
+		a.engine.deps.Log.Error("keep trial", "trial", a.key.Trial, "attempt", a.key.Attempt, "error", err)
+	}
+	a.engine.deps.Log.Info("trial kept", "trial", a.key.Trial, "attempt", a.key.Attempt, "outcome", v.Outcome, "reason", v.Reason, "undone", len(restored.Undone))
+	a.engine.kept(a, v)
+}
+
+func (a *attempt) endSampling() error {
+	if a.stopSampling == nil {
+		return nil
+	}
+	a.stopSampling()
+	err := <-a.sampling
+	a.mu.Lock()
+	open, closed := a.openNs, a.closeNs
+	a.mu.Unlock()
+	if l := a.sampler.Lateness(open, closed); l != nil && open != 0 {
+		err = errors.Join(err, a.engine.record(a.key, l))
+	}
+	if c, ok := a.sockets.(interface{ Close() error }); ok {
+		err = errors.Join(err, c.Close())
+	}
+	return err
+}
+
+func (a *attempt) restore() (wire.RestoreReport, error) {
+	// Its own context: an aborted attempt must be put back all the same.
+	ctx, cancel := context.WithTimeout(context.Background(), restoreTime)
+	defer cancel()
+	report, err := a.engine.deps.Host.Restore(ctx, "trial")
+	if err != nil {
+		return report, fmt.Errorf("restore_failed: %w", err)
+	}
+	for _, u := range report.Undone {
+		if err := a.engine.record(a.key, &wire.HostChange{Scope: "trial", Action: "undone", What: u}); err != nil {
+			return report, err
+		}
+	}
+	if len(report.Failed) > 0 {
+		return report, fmt.Errorf("restore_failed: %s", strings.Join(report.Failed, "; "))
+	}
+	return report, nil
+}
+
+// judge is the node's provisional verdict. Only the initiator has the
+// covariates; another node knows whether it failed.
+func (a *attempt) judge(outcome, reason string) wire.Verdict {
+	v := wire.Verdict{TrialKey: a.key, Outcome: outcome, Reason: reason}
+	switch {
+	case outcome != "":
+	case strings.HasPrefix(reason, gateTimeout):
+		v.Outcome = "rejected"
+	case reason != "":
+		v.Outcome = "failed"
+	case a.trial.Initiator == a.engine.cfg.Node:
+		a.mu.Lock()
+		records := a.covers
+		a.mu.Unlock()
+		v = verdict.Judge(a.trial, a.key.Attempt, records, verdict.Scope{})
+	default:
+		v.Outcome = "accepted"
+	}
+	return v
+}
+
+func join(reason string, err error) string {
+	switch {
+	case err == nil:
+		return reason
+	case reason == "":
+		return err.Error()
+	}
+	return reason + "; " + err.Error()
+}
+
+func (e *Engine) kept(a *attempt, v wire.Verdict) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.journal.kept(v); err != nil {
+		e.deps.Log.Error("keep verdict", "error", err)
+	}
+	e.verdicts[a.key.Trial] = setVerdict(e.verdicts[a.key.Trial], v)
+	k := a.key
+	e.current, e.lastKey = nil, &k
+	e.bump()
+	close(a.done)
+}
+
+func (a *attempt) setState(state, detail string) {
+	e := a.engine
+	e.mu.Lock()
+	changed := a.state != state
+	a.state, a.detail = state, detail
+	e.bump()
+	e.mu.Unlock()
+	if !changed {
+		return
+	}
+	b := &wire.TrialState{State: state}
+	if err := e.record(a.key, b); err != nil {
+		a.cancel(err)
+	}
+}
+
+func (a *attempt) abort(reason string) { a.cancel(errors.New(reason)) }
+
+func (a *attempt) wait(ctx context.Context) {
+	select {
+	case <-a.done:
+	case <-ctx.Done():
+	}
+}
+
+type gpsSource struct{ r Receiver }
+
+func (g gpsSource) Name() string { return "gps" }
+
+func (g gpsSource) Sample(int64) ([]wire.Body, error) {
+	t := g.r.Tick()
+	return []wire.Body{&t}, nil
+}

@@ -1,0 +1,86 @@
+package trial
+
+import (
+	"context"
+	"sort"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+const (
+	autopilotEvery = 250 * time.Millisecond
+	// autopilotPause gives a controller that comes back the first word, and
+	// the peers time to finish their own part of the last trial.
+	autopilotPause = 3 * time.Second
+)
+
+// autopilot goes on with the schedule while no controller steers: the
+// initiator of the next trial arms itself, and its GO arms the others.
+func (e *Engine) autopilot(ctx context.Context) {
+	ticker := time.NewTicker(autopilotEvery)
+	defer ticker.Stop()
+	var idle time.Time
+	for {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+		k, ok := e.mine()
+		if !ok {
+			idle = time.Time{}
+			continue
+		}
+		if idle.IsZero() {
+			idle = time.Now()
+		}
+		if time.Since(idle) < autopilotPause {
+			continue
+		}
+		idle = time.Time{}
+		e.deps.Log.Info("going on alone", "trial", k.Trial, "attempt", k.Attempt)
+		if err := e.arm(ctx, k); err != nil {
+			e.deps.Log.Error("go on alone", "error", err)
+		}
+	}
+}
+
+// mine is the attempt that this node should start by itself now, if any.
+func (e *Engine) mine() (wire.TrialKey, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.stopped || !e.started || e.leased() || e.current != nil {
+		return wire.TrialKey{}, false
+	}
+	k, ok := e.next()
+	if !ok {
+		return k, false
+	}
+	t, _ := e.trial(k.Trial)
+	return k, t.Initiator == e.cfg.Node
+}
+
+// next is the first trial in the schedule's order that is neither accepted nor
+// out of attempts; e.mu is held.
+func (e *Engine) next() (wire.TrialKey, bool) {
+	if e.plan == nil {
+		return wire.TrialKey{}, false
+	}
+	for _, t := range e.plan.Trials {
+		vs := e.verdicts[t.Number]
+		attempt, accepted := 1, false
+		for _, v := range vs {
+			accepted = accepted || v.Outcome == "accepted"
+			attempt = max(attempt, v.Attempt+1)
+		}
+		if !accepted && attempt <= max(e.plan.AttemptsMax, 1) {
+			return wire.TrialKey{Trial: t.Number, Attempt: attempt}, true
+		}
+	}
+	return wire.TrialKey{}, false
+}
+
+func sortTrials(ts []wire.TrialView) {
+	sort.Slice(ts, func(i, j int) bool { return ts[i].Number < ts[j].Number })
+}

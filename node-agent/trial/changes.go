@@ -1,0 +1,34 @@
+package trial
+
+import (
+	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// changes is what a trial needs changed on this node: what stays between
+// trials of a run, and what is put back after each. It is a pure function of
+// the plan, so that arming again asks for the same.
+func changes(plan wire.RunPlan, t wire.Trial, node, iface string) (run, trial []host.Change) {
+	run = []host.Change{
+		// Router solicitations and neighbour discovery of IPv6 would be in the
+		// air of the measuring window.
+		{Sysctl: &host.Sysctl{Key: "net.ipv6.conf." + iface + ".disable_ipv6", Value: "1"}},
+		{Link: &host.Link{Interface: iface, Up: ptr(true)}},
+	}
+	for _, n := range plan.Nodes {
+		if n.Name == node {
+			run = append(run, host.Change{Address: &host.Address{Interface: iface, Prefix: n.MeshPrefix}})
+		}
+	}
+	trial = []host.Change{
+		{Sysctl: &host.Sysctl{Key: "net.ipv4.tcp_congestion_control", Value: t.TCP.Variant}},
+		// A later trial must not start from what the kernel learned in an earlier one.
+		{Sysctl: &host.Sysctl{Key: "net.ipv4.tcp_no_metrics_save", Value: "1"}},
+	}
+	if t.Routing.Protocol == "babeld" {
+		trial = append(trial, host.Change{Daemon: &host.Daemon{Name: "babeld", Interface: iface}})
+	}
+	return run, trial
+}
+
+func ptr[T any](v T) *T { return &v }

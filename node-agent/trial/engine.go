@@ -1,0 +1,229 @@
+// Package trial is a node's part in a run: it holds the schedule, arms, opens
+// the window, measures, puts the node back, and goes on by itself when the
+// controller is away. Sockets of the API, the changes to the machine and the
+// samplers' insides stay out; they are reached through Deps.
+package trial
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/node-agent/clock"
+	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/node-agent/measure"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// Host changes the machine and puts it back (node-agent/host).
+type Host interface {
+	Apply(ctx context.Context, scope string, changes []host.Change) ([]wire.HostChange, error)
+	Restore(ctx context.Context, scope string) (wire.RestoreReport, error)
+	Status(ctx context.Context) (wire.HostStatus, error)
+}
+
+// Spool keeps records (node-agent/spool).
+type Spool interface {
+	Append(h wire.Header, b wire.Body) (uint64, error)
+	Sync(ctx context.Context) error
+	Position() wire.SpoolPosition
+	CheckRoom(needBytes int64) error
+}
+
+// Receiver is the node's GPS (node-agent/gps).
+type Receiver interface {
+	Tick() wire.GPS
+	Last() (wire.GPS, bool)
+}
+
+// Flows runs the traffic of a trial (node-agent/traffic behind a thin adapter).
+type Flows interface {
+	Server(ctx context.Context, f wire.Flow, bind netip.Addr, attempt int) (Process, error)
+	Client(ctx context.Context, f wire.Flow, to netip.Addr, variant string, attempt int) (Process, error)
+}
+
+// Process is one running traffic generator. Stop ends it early; Wait returns
+// how it ended.
+type Process interface {
+	Wait() wire.Iperf3
+	Stop(reason string)
+}
+
+// Sockets samples the TCP sockets of the trial's flows (measure.TCP).
+type Sockets interface {
+	measure.Source
+	Edge(name string) ([]wire.Body, error)
+}
+
+// Deps is everything that an Engine reaches beyond itself.
+type Deps struct {
+	Clock      clock.Clock
+	Host       Host
+	Spool      Spool
+	GPS        Receiver
+	Flows      Flows
+	Sockets    func(node string, flows []wire.Flow, attempt int) (Sockets, error)
+	Sources    []measure.Source // beside GPS and sockets: interface counters, radio feedback
+	Radio      func() (wire.Caps, bool)
+	Provenance func(ctx context.Context) wire.Provenance
+	Log        *slog.Logger
+}
+
+// Config is what is the node's own.
+type Config struct {
+	Node      string
+	Interface string // under test
+	StateDir  string // the run's plan and the attempts' journal live here
+	GoPort    int
+}
+
+// Engine is one node's part in a run. Its methods may be called from any
+// goroutine; at most one attempt is under way at a time.
+type Engine struct {
+	cfg  Config
+	deps Deps
+
+	mu       sync.Mutex
+	changed  chan struct{} // closed and replaced whenever the view changes
+	version  uint64
+	plan     *wire.RunPlan
+	started  bool // a controller has armed a trial of this run, and has not ended it
+	verdicts map[int][]wire.Verdict
+	current  *attempt
+	lastKey  *wire.TrialKey
+	lease    lease
+	stopped  bool
+	journal  *journal
+	live     liveView
+	work     sync.WaitGroup // the attempts' goroutines
+}
+
+type lease struct {
+	holder string
+	until  time.Time
+}
+
+// New opens a node's state. An attempt that a former life of the agent left
+// unfinished is recorded as failed, and the machine is put back.
+func New(ctx context.Context, cfg Config, deps Deps) (*Engine, error) {
+	e := &Engine{cfg: cfg, deps: deps, changed: make(chan struct{}), verdicts: map[int][]wire.Verdict{}}
+	j, state, err := openJournal(filepath.Join(cfg.StateDir, "run"))
+	if err != nil {
+		return nil, err
+	}
+	e.journal, e.plan, e.started, e.verdicts = j, state.plan, state.started, state.verdicts
+	if k := state.unfinished; k != nil && e.plan != nil {
+		if err := e.buryUnfinished(ctx, *k); err != nil {
+			return nil, err
+		}
+	}
+	return e, nil
+}
+
+func (e *Engine) buryUnfinished(ctx context.Context, k wire.TrialKey) error {
+	v := wire.Verdict{TrialKey: k, Outcome: "failed", Reason: "agent_restarted: the agent was started anew during the attempt"}
+	if _, err := e.deps.Host.Restore(ctx, "trial"); err != nil {
+		e.deps.Log.Error("restore after restart", "error", err)
+	}
+	if err := e.record(k, &wire.TrialState{State: "kept", Outcome: v.Outcome, Reason: v.Reason}); err != nil {
+		return err
+	}
+	if err := e.deps.Spool.Sync(ctx); err != nil {
+		return fmt.Errorf("record unfinished trial: %w", err)
+	}
+	e.verdicts[k.Trial] = setVerdict(e.verdicts[k.Trial], v)
+	e.lastKey = &k
+	return e.journal.kept(v)
+}
+
+// record appends a record of an attempt at the present time.
+func (e *Engine) record(k wire.TrialKey, b wire.Body) error {
+	return e.recordAt(e.deps.Clock.BootNs(), k, b)
+}
+
+func (e *Engine) recordAt(tBootNs int64, k wire.TrialKey, b wire.Body) error {
+	h := wire.Header{TBootNs: tBootNs, Trial: k.Trial, Attempt: k.Attempt}
+	if e.plan != nil {
+		h.Run = e.plan.Run
+	}
+	if _, err := e.deps.Spool.Append(h, b); err != nil {
+		return fmt.Errorf("record %s of trial %d attempt %d: %w", b.Kind(), k.Trial, k.Attempt, err)
+	}
+	return nil
+}
+
+// bump tells everyone who waits that the view has changed; e.mu is held.
+func (e *Engine) bump() {
+	e.version++
+	close(e.changed)
+	e.changed = make(chan struct{})
+}
+
+// Run serves GO and goes on alone when the controller is away, until ctx ends.
+// Then it aborts the attempt under way and restores the machine.
+func (e *Engine) Run(ctx context.Context) error {
+	conn, err := e.listenGo(ctx)
+	if err != nil {
+		return err
+	}
+	var wg sync.WaitGroup
+	wg.Add(2)
+	go func() { defer wg.Done(); e.serveGo(ctx, conn) }()
+	go func() { defer wg.Done(); e.autopilot(ctx) }()
+	<-ctx.Done()
+	conn.Close()
+	wg.Wait()
+	e.stop("agent_stopped: the agent was told to stop")
+	return nil
+}
+
+// stop ends the attempt under way and waits for it to have put its changes back.
+func (e *Engine) stop(reason string) {
+	e.mu.Lock()
+	e.stopped = true
+	a := e.current
+	e.mu.Unlock()
+	if a != nil {
+		a.abort(reason)
+	}
+	e.work.Wait()
+}
+
+func (e *Engine) trial(number int) (wire.Trial, bool) {
+	if e.plan == nil || number < 1 || number > len(e.plan.Trials) {
+		return wire.Trial{}, false
+	}
+	return e.plan.Trials[number-1], true
+}
+
+func (e *Engine) planNode(name string) (wire.PlanNode, bool) {
+	for _, n := range e.plan.Nodes {
+		if n.Name == name {
+			return n, true
+		}
+	}
+	return wire.PlanNode{}, false
+}
+
+// setVerdict puts v among a trial's verdicts. A final one replaces a
+// provisional one of the same attempt and is never replaced by it.
+func setVerdict(vs []wire.Verdict, v wire.Verdict) []wire.Verdict {
+	for i := range vs {
+		if vs[i].Attempt == v.Attempt {
+			if v.Final || !vs[i].Final {
+				vs[i] = v
+			}
+			return vs
+		}
+	}
+	return append(vs, v)
+}
+
+// refuse is an answer that a caller can act on.
+func refuse(code, message, cure string) *wire.Error {
+	return &wire.Error{Code: code, Message: message, Cure: cure}
+}

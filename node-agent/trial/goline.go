@@ -1,0 +1,315 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+const (
+	goEvery = 50 * time.Millisecond
+	// goQuiet is how long before the window GO falls silent, so that nothing
+	// of it is in the air when the window opens.
+	goQuiet = 100 * time.Millisecond
+	// lateArm is what a peer may take to arm itself when no controller has.
+	lateArm = 2 * time.Second
+	// meshAfter is how many unanswered GOs on the control link send the next
+	// ones over the mesh as well.
+	meshAfter = 3
+)
+
+func (e *Engine) listenGo(ctx context.Context) (net.PacketConn, error) {
+	var lc net.ListenConfig
+	c, err := lc.ListenPacket(ctx, "udp4", ":"+strconv.Itoa(e.cfg.GoPort))
+	if err != nil {
+		return nil, fmt.Errorf("listen for GO on UDP port %d: %w", e.cfg.GoPort, err)
+	}
+	return c, nil
+}
+
+// serveGo answers GO until the socket is closed.
+func (e *Engine) serveGo(ctx context.Context, conn net.PacketConn) {
+	buf := make([]byte, wire.MaxDatagram+1)
+	for {
+		n, from, err := conn.ReadFrom(buf)
+		if err != nil {
+			if ctx.Err() == nil && !errors.Is(err, net.ErrClosed) {
+				e.deps.Log.Error("receive GO", "error", err)
+			}
+			return
+		}
+		received := e.deps.Clock.BootNs()
+		key, run := e.goKey()
+		if key == nil {
+			continue
+		}
+		var g wire.Go
+		if err := wire.Open(key, buf[:n], &g); err != nil || g.Type != "go" || g.Run != run {
+			e.deps.Log.Warn("GO refused", "from", from.String(), "error", err)
+			continue
+		}
+		if ack := e.obey(ctx, g, received, from); ack != nil {
+			answer, err := wire.Seal(key, ack)
+			if err == nil {
+				_, err = conn.WriteTo(answer, from)
+			}
+			if err != nil {
+				e.deps.Log.Warn("answer GO", "to", from.String(), "error", err)
+			}
+		}
+	}
+}
+
+func (e *Engine) goKey() ([]byte, string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.plan == nil {
+		return nil, ""
+	}
+	return e.plan.Key, e.plan.Run
+}
+
+// obey does what a GO asks and returns the answer, nil for none yet.
+func (e *Engine) obey(ctx context.Context, g wire.Go, receivedNs int64, from net.Addr) *wire.Ack {
+	ack := &wire.Ack{Type: "ack", Run: g.Run, Trial: g.Trial, Attempt: g.Attempt, From: e.cfg.Node, Nonce: g.Nonce, Ready: true}
+	k := wire.TrialKey{Trial: g.Trial, Attempt: g.Attempt}
+	e.mu.Lock()
+	a := e.current
+	t, known := e.trial(g.Trial)
+	fromInitiator := known && t.Initiator == g.From
+	decided := false
+	for _, v := range e.verdicts[g.Trial] {
+		decided = decided || v.Attempt == g.Attempt
+	}
+	state := ""
+	if a != nil {
+		state = a.state
+	}
+	e.mu.Unlock()
+	switch {
+	case !fromInitiator:
+		ack.Ready, ack.Reason = false, "this trial is not yours to start"
+	case a != nil && a.key == k && state == "loaded":
+		return nil // still arming: the next repetition is answered
+	case a != nil && a.key == k && state != "restoring":
+		a.order(goOrder{openBootNs: receivedNs + g.StartInUs*1000, path: e.pathOf(from)})
+	case decided || a != nil && a.key == k:
+		ack.Ready, ack.Reason = false, "this attempt has ended here"
+	case a != nil:
+		ack.Ready, ack.Reason = false, fmt.Sprintf("at trial %d attempt %d", a.key.Trial, a.key.Attempt)
+	default:
+		e.armLate(ctx, k)
+		return nil
+	}
+	return ack
+}
+
+// armLate arms for an attempt that no controller has armed here.
+func (e *Engine) armLate(ctx context.Context, k wire.TrialKey) {
+	e.work.Add(1)
+	go func() {
+		defer e.work.Done()
+		ctx, cancel := context.WithTimeout(ctx, lateArm)
+		defer cancel()
+		if err := e.arm(ctx, k); err != nil {
+			e.deps.Log.Error("arm on GO", "trial", k.Trial, "attempt", k.Attempt, "error", err)
+		}
+	}()
+}
+
+// order sets the window's opening; the first one counts.
+func (a *attempt) order(o goOrder) {
+	select {
+	case a.start <- o:
+	default:
+	}
+}
+
+// pathOf tells by which way a GO came: the sender's mesh address or another.
+func (e *Engine) pathOf(from net.Addr) string {
+	u, ok := from.(*net.UDPAddr)
+	if !ok {
+		return ""
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, n := range e.plan.Nodes {
+		if p, err := netip.ParsePrefix(n.MeshPrefix); err == nil && p.Addr().String() == u.IP.String() {
+			return "mesh"
+		}
+	}
+	return "control"
+}
+
+// peer is one node that has to answer GO.
+type peer struct {
+	name    string
+	paths   []*net.UDPAddr // control link first, where there is one
+	acked   bool
+	bestRTT time.Duration
+}
+
+func (a *attempt) peers() ([]*peer, error) {
+	e := a.engine
+	var out []*peer
+	for _, name := range a.trial.Nodes() {
+		if name == e.cfg.Node {
+			continue
+		}
+		n, ok := e.planNode(name)
+		if !ok {
+			return nil, fmt.Errorf("go_failed: the plan has no node %q", name)
+		}
+		mesh, err := e.meshAddr(name)
+		if err != nil {
+			return nil, err
+		}
+		p := &peer{name: name}
+		if n.ControlAddr != "" {
+			if ip, err := netip.ParseAddr(n.ControlAddr); err == nil {
+				p.paths = append(p.paths, net.UDPAddrFromAddrPort(netip.AddrPortFrom(ip, uint16(n.GoPort))))
+			}
+		}
+		p.paths = append(p.paths, net.UDPAddrFromAddrPort(netip.AddrPortFrom(mesh, uint16(n.GoPort))))
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// sendGo sends GO to every peer until all have answered, and then sets this
+// node's own start. The window does not open before everyone has.
+func (a *attempt) sendGo() error {
+	e := a.engine
+	peers, err := a.peers()
+	if err != nil {
+		return err
+	}
+	lead := time.Duration(a.trial.Gate.LeadS * float64(time.Second))
+	if !e.leaseHeld() {
+		lead += lateArm // peers may have to arm themselves
+	}
+	openNs := e.deps.Clock.BootNs() + lead.Nanoseconds()
+	a.setDetail("GO")
+	if len(peers) > 0 {
+		if err := a.exchangeGo(peers, openNs); err != nil {
+			return err
+		}
+	}
+	var worst time.Duration
+	for _, p := range peers {
+		worst = max(worst, p.bestRTT)
+	}
+	uncertainty := float64(worst.Microseconds()) / 2
+	a.order(goOrder{openBootNs: openNs, path: "self", uncertaintyUs: &uncertainty})
+	return nil
+}
+
+func (e *Engine) leaseHeld() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.leased()
+}
+
+// exchangeGo repeats GO until every peer has answered or the time is up.
+func (a *attempt) exchangeGo(peers []*peer, openNs int64) error {
+	e := a.engine
+	conn, err := net.ListenUDP("udp4", nil)
+	if err != nil {
+		return fmt.Errorf("go_failed: %w", err)
+	}
+	defer conn.Close()
+	key, run := e.goKey()
+	sent := map[uint64]int64{}
+	for nonce := uint64(1); ; nonce++ {
+		now := e.deps.Clock.BootNs()
+		left := time.Duration(openNs - now)
+		if left < goQuiet {
+			return fmt.Errorf("go_unanswered: no answer from %s before the window", unanswered(peers))
+		}
+		if a.ctx.Err() != nil {
+			return context.Canceled
+		}
+		g := wire.Go{Type: "go", Run: run, Trial: a.key.Trial, Attempt: a.key.Attempt, From: e.cfg.Node, Nonce: nonce, StartInUs: left.Microseconds()}
+		sent[nonce] = now
+		if err := sendAll(conn, key, g, peers); err != nil {
+			return fmt.Errorf("go_failed: %w", err)
+		}
+		all, err := a.collectAcks(conn, key, peers, sent)
+		if all || err != nil {
+			return err
+		}
+	}
+}
+
+func sendAll(conn *net.UDPConn, key []byte, g wire.Go, peers []*peer) error {
+	datagram, err := wire.Seal(key, g)
+	if err != nil {
+		return err
+	}
+	for _, p := range peers {
+		if p.acked {
+			continue
+		}
+		for i, path := range p.paths {
+			if i == 0 || g.Nonce > meshAfter {
+				// A path that is down now may be up at the next repetition, and
+				// the other path may work: a failed send is not yet a failure.
+				_, _ = conn.WriteToUDP(datagram, path)
+			}
+		}
+	}
+	return nil
+}
+
+// collectAcks reads answers for one repetition's time; it tells whether all
+// have answered, and fails when one says that it cannot take part.
+func (a *attempt) collectAcks(conn *net.UDPConn, key []byte, peers []*peer, sent map[uint64]int64) (bool, error) {
+	if err := conn.SetReadDeadline(time.Now().Add(goEvery)); err != nil {
+		return false, fmt.Errorf("go_failed: %w", err)
+	}
+	buf := make([]byte, wire.MaxDatagram+1)
+	for {
+		n, _, err := conn.ReadFromUDP(buf)
+		var timeout net.Error
+		if errors.As(err, &timeout) && timeout.Timeout() {
+			return unanswered(peers) == "", nil
+		}
+		if err != nil {
+			continue // an ICMP error of an earlier send; the deadline ends the loop
+		}
+		var ack wire.Ack
+		if wire.Open(key, buf[:n], &ack) != nil || ack.Type != "ack" || ack.Trial != a.key.Trial || ack.Attempt != a.key.Attempt {
+			continue
+		}
+		if !ack.Ready {
+			return false, fmt.Errorf("peer_not_ready: %s: %s", ack.From, ack.Reason)
+		}
+		for _, p := range peers {
+			if t, ok := sent[ack.Nonce]; ok && p.name == ack.From {
+				p.acked, p.bestRTT = true, time.Duration(a.engine.deps.Clock.BootNs()-t)
+			}
+		}
+		if unanswered(peers) == "" {
+			return true, nil
+		}
+	}
+}
+
+func unanswered(peers []*peer) string {
+	out := ""
+	for _, p := range peers {
+		if !p.acked {
+			if out != "" {
+				out += ", "
+			}
+			out += p.name
+		}
+	}
+	return out
+}

@@ -1,0 +1,188 @@
+package trial
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// journal keeps what must outlive the agent: the plan (with its secret key,
+// so 0600), whether the run has begun, and the outcome of every attempt.
+type journal struct {
+	dir  string
+	file *os.File
+}
+
+type journalLine struct {
+	Begun   bool           `json:"begun,omitempty"`
+	Ended   bool           `json:"ended,omitempty"`
+	Armed   *wire.TrialKey `json:"armed,omitempty"`
+	Verdict *wire.Verdict  `json:"verdict,omitempty"`
+}
+
+type journalState struct {
+	plan       *wire.RunPlan
+	started    bool
+	verdicts   map[int][]wire.Verdict
+	unfinished *wire.TrialKey // armed, and no outcome
+}
+
+func (j *journal) planPath() string { return filepath.Join(j.dir, "plan.json") }
+func (j *journal) linePath() string { return filepath.Join(j.dir, "attempts.ndjson") }
+
+func openJournal(dir string) (*journal, journalState, error) {
+	st := journalState{verdicts: map[int][]wire.Verdict{}}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, st, fmt.Errorf("open run state: %w", err)
+	}
+	j := &journal{dir: dir}
+	plan, err := os.ReadFile(j.planPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return j, st, nil
+	}
+	if err != nil {
+		return nil, st, fmt.Errorf("open run state: %w", err)
+	}
+	if err := json.Unmarshal(plan, &st.plan); err != nil {
+		return nil, st, fmt.Errorf("read run state %q: %w", j.planPath(), err)
+	}
+	good, err := j.replay(&st)
+	if err != nil {
+		return nil, st, err
+	}
+	j.file, err = os.OpenFile(j.linePath(), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, st, fmt.Errorf("open run state: %w", err)
+	}
+	// A line that a crash tore is cut: nothing was promised for it.
+	if err := j.file.Truncate(good); err != nil {
+		return nil, st, fmt.Errorf("cut torn run state: %w", err)
+	}
+	if _, err := j.file.Seek(good, 0); err != nil {
+		return nil, st, fmt.Errorf("open run state: %w", err)
+	}
+	return j, st, nil
+}
+
+// replay reads the lines into st and returns how many bytes of them are whole.
+func (j *journal) replay(st *journalState) (int64, error) {
+	data, err := os.ReadFile(j.linePath())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, fmt.Errorf("read run state: %w", err)
+	}
+	var good int64
+	r := bufio.NewReader(bytes.NewReader(data))
+	for {
+		line, err := r.ReadBytes('\n')
+		if err != nil {
+			return good, nil
+		}
+		var l journalLine
+		if json.Unmarshal(line, &l) != nil {
+			return good, nil
+		}
+		good += int64(len(line))
+		switch {
+		case l.Begun:
+			st.started = true
+		case l.Ended:
+			st.started = false
+		case l.Armed != nil:
+			st.unfinished = l.Armed
+		case l.Verdict != nil:
+			if k := st.unfinished; k != nil && *k == l.Verdict.TrialKey {
+				st.unfinished = nil
+			}
+			st.verdicts[l.Verdict.Trial] = setVerdict(st.verdicts[l.Verdict.Trial], *l.Verdict)
+		}
+	}
+}
+
+// load replaces whatever run was held by a new one.
+func (j *journal) load(plan wire.RunPlan) error {
+	if j.file != nil {
+		if err := j.file.Close(); err != nil {
+			return fmt.Errorf("close run state: %w", err)
+		}
+		j.file = nil
+	}
+	body, err := json.Marshal(plan)
+	if err != nil {
+		return fmt.Errorf("encode plan: %w", err)
+	}
+	if err := os.Remove(j.linePath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("forget former run: %w", err)
+	}
+	if err := writeDurably(j.planPath(), body); err != nil {
+		return err
+	}
+	j.file, err = os.OpenFile(j.linePath(), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("open run state: %w", err)
+	}
+	return nil
+}
+
+func (j *journal) armed(k wire.TrialKey) error { return j.append(journalLine{Armed: &k}) }
+func (j *journal) kept(v wire.Verdict) error   { return j.append(journalLine{Verdict: &v}) }
+func (j *journal) begun() error                { return j.append(journalLine{Begun: true}) }
+func (j *journal) ended() error                { return j.append(journalLine{Ended: true}) }
+
+func (j *journal) append(l journalLine) error {
+	b, err := json.Marshal(l)
+	if err != nil {
+		return fmt.Errorf("encode run state: %w", err)
+	}
+	if _, err := j.file.Write(append(b, '\n')); err != nil {
+		return fmt.Errorf("write run state: %w", err)
+	}
+	if err := j.file.Sync(); err != nil {
+		return fmt.Errorf("write run state: %w", err)
+	}
+	return nil
+}
+
+// writeDurably replaces a file so that a crash leaves the old one or the new one.
+func writeDurably(path string, body []byte) error {
+	tmp := path + ".new"
+	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("write %q: %w", path, err)
+	}
+	_, err = f.Write(body)
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(tmp, path)
+	}
+	if err == nil {
+		err = syncDir(filepath.Dir(path))
+	}
+	if err != nil {
+		return fmt.Errorf("write %q: %w", path, err)
+	}
+	return nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if cerr := d.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}

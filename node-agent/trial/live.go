@@ -1,0 +1,84 @@
+package trial
+
+import (
+	"sync"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// liveView is the present moment for a person to look at. It is no record:
+// what it shows may be a tenth of a second old.
+type liveView struct {
+	mu    sync.Mutex
+	speed *float64
+	mode  int
+	ticks []liveTick // of the last second
+}
+
+type liveTick struct {
+	tNs   int64
+	bytes uint64
+}
+
+// liveSpanNs is the time over which throughput is shown.
+const liveSpanNs = 1_000_000_000
+
+// see takes a sample that has just been recorded.
+func (l *liveView) see(tNs int64, b wire.Body) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch s := b.(type) {
+	case *wire.GPS:
+		l.mode = s.Mode
+		if s.SpeedMps != nil {
+			l.speed = s.SpeedMps
+		}
+		if s.FixAgeMs == nil || *s.FixAgeMs > float64(freshFix.Milliseconds()) {
+			l.speed = nil
+		}
+	case *wire.TCPSample:
+		if s.Stream == nil || s.Edge != "" {
+			return
+		}
+		if n := len(l.ticks); n > 0 && l.ticks[n-1].tNs == tNs {
+			l.ticks[n-1].bytes += s.BytesReceived
+		} else {
+			l.ticks = append(l.ticks, liveTick{tNs, s.BytesReceived})
+		}
+		for len(l.ticks) > 2 && tNs-l.ticks[1].tNs > liveSpanNs {
+			l.ticks = l.ticks[1:]
+		}
+	}
+}
+
+// snapshot is what a view shows now; e.mu is held.
+func (l *liveView) snapshot(e *Engine) *wire.Live {
+	a := e.current
+	if a == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := &wire.Live{SpeedMps: l.speed, FixMode: l.mode}
+	a.mu.Lock()
+	closeNs := a.closeNs
+	a.mu.Unlock()
+	if a.state != "running" {
+		return out
+	}
+	out.RemainingS = ptr(max(0, float64(closeNs-e.deps.Clock.BootNs())/1e9))
+	if n := len(l.ticks); a.trial.Receiver == e.cfg.Node && n >= 2 && l.ticks[n-1].bytes >= l.ticks[0].bytes {
+		span := float64(l.ticks[n-1].tNs-l.ticks[0].tNs) / 1e9
+		if span > 0 {
+			out.ThroughputBps = ptr(float64(l.ticks[n-1].bytes-l.ticks[0].bytes) * 8 / span)
+		}
+	}
+	return out
+}
+
+// reset forgets the last trial's flows.
+func (l *liveView) reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ticks = nil
+}

@@ -1,0 +1,247 @@
+package trial
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// Lease gives the controller named holder the right to steer for a while. A
+// lease that somebody else holds is refused, and given back with TTLS 0.
+func (e *Engine) Lease(_ context.Context, holder string, l wire.Lease) (wire.Lease, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := time.Now()
+	if e.lease.holder != "" && e.lease.holder != l.Holder && now.Before(e.lease.until) {
+		return wire.Lease{}, refuse("lease_held",
+			fmt.Sprintf("node %s is steered by %s for another %.0f s", e.cfg.Node, e.lease.holder, time.Until(e.lease.until).Seconds()),
+			"stop the other controller, or wait until its lease has ended")
+	}
+	if l.TTLS <= 0 {
+		e.lease = lease{}
+		return wire.Lease{Holder: l.Holder}, nil
+	}
+	l.TTLS = min(l.TTLS, 120)
+	e.lease = lease{holder: l.Holder, until: now.Add(time.Duration(l.TTLS * float64(time.Second)))}
+	return l, nil
+}
+
+// leased tells whether some controller steers; e.mu is held.
+func (e *Engine) leased() bool { return e.lease.holder != "" && time.Now().Before(e.lease.until) }
+
+// needLease refuses a steering call without a lease; e.mu is held.
+func (e *Engine) needLease() error {
+	if e.leased() {
+		return nil
+	}
+	return refuse("no_lease", "nobody holds the lease of node "+e.cfg.Node, "take the lease first: PUT /v1/lease")
+}
+
+// Load takes a run's plan. The same plan again changes nothing; another plan
+// is refused while an attempt is under way.
+func (e *Engine) Load(ctx context.Context, plan wire.RunPlan) (wire.CampaignView, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.needLease(); err != nil {
+		return wire.CampaignView{}, err
+	}
+	if e.plan != nil && e.plan.Run == plan.Run {
+		if same, err := samePlan(*e.plan, plan); err != nil || !same {
+			return wire.CampaignView{}, refuse("conflict", fmt.Sprintf("run %s is held with another plan", plan.Run), "give the new run another name")
+		}
+		return e.view(), nil
+	}
+	if e.current != nil {
+		return wire.CampaignView{}, refuse("busy", fmt.Sprintf("an attempt of run %s is under way", e.plan.Run), "abort it first, or wait for its end")
+	}
+	if _, err := e.deps.Host.Restore(ctx, ""); err != nil {
+		return wire.CampaignView{}, refuse("host", "cannot put back what the former run changed: "+err.Error(), "run fieldmesh-agent restore on the node")
+	}
+	if err := e.journal.load(plan); err != nil {
+		return wire.CampaignView{}, err
+	}
+	e.plan, e.started, e.verdicts, e.lastKey = &plan, false, map[int][]wire.Verdict{}, nil
+	e.bump()
+	return e.view(), nil
+}
+
+func samePlan(a, b wire.RunPlan) (bool, error) {
+	x, err := json.Marshal(a)
+	if err != nil {
+		return false, fmt.Errorf("encode plan: %w", err)
+	}
+	y, err := json.Marshal(b)
+	if err != nil {
+		return false, fmt.Errorf("encode plan: %w", err)
+	}
+	return string(x) == string(y), nil
+}
+
+// View returns the standing of a run; it waits while the view's version is
+// known, until ctx ends, and then returns the view as it is.
+func (e *Engine) View(ctx context.Context, run string, known uint64) (wire.CampaignView, error) {
+	for {
+		e.mu.Lock()
+		if err := e.holds(run); err != nil {
+			e.mu.Unlock()
+			return wire.CampaignView{}, err
+		}
+		v, changed := e.view(), e.changed
+		e.mu.Unlock()
+		if v.Version != known || ctx.Err() != nil {
+			return v, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// holds refuses a call for a run that is not the one held; e.mu is held.
+func (e *Engine) holds(run string) error {
+	if e.plan == nil {
+		return refuse("not_found", fmt.Sprintf("node %s holds no run", e.cfg.Node), "load the run's plan first: PUT /v1/runs/"+run)
+	}
+	if e.plan.Run != run {
+		return refuse("not_found", fmt.Sprintf("node %s holds run %s, not %s", e.cfg.Node, e.plan.Run, run), "load the run's plan first")
+	}
+	return nil
+}
+
+// view is the standing of the run; e.mu is held.
+func (e *Engine) view() wire.CampaignView {
+	v := wire.CampaignView{Version: e.version, Run: e.plan.Run, Campaign: e.plan.Campaign, State: "loaded", Trials: []wire.TrialView{}, Position: e.deps.Spool.Position()}
+	if e.lastKey != nil {
+		v.State, v.Current = "kept", e.lastKey
+	}
+	if a := e.current; a != nil {
+		k := a.key
+		v.State, v.Detail, v.Current = a.state, a.detail, &k
+	}
+	for n, vs := range e.verdicts {
+		v.Trials = append(v.Trials, wire.TrialView{Number: n, Attempts: append([]wire.Verdict{}, vs...)})
+	}
+	sortTrials(v.Trials)
+	v.Live = e.live.snapshot(e)
+	return v
+}
+
+// Abort ends an attempt, whatever its state. One that has ended is left as it is.
+func (e *Engine) Abort(ctx context.Context, run string, r wire.AbortRequest) (wire.CampaignView, error) {
+	e.mu.Lock()
+	if err := e.holds(run); err != nil {
+		e.mu.Unlock()
+		return wire.CampaignView{}, err
+	}
+	a := e.current
+	e.mu.Unlock()
+	if a != nil && a.key == r.TrialKey {
+		a.abort("aborted: " + r.Reason)
+		a.wait(ctx)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.view(), nil
+}
+
+// Verdicts takes the controller's final word on attempts.
+func (e *Engine) Verdicts(_ context.Context, run string, vs []wire.Verdict) (wire.CampaignView, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.holds(run); err != nil {
+		return wire.CampaignView{}, err
+	}
+	if err := e.needLease(); err != nil {
+		return wire.CampaignView{}, err
+	}
+	for _, v := range vs {
+		if _, ok := e.trial(v.Trial); !ok {
+			return wire.CampaignView{}, refuse("bad_request", fmt.Sprintf("run %s has no trial %d", run, v.Trial), "")
+		}
+	}
+	for _, v := range vs {
+		v.Final = true
+		if err := e.journal.kept(v); err != nil {
+			return wire.CampaignView{}, err
+		}
+		e.verdicts[v.Trial] = setVerdict(e.verdicts[v.Trial], v)
+	}
+	if len(vs) > 0 {
+		e.bump()
+	}
+	return e.view(), nil
+}
+
+// End closes a run: the attempt under way is aborted and everything that the
+// run changed on the machine is put back. The plan stays for reference.
+func (e *Engine) End(ctx context.Context, run string) (wire.RestoreReport, error) {
+	e.mu.Lock()
+	if err := e.holds(run); err != nil {
+		e.mu.Unlock()
+		return wire.RestoreReport{}, err
+	}
+	if err := e.needLease(); err != nil {
+		e.mu.Unlock()
+		return wire.RestoreReport{}, err
+	}
+	if e.started {
+		if err := e.journal.ended(); err != nil {
+			e.mu.Unlock()
+			return wire.RestoreReport{}, err
+		}
+	}
+	e.started = false
+	e.bump()
+	e.mu.Unlock()
+	return e.Restore(ctx)
+}
+
+// Restore ends whatever is under way and puts the machine back. It needs no
+// lease: a person who wants the machine back gets it.
+func (e *Engine) Restore(ctx context.Context) (wire.RestoreReport, error) {
+	e.mu.Lock()
+	a := e.current
+	if e.started {
+		if err := e.journal.ended(); err != nil {
+			e.mu.Unlock()
+			return wire.RestoreReport{}, err
+		}
+		e.started = false
+	}
+	e.mu.Unlock()
+	if a != nil {
+		a.abort("aborted: the node was told to restore")
+		a.wait(ctx)
+	}
+	report, err := e.deps.Host.Restore(ctx, "")
+	if err != nil {
+		return report, refuse("host", "cannot restore: "+err.Error(), "run fieldmesh-agent restore on the node")
+	}
+	return report, nil
+}
+
+// RunHeld is the name of the run that the node holds, "" for none.
+func (e *Engine) RunHeld() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.plan == nil {
+		return ""
+	}
+	return e.plan.Run
+}
+
+// Busy tells whether the machine should stay as the run has set it up: an
+// attempt is under way, or a begun run still has something to do.
+func (e *Engine) Busy() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.current != nil || e.leased() {
+		return true
+	}
+	_, more := e.next()
+	return e.started && more
+}
