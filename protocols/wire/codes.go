@@ -1,0 +1,27 @@
+package wire
+
+import "fmt"
+
+// The codes of Error: the words that a program may branch on.
+const (
+	CodeBadRequest       = "bad_request"        // not well formed, or not possible; the same request never succeeds
+	CodeForbidden        = "forbidden"          // the peer's role does not allow it
+	CodeNotFound         = "not_found"          // no such path, run or trial
+	CodeMethodNotAllowed = "method_not_allowed" // the path exists, the method does not
+	CodeTooSlow          = "too_slow"           // the request's body did not arrive in time
+	CodeConflict         = "conflict"           // does not fit what the node is doing
+	CodeLeaseHeld        = "lease_held"         // another controller steers the node
+	CodeLeaseNeeded      = "lease_needed"       // the call needs the lease, and the caller does not hold it
+	CodeNotReady         = "not_ready"          // a need of the trial is not met: see NodeStatus.Problems
+	CodeEpochChanged     = "epoch_changed"      // the spool is another one than the position names
+	CodeTooLarge         = "too_large"          // the body exceeds its limit
+	CodeMediaType        = "media_type"         // the body is not application/json
+	CodeInternal         = "internal"           // a fault of the agent
+	CodeUnavailable      = "unavailable"        // a part of the agent does not answer, or the node is overloaded; try again
+	CodeDiskFull         = "disk_full"          // the spool has no room
+)
+
+// Errorf makes an Error with a code and no cure.
+func Errorf(code, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
