@@ -1,12 +1,22 @@
 // Package spool keeps records on the node's disk, in order, until the
-// controller has confirmed them. What it reports as durable survives a crash.
-// It knows nothing of trials, and nothing of the API that reads it.
+// controller has confirmed them. What it reports as durable survives a crash
+// and a power cut. It knows nothing of trials, nor of the API that reads it.
+//
+// A spool is a folder: the file epoch, the file confirmed, and segments named
+// by the seq of their first record. A segment is lines of
+//
+//	crc32c-of-json SP json LF
+//
+// Only the newest segment is ever written; it is synced before the next is
+// begun, so that only its tail can be torn.
 package spool
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"sync"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -15,55 +25,228 @@ import (
 // Options shape a spool; a zero value takes the default.
 type Options struct {
 	QuotaBytes   int64         // most bytes that all segments may have; default 1 GiB
-	MinFreeBytes int64         // disk space that is left to others; default 64 MiB
-	SyncEvery    time.Duration // longest time from Append to durable; default 200 ms, at most 250 ms
-	SegmentBytes int64         // size at which a new segment is begun; default 8 MiB
+	MinFreeBytes int64         // disk space that is left to others; default 64 MiB, negative for none
+	SyncEvery    time.Duration // longest time from Append to the sync that covers it; default 200 ms, at most 250 ms
+	SegmentBytes int64         // size at which a new segment is begun; default 8 MiB or an eighth of the quota
 }
 
-// Spool is an append-only journal of records in a folder of its own.
-type Spool struct{}
+const (
+	defaultQuotaBytes   = 1 << 30
+	defaultMinFreeBytes = 64 << 20
+	defaultSyncEvery    = 200 * time.Millisecond
+	maxSyncEvery        = 250 * time.Millisecond // "recorded" is promised to mean at most this long after it happened
+	defaultSegmentBytes = 8 << 20
+	maxRecordBytes      = 16 << 20 // bounds what a reader must hold at once
+)
 
-// FullError says that the spool has no room, and what would give it some.
-type FullError struct {
-	NeededBytes int64
-	FreeBytes   int64
-	Cure        string
+func (o Options) withDefaults() (Options, error) {
+	if o.QuotaBytes == 0 {
+		o.QuotaBytes = defaultQuotaBytes
+	}
+	if o.MinFreeBytes == 0 {
+		o.MinFreeBytes = defaultMinFreeBytes
+	}
+	o.MinFreeBytes = max(o.MinFreeBytes, 0)
+	if o.SyncEvery == 0 {
+		o.SyncEvery = defaultSyncEvery
+	}
+	if o.SegmentBytes == 0 {
+		o.SegmentBytes = max(min(defaultSegmentBytes, o.QuotaBytes/8), 1)
+	}
+	if o.QuotaBytes < 0 || o.SegmentBytes < 0 || o.SyncEvery < 0 || o.SyncEvery > maxSyncEvery {
+		return o, fmt.Errorf("spool options %+v: sizes and times must be positive, sync_every at most %v", o, maxSyncEvery)
+	}
+	return o, nil
 }
 
-func (e *FullError) Error() string {
-	return fmt.Sprintf("spool has room for %d bytes, %d are needed: %s", e.FreeBytes, e.NeededBytes, e.Cure)
+// ErrClosed is returned by every call on a spool that was closed.
+var ErrClosed = errors.New("spool is closed")
+
+// Recovery is what Open found to be damaged. A torn tail was never durable;
+// damaged lines in the midst of a segment are the disk's fault, and are
+// passed over by Read.
+type Recovery struct {
+	CutBytes     int64  // length of the torn tail
+	TornFile     string // where its first MiB was put aside; empty when nothing was cut
+	DamagedLines int    // lines of the newest segment whose checksum does not hold
 }
 
-var errSkeleton = errors.New("not built yet")
+// Spool is an append-only journal of records in a folder of its own. Its
+// methods may be called from any goroutine.
+type Spool struct {
+	dir, node, epoch string
+	opt              Options
+	recovery         Recovery
+	lock             *os.File
+	openSegment      func(path string) (file, error)
+	diskFree         func(dir string) (int64, error)
 
-// Open opens or makes the spool in dir.
-func Open(dir, node string, opt Options) (*Spool, error) { return nil, errSkeleton }
+	requests chan chan error // Sync → flusher
+	wake     chan struct{}   // Append → flusher: there is something pending
+	stop     chan struct{}   // Close → flusher
+	stopped  chan struct{}   // closed when the flusher has ended
 
-// Append queues a record.
-func (s *Spool) Append(h wire.Header, b wire.Body) (uint64, error) { return 0, errSkeleton }
+	live    file // the newest segment; the flusher's alone
+	unclean bool // its end may hold bytes of a write that failed; the flusher's alone
 
-// Sync makes durable what was appended before it.
-func (s *Spool) Sync(ctx context.Context) error { return errSkeleton }
-
-// Position is the newest durable record.
-func (s *Spool) Position() wire.SpoolPosition { return wire.SpoolPosition{} }
-
-// Status is how full the spool is.
-func (s *Spool) Status() wire.SpoolStatus { return wire.SpoolStatus{} }
-
-// Read returns durable records after a seq.
-func (s *Spool) Read(after uint64, limit int) (lines [][]byte, last uint64, err error) {
-	return nil, after, errSkeleton
+	mu        sync.Mutex
+	segments  []*segment // oldest first; the last is live
+	pending   []byte     // lines not yet durable
+	spare     []byte     // the buffer that pending was, for reuse
+	next      uint64     // seq of the next record
+	durable   uint64     // newest durable seq
+	confirmed uint64     // newest seq that the controller has
+	flushing  int64      // bytes taken out of pending that are not yet durable
+	used      int64      // durable bytes in all segments
+	free      int64      // disk space at the last look
+	failure   error      // why the last flush failed; nil when it did not
+	changed   chan struct{}
+	closed    bool
 }
+
+// Open opens the spool in dir, or makes one, for records of the node. Only
+// one process at a time can have it open.
+func Open(dir, node string, opt Options) (*Spool, error) {
+	return open(dir, node, opt, openSegmentFile, diskFree)
+}
+
+func open(dir, node string, opt Options, openSegment func(string) (file, error), free func(string) (int64, error)) (_ *Spool, err error) {
+	opt, err = opt.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if node == "" {
+		return nil, fmt.Errorf("open spool %q: the node has no name", dir)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make spool %q: %w", dir, err)
+	}
+	s := &Spool{
+		dir: dir, node: node, opt: opt, openSegment: openSegment, diskFree: free,
+		requests: make(chan chan error), wake: make(chan struct{}, 1),
+		stop: make(chan struct{}), stopped: make(chan struct{}), changed: make(chan struct{}),
+	}
+	if s.lock, err = lockFolder(dir); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.lock.Close())
+		}
+	}()
+	if err := s.recover(); err != nil {
+		return nil, fmt.Errorf("open spool %q: %w", dir, err)
+	}
+	if s.free, err = s.diskFree(dir); err != nil {
+		return nil, fmt.Errorf("open spool %q: %w", dir, err)
+	}
+	go s.run()
+	return s, nil
+}
+
+// Append takes a record and returns its seq; it is durable after the next
+// sync. It fills the header's kind, version, node, epoch and seq. When there
+// is no room the record is not taken and the error holds a *FullError.
+func (s *Spool) Append(h wire.Header, b wire.Body) (uint64, error) {
+	if _, ok := b.(wire.Unknown); ok || b == nil {
+		return 0, fmt.Errorf("append to spool %q: a record needs a body of a known kind", s.dir)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return 0, ErrClosed
+	}
+	if s.failure != nil {
+		return 0, fmt.Errorf("append to spool %q: %w", s.dir, s.failure)
+	}
+	h.Kind, h.Version, h.Node, h.Epoch, h.Seq = b.Kind(), wire.SchemaVersion, s.node, s.epoch, s.next
+	json, err := wire.Record{Header: h, Body: b}.MarshalJSON()
+	if err != nil {
+		return 0, fmt.Errorf("append to spool %q: %w", s.dir, err)
+	}
+	if len(json) > maxRecordBytes {
+		return 0, fmt.Errorf("append to spool %q: a %s record of %d bytes is above the limit of %d", s.dir, h.Kind, len(json), maxRecordBytes)
+	}
+	if err := s.room(int64(len(json)) + lineOverhead); err != nil {
+		return 0, fmt.Errorf("append to spool %q: %w", s.dir, err)
+	}
+	s.pending = appendLine(s.pending, json)
+	s.next++
+	select {
+	case s.wake <- struct{}{}:
+	default: // the flusher is already told
+	}
+	return h.Seq, nil
+}
+
+// Sync returns when all that was appended before it is durable, or cannot be
+// made so at present; it is then kept and tried again.
+func (s *Spool) Sync(ctx context.Context) error {
+	reply := make(chan error, 1)
+	select {
+	case s.requests <- reply:
+	case <-s.stopped:
+		return ErrClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-reply:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Position is the newest durable record; seq 0 when there is none.
+func (s *Spool) Position() wire.SpoolPosition {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return wire.SpoolPosition{Epoch: s.epoch, Seq: s.durable}
+}
+
+// Recovered is what Open found to be damaged.
+func (s *Spool) Recovered() Recovery { return s.recovery }
 
 // Wait returns when a durable record newer than after exists.
-func (s *Spool) Wait(ctx context.Context, after uint64) error { return errSkeleton }
-
-// Confirm allows records up to seq to be dropped.
-func (s *Spool) Confirm(seq uint64) error { return errSkeleton }
-
-// CheckRoom says whether needBytes more can be taken; a *FullError when not.
-func (s *Spool) CheckRoom(needBytes int64) error { return errSkeleton }
+func (s *Spool) Wait(ctx context.Context, after uint64) error {
+	for {
+		s.mu.Lock()
+		durable, changed, closed := s.durable, s.changed, s.closed
+		s.mu.Unlock()
+		switch {
+		case durable > after:
+			return nil
+		case closed:
+			return ErrClosed
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
 
 // Close makes everything durable and closes the spool.
-func (s *Spool) Close() error { return errSkeleton }
+func (s *Spool) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	s.mu.Unlock()
+	close(s.stop)
+	<-s.stopped
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.announce()
+	return errors.Join(s.failure, s.live.Close(), s.lock.Close())
+}
+
+// announce wakes everyone in Wait. mu is held.
+func (s *Spool) announce() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}

@@ -1,0 +1,229 @@
+package spool
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	epochFile     = "epoch"
+	confirmedFile = "confirmed"
+	lockFile      = "lock"
+	keepTornBytes = 1 << 20
+)
+
+// lockFolder makes sure that no other process writes here.
+func lockFolder(dir string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock spool %q: %w", dir, err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			err = errors.New("another process has it open")
+		}
+		return nil, errors.Join(fmt.Errorf("lock spool %q: %w", dir, err), f.Close())
+	}
+	return f, nil
+}
+
+// recover brings the folder into order and the newest segment to its last
+// whole record.
+func (s *Spool) recover() error {
+	segments, err := listSegments(s.dir)
+	if err != nil {
+		return err
+	}
+	if s.epoch, err = readEpoch(s.dir, len(segments) > 0); err != nil {
+		return err
+	}
+	if s.confirmed, err = readConfirmed(s.dir); err != nil {
+		return err
+	}
+	s.segments = segments
+	s.durable = s.confirmed
+	if len(segments) == 0 {
+		if err := s.begin(s.confirmed + 1); err != nil {
+			return err
+		}
+	} else if err := s.resume(segments[len(segments)-1]); err != nil {
+		return err
+	}
+	for _, g := range s.segments {
+		s.used += g.bytes
+	}
+	s.next = s.durable + 1
+	return nil
+}
+
+// begin starts a segment. Its name must be on disk before its first record is
+// called durable.
+func (s *Spool) begin(first uint64) error {
+	path := segmentPath(s.dir, first)
+	f, err := s.openSegment(path)
+	if err != nil {
+		return fmt.Errorf("begin segment: %w", err)
+	}
+	if err := syncFolder(s.dir); err != nil {
+		return errors.Join(fmt.Errorf("begin segment: %w", err), f.Close())
+	}
+	s.live = f
+	s.segments = append(s.segments, &segment{path: path, first: first})
+	return nil
+}
+
+// resume opens the newest segment, cuts its torn tail, and finds the newest seq.
+func (s *Spool) resume(g *segment) error {
+	f, err := os.Open(g.path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	newest := g.first - 1
+	damaged, end, err := scan(f, 0, func(_ []byte, seq uint64, offset int64) bool {
+		newest = max(newest, seq)
+		g.note(seq, offset)
+		return true
+	})
+	if err != nil {
+		return fmt.Errorf("read %s: %w", g.path, err)
+	}
+	s.recovery.DamagedLines = damaged
+	s.durable = max(s.durable, newest)
+	if s.live, err = s.openSegment(g.path); err != nil {
+		return err
+	}
+	if g.bytes > end {
+		if err := s.cut(f, g, end); err != nil {
+			return errors.Join(fmt.Errorf("cut the torn tail of %s: %w", g.path, err), s.live.Close())
+		}
+	}
+	// What is reported as durable must be so: a process that died may have
+	// written the last lines without having synced them.
+	if err := s.live.Sync(); err != nil {
+		return errors.Join(fmt.Errorf("sync %s: %w", g.path, err), s.live.Close())
+	}
+	return nil
+}
+
+// cut puts the bytes after end aside, for whoever wonders, and drops them. A
+// full disk must not keep a spool from opening, so the copy is not a must.
+func (s *Spool) cut(f *os.File, g *segment, end int64) error {
+	s.recovery.CutBytes = g.bytes - end
+	torn := fmt.Sprintf("%s@%d%s", strings.TrimSuffix(g.path, segmentSuffix), end, tornSuffix)
+	tail := make([]byte, min(g.bytes-end, keepTornBytes))
+	if _, err := f.ReadAt(tail, end); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if err := os.WriteFile(torn, tail, 0o600); err == nil {
+		s.recovery.TornFile = torn
+	} else if !isFull(err) {
+		return err
+	} else if err := os.Remove(torn); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := s.live.Truncate(end); err != nil {
+		return err
+	}
+	g.bytes = end
+	return nil
+}
+
+func listSegments(dir string) ([]*segment, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []*segment
+	for _, e := range entries {
+		first, ok := parseSegmentName(e.Name())
+		if !ok {
+			continue
+		}
+		info, err := e.Info()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, &segment{path: filepath.Join(dir, e.Name()), first: first, bytes: info.Size()})
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].first < out[j].first })
+	return out, nil
+}
+
+// readEpoch reads the spool's epoch, or draws one for a new spool.
+func readEpoch(dir string, hasSegments bool) (string, error) {
+	path := filepath.Join(dir, epochFile)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) && !hasSegments {
+		var random [8]byte
+		if _, err := rand.Read(random[:]); err != nil {
+			return "", fmt.Errorf("draw an epoch: %w", err)
+		}
+		epoch := hex.EncodeToString(random[:])
+		return epoch, replaceFile(path, epoch+"\n")
+	}
+	if err != nil {
+		return "", fmt.Errorf("read epoch: %w; if the file is lost, move the folder away and start anew", err)
+	}
+	epoch := strings.TrimSuffix(string(text), "\n")
+	if raw, err := hex.DecodeString(epoch); err != nil || len(raw) != 8 {
+		return "", fmt.Errorf("read epoch: %q is not 16 hexadecimal digits; move the folder away and start anew", epoch)
+	}
+	return epoch, nil
+}
+
+// readConfirmed reads how far the controller has the records. A damaged file
+// only means that segments are kept longer.
+func readConfirmed(dir string) (uint64, error) {
+	text, err := os.ReadFile(filepath.Join(dir, confirmedFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read confirmed: %w", err)
+	}
+	seq, err := strconv.ParseUint(strings.TrimSuffix(string(text), "\n"), 10, 64)
+	if err != nil {
+		return 0, nil
+	}
+	return seq, nil
+}
+
+// replaceFile writes a small file so that it is there whole or not at all.
+func replaceFile(path, text string) error {
+	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+// syncFolder makes names in a folder durable.
+func syncFolder(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

@@ -1,0 +1,158 @@
+package spool
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"golang.org/x/sys/unix"
+)
+
+// FullError says that the spool has no room, and what would give it some.
+type FullError struct {
+	NeededBytes int64
+	FreeBytes   int64
+	Cure        string
+}
+
+func (e *FullError) Error() string {
+	return fmt.Sprintf("spool has room for %d bytes, %d are needed: %s", e.FreeBytes, e.NeededBytes, e.Cure)
+}
+
+// Status is how full the spool is. Oldest is the seq of the oldest record
+// that may still be held.
+func (s *Spool) Status() wire.SpoolStatus {
+	free, err := s.diskFree(s.dir)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		s.free = free
+	}
+	return wire.SpoolStatus{
+		Newest:     wire.SpoolPosition{Epoch: s.epoch, Seq: s.durable},
+		Oldest:     s.segments[0].first,
+		UsedBytes:  s.taken(),
+		QuotaBytes: s.opt.QuotaBytes,
+		FreeBytes:  s.free,
+	}
+}
+
+// CheckRoom says, with a *FullError, when needBytes more cannot be taken.
+func (s *Spool) CheckRoom(needBytes int64) error {
+	free, err := s.diskFree(s.dir)
+	if err != nil {
+		return fmt.Errorf("look at the disk of spool %q: %w", s.dir, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free = free
+	if s.closed {
+		return ErrClosed
+	}
+	if s.failure != nil {
+		return s.failure
+	}
+	return s.room(needBytes)
+}
+
+// Confirm says that the controller has every record up to seq. Whole segments
+// of such records are dropped once the spool is over half of its quota.
+func (s *Spool) Confirm(seq uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return ErrClosed
+	case seq > s.durable:
+		return fmt.Errorf("confirm record %d: the newest is %d", seq, s.durable)
+	case seq <= s.confirmed:
+		return nil
+	}
+	s.confirmed = seq
+	// Room first: on a full disk the note below cannot be written without it.
+	s.trim()
+	if err := replaceFile(filepath.Join(s.dir, confirmedFile), strconv.FormatUint(seq, 10)+"\n"); err != nil {
+		return fmt.Errorf("note that record %d is confirmed: %w", seq, err)
+	}
+	return nil
+}
+
+// taken is what counts against the quota. mu is held.
+func (s *Spool) taken() int64 { return s.used + s.flushing + int64(len(s.pending)) }
+
+// room makes room for need bytes if it can, else says what is short. mu is held.
+func (s *Spool) room(need int64) error {
+	if s.left() < need {
+		// Nothing is flushed while Append refuses, so nobody else looks.
+		if free, err := s.diskFree(s.dir); err == nil {
+			s.free = free
+		}
+		s.trim()
+	}
+	if byQuota := s.opt.QuotaBytes - s.taken(); byQuota < need {
+		return &FullError{NeededBytes: need, FreeBytes: max(byQuota, 0), Cure: fmt.Sprintf(
+			"let the controller collect and confirm the records in %s, or raise the spool's quota of %d bytes", s.dir, s.opt.QuotaBytes)}
+	}
+	if left := s.left(); left < need {
+		return &FullError{NeededBytes: need, FreeBytes: max(left, 0), Cure: s.diskCure()}
+	}
+	return nil
+}
+
+// left is the room by quota and disk. mu is held.
+func (s *Spool) left() int64 {
+	byDisk := s.free - s.opt.MinFreeBytes - s.flushing - int64(len(s.pending))
+	return min(s.opt.QuotaBytes-s.taken(), byDisk)
+}
+
+func (s *Spool) diskCure() string {
+	return fmt.Sprintf("free space on the disk of %s (%d bytes of it are left to others)", s.dir, s.opt.MinFreeBytes)
+}
+
+// trim drops the oldest segments whose records are all confirmed, while the
+// spool is over half of its quota or the disk is short. mu is held.
+func (s *Spool) trim() {
+	for len(s.segments) > 1 {
+		if s.taken() <= s.opt.QuotaBytes/2 && s.free > s.opt.MinFreeBytes {
+			return
+		}
+		g := s.segments[0]
+		if s.segments[1].first-1 > s.confirmed {
+			return
+		}
+		// What cannot be removed stays, counts, and is tried again.
+		if err := os.Remove(g.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+		s.removeTorn(g)
+		s.segments = s.segments[1:]
+		s.used -= g.bytes
+		s.free += g.bytes
+	}
+}
+
+// removeTorn drops what was put aside from a segment that is gone. What stays
+// is bounded by the next trim and harms nobody, so errors do not matter.
+func (s *Spool) removeTorn(g *segment) {
+	torn, err := filepath.Glob(strings.TrimSuffix(g.path, segmentSuffix) + "@*" + tornSuffix)
+	if err != nil {
+		return
+	}
+	for _, path := range torn {
+		_ = os.Remove(path)
+	}
+}
+
+// diskFree is the space that an unprivileged process may still take.
+func diskFree(dir string) (int64, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, fmt.Errorf("statfs %q: %w", dir, err)
+	}
+	return int64(min(st.Bavail, 1<<40)) * st.Bsize, nil
+}
