@@ -1,13 +1,37 @@
 // Package archive keeps a run on disk: what was planned, every record of every
 // node, and every decision. It is the truth that reports, exports and the time
 // series database are made from. It neither talks to nodes nor judges.
+//
+// A run is one folder:
+//
+//	run.json         what the run is (RunInfo)
+//	campaign.yaml    the campaign file, byte for byte
+//	schedule.json    the plan that the nodes hold, without its key
+//	journal.ndjson   decisions and notes
+//	cursors.ndjson   how far each node's records are stored
+//	trials/0001-a1/  one attempt: records/NODE.ndjson; once sealed also plan.json,
+//	                 verdict.json, iperf3/, provenance/ and MANIFEST.sha256
+//	between/         records of no trial, one file a node
+//	late/0001-a1/    records that came after their attempt was sealed
+//	MANIFEST.sha256  once the run is finished
+//
+// Files of records are only ever appended to, in whole lines. Names that begin
+// with a dot, and those of Derived, are not part of the record of the run.
 package archive
 
 import (
 	"encoding/json"
 	"errors"
-	"iter"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -19,8 +43,28 @@ const (
 	PlaceBench     = "bench"
 )
 
+// FieldNode is the pseudo-node under which an emulated field's records stand.
+const FieldNode = "field"
+
+const (
+	runFile      = "run.json"
+	campaignFile = "campaign.yaml"
+	scheduleFile = "schedule.json"
+	journalFile  = "journal.ndjson"
+	cursorFile   = "cursors.ndjson"
+	manifestFile = "MANIFEST.sha256"
+	lockFile     = ".lock"
+	format       = 1
+)
+
 // ErrLocked is returned when another process writes the same run.
 var ErrLocked = errors.New("the run is being written by another process")
+
+// ErrExists is returned when a new run's folder holds a run already.
+var ErrExists = errors.New("the folder holds a run already")
+
+// errReadOnly is what writing to an archive from Read gives.
+var errReadOnly = errors.New("the archive is open for reading only")
 
 // RunInfo is what a run is, fixed when it is created.
 type RunInfo struct {
@@ -35,29 +79,10 @@ type RunInfo struct {
 	Plan        wire.RunPlan      `json:"-"` // schedule.json; its key is never stored
 }
 
-// Attempt is one attempt at a trial as the archive holds it.
-type Attempt struct {
-	wire.TrialKey
-	Nodes   []string      // whose records are held, sorted; "field" is the emulated field
-	Verdict *wire.Verdict // absent while undecided
-	Sealed  bool
-}
-
-// Finding is one thing that Verify holds against an archive.
-type Finding struct {
-	Path    string // relative to the run's folder
-	Problem string // missing | changed | truncated | unexpected | unfinished | unreadable
-	Detail  string
-}
-
-// JournalEntry is one line of journal.ndjson.
-type JournalEntry struct {
-	Wall    time.Time       `json:"t_wall"`
-	Type    string          `json:"type"` // verdict | note | sealed | finished
-	Verdict *wire.Verdict   `json:"verdict,omitempty"`
-	Trial   *wire.TrialKey  `json:"trial,omitempty"`
-	Text    string          `json:"text,omitempty"`
-	Extra   json.RawMessage `json:"extra,omitempty"`
+// stored is run.json.
+type stored struct {
+	Format int `json:"format"`
+	RunInfo
 }
 
 // Archive is one run's folder, open for writing or, from Read, for reading.
@@ -65,22 +90,156 @@ type JournalEntry struct {
 type Archive struct {
 	dir  string
 	info RunInfo
+	disk disk
+	lock *os.File // nil: open for reading only
+
+	mu        sync.Mutex
+	places    map[string]map[string]*place // node → epoch → how far its records are stored
+	newest    map[string]string            // node → epoch of its newest append
+	decisions []wire.Verdict
+	sealed    map[wire.TrialKey]bool
+	finished  bool
 }
 
-var errTODO = errors.New("not built yet")
+var runName = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)
 
-// Create makes the folder of a new run and locks it.
-func Create(dir string, info RunInfo) (*Archive, error) { return nil, errTODO }
+// Create makes the folder of a new run and locks it. run.json is written last,
+// so that a folder left half made by a crash can be created again.
+func Create(dir string, info RunInfo) (*Archive, error) {
+	if !runName.MatchString(info.Run) {
+		return nil, fmt.Errorf("create run %q: a name has 1 to 64 of a-z, 0-9 and -", info.Run)
+	}
+	info.Plan.Key = nil
+	a := newArchive(dir, info)
+	if err := a.disk.mkdir("."); err != nil {
+		return nil, fmt.Errorf("create run %q: %w", info.Run, err)
+	}
+	if err := a.takeLock(); err != nil {
+		return nil, fmt.Errorf("create run %q: %w", info.Run, err)
+	}
+	if err := a.writeInfo(); err != nil {
+		return nil, errors.Join(fmt.Errorf("create run %q: %w", info.Run, err), a.Close())
+	}
+	return a, nil
+}
+
+func (a *Archive) writeInfo() error {
+	if _, err := os.Stat(filepath.Join(a.dir, runFile)); err == nil {
+		return ErrExists
+	}
+	if err := a.disk.replace(campaignFile, a.info.CampaignRaw); err != nil {
+		return err
+	}
+	if err := a.disk.replaceJSON(scheduleFile, a.info.Plan); err != nil {
+		return err
+	}
+	return a.disk.replaceJSON(runFile, stored{Format: format, RunInfo: a.info})
+}
 
 // Open opens a run to go on writing it: it locks it, cuts torn tails, and
 // recovers every node's cursor.
-func Open(dir string) (*Archive, error) { return nil, errTODO }
+func Open(dir string) (*Archive, error) {
+	a := newArchive(dir, RunInfo{})
+	if err := a.takeLock(); err != nil {
+		return nil, fmt.Errorf("open run %q: %w", dir, err)
+	}
+	if err := a.load(); err != nil {
+		return nil, errors.Join(fmt.Errorf("open run %q: %w", dir, err), a.Close())
+	}
+	return a, nil
+}
 
-// Read opens a run for reading only; it takes no lock and changes nothing.
-func Read(dir string) (*Archive, error) { return nil, errTODO }
+// Read opens a run for reading only; it takes no lock and changes nothing, so
+// that a run can be looked at while it is being driven.
+func Read(dir string) (*Archive, error) {
+	a := newArchive(dir, RunInfo{})
+	if err := a.load(); err != nil {
+		return nil, fmt.Errorf("read run %q: %w", dir, err)
+	}
+	return a, nil
+}
+
+func newArchive(dir string, info RunInfo) *Archive {
+	return &Archive{
+		dir: dir, info: info, disk: disk{root: dir},
+		places: map[string]map[string]*place{}, newest: map[string]string{}, sealed: map[wire.TrialKey]bool{},
+	}
+}
+
+func (a *Archive) load() error {
+	if err := a.readInfo(); err != nil {
+		return err
+	}
+	if a.lock != nil {
+		if err := a.disk.mend(); err != nil {
+			return err
+		}
+	}
+	if err := a.readJournal(); err != nil {
+		return err
+	}
+	attempts, err := a.folders()
+	if err != nil {
+		return err
+	}
+	for _, k := range attempts {
+		a.sealed[k] = a.disk.exists(filepath.Join(trialDir(k), manifestFile))
+	}
+	a.finished = a.disk.exists(manifestFile)
+	if a.lock == nil {
+		return nil
+	}
+	return a.recoverCursors()
+}
+
+func (a *Archive) readInfo() error {
+	var s stored
+	if err := a.disk.readJSON(runFile, &s); err != nil {
+		return err
+	}
+	if s.Format != format {
+		return fmt.Errorf("read %s: format %d is not known here (known: %d)", runFile, s.Format, format)
+	}
+	a.info = s.RunInfo
+	if err := a.disk.readJSON(scheduleFile, &a.info.Plan); err != nil {
+		return err
+	}
+	raw, err := os.ReadFile(filepath.Join(a.dir, campaignFile))
+	if err != nil {
+		return fmt.Errorf("read campaign: %w", err)
+	}
+	a.info.CampaignRaw = raw
+	return nil
+}
+
+// takeLock holds the run for this process; the kernel frees it at its end.
+func (a *Archive) takeLock() error {
+	f, err := os.OpenFile(filepath.Join(a.dir, lockFile), os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return fmt.Errorf("open lock: %w", err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		closing := f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return errors.Join(ErrLocked, closing)
+		}
+		return errors.Join(fmt.Errorf("lock %s: %w", f.Name(), err), closing)
+	}
+	a.lock = f
+	return nil
+}
 
 // Close gives up the lock.
-func (a *Archive) Close() error { return nil }
+func (a *Archive) Close() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.lock == nil {
+		return nil
+	}
+	err := a.lock.Close()
+	a.lock = nil
+	return err
+}
 
 // Dir is the run's folder.
 func (a *Archive) Dir() string { return a.dir }
@@ -88,50 +247,56 @@ func (a *Archive) Dir() string { return a.dir }
 // Info is what the run is; its Plan has no key.
 func (a *Archive) Info() RunInfo { return a.info }
 
-// Append stores a node's records, one JSON object each, without newline. When
-// it returns nil they are on disk. Records that are held already, by (node,
-// epoch, seq), and those of another run are passed over.
-func (a *Archive) Append(node string, lines [][]byte) error { return errTODO }
-
-// AppendField stores records that the emulated field tells of an attempt, under
-// the node "field"; the header's node, epoch, seq, run, trial and attempt are
-// set here.
-func (a *Archive) AppendField(trial, attempt int, records []wire.Record) error { return errTODO }
-
-// Cursor names the newest durable record of a node; zero when there is none.
-func (a *Archive) Cursor(node string) wire.SpoolPosition { return wire.SpoolPosition{} }
-
-// Decide writes a final verdict to the journal.
-func (a *Archive) Decide(v wire.Verdict) error { return errTODO }
-
-// Note writes a remark about the run to the journal.
-func (a *Archive) Note(text string) error { return errTODO }
-
-// Decisions are the final verdicts in the order in which they fell.
-func (a *Archive) Decisions() []wire.Verdict { return nil }
-
-// Journal is every decision and note in order.
-func (a *Archive) Journal() ([]JournalEntry, error) { return nil, errTODO }
-
-// Trials lists the attempts that have records or a verdict, in order.
-func (a *Archive) Trials() ([]Attempt, error) { return nil, errTODO }
-
-// Records streams an attempt's records, node by node in the order of their seq.
-func (a *Archive) Records(trial, attempt int) iter.Seq2[wire.Record, error] {
-	return func(func(wire.Record, error) bool) {}
+// Trial is the plan's trial of a number.
+func (a *Archive) Trial(number int) (wire.Trial, bool) {
+	i := slices.IndexFunc(a.info.Plan.Trials, func(t wire.Trial) bool { return t.Number == number })
+	if i < 0 {
+		return wire.Trial{}, false
+	}
+	return a.info.Plan.Trials[i], true
 }
 
-// Between streams the records of all nodes that belong to no trial.
-func (a *Archive) Between() iter.Seq2[wire.Record, error] {
-	return func(func(wire.Record, error) bool) {}
+// Derived tells whether a path in a run's folder is made from the run and can
+// be made again: no manifest covers it.
+func Derived(rel string) bool {
+	first, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
+	return strings.HasPrefix(first, ".") || first == "report.html" || first == "metrics.csv" || first == "export"
 }
 
-// Seal closes a decided attempt: plan, verdict, iperf3's outputs and the nodes'
-// provenance become files, and the manifest is written last.
-func (a *Archive) Seal(trial, attempt int) error { return errTODO }
+// writable guards every change. A finished run that is written again loses its
+// manifest first: it is no longer what was finished.
+func (a *Archive) writable() error {
+	if a.lock == nil {
+		return errReadOnly
+	}
+	if !a.finished {
+		return nil
+	}
+	if err := a.disk.remove(manifestFile); err != nil {
+		return err
+	}
+	a.finished = false
+	return nil
+}
 
-// Finish seals what is decided and writes the run's manifest.
-func (a *Archive) Finish() error { return errTODO }
+func trialDir(k wire.TrialKey) string {
+	return filepath.Join("trials", attemptName(k))
+}
 
-// Verify compares a run's folder with its manifests.
-func Verify(dir string) ([]Finding, error) { return nil, errTODO }
+func attemptName(k wire.TrialKey) string { return fmt.Sprintf("%04d-a%d", k.Trial, k.Attempt) }
+
+func parseAttempt(name string) (wire.TrialKey, bool) {
+	var k wire.TrialKey
+	if _, err := fmt.Sscanf(name, "%d-a%d", &k.Trial, &k.Attempt); err != nil {
+		return k, false
+	}
+	return k, attemptName(k) == name
+}
+
+func marshalLine(v any) ([]byte, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("encode line: %w", err)
+	}
+	return append(b, '\n'), nil
+}

@@ -1,0 +1,264 @@
+package archive
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// place is how far one epoch of a node's records is stored.
+type place struct {
+	seq    uint64          // everything up to here is stored, or is not this run's
+	beyond map[uint64]bool // stored too, by an append that did not come to its end
+}
+
+func (p *place) holds(seq uint64) bool { return seq <= p.seq || p.beyond[seq] }
+
+// cursorLine is a line of cursors.ndjson. It is written after the records that
+// it vouches for are on disk, with the sizes that their files then had.
+type cursorLine struct {
+	Node  string           `json:"node"`
+	Epoch string           `json:"epoch"`
+	Seq   uint64           `json:"seq"`
+	Bytes map[string]int64 `json:"bytes,omitempty"`
+}
+
+// A node's name is part of paths, so it may not lead out of the folder.
+var nodeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// batch is one append on its way to the files.
+type batch struct {
+	files map[string][]byte
+	order []string // paths in the order of their first record
+	keys  map[string][]seqKey
+	last  map[string]uint64 // epoch → highest seq in the batch
+	epoch []string          // epochs in the order in which they came
+}
+
+type seqKey struct {
+	epoch string
+	seq   uint64
+}
+
+// Append stores a node's records, one JSON object each, without newline. When
+// it returns nil they are on disk. Records that are held already, by (node,
+// epoch, seq), and those of another run are passed over. A line that is no
+// record refuses the whole call, and nothing is stored.
+func (a *Archive) Append(node string, lines [][]byte) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.appendLocked(node, lines)
+}
+
+func (a *Archive) appendLocked(node string, lines [][]byte) error {
+	if err := a.writable(); err != nil {
+		return fmt.Errorf("append records of %q: %w", node, err)
+	}
+	if !nodeName.MatchString(node) {
+		return fmt.Errorf("append records of %q: not a node's name", node)
+	}
+	b, err := a.sortOut(node, lines)
+	if err != nil {
+		return fmt.Errorf("append records of %q: %w", node, err)
+	}
+	sizes := map[string]int64{}
+	for _, rel := range b.order {
+		size, err := a.disk.append(rel, b.files[rel])
+		if err != nil {
+			return fmt.Errorf("append records of %q: %w", node, err)
+		}
+		sizes[rel] = size
+		for _, k := range b.keys[rel] {
+			a.placeOf(node, k.epoch).beyond[k.seq] = true
+		}
+	}
+	for i, epoch := range b.epoch {
+		if i < len(b.epoch)-1 {
+			err = a.advance(cursorLine{Node: node, Epoch: epoch, Seq: b.last[epoch]})
+		} else {
+			err = a.advance(cursorLine{Node: node, Epoch: epoch, Seq: b.last[epoch], Bytes: sizes})
+		}
+		if err != nil {
+			return fmt.Errorf("append records of %q: %w", node, err)
+		}
+	}
+	return nil
+}
+
+// sortOut decides for every new line which file it belongs to.
+func (a *Archive) sortOut(node string, lines [][]byte) (batch, error) {
+	b := batch{files: map[string][]byte{}, keys: map[string][]seqKey{}, last: map[string]uint64{}}
+	seen := map[seqKey]bool{}
+	for _, line := range lines {
+		var h wire.Header
+		if err := json.Unmarshal(line, &h); err != nil {
+			return b, fmt.Errorf("not a record: %.80q: %w", line, err)
+		}
+		k := seqKey{h.Epoch, h.Seq}
+		switch {
+		case h.Node != node:
+			return b, fmt.Errorf("record %s/%d names node %q", h.Epoch, h.Seq, h.Node)
+		case h.Epoch == "" || h.Seq == 0 || h.Kind == "":
+			return b, fmt.Errorf("record without kind, epoch or seq: %.80q", line)
+		case strings.ContainsRune(string(line), '\n'):
+			return b, fmt.Errorf("record %s/%d spans lines", h.Epoch, h.Seq)
+		case seen[k] || a.placeOf(node, h.Epoch).holds(h.Seq):
+			continue
+		}
+		seen[k] = true
+		if _, known := b.last[h.Epoch]; !known {
+			b.epoch = append(b.epoch, h.Epoch)
+		}
+		b.last[h.Epoch] = max(b.last[h.Epoch], h.Seq)
+		if h.Run != "" && h.Run != a.info.Run {
+			continue
+		}
+		rel := a.route(h)
+		if _, known := b.files[rel]; !known {
+			b.order = append(b.order, rel)
+		}
+		b.files[rel] = append(append(b.files[rel], line...), '\n')
+		b.keys[rel] = append(b.keys[rel], k)
+	}
+	return b, nil
+}
+
+// route gives the file of a record. A trial that the plan does not have is not
+// given a folder: its records stand with those of no trial.
+func (a *Archive) route(h wire.Header) string {
+	name := h.Node + ".ndjson"
+	if _, planned := a.Trial(h.Trial); !planned || h.Attempt < 1 || h.Attempt > 9999 {
+		return filepath.Join("between", name)
+	}
+	k := wire.TrialKey{Trial: h.Trial, Attempt: h.Attempt}
+	if a.sealed[k] {
+		return filepath.Join("late", attemptName(k), name)
+	}
+	return filepath.Join(trialDir(k), "records", name)
+}
+
+func (a *Archive) placeOf(node, epoch string) *place {
+	if a.places[node] == nil {
+		a.places[node] = map[string]*place{}
+	}
+	if a.places[node][epoch] == nil {
+		a.places[node][epoch] = &place{beyond: map[uint64]bool{}}
+	}
+	return a.places[node][epoch]
+}
+
+func (a *Archive) advance(c cursorLine) error {
+	line, err := marshalLine(c)
+	if err != nil {
+		return err
+	}
+	if _, err := a.disk.append(cursorFile, line); err != nil {
+		return err
+	}
+	a.moveTo(c)
+	return nil
+}
+
+func (a *Archive) moveTo(c cursorLine) {
+	p := a.placeOf(c.Node, c.Epoch)
+	p.seq = max(p.seq, c.Seq)
+	for seq := range p.beyond {
+		if seq <= p.seq {
+			delete(p.beyond, seq)
+		}
+	}
+	a.newest[c.Node] = c.Epoch
+}
+
+// Cursor names the newest durable record of a node; zero when there is none.
+func (a *Archive) Cursor(node string) wire.SpoolPosition {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	epoch, ok := a.newest[node]
+	if !ok {
+		return wire.SpoolPosition{}
+	}
+	return wire.SpoolPosition{Epoch: epoch, Seq: a.placeOf(node, epoch).seq}
+}
+
+// AppendField stores records that the emulated field tells of an attempt, under
+// the node "field"; the header's node, epoch, seq, run, trial and attempt are
+// set here.
+func (a *Archive) AppendField(trial, attempt int, records []wire.Record) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	p := a.placeOf(FieldNode, FieldNode)
+	seq := p.seq
+	for s := range p.beyond { // left by an append that did not end
+		seq = max(seq, s)
+	}
+	lines := make([][]byte, 0, len(records))
+	for _, r := range records {
+		seq++
+		r.Node, r.Epoch, r.Seq = FieldNode, FieldNode, seq
+		r.Run, r.Trial, r.Attempt = a.info.Run, trial, attempt
+		line, err := json.Marshal(r)
+		if err != nil {
+			return fmt.Errorf("append records of the field: %w", err)
+		}
+		lines = append(lines, line)
+	}
+	return a.appendLocked(FieldNode, lines)
+}
+
+// recoverCursors reads the cursors, and finds the records beyond them that an
+// append stored before it was cut short.
+func (a *Archive) recoverCursors() error {
+	durable := map[string]int64{}
+	err := a.disk.lines(cursorFile, func(line []byte) error {
+		var c cursorLine
+		if err := json.Unmarshal(line, &c); err != nil {
+			return fmt.Errorf("read %s: %w", cursorFile, err)
+		}
+		a.moveTo(c)
+		for rel, size := range c.Bytes {
+			durable[rel] = max(durable[rel], size)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, rel := range a.openRecordFiles() {
+		if err := a.findBeyond(rel); err != nil {
+			return err
+		}
+	}
+	return a.noteShortFiles(durable)
+}
+
+func (a *Archive) findBeyond(rel string) error {
+	return a.disk.lines(rel, func(line []byte) error {
+		var h wire.Header
+		if err := json.Unmarshal(line, &h); err != nil {
+			return fmt.Errorf("read %s: %w", rel, err)
+		}
+		if p := a.placeOf(h.Node, h.Epoch); !p.holds(h.Seq) {
+			p.beyond[h.Seq] = true
+		}
+		return nil
+	})
+}
+
+// noteShortFiles leaves a word about records that were made durable and are
+// gone: the disk did not keep its promise, or somebody cut the file.
+func (a *Archive) noteShortFiles(durable map[string]int64) error {
+	for rel, want := range durable {
+		if got := a.disk.size(rel); got < want {
+			text := fmt.Sprintf("%s has %d bytes, but %d were made durable: records are lost", rel, got, want)
+			if err := a.note(text); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

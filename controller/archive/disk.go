@@ -1,0 +1,246 @@
+package archive
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const tmpSuffix = ".tmp"
+
+// disk is the few durable steps that the archive is made of. Paths are relative
+// to the run's folder.
+type disk struct {
+	root string
+	// fault lets a test end the process at any step: it is asked before each,
+	// and when it returns an error only the first n bytes of a write are made.
+	fault func(step, rel string, size int) (n int, err error)
+}
+
+func (d disk) path(rel string) string { return filepath.Join(d.root, rel) }
+
+func (d disk) exists(rel string) bool {
+	_, err := os.Stat(d.path(rel))
+	return err == nil
+}
+
+func (d disk) ask(step, rel string, size int) (int, error) {
+	if d.fault == nil {
+		return size, nil
+	}
+	return d.fault(step, rel, size)
+}
+
+// mkdir makes a folder and those above it within the run; the parent of each
+// new one is synced, so that the folder survives a loss of power.
+func (d disk) mkdir(rel string) error {
+	if d.exists(rel) {
+		return nil
+	}
+	if rel == "." {
+		if err := os.MkdirAll(d.root, 0o755); err != nil {
+			return fmt.Errorf("make folder: %w", err)
+		}
+		return syncDir(filepath.Dir(filepath.Clean(d.root)))
+	}
+	if err := d.mkdir(filepath.Dir(rel)); err != nil {
+		return err
+	}
+	if _, err := d.ask("mkdir", rel, 0); err != nil {
+		return err
+	}
+	if err := os.Mkdir(d.path(rel), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("make folder: %w", err)
+	}
+	return syncDir(filepath.Dir(d.path(rel)))
+}
+
+func syncDir(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("open folder to sync: %w", err)
+	}
+	if err := f.Sync(); err != nil {
+		return errors.Join(fmt.Errorf("sync folder %q: %w", path, err), f.Close())
+	}
+	return f.Close()
+}
+
+// append adds whole lines to a file and returns its new size once they are on
+// disk. What a failed write left behind is cut again.
+func (d disk) append(rel string, data []byte) (size int64, err error) {
+	if err := d.mkdir(filepath.Dir(rel)); err != nil {
+		return 0, err
+	}
+	fresh := !d.exists(rel)
+	f, err := os.OpenFile(d.path(rel), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return 0, fmt.Errorf("append to %s: %w", rel, err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	before, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return 0, fmt.Errorf("append to %s: %w", rel, err)
+	}
+	if err := d.writeSync(f, rel, data); err != nil {
+		return 0, errors.Join(fmt.Errorf("append to %s: %w", rel, err), d.cut(f, rel, before))
+	}
+	if fresh {
+		if err := syncDir(filepath.Dir(d.path(rel))); err != nil {
+			return 0, err
+		}
+	}
+	return before + int64(len(data)), nil
+}
+
+func (d disk) writeSync(f *os.File, rel string, data []byte) error {
+	n, fault := d.ask("write", rel, len(data))
+	if _, err := f.Write(data[:n]); err != nil {
+		return err
+	}
+	if fault != nil {
+		return fault
+	}
+	if _, err := d.ask("sync", rel, len(data)); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+func (d disk) cut(f *os.File, rel string, size int64) error {
+	if _, err := d.ask("cut", rel, 0); err != nil {
+		return err
+	}
+	if err := f.Truncate(size); err != nil {
+		return fmt.Errorf("cut %s back to %d bytes: %w", rel, size, err)
+	}
+	return nil
+}
+
+// replace writes a file whole: beside it first, then renamed onto it.
+func (d disk) replace(rel string, data []byte) error {
+	if err := d.mkdir(filepath.Dir(rel)); err != nil {
+		return err
+	}
+	tmp := rel + tmpSuffix
+	f, err := os.OpenFile(d.path(tmp), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", rel, err)
+	}
+	if err := d.writeSync(f, tmp, data); err != nil {
+		return errors.Join(fmt.Errorf("write %s: %w", rel, err), f.Close())
+	}
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("write %s: %w", rel, err)
+	}
+	if _, err := d.ask("rename", rel, 0); err != nil {
+		return err
+	}
+	if err := os.Rename(d.path(tmp), d.path(rel)); err != nil {
+		return fmt.Errorf("write %s: %w", rel, err)
+	}
+	return syncDir(filepath.Dir(d.path(rel)))
+}
+
+func (d disk) replaceJSON(rel string, v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", rel, err)
+	}
+	return d.replace(rel, append(b, '\n'))
+}
+
+func (d disk) readJSON(rel string, v any) error {
+	b, err := os.ReadFile(d.path(rel))
+	if err != nil {
+		return fmt.Errorf("read %s: %w", rel, err)
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("read %s: %w", rel, err)
+	}
+	return nil
+}
+
+func (d disk) remove(rel string) error {
+	if _, err := d.ask("remove", rel, 0); err != nil {
+		return err
+	}
+	if err := os.Remove(d.path(rel)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove %s: %w", rel, err)
+	}
+	return syncDir(filepath.Dir(d.path(rel)))
+}
+
+// mend takes away what a crash left: half-written replacements, and the torn
+// last line of a file that is appended to. Sealed folders are left alone.
+func (d disk) mend() error {
+	return filepath.WalkDir(d.root, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return fmt.Errorf("look through run: %w", err)
+		}
+		rel, err := filepath.Rel(d.root, path)
+		if err != nil {
+			return err
+		}
+		if e.IsDir() {
+			if filepath.Dir(rel) == "trials" && d.exists(filepath.Join(rel, manifestFile)) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		switch {
+		case Derived(rel):
+			return nil
+		case strings.HasSuffix(rel, tmpSuffix):
+			return d.remove(rel)
+		case strings.HasSuffix(rel, ".ndjson"):
+			return d.cutTornTail(rel)
+		}
+		return nil
+	})
+}
+
+// cutTornTail shortens a file to its last newline.
+func (d disk) cutTornTail(rel string) (err error) {
+	f, err := os.OpenFile(d.path(rel), os.O_RDWR, 0)
+	if err != nil {
+		return fmt.Errorf("mend %s: %w", rel, err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	size, whole, err := wholeLines(f)
+	if err != nil || whole == size {
+		return err
+	}
+	if err := f.Truncate(whole); err != nil {
+		return fmt.Errorf("mend %s: %w", rel, err)
+	}
+	return f.Sync()
+}
+
+// wholeLines gives a file's size and the offset just after its last newline,
+// reading backwards: files of records are long, tails are short.
+func wholeLines(f *os.File) (size, whole int64, err error) {
+	size, err = f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return 0, 0, err
+	}
+	buf := make([]byte, 64<<10)
+	for end := size; end > 0; {
+		start := max(0, end-int64(len(buf)))
+		part := buf[:end-start]
+		if _, err := f.ReadAt(part, start); err != nil {
+			return 0, 0, err
+		}
+		if i := bytes.LastIndexByte(part, '\n'); i >= 0 {
+			return size, start + int64(i) + 1, nil
+		}
+		end = start
+	}
+	return size, 0, nil
+}

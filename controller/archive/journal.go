@@ -1,0 +1,113 @@
+package archive
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// JournalEntry is one line of journal.ndjson.
+type JournalEntry struct {
+	Wall    time.Time      `json:"t_wall"` // of the controller
+	Type    string         `json:"type"`   // verdict | note | sealed | finished
+	Verdict *wire.Verdict  `json:"verdict,omitempty"`
+	Trial   *wire.TrialKey `json:"sealed,omitempty"`
+	Text    string         `json:"text,omitempty"`
+}
+
+// Decide writes a final verdict to the journal. The same verdict again changes
+// nothing; another one on the same attempt is refused.
+func (a *Archive) Decide(v wire.Verdict) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !v.Final {
+		return fmt.Errorf("decide trial %s: a provisional verdict is no decision", attemptName(v.TrialKey))
+	}
+	if _, planned := a.Trial(v.Trial); !planned || v.Attempt < 1 {
+		return fmt.Errorf("decide trial %s: not in the plan", attemptName(v.TrialKey))
+	}
+	if had := a.verdictOf(v.TrialKey); had != nil {
+		if reflect.DeepEqual(*had, v) {
+			return nil
+		}
+		return fmt.Errorf("decide trial %s: it is %s already", attemptName(v.TrialKey), had.Outcome)
+	}
+	if err := a.writable(); err != nil {
+		return fmt.Errorf("decide trial %s: %w", attemptName(v.TrialKey), err)
+	}
+	if err := a.write(JournalEntry{Type: "verdict", Verdict: &v}); err != nil {
+		return fmt.Errorf("decide trial %s: %w", attemptName(v.TrialKey), err)
+	}
+	a.decisions = append(a.decisions, v)
+	return nil
+}
+
+// Note writes a remark about the run to the journal.
+func (a *Archive) Note(text string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.note(text)
+}
+
+func (a *Archive) note(text string) error {
+	if err := a.writable(); err != nil {
+		return fmt.Errorf("write note: %w", err)
+	}
+	return a.write(JournalEntry{Type: "note", Text: text})
+}
+
+func (a *Archive) write(e JournalEntry) error {
+	e.Wall = time.Now().UTC()
+	line, err := marshalLine(e)
+	if err != nil {
+		return err
+	}
+	_, err = a.disk.append(journalFile, line)
+	return err
+}
+
+// Decisions are the final verdicts in the order in which they fell.
+func (a *Archive) Decisions() []wire.Verdict {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return append([]wire.Verdict(nil), a.decisions...)
+}
+
+func (a *Archive) verdictOf(k wire.TrialKey) *wire.Verdict {
+	for i := range a.decisions {
+		if a.decisions[i].TrialKey == k {
+			return &a.decisions[i]
+		}
+	}
+	return nil
+}
+
+func (a *Archive) readJournal() error {
+	entries, err := a.Journal()
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Verdict != nil {
+			a.decisions = append(a.decisions, *e.Verdict)
+		}
+	}
+	return nil
+}
+
+// Journal is every decision and note in order.
+func (a *Archive) Journal() ([]JournalEntry, error) {
+	var out []JournalEntry
+	err := a.disk.lines(journalFile, func(line []byte) error {
+		var e JournalEntry
+		if err := json.Unmarshal(line, &e); err != nil {
+			return fmt.Errorf("read %s: %w", journalFile, err)
+		}
+		out = append(out, e)
+		return nil
+	})
+	return out, err
+}

@@ -1,0 +1,270 @@
+package archive
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// Attempt is one attempt at a trial as the archive holds it.
+type Attempt struct {
+	wire.TrialKey
+	Nodes   []string      // whose records are held, sorted; "field" is the emulated field
+	Verdict *wire.Verdict // absent while undecided
+	Sealed  bool
+}
+
+// errStop ends the reading of lines without being an error.
+var errStop = errors.New("stop")
+
+// lines calls do with every whole line of a file; a file that does not exist
+// has none, and a last line without newline is still being written.
+func (d disk) lines(rel string, do func([]byte) error) (err error) {
+	f, err := os.Open(d.path(rel))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read %s: %w", rel, err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	r := bufio.NewReaderSize(f, 256<<10)
+	for {
+		line, err := r.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read %s: %w", rel, err)
+		}
+		if err := do(line[:len(line)-1]); err != nil {
+			return err
+		}
+	}
+}
+
+func (d disk) size(rel string) int64 {
+	st, err := os.Stat(d.path(rel))
+	if err != nil {
+		return 0
+	}
+	return st.Size()
+}
+
+// names lists a folder; one that does not exist is empty.
+func (d disk) names(rel string) ([]string, error) {
+	entries, err := os.ReadDir(d.path(rel))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", rel, err)
+	}
+	out := make([]string, 0, len(entries))
+	for _, e := range entries {
+		out = append(out, e.Name())
+	}
+	return out, nil
+}
+
+// folders lists the attempts that have a folder, in order.
+func (a *Archive) folders() ([]wire.TrialKey, error) {
+	names, err := a.disk.names("trials")
+	if err != nil {
+		return nil, err
+	}
+	var out []wire.TrialKey
+	for _, n := range names {
+		if k, ok := parseAttempt(n); ok {
+			out = append(out, k)
+		}
+	}
+	return out, nil
+}
+
+// Trials lists the attempts that have records or a verdict, in order.
+func (a *Archive) Trials() ([]Attempt, error) {
+	keys, err := a.folders()
+	if err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, v := range a.decisions {
+		if !slices.Contains(keys, v.TrialKey) {
+			keys = append(keys, v.TrialKey)
+		}
+	}
+	slices.SortFunc(keys, func(x, y wire.TrialKey) int {
+		return cmp.Or(cmp.Compare(x.Trial, y.Trial), cmp.Compare(x.Attempt, y.Attempt))
+	})
+	out := make([]Attempt, 0, len(keys))
+	for _, k := range keys {
+		at := Attempt{TrialKey: k, Sealed: a.disk.exists(filepath.Join(trialDir(k), manifestFile))}
+		if v := a.verdictOf(k); v != nil {
+			at.Verdict = new(*v)
+		}
+		files, err := a.recordFiles(k)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range files {
+			at.Nodes = append(at.Nodes, strings.TrimSuffix(filepath.Base(f), ".ndjson"))
+		}
+		slices.Sort(at.Nodes)
+		at.Nodes = slices.Compact(at.Nodes)
+		out = append(out, at)
+	}
+	return out, nil
+}
+
+// recordFiles lists the files of an attempt's records: those in time, then
+// those that came late.
+func (a *Archive) recordFiles(k wire.TrialKey) ([]string, error) {
+	var out []string
+	for _, dir := range []string{filepath.Join(trialDir(k), "records"), filepath.Join("late", attemptName(k))} {
+		names, err := a.disk.names(dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range names {
+			if strings.HasSuffix(n, ".ndjson") {
+				out = append(out, filepath.Join(dir, n))
+			}
+		}
+	}
+	return out, nil
+}
+
+// openRecordFiles lists the files that an append may still have been writing.
+func (a *Archive) openRecordFiles() []string {
+	var out []string
+	for _, pattern := range []string{"between/*.ndjson", "late/*/*.ndjson", "trials/*/records/*.ndjson"} {
+		// The pattern is constant and well formed, so Glob has no error to give.
+		found, _ := filepath.Glob(filepath.Join(globEscape(a.dir), pattern))
+		for _, path := range found {
+			rel, err := filepath.Rel(a.dir, path)
+			if err != nil {
+				continue
+			}
+			if k, ok := parseAttempt(filepath.Base(filepath.Dir(filepath.Dir(rel)))); ok && a.sealed[k] {
+				continue
+			}
+			out = append(out, rel)
+		}
+	}
+	return out
+}
+
+// globEscape takes the meaning from characters that Glob would read as a pattern.
+func globEscape(dir string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(dir)
+}
+
+// Records streams an attempt's records, node by node in the order in which they
+// were stored. A line that is no record ends the stream with an error.
+func (a *Archive) Records(trial, attempt int) iter.Seq2[wire.Record, error] {
+	return func(yield func(wire.Record, error) bool) {
+		files, err := a.recordFiles(wire.TrialKey{Trial: trial, Attempt: attempt})
+		if err != nil {
+			yield(wire.Record{}, err)
+			return
+		}
+		a.stream(files, yield)
+	}
+}
+
+// Between streams the records of all nodes that belong to no trial.
+func (a *Archive) Between() iter.Seq2[wire.Record, error] {
+	return func(yield func(wire.Record, error) bool) {
+		names, err := a.disk.names("between")
+		if err != nil {
+			yield(wire.Record{}, err)
+			return
+		}
+		var files []string
+		for _, n := range names {
+			files = append(files, filepath.Join("between", n))
+		}
+		a.stream(files, yield)
+	}
+}
+
+func (a *Archive) stream(files []string, yield func(wire.Record, error) bool) {
+	for _, rel := range files {
+		err := a.disk.lines(rel, func(line []byte) error {
+			var r wire.Record
+			if err := json.Unmarshal(line, &r); err != nil {
+				return fmt.Errorf("read %s: %w", rel, err)
+			}
+			if !yield(r, nil) {
+				return errStop
+			}
+			return nil
+		})
+		if errors.Is(err, errStop) {
+			return
+		}
+		if err != nil {
+			yield(wire.Record{}, err)
+			return
+		}
+	}
+}
+
+// All collects an attempt's records; an attempt is small enough to be held.
+func (a *Archive) All(trial, attempt int) ([]wire.Record, error) {
+	var out []wire.Record
+	for r, err := range a.Records(trial, attempt) {
+		if err != nil {
+			return out, err
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+// CopyLines writes every stored line of the run as it is, trials in order and
+// what lies between them last.
+func (a *Archive) CopyLines(w io.Writer) error {
+	attempts, err := a.Trials()
+	if err != nil {
+		return err
+	}
+	var files []string
+	for _, at := range attempts {
+		f, err := a.recordFiles(at.TrialKey)
+		if err != nil {
+			return err
+		}
+		files = append(files, f...)
+	}
+	names, err := a.disk.names("between")
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		files = append(files, filepath.Join("between", n))
+	}
+	for _, rel := range files {
+		err := a.disk.lines(rel, func(line []byte) error {
+			_, err := w.Write(append(line, '\n'))
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("copy %s: %w", rel, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,230 @@
+package archive
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// sealedPlan is plan.json: one trial with what it was drawn from.
+type sealedPlan struct {
+	Run            string     `json:"run"`
+	Attempt        int        `json:"attempt"`
+	CampaignSHA256 string     `json:"campaign_sha256"`
+	Seed           uint64     `json:"seed"`
+	Trial          wire.Trial `json:"trial"`
+}
+
+// Seal closes a decided attempt: plan, verdict, iperf3's outputs and the nodes'
+// provenance become files, and the manifest is written last. Sealing again
+// changes nothing.
+func (a *Archive) Seal(trial, attempt int) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.seal(wire.TrialKey{Trial: trial, Attempt: attempt})
+}
+
+func (a *Archive) seal(k wire.TrialKey) error {
+	if a.sealed[k] {
+		return nil
+	}
+	if err := a.writable(); err != nil {
+		return fmt.Errorf("seal trial %s: %w", attemptName(k), err)
+	}
+	if err := a.writeSealed(k); err != nil {
+		return fmt.Errorf("seal trial %s: %w", attemptName(k), err)
+	}
+	a.sealed[k] = true
+	if err := a.write(JournalEntry{Type: "sealed", Trial: &k}); err != nil {
+		return fmt.Errorf("seal trial %s: %w", attemptName(k), err)
+	}
+	return nil
+}
+
+func (a *Archive) writeSealed(k wire.TrialKey) error {
+	v := a.verdictOf(k)
+	t, planned := a.Trial(k.Trial)
+	if v == nil || !planned {
+		return errors.New("it is not decided")
+	}
+	dir := trialDir(k)
+	plan := sealedPlan{
+		Run: a.info.Run, Attempt: k.Attempt, Seed: a.info.Seed,
+		CampaignSHA256: a.info.Plan.CampaignSHA256, Trial: t,
+	}
+	if err := a.disk.replaceJSON(filepath.Join(dir, "plan.json"), plan); err != nil {
+		return err
+	}
+	if err := a.extract(k); err != nil {
+		return err
+	}
+	if err := a.disk.replaceJSON(filepath.Join(dir, "verdict.json"), v); err != nil {
+		return err
+	}
+	files, err := a.disk.walk(dir)
+	if err != nil {
+		return err
+	}
+	return a.disk.writeManifest(dir, files)
+}
+
+// extract copies what people look for as files out of the records.
+func (a *Archive) extract(k wire.TrialKey) error {
+	outputs := map[string][]byte{}
+	for r, err := range a.Records(k.Trial, k.Attempt) {
+		if err != nil {
+			return err
+		}
+		switch b := r.Body.(type) {
+		case *wire.Iperf3:
+			name, data := iperf3File(r.Node, b)
+			outputs[filepath.Join("iperf3", name)] = data
+		case *wire.Provenance:
+			data, err := json.MarshalIndent(b, "", "  ")
+			if err != nil {
+				return fmt.Errorf("encode provenance of %q: %w", r.Node, err)
+			}
+			outputs[filepath.Join("provenance", r.Node+".json")] = append(data, '\n')
+		}
+	}
+	names := make([]string, 0, len(outputs))
+	for name := range outputs {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if err := a.disk.replace(filepath.Join(trialDir(k), name), outputs[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// iperf3File names what an iperf3 process printed and gives it untouched. The
+// flow's name comes from the campaign, so what is unfit for a path is replaced.
+func iperf3File(node string, b *wire.Iperf3) (string, []byte) {
+	safe := strings.Map(func(r rune) rune {
+		if r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
+			return r
+		}
+		return '_'
+	}, b.Flow+"-"+b.Side)
+	if len(b.Output) > 0 {
+		return node + "-" + safe + ".json", append(bytes.Clone(b.Output), '\n')
+	}
+	return node + "-" + safe + ".txt", []byte(b.RawText)
+}
+
+// Finish seals what is decided and writes the run's manifest. It names the
+// sealed attempts' manifests, and every other file itself.
+func (a *Archive) Finish() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.finished {
+		return nil
+	}
+	for _, v := range a.decisions {
+		if err := a.seal(v.TrialKey); err != nil {
+			return fmt.Errorf("finish run %q: %w", a.info.Run, err)
+		}
+	}
+	if err := a.writable(); err != nil {
+		return fmt.Errorf("finish run %q: %w", a.info.Run, err)
+	}
+	if err := a.write(JournalEntry{Type: "finished"}); err != nil {
+		return fmt.Errorf("finish run %q: %w", a.info.Run, err)
+	}
+	all, err := a.disk.walk(".")
+	if err != nil {
+		return fmt.Errorf("finish run %q: %w", a.info.Run, err)
+	}
+	var files []string
+	for _, rel := range all {
+		if k, in := attemptOf(rel); !Derived(rel) && (!in || !a.sealed[k] || filepath.Base(rel) == manifestFile) {
+			files = append(files, rel)
+		}
+	}
+	if err := a.disk.writeManifest(".", files); err != nil {
+		return fmt.Errorf("finish run %q: %w", a.info.Run, err)
+	}
+	a.finished = true
+	return nil
+}
+
+// attemptOf tells which attempt's folder a path lies in.
+func attemptOf(rel string) (wire.TrialKey, bool) {
+	parts := strings.Split(filepath.ToSlash(rel), "/")
+	if len(parts) < 3 || parts[0] != "trials" {
+		return wire.TrialKey{}, false
+	}
+	return parseAttempt(parts[1])
+}
+
+// walk lists every file under a folder, relative to the run, sorted.
+func (d disk) walk(dir string) ([]string, error) {
+	var out []string
+	err := filepath.WalkDir(d.path(dir), func(path string, e fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil || e.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(d.root, path)
+		out = append(out, rel)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", dir, err)
+	}
+	return out, nil
+}
+
+// writeManifest lists files with their SHA-256 in the form that sha256sum -c
+// reads, from within dir. The sizes stand in comments, so that a file cut short
+// is told from one that was changed.
+func (d disk) writeManifest(dir string, files []string) error {
+	var sizes, sums bytes.Buffer
+	for _, rel := range files {
+		in, err := filepath.Rel(dir, rel)
+		if err != nil {
+			return fmt.Errorf("write manifest: %w", err)
+		}
+		if in == manifestFile {
+			continue
+		}
+		sum, size, err := d.sum(rel)
+		if err != nil {
+			return fmt.Errorf("write manifest: %w", err)
+		}
+		fmt.Fprintf(&sizes, "# %d bytes: %s\n", size, filepath.ToSlash(in))
+		fmt.Fprintf(&sums, "%s  %s\n", sum, filepath.ToSlash(in))
+	}
+	return d.replace(filepath.Join(dir, manifestFile), append(sizes.Bytes(), sums.Bytes()...))
+}
+
+// sum gives a file's SHA-256 in hex and its size in bytes.
+func (d disk) sum(rel string) (sum string, size int64, err error) {
+	f, err := os.Open(d.path(rel))
+	if err != nil {
+		return "", 0, fmt.Errorf("read %s: %w", rel, err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	h := sha256.New()
+	size, err = io.Copy(h, f)
+	if err != nil {
+		return "", 0, fmt.Errorf("read %s: %w", rel, err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), size, nil
+}

@@ -1,0 +1,262 @@
+package archive
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// What Verify can find.
+const (
+	Missing    = "missing"
+	Changed    = "changed"
+	Truncated  = "truncated"
+	Unexpected = "unexpected"
+	Unfinished = "unfinished"
+	Unreadable = "unreadable"
+)
+
+// Finding is one thing that Verify holds against an archive.
+type Finding struct {
+	Path    string // relative to the run's folder
+	Problem string // one of the constants above
+	Detail  string
+}
+
+func (f Finding) String() string {
+	if f.Detail == "" {
+		return f.Problem + " " + f.Path
+	}
+	return f.Problem + " " + f.Path + ": " + f.Detail
+}
+
+// check is one verification under way.
+type check struct {
+	disk     disk
+	covered  map[string]bool // paths that a manifest spoke about
+	findings []Finding
+}
+
+func (c *check) found(rel, problem, detail string) {
+	c.findings = append(c.findings, Finding{Path: filepath.ToSlash(rel), Problem: problem, Detail: detail})
+}
+
+// Verify compares a run's folder with its manifests, and what no manifest
+// covers yet with what was made durable. An error means that the folder could
+// not be looked at; what is wrong with it are findings.
+func Verify(dir string) ([]Finding, error) {
+	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
+		return nil, fmt.Errorf("verify %q: not a folder of a run: %w", dir, errors.Join(err, fs.ErrInvalid))
+	}
+	c := &check{disk: disk{root: dir}, covered: map[string]bool{manifestFile: true}}
+	c.basics()
+	finished := c.disk.exists(manifestFile)
+	if finished {
+		c.manifest(".")
+	}
+	sealed, err := c.attempts()
+	if err != nil {
+		return nil, fmt.Errorf("verify %q: %w", dir, err)
+	}
+	if !finished {
+		c.openFiles(sealed)
+	}
+	if err := c.strangers(finished, sealed); err != nil {
+		return nil, fmt.Errorf("verify %q: %w", dir, err)
+	}
+	if !finished {
+		c.found(manifestFile, Unfinished, "the run was not finished: what is not in a sealed trial has no checksum yet")
+	}
+	return c.findings, nil
+}
+
+// basics looks whether the files without which nothing can be read, can be.
+func (c *check) basics() {
+	var info stored
+	if err := c.disk.readJSON(runFile, &info); err != nil {
+		c.foundUnreadable(runFile, err)
+	}
+	var plan wire.RunPlan
+	if err := c.disk.readJSON(scheduleFile, &plan); err != nil {
+		c.foundUnreadable(scheduleFile, err)
+	}
+	if !c.disk.exists(campaignFile) {
+		c.foundUnreadable(campaignFile, fs.ErrNotExist)
+	}
+}
+
+func (c *check) foundUnreadable(rel string, err error) {
+	c.covered[rel] = true
+	if errors.Is(err, fs.ErrNotExist) {
+		c.found(rel, Missing, "")
+		return
+	}
+	c.found(rel, Unreadable, err.Error())
+}
+
+// attempts checks every sealed attempt, found by its manifest or by the
+// journal's word.
+func (c *check) attempts() (map[wire.TrialKey]bool, error) {
+	sealed := map[wire.TrialKey]bool{}
+	names, err := c.disk.names("trials")
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range names {
+		k, ok := parseAttempt(n)
+		if ok && c.disk.exists(filepath.Join(trialDir(k), manifestFile)) {
+			sealed[k] = true
+			c.covered[filepath.Join(trialDir(k), manifestFile)] = true
+			c.manifest(trialDir(k))
+		}
+	}
+	err = c.disk.lines(journalFile, func(line []byte) error {
+		var e JournalEntry
+		if err := json.Unmarshal(line, &e); err != nil {
+			c.found(journalFile, Unreadable, err.Error())
+			return nil
+		}
+		rel := ""
+		if e.Trial != nil {
+			rel = filepath.Join(trialDir(*e.Trial), manifestFile)
+		}
+		if rel != "" && !sealed[*e.Trial] && !c.covered[rel] {
+			c.covered[rel] = true
+			c.found(rel, Missing, "the journal says that the trial was sealed")
+		}
+		return nil
+	})
+	return sealed, err
+}
+
+// manifest compares the files that a folder's manifest names.
+func (c *check) manifest(dir string) {
+	rel := filepath.Join(dir, manifestFile)
+	raw, err := os.ReadFile(c.disk.path(rel))
+	if err != nil {
+		c.found(rel, Unreadable, err.Error())
+		return
+	}
+	sizes := map[string]int64{}
+	lines := bufio.NewScanner(bytes.NewReader(raw))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		line := lines.Text()
+		if comment, ok := strings.CutPrefix(line, "# "); ok {
+			count, name, _ := strings.Cut(comment, " bytes: ")
+			var size int64
+			if _, err := fmt.Sscan(count, &size); err == nil {
+				sizes[name] = size
+			}
+			continue
+		}
+		sum, name, ok := strings.Cut(line, "  ")
+		if !ok || len(sum) != 64 || !filepath.IsLocal(filepath.FromSlash(name)) {
+			c.found(rel, Unreadable, fmt.Sprintf("not a line of a manifest: %.80q", line))
+			continue
+		}
+		size, known := sizes[name]
+		c.compare(filepath.Join(dir, filepath.FromSlash(name)), sum, size, known)
+	}
+	if len(raw) == 0 || raw[len(raw)-1] != '\n' {
+		c.found(rel, Truncated, "its last line is not whole")
+	}
+}
+
+func (c *check) compare(rel, want string, size int64, sizeKnown bool) {
+	already := c.covered[rel] && !strings.HasSuffix(rel, manifestFile)
+	c.covered[rel] = true
+	if already { // basics said so
+		return
+	}
+	if !c.disk.exists(rel) {
+		c.found(rel, Missing, "")
+		return
+	}
+	sum, got, err := c.disk.sum(rel)
+	switch {
+	case err != nil:
+		c.found(rel, Unreadable, err.Error())
+	case sum == want:
+	case sizeKnown && got < size:
+		c.found(rel, Truncated, fmt.Sprintf("%d of %d bytes are left", got, size))
+	default:
+		c.found(rel, Changed, "its SHA-256 is not the manifest's")
+	}
+}
+
+// openFiles holds files without a checksum against the sizes that were made
+// durable.
+func (c *check) openFiles(sealed map[wire.TrialKey]bool) {
+	durable := map[string]int64{}
+	err := c.disk.lines(cursorFile, func(line []byte) error {
+		var at cursorLine
+		if err := json.Unmarshal(line, &at); err != nil {
+			return err
+		}
+		for rel, size := range at.Bytes {
+			durable[rel] = max(durable[rel], size)
+		}
+		return nil
+	})
+	if err != nil {
+		c.found(cursorFile, Unreadable, err.Error())
+	}
+	for _, rel := range slices.Sorted(maps.Keys(durable)) {
+		want := durable[rel]
+		if k, in := attemptOf(rel); in && sealed[k] {
+			continue
+		}
+		switch got := c.disk.size(rel); {
+		case !c.disk.exists(rel):
+			c.found(rel, Missing, fmt.Sprintf("%d bytes were made durable", want))
+		case got < want:
+			c.found(rel, Truncated, fmt.Sprintf("%d of %d bytes are left", got, want))
+		}
+	}
+}
+
+// strangers names files that nobody vouches for.
+func (c *check) strangers(finished bool, sealed map[wire.TrialKey]bool) error {
+	files, err := c.disk.walk(".")
+	if err != nil {
+		return err
+	}
+	for _, rel := range files {
+		if c.covered[rel] || Derived(rel) {
+			continue
+		}
+		k, in := attemptOf(rel)
+		if finished || (in && sealed[k]) || !ours(rel) {
+			c.found(rel, Unexpected, "no manifest names it")
+		}
+	}
+	return nil
+}
+
+// ours tells whether a file of an unfinished run is one that the archive makes.
+func ours(rel string) bool {
+	parts := strings.Split(filepath.ToSlash(rel), "/")
+	switch parts[0] {
+	case runFile, campaignFile, scheduleFile, journalFile, cursorFile:
+		return len(parts) == 1
+	case "between":
+		return len(parts) == 2
+	case "late":
+		return len(parts) == 3
+	case "trials":
+		_, ok := attemptOf(rel)
+		return ok
+	}
+	return false
+}
