@@ -1,0 +1,125 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+const whole = `# a node
+node: car
+listen: 192.168.8.2:7443
+go_port: 7001
+state_dir: /srv/fieldmesh
+interface: wlan1
+control_interface: usb0
+gpsd: 127.0.0.1:4000
+feedback_socket: /run/field/car.sock
+face_user: "1000:1000"
+keys_dir: /srv/keys
+allow:
+  prefixes: [10.78.0.0/16, "fd00:77::/48"]
+quota_bytes: 5000000
+quota_free_bytes: 7000000
+dead_man_s: 12.5
+binaries:
+  iperf3: /opt/bin/iperf3
+influx: {url: "http://desk:8086", database: field, user: car, password_file: /srv/keys/influx}
+`
+
+func TestWholeFileIsRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "agent.yaml")
+	if err := os.WriteFile(path, []byte(whole), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Node != "car" || c.GoPort != 7001 || c.ControlInterface != "usb0" || c.FaceUser != "1000:1000" {
+		t.Errorf("read %+v", c)
+	}
+	if len(c.Allow.Prefixes) != 2 || c.Allow.Prefixes[1].String() != "fd00:77::/48" {
+		t.Errorf("prefixes %v", c.Allow.Prefixes)
+	}
+	if c.Binary("iperf3") != "/opt/bin/iperf3" || c.Binary("babeld") != "/usr/sbin/babeld" {
+		t.Errorf("binaries %v", c.Binaries)
+	}
+	if c.DeadMan() != 12500*time.Millisecond || c.HostSocket() != "/srv/fieldmesh/host/host.sock" || c.SpoolDir() != "/srv/fieldmesh/face/spool" {
+		t.Errorf("derived %s %s %s", c.DeadMan(), c.HostSocket(), c.SpoolDir())
+	}
+	if c.Influx == nil || c.Influx.Database != "field" {
+		t.Errorf("influx %+v", c.Influx)
+	}
+	if d := c.Daemons(); len(d) != 1 || d["babeld"] == "" {
+		t.Errorf("the privileged half may start %v, want babeld alone", d)
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	c, err := Parse("agent.yaml", []byte("node: roadside\ninterface: wlan0\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.GPSD != "127.0.0.1:2947" || c.DeadManS != 1800 || c.FaceUser != "fieldmesh" || c.Influx != nil {
+		t.Errorf("defaults %+v", c)
+	}
+	if len(c.Allow.Prefixes) != 1 || c.Allow.Prefixes[0].String() != "10.77.0.0/16" {
+		t.Errorf("prefixes %v", c.Allow.Prefixes)
+	}
+}
+
+func TestErrorsNameThePlace(t *testing.T) {
+	const base = "node: car\ninterface: wlan0\n"
+	cases := []struct{ name, text, want string }{
+		{"empty", "", "a.yaml: node: missing"},
+		{"not yaml", "node: [", "a.yaml:1:"},
+		{"unknown key", base + "inteface: x\n", `a.yaml:3:1: unknown key "inteface"; did you mean "interface"?`},
+		{"unknown nested key", base + "allow:\n  prefix: []\n", `a.yaml:4:3: unknown key "prefix"; did you mean "prefixes"?`},
+		{"twice", base + "node: b\n", "a.yaml:3:1:"},
+		{"type", base + "go_port: x\n", "a.yaml:3:10:"},
+		{"port", base + "go_port: 70000\n", "a.yaml:3:10: go_port: 70000; allowed is 1 to 65535"},
+		{"node", "node: Car\ninterface: wlan0\n", `a.yaml:1:7: node: "Car"`},
+		{"interface traversal", "node: car\ninterface: ../x\n", `a.yaml:2:12: interface: "../x"`},
+		{"interface all", "node: car\ninterface: all\n", `a.yaml:2:12: interface: "all"`},
+		{"control is tested", base + "control_interface: wlan0\n", "a.yaml:3:20: control_interface"},
+		{"root face", base + "face_user: root\n", "a.yaml:3:12: face_user"},
+		{"uid 0 face", base + "face_user: \"0:0\"\n", "a.yaml:3:12: face_user"},
+		{"prefix", base + "allow: {prefixes: [10.77.0.0/16, nonsense]}\n", `"nonsense" is not a prefix`},
+		{"prefix bits", base + "allow: {prefixes: [10.77.0.1/16]}\n", "write 10.77.0.0/16"},
+		{"prefix wide", base + "allow: {prefixes: [0.0.0.0/0]}\n", "a.yaml:3:20: allow.prefixes[0]: 0.0.0.0/0 is wider"},
+		{"relative", base + "state_dir: lib\n", "a.yaml:3:12: state_dir"},
+		{"traversal", base + "keys_dir: /etc/../root\n", "a.yaml:3:11: keys_dir"},
+		{"tool", base + "binaries:\n  bash: /bin/bash\n", "a.yaml:4:9: binaries.bash: not a tool"},
+		{"dead man", base + "dead_man_s: 0\n", "a.yaml:3:13: dead_man_s: 0; allowed is 10 to 86400"},
+		{"dead man nan", base + "dead_man_s: .nan\n", "a.yaml:3:13: dead_man_s"},
+		{"influx", base + "influx: {url: 'ftp://x', database: d}\n", "a.yaml:3:15: influx.url"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := Parse("a.yaml", []byte(c.text))
+			var located *Error
+			if !errors.As(err, &located) {
+				t.Fatalf("error %v, want *Error", err)
+			}
+			if !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %q, want %q in it", err, c.want)
+			}
+		})
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(whole))
+	f.Add([]byte("node: car\ninterface: wlan0\n"))
+	f.Add([]byte("&a [*a]"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := Parse("fuzz", data)
+		if err == nil && (c.Node == "" || c.Interface == "" || len(c.Allow.Prefixes) == 0) {
+			t.Errorf("accepted without its needs: %+v", c)
+		}
+	})
+}
