@@ -25,6 +25,8 @@ const (
 	// flowGrace is what a flow may take after the window to drain its buffers
 	// and exchange iperf3's results; six 64 KB windows drain in 2 s at 1.6 Mbit/s.
 	flowGrace = 2 * time.Second
+	// noGoGrace is how much longer than the initiator a peer waits for GO.
+	noGoGrace = 30 * time.Second
 )
 
 // attempt is one attempt at one trial, from arming to kept.
@@ -65,11 +67,11 @@ type goOrder struct {
 
 // Arm makes the node ready for an attempt: the changes are made, the servers
 // listen, the samplers run. It returns when the node is ready, or says why not.
-func (e *Engine) Arm(ctx context.Context, run string, k wire.TrialKey) (wire.CampaignView, error) {
+func (e *Engine) Arm(ctx context.Context, holder, run string, k wire.TrialKey) (wire.CampaignView, error) {
 	e.mu.Lock()
 	err := e.holds(run)
 	if err == nil {
-		err = e.needLease()
+		err = e.needLease(holder)
 	}
 	e.mu.Unlock()
 	if err != nil {
@@ -282,9 +284,15 @@ func (a *attempt) run() {
 		a.engine.work.Add(1)
 		go func() { defer a.engine.work.Done(); a.initiate() }()
 	}
+	// The initiator gives up by itself; a peer that hears nothing of it does later.
+	patience := time.NewTimer(time.Duration((a.trial.Gate.TimeoutS+a.trial.Gate.LeadS)*float64(time.Second)) + noGoGrace)
+	defer patience.Stop()
 	var order goOrder
 	select {
 	case order = <-a.start:
+	case <-patience.C:
+		a.finish("", fmt.Sprintf("no_go: the initiator %s sent no GO", a.trial.Initiator))
+		return
 	case <-a.ctx.Done():
 		a.finish("", context.Cause(a.ctx).Error())
 		return

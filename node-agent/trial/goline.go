@@ -101,6 +101,10 @@ func (e *Engine) obey(ctx context.Context, g wire.Go, receivedNs int64, from net
 		a.order(goOrder{openBootNs: receivedNs + g.StartInUs*1000, path: e.pathOf(from)})
 	case decided || a != nil && a.key == k:
 		ack.Ready, ack.Reason = false, "this attempt has ended here"
+	case a != nil && state == "armed":
+		// The initiator is past the attempt that this node still waits in.
+		a.abort(fmt.Sprintf("superseded: GO of trial %d attempt %d came", k.Trial, k.Attempt))
+		return nil
 	case a != nil:
 		ack.Ready, ack.Reason = false, fmt.Sprintf("at trial %d attempt %d", a.key.Trial, a.key.Attempt)
 	default:

@@ -15,7 +15,7 @@ func (e *Engine) Lease(_ context.Context, holder string, l wire.Lease) (wire.Lea
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := time.Now()
-	if e.lease.holder != "" && e.lease.holder != l.Holder && now.Before(e.lease.until) {
+	if e.lease.holder != "" && e.lease.holder != holder && now.Before(e.lease.until) {
 		return wire.Lease{}, refuse("lease_held",
 			fmt.Sprintf("node %s is steered by %s for another %.0f s", e.cfg.Node, e.lease.holder, time.Until(e.lease.until).Seconds()),
 			"stop the other controller, or wait until its lease has ended")
@@ -25,27 +25,30 @@ func (e *Engine) Lease(_ context.Context, holder string, l wire.Lease) (wire.Lea
 		return wire.Lease{Holder: l.Holder}, nil
 	}
 	l.TTLS = min(l.TTLS, 120)
-	e.lease = lease{holder: l.Holder, until: now.Add(time.Duration(l.TTLS * float64(time.Second)))}
+	e.lease = lease{holder: holder, until: now.Add(time.Duration(l.TTLS * float64(time.Second)))}
 	return l, nil
 }
 
 // leased tells whether some controller steers; e.mu is held.
 func (e *Engine) leased() bool { return e.lease.holder != "" && time.Now().Before(e.lease.until) }
 
-// needLease refuses a steering call without a lease; e.mu is held.
-func (e *Engine) needLease() error {
-	if e.leased() {
+// needLease refuses a steering call of a peer that holds no lease; e.mu is held.
+func (e *Engine) needLease(holder string) error {
+	if e.leased() && e.lease.holder == holder {
 		return nil
+	}
+	if e.leased() {
+		return refuse("lease_held", "node "+e.cfg.Node+" is steered by "+e.lease.holder, "stop the other controller, or wait until its lease has ended")
 	}
 	return refuse("no_lease", "nobody holds the lease of node "+e.cfg.Node, "take the lease first: PUT /v1/lease")
 }
 
 // Load takes a run's plan. The same plan again changes nothing; another plan
 // is refused while an attempt is under way.
-func (e *Engine) Load(ctx context.Context, plan wire.RunPlan) (wire.CampaignView, error) {
+func (e *Engine) Load(ctx context.Context, holder string, plan wire.RunPlan) (wire.CampaignView, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err := e.needLease(); err != nil {
+	if err := e.needLease(holder); err != nil {
 		return wire.CampaignView{}, err
 	}
 	if e.plan != nil && e.plan.Run == plan.Run {
@@ -149,13 +152,13 @@ func (e *Engine) Abort(ctx context.Context, run string, r wire.AbortRequest) (wi
 }
 
 // Verdicts takes the controller's final word on attempts.
-func (e *Engine) Verdicts(_ context.Context, run string, vs []wire.Verdict) (wire.CampaignView, error) {
+func (e *Engine) Verdicts(_ context.Context, holder, run string, vs []wire.Verdict) (wire.CampaignView, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := e.holds(run); err != nil {
 		return wire.CampaignView{}, err
 	}
-	if err := e.needLease(); err != nil {
+	if err := e.needLease(holder); err != nil {
 		return wire.CampaignView{}, err
 	}
 	for _, v := range vs {
@@ -178,13 +181,13 @@ func (e *Engine) Verdicts(_ context.Context, run string, vs []wire.Verdict) (wir
 
 // End closes a run: the attempt under way is aborted and everything that the
 // run changed on the machine is put back. The plan stays for reference.
-func (e *Engine) End(ctx context.Context, run string) (wire.RestoreReport, error) {
+func (e *Engine) End(ctx context.Context, holder, run string) (wire.RestoreReport, error) {
 	e.mu.Lock()
 	if err := e.holds(run); err != nil {
 		e.mu.Unlock()
 		return wire.RestoreReport{}, err
 	}
-	if err := e.needLease(); err != nil {
+	if err := e.needLease(holder); err != nil {
 		e.mu.Unlock()
 		return wire.RestoreReport{}, err
 	}

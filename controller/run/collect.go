@@ -1,0 +1,223 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"fieldmesh.dev/fieldmesh/controller/fleet"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+const (
+	collectWait  = 5 * time.Second
+	collectLimit = 5000
+	confirmEvery = 5 * time.Second
+)
+
+// collect copies a node's records into the archive until ctx ends. A node out
+// of reach is asked again and again; nothing is lost meanwhile.
+func (l *openLane) collect(ctx context.Context, name string, c *fleet.Client) {
+	at := l.r.Archive.Cursor(name)
+	backoff := 100 * time.Millisecond
+	confirmed := time.Now()
+	for ctx.Err() == nil {
+		lines, epoch, last, err := c.Records(ctx, at.Epoch, at.Seq, collectLimit, collectWait)
+		if err == nil && len(lines) > 0 {
+			err = l.r.Archive.Append(name, lines)
+		}
+		if err != nil {
+			if ctx.Err() == nil {
+				l.seen.unreachable(name, err)
+			}
+			sleep(ctx, backoff)
+			backoff = min(2*backoff, 2*time.Second)
+			continue
+		}
+		backoff = 100 * time.Millisecond
+		l.seen.reached(name)
+		at = wire.SpoolPosition{Epoch: epoch, Seq: last}
+		for _, line := range lines {
+			l.seen.see(line)
+		}
+		if len(lines) > 0 && time.Since(confirmed) > confirmEvery {
+			confirmed = time.Now()
+			if _, err := c.Confirm(ctx, at); err != nil && ctx.Err() == nil {
+				l.r.Log.Warn("confirm records", "node", name, "error", err)
+			}
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// sightings is what has been seen go by on its way into the archive: which
+// nodes have kept which attempt, and where the windows are.
+type sightings struct {
+	mu      sync.Mutex
+	changed chan struct{}
+	kept    map[wire.TrialKey]map[string]wire.TrialState
+	windows map[wire.TrialKey]map[string]wire.Window
+	away    map[string]error // nodes out of reach
+}
+
+func newSightings() *sightings {
+	return &sightings{changed: make(chan struct{}), kept: map[wire.TrialKey]map[string]wire.TrialState{},
+		windows: map[wire.TrialKey]map[string]wire.Window{}, away: map[string]error{}}
+}
+
+// see looks at a line that is durable in the archive.
+func (s *sightings) see(line []byte) {
+	var head wire.Header
+	if json.Unmarshal(line, &head) != nil || head.Kind != "trial" && head.Kind != "window" {
+		return
+	}
+	var rec wire.Record
+	if json.Unmarshal(line, &rec) != nil {
+		return
+	}
+	k := wire.TrialKey{Trial: head.Trial, Attempt: head.Attempt}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch b := rec.Body.(type) {
+	case *wire.TrialState:
+		if b.State == "kept" {
+			put(s.kept, k, head.Node, *b)
+		}
+	case *wire.Window:
+		put(s.windows, k, head.Node, *b)
+	}
+	s.wake()
+}
+
+func put[T any](m map[wire.TrialKey]map[string]T, k wire.TrialKey, node string, v T) {
+	if m[k] == nil {
+		m[k] = map[string]T{}
+	}
+	m[k][node] = v
+}
+
+func (s *sightings) wake() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+func (s *sightings) unreachable(node string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away[node] == nil {
+		s.away[node] = err
+		s.wake()
+	}
+}
+
+func (s *sightings) reached(node string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away[node] != nil {
+		delete(s.away, node)
+		s.wake()
+	}
+}
+
+// window is the measuring window of an attempt on a node; 0, 0 when there was none.
+func (s *sightings) window(k wire.TrialKey, node string) (openNs, closeNs int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := s.windows[k][node]
+	return w.OpenBootNs, w.CloseBootNs
+}
+
+// lacking lists the nodes that have not kept the attempt, and tells whether
+// one that has kept it failed or gave up; away says who is out of reach.
+func (s *sightings) lacking(k wire.TrialKey, names []string) (missing []string, gaveUp string, away string, changed chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, n := range names {
+		st, ok := s.kept[k][n]
+		if !ok {
+			missing = append(missing, n)
+			if err := s.away[n]; err != nil {
+				away += fmt.Sprintf("%s is out of reach: %v ", n, err)
+			}
+		} else if st.Outcome != "accepted" {
+			gaveUp = n + ": " + st.Reason
+		}
+	}
+	return missing, gaveUp, away, s.changed
+}
+
+// awaitKept waits until every named node has kept the attempt. When one has
+// given it up, the others are told to abort.
+func (l *openLane) awaitKept(ctx context.Context, t wire.Trial, k wire.TrialKey, names []string, show func(phase, detail string)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go l.watch(ctx, t, k)
+	aborted := false
+	for {
+		missing, gaveUp, away, changed := l.seen.lacking(k, names)
+		if len(missing) == 0 {
+			return nil
+		}
+		if away != "" {
+			show("waiting", away)
+		}
+		if gaveUp != "" && !aborted {
+			aborted = true
+			l.abort(ctx, missing, k, gaveUp)
+			continue
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// watch shows the attempt as the nodes see it, until ctx ends.
+func (l *openLane) watch(ctx context.Context, t wire.Trial, k wire.TrialKey) {
+	for {
+		sleep(ctx, time.Second)
+		if ctx.Err() != nil {
+			return
+		}
+		if p, ok := l.look(ctx, t, k); ok {
+			l.r.show(p)
+		}
+	}
+}
+
+// look asks initiator and receiver how the attempt stands.
+func (l *openLane) look(ctx context.Context, t wire.Trial, k wire.TrialKey) (Progress, bool) {
+	p := Progress{Lane: l.Name, Trial: &t, Attempt: k.Attempt}
+	v, err := l.Nodes[t.Initiator].View(ctx, l.r.Plan.Run, 0, 0)
+	if err != nil || v.Current == nil || *v.Current != k {
+		return p, false
+	}
+	p.Phase, p.Detail, p.Live = v.State, v.Detail, v.Live
+	if t.Receiver != t.Initiator && v.Live != nil {
+		if w, err := l.Nodes[t.Receiver].View(ctx, l.r.Plan.Run, 0, 0); err == nil && w.Live != nil {
+			p.Live.ThroughputBps = w.Live.ThroughputBps
+		}
+	}
+	return p, true
+}
+
+// bootNs is this machine's boot clock.
+func bootNs() int64 {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts) // cannot fail for a clock that every Linux has
+	return ts.Nano()
+}

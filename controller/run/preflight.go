@@ -1,0 +1,158 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/controller/fleet"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// Unmet is a need of the plan that a node does not meet.
+type Unmet struct {
+	Node string
+	wire.Problem
+}
+
+// UnmetError refuses a plan before anything moves.
+type UnmetError struct{ Needs []Unmet }
+
+func (e *UnmetError) Error() string {
+	var b strings.Builder
+	b.WriteString("the fleet cannot run this plan:")
+	for _, u := range e.Needs {
+		fmt.Fprintf(&b, "\n  node %s: %s: %s; %s", u.Node, u.Need, u.Found, u.Cure)
+	}
+	return b.String()
+}
+
+// Preflight asks every node that the plan names whether it can do what the
+// plan needs. It repeats until everything is met or patience is over: a GPS
+// receiver may still be looking for satellites.
+func Preflight(ctx context.Context, plan wire.RunPlan, lane *Lane, patience time.Duration) error {
+	deadline := time.Now().Add(patience)
+	for {
+		unmet, err := preflightOnce(ctx, plan, lane)
+		if err != nil {
+			return err
+		}
+		if len(unmet) == 0 {
+			return nil
+		}
+		if time.Now().After(deadline) || !mayPass(unmet) {
+			return &UnmetError{unmet}
+		}
+		sleep(ctx, 250*time.Millisecond)
+	}
+}
+
+// mayPass tells whether waiting can help.
+func mayPass(unmet []Unmet) bool {
+	for _, u := range unmet {
+		if u.Need != "gps" && u.Need != "reach" && u.Need != "radio" {
+			return false
+		}
+	}
+	return true
+}
+
+func preflightOnce(ctx context.Context, plan wire.RunPlan, lane *Lane) ([]Unmet, error) {
+	var unmet []Unmet
+	for _, n := range plan.Nodes {
+		c := lane.Nodes[n.Name]
+		if c == nil {
+			return nil, fmt.Errorf("preflight: the plan's node %q is not in the fleet, which has %s: add it with `fieldmesh keys issue %s`", n.Name, strings.Join(names(lane.Nodes), ", "), n.Name)
+		}
+		problems := nodeNeeds(ctx, plan, n.Name, c)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		for _, p := range problems {
+			unmet = append(unmet, Unmet{n.Name, p})
+		}
+	}
+	return unmet, nil
+}
+
+func names(nodes map[string]*fleet.Client) []string {
+	var out []string
+	for n := range nodes {
+		out = append(out, n)
+	}
+	sort.Strings(out)
+	return out
+}
+
+func nodeNeeds(ctx context.Context, plan wire.RunPlan, name string, c *fleet.Client) []wire.Problem {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	st, err := c.Status(ctx)
+	if err != nil {
+		return []wire.Problem{{Need: "reach", Found: err.Error(), Cure: "start the agent, check the control link and the address in the fleet file"}}
+	}
+	if st.Node != name {
+		return []wire.Problem{{Need: "reach", Found: "the agent there says it is " + st.Node, Cure: "correct the address in the fleet file"}}
+	}
+	var out []wire.Problem
+	movesOrOpens := false
+	variants := map[string]bool{}
+	for _, t := range plan.Trials {
+		if !slices.Contains(t.Nodes(), name) {
+			continue
+		}
+		variants[t.TCP.Variant] = true
+		movesOrOpens = movesOrOpens || (t.Car == name || t.Initiator == name) && t.SpeedMps != nil
+	}
+	for _, p := range st.Problems {
+		if p.Need != "gps" || movesOrOpens {
+			out = append(out, p)
+		}
+	}
+	for v := range variants {
+		if v != "" && !slices.Contains(st.Congestion, v) {
+			out = append(out, wire.Problem{Need: "tcp", Found: fmt.Sprintf("congestion control %q is not available, only %s", v, strings.Join(st.Congestion, ", ")),
+				Cure: "load its kernel module on the node, or choose another variant"})
+		}
+	}
+	return append(out, clockNeeds(ctx, plan, c)...)
+}
+
+// clockNeeds checks how well the node's clock can be aligned, and that its
+// wall clock is near ours, against the strictest limit of the plan.
+func clockNeeds(ctx context.Context, plan wire.RunPlan, c *fleet.Client) []wire.Problem {
+	limitMs := 0.0
+	for _, t := range plan.Trials {
+		if m := t.Acceptance.ClockErrorMsMax; m != nil && (limitMs == 0 || *m < limitMs) {
+			limitMs = *m
+		}
+	}
+	if limitMs == 0 {
+		return nil
+	}
+	est, err := c.ClockOffset(ctx, clockExchanges)
+	if err != nil {
+		return []wire.Problem{{Need: "reach", Found: err.Error(), Cure: "check the control link"}}
+	}
+	if got := float64(est.UncertaintyNs) / 1e6; got > limitMs {
+		return []wire.Problem{{Need: "clock", Found: fmt.Sprintf("its clock can be aligned only within ± %.3g ms, the limit is %g ms", got, limitMs),
+			Cure: "use a faster control link, or raise acceptance.clock_error_ms_max"}}
+	}
+	return wallNeeds(est)
+}
+
+// wallLimit is how far a node's wall clock may be from the controller's.
+// Alignment does not use wall clocks; file times, GPS dates and people do.
+const wallLimit = 60 * time.Second
+
+func wallNeeds(est wire.Clock) []wire.Problem {
+	off := time.Duration(est.WallOffsetNs)
+	if off.Abs() <= wallLimit {
+		return nil
+	}
+	return []wire.Problem{{Need: "clock", Found: fmt.Sprintf("its wall clock is %s off the controller's, the limit is %s", off.Round(time.Second), wallLimit),
+		Cure: "set the clock of the node or of the controller (chrony, or date)"}}
+}

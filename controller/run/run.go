@@ -1,0 +1,273 @@
+// Package run drives a campaign through its schedule: it checks the fleet,
+// arms the nodes, lets the car drive, collects every record, judges, and
+// keeps going until every trial is accepted or out of attempts. What it
+// decides is in the archive before it acts on it, so that a controller that is
+// killed goes on where it was. How nodes are reached and how records are kept
+// are other packages' business.
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"golang.org/x/sync/errgroup"
+
+	"fieldmesh.dev/fieldmesh/controller/fleet"
+	"fieldmesh.dev/fieldmesh/protocols/verdict"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+const (
+	leaseTTL   = 30 * time.Second
+	leaseEvery = 10 * time.Second
+	// clockExchanges per node before and after a trial; the fastest counts.
+	clockExchanges = 8
+)
+
+// Field is where the car drives. On a road its methods return at once: the
+// driver, not the program, moves the car.
+type Field interface {
+	// Place brings the car to its start; it returns when GPS shows it there.
+	Place(ctx context.Context, t wire.Trial, attempt int) error
+	// Drive lets the car set off.
+	Drive(ctx context.Context) error
+	// Settle ends the drive and tells what only the field knows of the window
+	// [openBootNs, closeBootNs]; both are 0 when it never opened.
+	Settle(ctx context.Context, openBootNs, closeBootNs int64) ([]wire.Record, error)
+}
+
+// Road is a Field in which a person drives.
+type Road struct{}
+
+// Place returns at once: the gate waits for the car.
+func (Road) Place(context.Context, wire.Trial, int) error { return nil }
+
+// Drive returns at once.
+func (Road) Drive(context.Context) error { return nil }
+
+// Settle knows nothing that the nodes have not recorded.
+func (Road) Settle(context.Context, int64, int64) ([]wire.Record, error) { return nil, nil }
+
+// Lane is one set of nodes with the field that they are in. Lanes share the
+// schedule; a road has one.
+type Lane struct {
+	Name  string
+	Nodes map[string]*fleet.Client
+	Field Field
+}
+
+// Runner drives one run.
+type Runner struct {
+	Archive *archive.Archive
+	Plan    wire.RunPlan
+	Lanes   []*Lane
+	Watch   func(Progress) // called with every step; must not block
+	Log     *slog.Logger
+
+	mu      sync.Mutex
+	taken   map[int]bool // trials that a lane is at
+	epoch   string
+	seq     uint64
+	sealing sync.WaitGroup
+	sealErr error
+}
+
+// Progress is one step of a run, for a person to see.
+type Progress struct {
+	Lane    string
+	Trial   *wire.Trial
+	Attempt int
+	Phase   string // placing | arming | armed | running | settling | judged | waiting
+	Detail  string
+	Live    *wire.Live
+	Verdict *wire.Verdict
+	Decided int // trials accepted or given up so far
+	Total   int
+}
+
+// Run drives the schedule to its end. On an error, or when ctx ends, nothing
+// that was recorded is lost: run again with the same archive.
+func (r *Runner) Run(ctx context.Context) error {
+	r.taken = map[int]bool{}
+	r.epoch = newEpoch()
+	lanes, err := r.openLanes(ctx)
+	defer func() {
+		for _, l := range lanes {
+			l.close()
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	if err := r.buryOrphans(); err != nil {
+		return err
+	}
+	err = together(ctx, lanes, func(ctx context.Context, l *openLane) error { return l.drive(ctx) })
+	r.sealing.Wait()
+	return errors.Join(err, r.sealErr)
+}
+
+// together runs f for every lane at once; the first error ends the others.
+func together(ctx context.Context, lanes []*openLane, f func(context.Context, *openLane) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, l := range lanes {
+		g.Go(func() error {
+			if err := f(ctx, l); err != nil {
+				return fmt.Errorf("lane %s: %w", l.Name, err)
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// openLanes opens every lane and brings its nodes and the archive to one
+// standing. What it returns is to be closed even when it fails.
+func (r *Runner) openLanes(ctx context.Context) ([]*openLane, error) {
+	var open []*openLane
+	for _, lane := range r.Lanes {
+		l, err := r.openLane(ctx, lane)
+		if err != nil {
+			return open, fmt.Errorf("lane %s: %w", lane.Name, err)
+		}
+		open = append(open, l)
+	}
+	return open, together(ctx, open, func(ctx context.Context, l *openLane) error { return l.catchUp(ctx) })
+}
+
+// buryOrphans decides the attempts that the archive has records of and no node
+// knows any more: the field that they were driven in is gone.
+func (r *Runner) buryOrphans() error {
+	decided := map[wire.TrialKey]bool{}
+	for _, v := range r.Archive.Decisions() {
+		decided[v.TrialKey] = true
+	}
+	attempts, err := r.Archive.Trials()
+	if err != nil {
+		return err
+	}
+	for _, a := range attempts {
+		if decided[a.TrialKey] {
+			if !a.Sealed {
+				r.seal(a.TrialKey)
+			}
+			continue
+		}
+		v := wire.Verdict{TrialKey: a.TrialKey, Outcome: verdict.Failed, Final: true,
+			Reason: "controller_restarted: the controller ended during the attempt, and its nodes are gone"}
+		if err := r.Archive.Decide(v); err != nil {
+			return err
+		}
+		r.seal(a.TrialKey)
+	}
+	return nil
+}
+
+// drive works one lane until the schedule has nothing left for it.
+func (l *openLane) drive(ctx context.Context) error {
+	for ctx.Err() == nil {
+		t, attempt, ok := l.r.take()
+		if !ok {
+			break
+		}
+		err := l.attempt(ctx, t, attempt)
+		l.r.release(t.Number)
+		if err != nil {
+			return err
+		}
+		if err := l.catchUp(ctx); err != nil {
+			return err
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return l.end(ctx)
+}
+
+// take picks the first trial that is neither decided nor being driven.
+func (r *Runner) take() (wire.Trial, int, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	made, accepted := r.standing()
+	for _, t := range r.Plan.Trials {
+		if accepted[t.Number] || made[t.Number] >= max(r.Plan.AttemptsMax, 1) || r.taken[t.Number] {
+			continue
+		}
+		r.taken[t.Number] = true
+		return t, made[t.Number] + 1, true
+	}
+	return wire.Trial{}, 0, false
+}
+
+// standing counts the attempts made and tells the trials accepted.
+func (r *Runner) standing() (made map[int]int, accepted map[int]bool) {
+	made, accepted = map[int]int{}, map[int]bool{}
+	for _, v := range r.Archive.Decisions() {
+		made[v.Trial] = max(made[v.Trial], v.Attempt)
+		accepted[v.Trial] = accepted[v.Trial] || v.Outcome == "accepted"
+	}
+	return made, accepted
+}
+
+func (r *Runner) release(number int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.taken, number)
+}
+
+// Counts tells how many trials are accepted, given up, and left.
+func (r *Runner) Counts() (accepted, givenUp, left int) {
+	made, ok := r.standing()
+	for _, t := range r.Plan.Trials {
+		switch {
+		case ok[t.Number]:
+			accepted++
+		case made[t.Number] >= max(r.Plan.AttemptsMax, 1):
+			givenUp++
+		default:
+			left++
+		}
+	}
+	return accepted, givenUp, left
+}
+
+func (r *Runner) show(p Progress) {
+	if r.Watch == nil {
+		return
+	}
+	accepted, givenUp, left := r.Counts()
+	p.Decided, p.Total = accepted+givenUp, accepted+givenUp+left
+	r.Watch(p)
+}
+
+// own appends a record of the controller's own, a clock estimate for instance.
+func (r *Runner) own(k wire.TrialKey, tBootNs int64, b wire.Body) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seq++
+	line, err := wire.Record{Header: wire.Header{Node: "controller", Epoch: r.epoch, Seq: r.seq, TBootNs: tBootNs,
+		Run: r.Plan.Run, Trial: k.Trial, Attempt: k.Attempt}, Body: b}.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	return r.Archive.Append("controller", [][]byte{line})
+}
+
+// seal closes an attempt in the archive beside the next trial.
+func (r *Runner) seal(k wire.TrialKey) {
+	r.sealing.Add(1)
+	go func() {
+		defer r.sealing.Done()
+		if err := r.Archive.Seal(k.Trial, k.Attempt); err != nil {
+			r.mu.Lock()
+			r.sealErr = errors.Join(r.sealErr, fmt.Errorf("seal trial %d attempt %d: %w", k.Trial, k.Attempt, err))
+			r.mu.Unlock()
+		}
+	}()
+}

@@ -1,0 +1,63 @@
+// Package cmd is the command line `fieldmesh-agent`: it reads flags and the
+// configuration and starts the parts. Whatever does the work is elsewhere.
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"fieldmesh.dev/fieldmesh/internal/version"
+	"fieldmesh.dev/fieldmesh/node-agent/config"
+	"fieldmesh.dev/fieldmesh/node-agent/face"
+)
+
+// Root is the whole command.
+func Root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "fieldmesh-agent",
+		Short:         "Run a node: set it up for a trial, measure, and put it back",
+		Version:       version.String(),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.AddCommand(UpCommand(), HostCommand(), FaceCommand(), ProbeCommand(), LogCommand(), RestoreCommand())
+	return root
+}
+
+// Main runs the command line and returns its exit status.
+func Main(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	root := Root()
+	root.SetArgs(args)
+	if err := root.ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "fieldmesh-agent:", err)
+		return 1
+	}
+	return 0
+}
+
+// FaceCommand is `fieldmesh-agent face`: the unprivileged half alone.
+func FaceCommand() *cobra.Command {
+	path := config.DefaultPath
+	c := &cobra.Command{
+		Use:   "face",
+		Short: "Run the unprivileged half: API, GO, samplers, traffic",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			cfg, err := config.Load(path)
+			if err != nil {
+				return err
+			}
+			return face.Run(c.Context(), cfg, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+		},
+	}
+	c.Flags().StringVar(&path, "config", path, "the agent's configuration")
+	return c
+}

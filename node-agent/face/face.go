@@ -1,0 +1,192 @@
+// Package face is the node's unprivileged half: it joins the API, the trial
+// engine, the samplers and the spool, and reaches the machine only through the
+// privileged half's socket.
+package face
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"fieldmesh.dev/fieldmesh/node-agent/api"
+	"fieldmesh.dev/fieldmesh/node-agent/clock"
+	"fieldmesh.dev/fieldmesh/node-agent/config"
+	"fieldmesh.dev/fieldmesh/node-agent/gps"
+	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/node-agent/measure"
+	"fieldmesh.dev/fieldmesh/node-agent/provenance"
+	"fieldmesh.dev/fieldmesh/node-agent/radio"
+	"fieldmesh.dev/fieldmesh/node-agent/spool"
+	"fieldmesh.dev/fieldmesh/node-agent/traffic"
+	"fieldmesh.dev/fieldmesh/node-agent/trial"
+	"fieldmesh.dev/fieldmesh/protocols/keys"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+const (
+	// connectTimeout is how long iperf3's client tries to connect. A trial's
+	// own end comes first in most plans; a client that never connects has sent 0 bytes.
+	connectTimeout = 10 * time.Second
+	keepaliveEvery = 20 * time.Second
+)
+
+// Face is a node's unprivileged half.
+type Face struct {
+	cfg    config.Config
+	log    *slog.Logger
+	clk    clock.System
+	spool  *spool.Spool
+	gps    *gps.Client
+	radio  *radio.Client // nil where no feedback socket is configured
+	host   *host.Client
+	reader *provenance.Reader
+	engine *trial.Engine
+}
+
+// Run serves a node until ctx ends.
+func Run(ctx context.Context, cfg config.Config, log *slog.Logger) error {
+	identity, err := keys.LoadIdentity(cfg.KeysDir)
+	if err != nil {
+		return err
+	}
+	authorized, err := keys.LoadAuthorized(filepath.Join(cfg.KeysDir, "authorized.json"))
+	if err != nil {
+		return err
+	}
+	f, err := open(ctx, cfg, log)
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	var lc net.ListenConfig
+	listener, err := lc.Listen(ctx, "tcp", cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("listen for the API on %s: %w; correct `listen` in the configuration, or stop what listens there", cfg.Listen, err)
+	}
+	log.Info("node is ready", "node", cfg.Node, "listen", listener.Addr().String(), "interface", cfg.Interface)
+	return f.serve(ctx, api.New(identity, authorized, f, f.spool, log), listener)
+}
+
+func open(ctx context.Context, cfg config.Config, log *slog.Logger) (*Face, error) {
+	sp, err := spool.Open(cfg.SpoolDir(), cfg.Node, spool.Options{QuotaBytes: cfg.QuotaBytes, MinFreeBytes: cfg.QuotaFreeBytes})
+	if err != nil {
+		return nil, err
+	}
+	f := &Face{cfg: cfg, log: log, spool: sp, host: host.Dial(cfg.HostSocket())}
+	f.gps = gps.New(cfg.GPSD, f.clk)
+	if cfg.FeedbackSocket != "" {
+		f.radio = radio.New(cfg.FeedbackSocket)
+	}
+	f.reader = provenance.New(ctx, cfg.Interface, cfg.Binaries)
+	if err := f.awaitHost(ctx); err != nil {
+		return nil, errors.Join(err, sp.Close())
+	}
+	f.engine, err = trial.New(ctx, trial.Config{Node: cfg.Node, Interface: cfg.Interface, StateDir: cfg.FaceDir(), GoPort: cfg.GoPort}, f.deps())
+	if err != nil {
+		return nil, errors.Join(err, sp.Close())
+	}
+	return f, nil
+}
+
+// awaitHost waits for the privileged half, which starts at the same time.
+func (f *Face) awaitHost(ctx context.Context) error {
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		_, err := f.host.Status(ctx)
+		if err == nil || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("reach the privileged half: %w; start it: fieldmesh-agent host, or both halves by fieldmesh-agent up", err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func (f *Face) deps() trial.Deps {
+	sources := []measure.Source{measure.NewInterface(f.cfg.Interface)}
+	if f.radio != nil {
+		sources = append(sources, f.radio)
+	}
+	return trial.Deps{
+		Clock: f.clk, Host: f.host, Spool: f.spool, GPS: f.gps, Flows: flows{bin: f.cfg.Binary("iperf3")},
+		Sockets: func(node string, fl []wire.Flow, _ int) (trial.Sockets, error) {
+			return measure.NewTCP(node, fl, 0), nil
+		},
+		Sources: sources,
+		Radio: func() (wire.Caps, bool) {
+			if f.radio == nil {
+				return wire.Caps{}, false
+			}
+			return f.radio.Caps()
+		},
+		Provenance: f.reader.Read,
+		Log:        f.log,
+	}
+}
+
+// serve runs everything that goes on in the background until ctx ends. The
+// API ends first, the samplers after the engine has put the node back.
+func (f *Face) serve(ctx context.Context, server *api.Server, listener net.Listener) error {
+	background, stop := context.WithCancel(context.Background())
+	var g errgroup.Group
+	g.Go(func() error { return f.gps.Run(background) })
+	if f.radio != nil {
+		g.Go(func() error { return f.radio.Run(background) })
+	}
+	front, fctx := errgroup.WithContext(ctx)
+	front.Go(func() error { return server.Serve(fctx, listener) })
+	front.Go(func() error { return f.engine.Run(fctx) })
+	front.Go(func() error { return f.keepalive(fctx) })
+	err := front.Wait()
+	stop()
+	berr := g.Wait()
+	if ctx.Err() != nil { // asked to stop: whatever the loops returned, this is the cause
+		return nil
+	}
+	return errors.Join(err, berr)
+}
+
+// keepalive holds off the privileged half's dead-man timer while there is
+// something to do here.
+func (f *Face) keepalive(ctx context.Context) error {
+	ticker := time.NewTicker(keepaliveEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return nil
+		}
+		if !f.engine.Busy() {
+			continue
+		}
+		if err := f.host.Keepalive(ctx); err != nil && ctx.Err() == nil {
+			f.log.Warn("reach the privileged half", "error", err)
+		}
+	}
+}
+
+func (f *Face) close() {
+	if err := f.spool.Close(); err != nil {
+		f.log.Error("close spool", "error", err)
+	}
+}
+
+// flows starts iperf3.
+type flows struct{ bin string }
+
+func (fl flows) Server(ctx context.Context, f wire.Flow, bind netip.Addr, _ int) (trial.Process, error) {
+	return traffic.Server(ctx, fl.bin, f, bind, 0)
+}
+
+func (fl flows) Client(ctx context.Context, f wire.Flow, to netip.Addr, variant string, _ int) (trial.Process, error) {
+	return traffic.Client(ctx, fl.bin, f, to, variant, 0, connectTimeout)
+}

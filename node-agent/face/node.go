@@ -1,0 +1,119 @@
+package face
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+
+	"fieldmesh.dev/fieldmesh/internal/version"
+	"fieldmesh.dev/fieldmesh/node-agent/api"
+	"fieldmesh.dev/fieldmesh/node-agent/provenance"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// Status tells what the node is, can and has, with every problem's cure.
+func (f *Face) Status(ctx context.Context) (wire.NodeStatus, error) {
+	up, mac := provenance.Link(f.cfg.Interface)
+	st := wire.NodeStatus{Node: f.cfg.Node, Version: version.String(), Kernel: provenance.Kernel(), Arch: runtime.GOARCH,
+		Interface: f.cfg.Interface, InterfaceUp: up, MAC: mac, Tools: f.reader.Tools(), Congestion: provenance.Congestion(),
+		Spool: f.spool.Status(), Run: f.engine.RunHeld(), Clock: f.Clock(), GPSRateHz: f.gps.RateHz(), Problems: []wire.Problem{}}
+	if fix, ok := f.gps.Last(); ok {
+		st.GPS = &fix
+	}
+	host, err := f.host.Status(ctx)
+	if err != nil {
+		host = wire.HostStatus{Pending: []string{}}
+	}
+	st.Host = host
+	st.MemoryBytes = residentBytes()
+	st.Problems = f.problems(st, err)
+	return st, nil
+}
+
+func (f *Face) problems(st wire.NodeStatus, hostErr error) []wire.Problem {
+	out := []wire.Problem{}
+	add := func(need, found, cure string) { out = append(out, wire.Problem{Need: need, Found: found, Cure: cure}) }
+	if hostErr != nil {
+		add("host", hostErr.Error(), "start the privileged half: fieldmesh-agent up, as root")
+	}
+	if st.InterfaceUp == nil {
+		add("radio", "there is no interface "+f.cfg.Interface, "correct `interface` in the agent's configuration, or plug the radio in")
+	}
+	if f.radio != nil {
+		if _, ok := f.radio.Caps(); !ok {
+			add("radio", "nothing answers on the radio feedback socket "+f.cfg.FeedbackSocket, "start what serves it, or remove `feedback_socket` from the configuration")
+		}
+	}
+	if st.Tools["iperf3"] == "" {
+		add("iperf3", "no iperf3 at "+f.cfg.Binary("iperf3"), "install it (apt-get install iperf3), or correct `binaries` in the configuration")
+	}
+	switch {
+	case st.GPS == nil || !st.GPS.Connected:
+		add("gps", "gpsd does not answer at "+f.cfg.GPSD, "start gpsd, or correct `gpsd` in the configuration")
+	case st.GPS.Mode < 2 || st.GPS.FixAgeMs == nil || *st.GPS.FixAgeMs > 3000:
+		add("gps", fmt.Sprintf("no fix (mode %d)", st.GPS.Mode), "give the receiver a view of the sky and wait")
+	}
+	if err := f.spool.CheckRoom(1); err != nil {
+		add("disk", err.Error(), "collect and confirm the records, or free disk space")
+	}
+	return out
+}
+
+// residentBytes is this process's resident memory; 0 when the kernel does not tell.
+func residentBytes() int64 {
+	b, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	var size, resident int64
+	if _, err := fmt.Sscan(string(b), &size, &resident); err != nil {
+		return 0
+	}
+	return resident * int64(os.Getpagesize())
+}
+
+// Clock reads the node's clocks.
+func (f *Face) Clock() wire.ClockReply {
+	return wire.ClockReply{BootNs: f.clk.BootNs(), WallNs: f.clk.Wall().UnixNano()}
+}
+
+// Lease passes a lease on under the name that the peer's key is pinned for.
+func (f *Face) Lease(ctx context.Context, p api.Peer, l wire.Lease) (wire.Lease, error) {
+	return f.engine.Lease(ctx, p.Name, l)
+}
+
+// Load passes a plan on.
+func (f *Face) Load(ctx context.Context, p api.Peer, plan wire.RunPlan) (wire.CampaignView, error) {
+	return f.engine.Load(ctx, p.Name, plan)
+}
+
+// View passes a question for the run's standing on.
+func (f *Face) View(ctx context.Context, run string, known uint64) (wire.CampaignView, error) {
+	return f.engine.View(ctx, run, known)
+}
+
+// Arm passes an order to arm on.
+func (f *Face) Arm(ctx context.Context, p api.Peer, run string, k wire.TrialKey) (wire.CampaignView, error) {
+	return f.engine.Arm(ctx, p.Name, run, k)
+}
+
+// Abort passes an order to abort on.
+func (f *Face) Abort(ctx context.Context, run string, r wire.AbortRequest) (wire.CampaignView, error) {
+	return f.engine.Abort(ctx, run, r)
+}
+
+// Verdicts passes final verdicts on.
+func (f *Face) Verdicts(ctx context.Context, p api.Peer, run string, v []wire.Verdict) (wire.CampaignView, error) {
+	return f.engine.Verdicts(ctx, p.Name, run, v)
+}
+
+// End passes the run's end on.
+func (f *Face) End(ctx context.Context, p api.Peer, run string) (wire.RestoreReport, error) {
+	return f.engine.End(ctx, p.Name, run)
+}
+
+// Restore puts the machine back.
+func (f *Face) Restore(ctx context.Context) (wire.RestoreReport, error) {
+	return f.engine.Restore(ctx)
+}

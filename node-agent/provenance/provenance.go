@@ -1,0 +1,151 @@
+// Package provenance reads back what is in force on a node: kernel, driver,
+// tools, TCP's settings, offloads, addresses and routes. It only reads, and
+// needs no privileges.
+package provenance
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"fieldmesh.dev/fieldmesh/internal/version"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// Reader reads one node's state.
+type Reader struct {
+	iface string
+	tools map[string]string // tool → version, read once: starting programs is slow on a phone
+}
+
+// New asks the tools for their versions; binaries maps a tool to its absolute
+// path. A tool that is absent or does not answer is absent from the result.
+func New(ctx context.Context, iface string, binaries map[string]string) *Reader {
+	r := &Reader{iface: iface, tools: map[string]string{}}
+	for tool, path := range binaries {
+		if v := toolVersion(ctx, tool, path); v != "" {
+			r.tools[tool] = v
+		}
+	}
+	return r
+}
+
+// versionFlag is how each tool is asked for its version.
+var versionFlag = map[string]string{"iperf3": "--version", "babeld": "-V", "gpsd": "-V"}
+
+func toolVersion(ctx context.Context, tool, path string) string {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, path, versionFlag[tool]).CombinedOutput()
+	if err != nil && len(out) == 0 {
+		return ""
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	return first
+}
+
+// Tools are the tools found, with what they said of their version.
+func (r *Reader) Tools() map[string]string { return r.tools }
+
+// Kernel is the running kernel's release.
+func Kernel() string {
+	var u unix.Utsname
+	if unix.Uname(&u) != nil {
+		return ""
+	}
+	return unix.ByteSliceToString(u.Release[:])
+}
+
+// Congestion lists the congestion controls that the kernel offers at present.
+func Congestion() []string {
+	return strings.Fields(sysctl("net.ipv4.tcp_available_congestion_control"))
+}
+
+// shaping are the sysctls that shape what TCP does.
+var shaping = []string{
+	"tcp_congestion_control", "tcp_sack", "tcp_timestamps", "tcp_window_scaling", "tcp_ecn", "tcp_recovery", "tcp_early_retrans",
+	"tcp_frto", "tcp_no_metrics_save", "tcp_rmem", "tcp_wmem", "tcp_moderate_rcvbuf", "tcp_slow_start_after_idle", "tcp_mtu_probing", "tcp_retries2",
+}
+
+func sysctl(key string) string {
+	b, err := os.ReadFile("/proc/sys/" + strings.ReplaceAll(key, ".", "/"))
+	if err != nil {
+		return ""
+	}
+	return strings.Join(strings.Fields(string(b)), " ")
+}
+
+// Read reads everything anew. What cannot be read is absent.
+func (r *Reader) Read(context.Context) wire.Provenance {
+	p := wire.Provenance{Agent: version.String(), Kernel: Kernel(), Arch: runtime.GOARCH, Machine: machine(), Interface: r.iface,
+		Tools: r.tools, Sysctls: map[string]string{}, Offloads: offloads(r.iface), Congestion: Congestion(), Addresses: []string{}, Routes: []string{}}
+	for _, s := range shaping {
+		if v := sysctl("net.ipv4." + s); v != "" {
+			p.Sysctls["net.ipv4."+s] = v
+		}
+	}
+	if link, err := netlink.LinkByName(r.iface); err == nil {
+		p.MAC = link.Attrs().HardwareAddr.String()
+		p.Driver = driver(r.iface, link)
+		if addrs, err := netlink.AddrList(link, netlink.FAMILY_ALL); err == nil {
+			for _, a := range addrs {
+				p.Addresses = append(p.Addresses, a.IPNet.String())
+			}
+		}
+	}
+	if routes, err := netlink.RouteList(nil, netlink.FAMILY_V4); err == nil {
+		for _, rt := range routes {
+			p.Routes = append(p.Routes, routeText(rt))
+		}
+	}
+	slices.Sort(p.Addresses)
+	slices.Sort(p.Routes)
+	return p
+}
+
+func routeText(r netlink.Route) string {
+	dst := "default"
+	if r.Dst != nil && r.Dst.String() != "0.0.0.0/0" {
+		dst = r.Dst.String()
+	}
+	out := dst
+	if r.Gw != nil {
+		out += " via " + r.Gw.String()
+	}
+	if l, err := netlink.LinkByIndex(r.LinkIndex); err == nil {
+		out += " dev " + l.Attrs().Name
+	}
+	if r.Priority != 0 {
+		out += fmt.Sprintf(" metric %d", r.Priority)
+	}
+	return out
+}
+
+// machine is the model that the firmware tells: DMI on a PC, the device tree
+// on a phone.
+func machine() string {
+	for _, path := range []string{"/sys/class/dmi/id/product_name", "/proc/device-tree/model"} {
+		if b, err := os.ReadFile(path); err == nil {
+			return strings.Trim(string(b), "\x00\n ")
+		}
+	}
+	return ""
+}
+
+// Link tells whether the interface exists and is up, and its address.
+func Link(iface string) (up *bool, mac string) {
+	link, err := netlink.LinkByName(iface)
+	if err != nil {
+		return nil, ""
+	}
+	isUp := link.Attrs().RawFlags&unix.IFF_UP != 0
+	return &isUp, link.Attrs().HardwareAddr.String()
+}
