@@ -5,7 +5,10 @@ package measure
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/node-agent/clock"
@@ -13,59 +16,168 @@ import (
 )
 
 // Source gives samples when asked. Sample is called from one goroutine; the
-// slice that it returns is the source's until the next call, its bodies are not.
+// slice that it returns is the source's until the next call, the bodies in it
+// are the caller's.
 type Source interface {
 	Name() string
 	Sample(tBootNs int64) ([]wire.Body, error)
 }
 
-var errSkeleton = errors.New("not built yet")
+// Sampler asks its sources on a fixed beat and keeps account of how late it was.
+type Sampler struct {
+	clk      clock.Clock
+	interval time.Duration
+	sources  []Source
+	emit     func(tBootNs int64, b wire.Body) error
+	sleep    func(ctx context.Context, d time.Duration) error
+	troubles []string // by source: the error that was last told of
 
-// Sampler asks its sources on a fixed beat and keeps account of its lateness.
-type Sampler struct{}
+	mu    sync.Mutex
+	ticks []tick // a ring of the newest ticks
+	next  int    // place of the next tick in the ring
+}
 
-// NewSampler makes a sampler; Run starts it.
+// tick is one beat: when it was due and how late it came.
+type tick struct {
+	dueNs, lateNs int64
+	skipped       bool // the beat before it took so long that this one never came
+}
+
+// keptTicks bounds the account: at 10 Hz the newest quarter of an hour.
+const keptTicks = 9000
+
+// NewSampler makes a sampler; Run starts it. A source that fails is told of
+// once, as an event, and asked again at the next beat.
 func NewSampler(clk clock.Clock, interval time.Duration, sources []Source, emit func(tBootNs int64, b wire.Body) error) *Sampler {
-	return &Sampler{}
+	return &Sampler{
+		clk: clk, interval: interval, sources: sources, emit: emit, sleep: sleep,
+		troubles: make([]string, len(sources)),
+	}
 }
 
-// Run samples until ctx ends (nil) or emit fails.
-func (s *Sampler) Run(ctx context.Context) error { return errSkeleton }
-
-// Lateness is how late the ticks due in [fromBootNs, toBootNs) were.
-func (s *Sampler) Lateness(fromBootNs, toBootNs int64) *wire.Lateness { return nil }
-
-// Loop is a Sampler's Run which emits, at its end, the lateness of its whole life.
+// Loop is Run of a sampler that emits, at its end, its lateness over its whole life.
 func Loop(ctx context.Context, clk clock.Clock, interval time.Duration, sources []Source, emit func(tBootNs int64, b wire.Body) error) error {
-	return errSkeleton
+	s := NewSampler(clk, interval, sources, emit)
+	from := clk.BootNs()
+	if err := s.Run(ctx); err != nil {
+		return err
+	}
+	now := clk.BootNs()
+	return emit(now, s.Lateness(from, now))
 }
 
-// Interface samples one interface's counters.
-type Interface struct{ name string }
+// Run samples until ctx ends, which is no error, or emit fails. Beats are due
+// at fixed times from the start, so that lateness does not add up.
+func (s *Sampler) Run(ctx context.Context) error {
+	if s.interval <= 0 {
+		return fmt.Errorf("sample every %v: the interval must be positive", s.interval)
+	}
+	step := s.interval.Nanoseconds()
+	for due := s.clk.BootNs(); ; {
+		now := s.clk.BootNs()
+		if now < due {
+			if s.sleep(ctx, time.Duration(due-now)) != nil {
+				return nil
+			}
+			continue // a timer may fire early by the boot clock
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		s.note(tick{dueNs: due, lateNs: now - due})
+		if err := s.sample(); err != nil {
+			return err
+		}
+		for due += step; due+step <= now; due += step {
+			s.note(tick{dueNs: due, lateNs: now - due, skipped: true})
+		}
+	}
+}
 
-// NewInterface makes a source of one interface's counters.
-func NewInterface(name string) *Interface { return &Interface{name: name} }
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
 
-// Name names the source.
-func (i *Interface) Name() string { return "interface " + i.name }
+// sample asks every source once; each sample carries the time just before its
+// source was asked.
+func (s *Sampler) sample() error {
+	for i, source := range s.sources {
+		t := s.clk.BootNs()
+		bodies, err := source.Sample(t)
+		for _, b := range bodies {
+			if err := s.emit(t, b); err != nil {
+				return fmt.Errorf("emit sample of %s: %w", source.Name(), err)
+			}
+		}
+		if event := s.trouble(i, err); event != nil {
+			if err := s.emit(t, event); err != nil {
+				return fmt.Errorf("emit trouble of %s: %w", source.Name(), err)
+			}
+		}
+	}
+	return nil
+}
 
-// Sample reads the counters.
-func (i *Interface) Sample(int64) ([]wire.Body, error) { return nil, errSkeleton }
+// trouble makes the event that tells of a source's new error or of its end.
+func (s *Sampler) trouble(i int, err error) *wire.Event {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text == s.troubles[i] {
+		return nil
+	}
+	s.troubles[i] = text
+	if text == "" {
+		return &wire.Event{Level: "info", Text: fmt.Sprintf("source %s gives samples again", s.sources[i].Name())}
+	}
+	return &wire.Event{Level: "warning", Text: fmt.Sprintf("source %s: %s", s.sources[i].Name(), text)}
+}
 
-// TCP samples the sockets of flows.
-type TCP struct{}
+func (s *Sampler) note(t tick) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.ticks) < keptTicks {
+		s.ticks = append(s.ticks, t)
+		return
+	}
+	s.ticks[s.next] = t
+	s.next = (s.next + 1) % keptTicks
+}
 
-// NewTCP makes a source of tcp_info of the flows' sockets on this node.
-func NewTCP(self string, flows []wire.Flow, shift int) *TCP { return &TCP{} }
-
-// Name names the source.
-func (t *TCP) Name() string { return "tcp" }
-
-// Sample reads the sockets found so far.
-func (t *TCP) Sample(int64) ([]wire.Body, error) { return nil, errSkeleton }
-
-// Edge finds and reads all sockets of the flows at an edge of the window, "open" or "close".
-func (t *TCP) Edge(name string) ([]wire.Body, error) { return nil, errSkeleton }
-
-// Close gives the netlink socket back.
-func (t *TCP) Close() error { return nil }
+// Lateness is how late the beats were that were due in [fromBootNs,
+// toBootNs), as far back as they are kept. A beat that was skipped counts
+// with the lateness that it had when the loop came round.
+func (s *Sampler) Lateness(fromBootNs, toBootNs int64) *wire.Lateness {
+	s.mu.Lock()
+	var late []int64
+	sum, behind := int64(0), int64(0)
+	for _, t := range s.ticks {
+		if t.dueNs < fromBootNs || t.dueNs >= toBootNs {
+			continue
+		}
+		late = append(late, t.lateNs)
+		sum += t.lateNs
+		if !t.skipped {
+			behind += t.lateNs // the time of a skipped beat lies within that of the beat before it
+		}
+	}
+	s.mu.Unlock()
+	out := &wire.Lateness{Source: "sampler", WindowS: float64(toBootNs-fromBootNs) / 1e9, Events: uint64(len(late)), SumS: float64(behind) / 1e9}
+	if len(late) == 0 {
+		return out
+	}
+	slices.Sort(late)
+	out.MeanUs = float64(sum) / float64(len(late)) / 1e3
+	// Nearest rank: the smallest value that at least 99 % do not exceed.
+	out.P99Us = float64(late[int(math.Ceil(0.99*float64(len(late))))-1]) / 1e3
+	out.WorstUs = float64(late[len(late)-1]) / 1e3
+	return out
+}

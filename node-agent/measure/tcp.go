@@ -1,0 +1,365 @@
+package measure
+
+import (
+	"errors"
+	"fmt"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"golang.org/x/sys/unix"
+)
+
+// TCP samples the sockets of flows on this node.
+//
+// Finding sockets means walking the kernel's whole table, so that is done
+// seldom; a socket once found is asked for by its addresses and its cookie.
+// TCP is not for use by several goroutines at once.
+type TCP struct {
+	flows   []endpoint
+	streams int // data sockets that all flows together will have
+	sock    kernelSocket
+
+	sockets  []found
+	requests []byte // one request per socket, in the same order
+	families []uint8
+
+	lookedNs int64 // when the table was last walked
+	eagerNs  int64 // until when it is walked at each sample
+	looked   bool
+	out      []wire.Body
+}
+
+// endpoint is one flow as this node's sockets show it.
+type endpoint struct {
+	flow       wire.Flow
+	server     bool   // this node runs iperf3's server
+	first, end uint16 // client ports of the data sockets; empty for UDP
+}
+
+// found is one socket of a flow.
+type found struct {
+	flow          string
+	stream        int // -1: iperf3's control connection
+	local, remote string
+	cookie        uint64
+	congestion    string
+	seq           uint32 // of the newest request
+	gone          bool
+}
+
+const (
+	lookEveryNs = 1e9 // an empty table of 262,144 buckets takes 0.2 ms to walk
+	eagerForNs  = 2e9 // sockets come in a burst when a flow starts
+	// requestsAtOnce keeps the answers to one write within the default
+	// receive buffer of 208 KiB.
+	requestsAtOnce  = 32
+	oneRequestBytes = headerBytes + diagRequestBytes
+)
+
+// NewTCP makes a source of tcp_info of the flows' sockets on the node self:
+// one *wire.TCPSample each, those of the data sockets with their stream and
+// iperf3's control connections without. Shift is what traffic adds to the
+// client ports. It works without privileges, in the network namespace in
+// which it is first used.
+func NewTCP(self string, flows []wire.Flow, shift int) *TCP {
+	t := &TCP{sock: kernelSocket{protocol: unix.NETLINK_INET_DIAG}, families: []uint8{unix.AF_INET, unix.AF_INET6}}
+	for _, f := range flows {
+		client, server := f.From, f.To
+		if f.Reverse {
+			client, server = server, client
+		}
+		if self != client && self != server {
+			continue
+		}
+		e := endpoint{flow: f, server: self == server}
+		if f.Kind == "iperf3_tcp" {
+			e.first = uint16(f.ClientPort + shift)
+			e.end = e.first + uint16(f.Streams)
+			t.streams += f.Streams
+		}
+		t.flows = append(t.flows, e)
+	}
+	return t
+}
+
+// Name names the source.
+func (t *TCP) Name() string { return "tcp" }
+
+// Close gives the netlink socket back.
+func (t *TCP) Close() error { return t.sock.close() }
+
+// Sample reads the sockets that are known, after looking for more when some
+// are missing and it is time to look.
+func (t *TCP) Sample(tBootNs int64) ([]wire.Body, error) {
+	if len(t.flows) == 0 {
+		return nil, nil
+	}
+	if t.lookDue(tBootNs) {
+		t.lookedNs = tBootNs
+		samples, err := t.look(tBootNs)
+		return t.bodies(samples, err)
+	}
+	return t.bodies(t.ask())
+}
+
+// Edge finds and reads all data sockets of the flows now, for an edge of the
+// window: "open" or "close". A socket that is gone has no sample.
+func (t *TCP) Edge(name string) ([]wire.Body, error) {
+	if len(t.flows) == 0 {
+		return nil, nil
+	}
+	samples, err := t.look(t.lookedNs)
+	if name == "open" {
+		t.looked = false // the flow starts now: be eager again
+	}
+	data := samples[:0]
+	for _, s := range samples {
+		if s.Stream != nil {
+			s.Edge = name
+			data = append(data, s)
+		}
+	}
+	return t.bodies(data, err)
+}
+
+func (t *TCP) bodies(samples []*sample, err error) ([]wire.Body, error) {
+	if err != nil {
+		// What is still under way on the socket answers an old question.
+		return nil, errors.Join(fmt.Errorf("sample tcp sockets: %w", err), t.sock.close())
+	}
+	t.out = t.out[:0]
+	for _, s := range samples {
+		t.out = append(t.out, &s.TCPSample)
+	}
+	return t.out, nil
+}
+
+func (t *TCP) lookDue(now int64) bool {
+	if !t.looked {
+		t.looked, t.eagerNs = true, now+eagerForNs
+	}
+	data := 0
+	for i := range t.sockets {
+		if t.sockets[i].stream >= 0 {
+			data++
+		}
+	}
+	if data >= t.streams && len(t.sockets) > 0 {
+		return false
+	}
+	return now < t.eagerNs || now-t.lookedNs >= lookEveryNs
+}
+
+// look walks the kernel's table and gives a sample of every socket of the
+// flows. The sockets that it finds replace those known before.
+func (t *TCP) look(now int64) ([]*sample, error) {
+	if err := t.sock.open(); err != nil {
+		return nil, err
+	}
+	known := len(t.sockets)
+	t.sockets, t.requests = t.sockets[:0], t.requests[:0]
+	var samples []*sample
+	for _, family := range t.families {
+		err := t.dump(family, func(m diagMessage) error {
+			s, err := t.meet(m)
+			if s != nil {
+				samples = append(samples, s)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if len(t.sockets) > 0 {
+			t.families = []uint8{family} // a flow has one family only
+			break
+		}
+	}
+	if len(t.sockets) > known {
+		t.eagerNs = max(t.eagerNs, now+eagerForNs)
+	}
+	return samples, nil
+}
+
+// dump asks for all live TCP sockets of a family. With one flow the kernel
+// leaves out those of other ports.
+func (t *TCP) dump(family uint8, visit func(diagMessage) error) error {
+	var message [oneRequestBytes]byte
+	body := message[headerBytes:]
+	body[0], body[1], body[2] = family, unix.IPPROTO_TCP, diagExtensions
+	native.PutUint32(body[4:], liveStates)
+	if len(t.flows) == 1 {
+		port := 8 // idiag_sport
+		if !t.flows[0].server {
+			port = 10 // idiag_dport
+		}
+		body[port], body[port+1] = byte(t.flows[0].flow.Port>>8), byte(t.flows[0].flow.Port)
+	}
+	seq := t.sock.putHeader(message[:], sockDiagByFamily, unix.NLM_F_DUMP)
+	if err := t.sock.send(message[:]); err != nil {
+		return err
+	}
+	for done := false; !done; {
+		err := t.sock.receive(func(kind uint16, s uint32, payload []byte) error {
+			if s != seq {
+				return nil
+			}
+			switch kind {
+			case unix.NLMSG_DONE:
+				done = true
+				return nil
+			case unix.NLMSG_ERROR:
+				// A kernel without IPv6 has no such family.
+				if errno := errnoOf(payload); errno != unix.ENOENT {
+					return errno
+				}
+				done = true
+				return nil
+			}
+			if m, ok := parseDiag(payload); ok {
+				return visit(m)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// meet takes a socket into the table if it is one of the flows'.
+func (t *TCP) meet(m diagMessage) (*sample, error) {
+	flow, stream, ok := t.match(m.localPort, m.remotePort)
+	if !ok || len(m.info) == 0 {
+		return nil, nil
+	}
+	for i := range t.sockets {
+		if t.sockets[i].cookie == m.cookie {
+			return nil, nil // a dump in several parts may tell of one twice
+		}
+	}
+	local, remote := m.addresses()
+	f := found{flow: flow, stream: stream, local: local, remote: remote, cookie: m.cookie}
+	t.sockets = append(t.sockets, f)
+	var request [oneRequestBytes]byte
+	body := request[headerBytes:]
+	body[0], body[1], body[2] = m.family, unix.IPPROTO_TCP, diagExtensions
+	native.PutUint32(body[4:], ^uint32(0))
+	copy(body[8:], m.id)
+	t.requests = append(t.requests, request[:]...)
+	s := new(sample)
+	return s, t.sockets[len(t.sockets)-1].fill(s, m)
+}
+
+// match finds the flow of a socket by its ports, and its stream; -1 is
+// iperf3's control connection. Data sockets of every flow come first: a
+// client may have two flows to one port.
+func (t *TCP) match(local, remote uint16) (flow string, stream int, ok bool) {
+	stream = -1
+	for i := range t.flows {
+		e := &t.flows[i]
+		server, client := remote, local
+		if e.server {
+			server, client = local, remote
+		}
+		if int(server) != e.flow.Port {
+			continue
+		}
+		if client >= e.first && client < e.end {
+			return e.flow.Name, int(client - e.first), true
+		}
+		if !ok {
+			flow, ok = e.flow.Name, true
+		}
+	}
+	return flow, stream, ok
+}
+
+// fill makes the socket's sample from what the kernel told.
+func (f *found) fill(s *sample, m diagMessage) error {
+	s.Flow, s.Local, s.Remote, s.Cookie, s.State = f.flow, f.local, f.remote, f.cookie, stateName(m.state)
+	if f.stream >= 0 {
+		s.stream = f.stream
+		s.Stream = &s.stream
+	}
+	if f.congestion != string(m.congestion) {
+		f.congestion = string(m.congestion)
+	}
+	s.Congestion = f.congestion
+	return s.fill(m.info)
+}
+
+// ask reads each known socket by its addresses and cookie, and forgets those
+// that are gone.
+func (t *TCP) ask() ([]*sample, error) {
+	if len(t.sockets) == 0 {
+		return nil, nil
+	}
+	if err := t.sock.open(); err != nil {
+		return nil, err
+	}
+	backing := make([]sample, len(t.sockets))
+	samples := make([]*sample, 0, len(t.sockets))
+	for from := 0; from < len(t.sockets); from += requestsAtOnce {
+		to := min(from+requestsAtOnce, len(t.sockets))
+		for i := from; i < to; i++ {
+			t.sockets[i].seq = t.sock.putHeader(t.requests[i*oneRequestBytes:(i+1)*oneRequestBytes], sockDiagByFamily, 0)
+		}
+		if err := t.sock.send(t.requests[from*oneRequestBytes : to*oneRequestBytes]); err != nil {
+			return nil, err
+		}
+		for answered := from; answered < to; {
+			err := t.sock.receive(func(kind uint16, seq uint32, payload []byte) error {
+				// Answers come in the order of the questions.
+				i := answered
+				if seq != t.sockets[i].seq {
+					return nil
+				}
+				answered++
+				got, err := t.answer(i, kind, payload, &backing[i])
+				if got {
+					samples = append(samples, &backing[i])
+				}
+				return err
+			})
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	t.forget()
+	return samples, nil
+}
+
+// answer takes one answer about socket i; false when it is gone.
+func (t *TCP) answer(i int, kind uint16, payload []byte, s *sample) (bool, error) {
+	if kind == unix.NLMSG_ERROR {
+		switch errno := errnoOf(payload); errno {
+		case unix.ENOENT, unix.ESTALE: // no such socket; another one with these addresses
+			t.sockets[i].gone = true
+			return false, nil
+		default:
+			return false, errno
+		}
+	}
+	m, ok := parseDiag(payload)
+	if !ok || len(m.info) == 0 { // TIME_WAIT has no tcp_info
+		t.sockets[i].gone = true
+		return false, nil
+	}
+	return true, t.sockets[i].fill(s, m)
+}
+
+// forget drops the sockets that are gone.
+func (t *TCP) forget() {
+	kept := 0
+	for i := range t.sockets {
+		if t.sockets[i].gone {
+			continue
+		}
+		t.sockets[kept] = t.sockets[i]
+		copy(t.requests[kept*oneRequestBytes:], t.requests[i*oneRequestBytes:(i+1)*oneRequestBytes])
+		kept++
+	}
+	t.sockets, t.requests = t.sockets[:kept], t.requests[:kept*oneRequestBytes]
+}
