@@ -148,6 +148,9 @@ type NodeStatus struct {
 type HostStatus struct {
 	Reached bool     `json:"reached"`
 	Pending []string `json:"pending"` // changes in force that have an undo in the journal
+	// Instance is random for each life of the privileged half: when it changes,
+	// everything that was in force before has been put back.
+	Instance string `json:"instance,omitempty"`
 }
 
 // Problem is one need that is not met, with its cure.

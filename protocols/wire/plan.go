@@ -15,6 +15,9 @@ type RunPlan struct {
 	AttemptsMax    int        `json:"attempts_max"`
 }
 
+// DefaultGoPort is the UDP port on which nodes listen for GO.
+const DefaultGoPort = 7446
+
 // PlanNode is one node as the others need to know it.
 type PlanNode struct {
 	Name        string `json:"name"`
