@@ -1,0 +1,134 @@
+package cmd
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// conclude writes the report of what there is so far, prints the result table
+// and says where the report is.
+func (s *session) conclude(out io.Writer) error {
+	if len(s.archive.Decisions()) == 0 {
+		return nil
+	}
+	path, err := writeReport(s.archive)
+	if err != nil {
+		return err
+	}
+	rows, err := metrics.Table(s.archive)
+	if err != nil {
+		return err
+	}
+	if err := resultTable(out, s.archive, rows); err != nil {
+		return err
+	}
+	accepted := 0
+	for _, v := range s.archive.Decisions() {
+		if v.Outcome == "accepted" {
+			accepted++
+		}
+	}
+	_, err = fmt.Fprintf(out, "\n%d of %d trials accepted\nreport: %s\n", accepted, len(s.plan.Trials), path)
+	return err
+}
+
+// replaceFile writes a derived file beside its place and renames it there, so
+// that a reader never sees half of one.
+func replaceFile(path string, write func(io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-")
+	if err != nil {
+		return fmt.Errorf("write %q: %w", path, err)
+	}
+	defer os.Remove(f.Name()) // nothing is left to remove after the rename
+	err = write(f)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Chmod(f.Name(), 0o644)
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("write %q: %w", path, err)
+	}
+	return nil
+}
+
+// cell is one combination of factor levels with its accepted trials' results.
+type cell struct {
+	labels []string
+	values []string
+	sum    float64
+}
+
+// resultTable prints the megabytes that arrived, a line per cell of the design.
+func resultTable(out io.Writer, a *archive.Archive, rows []metrics.Row) error {
+	accepted := map[wire.TrialKey]bool{}
+	for _, v := range a.Decisions() {
+		accepted[v.TrialKey] = v.Outcome == "accepted"
+	}
+	var factors []string
+	cells := map[string]*cell{}
+	for _, r := range rows {
+		t, ok := a.Trial(r.Trial)
+		if r.Name != "transferred_mb" || !ok || t.Pass != "" || !accepted[wire.TrialKey{Trial: r.Trial, Attempt: r.Attempt}] {
+			continue
+		}
+		if factors == nil {
+			factors = sortedKeys(t.Factors)
+		}
+		var labels []string
+		for _, f := range factors {
+			labels = append(labels, t.Factors[f])
+		}
+		key := strings.Join(labels, "\x00")
+		if cells[key] == nil {
+			cells[key] = &cell{labels: labels}
+		}
+		cells[key].values = append(cells[key].values, fmt.Sprintf("%.2f", r.Value))
+		cells[key].sum += r.Value
+	}
+	return printCells(out, factors, cells)
+}
+
+func printCells(out io.Writer, factors []string, cells map[string]*cell) error {
+	sorted := make([]*cell, 0, len(cells))
+	for _, c := range cells {
+		sorted = append(sorted, c)
+	}
+	slices.SortFunc(sorted, func(x, y *cell) int {
+		return slices.CompareFunc(x.labels, y.labels, compareLabels)
+	})
+	w := tabwriter.NewWriter(out, 2, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "\n%s\ttrials\tmean MB\teach\n", strings.Join(factors, "\t"))
+	for _, c := range sorted {
+		fmt.Fprintf(w, "%s\t%d\t%.2f\t%s\n", strings.Join(c.labels, "\t"), len(c.values), c.sum/float64(len(c.values)), strings.Join(c.values, " "))
+	}
+	return w.Flush()
+}
+
+// compareLabels puts numbers in the order of their size and words in that of
+// the alphabet.
+func compareLabels(x, y string) int {
+	var a, b float64
+	if n, err := fmt.Sscan(x, &a); n == 1 && err == nil {
+		if n, err := fmt.Sscan(y, &b); n == 1 && err == nil && a != b {
+			if a < b {
+				return -1
+			}
+			return 1
+		}
+	}
+	return strings.Compare(x, y)
+}

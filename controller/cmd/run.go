@@ -1,0 +1,92 @@
+package cmd
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/fleet"
+	"fieldmesh.dev/fieldmesh/controller/run"
+)
+
+// RunCommand is `fieldmesh run FILE --fleet fleet.yaml`.
+func RunCommand() *cobra.Command {
+	var flags runFlags
+	var fleetFile, place string
+	c := &cobra.Command{
+		Use:   "run FILE",
+		Short: "Run a campaign on the nodes of a fleet",
+		Long:  "Run drives the campaign in FILE on real nodes. A run that was interrupted goes on with --resume RUN; FILE is then not needed.",
+		Args:  fileOrResume(&flags),
+		RunE: func(c *cobra.Command, args []string) error {
+			s, err := openSession(flags, first(args), place)
+			if err != nil {
+				return err
+			}
+			err = s.onFleet(c, fleetFile, flags)
+			return errors.Join(err, s.conclude(c.OutOrStdout()), s.archive.Close())
+		},
+	}
+	flags.add(c)
+	c.Flags().StringVar(&fleetFile, "fleet", "fleet.yaml", "the fleet file")
+	c.Flags().StringVar(&place, "place", archive.PlaceRoad, "where the nodes are: road or bench")
+	return c
+}
+
+func (s *session) onFleet(c *cobra.Command, fleetFile string, flags runFlags) error {
+	fl, err := fleet.Load(fleetFile)
+	if err != nil {
+		return err
+	}
+	lane, closeLane, err := s.lane("", fl, run.Road{})
+	if err != nil {
+		return err
+	}
+	defer closeLane()
+	return s.drive(c.Context(), []*run.Lane{lane}, flags, c.OutOrStdout())
+}
+
+// lane makes the clients of the plan's nodes.
+func (s *session) lane(name string, fl *fleet.Fleet, field run.Field) (*run.Lane, func(), error) {
+	identity, err := fl.Identity()
+	if err != nil {
+		return nil, nil, err
+	}
+	lane := &run.Lane{Name: name, Nodes: map[string]*fleet.Client{}, Field: field}
+	closeAll := func() {
+		for _, c := range lane.Nodes {
+			c.Close()
+		}
+	}
+	for _, n := range s.plan.Nodes {
+		client, err := fl.Client(identity, n.Name)
+		if err != nil {
+			closeAll()
+			return nil, nil, err
+		}
+		lane.Nodes[n.Name] = client
+	}
+	return lane, closeAll, nil
+}
+
+// fileOrResume wants a campaign file, or --resume and none.
+func fileOrResume(flags *runFlags) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch {
+		case flags.resume != "" && len(args) > 0:
+			return fmt.Errorf("--resume goes on with the run's own campaign; leave %q out", args[0])
+		case flags.resume == "" && len(args) != 1:
+			return errors.New("name one campaign file, or a run with --resume RUN")
+		}
+		return nil
+	}
+}
+
+func first(args []string) string {
+	if len(args) == 0 {
+		return ""
+	}
+	return args[0]
+}

@@ -1,0 +1,200 @@
+package cmd
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/run"
+	"fieldmesh.dev/fieldmesh/internal/version"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// runFlags are the flags that run and rehearse have in common.
+type runFlags struct {
+	runs     string
+	name     string
+	resume   string
+	influx   influxFlags
+	patience time.Duration
+}
+
+func (f *runFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.runs, "runs", "runs", "folder that holds the runs")
+	c.Flags().StringVar(&f.name, "name", "", "name of the run (default: the campaign's name and the time)")
+	c.Flags().StringVar(&f.resume, "resume", "", "go on with this run: its folder or its name")
+	c.Flags().DurationVar(&f.patience, "patience", 20*time.Second, "how long to wait for GPS fixes and nodes before refusing")
+	f.influx.add(c)
+}
+
+// session is one run being driven: its archive, its plan with the secret key,
+// and where its field is described.
+type session struct {
+	archive  *archive.Archive
+	campaign *plan.Campaign
+	plan     wire.RunPlan
+	log      *slog.Logger
+}
+
+// openSession begins a run, or goes on with one.
+func openSession(f runFlags, file, place string) (*session, error) {
+	if f.resume != "" {
+		return resumeSession(f)
+	}
+	c, err := plan.Load(file)
+	if err != nil {
+		return nil, err
+	}
+	name := f.name
+	if name == "" {
+		name = c.Name + "-" + time.Now().UTC().Format("20060102-150405")
+	}
+	key := make([]byte, 32)
+	if _, err := rand.Read(key); err != nil {
+		return nil, fmt.Errorf("make the run's key: %w", err)
+	}
+	p, err := c.RunPlan(name, key)
+	if err != nil {
+		return nil, err
+	}
+	for i := range p.Nodes {
+		p.Nodes[i].GoPort = wire.DefaultGoPort
+	}
+	if err := p.Validate(); err != nil {
+		return nil, fmt.Errorf("plan %s: %w", file, err)
+	}
+	if err := writeKey(f.runs, name, key); err != nil {
+		return nil, err
+	}
+	a, err := archive.Create(filepath.Join(f.runs, name), archive.RunInfo{Run: name, Campaign: c.Name, CreatedWall: time.Now().UTC(),
+		Seed: p.Seed, Version: version.String(), Place: place, Site: siteSheet(c.Site), CampaignRaw: c.Raw, Plan: p})
+	if err != nil {
+		return nil, err
+	}
+	return &session{archive: a, campaign: c, plan: p, log: logger()}, nil
+}
+
+// siteSheet is the site and vehicle sheet as words, for the archive.
+func siteSheet(s *plan.Site) map[string]string {
+	if s == nil {
+		return nil
+	}
+	fields := map[string]any{}
+	b, err := json.Marshal(s)
+	if err == nil {
+		err = json.Unmarshal(b, &fields)
+	}
+	if err != nil { // cannot be: a Site is strings and numbers
+		return map[string]string{"error": err.Error()}
+	}
+	out := map[string]string{}
+	for k, v := range fields {
+		out[k] = fmt.Sprint(v)
+	}
+	return out
+}
+
+func resumeSession(f runFlags) (*session, error) {
+	dir := runFolder(f.runs, f.resume)
+	a, err := archive.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	c, err := plan.Load(filepath.Join(dir, "campaign.yaml"))
+	if err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
+	p := a.Info().Plan
+	if p.Key, err = readKey(filepath.Dir(dir), p.Run); err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
+	return &session{archive: a, campaign: c, plan: p, log: logger()}, nil
+}
+
+// runFolder takes a run's folder or its name.
+func runFolder(runs, given string) string {
+	if _, err := os.Stat(given); err == nil {
+		return filepath.Clean(given)
+	}
+	return filepath.Join(runs, given)
+}
+
+func logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+// The key that authenticates GO is kept beside the runs, never inside one: a
+// run's folder is given to others.
+func keyPath(runs, name string) string { return filepath.Join(runs, ".keys", name+".key") }
+
+func writeKey(runs, name string, key []byte) error {
+	path := keyPath(runs, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("keep the run's key: %w", err)
+	}
+	if err := os.WriteFile(path, []byte(hex.EncodeToString(key)+"\n"), 0o600); err != nil {
+		return fmt.Errorf("keep the run's key: %w", err)
+	}
+	return nil
+}
+
+func readKey(runs, name string) ([]byte, error) {
+	b, err := os.ReadFile(keyPath(runs, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("resume run %s: its key is not at %s; a run can only be resumed where it was begun", name, keyPath(runs, name))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("resume run %s: %w", name, err)
+	}
+	key, err := hex.DecodeString(string(b[:max(len(b)-1, 0)]))
+	if err != nil || len(key) != 32 {
+		return nil, fmt.Errorf("resume run %s: %s does not hold a key", name, keyPath(runs, name))
+	}
+	return key, nil
+}
+
+// drive runs the schedule over the lanes, with the progress on out.
+func (s *session) drive(ctx context.Context, lanes []*run.Lane, f runFlags, out io.Writer) error {
+	for _, lane := range lanes {
+		if err := run.Preflight(ctx, s.plan, lane, f.patience); err != nil {
+			return err
+		}
+	}
+	tail, err := f.influx.tail(ctx, s.archive.Dir(), s.log)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, l := range lanes {
+		names = append(names, l.Name)
+	}
+	p := newProgress(out, names)
+	r := &run.Runner{Archive: s.archive, Plan: s.plan, Lanes: lanes, Watch: p.step, Log: s.log}
+	err = r.Run(ctx)
+	if err == nil {
+		err = s.archive.Finish()
+	}
+	err = errors.Join(err, tail())
+	if err != nil {
+		return err
+	}
+	accepted, givenUp, left := r.Counts()
+	if givenUp+left > 0 {
+		return fmt.Errorf("run %s: %d of %d trials accepted, %d given up after %d attempts each; `fieldmesh report %s` tells why",
+			s.plan.Run, accepted, len(s.plan.Trials), givenUp, s.plan.AttemptsMax, s.archive.Dir())
+	}
+	return nil
+}
