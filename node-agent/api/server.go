@@ -6,9 +6,13 @@ package api
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -51,15 +55,58 @@ type Server struct {
 	node       Node
 	records    Records
 	log        *slog.Logger
+	routes     []route
+	times      times
 }
+
+// times bound what a slow or silent peer can hold up.
+type times struct {
+	header   time.Duration // handshake, and each request's header
+	body     time.Duration // a body
+	planBody time.Duration // a body of planLimit: 16 MiB at 2 Mbit/s
+	idle     time.Duration // a kept connection without a request
+	work     time.Duration // what a call may take; restoring a node is the longest
+	write    time.Duration // an answer, and one more second for every 32 KiB
+	shutdown time.Duration // calls under way when the server ends
+}
+
+func usualTimes() times {
+	return times{header: 5 * time.Second, body: 10 * time.Second, planBody: 70 * time.Second, idle: 2 * time.Minute,
+		work: time.Minute, write: 10 * time.Second, shutdown: 15 * time.Second}
+}
+
+// maxConnections is far above a controller, an app and the other nodes; more
+// wait in the kernel's queue until one closes or times out.
+const maxConnections = 128
 
 // New returns a server that lets in the peers of authorized, and nobody else.
 func New(identity keys.Identity, authorized *keys.Authorized, node Node, records Records, log *slog.Logger) *Server {
-	return &Server{identity: identity, authorized: authorized, node: node, records: records, log: log}
+	return &Server{identity: identity, authorized: authorized, node: node, records: records, log: log, routes: routes(), times: usualTimes()}
 }
 
 // Serve answers on listener (plain TCP; TLS is put on it here) until ctx ends,
 // and then closes it, ends the long polls and waits for the calls under way.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
-	return errors.New("serve API: not built yet")
+	server := &http.Server{
+		Handler:           s.handler(ctx),
+		ReadHeaderTimeout: s.times.header,
+		IdleTimeout:       s.times.idle,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+	}
+	closed := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() {
+		grace, cancel := context.WithTimeout(context.Background(), s.times.shutdown)
+		defer cancel()
+		err := server.Shutdown(grace)
+		if err != nil {
+			err = errors.Join(fmt.Errorf("end API with calls under way: %w", err), server.Close())
+		}
+		closed <- err
+	})
+	err := server.Serve(tls.NewListener(limit(listener, maxConnections), keys.ServerTLS(s.identity, s.authorized)))
+	if !stop() {
+		return <-closed
+	}
+	return fmt.Errorf("serve API on %s: %w", listener.Addr(), errors.Join(err, server.Close()))
 }

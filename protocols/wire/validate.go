@@ -362,4 +362,3 @@ func (v Verdict) Validate() error {
 	}
 	return v.TrialKey.Validate()
 }
-

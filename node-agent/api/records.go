@@ -1,0 +1,85 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"math"
+	"regexp"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+const (
+	recordsDefault = 1000
+	recordsMost    = 10000
+)
+
+var epochForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// page is an answer of records: NDJSON, with its place in the headers.
+type page struct {
+	epoch string
+	last  uint64 // the newest record in it; what was asked for when it is empty
+	lines [][]byte
+}
+
+func (s *Server) readRecords(c *call) (any, error) {
+	after, err := c.number("after", 0, math.MaxInt64, 0)
+	if err != nil {
+		return nil, err
+	}
+	limit, err := c.number("limit", 1, recordsMost, recordsDefault)
+	if err != nil {
+		return nil, err
+	}
+	wait, err := c.wait()
+	if err != nil {
+		return nil, err
+	}
+	epoch := s.records.Position().Epoch
+	if c.query.Has("epoch") {
+		asked := c.query.Get("epoch")
+		if !epochForm.MatchString(asked) {
+			return nil, wire.Errorf(wire.CodeBadRequest, "query: epoch: %.80q is not 1 to 64 letters, digits, _ and -", asked)
+		}
+		if asked != epoch {
+			after = 0 // a new spool: its numbers say nothing about the old one's
+		}
+	}
+	lines, last, err := s.records.Read(after, int(limit))
+	if err != nil {
+		return nil, err
+	}
+	if len(lines) == 0 && wait > 0 {
+		ctx, cancel := context.WithTimeout(c.poll, wait)
+		defer cancel()
+		if err := s.records.Wait(ctx, after); err != nil && !errors.Is(err, ctx.Err()) {
+			return nil, err
+		}
+		if lines, last, err = s.records.Read(after, int(limit)); err != nil {
+			return nil, err
+		}
+	}
+	return page{epoch: epoch, last: max(last, after), lines: lines}, nil
+}
+
+func (s *Server) confirm(c *call) (any, error) {
+	var p wire.SpoolPosition
+	if err := c.decode(&p); err != nil {
+		return nil, err
+	}
+	if !epochForm.MatchString(p.Epoch) {
+		return nil, wire.Errorf(wire.CodeBadRequest, "body.epoch: %.80q is not 1 to 64 letters, digits, _ and -", p.Epoch)
+	}
+	newest := s.records.Position()
+	if p.Epoch != newest.Epoch {
+		return nil, &wire.Error{Code: wire.CodeEpochChanged, Message: "the spool's epoch is " + newest.Epoch + ", not " + p.Epoch, Cure: "read the records of the present epoch from their beginning"}
+	}
+	if p.Seq > newest.Seq {
+		return nil, wire.Errorf(wire.CodeConflict, "record %d is not written yet; the newest is %d", p.Seq, newest.Seq)
+	}
+	if err := s.records.Confirm(p.Seq); err != nil {
+		return nil, err
+	}
+	return s.records.Status(), nil
+}

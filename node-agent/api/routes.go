@@ -1,0 +1,236 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// route is one call of the API.
+type route struct {
+	method string
+	path   string // with {run} for a run's name, as in openapi.yaml
+	roles  []string
+	query  []string // parameters that it takes
+	limit  int64    // of the body, in bytes; 0: it takes none
+	handle func(*Server, *call) (any, error)
+}
+
+const (
+	bodyLimit = 1 << 20
+	planLimit = 16 << 20
+)
+
+var (
+	everyone = []string{wire.RoleController, wire.RoleApp, wire.RoleNode}
+	people   = []string{wire.RoleController, wire.RoleApp}
+	steering = []string{wire.RoleController}
+)
+
+// routes is the whole API.
+func routes() []route {
+	return []route{
+		{http.MethodGet, "/v1/node", people, nil, 0, (*Server).status},
+		{http.MethodGet, "/v1/clock", everyone, nil, 0, (*Server).clock},
+		{http.MethodPut, "/v1/lease", steering, nil, bodyLimit, (*Server).lease},
+		{http.MethodPut, "/v1/runs/{run}", steering, nil, planLimit, (*Server).load},
+		{http.MethodGet, "/v1/runs/{run}", people, []string{"known", "wait_ms"}, 0, (*Server).view},
+		{http.MethodPost, "/v1/runs/{run}/arm", steering, nil, bodyLimit, (*Server).arm},
+		{http.MethodPost, "/v1/runs/{run}/abort", people, nil, bodyLimit, (*Server).abort},
+		{http.MethodPut, "/v1/runs/{run}/verdicts", steering, nil, bodyLimit, (*Server).verdicts},
+		{http.MethodPost, "/v1/runs/{run}/end", steering, nil, 0, (*Server).end},
+		{http.MethodPost, "/v1/restore", people, nil, 0, (*Server).restore},
+		{http.MethodGet, "/v1/records", people, []string{"epoch", "after", "limit", "wait_ms"}, 0, (*Server).readRecords},
+		{http.MethodPost, "/v1/records/confirm", steering, nil, bodyLimit, (*Server).confirm},
+	}
+}
+
+// find returns the route of a request and the run that its path names. With
+// no route, allowed lists the methods that the path has, none for no path.
+func find(all []route, method, path string) (found *route, run string, allowed []string) {
+	for i := range all {
+		name, ok := matchPath(all[i].path, path)
+		if !ok {
+			continue
+		}
+		if all[i].method == method {
+			return &all[i], name, nil
+		}
+		allowed = append(allowed, all[i].method)
+	}
+	return nil, "", allowed
+}
+
+// matchPath compares segment by segment; nothing is cleaned or redirected.
+func matchPath(pattern, path string) (run string, ok bool) {
+	want, got := strings.Split(pattern, "/"), strings.Split(path, "/")
+	if len(want) != len(got) {
+		return "", false
+	}
+	for i := range want {
+		if want[i] == "{run}" {
+			run = got[i]
+		} else if want[i] != got[i] {
+			return "", false
+		}
+	}
+	return run, true
+}
+
+// call is one request on its way.
+type call struct {
+	ctx   context.Context // ends with the time allowed; a poll's ends with its peer too
+	poll  context.Context // ends with its peer and with the server
+	peer  Peer
+	run   string
+	query url.Values
+	body  []byte
+}
+
+// checkQuery refuses parameters that the route does not take or that come twice.
+func checkQuery(raw string, allowed []string) (url.Values, error) {
+	values, err := url.ParseQuery(raw)
+	if err != nil {
+		return nil, wire.Errorf(wire.CodeBadRequest, "query: %s", err)
+	}
+	for name, list := range values {
+		if !slices.Contains(allowed, name) {
+			return nil, wire.Errorf(wire.CodeBadRequest, "query: unknown parameter %.80q", name)
+		}
+		if len(list) > 1 {
+			return nil, wire.Errorf(wire.CodeBadRequest, "query: parameter %q is there %d times", name, len(list))
+		}
+	}
+	return values, nil
+}
+
+// number reads a parameter; absent it is fallback.
+func (c *call) number(name string, least, most, fallback uint64) (uint64, error) {
+	if !c.query.Has(name) {
+		return fallback, nil
+	}
+	text := c.query.Get(name)
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || n < least || n > most {
+		return 0, wire.Errorf(wire.CodeBadRequest, "query: %s: %.80q is not a whole number within %d to %d", name, text, least, most)
+	}
+	return n, nil
+}
+
+// maxWait is the longest poll.
+const maxWait = 30 * time.Second
+
+func (c *call) wait() (time.Duration, error) {
+	ms, err := c.number("wait_ms", 0, uint64(maxWait/time.Millisecond), 0)
+	return time.Duration(ms) * time.Millisecond, err
+}
+
+func (s *Server) status(c *call) (any, error) { return s.node.Status(c.ctx) }
+
+func (s *Server) clock(*call) (any, error) { return s.node.Clock(), nil }
+
+func (s *Server) lease(c *call) (any, error) {
+	var l wire.Lease
+	if err := c.decode(&l); err != nil {
+		return nil, err
+	}
+	return s.node.Lease(c.ctx, c.peer, l)
+}
+
+func (s *Server) load(c *call) (any, error) {
+	var plan wire.RunPlan
+	if err := c.decode(&plan); err != nil {
+		return nil, err
+	}
+	if plan.Run != c.run {
+		return nil, wire.Errorf(wire.CodeBadRequest, "plan: run: %.80q, but the path names %q", plan.Run, c.run)
+	}
+	return s.node.Load(c.ctx, c.peer, plan)
+}
+
+// noVersion is a version that no view has: asking past it never waits.
+const noVersion = math.MaxUint64
+
+func (s *Server) view(c *call) (any, error) {
+	known, err := c.number("known", 0, math.MaxInt64, noVersion)
+	if err != nil {
+		return nil, err
+	}
+	wait, err := c.wait()
+	if err != nil {
+		return nil, err
+	}
+	if wait == 0 {
+		return s.node.View(c.ctx, c.run, noVersion)
+	}
+	ctx, cancel := context.WithTimeout(c.poll, wait)
+	defer cancel()
+	return s.node.View(ctx, c.run, known)
+}
+
+func (s *Server) arm(c *call) (any, error) {
+	var key wire.TrialKey
+	if err := c.decode(&key); err != nil {
+		return nil, err
+	}
+	return s.node.Arm(c.ctx, c.peer, c.run, key)
+}
+
+func (s *Server) abort(c *call) (any, error) {
+	var request wire.AbortRequest
+	if err := c.decode(&request); err != nil {
+		return nil, err
+	}
+	return s.node.Abort(c.ctx, c.run, request)
+}
+
+// maxVerdicts is one for every attempt that a plan could hold in reason.
+const maxVerdicts = 10000
+
+func (s *Server) verdicts(c *call) (any, error) {
+	var list []wire.Verdict
+	if err := c.decode(&list); err != nil {
+		return nil, err
+	}
+	if len(list) > maxVerdicts {
+		return nil, wire.Errorf(wire.CodeBadRequest, "body: %d verdicts, at most %d", len(list), maxVerdicts)
+	}
+	for i, v := range list {
+		if err := v.Validate(); err != nil {
+			return nil, wire.Errorf(wire.CodeBadRequest, "body[%d]: %s", i, asWire(err).Message)
+		}
+	}
+	return s.node.Verdicts(c.ctx, c.peer, c.run, list)
+}
+
+func (s *Server) end(c *call) (any, error) { return s.node.End(c.ctx, c.peer, c.run) }
+
+func (s *Server) restore(c *call) (any, error) { return s.node.Restore(c.ctx) }
+
+// decode reads the body into target and lets it validate itself.
+func (c *call) decode(target any) error {
+	if err := decode(c.body, target); err != nil {
+		return err
+	}
+	if v, ok := target.(interface{ Validate() error }); ok {
+		return v.Validate()
+	}
+	return nil
+}
+
+// Routes lists the API's calls as "METHOD /path", for the check against its description.
+func Routes() []string {
+	var out []string
+	for _, r := range routes() {
+		out = append(out, fmt.Sprintf("%s %s", r.method, r.path))
+	}
+	return out
+}
