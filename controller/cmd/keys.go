@@ -1,8 +1,82 @@
 package cmd
 
-import "github.com/spf13/cobra"
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"fieldmesh.dev/fieldmesh/controller/fleet"
+)
 
 // KeysCommand is `fieldmesh keys`: the controller's and the nodes' keys.
 func KeysCommand() *cobra.Command {
-	return &cobra.Command{Use: "keys", Short: "Make and revoke the keys of controller and nodes"}
+	command := &cobra.Command{
+		Use:   "keys",
+		Short: "Make and revoke the keys of controller and nodes",
+		Long: `Controller and nodes know each other by their keys alone. The folder of keys
+holds the controller's key, the fleet file with the key that is expected of each
+node, and a bundle for each node that is to be copied to it.`,
+		Args: cobra.NoArgs,
+	}
+	dir := command.PersistentFlags().String("dir", "fleet", "folder of the keys and of fleet.yaml")
+	command.AddCommand(keysInitCommand(dir), keysIssueCommand(dir), keysRevokeCommand(dir))
+	return command
+}
+
+func keysInitCommand(dir *string) *cobra.Command {
+	return &cobra.Command{
+		Use:   "init",
+		Short: "Make the controller's key and an empty fleet file",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			identity, err := fleet.Init(*dir)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(command.OutOrStdout(), "controller key: %s\nfleet file:     %s\n", identity.Pin, filepath.Join(*dir, fleet.FileName))
+			return err
+		},
+	}
+}
+
+func keysIssueCommand(dir *string) *cobra.Command {
+	var address string
+	var o fleet.IssueOptions
+	command := &cobra.Command{
+		Use:   "issue NODE",
+		Short: "Make a node's key and add the node to the fleet file",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			bundle, err := fleet.Issue(*dir, args[0], address, o)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(command.OutOrStdout(), "bundle: %s\nCopy it to the node by a safe way, and name it there as `keys` in agent.yaml.\n", bundle)
+			return err
+		},
+	}
+	command.Flags().StringVar(&address, "address", "", "HOST:PORT at which the node's agent answers")
+	command.Flags().StringVar(&o.Unit, "unit", "", "name of the hardware that carries the node")
+	command.Flags().StringToStringVar(&o.Labels, "label", nil, "NAME=VALUE, may be repeated")
+	if err := command.MarkFlagRequired("address"); err != nil {
+		command.RunE = func(*cobra.Command, []string) error { return err }
+	}
+	return command
+}
+
+func keysRevokeCommand(dir *string) *cobra.Command {
+	return &cobra.Command{
+		Use:   "revoke NODE",
+		Short: "Take a node out of the fleet file and delete its bundle",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			if err := fleet.Revoke(*dir, args[0]); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintf(command.OutOrStdout(), "%s is revoked: this controller will not talk to its key again.\nOn the node itself, delete its bundle: until then it still obeys this controller's key.\n", strings.TrimSpace(args[0]))
+			return err
+		},
+	}
 }

@@ -1,8 +1,217 @@
 package cmd
 
-import "github.com/spf13/cobra"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fieldmesh.dev/fieldmesh/controller/fleet"
+	"fieldmesh.dev/fieldmesh/protocols/keys"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// ErrNodesNotWell is returned when a node cannot be reached or has a problem;
+// the table has said which.
+var ErrNodesNotWell = errors.New("not every node is well")
 
 // NodesCommand is `fieldmesh nodes`: the state of every node of a fleet.
 func NodesCommand() *cobra.Command {
-	return &cobra.Command{Use: "nodes", Short: "Show the state of every node"}
+	var path string
+	command := &cobra.Command{
+		Use:   "nodes",
+		Short: "Show the state of every node of a fleet",
+		Long: `Asks every node of the fleet file for its state and prints a table, then what
+stands in the way of a trial, with the cure. The exit status is not zero when a
+node cannot be reached or has a problem.`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			f, err := fleet.Load(path)
+			if err != nil {
+				return err
+			}
+			identity, err := f.Identity()
+			if err != nil {
+				return err
+			}
+			if len(f.Nodes) == 0 {
+				return fmt.Errorf("show nodes: fleet %q has none; `fieldmesh keys issue NODE` adds one", path)
+			}
+			reports := askNodes(command.Context(), f, identity)
+			return printNodes(command.OutOrStdout(), reports)
+		},
+	}
+	command.Flags().StringVar(&path, "fleet", "fleet/fleet.yaml", "the fleet file")
+	return command
+}
+
+// nodeReport is what came of asking one node.
+type nodeReport struct {
+	node   fleet.Node
+	status wire.NodeStatus
+	clock  *wire.Clock // absent: could not be compared
+	err    error       // of reaching the node, or of comparing clocks
+}
+
+// clockExchanges is enough for one of them to meet no queue.
+const clockExchanges = 8
+
+// askNodes asks all at once and answers in alphabetical order.
+func askNodes(ctx context.Context, f *fleet.Fleet, identity keys.Identity) []nodeReport {
+	reports := make([]nodeReport, len(f.Nodes))
+	var asked sync.WaitGroup
+	for i, name := range f.Names() {
+		asked.Go(func() { reports[i] = askNode(ctx, fleet.NewClient(identity, f.Nodes[name])) })
+	}
+	asked.Wait()
+	return reports
+}
+
+func askNode(ctx context.Context, client *fleet.Client) nodeReport {
+	defer client.Close()
+	r := nodeReport{node: client.Node()}
+	if r.status, r.err = client.Status(ctx); r.err != nil {
+		return r
+	}
+	clock, err := client.ClockOffset(ctx, clockExchanges)
+	if err != nil {
+		r.err = err
+		return r
+	}
+	r.clock = &clock
+	return r
+}
+
+// printNodes writes the table and, under it, every problem with its cure.
+func printNodes(out io.Writer, reports []nodeReport) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	lines := []string{"NODE\tUNIT\tREACHED\tVERSION\tKERNEL\tRADIO\tGPS\tCLOCK\tDISK FREE\tUNDO PENDING\tPROBLEMS"}
+	var problems []string
+	for _, r := range reports {
+		lines = append(lines, r.row())
+		problems = append(problems, r.problems()...)
+	}
+	if _, err := fmt.Fprintln(table, strings.Join(lines, "\n")); err != nil {
+		return fmt.Errorf("print nodes: %w", err)
+	}
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("print nodes: %w", err)
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	if _, err := fmt.Fprintf(out, "\n%s\n", strings.Join(problems, "\n")); err != nil {
+		return fmt.Errorf("print nodes: %w", err)
+	}
+	return ErrNodesNotWell
+}
+
+func (r nodeReport) row() string {
+	s := r.status
+	if s.Node == "" && r.err != nil {
+		return strings.Join([]string{r.node.Name, orDash(r.node.Unit), "no", "-", "-", "-", "-", "-", "-", "-", "-"}, "\t")
+	}
+	return strings.Join([]string{
+		r.node.Name, orDash(r.node.Unit), "yes", orDash(s.Version), orDash(s.Kernel), radioCell(s), gpsCell(s), clockCell(r.clock),
+		bytesCell(s.Spool.FreeBytes), undoCell(s.Host), fmt.Sprint(len(s.Problems)),
+	}, "\t")
+}
+
+func (r nodeReport) problems() []string {
+	var out []string
+	if r.err != nil {
+		out = append(out, r.err.Error())
+	}
+	if r.err == nil && r.status.Node != r.node.Name {
+		out = append(out, fmt.Sprintf("%s: its agent calls itself %q: give the agent the bundle of %s, or correct the fleet file", r.node.Name, r.status.Node, r.node.Name))
+	}
+	for _, p := range r.status.Problems {
+		out = append(out, fmt.Sprintf("%s: %s: %s: %s", r.node.Name, p.Need, p.Found, p.Cure))
+	}
+	return out
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+func radioCell(s wire.NodeStatus) string {
+	switch {
+	case s.Interface == "":
+		return "-"
+	case s.InterfaceUp == nil:
+		return s.Interface + " missing"
+	case *s.InterfaceUp:
+		return s.Interface + " up"
+	}
+	return s.Interface + " down"
+}
+
+func gpsCell(s wire.NodeStatus) string {
+	if s.GPS == nil || !s.GPS.Connected {
+		return "no gpsd"
+	}
+	words := map[int]string{0: "no fix", 1: "no fix", 2: "2-D", 3: "3-D"}
+	mode, known := words[s.GPS.Mode]
+	if !known {
+		mode = fmt.Sprintf("mode %d", s.GPS.Mode)
+	}
+	if s.GPSRateHz == nil {
+		return mode
+	}
+	return fmt.Sprintf("%s %.3g Hz", mode, *s.GPSRateHz)
+}
+
+// clockCell is the wall clock's error against this machine's: the boot clocks'
+// offset is only the difference of two boots.
+func clockCell(c *wire.Clock) string {
+	if c == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%s ± %s", signed(time.Duration(c.WallOffsetNs)), short(time.Duration(c.UncertaintyNs)))
+}
+
+func signed(d time.Duration) string {
+	if d < 0 {
+		return "-" + short(-d)
+	}
+	return "+" + short(d)
+}
+
+// short writes a duration with three figures.
+func short(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return fmt.Sprintf("%.0f µs", float64(d)/1e3)
+	case d < time.Second:
+		return fmt.Sprintf("%.3g ms", float64(d)/1e6)
+	}
+	return fmt.Sprintf("%.3f s", d.Seconds())
+}
+
+// bytesCell counts in powers of ten, as everything here does.
+func bytesCell(n int64) string {
+	value, unit := float64(n), 0
+	units := []string{"B", "kB", "MB", "GB", "TB"}
+	for value >= 999.5 && unit < len(units)-1 {
+		value /= 1000
+		unit++
+	}
+	return fmt.Sprintf("%.3g %s", value, units[unit])
+}
+
+func undoCell(h wire.HostStatus) string {
+	if !h.Reached {
+		return "host not reached"
+	}
+	return fmt.Sprint(len(h.Pending))
 }

@@ -5,15 +5,29 @@
 package fleet
 
 import (
-	"context"
 	"errors"
-	"time"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml"
 
 	"fieldmesh.dev/fieldmesh/protocols/keys"
-	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-var errUnbuilt = errors.New("not built yet")
+// FileName is the fleet file's name in the folder that Init makes.
+const FileName = "fleet.yaml"
+
+// fileVersion is the version of the fleet file that this package reads.
+const fileVersion = 1
 
 // Fleet is a fleet file.
 type Fleet struct {
@@ -32,115 +46,133 @@ type Node struct {
 	Labels  map[string]string `yaml:"labels,omitempty"`
 }
 
-// IssueOptions are what a node's entry may say beside its address.
-type IssueOptions struct {
-	Unit   string
-	Netns  string
-	Labels map[string]string
+// file is the fleet file as it is written. Keys is relative to its folder.
+type file struct {
+	Version int             `yaml:"version"`
+	Keys    string          `yaml:"keys"`
+	Nodes   map[string]Node `yaml:"nodes"`
 }
 
 // Load reads and checks a fleet file.
-func Load(path string) (*Fleet, error) { return nil, errUnbuilt }
-
-// Init makes the controller's identity and an empty fleet.yaml in dir.
-func Init(dir string) (keys.Identity, error) { return keys.Identity{}, errUnbuilt }
-
-// Issue makes a node's bundle DIR/nodes/NAME/{node.crt,node.key,authorized.json}
-// and adds the node to DIR/fleet.yaml; it returns the bundle's folder.
-func Issue(dir, name, address string, o IssueOptions) (bundle string, err error) {
-	return "", errUnbuilt
+func Load(path string) (*Fleet, error) {
+	f, _, err := readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	dir := f.Keys
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(filepath.Dir(path), dir)
+	}
+	return &Fleet{Path: path, Keys: dir, Nodes: f.Nodes}, nil
 }
 
-// Revoke takes a node out of DIR/fleet.yaml and deletes its bundle.
-func Revoke(dir, name string) error { return errUnbuilt }
+// readFile reads a fleet file and the comments in it, so that it can be
+// written again without losing what a person noted there.
+func readFile(path string) (file, yaml.CommentMap, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return file{}, nil, fmt.Errorf("load fleet %q: there is no such file; `fieldmesh keys init` makes one: %w", path, err)
+	}
+	if err != nil {
+		return file{}, nil, fmt.Errorf("load fleet: %w", err)
+	}
+	f, comments, err := parse(data)
+	if err != nil {
+		return file{}, nil, fmt.Errorf("load fleet %q: %w", path, err)
+	}
+	return f, comments, nil
+}
+
+// parse reads the text of a fleet file, strictly.
+func parse(data []byte) (file, yaml.CommentMap, error) {
+	var f file
+	comments := yaml.CommentMap{}
+	err := yaml.NewDecoder(strings.NewReader(string(data)), yaml.Strict(), yaml.CommentToMap(comments)).Decode(&f)
+	if errors.Is(err, io.EOF) {
+		return file{}, nil, errors.New("the file is empty")
+	}
+	if err != nil {
+		return file{}, nil, err
+	}
+	if f.Version != fileVersion {
+		return file{}, nil, fmt.Errorf("version: %d is not %d, the one that this program reads", f.Version, fileVersion)
+	}
+	if f.Keys == "" {
+		return file{}, nil, errors.New("keys: missing; name the folder of the controller's key, . for this one")
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Nodes)) {
+		n := f.Nodes[name]
+		n.Name = name
+		f.Nodes[name] = n
+		if err := n.check(); err != nil {
+			return file{}, nil, fmt.Errorf("nodes: %s: %w", name, err)
+		}
+	}
+	return f, comments, unique(f.Nodes)
+}
+
+// unique refuses two nodes at one address, or with one key.
+func unique(nodes map[string]Node) error {
+	owner := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(nodes)) {
+		n := nodes[name]
+		for _, mark := range []string{"address " + n.Address + " " + n.Netns, "pin " + n.Pin} {
+			if other, taken := owner[mark]; taken {
+				return fmt.Errorf("nodes: %s: %s is also that of %s", name, strings.TrimSpace(mark), other)
+			}
+			owner[mark] = name
+		}
+	}
+	return nil
+}
+
+// netnsForm keeps a namespace's name inside /run/netns.
+var netnsForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
+
+func (n Node) check() error {
+	if err := keys.CheckName(n.Name); err != nil {
+		return err
+	}
+	if err := keys.CheckPin(n.Pin); err != nil {
+		return fmt.Errorf("pin: %w", err)
+	}
+	host, port, err := net.SplitHostPort(n.Address)
+	if err != nil {
+		return fmt.Errorf("address: %q is not host:port, as 192.168.1.20:7443", n.Address)
+	}
+	if number, err := strconv.ParseUint(port, 10, 16); err != nil || number == 0 || host == "" {
+		return fmt.Errorf("address: %q is not host:port with a port of 1 to 65535", n.Address)
+	}
+	if n.Netns == "" {
+		return nil
+	}
+	if !netnsForm.MatchString(n.Netns) {
+		return fmt.Errorf("netns: %q is not the name of a namespace", n.Netns)
+	}
+	// A name would be looked up by threads outside the namespace.
+	if _, err := netip.ParseAddr(host); err != nil {
+		return fmt.Errorf("address: %q: with netns it must be a numeric address", n.Address)
+	}
+	return nil
+}
 
 // Names lists the nodes in alphabetical order.
-func (f *Fleet) Names() []string { return nil }
+func (f *Fleet) Names() []string { return slices.Sorted(maps.Keys(f.Nodes)) }
 
 // Identity loads the controller's identity.
-func (f *Fleet) Identity() (keys.Identity, error) { return keys.Identity{}, errUnbuilt }
+func (f *Fleet) Identity() (keys.Identity, error) {
+	identity, err := keys.LoadIdentity(f.Keys)
+	if err != nil {
+		return keys.Identity{}, fmt.Errorf("load the controller's key of fleet %q: %w", f.Path, err)
+	}
+	return identity, nil
+}
 
 // Client makes a client of one node. Close it after use.
-func (f *Fleet) Client(identity keys.Identity, name string) (*Client, error) { return nil, errUnbuilt }
-
-// Client calls one node's API. It may be used by several goroutines.
-type Client struct{ node Node }
-
-// NewClient makes a client of a node.
-func NewClient(identity keys.Identity, node Node) *Client { return &Client{node: node} }
-
-// Node is the entry that the client was made for.
-func (c *Client) Node() Node { return c.node }
-
-// Close closes the idle connections.
-func (c *Client) Close() {}
-
-// Status asks what the node is, can and has.
-func (c *Client) Status(ctx context.Context) (wire.NodeStatus, error) {
-	return wire.NodeStatus{}, errUnbuilt
-}
-
-// Clock asks for the node's clocks.
-func (c *Client) Clock(ctx context.Context) (wire.ClockReply, error) {
-	return wire.ClockReply{}, errUnbuilt
-}
-
-// Lease takes, renews or, with a TTL of 0, gives up the node's lease.
-func (c *Client) Lease(ctx context.Context, l wire.Lease) (wire.Lease, error) {
-	return l, errUnbuilt
-}
-
-// Load pushes a run's plan.
-func (c *Client) Load(ctx context.Context, plan wire.RunPlan) (wire.CampaignView, error) {
-	return wire.CampaignView{}, errUnbuilt
-}
-
-// View returns the node's view of a run. With a wait it first waits, at most
-// so long, until the view's version is not known.
-func (c *Client) View(ctx context.Context, run string, known uint64, wait time.Duration) (wire.CampaignView, error) {
-	return wire.CampaignView{}, errUnbuilt
-}
-
-// Arm arms the node for one attempt.
-func (c *Client) Arm(ctx context.Context, run string, k wire.TrialKey) (wire.CampaignView, error) {
-	return wire.CampaignView{}, errUnbuilt
-}
-
-// Abort ends an attempt.
-func (c *Client) Abort(ctx context.Context, run string, r wire.AbortRequest) (wire.CampaignView, error) {
-	return wire.CampaignView{}, errUnbuilt
-}
-
-// Verdicts tells the node the outcomes known so far.
-func (c *Client) Verdicts(ctx context.Context, run string, v []wire.Verdict) (wire.CampaignView, error) {
-	return wire.CampaignView{}, errUnbuilt
-}
-
-// End ends a run: the node puts everything back.
-func (c *Client) End(ctx context.Context, run string) (wire.RestoreReport, error) {
-	return wire.RestoreReport{}, errUnbuilt
-}
-
-// Restore puts everything back on the node, whatever it is doing.
-func (c *Client) Restore(ctx context.Context) (wire.RestoreReport, error) {
-	return wire.RestoreReport{}, errUnbuilt
-}
-
-// Records reads up to limit (0: the node's choice) durable records after a
-// sequence number of an epoch, one JSON object each without newline. With
-// nothing there it waits, at most so long. When the node's epoch is another
-// one, the answer starts from that epoch's beginning: compare.
-func (c *Client) Records(ctx context.Context, epoch string, after uint64, limit int, wait time.Duration) (lines [][]byte, newEpoch string, last uint64, err error) {
-	return nil, "", 0, errUnbuilt
-}
-
-// Confirm tells the node that the records up to a position are safe elsewhere.
-func (c *Client) Confirm(ctx context.Context, p wire.SpoolPosition) (wire.SpoolStatus, error) {
-	return wire.SpoolStatus{}, errUnbuilt
-}
-
-// ClockOffset estimates the node's clocks against this machine's by n
-// exchanges, of which the one with the shortest round trip counts.
-func (c *Client) ClockOffset(ctx context.Context, n int) (wire.Clock, error) {
-	return wire.Clock{}, errUnbuilt
+func (f *Fleet) Client(identity keys.Identity, name string) (*Client, error) {
+	node, ok := f.Nodes[name]
+	if !ok {
+		return nil, fmt.Errorf("find node %q in fleet %q: it has %s; `fieldmesh keys issue %s` adds it", name, f.Path, strings.Join(f.Names(), ", "), name)
+	}
+	return NewClient(identity, node), nil
 }

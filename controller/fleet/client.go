@@ -1,0 +1,273 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"syscall"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/keys"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// How long a call may take. A long poll takes its wait on top.
+const (
+	dialTime      = 3 * time.Second
+	handshakeTime = 3 * time.Second
+	callTime      = 10 * time.Second
+	slowTime      = 70 * time.Second // a large plan over a slow link; putting a node back
+	answerMost    = 256 << 20        // bytes of an answer
+)
+
+// Between the attempts at a call whose connection failed. Every call of the
+// API is idempotent, so all of them may be repeated.
+var retryAfter = []time.Duration{50 * time.Millisecond, 250 * time.Millisecond}
+
+// Client calls one node's API. It may be used by several goroutines.
+type Client struct {
+	node      Node
+	pin       string // our own
+	transport *http.Transport
+	clock     func() (wire.ClockReply, error) // this machine's
+}
+
+// NewClient makes a client of a node. It connects at the first call.
+func NewClient(identity keys.Identity, node Node) *Client {
+	return &Client{
+		node:  node,
+		pin:   identity.Pin,
+		clock: ownClock,
+		transport: &http.Transport{
+			DialContext:         dialer(node.Netns),
+			TLSClientConfig:     keys.ClientTLS(identity, node.Pin),
+			TLSHandshakeTimeout: handshakeTime,
+			MaxIdleConnsPerHost: 4,
+			IdleConnTimeout:     90 * time.Second,
+			DisableCompression:  true,
+		},
+	}
+}
+
+// Node is the entry that the client was made for.
+func (c *Client) Node() Node { return c.node }
+
+// Close closes the idle connections.
+func (c *Client) Close() { c.transport.CloseIdleConnections() }
+
+// call is one call of the API.
+type call struct {
+	doing  string // in words, for an error
+	method string
+	path   string
+	query  url.Values
+	body   []byte
+	within time.Duration
+}
+
+// answer is what came back with status 200.
+type answer struct {
+	header http.Header
+	body   []byte
+}
+
+// do makes a call, again when its connection failed.
+func (c *Client) do(ctx context.Context, k call) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, k.within)
+	defer cancel()
+	for attempt := 0; ; attempt++ {
+		a, err := c.once(ctx, k)
+		if err == nil {
+			return a, nil
+		}
+		if attempt == len(retryAfter) || !isConnectionError(err) {
+			return answer{}, c.explain(ctx, k, err)
+		}
+		select {
+		case <-ctx.Done():
+			return answer{}, c.explain(ctx, k, err)
+		case <-time.After(retryAfter[attempt]):
+		}
+	}
+}
+
+// once makes one attempt at a call.
+func (c *Client) once(ctx context.Context, k call) (answer, error) {
+	target := url.URL{Scheme: "https", Host: c.node.Address, Path: k.path, RawQuery: k.query.Encode()}
+	request, err := http.NewRequestWithContext(ctx, k.method, target.String(), bytes.NewReader(k.body))
+	if err != nil {
+		return answer{}, fmt.Errorf("make request: %w", err)
+	}
+	if k.body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	response, err := c.transport.RoundTrip(request)
+	if err != nil {
+		return answer{}, err
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, answerMost+1))
+	if err := errors.Join(err, response.Body.Close()); err != nil {
+		return answer{}, err
+	}
+	if len(body) > answerMost {
+		return answer{}, fmt.Errorf("the answer exceeds %d bytes", answerMost)
+	}
+	if response.StatusCode != http.StatusOK {
+		return answer{}, refusal(response.StatusCode, body)
+	}
+	return answer{header: response.Header, body: body}, nil
+}
+
+// refusal reads the error that the node answered with.
+func refusal(status int, body []byte) error {
+	var e wire.Error
+	if err := json.Unmarshal(body, &e); err != nil || e.Code == "" {
+		return wire.Errorf(wire.CodeInternal, "HTTP status %d without an error body: %.200q", status, body)
+	}
+	return &e
+}
+
+// isConnectionError says whether a call failed below HTTP in a way that a
+// second attempt may mend at once. A time-out is not among them: it has cost
+// enough already.
+func isConnectionError(err error) bool {
+	for _, cause := range []error{syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNABORTED, io.EOF, io.ErrUnexpectedEOF} {
+		if errors.Is(err, cause) {
+			return true
+		}
+	}
+	return false
+}
+
+// callInto makes a call and decodes its answer. Names that this version does
+// not know are passed over: the node may be newer.
+func callInto[T any](ctx context.Context, c *Client, k call) (T, error) {
+	var out T
+	a, err := c.do(ctx, k)
+	if err != nil {
+		return out, err
+	}
+	if err := json.Unmarshal(a.body, &out); err != nil {
+		return out, c.explain(ctx, k, fmt.Errorf("decode answer: %w", err))
+	}
+	return out, nil
+}
+
+// send is callInto with a body.
+func send[T any](ctx context.Context, c *Client, k call, body any) (T, error) {
+	data, err := wire.Encode(body)
+	if err != nil {
+		var none T
+		return none, c.explain(ctx, k, err)
+	}
+	k.body = data
+	return callInto[T](ctx, c, k)
+}
+
+// Status asks what the node is, can and has.
+func (c *Client) Status(ctx context.Context) (wire.NodeStatus, error) {
+	return callInto[wire.NodeStatus](ctx, c, call{doing: "ask status", method: http.MethodGet, path: "/v1/node", within: callTime})
+}
+
+// Clock asks for the node's clocks.
+func (c *Client) Clock(ctx context.Context) (wire.ClockReply, error) {
+	return callInto[wire.ClockReply](ctx, c, clockCall)
+}
+
+// Lease takes, renews or, with a TTL of 0, gives up the node's lease.
+func (c *Client) Lease(ctx context.Context, l wire.Lease) (wire.Lease, error) {
+	return send[wire.Lease](ctx, c, call{doing: "take lease", method: http.MethodPut, path: "/v1/lease", within: callTime}, l)
+}
+
+// Load pushes a run's plan.
+func (c *Client) Load(ctx context.Context, plan wire.RunPlan) (wire.CampaignView, error) {
+	k := call{doing: fmt.Sprintf("load run %q", plan.Run), method: http.MethodPut, path: "/v1/runs/" + plan.Run, within: slowTime}
+	return send[wire.CampaignView](ctx, c, k, plan)
+}
+
+// View returns the node's view of a run. With a wait (at most 30 s) it first
+// waits, at most so long, until the view's version is not known.
+func (c *Client) View(ctx context.Context, run string, known uint64, wait time.Duration) (wire.CampaignView, error) {
+	query := url.Values{}
+	if wait > 0 {
+		query.Set("known", strconv.FormatUint(known, 10))
+		query.Set("wait_ms", strconv.FormatInt(wait.Milliseconds(), 10))
+	}
+	k := call{doing: fmt.Sprintf("view run %q", run), method: http.MethodGet, path: "/v1/runs/" + run, query: query, within: wait + callTime}
+	return callInto[wire.CampaignView](ctx, c, k)
+}
+
+// Arm arms the node for one attempt.
+func (c *Client) Arm(ctx context.Context, run string, key wire.TrialKey) (wire.CampaignView, error) {
+	k := call{doing: fmt.Sprintf("arm trial %d, attempt %d of run %q", key.Trial, key.Attempt, run), method: http.MethodPost, path: "/v1/runs/" + run + "/arm", within: slowTime}
+	return send[wire.CampaignView](ctx, c, k, key)
+}
+
+// Abort ends an attempt.
+func (c *Client) Abort(ctx context.Context, run string, r wire.AbortRequest) (wire.CampaignView, error) {
+	k := call{doing: fmt.Sprintf("abort trial %d, attempt %d of run %q", r.Trial, r.Attempt, run), method: http.MethodPost, path: "/v1/runs/" + run + "/abort", within: slowTime}
+	return send[wire.CampaignView](ctx, c, k, r)
+}
+
+// Verdicts tells the node the outcomes known so far.
+func (c *Client) Verdicts(ctx context.Context, run string, v []wire.Verdict) (wire.CampaignView, error) {
+	k := call{doing: fmt.Sprintf("tell the verdicts of run %q", run), method: http.MethodPut, path: "/v1/runs/" + run + "/verdicts", within: callTime}
+	return send[wire.CampaignView](ctx, c, k, v)
+}
+
+// End ends a run: the node puts everything back.
+func (c *Client) End(ctx context.Context, run string) (wire.RestoreReport, error) {
+	k := call{doing: fmt.Sprintf("end run %q", run), method: http.MethodPost, path: "/v1/runs/" + run + "/end", within: slowTime}
+	return callInto[wire.RestoreReport](ctx, c, k)
+}
+
+// Restore puts everything back on the node, whatever it is doing.
+func (c *Client) Restore(ctx context.Context) (wire.RestoreReport, error) {
+	return callInto[wire.RestoreReport](ctx, c, call{doing: "restore", method: http.MethodPost, path: "/v1/restore", within: slowTime})
+}
+
+// Records reads up to limit (0: the node's choice) durable records after a
+// sequence number of an epoch, one JSON object each without newline. With
+// nothing there it waits, at most so long (30 s at most). When the node's
+// epoch is another one than asked for, the answer starts from that epoch's
+// beginning: compare.
+func (c *Client) Records(ctx context.Context, epoch string, after uint64, limit int, wait time.Duration) (lines [][]byte, newEpoch string, last uint64, err error) {
+	query := url.Values{"after": {strconv.FormatUint(after, 10)}}
+	if epoch != "" {
+		query.Set("epoch", epoch)
+	} else {
+		query.Set("after", "0") // a number means nothing without its epoch
+	}
+	if limit > 0 {
+		query.Set("limit", strconv.Itoa(limit))
+	}
+	if wait > 0 {
+		query.Set("wait_ms", strconv.FormatInt(wait.Milliseconds(), 10))
+	}
+	k := call{doing: fmt.Sprintf("read records after %d", after), method: http.MethodGet, path: "/v1/records", query: query, within: wait + slowTime}
+	a, err := c.do(ctx, k)
+	if err != nil {
+		return nil, "", 0, err
+	}
+	newEpoch = a.header.Get("Fieldmesh-Epoch")
+	last, err = strconv.ParseUint(a.header.Get("Fieldmesh-Last"), 10, 64)
+	if err != nil || newEpoch == "" {
+		return nil, "", 0, c.explain(ctx, k, fmt.Errorf("the answer's headers name epoch %q and last record %q", newEpoch, a.header.Get("Fieldmesh-Last")))
+	}
+	for line := range bytes.Lines(a.body) {
+		lines = append(lines, bytes.TrimSuffix(line, []byte("\n")))
+	}
+	return lines, newEpoch, last, nil
+}
+
+// Confirm tells the node that the records up to a position are safe elsewhere.
+func (c *Client) Confirm(ctx context.Context, p wire.SpoolPosition) (wire.SpoolStatus, error) {
+	k := call{doing: fmt.Sprintf("confirm records up to %d", p.Seq), method: http.MethodPost, path: "/v1/records/confirm", within: callTime}
+	return send[wire.SpoolStatus](ctx, c, k, p)
+}

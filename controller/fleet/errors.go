@@ -1,0 +1,91 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+
+	"fieldmesh.dev/fieldmesh/protocols/keys"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// NodeError says which node, at which address, failed at what, and what to do.
+// It wraps the cause: a *wire.Error when the node itself refused.
+type NodeError struct {
+	Node    string
+	Address string
+	Doing   string
+	Cure    string
+	Err     error
+}
+
+func (e *NodeError) Error() string {
+	text := fmt.Sprintf("node %q at %s: %s: %s", e.Node, e.Address, e.Doing, e.Err)
+	if e.Cure != "" {
+		text += "; " + e.Cure
+	}
+	return text
+}
+
+func (e *NodeError) Unwrap() error { return e.Err }
+
+// Unreached says whether an error means that the node could not be talked to
+// at all, in contrast to an answer that it gave.
+func Unreached(err error) bool {
+	var refused *wire.Error
+	return err != nil && !errors.As(err, &refused)
+}
+
+// explain puts a cause into words with its cure.
+func (c *Client) explain(ctx context.Context, k call, err error) error {
+	e := &NodeError{Node: c.node.Name, Address: c.node.Address, Doing: k.doing, Err: err}
+	var (
+		refused *wire.Error
+		pin     *keys.PinError
+		network *net.OpError
+	)
+	timedOut := errors.As(err, &network) && network.Timeout() || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
+	switch {
+	case errors.As(err, &refused): // it brings its own cure
+	case errors.As(err, &pin):
+		e.Err = &explained{fmt.Sprintf("it answered with key %s, the fleet file pins %s", pin.Got, pin.Want), err}
+		e.Cure = "if the node was issued anew, correct its pin; otherwise this is another machine"
+	case errors.As(err, &network) && network.Op == "remote error":
+		e.Err = &explained{fmt.Sprintf("it does not know our key %s (%s)", c.pin, network.Err), err}
+		e.Cure = "copy the bundle that `fieldmesh keys issue` made to the node"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		e.Err = &explained{"connection refused", err}
+		e.Cure = "is the agent running there? start it with `fieldmesh-agent up`"
+	case errors.Is(err, context.Canceled):
+	case timedOut:
+		e.Err = &explained{fmt.Sprintf("no answer within %s", waited(ctx, k)), err}
+		e.Cure = "check that the control link is up and the address is right"
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		e.Cure = "check that the control link is up and the address is right"
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		e.Err = &explained{fmt.Sprintf("it closed the connection (%s)", err), err}
+		e.Cure = "it may not know our key, or be restarting: look at the agent's log there"
+	}
+	return e
+}
+
+// waited names the limit that was met: the call's own, or the dialling's.
+func waited(ctx context.Context, k call) string {
+	if ctx.Err() != nil {
+		return k.within.String()
+	}
+	return dialTime.String()
+}
+
+// explained is a cause in better words.
+type explained struct {
+	text  string
+	cause error
+}
+
+func (e *explained) Error() string { return e.text }
+func (e *explained) Unwrap() error { return e.cause }
