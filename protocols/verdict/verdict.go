@@ -27,8 +27,8 @@ const (
 // Records of other trials and attempts are passed over; clock records may also
 // belong to no trial.
 //
-// The order of precedence: a node that failed, fails the attempt; an attempt
-// whose window was never opened takes the initiator's own reason; a node
+// The order of precedence: an attempt that the initiator gave up before its
+// window takes the initiator's reason; a node that failed, fails it; a node
 // without a window fails it; then the acceptance rules speak, and the first
 // that does not hold is the reason.
 func Judge(t wire.Trial, attempt int, records []wire.Record, scope Scope) wire.Verdict {
@@ -63,7 +63,7 @@ func ofAttempt(t wire.Trial, attempt int, records []wire.Record) []wire.Record {
 
 // withoutRules tells whether the attempt is decided before any rule is applied.
 func withoutRules(t wire.Trial, records []wire.Record, scope Scope) (outcome, reason string) {
-	given := "" // why the initiator gave up before the window
+	given, failed := "", "" // why the initiator gave up before the window, why a node failed
 	windows := map[string]bool{}
 	for _, r := range records {
 		switch b := r.Body.(type) {
@@ -73,8 +73,8 @@ func withoutRules(t wire.Trial, records []wire.Record, scope Scope) (outcome, re
 			if b.State != "kept" {
 				continue
 			}
-			if b.Outcome == Failed {
-				return Failed, nodeReason(b.Reason, r.Node)
+			if b.Outcome == Failed && failed == "" {
+				failed = nodeReason(b.Reason, r.Node)
 			}
 			if b.Outcome == Rejected && r.Node == t.Initiator {
 				given = b.Reason
@@ -83,6 +83,9 @@ func withoutRules(t wire.Trial, records []wire.Record, scope Scope) (outcome, re
 	}
 	if !windows[t.Initiator] && given != "" {
 		return Rejected, given
+	}
+	if failed != "" {
+		return Failed, failed
 	}
 	var missing []string
 	for _, n := range t.Nodes() {
