@@ -3,6 +3,7 @@ package measure
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"golang.org/x/sys/unix"
@@ -12,8 +13,9 @@ import (
 //
 // Finding sockets means walking the kernel's whole table, so that is done
 // seldom; a socket once found is asked for by its addresses and its cookie.
-// TCP is not for use by several goroutines at once.
+// Sample and Edge may be called from different goroutines.
 type TCP struct {
+	mu      sync.Mutex
 	flows   []endpoint
 	streams int // data sockets that all flows together will have
 	sock    kernelSocket
@@ -31,8 +33,8 @@ type TCP struct {
 // endpoint is one flow as this node's sockets show it.
 type endpoint struct {
 	flow       wire.Flow
-	server     bool   // this node runs iperf3's server
-	first, end uint16 // client ports of the data sockets; empty for UDP
+	server     bool // this node runs iperf3's server
+	first, end int  // client ports of the data sockets; empty for UDP
 }
 
 // found is one socket of a flow.
@@ -72,8 +74,8 @@ func NewTCP(self string, flows []wire.Flow, shift int) *TCP {
 		}
 		e := endpoint{flow: f, server: self == server}
 		if f.Kind == "iperf3_tcp" {
-			e.first = uint16(f.ClientPort + shift)
-			e.end = e.first + uint16(f.Streams)
+			e.first = f.ClientPort + shift
+			e.end = e.first + f.Streams
 			t.streams += f.Streams
 		}
 		t.flows = append(t.flows, e)
@@ -85,7 +87,11 @@ func NewTCP(self string, flows []wire.Flow, shift int) *TCP {
 func (t *TCP) Name() string { return "tcp" }
 
 // Close gives the netlink socket back.
-func (t *TCP) Close() error { return t.sock.close() }
+func (t *TCP) Close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.sock.close()
+}
 
 // Sample reads the sockets that are known, after looking for more when some
 // are missing and it is time to look.
@@ -93,12 +99,17 @@ func (t *TCP) Sample(tBootNs int64) ([]wire.Body, error) {
 	if len(t.flows) == 0 {
 		return nil, nil
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if t.lookDue(tBootNs) {
 		t.lookedNs = tBootNs
 		samples, err := t.look(tBootNs)
-		return t.bodies(samples, err)
+		t.out, err = t.bodies(t.out[:0], samples, err)
+		return t.out, err
 	}
-	return t.bodies(t.ask())
+	samples, err := t.ask()
+	t.out, err = t.bodies(t.out[:0], samples, err)
+	return t.out, err
 }
 
 // Edge finds and reads all data sockets of the flows now, for an edge of the
@@ -107,6 +118,8 @@ func (t *TCP) Edge(name string) ([]wire.Body, error) {
 	if len(t.flows) == 0 {
 		return nil, nil
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	samples, err := t.look(t.lookedNs)
 	if name == "open" {
 		t.looked = false // the flow starts now: be eager again
@@ -118,19 +131,18 @@ func (t *TCP) Edge(name string) ([]wire.Body, error) {
 			data = append(data, s)
 		}
 	}
-	return t.bodies(data, err)
+	return t.bodies(nil, data, err)
 }
 
-func (t *TCP) bodies(samples []*sample, err error) ([]wire.Body, error) {
+func (t *TCP) bodies(out []wire.Body, samples []*sample, err error) ([]wire.Body, error) {
 	if err != nil {
 		// What is still under way on the socket answers an old question.
 		return nil, errors.Join(fmt.Errorf("sample tcp sockets: %w", err), t.sock.close())
 	}
-	t.out = t.out[:0]
 	for _, s := range samples {
-		t.out = append(t.out, &s.TCPSample)
+		out = append(out, &s.TCPSample)
 	}
-	return t.out, nil
+	return out, nil
 }
 
 func (t *TCP) lookDue(now int64) bool {
@@ -265,8 +277,8 @@ func (t *TCP) match(local, remote uint16) (flow string, stream int, ok bool) {
 		if int(server) != e.flow.Port {
 			continue
 		}
-		if client >= e.first && client < e.end {
-			return e.flow.Name, int(client - e.first), true
+		if int(client) >= e.first && int(client) < e.end {
+			return e.flow.Name, int(client) - e.first, true
 		}
 		if !ok {
 			flow, ok = e.flow.Name, true

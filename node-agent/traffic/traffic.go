@@ -6,37 +6,185 @@ package traffic
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
+	"math"
 	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// Process is one iperf3 that was started.
-type Process struct{}
+const (
+	// Grace is how long after a flow's end iperf3 may take by itself: the
+	// last windows drain and the two sides exchange their results.
+	Grace = 3 * time.Second
 
-// Shift is what an attempt (1-based) adds to the client ports of every flow, so
-// that no attempt meets the TIME_WAIT sockets of the one before.
-func Shift(attempt int) int { return (max(attempt, 1) - 1) % 32 * 128 }
+	// serverPatience bounds a server whose test is never announced by EndWithin.
+	serverPatience = time.Hour
 
-// Server starts iperf3's server for one test and returns when it listens.
+	listenTimeout  = 5 * time.Second
+	listenInterval = 5 * time.Millisecond
+
+	// A new attempt must not meet the TIME_WAIT sockets of the one before, so
+	// it takes other client ports. 128 is iperf3's limit of streams
+	// (MAX_STREAMS); after 32 attempts TIME_WAIT (60 s) is long over.
+	portsPerAttempt = 128
+	attemptsApart   = 32
+)
+
+// Shift is what an attempt (1-based) adds to the client ports of every flow:
+// 0, 128, … 3968, and 0 again.
+func Shift(attempt int) int { return (max(attempt, 1) - 1) % attemptsApart * portsPerAttempt }
+
+// Server starts iperf3's server for one test of the flow on bind, and returns
+// when it listens. Bin is iperf3's absolute path. The end of ctx ends it.
 func Server(ctx context.Context, bin string, f wire.Flow, bind netip.Addr, shift int) (*Process, error) {
-	return nil, errors.New("not built yet")
+	args, err := serverArgs(f, bind, shift)
+	if err != nil {
+		return nil, fmt.Errorf("start iperf3 server for flow %q: %w", f.Name, err)
+	}
+	p, err := start(ctx, bin, args, f.Name, "server", serverPatience)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.awaitListening(ctx, netip.AddrPortFrom(bind, uint16(f.Port))); err != nil {
+		p.Stop("did not come to listen")
+		out := p.Wait()
+		return nil, fmt.Errorf("start iperf3 server for flow %q on %s port %d: %w%s", f.Name, bind, f.Port, err, said(out))
+	}
+	return p, nil
 }
 
-// Client starts iperf3's client.
+// said is what a failed iperf3 gave as its reason.
+func said(out wire.Iperf3) string {
+	if out.Error == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (iperf3: %s)", out.Error)
+}
+
+// Client starts iperf3's client of the flow at once; a flow's StartS is its
+// caller's to wait for. The end of ctx ends it. Congestion is the kernel's
+// name of the sender's congestion control, which iperf3 also pins at the
+// server; empty leaves it alone. The flow's duration is rounded up to whole
+// seconds, which is all that iperf3 takes: the window's edges are cut by the
+// receiver's samples.
 func Client(ctx context.Context, bin string, f wire.Flow, to netip.Addr, congestion string, shift int, connectTimeout time.Duration) (*Process, error) {
-	return nil, errors.New("not built yet")
+	args, err := clientArgs(f, to, congestion, shift, connectTimeout)
+	if err != nil {
+		return nil, fmt.Errorf("start iperf3 client for flow %q: %w", f.Name, err)
+	}
+	return start(ctx, bin, args, f.Name, "client", connectTimeout+seconds(f)+Grace)
 }
 
-// Pid is the process's id.
-func (p *Process) Pid() int { return 0 }
+// seconds is the flow's duration as iperf3 gets it.
+func seconds(f wire.Flow) time.Duration {
+	return time.Duration(math.Ceil(f.DurationS)) * time.Second
+}
 
-// Stop ends the process early; Wait then tells the reason as Killed.
-func (p *Process) Stop(reason string) {}
+func serverArgs(f wire.Flow, bind netip.Addr, shift int) ([]string, error) {
+	if err := check(f, bind, shift); err != nil {
+		return nil, err
+	}
+	return []string{"-s", "-1", "-J", family(bind), "-p", strconv.Itoa(f.Port), "-B", bind.String()}, nil
+}
 
-// Done is closed when the process has ended.
-func (p *Process) Done() <-chan struct{} { return nil }
+func clientArgs(f wire.Flow, to netip.Addr, congestion string, shift int, connectTimeout time.Duration) ([]string, error) {
+	if err := check(f, to, shift); err != nil {
+		return nil, err
+	}
+	if connectTimeout < time.Millisecond {
+		return nil, fmt.Errorf("connect time-out %v is below 1 ms", connectTimeout)
+	}
+	args := []string{
+		"-c", to.String(), "-J", family(to), "-p", strconv.Itoa(f.Port),
+		"--cport", strconv.Itoa(f.ClientPort + shift), "-P", strconv.Itoa(f.Streams),
+		"-t", strconv.Itoa(int(seconds(f) / time.Second)), "-i", "1",
+		"--connect-timeout", strconv.FormatInt(connectTimeout.Milliseconds(), 10),
+	}
+	if f.Reverse {
+		args = append(args, "-R")
+	}
+	if f.WindowBytes != nil {
+		args = append(args, "-w", strconv.Itoa(*f.WindowBytes))
+	}
+	if f.Kind == "iperf3_udp" {
+		// iperf3's rate is per stream, the plan's is the flow's.
+		args = append(args, "-u", "-b", strconv.FormatInt(int64(*f.BitrateBps/float64(f.Streams)), 10))
+		if f.PayloadBytes != nil {
+			args = append(args, "-l", strconv.Itoa(*f.PayloadBytes))
+		}
+		return args, nil
+	}
+	if f.PayloadBytes != nil {
+		args = append(args, "-M", strconv.Itoa(*f.PayloadBytes))
+	}
+	if congestion != "" {
+		if !isKernelName(congestion) {
+			return nil, fmt.Errorf("congestion control %q is no kernel's name: lower-case letters, digits and _ are allowed", congestion)
+		}
+		args = append(args, "-C", congestion)
+	}
+	return args, nil
+}
 
-// Wait returns when the process has ended, which it does within its own time-outs.
-func (p *Process) Wait() wire.Iperf3 { return wire.Iperf3{} }
+// check refuses what iperf3 would misread or refuse late.
+func check(f wire.Flow, addr netip.Addr, shift int) error {
+	lastPort := f.ClientPort + shift + f.Streams - 1
+	switch {
+	case f.Kind != "iperf3_tcp" && f.Kind != "iperf3_udp":
+		return fmt.Errorf("kind %q: iperf3_tcp and iperf3_udp are allowed", f.Kind)
+	case !addr.IsValid():
+		return errors.New("the server's address is not set")
+	case f.Port < 1 || f.Port > 65535:
+		return fmt.Errorf("port %d: 1 to 65535 are allowed", f.Port)
+	case f.Streams < 1 || f.Streams > portsPerAttempt:
+		return fmt.Errorf("%d streams: 1 to %d are allowed", f.Streams, portsPerAttempt)
+	case f.ClientPort < 1 || shift < 0 || lastPort > 65535:
+		return fmt.Errorf("client ports %d to %d: they must lie in 1 to 65535", f.ClientPort+shift, lastPort)
+	case !(f.DurationS > 0 && f.DurationS <= 86400): // iperf3's MAX_TIME; also refuses NaN
+		return fmt.Errorf("duration_s %v: more than 0 and at most 86400 are allowed", f.DurationS)
+	case f.Kind == "iperf3_udp" && (f.BitrateBps == nil || !(*f.BitrateBps >= float64(f.Streams))):
+		return errors.New("a UDP flow needs bitrate_bps, at least 1 per stream")
+	case f.Kind == "iperf3_tcp" && f.BitrateBps != nil:
+		return errors.New("bitrate_bps is for UDP: a TCP flow's rate is what is measured")
+	}
+	return nil
+}
+
+func family(a netip.Addr) string {
+	if a.Unmap().Is4() {
+		return "-4"
+	}
+	return "-6"
+}
+
+func isKernelName(s string) bool {
+	for _, c := range s {
+		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_') {
+			return false
+		}
+	}
+	return len(s) > 0 && len(s) < 16 // TCP_CA_NAME_MAX, net/tcp.h
+}
+
+// checkBinary makes sure that nothing is looked up in a PATH.
+func checkBinary(bin string) error {
+	if !filepath.IsAbs(bin) {
+		return fmt.Errorf("find iperf3: %q is not an absolute path: install it (apt-get install iperf3)", bin)
+	}
+	info, err := os.Stat(bin)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("find iperf3: %w: install it (apt-get install iperf3)", err)
+	case err != nil:
+		return fmt.Errorf("find iperf3: %w", err)
+	case !info.Mode().IsRegular() || info.Mode()&0o111 == 0:
+		return fmt.Errorf("find iperf3: %q is not a program: install it (apt-get install iperf3)", bin)
+	}
+	return nil
+}
