@@ -147,7 +147,9 @@ type NodeStatus struct {
 // HostStatus is what the privileged half says of itself.
 type HostStatus struct {
 	Reached bool     `json:"reached"`
-	Pending []string `json:"pending"` // changes in force that have an undo in the journal
+	Pending []string `json:"pending"`          // changes in force that have an undo in the journal
+	Failed  []string `json:"failed,omitempty"` // of these, what a restore could not undo, with the reason
+	Detail  string   `json:"detail,omitempty"` // what it did by itself, such as a dead-man restore
 	// Instance is random for each life of the privileged half: when it changes,
 	// everything that was in force before has been put back.
 	Instance string `json:"instance,omitempty"`

@@ -1,0 +1,295 @@
+package host
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// babeld is the one daemon that is known so far.
+const babeld = "babeld"
+
+const (
+	daemonReady = 3 * time.Second // from start to its socket's answering
+	daemonStop  = 3 * time.Second // from SIGTERM to SIGKILL: it retracts its routes meanwhile
+	daemonKill  = 2 * time.Second // from SIGKILL to its end
+	pollEvery   = 10 * time.Millisecond
+)
+
+// configPath marks a daemon's process: no other carries it as an argument.
+func (d daemonUndo) configPath() string { return filepath.Join(d.Dir, d.Name+".conf") }
+func (d daemonUndo) socketPath() string { return filepath.Join(d.Dir, d.Name+".sock") }
+func (d daemonUndo) logPath() string    { return filepath.Join(d.Dir, d.Name+".log") }
+
+func (k *kernel) prepareDaemon(id uint64, d Daemon) (undo, error) {
+	binary := k.binaries[d.Name]
+	if binary == "" {
+		return undo{}, &Refused{Reason: "no binary is configured for " + d.Name}
+	}
+	link, err := findLink(d.Interface)
+	if err != nil {
+		return undo{}, err
+	}
+	if pid := k.sameDaemonElsewhere(d.Name); pid != 0 {
+		return undo{}, &Refused{
+			Reason: fmt.Sprintf("a %s that is not ours runs already, as process %d", d.Name, pid),
+			Cure:   "stop it: two would fight over the same routes",
+		}
+	}
+	if off, err := readSysctl("/proc/sys/net/ipv6/conf/" + d.Interface + "/disable_ipv6"); err != nil || off == "1" {
+		return undo{}, &Refused{
+			Reason: fmt.Sprintf("%s speaks over IPv6 link-local addresses, and IPv6 is off on %s", d.Name, d.Interface),
+			Cure:   "leave net.ipv6.conf." + d.Interface + ".disable_ipv6 at 0 in trials with " + d.Name,
+		}
+	}
+	u := undo{Daemon: &daemonUndo{
+		Name: d.Name, Binary: binary, Interface: d.Interface, Index: link.Attrs().Index,
+		Dir: filepath.Join(k.dir, "daemons", fmt.Sprintf("%d-%s", id, d.Name)),
+	}}
+	if u.Daemon.Former, err = daemonRoutes(link.Attrs().Index); err != nil {
+		return undo{}, err
+	}
+	var keys [][]string
+	for _, s := range routerSysctls(d.Interface) {
+		keys = append(keys, s.Parts)
+	}
+	also, err := sideEffects(sysctlKey{parts: []string{"net", "ipv4", "ip_forward"}})
+	if err != nil {
+		return undo{}, err
+	}
+	u.Sysctls, err = readSettings(append(keys, also...))
+	return u, err
+}
+
+// routerSysctls are what a node of a mesh needs of the kernel. Forwarding of
+// IPv6 stays as it is: the mesh carries IPv4, and a forwarding host stops
+// listening to router advertisements on its other interfaces.
+func routerSysctls(device string) []setting {
+	out := []setting{{Parts: []string{"net", "ipv4", "ip_forward"}, Value: "1"}}
+	for _, d := range []string{"all", device} {
+		for _, key := range []string{"accept_redirects", "rp_filter", "send_redirects"} {
+			out = append(out, setting{Parts: []string{"net", "ipv4", "conf", d, key}, Value: "0"})
+		}
+	}
+	return out
+}
+
+func (k *kernel) applyDaemon(d Daemon, u undo) error {
+	for _, s := range routerSysctls(d.Interface) {
+		if err := writeSysctl(s.path(), s.Value); err != nil {
+			return err
+		}
+	}
+	if len(findDaemon(*u.Daemon)) > 0 {
+		return nil
+	}
+	if err := os.MkdirAll(u.Daemon.Dir, 0o711); err != nil {
+		return fmt.Errorf("make directory of %s: %w", d.Name, err)
+	}
+	if err := os.WriteFile(u.Daemon.configPath(), []byte(babeldConfig(d, *u.Daemon)), 0o600); err != nil {
+		return fmt.Errorf("write configuration of %s: %w", d.Name, err)
+	}
+	ended, err := startDaemon(*u.Daemon)
+	if err != nil {
+		return fmt.Errorf("start %s: %w", d.Name, err)
+	}
+	return k.awaitDaemon(*u.Daemon, ended)
+}
+
+// babeldConfig is babeld's whole configuration (babeld(8)).
+func babeldConfig(d Daemon, u daemonUndo) string {
+	var b strings.Builder
+	b.WriteString("skip-kernel-setup true\n") // the host process does it, with an undo
+	// A trial's babeld starts afresh. With its old name it would be ignored by
+	// those who remember a newer sequence number.
+	b.WriteString("random-id true\n")
+	fmt.Fprintf(&b, "state-file %q\n", filepath.Join(u.Dir, "state"))
+	fmt.Fprintf(&b, "local-path %q\n", u.socketPath())
+	fmt.Fprintf(&b, "interface %s type wireless", d.Interface)
+	if d.HelloS != nil {
+		fmt.Fprintf(&b, " hello-interval %s", strconv.FormatFloat(*d.HelloS, 'f', 2, 64))
+	}
+	announce := d.Announce.Masked()
+	fmt.Fprintf(&b, "\nredistribute local ip %s allow\n", announce)
+	b.WriteString("redistribute local deny\n")
+	fmt.Fprintf(&b, "in ip %s allow\n", announce)
+	b.WriteString("in deny\n")
+	return b.String()
+}
+
+// startDaemon starts the process and a goroutine that ends with it. The
+// daemon gets SIGTERM when this process dies, however it dies. The kernel
+// sends that when the thread that started the daemon ends, so that thread is
+// kept for it.
+func startDaemon(u daemonUndo) (<-chan error, error) {
+	log, err := os.OpenFile(u.logPath(), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	started, ended := make(chan error, 1), make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the daemon
+		cmd := exec.Command(u.Binary, "-I", "", "-c", u.configPath())
+		cmd.Stdout, cmd.Stderr, cmd.Dir, cmd.Env = log, log, "/", []string{}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM, Setpgid: true}
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			err = cmd.Wait()
+		}
+		ended <- errors.Join(err, log.Close())
+	}()
+	return ended, <-started
+}
+
+// awaitDaemon returns when the daemon answers on its socket.
+func (k *kernel) awaitDaemon(u daemonUndo, ended <-chan error) error {
+	deadline := time.After(daemonReady)
+	for {
+		conn, err := net.Dial("unix", u.socketPath())
+		if err == nil {
+			// Readable for the network face; babeld allows no change over it.
+			return errors.Join(conn.Close(), os.Chown(u.socketPath(), k.socketUID, -1))
+		}
+		select {
+		case err := <-ended:
+			return fmt.Errorf("%s ended at once (%w): %s", u.Name, errors.Join(err), lastWords(u.logPath()))
+		case <-deadline:
+			return fmt.Errorf("%s does not answer after %s: %s", u.Name, daemonReady, lastWords(u.logPath()))
+		case <-time.After(pollEvery):
+		}
+	}
+}
+
+// lastWords is the end of a daemon's log, on one line.
+func lastWords(path string) string {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	data = data[max(0, len(data)-500):]
+	return strings.Join(strings.Fields(string(data)), " ")
+}
+
+// process is one process, told from a later one with the same number by the
+// time at which it started.
+type process struct {
+	pid   int
+	start string // in clock ticks after boot, as /proc tells it
+}
+
+// findDaemon finds the processes that an undo is about. After a crash nothing
+// but the configuration's path tells which they are, and they may not even
+// have been recorded: a process is started before its number is known.
+func findDaemon(u daemonUndo) []process {
+	var out []process
+	for _, pid := range processes() {
+		if p, ok := inspect(pid); ok && isDaemon(pid, u) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func isDaemon(pid int, u daemonUndo) bool {
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil {
+		return false
+	}
+	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	args := bytes.Split(line, []byte{0})
+	return err == nil && strings.TrimSuffix(exe, " (deleted)") == u.Binary &&
+		slices.ContainsFunc(args, func(a []byte) bool { return string(a) == u.configPath() })
+}
+
+// inspect reads when a process started; ok is false for one that has ended.
+func inspect(pid int) (process, bool) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return process{}, false
+	}
+	// The name in parentheses may hold anything; what follows the last one is
+	// fields 3 (state) and on; the start is field 22 (proc_pid_stat(5)).
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
+		return process{}, false
+	}
+	return process{pid: pid, start: fields[19]}, true
+}
+
+// sameDaemonElsewhere finds a daemon of this name in this network namespace
+// that the host process has not started.
+func (k *kernel) sameDaemonElsewhere(name string) int {
+	for _, pid := range processes() {
+		exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+		if err != nil || filepath.Base(exe) != name {
+			continue
+		}
+		ino, err := namespaceOf(fmt.Sprintf("/proc/%d/ns/net", pid))
+		if err == nil && ino == k.world.Namespace {
+			return pid
+		}
+	}
+	return 0
+}
+
+func stopDaemon(u daemonUndo) error {
+	for _, p := range findDaemon(u) {
+		if err := p.stop(u); err != nil {
+			return fmt.Errorf("stop %s: %w", u.Name, err)
+		}
+	}
+	return nil
+}
+
+// stop asks a process to end, and makes it.
+func (p process) stop(u daemonUndo) error {
+	// The handle holds on to the process where the kernel can (pidfd), so
+	// that what is inspected after it was opened is what gets the signal.
+	handle, err := os.FindProcess(p.pid)
+	if err != nil {
+		return fmt.Errorf("find process %d: %w", p.pid, err)
+	}
+	if now, ok := inspect(p.pid); !ok || now != p || !isDaemon(p.pid, u) {
+		return handle.Release()
+	}
+	for _, step := range []struct {
+		signal os.Signal
+		wait   time.Duration
+	}{{syscall.SIGTERM, daemonStop}, {syscall.SIGKILL, daemonKill}} {
+		if err := handle.Signal(step.signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return errors.Join(fmt.Errorf("signal process %d: %w", p.pid, err), handle.Release())
+		}
+		if p.ends(step.wait) {
+			return handle.Release()
+		}
+	}
+	return errors.Join(fmt.Errorf("process %d does not end", p.pid), handle.Release())
+}
+
+func (p process) ends(within time.Duration) bool {
+	for start := time.Now(); time.Since(start) < within; time.Sleep(pollEvery) {
+		if now, ok := inspect(p.pid); !ok || now != p {
+			return true
+		}
+	}
+	return false
+}
+
+// removeDaemonDir is the end of a daemon's undo.
+func removeDaemonDir(u daemonUndo) error {
+	if err := os.RemoveAll(u.Dir); err != nil {
+		return fmt.Errorf("remove files of %s: %w", u.Name, err)
+	}
+	return nil
+}

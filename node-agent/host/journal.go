@@ -1,0 +1,235 @@
+package host
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// The states of a journal's entry.
+const (
+	statePrepared = "prepared" // its change may be in force, wholly or in part
+	stateUndone   = "undone"
+)
+
+// maxEntryBytes bounds one line of the journal.
+const maxEntryBytes = 4 << 20
+
+// entry is one line of the journal.
+type entry struct {
+	ID     uint64  `json:"id"`
+	State  string  `json:"state"`
+	Scope  string  `json:"scope,omitempty"`
+	Change *Change `json:"change,omitempty"`
+	Undo   *undo   `json:"undo,omitempty"`
+	Note   string  `json:"note,omitempty"`
+}
+
+// journalFile is what the journal needs of *os.File; tests cut it short.
+type journalFile interface {
+	io.WriterAt
+	Sync() error
+	Truncate(size int64) error
+	Close() error
+}
+
+// journal is an append-only file of checksummed lines,
+//
+//	crc32c-in-8-hex-digits SP json LF
+//
+// each on disk before append returns.
+type journal struct {
+	file   journalFile
+	size   int64 // up to here every line is whole and on disk
+	broken error // set when the tail could not be made good
+}
+
+func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
+
+// encodeEntry makes a journal's line.
+func encodeEntry(e entry) ([]byte, error) {
+	body, err := json.Marshal(e)
+	if err != nil {
+		return nil, fmt.Errorf("encode journal entry %d: %w", e.ID, err)
+	}
+	if len(body) > maxEntryBytes {
+		return nil, fmt.Errorf("encode journal entry %d: %d bytes, more than %d", e.ID, len(body), maxEntryBytes)
+	}
+	return fmt.Appendf(nil, "%08x %s\n", crc32.Checksum(body, castagnoli()), body), nil
+}
+
+// decodeEntry reads a line without its LF. sound is false when the line is not
+// as it was written; an error with a sound line means that this version does
+// not know what it says.
+func decodeEntry(line []byte) (e entry, sound bool, err error) {
+	if len(line) < 10 || line[8] != ' ' {
+		return entry{}, false, errors.New("not a journal line")
+	}
+	body := line[9:]
+	if fmt.Sprintf("%08x", crc32.Checksum(body, castagnoli())) != string(line[:8]) {
+		return entry{}, false, errors.New("checksum does not hold")
+	}
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&e); err != nil {
+		return entry{}, true, fmt.Errorf("decode journal entry: %w", err)
+	}
+	if e.State != stateUndone && (e.State != statePrepared || e.Change == nil || e.Undo == nil) {
+		return entry{}, true, fmt.Errorf("decode journal entry %d: state %q is not known or lacks its undo", e.ID, e.State)
+	}
+	return e, true, nil
+}
+
+// replayed is what a journal held.
+type replayed struct {
+	pending []entry // prepared and not undone, oldest first
+	lastID  uint64
+	length  int64    // of the sound part; what follows is a torn tail
+	damage  []string // lines in the middle that cannot be used
+}
+
+// replay reads a journal's bytes. A tail that was torn by a crash is no
+// damage: its change was never made.
+func replay(data []byte) replayed {
+	var r replayed
+	var badLines []string
+	offset := int64(0)
+	for number := 1; len(data) > 0; number++ {
+		line, rest, whole := bytes.Cut(data, []byte("\n"))
+		if !whole {
+			break
+		}
+		data = rest
+		offset += int64(len(line)) + 1
+		e, sound, err := decodeEntry(line)
+		if err != nil {
+			badLines = append(badLines, fmt.Sprintf("journal line %d: %v", number, err))
+		}
+		if !sound {
+			continue
+		}
+		r.length = offset // so that unsound lines count only before a sound one
+		r.damage = append(r.damage, badLines...)
+		badLines = nil
+		if err == nil {
+			r.take(e)
+		}
+	}
+	return r
+}
+
+func (r *replayed) take(e entry) {
+	r.lastID = max(r.lastID, e.ID)
+	if e.State == statePrepared {
+		r.pending = append(r.pending, e)
+		return
+	}
+	for i, p := range r.pending {
+		if p.ID == e.ID {
+			r.pending = append(r.pending[:i], r.pending[i+1:]...)
+			return
+		}
+	}
+}
+
+// openJournal opens or creates dir's journal, cuts a torn tail off, and says
+// what it holds. A journal with damage is copied aside first.
+func openJournal(dir string) (*journal, replayed, error) {
+	path := filepath.Join(dir, "journal")
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, replayed{}, fmt.Errorf("open journal: %w", err)
+	}
+	j, r, err := readJournal(f, path)
+	if err == nil {
+		err = syncDir(dir)
+	}
+	if err != nil {
+		return nil, replayed{}, errors.Join(fmt.Errorf("open journal %q: %w", path, err), f.Close())
+	}
+	return j, r, nil
+}
+
+func readJournal(f *os.File, path string) (*journal, replayed, error) {
+	data, err := io.ReadAll(f)
+	if err != nil {
+		return nil, replayed{}, err
+	}
+	r := replay(data)
+	if len(r.damage) > 0 {
+		if err := os.WriteFile(path+".damaged", data, 0o600); err != nil {
+			return nil, replayed{}, fmt.Errorf("keep a copy of the damaged journal: %w", err)
+		}
+	}
+	j := &journal{file: f, size: r.length}
+	if int64(len(data)) == r.length {
+		return j, r, nil
+	}
+	return j, r, j.cut(r.length)
+}
+
+// append writes an entry and returns when it is on disk.
+func (j *journal) append(e entry) error {
+	if j.broken != nil {
+		return fmt.Errorf("write journal: %w", j.broken)
+	}
+	line, err := encodeEntry(e)
+	if err != nil {
+		return err
+	}
+	_, err = j.file.WriteAt(line, j.size)
+	if err == nil {
+		err = j.file.Sync()
+	}
+	if err != nil {
+		// Part of the line may be there. What follows it later must not be
+		// read as its continuation.
+		if cut := j.cut(j.size); cut != nil {
+			j.broken = cut
+		}
+		return fmt.Errorf("write journal: %w", err)
+	}
+	j.size += int64(len(line))
+	return nil
+}
+
+// clear empties the journal: nothing is pending.
+func (j *journal) clear() error {
+	if j.size == 0 {
+		return nil
+	}
+	if err := j.cut(0); err != nil {
+		return fmt.Errorf("empty journal: %w", err)
+	}
+	j.size = 0
+	return nil
+}
+
+func (j *journal) cut(size int64) error {
+	if err := j.file.Truncate(size); err != nil {
+		return fmt.Errorf("cut journal at %d: %w", size, err)
+	}
+	if err := j.file.Sync(); err != nil {
+		return fmt.Errorf("sync journal: %w", err)
+	}
+	return nil
+}
+
+func (j *journal) close() error { return j.file.Close() }
+
+// syncDir makes the names in a directory durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("sync directory: %w", err)
+	}
+	if err := errors.Join(d.Sync(), d.Close()); err != nil {
+		return fmt.Errorf("sync directory %q: %w", dir, err)
+	}
+	return nil
+}

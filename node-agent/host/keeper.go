@@ -1,0 +1,211 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"slices"
+	"sync"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// keeper makes changes and takes them back; the journal is its memory. What
+// it knows, the next life of the process knows too.
+type keeper struct {
+	mu      sync.Mutex
+	system  system
+	journal *journal
+	policy  policy
+	log     *slog.Logger
+	pending []entry           // in the order in which they were made
+	failed  map[uint64]string // why the undo of a pending change failed last
+	damage  []string          // of the journal, until the next report
+	nextID  uint64
+}
+
+func newKeeper(s system, j *journal, r replayed, p policy, log *slog.Logger) *keeper {
+	return &keeper{
+		system: s, journal: j, policy: p, log: log,
+		pending: r.pending, failed: map[uint64]string{}, damage: r.damage, nextID: r.lastID + 1,
+	}
+}
+
+// apply makes changes, all or none. A change that is in force in this scope
+// already is made good again but not listed.
+func (k *keeper) apply(scope string, changes []Change) ([]wire.HostChange, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if scope != ScopeRun && scope != ScopeTrial {
+		return nil, fmt.Errorf("scope %q is neither %s nor %s", scope, ScopeRun, ScopeTrial)
+	}
+	for _, c := range changes {
+		if refused := k.policy.check(c); refused != nil {
+			return nil, refused
+		}
+		if refused := k.checkNesting(scope, c); refused != nil {
+			return nil, refused
+		}
+	}
+	var made []wire.HostChange
+	first := k.nextID
+	for _, c := range changes {
+		fresh, err := k.applyOne(scope, c)
+		if err != nil {
+			return nil, k.rollBack(first, c, err)
+		}
+		if fresh {
+			made = append(made, wire.HostChange{Scope: scope, Action: "applied", What: c.String()})
+		}
+	}
+	return made, nil
+}
+
+// checkNesting keeps the scopes nested: undone before its run, a trial's
+// change must not have been made before it.
+func (k *keeper) checkNesting(scope string, c Change) *Refused {
+	if scope != ScopeRun || k.find(scope, c) >= 0 {
+		return nil
+	}
+	for _, e := range k.pending {
+		if _, failed := k.failed[e.ID]; e.Scope == ScopeTrial && !failed {
+			return &Refused{
+				Change: c.String(),
+				Reason: fmt.Sprintf("a trial's changes are in force (%s), and a run's must be made before them", e.Change),
+				Cure:   "restore the trial first",
+			}
+		}
+	}
+	return nil
+}
+
+// find gives the place of an identical pending change, -1 when there is none.
+func (k *keeper) find(scope string, c Change) int {
+	return slices.IndexFunc(k.pending, func(e entry) bool { return e.Scope == scope && reflect.DeepEqual(*e.Change, c) })
+}
+
+func (k *keeper) applyOne(scope string, c Change) (fresh bool, err error) {
+	if at := k.find(scope, c); at >= 0 {
+		for _, later := range k.pending[at+1:] {
+			if later.Change.target() == c.target() {
+				return false, nil // overridden since; making it again would undo that
+			}
+		}
+		return false, k.system.apply(c, *k.pending[at].Undo)
+	}
+	u, err := k.system.prepare(k.nextID, c)
+	if err != nil {
+		return false, err
+	}
+	e := entry{ID: k.nextID, State: statePrepared, Scope: scope, Change: &c, Undo: &u}
+	if err := k.journal.append(e); err != nil {
+		return false, err
+	}
+	k.nextID++
+	k.pending = append(k.pending, e)
+	return true, k.system.apply(c, u)
+}
+
+// rollBack undoes what a failed call has changed so far.
+func (k *keeper) rollBack(first uint64, c Change, cause error) error {
+	report := k.undo(func(e entry) bool { return e.ID >= first })
+	if len(report.Failed) > 0 {
+		return fmt.Errorf("apply %s: %w; taking the call's other changes back failed too: %v", c, cause, report.Failed)
+	}
+	var refused *Refused
+	if errors.As(cause, &refused) {
+		return refused
+	}
+	return fmt.Errorf("apply %s: %w; nothing of the call is left in force", c, cause)
+}
+
+// restore undoes a scope and those inside it: "trial", or "run" and "" for
+// everything.
+func (k *keeper) restore(scope string) (wire.RestoreReport, error) {
+	if scope != "" && scope != ScopeRun && scope != ScopeTrial {
+		return wire.RestoreReport{}, fmt.Errorf("scope %q is neither %s nor %s nor empty", scope, ScopeRun, ScopeTrial)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	report := k.undo(func(e entry) bool { return scope != ScopeTrial || e.Scope == ScopeTrial })
+	report.Failed = append(report.Failed, k.damage...)
+	k.damage = nil
+	return report, nil
+}
+
+// undo takes back, newest first. What fails is tried once more after the
+// others, for an older undo may bring back what it needs.
+func (k *keeper) undo(which func(entry) bool) wire.RestoreReport {
+	report := wire.RestoreReport{Undone: []string{}, Failed: []string{}}
+	for range 2 {
+		var left []entry
+		for i := len(k.pending) - 1; i >= 0; i-- {
+			e := k.pending[i]
+			if !which(e) || !k.undoOne(e, &report) {
+				left = append(left, e)
+			}
+		}
+		slices.Reverse(left)
+		k.pending = left
+		if !slices.ContainsFunc(left, which) {
+			break
+		}
+	}
+	for _, e := range k.pending {
+		if reason := k.failed[e.ID]; which(e) {
+			report.Failed = append(report.Failed, fmt.Sprintf("%s: %s", e.Change, reason))
+			k.log.Error("change is not undone", "change", e.Change.String(), "reason", reason)
+		}
+	}
+	k.settle(&report)
+	return report
+}
+
+func (k *keeper) undoOne(e entry, report *wire.RestoreReport) bool {
+	note, err := k.system.revert(*e.Undo)
+	if err != nil {
+		k.failed[e.ID] = err.Error()
+		return false
+	}
+	delete(k.failed, e.ID)
+	what := e.Change.String()
+	if note != "" {
+		what += " (" + note + ")"
+	}
+	report.Undone = append(report.Undone, what)
+	k.log.Info("undone", "scope", e.Scope, "change", what)
+	if err := k.journal.append(entry{ID: e.ID, State: stateUndone, Note: note}); err != nil {
+		// It is undone; the next start will undo it again, which does nothing.
+		report.Failed = append(report.Failed, err.Error())
+		k.log.Error("undo is not recorded", "change", what, "error", err)
+	}
+	return true
+}
+
+// settle empties the journal when nothing is pending.
+func (k *keeper) settle(report *wire.RestoreReport) {
+	if len(k.pending) > 0 {
+		return
+	}
+	if err := k.journal.clear(); err != nil {
+		report.Failed = append(report.Failed, err.Error())
+		k.log.Error("journal is not emptied", "error", err)
+		return
+	}
+	k.nextID = 1
+}
+
+// status lists what is in force, and why what should be undone is not.
+func (k *keeper) status() wire.HostStatus {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s := wire.HostStatus{Reached: true, Pending: []string{}}
+	for _, e := range k.pending {
+		s.Pending = append(s.Pending, e.Change.String())
+		if reason, failed := k.failed[e.ID]; failed {
+			s.Failed = append(s.Failed, fmt.Sprintf("%s: %s", e.Change, reason))
+		}
+	}
+	return s
+}

@@ -1,0 +1,85 @@
+package host
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// One request and one answer a line, each a JSON object with exactly one
+// member set.
+
+const (
+	maxRequestBytes = 256 << 10
+	maxAnswerBytes  = 4 << 20
+	maxChanges      = 256 // in one call
+)
+
+type request struct {
+	Apply     *applyCall    `json:"apply,omitempty"`
+	Restore   *restoreCall  `json:"restore,omitempty"`
+	Status    *struct{}     `json:"status,omitempty"`
+	Keepalive *struct{}     `json:"keepalive,omitempty"`
+	Readback  *readbackCall `json:"readback,omitempty"`
+}
+
+type applyCall struct {
+	Scope   string   `json:"scope"`
+	Changes []Change `json:"changes"`
+}
+
+type restoreCall struct {
+	Scope string `json:"scope"` // trial, or run and "" for everything
+}
+
+type readbackCall struct {
+	Interface string   `json:"interface"`
+	Sysctls   []string `json:"sysctls"`
+}
+
+type answer struct {
+	Applied  []wire.HostChange   `json:"applied,omitempty"`
+	Restored *wire.RestoreReport `json:"restored,omitempty"`
+	Status   *wire.HostStatus    `json:"status,omitempty"`
+	Readback *Readback           `json:"readback,omitempty"`
+	Refused  *Refused            `json:"refused,omitempty"`
+	Error    string              `json:"error,omitempty"`
+}
+
+// decodeRequest reads one line; everything that is not a typed call is an
+// error.
+func decodeRequest(line []byte) (request, error) {
+	var r request
+	if err := decodeStrict(line, &r); err != nil {
+		return request{}, fmt.Errorf("decode request: %w", err)
+	}
+	calls := 0
+	for _, set := range []bool{r.Apply != nil, r.Restore != nil, r.Status != nil, r.Keepalive != nil, r.Readback != nil} {
+		if set {
+			calls++
+		}
+	}
+	if calls != 1 {
+		return request{}, fmt.Errorf("decode request: %d calls in one, there must be exactly 1", calls)
+	}
+	if r.Apply != nil && len(r.Apply.Changes) > maxChanges {
+		return request{}, fmt.Errorf("decode request: %d changes, at most %d go into one call", len(r.Apply.Changes), maxChanges)
+	}
+	return r, nil
+}
+
+func decodeStrict(line []byte, into any) error {
+	dec := json.NewDecoder(bytes.NewReader(line))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(into); err != nil {
+		return err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("more than one value in a line")
+	}
+	return nil
+}

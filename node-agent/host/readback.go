@@ -1,0 +1,120 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"unsafe"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Readback is what is in force on a node, for a trial's provenance. What
+// cannot be read is absent.
+type Readback struct {
+	Addresses []string          `json:"addresses"` // of the interface, "10.77.0.1/24"
+	Routes    []string          `json:"routes"`    // of the main table over the interface, as ip(8) words them
+	Sysctls   map[string]string `json:"sysctls"`   // of the keys asked for
+	Offloads  map[string]bool   `json:"offloads"`  // gro, gso, tso, sg, rx_checksum, tx_checksum
+}
+
+// readback reads; only allowed interfaces and keys, for this process may read
+// what its caller may not.
+func readback(p policy, call readbackCall) (Readback, error) {
+	if reason, cure := p.checkInterface(call.Interface); reason != "" {
+		return Readback{}, &Refused{Change: "readback", Reason: reason, Cure: cure}
+	}
+	out := Readback{Addresses: []string{}, Routes: []string{}, Sysctls: map[string]string{}, Offloads: offloads(call.Interface)}
+	for _, name := range call.Sysctls {
+		key, err := parseKey(name)
+		if err != nil {
+			return Readback{}, &Refused{Change: "readback", Reason: err.Error()}
+		}
+		switch value, err := readSysctl(setting{Parts: key.parts}.path()); {
+		case err == nil:
+			out.Sysctls[name] = value
+		case !absent(err):
+			return Readback{}, err
+		}
+	}
+	link, err := findLink(call.Interface)
+	if err != nil {
+		return Readback{}, err
+	}
+	addrs, err := redump(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_ALL) })
+	if err != nil {
+		return Readback{}, fmt.Errorf("list addresses: %w", err)
+	}
+	for _, a := range addrs {
+		out.Addresses = append(out.Addresses, a.IPNet.String())
+	}
+	routes, err := redump(func() ([]netlink.Route, error) { return netlink.RouteList(link, netlink.FAMILY_ALL) })
+	if err != nil {
+		return Readback{}, fmt.Errorf("list routes: %w", err)
+	}
+	for _, r := range routes {
+		out.Routes = append(out.Routes, wordRoute(r, call.Interface))
+	}
+	return out, nil
+}
+
+func wordRoute(r netlink.Route, device string) string {
+	out := Route{Interface: device, Metric: r.Priority, Congestion: r.Congctl}
+	if r.Dst != nil {
+		ones, _ := r.Dst.Mask.Size()
+		if addr, ok := netip.AddrFromSlice(r.Dst.IP); ok {
+			out.Destination = netip.PrefixFrom(addr.Unmap(), ones)
+		}
+	}
+	if addr, ok := netip.AddrFromSlice(r.Gw); ok {
+		addr = addr.Unmap()
+		out.Via = &addr
+	}
+	if addr, ok := netip.AddrFromSlice(r.Src); ok {
+		addr = addr.Unmap()
+		out.Source = &addr
+	}
+	return out.describe()[len("route "):] + " proto " + r.Protocol.String()
+}
+
+// offloads asks the driver by ethtool's ioctl; an interface that does not
+// answer has no entry.
+func offloads(device string) map[string]bool {
+	out := map[string]bool{}
+	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return out
+	}
+	for name, command := range map[string]uint32{
+		"gro": unix.ETHTOOL_GGRO, "gso": unix.ETHTOOL_GGSO, "tso": unix.ETHTOOL_GTSO,
+		"sg": unix.ETHTOOL_GSG, "rx_checksum": unix.ETHTOOL_GRXCSUM, "tx_checksum": unix.ETHTOOL_GTXCSUM,
+	} {
+		if on, err := ethtoolValue(s, device, command); err == nil {
+			out[name] = on
+		}
+	}
+	if err := unix.Close(s); err != nil {
+		return map[string]bool{}
+	}
+	return out
+}
+
+// ethtoolValue is the kernel's struct ethtool_value behind a struct ifreq.
+func ethtoolValue(socket int, device string, command uint32) (bool, error) {
+	value := struct{ command, data uint32 }{command: command}
+	var ifr struct {
+		name [unix.IFNAMSIZ]byte
+		data unsafe.Pointer
+		_    [16]byte // a struct ifreq is larger than what is used of it
+	}
+	if len(device) >= unix.IFNAMSIZ {
+		return false, errors.New("interface name is too long")
+	}
+	copy(ifr.name[:], device)
+	ifr.data = unsafe.Pointer(&value)
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(socket), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&ifr))); errno != 0 {
+		return false, errno
+	}
+	return value.data != 0, nil
+}

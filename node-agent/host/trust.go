@@ -1,0 +1,85 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// trusted resolves a path and sees to it that nobody but root (and the user
+// that this process runs as) could have put there what is there, or can
+// exchange it: neither the thing itself nor a directory above it may be
+// written by others. A sticky directory, in which others cannot rename what is
+// not theirs, will do as a directory above.
+func trusted(path string) (string, os.FileInfo, error) {
+	if !filepath.IsAbs(path) {
+		return "", nil, fmt.Errorf("%q is not an absolute path", path)
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", nil, err
+	}
+	info, err := os.Lstat(real)
+	if err != nil {
+		return "", nil, err
+	}
+	for p := real; ; p = filepath.Dir(p) {
+		at, err := os.Lstat(p)
+		if err != nil {
+			return "", nil, err
+		}
+		owner := at.Sys().(*syscall.Stat_t).Uid // what Lstat gives on Linux
+		if owner != 0 && int(owner) != os.Geteuid() {
+			return "", nil, fmt.Errorf("%s belongs to user %d, it must be root's", p, owner)
+		}
+		sticky := p != real && at.IsDir() && at.Mode()&os.ModeSticky != 0
+		if at.Mode().Perm()&0o022 != 0 && !sticky {
+			return "", nil, fmt.Errorf("%s can be written by others than its owner (mode %04o)", p, at.Mode().Perm())
+		}
+		if p == filepath.Dir(p) {
+			return real, info, nil
+		}
+	}
+}
+
+// trustedBinary is the resolved path of a program that root may run.
+func trustedBinary(path string) (string, error) {
+	real, info, err := trusted(path)
+	if err != nil {
+		return "", err
+	}
+	if !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
+		return "", fmt.Errorf("%s is not a program", real)
+	}
+	return real, nil
+}
+
+// lockDir makes dir when it is missing, checks it, and takes its lock; closing
+// the file gives the lock back.
+func lockDir(dir string) (*os.File, error) {
+	// Searchable by all: the socket in it has an owner of its own.
+	if err := os.MkdirAll(dir, 0o711); err != nil {
+		return nil, fmt.Errorf("make state directory: %w", err)
+	}
+	if _, info, err := trusted(dir); err != nil {
+		return nil, fmt.Errorf("check state directory: %w; what root undoes is read from it", err)
+	} else if !info.IsDir() {
+		return nil, fmt.Errorf("check state directory: %q is no directory", dir)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open lock: %w", err)
+	}
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		err = fmt.Errorf("%w: %s; stop that one first, or give this one a state_dir of its own", ErrRunning, dir)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
