@@ -1,0 +1,73 @@
+# Fieldmesh. `make` alone lists the targets.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# scripts/setup may put a Go toolchain and tools into .tools; daemons live in sbin.
+export PATH := $(CURDIR)/.tools/go/bin:$(CURDIR)/.tools/bin:$(PATH):/usr/local/go/bin:/usr/sbin:/sbin
+export GOTOOLCHAIN ?= auto
+export CGO_ENABLED := 0
+# A checkout that belongs to another user must build too; the commit comes from below.
+export GOFLAGS := $(filter-out -buildvcs=%,$(GOFLAGS)) -buildvcs=false
+
+VERSION := 0.1.0
+COMMIT = $(shell git -c safe.directory='*' rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
+STAMP = -X fieldmesh.dev/fieldmesh/internal/version.Version=$(VERSION) -X fieldmesh.dev/fieldmesh/internal/version.Commit=$(COMMIT)
+BUILD = go build -trimpath -ldflags '-s -w -buildid= $(STAMP)'
+ROOT = $(if $(filter 0,$(shell id -u)),,sudo)
+OWN_GO = $$(find . -path ./.tools -prune -o -name '*.go' -print)
+
+.PHONY: help rehearse test check build bench soak dist clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' Makefile
+
+rehearse: ## install what a rehearsal needs, build, rehearse campaigns/velocity.yaml
+	@scripts/setup rehearse
+	@$(MAKE) build
+	@$(if $(ROOT),echo 'The rehearsal makes network namespaces and interfaces; that needs root.' >&2;) $(ROOT) bin/fieldmesh rehearse campaigns/velocity.yaml
+
+test: ## install what the tests need, run all of them (≤ 55 min, needs root)
+	@scripts/setup test
+	@$(MAKE) check
+	@$(MAKE) build
+	@scripts/e2e
+
+check: ## format, vet, lint and unit tests: quick, unprivileged, offline once set up
+	@scripts/setup check
+	@bad=$$(gofmt -l $(OWN_GO)); [ -z "$$bad" ] || { printf 'not formatted by gofmt:\n%s\n' "$$bad" >&2; exit 1; }
+	@for s in scripts/setup scripts/e2e .ci/run; do bash -n $$s; done
+	go vet ./...
+	go vet -tags e2e ./...
+	staticcheck -tags e2e ./...
+	go test ./...
+
+build: ## build bin/fieldmesh and bin/fieldmesh-agent
+	@mkdir -p bin
+	$(BUILD) -o bin/ ./cmd/fieldmesh ./cmd/fieldmesh-agent
+
+bench: ## print the goals of speed and size, each beside its reference (needs root)
+	@scripts/setup test
+	@$(MAKE) build
+	@scripts/e2e bench
+
+soak: ## the long form of the tests that cut and kill (hours, needs root)
+	@scripts/setup test
+	@$(MAKE) build
+	@scripts/e2e soak
+
+dist: ## static binaries for linux amd64, arm64 and armv7, with checksums
+	@scripts/setup check
+	@rm -rf dist && mkdir -p dist
+	@for arch in amd64 arm64 arm; do \
+		name=$${arch/%arm/armv7}; \
+		for program in fieldmesh fieldmesh-agent; do \
+			echo "dist/$$program-linux-$$name"; \
+			GOOS=linux GOARCH=$$arch GOARM=7 $(BUILD) -o dist/$$program-linux-$$name ./cmd/$$program; \
+		done; \
+	done
+	@cd dist && sha256sum fieldmesh* >SHA256SUMS
+
+clean: ## remove what was built; installed tools in .tools stay
+	rm -rf bin dist
