@@ -1,0 +1,171 @@
+package medium
+
+import (
+	"fmt"
+	"math"
+	"net"
+	"time"
+)
+
+// The standards that the medium speaks.
+const (
+	Standard80211a = "802.11a"
+	Standard80211b = "802.11b"
+	Standard80211g = "802.11g"
+)
+
+const (
+	// defaultQueueFrames is ns-2's customary interface queue, which the
+	// studies of TCP over ad hoc networks use.
+	defaultQueueFrames = 50
+	// defaultCarrierSenseDbm is the level at which a receiver must report a
+	// busy channel when it hears the start of an OFDM frame in 20 MHz (IEEE
+	// 802.11-2020, 17.3.10.6).
+	defaultCarrierSenseDbm = -82.0
+)
+
+// Config is a channel and the radios on it.
+type Config struct {
+	Seed        uint64
+	Standard    string // 802.11a | 802.11b | 802.11g
+	Channel     int
+	Propagation PropagationConfig
+
+	// RateMbps fixes the rate of unicast data. 0 lets the last-heard SNR of
+	// the peer choose it.
+	RateMbps float64
+	// RTSThresholdBytes is dot11RTSThreshold: an MPDU longer than this is
+	// preceded by RTS and CTS. 0 turns them off.
+	RTSThresholdBytes int
+	// QueueFrames is the room of the drop-tail interface queue, without the
+	// frame that the MAC is serving. 0 means 50.
+	QueueFrames int
+	// ShortPreamble uses the 96 µs HR/DSSS preamble (802.11b, not at 1 Mbit/s).
+	ShortPreamble bool
+	// LongSlot uses the 20 µs slot for 802.11g, as a strict reading of the
+	// standard wants in an IBSS; the default is ERP's short slot of 9 µs.
+	LongSlot bool
+	// CarrierSenseDbm is the summed power at which the channel counts as busy;
+	// nil means -82 dBm. A frame that is being received keeps it busy besides.
+	CarrierSenseDbm *float64
+
+	Nodes []NodeConfig
+
+	// Trace is called for every event on the air and at its edges, in order;
+	// nil turns it off.
+	Trace func(Trace)
+}
+
+// NodeConfig is one radio. Units differ, so everything is per node.
+type NodeConfig struct {
+	Name           string
+	MAC            string // of the interface behind it
+	TxPowerDbm     float64
+	AntennaGainDbi float64
+	NoiseFigureDb  float64
+	HeightM        float64 // of the antenna; used by the two-ray model
+}
+
+// PropagationConfig chooses the loss of power with distance.
+type PropagationConfig struct {
+	Model string // free_space | log_distance | two_ray_ground
+	// Exponent is log-distance's path loss exponent: 2 in free space, 2.7 to
+	// 3.5 in urban streets (Rappaport, Wireless Communications, 2nd ed.,
+	// table 4.2).
+	Exponent float64
+	// ReferenceM is log-distance's close-in distance; 0 means 1 m.
+	ReferenceM float64
+}
+
+// Locate says where a node is at a model time. It must be a pure function of
+// its arguments, or the same seed does not give the same events.
+type Locate func(node int, at time.Duration) (xM, yM float64)
+
+// validate fills defaults in and says what cannot be.
+func (cfg Config) validate() (Config, error) {
+	if cfg.QueueFrames == 0 {
+		cfg.QueueFrames = defaultQueueFrames
+	}
+	if cfg.QueueFrames < 1 {
+		return cfg, fmt.Errorf("check medium: queue of %d frames: it must hold at least 1", cfg.QueueFrames)
+	}
+	if cfg.RTSThresholdBytes < 0 {
+		return cfg, fmt.Errorf("check medium: RTS threshold %d bytes is negative", cfg.RTSThresholdBytes)
+	}
+	if cfg.CarrierSenseDbm == nil {
+		level := defaultCarrierSenseDbm
+		cfg.CarrierSenseDbm = &level
+	}
+	if len(cfg.Nodes) < 2 {
+		return cfg, fmt.Errorf("check medium: %d nodes: a channel needs at least 2", len(cfg.Nodes))
+	}
+	return cfg, cfg.validateNodes()
+}
+
+func (cfg Config) validateNodes() error {
+	names, macs := map[string]bool{}, map[MAC]bool{}
+	for _, n := range cfg.Nodes {
+		mac, err := ParseMAC(n.MAC)
+		switch {
+		case n.Name == "":
+			return fmt.Errorf("check medium: a node has no name")
+		case names[n.Name]:
+			return fmt.Errorf("check medium: node name %q is used twice", n.Name)
+		case err != nil:
+			return fmt.Errorf("check node %q: %w", n.Name, err)
+		case macs[mac]:
+			return fmt.Errorf("check node %q: address %s is used twice", n.Name, n.MAC)
+		case n.NoiseFigureDb < 0:
+			return fmt.Errorf("check node %q: noise figure %g dB is negative", n.Name, n.NoiseFigureDb)
+		case cfg.Propagation.Model == "two_ray_ground" && n.HeightM <= 0:
+			return fmt.Errorf("check node %q: two_ray_ground needs an antenna height above 0 m, not %g", n.Name, n.HeightM)
+		}
+		for _, v := range []float64{n.TxPowerDbm, n.AntennaGainDbi, n.NoiseFigureDb, n.HeightM} {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return fmt.Errorf("check node %q: a power, gain, noise figure or height is not a number", n.Name)
+			}
+		}
+		names[n.Name], macs[mac] = true, true
+	}
+	return nil
+}
+
+// MAC is an EUI-48 address.
+type MAC [6]byte
+
+// ParseMAC reads a unicast address such as 02:00:00:00:00:01.
+func ParseMAC(text string) (MAC, error) {
+	hw, err := net.ParseMAC(text)
+	if err != nil || len(hw) != 6 {
+		return MAC{}, fmt.Errorf("parse MAC address %q: six bytes such as 02:00:00:00:00:01 are needed", text)
+	}
+	m := MAC(hw)
+	if m.group() {
+		return MAC{}, fmt.Errorf("parse MAC address %q: a group address names no radio", text)
+	}
+	return m, nil
+}
+
+// String is the address as six hexadecimal pairs.
+func (m MAC) String() string { return net.HardwareAddr(m[:]).String() }
+
+// group tells broadcast and multicast addresses.
+func (m MAC) group() bool { return m[0]&1 != 0 }
+
+// frequencyHz is the centre of a channel (IEEE 802.11-2020, 15.4.4.3 and
+// 17.3.8.4.2).
+func frequencyHz(standard string, channel int) (float64, error) {
+	if standard == Standard80211a {
+		if channel >= 34 && channel <= 177 {
+			return (5000 + 5*float64(channel)) * 1e6, nil
+		}
+		return 0, fmt.Errorf("check medium: channel %d: 802.11a has 34 to 177", channel)
+	}
+	switch {
+	case channel >= 1 && channel <= 13:
+		return (2407 + 5*float64(channel)) * 1e6, nil
+	case channel == 14 && standard == Standard80211b:
+		return 2484e6, nil
+	}
+	return 0, fmt.Errorf("check medium: channel %d: %s has 1 to 13", channel, standard)
+}

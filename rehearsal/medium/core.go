@@ -1,0 +1,248 @@
+package medium
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// positionStep is how long a link's gain is kept. At 40 m/s a node moves 0.4 m
+// in it: 0.03 dB at 100 m under the fourth-power law is far below what any rate
+// notices.
+const positionStep = 10 * time.Millisecond
+
+// Sink takes what the medium hands up. Its methods run inside Advance and must
+// not call the core; frames are the core's again when they return.
+type Sink interface {
+	// Deliver hands an Ethernet frame to a node at the model time of its end. It
+	// returns false when the host does not take it.
+	Deliver(node int, at time.Duration, ethernet []byte) bool
+	// TxFailed says that a node gave a unicast frame up.
+	TxFailed(node int, at time.Duration, peer MAC)
+}
+
+// Core is a channel in model time. It is not safe for concurrent use.
+type Core struct {
+	cfg    Config
+	phy    *phy
+	prop   Propagation
+	locate Locate
+	sink   Sink
+	rng    *rand.Rand
+
+	now      time.Duration
+	events   eventQueue
+	stations []*station
+	byMAC    map[MAC]int
+	onAir    []*transmission
+	gains    []linkGain // from·n + to
+	dead     bool
+
+	carrierMw  float64
+	lastFrame  uint64
+	freeFrames []*frame
+	freeTx     []*transmission
+	topMode    int           // the fastest that unicast data can go at
+	minData    time.Duration // the shortest time a data frame can take on the air
+}
+
+// linkGain is the power ratio from one antenna port to another.
+type linkGain struct {
+	ratio float64
+	step  int64 // of positionStep, plus one; 0 is never
+}
+
+// NewCore makes a channel at model time 0. sink must not be nil.
+func NewCore(cfg Config, locate Locate, sink Sink) (*Core, error) {
+	cfg, err := cfg.validate()
+	if err != nil {
+		return nil, err
+	}
+	freq, err := frequencyHz(cfg.Standard, cfg.Channel)
+	if err != nil {
+		return nil, err
+	}
+	prop, err := newPropagation(cfg.Propagation, freq)
+	if err != nil {
+		return nil, err
+	}
+	p, err := newPHY(cfg)
+	if err != nil {
+		return nil, err
+	}
+	n := len(cfg.Nodes)
+	c := &Core{cfg: cfg, phy: p, prop: prop, locate: locate, sink: sink,
+		rng:   rand.New(rand.NewPCG(cfg.Seed, 0x802_11)),
+		byMAC: make(map[MAC]int, n), gains: make([]linkGain, n*n),
+		carrierMw: dbToRatio(*cfg.CarrierSenseDbm),
+		minData:   p.airtime(p.modes[len(p.modes)-1], mpduBytes(ethernetHeaderBytes))}
+	return c, c.addStations()
+}
+
+func (c *Core) addStations() error {
+	fixed := -1
+	var minSNR []float64
+	if c.cfg.RateMbps != 0 {
+		mode, err := c.phy.modeIndex(c.cfg.RateMbps)
+		if err != nil {
+			return err
+		}
+		fixed, c.topMode = mode, mode
+	} else {
+		c.topMode = len(c.phy.modes) - 1
+		minSNR = c.phy.minSNRs()
+	}
+	for i, n := range c.cfg.Nodes {
+		mac, err := ParseMAC(n.MAC)
+		if err != nil {
+			return fmt.Errorf("add node %q: %w", n.Name, err)
+		}
+		var rate rateControl = fixedRate(fixed)
+		if fixed < 0 {
+			rate = &snrRate{minSNR: minSNR, peers: make([]heardSNR, len(c.cfg.Nodes))}
+		}
+		c.byMAC[mac] = i
+		c.stations = append(c.stations, newStation(c, i, mac, n, rate))
+	}
+	return nil
+}
+
+// Now is the model time up to which the core has run.
+func (c *Core) Now() time.Duration { return c.now }
+
+// Enqueue gives a node's radio an Ethernet frame (copied) at Now. It says
+// whether the frame was taken; one that was not is counted in Lost.
+func (c *Core) Enqueue(node int, ethernet []byte) bool {
+	s := c.stations[node]
+	c.lastFrame++
+	if len(ethernet) < ethernetHeaderBytes || len(ethernet)-ethernetHeaderBytes+llcSnapBytes > maxMSDUBytes {
+		c.refuse(s, BadFrame)
+		return false
+	}
+	if s.queued() >= c.cfg.QueueFrames {
+		c.refuse(s, QueueFull)
+		return false
+	}
+	f := c.newFrame(ethernet)
+	f.id = c.lastFrame
+	s.count.Enqueued++
+	c.trace(Trace{At: c.now, Event: "enqueue", Node: node, Peer: f.to, Frame: f.id, Kind: "data"})
+	s.push(f)
+	s.serveNext()
+	return true
+}
+
+func (c *Core) refuse(s *station, why Cause) {
+	s.count.Lost[why]++
+	c.trace(Trace{At: c.now, Event: "lost", Node: s.index, Peer: -1, Frame: c.lastFrame, Kind: "data", Cause: why})
+}
+
+// QueueRoom is how many more frames a node's queue takes now.
+func (c *Core) QueueRoom(node int) int {
+	return c.cfg.QueueFrames - c.stations[node].queued()
+}
+
+// Advance runs every event up to and including a model time and leaves Now
+// there. A time before Now runs nothing.
+func (c *Core) Advance(to time.Duration) {
+	for len(c.events.heap) > 0 && c.events.heap[0].at <= to {
+		e := c.events.pop()
+		c.now = max(c.now, e.at)
+		c.run(e)
+	}
+	c.now = max(c.now, to)
+}
+
+// run is the one dispatch of events.
+func (c *Core) run(e event) {
+	switch e.kind {
+	case evTxEnd:
+		c.endTx(e.tx)
+	case evAccess:
+		if s := c.stations[e.node]; s.accessGen == e.gen {
+			s.access()
+		}
+	case evRespond:
+		if s := c.stations[e.node]; s.respondGen == e.gen {
+			s.respond()
+		}
+	case evTimeout:
+		if s := c.stations[e.node]; s.timeoutGen == e.gen {
+			s.timeout()
+		}
+	}
+}
+
+// NextEffect is a lower bound on the time of the next delivery, if anything is
+// going on at all. A driver that sleeps until it and then advances misses
+// nothing: what happens on the air before it is seen by no host.
+func (c *Core) NextEffect() (time.Duration, bool) {
+	earliest, any := time.Duration(math.MaxInt64), false
+	for i := range c.events.heap {
+		e := &c.events.heap[i]
+		lead := time.Duration(0)
+		switch e.kind {
+		case evTxEnd:
+			if e.tx.kind != kindData {
+				lead = c.phy.sifs + c.minData
+			}
+		case evAccess:
+			s := c.stations[e.node]
+			if s.accessGen != e.gen {
+				continue
+			}
+			lead = s.leastAirtime()
+		case evRespond:
+			if c.stations[e.node].respondGen != e.gen {
+				continue
+			}
+			lead = c.minData
+		case evTimeout:
+			if c.stations[e.node].timeoutGen != e.gen {
+				continue
+			}
+			lead = c.minData
+		}
+		earliest, any = min(earliest, e.at+lead), true
+	}
+	return earliest, any
+}
+
+// SetDead switches the whole channel off (nothing is heard by anybody) or on.
+// A frame on the air at that moment is lost.
+func (c *Core) SetDead(dead bool) { c.dead = dead }
+
+// SetTxPower changes a node's transmit power from its next frame on.
+func (c *Core) SetTxPower(node int, txPowerDbm float64) {
+	c.stations[node].txPowerDbm = txPowerDbm
+	c.stations[node].txPowerMw = dbToRatio(txPowerDbm)
+}
+
+// Counters is a node's count so far.
+func (c *Core) Counters(node int) Counters { return c.stations[node].count }
+
+// gain is the power ratio of a link now.
+func (c *Core) gain(from, to int) float64 {
+	g := &c.gains[from*len(c.stations)+to]
+	step := int64(c.now/positionStep) + 1
+	if g.step == step {
+		return g.ratio
+	}
+	x1, y1 := c.locate(from, c.now)
+	x2, y2 := c.locate(to, c.now)
+	a, b := &c.cfg.Nodes[from], &c.cfg.Nodes[to]
+	loss := c.prop.LossDb(math.Hypot(x2-x1, y2-y1), a.HeightM, b.HeightM)
+	g.ratio, g.step = dbToRatio(a.AntennaGainDbi+b.AntennaGainDbi-loss), step
+	// The channel is reciprocal: the way back is the same.
+	c.gains[to*len(c.stations)+from] = *g
+	return g.ratio
+}
+
+func (c *Core) trace(t Trace) {
+	if c.cfg.Trace != nil {
+		c.cfg.Trace(t)
+	}
+}
+
+func (c *Core) rate(mode int) float64 { return c.phy.modes[mode].RateMbps }

@@ -1,0 +1,600 @@
+package medium
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// recorder is a sink that remembers which numbered frame came to whom.
+type recorder struct {
+	delivered map[[2]int]int // node, number → times
+	bytes     []uint64       // Ethernet bytes, by node
+	failed    int
+	refuse    bool
+}
+
+func newRecorder(nodes int) *recorder {
+	return &recorder{delivered: map[[2]int]int{}, bytes: make([]uint64, nodes)}
+}
+
+func (r *recorder) Deliver(node int, _ time.Duration, ethernet []byte) bool {
+	if r.refuse {
+		return false
+	}
+	r.delivered[[2]int{node, int(binary.BigEndian.Uint32(ethernet[14:]))}]++
+	r.bytes[node] += uint64(len(ethernet))
+	return true
+}
+
+func (r *recorder) TxFailed(int, time.Duration, MAC) { r.failed++ }
+
+func nodeMAC(i int) string { return fmt.Sprintf("02:00:00:00:%02x:%02x", i>>8, i&255) }
+
+// line puts nodes on a line, spacing metres apart.
+func line(spacingM float64) Locate {
+	return func(node int, _ time.Duration) (float64, float64) { return float64(node) * spacingM, 0 }
+}
+
+func testConfig(standard string, rateMbps float64, nodes int) Config {
+	cfg := Config{Seed: 1, Standard: standard, Channel: 6, RateMbps: rateMbps,
+		Propagation: PropagationConfig{Model: "log_distance", Exponent: 3}}
+	if standard == Standard80211a {
+		cfg.Channel = 36
+	}
+	for i := range nodes {
+		cfg.Nodes = append(cfg.Nodes, NodeConfig{Name: fmt.Sprintf("n%d", i), MAC: nodeMAC(i),
+			TxPowerDbm: 20, NoiseFigureDb: 7, HeightM: 1.5})
+	}
+	return cfg
+}
+
+func mustCore(t testing.TB, cfg Config, locate Locate, sink Sink) *Core {
+	t.Helper()
+	c, err := NewCore(cfg, locate, sink)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// ethernet makes a numbered frame with so many bytes after the header.
+func ethernet(from, to, number, payloadBytes int) []byte {
+	f := make([]byte, ethernetHeaderBytes+payloadBytes)
+	dst := MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+	if to >= 0 {
+		dst, _ = ParseMAC(nodeMAC(to))
+	}
+	src, _ := ParseMAC(nodeMAC(from))
+	copy(f, dst[:])
+	copy(f[6:], src[:])
+	binary.BigEndian.PutUint32(f[14:], uint32(number))
+	return f
+}
+
+// saturate keeps a sender's queue full for a time.
+func saturate(c *Core, from, to, payloadBytes int, during time.Duration) {
+	frame, end := ethernet(from, to, 0, payloadBytes), c.Now()+during
+	for c.Now() < end {
+		for c.QueueRoom(from) > 0 {
+			c.Enqueue(from, frame)
+		}
+		c.Advance(c.Now() + time.Millisecond)
+	}
+}
+
+// theoreticalMbps is the UDP payload rate of one saturated link: DIFS, the mean
+// first backoff, the frame, SIFS and the ACK, written out from the standard and
+// not by the code under test.
+func theoreticalMbps(standard string, rate float64, udpBytes int, rts bool) float64 {
+	mpdu := float64(udpBytes + 8 + 20 + 8 + 24 + 4)
+	var slot, sifs, backoff float64
+	var air func(rate, bytes float64) float64
+	var control float64
+	if standard == Standard80211b {
+		slot, sifs, backoff = 20, 10, 31.0/2
+		air = func(rate, bytes float64) float64 { return 192 + math.Ceil(8*bytes/rate) }
+		control = min(rate, 2)
+	} else {
+		slot, sifs, backoff = 9, 16, 15.0/2
+		ext := 0.0
+		if standard == Standard80211g {
+			sifs, ext = 10, 6
+		}
+		air = func(rate, bytes float64) float64 { return 20 + 4*math.Ceil((22+8*bytes)/(4*rate)) + ext }
+		for _, basic := range []float64{6, 12, 24} {
+			if basic <= rate {
+				control = basic
+			}
+		}
+	}
+	cycle := sifs + 2*slot + backoff*slot + air(rate, mpdu) + sifs + air(control, 14)
+	if rts {
+		cycle += air(control, 20) + sifs + air(control, 14) + sifs
+	}
+	return 8 * float64(udpBytes) / cycle
+}
+
+func TestSaturationThroughputOfOneLinkAgainstTheory(t *testing.T) {
+	for standard, rates := range map[string][]float64{
+		Standard80211b: {1, 2, 5.5, 11},
+		Standard80211g: {6, 9, 12, 18, 24, 36, 48, 54},
+		Standard80211a: {6, 24, 54},
+	} {
+		for _, rate := range rates {
+			for _, udpBytes := range []int{64, 512, 1472} {
+				for _, rts := range []bool{false, true} {
+					cfg := testConfig(standard, rate, 2)
+					if rts {
+						cfg.RTSThresholdBytes = 1
+					}
+					sink := newRecorder(2)
+					c := mustCore(t, cfg, line(5), sink)
+					const during = 10 * time.Second
+					saturate(c, 0, 1, udpBytes+28, during)
+					frames := float64(sink.bytes[1]) / float64(udpBytes+28+14)
+					got := frames * float64(udpBytes) * 8 / during.Seconds() / 1e6
+					name := fmt.Sprintf("%s %g Mbit/s %d bytes rts=%v", standard, rate, udpBytes, rts)
+					within(t, name, got, theoreticalMbps(standard, rate, udpBytes, rts), 0.02)
+				}
+			}
+		}
+	}
+}
+
+func TestTwoContendingStationsShare(t *testing.T) {
+	cfg := testConfig(Standard80211g, 54, 3)
+	sink := newRecorder(3)
+	c := mustCore(t, cfg, line(5), sink)
+	a, b := ethernet(0, 2, 0, 1500), ethernet(1, 2, 0, 1500)
+	for c.Now() < 10*time.Second {
+		for c.QueueRoom(0) > 0 {
+			c.Enqueue(0, a)
+		}
+		for c.QueueRoom(1) > 0 {
+			c.Enqueue(1, b)
+		}
+		c.Advance(c.Now() + time.Millisecond)
+	}
+	first, second := c.Counters(0), c.Counters(1)
+	got0, got1 := first.Attempts-first.AttemptsFailed.Total(), second.Attempts-second.AttemptsFailed.Total()
+	within(t, "the other's share", float64(got1), float64(got0), 0.05)
+	alone := theoreticalMbps(Standard80211g, 54, 1472, false)
+	both := float64(sink.bytes[2]) / 1514 * 1472 * 8 / 10 / 1e6
+	if both < 0.9*alone || both > 1.15*alone {
+		t.Errorf("two stations carry %g Mbit/s together, one alone %g", both, alone)
+	}
+	if first.AttemptsFailed[Collision] == 0 {
+		t.Error("two saturated stations never collided")
+	}
+	// Two stations with 16 slots each: Bianchi's fixed point for n = 2.
+	p := float64(first.AttemptsFailed[Collision]) / float64(first.Attempts)
+	within(t, "collision probability", p, bianchi(2, 16, 6), 0.1)
+}
+
+// bianchi is the collision probability of n saturated stations ("Performance
+// analysis of the IEEE 802.11 distributed coordination function", IEEE JSAC
+// 18(3), 2000, eq. 7 and 9), by bisection.
+func bianchi(n int, w, m float64) float64 {
+	low, high := 0.0, 0.499999
+	for range 100 {
+		p := (low + high) / 2
+		tau := 2 * (1 - 2*p) / ((1-2*p)*(w+1) + p*w*(1-math.Pow(2*p, m)))
+		if 1-math.Pow(1-tau, float64(n-1)) > p {
+			low = p
+		} else {
+			high = p
+		}
+	}
+	return low
+}
+
+func TestSameSeedSameEvents(t *testing.T) {
+	log := func(seed uint64) []byte {
+		var out bytes.Buffer
+		cfg := testConfig(Standard80211g, 0, 5)
+		cfg.Seed = seed
+		cfg.RTSThresholdBytes = 800
+		cfg.Trace = func(e Trace) { fmt.Fprintln(&out, e) }
+		sink := newRecorder(5)
+		c := mustCore(t, cfg, moving, sink)
+		rng := rand.New(rand.NewPCG(7, 7))
+		for i := range 3000 {
+			from := rng.IntN(5)
+			c.Enqueue(from, ethernet(from, rng.IntN(6)-1, i, 50+rng.IntN(1400)))
+			c.Advance(c.Now() + time.Duration(rng.IntN(2_000_000)))
+		}
+		c.Advance(c.Now() + 10*time.Second)
+		return out.Bytes()
+	}
+	first := log(1)
+	if !bytes.Equal(first, log(1)) {
+		t.Error("the same seed gave two event logs")
+	}
+	if bytes.Equal(first, log(2)) {
+		t.Error("two seeds gave one event log")
+	}
+	h := fnv.New64a()
+	h.Write(first)
+	t.Logf("%d bytes of events, hash %x", len(first), h.Sum64())
+}
+
+// moving spreads nodes and lets them drift at 20 m/s.
+func moving(node int, at time.Duration) (float64, float64) {
+	return float64(node)*90 + 20*at.Seconds()*float64(node%2), float64(node*node%7) * 30
+}
+
+// Every frame ends once: at its receiver or as lost with a cause; and none is
+// handed up twice. Random fields, rates, thresholds, deaths and refusals.
+func TestNoFrameTwiceNoneLostWithoutCause(t *testing.T) {
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		nodes := 2 + rng.IntN(7)
+		standard := []string{Standard80211b, Standard80211g}[rng.IntN(2)]
+		cfg := testConfig(standard, 0, nodes)
+		cfg.Seed = seed
+		cfg.RTSThresholdBytes = []int{0, 500}[rng.IntN(2)]
+		cfg.QueueFrames = 1 + rng.IntN(50)
+		if rng.IntN(2) == 0 {
+			cfg.RateMbps = 11
+			if standard == Standard80211g {
+				cfg.RateMbps = 24
+			}
+		}
+		spread := rng.Float64() * 400
+		xs, ys := make([]float64, nodes), make([]float64, nodes)
+		for i := range nodes {
+			xs[i], ys[i] = rng.Float64()*spread, rng.Float64()*spread
+		}
+		sink := newRecorder(nodes)
+		c := mustCore(t, cfg, func(n int, at time.Duration) (float64, float64) {
+			return xs[n] + 15*at.Seconds(), ys[n]
+		}, sink)
+		sent := drive(c, rng, sink, nodes)
+		checkEveryFrameEnded(t, seed, c, sink, sent, nodes)
+	}
+}
+
+type sentFrames struct{ unicast, broadcast int }
+
+func drive(c *Core, rng *rand.Rand, sink *recorder, nodes int) sentFrames {
+	var sent sentFrames
+	for i := range 1500 {
+		from := rng.IntN(nodes)
+		to := rng.IntN(nodes+2) - 1 // -1: broadcast; nodes: an address of nobody
+		if to == from {
+			to = -1
+		}
+		c.SetDead(rng.IntN(50) == 0)
+		sink.refuse = rng.IntN(50) == 0
+		frame := ethernet(from, to, i, 40+rng.IntN(1460))
+		if c.Enqueue(from, frame) {
+			if to < 0 {
+				sent.broadcast++
+			} else {
+				sent.unicast++
+			}
+		}
+		c.Advance(c.Now() + time.Duration(rng.IntN(1_000_000)))
+	}
+	c.SetDead(false)
+	c.Advance(c.Now() + time.Minute)
+	return sent
+}
+
+func checkEveryFrameEnded(t *testing.T, seed uint64, c *Core, sink *recorder, sent sentFrames, nodes int) {
+	t.Helper()
+	for key, times := range sink.delivered {
+		if times != 1 {
+			t.Errorf("seed %d: frame %d delivered %d times at node %d", seed, key[1], times, key[0])
+		}
+	}
+	var delivered, lost, enqueued uint64
+	for i := range nodes {
+		n := c.Counters(i)
+		delivered += n.Delivered
+		enqueued += n.Enqueued
+		lost += n.Lost.Total() - n.Lost[QueueFull]
+		if n.Lost[NotLost] != 0 || n.AttemptsFailed[NotLost] != 0 {
+			t.Errorf("seed %d: node %d lost frames without a cause", seed, i)
+		}
+		if c.QueueRoom(i) != c.cfg.QueueFrames || c.stations[i].head != nil {
+			t.Errorf("seed %d: node %d still holds frames after a minute", seed, i)
+		}
+	}
+	if int(enqueued) != sent.unicast+sent.broadcast {
+		t.Errorf("seed %d: %d frames enqueued, %d given", seed, enqueued, sent.unicast+sent.broadcast)
+	}
+	if want := sent.unicast + sent.broadcast*(nodes-1); int(delivered+lost) != want {
+		t.Errorf("seed %d: %d delivered + %d lost, %d owed", seed, delivered, lost, want)
+	}
+	if len(c.onAir) != 0 {
+		t.Errorf("seed %d: %d frames on the air after a minute", seed, len(c.onAir))
+	}
+}
+
+func TestBroadcastIsSentOnceAtTheLowestBasicRate(t *testing.T) {
+	cfg := testConfig(Standard80211g, 54, 3)
+	var sends []Trace
+	cfg.Trace = func(e Trace) {
+		if e.Event == "tx" {
+			sends = append(sends, e)
+		}
+	}
+	sink := newRecorder(3)
+	// Node 2 is 100 km away.
+	c := mustCore(t, cfg, func(n int, _ time.Duration) (float64, float64) {
+		return []float64{0, 5, 1e5}[n], 0
+	}, sink)
+	c.Enqueue(0, ethernet(0, -1, 1, 100))
+	c.Advance(time.Second)
+	if len(sends) != 1 || sends[0].RateMbps != 6 {
+		t.Errorf("a broadcast was sent as %+v, want once at 6 Mbit/s", sends)
+	}
+	n := c.Counters(0)
+	if sink.delivered[[2]int{1, 1}] != 1 || n.Lost[OutOfRange] != 1 || n.TxFailed != 0 {
+		t.Errorf("delivered %v, counters %+v: want node 1 served and node 2 out of range", sink.delivered, n)
+	}
+}
+
+func TestUnicastToNobodyIsGivenUpAfterSevenAttempts(t *testing.T) {
+	for _, rts := range []int{0, 1} {
+		cfg := testConfig(Standard80211b, 11, 2)
+		cfg.RTSThresholdBytes = rts
+		var sends int
+		cfg.Trace = func(e Trace) {
+			if e.Event == "tx" {
+				sends++
+			}
+		}
+		sink := newRecorder(2)
+		c := mustCore(t, cfg, line(5), sink)
+		c.Enqueue(0, ethernet(0, 77, 1, 100))
+		c.Advance(time.Second)
+		n := c.Counters(0)
+		if sends != shortRetryLimit || sink.failed != 1 || n.TxFailed != 1 || n.Lost[OutOfRange] != 1 {
+			t.Errorf("rts threshold %d: %d sends, %d failed, counters %+v", rts, sends, sink.failed, n)
+		}
+	}
+}
+
+func TestQueueDropsItsTail(t *testing.T) {
+	sink := newRecorder(2)
+	c := mustCore(t, testConfig(Standard80211g, 54, 2), line(5), sink)
+	taken := 0
+	for i := range 80 {
+		if c.Enqueue(0, ethernet(0, 1, i, 500)) {
+			taken++
+		}
+	}
+	// One is with the MAC, fifty wait.
+	if taken != 51 || c.Counters(0).Lost[QueueFull] != 29 {
+		t.Errorf("%d of 80 taken, %d dropped; want 51 and 29", taken, c.Counters(0).Lost[QueueFull])
+	}
+	c.Advance(time.Second)
+	for i := range 80 {
+		if got := sink.delivered[[2]int{1, i}]; got != boolToInt(i < 51) {
+			t.Errorf("frame %d delivered %d times: the tail must be what is dropped", i, got)
+		}
+	}
+}
+
+func boolToInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func TestDeadRadioDeliversNothing(t *testing.T) {
+	sink := newRecorder(2)
+	c := mustCore(t, testConfig(Standard80211g, 0, 2), line(5), sink)
+	c.SetDead(true)
+	for i := range 10 {
+		c.Enqueue(0, ethernet(0, i%2*2-1, i, 500))
+	}
+	c.Advance(time.Second)
+	if n := c.Counters(0); len(sink.delivered) != 0 || n.Lost[RadioDead] == 0 || n.Lost[RadioDead] != n.Lost.Total()-n.Lost[OutOfRange] {
+		t.Errorf("dead radio: delivered %v, counters %+v", sink.delivered, n)
+	}
+	c.SetDead(false)
+	c.Enqueue(0, ethernet(0, 1, 99, 500))
+	c.Advance(2 * time.Second)
+	if sink.delivered[[2]int{1, 99}] != 1 {
+		t.Error("the radio did not come back")
+	}
+}
+
+func TestSNRDrivenRateFollowsDistanceAndPower(t *testing.T) {
+	rateAt := func(distanceM, powerDbm float64) float64 {
+		cfg := testConfig(Standard80211g, 0, 2)
+		var last float64
+		cfg.Trace = func(e Trace) {
+			if e.Event == "tx" && e.Kind == "data" && e.Peer == 1 {
+				last = e.RateMbps
+			}
+		}
+		c := mustCore(t, cfg, line(distanceM), newRecorder(2))
+		c.SetTxPower(0, powerDbm)
+		c.SetTxPower(1, powerDbm)
+		for i := range 5 {
+			c.Enqueue(0, ethernet(0, 1, i, 1500))
+			c.Advance(c.Now() + 100*time.Millisecond)
+		}
+		return last
+	}
+	if got := rateAt(10, 20); got != 54 {
+		t.Errorf("10 m at 20 dBm: %g Mbit/s, want 54", got)
+	}
+	last := 54.0
+	for _, d := range []float64{20, 50, 80, 120, 160, 200} {
+		got := rateAt(d, 20)
+		if got > last {
+			t.Errorf("%g m: %g Mbit/s, more than nearer by (%g)", d, got, last)
+		}
+		last = got
+	}
+	if last >= 54 || rateAt(80, 10) > rateAt(80, 20) {
+		t.Errorf("rate does not fall: %g at 200 m", last)
+	}
+}
+
+// A stronger frame that starts within a weaker one's preamble is received; two
+// of equal strength are lost.
+func TestCapture(t *testing.T) {
+	for _, v := range []struct {
+		farM float64
+		want int
+	}{{10, 0}, {60, 1}} {
+		cfg := testConfig(Standard80211g, 6, 3)
+		sink := newRecorder(3)
+		c := mustCore(t, cfg, func(n int, _ time.Duration) (float64, float64) {
+			return []float64{-v.farM, 0, 10}[n], 0
+		}, sink)
+		// Both send in the same instant: the medium was idle for both.
+		c.Advance(time.Second)
+		c.Enqueue(0, ethernet(0, -1, 1, 500))
+		c.Enqueue(2, ethernet(2, -1, 2, 500))
+		c.Advance(2 * time.Second)
+		if got := sink.delivered[[2]int{1, 2}]; got != v.want {
+			t.Errorf("other sender at %g m: near frame delivered %d times, want %d", v.farM, got, v.want)
+		}
+		if c.Counters(0).Lost[Collision] == 0 {
+			t.Errorf("other sender at %g m: no collision counted", v.farM)
+		}
+	}
+}
+
+// Two senders that cannot hear each other: RTS and CTS must help.
+func TestHiddenTerminalIsCuredByRTS(t *testing.T) {
+	goodput := func(rts int) float64 {
+		cfg := testConfig(Standard80211b, 2, 3)
+		cfg.RTSThresholdBytes = rts
+		// 6 dB of SNR to the middle, -9 dB to the other end.
+		cfg.Propagation.Exponent = 5
+		sink := newRecorder(3)
+		c := mustCore(t, cfg, line(22.3), sink)
+		a, b := ethernet(0, 1, 0, 1500), ethernet(2, 1, 0, 1500)
+		for c.Now() < 20*time.Second {
+			for c.QueueRoom(0) > 0 {
+				c.Enqueue(0, a)
+			}
+			for c.QueueRoom(2) > 0 {
+				c.Enqueue(2, b)
+			}
+			c.Advance(c.Now() + time.Millisecond)
+		}
+		return float64(sink.bytes[1]) * 8 / 20 / 1e6
+	}
+	without, with := goodput(0), goodput(1)
+	t.Logf("hidden terminal: %.2f Mbit/s without, %.2f with RTS/CTS", without, with)
+	if with < 1 || with < 1.5*without {
+		t.Errorf("hidden terminal: %g Mbit/s with RTS/CTS, %g without", with, without)
+	}
+}
+
+// NextEffect never lies beyond a delivery.
+func TestNextEffectIsALowerBound(t *testing.T) {
+	cfg := testConfig(Standard80211g, 0, 4)
+	cfg.RTSThresholdBytes = 700
+	var bound time.Duration
+	var delivered int
+	check := sinkFunc(func(_ int, at time.Duration) {
+		delivered++
+		if at < bound {
+			t.Errorf("delivery at %s before the bound %s", at, bound)
+		}
+	})
+	c := mustCore(t, cfg, line(40), check)
+	rng := rand.New(rand.NewPCG(3, 3))
+	for i := range 4000 {
+		from := rng.IntN(4)
+		c.Enqueue(from, ethernet(from, rng.IntN(5)-1, i, 40+rng.IntN(1460)))
+		next, any := c.NextEffect()
+		if !any {
+			next = c.Now() + time.Millisecond
+		}
+		bound = next
+		c.Advance(next - 1)
+		bound = 0
+		c.Advance(next)
+	}
+	if delivered < 1000 {
+		t.Fatalf("only %d frames delivered", delivered)
+	}
+}
+
+type sinkFunc func(node int, at time.Duration)
+
+func (f sinkFunc) Deliver(node int, at time.Duration, _ []byte) bool { f(node, at); return true }
+func (f sinkFunc) TxFailed(int, time.Duration, MAC)                 {}
+
+func TestSnapshots(t *testing.T) {
+	c := mustCore(t, testConfig(Standard80211g, 54, 3), line(10), newRecorder(3))
+	saturate(c, 0, 1, 1500, time.Second)
+	stations := c.Stations(0)
+	if len(stations) != 1 || stations[0].Peer != nodeMAC(1) || *stations[0].TxBitrateMbps != 54 {
+		t.Fatalf("node 0 sees %+v", stations)
+	}
+	// 20 dBm less 40.2 dB at 1 m and 30 dB for the decade.
+	within(t, "signal", *stations[0].SignalDbm, 20-40.2-30, 0.01)
+	if stations[0].RxBitrateMbps != nil {
+		t.Error("an rx bitrate without received data")
+	}
+	survey := c.Survey(0)
+	if busy := *survey.BusyMs / *survey.ActiveMs; busy < 0.6 || busy > 0.9 {
+		t.Errorf("a saturated channel is busy for %g of the time", busy)
+	}
+	if drops := *survey.QueueDrops; drops != 0 {
+		t.Errorf("%d queue drops", drops)
+	}
+	if caps := c.Caps(0); caps.Driver != "medium" || len(caps.RatesMbps) != 8 {
+		t.Errorf("caps %+v", caps)
+	}
+}
+
+func TestConfigurationsThatCannotBe(t *testing.T) {
+	for name, change := range map[string]func(*Config){
+		"standard":       func(c *Config) { c.Standard = "802.11x" },
+		"rate":           func(c *Config) { c.RateMbps = 11 },
+		"channel":        func(c *Config) { c.Channel = 15 },
+		"model":          func(c *Config) { c.Propagation.Model = "magic" },
+		"exponent":       func(c *Config) { c.Propagation.Exponent = math.NaN() },
+		"one node":       func(c *Config) { c.Nodes = c.Nodes[:1] },
+		"names":          func(c *Config) { c.Nodes[1].Name = c.Nodes[0].Name },
+		"addresses":      func(c *Config) { c.Nodes[1].MAC = c.Nodes[0].MAC },
+		"group address":  func(c *Config) { c.Nodes[1].MAC = "01:00:00:00:00:00" },
+		"not an address": func(c *Config) { c.Nodes[1].MAC = "wlan0" },
+		"power":          func(c *Config) { c.Nodes[0].TxPowerDbm = math.Inf(1) },
+		"height": func(c *Config) {
+			c.Propagation.Model = "two_ray_ground"
+			c.Nodes[0].HeightM = 0
+		},
+		"queue": func(c *Config) { c.QueueFrames = -1 },
+	} {
+		cfg := testConfig(Standard80211g, 54, 2)
+		change(&cfg)
+		if _, err := NewCore(cfg, line(5), newRecorder(2)); err == nil {
+			t.Errorf("%s: no error", name)
+		} else if errors.Unwrap(err) == nil && len(err.Error()) < 20 {
+			t.Errorf("%s: error says too little: %v", name, err)
+		}
+	}
+}
+
+func BenchmarkSaturatedHop(b *testing.B) {
+	sink := sinkFunc(func(int, time.Duration) {})
+	c := mustCore(b, testConfig(Standard80211g, 54, 2), line(5), sink)
+	frame := ethernet(0, 1, 0, 1500)
+	b.ReportAllocs()
+	for b.Loop() {
+		c.Enqueue(0, frame)
+		c.Advance(c.Now() + 400*time.Microsecond)
+	}
+}

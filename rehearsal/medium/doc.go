@@ -1,0 +1,26 @@
+// Package medium is the emulated radio channel of a rehearsal: it decides when
+// a frame is on the air, who hears it, and what becomes of it.
+//
+// Its core is pure: events in model time, a seed, and positions that the caller
+// supplies; no clock, no device, no goroutine. The same configuration, seed and
+// input give the same sequence of events on one architecture (fused
+// multiply-add makes the last bit of a logarithm differ between
+// architectures). Live drives the same core by the monotonic clock between TAP
+// devices.
+//
+// The parts, each behind its own type:
+//
+//   - Propagation: loss of power between two antennas,
+//   - Mode: one rate of the PHY with its airtime and its error rate,
+//   - station: the DCF of IEEE 802.11-2020 clause 10.3 (mac.go),
+//   - air.go: who hears what, interference, capture, carrier sense,
+//   - rateControl: which rate a frame goes at.
+//
+// What it leaves out, so that nobody reads it into a result: fading and
+// shadowing, propagation delay (at most 1 µs in 300 m, inside the slot),
+// beacons, power save, fragmentation, QoS and aggregation, and the DSSS rates
+// of a mixed 802.11g cell. An 802.11g cell here is pure ERP-OFDM.
+//
+// Where nodes are, how TAP devices and namespaces come to be, and what a trial
+// is, are other packages' business.
+package medium

@@ -1,0 +1,381 @@
+package medium
+
+import "time"
+
+// Limits of IEEE 802.11-2020, annex C: dot11ShortRetryLimit and
+// dot11LongRetryLimit. They count transmissions, the first included.
+const (
+	shortRetryLimit = 7
+	longRetryLimit  = 4
+)
+
+type macState uint8
+
+const (
+	macIdle    macState = iota // nothing to send
+	macContend                 // waits for the channel and its backoff
+	macSending                 // RTS or data on the air, or data due after CTS
+	macWaitCTS
+	macWaitACK
+)
+
+// noBackoff is the slot count of a station that has none to run down.
+const noBackoff = -1
+
+// station is one radio: its receiver and its DCF (10.3).
+type station struct {
+	core       *Core
+	index      int
+	mac        MAC
+	txPowerDbm float64
+	txPowerMw  float64
+	noiseMw    float64
+
+	// The receiver.
+	tx   *transmission
+	rx   reception
+	eifs bool // the last reception was broken: EIFS in place of DIFS
+
+	// The channel as this station sees it.
+	busy     bool
+	idleFrom time.Duration // while not busy
+	busyFrom time.Duration // while busy
+	busyTime time.Duration // up to busyFrom
+	nav      time.Duration
+
+	// Channel access.
+	state      macState
+	cw         int
+	slots      int           // left to run down, or noBackoff
+	countFrom  time.Duration // not before this
+	accessAt   time.Duration
+	accessGen  uint32
+	respondGen uint32
+	timeoutGen uint32
+	response   response
+	awaitRx    bool // the time for an answer is over, but something is coming in
+
+	queue     frameQueue
+	head      *frame // in service
+	retries   [2]int // short, long
+	mode      int    // of the head's last attempt
+	failCause Cause  // of the exchange under way
+
+	rate  rateControl
+	peers []peerState
+	count Counters
+}
+
+// response is what goes out a SIFS from now.
+type response struct {
+	kind frameKind
+	to   int
+	mode int
+	nav  time.Duration
+}
+
+// peerState is what a station knows of another.
+type peerState struct {
+	lastFrame uint64 // newest data frame received, to tell duplicates
+	heard     bool   // any frame
+	heardData bool
+	heardAt   time.Duration
+	powerMw   float64
+	rxMode    int
+	sent      bool
+	txMode    int
+	retries   uint64
+	failed    uint64
+}
+
+func newStation(c *Core, index int, mac MAC, n NodeConfig, rate rateControl) *station {
+	return &station{core: c, index: index, mac: mac,
+		txPowerDbm: n.TxPowerDbm, txPowerMw: dbToRatio(n.TxPowerDbm),
+		noiseMw: c.phy.noiseMw(n.NoiseFigureDb), cw: c.phy.cwMin, slots: noBackoff,
+		rate: rate, peers: make([]peerState, len(c.cfg.Nodes))}
+}
+
+func (s *station) queued() int   { return s.queue.len }
+func (s *station) push(f *frame) { s.queue.push(f) }
+
+// serveNext takes the next frame into service when there is none.
+func (s *station) serveNext() {
+	if s.head != nil || s.queue.len == 0 {
+		return
+	}
+	s.head = s.queue.pop()
+	s.retries = [2]int{}
+	s.state = macContend
+	if !s.busy {
+		s.retireBackoff()
+	}
+	// 10.3.4.3: a frame that comes while the channel is busy backs off; one that
+	// finds it idle, and no backoff left from before, goes after DIFS.
+	if s.slots == noBackoff && (s.busy || s.core.now < s.nav) {
+		s.slots = s.draw()
+	}
+	s.scheduleAccess()
+}
+
+func (s *station) draw() int { return s.core.rng.IntN(s.cw + 1) }
+
+// countBase is when the first slot of the backoff begins, the channel being
+// idle.
+func (s *station) countBase() time.Duration {
+	ifs := s.core.phy.difs
+	if s.eifs {
+		ifs = s.core.phy.eifs
+	}
+	return max(max(s.idleFrom, s.nav)+ifs, s.countFrom)
+}
+
+// retireBackoff forgets a backoff after a transmission that ran out while there
+// was nothing to send.
+func (s *station) retireBackoff() {
+	if s.slots >= 0 && s.countBase()+time.Duration(s.slots)*s.core.phy.slot <= s.core.now {
+		s.slots = noBackoff
+	}
+}
+
+// scheduleAccess sets the time at which the station will send.
+func (s *station) scheduleAccess() {
+	if s.busy || s.state != macContend {
+		return
+	}
+	wait := time.Duration(max(s.slots, 0)) * s.core.phy.slot
+	s.accessAt = max(s.core.now, s.countBase()+wait)
+	s.accessGen++
+	s.core.events.push(event{at: s.accessAt, kind: evAccess, node: int32(s.index), gen: s.accessGen})
+}
+
+// updateCarrier looks whether the channel is busy: own transmission, a frame
+// being received, or enough power of any kind.
+func (s *station) updateCarrier() {
+	busy := s.tx != nil || s.rx.tx != nil || s.core.interference(s, nil) >= s.core.carrierMw
+	if busy == s.busy {
+		return
+	}
+	s.busy = busy
+	if busy {
+		s.busyFrom = s.core.now
+		s.freeze()
+		return
+	}
+	s.idleFrom = s.core.now
+	s.busyTime += s.core.now - s.busyFrom
+	s.scheduleAccess()
+}
+
+// freeze stops the backoff at its last whole slot. A station whose backoff ends
+// in this very instant cannot have noticed and sends: that is a collision.
+func (s *station) freeze() {
+	now := s.core.now
+	if s.state != macContend {
+		s.retireBackoff()
+	}
+	if elapsed := now - s.countBase(); elapsed > 0 && s.slots > 0 {
+		s.slots = max(0, s.slots-int(elapsed/s.core.phy.slot))
+	}
+	if s.state != macContend || s.accessAt == now {
+		return
+	}
+	s.accessGen++
+	if s.slots == noBackoff {
+		s.slots = s.draw()
+	}
+}
+
+// access is the end of the backoff: RTS or the frame goes out.
+func (s *station) access() {
+	if s.tx != nil || s.state != macContend {
+		return
+	}
+	s.slots = noBackoff
+	s.accessGen++
+	s.state = macSending
+	if s.retries != [2]int{} {
+		s.count.Retries++
+		if s.head.to >= 0 {
+			s.peers[s.head.to].retries++
+		}
+	}
+	s.mode = s.pickMode()
+	if s.usesRTS() {
+		s.sendRTS()
+		return
+	}
+	s.sendData()
+}
+
+// pickMode is the rate of the head frame: the rate control's for unicast, the
+// lowest basic one for everybody (10.6.4.2).
+func (s *station) pickMode() int {
+	if s.head.to == toAll {
+		return 0
+	}
+	return s.rate.pick(s.head.to, s.core.now)
+}
+
+func (s *station) usesRTS() bool {
+	limit := s.core.cfg.RTSThresholdBytes
+	return limit > 0 && s.head.to != toAll && s.head.mpduBytes > limit
+}
+
+// leastAirtime is a lower bound on the time from the station's access to the
+// next delivery by anybody. An RTS can fail and let others in soon.
+func (s *station) leastAirtime() time.Duration {
+	if s.head == nil || s.usesRTS() {
+		return s.core.minData
+	}
+	mode := s.core.topMode
+	if s.head.to == toAll {
+		mode = 0
+	}
+	return s.core.phy.airtime(s.core.phy.modes[mode], s.head.mpduBytes)
+}
+
+func (s *station) sendRTS() {
+	c, p := s.core, s.core.phy
+	mode := p.responseMode(s.mode)
+	tx := c.newTx(kindRts, s.index, s.head.to, mode, rtsBytes)
+	tx.nav = tx.end + 3*p.sifs + p.airtime(p.modes[mode], ctsBytes) +
+		p.airtime(p.modes[s.mode], s.head.mpduBytes) + s.ackTime()
+	c.startTx(tx)
+}
+
+func (s *station) sendData() {
+	c, f := s.core, s.head
+	tx := c.newTx(kindData, s.index, f.to, s.mode, f.mpduBytes)
+	tx.frame = f
+	if f.to != toAll {
+		tx.nav = tx.end + c.phy.sifs + s.ackTime()
+	}
+	s.count.Attempts++
+	if f.to >= 0 {
+		s.peers[f.to].sent, s.peers[f.to].txMode = true, s.mode
+	}
+	c.startTx(tx)
+}
+
+// ackTime is the airtime of the ACK to a frame in the head's mode.
+func (s *station) ackTime() time.Duration {
+	p := s.core.phy
+	return p.airtime(p.modes[p.responseMode(s.mode)], ackBytes)
+}
+
+// sent is the end of an own transmission.
+func (s *station) sent(tx *transmission) {
+	switch {
+	case tx.kind == kindData && tx.to == toAll:
+		s.broadcastDone(tx)
+	case tx.kind == kindData:
+		s.await(tx, macWaitACK)
+	case tx.kind == kindRts:
+		s.await(tx, macWaitCTS)
+	default:
+		s.core.stations[tx.to].answerMissed(tx.miss[tx.to])
+	}
+}
+
+// answerMissed notes why an awaited CTS or ACK did not come through.
+func (s *station) answerMissed(why Cause) {
+	if why != NotLost && (s.state == macWaitCTS || s.state == macWaitACK) {
+		s.failCause = why
+	}
+}
+
+// await sets the time-out for the answer: SIFS, a slot, and the time in which
+// the answer's start is noticed (10.3.2.11, aRxPHYStartDelay).
+func (s *station) await(tx *transmission, state macState) {
+	p := s.core.phy
+	s.state = state
+	s.failCause = s.missOf(tx)
+	answer := p.modes[p.responseMode(s.mode)]
+	s.timeoutGen++
+	s.core.events.push(event{at: s.core.now + p.sifs + p.slot + p.plcp(answer), kind: evTimeout,
+		node: int32(s.index), gen: s.timeoutGen})
+}
+
+// missOf is why the addressee did not get a frame. When it did, the exchange
+// can only fail by the answer: a collision (it could not be sent), unless
+// answerMissed says other.
+func (s *station) missOf(tx *transmission) Cause {
+	switch {
+	case s.core.dead:
+		return RadioDead
+	case tx.to == toNobody:
+		return OutOfRange
+	case tx.miss[tx.to] != NotLost:
+		return tx.miss[tx.to]
+	}
+	return Collision
+}
+
+func (s *station) timeout() {
+	if s.rx.tx != nil {
+		s.awaitRx = true
+		return
+	}
+	s.attemptFailed()
+	s.scheduleAccess()
+}
+
+// attemptFailed counts an exchange without an answer and backs off or gives up
+// (10.3.4.4).
+func (s *station) attemptFailed() {
+	s.awaitRx = false
+	s.timeoutGen++
+	s.count.AttemptsFailed[s.failCause]++
+	s.rate.result(s.head.to, s.mode, false)
+	kind, limit := 0, shortRetryLimit
+	if s.state == macWaitACK && s.usesRTS() {
+		kind, limit = 1, longRetryLimit
+	}
+	s.retries[kind]++
+	if s.retries[kind] >= limit {
+		s.giveUp()
+		return
+	}
+	s.cw = min(2*s.cw+1, s.core.phy.cwMax)
+	s.slots, s.countFrom = s.draw(), s.core.now
+	s.state = macContend
+}
+
+func (s *station) giveUp() {
+	c, f := s.core, s.head
+	s.count.TxFailed++
+	if f.to >= 0 {
+		s.peers[f.to].failed++
+	}
+	if !f.delivered {
+		s.lost(f, f.to, s.failCause)
+	}
+	c.sink.TxFailed(s.index, c.now, f.dst)
+	s.finish()
+}
+
+func (s *station) lost(f *frame, peer int, why Cause) {
+	s.count.Lost[why]++
+	s.core.trace(Trace{At: s.core.now, Event: "lost", Node: s.index, Peer: peer, Frame: f.id, Kind: "data", Cause: why})
+}
+
+// broadcastDone ends a broadcast: once on the air, whoever got it.
+func (s *station) broadcastDone(tx *transmission) {
+	for j, why := range tx.miss {
+		if j != s.index && why != NotLost {
+			s.lost(tx.frame, j, why)
+		}
+	}
+	s.finish()
+}
+
+// finish ends the service of the head frame. A backoff follows even when there
+// is nothing more to send (10.3.4.3), so that nobody gets two frames in a row.
+func (s *station) finish() {
+	s.core.freeFrame(s.head)
+	s.head = nil
+	s.state = macIdle
+	s.cw = s.core.phy.cwMin
+	s.slots, s.countFrom = s.draw(), s.core.now
+	s.serveNext()
+}

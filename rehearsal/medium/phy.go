@@ -1,0 +1,216 @@
+package medium
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// Sizes of IEEE 802.11-2020 clause 9.3 and of the LLC/SNAP header that replaces
+// the Ethernet header's type (RFC 1042).
+const (
+	ethernetHeaderBytes = 14
+	macHeaderBytes      = 24
+	fcsBytes            = 4
+	llcSnapBytes        = 8
+	ackBytes            = 14
+	ctsBytes            = 14
+	rtsBytes            = 20
+	maxMSDUBytes        = 2304 // 9.2.4.7.1
+)
+
+// mpduBytes is the length on the air of an Ethernet frame.
+func mpduBytes(ethernetBytes int) int {
+	return ethernetBytes - ethernetHeaderBytes + llcSnapBytes + macHeaderBytes + fcsBytes
+}
+
+// Mode is one rate of a PHY.
+type Mode struct {
+	RateMbps float64
+
+	modulation    modulation
+	code          codeRate
+	bitsPerSymbol int // data bits an OFDM symbol (N_DBPS); 0 for DSSS and CCK
+	basic         bool
+}
+
+// phy is what a standard fixes.
+type phy struct {
+	standard    string
+	modes       []Mode // ascending
+	slot, sifs  time.Duration
+	difs, eifs  time.Duration
+	preamble    time.Duration // preamble and PLCP header
+	longPLCP    time.Duration // the same at 1 Mbit/s, which has no short one
+	extension   time.Duration // ERP-OFDM's signal extension
+	cwMin       int
+	cwMax       int
+	bandwidthHz float64
+	header      Mode // what the PLCP header is modulated with
+	headerBits  float64
+	lockSNR     float64 // least SNR (ratio) at which a receiver notices a frame
+}
+
+// newPHY makes the PHY of a standard with IEEE 802.11-2020's characteristics:
+// clauses 15 and 16 (DSSS, HR/DSSS), 17 (OFDM), 18 (ERP).
+func newPHY(cfg Config) (*phy, error) {
+	p := &phy{standard: cfg.Standard, cwMax: 1023}
+	switch cfg.Standard {
+	case Standard80211b:
+		p.setDSSS(cfg.ShortPreamble)
+	case Standard80211a:
+		p.setOFDM()
+		p.slot, p.sifs = 9*time.Microsecond, 16*time.Microsecond
+	case Standard80211g:
+		p.setOFDM()
+		p.slot, p.sifs = 9*time.Microsecond, 10*time.Microsecond
+		if cfg.LongSlot {
+			p.slot = 20 * time.Microsecond
+		}
+		// 18.3.2.4: 6 µs of silence give the receiver 802.11a's longer SIFS to
+		// finish decoding.
+		p.extension = 6 * time.Microsecond
+	default:
+		return nil, fmt.Errorf("check medium: standard %q: 802.11a, 802.11b and 802.11g are known", cfg.Standard)
+	}
+	p.difs = p.sifs + 2*p.slot // 10.3.2.3.5
+	// A receiver notices a frame when it is more likely than not to read its
+	// PLCP header.
+	p.lockSNR = p.snrFor(0.5, func(snr float64) float64 {
+		return -math.Expm1(p.header.logSuccess(snr, p.headerBits))
+	})
+	p.eifs = p.sifs + p.airtime(p.modes[0], ackBytes) + p.difs // 10.3.2.3.7
+	return p, nil
+}
+
+// snrFor is the least SNR (ratio) at which an error rate that falls with the SNR
+// is at most the target, by bisection between -30 and 60 dB.
+func (p *phy) snrFor(target float64, errorRate func(snr float64) float64) float64 {
+	low, high := -30.0, 60.0
+	for high-low > 1e-3 {
+		mid := (low + high) / 2
+		if errorRate(dbToRatio(mid)) <= target {
+			high = mid
+		} else {
+			low = mid
+		}
+	}
+	return dbToRatio(high)
+}
+
+func (p *phy) setDSSS(short bool) {
+	p.slot, p.sifs, p.cwMin = 20*time.Microsecond, 10*time.Microsecond, 31
+	// 1 and 2 Mbit/s are the basic rates, so that a station of the first
+	// standard (clause 15) understands every control frame.
+	p.modes = []Mode{
+		{RateMbps: 1, modulation: dbpsk, basic: true},
+		{RateMbps: 2, modulation: dqpsk, basic: true},
+		{RateMbps: 5.5, modulation: cck16},
+		{RateMbps: 11, modulation: cck256},
+	}
+	p.longPLCP = 192 * time.Microsecond // 16.2.2.2: 144 bits and 48 bits at 1 Mbit/s
+	p.preamble = p.longPLCP
+	p.header, p.headerBits = p.modes[0], 48
+	if short {
+		p.preamble = 96 * time.Microsecond // 16.2.2.3: 72 bits at 1, 48 bits at 2 Mbit/s
+		p.header = p.modes[1]
+	}
+	p.bandwidthHz = dsssBandwidthHz
+}
+
+func (p *phy) setOFDM() {
+	p.cwMin = 15
+	// 17.3.2.2, table 17-4; 6, 12 and 24 are mandatory and taken as basic.
+	p.modes = []Mode{
+		{6, bpsk, codeHalf, 24, true},
+		{9, bpsk, codeThreeQuarters, 36, false},
+		{12, qpsk, codeHalf, 48, true},
+		{18, qpsk, codeThreeQuarters, 72, false},
+		{24, qam16, codeHalf, 96, true},
+		{36, qam16, codeThreeQuarters, 144, false},
+		{48, qam64, codeTwoThirds, 192, false},
+		{54, qam64, codeThreeQuarters, 216, false},
+	}
+	p.preamble = 20 * time.Microsecond // 17.3.2.1: 16 µs of training, 4 µs SIGNAL
+	p.longPLCP = p.preamble
+	p.header, p.headerBits = p.modes[0], 24
+	p.bandwidthHz = 20e6
+}
+
+// plcp is the time of preamble and PLCP header before a frame of a mode.
+func (p *phy) plcp(m Mode) time.Duration {
+	if m.modulation == dbpsk {
+		return p.longPLCP
+	}
+	return p.preamble
+}
+
+// airtime is how long a frame of so many bytes (MAC header and FCS included)
+// holds the channel, ERP's signal extension included.
+func (p *phy) airtime(m Mode, bytes int) time.Duration {
+	return p.plcp(m) + p.payloadTime(m, bytes) + p.extension
+}
+
+// payloadTime is the time of the PSDU: whole symbols of 4 µs for OFDM (17.4.3),
+// whole microseconds for DSSS and CCK (16.3.4).
+func (p *phy) payloadTime(m Mode, bytes int) time.Duration {
+	if m.bitsPerSymbol > 0 {
+		symbols := (ofdmServiceAndTailBits + 8*bytes + m.bitsPerSymbol - 1) / m.bitsPerSymbol
+		return time.Duration(symbols) * 4 * time.Microsecond
+	}
+	return time.Duration(math.Ceil(8*float64(bytes)/m.RateMbps)) * time.Microsecond
+}
+
+// payloadBits is how many bits the receiver has to decode.
+func payloadBits(m Mode, bytes int) float64 {
+	if m.bitsPerSymbol > 0 {
+		return float64(ofdmServiceAndTailBits + 8*bytes)
+	}
+	return float64(8 * bytes)
+}
+
+const ofdmServiceAndTailBits = 16 + 6 // 17.3.5.2, 17.3.5.3
+
+// responseMode is the rate of an ACK or CTS: the highest basic rate not above
+// the rate of the frame that it answers (10.6.6.5.2).
+func (p *phy) responseMode(to int) int {
+	best := 0
+	for i := range p.modes[:to+1] {
+		if p.modes[i].basic {
+			best = i
+		}
+	}
+	return best
+}
+
+// modeIndex finds a rate.
+func (p *phy) modeIndex(rateMbps float64) (int, error) {
+	rates := p.ratesMbps()
+	for i, r := range rates {
+		if r == rateMbps {
+			return i, nil
+		}
+	}
+	return 0, fmt.Errorf("check medium: rate %g Mbit/s: %s has %v", rateMbps, p.standard, rates)
+}
+
+func (p *phy) ratesMbps() []float64 {
+	out := make([]float64, len(p.modes))
+	for i, m := range p.modes {
+		out[i] = m.RateMbps
+	}
+	return out
+}
+
+// noiseMw is the noise of a receiver: thermal noise of 290 K in the band
+// (k = 1.380649e-23 J/K, SI) times the noise figure.
+func (p *phy) noiseMw(noiseFigureDb float64) float64 {
+	const boltzmannJPerK, temperatureK = 1.380649e-23, 290
+	return boltzmannJPerK * temperatureK * p.bandwidthHz * 1000 * dbToRatio(noiseFigureDb)
+}
+
+// frameErrorRate is the chance that a frame of so many bytes is lost to noise
+// alone at an SNR (a ratio, over the PHY's bandwidth).
+func (p *phy) frameErrorRate(m Mode, snr float64, bytes int) float64 {
+	return -math.Expm1(p.header.logSuccess(snr, p.headerBits) + m.logSuccess(snr, payloadBits(m, bytes)))
+}

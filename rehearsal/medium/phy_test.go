@@ -1,0 +1,287 @@
+package medium
+
+import (
+	"math"
+	"math/cmplx"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+func mustPHY(t testing.TB, standard string) *phy {
+	t.Helper()
+	p, err := newPHY(Config{Standard: standard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func within(t *testing.T, what string, got, want, relative float64) {
+	t.Helper()
+	if math.Abs(got-want) > relative*math.Abs(want) {
+		t.Errorf("%s: got %g, want %g within %g %%", what, got, want, 100*relative)
+	}
+}
+
+func TestPathLossAgainstFormulas(t *testing.T) {
+	const freq = 2437e6
+	lambda := 299792458.0 / freq
+	for _, d := range []float64{1, 10, 99, 250, 1000} {
+		friis := -10 * math.Log10(lambda*lambda/(16*math.Pi*math.Pi*d*d))
+		within(t, "free space", FreeSpace{freq}.LossDb(d, 1, 1), friis, 1e-9)
+		first := -10 * math.Log10(lambda*lambda/(16*math.Pi*math.Pi))
+		within(t, "log distance", LogDistance{freq, 2.7, 1}.LossDb(d, 1, 1), first+27*math.Log10(d), 1e-9)
+	}
+	two := TwoRayGround{freq}
+	cross := two.CrossoverM(1.5, 2)
+	within(t, "crossover", cross, 4*math.Pi*1.5*2/lambda, 1e-9)
+	within(t, "continuous at the crossover", two.LossDb(cross*1.0000001, 1.5, 2), two.LossDb(cross*0.9999999, 1.5, 2), 1e-6)
+	d := 3 * cross
+	within(t, "two-ray", two.LossDb(d, 1.5, 2), -10*math.Log10(1.5*1.5*2*2/math.Pow(d, 4)), 1e-9)
+	if near := (FreeSpace{freq}).LossDb(0, 1, 1); near != (FreeSpace{freq}).LossDb(1, 1, 1) {
+		t.Errorf("two nodes in one place: loss %g dB, want that of 1 m", near)
+	}
+}
+
+// Airtimes worked out by hand from the standard's symbol sizes.
+func TestAirtime(t *testing.T) {
+	for _, v := range []struct {
+		standard string
+		rate     float64
+		bytes    int
+		want     time.Duration
+	}{
+		{Standard80211g, 54, 1536, (20 + 4*57 + 6) * time.Microsecond},
+		{Standard80211g, 24, 14, (20 + 4*2 + 6) * time.Microsecond},
+		{Standard80211a, 6, 14, (20 + 4*6) * time.Microsecond},
+		{Standard80211b, 1, 14, (192 + 112) * time.Microsecond},
+		{Standard80211b, 11, 1536, (192 + 1118) * time.Microsecond},
+		{Standard80211b, 5.5, 100, (192 + 146) * time.Microsecond},
+	} {
+		p := mustPHY(t, v.standard)
+		i, err := p.modeIndex(v.rate)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.airtime(p.modes[i], v.bytes); got != v.want {
+			t.Errorf("%s %g Mbit/s, %d bytes: %s, want %s", v.standard, v.rate, v.bytes, got, v.want)
+		}
+	}
+}
+
+func TestNoiseFloor(t *testing.T) {
+	// kT at 290 K is -173.98 dBm/Hz; 20 MHz add 73.01 dB.
+	within(t, "noise", ratioToDb(mustPHY(t, Standard80211g).noiseMw(7)), -173.975+73.010+7, 1e-4)
+}
+
+func TestErrorRateFallsWithSNRAndGrowsWithLengthAndRate(t *testing.T) {
+	for _, standard := range []string{Standard80211b, Standard80211g} {
+		p := mustPHY(t, standard)
+		for _, m := range p.modes {
+			last := 1.1
+			for db := -15.0; db <= 40; db += 0.25 {
+				snr := dbToRatio(db)
+				per := p.frameErrorRate(m, snr, 1500)
+				if per > last+1e-12 || per < 0 || per > 1 || math.IsNaN(per) {
+					t.Fatalf("%s %g Mbit/s at %g dB: error rate %g after %g", standard, m.RateMbps, db, per, last)
+				}
+				if short := p.frameErrorRate(m, snr, 64); short > per+1e-12 {
+					t.Fatalf("%s %g Mbit/s at %g dB: 64 bytes fail more (%g) than 1500 (%g)", standard, m.RateMbps, db, short, per)
+				}
+				last = per
+			}
+			if last > 1e-9 {
+				t.Errorf("%s %g Mbit/s still loses %g at 40 dB", standard, m.RateMbps, last)
+			}
+		}
+	}
+}
+
+// Each step up in constellation or code needs more SNR. Two pairs are left out
+// for a reason: 12 Mbit/s (QPSK 1/2) is sturdier than 9 (BPSK 3/4), and coherent
+// CCK at 5.5 sturdier than differential QPSK at 2.
+func TestFasterModesNeedMoreSNR(t *testing.T) {
+	for standard, rates := range map[string][]float64{
+		Standard80211b: {1, 5.5, 11}, Standard80211g: {6, 12, 18, 24, 36, 48, 54},
+	} {
+		p := mustPHY(t, standard)
+		last := 0.0
+		for _, rate := range rates {
+			i, err := p.modeIndex(rate)
+			if err != nil {
+				t.Fatal(err)
+			}
+			min := p.minSNRs()[i]
+			t.Logf("%s %g Mbit/s: 1500 bytes lost at most 1 in 10 from %.1f dB", standard, rate, ratioToDb(min))
+			if min <= last {
+				t.Errorf("%s %g Mbit/s needs %g, the mode below %g", standard, rate, min, last)
+			}
+			last = min
+		}
+	}
+}
+
+// The closed forms once more, written down independently: uncoded DBPSK frame
+// error, and BPSK's Q(√(2 Eb/N0)).
+func TestErrorRateAgainstClosedForms(t *testing.T) {
+	p := mustPHY(t, Standard80211b)
+	for _, db := range []float64{-6, -4, -3, -2, 0} {
+		ebN0 := math.Pow(10, db/10) * 22 // 22 MHz of noise, 1 Mbit/s
+		ber := math.Exp(-ebN0) / 2
+		want := 1 - math.Pow(1-ber, 8*1000+48)
+		if got := p.frameErrorRate(p.modes[0], dbToRatio(db), 1000); math.Abs(got-want) > 1e-9 {
+			t.Errorf("DBPSK at %g dB: %g, want %g", db, got, want)
+		}
+	}
+	for _, snr := range []float64{0.1, 1, 2, 4, 8} {
+		// Craig's form of the Gaussian tail: an integral that shares nothing
+		// with erfc.
+		q := 0.0
+		const n = 20000
+		for i := range n {
+			theta := (float64(i) + 0.5) * math.Pi / 2 / n
+			q += math.Exp(-snr/math.Pow(math.Sin(theta), 2)) / 2 / n
+		}
+		within(t, "BPSK", subcarrierBER(bpsk, snr), q, 1e-3)
+	}
+}
+
+// The information weights of the K = 7 code, counted anew: paths that leave the
+// all-zero state and come back, over every puncturing phase.
+func TestCodeSpectraAgainstTheGenerators(t *testing.T) {
+	patterns := map[codeRate][]uint{ // bit 0: output of 133, bit 1: of 171
+		codeHalf:          {3},
+		codeTwoThirds:     {3, 1},
+		codeThreeQuarters: {3, 1, 2},
+	}
+	for code, pattern := range patterns {
+		s := codeSpectrum(code)
+		top := s.first + 9*s.step
+		total := make([]float64, top+1)
+		for phase := range pattern {
+			for d, w := range spectrumFrom(pattern, phase, top) {
+				total[d] += w
+			}
+		}
+		for i := range s.weights {
+			if got := total[s.first+i*s.step]; got != s.weights[i] {
+				t.Errorf("rate %d, distance %d: table says %g, counted %g", code, s.first+i*s.step, s.weights[i], got)
+			}
+		}
+		for d := range s.first {
+			if total[d] != 0 {
+				t.Errorf("rate %d: an event of distance %d, below the free distance %d", code, d, s.first)
+			}
+		}
+	}
+}
+
+// spectrumFrom is the sum of input weights by output distance of all error
+// events that start at a phase of the puncturing pattern.
+func spectrumFrom(pattern []uint, phase, top int) []float64 {
+	type sums struct{ paths, weight []float64 }
+	fresh := func() []sums {
+		out := make([]sums, 64)
+		for i := range out {
+			out[i] = sums{make([]float64, top+1), make([]float64, top+1)}
+		}
+		return out
+	}
+	parity := func(v uint) uint {
+		n := uint(0)
+		for ; v != 0; v &= v - 1 {
+			n ^= 1
+		}
+		return n
+	}
+	total := make([]float64, top+1)
+	now := fresh()
+	now[0].paths[0] = 1
+	for step := range 200 {
+		next := fresh()
+		for state := range uint(64) {
+			for bit := range uint(2) {
+				if step == 0 && (state != 0 || bit == 0) || step > 0 && state == 0 {
+					continue
+				}
+				reg := bit<<6 | state
+				keep := pattern[(phase+step)%len(pattern)]
+				d := int(parity(reg&0o133)&keep + parity(reg&0o171)&(keep>>1))
+				for from := 0; from+d <= top; from++ {
+					paths, weight := now[state].paths[from], now[state].weight[from]
+					next[reg>>1].paths[from+d] += paths
+					next[reg>>1].weight[from+d] += weight + float64(bit)*paths
+				}
+			}
+		}
+		for d := range total {
+			total[d] += next[0].weight[d]
+		}
+		now = next
+	}
+	return total
+}
+
+// CCK's formulas against simulated decisions among the standard's own code
+// words (16.3.6.6).
+func TestCCKAgainstSimulatedDecisions(t *testing.T) {
+	const seed, symbols = 1, 100000
+	rng := rand.New(rand.NewPCG(seed, 0))
+	full := cckWords(func(bits int) [4]float64 {
+		quarter := func(i int) float64 { return float64(bits>>(2*i)&3) * math.Pi / 2 }
+		return [4]float64{quarter(0), quarter(1), quarter(2), quarter(3)}
+	}, 256)
+	half := cckWords(func(bits int) [4]float64 {
+		return [4]float64{float64(bits&3) * math.Pi / 2, float64(bits>>2&1)*math.Pi + math.Pi/2, 0, float64(bits>>3&1) * math.Pi}
+	}, 16)
+	for _, v := range []struct {
+		name  string
+		words [][8]complex128
+		esN0  float64
+		want  float64
+	}{
+		{"5.5", half, dbToRatio(10.5), cck16SER(dbToRatio(10.5))},
+		{"11", full, dbToRatio(13.5), cck256SER(dbToRatio(13.5))},
+	} {
+		sigma := math.Sqrt(8 / v.esN0 / 2) // a word has energy 8
+		wrong := 0
+		for range symbols {
+			sent := rng.IntN(len(v.words))
+			var r [8]complex128
+			for i, chip := range v.words[sent] {
+				r[i] = chip + complex(rng.NormFloat64()*sigma, rng.NormFloat64()*sigma)
+			}
+			best, at := math.Inf(-1), 0
+			for w := range v.words {
+				sum := 0.0
+				for i, chip := range v.words[w] {
+					sum += real(r[i])*real(chip) + imag(r[i])*imag(chip)
+				}
+				if sum > best {
+					best, at = sum, w
+				}
+			}
+			if at != sent {
+				wrong++
+			}
+		}
+		got := float64(wrong) / symbols
+		t.Logf("seed %d: CCK %s: simulated %.4f, formula %.4f", seed, v.name, got, v.want)
+		if v.want < got*0.9 || v.want > got*1.3 {
+			t.Errorf("CCK %s: formula %g, simulated %g", v.name, v.want, got)
+		}
+	}
+}
+
+func cckWords(phases func(bits int) [4]float64, n int) [][8]complex128 {
+	out := make([][8]complex128, n)
+	for bits := range n {
+		p := phases(bits)
+		e := func(sum float64) complex128 { return cmplx.Exp(complex(0, sum)) }
+		out[bits] = [8]complex128{
+			e(p[0] + p[1] + p[2] + p[3]), e(p[0] + p[2] + p[3]), e(p[0] + p[1] + p[3]), -e(p[0] + p[3]),
+			e(p[0] + p[1] + p[2]), e(p[0] + p[2]), -e(p[0] + p[1]), e(p[0])}
+	}
+	return out
+}

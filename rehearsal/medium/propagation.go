@@ -1,0 +1,91 @@
+package medium
+
+import (
+	"fmt"
+	"math"
+)
+
+const speedOfLightMps = 299792458.0
+
+// minDistanceM keeps two antennas in each other's far field: nearer than this
+// the formulas mean nothing, and the loss stays what it is here.
+const minDistanceM = 1.0
+
+// Propagation is the loss of power between two isotropic antennas.
+type Propagation interface {
+	// LossDb is the path loss in dB, never negative in the far field.
+	LossDb(distanceM, txHeightM, rxHeightM float64) float64
+}
+
+// FreeSpace is Friis's law (Rappaport, Wireless Communications, 2nd ed.,
+// section 4.2): the loss grows by 20 dB a decade.
+type FreeSpace struct{ FrequencyHz float64 }
+
+// LossDb is 20 log10(4 π d f / c).
+func (p FreeSpace) LossDb(distanceM, _, _ float64) float64 {
+	d := math.Max(distanceM, minDistanceM)
+	return 20 * math.Log10(4*math.Pi*d*p.FrequencyHz/speedOfLightMps)
+}
+
+// LogDistance is the log-distance law without its shadowing term (Rappaport,
+// section 4.9.1): free space to ReferenceM, then 10·Exponent dB a decade.
+type LogDistance struct {
+	FrequencyHz float64
+	Exponent    float64
+	ReferenceM  float64
+}
+
+// LossDb is free space's loss at the reference plus 10 n log10(d / d0).
+func (p LogDistance) LossDb(distanceM, _, _ float64) float64 {
+	free := FreeSpace{p.FrequencyHz}
+	if distanceM <= p.ReferenceM {
+		return free.LossDb(distanceM, 0, 0)
+	}
+	return free.LossDb(p.ReferenceM, 0, 0) + 10*p.Exponent*math.Log10(distanceM/p.ReferenceM)
+}
+
+// TwoRayGround is the direct ray and its reflection off flat ground: beyond the
+// crossover 4 π ht hr / λ the loss is 40 log10 d − 20 log10(ht hr) (Rappaport,
+// section 4.6), and before it free space, where the two laws meet; the split is
+// ns-2's.
+type TwoRayGround struct{ FrequencyHz float64 }
+
+// CrossoverM is where the fourth-power law takes over.
+func (p TwoRayGround) CrossoverM(txHeightM, rxHeightM float64) float64 {
+	return 4 * math.Pi * txHeightM * rxHeightM * p.FrequencyHz / speedOfLightMps
+}
+
+// LossDb is the loss of the side of the crossover that the distance is on.
+func (p TwoRayGround) LossDb(distanceM, txHeightM, rxHeightM float64) float64 {
+	d := math.Max(distanceM, minDistanceM)
+	if d < p.CrossoverM(txHeightM, rxHeightM) {
+		return FreeSpace(p).LossDb(d, 0, 0)
+	}
+	return 40*math.Log10(d) - 20*math.Log10(txHeightM*rxHeightM)
+}
+
+// newPropagation makes the model that a configuration names.
+func newPropagation(cfg PropagationConfig, freqHz float64) (Propagation, error) {
+	switch cfg.Model {
+	case "free_space":
+		return FreeSpace{freqHz}, nil
+	case "log_distance":
+		if !(cfg.Exponent >= 1 && cfg.Exponent <= 8) {
+			return nil, fmt.Errorf("check propagation: log_distance exponent %g: 1 to 8 is possible", cfg.Exponent)
+		}
+		ref := cfg.ReferenceM
+		if ref == 0 {
+			ref = minDistanceM
+		}
+		if !(ref >= minDistanceM) {
+			return nil, fmt.Errorf("check propagation: reference distance %g m is below %g m", ref, minDistanceM)
+		}
+		return LogDistance{freqHz, cfg.Exponent, ref}, nil
+	case "two_ray_ground":
+		return TwoRayGround{freqHz}, nil
+	}
+	return nil, fmt.Errorf("check propagation: model %q: free_space, log_distance and two_ray_ground are known", cfg.Model)
+}
+
+func dbToRatio(db float64) float64    { return math.Pow(10, db/10) }
+func ratioToDb(ratio float64) float64 { return 10 * math.Log10(ratio) }

@@ -1,0 +1,111 @@
+package medium
+
+// heard notes signal and rate of a peer whose frame came in whole.
+func (s *station) heard(tx *transmission, snr float64) {
+	p := &s.peers[tx.from]
+	p.heard, p.heardAt, p.powerMw = true, s.core.now, tx.powerMw[s.index]
+	if tx.kind == kindData {
+		p.heardData, p.rxMode = true, tx.mode
+	}
+	s.rate.heard(tx.from, snr, s.core.now)
+}
+
+// received takes a whole frame: the one dispatch of frame kinds.
+func (s *station) received(tx *transmission) {
+	c := s.core
+	c.trace(Trace{At: c.now, Event: "rx", Node: s.index, Peer: tx.from, Frame: tx.number(), Kind: tx.kind.String(), RateMbps: c.rate(tx.mode)})
+	if tx.to == toAll {
+		s.deliver(tx)
+		return
+	}
+	if tx.to != s.index {
+		s.nav = max(s.nav, tx.nav) // 10.3.2.4
+		return
+	}
+	switch tx.kind {
+	case kindData:
+		s.receivedData(tx)
+	case kindRts:
+		s.receivedRTS(tx)
+	case kindCts:
+		s.receivedCTS()
+	case kindAck:
+		s.receivedACK()
+	}
+}
+
+func (s *station) receivedData(tx *transmission) {
+	s.answer(response{kind: kindAck, to: tx.from, mode: s.core.phy.responseMode(tx.mode)})
+	p := &s.peers[tx.from]
+	if p.lastFrame == tx.frame.id {
+		s.count.Duplicate++
+		return
+	}
+	p.lastFrame = tx.frame.id
+	s.deliver(tx)
+}
+
+// receivedRTS answers unless another exchange holds the channel here.
+func (s *station) receivedRTS(tx *transmission) {
+	if s.core.now < s.nav {
+		return
+	}
+	s.answer(response{kind: kindCts, to: tx.from, mode: s.core.phy.responseMode(tx.mode), nav: tx.nav})
+}
+
+func (s *station) receivedCTS() {
+	if s.state != macWaitCTS {
+		return
+	}
+	s.endWait()
+	s.retries[0] = 0
+	s.state = macSending
+	s.answer(response{kind: kindData})
+}
+
+func (s *station) receivedACK() {
+	if s.state != macWaitACK {
+		return
+	}
+	s.endWait()
+	s.rate.result(s.head.to, s.mode, true)
+	s.finish()
+}
+
+func (s *station) endWait() {
+	s.timeoutGen++
+	s.awaitRx = false
+}
+
+func (s *station) deliver(tx *transmission) {
+	c := s.core
+	tx.frame.delivered = true
+	c.trace(Trace{At: c.now, Event: "deliver", Node: s.index, Peer: tx.from, Frame: tx.frame.id, Kind: "data"})
+	if !c.sink.Deliver(s.index, c.now, tx.frame.ethernet) {
+		c.stations[tx.from].lost(tx.frame, s.index, HostRefused)
+		return
+	}
+	s.count.Delivered++
+}
+
+// answer sets what goes out a SIFS from now; it asks nobody for the channel.
+func (s *station) answer(r response) {
+	s.response = r
+	s.respondGen++
+	s.core.events.push(event{at: s.core.now + s.core.phy.sifs, kind: evRespond,
+		node: int32(s.index), gen: s.respondGen})
+}
+
+func (s *station) respond() {
+	c, r := s.core, s.response
+	if s.tx != nil {
+		return
+	}
+	if r.kind == kindData {
+		s.sendData()
+		return
+	}
+	tx := c.newTx(r.kind, s.index, r.to, r.mode, ackBytes)
+	tx.nav = r.nav
+	c.startTx(tx)
+}
