@@ -3,29 +3,179 @@
 package radio
 
 import (
+	"bufio"
 	"context"
-	"errors"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// Client follows one radio-feedback socket.
-type Client struct{ socket string }
+const (
+	maxLineBytes = 64 << 10
+	maxPeers     = 1024 // bounds what a faulty server can make the agent hold
+	firstRetry   = 100 * time.Millisecond
+	lastRetry    = 2 * time.Second
+)
+
+// Client follows one radio-feedback socket. Its methods may be called from
+// any goroutine.
+type Client struct {
+	socket string
+
+	mu          sync.Mutex
+	caps        *wire.Caps
+	stations    map[string]*wire.Station // the newest of each peer that Sample has not given yet
+	survey      *wire.Survey             // the same
+	dropped     uint64                   // in connections that are over, and unreadable lines
+	droppedHere uint64                   // by the server, in this connection
+}
 
 // New makes a client of the unix socket at that path; Run starts it.
-func New(socket string) *Client { return &Client{socket: socket} }
+func New(socket string) *Client {
+	return &Client{socket: socket, stations: map[string]*wire.Station{}}
+}
 
-// Run follows the socket until ctx ends, and reconnects for ever.
-func (c *Client) Run(ctx context.Context) error { return errors.New("not built yet") }
+// Run follows the socket until ctx ends, whose error it returns; it reconnects
+// for ever, for the radio may come up long after the agent.
+func (c *Client) Run(ctx context.Context) error {
+	wait := firstRetry
+	for {
+		if c.follow(ctx) {
+			wait = firstRetry
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, lastRetry)
+	}
+}
+
+// follow reads one connection to its end and says whether there was one. Why
+// it ended does not matter: Caps then says that the radio is not known.
+func (c *Client) follow(ctx context.Context) (connected bool) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", c.socket)
+	if err != nil {
+		return false
+	}
+	unhook := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer func() {
+		unhook()
+		_ = conn.Close()
+		c.forget()
+	}()
+	c.read(conn)
+	return true
+}
+
+// read takes lines until the connection ends or a line is longer than any
+// server would send.
+func (c *Client) read(r io.Reader) {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 4096), maxLineBytes)
+	for lines.Scan() {
+		f, err := parse(lines.Bytes())
+		c.mu.Lock()
+		if err != nil {
+			c.dropped++
+		} else {
+			c.take(f)
+		}
+		c.mu.Unlock()
+	}
+}
+
+// parse reads one line of feedback.
+func parse(line []byte) (wire.Feedback, error) {
+	var f wire.Feedback
+	if err := json.Unmarshal(line, &f); err != nil {
+		return f, fmt.Errorf("decode radio feedback: %w", err)
+	}
+	if f.Station != nil && f.Station.Peer == "" {
+		return f, fmt.Errorf("decode radio feedback: a station without a peer in %.80q", line)
+	}
+	return f, nil
+}
+
+// take keeps what is newest. mu is held.
+func (c *Client) take(f wire.Feedback) {
+	c.droppedHere = max(c.droppedHere, f.Dropped)
+	if f.Caps != nil {
+		c.caps = f.Caps
+	}
+	if f.Survey != nil {
+		c.survey = f.Survey
+	}
+	if s := f.Station; s != nil {
+		if c.stations[s.Peer] == nil && len(c.stations) >= maxPeers {
+			c.dropped++
+			return
+		}
+		c.stations[s.Peer] = s
+	}
+}
+
+// forget drops what a connection that is over has told: it holds no longer.
+func (c *Client) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.caps, c.survey = nil, nil
+	clear(c.stations)
+	c.dropped += c.droppedHere
+	c.droppedHere = 0
+}
 
 // Name names the client as a source of samples.
 func (c *Client) Name() string { return "radio" }
 
-// Sample gives the newest station of each peer and the survey, each at most once.
-func (c *Client) Sample(int64) ([]wire.Body, error) { return nil, nil }
+// Sample gives the newest *wire.Station of each peer, by address, and the
+// newest *wire.Survey; only what has come since the last Sample.
+func (c *Client) Sample(int64) ([]wire.Body, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.stations) == 0 && c.survey == nil {
+		return nil, nil
+	}
+	peers := make([]string, 0, len(c.stations))
+	for peer := range c.stations {
+		peers = append(peers, peer)
+	}
+	slices.Sort(peers)
+	out := make([]wire.Body, 0, len(peers)+1)
+	for _, peer := range peers {
+		out = append(out, c.stations[peer])
+	}
+	if c.survey != nil {
+		out = append(out, c.survey)
+	}
+	clear(c.stations)
+	c.survey = nil
+	return out, nil
+}
 
-// Caps is what the radio can do; false before it has told, or while it is not connected.
-func (c *Client) Caps() (wire.Caps, bool) { return wire.Caps{}, false }
+// Caps is what the radio can do and is set to; false before it has told and
+// while it is not connected.
+func (c *Client) Caps() (wire.Caps, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.caps == nil {
+		return wire.Caps{}, false
+	}
+	return *c.caps, true
+}
 
-// Dropped counts the messages that were lost between the radio and this client.
-func (c *Client) Dropped() uint64 { return 0 }
+// Dropped counts the messages that were lost between the radio and Sample:
+// those that the server dropped, and those that could not be read or held.
+func (c *Client) Dropped() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.dropped + c.droppedHere
+}

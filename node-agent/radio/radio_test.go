@@ -1,0 +1,141 @@
+package radio
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// eventually waits for something that another goroutine brings about.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for range 2000 {
+		if holds() {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatalf("never came about: %s", what)
+}
+
+func listen(t *testing.T, path string) net.Listener {
+	t.Helper()
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+func accept(t *testing.T, l net.Listener) net.Conn {
+	t.Helper()
+	conn, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+func send(t *testing.T, conn net.Conn, messages ...wire.Feedback) {
+	t.Helper()
+	enc := json.NewEncoder(conn)
+	for _, m := range messages {
+		if err := enc.Encode(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func station(peer string, dbm float64) wire.Feedback {
+	return wire.Feedback{Station: &wire.Station{Peer: peer, SignalDbm: &dbm}}
+}
+
+func TestClientFollowsAndReconnects(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "radio.sock")
+	c := New(path)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(ctx) }() // before there is a server
+	l := listen(t, path)
+	conn := accept(t, l)
+	send(t, conn, wire.Feedback{Caps: &wire.Caps{Driver: "medium", Channel: 6}},
+		station("02:00:00:00:00:03", -50), station("02:00:00:00:00:02", -60), station("02:00:00:00:00:02", -61),
+		wire.Feedback{TxFailed: &wire.TxFailed{Peer: "02:00:00:00:00:02"}},
+		wire.Feedback{Survey: &wire.Survey{Channel: 6}, Dropped: 3})
+	fmt.Fprintln(conn, "this is no JSON")
+	eventually(t, "the unreadable line is counted", func() bool { return c.Dropped() == 4 })
+	if caps, ok := c.Caps(); !ok || caps.Driver != "medium" || caps.Channel != 6 {
+		t.Errorf("caps %+v %v", caps, ok)
+	}
+	got, err := c.Sample(0)
+	if err != nil || len(got) != 3 {
+		t.Fatalf("%d samples, %v", len(got), err)
+	}
+	first, second := got[0].(*wire.Station), got[1].(*wire.Station)
+	if first.Peer != "02:00:00:00:00:02" || *first.SignalDbm != -61 || second.Peer != "02:00:00:00:00:03" || got[2].(*wire.Survey).Channel != 6 {
+		t.Errorf("samples %+v %+v %+v", first, second, got[2])
+	}
+	if again, _ := c.Sample(1); len(again) != 0 {
+		t.Errorf("the same news were given twice: %v", again)
+	}
+	send(t, conn, station("02:00:00:00:00:02", -62))
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a closed connection makes the radio unknown", func() bool { _, ok := c.Caps(); return !ok })
+	if stale, _ := c.Sample(2); len(stale) != 0 {
+		t.Errorf("samples of a radio that is gone: %v", stale)
+	}
+	conn = accept(t, l)
+	send(t, conn, wire.Feedback{Caps: &wire.Caps{Driver: "medium", Channel: 11}, Dropped: 2})
+	eventually(t, "the client reconnects", func() bool { caps, _ := c.Caps(); return caps.Channel == 11 })
+	if c.Dropped() != 6 {
+		t.Errorf("dropped %d over two connections, want 6", c.Dropped())
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("Run: %v", err)
+	}
+}
+
+func TestPeersAreBounded(t *testing.T) {
+	c := New("")
+	var text strings.Builder
+	for i := range maxPeers + 5 {
+		fmt.Fprintf(&text, `{"station":{"peer":"p%d"}}`+"\n", i)
+	}
+	c.read(strings.NewReader(text.String()))
+	got, err := c.Sample(0)
+	if err != nil || len(got) != maxPeers || c.Dropped() != 5 {
+		t.Errorf("%d stations, %d dropped, %v", len(got), c.Dropped(), err)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(`{"caps":{"driver":"medium","rates_mbps":[6,54]}}` + "\n" + `{"station":{"peer":"02:00:00:00:00:01","signal_dbm":-60.5}}`))
+	f.Add([]byte(`{"survey":{"channel":6},"dropped":18446744073709551615}`))
+	f.Add([]byte(`{"station":{}}` + "\nnull\n[]\n{}"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c := New("")
+		c.read(strings.NewReader(string(data)))
+		got, err := c.Sample(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range got {
+			if s, ok := b.(*wire.Station); ok && s.Peer == "" {
+				t.Fatal("a station without a peer")
+			}
+		}
+	})
+}
