@@ -1,0 +1,211 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+)
+
+// check judges one cell's merged trial: what must be there, and what cannot
+// go together. What is wrong with a value by itself was reported by its rule.
+type check struct {
+	p    *parse
+	tree *node
+	cell string
+}
+
+func (c *check) all() {
+	c.nodes()
+	c.course()
+	c.speed()
+	c.window()
+	c.gate()
+	c.acceptance()
+	c.radio()
+	c.traffic()
+	c.need("tcp.variant", "the congestion control that every node pins")
+	c.network()
+}
+
+func (c *check) add(at position, format string, args ...any) {
+	c.p.findings.addIn(c.cell, at, format, args...)
+}
+
+// need reports a key that is missing. It keeps silent where the key may be
+// there under a misspelt name, or be a faulty factor's to bring.
+func (c *check) need(path, what string) {
+	if c.p.unsure {
+		return
+	}
+	n, walked := c.tree, ""
+	for key := range strings.SplitSeq(path, ".") {
+		if n.shape != shapeMap || n.strange {
+			return
+		}
+		next := n.child(key)
+		if next == nil {
+			where := "trial"
+			if walked != "" {
+				where = rooted(walked)
+			}
+			missing := strings.TrimPrefix(strings.TrimPrefix(path, walked), ".")
+			c.add(n.home, "%s: key %q is missing; allowed: %s", where, missing, what)
+			return
+		}
+		n, walked = next, joinPlain(walked, key)
+	}
+}
+
+// rooted is a key of the merged trial as the file has it.
+func rooted(path string) string {
+	if path == "acceptance" || strings.HasPrefix(path, "acceptance.") {
+		return path
+	}
+	return "trial." + path
+}
+
+// unfit reports a key that has no meaning beside another one.
+func (c *check) unfit(path, why, allowed string) {
+	if n := c.tree.lookup(path); n != nil {
+		c.add(n.home, "%s: %s is not allowed %s; allowed: %s", rooted(path), n.show(), why, allowed)
+	}
+}
+
+// has tells whether a key is there, at fault or not.
+func (c *check) has(path string) bool { return c.tree.lookup(path) != nil }
+
+// role is the node that sender, receiver or initiator names, directly or by
+// another role; empty when it names none.
+func (c *check) role(key string) string {
+	name := c.tree.textAt(key)
+	switch name {
+	case "car", "roadside":
+		return c.tree.textAt(name)
+	case "sender", "receiver":
+		if key == "initiator" {
+			return c.role(name)
+		}
+	}
+	return name
+}
+
+// initiator is the car's node where a car drives: its GPS opens the gate.
+// Without a car it is the sender's, unless the file says otherwise.
+func (c *check) initiator() string {
+	if name := c.role("initiator"); name != "" {
+		return name
+	}
+	if car := c.tree.textAt("car"); car != "" {
+		return car
+	}
+	return c.role("sender")
+}
+
+func (c *check) nodes() {
+	c.need("sender", "a node, car or roadside")
+	c.need("receiver", "a node, car or roadside")
+	for _, key := range []string{"sender", "receiver", "initiator"} {
+		if by := c.tree.textAt(key); (by == "car" || by == "roadside") && !c.has(by) {
+			c.add(c.tree.child(key).at, "trial.%s: role %s is nobody's; allowed: a node, or a trial with %s", key, by, by)
+		}
+	}
+	m := c.tree
+	if car := m.textAt("car"); car != "" && car == m.textAt("roadside") {
+		c.add(m.child("roadside").at, "trial.roadside: node %s is the car's already; allowed: another node", car)
+	}
+	if sender := c.role("sender"); sender != "" && sender == c.role("receiver") {
+		c.add(m.child("receiver").at, "trial.receiver: node %s is the sender already; allowed: another node", sender)
+	}
+	if initiator, car := c.role("initiator"), m.textAt("car"); initiator != "" && car != "" && initiator != car {
+		c.add(m.child("initiator").at, "trial.initiator: node %s is not in the car, whose place and speed open the gate; allowed: car", initiator)
+	}
+	relays := m.child("relays")
+	if !relays.fine() {
+		return
+	}
+	for _, item := range relays.items {
+		if slices.Contains([]string{c.role("sender"), c.role("receiver"), m.textAt("car"), m.textAt("roadside")}, item.text) {
+			c.add(item.at, "trial.relays: node %s has another role already; allowed: a node without one", item.text)
+		}
+	}
+}
+
+// participants are the nodes that take part in the trial.
+func (c *check) participants() []string {
+	m := c.tree
+	out := []string{c.role("sender"), c.role("receiver"), c.initiator(), m.textAt("car"), m.textAt("roadside")}
+	for _, item := range m.child("relays").itemsOrNone() {
+		out = append(out, item.text)
+	}
+	return slices.DeleteFunc(out, func(s string) bool { return s == "" })
+}
+
+func (n *node) itemsOrNone() []*node {
+	if n == nil {
+		return nil
+	}
+	return n.items
+}
+
+// network asks that nodes without a routing protocol can reach each other.
+func (c *check) network() {
+	if orElse(c.tree.textAt("routing.protocol"), "none") != "none" {
+		return
+	}
+	from, to := c.p.prefixOf(c.role("sender")), c.p.prefixOf(c.role("receiver"))
+	if !from.IsValid() || !to.IsValid() {
+		return
+	}
+	if !from.Masked().Contains(to.Addr()) || !to.Masked().Contains(from.Addr()) {
+		at := c.p.addressAt[c.role("receiver")]
+		c.add(at, "nodes: %s of receiver %s and %s of sender %s are not in one network, and routing is none; allowed: addresses of one network, or a routing protocol",
+			to, c.role("receiver"), from, c.role("sender"))
+	}
+}
+
+// radio judges keys of the radio against its mode and standard.
+func (c *check) radio() {
+	const path = "radio."
+	c.need("radio.mode", "adhoc, mesh or none")
+	mode, standard := c.tree.textAt("radio.mode"), c.tree.textAt("radio.standard")
+	switch mode {
+	case "none":
+		for _, key := range radio().keys()[1:] {
+			c.unfit(path+key, "with mode none, which leaves the interface as it is", "no other key of radio")
+		}
+		return
+	case "adhoc", "mesh":
+		c.need("radio.standard", "802.11a, 802.11b or 802.11g")
+		c.need("radio.channel", "a channel of the standard")
+		c.need("radio.ssid", "text of 1 to 32 bytes")
+	}
+	if mode == "mesh" {
+		c.unfit("radio.bssid", "with mode mesh, which has no BSSID", "leave it out")
+	}
+	if channel := c.tree.numberAt("radio.channel"); channel != nil && standard != "" && !slices.Contains(channels(standard), *channel) {
+		c.add(c.tree.lookup("radio.channel").at, "trial.radio.channel: %s is not a channel of %s; allowed: %s", formatNumber(*channel), standard, joinNumbers(channels(standard)))
+	}
+	if rate := c.tree.numberAt("radio.rate_mbps"); rate != nil && standard != "" && !slices.Contains(rates(standard), *rate) {
+		c.add(c.tree.lookup("radio.rate_mbps").at, "trial.radio.rate_mbps: %s is not a rate of %s; allowed: %s Mbit/s", formatNumber(*rate), standard, joinNumbers(rates(standard)))
+	}
+	if !c.has("radio.standard") {
+		c.unfit("radio.legacy_rates_only", "without radio.standard, which says whose rates", "name the standard, or leave it out")
+	}
+}
+
+func (c *check) acceptance() {
+	m := c.tree
+	if !c.has("speed_mps") {
+		for _, key := range []string{"speed_band_mps", "in_band_share_min"} {
+			c.unfit("acceptance."+key, "without trial.speed_mps, which it would be judged against", "name a speed, or leave it out")
+		}
+		return
+	}
+	if !c.has("acceptance.speed_band_mps") {
+		c.unfit("acceptance.in_band_share_min", "without acceptance.speed_band_mps", "give the band too, or leave it out")
+	}
+	band, speed := m.numberAt("acceptance.speed_band_mps"), m.numberAt("speed_mps")
+	if band != nil && speed != nil && *band >= *speed {
+		c.add(m.lookup("acceptance.speed_band_mps").at, "acceptance.speed_band_mps: %s is not allowed with speed_mps %s, since a car that stands would be in the band; allowed: below the speed",
+			formatNumber(*band), formatNumber(*speed))
+	}
+}

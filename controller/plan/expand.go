@@ -1,0 +1,312 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// cell is one combination of the factors' levels.
+type cell struct {
+	levels []level
+	name   string // "speed=2.8 section=A", for messages
+}
+
+// cells is the cross product in the file's order, the last factor fastest.
+// It is nil, with the fault reported, when there are too many.
+func (p *parse) cells() []cell {
+	count := 1
+	for _, x := range p.factors {
+		count *= len(x.levels)
+		if count > maxCells {
+			p.findings.add(p.factors[0].at, "factors: more than %d cells are not allowed; allowed: fewer factors or levels", maxCells)
+			return nil
+		}
+	}
+	out := []cell{{}}
+	for _, x := range p.factors {
+		var next []cell
+		for _, c := range out {
+			for _, l := range x.levels {
+				levels := append(append([]level(nil), c.levels...), l)
+				next = append(next, cell{levels, strings.TrimSpace(c.name + " " + x.name + "=" + l.label)})
+			}
+		}
+		out = next
+	}
+	return out
+}
+
+// expand checks every cell and lists the trials in order. What it returns
+// counts only when nothing was found at fault.
+func (p *parse) expand(root *node) []wire.Trial {
+	base := p.base(root)
+	cells := p.cells()
+	p.cellCount = len(cells)
+	if base == nil || cells == nil {
+		return nil
+	}
+	d := p.design
+	if total := d.repetitions * len(cells); total > maxTrials {
+		p.findings.add(root.lookup("design.repetitions").at, "design.repetitions: %d trials in all are not allowed; allowed: at most %d", total, maxTrials)
+		return nil
+	}
+	trials := p.calibrationTrials(root, base, "before", 0)
+	trials = append(trials, p.blocks(base, cells)...)
+	trials = append(trials, p.calibrationTrials(root, base, "after", d.repetitions+1)...)
+	for i := range trials {
+		trials[i].Number = i + 1
+	}
+	p.assignClientPorts(root, trials)
+	return trials
+}
+
+// blocks lists the ordinary trials.
+func (p *parse) blocks(base *node, cells []cell) []wire.Trial {
+	d := p.design
+	var turns []func(cell, block int) int
+	for k := range d.balance {
+		turns = append(turns, d.balanced(k, len(cells)))
+	}
+	made := map[string]wire.Trial{} // by cell and balanced values, so that each is checked once
+	var trials []wire.Trial
+	for b := 1; b <= max(1, d.repetitions); b++ { // a design at fault still has its cells checked once
+		for _, c := range d.orderOf(b, cells) {
+			key := strconv.Itoa(c)
+			tree := base
+			for _, l := range cells[c].levels {
+				tree = merge(tree, l.override)
+			}
+			for k, turn := range turns {
+				if len(d.balance[k].values) == 0 {
+					continue
+				}
+				v := turn(c, b)
+				key += "," + strconv.Itoa(v)
+				tree = merge(tree, d.balance[k].values[v].override)
+			}
+			t, seen := made[key]
+			if !seen {
+				t = p.trialOf(tree, cells[c].name)
+				made[key] = t
+			}
+			t.Block, t.Repetition, t.Factors = b, b, p.labels(cells[c])
+			t.Traffic = append([]wire.Flow(nil), t.Traffic...) // each trial gets client ports of its own
+			trials = append(trials, t)
+		}
+	}
+	return trials
+}
+
+// labels is the cell as tables and models know it.
+func (p *parse) labels(c cell) map[string]string {
+	out := map[string]string{}
+	for i, l := range c.levels {
+		out[p.factors[i].name] = l.label
+	}
+	return out
+}
+
+// trialOf checks one merged trial and turns it into the nodes' form.
+func (p *parse) trialOf(tree *node, cellName string) wire.Trial {
+	c := &check{p: p, tree: tree, cell: cellName}
+	c.all()
+	return c.decode()
+}
+
+// decode reads the merged tree. Values at fault are left out; the schedule is
+// then never used.
+func (c *check) decode() wire.Trial {
+	m := c.tree
+	t := wire.Trial{
+		Car: m.textAt("car"), Roadside: m.textAt("roadside"),
+		Sender: c.role("sender"), Receiver: c.role("receiver"), Initiator: c.initiator(),
+		SpeedMps: m.numberAt("speed_mps"), Direction: c.direction(), DurationS: c.duration(),
+		Course: c.decodeCourse(), Radio: c.decodeRadio(),
+		Routing:    wire.Routing{Protocol: orElse(m.textAt("routing.protocol"), "none")},
+		TCP:        wire.TCP{Variant: m.textAt("tcp.variant")},
+		Acceptance: c.decodeAcceptance(),
+	}
+	if relays := m.child("relays"); relays.fine() {
+		for _, item := range relays.items {
+			t.Relays = append(t.Relays, item.text)
+		}
+	}
+	t.Gate = c.decodeGate()
+	for _, e := range m.child("traffic").entriesOrNone() {
+		t.Traffic = append(t.Traffic, c.decodeFlow(e))
+	}
+	return t
+}
+
+func (c *check) decodeCourse() wire.Course {
+	m := c.tree.child("course")
+	return wire.Course{
+		Kind: m.textAt("kind"), StartM: orZero(m.numberAt("start_m")), OffsetM: orZero(m.numberAt("offset_m")),
+		SegmentM: m.numberAt("segment_m"), LengthM: m.numberAt("length_m"), MarkM: m.numberAt("mark_m"),
+		AccelMps2: orZero(m.numberAt("accel_mps2")), BrakeMps2: orZero(m.numberAt("brake_mps2")),
+		SiteLatDeg: m.numberAt("site_lat_deg"), SiteLonDeg: m.numberAt("site_lon_deg"),
+		HeadingDeg: orZero(m.numberAt("heading_deg")),
+	}
+}
+
+func (c *check) decodeGate() wire.Gate {
+	m := c.tree.child("gate")
+	g := wire.Gate{
+		HoldS: orZero(m.numberAt("hold_s")), AfterS: m.numberAt("after_s"),
+		TimeoutS: orZero(m.numberAt("timeout_s")), LeadS: orZero(m.numberAt("lead_s")),
+		PlaceM: c.placeM(),
+	}
+	if band := m.boolAt("speed_band"); band != nil {
+		g.SpeedBand = *band
+	}
+	return g
+}
+
+// placeM is where the gate opens, along the road from the roadside node's
+// mark. A campaign file means the outbound drive; inbound, a course is its
+// mirror image: about the roadside node, or for a segment about the segment.
+//
+// A segment's gate stands before the segment by the way that the car makes
+// between GO and the window, so that the window opens at the segment's edge.
+func (c *check) placeM() *float64 {
+	m := c.tree
+	speed, inbound := m.numberAt("speed_mps"), c.direction() == "inbound"
+	if m.textAt("course.kind") == "segment" {
+		first, length := m.numberAt("course.segment_m"), m.numberAt("course.length_m")
+		if first == nil || length == nil || speed == nil {
+			return nil
+		}
+		ahead := orZero(m.numberAt("gate.lead_s")) * *speed
+		at := *first - ahead
+		if inbound {
+			at = *first + *length + ahead
+		}
+		at = roundTo(at, 1e3)
+		return &at
+	}
+	place := m.numberAt("gate.place_m")
+	if place != nil && inbound {
+		*place = -*place
+	}
+	return place
+}
+
+func (c *check) decodeRadio() wire.Radio {
+	m := c.tree.child("radio")
+	r := wire.Radio{
+		Mode: m.textAt("mode"), Standard: m.textAt("standard"), SSID: m.textAt("ssid"), BSSID: m.textAt("bssid"),
+		TxPowerDbm: m.numberAt("tx_power_dbm"), RateMbps: m.numberAt("rate_mbps"),
+	}
+	if channel := m.wholeAt("channel"); channel != nil {
+		r.Channel = *channel
+	}
+	if legacy := m.boolAt("legacy_rates_only"); legacy != nil {
+		r.LegacyRatesOnly = *legacy
+	}
+	return r
+}
+
+func (c *check) decodeAcceptance() wire.Acceptance {
+	m := c.tree.child("acceptance")
+	return wire.Acceptance{
+		SpeedBandMps: m.numberAt("speed_band_mps"), InBandShareMin: m.numberAt("in_band_share_min"),
+		FixModeMin: m.wholeAt("fix_mode_min"), FixAgeMsMax: m.numberAt("fix_age_ms_max"),
+		ClockErrorMsMax: m.numberAt("clock_error_ms_max"), LatenessShareMax: m.numberAt("lateness_share_max"),
+	}
+}
+
+// iperf3Port is iperf3's default (iperf_api.h, PORT).
+const iperf3Port = 5201
+
+func (c *check) decodeFlow(e entry) wire.Flow {
+	m := e.value
+	f := wire.Flow{
+		Name: e.key, Kind: m.textAt("kind"), From: c.flowEnd(m, "from"), To: c.flowEnd(m, "to"),
+		Port: iperf3Port, Streams: 1, StartS: orZero(m.numberAt("start_s")),
+		WindowBytes: m.wholeAt("window_bytes"), PayloadBytes: m.wholeAt("payload_bytes"), BitrateBps: m.numberAt("bitrate_bps"),
+	}
+	if f.Kind == "cbr" {
+		f.Kind, f.Background = "iperf3_udp", true
+	}
+	if b := m.boolAt("background"); b != nil {
+		f.Background = *b
+	}
+	if r := m.boolAt("reverse"); r != nil {
+		f.Reverse = *r
+	}
+	if port := m.wholeAt("port"); port != nil {
+		f.Port = *port
+	}
+	if streams := m.wholeAt("streams"); streams != nil {
+		f.Streams = *streams
+	}
+	f.DurationS = roundTo(c.duration()-f.StartS, 1e3)
+	if d := m.numberAt("duration_s"); d != nil {
+		f.DurationS = *d
+	}
+	return f
+}
+
+// assignClientPorts gives every attempt of every trial client ports that no
+// attempt shortly before it had: those may still be in TIME_WAIT (60 s in
+// Linux). A flow owns Streams × attempts_max consecutive ports, of which
+// attempt a uses those from ClientPort + (a−1) × Streams on; trials follow
+// each other through 20000–29999 and then begin again.
+func (p *parse) assignClientPorts(root *node, trials []wire.Trial) {
+	const room = clientPortLast - clientPortFirst + 1
+	attempts := max(1, p.attemptsMax)
+	next := 0
+	for i := range trials {
+		need := 0
+		for _, f := range trials[i].Traffic {
+			need += f.Streams * attempts
+		}
+		if need > room/4 {
+			p.findings.add(root.lookup("trial").home, "trial: %d streams and %d attempts need %d client ports in a trial; allowed: at most %d", need/attempts, attempts, need, room/4)
+			return
+		}
+		if next+need > room {
+			next = 0
+		}
+		for j := range trials[i].Traffic {
+			f := &trials[i].Traffic[j]
+			f.ClientPort = clientPortFirst + next
+			next += f.Streams * attempts
+		}
+	}
+}
+
+func orZero(x *float64) float64 {
+	if x == nil {
+		return 0
+	}
+	return *x
+}
+
+func orElse(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+// roundTo drops digits that only the arithmetic made: 1e3 keeps three.
+func roundTo(x, parts float64) float64 { return math.Round(x*parts) / parts }
+
+// cloneTrials copies a schedule with all that it points to.
+func cloneTrials(trials []wire.Trial) ([]wire.Trial, error) {
+	raw, err := json.Marshal(trials)
+	if err != nil {
+		return nil, fmt.Errorf("copy schedule: %w", err)
+	}
+	var out []wire.Trial
+	if err := json.Unmarshal(raw, &out); err != nil {
+		return nil, fmt.Errorf("copy schedule: %w", err)
+	}
+	return out, nil
+}

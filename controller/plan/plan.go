@@ -1,0 +1,245 @@
+// Package plan reads a campaign file and expands it into the schedule of
+// trials that nodes hold. It is for what can be judged at a desk, before
+// anything moves: the file's syntax, its ranges, its references, and whether
+// its design can be driven at all. What a node or a fleet can do stays out,
+// and so does everything about a trial's result: no key of the format speaks
+// of one.
+//
+// The format is described by the campaign files that ship and, rule by rule,
+// by schema.go.
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"regexp"
+	"slices"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// Campaign is a campaign file without a fault, with its schedule.
+type Campaign struct {
+	Path     string // as it was given
+	Name     string
+	Title    string
+	Question string
+	Notes    string
+
+	Nodes       []Node
+	Factors     []Factor
+	Design      Design
+	AttemptsMax int    // of each trial, the first included
+	Site        *Site  // absent: no sheet was filled in
+	Field       *Field // absent: the rehearsal's defaults
+
+	Raw    []byte // the file, byte for byte
+	SHA256 string // of Raw, in hexadecimal
+
+	trials []wire.Trial
+}
+
+// Node is one node that the campaign names.
+type Node struct {
+	Name        string `json:"name"`
+	Unit        string `json:"unit,omitempty"` // the hardware that carries it
+	MeshAddress string `json:"mesh_address"`   // with the prefix length
+}
+
+// Factor is one factor of the design with its levels' labels, in the file's order.
+type Factor struct {
+	Name   string   `json:"name"`
+	Key    string   `json:"key,omitempty"` // dotted key of a trial that it varies; absent when its levels set several
+	Levels []string `json:"levels"`
+}
+
+// Design says how cells become an order of trials.
+type Design struct {
+	Repetitions int                 `json:"repetitions"`
+	Order       string              `json:"order"` // randomised_blocks | as_listed
+	Seed        uint64              `json:"seed"`
+	WholePlots  []string            `json:"whole_plots,omitempty"` // factors that change seldom within a block
+	Balance     map[string][]string `json:"balance,omitempty"`     // dotted key → values spread evenly over a cell's repetitions
+}
+
+// Load reads a campaign file. Faults of its content come as Problems.
+func Load(path string) (*Campaign, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read campaign: %w", err)
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read campaign: %w", err)
+	}
+	return Parse(path, raw)
+}
+
+// Parse reads a campaign from the bytes of a file; name stands in its
+// problems. An error is always Problems.
+func Parse(name string, raw []byte) (*Campaign, error) {
+	p := &parse{file: name}
+	root := readTree(raw, &p.findings)
+	if root == nil {
+		return nil, p.findings.problems(name, 0)
+	}
+	if !p.checkVersion(root) {
+		return nil, p.findings.problems(name, 0)
+	}
+	p.checkFile(root)
+	trials := p.expand(root)
+	if problems := p.findings.problems(name, p.cellCount); len(problems) > 0 {
+		return nil, problems
+	}
+	sum := sha256.Sum256(raw)
+	return &Campaign{
+		Path: name, Name: root.textAt("name"), Title: root.textAt("title"), Question: root.textAt("question"), Notes: root.textAt("notes"),
+		Nodes: p.nodes, Factors: p.publicFactors(), Design: p.design.public(), AttemptsMax: p.attemptsMax,
+		Site: decodeSite(root.child("site")), Field: decodeField(root.child("field")),
+		Raw: slices.Clone(raw), SHA256: hex.EncodeToString(sum[:]), trials: trials,
+	}, nil
+}
+
+// parse is the state of reading one file.
+type parse struct {
+	file        string
+	findings    findings
+	schema      schema
+	nodes       []Node
+	addressAt   map[string]position // of a node's mesh_address
+	factors     []factor
+	design      design
+	attemptsMax int
+	cellCount   int  // combinations of the factors' levels, for messages
+	unsure      bool // a factor is at fault, so a key that seems missing may be its to bring
+}
+
+// checkVersion comes first and alone: of a file of another version every
+// other complaint would be noise.
+func (p *parse) checkVersion(root *node) bool {
+	n := root.child("fieldmesh")
+	switch {
+	case n == nil:
+		p.findings.add(root.at, `the campaign: key "fieldmesh" is missing; allowed: fieldmesh: %d, the version of the format`, formatVersion)
+	case n.shape != shapeNumber || n.number != formatVersion:
+		p.findings.add(n.at, "fieldmesh: version %s is not known; allowed: %d", n.show(), formatVersion)
+	default:
+		return true
+	}
+	return false
+}
+
+// checkFile holds the whole file to its rules and collects what it defines.
+func (p *parse) checkFile(root *node) {
+	p.defineNodes(root.child("nodes"))
+	file := p.schema.file()
+	file.check(&p.findings, "", root)
+	p.checkField(root)
+	if n := root.lookup("acceptance.attempts_max"); n.fine() {
+		p.attemptsMax = int(n.number)
+	}
+	p.readFactors(root)
+	p.readDesign(root)
+	p.checkCalibration(root)
+}
+
+// defineNodes collects the nodes' names and units and reports what two share.
+func (p *parse) defineNodes(n *node) {
+	if n == nil || n.shape != shapeMap || len(n.entries) == 0 {
+		return
+	}
+	units, addresses := map[string]string{}, map[string]string{}
+	p.addressAt = map[string]position{}
+	for _, e := range n.entries {
+		p.schema.nodes = append(p.schema.nodes, e.key)
+		address := p.shared(e, "mesh_address", addresses)
+		if n := e.value.child("mesh_address"); n != nil {
+			p.addressAt[e.key] = n.at
+		}
+		unit := p.shared(e, "unit", units)
+		if unit != "" {
+			p.schema.units = append(p.schema.units, unit)
+		}
+		p.nodes = append(p.nodes, Node{Name: e.key, Unit: unit, MeshAddress: address})
+	}
+	if p.schema.units == nil {
+		p.schema.units = []string{}
+	}
+}
+
+// prefixOf is a node's address with its network, not valid when there is none.
+func (p *parse) prefixOf(name string) netip.Prefix {
+	for _, n := range p.nodes {
+		if prefix, err := netip.ParsePrefix(n.MeshAddress); n.Name == name && err == nil {
+			return prefix
+		}
+	}
+	return netip.Prefix{}
+}
+
+var hostPart = regexp.MustCompile(`^[^/]*`)
+
+// shared reads a node's key and reports a value that an earlier node has.
+func (p *parse) shared(e entry, key string, owners map[string]string) string {
+	n := e.value.child(key)
+	if n == nil || n.shape != shapeText {
+		return ""
+	}
+	host := hostPart.FindString(n.text)
+	if owner, taken := owners[host]; taken {
+		p.findings.add(n.at, "nodes.%s.%s: %s belongs to node %s already; allowed: one of its own", e.key, key, n.show(), owner)
+	} else {
+		owners[host] = e.key
+	}
+	return n.text
+}
+
+// Schedule is every trial in the order in which it is to be driven. The
+// caller may change what it gets.
+func (c *Campaign) Schedule() ([]wire.Trial, error) {
+	if len(c.trials) == 0 {
+		return nil, fmt.Errorf("expand campaign %q: it was not read from a file", c.Name)
+	}
+	return cloneTrials(c.trials)
+}
+
+// runName is the contract's form of a run's name.
+var runName = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)
+
+// runKeyBytes is the length of the key that authenticates GO.
+const runKeyBytes = 32
+
+// RunPlan is the whole run as nodes hold it. The nodes' control addresses and
+// GO ports are absent: they are the fleet's to fill in.
+func (c *Campaign) RunPlan(run string, key []byte) (wire.RunPlan, error) {
+	if !runName.MatchString(run) {
+		return wire.RunPlan{}, fmt.Errorf("name run %q: allowed are 1 to 64 of a-z, 0-9 and -", run)
+	}
+	if len(key) != runKeyBytes {
+		return wire.RunPlan{}, fmt.Errorf("make plan of run %q: the key has %d bytes, allowed are %d", run, len(key), runKeyBytes)
+	}
+	trials, err := c.Schedule()
+	if err != nil {
+		return wire.RunPlan{}, err
+	}
+	out := wire.RunPlan{Run: run, Campaign: c.Name, CampaignSHA256: c.SHA256, Seed: c.Design.Seed,
+		Key: slices.Clone(key), Trials: trials, AttemptsMax: c.AttemptsMax}
+	for _, n := range c.Nodes {
+		out.Nodes = append(out.Nodes, wire.PlanNode{Name: n.Name, Unit: n.Unit, MeshPrefix: n.MeshAddress})
+	}
+	return out, nil
+}
+
+// NeedsSite tells whether a gate waits for a place, and the file does not say
+// where on Earth the roadside node stands. A rehearsal then chooses a site and
+// writes it into the trials; on a road the run must be refused.
+func (c *Campaign) NeedsSite() bool {
+	return slices.ContainsFunc(c.trials, func(t wire.Trial) bool {
+		return t.Gate.PlaceM != nil && (t.Course.SiteLatDeg == nil || t.Course.SiteLonDeg == nil)
+	})
+}

@@ -1,0 +1,128 @@
+package plan
+
+import (
+	"slices"
+	"strconv"
+)
+
+// minMSS is the smallest MSS that Linux honours (TCP_MIN_MSS, include/net/tcp.h).
+const minMSS = 88
+
+// maxMSS is what a 1500-byte MTU leaves beside the IPv4 and TCP headers.
+const maxMSS = 1460
+
+// traffic judges every flow, and the flows beside each other.
+func (c *check) traffic() {
+	c.need("traffic", "a mapping from a flow's name to the flow")
+	flows := c.tree.child("traffic")
+	if flows == nil || flows.shape != shapeMap {
+		return
+	}
+	measured := 0
+	servers := map[string]string{}
+	for _, e := range flows.entries {
+		if e.value.shape != shapeMap {
+			return
+		}
+		f := c.decodeFlow(e)
+		if !f.Background {
+			measured++
+		}
+		c.flow(e.key, e.value)
+		node := f.To
+		if f.Reverse {
+			node = f.From
+		}
+		key := node + ":" + strconv.Itoa(f.Port)
+		if other, taken := servers[key]; taken && node != "" {
+			at := e.at
+			if port := e.value.child("port"); port != nil {
+				at = port.at
+			}
+			c.add(at, "trial.traffic.%s.port: %d on node %s is flow %s's already; allowed: a port of its own", e.key, f.Port, node, other)
+		}
+		servers[key] = e.key
+	}
+	if measured == 0 && len(flows.entries) > 0 {
+		c.add(flows.home, "trial.traffic: every flow is background; allowed: at least one that is measured")
+	}
+}
+
+func (c *check) flow(name string, m *node) {
+	path := "traffic." + name + "."
+	c.need(path+"kind", "iperf3_tcp, iperf3_udp or cbr")
+	c.flowEnds(name, m)
+	switch m.textAt("kind") {
+	case "iperf3_tcp":
+		c.unfit(path+"bitrate_bps", "for kind iperf3_tcp, whose rate is TCP's", "leave it out")
+		if mss := m.numberAt("payload_bytes"); mss != nil && (*mss < minMSS || *mss > maxMSS) {
+			c.add(m.child("payload_bytes").at, "trial.%spayload_bytes: %s cannot be a segment's payload; allowed: %d to %d bytes for kind iperf3_tcp", path, formatNumber(*mss), minMSS, maxMSS)
+		}
+	case "iperf3_udp", "cbr":
+		kind := m.textAt("kind")
+		c.need(path+"bitrate_bps", "a number of bit/s, which kind "+kind+" needs")
+		c.need(path+"payload_bytes", "a number of bytes, which kind "+kind+" needs")
+		c.unfit(path+"window_bytes", "for kind "+kind, "leave it out; a window is TCP's")
+		c.unfit(path+"streams", "for kind "+kind+", which is one stream", "leave it out, or write several flows")
+	}
+	if b := m.boolAt("background"); m.textAt("kind") == "cbr" && b != nil && !*b {
+		c.unfit(path+"background", "for kind cbr, which loads the network", "true, or kind iperf3_udp")
+	}
+	window := c.duration()
+	start := orZero(m.numberAt("start_s"))
+	end := start + orZero(m.numberAt("duration_s"))
+	if window > 0 && (start >= window || end > window+0.001) {
+		at := m.home
+		for _, key := range []string{"start_s", "duration_s"} {
+			if v := m.child(key); v != nil {
+				at = v.at
+			}
+		}
+		c.add(at, "trial.traffic.%s: from %s s to %s s is not inside the window; allowed: 0 to %s s",
+			name, formatNumber(start), formatNumber(max(start, end)), formatNumber(window))
+	}
+}
+
+// flowEnd is the node at one end of a flow; from is the sender and to the
+// receiver unless the flow says otherwise.
+func (c *check) flowEnd(m *node, key string) string {
+	role := m.textAt(key)
+	if role == "" {
+		if m.child(key) != nil {
+			return "" // at fault, and reported
+		}
+		role = map[string]string{"from": "sender", "to": "receiver"}[key]
+	}
+	switch role {
+	case "sender", "receiver":
+		return c.role(role)
+	case "car", "roadside":
+		return c.tree.textAt(role)
+	}
+	return role
+}
+
+func (c *check) flowEnds(name string, m *node) {
+	for _, key := range []string{"from", "to"} {
+		n := m.child(key)
+		if !n.fine() || n.shape != shapeText {
+			continue
+		}
+		switch node := c.flowEnd(m, key); {
+		case node == "" && (n.text == "car" || n.text == "roadside") && !c.has(n.text):
+			c.add(n.at, "trial.traffic.%s.%s: role %s is nobody's; allowed: a node, or a trial with %s", name, key, n.text, n.text)
+		case node != "" && !slices.Contains(c.participants(), node):
+			c.add(n.at, "trial.traffic.%s.%s: node %s takes no part in the trial; allowed: a node with a role, such as one of trial.relays", name, key, node)
+		}
+	}
+	from, to := c.flowEnd(m, "from"), c.flowEnd(m, "to")
+	if from != "" && from == to && c.role("sender") != c.role("receiver") {
+		at := m.home
+		for _, key := range []string{"from", "to"} {
+			if v := m.child(key); v != nil {
+				at = v.at
+			}
+		}
+		c.add(at, "trial.traffic.%s: it goes from node %s to itself; allowed: two nodes", name, from)
+	}
+}
