@@ -106,7 +106,7 @@ func (a *Archive) sortOut(node string, lines [][]byte) (batch, error) {
 			return b, fmt.Errorf("record without kind, epoch or seq: %.80q", line)
 		case strings.ContainsRune(string(line), '\n'):
 			return b, fmt.Errorf("record %s/%d spans lines", h.Epoch, h.Seq)
-		case seen[k] || a.placeOf(node, h.Epoch).holds(h.Seq):
+		case seen[k] || h.Seq <= a.placeOf(node, h.Epoch).seq:
 			continue
 		}
 		seen[k] = true
@@ -114,7 +114,7 @@ func (a *Archive) sortOut(node string, lines [][]byte) (batch, error) {
 			b.epoch = append(b.epoch, h.Epoch)
 		}
 		b.last[h.Epoch] = max(b.last[h.Epoch], h.Seq)
-		if h.Run != "" && h.Run != a.info.Run {
+		if a.placeOf(node, h.Epoch).beyond[h.Seq] || (h.Run != "" && h.Run != a.info.Run) {
 			continue
 		}
 		rel := a.route(h)

@@ -26,7 +26,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -85,6 +84,12 @@ type stored struct {
 	RunInfo
 }
 
+// keyless is schedule.json: its Key hides the plan's.
+type keyless struct {
+	wire.RunPlan
+	Key *struct{} `json:"key,omitempty"`
+}
+
 // Archive is one run's folder, open for writing or, from Read, for reading.
 // It may be used by several goroutines at once.
 type Archive struct {
@@ -130,7 +135,7 @@ func (a *Archive) writeInfo() error {
 	if err := a.disk.replace(campaignFile, a.info.CampaignRaw); err != nil {
 		return err
 	}
-	if err := a.disk.replaceJSON(scheduleFile, a.info.Plan); err != nil {
+	if err := a.disk.replaceJSON(scheduleFile, keyless{RunPlan: a.info.Plan}); err != nil {
 		return err
 	}
 	return a.disk.replaceJSON(runFile, stored{Format: format, RunInfo: a.info})
@@ -249,11 +254,16 @@ func (a *Archive) Info() RunInfo { return a.info }
 
 // Trial is the plan's trial of a number.
 func (a *Archive) Trial(number int) (wire.Trial, bool) {
-	i := slices.IndexFunc(a.info.Plan.Trials, func(t wire.Trial) bool { return t.Number == number })
-	if i < 0 {
-		return wire.Trial{}, false
+	trials := a.info.Plan.Trials
+	if i := number - 1; i >= 0 && i < len(trials) && trials[i].Number == number {
+		return trials[i], true // the ordinary plan is in order; every record asks
 	}
-	return a.info.Plan.Trials[i], true
+	for i := range trials {
+		if trials[i].Number == number {
+			return trials[i], true
+		}
+	}
+	return wire.Trial{}, false
 }
 
 // Derived tells whether a path in a run's folder is made from the run and can

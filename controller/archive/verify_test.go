@@ -1,0 +1,120 @@
+package archive_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/internal/synthetic"
+)
+
+func edit(t *testing.T, path string, change func([]byte) []byte) {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	must(t, err)
+	must(t, os.WriteFile(path, change(raw), 0o644))
+}
+
+func TestVerifyNamesEveryFault(t *testing.T) {
+	flip := func(b []byte) []byte { b[len(b)/2] ^= 1; return b }
+	cut := func(b []byte) []byte { return b[:len(b)/2] }
+	write := func(t *testing.T, path string) { must(t, os.WriteFile(path, []byte("x\n"), 0o644)) }
+	cases := map[string]struct {
+		damage func(t *testing.T, dir string)
+		want   []string // findings, "problem path"
+	}{
+		"nothing": {func(*testing.T, string) {}, nil},
+		"derived files": {func(t *testing.T, d string) {
+			write(t, d+"/report.html")
+			write(t, d+"/metrics.csv")
+			write(t, d+"/.influx-cursor")
+			must(t, os.Mkdir(d+"/export", 0o755))
+			write(t, d+"/export/timelines.csv")
+		}, nil},
+		"a changed record": {func(t *testing.T, d string) { edit(t, d+"/trials/0001-a1/records/car.ndjson", flip) }, []string{"changed trials/0001-a1/records/car.ndjson"}},
+		"a cut record":     {func(t *testing.T, d string) { edit(t, d+"/trials/0002-a1/records/roadside.ndjson", cut) }, []string{"truncated trials/0002-a1/records/roadside.ndjson"}},
+		"a lost output":    {func(t *testing.T, d string) { must(t, os.Remove(d+"/trials/0001-a1/verdict.json")) }, []string{"missing trials/0001-a1/verdict.json"}},
+		"a lost trial":     {func(t *testing.T, d string) { must(t, os.RemoveAll(d+"/trials/0002-a1")) }, []string{"missing trials/0002-a1/MANIFEST.sha256"}},
+		"a stranger in a trial": {func(t *testing.T, d string) { write(t, d+"/trials/0001-a1/records/eve.ndjson") },
+			[]string{"unexpected trials/0001-a1/records/eve.ndjson"}},
+		"a stranger in the run": {func(t *testing.T, d string) { write(t, d+"/notes.txt") }, []string{"unexpected notes.txt"}},
+		"a changed campaign":    {func(t *testing.T, d string) { edit(t, d+"/campaign.yaml", flip) }, []string{"changed campaign.yaml"}},
+		"a lost schedule":       {func(t *testing.T, d string) { must(t, os.Remove(d+"/schedule.json")) }, []string{"missing schedule.json"}},
+		"a forged manifest": {func(t *testing.T, d string) {
+			must(t, os.Remove(d+"/trials/0001-a1/verdict.json"))
+			edit(t, d+"/trials/0001-a1/MANIFEST.sha256", func([]byte) []byte { return []byte("# nothing\n") })
+		}, []string{
+			"truncated trials/0001-a1/MANIFEST.sha256", "unexpected trials/0001-a1/iperf3/car-bulk-client.json",
+			"unexpected trials/0001-a1/iperf3/roadside-bulk-server.json", "unexpected trials/0001-a1/plan.json",
+			"unexpected trials/0001-a1/provenance/car.json", "unexpected trials/0001-a1/provenance/roadside.json",
+			"unexpected trials/0001-a1/records/car.ndjson", "unexpected trials/0001-a1/records/field.ndjson",
+			"unexpected trials/0001-a1/records/roadside.ndjson",
+		}},
+		"a cut journal": {func(t *testing.T, d string) { edit(t, d+"/journal.ndjson", cut) }, []string{"truncated journal.ndjson"}},
+		"two faults": {func(t *testing.T, d string) {
+			edit(t, d+"/run.json", flip)
+			must(t, os.Remove(d+"/trials/0001-a1/plan.json"))
+		}, []string{"changed run.json", "missing trials/0001-a1/plan.json"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			a := synthetic.Run(t, options())
+			c.damage(t, a.Dir())
+			findings, err := archive.Verify(a.Dir())
+			must(t, err)
+			var got []string
+			for _, f := range findings {
+				problem := f.Problem
+				if f.Path == "run.json" {
+					problem = "changed" // a flipped bit may also make it unreadable
+				}
+				got = append(got, problem+" "+f.Path)
+			}
+			slices.Sort(got)
+			if !slices.Equal(got, c.want) {
+				t.Errorf("found %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestVerifyOfAnUnfinishedRun(t *testing.T) {
+	a := create(t)
+	must(t, a.Append("car", [][]byte{line("car", "e1", 1, 1, 1), line("car", "e1", 2, 1, 1)}))
+	findings, err := archive.Verify(a.Dir())
+	must(t, err)
+	if len(findings) != 1 || findings[0].Problem != archive.Unfinished {
+		t.Errorf("found %v, want only that it is unfinished", findings)
+	}
+	edit(t, a.Dir()+"/trials/0001-a1/records/car.ndjson", func(b []byte) []byte { return b[:len(b)-3] })
+	findings, err = archive.Verify(a.Dir())
+	must(t, err)
+	if len(findings) != 2 || findings[0].Problem != archive.Truncated {
+		t.Errorf("found %v, want the lost bytes too", findings)
+	}
+}
+
+func TestVerifyNeedsARun(t *testing.T) {
+	if _, err := archive.Verify(filepath.Join(t.TempDir(), "none")); err == nil {
+		t.Error("verified a folder that is not there")
+	}
+}
+
+// A person without this program can check a run with coreutils alone.
+func TestManifestsAreThoseOfSha256sum(t *testing.T) {
+	tool, err := exec.LookPath("sha256sum")
+	if err != nil {
+		t.Skip("needs sha256sum of coreutils: " + err.Error())
+	}
+	a := synthetic.Run(t, options())
+	for _, dir := range []string{a.Dir(), filepath.Join(a.Dir(), "trials/0001-a1")} {
+		cmd := exec.Command(tool, "--check", "--strict", "--quiet", "MANIFEST.sha256")
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("sha256sum in %s: %v\n%s", dir, err, out)
+		}
+	}
+}
