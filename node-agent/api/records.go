@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"regexp"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -13,8 +12,6 @@ const (
 	recordsDefault = 1000
 	recordsMost    = 10000
 )
-
-var epochForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // page is an answer of records: NDJSON, with its place in the headers.
 type page struct {
@@ -39,8 +36,8 @@ func (s *Server) readRecords(c *call) (any, error) {
 	epoch := s.records.Position().Epoch
 	if c.query.Has("epoch") {
 		asked := c.query.Get("epoch")
-		if !epochForm.MatchString(asked) {
-			return nil, wire.Errorf(wire.CodeBadRequest, "query: epoch: %.80q is not 1 to 64 letters, digits, _ and -", asked)
+		if err := wire.CheckEpoch(asked); err != nil {
+			return nil, err
 		}
 		if asked != epoch {
 			after = 0 // a new spool: its numbers say nothing about the old one's
@@ -67,9 +64,6 @@ func (s *Server) confirm(c *call) (any, error) {
 	var p wire.SpoolPosition
 	if err := c.decode(&p); err != nil {
 		return nil, err
-	}
-	if !epochForm.MatchString(p.Epoch) {
-		return nil, wire.Errorf(wire.CodeBadRequest, "body.epoch: %.80q is not 1 to 64 letters, digits, _ and -", p.Epoch)
 	}
 	newest := s.records.Position()
 	if p.Epoch != newest.Epoch {

@@ -34,6 +34,7 @@ var (
 	shaForm     = regexp.MustCompile(`^[0-9a-f]{64}$`)
 	hostForm    = regexp.MustCompile(`^[A-Za-z0-9.:%_-]{1,253}$`)
 	bssidForm   = regexp.MustCompile(`^([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$`)
+	epochForm   = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 	variantForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,15}$`) // TCP_CA_NAME_MAX is 16 with the final zero
 )
 
@@ -41,6 +42,14 @@ var (
 func CheckRunName(run string) error {
 	if !runForm.MatchString(run) {
 		return Errorf(CodeBadRequest, "run name %.80q is not 1 to 64 characters of a to z, 0 to 9 and -", run)
+	}
+	return nil
+}
+
+// CheckEpoch refuses what cannot name a spool: letters, digits, _ and -, 1 to 64 of them.
+func CheckEpoch(epoch string) error {
+	if !epochForm.MatchString(epoch) {
+		return Errorf(CodeBadRequest, "epoch %.80q is not 1 to 64 letters, digits, _ and -", epoch)
 	}
 	return nil
 }
@@ -314,51 +323,4 @@ func (c *checker) optional(field string, value *float64, least, most float64) {
 
 func (c *checker) positive(field string, value, most float64) {
 	c.that(value > 0 && value <= most && !math.IsInf(value, 0), field, "%v is not above 0 and at most %v", value, most)
-}
-
-// Validate refuses a lease that makes no sense.
-func (l Lease) Validate() error {
-	if n := utf8.RuneCountInString(l.Holder); n < 1 || n > maxTextRunes {
-		return Errorf(CodeBadRequest, "lease: holder: %d characters long, want 1 to %d", n, maxTextRunes)
-	}
-	if !(l.TTLS >= 0 && l.TTLS <= 3600) {
-		return Errorf(CodeBadRequest, "lease: ttl_s: %v is not within 0 to 3600", l.TTLS)
-	}
-	return nil
-}
-
-// Validate refuses a key that can name no attempt.
-func (k TrialKey) Validate() error {
-	if k.Trial < 1 || k.Trial > MaxTrials {
-		return Errorf(CodeBadRequest, "trial: %d is not within 1 to %d", k.Trial, MaxTrials)
-	}
-	if k.Attempt < 1 || k.Attempt > MaxAttempts {
-		return Errorf(CodeBadRequest, "attempt: %d is not within 1 to %d", k.Attempt, MaxAttempts)
-	}
-	return nil
-}
-
-// maxReasonRunes bounds a reason in words; it may carry a tool's last lines.
-const maxReasonRunes = 2000
-
-// Validate refuses an abort of no attempt and an endless reason.
-func (r AbortRequest) Validate() error {
-	if n := utf8.RuneCountInString(r.Reason); n > maxReasonRunes {
-		return Errorf(CodeBadRequest, "reason: %d characters long, at most %d", n, maxReasonRunes)
-	}
-	return r.TrialKey.Validate()
-}
-
-// Validate refuses a verdict that says nothing.
-func (v Verdict) Validate() error {
-	if !slices.Contains([]string{"accepted", "rejected", "failed"}, v.Outcome) {
-		return Errorf(CodeBadRequest, "outcome: %.80q is not accepted, rejected or failed", v.Outcome)
-	}
-	if n := utf8.RuneCountInString(v.Reason); n > maxReasonRunes {
-		return Errorf(CodeBadRequest, "reason: %d characters long, at most %d", n, maxReasonRunes)
-	}
-	if len(v.Checks) > 256 {
-		return Errorf(CodeBadRequest, "checks: %d, at most 256", len(v.Checks))
-	}
-	return v.TrialKey.Validate()
 }

@@ -1,0 +1,121 @@
+package wire_test
+
+import "fieldmesh.dev/fieldmesh/protocols/wire"
+
+func p[T any](v T) *T { return &v }
+
+const sampleEpoch = "5f0c9a7e1b2d4c36"
+
+// bodies are samples of every body of the API, with every field set: the names
+// are those of the golden files.
+func bodies() map[string]any {
+	position := wire.SpoolPosition{Epoch: sampleEpoch, Seq: 48213}
+	spool := wire.SpoolStatus{Newest: position, Oldest: 1, UsedBytes: 18874368, QuotaBytes: 2000000000, FreeBytes: 51539607552}
+	key := wire.TrialKey{Trial: 2, Attempt: 1}
+	verdict := wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: "rejected", Reason: "speed: 62 % of the window in band, 80 % needed", Final: true, Checks: []wire.Check{
+		{Rule: "in_band_share_min", Limit: 0.8, Measured: p(0.62), Pass: false, Detail: "band 13.4 to 14.4 m/s"},
+	}}
+	return map[string]any{
+		"node_status": &wire.NodeStatus{
+			Node: "car", Version: "0.1.0", Kernel: "6.1.0-28-amd64", Arch: "amd64", Interface: "wlan0", InterfaceUp: p(true), MAC: "02:11:22:33:44:55",
+			Tools: map[string]string{"iperf3": "3.12", "gpsd": "3.22"}, Congestion: []string{"reno", "cubic"}, GPS: sampleGPS(), GPSRateHz: p(10.0), Spool: spool,
+			Host: wire.HostStatus{Reached: true, Pending: []string{"address 10.77.0.1/24 on wlan0"}, Failed: []string{"route 10.78.0.0/24: no such device"}, Detail: "put back by the dead-man timer", Instance: "91d3c2"},
+			Run:  "velocity-1", Clock: sampleClock(), Problems: []wire.Problem{{Need: "gps", Found: "no fix", Cure: "give the receiver a view of the sky"}}, MemoryBytes: 19922944,
+		},
+		"clock_reply":    p(sampleClock()),
+		"lease":          &wire.Lease{Holder: "controller velocity-1", TTLS: 30},
+		"run_plan":       samplePlan(),
+		"trial_key":      &key,
+		"abort_request":  &wire.AbortRequest{TrialKey: key, Reason: "a bus stands on the course"},
+		"verdicts":       &[]wire.Verdict{verdict, {TrialKey: key, Outcome: "accepted"}},
+		"restore_report": &wire.RestoreReport{Undone: []string{"address 10.77.0.1/24 on wlan0"}, Failed: []string{"route 10.78.0.0/24: no such device"}},
+		"spool_position": &position,
+		"spool_status":   &spool,
+		"campaign_view": &wire.CampaignView{
+			Version: 17, Run: "velocity-1", Campaign: "velocity", State: "armed", Current: &key, Detail: "waiting for 13.4 to 14.4 m/s",
+			Trials: []wire.TrialView{{Number: 1, Attempts: []wire.Verdict{verdict}}, {Number: 2, Attempts: []wire.Verdict{}}}, Position: position,
+			Live: &wire.Live{SpeedMps: p(13.9), FixMode: 3, ThroughputBps: p(18.4e6), RemainingS: p(6.5)},
+		},
+		"error": &wire.Error{Code: wire.CodeLeaseHeld, Message: `the lease is held by "controller velocity-0" for 12 s more`, Cure: "end that run, or wait"},
+	}
+}
+
+func sampleClock() wire.ClockReply {
+	return wire.ClockReply{BootNs: 7261834512345, WallNs: 1767225600123456789}
+}
+
+func sampleGPS() *wire.GPS {
+	return &wire.GPS{
+		Mode: 3, FixAgeMs: p(42.5), FixBootNs: p(int64(7261792012345)), TimeUTC: "2026-01-01T00:00:00.100Z", LatDeg: p(-26.682), LonDeg: p(27.092), AltM: p(1354.2),
+		SpeedMps: p(13.9), TrackDeg: p(87.5), SpeedErrMps: p(0.31), HorizErrM: p(3.4), SatellitesUsed: p(11), HDOP: p(0.9), Connected: true,
+	}
+}
+
+func samplePlan() *wire.RunPlan {
+	goKey := make([]byte, wire.GoKeyBytes)
+	for i := range goKey {
+		goKey[i] = byte(i)
+	}
+	return &wire.RunPlan{
+		Run: "velocity-1", Campaign: "velocity", CampaignSHA256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", Seed: 18446744073709551615, Key: goKey, AttemptsMax: 3,
+		Nodes: []wire.PlanNode{
+			{Name: "car", Unit: "laptop-1", MeshPrefix: "10.77.0.1/24", ControlAddr: "192.168.50.11", GoPort: wire.DefaultGoPort},
+			{Name: "roadside", Unit: "laptop-2", MeshPrefix: "10.77.0.2/24", GoPort: wire.DefaultGoPort},
+			{Name: "relay", MeshPrefix: "10.77.0.3/24", GoPort: wire.DefaultGoPort},
+		},
+		Trials: []wire.Trial{sampleTrial(), parkedTrial()},
+	}
+}
+
+func sampleTrial() wire.Trial {
+	return wire.Trial{
+		Number: 1, Block: 1, Repetition: 1, Pass: "calibration", Factors: map[string]string{"speed_mps": "13.9", "section": "A"},
+		Car: "car", Roadside: "roadside", Sender: "car", Receiver: "roadside", Initiator: "car", Relays: []string{"relay"}, SpeedMps: p(13.9), Direction: "outbound",
+		Course: wire.Course{Kind: "segment", StartM: -80, OffsetM: 5, SegmentM: p(20.0), LengthM: p(139.0), AccelMps2: 1.8, BrakeMps2: 2.5, MarkM: p(50.0), SiteLatDeg: p(-26.682), SiteLonDeg: p(27.092), HeadingDeg: 87.5},
+		Gate:   wire.Gate{SpeedBand: true, HoldS: 1, PlaceM: p(20.0), AfterS: p(0.5), TimeoutS: 120, LeadS: 0.3}, DurationS: 10,
+		Radio:   wire.Radio{Mode: "adhoc", Standard: "802.11g", Channel: 6, SSID: "fieldmesh", BSSID: "02:ca:fe:00:00:06", LegacyRatesOnly: true, TxPowerDbm: p(20.0), RateMbps: p(54.0)},
+		Routing: wire.Routing{Protocol: "static"}, TCP: wire.TCP{Variant: "reno"},
+		Traffic: []wire.Flow{
+			{Name: "main", Kind: "iperf3_tcp", From: "car", To: "roadside", Reverse: true, Port: 5000, Streams: 6, WindowBytes: p(65536), PayloadBytes: p(1448), StartS: 0, DurationS: 10, ClientPort: 50000},
+			{Name: "cross", Kind: "iperf3_udp", Background: true, From: "relay", To: "roadside", Port: 5001, Streams: 1, PayloadBytes: p(512), BitrateBps: p(1e6), StartS: 1.5, DurationS: 8, ClientPort: 51000},
+		},
+		Acceptance: wire.Acceptance{SpeedBandMps: p(0.5), InBandShareMin: p(0.8), FixModeMin: p(3), FixAgeMsMax: p(1500.0), ClockErrorMsMax: p(10.0), LatenessShareMax: p(0.01)},
+	}
+}
+
+// parkedTrial leaves out all that may be left out.
+func parkedTrial() wire.Trial {
+	return wire.Trial{
+		Number: 2, Block: 1, Repetition: 1, Factors: map[string]string{}, Sender: "roadside", Receiver: "car", Initiator: "car",
+		Course: wire.Course{Kind: "none"}, Gate: wire.Gate{TimeoutS: 30}, DurationS: 10, Radio: wire.Radio{Mode: "none"}, Routing: wire.Routing{Protocol: "none"}, TCP: wire.TCP{Variant: "cubic"},
+		Traffic: []wire.Flow{{Name: "main", Kind: "iperf3_tcp", From: "roadside", To: "car", Port: 5000, Streams: 1, DurationS: 10, ClientPort: 50000}},
+	}
+}
+
+// kinds are samples of every kind of record, with every field set.
+func kinds() []wire.Body {
+	return []wire.Body{
+		&wire.TrialState{State: "kept", Outcome: "rejected", Reason: "gate_timeout: 11.2 m/s at best"},
+		&wire.Window{OpenBootNs: 7261834512345, CloseBootNs: 7271834512345, GoPath: "mesh", GoUncertaintyUs: p(850.5)},
+		sampleGPS(),
+		&wire.TCPSample{
+			Flow: "main", Stream: p(0), Edge: "close", Local: "10.77.0.2:5000", Remote: "10.77.0.1:50000", Cookie: 4097, State: "ESTABLISHED", Congestion: "reno",
+			CwndSegments: 44, SsthreshSegments: p(uint32(22)), MSSBytes: 1448, RTTUs: 18250, RTTVarUs: 2100, RTOUs: 224000, Retransmits: 7, Lost: 1,
+			BytesAcked: 23117000, BytesReceived: 38, BytesSent: p(uint64(23240000)), BytesRetrans: p(uint64(10136)), DeliveryRateBps: p(18.4e6), PacingRateBps: p(37e6),
+		},
+		&wire.Interface{Name: "wlan0", RxBytes: 1200345, TxBytes: 25400123, RxPackets: 9800, TxPackets: 17900, RxDropped: 1, TxDropped: 2, RxErrors: 3, TxErrors: 4},
+		&wire.Station{Peer: "02:11:22:33:44:66", SignalDbm: p(-61.0), TxBitrateMbps: p(54.0), RxBitrateMbps: p(48.0), TxRetries: p(uint64(310)), TxFailed: p(uint64(2)), InactiveMs: p(12.0)},
+		&wire.Survey{Channel: 6, NoiseDbm: p(-95.0), ActiveMs: p(120000.0), BusyMs: p(43000.0), QueueDrops: p(uint64(12))},
+		&wire.Iperf3{Flow: "main", Side: "client", ExitCode: p(1), Killed: "its peer vanished", Error: "unable to connect to server", Output: []byte(`{"end":{"sum_received":{"bytes":23117000}}}`), RawText: "iperf3: error"},
+		&wire.Clock{Peer: "roadside", OffsetNs: -5000123456, UncertaintyNs: 210000, RTTNs: 420000, WallOffsetNs: 300000123, Exchanges: 8},
+		&wire.Provenance{
+			Agent: "0.1.0 (1a2b3c4)", Kernel: "6.1.0-28-amd64", Arch: "amd64", Machine: "ThinkPad X230", Interface: "wlan0", Driver: "ath9k_htc", MAC: "02:11:22:33:44:55",
+			Tools: map[string]string{"iperf3": "3.12"}, Sysctls: map[string]string{"net.ipv4.tcp_congestion_control": "reno"}, Offloads: map[string]bool{"gro": true, "tso": false},
+			Addresses: []string{"10.77.0.1/24"}, Routes: []string{"10.77.0.0/24 dev wlan0"}, Congestion: []string{"reno", "cubic"},
+		},
+		&wire.HostChange{Scope: "run", Action: "applied", What: "address 10.77.0.1/24 on wlan0"},
+		&wire.Lateness{Source: "medium", WindowS: 10, Events: 91234, SumS: 0.021, MeanUs: 0.23, P99Us: 180.5, WorstUs: 3100},
+		&wire.Truth{Of: "car", XM: 120.5, YM: 5, SpeedMps: 13.9, DistanceM: 120.6},
+		&wire.Event{Level: "warning", Text: "gpsd went away"},
+	}
+}
