@@ -1,0 +1,221 @@
+package cmd
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// PlanCommand is `fieldmesh plan`: judge a campaign file, and show the
+// schedule that it expands to. Nothing is driven and no node is asked.
+func PlanCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "plan",
+		Short: "Check a campaign file and show its schedule",
+		Args:  cobra.NoArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(planCheckCommand(), planShowCommand())
+	return c
+}
+
+func planCheckCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:          "check FILE",
+		Short:        "Report every fault of a campaign file",
+		Args:         cobra.ExactArgs(1),
+		SilenceUsage: true,
+		RunE: func(c *cobra.Command, args []string) error {
+			campaign, err := loadCampaign(c.ErrOrStderr(), args[0])
+			if err != nil {
+				return err
+			}
+			trials, err := campaign.Schedule()
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(c.OutOrStdout(), "%s: fine: campaign %s, %d trials\n", args[0], campaign.Name, len(trials))
+			return err
+		},
+	}
+}
+
+func planShowCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:          "show FILE",
+		Short:        "List the trials of a campaign with the time and the road that they need",
+		Args:         cobra.ExactArgs(1),
+		SilenceUsage: true,
+		RunE: func(c *cobra.Command, args []string) error {
+			campaign, err := loadCampaign(c.ErrOrStderr(), args[0])
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return showPlanJSON(c.OutOrStdout(), campaign)
+			}
+			return showPlan(c.OutOrStdout(), campaign)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object instead of a table")
+	return c
+}
+
+// loadCampaign reads a campaign and prints each of its faults on a line of its
+// own, FILE:LINE:COL: message, so that an editor can jump to it.
+func loadCampaign(stderr io.Writer, path string) (*plan.Campaign, error) {
+	campaign, err := plan.Load(path)
+	var problems plan.Problems
+	if !errors.As(err, &problems) {
+		return campaign, err
+	}
+	if _, err := fmt.Fprintln(stderr, problems.Error()); err != nil {
+		return nil, fmt.Errorf("print problems: %w", err)
+	}
+	return nil, fmt.Errorf("campaign file %s has %s", path, counted(len(problems), "problem"))
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// planJSON is what `plan show --json` prints.
+type planJSON struct {
+	Campaign string        `json:"campaign"`
+	Title    string        `json:"title"`
+	SHA256   string        `json:"campaign_sha256"`
+	Nodes    []plan.Node   `json:"nodes"`
+	Factors  []plan.Factor `json:"factors"`
+	Design   plan.Design   `json:"design"`
+	Site     *plan.Site    `json:"site,omitempty"`
+	Field    *plan.Field   `json:"field,omitempty"`
+	Trials   []wire.Trial  `json:"trials"`
+	Estimate plan.Estimate `json:"estimate"`
+}
+
+func showPlanJSON(w io.Writer, c *plan.Campaign) error {
+	trials, err := c.Schedule()
+	if err != nil {
+		return err
+	}
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(planJSON{Campaign: c.Name, Title: c.Title, SHA256: c.SHA256, Nodes: c.Nodes, Factors: c.Factors,
+		Design: c.Design, Site: c.Site, Field: c.Field, Trials: trials, Estimate: c.Estimate()})
+}
+
+func showPlan(w io.Writer, c *plan.Campaign) error {
+	trials, err := c.Schedule()
+	if err != nil {
+		return err
+	}
+	estimate := c.Estimate()
+	out := &strings.Builder{}
+	fmt.Fprintf(out, "%s: %s\n", c.Name, c.Title)
+	fmt.Fprintf(out, "sha256 %s\n\n", c.SHA256)
+	if err := planTable(out, c, trials, estimate); err != nil {
+		return err
+	}
+	planTotals(out, c, trials, estimate)
+	_, err = io.WriteString(w, out.String())
+	return err
+}
+
+// planTable is a row per trial; what a trial has not is a dash.
+func planTable(w io.Writer, c *plan.Campaign, trials []wire.Trial, e plan.Estimate) error {
+	labels := planLabels(c, trials)
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	head := append([]string{"trial", "block"}, labels...)
+	head = append(head, "car", "sends", "receives", "speed m/s", "direction", "course", "window s", "drive s", "road m")
+	fmt.Fprintln(table, strings.Join(head, "\t"))
+	for i, t := range trials {
+		row := []string{fmt.Sprint(t.Number), fmt.Sprint(t.Block)}
+		for _, l := range labels {
+			row = append(row, orDash(t.Factors[l]))
+		}
+		x := e.Trials[i]
+		speed, road := "-", "-"
+		if t.SpeedMps != nil {
+			speed = fmt.Sprintf("%.1f", *t.SpeedMps)
+		}
+		if x.ToM > x.FromM {
+			road = fmt.Sprintf("%.0f..%.0f", x.FromM, x.ToM)
+		}
+		row = append(row, orDash(t.Car), t.Sender, t.Receiver, speed, dash(t.Direction), t.Course.Kind,
+			fmt.Sprintf("%.1f", x.WindowS), fmt.Sprintf("%.1f", x.DriveS()), road)
+		fmt.Fprintln(table, strings.Join(row, "\t"))
+	}
+	return table.Flush()
+}
+
+// planLabels is the factors in the file's order, then what only calibration passes have.
+func planLabels(c *plan.Campaign, trials []wire.Trial) []string {
+	var labels []string
+	for _, f := range c.Factors {
+		labels = append(labels, f.Name)
+	}
+	for _, t := range trials {
+		for _, l := range slices.Sorted(maps.Keys(t.Factors)) {
+			if !slices.Contains(labels, l) {
+				labels = append(labels, l)
+			}
+		}
+	}
+	return labels
+}
+
+func planTotals(w io.Writer, c *plan.Campaign, trials []wire.Trial, e plan.Estimate) {
+	calibration := 0
+	for _, t := range trials {
+		if t.Pass != "" {
+			calibration++
+		}
+	}
+	fmt.Fprintf(w, "\n%s", counted(len(trials), "trial"))
+	if calibration > 0 {
+		fmt.Fprintf(w, ", %d of them parked for calibration", calibration)
+	}
+	fmt.Fprintf(w, "; order %s", c.Design.Order)
+	if c.Design.Order != "as_listed" {
+		fmt.Fprintf(w, ", seed %d", c.Design.Seed)
+	}
+	fmt.Fprintf(w, "; at most %s a trial\n", counted(c.AttemptsMax, "attempt"))
+	fmt.Fprintf(w, "windows %s, drives %s (run-up, hold, lead, window, braking)\n", span(e.WindowS), span(e.DriveS))
+	fmt.Fprintf(w, "on a road %s, taking %.0f s between trials", span(e.RoadTotalS), e.Road.TrialS)
+	if e.Swaps > 0 {
+		fmt.Fprintf(w, " and %.0f s for each of %d changes of the node in the car", e.Road.SwapS, e.Swaps)
+	}
+	fmt.Fprintf(w, ", every trial accepted at once\n")
+	fmt.Fprintf(w, "in rehearsal %s in one world, taking %.0f s between trials\n", span(e.RehearsalS), e.Rehearsal.TrialS)
+	if e.LongestM > 0 {
+		fmt.Fprintf(w, "road from %.0f m to %.0f m of the roadside node's mark; the longest strip is %.0f m, in trial %d\n",
+			e.FromM, e.ToM, e.LongestM, e.LongestAt)
+	}
+	if c.NeedsSite() {
+		fmt.Fprintf(w, "on a road the gate needs trial.course.site_lat_deg and site_lon_deg, which this file does not give\n")
+	}
+}
+
+// span is a time in minutes and seconds, or hours and minutes.
+func span(s float64) string {
+	d := time.Duration(s * float64(time.Second)).Round(time.Second)
+	if d >= time.Hour {
+		return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%d min %02d s", int(d.Minutes()), int(d.Seconds())%60)
+}
