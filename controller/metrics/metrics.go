@@ -4,10 +4,14 @@
 package metrics
 
 import (
-	"errors"
+	"encoding/csv"
+	"fmt"
 	"io"
+	"iter"
+	"strconv"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // Row is one number of one attempt. Flow is empty for a number of the whole
@@ -23,10 +27,151 @@ type Row struct {
 	Definition string
 }
 
-var errTODO = errors.New("not built yet")
+// attempt is what the metrics of one attempt are computed from.
+type attempt struct {
+	run     string
+	key     wire.TrialKey
+	trial   wire.Trial
+	records []wire.Record
+}
+
+// Each yields every attempt's rows in order, holding one attempt at a time.
+func Each(a *archive.Archive) iter.Seq2[[]Row, error] {
+	return func(yield func([]Row, error) bool) {
+		attempts, err := a.Trials()
+		if err != nil {
+			yield(nil, fmt.Errorf("list trials: %w", err))
+			return
+		}
+		for _, at := range attempts {
+			rows, err := Of(a, at.TrialKey)
+			if !yield(rows, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Of computes the rows of one attempt.
+func Of(a *archive.Archive, k wire.TrialKey) ([]Row, error) {
+	at, err := load(a, k)
+	if err != nil {
+		return nil, err
+	}
+	return at.rows(), nil
+}
+
+func load(a *archive.Archive, k wire.TrialKey) (attempt, error) {
+	t, planned := a.Trial(k.Trial)
+	if !planned {
+		return attempt{}, fmt.Errorf("trial %d is not in the plan of run %q", k.Trial, a.Info().Run)
+	}
+	records, err := a.All(k.Trial, k.Attempt)
+	if err != nil {
+		return attempt{}, fmt.Errorf("read trial %d attempt %d: %w", k.Trial, k.Attempt, err)
+	}
+	return attempt{run: a.Info().Run, key: k, trial: t, records: records}, nil
+}
 
 // Table computes the rows of every attempt of an archive.
-func Table(a *archive.Archive) ([]Row, error) { return nil, errTODO }
+func Table(a *archive.Archive) ([]Row, error) {
+	var out []Row
+	for rows, err := range Each(a) {
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, rows...)
+	}
+	return out, nil
+}
+
+// set collects the rows of one attempt.
+type set struct {
+	at   attempt
+	rows []Row
+}
+
+// put adds a number; nil is not measured and adds nothing.
+func (s *set) put(flow string, d definition, value *float64) {
+	if value == nil {
+		return
+	}
+	s.rows = append(s.rows, Row{
+		Run: s.at.run, Trial: s.at.key.Trial, Attempt: s.at.key.Attempt,
+		Flow: flow, Name: d.name, Unit: d.unit, Value: *value, Definition: d.text,
+	})
+}
+
+func (at attempt) rows() []Row {
+	s := &set{at: at}
+	for _, f := range at.trial.Traffic {
+		s.flow(f)
+	}
+	s.motion()
+	s.radio()
+	s.quality()
+	return s.rows
+}
+
+// Value finds a number among rows; nil when it was not measured.
+func Value(rows []Row, flow, name string) *float64 {
+	for i := range rows {
+		if rows[i].Flow == flow && rows[i].Name == name {
+			return &rows[i].Value
+		}
+	}
+	return nil
+}
+
+// csvHeader is the first line of metrics.csv.
+var csvHeader = []string{"run", "trial", "attempt", "flow", "name", "unit", "value", "definition"}
 
 // WriteCSV writes rows with a header line.
-func WriteCSV(w io.Writer, rows []Row) error { return errTODO }
+func WriteCSV(w io.Writer, rows []Row) error {
+	c := csv.NewWriter(w)
+	if err := c.Write(csvHeader); err != nil {
+		return fmt.Errorf("write metrics: %w", err)
+	}
+	if err := writeRows(c, rows); err != nil {
+		return err
+	}
+	c.Flush()
+	if err := c.Error(); err != nil {
+		return fmt.Errorf("write metrics: %w", err)
+	}
+	return nil
+}
+
+// StreamCSV writes the table of an archive attempt by attempt.
+func StreamCSV(w io.Writer, a *archive.Archive) error {
+	c := csv.NewWriter(w)
+	if err := c.Write(csvHeader); err != nil {
+		return fmt.Errorf("write metrics: %w", err)
+	}
+	for rows, err := range Each(a) {
+		if err != nil {
+			return err
+		}
+		if err := writeRows(c, rows); err != nil {
+			return err
+		}
+	}
+	c.Flush()
+	if err := c.Error(); err != nil {
+		return fmt.Errorf("write metrics: %w", err)
+	}
+	return nil
+}
+
+func writeRows(c *csv.Writer, rows []Row) error {
+	for _, r := range rows {
+		line := []string{r.Run, strconv.Itoa(r.Trial), strconv.Itoa(r.Attempt), r.Flow, r.Name, r.Unit, Number(r.Value), r.Definition}
+		if err := c.Write(line); err != nil {
+			return fmt.Errorf("write metrics: %w", err)
+		}
+	}
+	return nil
+}
+
+// Number writes the shortest decimal that reads back as the same value.
+func Number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

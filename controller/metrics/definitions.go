@@ -1,0 +1,64 @@
+package metrics
+
+// definition says what a number is, so that no reader has to guess.
+type definition struct{ name, unit, text string }
+
+// Names of the numbers that the report is built on.
+const (
+	TransferredMB   = "transferred_mb"
+	ThroughputBps   = "throughput_bps"
+	SpeedMeanMps    = "speed_mean_mps"
+	SpeedTargetMps  = "speed_target_mps"
+	InBandShare     = "in_band_share"
+	DistanceMeanM   = "distance_mean_m"
+	DistanceOpenM   = "distance_open_m"
+	DistanceCloseM  = "distance_close_m"
+	SignalMeanDbm   = "signal_mean_dbm"
+	LatenessShare   = "lateness_share"
+	SamplerP99Us    = "sampler_lateness_p99_us"
+	Iperf3MB        = "iperf3_received_mb"
+	RetransmitsName = "retransmits"
+	FirstByteS      = "first_byte_s"
+	ClockErrorMs    = "clock_error_ms"
+)
+
+var (
+	transferred = definition{TransferredMB, "MB", "unique payload bytes (10^6) that the receiver's kernel delivered in the window: sum over the flow's data sockets of tcp_info.bytes_received at the window's close less at its open; 0 when there was no connection"}
+	throughput  = definition{ThroughputBps, "bit/s", "transferred_mb × 8 × 10^6 ÷ the flow's time within the window"}
+	connected   = definition{"streams_connected", "1", "data sockets of the flow that the receiver had in the window"}
+	firstByte   = definition{FirstByteS, "s", "from the window's opening to the receiver's first sample with payload bytes; as fine as the sampler's period"}
+	retransmits = definition{RetransmitsName, "segments", "tcp_info.total_retrans of the sender's data sockets in the window"}
+	retransMB   = definition{"retransmitted_mb", "MB", "tcp_info.bytes_retrans of the sender's data sockets in the window"}
+	cwndMean    = definition{"cwnd_mean_segments", "segments", "mean of the sender's congestion window over its samples in the window and its data sockets"}
+	rttMean     = definition{"rtt_mean_ms", "ms", "mean of the sender's smoothed round trip time over its samples in the window and its data sockets"}
+
+	iperfReceived = definition{Iperf3MB, "MB", "iperf3's own end.sum_received.bytes, as its client printed it; includes bytes after the window"}
+	iperfRate     = definition{"iperf3_received_bps", "bit/s", "iperf3's own end.sum_received.bits_per_second, as its client printed it"}
+	iperfSent     = definition{"iperf3_sent_mb", "MB", "iperf3's own end.sum_sent.bytes; includes what was still in the sender's buffers"}
+	iperfRetrans  = definition{"iperf3_retransmits", "segments", "iperf3's own end.sum_sent.retransmits"}
+	iperfLost     = definition{"iperf3_lost_percent", "%", "iperf3's own end.sum.lost_percent of a UDP flow"}
+
+	speedTarget = definition{SpeedTargetMps, "m/s", "the plan's target speed of the car"}
+	speedMean   = definition{SpeedMeanMps, "m/s", "the car's GPS speed over the window, weighted by time: a fix counts until the next, or until it is stale"}
+	inBand      = definition{InBandShare, "1", "share of the window's time in which a fresh fix had the car within the speed band; stale time is out of band"}
+	fixAge      = definition{"fix_age_max_ms", "ms", "oldest that the car's newest fix was at any moment of the window"}
+	fixMode     = definition{"fix_mode_min", "1", "lowest fix mode of the car's GPS in the window (2: 2-D, 3: 3-D)"}
+	distOpen    = definition{DistanceOpenM, "m", "great-circle distance of the car's and the roadside node's GPS positions when the window opens"}
+	distClose   = definition{DistanceCloseM, "m", "great-circle distance of the car's and the roadside node's GPS positions when the window closes"}
+	distMean    = definition{DistanceMeanM, "m", "great-circle distance of the two GPS positions, mean over the window at 10 Hz"}
+	trueSpeed   = definition{"truth_speed_mean_mps", "m/s", "speed of the car in the emulated field, mean over the window; rehearsal only"}
+	trueOpen    = definition{"truth_distance_open_m", "m", "distance in the emulated field when the window opens; rehearsal only"}
+	trueClose   = definition{"truth_distance_close_m", "m", "distance in the emulated field when the window closes; rehearsal only"}
+	trueMean    = definition{"truth_distance_mean_m", "m", "distance in the emulated field, mean over the window; rehearsal only"}
+
+	signalMean = definition{SignalMeanDbm, "dBm", "signal of the sender's frames at the receiver, mean over its samples in the window"}
+	signalMin  = definition{"signal_min_dbm", "dBm", "signal of the sender's frames at the receiver, lowest sample in the window"}
+	bitrate    = definition{"tx_bitrate_mean_mbps", "Mbit/s", "the sender's radio bit rate towards the receiver, mean over its samples in the window"}
+	txRetries  = definition{"tx_retries", "frames", "the sender's link-layer retries towards the receiver in the window"}
+	txFailed   = definition{"tx_failed", "frames", "frames towards the receiver that the sender's radio gave up in the window"}
+	queueDrops = definition{"queue_drops", "frames", "frames that the sender's interface queue dropped in the window"}
+
+	clockErr    = definition{ClockErrorMs, "ms", "uncertainty of the nodes' alignment: that of their clocks' comparison plus that of GO, whichever were measured"}
+	lateness    = definition{LatenessShare, "1", "summed lateness of the emulated medium ÷ the window; rehearsal only"}
+	samplerLate = definition{SamplerP99Us, "µs", "99th percentile of the samplers' lateness, the worse of the two nodes"}
+)

@@ -1,0 +1,237 @@
+package metrics
+
+import (
+	"encoding/json"
+
+	"fieldmesh.dev/fieldmesh/protocols/verdict"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+func (s *set) flow(f wire.Flow) {
+	if f.Kind == "iperf3_tcp" {
+		s.delivered(f)
+		s.sent(f)
+	}
+	s.iperf3(f)
+}
+
+// socket is what the samples of one data socket say about the window.
+type socket struct {
+	atOpen, atClose *wire.TCPSample // at the edges, or nearest to them from within what is known
+}
+
+// sockets follows a flow's data sockets on one node. A socket that does not
+// exist at the window's open has no atOpen; one that is gone before the close
+// counts with its last sample.
+func (at attempt) sockets(node, flow string, w wire.Window) map[uint64]*socket {
+	out := map[uint64]*socket{}
+	for _, r := range at.records {
+		b, ok := r.Body.(*wire.TCPSample)
+		if !ok || r.Node != node || b.Flow != flow || b.Stream == nil {
+			continue
+		}
+		if out[b.Cookie] == nil {
+			out[b.Cookie] = &socket{}
+		}
+		k := out[b.Cookie]
+		switch {
+		case b.Edge == "open":
+			k.atOpen = b
+		case b.Edge == "close":
+			k.atClose = b
+		case r.TBootNs <= w.OpenBootNs:
+			if k.atOpen == nil || k.atOpen.Edge == "" {
+				k.atOpen = b
+			}
+		case r.TBootNs <= w.CloseBootNs:
+			if k.atClose == nil || k.atClose.Edge == "" {
+				k.atClose = b
+			}
+		}
+	}
+	return out
+}
+
+// gain is how much a count of a socket rose in the window.
+func (k *socket) gain(count func(*wire.TCPSample) uint64) float64 {
+	if k.atClose == nil {
+		return 0
+	}
+	base := uint64(0)
+	if k.atOpen != nil {
+		base = count(k.atOpen)
+	}
+	if end := count(k.atClose); end > base {
+		return float64(end - base)
+	}
+	return 0
+}
+
+// delivered is the throughput: what the receiver's kernel delivered. It is
+// absent only when the receiver's records do not reach the window's close, for
+// then nobody knows; no connection is 0.
+func (s *set) delivered(f wire.Flow) {
+	w := verdict.WindowOf(f.To, s.at.records)
+	if w == nil || !s.at.reaches(f.To, w.CloseBootNs) {
+		return
+	}
+	var bytes, streams float64
+	for _, k := range s.at.sockets(f.To, f.Name, *w) {
+		bytes += k.gain(func(b *wire.TCPSample) uint64 { return b.BytesReceived })
+		if k.atClose != nil {
+			streams++
+		}
+	}
+	s.put(f.Name, transferred, new(bytes/1e6))
+	if seconds := flowSeconds(f, *w); seconds > 0 {
+		s.put(f.Name, throughput, new(bytes*8/seconds))
+	}
+	s.put(f.Name, connected, &streams)
+	s.put(f.Name, firstByte, s.at.firstByte(f, *w))
+}
+
+// flowSeconds is the part of the window in which the flow may send.
+func flowSeconds(f wire.Flow, w wire.Window) float64 {
+	left := float64(w.CloseBootNs-w.OpenBootNs)/1e9 - f.StartS
+	if f.DurationS > 0 {
+		return min(left, f.DurationS)
+	}
+	return left
+}
+
+// reaches tells whether a node's records go on to a moment of its clock.
+func (at attempt) reaches(node string, bootNs int64) bool {
+	for _, r := range at.records {
+		if r.Node == node && r.TBootNs >= bootNs {
+			return true
+		}
+	}
+	return false
+}
+
+func (at attempt) firstByte(f wire.Flow, w wire.Window) *float64 {
+	var first *float64
+	for _, r := range at.records {
+		b, ok := r.Body.(*wire.TCPSample)
+		if !ok || r.Node != f.To || b.Flow != f.Name || b.Stream == nil || b.BytesReceived == 0 ||
+			r.TBootNs < w.OpenBootNs || r.TBootNs > w.CloseBootNs {
+			continue
+		}
+		if at := float64(r.TBootNs-w.OpenBootNs) / 1e9; first == nil || at < *first {
+			first = &at
+		}
+	}
+	return first
+}
+
+// sent is what the sender's sockets tell of the path.
+func (s *set) sent(f wire.Flow) {
+	w := verdict.WindowOf(f.From, s.at.records)
+	if w == nil || !s.at.reaches(f.From, w.CloseBootNs) {
+		return
+	}
+	var again, againBytes float64
+	bytesKnown := false
+	sockets := s.at.sockets(f.From, f.Name, *w)
+	for _, k := range sockets {
+		again += k.gain(func(b *wire.TCPSample) uint64 { return uint64(b.Retransmits) })
+		if k.atClose != nil && k.atClose.BytesRetrans != nil {
+			bytesKnown = true
+			againBytes += k.gain(func(b *wire.TCPSample) uint64 { return deref(b.BytesRetrans) })
+		}
+	}
+	if len(sockets) == 0 { // no connection: nothing was sent, so nothing can be said of it
+		return
+	}
+	s.put(f.Name, retransmits, &again)
+	if bytesKnown {
+		s.put(f.Name, retransMB, new(againBytes/1e6))
+	}
+	var cwnd, rtt mean
+	for _, r := range s.at.records {
+		b, ok := r.Body.(*wire.TCPSample)
+		if !ok || r.Node != f.From || b.Flow != f.Name || b.Stream == nil || !inside(*w, r.TBootNs) {
+			continue
+		}
+		cwnd.add(float64(b.CwndSegments))
+		rtt.add(float64(b.RTTUs) / 1e3)
+	}
+	s.put(f.Name, cwndMean, cwnd.value())
+	s.put(f.Name, rttMean, rtt.value())
+}
+
+func deref(p *uint64) uint64 {
+	if p == nil {
+		return 0
+	}
+	return *p
+}
+
+func inside(w wire.Window, bootNs int64) bool {
+	return bootNs >= w.OpenBootNs && bootNs <= w.CloseBootNs
+}
+
+// mean of values, absent without any.
+type mean struct {
+	sum float64
+	n   int
+}
+
+func (m *mean) add(v float64) { m.sum += v; m.n++ }
+
+func (m *mean) value() *float64 {
+	if m.n == 0 {
+		return nil
+	}
+	return new(m.sum / float64(m.n))
+}
+
+// iperfEnd is the part of iperf3's JSON that is kept beside our own figures.
+type iperfEnd struct {
+	End struct {
+		SumSent     *iperfSum `json:"sum_sent"`
+		SumReceived *iperfSum `json:"sum_received"`
+		Sum         *iperfSum `json:"sum"`
+	} `json:"end"`
+}
+
+type iperfSum struct {
+	Bytes         *float64 `json:"bytes"`
+	BitsPerSecond *float64 `json:"bits_per_second"`
+	Retransmits   *float64 `json:"retransmits"`
+	LostPercent   *float64 `json:"lost_percent"`
+}
+
+// iperf3 keeps the client's own figures. What it printed may be anything: a
+// killed iperf3 prints half, and then there is nothing to keep.
+func (s *set) iperf3(f wire.Flow) {
+	for _, r := range s.at.records {
+		b, ok := r.Body.(*wire.Iperf3)
+		if !ok || b.Flow != f.Name || b.Side != "client" {
+			continue
+		}
+		var out iperfEnd
+		if json.Unmarshal(b.Output, &out) != nil {
+			continue
+		}
+		if sum := out.End.SumReceived; sum != nil {
+			s.put(f.Name, iperfReceived, megabytes(sum.Bytes))
+			s.put(f.Name, iperfRate, sum.BitsPerSecond)
+		}
+		if sum := out.End.SumSent; sum != nil {
+			s.put(f.Name, iperfSent, megabytes(sum.Bytes))
+			s.put(f.Name, iperfRetrans, sum.Retransmits)
+		}
+		if sum := out.End.Sum; sum != nil {
+			s.put(f.Name, iperfLost, sum.LostPercent)
+		}
+		return
+	}
+}
+
+func megabytes(bytes *float64) *float64 {
+	if bytes == nil {
+		return nil
+	}
+	return new(*bytes / 1e6)
+}

@@ -1,0 +1,190 @@
+package metrics_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/internal/synthetic"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// run is one speed, both sections, with a mishap.
+func run(t *testing.T, mb float64, mishap func(*synthetic.Conditions)) *archive.Archive {
+	t.Helper()
+	return synthetic.Run(t, synthetic.Options{
+		Seed: 11, Speeds: []float64{8.3}, Repetitions: 1,
+		MB: func(wire.Trial, *rand.Rand) float64 { return mb },
+		Mishap: func(_ wire.Trial, _ int, c *synthetic.Conditions) {
+			if mishap != nil {
+				mishap(c)
+			}
+		},
+	})
+}
+
+func rowsOf(t *testing.T, a *archive.Archive, trial int) []metrics.Row {
+	t.Helper()
+	rows, err := metrics.Of(a, wire.TrialKey{Trial: trial, Attempt: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+func near(t *testing.T, rows []metrics.Row, flow, name string, want, within float64) {
+	t.Helper()
+	got := metrics.Value(rows, flow, name)
+	if got == nil || math.Abs(*got-want) > within {
+		text := "absent"
+		if got != nil {
+			text = metrics.Number(*got)
+		}
+		t.Errorf("%s is %s, want %g ± %g", name, text, want, within)
+	}
+}
+
+func TestThroughputIsExactInBothDirections(t *testing.T) {
+	a := run(t, 17.123457, nil) // not divisible by six streams
+	for trial := 1; trial <= 2; trial++ {
+		rows := rowsOf(t, a, trial)
+		near(t, rows, "bulk", metrics.TransferredMB, 17.123457, 0)
+		near(t, rows, "bulk", metrics.ThroughputBps, 17.123457*8e5, 1e-6)
+		near(t, rows, "bulk", "streams_connected", 6, 0)
+		near(t, rows, "bulk", metrics.FirstByteS, 0.1, 1e-9)
+		near(t, rows, "bulk", metrics.RetransmitsName, 30, 0)
+		near(t, rows, "bulk", metrics.Iperf3MB, 17.123457, 1e-9)
+		near(t, rows, "bulk", "iperf3_sent_mb", 17.193457, 1e-9)
+	}
+}
+
+func TestNoConnectionIsZeroAndNotAbsent(t *testing.T) {
+	a := run(t, 17, func(c *synthetic.Conditions) { c.NoConnection = true })
+	rows := rowsOf(t, a, 1)
+	near(t, rows, "bulk", metrics.TransferredMB, 0, 0)
+	near(t, rows, "bulk", "streams_connected", 0, 0)
+	for _, name := range []string{metrics.FirstByteS, metrics.RetransmitsName, metrics.Iperf3MB} {
+		if v := metrics.Value(rows, "bulk", name); v != nil {
+			t.Errorf("%s is %g without a connection, want absent", name, *v)
+		}
+	}
+	if v := a.Decisions()[0]; v.Outcome != "accepted" {
+		t.Errorf("no connection is %s, want accepted", v.Outcome)
+	}
+}
+
+func TestReceiversRecordsCutAreAbsentAndNotZero(t *testing.T) {
+	a := run(t, 17, func(c *synthetic.Conditions) { c.ReceiverCutS = 4 })
+	rows := rowsOf(t, a, 1)
+	if v := metrics.Value(rows, "bulk", metrics.TransferredMB); v != nil {
+		t.Errorf("transferred_mb is %g, but nobody knows what came after 4 s", *v)
+	}
+	if v := metrics.Value(rows, "bulk", metrics.RetransmitsName); v == nil {
+		t.Error("the sender's records are whole, its retransmits are absent")
+	}
+}
+
+func TestMotion(t *testing.T) {
+	a := run(t, 17, nil)
+	rows := rowsOf(t, a, 1)
+	near(t, rows, "", metrics.SpeedTargetMps, 8.3, 0)
+	near(t, rows, "", metrics.SpeedMeanMps, 8.3, 1e-9)
+	near(t, rows, "", metrics.InBandShare, 1, 0)
+	// v²/2a + v·1.5 s along the road, 5 m beside it.
+	open := math.Hypot(8.3*8.3/3+8.3*1.5, 5)
+	near(t, rows, "", "truth_distance_open_m", open, 1e-9)
+	near(t, rows, "", metrics.DistanceOpenM, open, 0.01)
+	closing := math.Hypot(8.3*8.3/3+8.3*11.5, 5)
+	near(t, rows, "", "truth_distance_close_m", closing, 1e-9)
+	near(t, rows, "", metrics.DistanceCloseM, closing, 0.01)
+	near(t, rows, "", metrics.ClockErrorMs, 0.8+0.9, 1e-9)
+	near(t, rows, "", metrics.LatenessShare, 0.001, 1e-9)
+}
+
+func TestHaversine(t *testing.T) {
+	for _, c := range []struct{ latA, lonA, latB, lonB, want float64 }{
+		{0, 0, 0, 0, 0},
+		{0, 0, 0, 1, 2 * math.Pi * 6371008.8 / 360},
+		{0, 0, 90, 0, math.Pi / 2 * 6371008.8},
+		{0, 179.5, 0, -179.5, 2 * math.Pi * 6371008.8 / 360},
+		{52.5, 13.4, 52.5, 13.4 + 1e-3, 6371008.8 * math.Cos(52.5*math.Pi/180) * 1e-3 * math.Pi / 180},
+	} {
+		if got := metrics.HaversineM(c.latA, c.lonA, c.latB, c.lonB); math.Abs(got-c.want) > 1e-3 {
+			t.Errorf("%+v: got %g m", c, got)
+		}
+	}
+}
+
+func TestTimelineAddsUpToWhatWasTransferred(t *testing.T) {
+	a := run(t, 17.123457, nil)
+	for trial := 1; trial <= 2; trial++ { // the receiver's clock differs by hours from the sender's
+		points, err := metrics.Timeline(a, wire.TrialKey{Trial: trial, Attempt: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(points) != 101 {
+			t.Fatalf("%d points for 10 s at 10 Hz, want 101", len(points))
+		}
+		var bits float64
+		for i, p := range points {
+			if p.ThroughputBps != nil {
+				bits += *p.ThroughputBps / metrics.TickHz
+			}
+			if i > 0 && (p.ThroughputBps == nil || p.SpeedMps == nil || p.DistanceM == nil || p.SignalDbm == nil || p.CwndSegments == nil) {
+				t.Fatalf("trial %d: point %d lacks a number: %+v", trial, i, p)
+			}
+		}
+		if math.Abs(bits/8e6-17.123457) > 1e-6 {
+			t.Errorf("trial %d: the timeline adds up to %g MB", trial, bits/8e6)
+		}
+	}
+}
+
+func TestTimelineShowsNoStaleSpeed(t *testing.T) {
+	a := run(t, 17, func(c *synthetic.Conditions) { c.GPSGapFromS, c.GPSGapToS = 3, 6 })
+	points, err := metrics.Timeline(a, wire.TrialKey{Trial: 1, Attempt: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The last fix before the gap came at 2.96 s and is fresh until 4.46 s; the
+	// first after it at 6.16 s.
+	for _, p := range points {
+		if stale := p.S > 4.45 && p.S < 6.15; stale != (p.SpeedMps == nil) {
+			t.Errorf("at %.1f s: speed %v", p.S, p.SpeedMps)
+		}
+	}
+}
+
+func TestCSVReadsBack(t *testing.T) {
+	a := run(t, 17.123457, nil)
+	rows, err := metrics.Table(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var whole, streamed bytes.Buffer
+	if err := metrics.WriteCSV(&whole, rows); err != nil {
+		t.Fatal(err)
+	}
+	if err := metrics.StreamCSV(&streamed, a); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(whole.Bytes(), streamed.Bytes()) {
+		t.Error("streamed and whole CSV differ")
+	}
+	lines, err := csv.NewReader(&whole).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(lines) != len(rows)+1 || lines[1][4] != metrics.TransferredMB || lines[1][6] != "17.123457" {
+		t.Errorf("%d lines for %d rows; the first is %q", len(lines), len(rows), lines[1])
+	}
+	for _, r := range rows {
+		if r.Unit == "" || r.Definition == "" || math.IsNaN(r.Value) {
+			t.Errorf("row without unit, definition or value: %+v", r)
+		}
+	}
+}

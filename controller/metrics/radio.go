@@ -1,0 +1,108 @@
+package metrics
+
+import (
+	"fieldmesh.dev/fieldmesh/protocols/verdict"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// mac is the address of a node's radio, from its provenance; empty when it is
+// not known.
+func (at attempt) mac(node string) string {
+	for _, r := range at.records {
+		if b, ok := r.Body.(*wire.Provenance); ok && r.Node == node {
+			return b.MAC
+		}
+	}
+	return ""
+}
+
+// stations yields a node's samples of a peer in the window. Where the peer's
+// address is not known, a node that sees only one peer must mean that one.
+func (at attempt) stations(node, peer string) []*wire.Station {
+	w := verdict.WindowOf(node, at.records)
+	if w == nil {
+		return nil
+	}
+	mac := at.mac(peer)
+	var out []*wire.Station
+	seen := map[string]bool{}
+	for _, r := range at.records {
+		b, ok := r.Body.(*wire.Station)
+		if !ok || r.Node != node || !inside(*w, r.TBootNs) || (mac != "" && b.Peer != mac) {
+			continue
+		}
+		seen[b.Peer] = true
+		out = append(out, b)
+	}
+	if len(seen) > 1 {
+		return nil
+	}
+	return out
+}
+
+func (s *set) radio() {
+	t := s.at.trial
+	var signal, rate mean
+	var lowest *float64
+	for _, b := range s.at.stations(t.Receiver, t.Sender) {
+		if b.SignalDbm == nil {
+			continue
+		}
+		signal.add(*b.SignalDbm)
+		if lowest == nil || *b.SignalDbm < *lowest {
+			lowest = b.SignalDbm
+		}
+	}
+	s.put("", signalMean, signal.value())
+	s.put("", signalMin, lowest)
+
+	sender := s.at.stations(t.Sender, t.Receiver)
+	for _, b := range sender {
+		if b.TxBitrateMbps != nil {
+			rate.add(*b.TxBitrateMbps)
+		}
+	}
+	s.put("", bitrate, rate.value())
+	s.put("", txRetries, rise(sender, func(b *wire.Station) *uint64 { return b.TxRetries }))
+	s.put("", txFailed, rise(sender, func(b *wire.Station) *uint64 { return b.TxFailed }))
+	s.put("", queueDrops, rise(s.at.surveys(t.Sender), func(b *wire.Survey) *uint64 { return b.QueueDrops }))
+}
+
+func (at attempt) surveys(node string) []*wire.Survey {
+	w := verdict.WindowOf(node, at.records)
+	if w == nil {
+		return nil
+	}
+	var out []*wire.Survey
+	for _, r := range at.records {
+		if b, ok := r.Body.(*wire.Survey); ok && r.Node == node && inside(*w, r.TBootNs) {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// rise is how much a cumulative count grew over samples, absent with fewer than
+// two. A count that fell was reset: what it then reached is added.
+func rise[T any](samples []*T, count func(*T) *uint64) *float64 {
+	var total float64
+	var before *uint64
+	n := 0
+	for _, b := range samples {
+		now := count(b)
+		if now == nil {
+			continue
+		}
+		n++
+		if before != nil && *now >= *before {
+			total += float64(*now - *before)
+		} else if before != nil {
+			total += float64(*now)
+		}
+		before = now
+	}
+	if n < 2 {
+		return nil
+	}
+	return &total
+}
