@@ -60,7 +60,12 @@ func encodeEntry(e entry) ([]byte, error) {
 	if len(body) > maxEntryBytes {
 		return nil, fmt.Errorf("encode journal entry %d: %d bytes, more than %d", e.ID, len(body), maxEntryBytes)
 	}
-	return fmt.Appendf(nil, "%08x %s\n", crc32.Checksum(body, castagnoli()), body), nil
+	return seal(body), nil
+}
+
+// seal makes a line of an entry's JSON.
+func seal(body []byte) []byte {
+	return fmt.Appendf(nil, "%08x %s\n", crc32.Checksum(body, castagnoli()), body)
 }
 
 // decodeEntry reads a line without its LF. sound is false when the line is not

@@ -134,6 +134,16 @@ func (k *keeper) restore(scope string) (wire.RestoreReport, error) {
 	return report, nil
 }
 
+// restoreIf undoes everything if, when its turn comes, that is still wanted.
+func (k *keeper) restoreIf(wanted func() bool) wire.RestoreReport {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !wanted() || len(k.pending) == 0 {
+		return wire.RestoreReport{}
+	}
+	return k.undo(func(entry) bool { return true })
+}
+
 // undo takes back, newest first. What fails is tried once more after the
 // others, for an older undo may bring back what it needs.
 func (k *keeper) undo(which func(entry) bool) wire.RestoreReport {

@@ -1,9 +1,7 @@
 package host
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,12 +9,8 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"path/filepath"
-	"slices"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -43,9 +37,8 @@ type server struct {
 	keeper   *keeper
 	uids     []int
 	deadMan  time.Duration
-	now      func() time.Time
-	lastCall chan struct{} // a sign of life
 	mu       sync.Mutex
+	lastCall time.Time // a sign of life
 	detail   string
 }
 
@@ -73,16 +66,17 @@ func serve(ctx context.Context, cfg Config, s system) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, own.release()) }()
-	if _, err := own.keeper.restore(""); err != nil {
+	left, err := own.keeper.restore("")
+	if err != nil {
 		return err
 	}
 	listener, err := listen(cfg)
 	if err != nil {
 		return err
 	}
-	srv := &server{
-		keeper: own.keeper, uids: cfg.AllowUIDs, deadMan: cfg.DeadMan,
-		now: time.Now, lastCall: make(chan struct{}, 1),
+	srv := &server{keeper: own.keeper, uids: cfg.AllowUIDs, deadMan: cfg.DeadMan, lastCall: time.Now()}
+	if len(left.Undone)+len(left.Failed) > 0 {
+		srv.detail = tell("its last life had left changes in force", left)
 	}
 	cfg.Log.Info("host process is ready", "socket", cfg.Socket)
 	err = srv.run(ctx, listener)
@@ -112,12 +106,11 @@ func take(cfg Config, s system) (*owned, error) {
 		}
 		binaries[name] = real
 	}
-	lock, err := lockDir(cfg.StateDir)
+	lock, dir, err := lockDir(cfg.StateDir)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := filepath.EvalSymlinks(cfg.StateDir)
-	if err == nil && s == nil {
+	if s == nil {
 		s, err = newKernel(dir, binaries, socketOwner(cfg.AllowUIDs))
 	}
 	if err != nil {
@@ -233,142 +226,44 @@ func (s *server) watch(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.lastCall:
 		case <-timer.C:
-			s.letGo()
 		}
-		timer.Reset(s.deadMan)
+		wait := s.deadMan - s.silence()
+		if wait <= 0 {
+			s.letGo()
+			wait = s.deadMan
+		}
+		timer.Reset(wait)
 	}
 }
 
+// alive winds the dead man's timer up.
+func (s *server) alive() {
+	s.mu.Lock()
+	s.lastCall = time.Now()
+	s.mu.Unlock()
+}
+
+func (s *server) silence() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Since(s.lastCall)
+}
+
 func (s *server) letGo() {
-	if len(s.keeper.status().Pending) == 0 {
+	// A call that came first holds the keeper, and has ended the silence.
+	report := s.keeper.restoreIf(func() bool { return s.silence() >= s.deadMan })
+	if len(report.Undone)+len(report.Failed) == 0 {
 		return
 	}
-	s.keeper.log.Warn("no call came; putting everything back", "after", s.deadMan)
-	report, err := s.keeper.restore("")
-	detail := fmt.Sprintf("put everything back at %s, because no call came for %s: %d undone, %d failed",
-		s.now().UTC().Format(time.RFC3339), s.deadMan, len(report.Undone), len(report.Failed))
-	if err != nil {
-		detail = err.Error()
-	}
+	detail := tell(fmt.Sprintf("no call came for %s", s.deadMan), report)
+	s.keeper.log.Warn(detail)
 	s.mu.Lock()
 	s.detail = detail
 	s.mu.Unlock()
 }
 
-// peer is the user at the other end.
-func peer(conn *net.UnixConn) (int, error) {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return 0, fmt.Errorf("read peer's credentials: %w", err)
-	}
-	var cred *unix.Ucred
-	var credErr error
-	if err := raw.Control(func(fd uintptr) {
-		cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	}); err != nil {
-		return 0, fmt.Errorf("read peer's credentials: %w", err)
-	}
-	if credErr != nil {
-		return 0, fmt.Errorf("read peer's credentials: %w", credErr)
-	}
-	return int(cred.Uid), nil
-}
-
-// converse answers one caller until it hangs up.
-func (s *server) converse(ctx context.Context, conn *net.UnixConn) {
-	defer s.hangUp(conn)
-	stop := context.AfterFunc(ctx, func() { s.expire(conn, time.Unix(1, 0)) })
-	defer stop()
-	uid, err := peer(conn)
-	if err != nil || (uid != 0 && !slices.Contains(s.uids, uid)) {
-		s.keeper.log.Warn("caller is refused", "uid", uid, "error", err)
-		s.say(conn, answer{Refused: &Refused{
-			Change: "the call", Reason: fmt.Sprintf("user %d may not change this machine", uid), Cure: "call as the agent's own user, or as root",
-		}})
-		return
-	}
-	lines := bufio.NewScanner(conn)
-	lines.Buffer(make([]byte, 4096), maxRequestBytes)
-	for s.expire(conn, s.now().Add(idleTimeout)) && ctx.Err() == nil && lines.Scan() {
-		r, err := decodeRequest(lines.Bytes())
-		if err != nil {
-			s.keeper.log.Warn("call is not understood", "uid", uid, "error", err)
-			s.say(conn, answer{Error: err.Error()})
-			return
-		}
-		if !s.say(conn, s.answer(r)) {
-			return
-		}
-	}
-	if errors.Is(lines.Err(), bufio.ErrTooLong) {
-		s.keeper.log.Warn("call is too long", "uid", uid)
-		s.say(conn, answer{Error: fmt.Sprintf("a request has at most %d bytes", maxRequestBytes)})
-	}
-}
-
-func (s *server) expire(conn *net.UnixConn, at time.Time) bool {
-	if err := conn.SetDeadline(at); err != nil {
-		return false // closed
-	}
-	return true
-}
-
-// say writes an answer; a caller that has gone cannot be told.
-func (s *server) say(conn *net.UnixConn, a answer) bool {
-	line, err := json.Marshal(a)
-	if err != nil {
-		s.keeper.log.Error("encode answer", "error", err)
-		return false
-	}
-	if !s.expire(conn, s.now().Add(idleTimeout)) {
-		return false
-	}
-	if _, err := conn.Write(append(line, '\n')); err != nil {
-		s.keeper.log.Warn("answer is not delivered", "error", err)
-		return false
-	}
-	return true
-}
-
-func (s *server) answer(r request) answer {
-	if r.Apply != nil || r.Restore != nil || r.Keepalive != nil {
-		s.alive()
-	}
-	switch {
-	case r.Apply != nil:
-		made, err := s.keeper.apply(r.Apply.Scope, r.Apply.Changes)
-		return answerOr(err, answer{Applied: made})
-	case r.Restore != nil:
-		report, err := s.keeper.restore(r.Restore.Scope)
-		return answerOr(err, answer{Restored: &report})
-	case r.Readback != nil:
-		read, err := readback(s.keeper.policy, *r.Readback)
-		return answerOr(err, answer{Readback: &read})
-	}
-	status := s.keeper.status()
-	s.mu.Lock()
-	status.Detail = s.detail
-	s.mu.Unlock()
-	return answer{Status: &status}
-}
-
-// alive winds the dead man's timer up.
-func (s *server) alive() {
-	select {
-	case s.lastCall <- struct{}{}:
-	default: // one is on its way already
-	}
-}
-
-func answerOr(err error, a answer) answer {
-	var refused *Refused
-	switch {
-	case err == nil:
-		return a
-	case errors.As(err, &refused):
-		return answer{Refused: refused}
-	}
-	return answer{Error: err.Error()}
+func tell(why string, r wire.RestoreReport) string {
+	return fmt.Sprintf("put everything back at %s, because %s: %d undone, %d failed",
+		time.Now().UTC().Format(time.RFC3339), why, len(r.Undone), len(r.Failed))
 }

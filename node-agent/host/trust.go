@@ -59,27 +59,29 @@ func trustedBinary(path string) (string, error) {
 }
 
 // lockDir makes dir when it is missing, checks it, and takes its lock; closing
-// the file gives the lock back.
-func lockDir(dir string) (*os.File, error) {
+// the file gives the lock back. It returns dir without symbolic links.
+func lockDir(dir string) (*os.File, string, error) {
 	// Searchable by all: the socket in it has an owner of its own.
 	if err := os.MkdirAll(dir, 0o711); err != nil {
-		return nil, fmt.Errorf("make state directory: %w", err)
+		return nil, "", fmt.Errorf("make state directory: %w", err)
 	}
-	if _, info, err := trusted(dir); err != nil {
-		return nil, fmt.Errorf("check state directory: %w; what root undoes is read from it", err)
-	} else if !info.IsDir() {
-		return nil, fmt.Errorf("check state directory: %q is no directory", dir)
-	}
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	real, info, err := trusted(dir)
 	if err != nil {
-		return nil, fmt.Errorf("open lock: %w", err)
+		return nil, "", fmt.Errorf("check state directory: %w; what root undoes is read from it", err)
+	}
+	if !info.IsDir() {
+		return nil, "", fmt.Errorf("check state directory: %q is no directory", dir)
+	}
+	f, err := os.OpenFile(filepath.Join(real, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, "", fmt.Errorf("open lock: %w", err)
 	}
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		err = fmt.Errorf("%w: %s; stop that one first, or give this one a state_dir of its own", ErrRunning, dir)
 	}
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, "", errors.Join(err, f.Close())
 	}
-	return f, nil
+	return f, real, nil
 }

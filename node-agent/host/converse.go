@@ -1,0 +1,122 @@
+package host
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// peer is the user at the other end.
+func peer(conn *net.UnixConn) (int, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return 0, fmt.Errorf("read peer's credentials: %w", err)
+	}
+	var cred *unix.Ucred
+	var credErr error
+	if err := raw.Control(func(fd uintptr) {
+		cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); err != nil {
+		return 0, fmt.Errorf("read peer's credentials: %w", err)
+	}
+	if credErr != nil {
+		return 0, fmt.Errorf("read peer's credentials: %w", credErr)
+	}
+	return int(cred.Uid), nil
+}
+
+// converse answers one caller until it hangs up.
+func (s *server) converse(ctx context.Context, conn *net.UnixConn) {
+	defer s.hangUp(conn)
+	stop := context.AfterFunc(ctx, func() { s.expire(conn, time.Unix(1, 0)) })
+	defer stop()
+	uid, err := peer(conn)
+	if err != nil || (uid != 0 && !slices.Contains(s.uids, uid)) {
+		s.keeper.log.Warn("caller is refused", "uid", uid, "error", err)
+		s.say(conn, answer{Refused: &Refused{
+			Change: "the call", Reason: fmt.Sprintf("user %d may not change this machine", uid), Cure: "call as the agent's own user, or as root",
+		}})
+		return
+	}
+	lines := bufio.NewScanner(conn)
+	lines.Buffer(make([]byte, 4096), maxRequestBytes)
+	for s.expire(conn, time.Now().Add(idleTimeout)) && ctx.Err() == nil && lines.Scan() {
+		r, err := decodeRequest(lines.Bytes())
+		if err != nil {
+			s.keeper.log.Warn("call is not understood", "uid", uid, "error", err)
+			s.say(conn, answer{Error: err.Error()})
+			return
+		}
+		if !s.say(conn, s.answer(r)) {
+			return
+		}
+	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		s.keeper.log.Warn("call is too long", "uid", uid)
+		s.say(conn, answer{Error: fmt.Sprintf("a request has at most %d bytes", maxRequestBytes)})
+	}
+}
+
+func (s *server) expire(conn *net.UnixConn, at time.Time) bool {
+	if err := conn.SetDeadline(at); err != nil {
+		return false // closed
+	}
+	return true
+}
+
+// say writes an answer; a caller that has gone cannot be told.
+func (s *server) say(conn *net.UnixConn, a answer) bool {
+	line, err := json.Marshal(a)
+	if err != nil {
+		s.keeper.log.Error("encode answer", "error", err)
+		return false
+	}
+	if !s.expire(conn, time.Now().Add(idleTimeout)) {
+		return false
+	}
+	if _, err := conn.Write(append(line, '\n')); err != nil {
+		s.keeper.log.Warn("answer is not delivered", "error", err)
+		return false
+	}
+	return true
+}
+
+func (s *server) answer(r request) answer {
+	if r.Apply != nil || r.Restore != nil || r.Keepalive != nil {
+		s.alive()
+	}
+	switch {
+	case r.Apply != nil:
+		made, err := s.keeper.apply(r.Apply.Scope, r.Apply.Changes)
+		return answerOr(err, answer{Applied: made})
+	case r.Restore != nil:
+		report, err := s.keeper.restore(r.Restore.Scope)
+		return answerOr(err, answer{Restored: &report})
+	case r.Readback != nil:
+		read, err := readback(s.keeper.policy, *r.Readback)
+		return answerOr(err, answer{Readback: &read})
+	}
+	status := s.keeper.status()
+	s.mu.Lock()
+	status.Detail = s.detail
+	s.mu.Unlock()
+	return answer{Status: &status}
+}
+
+func answerOr(err error, a answer) answer {
+	var refused *Refused
+	switch {
+	case err == nil:
+		return a
+	case errors.As(err, &refused):
+		return answer{Refused: refused}
+	}
+	return answer{Error: err.Error()}
+}

@@ -1,0 +1,191 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"sync"
+	"testing"
+)
+
+var errCrash = errors.New("the process was killed")
+
+// bomb goes off at a step: every later step of the same life fails too, as
+// if the process were no more.
+type bomb struct {
+	at, step int // at 0: never
+}
+
+func (b *bomb) tick() error {
+	b.step++
+	if b.at != 0 && b.step >= b.at {
+		return errCrash
+	}
+	return nil
+}
+
+func (b *bomb) due() bool { return b.at != 0 && b.step+1 == b.at }
+
+// machine is a fake system: what is set, by name. Every change writes two
+// names, so that it can be cut in half.
+type machine struct {
+	mu    sync.Mutex
+	state map[string]string
+	bomb  *bomb
+	deny  map[string]error // target → why revert fails
+	spoil int              // the so-manieth write from now fails, without a crash
+	gone  string           // target whose revert finds nothing
+}
+
+func newMachine() *machine {
+	return &machine{
+		state: map[string]string{"sysctl net.ipv4.tcp_sack/a": "1", "sysctl net.ipv4.tcp_sack/b": "1"},
+		bomb:  &bomb{}, deny: map[string]error{},
+	}
+}
+
+func (m *machine) snapshot() map[string]string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.state)
+}
+
+func halves(c Change) []string { return []string{c.target() + "/a", c.target() + "/b"} }
+
+func (m *machine) prepare(id uint64, c Change) (undo, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.bomb.tick(); err != nil {
+		return undo{}, err
+	}
+	var u undo
+	for _, name := range halves(c) {
+		s := setting{Parts: []string{name}, Interface: c.target()}
+		if v, ok := m.state[name]; ok {
+			s.Value = v
+		} else {
+			s.Index = -1 // it was not there
+		}
+		u.Sysctls = append(u.Sysctls, s)
+	}
+	return u, nil
+}
+
+func (m *machine) apply(c Change, _ undo) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, name := range halves(c) {
+		if err := m.bomb.tick(); err != nil {
+			return err
+		}
+		if m.spoil > 0 {
+			if m.spoil--; m.spoil == 0 {
+				return errors.New("the kernel says no")
+			}
+		}
+		m.state[name] = c.String()
+	}
+	return nil
+}
+
+func (m *machine) revert(u undo) (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.deny[u.Sysctls[0].Interface]; err != nil {
+		return "", err
+	}
+	for _, s := range u.Sysctls {
+		if err := m.bomb.tick(); err != nil {
+			return "", err
+		}
+		if s.Index < 0 {
+			delete(m.state, s.Parts[0])
+		} else {
+			m.state[s.Parts[0]] = s.Value
+		}
+	}
+	if m.gone == u.Sysctls[0].Interface {
+		return "interface is gone", nil
+	}
+	return "", nil
+}
+
+// disk is a journal's file in memory. When the bomb goes off in a write, torn
+// bytes of it are there.
+type disk struct {
+	data []byte
+	bomb *bomb
+	torn int
+}
+
+func (d *disk) WriteAt(p []byte, at int64) (int, error) {
+	if int64(len(d.data)) != at {
+		return 0, fmt.Errorf("write at %d of a file of %d bytes", at, len(d.data))
+	}
+	if d.bomb.due() {
+		d.data = append(d.data, p[:min(d.torn, len(p))]...)
+	}
+	if err := d.bomb.tick(); err != nil {
+		return 0, err
+	}
+	d.data = append(d.data, p...)
+	return len(p), nil
+}
+
+func (d *disk) Sync() error { return d.bomb.tick() }
+
+func (d *disk) Truncate(size int64) error {
+	if err := d.bomb.tick(); err != nil {
+		return err
+	}
+	d.data = d.data[:size]
+	return nil
+}
+
+func (d *disk) Close() error { return nil }
+
+func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+
+func testPolicy() policy {
+	return policy{
+		interfaces: []string{"wlan0"},
+		prefixes:   []netip.Prefix{netip.MustParsePrefix("10.77.0.0/16"), netip.MustParsePrefix("fd77::/48")},
+		binaries:   map[string]string{babeld: "/usr/sbin/babeld"},
+	}
+}
+
+// wake starts a life on what is on the disk.
+func wake(t *testing.T, m *machine, d *disk) *keeper {
+	t.Helper()
+	r := replay(d.data)
+	j := &journal{file: d, size: r.length}
+	if err := j.cut(r.length); err != nil && !errors.Is(err, errCrash) {
+		t.Fatal(err)
+	}
+	if len(r.damage) > 0 {
+		t.Fatalf("a crash damaged the journal: %v", r.damage)
+	}
+	return newKeeper(m, j, r, testPolicy(), quiet())
+}
+
+func sysctl(key, value string) Change { return Change{Sysctl: &Sysctl{Key: key, Value: value}} }
+
+func address(prefix string) Change {
+	return Change{Address: &Address{Interface: "wlan0", Prefix: netip.MustParsePrefix(prefix)}}
+}
+
+func route(dst string) Change {
+	return Change{Route: &Route{Interface: "wlan0", Destination: netip.MustParsePrefix(dst)}}
+}
+
+func linkUp() Change {
+	up := true
+	return Change{Link: &Link{Interface: "wlan0", Up: &up}}
+}
+
+func routingDaemon() Change {
+	return Change{Daemon: &Daemon{Name: babeld, Interface: "wlan0", Announce: netip.MustParsePrefix("10.77.0.0/16")}}
+}

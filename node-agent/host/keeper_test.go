@@ -1,0 +1,234 @@
+package host
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const sack = "net.ipv4.tcp_sack"
+
+// aRun is a run's life in short: two trials within a run.
+func aRun(k *keeper) error {
+	steps := []func() error{
+		func() error { _, err := k.apply(ScopeRun, []Change{linkUp(), address("10.77.0.1/24")}); return err },
+		func() error {
+			_, err := k.apply(ScopeTrial, []Change{sysctl(sack, "0"), route("10.77.9.0/24"), routingDaemon()})
+			return err
+		},
+		func() error { _, err := k.apply(ScopeTrial, []Change{sysctl(sack, "2")}); return err },
+		func() error { _, err := k.restore(ScopeTrial); return err },
+		func() error { _, err := k.apply(ScopeTrial, []Change{sysctl(sack, "2")}); return err },
+		func() error { _, err := k.restore(""); return err },
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// live runs a life that ends at a step, 0 for a whole one, and says how many
+// steps it had.
+func live(t *testing.T, m *machine, d *disk, at int, act func(*keeper) error) int {
+	t.Helper()
+	b := &bomb{at: at}
+	m.bomb, d.bomb = b, b
+	k := wake(t, m, d)
+	if err := act(k); err != nil && !errors.Is(err, errCrash) {
+		t.Fatalf("step %d: %v", at, err)
+	}
+	return b.step
+}
+
+func recovery(k *keeper) error {
+	report, err := k.restore("")
+	if err == nil && len(report.Failed) > 0 && !strings.Contains(report.Failed[0], errCrash.Error()) {
+		return errors.New(report.Failed[0])
+	}
+	return err
+}
+
+// TestEveryCrashIsRecovered kills a life at each of its steps (each write,
+// fsync and cut of the journal, each half of each change and undo) and, in
+// journal writes, at each byte; it kills the recovery at each of its steps
+// too. In the end the machine must be as it was, and nothing pending.
+func TestEveryCrashIsRecovered(t *testing.T) {
+	steps := live(t, newMachine(), &disk{}, 0, aRun)
+	if steps < 40 {
+		t.Fatalf("only %d steps", steps)
+	}
+	lives := 0
+	for at := 1; at <= steps; at++ {
+		last := -1 // bytes on the disk
+		for torn := range maxEntryBytes {
+			m, d := newMachine(), &disk{torn: torn}
+			before := m.snapshot()
+			live(t, m, d, at, aRun)
+			if len(d.data) == last {
+				break // no more bytes to tear
+			}
+			last = len(d.data)
+			crashed, onDisk := m.snapshot(), slices.Clone(d.data)
+			for second := 1; ; second++ {
+				m.state, d.data = maps.Clone(crashed), slices.Clone(onDisk)
+				took := live(t, m, d, second, recovery)
+				live(t, m, d, 0, recovery)
+				lives++
+				if !maps.Equal(m.snapshot(), before) {
+					t.Fatalf("killed at step %d (%d bytes torn) and in recovery at %d: machine is %v, was %v", at, torn, second, m.snapshot(), before)
+				}
+				if left := replay(d.data); len(left.pending) > 0 {
+					t.Fatalf("killed at step %d (%d bytes torn) and in recovery at %d: %d changes still pending", at, torn, second, len(left.pending))
+				}
+				if took < second || torn > 0 {
+					break
+				}
+			}
+		}
+	}
+	t.Logf("%d steps, %d lives", steps, lives)
+}
+
+func TestAnErrorInACallUndoesThatCallOnly(t *testing.T) {
+	for spoil := 1; spoil <= 6; spoil++ {
+		m, d := newMachine(), &disk{bomb: &bomb{}}
+		k := wake(t, m, d)
+		if _, err := k.apply(ScopeRun, []Change{linkUp()}); err != nil {
+			t.Fatal(err)
+		}
+		before := m.snapshot()
+		m.spoil = spoil
+		_, err := k.apply(ScopeTrial, []Change{sysctl(sack, "0"), route("10.77.9.0/24"), routingDaemon()})
+		if err == nil || !strings.Contains(err.Error(), "the kernel says no") {
+			t.Fatalf("write %d spoilt: error %v", spoil, err)
+		}
+		want := []string{"sysctl net.ipv4.tcp_sack=0", "route 10.77.9.0/24 dev wlan0", "daemon babeld"}[(spoil-1)/2]
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("error %q does not name %q", err, want)
+		}
+		if !maps.Equal(m.snapshot(), before) {
+			t.Errorf("write %d spoilt: machine is %v, was %v", spoil, m.snapshot(), before)
+		}
+		if s := k.status(); !slices.Equal(s.Pending, []string{"link wlan0 up"}) {
+			t.Errorf("pending %v", s.Pending)
+		}
+	}
+}
+
+func TestAFailedJournalWriteChangesNothing(t *testing.T) {
+	m, d := newMachine(), &disk{bomb: &bomb{}}
+	k := wake(t, m, d)
+	before := m.snapshot()
+	d.bomb = &bomb{at: 1} // a full disk
+	if _, err := k.apply(ScopeRun, []Change{linkUp()}); err == nil {
+		t.Fatal("applied without a journal")
+	}
+	if !maps.Equal(m.snapshot(), before) {
+		t.Errorf("machine is %v, was %v", m.snapshot(), before)
+	}
+}
+
+func TestARepeatedCallKeepsTheFirstUndo(t *testing.T) {
+	m, d := newMachine(), &disk{bomb: &bomb{}}
+	k := wake(t, m, d)
+	before := m.snapshot()
+	calls := []Change{sysctl(sack, "0"), address("10.77.0.1/24")}
+	made, err := k.apply(ScopeTrial, calls)
+	if err != nil || len(made) != 2 || made[0].What != "sysctl net.ipv4.tcp_sack=0" || made[0].Scope != ScopeTrial || made[0].Action != "applied" {
+		t.Fatalf("made %v, %v", made, err)
+	}
+	length := len(d.data)
+	m.state["sysctl net.ipv4.tcp_sack/a"] = "drifted"
+	if made, err = k.apply(ScopeTrial, calls); err != nil || len(made) != 0 {
+		t.Fatalf("made %v again, %v", made, err)
+	}
+	if len(d.data) != length || len(k.status().Pending) != 2 {
+		t.Error("a repetition was journalled")
+	}
+	if m.state["sysctl net.ipv4.tcp_sack/a"] != "sysctl net.ipv4.tcp_sack=0" {
+		t.Error("a repetition did not make the change good")
+	}
+	if _, err := k.restore(""); err != nil || !maps.Equal(m.snapshot(), before) {
+		t.Errorf("machine is %v, was %v, %v", m.snapshot(), before, err)
+	}
+	if len(d.data) != 0 {
+		t.Errorf("journal holds %d bytes after everything was undone", len(d.data))
+	}
+}
+
+func TestARepeatedCallLeavesAnOverridingChange(t *testing.T) {
+	m, d := newMachine(), &disk{bomb: &bomb{}}
+	k := wake(t, m, d)
+	for _, step := range []struct{ scope, value string }{{ScopeRun, "0"}, {ScopeTrial, "2"}, {ScopeRun, "0"}} {
+		if _, err := k.apply(step.scope, []Change{sysctl(sack, step.value)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := m.state["sysctl net.ipv4.tcp_sack/a"]; got != "sysctl net.ipv4.tcp_sack=2" {
+		t.Errorf("in force is %q", got)
+	}
+	if _, err := k.restore(ScopeTrial); err != nil || m.state["sysctl net.ipv4.tcp_sack/a"] != "sysctl net.ipv4.tcp_sack=0" {
+		t.Errorf("after the trial in force is %q, %v", m.state["sysctl net.ipv4.tcp_sack/a"], err)
+	}
+}
+
+func TestScopesNest(t *testing.T) {
+	m, d := newMachine(), &disk{bomb: &bomb{}}
+	k := wake(t, m, d)
+	if _, err := k.apply(ScopeTrial, []Change{sysctl(sack, "0")}); err != nil {
+		t.Fatal(err)
+	}
+	var refused *Refused
+	if _, err := k.apply(ScopeRun, []Change{linkUp()}); !errors.As(err, &refused) || refused.Cure == "" {
+		t.Fatalf("a run's change inside a trial: %v", err)
+	}
+	if _, err := k.apply("week", []Change{linkUp()}); err == nil {
+		t.Error("scope week is taken")
+	}
+	if _, err := k.restore("week"); err == nil {
+		t.Error("scope week is restored")
+	}
+}
+
+func TestAFailedUndoIsKeptAndTriedAgain(t *testing.T) {
+	m, d := newMachine(), &disk{bomb: &bomb{}}
+	k := wake(t, m, d)
+	before := m.snapshot()
+	if _, err := k.apply(ScopeRun, []Change{linkUp(), address("10.77.0.1/24"), route("10.77.9.0/24")}); err != nil {
+		t.Fatal(err)
+	}
+	stuck := address("10.77.0.1/24")
+	m.deny[stuck.target()] = errors.New("device is busy")
+	report, err := k.restore("")
+	if err != nil || len(report.Undone) != 2 || len(report.Failed) != 1 || !strings.Contains(report.Failed[0], "device is busy") {
+		t.Fatalf("report %+v, %v", report, err)
+	}
+	if s := k.status(); len(s.Pending) != 1 || len(s.Failed) != 1 {
+		t.Errorf("status %+v", s)
+	}
+	k = wake(t, m, d) // the next life knows it too
+	if report, _ = k.restore(""); len(report.Failed) != 1 {
+		t.Errorf("report of the next life %+v", report)
+	}
+	delete(m.deny, stuck.target())
+	if report, _ = k.restore(""); len(report.Undone) != 1 || len(report.Failed) != 0 || !maps.Equal(m.snapshot(), before) {
+		t.Errorf("report %+v, machine %v", report, m.snapshot())
+	}
+}
+
+func TestWhatIsGoneIsUndone(t *testing.T) {
+	m, d := newMachine(), &disk{bomb: &bomb{}}
+	k := wake(t, m, d)
+	if _, err := k.apply(ScopeRun, []Change{linkUp()}); err != nil {
+		t.Fatal(err)
+	}
+	m.gone = linkUp().target()
+	report, err := k.restore("")
+	if err != nil || !slices.Equal(report.Undone, []string{"link wlan0 up (interface is gone)"}) {
+		t.Errorf("report %+v, %v", report, err)
+	}
+}

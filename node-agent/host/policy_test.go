@@ -1,0 +1,122 @@
+package host
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+func TestEscapesAreRefused(t *testing.T) {
+	wlan, any4 := "wlan0", netip.MustParsePrefix("0.0.0.0/0")
+	prefix := netip.MustParsePrefix
+	inside := prefix("10.77.0.0/16")
+	cases := []struct {
+		name string
+		c    Change
+		want string
+	}{
+		{"nothing", Change{}, "0 kinds"},
+		{"two at once", Change{Link: &Link{Interface: wlan, Up: ptr(true)}, Sysctl: &Sysctl{Key: sack, Value: "0"}}, "2 kinds"},
+		{"other interface", Change{Link: &Link{Interface: "eth0", Up: ptr(false)}}, `"eth0" is not among`},
+		{"traversal as interface", Change{Link: &Link{Interface: "../eth0", Up: ptr(false)}}, "not among"},
+		{"link without a wish", Change{Link: &Link{Interface: wlan}}, "neither up nor"},
+		{"small mtu", Change{Link: &Link{Interface: wlan, MTUBytes: ptr(1279)}}, "1280 to 9216"},
+		{"large mtu", Change{Link: &Link{Interface: wlan, MTUBytes: ptr(65536)}}, "1280 to 9216"},
+		{"address outside", address("192.168.1.1/24"), "outside the allowed prefixes"},
+		{"address wider than allowed", address("10.77.0.1/8"), "outside the allowed prefixes"},
+		{"address unset", Change{Address: &Address{Interface: wlan}}, "missing or not valid"},
+		{"mapped address", address("::ffff:10.77.0.1/120"), "not a plain unicast address"},
+		{"default route", Change{Route: &Route{Interface: wlan, Destination: any4}}, "outside the allowed prefixes"},
+		{"route outside", route("10.78.0.0/24"), "outside the allowed prefixes"},
+		{"route with host bits", route("10.77.0.1/24"), "bits set"},
+		{"gateway outside", Change{Route: &Route{Interface: wlan, Destination: inside, Via: ptr(netip.MustParseAddr("10.78.0.1"))}}, "gateway 10.78.0.1/32 is outside"},
+		{"gateway of other family", Change{Route: &Route{Interface: wlan, Destination: inside, Via: ptr(netip.MustParseAddr("fd77::1"))}}, "one family"},
+		{"source outside", Change{Route: &Route{Interface: wlan, Destination: inside, Source: ptr(netip.MustParseAddr("8.8.8.8"))}}, "source 8.8.8.8/32 is outside"},
+		{"congestion control", Change{Route: &Route{Interface: wlan, Destination: inside, Congestion: "reno; reboot"}}, "name of a congestion control"},
+		{"negative metric", Change{Route: &Route{Interface: wlan, Destination: inside, Metric: -1}}, "metric -1"},
+		{"kernel sysctl", sysctl("kernel.core_pattern", "x"), "not among those"},
+		{"sysctl traversal", sysctl("net.ipv4.tcp_../../../kernel/core_pattern", "x"), "not among those"},
+		{"sysctl with slashes", sysctl("net/ipv4/tcp_sack", "0"), "not among those"},
+		{"sysctl device traversal", sysctl("net.ipv4.conf.../../../kernel.rp_filter", "0"), "not the name of an interface"},
+		{"sysctl device dots", sysctl("net.ipv4.conf....rp_filter", "0"), "not the name of an interface"},
+		{"sysctl of other device", sysctl("net.ipv4.conf.eth0.rp_filter", "0"), `"eth0" is not among`},
+		{"sysctl of default", sysctl("net.ipv4.conf.default.rp_filter", "0"), "not the name of an interface"},
+		{"sysctl key of one device for all", sysctl("net.ipv6.conf.all.disable_ipv6", "1"), "not among those"},
+		{"all forwarding", sysctl("net.ipv4.conf.all.forwarding", "1"), "not among those"},
+		{"secret", sysctl("net.ipv4.tcp_fastopen_key", "0"), "not among those"},
+		{"value with a line", sysctl(sack, "0\n1"), "not a value"},
+		{"value with a path", sysctl(sack, "/etc/passwd"), "not a value"},
+		{"no value", sysctl(sack, ""), "not a value"},
+		{"long value", sysctl(sack, strings.Repeat("1", 200)), "not a value"},
+		{"shell as daemon", Change{Daemon: &Daemon{Name: "bash", Interface: wlan, Announce: inside}}, "not a daemon"},
+		{"path as daemon", Change{Daemon: &Daemon{Name: "../../bin/sh", Interface: wlan, Announce: inside}}, "not a daemon"},
+		{"daemon elsewhere", Change{Daemon: &Daemon{Name: babeld, Interface: "eth0", Announce: inside}}, "not among"},
+		{"daemon announces the world", Change{Daemon: &Daemon{Name: babeld, Interface: wlan, Announce: any4}}, "outside the allowed"},
+		{"daemon's hello", Change{Daemon: &Daemon{Name: babeld, Interface: wlan, Announce: inside, HelloS: ptr(0.0)}}, "hello interval"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			refused := testPolicy().check(c.c)
+			if refused == nil {
+				t.Fatalf("%s is allowed", c.c)
+			}
+			if !strings.Contains(refused.Error(), c.want) {
+				t.Errorf("refused with %q, want %q in it", refused, c.want)
+			}
+		})
+	}
+}
+
+func TestWhatTrialsNeedIsAllowed(t *testing.T) {
+	gateway := netip.MustParseAddr("10.77.0.2")
+	for _, c := range []Change{
+		linkUp(), {Link: &Link{Interface: "wlan0", MTUBytes: ptr(1500)}}, address("10.77.0.1/24"), address("fd77::1/64"),
+		route("10.77.0.0/24"), {Route: &Route{Interface: "wlan0", Destination: netip.MustParsePrefix("10.77.3.0/24"), Via: &gateway, Source: &gateway, Metric: 5, Congestion: "reno"}},
+		sysctl("net.ipv4.tcp_congestion_control", "reno"), sysctl("net.ipv4.tcp_rmem", "4096 131072 6291456"),
+		sysctl("net.ipv4.ip_forward", "1"), sysctl("net.ipv4.conf.wlan0.rp_filter", "0"), sysctl("net.ipv4.conf.all.rp_filter", "0"),
+		sysctl("net.ipv4.neigh.wlan0.ucast_solicit", "2"), sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"), routingDaemon(),
+	} {
+		if refused := testPolicy().check(c); refused != nil {
+			t.Errorf("%s: %v", c, refused)
+		}
+	}
+}
+
+func TestAnInterfaceWithDotsIsOneName(t *testing.T) {
+	key, err := parseKey("net.ipv4.conf.wlan0.5.rp_filter")
+	if err != nil || key.device != "wlan0.5" || (setting{Parts: key.parts}).path() != "/proc/sys/net/ipv4/conf/wlan0.5/rp_filter" {
+		t.Errorf("parsed %+v, %v", key, err)
+	}
+}
+
+func FuzzDecodeRequest(f *testing.F) {
+	f.Add([]byte(`{"apply":{"scope":"run","changes":[{"link":{"interface":"wlan0","up":true}},{"address":{"interface":"wlan0","prefix":"10.77.0.1/24"}}]}}`))
+	f.Add([]byte(`{"apply":{"scope":"trial","changes":[{"sysctl":{"key":"net.ipv4.conf.wlan0.rp_filter","value":"0"}},{"daemon":{"name":"babeld","interface":"wlan0","announce":"10.77.0.0/16","hello_s":1}}]}}`))
+	f.Add([]byte(`{"apply":{"scope":"trial","changes":[{"route":{"interface":"wlan0","destination":"10.77.3.0/24","via":"10.77.0.2","metric":3,"congestion":"reno"}}]}}`))
+	f.Add([]byte(`{"restore":{"scope":""}}`))
+	f.Add([]byte(`{"status":{}}`))
+	f.Add([]byte(`{"readback":{"interface":"wlan0","sysctls":["net.ipv4.tcp_sack"]}} {}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := decodeRequest(data)
+		if err != nil || r.Apply == nil {
+			return
+		}
+		p := testPolicy()
+		for _, c := range r.Apply.Changes {
+			if p.check(c) != nil {
+				continue
+			}
+			if c.members() != 1 {
+				t.Fatalf("%d members are allowed", c.members())
+			}
+			if c.Sysctl != nil {
+				key, err := parseKey(c.Sysctl.Key)
+				if err != nil || !strings.HasPrefix(setting{Parts: key.parts}.path(), "/proc/sys/net/ipv") {
+					t.Fatalf("sysctl %q leads to %v, %v", c.Sysctl.Key, key.parts, err)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,271 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func testConfig(t *testing.T) Config {
+	t.Helper()
+	dir := t.TempDir()
+	return Config{
+		Socket: filepath.Join(dir, "host.sock"), StateDir: filepath.Join(dir, "host"), AllowUIDs: []int{os.Geteuid()},
+		Interfaces: []string{"wlan0"}, Prefixes: []netip.Prefix{netip.MustParsePrefix("10.77.0.0/16")},
+		DeadMan: time.Hour, Log: quiet(),
+	}
+}
+
+// begin serves a fake machine until the test, or stop, ends it.
+func begin(t *testing.T, cfg Config, m *machine) (c *Client, stop func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- serve(ctx, cfg, m) }()
+	c = Dial(cfg.Socket)
+	ended := false
+	stop = func() error {
+		cancel()
+		if ended {
+			return nil
+		}
+		ended = true
+		return <-done
+	}
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	for until := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		if _, err := c.Status(t.Context()); err == nil {
+			return c, stop
+		} else if time.Now().After(until) {
+			t.Fatalf("host does not answer: %v", err)
+		}
+	}
+}
+
+func TestCallsAndTheirEnd(t *testing.T) {
+	m, cfg := newMachine(), testConfig(t)
+	before := m.snapshot()
+	c, stop := begin(t, cfg, m)
+	made, err := c.Apply(t.Context(), ScopeRun, []Change{linkUp(), address("10.77.0.1/24")})
+	if err != nil || len(made) != 2 {
+		t.Fatalf("made %v, %v", made, err)
+	}
+	if s, err := c.Status(t.Context()); err != nil || !s.Reached || len(s.Pending) != 2 {
+		t.Errorf("status %+v, %v", s, err)
+	}
+	var refused *Refused
+	if _, err := c.Apply(t.Context(), ScopeRun, []Change{{Link: &Link{Interface: "eth0", Up: ptr(false)}}}); !errors.As(err, &refused) || refused.Cure == "" {
+		t.Errorf("eth0: %v", err)
+	}
+	if err := c.Keepalive(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if r, err := c.Restore(t.Context(), ScopeTrial); err != nil || len(r.Undone) != 0 {
+		t.Errorf("restored %+v, %v", r, err)
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	if !maps.Equal(m.snapshot(), before) {
+		t.Errorf("machine is %v after the end, was %v", m.snapshot(), before)
+	}
+	if s, err := c.Status(t.Context()); err == nil || s.Reached {
+		t.Errorf("status of a dead host: %+v, %v", s, err)
+	}
+}
+
+func TestANewLifeRestoresTheOldOnes(t *testing.T) {
+	m, cfg := newMachine(), testConfig(t)
+	before := m.snapshot()
+	if err := os.MkdirAll(cfg.StateDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	j, r, err := openJournal(cfg.StateDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newKeeper(m, j, r, testPolicy(), quiet()).apply(ScopeTrial, []Change{linkUp()}); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.close(); err != nil { // as a crash leaves it
+		t.Fatal(err)
+	}
+	c, _ := begin(t, cfg, m)
+	s, err := c.Status(t.Context())
+	if err != nil || len(s.Pending) != 0 || !strings.Contains(s.Detail, "1 undone, 0 failed") {
+		t.Errorf("status %+v, %v", s, err)
+	}
+	if !maps.Equal(m.snapshot(), before) {
+		t.Errorf("machine is %v, was %v", m.snapshot(), before)
+	}
+}
+
+func TestTheDeadManLetsGo(t *testing.T) {
+	m, cfg := newMachine(), testConfig(t)
+	cfg.DeadMan = 50 * time.Millisecond
+	before := m.snapshot()
+	c, _ := begin(t, cfg, m)
+	if _, err := c.Apply(t.Context(), ScopeRun, []Change{linkUp()}); err != nil {
+		t.Fatal(err)
+	}
+	for until := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		s, err := c.Status(t.Context()) // looks, and is no sign of life
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(s.Pending) == 0 && strings.Contains(s.Detail, "no call came for 50ms: 1 undone") {
+			break
+		}
+		if time.Now().After(until) {
+			t.Fatalf("the dead man holds on: %+v", s)
+		}
+	}
+	if !maps.Equal(m.snapshot(), before) {
+		t.Errorf("machine is %v, was %v", m.snapshot(), before)
+	}
+}
+
+func TestASecondHostIsRefused(t *testing.T) {
+	m, cfg := newMachine(), testConfig(t)
+	begin(t, cfg, m)
+	err := serve(t.Context(), cfg, m)
+	if !errors.Is(err, ErrRunning) || !strings.Contains(err.Error(), cfg.StateDir) {
+		t.Errorf("second host: %v", err)
+	}
+	if _, err := RestoreOffline(cfg, ""); !errors.Is(err, ErrRunning) {
+		t.Errorf("restore beside a host: %v", err)
+	}
+}
+
+func TestWhatRootTrustsMustBeRoots(t *testing.T) {
+	dir := t.TempDir()
+	program := filepath.Join(dir, "babeld")
+	if err := os.WriteFile(program, []byte("#!/bin/true\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := trustedBinary(program); err != nil {
+		t.Errorf("a good binary: %v", err)
+	}
+	open := filepath.Join(dir, "open")
+	if err := os.Mkdir(open, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	inOpen := filepath.Join(open, "babeld")
+	if err := os.WriteFile(inOpen, []byte("x"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Chmod(open, 0o777), os.Symlink(inOpen, filepath.Join(dir, "link"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{inOpen, filepath.Join(dir, "link")} {
+		if _, err := trustedBinary(bad); err == nil || !strings.Contains(err.Error(), "can be written by others") {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+	for _, bad := range []string{"babeld", dir, filepath.Join(dir, "none")} {
+		if _, err := trustedBinary(bad); err == nil {
+			t.Errorf("%s is trusted", bad)
+		}
+	}
+	m, cfg := newMachine(), testConfig(t)
+	cfg.Binaries = map[string]string{babeld: inOpen}
+	if err := serve(t.Context(), cfg, m); err == nil || !strings.Contains(err.Error(), "check binary of babeld") {
+		t.Errorf("host with a bad binary: %v", err)
+	}
+	cfg = testConfig(t)
+	cfg.StateDir = filepath.Join(open, "state")
+	if err := serve(t.Context(), cfg, m); err == nil || !strings.Contains(err.Error(), "check state directory") {
+		t.Errorf("host with an open state directory: %v", err)
+	}
+	cfg = testConfig(t)
+	cfg.DeadMan = 0
+	if err := serve(t.Context(), cfg, m); err == nil {
+		t.Error("host without a dead man")
+	}
+}
+
+// TestRudeCallers: none of them harms the next one.
+func TestRudeCallers(t *testing.T) {
+	m, cfg := newMachine(), testConfig(t)
+	var log lockedBuffer
+	cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
+	c, _ := begin(t, cfg, m)
+	long := `{"restore":{"scope":"` + strings.Repeat("x", maxRequestBytes) + `"}}`
+	for say, want := range map[string]string{
+		"GET / HTTP/1.0\n":                               "decode request",
+		"{}\n":                                           "0 calls in one",
+		`{"status":{},"keepalive":{}}` + "\n":            "2 calls in one",
+		`{"shell":"reboot"}` + "\n":                      "unknown field",
+		`{"status":{}} {"status":{}}` + "\n":             "more than one value",
+		`{"apply":{"scope":"run","changes":3}}` + "\n":   "decode request",
+		`{"apply":{"scope":"week","changes":[]}}` + "\n": "neither run nor trial",
+		long + "\n":                                      "at most",
+	} {
+		conn, err := net.Dial("unix", cfg.Socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := exchange(conn, []byte(say))
+		if err != nil || !strings.Contains(a.Error, want) {
+			t.Errorf("%.40q was answered %q, %v; want %q", say, a.Error, err, want)
+		}
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	for range maxConnections { // that say nothing
+		conn, err := net.Dial("unix", cfg.Socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for until := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		if _, err := c.Status(t.Context()); err == nil {
+			break
+		} else if time.Now().After(until) {
+			t.Fatalf("after them: %v", err)
+		}
+	}
+	if !strings.Contains(log.String(), "call is not understood") {
+		t.Error("rude calls are not logged")
+	}
+	many := make([]Change, maxChanges+1)
+	if _, err := c.Apply(t.Context(), ScopeRun, many); err == nil || !strings.Contains(err.Error(), "at most 256") {
+		t.Errorf("%d changes: %v", len(many), err)
+	}
+}
+
+// lockedBuffer takes a log from several goroutines.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
