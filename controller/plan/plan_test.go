@@ -1,0 +1,261 @@
+package plan
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// shipped are the campaign files of the repository.
+var shipped = []string{"velocity", "velocity-powered", "stationary-check"}
+
+func load(t testing.TB, name string) *Campaign {
+	t.Helper()
+	c, err := Load(filepath.Join("..", "..", "campaigns", name+".yaml"))
+	if err != nil {
+		t.Fatalf("load campaign:\n%v", err)
+	}
+	return c
+}
+
+func schedule(t testing.TB, c *Campaign) []wire.Trial {
+	t.Helper()
+	trials, err := c.Schedule()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return trials
+}
+
+// line is a trial in one line, with all that tells it from its neighbours.
+func line(t wire.Trial) string {
+	var labels []string
+	for _, k := range slices.Sorted(maps.Keys(t.Factors)) {
+		labels = append(labels, k+"="+t.Factors[k])
+	}
+	speed, place, mark := "-", "-", "-"
+	if t.SpeedMps != nil {
+		speed = formatNumber(*t.SpeedMps)
+	}
+	if t.Gate.PlaceM != nil {
+		place = formatNumber(*t.Gate.PlaceM)
+	}
+	if t.Course.MarkM != nil {
+		mark = formatNumber(*t.Course.MarkM)
+	}
+	return fmt.Sprintf("%d block=%d rep=%d pass=%q %s car=%s %s>%s by %s speed=%s dir=%q %s start=%g mark=%s place=%s window=%g port=%d",
+		t.Number, t.Block, t.Repetition, t.Pass, strings.Join(labels, " "), t.Car, t.Sender, t.Receiver, t.Initiator,
+		speed, t.Direction, t.Course.Kind, t.Course.StartM, mark, place, t.DurationS, t.Traffic[0].ClientPort)
+}
+
+func TestScheduleIsAsRecorded(t *testing.T) {
+	for _, name := range shipped {
+		t.Run(name, func(t *testing.T) {
+			var got strings.Builder
+			for _, trial := range schedule(t, load(t, name)) {
+				fmt.Fprintln(&got, line(trial))
+			}
+			golden := filepath.Join("testdata", name+".schedule")
+			if *update {
+				if err := os.WriteFile(golden, []byte(got.String()), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.String() != string(want) {
+				t.Errorf("the schedule changed, and with it every run that is resumed; got:\n%s", got.String())
+			}
+		})
+	}
+}
+
+// TestVelocityIsThePapersDesign holds the main job to what the paper says.
+func TestVelocityIsThePapersDesign(t *testing.T) {
+	c := load(t, "velocity")
+	trials := schedule(t, c)
+	if len(trials) != 24 {
+		t.Fatalf("%d trials, want 24", len(trials))
+	}
+	power, window := 20.0, 65536
+	radio := wire.Radio{Mode: "adhoc", Standard: "802.11g", Channel: 6, SSID: "fieldmesh", BSSID: "02:0a:5e:00:00:06", LegacyRatesOnly: true, TxPowerDbm: &power}
+	speeds := map[float64]int{}
+	for _, x := range trials {
+		if !reflect.DeepEqual(x.Radio, radio) {
+			t.Errorf("trial %d: radio %+v", x.Number, x.Radio)
+		}
+		if x.DurationS != 10 || x.TCP.Variant != "reno" || x.Course.Kind != "depart" || x.Initiator != "alpha" {
+			t.Errorf("trial %d: %+v", x.Number, x)
+		}
+		f := x.Traffic[0]
+		if len(x.Traffic) != 1 || f.Streams != 6 || f.Port != 5000 || *f.WindowBytes != window || f.DurationS != 10 || f.From != x.Sender || f.To != x.Receiver {
+			t.Errorf("trial %d: flow %+v", x.Number, f)
+		}
+		car := map[string]string{"A": x.Sender, "B": x.Receiver}[x.Factors["section"]]
+		if car != "alpha" || x.Car != "alpha" || x.Roadside != "bravo" {
+			t.Errorf("trial %d: section %s has %s → %s", x.Number, x.Factors["section"], x.Sender, x.Receiver)
+		}
+		speeds[*x.SpeedMps]++
+	}
+	if want := map[float64]int{2.8: 4, 5.6: 4, 8.3: 4, 11.1: 4, 13.9: 4, 16.7: 4}; !maps.Equal(speeds, want) {
+		t.Errorf("speeds %v, want %v", speeds, want)
+	}
+}
+
+// TestPoweredTakesConfoundsApart: unit and data direction are crossed, the
+// window always lies on the same road, and the car can reach its speed.
+func TestPoweredTakesConfoundsApart(t *testing.T) {
+	c := load(t, "velocity-powered")
+	cells := map[string]int{}
+	calibration := map[string]int{}
+	for i, x := range schedule(t, c) {
+		if x.Pass == "calibration" {
+			calibration[x.Factors["calibration"]+" "+x.Factors["car_unit"]+" "+x.Factors["mark_m"]]++
+			if x.SpeedMps != nil || x.Acceptance.SpeedBandMps != nil || x.Gate.SpeedBand || x.Direction != "" || x.Gate.AfterS == nil {
+				t.Errorf("trial %d is parked and has rules on speed: %s", x.Number, line(x))
+			}
+			continue
+		}
+		cells[x.Car+" sends="+fmt.Sprint(x.Sender == x.Car)+" "+x.Factors["speed"]]++
+		v := *x.SpeedMps
+		opens := *x.Gate.PlaceM + v*x.Gate.LeadS
+		closes := opens + v*x.DurationS
+		if x.Direction == "inbound" {
+			opens = *x.Gate.PlaceM - v*x.Gate.LeadS
+			opens, closes = opens-v*x.DurationS, opens
+		}
+		if opens < 19.9 || opens > 20.1 || closes < 119.9 || closes > 120.1 {
+			t.Errorf("trial %d: window from %.2f m to %.2f m, want 20 to 120: %s", x.Number, opens, closes, line(x))
+		}
+		if e := c.Estimate().Trials[i]; e.ApproachM < runUpM(v, x.Course.AccelMps2)+v*x.Gate.HoldS {
+			t.Errorf("trial %d: approach %.1f m is too short for %g m/s", x.Number, e.ApproachM, v)
+		}
+	}
+	if len(cells) != 24 || len(calibration) != 16 {
+		t.Errorf("%d cells and %d kinds of calibration pass, want 24 and 16", len(cells), len(calibration))
+	}
+	for name, n := range cells {
+		if n < 10 {
+			t.Errorf("cell %s has %d passes, want at least 10", name, n)
+		}
+	}
+}
+
+func TestRunPlan(t *testing.T) {
+	c := load(t, "velocity")
+	p, err := c.RunPlan("velocity-1", make([]byte, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Run != "velocity-1" || p.Campaign != "velocity" || p.CampaignSHA256 != c.SHA256 || p.Seed != 20261120 || p.AttemptsMax != 3 || len(p.Trials) != 24 {
+		t.Errorf("plan %+v", p)
+	}
+	want := []wire.PlanNode{{Name: "alpha", Unit: "laptop-1", MeshPrefix: "10.77.0.1/24"}, {Name: "bravo", Unit: "laptop-2", MeshPrefix: "10.77.0.2/24"}}
+	if !reflect.DeepEqual(p.Nodes, want) {
+		t.Errorf("nodes %+v", p.Nodes)
+	}
+	for _, bad := range []struct {
+		run string
+		key int
+	}{{"", 32}, {"Upper", 32}, {"a b", 32}, {strings.Repeat("a", 65), 32}, {"fine", 31}} {
+		if _, err := c.RunPlan(bad.run, make([]byte, bad.key)); err == nil {
+			t.Errorf("run %q with a key of %d bytes was taken", bad.run, bad.key)
+		}
+	}
+}
+
+func TestScheduleIsTheCallersOwn(t *testing.T) {
+	c := load(t, "velocity")
+	first := schedule(t, c)
+	first[0].Sender, first[0].Traffic[0].Port, *first[0].SpeedMps = "changed", 1, 99
+	first[0].Factors["speed"] = "changed"
+	if again := schedule(t, c); reflect.DeepEqual(first[0], again[0]) {
+		t.Error("a change to a returned schedule reached the campaign")
+	}
+}
+
+func TestSiteAndField(t *testing.T) {
+	c := load(t, "velocity")
+	if c.Site.Antenna != "built into the laptop" || c.Site.Vehicle != "" || c.Site.Occupants != nil {
+		t.Errorf("site %+v", c.Site)
+	}
+	if c.Field.Propagation.Model != "log_distance" || *c.Field.Propagation.Exponent != 2.7 || *c.Field.NMEAHz != 10 || c.Field.QueueFrames != nil {
+		t.Errorf("field %+v", c.Field)
+	}
+	if load(t, "velocity").NeedsSite() || !load(t, "velocity-powered").NeedsSite() {
+		t.Error("NeedsSite is wrong")
+	}
+}
+
+// TestClientPortsComeBackLate: no attempt uses a port that one of the 50
+// attempts before it used.
+func TestClientPortsComeBackLate(t *testing.T) {
+	for _, name := range shipped {
+		c := load(t, name)
+		last := map[int]int{} // port → attempt's place in time
+		now := 0
+		for _, x := range schedule(t, c) {
+			for attempt := 1; attempt <= c.AttemptsMax; attempt++ {
+				now++
+				for _, f := range x.Traffic {
+					for s := range f.Streams {
+						port := f.ClientPort + (attempt-1)*f.Streams + s
+						if port < clientPortFirst || port > clientPortLast {
+							t.Fatalf("%s: trial %d attempt %d uses port %d", name, x.Number, attempt, port)
+						}
+						if before := last[port]; before > 0 && now-before < 50 {
+							t.Fatalf("%s: trial %d attempt %d uses port %d again after %d attempts", name, x.Number, attempt, port, now-before)
+						}
+						last[port] = now
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestEstimate checks one trial's figures against hand-made ones: 16.7 m/s
+// at 2.5 m/s² take 6.68 s and 55.78 m, braking at 4 m/s² 4.175 s and 34.86 m.
+func TestEstimate(t *testing.T) {
+	c := load(t, "velocity")
+	e := c.Estimate()
+	for i, x := range schedule(t, c) {
+		if *x.SpeedMps != 16.7 {
+			continue
+		}
+		got := e.Trials[i]
+		for what, pair := range map[string][2]float64{
+			"approach s": {got.ApproachS, 6.68 + 0.5}, "approach m": {got.ApproachM, 55.778 + 8.35},
+			"brake s": {got.BrakeS, 4.175}, "brake m": {got.BrakeM, 34.861},
+			"road m": {got.RoadM(), 55.778 + 8.35 + 8.35 + 167 + 34.861},
+		} {
+			if diff := pair[0] - pair[1]; diff > 0.01 || diff < -0.01 {
+				t.Errorf("trial %d: %s is %.3f, want %.3f", x.Number, what, pair[0], pair[1])
+			}
+		}
+	}
+	if e.FromM >= 0 || e.ToM <= 0 || e.FromM != -e.ToM {
+		t.Errorf("road from %g to %g, want both sides of the mark alike", e.FromM, e.ToM)
+	}
+	if want := e.DriveS + 24*60; e.RoadTotalS != want {
+		t.Errorf("on a road %g s, want %g", e.RoadTotalS, want)
+	}
+}
+
+func TestLoadNamesTheFile(t *testing.T) {
+	if _, err := Load(filepath.Join(t.TempDir(), "none.yaml")); err == nil || !strings.Contains(err.Error(), "none.yaml") {
+		t.Errorf("error %v", err)
+	}
+}
