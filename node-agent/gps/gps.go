@@ -1,38 +1,156 @@
-// Package gps reads positions from gpsd over its JSON protocol. It neither
-// talks to a receiver itself nor judges a fix.
+// Package gps reads positions from gpsd over its JSON protocol (gpsd_json(5)).
+// It neither talks to a receiver itself nor judges whether a fix is good
+// enough for a trial; it does see to it that no old fix looks new.
 package gps
 
 import (
 	"context"
-	"errors"
+	"sync"
 
 	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// Client follows one gpsd.
+// Client follows one gpsd. Its methods may be called from any goroutine.
 type Client struct {
 	addr string
 	clk  clock.Clock
+
+	mu        sync.Mutex
+	connected bool
+	mode      int
+	fix       *wire.GPS // the newest fix: only fix fields, FixBootNs and TimeUTC are set
+	told      bool      // a tick has shown it
+	sky       sky
+	lag       lag
+	arrivals  []int64 // boot times of the newest fixes, oldest first
 }
+
+// keptArrivals is how many fixes RateHz looks back over: 2 s at 10 Hz.
+const keptArrivals = 20
 
 // New makes a client of the gpsd at addr, "host:port"; Run starts it.
 func New(addr string, clk clock.Clock) *Client { return &Client{addr: addr, clk: clk} }
 
-// Run follows gpsd until ctx ends, and reconnects for ever.
-func (c *Client) Run(ctx context.Context) error { return errors.New("not built yet") }
+// Run follows gpsd until ctx ends, whose error it returns; it reconnects for ever.
+func (c *Client) Run(ctx context.Context) error { return c.follow(ctx) }
 
-// Tick is the receiver's state now; each fix is in one tick only.
-func (c *Client) Tick() wire.GPS { return wire.GPS{} }
+// Tick is the receiver's state now. A fix, with the satellites and HDOP of its
+// time, is in the first tick after it came and in no other. Mode is the newest
+// that gpsd told, 0 when it does not answer.
+func (c *Client) Tick() wire.GPS {
+	now := c.clk.BootNs()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := wire.GPS{}
+	if c.fix != nil && !c.told {
+		out = *c.fix
+		c.told = true
+	}
+	c.present(&out, now)
+	return out
+}
 
-// Last is the newest fix with its present age, whatever ticks have shown it; false before the first.
-func (c *Client) Last() (wire.GPS, bool) { return wire.GPS{}, false }
+// Last is the newest fix with its age now, however often it was shown; false
+// before the first. Mode and Connected are those of now, so a fix that was
+// since lost has a mode below 2.
+func (c *Client) Last() (wire.GPS, bool) {
+	now := c.clk.BootNs()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := wire.GPS{}
+	if c.fix != nil {
+		out = *c.fix
+	}
+	c.present(&out, now)
+	return out, c.fix != nil
+}
 
-// RateHz is how many fixes a second arrive; absent until enough have come.
-func (c *Client) RateHz() *float64 { return nil }
+// present fills what every tick says. mu is held.
+func (c *Client) present(out *wire.GPS, now int64) {
+	out.Mode, out.Connected = c.mode, c.connected
+	if c.fix != nil {
+		// A line may come in between the reading of the clock and the lock.
+		age := float64(max(now-*c.fix.FixBootNs, 0)) / 1e6
+		out.FixAgeMs = &age
+	}
+}
+
+// RateHz is how many fixes a second arrive; absent until five have come, and
+// when the newest is older than four of their intervals plus a second.
+func (c *Client) RateHz() *float64 {
+	now := c.clk.BootNs()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := len(c.arrivals)
+	if n < 5 {
+		return nil
+	}
+	span := c.arrivals[n-1] - c.arrivals[0]
+	if span <= 0 || now-c.arrivals[n-1] > 4*span/int64(n-1)+1e9 {
+		return nil
+	}
+	rate := float64(n-1) / (float64(span) / 1e9)
+	return &rate
+}
 
 // Name names the client as a source of samples.
 func (c *Client) Name() string { return "gps" }
 
-// Sample is Tick as a source of samples.
-func (c *Client) Sample(int64) ([]wire.Body, error) { t := c.Tick(); return []wire.Body{&t}, nil }
+// Sample is Tick as a source of samples: one *wire.GPS.
+func (c *Client) Sample(int64) ([]wire.Body, error) {
+	tick := c.Tick()
+	return []wire.Body{&tick}, nil
+}
+
+// take works on one line of gpsd that arrived at a boot time. A line that is
+// of no known kind, or damaged, changes nothing.
+func (c *Client) take(line []byte, arrivedNs int64) {
+	r, ok := parse(line)
+	if !ok {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.connected = true
+	switch {
+	case r.sky != nil:
+		c.sky = c.sky.with(*r.sky)
+	case r.tpv != nil:
+		c.takeTPV(r.tpv, arrivedNs)
+	}
+}
+
+// takeTPV keeps a fix. mu is held.
+func (c *Client) takeTPV(t *tpv, arrivedNs int64) {
+	c.mode = t.mode
+	if t.mode < 2 || !t.hasFix() || c.lag.late(t, arrivedNs) {
+		return
+	}
+	fix := t.fix
+	if c.fix != nil && t.fix.TimeUTC != "" && t.fix.TimeUTC == c.fix.TimeUTC {
+		// gpsd may report a fix twice while its sentences come in, and a
+		// receiver that hangs repeats itself: no new fix, and no new age.
+		fix.FixBootNs = c.fix.FixBootNs
+		c.fix = c.withSky(fix)
+		return
+	}
+	fix.FixBootNs = &arrivedNs
+	c.fix, c.told = c.withSky(fix), false
+	if len(c.arrivals) >= keptArrivals {
+		c.arrivals = append(c.arrivals[:0], c.arrivals[1:]...)
+	}
+	c.arrivals = append(c.arrivals, arrivedNs)
+}
+
+func (c *Client) withSky(fix wire.GPS) *wire.GPS {
+	fix.SatellitesUsed, fix.HDOP = c.sky.used, c.sky.hdop
+	return &fix
+}
+
+// disconnect forgets what holds only while gpsd answers. The fix stays, and ages.
+func (c *Client) disconnect() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.connected, c.mode, c.sky, c.arrivals = false, 0, sky{}, nil
+}

@@ -1,0 +1,236 @@
+package gps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// handClock is set by hand.
+type handClock struct{ ns atomic.Int64 }
+
+func (c *handClock) BootNs() int64   { return c.ns.Load() }
+func (c *handClock) Wall() time.Time { return time.Time{} }
+
+func (c *handClock) set(d time.Duration) { c.ns.Store(int64(d)) }
+
+var epoch = time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC)
+
+// fixAt is gpsd's line for a fix at a time after the epoch.
+func fixAt(d time.Duration, speed float64) []byte {
+	return fmt.Appendf(nil, `{"class":"TPV","device":"/dev/gps","mode":3,"time":"%s","lat":52.1,"lon":11.6,"altMSL":50.5,"speed":%v,"track":90.0,"eps":0.5,"eph":2.5}`,
+		epoch.Add(d).Format(time.RFC3339Nano), speed)
+}
+
+func speedOf(g wire.GPS) string {
+	if g.SpeedMps == nil {
+		return "none"
+	}
+	return fmt.Sprint(*g.SpeedMps)
+}
+
+func TestAFixIsInOneTickOnlyAndAges(t *testing.T) {
+	clk := &handClock{}
+	c := New("", clk)
+	if g := c.Tick(); g.FixAgeMs != nil || g.Mode != 0 || g.Connected {
+		t.Errorf("before anything: %+v", g)
+	}
+	if _, ok := c.Last(); ok {
+		t.Error("a last fix before the first")
+	}
+	c.take([]byte(`{"class":"SKY","hdop":1.2,"satellites":[{"used":true},{"used":false},{"used":true}]}`), 0)
+	c.take(fixAt(0, 13.9), int64(time.Second))
+	clk.set(1050 * time.Millisecond)
+	g := c.Tick()
+	if speedOf(g) != "13.9" || *g.FixAgeMs != 50 || *g.FixBootNs != int64(time.Second) || g.Mode != 3 || *g.SatellitesUsed != 2 || *g.HDOP != 1.2 || !g.Connected {
+		t.Errorf("first tick: %+v", g)
+	}
+	for i := range 30 {
+		clk.set(time.Duration(1150+100*i) * time.Millisecond)
+		g = c.Tick()
+		if want := float64(150 + 100*i); g.SpeedMps != nil || g.LatDeg != nil || g.FixBootNs != nil || g.TimeUTC != "" || *g.FixAgeMs != want || g.Mode != 3 {
+			t.Fatalf("tick %d shows a fix again or has the wrong age: %+v", i, g)
+		}
+	}
+	last, ok := c.Last()
+	if !ok || speedOf(last) != "13.9" || *last.FixAgeMs != 3050 {
+		t.Errorf("last %+v", last)
+	}
+	c.take([]byte(`{"class":"TPV","mode":1,"speed":13.9,"lat":1,"lon":1}`), int64(4*time.Second))
+	if g := c.Tick(); g.SpeedMps != nil || g.Mode != 1 {
+		t.Errorf("a report without a fix shows one: %+v", g)
+	}
+	c.disconnect()
+	if last, ok := c.Last(); !ok || last.Mode != 0 || last.Connected {
+		t.Errorf("after the connection ended: %+v", last)
+	}
+}
+
+func TestTheSameFixAgainIsNotNew(t *testing.T) {
+	clk := &handClock{}
+	c := New("", clk)
+	c.take(fixAt(0, 5), 0)
+	c.take(fixAt(0, 6), int64(20*time.Millisecond)) // completed by later sentences
+	clk.set(100 * time.Millisecond)
+	if g := c.Tick(); speedOf(g) != "6" || *g.FixAgeMs != 100 {
+		t.Errorf("completed fix: speed %s, age %v", speedOf(g), *g.FixAgeMs)
+	}
+	for i := range 20 {
+		c.take(fixAt(0, 6), int64(time.Second)*int64(i+1)) // a receiver that hangs
+	}
+	clk.set(21 * time.Second)
+	if g := c.Tick(); g.SpeedMps != nil || *g.FixAgeMs != 21000 {
+		t.Errorf("repeated fix: speed %s, age %v", speedOf(g), *g.FixAgeMs)
+	}
+}
+
+func TestFixesThatWereHeldUpAreNotShown(t *testing.T) {
+	clk := &handClock{}
+	c := New("", clk)
+	feed := func(receiver, arrival time.Duration) string {
+		c.take(fixAt(receiver, receiver.Seconds()), int64(arrival))
+		clk.set(arrival)
+		return speedOf(c.Tick())
+	}
+	const ms = time.Millisecond
+	for i := time.Duration(0); i < 10; i++ {
+		if got := feed(i*200*ms, i*200*ms+i%3*100*ms); got == "none" {
+			t.Fatalf("an ordinary fix with some jitter was left out: %d", i)
+		}
+	}
+	// A stall of 3 s, then everything at once.
+	for i := time.Duration(10); i < 23; i++ {
+		if got := feed(i*200*ms, 5000*ms+i*ms); got != "none" {
+			t.Errorf("fix of %v shown at 5 s as new: %s", i*200*ms, got)
+		}
+	}
+	if g := c.Tick(); *g.FixAgeMs < 3000 {
+		t.Errorf("age %v after a stall of 3 s", *g.FixAgeMs)
+	}
+	if got := feed(5000*ms, 5100*ms); got != "5" {
+		t.Errorf("the first fix in time after the stall: %s", got)
+	}
+	// The receiver's clock steps back by 2 s and stays there.
+	shown := time.Duration(0)
+	for i := time.Duration(0); i < 100 && shown == 0; i++ {
+		if feed(3200*ms+i*200*ms, 5300*ms+i*200*ms) != "none" {
+			shown = i * 200 * ms
+		}
+	}
+	if shown == 0 || shown > maxCatchUp+time.Second {
+		t.Errorf("after a step of the receiver's clock fixes are shown after %v", shown)
+	}
+}
+
+func TestClockDriftIsNoDelay(t *testing.T) {
+	c := New("", &handClock{})
+	for i := range 20_000 { // 100 ppm over five and a half hours
+		receiver := time.Duration(i) * time.Second
+		arrival := receiver + receiver/10_000
+		c.take(fixAt(receiver, 1), int64(arrival))
+		if g := c.Tick(); g.SpeedMps == nil {
+			t.Fatalf("a fix was left out after %v", receiver)
+		}
+	}
+}
+
+func TestRate(t *testing.T) {
+	clk := &handClock{}
+	c := New("", clk)
+	for i := range 30 {
+		at := time.Duration(i) * 200 * time.Millisecond
+		if i < 5 != (c.RateHz() == nil) {
+			t.Fatalf("rate after %d fixes: %v", i, c.RateHz())
+		}
+		c.take(fixAt(at, 1), int64(at))
+		clk.set(at)
+	}
+	if r := c.RateHz(); r == nil || *r < 4.99 || *r > 5.01 {
+		t.Errorf("rate %v, want 5", r)
+	}
+	clk.set(9 * time.Second)
+	if c.RateHz() != nil {
+		t.Error("a rate though nothing comes")
+	}
+}
+
+// TestClientAsksReconnectsAndGivesUpOnSilence runs the client against a
+// server that speaks as gpsd does.
+func TestClientAsksReconnectsAndGivesUpOnSilence(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c := New(l.Addr().String(), &handClock{})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(ctx) }()
+	for round := range 2 {
+		conn, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		request := make([]byte, len(watch))
+		if _, err := io.ReadFull(conn, request); err != nil || string(request) != watch {
+			t.Fatalf("round %d: asked %q, %v", round, request, err)
+		}
+		if g := c.Tick(); g.Connected {
+			t.Error("connected before gpsd has said anything")
+		}
+		fmt.Fprintf(conn, `{"class":"VERSION","release":"3.22"}`+"\r\n%s\r\n", fixAt(time.Duration(round)*time.Second, float64(round)))
+		if round == 0 {
+			// Silent from now on: it is asked once more and then given up.
+			request = make([]byte, len(version))
+			if _, err := io.ReadFull(conn, request); err != nil || string(request) != version {
+				t.Fatalf("asked %q, %v", request, err)
+			}
+			if _, err := conn.Read(request); !errors.Is(err, io.EOF) {
+				t.Errorf("the silent connection is kept: %v", err)
+			}
+			if g := c.Tick(); g.Connected || speedOf(g) != "0" {
+				t.Errorf("after the connection: %+v", g)
+			}
+		} else {
+			for range 1000 {
+				if g := c.Tick(); speedOf(g) == "1" {
+					cancel()
+					break
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+		}
+		if err := conn.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := <-ended; !errors.Is(err, context.Canceled) || ctx.Err() == nil {
+		t.Errorf("Run: %v", err)
+	}
+}
+
+func TestSplitter(t *testing.T) {
+	var s splitter
+	var got []string
+	keep := func(line []byte) { got = append(got, string(line)) }
+	for _, part := range []string{"a\nb", "c\n", "\n", "d"} {
+		if err := s.add([]byte(part), keep); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if strings.Join(got, "|") != "a|bc|" {
+		t.Errorf("lines %q", got)
+	}
+	if err := s.add(make([]byte, maxLineBytes+1), keep); err == nil {
+		t.Error("an endless line was taken")
+	}
+}
