@@ -18,6 +18,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 )
 
 // Dir is where named namespaces are bound, as iproute2 does it.
@@ -50,6 +51,9 @@ type NS struct{ Name string }
 func NewNS(t testing.TB, label string) *NS {
 	t.Helper()
 	n := &NS{Name: fmt.Sprintf("%s%s%d", Prefix(), label, counter.Add(1))}
+	if err := shareDir(); err != nil {
+		t.Fatal(err)
+	}
 	err := onThread(func() error {
 		h, err := netns.NewNamed(n.Name) // leaves the thread in the new namespace
 		if err != nil {
@@ -69,6 +73,25 @@ func NewNS(t testing.TB, label string) *NS {
 		return h.LinkSetUp(lo)
 	})
 	return n
+}
+
+// shareDir makes Dir a shared mount, as the first "ip netns add" of a machine
+// does. Otherwise that first one, in another test, would hide this test's
+// names under a second mount, and they could not be deleted.
+func shareDir() error {
+	if err := os.MkdirAll(Dir, 0o755); err != nil {
+		return fmt.Errorf("create %s: %w", Dir, err)
+	}
+	err := unix.Mount("", Dir, "none", unix.MS_SHARED|unix.MS_REC, "")
+	if errors.Is(err, unix.EINVAL) { // no mount point yet
+		if err = unix.Mount(Dir, Dir, "none", unix.MS_BIND|unix.MS_REC, ""); err == nil {
+			err = unix.Mount("", Dir, "none", unix.MS_SHARED|unix.MS_REC, "")
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("share %s: %w", Dir, err)
+	}
+	return nil
 }
 
 // remove kills what still runs inside, deletes the veths (a namespace is torn

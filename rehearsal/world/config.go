@@ -1,0 +1,208 @@
+package world
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+
+	"fieldmesh.dev/fieldmesh/protocols/keys"
+	"fieldmesh.dev/fieldmesh/rehearsal/mobility"
+)
+
+// Config is all that a field needs to be created. The client writes it to
+// Dir/field.json and the owner process reads it there.
+type Config struct {
+	// Dir holds what the field writes: fleet.yaml, and per node a folder
+	// nodes/NAME with agent.yaml, keys, state and logs. Absolute; every folder
+	// above it must be open (o+x) to FaceUser. A second field in the same
+	// folder takes up the nodes' keys and state of the first.
+	Dir   string `json:"dir"`
+	Nodes []Node `json:"nodes"`
+	// Agent is the absolute path of fieldmesh-agent. AgentCommand stands in
+	// for it in tests: run as it is, and not waited for.
+	Agent        string   `json:"agent,omitempty"`
+	AgentCommand []string `json:"agent_command,omitempty"`
+	// Authorized are the peers that the nodes let in: the controller.
+	Authorized []keys.Peer `json:"authorized"`
+	// ControllerKeys is the folder of the controller's identity, named in
+	// fleet.yaml; default Dir itself.
+	ControllerKeys string      `json:"controller_keys,omitempty"`
+	FaceUser       string      `json:"face_user,omitempty"` // default nobody
+	Run            string      `json:"run,omitempty"`       // name of the run, for the records
+	Seed           uint64      `json:"seed"`
+	QuotaBytes     int64       `json:"quota_bytes,omitempty"` // of a node's spool; default 1 GiB
+	Field          FieldConfig `json:"field"`
+	RunDir         string      `json:"run_dir,omitempty"` // default DefaultRunDir
+}
+
+// Node is one node of the field.
+type Node struct {
+	Name string `json:"name"`
+	Unit string `json:"unit,omitempty"` // which hardware carries it
+}
+
+// FieldConfig is a campaign's `field:` section: what a rehearsal assumes of
+// the road. Every key is optional.
+type FieldConfig struct {
+	// Propagation is two_ray_ground, log_distance or free_space. The default,
+	// two_ray_ground, has no exponent to choose: over flat open ground the
+	// loss follows from the antennas' heights (Rappaport, Wireless
+	// Communications, 2nd ed., section 4.6).
+	Propagation string `yaml:"propagation" json:"propagation,omitempty"`
+	// PathLossExponent is for log_distance. Default 2.7, the lower end of
+	// Rappaport's range for streets (table 4.2); between cars on open roads
+	// 1.6 to 1.8 was measured (Karedal et al., "Path loss modeling for
+	// vehicle-to-vehicle communications", IEEE Trans. Veh. Technol. 60(1), 2011).
+	PathLossExponent float64 `yaml:"path_loss_exponent" json:"path_loss_exponent,omitempty"`
+	ReferenceM       float64 `yaml:"reference_m" json:"reference_m,omitempty"` // of log_distance; default 1
+	// AntennaHeightM is above the road; default 1.5, a car's roof or a table
+	// (3GPP TR 36.885, A.1.4: vehicle antennas at 1.5 m).
+	AntennaHeightM float64 `yaml:"antenna_height_m" json:"antenna_height_m,omitempty"`
+	AntennaGainDbi float64 `yaml:"antenna_gain_dbi" json:"antenna_gain_dbi,omitempty"` // default 0
+	// NoiseFigureDb defaults to 10, which IEEE 802.11-2020, 17.3.10.2 assumes
+	// for a receiver's minimum sensitivity.
+	NoiseFigureDb float64 `yaml:"noise_figure_db" json:"noise_figure_db,omitempty"`
+	// TxPowerDbm is for trials that do not say; default 20, the limit at
+	// 2.4 GHz in ETSI EN 300 328, 4.3.2.2.
+	TxPowerDbm *float64 `yaml:"tx_power_dbm" json:"tx_power_dbm,omitempty"`
+	// UnitPowerOffsetDb makes hardware units differ: dB added to a unit's power.
+	UnitPowerOffsetDb map[string]float64 `yaml:"unit_power_offset_db" json:"unit_power_offset_db,omitempty"`
+	RTSThresholdBytes int                `yaml:"rts_threshold_bytes" json:"rts_threshold_bytes,omitempty"` // default: no RTS
+	QueueFrames       int                `yaml:"queue_frames" json:"queue_frames,omitempty"`               // default 50, ns-2's
+	NMEAHz            float64            `yaml:"nmea_hz" json:"nmea_hz,omitempty"`                         // 1, 5 or 10; default 10
+	// SpacingM is how far apart nodes stand that no course places: the k-th of
+	// them k × SpacingM along the road from the roadside node. Default 20.
+	SpacingM float64 `yaml:"spacing_m" json:"spacing_m,omitempty"`
+	// Site is where the roadside node is when the course does not say. The
+	// default, 50° N 8° E, is nowhere in particular, but away from the equator
+	// and the meridian, where a lost sign would not show.
+	SiteLatDeg *float64 `yaml:"site_lat_deg" json:"site_lat_deg,omitempty"`
+	SiteLonDeg *float64 `yaml:"site_lon_deg" json:"site_lon_deg,omitempty"`
+}
+
+func or[T comparable](v, standard T) T {
+	var zero T
+	if v == zero {
+		return standard
+	}
+	return v
+}
+
+// WithDefaults fills in what is absent and refuses what cannot be. What the
+// medium checks itself is left to it.
+func (c FieldConfig) WithDefaults() (FieldConfig, error) {
+	c.Propagation = or(c.Propagation, "two_ray_ground")
+	c.PathLossExponent = or(c.PathLossExponent, 2.7)
+	c.ReferenceM = or(c.ReferenceM, 1)
+	c.AntennaHeightM = or(c.AntennaHeightM, 1.5)
+	c.NoiseFigureDb = or(c.NoiseFigureDb, 10)
+	c.NMEAHz = or(c.NMEAHz, 10)
+	c.SpacingM = or(c.SpacingM, 20)
+	if c.TxPowerDbm == nil {
+		c.TxPowerDbm = new(float64)
+		*c.TxPowerDbm = 20
+	}
+	if (c.SiteLatDeg == nil) != (c.SiteLonDeg == nil) {
+		return c, errors.New("check field: site_lat_deg and site_lon_deg belong together")
+	}
+	if c.SiteLatDeg == nil {
+		lat, lon := 50.0, 8.0
+		c.SiteLatDeg, c.SiteLonDeg = &lat, &lon
+	}
+	if c.NMEAHz != 1 && c.NMEAHz != 5 && c.NMEAHz != 10 {
+		return c, fmt.Errorf("check field: nmea_hz %g: 1, 5 and 10 are possible", c.NMEAHz)
+	}
+	if !(*c.SiteLatDeg >= -80 && *c.SiteLatDeg <= 80) || !(*c.SiteLonDeg >= -180 && *c.SiteLonDeg <= 180) {
+		return c, fmt.Errorf("check field: site %g, %g: latitude is -80 to 80 here, longitude -180 to 180", *c.SiteLatDeg, *c.SiteLonDeg)
+	}
+	if !(c.SpacingM > 0) || !(c.AntennaHeightM > 0) {
+		return c, fmt.Errorf("check field: spacing_m %g and antenna_height_m %g must be above 0", c.SpacingM, c.AntennaHeightM)
+	}
+	return c, nil
+}
+
+// Site is the field's place on Earth.
+func (c FieldConfig) Site() mobility.Site {
+	return mobility.Site{LatDeg: *c.SiteLatDeg, LonDeg: *c.SiteLonDeg}
+}
+
+// maxNodes is what fits into the last byte of the control addresses.
+const maxNodes = 200
+
+// withDefaults fills in what is absent and refuses what cannot be.
+func (c Config) withDefaults() (Config, error) {
+	var err error
+	if c.Field, err = c.Field.WithDefaults(); err != nil {
+		return c, err
+	}
+	c.FaceUser, c.RunDir, c.QuotaBytes = or(c.FaceUser, "nobody"), or(c.RunDir, DefaultRunDir), or(c.QuotaBytes, 1<<30)
+	if !filepath.IsAbs(c.Dir) {
+		return c, fmt.Errorf("check field: folder %q is not an absolute path", c.Dir)
+	}
+	if len(c.AgentCommand) == 0 && !filepath.IsAbs(c.Agent) {
+		return c, fmt.Errorf("check field: agent %q is not an absolute path", c.Agent)
+	}
+	if len(c.Nodes) < 2 || len(c.Nodes) > maxNodes {
+		return c, fmt.Errorf("check field: %d nodes: 2 to %d are possible", len(c.Nodes), maxNodes)
+	}
+	seen := map[string]bool{"ctl": true} // the control namespace's
+	for _, n := range c.Nodes {
+		if err := keys.CheckName(n.Name); err != nil {
+			return c, fmt.Errorf("check field: %w", err)
+		}
+		if seen[n.Name] {
+			return c, fmt.Errorf("check field: node name %q is used twice, or kept for the field itself", n.Name)
+		}
+		seen[n.Name] = true
+	}
+	return c, nil
+}
+
+// ConfigFile is the name of the configuration in the field's folder.
+const ConfigFile = "field.json"
+
+// LoadConfig reads Dir/field.json.
+func LoadConfig(dir string) (Config, error) {
+	var c Config
+	path := filepath.Join(dir, ConfigFile)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return c, fmt.Errorf("read field's configuration: %w", err)
+	}
+	if err := json.Unmarshal(data, &c); err != nil {
+		return c, fmt.Errorf("decode %q: %w", path, err)
+	}
+	return c, nil
+}
+
+// account is a user's number and main group.
+func account(name string) (uid, gid int, err error) {
+	u, err := user.Lookup(name)
+	if err != nil {
+		return 0, 0, fmt.Errorf("find user: %w", err)
+	}
+	uid, err1 := strconv.Atoi(u.Uid)
+	gid, err2 := strconv.Atoi(u.Gid)
+	return uid, gid, errors.Join(err1, err2)
+}
+
+// reachable refuses a folder that other users cannot get into: the agent's
+// unprivileged half and gpsd could not work there.
+func reachable(dir string) error {
+	for d := dir; ; d = filepath.Dir(d) {
+		info, err := os.Stat(d)
+		if err != nil {
+			return fmt.Errorf("check folder: %w", err)
+		}
+		if info.Mode().Perm()&0o001 == 0 {
+			return fmt.Errorf("check folder %q: %q is closed to other users, as whom the agents run; run: chmod o+x %s", dir, d, d)
+		}
+		if d == filepath.Dir(d) {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,236 @@
+package world
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/keys"
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// DefaultRunDir holds a lock and a ledger per field of this machine. It is on
+// a file system that a reboot empties, as a reboot removes the namespaces.
+const DefaultRunDir = "/run/fieldmesh"
+
+// maxWorlds bounds the number of a field: it is a byte of its addresses.
+const maxWorlds = 250
+
+// ledger says what a field has created, on disk before it is created. The
+// field's owner holds the lock beside it, which the kernel releases when the
+// owner ends, however it ends.
+type ledger struct {
+	ID         int      `json:"id"`
+	OwnerPID   int      `json:"owner_pid"`
+	Dir        string   `json:"dir"`
+	Namespaces []string `json:"namespaces"`
+}
+
+func ledgerPath(runDir string, id int) string {
+	return filepath.Join(runDir, fmt.Sprintf("world-%d.json", id))
+}
+
+// claim takes the lowest number that nobody holds, after cleaning up what a
+// dead owner left under it. The returned file is the lock.
+func claim(runDir string) (int, *os.File, error) {
+	if err := os.MkdirAll(runDir, 0o755); err != nil {
+		return 0, nil, fmt.Errorf("claim a field: %w", err)
+	}
+	for id := range maxWorlds {
+		lock, err := tryLock(runDir, id)
+		if err != nil {
+			return 0, nil, err
+		}
+		if lock == nil {
+			continue
+		}
+		if _, err := sweepOne(runDir, id); err != nil {
+			return 0, nil, errors.Join(err, lock.Close())
+		}
+		return id, lock, nil
+	}
+	return 0, nil, fmt.Errorf("claim a field: all %d are in use", maxWorlds)
+}
+
+// tryLock returns nil when another process holds the number.
+func tryLock(runDir string, id int) (*os.File, error) {
+	path := filepath.Join(runDir, fmt.Sprintf("world-%d.lock", id))
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock field %d: %w", id, err)
+	}
+	switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
+	case err == nil:
+		return f, nil
+	case errors.Is(err, unix.EWOULDBLOCK):
+		return nil, f.Close()
+	default:
+		return nil, errors.Join(fmt.Errorf("lock field %d: %w", id, err), f.Close())
+	}
+}
+
+func (l ledger) save(runDir string) error {
+	data, err := json.MarshalIndent(l, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode ledger: %w", err)
+	}
+	return keys.WriteFile(ledgerPath(runDir, l.ID), append(data, '\n'), 0o600)
+}
+
+// Sweep cleans up after every field whose owner is gone and says which
+// namespaces it removed; "" is DefaultRunDir. Fields in use are left alone.
+func Sweep(runDir string) ([]string, error) {
+	if runDir == "" {
+		runDir = DefaultRunDir
+	}
+	paths, err := filepath.Glob(filepath.Join(runDir, "world-*.json"))
+	if err != nil {
+		return nil, fmt.Errorf("sweep fields: %w", err)
+	}
+	var removed []string
+	var errs []error
+	for _, p := range paths {
+		id, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(filepath.Base(p), "world-"), ".json"))
+		if err != nil {
+			continue // not one of ours
+		}
+		lock, err := tryLock(runDir, id)
+		if err != nil || lock == nil {
+			errs = append(errs, err)
+			continue
+		}
+		names, err := sweepOne(runDir, id)
+		removed = append(removed, names...)
+		errs = append(errs, err, lock.Close())
+	}
+	return removed, errors.Join(errs...)
+}
+
+// sweepOne cleans up one number, whose lock the caller holds.
+func sweepOne(runDir string, id int) ([]string, error) {
+	path := ledgerPath(runDir, id)
+	data, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("sweep field %d: %w", id, err)
+	}
+	var l ledger
+	if err := json.Unmarshal(data, &l); err != nil {
+		return nil, fmt.Errorf("sweep field %d: decode %q: %w", id, path, err)
+	}
+	removed, err := l.remove()
+	if err != nil {
+		return removed, err
+	}
+	if err := os.Remove(path); err != nil {
+		return removed, fmt.Errorf("sweep field %d: %w", id, err)
+	}
+	return removed, nil
+}
+
+// remove kills what runs in the listed namespaces and deletes them. Membership
+// finds every process, also one that nobody wrote down, and never a stranger
+// that was given an old process's number.
+func (l ledger) remove() ([]string, error) {
+	var removed []string
+	var errs []error
+	for _, name := range l.Namespaces {
+		if !strings.HasPrefix(name, fmt.Sprintf("fm%d-", l.ID)) {
+			errs = append(errs, fmt.Errorf("remove namespace %q: not a name of field %d", name, l.ID))
+			continue
+		}
+		ns, err := netns.GetFromName(name)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = errors.Join(killAll(ns), deleteLinks(ns), ns.Close())
+		}
+		errs = append(errs, err)
+		if err := netns.DeleteNamed(name); err != nil {
+			errs = append(errs, fmt.Errorf("delete namespace %q: %w", name, err))
+			continue
+		}
+		removed = append(removed, name)
+	}
+	return removed, errors.Join(errs...)
+}
+
+// deleteLinks takes veths and bridges away at once: the namespace itself goes
+// only some time after its name.
+func deleteLinks(ns netns.NsHandle) error {
+	h, err := netlink.NewHandleAt(ns)
+	if err != nil {
+		return fmt.Errorf("open namespace's links: %w", err)
+	}
+	defer h.Close()
+	links, err := h.LinkList()
+	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
+		return fmt.Errorf("list namespace's links: %w", err)
+	}
+	var errs []error
+	for _, l := range links {
+		if t := l.Type(); t != "veth" && t != "bridge" {
+			continue
+		}
+		if err := h.LinkDel(l); err != nil && !errors.Is(err, unix.ENODEV) {
+			errs = append(errs, fmt.Errorf("delete link %q: %w", l.Attrs().Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// killAll kills the namespace's processes and waits until they are gone, at
+// most 2 s. A process may be forking while it is looked for: so again and again.
+func killAll(ns netns.NsHandle) error {
+	for deadline := time.Now().Add(2 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		pids, err := processesIn(ns)
+		if err != nil || len(pids) == 0 {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("kill processes of a namespace: %v are still there", pids)
+		}
+		for _, pid := range pids {
+			if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+				return fmt.Errorf("kill process %d: %w", pid, err)
+			}
+		}
+	}
+}
+
+// processesIn lists the processes in a namespace but this one.
+func processesIn(ns netns.NsHandle) ([]int, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	var want unix.Stat_t
+	if err := unix.Fstat(int(ns), &want); err != nil {
+		return nil, fmt.Errorf("look at namespace: %w", err)
+	}
+	var out []int
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		var got unix.Stat_t
+		if err := unix.Stat(fmt.Sprintf("/proc/%d/ns/net", pid), &got); err != nil {
+			continue // it has ended, or is about to
+		}
+		if got.Ino == want.Ino && got.Dev == want.Dev {
+			out = append(out, pid)
+		}
+	}
+	return out, nil
+}

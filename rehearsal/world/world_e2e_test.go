@@ -1,0 +1,372 @@
+//go:build e2e
+
+package world
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/internal/testnet"
+	"fieldmesh.dev/fieldmesh/protocols/keys"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium"
+	"github.com/vishvananda/netns"
+)
+
+// TestMain makes the test binary serve as the owner process of a field.
+func TestMain(m *testing.M) {
+	if os.Getenv("FIELD_OWNER") == "" {
+		os.Exit(m.Run())
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	cfg, err := LoadConfig(os.Args[len(os.Args)-1])
+	if err == nil {
+		err = Serve(ctx, os.Stdin, os.Stdout, cfg)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// ownerCommand starts the test binary as a field's owner.
+func ownerCommand() []string { return []string{"/usr/bin/env", "FIELD_OWNER=1", os.Args[0]} }
+
+// sleeper is a field of two nodes whose agents are stubs.
+func sleeper(t *testing.T) Config {
+	t.Helper()
+	testnet.Need(t, "ip", "gpsd", "sleep")
+	dir := t.TempDir()
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	_, _, pin, err := keys.New("desk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Config{
+		Dir: dir, Nodes: []Node{{Name: "alpha", Unit: "u1"}, {Name: "beta", Unit: "u2"}},
+		AgentCommand: []string{"/bin/sleep", "600"}, Seed: 1, Run: "test",
+		Authorized: []keys.Peer{{Name: "desk", Role: wire.RoleController, Pin: pin}},
+	}
+}
+
+// nothingHeard is a channel that carries nothing and is never late.
+type nothingHeard struct{ dead bool }
+
+func (c *nothingHeard) Run(ctx context.Context) error { <-ctx.Done(); return nil }
+func (c *nothingHeard) SetDead(dead bool)             { c.dead = dead }
+func (c *nothingHeard) Lateness(open, closed time.Duration) (wire.Lateness, error) {
+	return wire.Lateness{Source: "medium", WindowS: (closed - open).Seconds()}, nil
+}
+
+// create makes a field in this process, with no radio.
+func create(t *testing.T, cfg Config) *Field {
+	t.Helper()
+	f, err := Create(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.openChannel = func(medium.Config) (channel, error) { return &nothingHeard{}, nil }
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return f
+}
+
+func depart(speed float64) wire.Trial {
+	return wire.Trial{
+		Number: 3, Car: "alpha", Roadside: "beta", Sender: "alpha", Receiver: "beta", Initiator: "alpha",
+		SpeedMps: &speed, Direction: "outbound", DurationS: 1,
+		Course: wire.Course{Kind: "depart", StartM: 5, AccelMps2: 20, BrakeMps2: 20, HeadingDeg: 70},
+	}
+}
+
+// reports collects a node's TPVs until enough says so.
+func reports(t *testing.T, f *Field, name string, enough func([]report) bool) []report {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	defer cancel()
+	conn, err := f.dial(ctx, f.nodes[f.find(name)].netns, "127.0.0.1:"+gpsdPort)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	var got []report
+	if err := watch(ctx, conn, func(r report) bool { got = append(got, r); return enough(got) }); err != nil {
+		t.Fatalf("after %d reports: %v", len(got), err)
+	}
+	return got
+}
+
+// Real gpsds are fed at P1's speeds; what they report is the car's truth.
+func TestGPSDReportsTheCarsSpeed(t *testing.T) {
+	f := create(t, sleeper(t))
+	for _, v := range []float64{2.8, 5.6, 8.3, 11.1, 13.9, 16.7} {
+		if err := f.Place(t.Context(), depart(v), 1); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Drive(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		began := bootOf(t)
+		const cruising = 12
+		got := reports(t, f, "alpha", func(g []report) bool {
+			// One more than counts: the first may be from just before the
+			// target speed, none after it.
+			return len(g) > cruising && steady(g[len(g)-cruising-1:], v)
+		})
+		got = got[len(got)-cruising:]
+		times := map[string]bool{}
+		for _, r := range got {
+			if r.Mode != 3 || math.Abs(*r.Speed-v) > 0.1 {
+				t.Errorf("at %g m/s gpsd says %g m/s in mode %d", v, *r.Speed, r.Mode)
+			}
+			times[r.Time] = true
+		}
+		first, err1 := time.Parse(time.RFC3339, got[0].Time)
+		last, err2 := time.Parse(time.RFC3339, got[cruising-1].Time)
+		if err1 != nil || err2 != nil || len(times) != cruising || last.Sub(first) > 1300*time.Millisecond {
+			t.Errorf("12 reports of 10 Hz span %v with %d times (%v %v)", last.Sub(first), len(times), err1, err2)
+		}
+		records, err := f.Settle(t.Context(), int64(began+500*time.Millisecond), int64(began+1500*time.Millisecond))
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkRecords(t, records, v)
+	}
+}
+
+func steady(g []report, v float64) bool {
+	for _, r := range g {
+		if r.Speed == nil || math.Abs(*r.Speed-v) > 0.5 {
+			return false
+		}
+	}
+	return true
+}
+
+func bootOf(t *testing.T) time.Duration {
+	t.Helper()
+	now, err := bootNow()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return now
+}
+
+func checkRecords(t *testing.T, records []wire.Record, v float64) {
+	t.Helper()
+	kinds := map[string]int{}
+	for _, r := range records {
+		kinds[r.Kind]++
+		if r.Trial != 3 || r.Attempt != 1 || r.Run != "test" {
+			t.Errorf("record's header %+v", r.Header)
+		}
+		if tr, ok := r.Body.(*wire.Truth); ok && (tr.Of != "alpha" || tr.SpeedMps > v+1e-9 || tr.DistanceM < 5) {
+			t.Errorf("truth %+v", tr)
+		}
+	}
+	if kinds["lateness"] != 1 || kinds["truth"] != 11 {
+		t.Errorf("records %v, want one lateness and truth at 10 Hz over 1 s, both edges", kinds)
+	}
+}
+
+func TestReceiverFaults(t *testing.T) {
+	f := create(t, sleeper(t))
+	if err := f.Place(t.Context(), depart(5), 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Fault(Fault{Kind: FaultGPSNoFix, Node: "alpha"}); err != nil {
+		t.Fatal(err)
+	}
+	reports(t, f, "alpha", func(g []report) bool { return g[len(g)-1].Mode == 1 })
+	// The other node's receiver is well, and a faulty one holds no trial up.
+	reports(t, f, "beta", func(g []report) bool { return len(g) > 5 && g[len(g)-1].Mode == 3 })
+	if err := f.Place(t.Context(), depart(5), 2); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Fault(Fault{Kind: FaultGPSSilent, ForS: 1}); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	reports(t, f, "beta", func(g []report) bool { return time.Since(began) > time.Second && g[len(g)-1].Mode == 3 })
+	if err := f.Fault(Fault{Kind: "earthquake"}); err == nil || !strings.Contains(err.Error(), "radio_dead") {
+		t.Errorf("unknown fault: %v", err)
+	}
+}
+
+// start runs a field in a process of its own and checks that it is all there.
+func start(t *testing.T, cfg Config) *Client {
+	t.Helper()
+	c, err := Start(t.Context(), ownerCommand(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() }) // the test itself closes and checks it
+	prefix := fmt.Sprintf("fm%d-", c.Info().ID)
+	if got := testnet.Namespaces(t, prefix); len(got) != 3 {
+		t.Fatalf("namespaces %v, want two nodes' and the control's", got)
+	}
+	for name, ns := range c.Info().Netns {
+		if pids := testnet.Pids(ns); len(pids) != 2 {
+			t.Errorf("node %s: processes %v, want gpsd and agent", name, pids)
+		}
+	}
+	return c
+}
+
+func rootSnapshot(t *testing.T, id int) string {
+	t.Helper()
+	return testnet.Snapshot(t, "", fmt.Sprintf("fm%d-", id)) + testnet.Snapshot(t, "", "lo", "eth")
+}
+
+func TestDestroyLeavesNothing(t *testing.T) {
+	cfg := sleeper(t)
+	before := testnet.Snapshot(t, "", "lo", "eth")
+	c := start(t, cfg)
+	id := c.Info().ID
+	snap := testnet.Snapshot(t, c.Info().Netns["alpha"])
+	for _, want := range []string{
+		"link wlan0 type tuntap mtu 1500 up true", fmt.Sprintf("address 10.213.%d.11/24 on ctl0", id),
+		"net/ipv6/conf/wlan0/disable_ipv6 = 1", "link lo type device mtu 65536 up true",
+	} {
+		if !strings.Contains(snap, want) {
+			t.Errorf("no %q in\n%s", want, snap)
+		}
+	}
+	if strings.Contains(snap, "on wlan0") {
+		t.Errorf("wlan0 has an address of its own:\n%s", snap)
+	}
+	processes := processesOf(c.Info())
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if after := testnet.Snapshot(t, "", "lo", "eth"); after != before {
+		t.Errorf("the machine was\n%sand is\n%s", before, after)
+	}
+	gone(t, id, processes)
+}
+
+func TestKilledOwnerIsSweptUpAfter(t *testing.T) {
+	cfg := sleeper(t)
+	before := testnet.Snapshot(t, "", "lo", "eth")
+	c := start(t, cfg)
+	id, processes := c.Info().ID, processesOf(c.Info())
+	if err := syscall.Kill(c.PID(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err == nil {
+		t.Error("a killed field closes without an error")
+	}
+	removed, err := Sweep("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(strings.Join(removed, " "), fmt.Sprintf("fm%d-alpha", id)) {
+		t.Logf("swept by another test's field: %v", removed)
+	}
+	if after := testnet.Snapshot(t, "", "lo", "eth"); after != before {
+		t.Errorf("the machine was\n%sand is\n%s", before, after)
+	}
+	gone(t, id, processes)
+
+	// The same folder again: keys and state are taken up.
+	fleet, err := os.ReadFile(c.Info().Fleet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := start(t, cfg)
+	now, err := os.ReadFile(again.Info().Fleet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again.Info().ID == id && string(now) != string(fleet) {
+		t.Errorf("the fleet was\n%sand is\n%s", fleet, now)
+	}
+	if err := again.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func processesOf(i Info) []int {
+	var out []int
+	for _, ns := range i.Netns {
+		out = append(out, testnet.Pids(ns)...)
+	}
+	return out
+}
+
+// gone checks that no process, namespace, ledger or socket of a field is left.
+func gone(t *testing.T, id int, processes []int) {
+	t.Helper()
+	for _, pid := range processes {
+		// A dead one that nobody has waited for yet has no namespace any more.
+		if _, err := os.Stat(fmt.Sprintf("/proc/%d/ns/net", pid)); err == nil {
+			t.Errorf("process %d is left", pid)
+		}
+	}
+	if got := testnet.Namespaces(t, fmt.Sprintf("fm%d-", id)); len(got) != 0 {
+		t.Errorf("namespaces %v are left", got)
+	}
+	if _, err := os.Stat(ledgerPath(DefaultRunDir, id)); err == nil {
+		t.Error("the ledger is left")
+	}
+}
+
+func TestControlLinkCanBeCut(t *testing.T) {
+	f := create(t, sleeper(t))
+	state := func() string { return testnet.Snapshot(t, f.ctlNS) }
+	up := state()
+	if err := f.Fault(Fault{Kind: FaultControlCut, Node: "beta"}); err != nil {
+		t.Fatal(err)
+	}
+	if s := state(); !strings.Contains(s, "link node2 type veth mtu 1500 up false") || !strings.Contains(s, "link node1 type veth mtu 1500 up true") {
+		t.Errorf("beta's link is not cut, or alpha's is:\n%s", s)
+	}
+	if err := f.Fault(Fault{Kind: FaultClear}); err != nil {
+		t.Fatal(err)
+	}
+	if s := state(); s != up {
+		t.Errorf("it was\n%sand is\n%s", up, s)
+	}
+}
+
+func TestAnAgentThatEndsIsStartedAgain(t *testing.T) {
+	cfg := sleeper(t)
+	f := create(t, cfg)
+	ns, err := netns.GetFromName(f.nodes[0].netns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ns.Close()
+	if err := f.nodes[0].agent.signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		f.mu.Lock()
+		noted := len(f.events) > 0
+		f.mu.Unlock()
+		pids, err := processesIn(ns)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if noted && len(pids) == 2 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("processes %v, event noted: %v", pids, noted)
+		}
+	}
+}
