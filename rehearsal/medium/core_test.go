@@ -513,7 +513,7 @@ func TestNextEffectIsALowerBound(t *testing.T) {
 	})
 	c := mustCore(t, cfg, line(40), check)
 	rng := rand.New(rand.NewPCG(3, 3))
-	for i := range 4000 {
+	for i := range 8000 {
 		from := rng.IntN(4)
 		c.Enqueue(from, ethernet(from, rng.IntN(5)-1, i, 40+rng.IntN(1460)))
 		next, any := c.NextEffect()
@@ -533,7 +533,7 @@ func TestNextEffectIsALowerBound(t *testing.T) {
 type sinkFunc func(node int, at time.Duration)
 
 func (f sinkFunc) Deliver(node int, at time.Duration, _ []byte) bool { f(node, at); return true }
-func (f sinkFunc) TxFailed(int, time.Duration, MAC)                 {}
+func (f sinkFunc) TxFailed(int, time.Duration, MAC)                  {}
 
 func TestSnapshots(t *testing.T) {
 	c := mustCore(t, testConfig(Standard80211g, 54, 3), line(10), newRecorder(3))

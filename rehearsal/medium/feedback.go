@@ -1,0 +1,167 @@
+package medium
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+const (
+	feedbackEvery = 100 * time.Millisecond
+	// clientQueue is about two seconds of a node with a dozen peers; what a
+	// reader that is slower than that misses is counted in Dropped.
+	clientQueue      = 256
+	feedbackDeadline = 5 * time.Second
+)
+
+// feedbackServer is one node's radio-feedback socket. The event thread hands
+// lines over with publish, which never waits.
+type feedbackServer struct {
+	listener *net.UnixListener
+	caps     func() wire.Caps
+	active   atomic.Int32
+	onClient func() // a client came: the event thread may be asleep
+
+	mu      sync.Mutex
+	clients map[*feedbackClient]struct{}
+	readers sync.WaitGroup
+}
+
+type feedbackClient struct {
+	conn    *net.UnixConn
+	lines   chan wire.Feedback
+	dropped atomic.Uint64
+}
+
+// listenFeedback opens the socket that a port names; a stale one is replaced.
+func listenFeedback(p Port, caps func() wire.Caps, onClient func()) (*feedbackServer, error) {
+	if err := os.Remove(p.FeedbackSocket); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("remove stale socket %q: %w", p.FeedbackSocket, err)
+	}
+	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: p.FeedbackSocket, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("listen on %q: %w", p.FeedbackSocket, err)
+	}
+	if err := allow(p); err != nil {
+		return nil, errors.Join(err, ln.Close())
+	}
+	return &feedbackServer{listener: ln, caps: caps, onClient: onClient,
+		clients: map[*feedbackClient]struct{}{}}, nil
+}
+
+// allow sets who may connect (connecting needs write permission).
+func allow(p Port) error {
+	mode := p.FeedbackMode
+	if mode == 0 {
+		mode = 0o600
+	}
+	if err := os.Chmod(p.FeedbackSocket, mode); err != nil {
+		return fmt.Errorf("set mode of %q: %w", p.FeedbackSocket, err)
+	}
+	if p.FeedbackUID != 0 {
+		if err := os.Chown(p.FeedbackSocket, p.FeedbackUID, -1); err != nil {
+			return fmt.Errorf("set owner of %q: %w", p.FeedbackSocket, err)
+		}
+	}
+	return nil
+}
+
+// serve accepts clients until the context ends, and then waits for theirs to.
+func (s *feedbackServer) serve(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() { _ = s.listener.Close() })
+	defer stop()
+	defer s.readers.Wait()
+	for {
+		conn, err := s.listener.AcceptUnix()
+		if ctx.Err() != nil {
+			if conn != nil {
+				_ = conn.Close()
+			}
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("accept on %q: %w", s.listener.Addr(), err)
+		}
+		s.readers.Go(func() { s.serveClient(ctx, conn) })
+	}
+}
+
+// serveClient writes lines to one client until it goes. A client that takes no
+// line for feedbackDeadline is let go.
+func (s *feedbackServer) serveClient(ctx context.Context, conn *net.UnixConn) {
+	c := &feedbackClient{conn: conn, lines: make(chan wire.Feedback, clientQueue)}
+	caps := s.caps()
+	c.lines <- wire.Feedback{Caps: &caps}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	gone := make(chan struct{})
+	s.readers.Go(func() { // a client says nothing: a read returns when it goes
+		_, _ = conn.Read(make([]byte, 1))
+		close(gone)
+	})
+	s.add(c)
+	defer s.remove(c)
+	s.onClient()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-gone:
+			return
+		case line := <-c.lines:
+			if err := c.write(line); err != nil {
+				return // the client is gone or stuck; its counts go with it
+			}
+		}
+	}
+}
+
+func (c *feedbackClient) write(line wire.Feedback) error {
+	line.Dropped = c.dropped.Load()
+	text, err := json.Marshal(line)
+	if err != nil {
+		return fmt.Errorf("encode feedback: %w", err)
+	}
+	if err := c.conn.SetWriteDeadline(time.Now().Add(feedbackDeadline)); err != nil {
+		return err
+	}
+	_, err = c.conn.Write(append(text, '\n'))
+	return err
+}
+
+func (s *feedbackServer) add(c *feedbackClient) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clients[c] = struct{}{}
+	s.active.Add(1)
+}
+
+func (s *feedbackServer) remove(c *feedbackClient) {
+	_ = c.conn.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.clients, c)
+	s.active.Add(-1)
+}
+
+// publish hands a line to every client that has room.
+func (s *feedbackServer) publish(line wire.Feedback) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.clients {
+		select {
+		case c.lines <- line:
+		default:
+			c.dropped.Add(1)
+		}
+	}
+}

@@ -1,0 +1,319 @@
+//go:build e2e
+
+package medium
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// Two namespaces, a TAP each, joined by a Live medium. Needs root, iproute2 and
+// iperf3.
+
+const unprivilegedUID = 65534
+
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: it makes network namespaces and TAP devices")
+	}
+	for _, tool := range []string{"/usr/sbin/ip", "/usr/bin/iperf3"} {
+		if _, err := os.Stat(tool); err != nil {
+			t.Skipf("needs %s: %v", tool, err)
+		}
+	}
+}
+
+// field is a running medium with its namespaces.
+type field struct {
+	live       *Live
+	namespaces []string
+	sockets    []string
+}
+
+func run(t *testing.T, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, args[0], args[1:]...).Output()
+	if err != nil {
+		t.Fatalf("run %v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// in is a command line inside a node's namespace.
+func (f *field) in(node int, args ...string) []string {
+	return append([]string{"/usr/sbin/ip", "netns", "exec", f.namespaces[node]}, args...)
+}
+
+func openTAP(t *testing.T, name string) int {
+	t.Helper()
+	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatalf("open /dev/net/tun: %v", err)
+	}
+	t.Cleanup(func() { _ = unix.Close(fd) })
+	req, err := unix.NewIfreq(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI)
+	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, req); err != nil {
+		t.Fatalf("make TAP %s: %v", name, err)
+	}
+	return fd
+}
+
+func newField(t *testing.T, cfg Config) *field {
+	t.Helper()
+	needRoot(t)
+	dir, err := os.MkdirTemp("", "medium")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f := &field{}
+	var ports []Port
+	for i := range cfg.Nodes {
+		ns := fmt.Sprintf("medium%d-%d", os.Getpid(), i)
+		tap := fmt.Sprintf("md%d-%d", os.Getpid()%100000, i)
+		run(t, "/usr/sbin/ip", "netns", "add", ns)
+		t.Cleanup(func() { run(t, "/usr/sbin/ip", "netns", "del", ns) })
+		f.namespaces = append(f.namespaces, ns)
+		fd := openTAP(t, tap)
+		run(t, "/usr/sbin/ip", "link", "set", tap, "address", cfg.Nodes[i].MAC, "netns", ns, "name", "wlan0")
+		run(t, f.in(i, "/usr/sbin/ip", "addr", "add", fmt.Sprintf("10.7.0.%d/24", i+1), "dev", "wlan0")...)
+		run(t, f.in(i, "/usr/sbin/ip", "link", "set", "wlan0", "up")...)
+		f.sockets = append(f.sockets, filepath.Join(dir, strconv.Itoa(i)))
+		ports = append(ports, Port{FD: fd, FeedbackSocket: f.sockets[i], FeedbackUID: unprivilegedUID})
+	}
+	live, err := NewLive(cfg, line(5), ports, Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.live = live
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- live.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("medium ended with %v", err)
+		}
+	})
+	return f
+}
+
+type iperfResult struct {
+	Mbps, LostPercent float64
+}
+
+// iperf3 sends from node 0 to node 1.
+func (f *field) iperf3(t *testing.T, seconds int, args ...string) iperfResult {
+	t.Helper()
+	server := exec.Command("/usr/sbin/ip", f.in(1, "/usr/bin/iperf3", "-s", "-1", "-p", "5000")[1:]...)
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = server.Process.Kill()
+		_ = server.Wait()
+	}()
+	waitListening(t, f)
+	line := f.in(0, append([]string{"/usr/bin/iperf3", "-J", "-c", "10.7.0.2", "-p", "5000", "-t", strconv.Itoa(seconds)}, args...)...)
+	var report struct {
+		End struct {
+			SumReceived struct {
+				BitsPerSecond float64 `json:"bits_per_second"`
+			} `json:"sum_received"`
+			Sum struct {
+				BitsPerSecond float64 `json:"bits_per_second"`
+				LostPercent   float64 `json:"lost_percent"`
+			} `json:"sum"`
+		} `json:"end"`
+	}
+	out := run(t, line...)
+	if err := json.Unmarshal([]byte(out), &report); err != nil {
+		t.Fatalf("read iperf3's report: %v\n%s", err, out)
+	}
+	if report.End.SumReceived.BitsPerSecond > 0 {
+		return iperfResult{Mbps: report.End.SumReceived.BitsPerSecond / 1e6}
+	}
+	sum := report.End.Sum
+	return iperfResult{sum.BitsPerSecond / 1e6 * (1 - sum.LostPercent/100), sum.LostPercent}
+}
+
+func waitListening(t *testing.T, f *field) {
+	t.Helper()
+	for range 100 {
+		if strings.Contains(run(t, f.in(1, "/usr/bin/ss", "-Htln")...), ":5000") {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatal("iperf3's server does not listen")
+}
+
+func cpuTime(t *testing.T) time.Duration {
+	t.Helper()
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// measured runs a load and logs what it cost.
+func (f *field) measured(t *testing.T, what string, load func()) wire.Lateness {
+	t.Helper()
+	f.live.BeginWindow()
+	cpu, start := cpuTime(t), time.Now()
+	load()
+	wall := time.Since(start)
+	used := cpuTime(t) - cpu
+	late := f.live.EndWindow()
+	t.Logf("%s: %.1f %% of a core; late: mean %.0f µs, p99 %.0f µs, worst %.0f µs, behind %.4f s of %.1f s, %d deliveries",
+		what, 100*float64(used)/float64(wall), late.MeanUs, late.P99Us, late.WorstUs, late.SumS, late.WindowS, late.Events)
+	return late
+}
+
+func TestRealTrafficCrossesTheMedium(t *testing.T) {
+	f := newField(t, testConfig(Standard80211g, 54, 2))
+	if got := f.ping(t, 0, "10.7.0.2", 20, 5*time.Second); got != 20 {
+		t.Errorf("%d of 20 pings over an empty channel", got)
+	}
+	limit := theoreticalMbps(Standard80211g, 54, 1472, false)
+	var tcp, udp iperfResult
+	late := f.measured(t, "TCP", func() { tcp = f.iperf3(t, 5, "-C", "reno") })
+	if tcp.Mbps < 1 || tcp.Mbps > limit {
+		t.Errorf("TCP: %g Mbit/s; more than 1 and less than UDP's %g is possible", tcp.Mbps, limit)
+	}
+	if late.Events < 1000 || late.WindowS < 5 || late.Source != "medium" {
+		t.Errorf("lateness of the TCP run: %+v", late)
+	}
+	f.measured(t, "UDP", func() { udp = f.iperf3(t, 5, "-u", "-b", "40M", "-l", "1472") })
+	// iperf3's clock and the medium's may differ by a queue at the end.
+	if udp.Mbps < 1 || udp.Mbps > 1.02*limit {
+		t.Errorf("UDP: %g Mbit/s; %g is the limit", udp.Mbps, limit)
+	}
+	t.Logf("TCP %.2f Mbit/s, UDP %.2f Mbit/s, in theory %.2f; FIFO and %d CPUs", tcp.Mbps, udp.Mbps, limit, runtime.NumCPU())
+	if n := f.live.Counters(0); n.Lost[QueueFull] == 0 {
+		t.Errorf("40 Mbit/s into %g dropped nothing from the queue: %+v", limit, n)
+	}
+}
+
+func TestIdleMediumSleeps(t *testing.T) {
+	f := newField(t, testConfig(Standard80211b, 11, 2))
+	late := f.measured(t, "idle", func() { time.Sleep(2 * time.Second) })
+	if late.Events > 100 {
+		t.Errorf("%d deliveries in an idle field", late.Events)
+	}
+}
+
+// dialAs connects as another user: the permission check is the file system's,
+// and its user is the thread's own.
+func dialAs(uid int, path string) (net.Conn, error) {
+	type result struct {
+		conn net.Conn
+		err  error
+	}
+	out := make(chan result)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread dies with the goroutine
+		if err := unix.Setfsuid(uid); err != nil {
+			out <- result{nil, err}
+			return
+		}
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err == nil {
+			err = unix.Connect(fd, &unix.SockaddrUnix{Name: path})
+		}
+		if err != nil {
+			out <- result{nil, err}
+			return
+		}
+		file := os.NewFile(uintptr(fd), path)
+		conn, err := net.FileConn(file)
+		out <- result{conn, errors.Join(err, file.Close())}
+	}()
+	r := <-out
+	return r.conn, r.err
+}
+
+func TestFeedbackSpeaksToAnUnprivilegedReader(t *testing.T) {
+	f := newField(t, testConfig(Standard80211g, 54, 2))
+	if conn, err := dialAs(1, f.sockets[0]); err == nil {
+		_ = conn.Close()
+		t.Error("a stranger may read the feedback socket")
+	}
+	conn, err := dialAs(unprivilegedUID, f.sockets[0])
+	if err != nil {
+		t.Fatalf("connect as uid %d: %v", unprivilegedUID, err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(conn)
+	next := func() (line wire.Feedback) {
+		t.Helper()
+		if !lines.Scan() {
+			t.Fatalf("feedback ended: %v", lines.Err())
+		}
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			t.Fatalf("read feedback %q: %v", lines.Text(), err)
+		}
+		return line
+	}
+	if first := next(); first.Caps == nil || first.Caps.Driver != "medium" || first.Caps.MAC != nodeMAC(0) {
+		t.Fatalf("the first line is %+v, want caps", first)
+	}
+	if f.ping(t, 0, "10.7.0.2", 3, 5*time.Second) != 3 {
+		t.Error("pings are lost over a good channel")
+	}
+	for seen := 0; seen != 3; {
+		switch line := next(); {
+		case line.Station != nil && line.Station.Peer == nodeMAC(1) && line.Station.SignalDbm != nil:
+			seen |= 1
+		case line.Survey != nil && line.Survey.Channel == 6:
+			seen |= 2
+		}
+	}
+	f.live.SetDead(true)
+	if got := f.ping(t, 0, "10.7.0.2", 3, 300*time.Millisecond); got != 0 {
+		t.Errorf("%d pings crossed a dead radio", got)
+	}
+	for {
+		if line := next(); line.TxFailed != nil {
+			if line.TxFailed.Peer != nodeMAC(1) {
+				t.Errorf("tx failed to %s, want %s", line.TxFailed.Peer, nodeMAC(1))
+			}
+			break
+		}
+	}
+	f.live.SetDead(false)
+	if f.ping(t, 0, "10.7.0.2", 10, time.Second) == 0 {
+		t.Error("the radio did not come back")
+	}
+}

@@ -1,0 +1,70 @@
+package medium
+
+import "fieldmesh.dev/fieldmesh/protocols/wire"
+
+// do runs a function where the core may be touched, and waits for it: on the
+// event thread while Run runs, else here.
+func (l *Live) do(f func()) {
+	l.mu.Lock()
+	if !l.running {
+		defer l.mu.Unlock()
+		f()
+		return
+	}
+	done := make(chan struct{})
+	l.orders = append(l.orders, func() { f(); close(done) })
+	l.mu.Unlock()
+	l.poll.wake()
+	<-done
+}
+
+func (l *Live) runOrders() {
+	l.mu.Lock()
+	orders := l.orders
+	l.orders = nil
+	l.mu.Unlock()
+	for _, f := range orders {
+		f()
+	}
+}
+
+// setRunning marks the event thread's life; orders that came at its very end
+// are still run.
+func (l *Live) setRunning(running bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.running = running
+	for _, f := range l.orders {
+		f()
+	}
+	l.orders = nil
+}
+
+// BeginWindow starts the account of lateness anew.
+func (l *Live) BeginWindow() {
+	l.do(func() { l.late.begin(l.now()) })
+}
+
+// EndWindow is the lateness since BeginWindow. SumS is the wall time during
+// which a frame was due for longer than Tolerance, counted once however many
+// were; mean, p99 and worst are over all deliveries.
+func (l *Live) EndWindow() wire.Lateness {
+	var out wire.Lateness
+	l.do(func() { out = l.late.end(l.now()) })
+	return out
+}
+
+// SetDead switches the whole channel off or on: dead, nothing is delivered.
+func (l *Live) SetDead(dead bool) { l.do(func() { l.core.SetDead(dead) }) }
+
+// SetTxPower changes a node's transmit power from its next frame on.
+func (l *Live) SetTxPower(node int, txPowerDbm float64) {
+	l.do(func() { l.core.SetTxPower(node, txPowerDbm) })
+}
+
+// Counters is a node's count so far.
+func (l *Live) Counters(node int) Counters {
+	var out Counters
+	l.do(func() { out = l.core.Counters(node) })
+	return out
+}
