@@ -1,0 +1,160 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// handClock moves only when told: by sleeping on it, or by slow sources.
+type handClock struct{ ns int64 }
+
+func (c *handClock) BootNs() int64   { return c.ns }
+func (c *handClock) Wall() time.Time { return time.Time{} }
+
+// scripted is a source that takes some time and fails at some beats.
+type scripted struct {
+	clk   *handClock
+	takes []time.Duration // by call; beyond: nothing
+	fails []error
+	at    []int64
+}
+
+func (s *scripted) Name() string { return "scripted" }
+
+func (s *scripted) Sample(t int64) ([]wire.Body, error) {
+	call := len(s.at)
+	s.at = append(s.at, t)
+	if call < len(s.takes) {
+		s.clk.ns += int64(s.takes[call])
+	}
+	if call < len(s.fails) && s.fails[call] != nil {
+		return nil, s.fails[call]
+	}
+	return []wire.Body{&wire.Interface{Name: "x"}}, nil
+}
+
+// runFor runs a sampler on a hand clock, whose sleeps end late by oversleep.
+func runFor(t *testing.T, clk *handClock, source *scripted, beats int, oversleep time.Duration) (*Sampler, []wire.Body) {
+	t.Helper()
+	var bodies []wire.Body
+	s := NewSampler(clk, 100*time.Millisecond, []Source{source}, func(_ int64, b wire.Body) error {
+		bodies = append(bodies, b)
+		return nil
+	})
+	s.sleep = func(ctx context.Context, d time.Duration) error {
+		if len(source.at) >= beats {
+			return context.Canceled
+		}
+		clk.ns += int64(d + oversleep)
+		return nil
+	}
+	if err := s.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s, bodies
+}
+
+func TestBeatsAreAbsoluteAndLatenessDoesNotAddUp(t *testing.T) {
+	clk := &handClock{ns: 5e9}
+	source := &scripted{clk: clk}
+	s, _ := runFor(t, clk, source, 50, 3*time.Millisecond)
+	for i, at := range source.at {
+		late := int64(3e6)
+		if i == 0 {
+			late = 0
+		}
+		if want := 5e9 + int64(i)*100e6 + late; at != want {
+			t.Fatalf("beat %d at %d, want %d", i, at, want)
+		}
+	}
+	got := s.Lateness(5e9+1, 5e9+4e9)
+	if got.Events != 39 || got.MeanUs != 3000 || got.WorstUs != 3000 || got.P99Us != 3000 || got.Source != "sampler" || got.WindowS < 3.99 {
+		t.Errorf("lateness %+v", got)
+	}
+	if d := got.SumS - 39*0.003; d > 1e-9 || d < -1e-9 {
+		t.Errorf("behind for %v s", got.SumS)
+	}
+}
+
+func TestASlowBeatSkipsThoseThatItCovers(t *testing.T) {
+	clk := &handClock{}
+	source := &scripted{clk: clk, takes: []time.Duration{0, 350 * time.Millisecond}}
+	s, _ := runFor(t, clk, source, 4, 0)
+	// Beat 1 at 100 ms ends at 450 ms: beat 2 comes at 450, 3 is covered by it, 4 is due at once.
+	want := []int64{0, 100e6, 450e6, 450e6}
+	for i := range want {
+		if source.at[i] != want[i] {
+			t.Fatalf("beats at %v, want %v", source.at, want)
+		}
+	}
+	got := s.Lateness(0, 450e6)
+	if got.Events != 5 || got.WorstUs != 250e3 || got.MeanUs != (250e3+150e3+50e3)/5. {
+		t.Errorf("lateness %+v", got)
+	}
+	if got.SumS != 0.3 {
+		t.Errorf("behind for %v s, want 0.25 + 0.05 (the skipped beat lies within the first)", got.SumS)
+	}
+	if empty := s.Lateness(1e12, 2e12); empty.Events != 0 || empty.WorstUs != 0 {
+		t.Errorf("lateness of a window without beats: %+v", empty)
+	}
+}
+
+func TestATroubledSourceIsToldOfOnce(t *testing.T) {
+	clk := &handClock{}
+	gone := errors.New("no such device")
+	source := &scripted{clk: clk, fails: []error{nil, gone, gone, errors.New("other"), nil}}
+	_, bodies := runFor(t, clk, source, 6, 0)
+	var events []string
+	for _, b := range bodies {
+		if e, ok := b.(*wire.Event); ok {
+			events = append(events, e.Level+" "+e.Text)
+		}
+	}
+	want := "warning source scripted: no such device|warning source scripted: other|info source scripted gives samples again"
+	if strings.Join(events, "|") != want {
+		t.Errorf("events %q", events)
+	}
+	if len(bodies)-len(events) != 3 {
+		t.Errorf("%d samples, want 3", len(bodies)-len(events))
+	}
+}
+
+func TestLoopEndsWithItsContextOrAFailedEmit(t *testing.T) {
+	clk := &handClock{}
+	full := errors.New("spool is full")
+	err := Loop(t.Context(), clk, time.Second, []Source{&scripted{clk: clk}}, func(int64, wire.Body) error { return full })
+	if !errors.Is(err, full) {
+		t.Errorf("failed emit: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var last wire.Body
+	err = Loop(ctx, clk, time.Second, []Source{&scripted{clk: clk}}, func(_ int64, b wire.Body) error {
+		last = b
+		cancel()
+		return nil
+	})
+	if l, ok := last.(*wire.Lateness); err != nil || !ok || l.Source != "sampler" {
+		t.Errorf("ended context: %v, last record %#v", err, last)
+	}
+	if Loop(t.Context(), clk, 0, nil, nil) == nil {
+		t.Error("an interval of 0 was taken")
+	}
+}
+
+func TestTheAccountIsBounded(t *testing.T) {
+	s := NewSampler(&handClock{}, time.Second, nil, nil)
+	for i := range 2*keptTicks + 7 {
+		s.note(tick{dueNs: int64(i), lateNs: 1})
+	}
+	if got := s.Lateness(0, 1<<62); got.Events != keptTicks || len(s.ticks) != keptTicks {
+		t.Errorf("%d ticks are kept", got.Events)
+	}
+	if got := s.Lateness(2*keptTicks, 1<<62); got.Events != 7 {
+		t.Errorf("%d of the newest 7 are there", got.Events)
+	}
+}

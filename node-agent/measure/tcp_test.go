@@ -1,0 +1,369 @@
+package measure
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// pair is a set of loopback connections laid out as iperf3's: one control
+// connection and streams from consecutive client ports.
+type pair struct {
+	flow           wire.Flow
+	control        [2]net.Conn // client, server
+	client, server []net.Conn  // by stream
+	listener       *net.TCPListener
+}
+
+// connect makes the connections; first says which client port to try first.
+func connect(t testing.TB, streams, first int) *pair {
+	t.Helper()
+	l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	p := &pair{listener: l, flow: wire.Flow{
+		Name: "main", Kind: "iperf3_tcp", From: "sender", To: "receiver", Port: l.Addr().(*net.TCPAddr).Port, Streams: streams,
+	}}
+	p.control[0], p.control[1] = p.dial(t, 0)
+	for try := range 50 {
+		if p.data(t, first+try*(streams+1)) {
+			return p
+		}
+	}
+	t.Fatalf("no %d free ports in a row", streams)
+	return nil
+}
+
+// data connects all streams from consecutive ports; false when one is taken.
+func (p *pair) data(t testing.TB, first int) bool {
+	for i := range p.flow.Streams {
+		probe, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: first + i})
+		if err != nil {
+			return false
+		}
+		_ = probe.Close()
+	}
+	p.flow.ClientPort = first
+	for i := range p.flow.Streams {
+		c, s := p.dial(t, first+i)
+		p.client, p.server = append(p.client, c), append(p.server, s)
+	}
+	return true
+}
+
+func (p *pair) dial(t testing.TB, port int) (client, server net.Conn) {
+	t.Helper()
+	client, err := net.DialTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}, p.listener.Addr().(*net.TCPAddr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	server, err = p.listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	return client, server
+}
+
+// transfer sends n bytes over a connection and reads them at its other end.
+func transfer(t testing.TB, from, to net.Conn, n int) {
+	t.Helper()
+	if _, err := from.Write(make([]byte, n)); err != nil {
+		t.Fatal(err)
+	}
+	for buf := make([]byte, 4096); n > 0; {
+		got, err := to.Read(buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n -= got
+	}
+}
+
+func source(t testing.TB, self string, shift int, flows ...wire.Flow) *TCP {
+	t.Helper()
+	s := NewTCP(self, flows, shift)
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func byStream(t testing.TB, bodies []wire.Body, err error) map[int]*wire.TCPSample {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[int]*wire.TCPSample{}
+	for _, b := range bodies {
+		s := b.(*wire.TCPSample)
+		stream := -1
+		if s.Stream != nil {
+			stream = *s.Stream
+		}
+		if out[stream] != nil {
+			t.Fatalf("two samples of stream %d", stream)
+		}
+		out[stream] = s
+	}
+	return out
+}
+
+func TestSocketsAreFoundAndCountedExactly(t *testing.T) {
+	p := connect(t, 3, 23100)
+	receiver, sender := source(t, "receiver", 0, p.flow), source(t, "sender", 0, p.flow)
+	bodies, err := receiver.Edge("open")
+	open := byStream(t, bodies, err)
+	if len(open) != 3 || open[-1] != nil {
+		t.Fatalf("an edge is of the data sockets only: %v", open)
+	}
+	for i := range 3 {
+		transfer(t, p.client[i], p.server[i], 1000*(i+1))
+	}
+	transfer(t, p.control[0], p.control[1], 77)
+	bodies, err = receiver.Edge("close")
+	closing := byStream(t, bodies, err)
+	bodies, err = receiver.Sample(1e9)
+	ticks := byStream(t, bodies, err)
+	for i := range 3 {
+		c := closing[i]
+		if c == nil || ticks[i] == nil {
+			t.Fatalf("stream %d is missing: %v %v", i, closing, ticks)
+		}
+		if got := c.BytesReceived - open[i].BytesReceived; got != uint64(1000*(i+1)) {
+			t.Errorf("stream %d received %d bytes", i, got)
+		}
+		if c.Edge != "close" || open[i].Edge != "open" || ticks[i].Edge != "" || c.Flow != "main" || c.State != "ESTABLISHED" || c.Cookie == 0 || c.Cookie != ticks[i].Cookie {
+			t.Errorf("stream %d: %+v", i, c)
+		}
+		if c.Local != p.listener.Addr().String() || c.Remote != fmt.Sprintf("127.0.0.1:%d", p.flow.ClientPort+i) {
+			t.Errorf("stream %d: %s from %s", i, c.Local, c.Remote)
+		}
+		if c.MSSBytes == 0 || c.RTOUs == 0 || c.CwndSegments == 0 || c.Congestion == "" || c.SsthreshSegments != nil || c.BytesSent == nil || *c.BytesSent != 0 {
+			t.Errorf("stream %d: %+v", i, c)
+		}
+	}
+	if ticks[-1] == nil || ticks[-1].BytesReceived != 77 || len(ticks) != 4 {
+		t.Errorf("control connection: %+v", ticks[-1])
+	}
+	bodies, err = sender.Sample(1e9)
+	sent := byStream(t, bodies, err)
+	for i := range 3 {
+		if sent[i] == nil || *sent[i].BytesSent != uint64(1000*(i+1)) || sent[i].BytesReceived != 0 || *sent[i].BytesRetrans != 0 {
+			t.Errorf("sender's stream %d: %+v", i, sent[i])
+		}
+	}
+}
+
+func TestSampleBySocketEqualsWhatADumpSays(t *testing.T) {
+	p := connect(t, 2, 23200)
+	s := source(t, "receiver", 0, p.flow)
+	transfer(t, p.client[0], p.server[0], 5000)
+	// Two looks at quiet sockets say the same, whichever way they are asked.
+	bodies, err := s.Sample(1)
+	dumped := byStream(t, bodies, err)
+	bodies, err = s.Sample(2)
+	asked := byStream(t, bodies, err)
+	for stream, d := range dumped {
+		a, err := json.Marshal(asked[stream])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := json.Marshal(d); err != nil || string(a) != string(b) {
+			t.Errorf("asked  %s\ndumped %s (%v)", a, b, err)
+		}
+	}
+	if len(asked) != 3 {
+		t.Errorf("%d sockets", len(asked))
+	}
+}
+
+func TestAGoneSocketIsAbsentAndALateOneIsFound(t *testing.T) {
+	p := connect(t, 2, 23300)
+	s := source(t, "receiver", 0, p.flow)
+	bodies, err := s.Sample(1e9)
+	if first := byStream(t, bodies, err); len(first) != 3 {
+		t.Fatalf("%d sockets", len(first))
+	}
+	// A reset leaves no TIME_WAIT behind.
+	if err := p.client[0].(*net.TCPConn).SetLinger(0); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = p.client[0].Close(), p.server[0].Close()
+	bodies, err = s.Sample(2e9)
+	if got := byStream(t, bodies, err); got[0] != nil || got[1] == nil {
+		t.Errorf("after stream 0 has gone: %v", got)
+	}
+	bodies, err = s.Edge("close")
+	if got := byStream(t, bodies, err); got[0] != nil || got[1] == nil {
+		t.Errorf("edge after stream 0 has gone: %v", got)
+	}
+	p.dial(t, p.flow.ClientPort)
+	bodies, err = s.Sample(10e9)
+	if got := byStream(t, bodies, err); got[0] == nil || len(got) != 3 {
+		t.Errorf("after stream 0 has come back: %v", got)
+	}
+}
+
+func TestFlowsOfOthersAndOtherAttemptsAreNotMixed(t *testing.T) {
+	p := connect(t, 2, 23400)
+	if got, err := source(t, "relay", 0, p.flow).Sample(1); len(got) != 0 || err != nil {
+		t.Errorf("a node without a part in the flow has %d samples, %v", len(got), err)
+	}
+	shifted := p.flow
+	shifted.ClientPort -= 128
+	bodies, err := source(t, "receiver", 128, shifted).Edge("open")
+	if got := byStream(t, bodies, err); len(got) != 2 {
+		t.Errorf("with a shift: %v", got)
+	}
+	bodies, err = source(t, "receiver", 0, shifted).Edge("open")
+	if got := byStream(t, bodies, err); len(got) != 0 {
+		t.Errorf("sockets of another attempt are taken for this one's: %v", got)
+	}
+	reverse := p.flow
+	reverse.Reverse, reverse.From, reverse.To = true, reverse.To, reverse.From
+	bodies, err = source(t, "receiver", 0, reverse).Edge("open")
+	if got := byStream(t, bodies, err); len(got) != 2 || !strings.HasSuffix(got[0].Local, fmt.Sprint(":", p.flow.Port)) {
+		t.Errorf("reversed, the sending node is the server: %v", got)
+	}
+	second := connect(t, 1, 23450)
+	second.flow.Name = "other"
+	bodies, err = source(t, "receiver", 0, p.flow, second.flow).Edge("open")
+	if err != nil || len(bodies) != 3 {
+		t.Errorf("two flows: %d samples, %v", len(bodies), err)
+	}
+	udp := p.flow
+	udp.Kind = "iperf3_udp"
+	bodies, err = source(t, "receiver", 0, udp).Edge("open")
+	if err != nil || len(bodies) != 0 {
+		t.Errorf("a UDP flow has no data sockets of TCP: %d, %v", len(bodies), err)
+	}
+}
+
+func TestLooksAreRareOnceAllIsFound(t *testing.T) {
+	missing := source(t, "receiver", 0, wire.Flow{Kind: "iperf3_tcp", From: "s", To: "receiver", Port: 9, Streams: 1, ClientPort: 9})
+	looks := 0
+	for now := int64(0); now < 20e9; now += 100e6 {
+		if _, err := missing.Sample(now); err != nil {
+			t.Fatal(err)
+		}
+		if missing.lookedNs == now {
+			looks++
+		}
+	}
+	if looks < 30 || looks > 45 {
+		t.Errorf("%d looks in 20 s for a socket that is not there, want 20 in the first 2 s and then one a second", looks)
+	}
+	p := connect(t, 1, 23500)
+	there := source(t, "receiver", 0, p.flow)
+	for now := int64(1e9); now < 5e9; now += 100e6 {
+		if _, err := there.Sample(now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if there.lookedNs != 1e9 {
+		t.Errorf("looked again at %d though all was found", there.lookedNs)
+	}
+}
+
+func TestInterfaceCountersOfLoopback(t *testing.T) {
+	i := NewInterface("lo")
+	defer i.Close()
+	first, err := i.Sample(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := first[0].(*wire.Interface)
+	p := connect(t, 1, 23600)
+	transfer(t, p.client[0], p.server[0], 100_000)
+	second, err := i.Sample(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := second[0].(*wire.Interface)
+	if after == before || after.Name != "lo" || after.RxBytes-before.RxBytes < 100_000 || after.TxBytes-before.TxBytes < 100_000 || after.RxPackets == before.RxPackets {
+		t.Errorf("before %+v, after %+v", before, after)
+	}
+	if _, err := NewInterface("nonesuch0").Sample(0); err == nil || !strings.Contains(err.Error(), `"nonesuch0"`) {
+		t.Errorf("no such interface: %v", err)
+	}
+}
+
+// The two benchmarks are one comparison: what a sample costs for each
+// connection, here and by running ss.
+func BenchmarkSampleTCP(b *testing.B) {
+	for _, streams := range []int{6, 32} {
+		b.Run(fmt.Sprintf("streams=%d", streams), func(b *testing.B) {
+			p := connect(b, streams, 24000)
+			s := source(b, "receiver", 0, p.flow)
+			if got, err := s.Sample(1); err != nil || len(got) != streams+1 {
+				b.Fatalf("%d sockets, %v", len(got), err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if got, err := s.Sample(1); err != nil || len(got) != streams+1 {
+					b.Fatalf("%d sockets, %v", len(got), err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(streams+1), "ns/connection")
+		})
+	}
+}
+
+func BenchmarkSS(b *testing.B) {
+	ss, err := exec.LookPath("ss")
+	if err != nil {
+		b.Skip("needs ss (iproute2), which is not installed")
+	}
+	for _, streams := range []int{6, 32} {
+		b.Run(fmt.Sprintf("streams=%d", streams), func(b *testing.B) {
+			p := connect(b, streams, 24100)
+			var cpu time.Duration
+			for b.Loop() {
+				ctx, cancel := context.WithTimeout(b.Context(), 10*time.Second)
+				cmd := exec.CommandContext(ctx, ss, "-Htin", "sport", "=", fmt.Sprintf(":%d", p.flow.Port))
+				out, err := cmd.Output()
+				cancel()
+				if got := strings.Count(string(out), "cubic") + strings.Count(string(out), "bbr") + strings.Count(string(out), "reno"); err != nil || got < streams {
+					b.Fatalf("%d sockets, %v", got, err)
+				}
+				cpu += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+			}
+			b.ReportMetric(float64(cpu.Nanoseconds())/float64(b.N)/float64(streams+1), "cpu-ns/connection")
+		})
+	}
+}
+
+func BenchmarkLook(b *testing.B) {
+	p := connect(b, 6, 24200)
+	s := source(b, "receiver", 0, p.flow)
+	b.ReportAllocs()
+	for b.Loop() {
+		if got, err := s.Edge("open"); err != nil || len(got) != 6 {
+			b.Fatalf("%d sockets, %v", len(got), err)
+		}
+	}
+}
+
+func BenchmarkSampleInterface(b *testing.B) {
+	i := NewInterface("lo")
+	defer i.Close()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := i.Sample(0); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
