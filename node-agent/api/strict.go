@@ -20,6 +20,7 @@ import (
 // place and offset. A plan that was misread would drive a car in vain.
 func decode(data []byte, target any) error {
 	s := &shape{decoder: json.NewDecoder(bytes.NewReader(data))}
+	s.decoder.UseNumber() // a number's size is json.Unmarshal's to check
 	if err := s.value(reflect.TypeOf(target).Elem(), "body"); err != nil {
 		return badBody(err, s.decoder.InputOffset())
 	}

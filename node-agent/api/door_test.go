@@ -1,0 +1,217 @@
+package api
+
+import (
+	"bufio"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/keys"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// knock tries a call with a TLS configuration and returns the answer's status.
+func (b *bench) knock(config *tls.Config) (int, error) {
+	conn, err := net.DialTimeout("tcp", b.address, 5*time.Second)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		return 0, err
+	}
+	secure := tls.Client(conn, config)
+	if _, err := io.WriteString(secure, "GET /v1/clock HTTP/1.1\r\nHost: node\r\n\r\n"); err != nil {
+		return 0, err
+	}
+	response, err := http.ReadResponse(bufio.NewReader(secure), nil)
+	if err != nil {
+		return 0, err
+	}
+	return response.StatusCode, response.Body.Close()
+}
+
+func TestWithoutAKnownKeyTheDoorIsClosed(t *testing.T) {
+	b := start(t, nil)
+	known := b.peers[wire.RoleController]
+	bare := keys.ClientTLS(known, b.server.identity.Pin)
+	bare.Certificates = nil
+	old := keys.ClientTLS(known, b.server.identity.Pin)
+	old.MinVersion, old.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
+	borrowed := keys.ClientTLS(identity(t, "controller"), b.server.identity.Pin)
+	// The known certificate in the second place, behind an own one.
+	borrowed.Certificates[0].Certificate = append(borrowed.Certificates[0].Certificate, known.Certificate.Certificate[0])
+	stolen := known.Certificate
+	stolen.PrivateKey = identity(t, "thief").Certificate.PrivateKey
+	thief := keys.ClientTLS(known, b.server.identity.Pin)
+	thief.Certificates = []tls.Certificate{stolen}
+	for name, config := range map[string]*tls.Config{
+		"no certificate":                     bare,
+		"foreign certificate, known name":    keys.ClientTLS(identity(t, "controller"), b.server.identity.Pin),
+		"known certificate behind a foreign": borrowed,
+		"known certificate without its key":  thief,
+		"TLS 1.2":                            old,
+	} {
+		if status, err := b.knock(config); err == nil {
+			t.Errorf("%s: answered with %d", name, status)
+		}
+	}
+	if response, err := http.Get("http://" + b.address + "/v1/clock"); err == nil {
+		defer response.Body.Close()
+		if response.StatusCode/100 == 2 {
+			t.Errorf("plain HTTP: %d", response.StatusCode)
+		}
+	}
+	if status, err := b.knock(keys.ClientTLS(known, b.server.identity.Pin)); err != nil || status != 200 {
+		t.Errorf("the known key: %d, %v", status, err)
+	}
+}
+
+func TestClocksDoNotCount(t *testing.T) {
+	b := start(t, nil)
+	past := time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "old-phone"}, NotBefore: past, NotAfter: past.AddDate(0, 0, 1)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, public, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expired := keys.Identity{Name: "old-phone", Pin: keys.PinOf(certificate), Certificate: tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}}
+	if err := b.authorized.Add(keys.Peer{Name: "old-phone", Role: wire.RoleApp, Pin: expired.Pin}); err != nil {
+		t.Fatal(err)
+	}
+	for _, year := range []int{1970, 2026, 2200} {
+		config := keys.ClientTLS(expired, b.server.identity.Pin)
+		config.Time = func() time.Time { return time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC) }
+		if status, err := b.knock(config); err != nil || status != 200 {
+			t.Errorf("in the year %d: %d, %v", year, status, err)
+		}
+	}
+}
+
+func TestRevokedPeerIsRefusedOnItsOpenConnection(t *testing.T) {
+	b := start(t, nil)
+	client := b.client(wire.RoleController)
+	if r := b.askBy(client, "GET", "/v1/clock", ""); r.status != 200 {
+		t.Fatalf("%d %s", r.status, r.body)
+	}
+	if !b.authorized.Remove(wire.RoleController) {
+		t.Fatal("the controller is not on the list")
+	}
+	if r := b.askBy(client, "GET", "/v1/clock", ""); r.status != 403 || r.code() != wire.CodeForbidden {
+		t.Errorf("on the open connection: %d %s", r.status, r.body)
+	}
+	if status, err := b.knock(keys.ClientTLS(b.peers[wire.RoleController], b.server.identity.Pin)); err == nil {
+		t.Errorf("on a new connection: %d", status)
+	}
+}
+
+// ends waits until the server closes a connection and returns what it said.
+func ends(t *testing.T, conn net.Conn) string {
+	t.Helper()
+	if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	data, err := io.ReadAll(conn)
+	var network net.Error
+	if errors.As(err, &network) && network.Timeout() {
+		t.Errorf("the server keeps the connection open: %v", err)
+	}
+	return string(data)
+}
+
+func TestSlowClientsAreDropped(t *testing.T) {
+	b := start(t, func(s *Server) {
+		s.times.header, s.times.body, s.times.idle = 200*time.Millisecond, 200*time.Millisecond, 300*time.Millisecond
+	})
+	silent, err := net.Dial("tcp", b.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	ends(t, silent) // no handshake
+
+	half := b.dial()
+	fmt.Fprint(half, "GET /v1/clock HT")
+	ends(t, half)
+
+	body := b.dial()
+	fmt.Fprint(body, "PUT /v1/lease HTTP/1.1\r\nHost: n\r\nContent-Type: application/json\r\nContent-Length: 24\r\n\r\n{\"hold")
+	if said := ends(t, body); !strings.HasPrefix(said, "HTTP/1.1 408 ") || !strings.Contains(said, wire.CodeTooSlow) {
+		t.Errorf("a slow body is answered with %q", said)
+	}
+
+	unasked := b.dial() // a body where none belongs, that never comes
+	fmt.Fprint(unasked, "POST /v1/restore HTTP/1.1\r\nHost: n\r\nContent-Length: 10000\r\n\r\n{")
+	if said := ends(t, unasked); !strings.HasPrefix(said, "HTTP/1.1 200 ") {
+		t.Errorf("a body that nobody asked for: %q", said)
+	}
+
+	idle := b.dial()
+	fmt.Fprint(idle, "GET /v1/clock HTTP/1.1\r\nHost: n\r\n\r\n")
+	if said := ends(t, idle); !strings.HasPrefix(said, "HTTP/1.1 200 ") {
+		t.Errorf("an idle connection: %q", said)
+	}
+}
+
+func TestConnectionsBeyondTheLimitWait(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := limit(listener, 1)
+	accepted := make(chan net.Conn)
+	failed := make(chan error, 1)
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				failed <- err
+				return
+			}
+			accepted <- conn
+		}
+	}()
+	for range 2 {
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+	first := <-accepted
+	select {
+	case <-accepted:
+		t.Error("a second connection is accepted beside the first")
+	case <-time.After(50 * time.Millisecond):
+	}
+	for range 2 { // closing twice frees one slot, not two
+		first.Close()
+	}
+	second := <-accepted
+	defer second.Close()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-failed; err == nil {
+		t.Error("Accept does not end with its listener")
+	}
+}

@@ -1,0 +1,38 @@
+package api
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// FuzzDecode: what is accepted is read as encoding/json reads it, and survives
+// being written and read again.
+func FuzzDecode(f *testing.F) {
+	for _, name := range []string{"run_plan", "lease", "verdicts", "trial_key"} {
+		f.Add([]byte(golden(f, name)))
+	}
+	f.Add([]byte(`{"run":"a","nodes":[{"name":"b"},{}],"key":"AAAA","trials":[{"gate":{"place_m":1}}]}`))
+	f.Add([]byte(`{"nodes":[[[[[[[[`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, target := range []any{&wire.RunPlan{}, &wire.Lease{}, &[]wire.Verdict{}, &wire.TrialKey{}} {
+			if decode(data, target) != nil {
+				continue
+			}
+			text, err := wire.Encode(target)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plain := reflect.New(reflect.TypeOf(target).Elem()).Interface()
+			if err := json.Unmarshal(data, plain); err != nil || !reflect.DeepEqual(plain, target) {
+				t.Errorf("%s is read as %+v, by encoding/json as %+v, %v", data, target, plain, err)
+			}
+			again := reflect.New(reflect.TypeOf(target).Elem()).Interface()
+			if err := decode(text, again); err != nil {
+				t.Errorf("%s is written as %s, and that is refused: %v", data, text, err)
+			}
+		}
+	})
+}
