@@ -88,5 +88,7 @@ func offset(peer string, before, theirs, after wire.ClockReply) wire.Clock {
 		WallOffsetNs:  theirs.WallNs - (before.WallNs + rtt/2),
 		UncertaintyNs: (rtt + 1) / 2,
 		RTTNs:         rtt,
+
+		OwnWallOffsetNs: new(before.WallNs - before.BootNs),
 	}
 }

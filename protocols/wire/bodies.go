@@ -154,7 +154,10 @@ type Clock struct {
 	UncertaintyNs int64  `json:"uncertainty_ns"`
 	RTTNs         int64  `json:"rtt_ns"`
 	WallOffsetNs  int64  `json:"wall_offset_ns"` // peer's wall clock minus own, same uncertainty
-	Exchanges     int    `json:"exchanges"`
+	// OwnWallOffsetNs is the recorder's own wall clock minus its own boot clock:
+	// with OffsetNs it dates the peer's records by the recorder's wall clock.
+	OwnWallOffsetNs *int64 `json:"own_wall_offset_ns,omitempty"`
+	Exchanges       int    `json:"exchanges"`
 }
 
 // Provenance is what was in force on a node in a trial, read back.

@@ -107,7 +107,7 @@ func kinds() []wire.Body {
 		&wire.Station{Peer: "02:11:22:33:44:66", SignalDbm: p(-61.0), TxBitrateMbps: p(54.0), RxBitrateMbps: p(48.0), TxRetries: p(uint64(310)), TxFailed: p(uint64(2)), InactiveMs: p(12.0)},
 		&wire.Survey{Channel: 6, NoiseDbm: p(-95.0), ActiveMs: p(120000.0), BusyMs: p(43000.0), QueueDrops: p(uint64(12))},
 		&wire.Iperf3{Flow: "main", Side: "client", ExitCode: p(1), Killed: "its peer vanished", Error: "unable to connect to server", Output: []byte(`{"end":{"sum_received":{"bytes":23117000}}}`), RawText: "iperf3: error"},
-		&wire.Clock{Peer: "roadside", OffsetNs: -5000123456, UncertaintyNs: 210000, RTTNs: 420000, WallOffsetNs: 300000123, Exchanges: 8},
+		&wire.Clock{Peer: "roadside", OffsetNs: -5000123456, UncertaintyNs: 210000, RTTNs: 420000, WallOffsetNs: 300000123, OwnWallOffsetNs: p(int64(1790000000000000000)), Exchanges: 8},
 		&wire.Provenance{
 			Agent: "0.1.0 (1a2b3c4)", Kernel: "6.1.0-28-amd64", Arch: "amd64", Machine: "ThinkPad X230", Interface: "wlan0", Driver: "ath9k_htc", MAC: "02:11:22:33:44:55",
 			Tools: map[string]string{"iperf3": "3.12"}, Sysctls: map[string]string{"net.ipv4.tcp_congestion_control": "reno"}, Offloads: map[string]bool{"gro": true, "tso": false},
