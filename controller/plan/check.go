@@ -73,6 +73,21 @@ func (c *check) unfit(path, why, allowed string) {
 // has tells whether a key is there, at fault or not.
 func (c *check) has(path string) bool { return c.tree.lookup(path) != nil }
 
+// lacks tells whether a key is surely not there: not misspelt, and not left
+// out by a faulty factor.
+func (c *check) lacks(path string) bool {
+	n := c.tree
+	for key := range strings.SplitSeq(path, ".") {
+		if n.shape != shapeMap || n.strange {
+			return false
+		}
+		if n = n.child(key); n == nil {
+			return !c.p.unsure
+		}
+	}
+	return false
+}
+
 // role is the node that sender, receiver or initiator names, directly or by
 // another role; empty when it names none.
 func (c *check) role(key string) string {
@@ -104,7 +119,7 @@ func (c *check) nodes() {
 	c.need("sender", "a node, car or roadside")
 	c.need("receiver", "a node, car or roadside")
 	for _, key := range []string{"sender", "receiver", "initiator"} {
-		if by := c.tree.textAt(key); (by == "car" || by == "roadside") && !c.has(by) {
+		if by := c.tree.textAt(key); (by == "car" || by == "roadside") && c.lacks(by) {
 			c.add(c.tree.child(key).at, "trial.%s: role %s is nobody's; allowed: a node, or a trial with %s", key, by, by)
 		}
 	}
@@ -187,20 +202,20 @@ func (c *check) radio() {
 	if rate := c.tree.numberAt("radio.rate_mbps"); rate != nil && standard != "" && !slices.Contains(rates(standard), *rate) {
 		c.add(c.tree.lookup("radio.rate_mbps").at, "trial.radio.rate_mbps: %s is not a rate of %s; allowed: %s Mbit/s", formatNumber(*rate), standard, joinNumbers(rates(standard)))
 	}
-	if !c.has("radio.standard") {
+	if c.lacks("radio.standard") {
 		c.unfit("radio.legacy_rates_only", "without radio.standard, which says whose rates", "name the standard, or leave it out")
 	}
 }
 
 func (c *check) acceptance() {
 	m := c.tree
-	if !c.has("speed_mps") {
+	if c.lacks("speed_mps") {
 		for _, key := range []string{"speed_band_mps", "in_band_share_min"} {
 			c.unfit("acceptance."+key, "without trial.speed_mps, which it would be judged against", "name a speed, or leave it out")
 		}
 		return
 	}
-	if !c.has("acceptance.speed_band_mps") {
+	if c.lacks("acceptance.speed_band_mps") {
 		c.unfit("acceptance.in_band_share_min", "without acceptance.speed_band_mps", "give the band too, or leave it out")
 	}
 	band, speed := m.numberAt("acceptance.speed_band_mps"), m.numberAt("speed_mps")

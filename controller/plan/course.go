@@ -71,11 +71,13 @@ func (c *check) speed() {
 	case kind == "parked":
 		c.unfit("speed_mps", "in a course of kind parked", "leave it out")
 	}
-	if !c.has("speed_mps") {
+	if c.lacks("speed_mps") {
 		c.unfit("direction", "without trial.speed_mps", "leave it out, or name a speed")
 		return
 	}
-	c.need("car", "a node, whose GPS the speed is read from")
+	if !moves(kind) {
+		c.need("car", "a node, whose GPS the speed is read from")
+	}
 }
 
 // direction is outbound unless the file says otherwise, and absent when nobody moves.
@@ -127,17 +129,15 @@ func (c *check) gate() {
 	c.need("gate.lead_s", "a number from 0.1 up to 10 s")
 	band := m.boolAt("gate.speed_band")
 	held := band != nil && *band
-	if m.child("gate").fine() && !held && !c.has("gate.place_m") && !c.has("gate.after_s") && kind != "segment" && !m.child("gate").strange {
+	if !held && (c.lacks("gate.speed_band") || band != nil) && c.lacks("gate.place_m") && c.lacks("gate.after_s") && c.has("gate") && kind != "segment" {
 		c.add(m.child("gate").home, "trial.gate: nothing opens it; allowed: speed_band: true, place_m or after_s, or several")
 	}
-	if held {
-		if !c.has("speed_mps") {
-			c.unfit("gate.speed_band", "without trial.speed_mps", "leave it out, or name a speed")
-		}
-		if !c.has("acceptance.speed_band_mps") {
-			c.unfit("gate.speed_band", "without acceptance.speed_band_mps, which is the band", "give the band, or leave it out")
-		}
-	} else {
+	switch {
+	case held && c.lacks("speed_mps"):
+		c.unfit("gate.speed_band", "without trial.speed_mps", "leave it out, or name a speed")
+	case held && c.lacks("acceptance.speed_band_mps"):
+		c.unfit("gate.speed_band", "without acceptance.speed_band_mps, which is the band", "give the band, or leave it out")
+	case !held && (c.lacks("gate.speed_band") || band != nil):
 		c.unfit("gate.hold_s", "without gate.speed_band: true", "leave it out")
 	}
 	c.gatePlace(kind)
@@ -174,6 +174,7 @@ func (c *check) gateTime(kind string, held bool) {
 	timeout, after := m.numberAt("gate.timeout_s"), m.numberAt("gate.after_s")
 	if timeout != nil && after != nil && *after >= *timeout {
 		c.add(m.lookup("gate.after_s").at, "trial.gate.after_s: %s is not before timeout_s %s; allowed: below it", formatNumber(*after), formatNumber(*timeout))
+		return
 	}
 	speed, accel := m.numberAt("speed_mps"), m.numberAt("course.accel_mps2")
 	if !moves(kind) || speed == nil || accel == nil {

@@ -53,7 +53,7 @@ func (p *parse) readDesign(root *node) {
 		{"order", choice{orderBlocks, orderListed}, true},
 		{"seed", number{0, maxSeed, false, true, ""}, false},
 		{"whole_plots", list{1, maxFactors, reference{"factor", p.factorNames()}, true}, false},
-		{"balance", anything{}, false},
+		{"balance", anything{}, false}, // a balanced key can be any key of a trial
 	}}.check(f, "design", n)
 	if n.shape != shapeMap {
 		return

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -30,6 +29,8 @@ const (
 	maxTrials  = 20000
 )
 
+const levelsAllowed = "a mapping from labels to partial trials, or, with a key, a list of values"
+
 // reservedFactors are labels that calibration passes carry.
 var reservedFactors = []string{"calibration", "mark_m"}
 
@@ -55,7 +56,7 @@ func (p *parse) readFactors(root *node) {
 		if !nameOf.MatchString(e.key) || slices.Contains(reservedFactors, e.key) {
 			f.add(e.at, "factors: %q cannot name a factor; allowed: %s, other than %s", shorten(e.key), wordWords, strings.Join(reservedFactors, ", "))
 		}
-		shell := object{[]field{{"key", text{200}, false}, {"levels", anything{}, true}}}
+		shell := object{[]field{{"key", text{200}, false}, {"levels", anything{levelsAllowed}, true}}}
 		shell.check(f, path, e.value)
 		if e.value.shape != shapeMap {
 			continue
@@ -99,12 +100,8 @@ func (p *parse) keyRule(root *node, path string, key *node) rule {
 			}
 		}
 		if next == nil {
-			hint := ""
-			if near := nearest(word, known); near != "" {
-				hint = fmt.Sprintf("did you mean %q? ", near)
-			}
 			p.findings.add(key.at, "%s: %s is not a key of a trial: %s has no %q; %sallowed there: %s",
-				path, key.show(), section2(walked), shorten(word), hint, orNone(known))
+				path, key.show(), orElse(walked, "a trial"), shorten(word), didYouMean(nearest(word, known)), orNone(known))
 			key.bad = true
 			return nil
 		}
@@ -118,13 +115,6 @@ func (n *node) entriesOrNone() []entry {
 		return nil
 	}
 	return n.entries
-}
-
-func section2(path string) string {
-	if path == "" {
-		return "a trial"
-	}
-	return path
 }
 
 func orNone(known []string) string {
@@ -182,11 +172,11 @@ func (p *parse) readLevels(path string, n *node, key string, target rule) []leve
 			out = append(out, level{e.key, e.at, override})
 		}
 	default:
-		reject(f, path, n, "a mapping from labels to partial trials, or, with a key, a list of values")
+		reject(f, path, n, levelsAllowed)
 		return nil
 	}
 	if size := max(len(n.items), len(n.entries)); size == 0 || size > maxLevels {
-		f.add(n.home, "%s: %d levels are not allowed; allowed: 1 to %d", path, size, maxLevels)
+		f.add(n.home, "%s: a number of levels of %d is not allowed; allowed: 1 to %d", path, size, maxLevels)
 	}
 	return out
 }

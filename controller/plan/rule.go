@@ -14,6 +14,8 @@ import (
 type rule interface {
 	// check reports each fault of n, which stands at path, and marks n bad.
 	check(f *findings, path string, n *node)
+	// allowed says in words what may stand here.
+	allowed() string
 }
 
 // object is a mapping with known keys.
@@ -42,32 +44,39 @@ func (o object) field(key string) rule {
 	return nil
 }
 
+func (o object) allowed() string { return "a mapping with the keys " + strings.Join(o.keys(), ", ") }
+
 func (o object) check(f *findings, path string, n *node) {
-	if !wantShape(f, path, n, shapeMap, "a mapping with the keys "+strings.Join(o.keys(), ", ")) {
+	if !wantShape(f, path, n, shapeMap, o.allowed()) {
 		return
 	}
+	var meant []string // known keys that unknown ones seem to mean
 	for _, e := range n.entries {
 		if r := o.field(e.key); r != nil {
 			r.check(f, join(path, e.key), e.value)
 			continue
 		}
-		unknownKey(f, path, e.key, e.at, o.keys())
+		near := nearest(e.key, o.keys())
+		f.add(e.at, "%s: unknown key %q; %sallowed: %s", section(path), shorten(e.key), didYouMean(near), strings.Join(o.keys(), ", "))
+		meant = append(meant, near)
 		n.strange = true
 	}
 	for _, fl := range o.fields {
-		if fl.required && n.child(fl.key) == nil {
-			f.add(n.home, "%s: key %q is missing", section(path), fl.key)
-			n.bad = true
+		if !fl.required || n.child(fl.key) != nil {
+			continue
 		}
+		if !slices.Contains(meant, fl.key) {
+			f.add(n.home, "%s: key %q is missing; allowed: %s", section(path), fl.key, fl.rule.allowed())
+		}
+		n.bad = true
 	}
 }
 
-func unknownKey(f *findings, path, key string, at position, known []string) {
-	hint := ""
-	if near := nearest(key, known); near != "" {
-		hint = fmt.Sprintf("did you mean %q? ", near)
+func didYouMean(near string) string {
+	if near == "" {
+		return ""
 	}
-	f.add(at, "%s: unknown key %q; %sallowed: %s", section(path), shorten(key), hint, strings.Join(known, ", "))
+	return fmt.Sprintf("did you mean %q? ", near)
 }
 
 // table is a mapping whose keys are names that the file chooses.
@@ -79,8 +88,12 @@ type table struct {
 	row      rule
 }
 
+func (t table) allowed() string {
+	return fmt.Sprintf("a mapping from the name of a %s to: %s", t.what, t.row.allowed())
+}
+
 func (t table) check(f *findings, path string, n *node) {
-	if !wantShape(f, path, n, shapeMap, "a mapping from "+t.what+" to its values") {
+	if !wantShape(f, path, n, shapeMap, t.allowed()) {
 		return
 	}
 	if len(n.entries) == 0 {
@@ -105,13 +118,16 @@ type list struct {
 	distinct    bool
 }
 
+func (l list) allowed() string {
+	return fmt.Sprintf("a list of %d to %d values, each %s", l.least, l.most, l.item.allowed())
+}
+
 func (l list) check(f *findings, path string, n *node) {
-	allowed := fmt.Sprintf("a list of %d to %d values", l.least, l.most)
-	if !wantShape(f, path, n, shapeList, allowed) {
+	if !wantShape(f, path, n, shapeList, l.allowed()) {
 		return
 	}
 	if len(n.items) < l.least || len(n.items) > l.most {
-		f.add(n.home, "%s has %d values; allowed: %s", path, len(n.items), allowed)
+		f.add(n.home, "%s: a list of %d is not allowed; allowed: %s", path, len(n.items), l.allowed())
 		n.bad = true
 	}
 	seen := map[string]bool{}
@@ -158,8 +174,10 @@ func (r number) check(f *findings, path string, n *node) {
 // choice is one of some words.
 type choice []string
 
+func (c choice) allowed() string { return strings.Join(c, ", ") }
+
 func (c choice) check(f *findings, path string, n *node) {
-	allowed := strings.Join(c, ", ")
+	allowed := c.allowed()
 	if !wantShape(f, path, n, shapeText, allowed) {
 		return
 	}
@@ -178,25 +196,32 @@ type numberChoice struct {
 	unit   string
 }
 
+func (c numberChoice) allowed() string {
+	return strings.TrimSpace(joinNumbers(c.values) + " " + c.unit)
+}
+
 func (c numberChoice) check(f *findings, path string, n *node) {
-	allowed := strings.TrimSpace(joinNumbers(c.values) + " " + c.unit)
-	if wantShape(f, path, n, shapeNumber, allowed) && !slices.Contains(c.values, n.number) {
-		reject(f, path, n, allowed)
+	if wantShape(f, path, n, shapeNumber, c.allowed()) && !slices.Contains(c.values, n.number) {
+		reject(f, path, n, c.allowed())
 	}
 }
 
 // boolean is true or false.
 type boolean struct{}
 
-func (boolean) check(f *findings, path string, n *node) {
-	wantShape(f, path, n, shapeBool, "true or false")
+func (boolean) allowed() string { return "true or false" }
+
+func (b boolean) check(f *findings, path string, n *node) {
+	wantShape(f, path, n, shapeBool, b.allowed())
 }
 
 // text is free text of a bounded length in bytes.
 type text struct{ most int }
 
+func (r text) allowed() string { return fmt.Sprintf("text of 1 to %d bytes", r.most) }
+
 func (r text) check(f *findings, path string, n *node) {
-	allowed := fmt.Sprintf("text of 1 to %d bytes", r.most)
+	allowed := r.allowed()
 	if n.shape == shapeNumber || n.shape == shapeBool {
 		allowed += ", in quotes where it looks like a number or a truth value"
 	}
@@ -207,13 +232,15 @@ func (r text) check(f *findings, path string, n *node) {
 
 // pattern is text of a certain form.
 type pattern struct {
-	form    *regexp.Regexp
-	allowed string
+	form  *regexp.Regexp
+	words string // the same in words
 }
 
+func (r pattern) allowed() string { return r.words }
+
 func (r pattern) check(f *findings, path string, n *node) {
-	if wantShape(f, path, n, shapeText, r.allowed) && !r.form.MatchString(n.text) {
-		reject(f, path, n, r.allowed)
+	if wantShape(f, path, n, shapeText, r.words) && !r.form.MatchString(n.text) {
+		reject(f, path, n, r.words)
 	}
 }
 
@@ -223,8 +250,10 @@ type reference struct {
 	defined []string // nil: the definitions are themselves at fault, so nothing is said
 }
 
+func (r reference) allowed() string { return orNone(r.defined) }
+
 func (r reference) check(f *findings, path string, n *node) {
-	allowed := orNone(r.defined)
+	allowed := r.allowed()
 	if !wantShape(f, path, n, shapeText, "the name of a "+r.what) || r.defined == nil || slices.Contains(r.defined, n.text) {
 		return
 	}
@@ -235,20 +264,19 @@ func (r reference) check(f *findings, path string, n *node) {
 	n.bad = true
 }
 
-// checked is a rule with a further test, which says what is allowed when the
-// value is not.
+// checked is a rule with a further test.
 type checked struct {
 	rule
-	test func(n *node) (allowed string, ok bool)
+	words string // what is allowed, the rule included
+	test  func(n *node) bool
 }
+
+func (r checked) allowed() string { return r.words }
 
 func (r checked) check(f *findings, path string, n *node) {
 	r.rule.check(f, path, n)
-	if n.bad {
-		return
-	}
-	if allowed, ok := r.test(n); !ok {
-		reject(f, path, n, allowed)
+	if !n.bad && !r.test(n) {
+		reject(f, path, n, r.words)
 	}
 }
 

@@ -44,8 +44,8 @@ func (s schema) file() object {
 		{"notes", text{4000}, false},
 		{"nodes", s.nodeTable(), true},
 		{"trial", s.trial(), true},
-		{"factors", anything{}, false}, // checked in cells.go: a level's shape hangs on the factor's key
-		{"design", anything{}, true},   // checked in cells.go: a balanced key can be any key of a trial
+		{"factors", anything{"a mapping from a factor's name to its levels"}, false},                         // checked in cells.go: a level's shape hangs on the factor's key
+		{"design", anything{"a mapping with the keys repetitions, order, seed, whole_plots, balance"}, true}, // checked in cells.go: a balanced key can be any key of a trial
 		{"acceptance", s.acceptance(true), true},
 		{"calibration", object{[]field{{"before", s.calibration(), false}, {"after", s.calibration(), false}}}, false},
 		{"site", siteSheet(), false},
@@ -54,24 +54,30 @@ func (s schema) file() object {
 }
 
 // anything is a rule for parts that other code checks.
-type anything struct{}
+type anything struct{ words string }
 
 func (anything) check(*findings, string, *node) {}
+
+func (a anything) allowed() string { return a.words }
 
 func (s schema) nodeTable() table {
 	name := pattern{regexp.MustCompile(nameForm), nameWords}
 	return table{what: "node", name: regexp.MustCompile(nameForm), names: nameWords, reserved: roleNames,
 		row: object{[]field{
 			{"unit", name, false},
-			{"mesh_address", checked{text{32}, func(n *node) (string, bool) {
-				const allowed = "an IPv4 host address with its prefix length, such as 10.77.0.1/24"
-				p, err := netip.ParsePrefix(n.text)
-				if err != nil || !p.Addr().Is4() || p.Bits() < 8 {
-					return allowed, false
-				}
-				return allowed, p.Addr().IsGlobalUnicast() && (p.Bits() >= 31 || (p.Addr() != p.Masked().Addr() && p.Addr() != broadcast(p)))
-			}}, true},
+			{"mesh_address", checked{text{32}, "an IPv4 host address with its prefix length, such as 10.77.0.1/24", isHostPrefix}, true},
 		}}}
+}
+
+// isHostPrefix tells whether a text is an address that a host can have, with
+// its network's prefix length.
+func isHostPrefix(n *node) bool {
+	p, err := netip.ParsePrefix(n.text)
+	if err != nil || !p.Addr().Is4() || p.Bits() < 8 || !p.Addr().IsGlobalUnicast() {
+		return false
+	}
+	// A network of two addresses has neither its own nor a broadcast address (RFC 3021).
+	return p.Bits() >= 31 || (p.Addr() != p.Masked().Addr() && p.Addr() != broadcast(p))
 }
 
 // broadcast is the last address of an IPv4 network.
@@ -215,8 +221,8 @@ func (s schema) flow() object {
 		{"from", ends, false},
 		{"to", ends, false},
 		{"reverse", boolean{}, false},
-		{"port", checked{number{1024, 65535, false, true, ""}, func(n *node) (string, bool) {
-			return "a port outside 20000-29999, which are the clients'", n.number < clientPortFirst || n.number > clientPortLast
+		{"port", checked{number{1024, 65535, false, true, ""}, "a port from 1024 up to 65535, outside 20000-29999, which are the clients'", func(n *node) bool {
+			return n.number < clientPortFirst || n.number > clientPortLast
 		}}, false},
 		{"streams", number{1, 128, false, true, ""}, false}, // iperf3's own limit (MAX_STREAMS)
 		{"window_bytes", number{1024, 64 << 20, false, true, "bytes"}, false},

@@ -109,7 +109,7 @@ func (c *check) flowEnds(name string, m *node) {
 			continue
 		}
 		switch node := c.flowEnd(m, key); {
-		case node == "" && (n.text == "car" || n.text == "roadside") && !c.has(n.text):
+		case node == "" && (n.text == "car" || n.text == "roadside") && c.lacks(n.text):
 			c.add(n.at, "trial.traffic.%s.%s: role %s is nobody's; allowed: a node, or a trial with %s", name, key, n.text, n.text)
 		case node != "" && !slices.Contains(c.participants(), node):
 			c.add(n.at, "trial.traffic.%s.%s: node %s takes no part in the trial; allowed: a node with a role, such as one of trial.relays", name, key, node)

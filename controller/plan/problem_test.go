@@ -1,0 +1,147 @@
+package plan
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// fine is a campaign without a fault, which every case below spoils by
+// replacing one text by another.
+const fine = `fieldmesh: 1
+name: small
+title: a small campaign
+nodes:
+  alpha: {unit: laptop-1, mesh_address: 10.0.0.1/24}
+  bravo: {unit: laptop-2, mesh_address: 10.0.0.2/24}
+  relay-1: {mesh_address: 10.0.0.3/24}
+trial:
+  car: alpha
+  roadside: bravo
+  sender: car
+  receiver: roadside
+  duration_s: 10
+  course: {kind: depart, start_m: 10, accel_mps2: 2.5, brake_mps2: 4}
+  gate: {speed_band: true, hold_s: 0.5, timeout_s: 60, lead_s: 0.5}
+  radio: {mode: adhoc, standard: 802.11g, channel: 6, ssid: test}
+  tcp: {variant: reno}
+  traffic:
+    bulk: {kind: iperf3_tcp, streams: 6, port: 5000}
+factors:
+  speed: {key: speed_mps, levels: [2.8, 5.6]}
+  section:
+    levels:
+      A: {sender: car, receiver: roadside}
+      B: {sender: roadside, receiver: car}
+design: {repetitions: 2, order: randomised_blocks, seed: 1, balance: {direction: [outbound, inbound]}}
+acceptance: {speed_band_mps: 0.5, in_band_share_min: 0.95, attempts_max: 3}
+`
+
+// faults are read from testdata/faults.txt: for each a line "== name", then
+// "- old text", "+ new text" (\n for a line's end), and the problems that are to be reported.
+type fault struct {
+	name, old, new string
+	want           []string
+}
+
+func readFaults(t testing.TB) []fault {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("testdata", "faults.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []fault
+	unescape := strings.NewReplacer(`\n`, "\n", `\t`, "\t").Replace
+	for l := range strings.Lines(string(raw)) {
+		l = strings.TrimSuffix(l, "\n")
+		switch {
+		case strings.HasPrefix(l, "== "):
+			out = append(out, fault{name: l[3:]})
+		case strings.HasPrefix(l, "- "):
+			out[len(out)-1].old = unescape(l[2:])
+		case strings.HasPrefix(l, "+ "), l == "+":
+			out[len(out)-1].new = unescape(strings.TrimPrefix(l[1:], " "))
+		case l != "" && len(out) > 0:
+			out[len(out)-1].want = append(out[len(out)-1].want, l)
+		}
+	}
+	return out
+}
+
+func (x fault) file(t testing.TB) []byte {
+	t.Helper()
+	if strings.Count(fine, x.old) != 1 {
+		t.Fatalf("fault %q replaces a text that is there %d times", x.name, strings.Count(fine, x.old))
+	}
+	return []byte(strings.Replace(fine, x.old, x.new, 1))
+}
+
+func TestFineCampaign(t *testing.T) {
+	if _, err := Parse("small.yaml", []byte(fine)); err != nil {
+		t.Fatalf("the campaign that every fault starts from:\n%v", err)
+	}
+}
+
+func TestFaultsAreReported(t *testing.T) {
+	faults := readFaults(t)
+	var golden strings.Builder
+	for _, x := range faults {
+		_, err := Parse("f", x.file(t))
+		var problems Problems
+		if !errors.As(err, &problems) {
+			t.Errorf("%s: error %v, want problems", x.name, err)
+			continue
+		}
+		got := problems.Error()
+		if *update {
+			escape := strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace
+			golden.WriteString("== " + x.name + "\n- " + escape(x.old) + "\n+ " + escape(x.new) + "\n" + got + "\n\n")
+			continue
+		}
+		if want := strings.Join(x.want, "\n"); got != want {
+			t.Errorf("%s:\ngot\n%s\nwant\n%s", x.name, got, want)
+		}
+	}
+	if *update && !t.Failed() {
+		if err := os.WriteFile(filepath.Join("testdata", "faults.txt"), []byte(golden.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(faults) < 60 {
+		t.Errorf("only %d faults are tried", len(faults))
+	}
+}
+
+func TestFilesThatAreNoCampaign(t *testing.T) {
+	for name, c := range map[string]struct{ raw, want string }{
+		"empty":         {"", "f:1:1: the file is empty; allowed: a mapping that begins with fieldmesh: 1"},
+		"only comments": {"# nothing\n", "f:1:1: the file is empty; allowed: a mapping that begins with fieldmesh: 1"},
+		"a list":        {"- 1\n", "f:1:1: the file holds a list; allowed: a mapping that begins with fieldmesh: 1"},
+		"a word":        {"hello\n", "f:1:1: the file holds text; allowed: a mapping that begins with fieldmesh: 1"},
+		"binary":        {"a: \x00", "f:1:4: byte 0x00 is not text; allowed: UTF-8 without control characters"},
+		"not UTF-8":     {"a: 1\nb: \xff\n", "f:2:4: byte 0xff is not text; allowed: UTF-8 without control characters"},
+		"two documents": {"fieldmesh: 1\n---\nfieldmesh: 1\n", "f:2:1: a second YAML document begins here; allowed: one document in a file"},
+		"too large":     {strings.Repeat("#", maxFileBytes+1), "f:1:1: the file has 262145 bytes; allowed: at most 262144"},
+		"deep brackets": {"a: " + strings.Repeat("[", 5000), "f:1:100: nested too deeply; allowed: 24 levels"},
+		"deep dashes":   {strings.Repeat("- ", 5000), "f:1:193: nested too deeply; allowed: 24 levels"},
+	} {
+		_, err := Parse("f", []byte(c.raw))
+		if err == nil || err.Error() != c.want {
+			t.Errorf("%s: got\n%v\nwant\n%s", name, err, c.want)
+		}
+	}
+}
+
+func TestNearest(t *testing.T) {
+	known := []string{"speed_mps", "duration_s", "direction", "sender"}
+	for word, want := range map[string]string{
+		"sped_mps": "speed_mps", "speed_msp": "speed_mps", "duration": "duration_s", "xyz": "", "": "", "snedre": "sender",
+		strings.Repeat("speed_mps", 100): "",
+	} {
+		if got := nearest(word, known); got != want {
+			t.Errorf("nearest to %q is %q, want %q", word, got, want)
+		}
+	}
+}
