@@ -62,7 +62,8 @@ type Sysctl struct {
 
 // Daemon starts a routing daemon on an interface, with a configuration that
 // the host process writes, and what it needs of the kernel set: forwarding on,
-// redirects and reverse-path filters off.
+// redirects and reverse-path filters off, IPv6 on the interface for its
+// link-local address.
 type Daemon struct {
 	Name      string       `json:"name"` // babeld
 	Interface string       `json:"interface"`

@@ -46,10 +46,10 @@ func (k *kernel) prepareDaemon(id uint64, d Daemon) (undo, error) {
 			Cure:   "stop it: two would fight over the same routes",
 		}
 	}
-	if off, err := readSysctl("/proc/sys/net/ipv6/conf/" + d.Interface + "/disable_ipv6"); err != nil || off == "1" {
+	if _, err := readSysctl("/proc/sys/net/ipv6/conf/" + d.Interface + "/disable_ipv6"); err != nil {
 		return undo{}, &Refused{
-			Reason: fmt.Sprintf("%s speaks over IPv6 link-local addresses, and IPv6 is off on %s", d.Name, d.Interface),
-			Cure:   "leave net.ipv6.conf." + d.Interface + ".disable_ipv6 at 0 in trials with " + d.Name,
+			Reason: fmt.Sprintf("%s speaks over IPv6 link-local addresses, and %s cannot have any: %v", d.Name, d.Interface, err),
+			Cure:   "use a kernel with IPv6, or a plan with routing: static",
 		}
 	}
 	u := undo{Daemon: &daemonUndo{
@@ -59,27 +59,38 @@ func (k *kernel) prepareDaemon(id uint64, d Daemon) (undo, error) {
 	if u.Daemon.Former, err = daemonRoutes(link.Attrs().Index); err != nil {
 		return undo{}, err
 	}
+	u.Sysctls, err = daemonSettings(d)
+	return u, err
+}
+
+// daemonSettings are the present values of what applyDaemon sets, and of what
+// changes with them.
+func daemonSettings(d Daemon) ([]setting, error) {
 	var keys [][]string
 	for _, s := range routerSysctls(d.Interface) {
 		keys = append(keys, s.Parts)
 	}
 	also, err := sideEffects(sysctlKey{parts: []string{"net", "ipv4", "ip_forward"}})
 	if err != nil {
-		return undo{}, err
+		return nil, err
 	}
-	u.Sysctls, err = readSettings(append(keys, also...))
-	return u, err
+	return readSettings(append(keys, also...))
 }
 
-// routerSysctls are what a node of a mesh needs of the kernel. Forwarding of
-// IPv6 stays as it is: the mesh carries IPv4, and a forwarding host stops
-// listening to router advertisements on its other interfaces.
+// routerSysctls are what a node of a mesh needs of the kernel. IPv6 is for the
+// daemon's link-local address alone: without duplicate detection, which would
+// hold it back, and without soliciting routers. Forwarding of IPv6 stays as it
+// is: the mesh carries IPv4, and a forwarding host stops listening to router
+// advertisements on its other interfaces.
 func routerSysctls(device string) []setting {
 	out := []setting{{Parts: []string{"net", "ipv4", "ip_forward"}, Value: "1"}}
 	for _, d := range []string{"all", device} {
 		for _, key := range []string{"accept_redirects", "rp_filter", "send_redirects"} {
 			out = append(out, setting{Parts: []string{"net", "ipv4", "conf", d, key}, Value: "0"})
 		}
+	}
+	for _, key := range []string{"accept_dad", "router_solicitations", "disable_ipv6"} {
+		out = append(out, setting{Parts: []string{"net", "ipv6", "conf", device, key}, Value: "0"})
 	}
 	return out
 }

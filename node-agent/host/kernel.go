@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/vishvananda/netlink"
@@ -102,7 +103,7 @@ func (k *kernel) revert(u undo) (string, error) {
 	}
 	for _, part := range []func(undo) (string, error){revertDaemonRoutes, revertRoute, revertAddress, revertSysctls, revertInterface} {
 		note, err := part(u)
-		if note != "" {
+		if note != "" && !slices.Contains(notes, note) {
 			notes = append(notes, note)
 		}
 		errs = append(errs, err)

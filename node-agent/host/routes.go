@@ -201,33 +201,58 @@ func revertRoute(u undo) (string, error) {
 		return "", nil
 	}
 	r := *u.Route
-	var note string
-	if len(r.Former) == 0 {
-		link, err := sameLink(r.Interface, r.Index)
-		if err != nil || link == nil {
-			return gone(r.Interface), err
-		}
-		err = netlink.RouteDel(r.message(r.Index))
-		if err != nil && !errors.Is(err, unix.ESRCH) {
-			return "", fmt.Errorf("delete %s: %w", r.describe(), err)
-		}
-		return "", nil
+	former, err := standing(r.Former)
+	if err != nil {
+		return "", err
 	}
-	for i, m := range r.Former {
+	if len(former) == 0 {
+		return deleteRoute(r)
+	}
+	for i, m := range former {
 		flags := unix.NLM_F_CREATE | unix.NLM_F_REPLACE
 		if i > 0 {
 			flags = unix.NLM_F_CREATE | unix.NLM_F_APPEND
 		}
-		err := sendMessage(unix.RTM_NEWROUTE, flags, m)
-		if errors.Is(err, unix.ENODEV) {
-			note = "the interface of the former route is gone"
-			continue
-		}
-		if err != nil {
+		if err := sendMessage(unix.RTM_NEWROUTE, flags, m); err != nil {
 			return "", fmt.Errorf("put the former route to %s back: %w", r.Destination, err)
 		}
 	}
-	return note, nil
+	return "", nil
+}
+
+// standing are the routes whose interfaces still exist; the others went with
+// theirs.
+func standing(messages [][]byte) ([][]byte, error) {
+	if len(messages) == 0 {
+		return nil, nil
+	}
+	links, err := redump(netlink.LinkList)
+	if err != nil {
+		return nil, fmt.Errorf("list interfaces: %w", err)
+	}
+	var out [][]byte
+	for _, m := range messages {
+		r, err := parseRoute(m)
+		if err != nil {
+			return nil, err
+		}
+		index := attributeUint32(r.attrs, unix.RTA_OIF)
+		if index == 0 || slices.ContainsFunc(links, func(l netlink.Link) bool { return l.Attrs().Index == int(index) }) {
+			out = append(out, m)
+		}
+	}
+	return out, nil
+}
+
+func deleteRoute(r routeUndo) (string, error) {
+	link, err := sameLink(r.Interface, r.Index)
+	if err != nil || link == nil {
+		return gone(r.Interface), err
+	}
+	if err := netlink.RouteDel(r.message(r.Index)); err != nil && !errors.Is(err, unix.ESRCH) {
+		return "", fmt.Errorf("delete %s: %w", r.describe(), err)
+	}
+	return "", nil
 }
 
 // revertDaemonRoutes takes out what a routing daemon left behind that could

@@ -53,7 +53,7 @@ func deviceTrees() []deviceTree {
 		},
 		{
 			prefix: "net.ipv6.conf.", path: []string{"net", "ipv6", "conf"},
-			keys: []string{"accept_ra", "accept_redirects", "autoconf", "disable_ipv6", "router_solicitations"},
+			keys: []string{"accept_dad", "accept_ra", "accept_redirects", "autoconf", "disable_ipv6", "router_solicitations"},
 		},
 	}
 }
