@@ -162,7 +162,9 @@ func (p *Process) Stop(reason string) {
 func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Wait returns when the process has ended: at its deadline plus a few
-// seconds at the latest.
+// seconds at the latest. A test failed when the result has an Error or was
+// Killed; the exit code does not tell, as iperf3 3.12 exits with 0 whenever it
+// could print its error as JSON.
 func (p *Process) Wait() wire.Iperf3 {
 	<-p.done
 	return p.result

@@ -18,6 +18,7 @@ import (
 const (
 	sampleInterval = 100 * time.Millisecond // 10 Hz
 	restoreTime    = 15 * time.Second       // most that putting the machine back may take
+	restoreAgain   = 200 * time.Millisecond
 	// spoolPerSecond is what a trial's records come to, measured at about
 	// 25 kB/s for six streams and taken four times as much.
 	spoolPerSecond = 100_000
@@ -45,6 +46,7 @@ type attempt struct {
 	detail string
 
 	start        chan goOrder // the window's opening, decided once
+	hostLife     string       // the privileged half\'s life in which the changes were made
 	servers      []Process
 	sockets      Sockets
 	sampler      *measure.Sampler
@@ -164,7 +166,10 @@ func (a *attempt) prepare(ctx context.Context) error {
 	if err := a.checkRadio(); err != nil {
 		return err
 	}
-	run, trial := changes(*e.plan, a.trial, e.cfg.Node, e.cfg.Interface)
+	run, trial, err := changes(*e.plan, a.trial, e.cfg.Node, e.cfg.Interface)
+	if err != nil {
+		return err
+	}
 	for _, s := range []struct {
 		scope   string
 		changes []host.Change
@@ -179,6 +184,11 @@ func (a *attempt) prepare(ctx context.Context) error {
 			}
 		}
 	}
+	st, err := e.deps.Host.Status(ctx)
+	if err != nil {
+		return err
+	}
+	a.hostLife = st.Instance
 	sockets, err := e.deps.Sockets(e.cfg.Node, a.flows, a.key.Attempt)
 	if err != nil {
 		return err
@@ -474,13 +484,21 @@ func (a *attempt) endSampling() error {
 	return err
 }
 
+// restore puts back what the trial changed. It fails the attempt when the
+// privileged half was started anew meanwhile: the changes were then not in
+// force to the end.
 func (a *attempt) restore() (wire.RestoreReport, error) {
 	// Its own context: an aborted attempt must be put back all the same.
 	ctx, cancel := context.WithTimeout(context.Background(), restoreTime)
 	defer cancel()
-	report, err := a.engine.deps.Host.Restore(ctx, "trial")
+	report, err := a.restoreOnce(ctx)
 	if err != nil {
 		return report, fmt.Errorf("restore_failed: %w", err)
+	}
+	if st, err := a.engine.deps.Host.Status(ctx); err != nil {
+		return report, fmt.Errorf("restore_failed: %w", err)
+	} else if a.hostLife != "" && st.Instance != a.hostLife {
+		return report, errors.New("host_restarted: the privileged half was started anew during the attempt")
 	}
 	for _, u := range report.Undone {
 		if err := a.engine.record(a.key, &wire.HostChange{Scope: "trial", Action: "undone", What: u}); err != nil {
@@ -491,6 +509,22 @@ func (a *attempt) restore() (wire.RestoreReport, error) {
 		return report, fmt.Errorf("restore_failed: %s", strings.Join(report.Failed, "; "))
 	}
 	return report, nil
+}
+
+// restoreOnce asks until the privileged half answers: it may just be being
+// started again, and a node is never left changed.
+func (a *attempt) restoreOnce(ctx context.Context) (wire.RestoreReport, error) {
+	for {
+		report, err := a.engine.deps.Host.Restore(ctx, "trial")
+		if err == nil || ctx.Err() != nil {
+			return report, err
+		}
+		select {
+		case <-time.After(restoreAgain):
+		case <-ctx.Done():
+			return report, err
+		}
+	}
 }
 
 // judge is the node's provisional verdict. Only the initiator has the

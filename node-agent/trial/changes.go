@@ -1,6 +1,9 @@
 package trial
 
 import (
+	"fmt"
+	"net/netip"
+
 	"fieldmesh.dev/fieldmesh/node-agent/host"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -8,17 +11,22 @@ import (
 // changes is what a trial needs changed on this node: what stays between
 // trials of a run, and what is put back after each. It is a pure function of
 // the plan, so that arming again asks for the same.
-func changes(plan wire.RunPlan, t wire.Trial, node, iface string) (run, trial []host.Change) {
+func changes(plan wire.RunPlan, t wire.Trial, node, iface string) (run, trial []host.Change, err error) {
 	run = []host.Change{
 		// Router solicitations and neighbour discovery of IPv6 would be in the
 		// air of the measuring window.
 		{Sysctl: &host.Sysctl{Key: "net.ipv6.conf." + iface + ".disable_ipv6", Value: "1"}},
 		{Link: &host.Link{Interface: iface, Up: ptr(true)}},
 	}
+	var own netip.Prefix
 	for _, n := range plan.Nodes {
-		if n.Name == node {
-			run = append(run, host.Change{Address: &host.Address{Interface: iface, Prefix: n.MeshPrefix}})
+		if n.Name != node {
+			continue
 		}
+		if own, err = netip.ParsePrefix(n.MeshPrefix); err != nil {
+			return nil, nil, fmt.Errorf("read address of node %q: %w", node, err)
+		}
+		run = append(run, host.Change{Address: &host.Address{Interface: iface, Prefix: own}})
 	}
 	trial = []host.Change{
 		{Sysctl: &host.Sysctl{Key: "net.ipv4.tcp_congestion_control", Value: t.TCP.Variant}},
@@ -26,9 +34,9 @@ func changes(plan wire.RunPlan, t wire.Trial, node, iface string) (run, trial []
 		{Sysctl: &host.Sysctl{Key: "net.ipv4.tcp_no_metrics_save", Value: "1"}},
 	}
 	if t.Routing.Protocol == "babeld" {
-		trial = append(trial, host.Change{Daemon: &host.Daemon{Name: "babeld", Interface: iface}})
+		trial = append(trial, host.Change{Daemon: &host.Daemon{Name: "babeld", Interface: iface, Announce: own.Masked()}})
 	}
-	return run, trial
+	return run, trial, nil
 }
 
 func ptr[T any](v T) *T { return &v }

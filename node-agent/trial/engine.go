@@ -110,7 +110,7 @@ type lease struct {
 // New opens a node's state. An attempt that a former life of the agent left
 // unfinished is recorded as failed, and the machine is put back.
 func New(ctx context.Context, cfg Config, deps Deps) (*Engine, error) {
-	e := &Engine{cfg: cfg, deps: deps, changed: make(chan struct{}), verdicts: map[int][]wire.Verdict{}}
+	e := &Engine{cfg: cfg, deps: deps, version: 1, changed: make(chan struct{}), verdicts: map[int][]wire.Verdict{}}
 	j, state, err := openJournal(filepath.Join(cfg.StateDir, "run"))
 	if err != nil {
 		return nil, err
