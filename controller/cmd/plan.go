@@ -156,7 +156,7 @@ func planTable(w io.Writer, c *plan.Campaign, trials []wire.Trial, e plan.Estima
 		if x.ToM > x.FromM {
 			road = fmt.Sprintf("%.0f..%.0f", x.FromM, x.ToM)
 		}
-		row = append(row, orDash(t.Car), t.Sender, t.Receiver, speed, dash(t.Direction), t.Course.Kind,
+		row = append(row, orDash(t.Car), t.Sender, t.Receiver, speed, orDash(t.Direction), t.Course.Kind,
 			fmt.Sprintf("%.1f", x.WindowS), fmt.Sprintf("%.1f", x.DriveS()), road)
 		fmt.Fprintln(table, strings.Join(row, "\t"))
 	}
