@@ -1,0 +1,263 @@
+package trial
+
+import (
+	"context"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+var ctx = context.Background()
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	c, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	return c.LocalAddr().(*net.UDPAddr).Port
+}
+
+// pair is a car's and a roadside node's engine, loaded with n trials.
+func pair(t *testing.T, n int) (car, road *rig, plan wire.RunPlan) {
+	t.Helper()
+	car = newRig(t, "car", t.TempDir(), freePort(t))
+	road = newRig(t, "road", t.TempDir(), freePort(t))
+	plan = twoNodePlan(n, car.port, road.port)
+	for _, r := range []*rig{car, road} {
+		r.start(t)
+		takeLease(t, r, 60)
+		if _, err := r.Load(ctx, holder, plan); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return car, road, plan
+}
+
+func takeLease(t *testing.T, r *rig, ttl float64) {
+	t.Helper()
+	if _, err := r.Lease(ctx, holder, wire.Lease{Holder: holder, TTLS: ttl}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTrialGoesThroughItsStates(t *testing.T) {
+	car, road, plan := pair(t, 1)
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	for _, r := range []*rig{road, car} {
+		if _, err := r.Arm(ctx, holder, plan.Run, k); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, r := range []*rig{car, road} {
+		await(t, "kept", func() bool { return r.kept(k) })
+		if got := r.spool.states(k); !slices.Equal(got, []string{"armed", "running", "restoring", "kept"}) {
+			t.Errorf("%s went through %v", r.cfg.Node, got)
+		}
+		if n := len(r.spool.kinds(k, "tcp")); n != 2 {
+			t.Errorf("%s recorded %d edge samples, want 2", r.cfg.Node, n)
+		}
+		if r.host.inForce("trial") != 0 {
+			t.Errorf("%s did not restore", r.cfg.Node)
+		}
+		if r.host.inForce("run") == 0 {
+			t.Errorf("%s put the run's changes back between trials", r.cfg.Node)
+		}
+	}
+	w := road.spool.kinds(k, "window")[0].Body.(*wire.Window)
+	if w.CloseBootNs-w.OpenBootNs != int64(100*time.Millisecond) || w.GoPath != "control" {
+		t.Errorf("window %+v", w)
+	}
+	cw := car.spool.kinds(k, "window")[0].Body.(*wire.Window)
+	if d := w.OpenBootNs - cw.OpenBootNs; d < 0 || d > int64(200*time.Millisecond) {
+		t.Errorf("windows open %d ns apart", d)
+	}
+	if got := append(car.flows.started, road.flows.started...); !slices.Equal(got, []string{"client bulk", "server bulk"}) {
+		t.Errorf("started %v", got)
+	}
+	v, err := car.View(ctx, plan.Run, 0)
+	if err != nil || v.Trials[0].Attempts[0].Outcome != "accepted" || v.Trials[0].Attempts[0].Final {
+		t.Errorf("view %+v, %v", v, err)
+	}
+	if _, err := car.End(ctx, holder, plan.Run); err != nil || car.host.inForce("run") != 0 {
+		t.Errorf("end: %v, %d changes in force", err, car.host.inForce("run"))
+	}
+}
+
+func TestArmingTwiceIsArmingOnce(t *testing.T) {
+	_, road, plan := pair(t, 2)
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	for range 2 {
+		if _, err := road.Arm(ctx, holder, plan.Run, k); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := road.spool.states(k); !slices.Equal(got, []string{"armed"}) {
+		t.Errorf("states %v", got)
+	}
+	_, err := road.Arm(ctx, holder, plan.Run, wire.TrialKey{Trial: 2, Attempt: 1})
+	wantCode(t, err, "busy")
+	if _, err := road.Abort(ctx, plan.Run, wire.AbortRequest{TrialKey: k, Reason: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := road.Arm(ctx, holder, plan.Run, k); err != nil { // kept: nothing is done again
+		t.Fatal(err)
+	}
+	kept := road.spool.kinds(k, "trial")
+	last := kept[len(kept)-1].Body.(*wire.TrialState)
+	if last.State != "kept" || last.Outcome != "failed" || !strings.HasPrefix(last.Reason, "aborted: test") {
+		t.Errorf("last state %+v", last)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	car, _, plan := pair(t, 1)
+	_, err := car.Arm(ctx, "somebody", plan.Run, wire.TrialKey{Trial: 1, Attempt: 1})
+	wantCode(t, err, "lease_held")
+	_, err = car.Lease(ctx, "somebody", wire.Lease{TTLS: 10})
+	wantCode(t, err, "lease_held")
+	_, err = car.Arm(ctx, holder, "other", wire.TrialKey{Trial: 1, Attempt: 1})
+	wantCode(t, err, "not_found")
+	_, err = car.Arm(ctx, holder, plan.Run, wire.TrialKey{Trial: 9, Attempt: 1})
+	wantCode(t, err, "bad_request")
+	_, err = car.Arm(ctx, holder, plan.Run, wire.TrialKey{Trial: 1, Attempt: 3})
+	wantCode(t, err, "bad_request")
+	changed := plan
+	changed.Seed++
+	_, err = car.Load(ctx, holder, changed)
+	wantCode(t, err, "conflict")
+	car.spool.full = &wire.Error{Message: "full"}
+	_, err = car.Arm(ctx, holder, plan.Run, wire.TrialKey{Trial: 1, Attempt: 1})
+	wantCode(t, err, "disk_full")
+}
+
+func TestNodeThatCannotArmFailsTheTrial(t *testing.T) {
+	car, _, plan := pair(t, 1)
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	car.host.fail = &wire.Error{Code: "refused", Message: "no such interface"}
+	_, err := car.Arm(ctx, holder, plan.Run, k)
+	wantCode(t, err, "not_ready")
+	if got := car.spool.states(k); !slices.Equal(got, []string{"restoring", "kept"}) {
+		t.Errorf("states %v", got)
+	}
+}
+
+func TestHostStartedAnewFailsTheTrial(t *testing.T) {
+	car, road, plan := pair(t, 1)
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	for _, r := range []*rig{road, car} {
+		if _, err := r.Arm(ctx, holder, plan.Run, k); err != nil {
+			t.Fatal(err)
+		}
+	}
+	road.host.mu.Lock()
+	road.host.instance = "2"
+	road.host.mu.Unlock()
+	await(t, "kept", func() bool { return road.kept(k) })
+	rs := road.spool.kinds(k, "trial")
+	if b := rs[len(rs)-1].Body.(*wire.TrialState); b.Outcome != "failed" || !strings.HasPrefix(b.Reason, "host_restarted") {
+		t.Errorf("kept as %+v", b)
+	}
+}
+
+func TestAgentStartedAnewBuriesItsTrial(t *testing.T) {
+	car, _, plan := pair(t, 1)
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	car.gps.speed = 0 // the gate stays shut
+	if _, err := car.Arm(ctx, holder, plan.Run, k); err != nil {
+		t.Fatal(err)
+	}
+	again := newRig(t, "car", car.dir, freePort(t)) // as after SIGKILL: nobody told the first one to stop
+	if got := again.spool.states(k); !slices.Equal(got, []string{"kept"}) {
+		t.Fatalf("states %v", got)
+	}
+	v, err := again.View(ctx, plan.Run, 0)
+	if err != nil || len(v.Trials) != 1 || v.Trials[0].Attempts[0].Outcome != "failed" {
+		t.Errorf("view %+v, %v", v, err)
+	}
+}
+
+func TestNodesGoOnAlone(t *testing.T) {
+	car, road, plan := pair(t, 3)
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	for _, r := range []*rig{road, car} {
+		if _, err := r.Arm(ctx, holder, plan.Run, k); err != nil {
+			t.Fatal(err)
+		}
+		takeLease(t, r, 0) // the controller is gone
+	}
+	for n := 1; n <= 3; n++ {
+		k := wire.TrialKey{Trial: n, Attempt: 1}
+		await(t, "the trial", func() bool { return car.kept(k) && road.kept(k) })
+	}
+	if car.Busy() {
+		t.Error("the car is busy after the last trial")
+	}
+}
+
+func TestSpeedThatNeverComesIsRejectedForTheGate(t *testing.T) {
+	car, _, plan := pair(t, 1)
+	car.plan.Trials[0].Gate.TimeoutS = 0.2
+	car.gps.speed = 2
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	if _, err := car.Arm(ctx, holder, plan.Run, k); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "kept", func() bool { return car.kept(k) })
+	rs := car.spool.kinds(k, "trial")
+	if b := rs[len(rs)-1].Body.(*wire.TrialState); b.Outcome != "rejected" || !strings.HasPrefix(b.Reason, gateTimeout) {
+		t.Errorf("kept as %+v", b)
+	}
+}
+
+func TestForgedAndReplayedGo(t *testing.T) {
+	_, road, plan := pair(t, 1)
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	conn, err := net.DialUDP("udp4", nil, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: road.port})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ask := func(key []byte, g wire.Go) *wire.Ack {
+		d, err := wire.Seal(key, g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Write(d); err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+		buf := make([]byte, 2000)
+		n, err := conn.Read(buf)
+		if err != nil {
+			return nil
+		}
+		var ack wire.Ack
+		if err := wire.Open(plan.Key, buf[:n], &ack); err != nil {
+			t.Fatal(err)
+		}
+		return &ack
+	}
+	g := wire.Go{Type: "go", Run: plan.Run, Trial: 1, Attempt: 1, From: "car", Nonce: 1, StartInUs: 100_000}
+	if ack := ask([]byte("another key, also of 32 bytes..."), g); ack != nil {
+		t.Errorf("a forged GO was answered: %+v", ack)
+	}
+	stranger := g
+	stranger.From = "road"
+	if ack := ask(plan.Key, stranger); ack == nil || ack.Ready {
+		t.Errorf("a GO from another than the initiator: %+v", ack)
+	}
+	await(t, "the late arm and its answer", func() bool { a := ask(plan.Key, g); return a != nil && a.Ready })
+	await(t, "kept", func() bool { return road.kept(k) })
+	if ack := ask(plan.Key, g); ack == nil || ack.Ready {
+		t.Errorf("a replayed GO: %+v", ack)
+	}
+	if n := len(road.spool.kinds(k, "window")); n != 1 {
+		t.Errorf("%d windows", n)
+	}
+}

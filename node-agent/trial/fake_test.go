@@ -1,0 +1,236 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/node-agent/clock"
+	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// fakeHost remembers what is in force and can be told to fail.
+type fakeHost struct {
+	mu       sync.Mutex
+	applied  map[string]int
+	fail     error
+	instance string
+}
+
+func (h *fakeHost) Apply(_ context.Context, scope string, cs []host.Change) ([]wire.HostChange, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.fail != nil {
+		return nil, h.fail
+	}
+	h.applied[scope] = len(cs)
+	var out []wire.HostChange
+	for _, c := range cs {
+		out = append(out, wire.HostChange{Scope: scope, Action: "applied", What: c.String()})
+	}
+	return out, nil
+}
+
+func (h *fakeHost) Restore(_ context.Context, scope string) (wire.RestoreReport, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if scope == "" {
+		h.applied = map[string]int{}
+	} else {
+		delete(h.applied, scope)
+	}
+	return wire.RestoreReport{}, nil
+}
+
+func (h *fakeHost) Status(context.Context) (wire.HostStatus, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return wire.HostStatus{Reached: true, Instance: h.instance}, nil
+}
+
+func (h *fakeHost) inForce(scope string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.applied[scope]
+}
+
+// fakeSpool keeps records in memory.
+type fakeSpool struct {
+	mu      sync.Mutex
+	records []wire.Record
+	full    error
+}
+
+func (s *fakeSpool) Append(h wire.Header, b wire.Body) (uint64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h.Seq = uint64(len(s.records) + 1)
+	s.records = append(s.records, wire.Record{Header: h, Body: b})
+	return h.Seq, nil
+}
+func (s *fakeSpool) Sync(context.Context) error { return nil }
+func (s *fakeSpool) Position() wire.SpoolPosition {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return wire.SpoolPosition{Epoch: "e", Seq: uint64(len(s.records))}
+}
+func (s *fakeSpool) CheckRoom(int64) error { return s.full }
+
+// states lists the trial states that were recorded of an attempt.
+func (s *fakeSpool) states(k wire.TrialKey) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []string
+	for _, r := range s.records {
+		if b, ok := r.Body.(*wire.TrialState); ok && r.Trial == k.Trial && r.Attempt == k.Attempt {
+			out = append(out, b.State)
+		}
+	}
+	return out
+}
+
+func (s *fakeSpool) kinds(k wire.TrialKey, kind string) (out []wire.Record) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.records {
+		if r.Body.Kind() == kind && r.Trial == k.Trial && r.Attempt == k.Attempt {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// fakeGPS has a fresh fix of one speed.
+type fakeGPS struct {
+	clk   clock.Clock
+	speed float64
+}
+
+func (g *fakeGPS) Tick() wire.GPS { f, _ := g.Last(); return f }
+func (g *fakeGPS) Last() (wire.GPS, bool) {
+	return wire.GPS{Mode: 3, Connected: true, FixAgeMs: ptr(10.0), FixBootNs: ptr(g.clk.BootNs() - 10_000_000), SpeedMps: ptr(g.speed), LatDeg: ptr(50.0), LonDeg: ptr(8.0)}, true
+}
+
+// fakeFlows counts the processes that it starts; they end when stopped or at once.
+type fakeFlows struct {
+	mu      sync.Mutex
+	started []string
+	ports   []int
+	fail    error
+}
+
+func (f *fakeFlows) note(side string, fl wire.Flow) (Process, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.fail != nil {
+		return nil, f.fail
+	}
+	f.started = append(f.started, side+" "+fl.Name)
+	f.ports = append(f.ports, fl.ClientPort)
+	return doneProcess{wire.Iperf3{Flow: fl.Name, Side: side}}, nil
+}
+func (f *fakeFlows) Server(_ context.Context, fl wire.Flow, _ netip.Addr, _ int) (Process, error) {
+	return f.note("server", fl)
+}
+func (f *fakeFlows) Client(_ context.Context, fl wire.Flow, _ netip.Addr, _ string, _ int) (Process, error) {
+	return f.note("client", fl)
+}
+
+type doneProcess struct{ out wire.Iperf3 }
+
+func (p doneProcess) Wait() wire.Iperf3 { return p.out }
+func (p doneProcess) Stop(string)       {}
+
+// fakeSockets has one socket per edge.
+type fakeSockets struct{}
+
+func (fakeSockets) Name() string                      { return "tcp" }
+func (fakeSockets) Sample(int64) ([]wire.Body, error) { return nil, nil }
+func (fakeSockets) Edge(e string) ([]wire.Body, error) {
+	return []wire.Body{&wire.TCPSample{Flow: "bulk", Stream: ptr(0), Edge: e}}, nil
+}
+
+// rig is one node's engine over fakes.
+type rig struct {
+	*Engine
+	host  *fakeHost
+	spool *fakeSpool
+	flows *fakeFlows
+	gps   *fakeGPS
+	dir   string
+	port  int
+}
+
+const holder = "controller"
+
+func newRig(t *testing.T, node, dir string, port int) *rig {
+	t.Helper()
+	r := &rig{host: &fakeHost{applied: map[string]int{}, instance: "1"}, spool: &fakeSpool{}, flows: &fakeFlows{}, gps: &fakeGPS{clock.System{}, 5}, dir: dir, port: port}
+	deps := Deps{Clock: clock.System{}, Host: r.host, Spool: r.spool, GPS: r.gps, Flows: r.flows,
+		Sockets:    func(string, []wire.Flow, int) (Sockets, error) { return fakeSockets{}, nil },
+		Radio:      func() (wire.Caps, bool) { return wire.Caps{}, false },
+		Provenance: func(context.Context) wire.Provenance { return wire.Provenance{Kernel: "test"} },
+		Log:        slog.New(slog.DiscardHandler)}
+	e, err := New(context.Background(), Config{Node: node, Interface: "wlan0", StateDir: dir, GoPort: port}, deps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Engine = e
+	return r
+}
+
+// start serves GO and the autopilot until the test ends.
+func (r *rig) start(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// twoNodePlan is a plan of n trials between car and road on loopback, each
+// with a gate that opens at once and a window of a tenth of a second.
+func twoNodePlan(n, carPort, roadPort int) wire.RunPlan {
+	p := wire.RunPlan{Run: "r1", Campaign: "c", Key: []byte("0123456789abcdef0123456789abcdef"), AttemptsMax: 2,
+		Nodes: []wire.PlanNode{{Name: "car", MeshPrefix: "127.0.0.9/8", GoPort: carPort}, {Name: "road", MeshPrefix: "127.0.0.2/8", ControlAddr: "127.0.0.2", GoPort: roadPort}}}
+	for i := 1; i <= n; i++ {
+		p.Trials = append(p.Trials, wire.Trial{Number: i, Car: "car", Roadside: "road", Sender: "car", Receiver: "road", Initiator: "car",
+			SpeedMps: ptr(5.0), DurationS: 0.1, Course: wire.Course{Kind: "none"}, Radio: wire.Radio{Mode: "none"}, TCP: wire.TCP{Variant: "reno"},
+			Gate:       wire.Gate{SpeedBand: true, TimeoutS: 5, LeadS: 0.3},
+			Acceptance: wire.Acceptance{SpeedBandMps: ptr(0.5)},
+			Traffic:    []wire.Flow{{Name: "bulk", Kind: "iperf3_tcp", From: "car", To: "road", Port: 5000, Streams: 2, ClientPort: 20000, DurationS: 0.1}}})
+	}
+	return p
+}
+
+func await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for !ok() {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain: %s", what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func (r *rig) kept(k wire.TrialKey) bool { return slices.Contains(r.spool.states(k), "kept") }
+
+func wantCode(t *testing.T, err error, code string) {
+	t.Helper()
+	var e *wire.Error
+	if !errors.As(err, &e) || e.Code != code {
+		t.Fatalf("error %v, want code %s", err, code)
+	}
+}
