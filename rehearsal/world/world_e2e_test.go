@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -368,5 +369,112 @@ func TestAnAgentThatEndsIsStartedAgain(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatalf("processes %v, event noted: %v", pids, noted)
 		}
+	}
+}
+
+// echoes sends datagrams from alpha to beta and counts those that come back,
+// waiting half a second for each.
+func echoes(t *testing.T, nodes map[string]*testnet.NS, n int) (back int) {
+	t.Helper()
+	var server net.PacketConn
+	var client net.Conn
+	nodes["beta"].Do(t, func() (err error) { server, err = net.ListenPacket("udp4", "10.77.0.2:0"); return err })
+	defer server.Close()
+	nodes["alpha"].Do(t, func() (err error) { client, err = net.Dial("udp4", server.LocalAddr().String()); return err })
+	defer client.Close()
+	go func() { // ends when server is closed
+		buf := make([]byte, 64)
+		for {
+			k, from, err := server.ReadFrom(buf)
+			if err != nil {
+				return
+			}
+			_, _ = server.WriteTo(buf[:k], from)
+		}
+	}()
+	for i := range n {
+		if err := client.SetDeadline(time.Now().Add(500 * time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.Write([]byte{byte(i)}); err != nil {
+			continue // the host is known to be unreachable
+		}
+		got := make([]byte, 64)
+		if k, err := client.Read(got); err == nil && k == 1 && got[0] == byte(i) {
+			back++
+		}
+	}
+	return back
+}
+
+// The whole length without agents: a field in its own process, a trial placed
+// and driven, echoes over the emulated radio, and what Settle tells of them.
+func TestATrialCrossesTheEmulatedRadio(t *testing.T) {
+	c := start(t, sleeper(t))
+	ctx := t.Context()
+	nodes := map[string]*testnet.NS{}
+	for i, name := range []string{"alpha", "beta"} {
+		nodes[name] = &testnet.NS{Name: c.Info().Netns[name]}
+		nodes[name].Run(t, "ip", "address", "add", fmt.Sprintf("10.77.0.%d/24", i+1), "dev", "wlan0")
+	}
+	if err := c.Place(ctx, depart(8.3), 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Drive(ctx); err != nil {
+		t.Fatal(err)
+	}
+	open := bootOf(t)
+	if got := echoes(t, nodes, 20); got < 19 { // one may meet a collision after its retries
+		t.Errorf("%d of 20 echoes came back", got)
+	}
+	time.Sleep(500*time.Millisecond - min(500*time.Millisecond, bootOf(t)-open)) // of driving, to be seen below
+	closed := bootOf(t)
+	records, err := c.Settle(ctx, int64(open), int64(closed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var late *wire.Lateness
+	var far float64
+	for _, r := range records {
+		switch b := r.Body.(type) {
+		case *wire.Lateness:
+			late = b
+		case *wire.Truth:
+			far = max(far, b.DistanceM)
+		}
+	}
+	if late == nil || late.Events < 38 || late.WindowS < (closed-open).Seconds() {
+		t.Errorf("lateness %+v, want at least the echoes' 40 deliveries", late)
+	}
+	if want := 5 + 8.3*8.3/(2*20); far < want { // beyond its run-up
+		t.Errorf("the car came %g m far, want more than %g", far, want)
+	}
+
+	if err := c.Fault(ctx, Fault{Kind: FaultRadioDead}); err != nil {
+		t.Fatal(err)
+	}
+	if got := echoes(t, nodes, 2); got != 0 {
+		t.Errorf("%d echoes crossed a dead radio", got)
+	}
+	// A trial on another channel is another medium, and as dead.
+	next := depart(8.3)
+	next.Radio = wire.Radio{Standard: "802.11b", Channel: 11}
+	if err := c.Place(ctx, next, 1); err != nil {
+		t.Fatal(err)
+	}
+	if got := echoes(t, nodes, 2); got != 0 {
+		t.Errorf("%d echoes crossed a dead radio after it was tuned", got)
+	}
+	if err := c.Fault(ctx, Fault{Kind: FaultClear}); err != nil {
+		t.Fatal(err)
+	}
+	if got := echoes(t, nodes, 10); got == 0 {
+		t.Error("the radio did not come back")
+	}
+	if err := c.Place(ctx, wire.Trial{Car: "nobody"}, 1); err == nil || !strings.Contains(err.Error(), `"nobody"`) {
+		t.Errorf("an unknown car: %v", err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
 	}
 }
