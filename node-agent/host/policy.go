@@ -165,7 +165,7 @@ func (p policy) checkDaemon(d Daemon) (reason, cure string) {
 		return reason, cure
 	}
 	if p.binaries[d.Name] == "" {
-		return "no binary is configured for " + d.Name, "set binaries." + d.Name + " in agent.yaml"
+		return "no installed binary is configured for " + d.Name, "install it, or set binaries." + d.Name + " in agent.yaml; then start the agent again"
 	}
 	if d.HelloS != nil && !(*d.HelloS >= 0.1 && *d.HelloS <= 60) {
 		return fmt.Sprintf("hello interval %g s is outside 0.1 to 60 s", *d.HelloS), ""

@@ -44,9 +44,10 @@ type server struct {
 
 // owned is a state directory that this process has to itself.
 type owned struct {
-	lock    *os.File
-	journal *journal
-	keeper  *keeper
+	lock     *os.File
+	journal  *journal
+	keeper   *keeper
+	binaries map[string]string // checked; what calls may start
 }
 
 // Serve puts back what a former life left changed, answers calls until ctx
@@ -70,6 +71,9 @@ func serve(ctx context.Context, cfg Config, s system) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := own.admit(cfg); err != nil {
+		return err
+	}
 	listener, err := listen(cfg)
 	if err != nil {
 		return err
@@ -87,29 +91,15 @@ func serve(ctx context.Context, cfg Config, s system) (err error) {
 	return errors.Join(err, restoreErr)
 }
 
-// take locks and reads a state directory.
+// take locks and reads a state directory. It asks for as little of the
+// configuration as restoring needs: what is wrong with the rest must not keep
+// a former life's changes in force.
 func take(cfg Config, s system) (*owned, error) {
-	for _, name := range cfg.Interfaces {
-		if err := checkInterfaceName(name); err != nil {
-			return nil, err
-		}
-	}
-	binaries := map[string]string{}
-	for name, path := range cfg.Binaries {
-		real, err := trustedBinary(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			cfg.Log.Info("daemon is not installed", "daemon", name, "path", path)
-			continue // a trial that needs it is refused
-		}
-		if err != nil {
-			return nil, fmt.Errorf("check binary of %s: %w", name, err)
-		}
-		binaries[name] = real
-	}
 	lock, dir, err := lockDir(cfg.StateDir)
 	if err != nil {
 		return nil, err
 	}
+	binaries := map[string]string{}
 	if s == nil {
 		s, err = newKernel(dir, binaries, socketOwner(cfg.AllowUIDs))
 	}
@@ -121,7 +111,28 @@ func take(cfg Config, s system) (*owned, error) {
 		return nil, errors.Join(err, lock.Close())
 	}
 	p := policy{interfaces: cfg.Interfaces, prefixes: cfg.Prefixes, binaries: binaries}
-	return &owned{lock: lock, journal: j, keeper: newKeeper(s, j, replayed, p, cfg.Log)}, nil
+	return &owned{lock: lock, journal: j, binaries: binaries, keeper: newKeeper(s, j, replayed, p, cfg.Log)}, nil
+}
+
+// admit checks what calls may name, before the first call.
+func (o *owned) admit(cfg Config) error {
+	for _, name := range cfg.Interfaces {
+		if err := checkInterfaceName(name); err != nil {
+			return err
+		}
+	}
+	for name, path := range cfg.Binaries {
+		real, err := trustedBinary(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			cfg.Log.Info("daemon is not installed", "daemon", name, "path", path)
+			continue // a trial that needs it is refused
+		}
+		if err != nil {
+			return fmt.Errorf("check binary of %s: %w", name, err)
+		}
+		o.binaries[name] = real
+	}
+	return nil
 }
 
 func (o *owned) release() error { return errors.Join(o.journal.close(), o.lock.Close()) }

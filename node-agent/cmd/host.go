@@ -1,0 +1,152 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/user"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"fieldmesh.dev/fieldmesh/node-agent/config"
+	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// HostCommand is `fieldmesh-agent host`: the privileged half alone.
+func HostCommand() *cobra.Command {
+	path := config.DefaultPath
+	c := &cobra.Command{
+		Use:   "host",
+		Short: "Run the privileged half: changes to this machine, each with its undo on disk first",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := needRoot("host"); err != nil {
+				return err
+			}
+			cfg, err := config.Load(path)
+			if err != nil {
+				return err
+			}
+			face, err := faceUser(cfg)
+			if err != nil {
+				return err
+			}
+			log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+			return host.Serve(c.Context(), hostConfig(cfg, []int{face.uid}, log))
+		},
+	}
+	c.Flags().StringVar(&path, "config", path, "the agent's configuration")
+	return c
+}
+
+// RestoreCommand is `fieldmesh-agent restore`: put this machine back by hand.
+func RestoreCommand() *cobra.Command {
+	var trialOnly bool
+	path := config.DefaultPath
+	c := &cobra.Command{
+		Use:   "restore",
+		Short: "Put back what was changed on this machine, and say what that was",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := needRoot("restore"); err != nil {
+				return err
+			}
+			cfg, err := config.Load(path)
+			if err != nil {
+				return err
+			}
+			scope := ""
+			if trialOnly {
+				scope = host.ScopeTrial
+			}
+			report, err := restore(c.Context(), cfg, scope)
+			if err != nil {
+				return err
+			}
+			return writeRestored(c.OutOrStdout(), report)
+		},
+	}
+	c.Flags().StringVar(&path, "config", path, "the agent's configuration")
+	c.Flags().BoolVar(&trialOnly, "trial", false, "put back only what the present trial changed, not what its run did")
+	return c
+}
+
+// restore asks the host process that runs, or does it itself when none does.
+func restore(ctx context.Context, cfg config.Config, scope string) (wire.RestoreReport, error) {
+	log := slog.New(slog.NewTextHandler(io.Discard, nil)) // the report says it all
+	report, err := host.RestoreOffline(hostConfig(cfg, nil, log), scope)
+	if errors.Is(err, host.ErrRunning) {
+		return host.Dial(cfg.HostSocket()).Restore(ctx, scope)
+	}
+	return report, err
+}
+
+func writeRestored(w io.Writer, report wire.RestoreReport) error {
+	var b strings.Builder
+	for _, what := range report.Undone {
+		fmt.Fprintf(&b, "undone: %s\n", what)
+	}
+	for _, what := range report.Failed {
+		fmt.Fprintf(&b, "NOT undone: %s\n", what)
+	}
+	if b.Len() == 0 {
+		b.WriteString("nothing to put back\n")
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	if n := len(report.Failed); n > 0 {
+		return fmt.Errorf("%d not undone; the next restore, or start of the agent, tries again", n)
+	}
+	return nil
+}
+
+func hostConfig(cfg config.Config, uids []int, log *slog.Logger) host.Config {
+	return host.Config{
+		Socket: cfg.HostSocket(), StateDir: cfg.JournalDir(), AllowUIDs: uids,
+		Interfaces: cfg.HostInterfaces(), Prefixes: cfg.Allow.Prefixes, Binaries: cfg.Daemons(),
+		DeadMan: cfg.DeadMan(), Log: log,
+	}
+}
+
+func needRoot(command string) error {
+	if os.Geteuid() == 0 {
+		return nil
+	}
+	return fmt.Errorf("must run as root: it changes network settings; run sudo fieldmesh-agent %s", command)
+}
+
+// identity is a user as the kernel knows it.
+type identity struct{ uid, gid int }
+
+// faceUser looks up who the network face runs as. It never falls back to
+// another user.
+func faceUser(cfg config.Config) (identity, error) {
+	uid, gid, numeric := strings.Cut(cfg.FaceUser, ":")
+	if !numeric {
+		u, err := user.Lookup(cfg.FaceUser)
+		if err != nil {
+			return identity{}, fmt.Errorf("find face_user %q: %w; make it with `useradd --system --no-create-home %s`, or set face_user in agent.yaml",
+				cfg.FaceUser, err, cfg.FaceUser)
+		}
+		uid, gid = u.Uid, u.Gid
+	}
+	var id identity
+	var err error
+	if id.uid, err = strconv.Atoi(uid); err == nil {
+		id.gid, err = strconv.Atoi(gid)
+	}
+	if err != nil {
+		return identity{}, fmt.Errorf("read face_user %q: %w", cfg.FaceUser, err)
+	}
+	if id.uid == 0 || id.gid == 0 {
+		return identity{}, fmt.Errorf("face_user %q is root, or of root's group: the part that faces the network must not be", cfg.FaceUser)
+	}
+	return id, nil
+}
