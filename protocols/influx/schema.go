@@ -1,0 +1,172 @@
+// Package influx writes records as InfluxDB's line protocol and sends them: the
+// same points from the controller's archive and from an agent that logs by
+// itself. Which measurement, tags and fields a record becomes is one table,
+// from which protocols/wire/INFLUX.md is made. It holds no queue, no file and
+// no clock; where a node's boot clock stands against wall time comes in as an
+// argument.
+package influx
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/influxdata/line-protocol/v2/lineprotocol"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// Type is a field's type. It never changes: InfluxDB refuses a point whose
+// field has another type than the first one had.
+type Type string
+
+// The types of fields.
+const (
+	Integer Type = "integer"
+	Float   Type = "float"
+	Boolean Type = "boolean"
+	Text    Type = "string"
+)
+
+// Measurement says what the records of one kind become.
+type Measurement struct {
+	Name    string // in InfluxDB
+	Kind    string // of the record
+	Meaning string
+	Tags    []Tag   // besides those that every point has
+	Fields  []Field // besides those that every point has
+	LeftOut []LeftOut
+}
+
+// Tag is an indexed text; few different values each, for every combination is a
+// series that the server keeps in memory.
+type Tag struct {
+	Name, Meaning string
+	get           func(wire.Body) string // "" is absent
+}
+
+// Field is a value. One that is unknown is absent from its point, never zero.
+type Field struct {
+	Name          string
+	Type          Type
+	Unit, Meaning string
+	get           func(wire.Body) (lineprotocol.Value, bool)
+}
+
+// LeftOut is part of a record that stays in the archive only.
+type LeftOut struct{ Name, Why string }
+
+// textLimit bounds a text: InfluxDB 1.x takes 64 KiB a field.
+const textLimit = 8 << 10
+
+func tag[B wire.Body](name, meaning string, get func(B) string) Tag {
+	return Tag{Name: name, Meaning: meaning, get: func(b wire.Body) string {
+		body, ok := b.(B)
+		if !ok {
+			return ""
+		}
+		return get(body)
+	}}
+}
+
+// field is a field whose value is a pointer that may be nil.
+func field[B wire.Body, T any](name string, typ Type, unit, meaning string, get func(B) *T, value func(T) (lineprotocol.Value, bool)) Field {
+	return Field{Name: name, Type: typ, Unit: unit, Meaning: meaning, get: func(b wire.Body) (lineprotocol.Value, bool) {
+		body, ok := b.(B)
+		if !ok {
+			return lineprotocol.Value{}, false
+		}
+		v := get(body)
+		if v == nil {
+			return lineprotocol.Value{}, false
+		}
+		return value(*v)
+	}}
+}
+
+type whole interface {
+	~int | ~int64 | ~uint32 | ~uint64
+}
+
+func integer[B wire.Body, N whole](name, unit, meaning string, get func(B) *N) Field {
+	return field(name, Integer, unit, meaning, get, func(n N) (lineprotocol.Value, bool) {
+		// InfluxDB 1.x has no unsigned type.
+		return lineprotocol.IntValue(int64(n)), n < 0 || uint64(n) <= math.MaxInt64
+	})
+}
+
+func float[B wire.Body](name, unit, meaning string, get func(B) *float64) Field {
+	return field(name, Float, unit, meaning, get, lineprotocol.FloatValue)
+}
+
+func boolean[B wire.Body](name, meaning string, get func(B) *bool) Field {
+	return field(name, Boolean, "", meaning, get, func(v bool) (lineprotocol.Value, bool) {
+		return lineprotocol.BoolValue(v), true
+	})
+}
+
+// text is absent when it is empty.
+func text[B wire.Body](name, meaning string, get func(B) *string) Field {
+	return field(name, Text, "", meaning, get, func(s string) (lineprotocol.Value, bool) {
+		if s == "" {
+			return lineprotocol.Value{}, false
+		}
+		return lineprotocol.StringValue(printable(s, textLimit))
+	})
+}
+
+// printable makes a text fit one line: valid UTF-8, a space for each control
+// character, no more than limit bytes.
+func printable(s string, limit int) string {
+	if len(s) > limit {
+		cut := limit
+		for cut > 0 && !utf8.RuneStart(s[cut]) {
+			cut--
+		}
+		s = s[:cut]
+	}
+	control := func(r rune) bool { return r < ' ' || r == 0x7f }
+	if utf8.ValidString(s) && !strings.ContainsFunc(s, control) {
+		return s
+	}
+	return strings.Map(func(r rune) rune {
+		if control(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+}
+
+// tagValue makes a text fit a tag, where a backslash at the end would escape
+// the comma after it.
+func tagValue(s string) string {
+	return strings.TrimRight(printable(s, 256), `\`)
+}
+
+// Schema is every measurement, in the order of the document.
+func Schema() []Measurement {
+	all := slices.Concat(sampled(), stated())
+	for i := range all {
+		slices.SortFunc(all[i].Tags, func(a, b Tag) int { return strings.Compare(a.Name, b.Name) })
+	}
+	return all
+}
+
+// commonTags are on every point, as far as they are known.
+func commonTags() []Tag {
+	return []Tag{
+		{Name: "attempt", Meaning: "attempt at the trial, from 1; absent outside trials"},
+		{Name: "node", Meaning: "node that made the record"},
+		{Name: "run", Meaning: "run; absent when the node holds none"},
+		{Name: "trial", Meaning: "trial's place in the schedule, from 1; absent outside trials"},
+	}
+}
+
+// commonFields are on every point.
+func commonFields() []Field {
+	return []Field{
+		{Name: "seq", Type: Integer, Meaning: "the record's number in its spool"},
+		{Name: "t_boot_ns", Type: Integer, Unit: "ns", Meaning: "the node's boot clock"},
+	}
+}

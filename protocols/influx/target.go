@@ -1,0 +1,59 @@
+package influx
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// Target is a database to write to. It prints without its password.
+type Target struct {
+	URL      string // http://HOST:PORT or https://…, no user in it
+	Database string
+	User     string // "" is no authentication; InfluxDB 2.x takes any
+	Password string // InfluxDB 2.x: the token
+}
+
+// String is where the target is, for messages.
+func (t Target) String() string { return fmt.Sprintf("database %q at %s", t.Database, t.place()) }
+
+// GoString keeps the password from %#v too.
+func (t Target) GoString() string { return t.String() }
+
+// Validate says what is wrong with a target, without repeating a password.
+func (t Target) Validate() error {
+	u, err := url.Parse(t.URL)
+	switch {
+	case err != nil:
+		// The error of url.Parse repeats its input, which may hold a password.
+		return errors.New("influx url is not a URL: expected http://HOST:PORT")
+	case u.User != nil:
+		return fmt.Errorf("influx url for %q holds a user: give user and password apart from it", u.Host)
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return fmt.Errorf("influx url %q: expected http://HOST:PORT or https://HOST:PORT", u.Redacted())
+	case u.RawQuery != "" || u.Fragment != "":
+		return fmt.Errorf("influx url for %q: no query is allowed in it", u.Host)
+	case t.Database == "":
+		return errors.New("influx database: missing")
+	case strings.ContainsFunc(t.Database, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return fmt.Errorf("influx database %q: control characters are not allowed", t.Database)
+	case t.User == "" && t.Password != "":
+		return errors.New("influx user: missing, though there is a password")
+	}
+	return nil
+}
+
+// place is scheme, host and path.
+func (t Target) place() string {
+	u, err := url.Parse(t.URL)
+	if err != nil {
+		return "(not a URL)"
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: strings.TrimSuffix(u.Path, "/")}).String()
+}
+
+// endpoint is the address of a call.
+func (t Target) endpoint(path string, query url.Values) string {
+	return t.place() + path + "?" + query.Encode()
+}

@@ -1,0 +1,217 @@
+package influx
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+const (
+	firstWait  = 250 * time.Millisecond
+	longWait   = 30 * time.Second
+	serverWait = 5 * time.Minute // longest Retry-After that is obeyed
+	callTime   = 30 * time.Second
+	// refusedMax bounds how many lines of one batch are looked for one by one:
+	// a server that refuses everything has another reason than the lines.
+	refusedMax = 50
+)
+
+// ErrAway is returned when the server could not be reached, or had no answer
+// but "later", for as long as Writer.Patience.
+var ErrAway = errors.New("influxdb does not take records")
+
+// ErrAccess is returned when the server refuses user or password.
+var ErrAccess = errors.New("influxdb refuses access")
+
+// Writer sends points to one target. It may be used by several goroutines.
+type Writer struct {
+	Target Target
+	Client *http.Client // nil: one that follows no redirects and gives up on a call after 30 s
+
+	// Patience is how much waiting between tries is borne while the server is
+	// away; 0: until ctx ends.
+	Patience time.Duration
+	// Outage is told the first failure of an outage, and nil when it is over.
+	// It may be nil.
+	Outage func(error)
+
+	// Wait and Jitter are set by tests. Wait sleeps until ctx ends; Jitter is
+	// evenly spread over [0, 1), so that many nodes do not come back at once.
+	Wait   func(context.Context, time.Duration) error
+	Jitter func() float64
+}
+
+// Refusal is a line that the server does not take, with its reason. The other
+// lines of its batch are stored.
+type Refusal struct{ Line, Reason string }
+
+// Write stores lines of line protocol; when it returns nil the server has
+// acknowledged all but the refused ones. While the server is away it tries
+// again. The same lines may be written again: they are the same points.
+func (w *Writer) Write(ctx context.Context, lines []byte) ([]Refusal, error) {
+	if len(bytes.TrimSpace(lines)) == 0 {
+		return nil, nil
+	}
+	if lines[len(lines)-1] != '\n' {
+		lines = append(bytes.Clone(lines), '\n')
+	}
+	var refused []Refusal
+	err := w.store(ctx, lines, &refused)
+	return refused, err
+}
+
+// store sends a batch, and its halves when the server does not like all of it:
+// some versions drop a batch for one bad line.
+func (w *Writer) store(ctx context.Context, lines []byte, refused *[]Refusal) error {
+	err := w.deliver(ctx, lines)
+	answer, ok := errors.AsType[*statusError](err)
+	if !ok || !answer.aboutLines() {
+		return err
+	}
+	head, tail := halves(lines)
+	if len(tail) == 0 {
+		*refused = append(*refused, Refusal{Line: string(bytes.TrimSpace(head)), Reason: answer.message})
+		if len(*refused) > refusedMax {
+			return fmt.Errorf("write to %v: it refuses line after line: %s", w.Target, answer.message)
+		}
+		return nil
+	}
+	if err := w.store(ctx, head, refused); err != nil {
+		return err
+	}
+	return w.store(ctx, tail, refused)
+}
+
+// halves cuts a batch, whose last line has its newline, between two lines; a
+// single line has no second half.
+func halves(lines []byte) (head, tail []byte) {
+	middle := len(lines) / 2
+	if i := bytes.IndexByte(lines[middle:], '\n'); i >= 0 && middle+i+1 < len(lines) {
+		return lines[:middle+i+1], lines[middle+i+1:]
+	}
+	if i := bytes.LastIndexByte(lines[:middle], '\n'); i >= 0 {
+		return lines[:i+1], lines[i+1:]
+	}
+	return lines, nil
+}
+
+// deliver sends one batch until the server has said yes or no to it.
+func (w *Writer) deliver(ctx context.Context, lines []byte) error {
+	packed, err := pack(lines)
+	if err != nil {
+		return fmt.Errorf("pack a batch for influxdb: %w", err)
+	}
+	query := url.Values{"db": {w.Target.Database}, "precision": {"ns"}}
+	created := false
+	return w.persist(ctx, func() error {
+		err := w.call(ctx, "/write", query, packed)
+		if answer, ok := errors.AsType[*statusError](err); ok && answer.noDatabase() && !created {
+			created = true
+			if err := w.create(ctx); err != nil {
+				return err
+			}
+			return w.call(ctx, "/write", query, packed)
+		}
+		return err
+	})
+}
+
+// Prepare makes the database unless it is there. Servers that know no such
+// call (2.x, 3), or a user who may only write, are no error: the first write
+// tells. A wrong password is.
+func (w *Writer) Prepare(ctx context.Context) error {
+	if err := w.Target.Validate(); err != nil {
+		return err
+	}
+	return w.persist(ctx, func() error { return w.create(ctx) })
+}
+
+func (w *Writer) create(ctx context.Context) error {
+	quoted := `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(w.Target.Database) + `"`
+	err := w.call(ctx, "/query", url.Values{"q": {"CREATE DATABASE " + quoted}}, nil)
+	if answer, ok := errors.AsType[*statusError](err); ok && answer.code != http.StatusUnauthorized && !answer.passes() {
+		return nil
+	}
+	return err
+}
+
+// persist repeats a call while the server is away, waiting longer each time.
+func (w *Writer) persist(ctx context.Context, call func() error) error {
+	wait, waited := firstWait, time.Duration(0)
+	for {
+		err := call()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err == nil || !passes(err) {
+			if waited > 0 {
+				w.tell(nil)
+			}
+			return w.explain(err)
+		}
+		if waited == 0 {
+			w.tell(err)
+		}
+		pause := time.Duration(float64(wait) * (0.5 + w.jitter()/2))
+		if answer, ok := errors.AsType[*statusError](err); ok && answer.retryAfter > pause {
+			pause = min(answer.retryAfter, serverWait)
+		}
+		if w.Patience > 0 && waited+pause > w.Patience {
+			return fmt.Errorf("write to %v: %w: %w", w.Target, ErrAway, err)
+		}
+		if err := w.wait(ctx, pause); err != nil {
+			return err
+		}
+		waited += pause
+		wait = min(2*wait, longWait)
+	}
+}
+
+// explain turns the server's final answer into what a user can act on.
+func (w *Writer) explain(err error) error {
+	answer, ok := errors.AsType[*statusError](err)
+	switch {
+	case err == nil, !ok, answer.aboutLines():
+		return err
+	case answer.code == http.StatusUnauthorized || answer.code == http.StatusForbidden:
+		who := "without a user"
+		if w.Target.User != "" {
+			who = fmt.Sprintf("user %q", w.Target.User)
+		}
+		return fmt.Errorf("write to %v as %s: %w: %w; check user and password", w.Target, who, ErrAccess, err)
+	}
+	return fmt.Errorf("write to %v: %w", w.Target, err)
+}
+
+func (w *Writer) tell(err error) {
+	if w.Outage != nil {
+		w.Outage(err)
+	}
+}
+
+func (w *Writer) jitter() float64 {
+	if w.Jitter != nil {
+		return w.Jitter()
+	}
+	return rand.Float64()
+}
+
+func (w *Writer) wait(ctx context.Context, d time.Duration) error {
+	if w.Wait != nil {
+		return w.Wait(ctx, d)
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,282 @@
+package influx
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const secret = "hunter2 secret"
+
+// server is a hand-written InfluxDB: it asks answer what to say to each write.
+type server struct {
+	mu      sync.Mutex
+	stored  []string // lines, in the order in which they were stored
+	queries []string
+	writes  int
+	answer  func(n int, lines []string) (code int, body string, header map[string]string)
+	dropAll bool // a 4xx keeps none of the batch, as 2.x does
+}
+
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.URL.Path == "/query" {
+		s.queries = append(s.queries, r.FormValue("q"))
+		fmt.Fprint(w, `{"results":[{"statement_id":0}]}`)
+		return
+	}
+	z, err := gzip.NewReader(r.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	text, err := io.ReadAll(z)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	s.writes++
+	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	code, body, header := s.answer(s.writes, lines)
+	for k, v := range header {
+		w.Header().Set(k, v)
+	}
+	w.WriteHeader(code)
+	fmt.Fprint(w, body)
+	if code == http.StatusNoContent {
+		s.stored = append(s.stored, lines...)
+	}
+}
+
+// start serves s and returns a writer to it whose waits are only noted.
+func start(t *testing.T, s *server) (*Writer, *[]time.Duration) {
+	t.Helper()
+	web := httptest.NewServer(s)
+	t.Cleanup(web.Close)
+	waits := &[]time.Duration{}
+	return &Writer{
+		Target:   Target{URL: web.URL, Database: "field", User: "car", Password: secret},
+		Patience: time.Minute,
+		Wait:     func(_ context.Context, d time.Duration) error { *waits = append(*waits, d); return nil },
+		Jitter:   func() float64 { return 1 },
+	}, waits
+}
+
+func ok(int, []string) (int, string, map[string]string) { return http.StatusNoContent, "", nil }
+
+func TestWriteSendsOneGzipBatchWithItsTarget(t *testing.T) {
+	var got *http.Request
+	s := &server{answer: ok}
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { got = r.Clone(r.Context()); s.ServeHTTP(w, r) }))
+	defer web.Close()
+	w := &Writer{Target: Target{URL: web.URL + "/influx/", Database: "my db", User: "car", Password: secret}}
+	refused, err := w.Write(t.Context(), []byte("m a=1i 1\nm a=2i 2"))
+	if err != nil || len(refused) != 0 {
+		t.Fatal(refused, err)
+	}
+	user, password, _ := got.BasicAuth()
+	if got.Method != "POST" || got.URL.Path != "/influx/write" || got.URL.RawQuery != "db=my+db&precision=ns" || user != "car" || password != secret {
+		t.Errorf("%s %s as %s", got.Method, got.URL, user)
+	}
+	if len(s.stored) != 2 {
+		t.Errorf("stored %q", s.stored)
+	}
+}
+
+func TestAwayAndBack(t *testing.T) {
+	s := &server{answer: func(n int, _ []string) (int, string, map[string]string) {
+		switch {
+		case n == 2:
+			return 429, "", map[string]string{"Retry-After": "7"}
+		case n < 5:
+			return 503, `{"error":"timeout"}`, nil
+		}
+		return ok(0, nil)
+	}}
+	w, waits := start(t, s)
+	var told []string
+	w.Outage = func(err error) { told = append(told, fmt.Sprint(err)) }
+	if _, err := w.Write(t.Context(), []byte("m a=1i 1\n")); err != nil {
+		t.Fatal(err)
+	}
+	want := []time.Duration{250 * time.Millisecond, 7 * time.Second, time.Second, 2 * time.Second}
+	if fmt.Sprint(*waits) != fmt.Sprint(want) {
+		t.Errorf("waited %v, want %v", *waits, want)
+	}
+	if fmt.Sprint(told) != "[influxdb answers 503: timeout <nil>]" {
+		t.Errorf("told %v, want one failure and its end", told)
+	}
+	if len(s.stored) != 1 {
+		t.Errorf("stored %q", s.stored)
+	}
+}
+
+func TestPatienceEnds(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w, waits := start(t, &server{answer: ok})
+	w.Target.URL = "http://" + address
+	_, err = w.Write(t.Context(), []byte("m a=1i 1\n"))
+	if !errors.Is(err, ErrAway) || !strings.Contains(err.Error(), address) || strings.Contains(err.Error(), secret) {
+		t.Errorf("error %v", err)
+	}
+	var sum time.Duration
+	for _, d := range *waits {
+		sum += d
+	}
+	if sum > time.Minute || sum < 20*time.Second {
+		t.Errorf("waited %v in all, patience is a minute", sum)
+	}
+}
+
+func TestCancelEndsTheWait(t *testing.T) {
+	w, _ := start(t, &server{answer: func(int, []string) (int, string, map[string]string) { return 503, "", nil }})
+	ctx, cancel := context.WithCancel(t.Context())
+	w.Wait, w.Patience = nil, 0
+	w.Outage = func(error) { cancel() }
+	if _, err := w.Write(ctx, []byte("m a=1i 1\n")); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// Bad lines are found one by one; every good line is stored, also where the
+// server drops a batch whole.
+func TestBadLinesAreSetAside(t *testing.T) {
+	s := &server{answer: func(_ int, lines []string) (int, string, map[string]string) {
+		for _, l := range lines {
+			if strings.Contains(l, "bad") {
+				return 422, `{"code":"unprocessable","message":"field type conflict"}`, nil
+			}
+		}
+		return ok(0, nil)
+	}}
+	w, _ := start(t, s)
+	var batch strings.Builder
+	for i := range 1000 {
+		name := "m"
+		if i == 0 || i == 417 || i == 999 {
+			name = "bad"
+		}
+		fmt.Fprintf(&batch, "%s a=%di %d\n", name, i, i)
+	}
+	refused, err := w.Write(t.Context(), []byte(batch.String()))
+	if err != nil || len(refused) != 3 || refused[1] != (Refusal{"bad a=417i 417", "field type conflict"}) {
+		t.Fatalf("refused %v, error %v", refused, err)
+	}
+	seen := map[string]int{}
+	for _, l := range s.stored {
+		seen[l]++
+	}
+	if len(seen) != 997 || len(s.stored) != 997 {
+		t.Errorf("%d lines stored, %d different, want 997", len(s.stored), len(seen))
+	}
+	if s.writes > 80 {
+		t.Errorf("%d calls to find three lines of 1000", s.writes)
+	}
+}
+
+func TestEverythingRefusedIsAnError(t *testing.T) {
+	w, _ := start(t, &server{answer: func(int, []string) (int, string, map[string]string) { return 400, `{"error":"no such thing"}`, nil }})
+	_, err := w.Write(t.Context(), []byte(strings.Repeat("m a=1i 1\n", 500)))
+	if err == nil || !strings.Contains(err.Error(), "line after line: no such thing") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestTooLargeIsHalved(t *testing.T) {
+	s := &server{answer: func(_ int, lines []string) (int, string, map[string]string) {
+		if len(lines) > 10 {
+			return 413, "", nil
+		}
+		return ok(0, nil)
+	}}
+	w, _ := start(t, s)
+	refused, err := w.Write(t.Context(), []byte(strings.Repeat("m a=1i 1\n", 64)))
+	if err != nil || len(refused) != 0 || len(s.stored) != 64 {
+		t.Errorf("stored %d, refused %v, error %v", len(s.stored), refused, err)
+	}
+}
+
+func TestFinalAnswers(t *testing.T) {
+	for code, want := range map[int]string{
+		401: `as user "car": influxdb refuses access: influxdb answers 401: no *** here; check user and password`,
+		403: "influxdb refuses access",
+		404: "influxdb answers 404",
+		307: "it redirects elsewhere",
+	} {
+		calls := 0
+		w, waits := start(t, &server{answer: func(int, []string) (int, string, map[string]string) {
+			calls++
+			return code, `{"error":"no ` + secret + ` here"}`, map[string]string{"Location": "http://192.0.2.1/write"}
+		}})
+		_, err := w.Write(t.Context(), []byte("m a=1i 1\nm a=2i 2\n"))
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), secret) {
+			t.Errorf("%d: error %v, want %q", code, err, want)
+		}
+		if calls != 1 || len(*waits) != 0 {
+			t.Errorf("%d: %d calls, waits %v", code, calls, *waits)
+		}
+		if (code == 401 || code == 403) != errors.Is(err, ErrAccess) {
+			t.Errorf("%d: ErrAccess %v", code, errors.Is(err, ErrAccess))
+		}
+	}
+}
+
+func TestMissingDatabaseIsMade(t *testing.T) {
+	s := &server{}
+	s.answer = func(int, []string) (int, string, map[string]string) {
+		if len(s.queries) == 0 {
+			return 404, `{"error":"database not found: \"fi\\\"eld\""}`, nil
+		}
+		return ok(0, nil)
+	}
+	w, _ := start(t, s)
+	w.Target.Database = `fi"eld`
+	if _, err := w.Write(t.Context(), []byte("m a=1i 1\n")); err != nil {
+		t.Fatal(err)
+	}
+	if fmt.Sprint(s.queries) != `[CREATE DATABASE "fi\"eld"]` || len(s.stored) != 1 {
+		t.Errorf("queries %v, stored %v", s.queries, s.stored)
+	}
+}
+
+func TestTargetsThatAreRefused(t *testing.T) {
+	for _, c := range []struct{ target Target }{
+		{Target{URL: "http://car:" + "hunter2@h:8086", Database: "d"}},
+		{Target{URL: "http://car:hunter2@h:80 86%zz", Database: "d"}},
+		{Target{URL: "localhost:8086", Database: "d"}},
+		{Target{URL: "ftp://h", Database: "d"}},
+		{Target{URL: "http://h?u=car&p=hunter2", Database: "d"}},
+		{Target{URL: "http://h:8086"}},
+		{Target{URL: "http://h:8086", Database: "a\nb"}},
+		{Target{URL: "http://h:8086", Database: "d", Password: "hunter2"}},
+	} {
+		err := c.target.Validate()
+		if err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v", c.target.URL, err)
+		}
+	}
+	good := Target{URL: "https://h:8086/influx", Database: "d", User: "u", Password: "hunter2"}
+	if err := good.Validate(); err != nil {
+		t.Error(err)
+	}
+	if text := fmt.Sprintf("%v %+v %#v %s", good, good, good, good); strings.Contains(text, "hunter2") {
+		t.Errorf("a printed target shows its password: %s", text)
+	}
+}
