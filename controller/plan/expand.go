@@ -220,7 +220,7 @@ func (c *check) decodeAcceptance() wire.Acceptance {
 	}
 }
 
-// iperf3Port is iperf3's default (iperf_api.h, PORT).
+// iperf3Port is iperf3's own default.
 const iperf3Port = 5201
 
 func (c *check) decodeFlow(e entry) wire.Flow {

@@ -2,71 +2,70 @@ package plan
 
 import "regexp"
 
-// Field is what a rehearsal needs to know beyond the trials: how radio waves
-// spread, what the units' radios are like, and how the GPS receivers report.
-// On a road it is ignored. A key that is absent leaves the choice to the
-// rehearsal's own default.
+// Field is what a rehearsal assumes of the road: how radio waves spread, what
+// the radios are like, and how the GPS receivers report. On a road it is
+// ignored. A key that is absent leaves the choice to the rehearsal's default.
+// Its JSON has the keys of the file.
 type Field struct {
-	Propagation       *Propagation         `json:"propagation,omitempty"`
-	RTSThresholdBytes *int                 `json:"rts_threshold_bytes,omitempty"`
-	QueueFrames       *int                 `json:"queue_frames,omitempty"`
-	CarrierSenseDbm   *float64             `json:"carrier_sense_dbm,omitempty"`
-	NMEAHz            *float64             `json:"nmea_hz,omitempty"`
-	Units             map[string]FieldUnit `json:"units,omitempty"` // by the unit's name
-}
-
-// Propagation is the loss of power with distance.
-type Propagation struct {
-	Model      string   `json:"model"`              // free_space | log_distance | two_ray_ground
-	Exponent   *float64 `json:"exponent,omitempty"` // log_distance only
-	ReferenceM *float64 `json:"reference_m,omitempty"`
-}
-
-// FieldUnit is how one hardware unit's radio departs from what is asked of it.
-type FieldUnit struct {
-	TxPowerOffsetDb *float64 `json:"tx_power_offset_db,omitempty"` // added to radio.tx_power_dbm
-	AntennaGainDbi  *float64 `json:"antenna_gain_dbi,omitempty"`
-	NoiseFigureDb   *float64 `json:"noise_figure_db,omitempty"`
-	HeightM         *float64 `json:"height_m,omitempty"` // of the antenna over the road
+	Propagation       string             `json:"propagation,omitempty"`        // free_space | log_distance | two_ray_ground
+	PathLossExponent  *float64           `json:"path_loss_exponent,omitempty"` // log_distance
+	ReferenceM        *float64           `json:"reference_m,omitempty"`        // log_distance
+	AntennaHeightM    *float64           `json:"antenna_height_m,omitempty"`   // over the road
+	AntennaGainDbi    *float64           `json:"antenna_gain_dbi,omitempty"`
+	NoiseFigureDb     *float64           `json:"noise_figure_db,omitempty"`
+	TxPowerDbm        *float64           `json:"tx_power_dbm,omitempty"`         // for trials that do not say
+	UnitPowerOffsetDb map[string]float64 `json:"unit_power_offset_db,omitempty"` // hardware unit → dB added to its power
+	RTSThresholdBytes *int               `json:"rts_threshold_bytes,omitempty"`
+	QueueFrames       *int               `json:"queue_frames,omitempty"`
+	NMEAHz            *float64           `json:"nmea_hz,omitempty"`      // fixes a second
+	SpacingM          *float64           `json:"spacing_m,omitempty"`    // between nodes that no course places
+	SiteLatDeg        *float64           `json:"site_lat_deg,omitempty"` // of the roadside node, where the course does not say
+	SiteLonDeg        *float64           `json:"site_lon_deg,omitempty"`
 }
 
 func (s schema) fieldModel() object {
-	unit := object{[]field{
-		{"tx_power_offset_db", number{-30, 30, false, false, "dB"}, false},
-		{"antenna_gain_dbi", number{-20, 20, false, false, "dBi"}, false},
-		{"noise_figure_db", number{0, 30, false, false, "dB"}, false},
-		{"height_m", number{0, 100, true, false, "m"}, false},
-	}}
 	return object{[]field{
-		{"propagation", object{[]field{
-			{"model", choice{"free_space", "log_distance", "two_ray_ground"}, true},
-			{"exponent", number{1, 8, false, false, ""}, false},
-			{"reference_m", number{0, 100, true, false, "m"}, false},
-		}}, false},
-		{"rts_threshold_bytes", number{0, 2347, false, true, "bytes"}, false}, // 2347 is aMPDUMaxLength + 1: off
+		{"propagation", choice{"free_space", "log_distance", "two_ray_ground"}, false},
+		{"path_loss_exponent", number{1, 8, false, false, ""}, false},
+		{"reference_m", number{0, 100, true, false, "m"}, false},
+		{"antenna_height_m", number{0, 100, true, false, "m"}, false},
+		{"antenna_gain_dbi", number{-20, 20, false, false, "dBi"}, false},
+		{"noise_figure_db", number{0, 30, true, false, "dB"}, false},
+		{"tx_power_dbm", number{0, 30, false, false, "dBm"}, false},
+		{"unit_power_offset_db", table{what: "unit", name: regexp.MustCompile(nameForm), names: nameWords, row: number{-30, 30, false, false, "dB"}}, false},
+		{"rts_threshold_bytes", number{1, 2347, false, true, "bytes"}, false}, // a legacy MPDU has at most 2346, so 2347 turns RTS off
 		{"queue_frames", number{1, 10000, false, true, ""}, false},
-		{"carrier_sense_dbm", number{-120, 0, false, false, "dBm"}, false},
-		{"nmea_hz", numberChoice{[]float64{1, 2, 5, 10}, "fixes a second"}, false},
-		{"units", table{what: "unit", name: regexp.MustCompile(nameForm), names: nameWords, row: unit}, false},
+		{"nmea_hz", numberChoice{[]float64{1, 5, 10}, "fixes a second"}, false},
+		{"spacing_m", number{0, 5000, true, false, "m"}, false},
+		{"site_lat_deg", number{-80, 80, false, false, "degrees"}, false}, // the emulated plane does not serve near a pole
+		{"site_lon_deg", number{-180, 180, false, false, "degrees"}, false},
 	}}
 }
 
 // checkField judges what one rule alone cannot see.
 func (p *parse) checkField(root *node) {
-	model := root.lookup("field.propagation.model")
-	if exponent := root.lookup("field.propagation.exponent"); exponent != nil && model != nil && !model.bad && model.text != "log_distance" {
-		p.findings.add(exponent.home, "field.propagation.exponent belongs to log_distance, and the model is %s; allowed: leave it out", model.text)
-	}
-	if exponent := root.lookup("field.propagation.exponent"); exponent == nil && model != nil && model.text == "log_distance" {
-		p.findings.add(model.at, `field.propagation: key "exponent" is missing; allowed: a number from 1 up to 8`)
-	}
-	units := root.lookup("field.units")
-	if units == nil || p.schema.units == nil {
+	n := root.child("field")
+	if n == nil || n.shape != shapeMap {
 		return
 	}
-	for _, e := range units.entries {
-		ref := textNode(e.key, e.at)
-		reference{"unit", p.schema.units}.check(&p.findings, "field.units", ref)
+	f := &p.findings
+	for _, key := range []string{"path_loss_exponent", "reference_m"} {
+		if v := n.child(key); v != nil && n.textAt("propagation") != "log_distance" && !n.child("propagation").atFault() {
+			f.add(v.home, "field.%s: %s is not allowed without propagation: log_distance; allowed: leave it out", key, v.show())
+		}
+	}
+	lat, lon := n.child("site_lat_deg"), n.child("site_lon_deg")
+	if lat != nil && lon == nil && !n.strange {
+		f.add(lat.home, "field.site_lat_deg: %s is not allowed without site_lon_deg; allowed: both or neither", lat.show())
+	}
+	if lon != nil && lat == nil && !n.strange {
+		f.add(lon.home, "field.site_lon_deg: %s is not allowed without site_lat_deg; allowed: both or neither", lon.show())
+	}
+	if p.schema.units == nil {
+		return
+	}
+	for _, e := range n.child("unit_power_offset_db").entriesOrNone() {
+		reference{"unit", p.schema.units}.check(f, "field.unit_power_offset_db", textNode(e.key, e.at))
 	}
 }
 
@@ -75,20 +74,18 @@ func decodeField(n *node) *Field {
 		return nil
 	}
 	f := &Field{
+		Propagation: n.textAt("propagation"), PathLossExponent: n.numberAt("path_loss_exponent"), ReferenceM: n.numberAt("reference_m"),
+		AntennaHeightM: n.numberAt("antenna_height_m"), AntennaGainDbi: n.numberAt("antenna_gain_dbi"),
+		NoiseFigureDb: n.numberAt("noise_figure_db"), TxPowerDbm: n.numberAt("tx_power_dbm"),
 		RTSThresholdBytes: n.wholeAt("rts_threshold_bytes"), QueueFrames: n.wholeAt("queue_frames"),
-		CarrierSenseDbm: n.numberAt("carrier_sense_dbm"), NMEAHz: n.numberAt("nmea_hz"),
+		NMEAHz: n.numberAt("nmea_hz"), SpacingM: n.numberAt("spacing_m"),
+		SiteLatDeg: n.numberAt("site_lat_deg"), SiteLonDeg: n.numberAt("site_lon_deg"),
 	}
-	if p := n.child("propagation"); p != nil {
-		f.Propagation = &Propagation{Model: p.textAt("model"), Exponent: p.numberAt("exponent"), ReferenceM: p.numberAt("reference_m")}
-	}
-	if units := n.child("units"); units != nil {
-		f.Units = map[string]FieldUnit{}
-		for _, e := range units.entries {
-			f.Units[e.key] = FieldUnit{
-				TxPowerOffsetDb: e.value.numberAt("tx_power_offset_db"), AntennaGainDbi: e.value.numberAt("antenna_gain_dbi"),
-				NoiseFigureDb: e.value.numberAt("noise_figure_db"), HeightM: e.value.numberAt("height_m"),
-			}
+	for _, e := range n.child("unit_power_offset_db").entriesOrNone() {
+		if f.UnitPowerOffsetDb == nil {
+			f.UnitPowerOffsetDb = map[string]float64{}
 		}
+		f.UnitPowerOffsetDb[e.key] = e.value.number
 	}
 	return f
 }

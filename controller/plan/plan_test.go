@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
@@ -191,8 +192,9 @@ func TestSiteAndField(t *testing.T) {
 	if c.Site.Antenna != "built into the laptop" || c.Site.Vehicle != "" || c.Site.Occupants != nil {
 		t.Errorf("site %+v", c.Site)
 	}
-	if c.Field.Propagation.Model != "log_distance" || *c.Field.Propagation.Exponent != 2.7 || *c.Field.NMEAHz != 10 || c.Field.QueueFrames != nil {
-		t.Errorf("field %+v", c.Field)
+	got, err := json.Marshal(c.Field)
+	if want := `{"propagation":"two_ray_ground","antenna_height_m":1.5,"nmea_hz":10}`; err != nil || string(got) != want {
+		t.Errorf("field %s, want %s: %v", got, want, err)
 	}
 	if load(t, "velocity").NeedsSite() || !load(t, "velocity-powered").NeedsSite() {
 		t.Error("NeedsSite is wrong")

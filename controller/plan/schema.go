@@ -135,7 +135,7 @@ func course() object {
 		{"offset_m", number{0, 1000, false, false, "m beside the roadside node"}, false},
 		{"segment_m", number{-5000, 5000, false, false, "m along the road from the roadside node's mark"}, false},
 		{"length_m", number{1, 10000, false, false, "m"}, false},
-		// Friction ends at about 1 g (Wong, Theory of Ground Vehicles, ch. 3): no car does more.
+		// Tyres on a dry road hold about 1 g: no ordinary car does more.
 		{"accel_mps2", number{0, 9.8, true, false, "m/s²"}, false},
 		{"brake_mps2", number{0, 9.8, true, false, "m/s²"}, false},
 		{"mark_m", number{-5000, 5000, false, false, "m along the road from the roadside node's mark"}, false},
@@ -156,8 +156,8 @@ func gate() object {
 	}}
 }
 
-// Channels of IEEE 802.11-2020: 15.4.4.3 and 18.4.4 number the 2.4 GHz band
-// (14 is not for 802.11g), annex E the 20 MHz channels of 5 GHz.
+// Channels of IEEE 802.11-2020: 15.4.4.3 numbers the 2.4 GHz band (14, in
+// Japan, is for DSSS and CCK only), annex E the 20 MHz channels of 5 GHz.
 func channels(standard string) []float64 {
 	switch standard {
 	case "802.11a":
@@ -170,8 +170,8 @@ func channels(standard string) []float64 {
 	return nil
 }
 
-// rates are the legacy rates in Mbit/s: IEEE 802.11-2020 clauses 16 (DSSS and
-// CCK) and 17 (OFDM); an 802.11g station has both (clause 18).
+// rates are the legacy rates in Mbit/s: IEEE 802.11-2020 clauses 15 and 16
+// (DSSS and CCK) and 17 (OFDM); an 802.11g station has both (clause 18).
 func rates(standard string) []float64 {
 	cck, ofdm := []float64{1, 2, 5.5, 11}, []float64{6, 9, 12, 18, 24, 36, 48, 54}
 	switch standard {
@@ -186,7 +186,7 @@ func rates(standard string) []float64 {
 }
 
 func radio() object {
-	// An IBSS's id is an individual, locally administered address (IEEE 802.11-2020, 11.1.4).
+	// An IBSS's id is an individual, locally administered address (IEEE 802.11-2020, 9.2.4.3.4).
 	bssid := pattern{regexp.MustCompile(`^[0-9a-f][26ae](:[0-9a-f]{2}){5}$`),
 		`six pairs of 0-9 and a-f, locally administered and not multicast, such as "02:11:22:33:44:55"`}
 	return object{[]field{

@@ -184,6 +184,9 @@ func formatNumber(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64)
 // fine tells whether a value is there and without a reported fault.
 func (n *node) fine() bool { return n != nil && !n.bad }
 
+// atFault tells whether a value is there and its fault was reported.
+func (n *node) atFault() bool { return n != nil && n.bad }
+
 // numberAt is the number at a dotted path, nil when absent or at fault.
 func (n *node) numberAt(path string) *float64 {
 	if v := n.lookup(path); v.fine() && v.shape == shapeNumber {
