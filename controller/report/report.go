@@ -4,11 +4,89 @@
 package report
 
 import (
-	"errors"
+	"bytes"
+	"embed"
+	"fmt"
+	"html/template"
 	"io"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 )
 
+//go:embed page/*.html page/style.css
+var page embed.FS
+
+// part is one section of the report. Its view is nil when the run has nothing
+// to show in it.
+type part struct {
+	ID    string // also the template's name
+	Title string
+	view  func(*data) (any, error)
+}
+
+// parts is the report, in order.
+func parts() []part {
+	return []part{
+		{"results", "Results", viewResults},
+		{"figures", "Throughput against speed and distance", viewFigures},
+		{"comparison", "Comparison of the sections", viewComparison},
+		{"threats", "Threats to validity in this run", viewThreats},
+		{"timelines", "Every trial over its window", viewTimelines},
+		{"calibration", "Calibration passes", viewCalibration},
+		{"verdicts", "Verdicts", viewVerdicts},
+		{"setup", "What was driven and with what", viewSetup},
+		{"methods", "Methods and definitions", viewMethods},
+	}
+}
+
+// filled is a section with its HTML.
+type filled struct {
+	ID, Title string
+	HTML      template.HTML
+}
+
+// whole is what the page's frame is made from.
+type whole struct {
+	Head     head
+	Style    template.CSS
+	Sections []filled
+}
+
 // Write writes the report of a run. The archive is only read.
-func Write(a *archive.Archive, w io.Writer) error { return errors.New("not built yet") }
+func Write(a *archive.Archive, w io.Writer) error {
+	d, err := gather(a)
+	if err != nil {
+		return err
+	}
+	if err := write(d, w); err != nil {
+		return fmt.Errorf("write report of %q: %w", d.info.Run, err)
+	}
+	return nil
+}
+
+func write(d *data, w io.Writer) error {
+	pages, err := template.ParseFS(page, "page/*.html")
+	if err != nil {
+		return err
+	}
+	css, err := page.ReadFile("page/style.css")
+	if err != nil {
+		return err
+	}
+	out := whole{Head: viewHead(d), Style: template.CSS(css)} //nolint:gosec // our own file
+	for _, p := range parts() {
+		view, err := p.view(d)
+		if err != nil {
+			return fmt.Errorf("section %q: %w", p.ID, err)
+		}
+		if view == nil {
+			continue
+		}
+		var b bytes.Buffer
+		if err := pages.ExecuteTemplate(&b, p.ID, view); err != nil {
+			return fmt.Errorf("section %q: %w", p.ID, err)
+		}
+		out.Sections = append(out.Sections, filled{p.ID, p.Title, template.HTML(b.String())}) //nolint:gosec // html/template made it
+	}
+	return pages.ExecuteTemplate(w, "frame", out)
+}

@@ -1,0 +1,304 @@
+package report
+
+import (
+	"fmt"
+	"html/template"
+	"slices"
+	"strings"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/metrics"
+)
+
+// head is the report's first lines.
+type head struct {
+	Campaign, Run, Place, Created, Version string
+	Seed                                   uint64
+	Course                                 string
+	Rehearsal                              bool
+	Counts                                 string
+	Findings                               []string
+}
+
+func viewHead(d *data) head {
+	h := head{
+		Campaign: d.info.Campaign, Run: d.info.Run, Place: d.info.Place, Version: d.info.Version, Seed: d.info.Seed,
+		Created: d.info.CreatedWall.UTC().Format("2 January 2006, 15:04 UTC"), Course: strings.Join(d.courses(), ", "),
+		Rehearsal: d.info.Place == archive.PlaceRehearsal,
+	}
+	accepted := map[int]bool{}
+	rejected, failed := 0, 0
+	for _, a := range d.attempts {
+		switch {
+		case a.accepted():
+			accepted[a.Trial.Number] = true
+		case a.Verdict != nil && a.Verdict.Outcome == "rejected":
+			rejected++
+		case a.Verdict != nil:
+			failed++
+		}
+	}
+	h.Counts = fmt.Sprintf("%d of %d planned trials accepted, in %d attempts (%d rejected, %d failed).",
+		len(accepted), len(d.info.Plan.Trials), len(d.attempts), rejected, failed)
+	h.Findings = findings(d)
+	return h
+}
+
+// findings are the first sentences: what each section did from the slowest to
+// the fastest, then what the model makes of it.
+func findings(d *data) []string {
+	var out []string
+	results := d.results()
+	all := speeds(results)
+	for _, s := range levels(results, section) {
+		if len(all) < 2 {
+			break
+		}
+		slow, fast := cellOf(d, s, all[0]), cellOf(d, s, all[len(all)-1])
+		if slow.N > 0 && fast.N > 0 {
+			out = append(out, fmt.Sprintf("Section %s (%s): %.2f %s on average at %g m/s, %.2f %s at %g m/s.",
+				s, sectionMeaning(results, s), slow.Mean, d.unit(), all[0], fast.Mean, d.unit(), all[len(all)-1]))
+		}
+	}
+	c := compare(d)
+	if c.Missing == "" && len(c.Sentences) > 0 {
+		out = append(out, c.Sentences[len(c.Sentences)-1])
+	}
+	return out
+}
+
+// sectionMeaning says who sends, if that is the same in all of the section.
+func sectionMeaning(results []attempt, name string) string {
+	meaning := ""
+	for _, a := range results {
+		if a.Section != name {
+			continue
+		}
+		m := "neither end of the data is in the car"
+		switch a.Trial.Car {
+		case "":
+			m = "nobody moves"
+		case a.Trial.Sender:
+			m = "the car sends"
+		case a.Trial.Receiver:
+			m = "the car receives"
+		}
+		if meaning != "" && m != meaning {
+			return "sender varies"
+		}
+		meaning = m
+	}
+	return meaning
+}
+
+// cellOf summarises the responses of one section at one speed.
+func cellOf(d *data, sectionName string, speed float64) summary {
+	var values []float64
+	for _, a := range d.results() {
+		if v, ok := a.speedMps(); ok && v == speed && a.Section == sectionName {
+			values = append(values, d.response(a))
+		}
+	}
+	return summarise(values)
+}
+
+// cellView is one cell of a table of results.
+type cellView struct {
+	Values   []string
+	Mean     string
+	Interval string
+	Extra    string // the amount, where rates are compared
+}
+
+func makeCell(d *data, attempts []attempt) cellView {
+	var values, amounts []float64
+	var c cellView
+	for _, a := range attempts {
+		values = append(values, d.response(a))
+		amounts = append(amounts, *a.MB)
+		c.Values = append(c.Values, fmt.Sprintf("%.2f", d.response(a)))
+	}
+	s := summarise(values)
+	switch {
+	case s.N == 0:
+		c.Interval = "no accepted trial"
+		return c
+	case s.N == 1:
+		c.Interval = "no interval from one"
+	case s.N == 2:
+		c.Interval = "no interval from two"
+	default:
+		c.Interval = fmt.Sprintf("%.2f to %.2f", s.Mean-*s.HalfWide, s.Mean+*s.HalfWide)
+	}
+	c.Mean = fmt.Sprintf("%.2f", s.Mean)
+	if d.rate {
+		c.Extra = fmt.Sprintf("%.2f MB", summarise(amounts).Mean)
+	}
+	return c
+}
+
+// resultsView is the table of results: P1's, or one row for each combination of
+// what varied.
+type resultsView struct {
+	Unit      string
+	Rate      bool
+	Sections  []sectionHead
+	Rows      []speedRow
+	Paper     bool
+	Generic   []genericRow
+	Factors   []string
+	Zero      int // trials without any connection
+	Unplanned []string
+}
+
+type sectionHead struct {
+	Name, Meaning string
+	Key           template.HTML
+}
+
+type speedRow struct {
+	Speed    string
+	GPSSpeed string
+	Distance string
+	Cells    []cellView
+	Paper    []string
+}
+
+type genericRow struct {
+	Levels []string
+	Cell   cellView
+}
+
+func viewResults(d *data) (any, error) {
+	v := resultsView{Unit: d.unit(), Rate: d.rate}
+	for _, a := range d.results() {
+		if *a.MB == 0 {
+			v.Zero++
+		}
+	}
+	if !speedBySection(d) {
+		v.Factors, v.Generic = genericTable(d)
+		return v, nil
+	}
+	paper, err := readPublished(p1CSV)
+	if err != nil {
+		return nil, err
+	}
+	v.Paper = asksP1(d)
+	all := d.planned()
+	names := levels(all, section)
+	for i, s := range names {
+		v.Sections = append(v.Sections, sectionHead{s, sectionMeaning(all, s), series{Style: styleOf(i)}.key()})
+	}
+	for _, speed := range speeds(all) {
+		row := speedRow{Speed: fmt.Sprintf("%g", speed)}
+		var atSpeed []attempt
+		for _, s := range names {
+			cell := slices.DeleteFunc(d.results(), func(a attempt) bool {
+				v, ok := a.speedMps()
+				return !ok || v != speed || a.Section != s
+			})
+			atSpeed = append(atSpeed, cell...)
+			row.Cells = append(row.Cells, makeCell(d, cell))
+			if v.Paper {
+				row.Paper = append(row.Paper, paper[s][speed])
+			}
+		}
+		row.GPSSpeed = span("%.1f", numbersOf(atSpeed, metrics.SpeedMeanMps))
+		row.Distance = distances(atSpeed)
+		v.Rows = append(v.Rows, row)
+	}
+	return v, nil
+}
+
+// distances tells where the window opened and closed, on average.
+func distances(attempts []attempt) string {
+	open, closing := numbersOf(attempts, metrics.DistanceOpenM), numbersOf(attempts, metrics.DistanceCloseM)
+	if len(open) == 0 || len(closing) == 0 {
+		return "not measured"
+	}
+	return fmt.Sprintf("%.0f → %.0f", summarise(open).Mean, summarise(closing).Mean)
+}
+
+// numbersOf collects a metric where it was measured.
+func numbersOf(attempts []attempt, name string) []float64 {
+	var out []float64
+	for _, a := range attempts {
+		if v := a.number(name); v != nil {
+			out = append(out, *v)
+		}
+	}
+	return out
+}
+
+// span prints least and most of some numbers, or the one that they all are.
+func span(format string, values []float64) string {
+	if len(values) == 0 {
+		return "not measured"
+	}
+	low, high := fmt.Sprintf(format, slices.Min(values)), fmt.Sprintf(format, slices.Max(values))
+	if low == high {
+		return low
+	}
+	return low + "–" + high
+}
+
+// genericTable has one row for each combination of the factors that vary.
+func genericTable(d *data) (factors []string, rows []genericRow) {
+	all := d.planned()
+	seen := map[string]bool{}
+	for _, a := range all {
+		for name := range a.Trial.Factors {
+			seen[name] = true
+		}
+	}
+	for name := range seen {
+		if len(levels(all, func(a attempt) string { return a.Trial.Factors[name] })) > 1 {
+			factors = append(factors, name)
+		}
+	}
+	slices.Sort(factors)
+	byLevels := map[string][]attempt{}
+	var order [][]string
+	combination := func(a attempt) []string {
+		var out []string
+		for _, f := range factors {
+			out = append(out, a.Trial.Factors[f])
+		}
+		return out
+	}
+	for _, a := range all {
+		l := combination(a)
+		if k := strings.Join(l, "\x00"); byLevels[k] == nil {
+			byLevels[k] = []attempt{}
+			order = append(order, l)
+		}
+	}
+	for _, a := range d.results() {
+		k := strings.Join(combination(a), "\x00")
+		byLevels[k] = append(byLevels[k], a)
+	}
+	slices.SortFunc(order, compareLevels)
+	for _, l := range order {
+		rows = append(rows, genericRow{l, makeCell(d, byLevels[strings.Join(l, "\x00")])})
+	}
+	return factors, rows
+}
+
+// compareLevels orders combinations level by level; numbers by their value.
+func compareLevels(x, y []string) int {
+	for i := range x {
+		if x[i] == y[i] {
+			continue
+		}
+		if naturalLevels(x[i], y[i])[0] == x[i] {
+			return -1
+		}
+		return 1
+	}
+	return 0
+}
+
+func naturalLevels(x, y string) []string {
+	return levels([]attempt{{Section: x}, {Section: y}}, section)
+}

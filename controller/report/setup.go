@@ -1,0 +1,364 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// comparisonView is the model as a table.
+type comparisonView struct {
+	comparison
+	Rows       []estimateRow
+	SlopeRows  []estimateRow
+	Terms      string
+	SpeedTable bool
+}
+
+type estimateRow struct{ Term, Label, Value, SE, Interval string }
+
+func viewComparison(d *data) (any, error) {
+	c := compare(d)
+	v := comparisonView{comparison: c}
+	for _, e := range c.Rows {
+		v.Rows = append(v.Rows, rowOf(e))
+	}
+	for _, e := range c.Slopes {
+		v.SlopeRows = append(v.SlopeRows, rowOf(e))
+	}
+	terms, _ := modelTerms(d.results())
+	var names []string
+	for _, t := range terms {
+		names = append(names, t.Name)
+	}
+	v.Terms = strings.Join(names, " + ")
+	return v, nil
+}
+
+func rowOf(e estimate) estimateRow {
+	r := estimateRow{Term: e.Term, Label: e.Label, Value: signed(e.Value), SE: "—", Interval: "none"}
+	if e.SE != nil {
+		r.SE = fmt.Sprintf("%.3g", *e.SE)
+	}
+	if e.Low != nil && e.High != nil {
+		r.Interval = signed(*e.Low) + " to " + signed(*e.High)
+	}
+	return r
+}
+
+// calibrationRow is a parked pass at a marked distance.
+type calibrationRow struct{ Trial, Mark, Distance, Section, MB, Mbps, Signal, Outcome string }
+
+func viewCalibration(d *data) (any, error) {
+	var rows []calibrationRow
+	for _, a := range d.attempts {
+		if !a.calibration() {
+			continue
+		}
+		r := calibrationRow{
+			Trial: fmt.Sprintf("%d.%d", a.Trial.Number, a.Attempt), Section: a.Section, Outcome: outcome(a), Mark: "—",
+			MB: maybe("%.2f", a.MB), Mbps: maybe("%.2f", a.Mbps),
+			Distance: maybe("%.0f", a.number(metrics.DistanceMeanM)), Signal: maybe("%.0f", a.number(metrics.SignalMeanDbm)),
+		}
+		if a.Trial.Course.MarkM != nil {
+			r.Mark = fmt.Sprintf("%g", *a.Trial.Course.MarkM)
+		}
+		rows = append(rows, r)
+	}
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	return rows, nil
+}
+
+func maybe(format string, v *float64) string {
+	if v == nil {
+		return "—"
+	}
+	return strings.Replace(fmt.Sprintf(format, *v), "-", "−", 1)
+}
+
+// verdictRow is one attempt with what it was judged by.
+type verdictRow struct {
+	Trial, Block, Cell, Direction, Outcome, Reason, MB string
+	Checks                                             []checkView
+}
+
+type checkView struct {
+	Text string
+	Pass bool
+}
+
+func viewVerdicts(d *data) (any, error) {
+	var rows []verdictRow
+	for _, a := range d.attempts {
+		r := verdictRow{
+			Trial: fmt.Sprintf("%d.%d", a.Trial.Number, a.Attempt), Block: fmt.Sprint(a.Trial.Block), Cell: what(a),
+			Direction: a.Trial.Direction, Outcome: outcome(a), MB: maybe("%.2f", a.MB),
+		}
+		if a.Verdict != nil {
+			r.Reason = a.Verdict.Reason
+			for _, c := range a.Verdict.Checks {
+				r.Checks = append(r.Checks, checkView{checkText(c), c.Pass})
+			}
+		}
+		rows = append(rows, r)
+	}
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	return rows, nil
+}
+
+// checkText says what a rule measured against its limit.
+func checkText(c wire.Check) string {
+	names := map[string]string{
+		"in_band_share_min": "in band", "fix_mode_min": "fix mode", "fix_age_ms_max": "fix age, ms",
+		"clock_error_ms_max": "clock, ms", "lateness_share_max": "lateness",
+	}
+	name := names[c.Rule]
+	if name == "" {
+		name = c.Rule
+	}
+	sign := "≤"
+	if strings.HasSuffix(c.Rule, "_min") {
+		sign = "≥"
+	}
+	if c.Measured == nil {
+		return fmt.Sprintf("%s: not measured (%s %g)", name, sign, c.Limit)
+	}
+	return fmt.Sprintf("%s: %.3g (%s %g)", name, *c.Measured, sign, c.Limit)
+}
+
+// pair is one line of a description.
+type pair struct{ Name, Value string }
+
+type setupView struct {
+	Run        []pair
+	Site       []pair
+	Nodes      []string
+	Provenance []provenanceRow
+	Notes      []pair
+}
+
+// provenanceRow is one property of all nodes. What differed from trial to trial
+// is listed with how often.
+type provenanceRow struct {
+	Name   string
+	Values []string
+	Differ bool // between the nodes, or within one
+}
+
+func viewSetup(d *data) (any, error) {
+	v := setupView{Run: runPairs(d), Nodes: d.nodes, Provenance: provenance(d)}
+	for _, k := range slices.Sorted(maps.Keys(d.info.Site)) {
+		v.Site = append(v.Site, pair{k, d.info.Site[k]})
+	}
+	for _, n := range d.notes {
+		v.Notes = append(v.Notes, pair{n.Wall.UTC().Format("15:04:05"), n.Text})
+	}
+	return v, nil
+}
+
+// runPairs tell what all trials had in common, or the values that they had.
+func runPairs(d *data) []pair {
+	all := d.planned()
+	of := func(f func(wire.Trial) string) string {
+		return strings.Join(levels(all, func(a attempt) string { return f(a.Trial) }), ", ")
+	}
+	out := []pair{
+		{"course", of(func(t wire.Trial) string { return courseText(t.Course) })},
+		{"window", of(func(t wire.Trial) string { return fmt.Sprintf("%.3g s", t.DurationS) })},
+		{"traffic", of(trafficText)},
+		{"congestion control", of(func(t wire.Trial) string { return t.TCP.Variant })},
+		{"routing", of(func(t wire.Trial) string { return t.Routing.Protocol })},
+		{"radio", of(func(t wire.Trial) string { return radioText(t.Radio) })},
+		{"campaign file, SHA-256", d.info.Plan.CampaignSHA256},
+		{"seed of the order", fmt.Sprint(d.info.Seed)},
+		{"fieldmesh", d.info.Version},
+	}
+	for _, n := range d.info.Plan.Nodes {
+		out = append(out, pair{"node " + n.Name, strings.TrimPrefix(n.Unit+", "+n.MeshPrefix, ", ")})
+	}
+	return slices.DeleteFunc(out, func(p pair) bool { return p.Value == "" })
+}
+
+func courseText(c wire.Course) string {
+	switch c.Kind {
+	case "depart":
+		return "depart: from the roadside node outwards, so that a faster car is farther away"
+	case "segment":
+		if c.SegmentM != nil && c.LengthM != nil {
+			return fmt.Sprintf("segment: the same stretch of road at every speed, from %g m for %g m", *c.SegmentM, *c.LengthM)
+		}
+		return "segment: the same stretch of road at every speed"
+	case "pass":
+		return "pass: past the roadside node"
+	case "loop":
+		return "loop: round a circuit"
+	case "none":
+		return "none: nobody moved"
+	}
+	return c.Kind
+}
+
+func trafficText(t wire.Trial) string {
+	var out []string
+	for _, f := range t.Traffic {
+		text := fmt.Sprintf("%s: %s, %d streams, port %d", f.Name, f.Kind, f.Streams, f.Port)
+		if f.WindowBytes != nil {
+			text += fmt.Sprintf(", window %d bytes", *f.WindowBytes)
+		}
+		if f.BitrateBps != nil {
+			text += fmt.Sprintf(", %g kbit/s", *f.BitrateBps/1e3)
+		}
+		if f.Background {
+			text += ", background"
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, "; ")
+}
+
+func radioText(r wire.Radio) string {
+	if r.Mode == "none" {
+		return "interface left as it was"
+	}
+	text := strings.TrimSpace(r.Mode + " " + r.Standard)
+	if r.Channel != 0 {
+		text += fmt.Sprintf(", channel %d", r.Channel)
+	}
+	if r.LegacyRatesOnly {
+		text += ", legacy rates only"
+	}
+	if r.TxPowerDbm != nil {
+		text += fmt.Sprintf(", %g dBm", *r.TxPowerDbm)
+	}
+	if r.RateMbps != nil {
+		return text + fmt.Sprintf(", fixed at %g Mbit/s", *r.RateMbps)
+	}
+	return text
+}
+
+// properties of a provenance, flat.
+func properties(p wire.Provenance) map[string]string {
+	out := map[string]string{
+		"agent": p.Agent, "kernel": p.Kernel, "architecture": p.Arch, "machine": p.Machine, "interface": p.Interface,
+		"driver": p.Driver, "MAC": p.MAC, "addresses": strings.Join(p.Addresses, ", "), "routes": strings.Join(p.Routes, "; "),
+		"congestion controls at hand": strings.Join(p.Congestion, ", "),
+	}
+	for k, v := range p.Tools {
+		out["tool "+k] = v
+	}
+	for k, v := range p.Sysctls {
+		out[k] = v
+	}
+	for k, v := range p.Offloads {
+		out["offload "+k] = map[bool]string{true: "on", false: "off"}[v]
+	}
+	return out
+}
+
+// propertyOrder puts what people ask for first; the rest follows by name.
+var propertyOrder = []string{"machine", "kernel", "architecture", "interface", "driver", "MAC", "agent"}
+
+func provenance(d *data) []provenanceRow {
+	counts := map[string]map[string]map[string]int{} // property → node → value → trials
+	for _, a := range d.attempts {
+		for node, p := range a.node {
+			for name, value := range properties(p) {
+				if value == "" {
+					continue
+				}
+				if counts[name] == nil {
+					counts[name] = map[string]map[string]int{}
+				}
+				if counts[name][node] == nil {
+					counts[name][node] = map[string]int{}
+				}
+				counts[name][node][value]++
+			}
+		}
+	}
+	names := slices.Sorted(maps.Keys(counts))
+	for i := len(propertyOrder) - 1; i >= 0; i-- {
+		if at := slices.Index(names, propertyOrder[i]); at >= 0 {
+			names = slices.Insert(slices.Delete(names, at, at+1), 0, propertyOrder[i])
+		}
+	}
+	var out []provenanceRow
+	for _, name := range names {
+		row := provenanceRow{Name: name}
+		distinct := map[string]bool{}
+		for _, node := range d.nodes {
+			text := valuesText(counts[name][node])
+			row.Values = append(row.Values, text)
+			distinct[text] = true
+		}
+		own := name == "MAC" || name == "addresses" || name == "routes" // always each node's own
+		row.Differ = len(distinct) > 1 && !own
+		out = append(out, row)
+	}
+	return out
+}
+
+func valuesText(values map[string]int) string {
+	switch len(values) {
+	case 0:
+		return "—"
+	case 1:
+		return slices.Collect(maps.Keys(values))[0]
+	}
+	var out []string
+	for _, v := range slices.Sorted(maps.Keys(values)) {
+		out = append(out, fmt.Sprintf("%s (%d attempts)", v, values[v]))
+	}
+	return strings.Join(out, "; ")
+}
+
+// methodsView states what was done, and defines every number.
+type methodsView struct {
+	Rules       []pair
+	Definitions []metrics.Row
+	Rate        bool
+	Attempts    int
+}
+
+func viewMethods(d *data) (any, error) {
+	v := methodsView{Rate: d.rate, Attempts: d.info.Plan.AttemptsMax}
+	seen := map[string]bool{}
+	for _, a := range d.attempts {
+		for _, r := range a.rows {
+			if !seen[r.Name] {
+				seen[r.Name] = true
+				v.Definitions = append(v.Definitions, r)
+			}
+		}
+	}
+	if all := d.planned(); len(all) > 0 {
+		v.Rules = rules(all[0].Trial.Acceptance)
+	}
+	return v, nil
+}
+
+func rules(a wire.Acceptance) []pair {
+	var out []pair
+	add := func(name, format string, v *float64) {
+		if v != nil {
+			out = append(out, pair{name, fmt.Sprintf(format, *v)})
+		}
+	}
+	add("speed band", "target ± %g m/s", a.SpeedBandMps)
+	add("time in the band", "at least %g of the window", a.InBandShareMin)
+	if a.FixModeMin != nil {
+		out = append(out, pair{"GPS fix", fmt.Sprintf("mode %d or better throughout", *a.FixModeMin)})
+	}
+	add("age of the fix", "never above %g ms", a.FixAgeMsMax)
+	add("clock error", "at most %g ms", a.ClockErrorMsMax)
+	add("lateness of an emulated medium", "at most %g of the window", a.LatenessShareMax)
+	return out
+}

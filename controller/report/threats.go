@@ -1,0 +1,312 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/metrics"
+)
+
+// threat is a reason to doubt what the run seems to say, computed from the run.
+type threat struct{ Title, Text string }
+
+type threatsView struct {
+	Threats []threat
+	Clear   []string // looked for and not found
+}
+
+// check looks for one threat: it returns a threat, or a sentence on why there
+// is none, or neither where the question does not arise.
+type check func(*data) (*threat, string)
+
+func viewThreats(d *data) (any, error) {
+	var v threatsView
+	for _, c := range []check{
+		emulated, confoundedUnit, speedWithDistance, fewRepetitions, undriven, unevenRejections, noConnection,
+		withoutNumbers, mediumLateness, samplerLateness, clockError, offloads, congestion, iperf3Differs, nodesEvents,
+	} {
+		t, clear := c(d)
+		if t != nil {
+			v.Threats = append(v.Threats, *t)
+		} else if clear != "" {
+			v.Clear = append(v.Clear, clear)
+		}
+	}
+	return v, nil
+}
+
+func emulated(d *data) (*threat, string) {
+	if d.info.Place != archive.PlaceRehearsal {
+		return nil, ""
+	}
+	return &threat{"The radio was emulated", "A rehearsal is no evidence about velocity, only about the campaign: whether its trials can be driven, its data come together and its analysis runs. What the emulated medium does with speed and distance is what was put into it."}, ""
+}
+
+// confoundedUnit asks whether the hardware in the car can be told from what the
+// car does.
+func confoundedUnit(d *data) (*threat, string) {
+	results := d.results()
+	units := levels(results, unit)
+	if len(units) == 0 {
+		return nil, ""
+	}
+	if len(units) == 1 {
+		return &threat{"One hardware unit was in the car throughout", fmt.Sprintf("Only %q moved. Its own peculiarities as a moving sender and receiver are part of every section and cannot be told from those of moving.", units[0])}, ""
+	}
+	terms, _ := modelTerms(results)
+	if slices.Contains(confounded(terms), termUnit) {
+		return &threat{"Hardware unit and design changed together", "Which unit was in the car is determined by the other factors (section, block or direction). A difference between the sections may be one between the units; the data cannot say which."}, ""
+	}
+	return nil, fmt.Sprintf("The units %s were in the car in turn, and not only with one section: unit and section can be told apart.", strings.Join(units, " and "))
+}
+
+// highCorrelation is where a threat is called one. It has no statistical
+// meaning: the coefficient is printed either way.
+const highCorrelation = 0.5
+
+func speedWithDistance(d *data) (*threat, string) {
+	var speed, distance []float64
+	for _, a := range d.results() {
+		s, m := a.number(metrics.SpeedMeanMps), a.number(metrics.DistanceMeanM)
+		if s != nil && m != nil {
+			speed, distance = append(speed, *s), append(distance, *m)
+		}
+	}
+	if len(speeds(d.results())) < 2 {
+		return nil, ""
+	}
+	course := strings.Join(d.courses(), ", ")
+	r := correlation(speed, distance)
+	if r == nil {
+		return &threat{"Speed and distance: not known", fmt.Sprintf("On course %q it could not be computed how far speed went with distance (%d trials have both).", course, len(speed))}, ""
+	}
+	text := fmt.Sprintf("Over the accepted trials, course %q, the correlation of mean speed and mean distance is %.2f (n = %d).", course, *r, len(speed))
+	if math.Abs(*r) >= highCorrelation {
+		return &threat{"Speed goes with distance", text + " A faster car was on average elsewhere: what looks like an effect of speed may be one of distance, and this run cannot separate them."}, ""
+	}
+	return nil, text
+}
+
+func fewRepetitions(d *data) (*threat, string) {
+	if !speedBySection(d) {
+		return nil, ""
+	}
+	few, least := 0, math.MaxInt
+	cells := 0
+	for _, s := range levels(d.planned(), section) {
+		for _, speed := range speeds(d.planned()) {
+			n := cellOf(d, s, speed).N
+			cells++
+			least = min(least, n)
+			if n < 3 {
+				few++
+			}
+		}
+	}
+	if few == 0 {
+		return nil, fmt.Sprintf("Every cell has at least %d accepted trials.", least)
+	}
+	return &threat{"Few repetitions", fmt.Sprintf("%d of %d cells have fewer than three accepted trials (least: %d). Their means have no interval, and the model's intervals lean on all cells having the same spread.", few, cells, least)}, ""
+}
+
+func undriven(d *data) (*threat, string) {
+	done := map[int]bool{}
+	for _, a := range d.attempts {
+		if a.accepted() {
+			done[a.Trial.Number] = true
+		}
+	}
+	var open []string
+	for _, t := range d.info.Plan.Trials {
+		if !done[t.Number] {
+			open = append(open, fmt.Sprint(t.Number))
+		}
+	}
+	if len(open) == 0 {
+		return nil, "Every planned trial has an accepted attempt."
+	}
+	return &threat{"Planned trials are missing", fmt.Sprintf("%d of %d planned trials have no accepted attempt: %s. The blocks are not whole.", len(open), len(d.info.Plan.Trials), shortList(open))}, ""
+}
+
+func shortList(all []string) string {
+	const most = 20
+	if len(all) <= most {
+		return strings.Join(all, ", ")
+	}
+	return strings.Join(all[:most], ", ") + fmt.Sprintf(" and %d more", len(all)-most)
+}
+
+func unevenRejections(d *data) (*threat, string) {
+	count := map[string][2]int{} // section → rejected or failed, all
+	total := 0
+	for _, a := range d.attempts {
+		if a.Verdict == nil || a.calibration() {
+			continue
+		}
+		c := count[a.Section]
+		c[1]++
+		if !a.accepted() {
+			c[0]++
+			total++
+		}
+		count[a.Section] = c
+	}
+	if total == 0 {
+		return nil, "No attempt was rejected or failed, so nothing was selected."
+	}
+	var by []string
+	for _, s := range levels(d.attempts, section) {
+		by = append(by, fmt.Sprintf("%d of %d in section %s", count[s][0], count[s][1], s))
+	}
+	text := fmt.Sprintf("%d attempts were rejected or failed and driven again (%s). Verdicts look at covariates only, never at throughput; but what made a covariate fail may also act on throughput.", total, strings.Join(by, ", "))
+	if len(by) == 0 {
+		text = strings.Replace(text, " ()", "", 1)
+	}
+	return &threat{"Attempts were rejected", text}, ""
+}
+
+func noConnection(d *data) (*threat, string) {
+	zero := 0
+	for _, a := range d.results() {
+		if *a.MB == 0 {
+			zero++
+		}
+	}
+	if zero == 0 {
+		return nil, ""
+	}
+	return &threat{"Trials without a connection count as 0", fmt.Sprintf("%d accepted trials transferred nothing. They stay in every mean and in the model: leaving them out would keep the links that survived. Their spread is not that of the others, which the model does not know.", zero)}, ""
+}
+
+func withoutNumbers(d *data) (*threat, string) {
+	n := 0
+	for _, a := range d.attempts {
+		if a.accepted() && !a.calibration() && a.MB == nil {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil, ""
+	}
+	return &threat{"Accepted trials without a result", fmt.Sprintf("%d accepted trials have no transferred amount because the receiver's records do not reach the window's close. They are in no mean.", n)}, ""
+}
+
+func mediumLateness(d *data) (*threat, string) {
+	values := numbersOf(d.results(), metrics.LatenessShare)
+	if len(values) == 0 {
+		return nil, ""
+	}
+	worst := slices.Max(values)
+	text := fmt.Sprintf("The emulated medium was late for at most %.2f %% of an accepted trial's window (mean %.2f %%).", 100*worst, 100*summarise(values).Mean)
+	if worst >= 0.01 {
+		return &threat{"The emulated medium ran late", text + " While it is late, frames wait longer than the model means them to."}, ""
+	}
+	return nil, text
+}
+
+// beat is the samplers' period.
+const beatUs = 1e6 / metrics.TickHz
+
+func samplerLateness(d *data) (*threat, string) {
+	values := numbersOf(d.results(), metrics.SamplerP99Us)
+	if len(values) == 0 {
+		return nil, ""
+	}
+	worst := slices.Max(values)
+	text := fmt.Sprintf("The samplers' 99th percentile of lateness was at worst %.1f ms.", worst/1e3)
+	if worst > beatUs/4 {
+		return &threat{"The samplers ran late", text + " Timelines are blurred by as much, and the window's edges with them."}, ""
+	}
+	return nil, text
+}
+
+func clockError(d *data) (*threat, string) {
+	values := numbersOf(d.results(), metrics.ClockErrorMs)
+	if len(values) < len(d.results()) && len(d.results()) > 0 {
+		return &threat{"The nodes' alignment is not known everywhere", fmt.Sprintf("%d of %d accepted trials have no measured clock error.", len(d.results())-len(values), len(d.results()))}, ""
+	}
+	if len(values) == 0 {
+		return nil, ""
+	}
+	return nil, fmt.Sprintf("The nodes' windows are aligned within %.1f ms in every accepted trial.", slices.Max(values))
+}
+
+func offloads(d *data) (*threat, string) {
+	on := map[string]bool{}
+	seen := false
+	for _, a := range d.results() {
+		for node, p := range a.node {
+			for name, is := range p.Offloads {
+				seen = true
+				if is && slices.Contains([]string{"gro", "gso", "tso", "lro"}, name) {
+					on[node+": "+name] = true
+				}
+			}
+		}
+	}
+	if !seen {
+		return nil, ""
+	}
+	if len(on) == 0 {
+		return nil, "Segmentation offloads were off on every node."
+	}
+	return &threat{"Segmentation offloads were on", fmt.Sprintf("In force: %s. The reported MB are not touched by it; packets seen by a capture or counted on the interface are merged ones.", strings.Join(sortedKeys(on), ", "))}, ""
+}
+
+func congestion(d *data) (*threat, string) {
+	other := map[string]bool{}
+	for _, a := range d.results() {
+		for node, p := range a.node {
+			in := p.Sysctls["net.ipv4.tcp_congestion_control"]
+			if in != "" && a.Trial.TCP.Variant != "" && in != a.Trial.TCP.Variant {
+				other[fmt.Sprintf("%s ran %s where %s was asked", node, in, a.Trial.TCP.Variant)] = true
+			}
+		}
+	}
+	if len(other) == 0 {
+		return nil, ""
+	}
+	return &threat{"Congestion control was not what was asked for", strings.Join(sortedKeys(other), "; ") + "."}, ""
+}
+
+func sortedKeys(m map[string]bool) []string {
+	var out []string
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// iperf3Differs compares the kernel's count with iperf3's own.
+func iperf3Differs(d *data) (*threat, string) {
+	worst, n := 0.0, 0
+	for _, a := range d.results() {
+		for _, f := range a.Trial.Traffic {
+			kernel, own := metrics.Value(a.rows, f.Name, metrics.TransferredMB), metrics.Value(a.rows, f.Name, metrics.Iperf3MB)
+			if kernel == nil || own == nil || *kernel == 0 {
+				continue
+			}
+			n++
+			worst = max(worst, math.Abs(*own / *kernel - 1))
+		}
+	}
+	if n == 0 {
+		return nil, ""
+	}
+	text := fmt.Sprintf("iperf3's own amount differs from the receiving kernel's by at most %.1f %% (%d flows have both; iperf3 also counts bytes after the window).", 100*worst, n)
+	if worst > 0.05 {
+		return &threat{"iperf3 and the kernel disagree", text}, ""
+	}
+	return nil, text
+}
+
+func nodesEvents(d *data) (*threat, string) {
+	if len(d.warnings) == 0 {
+		return nil, ""
+	}
+	return &threat{"Nodes gave warnings", shortList(d.warnings) + "."}, ""
+}

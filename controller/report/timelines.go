@@ -1,0 +1,147 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"html/template"
+	"math"
+	"slices"
+
+	"fieldmesh.dev/fieldmesh/controller/metrics"
+)
+
+// track is one column of the timelines: a number with one scale for all trials.
+type track struct {
+	Name, Unit string
+	Colour     string
+	of         func(metrics.Point) *float64
+	fromZero   bool
+	low, high  float64
+	any        bool
+}
+
+// Scale prints the column's range.
+func (t track) Scale() string {
+	if !t.any {
+		return "not measured"
+	}
+	return fmt.Sprintf("%s to %s %s", short(t.low), short(t.high), t.Unit)
+}
+
+func tracks() []track {
+	return []track{
+		{Name: "throughput", Unit: "Mbit/s", Colour: "#0072b2", fromZero: true, of: func(p metrics.Point) *float64 { return scaled(p.ThroughputBps, 1e-6) }},
+		{Name: "speed", Unit: "m/s", Colour: "#d55e00", fromZero: true, of: func(p metrics.Point) *float64 { return p.SpeedMps }},
+		{Name: "distance", Unit: "m", Colour: "#009e73", fromZero: true, of: func(p metrics.Point) *float64 { return p.DistanceM }},
+		{Name: "signal", Unit: "dBm", Colour: "#8a5a83", of: func(p metrics.Point) *float64 { return p.SignalDbm }},
+		{Name: "cwnd, all streams", Unit: "segments", Colour: "#555555", fromZero: true, of: func(p metrics.Point) *float64 { return p.CwndSegments }},
+	}
+}
+
+func scaled(v *float64, by float64) *float64 {
+	if v == nil {
+		return nil
+	}
+	return new(*v * by)
+}
+
+type timelinesView struct {
+	Tracks []track
+	Rows   []timelineRow
+}
+
+type timelineRow struct {
+	Name, What, Outcome, Value string
+	Strips                     []template.HTML
+}
+
+func viewTimelines(d *data) (any, error) {
+	v := timelinesView{Tracks: tracks()}
+	shown := slices.DeleteFunc(slices.Clone(d.attempts), func(a attempt) bool { return len(a.points) == 0 })
+	if len(shown) == 0 {
+		return nil, nil
+	}
+	for i := range v.Tracks {
+		v.Tracks[i].measure(shown)
+	}
+	slices.SortStableFunc(shown, func(a, b attempt) int {
+		sa, _ := a.speedMps()
+		sb, _ := b.speedMps()
+		return cmp.Or(cmp.Compare(a.Section, b.Section), cmp.Compare(sa, sb))
+	})
+	for _, a := range shown {
+		row := timelineRow{Name: fmt.Sprintf("%d.%d", a.Trial.Number, a.Attempt), What: what(a), Outcome: outcome(a), Value: "—"}
+		if a.MB != nil {
+			row.Value = fmt.Sprintf("%.2f MB", *a.MB)
+		}
+		for _, t := range v.Tracks {
+			row.Strips = append(row.Strips, t.strip(a).draw())
+		}
+		v.Rows = append(v.Rows, row)
+	}
+	return v, nil
+}
+
+// what names an attempt's cell.
+func what(a attempt) string {
+	text := ""
+	if a.calibration() {
+		text = a.Trial.Pass
+		if a.Trial.Course.MarkM != nil {
+			text += fmt.Sprintf(" at %g m", *a.Trial.Course.MarkM)
+		}
+	}
+	if a.Section != "" {
+		text += " " + a.Section
+	}
+	if v, ok := a.speedMps(); ok {
+		text += fmt.Sprintf(", %g m/s", v)
+	}
+	for len(text) > 0 && (text[0] == ' ' || text[0] == ',') {
+		text = text[1:]
+	}
+	return text
+}
+
+func outcome(a attempt) string {
+	if a.Verdict == nil {
+		return "undecided"
+	}
+	return a.Verdict.Outcome
+}
+
+// measure finds the range of a column over all attempts.
+func (t *track) measure(attempts []attempt) {
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, a := range attempts {
+		for _, p := range a.points {
+			if v := t.of(p); v != nil {
+				low, high = min(low, *v), max(high, *v)
+			}
+		}
+	}
+	if t.any = high >= low; !t.any {
+		return
+	}
+	if t.fromZero {
+		low = 0
+	}
+	step := niceStep(high-low, 4)
+	t.low, t.high = math.Floor(low/step)*step, math.Ceil(high/step)*step
+	if t.high <= t.low {
+		t.high = t.low + step
+	}
+}
+
+func (t track) strip(a attempt) strip {
+	s := strip{Seconds: a.points[len(a.points)-1].S, Low: t.low, High: t.high, Colour: t.Colour}
+	for _, p := range a.points {
+		s.S = append(s.S, p.S)
+		s.V = append(s.V, t.of(p))
+	}
+	target, ok := a.speedMps()
+	if band := a.Trial.Acceptance.SpeedBandMps; t.Name == "speed" && ok && band != nil {
+		s.BandLow, s.BandHigh = new(max(target-*band, t.low)), new(min(target+*band, t.high))
+	}
+	return s
+}
