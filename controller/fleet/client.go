@@ -81,17 +81,18 @@ type answer struct {
 func (c *Client) do(ctx context.Context, k call) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, k.within)
 	defer cancel()
+	began := time.Now()
 	for attempt := 0; ; attempt++ {
 		a, err := c.once(ctx, k)
 		if err == nil {
 			return a, nil
 		}
 		if attempt == len(retryAfter) || !isConnectionError(err) {
-			return answer{}, c.explain(ctx, k, err)
+			return answer{}, c.explain(k, err, time.Since(began))
 		}
 		select {
 		case <-ctx.Done():
-			return answer{}, c.explain(ctx, k, err)
+			return answer{}, c.explain(k, err, time.Since(began))
 		case <-time.After(retryAfter[attempt]):
 		}
 	}
@@ -154,7 +155,7 @@ func callInto[T any](ctx context.Context, c *Client, k call) (T, error) {
 		return out, err
 	}
 	if err := json.Unmarshal(a.body, &out); err != nil {
-		return out, c.explain(ctx, k, fmt.Errorf("decode answer: %w", err))
+		return out, c.explain(k, fmt.Errorf("decode answer: %w", err), 0)
 	}
 	return out, nil
 }
@@ -164,7 +165,7 @@ func send[T any](ctx context.Context, c *Client, k call, body any) (T, error) {
 	data, err := wire.Encode(body)
 	if err != nil {
 		var none T
-		return none, c.explain(ctx, k, err)
+		return none, c.explain(k, err, 0)
 	}
 	k.body = data
 	return callInto[T](ctx, c, k)
@@ -258,7 +259,7 @@ func (c *Client) Records(ctx context.Context, epoch string, after uint64, limit 
 	newEpoch = a.header.Get("Fieldmesh-Epoch")
 	last, err = strconv.ParseUint(a.header.Get("Fieldmesh-Last"), 10, 64)
 	if err != nil || newEpoch == "" {
-		return nil, "", 0, c.explain(ctx, k, fmt.Errorf("the answer's headers name epoch %q and last record %q", newEpoch, a.header.Get("Fieldmesh-Last")))
+		return nil, "", 0, c.explain(k, fmt.Errorf("the answer's headers name epoch %q and last record %q", newEpoch, a.header.Get("Fieldmesh-Last")), 0)
 	}
 	for line := range bytes.Lines(a.body) {
 		lines = append(lines, bytes.TrimSuffix(line, []byte("\n")))

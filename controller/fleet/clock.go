@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -37,6 +38,7 @@ func (c *Client) ClockOffset(ctx context.Context, n int) (wire.Clock, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, clockCall.within)
 	defer cancel()
+	began := time.Now()
 	var best wire.Clock
 	var failed error
 	done := 0
@@ -52,7 +54,7 @@ func (c *Client) ClockOffset(ctx context.Context, n int) (wire.Clock, error) {
 		done++
 	}
 	if done == 0 {
-		return wire.Clock{}, c.explain(ctx, clockCall, failed)
+		return wire.Clock{}, c.explain(clockCall, failed, time.Since(began))
 	}
 	best.Exchanges = done
 	return best, nil

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -40,8 +41,8 @@ func Unreached(err error) bool {
 	return err != nil && !errors.As(err, &refused)
 }
 
-// explain puts a cause into words with its cure.
-func (c *Client) explain(ctx context.Context, k call, err error) error {
+// explain puts a cause into words with its cure. took is how long the call lasted.
+func (c *Client) explain(k call, err error, took time.Duration) error {
 	e := &NodeError{Node: c.node.Name, Address: c.node.Address, Doing: k.doing, Err: err}
 	var (
 		refused *wire.Error
@@ -62,7 +63,7 @@ func (c *Client) explain(ctx context.Context, k call, err error) error {
 		e.Cure = "is the agent running there? start it with `fieldmesh-agent up`"
 	case errors.Is(err, context.Canceled):
 	case timedOut:
-		e.Err = &explained{fmt.Sprintf("no answer within %s", waited(ctx, k)), err}
+		e.Err = &explained{fmt.Sprintf("no answer within %s", took.Round(10*time.Millisecond)), err}
 		e.Cure = "check that the control link is up and the address is right"
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		e.Cure = "check that the control link is up and the address is right"
@@ -71,14 +72,6 @@ func (c *Client) explain(ctx context.Context, k call, err error) error {
 		e.Cure = "it may not know our key, or be restarting: look at the agent's log there"
 	}
 	return e
-}
-
-// waited names the limit that was met: the call's own, or the dialling's.
-func waited(ctx context.Context, k call) string {
-	if ctx.Err() != nil {
-		return k.within.String()
-	}
-	return dialTime.String()
 }
 
 // explained is a cause in better words.
