@@ -51,10 +51,6 @@ func up(ctx context.Context, path string, log *slog.Logger) (err error) {
 	if err != nil {
 		return err
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("find this program: %w", err)
-	}
 	// The children are started elsewhere than here.
 	if path, err = filepath.Abs(path); err != nil {
 		return fmt.Errorf("find configuration: %w", err)
@@ -67,16 +63,21 @@ func up(ctx context.Context, path string, log *slog.Logger) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	return supervise.Run(ctx, children(self, path, face), log)
+	return supervise.Run(ctx, children(path, face), log)
 }
+
+// ownProgram is the program that runs, even when its file has been replaced
+// since, or lies where the face's user may not look, as in a home directory.
+const ownProgram = "/proc/self/exe"
 
 // children are the two halves. The face is stopped first, so that nothing is
 // asked of the host process while it puts the machine back.
-func children(self, path string, face identity) []supervise.Child {
+func children(path string, face identity) []supervise.Child {
+	args := func(half string) []string { return []string{"fieldmesh-agent", half, "--config", path} }
 	return []supervise.Child{
-		{Name: "host", Path: self, Args: []string{"host", "--config", path}, StopWithin: hostStops},
+		{Name: "host", Path: ownProgram, Args: args("host"), StopWithin: hostStops},
 		{
-			Name: "face", Path: self, Args: []string{"face", "--config", path}, StopWithin: faceStops,
+			Name: "face", Path: ownProgram, Args: args("face"), StopWithin: faceStops,
 			// No supplementary groups: an empty list, not those of this process.
 			Credential: &syscall.Credential{Uid: uint32(face.uid), Gid: uint32(face.gid), Groups: []uint32{}},
 			Confined:   true,

@@ -29,7 +29,7 @@ const (
 type Child struct {
 	Name       string
 	Path       string
-	Args       []string
+	Args       []string            // its argument zero first
 	Credential *syscall.Credential // the user that it runs as; nil: this process's own
 	Confined   bool                // it can never gain privileges (PR_SET_NO_NEW_PRIVS)
 	StopWithin time.Duration       // from SIGTERM to SIGKILL
@@ -141,8 +141,7 @@ func (c Child) end(process *os.Process, ended <-chan error) error {
 }
 
 func (c Child) command() *exec.Cmd {
-	cmd := exec.Command(c.Path, c.Args...)
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd := &exec.Cmd{Path: c.Path, Args: c.Args, Stdout: os.Stdout, Stderr: os.Stderr}
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Pdeathsig:  syscall.SIGTERM, // however this process ends
 		Setpgid:    true,            // a terminal's Ctrl-C comes to this process, which keeps the order

@@ -76,7 +76,7 @@ func testChild(role, file string) Child {
 	if err != nil {
 		panic(err)
 	}
-	return Child{Name: role, Path: self, Args: []string{"child", role, file}, StopWithin: 20 * time.Second}
+	return Child{Name: role, Path: self, Args: []string{self, "child", role, file}, StopWithin: 20 * time.Second}
 }
 
 func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
@@ -148,7 +148,7 @@ func TestADeafChildIsKilledAndNamed(t *testing.T) {
 }
 
 func TestAMissingProgramIsNoCrash(t *testing.T) {
-	stop := begin(t, Child{Name: "none", Path: "/nonexistent/program"})
+	stop := begin(t, Child{Name: "none", Path: "/nonexistent/program", Args: []string{"program"}})
 	time.Sleep(20 * time.Millisecond)
 	if err := stop(); err != nil {
 		t.Error(err)

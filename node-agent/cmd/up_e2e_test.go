@@ -1,0 +1,208 @@
+//go:build e2e
+
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/internal/testnet"
+	"fieldmesh.dev/fieldmesh/node-agent/config"
+	"fieldmesh.dev/fieldmesh/node-agent/host"
+)
+
+const nobody = 65534
+
+// node is a namespace in which `fieldmesh-agent up` runs. Its face has no
+// keys and ends at once, over and over; that must not touch the host process.
+type node struct {
+	ns   *testnet.NS
+	path string
+	cfg  config.Config
+}
+
+func newNode(t *testing.T) node {
+	t.Helper()
+	testnet.Need(t, "ip")
+	a, b := testnet.NewNS(t, "upa"), testnet.NewNS(t, "upb")
+	testnet.Veth(t, a, "wlan0", "192.168.9.1/24", b, "wlan0", "192.168.9.2/24")
+	dir := t.TempDir()
+	n := node{ns: a, path: filepath.Join(dir, "agent.yaml")}
+	text := fmt.Sprintf("node: car\ninterface: wlan0\nstate_dir: %s\nkeys_dir: %s\nface_user: \"%d:%d\"\n",
+		filepath.Join(dir, "state"), filepath.Join(dir, "none"), nobody, nobody)
+	if err := os.WriteFile(n.path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if n.cfg, err = config.Load(n.path); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// agent makes a fieldmesh-agent process inside the node.
+func (n node) agent(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The test binary is the agent when it is called so.
+	link := filepath.Join(t.TempDir(), "fieldmesh-agent")
+	if err := os.Symlink(self, link); err != nil {
+		t.Fatal(err)
+	}
+	return n.ns.Command(context.WithoutCancel(t.Context()), link, args...)
+}
+
+func (n node) up(t *testing.T) *exec.Cmd {
+	t.Helper()
+	cmd := n.agent(t, "up", "--config", n.path)
+	log, err := os.CreateTemp(t.TempDir(), "log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // when the test failed; else it has ended
+		_ = cmd.Wait()
+		if text, err := os.ReadFile(log.Name()); err == nil && t.Failed() {
+			t.Logf("up:\n%s", text)
+		}
+	})
+	await(t, "the host process answers", func() bool {
+		_, err := host.Dial(n.cfg.HostSocket()).Status(t.Context())
+		return err == nil
+	})
+	return cmd
+}
+
+func await(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for until := time.Now().Add(30 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("waited for it in vain: %s", what)
+		}
+	}
+}
+
+// half finds a running half of the node; 0 when there is none.
+func (n node) half(name string) int {
+	for _, pid := range testnet.Pids(n.ns.Name) {
+		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if err == nil && strings.HasPrefix(string(line), "fieldmesh-agent\x00"+name+"\x00") {
+			return pid
+		}
+	}
+	return 0
+}
+
+func (n node) change(t *testing.T) {
+	t.Helper()
+	_, err := host.Dial(n.cfg.HostSocket()).Apply(t.Context(), host.ScopeRun, []host.Change{
+		{Address: &host.Address{Interface: "wlan0", Prefix: netip.MustParsePrefix("10.77.0.1/24")}},
+		{Sysctl: &host.Sysctl{Key: "net.ipv4.tcp_congestion_control", Value: "reno"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestE2EUpKeepsTheHalvesRunningAndRestores(t *testing.T) {
+	n := newNode(t)
+	before := testnet.Snapshot(t, n.ns.Name)
+	cmd := n.up(t)
+	n.change(t)
+	if out, err := n.agent(t, "up", "--config", n.path).CombinedOutput(); err == nil || !strings.Contains(string(out), "another fieldmesh-agent runs with state_dir") {
+		t.Errorf("a second agent: %v\n%s", err, out)
+	}
+
+	// SIGKILL of the host process: the next one starts by restoring.
+	first := n.half("host")
+	if first == 0 {
+		t.Fatal("no host process")
+	}
+	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "a new host process has restored", func() bool {
+		s, err := host.Dial(n.cfg.HostSocket()).Status(t.Context())
+		return err == nil && strings.Contains(s.Detail, "2 undone, 0 failed")
+	})
+	if after := testnet.Snapshot(t, n.ns.Name); after != before {
+		t.Errorf("after the host's crash the machine is\n%s\nwas\n%s", after, before)
+	}
+
+	n.change(t)
+	out, err := n.agent(t, "restore", "--config", n.path).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "undone: address 10.77.0.1/24 on wlan0\n") {
+		t.Errorf("restore by hand beside the agent: %v\n%s", err, out)
+	}
+
+	n.change(t)
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // the face, without keys, may end with an error of its own
+	if after := testnet.Snapshot(t, n.ns.Name); after != before {
+		t.Errorf("after SIGTERM the machine is\n%s\nwas\n%s", after, before)
+	}
+	if n.half("host") != 0 || n.half("face") != 0 {
+		t.Error("a half lives on")
+	}
+}
+
+func TestE2EAKilledUpTakesItsHalvesAlong(t *testing.T) {
+	n := newNode(t)
+	before := testnet.Snapshot(t, n.ns.Name)
+	cmd := n.up(t)
+	n.change(t)
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // "signal: killed"
+	await(t, "the halves end", func() bool { return n.half("host") == 0 && n.half("face") == 0 })
+	if after := testnet.Snapshot(t, n.ns.Name); after != before {
+		t.Errorf("the machine is\n%s\nwas\n%s", after, before)
+	}
+	out, err := n.agent(t, "restore", "--config", n.path).CombinedOutput()
+	if err != nil || string(out) != "nothing to put back\n" {
+		t.Errorf("restore: %v\n%s", err, out)
+	}
+}
+
+// TestE2ETheFaceHasNoPrivileges catches it between its start and its end.
+func TestE2ETheFaceHasNoPrivileges(t *testing.T) {
+	n := newNode(t)
+	cmd := n.up(t)
+	var status string
+	await(t, "a look at the face", func() bool {
+		pid := n.half("face")
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		status = string(text)
+		return pid != 0 && err == nil && strings.Contains(status, "NoNewPrivs:")
+	})
+	for _, want := range []string{
+		"Uid:\t65534\t65534\t65534\t65534\n", "Gid:\t65534\t65534\t65534\t65534\n", "Groups:\t \n",
+		"CapPrm:\t0000000000000000\n", "CapEff:\t0000000000000000\n", "NoNewPrivs:\t1\n",
+	} {
+		if !strings.Contains(status, want) {
+			t.Errorf("the face's status lacks %q:\n%s", want, status)
+		}
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+}
