@@ -14,7 +14,7 @@ import (
 
 const (
 	apiPort = 7443
-	goPort  = 7444
+	goPort  = wire.DefaultGoPort
 	// meshPrefix is what an agent here may set addresses and routes in.
 	meshPrefix = "10.77.0.0/16"
 )

@@ -65,6 +65,11 @@ func (f *Field) Settle(_ context.Context, openBootNs, closeBootNs int64) ([]wire
 	s.drive = s.drive.Brake(now)
 	f.scene.Store(&s)
 
+	for _, n := range f.nodes {
+		if missed := n.feed.missed.Swap(0); missed > 0 {
+			f.note("warning", "gpsd of %s did not read, and missed %d reports", n.Name, missed)
+		}
+	}
 	out := f.takeEvents()
 	if openBootNs != 0 && closeBootNs > openBootNs {
 		open, closed := time.Duration(openBootNs), time.Duration(closeBootNs)

@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/rehearsal/mobility"
 	"fieldmesh.dev/fieldmesh/rehearsal/nmea"
+	"golang.org/x/sys/unix"
 )
 
 // The receiver that the field emulates: an ordinary single-frequency one under
@@ -74,7 +75,7 @@ func (f *feed) write(line io.Writer, tick time.Time) error {
 		return err
 	}
 	_, err = line.Write(nmea.Epoch(f.fix(tick, boot-time.Since(tick), state)))
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	if errors.Is(err, unix.EAGAIN) || errors.Is(err, io.ErrShortWrite) {
 		f.missed.Add(1) // the line is full: gpsd is not reading
 		return nil
 	}
@@ -94,13 +95,17 @@ func (f *feed) fix(tick time.Time, boot time.Duration, state receiverState) nmea
 	}
 }
 
-// lossyLine gives a write a moment and then gives it up: a line that nobody
-// reads fills, and the receiver does not wait for it.
-type lossyLine struct{ f *os.File }
+// lossyLine tries a write once and gives it up when the line is full: a
+// receiver does not wait for its reader.
+type lossyLine struct{ raw syscall.RawConn }
 
-func (l lossyLine) Write(b []byte) (int, error) {
-	if err := l.f.SetWriteDeadline(time.Now().Add(5 * time.Millisecond)); err != nil {
-		return 0, err
+func (l lossyLine) Write(b []byte) (n int, err error) {
+	outer := l.raw.Write(func(fd uintptr) bool {
+		n, err = unix.Write(int(fd), b)
+		return true
+	})
+	if err == nil && n < len(b) {
+		err = io.ErrShortWrite
 	}
-	return l.f.Write(b)
+	return max(n, 0), errors.Join(outer, err)
 }

@@ -217,7 +217,11 @@ func (f *Field) start(ctx context.Context) error {
 			s := f.scene.Load()
 			return s.site, s.at(n.index, boot)
 		}}
-		f.rest.Go(func() error { return n.feed.run(f.restCtx, lossyLine{n.pty.Master}) })
+		line, err := n.pty.Master.SyscallConn()
+		if err != nil {
+			return fmt.Errorf("open GPS line of %q: %w", n.Name, err)
+		}
+		f.rest.Go(func() error { return n.feed.run(f.restCtx, lossyLine{line}) })
 		n.gpsd = f.process("gpsd of "+n.Name, filepath.Join(n.dir, "gpsd.log"),
 			func() *exec.Cmd { return gpsdCommand(gpsd, n.pty.SlavePath, f.uid, f.gid) },
 			func(c *exec.Cmd) error { return f.thread.in(n.netns, c.Start) })

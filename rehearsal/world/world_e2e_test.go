@@ -115,9 +115,11 @@ func reports(t *testing.T, f *Field, name string, enough func([]report) bool) []
 func TestGPSDReportsTheCarsSpeed(t *testing.T) {
 	f := create(t, sleeper(t))
 	for _, v := range []float64{2.8, 5.6, 8.3, 11.1, 13.9, 16.7} {
+		placing := time.Now()
 		if err := f.Place(t.Context(), depart(v), 1); err != nil {
 			t.Fatal(err)
 		}
+		t.Logf("placed in %v", time.Since(placing))
 		if err := f.Drive(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -129,17 +131,23 @@ func TestGPSDReportsTheCarsSpeed(t *testing.T) {
 			return len(g) > cruising && steady(g[len(g)-cruising-1:], v)
 		})
 		got = got[len(got)-cruising:]
-		times := map[string]bool{}
+		tenths := 0
+		var before time.Time
 		for _, r := range got {
 			if r.Mode != 3 || math.Abs(*r.Speed-v) > 0.1 {
 				t.Errorf("at %g m/s gpsd says %g m/s in mode %d", v, *r.Speed, r.Mode)
 			}
-			times[r.Time] = true
+			now, err := time.Parse(time.RFC3339, r.Time)
+			if err != nil || !now.After(before) {
+				t.Errorf("report at %v follows one at %v (%v)", now, before, err)
+			}
+			if now.Sub(before) == 100*time.Millisecond {
+				tenths++
+			}
+			before = now
 		}
-		first, err1 := time.Parse(time.RFC3339, got[0].Time)
-		last, err2 := time.Parse(time.RFC3339, got[cruising-1].Time)
-		if err1 != nil || err2 != nil || len(times) != cruising || last.Sub(first) > 1300*time.Millisecond {
-			t.Errorf("12 reports of 10 Hz span %v with %d times (%v %v)", last.Sub(first), len(times), err1, err2)
+		if tenths < cruising/2 { // a busy machine may skip some
+			t.Errorf("%d of %d reports are a tenth of a second apart", tenths, cruising-1)
 		}
 		records, err := f.Settle(t.Context(), int64(began+500*time.Millisecond), int64(began+1500*time.Millisecond))
 		if err != nil {
