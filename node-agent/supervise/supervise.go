@@ -108,13 +108,20 @@ func (c Child) live(ctx context.Context, log *slog.Logger) error {
 	}
 	select {
 	case err := <-ended:
-		return err
+		return c.wrap(err)
 	case <-ctx.Done():
 	}
 	if process == nil {
-		return <-ended
+		return c.wrap(<-ended)
 	}
 	return c.end(process, ended)
+}
+
+func (c Child) wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s ended with %w", c.Name, err)
 }
 
 // end stops a process, and makes it.
@@ -128,7 +135,7 @@ func (c Child) end(process *os.Process, ended <-chan error) error {
 		// that it ended by the signal does not.
 		var exit *exec.ExitError
 		if errors.As(err, &exit) && exit.Exited() {
-			return fmt.Errorf("%s ended with %w", c.Name, err)
+			return c.wrap(err)
 		}
 		return nil
 	case <-time.After(c.StopWithin):
