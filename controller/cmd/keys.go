@@ -3,7 +3,6 @@ package cmd
 import (
 	"fmt"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -53,7 +52,7 @@ func keysIssueCommand(dir *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(command.OutOrStdout(), "bundle: %s\nCopy it to the node by a safe way, and name it there as `keys` in agent.yaml.\n", bundle)
+			_, err = fmt.Fprintf(command.OutOrStdout(), "bundle: %s\nCopy it to the node by a safe way, and name its folder as keys_dir in agent.yaml there.\n", bundle)
 			return err
 		},
 	}
@@ -75,7 +74,7 @@ func keysRevokeCommand(dir *string) *cobra.Command {
 			if err := fleet.Revoke(*dir, args[0]); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(command.OutOrStdout(), "%s is revoked: this controller will not talk to its key again.\nOn the node itself, delete its bundle: until then it still obeys this controller's key.\n", strings.TrimSpace(args[0]))
+			_, err := fmt.Fprintf(command.OutOrStdout(), "%s is revoked: this controller will not talk to its key again.\nOn the node itself, delete its bundle: until then it still obeys this controller's key.\n", args[0])
 			return err
 		},
 	}

@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"testing"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -31,13 +30,24 @@ type Target struct {
 	LongPolls bool
 }
 
+// Test is what Run needs of a *testing.T. It is named here so that no program
+// that links this package carries the test framework.
+type Test interface {
+	Helper()
+	TempDir() string
+	Logf(format string, args ...any)
+	Skipf(format string, args ...any)
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
 // Run fuzzes a target and fails the test at the first answer that is a server
 // error or that openapi.yaml does not describe, and at a bad request that is
 // let through. It skips, saying so, where schemathesis is not installed.
 //
 // One check is left out, positive_data_acceptance: a plan that fits the schema
 // may still be no plan (a sender that is no node), which no schema can say.
-func Run(t *testing.T, target Target) {
+func Run(t Test, target Target) {
 	t.Helper()
 	root := repository(t)
 	tool := filepath.Join(root, ".tools", "venv", "bin", "schemathesis")
@@ -47,7 +57,7 @@ func Run(t *testing.T, target Target) {
 	dir := t.TempDir()
 	spec := filepath.Join(dir, "openapi.json")
 	if err := prepare(filepath.Join(root, "protocols", "wire"), spec, target.LongPolls); err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v", err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), target.Limit)
 	defer cancel()
@@ -71,18 +81,18 @@ func Run(t *testing.T, target Target) {
 func tail(text []byte, most int) []byte { return text[max(0, len(text)-most):] }
 
 // repository finds the folder of go.mod above the test's.
-func repository(t *testing.T) string {
+func repository(t Test) string {
 	t.Helper()
 	dir, err := os.Getwd()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v", err)
 	}
 	for {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
 			return dir
 		}
 		if dir == filepath.Dir(dir) {
-			t.Fatal("no go.mod above the test's folder")
+			t.Fatalf("no go.mod above the test's folder")
 		}
 		dir = filepath.Dir(dir)
 	}

@@ -1,0 +1,147 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
+
+	"fieldmesh.dev/fieldmesh/controller/fleet"
+	"fieldmesh.dev/fieldmesh/protocols/keys"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// TestFleetSessions runs testdata/fleet: keys and nodes as a user types them,
+// against stand-ins for agents behind real keys.
+func TestFleetSessions(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "fleet"),
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"fieldmesh": fieldmeshInside,
+			"agent":     standIn,
+		},
+	})
+}
+
+func fieldmeshInside(ts *testscript.TestScript, neg bool, args []string) {
+	root := Root()
+	root.SetArgs(args)
+	root.SetOut(ts.Stdout())
+	root.SetErr(ts.Stderr())
+	err := root.ExecuteContext(context.Background())
+	if err != nil {
+		fmt.Fprintln(ts.Stderr(), "fieldmesh:", err)
+	}
+	if (err != nil) != neg {
+		ts.Fatalf("fieldmesh %v: error %v", args, err)
+	}
+}
+
+// standIn issues a node in $WORK/fleet and serves its API until the script
+// ends: `agent NAME well|sick|swapped|gone`. A swapped one has another key than
+// the issued one, a gone one does not answer.
+func standIn(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: agent NAME well|sick|swapped|gone")
+	}
+	name, state := args[0], args[1]
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	bundle, err := fleet.Issue(filepath.Join(ts.Getenv("WORK"), "fleet"), name, listener.Addr().String(), fleet.IssueOptions{Unit: "laptop-1"})
+	ts.Check(err)
+	if state == "gone" {
+		ts.Check(listener.Close())
+		return
+	}
+	identity, err := keys.LoadIdentity(bundle)
+	ts.Check(err)
+	if state == "swapped" {
+		certPEM, keyPEM, _, err := keys.New(name)
+		ts.Check(err)
+		identity, err = keys.ParseIdentity(certPEM, keyPEM)
+		ts.Check(err)
+	}
+	authorized, err := keys.LoadAuthorized(filepath.Join(bundle, "authorized.json"))
+	ts.Check(err)
+	server := &http.Server{Handler: standInAPI(name, state), TLSConfig: keys.ServerTLS(identity, authorized), ErrorLog: log.New(io.Discard, "", 0)}
+	served := make(chan error, 1)
+	go func() { served <- server.ServeTLS(listener, "", "") }()
+	ts.Defer(func() {
+		server.Close()
+		<-served
+	})
+}
+
+// standInAPI answers from the golden files. Its wall clock is 5 s fast.
+func standInAPI(name, state string) http.Handler {
+	mux := http.NewServeMux()
+	answer := func(w http.ResponseWriter, body any) {
+		data, err := wire.Encode(body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Write(data)
+	}
+	mux.HandleFunc("GET /v1/node", func(w http.ResponseWriter, _ *http.Request) {
+		up, rate := true, 10.0
+		s := wire.NodeStatus{
+			Node: name, Version: "0.1.0", Kernel: "6.1.0-28-amd64", Arch: "amd64", Interface: "wlan0", InterfaceUp: &up, GPS: &wire.GPS{Mode: 3, Connected: true}, GPSRateHz: &rate,
+			Spool: wire.SpoolStatus{FreeBytes: 51539607552}, Host: wire.HostStatus{Reached: true, Pending: []string{"address"}},
+		}
+		if state == "sick" {
+			s.InterfaceUp, s.GPS, s.Host = nil, nil, wire.HostStatus{}
+			s.Problems = []wire.Problem{{Need: "gps", Found: "gpsd is not running", Cure: "start gpsd"}, {Need: "host", Found: "no answer", Cure: "start the host process"}}
+		}
+		answer(w, s)
+	})
+	mux.HandleFunc("GET /v1/clock", func(w http.ResponseWriter, _ *http.Request) {
+		var boot unix.Timespec
+		if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		answer(w, wire.ClockReply{BootNs: boot.Nano(), WallNs: time.Now().Add(5 * time.Second).UnixNano()})
+	})
+	return mux
+}
+
+func TestKeysFileModesKeepSecrets(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "fleet")
+	if _, err := fleet.Init(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fleet.Issue(dir, "car", "10.0.0.1:7443", fleet.IssueOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]os.FileMode{".": 0o700, "controller.key": 0o600, "nodes/car": 0o700, "nodes/car/node.key": 0o600, "nodes/car/authorized.json": 0o600} {
+		info, err := os.Stat(filepath.Join(dir, path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Perm() != want {
+			t.Errorf("%s has mode %04o, want %04o", path, info.Mode().Perm(), want)
+		}
+	}
+}
+
+func TestCellsAreShort(t *testing.T) {
+	for n, want := range map[int64]string{0: "0 B", 999: "999 B", 1000: "1 kB", 999600: "1 MB", 51539607552: "51.5 GB", 3e15: "3e+03 TB"} {
+		if got := bytesCell(n); got != want {
+			t.Errorf("%d bytes: %q, want %q", n, got, want)
+		}
+	}
+	clock := &wire.Clock{WallOffsetNs: -1_234_567, UncertaintyNs: 250_400}
+	if got, want := clockCell(clock), "-1.23 ms ± 250 µs"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
