@@ -126,6 +126,9 @@ func (c *Core) Enqueue(node int, ethernet []byte) bool {
 	}
 	f := c.newFrame(ethernet)
 	f.id = c.lastFrame
+	if f.to == node {
+		f.to = toNobody // a radio does not hear itself
+	}
 	s.count.Enqueued++
 	c.trace(Trace{At: c.now, Event: "enqueue", Node: node, Peer: f.to, Frame: f.id, Kind: "data"})
 	s.push(f)

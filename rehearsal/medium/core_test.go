@@ -319,186 +319,6 @@ func checkEveryFrameEnded(t *testing.T, seed uint64, c *Core, sink *recorder, se
 	}
 }
 
-func TestBroadcastIsSentOnceAtTheLowestBasicRate(t *testing.T) {
-	cfg := testConfig(Standard80211g, 54, 3)
-	var sends []Trace
-	cfg.Trace = func(e Trace) {
-		if e.Event == "tx" {
-			sends = append(sends, e)
-		}
-	}
-	sink := newRecorder(3)
-	// Node 2 is 100 km away.
-	c := mustCore(t, cfg, func(n int, _ time.Duration) (float64, float64) {
-		return []float64{0, 5, 1e5}[n], 0
-	}, sink)
-	c.Enqueue(0, ethernet(0, -1, 1, 100))
-	c.Advance(time.Second)
-	if len(sends) != 1 || sends[0].RateMbps != 6 {
-		t.Errorf("a broadcast was sent as %+v, want once at 6 Mbit/s", sends)
-	}
-	n := c.Counters(0)
-	if sink.delivered[[2]int{1, 1}] != 1 || n.Lost[OutOfRange] != 1 || n.TxFailed != 0 {
-		t.Errorf("delivered %v, counters %+v: want node 1 served and node 2 out of range", sink.delivered, n)
-	}
-}
-
-func TestUnicastToNobodyIsGivenUpAfterSevenAttempts(t *testing.T) {
-	for _, rts := range []int{0, 1} {
-		cfg := testConfig(Standard80211b, 11, 2)
-		cfg.RTSThresholdBytes = rts
-		var sends int
-		cfg.Trace = func(e Trace) {
-			if e.Event == "tx" {
-				sends++
-			}
-		}
-		sink := newRecorder(2)
-		c := mustCore(t, cfg, line(5), sink)
-		c.Enqueue(0, ethernet(0, 77, 1, 100))
-		c.Advance(time.Second)
-		n := c.Counters(0)
-		if sends != shortRetryLimit || sink.failed != 1 || n.TxFailed != 1 || n.Lost[OutOfRange] != 1 {
-			t.Errorf("rts threshold %d: %d sends, %d failed, counters %+v", rts, sends, sink.failed, n)
-		}
-	}
-}
-
-func TestQueueDropsItsTail(t *testing.T) {
-	sink := newRecorder(2)
-	c := mustCore(t, testConfig(Standard80211g, 54, 2), line(5), sink)
-	taken := 0
-	for i := range 80 {
-		if c.Enqueue(0, ethernet(0, 1, i, 500)) {
-			taken++
-		}
-	}
-	// One is with the MAC, fifty wait.
-	if taken != 51 || c.Counters(0).Lost[QueueFull] != 29 {
-		t.Errorf("%d of 80 taken, %d dropped; want 51 and 29", taken, c.Counters(0).Lost[QueueFull])
-	}
-	c.Advance(time.Second)
-	for i := range 80 {
-		if got := sink.delivered[[2]int{1, i}]; got != boolToInt(i < 51) {
-			t.Errorf("frame %d delivered %d times: the tail must be what is dropped", i, got)
-		}
-	}
-}
-
-func boolToInt(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-func TestDeadRadioDeliversNothing(t *testing.T) {
-	sink := newRecorder(2)
-	c := mustCore(t, testConfig(Standard80211g, 0, 2), line(5), sink)
-	c.SetDead(true)
-	for i := range 10 {
-		c.Enqueue(0, ethernet(0, i%2*2-1, i, 500))
-	}
-	c.Advance(time.Second)
-	if n := c.Counters(0); len(sink.delivered) != 0 || n.Lost[RadioDead] == 0 || n.Lost[RadioDead] != n.Lost.Total()-n.Lost[OutOfRange] {
-		t.Errorf("dead radio: delivered %v, counters %+v", sink.delivered, n)
-	}
-	c.SetDead(false)
-	c.Enqueue(0, ethernet(0, 1, 99, 500))
-	c.Advance(2 * time.Second)
-	if sink.delivered[[2]int{1, 99}] != 1 {
-		t.Error("the radio did not come back")
-	}
-}
-
-func TestSNRDrivenRateFollowsDistanceAndPower(t *testing.T) {
-	rateAt := func(distanceM, powerDbm float64) float64 {
-		cfg := testConfig(Standard80211g, 0, 2)
-		var last float64
-		cfg.Trace = func(e Trace) {
-			if e.Event == "tx" && e.Kind == "data" && e.Peer == 1 {
-				last = e.RateMbps
-			}
-		}
-		c := mustCore(t, cfg, line(distanceM), newRecorder(2))
-		c.SetTxPower(0, powerDbm)
-		c.SetTxPower(1, powerDbm)
-		for i := range 5 {
-			c.Enqueue(0, ethernet(0, 1, i, 1500))
-			c.Advance(c.Now() + 100*time.Millisecond)
-		}
-		return last
-	}
-	if got := rateAt(10, 20); got != 54 {
-		t.Errorf("10 m at 20 dBm: %g Mbit/s, want 54", got)
-	}
-	last := 54.0
-	for _, d := range []float64{20, 50, 80, 120, 160, 200} {
-		got := rateAt(d, 20)
-		if got > last {
-			t.Errorf("%g m: %g Mbit/s, more than nearer by (%g)", d, got, last)
-		}
-		last = got
-	}
-	if last >= 54 || rateAt(80, 10) > rateAt(80, 20) {
-		t.Errorf("rate does not fall: %g at 200 m", last)
-	}
-}
-
-// A stronger frame that starts within a weaker one's preamble is received; two
-// of equal strength are lost.
-func TestCapture(t *testing.T) {
-	for _, v := range []struct {
-		farM float64
-		want int
-	}{{10, 0}, {60, 1}} {
-		cfg := testConfig(Standard80211g, 6, 3)
-		sink := newRecorder(3)
-		c := mustCore(t, cfg, func(n int, _ time.Duration) (float64, float64) {
-			return []float64{-v.farM, 0, 10}[n], 0
-		}, sink)
-		// Both send in the same instant: the medium was idle for both.
-		c.Advance(time.Second)
-		c.Enqueue(0, ethernet(0, -1, 1, 500))
-		c.Enqueue(2, ethernet(2, -1, 2, 500))
-		c.Advance(2 * time.Second)
-		if got := sink.delivered[[2]int{1, 2}]; got != v.want {
-			t.Errorf("other sender at %g m: near frame delivered %d times, want %d", v.farM, got, v.want)
-		}
-		if c.Counters(0).Lost[Collision] == 0 {
-			t.Errorf("other sender at %g m: no collision counted", v.farM)
-		}
-	}
-}
-
-// Two senders that cannot hear each other: RTS and CTS must help.
-func TestHiddenTerminalIsCuredByRTS(t *testing.T) {
-	goodput := func(rts int) float64 {
-		cfg := testConfig(Standard80211b, 2, 3)
-		cfg.RTSThresholdBytes = rts
-		// 6 dB of SNR to the middle, -9 dB to the other end.
-		cfg.Propagation.Exponent = 5
-		sink := newRecorder(3)
-		c := mustCore(t, cfg, line(22.3), sink)
-		a, b := ethernet(0, 1, 0, 1500), ethernet(2, 1, 0, 1500)
-		for c.Now() < 20*time.Second {
-			for c.QueueRoom(0) > 0 {
-				c.Enqueue(0, a)
-			}
-			for c.QueueRoom(2) > 0 {
-				c.Enqueue(2, b)
-			}
-			c.Advance(c.Now() + time.Millisecond)
-		}
-		return float64(sink.bytes[1]) * 8 / 20 / 1e6
-	}
-	without, with := goodput(0), goodput(1)
-	t.Logf("hidden terminal: %.2f Mbit/s without, %.2f with RTS/CTS", without, with)
-	if with < 1 || with < 1.5*without {
-		t.Errorf("hidden terminal: %g Mbit/s with RTS/CTS, %g without", with, without)
-	}
-}
-
 // NextEffect never lies beyond a delivery.
 func TestNextEffectIsALowerBound(t *testing.T) {
 	cfg := testConfig(Standard80211g, 0, 4)
@@ -597,4 +417,24 @@ func BenchmarkSaturatedHop(b *testing.B) {
 		c.Enqueue(0, frame)
 		c.Advance(c.Now() + 400*time.Microsecond)
 	}
+}
+
+// Whatever a host writes to its device, the core takes or counts.
+func FuzzEnqueue(f *testing.F) {
+	f.Add([]byte{})
+	f.Add(make([]byte, 13))
+	f.Add(ethernet(0, 1, 1, 100))
+	f.Add(ethernet(0, -1, 1, 1500))
+	f.Add(ethernet(0, 0, 1, 50)) // to itself
+	f.Add(make([]byte, 3000))
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		var delivered int
+		c := mustCore(t, testConfig(Standard80211g, 0, 2), line(5), sinkFunc(func(int, time.Duration) { delivered++ }))
+		taken := c.Enqueue(0, frame)
+		c.Advance(time.Minute)
+		n := c.Counters(0)
+		if uint64(delivered)+n.Lost.Total() != 1 {
+			t.Errorf("frame of %d bytes, taken %v: %d delivered, %d lost", len(frame), taken, delivered, n.Lost.Total())
+		}
+	})
 }

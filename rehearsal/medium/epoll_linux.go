@@ -102,21 +102,3 @@ func writeFD(fd int, buf []byte) error {
 	}
 	return nil
 }
-
-// prepareThread makes the calling thread as punctual as the host allows and
-// says what was refused.
-func prepareThread(fifo bool) error {
-	// Timers of an ordinary thread may be 50 µs late by default.
-	err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
-	if err != nil {
-		err = fmt.Errorf("set timer slack: %w", err)
-	}
-	if !fifo {
-		return err
-	}
-	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
-	if e := unix.SchedSetAttr(0, &attr, 0); e != nil {
-		err = errors.Join(err, fmt.Errorf("set SCHED_FIFO: %w", e))
-	}
-	return err
-}

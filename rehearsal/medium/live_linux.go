@@ -32,7 +32,7 @@ type Options struct {
 	// Epoch is model time 0; Locate is asked relative to it. Zero means the
 	// time of NewLive.
 	Epoch time.Time
-	// NoFIFO leaves the event thread with the ordinary scheduler.
+	// NoFIFO leaves the process with the ordinary scheduler.
 	NoFIFO bool
 	// Log takes what Run has to say: SCHED_FIFO refused, a device gone.
 	Log *slog.Logger
@@ -42,8 +42,10 @@ type Options struct {
 // runs all events. What is late is handed over at once, but what follows from
 // it starts from its model time, so delays do not add up.
 //
-// A Go program that runs Live should have GOMAXPROCS above the number of
-// goroutines that compute: the event thread needs a free one when it wakes.
+// While it runs, and unless Options.NoFIFO, every thread of the process is under
+// SCHED_FIFO: see raiseThreads. A program that runs Live should therefore do no
+// long computing beside it, and have GOMAXPROCS above the number of goroutines
+// that compute at one time: the event thread needs a free one when it wakes.
 type Live struct {
 	core  *Core
 	epoch time.Time
@@ -81,13 +83,15 @@ func NewLive(cfg Config, locate Locate, ports []Port, opts Options) (*Live, erro
 	if len(ports) != len(cfg.Nodes) {
 		return nil, fmt.Errorf("start medium: %d ports for %d nodes", len(ports), len(cfg.Nodes))
 	}
-	if opts.Epoch.IsZero() {
-		opts.Epoch = time.Now()
+	epoch := time.Now()
+	if !opts.Epoch.IsZero() {
+		// Now carries the monotonic clock; a time read from elsewhere does not.
+		epoch = epoch.Add(-time.Since(opts.Epoch))
 	}
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	l := &Live{epoch: opts.Epoch, opts: opts, buf: make([]byte, readBuffer),
+	l := &Live{epoch: epoch, opts: opts, buf: make([]byte, readBuffer),
 		feeds: make([]*feedbackServer, len(ports))}
 	core, err := NewCore(cfg, locate, l)
 	if err != nil {
@@ -146,6 +150,9 @@ func (l *Live) Run(ctx context.Context) error {
 		if f != nil {
 			group.Go(func() error { return f.serve(ctx) })
 		}
+	}
+	if !l.opts.NoFIFO {
+		group.Go(func() error { return raiseThreads(ctx) })
 	}
 	group.Go(func() error {
 		// Never unlocked: the thread has its own scheduling and ends with the
@@ -219,7 +226,7 @@ func (l *Live) drain(node int) error {
 		if errors.Is(err, unix.EAGAIN) {
 			break
 		}
-		if err != nil {
+		if err != nil || n == 0 {
 			return l.portGone(node, err)
 		}
 		l.core.Enqueue(node, l.buf[:n])

@@ -1,0 +1,154 @@
+package medium
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"net"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// startLive runs a medium whose hosts are the far ends of datagram sockets: what
+// a TAP is to Live, without root.
+func startLive(t *testing.T, cfg Config, sockets bool) (*Live, []int, []Port) {
+	t.Helper()
+	var hosts []int
+	var ports []Port
+	dir := t.TempDir()
+	for i := range cfg.Nodes {
+		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = unix.Close(pair[0]) })
+		hosts = append(hosts, pair[1])
+		port := Port{FD: pair[0]}
+		if sockets {
+			port.FeedbackSocket = filepath.Join(dir, cfg.Nodes[i].Name)
+		}
+		ports = append(ports, port)
+		tv := unix.NsecToTimeval(int64(20 * time.Second))
+		if err := unix.SetsockoptTimeval(pair[1], unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv); err != nil {
+			t.Fatal(err)
+		}
+	}
+	live, err := NewLive(cfg, line(5), ports, Options{NoFIFO: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- live.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("medium ended with %v", err)
+		}
+		live.SetDead(true) // after the end: must not hang
+		for _, fd := range hosts {
+			_ = unix.Close(fd)
+		}
+	})
+	return live, hosts, ports
+}
+
+func TestLiveCarriesFrames(t *testing.T) {
+	live, hosts, _ := startLive(t, testConfig(Standard80211g, 54, 3), false)
+	live.BeginWindow()
+	sent := ethernet(0, 1, 42, 300)
+	if _, err := unix.Write(hosts[0], sent); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 2048)
+	n, err := unix.Read(hosts[1], buf)
+	if err != nil || !bytes.Equal(buf[:n], sent) {
+		t.Fatalf("node 1 read %d bytes, %v; want the frame as sent", n, err)
+	}
+	late := live.EndWindow()
+	if late.Events != 1 || late.WorstUs <= 0 || late.MeanUs != late.WorstUs || late.WindowS <= 0 {
+		t.Errorf("lateness of one delivery: %+v", late)
+	}
+	if c := live.Counters(1); c.Delivered != 1 {
+		t.Errorf("counters %+v", c)
+	}
+	if c := live.Counters(2); c.Delivered != 0 {
+		t.Errorf("node 2 was handed a frame for node 1: %+v", c)
+	}
+}
+
+func TestLiveGoesOnWithoutADeviceThatIsGone(t *testing.T) {
+	live, hosts, _ := startLive(t, testConfig(Standard80211g, 54, 3), false)
+	if err := unix.Shutdown(hosts[2], unix.SHUT_RDWR); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unix.Write(hosts[0], ethernet(0, -1, 1, 300)); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 2048)
+	if n, err := unix.Read(hosts[1], buf); err != nil || n != 314 {
+		t.Fatalf("read %d bytes, %v", n, err)
+	}
+	if c := live.Counters(0); c.Lost[HostRefused] != 1 {
+		t.Errorf("a frame to a device that is gone is not counted: %+v", c)
+	}
+}
+
+// A reader that does not read loses lines, is told how many, and holds nobody
+// up.
+func TestFeedbackToASlowReaderIsDroppedAndCounted(t *testing.T) {
+	live, _, ports := startLive(t, testConfig(Standard80211g, 54, 2), true)
+	conn, err := net.Dial("unix", ports[0].FeedbackSocket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(conn)
+	if !lines.Scan() || !bytes.Contains(lines.Bytes(), []byte(`"caps"`)) {
+		t.Fatalf("first line %q, want caps", lines.Text())
+	}
+	feed := live.feeds[0]
+	for feed.active.Load() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	const flood = 50000
+	for range flood {
+		feed.publish(wire.Feedback{TxFailed: &wire.TxFailed{Peer: nodeMAC(1)}})
+	}
+	got, dropped := 0, uint64(0)
+	for lines.Scan() {
+		var line wire.Feedback
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			t.Fatalf("line %q: %v", lines.Text(), err)
+		}
+		if line.TxFailed != nil {
+			got++
+		}
+		if line.Dropped > 0 && line.Survey != nil {
+			dropped = line.Dropped
+			break
+		}
+	}
+	if dropped == 0 || got+int(dropped) < flood {
+		t.Errorf("%d lines came and %d were said to be dropped, of %d", got, dropped, flood)
+	}
+}
+
+func TestPortsMustMatchNodes(t *testing.T) {
+	if _, err := NewLive(testConfig(Standard80211g, 54, 2), line(5), nil, Options{}); err == nil {
+		t.Error("no ports for two nodes, and no error")
+	}
+	cfg := testConfig(Standard80211g, 54, 2)
+	if _, err := NewLive(cfg, line(5), []Port{{FD: -1}, {FD: -1}}, Options{}); err == nil {
+		t.Error("a descriptor that is none, and no error")
+	}
+}
