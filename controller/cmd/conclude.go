@@ -11,6 +11,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/report"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -39,6 +40,20 @@ func (s *session) conclude(out io.Writer) error {
 	}
 	_, err = fmt.Fprintf(out, "\n%d of %d trials accepted\nreport: %s\n", accepted, len(s.plan.Trials), path)
 	return err
+}
+
+// writeReport writes report.html and metrics.csv into the run's folder and
+// returns the report's path.
+func writeReport(a *archive.Archive) (string, error) {
+	rows, err := metrics.Table(a)
+	if err != nil {
+		return "", err
+	}
+	if err := replaceFile(filepath.Join(a.Dir(), "metrics.csv"), func(w io.Writer) error { return metrics.WriteCSV(w, rows) }); err != nil {
+		return "", err
+	}
+	path := filepath.Join(a.Dir(), "report.html")
+	return path, replaceFile(path, func(w io.Writer) error { return report.Write(a, w) })
 }
 
 // replaceFile writes a derived file beside its place and renames it there, so

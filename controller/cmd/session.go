@@ -70,6 +70,13 @@ func openSession(f runFlags, file, place string) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
+	if place == archive.PlaceRehearsal {
+		if err := placeOnEarth(&p, c.Field); err != nil {
+			return nil, err
+		}
+	} else if c.NeedsSite() {
+		return nil, fmt.Errorf("plan %s: a gate waits for a place, and the file does not say where the roadside node stands; give course.site_lat_deg and course.site_lon_deg", file)
+	}
 	for i := range p.Nodes {
 		p.Nodes[i].GoPort = wire.DefaultGoPort
 	}

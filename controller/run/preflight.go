@@ -31,9 +31,13 @@ func (e *UnmetError) Error() string {
 }
 
 // Preflight asks every node that the plan names whether it can do what the
-// plan needs. It repeats until everything is met or patience is over: a GPS
-// receiver may still be looking for satellites.
+// plan needs, with the field as the first trial wants it. It repeats until
+// everything is met or patience is over: a GPS receiver may still be looking
+// for satellites.
 func Preflight(ctx context.Context, plan wire.RunPlan, lane *Lane, patience time.Duration) error {
+	if err := lane.Field.Place(ctx, plan.Trials[0], 1); err != nil {
+		return fmt.Errorf("preflight: %w", err)
+	}
 	deadline := time.Now().Add(patience)
 	for {
 		unmet, err := preflightOnce(ctx, plan, lane)

@@ -1,0 +1,210 @@
+package cmd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/fleet"
+	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/run"
+	"fieldmesh.dev/fieldmesh/protocols/keys"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/rehearsal/world"
+)
+
+// agentBinary is the agent's program, found beside this one.
+const agentBinary = "fieldmesh-agent"
+
+type rehearseFlags struct {
+	runFlags
+	worlds int
+	dir    string
+	agent  string
+}
+
+// RehearseCommand is `fieldmesh rehearse FILE`.
+func RehearseCommand() *cobra.Command {
+	var f rehearseFlags
+	c := &cobra.Command{
+		Use:   "rehearse FILE",
+		Short: "Rehearse a campaign on this machine: real agents, iperf3 and gpsd over an emulated radio",
+		Long: "Rehearse drives the campaign in FILE in namespaces on this machine, through the same code as `fieldmesh run`.\n" +
+			"It makes network namespaces and interfaces, so it needs root. A rehearsal that was interrupted goes on with --resume RUN.",
+		Args: fileOrResume(&f.runFlags),
+		RunE: func(c *cobra.Command, args []string) error {
+			if os.Geteuid() != 0 {
+				return errors.New("a rehearsal makes network namespaces and interfaces, which needs root: run it with sudo")
+			}
+			s, err := openSession(f.runFlags, first(args), archive.PlaceRehearsal)
+			if err != nil {
+				return err
+			}
+			err = s.inFields(c.Context(), f, c.OutOrStdout())
+			return errors.Join(err, s.conclude(c.OutOrStdout()), s.archive.Close())
+		},
+	}
+	f.add(c)
+	c.Flags().IntVar(&f.worlds, "worlds", 1, "fields side by side that share the schedule; too many make trials late, and late ones are rejected")
+	c.Flags().StringVar(&f.dir, "world-dir", "/var/lib/fieldmesh/rehearsal", "folder for the fields' files; unprivileged users must be able to enter it")
+	c.Flags().StringVar(&f.agent, "agent", "", "the agent's program (default: "+agentBinary+" beside this program)")
+	return c
+}
+
+// inFields creates the fields, drives the campaign in them, and takes them away.
+func (s *session) inFields(ctx context.Context, f rehearseFlags, out io.Writer) (err error) {
+	if f.worlds < 1 {
+		return fmt.Errorf("--worlds %d: at least one is needed", f.worlds)
+	}
+	if _, err := world.Sweep(""); err != nil {
+		return err
+	}
+	dir := filepath.Join(f.dir, s.plan.Run)
+	agent, err := installAgent(f, dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	identity, err := fleet.Init(filepath.Join(dir, "controller"))
+	if err != nil {
+		return err
+	}
+	var lanes []*run.Lane
+	for i := range f.worlds {
+		cfg, err := s.worldConfig(filepath.Join(dir, fmt.Sprintf("field%d", i)), agent, identity, filepath.Join(dir, "controller"))
+		if err != nil {
+			return err
+		}
+		lane, closeLane, err := s.startField(ctx, cfg, laneName(i, f.worlds))
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, closeLane()) }()
+		lanes = append(lanes, lane)
+	}
+	return s.drive(ctx, lanes, f.runFlags, out)
+}
+
+func laneName(i, of int) string {
+	if of == 1 {
+		return ""
+	}
+	return fmt.Sprintf("field %d", i+1)
+}
+
+// installAgent copies the agent to where its unprivileged half can be started
+// from: the folder of a checkout may be closed to other users.
+func installAgent(f rehearseFlags, dir string) (string, error) {
+	from := f.agent
+	if from == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return "", fmt.Errorf("find the agent's program: %w", err)
+		}
+		from = filepath.Join(filepath.Dir(self), agentBinary)
+	}
+	body, err := os.ReadFile(from)
+	if err != nil {
+		return "", fmt.Errorf("find the agent's program: %w; build it with `make build`, or name it with --agent", err)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("make the fields' folder: %w", err)
+	}
+	to := filepath.Join(dir, agentBinary)
+	if err := os.WriteFile(to, body, 0o755); err != nil {
+		return "", fmt.Errorf("install the agent's program: %w", err)
+	}
+	return to, nil
+}
+
+func (s *session) worldConfig(dir, agent string, identity keys.Identity, keysDir string) (world.Config, error) {
+	field, err := fieldConfig(s.campaign.Field)
+	if err != nil {
+		return world.Config{}, err
+	}
+	cfg := world.Config{Dir: dir, Agent: agent, ControllerKeys: keysDir, Run: s.plan.Run, Seed: s.plan.Seed, Field: field,
+		Authorized: []keys.Peer{{Name: identity.Name, Role: wire.RoleController, Pin: identity.Pin}}}
+	for _, n := range s.plan.Nodes {
+		cfg.Nodes = append(cfg.Nodes, world.Node{Name: n.Name, Unit: n.Unit})
+	}
+	return cfg, nil
+}
+
+// fieldConfig hands the campaign's field section, whose keys are the field's
+// own, to the field; what the file does not say, the field's defaults say.
+func fieldConfig(f *plan.Field) (world.FieldConfig, error) {
+	var c world.FieldConfig
+	text, err := json.Marshal(f)
+	if err == nil {
+		err = json.Unmarshal(text, &c)
+	}
+	if err != nil {
+		return c, fmt.Errorf("read the campaign's field: %w", err)
+	}
+	return c.WithDefaults()
+}
+
+// placeOnEarth gives every course of a rehearsal the field's site, so that a
+// gate can wait for a place.
+func placeOnEarth(p *wire.RunPlan, f *plan.Field) error {
+	c, err := fieldConfig(f)
+	if err != nil {
+		return err
+	}
+	for i := range p.Trials {
+		if course := &p.Trials[i].Course; course.SiteLatDeg == nil {
+			course.SiteLatDeg, course.SiteLonDeg = c.SiteLatDeg, c.SiteLonDeg
+		}
+	}
+	return nil
+}
+
+// startField starts one field and makes the lane that drives in it.
+func (s *session) startField(ctx context.Context, cfg world.Config, name string) (*run.Lane, func() error, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, nil, fmt.Errorf("find this program: %w", err)
+	}
+	// Not ctx: an interrupt ends the run first, and then the field, in order.
+	field, err := world.Start(context.WithoutCancel(ctx), []string{self, "field"}, cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	fl, err := fleet.Load(field.Info().Fleet)
+	if err != nil {
+		return nil, nil, errors.Join(err, field.Close())
+	}
+	lane, closeLane, err := s.lane(name, fl, field)
+	if err != nil {
+		return nil, nil, errors.Join(err, field.Close())
+	}
+	return lane, func() error { closeLane(); return field.Close() }, nil
+}
+
+// FieldCommand is `fieldmesh field`, a rehearsal's field in a process of its
+// own. People do not call it; rehearse does.
+func FieldCommand() *cobra.Command {
+	var dir string
+	c := &cobra.Command{
+		Use:    "field",
+		Short:  "Own a rehearsal's field (started by rehearse)",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			cfg, err := world.LoadConfig(dir)
+			if err != nil {
+				return err
+			}
+			return world.Serve(c.Context(), c.InOrStdin(), c.OutOrStdout(), cfg)
+		},
+	}
+	c.Flags().StringVar(&dir, "dir", "", "the field's folder, with field.json")
+	return c
+}

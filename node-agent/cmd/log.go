@@ -1,0 +1,120 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"fieldmesh.dev/fieldmesh/node-agent/clock"
+	"fieldmesh.dev/fieldmesh/node-agent/gps"
+	"fieldmesh.dev/fieldmesh/node-agent/measure"
+	"fieldmesh.dev/fieldmesh/node-agent/provenance"
+	"fieldmesh.dev/fieldmesh/node-agent/spool"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// logFlags are what `fieldmesh-agent log` is told; it needs no configuration
+// file and no root.
+type logFlags struct {
+	node, dir, iface, gpsd string
+	forS                   float64
+	influx                 influxFlags
+}
+
+// LogCommand is `fieldmesh-agent log`: GPS and interface counters onto the
+// disk at 10 Hz, with no controller at all.
+func LogCommand() *cobra.Command {
+	f := logFlags{}
+	c := &cobra.Command{
+		Use:   "log",
+		Short: "Record GPS and interface data with no controller",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			ctx := c.Context()
+			if f.forS > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, time.Duration(f.forS*float64(time.Second)))
+				defer cancel()
+			}
+			return keepLog(ctx, f, c.OutOrStdout())
+		},
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "node"
+	}
+	c.Flags().StringVar(&f.node, "node", host, "name of this node in the records")
+	c.Flags().StringVar(&f.dir, "dir", "fieldmesh-log", "folder for the records; one that exists is gone on with")
+	c.Flags().StringVar(&f.iface, "interface", "wlan0", "interface whose counters are recorded")
+	c.Flags().StringVar(&f.gpsd, "gpsd", "127.0.0.1:2947", "where gpsd answers")
+	c.Flags().Float64Var(&f.forS, "for-s", 0, "stop after so many seconds (default: on Ctrl-C)")
+	f.influx.add(c)
+	return c
+}
+
+func keepLog(ctx context.Context, f logFlags, out io.Writer) (err error) {
+	sp, err := spool.Open(f.dir, f.node, spool.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, sp.Close()) }()
+	clk := clock.System{}
+	receiver := gps.New(f.gpsd, clk)
+	emit := func(tBootNs int64, b wire.Body) error {
+		_, err := sp.Append(wire.Header{TBootNs: tBootNs}, b)
+		return err
+	}
+	p := provenance.New(ctx, f.iface, nil).Read(ctx)
+	if err := emit(clk.BootNs(), &p); err != nil {
+		return err
+	}
+	// The wall clock beside the boot clock, so that the log can be dated.
+	now := clk.BootNs()
+	if err := emit(now, &wire.Clock{Peer: f.node, WallOffsetNs: clk.Wall().UnixNano() - now}); err != nil {
+		return err
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return receiver.Run(gctx) })
+	sources := []measure.Source{receiver, measure.NewInterface(f.iface)}
+	g.Go(func() error { return measure.Loop(gctx, clk, 100*time.Millisecond, sources, emit) })
+	g.Go(func() error { return showLog(gctx, sp, receiver, out) })
+	if err := f.influx.follow(gctx, g, sp, clk); err != nil {
+		return err
+	}
+	err = g.Wait()
+	if ctx.Err() != nil {
+		err = nil // asked to stop
+	}
+	_, perr := fmt.Fprintf(out, "%d records are in %s\n", sp.Position().Seq, f.dir)
+	return errors.Join(err, perr)
+}
+
+// showLog says once in a while that records are being made, and of what.
+func showLog(ctx context.Context, sp *spool.Spool, receiver *gps.Client, out io.Writer) error {
+	ticker := time.NewTicker(2 * time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return nil
+		}
+		fix, _ := receiver.Last()
+		state := "gpsd does not answer"
+		switch {
+		case fix.Connected && fix.Mode >= 2 && fix.SpeedMps != nil:
+			state = fmt.Sprintf("%.1f m/s, fix %d-D", *fix.SpeedMps, fix.Mode)
+		case fix.Connected:
+			state = "no GPS fix"
+		}
+		if _, err := fmt.Fprintf(out, "%d records  %s\n", sp.Position().Seq, state); err != nil {
+			return fmt.Errorf("show progress: %w", err)
+		}
+	}
+}
