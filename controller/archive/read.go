@@ -3,7 +3,6 @@ package archive
 import (
 	"bufio"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -205,7 +204,8 @@ func (a *Archive) stream(files []string, yield func(wire.Record, error) bool) {
 	for _, rel := range files {
 		err := a.disk.lines(rel, func(line []byte) error {
 			var r wire.Record
-			if err := json.Unmarshal(line, &r); err != nil {
+			// Called by name: json.Unmarshal would look through the line once more.
+			if err := r.UnmarshalJSON(line); err != nil {
 				return fmt.Errorf("read %s: %w", rel, err)
 			}
 			if !yield(r, nil) {

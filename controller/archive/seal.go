@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -81,32 +82,44 @@ func (a *Archive) writeSealed(k wire.TrialKey) error {
 
 // extract copies what people look for as files out of the records.
 func (a *Archive) extract(k wire.TrialKey) error {
+	files, err := a.recordFiles(k)
+	if err != nil {
+		return err
+	}
 	outputs := map[string][]byte{}
-	for r, err := range a.Records(k.Trial, k.Attempt) {
-		if err != nil {
+	for _, rel := range files {
+		if err := a.disk.lines(rel, func(line []byte) error { return collect(outputs, rel, line) }); err != nil {
 			return err
 		}
-		switch b := r.Body.(type) {
-		case *wire.Iperf3:
-			name, data := iperf3File(r.Node, b)
-			outputs[filepath.Join("iperf3", name)] = data
-		case *wire.Provenance:
-			data, err := json.MarshalIndent(b, "", "  ")
-			if err != nil {
-				return fmt.Errorf("encode provenance of %q: %w", r.Node, err)
-			}
-			outputs[filepath.Join("provenance", r.Node+".json")] = append(data, '\n')
-		}
 	}
-	names := make([]string, 0, len(outputs))
-	for name := range outputs {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(outputs)) {
 		if err := a.disk.replace(filepath.Join(trialDir(k), name), outputs[name]); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// collect takes a line's output, if its kind has one. Nearly all lines are
+// samples, and are told by their text before they are decoded.
+func collect(outputs map[string][]byte, rel string, line []byte) error {
+	if !bytes.Contains(line, []byte(`"iperf3"`)) && !bytes.Contains(line, []byte(`"provenance"`)) {
+		return nil
+	}
+	var r wire.Record
+	if err := r.UnmarshalJSON(line); err != nil {
+		return fmt.Errorf("read %s: %w", rel, err)
+	}
+	switch b := r.Body.(type) {
+	case *wire.Iperf3:
+		name, data := iperf3File(r.Node, b)
+		outputs[filepath.Join("iperf3", name)] = data
+	case *wire.Provenance:
+		data, err := json.MarshalIndent(b, "", "  ")
+		if err != nil {
+			return fmt.Errorf("encode provenance of %q: %w", r.Node, err)
+		}
+		outputs[filepath.Join("provenance", r.Node+".json")] = append(data, '\n')
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ type socket struct {
 // sockets follows a flow's data sockets on one node. A socket that does not
 // exist at the window's open has no atOpen; one that is gone before the close
 // counts with its last sample.
-func (at attempt) sockets(node, flow string, w wire.Window) map[uint64]*socket {
+func (at Attempt) sockets(node, flow string, w wire.Window) map[uint64]*socket {
 	out := map[uint64]*socket{}
 	for _, r := range at.records {
 		b, ok := r.Body.(*wire.TCPSample)
@@ -100,7 +100,7 @@ func flowSeconds(f wire.Flow, w wire.Window) float64 {
 }
 
 // reaches tells whether a node's records go on to a moment of its clock.
-func (at attempt) reaches(node string, bootNs int64) bool {
+func (at Attempt) reaches(node string, bootNs int64) bool {
 	for _, r := range at.records {
 		if r.Node == node && r.TBootNs >= bootNs {
 			return true
@@ -109,7 +109,7 @@ func (at attempt) reaches(node string, bootNs int64) bool {
 	return false
 }
 
-func (at attempt) firstByte(f wire.Flow, w wire.Window) *float64 {
+func (at Attempt) firstByte(f wire.Flow, w wire.Window) *float64 {
 	var first *float64
 	for _, r := range at.records {
 		b, ok := r.Body.(*wire.TCPSample)

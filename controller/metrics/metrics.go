@@ -27,13 +27,17 @@ type Row struct {
 	Definition string
 }
 
-// attempt is what the metrics of one attempt are computed from.
-type attempt struct {
+// Attempt is one attempt's records, read once, from which its numbers and its
+// timeline are computed.
+type Attempt struct {
 	run     string
 	key     wire.TrialKey
 	trial   wire.Trial
 	records []wire.Record
 }
+
+// Records are all that is held of the attempt. They must not be changed.
+func (at Attempt) Records() []wire.Record { return at.records }
 
 // Each yields every attempt's rows in order, holding one attempt at a time.
 func Each(a *archive.Archive) iter.Seq2[[]Row, error] {
@@ -54,23 +58,24 @@ func Each(a *archive.Archive) iter.Seq2[[]Row, error] {
 
 // Of computes the rows of one attempt.
 func Of(a *archive.Archive, k wire.TrialKey) ([]Row, error) {
-	at, err := load(a, k)
+	at, err := Load(a, k)
 	if err != nil {
 		return nil, err
 	}
-	return at.rows(), nil
+	return at.Rows(), nil
 }
 
-func load(a *archive.Archive, k wire.TrialKey) (attempt, error) {
+// Load reads an attempt; it is small enough to be held.
+func Load(a *archive.Archive, k wire.TrialKey) (Attempt, error) {
 	t, planned := a.Trial(k.Trial)
 	if !planned {
-		return attempt{}, fmt.Errorf("trial %d is not in the plan of run %q", k.Trial, a.Info().Run)
+		return Attempt{}, fmt.Errorf("trial %d is not in the plan of run %q", k.Trial, a.Info().Run)
 	}
 	records, err := a.All(k.Trial, k.Attempt)
 	if err != nil {
-		return attempt{}, fmt.Errorf("read trial %d attempt %d: %w", k.Trial, k.Attempt, err)
+		return Attempt{}, fmt.Errorf("read trial %d attempt %d: %w", k.Trial, k.Attempt, err)
 	}
-	return attempt{run: a.Info().Run, key: k, trial: t, records: records}, nil
+	return Attempt{run: a.Info().Run, key: k, trial: t, records: records}, nil
 }
 
 // Table computes the rows of every attempt of an archive.
@@ -87,7 +92,7 @@ func Table(a *archive.Archive) ([]Row, error) {
 
 // set collects the rows of one attempt.
 type set struct {
-	at   attempt
+	at   Attempt
 	rows []Row
 }
 
@@ -102,7 +107,8 @@ func (s *set) put(flow string, d definition, value *float64) {
 	})
 }
 
-func (at attempt) rows() []Row {
+// Rows computes the attempt's numbers.
+func (at Attempt) Rows() []Row {
 	s := &set{at: at}
 	for _, f := range at.trial.Traffic {
 		s.flow(f)

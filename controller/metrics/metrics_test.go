@@ -36,6 +36,15 @@ func rowsOf(t *testing.T, a *archive.Archive, trial int) []metrics.Row {
 	return rows
 }
 
+func timeline(t *testing.T, a *archive.Archive, trial int) []metrics.Point {
+	t.Helper()
+	at, err := metrics.Load(a, wire.TrialKey{Trial: trial, Attempt: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at.Timeline()
+}
+
 func near(t *testing.T, rows []metrics.Row, flow, name string, want, within float64) {
 	t.Helper()
 	got := metrics.Value(rows, flow, name)
@@ -122,10 +131,7 @@ func TestHaversine(t *testing.T) {
 func TestTimelineAddsUpToWhatWasTransferred(t *testing.T) {
 	a := run(t, 17.123457, nil)
 	for trial := 1; trial <= 2; trial++ { // the receiver's clock differs by hours from the sender's
-		points, err := metrics.Timeline(a, wire.TrialKey{Trial: trial, Attempt: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		points := timeline(t, a, trial)
 		if len(points) != 101 {
 			t.Fatalf("%d points for 10 s at 10 Hz, want 101", len(points))
 		}
@@ -146,10 +152,7 @@ func TestTimelineAddsUpToWhatWasTransferred(t *testing.T) {
 
 func TestTimelineShowsNoStaleSpeed(t *testing.T) {
 	a := run(t, 17, func(c *synthetic.Conditions) { c.GPSGapFromS, c.GPSGapToS = 3, 6 })
-	points, err := metrics.Timeline(a, wire.TrialKey{Trial: 1, Attempt: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	points := timeline(t, a, 1)
 	// The last fix before the gap came at 2.96 s and is fresh until 4.46 s; the
 	// first after it at 6.16 s.
 	for _, p := range points {

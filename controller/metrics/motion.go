@@ -28,7 +28,7 @@ func HaversineM(latADeg, lonADeg, latBDeg, lonBDeg float64) float64 {
 // track is a node's positions against the time since its window opened.
 type track struct{ s, lat, lon []float64 }
 
-func (at attempt) track(node string) track {
+func (at Attempt) track(node string) track {
 	var out track
 	w := verdict.WindowOf(node, at.records)
 	if node == "" || w == nil {
@@ -67,7 +67,7 @@ func (k track) at(s float64) (lat, lon float64, ok bool) {
 // distance gives the GPS distance of car and roadside node at moments of the
 // window; nil while either is not known. Both tracks are aligned by their own
 // nodes' windows.
-func (at attempt) distance() func(s float64) *float64 {
+func (at Attempt) distance() func(s float64) *float64 {
 	car, side := at.track(at.trial.Car), at.track(at.trial.Roadside)
 	return func(s float64) *float64 {
 		latA, lonA, okA := car.at(s)
@@ -106,7 +106,7 @@ func (s *set) motion() {
 
 // windowSeconds is the length of the measuring window as it was, by the car's
 // clock or by the first node's that had one.
-func (at attempt) windowSeconds() float64 {
+func (at Attempt) windowSeconds() float64 {
 	for _, node := range append([]string{at.trial.Car}, at.trial.Nodes()...) {
 		if w := verdict.WindowOf(node, at.records); w != nil && node != "" {
 			return float64(w.CloseBootNs-w.OpenBootNs) / 1e9
@@ -117,7 +117,7 @@ func (at attempt) windowSeconds() float64 {
 
 // fieldWindow is the window by the emulated field's clock: its own record of it
 // or, since the field runs on one machine with its nodes, the receiver's.
-func (at attempt) fieldWindow() *wire.Window {
+func (at Attempt) fieldWindow() *wire.Window {
 	for _, node := range []string{"field", at.trial.Car, at.trial.Receiver} {
 		if w := verdict.WindowOf(node, at.records); w != nil && node != "" {
 			return w

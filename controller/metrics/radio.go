@@ -7,7 +7,7 @@ import (
 
 // mac is the address of a node's radio, from its provenance; empty when it is
 // not known.
-func (at attempt) mac(node string) string {
+func (at Attempt) mac(node string) string {
 	for _, r := range at.records {
 		if b, ok := r.Body.(*wire.Provenance); ok && r.Node == node {
 			return b.MAC
@@ -18,7 +18,7 @@ func (at attempt) mac(node string) string {
 
 // stations yields a node's samples of a peer in the window. Where the peer's
 // address is not known, a node that sees only one peer must mean that one.
-func (at attempt) stations(node, peer string) []*wire.Station {
+func (at Attempt) stations(node, peer string) []*wire.Station {
 	w := verdict.WindowOf(node, at.records)
 	if w == nil {
 		return nil
@@ -68,7 +68,7 @@ func (s *set) radio() {
 	s.put("", queueDrops, rise(s.at.surveys(t.Sender), func(b *wire.Survey) *uint64 { return b.QueueDrops }))
 }
 
-func (at attempt) surveys(node string) []*wire.Survey {
+func (at Attempt) surveys(node string) []*wire.Survey {
 	w := verdict.WindowOf(node, at.records)
 	if w == nil {
 		return nil

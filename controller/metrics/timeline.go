@@ -30,16 +30,6 @@ type Point struct {
 	TrueSpeedMps  *float64 // rehearsal only
 }
 
-// Timeline is one attempt at 10 Hz, every node's records aligned by its own
-// window. Only flows that are measured count.
-func Timeline(a *archive.Archive, k wire.TrialKey) ([]Point, error) {
-	at, err := load(a, k)
-	if err != nil {
-		return nil, err
-	}
-	return at.timeline(), nil
-}
-
 // series is a number against the time since the window opened.
 type series struct{ s, v []float64 }
 
@@ -69,7 +59,9 @@ func (k series) between(s float64) (float64, bool) {
 	return k.v[i-1] + share*(k.v[i]-k.v[i-1]), true
 }
 
-func (at attempt) timeline() []Point {
+// Timeline is the attempt at 10 Hz, every node's records aligned by its own
+// window. Only flows that are measured count. It is empty without a window.
+func (at Attempt) Timeline() []Point {
 	sender, receiver := verdict.WindowOf(at.trial.Sender, at.records), verdict.WindowOf(at.trial.Receiver, at.records)
 	if sender == nil && receiver == nil {
 		return nil
@@ -94,7 +86,7 @@ func (at attempt) timeline() []Point {
 }
 
 // perSocket gives a number of each data socket of the measured flows over time.
-func (at attempt) perSocket(node string, w *wire.Window, number func(*wire.TCPSample) float64) []*series {
+func (at Attempt) perSocket(node string, w *wire.Window, number func(*wire.TCPSample) float64) []*series {
 	var out []*series // in the order of their first samples, so that sums are the same each time
 	if w == nil {
 		return nil
@@ -157,7 +149,7 @@ func sum(sockets []*series, s, maxAge float64) *float64 {
 	return out
 }
 
-func (at attempt) speeds() series {
+func (at Attempt) speeds() series {
 	var out series
 	w := verdict.WindowOf(at.trial.Car, at.records)
 	if at.trial.Car == "" || w == nil {
@@ -171,7 +163,7 @@ func (at attempt) speeds() series {
 	return out
 }
 
-func (at attempt) signals() series {
+func (at Attempt) signals() series {
 	var out series
 	w := verdict.WindowOf(at.trial.Receiver, at.records)
 	mac := at.mac(at.trial.Sender)
@@ -184,7 +176,7 @@ func (at attempt) signals() series {
 	return out
 }
 
-func (at attempt) truths() series {
+func (at Attempt) truths() series {
 	var out series
 	w := at.fieldWindow()
 	for _, r := range at.records {
@@ -207,11 +199,11 @@ func StreamTimelinesCSV(w io.Writer, a *archive.Archive) error {
 		return fmt.Errorf("write timelines: %w", err)
 	}
 	for _, at := range attempts {
-		points, err := Timeline(a, at.TrialKey)
+		loaded, err := Load(a, at.TrialKey)
 		if err != nil {
 			return err
 		}
-		for _, p := range points {
+		for _, p := range loaded.Timeline() {
 			line := []string{a.Info().Run, strconv.Itoa(at.Trial), strconv.Itoa(at.Attempt), Number(p.S)}
 			for _, v := range []*float64{p.ThroughputBps, p.SpeedMps, p.DistanceM, p.SignalDbm, p.CwndSegments, p.TrueSpeedMps} {
 				line = append(line, maybe(v))

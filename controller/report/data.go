@@ -88,23 +88,16 @@ func (d *data) add(a *archive.Archive, e archive.Attempt) error {
 	if !planned {
 		return nil
 	}
-	rows, err := metrics.Of(a, e.TrialKey)
-	if err != nil {
-		return err
-	}
-	points, err := metrics.Timeline(a, e.TrialKey)
+	loaded, err := metrics.Load(a, e.TrialKey)
 	if err != nil {
 		return err
 	}
 	at := attempt{
 		TrialKey: e.TrialKey, Trial: t, Verdict: e.Verdict, Section: sectionOf(t), Unit: d.unitOf(t),
-		rows: rows, points: points, node: map[string]wire.Provenance{},
+		rows: loaded.Rows(), points: loaded.Timeline(), node: map[string]wire.Provenance{},
 	}
-	at.MB, at.Mbps = measured(t, rows)
-	for r, err := range a.Records(e.Trial, e.Attempt) {
-		if err != nil {
-			return err
-		}
+	at.MB, at.Mbps = measured(t, at.rows)
+	for _, r := range loaded.Records() {
 		switch b := r.Body.(type) {
 		case *wire.Provenance:
 			at.node[r.Node] = *b

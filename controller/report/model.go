@@ -233,7 +233,7 @@ func (c *comparison) words(sections []string) {
 			c.Sentences = append(c.Sentences, fmt.Sprintf("In section %s, for each m/s faster: %s", sections[i], inWords(*e, c.Unit, "more", "less")))
 		}
 	}
-	c.Sentences = append(c.Sentences, fmt.Sprintf("Does speed act differently in section %s than in section %s? Difference of the slopes per m/s: %s",
+	c.Sentences = append(c.Sentences, fmt.Sprintf("Whether speed acts differently in section %s than in section %s (difference of the slopes, per m/s): %s",
 		sections[1], sections[0], inWords(*f.estimateOf(termInteraction), c.Unit, "more", "less")))
 }
 

@@ -38,8 +38,8 @@ func viewHead(d *data) head {
 			failed++
 		}
 	}
-	h.Counts = fmt.Sprintf("%d of %d planned trials accepted, in %d attempts (%d rejected, %d failed).",
-		len(accepted), len(d.info.Plan.Trials), len(d.attempts), rejected, failed)
+	h.Counts = fmt.Sprintf("%d of %d planned trials accepted, in %s (%d rejected, %d failed).",
+		len(accepted), len(d.info.Plan.Trials), count(len(d.attempts), "attempt"), rejected, failed)
 	h.Findings = findings(d)
 	return h
 }
@@ -102,12 +102,32 @@ func cellOf(d *data, sectionName string, speed float64) summary {
 	return summarise(values)
 }
 
+// zeros counts the accepted trials that transferred nothing.
+func zeros(d *data) int {
+	n := 0
+	for _, a := range d.results() {
+		if *a.MB == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// count says how many there are of something.
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
 // cellView is one cell of a table of results.
 type cellView struct {
 	Values   []string
 	Mean     string
 	Interval string
 	Extra    string // the amount, where rates are compared
+	Few      bool   // too few for an interval
 }
 
 func makeCell(d *data, attempts []attempt) cellView {
@@ -119,6 +139,7 @@ func makeCell(d *data, attempts []attempt) cellView {
 		c.Values = append(c.Values, fmt.Sprintf("%.2f", d.response(a)))
 	}
 	s := summarise(values)
+	c.Few = s.HalfWide == nil
 	switch {
 	case s.N == 0:
 		c.Interval = "no accepted trial"
@@ -140,15 +161,14 @@ func makeCell(d *data, attempts []attempt) cellView {
 // resultsView is the table of results: P1's, or one row for each combination of
 // what varied.
 type resultsView struct {
-	Unit      string
-	Rate      bool
-	Sections  []sectionHead
-	Rows      []speedRow
-	Paper     bool
-	Generic   []genericRow
-	Factors   []string
-	Zero      int // trials without any connection
-	Unplanned []string
+	Unit     string
+	Rate     bool
+	Sections []sectionHead
+	Rows     []speedRow
+	Paper    bool
+	Generic  []genericRow
+	Factors  []string
+	Zero     string // on trials without any connection
 }
 
 type sectionHead struct {
@@ -171,9 +191,10 @@ type genericRow struct {
 
 func viewResults(d *data) (any, error) {
 	v := resultsView{Unit: d.unit(), Rate: d.rate}
-	for _, a := range d.results() {
-		if *a.MB == 0 {
-			v.Zero++
+	if n := zeros(d); n > 0 {
+		v.Zero = count(n, "trial") + " had no connection and counts as 0."
+		if n > 1 {
+			v.Zero = count(n, "trial") + " had no connection and count as 0."
 		}
 	}
 	if !speedBySection(d) {

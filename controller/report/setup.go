@@ -13,10 +13,10 @@ import (
 // comparisonView is the model as a table.
 type comparisonView struct {
 	comparison
-	Rows       []estimateRow
-	SlopeRows  []estimateRow
-	Terms      string
-	SpeedTable bool
+	Rows      []estimateRow
+	SlopeRows []estimateRow
+	Terms     string
+	Residual  string
 }
 
 type estimateRow struct{ Term, Label, Value, SE, Interval string }
@@ -29,6 +29,9 @@ func viewComparison(d *data) (any, error) {
 	}
 	for _, e := range c.Slopes {
 		v.SlopeRows = append(v.SlopeRows, rowOf(e))
+	}
+	if c.Fit.ResidualSD != nil {
+		v.Residual = fmt.Sprintf("; residual standard deviation %.3g %s", *c.Fit.ResidualSD, c.Unit)
 	}
 	terms, _ := modelTerms(d.results())
 	var names []string
@@ -131,7 +134,7 @@ func checkText(c wire.Check) string {
 	if c.Measured == nil {
 		return fmt.Sprintf("%s: not measured (%s %g)", name, sign, c.Limit)
 	}
-	return fmt.Sprintf("%s: %.3g (%s %g)", name, *c.Measured, sign, c.Limit)
+	return fmt.Sprintf("%s: %.4g (%s %g)", name, *c.Measured, sign, c.Limit)
 }
 
 // pair is one line of a description.

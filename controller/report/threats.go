@@ -140,28 +140,28 @@ func shortList(all []string) string {
 }
 
 func unevenRejections(d *data) (*threat, string) {
-	count := map[string][2]int{} // section → rejected or failed, all
+	tally := map[string][2]int{} // section → rejected or failed, all
 	total := 0
 	for _, a := range d.attempts {
 		if a.Verdict == nil || a.calibration() {
 			continue
 		}
-		c := count[a.Section]
+		c := tally[a.Section]
 		c[1]++
 		if !a.accepted() {
 			c[0]++
 			total++
 		}
-		count[a.Section] = c
+		tally[a.Section] = c
 	}
 	if total == 0 {
 		return nil, "No attempt was rejected or failed, so nothing was selected."
 	}
 	var by []string
 	for _, s := range levels(d.attempts, section) {
-		by = append(by, fmt.Sprintf("%d of %d in section %s", count[s][0], count[s][1], s))
+		by = append(by, fmt.Sprintf("%d of %d in section %s", tally[s][0], tally[s][1], s))
 	}
-	text := fmt.Sprintf("%d attempts were rejected or failed and driven again (%s). Verdicts look at covariates only, never at throughput; but what made a covariate fail may also act on throughput.", total, strings.Join(by, ", "))
+	text := fmt.Sprintf("%s rejected or failed (%s). Verdicts look at covariates only, never at throughput; but what made a covariate fail may also act on throughput.", count(total, "attempt"), strings.Join(by, ", "))
 	if len(by) == 0 {
 		text = strings.Replace(text, " ()", "", 1)
 	}
@@ -169,16 +169,11 @@ func unevenRejections(d *data) (*threat, string) {
 }
 
 func noConnection(d *data) (*threat, string) {
-	zero := 0
-	for _, a := range d.results() {
-		if *a.MB == 0 {
-			zero++
-		}
-	}
-	if zero == 0 {
+	n := zeros(d)
+	if n == 0 {
 		return nil, ""
 	}
-	return &threat{"Trials without a connection count as 0", fmt.Sprintf("%d accepted trials transferred nothing. They stay in every mean and in the model: leaving them out would keep the links that survived. Their spread is not that of the others, which the model does not know.", zero)}, ""
+	return &threat{"Trials without a connection count as 0", count(n, "accepted trial") + " transferred nothing. Such trials stay in every mean and in the model: leaving them out would keep the links that survived. Their spread is not that of the others, which the model does not know."}, ""
 }
 
 func withoutNumbers(d *data) (*threat, string) {
@@ -191,7 +186,7 @@ func withoutNumbers(d *data) (*threat, string) {
 	if n == 0 {
 		return nil, ""
 	}
-	return &threat{"Accepted trials without a result", fmt.Sprintf("%d accepted trials have no transferred amount because the receiver's records do not reach the window's close. They are in no mean.", n)}, ""
+	return &threat{"Accepted trials without a result", count(n, "accepted trial") + " without a transferred amount, because the receiver's records do not reach the window's close. They are in no mean."}, ""
 }
 
 func mediumLateness(d *data) (*threat, string) {

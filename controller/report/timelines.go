@@ -126,7 +126,7 @@ func (t *track) measure(attempts []attempt) {
 	if t.fromZero {
 		low = 0
 	}
-	step := niceStep(high-low, 4)
+	step := niceStep(high-low, 5)
 	t.low, t.high = math.Floor(low/step)*step, math.Ceil(high/step)*step
 	if t.high <= t.low {
 		t.high = t.low + step
