@@ -31,3 +31,12 @@ func (System) BootNs() int64 {
 
 // Wall is the wall clock, in UTC.
 func (System) Wall() time.Time { return time.Now().UTC() }
+
+// buildSlack allows for a builder whose clock was ahead.
+const buildSlack = 24 * time.Hour
+
+// IsUnset says that a wall clock cannot have been set since its machine was
+// started: it is before the program was built. A zero build date is unknown.
+func IsUnset(wall, built time.Time) bool {
+	return !built.IsZero() && wall.Before(built.Add(-buildSlack))
+}

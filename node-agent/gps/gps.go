@@ -23,6 +23,7 @@ type Client struct {
 	told      bool      // a tick has shown it
 	sky       sky
 	lag       lag
+	epochs    epochs
 	arrivals  []int64 // boot times of the newest fixes, oldest first
 }
 
@@ -36,12 +37,14 @@ func New(addr string, clk clock.Clock) *Client { return &Client{addr: addr, clk:
 func (c *Client) Run(ctx context.Context) error { return c.follow(ctx) }
 
 // Tick is the receiver's state now. A fix, with the satellites and HDOP of its
-// time, is in the first tick after it came and in no other. Mode is the newest
+// time, is in one tick and in no other: the first after gpsd has told all of
+// it, which is up to 150 ms after FixBootNs, the arrival of its begin. Mode is the newest
 // that gpsd told, 0 when it does not answer.
 func (c *Client) Tick() wire.GPS {
 	now := c.clk.BootNs()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.settle(now, false)
 	out := wire.GPS{}
 	if c.fix != nil && !c.told {
 		out = *c.fix
@@ -58,6 +61,7 @@ func (c *Client) Last() (wire.GPS, bool) {
 	now := c.clk.BootNs()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.settle(now, false)
 	out := wire.GPS{}
 	if c.fix != nil {
 		out = *c.fix
@@ -82,6 +86,7 @@ func (c *Client) RateHz() *float64 {
 	now := c.clk.BootNs()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.settle(now, false)
 	n := len(c.arrivals)
 	if n < 5 {
 		return nil
@@ -121,26 +126,48 @@ func (c *Client) take(line []byte, arrivedNs int64) {
 	}
 }
 
-// takeTPV keeps a fix. mu is held.
+// takeTPV keeps a fix, to be shown once gpsd has told all of it. mu is held.
 func (c *Client) takeTPV(t *tpv, arrivedNs int64) {
 	c.mode = t.mode
-	if t.mode < 2 || !t.hasFix() || c.lag.late(t, arrivedNs) {
+	if t.mode < 2 || !t.hasFix() {
 		return
 	}
 	fix := t.fix
-	if c.fix != nil && t.fix.TimeUTC != "" && t.fix.TimeUTC == c.fix.TimeUTC {
-		// gpsd may report a fix twice while its sentences come in, and a
-		// receiver that hangs repeats itself: no new fix, and no new age.
-		fix.FixBootNs = c.fix.FixBootNs
-		c.fix = c.withSky(fix)
+	if t.utc.IsZero() { // it cannot be placed in an epoch, so it is taken as it is
+		fix.FixBootNs = &arrivedNs
+		c.show(c.withSky(fix))
 		return
 	}
-	fix.FixBootNs = &arrivedNs
-	c.fix, c.told = c.withSky(fix), false
+	e := &c.epochs
+	if fix.TimeUTC != e.utc {
+		c.settle(arrivedNs, true)
+		e.begin(fix.TimeUTC, arrivedNs, c.lag.late(t, arrivedNs))
+	} else if e.reports < maxReports {
+		e.reports++
+	}
+	firstNs := e.firstNs
+	fix.FixBootNs = &firstNs
+	e.fix, e.newestNs = c.withSky(fix), arrivedNs
+	if e.shown {
+		c.fix = e.fix // more of the same fix, which does not become new by it
+	}
+}
+
+// settle shows the fix of the present epoch if it is told whole. mu is held.
+func (c *Client) settle(nowNs int64, ended bool) {
+	if e := &c.epochs; e.told(nowNs, ended) {
+		e.shown = true
+		c.show(e.fix)
+	}
+}
+
+// show makes a fix the newest. mu is held.
+func (c *Client) show(fix *wire.GPS) {
+	c.fix, c.told = fix, false
 	if len(c.arrivals) >= keptArrivals {
 		c.arrivals = append(c.arrivals[:0], c.arrivals[1:]...)
 	}
-	c.arrivals = append(c.arrivals, arrivedNs)
+	c.arrivals = append(c.arrivals, *fix.FixBootNs)
 }
 
 func (c *Client) withSky(fix wire.GPS) *wire.GPS {
@@ -150,7 +177,10 @@ func (c *Client) withSky(fix wire.GPS) *wire.GPS {
 
 // disconnect forgets what holds only while gpsd answers. The fix stays, and ages.
 func (c *Client) disconnect() {
+	now := c.clk.BootNs()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.settle(now, false)
 	c.connected, c.mode, c.sky, c.arrivals = false, 0, sky{}, nil
+	c.epochs.cut()
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -30,6 +31,13 @@ func fixAt(d time.Duration, speed float64) []byte {
 		epoch.Add(d).Format(time.RFC3339Nano), speed)
 }
 
+// primed is a client whose gpsd reports each epoch once.
+func primed(clk *handClock) *Client {
+	c := New("", clk)
+	c.epochs.counts = []int{1}
+	return c
+}
+
 func speedOf(g wire.GPS) string {
 	if g.SpeedMps == nil {
 		return "none"
@@ -39,7 +47,7 @@ func speedOf(g wire.GPS) string {
 
 func TestAFixIsInOneTickOnlyAndAges(t *testing.T) {
 	clk := &handClock{}
-	c := New("", clk)
+	c := primed(clk)
 	if g := c.Tick(); g.FixAgeMs != nil || g.Mode != 0 || g.Connected {
 		t.Errorf("before anything: %+v", g)
 	}
@@ -49,22 +57,26 @@ func TestAFixIsInOneTickOnlyAndAges(t *testing.T) {
 	c.take([]byte(`{"class":"SKY","hdop":1.2,"satellites":[{"used":true},{"used":false},{"used":true}]}`), 0)
 	c.take(fixAt(0, 13.9), int64(time.Second))
 	clk.set(1050 * time.Millisecond)
+	if g := c.Tick(); g.SpeedMps != nil || g.FixAgeMs != nil {
+		t.Errorf("a fix that may not be whole yet is shown: %+v", g)
+	}
+	clk.set(1150 * time.Millisecond)
 	g := c.Tick()
-	if speedOf(g) != "13.9" || *g.FixAgeMs != 50 || *g.FixBootNs != int64(time.Second) || g.Mode != 3 || *g.SatellitesUsed != 2 || *g.HDOP != 1.2 || !g.Connected {
+	if speedOf(g) != "13.9" || *g.FixAgeMs != 150 || *g.FixBootNs != int64(time.Second) || g.Mode != 3 || *g.SatellitesUsed != 2 || *g.HDOP != 1.2 || !g.Connected {
 		t.Errorf("first tick: %+v", g)
 	}
 	for i := range 30 {
-		clk.set(time.Duration(1150+100*i) * time.Millisecond)
+		clk.set(time.Duration(1250+100*i) * time.Millisecond)
 		g = c.Tick()
-		if want := float64(150 + 100*i); g.SpeedMps != nil || g.LatDeg != nil || g.FixBootNs != nil || g.TimeUTC != "" || *g.FixAgeMs != want || g.Mode != 3 {
+		if want := float64(250 + 100*i); g.SpeedMps != nil || g.LatDeg != nil || g.FixBootNs != nil || g.TimeUTC != "" || *g.FixAgeMs != want || g.Mode != 3 {
 			t.Fatalf("tick %d shows a fix again or has the wrong age: %+v", i, g)
 		}
 	}
 	last, ok := c.Last()
-	if !ok || speedOf(last) != "13.9" || *last.FixAgeMs != 3050 {
+	if !ok || speedOf(last) != "13.9" || *last.FixAgeMs != 3150 {
 		t.Errorf("last %+v", last)
 	}
-	c.take([]byte(`{"class":"TPV","mode":1,"speed":13.9,"lat":1,"lon":1}`), int64(4*time.Second))
+	c.take([]byte(`{"class":"TPV","mode":1,"speed":13.9,"lat":1,"lon":1}`), int64(5*time.Second))
 	if g := c.Tick(); g.SpeedMps != nil || g.Mode != 1 {
 		t.Errorf("a report without a fix shows one: %+v", g)
 	}
@@ -76,11 +88,11 @@ func TestAFixIsInOneTickOnlyAndAges(t *testing.T) {
 
 func TestTheSameFixAgainIsNotNew(t *testing.T) {
 	clk := &handClock{}
-	c := New("", clk)
+	c := primed(clk)
 	c.take(fixAt(0, 5), 0)
 	c.take(fixAt(0, 6), int64(20*time.Millisecond)) // completed by later sentences
-	clk.set(100 * time.Millisecond)
-	if g := c.Tick(); speedOf(g) != "6" || *g.FixAgeMs != 100 {
+	clk.set(200 * time.Millisecond)
+	if g := c.Tick(); speedOf(g) != "6" || *g.FixAgeMs != 200 {
 		t.Errorf("completed fix: speed %s, age %v", speedOf(g), *g.FixAgeMs)
 	}
 	for i := range 20 {
@@ -92,12 +104,63 @@ func TestTheSameFixAgainIsNotNew(t *testing.T) {
 	}
 }
 
-func TestFixesThatWereHeldUpAreNotShown(t *testing.T) {
+// TestASpeedFromPositionsIsNotShown plays gpsd with a receiver that sends GGA
+// before RMC: the first report of each epoch has a speed made of positions.
+func TestASpeedFromPositionsIsNotShown(t *testing.T) {
 	clk := &handClock{}
 	c := New("", clk)
+	shown := 0
+	for i := range 40 {
+		at := time.Duration(i) * time.Second
+		for report, speed := range []float64{14.7, 0.2} {
+			if i%10 == 9 && report == 1 {
+				continue // RMC was lost
+			}
+			c.take(fixAt(at, speed), int64(at)+int64(report)*90e6)
+			clk.set(at + time.Duration(report)*250*time.Millisecond + 80*time.Millisecond)
+			switch g := c.Tick(); speedOf(g) {
+			case "none":
+			case "0.2":
+				shown++
+				if *g.FixAgeMs != 330 {
+					t.Errorf("epoch %d: age %v, want that of its first report", i, *g.FixAgeMs)
+				}
+			default:
+				t.Errorf("epoch %d, report %d: speed %s is shown", i, report, speedOf(g))
+			}
+		}
+	}
+	if shown < 34 {
+		t.Errorf("%d of 36 whole epochs are shown", shown)
+	}
+	// The receiver is set to send one sentence only.
+	single := 0
+	for i := 40; i < 60; i++ {
+		c.take(fixAt(time.Duration(i)*time.Second, 3), int64(i)*1e9)
+		if speedOf(c.Tick()) == "3" {
+			single++
+		}
+	}
+	if single < 16 {
+		t.Errorf("after a change to one report an epoch %d of 20 are shown", single)
+	}
+}
+
+func TestUsualReports(t *testing.T) {
+	for want, counts := range map[int][]int{maxReports + 1: {}, 1: {1}, 2: {2, 3, 2, 3}, 3: {3, 3, 3, 1, 3, 3, 1, 3}, 4: {4, 4}} {
+		e := epochs{counts: counts}
+		if got := e.usual(); got != want {
+			t.Errorf("usual of %v is %d, want %d", counts, got, want)
+		}
+	}
+}
+
+func TestFixesThatWereHeldUpAreNotShown(t *testing.T) {
+	clk := &handClock{}
+	c := primed(clk)
 	feed := func(receiver, arrival time.Duration) string {
 		c.take(fixAt(receiver, receiver.Seconds()), int64(arrival))
-		clk.set(arrival)
+		clk.set(arrival + quiet)
 		return speedOf(c.Tick())
 	}
 	const ms = time.Millisecond
@@ -131,11 +194,13 @@ func TestFixesThatWereHeldUpAreNotShown(t *testing.T) {
 }
 
 func TestClockDriftIsNoDelay(t *testing.T) {
-	c := New("", &handClock{})
+	clk := &handClock{}
+	c := primed(clk)
 	for i := range 20_000 { // 100 ppm over five and a half hours
 		receiver := time.Duration(i) * time.Second
 		arrival := receiver + receiver/10_000
 		c.take(fixAt(receiver, 1), int64(arrival))
+		clk.set(arrival + quiet)
 		if g := c.Tick(); g.SpeedMps == nil {
 			t.Fatalf("a fix was left out after %v", receiver)
 		}
@@ -144,14 +209,14 @@ func TestClockDriftIsNoDelay(t *testing.T) {
 
 func TestRate(t *testing.T) {
 	clk := &handClock{}
-	c := New("", clk)
+	c := primed(clk)
 	for i := range 30 {
 		at := time.Duration(i) * 200 * time.Millisecond
 		if i < 5 != (c.RateHz() == nil) {
 			t.Fatalf("rate after %d fixes: %v", i, c.RateHz())
 		}
 		c.take(fixAt(at, 1), int64(at))
-		clk.set(at)
+		clk.set(at + quiet)
 	}
 	if r := c.RateHz(); r == nil || *r < 4.99 || *r > 5.01 {
 		t.Errorf("rate %v, want 5", r)
@@ -170,7 +235,8 @@ func TestClientAsksReconnectsAndGivesUpOnSilence(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	c := New(l.Addr().String(), &handClock{})
+	c := New(l.Addr().String(), clock.System{})
+	c.epochs.counts = []int{1}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
@@ -187,7 +253,7 @@ func TestClientAsksReconnectsAndGivesUpOnSilence(t *testing.T) {
 		if g := c.Tick(); g.Connected {
 			t.Error("connected before gpsd has said anything")
 		}
-		fmt.Fprintf(conn, `{"class":"VERSION","release":"3.22"}`+"\r\n%s\r\n", fixAt(time.Duration(round)*time.Second, float64(round)))
+		fmt.Fprintf(conn, `{"class":"VERSION","release":"3.22"}`+"\r\n%s\r\n", fixAt(time.Duration(round)*10*time.Second, float64(round)))
 		if round == 0 {
 			// Silent from now on: it is asked once more and then given up.
 			request = make([]byte, len(version))

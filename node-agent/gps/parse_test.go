@@ -3,6 +3,7 @@ package gps
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -66,8 +67,10 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
-		c := New("", &handClock{})
+		clk := &handClock{}
+		c := primed(clk)
 		c.take(line, 1)
+		clk.set(time.Second)
 		g := c.Tick()
 		if _, err := json.Marshal(&g); err != nil {
 			t.Fatalf("a tick that cannot be recorded: %v", err)

@@ -1,0 +1,369 @@
+//go:build e2e
+
+package gps
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/internal/testnet"
+	"fieldmesh.dev/fieldmesh/node-agent/clock"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"golang.org/x/sys/unix"
+)
+
+// receiver is a pseudo-terminal that plays a GPS receiver to a real gpsd.
+type receiver struct {
+	master *os.File
+	gpsd   *exec.Cmd
+	addr   string
+}
+
+func startReceiver(t *testing.T) *receiver {
+	t.Helper()
+	testnet.Need(t, "gpsd")
+	gpsd, err := exec.LookPath("gpsd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &receiver{}
+	terminal := r.openTerminal(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.addr = l.Addr().String()
+	port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// -b: read only; gpsd would otherwise probe for the receiver's make.
+	r.gpsd = exec.Command(gpsd, "-N", "-n", "-b", "-S", port, terminal)
+	if err := r.gpsd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = r.gpsd.Process.Kill()
+		_ = r.gpsd.Wait()
+	})
+	return r
+}
+
+// openTerminal opens a pseudo-terminal that changes no byte, and names the
+// end that gpsd reads.
+func (r *receiver) openTerminal(t *testing.T) string {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.master = master
+	fd := int(master.Fd())
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := fmt.Sprintf("/dev/pts/%d", n)
+	// Kept open, so that the terminal lives while gpsd is not there yet.
+	slave, err := os.OpenFile(path, os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	attr, err := unix.IoctlGetTermios(int(slave.Fd()), unix.TCGETS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	attr.Iflag, attr.Oflag, attr.Lflag = 0, 0, 0
+	if err := unix.IoctlSetTermios(int(slave.Fd()), unix.TCSETS, attr); err != nil {
+		t.Fatal(err)
+	}
+	// gpsd gives up root before it opens the terminal.
+	if err := os.Chmod(path, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = slave.Close(), master.Close() })
+	return path
+}
+
+func (r *receiver) send(t *testing.T, sentences ...string) {
+	t.Helper()
+	for _, s := range sentences {
+		if _, err := r.master.WriteString(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// sentence adds the frame of NMEA 0183: $, checksum, line end.
+func sentence(body string) string {
+	sum := byte(0)
+	for _, c := range []byte(body) {
+		sum ^= c
+	}
+	return fmt.Sprintf("$%s*%02X\r\n", body, sum)
+}
+
+const metersPerSecondPerKnot = 1852. / 3600 // the international nautical mile, by the hour
+
+// track is a car that drives north at a speed, as NMEA at one instant.
+func track(at time.Time, metersPerSecond float64) []string {
+	at = at.UTC()
+	clockText := at.Format("150405.00")
+	minutes := 6 + float64(at.UnixMilli()%60_000)/60_000
+	lat := fmt.Sprintf("52%07.4f,N,01136.0000,E", minutes)
+	return []string{
+		sentence(fmt.Sprintf("GPRMC,%s,A,%s,%.3f,0.0,%s,,", clockText, lat, metersPerSecond/metersPerSecondPerKnot, at.Format("020106"))),
+		sentence(fmt.Sprintf("GPGGA,%s,%s,1,08,0.9,50.0,M,45.0,M,,", clockText, lat)),
+		sentence("GPGSA,A,3,01,02,03,04,05,06,07,08,,,,,1.8,0.9,1.5"),
+		// gpsd tells of satellites and HDOP only when it has GSV.
+		sentence("GPGSV,2,1,08,01,40,083,46,02,17,308,41,03,07,344,39,04,22,228,45"),
+		sentence("GPGSV,2,2,08,05,40,083,46,06,17,308,41,07,07,344,39,08,22,228,45"),
+	}
+}
+
+// follow runs a client of the receiver's gpsd.
+func follow(t *testing.T, r *receiver) *Client {
+	t.Helper()
+	c := New(r.addr, clock.System{})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	for range 2000 {
+		if c.Tick().Connected {
+			return c
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatal("gpsd did not answer")
+	return nil
+}
+
+// ticks collects the client's ticks every 20 ms for a while.
+func ticks(c *Client, d time.Duration) []wire.GPS {
+	var out []wire.GPS
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		out = append(out, c.Tick())
+	}
+	return out
+}
+
+// drive sends a track whose speed is a function of the receiver's time, five
+// times a second, until stopped.
+func drive(t *testing.T, r *receiver, speed func(time.Time) float64) (stop func()) {
+	t.Helper()
+	quit, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		beat := time.NewTicker(200 * time.Millisecond)
+		defer beat.Stop()
+		for {
+			select {
+			case <-quit:
+				return
+			case <-beat.C:
+			}
+			now := time.Now().Truncate(10 * time.Millisecond)
+			for _, s := range track(now, speed(now)) {
+				if _, err := r.master.WriteString(s); err != nil {
+					return // the test has ended and closed it
+				}
+			}
+		}
+	}()
+	return func() { close(quit); <-ended }
+}
+
+func speedAt(at time.Time) float64 { return 2.8 + float64(at.UTC().UnixMilli()%10_000)/1000 }
+
+func TestSpeedsOfARealGpsd(t *testing.T) {
+	r := startReceiver(t)
+	stop := drive(t, r, speedAt)
+	defer stop()
+	c := follow(t, r)
+	fixes := 0
+	for _, g := range ticks(c, 6*time.Second) {
+		if g.SpeedMps == nil {
+			continue
+		}
+		fixes++
+		at, err := time.Parse(time.RFC3339Nano, g.TimeUTC)
+		if err != nil {
+			t.Fatalf("time %q: %v", g.TimeUTC, err)
+		}
+		if want := speedAt(at); math.Abs(*g.SpeedMps-want) > 0.01 {
+			t.Errorf("at %s gpsd says %.3f m/s, the track was driven at %.3f", g.TimeUTC, *g.SpeedMps, want)
+		}
+		if g.Mode != 3 || g.LatDeg == nil || *g.LatDeg < 52 || *g.LatDeg > 53 || *g.FixAgeMs > 1000 || *g.FixAgeMs < float64(quiet.Milliseconds()) {
+			t.Errorf("fix %+v", g)
+		}
+	}
+	if fixes < 15 {
+		t.Errorf("%d fixes in 6 s at 5 Hz", fixes)
+	}
+	if rate := c.RateHz(); rate == nil || *rate < 4 || *rate > 6 {
+		t.Errorf("rate %v, want about 5", rate)
+	}
+	last, ok := c.Last()
+	if !ok || last.SatellitesUsed == nil || last.HDOP == nil || *last.HDOP != 0.9 {
+		t.Errorf("satellites of %+v", last)
+	}
+}
+
+func TestStoppedGpsdShowsNoSpeed(t *testing.T) {
+	r := startReceiver(t)
+	stop := drive(t, r, speedAt)
+	defer stop()
+	c := follow(t, r)
+	before := ticks(c, 3*time.Second)
+	if last, ok := c.Last(); !ok || *last.FixAgeMs > 1000 {
+		t.Fatalf("no fresh fix after 3 s: %+v, %d ticks", last, len(before))
+	}
+	if err := r.gpsd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	ticks(c, 300*time.Millisecond) // what was on its way when gpsd stopped
+	age := -1.
+	for _, g := range ticks(c, 2700*time.Millisecond) {
+		if g.SpeedMps != nil || g.LatDeg != nil || g.FixBootNs != nil {
+			t.Errorf("a fix while gpsd is stopped: %+v", g)
+		}
+		if g.FixAgeMs == nil || *g.FixAgeMs <= age {
+			t.Fatalf("the fix's age does not grow: %v after %v", g.FixAgeMs, age)
+		}
+		age = *g.FixAgeMs
+	}
+	if age < 2700 {
+		t.Errorf("age %v ms after 3 s", age)
+	}
+	if err := r.gpsd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	fresh := 0
+	for _, g := range ticks(c, 4*time.Second) {
+		if g.SpeedMps == nil {
+			continue
+		}
+		fresh++
+		at, err := time.Parse(time.RFC3339Nano, g.TimeUTC)
+		if err != nil {
+			t.Fatal(err)
+		}
+		arrived := time.Now().Add(time.Duration(*g.FixBootNs - clock.System{}.BootNs()))
+		if late := arrived.Sub(at); late > time.Second {
+			t.Errorf("fix of %s shown %v later", g.TimeUTC, late)
+		}
+	}
+	if fresh < 5 {
+		t.Errorf("%d fixes in the 4 s after gpsd went on", fresh)
+	}
+}
+
+// recorded reads RMC sentences by itself: time of day → speed in m/s. A time
+// with two speeds is left out.
+func recorded(data []byte) map[string]float64 {
+	speeds, doubtful := map[string]float64{}, map[string]bool{}
+	for _, line := range strings.Split(string(data), "\n") {
+		body, sum, ok := strings.Cut(strings.TrimSpace(line), "*")
+		if !ok || !strings.HasPrefix(body, "$") || sentence(body[1:]) != body+"*"+strings.ToUpper(sum)+"\r\n" {
+			continue
+		}
+		f := strings.Split(body, ",")
+		if len(f) < 10 || !strings.HasSuffix(f[0], "RMC") || f[2] != "A" || len(f[1]) < 6 {
+			continue
+		}
+		knots, err := strconv.ParseFloat(f[7], 64)
+		if err != nil {
+			continue
+		}
+		at := timeOfDay(f[1])
+		if old, seen := speeds[at]; seen && old != knots*metersPerSecondPerKnot {
+			doubtful[at] = true
+		}
+		speeds[at] = knots * metersPerSecondPerKnot
+	}
+	for at := range doubtful {
+		delete(speeds, at)
+	}
+	return speeds
+}
+
+// timeOfDay makes hhmmss and hhmmss.sss one text in milliseconds.
+func timeOfDay(hhmmss string) string {
+	seconds, err := strconv.ParseFloat(hhmmss[4:], 64)
+	if err != nil {
+		return "?"
+	}
+	return fmt.Sprintf("%s:%06.3f", hhmmss[:4], seconds)
+}
+
+func TestRecordingsThroughARealGpsd(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.nmea")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("recordings: %v, %v", files, err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			data = data[:min(len(data), 45_000)]
+			want := recorded(data)
+			r := startReceiver(t)
+			c := follow(t, r)
+			matched, fixes := 0, 0
+			check := func() {
+				g := c.Tick()
+				if g.SpeedMps == nil {
+					return
+				}
+				fixes++
+				at, err := time.Parse(time.RFC3339Nano, g.TimeUTC)
+				if err != nil {
+					return // a fix without a time cannot be looked up
+				}
+				if speed, ok := want[timeOfDay(at.Format("150405.000"))]; ok {
+					matched++
+					// gpsd may take VTG's speed, which some receivers round otherwise.
+					if math.Abs(speed-*g.SpeedMps) > 0.1 {
+						t.Errorf("at %s gpsd says %.3f m/s, the recording %.3f", g.TimeUTC, *g.SpeedMps, speed)
+					}
+				}
+			}
+			for _, line := range bytes.SplitAfter(data, []byte("\n")) {
+				r.send(t, string(line))
+				time.Sleep(4 * time.Millisecond)
+				check()
+			}
+			for range 50 {
+				time.Sleep(10 * time.Millisecond)
+				check()
+			}
+			t.Logf("%d times in the recording, %d fixes, %d of them matched", len(want), fixes, matched)
+			if matched < min(len(want)/4, 20) || matched == 0 {
+				t.Errorf("only %d of %d recorded speeds came through", matched, len(want))
+			}
+		})
+	}
+}
