@@ -130,7 +130,7 @@ func (s *Spool) explain(err error, need int64) error {
 	if !isFull(err) {
 		return err
 	}
-	return errors.Join(&FullError{NeededBytes: need, FreeBytes: max(s.free, 0), Cure: s.diskCure()}, err)
+	return errors.Join(&FullError{NeededBytes: need, FreeBytes: 0, Cure: s.diskCure()}, err) // whatever statfs says
 }
 
 func isFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }

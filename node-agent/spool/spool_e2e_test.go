@@ -32,7 +32,12 @@ func TestRealFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(disk, "spool")
-	s := mustOpen(t, dir, Options{MinFreeBytes: -1, SegmentBytes: 20 << 10})
+	// Without the look at the disk, so that it is the write that fails.
+	s, err := open(dir, "n1", Options{MinFreeBytes: -1, SegmentBytes: 20 << 10}, openSegmentFile, func(string) (int64, error) { return 1 << 40, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
 	appended := uint64(0)
 	var full *FullError
 	for full == nil && appended < 100_000 {
