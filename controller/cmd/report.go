@@ -1,22 +1,130 @@
 package cmd
 
 import (
-	"errors"
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/metrics"
 )
 
 // ReportCommand is `fieldmesh report RUN`.
 func ReportCommand() *cobra.Command {
-	return &cobra.Command{Use: "report RUN", RunE: func(*cobra.Command, []string) error { return errors.New("not built yet") }}
+	var runs string
+	c := &cobra.Command{
+		Use:   "report RUN",
+		Short: "Write a run's report and its table of numbers",
+		Long: "Report writes report.html, one file that opens without a network, and metrics.csv into the folder of the run, named or " +
+			"given as a folder. It only reads what the run recorded, and can be repeated while the run goes.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			a, err := archive.Read(runFolder(runs, args[0]))
+			if err != nil {
+				return err
+			}
+			path, err := writeReport(a)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(c.OutOrStdout(), "report: %s\n", path)
+			return err
+		},
+	}
+	c.Flags().StringVar(&runs, "runs", "runs", "folder that holds the runs")
+	return c
 }
 
 // ExportCommand is `fieldmesh export RUN`.
 func ExportCommand() *cobra.Command {
-	return &cobra.Command{Use: "export RUN", RunE: func(*cobra.Command, []string) error { return errors.New("not built yet") }}
+	var runs, to string
+	c := &cobra.Command{
+		Use:   "export RUN",
+		Short: "Write a run's numbers, timelines and records for other programs",
+		Long: "Export writes metrics.csv (one number a line, with unit and definition), timelines.csv (every attempt at 10 Hz) and " +
+			"records.ndjson (every record as it came) into the folder export of the run, or into another. It holds one attempt at a time.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			a, err := archive.Read(runFolder(runs, args[0]))
+			if err != nil {
+				return err
+			}
+			if to == "" {
+				to = filepath.Join(a.Dir(), "export")
+			}
+			return export(a, to, c.OutOrStdout())
+		},
+	}
+	c.Flags().StringVar(&runs, "runs", "runs", "folder that holds the runs")
+	c.Flags().StringVar(&to, "to", "", "folder to write into (default: export in the run's folder)")
+	return c
+}
+
+func export(a *archive.Archive, to string, out io.Writer) error {
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return fmt.Errorf("make folder for the export: %w", err)
+	}
+	for _, f := range []struct {
+		name  string
+		write func(io.Writer) error
+	}{
+		{"metrics.csv", func(w io.Writer) error { return metrics.StreamCSV(w, a) }},
+		{"timelines.csv", func(w io.Writer) error { return metrics.StreamTimelinesCSV(w, a) }},
+		{"records.ndjson", a.CopyLines},
+	} {
+		path := filepath.Join(to, f.name)
+		if err := replaceFile(path, buffered(f.write)); err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintln(out, path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// buffered spares a write call for each line.
+func buffered(write func(io.Writer) error) func(io.Writer) error {
+	return func(w io.Writer) error {
+		b := bufio.NewWriterSize(w, 256<<10)
+		if err := write(b); err != nil {
+			return err
+		}
+		return b.Flush()
+	}
 }
 
 // VerifyCommand is `fieldmesh verify RUN`.
 func VerifyCommand() *cobra.Command {
-	return &cobra.Command{Use: "verify RUN", RunE: func(*cobra.Command, []string) error { return errors.New("not built yet") }}
+	var runs string
+	c := &cobra.Command{
+		Use:   "verify RUN",
+		Short: "Compare a run's files with their checksums",
+		Long: "Verify names every file of the run that is missing, changed, truncated, unreadable, or there without being named by a " +
+			"manifest, and ends with an error when there is one. A run that was not finished has no manifest of its own yet: that is said too.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			dir := runFolder(runs, args[0])
+			findings, err := archive.Verify(dir)
+			if err != nil {
+				return err
+			}
+			for _, f := range findings {
+				if _, err := fmt.Fprintln(c.OutOrStdout(), f); err != nil {
+					return err
+				}
+			}
+			if len(findings) > 0 {
+				return fmt.Errorf("verify %q: %s", dir, counted(len(findings), "finding"))
+			}
+			_, err = fmt.Fprintf(c.OutOrStdout(), "%s: every file is as its manifest says\n", dir)
+			return err
+		},
+	}
+	c.Flags().StringVar(&runs, "runs", "runs", "folder that holds the runs")
+	return c
 }

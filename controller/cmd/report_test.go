@@ -1,0 +1,87 @@
+package cmd
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"fieldmesh.dev/fieldmesh/internal/synthetic"
+)
+
+// typed runs a command as a user types it and returns what he sees.
+func typed(t *testing.T, c *cobra.Command, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	c.SetOut(&out)
+	c.SetErr(&out)
+	c.SilenceErrors, c.SilenceUsage = true, true
+	c.SetArgs(args)
+	err := c.Execute()
+	return out.String(), err
+}
+
+func TestReportExportAndVerifyOfARun(t *testing.T) {
+	a := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: []float64{2.8, 16.7}, Repetitions: 1})
+	dir := a.Dir()
+
+	out, err := typed(t, VerifyCommand(), dir)
+	if err != nil || !strings.Contains(out, "every file is as its manifest says") {
+		t.Fatalf("verify: %v\n%s", err, out)
+	}
+	out, err = typed(t, ReportCommand(), "--runs", filepath.Dir(dir), filepath.Base(dir))
+	if err != nil || !strings.Contains(out, "report.html") {
+		t.Fatalf("report: %v\n%s", err, out)
+	}
+	out, err = typed(t, ExportCommand(), dir)
+	if err != nil || strings.Count(out, "\n") != 3 {
+		t.Fatalf("export: %v\n%s", err, out)
+	}
+	records, err := os.ReadFile(filepath.Join(dir, "export", "records.ndjson"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stored int
+	for trial := 1; trial <= 4; trial++ {
+		all, err := a.All(trial, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored += len(all)
+	}
+	if got := bytes.Count(records, []byte("\n")); got != stored {
+		t.Errorf("exported %d records of %d", got, stored)
+	}
+	timelines, err := os.ReadFile(filepath.Join(dir, "export", "timelines.csv"))
+	if err != nil || bytes.Count(timelines, []byte("\n")) != 1+4*101 {
+		t.Errorf("timelines have %d lines, want a header and 4 × 101: %v", bytes.Count(timelines, []byte("\n")), err)
+	}
+	if out, err := typed(t, VerifyCommand(), dir); err != nil {
+		t.Fatalf("report and export changed the record of the run: %v\n%s", err, out)
+	}
+}
+
+func TestVerifyNamesTheFileAndFails(t *testing.T) {
+	a := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: []float64{2.8}, Repetitions: 1})
+	path := filepath.Join(a.Dir(), "trials/0001-a1/records/car.ndjson")
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, raw[:len(raw)-10], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, err := typed(t, VerifyCommand(), a.Dir())
+	if err == nil || !strings.Contains(err.Error(), "1 finding") || !strings.Contains(out, "truncated trials/0001-a1/records/car.ndjson") {
+		t.Errorf("got %v\n%s", err, out)
+	}
+	if _, err := typed(t, VerifyCommand(), filepath.Join(a.Dir(), "nothing-here")); err == nil {
+		t.Error("a folder that is not there was verified")
+	}
+	if _, err := typed(t, ReportCommand(), filepath.Join(a.Dir(), "nothing-here")); err == nil {
+		t.Error("a folder that is not there has a report")
+	}
+}
