@@ -2,17 +2,85 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/spf13/cobra"
+
+	"fieldmesh.dev/fieldmesh/controller/influx"
+	line "fieldmesh.dev/fieldmesh/protocols/influx"
 )
 
-type influxFlags struct{}
+// startPatience is how long the start of a run waits for its database. One that
+// is away then may come back: only a wrong password or address ends the start.
+const startPatience = 5 * time.Second
 
-func (f *influxFlags) add(c *cobra.Command) {}
-
-func (f *influxFlags) tail(ctx context.Context, dir string, log *slog.Logger) (func() error, error) {
-	return func() error { return nil }, nil
+// influxFlags name an InfluxDB. The password is never on the command line.
+type influxFlags struct {
+	url, database, user, passwordFile string
 }
 
-func PublishCommand() *cobra.Command { return &cobra.Command{Use: "publish"} }
+func (f *influxFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.url, "influx", "", "write to the InfluxDB at this URL, http://HOST:PORT")
+	c.Flags().StringVar(&f.database, "database", "fieldmesh", "database in it; made when it is not there (InfluxDB 2.x: bucket)")
+	c.Flags().StringVar(&f.user, "user", "", "user of the InfluxDB (InfluxDB 2.x: any, with the token as password)")
+	c.Flags().StringVar(&f.passwordFile, "password-file", "", "file with the password, readable by its owner only (default: $"+line.PasswordVariable+")")
+}
+
+func (f *influxFlags) target() (line.Target, error) {
+	t := line.Target{URL: f.url, Database: f.database, User: f.user}
+	if f.user != "" {
+		var err error
+		if t.Password, err = line.ReadPassword(f.passwordFile); err != nil {
+			return line.Target{}, err
+		}
+	}
+	return t, t.Validate()
+}
+
+// writer says once that the database is away, and once that it is back.
+func (f *influxFlags) writer(log *slog.Logger) (*line.Writer, error) {
+	t, err := f.target()
+	if err != nil {
+		return nil, err
+	}
+	return &line.Writer{Target: t, Outage: func(err error) {
+		if err != nil {
+			log.Warn("influxdb is away; records wait on disk", "error", err)
+			return
+		}
+		log.Warn("influxdb is back")
+	}}, nil
+}
+
+// tail writes the run to the database as it goes, when there is one. What it
+// returns is called at the end of the run, and waits a while for the rest. A
+// database in trouble is a warning: the archive has everything.
+func (f *influxFlags) tail(ctx context.Context, dir string, log *slog.Logger) (func() error, error) {
+	if f.url == "" {
+		return func() error { return nil }, nil
+	}
+	w, err := f.writer(log)
+	if err != nil {
+		return nil, err
+	}
+	first := *w
+	first.Patience = startPatience
+	if err := first.Prepare(ctx); err != nil && !errors.Is(err, line.ErrAway) {
+		return nil, err
+	}
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, err := influx.Tail(ctx, dir, w.Target, w, done, log)
+		if err != nil && ctx.Err() == nil {
+			log.Warn("influxdb does not have everything; `fieldmesh publish` brings the rest", "run", dir, "error", err)
+		}
+	}()
+	return func() error {
+		close(done)
+		<-ended
+		return nil
+	}, nil
+}

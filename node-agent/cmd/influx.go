@@ -2,18 +2,138 @@ package cmd
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
 	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/node-agent/spool"
+	"fieldmesh.dev/fieldmesh/protocols/influx"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-type influxFlags struct{}
+const (
+	influxEvery = 500 * time.Millisecond // a batch of what was recorded in the meantime
+	influxBatch = 5000
+	influxGrace = 10 * time.Second // for the last records, once the log ends
+)
 
-func (f *influxFlags) add(c *cobra.Command) {}
+// influxFlags name an InfluxDB. The password is never on the command line.
+type influxFlags struct {
+	url, database, user, passwordFile string
+}
 
+func (f *influxFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.url, "influx", "", "write to the InfluxDB at this URL too, http://HOST:PORT")
+	c.Flags().StringVar(&f.database, "database", "fieldmesh", "database in it; made when it is not there")
+	c.Flags().StringVar(&f.user, "user", "", "user of the InfluxDB")
+	c.Flags().StringVar(&f.passwordFile, "password-file", "", "file with the password, readable by its owner only (default: $"+influx.PasswordVariable+")")
+}
+
+// follow writes what this log records to the database, when one is named, from
+// the record after the newest that the spool holds now. The disk comes first:
+// only durable records are sent, and a database that is away is waited for.
 func (f *influxFlags) follow(ctx context.Context, g *errgroup.Group, sp *spool.Spool, clk clock.Clock) error {
+	if f.url == "" {
+		return nil
+	}
+	w, err := f.writer()
+	if err != nil {
+		return err
+	}
+	s := &influxSender{spool: sp, writer: w, encoder: influx.NewEncoder(), after: sp.Position().Seq}
+	// One offset for the whole log: a step of the wall clock moves no record.
+	s.wallOffsetNs = clk.Wall().UnixNano() - clk.BootNs()
+	g.Go(func() error { return s.run(ctx) })
 	return nil
+}
+
+func (f *influxFlags) writer() (*influx.Writer, error) {
+	t := influx.Target{URL: f.url, Database: f.database, User: f.user}
+	if f.user != "" {
+		var err error
+		if t.Password, err = influx.ReadPassword(f.passwordFile); err != nil {
+			return nil, err
+		}
+	}
+	if err := t.Validate(); err != nil {
+		return nil, err
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	return &influx.Writer{Target: t, Outage: func(err error) {
+		if err != nil {
+			log.Warn("influxdb is away; records wait on disk", "error", err)
+			return
+		}
+		log.Info("influxdb is back")
+	}}, nil
+}
+
+// influxSender carries a spool's records to a database.
+type influxSender struct {
+	spool        *spool.Spool
+	writer       *influx.Writer
+	encoder      *influx.Encoder
+	wallOffsetNs int64
+	after        uint64 // acknowledged up to here
+}
+
+// run sends until ctx ends, and then what is left, for a while.
+func (s *influxSender) run(ctx context.Context) error {
+	if err := s.writer.Prepare(ctx); err != nil && ctx.Err() == nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		if err := s.pass(ctx); err != nil && ctx.Err() == nil {
+			// The log goes on: what it is for is the disk.
+			fmt.Fprintf(os.Stderr, "no more records go to influxdb; they are on disk, from number %d: %v\n", s.after+1, err)
+			return nil
+		}
+		select {
+		case <-time.After(influxEvery):
+		case <-ctx.Done():
+		}
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), influxGrace)
+	defer cancel()
+	err := errors.Join(s.spool.Sync(last), s.pass(last))
+	if err != nil {
+		return fmt.Errorf("send the last records to influxdb (they are on disk, from number %d): %w", s.after+1, err)
+	}
+	return nil
+}
+
+// pass sends every durable record that is new.
+func (s *influxSender) pass(ctx context.Context) error {
+	for {
+		lines, last, err := s.spool.Read(s.after, influxBatch)
+		if err != nil || last == s.after {
+			return err
+		}
+		var batch []byte
+		for _, text := range lines {
+			var r wire.Record
+			if err := r.UnmarshalJSON(text); err != nil {
+				return err
+			}
+			grown, err := s.encoder.Append(batch, r, s.wallOffsetNs)
+			if err != nil && !errors.Is(err, influx.ErrNoMeasurement) {
+				return err
+			}
+			batch = grown
+		}
+		refused, err := s.writer.Write(ctx, batch)
+		if err != nil {
+			return err
+		}
+		for _, r := range refused {
+			fmt.Fprintf(os.Stderr, "influxdb refuses a record: %s: %s\n", r.Reason, r.Line)
+		}
+		s.after = last
+	}
 }

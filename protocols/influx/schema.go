@@ -1,9 +1,9 @@
 // Package influx writes records as InfluxDB's line protocol and sends them: the
 // same points from the controller's archive and from an agent that logs by
 // itself. Which measurement, tags and fields a record becomes is one table,
-// from which protocols/wire/INFLUX.md is made. It holds no queue, no file and
-// no clock; where a node's boot clock stands against wall time comes in as an
-// argument.
+// from which protocols/wire/INFLUX.md is made. It keeps nothing on disk and
+// reads no clock; where a node's boot clock stands against wall time comes in
+// as an argument.
 package influx
 
 import (

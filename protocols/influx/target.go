@@ -4,8 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"strings"
 )
+
+// PasswordVariable is the environment's way of giving a password; a command
+// line would show it to everybody on the machine.
+const PasswordVariable = "FIELDMESH_INFLUX_PASSWORD"
 
 // Target is a database to write to. It prints without its password.
 type Target struct {
@@ -56,4 +61,28 @@ func (t Target) place() string {
 // endpoint is the address of a call.
 func (t Target) endpoint(path string, query url.Values) string {
 	return t.place() + path + "?" + query.Encode()
+}
+
+// ReadPassword gives the first line of a file that only its owner may read;
+// without a file it is what PasswordVariable says.
+func ReadPassword(path string) (string, error) {
+	if path == "" {
+		return os.Getenv(PasswordVariable), nil
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", fmt.Errorf("read influx password: %w", err)
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		return "", fmt.Errorf("read influx password %q: others may read it (mode %04o): chmod 600 %s", path, mode, path)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("read influx password: %w", err)
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	if line = strings.TrimSuffix(line, "\r"); line == "" {
+		return "", fmt.Errorf("read influx password %q: its first line is empty", path)
+	}
+	return line, nil
 }

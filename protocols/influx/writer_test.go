@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -278,5 +280,41 @@ func TestTargetsThatAreRefused(t *testing.T) {
 	}
 	if text := fmt.Sprintf("%v %+v %#v %s", good, good, good, good); strings.Contains(text, "hunter2") {
 		t.Errorf("a printed target shows its password: %s", text)
+	}
+}
+
+func TestReadPassword(t *testing.T) {
+	t.Setenv(PasswordVariable, "from the environment")
+	if got, err := ReadPassword(""); got != "from the environment" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	path := filepath.Join(t.TempDir(), "password")
+	for _, c := range []struct {
+		text string
+		mode os.FileMode
+		want string
+		err  string
+	}{
+		{"hunter2\r\nignored\n", 0o600, "hunter2", ""},
+		{"hunter2", 0o400, "hunter2", ""},
+		{"hunter2\n", 0o644, "", "chmod 600"},
+		{"\n", 0o600, "", "first line is empty"},
+	} {
+		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, c.mode); err != nil {
+			t.Fatal(err)
+		}
+		got, err := ReadPassword(path)
+		if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%q mode %o: %q, %v", c.text, c.mode, got, err)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := ReadPassword(path); err == nil {
+		t.Error("a file that is not there gives no error")
 	}
 }

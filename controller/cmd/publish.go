@@ -1,0 +1,72 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fieldmesh.dev/fieldmesh/controller/influx"
+)
+
+// PublishCommand is `fieldmesh publish RUN --influx URL`.
+func PublishCommand() *cobra.Command {
+	var flags influxFlags
+	var runs string
+	var patience time.Duration
+	c := &cobra.Command{
+		Use:   "publish RUN --influx URL",
+		Short: "Write a run's records to an InfluxDB",
+		Long: "Publish writes every record of the run, named or given as a folder, to an InfluxDB 1.x, 2.x or 3. " +
+			"It can be repeated: the same records are the same points, also those that were written while the run went.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if flags.url == "" {
+				return errors.New("publish: --influx is missing: the URL of the InfluxDB, http://HOST:PORT")
+			}
+			return publish(c.Context(), runFolder(runs, args[0]), flags, patience, c.OutOrStdout())
+		},
+	}
+	flags.add(c)
+	c.Flags().StringVar(&runs, "runs", "runs", "folder that holds the runs")
+	c.Flags().DurationVar(&patience, "patience", time.Minute, "how long to wait for an InfluxDB that is away")
+	return c
+}
+
+func publish(ctx context.Context, dir string, flags influxFlags, patience time.Duration, out io.Writer) error {
+	w, err := flags.writer(logger())
+	if err != nil {
+		return err
+	}
+	w.Patience = patience
+	if err := w.Prepare(ctx); err != nil {
+		return err
+	}
+	s, err := influx.Publish(ctx, dir, w)
+	return errors.Join(err, printPublished(out, s, w.Target.String()))
+}
+
+// printPublished says how many records are there now, and what is not and why.
+func printPublished(out io.Writer, s influx.Summary, where string) error {
+	_, err := fmt.Fprintf(out, "%s: %s\n", counted(int(s.Points), "record"), where)
+	note := func(n int64, format string, args ...any) {
+		if n > 0 && err == nil {
+			_, err = fmt.Fprintf(out, "  "+format+"\n", args...)
+		}
+	}
+	for _, node := range slices.Sorted(maps.Keys(s.Undated)) {
+		note(1, "left out: %d of node %s, because no clock estimate tells their time", s.Undated[node], node)
+	}
+	note(s.Unknown, "left out: %d of kinds that this version does not know", s.Unknown)
+	note(s.Damaged, "left out: %d lines that are no record; see fieldmesh verify", s.Damaged)
+	note(s.RefusedN, "refused by the database: %d, for example:", s.RefusedN)
+	for _, r := range s.Refused {
+		note(1, "  %s: %.120s", r.Reason, r.Line)
+	}
+	return err
+}

@@ -1,0 +1,175 @@
+package influx
+
+import (
+	"slices"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// controllerNode is the name under which the controller's own records stand.
+const controllerNode = "controller"
+
+// rebootSlack is how much a record may seem older than the estimate before it:
+// an estimate made after a trial dates the records that followed it, too. More
+// means that the node's boot clock began anew in between.
+const rebootSlack = 10 * time.Minute
+
+// dating tells wall time from boot clocks. It must give the same answer
+// whenever a record is sent, while the run goes or a year later, because time
+// is part of a point's identity. So it depends on nothing but the archive, and
+// says "not yet" while the archive may still learn better:
+//
+//   - a record of an attempt is dated by the attempt's first clock estimate of
+//     its node;
+//   - without one, once the attempt is sealed, like a record of no trial: by the
+//     attempt that began before it on that node (by the record's number), else
+//     by the next one;
+//   - the controller and the emulated field share one clock, which the first
+//     estimate of the attempt tells.
+type dating struct {
+	estimates map[string]map[wire.TrialKey]estimate // node → attempt → first estimate
+	own       map[wire.TrialKey]int64               // attempt → the controller's wall minus boot clock
+	ownFirst  *estimate                             // the earliest of all
+	began     map[spool][]mark                      // in the order of the spool
+	sealed    map[wire.TrialKey]bool
+}
+
+// estimate dates a node's records: wall time is boot clock + wallNs.
+type estimate struct {
+	wallNs int64
+	bootNs int64 // of the node that it is about, when it was made
+}
+
+// spool is one numbering of records.
+type spool struct{ node, epoch string }
+
+// mark is where in a spool an attempt begins.
+type mark struct {
+	seq uint64
+	key wire.TrialKey
+}
+
+type answer int
+
+const (
+	dated answer = iota
+	notYet
+	never
+)
+
+func newDating() *dating {
+	return &dating{
+		estimates: map[string]map[wire.TrialKey]estimate{},
+		own:       map[wire.TrialKey]int64{},
+		began:     map[spool][]mark{},
+		sealed:    map[wire.TrialKey]bool{},
+	}
+}
+
+// learn takes in a clock estimate of the controller's.
+func (d *dating) learn(k wire.TrialKey, h wire.Header, c *wire.Clock) {
+	if c.OwnWallOffsetNs == nil {
+		return
+	}
+	own := *c.OwnWallOffsetNs
+	if d.ownFirst == nil || h.TBootNs < d.ownFirst.bootNs {
+		d.ownFirst = &estimate{wallNs: own, bootNs: h.TBootNs}
+	}
+	if k == (wire.TrialKey{}) {
+		return
+	}
+	if _, known := d.own[k]; !known {
+		d.own[k] = own
+	}
+	if d.estimates[c.Peer] == nil {
+		d.estimates[c.Peer] = map[wire.TrialKey]estimate{}
+	}
+	if _, known := d.estimates[c.Peer][k]; !known {
+		d.estimates[c.Peer][k] = estimate{wallNs: own - c.OffsetNs, bootNs: h.TBootNs + c.OffsetNs}
+	}
+}
+
+// begin notes the first record of an attempt's file.
+func (d *dating) begin(k wire.TrialKey, h wire.Header) {
+	s := spool{h.Node, h.Epoch}
+	d.began[s] = append(d.began[s], mark{seq: h.Seq, key: k})
+	slices.SortFunc(d.began[s], func(a, b mark) int {
+		if a.seq < b.seq {
+			return -1
+		}
+		return 1
+	})
+}
+
+// offset is wall time minus boot clock for a record from the file of attempt k.
+// With final nothing more will be learnt.
+func (d *dating) offset(h wire.Header, k wire.TrialKey, final bool) (int64, answer) {
+	if h.Node == controllerNode || h.Node == archive.FieldNode {
+		return d.ownOffset(k, final)
+	}
+	if e, ok := d.estimates[h.Node][k]; ok {
+		return e.wallNs, dated
+	}
+	if k != (wire.TrialKey{}) && !d.settled(k, final) {
+		return 0, notYet
+	}
+	return d.neighbour(h, final)
+}
+
+func (d *dating) ownOffset(k wire.TrialKey, final bool) (int64, answer) {
+	if own, ok := d.own[k]; ok {
+		return own, dated
+	}
+	if k != (wire.TrialKey{}) && !d.settled(k, final) {
+		return 0, notYet
+	}
+	if d.ownFirst != nil {
+		return d.ownFirst.wallNs, dated
+	}
+	return 0, unless(final)
+}
+
+// neighbour dates a record by the attempts around it in its spool.
+func (d *dating) neighbour(h wire.Header, final bool) (int64, answer) {
+	marks := d.began[spool{h.Node, h.Epoch}]
+	next := len(marks)
+	for i, m := range marks {
+		if m.seq > h.Seq {
+			next = i
+			break
+		}
+	}
+	for i := next - 1; i >= 0; i-- {
+		e, ok := d.estimates[h.Node][marks[i].key]
+		if !ok && !d.settled(marks[i].key, final) {
+			return 0, notYet
+		}
+		if ok && h.TBootNs >= e.bootNs-int64(rebootSlack) {
+			return e.wallNs, dated
+		}
+		if ok {
+			break // the node was started anew since
+		}
+	}
+	for _, m := range marks[next:] {
+		e, ok := d.estimates[h.Node][m.key]
+		if !ok && !d.settled(m.key, final) {
+			return 0, notYet
+		}
+		if ok && h.TBootNs <= e.bootNs+int64(rebootSlack) {
+			return e.wallNs, dated
+		}
+	}
+	return 0, unless(final)
+}
+
+func (d *dating) settled(k wire.TrialKey, final bool) bool { return final || d.sealed[k] }
+
+func unless(final bool) answer {
+	if final {
+		return never
+	}
+	return notYet
+}

@@ -1,0 +1,327 @@
+package influx
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"fieldmesh.dev/fieldmesh/protocols/influx"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// follower reads files of records as they grow and hands batches to a sender.
+// poll belongs to one goroutine, send to another.
+type follower struct {
+	dir     string
+	writer  Writer
+	cursor  *cursor // nil: everything is sent, and nothing noted
+	log     *slog.Logger
+	encoder *influx.Encoder
+	dating  *dating
+	files   map[string]*progress
+	batches chan batch
+	pending batch
+
+	mu  sync.Mutex
+	sum Summary
+}
+
+// progress is how far one file has been read.
+type progress struct {
+	recordFile
+	read   int64 // handed to the sender
+	learnt int64 // looked through for clock estimates
+	seen   int64 // size at the last poll
+	begun  bool  // its first record is known to the dating
+}
+
+// batch is lines on their way, with what they acknowledge.
+type batch struct {
+	lines  []byte
+	points int64
+	ends   map[string]int64
+}
+
+func newFollower(dir string, w Writer, c *cursor) *follower {
+	return &follower{
+		dir: dir, writer: w, cursor: c, log: slog.New(slog.DiscardHandler),
+		encoder: influx.NewEncoder(), dating: newDating(), files: map[string]*progress{},
+		batches: make(chan batch, 2), pending: batch{ends: map[string]int64{}},
+		sum: Summary{Undated: map[string]int64{}},
+	}
+}
+
+// send delivers batches and notes what was acknowledged.
+func (f *follower) send(ctx context.Context) error {
+	for {
+		var b batch
+		var open bool
+		select {
+		case b, open = <-f.batches:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if !open {
+			return nil
+		}
+		refused, err := f.writer.Write(ctx, b.lines)
+		f.count(b, refused, err == nil)
+		if err != nil {
+			return err
+		}
+		if f.cursor != nil {
+			if err := f.cursor.advance(b.ends); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (f *follower) count(b batch, refused []influx.Refusal, stored bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range refused {
+		if f.sum.RefusedN++; len(f.sum.Refused) < shownMax {
+			f.sum.Refused = append(f.sum.Refused, r)
+			f.log.Warn("influxdb refuses a record", "reason", r.Reason, "line", r.Line)
+		}
+	}
+	if stored {
+		f.sum.Points += b.points - int64(len(refused))
+	}
+}
+
+func (f *follower) summary() Summary {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.sum
+	s.Undated = maps.Clone(f.sum.Undated)
+	return s
+}
+
+// poll reads what is new in every file and hands it on. With final the whole
+// of each file is read and nothing waits for better knowledge.
+func (f *follower) poll(ctx context.Context, final bool) error {
+	f.noteSealed()
+	found, err := list(f.dir)
+	if err != nil {
+		return err
+	}
+	if err := f.study(found); err != nil {
+		return err
+	}
+	for _, r := range found {
+		p := f.files[r.rel]
+		if err := f.read(ctx, p, final); err != nil {
+			return fmt.Errorf("read %s: %w", p.rel, err)
+		}
+		p.seen = p.size
+	}
+	return f.flush(ctx)
+}
+
+// noteSealed goes before the files' sizes are taken: what a sealed attempt has
+// is then read whole, its clock estimates too.
+func (f *follower) noteSealed() {
+	for _, p := range f.files {
+		if p.inAttempt() && !f.dating.sealed[p.key] && sealed(f.dir, p.recordFile) {
+			f.dating.sealed[p.key] = true
+		}
+	}
+}
+
+// study notes the files' sizes, and learns about clocks before any record is dated.
+func (f *follower) study(found []recordFile) error {
+	for _, r := range found {
+		p := f.files[r.rel]
+		if p == nil {
+			p = &progress{}
+			if f.cursor != nil {
+				p.read = f.cursor.Files[r.rel]
+			}
+			f.files[r.rel] = p
+		}
+		p.recordFile = r
+	}
+	for _, r := range found {
+		p := f.files[r.rel]
+		var err error
+		switch {
+		case r.node == controllerNode && !r.late:
+			err = f.learn(p)
+		case r.inAttempt() && !p.begun:
+			err = f.begin(p)
+		}
+		if err != nil {
+			return fmt.Errorf("read %s: %w", r.rel, err)
+		}
+	}
+	return nil
+}
+
+// learn looks through the controller's records for clock estimates.
+func (f *follower) learn(p *progress) error {
+	end, err := lines(f.dir, p.rel, p.learnt, p.size, func(line []byte, _ int64) error {
+		var r wire.Record
+		if r.UnmarshalJSON(line) != nil {
+			return nil // counted when it is sent
+		}
+		if c, ok := r.Body.(*wire.Clock); ok {
+			f.dating.learn(p.key, r.Header, c)
+		}
+		return nil
+	})
+	p.learnt = end
+	return err
+}
+
+// begin reads the first record of an attempt's file.
+func (f *follower) begin(p *progress) error {
+	_, err := lines(f.dir, p.rel, 0, p.size, func(line []byte, _ int64) error {
+		var r wire.Record
+		if r.UnmarshalJSON(line) == nil {
+			f.dating.begin(p.key, r.Header)
+			p.begun = true
+		}
+		return errStop
+	})
+	return err
+}
+
+// read makes points of a file's new records, up to the first that cannot be
+// dated yet.
+func (f *follower) read(ctx context.Context, p *progress, final bool) error {
+	limit := p.size
+	if p.key == (wire.TrialKey{}) && !final {
+		// One append writes several files. What was here at the last poll has
+		// the attempts that began before it beside it by now.
+		limit = min(limit, p.seen)
+	}
+	_, err := lines(f.dir, p.rel, p.read, limit, func(line []byte, end int64) error {
+		if stop := f.take(p, line, final); stop {
+			return errStop
+		}
+		p.read = end
+		f.pending.ends[p.rel] = end
+		if f.pending.points >= batchLines || len(f.pending.lines) >= batchBytes {
+			return f.flush(ctx)
+		}
+		return nil
+	})
+	return err
+}
+
+// take adds one record to the pending batch; stop says that it has to wait.
+func (f *follower) take(p *progress, line []byte, final bool) (stop bool) {
+	var r wire.Record
+	if err := r.UnmarshalJSON(line); err != nil {
+		f.miss(func(s *Summary) { s.Damaged++ })
+		return false
+	}
+	offset, when := f.dating.offset(r.Header, p.key, final)
+	switch {
+	case when == notYet, when == never && f.cursor != nil:
+		// A later Tail may know better, so the cursor must not pass the record.
+		return true
+	case when == never:
+		f.miss(func(s *Summary) { s.Undated[r.Node]++ })
+		return false
+	}
+	grown, err := f.encoder.Append(f.pending.lines, r, offset)
+	switch {
+	case errors.Is(err, influx.ErrNoMeasurement):
+		f.miss(func(s *Summary) { s.Unknown++ })
+	case err != nil:
+		f.miss(func(s *Summary) { s.Damaged++ })
+	default:
+		f.pending.lines = grown
+		f.pending.points++
+	}
+	return false
+}
+
+func (f *follower) miss(note func(*Summary)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	note(&f.sum)
+}
+
+// flush hands the pending batch to the sender, and waits while that is behind.
+func (f *follower) flush(ctx context.Context) error {
+	if len(f.pending.ends) == 0 {
+		return nil
+	}
+	select {
+	case f.batches <- f.pending:
+		f.pending = batch{ends: map[string]int64{}, lines: make([]byte, 0, len(f.pending.lines))}
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// errStop ends the reading of lines without being an error.
+var errStop = errors.New("stop")
+
+// lines calls do with every whole line of a file from an offset on, with the
+// offset after it, and returns where it came to.
+func lines(dir, rel string, from, to int64, do func(line []byte, end int64) error) (end int64, err error) {
+	if from >= to {
+		return from, nil
+	}
+	file, err := os.Open(filepath.Join(dir, filepath.FromSlash(rel)))
+	if err != nil {
+		return from, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if from, err = lineStart(file, from); err != nil {
+		return from, err
+	}
+	r := bufio.NewReaderSize(io.NewSectionReader(file, from, to-from), 256<<10)
+	for end = from; ; {
+		line, err := r.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			var rest []byte
+			line = bytes.Clone(line)
+			rest, err = r.ReadBytes('\n')
+			line = append(line, rest...)
+		}
+		if errors.Is(err, io.EOF) {
+			return end, nil // the rest of the line is still being written
+		}
+		if err != nil {
+			return end, err
+		}
+		switch err := do(line[:len(line)-1], end+int64(len(line))); {
+		case errors.Is(err, errStop):
+			return end, nil
+		case err != nil:
+			return end, err
+		}
+		end += int64(len(line))
+	}
+}
+
+// lineStart is from, or 0 when no line begins there: then the file was cut back
+// by a crash and grew anew, and is read from its beginning.
+func lineStart(file *os.File, from int64) (int64, error) {
+	if from == 0 {
+		return 0, nil
+	}
+	var before [1]byte
+	if _, err := file.ReadAt(before[:], from-1); err != nil && !errors.Is(err, io.EOF) {
+		return from, err
+	}
+	if before[0] != '\n' {
+		return 0, nil
+	}
+	return from, nil
+}

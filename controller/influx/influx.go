@@ -1,0 +1,159 @@
+// Package influx carries a run's archive to an InfluxDB: once and whole with
+// Publish, or as it grows with Tail. It only reads the archive; what a record
+// becomes is in protocols/influx. The archive stays the truth, so a database
+// may be away, or be wiped, at any time.
+package influx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"fieldmesh.dev/fieldmesh/protocols/influx"
+)
+
+const (
+	pollEvery = 500 * time.Millisecond
+	// grace is how long the end of a run waits for a database that is away.
+	grace = 20 * time.Second
+	// batchLines and batchBytes bound a batch: large enough that a round trip
+	// costs little, small enough to be sent again without harm.
+	batchLines = 5000
+	batchBytes = 1 << 20
+	shownMax   = 5 // refusals that are shown; the others are counted
+)
+
+// Summary is what became of an archive's records.
+type Summary struct {
+	Points   int64            // acknowledged by the server
+	Refused  []influx.Refusal // the first few that the server did not take
+	RefusedN int64            // all that it did not take
+	Undated  map[string]int64 // node → records left out, for no clock estimate tells their time
+	Unknown  int64            // records of kinds that have no measurement
+	Damaged  int64            // lines of the archive that are no record
+}
+
+// Writer is what Publish and Tail send with; *influx.Writer is one.
+type Writer interface {
+	Write(ctx context.Context, lines []byte) ([]influx.Refusal, error)
+}
+
+// Publish sends every record of the run in dir. It may be repeated: the same
+// records are the same points. A run that is still being driven is sent as far
+// as it has come.
+func Publish(ctx context.Context, dir string, w Writer) (Summary, error) {
+	if err := isRun(dir); err != nil {
+		return Summary{}, fmt.Errorf("publish %q: %w", dir, err)
+	}
+	f := newFollower(dir, w, nil)
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return f.send(gctx) })
+	g.Go(func() error {
+		defer close(f.batches)
+		return f.poll(gctx, true)
+	})
+	if err := g.Wait(); err != nil {
+		return f.summary(), fmt.Errorf("publish %q: %w", dir, err)
+	}
+	return f.summary(), nil
+}
+
+// Tail sends the run in dir to the target as it grows, beginning where the
+// last Tail to the same target ended, until done is closed; then it sends the
+// rest and returns. While the server is away it waits, and the run's records
+// wait on disk. When the server is still away some seconds after done, the
+// summary is given with influx.ErrAway: a later Tail or Publish brings the rest.
+// A cancelled ctx ends it at once; what was acknowledged is noted.
+func Tail(ctx context.Context, dir string, t influx.Target, w Writer, done <-chan struct{}, log *slog.Logger) (Summary, error) {
+	if err := isRun(dir); err != nil {
+		return Summary{}, fmt.Errorf("tail %q: %w", dir, err)
+	}
+	c, err := openCursor(dir, t)
+	if err != nil {
+		return Summary{}, fmt.Errorf("tail %q: %w", dir, err)
+	}
+	f := newFollower(dir, w, c)
+	f.log = log
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return f.sendUntil(gctx, done) })
+	g.Go(func() error {
+		defer close(f.batches)
+		return f.follow(gctx, done)
+	})
+	if err := g.Wait(); err != nil {
+		return f.summary(), fmt.Errorf("tail %q: %w", dir, err)
+	}
+	return f.summary(), nil
+}
+
+// follow polls until done is closed, then once more to the end.
+func (f *follower) follow(ctx context.Context, done <-chan struct{}) error {
+	ticker := time.NewTicker(pollEvery)
+	defer ticker.Stop()
+	for {
+		if err := f.poll(ctx, false); err != nil {
+			return err
+		}
+		select {
+		case <-ticker.C:
+		case <-done:
+			return f.poll(ctx, true)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// sendUntil sends, but gives up some time after done.
+func (f *follower) sendUntil(ctx context.Context, done <-chan struct{}) error {
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	stopped := make(chan struct{})
+	defer close(stopped)
+	go func() {
+		select {
+		case <-done:
+		case <-stopped:
+			return
+		}
+		timer := time.NewTimer(grace)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			giveUp(fmt.Errorf("%w: it did not come back within %v of the end", influx.ErrAway, grace))
+		case <-stopped:
+		}
+	}()
+	return f.send(ctx)
+}
+
+// Behind is how many bytes of records a Tail to the target has yet to send.
+func Behind(dir string, t influx.Target) (int64, error) {
+	c, err := openCursor(dir, t)
+	if err != nil {
+		return 0, fmt.Errorf("look how far %q is sent: %w", dir, err)
+	}
+	files, err := list(dir)
+	if err != nil {
+		return 0, fmt.Errorf("look how far %q is sent: %w", dir, err)
+	}
+	var behind int64
+	for _, r := range files {
+		behind += max(0, r.size-c.Files[r.rel])
+	}
+	return behind, nil
+}
+
+func isRun(dir string) error {
+	_, err := os.Stat(filepath.Join(dir, "run.json"))
+	if errors.Is(err, os.ErrNotExist) {
+		return errors.New("no run is there: it has no run.json")
+	}
+	return err
+}
