@@ -29,19 +29,13 @@ const (
 	listenTimeout  = 5 * time.Second
 	listenInterval = 5 * time.Millisecond
 
-	// A new attempt must not meet the TIME_WAIT sockets of the one before, so
-	// it takes other client ports. 128 is iperf3's limit of streams
-	// (MAX_STREAMS); after 32 attempts TIME_WAIT (60 s) is long over.
-	portsPerAttempt = 128
-	attemptsApart   = 32
+	maxStreams = 128 // iperf3's MAX_STREAMS
 )
 
-// Shift is what an attempt (1-based) adds to the client ports of every flow:
-// 0, 128, … 3968, and 0 again.
-func Shift(attempt int) int { return (max(attempt, 1) - 1) % attemptsApart * portsPerAttempt }
-
 // Server starts iperf3's server for one test of the flow on bind, and returns
-// when it listens. Bin is iperf3's absolute path. The end of ctx ends it.
+// when it listens. Bin is iperf3's absolute path. Shift is added to the flow's
+// client ports: an attempt must not meet the TIME_WAIT sockets of the one
+// before. The end of ctx ends it.
 func Server(ctx context.Context, bin string, f wire.Flow, bind netip.Addr, shift int) (*Process, error) {
 	args, err := serverArgs(f, bind, shift)
 	if err != nil {
@@ -142,8 +136,8 @@ func check(f wire.Flow, addr netip.Addr, shift int) error {
 		return errors.New("the server's address is not set")
 	case f.Port < 1 || f.Port > 65535:
 		return fmt.Errorf("port %d: 1 to 65535 are allowed", f.Port)
-	case f.Streams < 1 || f.Streams > portsPerAttempt:
-		return fmt.Errorf("%d streams: 1 to %d are allowed", f.Streams, portsPerAttempt)
+	case f.Streams < 1 || f.Streams > maxStreams:
+		return fmt.Errorf("%d streams: 1 to %d are allowed", f.Streams, maxStreams)
 	case f.ClientPort < 1 || shift < 0 || lastPort > 65535:
 		return fmt.Errorf("client ports %d to %d: they must lie in 1 to 65535", f.ClientPort+shift, lastPort)
 	case !(f.DurationS > 0 && f.DurationS <= 86400): // iperf3's MAX_TIME; also refuses NaN

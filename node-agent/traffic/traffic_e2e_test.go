@@ -268,7 +268,7 @@ func TestSixStreamsBothWaysAgreeWithIperf3AndTheInterface(t *testing.T) {
 	for attempt, reverse := range []bool{false, true} {
 		f := mainFlow(4)
 		f.Reverse = reverse
-		shift := Shift(attempt + 2)
+		shift := f.Streams * (attempt + 1)
 		client, server := w.drive(t, f, shift, nil)
 		receiver, sender := server, client
 		if reverse {

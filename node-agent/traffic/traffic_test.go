@@ -66,16 +66,6 @@ func TestArgumentsThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestAttemptsHaveTheirOwnPorts(t *testing.T) {
-	seen := map[int]bool{}
-	for attempt := 1; attempt <= attemptsApart; attempt++ {
-		seen[Shift(attempt)] = true
-	}
-	if len(seen) != attemptsApart || Shift(1) != 0 || Shift(0) != 0 || Shift(2) < portsPerAttempt {
-		t.Errorf("shifts %v", seen)
-	}
-}
-
 func TestMissingIperf3NamesItsCure(t *testing.T) {
 	for _, bin := range []string{"iperf3", "/nonexistent/iperf3", t.TempDir()} {
 		_, err := Client(t.Context(), bin, tcpFlow(), peer, "", 0, time.Second)
