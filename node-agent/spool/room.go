@@ -154,5 +154,5 @@ func diskFree(dir string) (int64, error) {
 	if err := unix.Statfs(dir, &st); err != nil {
 		return 0, fmt.Errorf("statfs %q: %w", dir, err)
 	}
-	return int64(min(st.Bavail, 1<<40)) * st.Bsize, nil
+	return int64(min(st.Bavail, 1<<40)) * int64(st.Bsize), nil // int32 on 32-bit machines
 }
