@@ -1,4 +1,4 @@
-// Package keys says who may talk to whom. An identity is an Ed25519 key with a
+// Package keys says who may talk to whom. An identity is a P-256 key with a
 // self-signed certificate; a peer is known by its pin, the SHA-256 of its
 // public key, and by nothing else: no authority signs, and no date is looked
 // at, because a phone's clock may be wrong. Revoking a key is deleting its pin.
@@ -9,7 +9,6 @@ package keys
 
 import (
 	"crypto/ecdsa"
-	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/sha256"
@@ -66,12 +65,14 @@ var (
 	validUntil = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// New makes an identity: certificate and private key (PKCS #8) in PEM, and the pin.
+// New makes an identity: certificate and private key (PKCS #8) in PEM, and the
+// pin. The key is ECDSA on P-256, which every TLS stack in use speaks and a
+// phone's key store can hold; Android's has no Ed25519 in TLS.
 func New(name string) (certPEM, keyPEM []byte, pin string, err error) {
 	if err := CheckName(name); err != nil {
 		return nil, nil, "", err
 	}
-	public, private, err := ed25519.GenerateKey(rand.Reader)
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, "", fmt.Errorf("make key %q: %w", name, err)
 	}
@@ -89,7 +90,7 @@ func New(name string) (certPEM, keyPEM []byte, pin string, err error) {
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		BasicConstraintsValid: true,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, public, private)
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 	if err != nil {
 		return nil, nil, "", fmt.Errorf("make certificate %q: %w", name, err)
 	}
@@ -106,8 +107,7 @@ func New(name string) (certPEM, keyPEM []byte, pin string, err error) {
 	return certPEM, keyPEM, PinOf(certificate), nil
 }
 
-// ParseIdentity reads an identity from its PEM texts. Besides Ed25519 it takes
-// ECDSA on P-256, because a phone's key store may offer nothing newer.
+// ParseIdentity reads an identity from its PEM texts.
 func ParseIdentity(certPEM, keyPEM []byte) (Identity, error) {
 	pair, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {
@@ -117,14 +117,8 @@ func ParseIdentity(certPEM, keyPEM []byte) (Identity, error) {
 	if err != nil {
 		return Identity{}, fmt.Errorf("read certificate: %w", err)
 	}
-	switch public := leaf.PublicKey.(type) {
-	case ed25519.PublicKey:
-	case *ecdsa.PublicKey:
-		if public.Curve != elliptic.P256() {
-			return Identity{}, fmt.Errorf("read certificate %q: the curve is %s; use Ed25519 or P-256", leaf.Subject.CommonName, public.Curve.Params().Name)
-		}
-	default:
-		return Identity{}, fmt.Errorf("read certificate %q: the key is %T; use Ed25519 or P-256", leaf.Subject.CommonName, leaf.PublicKey)
+	if public, ok := leaf.PublicKey.(*ecdsa.PublicKey); !ok || public.Curve != elliptic.P256() {
+		return Identity{}, fmt.Errorf("read certificate %q: its key is no ECDSA key on P-256; make one with fieldmesh keys", leaf.Subject.CommonName)
 	}
 	pair.Leaf = leaf
 	return Identity{Name: leaf.Subject.CommonName, Pin: PinOf(leaf), Certificate: pair}, nil

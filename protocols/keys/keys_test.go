@@ -2,7 +2,6 @@ package keys_test
 
 import (
 	"crypto/ecdsa"
-	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
@@ -40,19 +39,27 @@ func made(t *testing.T, name string) (keys.Identity, []byte, []byte) {
 	return id, certPEM, keyPEM
 }
 
-func TestIdentityIsAnEd25519KeyForACentury(t *testing.T) {
+func TestIdentityIsAP256KeyForACentury(t *testing.T) {
 	id, certPEM, _ := made(t, "car-1")
 	block, _ := pem.Decode(certPEM)
 	certificate, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	public, ok := certificate.PublicKey.(ed25519.PublicKey)
+	public, ok := certificate.PublicKey.(*ecdsa.PublicKey)
 	if !ok {
 		t.Fatalf("the key is %T", certificate.PublicKey)
 	}
-	// RFC 8410, section 4: SubjectPublicKeyInfo of Ed25519 is this prefix and the key.
-	spki := append([]byte{0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00}, public...)
+	point, err := public.Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// RFC 5480, section 2: SubjectPublicKeyInfo of a P-256 key is this prefix and the uncompressed point.
+	spki, err := hex.DecodeString("3059301306072a8648ce3d020106082a8648ce3d030107034200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	spki = append(spki, point...)
 	sum := sha256.Sum256(spki)
 	if want := hex.EncodeToString(sum[:]); id.Pin != want {
 		t.Errorf("pin %s, want %s", id.Pin, want)
