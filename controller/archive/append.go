@@ -94,10 +94,13 @@ func (a *Archive) sortOut(node string, lines [][]byte) (batch, error) {
 	b := batch{files: map[string][]byte{}, keys: map[string][]seqKey{}, last: map[string]uint64{}}
 	seen := map[seqKey]bool{}
 	for _, line := range lines {
-		var h wire.Header
-		if err := json.Unmarshal(line, &h); err != nil {
+		// The whole record, not only its header: a line that cannot be read back
+		// would spoil its trial.
+		var r wire.Record
+		if err := json.Unmarshal(line, &r); err != nil {
 			return b, fmt.Errorf("not a record: %.80q: %w", line, err)
 		}
+		h := r.Header
 		k := seqKey{h.Epoch, h.Seq}
 		switch {
 		case h.Node != node:

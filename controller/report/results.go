@@ -64,7 +64,7 @@ func findings(d *data) []string {
 	if c.Missing == "" && len(c.Sentences) > 0 {
 		out = append(out, c.Sentences[len(c.Sentences)-1])
 	}
-	return out
+	return append(out, c.Aliased...)
 }
 
 // sectionMeaning says who sends, if that is the same in all of the section.

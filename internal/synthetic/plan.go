@@ -28,6 +28,10 @@ type Options struct {
 	// MB gives the megabytes of a trial; nil: 20, less 0.4 for each m/s in
 	// section A, with noise.
 	MB func(t wire.Trial, noise *rand.Rand) float64
+	// WindowS gives the length of a trial's window in seconds; nil: 10.
+	WindowS func(t wire.Trial) float64
+	// Change may change a trial of the plan; nil: none.
+	Change func(t *wire.Trial)
 	// Mishap may change an attempt's conditions; nil: none. Attempts go on until
 	// one is accepted.
 	Mishap func(t wire.Trial, attempt int, c *Conditions)
@@ -89,6 +93,13 @@ func Plan(o Options) wire.RunPlan {
 		order.Shuffle(len(cells), func(i, j int) { cells[i], cells[j] = cells[j], cells[i] })
 		for _, t := range cells {
 			t.Number = len(p.Trials) + 1
+			if o.WindowS != nil {
+				t.DurationS = o.WindowS(t)
+				t.Traffic[0].DurationS = t.DurationS
+			}
+			if o.Change != nil {
+				o.Change(&t)
+			}
 			p.Trials = append(p.Trials, t)
 		}
 	}

@@ -1,0 +1,251 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/report"
+	"fieldmesh.dev/fieldmesh/internal/synthetic"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+func written(t *testing.T, o synthetic.Options) string {
+	t.Helper()
+	return of(t, synthetic.Run(t, o))
+}
+
+func of(t *testing.T, a *archive.Archive) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := report.Write(a, &b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func has(t *testing.T, html string, words ...string) {
+	t.Helper()
+	for _, w := range words {
+		if !strings.Contains(html, w) {
+			t.Errorf("the report does not say %q", w)
+		}
+	}
+}
+
+func hasNot(t *testing.T, html string, words ...string) {
+	t.Helper()
+	for _, w := range words {
+		if strings.Contains(html, w) {
+			t.Errorf("the report says %q", w)
+		}
+	}
+}
+
+// exact gives every trial of a cell a known amount.
+func exact(mb map[string]float64) func(wire.Trial, *rand.Rand) float64 {
+	return func(t wire.Trial, _ *rand.Rand) float64 {
+		return mb[t.Factors["section"]+t.Factors["speed_mps"]] + float64(t.Block-1)
+	}
+}
+
+func TestP1Table(t *testing.T) {
+	o := synthetic.Options{Seed: 1, Speeds: []float64{2.8, 16.7}, MB: exact(map[string]float64{"A2.8": 18, "A16.7": 10, "B2.8": 20, "B16.7": 19.5})}
+	html := written(t, o)
+	has(t, html, "<span>18.00</span> <span>19.00</span>", `<td class="mean">18.50</td>`, "no interval from two", "P1, as published",
+		"18.20", "10.33", "20.95", // the paper's
+		"Section A (the car sends): 18.50 MB on average at 2.8 m/s, 10.50 MB at 16.7 m/s.", "8 of 8 planned trials accepted")
+	o.Repetitions = 3 // 18, 19, 20: mean 19, half width 4.303/√3 = 2.48
+	has(t, written(t, o), `<td class="mean">19.00</td>`, "16.52 to 21.48")
+}
+
+func TestPaperStandsOnlyBesideItsOwnQuestion(t *testing.T) {
+	o := synthetic.Options{Seed: 1, Speeds: []float64{2.8, 5.6}, Repetitions: 1, Campaign: "stationary-check"}
+	html := written(t, o)
+	hasNot(t, html, "as published", "Eleje")
+	has(t, html, "no interval from one")
+}
+
+func TestSelfContained(t *testing.T) {
+	html := written(t, synthetic.Options{Seed: 1, Speeds: []float64{2.8, 5.6}, Repetitions: 1})
+	for _, pattern := range []string{`(?i)<script`, `(?i)<link`, `(?i)src=`, `(?i)@import`, `(?i)url\(`, `https?://`} {
+		if m := regexp.MustCompile(pattern).FindString(html); m != "" {
+			t.Errorf("the page reaches outside: %q", m)
+		}
+	}
+	for _, id := range []string{"results", "figures", "comparison", "threats", "timelines", "verdicts", "setup", "methods"} {
+		has(t, html, `<section id="`+id+`">`, `href="#`+id+`"`)
+	}
+	hasNot(t, html, "%!", "&lt;nil&gt;", "ZgotmplZ", "NaN", "+Inf", "-Inf")
+	if n := strings.Count(html, `class="strip"`); n != 4*5 {
+		t.Errorf("%d strips in the timelines, want five for each of four trials", n)
+	}
+}
+
+// Every drawing is well-formed XML, as SVG must be where it is used elsewhere.
+func TestDrawingsAreWellFormed(t *testing.T) {
+	html := written(t, synthetic.Options{Seed: 1, Speeds: []float64{2.8, 5.6}, Repetitions: 1})
+	drawings := regexp.MustCompile(`(?s)<svg.*?</svg>`).FindAllString(html, -1)
+	if len(drawings) < 20 {
+		t.Fatalf("%d drawings", len(drawings))
+	}
+	for _, d := range drawings {
+		dec := xml.NewDecoder(strings.NewReader(d))
+		for {
+			_, err := dec.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%v in %.200s", err, d)
+			}
+		}
+	}
+}
+
+func TestOutsideStringsAreEscaped(t *testing.T) {
+	const evil = `"><script>alert(1)</script>`
+	info := synthetic.Info(synthetic.Options{Seed: 1, Speeds: []float64{2.8, 5.6}, Repetitions: 1})
+	info.Campaign = "velocity" + evil
+	info.Site = map[string]string{"weather" + evil: evil}
+	for i := range info.Plan.Trials {
+		info.Plan.Trials[i].Factors["section"] += evil
+		info.Plan.Trials[i].TCP.Variant = evil
+	}
+	a, err := archive.Create(t.TempDir()+"/run", info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	seqs := map[string]*uint64{}
+	for _, tr := range info.Plan.Trials {
+		for _, node := range []string{"car", "roadside", "field"} {
+			records := synthetic.Attempt(info.Plan, tr, 1, synthetic.Conditions{MB: 3}, seqs)[node]
+			if node == "car" {
+				records = append(records, wire.Record{Header: wire.Header{Node: "car", Epoch: "e-evil", Seq: uint64(tr.Number), Run: info.Run, Trial: tr.Number, Attempt: 1},
+					Body: &wire.Event{Level: "warning", Text: evil}})
+			}
+			seqs = map[string]*uint64{"car": new(uint64(tr.Number * 10000)), "roadside": new(uint64(tr.Number * 10000)), "field": new(uint64(tr.Number * 10000))}
+			if err := synthetic.Store(a, node, records); err != nil {
+				t.Fatal(err)
+			}
+		}
+		v := wire.Verdict{TrialKey: wire.TrialKey{Trial: tr.Number, Attempt: 1}, Outcome: "accepted", Reason: evil, Final: true}
+		if err := a.Decide(v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := a.Note(evil); err != nil {
+		t.Fatal(err)
+	}
+	html := of(t, a)
+	hasNot(t, html, "<script", evil)
+	has(t, html, "&lt;script&gt;")
+}
+
+func TestRejectedAttemptsAreTold(t *testing.T) {
+	html := written(t, synthetic.Options{
+		Seed: 3, Speeds: []float64{2.8, 5.6}, Repetitions: 1,
+		Mishap: func(x wire.Trial, attempt int, c *synthetic.Conditions) {
+			switch {
+			case x.Number == 1 && attempt == 1:
+				c.GPSGapFromS, c.GPSGapToS = 3, 6
+			case x.Number == 2 && attempt == 1:
+				c.SpeedOffsetMps = 3
+			case x.Number == 3 && attempt == 1:
+				c.FailedNode = "roadside"
+			case x.Number == 4:
+				c.NoConnection, c.MB = true, 0
+			}
+		},
+	})
+	has(t, html, "4 of 4 planned trials accepted, in 7 attempts (2 rejected, 1 failed).", "gps: fix_age_ms_max is 3200, limit 1500",
+		"speed: in_band_share_min is 0, limit 0.9", "iperf3: on roadside: did not start", "1 trial had no connection and counts as 0",
+		"1 accepted trial transferred nothing", "3 attempts rejected or failed")
+}
+
+func TestThreatsThatApply(t *testing.T) {
+	depart := written(t, synthetic.Options{Seed: 5, Speeds: []float64{2.8, 8.3, 16.7}})
+	has(t, depart, "A rehearsal is no evidence about velocity, only about the campaign", "Speed goes with distance",
+		"course &#34;depart&#34;", "One hardware unit was in the car throughout", "Few repetitions", "late for at most 0.10 %")
+	road := written(t, synthetic.Options{Seed: 5, Speeds: []float64{2.8, 8.3, 16.7}, Repetitions: 3, Place: "road"})
+	hasNot(t, road, "A rehearsal is no evidence", "Few repetitions")
+	confounded := written(t, synthetic.Options{Seed: 5, Speeds: []float64{2.8, 8.3, 16.7}, Repetitions: 3, Confounded: true})
+	has(t, confounded, "Hardware unit and design changed together", "Not estimable apart from each other: section, unit in the car",
+		"No separate estimate is given for unit in the car", "together with all that changed with the section")
+}
+
+// The model on amounts that follow it to the letter finds what was put in.
+func TestModelFindsWhatWasPutIn(t *testing.T) {
+	html := written(t, synthetic.Options{
+		Seed: 8, Speeds: []float64{2, 6, 10}, Repetitions: 2,
+		MB: func(x wire.Trial, noise *rand.Rand) float64 {
+			mb := 20 + noise.Float64()*1e-3
+			if x.Factors["section"] == "A" {
+				mb -= 0.5 * (*x.SpeedMps - 6) // −0.5 MB a m/s in A, none in B
+			} else {
+				mb += 1
+			}
+			return mb
+		},
+	})
+	has(t, html, "Section B against section A, at the mean speed of 6 m/s: 1 MB more", "In section A, for each m/s faster: 0.5 MB less",
+		"In section B, for each m/s faster: no difference can be told from noise", "(difference of the slopes, per m/s): 0.5 MB more")
+}
+
+// The same words for a null result: noise alone is not dressed up.
+func TestNullResultIsSaid(t *testing.T) {
+	html := written(t, synthetic.Options{Seed: 9, Speeds: []float64{2.8, 8.3, 16.7}, Repetitions: 3,
+		MB: func(_ wire.Trial, noise *rand.Rand) float64 { return 20 + noise.NormFloat64() }})
+	if n := strings.Count(html, "no difference can be told from noise"); n < 3 {
+		t.Errorf("noise alone is called no difference %d times, want at least in slopes and interaction", n)
+	}
+}
+
+func TestWindowsOfDifferentLengthAreComparedByRate(t *testing.T) {
+	o := synthetic.Options{Seed: 6, Speeds: []float64{5, 10}, Repetitions: 1}
+	o.MB = func(wire.Trial, *rand.Rand) float64 { return 20 }
+	o.WindowS = func(x wire.Trial) float64 { return 100 / *x.SpeedMps }
+	html := written(t, o)
+	has(t, html, "The windows differ in length", "estimate, Mbit/s", "<span>8.00</span>", "<span>16.00</span>", "20.00 MB")
+}
+
+func TestRunWithNothingInIt(t *testing.T) {
+	a, err := archive.Create(t.TempDir()+"/run", synthetic.Info(synthetic.Options{Seed: 1}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	html := of(t, a)
+	has(t, html, "0 of 24 planned trials accepted, in 0 attempts", "no accepted trial", "Planned trials are missing", "Nothing that could be compared varied")
+}
+
+func TestOtherCampaignsGetTheirOwnTable(t *testing.T) {
+	o := synthetic.Options{Seed: 6, Campaign: "variants", Speeds: []float64{5}, Repetitions: 3}
+	o.Change = func(x *wire.Trial) {
+		x.Factors["tcp"] = []string{"reno", "vegas", "cubic"}[x.Block-1]
+		delete(x.Factors, "speed_mps")
+	}
+	html := written(t, o)
+	for _, v := range []string{"cubic", "reno", "vegas"} {
+		for _, s := range []string{"A", "B"} {
+			has(t, html, fmt.Sprintf(`<th scope="row">%s</th><th scope="row">%s</th>`, s, v))
+		}
+	}
+	has(t, html, "Not estimable", "tcp")
+}
