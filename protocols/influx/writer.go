@@ -186,6 +186,9 @@ func (w *Writer) explain(err error) error {
 		}
 		return fmt.Errorf("write to %v as %s: %w: %w; check user and password", w.Target, who, ErrAccess, err)
 	}
+	if answer.noDatabase() {
+		return fmt.Errorf("write to %v: %w: user %q may not make it; make it as an administrator and grant WRITE on it: %w", w.Target, ErrAccess, w.Target.User, err)
+	}
 	return fmt.Errorf("write to %v: %w", w.Target, err)
 }
 

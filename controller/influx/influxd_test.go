@@ -1,0 +1,427 @@
+//go:build e2e
+
+package influx
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	line "fieldmesh.dev/fieldmesh/protocols/influx"
+)
+
+const (
+	adminPassword = "admin's secret"
+	runPassword   = "runner's secret"
+)
+
+// influxd is a real server of ours: own folder, own ports, authentication on.
+type influxd struct {
+	t    testing.TB
+	conf string
+	url  string
+	cmd  *exec.Cmd
+	log  *os.File
+}
+
+// newInfluxd starts a server with an administrator and the user runner.
+func newInfluxd(t testing.TB) *influxd {
+	t.Helper()
+	binary, err := exec.LookPath("influxd")
+	if err != nil {
+		t.Skipf("needs influxd (scripts/setup test installs it): %v", err)
+	}
+	dir := t.TempDir()
+	api, backup := freePort(t), freePort(t)
+	conf := fmt.Sprintf(`reporting-disabled = true
+bind-address = "127.0.0.1:%d"
+[meta]
+  dir = %q
+[data]
+  dir = %q
+  wal-dir = %q
+  query-log-enabled = false
+[http]
+  bind-address = "127.0.0.1:%d"
+  auth-enabled = true
+  log-enabled = false
+[monitor]
+  store-enabled = false
+`, backup, dir+"/meta", dir+"/data", dir+"/wal", api)
+	d := &influxd{t: t, conf: filepath.Join(dir, "influxdb.conf"), url: fmt.Sprintf("http://127.0.0.1:%d", api)}
+	if err := os.WriteFile(d.conf, []byte(conf), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if d.log, err = os.Create(filepath.Join(dir, "log")); err != nil {
+		t.Fatal(err)
+	}
+	d.start(binary)
+	t.Cleanup(func() { d.stop(); _ = d.log.Close() })
+	d.query("", "", `CREATE USER admin WITH PASSWORD '`+strings.ReplaceAll(adminPassword, `'`, `\'`)+`' WITH ALL PRIVILEGES`)
+	d.admin(`CREATE USER runner WITH PASSWORD '` + strings.ReplaceAll(runPassword, `'`, `\'`) + `'`)
+	return d
+}
+
+func freePort(t testing.TB) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func (d *influxd) start(binary string) {
+	d.t.Helper()
+	d.cmd = exec.Command(binary, "run", "-config", d.conf)
+	d.cmd.Stdout, d.cmd.Stderr = d.log, d.log
+	d.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := d.cmd.Start(); err != nil {
+		d.t.Fatal(err)
+	}
+	for range 200 {
+		if resp, err := http.Get(d.url + "/ping"); err == nil {
+			_ = resp.Body.Close()
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	text, _ := os.ReadFile(d.log.Name())
+	d.t.Fatalf("influxd does not answer within 10 s:\n%s", text)
+}
+
+func (d *influxd) stop() {
+	if d.cmd.ProcessState != nil {
+		return
+	}
+	_ = d.cmd.Process.Kill() // as a loss of power would
+	_ = d.cmd.Wait()
+}
+
+func (d *influxd) restart() { d.t.Helper(); d.stop(); d.start(d.cmd.Path) }
+
+func (d *influxd) admin(q string) []map[string]any {
+	d.t.Helper()
+	return d.query("admin", adminPassword, q)
+}
+
+// query returns the rows of all series, each with its tags.
+func (d *influxd) query(user, password, q string) []map[string]any {
+	d.t.Helper()
+	req, err := http.NewRequest(http.MethodPost, d.url+"/query?"+url.Values{"db": {"field"}, "q": {q}, "epoch": {"ns"}}.Encode(), nil)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if user != "" {
+		req.SetBasicAuth(user, password)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var answer struct {
+		Error   string
+		Results []struct {
+			Error  string
+			Series []struct {
+				Name    string
+				Tags    map[string]string
+				Columns []string
+				Values  [][]any
+			}
+		}
+	}
+	dec := json.NewDecoder(resp.Body)
+	dec.UseNumber()
+	if err := dec.Decode(&answer); err != nil {
+		d.t.Fatalf("query %q: %v", q, err)
+	}
+	var rows []map[string]any
+	for _, r := range answer.Results {
+		answer.Error += r.Error
+		for _, s := range r.Series {
+			for _, v := range s.Values {
+				row := map[string]any{"name": s.Name}
+				for k, t := range s.Tags {
+					row[k] = t
+				}
+				for i, c := range s.Columns {
+					row[c] = v[i]
+				}
+				rows = append(rows, row)
+			}
+		}
+	}
+	if answer.Error != "" {
+		d.t.Fatalf("query %q: %s", q, answer.Error)
+	}
+	return rows
+}
+
+// dump is every point of the database, as text, for comparison.
+func (d *influxd) dump() map[string]bool {
+	d.t.Helper()
+	out := map[string]bool{}
+	for _, m := range line.Schema() {
+		for _, row := range d.admin(fmt.Sprintf("SELECT * FROM %q", m.Name)) {
+			text, err := json.Marshal(row)
+			if err != nil {
+				d.t.Fatal(err)
+			}
+			out[string(text)] = true
+		}
+	}
+	return out
+}
+
+func (d *influxd) target() line.Target {
+	return line.Target{URL: d.url, Database: "field", User: "runner", Password: runPassword}
+}
+
+// prepare makes the database as an administrator does, for a user who may only write.
+func (d *influxd) prepare() *line.Writer {
+	d.t.Helper()
+	w := &line.Writer{Target: line.Target{URL: d.url, Database: "field", User: "admin", Password: adminPassword}, Patience: time.Minute}
+	if err := w.Prepare(d.t.Context()); err != nil {
+		d.t.Fatal(err)
+	}
+	d.admin(`GRANT WRITE ON "field" TO "runner"`)
+	w.Target = d.target()
+	return w
+}
+
+func same(t *testing.T, what string, got, want map[string]bool) {
+	t.Helper()
+	for p := range want {
+		if !got[p] {
+			t.Errorf("%s: missing %s", what, p)
+		}
+	}
+	for p := range got {
+		if !want[p] {
+			t.Errorf("%s: too much %s", what, p)
+		}
+	}
+}
+
+func TestWrongPasswordIsSaid(t *testing.T) {
+	d := newInfluxd(t)
+	w := d.prepare()
+	w.Target.Password = "not the runner's secret"
+	for name, err := range map[string]error{
+		"prepare": w.Prepare(t.Context()),
+		"write":   func() error { _, err := w.Write(t.Context(), []byte("m a=1i 1\n")); return err }(),
+	} {
+		if !errors.Is(err, line.ErrAccess) || !strings.Contains(err.Error(), `user "runner"`) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	w.Target = d.target()
+	if err := w.Prepare(t.Context()); err != nil {
+		t.Errorf("a user who may only write cannot begin: %v", err)
+	}
+	w.Target.Database = "elsewhere"
+	if _, err := w.Write(t.Context(), []byte("m a=1i 1\n")); !errors.Is(err, line.ErrAccess) || !strings.Contains(err.Error(), "grant WRITE") {
+		t.Errorf("a database without a grant: %v", err)
+	}
+}
+
+// A run is published, the database is wiped, the run is published again: every
+// point is as it was, and there is one for every record.
+func TestPublishWipePublish(t *testing.T) {
+	d := newInfluxd(t)
+	w := d.prepare()
+	a := newRun(t, 5)
+	for _, s := range script(5) {
+		s(t, a)
+	}
+	s, err := Publish(t.Context(), a.Dir(), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := d.dump()
+	if int64(len(first)) != s.Points || s.RefusedN != 0 {
+		t.Errorf("%d points in the database, %d sent, %d refused", len(first), s.Points, s.RefusedN)
+	}
+	if _, err := Publish(t.Context(), a.Dir(), w); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "published twice", d.dump(), first)
+	d.admin(`DROP DATABASE "field"`)
+	w = d.prepare()
+	if _, err := Publish(t.Context(), a.Dir(), w); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "wiped and published", d.dump(), first)
+}
+
+// The server is killed in the middle of a run and comes back: nothing is lost,
+// nothing is doubled, and the outage is said once.
+func TestTailSurvivesTheServer(t *testing.T) {
+	d := newInfluxd(t)
+	w := d.prepare()
+	var told []string
+	w.Patience, w.Jitter = 0, func() float64 { return 0 }
+	w.Outage = func(err error) { told = append(told, fmt.Sprint(err)) }
+	a := newRun(t, 4)
+	done, ended := make(chan struct{}), make(chan error, 1)
+	var s Summary
+	go func() {
+		var err error
+		s, err = Tail(t.Context(), a.Dir(), w.Target, w, done, nil)
+		ended <- err
+	}()
+	steps := script(4)
+	for i, step := range steps {
+		step(t, a)
+		switch i {
+		case len(steps) / 3:
+			waitUntil(t, "the first points are in the database", func() bool { return len(d.dump()) > 0 })
+			d.stop()
+		case 2 * len(steps) / 3:
+			time.Sleep(2 * pollEvery) // so that it notices
+			d.start(d.cmd.Path)
+		}
+	}
+	close(done)
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	live := d.dump()
+	if int64(len(live)) != s.Points {
+		t.Errorf("%d points in the database, %d acknowledged", len(live), s.Points)
+	}
+	if len(told) != 2 || told[1] != "<nil>" || strings.Contains(told[0], "secret") {
+		t.Errorf("the outage was told as %q, want one failure and its end", told)
+	}
+	if behind, err := Behind(a.Dir(), w.Target); behind != 0 || err != nil {
+		t.Errorf("%d bytes behind, %v", behind, err)
+	}
+	d.admin(`DROP DATABASE "field"`)
+	if _, err := Publish(t.Context(), a.Dir(), d.prepare()); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "live against published", live, d.dump())
+}
+
+func waitUntil(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for range 200 {
+		if holds() {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatalf("not within 10 s: %s", what)
+}
+
+// Lines that the server does not take are named, and the others are stored.
+func TestBadLineInABatch(t *testing.T) {
+	d := newInfluxd(t)
+	w := d.prepare()
+	var batch bytes.Buffer
+	for i := range 300 {
+		switch i {
+		case 100:
+			batch.WriteString("fm_gps,node=car mode= 1\n") // malformed
+		case 200:
+			batch.WriteString("fm_gps,node=car mode=\"two\" 1790000000000000200\n") // another type
+		default:
+			fmt.Fprintf(&batch, "fm_gps,node=car mode=3i %d\n", 1_790_000_000_000_000_000+i)
+		}
+	}
+	refused, err := w.Write(t.Context(), batch.Bytes())
+	if err != nil || len(refused) != 2 {
+		t.Fatalf("refused %v, error %v", refused, err)
+	}
+	if !strings.Contains(refused[0].Reason, "unable to parse") || !strings.Contains(refused[1].Reason, "field type conflict") {
+		t.Errorf("reasons %q", refused)
+	}
+	if n := len(d.dump()); n != 298 {
+		t.Errorf("%d points are stored, want 298", n)
+	}
+}
+
+// TestBenchPublish: archive to InfluxDB against a bare HTTP client that writes
+// the same bytes, interleaved. Goal: at least 0.9 of its speed.
+func TestBenchPublish(t *testing.T) {
+	if os.Getenv("FIELDMESH_BENCH") == "" {
+		t.Skip("a benchmark: make bench runs it (FIELDMESH_BENCH=1)")
+	}
+	d := newInfluxd(t)
+	w := d.prepare()
+	a := newRun(t, 60)
+	for _, s := range busyScript(60) {
+		s(t, a)
+	}
+	tape := &recorder{}
+	if _, err := Publish(t.Context(), a.Dir(), tape); err != nil {
+		t.Fatal(err)
+	}
+	const rounds = 6
+	var ours, bare time.Duration
+	var points int64
+	for i := range 2 * rounds {
+		d.admin(`DROP DATABASE "field"`)
+		w = d.prepare()
+		begin := time.Now()
+		if i%4 == 0 || i%4 == 3 { // ABBA
+			s, err := Publish(t.Context(), a.Dir(), w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			points = s.Points
+			ours += time.Since(begin)
+		} else {
+			tape.replay(t, d)
+			bare += time.Since(begin)
+		}
+	}
+	rate := func(all time.Duration) float64 { return float64(points) * rounds / all.Seconds() }
+	fmt.Printf("publish to InfluxDB      %8.0f points/s\nbare HTTP client         %8.0f points/s\nratio                    %8.2f (goal >= 0.90)\n",
+		rate(ours), rate(bare), rate(ours)/rate(bare))
+}
+
+// recorder keeps the batches that Publish makes.
+type recorder struct{ batches [][]byte }
+
+func (r *recorder) Write(_ context.Context, lines []byte) ([]line.Refusal, error) {
+	r.batches = append(r.batches, bytes.Clone(lines))
+	return nil, nil
+}
+
+// replay posts the batches one after another with net/http alone.
+func (r *recorder) replay(t *testing.T, d *influxd) {
+	t.Helper()
+	for _, b := range r.batches {
+		req, err := http.NewRequest(http.MethodPost, d.url+"/write?db=field&precision=ns", bytes.NewReader(b))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.SetBasicAuth("runner", runPassword)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusNoContent {
+			t.Fatalf("%s: %s", resp.Status, text)
+		}
+	}
+}
