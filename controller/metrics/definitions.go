@@ -51,8 +51,8 @@ var (
 	trueClose   = definition{"truth_distance_close_m", "m", "distance in the emulated field when the window closes; rehearsal only"}
 	trueMean    = definition{"truth_distance_mean_m", "m", "distance in the emulated field, mean over the window; rehearsal only"}
 
-	signalMean = definition{SignalMeanDbm, "dBm", "signal of the sender's frames at the receiver, mean over its samples in the window"}
-	signalMin  = definition{"signal_min_dbm", "dBm", "signal of the sender's frames at the receiver, lowest sample in the window"}
+	signalMean = definition{SignalMeanDbm, "dBm", "signal of the sender's frames at the receiver, mean over its samples in the window that are of a frame of the last 300 ms"}
+	signalMin  = definition{"signal_min_dbm", "dBm", "signal of the sender's frames at the receiver, lowest sample in the window that is of a frame of the last 300 ms"}
 	bitrate    = definition{"tx_bitrate_mean_mbps", "Mbit/s", "the sender's radio bit rate towards the receiver, mean over its samples in the window"}
 	txRetries  = definition{"tx_retries", "frames", "the sender's link-layer retries towards the receiver in the window"}
 	txFailed   = definition{"tx_failed", "frames", "frames towards the receiver that the sender's radio gave up in the window"}

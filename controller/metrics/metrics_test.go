@@ -191,3 +191,38 @@ func TestCSVReadsBack(t *testing.T) {
 		}
 	}
 }
+
+// A radio goes on telling the signal of the last frame that it heard.
+func TestSignalOfASilentPeerIsNotThePresentOne(t *testing.T) {
+	o := synthetic.Options{Seed: 11, Speeds: []float64{8.3}, Repetitions: 1}
+	info := synthetic.Info(o)
+	a, err := archive.Create(t.TempDir()+"/run", info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	first := info.Plan.Trials[0]
+	told := synthetic.Attempt(info.Plan, first, 1, synthetic.Conditions{MB: 1}, map[string]*uint64{})[first.Receiver]
+	n := 0.0
+	for _, r := range told {
+		if s, ok := r.Body.(*wire.Station); ok {
+			s.SignalDbm, s.InactiveMs = new(-50.0), new(5.0)
+			if r.TBootNs < synthetic.OpenBootNs[first.Receiver]+4e9 {
+				s.SignalDbm, s.InactiveMs = new(-90.0), new(400+n)
+			}
+			n++
+		}
+	}
+	if err := synthetic.Store(a, first.Receiver, told); err != nil {
+		t.Fatal(err)
+	}
+	near(t, rowsOf(t, a, 1), "", metrics.SignalMeanDbm, -50, 0)
+	points := timeline(t, a, 1)
+	if points[20].SignalDbm != nil || points[50].SignalDbm == nil || *points[50].SignalDbm != -50 {
+		t.Errorf("at 2 s: %v, at 5 s: %v; want nothing and -50 dBm", points[20].SignalDbm, points[50].SignalDbm)
+	}
+}

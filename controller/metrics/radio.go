@@ -40,17 +40,30 @@ func (at Attempt) stations(node, peer string) []*wire.Station {
 	return out
 }
 
+// heardMs is how long ago a peer may have been heard for its signal to be the
+// present one. A radio tells the signal of the last frame for as long as it
+// knows the peer, however long that has been silent.
+const heardMs = 300
+
+func signalNow(b *wire.Station) *float64 {
+	if b.InactiveMs != nil && *b.InactiveMs > heardMs {
+		return nil
+	}
+	return b.SignalDbm
+}
+
 func (s *set) radio() {
 	t := s.at.trial
 	var signal, rate mean
 	var lowest *float64
 	for _, b := range s.at.stations(t.Receiver, t.Sender) {
-		if b.SignalDbm == nil {
+		dbm := signalNow(b)
+		if dbm == nil {
 			continue
 		}
-		signal.add(*b.SignalDbm)
-		if lowest == nil || *b.SignalDbm < *lowest {
-			lowest = b.SignalDbm
+		signal.add(*dbm)
+		if lowest == nil || *dbm < *lowest {
+			lowest = dbm
 		}
 	}
 	s.put("", signalMean, signal.value())

@@ -169,8 +169,11 @@ func (at Attempt) signals() series {
 	mac := at.mac(at.trial.Sender)
 	for _, r := range at.records {
 		b, ok := r.Body.(*wire.Station)
-		if ok && w != nil && r.Node == at.trial.Receiver && b.SignalDbm != nil && (mac == "" || b.Peer == mac) {
-			out.add(float64(r.TBootNs-w.OpenBootNs)/1e9, *b.SignalDbm)
+		if !ok || w == nil || r.Node != at.trial.Receiver || (mac != "" && b.Peer != mac) {
+			continue
+		}
+		if dbm := signalNow(b); dbm != nil {
+			out.add(float64(r.TBootNs-w.OpenBootNs)/1e9, *dbm)
 		}
 	}
 	return out

@@ -73,7 +73,7 @@ func write(d *data, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	out := whole{Head: viewHead(d), Style: template.CSS(css)} //nolint:gosec // our own file
+	out := whole{Head: viewHead(d), Style: template.CSS(css)}
 	for _, p := range parts() {
 		view, err := p.view(d)
 		if err != nil {
@@ -86,7 +86,7 @@ func write(d *data, w io.Writer) error {
 		if err := pages.ExecuteTemplate(&b, p.ID, view); err != nil {
 			return fmt.Errorf("section %q: %w", p.ID, err)
 		}
-		out.Sections = append(out.Sections, filled{p.ID, p.Title, template.HTML(b.String())}) //nolint:gosec // html/template made it
+		out.Sections = append(out.Sections, filled{p.ID, p.Title, template.HTML(b.String())})
 	}
 	return pages.ExecuteTemplate(w, "frame", out)
 }

@@ -44,6 +44,9 @@ func viewComparison(d *data) (any, error) {
 
 func rowOf(e estimate) estimateRow {
 	r := estimateRow{Term: e.Term, Label: e.Label, Value: signed(e.Value), SE: "—", Interval: "none"}
+	if e.Term == termMean {
+		r.Value = fmt.Sprintf("%.3g", e.Value)
+	}
 	if e.SE != nil {
 		r.SE = fmt.Sprintf("%.3g", *e.SE)
 	}
@@ -133,6 +136,9 @@ func checkText(c wire.Check) string {
 	}
 	if c.Measured == nil {
 		return fmt.Sprintf("%s: not measured (%s %g)", name, sign, c.Limit)
+	}
+	if v := *c.Measured; v > 0 && v < 0.0005 {
+		return fmt.Sprintf("%s: < 0.001 (%s %g)", name, sign, c.Limit)
 	}
 	return fmt.Sprintf("%s: %.4g (%s %g)", name, *c.Measured, sign, c.Limit)
 }

@@ -213,7 +213,7 @@ func samplerLateness(d *data) (*threat, string) {
 	worst := slices.Max(values)
 	text := fmt.Sprintf("The samplers' 99th percentile of lateness was at worst %.1f ms.", worst/1e3)
 	if worst > beatUs/4 {
-		return &threat{"The samplers ran late", text + " Timelines are blurred by as much, and the window's edges with them."}, ""
+		return &threat{"The samplers ran late", text + " Timelines are blurred by as much."}, ""
 	}
 	return nil, text
 }
