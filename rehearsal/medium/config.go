@@ -30,10 +30,21 @@ type Config struct {
 	Standard    string // 802.11a | 802.11b | 802.11g
 	Channel     int
 	Propagation PropagationConfig
+	// Shadowing, Fading and ChannelError come on top of the path loss; their
+	// zero values are off. The disc has neither shadowing nor fading.
+	Shadowing    ShadowingConfig
+	Fading       FadingConfig
+	ChannelError ChannelErrorConfig
 
-	// RateMbps fixes the rate of unicast data. 0 lets the last-heard SNR of
-	// the peer choose it.
+	// RateMbps fixes the rate of unicast data. 0 leaves it to RateControl.
 	RateMbps float64
+	// RateControl chooses the rate of unicast data when RateMbps is 0: "snr"
+	// (or empty) takes the last-heard SNR of the peer, "minstrel" samples and
+	// goes by transmission success alone.
+	RateControl string
+	// ShortRetryLimit and LongRetryLimit count the transmissions of a frame,
+	// the first included; 0 means the standard's 7 and 4.
+	ShortRetryLimit, LongRetryLimit int
 	// RTSThresholdBytes is dot11RTSThreshold: an MPDU longer than this is
 	// preceded by RTS and CTS. 0 turns them off.
 	RTSThresholdBytes int
@@ -54,6 +65,9 @@ type Config struct {
 	// Trace is called for every event on the air and at its edges, in order;
 	// nil turns it off.
 	Trace func(Trace)
+	// FrameLost is called for every lost data frame, in order, and must not
+	// call the core. nil turns it off, and with it the reading of IP headers.
+	FrameLost func(FrameLoss)
 }
 
 // NodeConfig is one radio. Units differ, so everything is per node.
@@ -64,17 +78,48 @@ type NodeConfig struct {
 	AntennaGainDbi float64
 	NoiseFigureDb  float64
 	HeightM        float64 // of the antenna; used by the two-ray model
+	// Channel is the radio's own when it is not Config.Channel; 0 is that one.
+	// Radios on different channels neither hear nor disturb each other.
+	Channel int
 }
 
 // PropagationConfig chooses the loss of power with distance.
 type PropagationConfig struct {
-	Model string // free_space | log_distance | two_ray_ground
+	Model string // free_space | log_distance | two_ray_ground | disc
 	// Exponent is log-distance's path loss exponent: 2 in free space, 2.7 to
 	// 3.5 in urban streets (Rappaport, Wireless Communications, 2nd ed.,
 	// table 4.2).
 	Exponent float64
 	// ReferenceM is log-distance's close-in distance; 0 means 1 m.
 	ReferenceM float64
+	// RangeM is the disc's radius of reception; powers and antennas do not
+	// matter in it.
+	RangeM float64
+	// CarrierSenseM is the disc's radius of carrier sense and interference, at
+	// least RangeM; 0 means 2.2 times RangeM, the ratio of ns-2's 550 m to its 250 m.
+	CarrierSenseM float64
+}
+
+// ShadowingConfig is log-normal shadowing correlated over distance.
+type ShadowingConfig struct {
+	SigmaDb        float64 // standard deviation; 0 is off
+	DecorrelationM float64 // a node moved so far keeps 1/e of the correlation
+}
+
+// FadingConfig is small-scale fading. It is fixed in space: it changes as fast
+// as the two nodes move relative to each other, and not at all when they stand.
+type FadingConfig struct {
+	Model     string  // empty: off | rayleigh | rician
+	KFactorDb float64 // rician: line of sight to scattered power
+}
+
+// ChannelErrorConfig is a two-state Markov channel (Gilbert–Elliott) on every
+// directed link: a data frame that arrives in the bad state is lost. Exactly
+// one of the two burst lengths is set when Mean is.
+type ChannelErrorConfig struct {
+	Mean        float64 // share of data frames lost, 0 (off) to below 1
+	BurstFrames float64 // mean run of frames lost, in frames on that link, ≥ 1
+	BurstS      float64 // mean stay in the bad state, in seconds of model time
 }
 
 // Locate says where a node is at a model time. It must be a pure function of

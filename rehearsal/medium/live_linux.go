@@ -34,6 +34,10 @@ type Options struct {
 	Epoch time.Time
 	// NoFIFO leaves the process with the ordinary scheduler.
 	NoFIFO bool
+	// FrameLost sends a line to the feedback sockets for every lost data frame
+	// of a flow: to the node that lost it and to the one that the flow starts
+	// at. Off, it costs nothing.
+	FrameLost bool
 	// Log takes what Run has to say: SCHED_FIFO refused, a device gone.
 	Log *slog.Logger
 }
