@@ -65,6 +65,7 @@ func sleep(ctx context.Context, d time.Duration) {
 // sightings is what has been seen go by on its way into the archive: which
 // nodes have kept which attempt, and where the windows are.
 type sightings struct {
+	run     string // records of another run, which the spool may still hold, are not looked at
 	mu      sync.Mutex
 	changed chan struct{}
 	kept    map[wire.TrialKey]map[string]wire.TrialState
@@ -72,15 +73,15 @@ type sightings struct {
 	away    map[string]error // nodes out of reach
 }
 
-func newSightings() *sightings {
-	return &sightings{changed: make(chan struct{}), kept: map[wire.TrialKey]map[string]wire.TrialState{},
+func newSightings(run string) *sightings {
+	return &sightings{run: run, changed: make(chan struct{}), kept: map[wire.TrialKey]map[string]wire.TrialState{},
 		windows: map[wire.TrialKey]map[string]wire.Window{}, away: map[string]error{}}
 }
 
 // see looks at a line that is durable in the archive.
 func (s *sightings) see(line []byte) {
 	var head wire.Header
-	if json.Unmarshal(line, &head) != nil || head.Kind != "trial" && head.Kind != "window" {
+	if json.Unmarshal(line, &head) != nil || head.Run != s.run || head.Kind != "trial" && head.Kind != "window" {
 		return
 	}
 	var rec wire.Record

@@ -34,7 +34,7 @@ func newEpoch() string {
 }
 
 func (r *Runner) openLane(ctx context.Context, lane *Lane) (*openLane, error) {
-	l := &openLane{Lane: lane, r: r, plan: withControl(r.Plan, lane.Nodes), seen: newSightings()}
+	l := &openLane{Lane: lane, r: r, plan: withControl(r.Plan, lane.Nodes), seen: newSightings(r.Plan.Run)}
 	if err := l.each(ctx, func(ctx context.Context, c *fleet.Client) error {
 		if _, err := c.Lease(ctx, l.lease()); err != nil {
 			return err
