@@ -44,10 +44,17 @@ type Face struct {
 	clk    clock.System
 	spool  *spool.Spool
 	gps    *gps.Client
-	radio  *radio.Client // nil where no feedback socket is configured
+	radio  radioSource
 	host   *host.Client
 	reader *provenance.Reader
 	engine *trial.Engine
+}
+
+// radioSource tells of the radio under test: a radio-feedback socket where one
+// is configured, the kernel's nl80211 otherwise.
+type radioSource interface {
+	measure.Source
+	Caps() (wire.Caps, bool)
 }
 
 // Run serves a node until ctx ends.
@@ -81,6 +88,7 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (*Face, erro
 	}
 	f := &Face{cfg: cfg, log: log, spool: sp, host: host.Dial(cfg.HostSocket())}
 	f.gps = gps.New(cfg.GPSD, f.clk)
+	f.radio = radio.NewKernel(cfg.Interface)
 	if cfg.FeedbackSocket != "" {
 		f.radio = radio.New(cfg.FeedbackSocket)
 	}
@@ -111,22 +119,13 @@ func (f *Face) awaitHost(ctx context.Context) error {
 }
 
 func (f *Face) deps() trial.Deps {
-	sources := []measure.Source{measure.NewInterface(f.cfg.Interface)}
-	if f.radio != nil {
-		sources = append(sources, f.radio)
-	}
 	return trial.Deps{
 		Clock: f.clk, Host: f.host, Spool: f.spool, GPS: f.gps, Flows: flows{bin: f.cfg.Binary("iperf3")},
 		Sockets: func(node string, fl []wire.Flow, _ int) (trial.Sockets, error) {
 			return measure.NewTCP(node, fl, 0), nil
 		},
-		Sources: sources,
-		Radio: func() (wire.Caps, bool) {
-			if f.radio == nil {
-				return wire.Caps{}, false
-			}
-			return f.radio.Caps()
-		},
+		Sources:    []measure.Source{measure.NewInterface(f.cfg.Interface), f.radio},
+		Radio:      f.radio.Caps,
 		Provenance: f.reader.Read,
 		Log:        f.log,
 	}
@@ -138,8 +137,8 @@ func (f *Face) serve(ctx context.Context, server *api.Server, listener net.Liste
 	background, stop := context.WithCancel(context.Background())
 	var g errgroup.Group
 	g.Go(func() error { return f.gps.Run(background) })
-	if f.radio != nil {
-		g.Go(func() error { return f.radio.Run(background) })
+	if feedback, ok := f.radio.(*radio.Client); ok {
+		g.Go(func() error { return feedback.Run(background) })
 	}
 	front, fctx := errgroup.WithContext(ctx)
 	front.Go(func() error { return server.Serve(fctx, listener) })

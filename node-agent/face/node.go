@@ -40,7 +40,7 @@ func (f *Face) problems(st wire.NodeStatus, hostErr error) []wire.Problem {
 	if st.InterfaceUp == nil {
 		add("radio", "there is no interface "+f.cfg.Interface, "correct `interface` in the agent's configuration, or plug the radio in")
 	}
-	if f.radio != nil {
+	if f.cfg.FeedbackSocket != "" {
 		if _, ok := f.radio.Caps(); !ok {
 			add("radio", "nothing answers on the radio feedback socket "+f.cfg.FeedbackSocket, "start what serves it, or remove `feedback_socket` from the configuration")
 		}

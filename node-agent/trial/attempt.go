@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -212,14 +213,28 @@ func (a *attempt) checkRadio() error {
 	if want.Mode == "none" || want.Mode == "" {
 		return nil
 	}
+	iface := a.engine.cfg.Interface
 	caps, ok := a.engine.deps.Radio()
 	if !ok {
-		return fmt.Errorf("radio: the plan wants %s mode on %s, and nothing tells what its radio does; set the radio up by hand and say `radio: {mode: none}`", want.Mode, a.engine.cfg.Interface)
+		return fmt.Errorf("radio: the plan wants %s mode, and %s is no radio; correct `interface` in the agent's configuration, or say `radio: {mode: none}` in the campaign", want.Mode, iface)
 	}
-	if want.Standard != "" && caps.Standard != want.Standard || want.Channel != 0 && caps.Channel != want.Channel {
-		return fmt.Errorf("radio: %s is %s on channel %d, the plan wants %s on channel %d", a.engine.cfg.Interface, caps.Standard, caps.Channel, want.Standard, want.Channel)
+	// What nothing tells cannot be held against the plan; the records say what was told.
+	for _, c := range []struct{ what, want, is string }{
+		{"mode", want.Mode, caps.Mode}, {"standard", want.Standard, caps.Standard}, {"channel", number(want.Channel), number(caps.Channel)},
+	} {
+		if c.want != "" && c.is != "" && c.want != c.is {
+			return fmt.Errorf("radio: the %s of %s is %s, the plan wants %s; join the network as the plan says", c.what, iface, c.is, c.want)
+		}
 	}
 	return nil
+}
+
+// number is n as a word, empty for 0, which stands for absent.
+func number(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
 }
 
 func (a *attempt) startServers(ctx context.Context) error {

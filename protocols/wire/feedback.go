@@ -18,7 +18,8 @@ type Feedback struct {
 type Caps struct {
 	Driver     string    `json:"driver"` // "medium" for the emulated one
 	MAC        string    `json:"mac"`
-	Standard   string    `json:"standard"`
+	Mode       string    `json:"mode,omitempty"`     // adhoc | mesh | …; absent where nothing tells
+	Standard   string    `json:"standard,omitempty"` // absent where nothing tells
 	Channel    int       `json:"channel"`
 	TxPowerDbm float64   `json:"tx_power_dbm"`
 	RatesMbps  []float64 `json:"rates_mbps"`
