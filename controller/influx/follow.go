@@ -221,8 +221,8 @@ func (f *follower) read(ctx context.Context, p *progress, final bool) error {
 
 // take adds one record to the pending batch; stop says that it has to wait.
 func (f *follower) take(p *progress, line []byte, final bool) (stop bool) {
-	var r wire.Record
-	if err := r.UnmarshalJSON(line); err != nil {
+	r, err := f.encoder.Parse(line)
+	if err != nil {
 		f.miss(func(s *Summary) { s.Damaged++ })
 		return false
 	}
@@ -232,7 +232,7 @@ func (f *follower) take(p *progress, line []byte, final bool) (stop bool) {
 		// A later Tail may know better, so the cursor must not pass the record.
 		return true
 	case when == never:
-		f.miss(func(s *Summary) { s.Undated[r.Node]++ })
+		f.miss(func(s *Summary) { s.Undated[r.Header.Node]++ })
 		return false
 	}
 	grown, err := f.encoder.Append(f.pending.lines, r, offset)

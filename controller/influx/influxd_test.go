@@ -4,6 +4,7 @@ package influx
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -397,11 +398,22 @@ func TestBenchPublish(t *testing.T) {
 		rate(ours), rate(bare), rate(ours)/rate(bare))
 }
 
-// recorder keeps the batches that Publish makes.
+// recorder keeps the batches that Publish makes as they go over the wire.
 type recorder struct{ batches [][]byte }
 
 func (r *recorder) Write(_ context.Context, lines []byte) ([]line.Refusal, error) {
-	r.batches = append(r.batches, bytes.Clone(lines))
+	var b bytes.Buffer
+	z, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := z.Write(lines); err != nil {
+		return nil, err
+	}
+	if err := z.Close(); err != nil {
+		return nil, err
+	}
+	r.batches = append(r.batches, b.Bytes())
 	return nil, nil
 }
 
@@ -413,6 +425,7 @@ func (r *recorder) replay(t *testing.T, d *influxd) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		req.Header.Set("Content-Encoding", "gzip")
 		req.SetBasicAuth("runner", runPassword)
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {

@@ -14,7 +14,6 @@ import (
 	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/node-agent/spool"
 	"fieldmesh.dev/fieldmesh/protocols/influx"
-	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 const (
@@ -117,11 +116,11 @@ func (s *influxSender) pass(ctx context.Context) error {
 		}
 		var batch []byte
 		for _, text := range lines {
-			var r wire.Record
-			if err := r.UnmarshalJSON(text); err != nil {
+			p, err := s.encoder.Parse(text)
+			if err != nil {
 				return err
 			}
-			grown, err := s.encoder.Append(batch, r, s.wallOffsetNs)
+			grown, err := s.encoder.Append(batch, p, s.wallOffsetNs)
 			if err != nil && !errors.Is(err, influx.ErrNoMeasurement) {
 				return err
 			}

@@ -7,14 +7,9 @@
 package influx
 
 import (
-	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/influxdata/line-protocol/v2/lineprotocol"
-
-	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // Type is a field's type. It never changes: InfluxDB refuses a point whose
@@ -29,7 +24,8 @@ const (
 	Text    Type = "string"
 )
 
-// Measurement says what the records of one kind become.
+// Measurement says what the records of one kind become. Values are taken from
+// the record's JSON by their names; the table is all that there is to know.
 type Measurement struct {
 	Name    string // in InfluxDB
 	Kind    string // of the record
@@ -43,7 +39,7 @@ type Measurement struct {
 // series that the server keeps in memory.
 type Tag struct {
 	Name, Meaning string
-	get           func(wire.Body) string // "" is absent
+	absent        string // the value where the record has none; "" leaves the tag out
 }
 
 // Field is a value. One that is unknown is absent from its point, never zero.
@@ -51,7 +47,15 @@ type Field struct {
 	Name          string
 	Type          Type
 	Unit, Meaning string
-	get           func(wire.Body) (lineprotocol.Value, bool)
+	from          string // the record's name for it, where that is another
+}
+
+// source is the record's name for the field.
+func (f Field) source() string {
+	if f.from != "" {
+		return f.from
+	}
+	return f.Name
 }
 
 // LeftOut is part of a record that stays in the archive only.
@@ -60,61 +64,20 @@ type LeftOut struct{ Name, Why string }
 // textLimit bounds a text: InfluxDB 1.x takes 64 KiB a field.
 const textLimit = 8 << 10
 
-func tag[B wire.Body](name, meaning string, get func(B) string) Tag {
-	return Tag{Name: name, Meaning: meaning, get: func(b wire.Body) string {
-		body, ok := b.(B)
-		if !ok {
-			return ""
-		}
-		return get(body)
-	}}
+func tag(name, meaning string) Tag { return Tag{Name: name, Meaning: meaning} }
+
+func integer(name, unit, meaning string) Field {
+	return Field{Name: name, Type: Integer, Unit: unit, Meaning: meaning}
 }
 
-// field is a field whose value is a pointer that may be nil.
-func field[B wire.Body, T any](name string, typ Type, unit, meaning string, get func(B) *T, value func(T) (lineprotocol.Value, bool)) Field {
-	return Field{Name: name, Type: typ, Unit: unit, Meaning: meaning, get: func(b wire.Body) (lineprotocol.Value, bool) {
-		body, ok := b.(B)
-		if !ok {
-			return lineprotocol.Value{}, false
-		}
-		v := get(body)
-		if v == nil {
-			return lineprotocol.Value{}, false
-		}
-		return value(*v)
-	}}
+func float(name, unit, meaning string) Field {
+	return Field{Name: name, Type: Float, Unit: unit, Meaning: meaning}
 }
 
-type whole interface {
-	~int | ~int64 | ~uint32 | ~uint64
-}
-
-func integer[B wire.Body, N whole](name, unit, meaning string, get func(B) *N) Field {
-	return field(name, Integer, unit, meaning, get, func(n N) (lineprotocol.Value, bool) {
-		// InfluxDB 1.x has no unsigned type.
-		return lineprotocol.IntValue(int64(n)), n < 0 || uint64(n) <= math.MaxInt64
-	})
-}
-
-func float[B wire.Body](name, unit, meaning string, get func(B) *float64) Field {
-	return field(name, Float, unit, meaning, get, lineprotocol.FloatValue)
-}
-
-func boolean[B wire.Body](name, meaning string, get func(B) *bool) Field {
-	return field(name, Boolean, "", meaning, get, func(v bool) (lineprotocol.Value, bool) {
-		return lineprotocol.BoolValue(v), true
-	})
-}
+func boolean(name, meaning string) Field { return Field{Name: name, Type: Boolean, Meaning: meaning} }
 
 // text is absent when it is empty.
-func text[B wire.Body](name, meaning string, get func(B) *string) Field {
-	return field(name, Text, "", meaning, get, func(s string) (lineprotocol.Value, bool) {
-		if s == "" {
-			return lineprotocol.Value{}, false
-		}
-		return lineprotocol.StringValue(printable(s, textLimit))
-	})
-}
+func text(name, meaning string) Field { return Field{Name: name, Type: Text, Meaning: meaning} }
 
 // printable makes a text fit one line: valid UTF-8, a space for each control
 // character, no more than limit bytes.
