@@ -78,7 +78,7 @@ func readFile(path string) (file, yaml.CommentMap, error) {
 	}
 	f, comments, err := parse(data)
 	if err != nil {
-		return file{}, nil, fmt.Errorf("load fleet %q: %w", path, err)
+		return file{}, nil, locate(path, data, err)
 	}
 	return f, comments, nil
 }
@@ -89,23 +89,23 @@ func parse(data []byte) (file, yaml.CommentMap, error) {
 	comments := yaml.CommentMap{}
 	err := yaml.NewDecoder(strings.NewReader(string(data)), yaml.Strict(), yaml.CommentToMap(comments)).Decode(&f)
 	if errors.Is(err, io.EOF) {
-		return file{}, nil, errors.New("the file is empty")
+		return file{}, nil, errors.New("the file is empty; `fieldmesh keys init` makes a good one")
 	}
 	if err != nil {
 		return file{}, nil, err
 	}
 	if f.Version != fileVersion {
-		return file{}, nil, fmt.Errorf("version: %d is not %d, the one that this program reads", f.Version, fileVersion)
+		return file{}, nil, under(fmt.Errorf("%d is not %d, the one that this program reads", f.Version, fileVersion), "version")
 	}
 	if f.Keys == "" {
-		return file{}, nil, errors.New("keys: missing; name the folder of the controller's key, . for this one")
+		return file{}, nil, under(errors.New("missing; name the folder of the controller's key, . for this one"), "keys")
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Nodes)) {
 		n := f.Nodes[name]
 		n.Name = name
 		f.Nodes[name] = n
 		if err := n.check(); err != nil {
-			return file{}, nil, fmt.Errorf("nodes: %s: %w", name, err)
+			return file{}, nil, under(err, "nodes", name)
 		}
 	}
 	return f, comments, unique(f.Nodes)
@@ -118,7 +118,8 @@ func unique(nodes map[string]Node) error {
 		n := nodes[name]
 		for _, mark := range []string{"address " + n.Address + " " + n.Netns, "pin " + n.Pin} {
 			if other, taken := owner[mark]; taken {
-				return fmt.Errorf("nodes: %s: %s is also that of %s", name, strings.TrimSpace(mark), other)
+				key, _, _ := strings.Cut(mark, " ")
+				return under(fmt.Errorf("%s is also that of %s", strings.TrimSpace(strings.TrimPrefix(mark, key)), other), "nodes", name, key)
 			}
 			owner[mark] = name
 		}
@@ -134,24 +135,24 @@ func (n Node) check() error {
 		return err
 	}
 	if err := keys.CheckPin(n.Pin); err != nil {
-		return fmt.Errorf("pin: %w", err)
+		return under(fmt.Errorf("%w; `fieldmesh keys issue NODE` writes it", err), "pin")
 	}
 	host, port, err := net.SplitHostPort(n.Address)
 	if err != nil {
-		return fmt.Errorf("address: %q is not host:port, as 192.168.1.20:7443", n.Address)
+		return under(fmt.Errorf("%q is not host:port, as 192.168.1.20:7443", n.Address), "address")
 	}
 	if number, err := strconv.ParseUint(port, 10, 16); err != nil || number == 0 || host == "" {
-		return fmt.Errorf("address: %q is not host:port with a port of 1 to 65535", n.Address)
+		return under(fmt.Errorf("%q is not host:port with a port of 1 to 65535", n.Address), "address")
 	}
 	if n.Netns == "" {
 		return nil
 	}
 	if !netnsForm.MatchString(n.Netns) {
-		return fmt.Errorf("netns: %q is not the name of a namespace", n.Netns)
+		return under(fmt.Errorf("%q is not the name of a namespace", n.Netns), "netns")
 	}
 	// A name would be looked up by threads outside the namespace.
 	if _, err := netip.ParseAddr(host); err != nil {
-		return fmt.Errorf("address: %q: with netns it must be a numeric address", n.Address)
+		return under(fmt.Errorf("%q: with netns it must be a numeric address", n.Address), "address")
 	}
 	return nil
 }

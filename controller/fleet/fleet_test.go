@@ -147,16 +147,16 @@ func TestFleetFileIsReadStrictly(t *testing.T) {
 	head := "version: 1\nkeys: .\nnodes:\n"
 	cases := map[string]struct{ text, want string }{
 		"empty":         {"", "empty"},
-		"not YAML":      {"nodes: [", "fleet.yaml"},
+		"not YAML":      {"nodes: [", "fleet.yaml:1:8: "},
 		"no version":    {"keys: .\nnodes: {}\n", "version: 0 is not 1"},
 		"no keys":       {"version: 1\nnodes: {}\n", "keys: missing"},
-		"unknown key":   {head + "  car: {address: '10.0.0.1:1', pin: " + pin + ", port: 3}\n", "port"},
+		"unknown key":   {head + "  car: {address: '10.0.0.1:1', pin: " + pin + ", port: 3}\n", `unknown key "port"; allowed: version, keys, nodes at the top, address, pin, unit, netns, labels in a node`},
 		"double node":   {head + "  car: {address: '10.0.0.1:1', pin: " + pin + "}\n  car: {address: '10.0.0.2:1', pin: " + pin + "}\n", "car"},
 		"bad name":      {head + "  Car: {address: '10.0.0.1:1', pin: " + pin + "}\n", `"Car"`},
-		"bad pin":       {head + "  car: {address: '10.0.0.1:1', pin: abc}\n", "pin"},
+		"bad pin":       {head + "  car: {address: '10.0.0.1:1', pin: abc}\n", "fleet.yaml:4:37: nodes.car.pin: check pin \"abc\""},
 		"no address":    {head + "  car: {pin: " + pin + "}\n", "address"},
-		"pin twice":     {head + "  a: {address: '10.0.0.1:1', pin: " + pin + "}\n  b: {address: '10.0.0.2:1', pin: " + pin + "}\n", "b: pin"},
-		"address twice": {head + "  a: {address: '10.0.0.1:1', pin: " + pin + "}\n  b: {address: '10.0.0.1:1', pin: " + strings.Repeat("b", 64) + "}\n", "b: address"},
+		"pin twice":     {head + "  a: {address: '10.0.0.1:1', pin: " + pin + "}\n  b: {address: '10.0.0.2:1', pin: " + pin + "}\n", "fleet.yaml:5:35: nodes.b.pin: "},
+		"address twice": {head + "  a: {address: '10.0.0.1:1', pin: " + pin + "}\n  b: {address: '10.0.0.1:1', pin: " + strings.Repeat("b", 64) + "}\n", "fleet.yaml:5:16: nodes.b.address: "},
 	}
 	for name, c := range cases {
 		path := filepath.Join(t.TempDir(), "fleet.yaml")

@@ -1,0 +1,102 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// FileError is a fault of a fleet file. Line and Column count from 1; 0 means
+// that no place in the file can be named.
+type FileError struct {
+	File         string
+	Line, Column int
+	Message      string
+}
+
+// Error renders the fault as FILE:LINE:COL: message, which editors can jump to.
+func (e *FileError) Error() string {
+	if e.Line == 0 {
+		return fmt.Sprintf("%s: %s", e.File, e.Message)
+	}
+	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Message)
+}
+
+// fault is a fault of a value, before its place in the file is looked up.
+type fault struct {
+	path []string // keys from the top
+	err  error
+}
+
+func (f *fault) Error() string { return strings.Join(f.path, ".") + ": " + f.err.Error() }
+func (f *fault) Unwrap() error { return f.err }
+
+// under puts a fault below further keys; another error becomes one.
+func under(err error, keys ...string) error {
+	if err == nil {
+		return nil
+	}
+	var f *fault
+	if errors.As(err, &f) {
+		return &fault{append(keys, f.path...), f.err}
+	}
+	return &fault{keys, err}
+}
+
+// locate says where in a file an error of reading it lies.
+func locate(name string, data []byte, err error) error {
+	e := &FileError{File: name, Message: err.Error()}
+	var f *fault
+	var decoding yaml.Error
+	switch {
+	case errors.As(err, &f):
+		e.Line, e.Column = place(data, f.path)
+	case errors.As(err, &decoding):
+		e.Message = decoding.GetMessage()
+		token := decoding.GetToken()
+		if token == nil || token.Position == nil {
+			break
+		}
+		e.Line, e.Column = token.Position.Line, token.Position.Column
+		if strings.HasPrefix(e.Message, "unknown field") {
+			e.Message = fmt.Sprintf("unknown key %q; allowed: %s at the top, %s in a node", token.Value, keysOf[file](), keysOf[Node]())
+		}
+	}
+	return e
+}
+
+// place finds the deepest key of a path that the file has: what is missing is
+// missing there. Line 0 means none.
+func place(data []byte, path []string) (line, column int) {
+	parsed, err := parser.ParseBytes(data, 0)
+	if err != nil {
+		return 0, 0
+	}
+	for ; len(path) > 0; path = path[:len(path)-1] {
+		builder := (&yaml.PathBuilder{}).Root()
+		for _, key := range path {
+			builder = builder.Child(key)
+		}
+		node, err := builder.Build().FilterFile(parsed)
+		if err == nil && node != nil && node.GetToken() != nil {
+			at := node.GetToken().Position
+			return at.Line, at.Column
+		}
+	}
+	return 0, 0
+}
+
+// keysOf lists the keys of a part of the file.
+func keysOf[T any]() string {
+	var out []string
+	for i := range reflect.TypeFor[T]().NumField() {
+		if key, _, _ := strings.Cut(reflect.TypeFor[T]().Field(i).Tag.Get("yaml"), ","); key != "-" {
+			out = append(out, key)
+		}
+	}
+	return strings.Join(out, ", ")
+}
