@@ -18,12 +18,26 @@ type Site struct{ LatDeg, LonDeg float64 }
 // d²·tan(latitude) ÷ 2R for a distance d: at 45° 0.08 m at 1 km and 2 m at
 // 5 km. A receiver's own error is metres. It does not serve near a pole.
 func (s Site) LatLon(xM, yM float64) (latDeg, lonDeg float64) {
-	const e2 = wgs84F * (2 - wgs84F)
-	sin, cos := math.Sincos(s.LatDeg * math.Pi / 180)
-	w := math.Sqrt(1 - e2*sin*sin)
-	meridian := wgs84A * (1 - e2) / (w * w * w) // radius of curvature north to south
-	vertical := wgs84A / w                      // and east to west
+	meridian, vertical, cos := s.radii()
 	lat := s.LatDeg + yM/meridian*180/math.Pi
 	lon := s.LonDeg + xM/(vertical*cos)*180/math.Pi
 	return lat, math.Mod(lon+540, 360) - 180
+}
+
+// XY is the inverse of LatLon: where a place on Earth lies in the site's plane.
+func (s Site) XY(latDeg, lonDeg float64) (xM, yM float64) {
+	eastDeg := math.Mod(lonDeg-s.LonDeg+540, 360) - 180
+	meridian, vertical, cos := s.radii()
+	return eastDeg * math.Pi / 180 * vertical * cos, (latDeg - s.LatDeg) * math.Pi / 180 * meridian
+}
+
+// radii are those of curvature at the site, north to south and east to west,
+// and the latitude's cosine.
+func (s Site) radii() (meridian, vertical, cos float64) {
+	const e2 = wgs84F * (2 - wgs84F)
+	sin, c := math.Sincos(s.LatDeg * math.Pi / 180)
+	w := math.Sqrt(1 - e2*sin*sin)
+	meridian = wgs84A * (1 - e2) / (w * w * w) // radius of curvature north to south
+	vertical = wgs84A / w                      // and east to west
+	return meridian, vertical, c
 }

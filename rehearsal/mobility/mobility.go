@@ -1,6 +1,8 @@
-// Package mobility says where a car is on its course at any time, and where
-// that is on Earth. It is pure: time comes in as an argument. How often
-// somebody looks, who is told, and what a radio makes of the distance stay out.
+// Package mobility says where nodes are at any time, and where that is on
+// Earth: cars on a course, Random Waypoint, chains and grids with scripted
+// moves, and movements read from files. It is pure: time and seed come in as
+// arguments. How often somebody looks, who is told, and what a radio makes of
+// the distance stay out.
 package mobility
 
 import (
