@@ -95,9 +95,10 @@ func resultTable(out io.Writer, a *archive.Archive, rows []metrics.Row) error {
 	}
 	var factors []string
 	cells := map[string]*cell{}
+	name := arrived(rows)
 	for _, r := range rows {
 		t, ok := a.Trial(r.Trial)
-		if r.Name != "transferred_mb" || !ok || t.Pass != "" || !accepted[wire.TrialKey{Trial: r.Trial, Attempt: r.Attempt}] {
+		if r.Name != name || !ok || t.Pass != "" || background(t, r.Flow) || !accepted[wire.TrialKey{Trial: r.Trial, Attempt: r.Attempt}] {
 			continue
 		}
 		if factors == nil {
@@ -114,7 +115,27 @@ func resultTable(out io.Writer, a *archive.Archive, rows []metrics.Row) error {
 		cells[key].values = append(cells[key].values, fmt.Sprintf("%.2f", r.Value))
 		cells[key].sum += r.Value
 	}
+	if name != "transferred_mb" {
+		if _, err := fmt.Fprintln(out, "\nMB by iperf3's own count: the kernel keeps none for UDP"); err != nil {
+			return err
+		}
+	}
 	return printCells(out, factors, cells)
+}
+
+// arrived is the metric that tells what arrived: the receiver's kernel's
+// count, or iperf3's own where there is no other.
+func arrived(rows []metrics.Row) string {
+	for _, r := range rows {
+		if r.Name == "transferred_mb" {
+			return r.Name
+		}
+	}
+	return "iperf3_received_mb"
+}
+
+func background(t wire.Trial, flow string) bool {
+	return slices.ContainsFunc(t.Traffic, func(f wire.Flow) bool { return f.Name == flow && f.Background })
 }
 
 func printCells(out io.Writer, factors []string, cells map[string]*cell) error {

@@ -58,7 +58,6 @@ type attempt struct {
 	covers  []wire.Record // records by which the initiator judges
 	openNs  int64
 	closeNs int64
-	emitErr error
 }
 
 // goOrder is a GO as it reached this node.
