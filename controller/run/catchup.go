@@ -15,7 +15,7 @@ import (
 // no controller was there is waited for, judged and decided, and the nodes
 // learn the verdicts they have missed.
 func (l *openLane) catchUp(ctx context.Context) error {
-	views, err := l.views(ctx)
+	views, err := l.settled(ctx)
 	if err != nil {
 		return err
 	}
@@ -40,6 +40,63 @@ func (l *openLane) catchUp(ctx context.Context) error {
 		}
 	}
 	return l.tellVerdicts(ctx, views)
+}
+
+// settled asks for the nodes' views until none is at an attempt that is decided
+// already: an order to arm can arrive after it was given up.
+func (l *openLane) settled(ctx context.Context) (map[string]wire.CampaignView, error) {
+	for {
+		views, err := l.views(ctx)
+		if err != nil {
+			return nil, err
+		}
+		decided, busy := map[wire.TrialKey]bool{}, false
+		for _, v := range l.r.Archive.Decisions() {
+			decided[v.TrialKey] = true
+		}
+		for name, v := range views {
+			if v.Current != nil && decided[*v.Current] && v.State != "kept" {
+				busy = true
+				l.abort(ctx, []string{name}, *v.Current, "the attempt is decided already")
+			}
+		}
+		if !busy {
+			return views, nil
+		}
+		sleep(ctx, 100*time.Millisecond)
+	}
+}
+
+// insist makes a call of a node with the lease in hand, again and again while
+// the node is out of reach or is just being started anew.
+func (l *openLane) insist(ctx context.Context, c *fleet.Client, call func() error) error {
+	for {
+		_, err := c.Lease(ctx, l.lease())
+		if err == nil {
+			err = call()
+		}
+		if err == nil || !passes(err) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return errors.Join(context.Cause(ctx), err)
+		}
+		l.r.show(Progress{Lane: l.Name, Phase: "waiting", Detail: err.Error()})
+		sleep(ctx, 500*time.Millisecond)
+	}
+}
+
+// passes tells whether a call that failed may succeed a little later.
+func passes(err error) bool {
+	var refused *wire.Error
+	if !errors.As(err, &refused) {
+		return true
+	}
+	switch refused.Code {
+	case "no_lease", "host", "stopping": // the agent's halves are started again one by one
+		return true
+	}
+	return false
 }
 
 func (r *Runner) trial(number int) (wire.Trial, bool) {

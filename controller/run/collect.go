@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/fleet"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -88,16 +89,44 @@ func (s *sightings) see(line []byte) {
 	if json.Unmarshal(line, &rec) != nil {
 		return
 	}
-	k := wire.TrialKey{Trial: head.Trial, Attempt: head.Attempt}
+	s.take(rec)
+}
+
+// recall feeds the sightings with what the archive holds already of attempts
+// that are not decided: a controller that was killed may have collected all of
+// one and judged none of it.
+func (s *sightings) recall(a *archive.Archive) error {
+	attempts, err := a.Trials()
+	if err != nil {
+		return err
+	}
+	for _, at := range attempts {
+		if at.Verdict != nil {
+			continue
+		}
+		for rec, err := range a.Records(at.Trial, at.Attempt) {
+			if err != nil {
+				return fmt.Errorf("recall trial %d attempt %d: %w", at.Trial, at.Attempt, err)
+			}
+			if rec.Run == s.run {
+				s.take(rec)
+			}
+		}
+	}
+	return nil
+}
+
+func (s *sightings) take(rec wire.Record) {
+	k := wire.TrialKey{Trial: rec.Trial, Attempt: rec.Attempt}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch b := rec.Body.(type) {
 	case *wire.TrialState:
 		if b.State == "kept" {
-			put(s.kept, k, head.Node, *b)
+			put(s.kept, k, rec.Node, *b)
 		}
 	case *wire.Window:
-		put(s.windows, k, head.Node, *b)
+		put(s.windows, k, rec.Node, *b)
 	}
 	s.wake()
 }
@@ -160,7 +189,8 @@ func (s *sightings) lacking(k wire.TrialKey, names []string) (missing []string, 
 }
 
 // awaitKept waits until every named node has kept the attempt. When one has
-// given it up, the others are told to abort.
+// given it up, the others are told to abort, again and again while they cannot
+// be told: a peer that waits for GO would wait long.
 func (l *openLane) awaitKept(ctx context.Context, t wire.Trial, k wire.TrialKey, names []string, show func(phase, detail string)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -174,13 +204,16 @@ func (l *openLane) awaitKept(ctx context.Context, t wire.Trial, k wire.TrialKey,
 		if away != "" {
 			show("waiting", away)
 		}
+		var again <-chan time.Time
 		if gaveUp != "" && !aborted {
-			aborted = true
-			l.abort(ctx, missing, k, gaveUp)
-			continue
+			if aborted = l.abort(ctx, missing, k, gaveUp); aborted {
+				continue
+			}
+			again = time.After(time.Second)
 		}
 		select {
 		case <-changed:
+		case <-again:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

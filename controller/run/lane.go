@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/fleet"
 	"fieldmesh.dev/fieldmesh/protocols/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -35,12 +36,14 @@ func newEpoch() string {
 
 func (r *Runner) openLane(ctx context.Context, lane *Lane) (*openLane, error) {
 	l := &openLane{Lane: lane, r: r, plan: withControl(r.Plan, lane.Nodes), seen: newSightings(r.Plan.Run)}
+	if err := l.seen.recall(r.Archive); err != nil {
+		return nil, err
+	}
 	if err := l.each(ctx, func(ctx context.Context, c *fleet.Client) error {
-		if _, err := c.Lease(ctx, l.lease()); err != nil {
+		return l.insist(ctx, c, func() error {
+			_, err := c.Load(ctx, l.plan)
 			return err
-		}
-		_, err := c.Load(ctx, l.plan)
-		return err
+		})
 	}); err != nil {
 		return nil, err
 	}
@@ -131,10 +134,8 @@ func (l *openLane) attempt(ctx context.Context, t wire.Trial, attempt int) error
 		l.r.Log.Warn("clock exchange before the trial", "trial", t.Number, "error", err)
 	}
 	show("arming", "")
-	armed, err := l.arm(ctx, t, k)
-	if err != nil {
-		l.abort(ctx, armed, k, "another node could not be armed")
-		if werr := l.awaitKept(ctx, t, k, armed, show); werr != nil {
+	if err := l.arm(ctx, t, k); err != nil {
+		if werr := l.callOff(ctx, t, k, show); werr != nil {
 			return werr
 		}
 		return l.decide(ctx, t, wire.Verdict{TrialKey: k, Outcome: verdict.Failed, Reason: "arm_failed: " + err.Error(), Final: true})
@@ -142,15 +143,14 @@ func (l *openLane) attempt(ctx context.Context, t wire.Trial, attempt int) error
 	if err := l.Field.Drive(ctx); err != nil {
 		return fmt.Errorf("drive trial %d: %w", t.Number, err)
 	}
-	if err := l.awaitKept(ctx, t, k, armed, show); err != nil {
+	if err := l.awaitKept(ctx, t, k, t.Nodes(), show); err != nil {
 		return err
 	}
 	return l.finish(ctx, t, k)
 }
 
-// arm arms the peers and then the initiator, whose gate may open at once. It
-// returns the nodes that may have been armed, even on an error.
-func (l *openLane) arm(ctx context.Context, t wire.Trial, k wire.TrialKey) ([]string, error) {
+// arm arms the peers and then the initiator, whose gate may open at once.
+func (l *openLane) arm(ctx context.Context, t wire.Trial, k wire.TrialKey) error {
 	names := t.Nodes()
 	f := func(ctx context.Context, c *fleet.Client) error {
 		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
@@ -159,12 +159,30 @@ func (l *openLane) arm(ctx context.Context, t wire.Trial, k wire.TrialKey) ([]st
 		return err
 	}
 	if err := l.eachOf(ctx, names[1:], f); err != nil {
-		return names[1:], err
+		return err
 	}
-	return names, l.eachOf(ctx, names[:1], f)
+	return l.eachOf(ctx, names[:1], f)
 }
 
-func (l *openLane) abort(ctx context.Context, names []string, k wire.TrialKey, reason string) {
+// callOff ends an attempt that could not be armed everywhere. A call that
+// failed may have reached its node or not, so every node is asked, and those
+// that know the attempt are waited for.
+func (l *openLane) callOff(ctx context.Context, t wire.Trial, k wire.TrialKey, show func(phase, detail string)) error {
+	for {
+		views, err := l.views(ctx)
+		if err != nil {
+			return err
+		}
+		names := takingPart(views, t, k)
+		if l.abort(ctx, names, k, "another node could not be armed") {
+			return l.awaitKept(ctx, t, k, names, show)
+		}
+		sleep(ctx, 200*time.Millisecond)
+	}
+}
+
+// abort tells nodes to end an attempt, and whether all of them have.
+func (l *openLane) abort(ctx context.Context, names []string, k wire.TrialKey, reason string) bool {
 	err := l.eachOf(ctx, names, func(ctx context.Context, c *fleet.Client) error {
 		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 		defer cancel()
@@ -174,6 +192,7 @@ func (l *openLane) abort(ctx context.Context, names []string, k wire.TrialKey, r
 	if err != nil && ctx.Err() == nil {
 		l.r.Log.Warn("abort trial", "trial", k.Trial, "attempt", k.Attempt, "error", err)
 	}
+	return err == nil
 }
 
 // clocks estimates the nodes' clocks and records the estimates with the trial.
@@ -207,7 +226,21 @@ func (l *openLane) finish(ctx context.Context, t wire.Trial, k wire.TrialKey) er
 	if err != nil {
 		return err
 	}
-	return l.decide(ctx, t, verdict.Judge(t, k.Attempt, records, verdict.Scope{Final: true}))
+	v := verdict.Judge(t, k.Attempt, records, verdict.Scope{Final: true})
+	if v.Outcome == verdict.Accepted && l.r.Archive.Info().Place == archive.PlaceRehearsal && !vouchedFor(records) {
+		// The controller was killed between the window and the field's account of
+		// it, and the field ended with it.
+		v.Outcome, v.Reason = verdict.Failed, "field_gone: the field that the window was in has ended, and how late its radio was is not known"
+	}
+	return l.decide(ctx, t, v)
+}
+
+// vouchedFor tells whether an emulated radio has said how late it was.
+func vouchedFor(records []wire.Record) bool {
+	return slices.ContainsFunc(records, func(r wire.Record) bool {
+		late, ok := r.Body.(*wire.Lateness)
+		return ok && late.Source == "medium"
+	})
 }
 
 // covariates reads back from the archive what a verdict is made of.
@@ -246,21 +279,55 @@ func (l *openLane) decide(ctx context.Context, t wire.Trial, v wire.Verdict) err
 	return nil
 }
 
-// end tells the nodes that the run is over, so that they put everything back.
+// endPatience is how long the end of a run waits for a node that is away.
+const endPatience = time.Minute
+
+// end tells the nodes that the run is over, so that they put everything back,
+// and collects what they still have to tell.
 func (l *openLane) end(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, endPatience, errors.New("a node is out of reach: resume the run when it is back, or run `fieldmesh-agent restore` there"))
+	defer cancel()
 	return l.each(ctx, func(ctx context.Context, c *fleet.Client) error {
-		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-		defer cancel()
-		report, err := c.End(ctx, l.r.Plan.Run)
+		var report wire.RestoreReport
+		err := l.insist(ctx, c, func() (err error) {
+			report, err = c.End(ctx, l.r.Plan.Run)
+			return err
+		})
 		if err != nil {
 			return fmt.Errorf("end the run: %w", err)
 		}
 		if len(report.Failed) > 0 {
 			return fmt.Errorf("end the run: node %s could not put back: %v", c.Node().Name, report.Failed)
 		}
+		if err := l.drain(ctx, c); err != nil {
+			return err
+		}
 		if _, err := c.Lease(ctx, wire.Lease{Holder: l.lease().Holder}); err != nil {
-			return fmt.Errorf("give up the lease: %w", err)
+			// It ends by itself soon; the run is over all the same.
+			l.r.Log.Warn("give up the lease", "node", c.Node().Name, "error", err)
 		}
 		return nil
 	})
+}
+
+// drain waits until every record that the node has on disk is in the archive.
+func (l *openLane) drain(ctx context.Context, c *fleet.Client) error {
+	var newest wire.SpoolPosition
+	err := l.insist(ctx, c, func() error {
+		v, err := c.View(ctx, l.r.Plan.Run, 0, 0)
+		newest = v.Position
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("collect the last records: %w", err)
+	}
+	for {
+		at := l.r.Archive.Cursor(c.Node().Name)
+		if newest.Seq == 0 || at.Epoch == newest.Epoch && at.Seq >= newest.Seq {
+			return nil
+		}
+		if sleep(ctx, 20*time.Millisecond); ctx.Err() != nil {
+			return fmt.Errorf("collect the last records of node %s: %w", c.Node().Name, context.Cause(ctx))
+		}
+	}
 }

@@ -57,7 +57,7 @@ func Preflight(ctx context.Context, plan wire.RunPlan, lane *Lane, patience time
 // mayPass tells whether waiting can help.
 func mayPass(unmet []Unmet) bool {
 	for _, u := range unmet {
-		if u.Need != "gps" && u.Need != "reach" && u.Need != "radio" {
+		if !slices.Contains([]string{"gps", "reach", "radio", "host"}, u.Need) {
 			return false
 		}
 	}
