@@ -26,6 +26,8 @@ type Client struct {
 	cmd     *exec.Cmd
 	stdin   io.WriteCloser
 	answers chan response // closed when the process's output ends
+	ended   chan struct{} // closed then, too, for whoever does not wait for an answer
+	runDir  string
 	log     *tail
 
 	mu     sync.Mutex
@@ -50,7 +52,8 @@ func Start(ctx context.Context, command []string, cfg Config) (*Client, error) {
 	if err := keys.WriteFile(filepath.Join(cfg.Dir, ConfigFile), data, 0o600); err != nil {
 		return nil, err
 	}
-	c := &Client{answers: make(chan response), log: &tail{}}
+	// Room for an answer to a call that was given up, so that the end is read behind it.
+	c := &Client{answers: make(chan response, 16), ended: make(chan struct{}), log: &tail{}, runDir: cfg.RunDir}
 	c.cmd = exec.CommandContext(ctx, command[0], append(command[1:len(command):len(command)], "--dir", cfg.Dir)...)
 	c.cmd.Cancel = func() error { return c.cmd.Process.Signal(syscall.SIGTERM) }
 	c.cmd.WaitDelay = 2 * stopWithin
@@ -81,6 +84,7 @@ func Start(ctx context.Context, command []string, cfg Config) (*Client, error) {
 // read ends when the process's output does; what comes when nobody waits for
 // it is an answer to a call that was given up.
 func (c *Client) read(stdout io.Reader) {
+	defer close(c.ended)
 	defer close(c.answers)
 	lines := bufio.NewReader(stdout)
 	for {
@@ -163,19 +167,24 @@ func (c *Client) Fault(ctx context.Context, f Fault) error {
 // PID is the owner process, for tests that kill it.
 func (c *Client) PID() int { return c.cmd.Process.Pid }
 
-// Close destroys the field and waits for its process to end. It may be called twice.
+// Ended is closed when the owner process has ended, or is about to: by Close,
+// or because a part of the field broke down or somebody killed it.
+func (c *Client) Ended() <-chan struct{} { return c.ended }
+
+// Close destroys the field and waits for its process to end. What a process
+// that was killed has left is cleaned up. It may be called twice.
 func (c *Client) Close() error {
 	c.once.Do(func() {
 		closing := c.stdin.Close()
-		// The process ends when it has destroyed the field; a hung one is killed,
-		// and the next field sweeps up after it.
+		// The process ends when it has destroyed the field; a hung one is killed.
 		hung := time.AfterFunc(3*stopWithin, func() { _ = c.cmd.Process.Kill() })
 		defer hung.Stop()
 		for range c.answers { //nolint:revive // answers that nobody waits for any more
 		}
 		err := c.cmd.Wait()
 		if err != nil {
-			err = fmt.Errorf("end field: %w: %s", err, c.log)
+			_, swept := Sweep(c.runDir)
+			err = errors.Join(fmt.Errorf("end field: %w: %s", err, c.log), swept)
 		}
 		c.waited = errors.Join(err, closing)
 	})

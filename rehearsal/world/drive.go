@@ -25,6 +25,9 @@ func (f *Field) Place(ctx context.Context, t wire.Trial, attempt int) error {
 	if err := f.tune(t.Radio); err != nil {
 		return fmt.Errorf("place trial %d: %w", t.Number, err)
 	}
+	if f.placed, err = bootNow(); err != nil {
+		return err
+	}
 	f.trial, f.attempt = t, attempt
 	f.scene.Store(s)
 	ctx, cancel := context.WithTimeout(ctx, placeWithin)
@@ -56,6 +59,8 @@ func (f *Field) Drive(context.Context) error {
 // Settle lets the car brake and tells what only the field knows of the window
 // [openBootNs, closeBootNs]: how late the radio was, where the car really was
 // ten times a second, and what else happened. With both 0 there was no window.
+// Of a window that opened before the last Place, in a field that has ended
+// perhaps, it knows nothing but the events.
 func (f *Field) Settle(_ context.Context, openBootNs, closeBootNs int64) ([]wire.Record, error) {
 	now, err := bootNow()
 	if err != nil {
@@ -71,7 +76,7 @@ func (f *Field) Settle(_ context.Context, openBootNs, closeBootNs int64) ([]wire
 		}
 	}
 	out := f.takeEvents()
-	if openBootNs != 0 && closeBootNs > openBootNs {
+	if openBootNs > int64(f.placed) && closeBootNs > openBootNs {
 		open, closed := time.Duration(openBootNs), time.Duration(closeBootNs)
 		if closed-open > maxWindow {
 			return nil, fmt.Errorf("settle trial %d: a window of %v is longer than %v", f.trial.Number, closed-open, maxWindow)

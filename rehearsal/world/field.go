@@ -54,7 +54,8 @@ func (n *node) listen() string    { return fmt.Sprintf("%s:%d", n.control.IP, ap
 type Field struct {
 	cfg    Config
 	ledger ledger
-	lock   *os.File
+	inUse  *os.File // lock of the folder
+	lock   *os.File // lock of the number
 	thread *thread
 	nodes  []*node
 	ctlNS  string
@@ -73,6 +74,7 @@ type Field struct {
 	dead        atomic.Bool // the radio is to be
 	trial       wire.Trial
 	attempt     int
+	placed      time.Duration // boot clock at the last Place
 
 	mu     sync.Mutex
 	events []wire.Record
@@ -93,7 +95,7 @@ func Create(ctx context.Context, cfg Config) (f *Field, err error) {
 			f = nil
 		}
 	}()
-	if err := f.claim(); err != nil {
+	if err := f.claim(ctx); err != nil {
 		return f, err
 	}
 	if err := f.build(); err != nil {
@@ -102,11 +104,14 @@ func Create(ctx context.Context, cfg Config) (f *Field, err error) {
 	return f, f.start(ctx)
 }
 
-func (f *Field) claim() error {
+func (f *Field) claim(ctx context.Context) (err error) {
 	if err := os.MkdirAll(f.cfg.Dir, 0o755); err != nil {
 		return fmt.Errorf("create field: %w", err)
 	}
 	if err := reachable(f.cfg.Dir); err != nil {
+		return err
+	}
+	if f.inUse, err = lockFolder(ctx, f.cfg.Dir); err != nil {
 		return err
 	}
 	if _, err := Sweep(f.cfg.RunDir); err != nil {
@@ -378,6 +383,10 @@ func (f *Field) Close() error {
 		_, err := sweepOne(f.cfg.RunDir, f.ledger.ID)
 		errs = append(errs, err, f.lock.Close())
 		f.lock = nil
+	}
+	if f.inUse != nil {
+		errs = append(errs, f.inUse.Close())
+		f.inUse = nil
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("destroy field %d: %w", f.ledger.ID, err)

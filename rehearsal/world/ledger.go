@@ -1,6 +1,7 @@
 package world
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -61,10 +62,18 @@ func claim(runDir string) (int, *os.File, error) {
 
 // tryLock returns nil when another process holds the number.
 func tryLock(runDir string, id int) (*os.File, error) {
-	path := filepath.Join(runDir, fmt.Sprintf("world-%d.lock", id))
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := tryFile(filepath.Join(runDir, fmt.Sprintf("world-%d.lock", id)))
 	if err != nil {
 		return nil, fmt.Errorf("lock field %d: %w", id, err)
+	}
+	return f, nil
+}
+
+// tryFile locks a file, made if need be; nil when another process has done so.
+func tryFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
 	}
 	switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
 	case err == nil:
@@ -72,7 +81,31 @@ func tryLock(runDir string, id int) (*os.File, error) {
 	case errors.Is(err, unix.EWOULDBLOCK):
 		return nil, f.Close()
 	default:
-		return nil, errors.Join(fmt.Errorf("lock field %d: %w", id, err), f.Close())
+		return nil, errors.Join(err, f.Close())
+	}
+}
+
+// endsWithin is how long a field may take to end whose controller is gone.
+const endsWithin = 4 * stopWithin
+
+// lockFolder takes a field's folder. A field that is still ending there, after
+// its controller was killed, is waited for: its nodes are writing their state.
+func lockFolder(ctx context.Context, dir string) (*os.File, error) {
+	ctx, cancel := context.WithTimeout(ctx, endsWithin)
+	defer cancel()
+	for {
+		f, err := tryFile(filepath.Join(dir, "field.lock"))
+		if err != nil {
+			return nil, fmt.Errorf("lock folder of the field: %w", err)
+		}
+		if f != nil {
+			return f, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("lock folder of the field: another field is at work in %q: %w", dir, ctx.Err())
+		case <-time.After(50 * time.Millisecond):
+		}
 	}
 }
 
@@ -130,6 +163,13 @@ func sweepOne(runDir string, id int) ([]string, error) {
 	removed, err := l.remove()
 	if err != nil {
 		return removed, err
+	}
+	// Of the nodes' sockets of radio feedback; a pattern of digits and one star is well formed.
+	sockets, _ := filepath.Glob(filepath.Join(runDir, fmt.Sprintf("world-%d-*.sock", id)))
+	for _, s := range sockets {
+		if err := os.Remove(s); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return removed, fmt.Errorf("sweep field %d: %w", id, err)
+		}
 	}
 	if err := os.Remove(path); err != nil {
 		return removed, fmt.Errorf("sweep field %d: %w", id, err)
