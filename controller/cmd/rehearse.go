@@ -48,7 +48,7 @@ func RehearseCommand() *cobra.Command {
 				return err
 			}
 			err = s.inFields(c.Context(), f, c.OutOrStdout())
-			return errors.Join(err, s.conclude(c.OutOrStdout()), s.archive.Close())
+			return errors.Join(err, s.conclude(c.OutOrStdout()), s.close())
 		},
 	}
 	f.add(c)
@@ -71,18 +71,26 @@ func (s *session) inFields(ctx context.Context, f rehearseFlags, out io.Writer) 
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	identity, err := fleet.Init(filepath.Join(dir, "controller"))
+	defer func() {
+		// What is not finished may be resumed, and the nodes' disks hold records
+		// that nobody has collected yet.
+		if err == nil {
+			err = os.RemoveAll(dir)
+		}
+	}()
+	identity, err := controllerIdentity(filepath.Join(dir, "controller"))
 	if err != nil {
 		return err
 	}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	var lanes []*run.Lane
 	for i := range f.worlds {
 		cfg, err := s.worldConfig(filepath.Join(dir, fmt.Sprintf("field%d", i)), agent, identity, filepath.Join(dir, "controller"))
 		if err != nil {
 			return err
 		}
-		lane, closeLane, err := s.startField(ctx, cfg, laneName(i, f.worlds))
+		lane, closeLane, err := s.startField(ctx, end, cfg, laneName(i, f.worlds))
 		if err != nil {
 			return err
 		}
@@ -97,6 +105,16 @@ func laneName(i, of int) string {
 		return ""
 	}
 	return fmt.Sprintf("field %d", i+1)
+}
+
+// controllerIdentity makes the controller's keys, or takes those with which the
+// run was begun: the nodes know no other.
+func controllerIdentity(dir string) (keys.Identity, error) {
+	identity, err := keys.LoadIdentity(dir)
+	if errors.Is(err, keys.ErrNoIdentity) {
+		return fleet.Init(dir)
+	}
+	return identity, err
 }
 
 // installAgent copies the agent to where its unprivileged half can be started
@@ -118,7 +136,12 @@ func installAgent(f rehearseFlags, dir string) (string, error) {
 		return "", fmt.Errorf("make the fields' folder: %w", err)
 	}
 	to := filepath.Join(dir, agentBinary)
-	if err := os.WriteFile(to, body, 0o755); err != nil {
+	// Replaced, not written over: a field that is still ending may run it.
+	err = replaceFile(to, func(w io.Writer) error { _, err := w.Write(body); return err })
+	if err == nil {
+		err = os.Chmod(to, 0o755)
+	}
+	if err != nil {
 		return "", fmt.Errorf("install the agent's program: %w", err)
 	}
 	return to, nil
@@ -166,8 +189,9 @@ func placeOnEarth(p *wire.RunPlan, f *plan.Field) error {
 	return nil
 }
 
-// startField starts one field and makes the lane that drives in it.
-func (s *session) startField(ctx context.Context, cfg world.Config, name string) (*run.Lane, func() error, error) {
+// startField starts one field and makes the lane that drives in it. A field
+// that ends by itself ends the run: its nodes will not come back.
+func (s *session) startField(ctx context.Context, end context.CancelCauseFunc, cfg world.Config, name string) (*run.Lane, func() error, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, nil, fmt.Errorf("find this program: %w", err)
@@ -185,7 +209,16 @@ func (s *session) startField(ctx context.Context, cfg world.Config, name string)
 	if err != nil {
 		return nil, nil, errors.Join(err, field.Close())
 	}
-	return lane, func() error { closeLane(); return field.Close() }, nil
+	closing, closed := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(closed)
+		select {
+		case <-field.Ended():
+			end(fmt.Errorf("the field ended by itself; `fieldmesh rehearse --resume %s` goes on", s.archive.Dir()))
+		case <-closing:
+		}
+	}()
+	return lane, func() error { close(closing); <-closed; closeLane(); return field.Close() }, nil
 }
 
 // FieldCommand is `fieldmesh field`, a rehearsal's field in a process of its
