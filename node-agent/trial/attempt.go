@@ -163,7 +163,7 @@ func newAttempt(e *Engine, k wire.TrialKey, t wire.Trial) *attempt {
 // prepare changes the machine, starts servers and samplers.
 func (a *attempt) prepare(ctx context.Context) error {
 	e := a.engine
-	if err := a.checkRadio(); err != nil {
+	if err := e.checkRadio(a.trial.Radio); err != nil {
 		return err
 	}
 	run, trial, err := changes(*e.plan, a.trial, e.cfg.Node, e.cfg.Interface)
@@ -207,13 +207,12 @@ func (a *attempt) prepare(ctx context.Context) error {
 }
 
 // checkRadio refuses a trial whose radio this node does not have in force.
-func (a *attempt) checkRadio() error {
-	want := a.trial.Radio
+func (e *Engine) checkRadio(want wire.Radio) error {
 	if want.Mode == "none" || want.Mode == "" {
 		return nil
 	}
-	iface := a.engine.cfg.Interface
-	caps, ok := a.engine.deps.Radio()
+	iface := e.cfg.Interface
+	caps, ok := e.deps.Radio()
 	if !ok {
 		return fmt.Errorf("radio: the plan wants %s mode, and %s is no radio; correct `interface` in the agent's configuration, or say `radio: {mode: none}` in the campaign", want.Mode, iface)
 	}

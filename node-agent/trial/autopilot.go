@@ -39,6 +39,10 @@ func (e *Engine) autopilot(ctx context.Context) {
 			continue
 		}
 		idle = time.Time{}
+		if err := e.able(ctx, k); err != nil {
+			e.deps.Log.Warn("cannot go on alone yet", "trial", k.Trial, "attempt", k.Attempt, "error", err)
+			continue
+		}
 		e.deps.Log.Info("going on alone", "trial", k.Trial, "attempt", k.Attempt)
 		if err := e.arm(ctx, k); err != nil {
 			e.deps.Log.Error("go on alone", "error", err)
@@ -59,6 +63,20 @@ func (e *Engine) mine() (wire.TrialKey, bool) {
 	}
 	t, _ := e.trial(k.Trial)
 	return k, t.Initiator == e.cfg.Node
+}
+
+// able tells why this node could not arm at present. An attempt that would fail
+// here at once is not begun: after a reboot the radio may need a while, and
+// until then one attempt after the other would be used up.
+func (e *Engine) able(ctx context.Context, k wire.TrialKey) error {
+	e.mu.Lock()
+	t, _ := e.trial(k.Trial)
+	e.mu.Unlock()
+	if err := e.checkRadio(t.Radio); err != nil {
+		return err
+	}
+	_, err := e.deps.Host.Status(ctx)
+	return err
 }
 
 // next is the first trial in the schedule's order that is neither accepted nor

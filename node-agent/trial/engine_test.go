@@ -261,3 +261,43 @@ func TestForgedAndReplayedGo(t *testing.T) {
 		t.Errorf("%d windows", n)
 	}
 }
+
+// A run is resumed, and its nodes have other addresses on the control link.
+func TestSamePlanMayComeWithOtherControlAddresses(t *testing.T) {
+	car, _, plan := pair(t, 1)
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	if _, err := car.Verdicts(ctx, holder, plan.Run, []wire.Verdict{{TrialKey: k, Outcome: "failed"}}); err != nil {
+		t.Fatal(err)
+	}
+	moved := plan
+	moved.Nodes = slices.Clone(plan.Nodes)
+	moved.Nodes[1].ControlAddr = "127.0.0.3"
+	v, err := car.Load(ctx, holder, moved)
+	if err != nil || len(v.Trials) != 1 {
+		t.Fatalf("view %+v, %v", v, err)
+	}
+	again := newRig(t, "car", car.dir, freePort(t))
+	if n, _ := again.planNode("road"); n.ControlAddr != "127.0.0.3" {
+		t.Errorf("after a restart the control address is %q", n.ControlAddr)
+	}
+	if v, err := again.View(ctx, plan.Run, 0); err != nil || len(v.Trials) != 1 {
+		t.Errorf("after a restart the view is %+v, %v", v, err)
+	}
+	moved.Trials = slices.Clone(plan.Trials)
+	moved.Trials[0].DurationS = 7
+	_, err = car.Load(ctx, holder, moved)
+	wantCode(t, err, "conflict")
+}
+
+// Alone, a node uses up no attempt that it could not even arm for.
+func TestNodeGoesOnAloneOnlyWhenItCan(t *testing.T) {
+	car, _, _ := pair(t, 1)
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	if err := car.able(ctx, k); err != nil {
+		t.Errorf("a node in order: %v", err)
+	}
+	car.plan.Trials[0].Radio = wire.Radio{Mode: "adhoc"} // that nothing tells of
+	if err := car.able(ctx, k); err == nil {
+		t.Error("a node without its radio would begin")
+	}
+}

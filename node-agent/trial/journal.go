@@ -113,21 +113,27 @@ func (j *journal) load(plan wire.RunPlan) error {
 		}
 		j.file = nil
 	}
-	body, err := json.Marshal(plan)
-	if err != nil {
-		return fmt.Errorf("encode plan: %w", err)
-	}
 	if err := os.Remove(j.linePath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("forget former run: %w", err)
 	}
-	if err := writeDurably(j.planPath(), body); err != nil {
+	if err := j.replacePlan(plan); err != nil {
 		return err
 	}
+	var err error
 	j.file, err = os.OpenFile(j.linePath(), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("open run state: %w", err)
 	}
 	return nil
+}
+
+// replacePlan writes the plan anew and leaves what was noted of its attempts.
+func (j *journal) replacePlan(plan wire.RunPlan) error {
+	body, err := json.Marshal(plan)
+	if err != nil {
+		return fmt.Errorf("encode plan: %w", err)
+	}
+	return writeDurably(j.planPath(), body)
 }
 
 func (j *journal) armed(k wire.TrialKey) error { return j.append(journalLine{Armed: &k}) }

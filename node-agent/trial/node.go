@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -55,7 +56,7 @@ func (e *Engine) Load(ctx context.Context, holder string, plan wire.RunPlan) (wi
 		if same, err := samePlan(*e.plan, plan); err != nil || !same {
 			return wire.CampaignView{}, refuse("conflict", fmt.Sprintf("run %s is held with another plan", plan.Run), "give the new run another name")
 		}
-		return e.view(), nil
+		return e.view(), e.readdress(plan)
 	}
 	if e.current != nil {
 		return wire.CampaignView{}, refuse("busy", fmt.Sprintf("an attempt of run %s is under way", e.plan.Run), "abort it first, or wait for its end")
@@ -71,16 +72,36 @@ func (e *Engine) Load(ctx context.Context, holder string, plan wire.RunPlan) (wi
 	return e.view(), nil
 }
 
+// samePlan compares two plans but for where the control links are: a run that
+// is resumed may find its nodes under other addresses.
 func samePlan(a, b wire.RunPlan) (bool, error) {
-	x, err := json.Marshal(a)
-	if err != nil {
-		return false, fmt.Errorf("encode plan: %w", err)
+	var texts [2]string
+	for i, p := range []wire.RunPlan{a, b} {
+		p.Nodes = slices.Clone(p.Nodes)
+		for k := range p.Nodes {
+			p.Nodes[k].ControlAddr = ""
+		}
+		text, err := json.Marshal(p)
+		if err != nil {
+			return false, fmt.Errorf("encode plan: %w", err)
+		}
+		texts[i] = string(text)
 	}
-	y, err := json.Marshal(b)
-	if err != nil {
-		return false, fmt.Errorf("encode plan: %w", err)
+	return texts[0] == texts[1], nil
+}
+
+// readdress takes the control addresses of a plan that is otherwise the one
+// held; e.mu is held. An attempt under way keeps those it was armed with: GO
+// goes over the mesh when they do not answer.
+func (e *Engine) readdress(plan wire.RunPlan) error {
+	if e.current != nil || slices.Equal(e.plan.Nodes, plan.Nodes) {
+		return nil
 	}
-	return string(x) == string(y), nil
+	if err := e.journal.replacePlan(plan); err != nil {
+		return err
+	}
+	e.plan = &plan
+	return nil
 }
 
 // View returns the standing of a run; it waits while the view's version is
