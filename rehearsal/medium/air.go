@@ -37,13 +37,22 @@ type transmission struct {
 	end        time.Duration // signal extension included
 	nav        time.Duration // model time until which bystanders must wait
 
-	powerMw []float64 // by station
-	miss    []Cause   // by station: why it does not get this frame
+	reach    []int32 // stations that may notice it, ascending
+	miss     []Cause // by place in reach: why that station does not get it
+	missElse Cause   // why no other station does
+}
+
+// arrival is a transmission at one receiver.
+type arrival struct {
+	tx      *transmission // nil: none
+	slot    int           // of the receiver in reach
+	powerMw float64
+	meanMw  float64 // without fading
 }
 
 // reception is what a receiver that has locked on to a frame knows of it.
 type reception struct {
-	tx             *transmission // nil: not receiving
+	arrival
 	upTo           time.Duration // accounted so far
 	interferenceMw float64       // since upTo
 	logOK          float64       // natural logarithm of the chance of no error up to upTo
@@ -55,7 +64,7 @@ func (c *Core) newTx(kind frameKind, from, to, mode, bytes int) *transmission {
 		tx = c.freeTx[n-1]
 		c.freeTx = c.freeTx[:n-1]
 	} else {
-		tx = &transmission{powerMw: make([]float64, len(c.stations)), miss: make([]Cause, len(c.stations))}
+		tx = &transmission{}
 	}
 	m := c.phy.modes[mode]
 	tx.kind, tx.from, tx.to, tx.mode, tx.bytes, tx.frame, tx.nav = kind, from, to, mode, bytes, nil, 0
@@ -72,20 +81,24 @@ func (c *Core) startTx(tx *transmission) {
 	c.trace(Trace{At: c.now, Event: "tx", Node: tx.from, Peer: tx.to, Frame: tx.number(), Kind: tx.kind.String(), RateMbps: c.rate(tx.mode)})
 	s.tx = tx
 	if s.rx.tx != nil {
-		s.rx.tx.miss[s.index] = Collision
+		s.rx.tx.miss[s.rx.slot] = Collision
 		s.rx.tx = nil
 	}
-	for j := range c.stations {
-		tx.powerMw[j], tx.miss[j] = 0, NotLost
-		if j != tx.from && !c.dead {
-			tx.powerMw[j] = s.txPowerMw * c.gain(tx.from, j)
-		}
+	s.updateCarrier()
+	tx.reach, tx.miss, tx.missElse = tx.reach[:0], tx.miss[:0], RadioDead
+	if !c.dead {
+		tx.reach, tx.missElse = append(tx.reach, c.links.hearers(tx.from)...), OutOfRange
 	}
-	c.onAir = append(c.onAir, tx)
-	for j, r := range c.stations {
-		if j != tx.from {
-			c.arrive(r, tx)
+	for slot, j := range tx.reach {
+		r := c.stations[j]
+		a := arrival{tx: tx, slot: slot, meanMw: c.links.meanMw(tx.from, int(j))}
+		a.powerMw = a.meanMw
+		if c.cfg.Fading.Model != "" {
+			a.powerMw *= c.links.fadingNow(tx.from, int(j))
 		}
+		tx.miss = append(tx.miss, NotLost)
+		r.air = append(r.air, a)
+		c.arrive(r, a)
 		r.updateCarrier()
 	}
 	c.events.push(event{at: tx.end, kind: evTxEnd, tx: tx})
@@ -93,42 +106,47 @@ func (c *Core) startTx(tx *transmission) {
 
 // arrive is the start of a frame at one receiver: lock on to it, or count it as
 // interference.
-func (c *Core) arrive(r *station, tx *transmission) {
-	power := tx.powerMw[r.index]
-	others := c.interference(r, tx)
-	audible := power >= c.phy.lockSNR*r.noiseMw
-	clear := power >= c.phy.lockSNR*(r.noiseMw+others)
+func (c *Core) arrive(r *station, a arrival) {
+	others := c.interference(r, a.tx)
+	needs := c.phy.lockSNR * r.noiseMw
+	clear := a.powerMw >= c.phy.lockSNR*(r.noiseMw+others)
 	inPreamble := r.rx.tx != nil && c.now < r.rx.tx.headerEnd
+	miss := &a.tx.miss[a.slot]
 	switch {
-	case !audible && c.dead:
-		tx.miss[r.index] = RadioDead
-	case !audible:
-		tx.miss[r.index] = OutOfRange
+	case a.meanMw < needs && a.powerMw < needs:
+		*miss = OutOfRange
+	case a.powerMw < needs:
+		*miss = ChannelError // in a fade
 	case r.tx != nil || !clear:
-		tx.miss[r.index] = Collision
+		*miss = Collision
 	case r.rx.tx == nil:
-		r.rx = reception{tx: tx, upTo: c.now, interferenceMw: others}
+		r.lock(a, others)
 		return
-	case inPreamble && power >= captureRatio*(r.noiseMw+others):
-		r.rx.tx.miss[r.index] = Collision
-		r.rx = reception{tx: tx, upTo: c.now, interferenceMw: others}
+	case inPreamble && a.powerMw >= captureRatio*(r.noiseMw+others):
+		r.rx.tx.miss[r.rx.slot] = Collision
+		r.lock(a, others)
 		return
 	default:
-		tx.miss[r.index] = Collision
+		*miss = Collision
 	}
 	c.settle(r)
 }
 
-// interference is the power at a receiver of all that is on the air but one
-// transmission. It is summed anew each time, so that no rounding piles up.
+func (s *station) lock(a arrival, interferenceMw float64) {
+	s.rx = reception{arrival: a, upTo: s.core.now, interferenceMw: interferenceMw}
+	s.lockedAt = s.core.now
+}
+
+// interference is the power at a receiver of all that is on the air there but
+// one transmission. It is summed anew each time, so that no rounding piles up.
 func (c *Core) interference(r *station, but *transmission) float64 {
 	sum := 0.0
-	for _, tx := range c.onAir {
-		if tx != but {
-			sum += tx.powerMw[r.index]
+	for i := range r.air {
+		if r.air[i].tx != but {
+			sum += r.air[i].powerMw
 		}
 	}
-	return sum
+	return sum * c.interferes
 }
 
 // settle accounts a reception up to now with the interference that it had, and
@@ -138,7 +156,7 @@ func (c *Core) settle(r *station) {
 	if tx == nil {
 		return
 	}
-	snr := tx.powerMw[r.index] / (r.noiseMw + r.rx.interferenceMw)
+	snr := r.rx.powerMw / (r.noiseMw + r.rx.interferenceMw)
 	m := c.phy.modes[tx.mode]
 	if share := overlap(r.rx.upTo, c.now, tx.start, tx.headerEnd); share > 0 {
 		r.rx.logOK += c.phy.header.logSuccess(snr, share*c.phy.headerBits)
@@ -162,18 +180,22 @@ func overlap(a, b, from, to time.Duration) float64 {
 // endTx takes a frame off the air: receivers decode it, its sender goes on, and
 // then everybody looks at the channel.
 func (c *Core) endTx(tx *transmission) {
-	i := slices.Index(c.onAir, tx)
-	c.onAir = slices.Delete(c.onAir, i, i+1)
-	c.stations[tx.from].tx, c.stations[tx.from].eifs = nil, false
-	for _, r := range c.stations {
+	s := c.stations[tx.from]
+	s.tx, s.eifs = nil, false
+	for _, j := range tx.reach {
+		r := c.stations[j]
+		i := slices.IndexFunc(r.air, func(a arrival) bool { return a.tx == tx })
+		r.air = slices.Delete(r.air, i, i+1)
 		if r.rx.tx == tx {
 			c.decode(r, tx)
 		} else {
 			c.settle(r)
 		}
 	}
-	c.stations[tx.from].sent(tx)
-	for _, r := range c.stations {
+	s.sent(tx)
+	s.updateCarrier()
+	for _, j := range tx.reach {
+		r := c.stations[j]
 		if r.awaitRx && r.rx.tx == nil {
 			r.attemptFailed()
 			r.scheduleAccess()
@@ -188,26 +210,49 @@ func (c *Core) endTx(tx *transmission) {
 // called a collision.
 func (c *Core) decode(r *station, tx *transmission) {
 	c.settle(r)
-	logOK := r.rx.logOK
+	got := r.rx
 	r.rx = reception{}
-	luck := math.Log(1 - c.rng.Float64())
-	snr := tx.powerMw[r.index] / r.noiseMw
+	luck := math.Log(1 - r.rng.Float64())
+	snr := got.powerMw / r.noiseMw
 	m := c.phy.modes[tx.mode]
+	miss := &tx.miss[got.slot]
 	switch {
 	case c.dead:
-		tx.miss[r.index] = RadioDead
-	case luck < logOK:
+		*miss = RadioDead
+	case luck < got.logOK:
+		if r.unlucky(tx) {
+			*miss = ChannelError
+			break
+		}
 		r.eifs = false
-		r.heard(tx, snr)
+		r.heard(got.arrival, snr)
 		r.received(tx)
 		return
 	case luck < c.phy.header.logSuccess(snr, c.phy.headerBits)+m.logSuccess(snr, payloadBits(m, tx.bytes)):
-		tx.miss[r.index] = Collision
+		*miss = Collision
 	default:
-		tx.miss[r.index] = ChannelError
+		*miss = ChannelError
 	}
 	r.eifs = true
-	c.trace(Trace{At: c.now, Event: "rx_fail", Node: r.index, Peer: tx.from, Frame: tx.number(), Kind: tx.kind.String(), RateMbps: c.rate(tx.mode), Cause: tx.miss[r.index]})
+	c.trace(Trace{At: c.now, Event: "rx_fail", Node: r.index, Peer: tx.from, Frame: tx.number(), Kind: tx.kind.String(), RateMbps: c.rate(tx.mode), Cause: *miss})
+}
+
+// unlucky says whether the Markov channel loses a data frame that would have
+// come through.
+func (s *station) unlucky(tx *transmission) bool {
+	cfg := s.core.cfg.ChannelError
+	if cfg.Mean == 0 || tx.kind != kindData || tx.to != toAll && tx.to != s.index {
+		return false
+	}
+	return s.peers[tx.from].markov.loses(cfg, s.core.cfg.Seed, tx.from, s.index, s.core.now)
+}
+
+// missAt is why a station did not get a frame, or NotLost.
+func (tx *transmission) missAt(station int) Cause {
+	if slot, is := slices.BinarySearch(tx.reach, int32(station)); is {
+		return tx.miss[slot]
+	}
+	return tx.missElse
 }
 
 // number is the data frame's, 0 for control frames.

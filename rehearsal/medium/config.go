@@ -1,6 +1,7 @@
 package medium
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"net"
@@ -144,7 +145,30 @@ func (cfg Config) validate() (Config, error) {
 	if len(cfg.Nodes) < 2 {
 		return cfg, fmt.Errorf("check medium: %d nodes: a channel needs at least 2", len(cfg.Nodes))
 	}
-	return cfg, cfg.validateNodes()
+	if cfg.ShortRetryLimit < 0 || cfg.LongRetryLimit < 0 {
+		return cfg, fmt.Errorf("check medium: retry limits %d and %d: neither can be negative", cfg.ShortRetryLimit, cfg.LongRetryLimit)
+	}
+	if cfg.ShortRetryLimit == 0 {
+		cfg.ShortRetryLimit = shortRetryLimit
+	}
+	if cfg.LongRetryLimit == 0 {
+		cfg.LongRetryLimit = longRetryLimit
+	}
+	return cfg, errors.Join(cfg.validateChannel(), cfg.validateNodes())
+}
+
+// validateChannel checks what lies between the antennas, and who picks rates.
+func (cfg Config) validateChannel() error {
+	disc := cfg.Propagation.Model == "disc"
+	switch cfg.RateControl {
+	case "", rateControlSNR, rateControlMinstrel:
+	default:
+		return fmt.Errorf("check medium: rate control %q: %s and %s are known", cfg.RateControl, rateControlSNR, rateControlMinstrel)
+	}
+	if disc && (cfg.Shadowing.SigmaDb != 0 || cfg.Fading.Model != "") {
+		return fmt.Errorf("check medium: a disc has neither shadowing nor fading")
+	}
+	return errors.Join(cfg.Shadowing.validate(), cfg.Fading.validate(), cfg.ChannelError.validate())
 }
 
 func (cfg Config) validateNodes() error {

@@ -7,11 +7,6 @@ import (
 	"time"
 )
 
-// positionStep is how long a link's gain is kept. At 40 m/s a node moves 0.4 m
-// in it: 0.03 dB at 100 m under the fourth-power law is far below what any rate
-// notices.
-const positionStep = 10 * time.Millisecond
-
 // Sink takes what the medium hands up. Its methods run inside Advance and must
 // not call the core; frames are the core's again when they return.
 type Sink interface {
@@ -26,31 +21,23 @@ type Sink interface {
 type Core struct {
 	cfg    Config
 	phy    *phy
-	prop   Propagation
+	links  *links
 	locate Locate
 	sink   Sink
-	rng    *rand.Rand
 
 	now      time.Duration
 	events   eventQueue
 	stations []*station
 	byMAC    map[MAC]int
-	onAir    []*transmission
-	gains    []linkGain // from·n + to
 	dead     bool
 
 	carrierMw  float64
+	interferes float64 // weight of an interferer's power; above 1 in a disc
 	lastFrame  uint64
 	freeFrames []*frame
 	freeTx     []*transmission
 	topMode    int           // the fastest that unicast data can go at
 	minData    time.Duration // the shortest time a data frame can take on the air
-}
-
-// linkGain is the power ratio from one antenna port to another.
-type linkGain struct {
-	ratio float64
-	step  int64 // of positionStep, plus one; 0 is never
 }
 
 // NewCore makes a channel at model time 0. sink must not be nil.
@@ -59,30 +46,26 @@ func NewCore(cfg Config, locate Locate, sink Sink) (*Core, error) {
 	if err != nil {
 		return nil, err
 	}
-	freq, err := frequencyHz(cfg.Standard, cfg.Channel)
-	if err != nil {
-		return nil, err
-	}
-	prop, err := newPropagation(cfg.Propagation, freq)
-	if err != nil {
-		return nil, err
-	}
 	p, err := newPHY(cfg)
 	if err != nil {
 		return nil, err
 	}
 	n := len(cfg.Nodes)
-	c := &Core{cfg: cfg, phy: p, prop: prop, locate: locate, sink: sink,
-		rng:   rand.New(rand.NewPCG(cfg.Seed, 0x802_11)),
-		byMAC: make(map[MAC]int, n), gains: make([]linkGain, n*n),
+	c := &Core{cfg: cfg, phy: p, locate: locate, sink: sink,
+		byMAC: make(map[MAC]int, n), interferes: 1,
 		carrierMw: dbToRatio(*cfg.CarrierSenseDbm),
 		minData:   p.airtime(p.modes[len(p.modes)-1], mpduBytes(ethernetHeaderBytes))}
+	if c.links, err = newLinks(c); err != nil {
+		return nil, err
+	}
+	if c.links.disc != nil {
+		c.interferes = discInterferers
+	}
 	return c, c.addStations()
 }
 
 func (c *Core) addStations() error {
 	fixed := -1
-	var minSNR []float64
 	if c.cfg.RateMbps != 0 {
 		mode, err := c.phy.modeIndex(c.cfg.RateMbps)
 		if err != nil {
@@ -91,19 +74,18 @@ func (c *Core) addStations() error {
 		fixed, c.topMode = mode, mode
 	} else {
 		c.topMode = len(c.phy.modes) - 1
-		minSNR = c.phy.minSNRs()
 	}
+	rates := c.newRateControls(fixed)
 	for i, n := range c.cfg.Nodes {
 		mac, err := ParseMAC(n.MAC)
 		if err != nil {
 			return fmt.Errorf("add node %q: %w", n.Name, err)
 		}
-		var rate rateControl = fixedRate(fixed)
-		if fixed < 0 {
-			rate = &snrRate{minSNR: minSNR, peers: make([]heardSNR, len(c.cfg.Nodes))}
-		}
+		// A generator for each station: what happens on one channel changes
+		// nothing on another.
+		rng := rand.New(rand.NewPCG(c.cfg.Seed, 0x802_11<<32|uint64(i)))
 		c.byMAC[mac] = i
-		c.stations = append(c.stations, newStation(c, i, mac, n, rate))
+		c.stations = append(c.stations, newStation(c, i, mac, n, rates(rng), rng))
 	}
 	return nil
 }
@@ -117,11 +99,11 @@ func (c *Core) Enqueue(node int, ethernet []byte) bool {
 	s := c.stations[node]
 	c.lastFrame++
 	if len(ethernet) < ethernetHeaderBytes || len(ethernet)-ethernetHeaderBytes+llcSnapBytes > maxMSDUBytes {
-		c.refuse(s, BadFrame)
+		c.refuse(s, ethernet, BadFrame)
 		return false
 	}
 	if s.queued() >= c.cfg.QueueFrames {
-		c.refuse(s, QueueFull)
+		c.refuse(s, ethernet, QueueFull)
 		return false
 	}
 	f := c.newFrame(ethernet)
@@ -136,9 +118,10 @@ func (c *Core) Enqueue(node int, ethernet []byte) bool {
 	return true
 }
 
-func (c *Core) refuse(s *station, why Cause) {
+func (c *Core) refuse(s *station, ethernet []byte, why Cause) {
 	s.count.Lost[why]++
 	c.trace(Trace{At: c.now, Event: "lost", Node: s.index, Peer: -1, Frame: c.lastFrame, Kind: "data", Cause: why})
+	c.report(s.index, -1, ethernet, why, false)
 }
 
 // QueueRoom is how many more frames a node's queue takes now.
@@ -174,6 +157,10 @@ func (c *Core) run(e event) {
 		if s := c.stations[e.node]; s.timeoutGen == e.gen {
 			s.timeout()
 		}
+	case evUnheard:
+		if s := c.stations[e.node]; s.navGen == e.gen {
+			s.rtsCameToNothing(e.at)
+		}
 	}
 }
 
@@ -201,6 +188,8 @@ func (c *Core) NextEffect() (time.Duration, bool) {
 				continue
 			}
 			lead = c.minData
+		case evUnheard:
+			lead = c.minData
 		case evTimeout:
 			if c.stations[e.node].timeoutGen != e.gen {
 				continue
@@ -220,27 +209,11 @@ func (c *Core) SetDead(dead bool) { c.dead = dead }
 func (c *Core) SetTxPower(node int, txPowerDbm float64) {
 	c.stations[node].txPowerDbm = txPowerDbm
 	c.stations[node].txPowerMw = dbToRatio(txPowerDbm)
+	c.links.forget(node)
 }
 
 // Counters is a node's count so far.
 func (c *Core) Counters(node int) Counters { return c.stations[node].count }
-
-// gain is the power ratio of a link now.
-func (c *Core) gain(from, to int) float64 {
-	g := &c.gains[from*len(c.stations)+to]
-	step := int64(c.now/positionStep) + 1
-	if g.step == step {
-		return g.ratio
-	}
-	x1, y1 := c.locate(from, c.now)
-	x2, y2 := c.locate(to, c.now)
-	a, b := &c.cfg.Nodes[from], &c.cfg.Nodes[to]
-	loss := c.prop.LossDb(math.Hypot(x2-x1, y2-y1), a.HeightM, b.HeightM)
-	g.ratio, g.step = dbToRatio(a.AntennaGainDbi+b.AntennaGainDbi-loss), step
-	// The channel is reciprocal: the way back is the same.
-	c.gains[to*len(c.stations)+from] = *g
-	return g.ratio
-}
 
 func (c *Core) trace(t Trace) {
 	if c.cfg.Trace != nil {

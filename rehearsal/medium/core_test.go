@@ -314,8 +314,10 @@ func checkEveryFrameEnded(t *testing.T, seed uint64, c *Core, sink *recorder, se
 	if want := sent.unicast + sent.broadcast*(nodes-1); int(delivered+lost) != want {
 		t.Errorf("seed %d: %d delivered + %d lost, %d owed", seed, delivered, lost, want)
 	}
-	if len(c.onAir) != 0 {
-		t.Errorf("seed %d: %d frames on the air after a minute", seed, len(c.onAir))
+	for i, s := range c.stations {
+		if len(s.air) != 0 || s.tx != nil {
+			t.Errorf("seed %d: node %d has %d frames on the air after a minute", seed, i, len(s.air))
+		}
 	}
 }
 

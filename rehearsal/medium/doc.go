@@ -10,14 +10,20 @@
 //
 // The parts, each behind its own type:
 //
-//   - Propagation: loss of power between two antennas,
+//   - Propagation: loss of power between two antennas; shadowing and fading on
+//     top of it,
+//   - links: who can hear whom, so that a frame costs by its hearers only,
 //   - Mode: one rate of the PHY with its airtime and its error rate,
+//   - markovLink: errors in bursts, of a given mean,
 //   - station: the DCF of IEEE 802.11-2020 clause 10.3 (mac.go),
 //   - air.go: who hears what, interference, capture, carrier sense,
-//   - rateControl: which rate a frame goes at.
+//   - rateControl: which rate a frame goes at,
+//   - FrameLoss: every lost frame with its cause and its flow (monitor.go).
 //
-// What it leaves out, so that nobody reads it into a result: fading and
-// shadowing, propagation delay (at most 1 µs in 300 m, inside the slot),
+// What it leaves out, so that nobody reads it into a result: fading within a
+// frame (a 1500-byte frame at 1 Mbit/s lasts 12 ms, longer than the channel
+// stays the same at 17 m/s; one at 54 Mbit/s lasts 0.3 ms), disturbance from other
+// channels, propagation delay (at most 1 µs in 300 m, inside the slot),
 // beacons, power save, fragmentation, QoS and aggregation, and the DSSS rates
 // of a mixed 802.11g cell. An 802.11g cell here is pure ERP-OFDM.
 //

@@ -9,6 +9,7 @@ const (
 	evRespond                  // SIFS after a reception, or after CTS
 	evTimeout                  // no CTS or ACK came
 	evTxEnd                    // a transmission leaves the air
+	evUnheard                  // nothing may have followed another's RTS
 )
 
 // event is one entry of the queue. Station events carry a generation: raising

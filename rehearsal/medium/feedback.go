@@ -29,7 +29,8 @@ type feedbackServer struct {
 	listener *net.UnixListener
 	caps     func() wire.Caps
 	active   atomic.Int32
-	onClient func() // a client came: the event thread may be asleep
+	all      *atomic.Int32 // clients of all the medium's sockets
+	onClient func()        // a client came: the event thread may be asleep
 
 	mu      sync.Mutex
 	clients map[*feedbackClient]struct{}
@@ -43,7 +44,7 @@ type feedbackClient struct {
 }
 
 // listenFeedback opens the socket that a port names; a stale one is replaced.
-func listenFeedback(p Port, caps func() wire.Caps, onClient func()) (*feedbackServer, error) {
+func listenFeedback(p Port, caps func() wire.Caps, all *atomic.Int32, onClient func()) (*feedbackServer, error) {
 	if err := os.Remove(p.FeedbackSocket); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("remove stale socket %q: %w", p.FeedbackSocket, err)
 	}
@@ -54,7 +55,7 @@ func listenFeedback(p Port, caps func() wire.Caps, onClient func()) (*feedbackSe
 	if err := allow(p); err != nil {
 		return nil, errors.Join(err, ln.Close())
 	}
-	return &feedbackServer{listener: ln, caps: caps, onClient: onClient,
+	return &feedbackServer{listener: ln, caps: caps, all: all, onClient: onClient,
 		clients: map[*feedbackClient]struct{}{}}, nil
 }
 
@@ -143,6 +144,7 @@ func (s *feedbackServer) add(c *feedbackClient) {
 	defer s.mu.Unlock()
 	s.clients[c] = struct{}{}
 	s.active.Add(1)
+	s.all.Add(1)
 }
 
 func (s *feedbackServer) remove(c *feedbackClient) {
@@ -151,6 +153,7 @@ func (s *feedbackServer) remove(c *feedbackClient) {
 	defer s.mu.Unlock()
 	delete(s.clients, c)
 	s.active.Add(-1)
+	s.all.Add(-1)
 }
 
 // publish hands a line to every client that has room.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -60,6 +61,10 @@ type Live struct {
 	late  lateness
 	buf   []byte
 
+	watchers atomic.Int32    // clients of all feedback sockets
+	paused   int             // ports that wait for room
+	homes    map[[4]byte]int // the node that each IPv4 address sent from first; for FrameLost
+
 	nextFeedback time.Duration
 
 	mu      sync.Mutex
@@ -97,6 +102,9 @@ func NewLive(cfg Config, locate Locate, ports []Port, opts Options) (*Live, erro
 	}
 	l := &Live{epoch: epoch, opts: opts, buf: make([]byte, readBuffer),
 		feeds: make([]*feedbackServer, len(ports))}
+	if opts.FrameLost {
+		l.homes, cfg.FrameLost = map[[4]byte]int{}, l.tellLoss(cfg.FrameLost)
+	}
 	core, err := NewCore(cfg, locate, l)
 	if err != nil {
 		return nil, err
@@ -126,7 +134,7 @@ func (l *Live) openPorts(ports []Port) error {
 		feed, err := listenFeedback(p, func() (caps wire.Caps) {
 			l.do(func() { caps = l.core.Caps(i) })
 			return caps
-		}, l.poll.wake)
+		}, &l.watchers, l.poll.wake)
 		if err != nil {
 			return fmt.Errorf("open feedback of %q: %w", l.core.cfg.Nodes[i].Name, err)
 		}
@@ -233,6 +241,9 @@ func (l *Live) drain(node int) error {
 		if err != nil || n == 0 {
 			return l.portGone(node, err)
 		}
+		if l.homes != nil {
+			l.learnHome(node, l.buf[:n])
+		}
 		l.core.Enqueue(node, l.buf[:n])
 	}
 	full := l.core.QueueRoom(node) == 0
@@ -240,11 +251,19 @@ func (l *Live) drain(node int) error {
 		return nil
 	}
 	p.paused = full
+	if full {
+		l.paused++
+	} else {
+		l.paused--
+	}
 	return l.poll.control(unix.EPOLL_CTL_MOD, p.fd, node, !full)
 }
 
 // refill looks at the devices whose queue has room again.
 func (l *Live) refill() error {
+	if l.paused == 0 {
+		return nil
+	}
 	for i := range l.ports {
 		if p := &l.ports[i]; p.paused && !p.gone && l.core.QueueRoom(i) > 0 {
 			if err := l.drain(i); err != nil {
@@ -263,6 +282,10 @@ func (l *Live) portGone(node int, reason error) error {
 		return nil
 	}
 	p.gone = true
+	if p.paused {
+		p.paused = false
+		l.paused--
+	}
 	l.opts.Log.Warn("device gone", "node", l.core.cfg.Nodes[node].Name, "reason", reason)
 	return l.poll.control(unix.EPOLL_CTL_DEL, p.fd, node, false)
 }
@@ -283,12 +306,7 @@ func (l *Live) TxFailed(node int, _ time.Duration, peer MAC) {
 
 // watched says whether any client wants feedback.
 func (l *Live) watched() bool {
-	for _, f := range l.feeds {
-		if f != nil && f.active.Load() > 0 {
-			return true
-		}
-	}
-	return false
+	return l.watchers.Load() > 0
 }
 
 // sendFeedback publishes stations and survey when they are due.

@@ -1,6 +1,9 @@
 package medium
 
-import "time"
+import (
+	"math/rand/v2"
+	"time"
+)
 
 // Limits of IEEE 802.11-2020, annex C: dot11ShortRetryLimit and
 // dot11LongRetryLimit. They count transmissions, the first included.
@@ -30,11 +33,14 @@ type station struct {
 	txPowerDbm float64
 	txPowerMw  float64
 	noiseMw    float64
+	floorMw    float64 // a transmission that is weaker here is left out
+	channel    int
 
 	// The receiver.
 	tx   *transmission
 	rx   reception
-	eifs bool // the last reception was broken: EIFS in place of DIFS
+	air  []arrival // all that is on the air here, but its own
+	eifs bool      // the last reception was broken: EIFS in place of DIFS
 
 	// The channel as this station sees it.
 	busy     bool
@@ -42,6 +48,9 @@ type station struct {
 	busyFrom time.Duration // while busy
 	busyTime time.Duration // up to busyFrom
 	nav      time.Duration
+	navGen   uint32
+	rtsAt    time.Duration // end of the RTS that set the NAV last
+	lockedAt time.Duration // start of the last frame noticed
 
 	// Channel access.
 	state      macState
@@ -61,6 +70,7 @@ type station struct {
 	mode      int    // of the head's last attempt
 	failCause Cause  // of the exchange under way
 
+	rng   *rand.Rand
 	rate  rateControl
 	peers []peerState
 	count Counters
@@ -86,13 +96,19 @@ type peerState struct {
 	txMode    int
 	retries   uint64
 	failed    uint64
+	markov    markovLink // of frames from that peer
 }
 
-func newStation(c *Core, index int, mac MAC, n NodeConfig, rate rateControl) *station {
-	return &station{core: c, index: index, mac: mac,
-		txPowerDbm: n.TxPowerDbm, txPowerMw: dbToRatio(n.TxPowerDbm),
-		noiseMw: c.phy.noiseMw(n.NoiseFigureDb), cw: c.phy.cwMin, slots: noBackoff,
-		rate: rate, peers: make([]peerState, len(c.cfg.Nodes))}
+func newStation(c *Core, index int, mac MAC, n NodeConfig, rate rateControl, rng *rand.Rand) *station {
+	channel := n.Channel
+	if channel == 0 {
+		channel = c.cfg.Channel
+	}
+	noiseMw := c.phy.noiseMw(n.NoiseFigureDb)
+	return &station{core: c, index: index, mac: mac, channel: channel,
+		txPowerDbm: n.TxPowerDbm, txPowerMw: dbToRatio(n.TxPowerDbm), noiseMw: noiseMw,
+		floorMw: inaudibleRatio * min(noiseMw, c.carrierMw), cw: c.phy.cwMin, slots: noBackoff,
+		rng: rng, rate: rate, peers: make([]peerState, len(c.cfg.Nodes))}
 }
 
 func (s *station) queued() int   { return s.queue.len }
@@ -117,7 +133,7 @@ func (s *station) serveNext() {
 	s.scheduleAccess()
 }
 
-func (s *station) draw() int { return s.core.rng.IntN(s.cw + 1) }
+func (s *station) draw() int { return s.rng.IntN(s.cw + 1) }
 
 // countBase is when the first slot of the backoff begins, the channel being
 // idle.
@@ -213,7 +229,7 @@ func (s *station) pickMode() int {
 	if s.head.to == toAll {
 		return 0
 	}
-	return s.rate.pick(s.head.to, s.core.now)
+	return s.rate.pick(s.head.to, s.retries[0]+s.retries[1], s.core.now)
 }
 
 func (s *station) usesRTS() bool {
@@ -273,7 +289,7 @@ func (s *station) sent(tx *transmission) {
 	case tx.kind == kindRts:
 		s.await(tx, macWaitCTS)
 	default:
-		s.core.stations[tx.to].answerMissed(tx.miss[tx.to])
+		s.core.stations[tx.to].answerMissed(tx.missAt(tx.to))
 	}
 }
 
@@ -305,8 +321,9 @@ func (s *station) missOf(tx *transmission) Cause {
 		return RadioDead
 	case tx.to == toNobody:
 		return OutOfRange
-	case tx.miss[tx.to] != NotLost:
-		return tx.miss[tx.to]
+	}
+	if why := tx.missAt(tx.to); why != NotLost {
+		return why
 	}
 	return Collision
 }
@@ -327,9 +344,9 @@ func (s *station) attemptFailed() {
 	s.timeoutGen++
 	s.count.AttemptsFailed[s.failCause]++
 	s.rate.result(s.head.to, s.mode, false)
-	kind, limit := 0, shortRetryLimit
+	kind, limit := 0, s.core.cfg.ShortRetryLimit
 	if s.state == macWaitACK && s.usesRTS() {
-		kind, limit = 1, longRetryLimit
+		kind, limit = 1, s.core.cfg.LongRetryLimit
 	}
 	s.retries[kind]++
 	if s.retries[kind] >= limit {
@@ -348,24 +365,27 @@ func (s *station) giveUp() {
 		s.peers[f.to].failed++
 	}
 	if !f.delivered {
-		s.lost(f, f.to, s.failCause)
+		s.lost(f, f.to, s.failCause, true)
 	}
 	c.sink.TxFailed(s.index, c.now, f.dst)
 	s.finish()
 }
 
-func (s *station) lost(f *frame, peer int, why Cause) {
+func (s *station) lost(f *frame, peer int, why Cause, retryLimit bool) {
 	s.count.Lost[why]++
+	s.core.report(s.index, peer, f.ethernet, why, retryLimit)
 	s.core.trace(Trace{At: s.core.now, Event: "lost", Node: s.index, Peer: peer, Frame: f.id, Kind: "data", Cause: why})
 }
 
-// broadcastDone ends a broadcast: once on the air, whoever got it.
+// broadcastDone ends a broadcast: once on the air, whoever got it. Those who
+// could not notice it are counted, and not told one by one.
 func (s *station) broadcastDone(tx *transmission) {
-	for j, why := range tx.miss {
-		if j != s.index && why != NotLost {
-			s.lost(tx.frame, j, why)
+	for slot, why := range tx.miss {
+		if why != NotLost {
+			s.lost(tx.frame, int(tx.reach[slot]), why, false)
 		}
 	}
+	s.count.Lost[tx.missElse] += uint64(len(s.peers) - 1 - len(tx.reach))
 	s.finish()
 }
 

@@ -1,6 +1,11 @@
 package medium
 
-import "time"
+import (
+	"encoding/binary"
+	"net/netip"
+	"strconv"
+	"time"
+)
 
 // FrameLoss is a lost data frame, one for each receiver that it was for.
 type FrameLoss struct {
@@ -16,4 +21,63 @@ type FrameLoss struct {
 	Cause Cause
 	// RetryLimit tells a unicast frame given up after all retries.
 	RetryLimit bool
+
+	src [4]byte // IPv4 source, when Flow is set
+}
+
+// report tells the monitor of a loss, when there is one.
+func (c *Core) report(node, peer int, ethernet []byte, why Cause, retryLimit bool) {
+	if c.cfg.FrameLost == nil {
+		return
+	}
+	loss := FrameLoss{At: c.now, Node: node, Peer: peer, Cause: why, RetryLimit: retryLimit}
+	if ip, is := ipv4Of(ethernet); is {
+		loss.src = [4]byte(ip[12:16])
+		loss.Flow, loss.Seq = flowOf(ip)
+	}
+	c.cfg.FrameLost(loss)
+}
+
+const (
+	etherTypeIPv4 = 0x0800
+	protoICMP     = 1
+	protoTCP      = 6
+	protoUDP      = 17
+)
+
+// flowOf reads an IPv4 header (RFC 791) and the ports of TCP and UDP (RFC 9293,
+// RFC 768). Whatever is not there is not told.
+func flowOf(ip []byte) (flow string, seq uint32) {
+	src, dst := netip.AddrFrom4([4]byte(ip[12:16])), netip.AddrFrom4([4]byte(ip[16:20]))
+	seq = uint32(binary.BigEndian.Uint16(ip[4:6]))
+	name := strconv.Itoa(int(ip[9]))
+	switch ip[9] {
+	case protoICMP:
+		name = "icmp"
+	case protoTCP:
+		name = "tcp"
+	case protoUDP:
+		name = "udp"
+	}
+	laterFragment := binary.BigEndian.Uint16(ip[6:8])&0x1fff != 0
+	body := ip[min(len(ip), 4*int(ip[0]&15)):]
+	ports := ip[9] == protoTCP || ip[9] == protoUDP
+	if !ports || laterFragment || len(body) < 8 {
+		return src.String() + ">" + dst.String() + "/" + name, seq
+	}
+	if ip[9] == protoTCP {
+		seq = binary.BigEndian.Uint32(body[4:8])
+	}
+	from := netip.AddrPortFrom(src, binary.BigEndian.Uint16(body[0:2]))
+	to := netip.AddrPortFrom(dst, binary.BigEndian.Uint16(body[2:4]))
+	return from.String() + ">" + to.String() + "/" + name, seq
+}
+
+// ipv4Of is the IPv4 packet in an Ethernet frame, if there is one.
+func ipv4Of(ethernet []byte) ([]byte, bool) {
+	if len(ethernet) < ethernetHeaderBytes+20 || binary.BigEndian.Uint16(ethernet[12:14]) != etherTypeIPv4 {
+		return nil, false
+	}
+	ip := ethernet[ethernetHeaderBytes:]
+	return ip, ip[0]>>4 == 4 && ip[0]&15 >= 5
 }

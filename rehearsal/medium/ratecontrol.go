@@ -1,6 +1,9 @@
 package medium
 
-import "time"
+import (
+	"math/rand/v2"
+	"time"
+)
 
 const (
 	// targetErrorRate and targetBytes say which rate the SNR-driven control
@@ -14,10 +17,31 @@ const (
 	heardFor = 2 * time.Second
 )
 
+// The ways to choose a rate that Config.RateControl names.
+const (
+	rateControlSNR      = "snr"
+	rateControlMinstrel = "minstrel"
+)
+
+// newRateControls makes what gives each station its own: mode fixed, if not
+// negative.
+func (c *Core) newRateControls(fixed int) func(*rand.Rand) rateControl {
+	n := len(c.cfg.Nodes)
+	switch {
+	case fixed >= 0:
+		return func(*rand.Rand) rateControl { return fixedRate(fixed) }
+	case c.cfg.RateControl == rateControlMinstrel:
+		return func(rng *rand.Rand) rateControl { return newMinstrel(c.phy, n, rng) }
+	}
+	minSNR := c.phy.minSNRs()
+	return func(*rand.Rand) rateControl { return &snrRate{minSNR: minSNR, peers: make([]heardSNR, n)} }
+}
+
 // rateControl chooses the rates of one station's unicast data frames.
 type rateControl interface {
-	// pick is the index of the mode for the next attempt to a peer.
-	pick(peer int, at time.Duration) int
+	// pick is the index of the mode for the next attempt to a peer, 0 for a
+	// frame's first.
+	pick(peer, attempt int, at time.Duration) int
 	// heard says at which SNR (a ratio) a frame of the peer came in.
 	heard(peer int, snr float64, at time.Duration)
 	// result says whether an attempt was acknowledged.
@@ -27,7 +51,7 @@ type rateControl interface {
 // fixedRate always takes one mode.
 type fixedRate int
 
-func (r fixedRate) pick(int, time.Duration) int           { return int(r) }
+func (r fixedRate) pick(int, int, time.Duration) int      { return int(r) }
 func (r fixedRate) heard(int, float64, time.Duration)     {}
 func (r fixedRate) result(peer, mode int, succeeded bool) {}
 
@@ -43,7 +67,7 @@ type heardSNR struct {
 	any bool
 }
 
-func (r *snrRate) pick(peer int, at time.Duration) int {
+func (r *snrRate) pick(peer, _ int, at time.Duration) int {
 	if peer < 0 {
 		return 0
 	}

@@ -1,9 +1,12 @@
 package medium
 
+import "time"
+
 // heard notes signal and rate of a peer whose frame came in whole.
-func (s *station) heard(tx *transmission, snr float64) {
+func (s *station) heard(a arrival, snr float64) {
+	tx := a.tx
 	p := &s.peers[tx.from]
-	p.heard, p.heardAt, p.powerMw = true, s.core.now, tx.powerMw[s.index]
+	p.heard, p.heardAt, p.powerMw = true, s.core.now, a.powerMw
 	if tx.kind == kindData {
 		p.heardData, p.rxMode = true, tx.mode
 	}
@@ -19,7 +22,7 @@ func (s *station) received(tx *transmission) {
 		return
 	}
 	if tx.to != s.index {
-		s.nav = max(s.nav, tx.nav) // 10.3.2.4
+		s.overhear(tx)
 		return
 	}
 	switch tx.kind {
@@ -32,6 +35,33 @@ func (s *station) received(tx *transmission) {
 	case kindAck:
 		s.receivedACK()
 	}
+}
+
+// overhear sets the NAV by a frame for another (10.3.2.4). One that an RTS has
+// set is let go when nothing follows the RTS for as long as a CTS and the data's start
+// take: else a failed RTS would silence everybody for a whole exchange.
+func (s *station) overhear(tx *transmission) {
+	if tx.nav <= s.nav {
+		return
+	}
+	s.nav = tx.nav
+	s.navGen++
+	if tx.kind != kindRts {
+		return
+	}
+	p := s.core.phy
+	mode := p.modes[tx.mode]
+	wait := 2*p.sifs + p.airtime(mode, ctsBytes) + p.plcp(mode) + 2*p.slot
+	s.core.events.push(event{at: s.core.now + wait, kind: evUnheard, node: int32(s.index), gen: s.navGen})
+	s.rtsAt = s.core.now
+}
+
+func (s *station) rtsCameToNothing(now time.Duration) {
+	if s.lockedAt >= s.rtsAt {
+		return
+	}
+	s.nav = now
+	s.scheduleAccess()
 }
 
 func (s *station) receivedData(tx *transmission) {
@@ -82,7 +112,7 @@ func (s *station) deliver(tx *transmission) {
 	tx.frame.delivered = true
 	c.trace(Trace{At: c.now, Event: "deliver", Node: s.index, Peer: tx.from, Frame: tx.frame.id, Kind: "data"})
 	if !c.sink.Deliver(s.index, c.now, tx.frame.ethernet) {
-		c.stations[tx.from].lost(tx.frame, s.index, HostRefused)
+		c.stations[tx.from].lost(tx.frame, s.index, HostRefused, false)
 		return
 	}
 	s.count.Delivered++

@@ -11,7 +11,7 @@ import (
 func (c *Core) Caps(node int) wire.Caps {
 	s := c.stations[node]
 	return wire.Caps{Driver: "medium", MAC: s.mac.String(), Standard: c.cfg.Standard,
-		Channel: c.cfg.Channel, TxPowerDbm: s.txPowerDbm, RatesMbps: c.phy.ratesMbps()}
+		Channel: s.channel, TxPowerDbm: s.txPowerDbm, RatesMbps: c.phy.ratesMbps()}
 }
 
 // Stations is a node's view of every peer that it has heard or sent to.
@@ -43,7 +43,7 @@ func (c *Core) Stations(node int) []wire.Station {
 // time 0, and busy includes the node's own transmissions.
 func (c *Core) Survey(node int) wire.Survey {
 	s := c.stations[node]
-	return wire.Survey{Channel: c.cfg.Channel,
+	return wire.Survey{Channel: s.channel,
 		NoiseDbm:   ptr(round1(ratioToDb(s.noiseMw))),
 		ActiveMs:   ptr(float64(c.now) / 1e6),
 		BusyMs:     ptr(float64(s.busyUntil(c.now)) / 1e6),

@@ -1,0 +1,87 @@
+package medium
+
+import (
+	"fmt"
+	"math"
+)
+
+const (
+	// shadowWaves makes the sum nearly Gaussian: its excess kurtosis is
+	// -1.5 / 64.
+	shadowWaves = 64
+	// shadowHeadroom is in standard deviations: 3 in 100 000 links are better.
+	shadowHeadroom = 4.0
+)
+
+// shadowField is log-normal shadowing with Gudmundson's correlation ("Correlation
+// model for shadow fading in mobile radio systems", Electronics Letters 27(23),
+// 1991): exp(-d / d0) when one end moves by d; when both do, the product of
+// the two. He measured a deviation of 7.5 dB and 0.82 over 100 m (d0 = 500 m)
+// in suburbs at 900 MHz, 4.3 dB and 0.3 over 10 m (d0 = 8.3 m) in a city at
+// 1.7 GHz.
+//
+// It is a sum of plane waves over the places of both ends (Cai and Giannakis,
+// "A two-dimensional channel simulation model for shadowing processes", IEEE
+// Trans. Veh. Tech. 52(6), 2003), a function of seed and places: who comes
+// back finds the same shadow. Waves are common to all links, phases are each
+// link's own, so links are independent of each other.
+type shadowField struct {
+	seed  uint64
+	scale float64 // dB a wave
+	waves [shadowWaves]shadowWave
+}
+
+// shadowWave is the wave numbers (rad/m) at either end of a link.
+type shadowWave struct{ ax, ay, bx, by float64 }
+
+func newShadowField(seed uint64, cfg ShadowingConfig) *shadowField {
+	f := &shadowField{seed: seed, scale: cfg.SigmaDb * math.Sqrt(2.0/shadowWaves)}
+	s := newStream(seed, forShadowField, 0, 0)
+	first, second := shuffled(&s), shuffled(&s)
+	for i := range f.waves {
+		w := &f.waves[i]
+		w.ax, w.ay = shadowWaveNumber(&s, first[i], cfg.DecorrelationM)
+		w.bx, w.by = shadowWaveNumber(&s, second[i], cfg.DecorrelationM)
+	}
+	return f
+}
+
+// shadowWaveNumber draws from the spectrum of exp(-d/d0) in the plane, whose
+// density falls as k (1/d0² + k²)^(-3/2) with the wave number: its distribution
+// is 1 - 1/√(1 + k² d0²). Each of the strata is drawn from once, which brings
+// the correlation of one seed closer to that of all.
+func shadowWaveNumber(s *stream, stratum int, decorrelationM float64) (kx, ky float64) {
+	left := 1 - (float64(stratum)+s.unit())/shadowWaves // in (0, 1]
+	k := math.Sqrt(1/(left*left)-1) / decorrelationM
+	sin, cos := math.Sincos(s.phase())
+	return k * cos, k * sin
+}
+
+func shuffled(s *stream) (out [shadowWaves]int) {
+	for i := range out {
+		j := int(s.next() % uint64(i+1))
+		out[i], out[j] = out[j], i
+	}
+	return out
+}
+
+// atDb is the gain (negative: loss) of the link between two stations, a < b.
+func (f *shadowField) atDb(a, b int, from, to place) float64 {
+	s := newStream(f.seed, forShadowLink, a, b)
+	sum := 0.0
+	for i := range f.waves {
+		w := &f.waves[i]
+		sum += math.Cos(w.ax*from.xM + w.ay*from.yM + w.bx*to.xM + w.by*to.yM + s.phase())
+	}
+	return f.scale * sum
+}
+
+func (cfg ShadowingConfig) validate() error {
+	switch {
+	case !(cfg.SigmaDb >= 0 && cfg.SigmaDb <= 30):
+		return fmt.Errorf("check shadowing: standard deviation %g dB: 0 to 30 is possible", cfg.SigmaDb)
+	case cfg.SigmaDb > 0 && !(cfg.DecorrelationM > 0 && cfg.DecorrelationM <= 1e6):
+		return fmt.Errorf("check shadowing: decorrelation distance %g m must be above 0", cfg.DecorrelationM)
+	}
+	return nil
+}
