@@ -113,8 +113,6 @@ func (d *influxd) stop() {
 	_ = d.cmd.Wait()
 }
 
-func (d *influxd) restart() { d.t.Helper(); d.stop(); d.start(d.cmd.Path) }
-
 func (d *influxd) admin(q string) []map[string]any {
 	d.t.Helper()
 	return d.query("admin", adminPassword, q)
@@ -365,7 +363,6 @@ func TestBenchPublish(t *testing.T) {
 		t.Skip("a benchmark: make bench runs it (FIELDMESH_BENCH=1)")
 	}
 	d := newInfluxd(t)
-	w := d.prepare()
 	a := newRun(t, 60)
 	for _, s := range busyScript(60) {
 		s(t, a)
@@ -379,7 +376,7 @@ func TestBenchPublish(t *testing.T) {
 	var points int64
 	for i := range 2 * rounds {
 		d.admin(`DROP DATABASE "field"`)
-		w = d.prepare()
+		w := d.prepare()
 		begin := time.Now()
 		if i%4 == 0 || i%4 == 3 { // ABBA
 			s, err := Publish(t.Context(), a.Dir(), w)

@@ -26,7 +26,6 @@ type server struct {
 	queries []string
 	writes  int
 	answer  func(n int, lines []string) (code int, body string, header map[string]string)
-	dropAll bool // a 4xx keeps none of the batch, as 2.x does
 }
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
