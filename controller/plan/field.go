@@ -1,6 +1,9 @@
 package plan
 
-import "regexp"
+import (
+	"regexp"
+	"slices"
+)
 
 // Field is what a rehearsal assumes of the road: how radio waves spread, what
 // the radios are like, and how the GPS receivers report. On a road it is
@@ -21,6 +24,11 @@ type Field struct {
 	SpacingM          *float64           `json:"spacing_m,omitempty"`    // between nodes that no course places
 	SiteLatDeg        *float64           `json:"site_lat_deg,omitempty"` // of the roadside node, where the course does not say
 	SiteLonDeg        *float64           `json:"site_lon_deg,omitempty"`
+	Mobility          *Mobility          `json:"mobility,omitempty"` // absent: nodes that no course places stand in a row
+	Channels          map[string]int     `json:"channels,omitempty"` // node → channel, where it is not the trial's
+	// Agents is "participants" where a node that takes part in no trial only
+	// forwards: it has no agent, no GPS receiver and no records.
+	Agents string `json:"agents,omitempty"` // all | participants
 }
 
 func (s schema) fieldModel() object {
@@ -39,6 +47,9 @@ func (s schema) fieldModel() object {
 		{"spacing_m", number{0, 5000, true, false, "m"}, false},
 		{"site_lat_deg", number{-80, 80, false, false, "degrees"}, false}, // the emulated plane does not serve near a pole
 		{"site_lon_deg", number{-180, 180, false, false, "degrees"}, false},
+		{"mobility", s.mobility(), false},
+		{"channels", table{what: "node", name: regexp.MustCompile(nameForm), names: nameWords, row: number{1, 165, false, true, ""}}, false},
+		{"agents", choice{"all", "participants"}, false},
 	}}
 }
 
@@ -61,11 +72,26 @@ func (p *parse) checkField(root *node) {
 	if lon != nil && lat == nil && !n.strange {
 		f.add(lon.home, "field.site_lon_deg: %s is not allowed without site_lat_deg; allowed: both or neither", lon.show())
 	}
+	p.checkMobility(n.child("mobility"))
+	p.checkChannels(root, n.child("channels"))
 	if p.schema.units == nil {
 		return
 	}
 	for _, e := range n.child("unit_power_offset_db").entriesOrNone() {
 		reference{"unit", p.schema.units}.check(f, "field.unit_power_offset_db", textNode(e.key, e.at))
+	}
+}
+
+// checkChannels holds the nodes' own channels to the standard of the trials.
+func (p *parse) checkChannels(root, n *node) {
+	standard := root.textAt("trial.radio.standard")
+	for _, e := range n.entriesOrNone() {
+		if p.schema.nodes != nil {
+			reference{"node", p.schema.nodes}.check(&p.findings, "field.channels", textNode(e.key, e.at))
+		}
+		if e.value.fine() && standard != "" && !slices.Contains(channels(standard), e.value.number) {
+			p.findings.add(e.value.at, "field.channels.%s: %s is not a channel of %s; allowed: %s", e.key, e.value.show(), standard, joinNumbers(channels(standard)))
+		}
 	}
 }
 
@@ -80,6 +106,13 @@ func decodeField(n *node) *Field {
 		RTSThresholdBytes: n.wholeAt("rts_threshold_bytes"), QueueFrames: n.wholeAt("queue_frames"),
 		NMEAHz: n.numberAt("nmea_hz"), SpacingM: n.numberAt("spacing_m"),
 		SiteLatDeg: n.numberAt("site_lat_deg"), SiteLonDeg: n.numberAt("site_lon_deg"),
+		Mobility: decodeMobility(n.child("mobility")), Agents: n.textAt("agents"),
+	}
+	for _, e := range n.child("channels").entriesOrNone() {
+		if f.Channels == nil {
+			f.Channels = map[string]int{}
+		}
+		f.Channels[e.key] = int(e.value.number)
 	}
 	for _, e := range n.child("unit_power_offset_db").entriesOrNone() {
 		if f.UnitPowerOffsetDb == nil {

@@ -1,0 +1,292 @@
+package plan
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Mobility says how the nodes move in a rehearsal where no trial's course
+// places them. Its JSON has the keys of the file.
+type Mobility struct {
+	Model       string            `json:"model"`
+	Area        *Area             `json:"area,omitempty"`
+	SpacingM    *float64          `json:"spacing_m,omitempty"` // chain, grid
+	Columns     *int              `json:"columns,omitempty"`   // grid
+	Start       *Place            `json:"start,omitempty"`     // of the first node of chain or grid
+	Positions   map[string]Place  `json:"positions,omitempty"` // node → where it stands or starts
+	Moves       []Move            `json:"moves,omitempty"`
+	SpeedMinMps *float64          `json:"speed_min_mps,omitempty"` // random_waypoint
+	SpeedMaxMps *float64          `json:"speed_max_mps,omitempty"`
+	PauseS      *float64          `json:"pause_s,omitempty"`
+	File        string            `json:"file,omitempty"`   // ns2, bonnmotion; beside the campaign
+	Tracks      map[string]string `json:"tracks,omitempty"` // node → a .gpx or .nmea file beside the campaign
+	Align       string            `json:"align,omitempty"`  // tracks: start | clock
+}
+
+// Area is a rectangle with a corner at the origin; x points east, y north.
+type Area struct {
+	WidthM  float64 `json:"width_m"`
+	HeightM float64 `json:"height_m"`
+}
+
+// Place is a point of the field's plane.
+type Place struct {
+	XM float64 `json:"x_m"`
+	YM float64 `json:"y_m"`
+}
+
+// Move sends a node to a place in a straight line at a constant speed.
+type Move struct {
+	Node     string  `json:"node"`
+	AtS      float64 `json:"at_s"`
+	XM       float64 `json:"x_m"`
+	YM       float64 `json:"y_m"`
+	SpeedMps float64 `json:"speed_mps"`
+}
+
+// Files are the movement files that a campaign names, by paths beside it.
+func (f *Field) Files() []string {
+	if f == nil || f.Mobility == nil {
+		return nil
+	}
+	var out []string
+	if f.Mobility.File != "" {
+		out = append(out, f.Mobility.File)
+	}
+	for _, path := range f.Mobility.Tracks {
+		out = append(out, path)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// mobilityKeys says which keys belong to which model, the needed ones first.
+func mobilityKeys(model string) (needed, possible []string) {
+	switch model {
+	case "chain":
+		return []string{"spacing_m"}, []string{"start", "area", "moves"}
+	case "grid":
+		return []string{"spacing_m", "columns"}, []string{"start", "area", "moves"}
+	case "placed":
+		return []string{"positions"}, []string{"area", "moves"}
+	case "random_waypoint":
+		return []string{"area", "speed_min_mps", "speed_max_mps"}, []string{"pause_s", "positions"}
+	case "ns2", "bonnmotion":
+		return []string{"file"}, []string{"area"}
+	case "tracks":
+		return []string{"tracks"}, []string{"positions", "align", "area"}
+	}
+	return nil, nil
+}
+
+const planeMost = 100_000 // metres; a receiver's plane does not serve farther
+
+func placeRule() object {
+	m := number{-planeMost, planeMost, false, false, "m"}
+	return object{[]field{{"x_m", m, true}, {"y_m", m, true}}}
+}
+
+func (s schema) mobility() object {
+	name := pattern{regexp.MustCompile(nameForm), nameWords}
+	speed := number{0, maxSpeedMps, false, false, "m/s"}
+	side := number{1, planeMost, false, false, "m"}
+	file := checked{text{200}, "a path below the campaign file's folder, such as movement/walk.gpx", isLocalPath}
+	return object{[]field{
+		{"model", choice{"chain", "grid", "placed", "random_waypoint", "ns2", "bonnmotion", "tracks"}, true},
+		{"area", object{[]field{{"width_m", side, true}, {"height_m", side, true}}}, false},
+		{"spacing_m", number{0, 5000, true, false, "m"}, false},
+		{"columns", number{1, 200, false, true, ""}, false},
+		{"start", placeRule(), false},
+		{"positions", table{what: "node", name: name.form, names: nameWords, row: placeRule()}, false},
+		{"moves", list{1, 10_000, object{[]field{
+			{"node", reference{"node", s.nodes}, true}, {"at_s", number{0, 1e6, false, false, "s since the window opened"}, true},
+			{"x_m", number{-planeMost, planeMost, false, false, "m"}, true}, {"y_m", number{-planeMost, planeMost, false, false, "m"}, true},
+			{"speed_mps", speed, true}}}, false}, false},
+		{"speed_min_mps", checked{speed, "a number above 0 up to 60 m/s; with speeds down to 0 the mean duration of a trip is infinite, the nodes' mean speed falls for ever, and there is no steady state to start in", func(n *node) bool {
+			return n.number > 0
+		}}, false},
+		{"speed_max_mps", number{0, maxSpeedMps, true, false, "m/s"}, false},
+		{"pause_s", number{0, 86400, false, false, "s"}, false},
+		{"file", file, false},
+		{"tracks", table{what: "node", name: name.form, names: nameWords, row: checked{file, "a path below the campaign file's folder that ends in .gpx or .nmea", isTrack}}, false},
+		{"align", choice{"start", "clock"}, false},
+	}}
+}
+
+// isLocalPath keeps files beside the campaign, so that they can go with it
+// into a run's archive.
+func isLocalPath(n *node) bool {
+	if strings.HasPrefix(n.text, "/") || strings.ContainsAny(n.text, "\\\x00") {
+		return false
+	}
+	for part := range strings.SplitSeq(n.text, "/") {
+		if part == "" || strings.HasPrefix(part, ".") {
+			return false
+		}
+	}
+	return true
+}
+
+func isTrack(n *node) bool {
+	return isLocalPath(n) && (strings.HasSuffix(n.text, ".gpx") || strings.HasSuffix(n.text, ".nmea"))
+}
+
+// scene is what one rule alone cannot see of field.mobility.
+type scene struct {
+	p    *parse
+	tree *node
+}
+
+func (p *parse) checkMobility(n *node) {
+	if n == nil || n.shape != shapeMap {
+		return
+	}
+	s := scene{p, n}
+	s.keys()
+	s.speeds()
+	s.whole()
+	s.places()
+	s.moves()
+}
+
+func (s scene) add(at position, format string, args ...any) {
+	s.p.findings.add(at, "field.mobility"+format, args...)
+}
+
+func (s scene) keys() {
+	model := s.tree.textAt("model")
+	if model == "" {
+		return
+	}
+	needed, possible := mobilityKeys(model)
+	for _, key := range needed {
+		if s.tree.child(key) == nil && !s.tree.strange {
+			s.add(s.tree.home, ": key %q is missing; allowed: %s", key, s.p.schema.mobility().field(key).allowed())
+		}
+	}
+	for _, e := range s.tree.entries {
+		if e.key != "model" && s.p.schema.mobility().field(e.key) != nil && !slices.Contains(needed, e.key) && !slices.Contains(possible, e.key) {
+			s.add(e.at, ".%s: %s is not allowed with model %s; allowed: %s", e.key, e.value.show(), model, strings.Join(append(needed, possible...), ", "))
+		}
+	}
+}
+
+func (s scene) speeds() {
+	least, most := s.tree.numberAt("speed_min_mps"), s.tree.numberAt("speed_max_mps")
+	if least != nil && most != nil && *most < *least {
+		s.add(s.tree.child("speed_max_mps").at, ".speed_max_mps: %s is below speed_min_mps %s; allowed: from it on", formatNumber(*most), formatNumber(*least))
+	}
+}
+
+// whole asks that every node has a place, and every place a node.
+func (s scene) whole() {
+	nodes := s.p.schema.nodes
+	if nodes == nil {
+		return
+	}
+	for _, key := range []string{"positions", "tracks"} {
+		for _, e := range s.tree.child(key).entriesOrNone() {
+			reference{"node", nodes}.check(&s.p.findings, "field.mobility."+key, textNode(e.key, e.at))
+		}
+	}
+	model := s.tree.textAt("model")
+	if model != "placed" && model != "tracks" || s.tree.strange {
+		return
+	}
+	for _, name := range nodes {
+		switch has := s.tree.child("positions").child(name) != nil; {
+		case has && s.tree.child("tracks").child(name) != nil:
+			s.add(s.tree.lookup("positions."+name).home, ".positions: node %s has a track already; allowed: one of them", name)
+		case !has && s.tree.child("tracks").child(name) == nil:
+			s.add(s.tree.home, ": node %s has no place; allowed: %s for every node", name, map[string]string{"placed": "positions", "tracks": "tracks or positions"}[model])
+		}
+	}
+}
+
+// outside tells in words that a place is not in the area, empty when it is.
+func (s scene) outside(x, y *float64) string {
+	w, h := s.tree.numberAt("area.width_m"), s.tree.numberAt("area.height_m")
+	if w == nil || h == nil || x == nil || y == nil || *x >= 0 && *x <= *w && *y >= 0 && *y <= *h {
+		return ""
+	}
+	return fmt.Sprintf("(%s, %s) is outside the area; allowed: x_m 0 to %s, y_m 0 to %s", formatNumber(*x), formatNumber(*y), formatNumber(*w), formatNumber(*h))
+}
+
+func (s scene) places() {
+	for _, e := range s.tree.child("positions").entriesOrNone() {
+		if words := s.outside(e.value.numberAt("x_m"), e.value.numberAt("y_m")); words != "" {
+			s.add(e.value.at, ".positions.%s: %s", e.key, words)
+		}
+	}
+	model, spacing := s.tree.textAt("model"), s.tree.numberAt("spacing_m")
+	if spacing == nil || len(s.p.schema.nodes) == 0 || model != "chain" && model != "grid" {
+		return
+	}
+	columns := len(s.p.schema.nodes)
+	if c := s.tree.wholeAt("columns"); model == "grid" && c != nil {
+		columns = max(*c, 1)
+	}
+	last := len(s.p.schema.nodes) - 1
+	x := orZero(s.tree.numberAt("start.x_m")) + *spacing*float64(min(last, columns-1))
+	y := orZero(s.tree.numberAt("start.y_m")) + *spacing*float64(last/columns)
+	if words := s.outside(&x, &y); words != "" {
+		s.add(s.tree.child("spacing_m").at, ".spacing_m: the last node of the %s at %s", model, words)
+	} else if words := s.outside(s.tree.numberAt("start.x_m"), s.tree.numberAt("start.y_m")); words != "" {
+		s.add(s.tree.child("start").at, ".start: %s", words)
+	}
+}
+
+func (s scene) moves() {
+	newest := map[string]float64{}
+	for i, m := range s.tree.child("moves").itemsOrNone() {
+		if words := s.outside(m.numberAt("x_m"), m.numberAt("y_m")); words != "" {
+			s.add(m.at, ".moves: move %d: %s", i+1, words)
+		}
+		name, at := m.textAt("node"), m.numberAt("at_s")
+		if name == "" || at == nil {
+			continue
+		}
+		if before, any := newest[name]; any && *at < before {
+			s.add(m.child("at_s").at, ".moves: move %d: node %s goes back in time from %s s to %s s; allowed: a node's moves in the order of time", i+1, name, formatNumber(before), formatNumber(*at))
+		}
+		newest[name] = *at
+	}
+}
+
+func decodeMobility(n *node) *Mobility {
+	if n == nil {
+		return nil
+	}
+	m := &Mobility{Model: n.textAt("model"), SpacingM: n.numberAt("spacing_m"), Columns: n.wholeAt("columns"),
+		SpeedMinMps: n.numberAt("speed_min_mps"), SpeedMaxMps: n.numberAt("speed_max_mps"), PauseS: n.numberAt("pause_s"),
+		File: n.textAt("file"), Align: n.textAt("align")}
+	if w, h := n.numberAt("area.width_m"), n.numberAt("area.height_m"); w != nil && h != nil {
+		m.Area = &Area{*w, *h}
+	}
+	if s := n.child("start"); s != nil {
+		m.Start = new(decodePlace(s))
+	}
+	for _, e := range n.child("positions").entriesOrNone() {
+		if m.Positions == nil {
+			m.Positions = map[string]Place{}
+		}
+		m.Positions[e.key] = decodePlace(e.value)
+	}
+	for _, e := range n.child("tracks").entriesOrNone() {
+		if m.Tracks == nil {
+			m.Tracks = map[string]string{}
+		}
+		m.Tracks[e.key] = e.value.text
+	}
+	for _, i := range n.child("moves").itemsOrNone() {
+		p := decodePlace(i)
+		m.Moves = append(m.Moves, Move{i.textAt("node"), orZero(i.numberAt("at_s")), p.XM, p.YM, orZero(i.numberAt("speed_mps"))})
+	}
+	return m
+}
+
+func decodePlace(n *node) Place {
+	return Place{orZero(n.numberAt("x_m")), orZero(n.numberAt("y_m"))}
+}
