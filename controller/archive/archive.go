@@ -23,6 +23,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -61,6 +62,9 @@ var ErrLocked = errors.New("the run is being written by another process")
 
 // ErrExists is returned when a new run's folder holds a run already.
 var ErrExists = errors.New("the folder holds a run already")
+
+// ErrNoRun is returned when a folder that is to hold a run holds none.
+var ErrNoRun = errors.New("there is no run in this folder")
 
 // errReadOnly is what writing to an archive from Read gives.
 var errReadOnly = errors.New("the archive is open for reading only")
@@ -145,6 +149,9 @@ func (a *Archive) writeInfo() error {
 // recovers every node's cursor.
 func Open(dir string) (*Archive, error) {
 	a := newArchive(dir, RunInfo{})
+	if !a.disk.exists(runFile) { // before the lock, which would leave a file there
+		return nil, fmt.Errorf("open run %q: %w", dir, ErrNoRun)
+	}
 	if err := a.takeLock(); err != nil {
 		return nil, fmt.Errorf("open run %q: %w", dir, err)
 	}
@@ -158,6 +165,9 @@ func Open(dir string) (*Archive, error) {
 // that a run can be looked at while it is being driven.
 func Read(dir string) (*Archive, error) {
 	a := newArchive(dir, RunInfo{})
+	if !a.disk.exists(runFile) {
+		return nil, fmt.Errorf("read run %q: %w", dir, ErrNoRun)
+	}
 	if err := a.load(); err != nil {
 		return nil, fmt.Errorf("read run %q: %w", dir, err)
 	}
@@ -232,6 +242,24 @@ func (a *Archive) takeLock() error {
 	}
 	a.lock = f
 	return nil
+}
+
+// Discard takes away a run in which nothing was recorded or decided, and closes
+// it. Any other is closed only.
+func (a *Archive) Discard() error {
+	a.mu.Lock()
+	attempts, err := a.folders()
+	bare := err == nil && a.lock != nil && len(attempts) == 0 && len(a.decisions) == 0 && len(a.newest) == 0
+	a.mu.Unlock()
+	if bare { // with the lock held, so that nobody goes on with it meanwhile
+		for _, name := range []string{runFile, scheduleFile, campaignFile, lockFile} {
+			if rerr := os.Remove(filepath.Join(a.dir, name)); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
+				err = errors.Join(err, fmt.Errorf("discard run %q: %w", a.info.Run, rerr))
+			}
+		}
+		_ = os.Remove(a.dir) // stays when there are files that are not ours
+	}
+	return errors.Join(err, a.Close())
 }
 
 // Close gives up the lock.

@@ -29,7 +29,7 @@ func PublishCommand() *cobra.Command {
 			if flags.url == "" {
 				return errors.New("publish: --influx is missing: the URL of the InfluxDB, http://HOST:PORT")
 			}
-			return publish(c.Context(), runFolder(runs, args[0]), flags, patience, c.OutOrStdout())
+			return publish(c.Context(), runs, args[0], flags, patience, c.OutOrStdout())
 		},
 	}
 	flags.add(c)
@@ -38,7 +38,7 @@ func PublishCommand() *cobra.Command {
 	return c
 }
 
-func publish(ctx context.Context, dir string, flags influxFlags, patience time.Duration, out io.Writer) error {
+func publish(ctx context.Context, runs, given string, flags influxFlags, patience time.Duration, out io.Writer) error {
 	w, err := flags.writer(logger())
 	if err != nil {
 		return err
@@ -47,8 +47,8 @@ func publish(ctx context.Context, dir string, flags influxFlags, patience time.D
 	if err := w.Prepare(ctx); err != nil {
 		return err
 	}
-	s, err := influx.Publish(ctx, dir, w)
-	return errors.Join(err, printPublished(out, s, w.Target.String()))
+	s, err := influx.Publish(ctx, runFolder(runs, given), w)
+	return errors.Join(explainRun(runs, given, err), printPublished(out, s, w.Target.String()))
 }
 
 // printPublished says how many records are there now, and what is not and why.

@@ -74,8 +74,8 @@ func (s *session) inFields(ctx context.Context, f rehearseFlags, out io.Writer) 
 	defer func() {
 		// What is not finished may be resumed, and the nodes' disks hold records
 		// that nobody has collected yet.
-		if err == nil {
-			err = os.RemoveAll(dir)
+		if err == nil || s.discard != nil {
+			err = errors.Join(err, os.RemoveAll(dir))
 		}
 	}()
 	identity, err := controllerIdentity(filepath.Join(dir, "controller"))

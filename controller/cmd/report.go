@@ -23,7 +23,7 @@ func ReportCommand() *cobra.Command {
 			"given as a folder. It only reads what the run recorded, and can be repeated while the run goes.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			a, err := archive.Read(runFolder(runs, args[0]))
+			a, err := openRun(runs, args[0])
 			if err != nil {
 				return err
 			}
@@ -49,7 +49,7 @@ func ExportCommand() *cobra.Command {
 			"records.ndjson (every record as it came) into the folder export of the run, or into another. It holds one attempt at a time.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			a, err := archive.Read(runFolder(runs, args[0]))
+			a, err := openRun(runs, args[0])
 			if err != nil {
 				return err
 			}
@@ -109,6 +109,9 @@ func VerifyCommand() *cobra.Command {
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			dir := runFolder(runs, args[0])
+			if _, err := os.Stat(dir); err != nil {
+				return explainRun(runs, args[0], fmt.Errorf("verify %q: %w", dir, archive.ErrNoRun))
+			}
 			findings, err := archive.Verify(dir)
 			if err != nil {
 				return err

@@ -26,7 +26,7 @@ func RunCommand() *cobra.Command {
 				return err
 			}
 			err = s.onFleet(c, fleetFile, flags)
-			return errors.Join(err, s.conclude(c.OutOrStdout()), s.archive.Close())
+			return errors.Join(err, s.conclude(c.OutOrStdout()), s.close())
 		},
 	}
 	flags.add(c)

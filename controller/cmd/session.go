@@ -47,6 +47,7 @@ type session struct {
 	campaign *plan.Campaign
 	plan     wire.RunPlan
 	log      *slog.Logger
+	discard  func() error // takes a new run away that did not begin; nil once it has, or when it was resumed
 }
 
 // openSession begins a run, or goes on with one.
@@ -83,15 +84,26 @@ func openSession(f runFlags, file, place string) (*session, error) {
 	if err := p.Validate(); err != nil {
 		return nil, fmt.Errorf("plan %s: %w", file, err)
 	}
-	if err := writeKey(f.runs, name, key); err != nil {
-		return nil, err
-	}
 	a, err := archive.Create(filepath.Join(f.runs, name), archive.RunInfo{Run: name, Campaign: c.Name, CreatedWall: time.Now().UTC(),
 		Seed: p.Seed, Version: version.String(), Place: place, Site: siteSheet(c.Site), CampaignRaw: c.Raw, Plan: p})
 	if err != nil {
-		return nil, err
+		return nil, explainRun(f.runs, name, err)
 	}
-	return &session{archive: a, campaign: c, plan: p, log: logger()}, nil
+	// Not before: the name may be that of a run whose key this would replace.
+	if err := writeKey(f.runs, name, key); err != nil {
+		return nil, errors.Join(err, a.Discard())
+	}
+	discard := func() error { return errors.Join(a.Discard(), os.Remove(keyPath(f.runs, name))) }
+	return &session{archive: a, campaign: c, plan: p, log: logger(), discard: discard}, nil
+}
+
+// close ends the session. A new run that was refused before it began leaves
+// nothing behind: its name is free again.
+func (s *session) close() error {
+	if s.discard != nil {
+		return s.discard()
+	}
+	return s.archive.Close()
 }
 
 // siteSheet is the site and vehicle sheet as words, for the archive.
@@ -118,7 +130,7 @@ func resumeSession(f runFlags) (*session, error) {
 	dir := runFolder(f.runs, f.resume)
 	a, err := archive.Open(dir)
 	if err != nil {
-		return nil, err
+		return nil, explainRun(f.runs, f.resume, err)
 	}
 	c, err := plan.Load(filepath.Join(dir, "campaign.yaml"))
 	if err != nil {
@@ -190,6 +202,7 @@ func (s *session) drive(ctx context.Context, lanes []*run.Lane, f runFlags, out 
 	}
 	p := newProgress(out, names)
 	r := &run.Runner{Archive: s.archive, Plan: s.plan, Lanes: lanes, Watch: p.step, Log: s.log}
+	s.discard = nil
 	err = r.Run(ctx)
 	if err == nil {
 		err = s.archive.Finish()

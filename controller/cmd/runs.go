@@ -1,0 +1,59 @@
+package cmd
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+)
+
+// shownRuns is how many runs a message names: the newest.
+const shownRuns = 5
+
+// explainRun puts what stands in the way of a run into words, with what to do.
+func explainRun(runs, given string, err error) error {
+	switch {
+	case errors.Is(err, archive.ErrNoRun):
+		return fmt.Errorf("%w; %s", err, newestRuns(runs))
+	case errors.Is(err, archive.ErrLocked):
+		return fmt.Errorf("%w; wait for its end, or stop the fieldmesh that drives it", err)
+	case errors.Is(err, archive.ErrExists):
+		return fmt.Errorf("%w; go on with it by --resume %s, or give the new run another --name", err, given)
+	}
+	return err
+}
+
+// newestRuns names the newest runs of a folder.
+func newestRuns(runs string) string {
+	type known struct {
+		name string
+		info fs.FileInfo
+	}
+	var found []known
+	entries, _ := os.ReadDir(runs) // a folder that cannot be read has no runs to name
+	for _, e := range entries {
+		if info, err := os.Stat(filepath.Join(runs, e.Name(), "run.json")); err == nil {
+			found = append(found, known{e.Name(), info})
+		}
+	}
+	if len(found) == 0 {
+		return fmt.Sprintf("there is no run in %q; --runs names another folder", runs)
+	}
+	slices.SortFunc(found, func(a, b known) int { return b.info.ModTime().Compare(a.info.ModTime()) })
+	var names []string
+	for _, k := range found[:min(len(found), shownRuns)] {
+		names = append(names, k.name)
+	}
+	return fmt.Sprintf("the newest in %q: %s", runs, strings.Join(names, ", "))
+}
+
+// openRun opens a run, named or given as a folder, for reading.
+func openRun(runs, given string) (*archive.Archive, error) {
+	a, err := archive.Read(runFolder(runs, given))
+	return a, explainRun(runs, given, err)
+}
