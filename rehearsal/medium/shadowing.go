@@ -23,8 +23,9 @@ const (
 // It is a sum of plane waves over the places of both ends (Cai and Giannakis,
 // "A two-dimensional channel simulation model for shadowing processes", IEEE
 // Trans. Veh. Tech. 52(6), 2003), a function of seed and places: who comes
-// back finds the same shadow. Waves are common to all links, phases are each
-// link's own, so links are independent of each other.
+// back finds the same shadow. Waves are common to all links; phases, and how
+// the waves are turned at either end, are each link's own: links are independent
+// of each other, and on average over them the correlation holds in one field.
 type shadowField struct {
 	seed  uint64
 	scale float64 // dB a wave
@@ -68,12 +69,19 @@ func shuffled(s *stream) (out [shadowWaves]int) {
 // atDb is the gain (negative: loss) of the link between two stations, a < b.
 func (f *shadowField) atDb(a, b int, from, to place) float64 {
 	s := newStream(f.seed, forShadowLink, a, b)
+	fromX, fromY := turned(from, s.phase())
+	toX, toY := turned(to, s.phase())
 	sum := 0.0
 	for i := range f.waves {
 		w := &f.waves[i]
-		sum += math.Cos(w.ax*from.xM + w.ay*from.yM + w.bx*to.xM + w.by*to.yM + s.phase())
+		sum += math.Cos(w.ax*fromX + w.ay*fromY + w.bx*toX + w.by*toY + s.phase())
 	}
 	return f.scale * sum
+}
+
+func turned(p place, angle float64) (x, y float64) {
+	sin, cos := math.Sincos(angle)
+	return cos*p.xM - sin*p.yM, sin*p.xM + cos*p.yM
 }
 
 func (cfg ShadowingConfig) validate() error {

@@ -1,0 +1,139 @@
+package medium
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+func TestDiscReceivesWithinItsRangeAndSensesWithinItsOwn(t *testing.T) {
+	for _, v := range []struct {
+		rangeM, senseM, distanceM float64
+		gets, senses              bool
+	}{
+		{250, 0, 249.9, true, true}, {250, 0, 250.1, false, true},
+		{250, 0, 549.9, false, true}, {250, 0, 550.1, false, false}, // ns-2's 550 m
+		{200, 0, 199.9, true, true}, {200, 0, 200.1, false, true}, {200, 200, 200.1, false, false},
+		{200, 300, 299.9, false, true}, {200, 300, 300.1, false, false},
+	} {
+		cfg := testConfig(Standard80211b, 11, 2)
+		cfg.Propagation = PropagationConfig{Model: "disc", RangeM: v.rangeM, CarrierSenseM: v.senseM}
+		// What a disc must not mind.
+		cfg.Nodes[0].TxPowerDbm, cfg.Nodes[1].NoiseFigureDb, cfg.Nodes[0].AntennaGainDbi = -20, 30, -10
+		sink := newRecorder(2)
+		c := mustCore(t, cfg, line(v.distanceM), sink)
+		c.Enqueue(0, ethernet(0, -1, 1, 1000))
+		c.Advance(200 * time.Microsecond)
+		if got := c.stations[1].busy; got != v.senses {
+			t.Errorf("disc %g/%g m: at %g m the channel is sensed busy: %v, want %v", v.rangeM, v.senseM, v.distanceM, got, v.senses)
+		}
+		c.Advance(time.Second)
+		if got := sink.delivered[[2]int{1, 1}] == 1; got != v.gets {
+			t.Errorf("disc %g/%g m: at %g m the frame is received: %v, want %v", v.rangeM, v.senseM, v.distanceM, got, v.gets)
+		}
+	}
+}
+
+// Any overlap is a collision in a disc, whichever sender is nearer and however
+// sturdy the rate.
+func TestDiscHasNoCapture(t *testing.T) {
+	cfg := testConfig(Standard80211b, 1, 3)
+	cfg.Propagation = PropagationConfig{Model: "disc", RangeM: 250}
+	sink := newRecorder(3)
+	at := []float64{0, 10, 400} // 2 is within carrier sense of 1 only by its radius of 550 m
+	c := mustCore(t, cfg, func(n int, _ time.Duration) (float64, float64) { return at[n], 0 }, sink)
+	c.Advance(time.Second)
+	c.Enqueue(0, ethernet(0, -1, 1, 500))
+	c.Enqueue(2, ethernet(2, -1, 2, 500))
+	c.Advance(2 * time.Second)
+	if len(sink.delivered) != 0 {
+		t.Errorf("frames came through a collision: %v", sink.delivered)
+	}
+	if n := c.Counters(0); n.Lost[Collision] != 1 || n.Lost[OutOfRange] != 1 {
+		t.Errorf("node 0 lost %v; want one collision (at 1) and one out of range (at 2)", n.Lost)
+	}
+}
+
+// Shadowing over independent links: mean 0, the deviation asked for, and a
+// correlation of exp(-d/d0) when one end moves, and the product when both do.
+func TestShadowingVarianceAndCorrelation(t *testing.T) {
+	const seed, links = 11, 4000
+	for _, cfg := range []ShadowingConfig{{7.5, 500}, {4.3, 8.3}} { // Gudmundson's suburb and city
+		f := newShadowField(seed, cfg)
+		at := func(link int, ax, by float64) float64 {
+			return f.atDb(link, links+link, place{xM: 100 + ax, yM: 50}, place{xM: 300, yM: by})
+		}
+		correlation := func(ax, by float64) float64 {
+			sum := 0.0
+			for i := range links {
+				sum += at(i, 0, 0) * at(i, ax, by)
+			}
+			return sum / links / (cfg.SigmaDb * cfg.SigmaDb)
+		}
+		mean := 0.0
+		for i := range links {
+			mean += at(i, 0, 0) / links
+		}
+		t.Logf("seed %d, %+v: mean %.3f dB, variance %.3f of what was asked", seed, cfg, mean, correlation(0, 0))
+		// Standard errors over 4000 links are 1.6 and 2.2 %.
+		if math.Abs(mean) > 0.06*cfg.SigmaDb {
+			t.Errorf("seed %d: mean %g dB", seed, mean)
+		}
+		within(t, "variance", correlation(0, 0), 1, 0.08)
+		for _, d := range []float64{0.1, 0.25, 0.5, 1, 2} {
+			one, both := correlation(d*cfg.DecorrelationM, 0), correlation(d*cfg.DecorrelationM, -d*cfg.DecorrelationM)
+			t.Logf("moved by %g d0: correlation %.3f, want %.3f; both %.3f, want %.3f", d, one, math.Exp(-d), both, math.Exp(-2*d))
+			if math.Abs(one-math.Exp(-d)) > 0.05 || math.Abs(both-math.Exp(-2*d)) > 0.05 {
+				t.Errorf("seed %d: moved by %g d0: correlation %g, want %g; both ends %g, want %g", seed, d, one, math.Exp(-d), both, math.Exp(-2*d))
+			}
+		}
+	}
+}
+
+// Over many seeds Gudmundson's published figures must come back: 0.82 at 100 m,
+// 0.3 at 10 m.
+func TestShadowingGivesGudmundsonsFigures(t *testing.T) {
+	for _, v := range []struct {
+		cfg  ShadowingConfig
+		d    float64
+		want float64
+	}{{ShadowingConfig{7.5, 500}, 100, 0.82}, {ShadowingConfig{4.3, 8.3}, 10, 0.30}} {
+		const seeds = 8000
+		sum := 0.0
+		for seed := range uint64(seeds) {
+			f := newShadowField(seed, v.cfg)
+			sum += f.atDb(0, 1, place{}, place{xM: 40}) * f.atDb(0, 1, place{yM: v.d}, place{xM: 40})
+		}
+		got := sum / seeds / (v.cfg.SigmaDb * v.cfg.SigmaDb)
+		t.Logf("%g m: correlation %.3f, published %.2f", v.d, got, v.want)
+		if math.Abs(got-v.want) > 0.05 {
+			t.Errorf("%+v: correlation %g over %g m, published %g", v.cfg, got, v.d, v.want)
+		}
+	}
+}
+
+// Another seed is another field; the same one comes back when the car does.
+func TestShadowingIsTheSeedsAndThePlaces(t *testing.T) {
+	heard := func(seed uint64, at time.Duration) float64 {
+		cfg := testConfig(Standard80211g, 6, 2)
+		cfg.Seed, cfg.Shadowing = seed, ShadowingConfig{6, 20}
+		// There and back in 10 s.
+		c := mustCore(t, cfg, func(n int, at time.Duration) (float64, float64) {
+			return float64(n) * (10 + 30*math.Sin(math.Pi*at.Seconds()/10)), 0
+		}, newRecorder(2))
+		c.Advance(at)
+		c.Enqueue(1, ethernet(1, 0, 1, 100))
+		c.Advance(at + 5*time.Millisecond)
+		stations := c.Stations(0)
+		if len(stations) == 0 || stations[0].SignalDbm == nil {
+			t.Fatalf("seed %d: nothing heard at %s", seed, at)
+		}
+		return *stations[0].SignalDbm
+	}
+	if a, b := heard(1, 2*time.Second), heard(1, 8*time.Second); a != b {
+		t.Errorf("the same place twice: %g dBm, then %g", a, b)
+	}
+	if a, b := heard(1, 2*time.Second), heard(2, 2*time.Second); a == b {
+		t.Errorf("two seeds, one shadow: %g dBm", a)
+	}
+}
