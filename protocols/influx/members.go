@@ -109,23 +109,23 @@ func (s *cursor) value() ([]byte, bool) {
 	case c == '{' || c == '[':
 		return s.nested()
 	}
-	for s.at < len(s.text) && bare(s.text[s.at]) {
+	if c := s.text[s.at]; 'a' <= c && c <= 'z' {
+		for s.at < len(s.text) && 'a' <= s.text[s.at] && s.text[s.at] <= 'z' {
+			s.at++
+		}
+		word := string(s.text[start:s.at])
+		return s.text[start:s.at], word == "true" || word == "false" || word == "null"
+	}
+	for s.at < len(s.text) && numeric(s.text[s.at]) {
 		s.at++
 	}
 	v := s.text[start:s.at]
-	if len(v) == 0 {
-		return nil, false
-	}
-	if v[0] == '-' || '0' <= v[0] && v[0] <= '9' {
-		return v, !bytes.ContainsAny(v[1:], "abcdfghijklmnopqrstuvwxyz")
-	}
-	word := string(v)
-	return v, word == "true" || word == "false" || word == "null"
+	return v, len(v) > 0 && (v[0] == '-' || '0' <= v[0] && v[0] <= '9')
 }
 
-// bare: the character can be part of a number, or of true, false and null.
-func bare(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || c == '-' || c == '+' || c == '.' || c == 'E'
+// numeric: the character can be part of a number.
+func numeric(c byte) bool {
+	return '0' <= c && c <= '9' || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E'
 }
 
 // nested passes over an object or array.
