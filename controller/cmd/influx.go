@@ -65,11 +65,11 @@ func (f *influxFlags) tail(ctx context.Context, dir string, log *slog.Logger) (f
 	if err != nil {
 		return nil, err
 	}
-	first := *w
-	first.Patience = startPatience
-	if err := first.Prepare(ctx); err != nil && !errors.Is(err, line.ErrAway) {
+	w.Patience = startPatience
+	if err := w.Prepare(ctx); err != nil && !errors.Is(err, line.ErrAway) {
 		return nil, err
 	}
+	w.Patience = 0
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -26,6 +26,9 @@ const (
 	// costs little, small enough to be sent again without harm.
 	batchLines = 5000
 	batchBytes = 1 << 20
+	// publishers write side by side, so that the server need not wait for us
+	// between batches. A tail has one: its cursor goes forward in order.
+	publishers = 2
 	shownMax   = 5 // refusals that are shown; the others are counted
 )
 
@@ -39,7 +42,8 @@ type Summary struct {
 	Damaged  int64            // lines of the archive that are no record
 }
 
-// Writer is what Publish and Tail send with; *influx.Writer is one.
+// Writer is what Publish and Tail send with, Publish from several goroutines;
+// *influx.Writer is one.
 type Writer interface {
 	Write(ctx context.Context, lines []byte) ([]influx.Refusal, error)
 }
@@ -53,7 +57,9 @@ func Publish(ctx context.Context, dir string, w Writer) (Summary, error) {
 	}
 	f := newFollower(dir, w, nil)
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return f.send(gctx) })
+	for range publishers {
+		g.Go(func() error { return f.send(gctx) })
+	}
 	g.Go(func() error {
 		defer close(f.batches)
 		return f.poll(gctx, true)

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -37,14 +38,17 @@ type Writer struct {
 	// Patience is how much waiting between tries is borne while the server is
 	// away; 0: until ctx ends.
 	Patience time.Duration
-	// Outage is told the first failure of an outage, and nil when it is over.
-	// It may be nil.
+	// Outage is told the first failure of an outage, and nil when it is over,
+	// once each however many goroutines write. It may be nil.
 	Outage func(error)
 
 	// Wait and Jitter are set by tests. Wait sleeps until ctx ends; Jitter is
 	// evenly spread over [0, 1), so that many nodes do not come back at once.
 	Wait   func(context.Context, time.Duration) error
 	Jitter func() float64
+
+	mu   sync.Mutex
+	away bool // Outage was told a failure, and not yet its end
 }
 
 // Refusal is a line that the server does not take, with its reason. The other
@@ -150,14 +154,10 @@ func (w *Writer) persist(ctx context.Context, call func() error) error {
 			return context.Cause(ctx)
 		}
 		if err == nil || !passes(err) {
-			if waited > 0 {
-				w.tell(nil)
-			}
+			w.tell(nil)
 			return w.explain(err)
 		}
-		if waited == 0 {
-			w.tell(err)
-		}
+		w.tell(err)
 		pause := time.Duration(float64(wait) * (0.5 + w.jitter()/2))
 		if answer, ok := errors.AsType[*statusError](err); ok && answer.retryAfter > pause {
 			pause = min(answer.retryAfter, serverWait)
@@ -192,7 +192,14 @@ func (w *Writer) explain(err error) error {
 	return fmt.Errorf("write to %v: %w", w.Target, err)
 }
 
+// tell passes on what is news: a failure, or that the server answers again.
 func (w *Writer) tell(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.away == (err != nil) {
+		return
+	}
+	w.away = err != nil
 	if w.Outage != nil {
 		w.Outage(err)
 	}
