@@ -17,12 +17,15 @@ func (s *set) flow(f wire.Flow) {
 
 // socket is what the samples of one data socket say about the window.
 type socket struct {
-	atOpen, atClose *wire.TCPSample // at the edges, or nearest to them from within what is known
+	atOpen  *wire.TCPSample // at the window's open; nil when the socket did not exist then
+	atClose *wire.TCPSample // at its close, or the last one before
 }
 
-// sockets follows a flow's data sockets on one node. A socket that does not
-// exist at the window's open has no atOpen; one that is gone before the close
-// counts with its last sample.
+// sockets follows a flow's data sockets on one node. All that existed at the
+// window's open were sampled then, so that one without such a sample is newer,
+// whatever an ordinary sample says: its time is that before the kernel was
+// asked, and the answer may come much later on a busy machine. A socket that is
+// gone before the close counts with its last sample.
 func (at Attempt) sockets(node, flow string, w wire.Window) map[uint64]*socket {
 	out := map[uint64]*socket{}
 	for _, r := range at.records {
@@ -39,11 +42,7 @@ func (at Attempt) sockets(node, flow string, w wire.Window) map[uint64]*socket {
 			k.atOpen = b
 		case b.Edge == "close":
 			k.atClose = b
-		case r.TBootNs <= w.OpenBootNs:
-			if k.atOpen == nil || k.atOpen.Edge == "" {
-				k.atOpen = b
-			}
-		case r.TBootNs <= w.CloseBootNs:
+		case r.TBootNs > w.OpenBootNs && r.TBootNs <= w.CloseBootNs:
 			if k.atClose == nil || k.atClose.Edge == "" {
 				k.atClose = b
 			}
