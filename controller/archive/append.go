@@ -177,6 +177,24 @@ func (a *Archive) moveTo(c cursorLine) {
 	a.newest[c.Node] = c.Epoch
 }
 
+// Begin notes that nothing of this run is among a node's records up to a
+// position: a spool may hold those of other runs. It is for a node of which the
+// archive knows nothing yet, and does nothing for any other.
+func (a *Archive) Begin(node string, at wire.SpoolPosition) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, known := a.newest[node]; known || at.Seq == 0 {
+		return nil
+	}
+	if err := a.writable(); err != nil {
+		return fmt.Errorf("begin with the records of %q: %w", node, err)
+	}
+	if !nodeName.MatchString(node) {
+		return fmt.Errorf("begin with the records of %q: not a node's name", node)
+	}
+	return a.advance(cursorLine{Node: node, Epoch: at.Epoch, Seq: at.Seq})
+}
+
 // Cursor names the newest durable record of a node; zero when there is none.
 func (a *Archive) Cursor(node string) wire.SpoolPosition {
 	a.mu.Lock()

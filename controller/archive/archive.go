@@ -244,15 +244,18 @@ func (a *Archive) takeLock() error {
 	return nil
 }
 
-// Discard takes away a run in which nothing was recorded or decided, and closes
-// it. Any other is closed only.
-func (a *Archive) Discard() error {
+// Empty tells whether nothing is recorded or decided yet.
+func (a *Archive) Empty() bool {
 	a.mu.Lock()
+	defer a.mu.Unlock()
 	attempts, err := a.folders()
-	bare := err == nil && a.lock != nil && len(attempts) == 0 && len(a.decisions) == 0 && len(a.newest) == 0
-	a.mu.Unlock()
-	if bare { // with the lock held, so that nobody goes on with it meanwhile
-		for _, name := range []string{runFile, scheduleFile, campaignFile, lockFile} {
+	return err == nil && len(attempts) == 0 && len(a.decisions) == 0 && !a.disk.exists("between")
+}
+
+// Discard takes away a run that is empty, and closes it. Any other is closed only.
+func (a *Archive) Discard() (err error) {
+	if a.lock != nil && a.Empty() { // with the lock held, so that nobody goes on with it meanwhile
+		for _, name := range []string{runFile, scheduleFile, campaignFile, journalFile, cursorFile, lockFile} {
 			if rerr := os.Remove(filepath.Join(a.dir, name)); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
 				err = errors.Join(err, fmt.Errorf("discard run %q: %w", a.info.Run, rerr))
 			}

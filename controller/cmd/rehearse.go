@@ -74,7 +74,7 @@ func (s *session) inFields(ctx context.Context, f rehearseFlags, out io.Writer) 
 	defer func() {
 		// What is not finished may be resumed, and the nodes' disks hold records
 		// that nobody has collected yet.
-		if err == nil || s.discard != nil {
+		if err == nil || s.refused() {
 			err = errors.Join(err, os.RemoveAll(dir))
 		}
 	}()

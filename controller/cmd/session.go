@@ -47,7 +47,7 @@ type session struct {
 	campaign *plan.Campaign
 	plan     wire.RunPlan
 	log      *slog.Logger
-	discard  func() error // takes a new run away that did not begin; nil once it has, or when it was resumed
+	runs     string // the folder of runs, for a new run; "" for one that is gone on with
 }
 
 // openSession begins a run, or goes on with one.
@@ -93,15 +93,17 @@ func openSession(f runFlags, file, place string) (*session, error) {
 	if err := writeKey(f.runs, name, key); err != nil {
 		return nil, errors.Join(err, a.Discard())
 	}
-	discard := func() error { return errors.Join(a.Discard(), os.Remove(keyPath(f.runs, name))) }
-	return &session{archive: a, campaign: c, plan: p, log: logger(), discard: discard}, nil
+	return &session{archive: a, campaign: c, plan: p, log: logger(), runs: f.runs}, nil
 }
+
+// refused tells whether this is a new run in which nothing has happened.
+func (s *session) refused() bool { return s.runs != "" && s.archive.Empty() }
 
 // close ends the session. A new run that was refused before it began leaves
 // nothing behind: its name is free again.
 func (s *session) close() error {
-	if s.discard != nil {
-		return s.discard()
+	if s.refused() {
+		return errors.Join(s.archive.Discard(), os.Remove(keyPath(s.runs, s.plan.Run)))
 	}
 	return s.archive.Close()
 }
@@ -187,8 +189,11 @@ func readKey(runs, name string) ([]byte, error) {
 
 // drive runs the schedule over the lanes, with the progress on out.
 func (s *session) drive(ctx context.Context, lanes []*run.Lane, f runFlags, out io.Writer) error {
+	waiting := func(u run.Unmet) {
+		s.log.Warn("waiting, at most "+f.patience.String(), "node", u.Node, "need", u.Need, "found", u.Found)
+	}
 	for _, lane := range lanes {
-		if err := run.Preflight(ctx, s.plan, lane, f.patience); err != nil {
+		if err := run.Preflight(ctx, s.plan, lane, f.patience, waiting); err != nil {
 			return err
 		}
 	}
@@ -202,7 +207,6 @@ func (s *session) drive(ctx context.Context, lanes []*run.Lane, f runFlags, out 
 	}
 	p := newProgress(out, names)
 	r := &run.Runner{Archive: s.archive, Plan: s.plan, Lanes: lanes, Watch: p.step, Log: s.log}
-	s.discard = nil
 	err = r.Run(ctx)
 	if err == nil {
 		err = s.archive.Finish()

@@ -21,7 +21,10 @@ type NodeError struct {
 	Address string
 	Doing   string
 	Cure    string
-	Err     error
+	// Stranger: one of the two does not know the other's key. Asking again does
+	// not help.
+	Stranger bool
+	Err      error
 }
 
 func (e *NodeError) Error() string {
@@ -53,9 +56,11 @@ func (c *Client) explain(k call, err error, took time.Duration) error {
 	switch {
 	case errors.As(err, &refused): // it brings its own cure
 	case errors.As(err, &pin):
+		e.Stranger = true
 		e.Err = &explained{fmt.Sprintf("it answered with key %s, the fleet file pins %s", pin.Got, pin.Want), err}
 		e.Cure = "if the node was issued anew, correct its pin; otherwise this is another machine"
 	case errors.As(err, &network) && network.Op == "remote error":
+		e.Stranger = true
 		e.Err = &explained{fmt.Sprintf("it does not know our key %s (%s)", c.pin, network.Err), err}
 		e.Cure = "copy the bundle that `fieldmesh keys issue` made to the node"
 	case errors.Is(err, syscall.ECONNREFUSED):

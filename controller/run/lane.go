@@ -39,9 +39,15 @@ func (r *Runner) openLane(ctx context.Context, lane *Lane) (*openLane, error) {
 	if err := l.seen.recall(r.Archive); err != nil {
 		return nil, err
 	}
+	// What a node recorded before it had this run's plan is not this run's. It may
+	// be much, and the control link slow.
+	fresh := r.Archive.Empty()
 	if err := l.each(ctx, func(ctx context.Context, c *fleet.Client) error {
 		return l.insist(ctx, c, func() error {
-			_, err := c.Load(ctx, l.plan)
+			v, err := c.Load(ctx, l.plan)
+			if err == nil && fresh {
+				err = r.Archive.Begin(c.Node().Name, v.Position)
+			}
 			return err
 		})
 	}); err != nil {
@@ -78,8 +84,10 @@ func (l *openLane) close() {
 	l.workers.Wait()
 }
 
+// lease bears the run's name: a controller that was killed takes it again at
+// once, and another run does not.
 func (l *openLane) lease() wire.Lease {
-	return wire.Lease{Holder: "controller-" + l.r.epoch, TTLS: leaseTTL.Seconds()}
+	return wire.Lease{Holder: "run " + l.r.Plan.Run, TTLS: leaseTTL.Seconds()}
 }
 
 // renew keeps the lease. While the node is out of reach it goes on by itself;
@@ -138,7 +146,8 @@ func (l *openLane) attempt(ctx context.Context, t wire.Trial, attempt int) error
 		if werr := l.callOff(ctx, t, k, show); werr != nil {
 			return werr
 		}
-		return l.decide(ctx, t, wire.Verdict{TrialKey: k, Outcome: verdict.Failed, Reason: "arm_failed: " + err.Error(), Final: true})
+		v := wire.Verdict{TrialKey: k, Outcome: verdict.Failed, Reason: "arm_failed: " + err.Error(), Final: true}
+		return errors.Join(l.decide(ctx, t, v), cannotGoOn(t, err))
 	}
 	if err := l.Field.Drive(ctx); err != nil {
 		return fmt.Errorf("drive trial %d: %w", t.Number, err)
@@ -147,6 +156,16 @@ func (l *openLane) attempt(ctx context.Context, t wire.Trial, attempt int) error
 		return err
 	}
 	return l.finish(ctx, t, k)
+}
+
+// cannotGoOn ends the run when a node refuses a trial for a reason that every
+// further attempt would meet too: a person has to see to it first.
+func cannotGoOn(t wire.Trial, err error) error {
+	var refused *wire.Error
+	if !errors.As(err, &refused) || refused.Code != wire.CodeDiskFull {
+		return nil
+	}
+	return fmt.Errorf("trial %d was not begun: %w; then go on with --resume", t.Number, err)
 }
 
 // arm arms the peers and then the initiator, whose gate may open at once.

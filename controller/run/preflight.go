@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sort"
@@ -33,12 +34,12 @@ func (e *UnmetError) Error() string {
 // Preflight asks every node that the plan names whether it can do what the
 // plan needs, with the field as the first trial wants it. It repeats until
 // everything is met or patience is over: a GPS receiver may still be looking
-// for satellites.
-func Preflight(ctx context.Context, plan wire.RunPlan, lane *Lane, patience time.Duration) error {
+// for satellites. What it waits for is told once each, when it takes a while.
+func Preflight(ctx context.Context, plan wire.RunPlan, lane *Lane, patience time.Duration, tell func(Unmet)) error {
 	if err := lane.Field.Place(ctx, plan.Trials[0], 1); err != nil {
 		return fmt.Errorf("preflight: %w", err)
 	}
-	deadline := time.Now().Add(patience)
+	began, told := time.Now(), map[string]bool{}
 	for {
 		unmet, err := preflightOnce(ctx, plan, lane)
 		if err != nil {
@@ -47,12 +48,21 @@ func Preflight(ctx context.Context, plan wire.RunPlan, lane *Lane, patience time
 		if len(unmet) == 0 {
 			return nil
 		}
-		if time.Now().After(deadline) || !mayPass(unmet) {
+		if time.Since(began) > patience || !mayPass(unmet) {
 			return &UnmetError{unmet}
+		}
+		for _, u := range unmet {
+			if key := u.Node + " " + u.Need; time.Since(began) > tellAfter && !told[key] {
+				told[key] = true
+				tell(u)
+			}
 		}
 		sleep(ctx, 250*time.Millisecond)
 	}
 }
+
+// tellAfter spares words about needs that are met at once.
+const tellAfter = 2 * time.Second
 
 // mayPass tells whether waiting can help.
 func mayPass(unmet []Unmet) bool {
@@ -96,7 +106,7 @@ func nodeNeeds(ctx context.Context, plan wire.RunPlan, name string, c *fleet.Cli
 	defer cancel()
 	st, err := c.Status(ctx)
 	if err != nil {
-		return []wire.Problem{{Need: "reach", Found: err.Error(), Cure: "start the agent, check the control link and the address in the fleet file"}}
+		return []wire.Problem{unreached(err)}
 	}
 	if st.Node != name {
 		return []wire.Problem{{Need: "reach", Found: "the agent there says it is " + st.Node, Cure: "correct the address in the fleet file"}}
@@ -125,6 +135,23 @@ func nodeNeeds(ctx context.Context, plan wire.RunPlan, name string, c *fleet.Cli
 	return append(out, clockNeeds(ctx, plan, c)...)
 }
 
+// unreached is a node that did not answer, or not to us.
+func unreached(err error) wire.Problem {
+	p := wire.Problem{Need: "reach", Found: err.Error(), Cure: "start the agent, check the control link and the address in the fleet file"}
+	var e *fleet.NodeError
+	if !errors.As(err, &e) {
+		return p
+	}
+	p.Found = fmt.Sprintf("%s at %s: %s", e.Doing, e.Address, e.Err)
+	if e.Cure != "" {
+		p.Cure = e.Cure
+	}
+	if e.Stranger {
+		p.Need = "key"
+	}
+	return p
+}
+
 // clockNeeds checks how well the node's clock can be aligned, and that its
 // wall clock is near ours, against the strictest limit of the plan.
 func clockNeeds(ctx context.Context, plan wire.RunPlan, c *fleet.Client) []wire.Problem {
@@ -139,7 +166,7 @@ func clockNeeds(ctx context.Context, plan wire.RunPlan, c *fleet.Client) []wire.
 	}
 	est, err := c.ClockOffset(ctx, clockExchanges)
 	if err != nil {
-		return []wire.Problem{{Need: "reach", Found: err.Error(), Cure: "check the control link"}}
+		return []wire.Problem{unreached(err)}
 	}
 	if got := float64(est.UncertaintyNs) / 1e6; got > limitMs {
 		return []wire.Problem{{Need: "clock", Found: fmt.Sprintf("its clock can be aligned only within ± %.3g ms, the limit is %g ms", got, limitMs),

@@ -61,6 +61,14 @@ type Lane struct {
 	Field Field
 }
 
+// named says in which lane an error was met, where there are several.
+func (l *Lane) named(err error) error {
+	if l.Name == "" {
+		return err
+	}
+	return fmt.Errorf("%s: %w", l.Name, err)
+}
+
 // Runner drives one run.
 type Runner struct {
 	Archive *archive.Archive
@@ -118,7 +126,7 @@ func together(ctx context.Context, lanes []*openLane, f func(context.Context, *o
 	for _, l := range lanes {
 		g.Go(func() error {
 			if err := f(ctx, l); err != nil {
-				return fmt.Errorf("lane %s: %w", l.Name, err)
+				return l.named(err)
 			}
 			return nil
 		})
@@ -133,7 +141,7 @@ func (r *Runner) openLanes(ctx context.Context) ([]*openLane, error) {
 	for _, lane := range r.Lanes {
 		l, err := r.openLane(ctx, lane)
 		if err != nil {
-			return open, fmt.Errorf("lane %s: %w", lane.Name, err)
+			return open, lane.named(err)
 		}
 		open = append(open, l)
 	}

@@ -31,6 +31,11 @@ const (
 	noGoGrace = 30 * time.Second
 )
 
+// spoolBytes is the most that a trial's records may come to.
+func spoolBytes(t wire.Trial) int64 {
+	return int64(spoolPerTrial + spoolPerSecond*(t.DurationS+t.Gate.TimeoutS))
+}
+
 // attempt is one attempt at one trial, from arming to kept.
 type attempt struct {
 	engine *Engine
@@ -130,9 +135,8 @@ func (e *Engine) admit(k wire.TrialKey) (*attempt, error) {
 	if e.stopped {
 		return nil, refuse("stopping", "node "+e.cfg.Node+" is being stopped", "start the agent again")
 	}
-	need := int64(spoolPerTrial + spoolPerSecond*(t.DurationS+t.Gate.TimeoutS))
-	if err := e.deps.Spool.CheckRoom(need); err != nil {
-		return nil, refuse("disk_full", fmt.Sprintf("node %s has no room for the trial's records: %v", e.cfg.Node, err), "collect and confirm the records, or free disk space")
+	if err := e.roomFor(t); err != nil {
+		return nil, err
 	}
 	if !e.started {
 		if err := e.journal.begun(); err != nil {

@@ -103,7 +103,8 @@ type Engine struct {
 }
 
 type lease struct {
-	holder string
+	holder string // the peer, by its pinned key
+	label  string // what the peer calls itself
 	until  time.Time
 }
 

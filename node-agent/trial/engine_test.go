@@ -121,6 +121,8 @@ func TestRefusals(t *testing.T) {
 	wantCode(t, err, "lease_held")
 	_, err = car.Lease(ctx, "somebody", wire.Lease{TTLS: 10})
 	wantCode(t, err, "lease_held")
+	_, err = car.Lease(ctx, holder, wire.Lease{Holder: "another run of the same controller", TTLS: 10})
+	wantCode(t, err, "lease_held")
 	_, err = car.Arm(ctx, holder, "other", wire.TrialKey{Trial: 1, Attempt: 1})
 	wantCode(t, err, "not_found")
 	_, err = car.Arm(ctx, holder, plan.Run, wire.TrialKey{Trial: 9, Attempt: 1})
@@ -132,6 +134,13 @@ func TestRefusals(t *testing.T) {
 	_, err = car.Load(ctx, holder, changed)
 	wantCode(t, err, "conflict")
 	car.spool.full = &wire.Error{Message: "full"}
+	other := plan
+	other.Run = "other"
+	_, err = car.Load(ctx, holder, other)
+	wantCode(t, err, "disk_full")
+	if car.RunHeld() != plan.Run {
+		t.Error("a run that was refused is held")
+	}
 	_, err = car.Arm(ctx, holder, plan.Run, wire.TrialKey{Trial: 1, Attempt: 1})
 	wantCode(t, err, "disk_full")
 }

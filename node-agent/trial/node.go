@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,15 +11,26 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
+// roomFor refuses a trial whose records the spool could not take.
+func (e *Engine) roomFor(t wire.Trial) error {
+	if err := e.deps.Spool.CheckRoom(spoolBytes(t)); err != nil {
+		return refuse(wire.CodeDiskFull, fmt.Sprintf("node %s has no room for the records of trial %d: %v", e.cfg.Node, t.Number, err),
+			"if records wait there to be collected, go on with their run: fieldmesh run --resume RUN")
+	}
+	return nil
+}
+
 // Lease gives the controller named holder the right to steer for a while. A
-// lease that somebody else holds is refused, and given back with TTLS 0.
+// lease that somebody else holds is refused, and given back with TTLS 0. What
+// the lease itself says of its holder tells two runs of one controller apart:
+// the second would take the nodes away from the first.
 func (e *Engine) Lease(_ context.Context, holder string, l wire.Lease) (wire.Lease, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := time.Now()
-	if e.lease.holder != "" && e.lease.holder != holder && now.Before(e.lease.until) {
+	if e.leased() && (e.lease.holder != holder || e.lease.label != l.Holder) {
 		return wire.Lease{}, refuse("lease_held",
-			fmt.Sprintf("node %s is steered by %s for another %.0f s", e.cfg.Node, e.lease.holder, time.Until(e.lease.until).Seconds()),
+			fmt.Sprintf("node %s is steered by %s (%s) for another %.0f s", e.cfg.Node, e.lease.holder, e.lease.label, time.Until(e.lease.until).Seconds()),
 			"stop the other controller, or wait until its lease has ended")
 	}
 	if l.TTLS <= 0 {
@@ -26,7 +38,7 @@ func (e *Engine) Lease(_ context.Context, holder string, l wire.Lease) (wire.Lea
 		return wire.Lease{Holder: l.Holder}, nil
 	}
 	l.TTLS = min(l.TTLS, 120)
-	e.lease = lease{holder: holder, until: now.Add(time.Duration(l.TTLS * float64(time.Second)))}
+	e.lease = lease{holder: holder, label: l.Holder, until: now.Add(time.Duration(l.TTLS * float64(time.Second)))}
 	return l, nil
 }
 
@@ -60,6 +72,12 @@ func (e *Engine) Load(ctx context.Context, holder string, plan wire.RunPlan) (wi
 	}
 	if e.current != nil {
 		return wire.CampaignView{}, refuse("busy", fmt.Sprintf("an attempt of run %s is under way", e.plan.Run), "abort it first, or wait for its end")
+	}
+	if len(plan.Trials) > 0 {
+		neediest := slices.MaxFunc(plan.Trials, func(a, b wire.Trial) int { return cmp.Compare(spoolBytes(a), spoolBytes(b)) })
+		if err := e.roomFor(neediest); err != nil {
+			return wire.CampaignView{}, err
+		}
 	}
 	if _, err := e.deps.Host.Restore(ctx, ""); err != nil {
 		return wire.CampaignView{}, refuse("host", "cannot put back what the former run changed: "+err.Error(), "run fieldmesh-agent restore on the node")
