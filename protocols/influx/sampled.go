@@ -2,7 +2,7 @@ package influx
 
 // sampled are the measurements that samplers make, ten times a second.
 func sampled() []Measurement {
-	return []Measurement{gps(), tcp(), networkInterface(), station(), survey(), truth()}
+	return []Measurement{gps(), tcp(), networkInterface(), station(), survey(), truth(), loss(), mediumCount()}
 }
 
 func gps() Measurement {
@@ -121,6 +121,44 @@ func truth() Measurement {
 			float("y_m", "m", "place across the road"),
 			float("speed_mps", "m/s", "true speed"),
 			float("distance_m", "m", "distance to the roadside node"),
+		},
+	}
+}
+
+func loss() Measurement {
+	return Measurement{
+		Name: "fm_loss", Kind: "loss",
+		Meaning: "A data frame that the emulated radio lost; rehearsal only.",
+		Tags: []Tag{
+			tag("cause", "collision, channel_error, out_of_range, radio_dead, queue_full, bad_frame or host_refused"),
+			tag("of", "the node that sent it, or could not"),
+			tag("peer", "the node that should have had it"),
+		},
+		Fields: []Field{
+			text("frame_flow", "addresses, ports and protocol of the packet in it"),
+			integer("frame_seq", "", "TCP sequence number, or IP id for the others"),
+			boolean("retry_limit", "given up after all retries"),
+		},
+	}
+}
+
+func mediumCount() Measurement {
+	return Measurement{
+		Name: "fm_medium", Kind: "medium",
+		Meaning: "What the emulated radio did with one node's frames since the nodes were placed for the trial; rehearsal only.",
+		Tags:    []Tag{tag("of", "the node that it is about")},
+		Fields: []Field{
+			integer("enqueued", "frames", "taken into its queue"),
+			integer("delivered", "frames", "handed up at it"),
+			integer("duplicate", "frames", "received again after a lost ACK"),
+			integer("attempts", "frames", "data frames that it put on the air"),
+			integer("retries", "frames", "of those, beyond a frame's first"),
+			integer("tx_failed", "frames", "unicast frames given up"),
+			integer("losses_untold", "frames", "losses of the whole field that have no record of their own"),
+		},
+		LeftOut: []LeftOut{
+			{"lost", "by cause; records of kind loss tell them one by one"},
+			{"attempts_failed", "by cause; the archive has them"},
 		},
 	}
 }

@@ -31,6 +31,10 @@ func newBody(kind string) Body {
 		return &Lateness{}
 	case "truth":
 		return &Truth{}
+	case "loss":
+		return &Loss{}
+	case "medium":
+		return &MediumCount{}
 	case "event":
 		return &Event{}
 	}
@@ -205,6 +209,32 @@ type Truth struct {
 	DistanceM float64 `json:"distance_m"` // to the roadside node
 }
 
+// Loss is a data frame that the emulated radio lost; rehearsal only.
+type Loss struct {
+	Of         string `json:"of"`                    // the node that sent it, or could not
+	Peer       string `json:"peer,omitempty"`        // the node that should have had it
+	Flow       string `json:"frame_flow,omitempty"`  // "src:port>dst:port/proto"; absent when it held no IPv4
+	Seq        uint32 `json:"frame_seq"`             // TCP sequence number, or IP id for the others
+	Cause      string `json:"cause"`                 // collision | channel_error | out_of_range | radio_dead | queue_full | bad_frame | host_refused
+	RetryLimit bool   `json:"retry_limit,omitempty"` // given up after all retries; the cause is that of the last
+}
+
+// MediumCount is what the emulated radio did with one node's frames since the
+// nodes were placed for the trial; rehearsal only. Nodes that neither sent nor
+// got a frame have none.
+type MediumCount struct {
+	Of             string            `json:"of"`                        // the node
+	Enqueued       uint64            `json:"enqueued"`                  // frames taken into its queue
+	Delivered      uint64            `json:"delivered"`                 // frames handed up at it
+	Duplicate      uint64            `json:"duplicate"`                 // frames received again after a lost ACK
+	Attempts       uint64            `json:"attempts"`                  // data frames that it put on the air
+	Retries        uint64            `json:"retries"`                   // of those, beyond a frame's first
+	TxFailed       uint64            `json:"tx_failed"`                 // unicast frames given up
+	Lost           map[string]uint64 `json:"lost,omitempty"`            // its frames that were lost, by cause
+	AttemptsFailed map[string]uint64 `json:"attempts_failed,omitempty"` // its attempts that failed, by cause
+	LossesUntold   uint64            `json:"losses_untold,omitempty"`   // losses of the whole field that have no record of their own
+}
+
 // Event is something that happened and that a reader of the run wants to know.
 type Event struct {
 	Level string `json:"level"` // info | warning | error
@@ -212,17 +242,19 @@ type Event struct {
 }
 
 // The kinds.
-func (*TrialState) Kind() string { return "trial" }
-func (*Window) Kind() string     { return "window" }
-func (*GPS) Kind() string        { return "gps" }
-func (*TCPSample) Kind() string  { return "tcp" }
-func (*Interface) Kind() string  { return "interface" }
-func (*Station) Kind() string    { return "station" }
-func (*Survey) Kind() string     { return "survey" }
-func (*Iperf3) Kind() string     { return "iperf3" }
-func (*Clock) Kind() string      { return "clock" }
-func (*Provenance) Kind() string { return "provenance" }
-func (*HostChange) Kind() string { return "change" }
-func (*Lateness) Kind() string   { return "lateness" }
-func (*Truth) Kind() string      { return "truth" }
-func (*Event) Kind() string      { return "event" }
+func (*TrialState) Kind() string  { return "trial" }
+func (*Window) Kind() string      { return "window" }
+func (*GPS) Kind() string         { return "gps" }
+func (*TCPSample) Kind() string   { return "tcp" }
+func (*Interface) Kind() string   { return "interface" }
+func (*Station) Kind() string     { return "station" }
+func (*Survey) Kind() string      { return "survey" }
+func (*Iperf3) Kind() string      { return "iperf3" }
+func (*Clock) Kind() string       { return "clock" }
+func (*Provenance) Kind() string  { return "provenance" }
+func (*HostChange) Kind() string  { return "change" }
+func (*Lateness) Kind() string    { return "lateness" }
+func (*Truth) Kind() string       { return "truth" }
+func (*Loss) Kind() string        { return "loss" }
+func (*MediumCount) Kind() string { return "medium" }
+func (*Event) Kind() string       { return "event" }

@@ -116,6 +116,9 @@ func kinds() []wire.Body {
 		&wire.HostChange{Scope: "run", Action: "applied", What: "address 10.77.0.1/24 on wlan0"},
 		&wire.Lateness{Source: "medium", WindowS: 10, Events: 91234, SumS: 0.021, MeanUs: 0.23, P99Us: 180.5, WorstUs: 3100},
 		&wire.Truth{Of: "car", XM: 120.5, YM: 5, SpeedMps: 13.9, DistanceM: 120.6},
+		&wire.Loss{Of: "car", Peer: "roadside", Flow: "10.77.0.1:50000>10.77.0.2:5000/tcp", Seq: 4029391823, Cause: "collision", RetryLimit: true},
+		&wire.MediumCount{Of: "car", Enqueued: 9210, Delivered: 4400, Duplicate: 3, Attempts: 9400, Retries: 240, TxFailed: 2,
+			Lost: map[string]uint64{"queue_full": 12, "channel_error": 2}, AttemptsFailed: map[string]uint64{"channel_error": 240}, LossesUntold: 5},
 		&wire.Event{Level: "warning", Text: "gpsd went away"},
 	}
 }
