@@ -185,6 +185,10 @@ func (c *Core) endTx(tx *transmission) {
 	for _, j := range tx.reach {
 		r := c.stations[j]
 		i := slices.IndexFunc(r.air, func(a arrival) bool { return a.tx == tx })
+		// A frame from the disc's outer ring is noticed and cannot be read.
+		if r.air[i].meanMw == discOutsideMw && c.links.disc != nil && r.tx == nil {
+			r.eifs = true
+		}
 		r.air = slices.Delete(r.air, i, i+1)
 		if r.rx.tx == tx {
 			c.decode(r, tx)

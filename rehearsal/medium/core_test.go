@@ -125,7 +125,7 @@ func TestSaturationThroughputOfOneLinkAgainstTheory(t *testing.T) {
 	for standard, rates := range map[string][]float64{
 		Standard80211b: {1, 2, 5.5, 11},
 		Standard80211g: {6, 9, 12, 18, 24, 36, 48, 54},
-		Standard80211a: {6, 24, 54},
+		Standard80211a: {6, 9, 12, 18, 24, 36, 48, 54},
 	} {
 		for _, rate := range rates {
 			for _, udpBytes := range []int{64, 512, 1472} {

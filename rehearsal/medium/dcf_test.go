@@ -1,0 +1,142 @@
+package medium
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+)
+
+// contend lets n stations in one cell send to a sink, always having a frame, and
+// returns the payload rate that arrived (Ethernet payload, Mbit/s) and the share of attempts that failed.
+func contend(t *testing.T, cfg Config, n, payloadBytes int, during time.Duration, tune func(*Core)) (mbps, failed float64) {
+	t.Helper()
+	cfg.Propagation = PropagationConfig{Model: "disc", RangeM: 1000} // no capture, no noise
+	cfg.QueueFrames = 2
+	sink := newRecorder(n + 1)
+	c := mustCore(t, cfg, line(1), sink)
+	tune(c)
+	var frames [][]byte
+	for i := range n {
+		frames = append(frames, ethernet(i, n, 0, payloadBytes))
+	}
+	for c.Now() < during {
+		for i := range n {
+			for c.QueueRoom(i) > 0 {
+				c.Enqueue(i, frames[i])
+			}
+		}
+		c.Advance(c.Now() + time.Millisecond)
+	}
+	var attempts, fails uint64
+	for i := range n {
+		k := c.Counters(i)
+		attempts += k.Attempts
+		fails += k.AttemptsFailed.Total()
+		if other := k.AttemptsFailed.Total() - k.AttemptsFailed[Collision]; other != 0 {
+			t.Errorf("station %d: %d attempts failed for other reasons than collision", i, other)
+		}
+	}
+	return float64(sink.bytes[n]) / float64(payloadBytes+14) * float64(payloadBytes) * 8 / during.Seconds() / 1e6,
+		float64(fails) / float64(attempts)
+}
+
+// dcfModel is the slotted model of n saturated stations.
+type dcfModel struct {
+	n       int
+	w       float64 // CWmin + 1
+	m       int     // doublings
+	limit   int     // transmissions of a frame; 0 is no limit
+	slotUs  float64
+	frameUs float64 // the data frame
+	okUs    float64 // from its end until the next slot, acknowledged
+	badUs   float64 // the same after a collision
+}
+
+// solve finds the collision probability p and the payload frames a second.
+//
+// Bianchi, "Performance analysis of the IEEE 802.11 distributed coordination
+// function", IEEE JSAC 18(3), 2000, eq. 7, 9 and 13; with a limit of retries Wu et al.,
+// "Performance of reliable transport protocol over IEEE 802.11 wireless LAN",
+// INFOCOM 2002: the mean over the stages reached instead.
+func (d dcfModel) solve() (p, framesPerS float64) {
+	tau := func(p float64) float64 {
+		stages := d.limit
+		if stages == 0 {
+			stages = 10_000
+		}
+		// A cycle through the stages: attempts over slots.
+		reach, attempts, slots := 1.0, 0.0, 0.0
+		for i := range stages {
+			w := d.w * math.Pow(2, math.Min(float64(i), float64(d.m)))
+			attempts += reach
+			slots += reach * (w + 1) / 2
+			if reach *= p; reach < 1e-12 {
+				break
+			}
+		}
+		return attempts / slots
+	}
+	low, high := 0.0, 0.999
+	for range 100 {
+		p = (low + high) / 2
+		if 1-math.Pow(1-tau(p), float64(d.n-1)) > p {
+			low = p
+		} else {
+			high = p
+		}
+	}
+	x := tau(p)
+	busy := 1 - math.Pow(1-x, float64(d.n))
+	one := float64(d.n) * x * math.Pow(1-x, float64(d.n-1))
+	meanUs := (1-busy)*d.slotUs + one*(d.frameUs+d.okUs) + (busy-one)*(d.frameUs+d.badUs)
+	return p, one / meanUs * 1e6
+}
+
+// Bianchi's model with what it lacks switched off: a frame is sent until it
+// arrives, and after a collision all wait equally long (the standard lets those
+// who sent go on after the ACK's time-out and the others after EIFS).
+func TestSaturatedStationsAgainstBianchi(t *testing.T) {
+	for _, v := range []struct {
+		standard            string
+		rate                float64
+		w                   float64
+		m                   int
+		slot, sifs, plcp    float64
+		frame, ack, timeout float64
+	}{
+		// 1000 bytes of MSDU: 1000 + 8 LLC + 28 MAC = 1036 bytes of MPDU.
+		{Standard80211b, 11, 32, 5, 20, 10, 192, 192 + 754, 192 + 56, 10 + 20 + 192},
+		{Standard80211g, 54, 16, 6, 9, 10, 20, 20 + 4*39 + 6, 20 + 8 + 6, 10 + 9 + 20},
+	} {
+		for _, n := range []int{2, 5, 10, 20} {
+			cfg := testConfig(v.standard, v.rate, n+1)
+			cfg.ShortRetryLimit = math.MaxInt
+			difs := v.sifs + 2*v.slot
+			mbps, failed := contend(t, cfg, n, 1000, 30*time.Second, func(c *Core) {
+				c.phy.eifs = time.Duration(v.timeout * 1e3)
+			})
+			p, frames := dcfModel{n, v.w, v.m, 0, v.slot, v.frame, v.sifs + v.ack + difs, v.timeout}.solve()
+			want := frames * 8000 / 1e6
+			t.Logf("%s, %2d stations: %.3f Mbit/s, model %.3f (%+.1f %%); collisions %.4f, model %.4f (%+.1f %%)",
+				v.standard, n, mbps, want, 100*(mbps/want-1), failed, p, 100*(failed/p-1))
+			within(t, fmt.Sprintf("%s, %d stations: throughput", v.standard, n), mbps, want, 0.05)
+			within(t, fmt.Sprintf("%s, %d stations: collision probability", v.standard, n), failed, p, 0.10)
+		}
+	}
+}
+
+// The standard's seven transmissions, against the model with as many.
+func TestSaturatedStationsWithRetryLimit(t *testing.T) {
+	for _, n := range []int{2, 5, 10, 20} {
+		mbps, failed := contend(t, testConfig(Standard80211b, 11, n+1), n, 1000, 30*time.Second, func(c *Core) {
+			c.phy.eifs = 222 * time.Microsecond
+		})
+		p, frames := dcfModel{n, 32, 5, shortRetryLimit, 20, 192 + 754, 10 + 192 + 56 + 50, 222}.solve()
+		want := frames * 8000 / 1e6
+		t.Logf("%2d stations: %.3f Mbit/s, model %.3f (%+.1f %%); collisions %.4f, model %.4f (%+.1f %%)",
+			n, mbps, want, 100*(mbps/want-1), failed, p, 100*(failed/p-1))
+		within(t, fmt.Sprintf("%d stations: throughput", n), mbps, want, 0.05)
+		within(t, fmt.Sprintf("%d stations: collision probability", n), failed, p, 0.10)
+	}
+}

@@ -1,0 +1,155 @@
+package medium
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+// disc puts a configuration on a disc of 250 m with a radius of carrier sense.
+func disc(cfg Config, senseM float64) Config {
+	cfg.Propagation = PropagationConfig{Model: "disc", RangeM: 250, CarrierSenseM: senseM}
+	return cfg
+}
+
+// flow is a saturated sender and its receiver.
+type flow struct{ from, to int }
+
+// goodputs is the UDP payload rate of each flow's receiver in Mbit/s.
+func goodputs(t *testing.T, cfg Config, locate Locate, udpBytes int, flows ...flow) []float64 {
+	t.Helper()
+	const during = 20 * time.Second
+	cfg.QueueFrames = 20
+	sink := newRecorder(len(cfg.Nodes))
+	c := mustCore(t, cfg, locate, sink)
+	for c.Now() < during {
+		for _, f := range flows {
+			frame := ethernet(f.from, f.to, f.from, udpBytes+28)
+			for c.QueueRoom(f.from) > 0 {
+				c.Enqueue(f.from, frame)
+			}
+		}
+		c.Advance(c.Now() + 2*time.Millisecond)
+	}
+	out := make([]float64, len(flows))
+	for i, f := range flows {
+		out[i] = float64(sink.delivered[[2]int{f.to, f.from}]) * float64(udpBytes) * 8 / during.Seconds() / 1e6
+	}
+	return out
+}
+
+func sum(values []float64) (total float64) {
+	for _, v := range values {
+		total += v
+	}
+	return total
+}
+
+// Two senders 400 m apart that do not hear each other, and a receiver in the
+// middle; beside it the same with carrier sense over 500 m.
+func TestHiddenTerminal(t *testing.T) {
+	lossOf := func(rate float64, udpBytes, rts int) (share float64) {
+		cfg := testConfig(Standard80211b, rate, 3)
+		cfg.RTSThresholdBytes = rts
+		hidden := sum(goodputs(t, disc(cfg, 250), line(200), udpBytes, flow{0, 1}, flow{2, 1}))
+		open := sum(goodputs(t, disc(cfg, 500), line(200), udpBytes, flow{0, 1}, flow{2, 1}))
+		t.Logf("%g Mbit/s, %d bytes, RTS threshold %d: hidden %.3f Mbit/s, in earshot %.3f", rate, udpBytes, rts, hidden, open)
+		return 1 - hidden/open
+	}
+	long, rts := lossOf(2, 1472, 0), lossOf(2, 1472, 1)
+	short, fast := lossOf(2, 64, 0), lossOf(11, 1472, 0)
+	if long < 0.5 {
+		t.Errorf("2 Mbit/s and 1472 bytes lose %.0f %% to the hidden terminal, want most", 100*long)
+	}
+	if rts > 0.2 {
+		t.Errorf("with RTS and CTS %.0f %% is lost still", 100*rts)
+	}
+	if short > 0.7*long || fast > 0.7*long {
+		t.Errorf("long frames lose %.0f %%, short ones %.0f %%, fast ones %.0f %%; want much less", 100*long, 100*short, 100*fast)
+	}
+}
+
+// 0 ← 1   2 → 3: the senders hear each other and defer, though their receivers
+// would be well; two senders out of earshot carry twice as much.
+func TestExposedTerminalDefers(t *testing.T) {
+	cfg := disc(testConfig(Standard80211b, 2, 4), 250)
+	near := goodputs(t, cfg, line(200), 1472, flow{1, 0}, flow{2, 3})
+	far := goodputs(t, cfg, func(n int, _ time.Duration) (float64, float64) {
+		return []float64{0, 200, 2000, 2200}[n], 0
+	}, 1472, flow{1, 0}, flow{2, 3})
+	alone := theoreticalMbps(Standard80211b, 2, 1472, false)
+	t.Logf("exposed %.3f Mbit/s, apart %.3f, one alone %.3f", near, far, alone)
+	within(t, "apart", sum(far), 2*alone, 0.02)
+	within(t, "exposed", sum(near), alone, 0.1)
+	within(t, "the other's share", near[0], near[1], 0.1)
+}
+
+// relay forwards frames along a chain.
+type relay struct {
+	recorder *recorder
+	last     int
+	forward  []int // nodes that owe a frame to the next
+	arrived  int
+}
+
+func (r *relay) Deliver(node int, _ time.Duration, _ []byte) bool {
+	if node == r.last {
+		r.arrived++
+	} else {
+		r.forward = append(r.forward, node)
+	}
+	return true
+}
+
+func (r *relay) TxFailed(int, time.Duration, MAC) {}
+
+// chain is the UDP payload rate over so many hops of 200 m, the source
+// saturated.
+func chain(t *testing.T, cfg Config, hops, udpBytes int, during time.Duration) float64 {
+	t.Helper()
+	sink := &relay{last: hops}
+	c := mustCore(t, cfg, line(200), sink)
+	for c.Now() < during {
+		for c.QueueRoom(0) > cfg.QueueFrames-2 {
+			c.Enqueue(0, ethernet(0, 1, 0, udpBytes+28))
+		}
+		for _, n := range sink.forward {
+			c.Enqueue(n, ethernet(n, n+1, 0, udpBytes+28))
+		}
+		sink.forward = sink.forward[:0]
+		next, _ := c.NextEffect()
+		c.Advance(min(next, c.Now()+time.Millisecond))
+	}
+	return float64(sink.arrived) * float64(udpBytes) * 8 / during.Seconds() / 1e6
+}
+
+// Li, Blake, De Couto, Lee, Morris, "Capacity of ad hoc wireless networks",
+// MobiCom 2001, section 3: a chain of nodes 200 m apart with a range of 250 m and
+// interference to 550 m, 2 Mbit/s, 1500-byte packets, RTS and CTS. One hop gives
+// 1.7 Mbit/s; perfect scheduling a quarter of it over a long chain; 802.11 about
+// 0.25 Mbit/s, a seventh.
+func TestChainThroughputFallsAsInLiEtAl(t *testing.T) {
+	const udpBytes = 1472
+	theirs := map[int]string{1: "1.7", 8: "0.25 (ideal 0.43)"}
+	var one, last float64
+	for hops := 1; hops <= 8; hops++ {
+		cfg := disc(testConfig(Standard80211b, 2, hops+1), 550)
+		cfg.RTSThresholdBytes, cfg.QueueFrames = 1, 50
+		got := chain(t, cfg, hops, udpBytes, 60*time.Second)
+		if hops == 1 {
+			one = got
+		}
+		t.Logf("%d hops: %.3f Mbit/s, %.2f of one hop; theirs %s", hops, got, got/one, theirs[hops])
+		switch {
+		case hops == 1:
+			within(t, "one hop", got, 1.7, 0.1)
+		case hops <= 3 && math.Abs(got*float64(hops)/one-1) > 0.15:
+			t.Errorf("%d hops carry %g of one: all hear each other, 1/%d was wanted", hops, got/one, hops)
+		case hops >= 4 && got > 0.27*one || hops >= 6 && (got > 0.25*one || got < one/10):
+			t.Errorf("%d hops carry %g of one: a quarter and below was wanted, about a seventh in the end", hops, got/one)
+		case hops <= 4 && got > last:
+			t.Errorf("%d hops carry %g Mbit/s, more than one hop less", hops, got)
+		}
+		last = got
+	}
+}
