@@ -30,7 +30,7 @@ func RunCommand() *cobra.Command {
 		},
 	}
 	flags.add(c)
-	c.Flags().StringVar(&fleetFile, "fleet", "fleet.yaml", "the fleet file")
+	c.Flags().StringVar(&fleetFile, "fleet", "fleet/fleet.yaml", "the fleet file")
 	c.Flags().StringVar(&place, "place", archive.PlaceRoad, "where the nodes are: road or bench")
 	return c
 }

@@ -52,11 +52,15 @@ func locate(name string, data []byte, err error) error {
 	e := &FileError{File: name, Message: err.Error()}
 	var f *fault
 	var decoding yaml.Error
+	var torn *yaml.SyntaxError
 	switch {
 	case errors.As(err, &f):
 		e.Line, e.Column = place(data, f.path)
 	case errors.As(err, &decoding):
 		e.Message = decoding.GetMessage()
+		if errors.As(err, &torn) {
+			e.Message = "not valid YAML: " + e.Message
+		}
 		token := decoding.GetToken()
 		if token == nil || token.Position == nil {
 			break
