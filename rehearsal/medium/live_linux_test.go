@@ -19,6 +19,11 @@ import (
 // a TAP is to Live, without root.
 func startLive(t *testing.T, cfg Config, sockets bool) (*Live, []int, []Port) {
 	t.Helper()
+	return startLiveWith(t, cfg, sockets, Options{NoFIFO: true})
+}
+
+func startLiveWith(t *testing.T, cfg Config, sockets bool, opts Options) (*Live, []int, []Port) {
+	t.Helper()
 	var hosts []int
 	var ports []Port
 	dir := t.TempDir()
@@ -39,7 +44,7 @@ func startLive(t *testing.T, cfg Config, sockets bool) (*Live, []int, []Port) {
 			t.Fatal(err)
 		}
 	}
-	live, err := NewLive(cfg, line(5), ports, Options{NoFIFO: true})
+	live, err := NewLive(cfg, line(5), ports, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
