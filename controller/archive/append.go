@@ -1,11 +1,12 @@
 package archive
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"regexp"
-	"strings"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -37,6 +38,13 @@ type batch struct {
 	keys  map[string][]seqKey
 	last  map[string]uint64 // epoch → highest seq in the batch
 	epoch []string          // epochs in the order in which they came
+	aside []unreadable
+}
+
+// unreadable is a line that is no record, or not one that can be stored.
+type unreadable struct {
+	line []byte
+	why  error
 }
 
 type seqKey struct {
@@ -47,7 +55,8 @@ type seqKey struct {
 // Append stores a node's records, one JSON object each, without newline. When
 // it returns nil they are on disk. Records that are held already, by (node,
 // epoch, seq), and those of another run are passed over. A line that is no
-// record refuses the whole call, and nothing is stored.
+// record is set aside, with a note in the journal: one bad line must not keep
+// the good ones behind it out for ever.
 func (a *Archive) Append(node string, lines [][]byte) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -61,10 +70,15 @@ func (a *Archive) appendLocked(node string, lines [][]byte) error {
 	if !nodeName.MatchString(node) {
 		return fmt.Errorf("append records of %q: not a node's name", node)
 	}
-	b, err := a.sortOut(node, lines)
-	if err != nil {
+	b := a.sortOut(node, lines)
+	if err := a.setAside(node, b.aside); err != nil {
 		return fmt.Errorf("append records of %q: %w", node, err)
 	}
+	return a.store(node, b)
+}
+
+// store writes a batch to its files, and then how far the node's records are.
+func (a *Archive) store(node string, b batch) error {
 	sizes := map[string]int64{}
 	for _, rel := range b.order {
 		size, err := a.disk.append(rel, b.files[rel])
@@ -77,12 +91,11 @@ func (a *Archive) appendLocked(node string, lines [][]byte) error {
 		}
 	}
 	for i, epoch := range b.epoch {
-		if i < len(b.epoch)-1 {
-			err = a.advance(cursorLine{Node: node, Epoch: epoch, Seq: b.last[epoch]})
-		} else {
-			err = a.advance(cursorLine{Node: node, Epoch: epoch, Seq: b.last[epoch], Bytes: sizes})
+		c := cursorLine{Node: node, Epoch: epoch, Seq: b.last[epoch]}
+		if i == len(b.epoch)-1 {
+			c.Bytes = sizes
 		}
-		if err != nil {
+		if err := a.advance(c); err != nil {
 			return fmt.Errorf("append records of %q: %w", node, err)
 		}
 	}
@@ -90,26 +103,17 @@ func (a *Archive) appendLocked(node string, lines [][]byte) error {
 }
 
 // sortOut decides for every new line which file it belongs to.
-func (a *Archive) sortOut(node string, lines [][]byte) (batch, error) {
+func (a *Archive) sortOut(node string, lines [][]byte) batch {
 	b := batch{files: map[string][]byte{}, keys: map[string][]seqKey{}, last: map[string]uint64{}}
 	seen := map[seqKey]bool{}
 	for _, line := range lines {
-		// The whole record, not only its header: a line that cannot be read back
-		// would spoil its trial.
-		var r wire.Record
-		if err := json.Unmarshal(line, &r); err != nil {
-			return b, fmt.Errorf("not a record: %.80q: %w", line, err)
+		h, err := readHeader(node, line)
+		if err != nil {
+			b.aside = append(b.aside, unreadable{line, err})
+			continue
 		}
-		h := r.Header
 		k := seqKey{h.Epoch, h.Seq}
-		switch {
-		case h.Node != node:
-			return b, fmt.Errorf("record %s/%d names node %q", h.Epoch, h.Seq, h.Node)
-		case h.Epoch == "" || h.Seq == 0 || h.Kind == "":
-			return b, fmt.Errorf("record without kind, epoch or seq: %.80q", line)
-		case strings.ContainsRune(string(line), '\n'):
-			return b, fmt.Errorf("record %s/%d spans lines", h.Epoch, h.Seq)
-		case seen[k] || h.Seq <= a.placeOf(node, h.Epoch).seq:
+		if seen[k] || h.Seq <= a.placeOf(node, h.Epoch).seq {
 			continue
 		}
 		seen[k] = true
@@ -127,7 +131,60 @@ func (a *Archive) sortOut(node string, lines [][]byte) (batch, error) {
 		b.files[rel] = append(append(b.files[rel], line...), '\n')
 		b.keys[rel] = append(b.keys[rel], k)
 	}
-	return b, nil
+	return b
+}
+
+// readHeader reads the whole record, not only its header: a line that cannot
+// be read back would spoil its trial.
+func readHeader(node string, line []byte) (wire.Header, error) {
+	var r wire.Record
+	if err := json.Unmarshal(line, &r); err != nil {
+		return wire.Header{}, fmt.Errorf("not a record: %w", err)
+	}
+	h := r.Header
+	switch {
+	case h.Node != node:
+		return h, fmt.Errorf("it names node %q", h.Node)
+	case h.Epoch == "" || h.Seq == 0 || h.Kind == "":
+		return h, errors.New("it lacks kind, epoch or seq")
+	case bytes.ContainsRune(line, '\n'):
+		return h, errors.New("it spans lines")
+	}
+	return h, nil
+}
+
+// asideFile holds the lines of a node that are no records. A node's records
+// have names in ndjson, so nothing reads these as one.
+func asideFile(node string) string { return filepath.Join("between", node+".unreadable") }
+
+// setAside keeps lines that are no records, each once: after a restart a node
+// is asked for some of its lines again.
+func (a *Archive) setAside(node string, lines []unreadable) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	held := map[string]bool{}
+	if err := a.disk.lines(asideFile(node), func(l []byte) error { held[string(l)] = true; return nil }); err != nil {
+		return err
+	}
+	var text []byte
+	var fresh []unreadable
+	for _, l := range lines {
+		// A newline within a line can only be white space of JSON.
+		l.line = bytes.ReplaceAll(l.line, []byte("\n"), []byte(" "))
+		if !held[string(l.line)] {
+			held[string(l.line)] = true
+			text = append(append(text, l.line...), '\n')
+			fresh = append(fresh, l)
+		}
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	if _, err := a.disk.append(asideFile(node), text); err != nil {
+		return err
+	}
+	return a.note(fmt.Sprintf("%d lines of node %s are set aside in %s; the first, %.80q: %v", len(fresh), node, asideFile(node), fresh[0].line, fresh[0].why))
 }
 
 // route gives the file of a record. A trial that the plan does not have is not
@@ -195,7 +252,36 @@ func (a *Archive) Begin(node string, at wire.SpoolPosition) error {
 	return a.advance(cursorLine{Node: node, Epoch: at.Epoch, Seq: at.Seq})
 }
 
+// Reached notes that all of a node's records up to a position have been given
+// to Append. It matters where the last of them were set aside: no record told
+// the position then.
+func (a *Archive) Reached(node string, at wire.SpoolPosition) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if at.Seq <= a.placeOf(node, at.Epoch).seq {
+		return nil
+	}
+	if err := a.writable(); err != nil {
+		return fmt.Errorf("note how far the records of %q are: %w", node, err)
+	}
+	if !nodeName.MatchString(node) {
+		return fmt.Errorf("note how far the records of %q are: not a node's name", node)
+	}
+	return a.advance(cursorLine{Node: node, Epoch: at.Epoch, Seq: at.Seq})
+}
+
+// Holds tells whether every record of a node up to a position is durable here,
+// or is not this run's.
+func (a *Archive) Holds(node string, at wire.SpoolPosition) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	p := a.places[node][at.Epoch]
+	return p != nil && p.seq >= at.Seq
+}
+
 // Cursor names the newest durable record of a node; zero when there is none.
+// Two fields of a rehearsal have nodes of one name: what the newest record of
+// the two is does not tell how far either is, Holds does.
 func (a *Archive) Cursor(node string) wire.SpoolPosition {
 	a.mu.Lock()
 	defer a.mu.Unlock()

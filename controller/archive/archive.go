@@ -11,7 +11,8 @@
 //	cursors.ndjson   how far each node's records are stored
 //	trials/0001-a1/  one attempt: records/NODE.ndjson; once sealed also plan.json,
 //	                 verdict.json, iperf3/, provenance/ and MANIFEST.sha256
-//	between/         records of no trial, one file a node
+//	between/         records of no trial, one file a node; lines that are no
+//	                 records in NODE.unreadable
 //	late/0001-a1/    records that came after their attempt was sealed
 //	MANIFEST.sha256  once the run is finished
 //

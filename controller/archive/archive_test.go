@@ -102,27 +102,64 @@ func TestAppendPassesOverOtherRuns(t *testing.T) {
 	}
 }
 
-func TestAppendRefusesWhatIsNoRecord(t *testing.T) {
+// One bad line must not keep the good ones behind it out for ever.
+func TestWhatIsNoRecordIsSetAside(t *testing.T) {
 	a := create(t)
-	good := line("car", "e1", 1, 1, 1)
-	for name, c := range map[string]struct {
-		node string
-		bad  []byte
-	}{
-		"not JSON":       {"car", []byte("{")},
-		"another's name": {"car", line("roadside", "e1", 2, 1, 1)},
-		"no seq":         {"car", line("car", "e1", 0, 1, 1)},
-		"two lines":      {"car", []byte(strings.Replace(string(line("car", "e1", 2, 1, 1)), ",", ",\n", 1))},
-		"a path":         {"../car", line("../car", "e1", 2, 1, 1)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if err := a.Append(c.node, [][]byte{good, c.bad}); err == nil {
-				t.Error("it was stored")
-			}
-		})
+	bad := [][]byte{
+		[]byte("{"),
+		line("roadside", "e1", 2, 1, 1), // another's name
+		line("car", "e1", 0, 1, 1),
+		[]byte(strings.Replace(string(line("car", "e1", 3, 1, 1)), ",", ",\n", 1)),
+		bytes.Replace(line("car", "e1", 4, 1, 1), []byte(`"text":"record 4"`), []byte(`"text":4`), 1),
 	}
-	if got := seqs(t, a, 1, 1); len(got) != 0 {
-		t.Errorf("a refused call left records %v", got)
+	for range 2 { // given again after a restart, they are kept once
+		must(t, a.Append("car", append([][]byte{line("car", "e1", 1, 1, 1)}, bad...)))
+	}
+	must(t, a.Append("car", [][]byte{line("car", "e1", 5, 1, 1), line("car", "e1", 6, 0, 0)}))
+	if got := seqs(t, a, 1, 1); !slices.Equal(got, []uint64{1, 5}) {
+		t.Errorf("holds %v, want 1 and 5", got)
+	}
+	kept, err := os.ReadFile(filepath.Join(a.Dir(), "between", "car.unreadable"))
+	must(t, err)
+	if got, want := string(kept), strings.ReplaceAll(string(bytes.Join(bad, []byte("\x00"))), "\n", " "); strings.ReplaceAll(got, "\n", "\x00") != want+"\x00" {
+		t.Errorf("set aside:\n%s", got)
+	}
+	journal, err := a.Journal()
+	must(t, err)
+	if len(journal) != 1 || journal[0].Type != "note" || !strings.Contains(journal[0].Text, "5 lines of node car are set aside") {
+		t.Errorf("journal %+v", journal)
+	}
+	n := 0
+	for _, err := range a.Between() {
+		must(t, err)
+		n++
+	}
+	var lines bytes.Buffer
+	must(t, a.CopyLines(&lines))
+	if got := bytes.Count(lines.Bytes(), []byte("\n")); n != 1 || got != 3 {
+		t.Errorf("%d records between trials and %d lines in all, want 1 and 3", n, got)
+	}
+	if err := a.Append("../car", nil); err == nil {
+		t.Error("a path was taken for a node's name")
+	}
+}
+
+// Two fields side by side have nodes of one name, and a spool each.
+func TestHowFarANodeIsIsToldSpoolBySpool(t *testing.T) {
+	a := create(t)
+	must(t, a.Append("car", [][]byte{line("car", "left", 7, 1, 1)}))
+	must(t, a.Append("car", [][]byte{line("car", "right", 2, 2, 1)}))
+	for at, want := range map[wire.SpoolPosition]bool{
+		{Epoch: "left", Seq: 7}: true, {Epoch: "left", Seq: 8}: false, {Epoch: "right", Seq: 2}: true, {Epoch: "right", Seq: 3}: false, {Epoch: "other", Seq: 1}: false,
+	} {
+		if got := a.Holds("car", at); got != want {
+			t.Errorf("holds %v: %v, want %v", at, got, want)
+		}
+	}
+	must(t, a.Reached("car", wire.SpoolPosition{Epoch: "left", Seq: 9})) // 8 and 9 were no records
+	must(t, a.Reached("car", wire.SpoolPosition{Epoch: "right", Seq: 1}))
+	if !a.Holds("car", wire.SpoolPosition{Epoch: "left", Seq: 9}) || !a.Holds("car", wire.SpoolPosition{Epoch: "right", Seq: 2}) {
+		t.Error("a position that was reached is not held")
 	}
 }
 

@@ -199,7 +199,7 @@ func (d disk) mend() error {
 			return nil
 		case strings.HasSuffix(rel, tmpSuffix):
 			return d.remove(rel)
-		case strings.HasSuffix(rel, ".ndjson"):
+		case strings.HasSuffix(rel, ".ndjson"), strings.HasSuffix(rel, ".unreadable"):
 			return d.cutTornTail(rel)
 		}
 		return nil

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Whatever a node sends as a record: it is stored or refused, and the archive
-// opens and reads again.
+// Whatever a node sends as a record: it is stored or set aside, and the
+// archive opens and reads again.
 func FuzzAppend(f *testing.F) {
 	for _, seed := range []string{
 		string(crashLine("car", 1, 1)), string(crashLine("car", 9, 0)), `{}`, `{"kind":"event","node":"car","epoch":"e","seq":1}`,

@@ -194,7 +194,9 @@ func (a *Archive) Between() iter.Seq2[wire.Record, error] {
 		}
 		var files []string
 		for _, n := range names {
-			files = append(files, filepath.Join("between", n))
+			if strings.HasSuffix(n, ".ndjson") {
+				files = append(files, filepath.Join("between", n))
+			}
 		}
 		a.stream(files, yield)
 	}
@@ -255,7 +257,9 @@ func (a *Archive) CopyLines(w io.Writer) error {
 		return err
 	}
 	for _, n := range names {
-		files = append(files, filepath.Join("between", n))
+		if strings.HasSuffix(n, ".ndjson") {
+			files = append(files, filepath.Join("between", n))
+		}
 	}
 	for _, rel := range files {
 		err := a.disk.lines(rel, func(line []byte) error {
