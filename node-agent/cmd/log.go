@@ -76,23 +76,30 @@ func keepLog(ctx context.Context, f logFlags, out io.Writer) (err error) {
 	}
 	// The wall clock beside the boot clock, so that the log can be dated.
 	now := clk.BootNs()
-	if err := emit(now, &wire.Clock{Peer: f.node, WallOffsetNs: clk.Wall().UnixNano() - now}); err != nil {
+	if err := emit(now, &wire.Clock{Peer: f.node, OwnWallOffsetNs: new(clk.Wall().UnixNano() - now)}); err != nil {
 		return err
 	}
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return receiver.Run(gctx) })
+	g.Go(func() error { return unlessEnded(gctx, receiver.Run(gctx)) })
 	sources := []measure.Source{receiver, measure.NewInterface(f.iface)}
-	g.Go(func() error { return measure.Loop(gctx, clk, 100*time.Millisecond, sources, emit) })
+	g.Go(func() error {
+		return unlessEnded(gctx, measure.Loop(gctx, clk, 100*time.Millisecond, sources, emit))
+	})
 	g.Go(func() error { return showLog(gctx, sp, receiver, out) })
 	if err := f.influx.follow(gctx, g, sp, clk); err != nil {
 		return err
 	}
 	err = g.Wait()
-	if ctx.Err() != nil {
-		err = nil // asked to stop
-	}
 	_, perr := fmt.Fprintf(out, "%d records are in %s\n", sp.Position().Seq, f.dir)
 	return errors.Join(err, perr)
+}
+
+// unlessEnded is err, but not the one that only says that ctx has ended.
+func unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil
+	}
+	return err
 }
 
 // showLog says once in a while that records are being made, and of what.

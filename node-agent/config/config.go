@@ -36,21 +36,11 @@ type Config struct {
 	QuotaFreeBytes   int64             `yaml:"quota_free_bytes"` // least free space on the spool's disk; default 256 MB
 	DeadManS         float64           `yaml:"dead_man_s"`       // default 1800
 	Binaries         map[string]string `yaml:"binaries"`         // tool → absolute path; see DefaultBinaries
-	Influx           *Influx           `yaml:"influx"`           // where `fieldmesh-agent log` may write; absent: nowhere
 }
 
 // Allow is what the privileged half may be asked to set.
 type Allow struct {
 	Prefixes []netip.Prefix `yaml:"prefixes"` // addresses and routes lie in these; default 10.77.0.0/16
-}
-
-// Influx names an InfluxDB. The password is in a file, so that this one can be
-// shown to others.
-type Influx struct {
-	URL          string `yaml:"url"`
-	Database     string `yaml:"database"`
-	User         string `yaml:"user"`
-	PasswordFile string `yaml:"password_file"`
 }
 
 // Tools are the programs that an agent starts, in the order of their names.

@@ -27,7 +27,6 @@ quota_free_bytes: 7000000
 dead_man_s: 12.5
 binaries:
   iperf3: /opt/bin/iperf3
-influx: {url: "http://desk:8086", database: field, user: car, password_file: /srv/keys/influx}
 `
 
 func TestWholeFileIsRead(t *testing.T) {
@@ -51,9 +50,6 @@ func TestWholeFileIsRead(t *testing.T) {
 	if c.DeadMan() != 12500*time.Millisecond || c.HostSocket() != "/srv/fieldmesh/host/host.sock" || c.SpoolDir() != "/srv/fieldmesh/face/spool" {
 		t.Errorf("derived %s %s %s", c.DeadMan(), c.HostSocket(), c.SpoolDir())
 	}
-	if c.Influx == nil || c.Influx.Database != "field" {
-		t.Errorf("influx %+v", c.Influx)
-	}
 	if d := c.Daemons(); len(d) != 1 || d["babeld"] == "" {
 		t.Errorf("the privileged half may start %v, want babeld alone", d)
 	}
@@ -64,7 +60,7 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.GPSD != "127.0.0.1:2947" || c.DeadManS != 1800 || c.FaceUser != "fieldmesh" || c.Influx != nil {
+	if c.GPSD != "127.0.0.1:2947" || c.DeadManS != 1800 || c.FaceUser != "fieldmesh" {
 		t.Errorf("defaults %+v", c)
 	}
 	if len(c.Allow.Prefixes) != 1 || c.Allow.Prefixes[0].String() != "10.77.0.0/16" {
@@ -96,7 +92,6 @@ func TestErrorsNameThePlace(t *testing.T) {
 		{"tool", base + "binaries:\n  bash: /bin/bash\n", "a.yaml:4:9: binaries.bash: not a tool"},
 		{"dead man", base + "dead_man_s: 0\n", "a.yaml:3:13: dead_man_s: 0; allowed is 10 to 86400"},
 		{"dead man nan", base + "dead_man_s: .nan\n", "a.yaml:3:13: dead_man_s"},
-		{"influx", base + "influx: {url: 'ftp://x', database: d}\n", "a.yaml:3:15: influx.url"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

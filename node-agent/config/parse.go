@@ -121,7 +121,7 @@ func (d document) decodeError(err error) error {
 // knownKeys are the keys of the file at every level.
 func knownKeys() []string {
 	var keys []string
-	for _, t := range []reflect.Type{reflect.TypeFor[Config](), reflect.TypeFor[Allow](), reflect.TypeFor[Influx]()} {
+	for _, t := range []reflect.Type{reflect.TypeFor[Config](), reflect.TypeFor[Allow]()} {
 		for i := range t.NumField() {
 			keys = append(keys, t.Field(i).Tag.Get("yaml"))
 		}
@@ -161,7 +161,7 @@ func editDistance(a, b string) int {
 }
 
 func (d document) check(c Config) error {
-	checks := []func(Config) error{d.checkNames, d.checkAddresses, d.checkPaths, d.checkAmounts, d.checkInflux}
+	checks := []func(Config) error{d.checkNames, d.checkAddresses, d.checkPaths, d.checkAmounts}
 	for _, check := range checks {
 		if err := check(c); err != nil {
 			return err
@@ -256,22 +256,6 @@ func (d document) checkAmounts(c Config) error {
 	}
 	if !(c.DeadManS >= 10 && c.DeadManS <= 86400) {
 		return d.at("dead_man_s", "%g; allowed is 10 to 86400 seconds", c.DeadManS)
-	}
-	return nil
-}
-
-func (d document) checkInflux(c Config) error {
-	if c.Influx == nil {
-		return nil
-	}
-	if !strings.HasPrefix(c.Influx.URL, "http://") && !strings.HasPrefix(c.Influx.URL, "https://") {
-		return d.at("influx.url", "%q does not begin with http:// or https://", c.Influx.URL)
-	}
-	if c.Influx.Database == "" {
-		return d.at("influx", "database: missing")
-	}
-	if (c.Influx.User == "") != (c.Influx.PasswordFile == "") {
-		return d.at("influx", "user and password_file come together")
 	}
 	return nil
 }
