@@ -16,6 +16,12 @@ type channel interface {
 	SetDead(dead bool)
 	// Lateness is how late the channel was during [open, close] of the boot clock.
 	Lateness(open, closed time.Duration) (wire.Lateness, error)
+	// Counters are a node's since the channel was opened.
+	Counters(node int) medium.Counters
+	// Losses are the frames lost during [open, close] of the boot clock, as
+	// far as they were kept, and how many were not, since the last Forget.
+	Losses(open, closed time.Duration) ([]loss, uint64)
+	Forget()
 }
 
 // air is the channel that is open at present, set as one trial's radio wants.
@@ -24,7 +30,8 @@ type air struct {
 	channel channel
 	cancel  context.CancelFunc
 	ended   chan struct{}
-	err     error // of the channel, once ended
+	err     error             // of the channel, once ended
+	before  []medium.Counters // by node, when the present trial was placed
 }
 
 func (a *air) close() error {
@@ -44,6 +51,7 @@ func (a *air) close() error {
 func (f *Field) tune(r wire.Radio) error {
 	cfg := f.mediumConfig(r)
 	if a := f.air.Load(); a != nil && sameChannel(a.config, cfg) {
+		a.count(len(f.nodes))
 		return nil
 	}
 	if err := f.air.Swap(nil).close(); err != nil {
@@ -63,6 +71,7 @@ func (f *Field) tune(r wire.Radio) error {
 		}
 	}()
 	ch.SetDead(f.dead.Load())
+	a.before = make([]medium.Counters, len(f.nodes))
 	f.air.Store(a)
 	return nil
 }
@@ -71,8 +80,21 @@ func (f *Field) mediumConfig(r wire.Radio) medium.Config {
 	c := f.cfg.Field
 	m := medium.Config{
 		Seed: f.cfg.Seed, Standard: or(r.Standard, medium.Standard80211g), Channel: or(r.Channel, 6),
-		Propagation:       medium.PropagationConfig{Model: c.Propagation, Exponent: c.PathLossExponent, ReferenceM: c.ReferenceM},
+		Propagation: medium.PropagationConfig{Model: c.Propagation, Exponent: c.PathLossExponent, ReferenceM: c.ReferenceM,
+			RangeM: c.RangeM, CarrierSenseM: c.CarrierSenseM},
+		RateControl: c.RateControl, CarrierSenseDbm: c.CarrierSenseDbm,
+		ShortRetryLimit: c.ShortRetryLimit, LongRetryLimit: c.LongRetryLimit,
+		ShortPreamble: c.ShortPreamble, LongSlot: c.LongSlot,
 		RTSThresholdBytes: c.RTSThresholdBytes, QueueFrames: c.QueueFrames,
+	}
+	if s := c.Shadowing; s != nil {
+		m.Shadowing = medium.ShadowingConfig{SigmaDb: s.SigmaDb, DecorrelationM: s.DecorrelationM}
+	}
+	if s := c.Fading; s != nil {
+		m.Fading = medium.FadingConfig{Model: s.Model, KFactorDb: s.KFactorDb}
+	}
+	if e := c.ChannelError; e != nil {
+		m.ChannelError = medium.ChannelErrorConfig{Mean: e.Mean, BurstFrames: e.BurstFrames, BurstS: e.BurstS}
 	}
 	if r.RateMbps != nil {
 		m.RateMbps = *r.RateMbps
@@ -84,7 +106,8 @@ func (f *Field) mediumConfig(r wire.Radio) medium.Config {
 	for _, n := range f.nodes {
 		m.Nodes = append(m.Nodes, medium.NodeConfig{
 			Name: n.Name, MAC: n.mac.String(), TxPowerDbm: power + c.UnitPowerOffsetDb[n.Unit],
-			AntennaGainDbi: c.AntennaGainDbi, NoiseFigureDb: c.NoiseFigureDb, HeightM: c.AntennaHeightM,
+			AntennaGainDbi: c.AntennaGainDbi + c.UnitGainOffsetDb[n.Unit], NoiseFigureDb: c.NoiseFigureDb + c.UnitNoiseOffsetDb[n.Unit],
+			HeightM: c.AntennaHeightM, Channel: c.Channels[n.Name],
 		})
 	}
 	return m

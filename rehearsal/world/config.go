@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -37,18 +38,26 @@ type Config struct {
 	QuotaBytes     int64       `json:"quota_bytes,omitempty"` // of a node's spool; default 1 GiB
 	Field          FieldConfig `json:"field"`
 	RunDir         string      `json:"run_dir,omitempty"` // default DefaultRunDir
+	// FilesDir is the folder that Field.Mobility's files are below: the
+	// campaign file's.
+	FilesDir string `json:"files_dir,omitempty"`
 }
 
 // Node is one node of the field.
 type Node struct {
 	Name string `json:"name"`
 	Unit string `json:"unit,omitempty"` // which hardware carries it
+	// Bare is a node that takes part in no trial: it has no agent, no GPS
+	// receiver and no control link. The field gives it MeshAddress (with the
+	// prefix length) and lets it forward.
+	Bare        bool   `json:"bare,omitempty"`
+	MeshAddress string `json:"mesh_address,omitempty"`
 }
 
 // FieldConfig is a campaign's `field:` section: what a rehearsal assumes of
 // the road. Every key is optional.
 type FieldConfig struct {
-	// Propagation is two_ray_ground, log_distance or free_space. The default,
+	// Propagation is two_ray_ground, log_distance, free_space or disc. The default,
 	// two_ray_ground, has no exponent to choose: over flat open ground the
 	// loss follows from the antennas' heights (Rappaport, Wireless
 	// Communications, 2nd ed., section 4.6).
@@ -59,6 +68,13 @@ type FieldConfig struct {
 	// vehicle-to-vehicle communications", IEEE Trans. Veh. Technol. 60(1), 2011).
 	PathLossExponent float64 `yaml:"path_loss_exponent" json:"path_loss_exponent,omitempty"`
 	ReferenceM       float64 `yaml:"reference_m" json:"reference_m,omitempty"` // of log_distance; default 1
+	// RangeM and CarrierSenseM are disc's radii of reception and of carrier
+	// sense and interference; the second defaults to 2.2 times the first.
+	RangeM        float64           `yaml:"range_m" json:"range_m,omitempty"`
+	CarrierSenseM float64           `yaml:"carrier_sense_m" json:"carrier_sense_m,omitempty"`
+	Shadowing     *ShadowingConfig  `yaml:"shadowing" json:"shadowing,omitempty"`
+	Fading        *FadingConfig     `yaml:"fading" json:"fading,omitempty"`
+	ChannelError  *ChannelErrConfig `yaml:"channel_error" json:"channel_error,omitempty"`
 	// AntennaHeightM is above the road; default 1.5, a car's roof or a table
 	// (3GPP TR 36.885, A.1.4: vehicle antennas at 1.5 m).
 	AntennaHeightM float64 `yaml:"antenna_height_m" json:"antenna_height_m,omitempty"`
@@ -71,6 +87,14 @@ type FieldConfig struct {
 	TxPowerDbm *float64 `yaml:"tx_power_dbm" json:"tx_power_dbm,omitempty"`
 	// UnitPowerOffsetDb makes hardware units differ: dB added to a unit's power.
 	UnitPowerOffsetDb map[string]float64 `yaml:"unit_power_offset_db" json:"unit_power_offset_db,omitempty"`
+	UnitGainOffsetDb  map[string]float64 `yaml:"unit_gain_offset_db" json:"unit_gain_offset_db,omitempty"`   // to its antenna's gain
+	UnitNoiseOffsetDb map[string]float64 `yaml:"unit_noise_offset_db" json:"unit_noise_offset_db,omitempty"` // to its noise figure
+	RateControl       string             `yaml:"rate_control" json:"rate_control,omitempty"`                 // snr (default) or minstrel
+	CarrierSenseDbm   *float64           `yaml:"carrier_sense_dbm" json:"carrier_sense_dbm,omitempty"`       // default -82
+	ShortRetryLimit   int                `yaml:"short_retry_limit" json:"short_retry_limit,omitempty"`       // default 7
+	LongRetryLimit    int                `yaml:"long_retry_limit" json:"long_retry_limit,omitempty"`         // default 4
+	ShortPreamble     bool               `yaml:"short_preamble" json:"short_preamble,omitempty"`
+	LongSlot          bool               `yaml:"long_slot" json:"long_slot,omitempty"`
 	RTSThresholdBytes int                `yaml:"rts_threshold_bytes" json:"rts_threshold_bytes,omitempty"` // default: no RTS
 	QueueFrames       int                `yaml:"queue_frames" json:"queue_frames,omitempty"`               // default 50, ns-2's
 	NMEAHz            float64            `yaml:"nmea_hz" json:"nmea_hz,omitempty"`                         // 1, 5 or 10; default 10
@@ -82,6 +106,29 @@ type FieldConfig struct {
 	// and the meridian, where a lost sign would not show.
 	SiteLatDeg *float64 `yaml:"site_lat_deg" json:"site_lat_deg,omitempty"`
 	SiteLonDeg *float64 `yaml:"site_lon_deg" json:"site_lon_deg,omitempty"`
+	// Mobility places the nodes that no course does; absent: see SpacingM.
+	Mobility *MobilityConfig `yaml:"mobility" json:"mobility,omitempty"`
+	// Channels are nodes' own, where they are not the trial's.
+	Channels map[string]int `yaml:"channels" json:"channels,omitempty"`
+}
+
+// ShadowingConfig is log-normal shadowing, correlated over distance.
+type ShadowingConfig struct {
+	SigmaDb        float64 `yaml:"sigma_db" json:"sigma_db"`
+	DecorrelationM float64 `yaml:"decorrelation_m" json:"decorrelation_m"`
+}
+
+// FadingConfig is small-scale fading: rayleigh, or rician with its K factor.
+type FadingConfig struct {
+	Model     string  `yaml:"model" json:"model"`
+	KFactorDb float64 `yaml:"k_factor_db" json:"k_factor_db,omitempty"`
+}
+
+// ChannelErrConfig is the two-state channel error of a mean share of frames.
+type ChannelErrConfig struct {
+	Mean        float64 `yaml:"mean" json:"mean"`
+	BurstFrames float64 `yaml:"burst_frames" json:"burst_frames,omitempty"`
+	BurstS      float64 `yaml:"burst_s" json:"burst_s,omitempty"`
 }
 
 func or[T comparable](v, standard T) T {
@@ -154,10 +201,18 @@ func (c Config) withDefaults() (Config, error) {
 		if err := keys.CheckName(n.Name); err != nil {
 			return c, fmt.Errorf("check field: %w", err)
 		}
+		if _, err := netip.ParsePrefix(n.MeshAddress); err != nil && n.Bare {
+			return c, fmt.Errorf("check field: node %q without an agent: its mesh address: %w", n.Name, err)
+		}
 		if seen[n.Name] {
 			return c, fmt.Errorf("check field: node name %q is used twice, or kept for the field itself", n.Name)
 		}
 		seen[n.Name] = true
+	}
+	for name := range c.Field.Channels {
+		if !seen[name] {
+			return c, fmt.Errorf("check field: channel of %q, which is no node", name)
+		}
 	}
 	return c, nil
 }

@@ -18,7 +18,7 @@ const placeWithin = 10 * time.Second
 // to its start: it is put there, which saves the time of a return. A node
 // whose receiver has a fault is not waited for.
 func (f *Field) Place(ctx context.Context, t wire.Trial, attempt int) error {
-	s, err := f.arrange(t)
+	s, err := f.stage.arrange(t)
 	if err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func (f *Field) Place(ctx context.Context, t wire.Trial, attempt int) error {
 	ctx, cancel := context.WithTimeout(ctx, placeWithin)
 	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
-	for _, n := range f.nodes {
+	for _, n := range f.manned() {
 		if receiverState(n.feed.state.Load()) == receiverFix {
 			g.Go(func() error { return f.awaitFix(ctx, n) })
 		}
@@ -44,21 +44,22 @@ func (f *Field) Place(ctx context.Context, t wire.Trial, attempt int) error {
 	return nil
 }
 
-// Drive lets the car set off. It goes on at its speed until Settle.
+// Drive lets the car set off. It goes on at its speed until Settle. Nodes that
+// follow the field's mobility stand until the window is about to open: for the
+// gate's after_s and lead_s.
 func (f *Field) Drive(context.Context) error {
 	now, err := bootNow()
 	if err != nil {
 		return err
 	}
-	s := *f.scene.Load()
-	s.drive = s.drive.Depart(now)
-	f.scene.Store(&s)
+	f.scene.Store(f.scene.Load().departing(now))
 	return nil
 }
 
 // Settle lets the car brake and tells what only the field knows of the window
-// [openBootNs, closeBootNs]: how late the radio was, where the car really was
-// ten times a second, and what else happened. With both 0 there was no window.
+// [openBootNs, closeBootNs]: how late the radio was, what it lost and why,
+// where the nodes really were (the car ten times a second), and what else
+// happened. With both 0 there was no window.
 // Of a window that opened before the last Place, in a field that has ended
 // perhaps, it knows nothing but the events.
 func (f *Field) Settle(_ context.Context, openBootNs, closeBootNs int64) ([]wire.Record, error) {
@@ -66,17 +67,17 @@ func (f *Field) Settle(_ context.Context, openBootNs, closeBootNs int64) ([]wire
 	if err != nil {
 		return nil, err
 	}
-	s := *f.scene.Load()
-	s.drive = s.drive.Brake(now)
-	f.scene.Store(&s)
+	s := f.scene.Load().braking(now)
+	f.scene.Store(s)
 
-	for _, n := range f.nodes {
+	for _, n := range f.manned() {
 		if missed := n.feed.missed.Swap(0); missed > 0 {
 			f.note("warning", "gpsd of %s did not read, and missed %d reports", n.Name, missed)
 		}
 	}
 	out := f.takeEvents()
-	if openBootNs > int64(f.placed) && closeBootNs > openBootNs {
+	// An attempt that was aborted in its window is settled before the window's end.
+	if closeBootNs = min(closeBootNs, int64(now)); openBootNs > int64(f.placed) && closeBootNs > openBootNs {
 		open, closed := time.Duration(openBootNs), time.Duration(closeBootNs)
 		if closed-open > maxWindow {
 			return nil, fmt.Errorf("settle trial %d: a window of %v is longer than %v", f.trial.Number, closed-open, maxWindow)
@@ -87,8 +88,9 @@ func (f *Field) Settle(_ context.Context, openBootNs, closeBootNs int64) ([]wire
 				return nil, fmt.Errorf("settle trial %d: %w", f.trial.Number, err)
 			}
 			out = append(out, wire.Record{Header: wire.Header{TBootNs: closeBootNs}, Body: &l})
+			out = append(out, f.monitored(a, open, closed)...)
 		}
-		out = append(out, s.truth(f.trial.Car, open, closed)...)
+		out = append(out, s.truth(f.stage.names, f.trial.Car, open, closed)...)
 	}
 	for i := range out {
 		h := &out[i].Header
@@ -98,7 +100,7 @@ func (f *Field) Settle(_ context.Context, openBootNs, closeBootNs int64) ([]wire
 	return out, nil
 }
 
-// maxWindow bounds the truth records of one answer.
+// maxWindow bounds the records of one answer.
 const maxWindow = time.Hour
 
 // Fault is something that goes wrong in a field, for tests and drills.
@@ -120,13 +122,16 @@ const (
 
 // Fault makes something go wrong, and well again after its time.
 func (f *Field) Fault(fault Fault) error {
-	nodes := f.nodes
+	nodes := f.manned()
 	if fault.Node != "" {
 		i := f.find(fault.Node)
 		if i < 0 {
 			return fmt.Errorf("make fault: the field has no node %q", fault.Node)
 		}
-		nodes = nodes[i : i+1]
+		if f.nodes[i].Bare {
+			return fmt.Errorf("make fault: node %q has no agent and no receiver", fault.Node)
+		}
+		nodes = f.nodes[i : i+1]
 	}
 	if fault.Kind == FaultClear {
 		var errs []error

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,7 +16,6 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
 	"fieldmesh.dev/fieldmesh/rehearsal/mobility"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -57,6 +57,7 @@ type Field struct {
 	inUse  *os.File // lock of the folder
 	lock   *os.File // lock of the number
 	thread *thread
+	stage  *stage
 	nodes  []*node
 	ctlNS  string
 	uid    int // of gpsd
@@ -89,6 +90,9 @@ func Create(ctx context.Context, cfg Config) (f *Field, err error) {
 	}
 	f = &Field{cfg: cfg}
 	f.openChannel = f.live
+	if f.stage, err = newStage(cfg.Field, namesOf(cfg.Nodes), cfg.Seed, cfg.FilesDir); err != nil {
+		return nil, err
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, f.Close())
@@ -151,56 +155,6 @@ func controlAddr(id, host int) *net.IPNet {
 	return &net.IPNet{IP: net.IPv4(10, 213, byte(id), byte(host)).To4(), Mask: net.CIDRMask(24, 32)}
 }
 
-// build makes namespaces, links, GPS lines and the nodes' folders.
-func (f *Field) build() error {
-	f.thread = newThread()
-	if err := f.thread.create(f.ctlNS, func() error { return createControl(controlAddr(f.ledger.ID, 1)) }); err != nil {
-		return fmt.Errorf("create control network: %w", err)
-	}
-	control, err := netns.GetFromName(f.ctlNS)
-	if err != nil {
-		return fmt.Errorf("open control network: %w", err)
-	}
-	defer control.Close()
-	faceUID, faceGID, err := account(f.cfg.FaceUser)
-	if err != nil {
-		return err
-	}
-	if f.uid, f.gid, err = account("gpsd"); err != nil {
-		f.uid, f.gid = faceUID, faceGID // not every distribution's gpsd has a user of its own
-	}
-	fleet := map[string]fleetEntry{}
-	for _, n := range f.nodes {
-		if err := f.buildNode(n, control); err != nil {
-			return fmt.Errorf("create node %q: %w", n.Name, err)
-		}
-		entry, err := n.prepare(f.cfg, faceUID, faceGID)
-		if err != nil {
-			return err
-		}
-		entry.Netns = f.ctlNS
-		fleet[n.Name] = entry
-	}
-	return writeFleet(f.Info().Fleet, f.cfg.ControllerKeys, fleet)
-}
-
-func (f *Field) buildNode(n *node, control netns.NsHandle) error {
-	err := f.thread.create(n.netns, func() (err error) {
-		if err := quiet(); err != nil {
-			return err
-		}
-		if n.tap, err = createRadio(n.mac); err != nil {
-			return err
-		}
-		return connect(control, n.port, n.control)
-	})
-	if err != nil {
-		return err
-	}
-	n.pty, err = openPTY(f.uid, f.gid)
-	return err
-}
-
 // start runs a GPS receiver, a gpsd and an agent per node.
 func (f *Field) start(ctx context.Context) error {
 	ip, err := exec.LookPath("ip")
@@ -211,13 +165,17 @@ func (f *Field) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.scene.Store(standing(f.cfg, len(f.nodes)))
+	empty, err := f.stage.empty()
+	if err != nil {
+		return err
+	}
+	f.scene.Store(empty)
 	var restCtx, agentsCtx context.Context
 	restCtx, f.stopRest = context.WithCancel(context.Background())
 	agentsCtx, f.stopAgents = context.WithCancel(context.Background())
 	f.rest, f.restCtx = errgroup.WithContext(restCtx)
 	f.agents, agentsCtx = errgroup.WithContext(agentsCtx)
-	for _, n := range f.nodes {
+	for _, n := range f.manned() {
 		n.feed = &feed{hz: f.cfg.Field.NMEAHz, where: func(boot time.Duration) (mobility.Site, mobility.State) {
 			s := f.scene.Load()
 			return s.site, s.at(n.index, boot)
@@ -272,7 +230,7 @@ func (f *Field) awaitStart(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
-	for _, n := range f.nodes {
+	for _, n := range f.manned() {
 		g.Go(func() error { return f.awaitFix(ctx, n) })
 		if len(f.cfg.AgentCommand) == 0 {
 			g.Go(func() error { return f.awaitAgent(ctx, n) })
@@ -344,6 +302,46 @@ func (f *Field) Info() Info {
 	return i
 }
 
+// find is a node's index, -1 when there is none of the name.
+func (f *Field) find(name string) int { return f.stage.find(name) }
+
+// manned are the nodes that have an agent.
+func (f *Field) manned() []*node {
+	return slices.DeleteFunc(slices.Clone(f.nodes), func(n *node) bool { return n.Bare })
+}
+
+func namesOf(nodes []Node) []string {
+	out := make([]string, len(nodes))
+	for i, n := range nodes {
+		out[i] = n.Name
+	}
+	return out
+}
+
+// closeNodes takes the nodes' devices and sockets away, many at a time: the
+// kernel waits for a grace period with each network device.
+func (f *Field) closeNodes() error {
+	var g errgroup.Group
+	g.SetLimit(32)
+	for _, n := range f.nodes {
+		g.Go(func() error {
+			var errs []error
+			if n.tap != nil {
+				errs = append(errs, n.tap.Close())
+			}
+			if n.pty != nil {
+				errs = append(errs, n.pty.Close())
+			}
+			if err := os.Remove(n.feedback); err != nil && !errors.Is(err, os.ErrNotExist) {
+				errs = append(errs, err)
+			}
+			n.tap, n.pty = nil, nil
+			return errors.Join(errs...)
+		})
+	}
+	return g.Wait()
+}
+
 // Failed is closed when a part of the field has broken down for good; Close
 // then tells why.
 func (f *Field) Failed() <-chan struct{} { return f.restCtx.Done() }
@@ -363,18 +361,7 @@ func (f *Field) Close() error {
 	}
 	f.stopAgents, f.stopRest = nil, nil
 	errs = append(errs, f.air.Swap(nil).close())
-	for _, n := range f.nodes {
-		if n.tap != nil {
-			errs = append(errs, n.tap.Close())
-		}
-		if n.pty != nil {
-			errs = append(errs, n.pty.Close())
-		}
-		if err := os.Remove(n.feedback); err != nil && !errors.Is(err, os.ErrNotExist) {
-			errs = append(errs, err)
-		}
-		n.tap, n.pty = nil, nil
-	}
+	errs = append(errs, f.closeNodes())
 	if f.thread != nil {
 		f.thread.close()
 		f.thread = nil

@@ -181,7 +181,7 @@ func sweepOne(runDir string, id int) ([]string, error) {
 // finds every process, also one that nobody wrote down, and never a stranger
 // that was given an old process's number.
 func (l ledger) remove() ([]string, error) {
-	var removed []string
+	spaces := map[string]netns.NsHandle{}
 	var errs []error
 	for _, name := range l.Namespaces {
 		if !strings.HasPrefix(name, fmt.Sprintf("fm%d-", l.ID)) {
@@ -192,10 +192,19 @@ func (l ledger) remove() ([]string, error) {
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
-		if err == nil {
-			err = errors.Join(killAll(ns), deleteLinks(ns), ns.Close())
-		}
+		spaces[name] = ns // -1 when it cannot be opened: a name whose mount is gone
 		errs = append(errs, err)
+	}
+	errs = append(errs, killAll(spaces))
+	var removed []string
+	for _, name := range l.Namespaces {
+		ns, ok := spaces[name]
+		if !ok {
+			continue
+		}
+		if ns.IsOpen() {
+			errs = append(errs, deleteLinks(ns), ns.Close())
+		}
 		if err := netns.DeleteNamed(name); err != nil {
 			errs = append(errs, fmt.Errorf("delete namespace %q: %w", name, err))
 			continue
@@ -229,16 +238,16 @@ func deleteLinks(ns netns.NsHandle) error {
 	return errors.Join(errs...)
 }
 
-// killAll kills the namespace's processes and waits until they are gone, at
+// killAll kills the namespaces' processes and waits until they are gone, at
 // most 2 s. A process may be forking while it is looked for: so again and again.
-func killAll(ns netns.NsHandle) error {
+func killAll(spaces map[string]netns.NsHandle) error {
 	for deadline := time.Now().Add(2 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		pids, err := processesIn(ns)
+		pids, err := processesIn(spaces)
 		if err != nil || len(pids) == 0 {
 			return err
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("kill processes of a namespace: %v are still there", pids)
+			return fmt.Errorf("kill processes of namespaces: %v are still there", pids)
 		}
 		for _, pid := range pids {
 			if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
@@ -248,15 +257,24 @@ func killAll(ns netns.NsHandle) error {
 	}
 }
 
-// processesIn lists the processes in a namespace but this one.
-func processesIn(ns netns.NsHandle) ([]int, error) {
+// processesIn lists the processes in any of the namespaces but this one, by
+// reading /proc once.
+func processesIn(spaces map[string]netns.NsHandle) ([]int, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil, fmt.Errorf("list processes: %w", err)
 	}
-	var want unix.Stat_t
-	if err := unix.Fstat(int(ns), &want); err != nil {
-		return nil, fmt.Errorf("look at namespace: %w", err)
+	type id struct{ dev, ino uint64 }
+	want := map[id]bool{}
+	for _, ns := range spaces {
+		if !ns.IsOpen() {
+			continue
+		}
+		var st unix.Stat_t
+		if err := unix.Fstat(int(ns), &st); err != nil {
+			return nil, fmt.Errorf("look at namespace: %w", err)
+		}
+		want[id{st.Dev, st.Ino}] = true
 	}
 	var out []int
 	for _, e := range entries {
@@ -268,7 +286,7 @@ func processesIn(ns netns.NsHandle) ([]int, error) {
 		if err := unix.Stat(fmt.Sprintf("/proc/%d/ns/net", pid), &got); err != nil {
 			continue // it has ended, or is about to
 		}
-		if got.Ino == want.Ino && got.Dev == want.Dev {
+		if want[id{got.Dev, got.Ino}] {
 			out = append(out, pid)
 		}
 	}

@@ -16,12 +16,12 @@ import (
 // liveRadio is the emulated radio between the nodes' TAP devices, with its
 // lateness kept in short bins: where the window was is known only afterwards.
 type liveRadio struct {
-	live    *medium.Live
-	bootAt0 time.Duration // boot clock at model time 0
+	live *medium.Live
+	lossLog
 
 	rotating sync.Mutex // one rotation at a time
 	from     time.Duration
-	mu       sync.Mutex
+	binsMu   sync.Mutex
 	bins     []lateBin // in order of time, at most maxBins
 }
 
@@ -44,17 +44,22 @@ func (f *Field) live(cfg medium.Config) (channel, error) {
 	}
 	var ports []medium.Port
 	for _, n := range f.nodes {
-		ports = append(ports, medium.Port{FD: int(n.tap.Fd()), FeedbackSocket: n.feedback, FeedbackUID: faceUID})
+		port := medium.Port{FD: int(n.tap.Fd())}
+		if !n.Bare {
+			port.FeedbackSocket, port.FeedbackUID = n.feedback, faceUID
+		}
+		ports = append(ports, port)
 	}
 	epoch := time.Now()
 	boot, err := bootNow()
 	if err != nil {
 		return nil, err
 	}
-	r := &liveRadio{bootAt0: boot, from: boot}
+	r := &liveRadio{from: boot, lossLog: lossLog{bootAt0: boot}}
+	cfg.FrameLost = r.add
 	locate := func(node int, at time.Duration) (xM, yM float64) { return f.locate(node, r.bootAt0+at) }
 	r.live, err = medium.NewLive(cfg, locate, ports, medium.Options{
-		Epoch: epoch, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Epoch: epoch, FrameLost: true, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	if err != nil {
 		return nil, err
@@ -93,8 +98,8 @@ func (r *liveRadio) rotate() error {
 	if err != nil {
 		return err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.binsMu.Lock()
+	defer r.binsMu.Unlock()
 	r.bins = append(r.bins, lateBin{r.from, now, late})
 	if over := len(r.bins) - maxBins; over > 0 {
 		r.bins = append(r.bins[:0:0], r.bins[over+maxBins/10:]...) // in large steps, not one by one
@@ -106,13 +111,24 @@ func (r *liveRadio) rotate() error {
 // SetDead switches the channel off or on.
 func (r *liveRadio) SetDead(dead bool) { r.live.SetDead(dead) }
 
+// Counters are a node's since the radio was opened.
+func (r *liveRadio) Counters(node int) medium.Counters { return r.live.Counters(node) }
+
+// Losses are the frames lost in the interval, and how many were not kept.
+func (r *liveRadio) Losses(open, closed time.Duration) ([]loss, uint64) {
+	return r.between(open, closed)
+}
+
+// Forget drops the lost frames that were kept so far.
+func (r *liveRadio) Forget() { r.begin() }
+
 // Lateness is that of the bins which the interval touches.
 func (r *liveRadio) Lateness(open, closed time.Duration) (wire.Lateness, error) {
 	if err := r.rotate(); err != nil {
 		return wire.Lateness{}, err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.binsMu.Lock()
+	defer r.binsMu.Unlock()
 	return sumBins(r.bins, open, closed)
 }
 

@@ -75,11 +75,8 @@ func shareNames() error {
 	return nil
 }
 
-// create makes a named namespace and calls f inside it.
+// create makes a named namespace and calls f inside it. shareNames comes first.
 func (t *thread) create(name string, f func() error) error {
-	if err := shareNames(); err != nil {
-		return err
-	}
 	return t.away(func() error {
 		ns, err := netns.NewNamed(name) // the thread is inside now
 		if err != nil {

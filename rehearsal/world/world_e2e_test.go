@@ -69,6 +69,9 @@ func (c *nothingHeard) SetDead(dead bool)             { c.dead = dead }
 func (c *nothingHeard) Lateness(open, closed time.Duration) (wire.Lateness, error) {
 	return wire.Lateness{Source: "medium", WindowS: (closed - open).Seconds()}, nil
 }
+func (c *nothingHeard) Counters(int) medium.Counters                         { return medium.Counters{} }
+func (c *nothingHeard) Losses(time.Duration, time.Duration) ([]loss, uint64) { return nil, 0 }
+func (c *nothingHeard) Forget()                                              {}
 
 // create makes a field in this process, with no radio.
 func create(t *testing.T, cfg Config) *Field {
@@ -154,6 +157,15 @@ func TestGPSDReportsTheCarsSpeed(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkRecords(t, records, v)
+		records, err = f.Settle(t.Context(), int64(f.placed-time.Second), int64(began+500*time.Millisecond))
+		if err != nil || len(records) != 0 {
+			t.Errorf("of a window before the last Place it tells %v, %v", records, err)
+		}
+		if records, err = f.Settle(t.Context(), int64(began+500*time.Millisecond), int64(began+time.Hour)); err != nil {
+			t.Errorf("a window that was not over: %v", err)
+		} else if late, ok := records[0].Body.(*wire.Lateness); !ok || late.WindowS > 3600 {
+			t.Errorf("a window that was not over gives %+v", records[0])
+		}
 	}
 }
 
@@ -183,11 +195,11 @@ func checkRecords(t *testing.T, records []wire.Record, v float64) {
 		if r.Trial != 3 || r.Attempt != 1 || r.Run != "test" {
 			t.Errorf("record's header %+v", r.Header)
 		}
-		if tr, ok := r.Body.(*wire.Truth); ok && (tr.Of != "alpha" || tr.SpeedMps > v+1e-9 || tr.DistanceM < 5) {
+		if tr, ok := r.Body.(*wire.Truth); ok && (tr.Of == "alpha" && (tr.SpeedMps > v+1e-9 || tr.DistanceM < 5) || tr.Of == "beta" && tr.DistanceM != 0) {
 			t.Errorf("truth %+v", tr)
 		}
 	}
-	if kinds["lateness"] != 1 || kinds["truth"] != 11 {
+	if kinds["lateness"] != 1 || kinds["truth"] != 11+2 {
 		t.Errorf("records %v, want one lateness and truth at 10 Hz over 1 s, both edges", kinds)
 	}
 }
@@ -367,7 +379,7 @@ func TestAnAgentThatEndsIsStartedAgain(t *testing.T) {
 		f.mu.Lock()
 		noted := len(f.events) > 0
 		f.mu.Unlock()
-		pids, err := processesIn(ns)
+		pids, err := processesIn(map[string]netns.NsHandle{"": ns})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,9 @@
 package world
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -55,6 +57,9 @@ func testField(t *testing.T, names ...string) *Field {
 	for i, n := range names {
 		f.nodes = append(f.nodes, &node{Node: Node{Name: n, Unit: "unit-" + n}, index: i})
 	}
+	if f.stage, err = newStage(c, names, 1, t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
 	return f
 }
 
@@ -65,7 +70,7 @@ func TestArrangePutsEveryNodeInItsPlace(t *testing.T) {
 		Car: "a", Roadside: "c", SpeedMps: &speed, Direction: "inbound",
 		Course: wire.Course{Kind: "depart", StartM: 5, AccelMps2: 2, BrakeMps2: 3, HeadingDeg: 90, SiteLatDeg: &lat, SiteLonDeg: &lon},
 	}
-	s, err := f.arrange(trial)
+	s, err := f.stage.arrange(trial)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,17 +83,18 @@ func TestArrangePutsEveryNodeInItsPlace(t *testing.T) {
 		t.Errorf("site %+v", s.site)
 	}
 	s.drive = s.drive.Depart(time.Second)
-	got := s.truth("a", 6*time.Second, 7*time.Second)
-	last := got[len(got)-1].Body.(*wire.Truth)
-	if len(got) != 11 || last.Of != "a" || math.Abs(last.DistanceM-(5+25+10)) > 1e-9 || last.SpeedMps != 10 {
+	got := s.truth(f.stage.names, "a", 6*time.Second, 7*time.Second)
+	last := got[10].Body.(*wire.Truth)
+	// The car ten times a second, the three others at the window's edges.
+	if len(got) != 11+3*2 || got[11].Body.(*wire.Truth).Of != "b" || last.Of != "a" || math.Abs(last.DistanceM-(5+25+10)) > 1e-9 || last.SpeedMps != 10 {
 		t.Errorf("%d truths, the last %+v", len(got), last)
 	}
 	trial.Car = "z"
-	if _, err := f.arrange(trial); err == nil || !strings.Contains(err.Error(), `"z"`) {
+	if _, err := f.stage.arrange(trial); err == nil || !strings.Contains(err.Error(), `"z"`) {
 		t.Errorf("unknown car: %v", err)
 	}
-	still, err := f.arrange(wire.Trial{Course: wire.Course{Kind: "none"}})
-	if err != nil || still.truth("", 0, time.Second) != nil || still.at(1, 0).DistanceM != 20 {
+	still, err := f.stage.arrange(wire.Trial{Course: wire.Course{Kind: "none"}})
+	if err != nil || len(still.truth(f.stage.names, "", 0, time.Second)) != 8 || still.at(1, 0).DistanceM != 20 {
 		t.Errorf("nobody moves: %+v %v", still, err)
 	}
 }
@@ -260,5 +266,49 @@ func TestAnswersCarryRecordsWhole(t *testing.T) {
 	}
 	if tr, ok := back.Records[0].Body.(*wire.Truth); !ok || tr.SpeedMps != 3 || back.Records[0].TBootNs != 7 {
 		t.Errorf("%+v", back.Records[0])
+	}
+}
+
+// A field that is ending holds its folder, and the next one waits for it.
+func TestAFolderHasOneFieldAtATime(t *testing.T) {
+	dir := t.TempDir()
+	first, err := lockFolder(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	impatient, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := lockFolder(impatient, dir); !errors.Is(err, context.Canceled) {
+		t.Errorf("two fields in one folder: %v", err)
+	}
+	time.AfterFunc(50*time.Millisecond, func() { _ = first.Close() })
+	second, err := lockFolder(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// What a killed field leaves of sockets goes with its namespaces.
+func TestSweepTakesSocketsAlong(t *testing.T) {
+	dir := t.TempDir()
+	if err := (ledger{ID: 3}).save(dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"world-3-car.sock", "world-31-car.sock"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Sweep(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "world-3-car.sock")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the dead field's socket: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "world-31-car.sock")); err != nil {
+		t.Errorf("another field's socket: %v", err)
 	}
 }
