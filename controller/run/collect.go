@@ -4,13 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
-	"fieldmesh.dev/fieldmesh/controller/fleet"
+	"fieldmesh.dev/fieldmesh/protocols/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -20,28 +21,31 @@ const (
 	confirmEvery = 5 * time.Second
 )
 
+// source is a node whose records are collected.
+type source interface {
+	Records(ctx context.Context, epoch string, after uint64, limit int, wait time.Duration) (lines [][]byte, newEpoch string, last uint64, err error)
+	Confirm(ctx context.Context, p wire.SpoolPosition) (wire.SpoolStatus, error)
+}
+
 // collect copies a node's records into the archive until ctx ends. A node out
 // of reach is asked again and again; nothing is lost meanwhile.
-func (l *openLane) collect(ctx context.Context, name string, c *fleet.Client) {
+func (l *openLane) collect(ctx context.Context, name string, c source) {
 	at := l.r.Archive.Cursor(name)
 	backoff := 100 * time.Millisecond
 	confirmed := time.Now()
 	for ctx.Err() == nil {
-		lines, epoch, last, err := c.Records(ctx, at.Epoch, at.Seq, collectLimit, collectWait)
-		if err == nil && len(lines) > 0 {
-			err = l.r.Archive.Append(name, lines)
-		}
+		lines, next, err := l.copyRecords(ctx, name, c, at)
 		if err != nil {
 			if ctx.Err() == nil {
-				l.seen.unreachable(name, err)
+				l.seen.behind(name, err)
 			}
 			sleep(ctx, backoff)
 			backoff = min(2*backoff, 2*time.Second)
 			continue
 		}
 		backoff = 100 * time.Millisecond
-		l.seen.reached(name)
-		at = wire.SpoolPosition{Epoch: epoch, Seq: last}
+		l.seen.upToDate(name)
+		at = next
 		for _, line := range lines {
 			l.seen.see(line)
 		}
@@ -52,6 +56,22 @@ func (l *openLane) collect(ctx context.Context, name string, c *fleet.Client) {
 			}
 		}
 	}
+}
+
+// copyRecords copies what follows a position, and gives the position after it.
+func (l *openLane) copyRecords(ctx context.Context, name string, c source, at wire.SpoolPosition) ([][]byte, wire.SpoolPosition, error) {
+	lines, epoch, last, err := c.Records(ctx, at.Epoch, at.Seq, collectLimit, collectWait)
+	next := wire.SpoolPosition{Epoch: epoch, Seq: last}
+	if err != nil {
+		return nil, next, fmt.Errorf("%s is out of reach: %w", name, err)
+	}
+	if len(lines) == 0 {
+		return nil, next, nil
+	}
+	if err := l.r.Archive.Append(name, lines); err != nil {
+		return nil, next, err
+	}
+	return lines, next, l.r.Archive.Reached(name, next)
 }
 
 func sleep(ctx context.Context, d time.Duration) {
@@ -71,12 +91,12 @@ type sightings struct {
 	changed chan struct{}
 	kept    map[wire.TrialKey]map[string]wire.TrialState
 	windows map[wire.TrialKey]map[string]wire.Window
-	away    map[string]error // nodes out of reach
+	late    map[string]error // nodes whose records do not get here, and why
 }
 
 func newSightings(run string) *sightings {
 	return &sightings{run: run, changed: make(chan struct{}), kept: map[wire.TrialKey]map[string]wire.TrialState{},
-		windows: map[wire.TrialKey]map[string]wire.Window{}, away: map[string]error{}}
+		windows: map[wire.TrialKey]map[string]wire.Window{}, late: map[string]error{}}
 }
 
 // see looks at a line that is durable in the archive.
@@ -143,20 +163,21 @@ func (s *sightings) wake() {
 	s.changed = make(chan struct{})
 }
 
-func (s *sightings) unreachable(node string, err error) {
+// behind notes why a node's records do not get into the archive at present.
+func (s *sightings) behind(node string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.away[node] == nil {
-		s.away[node] = err
+	was := s.late[node]
+	if s.late[node] = err; was == nil {
 		s.wake()
 	}
 }
 
-func (s *sightings) reached(node string) {
+func (s *sightings) upToDate(node string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.away[node] != nil {
-		delete(s.away, node)
+	if s.late[node] != nil {
+		delete(s.late, node)
 		s.wake()
 	}
 }
@@ -169,23 +190,28 @@ func (s *sightings) window(k wire.TrialKey, node string) (openNs, closeNs int64)
 	return w.OpenBootNs, w.CloseBootNs
 }
 
-// lacking lists the nodes that have not kept the attempt, and tells whether
-// one that has kept it failed or gave up; away says who is out of reach.
-func (s *sightings) lacking(k wire.TrialKey, names []string) (missing []string, gaveUp string, away string, changed chan struct{}) {
+// lacking lists the nodes that have not kept the attempt, and why one that has
+// kept it gave it up; trouble says whose records do not get here. A node that
+// rejected what it had measured to the end did not give up: the others measure
+// to the end too.
+func (s *sightings) lacking(k wire.TrialKey, names []string) (missing []string, gaveUp, trouble string, changed chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	var late []string
 	for _, n := range names {
 		st, ok := s.kept[k][n]
-		if !ok {
+		_, measured := s.windows[k][n]
+		switch {
+		case !ok:
 			missing = append(missing, n)
-			if err := s.away[n]; err != nil {
-				away += fmt.Sprintf("%s is out of reach: %v ", n, err)
+			if err := s.late[n]; err != nil {
+				late = append(late, err.Error())
 			}
-		} else if st.Outcome != "accepted" {
+		case st.Outcome == verdict.Failed, st.Outcome == verdict.Rejected && !measured:
 			gaveUp = n + ": " + st.Reason
 		}
 	}
-	return missing, gaveUp, away, s.changed
+	return missing, gaveUp, strings.Join(late, "; "), s.changed
 }
 
 // awaitKept waits until every named node has kept the attempt. When one has
@@ -193,16 +219,17 @@ func (s *sightings) lacking(k wire.TrialKey, names []string) (missing []string, 
 // be told: a peer that waits for GO would wait long.
 func (l *openLane) awaitKept(ctx context.Context, t wire.Trial, k wire.TrialKey, names []string, show func(phase, detail string)) error {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go l.watch(ctx, t, k)
+	var watching sync.WaitGroup
+	watching.Go(func() { l.watch(ctx, t, k) })
+	defer func() { cancel(); watching.Wait() }() // nothing is shown of an attempt that has ended
 	aborted := false
 	for {
-		missing, gaveUp, away, changed := l.seen.lacking(k, names)
+		missing, gaveUp, trouble, changed := l.seen.lacking(k, names)
 		if len(missing) == 0 {
 			return nil
 		}
-		if away != "" {
-			show("waiting", away)
+		if trouble != "" {
+			show("waiting", trouble)
 		}
 		var again <-chan time.Time
 		if gaveUp != "" && !aborted {

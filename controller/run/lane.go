@@ -341,8 +341,7 @@ func (l *openLane) drain(ctx context.Context, c *fleet.Client) error {
 		return fmt.Errorf("collect the last records: %w", err)
 	}
 	for {
-		at := l.r.Archive.Cursor(c.Node().Name)
-		if newest.Seq == 0 || at.Epoch == newest.Epoch && at.Seq >= newest.Seq {
+		if newest.Seq == 0 || l.r.Archive.Holds(c.Node().Name, newest) {
 			return nil
 		}
 		if sleep(ctx, 20*time.Millisecond); ctx.Err() != nil {
