@@ -66,7 +66,10 @@ func (s *session) inFields(ctx context.Context, f rehearseFlags, out io.Writer) 
 	if _, err := world.Sweep(""); err != nil {
 		return err
 	}
-	dir := filepath.Join(f.dir, s.plan.Run)
+	dir, err := filepath.Abs(filepath.Join(f.dir, s.plan.Run))
+	if err != nil {
+		return fmt.Errorf("find --world-dir: %w", err)
+	}
 	agent, err := installAgent(f, dir)
 	if err != nil {
 		return err

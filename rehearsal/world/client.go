@@ -75,7 +75,11 @@ func Start(ctx context.Context, command []string, cfg Config) (*Client, error) {
 		err = errors.New("the process does not describe its field")
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start field: %w", err), c.Close())
+		closing := c.Close()
+		if ctx.Err() == nil {
+			closing = nil // the process has said already why it ended
+		}
+		return nil, errors.Join(fmt.Errorf("start field: %w", err), closing)
 	}
 	c.info = *first.Field
 	return c, nil
