@@ -105,7 +105,7 @@ func (s *server) answer(r request) answer {
 	}
 	status := s.keeper.status()
 	s.mu.Lock()
-	status.Detail = s.detail
+	status.Detail, status.Instance = s.detail, s.instance
 	s.mu.Unlock()
 	return answer{Status: &status}
 }

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -34,6 +35,7 @@ type Config struct {
 
 // server is one life of the host process.
 type server struct {
+	instance string // random for each life
 	keeper   *keeper
 	uids     []int
 	deadMan  time.Duration
@@ -78,7 +80,7 @@ func serve(ctx context.Context, cfg Config, s system) (err error) {
 	if err != nil {
 		return err
 	}
-	srv := &server{keeper: own.keeper, uids: cfg.AllowUIDs, deadMan: cfg.DeadMan, lastCall: time.Now()}
+	srv := &server{instance: rand.Text(), keeper: own.keeper, uids: cfg.AllowUIDs, deadMan: cfg.DeadMan, lastCall: time.Now()}
 	if len(left.Undone)+len(left.Failed) > 0 {
 		srv.detail = tell("its last life had left changes in force", left)
 	}

@@ -88,6 +88,26 @@ func TestCallsAndTheirEnd(t *testing.T) {
 	}
 }
 
+// A caller tells by the instance that what it had changed is in force no more.
+func TestEveryLifeHasItsInstance(t *testing.T) {
+	m, cfg := newMachine(), testConfig(t)
+	seen := map[string]bool{}
+	for range 2 {
+		c, stop := begin(t, cfg, m)
+		s, err := c.Status(t.Context())
+		if err != nil || s.Instance == "" || seen[s.Instance] {
+			t.Errorf("instance %q after %v, %v", s.Instance, seen, err)
+		}
+		if again, err := c.Status(t.Context()); err != nil || again.Instance != s.Instance {
+			t.Errorf("instance %q within the life of %q, %v", again.Instance, s.Instance, err)
+		}
+		seen[s.Instance] = true
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestANewLifeRestoresTheOldOnes(t *testing.T) {
 	m, cfg := newMachine(), testConfig(t)
 	before := m.snapshot()
