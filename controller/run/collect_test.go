@@ -1,8 +1,12 @@
 package run
 
 import (
+	"errors"
+	"fmt"
+	"path/filepath"
 	"testing"
 
+	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -34,5 +38,65 @@ func TestRecordsOfAnotherRunAreNotSeen(t *testing.T) {
 	}
 	if open, closed := s.window(k, "car"); open != 5 || closed != 6 {
 		t.Errorf("window %d to %d", open, closed)
+	}
+}
+
+// A controller was killed after it had collected an attempt and before it
+// judged it: the next one must not wait for records that are long there.
+func TestWhatTheArchiveHoldsIsRecalled(t *testing.T) {
+	plan := wire.RunPlan{Run: "today", Trials: []wire.Trial{{Number: 1, Initiator: "car"}, {Number: 2, Initiator: "car"}}}
+	a, err := archive.Create(filepath.Join(t.TempDir(), "today"), archive.RunInfo{Run: "today", Plan: plan})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	var lines [][]byte
+	for i, b := range []wire.Body{&wire.Window{OpenBootNs: 5, CloseBootNs: 6}, &wire.TrialState{State: "kept", Outcome: "accepted"}} {
+		for trial := 1; trial <= 2; trial++ {
+			line, err := wire.Record{Header: wire.Header{Node: "car", Epoch: "e", Seq: uint64(2*i + trial), Run: "today", Trial: trial, Attempt: 1}, Body: b}.MarshalJSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines = append(lines, line)
+		}
+	}
+	if err := a.Append("car", lines); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Decide(wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: "accepted", Final: true}); err != nil {
+		t.Fatal(err)
+	}
+	s := newSightings("today")
+	if err := s.recall(a); err != nil {
+		t.Fatal(err)
+	}
+	for trial, want := range map[int]int64{1: 0, 2: 5} { // the first is decided: nobody asks for it any more
+		k := wire.TrialKey{Trial: trial, Attempt: 1}
+		if open, _ := s.window(k, "car"); open != want {
+			t.Errorf("trial %d: the window opens at %d, want %d", trial, open, want)
+		}
+		if missing, _, _, _ := s.lacking(k, []string{"car"}); (len(missing) == 0) != (want != 0) {
+			t.Errorf("trial %d: missing %v", trial, missing)
+		}
+	}
+}
+
+func TestWhichRefusalsPass(t *testing.T) {
+	for code, want := range map[string]bool{"no_lease": true, "host": true, "stopping": true, "lease_held": false, "conflict": false, "busy": false} {
+		if got := passes(fmt.Errorf("load: %w", wire.Errorf(code, "no"))); got != want {
+			t.Errorf("%s: %v", code, got)
+		}
+	}
+	if !passes(errors.New("connection refused")) {
+		t.Error("a node out of reach is not waited for")
+	}
+}
+
+func TestOnlyTheMediumVouchesForAnEmulatedWindow(t *testing.T) {
+	late := func(source string) []wire.Record {
+		return []wire.Record{{Body: &wire.TrialState{}}, {Body: &wire.Lateness{Source: source}}}
+	}
+	if vouchedFor(late("sampler")) || !vouchedFor(late("medium")) {
+		t.Error("the sampler's lateness was taken for the medium's, or the medium's was not seen")
 	}
 }

@@ -152,7 +152,7 @@ func TestGPSDReportsTheCarsSpeed(t *testing.T) {
 		if tenths < cruising/2 { // a busy machine may skip some
 			t.Errorf("%d of %d reports are a tenth of a second apart", tenths, cruising-1)
 		}
-		records, err := f.Settle(t.Context(), int64(began+500*time.Millisecond), int64(began+1500*time.Millisecond))
+		records, err := f.Settle(t.Context(), int64(began+100*time.Millisecond), int64(began+1100*time.Millisecond))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,115 @@
+//go:build e2e
+
+package chaos
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// programs is the folder of the built programs, open to every user: agents
+// start their unprivileged half from there.
+var programs string
+
+func TestMain(m *testing.M) {
+	code, err := withPrograms(m.Run)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "chaos:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func withPrograms(run func() int) (code int, err error) {
+	if os.Geteuid() != 0 {
+		return run(), nil // every test skips itself, saying so
+	}
+	if programs, err = os.MkdirTemp("/var/tmp", "fieldmesh-chaos-"); err != nil {
+		return 0, err
+	}
+	defer func() {
+		if rerr := os.RemoveAll(programs); err == nil {
+			err = rerr
+		}
+	}()
+	if err := os.Chmod(programs, 0o755); err != nil {
+		return 0, err
+	}
+	build := exec.Command("go", "build", "-o", programs+"/", "../../cmd/fieldmesh", "../../cmd/fieldmesh-agent")
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		return 0, fmt.Errorf("build the programs: %w", err)
+	}
+	return run(), nil
+}
+
+// folder is a folder of the test's own, open to every user. It stays for a
+// look when the test failed and FIELDMESH_KEEP is set.
+func folder(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/var/tmp", "fieldmesh-chaos-")
+	if err == nil {
+		err = os.Chmod(dir, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() && os.Getenv("FIELDMESH_KEEP") != "" {
+			t.Logf("kept: %s", dir)
+			return
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// newSeed is FIELDMESH_SEED, or a random one. It is printed either way.
+func newSeed(t *testing.T) uint64 {
+	t.Helper()
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails, by its documentation
+	seed := binary.LittleEndian.Uint64(b[:]) >> 1
+	if text := os.Getenv("FIELDMESH_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("FIELDMESH_SEED: %v", err)
+		}
+	}
+	t.Logf("seed %d (FIELDMESH_SEED=%[1]d repeats the choice of cuts)", seed)
+	return seed
+}
+
+// fieldmesh is a command of the controller's, not started.
+func fieldmesh(args ...string) *exec.Cmd {
+	return exec.Command(filepath.Join(programs, "fieldmesh"), args...)
+}
+
+// must runs a command to its good end and returns what it printed.
+func must(t *testing.T, cmd *exec.Cmd) string {
+	t.Helper()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
+	}
+	return string(out)
+}
+
+// await waits for something that has to come; how long says only when to give up.
+func await(t *testing.T, within time.Duration, what string, holds func() bool) {
+	t.Helper()
+	for until := time.Now().Add(within); !holds(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("waited for %s in vain: %s", within, what)
+		}
+	}
+}
