@@ -10,167 +10,35 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/url"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/testnet"
 	line "fieldmesh.dev/fieldmesh/protocols/influx"
 )
 
-const (
-	adminPassword = "admin's secret"
-	runPassword   = "runner's secret"
-)
+const runPassword = "runner's secret"
 
-// influxd is a real server of ours: own folder, own ports, authentication on.
+// influxd is a real server with a user who may only write.
 type influxd struct {
-	t    testing.TB
-	conf string
-	url  string
-	cmd  *exec.Cmd
-	log  *os.File
+	*testnet.Influxd
+	t testing.TB
 }
 
-// newInfluxd starts a server with an administrator and the user runner.
 func newInfluxd(t testing.TB) *influxd {
 	t.Helper()
-	binary, err := exec.LookPath("influxd")
-	if err != nil {
-		t.Skipf("needs influxd (scripts/setup test installs it): %v", err)
-	}
-	dir := t.TempDir()
-	api, backup := freePort(t), freePort(t)
-	conf := fmt.Sprintf(`reporting-disabled = true
-bind-address = "127.0.0.1:%d"
-[meta]
-  dir = %q
-[data]
-  dir = %q
-  wal-dir = %q
-  query-log-enabled = false
-[http]
-  bind-address = "127.0.0.1:%d"
-  auth-enabled = true
-  log-enabled = false
-[monitor]
-  store-enabled = false
-`, backup, dir+"/meta", dir+"/data", dir+"/wal", api)
-	d := &influxd{t: t, conf: filepath.Join(dir, "influxdb.conf"), url: fmt.Sprintf("http://127.0.0.1:%d", api)}
-	if err := os.WriteFile(d.conf, []byte(conf), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if d.log, err = os.Create(filepath.Join(dir, "log")); err != nil {
-		t.Fatal(err)
-	}
-	d.start(binary)
-	t.Cleanup(func() { d.stop(); _ = d.log.Close() })
-	d.query("", "", `CREATE USER admin WITH PASSWORD '`+strings.ReplaceAll(adminPassword, `'`, `\'`)+`' WITH ALL PRIVILEGES`)
+	d := &influxd{testnet.NewInfluxd(t), t}
 	d.admin(`CREATE USER runner WITH PASSWORD '` + strings.ReplaceAll(runPassword, `'`, `\'`) + `'`)
 	return d
 }
 
-func freePort(t testing.TB) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
-func (d *influxd) start(binary string) {
-	d.t.Helper()
-	d.cmd = exec.Command(binary, "run", "-config", d.conf)
-	d.cmd.Stdout, d.cmd.Stderr = d.log, d.log
-	d.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := d.cmd.Start(); err != nil {
-		d.t.Fatal(err)
-	}
-	for range 200 {
-		if resp, err := http.Get(d.url + "/ping"); err == nil {
-			_ = resp.Body.Close()
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	text, _ := os.ReadFile(d.log.Name())
-	d.t.Fatalf("influxd does not answer within 10 s:\n%s", text)
-}
-
-func (d *influxd) stop() {
-	if d.cmd.ProcessState != nil {
-		return
-	}
-	_ = d.cmd.Process.Kill() // as a loss of power would
-	_ = d.cmd.Wait()
-}
-
 func (d *influxd) admin(q string) []map[string]any {
 	d.t.Helper()
-	return d.query("admin", adminPassword, q)
-}
-
-// query returns the rows of all series, each with its tags.
-func (d *influxd) query(user, password, q string) []map[string]any {
-	d.t.Helper()
-	req, err := http.NewRequest(http.MethodPost, d.url+"/query?"+url.Values{"db": {"field"}, "q": {q}, "epoch": {"ns"}}.Encode(), nil)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	if user != "" {
-		req.SetBasicAuth(user, password)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	var answer struct {
-		Error   string
-		Results []struct {
-			Error  string
-			Series []struct {
-				Name    string
-				Tags    map[string]string
-				Columns []string
-				Values  [][]any
-			}
-		}
-	}
-	dec := json.NewDecoder(resp.Body)
-	dec.UseNumber()
-	if err := dec.Decode(&answer); err != nil {
-		d.t.Fatalf("query %q: %v", q, err)
-	}
-	var rows []map[string]any
-	for _, r := range answer.Results {
-		answer.Error += r.Error
-		for _, s := range r.Series {
-			for _, v := range s.Values {
-				row := map[string]any{"name": s.Name}
-				for k, t := range s.Tags {
-					row[k] = t
-				}
-				for i, c := range s.Columns {
-					row[c] = v[i]
-				}
-				rows = append(rows, row)
-			}
-		}
-	}
-	if answer.Error != "" {
-		d.t.Fatalf("query %q: %s", q, answer.Error)
-	}
-	return rows
+	return d.Query("field", q)
 }
 
 // dump is every point of the database, as text, for comparison.
@@ -190,13 +58,13 @@ func (d *influxd) dump() map[string]bool {
 }
 
 func (d *influxd) target() line.Target {
-	return line.Target{URL: d.url, Database: "field", User: "runner", Password: runPassword}
+	return line.Target{URL: d.URL, Database: "field", User: "runner", Password: runPassword}
 }
 
 // prepare makes the database as an administrator does, for a user who may only write.
 func (d *influxd) prepare() *line.Writer {
 	d.t.Helper()
-	w := &line.Writer{Target: line.Target{URL: d.url, Database: "field", User: "admin", Password: adminPassword}, Patience: time.Minute}
+	w := &line.Writer{Target: line.Target{URL: d.URL, Database: "field", User: testnet.InfluxAdmin, Password: testnet.InfluxAdminPassword}, Patience: time.Minute}
 	if err := w.Prepare(d.t.Context()); err != nil {
 		d.t.Fatal(err)
 	}
@@ -292,10 +160,10 @@ func TestTailSurvivesTheServer(t *testing.T) {
 		switch i {
 		case len(steps) / 3:
 			waitUntil(t, "the first points are in the database", func() bool { return len(d.dump()) > 0 })
-			d.stop()
+			d.Kill()
 		case 2 * len(steps) / 3:
 			time.Sleep(2 * pollEvery) // so that it notices
-			d.start(d.cmd.Path)
+			d.Start()
 		}
 	}
 	close(done)
@@ -424,7 +292,7 @@ func (r *recorder) Write(_ context.Context, lines []byte) ([]line.Refusal, error
 func (r *recorder) replay(t *testing.T, d *influxd) {
 	t.Helper()
 	for _, b := range r.batches {
-		req, err := http.NewRequest(http.MethodPost, d.url+"/write?db=field&precision=ns", bytes.NewReader(b))
+		req, err := http.NewRequest(http.MethodPost, d.URL+"/write?db=field&precision=ns", bytes.NewReader(b))
 		if err != nil {
 			t.Fatal(err)
 		}
