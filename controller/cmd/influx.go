@@ -74,7 +74,7 @@ func (f *influxFlags) tail(ctx context.Context, dir string, log *slog.Logger) (f
 	go func() {
 		defer close(ended)
 		_, err := influx.Tail(ctx, dir, w.Target, w, done, log)
-		if err != nil && ctx.Err() == nil {
+		if err != nil { // an interrupt is one, too: the run may be complete, and waiting for the database only
 			log.Warn("influxdb does not have everything; `fieldmesh publish` brings the rest", "run", dir, "error", err)
 		}
 	}()
