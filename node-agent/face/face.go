@@ -121,8 +121,8 @@ func (f *Face) awaitHost(ctx context.Context) error {
 func (f *Face) deps() trial.Deps {
 	return trial.Deps{
 		Clock: f.clk, Host: f.host, Spool: f.spool, GPS: f.gps, Flows: flows{bin: f.cfg.Binary("iperf3")},
-		Sockets: func(node string, fl []wire.Flow, _ int) (trial.Sockets, error) {
-			return measure.NewTCP(node, fl, 0), nil
+		Sockets: func(node string, fl []wire.Flow) (trial.Sockets, error) {
+			return measure.NewTCP(node, fl), nil
 		},
 		Sources:    []measure.Source{measure.NewInterface(f.cfg.Interface), f.radio},
 		Radio:      f.radio.Caps,
@@ -182,10 +182,10 @@ func (f *Face) close() {
 // flows starts iperf3.
 type flows struct{ bin string }
 
-func (fl flows) Server(ctx context.Context, f wire.Flow, bind netip.Addr, _ int) (trial.Process, error) {
-	return traffic.Server(ctx, fl.bin, f, bind, 0)
+func (fl flows) Server(ctx context.Context, f wire.Flow, bind netip.Addr) (trial.Process, error) {
+	return traffic.Server(ctx, fl.bin, f, bind)
 }
 
-func (fl flows) Client(ctx context.Context, f wire.Flow, to netip.Addr, variant string, _ int) (trial.Process, error) {
-	return traffic.Client(ctx, fl.bin, f, to, variant, 0, connectTimeout)
+func (fl flows) Client(ctx context.Context, f wire.Flow, to netip.Addr, variant string) (trial.Process, error) {
+	return traffic.Client(ctx, fl.bin, f, to, variant, connectTimeout)
 }

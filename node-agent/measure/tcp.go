@@ -59,10 +59,9 @@ const (
 
 // NewTCP makes a source of tcp_info of the flows' sockets on the node self:
 // one *wire.TCPSample each, those of the data sockets with their stream and
-// iperf3's control connections without. Shift is what traffic adds to the
-// client ports. It works without privileges, in the network namespace in
-// which it is first used.
-func NewTCP(self string, flows []wire.Flow, shift int) *TCP {
+// iperf3's control connections without. It works without privileges, in the
+// network namespace in which it is first used.
+func NewTCP(self string, flows []wire.Flow) *TCP {
 	t := &TCP{sock: kernelSocket{protocol: unix.NETLINK_INET_DIAG}, families: []uint8{unix.AF_INET, unix.AF_INET6}}
 	for _, f := range flows {
 		client, server := f.From, f.To
@@ -74,7 +73,7 @@ func NewTCP(self string, flows []wire.Flow, shift int) *TCP {
 		}
 		e := endpoint{flow: f, server: self == server}
 		if f.Kind == "iperf3_tcp" {
-			e.first = f.ClientPort + shift
+			e.first = f.ClientPort
 			e.end = e.first + f.Streams
 			t.streams += f.Streams
 		}

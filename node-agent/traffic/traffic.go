@@ -33,11 +33,9 @@ const (
 )
 
 // Server starts iperf3's server for one test of the flow on bind, and returns
-// when it listens. Bin is iperf3's absolute path. Shift is added to the flow's
-// client ports: an attempt must not meet the TIME_WAIT sockets of the one
-// before. The end of ctx ends it.
-func Server(ctx context.Context, bin string, f wire.Flow, bind netip.Addr, shift int) (*Process, error) {
-	args, err := serverArgs(f, bind, shift)
+// when it listens. Bin is iperf3's absolute path. The end of ctx ends it.
+func Server(ctx context.Context, bin string, f wire.Flow, bind netip.Addr) (*Process, error) {
+	args, err := serverArgs(f, bind)
 	if err != nil {
 		return nil, fmt.Errorf("start iperf3 server for flow %q: %w", f.Name, err)
 	}
@@ -67,8 +65,8 @@ func said(out wire.Iperf3) string {
 // server; empty leaves it alone. The flow's duration is rounded up to whole
 // seconds, which is all that iperf3 takes: the window's edges are cut by the
 // receiver's samples.
-func Client(ctx context.Context, bin string, f wire.Flow, to netip.Addr, congestion string, shift int, connectTimeout time.Duration) (*Process, error) {
-	args, err := clientArgs(f, to, congestion, shift, connectTimeout)
+func Client(ctx context.Context, bin string, f wire.Flow, to netip.Addr, congestion string, connectTimeout time.Duration) (*Process, error) {
+	args, err := clientArgs(f, to, congestion, connectTimeout)
 	if err != nil {
 		return nil, fmt.Errorf("start iperf3 client for flow %q: %w", f.Name, err)
 	}
@@ -80,15 +78,15 @@ func seconds(f wire.Flow) time.Duration {
 	return time.Duration(math.Ceil(f.DurationS)) * time.Second
 }
 
-func serverArgs(f wire.Flow, bind netip.Addr, shift int) ([]string, error) {
-	if err := check(f, bind, shift); err != nil {
+func serverArgs(f wire.Flow, bind netip.Addr) ([]string, error) {
+	if err := check(f, bind); err != nil {
 		return nil, err
 	}
 	return []string{"-s", "-1", "-J", family(bind), "-p", strconv.Itoa(f.Port), "-B", bind.String()}, nil
 }
 
-func clientArgs(f wire.Flow, to netip.Addr, congestion string, shift int, connectTimeout time.Duration) ([]string, error) {
-	if err := check(f, to, shift); err != nil {
+func clientArgs(f wire.Flow, to netip.Addr, congestion string, connectTimeout time.Duration) ([]string, error) {
+	if err := check(f, to); err != nil {
 		return nil, err
 	}
 	if connectTimeout < time.Millisecond {
@@ -96,7 +94,7 @@ func clientArgs(f wire.Flow, to netip.Addr, congestion string, shift int, connec
 	}
 	args := []string{
 		"-c", to.String(), "-J", family(to), "-p", strconv.Itoa(f.Port),
-		"--cport", strconv.Itoa(f.ClientPort + shift), "-P", strconv.Itoa(f.Streams),
+		"--cport", strconv.Itoa(f.ClientPort), "-P", strconv.Itoa(f.Streams),
 		"-t", strconv.Itoa(int(seconds(f) / time.Second)), "-i", "1",
 		"--connect-timeout", strconv.FormatInt(connectTimeout.Milliseconds(), 10),
 	}
@@ -127,8 +125,8 @@ func clientArgs(f wire.Flow, to netip.Addr, congestion string, shift int, connec
 }
 
 // check refuses what iperf3 would misread or refuse late.
-func check(f wire.Flow, addr netip.Addr, shift int) error {
-	lastPort := f.ClientPort + shift + f.Streams - 1
+func check(f wire.Flow, addr netip.Addr) error {
+	lastPort := f.ClientPort + f.Streams - 1
 	switch {
 	case f.Kind != "iperf3_tcp" && f.Kind != "iperf3_udp":
 		return fmt.Errorf("kind %q: iperf3_tcp and iperf3_udp are allowed", f.Kind)
@@ -138,8 +136,8 @@ func check(f wire.Flow, addr netip.Addr, shift int) error {
 		return fmt.Errorf("port %d: 1 to 65535 are allowed", f.Port)
 	case f.Streams < 1 || f.Streams > maxStreams:
 		return fmt.Errorf("%d streams: 1 to %d are allowed", f.Streams, maxStreams)
-	case f.ClientPort < 1 || shift < 0 || lastPort > 65535:
-		return fmt.Errorf("client ports %d to %d: they must lie in 1 to 65535", f.ClientPort+shift, lastPort)
+	case f.ClientPort < 1 || lastPort > 65535:
+		return fmt.Errorf("client ports %d to %d: they must lie in 1 to 65535", f.ClientPort, lastPort)
 	case !(f.DurationS > 0 && f.DurationS <= 86400): // iperf3's MAX_TIME; also refuses NaN
 		return fmt.Errorf("duration_s %v: more than 0 and at most 86400 are allowed", f.DurationS)
 	case f.Kind == "iperf3_udp" && (f.BitrateBps == nil || !(*f.BitrateBps >= float64(f.Streams))):

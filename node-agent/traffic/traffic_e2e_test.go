@@ -31,7 +31,6 @@ type nodeSpec struct {
 	Server           bool
 	Addr             netip.Addr // to listen on, or to connect to
 	Congestion       string
-	Shift            int
 	EndWithin        time.Duration // from go; the server's
 }
 
@@ -71,7 +70,7 @@ func (s nodeSpec) run(r *nodeResult) (err error) {
 	defer cancel()
 	var p *Process
 	if s.Server {
-		if p, err = Server(ctx, s.Bin, s.Flow, s.Addr, s.Shift); err != nil {
+		if p, err = Server(ctx, s.Bin, s.Flow, s.Addr); err != nil {
 			return err
 		}
 	}
@@ -79,13 +78,13 @@ func (s nodeSpec) run(r *nodeResult) (err error) {
 	if !bufio.NewScanner(os.Stdin).Scan() {
 		return fmt.Errorf("no go")
 	}
-	tcp, iface := measure.NewTCP(s.Self, []wire.Flow{s.Flow}, s.Shift), measure.NewInterface(s.Iface)
+	tcp, iface := measure.NewTCP(s.Self, []wire.Flow{s.Flow}), measure.NewInterface(s.Iface)
 	if err := s.edge("open", tcp, iface, &r.Open, &r.IfaceOpen); err != nil {
 		return err
 	}
 	if s.Server {
 		p.EndWithin(s.EndWithin)
-	} else if p, err = Client(ctx, s.Bin, s.Flow, s.Addr, s.Congestion, s.Shift, 2*time.Second); err != nil {
+	} else if p, err = Client(ctx, s.Bin, s.Flow, s.Addr, s.Congestion, 2*time.Second); err != nil {
 		return err
 	}
 	sampled := make(chan error, 1)
@@ -208,15 +207,15 @@ func mainFlow(seconds float64) wire.Flow {
 
 // drive runs a flow between the two nodes and gives the results of iperf3's
 // client and server; during runs once the window is open.
-func (w *world) drive(t *testing.T, f wire.Flow, shift int, during func()) (client, server nodeResult) {
+func (w *world) drive(t *testing.T, f wire.Flow, during func()) (client, server nodeResult) {
 	t.Helper()
 	clientName, serverName, addr := "n1", "n2", netip.MustParseAddr("10.77.0.2")
 	if f.Reverse {
 		clientName, serverName, addr = "n2", "n1", netip.MustParseAddr("10.77.0.1")
 	}
-	serverGo, serverEnd := w.node(t, nodeSpec{Self: serverName, Flow: f, Server: true, Addr: addr, Shift: shift,
+	serverGo, serverEnd := w.node(t, nodeSpec{Self: serverName, Flow: f, Server: true, Addr: addr,
 		EndWithin: time.Duration(f.DurationS*float64(time.Second)) + Grace})
-	clientGo, clientEnd := w.node(t, nodeSpec{Self: clientName, Flow: f, Addr: addr, Congestion: "reno", Shift: shift})
+	clientGo, clientEnd := w.node(t, nodeSpec{Self: clientName, Flow: f, Addr: addr, Congestion: "reno"})
 	serverGo()
 	clientGo()
 	if during != nil {
@@ -268,8 +267,8 @@ func TestSixStreamsBothWaysAgreeWithIperf3AndTheInterface(t *testing.T) {
 	for attempt, reverse := range []bool{false, true} {
 		f := mainFlow(4)
 		f.Reverse = reverse
-		shift := f.Streams * (attempt + 1)
-		client, server := w.drive(t, f, shift, nil)
+		f.ClientPort += f.Streams * attempt // those of the first may still be in TIME_WAIT
+		client, server := w.drive(t, f, nil)
 		receiver, sender := server, client
 		if reverse {
 			receiver, sender = client, server
@@ -281,7 +280,7 @@ func TestSixStreamsBothWaysAgreeWithIperf3AndTheInterface(t *testing.T) {
 		}
 		checkWindow(t, receiver)
 		checkTotals(t, receiver, readJSON(t, receiver))
-		checkSockets(t, sender, receiver, f.ClientPort+shift)
+		checkSockets(t, sender, receiver, f.ClientPort)
 	}
 }
 
@@ -356,7 +355,7 @@ func TestUDPAtAConstantRate(t *testing.T) {
 	w := newWorld(t)
 	f := wire.Flow{Name: "cbr", Kind: "iperf3_udp", From: "n1", To: "n2", Port: 5001, Streams: 2,
 		PayloadBytes: ptr(1000), BitrateBps: ptr(4e6), DurationS: 2, ClientPort: 22000}
-	client, server := w.drive(t, f, 0, nil)
+	client, server := w.drive(t, f, nil)
 	if client.Error != "" || server.Error != "" || client.Iperf3.Killed != "" || server.Iperf3.Killed != "" {
 		t.Fatalf("client %+v, server %+v", client.Iperf3, server.Iperf3)
 	}
@@ -370,7 +369,7 @@ func TestPeerThatVanishesLeavesPartialResultsInTime(t *testing.T) {
 	w := newWorld(t)
 	f := mainFlow(4)
 	start := time.Now()
-	client, server := w.drive(t, f, 0, func() {
+	client, server := w.drive(t, f, func() {
 		time.Sleep(2500 * time.Millisecond)
 		w.n2.Run(t, "ip", "link", "set", "wlan0", "down")
 	})
@@ -435,7 +434,7 @@ func TestServerOnATakenPortIsAnError(t *testing.T) {
 	defer l.Close()
 	f := mainFlow(1)
 	f.Port = l.Addr().(*net.TCPAddr).Port
-	if _, err := Server(t.Context(), bin, f, netip.MustParseAddr("127.0.0.1"), 0); err == nil || !strings.Contains(err.Error(), "in use") {
+	if _, err := Server(t.Context(), bin, f, netip.MustParseAddr("127.0.0.1")); err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("somebody else's listener was taken for iperf3's: %v", err)
 	}
 }

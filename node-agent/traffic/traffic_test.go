@@ -29,19 +29,18 @@ func TestClientArguments(t *testing.T) {
 	for _, c := range []struct {
 		flow       wire.Flow
 		congestion string
-		shift      int
 		want       string
 	}{
-		{tcpFlow(), "reno", 0, "-c 10.77.0.2 -J -4 -p 5000 --cport 21000 -P 6 -t 10 -i 1 --connect-timeout 2000 -C reno"},
-		{reverse, "", 128, "-c 10.77.0.2 -J -4 -p 5000 --cport 21128 -P 6 -t 10 -i 1 --connect-timeout 2000 -R -w 65536 -M 1400"},
-		{udp, "reno", 0, "-c 10.77.0.2 -J -4 -p 5001 --cport 22000 -P 2 -t 10 -i 1 --connect-timeout 2000 -u -b 500000 -l 1000"},
+		{tcpFlow(), "reno", "-c 10.77.0.2 -J -4 -p 5000 --cport 21000 -P 6 -t 10 -i 1 --connect-timeout 2000 -C reno"},
+		{reverse, "", "-c 10.77.0.2 -J -4 -p 5000 --cport 21000 -P 6 -t 10 -i 1 --connect-timeout 2000 -R -w 65536 -M 1400"},
+		{udp, "reno", "-c 10.77.0.2 -J -4 -p 5001 --cport 22000 -P 2 -t 10 -i 1 --connect-timeout 2000 -u -b 500000 -l 1000"},
 	} {
-		got, err := clientArgs(c.flow, peer, c.congestion, c.shift, 2*time.Second)
+		got, err := clientArgs(c.flow, peer, c.congestion, 2*time.Second)
 		if err != nil || strings.Join(got, " ") != c.want {
 			t.Errorf("got  %v (%v)\nwant %s", got, err, c.want)
 		}
 	}
-	got, err := serverArgs(tcpFlow(), netip.MustParseAddr("fd00::1"), 0)
+	got, err := serverArgs(tcpFlow(), netip.MustParseAddr("fd00::1"))
 	if want := "-s -1 -J -6 -p 5000 -B fd00::1"; err != nil || strings.Join(got, " ") != want {
 		t.Errorf("got %v (%v), want %s", got, err, want)
 	}
@@ -60,7 +59,7 @@ func TestArgumentsThatAreRefused(t *testing.T) {
 	} {
 		f, cc := tcpFlow(), "reno"
 		spoil(&f, &cc)
-		if _, err := clientArgs(f, peer, cc, 0, time.Second); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := clientArgs(f, peer, cc, time.Second); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want an error on %q, got %v", want, err)
 		}
 	}
@@ -68,7 +67,7 @@ func TestArgumentsThatAreRefused(t *testing.T) {
 
 func TestMissingIperf3NamesItsCure(t *testing.T) {
 	for _, bin := range []string{"iperf3", "/nonexistent/iperf3", t.TempDir()} {
-		_, err := Client(t.Context(), bin, tcpFlow(), peer, "", 0, time.Second)
+		_, err := Client(t.Context(), bin, tcpFlow(), peer, "", time.Second)
 		if err == nil || !strings.Contains(err.Error(), "install") {
 			t.Errorf("%s: %v", bin, err)
 		}

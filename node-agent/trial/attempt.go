@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/node-agent/host"
 	"fieldmesh.dev/fieldmesh/node-agent/measure"
-	"fieldmesh.dev/fieldmesh/protocols/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -52,7 +49,7 @@ type attempt struct {
 	detail string
 
 	start        chan goOrder // the window's opening, decided once
-	hostLife     string       // the privileged half\'s life in which the changes were made
+	hostLife     string       // the privileged half's life in which the changes were made
 	servers      []Process
 	sockets      Sockets
 	sampler      *measure.Sampler
@@ -193,7 +190,7 @@ func (a *attempt) prepare(ctx context.Context) error {
 		return err
 	}
 	a.hostLife = st.Instance
-	sockets, err := e.deps.Sockets(e.cfg.Node, a.flows, a.key.Attempt)
+	sockets, err := e.deps.Sockets(e.cfg.Node, a.flows)
 	if err != nil {
 		return err
 	}
@@ -239,40 +236,6 @@ func number(n int) string {
 	return strconv.Itoa(n)
 }
 
-func (a *attempt) startServers(ctx context.Context) error {
-	for _, f := range a.flows {
-		server := f.To
-		if f.Reverse {
-			server = f.From
-		}
-		if server != a.engine.cfg.Node {
-			continue
-		}
-		addr, err := a.engine.meshAddr(server)
-		if err != nil {
-			return err
-		}
-		p, err := a.engine.deps.Flows.Server(a.ctx, f, addr, a.key.Attempt)
-		if err != nil {
-			return fmt.Errorf("flow %s: %w", f.Name, err)
-		}
-		a.servers = append(a.servers, p)
-	}
-	return nil
-}
-
-func (e *Engine) meshAddr(node string) (netip.Addr, error) {
-	n, ok := e.planNode(node)
-	if !ok {
-		return netip.Addr{}, fmt.Errorf("find address: the plan has no node %q", node)
-	}
-	p, err := netip.ParsePrefix(n.MeshPrefix)
-	if err != nil {
-		return netip.Addr{}, fmt.Errorf("find address of node %q: %w", node, err)
-	}
-	return p.Addr(), nil
-}
-
 func (a *attempt) startSampling() {
 	e := a.engine
 	sources := append([]measure.Source{gpsSource{e.deps.GPS}, a.sockets}, e.deps.Sources...)
@@ -280,6 +243,15 @@ func (a *attempt) startSampling() {
 	a.stopSampling, a.sampling = cancel, make(chan error, 1)
 	a.sampler = measure.NewSampler(e.deps.Clock, sampleInterval, sources, a.emit)
 	go func() { a.sampling <- a.sampler.Run(ctx) }()
+}
+
+type gpsSource struct{ r Receiver }
+
+func (g gpsSource) Name() string { return "gps" }
+
+func (g gpsSource) Sample(int64) ([]wire.Body, error) {
+	t := g.r.Tick()
+	return []wire.Body{&t}, nil
 }
 
 // emit takes one sample: to the spool, to the live view, and, when it is a
@@ -359,24 +331,6 @@ func (a *attempt) measure(order goOrder) error {
 	return errors.Join(err, a.endFlows(append(clients, a.servers...)))
 }
 
-// endFlows waits for the flows' processes, not longer than flowGrace, and
-// records how each ended.
-func (a *attempt) endFlows(processes []Process) error {
-	timer := time.AfterFunc(flowGrace, func() {
-		for _, p := range processes {
-			p.Stop("the window closed " + flowGrace.String() + " ago")
-		}
-	})
-	defer timer.Stop()
-	var err error
-	for _, p := range processes {
-		out := p.Wait()
-		err = errors.Join(err, a.engine.record(a.key, &out))
-	}
-	a.servers = nil
-	return err
-}
-
 func (a *attempt) edge(name string) error {
 	bodies, err := a.sockets.Edge(name)
 	if err != nil {
@@ -390,53 +344,6 @@ func (a *attempt) edge(name string) error {
 	}
 	return nil
 }
-
-// startClients starts the flows whose client is this node, each at its time.
-func (a *attempt) startClients() []Process {
-	var out []Process
-	for _, f := range a.flows {
-		client, server := f.From, f.To
-		if f.Reverse {
-			client, server = f.To, f.From
-		}
-		if client != a.engine.cfg.Node {
-			continue
-		}
-		ctx, stop := context.WithCancel(a.ctx)
-		p := &pendingClient{stop: stop, done: make(chan wire.Iperf3, 1)}
-		out = append(out, p)
-		go func() { defer stop(); p.done <- a.client(ctx, f, server) }()
-	}
-	return out
-}
-
-// client runs one flow's client. That it could not run is the flow's record,
-// not an error: no connection is 0 bytes.
-func (a *attempt) client(ctx context.Context, f wire.Flow, server string) wire.Iperf3 {
-	fail := func(err error) wire.Iperf3 { return wire.Iperf3{Flow: f.Name, Side: "client", Error: err.Error()} }
-	if err := a.sleepUntil(a.openNs + int64(f.StartS*1e9)); err != nil {
-		return fail(err)
-	}
-	addr, err := a.engine.meshAddr(server)
-	if err != nil {
-		return fail(err)
-	}
-	p, err := a.engine.deps.Flows.Client(ctx, f, addr, a.trial.TCP.Variant, a.key.Attempt)
-	if err != nil {
-		return fail(err)
-	}
-	return p.Wait()
-}
-
-// pendingClient is a flow's client that may not have started yet.
-type pendingClient struct {
-	stop context.CancelFunc
-	done chan wire.Iperf3
-}
-
-func (p *pendingClient) Wait() wire.Iperf3 { return <-p.done }
-
-func (p *pendingClient) Stop(string) { p.stop() }
 
 // sleepUntil waits for a moment of the boot clock; it returns the cause when
 // the attempt is aborted before.
@@ -454,138 +361,6 @@ func (a *attempt) sleepUntil(bootNs int64) error {
 			return context.Cause(a.ctx)
 		}
 	}
-}
-
-// finish ends sampling, puts the machine back, judges and keeps the attempt.
-// reason is empty when the window was measured to its end.
-func (a *attempt) finish(outcome, reason string) {
-	a.setState("restoring", "")
-	a.cancel(errors.New("the attempt has ended"))
-	for _, p := range a.servers { // of an attempt that never opened its window
-		out := p.Wait()
-		reason = join(reason, a.engine.record(a.key, &out))
-	}
-	reason = join(reason, a.endSampling())
-	restored, err := a.restore()
-	reason = join(reason, err)
-	v := a.judge(outcome, reason)
-	err = a.engine.record(a.key, &wire.TrialState{State: "kept", Outcome: v.Outcome, Reason: v.Reason})
-	ctx, cancel := context.WithTimeout(context.Background(), restoreTime)
-	defer cancel()
-	if err == nil {
-		err = a.engine.deps.Spool.Sync(ctx)
-	}
-	if err != nil {
-		v.Outcome, v.Reason = "failed", join(v.Reason, err)
-		a.engine.deps.Log.Error("keep trial", "trial", a.key.Trial, "attempt", a.key.Attempt, "error", err)
-	}
-	a.engine.deps.Log.Info("trial kept", "trial", a.key.Trial, "attempt", a.key.Attempt, "outcome", v.Outcome, "reason", v.Reason, "undone", len(restored.Undone))
-	a.engine.kept(a, v)
-}
-
-func (a *attempt) endSampling() error {
-	if a.stopSampling == nil {
-		return nil
-	}
-	a.stopSampling()
-	err := <-a.sampling
-	a.mu.Lock()
-	open, closed := a.openNs, a.closeNs
-	a.mu.Unlock()
-	if l := a.sampler.Lateness(open, closed); l != nil && open != 0 {
-		err = errors.Join(err, a.engine.record(a.key, l))
-	}
-	if c, ok := a.sockets.(interface{ Close() error }); ok {
-		err = errors.Join(err, c.Close())
-	}
-	return err
-}
-
-// restore puts back what the trial changed. It fails the attempt when the
-// privileged half was started anew meanwhile: the changes were then not in
-// force to the end.
-func (a *attempt) restore() (wire.RestoreReport, error) {
-	// Its own context: an aborted attempt must be put back all the same.
-	ctx, cancel := context.WithTimeout(context.Background(), restoreTime)
-	defer cancel()
-	report, err := a.restoreOnce(ctx)
-	if err != nil {
-		return report, fmt.Errorf("restore_failed: %w", err)
-	}
-	if st, err := a.engine.deps.Host.Status(ctx); err != nil {
-		return report, fmt.Errorf("restore_failed: %w", err)
-	} else if a.hostLife != "" && st.Instance != a.hostLife {
-		return report, errors.New("host_restarted: the privileged half was started anew during the attempt")
-	}
-	for _, u := range report.Undone {
-		if err := a.engine.record(a.key, &wire.HostChange{Scope: "trial", Action: "undone", What: u}); err != nil {
-			return report, err
-		}
-	}
-	if len(report.Failed) > 0 {
-		return report, fmt.Errorf("restore_failed: %s", strings.Join(report.Failed, "; "))
-	}
-	return report, nil
-}
-
-// restoreOnce asks until the privileged half answers: it may just be being
-// started again, and a node is never left changed.
-func (a *attempt) restoreOnce(ctx context.Context) (wire.RestoreReport, error) {
-	for {
-		report, err := a.engine.deps.Host.Restore(ctx, "trial")
-		if err == nil || ctx.Err() != nil {
-			return report, err
-		}
-		select {
-		case <-time.After(restoreAgain):
-		case <-ctx.Done():
-			return report, err
-		}
-	}
-}
-
-// judge is the node's provisional verdict. Only the initiator has the
-// covariates; another node knows whether it failed.
-func (a *attempt) judge(outcome, reason string) wire.Verdict {
-	v := wire.Verdict{TrialKey: a.key, Outcome: outcome, Reason: reason}
-	switch {
-	case outcome != "":
-	case strings.HasPrefix(reason, gateTimeout):
-		v.Outcome = "rejected"
-	case reason != "":
-		v.Outcome = "failed"
-	case a.trial.Initiator == a.engine.cfg.Node:
-		a.mu.Lock()
-		records := a.covers
-		a.mu.Unlock()
-		v = verdict.Judge(a.trial, a.key.Attempt, records, verdict.Scope{})
-	default:
-		v.Outcome = "accepted"
-	}
-	return v
-}
-
-func join(reason string, err error) string {
-	switch {
-	case err == nil:
-		return reason
-	case reason == "":
-		return err.Error()
-	}
-	return reason + "; " + err.Error()
-}
-
-func (e *Engine) kept(a *attempt, v wire.Verdict) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if err := e.journal.kept(v); err != nil {
-		e.deps.Log.Error("keep verdict", "error", err)
-	}
-	e.verdicts[a.key.Trial] = setVerdict(e.verdicts[a.key.Trial], v)
-	k := a.key
-	e.current, e.lastKey = nil, &k
-	e.bump()
-	close(a.done)
 }
 
 func (a *attempt) setState(state, detail string) {
@@ -611,13 +386,4 @@ func (a *attempt) wait(ctx context.Context) {
 	case <-a.done:
 	case <-ctx.Done():
 	}
-}
-
-type gpsSource struct{ r Receiver }
-
-func (g gpsSource) Name() string { return "gps" }
-
-func (g gpsSource) Sample(int64) ([]wire.Body, error) {
-	t := g.r.Tick()
-	return []wire.Body{&t}, nil
 }

@@ -42,8 +42,8 @@ type Receiver interface {
 
 // Flows runs the traffic of a trial (node-agent/traffic behind a thin adapter).
 type Flows interface {
-	Server(ctx context.Context, f wire.Flow, bind netip.Addr, attempt int) (Process, error)
-	Client(ctx context.Context, f wire.Flow, to netip.Addr, variant string, attempt int) (Process, error)
+	Server(ctx context.Context, f wire.Flow, bind netip.Addr) (Process, error)
+	Client(ctx context.Context, f wire.Flow, to netip.Addr, variant string) (Process, error)
 }
 
 // Process is one running traffic generator. Stop ends it early; Wait returns
@@ -66,7 +66,7 @@ type Deps struct {
 	Spool      Spool
 	GPS        Receiver
 	Flows      Flows
-	Sockets    func(node string, flows []wire.Flow, attempt int) (Sockets, error)
+	Sockets    func(node string, flows []wire.Flow) (Sockets, error)
 	Sources    []measure.Source // beside GPS and sockets: interface counters, radio feedback
 	Radio      func() (wire.Caps, bool)
 	Provenance func(ctx context.Context) wire.Provenance

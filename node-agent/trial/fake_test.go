@@ -135,10 +135,10 @@ func (f *fakeFlows) note(side string, fl wire.Flow) (Process, error) {
 	f.ports = append(f.ports, fl.ClientPort)
 	return doneProcess{wire.Iperf3{Flow: fl.Name, Side: side}}, nil
 }
-func (f *fakeFlows) Server(_ context.Context, fl wire.Flow, _ netip.Addr, _ int) (Process, error) {
+func (f *fakeFlows) Server(_ context.Context, fl wire.Flow, _ netip.Addr) (Process, error) {
 	return f.note("server", fl)
 }
-func (f *fakeFlows) Client(_ context.Context, fl wire.Flow, _ netip.Addr, _ string, _ int) (Process, error) {
+func (f *fakeFlows) Client(_ context.Context, fl wire.Flow, _ netip.Addr, _ string) (Process, error) {
 	return f.note("client", fl)
 }
 
@@ -173,7 +173,7 @@ func newRig(t *testing.T, node, dir string, port int) *rig {
 	t.Helper()
 	r := &rig{host: &fakeHost{applied: map[string]int{}, instance: "1"}, spool: &fakeSpool{}, flows: &fakeFlows{}, gps: &fakeGPS{clock.System{}, 5}, dir: dir, port: port}
 	deps := Deps{Clock: clock.System{}, Host: r.host, Spool: r.spool, GPS: r.gps, Flows: r.flows,
-		Sockets:    func(string, []wire.Flow, int) (Sockets, error) { return fakeSockets{}, nil },
+		Sockets:    func(string, []wire.Flow) (Sockets, error) { return fakeSockets{}, nil },
 		Radio:      func() (wire.Caps, bool) { return wire.Caps{}, false },
 		Provenance: func(context.Context) wire.Provenance { return wire.Provenance{Kernel: "test"} },
 		Log:        slog.New(slog.DiscardHandler)}

@@ -1,0 +1,110 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+func (a *attempt) startServers(ctx context.Context) error {
+	for _, f := range a.flows {
+		server := f.To
+		if f.Reverse {
+			server = f.From
+		}
+		if server != a.engine.cfg.Node {
+			continue
+		}
+		addr, err := a.engine.meshAddr(server)
+		if err != nil {
+			return err
+		}
+		p, err := a.engine.deps.Flows.Server(a.ctx, f, addr)
+		if err != nil {
+			return fmt.Errorf("flow %s: %w", f.Name, err)
+		}
+		a.servers = append(a.servers, p)
+	}
+	return nil
+}
+
+func (e *Engine) meshAddr(node string) (netip.Addr, error) {
+	n, ok := e.planNode(node)
+	if !ok {
+		return netip.Addr{}, fmt.Errorf("find address: the plan has no node %q", node)
+	}
+	p, err := netip.ParsePrefix(n.MeshPrefix)
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("find address of node %q: %w", node, err)
+	}
+	return p.Addr(), nil
+}
+
+// startClients starts the flows whose client is this node, each at its time.
+func (a *attempt) startClients() []Process {
+	var out []Process
+	for _, f := range a.flows {
+		client, server := f.From, f.To
+		if f.Reverse {
+			client, server = f.To, f.From
+		}
+		if client != a.engine.cfg.Node {
+			continue
+		}
+		ctx, stop := context.WithCancel(a.ctx)
+		p := &pendingClient{stop: stop, done: make(chan wire.Iperf3, 1)}
+		out = append(out, p)
+		go func() { defer stop(); p.done <- a.client(ctx, f, server) }()
+	}
+	return out
+}
+
+// client runs one flow's client. That it could not run is the flow's record,
+// not an error: no connection is 0 bytes.
+func (a *attempt) client(ctx context.Context, f wire.Flow, server string) wire.Iperf3 {
+	fail := func(err error) wire.Iperf3 { return wire.Iperf3{Flow: f.Name, Side: "client", Error: err.Error()} }
+	if err := a.sleepUntil(a.openNs + int64(f.StartS*1e9)); err != nil {
+		return fail(err)
+	}
+	addr, err := a.engine.meshAddr(server)
+	if err != nil {
+		return fail(err)
+	}
+	p, err := a.engine.deps.Flows.Client(ctx, f, addr, a.trial.TCP.Variant)
+	if err != nil {
+		return fail(err)
+	}
+	return p.Wait()
+}
+
+// pendingClient is a flow's client that may not have started yet.
+type pendingClient struct {
+	stop context.CancelFunc
+	done chan wire.Iperf3
+}
+
+func (p *pendingClient) Wait() wire.Iperf3 { return <-p.done }
+
+func (p *pendingClient) Stop(string) { p.stop() }
+
+// endFlows waits for the flows' processes, not longer than flowGrace, and
+// records how each ended.
+func (a *attempt) endFlows(processes []Process) error {
+	timer := time.AfterFunc(flowGrace, func() {
+		for _, p := range processes {
+			p.Stop("the window closed " + flowGrace.String() + " ago")
+		}
+	})
+	defer timer.Stop()
+	var err error
+	for _, p := range processes {
+		out := p.Wait()
+		err = errors.Join(err, a.engine.record(a.key, &out))
+	}
+	a.servers = nil
+	return err
+}

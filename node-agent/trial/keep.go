@@ -1,0 +1,144 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/verdict"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// finish ends sampling, puts the machine back, judges and keeps the attempt.
+// reason is empty when the window was measured to its end.
+func (a *attempt) finish(outcome, reason string) {
+	a.setState("restoring", "")
+	a.cancel(errors.New("the attempt has ended"))
+	for _, p := range a.servers { // of an attempt that never opened its window
+		out := p.Wait()
+		reason = join(reason, a.engine.record(a.key, &out))
+	}
+	reason = join(reason, a.endSampling())
+	restored, err := a.restore()
+	reason = join(reason, err)
+	v := a.judge(outcome, reason)
+	err = a.engine.record(a.key, &wire.TrialState{State: "kept", Outcome: v.Outcome, Reason: v.Reason})
+	ctx, cancel := context.WithTimeout(context.Background(), restoreTime)
+	defer cancel()
+	if err == nil {
+		err = a.engine.deps.Spool.Sync(ctx)
+	}
+	if err != nil {
+		v.Outcome, v.Reason = "failed", join(v.Reason, err)
+		a.engine.deps.Log.Error("keep trial", "trial", a.key.Trial, "attempt", a.key.Attempt, "error", err)
+	}
+	a.engine.deps.Log.Info("trial kept", "trial", a.key.Trial, "attempt", a.key.Attempt, "outcome", v.Outcome, "reason", v.Reason, "undone", len(restored.Undone))
+	a.engine.kept(a, v)
+}
+
+func (a *attempt) endSampling() error {
+	if a.stopSampling == nil {
+		return nil
+	}
+	a.stopSampling()
+	err := <-a.sampling
+	a.mu.Lock()
+	open, closed := a.openNs, a.closeNs
+	a.mu.Unlock()
+	if l := a.sampler.Lateness(open, closed); l != nil && open != 0 {
+		err = errors.Join(err, a.engine.record(a.key, l))
+	}
+	if c, ok := a.sockets.(interface{ Close() error }); ok {
+		err = errors.Join(err, c.Close())
+	}
+	return err
+}
+
+// restore puts back what the trial changed. It fails the attempt when the
+// privileged half was started anew meanwhile: the changes were then not in
+// force to the end.
+func (a *attempt) restore() (wire.RestoreReport, error) {
+	// Its own context: an aborted attempt must be put back all the same.
+	ctx, cancel := context.WithTimeout(context.Background(), restoreTime)
+	defer cancel()
+	report, err := a.restoreOnce(ctx)
+	if err != nil {
+		return report, fmt.Errorf("restore_failed: %w", err)
+	}
+	if st, err := a.engine.deps.Host.Status(ctx); err != nil {
+		return report, fmt.Errorf("restore_failed: %w", err)
+	} else if a.hostLife != "" && st.Instance != a.hostLife {
+		return report, errors.New("host_restarted: the privileged half was started anew during the attempt")
+	}
+	for _, u := range report.Undone {
+		if err := a.engine.record(a.key, &wire.HostChange{Scope: "trial", Action: "undone", What: u}); err != nil {
+			return report, err
+		}
+	}
+	if len(report.Failed) > 0 {
+		return report, fmt.Errorf("restore_failed: %s", strings.Join(report.Failed, "; "))
+	}
+	return report, nil
+}
+
+// restoreOnce asks until the privileged half answers: it may just be being
+// started again, and a node is never left changed.
+func (a *attempt) restoreOnce(ctx context.Context) (wire.RestoreReport, error) {
+	for {
+		report, err := a.engine.deps.Host.Restore(ctx, "trial")
+		if err == nil || ctx.Err() != nil {
+			return report, err
+		}
+		select {
+		case <-time.After(restoreAgain):
+		case <-ctx.Done():
+			return report, err
+		}
+	}
+}
+
+// judge is the node's provisional verdict. Only the initiator has the
+// covariates; another node knows whether it failed.
+func (a *attempt) judge(outcome, reason string) wire.Verdict {
+	v := wire.Verdict{TrialKey: a.key, Outcome: outcome, Reason: reason}
+	switch {
+	case outcome != "":
+	case strings.HasPrefix(reason, gateTimeout):
+		v.Outcome = "rejected"
+	case reason != "":
+		v.Outcome = "failed"
+	case a.trial.Initiator == a.engine.cfg.Node:
+		a.mu.Lock()
+		records := a.covers
+		a.mu.Unlock()
+		v = verdict.Judge(a.trial, a.key.Attempt, records, verdict.Scope{})
+	default:
+		v.Outcome = "accepted"
+	}
+	return v
+}
+
+func join(reason string, err error) string {
+	switch {
+	case err == nil:
+		return reason
+	case reason == "":
+		return err.Error()
+	}
+	return reason + "; " + err.Error()
+}
+
+func (e *Engine) kept(a *attempt, v wire.Verdict) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.journal.kept(v); err != nil {
+		e.deps.Log.Error("keep verdict", "error", err)
+	}
+	e.verdicts[a.key.Trial] = setVerdict(e.verdicts[a.key.Trial], v)
+	k := a.key
+	e.current, e.lastKey = nil, &k
+	e.bump()
+	close(a.done)
+}
