@@ -51,6 +51,7 @@ const (
 	runFile      = "run.json"
 	campaignFile = "campaign.yaml"
 	scheduleFile = "schedule.json"
+	movementDir  = "movement"
 	journalFile  = "journal.ndjson"
 	cursorFile   = "cursors.ndjson"
 	manifestFile = "MANIFEST.sha256"
@@ -80,7 +81,10 @@ type RunInfo struct {
 	Place       string            `json:"place"`   // rehearsal | road | bench
 	Site        map[string]string `json:"site,omitempty"`
 	CampaignRaw []byte            `json:"-"` // campaign.yaml, byte for byte
-	Plan        wire.RunPlan      `json:"-"` // schedule.json; its key is never stored
+	// Movement are the files that the campaign names, by their name in the
+	// folder movement, byte for byte. They are only written: see Dir.
+	Movement map[string][]byte `json:"-"`
+	Plan     wire.RunPlan      `json:"-"` // schedule.json; its key is never stored
 }
 
 // stored is run.json.
@@ -139,6 +143,11 @@ func (a *Archive) writeInfo() error {
 	}
 	if err := a.disk.replace(campaignFile, a.info.CampaignRaw); err != nil {
 		return err
+	}
+	for name, raw := range a.info.Movement {
+		if err := errors.Join(a.disk.mkdir(movementDir), a.disk.replace(filepath.Join(movementDir, filepath.Base(name)), raw)); err != nil {
+			return err
+		}
 	}
 	if err := a.disk.replaceJSON(scheduleFile, keyless{RunPlan: a.info.Plan}); err != nil {
 		return err

@@ -250,7 +250,7 @@ func ours(rel string) bool {
 	switch parts[0] {
 	case runFile, campaignFile, scheduleFile, journalFile, cursorFile:
 		return len(parts) == 1
-	case "between":
+	case "between", movementDir:
 		return len(parts) == 2
 	case "late":
 		return len(parts) == 3

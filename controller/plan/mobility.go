@@ -92,7 +92,8 @@ func (s schema) mobility() object {
 	name := pattern{regexp.MustCompile(nameForm), nameWords}
 	speed := number{0, maxSpeedMps, false, false, "m/s"}
 	side := number{1, planeMost, false, false, "m"}
-	file := checked{text{200}, "a path below the campaign file's folder, such as movement/walk.gpx", isLocalPath}
+	file := pattern{regexp.MustCompile(movementFile), "a file in the folder movement beside the campaign, such as movement/walk.tcl"}
+	track := pattern{regexp.MustCompile(strings.TrimSuffix(movementFile, "$") + `\.(gpx|nmea)$`), "a .gpx or .nmea file in the folder movement beside the campaign, such as movement/walk.gpx"}
 	return object{[]field{
 		{"model", choice{"chain", "grid", "placed", "random_waypoint", "ns2", "bonnmotion", "tracks"}, true},
 		{"area", object{[]field{{"width_m", side, true}, {"height_m", side, true}}}, false},
@@ -110,28 +111,14 @@ func (s schema) mobility() object {
 		{"speed_max_mps", number{0, maxSpeedMps, true, false, "m/s"}, false},
 		{"pause_s", number{0, 86400, false, false, "s"}, false},
 		{"file", file, false},
-		{"tracks", table{what: "node", name: name.form, names: nameWords, row: checked{file, "a path below the campaign file's folder that ends in .gpx or .nmea", isTrack}}, false},
+		{"tracks", table{what: "node", name: name.form, names: nameWords, row: track}, false},
 		{"align", choice{"start", "clock"}, false},
 	}}
 }
 
-// isLocalPath keeps files beside the campaign, so that they can go with it
-// into a run's archive.
-func isLocalPath(n *node) bool {
-	if strings.HasPrefix(n.text, "/") || strings.ContainsAny(n.text, "\\\x00") {
-		return false
-	}
-	for part := range strings.SplitSeq(n.text, "/") {
-		if part == "" || strings.HasPrefix(part, ".") {
-			return false
-		}
-	}
-	return true
-}
-
-func isTrack(n *node) bool {
-	return isLocalPath(n) && (strings.HasSuffix(n.text, ".gpx") || strings.HasSuffix(n.text, ".nmea"))
-}
+// movementFile is the form of a file's path: in the folder movement beside
+// the campaign, which goes with the campaign into a run's archive.
+const movementFile = `^movement/[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$`
 
 // scene is what one rule alone cannot see of field.mobility.
 type scene struct {
