@@ -136,7 +136,7 @@ func TestSaturationThroughputOfOneLinkAgainstTheory(t *testing.T) {
 					}
 					sink := newRecorder(2)
 					c := mustCore(t, cfg, line(5), sink)
-					const during = 10 * time.Second
+					const during = 4 * time.Second
 					saturate(c, 0, 1, udpBytes+28, during)
 					frames := float64(sink.bytes[1]) / float64(udpBytes+28+14)
 					got := frames * float64(udpBytes) * 8 / during.Seconds() / 1e6
@@ -398,7 +398,22 @@ func TestConfigurationsThatCannotBe(t *testing.T) {
 			c.Propagation.Model = "two_ray_ground"
 			c.Nodes[0].HeightM = 0
 		},
-		"queue": func(c *Config) { c.QueueFrames = -1 },
+		"queue":            func(c *Config) { c.QueueFrames = -1 },
+		"node's channel":   func(c *Config) { c.Nodes[1].Channel = 36 },
+		"disc":             func(c *Config) { c.Propagation = PropagationConfig{Model: "disc"} },
+		"carrier sense":    func(c *Config) { c.Propagation = PropagationConfig{Model: "disc", RangeM: 250, CarrierSenseM: 200} },
+		"faded disc":       func(c *Config) { *c = disc(*c, 550); c.Fading.Model = "rayleigh" },
+		"shadowed disc":    func(c *Config) { *c = disc(*c, 550); c.Shadowing = ShadowingConfig{6, 20} },
+		"shadowing":        func(c *Config) { c.Shadowing = ShadowingConfig{SigmaDb: -1, DecorrelationM: 20} },
+		"decorrelation":    func(c *Config) { c.Shadowing = ShadowingConfig{SigmaDb: 6} },
+		"fading":           func(c *Config) { c.Fading.Model = "nakagami" },
+		"K factor":         func(c *Config) { c.Fading = FadingConfig{"rician", math.NaN()} },
+		"error mean":       func(c *Config) { c.ChannelError = ChannelErrorConfig{Mean: 1, BurstFrames: 2} },
+		"error burst":      func(c *Config) { c.ChannelError = ChannelErrorConfig{Mean: 0.1} },
+		"two error bursts": func(c *Config) { c.ChannelError = ChannelErrorConfig{Mean: 0.1, BurstFrames: 2, BurstS: 1} },
+		"impossible burst": func(c *Config) { c.ChannelError = ChannelErrorConfig{Mean: 0.9, BurstFrames: 2} },
+		"rate control":     func(c *Config) { c.RateControl = "oracle" },
+		"retry limit":      func(c *Config) { c.LongRetryLimit = -1 },
 	} {
 		cfg := testConfig(Standard80211g, 54, 2)
 		change(&cfg)

@@ -113,7 +113,7 @@ func TestSaturatedStationsAgainstBianchi(t *testing.T) {
 			cfg := testConfig(v.standard, v.rate, n+1)
 			cfg.ShortRetryLimit = math.MaxInt
 			difs := v.sifs + 2*v.slot
-			mbps, failed := contend(t, cfg, n, 1000, 30*time.Second, func(c *Core) {
+			mbps, failed := contend(t, cfg, n, 1000, 20*time.Second, func(c *Core) {
 				c.phy.eifs = time.Duration(v.timeout * 1e3)
 			})
 			p, frames := dcfModel{n, v.w, v.m, 0, v.slot, v.frame, v.sifs + v.ack + difs, v.timeout}.solve()
@@ -129,7 +129,7 @@ func TestSaturatedStationsAgainstBianchi(t *testing.T) {
 // The standard's seven transmissions, against the model with as many.
 func TestSaturatedStationsWithRetryLimit(t *testing.T) {
 	for _, n := range []int{2, 5, 10, 20} {
-		mbps, failed := contend(t, testConfig(Standard80211b, 11, n+1), n, 1000, 30*time.Second, func(c *Core) {
+		mbps, failed := contend(t, testConfig(Standard80211b, 11, n+1), n, 1000, 20*time.Second, func(c *Core) {
 			c.phy.eifs = 222 * time.Microsecond
 		})
 		p, frames := dcfModel{n, 32, 5, shortRetryLimit, 20, 192 + 754, 10 + 192 + 56 + 50, 222}.solve()

@@ -15,7 +15,7 @@ type fadeStats struct{ lcrHz, afdS float64 }
 // second the envelope rises through ρ times its root mean square, and how long
 // it stays below on average.
 func crossings(t *testing.T, fading FadingConfig, speedMps float64, rhos []float64, path func(s float64) (x, y float64)) []fadeStats {
-	const links, waves, stepsPerWave = 120, 60, 100
+	const links, waves, stepsPerWave = 120, 40, 100
 	const steps = waves * stepsPerWave
 	stepS := testWaveM / stepsPerWave / speedMps
 	up, below := make([]float64, len(rhos)), make([]float64, len(rhos))

@@ -64,6 +64,8 @@ func (f *field) in(node int, args ...string) []string {
 	return append([]string{"/usr/sbin/ip", "netns", "exec", f.namespaces[node]}, args...)
 }
 
+func nodeIP(node int) string { return fmt.Sprintf("10.7.0.%d", node+1) }
+
 func openTAP(t *testing.T, name string) int {
 	t.Helper()
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
@@ -84,6 +86,11 @@ func openTAP(t *testing.T, name string) int {
 
 func newField(t *testing.T, cfg Config) *field {
 	t.Helper()
+	return newFieldAt(t, cfg, line(5))
+}
+
+func newFieldAt(t *testing.T, cfg Config, locate Locate) *field {
+	t.Helper()
 	needRoot(t)
 	dir, err := os.MkdirTemp("", "medium")
 	if err != nil {
@@ -103,12 +110,12 @@ func newField(t *testing.T, cfg Config) *field {
 		f.namespaces = append(f.namespaces, ns)
 		fd := openTAP(t, tap)
 		run(t, "/usr/sbin/ip", "link", "set", tap, "address", cfg.Nodes[i].MAC, "netns", ns, "name", "wlan0")
-		run(t, f.in(i, "/usr/sbin/ip", "addr", "add", fmt.Sprintf("10.7.0.%d/24", i+1), "dev", "wlan0")...)
+		run(t, f.in(i, "/usr/sbin/ip", "addr", "add", nodeIP(i)+"/24", "dev", "wlan0")...)
 		run(t, f.in(i, "/usr/sbin/ip", "link", "set", "wlan0", "up")...)
 		f.sockets = append(f.sockets, filepath.Join(dir, strconv.Itoa(i)))
 		ports = append(ports, Port{FD: fd, FeedbackSocket: f.sockets[i], FeedbackUID: unprivilegedUID})
 	}
-	live, err := NewLive(cfg, line(5), ports, Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	live, err := NewLive(cfg, locate, ports, Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +139,13 @@ type iperfResult struct {
 // iperf3 sends from node 0 to node 1.
 func (f *field) iperf3(t *testing.T, seconds int, args ...string) iperfResult {
 	t.Helper()
-	server := exec.Command("/usr/sbin/ip", f.in(1, "/usr/bin/iperf3", "-s", "-1", "-p", "5000")[1:]...)
+	return f.iperf3To(t, 1, seconds, args...)
+}
+
+// iperf3To sends from node 0 to another.
+func (f *field) iperf3To(t *testing.T, to, seconds int, args ...string) iperfResult {
+	t.Helper()
+	server := exec.Command("/usr/sbin/ip", f.in(to, "/usr/bin/iperf3", "-s", "-1", "-p", "5000")[1:]...)
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -140,8 +153,8 @@ func (f *field) iperf3(t *testing.T, seconds int, args ...string) iperfResult {
 		_ = server.Process.Kill()
 		_ = server.Wait()
 	}()
-	waitListening(t, f)
-	line := f.in(0, append([]string{"/usr/bin/iperf3", "-J", "-c", "10.7.0.2", "-p", "5000", "-t", strconv.Itoa(seconds)}, args...)...)
+	waitListening(t, f, to)
+	line := f.in(0, append([]string{"/usr/bin/iperf3", "-J", "-c", nodeIP(to), "-p", "5000", "-t", strconv.Itoa(seconds)}, args...)...)
 	var report struct {
 		End struct {
 			SumReceived struct {
@@ -164,10 +177,10 @@ func (f *field) iperf3(t *testing.T, seconds int, args ...string) iperfResult {
 	return iperfResult{sum.BitsPerSecond / 1e6 * (1 - sum.LostPercent/100), sum.LostPercent}
 }
 
-func waitListening(t *testing.T, f *field) {
+func waitListening(t *testing.T, f *field, node int) {
 	t.Helper()
 	for range 100 {
-		if strings.Contains(run(t, f.in(1, "/usr/bin/ss", "-Htln")...), ":5000") {
+		if strings.Contains(run(t, f.in(node, "/usr/bin/ss", "-Htln")...), ":5000") {
 			return
 		}
 		time.Sleep(50 * time.Millisecond)

@@ -7,7 +7,9 @@ import (
 	"time"
 )
 
-// FrameLoss is a lost data frame, one for each receiver that it was for.
+// FrameLoss is a lost data frame, one for each receiver that it was for. A
+// broadcast is for those who can notice it: nodes out of its reach are in the
+// counters only.
 type FrameLoss struct {
 	At   time.Duration
 	Node int // that sent it, or could not

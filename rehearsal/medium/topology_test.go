@@ -86,10 +86,9 @@ func TestExposedTerminalDefers(t *testing.T) {
 
 // relay forwards frames along a chain.
 type relay struct {
-	recorder *recorder
-	last     int
-	forward  []int // nodes that owe a frame to the next
-	arrived  int
+	last    int
+	forward []int // nodes that owe a frame to the next
+	arrived int
 }
 
 func (r *relay) Deliver(node int, _ time.Duration, _ []byte) bool {

@@ -1,0 +1,69 @@
+package medium
+
+import "math"
+
+// Strength is the power at one node of what another sends now, on average over
+// fading, and its ratio to the receiver's noise. In a disc, where powers do
+// not matter, only its sign against ReachM's counts.
+func (c *Core) Strength(from, to int) (signalDbm, snrDb float64) {
+	c.links.refresh()
+	mw := c.links.meanMw(from, to)
+	return ratioToDb(mw), ratioToDb(mw / c.stations[to].noiseMw)
+}
+
+// Hears says whether a node may notice what another sends now at all.
+func (c *Core) Hears(from, to int) bool {
+	for _, j := range c.links.hearers(from) {
+		if int(j) == to {
+			return true
+		}
+	}
+	return false
+}
+
+// BestRateMbps is the highest rate at which a full frame between two nodes is
+// lost to noise at most one time in ten, 0 when there is none.
+func (c *Core) BestRateMbps(from, to int) float64 {
+	if c.stations[from].channel != c.stations[to].channel {
+		return 0
+	}
+	_, snr := c.Strength(from, to)
+	best := 0.0
+	for i, least := range c.phy.minSNRs() {
+		if snr >= ratioToDb(least) {
+			best = c.phy.modes[i].RateMbps
+		}
+	}
+	return best
+}
+
+// ReachM is the distance up to which a node's full frames of a rate are lost
+// to noise at most one time in ten at a node like it, without shadowing and
+// fading; 0 when there is none within 1000 km or the rate is not the standard's.
+func (c *Core) ReachM(from int, rateMbps float64) float64 {
+	mode, err := c.phy.modeIndex(rateMbps)
+	if err != nil {
+		return 0
+	}
+	if c.links.disc != nil {
+		return c.links.disc.RangeM
+	}
+	s, n := c.stations[from], c.cfg.Nodes[from]
+	budgetDb := s.txPowerDbm + 2*n.AntennaGainDbi - ratioToDb(s.noiseMw) - ratioToDb(c.phy.minSNRs()[mode])
+	near, far := minDistanceM, 1e6
+	if c.links.props[from].LossDb(near, n.HeightM, n.HeightM) > budgetDb {
+		return 0
+	}
+	for far-near > 1e-3 {
+		mid := math.Sqrt(near * far) // the scale is one of ratios
+		if c.links.props[from].LossDb(mid, n.HeightM, n.HeightM) <= budgetDb {
+			near = mid
+		} else {
+			far = mid
+		}
+	}
+	return near
+}
+
+// RatesMbps are the standard's rates, ascending.
+func (c *Core) RatesMbps() []float64 { return c.phy.ratesMbps() }
