@@ -14,6 +14,7 @@ import (
 // opened, so it is opened by its first use and not before.
 type kernelSocket struct {
 	protocol int
+	groups   uint32 // of multicasts, as bits; 0 for none
 	fd       int
 	isOpen   bool
 	seq      uint32
@@ -40,7 +41,7 @@ func (k *kernelSocket) open() error {
 	// The kernel answers within the call; the time-out only bounds a fault.
 	err = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1})
 	if err == nil {
-		err = unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
+		err = unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: k.groups})
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("set up netlink socket: %w", err), unix.Close(fd))
@@ -99,6 +100,26 @@ func (k *kernelSocket) receive(handle func(kind uint16, seq uint32, payload []by
 	if err != nil {
 		return fmt.Errorf("read the kernel's answer: %w", err)
 	}
+	return k.messages(n, handle)
+}
+
+// poll is receive of a multicast, without waiting; more is false when nothing
+// was there. What did not fit into the socket's buffer is lost.
+func (k *kernelSocket) poll(handle func(kind uint16, seq uint32, payload []byte) error) (more bool, err error) {
+	n, _, err := unix.Recvfrom(k.fd, k.buf, unix.MSG_DONTWAIT)
+	switch {
+	case errors.Is(err, unix.EAGAIN):
+		return false, nil
+	case errors.Is(err, unix.EINTR), errors.Is(err, unix.ENOBUFS):
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("read the kernel's news: %w", err)
+	}
+	return true, k.messages(n, handle)
+}
+
+// messages hands every message of the datagram in buf[:n] to handle.
+func (k *kernelSocket) messages(n int, handle func(kind uint16, seq uint32, payload []byte) error) error {
 	for rest := k.buf[:n]; len(rest) > 0; {
 		if len(rest) < headerBytes {
 			return fmt.Errorf("read the kernel's answer: %d bytes are no message", len(rest))

@@ -19,6 +19,10 @@ type TCP struct {
 	flows   []endpoint
 	streams int // data sockets that all flows together will have
 	sock    kernelSocket
+	ends    kernelSocket // the kernel's news of destroyed sockets
+	deaf    bool         // there are none
+	// congestion is that of each data socket ever met, by its cookie.
+	congestion map[uint64]string
 
 	sockets  []found
 	requests []byte // one request per socket, in the same order
@@ -62,7 +66,7 @@ const (
 // iperf3's control connections without. It works without privileges, in the
 // network namespace in which it is first used.
 func NewTCP(self string, flows []wire.Flow) *TCP {
-	t := &TCP{sock: kernelSocket{protocol: unix.NETLINK_INET_DIAG}, families: []uint8{unix.AF_INET, unix.AF_INET6}}
+	t := &TCP{sock: kernelSocket{protocol: unix.NETLINK_INET_DIAG}, ends: kernelSocket{protocol: unix.NETLINK_INET_DIAG, groups: destroyedTCP}, congestion: map[uint64]string{}, families: []uint8{unix.AF_INET, unix.AF_INET6}}
 	for _, f := range flows {
 		client, server := f.From, f.To
 		if f.Reverse {
@@ -89,37 +93,49 @@ func (t *TCP) Name() string { return "tcp" }
 func (t *TCP) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.sock.close()
+	return errors.Join(t.sock.close(), t.ends.close())
 }
 
 // Sample reads the sockets that are known, after looking for more when some
-// are missing and it is time to look.
+// are missing and it is time to look. A data socket that has been destroyed
+// since has a sample more, its last, in state CLOSE.
 func (t *TCP) Sample(tBootNs int64) ([]wire.Body, error) {
 	if len(t.flows) == 0 {
 		return nil, nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.listen()
+	var samples []*sample
+	var err error
 	if t.lookDue(tBootNs) {
 		t.lookedNs = tBootNs
-		samples, err := t.look(tBootNs)
-		t.out, err = t.bodies(t.out[:0], samples, err)
-		return t.out, err
+		samples, err = t.look(tBootNs)
+	} else {
+		samples, err = t.ask()
 	}
-	samples, err := t.ask()
+	if err == nil {
+		samples, err = t.ended(samples)
+	}
 	t.out, err = t.bodies(t.out[:0], samples, err)
 	return t.out, err
 }
 
 // Edge finds and reads all data sockets of the flows now, for an edge of the
-// window: "open" or "close". A socket that is gone has no sample.
+// window: "open" or "close". A socket that was destroyed since the last sample
+// has its last one; one that was gone before has none.
 func (t *TCP) Edge(name string) ([]wire.Body, error) {
 	if len(t.flows) == 0 {
 		return nil, nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.listen()
+	known := t.dataCookies()
 	samples, err := t.look(t.lookedNs)
+	if err == nil {
+		samples, err = t.awaitEnds(known, samples)
+	}
 	if name == "open" {
 		t.looked = false // the flow starts now: be eager again
 	}
@@ -251,6 +267,9 @@ func (t *TCP) meet(m diagMessage) (*sample, error) {
 	}
 	local, remote := m.addresses()
 	f := found{flow: flow, stream: stream, local: local, remote: remote, cookie: m.cookie}
+	if stream >= 0 {
+		t.congestion[m.cookie] = string(m.congestion)
+	}
 	t.sockets = append(t.sockets, f)
 	var request [oneRequestBytes]byte
 	body := request[headerBytes:]

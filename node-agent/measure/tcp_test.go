@@ -197,14 +197,24 @@ func TestAGoneSocketIsAbsentAndALateOneIsFound(t *testing.T) {
 	if first := byStream(t, bodies, err); len(first) != 3 {
 		t.Fatalf("%d sockets", len(first))
 	}
+	transfer(t, p.client[0], p.server[0], 10)
 	// A reset leaves no TIME_WAIT behind.
 	if err := p.client[0].(*net.TCPConn).SetLinger(0); err != nil {
 		t.Fatal(err)
 	}
 	_, _ = p.client[0].Close(), p.server[0].Close()
-	bodies, err = s.Sample(2e9)
-	if got := byStream(t, bodies, err); got[0] != nil || got[1] == nil {
-		t.Errorf("after stream 0 has gone: %v", got)
+	last := false // the kernel tells of its end a little after it
+	for now := int64(2e9); now < 3e9 && !last; now += 1e7 {
+		time.Sleep(10 * time.Millisecond)
+		bodies, err = s.Sample(now)
+		got := byStream(t, bodies, err)
+		last = got[0] != nil && got[0].State == "CLOSE"
+		if got[0] != nil && !last || got[1] == nil {
+			t.Errorf("after stream 0 has gone: %v", got)
+		}
+	}
+	if !last {
+		t.Error("stream 0 has no last sample")
 	}
 	bodies, err = s.Edge("close")
 	if got := byStream(t, bodies, err); got[0] != nil || got[1] == nil {
@@ -214,6 +224,32 @@ func TestAGoneSocketIsAbsentAndALateOneIsFound(t *testing.T) {
 	bodies, err = s.Sample(10e9)
 	if got := byStream(t, bodies, err); got[0] == nil || len(got) != 3 {
 		t.Errorf("after stream 0 has come back: %v", got)
+	}
+}
+
+// A socket that ends between its last sample and the edge is counted to its end.
+func TestAnEdgeCountsWhatASocketReceivedBeforeItEnded(t *testing.T) {
+	p := connect(t, 2, 23700)
+	s := source(t, "receiver", p.flow)
+	transfer(t, p.client[0], p.server[0], 1000)
+	bodies, err := s.Sample(1e9)
+	if first := byStream(t, bodies, err); first[0] == nil || first[0].BytesReceived != 1000 {
+		t.Fatalf("before its end: %+v", first[0])
+	}
+	transfer(t, p.client[0], p.server[0], 234_000)
+	_, _ = p.client[0].Close(), p.server[0].Close()
+	bodies, err = s.Edge("close")
+	got := byStream(t, bodies, err)
+	// A FIN counts as a byte.
+	if got[0] == nil || got[0].BytesReceived-235_000 > 1 || got[0].Edge != "close" || got[0].State != "CLOSE" || got[0].Congestion == "" {
+		t.Errorf("the ended one: %+v", got[0])
+	}
+	if got[1] == nil || got[1].State != "ESTABLISHED" {
+		t.Errorf("the other: %+v", got[1])
+	}
+	bodies, err = s.Edge("close")
+	if got := byStream(t, bodies, err); got[0] != nil || got[1] == nil {
+		t.Errorf("its end is told again: %+v", got[0])
 	}
 }
 

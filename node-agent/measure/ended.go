@@ -1,0 +1,113 @@
+package measure
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The kernel tells whoever listens of each socket that it destroys, with its
+// last tcp_info (sock_diag(7) groups, Linux 4.2). By that, what a socket
+// received between its last sample and its end is counted: iperf3 ends within
+// milliseconds of the window's close, and on a busy machine before the sample
+// at that edge.
+
+// destroyedTCP is SKNLGRP_INET_TCP_DESTROY and SKNLGRP_INET6_TCP_DESTROY of
+// linux/sock_diag.h, as bits of groups.
+const destroyedTCP = 1<<(1-1) | 1<<(3-1)
+
+// endsWithin is how long Edge waits to be told of a socket that is gone: the
+// kernel tells a little after it, from a work queue.
+const endsWithin = 100 * time.Millisecond
+
+// listen opens the subscription. Where the kernel has none, samples alone
+// have to do.
+func (t *TCP) listen() {
+	if !t.ends.isOpen && !t.deaf {
+		t.deaf = t.ends.open() != nil
+	}
+}
+
+// ended puts the last samples of sockets that have been destroyed in place of
+// those that the samples have.
+func (t *TCP) ended(samples []*sample) ([]*sample, error) {
+	for !t.deaf {
+		more, err := t.ends.poll(func(_ uint16, _ uint32, payload []byte) error {
+			s, err := t.last(payload)
+			if s == nil || err != nil {
+				return err
+			}
+			samples = slices.DeleteFunc(samples, func(o *sample) bool { return o.Cookie == s.Cookie })
+			samples = append(samples, s)
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("hear of ended sockets: %w", err)
+		}
+		if !more {
+			break
+		}
+	}
+	return samples, nil
+}
+
+// last makes the sample of a destroyed data socket; nil when it is another's,
+// or one that never carried anything.
+func (t *TCP) last(payload []byte) (*sample, error) {
+	m, ok := parseDiag(payload)
+	if !ok || len(m.info) == 0 {
+		return nil, nil
+	}
+	flow, stream, ok := t.match(m.localPort, m.remotePort)
+	if !ok || stream < 0 {
+		return nil, nil
+	}
+	f := found{flow: flow, stream: stream, cookie: m.cookie}
+	f.local, f.remote = m.addresses()
+	m.congestion = []byte(t.congestion[m.cookie]) // which the message does not name
+	s := new(sample)
+	if err := f.fill(s, m); err != nil {
+		return nil, err
+	}
+	const fin = 1 // counts as a byte
+	if s.BytesReceived+s.BytesAcked <= fin {
+		return nil, nil
+	}
+	return s, nil
+}
+
+// awaitEnds waits until the kernel has told of every socket in cookies that is
+// not among the samples, but not longer than endsWithin.
+func (t *TCP) awaitEnds(cookies []uint64, samples []*sample) ([]*sample, error) {
+	told := func(c uint64) bool {
+		return slices.ContainsFunc(samples, func(s *sample) bool { return s.Cookie == c })
+	}
+	for deadline := time.Now().Add(endsWithin); ; {
+		var err error
+		if samples, err = t.ended(samples); err != nil {
+			return nil, err
+		}
+		left := time.Until(deadline)
+		if t.deaf || left <= 0 || !slices.ContainsFunc(cookies, func(c uint64) bool { return !told(c) }) {
+			return samples, nil
+		}
+		_, err = unix.Poll([]unix.PollFd{{Fd: int32(t.ends.fd), Events: unix.POLLIN}}, int(left.Milliseconds())+1)
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return nil, fmt.Errorf("wait for ended sockets: %w", err)
+		}
+	}
+}
+
+// dataCookies names the data sockets that are known to live.
+func (t *TCP) dataCookies() []uint64 {
+	var out []uint64
+	for i := range t.sockets {
+		if t.sockets[i].stream >= 0 {
+			out = append(out, t.sockets[i].cookie)
+		}
+	}
+	return out
+}
