@@ -18,9 +18,8 @@ func (f *Face) Status(ctx context.Context) (wire.NodeStatus, error) {
 	st := wire.NodeStatus{Node: f.cfg.Node, Version: version.String(), Kernel: provenance.Kernel(), Arch: runtime.GOARCH,
 		Interface: f.cfg.Interface, InterfaceUp: up, MAC: mac, Tools: f.reader.Tools(), Congestion: provenance.Congestion(),
 		Spool: f.spool.Status(), Run: f.engine.RunHeld(), Clock: f.Clock(), GPSRateHz: f.gps.RateHz(), Problems: []wire.Problem{}}
-	if fix, ok := f.gps.Last(); ok {
-		st.GPS = &fix
-	}
+	fix, _ := f.gps.Last() // before the first fix it tells at least whether gpsd answers
+	st.GPS = &fix
 	host, err := f.host.Status(ctx)
 	if err != nil {
 		host = wire.HostStatus{Pending: []string{}}

@@ -1,0 +1,123 @@
+//go:build e2e
+
+package badinput
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// programs is the folder of the built programs. Other users can enter it:
+// agents start their unprivileged half from there.
+var programs string
+
+func TestMain(m *testing.M) {
+	code, err := withPrograms(m.Run)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "badinput:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func withPrograms(run func() int) (code int, err error) {
+	if os.Geteuid() != 0 {
+		return run(), nil // every test skips itself, saying so
+	}
+	if programs, err = os.MkdirTemp("/var/tmp", "fieldmesh-badinput-"); err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(programs)) }()
+	if err := os.Chmod(programs, 0o755); err != nil {
+		return 0, err
+	}
+	build := exec.Command("go", "build", "-o", programs+"/", "../../cmd/fieldmesh", "../../cmd/fieldmesh-agent")
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		return 0, fmt.Errorf("build the programs: %w", err)
+	}
+	return run(), nil
+}
+
+// folder is a folder for one test that other users can enter.
+func folder(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp(programs, "test-")
+	if err == nil {
+		err = os.Chmod(dir, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func write(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// outcome is a command's end.
+type outcome struct {
+	status         int
+	stdout, stderr string
+}
+
+// finish runs a command to its end, at most two minutes.
+func finish(t *testing.T, c *exec.Cmd) outcome {
+	t.Helper()
+	var out, errs bytes.Buffer
+	c.Stdout, c.Stderr = &out, &errs
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	hung := time.AfterFunc(2*time.Minute, func() { _ = c.Process.Kill() })
+	defer hung.Stop()
+	err := c.Wait()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return outcome{c.ProcessState.ExitCode(), out.String(), errs.String()}
+}
+
+// refused checks that a command ended with status 1 and said, on stderr, all
+// of the words, and prints what it said.
+func (o outcome) refused(t *testing.T, words ...string) {
+	t.Helper()
+	t.Logf("status %d\n%s%s", o.status, o.stdout, o.stderr)
+	if o.status != 1 {
+		t.Errorf("status %d, want 1", o.status)
+	}
+	for _, w := range words {
+		if !strings.Contains(o.stderr, w) {
+			t.Errorf("it does not say %q", w)
+		}
+	}
+}
+
+func program(name string, args ...string) *exec.Cmd {
+	return exec.CommandContext(context.Background(), filepath.Join(programs, name), args...)
+}
+
+// await waits for something that is to come about by itself.
+func await(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for until := time.Now().Add(30 * time.Second); !holds(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
