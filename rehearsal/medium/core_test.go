@@ -436,6 +436,22 @@ func BenchmarkSaturatedHop(b *testing.B) {
 	}
 }
 
+// What shadowing, fading and burst errors cost beside a moving peer.
+func BenchmarkSaturatedHopInAllWeathers(b *testing.B) {
+	cfg := testConfig(Standard80211g, 0, 2)
+	cfg.Shadowing, cfg.Fading = ShadowingConfig{4, 20}, FadingConfig{"rician", 6}
+	cfg.ChannelError = ChannelErrorConfig{Mean: 0.01, BurstS: 0.01}
+	c := mustCore(b, cfg, func(n int, at time.Duration) (float64, float64) {
+		return 5 * float64(n), 10 * math.Sin(at.Seconds()) * float64(n)
+	}, sinkFunc(func(int, time.Duration) {}))
+	frame := ethernet(0, 1, 0, 1500)
+	b.ReportAllocs()
+	for b.Loop() {
+		c.Enqueue(0, frame)
+		c.Advance(c.Now() + 400*time.Microsecond)
+	}
+}
+
 // Whatever a host writes to its device, the core takes or counts.
 func FuzzEnqueue(f *testing.F) {
 	f.Add([]byte{})

@@ -9,8 +9,8 @@ const (
 	// faderWaves: 8 suffice for the statistics of the model's paper; more bring
 	// one link nearer to the average of all.
 	faderWaves = 20
-	// fadingHeadroom is how far above its mean the power may rise: Rayleigh's
-	// does once in 22 000 coherence times.
+	// fadingHeadroom is how far above its mean the power may rise: Rayleigh's is
+	// higher for a 22 000th of the time.
 	fadingHeadroom = 10.0
 
 	fadingRayleigh = "rayleigh"

@@ -20,9 +20,9 @@ const (
 // The disc has two powers, far above and far below what any mode needs, and
 // its interferers count so much more that every overlap is a collision.
 const (
-	discPowerMw     = 1e-5  // -50 dBm
+	discPowerMw     = 1e-4  // -40 dBm
 	discOutsideMw   = 1e-14 // -140 dBm
-	discInterferers = 1e13
+	discInterferers = 1e16
 )
 
 // place is where a radio was found last.
