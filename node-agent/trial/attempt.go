@@ -96,21 +96,29 @@ func (e *Engine) arm(ctx context.Context, k wire.TrialKey) error {
 	if err != nil || a == nil {
 		return err
 	}
+	return a.begin(ctx)
+}
+
+// begin makes an admitted attempt ready, and lets it take its course.
+func (a *attempt) begin(ctx context.Context) error {
+	e := a.engine
 	if err := a.prepare(ctx); err != nil {
+		if a.ctx.Err() != nil {
+			err = context.Cause(a.ctx)
+		}
 		reason := "arm_failed: " + err.Error()
-		e.work.Add(1)
 		go func() { defer e.work.Done(); a.finish("failed", reason) }()
 		a.wait(ctx)
-		return refuse("not_ready", fmt.Sprintf("node %s cannot arm trial %d: %v", e.cfg.Node, k.Trial, err), "see the node's preflight: fieldmesh nodes")
+		return refuse("not_ready", fmt.Sprintf("node %s cannot arm trial %d: %v", e.cfg.Node, a.key.Trial, err), "see the node's preflight: fieldmesh nodes")
 	}
 	a.setState("armed", "waiting for GO")
-	e.work.Add(1)
 	go func() { defer e.work.Done(); a.run() }()
 	return nil
 }
 
-// admit makes k the attempt under way. It returns nil, nil when k is already
-// under way or done, so that arming twice is arming once.
+// admit makes k the attempt under way; the caller has to begin it, and until it
+// is kept it counts as work. It returns nil, nil when k is already under way or
+// done, so that arming twice is arming once.
 func (e *Engine) admit(k wire.TrialKey) (*attempt, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -145,6 +153,8 @@ func (e *Engine) admit(k wire.TrialKey) (*attempt, error) {
 		return nil, err
 	}
 	e.current = newAttempt(e, k, t)
+	e.work.Add(1)
+	e.active = time.Now()
 	e.bump()
 	return e.current, nil
 }
@@ -161,9 +171,12 @@ func newAttempt(e *Engine, k wire.TrialKey, t wire.Trial) *attempt {
 	return a
 }
 
-// prepare changes the machine, starts servers and samplers.
+// prepare changes the machine, starts servers and samplers. An abort ends it.
 func (a *attempt) prepare(ctx context.Context) error {
 	e := a.engine
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(a.ctx, cancel)()
 	if err := e.checkRadio(a.trial.Radio); err != nil {
 		return err
 	}
@@ -332,11 +345,11 @@ func (a *attempt) measure(order goOrder) error {
 }
 
 func (a *attempt) edge(name string) error {
+	now := a.engine.deps.Clock.BootNs()
 	bodies, err := a.sockets.Edge(name)
 	if err != nil {
 		return fmt.Errorf("sample sockets at window's %s: %w", name, err)
 	}
-	now := a.engine.deps.Clock.BootNs()
 	for _, b := range bodies {
 		if err := a.engine.recordAt(now, a.key, b); err != nil {
 			return err

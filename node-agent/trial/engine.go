@@ -57,6 +57,7 @@ type Process interface {
 type Sockets interface {
 	measure.Source
 	Edge(name string) ([]wire.Body, error)
+	Close() error
 }
 
 // Deps is everything that an Engine reaches beyond itself.
@@ -96,6 +97,7 @@ type Engine struct {
 	current  *attempt
 	lastKey  *wire.TrialKey
 	lease    lease
+	active   time.Time // when something last happened of the run: a lease, an attempt's beginning or end
 	stopped  bool
 	journal  *journal
 	live     liveView
@@ -111,7 +113,7 @@ type lease struct {
 // New opens a node's state. An attempt that a former life of the agent left
 // unfinished is recorded as failed, and the machine is put back.
 func New(ctx context.Context, cfg Config, deps Deps) (*Engine, error) {
-	e := &Engine{cfg: cfg, deps: deps, version: 1, changed: make(chan struct{}), verdicts: map[int][]wire.Verdict{}}
+	e := &Engine{cfg: cfg, deps: deps, version: 1, active: time.Now(), changed: make(chan struct{}), verdicts: map[int][]wire.Verdict{}}
 	j, state, err := openJournal(filepath.Join(cfg.StateDir, "run"))
 	if err != nil {
 		return nil, err

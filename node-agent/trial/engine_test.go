@@ -224,15 +224,15 @@ func TestSpeedThatNeverComesIsRejectedForTheGate(t *testing.T) {
 	}
 }
 
-func TestForgedAndReplayedGo(t *testing.T) {
-	_, road, plan := pair(t, 1)
-	k := wire.TrialKey{Trial: 1, Attempt: 1}
-	conn, err := net.DialUDP("udp4", nil, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: road.port})
+// asker sends GO to a node, and gives its answer, nil for none.
+func asker(t *testing.T, to *rig, planKey []byte) func(key []byte, g wire.Go) *wire.Ack {
+	t.Helper()
+	conn, err := net.DialUDP("udp4", nil, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: to.port})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
-	ask := func(key []byte, g wire.Go) *wire.Ack {
+	t.Cleanup(func() { conn.Close() })
+	return func(key []byte, g wire.Go) *wire.Ack {
 		d, err := wire.Seal(key, g)
 		if err != nil {
 			t.Fatal(err)
@@ -247,11 +247,17 @@ func TestForgedAndReplayedGo(t *testing.T) {
 			return nil
 		}
 		var ack wire.Ack
-		if err := wire.Open(plan.Key, buf[:n], &ack); err != nil {
+		if err := wire.Open(planKey, buf[:n], &ack); err != nil {
 			t.Fatal(err)
 		}
 		return &ack
 	}
+}
+
+func TestForgedAndReplayedGo(t *testing.T) {
+	_, road, plan := pair(t, 1)
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	ask := asker(t, road, plan.Key)
 	g := wire.Go{Type: "go", Run: plan.Run, Trial: 1, Attempt: 1, From: "car", Nonce: 1, StartInUs: 100_000}
 	if ack := ask([]byte("another key, also of 32 bytes..."), g); ack != nil {
 		t.Errorf("a forged GO was answered: %+v", ack)

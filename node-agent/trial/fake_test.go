@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,10 +21,15 @@ type fakeHost struct {
 	mu       sync.Mutex
 	applied  map[string]int
 	fail     error
+	hangs    bool // a call waits until it is given up
 	instance string
 }
 
-func (h *fakeHost) Apply(_ context.Context, scope string, cs []host.Change) ([]wire.HostChange, error) {
+func (h *fakeHost) Apply(ctx context.Context, scope string, cs []host.Change) ([]wire.HostChange, error) {
+	if h.hangs {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.fail != nil {
@@ -147,14 +153,16 @@ type doneProcess struct{ out wire.Iperf3 }
 func (p doneProcess) Wait() wire.Iperf3 { return p.out }
 func (p doneProcess) Stop(string)       {}
 
-// fakeSockets has one socket per edge.
-type fakeSockets struct{}
+// fakeSockets has one socket per edge, and counts how many are open.
+type fakeSockets struct{ open *atomic.Int32 }
 
 func (fakeSockets) Name() string                      { return "tcp" }
 func (fakeSockets) Sample(int64) ([]wire.Body, error) { return nil, nil }
 func (fakeSockets) Edge(e string) ([]wire.Body, error) {
 	return []wire.Body{&wire.TCPSample{Flow: "bulk", Stream: ptr(0), Edge: e}}, nil
 }
+
+func (s fakeSockets) Close() error { s.open.Add(-1); return nil }
 
 // rig is one node's engine over fakes.
 type rig struct {
@@ -163,6 +171,7 @@ type rig struct {
 	spool *fakeSpool
 	flows *fakeFlows
 	gps   *fakeGPS
+	open  atomic.Int32 // sockets of the kind that samples
 	dir   string
 	port  int
 }
@@ -173,7 +182,7 @@ func newRig(t *testing.T, node, dir string, port int) *rig {
 	t.Helper()
 	r := &rig{host: &fakeHost{applied: map[string]int{}, instance: "1"}, spool: &fakeSpool{}, flows: &fakeFlows{}, gps: &fakeGPS{clock.System{}, 5}, dir: dir, port: port}
 	deps := Deps{Clock: clock.System{}, Host: r.host, Spool: r.spool, GPS: r.gps, Flows: r.flows,
-		Sockets:    func(string, []wire.Flow) (Sockets, error) { return fakeSockets{}, nil },
+		Sockets:    func(string, []wire.Flow) (Sockets, error) { r.open.Add(1); return fakeSockets{&r.open}, nil },
 		Radio:      func() (wire.Caps, bool) { return wire.Caps{}, false },
 		Provenance: func(context.Context) wire.Provenance { return wire.Provenance{Kernel: "test"} },
 		Log:        slog.New(slog.DiscardHandler)}

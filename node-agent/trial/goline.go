@@ -101,30 +101,49 @@ func (e *Engine) obey(ctx context.Context, g wire.Go, receivedNs int64, from net
 		a.order(goOrder{openBootNs: receivedNs + g.StartInUs*1000, path: e.pathOf(from)})
 	case decided || a != nil && a.key == k:
 		ack.Ready, ack.Reason = false, "this attempt has ended here"
-	case a != nil && state == "armed":
-		// The initiator is past the attempt that this node still waits in.
-		a.abort(fmt.Sprintf("superseded: GO of trial %d attempt %d came", k.Trial, k.Attempt))
-		return nil
 	case a != nil:
-		ack.Ready, ack.Reason = false, fmt.Sprintf("at trial %d attempt %d", a.key.Trial, a.key.Attempt)
+		a.giveWay(k, state)
+		return nil // answered once this node is free, if that is soon enough
 	default:
-		e.armLate(ctx, k)
+		if err := e.armLate(ctx, k); err != nil {
+			ack.Ready, ack.Reason = false, err.Error()
+			return ack
+		}
 		return nil
 	}
 	return ack
 }
 
-// armLate arms for an attempt that no controller has armed here.
-func (e *Engine) armLate(ctx context.Context, k wire.TrialKey) {
+// giveWay ends an attempt when its initiator is past it: it was given up there
+// after this node had armed, or had answered GO. A running one gives way to a
+// later one only, so that an old GO sent again cannot end it.
+func (a *attempt) giveWay(k wire.TrialKey, state string) {
+	later := k.Trial > a.key.Trial || k.Trial == a.key.Trial && k.Attempt > a.key.Attempt
+	if state == "armed" || state == "running" && later {
+		a.abort(fmt.Sprintf("superseded: GO of trial %d attempt %d came", k.Trial, k.Attempt))
+	}
+}
+
+// armLate arms for an attempt that no controller has armed here. An error says
+// at once that this node cannot take part.
+func (e *Engine) armLate(ctx context.Context, k wire.TrialKey) error {
+	a, err := e.admit(k)
+	if err != nil {
+		e.deps.Log.Error("arm on GO", "trial", k.Trial, "attempt", k.Attempt, "error", err)
+	}
+	if err != nil || a == nil {
+		return err
+	}
 	e.work.Add(1)
 	go func() {
 		defer e.work.Done()
 		ctx, cancel := context.WithTimeout(ctx, lateArm)
 		defer cancel()
-		if err := e.arm(ctx, k); err != nil {
+		if err := a.begin(ctx); err != nil {
 			e.deps.Log.Error("arm on GO", "trial", k.Trial, "attempt", k.Attempt, "error", err)
 		}
 	}()
+	return nil
 }
 
 // order sets the window's opening; the first one counts.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,7 +18,16 @@ import (
 // so 0600), whether the run has begun, and the outcome of every attempt.
 type journal struct {
 	dir  string
-	file *os.File
+	file appendFile
+	size int64 // up to here every line is whole
+}
+
+// appendFile is what the journal needs of *os.File; a test fills its disk.
+type appendFile interface {
+	io.WriterAt
+	Sync() error
+	Truncate(size int64) error
+	Close() error
 }
 
 type journalLine struct {
@@ -57,17 +67,16 @@ func openJournal(dir string) (*journal, journalState, error) {
 	if err != nil {
 		return nil, st, err
 	}
-	j.file, err = os.OpenFile(j.linePath(), os.O_CREATE|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(j.linePath(), os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, st, fmt.Errorf("open run state: %w", err)
 	}
+	j.file = f
 	// A line that a crash tore is cut: nothing was promised for it.
 	if err := j.file.Truncate(good); err != nil {
 		return nil, st, fmt.Errorf("cut torn run state: %w", err)
 	}
-	if _, err := j.file.Seek(good, 0); err != nil {
-		return nil, st, fmt.Errorf("open run state: %w", err)
-	}
+	j.size = good
 	return j, st, nil
 }
 
@@ -119,11 +128,11 @@ func (j *journal) load(plan wire.RunPlan) error {
 	if err := j.replacePlan(plan); err != nil {
 		return err
 	}
-	var err error
-	j.file, err = os.OpenFile(j.linePath(), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	f, err := os.OpenFile(j.linePath(), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("open run state: %w", err)
 	}
+	j.file, j.size = f, 0
 	return nil
 }
 
@@ -146,12 +155,19 @@ func (j *journal) append(l journalLine) error {
 	if err != nil {
 		return fmt.Errorf("encode run state: %w", err)
 	}
-	if _, err := j.file.Write(append(b, '\n')); err != nil {
-		return fmt.Errorf("write run state: %w", err)
+	if j.file == nil {
+		return errors.New("write run state: the plan could not be written, and no run is held")
 	}
-	if err := j.file.Sync(); err != nil {
-		return fmt.Errorf("write run state: %w", err)
+	b = append(b, '\n')
+	_, err = j.file.WriteAt(b, j.size)
+	if err == nil {
+		err = j.file.Sync()
 	}
+	if err != nil {
+		// The next line is written over what a full disk took of this one.
+		return errors.Join(fmt.Errorf("write run state: %w", err), j.file.Truncate(j.size))
+	}
+	j.size += int64(len(b))
 	return nil
 }
 

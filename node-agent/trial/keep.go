@@ -38,7 +38,15 @@ func (a *attempt) finish(outcome, reason string) {
 	a.engine.kept(a, v)
 }
 
+// endSampling ends the sampler, if it was started, and gives the netlink socket back.
 func (a *attempt) endSampling() error {
+	if a.sockets == nil {
+		return nil
+	}
+	return errors.Join(a.endSampler(), a.sockets.Close())
+}
+
+func (a *attempt) endSampler() error {
 	if a.stopSampling == nil {
 		return nil
 	}
@@ -49,9 +57,6 @@ func (a *attempt) endSampling() error {
 	a.mu.Unlock()
 	if l := a.sampler.Lateness(open, closed); l != nil && open != 0 {
 		err = errors.Join(err, a.engine.record(a.key, l))
-	}
-	if c, ok := a.sockets.(interface{ Close() error }); ok {
-		err = errors.Join(err, c.Close())
 	}
 	return err
 }
@@ -138,7 +143,7 @@ func (e *Engine) kept(a *attempt, v wire.Verdict) {
 	}
 	e.verdicts[a.key.Trial] = setVerdict(e.verdicts[a.key.Trial], v)
 	k := a.key
-	e.current, e.lastKey = nil, &k
+	e.current, e.lastKey, e.active = nil, &k, time.Now()
 	e.bump()
 	close(a.done)
 }

@@ -38,6 +38,7 @@ func (e *Engine) Lease(_ context.Context, holder string, l wire.Lease) (wire.Lea
 		return wire.Lease{Holder: l.Holder}, nil
 	}
 	l.TTLS = min(l.TTLS, 120)
+	e.active = now
 	e.lease = lease{holder: holder, label: l.Holder, until: now.Add(time.Duration(l.TTLS * float64(time.Second)))}
 	return l, nil
 }
@@ -253,6 +254,7 @@ func (e *Engine) Restore(ctx context.Context) (wire.RestoreReport, error) {
 			return wire.RestoreReport{}, err
 		}
 		e.started = false
+		e.bump()
 	}
 	e.mu.Unlock()
 	if a != nil {
@@ -276,8 +278,15 @@ func (e *Engine) RunHeld() string {
 	return e.plan.Run
 }
 
+// forsakenAfter is how long a node that is alone waits for the next trial of
+// a begun run with the run's changes in force: for a drive back, a meal, a
+// change of cars. Then the dead-man timer may put them back; a trial that comes
+// all the same makes them again.
+const forsakenAfter = time.Hour
+
 // Busy tells whether the machine should stay as the run has set it up: an
-// attempt is under way, or a begun run still has something to do.
+// attempt is under way, or a begun run still has something to do and is not
+// forsaken.
 func (e *Engine) Busy() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -285,5 +294,5 @@ func (e *Engine) Busy() bool {
 		return true
 	}
 	_, more := e.next()
-	return e.started && more
+	return e.started && more && time.Since(e.active) < forsakenAfter
 }

@@ -1,0 +1,173 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+func (r *rig) outcome(t *testing.T, k wire.TrialKey) (outcome, reason string) {
+	t.Helper()
+	await(t, "kept", func() bool { return r.kept(k) })
+	rs := r.spool.kinds(k, "trial")
+	b := rs[len(rs)-1].Body.(*wire.TrialState)
+	return b.Outcome, b.Reason
+}
+
+// The initiator gave an attempt up after this node had answered its GO: the
+// node must not measure alone while the next attempt is begun and fails.
+func TestARunningAttemptGivesWayToALaterGoOnly(t *testing.T) {
+	_, road, plan := pair(t, 2)
+	road.plan.Trials[0].DurationS, road.plan.Trials[1].DurationS = 60, 60
+	ask := asker(t, road, plan.Key)
+	g := wire.Go{Type: "go", Run: plan.Run, Trial: 2, Attempt: 1, From: "car", Nonce: 1, StartInUs: 1000}
+	await(t, "the late arm and its answer", func() bool { a := ask(plan.Key, g); return a != nil && a.Ready })
+	await(t, "the window", func() bool { return len(road.spool.kinds(wire.TrialKey{Trial: 2, Attempt: 1}, "window")) == 1 })
+	old := g
+	old.Trial = 1
+	if ack := ask(plan.Key, old); ack != nil || road.kept(wire.TrialKey{Trial: 2, Attempt: 1}) {
+		t.Errorf("an old GO that was sent again: answer %+v", ack)
+	}
+	next := g
+	next.Attempt = 2
+	await(t, "the next attempt", func() bool { a := ask(plan.Key, next); return a != nil && a.Ready })
+	if outcome, reason := road.outcome(t, wire.TrialKey{Trial: 2, Attempt: 1}); outcome != "failed" || !strings.HasPrefix(reason, "superseded") {
+		t.Errorf("kept as %s, %s", outcome, reason)
+	}
+}
+
+// The initiator need not wait for the window's time to learn it.
+func TestANodeThatCannotTakePartAnswersGoAtOnce(t *testing.T) {
+	_, road, plan := pair(t, 1)
+	road.spool.full = errors.New("no space")
+	ack := asker(t, road, plan.Key)(plan.Key, wire.Go{Type: "go", Run: plan.Run, Trial: 1, Attempt: 1, From: "car", Nonce: 1, StartInUs: 1_000_000})
+	if ack == nil || ack.Ready || !strings.Contains(ack.Reason, "no space") {
+		t.Errorf("answer %+v", ack)
+	}
+}
+
+func TestWhatArmingOpenedIsClosedWhenItFails(t *testing.T) {
+	_, road, plan := pair(t, 1)
+	road.flows.fail = errors.New("no iperf3")
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	_, err := road.Arm(ctx, holder, plan.Run, k)
+	wantCode(t, err, "not_ready")
+	if n := road.open.Load(); n != 0 {
+		t.Errorf("%d sockets are left open", n)
+	}
+	if n := road.host.inForce("trial"); n != 0 {
+		t.Errorf("%d changes are left in force", n)
+	}
+}
+
+func TestAbortEndsAnArmingThatHangs(t *testing.T) {
+	_, road, plan := pair(t, 1)
+	road.host.hangs = true
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	armed := make(chan error, 1)
+	go func() {
+		_, err := road.Arm(ctx, holder, plan.Run, k)
+		armed <- err
+	}()
+	await(t, "arming", func() bool {
+		v, err := road.View(ctx, plan.Run, 0)
+		return err == nil && v.State == "loaded" && v.Current != nil
+	})
+	if _, err := road.Abort(ctx, plan.Run, wire.AbortRequest{TrialKey: k, Reason: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, <-armed, "not_ready")
+	if outcome, reason := road.outcome(t, k); outcome != "failed" || reason != "arm_failed: aborted: test" {
+		t.Errorf("kept as %s, %s", outcome, reason)
+	}
+}
+
+// An agent that is stopped while it arms waits for that attempt's end too.
+func TestStoppingWaitsForWhatIsBeingArmed(t *testing.T) {
+	road := newRig(t, "road", t.TempDir(), freePort(t))
+	plan := twoNodePlan(1, freePort(t), road.port)
+	takeLease(t, road, 60)
+	if _, err := road.Load(ctx, holder, plan); err != nil {
+		t.Fatal(err)
+	}
+	road.host.hangs = true
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	go func() { _, _ = road.Arm(ctx, holder, plan.Run, k) }()
+	await(t, "arming", func() bool { road.mu.Lock(); defer road.mu.Unlock(); return road.current != nil })
+	stopping, stop := context.WithCancel(ctx)
+	stop()
+	if err := road.Run(stopping); err != nil {
+		t.Fatal(err)
+	}
+	if !road.kept(k) {
+		t.Error("the agent ended before its attempt")
+	}
+}
+
+// A controller that never comes back, and an initiator that is gone, must not
+// hold the dead-man timer off for ever.
+func TestAForsakenNodeIsNotBusy(t *testing.T) {
+	road := newRig(t, "road", t.TempDir(), freePort(t))
+	takeLease(t, road, 60)
+	if _, err := road.Load(ctx, holder, twoNodePlan(2, freePort(t), road.port)); err != nil {
+		t.Fatal(err)
+	}
+	road.started = true
+	takeLease(t, road, 0)
+	if !road.Busy() {
+		t.Error("a node in the middle of a run is not busy")
+	}
+	road.active = time.Now().Add(-forsakenAfter)
+	if road.Busy() {
+		t.Error("a forsaken node is busy")
+	}
+}
+
+// fullDisk takes a few bytes of a line and then no more.
+type fullDisk struct {
+	*os.File
+	full bool
+}
+
+func (d *fullDisk) WriteAt(b []byte, at int64) (int, error) {
+	if !d.full {
+		return d.File.WriteAt(b, at)
+	}
+	n, err := d.File.WriteAt(b[:len(b)/2], at)
+	return n, errors.Join(err, errors.New("no space left"))
+}
+
+// A line that a full disk tore must not take those with it that come later.
+func TestAFullDiskSpoilsOneLineOfTheJournal(t *testing.T) {
+	dir := t.TempDir()
+	j, _, err := openJournal(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.load(wire.RunPlan{Run: "r1"}); err != nil {
+		t.Fatal(err)
+	}
+	disk := &fullDisk{File: j.file.(*os.File)}
+	j.file = disk
+	verdict := func(trial int) wire.Verdict {
+		return wire.Verdict{TrialKey: wire.TrialKey{Trial: trial, Attempt: 1}, Outcome: "accepted"}
+	}
+	for trial := 1; trial <= 3; trial++ {
+		disk.full = trial == 2
+		if err := j.kept(verdict(trial)); (err != nil) != disk.full {
+			t.Fatalf("trial %d: %v", trial, err)
+		}
+	}
+	if err := disk.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, st, err := openJournal(dir)
+	if err != nil || len(st.verdicts[1]) != 1 || len(st.verdicts[2]) != 0 || len(st.verdicts[3]) != 1 {
+		t.Errorf("after a restart: %v, %v", st.verdicts, err)
+	}
+}
