@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,10 +12,8 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/fleet"
-	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/run"
 	"fieldmesh.dev/fieldmesh/protocols/keys"
-	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/world"
 )
 
@@ -150,48 +147,6 @@ func installAgent(f rehearseFlags, dir string) (string, error) {
 	return to, nil
 }
 
-func (s *session) worldConfig(dir, agent string, identity keys.Identity, keysDir string) (world.Config, error) {
-	field, err := fieldConfig(s.campaign.Field)
-	if err != nil {
-		return world.Config{}, err
-	}
-	cfg := world.Config{Dir: dir, Agent: agent, ControllerKeys: keysDir, Run: s.plan.Run, Seed: s.plan.Seed, Field: field,
-		Authorized: []keys.Peer{{Name: identity.Name, Role: wire.RoleController, Pin: identity.Pin}}}
-	for _, n := range s.plan.Nodes {
-		cfg.Nodes = append(cfg.Nodes, world.Node{Name: n.Name, Unit: n.Unit})
-	}
-	return cfg, nil
-}
-
-// fieldConfig hands the campaign's field section, whose keys are the field's
-// own, to the field; what the file does not say, the field's defaults say.
-func fieldConfig(f *plan.Field) (world.FieldConfig, error) {
-	var c world.FieldConfig
-	text, err := json.Marshal(f)
-	if err == nil {
-		err = json.Unmarshal(text, &c)
-	}
-	if err != nil {
-		return c, fmt.Errorf("read the campaign's field: %w", err)
-	}
-	return c.WithDefaults()
-}
-
-// placeOnEarth gives every course of a rehearsal the field's site, so that a
-// gate can wait for a place.
-func placeOnEarth(p *wire.RunPlan, f *plan.Field) error {
-	c, err := fieldConfig(f)
-	if err != nil {
-		return err
-	}
-	for i := range p.Trials {
-		if course := &p.Trials[i].Course; course.SiteLatDeg == nil {
-			course.SiteLatDeg, course.SiteLonDeg = c.SiteLatDeg, c.SiteLonDeg
-		}
-	}
-	return nil
-}
-
 // startField starts one field and makes the lane that drives in it. A field
 // that ends by itself ends the run: its nodes will not come back.
 func (s *session) startField(ctx context.Context, end context.CancelCauseFunc, cfg world.Config, name string) (*run.Lane, func() error, error) {
@@ -200,7 +155,7 @@ func (s *session) startField(ctx context.Context, end context.CancelCauseFunc, c
 		return nil, nil, fmt.Errorf("find this program: %w", err)
 	}
 	// Not ctx: an interrupt ends the run first, and then the field, in order.
-	field, err := world.Start(context.WithoutCancel(ctx), []string{self, "field"}, cfg)
+	field, err := world.Start(context.WithoutCancel(ctx), []string{self, "field", "serve"}, cfg)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -222,25 +177,4 @@ func (s *session) startField(ctx context.Context, end context.CancelCauseFunc, c
 		}
 	}()
 	return lane, func() error { close(closing); <-closed; closeLane(); return field.Close() }, nil
-}
-
-// FieldCommand is `fieldmesh field`, a rehearsal's field in a process of its
-// own. People do not call it; rehearse does.
-func FieldCommand() *cobra.Command {
-	var dir string
-	c := &cobra.Command{
-		Use:    "field",
-		Short:  "Own a rehearsal's field (started by rehearse)",
-		Hidden: true,
-		Args:   cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			cfg, err := world.LoadConfig(dir)
-			if err != nil {
-				return err
-			}
-			return world.Serve(c.Context(), c.InOrStdin(), c.OutOrStdout(), cfg)
-		},
-	}
-	c.Flags().StringVar(&dir, "dir", "", "the field's folder, with field.json")
-	return c
 }

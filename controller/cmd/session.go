@@ -72,7 +72,7 @@ func openSession(f runFlags, file, place string) (*session, error) {
 		return nil, err
 	}
 	if place == archive.PlaceRehearsal {
-		if err := placeOnEarth(&p, c.Field); err != nil {
+		if err := rehearsed(&p, c); err != nil {
 			return nil, err
 		}
 	} else if c.NeedsSite() {
@@ -84,8 +84,12 @@ func openSession(f runFlags, file, place string) (*session, error) {
 	if err := p.Validate(); err != nil {
 		return nil, fmt.Errorf("plan %s: %w", file, err)
 	}
+	movement, err := movementFiles(c)
+	if err != nil {
+		return nil, err
+	}
 	a, err := archive.Create(filepath.Join(f.runs, name), archive.RunInfo{Run: name, Campaign: c.Name, CreatedWall: time.Now().UTC(),
-		Seed: p.Seed, Version: version.String(), Place: place, Site: siteSheet(c.Site), CampaignRaw: c.Raw, Plan: p})
+		Seed: p.Seed, Version: version.String(), Place: place, Site: siteSheet(c.Site), CampaignRaw: c.Raw, Movement: movement, Plan: p})
 	if err != nil {
 		return nil, explainRun(f.runs, name, err)
 	}

@@ -1,0 +1,250 @@
+package cmd
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/protocols/keys"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/rehearsal/picture"
+	"fieldmesh.dev/fieldmesh/rehearsal/world"
+)
+
+// FieldCommand is `fieldmesh field`: pictures of a rehearsal's field, and,
+// hidden, the field's own process.
+func FieldCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "field",
+		Short: "Draw the field that a campaign is rehearsed in",
+		Args:  cobra.NoArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(fieldShowCommand(), fieldServeCommand())
+	return c
+}
+
+// fieldServeCommand is the process of its own that owns a rehearsal's field.
+// People do not call it; rehearse does.
+func fieldServeCommand() *cobra.Command {
+	var dir string
+	c := &cobra.Command{
+		Use:    "serve",
+		Short:  "Own a rehearsal's field (started by rehearse)",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			cfg, err := world.LoadConfig(dir)
+			if err != nil {
+				return err
+			}
+			return world.Serve(c.Context(), c.InOrStdin(), c.OutOrStdout(), cfg)
+		},
+	}
+	c.Flags().StringVar(&dir, "dir", "", "the field's folder, with field.json")
+	return c
+}
+
+func fieldShowCommand() *cobra.Command {
+	var atS float64
+	var trial int
+	var file string
+	c := &cobra.Command{
+		Use:   "show FILE --at T",
+		Short: "Draw the field at a moment of a trial, as SVG",
+		Long: "Show draws where the nodes of the campaign in FILE are T seconds after a trial has set off, how far their lowest and\n" +
+			"highest rates reach, the links between them by their signal, and the ways that they take. For nodes that follow\n" +
+			"field.mobility T is the movement's own time. The SVG goes to standard output, or to a file with --output.\n\n" +
+			"The picture shows what the emulated radio assumes, on average over fading. A rehearsal is no evidence about velocity,\n" +
+			"only about the campaign.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if !(atS >= 0 && atS <= 86400) {
+				return fmt.Errorf("--at %g: from 0 to 86400 seconds are possible", atS)
+			}
+			campaign, err := loadCampaign(c.ErrOrStderr(), args[0])
+			if err != nil {
+				return err
+			}
+			svg, err := drawField(campaign, trial, atS)
+			if err != nil {
+				return err
+			}
+			if file == "" {
+				_, err = io.WriteString(c.OutOrStdout(), svg)
+				return err
+			}
+			return os.WriteFile(file, []byte(svg), 0o644)
+		},
+	}
+	c.Flags().Float64Var(&atS, "at", 0, "seconds since the trial set off")
+	c.Flags().IntVar(&trial, "trial", 1, "number of the trial, by `fieldmesh plan show`")
+	c.Flags().StringVarP(&file, "output", "o", "", "write the SVG to this file")
+	return c
+}
+
+func drawField(c *plan.Campaign, trial int, atS float64) (string, error) {
+	trials, err := c.Schedule()
+	if err != nil {
+		return "", err
+	}
+	if trial < 1 || trial > len(trials) {
+		return "", fmt.Errorf("--trial %d: the campaign has 1 to %d", trial, len(trials))
+	}
+	cfg, err := sceneConfig(c)
+	if err != nil {
+		return "", err
+	}
+	s, err := world.NewSketch(cfg, trials[trial-1], time.Duration(atS*float64(time.Second)))
+	if err != nil {
+		return "", err
+	}
+	s.Title = c.Name + ", " + s.Title
+	return picture.SVG(s), nil
+}
+
+// sceneConfig is what a world must know of a campaign's nodes and field,
+// wherever it is made.
+func sceneConfig(c *plan.Campaign) (world.Config, error) {
+	field, err := fieldConfig(c)
+	if err != nil {
+		return world.Config{}, err
+	}
+	dir, err := filepath.Abs(filepath.Dir(c.Path))
+	if err != nil {
+		return world.Config{}, fmt.Errorf("find the campaign's folder: %w", err)
+	}
+	cfg := world.Config{Seed: c.Design.Seed, Field: field, FilesDir: dir}
+	taking, err := participants(c)
+	if err != nil {
+		return world.Config{}, err
+	}
+	for _, n := range c.Nodes {
+		cfg.Nodes = append(cfg.Nodes, world.Node{Name: n.Name, Unit: n.Unit, MeshAddress: n.MeshAddress, Bare: !slices.Contains(taking, n.Name)})
+	}
+	return cfg, nil
+}
+
+// participants are the nodes that have an agent in a rehearsal: all, unless
+// the field says that only those that take part in a trial do.
+func participants(c *plan.Campaign) ([]string, error) {
+	var out []string
+	if c.Field == nil || c.Field.Agents != "participants" {
+		for _, n := range c.Nodes {
+			out = append(out, n.Name)
+		}
+		return out, nil
+	}
+	trials, err := c.Schedule()
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range trials {
+		out = append(out, t.Nodes()...)
+		for _, f := range t.Traffic {
+			out = append(out, f.From, f.To)
+		}
+	}
+	return out, nil
+}
+
+// rehearsed makes a campaign's plan one for the emulated field: nodes without
+// an agent are not in it, and every course has the field's site, so that a
+// gate can wait for a place.
+func rehearsed(p *wire.RunPlan, c *plan.Campaign) error {
+	field, err := fieldConfig(c)
+	if err != nil {
+		return err
+	}
+	for i := range p.Trials {
+		if course := &p.Trials[i].Course; course.SiteLatDeg == nil {
+			course.SiteLatDeg, course.SiteLonDeg = field.SiteLatDeg, field.SiteLonDeg
+		}
+	}
+	taking, err := participants(c)
+	if err != nil {
+		return err
+	}
+	p.Nodes = slices.DeleteFunc(p.Nodes, func(n wire.PlanNode) bool { return !slices.Contains(taking, n.Name) })
+	return checkScene(c)
+}
+
+// checkScene works every trial's field out once, so that a movement file with
+// a fault is told before anything is made.
+func checkScene(c *plan.Campaign) error {
+	cfg, err := sceneConfig(c)
+	if err != nil {
+		return err
+	}
+	trials, err := c.Schedule()
+	if err != nil {
+		return err
+	}
+	seen := map[int]bool{}
+	for _, t := range trials {
+		if seen[t.Repetition] && cfg.Field.Mobility != nil {
+			continue // the cells of a repetition differ in nothing that mobility sees
+		}
+		seen[t.Repetition] = true
+		if err := world.CheckScene(cfg, t); err != nil {
+			return fmt.Errorf("%s: %w", c.Path, err)
+		}
+	}
+	return nil
+}
+
+// fieldConfig hands the campaign's field section, whose keys are the field's
+// own, to the field; what the file does not say, the field's defaults say.
+func fieldConfig(c *plan.Campaign) (world.FieldConfig, error) {
+	var f world.FieldConfig
+	text, err := json.Marshal(c.Field)
+	if err == nil {
+		err = json.Unmarshal(text, &f)
+	}
+	if err != nil {
+		return f, fmt.Errorf("read the campaign's field: %w", err)
+	}
+	var names []string
+	for _, n := range c.Nodes {
+		names = append(names, n.Name)
+	}
+	if f, err = f.AtTracks(names, filepath.Dir(c.Path)); err != nil {
+		return f, err
+	}
+	return f.WithDefaults()
+}
+
+// movementFiles are the files that a campaign names, by their base names, for
+// the archive.
+func movementFiles(c *plan.Campaign) (map[string][]byte, error) {
+	out := map[string][]byte{}
+	for _, path := range c.Field.Files() {
+		raw, err := os.ReadFile(filepath.Join(filepath.Dir(c.Path), path))
+		if err != nil {
+			return nil, fmt.Errorf("read movement: %w", err)
+		}
+		out[filepath.Base(path)] = raw
+	}
+	return out, nil
+}
+
+func (s *session) worldConfig(dir, agent string, identity keys.Identity, keysDir string) (world.Config, error) {
+	cfg, err := sceneConfig(s.campaign)
+	if err != nil {
+		return world.Config{}, err
+	}
+	cfg.FilesDir = s.archive.Dir() // the copies that the run keeps
+	if cfg.FilesDir, err = filepath.Abs(cfg.FilesDir); err != nil {
+		return world.Config{}, fmt.Errorf("find the run's folder: %w", err)
+	}
+	cfg.Dir, cfg.Agent, cfg.ControllerKeys, cfg.Run, cfg.Seed = dir, agent, keysDir, s.plan.Run, s.plan.Seed
+	cfg.Authorized = []keys.Peer{{Name: identity.Name, Role: wire.RoleController, Pin: identity.Pin}}
+	return cfg, nil
+}
