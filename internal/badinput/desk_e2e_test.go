@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -47,6 +48,7 @@ type desk struct {
 	dir    string
 	spaces map[string]*testnet.NS
 	before map[string]string
+	wrap   []string // words before a program inside a node
 }
 
 // newDesk makes the nodes and their keys. The agents are started by up.
@@ -132,8 +134,8 @@ func (d *desk) down(t *testing.T, node string, c *exec.Cmd) {
 }
 
 func (d *desk) inside(node, name string, args ...string) *exec.Cmd {
-	full := append([]string{"netns", "exec", d.spaces[node].Name, filepath.Join(programs, name)}, args...)
-	c := exec.Command("ip", full...)
+	words := slices.Concat([]string{"netns", "exec", d.spaces[node].Name}, d.wrap, []string{filepath.Join(programs, name)}, args)
+	c := exec.Command("ip", words...)
 	c.Dir = d.dir
 	return c
 }

@@ -82,7 +82,11 @@ func Run(ctx context.Context, cfg config.Config, log *slog.Logger) error {
 }
 
 func open(ctx context.Context, cfg config.Config, log *slog.Logger) (*Face, error) {
-	sp, err := spool.Open(cfg.SpoolDir(), cfg.Node, spool.Options{QuotaBytes: cfg.QuotaBytes, MinFreeBytes: cfg.QuotaFreeBytes})
+	leave := cfg.QuotaFreeBytes
+	if leave == 0 {
+		leave = -1 // none, and not the spool's default
+	}
+	sp, err := spool.Open(cfg.SpoolDir(), cfg.Node, spool.Options{QuotaBytes: cfg.QuotaBytes, MinFreeBytes: leave})
 	if err != nil {
 		return nil, err
 	}

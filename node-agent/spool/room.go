@@ -21,7 +21,18 @@ type FullError struct {
 }
 
 func (e *FullError) Error() string {
-	return fmt.Sprintf("spool has room for %d bytes, %d are needed: %s", e.FreeBytes, e.NeededBytes, e.Cure)
+	if e.FreeBytes == 0 {
+		return "spool is full: " + e.Cure
+	}
+	return fmt.Sprintf("spool has room for %s, %s are needed: %s", amount(e.FreeBytes), amount(e.NeededBytes), e.Cure)
+}
+
+// amount words a number of bytes for a person; MB is 10^6.
+func amount(bytes int64) string {
+	if bytes < 1e5 {
+		return fmt.Sprintf("%d bytes", bytes)
+	}
+	return fmt.Sprintf("%.1f MB", float64(bytes)/1e6)
 }
 
 // Status is how full the spool is. Oldest is the seq of the oldest record
@@ -96,7 +107,7 @@ func (s *Spool) room(need int64) error {
 	}
 	if byQuota := s.opt.QuotaBytes - s.taken(); byQuota < need {
 		return &FullError{NeededBytes: need, FreeBytes: max(byQuota, 0), Cure: fmt.Sprintf(
-			"let the controller collect and confirm the records in %s, or raise the spool's quota of %d bytes", s.dir, s.opt.QuotaBytes)}
+			"let the controller collect and confirm the records in %s (fieldmesh run --resume RUN), or raise the spool's quota of %s", s.dir, amount(s.opt.QuotaBytes))}
 	}
 	if left := s.left(); left < need {
 		return &FullError{NeededBytes: need, FreeBytes: max(left, 0), Cure: s.diskCure()}
@@ -111,7 +122,7 @@ func (s *Spool) left() int64 {
 }
 
 func (s *Spool) diskCure() string {
-	return fmt.Sprintf("free space on the disk of %s (%d bytes of it are left to others)", s.dir, s.opt.MinFreeBytes)
+	return fmt.Sprintf("free space on the disk of %s (%s of it are left to others)", s.dir, amount(s.opt.MinFreeBytes))
 }
 
 // trim drops the oldest segments whose records are all confirmed, while the

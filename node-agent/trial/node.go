@@ -14,8 +14,7 @@ import (
 // roomFor refuses a trial whose records the spool could not take.
 func (e *Engine) roomFor(t wire.Trial) error {
 	if err := e.deps.Spool.CheckRoom(spoolBytes(t)); err != nil {
-		return refuse(wire.CodeDiskFull, fmt.Sprintf("node %s has no room for the records of trial %d: %v", e.cfg.Node, t.Number, err),
-			"if records wait there to be collected, go on with their run: fieldmesh run --resume RUN")
+		return refuse(wire.CodeDiskFull, fmt.Sprintf("node %s has no room for the records of trial %d: %v", e.cfg.Node, t.Number, err), "")
 	}
 	return nil
 }
