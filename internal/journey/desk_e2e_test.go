@@ -1,0 +1,309 @@
+//go:build e2e
+
+package journey
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/fleet"
+	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/internal/testnet"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+const nobody = 65534
+
+// desk is two nodes whose interfaces under test are the ends of one cable, and
+// a control network apart from it that the controller looks out from.
+type desk struct {
+	dir      string
+	nodes    map[string]*testnet.NS // alpha, which has the GPS receiver, and bravo
+	control  *testnet.NS
+	receiver *receiver
+	agents   []*session
+	fleet    *fleet.Fleet
+	before   string
+}
+
+var deskNodes = []string{"alpha", "bravo"}
+
+// newDesk sets up the nodes, makes their keys as a user does, and starts their
+// agents. Extra lines go into every agent.yaml.
+func newDesk(t *testing.T, extra string) *desk {
+	t.Helper()
+	testnet.Need(t, "ip", "gpsd", "iperf3", "tcpdump")
+	d := &desk{dir: folder(t), nodes: map[string]*testnet.NS{}, control: testnet.NewNS(t, "ctl")}
+	d.control.Run(t, "ip", "link", "add", "br0", "type", "bridge")
+	d.control.Up(t, "br0", "10.213.251.1/24")
+	for i, name := range deskNodes {
+		n := testnet.NewNS(t, name)
+		d.nodes[name] = n
+		testnet.Veth(t, n, "ctl0", fmt.Sprintf("10.213.251.%d/24", 11+i), d.control, name, "")
+		d.control.Run(t, "ip", "link", "set", name, "master", "br0")
+	}
+	testnet.Veth(t, d.nodes["alpha"], "wlan0", "", d.nodes["bravo"], "wlan0", "")
+	d.receiver = newReceiver(t, d.nodes["alpha"])
+	d.before = d.snapshot(t)
+	d.issueKeys(t)
+	for _, name := range deskNodes {
+		d.startAgent(t, name, extra)
+	}
+	return d
+}
+
+// snapshot is the state of the nodes, the control network and the machine.
+func (d *desk) snapshot(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	for _, name := range deskNodes {
+		fmt.Fprintf(&b, "--- %s\n%s", name, testnet.Snapshot(t, d.nodes[name].Name))
+	}
+	fmt.Fprintf(&b, "--- control\n%s--- machine\n%s%s", testnet.Snapshot(t, d.control.Name),
+		testnet.Snapshot(t, "", testnet.Prefix()), testnet.Snapshot(t, "", "lo", "eth"))
+	return b.String()
+}
+
+// restored fails the test when anything is not as it was before the agents came.
+func (d *desk) restored(t *testing.T) {
+	t.Helper()
+	if after := d.snapshot(t); after != d.before {
+		t.Errorf("the machine is not as it was:\n%s", lineDiff(d.before, after))
+	}
+}
+
+// lineDiff lists the lines that only one of the texts has.
+func lineDiff(before, after string) string {
+	var b strings.Builder
+	for sign, pair := range map[string][2]string{"-": {before, after}, "+": {after, before}} {
+		other := "\n" + pair[1]
+		for line := range strings.Lines(pair[0]) {
+			if !strings.Contains(other, "\n"+line) {
+				b.WriteString(sign + line)
+			}
+		}
+	}
+	return b.String()
+}
+
+func (d *desk) address(name string) string {
+	return map[string]string{"alpha": "10.213.251.11:7443", "bravo": "10.213.251.12:7443"}[name]
+}
+
+func (d *desk) fleetFile() string { return filepath.Join(d.dir, "fleet", "fleet.yaml") }
+
+func (d *desk) issueKeys(t *testing.T) {
+	t.Helper()
+	keysDir := filepath.Join(d.dir, "fleet")
+	fieldmesh(t, "keys", "init", "--dir", keysDir)
+	for i, name := range deskNodes {
+		fieldmesh(t, "keys", "issue", name, "--dir", keysDir, "--address", d.address(name), "--unit", fmt.Sprintf("laptop-%d", i+1))
+	}
+	text, err := os.ReadFile(d.fleetFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	for line := range strings.Lines(string(text)) {
+		out.WriteString(line)
+		if indent, _, found := strings.Cut(line, "address:"); found {
+			fmt.Fprintf(&out, "%snetns: %s\n", indent, d.control.Name)
+		}
+	}
+	if err := os.WriteFile(d.fleetFile(), []byte(out.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if d.fleet, err = fleet.Load(d.fleetFile()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (d *desk) nodeDir(name string) string { return filepath.Join(d.dir, name) }
+
+func (d *desk) startAgent(t *testing.T, name, extra string) {
+	t.Helper()
+	dir := d.nodeDir(name)
+	if err := os.CopyFS(filepath.Join(dir, "keys"), os.DirFS(filepath.Join(d.dir, "fleet", "nodes", name))); err != nil {
+		t.Fatal(err)
+	}
+	err := filepath.WalkDir(filepath.Join(dir, "keys"), func(path string, e fs.DirEntry, err error) error {
+		mode := fs.FileMode(0o600)
+		if err == nil && e.IsDir() {
+			mode = 0o700
+		}
+		return errors.Join(err, os.Chmod(path, mode), os.Chown(path, nobody, nobody))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := fmt.Sprintf("node: %s\nlisten: %s\nstate_dir: %s/state\ninterface: wlan0\ncontrol_interface: ctl0\nface_user: nobody\nkeys_dir: %s/keys\n%s",
+		name, d.address(name), dir, dir, extra)
+	path := filepath.Join(dir, "agent.yaml")
+	if err := os.WriteFile(path, []byte(config), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	d.agents = append(d.agents, launch(t, exec.Command("ip", "netns", "exec", d.nodes[name].Name, filepath.Join(programs, "fieldmesh-agent"), "up", "--config", path)))
+	client := d.client(t, name)
+	await(t, 30*time.Second, name+"'s agent answers", func() bool { _, err := client.Status(t.Context()); return err == nil })
+}
+
+// stopAgents ends the agents as a service manager does.
+func (d *desk) stopAgents(t *testing.T) {
+	t.Helper()
+	for _, a := range d.agents {
+		a.stop(t, time.Minute)
+	}
+}
+
+// client talks to a node from inside it, whatever becomes of the control link.
+func (d *desk) client(t *testing.T, name string) *fleet.Client {
+	t.Helper()
+	identity, err := d.fleet.Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := d.fleet.Nodes[name]
+	n.Netns = d.nodes[name].Name
+	c := fleet.NewClient(identity, n)
+	t.Cleanup(c.Close)
+	return c
+}
+
+// controlLink cuts every node off the controller and the others, or lets them back.
+func (d *desk) controlLink(t *testing.T, up bool) {
+	t.Helper()
+	for _, name := range deskNodes {
+		d.control.Run(t, "ip", "link", "set", name, upOrDown(up))
+	}
+}
+
+// cable pulls the cable under test at bravo's end, or puts it back.
+func (d *desk) cable(t *testing.T, up bool) {
+	t.Helper()
+	d.nodes["bravo"].Run(t, "ip", "link", "set", "wlan0", upOrDown(up))
+}
+
+func upOrDown(up bool) string {
+	if up {
+		return "up"
+	}
+	return "down"
+}
+
+// campaign is a run on a desk, with the car driven as the present trial wants.
+type campaign struct {
+	*desk
+	name    string
+	plan    *plan.Campaign
+	trials  map[int]wire.Trial
+	run     *session
+	drivers sync.WaitGroup
+	stopCar context.CancelFunc
+	// Steps are called at a step of an attempt, by the name of the step: before
+	// the car sets off ("armed"), when the window has opened ("measuring"), when
+	// the attempt is over ("kept"). They must not end the test.
+	steps func(step string, k wire.TrialKey)
+}
+
+// variant is the shipped stationary campaign with some lines changed.
+func variant(t *testing.T, name string, changes ...string) string {
+	t.Helper()
+	text, err := os.ReadFile("../../campaigns/stationary-check.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := string(text)
+	for i := 0; i < len(changes); i += 2 {
+		if strings.Count(out, changes[i]) != 1 {
+			t.Fatalf("the shipped campaign does not hold %q once", changes[i])
+		}
+		out = strings.Replace(out, changes[i], changes[i+1], 1)
+	}
+	path := filepath.Join(t.TempDir(), name+".yaml")
+	if err := os.WriteFile(path, []byte(out), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// start begins `fieldmesh run FILE` and the car.
+func (d *desk) start(t *testing.T, name, file string, steps func(string, wire.TrialKey)) *campaign {
+	t.Helper()
+	c := &campaign{desk: d, name: name, steps: steps, trials: map[int]wire.Trial{}}
+	var err error
+	if c.plan, err = plan.Load(file); err != nil {
+		t.Fatal(err)
+	}
+	p, err := c.plan.RunPlan(name, make([]byte, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, trial := range p.Trials {
+		c.trials[trial.Number] = trial
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	c.stopCar = cancel
+	client := d.client(t, "alpha")
+	c.drivers.Go(func() { c.driveCar(ctx, client) })
+	t.Cleanup(func() { cancel(); c.drivers.Wait() })
+	c.run = begin(t, "fieldmesh", "run", file, "--fleet", d.fleetFile(), "--runs", filepath.Join(d.dir, "runs"), "--name", name, "--place", archive.PlaceBench)
+	return c
+}
+
+// driveCar follows alpha's view of the run: it drives while a trial is armed
+// or running, at its speed, and stands otherwise.
+func (c *campaign) driveCar(ctx context.Context, alpha *fleet.Client) {
+	var known uint64
+	last := ""
+	for ctx.Err() == nil {
+		v, err := alpha.View(ctx, c.name, known, time.Second)
+		if err != nil { // before the run is loaded, or while the agent starts
+			select {
+			case <-ctx.Done():
+			case <-time.After(50 * time.Millisecond):
+			}
+			continue
+		}
+		known = v.Version
+		if v.Current == nil {
+			continue
+		}
+		k, step := *v.Current, v.State
+		if step == "running" && v.Detail == "measuring" {
+			step = "measuring"
+		}
+		if now := fmt.Sprint(step, k); now != last {
+			last = now
+			c.steps(step, k)
+		}
+		if step == "kept" || step == "restoring" {
+			c.receiver.drive(0)
+		} else if step == "armed" {
+			c.receiver.drive(*c.trials[k.Trial].SpeedMps)
+		}
+	}
+}
+
+// finish waits for the run's end, which has to be a good one.
+func (c *campaign) finish(t *testing.T, within time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	if err := c.run.wait(ctx); err != nil {
+		t.Errorf("fieldmesh run: %v\n%s", err, c.run.said())
+	}
+	c.stopCar()
+	c.drivers.Wait()
+}
+
+func (c *campaign) runDir() string { return filepath.Join(c.dir, "runs", c.name) }
