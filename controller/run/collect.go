@@ -220,7 +220,7 @@ func (s *sightings) lacking(k wire.TrialKey, names []string) (missing []string, 
 func (l *openLane) awaitKept(ctx context.Context, t wire.Trial, k wire.TrialKey, names []string, show func(phase, detail string)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
-	watching.Go(func() { l.watch(ctx, t, k) })
+	watching.Go(func() { l.watch(ctx, t, k, names) })
 	defer func() { cancel(); watching.Wait() }() // nothing is shown of an attempt that has ended
 	aborted := false
 	for {
@@ -247,16 +247,49 @@ func (l *openLane) awaitKept(ctx context.Context, t wire.Trial, k wire.TrialKey,
 	}
 }
 
-// watch shows the attempt as the nodes see it, until ctx ends.
-func (l *openLane) watch(ctx context.Context, t wire.Trial, k wire.TrialKey) {
-	for {
-		sleep(ctx, time.Second)
+// watch shows the attempt as the nodes see it, until ctx ends, and looks for
+// nodes whose word on it will never come.
+func (l *openLane) watch(ctx context.Context, t wire.Trial, k wire.TrialKey, names []string) {
+	suspects := map[string]bool{}
+	for round := 1; ; round++ {
+		sleep(ctx, l.r.lookEvery)
 		if ctx.Err() != nil {
 			return
 		}
 		if p, ok := l.look(ctx, t, k); ok {
 			l.r.show(p)
 		}
+		if round%unrecordedEvery == 0 {
+			l.writeOff(ctx, k, names, suspects)
+		}
+	}
+}
+
+// unrecordedEvery is after how many looks nodes are asked whether they are
+// still at the attempt.
+const unrecordedEvery = 5
+
+// writeOff fails the attempt for nodes that have ended it and could not record
+// that: their disk was full, or was replaced. A node is written off when it is
+// found so twice, as its last records may still be on their way.
+func (l *openLane) writeOff(ctx context.Context, k wire.TrialKey, names []string, suspects map[string]bool) {
+	missing, _, _, _ := l.seen.lacking(k, names)
+	for _, n := range missing {
+		v, err := l.viewOnce(ctx, l.Nodes[n])
+		if err != nil || underWay(map[string]wire.CampaignView{n: v}, k) || !l.r.Archive.Holds(n, v.Position) {
+			delete(suspects, n)
+			continue
+		}
+		if !suspects[n] {
+			suspects[n] = true
+			continue
+		}
+		st := wire.TrialState{State: "kept", Outcome: verdict.Failed, Reason: "unrecorded: node " + n + " ended the attempt without a record of it"}
+		if err := l.r.own(k, bootNs(), &st); err != nil {
+			l.r.Log.Error("write off", "node", n, "error", err)
+			continue
+		}
+		l.seen.take(wire.Record{Header: wire.Header{Node: n, Trial: k.Trial, Attempt: k.Attempt}, Body: &st})
 	}
 }
 

@@ -7,6 +7,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,6 +84,8 @@ type Runner struct {
 	seq     uint64
 	sealing sync.WaitGroup
 	sealErr error
+
+	lookEvery time.Duration // how often a trial under way is looked at; set by Run
 }
 
 // Progress is one step of a run, for a person to see.
@@ -102,6 +105,7 @@ type Progress struct {
 // that was recorded is lost: run again with the same archive.
 func (r *Runner) Run(ctx context.Context) error {
 	r.taken = map[int]bool{}
+	r.lookEvery = cmp.Or(r.lookEvery, time.Second)
 	r.epoch = newEpoch()
 	lanes, err := r.openLanes(ctx)
 	defer func() {

@@ -1,0 +1,235 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/fleet"
+	"fieldmesh.dev/fieldmesh/protocols/keys"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// fakeField is two nodes, car and road, behind the API's real TLS. A trial is
+// over as soon as the car is armed.
+type fakeField struct {
+	t     *testing.T
+	mu    sync.Mutex
+	nodes map[string]*fakeNode
+	mute  string // this node cannot record that it has kept an attempt
+}
+
+type fakeNode struct {
+	name, epoch string
+	field       *fakeField
+	plan        *wire.RunPlan
+	lines       [][]byte
+	trials      map[int][]wire.Verdict
+	current     *wire.TrialKey
+	changed     chan struct{}
+}
+
+func identityOf(t *testing.T, name string) keys.Identity {
+	t.Helper()
+	cert, key, _, err := keys.New(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := keys.ParseIdentity(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// newLane starts a field's nodes and gives the lane that drives them.
+func newLane(t *testing.T, name string) (*Lane, *fakeField) {
+	t.Helper()
+	controller := identityOf(t, "controller")
+	list, err := keys.NewAuthorized(keys.Peer{Name: "controller", Role: wire.RoleController, Pin: controller.Pin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fakeField{t: t, nodes: map[string]*fakeNode{}}
+	lane := &Lane{Name: name, Nodes: map[string]*fleet.Client{}, Field: Road{}}
+	for _, n := range []string{"car", "road"} {
+		node := &fakeNode{name: n, epoch: name + "-" + n, field: f, trials: map[int][]wire.Verdict{}, changed: make(chan struct{})}
+		f.nodes[n] = node
+		id := identityOf(t, n)
+		server := httptest.NewUnstartedServer(node)
+		server.TLS = keys.ServerTLS(id, list)
+		server.Config.ErrorLog = log.New(io.Discard, "", 0)
+		server.StartTLS()
+		t.Cleanup(server.Close)
+		c := fleet.NewClient(controller, fleet.Node{Name: n, Address: server.Listener.Addr().String(), Pin: id.Pin})
+		t.Cleanup(c.Close)
+		lane.Nodes[n] = c
+	}
+	return lane, f
+}
+
+// newRunner makes a run of so many trials over lanes.
+func newRunner(t *testing.T, trials, attempts int, lanes ...*Lane) *Runner {
+	t.Helper()
+	plan := wire.RunPlan{Run: "today", Campaign: "c", AttemptsMax: attempts, Nodes: []wire.PlanNode{{Name: "car"}, {Name: "road"}}}
+	for i := 1; i <= trials; i++ {
+		plan.Trials = append(plan.Trials, wire.Trial{Number: i, Car: "car", Roadside: "road", Sender: "car", Receiver: "road", Initiator: "car", DurationS: 1})
+	}
+	a, err := archive.Create(filepath.Join(t.TempDir(), "today"), archive.RunInfo{Run: "today", Plan: plan, Place: archive.PlaceBench})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &Runner{Archive: a, Plan: plan, Lanes: lanes, Log: slog.New(slog.DiscardHandler), lookEvery: 10 * time.Millisecond}
+}
+
+func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		n.field.t.Error(err)
+	}
+	if r.URL.Path == "/v1/records" {
+		n.await(r)
+	}
+	n.field.mu.Lock()
+	defer n.field.mu.Unlock()
+	var answer any = n.view()
+	switch route := r.Method + " " + r.URL.Path; route {
+	case "PUT /v1/lease":
+		answer = json.RawMessage(body)
+	case "GET /v1/clock":
+		answer = wire.ClockReply{BootNs: bootNs(), WallNs: time.Now().UnixNano()}
+	case "GET /v1/records":
+		n.records(w, r)
+		return
+	case "POST /v1/records/confirm":
+		answer = wire.SpoolStatus{}
+	case "PUT /v1/runs/today":
+		n.plan = &wire.RunPlan{}
+		n.read(body, n.plan)
+		answer = n.view()
+	case "POST /v1/runs/today/arm":
+		var k wire.TrialKey
+		n.read(body, &k)
+		n.arm(k)
+		answer = n.view()
+	case "PUT /v1/runs/today/verdicts":
+		var vs []wire.Verdict
+		n.read(body, &vs)
+		for _, v := range vs {
+			n.keep(v)
+		}
+	case "POST /v1/runs/today/end":
+		answer = wire.RestoreReport{Undone: []string{}, Failed: []string{}}
+	case "GET /v1/runs/today", "POST /v1/runs/today/abort":
+	default:
+		n.field.t.Errorf("call %s", route)
+	}
+	if err := json.NewEncoder(w).Encode(answer); err != nil {
+		n.field.t.Error(err)
+	}
+}
+
+func (n *fakeNode) read(body []byte, into any) {
+	if err := json.Unmarshal(body, into); err != nil {
+		n.field.t.Errorf("%s: %v", n.name, err)
+	}
+}
+
+func (n *fakeNode) view() wire.CampaignView {
+	v := wire.CampaignView{Version: 1, Run: "today", State: "loaded", Trials: []wire.TrialView{}, Position: wire.SpoolPosition{Epoch: n.epoch, Seq: uint64(len(n.lines))}}
+	for number, vs := range n.trials {
+		v.Trials = append(v.Trials, wire.TrialView{Number: number, Attempts: vs})
+	}
+	if n.current != nil {
+		v.State, v.Current = "armed", n.current
+	}
+	return v
+}
+
+func (n *fakeNode) keep(v wire.Verdict) {
+	for i, had := range n.trials[v.Trial] {
+		if had.Attempt == v.Attempt {
+			n.trials[v.Trial][i] = v
+			return
+		}
+	}
+	n.trials[v.Trial] = append(n.trials[v.Trial], v)
+}
+
+// arm arms, and when it is the car that does, lets both nodes measure.
+func (n *fakeNode) arm(k wire.TrialKey) {
+	n.current = &k
+	if n.name != "car" {
+		return
+	}
+	for _, node := range n.field.nodes {
+		now := bootNs()
+		node.record(k, &wire.Window{OpenBootNs: now - 1e9, CloseBootNs: now})
+		if node.name != n.field.mute {
+			node.record(k, &wire.TrialState{State: "kept", Outcome: "accepted"})
+		}
+		node.current = nil
+		node.keep(wire.Verdict{TrialKey: k, Outcome: "accepted"})
+	}
+}
+
+func (n *fakeNode) record(k wire.TrialKey, b wire.Body) {
+	line, err := wire.Record{Header: wire.Header{Node: n.name, Epoch: n.epoch, Seq: uint64(len(n.lines) + 1), Run: "today",
+		TBootNs: bootNs(), Trial: k.Trial, Attempt: k.Attempt}, Body: b}.MarshalJSON()
+	if err != nil {
+		n.field.t.Error(err)
+	}
+	n.lines = append(n.lines, line)
+	close(n.changed)
+	n.changed = make(chan struct{})
+}
+
+// await waits, as the real API does, for records that the caller has not.
+func (n *fakeNode) await(r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), 100*time.Millisecond)
+	defer cancel()
+	for {
+		n.field.mu.Lock()
+		changed, have := n.changed, len(n.lines)
+		n.field.mu.Unlock()
+		if after, _ := strconv.Atoi(r.FormValue("after")); after < have || ctx.Err() != nil {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (n *fakeNode) records(w http.ResponseWriter, r *http.Request) {
+	after, err := strconv.Atoi(r.FormValue("after"))
+	if err != nil {
+		n.field.t.Error(err)
+	}
+	if r.FormValue("epoch") != n.epoch {
+		after = 0
+	}
+	w.Header().Set("Fieldmesh-Epoch", n.epoch)
+	w.Header().Set("Fieldmesh-Last", strconv.Itoa(len(n.lines)))
+	for _, l := range n.lines[min(after, len(n.lines)):] {
+		fmt.Fprintf(w, "%s\n", bytes.TrimSpace(l))
+	}
+}

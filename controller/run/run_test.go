@@ -1,0 +1,84 @@
+package run
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// Fields side by side share the schedule, and their nodes have the same names.
+// None takes the other's records for its own, or waits for them.
+func TestFieldsSideBySideShareTheSchedule(t *testing.T) {
+	left, _ := newLane(t, "left")
+	right, _ := newLane(t, "right")
+	const trials = 12
+	r := newRunner(t, trials, 2, left, right)
+	if err := r.Run(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Archive.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	verdicts := r.Archive.Decisions()
+	seen := map[int]bool{}
+	for _, v := range verdicts {
+		if v.Outcome != "accepted" || v.Attempt != 1 || seen[v.Trial] {
+			t.Errorf("decided %+v", v)
+		}
+		seen[v.Trial] = true
+	}
+	if len(verdicts) != trials {
+		t.Errorf("%d decisions, want %d", len(verdicts), trials)
+	}
+	epochs := map[string]bool{}
+	for trial := 1; trial <= trials; trial++ {
+		records, err := r.Archive.All(trial, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sides := map[string]bool{}
+		for _, rec := range records {
+			if side, _, of := strings.Cut(rec.Epoch, "-"); of {
+				sides[side] = true
+				epochs[rec.Epoch] = true
+			}
+		}
+		if len(sides) != 1 {
+			t.Errorf("trial %d has records of the fields %v", trial, sides)
+		}
+	}
+	if len(epochs) != 4 {
+		t.Errorf("spools %v, want those of four nodes", epochs)
+	}
+	findings, err := archive.Verify(r.Archive.Dir())
+	if err != nil || len(findings) != 0 {
+		t.Errorf("findings %v, %v", findings, err)
+	}
+}
+
+// A node whose disk is full cannot say that it has kept an attempt. The run
+// must not wait for that word for ever.
+func TestANodeThatCannotRecordFailsItsTrial(t *testing.T) {
+	lane, field := newLane(t, "only")
+	field.mute = "road"
+	r := newRunner(t, 1, 1, lane)
+	if err := r.Run(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	v := r.Archive.Decisions()
+	if len(v) != 1 || v[0].TrialKey != (wire.TrialKey{Trial: 1, Attempt: 1}) || v[0].Outcome != "failed" ||
+		!strings.HasPrefix(v[0].Reason, "unrecorded") || !strings.Contains(v[0].Reason, "node road") {
+		t.Errorf("decided %+v", v)
+	}
+}
