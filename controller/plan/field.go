@@ -33,6 +33,7 @@ type Field struct {
 	LongSlot          bool               `json:"long_slot,omitempty"`      // 802.11g
 	RTSThresholdBytes *int               `json:"rts_threshold_bytes,omitempty"`
 	QueueFrames       *int               `json:"queue_frames,omitempty"`
+	FrameLost         bool               `json:"frame_lost,omitempty"`   // every lost frame on the nodes' feedback sockets
 	NMEAHz            *float64           `json:"nmea_hz,omitempty"`      // fixes a second
 	SpacingM          *float64           `json:"spacing_m,omitempty"`    // between nodes that no course places
 	SiteLatDeg        *float64           `json:"site_lat_deg,omitempty"` // of the roadside node, where the course does not say
@@ -94,6 +95,7 @@ func (s schema) fieldModel() object {
 		{"long_slot", boolean{}, false},
 		{"rts_threshold_bytes", number{1, 2347, false, true, "bytes"}, false}, // a legacy MPDU has at most 2346, so 2347 turns RTS off
 		{"queue_frames", number{1, 10000, false, true, ""}, false},
+		{"frame_lost", boolean{}, false},
 		{"nmea_hz", numberChoice{[]float64{1, 5, 10}, "fixes a second"}, false},
 		{"spacing_m", number{0, 5000, true, false, "m"}, false},
 		{"site_lat_deg", number{-80, 80, false, false, "degrees"}, false}, // the emulated plane does not serve near a pole
@@ -221,6 +223,8 @@ func (f *Field) decodeRadio(n *node) {
 	f.ShortRetryLimit, f.LongRetryLimit = n.wholeAt("short_retry_limit"), n.wholeAt("long_retry_limit")
 	short, long := n.boolAt("short_preamble"), n.boolAt("long_slot")
 	f.ShortPreamble, f.LongSlot = short != nil && *short, long != nil && *long
+	lost := n.boolAt("frame_lost")
+	f.FrameLost = lost != nil && *lost
 	if s := n.child("shadowing"); s != nil {
 		f.Shadowing = &Shadowing{orZero(s.numberAt("sigma_db")), orZero(s.numberAt("decorrelation_m"))}
 	}

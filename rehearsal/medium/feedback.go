@@ -156,11 +156,17 @@ func (s *feedbackServer) remove(c *feedbackClient) {
 	s.all.Add(-1)
 }
 
-// publish hands a line to every client that has room.
+// publish hands a line to every client that has room. Lost frames come in
+// floods, such as thousands a second from a full queue: they take half of the
+// room at most, and the other lines keep theirs.
 func (s *feedbackServer) publish(line wire.Feedback) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.clients {
+		if line.FrameLost != nil && len(c.lines) >= clientQueue/2 {
+			c.dropped.Add(1)
+			continue
+		}
 		select {
 		case c.lines <- line:
 		default:

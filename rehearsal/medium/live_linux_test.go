@@ -155,3 +155,23 @@ func TestPortsMustMatchNodes(t *testing.T) {
 		t.Error("a descriptor that is none, and no error")
 	}
 }
+
+// A flood of lost frames leaves room for the lines that come beside it.
+func TestFloodOfLostFramesLeavesRoomForOthers(t *testing.T) {
+	client := &feedbackClient{lines: make(chan wire.Feedback, clientQueue)}
+	feed := &feedbackServer{clients: map[*feedbackClient]struct{}{client: {}}}
+	const flood = 1000
+	for range flood {
+		feed.publish(wire.Feedback{FrameLost: &wire.FrameLost{Cause: "queue_full"}})
+	}
+	feed.publish(wire.Feedback{Survey: &wire.Survey{Channel: 6}})
+	if n, dropped := len(client.lines), client.dropped.Load(); n != clientQueue/2+1 || dropped != flood-clientQueue/2 {
+		t.Errorf("%d lines wait and %d are dropped", n, dropped)
+	}
+	for len(client.lines) > 1 {
+		<-client.lines
+	}
+	if last := <-client.lines; last.Survey == nil {
+		t.Errorf("the last line is %+v, want the survey", last)
+	}
+}

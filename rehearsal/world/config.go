@@ -97,7 +97,10 @@ type FieldConfig struct {
 	LongSlot          bool               `yaml:"long_slot" json:"long_slot,omitempty"`
 	RTSThresholdBytes int                `yaml:"rts_threshold_bytes" json:"rts_threshold_bytes,omitempty"` // default: no RTS
 	QueueFrames       int                `yaml:"queue_frames" json:"queue_frames,omitempty"`               // default 50, ns-2's
-	NMEAHz            float64            `yaml:"nmea_hz" json:"nmea_hz,omitempty"`                         // 1, 5 or 10; default 10
+	// FrameLost tells every lost frame on the nodes' feedback sockets too. It is
+	// in the records anyway; a TCP that lives on it asks for it here.
+	FrameLost bool    `yaml:"frame_lost" json:"frame_lost,omitempty"`
+	NMEAHz    float64 `yaml:"nmea_hz" json:"nmea_hz,omitempty"` // 1, 5 or 10; default 10
 	// SpacingM is how far apart nodes stand that no course places: the k-th of
 	// them k × SpacingM along the road from the roadside node. Default 20.
 	SpacingM float64 `yaml:"spacing_m" json:"spacing_m,omitempty"`
