@@ -50,6 +50,7 @@ type attempt struct {
 
 	start        chan goOrder // the window's opening, decided once
 	hostLife     string       // the privileged half's life in which the changes were made
+	needs        []string     // those changes, in words
 	servers      []Process
 	sockets      Sockets
 	sampler      *measure.Sampler
@@ -184,6 +185,11 @@ func (a *attempt) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	st, err := e.deps.Host.Status(ctx)
+	if err != nil {
+		return err
+	}
+	a.hostLife = st.Instance
 	for _, s := range []struct {
 		scope   string
 		changes []host.Change
@@ -197,12 +203,10 @@ func (a *attempt) prepare(ctx context.Context) error {
 				return err
 			}
 		}
+		for _, c := range s.changes {
+			a.needs = append(a.needs, c.String())
+		}
 	}
-	st, err := e.deps.Host.Status(ctx)
-	if err != nil {
-		return err
-	}
-	a.hostLife = st.Instance
 	sockets, err := e.deps.Sockets(e.cfg.Node, a.flows)
 	if err != nil {
 		return err

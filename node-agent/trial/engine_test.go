@@ -174,6 +174,25 @@ func TestHostStartedAnewFailsTheTrial(t *testing.T) {
 	}
 }
 
+// A person told the privileged half to restore, beside the agent.
+func TestMachinePutBackInATrialFailsIt(t *testing.T) {
+	car, road, plan := pair(t, 1)
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	for _, r := range []*rig{road, car} {
+		if _, err := r.Arm(ctx, holder, plan.Run, k); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := road.host.Restore(ctx, ""); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "kept", func() bool { return road.kept(k) })
+	rs := road.spool.kinds(k, "trial")
+	if b := rs[len(rs)-1].Body.(*wire.TrialState); b.Outcome != "failed" || !strings.HasPrefix(b.Reason, "host_restored") {
+		t.Errorf("kept as %+v", b)
+	}
+}
+
 func TestAgentStartedAnewBuriesItsTrial(t *testing.T) {
 	car, _, plan := pair(t, 1)
 	k := wire.TrialKey{Trial: 1, Attempt: 1}

@@ -19,7 +19,7 @@ import (
 // fakeHost remembers what is in force and can be told to fail.
 type fakeHost struct {
 	mu       sync.Mutex
-	applied  map[string]int
+	applied  map[string][]string // scope → changes in words
 	fail     error
 	hangs    bool // a call waits until it is given up
 	instance string
@@ -35,9 +35,10 @@ func (h *fakeHost) Apply(ctx context.Context, scope string, cs []host.Change) ([
 	if h.fail != nil {
 		return nil, h.fail
 	}
-	h.applied[scope] = len(cs)
+	h.applied[scope] = nil
 	var out []wire.HostChange
 	for _, c := range cs {
+		h.applied[scope] = append(h.applied[scope], c.String())
 		out = append(out, wire.HostChange{Scope: scope, Action: "applied", What: c.String()})
 	}
 	return out, nil
@@ -47,7 +48,7 @@ func (h *fakeHost) Restore(_ context.Context, scope string) (wire.RestoreReport,
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if scope == "" {
-		h.applied = map[string]int{}
+		h.applied = map[string][]string{}
 	} else {
 		delete(h.applied, scope)
 	}
@@ -57,13 +58,13 @@ func (h *fakeHost) Restore(_ context.Context, scope string) (wire.RestoreReport,
 func (h *fakeHost) Status(context.Context) (wire.HostStatus, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return wire.HostStatus{Reached: true, Instance: h.instance}, nil
+	return wire.HostStatus{Reached: true, Instance: h.instance, Pending: slices.Concat(h.applied["run"], h.applied["trial"])}, nil
 }
 
 func (h *fakeHost) inForce(scope string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.applied[scope]
+	return len(h.applied[scope])
 }
 
 // fakeSpool keeps records in memory.
@@ -180,7 +181,7 @@ const holder = "controller"
 
 func newRig(t *testing.T, node, dir string, port int) *rig {
 	t.Helper()
-	r := &rig{host: &fakeHost{applied: map[string]int{}, instance: "1"}, spool: &fakeSpool{}, flows: &fakeFlows{}, gps: &fakeGPS{clock.System{}, 5}, dir: dir, port: port}
+	r := &rig{host: &fakeHost{applied: map[string][]string{}, instance: "1"}, spool: &fakeSpool{}, flows: &fakeFlows{}, gps: &fakeGPS{clock.System{}, 5}, dir: dir, port: port}
 	deps := Deps{Clock: clock.System{}, Host: r.host, Spool: r.spool, GPS: r.gps, Flows: r.flows,
 		Sockets:    func(string, []wire.Flow) (Sockets, error) { r.open.Add(1); return fakeSockets{&r.open}, nil },
 		Radio:      func() (wire.Caps, bool) { return wire.Caps{}, false },

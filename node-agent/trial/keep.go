@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,13 +62,13 @@ func (a *attempt) endSampler() error {
 	return err
 }
 
-// restore puts back what the trial changed. It fails the attempt when the
-// privileged half was started anew meanwhile: the changes were then not in
-// force to the end.
+// restore puts back what the trial changed. It fails the attempt when a change
+// was not in force to the end.
 func (a *attempt) restore() (wire.RestoreReport, error) {
 	// Its own context: an aborted attempt must be put back all the same.
 	ctx, cancel := context.WithTimeout(context.Background(), restoreTime)
 	defer cancel()
+	disturbed := a.stillInForce(ctx)
 	report, err := a.restoreOnce(ctx)
 	if err != nil {
 		return report, fmt.Errorf("restore_failed: %w", err)
@@ -85,7 +86,26 @@ func (a *attempt) restore() (wire.RestoreReport, error) {
 	if len(report.Failed) > 0 {
 		return report, fmt.Errorf("restore_failed: %s", strings.Join(report.Failed, "; "))
 	}
-	return report, nil
+	return report, disturbed
+}
+
+// stillInForce looks whether what the attempt needs is in force as it was made.
+// The privileged half puts everything back when it is started anew, when a
+// person tells it to, and when nobody has called it for long.
+func (a *attempt) stillInForce(ctx context.Context) error {
+	st, err := a.engine.deps.Host.Status(ctx)
+	if err != nil {
+		return nil //nolint:nilerr // it is being started anew, as its instance will tell when it has restored
+	}
+	if a.hostLife != "" && st.Instance != a.hostLife {
+		return errors.New("host_restarted: the privileged half was started anew during the attempt")
+	}
+	for _, need := range a.needs {
+		if !slices.Contains(st.Pending, need) {
+			return fmt.Errorf("host_restored: %s was put back during the attempt", need)
+		}
+	}
+	return nil
 }
 
 // restoreOnce asks until the privileged half answers: it may just be being
