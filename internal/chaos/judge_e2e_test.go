@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/internal/testnet"
 	line "fieldmesh.dev/fieldmesh/protocols/influx"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -27,6 +29,7 @@ func (c *campaign) judge(w *witness) {
 		c.t.Fatal(err)
 	}
 	c.decisions(a)
+	c.dataFlowed(a)
 	must(c.t, fieldmesh("verify", c.runDir()))
 	c.nothingLost(a, w.records(c.t))
 	c.inDatabase(a)
@@ -55,6 +58,26 @@ func (c *campaign) decisions(a *archive.Archive) {
 	for _, t := range a.Info().Plan.Trials {
 		if accepted[t.Number] == 0 {
 			c.t.Errorf("trial %d is not accepted after %d attempts", t.Number, attempts[t.Number])
+		}
+	}
+}
+
+// dataFlowed: nothing that was cut touches the way of the data without failing
+// the trial, so an accepted window without data was measured on a node that was
+// not set up.
+func (c *campaign) dataFlowed(a *archive.Archive) {
+	c.t.Helper()
+	for _, v := range a.Decisions() {
+		if v.Outcome != "accepted" {
+			continue
+		}
+		rows, err := metrics.Of(a, v.TrialKey)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		i := slices.IndexFunc(rows, func(r metrics.Row) bool { return r.Name == metrics.TransferredMB })
+		if i < 0 || rows[i].Value == 0 {
+			c.t.Errorf("trial %d attempt %d is accepted, and no data came through its window", v.Trial, v.Attempt)
 		}
 	}
 }
@@ -141,6 +164,11 @@ func (c *campaign) inDatabase(a *archive.Archive) {
 	}
 	for r, err := range a.Between() {
 		count(r, err)
+	}
+	if c.controller.cut != "" {
+		// Interrupted while it waited for the database, with the run complete: it
+		// says that publish brings the rest.
+		must(c.t, fieldmesh(append([]string{"publish", c.runDir()}, c.database.flags("live")...)...))
 	}
 	must(c.t, fieldmesh(append([]string{"publish", c.runDir()}, c.database.flags("afterwards")...)...))
 	for _, m := range line.Schema() {
