@@ -34,7 +34,11 @@ const (
 	// connectTimeout is how long iperf3's client tries to connect. A trial's
 	// own end comes first in most plans; a client that never connects has sent 0 bytes.
 	connectTimeout = 10 * time.Second
+	// keepaliveEvery is how often the dead-man timer is wound up at least.
 	keepaliveEvery = 20 * time.Second
+	// deadManParts is how many keepalives come in the dead man's time at least:
+	// one may be late, another lost while the privileged half is started anew.
+	deadManParts = 4
 )
 
 // Face is a node's unprivileged half.
@@ -160,7 +164,7 @@ func (f *Face) serve(ctx context.Context, server *api.Server, listener net.Liste
 // keepalive holds off the privileged half's dead-man timer while there is
 // something to do here.
 func (f *Face) keepalive(ctx context.Context) error {
-	ticker := time.NewTicker(keepaliveEvery)
+	ticker := time.NewTicker(min(keepaliveEvery, f.cfg.DeadMan()/deadManParts))
 	defer ticker.Stop()
 	for {
 		select {
