@@ -13,11 +13,14 @@ import (
 	"fieldmesh.dev/fieldmesh/rehearsal/world"
 )
 
-// Size of the drawing in its own units.
+// Size of the drawing in its own units; its height follows the field's shape.
 const (
-	width, height = 960.0, 640.0
-	margin        = 28.0
-	legendHeight  = 74.0
+	width        = 960.0
+	margin       = 28.0
+	titleHeight  = 44.0
+	legendHeight = 92.0
+	plotLeast    = 260.0
+	plotMost     = 560.0
 )
 
 // view maps metres to the drawing: one scale for both axes, north up.
@@ -27,6 +30,8 @@ type view struct {
 	originX, maxYM float64 // metres at the plot's corner
 	wide, high     float64 // of the plot
 }
+
+func (v view) height() float64 { return v.top + v.high + legendHeight }
 
 func (v view) x(m float64) float64 { return v.left + (m-v.originX)*v.scale }
 func (v view) y(m float64) float64 { return v.top + (v.maxYM-m)*v.scale }
@@ -42,28 +47,34 @@ func (b *box) take(x, y float64) {
 // leastM is the least side of what is shown.
 const leastM = 40
 
-// fit frames the nodes, their ways and the area, with some room for the
-// reach of the highest rate; reaches beyond are cut off at the edge.
+// fit frames the nodes, their ways, the area, and reaches that are not much
+// larger than all that; reaches beyond are cut off at the edge.
 func fit(s world.Sketch) view {
 	b := box{math.Inf(1), math.Inf(1), math.Inf(-1), math.Inf(-1)}
-	reach := 0.0
 	for _, n := range s.Nodes {
 		b.take(n.XM, n.YM)
 		for _, p := range n.Way {
 			b.take(p.XM, p.YM)
-		}
-		if shown(s, n) {
-			reach = max(reach, n.HighReachM)
 		}
 	}
 	if s.Area != nil {
 		b.take(0, 0)
 		b.take(s.Area.WidthM, s.Area.HeightM)
 	}
-	room := max(min(reach, max(b.x1-b.x0, b.y1-b.y0, leastM)*0.35), max(b.x1-b.x0, b.y1-b.y0, leastM)*0.06)
-	b = box{b.x0 - room, b.y0 - room, b.x1 + room, b.y1 + room}
-	v := view{wide: width - 2*margin, high: height - 2*margin - legendHeight, left: margin, top: margin + 22}
-	v.high -= 22
+	extent := max(b.x1-b.x0, b.y1-b.y0, leastM)
+	whole := b
+	for _, n := range s.Nodes {
+		for _, r := range []float64{n.HighReachM, n.LowReachM} {
+			if shown(s, n) && r <= 2*extent {
+				whole.take(n.XM-r, n.YM-r)
+				whole.take(n.XM+r, n.YM+r)
+			}
+		}
+	}
+	room := 0.06 * max(whole.x1-whole.x0, whole.y1-whole.y0, leastM)
+	b = box{whole.x0 - room, whole.y0 - room, whole.x1 + room, whole.y1 + room}
+	v := view{wide: width - 2*margin, left: margin, top: titleHeight}
+	v.high = min(max(v.wide*(b.y1-b.y0)/(b.x1-b.x0), plotLeast), plotMost)
 	v.scale = min(v.wide/(b.x1-b.x0), v.high/(b.y1-b.y0))
 	// The shorter side is centred.
 	v.originX = (b.x0+b.x1)/2 - v.wide/v.scale/2
@@ -80,9 +91,9 @@ func SVG(s world.Sketch) string {
 	var b strings.Builder
 	v := fit(s)
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" role="img" aria-label="%s" font-family="system-ui, sans-serif" font-size="13">`+"\n",
-		width, height, html.EscapeString("the field: "+s.Title))
+		width, v.height(), html.EscapeString("the field: "+s.Title))
 	fmt.Fprintf(&b, `<rect width="%g" height="%g" fill="#fff"/><clipPath id="plot"><rect x="%g" y="%g" width="%g" height="%g"/></clipPath>`+"\n",
-		width, height, v.left, v.top, v.wide, v.high)
+		width, v.height(), v.left, v.top, v.wide, v.high)
 	fmt.Fprintf(&b, `<text x="%g" y="%g" font-size="15" font-weight="600" fill="#1d2329">%s, %s after setting off</text>`+"\n",
 		margin, margin+4, html.EscapeString(s.Title), html.EscapeString(fmt.Sprintf("%g s", s.AtS)))
 	fmt.Fprintf(&b, `<g clip-path="url(#plot)"><rect x="%g" y="%g" width="%g" height="%g" fill="#f7f8f9"/>`+"\n", v.left, v.top, v.wide, v.high)
@@ -114,11 +125,13 @@ func step(atLeastM float64) float64 {
 
 func grid(b *strings.Builder, v view) {
 	every := step(90 / v.scale)
-	for x := math.Ceil(v.originX/every) * every; v.x(x) < v.left+v.wide; x += every {
+	for k := math.Ceil(v.originX / every); v.x(k*every) < v.left+v.wide; k++ {
+		x := k*every + 0 // never -0
 		fmt.Fprintf(b, `<line x1="%.1f" x2="%.1f" y1="%g" y2="%g" stroke="#e3e7ea"/>`, v.x(x), v.x(x), v.top, v.top+v.high)
 		fmt.Fprintf(b, `<text x="%.1f" y="%.1f" fill="#8b959d" font-size="11">%g m</text>`, v.x(x)+3, v.top+v.high-5, x)
 	}
-	for y := math.Ceil((v.maxYM-v.high/v.scale)/every) * every; v.y(y) > v.top; y += every {
+	for k := math.Ceil((v.maxYM - v.high/v.scale) / every); v.y(k*every) > v.top; k++ {
+		y := k*every + 0
 		fmt.Fprintf(b, `<line x1="%g" x2="%g" y1="%.1f" y2="%.1f" stroke="#e3e7ea"/>`, v.left, v.left+v.wide, v.y(y), v.y(y))
 		fmt.Fprintf(b, `<text x="%.1f" y="%.1f" fill="#8b959d" font-size="11">%g m</text>`, v.left+4, v.y(y)-3, y)
 	}
@@ -139,7 +152,7 @@ func reaches(b *strings.Builder, s world.Sketch, v view) {
 
 func ways(b *strings.Builder, s world.Sketch, v view) {
 	for _, n := range s.Nodes {
-		if len(n.Way) == 0 {
+		if len(n.Way) == 0 || n.Role == "" && len(s.Nodes) > mostNames {
 			continue
 		}
 		points := make([]string, len(n.Way))
@@ -174,6 +187,10 @@ func ink(rate, highest float64) (stroke string, width, opacity float64) {
 	return fmt.Sprintf("#%02x%02x%02x", shade(150, 0), shade(196, 70), shade(222, 120)), 1 + 1.6*share, 0.45 + 0.5*share
 }
 
+// mostNames is how many nodes are named and have their ways drawn, besides
+// those of the trial.
+const mostNames = 30
+
 // mostLabels is how many links are labelled: more would hide the field.
 const mostLabels = 8
 
@@ -183,6 +200,9 @@ func links(b *strings.Builder, s world.Sketch, v view) {
 	for _, l := range sorted {
 		from, to := s.Nodes[l.From], s.Nodes[l.To]
 		stroke, wide, opacity := ink(l.RateMbps, s.HighestMbps)
+		if len(sorted) > 60 {
+			wide, opacity = wide*0.5, opacity*0.6
+		}
 		dash := ""
 		if l.RateMbps == 0 {
 			dash = ` stroke-dasharray="2 4"`
@@ -198,9 +218,9 @@ func links(b *strings.Builder, s world.Sketch, v view) {
 		from, to := s.Nodes[l.From], s.Nodes[l.To]
 		x, y := (v.x(from.XM)+v.x(to.XM))/2, (v.y(from.YM)+v.y(to.YM))/2
 		if math.Hypot(v.x(from.XM)-v.x(to.XM), v.y(from.YM)-v.y(to.YM)) < 90 {
-			y += 42 // beside nodes that stand close, clear of their names
+			y += 46 // below nodes that stand close
 		} else {
-			y -= 7
+			y += 20 // names are above
 		}
 		fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="middle" font-size="12" fill="#1d2329" stroke="#fff" stroke-width="3" paint-order="stroke">%s</text>`+"\n",
 			x, y, html.EscapeString(words(l)))
@@ -215,23 +235,27 @@ func words(l world.SketchLink) string {
 }
 
 func nodes(b *strings.Builder, s world.Sketch, v view) {
-	small := len(s.Nodes) > 60
+	small := len(s.Nodes) > mostNames
+	var names taken
 	for _, n := range s.Nodes {
 		x, y, c := v.x(n.XM), v.y(n.YM), colour(n.Role)
 		r := 6.0
 		if small && n.Role == "" {
-			r = 3
+			r = 4
 		}
 		if n.SpeedMps > 0 {
 			// An arrow of a length that grows with the speed, up to that of a label.
 			sin, cos := math.Sincos(n.TrackDeg * math.Pi / 180)
 			far := r + 6 + min(n.SpeedMps, 20)
+			if small {
+				far = r + 4
+			}
 			fmt.Fprintf(b, `<path d="M%.1f %.1fL%.1f %.1f" stroke="%s" stroke-width="2.4" stroke-linecap="round"/><circle cx="%.1f" cy="%.1f" r="2.6" fill="%s"/>`,
 				x, y, x+far*sin, y-far*cos, c, x+far*sin, y-far*cos, c)
 		}
 		hint := fmt.Sprintf("%s at (%.1f m, %.1f m), %.1f m/s", n.Name, n.XM, n.YM, n.SpeedMps)
 		fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="%g" fill="%s" stroke="#fff" stroke-width="1.5"><title>%s</title></circle>`, x, y, r, c, html.EscapeString(hint))
-		if small && n.Role == "" {
+		if len(s.Nodes) > mostNames && n.Role == "" {
 			continue
 		}
 		label := n.Name
@@ -239,12 +263,30 @@ func nodes(b *strings.Builder, s world.Sketch, v view) {
 			label += " (" + n.Role + ")"
 		}
 		fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="middle" fill="%s" font-weight="600" stroke="#f7f8f9" stroke-width="3" paint-order="stroke">%s</text>`+"\n",
-			x, y-r-8, c, html.EscapeString(label))
+			x, names.place(x, label, y-r-8, y+r+17, y-r-24, y+r+33), c, html.EscapeString(label))
 	}
 }
 
+// taken are the places of names so far.
+type taken []box
+
+// place is the first of some heights at which a name hits no other, or the
+// last of them.
+func (t *taken) place(x float64, name string, heights ...float64) float64 {
+	half := 4 * float64(len(name)) // a letter is about eight units wide
+	for i, y := range heights {
+		b := box{x - half, y - 12, x + half, y + 4}
+		hit := slices.ContainsFunc(*t, func(o box) bool { return b.x0 < o.x1 && o.x0 < b.x1 && b.y0 < o.y1 && o.y0 < b.y1 })
+		if !hit || i == len(heights)-1 {
+			*t = append(*t, b)
+			return y
+		}
+	}
+	return 0
+}
+
 func legend(b *strings.Builder, s world.Sketch, v view) {
-	y := height - legendHeight + 4
+	y := v.top + v.high + 16
 	bar := step(90 / v.scale)
 	fmt.Fprintf(b, `<path d="M%g %gv6h%.1fv-6" fill="none" stroke="#1d2329" stroke-width="1.5"/><text x="%g" y="%g" fill="#1d2329">%g m</text>`,
 		margin, y, bar*v.scale, margin, y+22, bar)
@@ -274,6 +316,9 @@ func reachWords(s world.Sketch) string {
 	}
 	if math.IsInf(low, 0) {
 		return "reaches are drawn for the trial's own nodes"
+	}
+	if high == low {
+		return fmt.Sprintf("circles: frames of every rate reach %.0f m", high)
 	}
 	text := fmt.Sprintf("circles: full frames at %g Mbit/s reach %.0f m (solid), at %g Mbit/s %.0f m (dashed), without shadowing and fading", s.HighestMbps, high, s.LowestMbps, low)
 	if high-least > 0.5 {
