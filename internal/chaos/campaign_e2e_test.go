@@ -8,11 +8,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/internal/testnet"
 )
 
 // nodes are those of every run here; the car's comes first.
@@ -56,7 +59,7 @@ func (c *controller) ended() bool {
 type campaign struct {
 	t          *testing.T
 	stage      stage
-	database   *influxd
+	database   *testnet.Influxd
 	dir        string // holds runs and the controllers' log
 	name       string
 	controller *controller
@@ -71,16 +74,35 @@ func (c *campaign) runs() string   { return filepath.Join(c.dir, "runs") }
 func (c *campaign) runDir() string { return filepath.Join(c.runs(), c.name) }
 
 // newDatabases is a server with the two databases that runs are compared in.
-func newDatabases(t *testing.T) *influxd {
+func newDatabases(t *testing.T) *testnet.Influxd {
 	t.Helper()
-	d := newInfluxd(t)
+	d := testnet.NewInfluxd(t)
 	for _, name := range []string{"live", "afterwards"} {
-		d.query(t, fmt.Sprintf("CREATE DATABASE %q", name), name)
+		d.Query("", fmt.Sprintf("CREATE DATABASE %q", name))
 	}
 	return d
 }
 
-func newCampaign(t *testing.T, s stage, database *influxd, dir, run string) *campaign {
+// to are the flags with which a controller writes to one of the databases.
+func (c *campaign) to(database string) []string {
+	return []string{"--influx", c.database.URL, "--database", database, "--user", testnet.InfluxAdmin, "--password-file", c.database.PasswordFile}
+}
+
+// points is how many points of this run a measurement has.
+func (c *campaign) points(database, measurement string) int {
+	c.t.Helper()
+	rows := c.database.Query(database, fmt.Sprintf(`SELECT count(seq) FROM %q WHERE run = '%s'`, measurement, c.name))
+	if len(rows) == 0 {
+		return 0
+	}
+	n, err := strconv.Atoi(fmt.Sprint(rows[0]["count"]))
+	if err != nil {
+		c.t.Fatalf("count points of %s: %v", measurement, err)
+	}
+	return n
+}
+
+func newCampaign(t *testing.T, s stage, database *testnet.Influxd, dir, run string) *campaign {
 	t.Helper()
 	c := &campaign{t: t, stage: s, database: database, dir: dir, name: run, sessions: map[int]bool{}}
 	t.Cleanup(func() {
@@ -157,7 +179,7 @@ func (c *campaign) start() {
 	if _, err := os.Stat(filepath.Join(c.runDir(), "run.json")); err == nil {
 		args = c.stage.resume(c.name)
 	}
-	args = append(append(args, "--runs", c.runs()), c.database.flags("live")...)
+	args = append(append(args, "--runs", c.runs()), c.to("live")...)
 	log, err := os.OpenFile(filepath.Join(c.dir, "controllers.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		c.t.Fatal(err)

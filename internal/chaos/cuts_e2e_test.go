@@ -57,7 +57,7 @@ func draw(random *rand.Rand, n int, kinds []string) []cut {
 			pack = append(pack, kinds...)
 			random.Shuffle(len(pack), func(i, j int) { pack[i], pack[j] = pack[j], pack[i] })
 		}
-		c := cut{kind: pack[0], after: between(random, 100*time.Millisecond, 4*time.Second)}
+		c := cut{kind: pack[0], after: between(random, 0, 4*time.Second)}
 		pack = pack[1:]
 		switch c.kind {
 		case faceKilled, hostKilled, upKilled:
@@ -112,12 +112,12 @@ func (c *campaign) inflict(x cut) bool {
 	case linkCut:
 		return c.cutLink(x)
 	case influxdKilled:
-		c.database.kill()
-		c.later(x.lasts, c.database.start)
+		c.database.Kill()
+		c.later(x.lasts, func() error { c.database.Start(); return nil })
 		return true
 	case influxdStopped:
-		if c.database.pause() == nil {
-			c.later(x.lasts, c.database.resume)
+		if c.database.Pause() == nil {
+			c.later(x.lasts, c.database.Resume)
 			return true
 		}
 	}

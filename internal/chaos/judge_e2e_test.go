@@ -168,11 +168,11 @@ func (c *campaign) inDatabase(a *archive.Archive) {
 	if c.controller.cut != "" {
 		// Interrupted while it waited for the database, with the run complete: it
 		// says that publish brings the rest.
-		must(c.t, fieldmesh(append([]string{"publish", c.runDir()}, c.database.flags("live")...)...))
+		must(c.t, fieldmesh(append([]string{"publish", c.runDir()}, c.to("live")...)...))
 	}
-	must(c.t, fieldmesh(append([]string{"publish", c.runDir()}, c.database.flags("afterwards")...)...))
+	must(c.t, fieldmesh(append([]string{"publish", c.runDir()}, c.to("afterwards")...)...))
 	for _, m := range line.Schema() {
-		live, afterwards := c.database.count(c.t, "live", m.Name, c.name), c.database.count(c.t, "afterwards", m.Name, c.name)
+		live, afterwards := c.points("live", m.Name), c.points("afterwards", m.Name)
 		if live != want[m.Kind] || afterwards != want[m.Kind] {
 			c.t.Errorf("%s: the archive has %d records, the database %d points written live, and %d published afterwards", m.Name, want[m.Kind], live, afterwards)
 		}

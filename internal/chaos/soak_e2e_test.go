@@ -14,7 +14,7 @@ const soakCuts = 200
 // TestSoakCuts is the long form. FIELDMESH_CUTS asks for another number.
 func TestSoakCuts(t *testing.T) {
 	if os.Getenv("FIELDMESH_SOAK") == "" {
-		t.Skipf("%d cuts take about half an hour: make soak, or set FIELDMESH_SOAK", soakCuts)
+		t.Skipf("%d cuts take about a quarter of an hour: make soak, or set FIELDMESH_SOAK", soakCuts)
 	}
 	total := soakCuts
 	if text := os.Getenv("FIELDMESH_CUTS"); text != "" {
