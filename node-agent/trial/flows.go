@@ -55,10 +55,10 @@ func (a *attempt) startClients() []Process {
 		if client != a.engine.cfg.Node {
 			continue
 		}
-		ctx, stop := context.WithCancel(a.ctx)
+		ctx, stop := context.WithCancelCause(a.ctx)
 		p := &pendingClient{stop: stop, done: make(chan wire.Iperf3, 1)}
 		out = append(out, p)
-		go func() { defer stop(); p.done <- a.client(ctx, f, server) }()
+		go func() { defer stop(nil); p.done <- a.client(ctx, f, server) }()
 	}
 	return out
 }
@@ -83,13 +83,13 @@ func (a *attempt) client(ctx context.Context, f wire.Flow, server string) wire.I
 
 // pendingClient is a flow's client that may not have started yet.
 type pendingClient struct {
-	stop context.CancelFunc
+	stop context.CancelCauseFunc
 	done chan wire.Iperf3
 }
 
 func (p *pendingClient) Wait() wire.Iperf3 { return <-p.done }
 
-func (p *pendingClient) Stop(string) { p.stop() }
+func (p *pendingClient) Stop(reason string) { p.stop(errors.New(reason)) }
 
 // endFlows waits for the flows' processes, not longer than flowGrace, and
 // records how each ended.
