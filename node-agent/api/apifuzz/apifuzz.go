@@ -28,6 +28,10 @@ type Target struct {
 	// LongPolls lets wait_ms be used. Without it a target that really waits
 	// would spend the time waiting, up to 30 s a request.
 	LongPolls bool
+	// Run and Bodies replace the golden files' run and bodies as examples, for a
+	// target that can do something with them; by the call's operationId.
+	Run    string
+	Bodies map[string]any
 }
 
 // Test is what Run needs of a *testing.T. It is named here so that no program
@@ -56,7 +60,7 @@ func Run(t Test, target Target) {
 	}
 	dir := t.TempDir()
 	spec := filepath.Join(dir, "openapi.json")
-	if err := prepare(filepath.Join(root, "protocols", "wire"), spec, target.LongPolls); err != nil {
+	if err := prepare(filepath.Join(root, "protocols", "wire"), spec, target); err != nil {
 		t.Fatalf("%v", err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), target.Limit)
@@ -103,7 +107,7 @@ type object = map[string]any
 
 // prepare writes the description with the golden files as examples, and with a
 // run's name that is often the example's, so that calls about a run find one.
-func prepare(wireDir, out string, longPolls bool) error {
+func prepare(wireDir, out string, target Target) error {
 	data, err := os.ReadFile(filepath.Join(wireDir, "openapi.yaml"))
 	if err != nil {
 		return err
@@ -114,13 +118,16 @@ func prepare(wireDir, out string, longPolls bool) error {
 	}
 	components := doc["components"].(object)
 	run := components["parameters"].(object)["Run"].(object)
+	if target.Run != "" {
+		run["example"] = target.Run
+	}
 	run["schema"] = object{"anyOf": []any{object{"const": run["example"]}, run["schema"]}}
 	for _, item := range doc["paths"].(object) {
 		for _, operation := range item.(object) {
-			if err := addExample(wireDir, operation.(object)); err != nil {
+			if err := addExample(wireDir, operation.(object), target.Bodies); err != nil {
 				return err
 			}
-			if !longPolls {
+			if !target.LongPolls {
 				dropWait(operation.(object))
 			}
 		}
@@ -137,12 +144,17 @@ var goldenOf = map[string]string{
 	"putLease": "lease", "putRun": "run_plan", "arm": "trial_key", "abort": "abort_request", "putVerdicts": "verdicts", "confirmRecords": "spool_position",
 }
 
-func addExample(wireDir string, operation object) error {
+func addExample(wireDir string, operation object, bodies map[string]any) error {
 	body, ok := operation["requestBody"].(object)
 	if !ok {
 		return nil
 	}
 	id := operation["operationId"].(string)
+	media := body["content"].(object)["application/json"].(object)
+	if own, ok := bodies[id]; ok {
+		media["example"] = own
+		return nil
+	}
 	name, ok := goldenOf[id]
 	if !ok {
 		return fmt.Errorf("no golden file is named for the body of %s", id)
@@ -151,7 +163,7 @@ func addExample(wireDir string, operation object) error {
 	if err != nil {
 		return err
 	}
-	body["content"].(object)["application/json"].(object)["example"] = json.RawMessage(data)
+	media["example"] = json.RawMessage(data)
 	return nil
 }
 
