@@ -20,6 +20,7 @@ type data struct {
 	nodes    []string  // of the plan, in its order
 	warnings []string  // events of the nodes above info
 	notes    []archive.JournalEntry
+	origin   origin
 	rate     bool // windows differ in length: compare rates, not amounts
 }
 
@@ -35,6 +36,7 @@ type attempt struct {
 	rows    []metrics.Row
 	points  []metrics.Point
 	node    map[string]wire.Provenance
+	places  map[string][]place // node → where it was during the window
 }
 
 func (a attempt) accepted() bool { return a.Verdict != nil && a.Verdict.Outcome == verdict.Accepted }
@@ -97,6 +99,7 @@ func (d *data) add(a *archive.Archive, e archive.Attempt) error {
 		rows: loaded.Rows(), points: loaded.Timeline(), node: map[string]wire.Provenance{},
 	}
 	at.MB, at.Mbps = measured(t, at.rows)
+	at.places = placesOf(t, loaded.Records(), &d.origin)
 	for _, r := range loaded.Records() {
 		switch b := r.Body.(type) {
 		case *wire.Provenance:

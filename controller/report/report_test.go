@@ -75,12 +75,15 @@ func TestPaperStandsOnlyBesideItsOwnQuestion(t *testing.T) {
 
 func TestSelfContained(t *testing.T) {
 	html := written(t, synthetic.Options{Seed: 1, Speeds: []float64{2.8, 5.6}, Repetitions: 1})
-	for _, pattern := range []string{`(?i)<script`, `(?i)<link`, `(?i)src=`, `(?i)@import`, `(?i)url\(`, `https?://`} {
+	for _, pattern := range []string{`(?i)<script[^>]*src`, `(?i)<link`, `(?i)src=`, `(?i)@import`, `(?i)url\(`, `https?://`} {
 		if m := regexp.MustCompile(pattern).FindString(html); m != "" {
 			t.Errorf("the page reaches outside: %q", m)
 		}
 	}
-	for _, id := range []string{"results", "figures", "comparison", "threats", "timelines", "verdicts", "setup", "methods"} {
+	if n := strings.Count(strings.ToLower(html), "<script"); n != 2 {
+		t.Errorf("%d scripts, want the playback's data and its code", n)
+	}
+	for _, id := range []string{"results", "figures", "comparison", "threats", "timelines", "playback", "verdicts", "setup", "methods"} {
 		has(t, html, `<section id="`+id+`">`, `href="#`+id+`"`)
 	}
 	hasNot(t, html, "%!", "&lt;nil&gt;", "ZgotmplZ", "NaN", "+Inf", "-Inf")
@@ -150,8 +153,8 @@ func TestOutsideStringsAreEscaped(t *testing.T) {
 		t.Fatal(err)
 	}
 	html := of(t, a)
-	hasNot(t, html, "<script", evil)
-	has(t, html, "&lt;script&gt;")
+	hasNot(t, html, "<script>alert", evil)
+	has(t, html, "&lt;script&gt;", `\u003cscript\u003e`) // in text, and in the playback's data
 }
 
 func TestRejectedAttemptsAreTold(t *testing.T) {

@@ -25,6 +25,8 @@ type Options struct {
 	Course      string    // "depart"
 	Place       string    // "rehearsal"
 
+	NoField bool // a road: no records of an emulated field
+
 	// MB gives the megabytes of a trial; nil: 20, less 0.4 for each m/s in
 	// section A, with noise.
 	MB func(t wire.Trial, noise *rand.Rand) float64

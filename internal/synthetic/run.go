@@ -69,6 +69,9 @@ func drive(a *archive.Archive, o Options, t wire.Trial, seqs map[string]*uint64)
 		}
 		var all []wire.Record
 		told := Attempt(a.Info().Plan, t, attempt, c, seqs)
+		if o.NoField {
+			delete(told, archive.FieldNode)
+		}
 		for _, node := range slices.Sorted(maps.Keys(told)) {
 			all = append(all, told[node]...)
 			if err := Store(a, node, told[node]); err != nil {
