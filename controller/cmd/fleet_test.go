@@ -104,6 +104,13 @@ func standInAPI(name, state string) http.Handler {
 		}
 		answer(w, s)
 	})
+	mux.HandleFunc("POST /v1/restore", func(w http.ResponseWriter, _ *http.Request) {
+		if state == "sick" {
+			answer(w, wire.RestoreReport{Undone: []string{}, Failed: []string{"address 10.0.0.1/24 on wlan0: no such device"}})
+			return
+		}
+		answer(w, wire.RestoreReport{Undone: []string{"address 10.0.0.1/24 on wlan0"}, Failed: []string{}})
+	})
 	mux.HandleFunc("GET /v1/clock", func(w http.ResponseWriter, _ *http.Request) {
 		var boot unix.Timespec
 		if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot); err != nil {

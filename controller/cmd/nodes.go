@@ -21,6 +21,9 @@ import (
 // the table has said which.
 var ErrNodesNotWell = errors.New("not every node is well")
 
+// defaultFleet is where `fieldmesh keys init` puts the fleet file.
+const defaultFleet = "fleet/fleet.yaml"
+
 // NodesCommand is `fieldmesh nodes`: the state of every node of a fleet.
 func NodesCommand() *cobra.Command {
 	var path string
@@ -47,7 +50,8 @@ node cannot be reached or has a problem.`,
 			return printNodes(command.OutOrStdout(), reports)
 		},
 	}
-	command.Flags().StringVar(&path, "fleet", "fleet/fleet.yaml", "the fleet file")
+	command.PersistentFlags().StringVar(&path, "fleet", defaultFleet, "the fleet file")
+	command.AddCommand(nodesRestoreCommand(&path))
 	return command
 }
 

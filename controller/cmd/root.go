@@ -4,6 +4,7 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -33,6 +34,7 @@ func Root() *cobra.Command {
 func Main(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second Ctrl-C does not wait for an end in order
 	root := Root()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
@@ -41,8 +43,27 @@ func Main(args []string) int {
 		return 0
 	case ctx.Err() != nil:
 		fmt.Fprintln(os.Stderr, "fieldmesh: interrupted; what was recorded is kept")
+		for _, e := range besidesInterrupt(err) {
+			fmt.Fprintln(os.Stderr, "fieldmesh:", e)
+		}
 		return 130
 	}
 	fmt.Fprintln(os.Stderr, "fieldmesh:", err)
 	return 1
+}
+
+// besidesInterrupt is what went wrong while an interrupted command came to its
+// end: the parts of an error that do not only say that it was interrupted.
+func besidesInterrupt(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var out []error
+		for _, e := range joined.Unwrap() {
+			out = append(out, besidesInterrupt(e)...)
+		}
+		return out
+	}
+	if err == nil || errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return []error{err}
 }

@@ -26,11 +26,14 @@ func RunCommand() *cobra.Command {
 				return err
 			}
 			err = s.onFleet(c, fleetFile, flags)
+			if c.Context().Err() != nil && !s.refused() {
+				c.PrintErrf("the nodes go on with the run by themselves: `fieldmesh run --resume %s` goes on with it here, `fieldmesh nodes restore` ends it there\n", s.archive.Dir())
+			}
 			return errors.Join(err, s.conclude(c.OutOrStdout()), s.close())
 		},
 	}
 	flags.add(c)
-	c.Flags().StringVar(&fleetFile, "fleet", "fleet/fleet.yaml", "the fleet file")
+	c.Flags().StringVar(&fleetFile, "fleet", defaultFleet, "the fleet file")
 	c.Flags().StringVar(&place, "place", archive.PlaceRoad, "where the nodes are: road or bench")
 	return c
 }

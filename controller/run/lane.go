@@ -304,7 +304,7 @@ const endPatience = time.Minute
 // end tells the nodes that the run is over, so that they put everything back,
 // and collects what they still have to tell.
 func (l *openLane) end(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, endPatience, errors.New("a node is out of reach: resume the run when it is back, or run `fieldmesh-agent restore` there"))
+	ctx, cancel := context.WithTimeoutCause(ctx, endPatience, errors.New("a node is out of reach: resume the run when it is back, or run `fieldmesh nodes restore` then"))
 	defer cancel()
 	return l.each(ctx, func(ctx context.Context, c *fleet.Client) error {
 		var report wire.RestoreReport

@@ -36,6 +36,9 @@ func (f *Face) problems(st wire.NodeStatus, hostErr error) []wire.Problem {
 	if hostErr != nil {
 		add("host", hostErr.Error(), "start the privileged half: fieldmesh-agent up, as root")
 	}
+	for _, what := range st.Host.Failed {
+		add("host", "it could not put back "+what, "see to that, then run fieldmesh-agent restore there")
+	}
 	if st.InterfaceUp == nil {
 		add("radio", "there is no interface "+f.cfg.Interface, "correct `interface` in the agent's configuration, or plug the radio in")
 	}

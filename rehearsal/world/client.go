@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -98,7 +99,8 @@ func (c *Client) read(stdout io.Reader) {
 		}
 		var r response
 		if err := json.Unmarshal(line, &r); err != nil {
-			r = response{Error: fmt.Sprintf("decode answer %.80q: %v", line, err)}
+			// An answer to whatever is asked: who waits must not wait on.
+			r = response{ID: math.MaxUint64, Error: fmt.Sprintf("decode answer %.80q: %v", line, err)}
 		}
 		c.answers <- r
 	}

@@ -1,0 +1,88 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"fieldmesh.dev/fieldmesh/controller/fleet"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// errNotRestored is returned when a node is not as it was; what was printed
+// says which.
+var errNotRestored = errors.New("not every node was put back")
+
+// nodesRestoreCommand is `fieldmesh nodes restore [NODE...]`. Nodes that hold a
+// run go on with it when its controller has gone; this is how a person ends it.
+func nodesRestoreCommand(path *string) *cobra.Command {
+	return &cobra.Command{
+		Use:   "restore [NODE...]",
+		Short: "End what nodes are doing and put them back as they were",
+		Long: `Tells the named nodes, or all of the fleet, to end the run that they hold and to
+put back everything that it changed on them. What they have recorded stays
+there; a run that is ended so can still be gone on with by --resume.`,
+		RunE: func(c *cobra.Command, names []string) error {
+			f, err := fleet.Load(*path)
+			if err != nil {
+				return err
+			}
+			identity, err := f.Identity()
+			if err != nil {
+				return err
+			}
+			if len(names) == 0 {
+				names = f.Names()
+			}
+			var clients []*fleet.Client
+			for _, n := range names {
+				client, err := f.Client(identity, n)
+				if err != nil {
+					return err
+				}
+				defer client.Close()
+				clients = append(clients, client)
+			}
+			return restoreNodes(c.Context(), clients, c.OutOrStdout())
+		},
+	}
+}
+
+// restoreNodes tells all at once, and then prints what came of it in order.
+func restoreNodes(ctx context.Context, clients []*fleet.Client, out io.Writer) error {
+	reports, errs := make([]wire.RestoreReport, len(clients)), make([]error, len(clients))
+	var asked sync.WaitGroup
+	for i, c := range clients {
+		asked.Go(func() { reports[i], errs[i] = c.Restore(ctx) })
+	}
+	asked.Wait()
+	var result error
+	for i, c := range clients {
+		var lines []string
+		for _, what := range reports[i].Undone {
+			lines = append(lines, "undone: "+what)
+		}
+		for _, what := range reports[i].Failed {
+			lines = append(lines, "NOT undone: "+what)
+		}
+		switch {
+		case errs[i] != nil:
+			lines = append(lines, errs[i].Error())
+		case len(lines) == 0:
+			lines = append(lines, "nothing to put back")
+		}
+		if errs[i] != nil || len(reports[i].Failed) > 0 {
+			result = errNotRestored
+		}
+		for _, l := range lines {
+			if _, err := fmt.Fprintf(out, "%s: %s\n", c.Node().Name, l); err != nil {
+				return fmt.Errorf("print report: %w", err)
+			}
+		}
+	}
+	return result
+}
