@@ -234,10 +234,16 @@ func (n *Node) addTwoHop(nb *neighbor, at int, e edge) {
 		n.mprsChanged, n.routesStale = true, true
 		return
 	}
-	if n.config.ETX && cost(nb.twoHop[at].quality) != cost(e.quality) {
+	if n.revives(&nb.twoHop[at], e.quality) {
 		n.mprsChanged, n.routesStale = true, true
 	}
 	nb.twoHop[at] = e
+}
+
+// revives says whether refreshing an edge changes what follows from it: its cost
+// is another, or it had expired and was only not swept away yet.
+func (n *Node) revives(e *edge, q Quality) bool {
+	return e.expires <= n.now || n.config.ETX && cost(e.quality) != cost(q)
 }
 
 // tc is section 9.5, after its first step.
@@ -293,7 +299,7 @@ func (n *Node) advertised(o *origin, t *TC, until manet.Time) {
 			n.routesStale = true
 			continue
 		}
-		if n.config.ETX && cost(o.edges[at].quality) != cost(a.Quality) {
+		if n.revives(&o.edges[at], a.Quality) {
 			n.routesStale = true
 		}
 		o.edges[at] = e
@@ -325,7 +331,7 @@ func (n *Node) mid(m *Message) bool {
 			n.count("full_associations")
 			break
 		}
-		if old.main != m.Originator {
+		if old.main != m.Originator || old.expires <= n.now {
 			n.routesStale, n.mprsChanged = true, true
 			n.renameTwoHop(a, m.Originator)
 		}
@@ -358,8 +364,8 @@ func (n *Node) hna(m *Message) bool {
 	}
 	for _, network := range networks {
 		g := gateway{m.Originator, network}
-		if _, ok := n.gateways[g]; !ok {
-			if len(n.gateways) >= n.config.MaxEntries {
+		if expires, ok := n.gateways[g]; !ok || expires <= n.now {
+			if !ok && len(n.gateways) >= n.config.MaxEntries {
 				n.count("full_gateways")
 				break
 			}

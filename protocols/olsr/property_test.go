@@ -16,7 +16,9 @@ import (
 var onlySeed = flag.Uint64("seed", 0, "run the property tests with this seed only")
 
 // seedsThatFailed are simulations that once found a bug.
-var seedsThatFailed = []uint64{}
+var seedsThatFailed = []uint64{
+	626, // a TC that refreshed tuples expired but not yet swept away left routes as they were
+}
 
 // How many seeds the unit test and the long form run.
 const (
@@ -90,6 +92,9 @@ func simulate(seed uint64) error {
 	sim.At(unrestFor, func() {
 		calm := rough()
 		calm.Loss, calm.Truncate = 0, 0 // late and doubled packets stay
+		if config.Hysteresis {
+			calm.Delay = 0 // which takes a late packet for a lost one, as section 14.3 has it
+		}
 		sim.SetRadio(calm)
 	})
 	rest := unrestFor + config.ConvergenceBound()
