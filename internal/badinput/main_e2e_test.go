@@ -6,46 +6,21 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/internal/testnet"
 )
 
 // programs is the folder of the built programs. Other users can enter it:
 // agents start their unprivileged half from there.
 var programs string
 
-func TestMain(m *testing.M) {
-	code, err := withPrograms(m.Run)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "badinput:", err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func withPrograms(run func() int) (code int, err error) {
-	if os.Geteuid() != 0 {
-		return run(), nil // every test skips itself, saying so
-	}
-	if programs, err = os.MkdirTemp("/var/tmp", "fieldmesh-badinput-"); err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(programs)) }()
-	if err := os.Chmod(programs, 0o755); err != nil {
-		return 0, err
-	}
-	build := exec.Command("go", "build", "-o", programs+"/", "../../cmd/fieldmesh", "../../cmd/fieldmesh-agent")
-	build.Stderr = os.Stderr
-	if err := build.Run(); err != nil {
-		return 0, fmt.Errorf("build the programs: %w", err)
-	}
-	return run(), nil
-}
+func TestMain(m *testing.M) { os.Exit(testnet.WithPrograms(m.Run, &programs)) }
 
 // folder is a folder for one test that other users can enter.
 func folder(t *testing.T) string {

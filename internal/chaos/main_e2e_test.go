@@ -5,50 +5,21 @@ package chaos
 import (
 	"crypto/rand"
 	"encoding/binary"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/internal/testnet"
 )
 
 // programs is the folder of the built programs, open to every user: agents
 // start their unprivileged half from there.
 var programs string
 
-func TestMain(m *testing.M) {
-	code, err := withPrograms(m.Run)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "chaos:", err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func withPrograms(run func() int) (code int, err error) {
-	if os.Geteuid() != 0 {
-		return run(), nil // every test skips itself, saying so
-	}
-	if programs, err = os.MkdirTemp("/var/tmp", "fieldmesh-chaos-"); err != nil {
-		return 0, err
-	}
-	defer func() {
-		if rerr := os.RemoveAll(programs); err == nil {
-			err = rerr
-		}
-	}()
-	if err := os.Chmod(programs, 0o755); err != nil {
-		return 0, err
-	}
-	build := exec.Command("go", "build", "-o", programs+"/", "../../cmd/fieldmesh", "../../cmd/fieldmesh-agent")
-	build.Stderr = os.Stderr
-	if err := build.Run(); err != nil {
-		return 0, fmt.Errorf("build the programs: %w", err)
-	}
-	return run(), nil
-}
+func TestMain(m *testing.M) { os.Exit(testnet.WithPrograms(m.Run, &programs)) }
 
 // folder is a folder of the test's own, open to every user. It stays for a
 // look when the test failed and FIELDMESH_KEEP is set.

@@ -10,40 +10,15 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/internal/testnet"
 )
 
 // programs is the folder of the built programs. An ordinary user can enter it:
 // agents start their unprivileged half from there.
 var programs string
 
-func TestMain(m *testing.M) {
-	code, err := withPrograms(m.Run)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "journey:", err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func withPrograms(run func() int) (code int, err error) {
-	if os.Geteuid() != 0 {
-		return run(), nil // every test skips itself, saying so
-	}
-	if programs, err = openFolder(); err != nil {
-		return 0, err
-	}
-	defer func() {
-		if rerr := os.RemoveAll(programs); err == nil {
-			err = rerr
-		}
-	}()
-	build := exec.Command("go", "build", "-o", programs+"/", "../../cmd/fieldmesh", "../../cmd/fieldmesh-agent")
-	build.Stderr = os.Stderr
-	if err := build.Run(); err != nil {
-		return 0, fmt.Errorf("build the programs: %w", err)
-	}
-	return run(), nil
-}
+func TestMain(m *testing.M) { os.Exit(testnet.WithPrograms(m.Run, &programs)) }
 
 // openFolder makes a folder that other users may look into. /tmp will not do:
 // a session may have one of its own.
