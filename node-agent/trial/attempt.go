@@ -181,6 +181,30 @@ func (a *attempt) prepare(ctx context.Context) error {
 	if err := e.checkRadio(a.trial.Radio); err != nil {
 		return err
 	}
+	if err := a.change(ctx); err != nil {
+		return err
+	}
+	sockets, err := e.deps.Sockets(e.cfg.Node, a.flows)
+	if err != nil {
+		return err
+	}
+	a.sockets = sockets
+	e.live.reset()
+	if err := a.startServers(); err != nil {
+		return err
+	}
+	p := e.deps.Provenance(ctx)
+	if err := e.record(a.key, &p); err != nil {
+		return err
+	}
+	a.startSampling()
+	return nil
+}
+
+// change makes the changes that the run and the trial need, and records those
+// that were not in force already.
+func (a *attempt) change(ctx context.Context) error {
+	e := a.engine
 	run, trial, err := changes(*e.plan, a.trial, e.cfg.Node, e.cfg.Interface)
 	if err != nil {
 		return err
@@ -207,20 +231,6 @@ func (a *attempt) prepare(ctx context.Context) error {
 			a.needs = append(a.needs, c.String())
 		}
 	}
-	sockets, err := e.deps.Sockets(e.cfg.Node, a.flows)
-	if err != nil {
-		return err
-	}
-	a.sockets = sockets
-	e.live.reset()
-	if err := a.startServers(ctx); err != nil {
-		return err
-	}
-	p := e.deps.Provenance(ctx)
-	if err := e.record(a.key, &p); err != nil {
-		return err
-	}
-	a.startSampling()
 	return nil
 }
 

@@ -10,7 +10,7 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-func (a *attempt) startServers(ctx context.Context) error {
+func (a *attempt) startServers() error {
 	for _, f := range a.flows {
 		server := f.To
 		if f.Reverse {
