@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -50,7 +51,7 @@ func RehearseCommand() *cobra.Command {
 	}
 	f.add(c)
 	c.Flags().IntVar(&f.worlds, "worlds", 1, "fields side by side that share the schedule; too many make trials late, and late ones are rejected")
-	c.Flags().StringVar(&f.dir, "world-dir", "/var/lib/fieldmesh/rehearsal", "folder for the fields' files; unprivileged users must be able to enter it")
+	c.Flags().StringVar(&f.dir, "world-dir", "/var/lib/fieldmesh/rehearsal", "folder for the fields' files, which stay there while a run is unfinished; unprivileged users must be able to enter it")
 	c.Flags().StringVar(&f.agent, "agent", "", "the agent's program (default: "+agentBinary+" beside this program)")
 	return c
 }
@@ -71,10 +72,10 @@ func (s *session) inFields(ctx context.Context, f rehearseFlags, out io.Writer) 
 	if err != nil {
 		return err
 	}
+	// What was begun and is not complete may be resumed, and the nodes' disks hold
+	// records that nobody has collected yet.
 	defer func() {
-		// What is not finished may be resumed, and the nodes' disks hold records
-		// that nobody has collected yet.
-		if err == nil || s.refused() {
+		if s.complete || s.refused() {
 			err = errors.Join(err, os.RemoveAll(dir))
 		}
 	}()
@@ -84,20 +85,38 @@ func (s *session) inFields(ctx context.Context, f rehearseFlags, out io.Writer) 
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
+	lanes, closeFields, err := s.startFields(ctx, end, f, dir, agent, identity)
+	defer func() { err = errors.Join(err, closeFields()) }()
+	if err != nil {
+		return err
+	}
+	return s.drive(ctx, lanes, f.runFlags, out)
+}
+
+// startFields starts the fields that are asked for. What it returns to close
+// them is to be called even when it fails.
+func (s *session) startFields(ctx context.Context, end context.CancelCauseFunc, f rehearseFlags, dir, agent string, identity keys.Identity) ([]*run.Lane, func() error, error) {
 	var lanes []*run.Lane
+	var open []func() error
+	closeAll := func() error {
+		var errs []error
+		for _, one := range slices.Backward(open) {
+			errs = append(errs, one())
+		}
+		return errors.Join(errs...)
+	}
 	for i := range f.worlds {
 		cfg, err := s.worldConfig(filepath.Join(dir, fmt.Sprintf("field%d", i)), agent, identity, filepath.Join(dir, "controller"))
 		if err != nil {
-			return err
+			return nil, closeAll, err
 		}
-		lane, closeLane, err := s.startField(ctx, end, cfg, laneName(i, f.worlds))
+		lane, closeField, err := s.startField(ctx, end, cfg, laneName(i, f.worlds))
 		if err != nil {
-			return err
+			return nil, closeAll, err
 		}
-		defer func() { err = errors.Join(err, closeLane()) }()
-		lanes = append(lanes, lane)
+		lanes, open = append(lanes, lane), append(open, closeField)
 	}
-	return s.drive(ctx, lanes, f.runFlags, out)
+	return lanes, closeAll, nil
 }
 
 func laneName(i, of int) string {

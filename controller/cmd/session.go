@@ -48,6 +48,7 @@ type session struct {
 	plan     wire.RunPlan
 	log      *slog.Logger
 	runs     string // the folder of runs, for a new run; "" for one that is gone on with
+	complete bool   // every trial is accepted or given up, and the archive closed
 }
 
 // openSession begins a run, or goes on with one.
@@ -214,6 +215,7 @@ func (s *session) drive(ctx context.Context, lanes []*run.Lane, f runFlags, out 
 	err = r.Run(ctx)
 	if err == nil {
 		err = s.archive.Finish()
+		s.complete = err == nil
 	}
 	err = errors.Join(err, tail())
 	if err != nil {
