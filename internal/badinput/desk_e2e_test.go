@@ -55,7 +55,7 @@ type desk struct {
 func newDesk(t *testing.T) *desk {
 	t.Helper()
 	testnet.Need(t, "ip", "iperf3")
-	d := &desk{dir: folder(t), spaces: map[string]*testnet.NS{"alpha": testnet.NewNS(t, "bia"), "bravo": testnet.NewNS(t, "bib")}, before: map[string]string{}}
+	d := &desk{dir: testnet.Folder(t), spaces: map[string]*testnet.NS{"alpha": testnet.NewNS(t, "bia"), "bravo": testnet.NewNS(t, "bib")}, before: map[string]string{}}
 	testnet.Veth(t, d.spaces["alpha"], "wlan0", "", d.spaces["bravo"], "wlan0", "")
 	testnet.Veth(t, d.spaces["alpha"], "ctl0", "10.98.0.1/24", d.spaces["bravo"], "ctl0", "10.98.0.2/24")
 	mustRun(t, program("fieldmesh", "keys", "init", "--dir", d.path("fleet")))

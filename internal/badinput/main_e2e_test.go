@@ -22,19 +22,6 @@ var programs string
 
 func TestMain(m *testing.M) { os.Exit(testnet.WithPrograms(m.Run, &programs)) }
 
-// folder is a folder for one test that other users can enter.
-func folder(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp(programs, "test-")
-	if err == nil {
-		err = os.Chmod(dir, 0o755)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
 func write(t *testing.T, dir, name, text string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)

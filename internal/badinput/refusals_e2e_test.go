@@ -110,7 +110,7 @@ func TestE2ENoFix(t *testing.T) {
 // TestE2EWithoutRoot: everything that changes a machine says who may.
 func TestE2EWithoutRoot(t *testing.T) {
 	testnet.Need(t)
-	dir := folder(t)
+	dir := testnet.Folder(t)
 	if err := os.Chown(dir, face, face); err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestE2EWithoutRoot(t *testing.T) {
 // TestE2ERehearsalsThatCannotBegin leave neither a run nor a field behind.
 func TestE2ERehearsalsThatCannotBegin(t *testing.T) {
 	testnet.Need(t)
-	d := &desk{dir: folder(t)}
+	d := &desk{dir: testnet.Folder(t)}
 	campaign := write(t, d.dir, "campaign.yaml", patient)
 	rehearse := func(args ...string) outcome {
 		c := program("fieldmesh", append([]string{"rehearse", campaign, "--runs", d.path("runs"), "--world-dir", d.path("world")}, args...)...)

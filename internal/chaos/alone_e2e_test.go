@@ -35,7 +35,7 @@ func (r *road) client(t *testing.T, node string) *fleet.Client {
 // finds, waits for what is under way, and has nothing driven again.
 func TestResumeFindsWhatWentOnAlone(t *testing.T) {
 	testnet.Need(t, "ip", "iperf3", "influxd")
-	dir := folder(t)
+	dir := testnet.Folder(t)
 	r := newRoad(t, dir, fmt.Sprintf(roadCampaign, 4.0, 2))
 	c := newCampaign(t, r, newDatabases(t), dir, "alone")
 	w := watch(t, filepath.Join(dir, "witness"), r.spools())

@@ -151,7 +151,7 @@ func rehearse(t *testing.T, total int, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	for made, round := 0, 1; made < total; round++ {
 		t.Run(fmt.Sprintf("run%d", round), func(t *testing.T) {
-			dir := folder(t)
+			dir := testnet.Folder(t)
 			e := &emulated{dir: filepath.Join(dir, "worlds"), file: filepath.Join(dir, "chaos.yaml"), run: fmt.Sprintf("field-%d", round)}
 			if err := os.WriteFile(e.file, []byte(emulatedCampaign), 0o644); err != nil {
 				t.Fatal(err)

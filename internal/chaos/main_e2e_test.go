@@ -21,29 +21,6 @@ var programs string
 
 func TestMain(m *testing.M) { os.Exit(testnet.WithPrograms(m.Run, &programs)) }
 
-// folder is a folder of the test's own, open to every user. It stays for a
-// look when the test failed and FIELDMESH_KEEP is set.
-func folder(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/var/tmp", "fieldmesh-chaos-")
-	if err == nil {
-		err = os.Chmod(dir, 0o755)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() && os.Getenv("FIELDMESH_KEEP") != "" {
-			t.Logf("kept: %s", dir)
-			return
-		}
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
-}
-
 // newSeed is FIELDMESH_SEED, or a random one. It is printed either way.
 func newSeed(t *testing.T) uint64 {
 	t.Helper()

@@ -241,7 +241,7 @@ func drive(t *testing.T, total int, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 2))
 	for made, round := 0, 1; made < total; round++ {
 		t.Run(fmt.Sprintf("run%d", round), func(t *testing.T) {
-			dir := folder(t)
+			dir := testnet.Folder(t)
 			before := machine(t)
 			r := newRoad(t, dir, fmt.Sprintf(roadCampaign, 1.0, 5))
 			c := newCampaign(t, r, database, dir, fmt.Sprintf("road-%d", round))

@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -43,7 +42,7 @@ var deskNodes = []string{"alpha", "bravo"}
 func newDesk(t *testing.T, extra string) *desk {
 	t.Helper()
 	testnet.Need(t, "ip", "gpsd", "iperf3", "tcpdump")
-	d := &desk{dir: folder(t), nodes: map[string]*testnet.NS{}, control: testnet.NewNS(t, "ctl")}
+	d := &desk{dir: testnet.Folder(t), nodes: map[string]*testnet.NS{}, control: testnet.NewNS(t, "ctl")}
 	d.control.Run(t, "ip", "link", "add", "br0", "type", "bridge")
 	d.control.Up(t, "br0", "10.213.251.1/24")
 	for i, name := range deskNodes {
@@ -203,29 +202,27 @@ func upOrDown(up bool) string {
 // campaign is a run on a desk, with the car driven as the present trial wants.
 type campaign struct {
 	*desk
-	name    string
-	plan    *plan.Campaign
-	trials  map[int]wire.Trial
-	run     *session
-	drivers sync.WaitGroup
-	stopCar context.CancelFunc
-	// Steps are called at a step of an attempt, by the name of the step: before
-	// the car sets off ("armed"), when the window has opened ("measuring"), when
-	// the attempt is over ("kept"). They must not end the test.
+	name   string
+	trials map[int]wire.Trial
+	run    *session
+	follow *follower
+	// steps is called at every step of an attempt: before the car sets off
+	// ("armed"), when the window has opened ("measuring"), when the attempt is
+	// over ("kept"), and at others.
 	steps func(step string, k wire.TrialKey)
 }
 
-// variant is the shipped stationary campaign with some lines changed.
-func variant(t *testing.T, name string, changes ...string) string {
+// variant is a shipped campaign with some lines changed.
+func variant(t *testing.T, shipped, name string, changes ...string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../campaigns/stationary-check.yaml")
+	text, err := os.ReadFile(filepath.Join("../../campaigns", shipped))
 	if err != nil {
 		t.Fatal(err)
 	}
 	out := string(text)
 	for i := 0; i < len(changes); i += 2 {
 		if strings.Count(out, changes[i]) != 1 {
-			t.Fatalf("the shipped campaign does not hold %q once", changes[i])
+			t.Fatalf("%s does not hold %q once", shipped, changes[i])
 		}
 		out = strings.Replace(out, changes[i], changes[i+1], 1)
 	}
@@ -236,74 +233,83 @@ func variant(t *testing.T, name string, changes ...string) string {
 	return path
 }
 
-// start begins `fieldmesh run FILE` and the car.
-func (d *desk) start(t *testing.T, name, file string, steps func(string, wire.TrialKey)) *campaign {
+// start begins `fieldmesh run FILE`.
+func (d *desk) start(t *testing.T, name, file string) *campaign {
 	t.Helper()
-	c := &campaign{desk: d, name: name, steps: steps, trials: map[int]wire.Trial{}}
-	var err error
-	if c.plan, err = plan.Load(file); err != nil {
+	c := &campaign{desk: d, name: name, trials: map[int]wire.Trial{}, follow: &follower{client: d.client(t, "alpha"), run: name}}
+	planned, err := plan.Load(file)
+	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := c.plan.RunPlan(name, make([]byte, 32))
+	p, err := planned.RunPlan(name, make([]byte, 32))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, trial := range p.Trials {
 		c.trials[trial.Number] = trial
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	c.stopCar = cancel
-	client := d.client(t, "alpha")
-	c.drivers.Go(func() { c.driveCar(ctx, client) })
-	t.Cleanup(func() { cancel(); c.drivers.Wait() })
 	c.run = begin(t, "fieldmesh", "run", file, "--fleet", d.fleetFile(), "--runs", filepath.Join(d.dir, "runs"), "--name", name, "--place", archive.PlaceBench)
 	return c
 }
 
-// driveCar follows alpha's view of the run: it drives while a trial is armed
-// or running, at its speed, and stands otherwise.
-func (c *campaign) driveCar(ctx context.Context, alpha *fleet.Client) {
-	var known uint64
-	last := ""
-	for ctx.Err() == nil {
-		v, err := alpha.View(ctx, c.name, known, time.Second)
-		if err != nil { // before the run is loaded, or while the agent starts
-			select {
-			case <-ctx.Done():
-			case <-time.After(50 * time.Millisecond):
-			}
+// drive follows alpha's view of the run until over says so: the car drives while
+// a trial is armed or running, at its speed, and stands otherwise.
+func (c *campaign) drive(t *testing.T, within time.Duration, over func() bool) {
+	t.Helper()
+	for until := time.Now().Add(within); !over(); {
+		if time.Now().After(until) {
+			t.Fatalf("the run is not over after %v", within)
+		}
+		step, k, changed := c.follow.next(t.Context())
+		if !changed {
 			continue
 		}
-		known = v.Version
-		if v.Current == nil {
-			continue
-		}
-		k, step := *v.Current, v.State
-		if step == "running" && v.Detail == "measuring" {
-			step = "measuring"
-		}
-		if now := fmt.Sprint(step, k); now != last {
-			last = now
-			c.steps(step, k)
-		}
-		if step == "kept" || step == "restoring" {
-			c.receiver.drive(0)
-		} else if step == "armed" {
+		c.steps(step, k)
+		switch step {
+		case "armed":
 			c.receiver.drive(*c.trials[k.Trial].SpeedMps)
+		case "kept", "restoring":
+			c.receiver.drive(0)
 		}
 	}
 }
 
-// finish waits for the run's end, which has to be a good one.
+// finish drives until the run's end, which has to be a good one.
 func (c *campaign) finish(t *testing.T, within time.Duration) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), within)
-	defer cancel()
-	if err := c.run.wait(ctx); err != nil {
+	c.drive(t, within, c.run.over)
+	if err := c.run.wait(t.Context()); err != nil {
 		t.Errorf("fieldmesh run: %v\n%s", err, c.run.said())
 	}
-	c.stopCar()
-	c.drivers.Wait()
 }
 
 func (c *campaign) runDir() string { return filepath.Join(c.dir, "runs", c.name) }
+
+// follower looks at a run as a node sees it.
+type follower struct {
+	client *fleet.Client
+	run    string
+	known  uint64
+	last   string
+}
+
+// next waits a little for the next step of an attempt; changed is false when
+// none came.
+func (f *follower) next(ctx context.Context) (step string, k wire.TrialKey, changed bool) {
+	v, err := f.client.View(ctx, f.run, f.known, 250*time.Millisecond)
+	if err != nil { // the run is not loaded yet, or the agent just starts
+		time.Sleep(20 * time.Millisecond)
+		return "", k, false
+	}
+	f.known = v.Version
+	if v.Current == nil {
+		return "", k, false
+	}
+	k, step = *v.Current, v.State
+	if step == "running" && v.Detail == "measuring" {
+		step = "measuring"
+	}
+	now := fmt.Sprint(step, k)
+	changed, f.last = now != f.last, now
+	return step, k, changed
+}

@@ -20,31 +20,6 @@ var programs string
 
 func TestMain(m *testing.M) { os.Exit(testnet.WithPrograms(m.Run, &programs)) }
 
-// openFolder makes a folder that other users may look into. /tmp will not do:
-// a session may have one of its own.
-func openFolder() (string, error) {
-	dir, err := os.MkdirTemp("/var/tmp", "fieldmesh-journey-")
-	if err != nil {
-		return "", err
-	}
-	return dir, os.Chmod(dir, 0o755)
-}
-
-// folder is openFolder for one test.
-func folder(t *testing.T) string {
-	t.Helper()
-	dir, err := openFolder()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
-}
-
 // fieldmesh runs a command to its end, as a user types it, and returns what it
 // printed.
 func fieldmesh(t *testing.T, args ...string) string {
@@ -107,6 +82,17 @@ func (s *session) wait(ctx context.Context) error {
 		return err
 	case <-ctx.Done():
 		return fmt.Errorf("%v: %w", s.cmd.Args, context.Cause(ctx))
+	}
+}
+
+// over tells whether the command has ended.
+func (s *session) over() bool {
+	select {
+	case err := <-s.end:
+		s.end <- err
+		return true
+	default:
+		return false
 	}
 }
 

@@ -4,6 +4,7 @@ package journey
 
 import (
 	"math"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -21,8 +22,8 @@ func TestARunComesThroughWithoutItsControlLink(t *testing.T) {
 	)
 	d := newDesk(t, "")
 	captures := map[wire.TrialKey]*capture{}
-	var c *campaign
-	c = d.start(t, "stationary", "../../campaigns/stationary-check.yaml", func(step string, k wire.TrialKey) {
+	c := d.start(t, "stationary", filepath.Join("..", "..", "campaigns", "stationary-check.yaml"))
+	c.steps = func(step string, k wire.TrialKey) {
 		switch step {
 		case "armed":
 			t.Logf("trial %d attempt %d: armed, %.1f m/s, %s receives", k.Trial, k.Attempt, *c.trials[k.Trial].SpeedMps, c.trials[k.Trial].Receiver)
@@ -36,7 +37,7 @@ func TestARunComesThroughWithoutItsControlLink(t *testing.T) {
 				d.controlLink(t, true)
 			}
 		}
-	})
+	}
 	c.finish(t, 5*time.Minute)
 	d.restored(t)
 	t.Logf("fieldmesh run:\n%s", c.run.said())

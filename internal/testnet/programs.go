@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"testing"
 )
 
 // WithPrograms builds fieldmesh and fieldmesh-agent for a suite, runs it, and
@@ -45,4 +46,24 @@ func OpenFolder() (string, error) {
 		return "", fmt.Errorf("make a folder for tests: %w", err)
 	}
 	return dir, os.Chmod(dir, 0o755)
+}
+
+// Folder is OpenFolder for one test. It stays for a look when the test failed
+// and FIELDMESH_KEEP is set.
+func Folder(t testing.TB) string {
+	t.Helper()
+	dir, err := OpenFolder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() && os.Getenv("FIELDMESH_KEEP") != "" {
+			t.Logf("kept: %s", dir)
+			return
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }
