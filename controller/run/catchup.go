@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"time"
 
@@ -39,7 +40,8 @@ func (l *openLane) catchUp(ctx context.Context) error {
 			return err
 		}
 	}
-	return l.tellVerdicts(ctx, views)
+	l.tellVerdicts(ctx, views)
+	return nil
 }
 
 // settled asks for the nodes' views until none is at an attempt that is decided
@@ -201,8 +203,12 @@ func underWay(views map[string]wire.CampaignView, k wire.TrialKey) bool {
 	return false
 }
 
-// tellVerdicts gives every node the final verdicts that it does not have.
-func (l *openLane) tellVerdicts(ctx context.Context, views map[string]wire.CampaignView) error {
+// verdictsAtOnce keeps a call within what a node takes, 1 MiB.
+const verdictsAtOnce = 200
+
+// tellVerdicts gives every node the final verdicts that it does not have. One
+// that cannot be told now is told the next time.
+func (l *openLane) tellVerdicts(ctx context.Context, views map[string]wire.CampaignView) {
 	for name, view := range views {
 		has := map[wire.TrialKey]bool{}
 		for _, t := range view.Trials {
@@ -216,12 +222,10 @@ func (l *openLane) tellVerdicts(ctx context.Context, views map[string]wire.Campa
 				missing = append(missing, v)
 			}
 		}
-		if len(missing) == 0 {
-			continue
-		}
-		if _, err := l.Nodes[name].Verdicts(ctx, l.r.Plan.Run, missing); err != nil && ctx.Err() == nil {
-			l.r.Log.Warn("tell verdicts", "node", name, "error", err)
+		for some := range slices.Chunk(missing, verdictsAtOnce) {
+			if _, err := l.Nodes[name].Verdicts(ctx, l.r.Plan.Run, some); err != nil && ctx.Err() == nil {
+				l.r.Log.Warn("tell verdicts", "node", name, "error", err)
+			}
 		}
 	}
-	return nil
 }

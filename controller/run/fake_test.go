@@ -132,6 +132,9 @@ func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "PUT /v1/runs/today/verdicts":
 		var vs []wire.Verdict
 		n.read(body, &vs)
+		if len(vs) > verdictsAtOnce {
+			n.field.t.Errorf("%d verdicts at once", len(vs))
+		}
 		for _, v := range vs {
 			n.keep(v)
 		}

@@ -82,3 +82,22 @@ func TestANodeThatCannotRecordFailsItsTrial(t *testing.T) {
 		t.Errorf("decided %+v", v)
 	}
 }
+
+// A node that knows nothing of a long run, after its storage was replaced for
+// instance, is told all of it, in calls that it takes.
+func TestANodeLearnsALongRunInPieces(t *testing.T) {
+	lane, field := newLane(t, "only")
+	const trials = verdictsAtOnce + 50
+	r := newRunner(t, trials, 1, lane)
+	for n := 1; n <= trials; n++ {
+		if err := r.Archive.Decide(wire.Verdict{TrialKey: wire.TrialKey{Trial: n, Attempt: 1}, Outcome: "accepted", Final: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Run(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(field.nodes["road"].trials); got != trials {
+		t.Errorf("the node knows of %d trials, want %d", got, trials)
+	}
+}
