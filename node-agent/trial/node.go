@@ -57,7 +57,8 @@ func (e *Engine) needLease(holder string) error {
 }
 
 // Load takes a run's plan. The same plan again changes nothing; another plan
-// is refused while an attempt is under way.
+// is refused while an attempt is under way, and under the name of a run in
+// which something has happened.
 func (e *Engine) Load(ctx context.Context, holder string, plan wire.RunPlan) (wire.CampaignView, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -65,14 +66,30 @@ func (e *Engine) Load(ctx context.Context, holder string, plan wire.RunPlan) (wi
 		return wire.CampaignView{}, err
 	}
 	if e.plan != nil && e.plan.Run == plan.Run {
-		if same, err := samePlan(*e.plan, plan); err != nil || !same {
+		same, err := samePlan(*e.plan, plan)
+		switch {
+		case err != nil:
+			return wire.CampaignView{}, err
+		case same:
+			return e.view(), e.readdress(plan)
+		case !e.untouched():
 			return wire.CampaignView{}, refuse("conflict", fmt.Sprintf("run %s is held with another plan", plan.Run), "give the new run another name")
 		}
-		return e.view(), e.readdress(plan)
 	}
 	if e.current != nil {
 		return wire.CampaignView{}, refuse("busy", fmt.Sprintf("an attempt of run %s is under way", e.plan.Run), "abort it first, or wait for its end")
 	}
+	return e.take(ctx, plan)
+}
+
+// untouched: nothing has happened in the run that is held, so that its
+// controller may have discarded it; e.mu is held.
+func (e *Engine) untouched() bool {
+	return e.current == nil && !e.started && len(e.verdicts) == 0
+}
+
+// take replaces the run that is held, if any; e.mu is held.
+func (e *Engine) take(ctx context.Context, plan wire.RunPlan) (wire.CampaignView, error) {
 	if len(plan.Trials) > 0 {
 		neediest := slices.MaxFunc(plan.Trials, func(a, b wire.Trial) int { return cmp.Compare(spoolBytes(a), spoolBytes(b)) })
 		if err := e.roomFor(neediest); err != nil {
