@@ -38,6 +38,7 @@ type fakeNode struct {
 	lines       [][]byte
 	trials      map[int][]wire.Verdict
 	current     *wire.TrialKey
+	lease       wire.Lease
 	changed     chan struct{}
 }
 
@@ -112,7 +113,8 @@ func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var answer any = n.view()
 	switch route := r.Method + " " + r.URL.Path; route {
 	case "PUT /v1/lease":
-		answer = json.RawMessage(body)
+		n.read(body, &n.lease)
+		answer = n.lease
 	case "GET /v1/clock":
 		answer = wire.ClockReply{BootNs: bootNs(), WallNs: time.Now().UnixNano()}
 	case "GET /v1/records":

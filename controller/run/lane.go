@@ -25,6 +25,8 @@ type openLane struct {
 	plan    wire.RunPlan // the run's, with the addresses of this lane's control link
 	cancel  context.CancelFunc
 	workers sync.WaitGroup
+	letGo   context.CancelFunc // ends the renewing of leases
+	leasers sync.WaitGroup
 	seen    *sightings
 }
 
@@ -54,10 +56,11 @@ func (r *Runner) openLane(ctx context.Context, lane *Lane) (*openLane, error) {
 		return nil, err
 	}
 	ctx, l.cancel = context.WithCancel(ctx)
+	var leased context.Context
+	leased, l.letGo = context.WithCancel(ctx)
 	for name, c := range lane.Nodes {
-		l.workers.Add(2)
-		go func() { defer l.workers.Done(); l.renew(ctx, c) }()
-		go func() { defer l.workers.Done(); l.collect(ctx, name, c) }()
+		l.leasers.Go(func() { l.renew(leased, c) })
+		l.workers.Go(func() { l.collect(ctx, name, c) })
 	}
 	return l, nil
 }
@@ -80,7 +83,9 @@ func withControl(plan wire.RunPlan, nodes map[string]*fleet.Client) wire.RunPlan
 }
 
 func (l *openLane) close() {
+	l.letGo()
 	l.cancel()
+	l.leasers.Wait()
 	l.workers.Wait()
 }
 
@@ -306,7 +311,7 @@ const endPatience = time.Minute
 func (l *openLane) end(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, endPatience, errors.New("a node is out of reach: resume the run when it is back, or run `fieldmesh nodes restore` then"))
 	defer cancel()
-	return l.each(ctx, func(ctx context.Context, c *fleet.Client) error {
+	err := l.each(ctx, func(ctx context.Context, c *fleet.Client) error {
 		var report wire.RestoreReport
 		err := l.insist(ctx, c, func() (err error) {
 			report, err = c.End(ctx, l.r.Plan.Run)
@@ -318,9 +323,15 @@ func (l *openLane) end(ctx context.Context) error {
 		if len(report.Failed) > 0 {
 			return fmt.Errorf("end the run: node %s could not put back: %v", c.Node().Name, report.Failed)
 		}
-		if err := l.drain(ctx, c); err != nil {
-			return err
-		}
+		return l.drain(ctx, c)
+	})
+	if err != nil {
+		return err
+	}
+	// No renewal may come after: the next run would find the nodes leased.
+	l.letGo()
+	l.leasers.Wait()
+	return l.each(ctx, func(ctx context.Context, c *fleet.Client) error {
 		if _, err := c.Lease(ctx, wire.Lease{Holder: l.lease().Holder}); err != nil {
 			// It ends by itself soon; the run is over all the same.
 			l.r.Log.Warn("give up the lease", "node", c.Node().Name, "error", err)

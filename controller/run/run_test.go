@@ -20,8 +20,8 @@ func within(t *testing.T) context.Context {
 // Fields side by side share the schedule, and their nodes have the same names.
 // None takes the other's records for its own, or waits for them.
 func TestFieldsSideBySideShareTheSchedule(t *testing.T) {
-	left, _ := newLane(t, "left")
-	right, _ := newLane(t, "right")
+	left, leftField := newLane(t, "left")
+	right, rightField := newLane(t, "right")
 	const trials = 12
 	r := newRunner(t, trials, 2, left, right)
 	if err := r.Run(within(t)); err != nil {
@@ -60,6 +60,13 @@ func TestFieldsSideBySideShareTheSchedule(t *testing.T) {
 	}
 	if len(epochs) != 4 {
 		t.Errorf("spools %v, want those of four nodes", epochs)
+	}
+	for _, f := range []*fakeField{leftField, rightField} {
+		for name, n := range f.nodes {
+			if n.lease.Holder != "run today" || n.lease.TTLS != 0 {
+				t.Errorf("node %s is left with the lease %+v", name, n.lease)
+			}
+		}
 	}
 	findings, err := archive.Verify(r.Archive.Dir())
 	if err != nil || len(findings) != 0 {
