@@ -3,7 +3,6 @@
 package journey
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -28,24 +27,34 @@ import (
 type capture struct {
 	tcpdump *session
 	file    string
+	atOnce  bool
 	stopped bool
 }
 
 // snapBytes is enough for Ethernet, IPv4 and TCP with all their options.
 const snapBytes = "134"
 
-// startCapture returns when tcpdump listens.
-func startCapture(t *testing.T, ns, iface string) *capture {
+// startCapture returns when tcpdump listens. With atOnce it takes each frame as
+// it comes, which is too slow for a cable but can be stopped at any moment.
+func startCapture(t *testing.T, ns, iface string, atOnce bool) *capture {
 	t.Helper()
-	c := &capture{file: filepath.Join(t.TempDir(), "capture.pcap")}
-	cmd := exec.Command("ip", "netns", "exec", ns, "tcpdump", "-n", "-i", iface, "-s", snapBytes, "-B", "262144", // KiB
-		"--time-stamp-precision=nano", "-Z", "root", "-w", c.file)
-	c.tcpdump = launch(t, cmd)
+	c := &capture{file: filepath.Join(t.TempDir(), "capture.pcap"), atOnce: atOnce}
+	args := []string{"netns", "exec", ns, "tcpdump", "-n", "-i", iface, "-s", snapBytes, "-B", "262144", // KiB
+		"--time-stamp-precision=nano", "-Z", "root", "-w", c.file}
+	if atOnce {
+		args = append(args, "--immediate-mode")
+	}
+	c.tcpdump = launch(t, exec.Command("ip", args...))
 	await(t, 10*time.Second, "tcpdump listens", func() bool { return strings.Contains(c.tcpdump.said(), "listening on") })
 	return c
 }
 
 var droppedLine = regexp.MustCompile(`(\d+) packets? dropped by kernel`)
+
+// blockTime is how long the kernel may keep frames back until a block of its
+// ring is full, for tcpdump's time-out of 1 s; an interrupted tcpdump would
+// not see them.
+const blockTime = 1100 * time.Millisecond
 
 // stop ends the capture. One that has lost frames proves nothing.
 func (c *capture) stop(t *testing.T) {
@@ -54,6 +63,9 @@ func (c *capture) stop(t *testing.T) {
 		return
 	}
 	c.stopped = true
+	if !c.atOnce {
+		time.Sleep(blockTime)
+	}
 	c.tcpdump.stop(t, time.Minute)
 	if m := droppedLine.FindStringSubmatch(c.tcpdump.said()); m == nil || m[1] != "0" {
 		t.Errorf("tcpdump lost frames, or does not say:\n%s", c.tcpdump.said())
@@ -269,12 +281,4 @@ func (l *looker) data(at time.Time, fr *frame, payload int) {
 func wallOf(ns int64) time.Time {
 	now := time.Now()
 	return now.Add(time.Duration(ns - bootNs()))
-}
-
-// sleepUntil waits for a time of the boot clock.
-func sleepUntil(ctx context.Context, ns int64) {
-	select {
-	case <-time.After(time.Duration(ns - bootNs())):
-	case <-ctx.Done():
-	}
 }

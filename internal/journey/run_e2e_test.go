@@ -30,7 +30,7 @@ func TestARunComesThroughWithoutItsControlLink(t *testing.T) {
 			if k.Trial == cutForOne || k.Trial == cutFrom {
 				d.controlLink(t, false)
 			}
-			captures[k] = startCapture(t, d.nodes[c.trials[k.Trial].Receiver].Name, "wlan0")
+			captures[k] = startCapture(t, d.nodes[c.trials[k.Trial].Receiver].Name, "wlan0", false)
 		case "kept":
 			captures[k].stop(t)
 			if k.Trial == cutForOne || k.Trial == cutTo {
