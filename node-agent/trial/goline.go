@@ -22,6 +22,8 @@ const (
 	// meshAfter is how many unanswered GOs on the control link send the next
 	// ones over the mesh as well.
 	meshAfter = 3
+	// refusedEvery is how often at most a forged GO is told in the log.
+	refusedEvery = time.Second
 )
 
 func (e *Engine) listenGo(ctx context.Context) (net.PacketConn, error) {
@@ -36,13 +38,16 @@ func (e *Engine) listenGo(ctx context.Context) (net.PacketConn, error) {
 // serveGo answers GO until the socket is closed.
 func (e *Engine) serveGo(ctx context.Context, conn net.PacketConn) {
 	buf := make([]byte, wire.MaxDatagram+1)
+	var told time.Time
 	for {
 		n, from, err := conn.ReadFrom(buf)
-		if err != nil {
-			if ctx.Err() == nil && !errors.Is(err, net.ErrClosed) {
-				e.deps.Log.Error("receive GO", "error", err)
-			}
+		if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
 			return
+		}
+		if err != nil { // of the moment: a node that hears no GO any more is of no use
+			e.deps.Log.Error("receive GO", "error", err)
+			time.Sleep(goEvery)
+			continue
 		}
 		received := e.deps.Clock.BootNs()
 		key, run := e.goKey()
@@ -51,7 +56,10 @@ func (e *Engine) serveGo(ctx context.Context, conn net.PacketConn) {
 		}
 		var g wire.Go
 		if err := wire.Open(key, buf[:n], &g); err != nil || g.Type != "go" || g.Run != run {
-			e.deps.Log.Warn("GO refused", "from", from.String(), "error", err)
+			if time.Since(told) > refusedEvery { // who floods the port must not fill the disk
+				told = time.Now()
+				e.deps.Log.Warn("GO refused", "from", from.String(), "error", err)
+			}
 			continue
 		}
 		if ack := e.obey(ctx, g, received, from); ack != nil {
