@@ -44,7 +44,7 @@ func TestARunningAttemptGivesWayToALaterGoOnly(t *testing.T) {
 // The initiator need not wait for the window's time to learn it.
 func TestANodeThatCannotTakePartAnswersGoAtOnce(t *testing.T) {
 	_, road, plan := pair(t, 1)
-	road.spool.full = errors.New("no space")
+	road.spool.full = errors.New("no space " + strings.Repeat("at all ", 300))
 	ack := asker(t, road, plan.Key)(plan.Key, wire.Go{Type: "go", Run: plan.Run, Trial: 1, Attempt: 1, From: "car", Nonce: 1, StartInUs: 1_000_000})
 	if ack == nil || ack.Ready || !strings.Contains(ack.Reason, "no space") {
 		t.Errorf("answer %+v", ack)

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -114,12 +115,21 @@ func (e *Engine) obey(ctx context.Context, g wire.Go, receivedNs int64, from net
 		return nil // answered once this node is free, if that is soon enough
 	default:
 		if err := e.armLate(ctx, k); err != nil {
-			ack.Ready, ack.Reason = false, err.Error()
+			ack.Ready, ack.Reason = false, clip(err.Error())
 			return ack
 		}
 		return nil
 	}
 	return ack
+}
+
+// clip keeps a reason short enough for a datagram.
+func clip(reason string) string {
+	const most = wire.MaxDatagram / 3
+	if len(reason) <= most {
+		return reason
+	}
+	return strings.ToValidUTF8(reason[:most], "") + "…"
 }
 
 // giveWay ends an attempt when its initiator is past it: it was given up there

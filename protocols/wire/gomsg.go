@@ -12,8 +12,8 @@ import (
 // answer. Both are JSON followed by a 32-byte HMAC-SHA256 under the run's key.
 //
 // A replayed GO names an attempt that its receiver has already run, and is
-// answered but not obeyed; a GO with a nonce older than the newest of its
-// attempt sets no start.
+// answered but not obeyed; of an attempt that is armed, the first GO sets the
+// start, and those that follow are answered only.
 type Go struct {
 	Type      string `json:"type"` // "go"
 	Run       string `json:"run"`
