@@ -31,6 +31,7 @@ type attempt struct {
 	Verdict *wire.Verdict
 	Section string // A, B …; empty when the campaign has none
 	Unit    string // hardware in the car
+	Sender  string // hardware that sends the data; empty when it is not known
 	MB      *float64
 	Mbps    *float64
 	rows    []metrics.Row
@@ -95,7 +96,7 @@ func (d *data) add(a *archive.Archive, e archive.Attempt) error {
 		return err
 	}
 	at := attempt{
-		TrialKey: e.TrialKey, Trial: t, Verdict: e.Verdict, Section: sectionOf(t), Unit: d.unitOf(t),
+		TrialKey: e.TrialKey, Trial: t, Verdict: e.Verdict, Section: sectionOf(t), Unit: d.unitOf(t), Sender: d.senderOf(t),
 		rows: loaded.Rows(), points: loaded.Timeline(), node: map[string]wire.Provenance{},
 	}
 	at.MB, at.Mbps = measured(t, at.rows)
@@ -162,6 +163,23 @@ func (d *data) unitOf(t wire.Trial) string {
 		}
 	}
 	return t.Car
+}
+
+// senderOf is the hardware that sends the data. Where a factor says which unit
+// is in the car, the roadside has the one that the car's node would have had.
+func (d *data) senderOf(t wire.Trial) string {
+	units := map[string]string{}
+	for _, n := range d.info.Plan.Nodes {
+		units[n.Name] = n.Unit
+	}
+	car := d.unitOf(t)
+	switch {
+	case t.Sender == t.Car && t.Car != "":
+		return car
+	case t.Sender == t.Roadside && units[t.Sender] == car:
+		return units[t.Car]
+	}
+	return units[t.Sender]
 }
 
 func (d *data) windowsDiffer() bool {

@@ -15,6 +15,7 @@ const (
 	termInteraction = "section × speed"
 	termBlock       = "block"
 	termUnit        = "unit in the car"
+	termSender      = "unit that sends"
 	termDirection   = "direction of travel"
 )
 
@@ -95,11 +96,15 @@ func modelTerms(results []attempt) ([]term, float64) {
 	return terms, speedMean
 }
 
-// otherTerms are block, unit, direction, and the campaign's further factors.
+// otherTerms are block, units, direction, and the campaign's further factors.
 func otherTerms(results []attempt) []*term {
 	out := []*term{
 		factorTerm(termBlock, results, func(a attempt) string { return fmt.Sprint(a.Trial.Block) }),
 		factorTerm(termUnit, results, unit),
+		// With two units this is section × unit in the car: the only place where a
+		// difference between the units' transmitters shows, since crossing them
+		// takes it out of both main effects.
+		factorTerm(termSender, results, func(a attempt) string { return a.Sender }),
 		factorTerm(termDirection, results, direction),
 	}
 	for _, name := range furtherFactors(results) {
@@ -218,6 +223,11 @@ func (c *comparison) words(sections []string) {
 		}
 		c.Sentences = append(c.Sentences, fmt.Sprintf("Section %s against section %s%s, at the mean speed of %.3g m/s: %s",
 			sections[1], sections[0], with, c.SpeedMean, inWords(*e, c.Unit, "more", "less")))
+	}
+	for _, e := range c.Rows {
+		if e.Term == termSender && !slices.Contains(f.Confounded, termSender) {
+			c.Sentences = append(c.Sentences, fmt.Sprintf("By the unit that sends (%s): %s", e.Label, inWords(e, c.Unit, "more", "less")))
+		}
 	}
 	slope := f.estimateOf(termSpeed)
 	if len(sections) != 2 || f.estimateOf(termInteraction) == nil {

@@ -203,7 +203,8 @@ func TestModelFindsWhatWasPutIn(t *testing.T) {
 			return mb
 		},
 	})
-	has(t, html, "Section B against section A, at the mean speed of 6 m/s: 1 MB more", "In section A, for each m/s faster: 0.5 MB less",
+	has(t, html, "Section B against section A (together with all that changed with the section), at the mean speed of 6 m/s: 1 MB more",
+		"Not estimable apart from each other: section, unit that sends", "In section A, for each m/s faster: 0.5 MB less",
 		"In section B, for each m/s faster: no difference can be told from noise", "(difference of the slopes, per m/s): 0.5 MB more")
 }
 

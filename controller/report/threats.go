@@ -53,10 +53,14 @@ func confoundedUnit(d *data) (*threat, string) {
 	if len(units) == 0 {
 		return nil, ""
 	}
-	if len(units) == 1 {
-		return &threat{"One hardware unit was in the car throughout", fmt.Sprintf("Only %q moved. Its own peculiarities as a moving sender and receiver are part of every section and cannot be told from those of moving.", units[0])}, ""
-	}
 	terms, _ := modelTerms(results)
+	if len(units) == 1 {
+		text := fmt.Sprintf("Only %q moved. Its own peculiarities as a moving sender and receiver are part of every section and cannot be told from those of moving.", units[0])
+		if slices.Contains(confounded(terms), termSender) {
+			text += " Swapping the roles swaps the unit that sends as well: a difference between the sections may be one between the units' transmitters, and the data cannot say which. A plan that crosses the unit in the car with the section can."
+		}
+		return &threat{"One hardware unit was in the car throughout", text}, ""
+	}
 	if slices.Contains(confounded(terms), termUnit) {
 		return &threat{"Hardware unit and design changed together", "Which unit was in the car is determined by the other factors (section, block or direction). A difference between the sections may be one between the units; the data cannot say which."}, ""
 	}
