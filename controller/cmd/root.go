@@ -25,7 +25,7 @@ func Root() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.AddCommand(RehearseCommand(), RunCommand(), FieldCommand(), PlanCommand(), NodesCommand(), KeysCommand(),
-		VerifyCommand(), ReportCommand(), ExportCommand(), PublishCommand())
+		VerifyCommand(), ReportCommand(), ExportCommand(), PublishCommand(), SimulateRoutingCommand())
 	return root
 }
 

@@ -1,0 +1,168 @@
+package cmd
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fieldmesh.dev/fieldmesh/protocols/manet"
+	"fieldmesh.dev/fieldmesh/protocols/meshsim"
+	"fieldmesh.dev/fieldmesh/protocols/olsr"
+)
+
+// simulated is a protocol that `simulate-routing` knows.
+type simulated struct {
+	name      string
+	proactive bool
+	port      uint16
+	make      meshsim.Maker
+}
+
+// simulatedProtocols is the list, in the order in which help names them.
+func simulatedProtocols() []simulated {
+	olsrOf := func(config func([]manet.Interface, uint64) olsr.Config) meshsim.Maker {
+		return func(_ int, interfaces []manet.Interface, seed uint64) (manet.Node, error) {
+			return olsr.New(config(interfaces, seed))
+		}
+	}
+	return []simulated{
+		{"olsr", true, olsr.Port, olsrOf(olsr.RFC3626)},
+		{"olsr-etx", true, olsr.Port, olsrOf(olsr.Olsrd)},
+	}
+}
+
+type simulateFlags struct {
+	protocol string
+	nodes    []int
+	json     bool
+	pcap     string
+	speedKmh float64
+	scale    meshsim.Scale
+}
+
+// SimulateRoutingCommand is `fieldmesh simulate-routing`: how long a routing
+// protocol takes to converge and what it costs each node, as nodes grow.
+func SimulateRoutingCommand() *cobra.Command {
+	f := simulateFlags{scale: meshsim.Scale{Radio: meshsim.DefaultRadio(), Feedback: true, FlowStart: 20 * time.Second, PacketBytes: 512}}
+	var names []string
+	for _, p := range simulatedProtocols() {
+		names = append(names, p.name)
+	}
+	c := &cobra.Command{
+		Use:   "simulate-routing",
+		Short: "Simulate a routing protocol on many nodes in virtual time",
+		Long: "Simulates nodes at a fixed density on a square, with a coarse radio: airtime and carrier\n" +
+			"sense, losses towards the end of the range, no collisions. It needs no privileges and\n" +
+			"touches nothing. What a protocol does on real kernels is for a rehearsal to show.",
+		Args:         cobra.NoArgs,
+		SilenceUsage: true,
+		RunE:         func(c *cobra.Command, _ []string) error { return simulateRouting(c, &f) },
+	}
+	flags := c.Flags()
+	flags.StringVar(&f.protocol, "protocol", "olsr", strings.Join(names, ", "))
+	flags.IntSliceVar(&f.nodes, "nodes", []int{10, 25, 50, 100}, "numbers of nodes, one run each")
+	flags.Float64Var(&f.scale.Degree, "degree", 10, "other nodes within a node's range, on average")
+	flags.Float64Var(&f.scale.RangeM, "range", 250, "range of the radio in metres")
+	flags.Float64Var(&f.speedKmh, "speed-kmh", 0, "highest speed of nodes that roam, km/h")
+	flags.DurationVar(&f.scale.Duration, "duration", time.Minute, "virtual time of each run")
+	flags.IntVar(&f.scale.Flows, "flows", 5, "constant flows between random nodes")
+	flags.DurationVar(&f.scale.PacketPeriod, "packet-every", 250*time.Millisecond, "time between a flow's packets of 512 bytes")
+	flags.Float64Var(&f.scale.Radio.Loss, "loss", 0, "share of frames lost over any link, 0 to 1")
+	flags.Uint64Var(&f.scale.Seed, "seed", 1, "what all chance follows from")
+	flags.StringVar(&f.pcap, "pcap", "", "write the control packets of the last run to a file")
+	flags.BoolVar(&f.json, "json", false, "print one JSON object a run instead of a table")
+	return c
+}
+
+func simulateRouting(c *cobra.Command, f *simulateFlags) error {
+	protocols := simulatedProtocols()
+	at := slices.IndexFunc(protocols, func(p simulated) bool { return p.name == f.protocol })
+	if at < 0 {
+		return fmt.Errorf("simulate routing: no protocol %q; see --help", f.protocol)
+	}
+	if f.scale.Radio.Loss < 0 || f.scale.Radio.Loss >= 1 {
+		return fmt.Errorf("simulate routing: a loss of %g, want 0 or more and below 1", f.scale.Radio.Loss)
+	}
+	f.scale.SpeedMps = f.speedKmh / 3.6
+	f.scale.FlowStart = min(f.scale.FlowStart, f.scale.Duration/2)
+	f.scale.Make, f.scale.PcapPort = protocols[at].make, protocols[at].port
+	for _, n := range f.nodes {
+		f.scale.Nodes = n
+		if err := f.scale.Check(); err != nil {
+			return fmt.Errorf("simulate routing: %w", err)
+		}
+	}
+	table := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
+	for i, n := range f.nodes {
+		if err := c.Context().Err(); err != nil {
+			return err
+		}
+		f.scale.Nodes = n
+		began := time.Now()
+		result, err := f.run(protocols[at].proactive, i == len(f.nodes)-1)
+		if err != nil {
+			return fmt.Errorf("simulate routing: %w", err)
+		}
+		if err := printScale(c.OutOrStdout(), table, f.json, i == 0, &result, time.Since(began)); err != nil {
+			return fmt.Errorf("print result: %w", err)
+		}
+	}
+	return table.Flush()
+}
+
+func (f *simulateFlags) run(proactive, last bool) (meshsim.ScaleResult, error) {
+	if f.pcap == "" || !last {
+		return f.scale.Run(proactive)
+	}
+	file, err := os.Create(f.pcap)
+	if err != nil {
+		return meshsim.ScaleResult{}, fmt.Errorf("write capture: %w", err)
+	}
+	f.scale.Pcap = file
+	result, err := f.scale.Run(proactive)
+	if closing := file.Close(); err == nil && closing != nil {
+		err = fmt.Errorf("write capture: %w", closing)
+	}
+	return result, err
+}
+
+func printScale(w io.Writer, table *tabwriter.Writer, asJSON, first bool, r *meshsim.ScaleResult, took time.Duration) error {
+	if asJSON {
+		return json.NewEncoder(w).Encode(r)
+	}
+	if first {
+		if _, err := fmt.Fprintln(table, "nodes\tneighbours\tconverged s\tdiscovery ms\tpackets/s\tbytes/s\tmessages/s a node\tdelivered\thops\tdelay ms\t× real time"); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(table, "%d\t%.1f\t%s\t%s\t%.2f\t%.0f\t%s\t%s\t%s\t%s\t%.1f\n", r.Nodes, r.NeighborsMean,
+		known(r.ConvergedS, "%.1f", 1), known(r.DiscoveryMs, "%.1f", 1), r.PacketsPerS, r.BytesPerS, byKind(r.MessagesPerS),
+		known(r.DeliveredShare, "%.1f %%", 100), known(r.HopsMean, "%.1f", 1), known(r.DelayMs, "%.1f", 1), r.DurationS/took.Seconds())
+	return err
+}
+
+func known(v *float64, format string, times float64) string {
+	if v == nil {
+		return "-"
+	}
+	return fmt.Sprintf(format, *v*times)
+}
+
+func byKind(rates map[string]float64) string {
+	var kinds []string
+	for kind := range rates {
+		kinds = append(kinds, kind)
+	}
+	slices.Sort(kinds)
+	for i, kind := range kinds {
+		kinds[i] = fmt.Sprintf("%s %.2f", kind, rates[kind])
+	}
+	return strings.Join(kinds, ", ")
+}
