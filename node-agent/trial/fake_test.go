@@ -87,7 +87,17 @@ func (s *fakeSpool) Position() wire.SpoolPosition {
 	defer s.mu.Unlock()
 	return wire.SpoolPosition{Epoch: "e", Seq: uint64(len(s.records))}
 }
-func (s *fakeSpool) CheckRoom(int64) error { return s.full }
+func (s *fakeSpool) CheckRoom(int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.full
+}
+
+func (s *fakeSpool) fill(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.full = err
+}
 
 // states lists the trial states that were recorded of an attempt.
 func (s *fakeSpool) states(k wire.TrialKey) []string {

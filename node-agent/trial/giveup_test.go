@@ -22,8 +22,14 @@ func (r *rig) outcome(t *testing.T, k wire.TrialKey) (outcome, reason string) {
 // The initiator gave an attempt up after this node had answered its GO: the
 // node must not measure alone while the next attempt is begun and fails.
 func TestARunningAttemptGivesWayToALaterGoOnly(t *testing.T) {
-	_, road, plan := pair(t, 2)
-	road.plan.Trials[0].DurationS, road.plan.Trials[1].DurationS = 60, 60
+	road := newRig(t, "road", t.TempDir(), freePort(t))
+	road.start(t)
+	plan := twoNodePlan(2, freePort(t), road.port)
+	plan.Trials[0].DurationS, plan.Trials[1].DurationS = 60, 60
+	takeLease(t, road, 60)
+	if _, err := road.Load(ctx, holder, plan); err != nil {
+		t.Fatal(err)
+	}
 	ask := asker(t, road, plan.Key)
 	g := wire.Go{Type: "go", Run: plan.Run, Trial: 2, Attempt: 1, From: "car", Nonce: 1, StartInUs: 1000}
 	await(t, "the late arm and its answer", func() bool { a := ask(plan.Key, g); return a != nil && a.Ready })
@@ -44,7 +50,7 @@ func TestARunningAttemptGivesWayToALaterGoOnly(t *testing.T) {
 // The initiator need not wait for the window's time to learn it.
 func TestANodeThatCannotTakePartAnswersGoAtOnce(t *testing.T) {
 	_, road, plan := pair(t, 1)
-	road.spool.full = errors.New("no space " + strings.Repeat("at all ", 300))
+	road.spool.fill(errors.New("no space " + strings.Repeat("at all ", 300)))
 	ack := asker(t, road, plan.Key)(plan.Key, wire.Go{Type: "go", Run: plan.Run, Trial: 1, Attempt: 1, From: "car", Nonce: 1, StartInUs: 1_000_000})
 	if ack == nil || ack.Ready || !strings.Contains(ack.Reason, "no space") {
 		t.Errorf("answer %+v", ack)

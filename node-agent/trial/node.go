@@ -96,8 +96,12 @@ func (e *Engine) take(ctx context.Context, plan wire.RunPlan) (wire.CampaignView
 			return wire.CampaignView{}, err
 		}
 	}
-	if _, err := e.deps.Host.Restore(ctx, ""); err != nil {
+	report, err := e.deps.Host.Restore(ctx, "")
+	if err != nil {
 		return wire.CampaignView{}, refuse("host", "cannot put back what the former run changed: "+err.Error(), "run fieldmesh-agent restore on the node")
+	}
+	for _, what := range report.Failed { // the node's status tells it too
+		e.deps.Log.Error("what the former run changed is not put back", "change", what)
 	}
 	if err := e.journal.load(plan); err != nil {
 		return wire.CampaignView{}, err
