@@ -45,6 +45,10 @@ func planCheckCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			// What the file names, too: movements have faults of their own.
+			if err := checkScene(campaign); err != nil {
+				return err
+			}
 			_, err = fmt.Fprintf(c.OutOrStdout(), "%s: fine: campaign %s, %d trials\n", args[0], campaign.Name, len(trials))
 			return err
 		},
