@@ -51,7 +51,10 @@ type Config struct {
 
 	// RouteDelay is how long changes of the topology are collected before
 	// routes are computed again. Changes of the neighbourhood do not wait.
-	RouteDelay time.Duration
+	// In a network that changes all the time they are computed once a
+	// RouteInterval.
+	RouteDelay    time.Duration
+	RouteInterval time.Duration
 	// MaxEntries bounds every table against hostile packets; what is beyond is
 	// ignored and counted.
 	MaxEntries int
@@ -65,7 +68,7 @@ func RFC3626(interfaces []manet.Interface, seed uint64) Config {
 		NeighborHold: 6 * time.Second, TopologyHold: 15 * time.Second, MIDHold: 15 * time.Second, HNAHold: 15 * time.Second,
 		DuplicateHold: 30 * time.Second, MaxJitter: 500 * time.Millisecond,
 		MPRCoverage: 1, HystScaling: 0.5, HystHigh: 0.8, HystLow: 0.3,
-		RouteDelay: 100 * time.Millisecond, MaxEntries: 1 << 16,
+		RouteDelay: 100 * time.Millisecond, RouteInterval: 500 * time.Millisecond, MaxEntries: 1 << 16,
 	}
 }
 
@@ -130,4 +133,4 @@ func (c *Config) ConvergenceBound() time.Duration {
 }
 
 // flood is the time of a message through a network of 64 hops.
-func (c *Config) flood() time.Duration { return 64*c.MaxJitter/4 + c.RouteDelay }
+func (c *Config) flood() time.Duration { return 64*c.MaxJitter/4 + max(c.RouteDelay, c.RouteInterval) }

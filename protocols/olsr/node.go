@@ -64,6 +64,7 @@ type Node struct {
 	routesChanged     bool // compute at once
 	routesStale       bool // compute within RouteDelay
 	routesDue         bool // the timer is set
+	lastRoutes        manet.Time
 	linkWake          manet.Time
 }
 
@@ -159,7 +160,7 @@ func (n *Node) settle() {
 		n.computeRoutes()
 	case n.routesStale && !n.routesDue:
 		n.routesDue = true
-		n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerRoutes}, At: n.now + n.config.RouteDelay})
+		n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerRoutes}, At: max(n.now+n.config.RouteDelay, n.lastRoutes+n.config.RouteInterval)})
 	}
 }
 

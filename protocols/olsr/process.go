@@ -214,7 +214,7 @@ func (n *Node) neighborsOf(nb *neighbor, h *Hello, until manet.Time) {
 			at := find(nb.twoHop, main, position)
 			switch {
 			case symmetric:
-				n.addTwoHop(nb, at, edge{to: main, expires: until, quality: a.Quality})
+				n.addTwoHop(nb, at, edge{to: main, id: -1, expires: until, quality: a.Quality})
 			case at >= 0:
 				nb.twoHop = append(nb.twoHop[:at], nb.twoHop[at+1:]...)
 				n.mprsChanged, n.routesStale = true, true
@@ -230,6 +230,7 @@ func (n *Node) addTwoHop(nb *neighbor, at int, e edge) {
 			n.count("full_two_hop")
 			return
 		}
+		e.id = n.graph.intern(e.to)
 		nb.twoHop = append(nb.twoHop, e)
 		n.mprsChanged, n.routesStale = true, true
 		return
@@ -237,6 +238,7 @@ func (n *Node) addTwoHop(nb *neighbor, at int, e edge) {
 	if n.revives(&nb.twoHop[at], e.quality) {
 		n.mprsChanged, n.routesStale = true, true
 	}
+	e.id = nb.twoHop[at].id
 	nb.twoHop[at] = e
 }
 
@@ -259,7 +261,7 @@ func (n *Node) tc(m *Message) bool {
 			n.count("full_topology")
 			return true
 		}
-		o = &origin{ansn: t.ANSN}
+		o = &origin{id: n.graph.intern(m.Originator), ansn: t.ANSN}
 		n.topology[m.Originator] = o
 	}
 	if manet.After16(o.ansn, t.ANSN) {
@@ -295,6 +297,7 @@ func (n *Node) advertised(o *origin, t *TC, until manet.Time) {
 				n.count("full_topology")
 				break
 			}
+			e.id = n.graph.intern(e.to)
 			o.edges = append(o.edges, e)
 			n.routesStale = true
 			continue
@@ -302,6 +305,7 @@ func (n *Node) advertised(o *origin, t *TC, until manet.Time) {
 		if n.revives(&o.edges[at], a.Quality) {
 			n.routesStale = true
 		}
+		e.id = o.edges[at].id
 		o.edges[at] = e
 	}
 	kept := o.edges[:0]
@@ -351,7 +355,7 @@ func (n *Node) renameTwoHop(iface, main netip.Addr) {
 		if main == nb.main || find(nb.twoHop, main, 0) >= 0 {
 			nb.twoHop = append(nb.twoHop[:at], nb.twoHop[at+1:]...)
 		} else {
-			nb.twoHop[at].to = main
+			nb.twoHop[at].to, nb.twoHop[at].id = main, n.graph.intern(main)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package olsr
 
 import (
+	"math"
 	"net/netip"
 	"slices"
 
@@ -15,20 +16,72 @@ type route struct {
 	cost  uint32
 }
 
-// vertex is a node of the network while routes are computed.
+// vertex is a node of the network while routes are computed. What it holds of
+// an earlier computation, by its number, counts as nothing.
 type vertex struct {
-	addr netip.Addr
-	cost uint32
-	hops int
-	via  *link
-	done bool
+	addr     netip.Addr
+	computed uint32
+	done     bool
+	hops     int
+	cost     uint32
+	via      *link
+	nb       *neighbor // where it is one
+	origin   *origin   // its TCs
 }
 
-// graph is the space that computing routes needs, kept between times.
+// graph is the space that computing routes needs, kept between times. Addresses
+// are numbered once, so that computing looks none up.
 type graph struct {
 	ids      map[netip.Addr]int32
 	vertices []vertex
+	computed uint32  // number of the computation
+	reached  []int32 // by it, in the order in which they were first
 	heap     []entry
+	live     int // addresses in use when they were last numbered
+}
+
+// intern is the number of an address.
+func (g *graph) intern(a netip.Addr) int32 {
+	id, ok := g.ids[a]
+	if !ok {
+		id = int32(len(g.vertices))
+		g.ids[a] = id
+		g.vertices = append(g.vertices, vertex{addr: a})
+	}
+	return id
+}
+
+// renumber forgets the addresses that are no longer in use, once they are
+// many.
+func (n *Node) renumber() {
+	g := &n.graph
+	if len(g.vertices) < 2*g.live+256 {
+		return
+	}
+	clear(g.ids)
+	g.vertices = g.vertices[:0]
+	for a, nb := range n.neighbors {
+		nb.id = g.intern(a)
+		for i := range nb.twoHop {
+			nb.twoHop[i].id = g.intern(nb.twoHop[i].to)
+		}
+	}
+	for a, o := range n.topology {
+		o.id = g.intern(a)
+		for i := range o.edges {
+			o.edges[i].id = g.intern(o.edges[i].to)
+		}
+	}
+	g.live = len(g.vertices)
+}
+
+// vertex is a vertex of this computation.
+func (g *graph) vertex(id int32) *vertex {
+	v := &g.vertices[id]
+	if v.computed != g.computed {
+		*v = vertex{addr: v.addr, computed: g.computed, cost: math.MaxUint32}
+	}
+	return v
 }
 
 type entry struct {
@@ -81,18 +134,13 @@ func (g *graph) pop() entry {
 	return top
 }
 
-func (g *graph) reach(to netip.Addr, cost uint32, hops int, via *link) {
-	id, ok := g.ids[to]
-	if !ok {
-		id = int32(len(g.vertices))
-		g.ids[to] = id
-		g.vertices = append(g.vertices, vertex{addr: to, cost: cost, hops: hops, via: via})
-		g.push(entry{cost, hops, id})
-		return
-	}
-	v := &g.vertices[id]
+func (g *graph) reach(id int32, cost uint32, hops int, via *link) {
+	v := g.vertex(id)
 	if v.done || cost > v.cost || cost == v.cost && hops >= v.hops {
 		return
+	}
+	if v.via == nil {
+		g.reached = append(g.reached, id)
 	}
 	v.cost, v.hops, v.via = cost, hops, via
 	g.push(entry{cost, hops, id})
@@ -102,22 +150,26 @@ func (g *graph) reach(to netip.Addr, cost uint32, hops int, via *link) {
 // neighbours, and what TCs say of those beyond. A neighbour's own word (HELLO)
 // stands against what its TC said earlier.
 func (n *Node) computeRoutes() {
-	n.routesChanged, n.routesStale = false, false
+	n.routesChanged, n.routesStale, n.lastRoutes = false, false, n.now
 	g := &n.graph
-	clear(g.ids)
-	g.vertices, g.heap = g.vertices[:0], g.heap[:0]
+	g.computed++
+	g.reached, g.heap = g.reached[:0], g.heap[:0]
+	for _, o := range n.topology {
+		g.vertex(o.id).origin = o
+	}
 	for _, nb := range n.neighbors {
 		if nb.symmetric && n.linkCost(nb.best) < costBroken {
-			g.reach(nb.main, n.linkCost(nb.best), 1, nb.best)
+			g.vertex(nb.id).nb = nb
+			g.reach(nb.id, n.linkCost(nb.best), 1, nb.best)
 		}
 	}
 	for len(g.heap) > 0 {
 		e := g.pop()
-		v := g.vertices[e.id]
+		v := &g.vertices[e.id]
 		if v.done || e.cost != v.cost || e.hops != v.hops {
 			continue
 		}
-		g.vertices[e.id].done = true
+		v.done = true
 		n.relax(v)
 	}
 	n.install(n.table())
@@ -130,17 +182,18 @@ func (n *Node) linkCost(l *link) uint32 {
 	return costOne
 }
 
-func (n *Node) relax(v vertex) {
+func (n *Node) relax(v *vertex) {
 	edges := []edge(nil)
-	if nb := n.neighbors[v.addr]; nb != nil && nb.symmetric {
-		if nb.willingness == WillNever { // carries nothing for others (section 10, step 3)
-			return
-		}
-		edges = nb.twoHop
-	} else if o := n.topology[v.addr]; o != nil {
-		edges = o.edges
+	switch {
+	case v.nb != nil && v.nb.willingness == WillNever:
+		return // carries nothing for others (section 10, step 3)
+	case v.nb != nil:
+		edges = v.nb.twoHop
+	case v.origin != nil:
+		edges = v.origin.edges
 	}
-	for _, e := range edges {
+	for i := range edges {
+		e := &edges[i]
 		if e.expires <= n.now || n.isOwn(e.to) {
 			continue
 		}
@@ -150,7 +203,7 @@ func (n *Node) relax(v vertex) {
 				continue
 			}
 		}
-		n.graph.reach(e.to, v.cost+c, v.hops+1, v.via)
+		n.graph.reach(e.id, v.cost+c, v.hops+1, v.via)
 	}
 }
 
@@ -160,8 +213,8 @@ func (n *Node) table() map[netip.Prefix]route {
 	n.spare, n.routes = n.routes, n.spare
 	routes := n.routes
 	clear(routes)
-	for i := range n.graph.vertices {
-		v := &n.graph.vertices[i]
+	for _, id := range n.graph.reached {
+		v := &n.graph.vertices[id]
 		routes[host(v.addr)] = route{v.via.remote, v.via.local, v.hops, v.cost}
 	}
 	for _, l := range n.links {
@@ -200,8 +253,8 @@ func (n *Node) addNetwork(routes map[netip.Prefix]route, g gateway, expires mane
 }
 
 func (n *Node) topologyKnows(a netip.Addr) bool {
-	_, ok := n.graph.ids[a]
-	return ok
+	id, ok := n.graph.ids[a]
+	return ok && n.graph.vertices[id].computed == n.graph.computed && n.graph.vertices[id].via != nil
 }
 
 func host(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }

@@ -56,6 +56,7 @@ func (l *link) linkType(now manet.Time, hysteresis bool) (kind uint8, ok bool) {
 // neighbor is a neighbour tuple (section 4.3.1) with its 2-hop tuples (4.3.2).
 type neighbor struct {
 	main        netip.Addr
+	id          int32
 	willingness uint8
 	symmetric   bool
 	mpr         bool
@@ -67,6 +68,7 @@ type neighbor struct {
 // HELLO (2-hop tuple) or a TC (topology tuple, section 4.4).
 type edge struct {
 	to      netip.Addr
+	id      int32 // of to, see graph
 	expires manet.Time
 	seq     uint16 // T_seq; 0 in 2-hop tuples
 	quality Quality
@@ -88,6 +90,7 @@ func find(edges []edge, to netip.Addr, expected int) int {
 
 // origin is what the TCs of one node said.
 type origin struct {
+	id      int32
 	ansn    uint16
 	edges   []edge
 	stale   int    // TCs in a row with an older ANSN
@@ -201,7 +204,7 @@ func (n *Node) refreshNeighbors() {
 		kept[l.main] = true
 		nb := n.neighbors[l.main]
 		if nb == nil {
-			nb = &neighbor{main: l.main, willingness: WillDefault}
+			nb = &neighbor{main: l.main, id: n.graph.intern(l.main), willingness: WillDefault}
 			n.neighbors[l.main] = nb
 		}
 		if l.symmetric(n.now, n.config.Hysteresis) && n.better(l, nb.best) {
@@ -321,6 +324,7 @@ func (n *Node) sweep() {
 		}
 	}
 	n.sweepDuplicates()
+	n.renumber()
 }
 
 func (n *Node) sweepDuplicates() {
