@@ -76,7 +76,7 @@ func NewSketch(cfg Config, t wire.Trial, at time.Duration) (Sketch, error) {
 	if err != nil {
 		return Sketch{}, err
 	}
-	out := Sketch{AtS: at.Seconds(), Area: nil, Title: title(t)}
+	out := Sketch{AtS: at.Seconds(), Title: title(t)}
 	if m := cfg.Field.Mobility; m != nil {
 		out.Area = m.Area
 	}

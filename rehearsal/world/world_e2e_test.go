@@ -248,11 +248,6 @@ func start(t *testing.T, cfg Config) *Client {
 	return c
 }
 
-func rootSnapshot(t *testing.T, id int) string {
-	t.Helper()
-	return testnet.Snapshot(t, "", fmt.Sprintf("fm%d-", id)) + testnet.Snapshot(t, "", "lo", "eth")
-}
-
 func TestDestroyLeavesNothing(t *testing.T) {
 	cfg := sleeper(t)
 	before := testnet.Snapshot(t, "", "lo", "eth")
