@@ -15,9 +15,12 @@ import (
 // milliseconds of the window's close, and on a busy machine before the sample
 // at that edge.
 
-// destroyedTCP is SKNLGRP_INET_TCP_DESTROY and SKNLGRP_INET6_TCP_DESTROY of
-// linux/sock_diag.h, as bits of groups.
-const destroyedTCP = 1<<(1-1) | 1<<(3-1)
+// Multicast groups of linux/sock_diag.h; group n is bit n-1.
+const (
+	destroyedTCP4 = 1 // SKNLGRP_INET_TCP_DESTROY
+	destroyedTCP6 = 3 // SKNLGRP_INET6_TCP_DESTROY
+	destroyedTCP  = 1<<(destroyedTCP4-1) | 1<<(destroyedTCP6-1)
+)
 
 // endsWithin is how long Edge waits to be told of a socket that is gone: the
 // kernel tells a little after it, from a work queue.
