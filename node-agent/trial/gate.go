@@ -108,6 +108,14 @@ func (a *attempt) initiate() {
 	e := a.engine
 	g := newGate(a.trial, e.deps.Clock.BootNs())
 	limit := e.deps.Clock.BootNs() + int64(a.trial.Gate.TimeoutS*1e9)
+	peers, err := a.peers()
+	if err == nil {
+		err = a.readyPeers(peers, limit)
+	}
+	if err != nil {
+		a.giveUp(err)
+		return
+	}
 	ticker := time.NewTicker(gateEvery)
 	defer ticker.Stop()
 	for {
@@ -128,7 +136,14 @@ func (a *attempt) initiate() {
 			return
 		}
 	}
-	if err := a.sendGo(); err != nil && !errors.Is(err, context.Canceled) {
+	if err := a.sendGo(peers); err != nil {
+		a.giveUp(err)
+	}
+}
+
+// giveUp ends the attempt for a reason, unless it has been ended already.
+func (a *attempt) giveUp(err error) {
+	if !errors.Is(err, context.Canceled) {
 		a.abort(err.Error())
 	}
 }

@@ -56,7 +56,7 @@ func (e *Engine) serveGo(ctx context.Context, conn net.PacketConn) {
 			continue
 		}
 		var g wire.Go
-		if err := wire.Open(key, buf[:n], &g); err != nil || g.Type != "go" || g.Run != run {
+		if err := wire.Open(key, buf[:n], &g); err != nil || g.Type != wire.GoStart && g.Type != wire.GoArm || g.Run != run {
 			if time.Since(told) > refusedEvery { // who floods the port must not fill the disk
 				told = time.Now()
 				e.deps.Log.Warn("GO refused", "from", from.String(), "error", err)
@@ -106,6 +106,7 @@ func (e *Engine) obey(ctx context.Context, g wire.Go, receivedNs int64, from net
 		ack.Ready, ack.Reason = false, "this trial is not yours to start"
 	case a != nil && a.key == k && state == "loaded":
 		return nil // still arming: the next repetition is answered
+	case a != nil && a.key == k && state != "restoring" && g.Type == wire.GoArm:
 	case a != nil && a.key == k && state != "restoring":
 		a.order(goOrder{openBootNs: receivedNs + g.StartInUs*1000, path: e.pathOf(from)})
 	case decided || a != nil && a.key == k:
@@ -223,22 +224,30 @@ func (a *attempt) peers() ([]*peer, error) {
 	return out, nil
 }
 
+// readyPeers has every peer arm itself where no controller has done so, before
+// the gate: what it takes would else come between the gate and the window. It
+// asks until they are ready or untilNs.
+func (a *attempt) readyPeers(peers []*peer, untilNs int64) error {
+	if len(peers) == 0 || a.engine.leaseHeld() {
+		return nil
+	}
+	a.setDetail("waiting for the other nodes to be ready")
+	err := a.exchangeGo(wire.GoArm, peers, untilNs)
+	for _, p := range peers {
+		p.acked = false
+	}
+	return err
+}
+
 // sendGo sends GO to every peer until all have answered, and then sets this
 // node's own start. The window does not open before everyone has.
-func (a *attempt) sendGo() error {
+func (a *attempt) sendGo(peers []*peer) error {
 	e := a.engine
-	peers, err := a.peers()
-	if err != nil {
-		return err
-	}
 	lead := time.Duration(a.trial.Gate.LeadS * float64(time.Second))
-	if !e.leaseHeld() {
-		lead += lateArm // peers may have to arm themselves
-	}
 	openNs := e.deps.Clock.BootNs() + lead.Nanoseconds()
 	a.setDetail("GO")
 	if len(peers) > 0 {
-		if err := a.exchangeGo(peers, openNs); err != nil {
+		if err := a.exchangeGo(wire.GoStart, peers, openNs); err != nil {
 			return err
 		}
 	}
@@ -257,8 +266,9 @@ func (e *Engine) leaseHeld() bool {
 	return e.leased()
 }
 
-// exchangeGo repeats GO until every peer has answered or the time is up.
-func (a *attempt) exchangeGo(peers []*peer, openNs int64) error {
+// exchangeGo repeats a GO of one type until every peer has answered, or until
+// it is time to fall silent before untilNs.
+func (a *attempt) exchangeGo(kind string, peers []*peer, untilNs int64) error {
 	e := a.engine
 	conn, err := net.ListenUDP("udp4", nil)
 	if err != nil {
@@ -269,14 +279,14 @@ func (a *attempt) exchangeGo(peers []*peer, openNs int64) error {
 	sent := map[uint64]int64{}
 	for nonce := uint64(1); ; nonce++ {
 		now := e.deps.Clock.BootNs()
-		left := time.Duration(openNs - now)
+		left := time.Duration(untilNs - now)
 		if left < goQuiet {
-			return fmt.Errorf("go_unanswered: no answer from %s before the window", unanswered(peers))
+			return fmt.Errorf("go_unanswered: no answer from %s in time", unanswered(peers))
 		}
 		if a.ctx.Err() != nil {
 			return context.Canceled
 		}
-		g := wire.Go{Type: "go", Run: run, Trial: a.key.Trial, Attempt: a.key.Attempt, From: e.cfg.Node, Nonce: nonce, StartInUs: left.Microseconds()}
+		g := wire.Go{Type: kind, Run: run, Trial: a.key.Trial, Attempt: a.key.Attempt, From: e.cfg.Node, Nonce: nonce, StartInUs: left.Microseconds()}
 		sent[nonce] = now
 		if err := sendAll(conn, key, g, peers); err != nil {
 			return fmt.Errorf("go_failed: %w", err)

@@ -8,6 +8,13 @@ import (
 	"fmt"
 )
 
+// The types of a Go. GoArm has a peer make itself ready, where no controller
+// has, and sets no start.
+const (
+	GoStart = "go"
+	GoArm   = "arm"
+)
+
 // Go is the datagram by which the initiator starts a trial, and Ack its
 // answer. Both are JSON followed by a 32-byte HMAC-SHA256 under the run's key.
 //
@@ -15,7 +22,7 @@ import (
 // answered but not obeyed; of an attempt that is armed, the first GO sets the
 // start, and those that follow are answered only.
 type Go struct {
-	Type      string `json:"type"` // "go"
+	Type      string `json:"type"` // GoStart or GoArm
 	Run       string `json:"run"`
 	Trial     int    `json:"trial"`
 	Attempt   int    `json:"attempt"`
