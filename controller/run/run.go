@@ -171,7 +171,7 @@ func (r *Runner) buryOrphans() error {
 			continue
 		}
 		v := wire.Verdict{TrialKey: a.TrialKey, Outcome: verdict.Failed, Final: true,
-			Reason: "controller_restarted: the controller ended during the attempt, and its nodes are gone"}
+			Reason: "controller_restarted: the controller ended during the attempt, and no node knows of it"}
 		if err := r.Archive.Decide(v); err != nil {
 			return err
 		}
