@@ -80,8 +80,9 @@ type NeedRoute struct {
 	Previous    netip.Addr // neighbour that it came from; not valid when Local or unknown
 }
 
-// RouteUsed says that data went along a route since the last such event for
-// the same pair. Source is not valid where the runner cannot tell.
+// RouteUsed says that data went along a route, or came to its end at this node
+// (Destination is its own then), since the last such event for the same pair.
+// Source is not valid where the runner cannot tell.
 type RouteUsed struct {
 	Destination netip.Addr
 	Source      netip.Addr

@@ -198,3 +198,9 @@ func (w *LoopWatch) follow(from, to int) (int, bool) {
 	}
 	return w.sim.ports[p].node, true
 }
+
+// HasRoute says whether a node has a route to another's first address.
+func (s *Sim) HasRoute(from, to int) bool {
+	_, ok := s.nodes[from].lookup(Address(to, 0))
+	return ok
+}

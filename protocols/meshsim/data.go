@@ -60,6 +60,7 @@ func (s *Sim) forward(n *node, p *Packet, released bool) {
 		s.Data.Hops += int64(p.Hops)
 		s.Data.Delay += s.now - p.Sent
 		s.Data.DelayMax = max(s.Data.DelayMax, s.now-p.Sent)
+		s.handle(n, manet.RouteUsed{Destination: p.Destination, Source: p.Source, Previous: p.previous})
 		return
 	}
 	if p.TTL <= 1 {

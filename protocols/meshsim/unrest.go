@@ -2,6 +2,7 @@ package meshsim
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/manet"
@@ -13,6 +14,7 @@ type Unrest struct {
 	Until   manet.Time    // then all nodes are on, and links stay
 	Reboots bool          // nodes lose their state, or are off for a while
 	OneWay  bool          // links that work in one direction only come up too
+	Mend    bool          // at rest there are none of those left
 }
 
 // Disturb draws a random connected graph with some links more than a tree, and
@@ -39,6 +41,9 @@ func (s *Sim) Disturb(seed uint64, u Unrest) {
 	}
 	s.At(u.Every, mishap)
 	s.At(u.Until, func() {
+		if u.Mend {
+			s.cutOneWay()
+		}
 		for i := range s.nodes {
 			if off[i] {
 				s.fail(s.Reboot(i))
@@ -73,6 +78,12 @@ func (s *Sim) cutSome(r *rand.Rand, a int) {
 	p := s.ports[s.nodes[a].ports[0]]
 	if len(p.links) > 0 {
 		s.Cut(a, s.ports[p.links[r.IntN(len(p.links))].to].node)
+	}
+}
+
+func (s *Sim) cutOneWay() {
+	for i, p := range s.ports {
+		p.links = slices.DeleteFunc(p.links, func(l link) bool { return !s.hears(l.to, i) })
 	}
 }
 

@@ -1,0 +1,293 @@
+package aodv
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/manet"
+)
+
+// Kinds of timers. Discoveries and acknowledgements have an address.
+const (
+	timerTable = iota + 1
+	timerDiscovery
+	timerHello
+	timerSend
+	timerAck
+)
+
+// Node is AODV on one node; see manet.Node for how it is driven.
+type Node struct {
+	config Config
+	ifaces []iface
+	jitter *manet.Jitter
+
+	seq, id     uint32
+	routes      map[netip.Addr]*route
+	discoveries map[netip.Addr]*discovery
+	seen        map[requestID]manet.Time
+	blacklist   map[netip.Addr]manet.Time
+	watched     map[netip.Addr]manet.Time // neighbours that sent HELLOs: when they count as lost
+	awaited     map[netip.Addr]bool       // RREP-ACKs
+	answered    map[netip.Addr]manet.Time // neighbours that an RREP was sent to
+	delayed     []delayed                 // what waits for its jitter, by time
+	rreqs       limiter
+	rerrs       limiter
+	quietUntil  manet.Time
+	broadcastAt manet.Time
+	wake        manet.Time
+	order       []netip.Addr
+	counters    map[string]int64
+
+	// Of the event at hand.
+	now     manet.Time
+	actions []manet.Action
+	cause   string
+	in      manet.Packet
+	from    netip.Addr
+}
+
+type iface struct {
+	manet.Interface
+	up bool
+}
+
+type delayed struct {
+	at   manet.Time
+	send manet.Send
+}
+
+// maxDelayed bounds what waits for its jitter.
+const maxDelayed = 256
+
+// New makes a node. One that lost its state is a new one; its QuietStart keeps
+// it from misleading those who remember it.
+func New(config Config) (*Node, error) {
+	if err := config.check(); err != nil {
+		return nil, err
+	}
+	n := &Node{config: config, jitter: manet.NewJitter(config.Seed),
+		routes: map[netip.Addr]*route{}, discoveries: map[netip.Addr]*discovery{}, seen: map[requestID]manet.Time{},
+		blacklist: map[netip.Addr]manet.Time{}, watched: map[netip.Addr]manet.Time{}, awaited: map[netip.Addr]bool{},
+		answered: map[netip.Addr]manet.Time{}, counters: map[string]int64{},
+		rreqs: limiter{perSecond: config.RREQRateLimit}, rerrs: limiter{perSecond: config.RERRRateLimit}}
+	for _, i := range config.Interfaces {
+		n.ifaces = append(n.ifaces, iface{i, true})
+	}
+	// RREQ IDs start anywhere: those of the time before a reboot are still
+	// remembered by others. The RFC starts sequence numbers at 0 (6.13).
+	n.id = n.jitter.Uint32()
+	return n, nil
+}
+
+// Handle takes an event in; see manet.Node.
+func (n *Node) Handle(now manet.Time, event manet.Event) []manet.Action {
+	n.now = now
+	n.actions = n.actions[:0]
+	switch e := event.(type) {
+	case manet.Start:
+		n.quietUntil = now + n.config.QuietStart
+		if n.config.Hello {
+			n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerHello}, At: now + n.jitter.Below(n.config.HelloInterval)})
+		}
+	case manet.Packet:
+		n.receive(e)
+	case manet.Timer:
+		n.timer(e.Key)
+	case manet.NeedRoute:
+		n.needRoute(e)
+	case manet.RouteUsed:
+		n.routeUsed(e)
+	case manet.LinkFailed:
+		n.cause = "link_failed"
+		if at, ok := n.answered[e.Neighbor]; ok && !e.Destination.IsValid() && n.now-at < time.Second {
+			n.refuse(e.Neighbor) // it did not get our RREP: it does not hear us
+		}
+		n.linkBroken(e.Neighbor, e.Destination)
+	case manet.InterfaceUp:
+		n.setInterface(e.Interface, true)
+	case manet.InterfaceDown:
+		n.setInterface(e.Interface, false)
+	}
+	return n.actions
+}
+
+func (n *Node) act(a manet.Action) { n.actions = append(n.actions, a) }
+
+func (n *Node) count(what string) { n.counters[what]++ }
+
+func (n *Node) quiet() bool { return n.now < n.quietUntil }
+
+func (n *Node) timer(key manet.TimerKey) {
+	switch key.Kind {
+	case timerTable:
+		n.expire()
+	case timerDiscovery:
+		n.cause = "discovery"
+		n.noAnswer(key.Addr)
+	case timerHello:
+		n.cause = "hello_lost"
+		n.sayHello()
+		n.act(manet.SetTimer{Key: key, At: n.now + n.config.HelloInterval})
+	case timerSend:
+		n.sendDelayed()
+	case timerAck:
+		n.notAcknowledged(key.Addr)
+	}
+}
+
+// routeUsed keeps the route both ways (section 6.2).
+func (n *Node) routeUsed(e manet.RouteUsed) {
+	if r := n.active(e.Destination); r != nil {
+		r.used = n.now
+		n.extend(e.Destination)
+		n.extend(r.next)
+	}
+	if back := n.active(e.Source); back != nil {
+		n.extend(e.Source)
+		n.extend(back.next)
+	}
+	n.extend(e.Previous)
+}
+
+// sayHello is section 6.9, once an interval: our own HELLO where we are part of
+// an active route, and the neighbours that have gone silent.
+func (n *Node) sayHello() {
+	var lost []netip.Addr
+	for a, until := range n.watched {
+		if until <= n.now {
+			lost = append(lost, a)
+		}
+	}
+	slices.SortFunc(lost, netip.Addr.Compare)
+	for _, a := range lost {
+		n.count("neighbors_lost")
+		n.act(manet.Report{Kind: "neighbor_lost", Addr: a})
+		n.linkBroken(a, netip.Addr{})
+	}
+	if n.quiet() || !n.partOfRoute() || n.now-n.broadcastAt < n.config.HelloInterval && n.broadcastAt > 0 {
+		return
+	}
+	lifetime := n.config.HelloInterval * manet.Time(n.config.AllowedHelloLoss)
+	for i := range n.ifaces {
+		if n.ifaces[i].up {
+			own := n.ifaces[i].Address
+			n.act(n.send(i, netip.Addr{}, 1, RREP{Destination: own, DestinationSeq: n.seq, Originator: own, Lifetime: lifetime}, false))
+		}
+	}
+}
+
+// partOfRoute says whether a discovery's route is there; routes to neighbours
+// that only HELLOs made do not count, or HELLOs would never end.
+func (n *Node) partOfRoute() bool {
+	for _, r := range n.routes {
+		if r.asked && r.state == valid && r.expires > n.now {
+			return true
+		}
+	}
+	return false
+}
+
+// send makes the action for a message to a neighbour or, where to is not valid,
+// to all.
+func (n *Node) send(iface int, to netip.Addr, ttl int, m Message, forwarded bool) manet.Send {
+	data := m.Marshal()
+	return manet.Send{Interface: iface, To: to, TTL: ttl, Data: data,
+		Messages: []manet.Message{{Kind: kind(m), Bytes: len(data), Forwarded: forwarded}}}
+}
+
+// toAll sends a message on every interface; one that is forwarded waits a
+// little, as its neighbours would otherwise all send at the same moment.
+func (n *Node) toAll(m Message, ttl int, forwarded bool) {
+	at := n.now
+	if forwarded {
+		at += n.jitter.Below(n.config.Jitter)
+	}
+	for i := range n.ifaces {
+		if !n.ifaces[i].up {
+			continue
+		}
+		s := n.send(i, netip.Addr{}, ttl, m, forwarded)
+		if at == n.now {
+			n.act(s)
+			continue
+		}
+		if len(n.delayed) >= maxDelayed {
+			n.count("full_delayed")
+			return
+		}
+		n.delayed = append(n.delayed, delayed{at, s})
+	}
+	if at == n.now {
+		n.broadcastAt = n.now
+		return
+	}
+	slices.SortStableFunc(n.delayed, func(a, b delayed) int { return int(a.at - b.at) })
+	n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerSend}, At: n.delayed[0].at})
+}
+
+func (n *Node) sendDelayed() {
+	sent := 0
+	for sent < len(n.delayed) && n.delayed[sent].at <= n.now {
+		if d := n.delayed[sent]; n.ifaces[d.send.Interface].up {
+			n.act(d.send)
+			n.broadcastAt = n.now
+		}
+		sent++
+	}
+	n.delayed = slices.Delete(n.delayed, 0, sent)
+	if len(n.delayed) > 0 {
+		n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerSend}, At: n.delayed[0].at})
+	}
+}
+
+func (n *Node) setInterface(i int, up bool) {
+	if i < 0 || i >= len(n.ifaces) || n.ifaces[i].up == up {
+		return
+	}
+	n.ifaces[i].up = up
+	if up {
+		return
+	}
+	n.cause = "interface_down"
+	var lost []netip.Addr
+	for _, to := range n.sorted() {
+		if r := n.routes[to]; r.state == valid && r.iface == i && !slices.Contains(lost, r.next) {
+			lost = append(lost, r.next)
+		}
+	}
+	for _, a := range lost {
+		n.linkBroken(a, netip.Addr{})
+	}
+}
+
+// State describes the node.
+func (n *Node) State(now manet.Time) manet.State {
+	s := manet.State{Protocol: "aodv", Counters: map[string]int64{}, TableSizes: map[string]int{"routes": len(n.routes),
+		"discoveries": len(n.discoveries), "seen": len(n.seen), "blacklist": len(n.blacklist), "watched": len(n.watched),
+		"awaited": len(n.awaited), "answered": len(n.answered), "delayed": len(n.delayed)}}
+	for _, to := range n.sorted() {
+		r := n.routes[to]
+		s.TableSizes["precursors"] += len(r.precursors)
+		if r.state != valid || r.expires <= now {
+			continue
+		}
+		s.Routes = append(s.Routes, manet.Route{Destination: host(to), NextHop: r.next, Interface: r.iface, Hops: r.hops, Metric: float64(r.hops)})
+		if r.hops == 1 {
+			nb := manet.Neighbor{Addr: to, Interface: r.iface}
+			if n.blacklist[to] > now {
+				nb.Role = "blacklisted"
+			}
+			s.Neighbors = append(s.Neighbors, nb)
+		}
+	}
+	for to := range n.discoveries {
+		s.Discovery = append(s.Discovery, to)
+	}
+	slices.SortFunc(s.Discovery, netip.Addr.Compare)
+	for k, v := range n.counters {
+		s.Counters[k] = v
+	}
+	return s
+}
