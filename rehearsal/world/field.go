@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -258,10 +259,20 @@ func (f *Field) dial(ctx context.Context, ns, address string) (net.Conn, error) 
 	}
 }
 
+// logEnd is the end of a log that may soon be gone, for a message.
+func logEnd(path string) string {
+	const most = 600
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(strings.ToValidUTF8(string(text[max(0, len(text)-most):]), ""))
+}
+
 func (f *Field) awaitAgent(ctx context.Context, n *node) error {
 	conn, err := f.dial(ctx, f.ctlNS, n.listen())
 	if err != nil {
-		return fmt.Errorf("wait for the agent of %q (its log is %s): %w", n.Name, filepath.Join(n.dir, "agent.log"), err)
+		return fmt.Errorf("wait for the agent of %q: %w; its log ends:\n%s", n.Name, err, logEnd(filepath.Join(n.dir, "agent.log")))
 	}
 	return conn.Close()
 }
@@ -270,7 +281,7 @@ func (f *Field) awaitAgent(ctx context.Context, n *node) error {
 func (f *Field) awaitFix(ctx context.Context, n *node) error {
 	conn, err := f.dial(ctx, n.netns, "127.0.0.1:"+gpsdPort)
 	if err != nil {
-		return fmt.Errorf("wait for gpsd of %q (its log is %s): %w", n.Name, filepath.Join(n.dir, "gpsd.log"), err)
+		return fmt.Errorf("wait for gpsd of %q: %w; its log ends:\n%s", n.Name, err, logEnd(filepath.Join(n.dir, "gpsd.log")))
 	}
 	defer conn.Close()
 	good := 0
