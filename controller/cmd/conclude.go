@@ -126,12 +126,13 @@ func resultTable(out io.Writer, a *archive.Archive, rows []metrics.Row) error {
 // arrived is the metric that tells what arrived: the receiver's kernel's
 // count, or iperf3's own where there is no other.
 func arrived(rows []metrics.Row) string {
-	for _, r := range rows {
-		if r.Name == "transferred_mb" {
-			return r.Name
-		}
+	has := func(name string) bool {
+		return slices.ContainsFunc(rows, func(r metrics.Row) bool { return r.Name == name })
 	}
-	return "iperf3_received_mb"
+	if !has("transferred_mb") && has("iperf3_received_mb") {
+		return "iperf3_received_mb"
+	}
+	return "transferred_mb"
 }
 
 func background(t wire.Trial, flow string) bool {
