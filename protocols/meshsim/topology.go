@@ -89,9 +89,7 @@ func (f *Field) relink() {
 func (f *Field) Roam(minMps, maxMps float64, until manet.Time) {
 	to := make([]point, len(f.at))
 	mps := make([]float64, len(f.at))
-	for i := range f.at {
-		to[i] = f.at[i]
-	}
+	copy(to, f.at)
 	var step func()
 	step = func() {
 		for i := range f.at {

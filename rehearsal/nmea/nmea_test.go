@@ -14,9 +14,8 @@ import (
 // reading is what a reader that follows the standard's field tables gets out
 // of one epoch; it shares nothing with the writer.
 type reading struct {
-	t                                           *testing.T
-	fields                                      map[string][]string // by sentence
-	lat, lon, knots, kmh, track, vtgTrack, vtgK float64
+	t      *testing.T
+	fields map[string][]string // by sentence
 }
 
 func read(t *testing.T, epoch []byte) reading {
