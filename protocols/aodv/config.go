@@ -12,6 +12,11 @@ import (
 type Config struct {
 	Interfaces []manet.Interface // the first one's address is the originator's in RREQs
 	Seed       uint64
+	// FirstSeq is the first own sequence number. The RFC's is 0 (6.13), which
+	// after a reboot mixes with numbers from before where routes to the node
+	// stay in use. A runner with a clock gives sixteenths of a second of it:
+	// RREQs are limited to ten a second, so that a new start is always newer.
+	FirstSeq uint32
 
 	ActiveRouteTimeout time.Duration
 	NodeTraversalTime  time.Duration

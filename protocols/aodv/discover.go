@@ -54,7 +54,10 @@ func (n *Node) needRoute(e manet.NeedRoute) {
 		n.act(manet.Release{Destination: e.Destination})
 		return
 	}
-	if n.discoveries[e.Destination] != nil {
+	if d := n.discoveries[e.Destination]; d != nil {
+		if !e.Local && !d.repair { // it may wait too, but its sender must not go on over us
+			n.strayed(e)
+		}
 		return
 	}
 	if e.Local {

@@ -75,8 +75,9 @@ func New(config Config) (*Node, error) {
 	for _, i := range config.Interfaces {
 		n.ifaces = append(n.ifaces, iface{i, true})
 	}
+	n.seq = config.FirstSeq
 	// RREQ IDs start anywhere: those of the time before a reboot are still
-	// remembered by others. The RFC starts sequence numbers at 0 (6.13).
+	// remembered by others.
 	n.id = n.jitter.Uint32()
 	return n, nil
 }
@@ -137,18 +138,26 @@ func (n *Node) timer(key manet.TimerKey) {
 	}
 }
 
-// routeUsed keeps the route both ways (section 6.2).
+// routeUsed keeps the route both ways (section 6.2), at the node where data
+// ends too.
 func (n *Node) routeUsed(e manet.RouteUsed) {
 	if r := n.active(e.Destination); r != nil {
 		r.used = n.now
-		n.extend(e.Destination)
-		n.extend(r.next)
+		n.use(r)
 	}
 	if back := n.active(e.Source); back != nil {
-		n.extend(e.Source)
-		n.extend(back.next)
+		n.use(back)
 	}
 	n.extend(e.Previous)
+}
+
+// use keeps a route and its next hop alive. A neighbour that only was heard of
+// becomes part of an active route by it.
+func (n *Node) use(r *route) {
+	r.asked = true
+	n.watch(r)
+	n.extend(r.to)
+	n.extend(r.next)
 }
 
 // sayHello is section 6.9, once an interval: our own HELLO where we are part of

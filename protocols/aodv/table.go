@@ -30,7 +30,7 @@ type route struct {
 	precursors []netip.Addr // neighbours that go over us to there
 	expires    manet.Time   // valid: its lifetime; invalid: when it is forgotten
 	used       manet.Time   // when data last went along it
-	asked      bool         // set by a discovery, not by hearing a neighbour
+	asked      bool         // by a discovery or by data, not only heard of
 }
 
 // maxLifetime bounds what others say a route lasts; a hostile one would stay
@@ -83,8 +83,22 @@ func (n *Node) take(o offer) bool {
 	r.state, r.expires = valid, expires
 	r.asked = o.asked || r.asked && before.state == valid
 	n.wakeBy(r.expires)
+	n.watch(r)
 	n.established(r, &before)
 	return true
+}
+
+// watch expects HELLOs of a next hop from the moment that an active route goes
+// over it.
+// The RFC expects them only after the first, and a neighbour that went away
+// before it would never be missed.
+func (n *Node) watch(r *route) {
+	if !n.config.Hello || !r.asked || len(n.watched) >= n.config.MaxEntries {
+		return
+	}
+	if _, ok := n.watched[r.next]; !ok {
+		n.watched[r.next] = n.now + time.Duration(1+n.config.AllowedHelloLoss)*n.config.HelloInterval
+	}
 }
 
 // yieldsTo says whether a way replaces or renews the entry.
