@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fieldmesh.dev/fieldmesh/protocols/aodv"
 	"fieldmesh.dev/fieldmesh/protocols/manet"
 	"fieldmesh.dev/fieldmesh/protocols/meshsim"
 	"fieldmesh.dev/fieldmesh/protocols/olsr"
@@ -32,9 +33,19 @@ func simulatedProtocols() []simulated {
 			return olsr.New(config(interfaces, seed))
 		}
 	}
+	aodvOf := func(config func([]manet.Interface, uint64) aodv.Config) meshsim.Maker {
+		return func(_ int, interfaces []manet.Interface, seed uint64) (manet.Node, error) {
+			c := config(interfaces, seed)
+			c.QuietStart = 0 // nobody remembers a node before the start
+			return aodv.New(c)
+		}
+	}
 	return []simulated{
 		{"olsr", true, olsr.Port, olsrOf(olsr.RFC3626)},
 		{"olsr-etx", true, olsr.Port, olsrOf(olsr.Olsrd)},
+		{"aodv", false, aodv.Port, aodvOf(aodv.LinkLayer)},
+		{"aodv-hello", false, aodv.Port, aodvOf(aodv.RFC3561)},
+		{"aodv-p3", false, aodv.Port, aodvOf(aodv.P3)},
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/protocols/aodv"
 	"fieldmesh.dev/fieldmesh/protocols/manet"
 	"fieldmesh.dev/fieldmesh/protocols/meshsim"
 	"fieldmesh.dev/fieldmesh/protocols/olsr"
@@ -205,4 +206,12 @@ func TestBenchScale(t *testing.T) {
 	}
 }
 
-func benchmarked() map[string]meshsim.Maker { return map[string]meshsim.Maker{"olsr": olsrMaker} }
+func aodvMaker(_ int, interfaces []manet.Interface, seed uint64) (manet.Node, error) {
+	c := aodv.LinkLayer(interfaces, seed)
+	c.QuietStart = 0
+	return aodv.New(c)
+}
+
+func benchmarked() map[string]meshsim.Maker {
+	return map[string]meshsim.Maker{"olsr": olsrMaker, "aodv": aodvMaker}
+}

@@ -76,13 +76,14 @@ func rough() meshsim.Radio {
 // unrestFor is how long the simulated network is disturbed.
 const unrestFor = 40 * time.Second
 
-// simulate disturbs a network, lets it rest, and checks the properties.
-func simulate(seed uint64) error {
+// simulate disturbs a network, lets it rest, and checks the properties. It
+// returns how long the longest loop lasted.
+func simulate(seed uint64) (time.Duration, error) {
 	r := rand.New(rand.NewPCG(seed, 9))
 	config := variant(seed, []manet.Interface{{Address: meshsim.Address(0, 0)}})
 	sim, err := meshsim.New(meshsim.Config{Seed: seed, Nodes: 4 + r.IntN(9), Radio: rough(), Make: maker(seed), Feedback: true})
 	if err != nil {
-		return err
+		return 0, err
 	}
 	sim.Disturb(seed, meshsim.Unrest{Every: 2 * time.Second, Until: unrestFor, Reboots: true, OneWay: true})
 	watch := sim.WatchLoops(200 * time.Millisecond)
@@ -100,16 +101,16 @@ func simulate(seed uint64) error {
 	rest := unrestFor + config.ConvergenceBound()
 	for _, at := range []time.Duration{rest, rest + 7*time.Second, rest + 20*time.Second} {
 		if err := sim.Run(at); err != nil {
-			return err
+			return 0, err
 		}
 		if err := sim.CheckPairs(); err != nil {
-			return fmt.Errorf("at %v, %v after the network came to rest: %w", at, at-unrestFor, err)
+			return 0, fmt.Errorf("at %v, %v after the network came to rest: %w", at, at-unrestFor, err)
 		}
 	}
 	if bound := config.StateBound(); watch.Worst > bound {
-		return fmt.Errorf("a loop outlived the bound of %v: %s", bound, watch.Report)
+		return 0, fmt.Errorf("a loop outlived the bound of %v: %s", bound, watch.Report)
 	}
-	return bounded(sim)
+	return watch.Worst, bounded(sim)
 }
 
 // bounded checks that tables are no larger than the network explains.
@@ -131,11 +132,18 @@ func bounded(sim *meshsim.Sim) error {
 }
 
 func runSeeds(t *testing.T, all []uint64) {
+	var worst time.Duration
+	var of uint64
 	for _, seed := range all {
-		if err := simulate(seed); err != nil {
+		loop, err := simulate(seed)
+		if err != nil {
 			t.Errorf("seed %d (go test -run '^%s$' -seed %d): %v", seed, t.Name(), seed, err)
 		}
+		if loop > worst {
+			worst, of = loop, seed
+		}
 	}
+	t.Logf("%d seeds; the longest loop lasted %v (seed %d)", len(all), worst, of)
 }
 
 func TestProperties(t *testing.T) { runSeeds(t, seeds(t, quickSeeds)) }
