@@ -309,8 +309,13 @@ func TestRREPIsForwarded(t *testing.T) {
 	if p := l.node.routes[addr(far)].precursors; !slices.Equal(p, []netip.Addr{addr(left)}) {
 		t.Errorf("precursors %v", p)
 	}
-	if l.hear(right, rrep(20, 3, src), 30, true); len(l.take()) != 0 {
-		t.Error("an RREP that tells nothing new was forwarded")
+	// One that tells of a longer way goes on with ours: its originator waits.
+	l.hear("10.0.0.4", rrep(20, 3, src), 30, true)
+	if s = l.take(); len(s) != 1 || s[0].to != addr(left) || s[0].m.(RREP).HopCount != 2 || l.route(far) != right {
+		t.Errorf("an RREP of a longer way was forwarded as %+v", s)
+	}
+	if l.hear("10.0.0.4", rrep(19, 0, src), 30, true); l.take()[0].m.(RREP).DestinationSeq != 20 || l.route(far) != right {
+		t.Error("an older RREP was forwarded as it came, or believed")
 	}
 	if l.hear(right, rrep(30, 1, "10.0.0.77"), 30, true); len(l.take()) != 0 {
 		t.Error("an RREP was forwarded without a reverse route")

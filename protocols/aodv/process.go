@@ -144,10 +144,8 @@ func (n *Node) rrep(m RREP) {
 	}
 	n.neighborHeard()
 	m.HopCount++
-	if !n.take(offer{to: m.Destination, seq: m.DestinationSeq, known: true, hops: int(m.HopCount), lifetime: m.Lifetime, asked: true}) {
-		return
-	}
-	if n.isOwn(m.Originator) || n.quiet() {
+	taken := n.take(offer{to: m.Destination, seq: m.DestinationSeq, known: true, hops: int(m.HopCount), lifetime: m.Lifetime, asked: true})
+	if n.isOwn(m.Originator) || n.quiet() || !taken && !n.improve(&m) {
 		return
 	}
 	back := n.active(m.Originator)
@@ -156,6 +154,9 @@ func (n *Node) rrep(m RREP) {
 		return
 	}
 	r := n.routes[m.Destination]
+	if r.next == back.next {
+		return // who would go over us goes there without us
+	}
 	r.addPrecursor(back.next)
 	if next := n.routes[r.next]; next != nil {
 		next.addPrecursor(back.next)
@@ -163,6 +164,18 @@ func (n *Node) rrep(m RREP) {
 	n.extend(m.Originator)
 	m.AckWanted = false
 	n.sendRREP(m, back)
+}
+
+// improve puts our own route in place of the one that an RREP tells, where ours
+// is better. An RREP that only says what is known here still is what its
+// originator waits for.
+func (n *Node) improve(m *RREP) bool {
+	r := n.active(m.Destination)
+	if r == nil || !r.tellable || manet.After32(m.DestinationSeq, r.seq) {
+		return false
+	}
+	m.HopCount, m.DestinationSeq, m.Lifetime = uint8(r.hops), r.seq, r.expires-n.now
+	return true
 }
 
 // sendRREP sends along a route.

@@ -21,6 +21,7 @@ var seedsThatFailed = []uint64{
 	782,  // a relay that looked for the same destination itself did not tell that it had no route
 	450,  // a neighbour that never sent a HELLO was never missed
 	2077, // a loop, as 741
+	6346, // a relay dropped the RREP that its better route made needless, and the originator waited for ever
 }
 
 // How many seeds the unit test and the long form run.
