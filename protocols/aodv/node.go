@@ -1,6 +1,7 @@
 package aodv
 
 import (
+	"math"
 	"net/netip"
 	"slices"
 	"time"
@@ -76,6 +77,9 @@ func New(config Config) (*Node, error) {
 		n.ifaces = append(n.ifaces, iface{i, true})
 	}
 	n.seq = config.FirstSeq
+	if config.QuietStart > 0 {
+		n.quietUntil = math.MaxInt64 // until Start begins the wait
+	}
 	// RREQ IDs start anywhere: those of the time before a reboot are still
 	// remembered by others.
 	n.id = n.jitter.Uint32()

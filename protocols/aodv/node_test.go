@@ -499,8 +499,14 @@ func TestQuietStart(t *testing.T) {
 	l.hear(left, own, 5, false)
 	l.hear(left, rreq(2, 11), 5, false)
 	l.need(far)
-	if len(l.take()) != 0 || l.route(src) != left {
-		t.Error("a node without memory answers, forwards or asks, or learns nothing")
+	known := own
+	known.ID, known.UnknownSeq, known.DestinationSeq = 9, false, 55
+	l.hear(left, known, 5, false)
+	if len(l.take()) != 0 || len(l.routes) != 0 {
+		t.Errorf("a node without memory answers, forwards, asks or learns: %v", l.routes)
+	}
+	if l.node.seq != 55 {
+		t.Errorf("own number %d, want the one that others knew", l.node.seq)
 	}
 	l.wait(10 * time.Second)
 	l.handle(manet.NeedRoute{Destination: addr(far), Source: addr(src), Previous: addr(left)})

@@ -23,6 +23,10 @@ func (n *Node) receive(p manet.Packet) {
 		return
 	}
 	n.in, n.from = p, p.From
+	if n.quiet() {
+		n.quietly(m)
+		return
+	}
 	n.heard(p.From)
 	switch m := m.(type) {
 	case RREQ:
@@ -40,6 +44,15 @@ func (n *Node) receive(p manet.Packet) {
 		n.rerr(m)
 	case RREPAck:
 		n.acknowledged(p.From)
+	}
+}
+
+// quietly takes a message in during the wait after a reboot (section 6.13): only
+// the own number is looked for. A route learned from a neighbour may lead over
+// ourselves as we were before.
+func (n *Node) quietly(m Message) {
+	if m, ok := m.(RREQ); ok && n.isOwn(m.Destination) && !m.UnknownSeq {
+		n.seq = newer(m.DestinationSeq, n.seq)
 	}
 }
 
@@ -76,9 +89,6 @@ func (n *Node) rreq(m RREQ) {
 	// and alive until the RREP can be back (MinimalLifetime).
 	lifetime := 2*n.config.NetTraversalTime() - 2*time.Duration(m.HopCount)*n.config.NodeTraversalTime
 	n.take(offer{to: m.Originator, seq: m.OriginatorSeq, known: true, hops: int(m.HopCount), lifetime: lifetime, asked: true})
-	if n.quiet() {
-		return // section 6.13
-	}
 	if n.isOwn(m.Destination) {
 		n.answerSelf(m)
 		return
@@ -145,7 +155,7 @@ func (n *Node) rrep(m RREP) {
 	n.neighborHeard()
 	m.HopCount++
 	taken := n.take(offer{to: m.Destination, seq: m.DestinationSeq, known: true, hops: int(m.HopCount), lifetime: m.Lifetime, asked: true})
-	if n.isOwn(m.Originator) || n.quiet() || !taken && !n.improve(&m) {
+	if n.isOwn(m.Originator) || !taken && !n.improve(&m) {
 		return
 	}
 	back := n.active(m.Originator)
@@ -235,7 +245,7 @@ func (n *Node) rerr(m RERR) {
 			tell = append(tell, r)
 		}
 	}
-	if len(tell) > 0 && !n.quiet() {
+	if len(tell) > 0 {
 		n.sendRERR(tell, m.NoDelete)
 	}
 }

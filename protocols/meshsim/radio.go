@@ -166,7 +166,8 @@ func (s *Sim) next(p *port, gone bool) {
 
 func (s *Sim) arrives(l link) bool {
 	keep := (1 - l.loss) * (1 - s.config.Radio.Loss)
-	return !s.nodes[s.ports[l.to].node].down && (keep >= 1 || s.random.Float64() < keep)
+	to := s.nodes[s.ports[l.to].node]
+	return to.started && !to.down && (keep >= 1 || s.random.Float64() < keep)
 }
 
 // receive hands a frame to a node, with the faults of the radio.

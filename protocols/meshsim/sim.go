@@ -88,6 +88,7 @@ type node struct {
 	networks map[netip.Prefix]bool // routes that are not to a host
 	held     *manet.Buffer[*Packet]
 	down     bool
+	started  bool // since it booted: it hears nothing before
 	boots    uint64
 	Stats    NodeStats
 }
@@ -182,6 +183,7 @@ func (s *Sim) boot(n *node) error {
 	}
 	n.protocol = protocol
 	n.boots++
+	n.started = false
 	n.timers = map[manet.TimerKey]uint64{}
 	n.routes = map[netip.Prefix]manet.SetRoute{}
 	n.networks = map[netip.Prefix]bool{}
@@ -189,6 +191,7 @@ func (s *Sim) boot(n *node) error {
 	boots := n.boots
 	s.At(s.now+time.Duration(s.random.Int64N(int64(time.Second))), func() {
 		if n.boots == boots && !n.down {
+			n.started = true
 			s.handle(n, manet.Start{})
 		}
 	})
@@ -296,7 +299,7 @@ func (s *Sim) step(e event) {
 
 // handle gives a node an event and does what it asks for.
 func (s *Sim) handle(n *node, e manet.Event) {
-	if n.down {
+	if n.down || !n.started {
 		return
 	}
 	// Actions are valid until the next event, which releasing a packet causes.
