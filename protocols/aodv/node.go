@@ -134,7 +134,13 @@ func (n *Node) timer(key manet.TimerKey) {
 	case timerHello:
 		n.cause = "hello_lost"
 		n.sayHello()
-		n.act(manet.SetTimer{Key: key, At: n.now + n.config.HelloInterval})
+		// A HELLO is due an interval after whatever was last sent to all: one that
+		// only looked once an interval could be silent for almost two.
+		next := n.broadcastAt + n.config.HelloInterval
+		if next <= n.now {
+			next = n.now + n.config.HelloInterval
+		}
+		n.act(manet.SetTimer{Key: key, At: next})
 	case timerSend:
 		n.sendDelayed()
 	case timerAck:
@@ -183,6 +189,7 @@ func (n *Node) sayHello() {
 		return
 	}
 	lifetime := n.config.HelloInterval * manet.Time(n.config.AllowedHelloLoss)
+	n.broadcastAt = n.now
 	for i := range n.ifaces {
 		if n.ifaces[i].up {
 			own := n.ifaces[i].Address
