@@ -126,7 +126,8 @@ func (s *Sim) finish(p *port, f frame) {
 		return
 	}
 	i := slices.IndexFunc(p.links, func(l link) bool { return l.to == f.to })
-	if i >= 0 && s.arrives(p.links[i]) {
+	// Without a way back no acknowledgement comes, and the sender gives up.
+	if i >= 0 && s.linked(p.links[i].to, p) && s.arrives(p.links[i]) {
 		to := s.ports[p.links[i].to]
 		s.next(p, true)
 		s.receive(p, to, f)
@@ -139,6 +140,11 @@ func (s *Sim) finish(p *port, f frame) {
 	}
 	s.next(p, true)
 	s.givenUp(sender, p, f)
+}
+
+// linked says whether a port is heard by another at all.
+func (s *Sim) linked(from int, to *port) bool {
+	return slices.ContainsFunc(s.ports[from].links, func(l link) bool { return s.ports[l.to] == to })
 }
 
 func (s *Sim) givenUp(sender *node, p *port, f frame) {

@@ -135,6 +135,17 @@ func TestCheckPairs(t *testing.T) {
 	}
 }
 
+func TestOneWayLinksCarryNoUnicast(t *testing.T) {
+	sim, nodes := simulation(t, 2, meshsim.DefaultRadio(), [3]int{0, 1, 1})
+	sim.SetLink(0, 1, 0, 0, 1)
+	run(t, sim, 2*time.Second)
+	sim.SendData(0, 1, 100)
+	run(t, sim, 3*time.Second)
+	if _, ok := nodes[0].events[len(nodes[0].events)-1].(manet.LinkFailed); !ok || sim.Data.Delivered != 0 {
+		t.Errorf("%+v after %+v; want a failure, as no acknowledgement can come back", sim.Data, nodes[0].events)
+	}
+}
+
 func TestRadioLosesAndRepeats(t *testing.T) {
 	radio := meshsim.DefaultRadio()
 	radio.Loss = 0.3
