@@ -52,8 +52,8 @@ func (c *Client) connect(ctx context.Context) (answered bool) {
 	unhook := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer func() {
 		unhook()
+		c.disconnect() // first, so that whoever sees the end finds it told
 		_ = conn.Close()
-		c.disconnect()
 	}()
 	if ask(conn, watch) != nil {
 		return false
