@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/manet"
+	"fieldmesh.dev/fieldmesh/protocols/meshsim/meshtest"
 )
 
 const (
@@ -19,15 +20,9 @@ const (
 
 // lab is one node whose neighbours are played by the test.
 type lab struct {
-	t        *testing.T
-	node     *Node
-	now      manet.Time
-	timers   map[manet.TimerKey]manet.Time
-	sent     []sent
-	routes   map[netip.Prefix]manet.SetRoute
-	released []netip.Addr
-	dropped  []manet.Drop
-	reports  map[string]float64
+	*meshtest.Lab
+	node *Node
+	sent []sent
 }
 
 type sent struct {
@@ -48,73 +43,22 @@ func newLab(t *testing.T, change func(*Config)) *lab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lab{t: t, node: node, timers: map[manet.TimerKey]manet.Time{}, routes: map[netip.Prefix]manet.SetRoute{}, reports: map[string]float64{}}
-	l.handle(manet.Start{})
+	l := &lab{node: node}
+	l.Lab = meshtest.NewLab(t, node, l.read)
 	return l
 }
 
-func (l *lab) handle(e manet.Event) {
-	l.t.Helper()
-	for _, a := range l.node.Handle(l.now, e) {
-		switch a := a.(type) {
-		case manet.SetTimer:
-			l.timers[a.Key] = a.At
-		case manet.StopTimer:
-			delete(l.timers, a.Key)
-		case manet.SetRoute:
-			l.routes[a.Destination] = a
-		case manet.DeleteRoute:
-			delete(l.routes, a.Destination)
-		case manet.Release:
-			l.released = append(l.released, a.Destination)
-		case manet.Drop:
-			l.dropped = append(l.dropped, a)
-		case manet.Report:
-			l.reports[a.Kind] = a.Value
-		case manet.Send:
-			m, err := Parse(a.Data)
-			if err != nil {
-				l.t.Fatalf("the node sent a packet that cannot be read: %v", err)
-			}
-			l.sent = append(l.sent, sent{l.now, a.To, a.TTL, m})
-		}
+func (l *lab) read(a manet.Send) {
+	m, err := Parse(a.Data)
+	if err != nil {
+		l.T.Fatalf("the node sent a packet that cannot be read: %v", err)
 	}
-}
-
-// wait lets time pass.
-func (l *lab) wait(d time.Duration) {
-	for end := l.now + d; ; {
-		var first manet.TimerKey
-		found := false
-		for k, at := range l.timers {
-			if !found || at < l.timers[first] || at == l.timers[first] && k.Kind < first.Kind {
-				first, found = k, true
-			}
-		}
-		if !found || l.timers[first] > end {
-			l.now = end
-			return
-		}
-		l.now = max(l.now, l.timers[first])
-		delete(l.timers, first)
-		l.handle(manet.Timer{Key: first})
-	}
+	l.sent = append(l.sent, sent{l.Now, a.To, a.TTL, m})
 }
 
 func (l *lab) hear(from string, m Message, ttl int, unicast bool) {
-	l.t.Helper()
-	l.handle(manet.Packet{From: addr(from), TTL: ttl, Unicast: unicast, Data: m.Marshal()})
-}
-
-func (l *lab) need(to string) {
-	l.handle(manet.NeedRoute{Destination: addr(to), Source: addr(me), Local: true})
-}
-
-func (l *lab) route(to string) string {
-	if r, ok := l.routes[host(addr(to))]; ok {
-		return r.Next[0].Addr.String()
-	}
-	return ""
+	l.T.Helper()
+	l.Handle(manet.Packet{From: addr(from), TTL: ttl, Unicast: unicast, Data: m.Marshal()})
 }
 
 // take removes and returns what was sent.
@@ -137,8 +81,8 @@ func relay(t *testing.T, change func(*Config)) *lab {
 	l := newLab(t, change)
 	l.hear(left, rreq(1, 10), 5, false)
 	l.hear(right, rrep(20, 1, src), 30, true)
-	if l.route(src) != left || l.route(far) != right {
-		t.Fatalf("routes over %q and %q", l.route(src), l.route(far))
+	if l.Route(src) != left || l.Route(far) != right {
+		t.Fatalf("routes over %q and %q", l.Route(src), l.Route(far))
 	}
 	l.take()
 	return l
@@ -146,9 +90,9 @@ func relay(t *testing.T, change func(*Config)) *lab {
 
 func TestExpandingRing(t *testing.T) {
 	l := newLab(t, nil)
-	l.need(far)
-	l.need(far)
-	l.wait(time.Minute)
+	l.Need(far)
+	l.Need(far)
+	l.Wait(time.Minute)
 	var ttls []int
 	var at []time.Duration
 	for i, s := range l.sent {
@@ -168,8 +112,8 @@ func TestExpandingRing(t *testing.T) {
 	if !slices.Equal(at, []time.Duration{0, 240, 640, 1200, 1920, 4720, 10320}) {
 		t.Errorf("times %v ms", at)
 	}
-	if len(l.dropped) != 1 || !l.dropped[0].Unreachable || l.dropped[0].Destination != addr(far) {
-		t.Errorf("in the end: %+v", l.dropped)
+	if len(l.Dropped) != 1 || !l.Dropped[0].Unreachable || l.Dropped[0].Destination != addr(far) {
+		t.Errorf("in the end: %+v", l.Dropped)
 	}
 	if l.node.config.DiscoveryBound() < 21520*time.Millisecond {
 		t.Errorf("the bound is %v", l.node.config.DiscoveryBound())
@@ -178,35 +122,35 @@ func TestExpandingRing(t *testing.T) {
 
 func TestDiscovery(t *testing.T) {
 	l := newLab(t, nil)
-	l.need(far)
-	l.wait(100 * time.Millisecond)
+	l.Need(far)
+	l.Wait(100 * time.Millisecond)
 	l.take()
 	l.hear(right, rrep(20, 1, me), 30, true)
-	if r := l.routes[host(addr(far))]; l.route(far) != right || r.Hops != 2 || !slices.Equal(l.released, []netip.Addr{addr(far)}) {
-		t.Errorf("route %+v, released %v", r, l.released)
+	if r := l.Routes[host(addr(far))]; l.Route(far) != right || r.Hops != 2 || !slices.Equal(l.Released, []netip.Addr{addr(far)}) {
+		t.Errorf("route %+v, released %v", r, l.Released)
 	}
-	if l.reports["discovery_us"] != 100000 || len(l.take()) != 0 {
-		t.Errorf("reports %v", l.reports)
+	if l.Reports["discovery_us"] != 100000 || len(l.take()) != 0 {
+		t.Errorf("reports %v", l.Reports)
 	}
 	// Data keeps the route, silence ends it, and then its number is one higher.
 	for range 10 {
-		l.wait(2 * time.Second)
-		l.handle(manet.RouteUsed{Destination: addr(far), Source: addr(me), Local: true})
+		l.Wait(2 * time.Second)
+		l.Handle(manet.RouteUsed{Destination: addr(far), Source: addr(me), Local: true})
 	}
-	if l.route(far) == "" || l.route(right) == "" {
+	if l.Route(far) == "" || l.Route(right) == "" {
 		t.Error("a route that is used has expired")
 	}
-	l.wait(7 * time.Second)
-	if l.route(far) != "" {
+	l.Wait(7 * time.Second)
+	if l.Route(far) != "" {
 		t.Error("a route that is not used does not expire")
 	}
-	l.need(far)
+	l.Need(far)
 	if s := l.take(); len(s) != 1 || s[0].m.(RREQ).DestinationSeq != 21 || s[0].m.(RREQ).UnknownSeq || s[0].ttl != 4 {
 		t.Errorf("asked again with %+v, want number 21 and a TTL of 2 + 2", s)
 	}
-	l.wait(25 * time.Second)
-	l.need(far)
-	l.wait(time.Millisecond)
+	l.Wait(25 * time.Second)
+	l.Need(far)
+	l.Wait(time.Millisecond)
 	if r := l.node.routes[addr(far)]; r != nil {
 		t.Errorf("a route is remembered for longer than DELETE_PERIOD: %+v", r)
 	}
@@ -236,19 +180,19 @@ func TestRREQIsAnsweredOrForwarded(t *testing.T) {
 	longer := rreq(4, 12)
 	longer.HopCount = 5
 	l.hear(right, longer, 5, false)
-	if l.route(src) != left {
-		t.Errorf("the reverse route goes over %q now", l.route(src))
+	if l.Route(src) != left {
+		t.Errorf("the reverse route goes over %q now", l.Route(src))
 	}
 	// Nor does an older number that is nearer; a newer one does, wrapped.
 	older := rreq(5, 11)
 	older.HopCount = 0
 	l.hear(right, older, 5, false)
-	if l.route(src) != left {
+	if l.Route(src) != left {
 		t.Error("an older number was believed")
 	}
 	l.node.routes[addr(src)].seq = 0xfffffffe
 	l.hear(right, rreq(6, 3), 5, false)
-	if l.route(src) != right {
+	if l.Route(src) != right {
 		t.Error("a newer number that wrapped was not believed")
 	}
 }
@@ -311,10 +255,10 @@ func TestRREPIsForwarded(t *testing.T) {
 	}
 	// One that tells of a longer way goes on with ours: its originator waits.
 	l.hear("10.0.0.4", rrep(20, 3, src), 30, true)
-	if s = l.take(); len(s) != 1 || s[0].to != addr(left) || s[0].m.(RREP).HopCount != 2 || l.route(far) != right {
+	if s = l.take(); len(s) != 1 || s[0].to != addr(left) || s[0].m.(RREP).HopCount != 2 || l.Route(far) != right {
 		t.Errorf("an RREP of a longer way was forwarded as %+v", s)
 	}
-	if l.hear("10.0.0.4", rrep(19, 0, src), 30, true); l.take()[0].m.(RREP).DestinationSeq != 20 || l.route(far) != right {
+	if l.hear("10.0.0.4", rrep(19, 0, src), 30, true); l.take()[0].m.(RREP).DestinationSeq != 20 || l.Route(far) != right {
 		t.Error("an older RREP was forwarded as it came, or believed")
 	}
 	if l.hear(right, rrep(30, 1, "10.0.0.77"), 30, true); len(l.take()) != 0 {
@@ -324,7 +268,7 @@ func TestRREPIsForwarded(t *testing.T) {
 		{HopCount: 255, Destination: addr(far), DestinationSeq: 99, Originator: addr(src)},
 		{Destination: addr("224.0.0.1"), DestinationSeq: 9, Originator: addr(src)}} {
 		l.hear(right, hostile, 30, true)
-		if l.route(me) != "" || l.route("224.0.0.1") != "" || l.node.routes[addr(far)].seq == 99 || len(l.take()) != 0 {
+		if l.Route(me) != "" || l.Route("224.0.0.1") != "" || l.node.routes[addr(far)].seq == 99 || len(l.take()) != 0 {
 			t.Errorf("%+v was believed", hostile)
 		}
 	}
@@ -332,24 +276,24 @@ func TestRREPIsForwarded(t *testing.T) {
 
 func TestLinkBreaks(t *testing.T) {
 	l := relay(t, func(c *Config) { c.LocalRepair = false })
-	l.handle(manet.LinkFailed{Neighbor: addr(right), Destination: addr(far)})
+	l.Handle(manet.LinkFailed{Neighbor: addr(right), Destination: addr(far)})
 	s := l.take()
 	// The neighbour itself has precursors too (section 6.7), and no number.
 	want := RERR{Destinations: []Unreachable{{addr(right), 0}, {addr(far), 21}}}
 	if len(s) != 1 || s[0].to != addr(left) || !slices.Equal(s[0].m.(RERR).Destinations, want.Destinations) {
 		t.Fatalf("told %+v, want %+v to the one precursor", s, want)
 	}
-	if l.route(far) != "" || l.route(right) != "" {
+	if l.Route(far) != "" || l.Route(right) != "" {
 		t.Error("routes over the broken link stay")
 	}
 	// Data that comes nevertheless is told of again.
-	l.handle(manet.NeedRoute{Destination: addr(far), Source: addr(src), Previous: addr(left)})
-	if s = l.take(); len(s) != 1 || s[0].to != addr(left) || s[0].m.(RERR).Destinations[0] != want.Destinations[1] || len(l.dropped) != 1 {
-		t.Errorf("told %+v, dropped %v", s, l.dropped)
+	l.Handle(manet.NeedRoute{Destination: addr(far), Source: addr(src), Previous: addr(left)})
+	if s = l.take(); len(s) != 1 || s[0].to != addr(left) || s[0].m.(RERR).Destinations[0] != want.Destinations[1] || len(l.Dropped) != 1 {
+		t.Errorf("told %+v, dropped %v", s, l.Dropped)
 	}
 	// RERRs are limited to ten a second.
 	for range 50 {
-		l.handle(manet.NeedRoute{Destination: addr(far), Source: addr(src), Previous: addr(left)})
+		l.Handle(manet.NeedRoute{Destination: addr(far), Source: addr(src), Previous: addr(left)})
 	}
 	if s = l.take(); len(s) != 8 {
 		t.Errorf("%d RERRs more in the same second, want 8", len(s))
@@ -359,56 +303,56 @@ func TestLinkBreaks(t *testing.T) {
 func TestRERR(t *testing.T) {
 	l := relay(t, nil)
 	l.hear(left, RERR{Destinations: []Unreachable{{addr(far), 50}}}, 1, false)
-	if l.route(far) == "" || len(l.take()) != 0 {
+	if l.Route(far) == "" || len(l.take()) != 0 {
 		t.Error("believed an RERR from who is not the next hop")
 	}
 	l.hear(right, RERR{NoDelete: true, Destinations: []Unreachable{{addr(far), 21}}}, 1, false)
-	if s := l.take(); l.route(far) == "" || len(s) != 1 || !s[0].m.(RERR).NoDelete {
+	if s := l.take(); l.Route(far) == "" || len(s) != 1 || !s[0].m.(RERR).NoDelete {
 		t.Errorf("a route was deleted against the N flag, or it was not passed on: %+v", s)
 	}
 	l.hear(right, RERR{Destinations: []Unreachable{{addr(far), 5}}}, 1, false)
 	s := l.take()
-	if l.route(far) != "" || len(s) != 1 || s[0].m.(RERR).Destinations[0].Seq != 21 {
+	if l.Route(far) != "" || len(s) != 1 || s[0].m.(RERR).Destinations[0].Seq != 21 {
 		t.Errorf("passed on %+v; a number must never go back", s)
 	}
 	l.hear(right, rrep(20, 1, src), 30, true)
-	if l.route(far) != "" {
+	if l.Route(far) != "" {
 		t.Error("a route from before the break was believed")
 	}
 }
 
 func TestLocalRepair(t *testing.T) {
 	l := relay(t, nil)
-	l.handle(manet.LinkFailed{Neighbor: addr(right), Destination: addr(far)})
+	l.Handle(manet.LinkFailed{Neighbor: addr(right), Destination: addr(far)})
 	s := l.take()
 	if len(s) != 2 || s[1].m.(RREQ).DestinationSeq != 21 || s[1].ttl != 4 {
 		t.Fatalf("sent %+v, want, after an RERR for the neighbour itself, an RREQ with TTL 2 + LOCAL_ADD_TTL and the number raised", s)
 	}
-	l.handle(manet.NeedRoute{Destination: addr(far), Source: addr(src), Previous: addr(left)})
-	if len(l.dropped) != 0 || len(l.take()) != 0 {
+	l.Handle(manet.NeedRoute{Destination: addr(far), Source: addr(src), Previous: addr(left)})
+	if len(l.Dropped) != 0 || len(l.take()) != 0 {
 		t.Error("data is not held during a repair")
 	}
 	l.hear("10.0.0.5", rrep(22, 3, me), 30, true)
 	s = l.take()
-	if l.route(far) != "10.0.0.5" || !slices.Contains(l.released, addr(far)) {
+	if l.Route(far) != "10.0.0.5" || !slices.Contains(l.Released, addr(far)) {
 		t.Error("not repaired")
 	}
 	if len(s) != 1 || !s[0].m.(RERR).NoDelete || s[0].to != addr(left) {
 		t.Errorf("sent %+v, want an RERR with the N flag: the way is longer now", s)
 	}
-	l.handle(manet.LinkFailed{Neighbor: addr("10.0.0.5"), Destination: addr(far)})
+	l.Handle(manet.LinkFailed{Neighbor: addr("10.0.0.5"), Destination: addr(far)})
 	l.take()
-	l.wait(3 * time.Second)
+	l.Wait(3 * time.Second)
 	s = l.take()
-	if len(s) != 1 || s[0].m.(RERR).NoDelete || len(l.dropped) != 1 {
-		t.Errorf("after a repair that failed: %+v, %v", s, l.dropped)
+	if len(s) != 1 || s[0].m.(RERR).NoDelete || len(l.Dropped) != 1 {
+		t.Errorf("after a repair that failed: %+v, %v", s, l.Dropped)
 	}
 	// Too far to be repaired: more than 0.3·NET_DIAMETER hops.
 	l = newLab(t, nil)
 	l.hear(left, rreq(1, 10), 5, false)
 	l.hear(right, rrep(20, 10, src), 30, true)
 	l.take()
-	l.handle(manet.LinkFailed{Neighbor: addr(right), Destination: addr(far)})
+	l.Handle(manet.LinkFailed{Neighbor: addr(right), Destination: addr(far)})
 	if _, ok := l.take()[0].m.(RERR); !ok {
 		t.Error("tried to repair a route of 11 hops")
 	}
@@ -423,19 +367,19 @@ func TestBlacklist(t *testing.T) {
 		t.Fatal("asked for no acknowledgement")
 	}
 	l.hear(left, RREPAck{}, 1, true)
-	l.wait(time.Second)
+	l.Wait(time.Second)
 	if len(l.node.blacklist) != 0 {
 		t.Fatal("blacklisted in spite of an acknowledgement")
 	}
 	own.ID++
 	l.hear(left, own, 5, false)
 	l.take()
-	l.wait(time.Second)
+	l.Wait(time.Second)
 	own.ID++
 	if l.hear(left, own, 5, false); len(l.take()) != 0 {
 		t.Error("answered a neighbour that did not acknowledge")
 	}
-	l.wait(l.node.config.blacklistTimeout())
+	l.Wait(l.node.config.blacklistTimeout())
 	own.ID++
 	own.OriginatorSeq = 20
 	if l.hear(left, own, 5, false); len(l.take()) != 1 {
@@ -444,7 +388,7 @@ func TestBlacklist(t *testing.T) {
 	// An RREP that the link layer could not deliver has the same effect.
 	m := newLab(t, nil)
 	m.hear(left, own, 5, false)
-	m.handle(manet.LinkFailed{Neighbor: addr(left)})
+	m.Handle(manet.LinkFailed{Neighbor: addr(left)})
 	m.take()
 	own.ID++
 	if m.hear(left, own, 5, false); len(m.take()) != 0 {
@@ -459,7 +403,7 @@ func TestBlacklist(t *testing.T) {
 
 func TestHello(t *testing.T) {
 	l := newLab(t, func(c *Config) { c.Hello, c.LocalRepair = true, false })
-	l.wait(5 * time.Second)
+	l.Wait(5 * time.Second)
 	if len(l.take()) != 0 {
 		t.Error("sent HELLOs without an active route")
 	}
@@ -472,8 +416,8 @@ func TestHello(t *testing.T) {
 	for range 4 {
 		hello(left)
 		hello(right)
-		l.handle(manet.RouteUsed{Destination: addr(far), Source: addr(src), Previous: addr(left)})
-		l.wait(time.Second)
+		l.Handle(manet.RouteUsed{Destination: addr(far), Source: addr(src), Previous: addr(left)})
+		l.Wait(time.Second)
 	}
 	s := l.take()
 	if len(s) < 3 || s[0].m != Message(RREP{Destination: addr(me), Originator: addr(me), Lifetime: 2 * time.Second}) || s[0].ttl != 1 || s[0].to.IsValid() {
@@ -481,11 +425,11 @@ func TestHello(t *testing.T) {
 	}
 	for range 3 { // right is silent
 		hello(left)
-		l.handle(manet.RouteUsed{Destination: addr(far), Source: addr(src), Previous: addr(left)})
-		l.wait(time.Second)
+		l.Handle(manet.RouteUsed{Destination: addr(far), Source: addr(src), Previous: addr(left)})
+		l.Wait(time.Second)
 	}
-	if l.route(far) != "" || l.route(src) == "" {
-		t.Errorf("after silence: routes over %q and %q", l.route(far), l.route(src))
+	if l.Route(far) != "" || l.Route(src) == "" {
+		t.Errorf("after silence: routes over %q and %q", l.Route(far), l.Route(src))
 	}
 	if !slices.ContainsFunc(l.take(), func(s sent) bool { _, ok := s.m.(RERR); return ok }) {
 		t.Error("the silence of a next hop was told to nobody")
@@ -498,26 +442,26 @@ func TestQuietStart(t *testing.T) {
 	own.Destination = addr(me)
 	l.hear(left, own, 5, false)
 	l.hear(left, rreq(2, 11), 5, false)
-	l.need(far)
+	l.Need(far)
 	known := own
 	known.ID, known.UnknownSeq, known.DestinationSeq = 9, false, 55
 	l.hear(left, known, 5, false)
-	if len(l.take()) != 0 || len(l.routes) != 0 {
-		t.Errorf("a node without memory answers, forwards, asks or learns: %v", l.routes)
+	if len(l.take()) != 0 || len(l.Routes) != 0 {
+		t.Errorf("a node without memory answers, forwards, asks or learns: %v", l.Routes)
 	}
 	if l.node.seq != 55 {
 		t.Errorf("own number %d, want the one that others knew", l.node.seq)
 	}
-	l.wait(10 * time.Second)
-	l.handle(manet.NeedRoute{Destination: addr(far), Source: addr(src), Previous: addr(left)})
+	l.Wait(10 * time.Second)
+	l.Handle(manet.NeedRoute{Destination: addr(far), Source: addr(src), Previous: addr(left)})
 	if s := l.take(); len(s) != 1 || s[0].m.(RERR).Destinations[0].Destination != addr(far) {
 		t.Errorf("data for another: %+v, want an RERR", s)
 	}
-	l.wait(10 * time.Second)
+	l.Wait(10 * time.Second)
 	if len(l.take()) != 0 {
 		t.Error("the wait did not begin anew")
 	}
-	l.wait(6 * time.Second)
+	l.Wait(6 * time.Second)
 	if s := l.take(); len(s) == 0 {
 		t.Error("asks never")
 	}
@@ -526,12 +470,12 @@ func TestQuietStart(t *testing.T) {
 func TestRREQsAreLimited(t *testing.T) {
 	l := newLab(t, nil)
 	for i := range 30 {
-		l.need(netip.AddrFrom4([4]byte{10, 0, 1, byte(i + 1)}).String())
+		l.Need(netip.AddrFrom4([4]byte{10, 0, 1, byte(i + 1)}).String())
 	}
 	if n := len(l.take()); n != 10 {
 		t.Errorf("%d RREQs at once, want 10", n)
 	}
-	l.wait(time.Minute)
+	l.Wait(time.Minute)
 	per := map[time.Duration]int{}
 	for _, s := range l.take() {
 		per[s.at/time.Second]++
@@ -541,7 +485,7 @@ func TestRREQsAreLimited(t *testing.T) {
 			t.Errorf("%d RREQs in second %d", n, second)
 		}
 	}
-	if len(l.dropped) == 0 || len(l.node.discoveries) > 30 {
+	if len(l.Dropped) == 0 || len(l.node.discoveries) > 30 {
 		t.Error("discoveries never end")
 	}
 }
@@ -552,14 +496,14 @@ func TestHostilePacketsFillNothing(t *testing.T) {
 		a := netip.AddrFrom4([4]byte{10, 2, byte(i >> 8), byte(i)})
 		l.hear(a.String(), RREQ{ID: uint32(i), Destination: addr(far), Originator: a, OriginatorSeq: uint32(i)}, 255, false)
 		l.hear(a.String(), RREP{Destination: a, Originator: a, DestinationSeq: 1, Lifetime: 1 << 40}, 255, false)
-		l.handle(manet.NeedRoute{Destination: netip.AddrFrom4([4]byte{10, 3, byte(i >> 8), byte(i)}), Local: true})
+		l.Handle(manet.NeedRoute{Destination: netip.AddrFrom4([4]byte{10, 3, byte(i >> 8), byte(i)}), Local: true})
 	}
-	for table, size := range l.node.State(l.now).TableSizes {
+	for table, size := range l.node.State(l.Now).TableSizes {
 		if size > 64 && table != "delayed" || size > maxDelayed {
 			t.Errorf("%d entries in table %s", size, table)
 		}
 	}
-	l.wait(20 * time.Minute)
+	l.Wait(20 * time.Minute)
 	if n := len(l.node.routes) + len(l.node.seen) + len(l.node.discoveries) + len(l.node.watched) + len(l.node.answered); n != 0 {
 		t.Errorf("%d entries are never forgotten", n)
 	}
@@ -567,18 +511,18 @@ func TestHostilePacketsFillNothing(t *testing.T) {
 
 func TestInterfaceDown(t *testing.T) {
 	l := relay(t, nil)
-	l.handle(manet.InterfaceDown{})
-	if len(l.routes) != 0 {
-		t.Errorf("routes over an interface that is down: %v", l.routes)
+	l.Handle(manet.InterfaceDown{})
+	if len(l.Routes) != 0 {
+		t.Errorf("routes over an interface that is down: %v", l.Routes)
 	}
 	l.take()
 	l.hear(left, rreq(7, 20), 5, false)
-	l.need(far)
+	l.Need(far)
 	if len(l.take()) != 0 {
 		t.Error("sent on an interface that is down")
 	}
-	l.handle(manet.InterfaceUp{})
-	l.wait(time.Second)
+	l.Handle(manet.InterfaceUp{})
+	l.Wait(time.Second)
 	if len(l.take()) == 0 {
 		t.Error("silent on an interface that came up again")
 	}

@@ -4,34 +4,22 @@ package olsr_test
 
 import (
 	"net/netip"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/manet"
 	"fieldmesh.dev/fieldmesh/protocols/meshsim"
+	"fieldmesh.dev/fieldmesh/protocols/meshsim/meshtest"
 	"fieldmesh.dev/fieldmesh/protocols/olsr"
 )
 
-// objection is a mark of the dissector that a packet is malformed, or a warning
-// or an error (severities 0x600000 and 0x800000).
-const objection = "_ws.malformed || _ws.expert.severity >= 0x600000"
-
-// moreSeeds is how many seeds `make test` runs.
-const moreSeeds = 200
-
-func TestPropertiesMore(t *testing.T) { runSeeds(t, seeds(t, moreSeeds)) }
+func TestPropertiesMore(t *testing.T) { protocol.MoreProperties(t) }
 
 // TestDissected has Wireshark's dissector read every kind of message that we
 // send, plain and with olsrd's link qualities.
 func TestDissected(t *testing.T) {
-	tshark, err := exec.LookPath("tshark")
-	if err != nil {
-		t.Skip("tshark is not installed: scripts/setup test brings it")
-	}
+	tshark := meshtest.NeedTshark(t)
 	for name, test := range map[string]struct {
 		make  func([]manet.Interface, uint64) olsr.Config
 		kinds []string
@@ -40,23 +28,9 @@ func TestDissected(t *testing.T) {
 		"olsrd":   {olsr.Olsrd, []string{"201", "202", "3", "4"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			file := capture(t, test.make)
-			out := run(t, tshark, "-r", file, "-Y", objection, "-T", "fields", "-e", "frame.number", "-e", "_ws.expert.message")
-			if out != "" {
-				t.Errorf("the dissector objects to frames:\n%s", out)
-			}
-			out = run(t, tshark, "-r", file, "-T", "fields", "-E", "occurrence=a", "-E", "aggregator= ", "-e", "olsr.message_type")
-			seen := map[string]int{}
-			for _, kind := range strings.Fields(out) {
-				seen[kind]++
-			}
-			for _, kind := range test.kinds {
-				if seen[kind] == 0 {
-					t.Errorf("no message of type %s among %v", kind, seen)
-				}
-			}
-			t.Logf("messages by type: %v", seen)
-			sizes(t, tshark, file)
+			d := meshtest.Dissect(t, tshark, capture(t, test.make))
+			d.Kinds("olsr.message_type", test.kinds...)
+			sizes(t, d)
 		})
 	}
 }
@@ -75,32 +49,14 @@ func capture(t *testing.T, config func([]manet.Interface, uint64) olsr.Config) s
 	}
 	sim.Grid(3)
 	sim.SetLink(0, 1, 1, 0, 0)
-	path := filepath.Join(t.TempDir(), "olsr.pcap")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := sim.CaptureTo(f, olsr.Port)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := sim.Run(time.Minute); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Err(); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return meshtest.Capture(t, sim, olsr.Port, time.Minute)
 }
 
 // sizes checks that the dissector read each packet to its end: the sum of its
 // messages and the header is the packet's length.
-func sizes(t *testing.T, tshark, file string) {
+func sizes(t *testing.T, d *meshtest.Dissector) {
 	t.Helper()
-	out := run(t, tshark, "-r", file, "-T", "fields", "-E", "occurrence=a", "-E", "aggregator= ", "-e", "olsr.packet_len", "-e", "olsr.message_size")
+	out := d.Read("-T", "fields", "-E", "occurrence=a", "-E", "aggregator= ", "-e", "olsr.packet_len", "-e", "olsr.message_size")
 	for i, line := range strings.Split(out, "\n") {
 		length, messages, ok := strings.Cut(line, "\t")
 		sum := 4
@@ -122,13 +78,4 @@ func number(t *testing.T, s string) (n int) {
 		n = 10*n + int(c-'0')
 	}
 	return n
-}
-
-func run(t *testing.T, name string, args ...string) string {
-	t.Helper()
-	out, err := exec.Command(name, args...).Output()
-	if err != nil {
-		t.Fatalf("%s %v: %v", name, args, err)
-	}
-	return strings.TrimSpace(string(out))
 }

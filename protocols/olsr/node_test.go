@@ -7,17 +7,15 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/manet"
+	"fieldmesh.dev/fieldmesh/protocols/meshsim/meshtest"
 )
 
 // lab is one node whose neighbours are played by the test.
 type lab struct {
-	t      *testing.T
-	node   *Node
-	now    manet.Time
-	timers map[manet.TimerKey]manet.Time
-	sent   []sent
-	routes map[netip.Prefix]manet.SetRoute
-	seqs   map[netip.Addr]uint16
+	*meshtest.Lab
+	node *Node
+	sent []sent
+	seqs map[netip.Addr]uint16
 }
 
 type sent struct {
@@ -38,51 +36,18 @@ func newLab(t *testing.T, change func(*Config)) *lab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lab{t: t, node: node, timers: map[manet.TimerKey]manet.Time{}, routes: map[netip.Prefix]manet.SetRoute{}, seqs: map[netip.Addr]uint16{}}
-	l.handle(manet.Start{})
+	l := &lab{node: node, seqs: map[netip.Addr]uint16{}}
+	l.Lab = meshtest.NewLab(t, node, l.read)
 	return l
 }
 
-func (l *lab) handle(e manet.Event) {
-	for _, a := range l.node.Handle(l.now, e) {
-		switch a := a.(type) {
-		case manet.SetTimer:
-			l.timers[a.Key] = a.At
-		case manet.StopTimer:
-			delete(l.timers, a.Key)
-		case manet.SetRoute:
-			l.routes[a.Destination] = a
-		case manet.DeleteRoute:
-			delete(l.routes, a.Destination)
-		case manet.Send:
-			p, err := ParsePacket(a.Data, 4)
-			if err != nil {
-				l.t.Fatalf("the node sent a packet that cannot be read: %v", err)
-			}
-			for _, m := range p.Messages {
-				l.sent = append(l.sent, sent{l.now, a.Interface, m})
-			}
-		}
+func (l *lab) read(a manet.Send) {
+	p, err := ParsePacket(a.Data, 4)
+	if err != nil {
+		l.T.Fatalf("the node sent a packet that cannot be read: %v", err)
 	}
-}
-
-// wait lets time pass.
-func (l *lab) wait(d time.Duration) {
-	for end := l.now + d; ; {
-		var first manet.TimerKey
-		found := false
-		for k, at := range l.timers {
-			if !found || at < l.timers[first] || at == l.timers[first] && k.Kind < first.Kind {
-				first, found = k, true
-			}
-		}
-		if !found || l.timers[first] > end {
-			l.now = end
-			return
-		}
-		l.now = max(l.now, l.timers[first])
-		delete(l.timers, first)
-		l.handle(manet.Timer{Key: first})
+	for _, m := range p.Messages {
+		l.sent = append(l.sent, sent{l.Now, a.Interface, m})
 	}
 }
 
@@ -90,7 +55,7 @@ func (l *lab) wait(d time.Duration) {
 func (l *lab) hear(from string, messages ...Message) { l.hearOn(0, from, messages...) }
 
 func (l *lab) hearOn(iface int, from string, messages ...Message) {
-	l.t.Helper()
+	l.T.Helper()
 	a := addr(from)
 	l.seqs[a]++
 	for i := range messages {
@@ -106,9 +71,9 @@ func (l *lab) hearOn(iface int, from string, messages ...Message) {
 	}
 	data, err := Packet{Seq: l.seqs[a], Messages: messages}.Marshal()
 	if err != nil {
-		l.t.Fatal(err)
+		l.T.Fatal(err)
 	}
-	l.handle(manet.Packet{Interface: iface, From: a, TTL: 1, Data: data})
+	l.Handle(manet.Packet{Interface: iface, From: a, TTL: 1, Data: data})
 }
 
 func neighbors(addresses ...string) []Neighbor {
@@ -134,7 +99,7 @@ func tc(origin string, seq, ansn uint16, ttl uint8, to ...string) Message {
 }
 
 func (l *lab) route(to string) string {
-	r, ok := l.routes[host(addr(to))]
+	r, ok := l.Routes[host(addr(to))]
 	if !ok {
 		return ""
 	}
@@ -152,14 +117,14 @@ func (l *lab) last(kind uint8) *sent {
 
 // declaredAs is how the node's last HELLO declares an address.
 func (l *lab) declaredAs(a string) (link, kind uint8, ok bool) {
-	l.t.Helper()
+	l.T.Helper()
 	m := l.last(TypeHello)
 	if m == nil {
-		l.t.Fatal("no HELLO was sent")
+		l.T.Fatal("no HELLO was sent")
 	}
 	h, err := ParseHello(m.Body, 4, false)
 	if err != nil {
-		l.t.Fatal(err)
+		l.T.Fatal(err)
 	}
 	for _, g := range h.Links {
 		if slices.ContainsFunc(g.Addresses, func(n Neighbor) bool { return n.Addr == addr(a) }) {
@@ -173,7 +138,7 @@ func TestLinkSensing(t *testing.T) {
 	l := newLab(t, nil)
 	deaf := Hello{HTime: EncodeTime(2 * time.Second), Willingness: 3}
 	l.hear("10.0.0.2", Message{Type: TypeHello, Body: deaf.Marshal(false)})
-	l.wait(2 * time.Second)
+	l.Wait(2 * time.Second)
 	if link, kind, ok := l.declaredAs("10.0.0.2"); !ok || link != LinkAsymmetric || kind != NeighborNot || l.route("10.0.0.2") != "" {
 		t.Errorf("a neighbour that does not hear us is declared %d %d %v with route %q", link, kind, ok, l.route("10.0.0.2"))
 	}
@@ -181,7 +146,7 @@ func TestLinkSensing(t *testing.T) {
 	if l.route("10.0.0.2") != "10.0.0.2" {
 		t.Error("no route to a symmetric neighbour")
 	}
-	l.wait(2 * time.Second)
+	l.Wait(2 * time.Second)
 	if link, kind, _ := l.declaredAs("10.0.0.2"); link != LinkSymmetric || kind != NeighborSym {
 		t.Errorf("a symmetric neighbour is declared %d %d", link, kind)
 	}
@@ -191,15 +156,15 @@ func TestLinkSensing(t *testing.T) {
 		t.Error("a route stays over a link that the neighbour says is lost")
 	}
 	l.hear("10.0.0.2", hello(3, NeighborSym))
-	l.wait(6*time.Second + time.Millisecond)
+	l.Wait(6*time.Second + time.Millisecond)
 	if l.route("10.0.0.2") != "" {
 		t.Error("a route stays over a link that timed out")
 	}
-	l.wait(2 * time.Second)
+	l.Wait(2 * time.Second)
 	if link, _, ok := l.declaredAs("10.0.0.2"); ok && link == LinkSymmetric {
 		t.Error("a link that timed out is still declared symmetric")
 	}
-	l.wait(13 * time.Second)
+	l.Wait(13 * time.Second)
 	if len(l.node.links) != 0 || len(l.node.neighbors) != 0 {
 		t.Error("a silent neighbour is never forgotten")
 	}
@@ -216,7 +181,7 @@ func mprs(t *testing.T, coverage int, around map[string][]string, will map[strin
 		l.hear(a, hello(w, NeighborSym, others...))
 		l.hear(a, hello(w, NeighborSym, others...)) // the first made the neighbour symmetric
 	}
-	l.wait(2 * time.Second)
+	l.Wait(2 * time.Second)
 	var out []string
 	for _, a := range l.node.mprList() {
 		out = append(out, a.String())
@@ -259,7 +224,7 @@ func TestForwarding(t *testing.T) {
 	l.hear("10.0.0.2", hello(3, NeighborMPR)) // we are its MPR
 	l.hear("10.0.0.3", hello(3, NeighborSym)) // not its
 	forwarded := func(origin string) (n int) {
-		l.wait(time.Second)
+		l.Wait(time.Second)
 		for _, m := range l.sent {
 			if m.Type == TypeTC && m.Originator == addr(origin) {
 				n++
@@ -292,7 +257,7 @@ func TestForwarding(t *testing.T) {
 		t.Error("took in a TC from a stranger")
 	}
 	l.hear("10.0.0.2", Message{Type: 77, Originator: addr("10.0.2.5"), TTL: 3, Seq: 4, Body: []byte("abcd")})
-	l.wait(time.Second)
+	l.Wait(time.Second)
 	if m := l.last(77); m == nil || string(m.Body) != "abcd" {
 		t.Error("a message of an unknown type is not forwarded as it came")
 	}
@@ -308,18 +273,18 @@ func TestTopology(t *testing.T) {
 	around()
 	around()
 	l.hear("10.0.0.2", tc("10.0.0.3", 1, 0xffff, 10, "10.0.0.4", "10.0.0.5"))
-	l.wait(time.Second)
+	l.Wait(time.Second)
 	for _, a := range []string{"10.0.0.3", "10.0.0.4", "10.0.0.5"} {
 		if l.route(a) != "10.0.0.2" {
 			t.Errorf("route to %s over %q", a, l.route(a))
 		}
 	}
-	if r := l.routes[host(addr("10.0.0.4"))]; r.Hops != 3 {
+	if r := l.Routes[host(addr("10.0.0.4"))]; r.Hops != 3 {
 		t.Errorf("%d hops, want 3", r.Hops)
 	}
 	// The ANSN wraps: 2 is newer than 0xffff, and what it leaves out is gone.
 	l.hear("10.0.0.2", tc("10.0.0.3", 2, 2, 10, "10.0.0.5"))
-	l.wait(time.Second)
+	l.Wait(time.Second)
 	if l.route("10.0.0.4") != "" || l.route("10.0.0.5") == "" {
 		t.Error("a newer TC does not replace the older one")
 	}
@@ -329,13 +294,13 @@ func TestTopology(t *testing.T) {
 			t.Errorf("a late TC was believed, after %d", i)
 		}
 		l.hear("10.0.0.2", tc("10.0.0.3", 100+i, 0xfff0+i, 10, "10.0.0.4"))
-		l.wait(200 * time.Millisecond)
+		l.Wait(200 * time.Millisecond)
 	}
 	if l.route("10.0.0.4") == "" {
 		t.Error("a node that lost its state is not heard again")
 	}
 	for range 9 {
-		l.wait(2 * time.Second)
+		l.Wait(2 * time.Second)
 		around()
 	}
 	if l.route("10.0.0.4") != "" || l.route("10.0.0.3") == "" {
@@ -347,27 +312,27 @@ func TestTCIsSentForSelectorsOnly(t *testing.T) {
 	l := newLab(t, nil)
 	for range 5 {
 		l.hear("10.0.0.2", hello(3, NeighborSym))
-		l.wait(2 * time.Second)
+		l.Wait(2 * time.Second)
 	}
 	if l.last(TypeTC) != nil {
 		t.Fatal("sent a TC without a selector")
 	}
 	for range 4 {
 		l.hear("10.0.0.2", hello(3, NeighborMPR))
-		l.wait(2 * time.Second)
+		l.Wait(2 * time.Second)
 	}
 	first, err := ParseTC(l.last(TypeTC).Body, 4, false)
 	if err != nil || len(first.Neighbors) != 1 || first.Neighbors[0].Addr != addr("10.0.0.2") {
 		t.Fatalf("TC %+v, %v", first, err)
 	}
-	l.wait(12 * time.Second) // the selector is silent and lost
+	l.Wait(12 * time.Second) // the selector is silent and lost
 	empty, err := ParseTC(l.last(TypeTC).Body, 4, false)
 	if err != nil || len(empty.Neighbors) != 0 || empty.ANSN != first.ANSN+1 {
 		t.Fatalf("after the selector was lost: %+v, %v; want an empty TC with the next ANSN", empty, err)
 	}
-	l.wait(20 * time.Second)
+	l.Wait(20 * time.Second)
 	l.sent = nil
-	l.wait(20 * time.Second)
+	l.Wait(20 * time.Second)
 	if l.last(TypeTC) != nil {
 		t.Error("empty TCs never end")
 	}
@@ -384,7 +349,7 @@ func TestHysteresis(t *testing.T) {
 		if up := l.route("10.0.0.2") != ""; up != s.up {
 			t.Errorf("after %d packets: link up %v", s.after, up)
 		}
-		l.wait(2 * time.Second)
+		l.Wait(2 * time.Second)
 	}
 	// Two packets lost in a row leave 0.21875, below 0.3.
 	l.seqs[addr("10.0.0.2")] += 2
@@ -392,7 +357,7 @@ func TestHysteresis(t *testing.T) {
 	if l.route("10.0.0.2") != "" {
 		t.Error("a lossy link stays up")
 	}
-	l.wait(2 * time.Second)
+	l.Wait(2 * time.Second)
 	if link, _, ok := l.declaredAs("10.0.0.2"); !ok || link != LinkLost {
 		t.Errorf("a lossy link is declared %d, %v; want lost", link, ok)
 	}
@@ -401,7 +366,7 @@ func TestHysteresis(t *testing.T) {
 	for range 3 {
 		m.hear("10.0.0.2", hello(3, NeighborSym))
 	}
-	m.wait(5500 * time.Millisecond)
+	m.Wait(5500 * time.Millisecond)
 	if m.route("10.0.0.2") != "" {
 		t.Error("silence does not bring a link down")
 	}
@@ -410,7 +375,7 @@ func TestHysteresis(t *testing.T) {
 func TestLinkFailure(t *testing.T) {
 	l := newLab(t, func(c *Config) { c.LinkFailures = true })
 	l.hear("10.0.0.2", hello(3, NeighborSym))
-	l.handle(manet.LinkFailed{Interface: 0, Neighbor: addr("10.0.0.2")})
+	l.Handle(manet.LinkFailed{Interface: 0, Neighbor: addr("10.0.0.2")})
 	if l.route("10.0.0.2") != "" {
 		t.Error("a route stays over a link that failed")
 	}
@@ -419,7 +384,7 @@ func TestLinkFailure(t *testing.T) {
 		t.Error("one HELLO brings a failed link back at once")
 	}
 	for range 4 {
-		l.wait(2 * time.Second)
+		l.Wait(2 * time.Second)
 		l.hear("10.0.0.2", hello(3, NeighborSym))
 	}
 	if l.route("10.0.0.2") == "" {
@@ -438,18 +403,18 @@ func TestSeveralInterfaces(t *testing.T) {
 	m := Message{Type: TypeHello, Originator: addr("10.0.0.2"), Body: h.Marshal(false)}
 	l.hearOn(1, "10.1.0.2", m)
 	l.hearOn(1, "10.1.0.2", m)
-	l.wait(time.Second)
+	l.Wait(time.Second)
 	for _, a := range []string{"10.0.0.2", "10.1.0.2", "10.0.0.3"} {
-		if r := l.routes[host(addr(a))]; l.route(a) != "10.1.0.2" || r.Next[0].Interface != 1 {
+		if r := l.Routes[host(addr(a))]; l.route(a) != "10.1.0.2" || r.Next[0].Interface != 1 {
 			t.Errorf("route to %s over %q", a, l.route(a))
 		}
 	}
 	l.hearOn(1, "10.1.0.2", Message{Type: TypeMID, VTime: EncodeTime(15 * time.Second), Originator: addr("10.0.0.3"), TTL: 5, Seq: 9, Body: MarshalMID([]netip.Addr{addr("10.1.0.3")})})
-	l.wait(time.Second)
+	l.Wait(time.Second)
 	if l.route("10.1.0.3") != "10.1.0.2" {
 		t.Error("no route to an address that a MID told")
 	}
-	l.wait(5 * time.Second)
+	l.Wait(5 * time.Second)
 	mid := l.last(TypeMID)
 	if mid == nil || mid.Originator != addr(me) {
 		t.Fatal("no MID was sent")
@@ -458,17 +423,17 @@ func TestSeveralInterfaces(t *testing.T) {
 		t.Errorf("MID tells %v, %v", got, err)
 	}
 	l.hearOn(1, "10.1.0.2", m)
-	l.handle(manet.InterfaceDown{Interface: 1})
-	if len(l.routes) != 0 {
-		t.Errorf("routes over an interface that is down: %v", l.routes)
+	l.Handle(manet.InterfaceDown{Interface: 1})
+	if len(l.Routes) != 0 {
+		t.Errorf("routes over an interface that is down: %v", l.Routes)
 	}
 	l.sent = nil
-	l.wait(5 * time.Second)
+	l.Wait(5 * time.Second)
 	if slices.ContainsFunc(l.sent, func(s sent) bool { return s.iface == 1 }) {
 		t.Error("sent on an interface that is down")
 	}
-	l.handle(manet.InterfaceUp{Interface: 1})
-	l.wait(5 * time.Second)
+	l.Handle(manet.InterfaceUp{Interface: 1})
+	l.Wait(5 * time.Second)
 	if !slices.ContainsFunc(l.sent, func(s sent) bool { return s.iface == 1 }) {
 		t.Error("silent on an interface that came up again")
 	}
@@ -484,19 +449,19 @@ func TestNetworks(t *testing.T) {
 		return Message{Type: TypeHNA, VTime: EncodeTime(15 * time.Second), Originator: addr(from), TTL: 5, Seq: seq, Body: MarshalHNA([]netip.Prefix{far, own})}
 	}
 	l.hear("10.0.0.2", hna("10.0.0.3", 1))
-	l.wait(time.Second)
-	if r, ok := l.routes[far]; !ok || r.Hops != 2 {
+	l.Wait(time.Second)
+	if r, ok := l.Routes[far]; !ok || r.Hops != 2 {
 		t.Errorf("route to a network: %+v, %v", r, ok)
 	}
 	l.hear("10.0.0.2", hna("10.0.0.2", 1))
-	l.wait(time.Second)
-	if r := l.routes[far]; r.Hops != 1 {
+	l.Wait(time.Second)
+	if r := l.Routes[far]; r.Hops != 1 {
 		t.Errorf("the nearer gateway is not taken: %+v", r)
 	}
-	if _, ok := l.routes[own]; ok {
+	if _, ok := l.Routes[own]; ok {
 		t.Error("a route to our own network was taken from others")
 	}
-	l.wait(5 * time.Second)
+	l.Wait(5 * time.Second)
 	if m := l.last(TypeHNA); m == nil || m.Originator != addr(me) {
 		t.Error("no HNA was sent")
 	}
@@ -508,7 +473,7 @@ func TestLongListsAreSplit(t *testing.T) {
 		l.hear(netip.AddrFrom4([4]byte{10, 0, 3, byte(i + 1)}).String(), hello(3, NeighborSym))
 	}
 	l.sent = nil
-	l.wait(5500 * time.Millisecond)
+	l.Wait(5500 * time.Millisecond)
 	declared, told := map[netip.Addr]bool{}, map[netip.Addr]bool{}
 	for _, m := range l.sent {
 		if len(m.Body) > 300-headers-packetHeader-12 {
@@ -551,7 +516,7 @@ func TestETXChoosesTheBetterPath(t *testing.T) {
 	for range 60 { // two neighbours reach 10.0.0.9, one hears us badly
 		l.hear("10.0.0.2", lq(100, 255))
 		l.hear("10.0.0.3", lq(255, 200))
-		l.wait(time.Second)
+		l.Wait(time.Second)
 	}
 	if l.route("10.0.0.9") != "10.0.0.3" {
 		t.Errorf("route over %q, want the better one", l.route("10.0.0.9"))
@@ -564,7 +529,7 @@ func TestETXChoosesTheBetterPath(t *testing.T) {
 		l.hear("10.0.0.2", lq(255, 255))
 		l.seqs[addr("10.0.0.3")]++
 		l.hear("10.0.0.3", lq(80, 200))
-		l.wait(time.Second)
+		l.Wait(time.Second)
 	}
 	if l.route("10.0.0.9") != "10.0.0.2" {
 		t.Errorf("route over %q, want the one that is better now", l.route("10.0.0.9"))
