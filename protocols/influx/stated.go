@@ -2,7 +2,7 @@ package influx
 
 // stated are the measurements of what happened once: states, estimates, events.
 func stated() []Measurement {
-	return []Measurement{trialState(), window(), iperf3(), clock(), lateness(), hostChange(), provenance(), event()}
+	return []Measurement{trialState(), window(), iperf3(), clock(), lateness(), hostChange(), provenance(), event(), tcpEvent(), capture()}
 }
 
 func trialState() Measurement {
@@ -121,5 +121,56 @@ func event() Measurement {
 		Meaning: "Something that a reader of the run wants to know.",
 		Tags:    []Tag{tag("level", "info, warning or error")},
 		Fields:  []Field{text("text", "in words")},
+	}
+}
+
+func tcpEvent() Measurement {
+	return Measurement{
+		Name: "fm_tcp_event", Kind: "tcp_event",
+		Meaning: "Something that a connection's sender did. Seen by tcp_info it happened after `from_boot_ns` and not later than the point's time.",
+		Tags: []Tag{
+			tag("flow", "the plan's name of the flow"),
+			{Name: "stream", Meaning: "0-based stream, or `control` for iperf3's control connection", absent: "control"},
+			tag("tcp_event", "retransmission, rto, recovery or recovery_end"),
+			tag("seen_by", "tcp_info or tracepoint"),
+		},
+		Fields: []Field{
+			integer("count", "", "times it happened"),
+			integer("from_boot_ns", "ns", "it happened after this, boot clock"),
+			integer("cwnd_segments", "segments", "congestion window after it"),
+			integer("cwnd_before_segments", "segments", "congestion window before it"),
+			integer("ssthresh_segments", "segments", "slow-start threshold after it"),
+		},
+		LeftOut: []LeftOut{
+			{"local", "an address for every socket; flow and stream name it"},
+			{"remote", "an address for every socket; flow and stream name it"},
+			{"cookie", "names a kernel's socket; of no use in a chart"},
+		},
+	}
+}
+
+func capture() Measurement {
+	return Measurement{
+		Name: "fm_capture", Kind: "capture",
+		Meaning: "A packet capture of an attempt on a node as it ended.",
+		Fields: []Field{
+			text("name", "of the file"),
+			text("captured_interface", "whose packets they are"),
+			integer("snap_bytes", "B", "of each frame at most"),
+			text("filter", "in words"),
+			integer("packets", "packets", "in the file"),
+			integer("kernel_drops", "packets", "that found no room in the kernel's ring"),
+			integer("file_drops", "packets", "beyond the largest size of a file"),
+			integer("file_bytes", "B", "size of the file"),
+			integer("open_boot_ns", "ns", "the capture's first moment, boot clock"),
+			integer("close_boot_ns", "ns", "its last moment, boot clock"),
+			integer("wall_offset_open_ns", "ns", "wall clock minus boot clock at its first moment"),
+			integer("wall_offset_close_ns", "ns", "wall clock minus boot clock at its last moment"),
+			text("error", "what ended or spoilt it"),
+		},
+		LeftOut: []LeftOut{
+			{"file_sha256", "names the file in the archive"},
+			{"offloads", "a list; whole in the archive and the report"},
+		},
 	}
 }

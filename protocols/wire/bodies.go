@@ -37,6 +37,10 @@ func newBody(kind string) Body {
 		return &MediumCount{}
 	case "event":
 		return &Event{}
+	case "tcp_event":
+		return &TCPEvent{}
+	case "capture":
+		return &Capture{}
 	}
 	return nil
 }
@@ -104,6 +108,58 @@ type TCPSample struct {
 	BytesRetrans     *uint64  `json:"bytes_retransmitted,omitempty"`
 	DeliveryRateBps  *float64 `json:"delivery_rate_bps,omitempty"`
 	PacingRateBps    *float64 `json:"pacing_rate_bps,omitempty"`
+
+	CongestionState string  `json:"congestion_state,omitempty"`      // open | disorder | cwr | recovery | loss (tcpi_ca_state)
+	RTOsInARow      *uint32 `json:"rtos_in_a_row,omitempty"`         // time-outs of the segment at the head that is still not acknowledged
+	RTOsTotal       *uint32 `json:"rtos_total,omitempty"`            // time-outs so far; Linux 6.7
+	Unacked         *uint32 `json:"unacked_segments,omitempty"`      // sent and not acknowledged
+	Sacked          *uint32 `json:"sacked_segments,omitempty"`       // of those, acknowledged selectively
+	Reordering      *uint32 `json:"reordering_segments,omitempty"`   // how far out of order ACKs may be before a loss is believed
+	ReorderSeen     *uint32 `json:"reorderings_seen,omitempty"`      // Linux 4.19
+	MinRTTUs        *uint32 `json:"min_rtt_us,omitempty"`            // Linux 4.6; absent before the first
+	DataSegsOut     *uint32 `json:"data_segments_out,omitempty"`     // segments with data that were sent so far, retransmissions included; Linux 4.6
+	DataSegsIn      *uint32 `json:"data_segments_in,omitempty"`      // segments with data that came so far; Linux 4.6
+	DSACKs          *uint32 `json:"dsacks,omitempty"`                // duplicates that the peer told of; Linux 4.19
+	OutOfOrder      *uint32 `json:"out_of_order_segments,omitempty"` // that came so far; Linux 5.4
+}
+
+// TCPEvent is something that a connection's sender did. Source "tcp_info" means
+// that it was found between two samples: it happened after FromBootNs and not
+// later than the record's own time, Count times. Source "tracepoint" means that
+// the kernel told of it at the record's time.
+type TCPEvent struct {
+	Flow             string  `json:"flow"`
+	Stream           *int    `json:"stream,omitempty"`
+	Cookie           uint64  `json:"cookie,omitempty"`
+	Local            string  `json:"local"`
+	Remote           string  `json:"remote"`
+	Event            string  `json:"tcp_event"` // retransmission | rto | recovery | recovery_end
+	Source           string  `json:"seen_by"`   // tcp_info | tracepoint
+	FromBootNs       *int64  `json:"from_boot_ns,omitempty"`
+	Count            uint32  `json:"count"`
+	CwndSegments     *uint32 `json:"cwnd_segments,omitempty"` // after it
+	CwndBefore       *uint32 `json:"cwnd_before_segments,omitempty"`
+	SsthreshSegments *uint32 `json:"ssthresh_segments,omitempty"` // after it
+}
+
+// Capture is a packet capture of one attempt on one node as it ended. The file
+// itself is fetched apart from the records.
+type Capture struct {
+	Name            string          `json:"name"` // of the file: "0001-a1.pcapng"
+	Interface       string          `json:"captured_interface"`
+	SnapBytes       int             `json:"snap_bytes"`          // of each frame at most
+	Filter          string          `json:"filter"`              // in words, as tcpdump would take it
+	Packets         uint64          `json:"packets"`             // in the file
+	KernelDrops     uint64          `json:"kernel_drops"`        // frames that matched and found no room in the ring
+	FileDrops       uint64          `json:"file_drops"`          // frames beyond the largest size that a file may have
+	FileBytes       int64           `json:"file_bytes"`          // size of the file
+	SHA256          string          `json:"file_sha256"`         // of the file
+	OpenBootNs      int64           `json:"open_boot_ns"`        // the capture's first moment
+	CloseBootNs     int64           `json:"close_boot_ns"`       // and its last
+	WallOffsetOpen  int64           `json:"wall_offset_open_ns"` // wall clock − boot clock then: packets carry the wall clock
+	WallOffsetClose int64           `json:"wall_offset_close_ns"`
+	Offloads        map[string]bool `json:"offloads,omitempty"` // those that merge or split segments where a capture sees them
+	Error           string          `json:"error,omitempty"`    // what ended or spoilt it
 }
 
 // Interface is a sample of the kernel's counters of one interface.
@@ -215,7 +271,7 @@ type Loss struct {
 	Peer       string `json:"peer,omitempty"`        // the node that should have had it
 	Flow       string `json:"frame_flow,omitempty"`  // "src:port>dst:port/proto"; absent when it held no IPv4
 	Seq        uint32 `json:"frame_seq"`             // TCP sequence number, or IP id for the others
-	Cause      string `json:"cause"`                 // collision | channel_error | out_of_range | radio_dead | queue_full | bad_frame | host_refused
+	Cause      string `json:"cause"`                 // collision | channel_error | out_of_range | radio_dead | queue_full | bad_frame | host_refused | no_route | no_neighbour
 	RetryLimit bool   `json:"retry_limit,omitempty"` // given up after all retries; the cause is that of the last
 }
 
@@ -258,3 +314,5 @@ func (*Truth) Kind() string       { return "truth" }
 func (*Loss) Kind() string        { return "loss" }
 func (*MediumCount) Kind() string { return "medium" }
 func (*Event) Kind() string       { return "event" }
+func (*TCPEvent) Kind() string    { return "tcp_event" }
+func (*Capture) Kind() string     { return "capture" }

@@ -35,5 +35,5 @@ type TxFailed struct {
 type FrameLost struct {
 	Flow  string `json:"flow"`  // "src:port>dst:port/proto"
 	Seq   uint32 `json:"seq"`   // TCP sequence number, or IP id for UDP
-	Cause string `json:"cause"` // collision | channel_error | out_of_range | queue_full | no_route
+	Cause string `json:"cause"` // collision | channel_error | out_of_range | queue_full | no_route | no_neighbour
 }

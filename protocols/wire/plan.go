@@ -53,7 +53,24 @@ type Trial struct {
 	TCP        TCP        `json:"tcp"`
 	Traffic    []Flow     `json:"traffic"`
 	Acceptance Acceptance `json:"acceptance"`
+
+	SampleHz *int         `json:"sample_hz,omitempty"` // how often tcp_info is sampled, 10 to 100 times a second; absent: 10
+	Capture  *CapturePlan `json:"capture,omitempty"`   // absent: no packets are captured
 }
+
+// CapturePlan says how packets of the trial's flows and of routing are captured
+// at every node.
+type CapturePlan struct {
+	SnapBytes int `json:"snap_bytes"` // of each frame, from its link-layer header on
+}
+
+// Bounds of what is recorded of TCP.
+const (
+	SampleHzMin  = 10
+	SampleHzMax  = 100
+	SnapBytesMin = 94 // Ethernet 14, IPv4 with no options 20, TCP with all its options 60
+	SnapBytesMax = 65535
+)
 
 // Duration is the length of the measuring window.
 func (t Trial) Duration() time.Duration { return time.Duration(t.DurationS * float64(time.Second)) }

@@ -80,6 +80,7 @@ func sampleTrial() wire.Trial {
 			{Name: "cross", Kind: "iperf3_udp", Background: true, From: "relay", To: "roadside", Port: 5001, Streams: 1, PayloadBytes: p(512), BitrateBps: p(1e6), StartS: 1.5, DurationS: 8, ClientPort: 51000},
 		},
 		Acceptance: wire.Acceptance{SpeedBandMps: p(0.5), InBandShareMin: p(0.8), FixModeMin: p(3), FixAgeMsMax: p(1500.0), ClockErrorMsMax: p(10.0), LatenessShareMax: p(0.01)},
+		SampleHz:   p(50), Capture: &wire.CapturePlan{SnapBytes: 96},
 	}
 }
 
@@ -102,6 +103,8 @@ func kinds() []wire.Body {
 			Flow: "main", Stream: p(0), Edge: "close", Local: "10.77.0.2:5000", Remote: "10.77.0.1:50000", Cookie: 4097, State: "ESTABLISHED", Congestion: "reno",
 			CwndSegments: 44, SsthreshSegments: p(uint32(22)), MSSBytes: 1448, RTTUs: 18250, RTTVarUs: 2100, RTOUs: 224000, Retransmits: 7, Lost: 1,
 			BytesAcked: 23117000, BytesReceived: 38, BytesSent: p(uint64(23240000)), BytesRetrans: p(uint64(10136)), DeliveryRateBps: p(18.4e6), PacingRateBps: p(37e6),
+			CongestionState: "recovery", RTOsInARow: p(uint32(1)), RTOsTotal: p(uint32(3)), Unacked: p(uint32(40)), Sacked: p(uint32(12)), Reordering: p(uint32(3)), ReorderSeen: p(uint32(1)),
+			MinRTTUs: p(uint32(1900)), DataSegsOut: p(uint32(16050)), DataSegsIn: p(uint32(2)), DSACKs: p(uint32(4)), OutOfOrder: p(uint32(5)),
 		},
 		&wire.Interface{Name: "wlan0", RxBytes: 1200345, TxBytes: 25400123, RxPackets: 9800, TxPackets: 17900, RxDropped: 1, TxDropped: 2, RxErrors: 3, TxErrors: 4},
 		&wire.Station{Peer: "02:11:22:33:44:66", SignalDbm: p(-61.0), TxBitrateMbps: p(54.0), RxBitrateMbps: p(48.0), TxRetries: p(uint64(310)), TxFailed: p(uint64(2)), InactiveMs: p(12.0)},
@@ -120,5 +123,10 @@ func kinds() []wire.Body {
 		&wire.MediumCount{Of: "car", Enqueued: 9210, Delivered: 4400, Duplicate: 3, Attempts: 9400, Retries: 240, TxFailed: 2,
 			Lost: map[string]uint64{"queue_full": 12, "channel_error": 2}, AttemptsFailed: map[string]uint64{"channel_error": 240}, LossesUntold: 5},
 		&wire.Event{Level: "warning", Text: "gpsd went away"},
+		&wire.TCPEvent{Flow: "main", Stream: p(0), Cookie: 4097, Local: "10.77.0.1:50000", Remote: "10.77.0.2:5000", Event: "rto", Source: "tcp_info", FromBootNs: p(int64(7261734512345)), Count: 1,
+			CwndSegments: p(uint32(1)), CwndBefore: p(uint32(44)), SsthreshSegments: p(uint32(22))},
+		&wire.Capture{Name: "0002-a1.pcapng", Interface: "wlan0", SnapBytes: 96, Filter: "tcp port 5000 or arp", Packets: 18123, KernelDrops: 2, FileDrops: 1, FileBytes: 2324120,
+			SHA256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", OpenBootNs: 7261834512345, CloseBootNs: 7271834512345, WallOffsetOpen: 1767225600123456789, WallOffsetClose: 1767225600123456999,
+			Offloads: map[string]bool{"gro": true}, Error: "the ring of the kernel went away"},
 	}
 }

@@ -121,7 +121,17 @@ func (t Trial) check(c *checker, nodes map[string]bool) {
 	c.oneOf("routing.protocol", t.Routing.Protocol, "none", "static", "babeld")
 	c.match("tcp.variant", t.TCP.Variant, variantForm, "the kernel's name of a congestion control, as reno")
 	t.Acceptance.check(c)
+	t.checkRecording(c)
 	t.checkTraffic(c)
+}
+
+func (t Trial) checkRecording(c *checker) {
+	if t.SampleHz != nil {
+		c.integer("sample_hz", *t.SampleHz, SampleHzMin, SampleHzMax)
+	}
+	if t.Capture != nil {
+		c.integer("capture.snap_bytes", t.Capture.SnapBytes, SnapBytesMin, SnapBytesMax)
+	}
 }
 
 func (t Trial) checkRoles(c *checker, nodes map[string]bool) {
