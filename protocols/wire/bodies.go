@@ -265,7 +265,8 @@ type Truth struct {
 	DistanceM float64 `json:"distance_m"` // to the roadside node
 }
 
-// Loss is a data frame that the emulated radio lost; rehearsal only.
+// Loss is a data frame that the emulated radio lost, or that its node's kernel
+// gave up before the radio (no_route, no_neighbour); rehearsal only.
 type Loss struct {
 	Of         string `json:"of"`                    // the node that sent it, or could not
 	Peer       string `json:"peer,omitempty"`        // the node that should have had it
@@ -277,7 +278,8 @@ type Loss struct {
 
 // MediumCount is what the emulated radio did with one node's frames since the
 // nodes were placed for the trial; rehearsal only. Nodes that neither sent nor
-// got a frame have none.
+// got a frame have none. Of what is lost for no_route it counts, besides, what
+// the kernel refused before there was a packet: connects and datagrams.
 type MediumCount struct {
 	Of             string            `json:"of"`                        // the node
 	Enqueued       uint64            `json:"enqueued"`                  // frames taken into its queue
