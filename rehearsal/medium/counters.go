@@ -25,6 +25,12 @@ const (
 	BadFrame
 	// HostRefused: the receiving host did not take it (interface down).
 	HostRefused
+	// NoRoute: the sending or forwarding node's kernel had no route. The frame
+	// was never made, so the core never sees it: who runs the core adds it.
+	NoRoute
+	// NoNeighbour: the next hop did not answer ARP, and the kernel gave up. As
+	// with NoRoute, the core never sees it.
+	NoNeighbour
 
 	causeCount
 )
@@ -32,7 +38,7 @@ const (
 // String is the cause's name in records: collision, channel_error …
 func (c Cause) String() string {
 	names := [causeCount]string{"none", "collision", "channel_error", "out_of_range",
-		"radio_dead", "queue_full", "bad_frame", "host_refused"}
+		"radio_dead", "queue_full", "bad_frame", "host_refused", "no_route", "no_neighbour"}
 	if c >= causeCount {
 		return "unknown"
 	}

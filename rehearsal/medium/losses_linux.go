@@ -23,15 +23,27 @@ func (l *Live) tellLoss(hook func(FrameLoss)) func(FrameLoss) {
 		if hook != nil {
 			hook(loss)
 		}
-		cause, told := wireCause(loss.Cause)
-		if !told || loss.Flow == "" || !l.watched() {
-			return
-		}
-		line := wire.Feedback{FrameLost: &wire.FrameLost{Flow: loss.Flow, Seq: loss.Seq, Cause: cause}}
-		l.publish(loss.Node, line)
-		if home, known := l.homes[loss.src]; known && home != loss.Node {
-			l.publish(home, line)
-		}
+		l.tellFeeds(loss)
+	}
+}
+
+// Tell passes a loss that happened outside the channel on to the feedback
+// sockets, as if the channel had lost it. It does not wait.
+func (l *Live) Tell(loss FrameLoss) {
+	if l.opts.FrameLost && l.watched() {
+		l.post(func() { l.tellFeeds(loss) })
+	}
+}
+
+func (l *Live) tellFeeds(loss FrameLoss) {
+	cause, told := wireCause(loss.Cause)
+	if !told || loss.Flow == "" || !l.watched() {
+		return
+	}
+	line := wire.Feedback{FrameLost: &wire.FrameLost{Flow: loss.Flow, Seq: loss.Seq, Cause: cause}}
+	l.publish(loss.Node, line)
+	if home, known := l.homes[loss.src]; known && home != loss.Node {
+		l.publish(home, line)
 	}
 }
 
@@ -48,7 +60,7 @@ func wireCause(c Cause) (cause string, told bool) {
 	switch c {
 	case RadioDead:
 		return OutOfRange.String(), true
-	case Collision, ChannelError, OutOfRange, QueueFull:
+	case Collision, ChannelError, OutOfRange, QueueFull, NoRoute, NoNeighbour:
 		return c.String(), true
 	}
 	return "", false

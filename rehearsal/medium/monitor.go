@@ -40,7 +40,20 @@ func (c *Core) report(node, peer int, ethernet []byte, why Cause, retryLimit boo
 	c.cfg.FrameLost(loss)
 }
 
+// PacketLoss is the loss of an IPv4 packet that its node's kernel gave up before
+// it was a frame: NoRoute, NoNeighbour. Of the packet its beginning is enough.
+func PacketLoss(at time.Duration, node int, packet []byte, why Cause) FrameLoss {
+	loss := FrameLoss{At: at, Node: node, Peer: -1, Cause: why}
+	if isIPv4(packet) {
+		loss.src = [4]byte(packet[12:16])
+		loss.Flow, loss.Seq = flowOf(packet)
+	}
+	return loss
+}
+
 const (
+	ipv4HeaderBytes = 20
+
 	etherTypeIPv4 = 0x0800
 	protoICMP     = 1
 	protoTCP      = 6
@@ -77,9 +90,13 @@ func flowOf(ip []byte) (flow string, seq uint32) {
 
 // ipv4Of is the IPv4 packet in an Ethernet frame, if there is one.
 func ipv4Of(ethernet []byte) ([]byte, bool) {
-	if len(ethernet) < ethernetHeaderBytes+20 || binary.BigEndian.Uint16(ethernet[12:14]) != etherTypeIPv4 {
+	if len(ethernet) < ethernetHeaderBytes || binary.BigEndian.Uint16(ethernet[12:14]) != etherTypeIPv4 {
 		return nil, false
 	}
 	ip := ethernet[ethernetHeaderBytes:]
-	return ip, ip[0]>>4 == 4 && ip[0]&15 >= 5
+	return ip, isIPv4(ip)
+}
+
+func isIPv4(ip []byte) bool {
+	return len(ip) >= ipv4HeaderBytes && ip[0]>>4 == 4 && ip[0]&15 >= ipv4HeaderBytes/4
 }

@@ -18,6 +18,20 @@ func (l *Live) do(f func()) {
 	<-done
 }
 
+// post is do without the wait: the function runs with the next events. Before
+// and after Run it is dropped: it is of no use to anybody then.
+func (l *Live) post(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.running {
+		return
+	}
+	l.orders = append(l.orders, f)
+	if len(l.orders) == 1 {
+		l.poll.wake()
+	}
+}
+
 func (l *Live) runOrders() {
 	l.mu.Lock()
 	orders := l.orders
