@@ -17,12 +17,14 @@ import (
 	"fieldmesh.dev/fieldmesh/internal/testnet"
 	"fieldmesh.dev/fieldmesh/node-agent/config"
 	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/protocols/keys"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 const nobody = 65534
 
-// node is a namespace in which `fieldmesh-agent up` runs. Its face has no
-// keys and ends at once, over and over; that must not touch the host process.
+// node is a namespace in which `fieldmesh-agent up` runs. Until it is given
+// keys its face ends at once, over and over; that must not touch the host process.
 type node struct {
 	ns   *testnet.NS
 	path string
@@ -34,11 +36,11 @@ func newNode(t *testing.T) node {
 	testnet.Need(t, "ip")
 	a, b := testnet.NewNS(t, "upa"), testnet.NewNS(t, "upb")
 	testnet.Veth(t, a, "wlan0", "192.168.9.1/24", b, "wlan0", "192.168.9.2/24")
-	dir := t.TempDir()
+	dir := testnet.Folder(t) // the face must be able to enter it
 	n := node{ns: a, path: filepath.Join(dir, "agent.yaml")}
 	text := fmt.Sprintf("node: car\ninterface: wlan0\nstate_dir: %s\nkeys_dir: %s\nface_user: \"%d:%d\"\n",
-		filepath.Join(dir, "state"), filepath.Join(dir, "none"), nobody, nobody)
-	if err := os.WriteFile(n.path, []byte(text), 0o600); err != nil {
+		filepath.Join(dir, "state"), filepath.Join(dir, "keys"), nobody, nobody)
+	if err := os.WriteFile(n.path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	var err error
@@ -46,6 +48,34 @@ func newNode(t *testing.T) node {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// giveKeys makes the node's keys, with which its face lives.
+func (n node) giveKeys(t *testing.T) {
+	t.Helper()
+	dir := n.cfg.KeysDir
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	certPEM, keyPEM, pin, err := keys.New("car")
+	if err == nil {
+		err = keys.SaveIdentity(dir, "node", certPEM, keyPEM)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	authorized, err := keys.NewAuthorized(keys.Peer{Name: "controller", Role: wire.RoleController, Pin: pin})
+	if err == nil {
+		err = authorized.Save(filepath.Join(dir, "authorized.json"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"", "node.crt", "node.key", "authorized.json"} {
+		if err := os.Chown(filepath.Join(dir, name), nobody, nobody); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // agent makes a fieldmesh-agent process inside the node.
@@ -182,9 +212,9 @@ func TestE2EAKilledUpTakesItsHalvesAlong(t *testing.T) {
 	}
 }
 
-// TestE2ETheFaceHasNoPrivileges catches it between its start and its end.
 func TestE2ETheFaceHasNoPrivileges(t *testing.T) {
 	n := newNode(t)
+	n.giveKeys(t)
 	cmd := n.up(t)
 	var status string
 	await(t, "a look at the face", func() bool {
