@@ -136,6 +136,10 @@ func (c *check) decode() wire.Trial {
 			t.Relays = append(t.Relays, item.text)
 		}
 	}
+	t.SampleHz = m.wholeAt("sample_hz")
+	if snap := m.wholeAt("capture.snap_bytes"); snap != nil {
+		t.Capture = &wire.CapturePlan{SnapBytes: *snap}
+	}
 	t.Gate = c.decodeGate()
 	for _, e := range m.child("traffic").entriesOrNone() {
 		t.Traffic = append(t.Traffic, c.decodeFlow(e))

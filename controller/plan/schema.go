@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // formatVersion is the version of the campaign file that this program reads.
@@ -117,6 +119,8 @@ func (s schema) trial() object {
 		{"routing", object{[]field{{"protocol", choice{"none", "static", "babeld"}, false}}}, false},
 		{"tcp", object{[]field{{"variant", tcpVariants(), false}}}, false},
 		{"traffic", table{what: "flow", name: regexp.MustCompile(wordForm), names: wordWords, row: s.flow()}, false},
+		{"sample_hz", number{wire.SampleHzMin, wire.SampleHzMax, false, true, "samples of tcp_info a second"}, false},
+		{"capture", object{[]field{{"snap_bytes", number{wire.SnapBytesMin, wire.SnapBytesMax, false, true, "bytes of each frame"}, true}}}, false},
 	}}
 }
 

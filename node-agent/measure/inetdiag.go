@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 
-	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"golang.org/x/sys/unix"
 )
 
@@ -86,76 +85,4 @@ func (m diagMessage) addresses() (local, remote string) {
 		return netip.AddrPortFrom(ip.Unmap(), port).String()
 	}
 	return address(m.id[4:], m.localPort), address(m.id[20:], m.remotePort)
-}
-
-// Offsets in struct tcp_info (linux/tcp.h). It has only ever grown at its end.
-const (
-	offRTO           = 8
-	offSndMSS        = 16
-	offLost          = 32
-	offRTT           = 68
-	offRTTVar        = 72
-	offSndSsthresh   = 76
-	offSndCwnd       = 80
-	offTotalRetrans  = 100
-	offPacingRate    = 104
-	offBytesAcked    = 120
-	offBytesReceived = 128
-	offDeliveryRate  = 160 // Linux 4.9
-	offBytesSent     = 200 // Linux 4.19
-	offBytesRetrans  = 208 // Linux 4.19
-
-	minInfoBytes     = offBytesReceived + 8 // Linux 4.1; older kernels do not count what was received
-	infiniteSsthresh = 0x7fffffff           // TCP_INFINITE_SSTHRESH, net/tcp.h
-)
-
-// sample is a TCPSample together with what its pointers point at, so that a
-// tick costs one allocation.
-type sample struct {
-	wire.TCPSample
-	stream            int
-	ssthresh          uint32
-	sent, retrans     uint64
-	delivered, pacing float64
-}
-
-// fill decodes tcp_info. Fields that this kernel does not have stay absent.
-// Rates are bits per second; the kernel's are bytes.
-func (s *sample) fill(info []byte) error {
-	if len(info) < minInfoBytes {
-		return fmt.Errorf("the kernel's tcp_info has %d bytes, %d are needed to know what was received: Linux 4.1 or later is needed", len(info), minInfoBytes)
-	}
-	u32 := func(off int) uint32 { return native.Uint32(info[off:]) }
-	u64 := func(off int) (uint64, bool) {
-		if len(info) < off+8 {
-			return 0, false
-		}
-		return native.Uint64(info[off:]), true
-	}
-	s.RTOUs, s.MSSBytes, s.Lost = u32(offRTO), u32(offSndMSS), u32(offLost)
-	s.RTTUs, s.RTTVarUs = u32(offRTT), u32(offRTTVar)
-	s.CwndSegments, s.Retransmits = u32(offSndCwnd), u32(offTotalRetrans)
-	s.BytesAcked, _ = u64(offBytesAcked)
-	s.BytesReceived, _ = u64(offBytesReceived)
-	if s.ssthresh = u32(offSndSsthresh); s.ssthresh < infiniteSsthresh {
-		s.SsthreshSegments = &s.ssthresh
-	}
-	var ok bool
-	if s.sent, ok = u64(offBytesSent); ok {
-		s.BytesSent = &s.sent
-	}
-	if s.retrans, ok = u64(offBytesRetrans); ok {
-		s.BytesRetrans = &s.retrans
-	}
-	// 0: not measured yet.
-	if rate, ok := u64(offDeliveryRate); ok && rate > 0 {
-		s.delivered = float64(rate) * 8
-		s.DeliveryRateBps = &s.delivered
-	}
-	// All ones: not paced. 32-bit kernels have 32 ones.
-	if rate, ok := u64(offPacingRate); ok && rate > 0 && rate != ^uint64(0) && rate != 1<<32-1 {
-		s.pacing = float64(rate) * 8
-		s.PacingRateBps = &s.pacing
-	}
-	return nil
 }

@@ -23,6 +23,8 @@ type TCP struct {
 	deaf    bool         // there are none
 	// congestion is that of each data socket ever met, by its cookie.
 	congestion map[uint64]string
+	// seen is what the last sample of each data socket showed.
+	seen map[uint64]seen
 
 	sockets  []found
 	requests []byte // one request per socket, in the same order
@@ -63,10 +65,11 @@ const (
 
 // NewTCP makes a source of tcp_info of the flows' sockets on the node self:
 // one *wire.TCPSample each, those of the data sockets with their stream and
-// iperf3's control connections without. It works without privileges, in the
+// iperf3's control connections without, and after them a *wire.TCPEvent for
+// what a data socket's sender did since the last sample. It works without privileges, in the
 // network namespace in which it is first used.
 func NewTCP(self string, flows []wire.Flow) *TCP {
-	t := &TCP{sock: kernelSocket{protocol: unix.NETLINK_INET_DIAG}, ends: kernelSocket{protocol: unix.NETLINK_INET_DIAG, groups: destroyedTCP}, congestion: map[uint64]string{}, families: []uint8{unix.AF_INET, unix.AF_INET6}}
+	t := &TCP{sock: kernelSocket{protocol: unix.NETLINK_INET_DIAG}, ends: kernelSocket{protocol: unix.NETLINK_INET_DIAG, groups: destroyedTCP}, congestion: map[uint64]string{}, seen: map[uint64]seen{}, families: []uint8{unix.AF_INET, unix.AF_INET6}}
 	for _, f := range flows {
 		client, server := f.From, f.To
 		if f.Reverse {
@@ -118,6 +121,9 @@ func (t *TCP) Sample(tBootNs int64) ([]wire.Body, error) {
 		samples, err = t.ended(samples)
 	}
 	t.out, err = t.bodies(t.out[:0], samples, err)
+	for _, e := range t.events(tBootNs, samples) {
+		t.out = append(t.out, e)
+	}
 	return t.out, err
 }
 

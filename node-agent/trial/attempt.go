@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -18,7 +19,8 @@ const (
 	restoreTime    = 15 * time.Second       // most that putting the machine back may take
 	restoreAgain   = 200 * time.Millisecond
 	// spoolPerSecond is what a trial's records come to, measured at about
-	// 25 kB/s for six streams and taken four times as much.
+	// 40 kB/s for six streams at 10 Hz and taken as much again and more; it
+	// grows with the sampling of sockets, which is most of it.
 	spoolPerSecond = 100_000
 	spoolPerTrial  = 4_000_000 // iperf3's own output and provenance
 	// flowGrace is what a flow may take after the window to drain its buffers
@@ -30,7 +32,16 @@ const (
 
 // spoolBytes is the most that a trial's records may come to.
 func spoolBytes(t wire.Trial) int64 {
-	return int64(spoolPerTrial + spoolPerSecond*(t.DurationS+t.Gate.TimeoutS))
+	perSecond := spoolPerSecond * float64(socketHz(t)) / float64(wire.SampleHzMin)
+	return int64(spoolPerTrial + perSecond*(t.DurationS+t.Gate.TimeoutS))
+}
+
+// socketHz is how often the trial's sockets are sampled.
+func socketHz(t wire.Trial) int {
+	if t.SampleHz == nil {
+		return wire.SampleHzMin
+	}
+	return *t.SampleHz
 }
 
 // attempt is one attempt at one trial, from arming to kept.
@@ -53,7 +64,7 @@ type attempt struct {
 	needs        []string     // those changes, in words
 	servers      []Process
 	sockets      Sockets
-	sampler      *measure.Sampler
+	samplers     []*measure.Sampler
 	stopSampling context.CancelFunc
 	sampling     chan error
 
@@ -263,13 +274,22 @@ func number(n int) string {
 	return strconv.Itoa(n)
 }
 
+// startSampling starts the samplers' beat. Sockets that are to be sampled more
+// often than the rest have a beat of their own.
 func (a *attempt) startSampling() {
 	e := a.engine
-	sources := append([]measure.Source{gpsSource{e.deps.GPS}, a.sockets}, e.deps.Sources...)
+	sources := append([]measure.Source{gpsSource{e.deps.GPS}}, e.deps.Sources...)
+	if hz := socketHz(a.trial); hz == wire.SampleHzMin {
+		sources = slices.Insert(sources, 1, measure.Source(a.sockets))
+	} else {
+		a.samplers = append(a.samplers, measure.NewSampler(e.deps.Clock, time.Second/time.Duration(hz), []measure.Source{a.sockets}, a.emit))
+	}
+	a.samplers = append(a.samplers, measure.NewSampler(e.deps.Clock, sampleInterval, sources, a.emit))
 	ctx, cancel := context.WithCancel(context.Background())
-	a.stopSampling, a.sampling = cancel, make(chan error, 1)
-	a.sampler = measure.NewSampler(e.deps.Clock, sampleInterval, sources, a.emit)
-	go func() { a.sampling <- a.sampler.Run(ctx) }()
+	a.stopSampling, a.sampling = cancel, make(chan error, len(a.samplers))
+	for _, s := range a.samplers {
+		go func() { a.sampling <- s.Run(ctx) }()
+	}
 }
 
 type gpsSource struct{ r Receiver }

@@ -52,12 +52,17 @@ func (a *attempt) endSampler() error {
 		return nil
 	}
 	a.stopSampling()
-	err := <-a.sampling
+	var err error
+	for range a.samplers {
+		err = errors.Join(err, <-a.sampling)
+	}
 	a.mu.Lock()
 	open, closed := a.openNs, a.closeNs
 	a.mu.Unlock()
-	if l := a.sampler.Lateness(open, closed); l != nil && open != 0 {
-		err = errors.Join(err, a.engine.record(a.key, l))
+	for _, s := range a.samplers {
+		if l := s.Lateness(open, closed); open != 0 {
+			err = errors.Join(err, a.engine.record(a.key, l))
+		}
 	}
 	return err
 }
