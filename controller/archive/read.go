@@ -187,16 +187,10 @@ func (a *Archive) Records(trial, attempt int) iter.Seq2[wire.Record, error] {
 // Between streams the records of all nodes that belong to no trial.
 func (a *Archive) Between() iter.Seq2[wire.Record, error] {
 	return func(yield func(wire.Record, error) bool) {
-		names, err := a.disk.names("between")
+		files, err := a.betweenFiles()
 		if err != nil {
 			yield(wire.Record{}, err)
 			return
-		}
-		var files []string
-		for _, n := range names {
-			if strings.HasSuffix(n, ".ndjson") {
-				files = append(files, filepath.Join("between", n))
-			}
 		}
 		a.stream(files, yield)
 	}
@@ -244,31 +238,50 @@ func (a *Archive) CopyLines(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	var files []string
-	for _, at := range attempts {
-		f, err := a.recordFiles(at.TrialKey)
-		if err != nil {
-			return err
-		}
-		files = append(files, f...)
+	copyLine := func(line []byte) error {
+		_, err := w.Write(append(line, '\n'))
+		return err
 	}
-	names, err := a.disk.names("between")
+	for _, at := range attempts {
+		if err := a.EachLine(at.TrialKey, copyLine); err != nil {
+			return fmt.Errorf("copy: %w", err)
+		}
+	}
+	if err := a.EachLine(wire.TrialKey{}, copyLine); err != nil {
+		return fmt.Errorf("copy: %w", err)
+	}
+	return nil
+}
+
+// EachLine gives every stored line of an attempt as it is, without its newline
+// and valid until the next; with a zero key those that belong to no trial.
+func (a *Archive) EachLine(k wire.TrialKey, do func(line []byte) error) error {
+	files, err := a.betweenFiles()
+	if k.Trial != 0 {
+		files, err = a.recordFiles(k)
+	}
 	if err != nil {
 		return err
 	}
+	for _, rel := range files {
+		if err := a.disk.lines(rel, do); err != nil {
+			return fmt.Errorf("%s: %w", rel, err)
+		}
+	}
+	return nil
+}
+
+// betweenFiles lists the files of the records that belong to no trial.
+func (a *Archive) betweenFiles() ([]string, error) {
+	names, err := a.disk.names("between")
+	if err != nil {
+		return nil, err
+	}
+	var files []string
 	for _, n := range names {
 		if strings.HasSuffix(n, ".ndjson") {
 			files = append(files, filepath.Join("between", n))
 		}
 	}
-	for _, rel := range files {
-		err := a.disk.lines(rel, func(line []byte) error {
-			_, err := w.Write(append(line, '\n'))
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("copy %s: %w", rel, err)
-		}
-	}
-	return nil
+	return files, nil
 }

@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"os"
@@ -10,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
-	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/export"
 )
 
 // ReportCommand is `fieldmesh report RUN`.
@@ -45,8 +44,10 @@ func ExportCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "export RUN",
 		Short: "Write a run's numbers, timelines and records for other programs",
-		Long: "Export writes metrics.csv (one number a line, with unit and definition), timelines.csv (every attempt at 10 Hz) and " +
-			"records.ndjson (every record as it came) into the folder export of the run, or into another. It holds one attempt at a time.",
+		Long: "Export writes metrics.csv (one number a line, with unit and definition), timelines.csv (every attempt at 10 Hz), " +
+			"records.ndjson (every record as it came), the same records as Parquet tables, one a kind, tracks.gpx and tracks.geojson, " +
+			"data-dictionary.md (what every column means) and ro-crate-metadata.json (what the run was, with every file's checksum) into the " +
+			"folder export of the run, or into another. It holds one attempt at a time.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			a, err := openRun(runs, args[0])
@@ -56,7 +57,7 @@ func ExportCommand() *cobra.Command {
 			if to == "" {
 				to = filepath.Join(a.Dir(), "export")
 			}
-			return export(a, to, c.OutOrStdout())
+			return exportRun(a, to, c.OutOrStdout())
 		},
 	}
 	c.Flags().StringVar(&runs, "runs", "runs", "folder that holds the runs")
@@ -64,38 +65,17 @@ func ExportCommand() *cobra.Command {
 	return c
 }
 
-func export(a *archive.Archive, to string, out io.Writer) error {
-	if err := os.MkdirAll(to, 0o755); err != nil {
-		return fmt.Errorf("make folder for the export: %w", err)
+func exportRun(a *archive.Archive, to string, out io.Writer) error {
+	paths, err := export.Run(a, to)
+	if err != nil {
+		return err
 	}
-	for _, f := range []struct {
-		name  string
-		write func(io.Writer) error
-	}{
-		{"metrics.csv", func(w io.Writer) error { return metrics.StreamCSV(w, a) }},
-		{"timelines.csv", func(w io.Writer) error { return metrics.StreamTimelinesCSV(w, a) }},
-		{"records.ndjson", a.CopyLines},
-	} {
-		path := filepath.Join(to, f.name)
-		if err := replaceFile(path, buffered(f.write)); err != nil {
-			return err
-		}
+	for _, path := range paths {
 		if _, err := fmt.Fprintln(out, path); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// buffered spares a write call for each line.
-func buffered(write func(io.Writer) error) func(io.Writer) error {
-	return func(w io.Writer) error {
-		b := bufio.NewWriterSize(w, 256<<10)
-		if err := write(b); err != nil {
-			return err
-		}
-		return b.Flush()
-	}
 }
 
 // VerifyCommand is `fieldmesh verify RUN`.

@@ -1,0 +1,108 @@
+// Package export writes a run for other programs: tables, tracks, the records
+// as they came, what every column means, and what the run was. It reads the
+// archive only, holds one attempt at a time, and judges nothing.
+package export
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/metrics"
+)
+
+// file is one file of an export.
+type file struct {
+	name, about, format string
+	write               func(io.Writer) error
+}
+
+// Run writes the export of a run into a folder, which is made, and returns the
+// files' paths. Everything is written aside first: when it fails, the folder
+// holds what it held before.
+func Run(a *archive.Archive, to string) (paths []string, err error) {
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return nil, fmt.Errorf("make folder for the export: %w", err)
+	}
+	aside, err := os.MkdirTemp(to, ".new-")
+	if err != nil {
+		return nil, fmt.Errorf("make folder for the export: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(aside)) }()
+	names, err := write(a, aside)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		path := filepath.Join(to, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return nil, fmt.Errorf("make folder for the export: %w", err)
+		}
+		if err := os.Rename(filepath.Join(aside, name), path); err != nil {
+			return nil, fmt.Errorf("put the export in place: %w", err)
+		}
+		paths = append(paths, path)
+	}
+	return paths, nil
+}
+
+// write makes all files below dir and names them; the description of the run
+// comes last, for it tells the others' sizes and checksums.
+func write(a *archive.Archive, dir string) ([]string, error) {
+	files := []file{
+		{"metrics.csv", "Every number of every attempt, one a line, with its unit and definition.", "text/csv",
+			func(w io.Writer) error { return metrics.StreamCSV(w, a) }},
+		{"timelines.csv", "Every attempt's window at 10 Hz.", "text/csv",
+			func(w io.Writer) error { return metrics.StreamTimelinesCSV(w, a) }},
+		{"records.ndjson", "Every record as it came from its node, one JSON object a line.", "application/x-ndjson", a.CopyLines},
+		{"tracks.gpx", "Every node's GPS track in every attempt.", "application/gpx+xml",
+			func(w io.Writer) error { return writeTracks(w, a, gpx{}) }},
+		{"tracks.geojson", "The same tracks as GeoJSON.", "application/geo+json",
+			func(w io.Writer) error { return writeTracks(w, a, &geoJSON{}) }},
+	}
+	for _, f := range files {
+		if err := create(filepath.Join(dir, f.name), f.write); err != nil {
+			return nil, err
+		}
+	}
+	tables, unknown, err := writeTables(a, dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range tables {
+		files = append(files, file{name, "The records of one kind, one a row; see data-dictionary.md.", "application/vnd.apache.parquet", nil})
+	}
+	dictionary := file{"data-dictionary.md", "What every column means, with its type and unit.", "text/markdown",
+		func(w io.Writer) error { return writeDictionary(w, tables, unknown) }}
+	if err := create(filepath.Join(dir, dictionary.name), dictionary.write); err != nil {
+		return nil, err
+	}
+	files = append(files, dictionary)
+	crate := func(w io.Writer) error { return writeCrate(w, a.Info(), dir, files) }
+	if err := create(filepath.Join(dir, crateFile), crate); err != nil {
+		return nil, err
+	}
+	names := make([]string, 0, len(files)+1)
+	for _, f := range files {
+		names = append(names, f.name)
+	}
+	return append(names, crateFile), nil
+}
+
+// create writes a file through a buffer, which spares a write call for each line.
+func create(path string, write func(io.Writer) error) (err error) {
+	f, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	b := bufio.NewWriterSize(f, 256<<10)
+	if err := write(b); err != nil {
+		return fmt.Errorf("export %s: %w", filepath.Base(path), err)
+	}
+	return b.Flush()
+}

@@ -1,0 +1,261 @@
+package export
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/internal/synthetic"
+	"fieldmesh.dev/fieldmesh/protocols/influx"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// exported is the export of a small synthetic run.
+func exported(t *testing.T) (*archive.Archive, string) {
+	t.Helper()
+	a := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: []float64{2.8}, Repetitions: 1})
+	dir := filepath.Join(t.TempDir(), "export")
+	paths, err := Run(a, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range paths {
+		if _, err := os.Stat(p); err != nil {
+			t.Error(err)
+		}
+	}
+	return a, dir
+}
+
+// rowsOf reads a table back: one map a row, without what is null.
+func rowsOf(t *testing.T, path string) []map[string]parquet.Value {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	r := parquet.NewReader(f)
+	defer r.Close()
+	columns := r.Schema().Columns()
+	var out []map[string]parquet.Value
+	rows := make([]parquet.Row, 100)
+	for {
+		n, err := r.ReadRows(rows)
+		for _, row := range rows[:n] {
+			m := map[string]parquet.Value{}
+			for _, v := range row {
+				if !v.IsNull() {
+					m[columns[v.Column()][0]] = v.Clone()
+				}
+			}
+			out = append(out, m)
+		}
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestTablesHoldEveryRecordAndNothingElse(t *testing.T) {
+	a, dir := exported(t)
+	stored := map[string][]wire.Record{} // by table
+	tables := map[string]string{}
+	for _, m := range influx.Schema() {
+		tables[m.Kind] = filepath.Join(dir, fileOf(m.Name))
+	}
+	attempts, err := a.Trials()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range attempts {
+		all, err := a.All(at.Trial, at.Attempt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range all {
+			stored[tables[r.Kind]] = append(stored[tables[r.Kind]], r)
+		}
+	}
+	if len(stored) < 5 {
+		t.Fatalf("the run has records of %d kinds only", len(stored))
+	}
+	for path, records := range stored {
+		rows := rowsOf(t, path)
+		if len(rows) != len(records) {
+			t.Errorf("%s has %d rows of %d records", filepath.Base(path), len(rows), len(records))
+			continue
+		}
+		for i, r := range records {
+			if got := rows[i]; got["node"].String() != r.Node || got["seq"].Uint64() != r.Seq || got["t_boot_ns"].Int64() != r.TBootNs ||
+				got["trial"].Int64() != int64(r.Trial) {
+				t.Fatalf("%s, row %d: %v of record %+v", filepath.Base(path), i, got, r.Header)
+			}
+		}
+	}
+	for i, row := range rowsOf(t, tables["gps"]) {
+		g := stored[tables["gps"]][i].Body.(*wire.GPS)
+		v, there := row["speed_mps"]
+		if there != (g.SpeedMps != nil) || there && v.Double() != *g.SpeedMps {
+			t.Fatalf("row %d: speed %v of %+v", i, v, g)
+		}
+	}
+}
+
+func TestWindowTimeIsTheNodesOwn(t *testing.T) {
+	a, dir := exported(t)
+	opened, err := windows(a, wire.TrialKey{Trial: 1, Attempt: 1})
+	if err != nil || len(opened) < 2 {
+		t.Fatalf("windows %v, %v", opened, err)
+	}
+	checked := 0
+	for _, row := range rowsOf(t, filepath.Join(dir, fileOf("fm_gps"))) {
+		open, ok := opened[row["node"].String()]
+		if !ok || row["trial"].Int64() != 1 {
+			continue
+		}
+		checked++
+		if got, want := row["t_window_s"].Double(), float64(row["t_boot_ns"].Int64()-open)/1e9; got != want {
+			t.Fatalf("%v s, want %v", got, want)
+		}
+	}
+	if checked == 0 {
+		t.Error("no row of trial 1")
+	}
+}
+
+func TestTracksAreGPXAndGeoJSON(t *testing.T) {
+	_, dir := exported(t)
+	raw, err := os.ReadFile(filepath.Join(dir, "tracks.gpx"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var g struct {
+		XMLName xml.Name `xml:"http://www.topografix.com/GPX/1/1 gpx"`
+		Tracks  []struct {
+			Name   string `xml:"name"`
+			Points []struct {
+				Lat   float64 `xml:"lat,attr"`
+				Lon   float64 `xml:"lon,attr"`
+				Speed float64 `xml:"extensions>speed_mps"`
+			} `xml:"trkseg>trkpt"`
+		} `xml:"trk"`
+	}
+	if err := xml.Unmarshal(raw, &g); err != nil {
+		t.Fatal(err)
+	}
+	var j struct {
+		Features []struct {
+			Properties properties
+			Geometry   lineString
+		}
+	}
+	raw, err = os.ReadFile(filepath.Join(dir, "tracks.geojson"))
+	if err == nil {
+		err = json.Unmarshal(raw, &j)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(g.Tracks) != 4 || len(j.Features) != 4 { // 2 trials, 2 nodes
+		t.Fatalf("%d tracks as GPX, %d as GeoJSON, want 4", len(g.Tracks), len(j.Features))
+	}
+	for i, track := range g.Tracks {
+		f := j.Features[i]
+		if len(track.Points) != len(f.Geometry.Coordinates) || len(f.Properties.TimesUTC) != len(track.Points) {
+			t.Fatalf("%s: %d points, %d coordinates, %d times", track.Name, len(track.Points), len(f.Geometry.Coordinates), len(f.Properties.TimesUTC))
+		}
+		for k, p := range track.Points {
+			at := f.Geometry.Coordinates[k]
+			if p.Lon != at[0] || p.Lat != at[1] || f.Properties.SpeedMps[k] == nil || p.Speed != *f.Properties.SpeedMps[k] {
+				t.Fatalf("%s, point %d: %+v beside %v", track.Name, k, p, at)
+			}
+		}
+	}
+}
+
+func TestTheDescriptionNamesEveryFileAndColumn(t *testing.T) {
+	_, dir := exported(t)
+	raw, err := os.ReadFile(filepath.Join(dir, crateFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var crate struct {
+		Graph []map[string]any `json:"@graph"`
+	}
+	if err := json.Unmarshal(raw, &crate); err != nil {
+		t.Fatal(err)
+	}
+	described := map[string]any{}
+	for _, e := range crate.Graph {
+		if e["@type"] == "File" {
+			described[e["@id"].(string)] = e["sha256"]
+		}
+	}
+	dictionary, err := os.ReadFile(filepath.Join(dir, "data-dictionary.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := 0
+	err = filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		rel, _ := filepath.Rel(dir, path)
+		if err != nil || e.IsDir() || rel == crateFile {
+			return err
+		}
+		files++
+		if _, sum, err := measure(path); err != nil || described[filepath.ToSlash(rel)] != sum {
+			t.Errorf("%s is described with %v, has %s (%v)", rel, described[rel], sum, err)
+		}
+		if strings.HasSuffix(rel, ".parquet") && !strings.Contains(string(dictionary), "\n## "+rel+"\n") {
+			t.Errorf("the dictionary lacks %s", rel)
+		}
+		return nil
+	})
+	if err != nil || files != len(described) {
+		t.Errorf("%d files, %d described: %v", files, len(described), err)
+	}
+	for _, m := range influx.Schema() {
+		for _, c := range m.Columns() {
+			if c.Meaning == "" {
+				t.Errorf("column %s of %s has no meaning", c.Name, m.Name)
+			}
+		}
+	}
+}
+
+func TestAFailedExportLeavesTheFolderAsItWas(t *testing.T) {
+	a, dir := exported(t)
+	before, err := os.ReadFile(filepath.Join(dir, crateFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(a.Dir(), "trials/0001-a1/records/car.ndjson")
+	if err := os.WriteFile(path, []byte("{\"kind\":\"gps\",\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	again, err := archive.Read(a.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Run(again, dir); err == nil || !strings.Contains(err.Error(), "car.ndjson") {
+		t.Errorf("a damaged record: %v", err)
+	}
+	after, err := os.ReadFile(filepath.Join(dir, crateFile))
+	if err != nil || string(after) != string(before) {
+		t.Errorf("the export was touched: %v", err)
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, ".new-*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}

@@ -1,0 +1,212 @@
+package export
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// track is where one node was in one attempt: its fixes with a position, in
+// order of time, each once.
+type track struct {
+	wire.TrialKey
+	Node, Outcome string
+	fixes         []*wire.GPS
+}
+
+func (t track) name() string {
+	return fmt.Sprintf("trial %d attempt %d %s", t.Trial, t.Attempt, t.Node)
+}
+
+// trackFormat writes tracks one after another.
+type trackFormat interface {
+	begin(w io.Writer, run string) error
+	track(w io.Writer, t track) error
+	end(w io.Writer) error
+}
+
+func writeTracks(w io.Writer, a *archive.Archive, f trackFormat) error {
+	if err := f.begin(w, a.Info().Run); err != nil {
+		return err
+	}
+	attempts, err := a.Trials()
+	if err != nil {
+		return err
+	}
+	for _, at := range attempts {
+		tracks, err := tracksOf(a, at)
+		if err != nil {
+			return err
+		}
+		for _, t := range tracks {
+			if err := f.track(w, t); err != nil {
+				return err
+			}
+		}
+	}
+	return f.end(w)
+}
+
+// tracksOf are an attempt's tracks by node's name. A fix without a position is
+// none; one that came twice, late for instance, counts once.
+func tracksOf(a *archive.Archive, at archive.Attempt) ([]track, error) {
+	byNode := map[string]*track{}
+	for r, err := range a.Records(at.Trial, at.Attempt) {
+		if err != nil {
+			return nil, err
+		}
+		g, ok := r.Body.(*wire.GPS)
+		if !ok || g.LatDeg == nil || g.LonDeg == nil || g.FixBootNs == nil {
+			continue
+		}
+		t := byNode[r.Node]
+		if t == nil {
+			t = &track{TrialKey: at.TrialKey, Node: r.Node}
+			if at.Verdict != nil {
+				t.Outcome = at.Verdict.Outcome
+			}
+			byNode[r.Node] = t
+		}
+		t.fixes = append(t.fixes, g)
+	}
+	out := make([]track, 0, len(byNode))
+	for _, t := range byNode {
+		slices.SortStableFunc(t.fixes, func(a, b *wire.GPS) int { return int(min(max(*a.FixBootNs-*b.FixBootNs, -1), 1)) })
+		t.fixes = slices.CompactFunc(t.fixes, func(a, b *wire.GPS) bool { return *a.FixBootNs == *b.FixBootNs })
+		out = append(out, *t)
+	}
+	slices.SortFunc(out, func(a, b track) int { return strings.Compare(a.Node, b.Node) })
+	return out, nil
+}
+
+// gpx writes GPX 1.1. Speed has no element of its own there; it stands in the
+// extensions, as m/s.
+type gpx struct{}
+
+const gpxNamespace = "https://fieldmesh.dev/gpx/1"
+
+type gpxTrack struct {
+	XMLName xml.Name   `xml:"trk"`
+	Name    string     `xml:"name"`
+	Type    string     `xml:"type,omitempty"` // the attempt's outcome
+	Points  []gpxPoint `xml:"trkseg>trkpt"`
+}
+
+type gpxPoint struct {
+	Lat        float64        `xml:"lat,attr"`
+	Lon        float64        `xml:"lon,attr"`
+	Ele        *float64       `xml:"ele,omitempty"`
+	Time       string         `xml:"time,omitempty"`
+	Satellites *int           `xml:"sat,omitempty"`
+	HDOP       *float64       `xml:"hdop,omitempty"`
+	Extensions *gpxExtensions `xml:"extensions,omitempty"`
+}
+
+type gpxExtensions struct {
+	SpeedMps *float64 `xml:"fm:speed_mps,omitempty"`
+	TrackDeg *float64 `xml:"fm:track_deg,omitempty"`
+}
+
+func (gpx) begin(w io.Writer, run string) error {
+	var name strings.Builder
+	if err := xml.EscapeText(&name, []byte(run)); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%s<gpx version=\"1.1\" creator=\"Fieldmesh\" xmlns=\"http://www.topografix.com/GPX/1/1\" xmlns:fm=%q>\n"+
+		"<metadata><name>%s</name></metadata>\n", xml.Header, gpxNamespace, name.String())
+	return err
+}
+
+func (gpx) track(w io.Writer, t track) error {
+	out := gpxTrack{Name: t.name(), Type: t.Outcome}
+	for _, f := range t.fixes {
+		p := gpxPoint{Lat: *f.LatDeg, Lon: *f.LonDeg, Ele: f.AltM, Time: f.TimeUTC, Satellites: f.SatellitesUsed, HDOP: f.HDOP}
+		if f.SpeedMps != nil || f.TrackDeg != nil {
+			p.Extensions = &gpxExtensions{SpeedMps: f.SpeedMps, TrackDeg: f.TrackDeg}
+		}
+		out.Points = append(out.Points, p)
+	}
+	if err := xml.NewEncoder(w).Encode(out); err != nil {
+		return fmt.Errorf("write track of %s: %w", t.name(), err)
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}
+
+func (gpx) end(w io.Writer) error {
+	_, err := io.WriteString(w, "</gpx>\n")
+	return err
+}
+
+// geoJSON writes a feature collection (RFC 7946), a line a track. Times and
+// speeds are arrays beside the coordinates, one value a position.
+type geoJSON struct{ features int }
+
+type feature struct {
+	Type       string      `json:"type"`
+	Properties properties  `json:"properties"`
+	Geometry   *lineString `json:"geometry"`
+}
+
+type properties struct {
+	Trial    int        `json:"trial"`
+	Attempt  int        `json:"attempt"`
+	Node     string     `json:"node"`
+	Outcome  string     `json:"outcome,omitempty"`
+	TimesUTC []string   `json:"times_utc"`
+	SpeedMps []*float64 `json:"speed_mps"` // null where a fix had none
+}
+
+type lineString struct {
+	Type        string      `json:"type"`
+	Coordinates [][]float64 `json:"coordinates"` // longitude, latitude, altitude where known
+}
+
+func (g *geoJSON) begin(w io.Writer, run string) error {
+	name, err := json.Marshal(run)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, `{"type":"FeatureCollection","name":%s,"features":[`, name)
+	return err
+}
+
+// track leaves out what is no line: RFC 7946 wants two positions at least.
+func (g *geoJSON) track(w io.Writer, t track) error {
+	if len(t.fixes) < 2 {
+		return nil
+	}
+	f := feature{Type: "Feature", Geometry: &lineString{Type: "LineString"},
+		Properties: properties{Trial: t.Trial, Attempt: t.Attempt, Node: t.Node, Outcome: t.Outcome}}
+	for _, g := range t.fixes {
+		at := []float64{*g.LonDeg, *g.LatDeg}
+		if g.AltM != nil {
+			at = append(at, *g.AltM)
+		}
+		f.Geometry.Coordinates = append(f.Geometry.Coordinates, at)
+		f.Properties.TimesUTC = append(f.Properties.TimesUTC, g.TimeUTC)
+		f.Properties.SpeedMps = append(f.Properties.SpeedMps, g.SpeedMps)
+	}
+	line, err := json.Marshal(f)
+	if err != nil {
+		return fmt.Errorf("write track of %s: %w", t.name(), err)
+	}
+	comma := ",\n"
+	if g.features == 0 {
+		comma = "\n"
+	}
+	g.features++
+	_, err = w.Write(append([]byte(comma), line...))
+	return err
+}
+
+func (g *geoJSON) end(w io.Writer) error {
+	_, err := io.WriteString(w, "\n]}\n")
+	return err
+}
