@@ -117,10 +117,10 @@ func (r rule) breaks(from, to string, test bool) bool {
 	return len(r.Allow) > 0 && !matches(r.Allow, to)
 }
 
-// list loads every package of the module, those of tag e2e included.
+// list loads every package of the module, those of the tags e2e and guest included.
 func list(t *testing.T) []goPackage {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-tags", "e2e", "-e", "-json=ImportPath,Imports,TestImports,XTestImports", "./...")
+	cmd := exec.Command("go", "list", "-tags", "e2e,guest", "-e", "-json=ImportPath,Imports,TestImports,XTestImports", "./...")
 	cmd.Dir = "../.."
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()

@@ -1,0 +1,133 @@
+// Package hwsim gives tests in a guest 802.11 radios of mac80211_hwsim: the
+// kernel's own stack over an air that the kernel keeps. That air has no
+// airtime, loss or range: rates, retries and throughput over it mean nothing,
+// who hears whom is set by groups. It is for tests in a guest only
+// (internal/testnet/guest).
+package hwsim
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/internal/testnet"
+)
+
+const phys = "/sys/class/ieee80211"
+
+// Radio is one simulated radio with the interface that the kernel made for it.
+type Radio struct {
+	Phy       string // phy0; another one after the module was loaded anew
+	Interface string // wlan0
+	NS        string // the namespace that it was moved to, "" for the guest's own
+}
+
+// NeedGuest skips a test, saying why, outside a guest.
+func NeedGuest(t testing.TB) {
+	t.Helper()
+	if os.Getenv("FIELDMESH_GUEST") == "" {
+		t.Skip("needs a guest: scripts/guest runs it in one")
+	}
+}
+
+// Modprobe loads a kernel module of the guest.
+func Modprobe(t testing.TB, args ...string) {
+	t.Helper()
+	NeedGuest(t)
+	run(t, "modprobe", args...)
+}
+
+// Load gives the guest so many radios, new ones; they go with the test, after
+// the namespaces made later than this.
+func Load(t testing.TB, radios int) []Radio {
+	t.Helper()
+	NeedGuest(t)
+	run(t, "modprobe", "cfg80211")
+	unload(t)
+	run(t, "modprobe", "mac80211_hwsim", "radios="+strconv.Itoa(radios))
+	t.Cleanup(func() { unload(t) })
+	var out []Radio
+	for range 200 {
+		if out = present(); len(out) == radios {
+			return out
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatalf("%d radios of %d appeared within 10 s: %v", len(out), radios, out)
+	return nil
+}
+
+func unload(t testing.TB) {
+	t.Helper()
+	if _, err := os.Stat("/sys/module/mac80211_hwsim"); errors.Is(err, os.ErrNotExist) {
+		return
+	}
+	run(t, "modprobe", "-r", "mac80211_hwsim")
+}
+
+// present lists the radios of the guest's own namespace with one interface,
+// in the order in which they were made.
+func present() []Radio {
+	names, _ := filepath.Glob(phys + "/phy*") // only a bad pattern is an error
+	var out []Radio
+	for _, name := range names {
+		if devices, _ := filepath.Glob(name + "/device/net/*"); len(devices) == 1 {
+			out = append(out, Radio{Phy: filepath.Base(name), Interface: filepath.Base(devices[0])})
+		}
+	}
+	number := func(i int) int { n, _ := strconv.Atoi(strings.TrimPrefix(out[i].Phy, "phy")); return n }
+	sort.Slice(out, func(i, j int) bool { return number(i) < number(j) })
+	return out
+}
+
+// Move puts a radio into a namespace, where its interface keeps its name
+// unless name is given.
+func (r *Radio) Move(t testing.TB, ns *testnet.NS, name string) {
+	t.Helper()
+	run(t, "iw", "phy", r.Phy, "set", "netns", "name", ns.Name)
+	r.NS = ns.Name
+	if name != "" && name != r.Interface {
+		ns.Run(t, "ip", "link", "set", r.Interface, "name", name)
+		r.Interface = name
+	}
+}
+
+// Hear sets who hears the radio: those that share a bit of the mask with it.
+// A chain of four is 1, 3, 6, 4.
+func (r Radio) Hear(t testing.TB, mask uint) {
+	t.Helper()
+	r.set(t, "group", fmt.Sprintf("0x%x", mask))
+}
+
+func (r Radio) set(t testing.TB, name, value string) {
+	t.Helper()
+	path := filepath.Join("/sys/kernel/debug/ieee80211", r.Phy, "hwsim", name)
+	if err := os.WriteFile(path, []byte(value), 0); err != nil {
+		t.Fatalf("set %s of %s: %v", name, r.Phy, err)
+	}
+}
+
+// IW runs iw where the radio is and returns what it printed.
+func (r Radio) IW(t testing.TB, args ...string) string {
+	t.Helper()
+	if r.NS == "" {
+		return run(t, "iw", args...)
+	}
+	return run(t, "ip", append([]string{"netns", "exec", r.NS, "iw"}, args...)...)
+}
+
+func run(t testing.TB, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
