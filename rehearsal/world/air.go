@@ -22,6 +22,9 @@ type channel interface {
 	// far as they were kept, and how many were not, since the last Forget.
 	Losses(open, closed time.Duration) ([]loss, uint64)
 	Forget()
+	// Miss adds a packet that a node's kernel gave up before the channel could
+	// have it. It does not wait.
+	Miss(boot time.Duration, node int, packet []byte, why medium.Cause)
 }
 
 // air is the channel that is open at present, set as one trial's radio wants.

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 
+	"fieldmesh.dev/fieldmesh/rehearsal/drops"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sync/errgroup"
@@ -71,6 +72,9 @@ func (f *Field) buildNodes(control netns.NsHandle) error {
 func (f *Field) buildNode(t *thread, n *node, control netns.NsHandle) error {
 	err := t.create(n.netns, func() (err error) {
 		if err := quiet(); err != nil {
+			return err
+		}
+		if n.counter, err = drops.OpenCounter(); err != nil {
 			return err
 		}
 		if n.tap, err = createRadio(n.mac); err != nil {

@@ -25,6 +25,9 @@ func (f *Field) Place(ctx context.Context, t wire.Trial, attempt int) error {
 	if err := f.tune(t.Radio); err != nil {
 		return fmt.Errorf("place trial %d: %w", t.Number, err)
 	}
+	if err := f.hosts.begin(); err != nil {
+		return fmt.Errorf("place trial %d: %w", t.Number, err)
+	}
 	if f.placed, err = bootNow(); err != nil {
 		return err
 	}
@@ -62,7 +65,7 @@ func (f *Field) Drive(context.Context) error {
 // happened. With both 0 there was no window.
 // Of a window that opened before the last Place, in a field that has ended
 // perhaps, it knows nothing but the events.
-func (f *Field) Settle(_ context.Context, openBootNs, closeBootNs int64) ([]wire.Record, error) {
+func (f *Field) Settle(ctx context.Context, openBootNs, closeBootNs int64) ([]wire.Record, error) {
 	now, err := bootNow()
 	if err != nil {
 		return nil, err
@@ -88,7 +91,11 @@ func (f *Field) Settle(_ context.Context, openBootNs, closeBootNs int64) ([]wire
 				return nil, fmt.Errorf("settle trial %d: %w", f.trial.Number, err)
 			}
 			out = append(out, wire.Record{Header: wire.Header{TBootNs: closeBootNs}, Body: &l})
-			out = append(out, f.monitored(a, open, closed)...)
+			lost, err := f.monitored(ctx, a, open, closed)
+			if err != nil {
+				return nil, fmt.Errorf("settle trial %d: %w", f.trial.Number, err)
+			}
+			out = append(out, lost...)
 		}
 		out = append(out, s.truth(f.stage.names, f.trial.Car, open, closed)...)
 	}

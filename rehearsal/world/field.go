@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/rehearsal/drops"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
 	"fieldmesh.dev/fieldmesh/rehearsal/mobility"
 	"golang.org/x/sync/errgroup"
@@ -42,6 +43,7 @@ type node struct {
 	mac      net.HardwareAddr
 	tap      *os.File
 	pty      *pty
+	counter  *drops.Counter
 	feed     *feed
 	agent    *process
 	gpsd     *process
@@ -73,6 +75,7 @@ type Field struct {
 	scene       atomic.Pointer[scene]
 	openChannel func(medium.Config) (channel, error)
 	air         atomic.Pointer[air]
+	hosts       hostDrops
 	dead        atomic.Bool // the radio is to be
 	trial       wire.Trial
 	attempt     int
@@ -176,36 +179,52 @@ func (f *Field) start(ctx context.Context) error {
 	agentsCtx, f.stopAgents = context.WithCancel(context.Background())
 	f.rest, f.restCtx = errgroup.WithContext(restCtx)
 	f.agents, agentsCtx = errgroup.WithContext(agentsCtx)
+	if err := f.watchHosts(); err != nil {
+		return err
+	}
 	for _, n := range f.manned() {
-		n.feed = &feed{hz: f.cfg.Field.NMEAHz, where: func(boot time.Duration) (mobility.Site, mobility.State) {
-			s := f.scene.Load()
-			return s.site, s.at(n.index, boot)
-		}}
-		line, err := n.pty.Master.SyscallConn()
-		if err != nil {
-			return fmt.Errorf("open GPS line of %q: %w", n.Name, err)
-		}
-		f.rest.Go(func() error { return n.feed.run(f.restCtx, lossyLine{line}) })
-		n.gpsd = f.process("gpsd of "+n.Name, filepath.Join(n.dir, "gpsd.log"),
-			func() *exec.Cmd { return gpsdCommand(gpsd, n.pty.SlavePath, f.uid, f.gid) },
-			func(c *exec.Cmd) error { return f.thread.in(n.netns, c.Start) })
-		f.rest.Go(func() error { return n.gpsd.run(f.restCtx) })
-		command := f.cfg.AgentCommand
-		if len(command) == 0 {
-			command = []string{f.cfg.Agent, "up", "--config", n.agentFile()}
-		}
-		n.agent = f.process("agent of "+n.Name, filepath.Join(n.dir, "agent.log"),
-			func() *exec.Cmd { return agentCommand(ip, n.netns, command) },
-			func(c *exec.Cmd) error { return f.thread.away(c.Start) })
-		f.agents.Go(func() error {
-			err := n.agent.run(agentsCtx)
-			if err != nil {
-				f.stopRest() // the field is of no use without its agents: see Failed
-			}
+		if err := f.startReceiver(gpsd, n); err != nil {
 			return err
-		})
+		}
+		f.startAgent(agentsCtx, ip, n)
 	}
 	return f.awaitStart(ctx)
+}
+
+// startReceiver runs a node's GPS receiver and its gpsd.
+func (f *Field) startReceiver(gpsd string, n *node) error {
+	n.feed = &feed{hz: f.cfg.Field.NMEAHz, where: func(boot time.Duration) (mobility.Site, mobility.State) {
+		s := f.scene.Load()
+		return s.site, s.at(n.index, boot)
+	}}
+	line, err := n.pty.Master.SyscallConn()
+	if err != nil {
+		return fmt.Errorf("open GPS line of %q: %w", n.Name, err)
+	}
+	f.rest.Go(func() error { return n.feed.run(f.restCtx, lossyLine{line}) })
+	n.gpsd = f.process("gpsd of "+n.Name, filepath.Join(n.dir, "gpsd.log"),
+		func() *exec.Cmd { return gpsdCommand(gpsd, n.pty.SlavePath, f.uid, f.gid) },
+		func(c *exec.Cmd) error { return f.thread.in(n.netns, c.Start) })
+	f.rest.Go(func() error { return n.gpsd.run(f.restCtx) })
+	return nil
+}
+
+// startAgent runs a node's agent until ctx ends.
+func (f *Field) startAgent(ctx context.Context, ip string, n *node) {
+	command := f.cfg.AgentCommand
+	if len(command) == 0 {
+		command = []string{f.cfg.Agent, "up", "--config", n.agentFile()}
+	}
+	n.agent = f.process("agent of "+n.Name, filepath.Join(n.dir, "agent.log"),
+		func() *exec.Cmd { return agentCommand(ip, n.netns, command) },
+		func(c *exec.Cmd) error { return f.thread.away(c.Start) })
+	f.agents.Go(func() error {
+		err := n.agent.run(ctx)
+		if err != nil {
+			f.stopRest() // the field is of no use without its agents: see Failed
+		}
+		return err
+	})
 }
 
 func (f *Field) process(name, log string, command func() *exec.Cmd, start func(*exec.Cmd) error) *process {
@@ -346,7 +365,8 @@ func (f *Field) closeNodes() error {
 			if err := os.Remove(n.feedback); err != nil && !errors.Is(err, os.ErrNotExist) {
 				errs = append(errs, err)
 			}
-			n.tap, n.pty = nil, nil
+			errs = append(errs, n.counter.Close()) // it keeps the namespace alive
+			n.tap, n.pty, n.counter = nil, nil, nil
 			return errors.Join(errs...)
 		})
 	}
@@ -371,7 +391,7 @@ func (f *Field) Close() error {
 		errs = append(errs, f.rest.Wait())
 	}
 	f.stopAgents, f.stopRest = nil, nil
-	errs = append(errs, f.air.Swap(nil).close())
+	errs = append(errs, f.air.Swap(nil).close(), f.hosts.close())
 	errs = append(errs, f.closeNodes())
 	if f.thread != nil {
 		f.thread.close()

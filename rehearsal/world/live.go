@@ -119,6 +119,13 @@ func (r *liveRadio) Losses(open, closed time.Duration) ([]loss, uint64) {
 	return r.between(open, closed)
 }
 
+// Miss adds a packet that did not get here.
+func (r *liveRadio) Miss(boot time.Duration, node int, packet []byte, why medium.Cause) {
+	x := medium.PacketLoss(boot-r.bootAt0, node, packet, why)
+	r.add(x)
+	r.live.Tell(x)
+}
+
 // Forget drops the lost frames that were kept so far.
 func (r *liveRadio) Forget() { r.begin() }
 

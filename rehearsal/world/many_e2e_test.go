@@ -27,12 +27,17 @@ func mustInNode(t *testing.T, f *Field, name string, command ...string) {
 	}
 }
 
-// listen answers datagrams at a node until the test ends.
+// listen answers datagrams at a bare node until the test ends.
 func listen(t *testing.T, f *Field, name string) net.Addr {
+	t.Helper()
+	host, _, _ := strings.Cut(f.nodes[f.find(name)].MeshAddress, "/")
+	return listenAt(t, f, name, host)
+}
+
+func listenAt(t *testing.T, f *Field, name, host string) net.Addr {
 	t.Helper()
 	var c net.PacketConn
 	err := f.thread.in(f.nodes[f.find(name)].netns, func() (err error) {
-		host, _, _ := strings.Cut(f.nodes[f.find(name)].MeshAddress, "/")
 		c, err = net.ListenPacket("udp4", net.JoinHostPort(host, "0"))
 		return err
 	})

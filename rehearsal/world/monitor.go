@@ -1,6 +1,7 @@
 package world
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -19,7 +20,7 @@ type loss struct {
 const maxLosses = 20_000
 
 // lossLog keeps lost frames until they are asked for. The radio's thread
-// writes it.
+// writes it, and who watches the nodes' kernels.
 type lossLog struct {
 	bootAt0 time.Duration // boot clock at model time 0
 
@@ -67,7 +68,14 @@ func (a *air) count(nodes int) {
 
 // monitored is what the radio did with frames: each loss inside the window,
 // and every node's counters since the nodes were placed.
-func (f *Field) monitored(a *air, open, closed time.Duration) []wire.Record {
+func (f *Field) monitored(ctx context.Context, a *air, open, closed time.Duration) ([]wire.Record, error) {
+	if err := f.settleHosts(ctx); err != nil {
+		return nil, err
+	}
+	hosts, err := f.hosts.sinceBegin()
+	if err != nil {
+		return nil, err
+	}
 	losses, untold := a.channel.Losses(open, closed)
 	var out []wire.Record
 	for _, x := range losses {
@@ -79,6 +87,7 @@ func (f *Field) monitored(a *air, open, closed time.Duration) []wire.Record {
 	}
 	for i, n := range f.nodes {
 		c := difference(a.channel.Counters(i), a.before[i])
+		c.Lost[medium.NoRoute], c.Lost[medium.NoNeighbour] = hosts[i][medium.NoRoute], hosts[i][medium.NoNeighbour]
 		if c.Enqueued+c.Delivered+c.Attempts+c.Lost.Total() == 0 {
 			continue // a silent node says nothing
 		}
@@ -87,7 +96,7 @@ func (f *Field) monitored(a *air, open, closed time.Duration) []wire.Record {
 			Lost: byCause(c.Lost), AttemptsFailed: byCause(c.AttemptsFailed), LossesUntold: untold,
 		}})
 	}
-	return out
+	return out, nil
 }
 
 func difference(now, before medium.Counters) medium.Counters {

@@ -72,6 +72,7 @@ func (c *nothingHeard) Lateness(open, closed time.Duration) (wire.Lateness, erro
 func (c *nothingHeard) Counters(int) medium.Counters                         { return medium.Counters{} }
 func (c *nothingHeard) Losses(time.Duration, time.Duration) ([]loss, uint64) { return nil, 0 }
 func (c *nothingHeard) Forget()                                              {}
+func (c *nothingHeard) Miss(time.Duration, int, []byte, medium.Cause)        {}
 
 // create makes a field in this process, with no radio.
 func create(t *testing.T, cfg Config) *Field {
