@@ -6,8 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"os"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -78,6 +82,19 @@ func (c *Client) Readback(ctx context.Context, device string, sysctls []string) 
 	return *a.Readback, nil
 }
 
+// Packets opens a socket for capturing: bound to the interface, with a filter
+// in the kernel that nobody can take off any more. The caller closes it.
+func (c *Client) Packets(ctx context.Context, p Packets) (*os.File, PacketFilter, error) {
+	a, err := c.call(ctx, request{Packets: &p})
+	if err != nil {
+		return nil, PacketFilter{}, err
+	}
+	if a.Packets == nil || a.file == nil {
+		return nil, PacketFilter{}, errors.New("packets: the host process answered something else")
+	}
+	return a.file, *a.Packets, nil
+}
+
 // call sends one request and reads its answer.
 func (c *Client) call(ctx context.Context, r request) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -112,11 +129,13 @@ func (c *Client) call(ctx context.Context, r request) (answer, error) {
 	return a, nil
 }
 
-func exchange(conn net.Conn, line []byte) (answer, error) {
+func exchange(conn net.Conn, line []byte) (a answer, err error) {
 	// A refused caller is answered before it has said anything, and its
 	// writing then fails; the answer tells more than that error.
 	_, writeErr := conn.Write(line)
-	lines := bufio.NewScanner(conn)
+	in := &receiver{conn: conn.(*net.UnixConn)} // what dialling a unix socket gives
+	defer func() { err = errors.Join(err, in.closeBut(a.file)) }()
+	lines := bufio.NewScanner(in)
 	lines.Buffer(make([]byte, 4096), maxAnswerBytes)
 	if !lines.Scan() {
 		err := errors.Join(writeErr, lines.Err())
@@ -125,9 +144,58 @@ func exchange(conn net.Conn, line []byte) (answer, error) {
 		}
 		return answer{}, err
 	}
-	var a answer
 	if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
 		return answer{}, fmt.Errorf("decode answer: %w", err)
 	}
+	if a.Packets != nil && len(in.files) > 0 {
+		a.file = in.files[0]
+	}
 	return a, nil
+}
+
+// receiver reads a connection and keeps the descriptors that come with it.
+type receiver struct {
+	conn  *net.UnixConn
+	files []*os.File
+}
+
+func (r *receiver) Read(p []byte) (int, error) {
+	rights := make([]byte, unix.CmsgSpace(4))
+	n, have, _, _, err := r.conn.ReadMsgUnix(p, rights)
+	if have > 0 {
+		r.keep(rights[:have])
+	}
+	if n == 0 && err == nil && len(p) > 0 {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// keep takes descriptors; what cannot be read as such is none.
+func (r *receiver) keep(rights []byte) {
+	messages, err := unix.ParseSocketControlMessage(rights)
+	if err != nil {
+		return
+	}
+	for _, m := range messages {
+		fds, err := unix.ParseUnixRights(&m)
+		if err != nil {
+			continue
+		}
+		for _, fd := range fds {
+			unix.CloseOnExec(fd)
+			r.files = append(r.files, os.NewFile(uintptr(fd), "descriptor from the host process"))
+		}
+	}
+}
+
+// closeBut closes every descriptor that came but one.
+func (r *receiver) closeBut(kept *os.File) error {
+	var err error
+	for _, f := range r.files {
+		if f != kept {
+			err = errors.Join(err, f.Close())
+		}
+	}
+	return err
 }

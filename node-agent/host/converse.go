@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"slices"
 	"time"
 
@@ -73,6 +74,9 @@ func (s *server) expire(conn *net.UnixConn, at time.Time) bool {
 
 // say writes an answer; a caller that has gone cannot be told.
 func (s *server) say(conn *net.UnixConn, a answer) bool {
+	if a.file != nil {
+		defer s.letGoOf(a.file) // the caller has its own by then
+	}
 	line, err := json.Marshal(a)
 	if err != nil {
 		s.keeper.log.Error("encode answer", "error", err)
@@ -81,11 +85,21 @@ func (s *server) say(conn *net.UnixConn, a answer) bool {
 	if !s.expire(conn, time.Now().Add(idleTimeout)) {
 		return false
 	}
-	if _, err := conn.Write(append(line, '\n')); err != nil {
+	var rights []byte
+	if a.file != nil {
+		rights = unix.UnixRights(int(a.file.Fd()))
+	}
+	if _, _, err := conn.WriteMsgUnix(append(line, '\n'), rights, nil); err != nil {
 		s.keeper.log.Warn("answer is not delivered", "error", err)
 		return false
 	}
 	return true
+}
+
+func (s *server) letGoOf(f *os.File) {
+	if err := f.Close(); err != nil {
+		s.keeper.log.Warn("close what was given away", "file", f.Name(), "error", err)
+	}
 }
 
 func (s *server) answer(r request) answer {
@@ -102,6 +116,9 @@ func (s *server) answer(r request) answer {
 	case r.Readback != nil:
 		read, err := readback(s.keeper.policy, *r.Readback)
 		return answerOr(err, answer{Readback: &read})
+	case r.Packets != nil:
+		file, filter, err := s.keeper.policy.packetSocket(*r.Packets)
+		return answerOr(err, answer{Packets: &filter, file: file})
 	}
 	status := s.keeper.status()
 	s.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -25,6 +26,7 @@ type request struct {
 	Status    *struct{}     `json:"status,omitempty"`
 	Keepalive *struct{}     `json:"keepalive,omitempty"`
 	Readback  *readbackCall `json:"readback,omitempty"`
+	Packets   *Packets      `json:"packets,omitempty"`
 }
 
 type applyCall struct {
@@ -46,8 +48,11 @@ type answer struct {
 	Restored *wire.RestoreReport `json:"restored,omitempty"`
 	Status   *wire.HostStatus    `json:"status,omitempty"`
 	Readback *Readback           `json:"readback,omitempty"`
+	Packets  *PacketFilter       `json:"packets,omitempty"`
 	Refused  *Refused            `json:"refused,omitempty"`
 	Error    string              `json:"error,omitempty"`
+
+	file *os.File // goes beside the line, as a descriptor
 }
 
 // decodeRequest reads one line; everything that is not a typed call is an
@@ -58,7 +63,7 @@ func decodeRequest(line []byte) (request, error) {
 		return request{}, fmt.Errorf("decode request: %w", err)
 	}
 	calls := 0
-	for _, set := range []bool{r.Apply != nil, r.Restore != nil, r.Status != nil, r.Keepalive != nil, r.Readback != nil} {
+	for _, set := range []bool{r.Apply != nil, r.Restore != nil, r.Status != nil, r.Keepalive != nil, r.Readback != nil, r.Packets != nil} {
 		if set {
 			calls++
 		}

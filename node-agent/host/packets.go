@@ -1,0 +1,197 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// Packets asks for a socket that gives an interface's frames of some flows, and
+// of routing. Only root can open one. What it may show is composed here, so
+// that the half that faces the network cannot listen to anything else.
+type Packets struct {
+	Interface string `json:"interface"`
+	SnapBytes int    `json:"snap_bytes"`      // most that is given of a frame
+	Ports     []int  `json:"ports,omitempty"` // TCP or UDP, on either side of a flow
+}
+
+// PacketFilter is the filter in force, in tcpdump's words.
+type PacketFilter struct {
+	Text string `json:"text"`
+}
+
+// What routing protocols speak: UDP ports and numbers of IP protocols, by
+// IANA's registries, and batman-adv's ethertype (linux/if_ether.h).
+var (
+	routingPorts = []int{
+		269,  // MANET protocols, RFC 5498
+		654,  // AODV, RFC 3561
+		698,  // OLSR, RFC 3626
+		6696, // Babel, RFC 8966
+	}
+	routingProtocols = []int{
+		48,  // DSR, RFC 4728
+		138, // MANET protocols, RFC 5498
+	}
+)
+
+const etherBatman = 0x4305
+
+// mostPorts keeps each jump of the filter within its 8 bits.
+const mostPorts = wire.MaxFlows + 16
+
+func (p policy) checkPackets(want Packets) *Refused {
+	reason, cure := p.checkInterface(want.Interface)
+	switch {
+	case reason != "":
+	case want.SnapBytes < wire.SnapBytesMin || want.SnapBytes > wire.SnapBytesMax:
+		reason = fmt.Sprintf("%d bytes of each frame are outside %d to %d", want.SnapBytes, wire.SnapBytesMin, wire.SnapBytesMax)
+	case len(want.Ports) > wire.MaxFlows:
+		reason = fmt.Sprintf("%d ports, at most %d", len(want.Ports), wire.MaxFlows)
+	case slices.ContainsFunc(want.Ports, func(port int) bool { return port < 1024 || port > 65535 }):
+		reason = "a port outside 1024 to 65535"
+	default:
+		return nil
+	}
+	return &Refused{Change: "a capture on " + want.Interface, Reason: reason, Cure: cure}
+}
+
+// packetSocket opens the socket.
+func (p policy) packetSocket(want Packets) (*os.File, PacketFilter, error) {
+	if refused := p.checkPackets(want); refused != nil {
+		return nil, PacketFilter{}, refused
+	}
+	device, err := net.InterfaceByName(want.Interface)
+	if err != nil {
+		return nil, PacketFilter{}, &Refused{Change: "a capture on " + want.Interface, Reason: err.Error(), Cure: "plug the radio in, or correct `interface` in agent.yaml"}
+	}
+	program, text, err := packetFilter(want.Ports, want.SnapBytes)
+	if err != nil {
+		return nil, PacketFilter{}, err
+	}
+	// Without a protocol it gets nothing until it is bound, and then only what the filter lets through.
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, PacketFilter{}, fmt.Errorf("open packet socket: %w", err)
+	}
+	file := os.NewFile(uintptr(fd), "packets of "+want.Interface)
+	fprog := unix.SockFprog{Len: uint16(len(program)), Filter: (*unix.SockFilter)(unsafe.Pointer(&program[0]))}
+	err = unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &fprog)
+	if err == nil {
+		err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_LOCK_FILTER, 1)
+	}
+	if err == nil {
+		err = unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_ALL), Ifindex: device.Index})
+	}
+	if err != nil {
+		return nil, PacketFilter{}, errors.Join(fmt.Errorf("make packet socket of %q: %w", want.Interface, err), file.Close())
+	}
+	return file, PacketFilter{Text: text}, nil
+}
+
+func networkOrder(v uint16) uint16 { return v<<8 | v>>8 }
+
+// packetFilter composes the classic BPF program of a capture, for frames with
+// an Ethernet header, and says it in tcpdump's words.
+func packetFilter(ports []int, snapBytes int) ([]bpf.RawInstruction, string, error) {
+	ports = slices.Compact(slices.Sorted(slices.Values(slices.Concat(ports, routingPorts))))
+	if len(ports) > mostPorts {
+		return nil, "", fmt.Errorf("compose filter: %d ports, at most %d", len(ports), mostPorts)
+	}
+	v4, v6 := filterIPv4(ports, snapBytes), filterIPv6(ports, snapBytes)
+	accept := bpf.RetConstant{Val: uint32(snapBytes)}
+	program := []bpf.Instruction{
+		bpf.LoadAbsolute{Off: 12, Size: 2},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.ETH_P_ARP, SkipTrue: 5},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: etherBatman, SkipTrue: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.ETH_P_IP, SkipTrue: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.ETH_P_IPV6, SkipTrue: 1},
+		bpf.RetConstant{},
+		bpf.Jump{Skip: uint32(1 + len(v4))},
+		accept,
+	}
+	program = append(append(program, v4...), v6...)
+	raw, err := bpf.Assemble(program)
+	if err != nil {
+		return nil, "", fmt.Errorf("compose filter: %w", err)
+	}
+	return raw, filterText(ports), nil
+}
+
+func filterText(ports []int) string {
+	words := []string{"arp", fmt.Sprintf("ether proto %#x", etherBatman)}
+	for _, p := range routingProtocols {
+		words = append(words, fmt.Sprintf("ip proto %d", p), fmt.Sprintf("ip6 proto %d", p))
+	}
+	for _, p := range ports {
+		words = append(words, fmt.Sprintf("tcp port %d", p), fmt.Sprintf("udp port %d", p))
+	}
+	return strings.Join(words, " or ")
+}
+
+const (
+	etherBytes = 14
+	ipv6Bytes  = 40
+)
+
+// filterIPv4 judges a packet of IPv4; it ends the program.
+func filterIPv4(ports []int, snapBytes int) []bpf.Instruction {
+	judge := filterPorts(ports, snapBytes,
+		bpf.LoadIndirect{Off: etherBytes, Size: 2}, bpf.LoadIndirect{Off: etherBytes + 2, Size: 2})
+	out := append([]bpf.Instruction{bpf.LoadAbsolute{Off: etherBytes + 9, Size: 1}}, filterProtocols(snapBytes, len(judge)+3)...)
+	out = append(out,
+		bpf.LoadAbsolute{Off: etherBytes + 6, Size: 2},
+		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: 0x1fff, SkipTrue: uint8(len(judge) + 1)}, // a later fragment has no ports
+		bpf.LoadMemShift{Off: etherBytes})
+	return append(append(out, judge...), bpf.RetConstant{})
+}
+
+// filterIPv6 judges a packet of IPv6 without extension headers, which is what
+// flows and routing send; it ends the program.
+func filterIPv6(ports []int, snapBytes int) []bpf.Instruction {
+	judge := filterPorts(ports, snapBytes,
+		bpf.LoadAbsolute{Off: etherBytes + ipv6Bytes, Size: 2}, bpf.LoadAbsolute{Off: etherBytes + ipv6Bytes + 2, Size: 2})
+	out := append([]bpf.Instruction{bpf.LoadAbsolute{Off: etherBytes + 6, Size: 1}}, filterProtocols(snapBytes, len(judge))...)
+	return append(append(out, judge...), bpf.RetConstant{})
+}
+
+// filterProtocols looks at the protocol's number: routing is accepted at once,
+// TCP and UDP go on behind it, everything else is skipped over what follows.
+func filterProtocols(snapBytes, follows int) []bpf.Instruction {
+	return []bpf.Instruction{
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_TCP, SkipTrue: 5},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_UDP, SkipTrue: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(routingProtocols[0]), SkipTrue: 2},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(routingProtocols[1]), SkipTrue: 1},
+		bpf.Jump{Skip: uint32(1 + follows)},
+		bpf.RetConstant{Val: uint32(snapBytes)},
+	}
+}
+
+// filterPorts accepts either port's being among those wanted, and else goes on
+// behind it.
+func filterPorts(ports []int, snapBytes int, source, destination bpf.Instruction) []bpf.Instruction {
+	n := len(ports)
+	var out []bpf.Instruction
+	for i, load := range []bpf.Instruction{source, destination} {
+		out = append(out, load)
+		for j, p := range ports {
+			last := i == 1 && j == n-1
+			skip := bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(p), SkipTrue: uint8((1-i)*(n+1) + n - 1 - j)}
+			if last {
+				skip.SkipFalse = 1
+			}
+			out = append(out, skip)
+		}
+	}
+	return append(out, bpf.RetConstant{Val: uint32(snapBytes)})
+}
