@@ -26,7 +26,7 @@ func Root() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(UpCommand(), HostCommand(), FaceCommand(), ProbeCommand(), LogCommand(), RestoreCommand())
+	root.AddCommand(UpCommand(), HostCommand(), FaceCommand(), RouteCommand(), ProbeCommand(), LogCommand(), RestoreCommand())
 	return root
 }
 

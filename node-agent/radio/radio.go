@@ -44,9 +44,17 @@ func New(socket string) *Client {
 // Run follows the socket until ctx ends, whose error it returns; it reconnects
 // for ever, for the radio may come up long after the agent.
 func (c *Client) Run(ctx context.Context) error {
+	return reconnect(ctx, c.socket, func(r io.Reader) {
+		c.read(r)
+		c.forget()
+	})
+}
+
+// reconnect reads one connection after the other until ctx ends.
+func reconnect(ctx context.Context, socket string, read func(io.Reader)) error {
 	wait := firstRetry
 	for {
-		if c.follow(ctx) {
+		if follow(ctx, socket, read) {
 			wait = firstRetry
 		}
 		select {
@@ -60,9 +68,9 @@ func (c *Client) Run(ctx context.Context) error {
 
 // follow reads one connection to its end and says whether there was one. Why
 // it ended does not matter: Caps then says that the radio is not known.
-func (c *Client) follow(ctx context.Context) (connected bool) {
+func follow(ctx context.Context, socket string, read func(io.Reader)) (connected bool) {
 	var d net.Dialer
-	conn, err := d.DialContext(ctx, "unix", c.socket)
+	conn, err := d.DialContext(ctx, "unix", socket)
 	if err != nil {
 		return false
 	}
@@ -70,9 +78,8 @@ func (c *Client) follow(ctx context.Context) (connected bool) {
 	defer func() {
 		unhook()
 		_ = conn.Close()
-		c.forget()
 	}()
-	c.read(conn)
+	read(conn)
 	return true
 }
 

@@ -1,0 +1,133 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/node-agent/routing/manetd"
+)
+
+type routeFlags struct {
+	manetd.Config
+	catch    string
+	hello    time.Duration
+	stateDir string
+	prepared bool
+	show     string
+}
+
+// RouteCommand is `fieldmesh-agent route`: a routing daemon on one interface.
+func RouteCommand() *cobra.Command {
+	var f routeFlags
+	c := &cobra.Command{
+		Use:   "route",
+		Short: "Run one of the routing protocols on an interface, by itself",
+		Long: "Runs a routing protocol until it is interrupted. It sets what a router needs of the kernel,\n" +
+			"and takes that and its routes back at its end; what one that was killed had left, the next\n" +
+			"one takes back. The interface needs an IPv4 address in the mesh's network.",
+		Example: "  fieldmesh-agent route --protocol aodv --interface wlan0\n" +
+			"  fieldmesh-agent route --interface wlan0 --show state",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },
+	}
+	flags := c.Flags()
+	flags.StringVar(&f.Protocol, "protocol", "", strings.Join(manetd.Names(), ", "))
+	flags.StringVar(&f.Interface, "interface", "wlan0", "the interface of the mesh")
+	flags.StringVar(&f.Feedback, "feedback", "", "unix socket of the radio's feedback: what it could not deliver")
+	flags.StringVar(&f.catch, "network", "", "the mesh's network, 10.77.0.0/16 (default: that of the interface's address)")
+	flags.BoolVar(&f.Fresh, "fresh", false, "nobody can remember an earlier life of this node: AODV need not wait at its start")
+	flags.DurationVar(&f.hello, "hello", 0, "interval of HELLOs (default: the protocol's own)")
+	flags.StringVar(&f.Socket, "socket", "", "unix socket for state and notices (default: in --state-dir)")
+	flags.IntVar(&f.SocketUID, "socket-uid", 0, "user that may read the socket, beside root")
+	flags.StringVar(&f.stateDir, "state-dir", "", "what is to be put back (default: a folder in /run/fieldmesh)")
+	flags.BoolVar(&f.prepared, "prepared", false, "the kernel is set up as a router already; change nothing but routes")
+	flags.StringVar(&f.show, "show", "", "ask the daemon that runs: state, or follow for what happens")
+	return c
+}
+
+func (f *routeFlags) run(c *cobra.Command) error {
+	if err := f.defaults(); err != nil {
+		return err
+	}
+	if f.show != "" {
+		return show(c.Context(), f.Socket, f.show, c.OutOrStdout())
+	}
+	if f.Protocol == "" {
+		return fmt.Errorf("name a --protocol: %s", strings.Join(manetd.Names(), ", "))
+	}
+	if err := needRoot("route"); err != nil {
+		return err
+	}
+	f.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
+	if f.prepared {
+		return manetd.Run(c.Context(), f.Config)
+	}
+	forward, err := manetd.Forwards(f.Protocol)
+	if err != nil {
+		return err
+	}
+	cfg := host.Config{StateDir: f.stateDir, Interfaces: []string{f.Interface}, Log: f.Log}
+	return host.Hold(c.Context(), cfg, host.RouterSysctls(f.Interface, forward), func(ctx context.Context) error {
+		return manetd.Run(ctx, f.Config)
+	})
+}
+
+// defaults fills in what follows from the interface and its namespace.
+func (f *routeFlags) defaults() error {
+	if f.catch != "" {
+		network, err := netip.ParsePrefix(f.catch)
+		if err != nil {
+			return fmt.Errorf("read --network: %w", err)
+		}
+		f.Catch = network
+	}
+	if f.hello != 0 {
+		if f.hello < 10*time.Millisecond || f.hello > time.Minute {
+			return fmt.Errorf("--hello %s is outside 10ms to 1m", f.hello)
+		}
+		f.Hello = &f.hello
+	}
+	if f.stateDir == "" {
+		var st unix.Stat_t
+		if err := unix.Stat("/proc/self/ns/net", &st); err != nil {
+			return fmt.Errorf("find network namespace: %w", err)
+		}
+		// A folder of its own for each namespace: the same interface is another there.
+		f.stateDir = filepath.Join("/run/fieldmesh", fmt.Sprintf("route-%d-%s", st.Ino, filepath.Base(f.Interface)))
+	}
+	if f.Socket == "" {
+		f.Socket = filepath.Join(f.stateDir, "route.sock")
+	}
+	return nil
+}
+
+// show prints what a daemon says.
+func show(ctx context.Context, socket, what string, w io.Writer) error {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", socket)
+	if err != nil {
+		return fmt.Errorf("reach the routing daemon: %w; does one run on this interface?", err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	if _, err := fmt.Fprintln(conn, what); err != nil {
+		return errors.Join(fmt.Errorf("ask the routing daemon: %w", err), conn.Close())
+	}
+	if _, err := io.Copy(w, conn); err != nil && ctx.Err() == nil {
+		return errors.Join(fmt.Errorf("read the routing daemon's answer: %w", err), conn.Close())
+	}
+	return conn.Close()
+}

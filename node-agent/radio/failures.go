@@ -1,0 +1,34 @@
+package radio
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net"
+)
+
+// Failures follows a radio-feedback socket for nothing but the frames that
+// the radio gave up: failed is called with the hardware address of the
+// neighbour that did not take one. It returns ctx's error when ctx ends.
+func Failures(ctx context.Context, socket string, failed func(peer net.HardwareAddr)) error {
+	return reconnect(ctx, socket, func(r io.Reader) { readFailures(r, failed) })
+}
+
+// readFailures decodes only the lines that matter: there are far more others.
+func readFailures(r io.Reader, failed func(net.HardwareAddr)) {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 4096), maxLineBytes)
+	for lines.Scan() {
+		if !bytes.Contains(lines.Bytes(), []byte(`"tx_failed":{`)) {
+			continue
+		}
+		f, err := parse(lines.Bytes())
+		if err != nil || f.TxFailed == nil {
+			continue
+		}
+		if mac, err := net.ParseMAC(f.TxFailed.Peer); err == nil {
+			failed(mac)
+		}
+	}
+}

@@ -1,0 +1,23 @@
+package radio
+
+import (
+	"net"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestFailuresPicksWhatMatters(t *testing.T) {
+	feedback := `{"station":{"peer":"02:00:00:00:00:02"}}
+{"tx_failed":{"peer":"02:00:00:00:00:03"}}
+{"tx_failed":{"peer":"nobody"}}
+{"tx_failed":{
+{"survey":{"channel":6},"dropped":3}
+{"tx_failed":{"peer":"02:00:00:00:00:04"},"dropped":3}
+`
+	var got []string
+	readFailures(strings.NewReader(feedback), func(mac net.HardwareAddr) { got = append(got, mac.String()) })
+	if !slices.Equal(got, []string{"02:00:00:00:00:03", "02:00:00:00:00:04"}) {
+		t.Errorf("failures of %v", got)
+	}
+}

@@ -1,0 +1,219 @@
+package manetd
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/manet"
+)
+
+// The daemon's socket takes one line and answers in JSON lines: "state" gets
+// one State, "follow" gets Notices until either end closes.
+const (
+	CommandState  = "state"
+	CommandFollow = "follow"
+)
+
+// State is what the daemon says of itself.
+type State struct {
+	manet.State
+	Interface   string  `json:"interface"`
+	Address     string  `json:"address"`
+	UptimeS     float64 `json:"uptime_s"`
+	Feedback    bool    `json:"feedback"`     // the radio reports what it could not deliver
+	RouteInUse  bool    `json:"route_in_use"` // the kernel tells which routes data uses
+	HeldPackets int     `json:"held_packets"`
+	Runner      Counts  `json:"runner"`
+}
+
+// Notice is one thing that happened. Exactly one of the pointers is set.
+type Notice struct {
+	TBootNs int64         `json:"t_boot_ns"`
+	Route   *RouteNotice  `json:"route,omitempty"`
+	Report  *ReportNotice `json:"report,omitempty"`
+	Missed  int64         `json:"missed,omitempty"` // notices that this follower was too slow for, so far
+}
+
+// RouteNotice is a change of the kernel's routes.
+type RouteNotice struct {
+	Action      string   `json:"action"` // set | delete
+	Destination string   `json:"destination"`
+	NextHops    []string `json:"next_hops,omitempty"` // best first
+	Hops        *int     `json:"hops,omitempty"`
+	Metric      *float64 `json:"metric,omitempty"`
+	Cause       string   `json:"cause,omitempty"`
+}
+
+// ReportNotice is something that the protocol found worth telling; Value has
+// the unit that Kind ends in.
+type ReportNotice struct {
+	Kind  string  `json:"kind"`
+	Addr  string  `json:"addr,omitempty"`
+	Value float64 `json:"value"`
+	Note  string  `json:"note,omitempty"`
+}
+
+const (
+	followersMax   = 16
+	followerQueue  = 4096 // notices; a large mesh's routes come all at once
+	socketDeadline = 5 * time.Second
+)
+
+// feed serves the daemon's socket.
+type feed struct {
+	listener *net.UnixListener
+	state    func(context.Context) (State, error)
+	clients  sync.WaitGroup
+
+	mu        sync.Mutex
+	followers map[*follower]struct{}
+}
+
+type follower struct {
+	notices chan Notice
+	missed  int64 // the feed's mutex is held
+}
+
+// listenFeed makes the socket. The lock on the interface is held, so one that
+// is there is a dead daemon's.
+func listenFeed(path string, uid int, state func(context.Context) (State, error)) (*feed, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("remove old socket: %w", err)
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("listen on %q: %w", path, err)
+	}
+	err = os.Chmod(path, 0o600)
+	if err == nil && uid > 0 {
+		err = os.Chown(path, uid, -1)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("give socket to its user: %w", err), l.Close())
+	}
+	return &feed{listener: l, state: state, followers: map[*follower]struct{}{}}, nil
+}
+
+// tell hands a notice to every follower and never waits.
+func (f *feed) tell(n Notice) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for w := range f.followers {
+		n.Missed = w.missed
+		select {
+		case w.notices <- n:
+		default:
+			w.missed++
+		}
+	}
+}
+
+// serve answers until ctx ends, and returns when every client is gone.
+func (f *feed) serve(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() { _ = f.listener.Close() })
+	defer stop()
+	defer f.clients.Wait()
+	slots := make(chan struct{}, followersMax)
+	for {
+		conn, err := f.listener.AcceptUnix()
+		if ctx.Err() != nil {
+			if conn != nil {
+				_ = conn.Close()
+			}
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("accept: %w", err)
+		}
+		select {
+		case slots <- struct{}{}:
+			f.clients.Go(func() {
+				defer func() { <-slots }()
+				f.converse(ctx, conn)
+			})
+		default:
+			_ = conn.Close()
+		}
+	}
+}
+
+// converse serves one client. What goes wrong is the client's going.
+func (f *feed) converse(ctx context.Context, conn *net.UnixConn) {
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	defer func() { _ = conn.Close() }()
+	if conn.SetReadDeadline(time.Now().Add(socketDeadline)) != nil {
+		return
+	}
+	line, err := bufio.NewReaderSize(conn, 64).ReadSlice('\n')
+	if err != nil {
+		return
+	}
+	switch strings.TrimSpace(string(line)) {
+	case CommandState:
+		if s, err := f.state(ctx); err == nil {
+			_ = write(conn, s)
+		}
+	case CommandFollow:
+		f.follow(ctx, conn)
+	default:
+		_ = write(conn, map[string]string{"error": fmt.Sprintf("no command %.40q; there are %s and %s", line, CommandState, CommandFollow)})
+	}
+}
+
+func write(conn *net.UnixConn, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode answer: %w", err)
+	}
+	if err := conn.SetWriteDeadline(time.Now().Add(socketDeadline)); err != nil {
+		return err
+	}
+	_, err = conn.Write(append(text, '\n'))
+	return err
+}
+
+// follow writes notices to a client until it goes.
+func (f *feed) follow(ctx context.Context, conn *net.UnixConn) {
+	w := &follower{notices: make(chan Notice, followerQueue)}
+	f.mu.Lock()
+	f.followers[w] = struct{}{}
+	f.mu.Unlock()
+	defer func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.followers, w)
+	}()
+	gone := make(chan struct{})
+	if conn.SetReadDeadline(time.Time{}) != nil {
+		return
+	}
+	f.clients.Go(func() { // a follower says nothing more: a read returns when it goes
+		_, _ = conn.Read(make([]byte, 1))
+		close(gone)
+	})
+	// The client knows by it that nothing after this escapes it.
+	if write(conn, Notice{}) != nil {
+		return
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-gone:
+			return
+		case n := <-w.notices:
+			if write(conn, n) != nil {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,192 @@
+package manetd
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+
+	"fieldmesh.dev/fieldmesh/protocols/manet"
+)
+
+// framer sends and receives a carrier's IP packets over one interface, each to
+// the neighbour that the protocol names, whatever address stands in the packet
+// as its destination. The kernel resolves the neighbours' addresses.
+type framer struct {
+	iface     int
+	index     int
+	file      *os.File
+	mute      int // a raw socket that keeps the kernel from refusing the protocol's packets
+	neighbors *neighbors
+
+	mu      sync.Mutex
+	waiting map[netip.Addr][]waitingFrame // for a neighbour's hardware address
+}
+
+type waitingFrame struct {
+	since  time.Time
+	packet []byte
+}
+
+const (
+	waitingMax = 16 // packets a neighbour
+	waitingFor = 3 * time.Second
+)
+
+func openFramer(iface, index, protocol int, n *neighbors) (*framer, error) {
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open packet socket: %w", err)
+	}
+	if err := setUpFramer(fd, index, protocol); err != nil {
+		return nil, errors.Join(err, unix.Close(fd))
+	}
+	mute, err := unix.Socket(unix.AF_INET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, protocol)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open raw socket: %w", err), unix.Close(fd))
+	}
+	// Nothing is read from it: the least buffer there is.
+	if err := unix.SetsockoptInt(mute, unix.SOL_SOCKET, unix.SO_RCVBUF, 0); err != nil {
+		return nil, errors.Join(fmt.Errorf("set receive buffer: %w", err), unix.Close(fd), unix.Close(mute))
+	}
+	return &framer{iface: iface, index: index, file: os.NewFile(uintptr(fd), "packets"), mute: mute,
+		neighbors: n, waiting: map[netip.Addr][]waitingFrame{}}, nil
+}
+
+// setUpFramer lets in the protocol's packets alone, and none that this node
+// sent.
+func setUpFramer(fd, index, protocol int) error {
+	filter, err := bpf.Assemble([]bpf.Instruction{
+		bpf.LoadExtension{Num: bpf.ExtType},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.PACKET_OUTGOING, SkipTrue: 3},
+		bpf.LoadAbsolute{Off: 9, Size: 1}, // protocol: RFC 791, section 3.1
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(protocol), SkipTrue: 1},
+		bpf.RetConstant{Val: 1 << 16},
+		bpf.RetConstant{Val: 0},
+	})
+	if err != nil {
+		return fmt.Errorf("assemble filter: %w", err)
+	}
+	program := make([]unix.SockFilter, 0, len(filter))
+	for _, i := range filter {
+		program = append(program, unix.SockFilter{Code: i.Op, Jt: i.Jt, Jf: i.Jf, K: i.K})
+	}
+	if err := unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}); err != nil {
+		return fmt.Errorf("attach filter: %w", err)
+	}
+	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_IP), Ifindex: index}); err != nil {
+		return fmt.Errorf("bind packet socket: %w", err)
+	}
+	return nil
+}
+
+func networkOrder(v uint16) uint16 {
+	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, v))
+}
+
+// transmit sends a packet, or keeps it for a moment while the kernel finds the
+// neighbour.
+func (f *framer) transmit(t manet.Transmit) error {
+	if _, _, ok := endpoints(t.Packet); !ok {
+		return errors.New("transmit packet: no IPv4")
+	}
+	seal(t.Packet)
+	if !t.To.IsValid() {
+		return f.send([6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, t.Packet)
+	}
+	if mac, ok := f.neighbors.mac(t.To); ok {
+		return f.send(mac, t.Packet)
+	}
+	f.mu.Lock()
+	queue := f.waiting[t.To]
+	if len(queue) == 0 || len(queue) >= waitingMax {
+		queue = nil // the first asks; a full queue has waited in vain
+	}
+	f.waiting[t.To] = append(queue, waitingFrame{time.Now(), t.Packet})
+	f.mu.Unlock()
+	return f.neighbors.ask(t.To)
+}
+
+// seal writes length and checksum of a packet's header.
+func seal(packet []byte) {
+	binary.BigEndian.PutUint16(packet[2:], uint16(len(packet)))
+	packet[10], packet[11] = 0, 0
+	binary.BigEndian.PutUint16(packet[10:], checksum(packet[:headerLength(packet)]))
+}
+
+// resolved lets what waited for a neighbour go; failed discards it.
+func (f *framer) resolved(ip netip.Addr) error {
+	mac, ok := f.neighbors.mac(ip)
+	if !ok {
+		return nil
+	}
+	var errs []error
+	for _, w := range f.take(ip) {
+		if time.Since(w.since) < waitingFor {
+			errs = append(errs, f.send(mac, w.packet))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (f *framer) take(ip netip.Addr) []waitingFrame {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	queue := f.waiting[ip]
+	delete(f.waiting, ip)
+	return queue
+}
+
+func (f *framer) send(mac [6]byte, packet []byte) error {
+	raw, err := f.file.SyscallConn()
+	if err != nil {
+		return fmt.Errorf("send frame: %w", err)
+	}
+	to := &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_IP), Ifindex: f.index, Halen: 6}
+	copy(to.Addr[:], mac[:])
+	var sending error
+	if err := raw.Control(func(fd uintptr) { sending = unix.Sendto(int(fd), packet, unix.MSG_DONTWAIT, to) }); err != nil {
+		return fmt.Errorf("send frame: %w", err)
+	}
+	if sending != nil {
+		return fmt.Errorf("send frame: %w", sending)
+	}
+	return nil
+}
+
+// receive gives the next packet of the protocol.
+func (f *framer) receive(scratch []byte) (manet.Received, error) {
+	raw, err := f.file.SyscallConn()
+	if err != nil {
+		return manet.Received{}, fmt.Errorf("receive frame: %w", err)
+	}
+	for {
+		var n int
+		var from unix.Sockaddr
+		var receiving error
+		err := raw.Read(func(fd uintptr) bool {
+			n, from, receiving = unix.Recvfrom(int(fd), scratch, unix.MSG_DONTWAIT)
+			return !errors.Is(receiving, unix.EAGAIN)
+		})
+		if err := errors.Join(err, receiving); err != nil {
+			if errors.Is(err, unix.ENETDOWN) {
+				continue // told of once; the interface may come up again
+			}
+			return manet.Received{}, fmt.Errorf("receive frame: %w", err)
+		}
+		link, ok := from.(*unix.SockaddrLinklayer)
+		if _, _, whole := endpoints(scratch[:n]); !ok || !whole {
+			continue
+		}
+		return manet.Received{Interface: f.iface, From: f.neighbors.ip([6]byte(link.Addr[:6])),
+			Overheard: link.Pkttype == unix.PACKET_OTHERHOST, Packet: append([]byte(nil), scratch[:n]...)}, nil
+	}
+}
+
+func (f *framer) close() error { return errors.Join(f.file.Close(), unix.Close(f.mute)) }

@@ -1,0 +1,245 @@
+package manetd
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/manet"
+)
+
+// What data packets may wait in, as ns-2 and the drafts of DSR have it.
+const (
+	heldPackets = 64
+	heldFor     = 30 * time.Second
+)
+
+// links sends over the node's interfaces.
+type links interface {
+	Send(s manet.Send) error
+	Transmit(t manet.Transmit) error
+}
+
+// router changes the kernel's routes.
+type router interface {
+	SetRoute(r manet.SetRoute) error
+	DeleteRoute(p netip.Prefix) error
+}
+
+// stack is the node's own kernel, for data packets.
+type stack interface {
+	Inject(packet []byte) error  // let it go along the routes
+	Deliver(packet []byte) error // it has come to its end here
+	Refuse(packet []byte) error  // tell its local sender that there is no way
+}
+
+// loop is the part of the daemon without sockets: it gives events to the
+// protocol and has its actions done. It is for one goroutine.
+type loop struct {
+	node    manet.Node
+	own     []netip.Addr // by interface
+	carrier bool
+	links   links
+	router  router
+	stack   stack
+	told    func(now manet.Time, n Notice) // what followers are told
+
+	timers timers
+	held   *manet.Buffer[[]byte]
+	routes map[netip.Prefix]manet.SetRoute
+	guard  guard
+	counts Counts
+}
+
+func newLoop(node manet.Node, own []netip.Addr, carrier bool, l links, r router, s stack, told func(manet.Time, Notice)) *loop {
+	return &loop{node: node, own: own, carrier: carrier, links: l, router: r, stack: s, told: told,
+		timers: timers{byKey: map[manet.TimerKey]*timer{}},
+		held:   manet.NewBuffer[[]byte](heldPackets, heldPackets, heldFor),
+		routes: map[netip.Prefix]manet.SetRoute{}, guard: guard{seen: map[uint64]injected{}}, counts: newCounts()}
+}
+
+// fire gives the protocol its due timers, so many at most that other events
+// come in between.
+func (l *loop) fire(now manet.Time) {
+	for range 64 {
+		key, ok := l.timers.take(now)
+		if !ok {
+			break
+		}
+		l.handle(now, manet.Timer{Key: key})
+	}
+	l.counts.HeldTooLong += int64(len(l.held.Expire(now)))
+}
+
+// handle gives the protocol an event and does what it asks for.
+func (l *loop) handle(now manet.Time, e manet.Event) {
+	if p, ok := e.(manet.Packet); ok {
+		l.counts.PacketsReceived++
+		l.counts.BytesReceived += int64(len(p.Data) + headerBytes)
+	}
+	for _, a := range l.node.Handle(now, e) {
+		l.act(now, a)
+	}
+}
+
+func (l *loop) act(now manet.Time, a manet.Action) {
+	switch a := a.(type) {
+	case manet.SetTimer:
+		l.timers.set(a.Key, a.At)
+	case manet.StopTimer:
+		l.timers.stop(a.Key)
+	case manet.Send:
+		l.counts.sent(a.Messages, len(a.Data)+headerBytes)
+		l.failed("send", l.links.Send(a))
+	case manet.Transmit:
+		l.transmit(a)
+	case manet.SetRoute:
+		l.setRoute(now, a)
+	case manet.DeleteRoute:
+		l.deleteRoute(now, a)
+	case manet.Release:
+		l.release(now, a.Destination)
+	case manet.Drop:
+		l.drop(now, a)
+	case manet.Deliver:
+		l.counts.Delivered++
+		l.failed("deliver", l.stack.Deliver(a.Packet))
+	case manet.Report:
+		l.told(now, Notice{Report: &ReportNotice{Kind: a.Kind, Addr: address(a.Addr), Value: a.Value, Note: a.Note}})
+	}
+}
+
+// transmit counts as overhead only what the protocol says of a packet: the
+// rest is data.
+func (l *loop) transmit(t manet.Transmit) {
+	overhead := 0
+	for _, m := range t.Messages {
+		overhead += m.Bytes
+	}
+	if len(t.Messages) > 0 {
+		l.counts.sent(t.Messages, overhead)
+	}
+	l.failed("transmit", l.links.Transmit(t))
+}
+
+// failed counts what the kernel did not do. A mesh goes on without: a frame may
+// be lost in many ways, and a route that an interface's going down took away
+// is set anew when it is up.
+func (l *loop) failed(what string, err error) {
+	if err == nil {
+		return
+	}
+	l.counts.Errors[what]++
+	l.counts.LastError = err.Error()
+}
+
+func (l *loop) setRoute(now manet.Time, r manet.SetRoute) {
+	old, had := l.routes[r.Destination]
+	r.Next = slices.Clone(r.Next)
+	l.routes[r.Destination] = r
+	if !had || !slices.Equal(old.Next, r.Next) {
+		l.failed("set_route", l.router.SetRoute(r))
+	}
+	if !had || !slices.Equal(old.Next, r.Next) || old.Hops != r.Hops {
+		l.counts.RouteChanges++
+		l.told(now, Notice{Route: routeNotice("set", r)})
+	}
+}
+
+func (l *loop) deleteRoute(now manet.Time, d manet.DeleteRoute) {
+	if _, had := l.routes[d.Destination]; !had {
+		return
+	}
+	delete(l.routes, d.Destination)
+	l.failed("delete_route", l.router.DeleteRoute(d.Destination))
+	l.counts.RouteChanges++
+	l.told(now, Notice{Route: &RouteNotice{Action: "delete", Destination: d.Destination.String(), Cause: d.Cause}})
+}
+
+// reinstall gives the kernel all routes again: an interface that goes down
+// takes them with it.
+func (l *loop) reinstall() {
+	for _, r := range l.routes {
+		l.failed("set_route", l.router.SetRoute(r))
+	}
+}
+
+// lookup finds the longest prefix of what is installed.
+func (l *loop) lookup(a netip.Addr) (manet.SetRoute, bool) {
+	best, ok := l.routes[netip.PrefixFrom(a, a.BitLen())]
+	if ok {
+		return best, true
+	}
+	for p, r := range l.routes {
+		if p.Contains(a) && (!ok || p.Bits() > best.Destination.Bits()) {
+			best, ok = r, true
+		}
+	}
+	return best, ok
+}
+
+// caught takes a packet that the kernel had no route for; it is the loop's to
+// keep.
+func (l *loop) caught(now manet.Time, packet []byte) {
+	source, destination, ok := endpoints(packet)
+	if !ok {
+		l.counts.NotIPv4++
+		return
+	}
+	local := slices.Contains(l.own, source)
+	if l.carrier {
+		if !local { // the kernel forwards what only the protocol should
+			l.counts.Strayed++
+			return
+		}
+		l.counts.Caught++
+		l.handle(now, manet.Outgoing{Packet: packet})
+		return
+	}
+	l.counts.Caught++
+	if !l.guard.admit(now, packet) {
+		l.counts.Looped++
+		return
+	}
+	l.counts.HeldTooLong += int64(len(l.held.Put(now, destination, packet)))
+	l.counts.HeldMax = max(l.counts.HeldMax, l.held.Len())
+	l.handle(now, manet.NeedRoute{Destination: destination, Source: source, Local: local})
+}
+
+func (l *loop) release(now manet.Time, destination netip.Addr) {
+	for _, packet := range l.held.Take(destination) {
+		l.counts.Released++
+		l.guard.note(now, packet)
+		l.failed("inject", l.stack.Inject(packet))
+	}
+}
+
+// drop discards what is held. A local sender hears of it; but one with a TCP
+// connection that stands does not: an unreachable destination makes TCP take
+// its timer's back-off back (RFC 6069), and what the timer does is measured.
+func (l *loop) drop(now manet.Time, d manet.Drop) {
+	for _, packet := range l.held.Take(d.Destination) {
+		l.counts.dropped(d.Reason)
+		source, _, _ := endpoints(packet)
+		if d.Unreachable && slices.Contains(l.own, source) && !establishedTCP(packet) {
+			l.failed("refuse", l.stack.Refuse(packet))
+		}
+	}
+}
+
+// use is a pair of addresses between which data passed an interface.
+type use struct {
+	source, destination netip.Addr
+	previous            netip.Addr // neighbour that it came from; not valid where it is not known
+}
+
+// used tells the protocol where data went.
+func (l *loop) used(now manet.Time, uses []use) {
+	for _, u := range uses {
+		if !u.destination.Is4() || u.destination.IsMulticast() || !u.destination.IsValid() {
+			continue
+		}
+		local := slices.Contains(l.own, u.source)
+		l.handle(now, manet.RouteUsed{Destination: u.destination, Source: u.source, Local: local, Previous: u.previous})
+	}
+}

@@ -1,0 +1,302 @@
+// Package manetd runs a routing protocol of ours as a daemon: it gives the
+// pure state machine (protocols/manet) sockets, timers and kernel routes on
+// one interface, catches data packets that have no route in a TUN device and
+// lets them go once there is one, and tells the protocol which routes data
+// uses and which neighbours the link layer could not reach. The protocols
+// themselves stay out, and so do the kernel's settings that a router needs:
+// who starts the daemon makes them, with their undo.
+package manetd
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+
+	"fieldmesh.dev/fieldmesh/protocols/manet"
+)
+
+// Config says what to run where.
+type Config struct {
+	Protocol  string // one of Names
+	Interface string
+	Socket    string         // unix socket for state and notices
+	SocketUID int            // who may read it beside root; 0: nobody
+	Feedback  string         // radio-feedback socket; empty: none
+	Catch     netip.Prefix   // whose data is caught; zero: the network of the interface's address
+	Fresh     bool           // nobody can remember an earlier life of this node
+	Hello     *time.Duration // nil: the protocol's own
+	Log       *slog.Logger
+}
+
+// daemon is one life of it.
+type daemon struct {
+	cfg       Config
+	protocol  Protocol
+	link      netlink.Link
+	iface     manet.Interface
+	network   netip.Prefix
+	began     time.Time
+	lock      *net.UnixListener
+	routes    *kernelRoutes
+	neighbors *neighbors
+	tun       *tun
+	port      *port   // nil for a carrier
+	framer    *framer // nil but for a carrier
+	injector  *injector
+	inUse     *inUse // nil where the kernel cannot tell
+	feed      *feed
+	loop      *loop
+	events    chan func(now manet.Time) // for the loop's goroutine
+	peers     map[netip.Addr]bool       // next hops that data went to since the last look
+}
+
+// Run runs the daemon until ctx ends, and takes what it set in the kernel out
+// again. An error before that says what is missing.
+func Run(ctx context.Context, cfg Config) (err error) {
+	d := &daemon{cfg: cfg, began: time.Now(), events: make(chan func(manet.Time), 256), peers: map[netip.Addr]bool{}}
+	defer func() { err = errors.Join(err, d.close()) }()
+	if err := d.open(ctx); err != nil {
+		return err
+	}
+	group, gctx := errgroup.WithContext(ctx)
+	d.start(gctx, group)
+	err = group.Wait()
+	if ctx.Err() != nil { // asked to end: what the readers then said is no news
+		return nil
+	}
+	return err
+}
+
+// open gets everything that the daemon needs, the cheapest to refuse first.
+func (d *daemon) open(ctx context.Context) (err error) {
+	if os.Geteuid() != 0 {
+		return errors.New("a routing daemon must run as root: it sets routes and opens raw sockets")
+	}
+	if d.protocol, err = find(d.cfg.Protocol); err != nil {
+		return err
+	}
+	if err := d.findInterface(); err != nil {
+		return err
+	}
+	if d.lock, err = lock(d.cfg.Interface); err != nil {
+		return err
+	}
+	if err := checkKernel(d.cfg.Interface, d.protocol.carrier()); err != nil {
+		return err
+	}
+	d.routes = &kernelRoutes{links: []netlink.Link{d.link}, own: []netip.Addr{d.iface.Address}}
+	swept, err := d.routes.sweep()
+	if err != nil {
+		return err
+	}
+	if swept > 0 {
+		d.cfg.Log.Info("removed routes that an earlier daemon had left", "routes", swept)
+	}
+	if err := d.openSockets(ctx); err != nil {
+		return err
+	}
+	return d.makeLoop()
+}
+
+// findInterface reads what the protocol must know of the interface.
+func (d *daemon) findInterface() error {
+	link, err := netlink.LinkByName(d.cfg.Interface)
+	var missing netlink.LinkNotFoundError
+	if errors.As(err, &missing) {
+		return fmt.Errorf("there is no interface %q", d.cfg.Interface)
+	}
+	if err != nil {
+		return fmt.Errorf("find interface %q: %w", d.cfg.Interface, err)
+	}
+	addrs, err := netlink.AddrList(link, netlink.FAMILY_V4)
+	if err != nil {
+		return fmt.Errorf("read addresses of %q: %w", d.cfg.Interface, err)
+	}
+	if len(addrs) == 0 {
+		return fmt.Errorf("interface %q has no IPv4 address: give it one, for example `ip address add 10.77.0.1/24 dev %s`", d.cfg.Interface, d.cfg.Interface)
+	}
+	own, _ := netip.AddrFromSlice(addrs[0].IP.To4())
+	bits, _ := addrs[0].Mask.Size()
+	d.network = netip.PrefixFrom(own, bits).Masked()
+	if d.cfg.Catch.IsValid() {
+		d.network = d.cfg.Catch.Masked()
+	}
+	if !d.network.Addr().Is4() || d.network.IsSingleIP() {
+		return fmt.Errorf("%s is no network of a mesh: give the interface's address a prefix length below 32, or name the network", d.network)
+	}
+	d.link = link
+	d.iface = manet.Interface{Name: d.cfg.Interface, Address: own, MTU: link.Attrs().MTU}
+	return nil
+}
+
+// lock keeps a second daemon off the interface. The name is abstract: it
+// belongs to the network namespace and ends with the process.
+func lock(device string) (*net.UnixListener, error) {
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: "@fieldmesh-route-" + device, Net: "unix"})
+	if errors.Is(err, unix.EADDRINUSE) {
+		return nil, fmt.Errorf("another fieldmesh-agent route runs on %q: two would fight over the same routes", device)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock interface %q: %w", device, err)
+	}
+	return l, nil
+}
+
+// checkKernel reads what must have been set before.
+func checkKernel(device string, carrier bool) error {
+	want := map[string]string{"conf/all/rp_filter": "0", "conf/" + device + "/rp_filter": "0",
+		"conf/all/send_redirects": "0", "conf/" + device + "/send_redirects": "0", "ip_forward": "1"}
+	if carrier {
+		want["ip_forward"] = "0" // the protocol forwards; the kernel must not
+	}
+	for key, value := range want {
+		data, err := os.ReadFile("/proc/sys/net/ipv4/" + key)
+		if err != nil {
+			return fmt.Errorf("read sysctl: %w", err)
+		}
+		if got := strings.TrimSpace(string(data)); got != value {
+			return fmt.Errorf("net.ipv4.%s is %s, and routing needs %s", strings.ReplaceAll(key, "/", "."), got, value)
+		}
+	}
+	return nil
+}
+
+func (d *daemon) openSockets(ctx context.Context) (err error) {
+	d.neighbors = newNeighbors(d.link.Attrs().Index)
+	if d.protocol.carrier() {
+		d.framer, err = openFramer(0, d.link.Attrs().Index, d.protocol.IPProtocol, d.neighbors)
+	} else {
+		d.port, err = openPort(ctx, 0, d.iface, d.protocol.Port)
+	}
+	if err != nil {
+		return err
+	}
+	if d.injector, err = openInjector(d.iface.Address); err != nil {
+		return err
+	}
+	if d.tun, err = openTUN("fieldmesh%d", d.iface.MTU-d.protocol.OverheadBytes); err != nil {
+		return err
+	}
+	if d.protocol.OnDemand {
+		if d.inUse, err = openInUse(d.cfg.Interface, d.protocol.Port, d.neighbors.ip); err != nil {
+			d.cfg.Log.Warn("routes in use are not known: they will expire and be looked for again", "error", err)
+		}
+	}
+	d.feed, err = listenFeed(d.cfg.Socket, d.cfg.SocketUID, d.ask)
+	return err
+}
+
+func (d *daemon) makeLoop() error {
+	var seed [8]byte
+	if _, err := rand.Read(seed[:]); err != nil {
+		return fmt.Errorf("draw seed: %w", err)
+	}
+	node, err := d.protocol.Make(Setup{Interfaces: []manet.Interface{d.iface}, Seed: binary.NativeEndian.Uint64(seed[:]),
+		FirstSeq: uint32(time.Now().UnixMilli() * 16 / 1000), Feedback: d.cfg.Feedback != "", Fresh: d.cfg.Fresh, Hello: d.cfg.Hello})
+	if err != nil {
+		return err
+	}
+	d.loop = newLoop(node, []netip.Addr{d.iface.Address}, d.protocol.carrier(), outbound{d}, d.routes, inbound{d.injector, d.tun}, d.tell)
+	return nil
+}
+
+// outbound sends by the daemon's socket.
+type outbound struct{ *daemon }
+
+func (o outbound) Send(s manet.Send) error {
+	if o.port == nil {
+		return errors.New("a carrier sent without its header")
+	}
+	return o.port.send(s)
+}
+
+func (o outbound) Transmit(t manet.Transmit) error {
+	if o.framer == nil {
+		return errors.New("the protocol is no carrier")
+	}
+	if t.To.IsValid() {
+		o.peers[t.To] = true
+	}
+	return o.framer.transmit(t)
+}
+
+// inbound puts packets into the node's own kernel: those that are to go on as
+// if it had sent them, and those that have come to their end.
+type inbound struct {
+	*injector
+	tun *tun
+}
+
+func (i inbound) Deliver(packet []byte) error {
+	if _, err := i.tun.file.Write(packet); err != nil {
+		return fmt.Errorf("deliver packet: %w", err)
+	}
+	return nil
+}
+
+// bootNs is CLOCK_BOOTTIME, by which records are dated.
+func bootNs() int64 {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
+		return 0 // no Linux since 2.6.39 refuses it
+	}
+	return ts.Nano()
+}
+
+func (d *daemon) tell(_ manet.Time, n Notice) {
+	n.TBootNs = bootNs()
+	d.feed.tell(n)
+}
+
+func (d *daemon) now() manet.Time { return time.Since(d.began) }
+
+// close takes everything out of the kernel again. The TUN's routes, the table
+// of routes in use and the lock go with their sockets.
+func (d *daemon) close() error {
+	var errs []error
+	if d.routes != nil {
+		_, err := d.routes.sweep()
+		errs = append(errs, err)
+	}
+	if d.inUse != nil {
+		errs = append(errs, d.inUse.close())
+	}
+	if d.injector != nil {
+		errs = append(errs, d.injector.close())
+	}
+	if d.framer != nil {
+		errs = append(errs, ignoreClosed(d.framer.close()))
+	}
+	if d.port != nil {
+		errs = append(errs, ignoreClosed(d.port.conn.Close()))
+	}
+	if d.tun != nil {
+		errs = append(errs, ignoreClosed(d.tun.file.Close()))
+	}
+	if d.feed != nil {
+		errs = append(errs, ignoreClosed(d.feed.listener.Close()))
+	}
+	if d.lock != nil {
+		errs = append(errs, d.lock.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrClosed) {
+		return nil
+	}
+	return err
+}

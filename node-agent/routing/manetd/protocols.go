@@ -1,0 +1,131 @@
+package manetd
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/aodv"
+	"fieldmesh.dev/fieldmesh/protocols/manet"
+	"fieldmesh.dev/fieldmesh/protocols/olsr"
+)
+
+// Setup is what a protocol is made from.
+type Setup struct {
+	Interfaces []manet.Interface
+	Seed       uint64
+	// FirstSeq is the wall clock in sixteenths of a second: a sequence number
+	// to start from that is newer than any of the node's life before.
+	FirstSeq uint32
+	Feedback bool           // the link layer reports what it could not deliver
+	Fresh    bool           // nobody can remember an earlier life of this node
+	Hello    *time.Duration // interval of HELLOs or what stands for them; nil: the protocol's own
+}
+
+// Protocol is one routing protocol that the daemon can run.
+type Protocol struct {
+	Name string
+	Port uint16 // UDP; 0 for a carrier
+	// IPProtocol is a carrier's own protocol number (see manet.Outgoing); 0 for
+	// a protocol that sets kernel routes.
+	IPProtocol int
+	// OverheadBytes is what a carrier adds to a data packet at most: the
+	// kernel is told of an MTU that is so much smaller.
+	OverheadBytes int
+	// OnDemand protocols are told which routes data uses.
+	OnDemand bool
+	Make     func(Setup) (manet.Node, error)
+}
+
+func (p Protocol) carrier() bool { return p.IPProtocol != 0 }
+
+// Protocols lists what the daemon can run, in the order in which help names
+// them. A protocol joins by a line here.
+func Protocols() []Protocol {
+	return []Protocol{
+		{Name: "olsr", Port: olsr.Port, Make: makeOLSR(olsr.RFC3626)},
+		{Name: "olsr-etx", Port: olsr.Port, Make: makeOLSR(olsr.Olsrd)},
+		{Name: "aodv", Port: aodv.Port, OnDemand: true, Make: makeAODV(nil)},
+		{Name: "aodv-p3", Port: aodv.Port, OnDemand: true, Make: makeAODV(aodv.P3)},
+	}
+}
+
+// Names are those of Protocols.
+func Names() []string {
+	var out []string
+	for _, p := range Protocols() {
+		out = append(out, p.Name)
+	}
+	return out
+}
+
+func find(name string) (Protocol, error) {
+	all := Protocols()
+	at := slices.IndexFunc(all, func(p Protocol) bool { return p.Name == name })
+	if at < 0 {
+		return Protocol{}, fmt.Errorf("no routing protocol %q; there are %s", name, strings.Join(Names(), ", "))
+	}
+	return all[at], nil
+}
+
+func makeOLSR(config func([]manet.Interface, uint64) olsr.Config) func(Setup) (manet.Node, error) {
+	return func(s Setup) (manet.Node, error) {
+		c := config(s.Interfaces, s.Seed)
+		if s.Hello != nil {
+			// Section 18.2 has the validity times as multiples of the intervals.
+			c.NeighborHold = time.Duration(float64(c.NeighborHold) * float64(*s.Hello) / float64(c.HelloInterval))
+			c.HelloInterval = *s.Hello
+			c.MaxJitter = min(c.MaxJitter, *s.Hello/4)
+		}
+		return olsr.New(c)
+	}
+}
+
+// makeAODV makes AODV of a preset. Without one it is RFC 3561's, which is with
+// HELLOs only where the link layer reports nothing.
+func makeAODV(config func([]manet.Interface, uint64) aodv.Config) func(Setup) (manet.Node, error) {
+	return func(s Setup) (manet.Node, error) {
+		preset := config
+		switch {
+		case preset != nil && !s.Feedback:
+			return nil, fmt.Errorf("this preset of AODV relies on the link layer's reports, and no socket of radio feedback is given")
+		case preset == nil && s.Feedback:
+			preset = aodv.LinkLayer
+		case preset == nil:
+			preset = aodv.RFC3561
+		}
+		c := preset(s.Interfaces, s.Seed)
+		c.FirstSeq = s.FirstSeq
+		if s.Hello != nil {
+			c.HelloInterval = *s.Hello
+		}
+		c.QuietStart = c.DeletePeriod()
+		if s.Fresh {
+			c.QuietStart = 0
+		}
+		return aodv.New(c)
+	}
+}
+
+// halves are the two parts of a prefix. Routes to them are preferred to one of
+// the whole, such as the one that comes with an interface's address.
+func halves(p netip.Prefix) []netip.Prefix {
+	p = p.Masked()
+	if p.IsSingleIP() {
+		return []netip.Prefix{p}
+	}
+	first := netip.PrefixFrom(p.Addr(), p.Bits()+1)
+	raw := p.Addr().AsSlice()
+	raw[p.Bits()/8] |= 0x80 >> (p.Bits() % 8)
+	second, _ := netip.AddrFromSlice(raw)
+	return []netip.Prefix{first, netip.PrefixFrom(second, p.Bits()+1)}
+}
+
+// Forwards says whether the kernel forwards data for a protocol: it does for
+// all but those that carry data themselves.
+func Forwards(name string) (bool, error) {
+	p, err := find(name)
+	return !p.carrier(), err
+}
