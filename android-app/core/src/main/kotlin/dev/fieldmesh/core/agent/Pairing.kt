@@ -1,0 +1,24 @@
+package dev.fieldmesh.core.agent
+
+/**
+ * The node that the app is paired with: where it answers, and the key that it
+ * must show. Written and scanned as one line, `fieldmesh:HOST:PORT#PIN`.
+ */
+data class Pairing(val host: String, val port: Int, val pin: Pin) {
+
+    override fun toString(): String = "$SCHEME${if (':' in host) "[$host]" else host}:$port#${pin.hex}"
+
+    companion object {
+        private const val SCHEME = "fieldmesh:"
+        private val FORM = Regex("""fieldmesh:(?:\[([0-9A-Fa-f:.]+)]|([A-Za-z0-9.-]+)):([0-9]{1,5})#([0-9A-Fa-f]{64})""")
+
+        /** Reads a line that was typed, pasted or scanned; blanks in and around it do not matter. Null when it is none. */
+        fun parse(text: String): Pairing? {
+            val match = FORM.matchEntire(text.filterNot(Char::isWhitespace)) ?: return null
+            val (six, name, port, pin) = match.destructured
+            val number = port.toInt()
+            if (number !in 1..65535) return null
+            return Pairing(six.ifEmpty { name }, number, Pin(pin.lowercase()))
+        }
+    }
+}

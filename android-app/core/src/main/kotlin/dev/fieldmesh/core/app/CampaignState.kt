@@ -1,0 +1,78 @@
+package dev.fieldmesh.core.app
+
+import dev.fieldmesh.core.wire.CampaignView
+import dev.fieldmesh.core.wire.Schedule
+import dev.fieldmesh.core.wire.Trial
+import dev.fieldmesh.core.wire.Verdict
+
+/** How a trial stands. */
+enum class Standing { OPEN, NEXT, PRESENT, ACCEPTED, REJECTED, FAILED }
+
+/** One line of the campaign. [newest] is the outcome of the newest attempt. */
+data class TrialRow(
+    val number: Int,
+    val factors: Map<String, String>,
+    val standing: Standing,
+    val attempts: Int,
+    val newest: Verdict?,
+)
+
+/** What is done, what comes next and what was rejected, and why. */
+data class CampaignState(
+    val campaign: String,
+    val run: String,
+    val rows: List<TrialRow>,
+    /** Rough: driving there and back in all trials that are open. */
+    val leftS: Double,
+    val leftM: Double,
+) {
+    val accepted get() = rows.count { it.standing == Standing.ACCEPTED }
+    val next get() = rows.find { it.standing == Standing.PRESENT } ?: rows.find { it.standing == Standing.NEXT }
+
+    companion object {
+        fun of(schedule: Schedule, view: CampaignView): CampaignState {
+            val verdicts = view.trials.associate { it.number to it.attempts }
+            val underWay = view.current?.trial.takeIf { view.state in setOf("armed", "running", "restoring") }
+            val closed = schedule.trials.filter { t -> isClosed(verdicts[t.number].orEmpty(), schedule.attemptsMax) }.map { it.number }.toSet()
+            val next = schedule.trials.firstOrNull { it.number !in closed && it.number != underWay }?.number
+            val rows = schedule.trials.map { t ->
+                val attempts = verdicts[t.number].orEmpty()
+                val newest = attempts.maxByOrNull { it.attempt }
+                val standing = when (t.number) {
+                    underWay -> Standing.PRESENT
+                    next -> Standing.NEXT
+                    else -> outcome(newest)
+                }
+                TrialRow(t.number, t.factors, standing, attempts.size, newest)
+            }
+            val open = schedule.trials.filter { it.number !in closed }
+            return CampaignState(schedule.campaign, schedule.run, rows, open.sumOf { it.driveS() }, open.sumOf { it.driveM() })
+        }
+
+        private fun isClosed(attempts: List<Verdict>, most: Int) =
+            attempts.any { it.outcome == "accepted" } || attempts.size >= most
+
+        private fun outcome(newest: Verdict?) = when (newest?.outcome) {
+            null -> Standing.OPEN
+            "accepted" -> Standing.ACCEPTED
+            "rejected" -> Standing.REJECTED
+            else -> Standing.FAILED
+        }
+    }
+}
+
+/** Getting up to speed, the window, braking, and the same way back. */
+private fun Trial.driveM(): Double {
+    val v = speedMps ?: return 0.0
+    val up = if (course.accelMps2 > 0) v * v / (2 * course.accelMps2) else 0.0
+    val down = if (course.brakeMps2 > 0) v * v / (2 * course.brakeMps2) else 0.0
+    return 2 * (up + v * durationS + down)
+}
+
+private fun Trial.driveS(): Double {
+    val v = speedMps?.takeIf { it > 0 } ?: return durationS + TURN_S
+    return driveM() / v + TURN_S
+}
+
+/** Stopping, turning round and being armed again; a guess, for an estimate that says "about". */
+private const val TURN_S = 30.0

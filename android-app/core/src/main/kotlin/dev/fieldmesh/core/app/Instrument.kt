@@ -1,0 +1,118 @@
+package dev.fieldmesh.core.app
+
+import dev.fieldmesh.core.agent.AgentException
+import dev.fieldmesh.core.agent.Heard
+import dev.fieldmesh.core.cue.Cue
+import dev.fieldmesh.core.cue.CueLogic
+import dev.fieldmesh.core.drive.DriveMachine
+import dev.fieldmesh.core.drive.DriveState
+import dev.fieldmesh.core.drive.LinkState
+import dev.fieldmesh.core.gps.Fix
+import dev.fieldmesh.core.wire.CampaignView
+import dev.fieldmesh.core.wire.NodeStatus
+import dev.fieldmesh.core.wire.Schedule
+import kotlinx.coroutines.flow.MutableStateFlow
+import kotlinx.coroutines.flow.StateFlow
+import kotlinx.coroutines.flow.asStateFlow
+
+/** All that the screens show. */
+data class AppState(
+    val node: NodeStatus? = null,
+    val drive: DriveState = DriveState(),
+    val campaign: CampaignState? = null,
+    val track: TrackState = TrackState(),
+)
+
+/**
+ * The instrument as a whole: takes what the node, the receiver and the people
+ * tell, and makes the screens' state and the cues of it. It outlives every
+ * screen. Called from one thread; the state may be read from any.
+ */
+class Instrument(private val nowNs: () -> Long, private val say: (Cue) -> Unit) {
+    private val machine = DriveMachine()
+    private val cues = CueLogic()
+    private val shown = MutableStateFlow(AppState())
+    private var node: NodeStatus? = null
+    private var schedule: Schedule? = null
+    private var view: CampaignView? = null
+    private var track = TrackState()
+
+    val state: StateFlow<AppState> = shown.asStateFlow()
+
+    fun unpaired() {
+        node = null
+        forgetRun()
+        machine.onLink(LinkState.UNPAIRED, nowNs())
+        refresh()
+    }
+
+    fun connecting() {
+        machine.onLink(LinkState.CONNECTING, nowNs())
+        refresh()
+    }
+
+    fun heard(what: Heard) {
+        val now = nowNs()
+        if (what !is Heard.Lost) machine.onLink(LinkState.UP, now)
+        when (what) {
+            is Heard.Status -> node = what.status
+            is Heard.Plan -> plan(what.schedule)
+            is Heard.View -> {
+                view = what.view
+                machine.onView(what.view, now)
+            }
+            is Heard.Signal -> machine.onSignal(what.dbm, now)
+            is Heard.NoRun -> {
+                forgetRun()
+                machine.onNoRun()
+            }
+            is Heard.Lost -> machine.onLink(linkState(what.why), now)
+        }
+        refresh()
+    }
+
+    fun fix(fix: Fix) {
+        machine.onFix(fix)
+        track = track.with(fix, view?.live?.throughputBps)
+        refresh()
+    }
+
+    fun mark(mark: Mark) {
+        track = track.copy(marks = track.marks.filter { it.id != mark.id } + mark)
+        refresh()
+    }
+
+    /** Brings everything that depends on the time up to date; to be called a few times a second. */
+    fun refresh() {
+        val now = nowNs()
+        val drive = machine.state(now)
+        machine.takeEvents().forEach(cues::happened)
+        cues.next(now, drive.speedMps, drive.band.takeIf { drive.staleSinceNs == null })?.let(say)
+        shown.value = AppState(node, drive, campaign(), track)
+    }
+
+    private fun plan(newest: Schedule) {
+        if (newest.run != schedule?.run) track = TrackState(marks = track.marks)
+        schedule = newest
+        machine.onSchedule(newest)
+        val course = newest.trials.firstOrNull()?.course
+        track = track.copy(siteLatDeg = course?.siteLatDeg, siteLonDeg = course?.siteLonDeg)
+    }
+
+    private fun forgetRun() {
+        schedule = null
+        view = null
+    }
+
+    private fun campaign(): CampaignState? {
+        val s = schedule ?: return null
+        val v = view?.takeIf { it.run == s.run } ?: return null
+        return CampaignState.of(s, v)
+    }
+
+    private fun linkState(why: AgentException) = when (why) {
+        is AgentException.WrongNode -> LinkState.WRONG_NODE
+        is AgentException.NotPaired -> LinkState.NOT_PAIRED
+        else -> LinkState.LOST
+    }
+}

@@ -1,0 +1,41 @@
+package dev.fieldmesh.core.app
+
+import dev.fieldmesh.core.drive.Metres
+import dev.fieldmesh.core.drive.metresFrom
+import dev.fieldmesh.core.gps.Fix
+
+/** A place that was passed; throughput is what the receiver had there, when it was measured. */
+data class TrackPoint(val latDeg: Double, val lonDeg: Double, val throughputBps: Double? = null)
+
+/** Something that a person noted at a place. [saved]: it is a record on the node. */
+data class Mark(val id: String, val text: String, val latDeg: Double?, val lonDeg: Double?, val saved: Boolean)
+
+/** The way so far, for a plain grid in metres about the first place. */
+data class TrackState(
+    val points: List<TrackPoint> = emptyList(),
+    val marks: List<Mark> = emptyList(),
+    val siteLatDeg: Double? = null,
+    val siteLonDeg: Double? = null,
+) {
+    private val origin get() = if (siteLatDeg != null && siteLonDeg != null) siteLatDeg to siteLonDeg else points.firstOrNull()?.let { it.latDeg to it.lonDeg }
+
+    fun metres(latDeg: Double, lonDeg: Double): Metres? =
+        origin?.let { (lat, lon) -> metresFrom(lat, lon, latDeg, lonDeg) }
+
+    /** With one more place; those nearer than a metre to the last are left out, and the oldest go. */
+    fun with(fix: Fix, throughputBps: Double?): TrackState {
+        val lat = fix.latDeg ?: return this
+        val lon = fix.lonDeg ?: return this
+        if (!fix.hasPosition) return this
+        val last = points.lastOrNull()
+        if (last != null) {
+            val step = metresFrom(last.latDeg, last.lonDeg, lat, lon)
+            if (step.east * step.east + step.north * step.north < 1.0) return this
+        }
+        return copy(points = (if (points.size < MOST_POINTS) points else points.drop(points.size - MOST_POINTS + 1)) + TrackPoint(lat, lon, throughputBps))
+    }
+
+    private companion object {
+        const val MOST_POINTS = 5000
+    }
+}

@@ -1,0 +1,91 @@
+package dev.fieldmesh.core.cue
+
+/** What is said to the driver. The words are in the app's resources. */
+enum class Cue {
+    FASTER,
+    SLOWER,
+    HOLD,
+    GO,
+    DONE,
+    REJECTED,
+    FAILED,
+    NO_GPS,
+    NODE_LOST,
+    ;
+
+    /** Said once when it happens; the others follow the speed. */
+    val isEvent get() = this >= GO
+}
+
+/** Where a speed lies about a band. */
+enum class Zone { UNKNOWN, BELOW, WITHIN, ABOVE }
+
+/** The speed that a trial asks for: within [halfWidthMps] about [targetMps]. */
+data class Band(val targetMps: Double, val halfWidthMps: Double) {
+    val lowMps get() = targetMps - halfWidthMps
+    val highMps get() = targetMps + halfWidthMps
+
+    fun zone(speedMps: Double?): Zone = when {
+        speedMps == null -> Zone.UNKNOWN
+        speedMps < lowMps -> Zone.BELOW
+        speedMps > highMps -> Zone.ABOVE
+        else -> Zone.WITHIN
+    }
+}
+
+/**
+ * Decides when to say what. Two cues are never closer than [MIN_GAP_NS]: a
+ * driver who is talked at stops listening. Something that happened waits for
+ * its turn and comes before the speed; a speed cue is never said late, and
+ * never one that the speed no longer asks for.
+ *
+ * Time comes in as an argument. Not safe for several threads.
+ */
+class CueLogic {
+    private val waiting = ArrayDeque<Cue>()
+    private var saidNs: Long? = null
+    private var saidZone: Zone? = null
+    private var zoneSaidNs = 0L
+
+    /** Something happened. Only the newest few matter: a cue of long ago confuses. */
+    fun happened(event: Cue) {
+        require(event.isEvent) { "$event follows the speed" }
+        if (waiting.lastOrNull() == event) return
+        waiting.addLast(event)
+        if (waiting.size > MOST_WAITING) waiting.removeFirst()
+    }
+
+    /**
+     * What to say now, if anything. [band] is absent while no speed is asked
+     * for; then the next trial's first cue is said anew.
+     */
+    fun next(nowNs: Long, speedMps: Double?, band: Band?): Cue? {
+        if (band == null) saidZone = null
+        val quietSince = saidNs
+        if (quietSince != null && nowNs - quietSince < MIN_GAP_NS) return null
+        val cue = waiting.removeFirstOrNull() ?: band?.let { ofSpeed(nowNs, it.zone(speedMps)) }
+        if (cue != null) saidNs = nowNs
+        return cue
+    }
+
+    private fun ofSpeed(nowNs: Long, zone: Zone): Cue? {
+        val cue = when (zone) {
+            Zone.BELOW -> Cue.FASTER
+            Zone.ABOVE -> Cue.SLOWER
+            Zone.WITHIN -> Cue.HOLD
+            Zone.UNKNOWN -> return null
+        }
+        val same = zone == saidZone
+        // In the band silence is the best sign; outside it a word now and then helps.
+        if (same && (zone == Zone.WITHIN || nowNs - zoneSaidNs < REPEAT_NS)) return null
+        saidZone = zone
+        zoneSaidNs = nowNs
+        return cue
+    }
+
+    companion object {
+        const val MIN_GAP_NS = 2_000_000_000L
+        const val REPEAT_NS = 6_000_000_000L
+        private const val MOST_WAITING = 3
+    }
+}

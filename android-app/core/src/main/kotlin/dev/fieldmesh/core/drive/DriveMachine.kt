@@ -1,0 +1,215 @@
+package dev.fieldmesh.core.drive
+
+import dev.fieldmesh.core.cue.Band
+import dev.fieldmesh.core.cue.Cue
+import dev.fieldmesh.core.cue.Zone
+import dev.fieldmesh.core.gps.Fix
+import dev.fieldmesh.core.gps.SpeedFilter
+import dev.fieldmesh.core.wire.CampaignView
+import dev.fieldmesh.core.wire.Schedule
+import dev.fieldmesh.core.wire.Trial
+import dev.fieldmesh.core.wire.TrialKey
+import dev.fieldmesh.core.wire.Verdict
+
+/**
+ * Makes the driver's view of the present trial from what the node and the
+ * receiver tell, in whatever order they tell it. It never guesses: while the
+ * node is silent the last phase stays, marked as stale, and no countdown goes
+ * on past the window's end. Time comes in as an argument. Not safe for several
+ * threads.
+ */
+class DriveMachine {
+    private var link = LinkState.UNPAIRED
+    private var silentSinceNs: Long? = null
+    private var view: CampaignView? = null
+    private var viewNs = 0L
+    private var schedule: Schedule? = null
+    private var fix: Fix? = null
+    private val filter = SpeedFilter()
+    private var inBandSinceNs: Long? = null
+    private var lastKey: TrialKey? = null // of the newest attempt that was seen
+    private val throughput = History()
+    private val signal = History()
+    private val events = mutableListOf<Cue>()
+    private var fixWasLost = false
+
+    /** What happened since the last call and is to be said. */
+    fun takeEvents(): List<Cue> = events.toList().also { events.clear() }
+
+    fun onLink(state: LinkState, nowNs: Long) {
+        val lost = state != LinkState.UP
+        if (lost && link == LinkState.UP) {
+            silentSinceNs = nowNs
+            if (phase() in UNDER_WAY) events += Cue.NODE_LOST
+        }
+        if (!lost) silentSinceNs = null
+        if (state == LinkState.UNPAIRED) forget()
+        link = state
+    }
+
+    fun onSchedule(newest: Schedule) {
+        schedule = newest
+    }
+
+    /** The node holds no run. */
+    fun onNoRun() = forget()
+
+    fun onView(newest: CampaignView, nowNs: Long) {
+        val old = view
+        if (old != null && old.run == newest.run) {
+            tell(old, newest)
+        } else {
+            val plan = schedule
+            forget()
+            schedule = plan?.takeIf { it.run == newest.run }
+        }
+        newest.current?.let { key ->
+            if (key != lastKey) {
+                throughput.clear()
+                inBandSinceNs = null
+            }
+            lastKey = key
+        }
+        view = newest
+        viewNs = nowNs
+        newest.live?.throughputBps?.let { throughput.add(nowNs, it) }
+    }
+
+    fun onFix(newest: Fix) {
+        fix = newest
+        val speed = filter.add(newest)
+        val within = band()?.zone(speed) == Zone.WITHIN
+        inBandSinceNs = if (within) inBandSinceNs ?: newest.bootNs else null
+        if (newest.hasPosition) fixWasLost = false
+    }
+
+    /** The tested radio's signal in dBm. */
+    fun onSignal(dbm: Double, nowNs: Long) = signal.add(nowNs, dbm)
+
+    fun state(nowNs: Long): DriveState {
+        val speed = filter.at(nowNs)
+        if (speed == null) inBandSinceNs = null
+        val fresh = fix?.takeIf { it.hasPosition && nowNs - it.bootNs <= SpeedFilter.STALE_NS }
+        noteFix(fresh != null)
+        val phase = phase()
+        val trial = trial(shownKey())
+        val band = band()
+        return DriveState(
+            link = link,
+            phase = phase,
+            staleSinceNs = silentSinceNs.takeIf { phase != Phase.NO_RUN },
+            key = shownKey(),
+            trialsTotal = schedule?.trials?.size,
+            band = band,
+            speedMps = speed,
+            zone = band?.zone(speed) ?: Zone.UNKNOWN,
+            hasFix = fresh != null,
+            trackDeg = fresh?.trackDeg,
+            wantedTrackDeg = trial?.let(::wantedTrack),
+            toGateM = if (trial != null && fresh != null) distanceToGateM(trial, fresh) else null,
+            inBandS = inBandSinceNs?.let { (nowNs - it).coerceAtLeast(0) / 1e9 },
+            holdS = trial?.gate?.holdS,
+            remainingS = remaining(phase, nowNs),
+            durationS = trial?.durationS,
+            detail = view?.detail.takeIf { phase == Phase.ARMED || phase == Phase.IDLE },
+            verdict = lastKey?.let { view?.verdictOf(it) }.takeIf { phase == Phase.DONE },
+            throughput = throughput.points(nowNs),
+            signal = signal.points(nowNs),
+        )
+    }
+
+    private fun forget() {
+        view = null
+        schedule = null
+        lastKey = null
+        inBandSinceNs = null
+        throughput.clear()
+        signal.clear()
+    }
+
+    /** What the newer view has that the older had not. An attempt that began and ended unseen is told by its end. */
+    private fun tell(old: CampaignView, newest: CampaignView) {
+        val running = newest.current
+        if (running != null && newest.state == "running" && !(old.state == "running" && old.current == running)) events += Cue.GO
+        val watched = old.current ?: lastKey ?: return
+        val verdict = newest.verdictOf(watched)
+        if (verdict == null || old.verdictOf(watched) != null) return
+        events += when (verdict.outcome) {
+            "accepted" -> Cue.DONE
+            "rejected" -> Cue.REJECTED
+            else -> Cue.FAILED
+        }
+    }
+
+    private fun noteFix(fresh: Boolean) {
+        if (fresh || fixWasLost || fix == null) return
+        fixWasLost = true
+        if (phase() in UNDER_WAY) events += Cue.NO_GPS
+    }
+
+    private fun phase(): Phase {
+        val v = view ?: return Phase.NO_RUN
+        if (v.current == null) return if (lastKey?.let(v::verdictOf) != null) Phase.DONE else Phase.IDLE
+        return when (v.state) {
+            "armed" -> Phase.ARMED
+            "running" -> Phase.RUNNING
+            "restoring" -> Phase.RESTORING
+            "kept" -> Phase.DONE
+            else -> Phase.IDLE
+        }
+    }
+
+    /** The attempt under way; between attempts the one that is over. */
+    private fun shownKey(): TrialKey? = view?.current ?: lastKey
+
+    private fun trial(key: TrialKey?): Trial? = schedule?.trials?.find { it.number == key?.trial }
+
+    /** The speed to bring the car to and hold; none when nothing is to be driven. */
+    private fun band(): Band? {
+        if (phase() != Phase.ARMED && phase() != Phase.RUNNING) return null
+        val trial = trial(view?.current) ?: return null
+        val target = trial.speedMps?.takeIf { it > 0 } ?: return null
+        return Band(target, trial.acceptance.speedBandMps ?: return null)
+    }
+
+    private fun remaining(phase: Phase, nowNs: Long): Double? {
+        if (phase != Phase.RUNNING) return null
+        val told = view?.live?.remainingS ?: return null
+        return (told - (nowNs - viewNs) / 1e9).coerceAtLeast(0.0)
+    }
+
+    private companion object {
+        val UNDER_WAY = setOf(Phase.ARMED, Phase.RUNNING)
+    }
+}
+
+private fun CampaignView.verdictOf(key: TrialKey): Verdict? =
+    trials.find { it.number == key.trial }?.attempts?.find { it.attempt == key.attempt }
+
+private fun wantedTrack(trial: Trial): Double? = when (trial.direction) {
+    "outbound" -> trial.course.headingDeg
+    "inbound" -> (trial.course.headingDeg + 180) % 360
+    else -> null
+}
+
+/** The last half minute of a value. */
+private class History {
+    private val kept = ArrayDeque<Point>()
+
+    fun add(nowNs: Long, value: Double) {
+        kept.addLast(Point(nowNs, value))
+        while (kept.size > MOST) kept.removeFirst()
+    }
+
+    fun points(nowNs: Long): List<Point> {
+        while (kept.isNotEmpty() && nowNs - kept.first().bootNs > SPAN_NS) kept.removeFirst()
+        return kept.toList()
+    }
+
+    fun clear() = kept.clear()
+
+    private companion object {
+        const val MOST = 600
+        const val SPAN_NS = 30_000_000_000L
+    }
+}

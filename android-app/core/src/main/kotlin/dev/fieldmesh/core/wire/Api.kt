@@ -1,0 +1,133 @@
+package dev.fieldmesh.core.wire
+
+import kotlinx.serialization.SerialName
+import kotlinx.serialization.Serializable
+
+/** The body of every answer that is not 200; [code] is a word to branch on. */
+@Serializable
+data class WireError(val code: String, val message: String, val cure: String? = null)
+
+@Serializable
+data class TrialKey(val trial: Int, val attempt: Int)
+
+@Serializable
+data class AbortRequest(val trial: Int, val attempt: Int, val reason: String)
+
+/** One acceptance rule; an absent [measured] could not be measured, and fails. */
+@Serializable
+data class Check(
+    val rule: String,
+    val limit: Double,
+    val measured: Double? = null,
+    val pass: Boolean,
+    val detail: String? = null,
+)
+
+/** The outcome of one attempt: accepted, rejected or failed. */
+@Serializable
+data class Verdict(
+    val trial: Int,
+    val attempt: Int,
+    val outcome: String,
+    val reason: String? = null,
+    val checks: List<Check>? = null,
+    @SerialName("final") val isFinal: Boolean,
+)
+
+@Serializable
+data class TrialView(val number: Int, val attempts: List<Verdict>)
+
+/** The present moment, for a person to look at; no record. */
+@Serializable
+data class Live(
+    @SerialName("speed_mps") val speedMps: Double? = null,
+    @SerialName("fix_mode") val fixMode: Int,
+    @SerialName("throughput_bps") val throughputBps: Double? = null,
+    @SerialName("remaining_s") val remainingS: Double? = null,
+)
+
+/** The newest record of a spool. */
+@Serializable
+data class SpoolPosition(val epoch: String, val seq: Long)
+
+/** What a node knows of a run; [version] rises with every change. */
+@Serializable
+data class CampaignView(
+    val version: ULong,
+    val run: String,
+    val campaign: String,
+    val state: String,
+    val current: TrialKey? = null,
+    val detail: String? = null,
+    val trials: List<TrialView>,
+    val position: SpoolPosition,
+    val live: Live? = null,
+)
+
+@Serializable
+data class ClockReply(
+    @SerialName("boot_ns") val bootNs: Long,
+    @SerialName("wall_ns") val wallNs: Long,
+)
+
+@Serializable
+data class SpoolStatus(
+    val newest: SpoolPosition,
+    @SerialName("oldest_seq") val oldestSeq: Long,
+    @SerialName("used_bytes") val usedBytes: Long,
+    @SerialName("quota_bytes") val quotaBytes: Long,
+    @SerialName("disk_free_bytes") val diskFreeBytes: Long,
+)
+
+@Serializable
+data class HostStatus(
+    val reached: Boolean,
+    val pending: List<String>,
+    val failed: List<String>? = null,
+    val detail: String? = null,
+    val instance: String? = null,
+)
+
+/** One need that is not met, with its cure. */
+@Serializable
+data class Problem(val need: String, val found: String, val cure: String)
+
+@Serializable
+data class RestoreReport(val undone: List<String>, val failed: List<String>)
+
+@Serializable
+data class NodeStatus(
+    val node: String,
+    val version: String,
+    val kernel: String,
+    val arch: String,
+    @SerialName("interface") val interfaceName: String,
+    @SerialName("interface_up") val interfaceUp: Boolean? = null,
+    val mac: String? = null,
+    val tools: Map<String, String>,
+    @SerialName("congestion_available") val congestionAvailable: List<String>,
+    val gps: Gps? = null,
+    @SerialName("gps_rate_hz") val gpsRateHz: Double? = null,
+    val spool: SpoolStatus,
+    val host: HostStatus,
+    val run: String? = null,
+    val clock: ClockReply,
+    val problems: List<Problem>,
+    @SerialName("memory_bytes") val memoryBytes: Long,
+)
+
+/**
+ * What a person noted: a mark ("bus passed"), or what is to become of a trial
+ * (accept, repeat, skip). The node makes a record of it, one for each [id].
+ */
+@Serializable
+data class Note(
+    val id: String,
+    val note: String,
+    val text: String,
+    @SerialName("age_ms") val ageMs: Double,
+    val trial: Int? = null,
+    val attempt: Int? = null,
+    @SerialName("lat_deg") val latDeg: Double? = null,
+    @SerialName("lon_deg") val lonDeg: Double? = null,
+)

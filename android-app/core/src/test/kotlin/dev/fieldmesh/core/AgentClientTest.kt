@@ -1,0 +1,179 @@
+package dev.fieldmesh.core
+
+import com.sun.net.httpserver.HttpExchange
+import com.sun.net.httpserver.HttpsConfigurator
+import com.sun.net.httpserver.HttpsParameters
+import com.sun.net.httpserver.HttpsServer
+import dev.fieldmesh.core.agent.AgentClient
+import dev.fieldmesh.core.agent.AgentException
+import dev.fieldmesh.core.agent.Identity
+import dev.fieldmesh.core.agent.Pairing
+import dev.fieldmesh.core.agent.Pin
+import java.io.File
+import java.net.InetAddress
+import java.net.InetSocketAddress
+import java.net.Socket
+import java.security.Principal
+import java.security.PrivateKey
+import java.security.cert.CertificateException
+import java.security.cert.X509Certificate
+import java.util.concurrent.CountDownLatch
+import java.util.concurrent.Executors
+import java.util.concurrent.TimeUnit
+import javax.net.ssl.SSLContext
+import javax.net.ssl.SSLEngine
+import javax.net.ssl.X509ExtendedKeyManager
+import javax.net.ssl.X509ExtendedTrustManager
+import kotlin.test.AfterTest
+import kotlin.test.Test
+import kotlin.test.assertEquals
+import kotlin.test.assertFailsWith
+import kotlin.test.assertNull
+import kotlin.test.assertTrue
+import kotlinx.coroutines.CancellationException
+import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.async
+import kotlinx.coroutines.runBlocking
+import org.junit.BeforeClass
+
+/** Against a TLS server of the JDK; the real agent has a profile of its own. */
+class AgentClientTest {
+    private val workers = Executors.newCachedThreadPool()
+    private var answer: (HttpExchange) -> Unit = { it.send(200, golden("body_node_status")) }
+    private val server = HttpsServer.create(InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0).apply {
+        httpsConfigurator = object : HttpsConfigurator(serverTls()) {
+            override fun configure(params: HttpsParameters) {
+                params.setSSLParameters(sslContext.defaultSSLParameters.apply { needClientAuth = true })
+            }
+        }
+        executor = workers
+        createContext("/") { answer(it) }
+        start()
+    }
+
+    private fun client(pin: Pin = node.pin, identity: Identity = app) =
+        AgentClient(Pairing("127.0.0.1", server.address.port, pin), identity, Dispatchers.IO)
+
+    @AfterTest
+    fun stop() {
+        server.stop(0)
+        workers.shutdownNow()
+    }
+
+    @Test
+    fun `a node's status is read`() = runBlocking {
+        assertEquals("car", client().status().node)
+    }
+
+    @Test
+    fun `a node with another key is not talked to`(): Unit = runBlocking {
+        assertFailsWith<AgentException.WrongNode> { client(pin = stranger.pin).status() }
+    }
+
+    @Test
+    fun `without a known key there is no answer, and without a node neither`(): Unit = runBlocking {
+        assertFailsWith<AgentException> { client(identity = stranger).status() }
+        server.stop(0)
+        assertFailsWith<AgentException.Unreachable> { client().status() }
+    }
+
+    @Test
+    fun `a refusal keeps the node's word and cure`() = runBlocking {
+        answer = { it.send(409, """{"code":"lease_held","message":"steered by another","cure":"wait"}""") }
+        val refused = assertFailsWith<AgentException.Refused> { client().status() }
+        assertEquals("lease_held", refused.error.code)
+        assertEquals("wait", refused.error.cure)
+    }
+
+    @Test
+    fun `an answer that is none is no crash`(): Unit = runBlocking {
+        for ((status, text) in listOf(200 to "{", 200 to "[]", 500 to "oh", 200 to "")) {
+            answer = { it.send(status, text) }
+            assertFailsWith<AgentException.BadAnswer> { client().status() }
+        }
+    }
+
+    @Test
+    fun `a call that is cancelled ends at once`() = runBlocking {
+        val asked = CountDownLatch(1)
+        answer = {
+            asked.countDown()
+            Thread.sleep(60_000)
+        }
+        val call = async { client().view("run-1", known = 3uL, waitMs = 30_000) }
+        assertTrue(kotlinx.coroutines.withContext(Dispatchers.IO) { asked.await(30, TimeUnit.SECONDS) })
+        call.cancel()
+        assertFailsWith<CancellationException> { call.await() }
+        assertTrue(call.isCancelled)
+    }
+
+    @Test
+    fun `a pairing line is read as people write it`() {
+        val pin = "ab".repeat(32)
+        assertEquals(Pairing("127.0.0.1", 7443, Pin(pin)), Pairing.parse(" fieldmesh:127.0.0.1:7443#\n${pin.uppercase()} "))
+        for (host in listOf("node.local", "192.168.1.2", "fe80::1")) {
+            val pairing = Pairing(host, 7443, Pin(pin))
+            assertEquals(pairing, Pairing.parse(pairing.toString()))
+        }
+        for (bad in listOf("", "127.0.0.1:7443#$pin", "fieldmesh:h:0#$pin", "fieldmesh:h:99999#$pin", "fieldmesh:h:1#abc", "fieldmesh:h;x:1#$pin")) {
+            assertNull(Pairing.parse(bad), bad)
+        }
+    }
+
+    private fun HttpExchange.send(status: Int, text: String) = use {
+        responseHeaders.add("Content-Type", "application/json")
+        sendResponseHeaders(status, text.length.toLong().let { if (it == 0L) -1 else it })
+        responseBody.write(text.toByteArray())
+    }
+
+    private fun HttpExchange.use(block: HttpExchange.() -> Unit) = try {
+        block()
+    } finally {
+        close()
+    }
+
+    companion object {
+        private lateinit var node: Identity
+        private lateinit var app: Identity
+        private lateinit var stranger: Identity
+
+        @JvmStatic
+        @BeforeClass
+        fun makeKeys() {
+            node = newIdentity("car")
+            app = newIdentity("app")
+            stranger = newIdentity("stranger")
+        }
+
+        private fun golden(name: String) = File(System.getProperty("fieldmesh.golden"), "$name.json").readText()
+
+        /** Shows the node's key and lets in the app's, as the agent does. */
+        private fun serverTls() = SSLContext.getInstance("TLSv1.3").apply {
+            init(arrayOf(NodeKey()), arrayOf(OnlyTheApp()), null)
+        }
+
+        private class NodeKey : X509ExtendedKeyManager() {
+            override fun getClientAliases(t: String?, i: Array<Principal>?) = null
+            override fun chooseClientAlias(t: Array<String>?, i: Array<Principal>?, s: Socket?) = null
+            override fun getServerAliases(t: String?, i: Array<Principal>?) = arrayOf("node")
+            override fun chooseServerAlias(t: String?, i: Array<Principal>?, s: Socket?) = "node"
+            override fun chooseEngineServerAlias(t: String?, i: Array<Principal>?, e: SSLEngine?) = "node"
+            override fun getCertificateChain(alias: String?): Array<X509Certificate> = arrayOf(node.certificate)
+            override fun getPrivateKey(alias: String?): PrivateKey = node.privateKey
+        }
+
+        private class OnlyTheApp : X509ExtendedTrustManager() {
+            private fun check(chain: Array<X509Certificate>) {
+                if (Pin.of(chain[0]) != app.pin) throw CertificateException("not authorized")
+            }
+
+            override fun checkClientTrusted(c: Array<X509Certificate>, a: String?) = check(c)
+            override fun checkClientTrusted(c: Array<X509Certificate>, a: String?, s: Socket?) = check(c)
+            override fun checkClientTrusted(c: Array<X509Certificate>, a: String?, e: SSLEngine?) = check(c)
+            override fun checkServerTrusted(c: Array<X509Certificate>, a: String?) = Unit
+            override fun checkServerTrusted(c: Array<X509Certificate>, a: String?, s: Socket?) = Unit
+            override fun checkServerTrusted(c: Array<X509Certificate>, a: String?, e: SSLEngine?) = Unit
+            override fun getAcceptedIssuers(): Array<X509Certificate> = emptyArray()
+        }
+    }
+}

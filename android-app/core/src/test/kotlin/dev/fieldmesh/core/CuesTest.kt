@@ -1,0 +1,90 @@
+package dev.fieldmesh.core
+
+import dev.fieldmesh.core.cue.Band
+import dev.fieldmesh.core.cue.Cue
+import dev.fieldmesh.core.cue.CueLogic
+import kotlin.random.Random
+import kotlin.test.Test
+import kotlin.test.assertEquals
+import kotlin.test.assertFalse
+import kotlin.test.assertNull
+import kotlin.test.assertTrue
+
+class CuesTest {
+    private val band = Band(13.9, 0.5)
+
+    private fun seconds(s: Double) = (s * 1e9).toLong()
+
+    @Test
+    fun `faster, hold, and silence while it is held`() {
+        val cues = CueLogic()
+        assertEquals(Cue.FASTER, cues.next(0, 5.0, band))
+        assertNull(cues.next(seconds(1.0), 6.0, band))
+        assertNull(cues.next(seconds(3.0), 9.0, band), "no nagging while the speed rises")
+        assertEquals(Cue.FASTER, cues.next(seconds(6.5), 12.0, band))
+        assertEquals(Cue.HOLD, cues.next(seconds(9.0), 13.8, band))
+        assertNull(cues.next(seconds(30.0), 14.1, band))
+        assertEquals(Cue.SLOWER, cues.next(seconds(31.0), 14.6, band))
+    }
+
+    @Test
+    fun `what happened comes before the speed and waits for its turn`() {
+        val cues = CueLogic()
+        assertEquals(Cue.FASTER, cues.next(0, 5.0, band))
+        cues.happened(Cue.GO)
+        assertNull(cues.next(seconds(1.9), 13.9, band))
+        assertEquals(Cue.GO, cues.next(seconds(2.0), 13.9, band))
+    }
+
+    @Test
+    fun `no word about a speed that nobody knows or that nobody asked for`() {
+        val cues = CueLogic()
+        assertNull(cues.next(0, null, band))
+        assertNull(cues.next(seconds(5.0), 5.0, null))
+    }
+
+    @Test
+    fun `property - cues follow the speed and keep their distance`() {
+        repeat(300) { seed -> drive(seed) }
+    }
+
+    /** An hour's worth of steps of a random drive, with gaps, jumps, events and changing bands. */
+    private fun drive(seed: Int) {
+        val random = Random(seed)
+        val cues = CueLogic()
+        var now = 0L
+        var speed = 0.0
+        var saidNs: Long? = null
+        repeat(1500) { step ->
+            now += random.nextLong(10_000_000, 700_000_000)
+            speed = if (random.nextInt(50) == 0) random.nextDouble(0.0, 40.0) else (speed + random.nextDouble(-1.0, 1.0)).coerceAtLeast(0.0)
+            val known = speed.takeIf { random.nextInt(20) > 0 }
+            val asked = Band(random.nextInt(1, 4) * 8.3, random.nextDouble(0.2, 2.0)).takeIf { random.nextInt(30) > 0 }
+            if (random.nextInt(40) == 0) cues.happened(Cue.entries.filter { it.isEvent }.random(random))
+            val cue = cues.next(now, known, asked) ?: return@repeat
+            val where = "seed $seed step $step: $cue at $known m/s, band $asked"
+            saidNs?.let { assertTrue(now - it >= CueLogic.MIN_GAP_NS, "$where: ${now - it} ns after the last") }
+            saidNs = now
+            if (cue.isEvent) return@repeat
+            assertTrue(known != null && asked != null, where)
+            when (cue) {
+                Cue.FASTER -> assertTrue(known < asked.lowMps, where)
+                Cue.SLOWER -> assertTrue(known > asked.highMps, where)
+                else -> assertTrue(known in asked.lowMps..asked.highMps, where)
+            }
+        }
+    }
+
+    @Test
+    fun `property - what happened last is said in the end`() {
+        repeat(200) { seed ->
+            val random = Random(seed)
+            val cues = CueLogic()
+            val events = List(random.nextInt(1, 8)) { Cue.entries.filter { it.isEvent }.random(random) }
+            events.forEach(cues::happened)
+            val said = (0..20).mapNotNull { cues.next(seconds(2.0 * it), 20.0, band) }.filter { it.isEvent }
+            assertEquals(events.last(), said.lastOrNull(), "seed $seed: $events said as $said")
+            assertFalse(said.size > 3, "seed $seed: old events pile up: $said")
+        }
+    }
+}

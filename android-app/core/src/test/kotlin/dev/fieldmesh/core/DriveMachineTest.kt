@@ -1,0 +1,149 @@
+package dev.fieldmesh.core
+
+import dev.fieldmesh.core.cue.Cue
+import dev.fieldmesh.core.cue.Zone
+import dev.fieldmesh.core.drive.DriveMachine
+import dev.fieldmesh.core.drive.LinkState
+import dev.fieldmesh.core.drive.Phase
+import dev.fieldmesh.core.gps.Fix
+import dev.fieldmesh.core.wire.Live
+import dev.fieldmesh.core.wire.TrialKey
+import kotlin.random.Random
+import kotlin.test.Test
+import kotlin.test.assertEquals
+import kotlin.test.assertNotNull
+import kotlin.test.assertNull
+import kotlin.test.assertTrue
+
+class DriveMachineTest {
+    private val second = 1_000_000_000L
+    private val machine = DriveMachine().apply {
+        onLink(LinkState.UP, 0)
+        onSchedule(schedule())
+    }
+
+    private fun fix(ns: Long, speed: Double, lonDeg: Double = 0.0) =
+        Fix(ns, mode = 3, latDeg = 0.0, lonDeg = lonDeg, speedMps = speed, trackDeg = 90.0)
+
+    @Test
+    fun `a trial from armed to done`() {
+        machine.onView(view("loaded", key = null), 0)
+        assertEquals(Phase.IDLE, machine.state(0).phase)
+        machine.onView(view("armed"), second)
+        machine.onFix(fix(second, 10.0))
+        machine.state(second).let {
+            assertEquals(Phase.ARMED, it.phase)
+            assertEquals(Zone.BELOW, it.zone)
+            assertEquals(20.0, it.toGateM!!, 0.01)
+            assertEquals(90.0, it.wantedTrackDeg)
+        }
+        for (i in 2L..6L) machine.onFix(fix(i * second, 13.9))
+        assertTrue(machine.state(6 * second).inBandS!! >= 3.0)
+        machine.onView(view("running", live = Live(fixMode = 3, remainingS = 10.0, throughputBps = 2e7)), 7 * second)
+        machine.state(9 * second).let {
+            assertEquals(Phase.RUNNING, it.phase)
+            assertEquals(8.0, it.remainingS!!, 1e-9)
+            assertEquals(1, it.throughput.size)
+            assertNull(it.speedMps, "a speed of three seconds ago is not shown")
+        }
+        machine.onView(view("kept", verdicts = listOf(verdict("accepted"))), 18 * second)
+        machine.state(18 * second).let {
+            assertEquals(Phase.DONE, it.phase)
+            assertEquals("accepted", it.verdict?.outcome)
+            assertNull(it.remainingS)
+            assertNull(it.band)
+        }
+        assertEquals(listOf(Cue.NO_GPS, Cue.GO, Cue.DONE).sorted(), machine.takeEvents().sorted())
+    }
+
+    @Test
+    fun `an old outcome is not announced when the app starts`() {
+        machine.onView(view("kept", verdicts = listOf(verdict("rejected"))), 0)
+        assertEquals(Phase.DONE, machine.state(0).phase)
+        assertEquals(emptyList(), machine.takeEvents())
+    }
+
+    @Test
+    fun `a trial that ended while the node was out of reach is told when it is back`() {
+        machine.onView(view("running", live = Live(fixMode = 3, remainingS = 5.0)), 0)
+        machine.onLink(LinkState.LOST, second)
+        machine.state(20 * second).let {
+            assertEquals(Phase.RUNNING, it.phase)
+            assertEquals(second, it.staleSinceNs)
+            assertEquals(0.0, it.remainingS, "the countdown ends, and says no more than that")
+        }
+        machine.onLink(LinkState.UP, 30 * second)
+        machine.onView(view("kept", verdicts = listOf(verdict("failed", reason = "agent: it was started anew"))), 30 * second)
+        machine.state(30 * second).let {
+            assertEquals(Phase.DONE, it.phase)
+            assertEquals("failed", it.verdict?.outcome)
+            assertNull(it.staleSinceNs)
+        }
+        assertEquals(listOf(Cue.NODE_LOST, Cue.FAILED), machine.takeEvents())
+    }
+
+    @Test
+    fun `an agent that was started anew counts its views from the beginning`() {
+        val late = view("running")
+        val early = view("kept", verdicts = listOf(verdict("accepted"))).copy(version = 0uL)
+        machine.onView(late, 0)
+        machine.onView(early, 1)
+        assertEquals(Phase.DONE, machine.state(1).phase)
+    }
+
+    @Test
+    fun `another run starts from nothing`() {
+        machine.onView(view("running"), 0)
+        machine.onView(view("loaded", key = null, run = "run-2"), 1)
+        machine.state(1).let {
+            assertEquals(Phase.IDLE, it.phase)
+            assertNull(it.key)
+            assertNull(it.trialsTotal, "the old run's schedule says nothing about the new one")
+        }
+    }
+
+    @Test
+    fun `inbound the distance to the gate falls the other way`() {
+        machine.onSchedule(schedule(trials = listOf(trial(1, direction = "inbound"))))
+        machine.onView(view("armed"), 0)
+        machine.onFix(fix(0, 10.0, lonDeg = 100 / 111_195.0))
+        assertEquals(80.0, machine.state(0).toGateM!!, 0.01)
+    }
+
+    /** Whatever comes, in whatever order, nothing is shown that contradicts itself. */
+    @Test
+    fun `property - no order of events makes a state that contradicts itself`() = repeat(300) { seed ->
+        val random = Random(seed)
+        val m = DriveMachine()
+        var now = 0L
+        repeat(200) { step ->
+            now += random.nextLong(0, 3 * second)
+            when (random.nextInt(8)) {
+                0 -> m.onLink(LinkState.entries.random(random), now)
+                1 -> m.onSchedule(schedule(run = "run-${random.nextInt(2)}"))
+                2 -> m.onNoRun()
+                3, 4 -> m.onView(anyView(random), now)
+                5 -> m.onFix(Fix.none(now))
+                else -> m.onFix(fix(now, random.nextDouble(0.0, 30.0)))
+            }
+            val s = m.state(now)
+            val where = "seed $seed step $step: $s"
+            if (s.phase == Phase.NO_RUN) assertTrue(s.key == null && s.remainingS == null && s.verdict == null, where)
+            if (s.phase != Phase.RUNNING) assertNull(s.remainingS, where)
+            if (s.verdict != null) assertTrue(s.phase == Phase.DONE && s.verdict?.trial == s.key?.trial, where)
+            if (s.speedMps == null) assertTrue(s.inBandS == null && s.zone == Zone.UNKNOWN, where)
+            if (s.zone != Zone.UNKNOWN) assertNotNull(s.band, where)
+            if (s.band != null) assertTrue(s.phase == Phase.ARMED || s.phase == Phase.RUNNING, where)
+            if (s.staleSinceNs != null) assertTrue(s.link != LinkState.UP, where)
+            m.takeEvents()
+        }
+    }
+
+    private fun anyView(random: Random) = view(
+        state = listOf("loaded", "armed", "running", "restoring", "kept").random(random),
+        key = TrialKey(random.nextInt(1, 3), random.nextInt(1, 3)).takeIf { random.nextInt(5) > 0 },
+        verdicts = if (random.nextBoolean()) listOf(verdict(listOf("accepted", "rejected", "failed").random(random))) else emptyList(),
+        live = Live(fixMode = 3, remainingS = random.nextDouble(0.0, 10.0)).takeIf { random.nextBoolean() },
+        run = "run-${random.nextInt(2)}",
+    )
+}

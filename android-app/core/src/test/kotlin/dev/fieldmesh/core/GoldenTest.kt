@@ -1,0 +1,83 @@
+package dev.fieldmesh.core
+
+import dev.fieldmesh.core.wire.CampaignView
+import dev.fieldmesh.core.wire.Gps
+import dev.fieldmesh.core.wire.NodeStatus
+import dev.fieldmesh.core.wire.Other
+import dev.fieldmesh.core.wire.Record
+import dev.fieldmesh.core.wire.Schedule
+import dev.fieldmesh.core.wire.Station
+import dev.fieldmesh.core.wire.WireError
+import dev.fieldmesh.core.wire.WireJson
+import java.io.File
+import java.math.BigDecimal
+import kotlin.test.Test
+import kotlin.test.assertEquals
+import kotlin.test.assertIs
+import kotlin.test.assertTrue
+import kotlinx.serialization.KSerializer
+import kotlinx.serialization.json.JsonArray
+import kotlinx.serialization.json.JsonElement
+import kotlinx.serialization.json.JsonObject
+import kotlinx.serialization.json.JsonPrimitive
+
+/** The golden files of protocols/wire, which the Go side reads and writes too. */
+class GoldenTest {
+    private val golden = File(System.getProperty("fieldmesh.golden"))
+
+    private fun text(name: String) = File(golden, "$name.json").readText()
+
+    @Test
+    fun `every record is written as it was read`() {
+        val files = golden.listFiles { f -> f.name.startsWith("record_") }.orEmpty()
+        assertTrue(files.size >= 16, "only ${files.size} golden records in $golden")
+        for (file in files) {
+            val record = Record.decode(file.readText())
+            assertEquals(plain(file.readText()), plain(record.encode()), file.name)
+        }
+    }
+
+    @Test
+    fun `the kinds that the app uses are understood`() {
+        val gps = assertIs<Gps>(Record.decode(text("record_gps")).body)
+        assertEquals(13.9, gps.speedMps)
+        assertEquals(7261792012345, gps.fixBootNs)
+        val station = assertIs<Station>(Record.decode(text("record_station")).body)
+        assertEquals(-61.0, station.signalDbm)
+        assertIs<Other>(Record.decode(text("record_iperf3")).body)
+    }
+
+    @Test
+    fun `bodies lose nothing of what the app shows`() {
+        same("body_campaign_view", CampaignView.serializer())
+        same("body_node_status", NodeStatus.serializer())
+        same("body_error", WireError.serializer())
+    }
+
+    @Test
+    fun `a plan is read as a schedule`() {
+        val schedule = WireJson.decodeFromString(Schedule.serializer(), text("body_run_plan"))
+        val trial = schedule.trials.first()
+        assertEquals(13.9, trial.speedMps)
+        assertEquals(0.5, trial.acceptance.speedBandMps)
+        assertEquals(20.0, trial.gate.placeM)
+        assertEquals(-26.682, trial.course.siteLatDeg)
+        assertEquals(null, schedule.trials[1].speedMps)
+    }
+
+    private fun <T> same(name: String, serializer: KSerializer<T>) {
+        val value = WireJson.decodeFromString(serializer, text(name))
+        assertEquals(plain(text(name)), plain(WireJson.encodeToString(serializer, value)), name)
+    }
+
+    /** JSON without regard to how numbers are spelt. */
+    private fun plain(text: String): Any? = plain(WireJson.parseToJsonElement(text))
+
+    private fun plain(e: JsonElement): Any? = when (e) {
+        is JsonObject -> e.mapValues { plain(it.value) }
+        is JsonArray -> e.map { plain(it) }
+        is JsonPrimitive -> if (e.isString) e.content else e.content.toBigDecimalOrNull()?.let(::number) ?: e.content
+    }
+
+    private fun number(n: BigDecimal) = n.stripTrailingZeros()
+}
