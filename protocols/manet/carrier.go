@@ -26,12 +26,21 @@ type Received struct {
 	Packet    []byte
 }
 
-func (Outgoing) event() {}
-func (Received) event() {}
+// Undelivered takes the place of LinkFailed where the runner has the packet of
+// the Transmit back that a neighbour did not take; it may go another way.
+type Undelivered struct {
+	Interface int
+	Neighbor  netip.Addr
+	Packet    []byte // the protocol's to keep and to change
+}
+
+func (Outgoing) event()    {}
+func (Received) event()    {}
+func (Undelivered) event() {}
 
 // Transmit sends a whole IPv4 packet to a neighbour, whatever its header's
 // destination is. The runner writes the header's checksum. Where the neighbour
-// does not take it, LinkFailed follows.
+// does not take it, LinkFailed or Undelivered follows.
 type Transmit struct {
 	Interface int
 	To        netip.Addr // a neighbour; not valid: everybody on the link

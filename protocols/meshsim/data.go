@@ -26,6 +26,9 @@ type DataStats struct {
 	TTLExceeded          int64 // of a packet in a loop
 	Hops                 int64 // of those delivered, summed
 	Delay, DelayMax      time.Duration
+
+	Repeated, Foreign int64 // of a carrier: delivered again; not as it was sent
+	HopsMax           int64
 }
 
 // dataTTL is the kernel's default.
@@ -38,7 +41,12 @@ func (s *Sim) SendData(from, to, bytes int) {
 		return
 	}
 	s.Data.Sent++
-	s.forward(n, &Packet{Source: Address(from, 0), Destination: Address(to, 0), Bytes: bytes, TTL: dataTTL, Sent: s.now}, false)
+	p := &Packet{Source: Address(from, 0), Destination: Address(to, 0), Bytes: bytes, TTL: dataTTL, Sent: s.now}
+	if s.config.Carrier {
+		s.originate(n, p)
+		return
+	}
+	s.forward(n, p, false)
 }
 
 // Flow sends packets at a fixed interval from a start until an end.

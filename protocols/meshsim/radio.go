@@ -35,6 +35,14 @@ func (s *Sim) setOneWay(a, b, iface int, loss float64) {
 	}
 }
 
+func (n *NodeStats) message(m manet.Message) {
+	n.Messages[m.Kind]++
+	n.MessageBytes[m.Kind] += int64(m.Bytes)
+	if m.Forwarded {
+		n.Forwarded++
+	}
+}
+
 func (s *Sim) sendControl(n *node, a manet.Send) {
 	if a.Interface < 0 || a.Interface >= len(n.ports) {
 		return
@@ -42,11 +50,7 @@ func (s *Sim) sendControl(n *node, a manet.Send) {
 	n.Stats.Packets++
 	n.Stats.Bytes += int64(len(a.Data) + headerBytes)
 	for _, m := range a.Messages {
-		n.Stats.Messages[m.Kind]++
-		n.Stats.MessageBytes[m.Kind] += int64(m.Bytes)
-		if m.Forwarded {
-			n.Stats.Forwarded++
-		}
+		n.Stats.message(m)
 	}
 	if s.OnPacket != nil {
 		s.OnPacket(n.index, a)
@@ -125,6 +129,7 @@ func (s *Sim) finish(p *port, f frame) {
 		}
 		return
 	}
+	s.overhear(p, f)
 	i := slices.IndexFunc(p.links, func(l link) bool { return l.to == f.to })
 	// Without a way back no acknowledgement comes, and the sender gives up.
 	if i >= 0 && s.linked(p.links[i].to, p) && s.arrives(p.links[i]) {
@@ -153,9 +158,14 @@ func (s *Sim) givenUp(sender *node, p *port, f frame) {
 		s.Data.LinkLost++
 		failed.Destination = f.data.Destination
 	}
-	if s.config.Feedback {
-		s.handle(sender, failed)
+	if !s.config.Feedback {
+		return
 	}
+	if f.whole != nil {
+		s.handle(sender, manet.Undelivered{Interface: p.iface, Neighbor: f.target, Packet: slices.Clone(f.whole)})
+		return
+	}
+	s.handle(sender, failed)
 }
 
 // next goes on with a port's queue, with its first frame gone or not.
@@ -186,6 +196,10 @@ func (s *Sim) receive(from, to *port, f frame) {
 		s.forward(n, f.data, false)
 		return
 	}
+	if f.whole != nil {
+		s.receiveWhole(from.addr, to, f, false)
+		return
+	}
 	r := &s.config.Radio
 	s.deliver(n, from.addr, to, f, s.damaged(f.send.Data))
 	if r.Duplicate > 0 && s.random.Float64() < r.Duplicate {
@@ -194,17 +208,21 @@ func (s *Sim) receive(from, to *port, f frame) {
 }
 
 func (s *Sim) deliver(n *node, from netip.Addr, to *port, f frame, data []byte) {
-	packet := manet.Packet{Interface: to.iface, From: from, Unicast: f.to >= 0, TTL: f.send.TTL, Data: data}
+	s.soonOrLate(n, manet.Packet{Interface: to.iface, From: from, Unicast: f.to >= 0, TTL: f.send.TTL, Data: data})
+}
+
+// soonOrLate gives a node what the radio brought it, at once or late.
+func (s *Sim) soonOrLate(n *node, e manet.Event) {
 	if r := &s.config.Radio; r.Delay > 0 && s.random.Float64() < r.Delay {
 		boots := n.boots
 		s.At(s.now+time.Duration(s.random.Int64N(int64(r.DelayMax))), func() {
 			if n.boots == boots {
-				s.handle(n, packet)
+				s.handle(n, e)
 			}
 		})
 		return
 	}
-	s.handle(n, packet)
+	s.handle(n, e)
 }
 
 func (s *Sim) damaged(data []byte) []byte {

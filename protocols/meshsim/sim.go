@@ -55,6 +55,9 @@ type Config struct {
 	Make       Maker
 	Feedback   bool // the link layer reports unicast frames that it gave up
 	HoldMax    int  // packets that a node holds for routes; 0 is 64
+
+	Carrier     bool // the protocol carries data itself; see package manet
+	Promiscuous bool // and is given what it overhears
 }
 
 // headerBytes are those of an IPv4 and a UDP header.
@@ -72,9 +75,16 @@ type Sim struct {
 	byAddr map[netip.Addr]int // port of an address
 	err    error
 
+	dataNumber uint64
+	carried    map[uint64]*Packet // data given to carriers, until it arrives
+
 	Data DataStats
 	// OnPacket, where set, sees every control packet as it is sent.
 	OnPacket func(node int, s manet.Send)
+	// OnTransmit, where set, sees every packet of a carrier as it is sent, and
+	// OnDelivered its data packets that arrive.
+	OnTransmit  func(node int, t manet.Transmit)
+	OnDelivered func(p *Packet)
 	// OnReport, where set, sees every report of a protocol.
 	OnReport func(node int, r manet.Report)
 }
@@ -126,13 +136,17 @@ type frame struct {
 	target   netip.Addr
 	send     *manet.Send
 	data     *Packet
+	whole    []byte // a carrier's
 	attempts int
 	boots    uint64 // of the sender, when it was queued
 }
 
 func (f *frame) bytes() int {
-	if f.data != nil {
+	switch {
+	case f.data != nil:
 		return f.data.Bytes
+	case f.whole != nil:
+		return len(f.whole)
 	}
 	return len(f.send.Data) + headerBytes
 }
@@ -155,7 +169,7 @@ func New(config Config) (*Sim, error) {
 	if config.Nodes < 1 || config.Nodes > 65000 {
 		return nil, fmt.Errorf("simulate mesh: %d nodes, want 1 to 65000", config.Nodes)
 	}
-	s := &Sim{config: config, random: rand.New(rand.NewPCG(config.Seed, 1)), byAddr: map[netip.Addr]int{}}
+	s := &Sim{config: config, random: rand.New(rand.NewPCG(config.Seed, 1)), byAddr: map[netip.Addr]int{}, carried: map[uint64]*Packet{}}
 	for i := range config.Nodes {
 		n := &node{index: i, Stats: NodeStats{Messages: map[string]int64{}, MessageBytes: map[string]int64{}}}
 		for k := range config.Interfaces {
@@ -304,6 +318,7 @@ func (s *Sim) handle(n *node, e manet.Event) {
 	}
 	// Actions are valid until the next event, which releasing a packet causes.
 	var released []netip.Addr
+	var delivered [][]byte
 	for _, a := range n.protocol.Handle(s.now, e) {
 		switch a := a.(type) {
 		case manet.Send:
@@ -322,11 +337,18 @@ func (s *Sim) handle(n *node, e manet.Event) {
 			released = append(released, a.Destination)
 		case manet.Drop:
 			s.Data.NoRoute += int64(len(n.held.Take(a.Destination)))
+		case manet.Transmit:
+			s.sendWhole(n, a)
+		case manet.Deliver:
+			delivered = append(delivered, a.Packet)
 		case manet.Report:
 			if s.OnReport != nil {
 				s.OnReport(n.index, a)
 			}
 		}
+	}
+	for _, packet := range delivered {
+		s.arrived(n, packet)
 	}
 	for _, destination := range released {
 		for _, p := range n.held.Take(destination) {
