@@ -1,0 +1,52 @@
+package tcp
+
+import (
+	"fmt"
+
+	"github.com/cilium/ebpf"
+)
+
+// Cause is why a segment was lost, by the numbers of causes.h.
+type Cause uint32
+
+// The causes that the reference TCP tells apart.
+const (
+	CauseCongestion Cause = iota + 1
+	CauseChannelError
+	CauseDisconnection
+	CauseRouteChange
+)
+
+// CauseOf maps a cause of the radio feedback's FrameLost to what the reference
+// TCP tells apart: a full interface queue and collisions are congestion, bit
+// errors are the channel's, a peer out of range and a missing route or
+// neighbour are a disconnection. Every other is congestion. A route change is
+// no frame's loss; routing would have to tell it.
+func CauseOf(frameLost string) Cause {
+	switch frameLost {
+	case "channel_error":
+		return CauseChannelError
+	case "out_of_range", "no_route", "no_neighbour":
+		return CauseDisconnection
+	}
+	return CauseCongestion
+}
+
+// segment is struct segment of causes.h.
+type segment struct {
+	Seq      uint32
+	FromPort uint16
+	ToPort   uint16
+}
+
+// Lost tells the reference TCP why the segment was lost that begins at seq and
+// goes from a port of this node to one of its peer.
+func (c *Congestion) Lost(fromPort, toPort uint16, seq uint32, why Cause) error {
+	if c.losses == nil {
+		return fmt.Errorf("tell %q of a loss: it is not the reference TCP", c.Name)
+	}
+	if err := c.losses.Update(segment{Seq: seq, FromPort: fromPort, ToPort: toPort}, uint32(why), ebpf.UpdateAny); err != nil {
+		return fmt.Errorf("tell %q of a loss: %w", c.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * The callbacks that the classic variants share. A variant's file defines
+ * on_ack (what an ACK does to the window), reduced (ssthresh after a loss) and
+ * on_timeout before it includes this, and VARIANT, its name.
+ */
+#ifndef TCPCC_CALLBACKS_H
+#define TCPCC_CALLBACKS_H
+
+#include "window.h"
+
+SEC("struct_ops") void on_init(u64 *ctx) { open_window(SOCK_ARG(ctx)); }
+
+SEC("struct_ops") u32 on_ssthresh(u64 *ctx) { return reduced(SOCK_ARG(ctx)); }
+
+/* The classic variants know of no false alarm: what was reduced stays so. */
+SEC("struct_ops") u32 on_undo_cwnd(u64 *ctx) { return max(TCP(SOCK_ARG(ctx))->snd_cwnd, 1); }
+
+SEC("struct_ops") void on_set_state(u64 *ctx)
+{
+	struct sock *sk = SOCK_ARG(ctx);
+	struct window *w = PRIV(sk, window);
+
+	if ((u8)ctx[1] != CA_LOSS)
+		return;
+	w->credit = 0;
+	w->withheld = 0;
+	on_timeout(sk, w);
+}
+
+SEC("struct_ops") void on_cwnd_event(u64 *ctx)
+{
+	if ((u32)ctx[1] == EVENT_CWND_RESTART)
+		PRIV(SOCK_ARG(ctx), window)->restarted = 1;
+}
+
+SEC("struct_ops") void on_cong_control(u64 *ctx)
+{
+	struct sock *sk = SOCK_ARG(ctx);
+	struct window *w = PRIV(sk, window);
+	u32 was = w->state;
+	enum ack kind = read_ack(sk, w);
+
+	if (w->restarted) {
+		w->restarted = 0;
+		w->cwnd = min(w->cwnd, TCP(sk)->snd_cwnd); /* RFC 5681, section 4.1 */
+	}
+	if (w->state == CA_CWR && was != CA_CWR) {
+		/* A local queue was full, or ECN said so (RFC 3168, section 6.1.2). */
+		w->cwnd = min(w->cwnd, TCP(sk)->snd_ssthresh);
+		set_cwnd(sk, w->cwnd);
+	}
+	on_ack(sk, w, kind);
+}
+
+SEC(".struct_ops.link") struct tcp_congestion_ops ops = {
+	.flags = NON_RESTRICTED,
+	.init = (void *)on_init,
+	.ssthresh = (void *)on_ssthresh,
+	.set_state = (void *)on_set_state,
+	.cwnd_event = (void *)on_cwnd_event,
+	.cong_control = (void *)on_cong_control,
+	.undo_cwnd = (void *)on_undo_cwnd,
+	.name = VARIANT,
+};
+
+#endif

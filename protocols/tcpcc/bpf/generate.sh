@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Compiles every *.bpf.c of this folder to its object, without what only a
+# debugger reads. Both ends that Fieldmesh runs on are little endian.
+#
+#   generate.sh [FOLDER]   where the objects go; here by default
+set -euo pipefail
+to=$(realpath "${1:-$(dirname "$0")}")
+cd "$(dirname "$0")"
+for source in *.bpf.c; do
+	object=$to/${source%.c}.o
+	clang -target bpfel -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-parameter -Werror -c "$source" -o "$object"
+	llvm-strip --strip-debug "$object"
+done

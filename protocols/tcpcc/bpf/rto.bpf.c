@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Timers that do not back off, for the connections of one network namespace
+ * with peers in one network.
+ *
+ * fixed: the fixed RTO of Dyer and Boppana, "A Comparison of TCP Performance
+ * over Three Routing Protocols for Mobile Ad Hoc Networks", MobiHoc 2001: on a
+ * second timeout in a row the RTO is not doubled again, until an ACK has told a
+ * round trip anew.
+ *
+ * reference: where the cause of the loss is none of congestion, the RTO is not
+ * doubled at all (reference.bpf.c).
+ *
+ * The RTO cannot be written; its bound can, from Linux 6.15 (TCP_RTO_MAX_MS),
+ * and not below a second. So the namespace's tcp_rto_min_us must be at least
+ * half a second for fixed, and a second for reference, to be constant.
+ */
+#include "causes.h"
+
+/* struct bpf_sock_ops of linux/bpf.h: the kernel's interface, so its layout is fixed. */
+struct sock_ops {
+	u32 op;
+	u32 args[4];
+	u32 family;
+	u32 remote_ip4; /* network byte order */
+	u32 local_ip4;
+	u32 remote_ip6[4];
+	u32 local_ip6[4];
+	u32 remote_port; /* network byte order, in all 32 bits */
+	u32 local_port;  /* host byte order */
+	u32 is_fullsock;
+	u32 snd_cwnd;
+	u32 srtt_us;
+	u32 cb_flags;
+	u32 state;
+	u32 rtt_min;
+	u32 snd_ssthresh;
+	u32 rcv_nxt;
+	u32 snd_nxt;
+	u32 snd_una;
+};
+
+enum { OP_ACTIVE_ESTABLISHED = 4, OP_PASSIVE_ESTABLISHED = 5, OP_RTO = 8, OP_RTT = 12 };
+enum { WANT_RTO = 1, WANT_RTT = 8 };
+
+#define FAMILY_IPV4 2
+#define LEVEL_TCP 6
+#define RTO_MAX_MS 44 /* TCP_RTO_MAX_MS of linux/tcp.h */
+#define FLOOR_MS 1000 /* the least that it takes */
+#define STANDARD_MS 120000
+
+static long (*const setsockopt)(void *ctx, int level, int name, void *value, int size) = (void *)49;
+static long (*const callbacks)(void *ctx, int flags) = (void *)59;
+static u64 (*const netns_cookie)(void *ctx) = (void *)122;
+
+const volatile u64 namespace_cookie = 0;
+const volatile u32 network = 0; /* of the peers, network byte order */
+const volatile u32 netmask = 0;
+const volatile u32 tick_ns = 0; /* of the kernel's jiffies, in which it tells the RTO */
+const volatile u32 reference = 0;
+
+INLINE int bound(struct sock_ops *ctx, u32 ms)
+{
+	int value = ms < FLOOR_MS ? FLOOR_MS : ms > STANDARD_MS ? STANDARD_MS : ms;
+
+	return setsockopt(ctx, LEVEL_TCP, RTO_MAX_MS, &value, sizeof(value));
+}
+
+INLINE void on_rto(struct sock_ops *ctx)
+{
+	u32 rto_ms = (u64)ctx->args[1] * tick_ns / 1000000;
+
+	if (reference) {
+		u32 cause = cause_of(ctx->snd_una, ctx->local_port, __builtin_bswap32(ctx->remote_port));
+
+		bound(ctx, cause == CAUSE_CONGESTION ? STANDARD_MS : rto_ms);
+		callbacks(ctx, WANT_RTO | WANT_RTT);
+	} else if (!ctx->args[0]) { /* no retransmission before this one */
+		bound(ctx, 2 * rto_ms);
+		callbacks(ctx, WANT_RTO | WANT_RTT);
+	}
+}
+
+SEC("sockops") int hold(struct sock_ops *ctx)
+{
+	switch (ctx->op) {
+	case OP_ACTIVE_ESTABLISHED:
+	case OP_PASSIVE_ESTABLISHED:
+		if (ctx->family != FAMILY_IPV4 || (ctx->remote_ip4 & netmask) != network)
+			break;
+		if (netns_cookie(ctx) == namespace_cookie)
+			callbacks(ctx, WANT_RTO);
+		break;
+	case OP_RTO:
+		on_rto(ctx);
+		break;
+	case OP_RTT: /* a round trip was measured: all is as usual again */
+		bound(ctx, STANDARD_MS);
+		callbacks(ctx, WANT_RTO);
+		break;
+	}
+	return 1;
+}
