@@ -10,11 +10,14 @@ import "fmt"
 //	PUT  /v1/lease                     Lease → Lease
 //	PUT  /v1/runs/{run}                RunPlan → CampaignView
 //	GET  /v1/runs/{run}?known=N&wait_ms=M   CampaignView; waits while its version is N
+//	GET  /v1/runs/{run}/schedule       Schedule
 //	POST /v1/runs/{run}/arm            TrialKey → CampaignView   (needs the lease)
 //	POST /v1/runs/{run}/abort          AbortRequest → CampaignView
 //	PUT  /v1/runs/{run}/verdicts       []Verdict → CampaignView  (needs the lease)
 //	POST /v1/runs/{run}/end            → RestoreReport           (needs the lease)
 //	POST /v1/restore                   → RestoreReport
+//	POST /v1/gps                       Fix → GPS; where the configuration says gpsd none
+//	POST /v1/notes                     Note → SpoolPosition
 //	GET  /v1/records?epoch=E&after=SEQ&limit=N&wait_ms=M   NDJSON of fsynced records
 //	POST /v1/records/confirm           SpoolPosition → SpoolStatus
 

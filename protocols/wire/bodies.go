@@ -37,6 +37,8 @@ func newBody(kind string) Body {
 		return &MediumCount{}
 	case "event":
 		return &Event{}
+	case "note":
+		return &Noted{}
 	case "tcp_event":
 		return &TCPEvent{}
 	case "capture":
@@ -316,5 +318,6 @@ func (*Truth) Kind() string       { return "truth" }
 func (*Loss) Kind() string        { return "loss" }
 func (*MediumCount) Kind() string { return "medium" }
 func (*Event) Kind() string       { return "event" }
+func (*Noted) Kind() string       { return "note" }
 func (*TCPEvent) Kind() string    { return "tcp_event" }
 func (*Capture) Kind() string     { return "capture" }

@@ -36,7 +36,10 @@ func bodies() map[string]any {
 			Trials: []wire.TrialView{{Number: 1, Attempts: []wire.Verdict{verdict}}, {Number: 2, Attempts: []wire.Verdict{}}}, Position: position,
 			Live: &wire.Live{SpeedMps: p(13.9), FixMode: 3, ThroughputBps: p(18.4e6), RemainingS: p(6.5)},
 		},
-		"error": &wire.Error{Code: wire.CodeLeaseHeld, Message: `the lease is held by "controller velocity-0" for 12 s more`, Cure: "end that run, or wait"},
+		"schedule": p(samplePlan().Schedule()),
+		"fix":      &wire.Fix{AgeMs: 12.5, Mode: 3, TimeUTC: "2026-01-01T00:00:00.100Z", LatDeg: p(-26.682), LonDeg: p(27.092), AltM: p(1354.2), SpeedMps: p(13.9), TrackDeg: p(87.5), SpeedErrMps: p(0.31), HorizErrM: p(3.4), SatellitesUsed: p(11)},
+		"note":     &wire.Note{ID: "0b7c-1", Note: "mark", Text: "bus passed", AgeMs: 1500, Trial: 2, Attempt: 1, LatDeg: p(-26.682), LonDeg: p(27.092)},
+		"error":    &wire.Error{Code: wire.CodeLeaseHeld, Message: `the lease is held by "controller velocity-0" for 12 s more`, Cure: "end that run, or wait"},
 	}
 }
 
@@ -128,5 +131,6 @@ func kinds() []wire.Body {
 		&wire.Capture{Name: "0002-a1.pcapng", Interface: "wlan0", SnapBytes: 96, Filter: "tcp port 5000 or arp", Packets: 18123, KernelDrops: 2, FileDrops: 1, FileBytes: 2324120,
 			SHA256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", OpenBootNs: 7261834512345, CloseBootNs: 7271834512345, WallOffsetOpen: 1767225600123456789, WallOffsetClose: 1767225600123456999,
 			Offloads: map[string]bool{"gro": true}, Error: "the ring of the kernel went away"},
+		&wire.Noted{ID: "0b7c-1", Note: "mark", Text: "bus passed", NotedBootNs: 7261834512345, By: "phone", LatDeg: p(-26.682), LonDeg: p(27.092)},
 	}
 }
