@@ -1,0 +1,171 @@
+package distance
+
+import (
+	"net/netip"
+	"slices"
+
+	"fieldmesh.dev/fieldmesh/protocols/manet"
+)
+
+// Route is an entry of a table. E is what the protocol keeps with it.
+type Route[E any] struct {
+	To    netip.Addr
+	Next  netip.Addr
+	Iface int
+	Hops  int
+	Seq   uint32
+	Since manet.Time // when this number was first heard, or the route broke
+	Extra E
+}
+
+// Broken says that the route leads nowhere.
+func (r *Route[E]) Broken() bool { return r.Hops >= Infinite }
+
+// Table holds the best known route to each destination. A route's number never
+// goes back and, while it stays, its hops never grow: a neighbour whose route
+// was believed always has one that is newer or nearer, and so no loop forms.
+// What forgets (a reboot, Forget) is all that can break this.
+type Table[E any] struct {
+	MaxEntries int
+	Act        func(manet.Action) // takes what is to be done to the host's routes
+	Cause      string             // of what is done now
+	routes     map[netip.Addr]*Route[E]
+	order      []netip.Addr
+}
+
+// NewTable makes an empty table.
+func NewTable[E any](maxEntries int, act func(manet.Action)) *Table[E] {
+	return &Table[E]{MaxEntries: maxEntries, Act: act, routes: map[netip.Addr]*Route[E]{}}
+}
+
+// Offer is a route as a neighbour tells it: Hops are the neighbour's.
+type Offer struct {
+	To    netip.Addr
+	Seq   uint32
+	Hops  int
+	From  netip.Addr
+	Iface int
+}
+
+// Len is how many routes there are, broken ones included.
+func (t *Table[E]) Len() int { return len(t.routes) }
+
+// Get is the route to a destination, nil where there is none.
+func (t *Table[E]) Get(to netip.Addr) *Route[E] { return t.routes[to] }
+
+// Take believes an offer that is newer than what is known, or as new and
+// nearer. A broken route is believed of the next hop only: who goes another way
+// keeps it, and as nobody goes by an older number than a broken route's, no
+// loop comes of that. before is the route as it was, broken where it is new.
+func (t *Table[E]) Take(now manet.Time, o Offer) (r *Route[E], before Route[E], taken bool) {
+	hops := min(o.Hops+1, Infinite)
+	r = t.routes[o.To]
+	if r == nil {
+		if hops >= Infinite || len(t.routes) >= t.MaxEntries {
+			return nil, before, false
+		}
+		r = &Route[E]{To: o.To, Hops: Infinite, Seq: o.Seq - 1}
+		t.routes[o.To] = r
+	}
+	before = *r
+	newer := manet.After32(o.Seq, r.Seq)
+	if hops >= Infinite {
+		if !newer || r.Broken() || r.Next != o.From || r.Iface != o.Iface {
+			return r, before, false
+		}
+		t.lose(now, r, o.Seq)
+		return r, before, true
+	}
+	if !newer && (o.Seq != r.Seq || hops >= r.Hops) {
+		return r, before, false
+	}
+	if newer {
+		r.Since = now
+	}
+	r.Seq, r.Hops, r.Next, r.Iface = o.Seq, hops, o.From, o.Iface
+	if before.Hops != r.Hops || before.Next != r.Next || before.Iface != r.Iface {
+		t.Act(manet.SetRoute{Destination: manet.Host(r.To), Next: []manet.Hop{{Addr: r.Next, Interface: r.Iface}},
+			Hops: r.Hops, Metric: float64(r.Hops), Cause: t.Cause})
+	}
+	return r, before, true
+}
+
+func (t *Table[E]) lose(now manet.Time, r *Route[E], seq uint32) {
+	r.Seq, r.Hops, r.Since = seq|1, Infinite, now // an odd number: not the destination's own
+	t.Act(manet.DeleteRoute{Destination: manet.Host(r.To), Cause: t.Cause})
+}
+
+// Break marks a route as broken here, under a number between the one that it
+// had and the destination's next.
+func (t *Table[E]) Break(now manet.Time, r *Route[E]) {
+	if !r.Broken() {
+		t.lose(now, r, r.Seq+1)
+	}
+}
+
+// BreakOver breaks all routes over a neighbour and returns them.
+func (t *Table[E]) BreakOver(now manet.Time, next netip.Addr, iface int) (broken []*Route[E]) {
+	for r := range t.All {
+		if !r.Broken() && r.Next == next && r.Iface == iface {
+			t.Break(now, r)
+			broken = append(broken, r)
+		}
+	}
+	return broken
+}
+
+// Stale breaks and returns the routes whose number has not grown for a time.
+func (t *Table[E]) Stale(now, hold manet.Time) (broken []*Route[E]) {
+	for r := range t.All {
+		if !r.Broken() && now-r.Since >= hold {
+			t.Break(now, r)
+			broken = append(broken, r)
+		}
+	}
+	return broken
+}
+
+// Forget removes routes that have been broken for a time.
+func (t *Table[E]) Forget(now, after manet.Time) {
+	for to, r := range t.routes {
+		if r.Broken() && now-r.Since >= after {
+			delete(t.routes, to)
+		}
+	}
+}
+
+// Remove takes a destination out of the table.
+func (t *Table[E]) Remove(to netip.Addr) {
+	if r := t.routes[to]; r != nil {
+		if !r.Broken() {
+			t.Act(manet.DeleteRoute{Destination: manet.Host(to), Cause: t.Cause})
+		}
+		delete(t.routes, to)
+	}
+}
+
+// All goes over the routes by address, so that a run repeats itself. A route
+// may be removed on the way.
+func (t *Table[E]) All(yield func(*Route[E]) bool) {
+	order := t.order[:0]
+	for to := range t.routes {
+		order = append(order, to)
+	}
+	slices.SortFunc(order, netip.Addr.Compare)
+	t.order = order
+	for _, to := range order {
+		if r := t.routes[to]; r != nil && !yield(r) {
+			return
+		}
+	}
+}
+
+// State is the routes that work, for a person or a record.
+func (t *Table[E]) State() (out []manet.Route) {
+	for r := range t.All {
+		if !r.Broken() {
+			out = append(out, manet.Route{Destination: manet.Host(r.To), NextHop: r.Next, Interface: r.Iface, Hops: r.Hops, Metric: float64(r.Hops)})
+		}
+	}
+	return out
+}

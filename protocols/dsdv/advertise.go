@@ -1,0 +1,217 @@
+package dsdv
+
+import (
+	"net/netip"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/distance"
+	"fieldmesh.dev/fieldmesh/protocols/manet"
+)
+
+// route is an entry of the table that packets are forwarded by. What is told to
+// others, the advert, may be behind it while it settles.
+type route = distance.Route[advert]
+
+// advert is the other of the paper's two tables.
+type advert struct {
+	told     bool // something was told since the route is known
+	seq      uint32
+	hops     int
+	from     manet.Time // until then the route is settling, and what was told before is told
+	best     manet.Time // when the best way with the present number came
+	settling time.Duration
+	samples  bool // settling is an average, not yet the start value
+	urgent   bool // belongs into the next incremental dump
+}
+
+// settled takes a number's settling time into the average, once there is a
+// newer number: from its first way to its best.
+func (n *Node) settled(a *advert, first manet.Time) {
+	took := max(a.best-first, 0)
+	if !a.samples {
+		a.samples, a.settling = true, n.config.SettlingStart
+	}
+	w := n.config.SettlingWeight
+	a.settling = min(time.Duration(w*float64(a.settling)+(1-w)*float64(took)), n.config.maxSettling())
+}
+
+// changed decides when a route that was taken is told. A destination that is
+// new or back is told at once, as is a way that is no longer than the last:
+// nothing better is to be expected. A longer one waits for twice the time that
+// it took the destination's routes to settle.
+func (n *Node) changed(r, before *route) {
+	a := &r.Extra
+	a.from = n.now
+	if before.Broken() {
+		a.best = n.now
+		n.urge(r)
+		return
+	}
+	if r.Seq == before.Seq {
+		a.best = n.now
+		if a.told && r.Hops > a.hops {
+			a.from = before.Extra.from // still longer than what was told
+		}
+	} else {
+		n.settled(a, before.Since)
+		a.best = n.now
+		if r.Hops > before.Hops {
+			a.from = n.now + 2*a.settling
+		}
+	}
+	if n.config.TriggerSequence || !a.told || r.Hops != a.hops {
+		n.urge(r)
+	}
+}
+
+// broke tells of a broken route at once.
+func (n *Node) broke(r *route) {
+	n.count("broken")
+	r.Extra.from = n.now
+	n.urge(r)
+}
+
+// urge puts a route into the next incremental dump after it has settled.
+func (n *Node) urge(r *route) {
+	r.Extra.urgent = true
+	n.schedule(r.Extra.from)
+}
+
+// schedule makes sure of an incremental dump, not before a time and not too
+// soon after the last.
+func (n *Node) schedule(at manet.Time) {
+	at = max(at, n.now, n.incremental+n.config.Aggregation) + n.jitter.Below(n.config.Jitter)
+	if n.incrementalAt == 0 || at < n.incrementalAt {
+		n.incrementalAt = at
+		n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerIncremental}, At: at})
+	}
+}
+
+// scheduleFull makes sure of a full dump by a time.
+func (n *Node) scheduleFull(at manet.Time) {
+	if at = max(at, n.now); n.dueFull <= n.now || at < n.dueFull {
+		n.dueFull = at
+		n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerFull}, At: at})
+	}
+}
+
+// dumpFull tells all routes, with a new number of our own.
+func (n *Node) dumpFull() {
+	n.seq += 2
+	n.full = n.now
+	entries := n.own()
+	for r := range n.table.All {
+		if e, ok := n.tell(r); ok {
+			entries = append(entries, e)
+		}
+	}
+	n.challenged, n.greet = false, false
+	n.send(entries, true)
+	n.dueFull = n.now
+	n.scheduleFull(n.now + n.config.Period - n.jitter.Below(n.config.Period/8))
+}
+
+// dumpIncremental tells what changed. What does not fit one packet is a full
+// dump instead, as the paper has it.
+func (n *Node) dumpIncremental() {
+	n.incremental = n.now
+	var entries []distance.Entry
+	if n.challenged {
+		entries = n.own()
+	}
+	ready, later := 0, manet.Time(0)
+	for r := range n.table.All {
+		a := &r.Extra
+		switch {
+		case !a.urgent:
+		case a.from > n.now:
+			if later == 0 || a.from < later {
+				later = a.from
+			}
+		default:
+			ready++
+			if e, ok := n.tell(r); ok {
+				entries = append(entries, e)
+			}
+		}
+	}
+	if len(entries) > n.room(0) {
+		n.dumpFull()
+	} else if ready > 0 || n.challenged || n.greet {
+		n.challenged, n.greet = false, false
+		n.send(entries, false)
+	}
+	if later > 0 {
+		n.schedule(later)
+	}
+}
+
+// own is what we tell of ourselves.
+func (n *Node) own() (out []distance.Entry) {
+	for i := range n.ifaces {
+		out = append(out, distance.Entry{To: n.ifaces[i].Address, Seq: n.seq})
+	}
+	return out
+}
+
+// tell makes the entry of a route: what it is, or, while it settles, what was
+// told before, if that was anything.
+func (n *Node) tell(r *route) (distance.Entry, bool) {
+	a := &r.Extra
+	if a.from <= n.now {
+		a.told, a.seq, a.hops, a.urgent = true, r.Seq, r.Hops, false
+	}
+	return distance.Entry{To: r.To, Seq: a.seq, Hops: uint8(a.hops)}, a.told
+}
+
+// udpHeaders are IPv4's and UDP's.
+const udpHeaders = 28
+
+// defaultMTU is Ethernet's, for an interface that does not say; minMTU is what
+// IPv4 asks of every link, nearly.
+const (
+	defaultMTU = 1500
+	minMTU     = 512
+)
+
+// room is how many entries fit a packet besides neighbours.
+func (n *Node) room(heard int) int {
+	mtu := defaultMTU
+	for i := range n.ifaces {
+		if m := n.ifaces[i].MTU; m > 0 {
+			mtu = min(mtu, max(m, minMTU))
+		}
+	}
+	return (mtu - udpHeaders - distance.HeaderBytes - heard*distance.HeardBytes) / distance.EntryBytes
+}
+
+// send puts entries into as many packets as they need, on every interface. The
+// list of neighbours is in the first; where it takes more than half of it, only
+// the beginning is, and it does not count as complete.
+func (n *Node) send(entries []distance.Entry, full bool) {
+	kind := "INCREMENTAL"
+	if full {
+		kind = "FULL"
+	}
+	for i := range n.ifaces {
+		if !n.ifaces[i].up {
+			continue
+		}
+		heard := n.neighbors.List(i)
+		complete := true
+		if limit := n.room(0) * distance.EntryBytes / distance.HeardBytes / 2; len(heard) > limit {
+			start := int(n.jitter.Below(manet.Time(len(heard)))) // each has its turn
+			heard, complete = append(heard[start:], heard[:start]...)[:limit], false
+		}
+		for rest, first := entries, true; first || len(rest) > 0; first = false {
+			u := distance.Update{Full: full, Boot: n.neighbors.Boot}
+			if first {
+				u.Heard, u.Complete = heard, complete
+			}
+			k := min(len(rest), n.room(len(u.Heard)))
+			u.Entries, rest = rest[:k], rest[k:]
+			data := u.Marshal()
+			n.act(manet.Send{Interface: i, To: netip.Addr{}, TTL: 1, Data: data, Messages: []manet.Message{{Kind: kind, Bytes: len(data)}}})
+		}
+	}
+}
