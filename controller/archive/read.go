@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -284,4 +285,25 @@ func (a *Archive) betweenFiles() ([]string, error) {
 		}
 	}
 	return files, nil
+}
+
+// Latest is the attempt whose records were written last, and when; false
+// before the first. The time is the controller's file system's.
+func (a *Archive) Latest() (k wire.TrialKey, written time.Time, ok bool) {
+	keys, err := a.folders()
+	if err != nil {
+		return k, written, false
+	}
+	for _, key := range keys {
+		files, err := a.recordFiles(key)
+		if err != nil {
+			continue // gone in between: not the latest
+		}
+		for _, f := range files {
+			if st, err := os.Stat(a.disk.path(f)); err == nil && st.ModTime().After(written) {
+				k, written, ok = key, st.ModTime(), true
+			}
+		}
+	}
+	return k, written, ok
 }

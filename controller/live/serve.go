@@ -1,0 +1,149 @@
+package live
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"embed"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+)
+
+//go:embed page
+var page embed.FS
+
+// keepAlive is sent when nothing changes, so that a page whose server is gone
+// notices it, and a server whose page is gone ends.
+const keepAlive = 5 * time.Second
+
+// writeLimit ends a viewer that takes nothing.
+const writeLimit = 10 * time.Second
+
+// viewersMax bounds what strangers can hold open.
+const viewersMax = 64
+
+// Token makes the secret that viewers beyond this machine need: 128 bits.
+func Token() string {
+	raw := make([]byte, 16)
+	_, _ = rand.Read(raw) // it never fails: crypto/rand ends the program instead
+	return base64.RawURLEncoding.EncodeToString(raw)
+}
+
+// Loopback tells whether only this machine reaches an address "host:port".
+func Loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// Handler serves the page and its events. With a token every request must
+// bring it, as ?token=…; without one, only requests by this machine's own
+// names are answered, so that no page from elsewhere reads along by a name
+// that it points here.
+func Handler(ctx context.Context, b *Board, token string) (http.Handler, error) {
+	files, err := fs.Sub(page, "page")
+	if err != nil {
+		return nil, fmt.Errorf("open the live page: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /", http.FileServerFS(files))
+	seats := make(chan struct{}, viewersMax)
+	mux.HandleFunc("GET /events", func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case seats <- struct{}{}:
+			defer func() { <-seats }()
+		default:
+			http.Error(w, "too many viewers", http.StatusServiceUnavailable)
+			return
+		}
+		b.stream(ctx, w, r)
+	})
+	return guard(mux, token), nil
+}
+
+func guard(next http.Handler, token string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", "default-src 'self'; style-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cache-Control", "no-store")
+		switch {
+		case token == "" && !Loopback(withPort(r.Host)):
+			http.Error(w, "this page is for this machine only; open it as http://127.0.0.1", http.StatusForbidden)
+		case token != "" && !allowed(r, token):
+			http.Error(w, "the address lacks the token that `fieldmesh live` printed", http.StatusForbidden)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// allowed: the token came with the address. Script and style are no secret;
+// only the page and its events need it.
+func allowed(r *http.Request, token string) bool {
+	if r.URL.Path != "/" && r.URL.Path != "/events" {
+		return true
+	}
+	return subtle.ConstantTimeCompare([]byte(r.URL.Query().Get("token")), []byte(token)) == 1
+}
+
+func withPort(host string) string {
+	if _, _, err := net.SplitHostPort(host); err == nil {
+		return host
+	}
+	return net.JoinHostPort(host, "80")
+}
+
+// stream sends the state as server-sent events until the viewer or the server goes.
+func (b *Board) stream(ctx context.Context, w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	c := http.NewResponseController(w)
+	for {
+		text, failure, changed := b.now()
+		if err := send(w, c, text, failure); err != nil {
+			return // the viewer is gone
+		}
+		t := time.NewTimer(keepAlive)
+		select {
+		case <-changed:
+		case <-t.C:
+		case <-r.Context().Done():
+		case <-ctx.Done():
+		}
+		t.Stop()
+		if r.Context().Err() != nil || ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+func send(w io.Writer, c *http.ResponseController, text []byte, failure string) error {
+	if err := c.SetWriteDeadline(time.Now().Add(writeLimit)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	if text != nil {
+		if _, err := fmt.Fprintf(w, "event: state\ndata: %s\n\n", text); err != nil {
+			return err
+		}
+	}
+	why, err := json.Marshal(failure)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(w, "event: failure\ndata: %s\n\n", why); err != nil {
+		return err
+	}
+	return c.Flush()
+}

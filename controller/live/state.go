@@ -1,0 +1,239 @@
+package live
+
+import (
+	"fmt"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/protocols/verdict"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// recentMax is how many decided attempts the page lists.
+const recentMax = 12
+
+// State is what a viewer sees at one moment. What is not known is absent.
+type State struct {
+	Run      string    `json:"run"`
+	Campaign string    `json:"campaign"`
+	Place    string    `json:"place"`
+	Read     time.Time `json:"read"` // when this was read from the archive, wall clock
+	Trials   int       `json:"trials"`
+	Done     Counts    `json:"done"`
+	Recent   []Decided `json:"recent"` // newest first
+	Current  *Current  `json:"current,omitempty"`
+}
+
+// Counts are of trials but for Rejected and Failed, which are of attempts.
+type Counts struct {
+	Accepted int `json:"accepted"`
+	Rejected int `json:"rejected"`
+	Failed   int `json:"failed"`
+}
+
+// Decided is an attempt that the controller judged.
+type Decided struct {
+	Trial   int               `json:"trial"`
+	Attempt int               `json:"attempt"`
+	Factors map[string]string `json:"factors,omitempty"`
+	Outcome string            `json:"outcome"`
+	Reason  string            `json:"reason,omitempty"`
+}
+
+// Current is the attempt whose records came last.
+type Current struct {
+	Trial     int               `json:"trial"`
+	Attempt   int               `json:"attempt"`
+	Factors   map[string]string `json:"factors,omitempty"`
+	Sender    string            `json:"sender"`
+	Receiver  string            `json:"receiver"`
+	Car       string            `json:"car,omitempty"`
+	DurationS float64           `json:"duration_s"`
+	TargetMps *float64          `json:"target_mps,omitempty"`
+	BandMps   *float64          `json:"band_mps,omitempty"` // half width of the band round the target
+	Outcome   string            `json:"outcome,omitempty"`
+	WrittenMs int64             `json:"written_ms"` // age of the newest record in the archive when this was read
+	Nodes     []Node            `json:"nodes"`
+	Timeline  []Moment          `json:"timeline"` // since the window opened
+	Events    []Mark            `json:"events,omitempty"`
+}
+
+// Node is one node of the attempt as its newest records tell.
+type Node struct {
+	Name       string      `json:"name"`
+	State      string      `json:"state,omitempty"` // of its trial
+	GPSMode    *int        `json:"gps_mode,omitempty"`
+	FixAgeMs   *float64    `json:"fix_age_ms,omitempty"`
+	SpeedMps   *float64    `json:"speed_mps,omitempty"` // of its newest fix, not older than a fix may be
+	Congestion string      `json:"congestion,omitempty"`
+	RTTMs      *float64    `json:"rtt_ms,omitempty"` // mean of its data sockets' newest samples
+	RetransN   *uint64     `json:"retransmits,omitempty"`
+	Track      [][]float64 `json:"track,omitempty"` // latitude, longitude, seconds since the window opened
+}
+
+// Moment is one point of the timeline.
+type Moment struct {
+	S      float64  `json:"s"`
+	Bps    *float64 `json:"bps,omitempty"`
+	Mps    *float64 `json:"mps,omitempty"`
+	Dbm    *float64 `json:"dbm,omitempty"`
+	Cwnd   *float64 `json:"cwnd,omitempty"`
+	Metres *float64 `json:"m,omitempty"`
+}
+
+// Mark is something that happened at a node.
+type Mark struct {
+	S    *float64 `json:"s,omitempty"` // since the node's window opened; absent before
+	Node string   `json:"node"`
+	Text string   `json:"text"`
+}
+
+// read looks at the archive as it is now.
+func read(dir string, now time.Time) (State, error) {
+	a, err := archive.Read(dir)
+	if err != nil {
+		return State{}, err
+	}
+	info := a.Info()
+	s := State{Run: info.Run, Campaign: info.Campaign, Place: info.Place, Read: now, Trials: len(info.Plan.Trials)}
+	decided := a.Decisions()
+	s.Done, s.Recent = count(a, decided)
+	k, written, ok := a.Latest()
+	if !ok {
+		return s, nil
+	}
+	s.Current, err = current(a, k, decided)
+	if err != nil {
+		return s, err
+	}
+	s.Current.WrittenMs = max(now.Sub(written), 0).Milliseconds()
+	return s, nil
+}
+
+func count(a *archive.Archive, decided []wire.Verdict) (c Counts, recent []Decided) {
+	for _, v := range decided {
+		switch v.Outcome {
+		case "accepted":
+			c.Accepted++
+		case "rejected":
+			c.Rejected++
+		case "failed":
+			c.Failed++
+		}
+	}
+	for i := len(decided) - 1; i >= 0 && len(recent) < recentMax; i-- {
+		v := decided[i]
+		t, _ := a.Trial(v.Trial) // one that the plan lacks has no factors to show
+		recent = append(recent, Decided{Trial: v.Trial, Attempt: v.Attempt, Factors: t.Factors, Outcome: v.Outcome, Reason: v.Reason})
+	}
+	return c, recent
+}
+
+func current(a *archive.Archive, k wire.TrialKey, decided []wire.Verdict) (*Current, error) {
+	at, err := metrics.Load(a, k)
+	if err != nil {
+		return nil, fmt.Errorf("look at trial %d, attempt %d: %w", k.Trial, k.Attempt, err)
+	}
+	t, _ := a.Trial(k.Trial) // Load found it
+	c := &Current{
+		Trial: k.Trial, Attempt: k.Attempt, Factors: t.Factors, Sender: t.Sender, Receiver: t.Receiver, Car: t.Car,
+		DurationS: t.DurationS, TargetMps: t.SpeedMps, BandMps: t.Acceptance.SpeedBandMps,
+	}
+	for _, v := range decided {
+		if v.TrialKey == k {
+			c.Outcome = v.Outcome
+		}
+	}
+	for _, p := range at.Timeline() {
+		c.Timeline = append(c.Timeline, Moment{S: p.S, Bps: p.ThroughputBps, Mps: p.SpeedMps, Dbm: p.SignalDbm, Cwnd: p.CwndSegments, Metres: p.DistanceM})
+	}
+	c.Timeline = untilNow(c.Timeline)
+	for _, name := range t.Nodes() {
+		n, marks := nodeNow(name, at.Records())
+		c.Nodes, c.Events = append(c.Nodes, n), append(c.Events, marks...)
+	}
+	return c, nil
+}
+
+// untilNow cuts the part of a timeline that has not happened: its end, where
+// nothing is known.
+func untilNow(points []Moment) []Moment {
+	n := len(points)
+	for n > 0 && points[n-1].Bps == nil && points[n-1].Mps == nil && points[n-1].Dbm == nil && points[n-1].Cwnd == nil {
+		n--
+	}
+	return points[:n]
+}
+
+// nodeNow is a node as its records tell so far, and what happened at it.
+func nodeNow(name string, records []wire.Record) (Node, []Mark) {
+	n := Node{Name: name}
+	var marks []Mark
+	w := verdict.WindowOf(name, records)
+	sockets := map[uint64]*wire.TCPSample{}
+	for _, r := range records {
+		if r.Node != name {
+			continue
+		}
+		switch b := r.Body.(type) {
+		case *wire.TrialState:
+			n.State = b.State
+		case *wire.GPS:
+			n.seeGPS(b, r.TBootNs, w)
+		case *wire.TCPSample:
+			if b.Stream != nil {
+				sockets[b.Cookie] = b
+			}
+		case *wire.Event:
+			marks = append(marks, Mark{S: since(w, r.TBootNs), Node: name, Text: b.Text})
+		}
+	}
+	n.seeSockets(sockets)
+	return n, marks
+}
+
+func since(w *wire.Window, bootNs int64) *float64 {
+	if w == nil {
+		return nil
+	}
+	return new(float64(bootNs-w.OpenBootNs) / 1e9)
+}
+
+func (n *Node) seeGPS(g *wire.GPS, bootNs int64, w *wire.Window) {
+	n.GPSMode, n.FixAgeMs = &g.Mode, g.FixAgeMs
+	switch {
+	case g.SpeedMps != nil:
+		n.SpeedMps = g.SpeedMps
+	case g.FixAgeMs == nil || *g.FixAgeMs > verdict.FixAgeMsDefault:
+		n.SpeedMps = nil // too old to be shown as a speed
+	}
+	if g.LatDeg == nil || g.LonDeg == nil {
+		return
+	}
+	at := []float64{*g.LatDeg, *g.LonDeg}
+	if s := since(w, bootNs); s != nil {
+		at = append(at, *s)
+	}
+	n.Track = append(n.Track, at)
+}
+
+func (n *Node) seeSockets(sockets map[uint64]*wire.TCPSample) {
+	var rttMs float64
+	var measured int
+	var retransmits uint64
+	for _, b := range sockets {
+		n.Congestion = b.Congestion
+		retransmits += uint64(b.Retransmits)
+		if b.RTTUs > 0 {
+			rttMs += float64(b.RTTUs) / 1e3
+			measured++
+		}
+	}
+	if len(sockets) > 0 {
+		n.RetransN = &retransmits
+	}
+	if measured > 0 {
+		n.RTTMs = new(rttMs / float64(measured))
+	}
+}
