@@ -52,6 +52,9 @@ func script(t *testing.T) []struct{ method, path, body string } {
 		{"PUT", "/v1/lease", golden(t, "lease")},
 		{"PUT", "/v1/runs/velocity-1", golden(t, "run_plan")},
 		{"GET", "/v1/runs/velocity-1", ""},
+		{"GET", "/v1/runs/velocity-1/schedule", ""},
+		{"POST", "/v1/gps", golden(t, "fix")},
+		{"POST", "/v1/notes", golden(t, "note")},
 		{"POST", "/v1/runs/velocity-1/arm", golden(t, "trial_key")},
 		{"POST", "/v1/runs/velocity-1/abort", golden(t, "abort_request")},
 		{"PUT", "/v1/runs/velocity-1/verdicts", golden(t, "verdicts")},
@@ -104,7 +107,7 @@ func mustJSON(t *testing.T, v any) string {
 func TestRolesMayDoWhatIsTheirs(t *testing.T) {
 	b := start(t, nil)
 	allowed := map[string]string{
-		wire.RoleApp:  "GET /v1/node, GET /v1/clock, GET /v1/runs/velocity-1, POST /v1/runs/velocity-1/abort, GET /v1/records?epoch=e1&after=2&limit=2, POST /v1/restore",
+		wire.RoleApp:  "GET /v1/node, GET /v1/clock, GET /v1/runs/velocity-1, GET /v1/runs/velocity-1/schedule, POST /v1/gps, POST /v1/notes, POST /v1/runs/velocity-1/abort, GET /v1/records?epoch=e1&after=2&limit=2, POST /v1/restore",
 		wire.RoleNode: "GET /v1/clock",
 	}
 	if r := b.ask(wire.RoleController, "PUT", "/v1/runs/velocity-1", golden(t, "run_plan")); r.status != http.StatusOK {

@@ -130,6 +130,24 @@ func (n *fakeNode) End(_ context.Context, _ Peer, run string) (wire.RestoreRepor
 	return wire.RestoreReport{}, err
 }
 
+func (n *fakeNode) Schedule(run string) (wire.Schedule, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	plan, ok := n.plans[run]
+	if !ok {
+		return wire.Schedule{}, wire.Errorf(wire.CodeNotFound, "there is no run %q here", run)
+	}
+	return plan.Schedule(), nil
+}
+
+func (n *fakeNode) PushFix(f wire.Fix) (wire.GPS, error) {
+	return wire.GPS{Mode: f.Mode, Connected: true}, nil
+}
+
+func (n *fakeNode) Note(context.Context, Peer, wire.Note) (wire.SpoolPosition, error) {
+	return wire.SpoolPosition{Epoch: "e1", Seq: 5}, nil
+}
+
 func (n *fakeNode) Restore(context.Context) (wire.RestoreReport, error) {
 	return wire.RestoreReport{Undone: []string{"address 10.77.0.1/24 on wlan0"}}, nil
 }

@@ -35,6 +35,16 @@ type Node interface {
 	Verdicts(ctx context.Context, p Peer, run string, v []wire.Verdict) (wire.CampaignView, error)
 	End(ctx context.Context, p Peer, run string) (wire.RestoreReport, error)
 	Restore(ctx context.Context) (wire.RestoreReport, error)
+	// Capture gives at most limit bytes of an attempt's packet capture from an offset on, and the capture's size.
+	Capture(run string, k wire.TrialKey, offset int64, limit int) (data []byte, size int64, err error)
+	People
+}
+
+// People is what an app asks of a node and tells it.
+type People interface {
+	Schedule(run string) (wire.Schedule, error)
+	PushFix(f wire.Fix) (wire.GPS, error)
+	Note(ctx context.Context, p Peer, n wire.Note) (wire.SpoolPosition, error)
 }
 
 // Records is the node's spool, read by offset.

@@ -12,6 +12,10 @@ import (
 	"time"
 )
 
+// NoGPSD in the place of gpsd's address says that there is none: an app
+// pushes its phone's fixes.
+const NoGPSD = "none"
+
 // DefaultPath is where the agent's commands look for their configuration.
 const DefaultPath = "/etc/fieldmesh/agent.yaml"
 
@@ -27,7 +31,7 @@ type Config struct {
 	StateDir         string            `yaml:"state_dir"`         // default /var/lib/fieldmesh
 	Interface        string            `yaml:"interface"`         // the interface under test
 	ControlInterface string            `yaml:"control_interface"` // absent: none of its own
-	GPSD             string            `yaml:"gpsd"`              // host:port; default 127.0.0.1:2947
+	GPSD             string            `yaml:"gpsd"`              // host:port; default 127.0.0.1:2947; NoGPSD: a phone's app pushes fixes
 	FeedbackSocket   string            `yaml:"feedback_socket"`   // radio feedback; absent: none
 	FaceUser         string            `yaml:"face_user"`         // user, or uid:gid, that the network face runs as; default fieldmesh
 	KeysDir          string            `yaml:"keys_dir"`          // default /etc/fieldmesh/keys
@@ -44,11 +48,11 @@ type Allow struct {
 }
 
 // Tools are the programs that an agent starts, in the order of their names.
-func Tools() []string { return []string{"babeld", "iperf3"} }
+func Tools() []string { return []string{"babeld", "iperf3", "olsrd"} }
 
 // DefaultBinaries is where Debian puts the tools.
 func DefaultBinaries() map[string]string {
-	return map[string]string{"babeld": "/usr/sbin/babeld", "iperf3": "/usr/bin/iperf3"}
+	return map[string]string{"babeld": "/usr/sbin/babeld", "iperf3": "/usr/bin/iperf3", "olsrd": "/usr/sbin/olsrd"}
 }
 
 func defaults() Config {
@@ -116,7 +120,7 @@ func (c Config) HostInterfaces() []string { return []string{c.Interface} }
 func (c Config) Daemons() map[string]string {
 	out := map[string]string{}
 	for name, path := range c.Binaries {
-		if slices.Contains([]string{"babeld"}, name) {
+		if slices.Contains([]string{"babeld", "olsrd"}, name) {
 			out[name] = path
 		}
 	}

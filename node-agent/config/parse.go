@@ -202,6 +202,9 @@ func (d document) checkNames(c Config) error {
 
 func (d document) checkAddresses(c Config) error {
 	for key, address := range map[string]string{"listen": c.Listen, "gpsd": c.GPSD} {
+		if key == "gpsd" && address == NoGPSD {
+			continue
+		}
 		host, port, err := net.SplitHostPort(address)
 		if n, perr := strconv.Atoi(port); err != nil || perr != nil || n < 1 || n > 65535 {
 			return d.at(key, "%q is not host:port with a port of 1 to 65535", address)

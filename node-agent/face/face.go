@@ -52,6 +52,7 @@ type Face struct {
 	host   *host.Client
 	reader *provenance.Reader
 	engine *trial.Engine
+	notes  notes
 }
 
 // radioSource tells of the radio under test: a radio-feedback socket where one
@@ -95,7 +96,7 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (*Face, erro
 		return nil, err
 	}
 	f := &Face{cfg: cfg, log: log, spool: sp, host: host.Dial(cfg.HostSocket())}
-	f.gps = gps.New(cfg.GPSD, f.clk)
+	f.gps = receiver(cfg.GPSD, f.clk)
 	f.radio = radio.NewKernel(cfg.Interface)
 	if cfg.FeedbackSocket != "" {
 		f.radio = radio.New(cfg.FeedbackSocket)
@@ -109,6 +110,13 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (*Face, erro
 		return nil, errors.Join(err, sp.Close())
 	}
 	return f, nil
+}
+
+func receiver(gpsd string, clk clock.Clock) *gps.Client {
+	if gpsd == config.NoGPSD {
+		return gps.NewPushed(clk)
+	}
+	return gps.New(gpsd, clk)
 }
 
 // awaitHost waits for the privileged half, which starts at the same time.

@@ -8,6 +8,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/internal/version"
 	"fieldmesh.dev/fieldmesh/node-agent/api"
+	"fieldmesh.dev/fieldmesh/node-agent/config"
 	"fieldmesh.dev/fieldmesh/node-agent/provenance"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -51,6 +52,8 @@ func (f *Face) problems(st wire.NodeStatus, hostErr error) []wire.Problem {
 		add("iperf3", "no iperf3 at "+f.cfg.Binary("iperf3"), "install it (apt-get install iperf3), or correct `binaries` in the configuration")
 	}
 	switch {
+	case f.cfg.GPSD == config.NoGPSD && !st.GPS.Connected:
+		add("gps", "no app tells where the node is", "open the app on the phone and let it have the location, or name gpsd's address as `gpsd` in the configuration")
 	case st.GPS == nil || !st.GPS.Connected:
 		add("gps", "gpsd does not answer at "+f.cfg.GPSD, "start gpsd, or correct `gpsd` in the configuration")
 	case st.GPS.Mode < 2 || st.GPS.FixAgeMs == nil || *st.GPS.FixAgeMs > 3000:

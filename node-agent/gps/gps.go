@@ -13,8 +13,9 @@ import (
 
 // Client follows one gpsd. Its methods may be called from any goroutine.
 type Client struct {
-	addr string
-	clk  clock.Clock
+	addr   string
+	clk    clock.Clock
+	pushed bool // no gpsd feeds it: see Push
 
 	mu        sync.Mutex
 	connected bool
@@ -25,6 +26,7 @@ type Client struct {
 	lag       lag
 	epochs    epochs
 	arrivals  []int64 // boot times of the newest fixes, oldest first
+	pushedNs  int64   // boot time of the newest push; 0: none
 }
 
 // keptArrivals is how many fixes RateHz looks back over: 2 s at 10 Hz.
@@ -34,7 +36,13 @@ const keptArrivals = 20
 func New(addr string, clk clock.Clock) *Client { return &Client{addr: addr, clk: clk} }
 
 // Run follows gpsd until ctx ends, whose error it returns; it reconnects for ever.
-func (c *Client) Run(ctx context.Context) error { return c.follow(ctx) }
+func (c *Client) Run(ctx context.Context) error {
+	if c.pushed {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return c.follow(ctx)
+}
 
 // Tick is the receiver's state now. A fix, with the satellites and HDOP of its
 // time, is in one tick and in no other: the first after gpsd has told all of
@@ -72,6 +80,7 @@ func (c *Client) Last() (wire.GPS, bool) {
 
 // present fills what every tick says. mu is held.
 func (c *Client) present(out *wire.GPS, now int64) {
+	c.lapse(now)
 	out.Mode, out.Connected = c.mode, c.connected
 	if c.fix != nil {
 		// A line may come in between the reading of the clock and the lock.

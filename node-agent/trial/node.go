@@ -164,6 +164,16 @@ func (e *Engine) View(ctx context.Context, run string, known uint64) (wire.Campa
 	}
 }
 
+// Schedule is the plan of a run, for people to look at.
+func (e *Engine) Schedule(run string) (wire.Schedule, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.holds(run); err != nil {
+		return wire.Schedule{}, err
+	}
+	return e.plan.Schedule(), nil
+}
+
 // holds refuses a call for a run that is not the one held; e.mu is held.
 func (e *Engine) holds(run string) error {
 	if e.plan == nil {

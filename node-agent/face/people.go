@@ -1,0 +1,64 @@
+package face
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"fieldmesh.dev/fieldmesh/node-agent/api"
+	"fieldmesh.dev/fieldmesh/node-agent/config"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// Schedule passes a question for the run's plan on.
+func (f *Face) Schedule(run string) (wire.Schedule, error) { return f.engine.Schedule(run) }
+
+// PushFix takes a phone's fix where the configuration says that there is no gpsd.
+func (f *Face) PushFix(fix wire.Fix) (wire.GPS, error) {
+	if f.cfg.GPSD != config.NoGPSD {
+		return wire.GPS{}, &wire.Error{Code: wire.CodeConflict, Message: "this node's GPS is the gpsd at " + f.cfg.GPSD,
+			Cure: "set gpsd: none in the agent's configuration to have the phone's instead"}
+	}
+	f.gps.Push(fix)
+	newest, _ := f.gps.Last()
+	return newest, nil
+}
+
+// keptNotes is how many notes are remembered, so that one that is sent again
+// makes no second record: far more than a person makes while an answer is lost.
+const keptNotes = 1000
+
+// notes are the ids of the notes that have become records in this process's life.
+type notes struct {
+	mu  sync.Mutex
+	ids []string
+}
+
+// Note makes a record of what a person noted. A decision about an attempt is
+// only recorded: the controller that collects it decides.
+func (f *Face) Note(ctx context.Context, p api.Peer, n wire.Note) (wire.SpoolPosition, error) {
+	f.notes.mu.Lock()
+	defer f.notes.mu.Unlock()
+	if !slices.Contains(f.notes.ids, n.ID) {
+		if err := f.recordNote(p, n); err != nil {
+			return wire.SpoolPosition{}, err
+		}
+		f.notes.ids = append(f.notes.ids, n.ID)
+		f.notes.ids = f.notes.ids[max(0, len(f.notes.ids)-keptNotes):]
+	}
+	if err := f.spool.Sync(ctx); err != nil {
+		return wire.SpoolPosition{}, fmt.Errorf("make note %q durable: %w", n.ID, err)
+	}
+	return f.spool.Position(), nil
+}
+
+func (f *Face) recordNote(p api.Peer, n wire.Note) error {
+	if err := f.spool.CheckRoom(1); err != nil {
+		return wire.Errorf(wire.CodeDiskFull, "no room for the note: %v", err)
+	}
+	now := f.clk.BootNs()
+	h := wire.Header{TBootNs: now, Run: f.engine.RunHeld(), Trial: n.Trial, Attempt: n.Attempt}
+	_, err := f.spool.Append(h, &wire.Noted{ID: n.ID, Note: n.Note, Text: n.Text, NotedBootNs: now - int64(n.AgeMs*1e6), By: p.Name, LatDeg: n.LatDeg, LonDeg: n.LonDeg})
+	return err
+}

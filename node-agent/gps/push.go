@@ -1,0 +1,56 @@
+package gps
+
+import (
+	"time"
+
+	"fieldmesh.dev/fieldmesh/node-agent/clock"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// pushedFresh is how long after a push its sender counts as connected: two
+// fixes of a receiver of 1 Hz, and the network's way.
+const pushedFresh = 3 * time.Second
+
+// NewPushed makes a client that no gpsd feeds: Push does.
+func NewPushed(clk clock.Clock) *Client { return &Client{clk: clk, pushed: true} }
+
+// Push takes a fix from elsewhere, and says whether it is new. The same fix
+// again, or one that is older than the newest, changes nothing but shows that
+// its sender is there.
+func (c *Client) Push(f wire.Fix) bool {
+	now := c.clk.BootNs()
+	atNs := now - int64(f.AgeMs*1e6)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pushedNs = now
+	if len(c.arrivals) > 0 && atNs-c.arrivals[len(c.arrivals)-1] < sameFix.Nanoseconds() {
+		return false
+	}
+	c.mode = f.Mode
+	if f.Mode < 2 || f.SpeedMps == nil && (f.LatDeg == nil || f.LonDeg == nil) {
+		return true
+	}
+	fix := wire.GPS{FixBootNs: &atNs, TimeUTC: f.TimeUTC, AltM: f.AltM, SpeedMps: f.SpeedMps, TrackDeg: f.TrackDeg,
+		SpeedErrMps: f.SpeedErrMps, HorizErrM: f.HorizErrM, SatellitesUsed: f.SatellitesUsed}
+	if f.LatDeg != nil && f.LonDeg != nil {
+		fix.LatDeg, fix.LonDeg = f.LatDeg, f.LonDeg
+	}
+	c.show(&fix)
+	return true
+}
+
+// sameFix is the difference of two arrivals below which they are of one fix:
+// receivers tell at most 20 in a second, and a repeated call's age is off by
+// what its way took.
+const sameFix = 20 * time.Millisecond
+
+// lapse forgets a sender that has been silent. mu is held.
+func (c *Client) lapse(nowNs int64) {
+	if !c.pushed {
+		return
+	}
+	c.connected = c.pushedNs != 0 && nowNs-c.pushedNs <= pushedFresh.Nanoseconds()
+	if !c.connected {
+		c.mode = 0
+	}
+}
