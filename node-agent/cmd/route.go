@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -25,7 +26,7 @@ type routeFlags struct {
 	catch    string
 	hello    time.Duration
 	stateDir string
-	prepared bool
+	file     string
 	show     string
 }
 
@@ -53,12 +54,16 @@ func RouteCommand() *cobra.Command {
 	flags.StringVar(&f.Socket, "socket", "", "unix socket for state and notices (default: in --state-dir)")
 	flags.IntVar(&f.SocketUID, "socket-uid", 0, "user that may read the socket, beside root")
 	flags.StringVar(&f.stateDir, "state-dir", "", "what is to be put back (default: a folder in /run/fieldmesh)")
-	flags.BoolVar(&f.prepared, "prepared", false, "the kernel is set up as a router already; change nothing but routes")
+	flags.StringVar(&f.file, "config", "", "configuration that the privileged half writes; the kernel is set up already then")
 	flags.StringVar(&f.show, "show", "", "ask the daemon that runs: state, or follow for what happens")
 	return c
 }
 
 func (f *routeFlags) run(c *cobra.Command) error {
+	f.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
+	if f.file != "" {
+		return f.runFile(c.Context())
+	}
 	if err := f.defaults(); err != nil {
 		return err
 	}
@@ -71,10 +76,6 @@ func (f *routeFlags) run(c *cobra.Command) error {
 	if err := needRoot("route"); err != nil {
 		return err
 	}
-	f.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
-	if f.prepared {
-		return manetd.Run(c.Context(), f.Config)
-	}
 	forward, err := manetd.Forwards(f.Protocol)
 	if err != nil {
 		return err
@@ -83,6 +84,19 @@ func (f *routeFlags) run(c *cobra.Command) error {
 	return host.Hold(c.Context(), cfg, host.RouterSysctls(f.Interface, forward), func(ctx context.Context) error {
 		return manetd.Run(ctx, f.Config)
 	})
+}
+
+// runFile runs as the privileged half's configuration says, which also has
+// made the kernel a router, and undoes that.
+func (f *routeFlags) runFile(ctx context.Context) error {
+	text, err := os.ReadFile(f.file)
+	if err != nil {
+		return fmt.Errorf("read configuration: %w", err)
+	}
+	if err := json.Unmarshal(text, &f.Config); err != nil {
+		return fmt.Errorf("read configuration %q: %w", f.file, err)
+	}
+	return manetd.Run(ctx, f.Config)
 }
 
 // defaults fills in what follows from the interface and its namespace.

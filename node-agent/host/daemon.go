@@ -4,35 +4,43 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 )
 
-// babeld is the one daemon that is known so far.
-const babeld = "babeld"
-
 const (
-	daemonReady = 3 * time.Second // from start to its socket's answering
+	daemonReady = 5 * time.Second // from start to its socket's answering
 	daemonStop  = 3 * time.Second // from SIGTERM to SIGKILL: it retracts its routes meanwhile
 	daemonKill  = 2 * time.Second // from SIGKILL to its end
 	pollEvery   = 10 * time.Millisecond
 )
 
+// DaemonSocket is where the daemon of a name that a host process with a state
+// directory started can be asked, by root and the first of its AllowUIDs. What
+// it speaks is the daemon's own.
+func DaemonSocket(stateDir, name string) string {
+	return filepath.Join(stateDir, "daemons", name+".sock")
+}
+
 // configPath marks a daemon's process: no other carries it as an argument.
 func (d daemonUndo) configPath() string { return filepath.Join(d.Dir, d.Name+".conf") }
-func (d daemonUndo) socketPath() string { return filepath.Join(d.Dir, d.Name+".sock") }
-func (d daemonUndo) logPath() string    { return filepath.Join(d.Dir, d.Name+".log") }
+func (d daemonUndo) socketPath() string {
+	return DaemonSocket(filepath.Dir(filepath.Dir(d.Dir)), d.Name)
+}
+func (d daemonUndo) logPath() string { return filepath.Join(d.Dir, d.Name+".log") }
 
 func (k *kernel) prepareDaemon(id uint64, d Daemon) (undo, error) {
-	binary := k.binaries[d.Name]
+	kind, known := daemonKinds()[d.Name]
+	if !known {
+		return undo{}, &Refused{Reason: d.Name + " is no daemon that the host process knows"}
+	}
+	binary := k.binaries[kind.binary]
 	if binary == "" {
 		return undo{}, &Refused{Reason: "no binary is configured for " + d.Name}
 	}
@@ -46,7 +54,7 @@ func (k *kernel) prepareDaemon(id uint64, d Daemon) (undo, error) {
 			Cure:   "stop it: two would fight over the same routes",
 		}
 	}
-	if _, err := readSysctl("/proc/sys/net/ipv6/conf/" + d.Interface + "/disable_ipv6"); err != nil {
+	if _, err := readSysctl("/proc/sys/net/ipv6/conf/" + d.Interface + "/disable_ipv6"); err != nil && kind.linkLocal {
 		return undo{}, &Refused{
 			Reason: fmt.Sprintf("%s speaks over IPv6 link-local addresses, and %s cannot have any: %v", d.Name, d.Interface, err),
 			Cure:   "use a kernel with IPv6, or a plan with routing: static",
@@ -54,49 +62,19 @@ func (k *kernel) prepareDaemon(id uint64, d Daemon) (undo, error) {
 	}
 	u := undo{Daemon: &daemonUndo{
 		Name: d.Name, Binary: binary, Interface: d.Interface, Index: link.Attrs().Index,
-		Dir: filepath.Join(k.dir, "daemons", fmt.Sprintf("%d-%s", id, d.Name)),
+		Dir:           filepath.Join(k.dir, "daemons", fmt.Sprintf("%d-%s", id, d.Name)),
+		RouteProtocol: kind.routeProtocol,
 	}}
-	if u.Daemon.Former, err = daemonRoutes(link.Attrs().Index); err != nil {
+	if u.Daemon.Former, err = daemonRoutes(*u.Daemon); err != nil {
 		return undo{}, err
 	}
-	u.Sysctls, err = daemonSettings(d)
+	u.Sysctls, err = kind.settings(d.Interface)
 	return u, err
 }
 
-// daemonSettings are the present values of what applyDaemon sets, and of what
-// changes with them.
-func daemonSettings(d Daemon) ([]setting, error) {
-	var keys [][]string
-	for _, s := range routerSysctls(d.Interface) {
-		keys = append(keys, s.Parts)
-	}
-	also, err := sideEffects(sysctlKey{parts: []string{"net", "ipv4", "ip_forward"}})
-	if err != nil {
-		return nil, err
-	}
-	return readSettings(append(keys, also...))
-}
-
-// routerSysctls are what a node of a mesh needs of the kernel. IPv6 is for the
-// daemon's link-local address alone: without duplicate detection, which would
-// hold it back, and without soliciting routers. Forwarding of IPv6 stays as it
-// is: the mesh carries IPv4, and a forwarding host stops listening to router
-// advertisements on its other interfaces.
-func routerSysctls(device string) []setting {
-	out := []setting{{Parts: []string{"net", "ipv4", "ip_forward"}, Value: "1"}}
-	for _, d := range []string{"all", device} {
-		for _, key := range []string{"accept_redirects", "rp_filter", "send_redirects"} {
-			out = append(out, setting{Parts: []string{"net", "ipv4", "conf", d, key}, Value: "0"})
-		}
-	}
-	for _, key := range []string{"accept_dad", "router_solicitations", "disable_ipv6"} {
-		out = append(out, setting{Parts: []string{"net", "ipv6", "conf", device, key}, Value: "0"})
-	}
-	return out
-}
-
 func (k *kernel) applyDaemon(d Daemon, u undo) error {
-	for _, s := range routerSysctls(d.Interface) {
+	kind := daemonKinds()[d.Name]
+	for _, s := range kind.sysctls(d.Interface) {
 		if err := writeSysctl(s.path(), s.Value); err != nil {
 			return err
 		}
@@ -107,42 +85,25 @@ func (k *kernel) applyDaemon(d Daemon, u undo) error {
 	if err := os.MkdirAll(u.Daemon.Dir, 0o711); err != nil {
 		return fmt.Errorf("make directory of %s: %w", d.Name, err)
 	}
-	if err := os.WriteFile(u.Daemon.configPath(), []byte(babeldConfig(d, *u.Daemon)), 0o600); err != nil {
+	text, err := kind.config(k, d, *u.Daemon)
+	if err != nil {
+		return fmt.Errorf("make configuration of %s: %w", d.Name, err)
+	}
+	if err := os.WriteFile(u.Daemon.configPath(), []byte(text), 0o600); err != nil {
 		return fmt.Errorf("write configuration of %s: %w", d.Name, err)
 	}
-	ended, err := startDaemon(*u.Daemon)
+	ended, err := startDaemon(*u.Daemon, kind.args(*u.Daemon))
 	if err != nil {
 		return fmt.Errorf("start %s: %w", d.Name, err)
 	}
-	return k.awaitDaemon(*u.Daemon, ended)
-}
-
-// babeldConfig is babeld's whole configuration (babeld(8)).
-func babeldConfig(d Daemon, u daemonUndo) string {
-	var b strings.Builder
-	b.WriteString("skip-kernel-setup true\n") // the host process does it, with an undo
-	// A trial's babeld starts afresh. With its old name it would be ignored by
-	// those who remember a newer sequence number.
-	b.WriteString("random-id true\n")
-	fmt.Fprintf(&b, "state-file %q\n", filepath.Join(u.Dir, "state"))
-	fmt.Fprintf(&b, "local-path %q\n", u.socketPath())
-	fmt.Fprintf(&b, "interface %s type wireless", d.Interface)
-	if d.HelloS != nil {
-		fmt.Fprintf(&b, " hello-interval %s", strconv.FormatFloat(*d.HelloS, 'f', 2, 64))
-	}
-	announce := d.Announce.Masked()
-	fmt.Fprintf(&b, "\nredistribute local ip %s allow\n", announce)
-	b.WriteString("redistribute local deny\n")
-	fmt.Fprintf(&b, "in ip %s allow\n", announce)
-	b.WriteString("in deny\n")
-	return b.String()
+	return k.awaitDaemon(kind, *u.Daemon, ended)
 }
 
 // startDaemon starts the process and a goroutine that ends with it. The
 // daemon gets SIGTERM when this process dies, however it dies. The kernel
 // sends that when the thread that started the daemon ends, so that thread is
 // kept for it.
-func startDaemon(u daemonUndo) (<-chan error, error) {
+func startDaemon(u daemonUndo, args []string) (<-chan error, error) {
 	log, err := os.OpenFile(u.logPath(), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err
@@ -150,7 +111,7 @@ func startDaemon(u daemonUndo) (<-chan error, error) {
 	started, ended := make(chan error, 1), make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the daemon
-		cmd := exec.Command(u.Binary, "-I", "", "-c", u.configPath())
+		cmd := exec.Command(u.Binary, args...)
 		cmd.Stdout, cmd.Stderr, cmd.Dir, cmd.Env = log, log, "/", []string{}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM, Setpgid: true}
 		err := cmd.Start()
@@ -163,14 +124,12 @@ func startDaemon(u daemonUndo) (<-chan error, error) {
 	return ended, <-started
 }
 
-// awaitDaemon returns when the daemon answers on its socket.
-func (k *kernel) awaitDaemon(u daemonUndo, ended <-chan error) error {
+// awaitDaemon returns when the daemon answers.
+func (k *kernel) awaitDaemon(kind daemonKind, u daemonUndo, ended <-chan error) error {
 	deadline := time.After(daemonReady)
 	for {
-		conn, err := net.Dial("unix", u.socketPath())
-		if err == nil {
-			// Readable for the network face; babeld allows no change over it.
-			return errors.Join(conn.Close(), os.Chown(u.socketPath(), k.socketUID, -1))
+		if kind.answers(u) == nil {
+			return k.share(u)
 		}
 		select {
 		case err := <-ended:
@@ -180,6 +139,16 @@ func (k *kernel) awaitDaemon(u daemonUndo, ended <-chan error) error {
 		case <-time.After(pollEvery):
 		}
 	}
+}
+
+// share makes a daemon's socket readable for the network face; no daemon is
+// configured to take changes over it.
+func (k *kernel) share(u daemonUndo) error {
+	err := os.Chown(u.socketPath(), k.socketUID, -1)
+	if errors.Is(err, os.ErrNotExist) { // it answers elsewhere
+		return nil
+	}
+	return err
 }
 
 // lastWords is the end of a daemon's log, on one line.
@@ -299,7 +268,11 @@ func (p process) ends(within time.Duration) bool {
 
 // removeDaemonDir is the end of a daemon's undo.
 func removeDaemonDir(u daemonUndo) error {
-	if err := os.RemoveAll(u.Dir); err != nil {
+	err := os.Remove(u.socketPath())
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	if err := errors.Join(err, os.RemoveAll(u.Dir)); err != nil {
 		return fmt.Errorf("remove files of %s: %w", u.Name, err)
 	}
 	return nil

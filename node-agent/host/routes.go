@@ -270,7 +270,7 @@ func revertDaemonRoutes(u undo) (string, error) {
 	if link == nil {
 		note = gone(d.Interface) // its routes too, but not those that say "unreachable"
 	}
-	left, err := daemonRoutes(d.Index)
+	left, err := daemonRoutes(d)
 	if err != nil {
 		return "", err
 	}
@@ -288,15 +288,15 @@ func revertDaemonRoutes(u undo) (string, error) {
 	return note, errors.Join(errs...)
 }
 
-// daemonRoutes lists babeld's routes: those over its interface, and those by
+// daemonRoutes lists a daemon's routes: those over its interface, and those by
 // which it holds a retracted destination unreachable for a while.
-func daemonRoutes(index int) ([][]byte, error) {
+func daemonRoutes(d daemonUndo) ([][]byte, error) {
 	out, err := routesWhere(func(r routeMessage) bool {
-		return r.head.Protocol == protocolBabel && r.table() == unix.RT_TABLE_MAIN &&
-			(r.head.Type == unix.RTN_UNREACHABLE || r.through(index))
+		return int(r.head.Protocol) == d.RouteProtocol && r.table() == unix.RT_TABLE_MAIN &&
+			(r.head.Type == unix.RTN_UNREACHABLE || r.through(d.Index))
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list %s's routes: %w", babeld, err)
+		return nil, fmt.Errorf("list %s's routes: %w", d.Name, err)
 	}
 	return out, nil
 }

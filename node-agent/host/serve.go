@@ -29,6 +29,7 @@ type Config struct {
 	Interfaces []string          // that may be changed
 	Prefixes   []netip.Prefix    // in which addresses and routes lie
 	Binaries   map[string]string // daemon → absolute path, writable by root alone
+	Feedback   string            // radio-feedback socket, for daemons that heed it; empty: none
 	DeadMan    time.Duration     // without a call for so long, everything is put back
 	Log        *slog.Logger
 }
@@ -103,7 +104,7 @@ func take(cfg Config, s system) (*owned, error) {
 	}
 	binaries := map[string]string{}
 	if s == nil {
-		s, err = newKernel(dir, binaries, socketOwner(cfg.AllowUIDs))
+		s, err = newKernel(dir, binaries, socketOwner(cfg.AllowUIDs), cfg.Feedback)
 	}
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
@@ -122,6 +123,10 @@ func (o *owned) admit(cfg Config) error {
 		if err := checkInterfaceName(name); err != nil {
 			return err
 		}
+	}
+	// Our own protocols are run by this program, which is as trusted as it is here.
+	if self, err := os.Executable(); err == nil {
+		o.binaries[agentBinary] = self
 	}
 	for name, path := range cfg.Binaries {
 		real, err := trustedBinary(path)

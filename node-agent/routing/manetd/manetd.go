@@ -37,7 +37,7 @@ type Config struct {
 	Catch     netip.Prefix   // whose data is caught; zero: the network of the interface's address
 	Fresh     bool           // nobody can remember an earlier life of this node
 	Hello     *time.Duration // nil: the protocol's own
-	Log       *slog.Logger
+	Log       *slog.Logger   `json:"-"`
 }
 
 // daemon is one life of it.

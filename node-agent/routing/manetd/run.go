@@ -193,12 +193,27 @@ func (d *daemon) unreached(ctx context.Context) func(netip.Addr) {
 			return
 		}
 		d.post(ctx, func(now manet.Time) {
-			if d.framer != nil {
-				d.framer.take(ip)
+			waiting := d.waitingFor(ip)
+			for _, packet := range waiting {
+				d.loop.handle(now, manet.Undelivered{Neighbor: ip, Packet: packet})
 			}
-			d.loop.handle(now, manet.LinkFailed{Neighbor: ip})
+			if len(waiting) == 0 {
+				d.loop.handle(now, manet.LinkFailed{Neighbor: ip})
+			}
 		})
 	}
+}
+
+// waitingFor takes a carrier's packets back that waited for a neighbour.
+func (d *daemon) waitingFor(ip netip.Addr) [][]byte {
+	if d.framer == nil {
+		return nil
+	}
+	var out [][]byte
+	for _, w := range d.framer.take(ip) {
+		out = append(out, w.packet)
+	}
+	return out
 }
 
 // watchInterface follows the interface's going up and down. One that vanishes

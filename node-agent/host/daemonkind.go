@@ -1,0 +1,147 @@
+package host
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/node-agent/routing/manetd"
+)
+
+// babeld is the daemon that Debian has.
+const babeld = "babeld"
+
+// agentBinary names this program among the binaries: our own protocols are
+// run by it.
+const agentBinary = "fieldmesh-agent"
+
+// daemonKind is how one routing daemon is configured, started and asked.
+type daemonKind struct {
+	binary        string // name among the binaries
+	routeProtocol int    // that its routes have in the kernel
+	linkLocal     bool   // it speaks over IPv6 link-local addresses
+	forward       bool   // the kernel forwards for it
+	args          func(u daemonUndo) []string
+	config        func(k *kernel, d Daemon, u daemonUndo) (string, error)
+	answers       func(u daemonUndo) error // nil once it is ready
+}
+
+// daemonKinds are all that are known, by the names that a plan has for them.
+func daemonKinds() map[string]daemonKind {
+	out := map[string]daemonKind{
+		babeld: {binary: babeld, routeProtocol: protocolBabel, linkLocal: true, forward: true,
+			args:   func(u daemonUndo) []string { return []string{"-I", "", "-c", u.configPath()} },
+			config: babeldConfig, answers: connects},
+		olsrd: {binary: olsrd, routeProtocol: protocolOlsrd, forward: true,
+			args:   func(u daemonUndo) []string { return []string{"-f", u.configPath(), "-nofork", "-d", "0"} },
+			config: olsrdConfig, answers: olsrdAnswers},
+	}
+	for _, p := range manetd.Protocols() {
+		out[p.Name] = daemonKind{binary: agentBinary, routeProtocol: manetd.RouteProtocol, forward: p.IPProtocol == 0,
+			args:   func(u daemonUndo) []string { return []string{"route", "--config", u.configPath()} },
+			config: manetdConfig, answers: manetdAnswers}
+	}
+	return out
+}
+
+// sysctls are what the daemon's kind needs of the kernel. IPv6 is for a
+// link-local address alone: without duplicate detection, which would hold it
+// back, and without soliciting routers. Forwarding of IPv6 stays as it is: the
+// mesh carries IPv4, and a forwarding host stops listening to router
+// advertisements on its other interfaces.
+func (kind daemonKind) sysctls(device string) []setting {
+	var out []setting
+	for _, c := range RouterSysctls(device, kind.forward) {
+		key, err := parseKey(c.Sysctl.Key)
+		if err != nil {
+			continue // none of ours is outside the allow-list
+		}
+		out = append(out, setting{Parts: key.parts, Value: c.Sysctl.Value})
+	}
+	if !kind.linkLocal {
+		return out
+	}
+	for _, key := range []string{"accept_dad", "router_solicitations", "disable_ipv6"} {
+		out = append(out, setting{Parts: []string{"net", "ipv6", "conf", device, key}, Value: "0"})
+	}
+	return out
+}
+
+// settings are the present values of what starting the daemon sets, and of
+// what changes with them.
+func (kind daemonKind) settings(device string) ([]setting, error) {
+	var keys [][]string
+	for _, s := range kind.sysctls(device) {
+		keys = append(keys, s.Parts)
+	}
+	also, err := sideEffects(sysctlKey{parts: []string{"net", "ipv4", "ip_forward"}})
+	if err != nil {
+		return nil, err
+	}
+	return readSettings(append(keys, also...))
+}
+
+// babeldConfig is babeld's whole configuration (babeld(8)).
+func babeldConfig(_ *kernel, d Daemon, u daemonUndo) (string, error) {
+	var b strings.Builder
+	b.WriteString("skip-kernel-setup true\n") // the host process does it, with an undo
+	// A trial's babeld starts afresh. With its old name it would be ignored by
+	// those who remember a newer sequence number.
+	b.WriteString("random-id true\n")
+	fmt.Fprintf(&b, "state-file %q\n", filepath.Join(u.Dir, "state"))
+	fmt.Fprintf(&b, "local-path %q\n", u.socketPath())
+	fmt.Fprintf(&b, "interface %s type wireless", d.Interface)
+	if d.HelloS != nil {
+		fmt.Fprintf(&b, " hello-interval %s", strconv.FormatFloat(*d.HelloS, 'f', 2, 64))
+	}
+	announce := d.Announce.Masked()
+	fmt.Fprintf(&b, "\nredistribute local ip %s allow\n", announce)
+	b.WriteString("redistribute local deny\n")
+	fmt.Fprintf(&b, "in ip %s allow\n", announce)
+	b.WriteString("in deny\n")
+	return b.String(), nil
+}
+
+// connects is the readiness of a daemon that listens once it is ready.
+func connects(u daemonUndo) error {
+	conn, err := net.Dial("unix", u.socketPath())
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+// manetdConfig is what `fieldmesh-agent route --config` reads.
+func manetdConfig(k *kernel, d Daemon, u daemonUndo) (string, error) {
+	c := manetd.Config{Protocol: d.Name, Interface: d.Interface, Socket: u.socketPath(), SocketUID: k.socketUID,
+		Feedback: k.feedback, Catch: d.Announce.Masked(),
+		// All nodes of a trial start theirs anew, once all have stopped the last one's.
+		Fresh: true}
+	if d.HelloS != nil {
+		hello := time.Duration(*d.HelloS * float64(time.Second))
+		c.Hello = &hello
+	}
+	text, err := json.Marshal(c)
+	return string(text), err
+}
+
+// manetdAnswers asks for the daemon's state: it is told once the loop runs.
+func manetdAnswers(u daemonUndo) error {
+	conn, err := net.Dial("unix", u.socketPath())
+	if err != nil {
+		return err
+	}
+	if err = conn.SetDeadline(time.Now().Add(time.Second)); err == nil {
+		_, err = fmt.Fprintln(conn, manetd.CommandState)
+	}
+	if err == nil {
+		_, err = bufio.NewReader(conn).ReadByte()
+	}
+	return errors.Join(err, conn.Close())
+}
