@@ -84,6 +84,10 @@ func findKernel() (dir, release string, err error) {
 	if _, err := os.Stat(filepath.Join(dir, "vmlinux")); err != nil || len(releases) != 1 {
 		return "", "", fmt.Errorf("kernel %s is not in %s: `scripts/setup test` fetches it from Debian", flavour, dir)
 	}
+	// The guest finds it by this path from outside its own root.
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return "", "", err
+	}
 	return dir, filepath.Base(releases[0]), nil
 }
 
