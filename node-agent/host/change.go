@@ -27,6 +27,7 @@ type Change struct {
 	Route   *Route   `json:"route,omitempty"`
 	Sysctl  *Sysctl  `json:"sysctl,omitempty"`
 	Daemon  *Daemon  `json:"daemon,omitempty"`
+	Radio   *Radio   `json:"radio,omitempty"`
 }
 
 // Link sets an interface up or down, or its MTU. What is absent stays.
@@ -61,11 +62,11 @@ type Sysctl struct {
 }
 
 // Daemon starts a routing daemon on an interface, with a configuration that
-// the host process writes, and what it needs of the kernel set: forwarding on
-// (off for a protocol that carries data itself), redirects and reverse-path
-// filters off; for babeld IPv6 on the interface, for its link-local address.
+// the host process writes, and what it needs of the kernel set: forwarding on,
+// redirects and reverse-path filters off, IPv6 on the interface for its
+// link-local address.
 type Daemon struct {
-	Name      string       `json:"name"` // babeld, olsrd, or one of our own protocols
+	Name      string       `json:"name"` // babeld
 	Interface string       `json:"interface"`
 	Announce  netip.Prefix `json:"announce"`          // own addresses in it are announced, routes into it accepted
 	HelloS    *float64     `json:"hello_s,omitempty"` // interval of hellos; absent: the daemon's own
@@ -85,6 +86,8 @@ func (c Change) target() string {
 		return "sysctl " + c.Sysctl.Key
 	case c.Daemon != nil:
 		return "daemon " + c.Daemon.Name
+	case c.Radio != nil:
+		return "radio " + c.Radio.Interface
 	}
 	return "nothing"
 }
@@ -100,6 +103,8 @@ func (c Change) String() string {
 		return fmt.Sprintf("sysctl %s=%s", c.Sysctl.Key, c.Sysctl.Value)
 	case c.Daemon != nil:
 		return fmt.Sprintf("daemon %s on %s announcing %s", c.Daemon.Name, c.Daemon.Interface, c.Daemon.Announce)
+	case c.Radio != nil:
+		return c.Radio.describe()
 	}
 	return c.target()
 }
@@ -138,7 +143,7 @@ func (r Route) describe() string {
 // members counts those that are set.
 func (c Change) members() int {
 	n := 0
-	for _, set := range []bool{c.Link != nil, c.Address != nil, c.Route != nil, c.Sysctl != nil, c.Daemon != nil} {
+	for _, set := range []bool{c.Link != nil, c.Address != nil, c.Route != nil, c.Sysctl != nil, c.Daemon != nil, c.Radio != nil} {
 		if set {
 			n++
 		}

@@ -17,16 +17,15 @@ type kernel struct {
 	dir       string            // where daemons' files go
 	binaries  map[string]string // daemon → path, checked
 	socketUID int               // who may read a daemon's own socket
-	feedback  string            // the radio-feedback socket, for daemons; empty: none
 	world     world
 }
 
-func newKernel(dir string, binaries map[string]string, socketUID int, feedback string) (*kernel, error) {
+func newKernel(dir string, binaries map[string]string, socketUID int) (*kernel, error) {
 	w, err := presentWorld()
 	if err != nil {
 		return nil, err
 	}
-	return &kernel{dir: dir, binaries: binaries, socketUID: socketUID, feedback: feedback, world: w}, nil
+	return &kernel{dir: dir, binaries: binaries, socketUID: socketUID, world: w}, nil
 }
 
 func (k *kernel) prepare(id uint64, c Change) (undo, error) {
@@ -43,6 +42,8 @@ func (k *kernel) prepare(id uint64, c Change) (undo, error) {
 		u, err = prepareSysctl(*c.Sysctl)
 	case c.Daemon != nil:
 		u, err = k.prepareDaemon(id, *c.Daemon)
+	case c.Radio != nil:
+		u, err = prepareRadio(*c.Radio)
 	default:
 		err = errors.New("the change is empty")
 	}
@@ -65,6 +66,8 @@ func (k *kernel) apply(c Change, u undo) error {
 		return applySysctl(*c.Sysctl)
 	case c.Daemon != nil:
 		return k.applyDaemon(*c.Daemon, u)
+	case c.Radio != nil:
+		return applyRadio(*c.Radio)
 	}
 	return errors.New("the change is empty")
 }
@@ -102,7 +105,7 @@ func (k *kernel) revert(u undo) (string, error) {
 		}
 		return "its namespace or boot is gone", errors.Join(errs...)
 	}
-	for _, part := range []func(undo) (string, error){revertDaemonRoutes, revertRoute, revertAddress, revertSysctls, revertInterface} {
+	for _, part := range []func(undo) (string, error){revertDaemonRoutes, revertRoute, revertAddress, revertSysctls, revertRadio, revertInterface} {
 		note, err := part(u)
 		if note != "" && !slices.Contains(notes, note) {
 			notes = append(notes, note)

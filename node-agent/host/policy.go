@@ -2,11 +2,13 @@ package host
 
 import (
 	"fmt"
-	"maps"
+	"net"
 	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
+
+	"fieldmesh.dev/fieldmesh/node-agent/nl80211"
 )
 
 var (
@@ -55,6 +57,8 @@ func (p policy) check(c Change) *Refused {
 		reason, cure = p.checkSysctl(*c.Sysctl)
 	case c.Daemon != nil:
 		reason, cure = p.checkDaemon(*c.Daemon)
+	case c.Radio != nil:
+		reason, cure = p.checkRadio(*c.Radio)
 	}
 	if reason == "" {
 		return nil
@@ -156,9 +160,8 @@ func (p policy) checkSysctl(s Sysctl) (reason, cure string) {
 }
 
 func (p policy) checkDaemon(d Daemon) (reason, cure string) {
-	kind, known := daemonKinds()[d.Name]
-	if !known {
-		return fmt.Sprintf("%q is not a daemon that the host process knows (%s)", d.Name, strings.Join(slices.Sorted(maps.Keys(daemonKinds())), ", ")), ""
+	if d.Name != babeld {
+		return fmt.Sprintf("%q is not a daemon that the host process knows (%s)", d.Name, babeld), ""
 	}
 	if reason, cure = p.checkInterface(d.Interface); reason != "" {
 		return reason, cure
@@ -166,11 +169,62 @@ func (p policy) checkDaemon(d Daemon) (reason, cure string) {
 	if reason, cure = p.checkWithin("announced prefix", d.Announce); reason != "" {
 		return reason, cure
 	}
-	if p.binaries[kind.binary] == "" {
+	if p.binaries[d.Name] == "" {
 		return "no installed binary is configured for " + d.Name, "install it, or set binaries." + d.Name + " in agent.yaml; then start the agent again"
 	}
 	if d.HelloS != nil && !(*d.HelloS >= 0.1 && *d.HelloS <= 60) {
 		return fmt.Sprintf("hello interval %g s is outside 0.1 to 60 s", *d.HelloS), ""
+	}
+	return "", ""
+}
+
+// The strongest transmitter that 802.11 knows of in these bands is 1 W; more
+// than that is a mistake in a plan.
+const (
+	txPowerMaxDbm  = 30
+	rtsMaxBytes    = 2347 // dot11RTSThreshold (IEEE 802.11-2020, annex C)
+	retryLimitsMax = 255
+)
+
+func (p policy) checkRadio(r Radio) (reason, cure string) {
+	if reason, cure = p.checkInterface(r.Interface); reason != "" {
+		return reason, cure
+	}
+	standard, known := rates[r.Standard]
+	switch {
+	case r.Mode != "adhoc" && r.Mode != "mesh":
+		return fmt.Sprintf("mode %q is neither adhoc nor mesh", r.Mode), ""
+	case !known:
+		return fmt.Sprintf("standard %q is none of 802.11a, 802.11b and 802.11g", r.Standard), ""
+	case len(r.SSID) < 1 || len(r.SSID) > 32:
+		return fmt.Sprintf("an SSID of %d bytes; 1 to 32 are allowed", len(r.SSID)), ""
+	case nl80211.Frequency(r.Channel) == 0 || (r.Channel > 14) != (r.Standard == "802.11a"):
+		return fmt.Sprintf("channel %d is none of %s", r.Channel, r.Standard), ""
+	case r.RateMbps != nil && !slices.Contains(standard.all, *r.RateMbps):
+		return fmt.Sprintf("%g Mbit/s is no rate of %s", *r.RateMbps, r.Standard), ""
+	case r.TxPowerDbm != nil && !(*r.TxPowerDbm >= 0 && *r.TxPowerDbm <= txPowerMaxDbm):
+		return fmt.Sprintf("transmit power %g dBm is outside 0 to %d dBm", *r.TxPowerDbm, txPowerMaxDbm), ""
+	case r.RTSThresholdBytes != nil && (*r.RTSThresholdBytes < 0 || *r.RTSThresholdBytes > rtsMaxBytes):
+		return fmt.Sprintf("RTS threshold %d is outside 0 to %d bytes", *r.RTSThresholdBytes, rtsMaxBytes), ""
+	case r.RetryLimit != nil && (*r.RetryLimit < 1 || *r.RetryLimit > retryLimitsMax):
+		return fmt.Sprintf("retry limit %d is outside 1 to %d", *r.RetryLimit, retryLimitsMax), ""
+	}
+	return checkBSSID(r)
+}
+
+// checkBSSID takes an individual address (IEEE 802.11-2020, 9.2.4.3.4).
+func checkBSSID(r Radio) (reason, cure string) {
+	if r.BSSID == "" {
+		return "", ""
+	}
+	mac, err := net.ParseMAC(r.BSSID)
+	switch {
+	case r.Mode == "mesh":
+		return "a mesh has no BSSID", "leave it out"
+	case err != nil || len(mac) != 6:
+		return fmt.Sprintf("%q is no BSSID", r.BSSID), "write it as 02:11:22:33:44:55"
+	case mac[0]&1 != 0:
+		return fmt.Sprintf("BSSID %s is the address of a group", r.BSSID), "begin it with 02"
 	}
 	return "", ""
 }

@@ -9,6 +9,7 @@ type undo struct {
 	Route     *routeUndo      `json:"route,omitempty"`
 	Address   *addressUndo    `json:"address,omitempty"`
 	Sysctls   []setting       `json:"sysctls,omitempty"`
+	Radio     *radioUndo      `json:"radio,omitempty"`
 	Interface *interfaceState `json:"interface,omitempty"`
 }
 
@@ -33,8 +34,6 @@ type daemonUndo struct {
 	Interface string   `json:"interface"`
 	Index     int      `json:"index"`
 	Former    [][]byte `json:"former,omitempty"` // routes of the same protocol that were there before
-	// RouteProtocol marks its routes in the kernel.
-	RouteProtocol int `json:"route_protocol"`
 }
 
 // interfaceState is what setting an interface down, or its IPv6 off, loses.

@@ -1,0 +1,386 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"fieldmesh.dev/fieldmesh/node-agent/nl80211"
+)
+
+// Radio has a radio's interface join an ad hoc cell or an 802.11s mesh on a
+// channel, with rates of 802.11a, b or g only: never those of 802.11n and
+// later, which would answer for another radio than the one under test.
+type Radio struct {
+	Interface         string   `json:"interface"`
+	Mode              string   `json:"mode"`     // adhoc | mesh
+	Standard          string   `json:"standard"` // 802.11a | 802.11b | 802.11g
+	Channel           int      `json:"channel"`
+	SSID              string   `json:"ssid"`
+	BSSID             string   `json:"bssid,omitempty"`               // adhoc; absent: the cell that is heard, or a new one
+	RateMbps          *float64 `json:"rate_mbps,omitempty"`           // fixed; absent: the driver's rate control
+	TxPowerDbm        *float64 `json:"tx_power_dbm,omitempty"`        // absent: as the driver has it
+	RTSThresholdBytes *int     `json:"rts_threshold_bytes,omitempty"` // absent: as the driver has it
+	RetryLimit        *int     `json:"retry_limit,omitempty"`         // of frames shorter than the RTS threshold, and of longer ones
+}
+
+// joinTime bounds the joining of a cell: a radio that scans for it first takes
+// some seconds.
+const joinTime = 10 * time.Second
+
+// rates are those of a standard, and those of them that every station of a
+// cell must have (IEEE 802.11-2020, 17.2.3.3, 16.2.3.3 and 18.1.2).
+var (
+	ratesDSSS = []float64{1, 2, 5.5, 11}
+	ratesOFDM = []float64{6, 9, 12, 18, 24, 36, 48, 54}
+	rates     = map[string]struct{ all, basic []float64 }{
+		"802.11a": {ratesOFDM, []float64{6, 12, 24}},
+		"802.11b": {ratesDSSS, ratesDSSS},
+		"802.11g": {slices.Concat(ratesDSSS, ratesOFDM), ratesDSSS},
+	}
+)
+
+func (r Radio) describe() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "radio %s %s %q %s channel %d", r.Interface, r.Mode, r.SSID, r.Standard, r.Channel)
+	if r.BSSID != "" {
+		fmt.Fprintf(&b, " bssid %s", r.BSSID)
+	}
+	if r.RateMbps != nil {
+		fmt.Fprintf(&b, " rate %g Mbit/s", *r.RateMbps)
+	}
+	if r.TxPowerDbm != nil {
+		fmt.Fprintf(&b, " power %g dBm", *r.TxPowerDbm)
+	}
+	if r.RTSThresholdBytes != nil {
+		fmt.Fprintf(&b, " rts %d", *r.RTSThresholdBytes)
+	}
+	if r.RetryLimit != nil {
+		fmt.Fprintf(&b, " retries %d", *r.RetryLimit)
+	}
+	return b.String()
+}
+
+// network is what is joined. A fixed rate is a basic one: a driver takes none
+// that the cell's stations need not have.
+func (r Radio) network() nl80211.Network {
+	n := nl80211.Network{Mode: r.Mode, SSID: r.SSID, BSSID: strings.ToLower(r.BSSID), MHz: nl80211.Frequency(r.Channel),
+		Width: nl80211.WidthNoHT, BasicMbps: rates[r.Standard].basic}
+	if r.RateMbps != nil {
+		n.McastMbps = *r.RateMbps
+		if !slices.Contains(n.BasicMbps, *r.RateMbps) {
+			n.BasicMbps = append(slices.Clone(n.BasicMbps), *r.RateMbps)
+		}
+	}
+	return n
+}
+
+// allowed are the rates that the driver may use.
+func (r Radio) allowed() []float64 {
+	if r.RateMbps != nil {
+		return []float64{*r.RateMbps}
+	}
+	return rates[r.Standard].all
+}
+
+// radioDevice is an interface with its radio, and a connection to ask about both.
+type radioDevice struct {
+	conn  *nl80211.Conn
+	iface nl80211.Interface
+	phy   nl80211.Phy
+}
+
+func openRadio(name string) (*radioDevice, error) {
+	conn, err := nl80211.Open()
+	if err != nil {
+		return nil, err
+	}
+	d := &radioDevice{conn: conn}
+	if err := d.read(name); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return d, nil
+}
+
+// errNoRadio says that an interface is there but is no radio's.
+var errNoRadio = errors.New("no radio's interface")
+
+func (d *radioDevice) read(name string) error {
+	i, err := d.conn.Interface(name)
+	if err != nil {
+		return err
+	}
+	if i == nil {
+		return errNoRadio
+	}
+	d.iface = *i
+	phys, err := d.conn.Phys()
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(phys, func(p nl80211.Phy) bool { return p.Index == i.Phy })
+	if at < 0 {
+		return errNoRadio
+	}
+	d.phy = phys[at]
+	return nil
+}
+
+// prepareRadio refuses what this radio, this place or its present use forbids,
+// each with its cure, and reads what the change alters.
+func prepareRadio(r Radio) (u undo, err error) {
+	link, err := findLink(r.Interface)
+	if err != nil {
+		return undo{}, err
+	}
+	d, err := openRadio(r.Interface)
+	switch {
+	case errors.Is(err, nl80211.ErrNone) || errors.Is(err, errNoRadio):
+		return undo{}, &Refused{Reason: r.Interface + " is no radio: " + err.Error(),
+			Cure: "correct `interface` in agent.yaml, load the radio's driver, or say `radio: {mode: none}` in the campaign"}
+	case err != nil:
+		return undo{}, err
+	}
+	defer func() { err = errors.Join(err, d.conn.Close()) }()
+	for _, check := range []func(Radio) (reason, cure string){d.checkMode, d.checkChannel, d.checkKill, d.checkUse} {
+		if reason, cure := check(r); reason != "" {
+			return undo{}, &Refused{Reason: reason, Cure: cure}
+		}
+	}
+	state, err := readInterface(link)
+	if err != nil {
+		return undo{}, err
+	}
+	up := link.Attrs().Flags&net.FlagUp != 0
+	state.Up = &up
+	former, err := d.former()
+	if err != nil {
+		return undo{}, err
+	}
+	former.Rates = r.network().MHz
+	return undo{Radio: &former, Interface: &state}, nil
+}
+
+func (d *radioDevice) checkMode(r Radio) (reason, cure string) {
+	if d.phy.Offers(r.Mode) {
+		return "", ""
+	}
+	return fmt.Sprintf("%s (%s) offers %s, not %s", r.Interface, d.phy.Name, strings.Join(d.phy.Modes, ", "), r.Mode),
+		"use a radio whose driver has this mode (many ath9k, ath9k_htc and mt76 dongles have both), or plan the other one of adhoc and mesh"
+}
+
+func (d *radioDevice) checkChannel(r Radio) (reason, cure string) {
+	country, err := d.conn.Country()
+	if err != nil {
+		country = "unknown"
+	}
+	f := d.phy.At(nl80211.Frequency(r.Channel))
+	usable := fmt.Sprintf("plan one of the channels that it may use: %v", d.phy.Usable())
+	switch {
+	case f == nil:
+		return fmt.Sprintf("%s has no channel %d", r.Interface, r.Channel), usable
+	case f.Disabled:
+		return fmt.Sprintf("channel %d (%d MHz) is forbidden in the regulatory domain %s", r.Channel, f.MHz, country),
+			"tell the radio in which country it is (iw reg set XX), or " + usable
+	case f.NoIR:
+		return fmt.Sprintf("on channel %d (%d MHz) a network may not be begun in the regulatory domain %s (no initiating radiation)", r.Channel, f.MHz, country),
+			"tell the radio in which country it is (iw reg set XX), or " + usable
+	case f.Radar:
+		return fmt.Sprintf("channel %d (%d MHz) is shared with radars and needs their detection, which an %s network cannot do here", r.Channel, f.MHz, r.Mode), usable
+	}
+	if missing := len(r.allowed()) - len(f.Common(r.allowed())); missing > 0 {
+		return fmt.Sprintf("%s has the rates %v Mbit/s on channel %d, and %v are wanted", r.Interface, f.RatesMbps, r.Channel, r.allowed()), "plan another standard or rate"
+	}
+	return "", ""
+}
+
+// checkKill looks at the switches that silence a radio (Documentation/driver-api/rfkill.rst).
+func (d *radioDevice) checkKill(r Radio) (reason, cure string) {
+	switches, _ := filepath.Glob(filepath.Join("/sys/class/ieee80211", d.phy.Name, "rfkill*")) // only a bad pattern is an error
+	for _, s := range switches {
+		for kind, cure := range map[string]string{
+			"hard": "switch it on at the machine", "soft": "run `rfkill unblock wlan`, or switch aeroplane mode off",
+		} {
+			state, err := os.ReadFile(filepath.Join(s, kind))
+			if err == nil && strings.TrimSpace(string(state)) == "1" {
+				return fmt.Sprintf("%s is switched off (rfkill, %s)", r.Interface, kind), cure
+			}
+		}
+	}
+	return "", ""
+}
+
+// checkUse refuses an interface that somebody else uses in a way that could
+// not be put back: what is known of an association is not enough to make it again.
+func (d *radioDevice) checkUse(r Radio) (reason, cure string) {
+	cure = "disconnect it first (`nmcli device set " + r.Interface + " managed no`, or stop wpa_supplicant on it), or name another interface in agent.yaml"
+	switch d.iface.Mode {
+	case "adhoc", "mesh", "monitor":
+		return "", ""
+	case "managed":
+		if cell, err := d.conn.Cell(d.iface.Index); err == nil && cell != nil {
+			return fmt.Sprintf("%s is in use: it is connected to %q", r.Interface, cell.SSID), cure
+		}
+		return "", ""
+	}
+	return fmt.Sprintf("%s is in use as %s", r.Interface, d.iface.Mode), cure
+}
+
+// applyRadio joins, unless the interface is in the very network already.
+func applyRadio(r Radio) (err error) {
+	d, err := openRadio(r.Interface)
+	if err != nil {
+		return fmt.Errorf("open radio %q: %w", r.Interface, err)
+	}
+	defer func() { err = errors.Join(err, d.conn.Close()) }()
+	want := r.network()
+	joined, err := d.in(want)
+	if err == nil && !joined {
+		err = d.join(want)
+	}
+	if err == nil {
+		err = d.tune(r)
+	}
+	if err != nil {
+		return fmt.Errorf("set radio %q: %w", r.Interface, err)
+	}
+	return nil
+}
+
+// in tells whether the interface is in a network.
+func (d *radioDevice) in(n nl80211.Network) (bool, error) {
+	i := d.iface
+	if i.Mode != n.Mode || i.MHz != n.MHz || i.Width != n.Width {
+		return false, nil
+	}
+	if n.Mode == "mesh" {
+		return false, nil // the kernel does not tell which one
+	}
+	cell, err := d.conn.Cell(i.Index)
+	return err == nil && cell != nil && cell.SSID == n.SSID && (n.BSSID == "" || n.BSSID == cell.BSSID), err
+}
+
+// join changes the interface's mode and joins; what it was in, it leaves.
+func (d *radioDevice) join(n nl80211.Network) error {
+	if err := d.quit(); err != nil {
+		return err
+	}
+	// Only in managed mode do drivers take this; what sleeps hears late.
+	if err := d.conn.SetPowerSave(d.iface.Index, false); err != nil && !unsupported(err) {
+		return err
+	}
+	if err := d.mode(n.Mode); err != nil {
+		return err
+	}
+	if err := d.conn.Join(d.iface.Index, n); err != nil {
+		if errors.Is(err, unix.EBUSY) {
+			return fmt.Errorf("%w: another interface of this radio is in use", err)
+		}
+		return err
+	}
+	return d.awaitJoined(n)
+}
+
+func (d *radioDevice) quit() error {
+	if d.iface.Mode == "adhoc" || d.iface.Mode == "mesh" {
+		return d.conn.Leave(d.iface.Index, d.iface.Mode)
+	}
+	return nil
+}
+
+// mode gives the interface a mode, which it must be down for, and brings it up.
+func (d *radioDevice) mode(mode string) error {
+	if d.iface.Mode != mode {
+		if err := setUp(d.iface.Name, false); err != nil {
+			return err
+		}
+		if err := d.conn.SetMode(d.iface.Index, mode); err != nil {
+			return err
+		}
+		d.iface.Mode = mode
+	}
+	return setUp(d.iface.Name, true)
+}
+
+func setUp(name string, up bool) error {
+	link, err := findLink(name)
+	if err != nil {
+		return err
+	}
+	err = setLink(link, &up, nil)
+	if errors.Is(err, unix.ERFKILL) {
+		return fmt.Errorf("%w: the radio is switched off: run `rfkill unblock wlan`, or switch it on at the machine", err)
+	}
+	return err
+}
+
+// awaitJoined waits until the interface is in the network, and looks whether
+// it is the one that was asked for: some drivers say yes and do otherwise.
+func (d *radioDevice) awaitJoined(n nl80211.Network) error {
+	deadline := time.Now().Add(joinTime)
+	var found string
+	for {
+		if err := d.read(d.iface.Name); err != nil {
+			return err
+		}
+		ok := d.iface.MHz == n.MHz
+		found = fmt.Sprintf("%s on %d MHz", d.iface.Mode, d.iface.MHz)
+		if n.Mode == "adhoc" {
+			cell, err := d.conn.Cell(d.iface.Index)
+			if err != nil {
+				return err
+			}
+			if cell != nil {
+				found = fmt.Sprintf("%q with BSSID %s on %d MHz", cell.SSID, cell.BSSID, cell.MHz)
+			}
+			ok = ok && cell != nil && cell.SSID == n.SSID && (n.BSSID == "" || cell.BSSID == n.BSSID)
+		}
+		switch {
+		case ok && d.iface.Width == n.Width:
+			return nil
+		case ok:
+			return fmt.Errorf("join %q: the driver made the channel %q wide, %q was asked for", n.SSID, d.iface.Width, n.Width)
+		case time.Now().After(deadline):
+			return fmt.Errorf("join %q with BSSID %q on %d MHz: %s later the radio is in %s", n.SSID, n.BSSID, n.MHz, joinTime, found)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// tune sets what may be set in a network.
+func (d *radioDevice) tune(r Radio) error {
+	index := d.iface.Index
+	var errs []error
+	if r.TxPowerDbm != nil {
+		errs = append(errs, d.conn.SetTxPower(index, r.TxPowerDbm))
+	}
+	if r.RTSThresholdBytes != nil {
+		errs = append(errs, d.conn.SetRTS(index, uint32(*r.RTSThresholdBytes)))
+	}
+	if r.RetryLimit != nil {
+		errs = append(errs, d.conn.SetRetries(index, uint8(*r.RetryLimit), uint8(*r.RetryLimit)))
+	}
+	f := d.phy.At(nl80211.Frequency(r.Channel))
+	if f == nil {
+		return errors.Join(append(errs, fmt.Errorf("the radio has lost channel %d", r.Channel))...)
+	}
+	switch err := d.conn.SetRates(index, *f, r.allowed()); {
+	case err != nil && unsupported(err) && r.RateMbps == nil && r.Standard != "802.11b":
+		// A driver with rate control of its own: the width without HT already
+		// leaves it the rates of 802.11a and g only.
+	case err != nil:
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func unsupported(err error) bool {
+	return errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOTSUP)
+}
