@@ -62,11 +62,11 @@ type Sysctl struct {
 }
 
 // Daemon starts a routing daemon on an interface, with a configuration that
-// the host process writes, and what it needs of the kernel set: forwarding on,
-// redirects and reverse-path filters off, IPv6 on the interface for its
-// link-local address.
+// the host process writes, and what it needs of the kernel set: forwarding on
+// (off for a protocol that carries data itself), redirects and reverse-path
+// filters off; for babeld IPv6 on the interface, for its link-local address.
 type Daemon struct {
-	Name      string       `json:"name"` // babeld
+	Name      string       `json:"name"` // babeld, olsrd, or one of our own protocols
 	Interface string       `json:"interface"`
 	Announce  netip.Prefix `json:"announce"`          // own addresses in it are announced, routes into it accepted
 	HelloS    *float64     `json:"hello_s,omitempty"` // interval of hellos; absent: the daemon's own

@@ -17,15 +17,16 @@ type kernel struct {
 	dir       string            // where daemons' files go
 	binaries  map[string]string // daemon → path, checked
 	socketUID int               // who may read a daemon's own socket
+	feedback  string            // the radio-feedback socket, for daemons; empty: none
 	world     world
 }
 
-func newKernel(dir string, binaries map[string]string, socketUID int) (*kernel, error) {
+func newKernel(dir string, binaries map[string]string, socketUID int, feedback string) (*kernel, error) {
 	w, err := presentWorld()
 	if err != nil {
 		return nil, err
 	}
-	return &kernel{dir: dir, binaries: binaries, socketUID: socketUID, world: w}, nil
+	return &kernel{dir: dir, binaries: binaries, socketUID: socketUID, feedback: feedback, world: w}, nil
 }
 
 func (k *kernel) prepare(id uint64, c Change) (undo, error) {

@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"regexp"
@@ -160,8 +161,9 @@ func (p policy) checkSysctl(s Sysctl) (reason, cure string) {
 }
 
 func (p policy) checkDaemon(d Daemon) (reason, cure string) {
-	if d.Name != babeld {
-		return fmt.Sprintf("%q is not a daemon that the host process knows (%s)", d.Name, babeld), ""
+	kind, known := daemonKinds()[d.Name]
+	if !known {
+		return fmt.Sprintf("%q is not a daemon that the host process knows (%s)", d.Name, strings.Join(slices.Sorted(maps.Keys(daemonKinds())), ", ")), ""
 	}
 	if reason, cure = p.checkInterface(d.Interface); reason != "" {
 		return reason, cure
@@ -169,7 +171,7 @@ func (p policy) checkDaemon(d Daemon) (reason, cure string) {
 	if reason, cure = p.checkWithin("announced prefix", d.Announce); reason != "" {
 		return reason, cure
 	}
-	if p.binaries[d.Name] == "" {
+	if p.binaries[kind.binary] == "" {
 		return "no installed binary is configured for " + d.Name, "install it, or set binaries." + d.Name + " in agent.yaml; then start the agent again"
 	}
 	if d.HelloS != nil && !(*d.HelloS >= 0.1 && *d.HelloS <= 60) {

@@ -34,6 +34,8 @@ type daemonUndo struct {
 	Interface string   `json:"interface"`
 	Index     int      `json:"index"`
 	Former    [][]byte `json:"former,omitempty"` // routes of the same protocol that were there before
+	// RouteProtocol marks its routes in the kernel.
+	RouteProtocol int `json:"route_protocol"`
 }
 
 // interfaceState is what setting an interface down, or its IPv6 off, loses.
