@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/protocols/aodv"
+	"fieldmesh.dev/fieldmesh/protocols/dsr"
 	"fieldmesh.dev/fieldmesh/protocols/manet"
 	"fieldmesh.dev/fieldmesh/protocols/meshsim"
 	"fieldmesh.dev/fieldmesh/protocols/olsr"
@@ -24,6 +25,7 @@ type simulated struct {
 	proactive bool
 	port      uint16
 	make      meshsim.Maker
+	carrier   bool // it carries data itself
 }
 
 // simulatedProtocols is the list, in the order in which help names them.
@@ -40,12 +42,16 @@ func simulatedProtocols() []simulated {
 			return aodv.New(c)
 		}
 	}
+	dsrOf := func(_ int, interfaces []manet.Interface, seed uint64) (manet.Node, error) {
+		return dsr.New(dsr.RFC4728(interfaces[0], seed))
+	}
 	return []simulated{
-		{"olsr", true, olsr.Port, olsrOf(olsr.RFC3626)},
-		{"olsr-etx", true, olsr.Port, olsrOf(olsr.Olsrd)},
-		{"aodv", false, aodv.Port, aodvOf(aodv.LinkLayer)},
-		{"aodv-hello", false, aodv.Port, aodvOf(aodv.RFC3561)},
-		{"aodv-p3", false, aodv.Port, aodvOf(aodv.P3)},
+		{name: "olsr", proactive: true, port: olsr.Port, make: olsrOf(olsr.RFC3626)},
+		{name: "olsr-etx", proactive: true, port: olsr.Port, make: olsrOf(olsr.Olsrd)},
+		{name: "aodv", port: aodv.Port, make: aodvOf(aodv.LinkLayer)},
+		{name: "aodv-hello", port: aodv.Port, make: aodvOf(aodv.RFC3561)},
+		{name: "aodv-p3", port: aodv.Port, make: aodvOf(aodv.P3)},
+		{name: "dsr", make: dsrOf, carrier: true},
 	}
 }
 
@@ -103,7 +109,7 @@ func simulateRouting(c *cobra.Command, f *simulateFlags) error {
 	}
 	f.scale.SpeedMps = f.speedKmh / 3.6
 	f.scale.FlowStart = min(f.scale.FlowStart, f.scale.Duration/2)
-	f.scale.Make, f.scale.PcapPort = protocols[at].make, protocols[at].port
+	f.scale.Make, f.scale.PcapPort, f.scale.Carrier = protocols[at].make, protocols[at].port, protocols[at].carrier
 	for _, n := range f.nodes {
 		f.scale.Nodes = n
 		if err := f.scale.Check(); err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // Capture writes the control packets of a simulation as a pcap file of bare
-// IPv4 packets, for a dissector. It takes OnPacket for itself.
+// IPv4 packets, for a dissector. It takes OnPacket and OnTransmit for itself.
 type Capture struct {
 	w    io.Writer
 	port uint16
@@ -21,7 +21,8 @@ type Capture struct {
 // IP header.
 const linkTypeIPv4 = 228
 
-// CaptureTo begins a file. port is the protocol's UDP port.
+// CaptureTo begins a file. port is the protocol's UDP port; a carrier, whose
+// packets are whole, has none.
 func (s *Sim) CaptureTo(w io.Writer, port uint16) (*Capture, error) {
 	header := binary.LittleEndian.AppendUint32(nil, 0xa1b2c3d4)
 	header = binary.LittleEndian.AppendUint16(header, 2) // version 2.4
@@ -35,23 +36,23 @@ func (s *Sim) CaptureTo(w io.Writer, port uint16) (*Capture, error) {
 	c := &Capture{w: w, port: port}
 	s.OnPacket = func(node int, a manet.Send) {
 		from := s.ports[s.nodes[node].ports[a.Interface]].addr
-		c.packet(s.now, from, a)
+		to := a.To
+		if !to.IsValid() {
+			to = netip.AddrFrom4([4]byte{255, 255, 255, 255})
+		}
+		c.packet(s.now, ipv4(from, to, byte(a.TTL), c.port, a.Data))
 	}
+	s.OnTransmit = func(_ int, a manet.Transmit) { c.packet(s.now, a.Packet) }
 	return c, nil
 }
 
 // Err is the first error of writing.
 func (c *Capture) Err() error { return c.err }
 
-func (c *Capture) packet(now manet.Time, from netip.Addr, a manet.Send) {
+func (c *Capture) packet(now manet.Time, packet []byte) {
 	if c.err != nil {
 		return
 	}
-	to := a.To
-	if !to.IsValid() {
-		to = netip.AddrFrom4([4]byte{255, 255, 255, 255})
-	}
-	packet := ipv4(from, to, byte(a.TTL), c.port, a.Data)
 	record := binary.LittleEndian.AppendUint32(nil, uint32(now/1e9))
 	record = binary.LittleEndian.AppendUint32(record, uint32(now%1e9/1e3))
 	record = binary.LittleEndian.AppendUint32(record, uint32(len(packet)))

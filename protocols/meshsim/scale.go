@@ -20,6 +20,7 @@ type Scale struct {
 	Radio    Radio
 	Make     Maker
 	Feedback bool
+	Carrier  bool // see Config; its nodes are given what they overhear
 	Duration time.Duration
 
 	Flows        int
@@ -59,7 +60,8 @@ const sampledPairs = 500
 // all nodes, so that convergence can be judged.
 func (c Scale) Run(proactive bool) (ScaleResult, error) {
 	out := ScaleResult{Nodes: c.Nodes, Seed: c.Seed, DurationS: c.Duration.Seconds(), MessagesPerS: map[string]float64{}}
-	sim, err := New(Config{Seed: c.Seed, Nodes: c.Nodes, Radio: c.Radio, Make: c.Make, Feedback: c.Feedback})
+	sim, err := New(Config{Seed: c.Seed, Nodes: c.Nodes, Radio: c.Radio, Make: c.Make, Feedback: c.Feedback,
+		Carrier: c.Carrier, Promiscuous: c.Carrier})
 	if err != nil {
 		return out, err
 	}

@@ -1,0 +1,292 @@
+package dsr
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/manet"
+)
+
+// request is a target in the Route Request Table (4.3).
+type request struct {
+	began  manet.Time
+	tries  int
+	next   manet.Time // no sooner is it asked for again
+	active bool       // packets wait for the answer
+	held   int        // that many
+}
+
+// initiator is a node whose Route Requests came by: the latest, oldest first.
+type initiator struct {
+	at   manet.Time
+	seen []seenRequest
+}
+
+type seenRequest struct {
+	id     uint16
+	target netip.Addr
+}
+
+// hold keeps a packet until a route is found (4.2).
+func (n *Node) hold(p []byte, to netip.Addr) {
+	r := n.requests[to]
+	if r == nil {
+		if len(n.requests) >= n.config.MaxEntries {
+			n.count("full_requests")
+			return
+		}
+		r = &request{next: n.now}
+		n.requests[to] = r
+	}
+	r.held++
+	n.evicted(n.buffer.Put(n.now, to, p))
+	if r.active {
+		return
+	}
+	r.active, r.began = true, n.now
+	if r.next > n.now {
+		n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerRequest, Addr: to}, At: r.next})
+		return
+	}
+	n.ask(to, r)
+}
+
+func (n *Node) evicted(packets [][]byte) {
+	for _, p := range packets {
+		n.count("buffer_expired")
+		if r := n.requests[destination(p)]; r != nil {
+			r.held--
+		}
+	}
+}
+
+// ask sends a Route Request (8.2.1): to the neighbours first, then to all with
+// growing patience (3.3.3).
+func (n *Node) ask(to netip.Addr, r *request) {
+	ttl, wait := 1, n.config.NonpropRequestTimeout
+	if r.tries > 0 {
+		ttl = n.config.DiscoveryHopLimit
+		wait = min(n.config.RequestPeriod<<min(r.tries-1, 16), n.config.MaxRequestPeriod)
+	}
+	r.tries++
+	r.next = n.now + wait
+	n.requestID++
+	n.count("requests")
+	options := []Option{RouteRequest{ID: n.requestID, Target: to}}
+	if n.erredAt > 0 && n.now-n.erredAt < spreadErrors {
+		// Before the request, so that nobody answers with the link that is broken.
+		options = append([]Option{n.lastError}, options...)
+	}
+	n.transmit(netip.Addr{}, n.compose(broadcast, ttl, options...))
+	n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerRequest, Addr: to}, At: r.next})
+}
+
+// spreadErrors is for how long Route Requests tell of an error (3.4.4, which
+// gives no value): caches that it concerns are asked in that time.
+const spreadErrors = 3 * time.Second
+
+var broadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
+
+func (n *Node) unanswered(to netip.Addr) {
+	r := n.requests[to]
+	if r == nil || !r.active {
+		return
+	}
+	n.evicted(n.buffer.Expire(n.now))
+	switch {
+	case r.held == 0:
+		r.active = false
+	case r.tries > n.config.MaxRequestRexmt:
+		n.count("discoveries_failed")
+		n.buffer.Take(to)
+		r.held, r.active = 0, false
+		n.act(manet.Drop{Destination: to, Reason: "no answer", Unreachable: true})
+	default:
+		n.ask(to, r)
+	}
+}
+
+// flush sends what waited for a route that there now is (4.1).
+func (n *Node) flush() {
+	if n.known == n.cache.version {
+		return
+	}
+	n.known = n.cache.version
+	if n.buffer.Len() == 0 {
+		return
+	}
+	var found []netip.Addr
+	for to, r := range n.requests {
+		if !r.active {
+			continue
+		}
+		if _, ok := n.cache.route(n.now, to); ok {
+			found = append(found, to)
+		}
+	}
+	slices.SortFunc(found, netip.Addr.Compare)
+	for _, to := range found {
+		r := n.requests[to]
+		// Caches may be wrong again and again: a little time between requests.
+		*r = request{next: n.now + n.config.NonpropRequestTimeout, began: r.began}
+		n.act(manet.StopTimer{Key: manet.TimerKey{Kind: timerRequest, Addr: to}})
+		n.act(manet.Report{Kind: "discovery_us", Addr: to, Value: float64((n.now - r.began).Microseconds())})
+		for _, p := range n.buffer.Take(to) {
+			n.send(p, to)
+		}
+	}
+}
+
+// asked is section 8.2.2. from is the neighbour, where the runner knows it.
+func (n *Node) asked(p []byte, h *Header, o RouteRequest, from netip.Addr) {
+	who := source(p)
+	last := who
+	if len(o.Route) > 0 {
+		last = o.Route[len(o.Route)-1]
+	}
+	if !usable(o.Target) || !distinct(append([]netip.Addr{who}, o.Route...)) || from.IsValid() && from != last {
+		n.count("hostile")
+		return
+	}
+	switch {
+	case who == n.self || slices.Contains(o.Route, n.self):
+		if k := len(o.Route) - 2; k >= 0 && o.Route[k] == n.self || k == -1 && who == n.self {
+			delete(n.blacklist, last) // it heard us (4.6)
+		}
+		return
+	case o.Target == n.self:
+		n.answer(who, o.Route, []netip.Addr{n.self}, n.jitter.Below(n.config.BroadcastJitter), nil)
+		return
+	case n.oneWay(last) || n.repeated(who, o) || len(o.Route)+2 > n.config.MaxHops:
+		return
+	}
+	if n.answerCached(who, o) || p[8] <= 1 {
+		return
+	}
+	o.Route = append(slices.Clone(o.Route), n.self)
+	n.spread(p, h, o)
+}
+
+// spread sends a Route Request on, with all else that its packet holds.
+func (n *Node) spread(p []byte, h *Header, o RouteRequest) {
+	copied := Header{Next: h.Next}
+	for _, other := range h.Options {
+		if _, ok := other.(RouteRequest); ok {
+			other = o
+		}
+		copied.Options = append(copied.Options, other)
+	}
+	c, err := look(p)
+	if err != nil {
+		return
+	}
+	out := rewrite(p, &c, &copied)
+	out[8]--
+	seal(out)
+	n.count("requests_forwarded")
+	n.later(delayed{at: n.now + n.jitter.Below(n.config.BroadcastJitter), packet: out})
+}
+
+// repeated says whether a Route Request came before, and remembers it.
+func (n *Node) repeated(who netip.Addr, o RouteRequest) bool {
+	i := n.heard[who]
+	if i == nil {
+		if len(n.heard) >= n.config.RequestTableSize {
+			n.dropOldest()
+		}
+		i = &initiator{}
+		n.heard[who] = i
+	}
+	i.at = n.now
+	this := seenRequest{o.ID, o.Target}
+	if slices.Contains(i.seen, this) {
+		return true
+	}
+	if len(i.seen) >= n.config.RequestTableIDs {
+		i.seen = slices.Delete(i.seen, 0, 1)
+	}
+	i.seen = append(i.seen, this)
+	return false
+}
+
+func (n *Node) dropOldest() {
+	var oldest netip.Addr
+	for a, i := range n.heard {
+		if o := n.heard[oldest]; o == nil || i.at < o.at || i.at == o.at && a.Less(oldest) {
+			oldest = a
+		}
+	}
+	delete(n.heard, oldest)
+}
+
+// oneWay says whether a Request is to be dropped because unicast to the
+// neighbour that it came from failed of late (4.6). Where that is some time
+// ago, the neighbour is asked whether it hears us; the Request at hand is not
+// kept for the answer, as the next will do.
+func (n *Node) oneWay(neighbor netip.Addr) bool {
+	at, ok := n.blacklist[neighbor]
+	if !ok {
+		return false
+	}
+	n.count("requests_one_way")
+	if n.now-at >= n.config.BlacklistTimeout {
+		n.requestID++
+		n.transmit(neighbor, n.compose(neighbor, 1, RouteRequest{ID: n.requestID, Target: neighbor}))
+	}
+	return true
+}
+
+func (n *Node) suspect(neighbor netip.Addr) {
+	if len(n.blacklist) < n.config.MaxEntries {
+		n.blacklist[neighbor] = n.now
+	}
+}
+
+// answer sends a Route Reply along the way that the Request came (8.2.4). came
+// is the nodes that it came through, on the rest of the route.
+func (n *Node) answer(to netip.Addr, came, on []netip.Addr, wait time.Duration, cached *awaited) {
+	back := slices.Clone(came)
+	slices.Reverse(back)
+	reply := RouteReply{Route: append(slices.Clone(came), on...)}
+	next, p := n.routed(to, back, reply)
+	n.later(delayed{at: n.now + wait, next: next, packet: p, cached: cached})
+}
+
+// answerCached is section 8.2.3.
+func (n *Node) answerCached(who netip.Addr, o RouteRequest) bool {
+	if !n.config.CachedReplies {
+		return false
+	}
+	rest, ok := n.cache.route(n.now, o.Target)
+	if !ok || len(o.Route)+1+len(rest)+1 > n.config.MaxHops {
+		return false
+	}
+	on := append(append([]netip.Addr{n.self}, rest...), o.Target)
+	if !distinct(slices.Concat([]netip.Addr{who}, o.Route, on)) {
+		return false
+	}
+	n.count("cached_replies")
+	hops := len(o.Route) + len(on)
+	// Who knows a shorter route answers first (8.2.5).
+	wait := n.config.ReplyHop*time.Duration(len(on)-1) - n.config.ReplyHop + n.jitter.Below(n.config.ReplyHop)
+	n.answer(who, o.Route, on, max(wait, 0), &awaited{who, o.Target, hops})
+	return true
+}
+
+// needless drops a reply from the cache whose asker uses a route as good.
+func (n *Node) needless(from, to netip.Addr, hops int) {
+	n.delayed = slices.DeleteFunc(n.delayed, func(d delayed) bool {
+		return d.cached != nil && d.cached.initiator == from && d.cached.target == to && hops <= d.cached.hops
+	})
+}
+
+// distinct says whether all are addresses that nodes can have, none twice.
+func distinct(list []netip.Addr) bool {
+	for i, a := range list {
+		if !usable(a) || slices.Contains(list[:i], a) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,367 @@
+package dsr
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"slices"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/manet"
+)
+
+// Kinds of timers. Those of requests and of maintenance have an address.
+const (
+	timerTables = iota + 1
+	timerRequest
+	timerDelayed
+	timerMaintain
+)
+
+// Node is DSR on one node; see manet.Node for how it is driven. It is a
+// carrier: data packets go through it.
+type Node struct {
+	config Config
+	self   netip.Addr
+	up     bool
+	jitter *manet.Jitter
+	cache  *cache
+
+	buffer    *manet.Buffer[[]byte]           // Send Buffer (4.2)
+	requests  map[netip.Addr]*request         // Route Request Table: targets (4.3)
+	heard     map[netip.Addr]*initiator       // and initiators
+	gratis    map[[2]netip.Addr]time.Duration // Gratuitous Route Reply Table (4.4)
+	blacklist map[netip.Addr]manet.Time       // since when (4.6)
+	hops      map[netip.Addr]*hop             // maintenance of each next hop, and its buffer (4.5)
+	held      int                             // packets in the Maintenance Buffer
+	flows     map[[2]netip.Addr]*flow         // source routes seen of late
+	delayed   []delayed                       // what waits for its jitter, by time
+	lastError RouteError                      // the latest that was for us, to tell others of (3.4.4)
+	erredAt   manet.Time
+	requestID uint16
+	ackID     uint16
+	ipID      uint16
+	awake     bool
+	counters  map[string]int64
+	headers   map[int][]manet.Message // what a data packet's header counts as
+
+	// Of the event at hand.
+	now     manet.Time
+	actions []manet.Action
+	known   uint64 // version of the cache when the Send Buffer was last looked at
+}
+
+type delayed struct {
+	at     manet.Time
+	next   netip.Addr // not valid: everybody
+	packet []byte
+	cached *awaited // a reply from the cache, that may become needless
+}
+
+// awaited is a route that a reply offers.
+type awaited struct {
+	initiator, target netip.Addr
+	hops              int
+}
+
+// flow is packets from a source to a destination, as they came by.
+type flow struct {
+	route uint64 // hash of their source route
+	at    manet.Time
+	next  netip.Addr // that we handed them to
+	first netip.Addr // who put the source route on them
+	level uint8      // of salvage
+}
+
+// maxDelayed bounds what waits for its jitter.
+const maxDelayed = 256
+
+// New makes a node. One that lost its state is a new one.
+func New(config Config) (*Node, error) {
+	if err := config.check(); err != nil {
+		return nil, err
+	}
+	n := &Node{config: config, self: config.Interface.Address, up: true, jitter: manet.NewJitter(config.Seed),
+		buffer:   manet.NewBuffer[[]byte](config.SendBuffer, config.SendBuffer, config.SendBufferTimeout),
+		requests: map[netip.Addr]*request{}, heard: map[netip.Addr]*initiator{}, gratis: map[[2]netip.Addr]time.Duration{},
+		blacklist: map[netip.Addr]manet.Time{}, hops: map[netip.Addr]*hop{}, flows: map[[2]netip.Addr]*flow{},
+		counters: map[string]int64{}, headers: map[int][]manet.Message{}}
+	n.cache = newCache(&n.config, n.self)
+	n.requestID = config.FirstID
+	if n.requestID == 0 {
+		n.requestID = uint16(n.jitter.Uint32())
+	}
+	n.ipID = uint16(n.jitter.Uint32())
+	return n, nil
+}
+
+// Handle takes an event in; see manet.Node.
+func (n *Node) Handle(now manet.Time, event manet.Event) []manet.Action {
+	n.now = now
+	n.actions = n.actions[:0]
+	switch e := event.(type) {
+	case manet.Outgoing:
+		n.outgoing(e.Packet)
+	case manet.Received:
+		n.receive(e)
+	case manet.Timer:
+		n.timer(e.Key)
+	case manet.LinkFailed:
+		n.linkFailed(e.Neighbor)
+	case manet.Undelivered:
+		n.linkBroken(e.Neighbor)
+		n.rescue(e.Packet, e.Neighbor)
+	case manet.InterfaceUp:
+		n.up = true
+	case manet.InterfaceDown:
+		n.down()
+	}
+	n.flush()
+	n.keep()
+	return n.actions
+}
+
+func (n *Node) act(a manet.Action) { n.actions = append(n.actions, a) }
+
+func (n *Node) count(what string) { n.counters[what]++ }
+
+func (n *Node) timer(key manet.TimerKey) {
+	switch key.Kind {
+	case timerTables:
+		n.expire()
+	case timerRequest:
+		n.unanswered(key.Addr)
+	case timerDelayed:
+		n.sendDelayed()
+	case timerMaintain:
+		n.unconfirmed(key.Addr)
+	}
+}
+
+// outgoing takes a packet of the node's own (8.1.1).
+func (n *Node) outgoing(p []byte) {
+	_, total, err := ipLength(p)
+	if err != nil {
+		n.count("malformed_outgoing")
+		return
+	}
+	to := destination(p)
+	switch {
+	case to == n.self:
+		n.act(manet.Deliver{Packet: p[:total]})
+	case !usable(to):
+		n.count("no_unicast") // floods of data are not the RFC's
+	case p[9] == Protocol:
+		n.count("nested")
+	default:
+		n.send(p[:total], to)
+	}
+}
+
+// send lets a packet of ours go along the best route, or holds it until there
+// is one.
+func (n *Node) send(p []byte, to netip.Addr) {
+	route, ok := n.cache.route(n.now, to)
+	if !ok {
+		n.hold(p, to)
+		return
+	}
+	n.cache.use(n.now, to)
+	p, err := Encapsulate(p, route)
+	if err != nil || n.config.Interface.MTU > 0 && len(p) > n.config.Interface.MTU {
+		n.count("too_big")
+		return
+	}
+	n.count("data_sent")
+	next := to
+	if len(route) > 0 {
+		next = route[0]
+	}
+	n.carry(next, p)
+}
+
+// compose makes a packet that holds options only.
+func (n *Node) compose(to netip.Addr, ttl int, options ...Option) []byte {
+	h := Header{Next: noNextHeader, Options: options}
+	p := make([]byte, ipBytes, ipBytes+64+2*ackRequestBytes)
+	n.ipID++
+	p[0], p[8], p[9] = 0x45, byte(ttl), Protocol
+	binary.BigEndian.PutUint16(p[4:], n.ipID)
+	from, dst := n.self.As4(), to.As4()
+	copy(p[12:], from[:])
+	copy(p[16:], dst[:])
+	p = append(p, h.Marshal()...)
+	seal(p)
+	return p
+}
+
+// controlTTL is that of packets along a source route: more than any has hops.
+const controlTTL = 255
+
+// routed makes a packet that goes along a source route.
+func (n *Node) routed(to netip.Addr, route []netip.Addr, options ...Option) (next netip.Addr, p []byte) {
+	all := append([]Option{SourceRoute{SegmentsLeft: uint8(len(route)), Route: route}}, options...)
+	next = to
+	if len(route) > 0 {
+		next = route[0]
+	}
+	return next, n.compose(to, controlTTL, all...)
+}
+
+// transmit hands a packet to the link.
+func (n *Node) transmit(next netip.Addr, p []byte) {
+	if !n.up {
+		n.count("interface_down")
+		return
+	}
+	n.act(manet.Transmit{To: next, Packet: p, Messages: n.messages(p)})
+}
+
+// messages counts what is overhead in a packet. The headers of a packet that
+// holds nothing else belong to its first option.
+func (n *Node) messages(p []byte) []manet.Message {
+	c, err := look(p)
+	if err != nil {
+		return nil
+	}
+	forwarded := source(p) != n.self
+	if !c.others && p[c.ip] != noNextHeader {
+		key := (c.end-c.ip)*2 + int(flag(1, forwarded))
+		if n.headers[key] == nil {
+			n.headers[key] = []manet.Message{{Kind: "SR", Bytes: c.end - c.ip, Forwarded: forwarded}}
+		}
+		return n.headers[key]
+	}
+	h, size, err := Parse(p[c.ip:])
+	if err != nil {
+		return nil
+	}
+	var out []manet.Message
+	rest := size
+	if p[c.ip] == noNextHeader {
+		rest = len(p)
+	}
+	for _, o := range h.Options {
+		if _, way := o.(SourceRoute); !way {
+			bytes := len(o.append(nil))
+			rest -= bytes
+			out = append(out, manet.Message{Kind: o.kind(), Bytes: bytes, Forwarded: forwarded})
+		}
+	}
+	if len(out) > 0 {
+		out[0].Bytes += rest
+	}
+	return out
+}
+
+// later sends a packet after a delay.
+func (n *Node) later(d delayed) {
+	if len(n.delayed) >= maxDelayed {
+		n.count("full_delayed")
+		return
+	}
+	n.delayed = append(n.delayed, d)
+	slices.SortStableFunc(n.delayed, func(a, b delayed) int { return int(a.at - b.at) })
+	n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerDelayed}, At: n.delayed[0].at})
+}
+
+func (n *Node) sendDelayed() {
+	for len(n.delayed) > 0 && n.delayed[0].at <= n.now {
+		d := n.delayed[0]
+		n.delayed = slices.Delete(n.delayed, 0, 1)
+		if d.next.IsValid() {
+			n.carry(d.next, d.packet)
+		} else {
+			n.transmit(d.next, d.packet)
+		}
+	}
+	if len(n.delayed) > 0 {
+		n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerDelayed}, At: n.delayed[0].at})
+	}
+}
+
+// down forgets what was known of neighbours; what waits in the Send Buffer goes
+// on waiting.
+func (n *Node) down() {
+	n.up = false
+	n.delayed = nil
+	var all []netip.Addr
+	for neighbor := range n.cache.links[n.self] {
+		all = append(all, neighbor)
+	}
+	for _, neighbor := range all {
+		n.cache.remove(n.self, neighbor)
+		n.cache.remove(neighbor, n.self)
+	}
+	for next, h := range n.hops {
+		n.settle(next, h)
+	}
+	clear(n.hops)
+}
+
+// keep makes sure that tables are looked at while there is anything in them.
+func (n *Node) keep() {
+	if n.awake || n.cache.count+len(n.requests)+len(n.heard)+len(n.gratis)+len(n.blacklist)+len(n.hops)+len(n.flows) == 0 {
+		return
+	}
+	n.awake = true
+	n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerTables}, At: n.now + time.Second})
+}
+
+// expire looks at the tables.
+func (n *Node) expire() {
+	n.awake = false
+	n.cache.expire(n.now)
+	n.evicted(n.buffer.Expire(n.now))
+	for to, r := range n.requests {
+		if !r.active && n.now > r.next+n.config.MaxRequestPeriod {
+			delete(n.requests, to)
+		}
+	}
+	forget(n.heard, func(i *initiator) bool { return n.now-i.at > n.config.RouteCacheTimeout })
+	forget(n.gratis, func(at manet.Time) bool { return n.now-at >= n.config.GratReplyHoldoff })
+	forget(n.blacklist, func(at manet.Time) bool { return n.now-at >= 2*n.config.BlacklistTimeout })
+	forget(n.hops, func(h *hop) bool { return h.probe == nil && n.now-h.confirmed > n.config.MaxRequestPeriod })
+	forget(n.flows, func(f *flow) bool { return n.now-f.at > n.config.MaxRequestPeriod })
+}
+
+func forget[K comparable, V any](table map[K]V, old func(V) bool) {
+	for k, v := range table {
+		if old(v) {
+			delete(table, k)
+		}
+	}
+}
+
+// State describes the node.
+func (n *Node) State(now manet.Time) manet.State {
+	s := manet.State{Protocol: "dsr", Counters: map[string]int64{}, TableSizes: map[string]int{"links": n.cache.count, "nodes": len(n.cache.nodes),
+		"chosen": len(n.cache.chosen), "lost": len(n.cache.lost), "buffer": n.buffer.Len(), "requests": len(n.requests), "heard": len(n.heard),
+		"gratuitous": len(n.gratis), "blacklist": len(n.blacklist), "hops": len(n.hops), "held": n.held, "flows": len(n.flows),
+		"delayed": len(n.delayed)}}
+	for name, v := range n.counters {
+		s.Counters[name] = v
+	}
+	for neighbor, l := range n.cache.links[n.self] {
+		if l.expires > now {
+			s.Neighbors = append(s.Neighbors, manet.Neighbor{Addr: neighbor, Symmetric: true})
+		}
+	}
+	for neighbor := range n.blacklist {
+		s.Neighbors = append(s.Neighbors, manet.Neighbor{Addr: neighbor, Role: "blacklisted"})
+	}
+	slices.SortFunc(s.Neighbors, func(a, b manet.Neighbor) int { return a.Addr.Compare(b.Addr) })
+	for to, r := range n.cache.chosen {
+		if r.found && r.version == n.cache.version && r.expires > now {
+			hop := append(slices.Clone(r.route), to)[0]
+			s.Routes = append(s.Routes, manet.Route{Destination: netip.PrefixFrom(to, 32), NextHop: hop, Hops: len(r.route) + 1, Metric: float64(len(r.route) + 1)})
+		}
+	}
+	slices.SortFunc(s.Routes, func(a, b manet.Route) int { return a.Destination.Addr().Compare(b.Destination.Addr()) })
+	for to, r := range n.requests {
+		if r.active {
+			s.Discovery = append(s.Discovery, to)
+		}
+	}
+	slices.SortFunc(s.Discovery, netip.Addr.Compare)
+	return s
+}
