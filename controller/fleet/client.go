@@ -267,6 +267,21 @@ func (c *Client) Records(ctx context.Context, epoch string, after uint64, limit 
 	return lines, newEpoch, last, nil
 }
 
+// Capture reads at most limit bytes of an attempt's packet capture from an
+// offset on, and the capture's size.
+func (c *Client) Capture(ctx context.Context, run string, key wire.TrialKey, offset int64, limit int) (data []byte, size int64, err error) {
+	query := url.Values{"trial": {strconv.Itoa(key.Trial)}, "attempt": {strconv.Itoa(key.Attempt)}, "offset": {strconv.FormatInt(offset, 10)}, "bytes": {strconv.Itoa(limit)}}
+	k := call{doing: fmt.Sprintf("read capture of trial %d, attempt %d", key.Trial, key.Attempt), method: http.MethodGet, path: "/v1/runs/" + run + "/capture", query: query, within: slowTime}
+	a, err := c.do(ctx, k)
+	if err != nil {
+		return nil, 0, err
+	}
+	if size, err = strconv.ParseInt(a.header.Get("Fieldmesh-Size"), 10, 64); err != nil {
+		return nil, 0, c.explain(k, fmt.Errorf("the answer's header names size %q", a.header.Get("Fieldmesh-Size")), 0)
+	}
+	return a.body, size, nil
+}
+
 // Confirm tells the node that the records up to a position are safe elsewhere.
 func (c *Client) Confirm(ctx context.Context, p wire.SpoolPosition) (wire.SpoolStatus, error) {
 	k := call{doing: fmt.Sprintf("confirm records up to %d", p.Seq), method: http.MethodPost, path: "/v1/records/confirm", within: callTime}

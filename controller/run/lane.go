@@ -122,11 +122,15 @@ func (l *openLane) each(ctx context.Context, f func(context.Context, *fleet.Clie
 }
 
 func (l *openLane) eachOf(ctx context.Context, names []string, f func(context.Context, *fleet.Client) error) error {
+	return l.eachNamed(names, func(n string) error { return f(ctx, l.Nodes[n]) })
+}
+
+func (l *openLane) eachNamed(names []string, f func(name string) error) error {
 	errs := make([]error, len(names))
 	var wg sync.WaitGroup
 	for i, n := range names {
 		wg.Add(1)
-		go func() { defer wg.Done(); errs[i] = f(ctx, l.Nodes[n]) }()
+		go func() { defer wg.Done(); errs[i] = f(n) }()
 	}
 	wg.Wait()
 	return errors.Join(errs...)
@@ -244,6 +248,9 @@ func (l *openLane) finish(ctx context.Context, t wire.Trial, k wire.TrialKey) er
 		return fmt.Errorf("settle trial %d: %w", t.Number, err)
 	}
 	if err := l.r.Archive.AppendField(t.Number, k.Attempt, told); err != nil {
+		return err
+	}
+	if err := l.captures(ctx, k); err != nil {
 		return err
 	}
 	records, err := l.covariates(k)

@@ -58,6 +58,7 @@ func script(t *testing.T) []struct{ method, path, body string } {
 		{"POST", "/v1/runs/velocity-1/arm", golden(t, "trial_key")},
 		{"POST", "/v1/runs/velocity-1/abort", golden(t, "abort_request")},
 		{"PUT", "/v1/runs/velocity-1/verdicts", golden(t, "verdicts")},
+		{"GET", "/v1/runs/velocity-1/capture?trial=2&attempt=1&offset=4&bytes=3", ""},
 		{"GET", "/v1/records?epoch=e1&after=2&limit=2", ""},
 		{"POST", "/v1/records/confirm", `{"epoch":"e1","seq":5}`},
 		{"POST", "/v1/runs/velocity-1/end", ""},

@@ -152,6 +152,16 @@ func (n *fakeNode) Restore(context.Context) (wire.RestoreReport, error) {
 	return wire.RestoreReport{Undone: []string{"address 10.77.0.1/24 on wlan0"}}, nil
 }
 
+// Capture has the ten bytes of trial 2's first attempt.
+func (n *fakeNode) Capture(run string, k wire.TrialKey, offset int64, limit int) ([]byte, int64, error) {
+	const file = "0123456789"
+	if (k != wire.TrialKey{Trial: 2, Attempt: 1}) {
+		return nil, 0, wire.Errorf(wire.CodeNotFound, "there is no capture of trial %d of run %s", k.Trial, run)
+	}
+	from := min(offset, int64(len(file)))
+	return []byte(file[from:min(from+int64(limit), int64(len(file)))]), int64(len(file)), nil
+}
+
 // fakeRecords is a spool in memory.
 type fakeRecords struct {
 	mu        sync.Mutex

@@ -182,6 +182,9 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, answer any) {
 		for _, line := range a.lines {
 			data = append(append(data, line...), '\n')
 		}
+	case part:
+		kind, data = "application/octet-stream", a.data
+		w.Header().Set("Fieldmesh-Size", strconv.FormatInt(a.size, 10))
 	default:
 		data = s.encode(&status, a)
 	}

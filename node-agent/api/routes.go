@@ -48,6 +48,7 @@ func routes() []route {
 		{http.MethodPost, "/v1/runs/{run}/abort", people, nil, bodyLimit, (*Server).abort},
 		{http.MethodPut, "/v1/runs/{run}/verdicts", steering, nil, bodyLimit, (*Server).verdicts},
 		{http.MethodPost, "/v1/runs/{run}/end", steering, nil, 0, (*Server).end},
+		{http.MethodGet, "/v1/runs/{run}/capture", steering, []string{"trial", "attempt", "offset", "bytes"}, 0, (*Server).capture},
 		{http.MethodPost, "/v1/restore", people, nil, 0, (*Server).restore},
 		{http.MethodPost, "/v1/gps", people, nil, bodyLimit, (*Server).pushFix},
 		{http.MethodPost, "/v1/notes", people, nil, bodyLimit, (*Server).note},

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"fieldmesh.dev/fieldmesh/node-agent/api"
+	"fieldmesh.dev/fieldmesh/node-agent/capture"
 	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/node-agent/config"
 	"fieldmesh.dev/fieldmesh/node-agent/gps"
@@ -53,6 +54,7 @@ type Face struct {
 	reader *provenance.Reader
 	engine *trial.Engine
 	notes  notes
+	stored capture.Store
 }
 
 // radioSource tells of the radio under test: a radio-feedback socket where one
@@ -95,7 +97,7 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (*Face, erro
 	if err != nil {
 		return nil, err
 	}
-	f := &Face{cfg: cfg, log: log, spool: sp, host: host.Dial(cfg.HostSocket())}
+	f := &Face{cfg: cfg, log: log, spool: sp, host: host.Dial(cfg.HostSocket()), stored: capture.NewStore(filepath.Join(cfg.FaceDir(), "captures"))}
 	f.gps = receiver(cfg.GPSD, f.clk)
 	f.radio = radio.NewKernel(cfg.Interface)
 	if cfg.FeedbackSocket != "" {
@@ -141,6 +143,7 @@ func (f *Face) deps() trial.Deps {
 			return measure.NewTCP(node, fl), nil
 		},
 		Sources:    []measure.Source{measure.NewInterface(f.cfg.Interface), f.radio},
+		Capture:    f.capture,
 		Radio:      f.radio.Caps,
 		Provenance: f.reader.Read,
 		Log:        f.log,

@@ -88,11 +88,6 @@ func (f *Face) Lease(ctx context.Context, p api.Peer, l wire.Lease) (wire.Lease,
 	return f.engine.Lease(ctx, p.Name, l)
 }
 
-// Load passes a plan on.
-func (f *Face) Load(ctx context.Context, p api.Peer, plan wire.RunPlan) (wire.CampaignView, error) {
-	return f.engine.Load(ctx, p.Name, plan)
-}
-
 // View passes a question for the run's standing on.
 func (f *Face) View(ctx context.Context, run string, known uint64) (wire.CampaignView, error) {
 	return f.engine.View(ctx, run, known)
@@ -106,11 +101,6 @@ func (f *Face) Arm(ctx context.Context, p api.Peer, run string, k wire.TrialKey)
 // Abort passes an order to abort on.
 func (f *Face) Abort(ctx context.Context, run string, r wire.AbortRequest) (wire.CampaignView, error) {
 	return f.engine.Abort(ctx, run, r)
-}
-
-// Verdicts passes final verdicts on.
-func (f *Face) Verdicts(ctx context.Context, p api.Peer, run string, v []wire.Verdict) (wire.CampaignView, error) {
-	return f.engine.Verdicts(ctx, p.Name, run, v)
 }
 
 // End passes the run's end on.

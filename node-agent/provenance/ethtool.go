@@ -30,6 +30,9 @@ type ifreqData struct {
 	_    [24 - unsafe.Sizeof(uintptr(0))]byte
 }
 
+// Offloads reads the tested interface's offloads; one that cannot be read is absent.
+func (r *Reader) Offloads() map[string]bool { return offloads(r.iface) }
+
 // offloads reads the interface's offloads; one that cannot be read is absent.
 func offloads(iface string) map[string]bool {
 	out := map[string]bool{}

@@ -23,6 +23,10 @@ const (
 	// grows with the sampling of sockets, which is most of it.
 	spoolPerSecond = 100_000
 	spoolPerTrial  = 4_000_000 // iperf3's own output and provenance
+	// A capture of 96 bytes a frame comes to about 1 MB/s where 54 Mbit/s are
+	// used to the full; its file has an upper bound besides.
+	capturePerSecond = 2_000_000
+	capturePerTrial  = 4_000_000
 	// flowGrace is what a flow may take after the window to drain its buffers
 	// and exchange iperf3's results; six 64 KB windows drain in 2 s at 1.6 Mbit/s.
 	flowGrace = 2 * time.Second
@@ -33,7 +37,11 @@ const (
 // spoolBytes is the most that a trial's records may come to.
 func spoolBytes(t wire.Trial) int64 {
 	perSecond := spoolPerSecond * float64(socketHz(t)) / float64(wire.SampleHzMin)
-	return int64(spoolPerTrial + perSecond*(t.DurationS+t.Gate.TimeoutS))
+	need := spoolPerTrial + perSecond*(t.DurationS+t.Gate.TimeoutS)
+	if t.Capture != nil { // what is captured before the window is routing only
+		need += capturePerTrial + capturePerSecond*t.DurationS
+	}
+	return int64(need)
 }
 
 // socketHz is how often the trial's sockets are sampled.
@@ -64,6 +72,7 @@ type attempt struct {
 	needs        []string     // those changes, in words
 	servers      []Process
 	sockets      Sockets
+	capture      Capture // nil when none was asked for
 	samplers     []*measure.Sampler
 	stopSampling context.CancelFunc
 	sampling     chan error
@@ -201,6 +210,9 @@ func (a *attempt) prepare(ctx context.Context) error {
 	}
 	a.sockets = sockets
 	e.live.reset()
+	if err := a.startCapture(ctx); err != nil {
+		return err
+	}
 	if err := a.startServers(); err != nil {
 		return err
 	}
@@ -209,6 +221,21 @@ func (a *attempt) prepare(ctx context.Context) error {
 		return err
 	}
 	a.startSampling()
+	return nil
+}
+
+// startCapture begins the capture, if the trial wants one, before the first
+// packet of a flow can come.
+func (a *attempt) startCapture(ctx context.Context) error {
+	if a.trial.Capture == nil {
+		return nil
+	}
+	e := a.engine
+	c, err := e.deps.Capture(ctx, e.plan.Run, a.key, *a.trial.Capture, a.flows)
+	if err != nil {
+		return err
+	}
+	a.capture = c
 	return nil
 }
 

@@ -60,15 +60,21 @@ type Sockets interface {
 	Close() error
 }
 
+// Capture is a packet capture under way (node-agent/capture). Stop ends it and
+// says what it came to.
+type Capture interface{ Stop() wire.Capture }
+
 // Deps is everything that an Engine reaches beyond itself.
 type Deps struct {
-	Clock      clock.Clock
-	Host       Host
-	Spool      Spool
-	GPS        Receiver
-	Flows      Flows
-	Sockets    func(node string, flows []wire.Flow) (Sockets, error)
-	Sources    []measure.Source // beside GPS and sockets: interface counters, radio feedback
+	Clock   clock.Clock
+	Host    Host
+	Spool   Spool
+	GPS     Receiver
+	Flows   Flows
+	Sockets func(node string, flows []wire.Flow) (Sockets, error)
+	Sources []measure.Source // beside GPS and sockets: interface counters, radio feedback
+	// Capture begins to capture the packets of an attempt's flows and of routing.
+	Capture    func(ctx context.Context, run string, k wire.TrialKey, plan wire.CapturePlan, flows []wire.Flow) (Capture, error)
 	Radio      func() (wire.Caps, bool)
 	Provenance func(ctx context.Context) wire.Provenance
 	Log        *slog.Logger

@@ -21,6 +21,7 @@ func (a *attempt) finish(outcome, reason string) {
 		out := p.Wait()
 		reason = join(reason, a.engine.record(a.key, &out))
 	}
+	reason = join(reason, a.endCapture())
 	reason = join(reason, a.endSampling())
 	restored, err := a.restore()
 	reason = join(reason, err)
@@ -37,6 +38,19 @@ func (a *attempt) finish(outcome, reason string) {
 	}
 	a.engine.deps.Log.Info("trial kept", "trial", a.key.Trial, "attempt", a.key.Attempt, "outcome", v.Outcome, "reason", v.Reason, "undone", len(restored.Undone))
 	a.engine.kept(a, v)
+}
+
+// endCapture ends the capture, if there is one, and records what it came to. A
+// capture that is spoilt does not fail the attempt: its other records are whole.
+func (a *attempt) endCapture() error {
+	if a.capture == nil {
+		return nil
+	}
+	told := a.capture.Stop()
+	if told.Error != "" {
+		a.engine.deps.Log.Warn("capture", "trial", a.key.Trial, "attempt", a.key.Attempt, "error", told.Error)
+	}
+	return a.engine.record(a.key, &told)
 }
 
 // endSampling ends the sampler, if it was started, and gives the netlink socket back.

@@ -15,6 +15,7 @@ import "fmt"
 //	POST /v1/runs/{run}/abort          AbortRequest → CampaignView
 //	PUT  /v1/runs/{run}/verdicts       []Verdict → CampaignView  (needs the lease)
 //	POST /v1/runs/{run}/end            → RestoreReport           (needs the lease)
+//	GET  /v1/runs/{run}/capture?trial=N&attempt=N&offset=B&bytes=N   part of an attempt's packet capture
 //	POST /v1/restore                   → RestoreReport
 //	POST /v1/gps                       Fix → GPS; where the configuration says gpsd none
 //	POST /v1/notes                     Note → SpoolPosition

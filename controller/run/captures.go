@@ -1,0 +1,85 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// captureChunk is how much of a capture is fetched at once: as much as a slow
+// control link carries within a call's time.
+const captureChunk = 1 << 20
+
+// captures fetches the packet captures that the attempt's records tell of. It
+// is done between trials, so that nothing of it is in the air of a window, and
+// before the verdict, by which the nodes forget their captures. A node that is
+// away is waited for, as it is for its records; a capture that is not to be had
+// is told of in the run.
+func (l *openLane) captures(ctx context.Context, k wire.TrialKey) error {
+	told := map[string]*wire.Capture{}
+	for rec, err := range l.r.Archive.Records(k.Trial, k.Attempt) {
+		if err != nil {
+			return fmt.Errorf("fetch captures of trial %d attempt %d: %w", k.Trial, k.Attempt, err)
+		}
+		if c, ok := rec.Body.(*wire.Capture); ok && c.FileBytes > 0 && l.Nodes[rec.Node] != nil {
+			told[rec.Node] = c
+		}
+	}
+	names := make([]string, 0, len(told))
+	for n := range told {
+		names = append(names, n)
+	}
+	return l.eachNamed(names, func(node string) error {
+		err := l.capture(ctx, k, node, *told[node])
+		var refused *wire.Error
+		if errors.As(err, &refused) || errors.Is(err, archive.ErrOtherCapture) {
+			text := fmt.Sprintf("the capture of node %s is lost: %v", node, err)
+			return l.r.own(k, bootNs(), &wire.Event{Level: "warning", Text: text})
+		}
+		return err
+	})
+}
+
+// capture fetches one capture from where it is.
+func (l *openLane) capture(ctx context.Context, k wire.TrialKey, node string, told wire.Capture) error {
+	for again := true; ; again = false {
+		if err := l.captureBytes(ctx, k, node, told); err != nil {
+			return err
+		}
+		if _, whole := l.r.Archive.CaptureHeld(k, node); whole {
+			return nil
+		}
+		err := l.r.Archive.CloseCapture(k, node, told.SHA256)
+		if !again || !errors.Is(err, archive.ErrOtherCapture) { // what a former controller left may be at fault
+			return err
+		}
+	}
+}
+
+func (l *openLane) captureBytes(ctx context.Context, k wire.TrialKey, node string, told wire.Capture) error {
+	c := l.Nodes[node]
+	for {
+		held, whole := l.r.Archive.CaptureHeld(k, node)
+		if whole || held >= told.FileBytes {
+			return nil
+		}
+		l.r.show(Progress{Lane: l.Name, Phase: "collecting", Detail: fmt.Sprintf("capture of %s: %d of %d kB", node, held/1000, told.FileBytes/1000)})
+		var data []byte
+		err := l.insist(ctx, c, func() (err error) {
+			data, _, err = c.Capture(ctx, l.r.Plan.Run, k, held, captureChunk)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if len(data) == 0 {
+			return wire.Errorf(wire.CodeConflict, "the file ends at byte %d of %d", held, told.FileBytes)
+		}
+		if err := l.r.Archive.AppendCapture(k, node, data); err != nil {
+			return err
+		}
+	}
+}
