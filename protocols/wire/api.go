@@ -157,6 +157,17 @@ type HostStatus struct {
 	// Instance is random for each life of the privileged half: when it changes,
 	// everything that was in force before has been put back.
 	Instance string `json:"instance,omitempty"`
+	// TCP tells of each variant and knob of the transport whether it can be had
+	// here; absent from an agent that does not tell.
+	TCP []Ability `json:"tcp,omitempty"`
+}
+
+// Ability is whether a machine can do something, and how.
+type Ability struct {
+	Feature string `json:"feature"`          // "variant tahoe", "fixed_rto"
+	How     string `json:"how"`              // native: the kernel's own; bpf: loaded into it; none
+	Reason  string `json:"reason,omitempty"` // none: what stands in the way
+	Needs   string `json:"needs,omitempty"`  // none: what would do, such as "Linux 6.15"
 }
 
 // Problem is one need that is not met, with its cure.

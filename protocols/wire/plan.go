@@ -133,9 +133,19 @@ type Routing struct {
 	Protocol string `json:"protocol"` // none | static | babeld
 }
 
-// TCP is the transport profile.
+// TCP is the transport profile, the same on every node of the trial. What is
+// absent stays as the node's kernel has it.
 type TCP struct {
-	Variant string `json:"variant"` // the kernel's name of the congestion control, pinned on every node
+	// Variant is tahoe, reno, newreno, sack, fack, vegas, westwood, reference
+	// (rehearsal only), or the kernel's name of another congestion control.
+	// "reno" is the kernel's own unless Classic is set; "sack" is that with SACK on.
+	Variant string `json:"variant"`
+	// Classic turns off what the papers' TCPs did not have (RACK, tail loss
+	// probes, F-RTO, timestamps, D-SACK, ECN), and makes "reno" that of RFC 2581.
+	Classic    bool  `json:"classic,omitempty"`
+	SACK       *bool `json:"sack,omitempty"`
+	DelayedACK *bool `json:"delayed_ack,omitempty"` // false: every segment is acknowledged at once
+	FixedRTO   bool  `json:"fixed_rto,omitempty"`   // from the second timeout in a row on the RTO is not doubled
 }
 
 // Flow is one flow of traffic between two nodes.

@@ -19,8 +19,9 @@ func bodies() map[string]any {
 		"node_status": &wire.NodeStatus{
 			Node: "car", Version: "0.1.0", Kernel: "6.1.0-28-amd64", Arch: "amd64", Interface: "wlan0", InterfaceUp: p(true), MAC: "02:11:22:33:44:55",
 			Tools: map[string]string{"iperf3": "3.12", "gpsd": "3.22"}, Congestion: []string{"reno", "cubic"}, GPS: sampleGPS(), GPSRateHz: p(10.0), Spool: spool,
-			Host: wire.HostStatus{Reached: true, Pending: []string{"address 10.77.0.1/24 on wlan0"}, Failed: []string{"route 10.78.0.0/24: no such device"}, Detail: "put back by the dead-man timer", Instance: "91d3c2"},
-			Run:  "velocity-1", Clock: sampleClock(), Problems: []wire.Problem{{Need: "gps", Found: "no fix", Cure: "give the receiver a view of the sky"}}, MemoryBytes: 19922944,
+			Host: wire.HostStatus{Reached: true, Pending: []string{"address 10.77.0.1/24 on wlan0"}, Failed: []string{"route 10.78.0.0/24: no such device"}, Detail: "put back by the dead-man timer", Instance: "91d3c2",
+				TCP: []wire.Ability{{Feature: "variant tahoe", How: "none", Reason: "the kernel does not describe its types", Needs: "BTF"}}},
+			Run: "velocity-1", Clock: sampleClock(), Problems: []wire.Problem{{Need: "gps", Found: "no fix", Cure: "give the receiver a view of the sky"}}, MemoryBytes: 19922944,
 		},
 		"clock_reply":    p(sampleClock()),
 		"lease":          &wire.Lease{Holder: "controller velocity-1", TTLS: 30},
@@ -77,7 +78,7 @@ func sampleTrial() wire.Trial {
 		Course: wire.Course{Kind: "segment", StartM: -80, OffsetM: 5, SegmentM: p(20.0), LengthM: p(139.0), AccelMps2: 1.8, BrakeMps2: 2.5, MarkM: p(50.0), SiteLatDeg: p(-26.682), SiteLonDeg: p(27.092), HeadingDeg: 87.5},
 		Gate:   wire.Gate{SpeedBand: true, HoldS: 1, PlaceM: p(20.0), AfterS: p(0.5), TimeoutS: 120, LeadS: 0.3}, DurationS: 10,
 		Radio:   wire.Radio{Mode: "adhoc", Standard: "802.11g", Channel: 6, SSID: "fieldmesh", BSSID: "02:ca:fe:00:00:06", LegacyRatesOnly: true, TxPowerDbm: p(20.0), RateMbps: p(54.0)},
-		Routing: wire.Routing{Protocol: "static"}, TCP: wire.TCP{Variant: "reno"},
+		Routing: wire.Routing{Protocol: "static"}, TCP: wire.TCP{Variant: "reno", Classic: true, SACK: p(false), DelayedACK: p(false), FixedRTO: true},
 		Traffic: []wire.Flow{
 			{Name: "main", Kind: "iperf3_tcp", From: "car", To: "roadside", Reverse: true, Port: 5000, Streams: 6, WindowBytes: p(65536), PayloadBytes: p(1448), StartS: 0, DurationS: 10, ClientPort: 50000},
 			{Name: "cross", Kind: "iperf3_udp", Background: true, From: "relay", To: "roadside", Port: 5001, Streams: 1, PayloadBytes: p(512), BitrateBps: p(1e6), StartS: 1.5, DurationS: 8, ClientPort: 51000},
@@ -118,6 +119,7 @@ func kinds() []wire.Body {
 			Agent: "0.1.0 (1a2b3c4)", Kernel: "6.1.0-28-amd64", Arch: "amd64", Machine: "ThinkPad X230", Interface: "wlan0", Driver: "ath9k_htc", MAC: "02:11:22:33:44:55",
 			Tools: map[string]string{"iperf3": "3.12"}, Sysctls: map[string]string{"net.ipv4.tcp_congestion_control": "reno"}, Offloads: map[string]bool{"gro": true, "tso": false},
 			Addresses: []string{"10.77.0.1/24"}, Routes: []string{"10.77.0.0/24 dev wlan0"}, Congestion: []string{"reno", "cubic"},
+			TCP: &wire.TCPInForce{Variant: "reno", Kernel: "reno_1x", Provider: "bpf", Program: "reno", SHA256: "9f86d081", FixedRTO: true, Notes: []string{"with SACK this kernel always uses RACK"}},
 		},
 		&wire.HostChange{Scope: "run", Action: "applied", What: "address 10.77.0.1/24 on wlan0"},
 		&wire.Lateness{Source: "medium", WindowS: 10, Events: 91234, SumS: 0.021, MeanUs: 0.23, P99Us: 180.5, WorstUs: 3100},
