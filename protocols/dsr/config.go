@@ -34,7 +34,7 @@ type Config struct {
 	CachedReplies bool // answer Route Requests from the cache (3.3.2)
 	Shortening    bool // automatic route shortening by gratuitous replies (3.4.3)
 	Salvaging     bool // 3.4.1
-	MaxHops       int  // of a route; ns-2 has 16
+	MaxHops       int  // of a route; the RFC gives no number
 
 	DiscoveryHopLimit     int
 	BroadcastJitter       time.Duration
@@ -71,7 +71,7 @@ const MaxSalvageCount = 15
 // RFC4728 is the configuration with section 9's and appendix A's values, link
 // layer feedback and every optional mechanism that needs no flow state.
 func RFC4728(i manet.Interface, seed uint64) Config {
-	return Config{Interface: i, Seed: seed, Maintenance: LinkLayer, CachedReplies: true, Shortening: true, Salvaging: true, MaxHops: 16,
+	return Config{Interface: i, Seed: seed, Maintenance: LinkLayer, CachedReplies: true, Shortening: true, Salvaging: true, MaxHops: MaxHops,
 		DiscoveryHopLimit: 255, BroadcastJitter: 10 * time.Millisecond, ReplyHop: 5 * time.Millisecond,
 		RouteCacheTimeout: 300 * time.Second, SendBuffer: 64, SendBufferTimeout: 30 * time.Second,
 		RequestTableSize: 64, RequestTableIDs: 16, MaxRequestRexmt: 16,
@@ -82,10 +82,13 @@ func RFC4728(i manet.Interface, seed uint64) Config {
 		UseExtends: 120 * time.Second, MaxEntries: 1 << 12}
 }
 
+// MaxHops is the longest route that RFC4728 allows; ns-2 has the same.
+const MaxHops = 16
+
 // Room is how many bytes less than the interface's MTU a data packet may have,
-// so that it fits with a source route of MaxHops and a request for an
+// so that it fits with a source route of so many hops and a request for an
 // acknowledgement.
-func (c *Config) Room() int { return fixedBytes + 4 + 4*(c.MaxHops-1) + ackRequestBytes }
+func Room(hops int) int { return fixedBytes + 4 + 4*(hops-1) + ackRequestBytes }
 
 // LoopBound is how long a packet may go round: never, on one source route; one
 // that is salvaged again and again ends after MaxSalvageCount times, each of
@@ -104,8 +107,8 @@ func (c *Config) check() error {
 	if !c.Interface.Address.Is4() {
 		return fmt.Errorf("configure dsr: interface %q has address %q, want an IPv4 address", c.Interface.Name, c.Interface.Address)
 	}
-	if c.Interface.MTU != 0 && c.Interface.MTU-c.Room() < 576 {
-		return fmt.Errorf("configure dsr: routes of %d hops leave %d bytes of an MTU of %d, want 576", c.MaxHops, c.Interface.MTU-c.Room(), c.Interface.MTU)
+	if c.Interface.MTU != 0 && c.Interface.MTU-Room(c.MaxHops) < 576 {
+		return fmt.Errorf("configure dsr: routes of %d hops leave %d bytes of an MTU of %d, want 576", c.MaxHops, c.Interface.MTU-Room(c.MaxHops), c.Interface.MTU)
 	}
 	for name, d := range map[string]time.Duration{"route cache timeout": c.RouteCacheTimeout, "send buffer timeout": c.SendBufferTimeout,
 		"request period": c.RequestPeriod, "longest request period": c.MaxRequestPeriod, "wait for neighbours' answers": c.NonpropRequestTimeout,

@@ -99,7 +99,10 @@ func simulate(seed uint64) error {
 	}
 	sim.At(unrestFor, func() {
 		calm := rough()
-		calm.Loss, calm.Truncate, calm.Flip = 0, 0, 0 // late and doubled packets stay
+		calm.Loss, calm.Truncate, calm.Flip = 0, 0, 0 // doubled packets stay
+		if config.Maintenance != dsr.LinkLayer {
+			calm.Delay = 0 // by more than an acknowledgement is waited for: to these a link that comes and goes
+		}
 		sim.SetRadio(calm)
 	})
 	arrived := map[[2]int]int{}

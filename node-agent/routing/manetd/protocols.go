@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/aodv"
+	"fieldmesh.dev/fieldmesh/protocols/dsr"
 	"fieldmesh.dev/fieldmesh/protocols/manet"
 	"fieldmesh.dev/fieldmesh/protocols/olsr"
 )
@@ -49,6 +50,7 @@ func Protocols() []Protocol {
 		{Name: "olsr-etx", Port: olsr.Port, Make: makeOLSR(olsr.Olsrd)},
 		{Name: "aodv", Port: aodv.Port, OnDemand: true, Make: makeAODV(nil)},
 		{Name: "aodv-p3", Port: aodv.Port, OnDemand: true, Make: makeAODV(aodv.P3)},
+		{Name: "dsr", IPProtocol: dsr.Protocol, OverheadBytes: dsr.Room(dsr.MaxHops), Make: makeDSR},
 	}
 }
 
@@ -107,6 +109,20 @@ func makeAODV(config func([]manet.Interface, uint64) aodv.Config) func(Setup) (m
 		}
 		return aodv.New(c)
 	}
+}
+
+// makeDSR makes DSR. Where the link layer reports nothing, it asks the next hops
+// for acknowledgements.
+func makeDSR(s Setup) (manet.Node, error) {
+	if s.Hello != nil {
+		return nil, fmt.Errorf("DSR has no HELLOs, so that their interval cannot be set")
+	}
+	c := dsr.RFC4728(s.Interfaces[0], s.Seed)
+	c.FirstID = uint16(s.FirstSeq)
+	if !s.Feedback {
+		c.Maintenance = dsr.NetworkAcks
+	}
+	return dsr.New(c)
 }
 
 // halves are the two parts of a prefix. Routes to them are preferred to one of
