@@ -127,7 +127,7 @@ func (c *check) decode() wire.Trial {
 		Sender: c.role("sender"), Receiver: c.role("receiver"), Initiator: c.initiator(),
 		SpeedMps: m.numberAt("speed_mps"), Direction: c.direction(), DurationS: c.duration(),
 		Course: c.decodeCourse(), Radio: c.decodeRadio(),
-		Routing:    wire.Routing{Protocol: orElse(m.textAt("routing.protocol"), "none")},
+		Routing:    wire.Routing{Protocol: orElse(m.textAt("routing.protocol"), "none"), HelloS: m.numberAt("routing.hello_s")},
 		TCP:        wire.TCP{Variant: m.textAt("tcp.variant")},
 		Acceptance: c.decodeAcceptance(),
 	}

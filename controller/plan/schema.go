@@ -116,7 +116,7 @@ func (s schema) trial() object {
 		{"course", course(), false},
 		{"gate", gate(), false},
 		{"radio", radio(), false},
-		{"routing", object{[]field{{"protocol", choice{"none", "static", "babeld"}, false}}}, false},
+		{"routing", object{[]field{{"protocol", choice(wire.RoutingProtocols()), false}, {"hello_s", number{0.1, 60, false, false, "s"}, false}}}, false},
 		{"tcp", object{[]field{{"variant", tcpVariants(), false}}}, false},
 		{"traffic", table{what: "flow", name: regexp.MustCompile(wordForm), names: wordWords, row: s.flow()}, false},
 		{"sample_hz", number{wire.SampleHzMin, wire.SampleHzMax, false, true, "samples of tcp_info a second"}, false},

@@ -33,8 +33,8 @@ func changes(plan wire.RunPlan, t wire.Trial, node, iface string) (run, trial []
 		// A later trial must not start from what the kernel learned in an earlier one.
 		{Sysctl: &host.Sysctl{Key: "net.ipv4.tcp_no_metrics_save", Value: "1"}},
 	}
-	if t.Routing.Protocol == "babeld" {
-		trial = append(trial, host.Change{Daemon: &host.Daemon{Name: "babeld", Interface: iface, Announce: own.Masked()}})
+	if name := t.Routing.Protocol; name != "none" && name != "static" {
+		trial = append(trial, host.Change{Daemon: &host.Daemon{Name: name, Interface: iface, Announce: own.Masked(), HelloS: t.Routing.HelloS}})
 	}
 	return run, trial, nil
 }

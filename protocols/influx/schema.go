@@ -109,7 +109,7 @@ func tagValue(s string) string {
 
 // Schema is every measurement, in the order of the document.
 func Schema() []Measurement {
-	all := slices.Concat(sampled(), stated())
+	all := slices.Concat(sampled(), stated(), routing())
 	for i := range all {
 		slices.SortFunc(all[i].Tags, func(a, b Tag) int { return strings.Compare(a.Name, b.Name) })
 	}

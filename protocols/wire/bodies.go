@@ -35,6 +35,12 @@ func newBody(kind string) Body {
 		return &Loss{}
 	case "medium":
 		return &MediumCount{}
+	case "route":
+		return &RouteChange{}
+	case "routing":
+		return &RoutingCount{}
+	case "routing_event":
+		return &RoutingEvent{}
 	case "event":
 		return &Event{}
 	case "note":

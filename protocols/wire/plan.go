@@ -130,7 +130,8 @@ type Radio struct {
 
 // Routing names the routing protocol of the trial.
 type Routing struct {
-	Protocol string `json:"protocol"` // none | static | babeld
+	Protocol string   `json:"protocol"`          // one of RoutingProtocols
+	HelloS   *float64 `json:"hello_s,omitempty"` // interval of the daemon's hellos; absent: its own
 }
 
 // TCP is the transport profile, the same on every node of the trial. What is
