@@ -40,6 +40,10 @@ type Config struct {
 	DestinationOnly bool // only the destination may answer
 	AckRREPs        bool // ask for RREP-ACKs and blacklist who sends none (6.8)
 
+	// Multipath, where set, makes the node one of AOMDV; package aomdv has the
+	// settings that belong to it.
+	Multipath *Multipath
+
 	// QuietStart is how long a node without memory forwards and answers nothing
 	// (6.13): DeletePeriod after a reboot, 0 where it is known that nobody
 	// remembers the node.
@@ -152,6 +156,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("configure aodv: %d retries, want 0 to 10", c.RREQRetries)
 	case c.TTLThreshold < 0 || c.TimeoutBuffer < 0 || c.LocalAddTTL < 0 || c.Jitter < 0 || c.QuietStart < 0:
 		return fmt.Errorf("configure aodv: a value below 0")
+	case c.Multipath != nil && (c.Multipath.Paths < 1 || c.Multipath.Paths > maxPaths):
+		return fmt.Errorf("configure aodv: %d paths, want 1 to %d", c.Multipath.Paths, maxPaths)
 	case c.MaxEntries < 16:
 		return fmt.Errorf("configure aodv: tables of %d entries are too small", c.MaxEntries)
 	}

@@ -172,7 +172,7 @@ func (n *Node) linkBroken(neighbor, destination netip.Addr) {
 	for _, to := range n.sorted() {
 		r := n.routes[to]
 		r.precursors = slices.DeleteFunc(r.precursors, func(a netip.Addr) bool { return a == neighbor })
-		if r.state != valid || r.next != neighbor {
+		if r.state != valid || !n.dropPath(r, neighbor) {
 			continue
 		}
 		if n.repairable(r, destination) {

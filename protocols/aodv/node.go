@@ -29,10 +29,11 @@ type Node struct {
 	discoveries map[netip.Addr]*discovery
 	seen        map[requestID]manet.Time
 	blacklist   map[netip.Addr]manet.Time
-	watched     map[netip.Addr]manet.Time // neighbours that sent HELLOs: when they count as lost
-	awaited     map[netip.Addr]bool       // RREP-ACKs
-	answered    map[netip.Addr]manet.Time // neighbours that an RREP was sent to
-	delayed     []delayed                 // what waits for its jitter, by time
+	copies      map[requestID][]netip.Addr // of AOMDV: neighbours that an RREQ to us was answered over
+	watched     map[netip.Addr]manet.Time  // neighbours that sent HELLOs: when they count as lost
+	awaited     map[netip.Addr]bool        // RREP-ACKs
+	answered    map[netip.Addr]manet.Time  // neighbours that an RREP was sent to
+	delayed     []delayed                  // what waits for its jitter, by time
 	rreqs       limiter
 	rerrs       limiter
 	quietUntil  manet.Time
@@ -69,7 +70,7 @@ func New(config Config) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{config: config, jitter: manet.NewJitter(config.Seed),
-		routes: map[netip.Addr]*route{}, discoveries: map[netip.Addr]*discovery{}, seen: map[requestID]manet.Time{},
+		routes: map[netip.Addr]*route{}, discoveries: map[netip.Addr]*discovery{}, seen: map[requestID]manet.Time{}, copies: map[requestID][]netip.Addr{},
 		blacklist: map[netip.Addr]manet.Time{}, watched: map[netip.Addr]manet.Time{}, awaited: map[netip.Addr]bool{},
 		answered: map[netip.Addr]manet.Time{}, counters: map[string]int64{},
 		rreqs: limiter{perSecond: config.RREQRateLimit}, rerrs: limiter{perSecond: config.RERRRateLimit}}
@@ -273,8 +274,12 @@ func (n *Node) setInterface(i int, up bool) {
 	n.cause = "interface_down"
 	var lost []netip.Addr
 	for _, to := range n.sorted() {
-		if r := n.routes[to]; r.state == valid && r.iface == i && !slices.Contains(lost, r.next) {
-			lost = append(lost, r.next)
+		if r := n.routes[to]; r.state == valid {
+			for _, hop := range r.nextHops() {
+				if hop.Interface == i && !slices.Contains(lost, hop.Addr) {
+					lost = append(lost, hop.Addr)
+				}
+			}
 		}
 	}
 	for _, a := range lost {
@@ -284,12 +289,13 @@ func (n *Node) setInterface(i int, up bool) {
 
 // State describes the node.
 func (n *Node) State(now manet.Time) manet.State {
-	s := manet.State{Protocol: "aodv", Counters: map[string]int64{}, TableSizes: map[string]int{"routes": len(n.routes),
+	s := manet.State{Protocol: n.config.protocol(), Counters: map[string]int64{}, TableSizes: map[string]int{"routes": len(n.routes),
 		"discoveries": len(n.discoveries), "seen": len(n.seen), "blacklist": len(n.blacklist), "watched": len(n.watched),
-		"awaited": len(n.awaited), "answered": len(n.answered), "delayed": len(n.delayed)}}
+		"awaited": len(n.awaited), "answered": len(n.answered), "delayed": len(n.delayed), "copies": len(n.copies)}}
 	for _, to := range n.sorted() {
 		r := n.routes[to]
 		s.TableSizes["precursors"] += len(r.precursors)
+		s.TableSizes["alternates"] += len(r.multi.others)
 		if r.state != valid || r.expires <= now {
 			continue
 		}

@@ -30,6 +30,15 @@ const (
 	rerrEach     = 8
 	rrepAckBytes = 2
 	maxRERR      = 255 // destinations: the count is one byte
+	extHeader    = 2   // type and length of an extension (section 9)
+)
+
+// Extensions (section 9). Of those that are not known the types below 128 are
+// skipped and the others make the message malformed, as there. FirstHop is
+// AOMDV's; no number is assigned, ours is one that other nodes skip.
+const (
+	ExtFirstHop  = 64
+	extMandatory = 128
 )
 
 // ErrMalformed is behind every error of a parser.
@@ -51,6 +60,7 @@ type RREQ struct {
 	DestinationSeq  uint32
 	Originator      netip.Addr
 	OriginatorSeq   uint32
+	FirstHop        netip.Addr // of AOMDV: the originator's neighbour that it came over; not valid: not told
 }
 
 // RREP tells a route (section 5.2). A HELLO is one that tells of its sender.
@@ -63,6 +73,7 @@ type RREP struct {
 	DestinationSeq uint32
 	Originator     netip.Addr
 	Lifetime       time.Duration // in whole milliseconds on the air
+	FirstHop       netip.Addr    // of AOMDV: the destination's neighbour on the way; not valid: not told
 }
 
 // Unreachable is a destination that can no longer be reached.
@@ -99,7 +110,7 @@ func (m RREQ) Marshal() []byte {
 	b = appendAddr(b, m.Destination)
 	b = binary.BigEndian.AppendUint32(b, m.DestinationSeq)
 	b = appendAddr(b, m.Originator)
-	return binary.BigEndian.AppendUint32(b, m.OriginatorSeq)
+	return appendFirstHop(binary.BigEndian.AppendUint32(b, m.OriginatorSeq), m.FirstHop)
 }
 
 // Marshal writes the message.
@@ -109,7 +120,32 @@ func (m RREP) Marshal() []byte {
 	b = appendAddr(b, m.Destination)
 	b = binary.BigEndian.AppendUint32(b, m.DestinationSeq)
 	b = appendAddr(b, m.Originator)
-	return binary.BigEndian.AppendUint32(b, uint32(max(0, min(m.Lifetime.Milliseconds(), 1<<32-1))))
+	return appendFirstHop(binary.BigEndian.AppendUint32(b, uint32(max(0, min(m.Lifetime.Milliseconds(), 1<<32-1)))), m.FirstHop)
+}
+
+func appendFirstHop(b []byte, hop netip.Addr) []byte {
+	if !hop.IsValid() {
+		return b
+	}
+	return appendAddr(append(b, ExtFirstHop, 4), hop)
+}
+
+// firstHop reads the extensions that follow a message.
+func firstHop(b []byte) (hop netip.Addr, err error) {
+	for len(b) > 0 {
+		if len(b) < extHeader || len(b) < extHeader+int(b[1]) {
+			return hop, malformed("an extension of %d bytes", len(b))
+		}
+		data := b[extHeader : extHeader+int(b[1])]
+		switch {
+		case b[0] == ExtFirstHop && len(data) == 4:
+			hop = readAddr(data)
+		case b[0] == ExtFirstHop || b[0] >= extMandatory:
+			return hop, malformed("an extension of type %d with %d bytes", b[0], len(data))
+		}
+		b = b[extHeader+len(data):]
+	}
+	return hop, nil
 }
 
 // Marshal writes the message; at most 255 destinations fit, the rest is left
@@ -134,7 +170,7 @@ func appendAddr(b []byte, a netip.Addr) []byte {
 
 func readAddr(b []byte) netip.Addr { return netip.AddrFrom4([4]byte(b[:4])) }
 
-// Parse reads a message, which fills its datagram.
+// Parse reads a message, which fills its datagram with its extensions.
 func Parse(b []byte) (Message, error) {
 	if len(b) < rrepAckBytes {
 		return nil, malformed("%d bytes", len(b))
@@ -156,25 +192,33 @@ func Parse(b []byte) (Message, error) {
 }
 
 func parseRREQ(b []byte) (Message, error) {
-	if len(b) != rreqBytes {
+	if len(b) < rreqBytes {
 		return nil, malformed("an RREQ of %d bytes", len(b))
+	}
+	hop, err := firstHop(b[rreqBytes:])
+	if err != nil {
+		return nil, err
 	}
 	return RREQ{
 		Join: b[1]&0x80 != 0, Repair: b[1]&0x40 != 0, Gratuitous: b[1]&0x20 != 0, DestinationOnly: b[1]&0x10 != 0, UnknownSeq: b[1]&0x08 != 0,
 		HopCount: b[3], ID: binary.BigEndian.Uint32(b[4:]),
 		Destination: readAddr(b[8:]), DestinationSeq: binary.BigEndian.Uint32(b[12:]),
-		Originator: readAddr(b[16:]), OriginatorSeq: binary.BigEndian.Uint32(b[20:]),
+		Originator: readAddr(b[16:]), OriginatorSeq: binary.BigEndian.Uint32(b[20:]), FirstHop: hop,
 	}, nil
 }
 
 func parseRREP(b []byte) (Message, error) {
-	if len(b) != rrepBytes {
+	if len(b) < rrepBytes {
 		return nil, malformed("an RREP of %d bytes", len(b))
+	}
+	hop, err := firstHop(b[rrepBytes:])
+	if err != nil {
+		return nil, err
 	}
 	return RREP{
 		Repair: b[1]&0x80 != 0, AckWanted: b[1]&0x40 != 0, PrefixBits: b[2] & 0x1f, HopCount: b[3],
 		Destination: readAddr(b[4:]), DestinationSeq: binary.BigEndian.Uint32(b[8:]), Originator: readAddr(b[12:]),
-		Lifetime: time.Duration(binary.BigEndian.Uint32(b[16:])) * time.Millisecond,
+		Lifetime: time.Duration(binary.BigEndian.Uint32(b[16:])) * time.Millisecond, FirstHop: hop,
 	}, nil
 }
 

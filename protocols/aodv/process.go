@@ -76,6 +76,7 @@ func (n *Node) rreq(m RREQ) {
 	id := requestID{m.Originator, m.ID}
 	if until, ok := n.seen[id]; ok && until > n.now {
 		n.count("duplicates")
+		n.anotherCopy(id, m)
 		return
 	}
 	if len(n.seen) >= n.config.MaxEntries {
@@ -88,7 +89,7 @@ func (n *Node) rreq(m RREQ) {
 	// The reverse route: only when it is newer or shorter than the one there,
 	// and alive until the RREP can be back (MinimalLifetime).
 	lifetime := 2*n.config.NetTraversalTime() - 2*time.Duration(m.HopCount)*n.config.NodeTraversalTime
-	n.take(offer{to: m.Originator, seq: m.OriginatorSeq, known: true, hops: int(m.HopCount), lifetime: lifetime, asked: true})
+	n.take(offer{to: m.Originator, seq: m.OriginatorSeq, known: true, hops: int(m.HopCount), lifetime: lifetime, asked: true, last: m.FirstHop})
 	if n.isOwn(m.Destination) {
 		n.answerSelf(m)
 		return
@@ -118,6 +119,7 @@ func (n *Node) forwardRREQ(m RREQ) {
 	if r := n.routes[m.Destination]; r != nil && r.known && (m.UnknownSeq || manet.After32(r.seq, m.DestinationSeq)) {
 		m.DestinationSeq, m.UnknownSeq = r.seq, false
 	}
+	n.advertiseReverse(&m)
 	n.toAll(m, ttl-1, true)
 }
 
@@ -125,6 +127,9 @@ func (n *Node) forwardRREQ(m RREQ) {
 func (n *Node) answerSelf(m RREQ) {
 	if !m.UnknownSeq {
 		n.seq = newer(m.DestinationSeq, n.seq) // section 6.1
+	}
+	if n.config.Multipath != nil {
+		n.copies[requestID{m.Originator, m.ID}] = []netip.Addr{n.from}
 	}
 	n.sendRREP(RREP{Destination: m.Destination, DestinationSeq: n.seq, Originator: m.Originator, Lifetime: n.config.myRouteTimeout()}, n.routes[m.Originator])
 }
@@ -137,10 +142,10 @@ func (n *Node) answerFor(r *route, m RREQ) {
 	}
 	r.addPrecursor(back.next)
 	back.addPrecursor(r.next)
-	n.sendRREP(RREP{HopCount: uint8(r.hops), Destination: m.Destination, DestinationSeq: r.seq, Originator: m.Originator, Lifetime: r.expires - n.now}, back)
+	n.sendRREP(RREP{HopCount: n.tellHops(r), Destination: m.Destination, DestinationSeq: r.seq, Originator: m.Originator, Lifetime: r.expires - n.now, FirstHop: r.multi.last}, back)
 	if m.Gratuitous {
 		n.count("gratuitous")
-		n.sendRREP(RREP{HopCount: uint8(back.hops), Destination: m.Originator, DestinationSeq: back.seq, Originator: m.Destination, Lifetime: back.expires - n.now}, r)
+		n.sendRREP(RREP{HopCount: n.tellHops(back), Destination: m.Originator, DestinationSeq: back.seq, Originator: m.Destination, Lifetime: back.expires - n.now, FirstHop: back.multi.last}, r)
 	}
 }
 
@@ -154,26 +159,34 @@ func (n *Node) rrep(m RREP) {
 	}
 	n.neighborHeard()
 	m.HopCount++
-	taken := n.take(offer{to: m.Destination, seq: m.DestinationSeq, known: true, hops: int(m.HopCount), lifetime: m.Lifetime, asked: true})
+	taken := n.take(offer{to: m.Destination, seq: m.DestinationSeq, known: true, hops: int(m.HopCount), lifetime: m.Lifetime, asked: true, last: m.FirstHop})
 	if n.isOwn(m.Originator) || !taken && !n.improve(&m) {
 		return
 	}
-	back := n.active(m.Originator)
-	if back == nil || back.next == n.from {
+	r := n.routes[m.Destination]
+	to, ok := n.wayBack(m.Originator, r)
+	if !ok {
 		n.count("rrep_without_way")
 		return
 	}
-	r := n.routes[m.Destination]
-	if r.next == back.next {
+	if r.next == to.Addr {
 		return // who would go over us goes there without us
 	}
-	r.addPrecursor(back.next)
-	if next := n.routes[r.next]; next != nil {
-		next.addPrecursor(back.next)
+	r.addPrecursor(to.Addr)
+	for _, hop := range r.nextHops() {
+		if next := n.routes[hop.Addr]; next != nil {
+			next.addPrecursor(to.Addr)
+		}
 	}
 	n.extend(m.Originator)
 	m.AckWanted = false
-	n.sendRREP(m, back)
+	if n.config.Multipath != nil && r.seq == m.DestinationSeq {
+		m.HopCount = n.tellHops(r)
+		if !m.FirstHop.IsValid() {
+			m.FirstHop = r.multi.last
+		}
+	}
+	n.sendRREPOver(m, to)
 }
 
 // improve puts our own route in place of the one that an RREP tells, where ours
@@ -184,24 +197,30 @@ func (n *Node) improve(m *RREP) bool {
 	if r == nil || !r.tellable || manet.After32(m.DestinationSeq, r.seq) {
 		return false
 	}
-	m.HopCount, m.DestinationSeq, m.Lifetime = uint8(r.hops), r.seq, r.expires-n.now
+	m.HopCount, m.DestinationSeq, m.Lifetime, m.FirstHop = n.tellHops(r), r.seq, r.expires-n.now, r.multi.last
 	return true
 }
 
 // sendRREP sends along a route.
 func (n *Node) sendRREP(m RREP, along *route) {
-	if along == nil || along.state != valid {
-		return
+	if along != nil && along.state == valid {
+		n.sendRREPOver(m, manet.Hop{Addr: along.next, Interface: along.iface})
+	}
+}
+
+func (n *Node) sendRREPOver(m RREP, along manet.Hop) {
+	if n.config.Multipath == nil {
+		m.FirstHop = netip.Addr{} // for AOMDV only
 	}
 	if n.config.AckRREPs {
 		m.AckWanted = true
-		n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerAck, Addr: along.next}, At: n.now + n.config.nextHopWait()})
-		n.awaited[along.next] = true
+		n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerAck, Addr: along.Addr}, At: n.now + n.config.nextHopWait()})
+		n.awaited[along.Addr] = true
 	}
 	if len(n.answered) < n.config.MaxEntries {
-		n.answered[along.next] = n.now
+		n.answered[along.Addr] = n.now
 	}
-	n.act(n.send(along.iface, along.next, n.config.NetDiameter, m, m.HopCount > 0))
+	n.act(n.send(along.Interface, along.Addr, n.config.NetDiameter, m, m.HopCount > 0))
 }
 
 // acknowledged, notAcknowledged and refuse are section 6.8.
@@ -235,7 +254,7 @@ func (n *Node) rerr(m RERR) {
 	var tell []*route
 	for _, u := range m.Destinations {
 		r := n.routes[u.Destination]
-		if r == nil || r.state != valid || r.next != n.from {
+		if r == nil || r.state != valid || !m.NoDelete && !n.dropPath(r, n.from) || m.NoDelete && r.next != n.from {
 			continue
 		}
 		if !m.NoDelete {

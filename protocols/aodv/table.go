@@ -31,6 +31,7 @@ type route struct {
 	expires    manet.Time   // valid: its lifetime; invalid: when it is forgotten
 	used       manet.Time   // when data last went along it
 	asked      bool         // by a discovery or by data, not only heard of
+	multi      paths        // of AOMDV: what there is besides
 }
 
 // maxLifetime bounds what others say a route lasts; a hostile one would stay
@@ -48,6 +49,7 @@ type offer struct {
 	hops     int
 	lifetime time.Duration
 	asked    bool
+	last     netip.Addr // of AOMDV: the neighbour of the destination on the way
 }
 
 // take updates the table with a way over the sender of the message at hand, if
@@ -66,10 +68,16 @@ func (n *Node) take(o offer) bool {
 		r = &route{to: o.to}
 		n.routes[o.to] = r
 	}
+	if n.config.Multipath != nil && n.alternative(r, &o) {
+		return n.addPath(r, o)
+	}
 	if !r.yieldsTo(&o, n.from) {
 		return false
 	}
 	before := *r
+	if o.known || r.state != valid {
+		r.multi = paths{last: n.lastHop(&o), advertised: notAdvertised}
+	}
 	if o.known {
 		r.seq, r.known, r.tellable = o.seq, true, true
 	} else {
@@ -120,9 +128,9 @@ func (r *route) yieldsTo(o *offer, from netip.Addr) bool {
 
 // established installs a route and ends what waited for it.
 func (n *Node) established(r, before *route) {
-	if before.state != valid || before.next != r.next || before.iface != r.iface || before.hops != r.hops {
-		n.act(manet.SetRoute{Destination: host(r.to), Next: []manet.Hop{{Addr: r.next, Interface: r.iface}},
-			Hops: r.hops, Metric: float64(r.hops), Cause: n.cause})
+	if before.state != valid || before.next != r.next || before.iface != r.iface || before.hops != r.hops ||
+		len(before.multi.others) > 0 {
+		n.install(r)
 	}
 	d := n.discoveries[r.to]
 	if d == nil {
@@ -143,6 +151,10 @@ func (n *Node) established(r, before *route) {
 	}
 }
 
+func (n *Node) install(r *route) {
+	n.act(manet.SetRoute{Destination: host(r.to), Next: r.nextHops(), Hops: r.hops, Metric: float64(r.hops), Cause: n.cause})
+}
+
 // lose makes a route invalid. Its number grows, so that nothing older, which
 // may lead back to us, is believed again.
 func (n *Node) lose(r *route, seq uint32) {
@@ -153,6 +165,7 @@ func (n *Node) lose(r *route, seq uint32) {
 		r.seq = newer(seq, r.seq+1)
 	}
 	r.state, r.asked = invalid, false
+	r.multi = paths{advertised: notAdvertised}
 	r.expires = n.now + n.config.DeletePeriod()
 	n.wakeBy(r.expires)
 }
@@ -179,7 +192,8 @@ func (n *Node) expire() {
 	for _, to := range n.sorted() {
 		r := n.routes[to]
 		switch {
-		case r.state == repairing || r.expires > n.now:
+		case r.state == repairing:
+		case n.expirePaths(r) || r.expires > n.now:
 		case r.state == valid:
 			n.lose(r, r.seq)
 		default:
@@ -189,6 +203,7 @@ func (n *Node) expire() {
 	for id, until := range n.seen {
 		if until <= n.now {
 			delete(n.seen, id)
+			delete(n.copies, id)
 		}
 	}
 	for a, until := range n.blacklist {
@@ -204,7 +219,7 @@ func (n *Node) expire() {
 	n.wake = 0
 	for _, r := range n.routes {
 		if r.state != repairing {
-			n.wakeBy(r.expires)
+			n.wakeBy(r.firstExpiry())
 		}
 	}
 	if len(n.seen)+len(n.blacklist)+len(n.answered) > 0 {
