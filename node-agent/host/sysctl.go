@@ -131,7 +131,13 @@ func writeSysctl(path, value string) error {
 func sideEffects(k sysctlKey) ([][]string, error) {
 	switch k.String() {
 	case "net.ipv4.tcp_congestion_control":
-		// The default becomes one that every user may choose.
+		// The default becomes one that every user may choose. In a network
+		// namespace of its own a node sees the whole machine's list and cannot
+		// write it: what others make of it meanwhile is not this node's to undo.
+		info, err := os.Stat("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
+		if err != nil || info.Mode().Perm()&0o200 == 0 {
+			return nil, err
+		}
 		return [][]string{{"net", "ipv4", "tcp_allowed_congestion_control"}}, nil
 	case "net.ipv4.ip_forward":
 		// inet_forward_change sets every interface and turns redirects round.
