@@ -2,6 +2,7 @@ package meshsim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/manet"
@@ -136,6 +137,10 @@ func (s *Sim) WatchLoops(every time.Duration) *LoopWatch {
 func (w *LoopWatch) look() {
 	in := map[[2]int]bool{}
 	for destination := range w.sim.nodes {
+		if w.sim.several {
+			w.walkSeveral(destination, in)
+			continue
+		}
 		clear(w.stamp)
 		for from := range w.sim.nodes {
 			w.walk(from, destination, in)
@@ -197,6 +202,47 @@ func (w *LoopWatch) follow(from, to int) (int, bool) {
 		return 0, false
 	}
 	return w.sim.ports[p].node, true
+}
+
+// walkSeveral is walk where routes have several next hops: those who are left
+// when all who cannot go on, and then all whom nobody goes over, are taken
+// away, are in loops or between two of them.
+func (w *LoopWatch) walkSeveral(destination int, in map[[2]int]bool) {
+	next, back := map[int][]int{}, map[int][]int{}
+	for from, n := range w.sim.nodes {
+		r, ok := n.lookup(Address(destination, 0))
+		if n.down || !ok || from == destination {
+			continue
+		}
+		for _, hop := range r.Next {
+			if p, ok := w.sim.byAddr[hop.Addr]; ok {
+				to := w.sim.ports[p].node
+				next[from], back[to] = append(next[from], to), append(back[to], from)
+			}
+		}
+	}
+	left := map[int]bool{}
+	for from := range next {
+		left[from] = true
+	}
+	prune(left, next)
+	prune(left, back)
+	for node := range left {
+		in[[2]int{node, destination}] = true
+	}
+}
+
+// prune takes away, again and again, who has no edge to anyone left.
+func prune(left map[int]bool, edges map[int][]int) {
+	for changed := true; changed; {
+		changed = false
+		for node := range left {
+			if !slices.ContainsFunc(edges[node], func(to int) bool { return left[to] }) {
+				delete(left, node)
+				changed = true
+			}
+		}
+	}
 }
 
 // HasRoute says whether a node has a route to another's first address.

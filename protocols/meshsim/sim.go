@@ -75,6 +75,8 @@ type Sim struct {
 	byAddr map[netip.Addr]int // port of an address
 	err    error
 
+	several bool // a route had several next hops
+
 	dataNumber uint64
 	carried    map[uint64]*Packet // data given to carriers, until it arrives
 
@@ -363,6 +365,7 @@ func (s *Sim) setRoute(n *node, r manet.SetRoute) {
 		return
 	}
 	r.Next = append([]manet.Hop(nil), r.Next...)
+	s.several = s.several || len(r.Next) > 1
 	n.routes[r.Destination] = r
 	if !r.Destination.IsSingleIP() {
 		n.networks[r.Destination] = true
