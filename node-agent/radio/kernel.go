@@ -1,12 +1,12 @@
 package radio
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
-	"github.com/mdlayher/wifi"
-
+	"fieldmesh.dev/fieldmesh/node-agent/nl80211"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -14,58 +14,63 @@ import (
 // every channel that the radio knows.
 const surveyEvery = time.Second
 
-// nl80211 is what Kernel asks of the kernel; *wifi.Client is one.
-type nl80211 interface {
-	Interfaces() ([]*wifi.Interface, error)
-	StationInfo(*wifi.Interface) ([]*wifi.StationInfo, error)
-	SurveyInfo(*wifi.Interface) ([]*wifi.SurveyInfo, error)
+// reader is what Kernel asks of the kernel; *nl80211.Conn is one.
+type reader interface {
+	Interface(name string) (*nl80211.Interface, error)
+	Cell(ifindex int) (*nl80211.BSS, error)
+	Country() (string, error)
+	Phys() ([]nl80211.Phy, error)
+	Stations(ifindex int) ([]nl80211.Station, error)
+	Surveys(ifindex int) ([]nl80211.Survey, error)
+	Close() error
 }
 
 // Kernel reads a real radio through nl80211, which needs no privileges for
-// reading. It serves a node that has no radio-feedback socket. Where the
-// library gives 0 for what the driver did not tell, the field is absent; a
-// count that really is 0 is then absent too.
+// reading. It serves a node that has no radio-feedback socket. What the driver
+// does not tell is absent.
 type Kernel struct {
 	iface string
-	open  func() (nl80211, error)
+	open  func() (reader, error)
 
 	mu       sync.Mutex
-	client   nl80211
+	conn     reader
 	surveyed int64 // boot time of the last survey
 }
 
 // NewKernel makes a reader of one interface. It opens nothing yet: the radio
 // may be plugged in later.
 func NewKernel(iface string) *Kernel {
-	return &Kernel{iface: iface, open: func() (nl80211, error) { return wifi.New() }}
+	return &Kernel{iface: iface, open: func() (reader, error) { return nl80211.Open() }}
 }
 
 // Name names the reader as a source of samples.
 func (k *Kernel) Name() string { return "radio" }
 
-// find returns the interface as nl80211 knows it; nil when it is no radio's. mu is held.
-func (k *Kernel) find() (*wifi.Interface, error) {
-	if k.client == nil {
+// find returns the interface as nl80211 knows it; nil when it is no radio's,
+// and where there is no 802.11 stack at all. mu is held.
+func (k *Kernel) find() (*nl80211.Interface, error) {
+	if k.conn == nil {
 		c, err := k.open()
+		if errors.Is(err, nl80211.ErrNone) {
+			return nil, nil
+		}
 		if err != nil {
-			return nil, fmt.Errorf("open nl80211: %w", err)
+			return nil, err
 		}
-		k.client = c
+		k.conn = c
 	}
-	all, err := k.client.Interfaces()
+	i, err := k.conn.Interface(k.iface)
 	if err != nil {
-		return nil, fmt.Errorf("list radios: %w", err)
+		// The driver may have been loaded anew: the family's number changes then.
+		err = errors.Join(err, k.conn.Close())
+		k.conn = nil
 	}
-	for _, i := range all {
-		if i.Name == k.iface {
-			return i, nil
-		}
-	}
-	return nil, nil
+	return i, err
 }
 
-// Caps is how the radio is set at present; false when the interface is no
-// radio's. Standard and transmit power are not among what the kernel tells here.
+// Caps is what the radio can do and how it is set at present; false when the
+// interface is no radio's. Which of the standards it keeps to is not among
+// what the kernel tells.
 func (k *Kernel) Caps() (wire.Caps, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -73,31 +78,26 @@ func (k *Kernel) Caps() (wire.Caps, bool) {
 	if err != nil || i == nil {
 		return wire.Caps{}, false
 	}
-	return wire.Caps{Driver: "nl80211", MAC: i.HardwareAddr.String(), Mode: mode(i.Type), Channel: channel(i.Frequency), RatesMbps: []float64{}}, true
-}
-
-func mode(t wifi.InterfaceType) string {
-	switch t {
-	case wifi.InterfaceTypeAdHoc:
-		return "adhoc"
-	case wifi.InterfaceTypeMeshPoint:
-		return "mesh"
+	out := wire.Caps{Driver: "nl80211", MAC: i.MAC, Mode: i.Mode, Channel: nl80211.Channel(i.MHz), Width: i.Width, SSID: i.SSID, RatesMbps: []float64{}}
+	if i.TxPowerDbm != nil {
+		out.TxPowerDbm = *i.TxPowerDbm
 	}
-	return t.String()
-}
-
-// channel is the number of the channel with a centre frequency in MHz (IEEE
-// 802.11-2020, 17.3.8.4.2 and 15.4.4.3); 0 for one outside 2.4 and 5 GHz.
-func channel(mhz int) int {
-	switch {
-	case mhz == 2484:
-		return 14
-	case mhz >= 2412 && mhz <= 2472:
-		return (mhz - 2407) / 5
-	case mhz >= 5160 && mhz <= 5885:
-		return (mhz - 5000) / 5
+	// What cannot be read stays absent: the radio may go at any moment.
+	if cell, err := k.conn.Cell(i.Index); err == nil && cell != nil {
+		out.SSID, out.BSSID, out.BasicRatesMbps = cell.SSID, cell.BSSID, cell.BasicMbps
 	}
-	return 0
+	out.Country, _ = k.conn.Country()
+	phys, _ := k.conn.Phys()
+	for _, p := range phys {
+		if p.Index != i.Phy {
+			continue
+		}
+		out.Modes, out.Channels = p.Modes, p.Usable()
+		if f := p.At(i.MHz); f != nil {
+			out.RatesMbps = f.RatesMbps
+		}
+	}
+	return out, true
 }
 
 // Sample gives a *wire.Station per peer, and once a second a *wire.Survey of
@@ -109,7 +109,7 @@ func (k *Kernel) Sample(tBootNs int64) ([]wire.Body, error) {
 	if err != nil || i == nil {
 		return nil, err
 	}
-	stations, err := k.client.StationInfo(i)
+	stations, err := k.conn.Stations(i.Index)
 	if err != nil {
 		return nil, fmt.Errorf("read stations of %q: %w", k.iface, err)
 	}
@@ -121,46 +121,19 @@ func (k *Kernel) Sample(tBootNs int64) ([]wire.Body, error) {
 		return out, nil
 	}
 	k.surveyed = tBootNs
-	surveys, err := k.client.SurveyInfo(i)
+	surveys, err := k.conn.Surveys(i.Index)
 	if err != nil {
 		return out, fmt.Errorf("survey channel of %q: %w", k.iface, err)
 	}
 	for _, s := range surveys {
 		if s.InUse {
-			out = append(out, surveyOf(s))
+			out = append(out, &wire.Survey{Channel: nl80211.Channel(s.MHz), NoiseDbm: s.NoiseDbm, ActiveMs: s.ActiveMs, BusyMs: s.BusyMs})
 		}
 	}
 	return out, nil
 }
 
-func stationOf(s *wifi.StationInfo) *wire.Station {
-	ms := float64(s.Inactive) / float64(time.Millisecond)
-	return &wire.Station{Peer: s.HardwareAddr.String(), SignalDbm: told(s.Signal, 1), TxBitrateMbps: told(s.TransmitBitrate, 1e-6),
-		RxBitrateMbps: told(s.ReceiveBitrate, 1e-6), TxRetries: count(s.TransmitRetries), TxFailed: count(s.TransmitFailed), InactiveMs: &ms}
-}
-
-func surveyOf(s *wifi.SurveyInfo) *wire.Survey {
-	out := &wire.Survey{Channel: channel(s.Frequency), NoiseDbm: told(s.Noise, 1)}
-	if s.ChannelTimeActive > 0 {
-		active, busy := float64(s.ChannelTimeActive)/float64(time.Millisecond), float64(s.ChannelTimeBusy)/float64(time.Millisecond)
-		out.ActiveMs, out.BusyMs = &active, &busy
-	}
-	return out
-}
-
-// told is v in another unit, absent for 0.
-func told(v int, scale float64) *float64 {
-	if v == 0 {
-		return nil
-	}
-	out := float64(v) * scale
-	return &out
-}
-
-func count(v int) *uint64 {
-	if v <= 0 {
-		return nil
-	}
-	out := uint64(v)
-	return &out
+func stationOf(s nl80211.Station) *wire.Station {
+	return &wire.Station{Peer: s.MAC, SignalDbm: s.SignalDbm, TxBitrateMbps: s.TxBitrateMbps, RxBitrateMbps: s.RxBitrateMbps,
+		TxRetries: s.TxRetries, TxFailed: s.TxFailed, InactiveMs: s.InactiveMs}
 }

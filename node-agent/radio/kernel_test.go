@@ -2,42 +2,54 @@ package radio
 
 import (
 	"errors"
-	"net"
 	"testing"
 	"time"
 
-	"github.com/mdlayher/wifi"
-
+	"fieldmesh.dev/fieldmesh/node-agent/nl80211"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // fakeRadio answers as a kernel with one ad hoc interface would.
 type fakeRadio struct{ down bool }
 
-func (f fakeRadio) Interfaces() ([]*wifi.Interface, error) {
+func (f fakeRadio) Interface(name string) (*nl80211.Interface, error) {
 	if f.down {
 		return nil, errors.New("gone")
 	}
-	return []*wifi.Interface{{Name: "wlan0", HardwareAddr: net.HardwareAddr{2, 0, 0, 0, 0, 1}, Type: wifi.InterfaceTypeAdHoc, Frequency: 2437}}, nil
+	if name != "wlan0" {
+		return nil, nil
+	}
+	return &nl80211.Interface{Name: "wlan0", MAC: "02:00:00:00:00:01", Mode: "adhoc", MHz: 2437, Width: nl80211.WidthNoHT, TxPowerDbm: ptr(17.0)}, nil
 }
 
-func (f fakeRadio) StationInfo(*wifi.Interface) ([]*wifi.StationInfo, error) {
-	return []*wifi.StationInfo{{HardwareAddr: net.HardwareAddr{2, 0, 0, 0, 0, 2}, Signal: -61, TransmitBitrate: 54_000_000, TransmitRetries: 7, Inactive: 20 * time.Millisecond}}, nil
+func (fakeRadio) Cell(int) (*nl80211.BSS, error) {
+	return &nl80211.BSS{SSID: "mesh", BSSID: "02:11:22:33:44:55", BasicMbps: []float64{1, 2}}, nil
 }
 
-func (f fakeRadio) SurveyInfo(*wifi.Interface) ([]*wifi.SurveyInfo, error) {
-	return []*wifi.SurveyInfo{{Frequency: 2412, Noise: -90}, {Frequency: 2437, Noise: -95, InUse: true, ChannelTimeActive: time.Second, ChannelTimeBusy: 250 * time.Millisecond}}, nil
+func (fakeRadio) Country() (string, error)     { return "DE", nil }
+func (fakeRadio) Phys() ([]nl80211.Phy, error) { return []nl80211.Phy{{Modes: []string{"adhoc"}}}, nil }
+func (fakeRadio) Close() error                 { return nil }
+
+func (fakeRadio) Stations(int) ([]nl80211.Station, error) {
+	return []nl80211.Station{{MAC: "02:00:00:00:00:02", SignalDbm: ptr(-61.0), TxBitrateMbps: ptr(54.0), TxRetries: ptr(uint64(7)), InactiveMs: ptr(20.0)}}, nil
 }
+
+func (fakeRadio) Surveys(int) ([]nl80211.Survey, error) {
+	return []nl80211.Survey{{MHz: 2412, NoiseDbm: ptr(-90.0)}, {MHz: 2437, NoiseDbm: ptr(-95.0), InUse: true, ActiveMs: ptr(1000.0), BusyMs: ptr(250.0)}}, nil
+}
+
+func ptr[T any](v T) *T { return &v }
 
 func kernelOf(iface string, f fakeRadio) *Kernel {
 	k := NewKernel(iface)
-	k.open = func() (nl80211, error) { return f, nil }
+	k.open = func() (reader, error) { return f, nil }
 	return k
 }
 
 func TestKernelTellsWhatTheRadioIs(t *testing.T) {
 	caps, ok := kernelOf("wlan0", fakeRadio{}).Caps()
-	if !ok || caps.Mode != "adhoc" || caps.Channel != 6 || caps.MAC != "02:00:00:00:00:01" || caps.Standard != "" {
+	if !ok || caps.Mode != "adhoc" || caps.Channel != 6 || caps.MAC != "02:00:00:00:00:01" || caps.Standard != "" ||
+		caps.BSSID != "02:11:22:33:44:55" || caps.Width != nl80211.WidthNoHT || caps.TxPowerDbm != 17 || caps.Country != "DE" {
 		t.Errorf("caps %+v, %v", caps, ok)
 	}
 	if _, ok := kernelOf("eth0", fakeRadio{}).Caps(); ok {
@@ -79,13 +91,5 @@ func TestKernelSamplesStationsAndOnceASecondTheChannel(t *testing.T) {
 	}
 	if _, err := kernelOf("wlan0", fakeRadio{down: true}).Sample(0); err == nil {
 		t.Error("a kernel that does not answer is no error")
-	}
-}
-
-func TestChannelNumbers(t *testing.T) {
-	for mhz, want := range map[int]int{2412: 1, 2437: 6, 2472: 13, 2484: 14, 5180: 36, 5825: 165, 900: 0} {
-		if got := channel(mhz); got != want {
-			t.Errorf("%d MHz is channel %d, want %d", mhz, got, want)
-		}
 	}
 }

@@ -244,7 +244,8 @@ type Provenance struct {
 	Routes     []string          `json:"routes"`
 	Congestion []string          `json:"congestion_available"`
 	// TCP is what stands for the trial's variant on this node; absent outside of a trial.
-	TCP *TCPInForce `json:"tcp,omitempty"`
+	TCP   *TCPInForce `json:"tcp,omitempty"`
+	Radio *Caps       `json:"radio,omitempty"` // how a real radio was set
 }
 
 // TCPInForce is how a node has made a trial's transport profile.

@@ -10,6 +10,7 @@ type Feedback struct {
 	Station   *Station   `json:"station,omitempty"`
 	Survey    *Survey    `json:"survey,omitempty"`
 	TxFailed  *TxFailed  `json:"tx_failed,omitempty"`
+	Neighbour *Neighbour `json:"neighbour,omitempty"`
 	FrameLost *FrameLost `json:"frame_lost,omitempty"`
 	Dropped   uint64     `json:"dropped,omitempty"`
 }
@@ -23,11 +24,27 @@ type Caps struct {
 	Channel    int       `json:"channel"`
 	TxPowerDbm float64   `json:"tx_power_dbm"`
 	RatesMbps  []float64 `json:"rates_mbps"`
+
+	// Of a real radio, as far as its driver tells.
+	SSID           string    `json:"ssid,omitempty"`
+	BSSID          string    `json:"bssid,omitempty"`
+	Width          string    `json:"width,omitempty"` // "20 MHz (no HT)": the rates of 802.11a, b and g only
+	BasicRatesMbps []float64 `json:"basic_rates_mbps,omitempty"`
+	Country        string    `json:"country,omitempty"`  // regulatory domain, "00" for the world's
+	Modes          []string  `json:"modes,omitempty"`    // that it can be set to
+	Channels       []int     `json:"channels,omitempty"` // on which it may begin a network
 }
 
 // TxFailed says that a unicast frame to Peer was given up after all retries.
 type TxFailed struct {
 	Peer string `json:"peer"`
+}
+
+// Neighbour says that a peer was heard for the first time, or is given up; a
+// real radio's driver tells it, the emulated one does not.
+type Neighbour struct {
+	Peer  string `json:"peer"`
+	State string `json:"state"` // new | gone
 }
 
 // FrameLost says which frame of which flow was lost and why; only an emulated

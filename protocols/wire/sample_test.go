@@ -120,6 +120,8 @@ func kinds() []wire.Body {
 			Tools: map[string]string{"iperf3": "3.12"}, Sysctls: map[string]string{"net.ipv4.tcp_congestion_control": "reno"}, Offloads: map[string]bool{"gro": true, "tso": false},
 			Addresses: []string{"10.77.0.1/24"}, Routes: []string{"10.77.0.0/24 dev wlan0"}, Congestion: []string{"reno", "cubic"},
 			TCP: &wire.TCPInForce{Variant: "reno", Kernel: "reno_1x", Provider: "bpf", Program: "reno", SHA256: "9f86d081", FixedRTO: true, Notes: []string{"with SACK this kernel always uses RACK"}},
+			Radio: &wire.Caps{Driver: "nl80211", MAC: "02:11:22:33:44:55", Mode: "adhoc", Standard: "802.11g", Channel: 6, TxPowerDbm: 20, RatesMbps: []float64{1, 54}, SSID: "mesh",
+				BSSID: "02:11:22:33:44:66", Width: "20 MHz (no HT)", BasicRatesMbps: []float64{1}, Country: "DE", Modes: []string{"adhoc", "managed"}, Channels: []int{1, 6, 11}},
 		},
 		&wire.HostChange{Scope: "run", Action: "applied", What: "address 10.77.0.1/24 on wlan0"},
 		&wire.Lateness{Source: "medium", WindowS: 10, Events: 91234, SumS: 0.021, MeanUs: 0.23, P99Us: 180.5, WorstUs: 3100},

@@ -1,0 +1,59 @@
+package nl80211
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/mdlayher/genetlink"
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+func TestChannelNumbers(t *testing.T) {
+	for mhz, want := range map[int]int{2412: 1, 2437: 6, 2472: 13, 2484: 14, 5180: 36, 5825: 165, 900: 0} {
+		if got := Channel(mhz); got != want {
+			t.Errorf("%d MHz is channel %d, want %d", mhz, got, want)
+		}
+		if want != 0 && Frequency(want) != mhz {
+			t.Errorf("channel %d is %d MHz, want %d", want, Frequency(want), mhz)
+		}
+	}
+}
+
+func TestBeaconsElements(t *testing.T) {
+	var b BSS
+	b.elements([]byte{0, 4, 'm', 'e', 's', 'h', 1, 3, 0x82, 0x8b, 12, 50, 1, 108, 45, 0, 1, 9, 1}) // the last one is cut
+	if b.SSID != "mesh" || !b.HT || !slices.Equal(b.BasicMbps, []float64{1, 5.5}) || !slices.Equal(b.RatesMbps, []float64{1, 5.5, 6, 54}) {
+		t.Errorf("read %+v", b)
+	}
+}
+
+func TestRatesAsBeaconsHaveThem(t *testing.T) {
+	if got := halfMbps([]float64{1, 5.5, 54}); !slices.Equal(got, []byte{2, 11, 108}) {
+		t.Errorf("encoded %v", got)
+	}
+}
+
+// Whatever a driver sends, reading it ends and does not panic.
+func FuzzMessages(f *testing.F) {
+	f.Add([]byte{8, 0, 3, 0, 1, 0, 0, 0, 10, 0, 6, 0, 2, 0, 0, 0, 0, 1, 0, 0})
+	f.Add([]byte{12, 0, 0x15, 0x80, 8, 0, 7, 0, 0xc4, 0, 0, 0})
+	f.Add([]byte{24, 0, 0x2f, 0x80, 10, 0, 1, 0, 2, 0, 0, 0, 0, 1, 0, 0, 8, 0, 6, 0, 0, 3, 'a', 'b'})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var i Interface
+		var s Station
+		var p Phy
+		var b BSS
+		_ = each(data, i.take)
+		_ = each(data, s.take)
+		_ = each(data, s.info)
+		_ = each(data, b.take)
+		_ = each(data, func(d *netlink.AttributeDecoder) { p.take(d, map[[2]int][]float64{}) })
+		b.elements(data)
+		for _, command := range []uint8{unix.NL80211_CMD_NEW_STATION, unix.NL80211_CMD_NOTIFY_CQM, 0} {
+			if e, ok := event(genetlink.Message{Header: genetlink.Header{Command: command}, Data: data}); ok && e.MAC == "" {
+				t.Errorf("an event without a station: %+v", e)
+			}
+		}
+	})
+}

@@ -1,0 +1,138 @@
+package nl80211
+
+import (
+	"fmt"
+	"net"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Station is another station as the radio knows it. What the driver does not
+// tell is nil.
+type Station struct {
+	MAC           string
+	SignalDbm     *float64 // of the last frame
+	SignalAvgDbm  *float64
+	TxBitrateMbps *float64
+	RxBitrateMbps *float64
+	TxRetries     *uint64
+	TxFailed      *uint64
+	InactiveMs    *float64 // since the last frame came
+	TxHT, RxHT    bool     // the rates are of 802.11n or later
+}
+
+// Stations lists the stations that an interface knows.
+func (c *Conn) Stations(ifindex int) ([]Station, error) {
+	messages, err := c.call(unix.NL80211_CMD_GET_STATION, true, func(e *netlink.AttributeEncoder) {
+		e.Uint32(unix.NL80211_ATTR_IFINDEX, uint32(ifindex))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list stations: %w", err)
+	}
+	var out []Station
+	for _, m := range messages {
+		var s Station
+		if err := each(m.Data, s.take); err != nil {
+			return nil, fmt.Errorf("read station: %w", err)
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+func (s *Station) take(d *netlink.AttributeDecoder) {
+	switch d.Type() {
+	case unix.NL80211_ATTR_MAC:
+		s.MAC = net.HardwareAddr(d.Bytes()).String()
+	case unix.NL80211_ATTR_STA_INFO:
+		nested(d, s.info)
+	}
+}
+
+func (s *Station) info(d *netlink.AttributeDecoder) {
+	switch d.Type() {
+	case unix.NL80211_STA_INFO_SIGNAL:
+		s.SignalDbm = ptr(float64(int8(d.Uint8())))
+	case unix.NL80211_STA_INFO_SIGNAL_AVG:
+		s.SignalAvgDbm = ptr(float64(int8(d.Uint8())))
+	case unix.NL80211_STA_INFO_TX_RETRIES:
+		s.TxRetries = ptr(uint64(d.Uint32()))
+	case unix.NL80211_STA_INFO_TX_FAILED:
+		s.TxFailed = ptr(uint64(d.Uint32()))
+	case unix.NL80211_STA_INFO_INACTIVE_TIME:
+		s.InactiveMs = ptr(float64(d.Uint32()))
+	case unix.NL80211_STA_INFO_TX_BITRATE:
+		s.TxBitrateMbps, s.TxHT = bitrate(d)
+	case unix.NL80211_STA_INFO_RX_BITRATE:
+		s.RxBitrateMbps, s.RxHT = bitrate(d)
+	}
+}
+
+// bitrate reads a rate and whether it has an index of 802.11n or later. The
+// 32-bit figure is there for rates that do not fit the older 16-bit one.
+func bitrate(d *netlink.AttributeDecoder) (mbps *float64, ht bool) {
+	nested(d, func(a *netlink.AttributeDecoder) {
+		switch a.Type() {
+		case unix.NL80211_RATE_INFO_BITRATE32:
+			mbps = ptr(float64(a.Uint32()) / 10)
+		case unix.NL80211_RATE_INFO_BITRATE:
+			if mbps == nil {
+				mbps = ptr(float64(a.Uint16()) / 10)
+			}
+		case unix.NL80211_RATE_INFO_MCS, unix.NL80211_RATE_INFO_VHT_MCS, unix.NL80211_RATE_INFO_HE_MCS:
+			ht = true
+		}
+	})
+	return mbps, ht
+}
+
+// Survey is what the radio knows of a channel. Times add up from some moment
+// of the driver's own.
+type Survey struct {
+	MHz      int
+	InUse    bool
+	NoiseDbm *float64
+	ActiveMs *float64
+	BusyMs   *float64
+}
+
+// Surveys lists what an interface's radio knows of its channels.
+func (c *Conn) Surveys(ifindex int) ([]Survey, error) {
+	messages, err := c.call(unix.NL80211_CMD_GET_SURVEY, true, func(e *netlink.AttributeEncoder) {
+		e.Uint32(unix.NL80211_ATTR_IFINDEX, uint32(ifindex))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("survey channels: %w", err)
+	}
+	var out []Survey
+	for _, m := range messages {
+		var s Survey
+		if err := each(m.Data, func(d *netlink.AttributeDecoder) {
+			if d.Type() == unix.NL80211_ATTR_SURVEY_INFO {
+				nested(d, s.take)
+			}
+		}); err != nil {
+			return nil, fmt.Errorf("read survey: %w", err)
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+func (s *Survey) take(d *netlink.AttributeDecoder) {
+	switch d.Type() {
+	case unix.NL80211_SURVEY_INFO_FREQUENCY:
+		s.MHz = int(d.Uint32())
+	case unix.NL80211_SURVEY_INFO_IN_USE:
+		s.InUse = true
+	case unix.NL80211_SURVEY_INFO_NOISE:
+		s.NoiseDbm = ptr(float64(int8(d.Uint8())))
+	case unix.NL80211_SURVEY_INFO_TIME:
+		s.ActiveMs = ptr(float64(d.Uint64()))
+	case unix.NL80211_SURVEY_INFO_TIME_BUSY:
+		s.BusyMs = ptr(float64(d.Uint64()))
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
