@@ -83,6 +83,7 @@ func TestARehearsalReportsWhatACaptureShows(t *testing.T) {
 		}
 		compareWithCapture(t, k, at.TrialKey, c)
 	}
+	t.Run("every dashboard answers", func(t *testing.T) { everyDashboardAnswers(t, k.Dir()) })
 }
 
 // awaitField waits until the rehearsal's field is there.

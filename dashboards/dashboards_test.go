@@ -1,0 +1,86 @@
+package dashboards
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/protocols/influx"
+)
+
+var (
+	quoted   = regexp.MustCompile(`"([^"]+)"`)
+	from     = regexp.MustCompile(`FROM "(fm_[a-z0-9_]+)"`)
+	aliases  = regexp.MustCompile(`AS "([^"]+)"`)
+	variable = regexp.MustCompile(`\$([a-z]+)\b`)
+)
+
+// known are the names that a query on a measurement may use.
+func known(t *testing.T, measurement string) []string {
+	t.Helper()
+	for _, m := range influx.Schema() {
+		if m.Name == measurement {
+			out := []string{m.Name}
+			for _, c := range m.Columns() {
+				out = append(out, c.Name)
+			}
+			return out
+		}
+	}
+	t.Errorf("no measurement %q", measurement)
+	return nil
+}
+
+func TestQueriesNameOnlyWhatTheSchemaHas(t *testing.T) {
+	all, err := All()
+	if err != nil || len(all) < 4 {
+		t.Fatalf("%d dashboards, %v", len(all), err)
+	}
+	for _, d := range all {
+		if !strings.HasPrefix(d.UID, "fieldmesh-") || len(d.Panels) == 0 || len(d.Variables) == 0 {
+			t.Errorf("%s: uid %q, %d panels, %d variables", d.Name, d.UID, len(d.Panels), len(d.Variables))
+		}
+		variables := []string{"timeFilter", "tag"}
+		for _, v := range d.Variables {
+			variables = append(variables, v.Name)
+		}
+		for _, q := range slices.Concat(d.Variables, d.Panels, d.Marks) {
+			measured := from.FindStringSubmatch(q.Text)
+			if measured == nil {
+				t.Errorf("%s, %s: no measurement in %s", d.Name, q.Name, q.Text)
+				continue
+			}
+			names := known(t, measured[1])
+			for _, a := range aliases.FindAllStringSubmatch(q.Text, -1) {
+				names = append(names, a[1])
+			}
+			for _, n := range quoted.FindAllStringSubmatch(q.Text, -1) {
+				if !slices.Contains(names, n[1]) {
+					t.Errorf("%s, %s: %s has no %q", d.Name, q.Name, measured[1], n[1])
+				}
+			}
+			for _, v := range variable.FindAllStringSubmatch(q.Text, -1) {
+				if !slices.Contains(variables, v[1]) {
+					t.Errorf("%s, %s: there is no variable %q", d.Name, q.Name, v[1])
+				}
+			}
+		}
+	}
+}
+
+// One set of queries is for every generation of InfluxDB.
+func TestQueriesAvoidWhatOnlySomeServersKnow(t *testing.T) {
+	all, err := All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	avoided := regexp.MustCompile(`(?i)\bSHOW\b.*\bON\b|SLIMIT|SOFFSET|sample\(|"\."`)
+	for _, d := range all {
+		for _, q := range slices.Concat(d.Variables, d.Panels, d.Marks) {
+			if bad := avoided.FindString(q.Text); bad != "" {
+				t.Errorf("%s, %s: %s in %s", d.Name, q.Name, bad, q.Text)
+			}
+		}
+	}
+}

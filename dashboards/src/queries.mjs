@@ -1,0 +1,62 @@
+// InfluxQL for every generation of InfluxDB: raw queries with quoted names,
+// no SHOW … ON, no retention policy in a name. Measurements, tags and fields
+// are those of protocols/wire/INFLUX.md.
+
+/** The data source that every dashboard lets its reader choose. */
+export const source = { type: "influxdb", uid: "${source}" };
+
+/** What the reader's choices leave of a measurement. */
+const chosen = `"run" =~ /^$run$/ AND "trial" =~ /^$trial$/ AND $timeFilter`;
+const ofRun = `"run" =~ /^$run$/ AND $timeFilter`;
+
+/** target is a query as a builder of the SDK wants it. */
+export function target(query, { alias = "", format = "time_series", refId = "A" } = {}) {
+  const built = { refId, datasource: source, rawQuery: true, query, resultFormat: format, ...(alias && { alias }) };
+  return { build: () => built };
+}
+
+/** newest takes a field's newest value in each interval, one curve for each set of tags. */
+export function newest(measurement, field, tags, { factor = "", where = "", filter = chosen } = {}) {
+  const by = tags.map((t) => `, "${t}"`).join("");
+  const more = where && ` AND ${where}`;
+  return `SELECT last("${field}")${factor} FROM "${measurement}" WHERE ${filter}${more} GROUP BY time($__interval)${by} fill(none)`;
+}
+
+/** mean is the mean over each interval. */
+export function mean(measurement, field, tags, { factor = "", where = "", filter = chosen } = {}) {
+  return newest(measurement, field, tags, { factor, where, filter }).replace(/^SELECT last/, "SELECT mean");
+}
+
+/**
+ * rate is the growth of a counter per second, summed over what lies below the
+ * tags: a counter belongs to one socket or radio, and starts anew with it.
+ */
+export function rate(measurement, field, tags, below, { factor = "", where = "", filter = chosen } = {}) {
+  const inner = [...tags, ...below].map((t) => `, "${t}"`).join("");
+  const outer = tags.map((t) => `, "${t}"`).join("");
+  const more = where && ` AND ${where}`;
+  return (
+    `SELECT sum("grown")${factor} FROM (SELECT non_negative_derivative(last("${field}"), 1s) AS "grown" FROM "${measurement}" ` +
+    `WHERE ${filter}${more} GROUP BY time($__interval)${inner}) WHERE $timeFilter GROUP BY time($__interval)${outer} fill(none)`
+  );
+}
+
+/** data sockets: iperf3's control connection is not the measured flow. */
+export const dataOnly = `"stream" != 'control' AND "flow" =~ /^$flow$/`;
+
+/** throughput is what the receiving kernel delivered, in bit/s. */
+export const throughput = rate("fm_tcp", "bytes_received", ["node", "flow"], ["stream", "trial", "attempt"], { factor: " * 8", where: dataOnly });
+
+/** rows are points as they are, for tables and annotations. */
+export function rows(measurement, fields, { where = "", filter = ofRun, order = "" } = {}) {
+  const more = where && ` AND ${where}`;
+  return `SELECT ${fields.map((f) => `"${f}"`).join(", ")} FROM "${measurement}" WHERE ${filter}${more}${order && ` ORDER BY time ${order}`}`;
+}
+
+/** lastOf is the newest row of every node. */
+export function lastOf(measurement, fields, tags = ["node"], where = "") {
+  const picked = fields.map((f) => `last("${f}") AS "${f}"`).join(", ");
+  return `SELECT ${picked} FROM "${measurement}" WHERE ${ofRun}${where && ` AND ${where}`} GROUP BY ${tags.map((t) => `"${t}"`).join(", ")}`;
+}
+
+export { chosen, ofRun };
