@@ -1,0 +1,166 @@
+package tcp
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// Machine is what a profile's making depends on.
+type Machine struct {
+	Cookie uint64   // of the network namespace
+	Native []string // congestion controls that the kernel has or has modules of
+	// Kernel is the running kernel's version; the zero value is unknown.
+	Kernel Version
+}
+
+// Setting is a sysctl under net.ipv4 and its value.
+type Setting struct{ Key, Value string }
+
+// Profile is a plan's transport, worked out for a machine.
+type Profile struct {
+	Kernel    string    // name of the congestion control in the kernel
+	Program   string    // tcpcc's, to be loaded first; empty for the kernel's own
+	Settings  []Setting // to be made in this order, before the congestion control's
+	Immediate bool      // every segment is to be acknowledged at once
+	HoldRTO   bool      // the retransmission timer is to be held
+	Reference bool      // and asks why a segment was lost
+	InForce   wire.TCPInForce
+}
+
+// bpfOnly are the papers' variants that no kernel has of its own.
+var bpfOnly = []string{tcpcc.Tahoe, tcpcc.NewReno, tcpcc.Fack, tcpcc.Reference}
+
+// Resolve works a plan's transport out. What the machine lacks shows when the
+// host process makes the changes; the probe tells before.
+func Resolve(t wire.TCP, m Machine) (Profile, error) {
+	p := Profile{InForce: wire.TCPInForce{Variant: t.Variant, FixedRTO: t.FixedRTO}}
+	sack := t.SACK
+	switch {
+	case t.Variant == "sack":
+		p.Kernel, sack = "reno", ptr(true)
+	case t.Variant == tcpcc.Reno && t.Classic:
+		p.Program = tcpcc.Reno
+	case t.Variant == tcpcc.Fack:
+		p.Program, sack = tcpcc.Fack, ptr(true)
+	case slices.Contains(bpfOnly, t.Variant):
+		p.Program = t.Variant
+	case slices.Contains(tcpcc.Programs(), t.Variant) && t.Variant != tcpcc.Reno && !slices.Contains(m.Native, t.Variant):
+		p.Program = t.Variant
+	default:
+		p.Kernel = t.Variant
+	}
+	if t.SACK != nil && sack != nil && *t.SACK != *sack {
+		return Profile{}, fmt.Errorf("variant %s needs SACK, and the plan turns it off", t.Variant)
+	}
+	if p.Program != "" {
+		var err error
+		if p.Kernel, err = tcpcc.KernelName(p.Program, m.Cookie); err != nil {
+			return Profile{}, err
+		}
+	}
+	p.settings(t, sack)
+	p.Immediate = t.DelayedACK != nil && !*t.DelayedACK
+	p.Reference = p.Program == tcpcc.Reference
+	p.HoldRTO = t.FixedRTO || p.Reference
+	return p, p.describe(t, sack, m)
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// minimumRTO are the least RTOs, in microseconds, from which the bound that the
+// kernel takes, a second, keeps the timer constant (rto.bpf.c).
+const (
+	fixedMinUs     = "500000"
+	referenceMinUs = "1000000"
+)
+
+func (p *Profile) settings(t wire.TCP, sack *bool) {
+	if t.Classic {
+		if sack == nil {
+			sack = ptr(false)
+		}
+		// In the order of what they are about: loss detection, RTO, header
+		// options, and what one connection leaves to the next.
+		p.set("tcp_recovery", "0", "tcp_early_retrans", "0", "tcp_max_reordering", "3", "tcp_frto", "0",
+			"tcp_timestamps", "0", "tcp_dsack", "0", "tcp_ecn", "0")
+	}
+	if sack != nil {
+		p.set("tcp_sack", map[bool]string{true: "1", false: "0"}[*sack])
+	}
+	// A later trial must not start from what the kernel learned in an earlier one.
+	p.set("tcp_no_metrics_save", "1")
+	least := ""
+	if t.FixedRTO {
+		least = fixedMinUs
+	}
+	if t.Variant == tcpcc.Reference {
+		least = referenceMinUs
+	}
+	if least != "" {
+		// 255 is the most: at the usual 15, a connection whose timer does not
+		// back off would die within seconds.
+		p.set("tcp_rto_min_us", least, "tcp_retries2", "255")
+	}
+}
+
+func (p *Profile) set(keysAndValues ...string) {
+	for i := 0; i < len(keysAndValues); i += 2 {
+		p.Settings = append(p.Settings, Setting{"net.ipv4." + keysAndValues[i], keysAndValues[i+1]})
+	}
+}
+
+// describe says what stands for the variant, for the records.
+func (p *Profile) describe(t wire.TCP, sack *bool, m Machine) error {
+	f := &p.InForce
+	f.Kernel, f.Provider = p.Kernel, "native"
+	if p.Program != "" {
+		object, err := tcpcc.Object(p.Program)
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(object)
+		f.Provider, f.Program, f.SHA256 = "bpf", p.Program, hex.EncodeToString(sum[:])
+		if !m.Kernel.AtLeast(congControlOfFour) && m.Kernel != (Version{}) {
+			f.Notes = append(f.Notes, fmt.Sprintf("cong_control has two arguments before Linux %s, where the program is not proved", congControlOfFour))
+		}
+	}
+	if sack != nil && *sack && t.Classic && m.Kernel.AtLeast(rackAlways) {
+		f.Notes = append(f.Notes, fmt.Sprintf("from Linux %s on losses are detected by RACK wherever SACK is on; tcp_recovery=0 has no effect", rackAlways))
+	}
+	return nil
+}
+
+// Kernels at which the transport changed.
+var (
+	structOpsLink     = Version{6, 4}  // struct_ops behind a link
+	cgroupsLink       = Version{5, 7}  // programs of a control group behind a link
+	cookieSince       = Version{5, 14} // SO_NETNS_COOKIE
+	congControlOfFour = Version{6, 10} // cong_control(sk, ack, flag, rate_sample)
+	rtoMinSysctl      = Version{6, 11} // tcp_rto_min_us
+	rtoMaxOption      = Version{6, 15} // TCP_RTO_MAX_MS
+	rackAlways        = Version{6, 17} // RFC 6675's loss detection is gone
+)
+
+// Version is a kernel's version.
+type Version struct{ Major, Minor int }
+
+func (v Version) String() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
+
+// AtLeast compares versions.
+func (v Version) AtLeast(w Version) bool {
+	return v.Major > w.Major || v.Major == w.Major && v.Minor >= w.Minor
+}
+
+// ParseVersion reads a kernel's release, such as "6.12.5-cloud-amd64".
+func ParseVersion(release string) (Version, error) {
+	var v Version
+	if n, err := fmt.Sscanf(release, "%d.%d", &v.Major, &v.Minor); err != nil || n != 2 {
+		return Version{}, fmt.Errorf("read kernel release %q: it does not begin with two numbers", release)
+	}
+	return v, nil
+}

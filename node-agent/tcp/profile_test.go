@@ -1,0 +1,107 @@
+package tcp
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+func TestResolve(t *testing.T) {
+	off, on := ptr(false), ptr(true)
+	bare := Machine{Cookie: 36, Native: []string{"reno", "cubic", "bbr"}, Kernel: Version{6, 18}}
+	stock := Machine{Cookie: 36, Native: []string{"reno", "cubic", "vegas", "westwood"}, Kernel: Version{6, 12}}
+	for name, c := range map[string]struct {
+		tcp     wire.TCP
+		machine Machine
+		kernel  string
+		program string
+		has     []string // settings
+	}{
+		"the kernel's own reno":       {wire.TCP{Variant: "reno"}, bare, "reno", "", []string{"tcp_no_metrics_save=1"}},
+		"the papers' reno":            {wire.TCP{Variant: "reno", Classic: true}, bare, "reno_10", "reno", []string{"tcp_sack=0", "tcp_recovery=0", "tcp_timestamps=0"}},
+		"the papers' reno with sack":  {wire.TCP{Variant: "reno", Classic: true, SACK: on}, bare, "reno_10", "reno", []string{"tcp_sack=1"}},
+		"sack is the kernel's reno":   {wire.TCP{Variant: "sack"}, bare, "reno", "", []string{"tcp_sack=1"}},
+		"fack needs sack":             {wire.TCP{Variant: "fack", Classic: true}, bare, "fack_10", "fack", []string{"tcp_sack=1"}},
+		"vegas, no module":            {wire.TCP{Variant: "vegas"}, bare, "vegas_10", "vegas", nil},
+		"vegas, the kernel's own":     {wire.TCP{Variant: "vegas"}, stock, "vegas", "", nil},
+		"what no program stands for":  {wire.TCP{Variant: "illinois"}, bare, "illinois", "", nil},
+		"fixed RTO":                   {wire.TCP{Variant: "reno", SACK: off, FixedRTO: true}, bare, "reno", "", []string{"tcp_sack=0", "tcp_rto_min_us=500000", "tcp_retries2=255"}},
+		"reference has its own timer": {wire.TCP{Variant: "reference", FixedRTO: true}, bare, "ideal_10", "reference", []string{"tcp_rto_min_us=1000000", "tcp_retries2=255"}},
+	} {
+		p, err := Resolve(c.tcp, c.machine)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if p.Kernel != c.kernel || p.Program != c.program {
+			t.Errorf("%s: %q by program %q, want %q by %q", name, p.Kernel, p.Program, c.kernel, c.program)
+		}
+		var settings []string
+		for _, s := range p.Settings {
+			settings = append(settings, strings.TrimPrefix(s.Key, "net.ipv4.")+"="+s.Value)
+		}
+		for _, want := range c.has {
+			if !slices.Contains(settings, want) {
+				t.Errorf("%s: %s is not among %v", name, want, settings)
+			}
+		}
+		if f := p.InForce; f.Kernel != p.Kernel || (f.Provider == "bpf") != (p.Program != "") || (f.SHA256 != "") != (p.Program != "") {
+			t.Errorf("%s: in force is %+v", name, f)
+		}
+	}
+	if _, err := Resolve(wire.TCP{Variant: "fack", SACK: off}, bare); err == nil {
+		t.Error("fack without SACK is no error")
+	}
+}
+
+func TestNamesInTheKernel(t *testing.T) {
+	for _, program := range tcpcc.Programs() {
+		for _, cookie := range []uint64{1, 4097, 1 << 26} {
+			name, err := tcpcc.KernelName(program, cookie)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if back, ok := tcpcc.ProgramOf(name); !ok || back != program {
+				t.Errorf("%s is called %s, which is read as %q", program, name, back)
+			}
+		}
+	}
+	for _, name := range []string{"reno", "bbr2_x", "reno_", "reno_%", "reference_1"} {
+		if p, ok := tcpcc.ProgramOf(name); ok {
+			t.Errorf("%q is taken for our %s", name, p)
+		}
+	}
+	if _, err := tcpcc.KernelName("westwood", ^uint64(0)); err == nil {
+		t.Error("a name of more than 15 characters is no error")
+	}
+	if _, err := Register("compound", "compound_1"); err == nil || !strings.Contains(err.Error(), "compound") {
+		t.Errorf("a variant that does not exist: %v", err)
+	}
+}
+
+func TestModulesOf(t *testing.T) {
+	dep := "kernel/net/ipv4/tcp_vegas.ko:\nkernel/net/ipv4/tcp_bbr.ko.xz:\nkernel/net/ipv4/tcp_diag.ko: kernel/net/ipv4/inet_diag.ko\nkernel/fs/tcp_fs.ko:\n"
+	if got := modulesOf([]byte(dep), []string{"bbr"}); !slices.Equal(got, []string{"vegas"}) {
+		t.Errorf("modules of congestion controls: %v", got)
+	}
+}
+
+func TestAbilityNamesWhatWouldDo(t *testing.T) {
+	a := ability("fixed_rto", "bpf", fmt.Errorf("probe: %w", &UnsupportedError{Feature: "fixed_rto", Needs: "Linux 6.15", Err: errors.New("this is Linux 6.1")}))
+	if want := (wire.Ability{Feature: "fixed_rto", How: "none", Reason: "this is Linux 6.1", Needs: "Linux 6.15"}); a != want {
+		t.Errorf("%+v, want %+v", a, want)
+	}
+	for release, want := range map[string]Version{"6.12.5-cloud-amd64": {6, 12}, "5.10.198-android13": {5, 10}} {
+		if v, err := ParseVersion(release); err != nil || v != want {
+			t.Errorf("%s is read as %v, %v", release, v, err)
+		}
+	}
+	if !(Version{6, 4}).AtLeast(structOpsLink) || (Version{6, 1}).AtLeast(structOpsLink) || !(Version{7, 0}).AtLeast(rackAlways) {
+		t.Error("versions compare wrongly")
+	}
+}
