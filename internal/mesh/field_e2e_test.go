@@ -1,0 +1,275 @@
+//go:build e2e
+
+package mesh
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"fieldmesh.dev/fieldmesh/internal/testnet"
+	"fieldmesh.dev/fieldmesh/protocols/manet"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium"
+)
+
+var programs string
+
+func TestMain(m *testing.M) { os.Exit(testnet.WithPrograms(m.Run, &programs)) }
+
+// field is nodes with a radio each on one emulated channel, without agents.
+type field struct {
+	dir    string
+	spaces []*testnet.NS
+	live   *medium.Live
+}
+
+// rangeM is that of the radios; nodes 100 m apart hear only their neighbours.
+const rangeM = 150
+
+func address(node int) string { return fmt.Sprintf("10.9.0.%d", node+1) }
+
+// newField makes nodes that are where locate says. A rate of 0 lets the radios
+// choose theirs.
+func newField(t *testing.T, nodes int, rateMbps float64, locate medium.Locate) *field {
+	t.Helper()
+	testnet.Need(t, "iperf3")
+	f := &field{dir: testnet.Folder(t)}
+	cfg := medium.Config{Seed: 1, Standard: medium.Standard80211b, Channel: 1, RateMbps: rateMbps,
+		Propagation: medium.PropagationConfig{Model: "disc", RangeM: rangeM}}
+	var ports []medium.Port
+	for i := range nodes {
+		mac := fmt.Sprintf("02:00:00:00:09:%02x", i+1)
+		cfg.Nodes = append(cfg.Nodes, medium.NodeConfig{Name: fmt.Sprintf("n%d", i+1), MAC: mac, TxPowerDbm: 16, NoiseFigureDb: 7})
+		ns := testnet.NewNS(t, "mesh")
+		f.spaces = append(f.spaces, ns)
+		ports = append(ports, medium.Port{FD: openTAP(t, ns, mac), FeedbackSocket: f.radio(i)})
+		ns.Up(t, "wlan0", address(i)+"/24")
+	}
+	var err error
+	f.live, err = medium.NewLive(cfg, locate, ports, medium.Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- f.live.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("run the medium: %v", err)
+		}
+	})
+	return f
+}
+
+func (f *field) radio(node int) string { return filepath.Join(f.dir, fmt.Sprintf("radio%d", node)) }
+
+// openTAP makes wlan0 inside a namespace.
+func openTAP(t *testing.T, ns *testnet.NS, mac string) (fd int) {
+	t.Helper()
+	ns.Do(t, func() error {
+		var err error
+		if fd, err = unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0); err != nil {
+			return err
+		}
+		req, err := unix.NewIfreq("wlan0")
+		if err != nil {
+			return err
+		}
+		req.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI)
+		if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, req); err != nil {
+			return err
+		}
+		link, err := netlink.LinkByName("wlan0")
+		if err != nil {
+			return err
+		}
+		raw, err := net.ParseMAC(mac)
+		if err != nil {
+			return err
+		}
+		return netlink.LinkSetHardwareAddr(link, raw)
+	})
+	t.Cleanup(func() {
+		if err := unix.Close(fd); err != nil {
+			t.Error(err)
+		}
+	})
+	return fd
+}
+
+// output is what a daemon says, for a reader beside it.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// route starts the routing daemon on all nodes and waits until it runs.
+func (f *field) route(t *testing.T, protocol string, args ...string) {
+	t.Helper()
+	var said []*output
+	for i, ns := range f.spaces {
+		out := &output{}
+		said = append(said, out)
+		cmd := ns.Command(context.Background(), filepath.Join(programs, "fieldmesh-agent"),
+			append([]string{"route", "--protocol", protocol, "--socket", f.socket(i), "--state-dir", filepath.Join(f.dir, fmt.Sprintf("state%d", i))}, args...)...)
+		if f.radio(i) != "" {
+			cmd.Args = append(cmd.Args, "--feedback", f.radio(i))
+		}
+		cmd.Stdout, cmd.Stderr = out, out
+		start(t, cmd)
+	}
+	for i, out := range said {
+		wait(t, 30*time.Second, func() error {
+			if !strings.Contains(out.String(), "routing daemon is ready") {
+				return fmt.Errorf("node %d is not ready: %s", i, out)
+			}
+			return nil
+		})
+	}
+}
+
+func (f *field) socket(node int) string {
+	return filepath.Join(f.dir, fmt.Sprintf("route%d.sock", node))
+}
+
+// start runs a program until the test's end.
+func start(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Logf("end %s: %v", cmd.Path, err)
+		}
+		_ = cmd.Wait() // a program that a signal ended says so
+	})
+}
+
+// wait tries until something holds. The time is generous: what is measured is
+// whether, not when.
+func wait(t *testing.T, patience time.Duration, holds func() error) {
+	t.Helper()
+	var err error
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if err = holds(); err == nil {
+			return
+		}
+	}
+	t.Fatalf("after %v: %v", patience, err)
+}
+
+// state asks a node's daemon for its state.
+func (f *field) state(t *testing.T, node int) (s manet.State) {
+	t.Helper()
+	out := f.spaces[node].Run(t, filepath.Join(programs, "fieldmesh-agent"), "route", "--show", "state", "--socket", f.socket(node))
+	if err := json.Unmarshal([]byte(out), &s); err != nil {
+		t.Fatalf("read state %q: %v", out, err)
+	}
+	return s
+}
+
+// hops is how long a node's route to another is; 0 for none.
+func (f *field) hops(t *testing.T, from, to int) int {
+	t.Helper()
+	for _, r := range f.state(t, from).Routes {
+		if r.Destination.Contains(netip.MustParseAddr(address(to))) {
+			return r.Hops
+		}
+	}
+	return 0
+}
+
+// datagram sends one packet from a node to another, and fails where it does not
+// arrive.
+func (f *field) datagram(t *testing.T, from, to int) {
+	t.Helper()
+	var server, client *net.UDPConn
+	f.spaces[to].Do(t, func() (err error) {
+		server, err = net.ListenUDP("udp4", &net.UDPAddr{IP: net.ParseIP(address(to)), Port: 4000})
+		return err
+	})
+	defer func() { _ = server.Close() }()
+	f.spaces[from].Do(t, func() (err error) {
+		client, err = net.DialUDP("udp4", &net.UDPAddr{IP: net.ParseIP(address(from))}, server.LocalAddr().(*net.UDPAddr))
+		return err
+	})
+	defer func() { _ = client.Close() }()
+	if _, err := client.Write([]byte("the first")); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 64)
+	if n, err := server.Read(buf); err != nil || string(buf[:n]) != "the first" {
+		t.Fatalf("the first packet did not arrive: %q, %v", buf[:n], err)
+	}
+}
+
+// transfer is what iperf3's client says of one run.
+type transfer struct {
+	Start struct {
+		MSS int `json:"tcp_mss_default"`
+	} `json:"start"`
+	End struct {
+		Received struct {
+			Bytes int64   `json:"bytes"`
+			Bps   float64 `json:"bits_per_second"`
+		} `json:"sum_received"`
+		Sent struct {
+			Retransmits int `json:"retransmits"`
+		} `json:"sum_sent"`
+	} `json:"end"`
+	Error string `json:"error"`
+}
+
+// iperf sends for some seconds from a node to another.
+func (f *field) iperf(t *testing.T, from, to, seconds int) (r transfer) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(seconds+60)*time.Second)
+	defer cancel()
+	server := f.spaces[to].Command(ctx, "iperf3", "-s", "-1", "--forceflush", "-B", address(to))
+	said := &output{}
+	server.Stdout = said
+	start(t, server)
+	wait(t, 20*time.Second, func() error {
+		if !strings.Contains(said.String(), "listening") {
+			return fmt.Errorf("iperf3's server says %q", said)
+		}
+		return nil
+	})
+	out, err := f.spaces[from].Command(ctx, "iperf3", "-c", address(to), "-B", address(from), "-t", fmt.Sprint(seconds), "-J").Output()
+	if decoding := json.Unmarshal(out, &r); err != nil || decoding != nil || r.Error != "" {
+		t.Fatalf("iperf3: %v, %v, %q", err, decoding, r.Error)
+	}
+	return r
+}
