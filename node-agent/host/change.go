@@ -28,6 +28,9 @@ type Change struct {
 	Sysctl  *Sysctl  `json:"sysctl,omitempty"`
 	Daemon  *Daemon  `json:"daemon,omitempty"`
 	Radio   *Radio   `json:"radio,omitempty"`
+
+	BPFCongestion *BPFCongestion `json:"bpf_congestion,omitempty"`
+	HeldRTO       *HeldRTO       `json:"held_rto,omitempty"`
 }
 
 // Link sets an interface up or down, or its MTU. What is absent stays.
@@ -52,6 +55,7 @@ type Route struct {
 	Source      *netip.Addr  `json:"source,omitempty"`     // preferred source address
 	Metric      int          `json:"metric,omitempty"`     // the kernel's priority; 0 is the kernel's own default
 	Congestion  string       `json:"congestion,omitempty"` // congestion control of connections over this route
+	QuickAck    bool         `json:"quick_ack,omitempty"`  // what comes over it is acknowledged at once, not delayed
 }
 
 // Sysctl sets one of the allowed keys, named as sysctl(8) names it:
@@ -88,6 +92,10 @@ func (c Change) target() string {
 		return "daemon " + c.Daemon.Name
 	case c.Radio != nil:
 		return "radio " + c.Radio.Interface
+	case c.BPFCongestion != nil:
+		return c.BPFCongestion.String()
+	case c.HeldRTO != nil:
+		return "held rto"
 	}
 	return "nothing"
 }
@@ -105,6 +113,8 @@ func (c Change) String() string {
 		return fmt.Sprintf("daemon %s on %s announcing %s", c.Daemon.Name, c.Daemon.Interface, c.Daemon.Announce)
 	case c.Radio != nil:
 		return c.Radio.describe()
+	case c.HeldRTO != nil:
+		return c.HeldRTO.String()
 	}
 	return c.target()
 }
@@ -137,13 +147,16 @@ func (r Route) describe() string {
 	if r.Congestion != "" {
 		fmt.Fprintf(&b, " congctl %s", r.Congestion)
 	}
+	if r.QuickAck {
+		b.WriteString(" quickack 1")
+	}
 	return b.String()
 }
 
 // members counts those that are set.
 func (c Change) members() int {
 	n := 0
-	for _, set := range []bool{c.Link != nil, c.Address != nil, c.Route != nil, c.Sysctl != nil, c.Daemon != nil, c.Radio != nil} {
+	for _, set := range []bool{c.Link != nil, c.Address != nil, c.Route != nil, c.Sysctl != nil, c.Daemon != nil, c.Radio != nil, c.BPFCongestion != nil, c.HeldRTO != nil} {
 		if set {
 			n++
 		}

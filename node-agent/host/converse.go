@@ -124,6 +124,7 @@ func (s *server) answer(r request) answer {
 	s.mu.Lock()
 	status.Detail, status.Instance = s.detail, s.instance
 	s.mu.Unlock()
+	status.TCP = s.abilities()
 	return answer{Status: &status}
 }
 

@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"path/filepath"
 	"slices"
@@ -19,6 +20,7 @@ type kernel struct {
 	socketUID int               // who may read a daemon's own socket
 	feedback  string            // the radio-feedback socket, for daemons; empty: none
 	world     world
+	loaded    map[string]io.Closer // programs in the kernel, by the changes' targets
 }
 
 func newKernel(dir string, binaries map[string]string, socketUID int, feedback string) (*kernel, error) {
@@ -26,7 +28,7 @@ func newKernel(dir string, binaries map[string]string, socketUID int, feedback s
 	if err != nil {
 		return nil, err
 	}
-	return &kernel{dir: dir, binaries: binaries, socketUID: socketUID, feedback: feedback, world: w}, nil
+	return &kernel{dir: dir, binaries: binaries, socketUID: socketUID, feedback: feedback, world: w, loaded: map[string]io.Closer{}}, nil
 }
 
 func (k *kernel) prepare(id uint64, c Change) (undo, error) {
@@ -43,6 +45,8 @@ func (k *kernel) prepare(id uint64, c Change) (undo, error) {
 		u, err = prepareSysctl(*c.Sysctl)
 	case c.Daemon != nil:
 		u, err = k.prepareDaemon(id, *c.Daemon)
+	case c.BPFCongestion != nil, c.HeldRTO != nil:
+		u, err = k.prepareBPF(c)
 	case c.Radio != nil:
 		u, err = prepareRadio(*c.Radio)
 	default:
@@ -67,6 +71,8 @@ func (k *kernel) apply(c Change, u undo) error {
 		return applySysctl(*c.Sysctl)
 	case c.Daemon != nil:
 		return k.applyDaemon(*c.Daemon, u)
+	case c.BPFCongestion != nil, c.HeldRTO != nil:
+		return k.applyBPF(c, u)
 	case c.Radio != nil:
 		return applyRadio(*c.Radio)
 	}
@@ -94,6 +100,9 @@ func explain(c Change, err error) error {
 // revert undoes part by part in the reverse of the order in which changes
 // build on each other. It goes on after an error.
 func (k *kernel) revert(u undo) (string, error) {
+	if u.Loaded != nil {
+		return k.revertBPF(u)
+	}
 	var notes []string
 	var errs []error
 	if u.Daemon != nil {
@@ -350,7 +359,7 @@ func revertSysctls(u undo) (string, error) {
 				continue
 			}
 		}
-		switch err := writeSysctl(s.path(), s.Value); {
+		switch err := writeSysctl(s.path(), s.valueNow()); {
 		case absent(err):
 			note = "sysctl " + strings.Join(s.Parts, ".") + " is gone"
 		case err != nil:

@@ -31,6 +31,7 @@ type policy struct {
 	interfaces []string
 	prefixes   []netip.Prefix
 	binaries   map[string]string
+	feedback   string // the radio-feedback socket; empty: none
 }
 
 // checkInterfaceName refuses names that mean something else in a path.
@@ -58,6 +59,10 @@ func (p policy) check(c Change) *Refused {
 		reason, cure = p.checkSysctl(*c.Sysctl)
 	case c.Daemon != nil:
 		reason, cure = p.checkDaemon(*c.Daemon)
+	case c.BPFCongestion != nil:
+		reason, cure = p.checkBPFCongestion(*c.BPFCongestion)
+	case c.HeldRTO != nil:
+		reason, cure = p.checkHeldRTO(*c.HeldRTO)
 	case c.Radio != nil:
 		reason, cure = p.checkRadio(*c.Radio)
 	}

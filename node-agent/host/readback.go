@@ -60,7 +60,7 @@ func readback(p policy, call readbackCall) (Readback, error) {
 }
 
 func wordRoute(r netlink.Route, device string) string {
-	out := Route{Interface: device, Metric: r.Priority, Congestion: r.Congctl}
+	out := Route{Interface: device, Metric: r.Priority, Congestion: r.Congctl, QuickAck: r.QuickACK != 0}
 	if r.Dst != nil {
 		ones, _ := r.Dst.Mask.Size()
 		if addr, ok := netip.AddrFromSlice(r.Dst.IP); ok {

@@ -172,6 +172,9 @@ func (r Route) message(index int) *netlink.Route {
 		LinkIndex: index, Dst: ipNet(r.Destination), Priority: r.Metric,
 		Protocol: unix.RTPROT_STATIC, Congctl: r.Congestion,
 	}
+	if r.QuickAck {
+		out.QuickACK = 1
+	}
 	if r.Via != nil {
 		out.Gw = r.Via.AsSlice()
 	} else if r.Destination.Addr().Is4() {

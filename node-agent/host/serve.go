@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/node-agent/tcp"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -42,7 +43,10 @@ type server struct {
 	deadMan  time.Duration
 	mu       sync.Mutex
 	lastCall time.Time // a sign of life
-	detail   string
+	// abilities tells what of the transport can be had; probed once, for it
+	// loads every program.
+	abilities func() []wire.Ability
+	detail    string
 }
 
 // owned is a state directory that this process has to itself.
@@ -82,6 +86,10 @@ func serve(ctx context.Context, cfg Config, s system) (err error) {
 		return err
 	}
 	srv := &server{instance: rand.Text(), keeper: own.keeper, uids: cfg.AllowUIDs, deadMan: cfg.DeadMan, lastCall: time.Now()}
+	srv.abilities = func() []wire.Ability { return nil }
+	if s == nil {
+		srv.abilities = sync.OnceValue(func() []wire.Ability { return tcp.Probe(cfg.Feedback != "") })
+	}
 	if len(left.Undone)+len(left.Failed) > 0 {
 		srv.detail = tell("its last life had left changes in force", left)
 	}
@@ -113,7 +121,7 @@ func take(cfg Config, s system) (*owned, error) {
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	p := policy{interfaces: cfg.Interfaces, prefixes: cfg.Prefixes, binaries: binaries}
+	p := policy{interfaces: cfg.Interfaces, prefixes: cfg.Prefixes, binaries: binaries, feedback: cfg.Feedback}
 	return &owned{lock: lock, journal: j, binaries: binaries, keeper: newKeeper(s, j, replayed, p, cfg.Log)}, nil
 }
 

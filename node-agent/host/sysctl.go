@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
 )
 
 // sysctlKey is an allowed key, taken apart. Interfaces' names may hold dots,
@@ -99,6 +101,26 @@ type setting struct {
 }
 
 func (s setting) path() string { return filepath.Join(append([]string{"/proc/sys"}, s.Parts...)...) }
+
+// valueNow is the value that puts the setting back. The list of congestion
+// controls that everybody may choose also names the programs of this and other
+// agents, which come and go: those that are there now stay in it.
+func (s setting) valueNow() string {
+	if s.Parts[len(s.Parts)-1] != "tcp_allowed_congestion_control" {
+		return s.Value
+	}
+	now, err := readSysctl(s.path())
+	if err != nil {
+		return s.Value // writing it will say why
+	}
+	isProgram := func(name string) bool { _, is := tcpcc.ProgramOf(name); return is }
+	isKernels := func(name string) bool { return !isProgram(name) }
+	then := slices.DeleteFunc(strings.Fields(s.Value), isProgram)
+	if slices.Equal(then, slices.DeleteFunc(strings.Fields(now), isProgram)) {
+		return now
+	}
+	return strings.Join(append(then, slices.DeleteFunc(strings.Fields(now), isKernels)...), " ")
+}
 
 // readSysctl gives a value with its words one space apart.
 func readSysctl(path string) (string, error) {

@@ -11,6 +11,7 @@ type undo struct {
 	Sysctls   []setting       `json:"sysctls,omitempty"`
 	Radio     *radioUndo      `json:"radio,omitempty"`
 	Interface *interfaceState `json:"interface,omitempty"`
+	Loaded    *loadedUndo     `json:"loaded,omitempty"`
 }
 
 // addressUndo deletes an address that was not there before.
