@@ -3,6 +3,7 @@ package medium
 import (
 	"cmp"
 	"math"
+	"slices"
 	"testing"
 	"time"
 )
@@ -123,35 +124,68 @@ func chain(t *testing.T, cfg Config, hops, udpBytes int, during time.Duration) f
 	return float64(sink.arrived) * float64(udpBytes) * 8 / during.Seconds() / 1e6
 }
 
+// waveLAN is ns-2's radio over flat ground: a full frame of 2 Mbit/s reaches 250 m,
+// and carrier sense 550 m.
+func waveLAN(t *testing.T, cfg Config) Config {
+	t.Helper()
+	freqHz, err := frequencyHz(cfg.Standard, cfg.Channel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Propagation = PropagationConfig{Model: "two_ray_ground"}
+	cfg.Nodes = slices.Clone(cfg.Nodes)
+	for i := range cfg.Nodes {
+		n := &cfg.Nodes[i]
+		n.TxPowerDbm, n.NoiseFigureDb = 0, 10
+	}
+	senseDbm := -TwoRayGround{freqHz}.LossDb(551, 1.5, 1.5)
+	cfg.CarrierSenseDbm = &senseDbm
+	return cfg
+}
+
 // Li, Blake, De Couto, Lee, Morris, "Capacity of ad hoc wireless networks",
 // MobiCom 2001, section 3: a chain of nodes 200 m apart with a range of 250 m and
 // interference to 550 m, 2 Mbit/s, 1500-byte packets, RTS and CTS. One hop gives
 // 1.7 Mbit/s; perfect scheduling a quarter of it over a long chain; 802.11 about
 // 0.25 Mbit/s, a seventh. For the lengths between they give a plot and no
 // numbers: nothing is made up here to stand beside ours.
+//
+// In their ns-2 a frame survives an interferer 10 dB weaker. In the disc it
+// survives none, and under two-ray ground with the error rate of 2 Mbit/s one that
+// is 2 dB weaker: theirs must lie between the two.
 func TestChainThroughputFallsAsInLiEtAl(t *testing.T) {
-	const udpBytes = 1472
-	theirs := map[int]string{1: "1.7, 1", 8: "0.25, 1/7 (ideal 0.43, 1/4)"}
-	t.Log("hops  Mbit/s  of one hop  Li et al., where their text has a number")
-	var one, last float64
-	for hops := 1; hops <= 8; hops++ {
-		cfg := disc(testConfig(Standard80211b, 2, hops+1), 550)
+	const most = 8
+	theirs := map[int]string{1: "1.7, 1", most: "0.25, 1/7 (ideal 0.43, 1/4)"}
+	t.Log("      disc              two-ray ground")
+	t.Log("hops  Mbit/s  of a hop  Mbit/s  of a hop  Li et al., where their text has a number")
+	var rows [most + 1][2]float64
+	for hops := 1; hops <= most; hops++ {
+		cfg := testConfig(Standard80211b, 2, hops+1)
 		cfg.RTSThresholdBytes, cfg.QueueFrames = 1, 50
-		got := chain(t, cfg, hops, udpBytes, 60*time.Second)
-		if hops == 1 {
-			one = got
+		for i, c := range []Config{disc(cfg, 550), waveLAN(t, cfg)} {
+			rows[hops][i] = chain(t, c, hops, 1472, 60*time.Second)
 		}
-		t.Logf("%4d  %6.3f  %10.2f  %s", hops, got, got/one, cmp.Or(theirs[hops], "a plot only"))
-		switch {
-		case hops == 1:
-			within(t, "one hop", got, 1.7, 0.1)
-		case hops <= 3 && math.Abs(got*float64(hops)/one-1) > 0.15:
-			t.Errorf("%d hops carry %g of one: all hear each other, 1/%d was wanted", hops, got/one, hops)
-		case hops >= 4 && got > 0.27*one || hops >= 6 && (got > 0.25*one || got < one/10):
-			t.Errorf("%d hops carry %g of one: a quarter and below was wanted, about a seventh in the end", hops, got/one)
-		case hops <= 4 && got > last:
-			t.Errorf("%d hops carry %g Mbit/s, more than one hop less", hops, got)
+		r, one := rows[hops], rows[1]
+		t.Logf("%4d  %6.3f  %8.2f  %6.3f  %8.2f  %s", hops, r[0], r[0]/one[0], r[1], r[1]/one[1], cmp.Or(theirs[hops], "a plot only"))
+		for i := range r {
+			checkChain(t, hops, r[i], rows[max(1, hops-1)][i], one[i])
 		}
-		last = got
+	}
+	within(t, "one hop", rows[1][0], 1.7, 0.1)
+	if end := rows[most]; end[0] > 0.25 || end[1] < 0.25 {
+		t.Errorf("%d hops carry %g and %g Mbit/s: theirs, 0.25, was wanted between", most, end[0], end[1])
+	}
+}
+
+func checkChain(t *testing.T, hops int, got, before, one float64) {
+	t.Helper()
+	switch {
+	case hops == 1:
+	case hops <= 3 && math.Abs(got*float64(hops)/one-1) > 0.15:
+		t.Errorf("%d hops carry %g of one: all hear each other, 1/%d was wanted", hops, got/one, hops)
+	case hops == 4 && got > 0.29*one || hops >= 6 && (got > 0.25*one || got < one/10):
+		t.Errorf("%d hops carry %g of one: a quarter and below was wanted, about a seventh in the end", hops, got/one)
+	case hops <= 4 && got > before:
+		t.Errorf("%d hops carry %g Mbit/s, more than one hop less", hops, got)
 	}
 }
