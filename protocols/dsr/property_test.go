@@ -1,41 +1,21 @@
 package dsr_test
 
 import (
-	"flag"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"testing"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/dsr"
 	"fieldmesh.dev/fieldmesh/protocols/manet"
 	"fieldmesh.dev/fieldmesh/protocols/meshsim"
+	"fieldmesh.dev/fieldmesh/protocols/meshsim/meshtest"
 )
-
-var onlySeed = flag.Uint64("seed", 0, "run the property tests with this seed only")
 
 // seedsThatFailed are simulations that once found a bug.
 var seedsThatFailed = []uint64{
 	16, // a packet that its next hop did not get was sent to an address of nonsense
-}
-
-// How many seeds the unit test and the long form run.
-const (
-	quickSeeds = 24
-	soakSeeds  = 10000
-)
-
-func seeds(t *testing.T, count int) []uint64 {
-	t.Helper()
-	if *onlySeed != 0 {
-		return []uint64{*onlySeed}
-	}
-	out := append([]uint64(nil), seedsThatFailed...)
-	for i := range count {
-		out = append(out, uint64(i+1))
-	}
-	return out
 }
 
 // variant is one configuration of the protocol, chosen by the seed. Links are
@@ -66,80 +46,69 @@ func maker(variantSeed uint64) meshsim.Maker {
 	}
 }
 
-// rough is a radio that loses, doubles, delays, cuts and damages packets.
-func rough() meshsim.Radio {
-	r := meshsim.DefaultRadio()
-	r.Loss, r.Duplicate, r.Delay, r.Truncate, r.Flip = 0.1, 0.1, 0.1, 0.02, 0.01
-	return r
-}
-
 // unrestFor is how long the simulated network is disturbed.
 const unrestFor = 60 * time.Second
 
-// simulate disturbs a network with traffic, lets it rest, and checks the
-// properties.
-func simulate(seed uint64) error {
-	r := rand.New(rand.NewPCG(seed, 9))
+var protocol = meshtest.Protocol{Network: network, Failed: seedsThatFailed, Quick: 30}
+
+func network(seed uint64) meshtest.Network {
 	config := variant(seed, manet.Interface{Address: meshsim.Address(0, 0)})
-	n := 4 + r.IntN(9)
-	sim, err := meshsim.New(meshsim.Config{Seed: seed, Nodes: n, Radio: rough(), Make: maker(seed), Carrier: true,
-		Feedback: config.Maintenance == dsr.LinkLayer, Promiscuous: config.Shortening})
-	if err != nil {
-		return err
-	}
-	sim.Disturb(seed, meshsim.Unrest{Every: 2 * time.Second, Until: unrestFor, Reboots: true, OneWay: true, Mend: true})
-	rest := unrestFor + config.ConvergenceBound()
-	end := rest + 30*time.Second
-	var flows [][2]int
-	for range 6 {
-		if a, b := r.IntN(n), r.IntN(n); a != b {
-			flows = append(flows, [2]int{a, b})
-			sim.Flow(a, b, 200, 250*time.Millisecond, time.Duration(r.IntN(20))*time.Second, end)
-		}
-	}
-	sim.At(unrestFor, func() {
-		calm := rough()
-		calm.Loss, calm.Truncate, calm.Flip = 0, 0, 0 // doubled packets stay
-		if config.Maintenance != dsr.LinkLayer {
-			calm.Delay = 0 // by more than an acknowledgement is waited for: to these a link that comes and goes
-		}
-		sim.SetRadio(calm)
-	})
-	arrived := map[[2]int]int{}
-	sim.OnDelivered = func(p *meshsim.Packet) {
-		if p.Sent >= rest {
-			for _, f := range flows {
-				if p.Source == meshsim.Address(f[0], 0) && p.Destination == meshsim.Address(f[1], 0) {
-					arrived[f]++
-				}
+	seen := arrivals{config: config, sent: map[string][]manet.Time{}}
+	return meshtest.Network{
+		Make: maker(seed), Feedback: config.Maintenance == dsr.LinkLayer, Carrier: true, Look: time.Second,
+		Unrest: meshsim.Unrest{Every: 2 * time.Second, Until: unrestFor, Reboots: true, OneWay: true, Mend: true},
+		Flows: func(r *rand.Rand, sim *meshsim.Sim, rest manet.Time) [][2]int {
+			sim.OnDelivered = seen.note
+			return meshtest.RandomFlows(r, sim, rest)
+		},
+		Calm: func(r *meshsim.Radio) {
+			if config.Maintenance != dsr.LinkLayer {
+				r.Delay = 0 // by more than an acknowledgement is waited for: to these a link that comes and goes
 			}
-		}
+		},
+		AtRest: seen.check, Convergence: config.ConvergenceBound(),
+		Tables: func(n int) map[string]int {
+			return map[string]int{"links": n * n, "nodes": n, "chosen": 2 * n, "lost": n * n, "buffer": config.SendBuffer, "requests": n,
+				"heard": n, "gratuitous": n * n, "blacklist": n, "hops": n, "held": config.RexmtBufferSize + n, "flows": n * n, "delayed": 64}
+		},
 	}
-	if err := sim.Run(end + 2*time.Second); err != nil {
-		return err
-	}
-	if sim.Data.HopsMax > int64(config.LoopBound()) {
-		return fmt.Errorf("a packet went over %d hops, more than %d", sim.Data.HopsMax, config.LoopBound())
-	}
-	if err := checkFlows(sim, flows, arrived, int((end-rest)/(250*time.Millisecond))); err != nil {
-		return fmt.Errorf("%v after the network came to rest: %w", rest-unrestFor, err)
-	}
-	return bounded(sim, config)
 }
 
-// checkFlows: what is sent to a destination that can be reached arrives; to one
-// that cannot there is no route.
-func checkFlows(sim *meshsim.Sim, flows [][2]int, arrived map[[2]int]int, sent int) error {
+// arrivals are when the packets that arrived had been sent, by flow. Data is
+// what tells whether a source-routed protocol works: it installs no routes.
+type arrivals struct {
+	config dsr.Config
+	sent   map[string][]manet.Time
+}
+
+func key(from, to any) string { return fmt.Sprint(from, to) }
+
+func (a *arrivals) note(p *meshsim.Packet) {
+	k := key(p.Source, p.Destination)
+	a.sent[k] = append(a.sent[k], p.Sent)
+}
+
+// check: what was sent lately to a destination that can be reached has arrived;
+// to one that cannot there is no route; no packet went round.
+func (a *arrivals) check(sim *meshsim.Sim, flows [][2]int) error {
+	const window, late = 5 * time.Second, 2 * time.Second
+	if sim.Data.HopsMax > int64(a.config.LoopBound()) {
+		return fmt.Errorf("a packet went over %d hops, more than %d", sim.Data.HopsMax, a.config.LoopBound())
+	}
 	part := sim.Components()
 	for _, f := range flows {
-		if part[f[0]] == part[f[1]] {
-			if arrived[f] < sent-1 {
-				return fmt.Errorf("of %d packets from node %d to node %d %d arrived", sent, f[0], f[1], arrived[f])
+		from, to := meshsim.Address(f[0], 0), meshsim.Address(f[1], 0)
+		arrived := 0
+		for _, at := range a.sent[key(from, to)] {
+			if at >= sim.Now()-window-late && at < sim.Now()-late {
+				arrived++
 			}
-			continue
+		}
+		if want := int(window / (250 * time.Millisecond)); part[f[0]] == part[f[1]] && arrived < want {
+			return fmt.Errorf("of %d packets from node %d to node %d %d arrived", want, f[0], f[1], arrived)
 		}
 		for _, route := range sim.State(f[0]).Routes {
-			if route.Destination.Addr() == meshsim.Address(f[1], 0) {
+			if part[f[0]] != part[f[1]] && route.Destination.Addr() == to {
 				return fmt.Errorf("node %d has a route to node %d, which it cannot reach, over %v", f[0], f[1], route.NextHop)
 			}
 		}
@@ -147,36 +116,30 @@ func checkFlows(sim *meshsim.Sim, flows [][2]int, arrived map[[2]int]int, sent i
 	return nil
 }
 
-// bounded checks that tables are no larger than the network explains.
-func bounded(sim *meshsim.Sim, c dsr.Config) error {
-	n := sim.Nodes()
-	for i := range n {
-		sizes := sim.State(i).TableSizes
-		for table, limit := range map[string]int{"links": 4 * n * n, "nodes": 4 * n, "chosen": 4 * n, "lost": 4 * n * n, "buffer": c.SendBuffer,
-			"requests": 4 * n, "heard": 4 * n, "gratuitous": n * n, "blacklist": n, "hops": 4 * n, "held": c.RexmtBufferSize + 4*n,
-			"flows": 4 * n * n, "delayed": 64} {
-			if sizes[table] > limit {
-				return fmt.Errorf("node %d of %d has %d entries in table %s", i, n, sizes[table], table)
-			}
-		}
-	}
-	return nil
-}
-
-func runSeeds(t *testing.T, all []uint64) {
-	for _, seed := range all {
-		if err := simulate(seed); err != nil {
-			t.Errorf("seed %d (go test -run '^%s$' -seed %d): %v", seed, t.Name(), seed, err)
-		}
-	}
-}
-
-func TestProperties(t *testing.T) { runSeeds(t, seeds(t, quickSeeds)) }
+func TestProperties(t *testing.T) { protocol.Properties(t) }
 
 // TestSoakProperties is the long form.
-func TestSoakProperties(t *testing.T) {
-	if os.Getenv("FIELDMESH_SOAK") == "" {
-		t.Skip("the long form runs with FIELDMESH_SOAK set")
-	}
-	runSeeds(t, seeds(t, soakSeeds))
+func TestSoakProperties(t *testing.T) { protocol.SoakProperties(t) }
+
+// TestHostile throws bytes and altered copies of real packets at nodes. Lengths
+// of the IP header and of the options are made right, so that more is read.
+func TestHostile(t *testing.T) {
+	const entries = 256
+	attack := meshtest.Hostile{Seeds: 6, Carrier: true,
+		Make: func(variantSeed uint64) meshsim.Maker {
+			return func(_ int, interfaces []manet.Interface, seed uint64) (manet.Node, error) {
+				c := variant(variantSeed, interfaces[0])
+				c.Seed, c.MaxEntries = seed, entries
+				return dsr.New(c)
+			}
+		},
+		Repair: func(data []byte) {
+			if len(data) >= 24 {
+				data[0], data[9] = 0x45, dsr.Protocol
+				binary.BigEndian.PutUint16(data[2:], uint16(len(data)))
+				data[21] &= 0x7f
+			}
+		},
+		Limit: func(string) int { return entries }}
+	attack.Test(t)
 }

@@ -90,6 +90,13 @@ func (s *Sim) sendWhole(n *node, a manet.Transmit) {
 	s.enqueue(s.ports[n.ports[a.Interface]], f)
 }
 
+// InjectWhole lets a node of a carrier receive a packet that nobody sent.
+func (s *Sim) InjectWhole(node int, p manet.Received) {
+	if n := s.nodes[node]; !n.down {
+		s.handle(n, p)
+	}
+}
+
 // receiveWhole hands a carrier's packet to a node, with the faults of the radio.
 func (s *Sim) receiveWhole(from netip.Addr, to *port, f frame, overheard bool) {
 	n := s.nodes[to.node]

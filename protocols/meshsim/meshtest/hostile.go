@@ -17,7 +17,8 @@ type Hostile struct {
 	Make func(seed uint64) meshsim.Maker
 	// Repair, where set, makes lengths of an altered packet right, so that more
 	// of it is read.
-	Repair func(data []byte)
+	Repair  func(data []byte)
+	Carrier bool // it carries data itself
 	// Limit is the most entries that a table may have.
 	Limit func(table string) int
 }
@@ -43,7 +44,7 @@ func (h *Hostile) Test(t *testing.T) {
 func (h *Hostile) attacked(t *testing.T, seed uint64) *meshsim.Sim {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 4))
-	sim, err := meshsim.New(meshsim.Config{Seed: seed, Nodes: 6, Radio: Rough(), Make: h.Make(seed)})
+	sim, err := meshsim.New(meshsim.Config{Seed: seed, Nodes: 6, Radio: Rough(), Make: h.Make(seed), Carrier: h.Carrier, Promiscuous: h.Carrier})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,15 +52,22 @@ func (h *Hostile) attacked(t *testing.T, seed uint64) *meshsim.Sim {
 	sim.Flow(0, 5, 100, 200*time.Millisecond, 2*time.Second, 30*time.Second)
 	sim.Flow(5, 1, 100, 300*time.Millisecond, 2*time.Second, 30*time.Second)
 	var seen [][]byte
-	sim.OnPacket = func(_ int, s manet.Send) {
+	see := func(data []byte) {
 		if len(seen) < 500 {
-			seen = append(seen, s.Data)
+			seen = append(seen, append([]byte(nil), data...))
 		}
 	}
+	sim.OnPacket = func(_ int, s manet.Send) { see(s.Data) }
+	sim.OnTransmit = func(_ int, s manet.Transmit) { see(s.Packet) }
 	var attack func()
 	attack = func() {
 		for range 20 {
-			sim.Inject(r.IntN(6), h.packet(r, seen))
+			to, p := r.IntN(6), h.packet(r, seen)
+			if h.Carrier {
+				sim.InjectWhole(to, manet.Received{From: p.From, Overheard: !p.Unicast, Packet: p.Data})
+			} else {
+				sim.Inject(to, p)
+			}
 		}
 		sim.At(sim.Now()+20*time.Millisecond, attack)
 	}

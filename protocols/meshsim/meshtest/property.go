@@ -39,6 +39,7 @@ type Protocol struct {
 type Network struct {
 	Make     meshsim.Maker
 	Feedback bool
+	Carrier  bool // it carries data itself, and is given what it overhears
 	Unrest   meshsim.Unrest
 	Look     time.Duration // how often loops are looked for
 	// Flows are the pairs of nodes between which data goes all the time: r is
@@ -71,7 +72,8 @@ const heldMax = 64
 func (p *Protocol) simulate(seed uint64) (time.Duration, error) {
 	r := rand.New(rand.NewPCG(seed, 9))
 	c := p.Network(seed)
-	sim, err := meshsim.New(meshsim.Config{Seed: seed, Nodes: 4 + r.IntN(9), Radio: Rough(), Make: c.Make, Feedback: c.Feedback, HoldMax: heldMax})
+	sim, err := meshsim.New(meshsim.Config{Seed: seed, Nodes: 4 + r.IntN(9), Radio: Rough(), Make: c.Make, Feedback: c.Feedback,
+		HoldMax: heldMax, Carrier: c.Carrier, Promiscuous: c.Carrier})
 	if err != nil {
 		return 0, err
 	}
