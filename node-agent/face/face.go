@@ -144,6 +144,7 @@ func (f *Face) deps() trial.Deps {
 		},
 		Sources:    []measure.Source{measure.NewInterface(f.cfg.Interface), f.radio},
 		Capture:    f.capture,
+		Routing:    f.routing,
 		Radio:      f.radio.Caps,
 		Provenance: f.reader.Read,
 		Log:        f.log,

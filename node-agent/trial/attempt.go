@@ -73,6 +73,7 @@ type attempt struct {
 	servers      []Process
 	sockets      Sockets
 	capture      Capture // nil when none was asked for
+	routing      Routing // nil when no daemon was started
 	samplers     []*measure.Sampler
 	stopSampling context.CancelFunc
 	sampling     chan error
@@ -210,6 +211,9 @@ func (a *attempt) prepare(ctx context.Context) error {
 	}
 	a.sockets = sockets
 	e.live.reset()
+	if err := a.watchRouting(ctx); err != nil {
+		return err
+	}
 	if err := a.startCapture(ctx); err != nil {
 		return err
 	}
@@ -221,6 +225,22 @@ func (a *attempt) prepare(ctx context.Context) error {
 		return err
 	}
 	a.startSampling()
+	return nil
+}
+
+// watchRouting watches the trial's routing daemon: one that goes ends the
+// attempt, as failed.
+func (a *attempt) watchRouting(ctx context.Context) error {
+	if !hasDaemon(a.trial.Routing) || a.engine.deps.Routing == nil {
+		return nil
+	}
+	w, err := a.engine.deps.Routing(ctx, a.trial.Routing.Protocol, func(err error) {
+		a.abort("routing_daemon: " + err.Error())
+	})
+	if err != nil {
+		return err
+	}
+	a.routing = w
 	return nil
 }
 
@@ -306,6 +326,9 @@ func number(n int) string {
 func (a *attempt) startSampling() {
 	e := a.engine
 	sources := append([]measure.Source{gpsSource{e.deps.GPS}}, e.deps.Sources...)
+	if a.routing != nil {
+		sources = append(sources, a.routing)
+	}
 	if hz := socketHz(a.trial); hz == wire.SampleHzMin {
 		sources = slices.Insert(sources, 1, measure.Source(a.sockets))
 	} else {

@@ -33,10 +33,13 @@ func changes(plan wire.RunPlan, t wire.Trial, node, iface string) (run, trial []
 		// A later trial must not start from what the kernel learned in an earlier one.
 		{Sysctl: &host.Sysctl{Key: "net.ipv4.tcp_no_metrics_save", Value: "1"}},
 	}
-	if name := t.Routing.Protocol; name != "none" && name != "static" {
-		trial = append(trial, host.Change{Daemon: &host.Daemon{Name: name, Interface: iface, Announce: own.Masked(), HelloS: t.Routing.HelloS}})
+	if hasDaemon(t.Routing) {
+		trial = append(trial, host.Change{Daemon: &host.Daemon{Name: t.Routing.Protocol, Interface: iface, Announce: own.Masked(), HelloS: t.Routing.HelloS}})
 	}
 	return run, trial, nil
 }
+
+// hasDaemon tells the routing that a daemon does.
+func hasDaemon(r wire.Routing) bool { return r.Protocol != "none" && r.Protocol != "static" }
 
 func ptr[T any](v T) *T { return &v }

@@ -64,6 +64,12 @@ type Sockets interface {
 // says what it came to.
 type Capture interface{ Stop() wire.Capture }
 
+// Routing is a trial's routing daemon under watch (node-agent/routing).
+type Routing interface {
+	measure.Source
+	Close() error
+}
+
 // Deps is everything that an Engine reaches beyond itself.
 type Deps struct {
 	Clock   clock.Clock
@@ -74,7 +80,10 @@ type Deps struct {
 	Sockets func(node string, flows []wire.Flow) (Sockets, error)
 	Sources []measure.Source // beside GPS and sockets: interface counters, radio feedback
 	// Capture begins to capture the packets of an attempt's flows and of routing.
-	Capture    func(ctx context.Context, run string, k wire.TrialKey, plan wire.CapturePlan, flows []wire.Flow) (Capture, error)
+	Capture func(ctx context.Context, run string, k wire.TrialKey, plan wire.CapturePlan, flows []wire.Flow) (Capture, error)
+	// Routing watches the daemon of a protocol, which has been started; gone is
+	// called when it goes before the watch is closed.
+	Routing    func(ctx context.Context, protocol string, gone func(error)) (Routing, error)
 	Radio      func() (wire.Caps, bool)
 	Provenance func(ctx context.Context) wire.Provenance
 	Log        *slog.Logger

@@ -23,6 +23,9 @@ func (a *attempt) finish(outcome, reason string) {
 	}
 	reason = join(reason, a.endCapture())
 	reason = join(reason, a.endSampling())
+	if a.routing != nil {
+		reason = join(reason, a.routing.Close())
+	}
 	restored, err := a.restore()
 	reason = join(reason, err)
 	v := a.judge(outcome, reason)

@@ -1,0 +1,113 @@
+package routing
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// protocolOlsrd marks its routes, as its configuration has it.
+const protocolOlsrd = 110
+
+// olsrdJSON is where its plugin jsoninfo listens.
+const olsrdJSON = "127.0.0.1:9090"
+
+// jsonMax bounds an answer; a mesh of a thousand nodes has some 200 kB.
+const jsonMax = 16 << 20
+
+// olsrd reads olsrd's plugin jsoninfo; its routes are the kernel's.
+type olsrd struct{ Target }
+
+func (o *olsrd) kernel() kernelRoutes { return kernelRoutes{protocol: protocolOlsrd, boot: o.BootNs} }
+
+func (o *olsrd) ask(ctx context.Context) (state, error) {
+	text, err := getJSON(ctx, "/links")
+	if err != nil {
+		return state{}, err
+	}
+	neighbors, err := parseLinks(text)
+	if err != nil {
+		return state{}, err
+	}
+	routes, err := o.kernel().list()
+	if err != nil {
+		return state{}, err
+	}
+	return state{counts: wire.RoutingCount{Protocol: "olsrd", RoutesInstalled: len(routes), Neighbors: neighbors}, routes: routes}, nil
+}
+
+// getJSON asks the plugin, which understands no more of HTTP than a first
+// line, and answers without a header when none is asked for.
+func getJSON(ctx context.Context, what string) ([]byte, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", olsrdJSON)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	_, err = fmt.Fprintf(conn, "%s\n", what)
+	var text []byte
+	if err == nil {
+		text, err = io.ReadAll(io.LimitReader(conn, jsonMax))
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("ask olsrd for %s: %w", what, err), conn.Close())
+	}
+	return text, conn.Close()
+}
+
+// parseLinks reads the neighbours out of an answer to "/links". The link's
+// cost is in 1/1024 of an ETX.
+func parseLinks(text []byte) ([]wire.RoutingNeighbor, error) {
+	var answer struct {
+		Links []struct {
+			RemoteIP   string `json:"remoteIP"`
+			LinkStatus string `json:"linkStatus"`
+			LinkCost   *int64 `json:"linkCost"`
+		} `json:"links"`
+	}
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return nil, fmt.Errorf("decode olsrd's links: %w", err)
+	}
+	out := []wire.RoutingNeighbor{}
+	for _, l := range answer.Links {
+		n := wire.RoutingNeighbor{Addr: l.RemoteIP, Symmetric: l.LinkStatus == "SYMMETRIC"}
+		if l.LinkCost != nil && *l.LinkCost < 4<<20 { // LINK_COST_BROKEN is 1 << 22
+			etx := float64(*l.LinkCost) / 1024
+			n.Cost = &etx
+		}
+		out = append(out, n)
+	}
+	return out, nil
+}
+
+// follow tells the kernel's changes, and looks every second whether olsrd
+// still answers: its plugin ends a connection after each answer.
+func (o *olsrd) follow(ctx context.Context, told func(wire.Body)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	routes := make(chan error, 1)
+	go func() { routes <- o.kernel().follow(ctx, told) }()
+	tick := time.NewTicker(countEvery)
+	defer tick.Stop()
+	var err error
+	for err == nil {
+		select {
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-tick.C:
+			asking, done := context.WithTimeout(ctx, askTimeout)
+			_, err = getJSON(asking, "/version")
+			done()
+		}
+	}
+	cancel()
+	return errors.Join(err, ignoreCanceled(<-routes))
+}

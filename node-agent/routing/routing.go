@@ -1,0 +1,148 @@
+// Package routing watches the routing daemon of a trial: it asks the daemon in
+// its own language what it knows and has done, follows its routes, and says
+// when it has gone. It starts and stops none (node-agent/host does), and runs
+// none itself (manetd does).
+package routing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// countEvery is how often a daemon's counts are recorded.
+const countEvery = time.Second
+
+// askTimeout bounds one question to a daemon: it is on this machine.
+const askTimeout = 2 * time.Second
+
+// pendingMax bounds what is kept between two samples; a mesh of hundreds may
+// change all its routes at once.
+const pendingMax = 20_000
+
+// Target names the daemon to watch.
+type Target struct {
+	Protocol  string // as the plan names it
+	Socket    string // the daemon's own (host.DaemonSocket)
+	Interface string
+	BootNs    func() int64 // the clock of records
+}
+
+// driver speaks one daemon's language.
+type driver interface {
+	// follow tells what happens until ctx ends, or returns why it cannot any
+	// more: the daemon has gone.
+	follow(ctx context.Context, told func(wire.Body)) error
+	// ask reads the present state.
+	ask(ctx context.Context) (state, error)
+}
+
+// state is what a daemon knows: its counts, and the routes that it has in the
+// kernel.
+type state struct {
+	counts wire.RoutingCount
+	routes []wire.RouteChange
+}
+
+// Watch is a daemon under watch; it is a measure.Source.
+type Watch struct {
+	driver driver
+	boot   func() int64
+	stop   context.CancelFunc
+	ended  sync.WaitGroup
+
+	mu      sync.Mutex
+	pending []wire.Body
+	lost    int
+	counted int64 // boot time of the last counts
+}
+
+// Begin watches a daemon that is ready. gone is called, once, when it goes
+// before Close. The routes that are there are the first bodies.
+func Begin(ctx context.Context, t Target, gone func(error)) (*Watch, error) {
+	d, err := newDriver(t)
+	if err != nil {
+		return nil, err
+	}
+	asking, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	first, err := d.ask(asking)
+	if err != nil {
+		return nil, fmt.Errorf("read state of routing daemon %s: %w", t.Protocol, err)
+	}
+	run, stop := context.WithCancel(context.Background())
+	w := &Watch{driver: d, boot: t.BootNs, stop: stop}
+	now := t.BootNs()
+	for _, r := range first.routes {
+		r.Action, r.AtBootNs = "present", now
+		w.tell(&r)
+	}
+	w.ended.Go(func() {
+		err := d.follow(run, w.tell)
+		if run.Err() == nil {
+			gone(fmt.Errorf("routing daemon %s has gone: %w", t.Protocol, errors.Join(err)))
+		}
+	})
+	return w, nil
+}
+
+// newDriver knows which language a protocol's daemon speaks.
+func newDriver(t Target) (driver, error) {
+	switch t.Protocol {
+	case "none", "static":
+		return nil, fmt.Errorf("routing %s has no daemon", t.Protocol)
+	case "babeld":
+		return &babeld{Target: t}, nil
+	case "olsrd":
+		return &olsrd{Target: t}, nil
+	}
+	return &own{Target: t}, nil
+}
+
+func (w *Watch) tell(b wire.Body) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.pending) >= pendingMax {
+		w.lost++
+		return
+	}
+	w.pending = append(w.pending, b)
+}
+
+// Name names the watch as a source of samples.
+func (w *Watch) Name() string { return "routing" }
+
+// Sample gives what happened since the last one, and once a second the
+// daemon's counts.
+func (w *Watch) Sample(tBootNs int64) ([]wire.Body, error) {
+	w.mu.Lock()
+	out := w.pending
+	lost := w.lost
+	w.pending, w.lost = nil, 0
+	w.mu.Unlock()
+	if lost > 0 {
+		out = append(out, &wire.Event{Level: "warning", Text: fmt.Sprintf("%d changes of routes came too fast to be recorded", lost)})
+	}
+	if w.counted != 0 && tBootNs-w.counted < countEvery.Nanoseconds() {
+		return out, nil
+	}
+	w.counted = tBootNs
+	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+	defer cancel()
+	s, err := w.driver.ask(ctx)
+	if err != nil {
+		return out, fmt.Errorf("read state of the routing daemon: %w", err)
+	}
+	return append(out, &s.counts), nil
+}
+
+// Close ends the watch; the daemon goes on.
+func (w *Watch) Close() error {
+	w.stop()
+	w.ended.Wait()
+	return nil
+}
