@@ -25,6 +25,7 @@ import (
 	"fieldmesh.dev/fieldmesh/node-agent/provenance"
 	"fieldmesh.dev/fieldmesh/node-agent/radio"
 	"fieldmesh.dev/fieldmesh/node-agent/spool"
+	"fieldmesh.dev/fieldmesh/node-agent/tcp"
 	"fieldmesh.dev/fieldmesh/node-agent/traffic"
 	"fieldmesh.dev/fieldmesh/node-agent/trial"
 	"fieldmesh.dev/fieldmesh/protocols/keys"
@@ -146,6 +147,7 @@ func (f *Face) deps() trial.Deps {
 		Capture:    f.capture,
 		Routing:    f.routing,
 		Radio:      f.radio.Caps,
+		Transport:  tcp.Here,
 		Provenance: f.reader.Read,
 		Log:        f.log,
 	}

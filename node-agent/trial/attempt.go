@@ -11,6 +11,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/node-agent/host"
 	"fieldmesh.dev/fieldmesh/node-agent/measure"
+	"fieldmesh.dev/fieldmesh/node-agent/tcp"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -70,6 +71,7 @@ type attempt struct {
 	start        chan goOrder // the window's opening, decided once
 	hostLife     string       // the privileged half's life in which the changes were made
 	needs        []string     // those changes, in words
+	transport    tcp.Profile
 	servers      []Process
 	sockets      Sockets
 	capture      Capture // nil when none was asked for
@@ -221,6 +223,7 @@ func (a *attempt) prepare(ctx context.Context) error {
 		return err
 	}
 	p := e.deps.Provenance(ctx)
+	p.TCP = &a.transport.InForce
 	if err := e.record(a.key, &p); err != nil {
 		return err
 	}
@@ -263,7 +266,10 @@ func (a *attempt) startCapture(ctx context.Context) error {
 // that were not in force already.
 func (a *attempt) change(ctx context.Context) error {
 	e := a.engine
-	run, trial, err := changes(*e.plan, a.trial, e.cfg.Node, e.cfg.Interface)
+	if err := a.resolveTransport(); err != nil {
+		return err
+	}
+	run, trial, err := changes(*e.plan, a.trial, a.transport, e.cfg.Node, e.cfg.Interface)
 	if err != nil {
 		return err
 	}

@@ -5,13 +5,14 @@ import (
 	"net/netip"
 
 	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/node-agent/tcp"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // changes is what a trial needs changed on this node: what stays between
 // trials of a run, and what is put back after each. It is a pure function of
 // the plan, so that arming again asks for the same.
-func changes(plan wire.RunPlan, t wire.Trial, node, iface string) (run, trial []host.Change, err error) {
+func changes(plan wire.RunPlan, t wire.Trial, p tcp.Profile, node, iface string) (run, trial []host.Change, err error) {
 	run = []host.Change{
 		// Router solicitations and neighbour discovery of IPv6 would be in the
 		// air of the measuring window.
@@ -28,11 +29,7 @@ func changes(plan wire.RunPlan, t wire.Trial, node, iface string) (run, trial []
 		}
 		run = append(run, host.Change{Address: &host.Address{Interface: iface, Prefix: own}})
 	}
-	trial = []host.Change{
-		{Sysctl: &host.Sysctl{Key: "net.ipv4.tcp_congestion_control", Value: t.TCP.Variant}},
-		// A later trial must not start from what the kernel learned in an earlier one.
-		{Sysctl: &host.Sysctl{Key: "net.ipv4.tcp_no_metrics_save", Value: "1"}},
-	}
+	trial = transportChanges(p, own, iface)
 	if hasDaemon(t.Routing) {
 		trial = append(trial, host.Change{Daemon: &host.Daemon{Name: t.Routing.Protocol, Interface: iface, Announce: own.Masked(), HelloS: t.Routing.HelloS}})
 	}

@@ -16,6 +16,7 @@ import (
 	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/node-agent/host"
 	"fieldmesh.dev/fieldmesh/node-agent/measure"
+	"fieldmesh.dev/fieldmesh/node-agent/tcp"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -83,8 +84,11 @@ type Deps struct {
 	Capture func(ctx context.Context, run string, k wire.TrialKey, plan wire.CapturePlan, flows []wire.Flow) (Capture, error)
 	// Routing watches the daemon of a protocol, which has been started; gone is
 	// called when it goes before the watch is closed.
-	Routing    func(ctx context.Context, protocol string, gone func(error)) (Routing, error)
-	Radio      func() (wire.Caps, bool)
+	Routing func(ctx context.Context, protocol string, gone func(error)) (Routing, error)
+	Radio   func() (wire.Caps, bool)
+	// Transport tells what a transport profile's making depends on; nil: nothing
+	// is known, and variants are taken for the kernel's own.
+	Transport  func() (tcp.Machine, error)
 	Provenance func(ctx context.Context) wire.Provenance
 	Log        *slog.Logger
 }

@@ -74,7 +74,7 @@ func (a *attempt) client(ctx context.Context, f wire.Flow, server string) wire.I
 	if err != nil {
 		return fail(err)
 	}
-	p, err := a.engine.deps.Flows.Client(ctx, f, addr, a.trial.TCP.Variant)
+	p, err := a.engine.deps.Flows.Client(ctx, f, addr, a.transport.Kernel)
 	if err != nil {
 		return fail(err)
 	}

@@ -1,0 +1,49 @@
+package trial
+
+import (
+	"fmt"
+	"net/netip"
+
+	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/node-agent/tcp"
+)
+
+// resolveTransport works the trial's transport profile out for this machine.
+func (a *attempt) resolveTransport() error {
+	var m tcp.Machine
+	if here := a.engine.deps.Transport; here != nil {
+		var err error
+		if m, err = here(); err != nil {
+			return err
+		}
+	}
+	var err error
+	if a.transport, err = tcp.Resolve(a.trial.TCP, m); err != nil {
+		return fmt.Errorf("transport: %w", err)
+	}
+	return nil
+}
+
+// transportChanges makes a profile. The congestion control comes when what it
+// needs is there, so that it is the first to go; the route comes last, for
+// nothing else hangs on it.
+func transportChanges(p tcp.Profile, own netip.Prefix, iface string) []host.Change {
+	var out []host.Change
+	for _, s := range p.Settings {
+		out = append(out, host.Change{Sysctl: &host.Sysctl{Key: s.Key, Value: s.Value}})
+	}
+	if p.Program != "" {
+		out = append(out, host.Change{BPFCongestion: &host.BPFCongestion{Program: p.Program}})
+	}
+	if p.HoldRTO {
+		out = append(out, host.Change{HeldRTO: &host.HeldRTO{Peers: own.Masked(), Reference: p.Reference}})
+	}
+	out = append(out, host.Change{Sysctl: &host.Sysctl{Key: "net.ipv4.tcp_congestion_control", Value: p.Kernel}})
+	if p.Immediate {
+		// In place of the kernel's own route to the tested network: what comes
+		// from there is acknowledged by the route back.
+		source := own.Addr()
+		out = append(out, host.Change{Route: &host.Route{Destination: own.Masked(), Interface: iface, Source: &source, QuickAck: true}})
+	}
+	return out
+}
