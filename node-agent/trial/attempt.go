@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -201,10 +200,14 @@ func (a *attempt) prepare(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(a.ctx, cancel)()
-	if err := e.checkRadio(a.trial.Radio); err != nil {
+	caps, err := e.findRadio(a.trial.Radio)
+	if err != nil {
 		return err
 	}
-	if err := a.change(ctx); err != nil {
+	if err := a.change(ctx, setsRadio(caps)); err != nil {
+		return err
+	}
+	if caps, err = e.radioInForce(a.trial.Radio); err != nil {
 		return err
 	}
 	sockets, err := e.deps.Sockets(e.cfg.Node, a.flows)
@@ -224,6 +227,9 @@ func (a *attempt) prepare(ctx context.Context) error {
 	}
 	p := e.deps.Provenance(ctx)
 	p.TCP = &a.transport.InForce
+	if setsRadio(caps) {
+		p.Radio = caps
+	}
 	if err := e.record(a.key, &p); err != nil {
 		return err
 	}
@@ -264,7 +270,7 @@ func (a *attempt) startCapture(ctx context.Context) error {
 
 // change makes the changes that the run and the trial need, and records those
 // that were not in force already.
-func (a *attempt) change(ctx context.Context) error {
+func (a *attempt) change(ctx context.Context, radio bool) error {
 	e := a.engine
 	if err := a.resolveTransport(); err != nil {
 		return err
@@ -272,6 +278,9 @@ func (a *attempt) change(ctx context.Context) error {
 	run, trial, err := changes(*e.plan, a.trial, a.transport, e.cfg.Node, e.cfg.Interface)
 	if err != nil {
 		return err
+	}
+	if radio {
+		run, trial = withRadio(*e.plan, a.trial, e.cfg.Interface, run, trial)
 	}
 	st, err := e.deps.Host.Status(ctx)
 	if err != nil {
@@ -296,35 +305,6 @@ func (a *attempt) change(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// checkRadio refuses a trial whose radio this node does not have in force.
-func (e *Engine) checkRadio(want wire.Radio) error {
-	if want.Mode == "none" || want.Mode == "" {
-		return nil
-	}
-	iface := e.cfg.Interface
-	caps, ok := e.deps.Radio()
-	if !ok {
-		return fmt.Errorf("radio: the plan wants %s mode, and %s is no radio; correct `interface` in the agent's configuration, or say `radio: {mode: none}` in the campaign", want.Mode, iface)
-	}
-	// What nothing tells cannot be held against the plan; the records say what was told.
-	for _, c := range []struct{ what, want, is string }{
-		{"mode", want.Mode, caps.Mode}, {"standard", want.Standard, caps.Standard}, {"channel", number(want.Channel), number(caps.Channel)},
-	} {
-		if c.want != "" && c.is != "" && c.want != c.is {
-			return fmt.Errorf("radio: the %s of %s is %s, the plan wants %s; join the network as the plan says", c.what, iface, c.is, c.want)
-		}
-	}
-	return nil
-}
-
-// number is n as a word, empty for 0, which stands for absent.
-func number(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return strconv.Itoa(n)
 }
 
 // startSampling starts the samplers' beat. Sockets that are to be sampled more
