@@ -43,7 +43,7 @@ func rowsOf(t *testing.T, path string) []map[string]parquet.Value {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	r := parquet.NewReader(f)
+	r := parquet.NewGenericReader[any](f)
 	defer r.Close()
 	columns := r.Schema().Columns()
 	var out []map[string]parquet.Value

@@ -40,7 +40,7 @@ type tables struct {
 // table is one file being written.
 type table struct {
 	file    *os.File
-	writer  *parquet.Writer
+	writer  *parquet.GenericWriter[any]
 	columns []influx.Column
 	place   []int // column → its place in a Parquet row
 	row     parquet.Row
@@ -143,7 +143,7 @@ func (t *tables) create(name string) (*table, error) {
 		w.place = append(w.place, leaf.ColumnIndex)
 	}
 	w.row = make(parquet.Row, len(w.columns))
-	w.writer = parquet.NewWriter(f, schema, parquet.Compression(&zstd.Codec{Level: zstd.SpeedFastest}),
+	w.writer = parquet.NewGenericWriter[any](f, schema, parquet.Compression(&zstd.Codec{Level: zstd.SpeedFastest}),
 		parquet.CreatedBy("fieldmesh", version.Version, version.Commit))
 	return w, nil
 }
