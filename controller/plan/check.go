@@ -22,7 +22,7 @@ func (c *check) all() {
 	c.acceptance()
 	c.radio()
 	c.traffic()
-	c.need("tcp.variant", "the congestion control that every node pins")
+	c.transport()
 	c.network()
 }
 

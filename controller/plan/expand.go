@@ -128,7 +128,7 @@ func (c *check) decode() wire.Trial {
 		SpeedMps: m.numberAt("speed_mps"), Direction: c.direction(), DurationS: c.duration(),
 		Course: c.decodeCourse(), Radio: c.decodeRadio(),
 		Routing:    wire.Routing{Protocol: orElse(m.textAt("routing.protocol"), "none"), HelloS: m.numberAt("routing.hello_s")},
-		TCP:        wire.TCP{Variant: m.textAt("tcp.variant")},
+		TCP:        c.decodeTCP(),
 		Acceptance: c.decodeAcceptance(),
 	}
 	if relays := m.child("relays"); relays.fine() {
@@ -232,7 +232,7 @@ func (c *check) decodeFlow(e entry) wire.Flow {
 	f := wire.Flow{
 		Name: e.key, Kind: m.textAt("kind"), From: c.flowEnd(m, "from"), To: c.flowEnd(m, "to"),
 		Port: iperf3Port, Streams: 1, StartS: orZero(m.numberAt("start_s")),
-		WindowBytes: m.wholeAt("window_bytes"), PayloadBytes: m.wholeAt("payload_bytes"), BitrateBps: m.numberAt("bitrate_bps"),
+		WindowBytes: c.tcpWindow(m), PayloadBytes: m.wholeAt("payload_bytes"), BitrateBps: m.numberAt("bitrate_bps"),
 	}
 	if f.Kind == "cbr" {
 		f.Kind, f.Background = "iperf3_udp", true

@@ -93,16 +93,21 @@ func Parse(name string, raw []byte) (*Campaign, error) {
 	}
 	p.checkFile(root)
 	trials := p.expand(root)
+	p.checkReference(root, trials)
 	if problems := p.findings.problems(name, p.cellCount); len(problems) > 0 {
 		return nil, problems
 	}
 	sum := sha256.Sum256(raw)
-	return &Campaign{
+	c := &Campaign{
 		Path: name, Name: root.textAt("name"), Title: root.textAt("title"), Question: root.textAt("question"), Notes: root.textAt("notes"),
 		Nodes: p.nodes, Factors: p.publicFactors(), Design: p.design.public(), AttemptsMax: p.attemptsMax,
 		Site: decodeSite(root.child("site")), Field: decodeField(root.child("field")),
 		Raw: slices.Clone(raw), SHA256: hex.EncodeToString(sum[:]), trials: trials,
-	}, nil
+	}
+	if c.Field != nil && slices.ContainsFunc(trials, isReference) {
+		c.Field.FrameLost = true // the reference TCP lives on it
+	}
+	return c, nil
 }
 
 // parse is the state of reading one file.

@@ -117,7 +117,7 @@ func (s schema) trial() object {
 		{"gate", gate(), false},
 		{"radio", radio(), false},
 		{"routing", object{[]field{{"protocol", choice(wire.RoutingProtocols()), false}, {"hello_s", number{0.1, 60, false, false, "s"}, false}}}, false},
-		{"tcp", object{[]field{{"variant", tcpVariants(), false}}}, false},
+		{"tcp", transport(), false},
 		{"traffic", table{what: "flow", name: regexp.MustCompile(wordForm), names: wordWords, row: s.flow()}, false},
 		{"sample_hz", number{wire.SampleHzMin, wire.SampleHzMax, false, true, "samples of tcp_info a second"}, false},
 		{"capture", object{[]field{{"snap_bytes", number{wire.SnapBytesMin, wire.SnapBytesMax, false, true, "bytes of each frame"}, true}}}, false},
@@ -203,12 +203,6 @@ func radio() object {
 		{"tx_power_dbm", number{0, 30, false, false, "dBm"}, false}, // 30 dBm: the most that any 2.4 GHz rule allows (FCC 15.247)
 		{"rate_mbps", numberChoice{rates("802.11g"), "Mbit/s"}, false},
 	}}
-}
-
-// tcpVariants are the congestion controls of the kernel's own tree, by the
-// kernel's names. Whether a node has one is its probe's to say.
-func tcpVariants() choice {
-	return choice{"reno", "cubic", "bbr", "bic", "cdg", "dctcp", "highspeed", "htcp", "hybla", "illinois", "lp", "nv", "scalable", "vegas", "veno", "westwood", "yeah"}
 }
 
 // Client ports are a range of their own, so that no server may sit in it.

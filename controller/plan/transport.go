@@ -1,0 +1,93 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// tcpVariants are the papers' variants and the congestion controls of the
+// kernel's own tree, by the kernel's names. Whether a node has one is its
+// probe's to say.
+func tcpVariants() choice {
+	return choice{"tahoe", "reno", "newreno", "sack", "fack", "vegas", "westwood", "reference",
+		"cubic", "bbr", "bic", "cdg", "dctcp", "highspeed", "htcp", "hybla", "illinois", "lp", "nv", "scalable", "veno", "yeah"}
+}
+
+func transport() object {
+	return object{[]field{
+		{"variant", tcpVariants(), false},
+		{"classic", toggle{}, false},
+		{"sack", toggle{}, false},
+		{"delayed_ack", toggle{}, false},
+		{"fixed_rto", toggle{}, false},
+		{"window_bytes", number{1024, 64 << 20, false, true, "bytes"}, false},
+	}}
+}
+
+// toggle is on or off, as the papers' tables have it, or true or false.
+type toggle struct{}
+
+func (toggle) allowed() string { return "on or off" }
+
+func (r toggle) check(f *findings, path string, n *node) {
+	if n.bad || n.shape == shapeBool || n.shape == shapeText && (n.text == "on" || n.text == "off") {
+		return
+	}
+	reject(f, path, n, r.allowed())
+}
+
+// toggleAt is the toggle at a dotted path, nil when absent or at fault.
+func (n *node) toggleAt(path string) *bool {
+	switch n.textAt(path) {
+	case "on", "off":
+		on := n.textAt(path) == "on"
+		return &on
+	}
+	return n.boolAt(path)
+}
+
+func isOn(b *bool) bool { return b != nil && *b }
+
+func isOff(b *bool) bool { return b != nil && !*b }
+
+// transport judges what cannot go together.
+func (c *check) transport() {
+	c.need("tcp.variant", "the congestion control that every node pins")
+	variant := c.tree.textAt("tcp.variant")
+	if (variant == "sack" || variant == "fack") && isOff(c.tree.toggleAt("tcp.sack")) {
+		c.unfit("tcp.sack", "for variant "+variant+", which needs SACK", "on, or leave it out")
+	}
+	if variant == "reference" && isOn(c.tree.toggleAt("tcp.fixed_rto")) {
+		c.unfit("tcp.fixed_rto", "for variant reference, which has a timer of its own", "leave it out")
+	}
+	protocol := orElse(c.tree.textAt("routing.protocol"), "none")
+	if isOff(c.tree.toggleAt("tcp.delayed_ack")) && !slices.Contains([]string{"none", "static"}, protocol) {
+		c.unfit("tcp.delayed_ack", "with routing protocol "+protocol+", whose routes delay ACKs", "on, or routing protocol none or static")
+	}
+}
+
+func (c *check) decodeTCP() wire.TCP {
+	m := c.tree.child("tcp")
+	return wire.TCP{Variant: m.textAt("variant"), Classic: isOn(m.toggleAt("classic")), SACK: m.toggleAt("sack"),
+		DelayedACK: m.toggleAt("delayed_ack"), FixedRTO: isOn(m.toggleAt("fixed_rto"))}
+}
+
+// tcpWindow is a TCP flow's: its own, or the transport profile's.
+func (c *check) tcpWindow(flow *node) *int {
+	if own := flow.wholeAt("window_bytes"); own != nil || flow.textAt("kind") != "iperf3_tcp" {
+		return own
+	}
+	return c.tree.wholeAt("tcp.window_bytes")
+}
+
+// checkReference keeps the reference TCP to rehearsals: only their radio knows
+// why a frame was lost.
+func (p *parse) checkReference(root *node, trials []wire.Trial) {
+	if root.child("field") == nil && slices.ContainsFunc(trials, isReference) {
+		p.findings.add(root.at, "trial.tcp.variant: %s", fmt.Sprintf("%q is for rehearsals only, and this campaign has no field; allowed: another variant, or a field section", "reference"))
+	}
+}
+
+func isReference(t wire.Trial) bool { return t.TCP.Variant == "reference" }
