@@ -62,3 +62,33 @@ var (
 	lateness    = definition{LatenessShare, "1", "summed lateness of the emulated medium ÷ the window; rehearsal only"}
 	samplerLate = definition{SamplerP99Us, "µs", "99th percentile of the samplers' lateness, the worse of the two nodes"}
 )
+
+// What the captures at a flow's two ends tell. "Packets" are the flow's data
+// packets as they left the sender within its window, each transmission of a
+// segment one packet.
+var (
+	packetsSent          = definition{"packets_sent", "packets", "data packets of the flow that the sender's capture has leaving within its window; each transmission of a segment is one"}
+	packetLoss           = definition{"packet_loss_percent", "%", "(packets_sent − those that the receiver's capture has) ÷ packets_sent × 100, at the application's packets (P2); too high by what captures dropped"}
+	goodput              = definition{"goodput_ratio", "1", "packets that brought the receiver at least one new byte ÷ packets_sent: delivered ÷ transmitted (P3)"}
+	packetsRetransmitted = definition{"packets_retransmitted", "packets", "of packets_sent, those with at least one byte that the sender's capture has sent before"}
+	capturedRetransMB    = definition{"packets_retransmitted_mb", "MB", "payload bytes (10^6) that the sender's capture has sent before, in packets_retransmitted"}
+	capturedMB           = definition{"packets_delivered_mb", "MB", "payload bytes (10^6) without a hole before them, by the receiver's capture and its ACKs up to the window's close; UDP: payload of different datagrams"}
+	packetsOutOfOrder    = definition{"packets_out_of_order", "packets", "of packets_sent, those that arrived after one that was sent later (RFC 4737, 3.3)"}
+	packetsTwice         = definition{"packets_duplicated", "packets", "copies at the receiver of one transmission, beyond the first"}
+	packetsUnmatched     = definition{"packets_unmatched", "packets", "data packets in the receiver's capture that the sender's does not have: what its kernel dropped from the capture, or offloads merged"}
+	packetsMerged        = definition{"packets_merged", "packets", "packets whose length differs between the ends because offloads merged or split them; where there are any, loss, goodput, order and one-way delay are not told"}
+	connectMs            = definition{"connect_time_ms", "ms", "from a stream's first SYN at the sender to the first payload byte at the receiver, mean of the streams that delivered any (P3: time to deliver the first segment); as certain as one_way_delay_uncertainty_ms"}
+	handshakeMs          = definition{"handshake_ms", "ms", "from a stream's first SYN at the sender to the SYN-ACK, mean of the streams that got one"}
+	oneWayError          = definition{"one_way_delay_uncertainty_ms", "ms", "sum of the two nodes' worst clock uncertainties of the attempt: every one-way delay may be wrong by ± this"}
+	nodesCaptured        = definition{"nodes_captured", "nodes", "nodes of the trial whose captures are in the archive"}
+	captureDropped       = definition{"capture_dropped", "packets", "packets that the kernel dropped from the captures for want of room, sum over nodes_captured"}
+	unreadableCaptures   = definition{"captures_unreadable", "nodes", "nodes whose captures cannot be read; fieldmesh metrics says where they are at fault"}
+	routingPackets       = definition{"routing_packets_per_s", "packets/s", "routing packets at IP that the nodes sent in the window, sum over nodes_captured (P3: routing overhead)"}
+	routingBytes         = definition{"routing_bytes_per_s", "B/s", "bytes at IP of routing packets that the nodes sent in the window, sum over nodes_captured (P3: routing overhead)"}
+	arpPackets           = definition{"arp_packets_per_s", "packets/s", "ARP packets that the nodes sent in the window, sum over nodes_captured"}
+)
+
+const (
+	oneWayText    = "one-way delay: from a packet's leaving at the sender's capture to its arrival at the receiver's, over packets that arrived (P2: end-to-end delay of delivered data packets, here of each transmission)"
+	roundTripText = "round trip: at the sender's capture, from a segment that was sent once to the ACK of its last byte"
+)

@@ -56,13 +56,22 @@ func Each(a *archive.Archive) iter.Seq2[[]Row, error] {
 	}
 }
 
-// Of computes the rows of one attempt.
+// Of computes the rows of one attempt, those of its captures among them. A
+// capture that cannot be read is counted in a row; OfWhole says what is wrong
+// with it.
 func Of(a *archive.Archive, k wire.TrialKey) ([]Row, error) {
+	rows, _, err := OfWhole(a, k)
+	return rows, err
+}
+
+// OfWhole is Of, and says besides what is wrong with captures that cannot be read.
+func OfWhole(a *archive.Archive, k wire.TrialKey) (rows []Row, unreadable, err error) {
 	at, err := Load(a, k)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return at.Rows(), nil
+	captured, unreadable := at.captured(a)
+	return append(at.Rows(), captured...), unreadable, nil
 }
 
 // Load reads an attempt; it is small enough to be held.
@@ -132,51 +141,65 @@ func Value(rows []Row, flow, name string) *float64 {
 // csvHeader is the first line of metrics.csv.
 var csvHeader = []string{"run", "trial", "attempt", "flow", "name", "unit", "value", "definition"}
 
-// WriteCSV writes rows with a header line.
-func WriteCSV(w io.Writer, rows []Row) error {
-	c := csv.NewWriter(w)
-	if err := c.Write(csvHeader); err != nil {
-		return fmt.Errorf("write metrics: %w", err)
+// CSV writes rows with a header line.
+type CSV struct{ w *csv.Writer }
+
+// NewTable begins a table.
+func NewTable(w io.Writer) (*CSV, error) {
+	t := &CSV{csv.NewWriter(w)}
+	if err := t.w.Write(csvHeader); err != nil {
+		return nil, fmt.Errorf("write metrics: %w", err)
 	}
-	if err := writeRows(c, rows); err != nil {
-		return err
+	return t, nil
+}
+
+// Write adds rows.
+func (t *CSV) Write(rows []Row) error {
+	for _, r := range rows {
+		line := []string{r.Run, strconv.Itoa(r.Trial), strconv.Itoa(r.Attempt), r.Flow, r.Name, r.Unit, Number(r.Value), r.Definition}
+		if err := t.w.Write(line); err != nil {
+			return fmt.Errorf("write metrics: %w", err)
+		}
 	}
-	c.Flush()
-	if err := c.Error(); err != nil {
+	return nil
+}
+
+// Flush writes what is still held.
+func (t *CSV) Flush() error {
+	t.w.Flush()
+	if err := t.w.Error(); err != nil {
 		return fmt.Errorf("write metrics: %w", err)
 	}
 	return nil
 }
 
+// WriteCSV writes rows with a header line.
+func WriteCSV(w io.Writer, rows []Row) error {
+	t, err := NewTable(w)
+	if err != nil {
+		return err
+	}
+	if err := t.Write(rows); err != nil {
+		return err
+	}
+	return t.Flush()
+}
+
 // StreamCSV writes the table of an archive attempt by attempt.
 func StreamCSV(w io.Writer, a *archive.Archive) error {
-	c := csv.NewWriter(w)
-	if err := c.Write(csvHeader); err != nil {
-		return fmt.Errorf("write metrics: %w", err)
+	t, err := NewTable(w)
+	if err != nil {
+		return err
 	}
 	for rows, err := range Each(a) {
 		if err != nil {
 			return err
 		}
-		if err := writeRows(c, rows); err != nil {
+		if err := t.Write(rows); err != nil {
 			return err
 		}
 	}
-	c.Flush()
-	if err := c.Error(); err != nil {
-		return fmt.Errorf("write metrics: %w", err)
-	}
-	return nil
-}
-
-func writeRows(c *csv.Writer, rows []Row) error {
-	for _, r := range rows {
-		line := []string{r.Run, strconv.Itoa(r.Trial), strconv.Itoa(r.Attempt), r.Flow, r.Name, r.Unit, Number(r.Value), r.Definition}
-		if err := c.Write(line); err != nil {
-			return fmt.Errorf("write metrics: %w", err)
-		}
-	}
-	return nil
+	return t.Flush()
 }
 
 // Number writes the shortest decimal that reads back as the same value.

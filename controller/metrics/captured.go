@@ -1,0 +1,254 @@
+package metrics
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"net/netip"
+	"os"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/packets"
+	"fieldmesh.dev/fieldmesh/protocols/verdict"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// captured computes the rows of an attempt's captures; unreadable says which
+// could not be read, and where they are not what they should be.
+func (at Attempt) captured(a *archive.Archive) (rows []Row, unreadable error) {
+	s := &set{at: at}
+	var whole []packets.EndResult
+	bad := map[string]bool{}
+	spoilt := func(err error, nodes ...string) {
+		for _, n := range nodes {
+			bad[n] = true
+		}
+		unreadable = errors.Join(unreadable, fmt.Errorf("trial %d attempt %d: %w", at.key.Trial, at.key.Attempt, err))
+	}
+	for _, node := range at.trial.Nodes() {
+		e, err := at.scan(a, node)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			spoilt(err, node)
+		default:
+			whole = append(whole, e)
+		}
+	}
+	for _, p := range at.pairs() {
+		if bad[p.from] || bad[p.to] {
+			continue
+		}
+		if err := s.pair(a, p); err != nil {
+			spoilt(err, p.from, p.to)
+		}
+	}
+	if len(whole) > 0 {
+		s.ends(whole)
+	}
+	if unreadable != nil {
+		s.put("", unreadableCaptures, new(float64(len(bad))))
+	}
+	return s.rows, unreadable
+}
+
+// pair is two nodes and the flows from one to the other.
+type pair struct {
+	from, to string
+	flows    []wire.Flow
+}
+
+// pairs groups the flows, so that each two captures are read once.
+func (at Attempt) pairs() []pair {
+	var out []pair
+next:
+	for _, f := range at.trial.Traffic {
+		for i := range out {
+			if out[i].from == f.From && out[i].to == f.To {
+				out[i].flows = append(out[i].flows, f)
+				continue next
+			}
+		}
+		out = append(out, pair{f.From, f.To, []wire.Flow{f}})
+	}
+	return out
+}
+
+// end opens a node's capture; fs.ErrNotExist says that there is none, or that
+// there was no window.
+func (at Attempt) end(a *archive.Archive, node string) (packets.End, *alignment, *os.File, error) {
+	w := verdict.WindowOf(node, at.records)
+	told := at.captureOf(node)
+	if w == nil || told == nil {
+		return packets.End{}, nil, nil, fs.ErrNotExist
+	}
+	f, err := a.OpenCapture(at.key, node)
+	if err != nil {
+		return packets.End{}, nil, nil, err
+	}
+	clock := at.align(node, *told, *w)
+	e := packets.End{Name: node, Capture: f, Common: clock.common, OpenNs: clock.of(w.OpenBootNs), CloseNs: clock.of(w.CloseBootNs)}
+	return e, clock, f, nil
+}
+
+func (at Attempt) captureOf(node string) *wire.Capture {
+	for _, r := range at.records {
+		if b, ok := r.Body.(*wire.Capture); ok && r.Node == node {
+			return b
+		}
+	}
+	return nil
+}
+
+func (at Attempt) scan(a *archive.Archive, node string) (packets.EndResult, error) {
+	e, _, f, err := at.end(a, node)
+	if err != nil {
+		return packets.EndResult{}, err
+	}
+	out, err := packets.Scan(e)
+	if told := at.captureOf(node); told != nil && out.KernelDropped == nil {
+		out.KernelDropped = &told.KernelDrops
+	}
+	return out, errors.Join(err, f.Close())
+}
+
+// pair computes the rows of the flows between two nodes.
+func (s *set) pair(a *archive.Archive, p pair) error {
+	from, fromClock, f, err := s.at.end(a, p.from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // read only
+	to, toClock, g, err := s.at.end(a, p.to)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer g.Close() //nolint:errcheck // read only
+	flows, err := s.at.packetFlows(a, p)
+	if err != nil {
+		return err
+	}
+	results, _, err := packets.Analyse(from, to, flows)
+	if err != nil {
+		return err
+	}
+	for _, r := range results {
+		s.result(r, fromClock.together(toClock))
+	}
+	return nil
+}
+
+// packetFlows says how the flows' packets look.
+func (at Attempt) packetFlows(a *archive.Archive, p pair) ([]packets.Flow, error) {
+	plan := a.Info().Plan
+	address := func(node string) (netip.Addr, error) {
+		for _, n := range plan.Nodes {
+			if n.Name == node {
+				prefix, err := netip.ParsePrefix(n.MeshPrefix)
+				return prefix.Addr(), err
+			}
+		}
+		return netip.Addr{}, fmt.Errorf("the plan has no node %q", node)
+	}
+	from, err := address(p.from)
+	if err != nil {
+		return nil, fmt.Errorf("find address: %w", err)
+	}
+	to, err := address(p.to)
+	if err != nil {
+		return nil, fmt.Errorf("find address: %w", err)
+	}
+	out := make([]packets.Flow, 0, len(p.flows))
+	for _, f := range p.flows {
+		k := packets.Flow{Name: f.Name, UDP: f.Kind == "iperf3_udp", From: from, To: to, Port: uint16(f.Port), Reverse: f.Reverse, Streams: f.Streams}
+		if f.ClientPort != 0 && !k.UDP {
+			// Each attempt has ports of its own, as the nodes reckon them.
+			k.ClientFirst = uint16(f.ClientPort + (at.key.Attempt-1)*max(f.Streams, 1))
+		}
+		out = append(out, k)
+	}
+	return out, nil
+}
+
+// result puts what the captures say of a flow. uncertainty is that of the two
+// ends' clocks against each other; nil when they were not compared.
+func (s *set) result(r packets.Result, uncertaintyNs *float64) {
+	count := func(d definition, n uint64) { s.put(r.Flow, d, new(float64(n))) }
+	count(packetsSent, r.Sent)
+	count(packetsMerged, r.Merged)
+	count(packetsUnmatched, r.Unmatched)
+	count(packetsRetransmitted, r.Retransmitted)
+	s.put(r.Flow, capturedRetransMB, new(float64(r.RetransmittedBytes)/1e6))
+	s.put(r.Flow, capturedMB, new(float64(r.DeliveredBytes)/1e6))
+	s.delays(r.Flow, "round_trip", roundTripText, r.RoundTrip)
+	s.put(r.Flow, handshakeMs, milliseconds(r.Handshake.MeanNs()))
+	if uncertaintyNs != nil {
+		s.put(r.Flow, connectMs, milliseconds(r.Connect.MeanNs()))
+	}
+	if r.Merged > 0 { // what one end's packets are the other's are not
+		return
+	}
+	if r.Sent > 0 {
+		s.put(r.Flow, packetLoss, new(100*float64(r.Sent-r.Arrived)/float64(r.Sent)))
+		s.put(r.Flow, goodput, new(float64(r.Delivered)/float64(r.Sent)))
+	}
+	count(packetsOutOfOrder, r.OutOfOrder)
+	count(packetsTwice, r.ArrivedTwice)
+	if uncertaintyNs == nil || r.OneWay.N == 0 {
+		return
+	}
+	s.delays(r.Flow, "one_way_delay", oneWayText, r.OneWay)
+	s.put(r.Flow, oneWayError, milliseconds(*uncertaintyNs))
+}
+
+// delays puts a distribution's rows.
+func (s *set) delays(flow, name, text string, d packets.Delays) {
+	if d.N == 0 {
+		return
+	}
+	row := func(part, what string, ns float64) {
+		s.put(flow, definition{name + "_" + part + "_ms", "ms", what + " of " + text}, milliseconds(ns))
+	}
+	row("mean", "mean", d.MeanNs())
+	row("min", "least", float64(d.MinNs))
+	row("p50", "median, within 1 %,", d.PercentileNs(0.5))
+	row("p95", "95th percentile, within 1 %,", d.PercentileNs(0.95))
+	row("p99", "99th percentile, within 1 %,", d.PercentileNs(0.99))
+	row("max", "greatest", float64(d.MaxNs))
+}
+
+// milliseconds of nanoseconds; nil of what is not known.
+func milliseconds(ns float64) *float64 {
+	if math.IsNaN(ns) {
+		return nil
+	}
+	return new(ns / 1e6)
+}
+
+// ends puts what the captures say of the network as a whole.
+func (s *set) ends(all []packets.EndResult) {
+	var routed, routedBytes, arp, dropped float64
+	known := true
+	for _, e := range all {
+		routed, routedBytes, arp = routed+float64(e.RoutingPackets), routedBytes+float64(e.RoutingBytes), arp+float64(e.ARPPackets)
+		if known = known && e.KernelDropped != nil; known {
+			dropped += float64(*e.KernelDropped)
+		}
+	}
+	s.put("", nodesCaptured, new(float64(len(all))))
+	if known {
+		s.put("", captureDropped, &dropped)
+	}
+	if seconds := s.at.windowSeconds(); seconds > 0 {
+		s.put("", routingPackets, new(routed/seconds))
+		s.put("", routingBytes, new(routedBytes/seconds))
+		s.put("", arpPackets, new(arp/seconds))
+	}
+}

@@ -1,0 +1,125 @@
+package packets
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"slices"
+)
+
+// header is what a frame's headers say, as far as anything here needs it.
+type header struct {
+	ethertype    uint16
+	protocol     uint8 // of IP; 0 when it is not IP
+	src, dst     netip.Addr
+	ipID         uint16 // 0 for IPv6
+	ipBytes      int    // the IP packet with its header
+	sport, dport uint16
+	seq, ack     uint32
+	flags        uint8
+	payload      int    // bytes on the wire behind TCP's or UDP's header
+	data         []byte // of those, what was captured
+}
+
+// TCP's flags (RFC 9293, 3.1).
+const (
+	flagFIN = 1
+	flagSYN = 2
+	flagACK = 16
+)
+
+// Numbers of IEEE 802 and IANA.
+const (
+	etherIPv4   = 0x0800
+	etherARP    = 0x0806
+	etherIPv6   = 0x86dd
+	etherBatman = 0x4305
+	protoTCP    = 6
+	protoUDP    = 17
+	protoDSR    = 48
+	protoMANET  = 138
+)
+
+// routingPorts are the UDP ports of routing protocols: MANET (RFC 5498), AODV
+// (RFC 3561), OLSR (RFC 3626), Babel (RFC 8966).
+var routingPorts = []uint16{269, 654, 698, 6696}
+
+var order = binary.BigEndian
+
+// decode reads an Ethernet frame's headers into h; false when it is cut before
+// they end, or is not Ethernet's.
+func (h *header) decode(b []byte) bool {
+	*h = header{}
+	if len(b) < 14 {
+		return false
+	}
+	h.ethertype = order.Uint16(b[12:])
+	switch b = b[14:]; h.ethertype {
+	case etherIPv4:
+		return h.ipv4(b)
+	case etherIPv6:
+		return h.ipv6(b)
+	}
+	return true
+}
+
+func (h *header) ipv4(b []byte) bool {
+	if len(b) < 20 || b[0]>>4 != 4 {
+		return false
+	}
+	n := int(b[0]&15) * 4
+	h.ipBytes, h.ipID, h.protocol = int(order.Uint16(b[2:])), order.Uint16(b[4:]), b[9]
+	h.src, h.dst = netip.AddrFrom4([4]byte(b[12:16])), netip.AddrFrom4([4]byte(b[16:20]))
+	if order.Uint16(b[6:])&0x1fff != 0 { // a later fragment
+		return true
+	}
+	if n < 20 || len(b) < n || h.ipBytes < n {
+		return false
+	}
+	return h.transport(b[n:], h.ipBytes-n)
+}
+
+func (h *header) ipv6(b []byte) bool {
+	if len(b) < 40 || b[0]>>4 != 6 {
+		return false
+	}
+	h.protocol = b[6]
+	h.src, h.dst = netip.AddrFrom16([16]byte(b[8:24])), netip.AddrFrom16([16]byte(b[24:40]))
+	bytes := int(order.Uint16(b[4:]))
+	h.ipBytes = 40 + bytes
+	return h.transport(b[40:], bytes)
+}
+
+// transport reads TCP's or UDP's header out of an IP packet's bytes.
+func (h *header) transport(b []byte, bytes int) bool {
+	switch h.protocol {
+	case protoTCP:
+		if len(b) < 20 {
+			return false
+		}
+		n := int(b[12]>>4) * 4
+		if n < 20 || n > bytes {
+			return false
+		}
+		h.sport, h.dport = order.Uint16(b), order.Uint16(b[2:])
+		h.seq, h.ack, h.flags = order.Uint32(b[4:]), order.Uint32(b[8:]), b[13]
+		h.payload, h.data = bytes-n, b[min(n, len(b)):]
+	case protoUDP:
+		if len(b) < 8 || bytes < 8 {
+			return false
+		}
+		h.sport, h.dport = order.Uint16(b), order.Uint16(b[2:])
+		h.payload, h.data = bytes-8, b[8:]
+	}
+	return true
+}
+
+// routing tells whether it is a routing protocol's.
+func (h *header) routing() bool {
+	switch h.protocol {
+	case 0:
+		return h.ethertype == etherBatman
+	case protoUDP:
+		return slices.Contains(routingPorts, h.sport) || slices.Contains(routingPorts, h.dport)
+	}
+	return h.protocol == protoDSR || h.protocol == protoMANET
+}

@@ -1,0 +1,175 @@
+// Package packets computes what happened to a flow's packets from captures at
+// its two ends: delays, loss, retransmissions, reordering, the time to connect.
+// It reads both as streams and holds no more than what is in flight. Which
+// captures, whose clocks and what to call the results is its caller's to say.
+package packets
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+
+	"fieldmesh.dev/fieldmesh/protocols/pcapng"
+)
+
+// End is one end's capture.
+type End struct {
+	Name    string
+	Capture io.Reader
+	// Common gives the time that both ends share, in nanoseconds, of a packet's
+	// own; nil takes packets' own times.
+	Common func(timeNs int64) int64
+	// OpenNs and CloseNs are the window by common time, as this end saw it.
+	OpenNs, CloseNs int64
+}
+
+// Flow tells a flow's data packets from all others.
+type Flow struct {
+	Name        string
+	UDP         bool
+	From, To    netip.Addr
+	Port        uint16 // the server's
+	Reverse     bool   // the server sends
+	ClientFirst uint16 // first port of the client's data sockets; 0: any, and all are data
+	Streams     int
+}
+
+// Result is what became of one flow. Only data packets count, and of those the
+// sender sent within its window; each transmission of a segment is a packet.
+type Result struct {
+	Flow               string
+	Sent               uint64 // packets that left the sender
+	SentBytes          uint64 // their payload
+	Arrived            uint64 // of those, packets that reached the receiver
+	ArrivedTwice       uint64 // copies of packets that had arrived already
+	Delivered          uint64 // of those that arrived, packets with at least one byte that was new
+	DeliveredBytes     uint64 // new payload bytes that reached the receiver by its window's close, without a hole before them
+	Retransmitted      uint64 // packets with at least one byte that was sent before
+	RetransmittedBytes uint64
+	OutOfOrder         uint64 // packets that arrived after one that was sent later (RFC 4737, 3.3)
+	Unmatched          uint64 // packets at the receiver that the sender's capture does not have
+	Merged             uint64 // packets whose length differs between the ends: offloads merged or split them
+	OneWay             Delays // of each packet that arrived
+	RoundTrip          Delays // at the sender: from a segment sent once to the ACK of its last byte
+	Connect            Delays // one a stream: from its first SYN to the receiver's first new payload
+	Handshake          Delays // one a stream, at the sender: from its first SYN to the SYN-ACK
+	StreamsSeen        int
+}
+
+// EndResult is what one end's capture says apart from flows.
+type EndResult struct {
+	Packets        uint64
+	RoutingPackets uint64 // of routing protocols, sent by this end within its window
+	RoutingBytes   uint64 // those, at IP
+	ARPPackets     uint64 // sent by this end within its window
+	Undecoded      uint64 // frames cut before their headers end
+	KernelDropped  *uint64
+}
+
+// ahead is how far the sender's capture is read before the receiver's, so that
+// a packet's leaving is known before its coming, whatever the clocks' error.
+const ahead = 50_000_000
+
+// Analyse reads two captures to their ends. An error in one says where it is.
+func Analyse(sender, receiver End, flows []Flow) ([]Result, [2]EndResult, error) {
+	a := &analysis{flows: make([]*flow, len(flows))}
+	for i, f := range flows {
+		a.flows[i] = newFlow(f)
+	}
+	ends := [2]*end{{End: sender}, {End: receiver}}
+	for _, e := range ends {
+		if err := e.open(); err != nil {
+			return nil, [2]EndResult{}, err
+		}
+	}
+	for !ends[0].done || !ends[1].done {
+		e, take := ends[1], a.received
+		if ends[1].done || !ends[0].done && ends[0].at <= ends[1].at+ahead {
+			e, take = ends[0], a.sent
+		}
+		if e.fine {
+			take(e, &e.header, e.at)
+		}
+		if err := e.next(); err != nil {
+			return nil, [2]EndResult{}, err
+		}
+	}
+	out := make([]Result, len(flows))
+	for i, f := range a.flows {
+		out[i] = f.result()
+	}
+	return out, [2]EndResult{ends[0].finish(), ends[1].finish()}, nil
+}
+
+// Scan reads one capture for what it says apart from flows.
+func Scan(e End) (EndResult, error) {
+	s := &end{End: e}
+	err := s.open()
+	for err == nil && !s.done {
+		err = s.next()
+	}
+	if err != nil {
+		return EndResult{}, err
+	}
+	return s.finish(), nil
+}
+
+// end is a capture that is being read: always one packet ahead.
+type end struct {
+	End
+	reader *pcapng.Reader
+	packet pcapng.Packet
+	header header
+	at     int64 // of the packet, by common time
+	fine   bool  // its headers are whole
+	done   bool
+	result EndResult
+}
+
+func (e *end) open() error {
+	var err error
+	if e.reader, err = pcapng.NewReader(e.Capture); err != nil {
+		return fmt.Errorf("read capture of %s: %w", e.Name, err)
+	}
+	return e.next()
+}
+
+func (e *end) next() error {
+	err := e.reader.Next(&e.packet)
+	if errors.Is(err, io.EOF) {
+		e.done = true
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read capture of %s: %w", e.Name, err)
+	}
+	if e.packet.LinkType != pcapng.LinkEthernet {
+		return fmt.Errorf("read capture of %s: link type %d is not Ethernet's (%d)", e.Name, e.packet.LinkType, pcapng.LinkEthernet)
+	}
+	e.at = e.packet.TimeNs
+	if e.Common != nil {
+		e.at = e.Common(e.at)
+	}
+	e.result.Packets++
+	if e.fine = e.header.decode(e.packet.Data); !e.fine {
+		e.result.Undecoded++
+		return nil
+	}
+	if e.packet.Direction != pcapng.Outbound || e.at < e.OpenNs || e.at >= e.CloseNs {
+		return nil
+	}
+	switch {
+	case e.header.ethertype == etherARP:
+		e.result.ARPPackets++
+	case e.header.routing():
+		e.result.RoutingPackets++
+		e.result.RoutingBytes += uint64(e.header.ipBytes)
+	}
+	return nil
+}
+
+func (e *end) finish() EndResult {
+	e.result.KernelDropped = e.reader.Counts().Dropped
+	return e.result
+}
