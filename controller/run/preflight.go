@@ -113,12 +113,12 @@ func nodeNeeds(ctx context.Context, plan wire.RunPlan, name string, c *fleet.Cli
 	}
 	var out []wire.Problem
 	movesOrOpens := false
-	variants := map[string]bool{}
+	transports := map[string]wire.TCP{}
 	for _, t := range plan.Trials {
 		if !slices.Contains(t.Nodes(), name) {
 			continue
 		}
-		variants[t.TCP.Variant] = true
+		transports[fmt.Sprint(transportNeeds(t.TCP))] = t.TCP
 		movesOrOpens = movesOrOpens || (t.Car == name || t.Initiator == name) && t.SpeedMps != nil
 	}
 	for _, p := range st.Problems {
@@ -126,11 +126,8 @@ func nodeNeeds(ctx context.Context, plan wire.RunPlan, name string, c *fleet.Cli
 			out = append(out, p)
 		}
 	}
-	for v := range variants {
-		if v != "" && !slices.Contains(st.Congestion, v) {
-			out = append(out, wire.Problem{Need: "tcp", Found: fmt.Sprintf("congestion control %q is not available, only %s", v, strings.Join(st.Congestion, ", ")),
-				Cure: "load its kernel module on the node, or choose another variant"})
-		}
+	for _, t := range transports {
+		out = append(out, transportProblems(t, st)...)
 	}
 	return append(out, clockNeeds(ctx, plan, c)...)
 }

@@ -1,0 +1,44 @@
+package run
+
+import (
+	"strings"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+func TestTransportProblems(t *testing.T) {
+	told := wire.NodeStatus{Congestion: []string{"reno", "cubic"}, Host: wire.HostStatus{TCP: []wire.Ability{
+		{Feature: "variant reno", How: "native"}, {Feature: "variant sack", How: "native"}, {Feature: "variant tahoe", How: "bpf"},
+		{Feature: "variant reno, classic", How: "none", Reason: "the kernel does not describe its own types", Needs: "a kernel with BTF"},
+		{Feature: "variant reference", How: "none", Reason: "it is not there", Needs: "a rehearsal"},
+		{Feature: "fixed_rto", How: "none", Reason: "this is Linux 6.1", Needs: "Linux 6.15"},
+	}}}
+	silent := wire.NodeStatus{Congestion: []string{"reno", "cubic"}}
+	for name, c := range map[string]struct {
+		tcp    wire.TCP
+		status wire.NodeStatus
+		want   []string // in the one problem; nil: none
+	}{
+		"native":                     {wire.TCP{Variant: "reno"}, told, nil},
+		"by program":                 {wire.TCP{Variant: "tahoe", Classic: true}, told, nil},
+		"sack, by name":              {wire.TCP{Variant: "sack"}, told, nil},
+		"classic needs the program":  {wire.TCP{Variant: "reno", Classic: true}, told, []string{"describe its own types", "BTF"}},
+		"fixed rto":                  {wire.TCP{Variant: "reno", FixedRTO: true}, told, []string{"this is Linux 6.1", "Linux 6.15"}},
+		"unknown to the node":        {wire.TCP{Variant: "vegas"}, told, []string{`"vegas" is not available`, "reno, cubic", "module"}},
+		"an older agent, its own":    {wire.TCP{Variant: "cubic"}, silent, nil},
+		"an older agent, a program":  {wire.TCP{Variant: "tahoe"}, silent, []string{`"tahoe" is not available`}},
+		"reference outside of field": {wire.TCP{Variant: "reference"}, wire.NodeStatus{Host: wire.HostStatus{TCP: []wire.Ability{{Feature: "variant reference", How: "none", Needs: "a rehearsal"}, {Feature: "fixed_rto", How: "bpf"}}}}, []string{"a rehearsal"}},
+	} {
+		got := transportProblems(c.tcp, c.status)
+		if (len(got) == 1) != (c.want != nil) || len(got) > 1 {
+			t.Errorf("%s: %+v", name, got)
+			continue
+		}
+		for _, part := range c.want {
+			if text := got[0].Found + "; " + got[0].Cure; !strings.Contains(text, part) {
+				t.Errorf("%s: %q has no %q", name, text, part)
+			}
+		}
+	}
+}
