@@ -41,6 +41,7 @@ func ReportCommand() *cobra.Command {
 // ExportCommand is `fieldmesh export RUN`.
 func ExportCommand() *cobra.Command {
 	var runs, to string
+	var redact bool
 	c := &cobra.Command{
 		Use:   "export RUN",
 		Short: "Write a run's numbers, timelines and records for other programs",
@@ -57,16 +58,17 @@ func ExportCommand() *cobra.Command {
 			if to == "" {
 				to = filepath.Join(a.Dir(), "export")
 			}
-			return exportRun(a, to, c.OutOrStdout())
+			return exportRun(a, to, redact, c.OutOrStdout())
 		},
 	}
 	c.Flags().StringVar(&runs, "runs", "runs", "folder that holds the runs")
 	c.Flags().StringVar(&to, "to", "", "folder to write into (default: export in the run's folder)")
+	c.Flags().BoolVar(&redact, "redact", false, "give other people's radios made-up names, and leave out positions outside the measuring windows")
 	return c
 }
 
-func exportRun(a *archive.Archive, to string, out io.Writer) error {
-	paths, err := export.Run(a, to)
+func exportRun(a *archive.Archive, to string, redact bool, out io.Writer) error {
+	paths, err := export.Run(a, to, redact)
 	if err != nil {
 		return err
 	}

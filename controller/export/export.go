@@ -23,8 +23,15 @@ type file struct {
 
 // Run writes the export of a run into a folder, which is made, and returns the
 // files' paths. Everything is written aside first: when it fails, the folder
-// holds what it held before.
-func Run(a *archive.Archive, to string) (paths []string, err error) {
+// holds what it held before. With redact, other people's radios get made-up
+// names, and positions outside the measuring windows are left out.
+func Run(a *archive.Archive, to string, redact bool) (paths []string, err error) {
+	from := lines{a: a}
+	if redact {
+		if from.redact, err = newRedactor(a); err != nil {
+			return nil, err
+		}
+	}
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return nil, fmt.Errorf("make folder for the export: %w", err)
 	}
@@ -33,7 +40,7 @@ func Run(a *archive.Archive, to string) (paths []string, err error) {
 		return nil, fmt.Errorf("make folder for the export: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(aside)) }()
-	names, err := write(a, aside)
+	names, err := write(from, aside)
 	if err != nil {
 		return nil, err
 	}
@@ -52,24 +59,30 @@ func Run(a *archive.Archive, to string) (paths []string, err error) {
 
 // write makes all files below dir and names them; the description of the run
 // comes last, for it tells the others' sizes and checksums.
-func write(a *archive.Archive, dir string) ([]string, error) {
+func write(from lines, dir string) ([]string, error) {
+	a := from.a
 	files := []file{
 		{"metrics.csv", "Every number of every attempt, one a line, with its unit and definition.", "text/csv",
 			func(w io.Writer) error { return metrics.StreamCSV(w, a) }},
 		{"timelines.csv", "Every attempt's window at 10 Hz.", "text/csv",
 			func(w io.Writer) error { return metrics.StreamTimelinesCSV(w, a) }},
-		{"records.ndjson", "Every record as it came from its node, one JSON object a line.", "application/x-ndjson", a.CopyLines},
+		{"records.ndjson", "Every record as it came from its node, one JSON object a line.", "application/x-ndjson", from.copy},
 		{"tracks.gpx", "Every node's GPS track in every attempt.", "application/gpx+xml",
-			func(w io.Writer) error { return writeTracks(w, a, gpx{}) }},
+			func(w io.Writer) error { return writeTracks(w, from, gpx{}) }},
 		{"tracks.geojson", "The same tracks as GeoJSON.", "application/geo+json",
-			func(w io.Writer) error { return writeTracks(w, a, &geoJSON{}) }},
+			func(w io.Writer) error { return writeTracks(w, from, &geoJSON{}) }},
+	}
+	if from.redact != nil {
+		for i := range files {
+			files[i].about += " Redacted."
+		}
 	}
 	for _, f := range files {
 		if err := create(filepath.Join(dir, f.name), f.write); err != nil {
 			return nil, err
 		}
 	}
-	tables, unknown, err := writeTables(a, dir)
+	tables, unknown, err := writeTables(from, dir)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -23,7 +24,7 @@ func exported(t *testing.T) (*archive.Archive, string) {
 	t.Helper()
 	a := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: []float64{2.8}, Repetitions: 1})
 	dir := filepath.Join(t.TempDir(), "export")
-	paths, err := Run(a, dir)
+	paths, err := Run(a, dir, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +127,7 @@ func TestWindowTimeIsTheNodesOwn(t *testing.T) {
 			continue
 		}
 		checked++
-		if got, want := row["t_window_s"].Double(), float64(row["t_boot_ns"].Int64()-open)/1e9; got != want {
+		if got, want := row["t_window_s"].Double(), float64(row["t_boot_ns"].Int64()-open.OpenBootNs)/1e9; got != want {
 			t.Fatalf("%v s, want %v", got, want)
 		}
 	}
@@ -248,7 +249,7 @@ func TestAFailedExportLeavesTheFolderAsItWas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Run(again, dir); err == nil || !strings.Contains(err.Error(), "car.ndjson") {
+	if _, err := Run(again, dir, false); err == nil || !strings.Contains(err.Error(), "car.ndjson") {
 		t.Errorf("a damaged record: %v", err)
 	}
 	after, err := os.ReadFile(filepath.Join(dir, crateFile))
@@ -257,5 +258,72 @@ func TestAFailedExportLeavesTheFolderAsItWas(t *testing.T) {
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, ".new-*")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestRedactedIsWithoutBystandersAndHomes(t *testing.T) {
+	a := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: []float64{2.8}, Repetitions: 1})
+	const stranger = "de:ad:be:ef:00:01"
+	path := filepath.Join(a.Dir(), "trials/0001-a1/records/car.ndjson")
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, more := range []string{"DE:AD:BE:EF:00:01", stranger} {
+		raw = fmt.Appendf(raw, `{"kind":"station","version":1,"node":"car","epoch":"e","seq":%d,"t_boot_ns":1,"run":"r","trial":1,"attempt":1,"peer":%q}`+"\n", 90000+i, more)
+	}
+	if err := os.WriteFile(path, raw, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if a, err = archive.Read(a.Dir()); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "export")
+	if _, err := Run(a, dir, true); err != nil {
+		t.Fatal(err)
+	}
+	records, err := os.ReadFile(filepath.Join(dir, "records.ndjson"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(strings.ToLower(string(records)), stranger) {
+		t.Error("a stranger's address is still there")
+	}
+	peers := map[string]int{}
+	for _, row := range rowsOf(t, filepath.Join(dir, fileOf("fm_station"))) {
+		peers[row["peer"].String()]++
+	}
+	named := 0
+	for p, n := range peers {
+		if strings.HasPrefix(p, "radio-") {
+			named += n
+		}
+	}
+	if named != 2 || len(peers) < 2 {
+		t.Errorf("peers %v: one stranger, twice, and the run's own are wanted", peers)
+	}
+	var inside, outside, placed int
+	opened, err := windows(a, wire.TrialKey{Trial: 1, Attempt: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rowsOf(t, filepath.Join(dir, fileOf("fm_gps"))) {
+		w, ok := opened[row["node"].String()]
+		if !ok || row["trial"].Int64() != 1 {
+			continue
+		}
+		at := row["t_boot_ns"].Int64()
+		_, has := row["lat_deg"]
+		switch measured := at >= w.OpenBootNs && at <= w.CloseBootNs; {
+		case measured && has:
+			inside++
+		case has:
+			placed++
+		case !measured:
+			outside++
+		}
+	}
+	if inside < 20 || outside == 0 || placed > 0 {
+		t.Errorf("positions: %d in the window, %d records outside without, %d with", inside, outside, placed)
 	}
 }

@@ -67,12 +67,12 @@ func fileOf(measurement string) string {
 }
 
 // attempt adds an attempt's records, or with attempt 0 those of no attempt.
-func (t *tables) attempt(a *archive.Archive, k wire.TrialKey) error {
-	opened, err := windows(a, k)
+func (t *tables) attempt(from lines, k wire.TrialKey) error {
+	opened, err := windows(from.a, k)
 	if err != nil {
 		return err
 	}
-	return a.EachLine(k, func(line []byte) error {
+	return from.each(k, func(line []byte) error {
 		p, err := t.encoder.Parse(line)
 		if err != nil {
 			return err
@@ -88,16 +88,16 @@ func (t *tables) attempt(a *archive.Archive, k wire.TrialKey) error {
 		}
 		since := influx.Cell{}
 		if open, ok := opened[p.Header.Node]; ok {
-			since = influx.Cell{Present: true, Float: float64(p.Header.TBootNs-open) / 1e9}
+			since = influx.Cell{Present: true, Float: float64(p.Header.TBootNs-open.OpenBootNs) / 1e9}
 		}
 		t.cells = append(t.cells, since)
 		return t.add(name, t.cells)
 	})
 }
 
-// windows are when each node's window of an attempt opened, boot clock.
-func windows(a *archive.Archive, k wire.TrialKey) (map[string]int64, error) {
-	out := map[string]int64{}
+// windows are the nodes' measuring windows of an attempt, each by its own boot clock.
+func windows(a *archive.Archive, k wire.TrialKey) (map[string]wire.Window, error) {
+	out := map[string]wire.Window{}
 	if k.Trial == 0 {
 		return out, nil
 	}
@@ -106,7 +106,7 @@ func windows(a *archive.Archive, k wire.TrialKey) (map[string]int64, error) {
 			return nil, err
 		}
 		if w, ok := r.Body.(*wire.Window); ok {
-			out[r.Node] = w.OpenBootNs
+			out[r.Node] = *w
 		}
 	}
 	return out, nil
@@ -212,20 +212,17 @@ func (t *tables) close() error {
 
 // writeTables writes every record of the run into its table and lists the
 // files, and the kinds of records that no table holds.
-func writeTables(a *archive.Archive, dir string) (files []string, unknown map[string]int, err error) {
+func writeTables(from lines, dir string) (files []string, unknown map[string]int, err error) {
 	t := newTables(dir)
 	defer func() { err = errors.Join(err, t.close()) }()
-	attempts, err := a.Trials()
+	keys, err := from.keys()
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, at := range attempts {
-		if err := t.attempt(a, at.TrialKey); err != nil {
-			return nil, nil, fmt.Errorf("tables of trial %d, attempt %d: %w", at.Trial, at.Attempt, err)
+	for _, k := range keys {
+		if err := t.attempt(from, k); err != nil {
+			return nil, nil, fmt.Errorf("make tables: %w", err)
 		}
-	}
-	if err := t.attempt(a, wire.TrialKey{}); err != nil {
-		return nil, nil, fmt.Errorf("tables of what lies between trials: %w", err)
 	}
 	for _, m := range influx.Schema() {
 		if t.open[m.Name] != nil {

@@ -31,7 +31,8 @@ type trackFormat interface {
 	end(w io.Writer) error
 }
 
-func writeTracks(w io.Writer, a *archive.Archive, f trackFormat) error {
+func writeTracks(w io.Writer, from lines, f trackFormat) error {
+	a := from.a
 	if err := f.begin(w, a.Info().Run); err != nil {
 		return err
 	}
@@ -40,7 +41,7 @@ func writeTracks(w io.Writer, a *archive.Archive, f trackFormat) error {
 		return err
 	}
 	for _, at := range attempts {
-		tracks, err := tracksOf(a, at)
+		tracks, err := tracksOf(from, at)
 		if err != nil {
 			return err
 		}
@@ -55,15 +56,16 @@ func writeTracks(w io.Writer, a *archive.Archive, f trackFormat) error {
 
 // tracksOf are an attempt's tracks by node's name. A fix without a position is
 // none; one that came twice, late for instance, counts once.
-func tracksOf(a *archive.Archive, at archive.Attempt) ([]track, error) {
+func tracksOf(from lines, at archive.Attempt) ([]track, error) {
 	byNode := map[string]*track{}
-	for r, err := range a.Records(at.Trial, at.Attempt) {
-		if err != nil {
-			return nil, err
+	err := from.each(at.TrialKey, func(line []byte) error {
+		var r wire.Record
+		if err := r.UnmarshalJSON(line); err != nil {
+			return err
 		}
 		g, ok := r.Body.(*wire.GPS)
 		if !ok || g.LatDeg == nil || g.LonDeg == nil || g.FixBootNs == nil {
-			continue
+			return nil
 		}
 		t := byNode[r.Node]
 		if t == nil {
@@ -74,6 +76,10 @@ func tracksOf(a *archive.Archive, at archive.Attempt) ([]track, error) {
 			byNode[r.Node] = t
 		}
 		t.fixes = append(t.fixes, g)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	out := make([]track, 0, len(byNode))
 	for _, t := range byNode {
