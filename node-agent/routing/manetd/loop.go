@@ -49,13 +49,26 @@ type loop struct {
 	routes map[netip.Prefix]manet.SetRoute
 	guard  guard
 	counts Counts
+	recent map[netip.Addr]recentUse // by next hop
 }
+
+// recentUse is where data last went by a next hop.
+type recentUse struct {
+	at          manet.Time
+	destination netip.Addr
+}
+
+// recentFor is how long after data was seen to go by a next hop a failure of
+// it is taken for that data's: what is in use is read once a second, and a
+// queue of frames takes its time.
+const recentFor = 2 * inUseEvery
 
 func newLoop(node manet.Node, own []netip.Addr, carrier bool, l links, r router, s stack, told func(manet.Time, Notice)) *loop {
 	return &loop{node: node, own: own, carrier: carrier, links: l, router: r, stack: s, told: told,
 		timers: timers{byKey: map[manet.TimerKey]*timer{}},
 		held:   manet.NewBuffer[[]byte](heldPackets, heldPackets, heldFor),
-		routes: map[netip.Prefix]manet.SetRoute{}, guard: guard{seen: map[uint64]injected{}}, counts: newCounts()}
+		routes: map[netip.Prefix]manet.SetRoute{}, guard: guard{seen: map[uint64]injected{}}, counts: newCounts(),
+		recent: map[netip.Addr]recentUse{}}
 }
 
 // fire gives the protocol its due timers, so many at most that other events
@@ -209,6 +222,7 @@ func (l *loop) caught(now manet.Time, packet []byte) {
 func (l *loop) release(now manet.Time, destination netip.Addr) {
 	for _, packet := range l.held.Take(destination) {
 		l.counts.Released++
+		l.noteUse(now, destination)
 		l.guard.note(now, packet)
 		l.failed("inject", l.stack.Inject(packet))
 	}
@@ -227,6 +241,26 @@ func (l *loop) drop(now manet.Time, d manet.Drop) {
 	}
 }
 
+func (l *loop) noteUse(now manet.Time, destination netip.Addr) {
+	if r, ok := l.lookup(destination); ok {
+		l.recent[r.Next[0].Addr] = recentUse{now, destination}
+	}
+}
+
+// linkFailed tells the protocol of a neighbour that did not take a frame. The
+// radio does not say what was in it: where data went that way, it was data,
+// as far more frames are.
+func (l *loop) linkFailed(now manet.Time, neighbor netip.Addr) {
+	failed := manet.LinkFailed{Neighbor: neighbor}
+	if u, ok := l.recent[neighbor]; ok && now-u.at <= recentFor {
+		failed.Destination = u.destination
+	}
+	l.handle(now, failed)
+	if len(l.recent) > neighborsMax {
+		clear(l.recent)
+	}
+}
+
 // use is a pair of addresses between which data passed an interface.
 type use struct {
 	source, destination netip.Addr
@@ -239,6 +273,7 @@ func (l *loop) used(now manet.Time, uses []use) {
 		if !u.destination.Is4() || u.destination.IsMulticast() || !u.destination.IsValid() {
 			continue
 		}
+		l.noteUse(now, u.destination)
 		local := slices.Contains(l.own, u.source)
 		l.handle(now, manet.RouteUsed{Destination: u.destination, Source: u.source, Local: local, Previous: u.previous})
 	}

@@ -198,7 +198,7 @@ func (d *daemon) unreached(ctx context.Context) func(netip.Addr) {
 				d.loop.handle(now, manet.Undelivered{Neighbor: ip, Packet: packet})
 			}
 			if len(waiting) == 0 {
-				d.loop.handle(now, manet.LinkFailed{Neighbor: ip})
+				d.loop.linkFailed(now, ip)
 			}
 		})
 	}
