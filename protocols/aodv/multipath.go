@@ -201,7 +201,9 @@ func (n *Node) advertiseReverse(m *RREQ) {
 // anotherCopy is a further copy of an RREQ: perhaps another way back, and where
 // it asks for us, one more to answer over.
 func (n *Node) anotherCopy(id requestID, m RREQ) {
-	if n.config.Multipath == nil {
+	// Only where the first copy is our way: another may have come over who took
+	// it from us, when we believed something newer that is forgotten since.
+	if r := n.active(m.Originator); n.config.Multipath == nil || r == nil || !r.known || r.seq != m.OriginatorSeq {
 		return
 	}
 	m.HopCount++

@@ -40,7 +40,12 @@ func maker(variantSeed uint64) meshsim.Maker {
 // unrestFor is how long the simulated network is disturbed.
 const unrestFor = 60 * time.Second
 
-var protocol = meshtest.Protocol{Network: network, Quick: 24}
+// seedsThatFailed are simulations that once found a bug.
+var seedsThatFailed = []uint64{
+	7672, // a copy of an RREQ made a route over who had learned it from here
+}
+
+var protocol = meshtest.Protocol{Network: network, Failed: seedsThatFailed, Quick: 24}
 
 func network(seed uint64) meshtest.Network {
 	config := variant(seed, []manet.Interface{{Address: meshsim.Address(0, 0)}})
