@@ -1,0 +1,252 @@
+package manetd
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/manet"
+)
+
+var (
+	self = netip.MustParseAddr("10.77.0.1")
+	next = netip.MustParseAddr("10.77.0.2")
+	far  = netip.MustParseAddr("10.77.0.9")
+)
+
+// script is a protocol that answers each event with prepared actions, and
+// keeps what it was told.
+type script struct {
+	answer func(manet.Event) []manet.Action
+	events []manet.Event
+}
+
+func (s *script) Handle(_ manet.Time, e manet.Event) []manet.Action {
+	s.events = append(s.events, e)
+	if s.answer == nil {
+		return nil
+	}
+	return s.answer(e)
+}
+
+func (s *script) State(manet.Time) manet.State { return manet.State{} }
+
+// world keeps what the loop does to sockets and kernel, in words.
+type world struct{ did []string }
+
+func (w *world) do(format string, args ...any) error {
+	w.did = append(w.did, fmt.Sprintf(format, args...))
+	return nil
+}
+
+func (w *world) Send(s manet.Send) error         { return w.do("send to %s", address(s.To)) }
+func (w *world) Transmit(t manet.Transmit) error { return w.do("transmit to %s", address(t.To)) }
+func (w *world) SetRoute(r manet.SetRoute) error {
+	return w.do("set %s via %s", r.Destination, r.Next[0].Addr)
+}
+func (w *world) DeleteRoute(p netip.Prefix) error { return w.do("delete %s", p) }
+func (w *world) Inject([]byte) error              { return w.do("inject") }
+func (w *world) Deliver([]byte) error             { return w.do("deliver") }
+func (w *world) Refuse([]byte) error              { return w.do("refuse") }
+
+func testLoop(s *script, carrier bool) (*loop, *world) {
+	w := &world{}
+	return newLoop(s, []netip.Addr{self}, carrier, w, w, w, func(manet.Time, Notice) {}), w
+}
+
+// ip makes an IPv4 packet with a header and eight more bytes.
+func ip(source, destination netip.Addr, protocol byte, payload ...byte) []byte {
+	p := make([]byte, 20, 40)
+	p[0], p[8], p[9] = 0x45, 64, protocol
+	copy(p[12:], source.AsSlice())
+	copy(p[16:], destination.AsSlice())
+	return append(p, payload...)
+}
+
+// route answers a NeedRoute with a route and a release.
+func route(e manet.Event) []manet.Action {
+	need, ok := e.(manet.NeedRoute)
+	if !ok {
+		return nil
+	}
+	return []manet.Action{
+		manet.SetRoute{Destination: netip.PrefixFrom(need.Destination, 32), Next: []manet.Hop{{Addr: next}}, Hops: 2},
+		manet.Release{Destination: need.Destination},
+	}
+}
+
+func TestAPacketWaitsForItsRoute(t *testing.T) {
+	s := &script{answer: route}
+	l, w := testLoop(s, false)
+	l.caught(0, ip(self, far, 17, make([]byte, 8)...))
+	if want := []string{"set 10.77.0.9/32 via 10.77.0.2", "inject"}; !slices.Equal(w.did, want) {
+		t.Errorf("did %q, want %q", w.did, want)
+	}
+	need := s.events[0].(manet.NeedRoute)
+	if !need.Local || need.Source != self || need.Destination != far || l.held.Len() != 0 {
+		t.Errorf("asked %+v, %d held", need, l.held.Len())
+	}
+	l.caught(0, ip(next, far, 17, 1))
+	if need := s.events[1].(manet.NeedRoute); need.Local || need.Source != next {
+		t.Errorf("a packet of another node asked %+v", need)
+	}
+}
+
+// A packet that comes back although it was let go must not go round for ever.
+func TestAPacketThatComesBackIsDroppedInTheEnd(t *testing.T) {
+	l, w := testLoop(&script{answer: route}, false)
+	packet := ip(self, far, 17, 1, 2, 3, 4, 5, 6, 7, 8)
+	for range 10 {
+		back := slices.Clone(packet)
+		back[8]-- // its TTL may have changed on the way
+		l.caught(time.Second, back)
+	}
+	if n := strings.Count(strings.Join(w.did, " "), "inject"); n != guardTimes || l.counts.Looped != 10-guardTimes {
+		t.Errorf("injected %d times, %d counted as looped", n, l.counts.Looped)
+	}
+	l.caught(time.Second+2*guardFor, packet)
+	if n := strings.Count(strings.Join(w.did, " "), "inject"); n != guardTimes+1 {
+		t.Error("the same packet later, a sender's repetition, is not let go")
+	}
+}
+
+func TestOnlyThoseWhoMustKnowHearThatThereIsNoWay(t *testing.T) {
+	syn, data := make([]byte, 20), make([]byte, 20)
+	syn[13], data[13] = flagSYN, 0x10
+	for name, c := range map[string]struct {
+		packet []byte
+		want   string
+	}{
+		"datagram":            {ip(self, far, 17, make([]byte, 8)...), "refuse"},
+		"connect":             {ip(self, far, 6, syn...), "refuse"},
+		"connection's data":   {ip(self, far, 6, data...), ""}, // it would change TCP's timer
+		"another node's data": {ip(next, far, 17, make([]byte, 8)...), ""},
+	} {
+		l, w := testLoop(&script{answer: func(e manet.Event) []manet.Action {
+			return []manet.Action{manet.Drop{Destination: e.(manet.NeedRoute).Destination, Reason: "no route", Unreachable: true}}
+		}}, false)
+		l.caught(0, c.packet)
+		if got := strings.Join(w.did, " "); got != c.want || l.held.Len() != 0 || l.counts.Dropped["no route"] != 1 {
+			t.Errorf("%s: did %q, want %q; counts %+v", name, got, c.want, l.counts)
+		}
+	}
+}
+
+func TestACarrierGetsItsOwnNodesPacketsAlone(t *testing.T) {
+	s := &script{answer: func(manet.Event) []manet.Action {
+		return []manet.Action{manet.Transmit{To: next, Packet: []byte{1}, Messages: []manet.Message{{Kind: "SOURCE_ROUTE", Bytes: 12}}}}
+	}}
+	l, w := testLoop(s, true)
+	l.caught(0, ip(next, far, 17))
+	l.caught(0, ip(self, far, 17))
+	if len(s.events) != 1 || !slices.Equal(w.did, []string{"transmit to 10.77.0.2"}) || l.counts.Strayed != 1 {
+		t.Errorf("events %v, did %q, strayed %d", s.events, w.did, l.counts.Strayed)
+	}
+	if l.counts.BytesSent != 12 || l.counts.Messages["SOURCE_ROUTE"] != 1 {
+		t.Errorf("overhead counted as %+v", l.counts)
+	}
+}
+
+func TestAFailedFrameIsLaidToWhatWentThatWay(t *testing.T) {
+	s := &script{answer: route}
+	l, _ := testLoop(s, false)
+	l.caught(0, ip(self, far, 17, 1))
+	l.linkFailed(recentFor, next)
+	l.linkFailed(recentFor+1, next)
+	first, second := s.events[1].(manet.LinkFailed), s.events[2].(manet.LinkFailed)
+	if first.Destination != far || second.Destination.IsValid() || first.Neighbor != next {
+		t.Errorf("told %+v, then %+v", first, second)
+	}
+}
+
+func TestUnchangedRoutesStayAlone(t *testing.T) {
+	set := manet.SetRoute{Destination: netip.PrefixFrom(far, 32), Next: []manet.Hop{{Addr: next}}, Hops: 2}
+	l, w := testLoop(&script{}, false)
+	l.act(0, set)
+	l.act(0, set)
+	set.Hops = 3
+	l.act(0, set)
+	l.act(0, manet.DeleteRoute{Destination: netip.PrefixFrom(self, 32)})
+	l.act(0, manet.DeleteRoute{Destination: set.Destination})
+	if want := []string{"set 10.77.0.9/32 via 10.77.0.2", "delete 10.77.0.9/32"}; !slices.Equal(w.did, want) || l.counts.RouteChanges != 3 {
+		t.Errorf("did %q, %d changes", w.did, l.counts.RouteChanges)
+	}
+}
+
+func TestTimersFireInOrderAndMayBeReplaced(t *testing.T) {
+	s := &script{}
+	l, _ := testLoop(s, false)
+	key := func(k uint8) manet.TimerKey { return manet.TimerKey{Kind: k} }
+	l.act(0, manet.SetTimer{Key: key(1), At: 30})
+	l.act(0, manet.SetTimer{Key: key(2), At: 10})
+	l.act(0, manet.SetTimer{Key: key(3), At: 20})
+	l.act(0, manet.SetTimer{Key: key(1), At: 10})
+	l.act(0, manet.StopTimer{Key: key(3)})
+	l.act(0, manet.StopTimer{Key: key(9)})
+	l.fire(25)
+	var got []uint8
+	for _, e := range s.events {
+		got = append(got, e.(manet.Timer).Key.Kind)
+	}
+	if _, more := l.timers.next(); more || !slices.Equal(got, []uint8{2, 1}) {
+		t.Errorf("fired %v, more: %v", got, more)
+	}
+}
+
+func TestUnreachableIsWhatRFC792Says(t *testing.T) {
+	about := ip(self, far, 17, 1, 2, 3, 4, 5, 6, 7, 8, 9)
+	m := unreachable(about, next)
+	source, destination, ok := endpoints(m)
+	if !ok || source != next || destination != self || m[9] != 1 || m[20] != 3 || m[21] != 1 || !slices.Equal(m[28:], about[:28]) {
+		t.Errorf("message % x", m)
+	}
+	if checksum(m[:20]) != 0 || checksum(m[20:]) != 0 {
+		t.Error("a checksum is wrong")
+	}
+	if unreachable([]byte{0x60, 1}, next) != nil {
+		t.Error("an answer to what is no IPv4")
+	}
+}
+
+func TestHalvesCoverTheNetwork(t *testing.T) {
+	for network, want := range map[string]string{
+		"10.77.0.0/24": "10.77.0.0/25 10.77.0.128/25", "10.77.0.0/16": "10.77.0.0/17 10.77.128.0/17", "10.77.0.4/31": "10.77.0.4/32 10.77.0.5/32",
+	} {
+		h := halves(netip.MustParsePrefix(network))
+		if got := h[0].String() + " " + h[1].String(); got != want {
+			t.Errorf("halves of %s are %s, want %s", network, got, want)
+		}
+	}
+}
+
+func TestEveryProtocolCanBeMade(t *testing.T) {
+	for _, p := range Protocols() {
+		for _, s := range []Setup{{Feedback: true}, {Feedback: true, Fresh: true}} {
+			s.Interfaces = []manet.Interface{{Name: "wlan0", Address: self, MTU: 1500}}
+			if _, err := p.Make(s); err != nil {
+				t.Errorf("%s: %v", p.Name, err)
+			}
+		}
+	}
+	if _, err := find("ripv2"); err == nil || !strings.Contains(err.Error(), "olsr") {
+		t.Errorf("an unknown protocol: %v", err)
+	}
+}
+
+func FuzzEndpoints(f *testing.F) {
+	f.Add(ip(self, far, 6, make([]byte, 20)...))
+	f.Add([]byte{0x4f, 0})
+	f.Fuzz(func(t *testing.T, packet []byte) {
+		l, _ := testLoop(&script{answer: route}, false)
+		l.caught(0, slices.Clone(packet))
+		establishedTCP(packet)
+		if m := unreachable(packet, next); m != nil {
+			if _, _, ok := endpoints(m); !ok {
+				t.Errorf("% x", m)
+			}
+		}
+	})
+}
