@@ -68,21 +68,8 @@ func openSession(f runFlags, file, place string) (*session, error) {
 	if _, err := rand.Read(key); err != nil {
 		return nil, fmt.Errorf("make the run's key: %w", err)
 	}
-	p, err := c.RunPlan(name, key)
+	p, err := runPlan(c, name, key, place)
 	if err != nil {
-		return nil, err
-	}
-	if place == archive.PlaceRehearsal {
-		if err := rehearsed(&p, c); err != nil {
-			return nil, err
-		}
-	} else if c.NeedsSite() {
-		return nil, fmt.Errorf("plan %s: a gate waits for a place, and the file does not say where the roadside node stands; give course.site_lat_deg and course.site_lon_deg", file)
-	}
-	for i := range p.Nodes {
-		p.Nodes[i].GoPort = wire.DefaultGoPort
-	}
-	if err := p.Validate(); err != nil {
 		return nil, fmt.Errorf("plan %s: %w", file, err)
 	}
 	movement, err := movementFiles(c)
@@ -99,6 +86,25 @@ func openSession(f runFlags, file, place string) (*session, error) {
 		return nil, errors.Join(err, a.Discard())
 	}
 	return &session{archive: a, campaign: c, plan: p, log: logger(), runs: f.runs}, nil
+}
+
+// runPlan is the schedule of a campaign's run at a place.
+func runPlan(c *plan.Campaign, name string, key []byte, place string) (wire.RunPlan, error) {
+	p, err := c.RunPlan(name, key)
+	if err != nil {
+		return p, err
+	}
+	if place == archive.PlaceRehearsal {
+		if err := rehearsed(&p, c); err != nil {
+			return p, err
+		}
+	} else if c.NeedsSite() {
+		return p, errors.New("a gate waits for a place, and the file does not say where the roadside node stands; give course.site_lat_deg and course.site_lon_deg")
+	}
+	for i := range p.Nodes {
+		p.Nodes[i].GoPort = wire.DefaultGoPort
+	}
+	return p, p.Validate()
 }
 
 // refused tells whether this is a new run in which nothing has happened.

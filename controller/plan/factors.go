@@ -141,42 +141,54 @@ func (p *parse) readLevels(path string, n *node, key string, target rule) []leve
 	var out []level
 	switch {
 	case n.shape == shapeList && target != nil:
-		seen := map[string]bool{}
-		for _, item := range n.items {
-			target.check(f, path, item)
-			if item.bad {
-				continue
-			}
-			if item.shape == shapeMap || item.shape == shapeList || seen[label(item)] {
-				f.add(item.at, "%s: %s cannot label a level; allowed: distinct single values, or a mapping from labels to values", path, item.show())
-				continue
-			}
-			seen[label(item)] = true
-			out = append(out, level{label(item), item.at, nest(key, item)})
-		}
+		out = p.listedLevels(path, n.items, key, target)
 	case n.shape == shapeMap:
-		labelOf := regexp.MustCompile(labelForm)
-		for _, e := range n.entries {
-			if !labelOf.MatchString(e.key) {
-				f.add(e.at, "%s: %q cannot label a level; allowed: %s", path, shorten(e.key), labelWord)
-			}
-			held := target
-			if target == nil {
-				held = p.schema.override()
-			}
-			held.check(f, join(path, e.key), e.value)
-			override := e.value
-			if target != nil {
-				override = nest(key, e.value)
-			}
-			out = append(out, level{e.key, e.at, override})
-		}
+		out = p.labelledLevels(path, n.entries, key, target)
 	default:
 		reject(f, path, n, levelsAllowed)
 		return nil
 	}
 	if size := max(len(n.items), len(n.entries)); size == 0 || size > maxLevels {
 		f.add(n.home, "%s: a number of levels of %d is not allowed; allowed: 1 to %d", path, size, maxLevels)
+	}
+	return out
+}
+
+func (p *parse) listedLevels(path string, items []*node, key string, target rule) (out []level) {
+	f := &p.findings
+	seen := map[string]bool{}
+	for _, item := range items {
+		target.check(f, path, item)
+		if item.bad {
+			continue
+		}
+		if item.shape == shapeMap || item.shape == shapeList || seen[label(item)] {
+			f.add(item.at, "%s: %s cannot label a level; allowed: distinct single values, or a mapping from labels to values", path, item.show())
+			continue
+		}
+		seen[label(item)] = true
+		out = append(out, level{label(item), item.at, nest(key, item)})
+	}
+	return out
+}
+
+func (p *parse) labelledLevels(path string, entries []entry, key string, target rule) (out []level) {
+	f := &p.findings
+	labelOf := regexp.MustCompile(labelForm)
+	for _, e := range entries {
+		if !labelOf.MatchString(e.key) {
+			f.add(e.at, "%s: %q cannot label a level; allowed: %s", path, shorten(e.key), labelWord)
+		}
+		held := target
+		if target == nil {
+			held = p.schema.override()
+		}
+		held.check(f, join(path, e.key), e.value)
+		override := e.value
+		if target != nil {
+			override = nest(key, e.value)
+		}
+		out = append(out, level{e.key, e.at, override})
 	}
 	return out
 }
