@@ -259,8 +259,11 @@ func congestion(d *data) (*threat, string) {
 	other := map[string]bool{}
 	for _, a := range d.results() {
 		for node, p := range a.node {
-			in := p.Sysctls["net.ipv4.tcp_congestion_control"]
-			if in != "" && a.Trial.TCP.Variant != "" && in != a.Trial.TCP.Variant {
+			in, want := p.Sysctls["net.ipv4.tcp_congestion_control"], a.Trial.TCP.Variant
+			if p.TCP != nil {
+				want = p.TCP.Kernel // what stands for the variant there
+			}
+			if in != "" && want != "" && in != want {
 				other[fmt.Sprintf("%s ran %s where %s was asked", node, in, a.Trial.TCP.Variant)] = true
 			}
 		}

@@ -49,7 +49,7 @@ func transportProblems(t wire.TCP, st wire.NodeStatus) []wire.Problem {
 
 func notOffered(variant string, have []string) wire.Problem {
 	return wire.Problem{Need: "tcp", Found: fmt.Sprintf("congestion control %q is not available, only %s", variant, strings.Join(have, ", ")),
-		Cure: "install its kernel module on the node, or choose another variant"}
+		Cure: "load its kernel module on the node, or choose another variant"}
 }
 
 func cureOf(a wire.Ability) string {

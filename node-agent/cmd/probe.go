@@ -10,6 +10,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/node-agent/config"
 	"fieldmesh.dev/fieldmesh/node-agent/provenance"
+	"fieldmesh.dev/fieldmesh/node-agent/tcp"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -26,7 +27,7 @@ func ProbeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p := provenance.New(c.Context(), cfg.Interface, cfg.Binaries).Read(c.Context())
+			p := probed{provenance.New(c.Context(), cfg.Interface, cfg.Binaries).Read(c.Context()), tcp.Probe(cfg.FeedbackSocket != "")}
 			if asJSON {
 				enc := json.NewEncoder(c.OutOrStdout())
 				enc.SetIndent("", "  ")
@@ -40,7 +41,13 @@ func ProbeCommand() *cobra.Command {
 	return c
 }
 
-func writeProbe(w io.Writer, p wire.Provenance) error {
+// probed is what a machine has, and what of the transport it can do.
+type probed struct {
+	wire.Provenance
+	Transport []wire.Ability `json:"transport"`
+}
+
+func writeProbe(w io.Writer, p probed) error {
 	up, _ := provenance.Link(p.Interface)
 	state := "absent"
 	if up != nil {
@@ -54,8 +61,25 @@ func writeProbe(w io.Writer, p wire.Provenance) error {
 		"iperf3      " + orUnknown(p.Tools["iperf3"]),
 		"babeld      " + orUnknown(p.Tools["babeld"]),
 	}
+	lines = append(lines, transportLines(p.Transport)...)
 	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
 	return err
+}
+
+// transportLines tell each variant and knob: whose it is, or why there is none.
+func transportLines(abilities []wire.Ability) []string {
+	var out []string
+	for _, a := range abilities {
+		how := map[string]string{"native": "the kernel's own", "bpf": "by BPF", "none": "not possible"}[a.How]
+		if a.Needs != "" {
+			how += ": needs " + a.Needs
+		}
+		if a.Reason != "" {
+			how += " (" + a.Reason + ")"
+		}
+		out = append(out, fmt.Sprintf("%-24s %s", a.Feature, how))
+	}
+	return out
 }
 
 func orUnknown(s string) string {
