@@ -89,7 +89,7 @@ func TestSoakProperties(t *testing.T) { protocol.SoakProperties(t) }
 // TestHostile throws bytes and altered copies of real packets at nodes.
 func TestHostile(t *testing.T) {
 	const entries = 256
-	attack := meshtest.Hostile{Seeds: 6, Make: func(variantSeed uint64) meshsim.Maker {
+	attack := meshtest.Hostile{Seeds: 2, Make: func(variantSeed uint64) meshsim.Maker {
 		return func(_ int, interfaces []manet.Interface, seed uint64) (manet.Node, error) {
 			c, _ := variant(variantSeed, interfaces)
 			c.Seed, c.MaxEntries, c.QuietStart = seed, entries, 0

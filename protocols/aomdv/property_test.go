@@ -45,7 +45,7 @@ var seedsThatFailed = []uint64{
 	7672, // a copy of an RREQ made a route over who had learned it from here
 }
 
-var protocol = meshtest.Protocol{Network: network, Failed: seedsThatFailed, Quick: 24}
+var protocol = meshtest.Protocol{Network: network, Failed: seedsThatFailed, Quick: 20}
 
 func network(seed uint64) meshtest.Network {
 	config := variant(seed, []manet.Interface{{Address: meshsim.Address(0, 0)}})

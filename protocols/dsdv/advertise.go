@@ -1,7 +1,6 @@
 package dsdv
 
 import (
-	"net/netip"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/distance"
@@ -135,7 +134,7 @@ func (n *Node) dumpIncremental() {
 			}
 		}
 	}
-	if len(entries) > n.room(0) {
+	if len(entries) > n.room() {
 		n.dumpFull()
 	} else if ready > 0 || n.challenged || n.greet {
 		n.challenged, n.greet = false, false
@@ -164,54 +163,29 @@ func (n *Node) tell(r *route) (distance.Entry, bool) {
 	return distance.Entry{To: r.To, Seq: a.seq, Hops: uint8(a.hops)}, a.told
 }
 
-// udpHeaders are IPv4's and UDP's.
-const udpHeaders = 28
-
-// defaultMTU is Ethernet's, for an interface that does not say; minMTU is what
-// IPv4 asks of every link, nearly.
-const (
-	defaultMTU = 1500
-	minMTU     = 512
-)
-
-// room is how many entries fit a packet besides neighbours.
-func (n *Node) room(heard int) int {
-	mtu := defaultMTU
+// room is how many entries fit a packet of the narrowest link.
+func (n *Node) room() int {
+	room := distance.Room(0, 0)
 	for i := range n.ifaces {
-		if m := n.ifaces[i].MTU; m > 0 {
-			mtu = min(mtu, max(m, minMTU))
-		}
+		room = min(room, distance.Room(n.ifaces[i].MTU, 0))
 	}
-	return (mtu - udpHeaders - distance.HeaderBytes - heard*distance.HeardBytes) / distance.EntryBytes
+	return room
 }
 
-// send puts entries into as many packets as they need, on every interface. The
-// list of neighbours is in the first; where it takes more than half of it, only
-// the beginning is, and it does not count as complete.
+// send puts entries on every interface.
 func (n *Node) send(entries []distance.Entry, full bool) {
 	kind := "INCREMENTAL"
 	if full {
 		kind = "FULL"
 	}
+	u := distance.Update{Full: full, Boot: n.neighbors.Boot, Entries: entries}
 	for i := range n.ifaces {
 		if !n.ifaces[i].up {
 			continue
 		}
-		heard := n.neighbors.List(i)
-		complete := true
-		if limit := n.room(0) * distance.EntryBytes / distance.HeardBytes / 2; len(heard) > limit {
-			start := int(n.jitter.Below(manet.Time(len(heard)))) // each has its turn
-			heard, complete = append(heard[start:], heard[:start]...)[:limit], false
-		}
-		for rest, first := entries, true; first || len(rest) > 0; first = false {
-			u := distance.Update{Full: full, Boot: n.neighbors.Boot}
-			if first {
-				u.Heard, u.Complete = heard, complete
-			}
-			k := min(len(rest), n.room(len(u.Heard)))
-			u.Entries, rest = rest[:k], rest[k:]
-			data := u.Marshal()
-			n.act(manet.Send{Interface: i, To: netip.Addr{}, TTL: 1, Data: data, Messages: []manet.Message{{Kind: kind, Bytes: len(data)}}})
+		for _, part := range u.Split(n.neighbors.List(i), n.ifaces[i].MTU, n.jitter) {
+			data := part.Marshal()
+			n.act(manet.Send{Interface: i, TTL: 1, Data: data, Messages: []manet.Message{{Kind: kind, Bytes: len(data)}}})
 		}
 	}
 }

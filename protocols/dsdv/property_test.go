@@ -39,7 +39,7 @@ func maker(variantSeed uint64) meshsim.Maker {
 // unrestFor is how long the simulated network is disturbed.
 const unrestFor = 60 * time.Second
 
-var protocol = meshtest.Protocol{Network: network, Quick: 24}
+var protocol = meshtest.Protocol{Network: network, Quick: 20}
 
 func network(seed uint64) meshtest.Network {
 	config, feedback := variant(seed, []manet.Interface{{Address: meshsim.Address(0, 0)}})
