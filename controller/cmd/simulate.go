@@ -12,7 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fieldmesh.dev/fieldmesh/protocols/adv"
 	"fieldmesh.dev/fieldmesh/protocols/aodv"
+	"fieldmesh.dev/fieldmesh/protocols/aomdv"
+	"fieldmesh.dev/fieldmesh/protocols/dsdv"
 	"fieldmesh.dev/fieldmesh/protocols/dsr"
 	"fieldmesh.dev/fieldmesh/protocols/manet"
 	"fieldmesh.dev/fieldmesh/protocols/meshsim"
@@ -28,30 +31,43 @@ type simulated struct {
 	carrier   bool // it carries data itself
 }
 
+// makerOf makes nodes of a protocol by one of its configurations.
+func makerOf[C any, N manet.Node](config func([]manet.Interface, uint64) C, build func(C) (N, error)) meshsim.Maker {
+	return func(_ int, interfaces []manet.Interface, seed uint64) (manet.Node, error) {
+		return build(config(interfaces, seed))
+	}
+}
+
+// newAODV and newAOMDV leave the quiet after a reboot out: nobody remembers a
+// node before the start.
+func newAODV(c aodv.Config) (*aodv.Node, error) {
+	c.QuietStart = 0
+	return aodv.New(c)
+}
+
+func newAOMDV(c aomdv.Config) (*aodv.Node, error) {
+	c.QuietStart = 0
+	return aomdv.New(c)
+}
+
+func oneInterfaceDSR(interfaces []manet.Interface, seed uint64) dsr.Config {
+	return dsr.RFC4728(interfaces[0], seed)
+}
+
 // simulatedProtocols is the list, in the order in which help names them.
 func simulatedProtocols() []simulated {
-	olsrOf := func(config func([]manet.Interface, uint64) olsr.Config) meshsim.Maker {
-		return func(_ int, interfaces []manet.Interface, seed uint64) (manet.Node, error) {
-			return olsr.New(config(interfaces, seed))
-		}
-	}
-	aodvOf := func(config func([]manet.Interface, uint64) aodv.Config) meshsim.Maker {
-		return func(_ int, interfaces []manet.Interface, seed uint64) (manet.Node, error) {
-			c := config(interfaces, seed)
-			c.QuietStart = 0 // nobody remembers a node before the start
-			return aodv.New(c)
-		}
-	}
-	dsrOf := func(_ int, interfaces []manet.Interface, seed uint64) (manet.Node, error) {
-		return dsr.New(dsr.RFC4728(interfaces[0], seed))
-	}
 	return []simulated{
-		{name: "olsr", proactive: true, port: olsr.Port, make: olsrOf(olsr.RFC3626)},
-		{name: "olsr-etx", proactive: true, port: olsr.Port, make: olsrOf(olsr.Olsrd)},
-		{name: "aodv", port: aodv.Port, make: aodvOf(aodv.LinkLayer)},
-		{name: "aodv-hello", port: aodv.Port, make: aodvOf(aodv.RFC3561)},
-		{name: "aodv-p3", port: aodv.Port, make: aodvOf(aodv.P3)},
-		{name: "dsr", make: dsrOf, carrier: true},
+		{name: "olsr", proactive: true, port: olsr.Port, make: makerOf(olsr.RFC3626, olsr.New)},
+		{name: "olsr-etx", proactive: true, port: olsr.Port, make: makerOf(olsr.Olsrd, olsr.New)},
+		{name: "aodv", port: aodv.Port, make: makerOf(aodv.LinkLayer, newAODV)},
+		{name: "aodv-hello", port: aodv.Port, make: makerOf(aodv.RFC3561, newAODV)},
+		{name: "aodv-p3", port: aodv.Port, make: makerOf(aodv.P3, newAODV)},
+		{name: "aomdv", port: aomdv.Port, make: makerOf(aomdv.LinkDisjoint, newAOMDV)},
+		{name: "aomdv-node", port: aomdv.Port, make: makerOf(aomdv.NodeDisjoint, newAOMDV)},
+		{name: "dsr", make: makerOf(oneInterfaceDSR, dsr.New), carrier: true},
+		{name: "dsdv", proactive: true, port: dsdv.Port, make: makerOf(dsdv.Broch, dsdv.New)},
+		{name: "dsdv-quick", proactive: true, port: dsdv.Port, make: makerOf(dsdv.Quick, dsdv.New)},
+		{name: "adv", port: adv.Port, make: makerOf(adv.Default, adv.New)},
 	}
 }
 
