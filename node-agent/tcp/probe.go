@@ -167,9 +167,11 @@ func tryTimer(m Machine) error {
 	if err := canLoad(m, feature); err != nil {
 		return err
 	}
-	if _, err := cgroupRoot(); err != nil {
+	cgroup, err := cgroupRoot()
+	if err != nil {
 		return err
 	}
+	defer cgroup.Close() // opened to see that it can be
 	spec, err := specOf(tcpcc.RTO)
 	if err != nil {
 		return err

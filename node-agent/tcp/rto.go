@@ -1,13 +1,11 @@
 package tcp
 
 import (
-	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
 	"os"
-	"strings"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -32,6 +30,7 @@ func HoldRTO(t Timer) (*HeldRTO, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer cgroup.Close() // the link holds the group itself
 	spec, err := specOf(tcpcc.RTO)
 	if err != nil {
 		return nil, err
@@ -48,9 +47,9 @@ func HoldRTO(t Timer) (*HeldRTO, error) {
 		return nil, fmt.Errorf("load timer: %w", loadError(err))
 	}
 	defer coll.Close()
-	l, err := link.AttachCgroup(link.CgroupOptions{Path: cgroup, Attach: ebpf.AttachCGroupSockOps, Program: coll.Programs["hold"]})
+	l, err := link.AttachCgroup(link.CgroupOptions{Path: fmt.Sprintf("/proc/self/fd/%d", cgroup.Fd()), Attach: ebpf.AttachCGroupSockOps, Program: coll.Programs["hold"]})
 	if err != nil {
-		return nil, fmt.Errorf("attach timer to cgroup %q: %w", cgroup, err)
+		return nil, fmt.Errorf("attach timer: %w", err)
 	}
 	return &HeldRTO{l}, nil
 }
@@ -108,25 +107,28 @@ func (t Timer) fill(spec *ebpf.CollectionSpec) error {
 	return nil
 }
 
-// cgroupRoot is where the machine's control groups of version 2 are mounted.
-func cgroupRoot() (string, error) {
-	f, err := os.Open("/proc/self/mountinfo")
+// cgroupRoot opens the root of the machine's control groups of version 2: in a
+// mount of its own that is attached nowhere and ends with the file, because
+// where they are mounted may not be seen from here ("ip netns exec" hides it).
+func cgroupRoot() (*os.File, error) {
+	fsfd, err := unix.Fsopen("cgroup2", unix.FSOPEN_CLOEXEC)
 	if err != nil {
-		return "", fmt.Errorf("list mounts: %w", err)
+		return nil, noCgroups(err)
 	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		// proc_pid_mountinfo(5): optional fields end with "-"; then comes the type.
-		head, tail, ok := strings.Cut(lines.Text(), " - ")
-		fields := strings.Fields(head)
-		if ok && strings.HasPrefix(tail, "cgroup2 ") && len(fields) > 4 && fields[3] == "/" {
-			return fields[4], nil
+	fd := -1
+	if err = unix.FsconfigCreate(fsfd); err == nil {
+		fd, err = unix.Fsmount(fsfd, unix.FSMOUNT_CLOEXEC, 0)
+	}
+	if err = errors.Join(err, unix.Close(fsfd)); err != nil {
+		if fd >= 0 {
+			err = errors.Join(err, unix.Close(fd))
 		}
+		return nil, noCgroups(err)
 	}
-	if err := lines.Err(); err != nil {
-		return "", fmt.Errorf("list mounts: %w", err)
-	}
-	return "", &UnsupportedError{Feature: "a timer that does not back off", Needs: "control groups version 2, mounted as /sys/fs/cgroup",
-		Err: errors.New("no cgroup2 file system is mounted")}
+	return os.NewFile(uintptr(fd), "cgroup2"), nil
+}
+
+func noCgroups(err error) error {
+	return &UnsupportedError{Feature: "fixed_rto", Needs: "a kernel with control groups version 2 (CONFIG_CGROUPS, CONFIG_CGROUP_BPF)",
+		Err: fmt.Errorf("mount cgroup2: %w", err)}
 }
