@@ -4,7 +4,6 @@ package chaos
 
 import (
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -18,12 +17,11 @@ import (
 	"fieldmesh.dev/fieldmesh/internal/testnet"
 )
 
-const nobody = 65534
-
 // road is two nodes joined by a cable, whose agents a service manager keeps
 // running whatever becomes of the controller.
 type road struct {
 	dir, file string
+	pair      *testnet.Pair
 	ns        map[string]*testnet.NS
 	ctl       *testnet.NS
 	before    string
@@ -92,18 +90,11 @@ acceptance: {clock_error_ms_max: 100, attempts_max: 10}
 func newRoad(t *testing.T, dir, campaign string) *road {
 	t.Helper()
 	testnet.Need(t, "ip", "iperf3", "influxd")
-	r := &road{dir: dir, file: filepath.Join(dir, "chaos.yaml"), ns: map[string]*testnet.NS{}, ctl: testnet.NewNS(t, "ctl"), stop: make(chan struct{})}
+	pair := testnet.NewPair(t, "10.213.252", [2]string(nodes))
+	r := &road{dir: dir, file: filepath.Join(dir, "chaos.yaml"), pair: pair, ns: pair.Nodes, ctl: pair.Control, stop: make(chan struct{})}
 	if err := os.WriteFile(r.file, []byte(campaign), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	r.ctl.Run(t, "ip", "link", "add", "br0", "type", "bridge")
-	r.ctl.Up(t, "br0", "10.213.252.1/24")
-	for i, n := range nodes {
-		r.ns[n] = testnet.NewNS(t, n)
-		testnet.Veth(t, r.ns[n], "ctl0", fmt.Sprintf("10.213.252.%d/24", 11+i), r.ctl, n, "")
-		r.ctl.Run(t, "ip", "link", "set", n, "master", "br0")
-	}
-	testnet.Veth(t, r.ns["fox"], "wlan0", "", r.ns["owl"], "wlan0", "")
 	r.issueKeys(t)
 	r.before = r.snapshot(t)
 	for _, n := range nodes {
@@ -131,28 +122,14 @@ func (r *road) issueKeys(t *testing.T) {
 	if _, err := fleet.Init(dir); err != nil {
 		t.Fatal(err)
 	}
-	for i, n := range nodes {
-		address := fmt.Sprintf("10.213.252.%d:7443", 11+i)
+	for _, n := range nodes {
+		address := r.pair.API(n)
 		bundle, err := fleet.Issue(dir, n, address, fleet.IssueOptions{Netns: r.ctl.Name})
 		if err != nil {
 			t.Fatal(err)
 		}
 		keysDir := filepath.Join(r.dir, n, "keys")
-		if err := os.CopyFS(keysDir, os.DirFS(bundle)); err != nil {
-			t.Fatal(err)
-		}
-		err = filepath.WalkDir(keysDir, func(path string, e fs.DirEntry, err error) error {
-			if err == nil && !e.IsDir() {
-				err = os.Chmod(path, 0o600)
-			}
-			if err == nil {
-				err = os.Chown(path, nobody, nobody)
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testnet.GiveKeys(t, bundle, keysDir)
 		config := fmt.Sprintf("node: %s\nlisten: %s\nstate_dir: %s/state\ninterface: wlan0\ncontrol_interface: ctl0\nface_user: nobody\nkeys_dir: %s\n",
 			n, address, filepath.Join(r.dir, n), keysDir)
 		if err := os.WriteFile(filepath.Join(r.dir, n, "agent.yaml"), []byte(config), 0o644); err != nil {

@@ -4,9 +4,7 @@ package journey
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,12 +19,11 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-const nobody = 65534
-
 // desk is two nodes whose interfaces under test are the ends of one cable, and
 // a control network apart from it that the controller looks out from.
 type desk struct {
 	dir      string
+	pair     *testnet.Pair
 	nodes    map[string]*testnet.NS // alpha, which has the GPS receiver, and bravo
 	control  *testnet.NS
 	receiver *receiver
@@ -42,16 +39,8 @@ var deskNodes = []string{"alpha", "bravo"}
 func newDesk(t *testing.T, extra string) *desk {
 	t.Helper()
 	testnet.Need(t, "ip", "gpsd", "iperf3", "tcpdump")
-	d := &desk{dir: testnet.Folder(t), nodes: map[string]*testnet.NS{}, control: testnet.NewNS(t, "ctl")}
-	d.control.Run(t, "ip", "link", "add", "br0", "type", "bridge")
-	d.control.Up(t, "br0", "10.213.251.1/24")
-	for i, name := range deskNodes {
-		n := testnet.NewNS(t, name)
-		d.nodes[name] = n
-		testnet.Veth(t, n, "ctl0", fmt.Sprintf("10.213.251.%d/24", 11+i), d.control, name, "")
-		d.control.Run(t, "ip", "link", "set", name, "master", "br0")
-	}
-	testnet.Veth(t, d.nodes["alpha"], "wlan0", "", d.nodes["bravo"], "wlan0", "")
+	pair := testnet.NewPair(t, "10.213.251", [2]string(deskNodes))
+	d := &desk{dir: testnet.Folder(t), pair: pair, nodes: pair.Nodes, control: pair.Control}
 	d.receiver = newReceiver(t, d.nodes["alpha"])
 	d.before = d.snapshot(t)
 	d.issueKeys(t)
@@ -95,9 +84,7 @@ func lineDiff(before, after string) string {
 	return b.String()
 }
 
-func (d *desk) address(name string) string {
-	return map[string]string{"alpha": "10.213.251.11:7443", "bravo": "10.213.251.12:7443"}[name]
-}
+func (d *desk) address(name string) string { return d.pair.API(name) }
 
 func (d *desk) fleetFile() string { return filepath.Join(d.dir, "fleet", "fleet.yaml") }
 
@@ -132,19 +119,7 @@ func (d *desk) nodeDir(name string) string { return filepath.Join(d.dir, name) }
 func (d *desk) startAgent(t *testing.T, name, extra string) {
 	t.Helper()
 	dir := d.nodeDir(name)
-	if err := os.CopyFS(filepath.Join(dir, "keys"), os.DirFS(filepath.Join(d.dir, "fleet", "nodes", name))); err != nil {
-		t.Fatal(err)
-	}
-	err := filepath.WalkDir(filepath.Join(dir, "keys"), func(path string, e fs.DirEntry, err error) error {
-		mode := fs.FileMode(0o600)
-		if err == nil && e.IsDir() {
-			mode = 0o700
-		}
-		return errors.Join(err, os.Chmod(path, mode), os.Chown(path, nobody, nobody))
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testnet.GiveKeys(t, filepath.Join(d.dir, "fleet", "nodes", name), filepath.Join(dir, "keys"))
 	config := fmt.Sprintf("node: %s\nlisten: %s\nstate_dir: %s/state\ninterface: wlan0\ncontrol_interface: ctl0\nface_user: nobody\nkeys_dir: %s/keys\n%s",
 		name, d.address(name), dir, dir, extra)
 	path := filepath.Join(dir, "agent.yaml")
