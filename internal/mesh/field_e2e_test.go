@@ -29,13 +29,22 @@ import (
 
 var programs string
 
-func TestMain(m *testing.M) { os.Exit(testnet.WithPrograms(m.Run, &programs)) }
+func TestMain(m *testing.M) {
+	if orders := os.Getenv(bareLoop); orders != "" {
+		if err := runLoop(orders); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		os.Exit(1)
+	}
+	os.Exit(testnet.WithPrograms(m.Run, &programs))
+}
 
 // field is nodes with a radio each on one emulated channel, without agents.
 type field struct {
 	dir    string
 	spaces []*testnet.NS
 	live   *medium.Live
+	wired  bool // there is no radio whose feedback could be had
 }
 
 // rangeM is that of the radios; nodes 100 m apart hear only their neighbours.
@@ -140,7 +149,7 @@ func (f *field) route(t *testing.T, protocol string, args ...string) {
 		said = append(said, out)
 		cmd := ns.Command(context.Background(), filepath.Join(programs, "fieldmesh-agent"),
 			append([]string{"route", "--protocol", protocol, "--socket", f.socket(i), "--state-dir", filepath.Join(f.dir, fmt.Sprintf("state%d", i))}, args...)...)
-		if f.radio(i) != "" {
+		if !f.wired {
 			cmd.Args = append(cmd.Args, "--feedback", f.radio(i))
 		}
 		cmd.Stdout, cmd.Stderr = out, out

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/net/bpf"
@@ -22,6 +23,7 @@ type framer struct {
 	iface     int
 	index     int
 	file      *os.File
+	raw       syscall.RawConn
 	mute      int // a raw socket that keeps the kernel from refusing the protocol's packets
 	neighbors *neighbors
 
@@ -39,6 +41,11 @@ const (
 	waitingFor = 3 * time.Second
 )
 
+// frameBuffer holds as many packets as a TUN device does (500), at about two
+// kilobytes of the kernel's memory each; the usual buffer holds 90, and loses
+// the rest of every burst.
+const frameBuffer = 1 << 20
+
 func openFramer(iface, index, protocol int, n *neighbors) (*framer, error) {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -55,7 +62,12 @@ func openFramer(iface, index, protocol int, n *neighbors) (*framer, error) {
 	if err := unix.SetsockoptInt(mute, unix.SOL_SOCKET, unix.SO_RCVBUF, 0); err != nil {
 		return nil, errors.Join(fmt.Errorf("set receive buffer: %w", err), unix.Close(fd), unix.Close(mute))
 	}
-	return &framer{iface: iface, index: index, file: os.NewFile(uintptr(fd), "packets"), mute: mute,
+	file := os.NewFile(uintptr(fd), "packets")
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open packet socket: %w", err), file.Close(), unix.Close(mute))
+	}
+	return &framer{iface: iface, index: index, file: file, raw: raw, mute: mute,
 		neighbors: n, waiting: map[netip.Addr][]waitingFrame{}}, nil
 }
 
@@ -79,6 +91,9 @@ func setUpFramer(fd, index, protocol int) error {
 	}
 	if err := unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}); err != nil {
 		return fmt.Errorf("attach filter: %w", err)
+	}
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, frameBuffer); err != nil {
+		return fmt.Errorf("set receive buffer: %w", err)
 	}
 	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_IP), Ifindex: index}); err != nil {
 		return fmt.Errorf("bind packet socket: %w", err)
@@ -144,14 +159,10 @@ func (f *framer) take(ip netip.Addr) []waitingFrame {
 }
 
 func (f *framer) send(mac [6]byte, packet []byte) error {
-	raw, err := f.file.SyscallConn()
-	if err != nil {
-		return fmt.Errorf("send frame: %w", err)
-	}
 	to := &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_IP), Ifindex: f.index, Halen: 6}
 	copy(to.Addr[:], mac[:])
 	var sending error
-	if err := raw.Control(func(fd uintptr) { sending = unix.Sendto(int(fd), packet, unix.MSG_DONTWAIT, to) }); err != nil {
+	if err := f.raw.Control(func(fd uintptr) { sending = unix.Sendto(int(fd), packet, unix.MSG_DONTWAIT, to) }); err != nil {
 		return fmt.Errorf("send frame: %w", err)
 	}
 	if sending != nil {
@@ -160,33 +171,31 @@ func (f *framer) send(mac [6]byte, packet []byte) error {
 	return nil
 }
 
-// receive gives the next packet of the protocol.
-func (f *framer) receive(scratch []byte) (manet.Received, error) {
-	raw, err := f.file.SyscallConn()
-	if err != nil {
-		return manet.Received{}, fmt.Errorf("receive frame: %w", err)
-	}
-	for {
-		var n int
-		var from unix.Sockaddr
-		var receiving error
-		err := raw.Read(func(fd uintptr) bool {
-			n, from, receiving = unix.Recvfrom(int(fd), scratch, unix.MSG_DONTWAIT)
-			return !errors.Is(receiving, unix.EAGAIN)
-		})
-		if err := errors.Join(err, receiving); err != nil {
-			if errors.Is(err, unix.ENETDOWN) {
-				continue // told of once; the interface may come up again
+// receive waits for packets of the protocol and gives those that are there.
+func (f *framer) receive(memory *slab) (packets []manet.Received, err error) {
+	var receiving error
+	err = f.raw.Read(func(fd uintptr) (some bool) {
+		some, receiving = drain(func() error {
+			n, from, err := unix.Recvfrom(int(fd), memory.room(), unix.MSG_DONTWAIT)
+			link, ok := from.(*unix.SockaddrLinklayer)
+			if err != nil || !ok {
+				return err
 			}
-			return manet.Received{}, fmt.Errorf("receive frame: %w", err)
-		}
-		link, ok := from.(*unix.SockaddrLinklayer)
-		if _, _, whole := endpoints(scratch[:n]); !ok || !whole {
-			continue
-		}
-		return manet.Received{Interface: f.iface, From: f.neighbors.ip([6]byte(link.Addr[:6])),
-			Overheard: link.Pkttype == unix.PACKET_OTHERHOST, Packet: append([]byte(nil), scratch[:n]...)}, nil
+			if _, _, whole := endpoints(memory.room()[:n]); whole {
+				packets = append(packets, manet.Received{Interface: f.iface, From: f.neighbors.ip([6]byte(link.Addr[:6])),
+					Overheard: link.Pkttype == unix.PACKET_OTHERHOST, Packet: memory.keep(n)})
+			}
+			return nil
+		})
+		return some
+	})
+	if errors.Is(receiving, unix.ENETDOWN) {
+		receiving = nil // told of once; the interface may come up again
 	}
+	if err := errors.Join(err, receiving); err != nil {
+		return nil, fmt.Errorf("receive frame: %w", err)
+	}
+	return packets, nil
 }
 
 func (f *framer) close() error { return errors.Join(f.file.Close(), unix.Close(f.mute)) }

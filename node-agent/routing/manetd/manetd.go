@@ -18,6 +18,7 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -58,16 +59,21 @@ type daemon struct {
 	inUse     *inUse // nil where the kernel cannot tell
 	feed      *feed
 	loop      *loop
-	events    chan func(now manet.Time) // for the loop's goroutine
-	peers     map[netip.Addr]bool       // next hops that data went to since the last look
+	mu        sync.Mutex  // of the loop, and of all that follows
+	wake      *time.Timer // for the protocol's next timer
+	wakeAt    manet.Time
+	peers     map[netip.Addr]bool // next hops that data went to since the last look
 }
 
 // Run runs the daemon until ctx ends, and takes what it set in the kernel out
 // again. An error before that says what is missing.
 func Run(ctx context.Context, cfg Config) (err error) {
-	d := &daemon{cfg: cfg, began: time.Now(), events: make(chan func(manet.Time), 256), peers: map[netip.Addr]bool{}}
+	d := &daemon{cfg: cfg, began: time.Now(), peers: map[netip.Addr]bool{}}
 	defer func() { err = errors.Join(err, d.close()) }()
 	if err := d.open(ctx); err != nil {
+		return err
+	}
+	if err := d.begin(); err != nil {
 		return err
 	}
 	group, gctx := errgroup.WithContext(ctx)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
 	"time"
@@ -20,7 +21,7 @@ import (
 const readBytes = 1 << 16
 
 // start starts the goroutines: readers that hand what comes to the loop, and
-// the loop. All end with ctx.
+// its clock. All end with ctx.
 func (d *daemon) start(ctx context.Context, group *errgroup.Group) {
 	stop := context.AfterFunc(ctx, d.shut)
 	group.Go(func() error {
@@ -60,49 +61,68 @@ func (d *daemon) shut() {
 	}
 }
 
-// post hands something to the loop's goroutine; false when that has ended.
+// post gives the loop something, between two other events; false once ctx has
+// ended. A queue to a goroutine of the loop's own would cost a packet of a
+// carrier more than all else.
 func (d *daemon) post(ctx context.Context, do func(now manet.Time)) bool {
-	select {
-	case d.events <- do:
-		return true
-	case <-ctx.Done():
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if ctx.Err() != nil {
 		return false
+	}
+	do(d.now())
+	d.settle()
+	return true
+}
+
+// settle gives the protocol its due timers and sets the clock to the next.
+func (d *daemon) settle() {
+	d.loop.fire(d.now())
+	at, ok := d.loop.timers.next()
+	if !ok {
+		at = never
+	}
+	if at != d.wakeAt {
+		d.wakeAt = at
+		d.wake.Reset(max(at-d.now(), 0))
 	}
 }
 
-// run is the loop's goroutine.
-func (d *daemon) run(ctx context.Context) error {
+// never is later than any daemon runs.
+const never = manet.Time(math.MaxInt64 / 2)
+
+// begin starts the protocol, before anything else can reach it.
+func (d *daemon) begin() error {
 	if err := catch(d.tun.link, d.network, d.iface.Address); err != nil {
 		return err
 	}
+	d.wake = time.NewTimer(never)
 	if d.link.Attrs().Flags&net.FlagUp == 0 {
 		d.loop.handle(0, manet.InterfaceDown{})
 	}
 	d.loop.handle(d.now(), manet.Start{})
+	d.settle()
 	d.cfg.Log.Info("routing daemon is ready", "protocol", d.protocol.Name, "interface", d.cfg.Interface,
 		"address", d.iface.Address.String(), "network", d.network.String(), "feedback", d.cfg.Feedback != "")
+	return nil
+}
+
+// run is the goroutine of what goes by the clock.
+func (d *daemon) run(ctx context.Context) error {
+	defer d.wake.Stop()
 	look := time.NewTicker(inUseEvery)
 	defer look.Stop()
 	if d.inUse == nil && !d.protocol.carrier() {
 		look.Stop()
 	}
-	wake := time.NewTimer(time.Hour)
-	defer wake.Stop()
 	for {
-		d.loop.fire(d.now())
-		if at, ok := d.loop.timers.next(); ok {
-			wake.Reset(max(at-d.now(), 0))
-		} else {
-			wake.Stop()
-		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case do := <-d.events:
-			do(d.now())
-		case <-wake.C:
+		case <-d.wake.C:
+			d.post(ctx, func(manet.Time) { d.wakeAt = 0 }) // so that it is set anew
 		case <-look.C:
-			d.look()
+			d.post(ctx, func(manet.Time) { d.look() })
 		}
 	}
 }
@@ -129,13 +149,17 @@ func (d *daemon) look() {
 }
 
 func (d *daemon) readTUN(ctx context.Context) error {
-	scratch := make([]byte, readBytes)
+	memory := newSlab(d.iface.MTU)
 	for {
-		packet, err := d.tun.read(scratch)
+		packets, err := d.tun.read(memory)
 		if err != nil {
 			return ended(ctx, err)
 		}
-		if !d.post(ctx, func(now manet.Time) { d.loop.caught(now, packet) }) {
+		if !d.post(ctx, func(now manet.Time) {
+			for _, packet := range packets {
+				d.loop.caught(now, packet)
+			}
+		}) {
 			return ctx.Err()
 		}
 	}
@@ -158,13 +182,17 @@ func (d *daemon) readPort(ctx context.Context) error {
 }
 
 func (d *daemon) readFrames(ctx context.Context) error {
-	scratch := make([]byte, readBytes)
+	memory := newSlab(d.iface.MTU)
 	for {
-		packet, err := d.framer.receive(scratch)
+		packets, err := d.framer.receive(memory)
 		if err != nil {
 			return ended(ctx, err)
 		}
-		if !d.post(ctx, func(now manet.Time) { d.loop.handle(now, packet) }) {
+		if !d.post(ctx, func(now manet.Time) {
+			for _, packet := range packets {
+				d.loop.handle(now, packet)
+			}
+		}) {
 			return ctx.Err()
 		}
 	}

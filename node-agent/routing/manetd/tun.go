@@ -59,11 +59,25 @@ func (t *tun) setUp(name string, mtu int) error {
 	return nil
 }
 
-// read gives the next packet, the caller's to keep.
-func (t *tun) read(scratch []byte) ([]byte, error) {
-	n, err := t.file.Read(scratch)
+// read waits for packets and gives those that are there, the caller's to keep.
+func (t *tun) read(memory *slab) (packets [][]byte, err error) {
+	raw, err := t.file.SyscallConn()
 	if err != nil {
 		return nil, fmt.Errorf("read %q: %w", t.file.Name(), err)
 	}
-	return append([]byte(nil), scratch[:n]...), nil
+	var reading error
+	err = raw.Read(func(fd uintptr) (some bool) {
+		some, reading = drain(func() error {
+			n, err := unix.Read(int(fd), memory.room())
+			if err == nil {
+				packets = append(packets, memory.keep(n))
+			}
+			return err
+		})
+		return some
+	})
+	if err := errors.Join(err, reading); err != nil {
+		return nil, fmt.Errorf("read %q: %w", t.file.Name(), err)
+	}
+	return packets, nil
 }
