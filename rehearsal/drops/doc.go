@@ -10,7 +10,7 @@
 //     end with an error before there is a packet at all.
 //   - Watch follows the tracepoint skb:kfree_skb with a BPF program and tells
 //     single packets: those of an established TCP connection, and those that
-//     were to be forwarded. It needs root, and a kernel with BTF that gives
+//     were to be forwarded, routes that say "unreachable" included. It needs root, and a kernel with BTF that gives
 //     reasons for its drops (5.17 for some, 6.x for all of them).
 //
 // What happens to a packet after it has entered the emulated radio, and what a
@@ -26,9 +26,12 @@ type Reason int
 
 // The reasons.
 const (
-	// NoRoute: the kernel knew no way to the destination, or one that says
-	// "unreachable".
+	// NoRoute: the kernel knew no way to the destination.
 	NoRoute Reason = iota
+	// Unreachable: a packet to be forwarded met a route that says so, as babeld
+	// keeps one for a while in the place of a route that it has lost. The
+	// kernel's counters of missing routes leave it out.
+	Unreachable
 	// NoNeighbour: the next hop did not answer ARP, or too many packets
 	// waited for its answer.
 	NoNeighbour

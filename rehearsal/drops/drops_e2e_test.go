@@ -167,6 +167,22 @@ func TestARelayWithoutRouteIsTold(t *testing.T) {
 	}
 }
 
+// The kernel's counters know nothing of these.
+func TestARelayWhoseRouteSaysUnreachableIsTold(t *testing.T) {
+	a, b, _ := trio(t)
+	w := watch(t, b)
+	before := w.noRoutes(t)
+	b.Run(t, "ip", "route", "add", "unreachable", "10.9.77.0/24")
+	send(t, a, "10.9.77.1:4242", 3)
+	told, count := w.of(t, Unreachable)
+	if len(told) != 3 || count != 3 || w.noRoutes(t) != before {
+		t.Fatalf("%d told, %d counted by the program, %d by the kernel, want 3, 3 and none", len(told), count, w.noRoutes(t)-before)
+	}
+	if p := told[2].Packet; [4]byte(p[16:]) != [4]byte{10, 9, 77, 1} || p[28] != 2 {
+		t.Errorf("packet % x", p)
+	}
+}
+
 func TestAConnectionWithoutRouteIsTold(t *testing.T) {
 	a, _, c := trio(t)
 	w := watch(t, a)

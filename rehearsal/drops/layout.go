@@ -13,6 +13,7 @@ import (
 // the kernel's own type information (BTF) tells.
 type layout struct {
 	skbDev, skbSock, skbHead, skbData, skbNetworkHeader int16
+	skbRoute, routeError                                int16
 	devNet, sockNet, netInode                           int16
 	sockDaddr, sockSaddr, sockProtocol                  int16
 	reason                                              map[Reason][]int32
@@ -22,6 +23,7 @@ type layout struct {
 // kernelReasons are the kernel's names for ours (include/net/dropreason-core.h).
 var kernelReasons = map[Reason][]string{
 	NoRoute:     {"SKB_DROP_REASON_IP_OUTNOROUTES", "SKB_DROP_REASON_IP_INNOROUTES"},
+	Unreachable: {"SKB_DROP_REASON_NOT_SPECIFIED"}, // and the packet's route has an error: see layout.unreachable
 	NoNeighbour: {"SKB_DROP_REASON_NEIGH_FAILED", "SKB_DROP_REASON_NEIGH_QUEUEFULL"},
 }
 
@@ -44,6 +46,8 @@ func kernelLayout() (layout, error) {
 		{&l.skbHead, "sk_buff", []string{"head"}},
 		{&l.skbData, "sk_buff", []string{"data"}},
 		{&l.skbNetworkHeader, "sk_buff", []string{"network_header"}},
+		{&l.skbRoute, "sk_buff", []string{"_skb_refdst"}},
+		{&l.routeError, "dst_entry", []string{"error"}},
 		{&l.devNet, "net_device", []string{"nd_net", "net"}},
 		{&l.sockNet, "sock", []string{"__sk_common", "skc_net", "net"}},
 		{&l.sockDaddr, "sock", []string{"__sk_common", "skc_daddr"}},

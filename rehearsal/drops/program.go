@@ -1,7 +1,10 @@
 package drops
 
 import (
+	"fmt"
+
 	"github.com/cilium/ebpf/asm"
+	"golang.org/x/sys/unix"
 )
 
 // event is what the program sends for a packet; the bytes are in the order of
@@ -59,6 +62,7 @@ func (l layout) program(namespaces, events int) asm.Instructions {
 	}
 	p = append(p, asm.Ja.Label("exit"))
 	p = append(p, l.findNamespace(namespaces)...)
+	p = append(p, l.unreachable()...)
 	p = append(p, l.count()...)
 	p = append(p, l.fill()...)
 	p = append(p,
@@ -115,13 +119,38 @@ func (l layout) findNamespace(namespaces int) asm.Instructions {
 
 // count adds one to the namespace's count of the reason.
 func (l layout) count() asm.Instructions {
-	p := asm.Instructions{asm.Mov.Imm(asm.R1, 1)}
-	for _, number := range l.reason[NoRoute] {
-		p = append(p, asm.JEq.Imm32(regReason, number, "count"))
+	var p asm.Instructions
+	for reason := range reasons {
+		for _, number := range l.reason[reason] {
+			other := fmt.Sprintf("not %d", number)
+			p = append(p,
+				asm.JNE.Imm32(regReason, number, other),
+				asm.Add.Imm(regCounts, 8*int32(reason)),
+				asm.Mov.Imm(asm.R1, 1).WithSymbol(other))
+		}
 	}
+	return append(p, asm.StoreXAdd(regCounts, asm.R1, asm.DWord))
+}
+
+// unreachable goes on with a drop for which the kernel gives no reason only when
+// the packet's route is one that says "unreachable". It uses the event's place
+// on the stack, which is written later.
+func (l layout) unreachable() asm.Instructions {
+	const sure = "sure"
+	var p asm.Instructions
+	for _, number := range l.reason[Unreachable] {
+		p = append(p, asm.JNE.Imm32(regReason, number, sure))
+	}
+	p = append(p, asm.Mov.Reg(regPointer, regPacket))
+	p = append(p, follow(l.skbRoute)...)
+	p = append(p, asm.And.Imm(regPointer, ^1)) // SKB_DST_NOREF
+	p = append(p, asm.JEq.Imm(regPointer, 0, "exit"))
+	p = append(p, asm.StoreImm(asm.RFP, atBytes, 0, asm.Word))
+	p = append(p, fetch(atBytes, 2, l.routeError)...)
 	return append(p,
-		asm.Add.Imm(regCounts, 8*int32(NoNeighbour)),
-		asm.StoreXAdd(regCounts, asm.R1, asm.DWord).WithSymbol("count"),
+		asm.LoadMem(asm.R1, asm.RFP, atBytes, asm.Half),
+		asm.JNE.Imm(asm.R1, int32(unix.EHOSTUNREACH), "exit"), // positive in a route of input
+		asm.Mov.Imm(asm.R1, 0).WithSymbol(sure),
 	)
 }
 

@@ -57,10 +57,10 @@ func (f *Field) hostDropped(d drops.Drop) {
 }
 
 func causeOf(r drops.Reason) medium.Cause {
-	if r == drops.NoRoute {
-		return medium.NoRoute
+	if r == drops.NoNeighbour {
+		return medium.NoNeighbour
 	}
-	return medium.NoNeighbour
+	return medium.NoRoute
 }
 
 // count is what the nodes' kernels have counted so far.
@@ -72,11 +72,16 @@ func (h *hostDrops) count() ([]medium.CauseCounts, error) {
 			return nil, err
 		}
 		if h.watch == nil {
-			continue // there is no other source for this one
+			continue // there is no other source for the rest
 		}
 		if out[i][medium.NoNeighbour], err = h.watch.Count(c.Netns(), drops.NoNeighbour); err != nil {
 			return nil, err
 		}
+		unreachable, err := h.watch.Count(c.Netns(), drops.Unreachable)
+		if err != nil {
+			return nil, err
+		}
+		out[i][medium.NoRoute] += unreachable
 	}
 	return out, nil
 }
@@ -111,7 +116,7 @@ func (f *Field) settleHosts(ctx context.Context) error {
 	}
 	var counted uint64
 	for netns := range h.byNetns {
-		for _, why := range []drops.Reason{drops.NoRoute, drops.NoNeighbour} {
+		for _, why := range []drops.Reason{drops.NoRoute, drops.Unreachable, drops.NoNeighbour} {
 			n, err := h.watch.Count(netns, why)
 			if err != nil {
 				return err
