@@ -39,6 +39,7 @@ type experiment struct {
 	segments   int // that are sent in all
 	path       testnet.PathConfig
 	sysctls    map[string]string // of the sender's namespace
+	receiver   map[string]string // of the receiver's
 	patience   time.Duration
 	before     func(cookie uint64) // once the namespace is there
 }
@@ -74,6 +75,7 @@ func (x experiment) run(t *testing.T) trace {
 	setSysctls(t, a, map[string]string{"tcp_wmem": "4096 8388608 8388608", "tcp_rto_min_us": "1000000"})
 	setSysctls(t, b, map[string]string{"tcp_rmem": "4096 8388608 8388608", "tcp_moderate_rcvbuf": "0"})
 	setSysctls(t, a, x.sysctls)
+	setSysctls(t, b, x.receiver)
 	if x.before != nil {
 		a.Do(t, func() error { x.before(cookieHere(t)); return nil })
 	}
@@ -244,7 +246,7 @@ func (tr trace) into(t *testing.T, state uint32, from int) int {
 			return i
 		}
 	}
-	t.Fatalf("the connection was never in state %d:\n%s", state, tr.around(from, len(tr.points)))
+	t.Fatalf("the connection was never in state %d:\n%s", state, tr.around(from, from+80))
 	return 0
 }
 

@@ -1,0 +1,218 @@
+//go:build e2e
+
+package tcp
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/internal/testnet"
+	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
+)
+
+// outage loses everything from a segment on, for a time that begins with it.
+type outage struct {
+	from  int
+	lasts time.Duration
+	began time.Time
+	told  func(testnet.Segment)
+}
+
+func (o *outage) drop(s testnet.Segment) bool {
+	if o.began.IsZero() && s.Index == o.from {
+		o.began = s.At
+	}
+	lost := !o.began.IsZero() && s.At.Sub(o.began) < o.lasts
+	if lost && o.told != nil {
+		o.told(s)
+	}
+	return lost
+}
+
+// gaps are the times between transmissions of the first segment of the outage.
+func (o *outage) gaps(tr trace) []time.Duration {
+	var out []time.Duration
+	var last time.Time
+	for _, s := range tr.sent {
+		if s.Index != o.from {
+			continue
+		}
+		if !last.IsZero() {
+			out = append(out, s.At.Sub(last))
+		}
+		last = s.At
+	}
+	return out
+}
+
+// near tells a constant gap from a doubled one on a machine that may be busy:
+// a packet that is seen late makes one gap longer and the next shorter.
+func near(got, want time.Duration) bool {
+	return got > want*6/10 && got < want*14/10+200*time.Millisecond
+}
+
+func hold(t *testing.T, reference *Congestion) func(uint64) {
+	return func(cookie uint64) {
+		h, err := HoldRTO(Timer{Cookie: cookie, Peers: netip.MustParsePrefix("10.55.0.0/24"), Reference: reference})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := h.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// needTimer skips where the kernel cannot bound the RTO.
+func needTimer(t *testing.T) {
+	t.Helper()
+	testnet.Need(t)
+	m, err := Here()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tryTimer(m); err != nil {
+		t.Skip(err)
+	}
+}
+
+// Dyer and Boppana 2001, section 3: the RTO is not doubled on the second timeout
+// in a row nor on any later one. 22 s are six of the doublings that the timer
+// would otherwise make from half a second on, and more than the 15 s after
+// which a connection with the usual number of retries would die.
+func TestFixedRTOThroughAnOutage(t *testing.T) {
+	needTimer(t)
+	t.Parallel() // it sleeps
+	o := &outage{from: 30, lasts: 22 * time.Second}
+	x := experiment{congestion: "reno", segments: 120, patience: 60 * time.Second, path: testnet.PathConfig{Delay: oneWay, Drop: o.drop},
+		sysctls: map[string]string{"tcp_rto_min_us": fixedMinUs, "tcp_retries2": "255"}, before: hold(t, nil)}
+	gaps := o.gaps(x.run(t)) // that all arrives, run checks
+	if len(gaps) < 12 {
+		t.Fatalf("%d retransmissions in 22 s: %v", len(gaps), gaps)
+	}
+	fixed := 2 * gaps[0]
+	for i, gap := range gaps[1 : len(gaps)-1] {
+		if !near(gap, fixed) {
+			t.Errorf("gap %d is %s, want twice the first RTO, %s, and no more: %v", i+2, gap, fixed, gaps)
+		}
+	}
+}
+
+// Another namespace, and peers outside of the prefix, keep the usual timer.
+func TestFixedRTOIsForItsOwnConnectionsOnly(t *testing.T) {
+	needTimer(t)
+	t.Parallel()
+	o := &outage{from: 30, lasts: 6 * time.Second}
+	x := experiment{congestion: "reno", segments: 60, patience: 30 * time.Second, path: testnet.PathConfig{Delay: oneWay, Drop: o.drop},
+		sysctls: map[string]string{"tcp_rto_min_us": fixedMinUs},
+		before:  func(cookie uint64) { hold(t, nil)(cookie + 1) }}
+	gaps := o.gaps(x.run(t))
+	if len(gaps) < 3 || !near(gaps[2], 4*gaps[0]) {
+		t.Errorf("the timer of another namespace's connection does not back off: %v", gaps)
+	}
+}
+
+// referenceRun runs the reference TCP over a path, told of each loss.
+func referenceRun(t *testing.T, why Cause, drop func(testnet.Segment) bool, held bool) trace {
+	t.Helper()
+	c := register(t, tcpcc.Reference)
+	x := experiment{congestion: c.Name, segments: 200, patience: 30 * time.Second,
+		path: testnet.PathConfig{Delay: oneWay, Drop: func(s testnet.Segment) bool {
+			lost := drop(s)
+			if lost {
+				if err := c.Lost(s.FromPort, s.ToPort, s.Seq, why); err != nil {
+					t.Error(err)
+				}
+			}
+			return lost
+		}}}
+	if held {
+		x.sysctls = map[string]string{"tcp_rto_min_us": referenceMinUs, "tcp_retries2": "255"}
+		x.before = hold(t, c)
+	}
+	return x.run(t)
+}
+
+// Fu, Meng and Lu 2002: what the third duplicate ACK does is the cause's to say.
+func TestReferenceOnDuplicateACKs(t *testing.T) {
+	t.Run("channel error", func(t *testing.T) { // retransmit, no slowing down
+		tr := referenceRun(t, CauseChannelError, losing(40, 43, 46), false)
+		entry := tr.into(t, stateRecovery, 0)
+		before := tr.points[entry-1]
+		for i, p := range tr.points[entry:] {
+			if p.cwnd < before.cwnd-3 || p.ssthresh != before.ssthresh {
+				t.Fatalf("cwnd %d ssthresh %d after a channel error, before: %s\n%s", p.cwnd, p.ssthresh, before, tr.around(entry-2, entry+i+2))
+			}
+		}
+		if tr.timeouts() != 0 {
+			t.Errorf("%d timeouts", tr.timeouts())
+		}
+	})
+	t.Run("route change", func(t *testing.T) { // slow start, no back-off
+		tr := referenceRun(t, CauseRouteChange, losing(40), false)
+		entry := tr.into(t, stateRecovery, 0)
+		if p := tr.points[entry+1]; p.cwnd != 1 || p.ssthresh != tr.points[0].ssthresh {
+			t.Errorf("cwnd %d ssthresh %d after a route change, want 1 and %d", p.cwnd, p.ssthresh, tr.points[0].ssthresh)
+		}
+	})
+	for name, why := range map[string]Cause{"congestion": CauseCongestion, "unknown": 0} { // NewReno
+		t.Run(name, func(t *testing.T) {
+			got := referenceRun(t, why, losing(40, 43, 46), false)
+			want := lossy(t, tcpcc.NewReno, false, 40, 43, 46)
+			if a, b := got.rules(t), want.rules(t); a != b {
+				t.Errorf("the window went through %+v, NewReno's through %+v", a, b)
+			}
+		})
+	}
+}
+
+// rules are what does not hang on time: the step into recovery and out of it.
+type rules struct{ ssthresh, inside, after, timeouts uint32 }
+
+func (tr trace) rules(t *testing.T) rules {
+	entry := tr.halving(t)
+	end := tr.into(t, stateOpen, entry)
+	return rules{tr.points[entry].ssthresh, tr.points[entry+2].cwnd, tr.points[end].cwnd, tr.timeouts()}
+}
+
+// Disconnection: the segment is tried at a fixed interval, and afterwards the
+// window is what it was; congestion: the interval doubles, and slow start.
+func TestReferenceOnTimeout(t *testing.T) {
+	needTimer(t)
+	for name, c := range map[string]struct {
+		why   Cause
+		grows bool
+	}{"disconnection": {CauseDisconnection, false}, "congestion": {CauseCongestion, true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := &outage{from: 40, lasts: 6500 * time.Millisecond}
+			tr := referenceRun(t, c.why, o.drop, true)
+			gaps := o.gaps(tr)
+			if len(gaps) < 3 {
+				t.Fatalf("gaps %v", gaps)
+			}
+			for i, gap := range gaps[1:] {
+				want := gaps[0]
+				if c.grows {
+					want <<= i + 1
+				}
+				if !near(gap, want) {
+					t.Errorf("gap %d is %s, want %s: %v", i+2, gap, want, gaps)
+				}
+			}
+			last := 0 // ACK before the outage
+			for i, p := range tr.points {
+				if p.ack <= 40 {
+					last = i
+				}
+			}
+			before, after := tr.points[last], tr.points[last+1]
+			if kept := after.cwnd >= before.cwnd; kept == c.grows {
+				t.Errorf("cwnd %d before and %d after the outage\n%s", before.cwnd, after.cwnd, tr.around(last-2, last+4))
+			}
+		})
+	}
+}
