@@ -6,6 +6,7 @@ import dev.fieldmesh.core.wire.ClockReply
 import dev.fieldmesh.core.wire.Gps
 import dev.fieldmesh.core.wire.NodeStatus
 import dev.fieldmesh.core.wire.Note
+import dev.fieldmesh.core.wire.PushedFix
 import dev.fieldmesh.core.wire.RestoreReport
 import dev.fieldmesh.core.wire.Schedule
 import dev.fieldmesh.core.wire.SpoolPosition
@@ -62,7 +63,7 @@ class AgentClient(
     identity: Identity,
     private val io: CoroutineDispatcher,
     timeout: Duration = Duration.ofSeconds(5),
-) : NodeApi {
+) : NodeApi, FixSink, NoteSink {
     private val base = HttpUrl.Builder().scheme("https").host(pairing.host).port(pairing.port).build()
     private val http = httpClient(pairing, identity, timeout)
 
@@ -83,9 +84,9 @@ class AgentClient(
     suspend fun restore(): RestoreReport = call(post("v1/restore"), RESTORE_MS)
 
     /** Pushes a fix; its age is by the sender's clock at the moment of sending. */
-    suspend fun pushFix(fix: Gps): Gps = call(post("v1/gps", fix))
+    override suspend fun pushFix(fix: PushedFix): Gps = call(post("v1/gps", fix))
 
-    suspend fun note(note: Note): SpoolPosition = call(post("v1/notes", note))
+    override suspend fun note(note: Note): SpoolPosition = call(post("v1/notes", note))
 
     override suspend fun records(after: SpoolPosition?, limit: Int, waitMs: Long): RecordPage {
         val place = if (after == null) emptyMap() else mapOf("epoch" to after.epoch, "after" to "${after.seq}")

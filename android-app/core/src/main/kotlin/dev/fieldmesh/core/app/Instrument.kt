@@ -11,6 +11,7 @@ import dev.fieldmesh.core.gps.Fix
 import dev.fieldmesh.core.wire.CampaignView
 import dev.fieldmesh.core.wire.NodeStatus
 import dev.fieldmesh.core.wire.Schedule
+import dev.fieldmesh.core.wire.Trial
 import kotlinx.coroutines.flow.MutableStateFlow
 import kotlinx.coroutines.flow.StateFlow
 import kotlinx.coroutines.flow.asStateFlow
@@ -21,6 +22,8 @@ data class AppState(
     val drive: DriveState = DriveState(),
     val campaign: CampaignState? = null,
     val track: TrackState = TrackState(),
+    /** The trial under way, or the one that was last. */
+    val trial: Trial? = null,
 )
 
 /**
@@ -88,7 +91,7 @@ class Instrument(private val nowNs: () -> Long, private val say: (Cue) -> Unit) 
         val drive = machine.state(now)
         machine.takeEvents().forEach(cues::happened)
         cues.next(now, drive.speedMps, drive.band.takeIf { drive.staleSinceNs == null })?.let(say)
-        shown.value = AppState(node, drive, campaign(), track)
+        shown.value = AppState(node, drive, campaign(), track, drive.key?.let { key -> schedule?.trials?.find { it.number == key.trial } })
     }
 
     private fun plan(newest: Schedule) {

@@ -1,6 +1,7 @@
 package dev.fieldmesh.core.gps
 
 import dev.fieldmesh.core.wire.Gps
+import dev.fieldmesh.core.wire.PushedFix
 import java.time.Instant
 import java.time.format.DateTimeFormatterBuilder
 
@@ -25,10 +26,11 @@ data class Fix(
 ) {
     val hasPosition get() = mode >= 2 && latDeg != null && lonDeg != null
 
-    /** As the agent takes it, with its age now. */
-    fun toGps(nowBootNs: Long) = Gps(
+    /** As a record has it: the node's own line of a log. */
+    fun toGps() = Gps(
         mode = mode,
-        fixAgeMs = if (hasPosition) (nowBootNs - bootNs).coerceAtLeast(0) / 1e6 else null,
+        fixAgeMs = if (hasPosition) 0.0 else null,
+        fixBootNs = if (hasPosition) bootNs else null,
         timeUtc = utcMs?.let(::utcText),
         latDeg = latDeg,
         lonDeg = lonDeg,
@@ -38,6 +40,20 @@ data class Fix(
         horizErrM = horizErrM,
         satellitesUsed = satellitesUsed,
         connected = true,
+    )
+
+    /** As the agent takes it, with its age now. */
+    fun toPush(nowBootNs: Long) = PushedFix(
+        ageMs = (nowBootNs - bootNs).coerceAtLeast(0) / 1e6,
+        mode = mode,
+        timeUtc = utcMs?.let(::utcText),
+        latDeg = latDeg,
+        lonDeg = lonDeg,
+        speedMps = speedMps,
+        trackDeg = trackDeg,
+        speedErrMps = speedErrMps,
+        horizErrM = horizErrM,
+        satellitesUsed = satellitesUsed,
     )
 
     companion object {

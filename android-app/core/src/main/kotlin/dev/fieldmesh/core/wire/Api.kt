@@ -131,3 +131,18 @@ data class Note(
     @SerialName("lat_deg") val latDeg: Double? = null,
     @SerialName("lon_deg") val lonDeg: Double? = null,
 )
+
+/** What the phone's receiver said, pushed to the node. Without a position, [mode] is 1. */
+@Serializable
+data class PushedFix(
+    @SerialName("age_ms") val ageMs: Double,
+    val mode: Int,
+    @SerialName("time_utc") val timeUtc: String? = null,
+    @SerialName("lat_deg") val latDeg: Double? = null,
+    @SerialName("lon_deg") val lonDeg: Double? = null,
+    @SerialName("speed_mps") val speedMps: Double? = null,
+    @SerialName("track_deg") val trackDeg: Double? = null,
+    @SerialName("speed_err_mps") val speedErrMps: Double? = null,
+    @SerialName("horiz_err_m") val horizErrM: Double? = null,
+    @SerialName("satellites_used") val satellitesUsed: Int? = null,
+)

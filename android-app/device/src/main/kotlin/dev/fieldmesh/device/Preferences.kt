@@ -1,0 +1,33 @@
+package dev.fieldmesh.device
+
+import android.content.Context
+import android.content.SharedPreferences
+import dev.fieldmesh.core.agent.Pairing
+import dev.fieldmesh.core.agent.Shelf
+
+/** What the app keeps over the end of its process. */
+class Preferences(context: Context) {
+    private val store: SharedPreferences = context.getSharedPreferences("fieldmesh", Context.MODE_PRIVATE)
+
+    var pairing: Pairing?
+        get() = store.getString("pairing", null)?.let(Pairing::parse)
+        set(value) = store.edit().putString("pairing", value?.toString()).apply()
+
+    /** Whether gpsd's protocol is spoken to every program on the phone. */
+    var gpsdServer: Boolean
+        get() = store.getBoolean("gpsd_server", false)
+        set(value) = store.edit().putBoolean("gpsd_server", value).apply()
+
+    var spokenCues: Boolean
+        get() = store.getBoolean("spoken_cues", true)
+        set(value) = store.edit().putBoolean("spoken_cues", value).apply()
+
+    /** Notes that the node does not have yet; written at once, since the process may end. */
+    val notes: Shelf = object : Shelf {
+        override fun load(): String? = store.getString("notes", null)
+
+        override fun save(text: String) {
+            store.edit().putString("notes", text).commit()
+        }
+    }
+}

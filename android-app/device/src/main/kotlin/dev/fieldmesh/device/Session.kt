@@ -1,0 +1,125 @@
+package dev.fieldmesh.device
+
+import dev.fieldmesh.core.agent.AgentClient
+import dev.fieldmesh.core.agent.AgentException
+import dev.fieldmesh.core.agent.AgentLink
+import dev.fieldmesh.core.agent.Identity
+import dev.fieldmesh.core.agent.Outbox
+import dev.fieldmesh.core.agent.Pairing
+import dev.fieldmesh.core.agent.pushFixes
+import dev.fieldmesh.core.app.AppState
+import dev.fieldmesh.core.app.Instrument
+import dev.fieldmesh.core.app.Mark
+import dev.fieldmesh.core.gps.Fix
+import dev.fieldmesh.core.wire.AbortRequest
+import dev.fieldmesh.core.wire.Note
+import dev.fieldmesh.core.wire.RestoreReport
+import kotlinx.coroutines.CoroutineDispatcher
+import kotlinx.coroutines.CoroutineScope
+import kotlinx.coroutines.Job
+import kotlinx.coroutines.channels.BufferOverflow
+import kotlinx.coroutines.delay
+import kotlinx.coroutines.flow.MutableSharedFlow
+import kotlinx.coroutines.flow.SharedFlow
+import kotlinx.coroutines.flow.StateFlow
+import kotlinx.coroutines.flow.asSharedFlow
+import kotlinx.coroutines.launch
+
+/**
+ * The app's work as long as its process lives, whatever screens come and go:
+ * it follows the paired node, takes the receiver's fixes, and speaks. All of it
+ * happens on [scope]'s one thread but for the network, which is [io]'s.
+ */
+class Session(
+    private val scope: CoroutineScope,
+    private val io: CoroutineDispatcher,
+    private val preferences: Preferences,
+    private val identity: () -> Identity,
+    private val nowNs: () -> Long,
+    voice: Voice,
+) {
+    private val instrument = Instrument(nowNs, voice::say)
+    private val outbox = Outbox(preferences.notes, nowNs)
+    private val received = MutableSharedFlow<Fix>(replay = 1, extraBufferCapacity = 64, onBufferOverflow = BufferOverflow.DROP_OLDEST)
+    private var client: AgentClient? = null
+    private var following: Job? = null
+
+    val state: StateFlow<AppState> get() = instrument.state
+    val fixes: SharedFlow<Fix> = received.asSharedFlow()
+    val pairing: Pairing? get() = preferences.pairing
+
+    fun start() {
+        scope.launch {
+            while (true) {
+                instrument.refresh()
+                delay(REFRESH_MS)
+            }
+        }
+        preferences.pairing?.let(::follow)
+    }
+
+    fun pair(with: Pairing) {
+        preferences.pairing = with
+        follow(with)
+    }
+
+    fun unpair() {
+        following?.cancel()
+        client = null
+        preferences.pairing = null
+        instrument.unpaired()
+    }
+
+    fun take(fix: Fix) {
+        received.tryEmit(fix)
+        instrument.fix(fix)
+    }
+
+    /** Ends the attempt under way. False when there is none, or nobody to tell. */
+    suspend fun abort(reason: String): Boolean {
+        val key = state.value.drive.key ?: return false
+        val run = state.value.campaign?.run ?: return false
+        return tell { abort(run, AbortRequest(key.trial, key.attempt, reason)) } != null
+    }
+
+    /** Puts the node back as it was. Null when it could not be told. */
+    suspend fun restore(): RestoreReport? = tell { restore() }
+
+    /** What the experimenter saw. */
+    fun mark(text: String) {
+        val key = state.value.drive.key
+        val fix = received.replayCache.lastOrNull()?.takeIf(Fix::hasPosition)
+        val note = outbox.add { id -> Note(id, "mark", text, 0.0, key?.trial, key?.attempt, fix?.latDeg, fix?.lonDeg) }
+        instrument.mark(note.toMark(saved = false))
+    }
+
+    /** What the experimenter wants to become of a trial: accept, repeat or skip. */
+    fun decide(decision: String, trial: Int, attempt: Int, reason: String) {
+        outbox.add { id -> Note(id, decision, reason, 0.0, trial, attempt.takeIf { it > 0 }) }
+    }
+
+    private suspend fun <T> tell(call: suspend AgentClient.() -> T): T? = try {
+        client?.call()
+    } catch (_: AgentException) {
+        null // the link's state says why
+    }
+
+    private fun follow(with: Pairing) {
+        following?.cancel()
+        val node = AgentClient(with, identity(), io)
+        client = node
+        instrument.connecting()
+        outbox.pending.filter { it.note == "mark" }.forEach { instrument.mark(it.toMark(saved = false)) }
+        following = scope.launch {
+            launch { AgentLink(node, nowNs).follow().collect(instrument::heard) }
+            launch { pushFixes(fixes, node, nowNs) }
+            launch { outbox.deliver(node) { if (it.note == "mark") instrument.mark(it.toMark(saved = true)) } }
+        }
+    }
+
+    private fun Note.toMark(saved: Boolean) = Mark(id, text, latDeg, lonDeg, saved)
+
+    private companion object {
+        const val REFRESH_MS = 200L
+    }
+}

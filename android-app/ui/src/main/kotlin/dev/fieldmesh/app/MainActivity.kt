@@ -1,0 +1,234 @@
+package dev.fieldmesh.app
+
+import android.Manifest
+import android.app.Activity
+import android.app.AlertDialog
+import android.content.Intent
+import android.content.IntentFilter
+import android.content.pm.PackageManager
+import android.os.BatteryManager
+import android.os.Build
+import android.os.Bundle
+import android.view.View
+import android.view.ViewGroup
+import android.widget.EditText
+import android.widget.TextView
+import android.widget.Toast
+import dev.fieldmesh.app.screen.Battery
+import dev.fieldmesh.app.screen.CampaignScreen
+import dev.fieldmesh.app.screen.DriveScreen
+import dev.fieldmesh.app.screen.NodeScreen
+import dev.fieldmesh.app.screen.PairActions
+import dev.fieldmesh.app.screen.PairScreen
+import dev.fieldmesh.app.screen.Screen
+import dev.fieldmesh.app.screen.TrackScreen
+import dev.fieldmesh.app.screen.linkText
+import dev.fieldmesh.core.agent.Pairing
+import dev.fieldmesh.core.app.AppState
+import dev.fieldmesh.core.app.TrialRow
+import dev.fieldmesh.core.drive.LinkState
+import dev.fieldmesh.core.drive.Phase
+import dev.fieldmesh.device.LocationService
+import java.security.GeneralSecurityException
+import kotlinx.coroutines.CoroutineScope
+import kotlinx.coroutines.Job
+import kotlinx.coroutines.MainScope
+import kotlinx.coroutines.cancel
+import kotlinx.coroutines.launch
+
+/** The five screens, one at a time, and what they have in common: the link's state, and the way back. */
+class MainActivity : Activity() {
+    private val app get() = application as Fieldmesh
+    private val scope: CoroutineScope = MainScope()
+    private var showing: Job? = null
+    private var tab = Tab.DRIVE
+    private lateinit var screen: Screen
+
+    private enum class Tab(val button: Int, val layout: Int) {
+        DRIVE(R.id.tab_drive, R.layout.drive),
+        CAMPAIGN(R.id.tab_campaign, R.layout.campaign),
+        TRACK(R.id.tab_track, R.layout.track),
+        NODE(R.id.tab_node, R.layout.node),
+        PAIR(R.id.tab_pair, R.layout.pair),
+    }
+
+    override fun onCreate(saved: Bundle?) {
+        super.onCreate(saved)
+        setContentView(R.layout.main)
+        for (t in Tab.entries) findViewById<View>(t.button).setOnClickListener { open(t) }
+        val restore = findViewById<TextView>(R.id.restore)
+        restore.setOnClickListener { onRestore(restore) }
+        val first = if (app.session.pairing == null) Tab.PAIR else Tab.DRIVE
+        open(saved?.getString(TAB)?.let(Tab::valueOf) ?: first)
+    }
+
+    override fun onSaveInstanceState(out: Bundle) {
+        super.onSaveInstanceState(out)
+        out.putString(TAB, tab.name)
+    }
+
+    override fun onStart() {
+        super.onStart()
+        showing = scope.launch { app.session.state.collect(::show) }
+    }
+
+    override fun onStop() {
+        showing?.cancel()
+        super.onStop()
+    }
+
+    override fun onDestroy() {
+        scope.cancel()
+        super.onDestroy()
+    }
+
+    private fun open(wanted: Tab) {
+        tab = wanted
+        val content = findViewById<ViewGroup>(R.id.content)
+        content.removeAllViews()
+        layoutInflater.inflate(wanted.layout, content, true)
+        screen = make(wanted, content.getChildAt(0))
+        for (t in Tab.entries) findViewById<View>(t.button).isSelected = t == wanted
+        show(app.session.state.value)
+    }
+
+    private fun make(t: Tab, view: View): Screen = when (t) {
+        Tab.DRIVE -> DriveScreen(view, ::onAbort)
+        Tab.CAMPAIGN -> CampaignScreen(view, ::onTrial)
+        Tab.TRACK -> TrackScreen(view, app.session::mark)
+        Tab.NODE -> NodeScreen(view, System::currentTimeMillis, ::battery, app::gpsWanted, ::onGps)
+        Tab.PAIR -> PairScreen(view, pairing())
+    }
+
+    private fun show(state: AppState) {
+        findViewById<TextView>(R.id.link).apply {
+            text = linkText(state)
+            setTextColor(getColor(if (state.drive.link in BROKEN) R.color.bad else R.color.text))
+        }
+        screen.show(state)
+    }
+
+    /** One tap; a second one only where the first would cost a trial. */
+    private fun onRestore(button: TextView) {
+        val phase = app.session.state.value.drive.phase
+        if (phase == Phase.ARMED || phase == Phase.RUNNING) {
+            twice(button, R.string.restore, R.string.restore_sure, ::restore)
+        } else {
+            restore()
+        }
+    }
+
+    private fun restore() {
+        scope.launch {
+            val report = app.session.restore()
+            tell(
+                when {
+                    report == null -> getString(R.string.restore_failed)
+                    report.failed.isEmpty() -> getString(R.string.restore_done, report.undone.size)
+                    else -> getString(R.string.restore_partly, report.failed.joinToString("\n"))
+                },
+            )
+        }
+    }
+
+    private fun onAbort(button: TextView) = twice(button, R.string.abort, R.string.abort_sure) {
+        scope.launch { if (!app.session.abort(getString(R.string.abort_reason))) tell(getString(R.string.abort_failed)) }
+    }
+
+    /** A first tap asks, a second one within three seconds acts: no dialog, which a thumb in a moving car would miss. */
+    private fun twice(button: TextView, usual: Int, sure: Int, act: () -> Unit) {
+        val asked = button.getTag(R.id.link) as? Runnable
+        if (asked != null) {
+            button.removeCallbacks(asked)
+            asked.run()
+            act()
+            return
+        }
+        val back = Runnable {
+            button.setText(usual)
+            button.setTag(R.id.link, null)
+        }
+        button.setText(sure)
+        button.setTag(R.id.link, back)
+        button.postDelayed(back, SURE_MS)
+    }
+
+    private fun onTrial(trial: TrialRow) {
+        val reason = EditText(this).apply { setHint(R.string.decide_reason) }
+        fun decide(what: String) {
+            app.session.decide(what, trial.number, trial.attempts, reason.text.toString().trim())
+            tell(getString(R.string.decide_noted))
+        }
+        AlertDialog.Builder(this)
+            .setTitle(getString(R.string.decide_title, trial.number))
+            .setView(reason)
+            .setPositiveButton(R.string.decide_accept) { _, _ -> decide("accept") }
+            .setNeutralButton(R.string.decide_repeat) { _, _ -> decide("repeat") }
+            .setNegativeButton(R.string.decide_skip) { _, _ -> decide("skip") }
+            .show()
+    }
+
+    private fun onGps() {
+        if (app.gpsWanted) {
+            app.gpsWanted = false
+            stopService(LocationService.intent(this))
+            screen.show(app.session.state.value)
+        } else if (checkSelfPermission(Manifest.permission.ACCESS_FINE_LOCATION) == PackageManager.PERMISSION_GRANTED) {
+            startGps()
+        } else {
+            val wanted = mutableListOf(Manifest.permission.ACCESS_FINE_LOCATION, Manifest.permission.ACCESS_COARSE_LOCATION)
+            if (Build.VERSION.SDK_INT >= Build.VERSION_CODES.TIRAMISU) wanted += Manifest.permission.POST_NOTIFICATIONS
+            requestPermissions(wanted.toTypedArray(), ASK_LOCATION)
+        }
+    }
+
+    override fun onRequestPermissionsResult(code: Int, names: Array<String>, results: IntArray) {
+        if (code != ASK_LOCATION) return
+        val place = names.indexOf(Manifest.permission.ACCESS_FINE_LOCATION)
+        if (place >= 0 && results[place] == PackageManager.PERMISSION_GRANTED) startGps() else tell(getString(R.string.gps_denied))
+    }
+
+    private fun startGps() {
+        app.gpsWanted = true
+        startForegroundService(LocationService.intent(this))
+        screen.show(app.session.state.value)
+    }
+
+    private fun battery(): Battery? {
+        val told = registerReceiver(null, IntentFilter(Intent.ACTION_BATTERY_CHANGED)) ?: return null
+        val level = told.getIntExtra(BatteryManager.EXTRA_LEVEL, -1)
+        val full = told.getIntExtra(BatteryManager.EXTRA_SCALE, -1)
+        if (level < 0 || full <= 0) return null
+        return Battery(100 * level / full, told.getIntExtra(BatteryManager.EXTRA_TEMPERATURE, 0) / 10.0)
+    }
+
+    private fun pairing() = object : PairActions {
+        override val ownPin = try {
+            app.identity().pin
+        } catch (_: GeneralSecurityException) {
+            null // the key store is broken; the screen shows that there is no key
+        }
+        override val pairing get() = app.session.pairing
+        override var spokenCues by app.preferences::spokenCues
+        override var gpsdServer by app.preferences::gpsdServer
+
+        override fun pair(with: Pairing) {
+            app.session.pair(with)
+            screen.show(app.session.state.value)
+        }
+
+        override fun unpair() {
+            app.session.unpair()
+            screen.show(app.session.state.value)
+        }
+    }
+
+    private fun tell(text: String) = Toast.makeText(this, text, Toast.LENGTH_LONG).show()
+
+    private companion object {
+        const val TAB = "tab"
+        const val SURE_MS = 3000L
+        const val ASK_LOCATION = 1
+        val BROKEN = setOf(LinkState.LOST, LinkState.WRONG_NODE, LinkState.NOT_PAIRED)
+    }
+}

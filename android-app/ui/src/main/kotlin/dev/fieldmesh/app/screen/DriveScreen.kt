@@ -1,0 +1,91 @@
+package dev.fieldmesh.app.screen
+
+import android.content.res.ColorStateList
+import android.view.View
+import android.widget.TextView
+import dev.fieldmesh.app.R
+import dev.fieldmesh.app.view.ChartView
+import dev.fieldmesh.app.view.SpeedBandView
+import dev.fieldmesh.core.app.AppState
+import dev.fieldmesh.core.drive.DriveState
+import dev.fieldmesh.core.drive.Phase
+import kotlin.math.roundToInt
+
+/** The present trial as one glance. */
+class DriveScreen(override val view: View, onAbort: (TextView) -> Unit) : Screen {
+    private val context = view.context
+    private val word = text(R.id.word)
+    private val speed = text(R.id.speed)
+    private val abort = text(R.id.abort)
+    private val unknown = context.getString(R.string.unknown)
+
+    init {
+        word.setBackgroundResource(R.drawable.card)
+        abort.setOnClickListener { onAbort(abort) }
+    }
+
+    private fun text(id: Int): TextView = view.findViewById(id)
+
+    override fun show(state: AppState) {
+        val d = state.drive
+        text(R.id.trial).text = trialText(d)
+        val w = d.word()
+        word.setText(w.text)
+        word.backgroundTintList = ColorStateList.valueOf(context.getColor(w.color))
+        speed.text = d.speedMps?.let(::kmh) ?: unknown
+        speed.contentDescription = context.getString(R.string.speed_spoken, speed.text, word.text)
+        view.findViewById<SpeedBandView>(R.id.band).show(d.band, d.speedMps)
+        text(R.id.target).text = d.band?.let { context.getString(R.string.target, kmhFine(it.targetMps), kmhFine(it.halfWidthMps)) }
+            ?: context.getString(R.string.no_target)
+        figures(d)
+        charts(d)
+        text(R.id.detail).text = d.verdict?.reason ?: d.detail.orEmpty()
+        abort.visibility = if (d.phase == Phase.ARMED || d.phase == Phase.RUNNING) View.VISIBLE else View.GONE
+    }
+
+    private fun trialText(d: DriveState): String {
+        val key = d.key ?: return context.getString(R.string.no_trial)
+        val total = d.trialsTotal ?: return context.getString(R.string.trial_only, key.trial, key.attempt)
+        return context.getString(R.string.trial_of, key.trial, total, key.attempt)
+    }
+
+    private fun figures(d: DriveState) {
+        text(R.id.to_gate).text = d.toGateM?.let { context.getString(R.string.metres, it.roundToInt()) } ?: unknown
+        text(R.id.in_band).text = inBand(d)
+        text(R.id.remaining).text = (d.remainingS ?: d.durationS?.takeIf { d.phase == Phase.ARMED })
+            ?.let { context.getString(R.string.seconds, it) } ?: unknown
+        text(R.id.heading).text = heading(d)
+    }
+
+    private fun inBand(d: DriveState): String {
+        val held = d.inBandS ?: return unknown
+        val asked = d.holdS?.takeIf { d.phase == Phase.ARMED && it > 0 } ?: return context.getString(R.string.seconds, held)
+        return context.getString(R.string.of_seconds, held, asked)
+    }
+
+    private fun heading(d: DriveState): String {
+        val own = d.trackDeg?.roundToInt() ?: return unknown
+        val wanted = d.wantedTrackDeg?.roundToInt() ?: return context.getString(R.string.degrees, own)
+        return context.getString(R.string.degrees_wanted, own, wanted)
+    }
+
+    private fun charts(d: DriveState) {
+        val nothing = context.getString(R.string.no_values)
+        val mbit = d.throughput.map { it.copy(value = it.value / 1e6) }
+        view.findViewById<ChartView>(R.id.throughput).show(
+            context.getString(R.string.throughput),
+            mbit.lastOrNull()?.let { context.getString(R.string.megabits, it.value) } ?: nothing,
+            mbit, 0.0, 1.0,
+        )
+        view.findViewById<ChartView>(R.id.signal).show(
+            context.getString(R.string.signal),
+            d.signal.lastOrNull()?.let { context.getString(R.string.dbm, it.value) } ?: nothing,
+            d.signal, WEAK_DBM, STRONG_DBM,
+        )
+    }
+
+    private companion object {
+        const val WEAK_DBM = -90.0
+        const val STRONG_DBM = -40.0
+    }
+}

@@ -1,0 +1,125 @@
+package dev.fieldmesh.app.screen
+
+import android.text.format.Formatter
+import android.view.LayoutInflater
+import android.view.View
+import android.view.ViewGroup
+import android.widget.Button
+import android.widget.TextView
+import dev.fieldmesh.app.R
+import dev.fieldmesh.core.app.AppState
+import dev.fieldmesh.core.wire.Gps
+import dev.fieldmesh.core.wire.NodeStatus
+import dev.fieldmesh.core.wire.Problem
+import kotlin.math.abs
+
+/** What Android tells of the phone itself; null what it does not tell. */
+class Battery(val percent: Int, val celsius: Double)
+
+/** What the node is and has, and what stands in the way of a trial, each with its cure. */
+class NodeScreen(
+    override val view: View,
+    private val wallMs: () -> Long,
+    private val battery: () -> Battery?,
+    private val gpsRuns: () -> Boolean,
+    onGps: () -> Unit,
+) : Screen {
+    private val context = view.context
+    private val rows: ViewGroup = view.findViewById(R.id.rows)
+    private val problems: ViewGroup = view.findViewById(R.id.problems)
+    private val gps: Button = view.findViewById(R.id.gps)
+    private var shown: Any? = null
+
+    init {
+        gps.setOnClickListener { onGps() }
+    }
+
+    override fun show(state: AppState) {
+        gps.setText(if (gpsRuns()) R.string.gps_stop else R.string.gps_start)
+        val node = state.node
+        val routing = state.campaign?.next
+        val lines = node?.let { lines(it, state) }.orEmpty()
+        val found = node?.problems.orEmpty()
+        if (shown == Triple(lines, found, routing)) return // leaves a screen reader where it is
+        shown = Triple(lines, found, routing)
+        heading(node)
+        problems.removeAllViews()
+        found.forEach(::addProblem)
+        rows.removeAllViews()
+        lines.forEach { (label, value) -> addRow(label, value) }
+    }
+
+    private fun heading(node: NodeStatus?) {
+        view.findViewById<TextView>(R.id.ready).setText(
+            when {
+                node == null -> R.string.node_nothing
+                node.problems.isEmpty() -> R.string.node_ready
+                else -> R.string.node_problems
+            },
+        )
+    }
+
+    private fun lines(n: NodeStatus, state: AppState): List<Pair<Int, String>> = listOfNotNull(
+        R.string.node_radio to radio(n),
+        state.trial?.let { R.string.node_routing to it.routing.protocol },
+        R.string.node_tcp to (state.trial?.tcp?.variant ?: n.congestionAvailable.joinToString(", ")),
+        R.string.node_gps to gpsText(n.gps, n.gpsRateHz),
+        R.string.node_clock to clock(n),
+        battery()?.let { R.string.node_battery to context.getString(R.string.node_battery_state, it.percent, it.celsius) },
+        R.string.node_disk to context.getString(R.string.node_disk_free, size(n.spool.diskFreeBytes), size(n.spool.usedBytes)),
+        R.string.node_undo to undo(n),
+        R.string.node_software to "${n.version}, Linux ${n.kernel}, ${n.arch}",
+    )
+
+    private fun radio(n: NodeStatus): String = context.getString(
+        when (n.interfaceUp) {
+            true -> R.string.node_radio_up
+            false -> R.string.node_radio_down
+            null -> R.string.node_radio_missing
+        },
+        n.interfaceName,
+    )
+
+    private fun gpsText(gps: Gps?, rate: Double?): String {
+        if (gps == null || !gps.connected) return context.getString(R.string.node_gps_silent)
+        val age = gps.fixAgeMs
+        if (gps.mode < 2 || age == null) return context.getString(R.string.node_gps_none)
+        return if (rate == null) context.getString(R.string.node_gps_fix, gps.mode, age / 1e3) else context.getString(R.string.node_gps_rate, gps.mode, age / 1e3, rate)
+    }
+
+    /** The answer was on its way for a while, and wall clocks are only ever data: seconds matter here, not less. */
+    private fun clock(n: NodeStatus): String {
+        val off = (n.clock.wallNs / 1_000_000 - wallMs()) / 1000.0
+        if (abs(off) < NEAR_S) return context.getString(R.string.node_clock_near)
+        return context.getString(R.string.node_clock_off, context.getString(R.string.seconds, off))
+    }
+
+    private fun undo(n: NodeStatus): String {
+        val failed = n.host.failed.orEmpty()
+        return when {
+            failed.isNotEmpty() -> context.getString(R.string.restore_partly, failed.joinToString("\n"))
+            n.host.pending.isEmpty() -> context.getString(R.string.node_undo_none)
+            else -> context.getString(R.string.node_undo_some, n.host.pending.size) + n.host.pending.joinToString("") { "\n$it" }
+        }
+    }
+
+    private fun size(bytes: Long): String = Formatter.formatShortFileSize(context, bytes)
+
+    private fun addProblem(problem: Problem) {
+        val card = LayoutInflater.from(context).inflate(R.layout.node_problem, problems, false)
+        card.findViewById<TextView>(R.id.found).text = "${problem.need}: ${problem.found}"
+        card.findViewById<TextView>(R.id.cure).text = problem.cure
+        problems.addView(card)
+    }
+
+    private fun addRow(label: Int, value: String) {
+        val row = LayoutInflater.from(context).inflate(R.layout.node_row, rows, false)
+        row.findViewById<TextView>(R.id.label).setText(label)
+        row.findViewById<TextView>(R.id.value).text = value
+        rows.addView(row)
+    }
+
+    private companion object {
+        const val NEAR_S = 5.0
+    }
+}

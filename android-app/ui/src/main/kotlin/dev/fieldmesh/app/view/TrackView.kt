@@ -1,0 +1,130 @@
+package dev.fieldmesh.app.view
+
+import android.content.Context
+import android.graphics.Canvas
+import android.graphics.Color
+import android.graphics.Paint
+import android.util.AttributeSet
+import android.view.View
+import dev.fieldmesh.app.R
+import dev.fieldmesh.core.app.TrackState
+import dev.fieldmesh.core.drive.Metres
+
+/**
+ * The way on a plain grid, north up, without a map from anywhere: each stretch
+ * in the colour of the throughput there, the roadside node as a square, marks as
+ * rings, the car as a dot.
+ */
+class TrackView(context: Context, attributes: AttributeSet?) : View(context, attributes) {
+    private val ground = context.fill(R.color.surface)
+    private val grid = context.stroke(R.color.line, 0.5f)
+    private val unmeasured = context.stroke(R.color.line, 4f)
+    private val measured = context.stroke(R.color.accent, 6f)
+    private val car = context.fill(R.color.text)
+    private val rim = context.stroke(R.color.ground, 3f)
+    private val site = context.fill(R.color.good)
+    private val mark = context.stroke(R.color.bad, 3f)
+    private val words = context.lettering(R.color.text, 14f)
+    private var track = TrackState()
+    private var scale = Scale(Metres(0.0, 0.0), 1.0)
+
+    fun show(track: TrackState) {
+        if (track == this.track) return
+        this.track = track
+        invalidate()
+    }
+
+    override fun onDraw(canvas: Canvas) {
+        canvas.drawRect(0f, 0f, width.toFloat(), height.toFloat(), ground)
+        val places = track.points.mapNotNull { track.metres(it.latDeg, it.lonDeg) }
+        if (places.isEmpty() && track.siteLatDeg == null) {
+            canvas.drawText(context.getString(R.string.track_none), context.dp(12f), context.dp(28f), words)
+            return
+        }
+        scale = fit(places + listOfNotNull(sitePlace()))
+        val step = drawGrid(canvas)
+        drawWay(canvas, places)
+        drawSite(canvas)
+        drawMarks(canvas)
+        places.lastOrNull()?.let { drawDot(canvas, it) }
+        canvas.drawText(context.getString(R.string.track_grid, step), context.dp(10f), height - context.dp(10f), words)
+    }
+
+    private fun sitePlace(): Metres? {
+        val lat = track.siteLatDeg ?: return null
+        return track.metres(lat, track.siteLonDeg ?: return null)
+    }
+
+    /** All places within the view, with a margin; never closer than 100 m across. */
+    private fun fit(places: List<Metres>): Scale {
+        val west = places.minOf { it.east }
+        val east = places.maxOf { it.east }
+        val south = places.minOf { it.north }
+        val north = places.maxOf { it.north }
+        val metres = maxOf((east - west) / (width * ROOM), (north - south) / (height * ROOM), LEAST_M / minOf(width, height))
+        return Scale(Metres((west + east) / 2, (south + north) / 2), metres)
+    }
+
+    private fun x(m: Metres) = (width / 2 + (m.east - scale.middle.east) / scale.metresPerPixel).toFloat()
+
+    private fun y(m: Metres) = (height / 2 - (m.north - scale.middle.north) / scale.metresPerPixel).toFloat()
+
+    private fun drawGrid(canvas: Canvas): Int {
+        val wanted = scale.metresPerPixel * context.dp(64f)
+        val step = STEPS.firstOrNull { it >= wanted } ?: STEPS.last()
+        val pixels = (step / scale.metresPerPixel).toFloat()
+        var gx = x(Metres(Math.floor((scale.middle.east - width / 2 * scale.metresPerPixel) / step) * step, 0.0))
+        while (gx < width) {
+            canvas.drawLine(gx, 0f, gx, height.toFloat(), grid)
+            gx += pixels
+        }
+        var gy = y(Metres(0.0, Math.ceil((scale.middle.north + height / 2 * scale.metresPerPixel) / step) * step))
+        while (gy < height) {
+            canvas.drawLine(0f, gy, width.toFloat(), gy, grid)
+            gy += pixels
+        }
+        return step
+    }
+
+    private fun drawWay(canvas: Canvas, places: List<Metres>) {
+        val most = track.points.mapNotNull { it.throughputBps }.maxOrNull() ?: 0.0
+        for (i in 1 until places.size) {
+            val bps = track.points[i].throughputBps
+            canvas.drawLine(x(places[i - 1]), y(places[i - 1]), x(places[i]), y(places[i]), if (bps == null) unmeasured else tint(measured, bps / most.coerceAtLeast(1.0)))
+        }
+    }
+
+    /** From red for nothing over yellow to green for the most of this way. */
+    private fun tint(paint: Paint, share: Double): Paint {
+        paint.color = Color.HSVToColor(floatArrayOf(120f * share.toFloat().coerceIn(0f, 1f), 1f, BRIGHTNESS))
+        return paint
+    }
+
+    private fun drawSite(canvas: Canvas) {
+        val place = sitePlace() ?: return
+        val half = context.dp(8f)
+        canvas.drawRect(x(place) - half, y(place) - half, x(place) + half, y(place) + half, site)
+    }
+
+    private fun drawMarks(canvas: Canvas) {
+        for (m in track.marks) {
+            val place = track.metres(m.latDeg ?: continue, m.lonDeg ?: continue) ?: continue
+            canvas.drawCircle(x(place), y(place), context.dp(7f), mark)
+            canvas.drawText(m.text, x(place) + context.dp(12f), y(place) - context.dp(8f), words)
+        }
+    }
+
+    private fun drawDot(canvas: Canvas, place: Metres) {
+        canvas.drawCircle(x(place), y(place), context.dp(9f), car)
+        canvas.drawCircle(x(place), y(place), context.dp(9f), rim)
+    }
+
+    private class Scale(val middle: Metres, val metresPerPixel: Double)
+
+    private companion object {
+        const val ROOM = 0.8
+        const val LEAST_M = 100.0
+        const val BRIGHTNESS = 0.75f
+        val STEPS = listOf(10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000)
+    }
+}
