@@ -14,8 +14,8 @@ type radioUndo struct {
 	Interface  string           `json:"interface"`
 	Index      int              `json:"index"`
 	Mode       string           `json:"mode"`
-	Network    *nl80211.Network `json:"network,omitempty"` // that it was in
-	TxPowerDbm *float64         `json:"tx_power_dbm,omitempty"`
+	Network    *nl80211.Network `json:"network,omitempty"`      // that it was in
+	TxPowerDbm *float64         `json:"tx_power_dbm,omitempty"` // absent: in no network, where it means nothing
 	PowerSave  bool             `json:"power_save"`
 	RTS        uint32           `json:"rts_threshold_bytes"`
 	RetryShort uint8            `json:"retry_short"`
@@ -26,8 +26,11 @@ type radioUndo struct {
 // former reads how the interface is set.
 func (d *radioDevice) former() (radioUndo, error) {
 	i := d.iface
-	u := radioUndo{Interface: i.Name, Index: i.Index, Mode: i.Mode, TxPowerDbm: i.TxPowerDbm,
+	u := radioUndo{Interface: i.Name, Index: i.Index, Mode: i.Mode,
 		RTS: d.phy.RTSThreshold, RetryShort: d.phy.RetryShort, RetryLong: d.phy.RetryLong}
+	if i.MHz != 0 {
+		u.TxPowerDbm = i.TxPowerDbm
+	}
 	var err error
 	if u.PowerSave, err = d.conn.PowerSave(i.Index); err != nil && !unsupported(err) {
 		return u, err
@@ -102,17 +105,16 @@ func (d *radioDevice) untune(was radioUndo) error {
 
 // power gives the transmit power back. The kernel tells the power, not whether
 // somebody had fixed it: it is left to the driver again, and fixed only where
-// that gives another. An interface that was in no network yet has no power to
-// tell, which the kernel gives as 0.
+// that gives another.
 func (d *radioDevice) power(was *float64) error {
-	if was == nil || same(d.iface.TxPowerDbm, was) {
+	if same(d.iface.TxPowerDbm, was) {
 		return nil
 	}
 	if err := d.conn.SetTxPower(d.iface.Index, nil); err != nil && !errors.Is(err, unix.ENODEV) {
 		return err
 	}
 	i, err := d.conn.Interface(d.iface.Name)
-	if err != nil || i == nil || *was <= 0 || same(i.TxPowerDbm, was) {
+	if err != nil || i == nil || was == nil || same(i.TxPowerDbm, was) {
 		return err
 	}
 	return d.conn.SetTxPower(d.iface.Index, was)

@@ -34,7 +34,7 @@ const WidthNoHT = "20 MHz (no HT)"
 
 // Interfaces lists the radios' interfaces in this namespace.
 func (c *Conn) Interfaces() ([]Interface, error) {
-	messages, err := c.call(unix.NL80211_CMD_GET_INTERFACE, true, func(*netlink.AttributeEncoder) {})
+	messages, err := c.call(unix.NL80211_CMD_GET_INTERFACE, dump, func(*netlink.AttributeEncoder) {})
 	if err != nil {
 		return nil, fmt.Errorf("list interfaces of radios: %w", err)
 	}
@@ -108,7 +108,7 @@ func (b BSS) IBSS() bool { return b.Capability&2 != 0 }
 
 // BSSes lists the cells that an interface knows; it does not scan.
 func (c *Conn) BSSes(ifindex int) ([]BSS, error) {
-	messages, err := c.call(unix.NL80211_CMD_GET_SCAN, true, func(e *netlink.AttributeEncoder) {
+	messages, err := c.call(unix.NL80211_CMD_GET_SCAN, dump, func(e *netlink.AttributeEncoder) {
 		e.Uint32(unix.NL80211_ATTR_IFINDEX, uint32(ifindex))
 	})
 	if err != nil {

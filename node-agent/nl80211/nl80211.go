@@ -53,24 +53,28 @@ func encode(f func(*netlink.AttributeEncoder)) ([]byte, error) {
 	return e.Encode()
 }
 
-// call sends a command; dump asks for all objects.
-func (c *Conn) call(command uint8, dump bool, f func(*netlink.AttributeEncoder)) ([]genetlink.Message, error) {
+// call sends a command with attributes made by f. An acknowledgement is asked
+// for only where nothing else is answered: it comes apart from an answer and
+// would be taken for that of the next call.
+func (c *Conn) call(command uint8, flags netlink.HeaderFlags, f func(*netlink.AttributeEncoder)) ([]genetlink.Message, error) {
 	data, err := encode(f)
 	if err != nil {
 		return nil, fmt.Errorf("encode attributes: %w", err)
 	}
-	flags := netlink.Request | netlink.Acknowledge
-	if dump {
-		flags = netlink.Request | netlink.Dump
-	}
 	return c.c.Execute(genetlink.Message{
 		Header: genetlink.Header{Command: command, Version: c.family.Version}, Data: data,
-	}, c.family.ID, flags)
+	}, c.family.ID, netlink.Request|flags)
 }
+
+// get asks for one object, dump for all.
+const (
+	get  netlink.HeaderFlags = 0
+	dump                     = netlink.Dump
+)
 
 // do sends a command about one interface that answers nothing.
 func (c *Conn) do(command uint8, ifindex int, f func(*netlink.AttributeEncoder)) error {
-	_, err := c.call(command, false, func(e *netlink.AttributeEncoder) {
+	_, err := c.call(command, netlink.Acknowledge, func(e *netlink.AttributeEncoder) {
 		e.Uint32(unix.NL80211_ATTR_IFINDEX, uint32(ifindex))
 		f(e)
 	})

@@ -56,7 +56,7 @@ func (p Phy) Usable() []int {
 
 // Phys lists the radios of this namespace.
 func (c *Conn) Phys() ([]Phy, error) {
-	messages, err := c.call(unix.NL80211_CMD_GET_WIPHY, true, func(e *netlink.AttributeEncoder) {
+	messages, err := c.call(unix.NL80211_CMD_GET_WIPHY, dump, func(e *netlink.AttributeEncoder) {
 		e.Flag(unix.NL80211_ATTR_SPLIT_WIPHY_DUMP, true)
 	})
 	if err != nil {
@@ -149,7 +149,7 @@ func frequency(d *netlink.AttributeDecoder, band uint16) Frequencies {
 
 // Country is the regulatory domain in force: two letters, "00" for the world's.
 func (c *Conn) Country() (string, error) {
-	messages, err := c.call(unix.NL80211_CMD_GET_REG, false, func(*netlink.AttributeEncoder) {})
+	messages, err := c.call(unix.NL80211_CMD_GET_REG, get, func(*netlink.AttributeEncoder) {})
 	if err != nil {
 		return "", fmt.Errorf("read regulatory domain: %w", err)
 	}

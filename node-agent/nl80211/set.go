@@ -18,7 +18,7 @@ type Network struct {
 	BSSID     string // adhoc: the cell's address; empty: by what is heard
 	MHz       int
 	Width     string    // WidthNoHT or "20 MHz"
-	BasicMbps []float64 // adhoc: rates that every station must have; empty: the driver's
+	BasicMbps []float64 // rates that every station must have; empty: the driver's
 	McastMbps float64   // rate of frames to all; 0: the driver's
 }
 
@@ -48,15 +48,15 @@ func (c *Conn) Join(ifindex int, n Network) error {
 		if n.McastMbps > 0 {
 			e.Uint32(unix.NL80211_ATTR_MCAST_RATE, uint32(math.Round(n.McastMbps*10)))
 		}
+		if len(n.BasicMbps) > 0 {
+			e.Bytes(unix.NL80211_ATTR_BSS_BASIC_RATES, halfMbps(n.BasicMbps))
+		}
 		if n.Mode == "mesh" {
 			return
 		}
 		e.Flag(unix.NL80211_ATTR_FREQ_FIXED, true)
 		if bssid != nil {
 			e.Bytes(unix.NL80211_ATTR_MAC, bssid)
-		}
-		if len(n.BasicMbps) > 0 {
-			e.Bytes(unix.NL80211_ATTR_BSS_BASIC_RATES, halfMbps(n.BasicMbps))
 		}
 	})
 	if err != nil {
@@ -152,7 +152,7 @@ func (c *Conn) SetRTS(ifindex int, threshold uint32) error {
 
 // PowerSave tells whether the interface may sleep; SetPowerSave sets it.
 func (c *Conn) PowerSave(ifindex int) (bool, error) {
-	messages, err := c.call(unix.NL80211_CMD_GET_POWER_SAVE, false, func(e *netlink.AttributeEncoder) {
+	messages, err := c.call(unix.NL80211_CMD_GET_POWER_SAVE, get, func(e *netlink.AttributeEncoder) {
 		e.Uint32(unix.NL80211_ATTR_IFINDEX, uint32(ifindex))
 	})
 	if err != nil {

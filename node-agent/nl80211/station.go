@@ -24,7 +24,7 @@ type Station struct {
 
 // Stations lists the stations that an interface knows.
 func (c *Conn) Stations(ifindex int) ([]Station, error) {
-	messages, err := c.call(unix.NL80211_CMD_GET_STATION, true, func(e *netlink.AttributeEncoder) {
+	messages, err := c.call(unix.NL80211_CMD_GET_STATION, dump, func(e *netlink.AttributeEncoder) {
 		e.Uint32(unix.NL80211_ATTR_IFINDEX, uint32(ifindex))
 	})
 	if err != nil {
@@ -99,7 +99,7 @@ type Survey struct {
 
 // Surveys lists what an interface's radio knows of its channels.
 func (c *Conn) Surveys(ifindex int) ([]Survey, error) {
-	messages, err := c.call(unix.NL80211_CMD_GET_SURVEY, true, func(e *netlink.AttributeEncoder) {
+	messages, err := c.call(unix.NL80211_CMD_GET_SURVEY, dump, func(e *netlink.AttributeEncoder) {
 		e.Uint32(unix.NL80211_ATTR_IFINDEX, uint32(ifindex))
 	})
 	if err != nil {

@@ -14,8 +14,13 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/mdlayher/genetlink"
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/internal/testnet"
 )
@@ -75,7 +80,7 @@ func unload(t testing.TB) {
 // present lists the radios of the guest's own namespace with one interface,
 // in the order in which they were made.
 func present() []Radio {
-	names, _ := filepath.Glob(phys + "/phy*") // only a bad pattern is an error
+	names, _ := filepath.Glob(phys + "/*") // only a bad pattern is an error
 	var out []Radio
 	for _, name := range names {
 		if devices, _ := filepath.Glob(name + "/device/net/*"); len(devices) == 1 {
@@ -114,6 +119,20 @@ func (r Radio) set(t testing.TB, name, value string) {
 	}
 }
 
+// Country sets the regulatory domain of the guest, as a user would, and waits
+// until it is in force.
+func Country(t testing.TB, code string) {
+	t.Helper()
+	run(t, "iw", "reg", "set", code)
+	for range 100 {
+		if strings.Contains(run(t, "iw", "reg", "get"), "country "+code) {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Fatalf("the regulatory domain is not %s within 10 s", code)
+}
+
 // IW runs iw where the radio is and returns what it printed.
 func (r Radio) IW(t testing.TB, args ...string) string {
 	t.Helper()
@@ -130,4 +149,56 @@ func run(t testing.TB, name string, args ...string) string {
 		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
 	}
 	return string(out)
+}
+
+// Commands and attributes of the module's own netlink family
+// (drivers/net/wireless/virtual/mac80211_hwsim.h).
+const (
+	cmdNewRadio       = 4
+	attrRadioName     = 17
+	attrIftypeSupport = 23
+)
+
+// Plain makes a radio that can be a station and an access point, and has
+// neither ad hoc mode nor mesh. It
+// goes with the module, so Load is called first.
+func Plain(t testing.TB, name string) Radio {
+	t.Helper()
+	c, err := genetlink.Dial(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	family, err := c.GetFamily("MAC80211_HWSIM")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := netlink.NewAttributeEncoder()
+	e.String(attrRadioName, name)
+	e.Uint32(attrIftypeSupport, 1<<unix.NL80211_IFTYPE_STATION|1<<unix.NL80211_IFTYPE_AP)
+	data, err := e.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Execute(genetlink.Message{Header: genetlink.Header{Command: cmdNewRadio, Version: family.Version}, Data: data},
+		family.ID, netlink.Request|netlink.Acknowledge); err != nil && !isNumber(err) {
+		t.Fatalf("make radio %q: %v", name, err)
+	}
+	for range 200 {
+		for _, r := range present() {
+			if r.Phy == name {
+				return r
+			}
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatalf("radio %q did not appear within 10 s: %v", name, present())
+	return Radio{}
+}
+
+// isNumber tells the number of the new radio, which the module answers in the
+// place of an error, from an error.
+func isNumber(err error) bool {
+	var errno syscall.Errno
+	return errors.As(err, &errno) && int(errno) < 0
 }

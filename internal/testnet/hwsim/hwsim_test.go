@@ -35,13 +35,5 @@ func TestGuestHasRadios(t *testing.T) {
 			t.Errorf("radio %d hears %d others, want %d:\n%s", i, got, want, dump)
 		}
 	}
-	radios[0].IW(t, "reg", "set", "DE")
-	var reg string
-	for range 100 {
-		if reg = radios[0].IW(t, "reg", "get"); strings.Contains(reg, "country DE") {
-			return
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	t.Errorf("the regulatory database has no Germany:\n%s", reg)
+	Country(t, "DE")
 }
