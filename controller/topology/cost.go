@@ -1,0 +1,93 @@
+package topology
+
+import (
+	"maps"
+	"slices"
+)
+
+// Cost is what routing sent inside the window, summed over the nodes. Rates are
+// per node; absent where the daemon does not count.
+type Cost struct {
+	Nodes        int // that counted
+	PacketsPerS  *float64
+	BytesPerS    *float64      // of IP
+	Messages     []MessageCost // by type, sorted
+	RouteChanges int
+	DiscoveryMs  []float64 // of those that came to a route, sorted
+	Failed       int       // discoveries that did not
+}
+
+// MessageCost is one type of message.
+type MessageCost struct {
+	Kind                   string
+	PerS, BytesPerS, Share float64 // Share of all bytes of messages
+}
+
+// Cost sums up.
+func (m *Mesh) Cost() Cost {
+	var c Cost
+	packets, bytes, seconds := 0.0, 0.0, 0.0
+	kinds, kindBytes := map[string]float64{}, map[string]float64{}
+	for _, node := range m.Nodes {
+		first, last := m.span(node)
+		if first == nil || last.s <= first.s || last.PacketsSent == nil || first.PacketsSent == nil || last.BytesSent == nil || first.BytesSent == nil {
+			continue
+		}
+		c.Nodes++
+		seconds += last.s - first.s
+		packets += float64(*last.PacketsSent) - float64(*first.PacketsSent)
+		bytes += float64(*last.BytesSent) - float64(*first.BytesSent)
+		for kind, n := range last.Messages {
+			kinds[kind] += float64(n) - float64(first.Messages[kind])
+			kindBytes[kind] += float64(last.MessageBytes[kind]) - float64(first.MessageBytes[kind])
+		}
+	}
+	if seconds > 0 {
+		p, b := packets/seconds, bytes/seconds
+		c.PacketsPerS, c.BytesPerS = &p, &b
+	}
+	total := 0.0
+	for _, b := range kindBytes {
+		total += b
+	}
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		if kinds[kind] > 0 {
+			c.Messages = append(c.Messages, MessageCost{kind, kinds[kind] / seconds, kindBytes[kind] / seconds, kindBytes[kind] / max(total, 1)})
+		}
+	}
+	m.happened(&c)
+	return c
+}
+
+// span is a node's first and last count of the window.
+func (m *Mesh) span(node string) (first, last *count) {
+	for i := range m.counts[node] {
+		if c := &m.counts[node][i]; c.s <= m.Seconds {
+			if c.s <= 0 || first == nil {
+				first = c
+			}
+			last = c
+		}
+	}
+	return first, last
+}
+
+func (m *Mesh) happened(c *Cost) {
+	for _, list := range m.changes {
+		for _, x := range list {
+			if x.action != "present" && x.s >= 0 && x.s <= m.Seconds {
+				c.RouteChanges++
+			}
+		}
+	}
+	for _, e := range m.events {
+		switch {
+		case e.s > m.Seconds:
+		case e.name == "discovery_us" && e.value != nil:
+			c.DiscoveryMs = append(c.DiscoveryMs, *e.value/1e3)
+		case e.name == "discovery_failed":
+			c.Failed++
+		}
+	}
+	slices.Sort(c.DiscoveryMs)
+}

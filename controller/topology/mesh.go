@@ -1,0 +1,212 @@
+// Package topology reads what routing daemons recorded in a trial: who heard
+// whom, which way the measured flow went when, and what routing cost. It draws
+// the mesh at a moment. It reads records alone; where nodes were comes from
+// the emulated field's truth, and nodes without a known place stand on a circle.
+package topology
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+
+	"fieldmesh.dev/fieldmesh/protocols/verdict"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// Mesh is one attempt's routing over time. Times are seconds since the window
+// opened, each node's by its own clock: GO opens the window on all of them.
+type Mesh struct {
+	Protocol string
+	Seconds  float64 // length of the window
+	Nodes    []string
+	From, To string // of the measured flow
+
+	addresses map[netip.Addr]string // → node
+	byNode    map[string]netip.Addr
+	macs      map[string]string // → node
+	changes   map[string][]change
+	counts    map[string][]count
+	signals   map[string][]signal
+	places    map[string][]place
+	events    []event
+	received  []sample // bytes that the receiver had, over time
+}
+
+type change struct {
+	s           float64
+	action      string
+	destination netip.Prefix
+	next        netip.Addr
+	hops        *int
+}
+
+type count struct {
+	s float64
+	*wire.RoutingCount
+}
+
+type signal struct {
+	s    float64
+	peer string
+	dbm  float64
+}
+
+type place struct{ s, x, y float64 }
+
+type event struct {
+	s     float64
+	node  string
+	name  string
+	value *float64
+}
+
+type sample struct {
+	s     float64
+	bytes uint64
+}
+
+// Read makes a mesh of an attempt's records. It is nil when no routing daemon
+// recorded anything, or the window never opened.
+func Read(plan wire.RunPlan, t wire.Trial, records []wire.Record) *Mesh {
+	m := &Mesh{Protocol: t.Routing.Protocol, Seconds: t.DurationS, Nodes: t.Nodes(), From: t.Sender, To: t.Receiver,
+		addresses: map[netip.Addr]string{}, byNode: map[string]netip.Addr{}, macs: map[string]string{},
+		changes: map[string][]change{}, counts: map[string][]count{}, signals: map[string][]signal{}, places: map[string][]place{}}
+	for _, f := range t.Traffic {
+		if !f.Background {
+			m.From, m.To = f.From, f.To
+			break
+		}
+	}
+	for _, n := range plan.Nodes {
+		if p, err := netip.ParsePrefix(n.MeshPrefix); err == nil {
+			m.addresses[p.Addr()], m.byNode[n.Name] = n.Name, p.Addr()
+		}
+	}
+	opens := map[string]int64{}
+	for _, n := range append(slices.Clone(m.Nodes), "field") {
+		if w := verdict.WindowOf(n, records); w != nil {
+			opens[n] = w.OpenBootNs
+		}
+	}
+	if _, ok := opens["field"]; !ok {
+		opens["field"] = opens[t.Initiator] // the field's clock is its nodes'
+	}
+	for i := range records {
+		m.take(&records[i], opens)
+	}
+	if len(m.changes)+len(m.counts) == 0 {
+		return nil
+	}
+	m.sort()
+	return m
+}
+
+// take reads one record.
+func (m *Mesh) take(r *wire.Record, opens map[string]int64) {
+	open, ok := opens[r.Node]
+	if !ok || open == 0 {
+		return
+	}
+	since := func(bootNs int64) float64 { return float64(bootNs-open) / 1e9 }
+	s := since(r.TBootNs)
+	switch b := r.Body.(type) {
+	case *wire.RouteChange:
+		m.takeChange(r.Node, since(b.AtBootNs), b)
+	case *wire.RoutingCount:
+		m.counts[r.Node] = append(m.counts[r.Node], count{s, b})
+	case *wire.RoutingEvent:
+		m.events = append(m.events, event{since(b.AtBootNs), r.Node, b.Report, b.Value})
+	case *wire.Provenance:
+		m.macs[b.MAC] = r.Node
+	case *wire.Station:
+		if b.SignalDbm != nil {
+			m.signals[r.Node] = append(m.signals[r.Node], signal{s, b.Peer, *b.SignalDbm})
+		}
+	case *wire.Truth:
+		m.places[b.Of] = append(m.places[b.Of], place{s, b.XM, b.YM})
+	case *wire.TCPSample:
+		if r.Node == m.To && b.Stream != nil && b.Edge == "" {
+			m.received = append(m.received, sample{s, b.BytesReceived})
+		}
+	}
+}
+
+func (m *Mesh) takeChange(node string, s float64, b *wire.RouteChange) {
+	destination, err := netip.ParsePrefix(b.Destination)
+	if err != nil {
+		return // no IPv4 route of a daemon
+	}
+	c := change{s: s, action: b.Action, destination: destination, hops: b.Hops}
+	if len(b.NextHops) > 0 {
+		if c.next, err = netip.ParseAddr(b.NextHops[0]); err != nil {
+			return
+		}
+	}
+	m.changes[node] = append(m.changes[node], c)
+}
+
+func (m *Mesh) sort() {
+	for _, list := range m.changes {
+		slices.SortStableFunc(list, func(a, b change) int { return cmp.Compare(a.s, b.s) })
+	}
+	slices.SortStableFunc(m.received, func(a, b sample) int { return cmp.Compare(a.s, b.s) })
+}
+
+// Link is one node's view of another that it hears.
+type Link struct {
+	From, To  string
+	Symmetric bool
+	Cost      *float64 // as the protocol measures it
+	SignalDbm *float64 // as the radio does
+}
+
+// staleS is how old the newest word of a neighbour may be: daemons are asked
+// every second.
+const staleS = 3
+
+// Links are those that daemons knew of at a moment.
+func (m *Mesh) Links(s float64) []Link {
+	var out []Link
+	for _, node := range m.Nodes {
+		c := latest(m.counts[node], s, func(c count) float64 { return c.s })
+		if c == nil || s-c.s > staleS {
+			continue
+		}
+		for _, n := range c.Neighbors {
+			addr, err := netip.ParseAddr(n.Addr)
+			peer := m.addresses[addr]
+			if err != nil || peer == "" {
+				continue
+			}
+			out = append(out, Link{From: node, To: peer, Symmetric: n.Symmetric, Cost: n.Cost, SignalDbm: m.signal(node, peer, s)})
+		}
+	}
+	return out
+}
+
+func (m *Mesh) signal(node, peer string, s float64) *float64 {
+	var of []signal
+	for _, x := range m.signals[node] {
+		if m.macs[x.peer] == peer {
+			of = append(of, x)
+		}
+	}
+	if x := latest(of, s, func(x signal) float64 { return x.s }); x != nil && s-x.s <= staleS {
+		return &x.dbm
+	}
+	return nil
+}
+
+// latest is the last of a sorted list at or before a moment.
+func latest[T any](list []T, s float64, at func(T) float64) *T {
+	i, _ := slices.BinarySearchFunc(list, s, func(v T, s float64) int {
+		if at(v) <= s {
+			return -1
+		}
+		return 1
+	})
+	if i == 0 {
+		return nil
+	}
+	return &list[i-1]
+}

@@ -1,0 +1,133 @@
+package topology
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+const second = int64(1e9)
+
+func ptr[T any](v T) *T { return &v }
+
+// record is one of a node whose window opens ten seconds after its clock began.
+func record(node string, s float64, b wire.Body) wire.Record {
+	return wire.Record{Header: wire.Header{Kind: b.Kind(), Node: node, TBootNs: boot(s)}, Body: b}
+}
+
+func boot(s float64) int64 { return 10*second + int64(s*1e9) }
+
+func route(node string, s float64, action, to, via string) wire.Record {
+	c := &wire.RouteChange{Action: action, AtBootNs: boot(s), Destination: to}
+	if via != "" {
+		c.NextHops = []string{via}
+	}
+	return record(node, s, c)
+}
+
+// square is a plan of a, b, c and d at 10.0.0.1 to 4, and a flow from a to d
+// that goes over b until b loses d, and over c 1.5 s later.
+func square() (wire.RunPlan, wire.Trial, []wire.Record) {
+	plan := wire.RunPlan{Nodes: []wire.PlanNode{{Name: "a", MeshPrefix: "10.0.0.1/24"}, {Name: "b", MeshPrefix: "10.0.0.2/24"},
+		{Name: "c", MeshPrefix: "10.0.0.3/24"}, {Name: "d", MeshPrefix: "10.0.0.4/24"}}}
+	t := wire.Trial{Sender: "a", Receiver: "d", Initiator: "a", Relays: []string{"b", "c"}, DurationS: 10, Routing: wire.Routing{Protocol: "aodv"}}
+	var out []wire.Record
+	for _, n := range []string{"a", "b", "c", "d"} {
+		out = append(out, record(n, 0, &wire.Window{OpenBootNs: boot(0), CloseBootNs: boot(10)}))
+	}
+	out = append(out,
+		route("a", -3, "present", "10.0.0.4/32", "10.0.0.2"), route("b", -3, "present", "10.0.0.4/32", "10.0.0.4"), route("c", -3, "present", "10.0.0.4/32", "10.0.0.4"),
+		route("b", 4, "delete", "10.0.0.4/32", ""), route("a", 4.1, "delete", "10.0.0.4/32", ""), route("a", 5.5, "set", "10.0.0.4/32", "10.0.0.3"),
+		record("a", 5.5, &wire.RoutingEvent{Report: "discovery_us", AtBootNs: boot(5.5), Addr: "10.0.0.4", Value: ptr(12500.0)}))
+	for s := -1.0; s <= 10; s++ {
+		n := uint64(100 + 10*(s+1))
+		out = append(out, record("a", s, &wire.RoutingCount{Protocol: "aodv", PacketsSent: ptr(n), BytesSent: ptr(50 * n), Messages: map[string]uint64{"RREQ": n}, MessageBytes: map[string]uint64{"RREQ": 24 * n},
+			Neighbors: []wire.RoutingNeighbor{{Addr: "10.0.0.2", Symmetric: true, Cost: ptr(1.5)}, {Addr: "10.0.0.9", Symmetric: true}}}))
+	}
+	for i := range 101 {
+		s := float64(i) / 10
+		got := uint64(1000 * i)
+		if s > 4 && s < 7 {
+			got = 40_000
+		}
+		out = append(out, record("d", s, &wire.TCPSample{Flow: "bulk", Stream: ptr(0), BytesReceived: got}))
+	}
+	return plan, t, out
+}
+
+func TestThePathFollowsTheKernelsRoutes(t *testing.T) {
+	m := Read(square())
+	var got []string
+	for _, p := range m.PathsInWindow() {
+		got = append(got, p.String())
+	}
+	want := []string{"a → b → d (2 hops)", "a → b → no route", "a → no route", "a → c → d (2 hops)"}
+	if !slices.Equal(got, want) {
+		t.Errorf("paths %q, want %q", got, want)
+	}
+	if p := m.PathAt(4.05); p.Whole || p.String() != want[1] {
+		t.Errorf("at 4.05 s %s", p)
+	}
+	if o := m.RouteOutage(); math.Abs(o.FromS-4) > 1e-9 || math.Abs(o.Seconds-1.5) > 1e-9 {
+		t.Errorf("route outage %+v", o)
+	}
+	if o, ok := m.TCPOutage(); !ok || math.Abs(o.FromS-4) > 1e-9 || math.Abs(o.Seconds-3) > 1e-9 {
+		t.Errorf("TCP outage %+v", o)
+	}
+}
+
+func TestALoopIsNoPath(t *testing.T) {
+	plan, trial, records := square()
+	m := Read(plan, trial, append(records, route("c", 8, "set", "10.0.0.4/32", "10.0.0.1")))
+	if p := m.PathAt(9); p.Whole || !slices.Equal(p.Nodes, []string{"a", "c"}) {
+		t.Errorf("a path in a loop: %s", p)
+	}
+}
+
+func TestCostIsOfTheWindow(t *testing.T) {
+	c := Read(square()).Cost()
+	if c.Nodes != 1 || *c.PacketsPerS != 10 || *c.BytesPerS != 500 || c.RouteChanges != 3 || !slices.Equal(c.DiscoveryMs, []float64{12.5}) {
+		t.Errorf("cost %+v", c)
+	}
+	if len(c.Messages) != 1 || c.Messages[0] != (MessageCost{"RREQ", 10, 240, 1}) {
+		t.Errorf("messages %+v", c.Messages)
+	}
+}
+
+func TestLinksAreTheDaemons(t *testing.T) {
+	m := Read(square())
+	links := m.Links(2)
+	if len(links) != 1 || links[0].From != "a" || links[0].To != "b" || !links[0].Symmetric || *links[0].Cost != 1.5 {
+		t.Errorf("links %+v", links)
+	}
+	if len(m.Links(-5)) != 0 || len(m.Links(60)) != 0 {
+		t.Error("links that nobody has told, or long ago")
+	}
+	svg := m.SVG("a <run>", 2)
+	for _, want := range []string{"a &lt;run&gt;", "ETX 1.50", "a → b → d (2 hops)", "not known"} {
+		if !strings.Contains(svg, want) {
+			t.Errorf("the picture lacks %q", want)
+		}
+	}
+	for d := xml.NewDecoder(strings.NewReader(svg)); ; {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatalf("the picture is no XML: %v", err)
+		}
+	}
+}
+
+func TestNothingRecordedIsNoMesh(t *testing.T) {
+	plan, trial, records := square()
+	records = slices.DeleteFunc(records, func(r wire.Record) bool { return strings.HasPrefix(r.Body.Kind(), "rout") })
+	if m := Read(plan, trial, records); m != nil {
+		t.Errorf("a mesh of nothing: %+v", m)
+	}
+}

@@ -1,0 +1,207 @@
+package topology
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// Path is the flow's way from a moment on.
+type Path struct {
+	S     float64 // since the window opened; the first may lie before
+	Nodes []string
+	Whole bool // it ends at the receiver
+}
+
+// Hops is how many links a whole path has.
+func (p Path) Hops() int { return len(p.Nodes) - 1 }
+
+// table is a node's routes at a moment.
+type table map[netip.Prefix]netip.Addr
+
+func (t table) apply(c change) {
+	if c.action == "delete" {
+		delete(t, c.destination)
+		return
+	}
+	t[c.destination] = c.next
+}
+
+// next is the longest prefix's next hop.
+func (t table) next(to netip.Addr) (netip.Addr, bool) {
+	var best netip.Prefix
+	for p := range t {
+		if p.Contains(to) && (!best.IsValid() || p.Bits() > best.Bits()) {
+			best = p
+		}
+	}
+	return t[best], best.IsValid()
+}
+
+// Paths are the flow's ways over time, by what each node's kernel had as the
+// next hop at the moment. Each differs from the one before.
+func (m *Mesh) Paths() []Path {
+	type dated struct {
+		change
+		node string
+	}
+	var all []dated
+	for node, list := range m.changes {
+		for _, c := range list {
+			all = append(all, dated{c, node})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b dated) int {
+		switch {
+		case a.s < b.s:
+			return -1
+		case a.s > b.s:
+			return 1
+		}
+		return 0
+	})
+	tables := map[string]table{}
+	for _, n := range m.Nodes {
+		tables[n] = table{}
+	}
+	var out []Path
+	for i, c := range all {
+		if tables[c.node] == nil {
+			continue
+		}
+		tables[c.node].apply(c.change)
+		if i+1 < len(all) && all[i+1].s == c.s {
+			continue
+		}
+		p := m.walk(tables)
+		p.S = c.s
+		if len(out) == 0 || !slices.Equal(out[len(out)-1].Nodes, p.Nodes) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// walk follows next hops from the sender until there is none, the receiver is
+// reached, or a node comes again.
+func (m *Mesh) walk(tables map[string]table) Path {
+	p := Path{Nodes: []string{m.From}}
+	to := m.byNode[m.To]
+	for at := m.From; at != m.To; {
+		next, ok := tables[at].next(to)
+		at = m.addresses[next]
+		if !ok || at == "" || slices.Contains(p.Nodes, at) {
+			return p
+		}
+		p.Nodes = append(p.Nodes, at)
+	}
+	p.Whole = true
+	return p
+}
+
+// PathAt is the flow's way at a moment.
+func (m *Mesh) PathAt(s float64) Path {
+	if p := latest(m.Paths(), s, func(p Path) float64 { return p.S }); p != nil {
+		return *p
+	}
+	return Path{Nodes: []string{m.From}, S: s}
+}
+
+// Outage is the longest time inside the window in which something was missing.
+type Outage struct{ FromS, Seconds float64 }
+
+// RouteOutage is the longest time in which the flow had no whole path.
+func (m *Mesh) RouteOutage() Outage {
+	var worst Outage
+	paths := m.Paths()
+	at := func(i int) float64 { return min(max(paths[i].S, 0), m.Seconds) }
+	if len(paths) == 0 {
+		return Outage{0, m.Seconds}
+	}
+	gap := func(from, to float64) {
+		if to-from > worst.Seconds {
+			worst = Outage{from, to - from}
+		}
+	}
+	gap(0, at(0))
+	for i := 0; i < len(paths); {
+		if paths[i].Whole {
+			i++
+			continue
+		}
+		k := i
+		for k < len(paths) && !paths[k].Whole {
+			k++
+		}
+		end := m.Seconds
+		if k < len(paths) {
+			end = at(k)
+		}
+		gap(at(i), end)
+		i = k
+	}
+	return worst
+}
+
+// TCPOutage is the longest time in which the receiver got nothing of the flow,
+// to within the beat of its samples; false when it was not sampled.
+func (m *Mesh) TCPOutage() (Outage, bool) {
+	var worst Outage
+	bytes, since := map[float64]uint64{}, 0.0
+	var beats []float64
+	for _, x := range m.received { // streams of one beat are summed
+		if _, seen := bytes[x.s]; !seen {
+			beats = append(beats, x.s)
+		}
+		bytes[x.s] += x.bytes
+	}
+	var last uint64
+	for _, s := range beats {
+		if s < 0 || s > m.Seconds {
+			continue
+		}
+		if bytes[s] > last {
+			if s-since > worst.Seconds {
+				worst = Outage{since, s - since}
+			}
+			last, since = bytes[s], s
+		}
+	}
+	if m.Seconds-since > worst.Seconds {
+		worst = Outage{since, m.Seconds - since}
+	}
+	return worst, len(beats) > 0
+}
+
+// PathText is the flow's way over the window, a line for each change.
+func (m *Mesh) PathText() string {
+	var b strings.Builder
+	for _, p := range m.PathsInWindow() {
+		fmt.Fprintf(&b, "%7.2f s  %s\n", p.S, p)
+	}
+	return b.String()
+}
+
+// PathsInWindow are the ways from the window's opening to its close: the first
+// is the one that was there at the opening.
+func (m *Mesh) PathsInWindow() []Path {
+	first := m.PathAt(0)
+	first.S = 0
+	out := []Path{first}
+	for _, p := range m.Paths() {
+		if p.S > 0 && p.S <= m.Seconds {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// String is a path in words.
+func (p Path) String() string {
+	text := strings.Join(p.Nodes, " → ")
+	if !p.Whole {
+		return text + " → no route"
+	}
+	return fmt.Sprintf("%s (%d hops)", text, p.Hops())
+}

@@ -1,0 +1,147 @@
+package topology
+
+import (
+	"fmt"
+	"html"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Size of the drawing in its own units.
+const (
+	pictureWidth, pictureHeight = 960.0, 520.0
+	pictureMargin               = 60.0
+	titleHeight                 = 54.0
+	legendHeight                = 46.0
+)
+
+type spot struct{ x, y float64 }
+
+// SVG draws the mesh at a moment: nodes, links by their quality, and the
+// flow's path. It is a whole file, without anything from outside.
+func (m *Mesh) SVG(title string, s float64) string {
+	spots, known := m.spots(s)
+	path := m.PathAt(s)
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" role="img" aria-label="%s" font-family="system-ui, sans-serif" font-size="13">`+"\n",
+		pictureWidth, pictureHeight, html.EscapeString("the mesh: "+title))
+	fmt.Fprintf(&b, `<rect width="%g" height="%g" fill="#fff"/>`+"\n", pictureWidth, pictureHeight)
+	fmt.Fprintf(&b, `<text x="28" y="26" font-size="15" font-weight="600" fill="#1d2329">%s, %.1f s into the window</text>`+"\n", html.EscapeString(title), s)
+	fmt.Fprintf(&b, `<text x="28" y="46" fill="#5b646c">%s</text>`+"\n", html.EscapeString(describe(m.Protocol, path, known)))
+	m.drawLinks(&b, spots, s)
+	drawPath(&b, spots, path)
+	m.drawNodes(&b, spots, path)
+	fmt.Fprintf(&b, `<text x="28" y="%g" fill="#5b646c" font-size="12">thin lines: neighbours, green good to red poor by signal (−60 to −90 dBm) or cost (1 to 4 ETX), dashed heard one way only; thick blue: the flow's path by the kernels' routes</text>`+"\n", pictureHeight-16)
+	b.WriteString("</svg>\n")
+	return b.String()
+}
+
+func describe(protocol string, p Path, known bool) string {
+	text := "routing " + protocol + "; the flow's path: " + p.String()
+	if !known {
+		text += "; where nodes were is not known"
+	}
+	return text
+}
+
+// spots are the nodes' places in the drawing; known is false when they are on
+// a circle.
+func (m *Mesh) spots(s float64) (out map[string]spot, known bool) {
+	out = map[string]spot{}
+	low, high := spot{math.Inf(1), math.Inf(1)}, spot{math.Inf(-1), math.Inf(-1)}
+	for _, n := range m.Nodes {
+		p := latest(m.places[n], s, func(p place) float64 { return p.s })
+		if p == nil && len(m.places[n]) > 0 {
+			p = &m.places[n][0]
+		}
+		if p == nil {
+			return m.circle(), false
+		}
+		out[n] = spot{p.x, p.y}
+		low, high = spot{min(low.x, p.x), min(low.y, p.y)}, spot{max(high.x, p.x), max(high.y, p.y)}
+	}
+	wide, tall := pictureWidth-2*pictureMargin, pictureHeight-titleHeight-legendHeight-2*pictureMargin
+	scale := min(wide/max(high.x-low.x, 1), tall/max(high.y-low.y, 1))
+	middle := spot{(low.x + high.x) / 2, (low.y + high.y) / 2}
+	for n, p := range out { // north is up
+		out[n] = spot{pictureWidth/2 + (p.x-middle.x)*scale, titleHeight + pictureMargin + tall/2 - (p.y-middle.y)*scale}
+	}
+	return out, true
+}
+
+func (m *Mesh) circle() map[string]spot {
+	out := map[string]spot{}
+	radius := (pictureHeight - titleHeight - legendHeight - 2*pictureMargin) / 2
+	for i, n := range m.Nodes {
+		angle := 2 * math.Pi * float64(i) / float64(len(m.Nodes))
+		out[n] = spot{pictureWidth/2 + 2*radius*math.Cos(angle), titleHeight + pictureMargin + radius + radius*math.Sin(angle)}
+	}
+	return out
+}
+
+// quality is 1 for a link that could not be better, 0 for one that barely
+// works, and how it was told; ok is false when nothing tells.
+func (l Link) quality() (share float64, text string, ok bool) {
+	switch {
+	case l.SignalDbm != nil:
+		return min(max((*l.SignalDbm+90)/30, 0), 1), fmt.Sprintf("%.0f dBm", *l.SignalDbm), true
+	case l.Cost != nil && *l.Cost >= 16: // babeld's unit is 1/256 of a transmission, 96 at least on a cable
+		return min(max(1-(*l.Cost/256-1)/3, 0), 1), fmt.Sprintf("cost %.0f", *l.Cost), true
+	case l.Cost != nil:
+		return min(max(1-(*l.Cost-1)/3, 0), 1), fmt.Sprintf("ETX %.2f", *l.Cost), true
+	}
+	return 0, "", false
+}
+
+func (m *Mesh) drawLinks(b *strings.Builder, spots map[string]spot, s float64) {
+	links := m.Links(s)
+	back := func(l Link) bool {
+		return slices.ContainsFunc(links, func(o Link) bool { return o.From == l.To && o.To == l.From })
+	}
+	for _, l := range links {
+		if back(l) && l.From > l.To {
+			continue // drawn with the other
+		}
+		from, to := spots[l.From], spots[l.To]
+		colour, dash := "#8b959d", ""
+		share, text, ok := l.quality()
+		if ok {
+			colour = fmt.Sprintf("hsl(%.0f 65%% 42%%)", 120*share)
+		}
+		if !back(l) {
+			dash = ` stroke-dasharray="5 4"`
+		}
+		fmt.Fprintf(b, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s" stroke-width="1.5"%s/>`, from.x, from.y, to.x, to.y, colour, dash)
+		if text != "" && len(links) <= 60 {
+			fmt.Fprintf(b, `<text x="%.1f" y="%.1f" font-size="11" fill="%s" text-anchor="middle">%s</text>`, (from.x+to.x)/2, (from.y+to.y)/2-9, colour, text)
+		}
+		b.WriteString("\n")
+	}
+}
+
+func drawPath(b *strings.Builder, spots map[string]spot, p Path) {
+	for i := range p.Nodes[1:] {
+		from, to := spots[p.Nodes[i]], spots[p.Nodes[i+1]]
+		fmt.Fprintf(b, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="#0072b2" stroke-width="5" stroke-linecap="round" opacity="0.55"/>`+"\n", from.x, from.y, to.x, to.y)
+	}
+}
+
+func (m *Mesh) drawNodes(b *strings.Builder, spots map[string]spot, p Path) {
+	for _, n := range m.Nodes {
+		fill := "#fff"
+		if slices.Contains(p.Nodes, n) {
+			fill = "#cfe4f2"
+		}
+		role := ""
+		switch n {
+		case m.From:
+			role = " (sends)"
+		case m.To:
+			role = " (receives)"
+		}
+		at := spots[n]
+		fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="9" fill="%s" stroke="#1d2329" stroke-width="1.5"/>`, at.x, at.y, fill)
+		fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="middle" fill="#1d2329">%s</text>`+"\n", at.x, at.y+26, html.EscapeString(n+role))
+	}
+}
