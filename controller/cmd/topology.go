@@ -1,0 +1,92 @@
+package cmd
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/topology"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+type topologyFlags struct {
+	runs, output   string
+	trial, attempt int
+	atS            float64
+	paths          bool
+}
+
+// TopologyCommand is `fieldmesh topology RUN`.
+func TopologyCommand() *cobra.Command {
+	var f topologyFlags
+	c := &cobra.Command{
+		Use:   "topology RUN",
+		Short: "Draw the mesh of a trial at a moment, as its routing daemons knew it",
+		Long: "Topology draws, as SVG, the nodes of a trial, the links that their routing daemons knew of by their quality, and the way that\n" +
+			"the measured flow took, by what every node's kernel had as its next hop. --paths prints that way over the whole window instead.\n" +
+			"It needs a trial whose routing protocol has a daemon.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			a, err := openRun(f.runs, args[0])
+			if err != nil {
+				return err
+			}
+			return f.run(a, c.OutOrStdout())
+		},
+	}
+	c.Flags().StringVar(&f.runs, "runs", "runs", "folder that holds the runs")
+	c.Flags().IntVar(&f.trial, "trial", 1, "number of the trial, by `fieldmesh plan show`")
+	c.Flags().IntVar(&f.attempt, "attempt", 0, "attempt at the trial (default: the last)")
+	c.Flags().Float64Var(&f.atS, "at", 0, "seconds since the window opened")
+	c.Flags().BoolVar(&f.paths, "paths", false, "print the flow's way over time")
+	c.Flags().StringVarP(&f.output, "output", "o", "", "write to this file")
+	return c
+}
+
+func (f *topologyFlags) run(a *archive.Archive, w io.Writer) error {
+	mesh, err := f.read(a)
+	if err != nil {
+		return err
+	}
+	text := mesh.SVG(fmt.Sprintf("%s, trial %d", a.Info().Run, f.trial), f.atS)
+	if f.paths {
+		text = mesh.PathText()
+	}
+	if f.output != "" {
+		return os.WriteFile(f.output, []byte(text), 0o644)
+	}
+	_, err = io.WriteString(w, text)
+	return err
+}
+
+func (f *topologyFlags) read(a *archive.Archive) (*topology.Mesh, error) {
+	t, ok := a.Trial(f.trial)
+	if !ok {
+		return nil, fmt.Errorf("--trial %d: the run has 1 to %d", f.trial, len(a.Info().Plan.Trials))
+	}
+	entries, err := a.Trials()
+	if err != nil {
+		return nil, err
+	}
+	at := f.attempt
+	for _, e := range entries {
+		if e.Trial == f.trial && f.attempt == 0 {
+			at = max(at, e.Attempt)
+		}
+	}
+	var records []wire.Record
+	for r, err := range a.Records(f.trial, at) {
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, r)
+	}
+	mesh := topology.Read(a.Info().Plan, t, records)
+	if mesh == nil {
+		return nil, fmt.Errorf("trial %d attempt %d has no records of a routing daemon: its routing is %q", f.trial, at, t.Routing.Protocol)
+	}
+	return mesh, nil
+}
