@@ -144,7 +144,7 @@ func (c *cache) route(now manet.Time, to netip.Addr) ([]netip.Addr, bool) {
 		if len(c.chosen) >= c.config.MaxEntries {
 			clear(c.chosen)
 		}
-		r = &chosen{used: now}
+		r = &chosen{used: now - c.config.MinLifetime} // its first use counts
 		c.chosen[to] = r
 	} else if r.version == c.version && (!r.found || r.expires > now) {
 		return r.route, r.found
@@ -256,7 +256,7 @@ func (c *cache) expire(now manet.Time) {
 		}
 	}
 	for to, r := range c.chosen {
-		if !r.found || now-r.used > c.config.RouteCacheTimeout {
+		if !r.found || r.expires <= now {
 			delete(c.chosen, to)
 		}
 	}

@@ -74,7 +74,7 @@ func (n *Node) ask(to netip.Addr, r *request) {
 	n.requestID++
 	n.count("requests")
 	options := []Option{RouteRequest{ID: n.requestID, Target: to}}
-	if n.erredAt > 0 && n.now-n.erredAt < spreadErrors {
+	if n.lastError.Type != 0 && n.now-n.erredAt < spreadErrors {
 		// Before the request, so that nobody answers with the link that is broken.
 		options = append([]Option{n.lastError}, options...)
 	}

@@ -49,7 +49,7 @@ func maker(variantSeed uint64) meshsim.Maker {
 // unrestFor is how long the simulated network is disturbed.
 const unrestFor = 60 * time.Second
 
-var protocol = meshtest.Protocol{Network: network, Failed: seedsThatFailed, Quick: 30}
+var protocol = meshtest.Protocol{Network: network, Failed: seedsThatFailed, Quick: 18}
 
 func network(seed uint64) meshtest.Network {
 	config := variant(seed, manet.Interface{Address: meshsim.Address(0, 0)})
