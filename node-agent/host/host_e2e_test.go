@@ -167,7 +167,7 @@ func terminate(t *testing.T, cmd *exec.Cmd) {
 // snapshot adds what testnet's leaves out and these changes could lose.
 func (f field) snapshot(t *testing.T) string {
 	t.Helper()
-	s := testnet.Snapshot(t, f.ns.Name)
+	s := withoutPrograms(testnet.Snapshot(t, f.ns.Name))
 	// Order and metrics of routes, apart from the kernel's own.
 	for _, family := range []string{"-4", "-6"} {
 		for line := range strings.Lines(f.ns.Run(t, "ip", family, "route", "show", "table", "all")) {
@@ -192,7 +192,7 @@ func (f field) snapshot(t *testing.T) string {
 			s += "babeld runs\n"
 		}
 	}
-	return s
+	return s + f.programs(t)
 }
 
 func difference(before, after string) string {
@@ -237,6 +237,9 @@ func trialChanges() []Change {
 		sysctl("net.ipv4.tcp_no_metrics_save", "1"),
 		{Route: &Route{Interface: device, Destination: netip.MustParsePrefix("10.77.9.0/24"), Via: &via, Congestion: "reno"}},
 		{Route: &Route{Interface: device, Destination: netip.MustParsePrefix("10.77.3.0/24"), Via: &via, Metric: 7}},
+		{BPFCongestion: &BPFCongestion{Program: "tahoe"}},
+		{HeldRTO: &HeldRTO{Peers: netip.MustParsePrefix("10.77.0.0/24")}},
+		{Route: &Route{Interface: device, Destination: netip.MustParsePrefix("10.77.0.0/24"), Source: ptr(netip.MustParseAddr("10.77.0.1")), QuickAck: true}},
 		routingDaemon(),
 	}
 }
@@ -268,6 +271,7 @@ func TestE2EEveryChangeIsMadeAndUndone(t *testing.T) {
 	for _, want := range []string{
 		"mtu 1400", "address 10.77.0.1/24 on wlan0", "sysctl net/ipv4/tcp_congestion_control = reno", "babeld runs",
 		"10.77.9.0/24 via 10.77.0.2 dev wlan0 proto static congctl reno", "10.77.3.0/24 via 10.77.0.2 dev wlan0 proto static metric 7",
+		"10.77.0.0/24 dev wlan0 proto static scope link src 10.77.0.1 quickack 1", "congestion control tahoe_", "a timer is attached",
 		"sysctl net/ipv4/ip_forward = 1", "sysctl net/ipv4/conf/wlan0/rp_filter = 0", "sysctl net/ipv4/conf/all/rp_filter = 0",
 	} {
 		if !strings.Contains(during, want) {
@@ -456,7 +460,7 @@ func TestE2EAnInterfaceThatVanishes(t *testing.T) {
 	f.ns.Run(t, "ip", "link", "del", device)
 	f.ns.Run(t, "ip", "link", "add", device, "type", "veth", "peer", "name", "far0") // another one by its name
 	report := restoreAll(t, c)
-	if len(report.Undone) != 8 || !strings.Contains(strings.Join(report.Undone, "\n"), "address 10.77.0.1/24 on wlan0 (interface wlan0 is gone)") ||
+	if len(report.Undone) != 11 || !strings.Contains(strings.Join(report.Undone, "\n"), "address 10.77.0.1/24 on wlan0 (interface wlan0 is gone)") ||
 		!strings.Contains(strings.Join(report.Undone, "\n"), "congctl reno (interface wlan0 is gone)") {
 		t.Errorf("report %q", report.Undone)
 	}
