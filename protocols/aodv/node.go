@@ -169,6 +169,7 @@ func (n *Node) use(r *route) {
 	n.watch(r)
 	n.extend(r.to)
 	n.extend(r.next)
+	n.usePaths(r)
 }
 
 // sayHello is section 6.9, once an interval: our own HELLO where we are part of

@@ -101,11 +101,17 @@ func (n *Node) take(o offer) bool {
 // The RFC expects them only after the first, and a neighbour that went away
 // before it would never be missed.
 func (n *Node) watch(r *route) {
-	if !n.config.Hello || !r.asked || len(n.watched) >= n.config.MaxEntries {
+	if r.asked {
+		n.watchHop(r.next)
+	}
+}
+
+func (n *Node) watchHop(next netip.Addr) {
+	if !n.config.Hello || len(n.watched) >= n.config.MaxEntries {
 		return
 	}
-	if _, ok := n.watched[r.next]; !ok {
-		n.watched[r.next] = n.now + time.Duration(1+n.config.AllowedHelloLoss)*n.config.HelloInterval
+	if _, ok := n.watched[next]; !ok {
+		n.watched[next] = n.now + time.Duration(1+n.config.AllowedHelloLoss)*n.config.HelloInterval
 	}
 }
 

@@ -19,7 +19,7 @@ func variant(seed uint64, interfaces []manet.Interface) aomdv.Config {
 	case 2:
 		c = aomdv.Hello(interfaces, seed)
 	case 3:
-		c.Multipath.Paths = 5
+		c.Multipath.Paths, c.Multipath.Spread = 5, true
 	case 4:
 		c.DestinationOnly, c.AckRREPs = true, true
 	}

@@ -53,8 +53,16 @@ func Broch(interfaces []manet.Interface, seed uint64) Config {
 // Quick has periods of 2 s, as OLSR's HELLOs, and the rest in proportion: for
 // comparisons at equal intervals.
 func Quick(interfaces []manet.Interface, seed uint64) Config {
-	c := Broch(interfaces, seed)
-	c.Period, c.Aggregation, c.SettlingStart = 2*time.Second, 200*time.Millisecond, 800*time.Millisecond
+	return Broch(interfaces, seed).Every(2 * time.Second)
+}
+
+// Every is the configuration with another period, and all that goes with it in
+// proportion.
+func (c Config) Every(period time.Duration) Config {
+	share := float64(period) / float64(c.Period)
+	c.Aggregation = time.Duration(share * float64(c.Aggregation))
+	c.SettlingStart = time.Duration(share * float64(c.SettlingStart))
+	c.Period, c.Jitter = period, min(c.Jitter, period/8)
 	return c
 }
 

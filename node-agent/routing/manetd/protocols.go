@@ -7,7 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/protocols/adv"
 	"fieldmesh.dev/fieldmesh/protocols/aodv"
+	"fieldmesh.dev/fieldmesh/protocols/aomdv"
+	"fieldmesh.dev/fieldmesh/protocols/dsdv"
 	"fieldmesh.dev/fieldmesh/protocols/dsr"
 	"fieldmesh.dev/fieldmesh/protocols/manet"
 	"fieldmesh.dev/fieldmesh/protocols/olsr"
@@ -50,6 +53,9 @@ func Protocols() []Protocol {
 		{Name: "olsr-etx", Port: olsr.Port, Make: makeOLSR(olsr.Olsrd)},
 		{Name: "aodv", Port: aodv.Port, OnDemand: true, Make: makeAODV(nil)},
 		{Name: "aodv-p3", Port: aodv.Port, OnDemand: true, Make: makeAODV(aodv.P3)},
+		{Name: "aomdv", Port: aomdv.Port, OnDemand: true, Make: makeAOMDV},
+		{Name: "dsdv", Port: dsdv.Port, Make: makeDSDV},
+		{Name: "adv", Port: adv.Port, OnDemand: true, Make: makeADV},
 		{Name: "dsr", IPProtocol: dsr.Protocol, OverheadBytes: dsr.Room(dsr.MaxHops), Make: makeDSR},
 	}
 }
@@ -109,6 +115,46 @@ func makeAODV(config func([]manet.Interface, uint64) aodv.Config) func(Setup) (m
 		}
 		return aodv.New(c)
 	}
+}
+
+// makeAOMDV makes AOMDV, with HELLOs only where the link layer reports nothing.
+// The kernel spreads flows over the next hops of a route.
+func makeAOMDV(s Setup) (manet.Node, error) {
+	preset := aomdv.Hello
+	if s.Feedback {
+		preset = aomdv.LinkDisjoint
+	}
+	c := preset(s.Interfaces, s.Seed)
+	c.Multipath.Spread = true
+	c.FirstSeq = s.FirstSeq
+	if s.Hello != nil {
+		c.HelloInterval = *s.Hello
+	}
+	c.QuietStart = c.DeletePeriod()
+	if s.Fresh {
+		c.QuietStart = 0
+	}
+	return aomdv.New(c)
+}
+
+// makeDSDV makes DSDV. Its full dumps stand for HELLOs.
+func makeDSDV(s Setup) (manet.Node, error) {
+	c := dsdv.Broch(s.Interfaces, s.Seed)
+	if s.Hello != nil {
+		c = c.Every(*s.Hello)
+	}
+	c.FirstSeq = s.FirstSeq &^ 1 // own numbers are even
+	return dsdv.New(c)
+}
+
+// makeADV makes ADV. Its full updates stand for HELLOs.
+func makeADV(s Setup) (manet.Node, error) {
+	c := adv.Default(s.Interfaces, s.Seed)
+	if s.Hello != nil {
+		c.UpdateInterval = *s.Hello
+	}
+	c.FirstSeq = s.FirstSeq &^ 1
+	return adv.New(c)
 }
 
 // makeDSR makes DSR. Where the link layer reports nothing, it asks the next hops
