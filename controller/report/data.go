@@ -9,6 +9,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/topology"
 	"fieldmesh.dev/fieldmesh/protocols/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -38,6 +39,7 @@ type attempt struct {
 	points  []metrics.Point
 	node    map[string]wire.Provenance
 	places  map[string][]place // node → where it was during the window
+	mesh    *topology.Mesh     // nil when no routing daemon ran
 }
 
 func (a attempt) accepted() bool { return a.Verdict != nil && a.Verdict.Outcome == verdict.Accepted }
@@ -101,6 +103,7 @@ func (d *data) add(a *archive.Archive, e archive.Attempt) error {
 	}
 	at.MB, at.Mbps = measured(t, at.rows)
 	at.places = placesOf(t, loaded.Records(), &d.origin)
+	at.mesh = topology.Read(d.info.Plan, t, loaded.Records())
 	for _, r := range loaded.Records() {
 		switch b := r.Body.(type) {
 		case *wire.Provenance:

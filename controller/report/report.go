@@ -32,6 +32,7 @@ func parts() []part {
 		{"comparison", "Comparison of the sections", viewComparison},
 		{"threats", "Threats to validity in this run", viewThreats},
 		{"timelines", "Every trial over its window", viewTimelines},
+		{"routing", "Routing", viewRouting},
 		{"playback", "Playback", viewPlayback},
 		{"calibration", "Calibration passes", viewCalibration},
 		{"verdicts", "Verdicts", viewVerdicts},

@@ -10,10 +10,12 @@ import (
 
 // Size of the drawing in its own units.
 const (
-	pictureWidth, pictureHeight = 960.0, 520.0
-	pictureMargin               = 60.0
-	titleHeight                 = 54.0
-	legendHeight                = 46.0
+	pictureWidth  = 960.0
+	pictureMargin = 60.0
+	titleHeight   = 54.0
+	legendHeight  = 46.0
+	plotLeast     = 60.0 // between the northernmost and the southernmost node
+	plotMost      = 320.0
 )
 
 type spot struct{ x, y float64 }
@@ -21,18 +23,20 @@ type spot struct{ x, y float64 }
 // SVG draws the mesh at a moment: nodes, links by their quality, and the
 // flow's path. It is a whole file, without anything from outside.
 func (m *Mesh) SVG(title string, s float64) string {
-	spots, known := m.spots(s)
+	spots, tall, known := m.spots(s)
+	height := titleHeight + 2*pictureMargin + tall + legendHeight
 	path := m.PathAt(s)
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" role="img" aria-label="%s" font-family="system-ui, sans-serif" font-size="13">`+"\n",
-		pictureWidth, pictureHeight, html.EscapeString("the mesh: "+title))
-	fmt.Fprintf(&b, `<rect width="%g" height="%g" fill="#fff"/>`+"\n", pictureWidth, pictureHeight)
+		pictureWidth, height, html.EscapeString("the mesh: "+title))
+	fmt.Fprintf(&b, `<rect width="%g" height="%g" fill="#fff"/>`+"\n", pictureWidth, height)
 	fmt.Fprintf(&b, `<text x="28" y="26" font-size="15" font-weight="600" fill="#1d2329">%s, %.1f s into the window</text>`+"\n", html.EscapeString(title), s)
 	fmt.Fprintf(&b, `<text x="28" y="46" fill="#5b646c">%s</text>`+"\n", html.EscapeString(describe(m.Protocol, path, known)))
 	m.drawLinks(&b, spots, s)
 	drawPath(&b, spots, path)
 	m.drawNodes(&b, spots, path)
-	fmt.Fprintf(&b, `<text x="28" y="%g" fill="#5b646c" font-size="12">thin lines: neighbours, green good to red poor by signal (−60 to −90 dBm) or cost (1 to 4 ETX), dashed heard one way only; thick blue: the flow's path by the kernels' routes</text>`+"\n", pictureHeight-16)
+	fmt.Fprintf(&b, `<g fill="#5b646c" font-size="12"><text x="28" y="%g">thin lines: neighbours, green good to red poor by signal (−60 to −90 dBm) or cost (1 to 4 ETX), dashed heard one way only</text>`, height-32)
+	fmt.Fprintf(&b, `<text x="28" y="%g">thick blue: the way of the flow by the kernels' routes</text></g>`+"\n", height-14)
 	b.WriteString("</svg>\n")
 	return b.String()
 }
@@ -45,9 +49,9 @@ func describe(protocol string, p Path, known bool) string {
 	return text
 }
 
-// spots are the nodes' places in the drawing; known is false when they are on
-// a circle.
-func (m *Mesh) spots(s float64) (out map[string]spot, known bool) {
+// spots are the nodes' places in the drawing, and how tall it has to be for
+// them; known is false when they are on a circle.
+func (m *Mesh) spots(s float64) (out map[string]spot, tall float64, known bool) {
 	out = map[string]spot{}
 	low, high := spot{math.Inf(1), math.Inf(1)}, spot{math.Inf(-1), math.Inf(-1)}
 	for _, n := range m.Nodes {
@@ -56,26 +60,25 @@ func (m *Mesh) spots(s float64) (out map[string]spot, known bool) {
 			p = &m.places[n][0]
 		}
 		if p == nil {
-			return m.circle(), false
+			return m.circle(), plotMost, false
 		}
 		out[n] = spot{p.x, p.y}
 		low, high = spot{min(low.x, p.x), min(low.y, p.y)}, spot{max(high.x, p.x), max(high.y, p.y)}
 	}
-	wide, tall := pictureWidth-2*pictureMargin, pictureHeight-titleHeight-legendHeight-2*pictureMargin
-	scale := min(wide/max(high.x-low.x, 1), tall/max(high.y-low.y, 1))
+	scale := min((pictureWidth-2*pictureMargin)/max(high.x-low.x, 1), plotMost/max(high.y-low.y, 1))
+	tall = max((high.y-low.y)*scale, plotLeast)
 	middle := spot{(low.x + high.x) / 2, (low.y + high.y) / 2}
 	for n, p := range out { // north is up
 		out[n] = spot{pictureWidth/2 + (p.x-middle.x)*scale, titleHeight + pictureMargin + tall/2 - (p.y-middle.y)*scale}
 	}
-	return out, true
+	return out, tall, true
 }
 
 func (m *Mesh) circle() map[string]spot {
 	out := map[string]spot{}
-	radius := (pictureHeight - titleHeight - legendHeight - 2*pictureMargin) / 2
 	for i, n := range m.Nodes {
 		angle := 2 * math.Pi * float64(i) / float64(len(m.Nodes))
-		out[n] = spot{pictureWidth/2 + 2*radius*math.Cos(angle), titleHeight + pictureMargin + radius + radius*math.Sin(angle)}
+		out[n] = spot{pictureWidth/2 + plotMost*math.Cos(angle), titleHeight + pictureMargin + plotMost/2*(1+math.Sin(angle))}
 	}
 	return out
 }
