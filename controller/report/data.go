@@ -37,6 +37,7 @@ type attempt struct {
 	Mbps    *float64
 	rows    []metrics.Row
 	points  []metrics.Point
+	traces  []metrics.Trace // of the sender's connections
 	node    map[string]wire.Provenance
 	places  map[string][]place // node → where it was during the window
 	mesh    *topology.Mesh     // nil when no routing daemon ran
@@ -99,7 +100,7 @@ func (d *data) add(a *archive.Archive, e archive.Attempt) error {
 	}
 	at := attempt{
 		TrialKey: e.TrialKey, Trial: t, Verdict: e.Verdict, Section: sectionOf(t), Unit: d.unitOf(t), Sender: d.senderOf(t),
-		rows: loaded.Rows(), points: loaded.Timeline(), node: map[string]wire.Provenance{},
+		rows: loaded.Rows(), points: loaded.Timeline(), traces: loaded.Traces(), node: map[string]wire.Provenance{},
 	}
 	at.MB, at.Mbps = measured(t, at.rows)
 	at.places = placesOf(t, loaded.Records(), &d.origin)

@@ -33,6 +33,7 @@ func parts() []part {
 		{"threats", "Threats to validity in this run", viewThreats},
 		{"timelines", "Every trial over its window", viewTimelines},
 		{"routing", "Routing", viewRouting},
+		{"traces", "What TCP did in every trial", viewTraces},
 		{"playback", "Playback", viewPlayback},
 		{"calibration", "Calibration passes", viewCalibration},
 		{"verdicts", "Verdicts", viewVerdicts},
