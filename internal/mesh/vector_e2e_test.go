@@ -20,7 +20,7 @@ func TestVectorChain(t *testing.T) {
 			f := newField(t, 6, 11, chain)
 			f.route(t, protocol, args...)
 			if protocol == "dsdv" {
-				wait(t, time.Minute, func() error {
+				wait(t, 2*time.Minute, func() error {
 					if there, back := f.hops(t, 0, 5), f.hops(t, 5, 0); there != 5 || back != 5 {
 						return fmt.Errorf("%d hops there and %d back: %+v", there, back, f.state(t, 0))
 					}

@@ -3,6 +3,7 @@ package olsr
 import (
 	"encoding/binary"
 	"net/netip"
+	"slices"
 
 	"fieldmesh.dev/fieldmesh/protocols/manet"
 )
@@ -308,16 +309,12 @@ func (n *Node) advertised(o *origin, t *TC, until manet.Time) {
 		e.id = o.edges[at].id
 		o.edges[at] = e
 	}
-	kept := o.edges[:0]
-	for _, e := range o.edges {
-		if e.seq == t.ANSN {
-			kept = append(kept, e)
-		}
-	}
-	if len(kept) != len(o.edges) {
+	o.soonest = min(o.soonest, until)
+	before := len(o.edges)
+	o.edges = slices.DeleteFunc(o.edges, func(e edge) bool { return e.seq != t.ANSN })
+	if len(o.edges) != before {
 		n.routesStale = true
 	}
-	o.edges = kept
 }
 
 // mid is section 5.4.

@@ -27,6 +27,10 @@ type vertex struct {
 	via      *link
 	nb       *neighbor // where it is one
 	origin   *origin   // its TCs
+
+	// The route that was installed last, kept from one computation to the next.
+	was       route
+	installed bool
 }
 
 // graph is the space that computing routes needs, kept between times. Addresses
@@ -38,6 +42,11 @@ type graph struct {
 	reached  []int32 // by it, in the order in which they were first
 	heap     []entry
 	live     int // addresses in use when they were last numbered
+
+	// The vertices with a route, if all that is installed are those: then only
+	// what differs has to be looked up.
+	installed []int32
+	known     bool
 }
 
 // intern is the number of an address.
@@ -60,6 +69,7 @@ func (n *Node) renumber() {
 	}
 	clear(g.ids)
 	g.vertices = g.vertices[:0]
+	g.known = false
 	for a, nb := range n.neighbors {
 		nb.id = g.intern(a)
 		for i := range nb.twoHop {
@@ -79,7 +89,8 @@ func (n *Node) renumber() {
 func (g *graph) vertex(id int32) *vertex {
 	v := &g.vertices[id]
 	if v.computed != g.computed {
-		*v = vertex{addr: v.addr, computed: g.computed, cost: math.MaxUint32}
+		v.computed, v.cost, v.hops, v.done = g.computed, math.MaxUint32, 0, false
+		v.via, v.nb, v.origin = nil, nil, nil
 	}
 	return v
 }
@@ -172,7 +183,66 @@ func (n *Node) computeRoutes() {
 		v.done = true
 		n.relax(v)
 	}
+	plain := n.plain()
+	if plain && g.known {
+		n.installChanges()
+		return
+	}
 	n.install(n.table())
+	if g.known = plain; plain {
+		n.remember()
+	}
+}
+
+// plain says that routes are to the main addresses of nodes only.
+func (n *Node) plain() bool {
+	return len(n.associations) == 0 && len(n.gateways) == 0 &&
+		!slices.ContainsFunc(n.links, func(l *link) bool { return l.remote != l.main })
+}
+
+// wasReached says whether this computation came to a vertex.
+func (g *graph) wasReached(v *vertex) bool { return v.computed == g.computed && v.via != nil }
+
+// remember notes what is installed with the vertices.
+func (n *Node) remember() {
+	g := &n.graph
+	for i := range g.vertices {
+		v := &g.vertices[i]
+		if v.installed = g.wasReached(v); v.installed {
+			v.was = v.route()
+		}
+	}
+	g.installed = append(g.installed[:0], g.reached...)
+}
+
+func (v *vertex) route() route { return route{v.via.remote, v.via.local, v.hops, v.cost} }
+
+// installChanges is table and install where routes are plain and what is
+// installed is known.
+func (n *Node) installChanges() {
+	g := &n.graph
+	changed := n.changed[:0]
+	for _, id := range g.reached {
+		v := &g.vertices[id]
+		r := v.route()
+		if v.installed && v.was == r {
+			continue
+		}
+		if !v.installed || v.was.differs(r) {
+			changed = append(changed, host(v.addr))
+		}
+		v.was, v.installed = r, true
+		n.routes[host(v.addr)] = r
+	}
+	for _, id := range g.installed {
+		if v := &g.vertices[id]; !g.wasReached(v) {
+			v.installed = false
+			delete(n.routes, host(v.addr))
+			changed = append(changed, host(v.addr))
+		}
+	}
+	g.installed = append(g.installed[:0], g.reached...)
+	n.ask(n.routes, changed)
 }
 
 func (n *Node) linkCost(l *link) uint32 {
@@ -215,7 +285,7 @@ func (n *Node) table() map[netip.Prefix]route {
 	clear(routes)
 	for _, id := range n.graph.reached {
 		v := &n.graph.vertices[id]
-		routes[host(v.addr)] = route{v.via.remote, v.via.local, v.hops, v.cost}
+		routes[host(v.addr)] = v.route()
 	}
 	for _, l := range n.links {
 		if l.remote != l.main && l.symmetric(n.now, n.config.Hysteresis) && n.linkCost(l) < costBroken {
@@ -265,7 +335,7 @@ func (n *Node) install(routes map[netip.Prefix]route) {
 	changed := n.changed[:0]
 	for p, r := range routes {
 		old, ok := n.spare[p]
-		if !ok || old.next != r.next || old.iface != r.iface || old.hops != r.hops {
+		if !ok || old.differs(r) {
 			changed = append(changed, p)
 		}
 	}
@@ -274,6 +344,16 @@ func (n *Node) install(routes map[netip.Prefix]route) {
 			changed = append(changed, p)
 		}
 	}
+	n.ask(routes, changed)
+}
+
+// differs says whether the host has to be told of a route in place of another.
+func (r route) differs(o route) bool {
+	return r.next != o.next || r.iface != o.iface || r.hops != o.hops
+}
+
+// ask has the routes to some destinations set, or deleted where there are none.
+func (n *Node) ask(routes map[netip.Prefix]route, changed []netip.Prefix) {
 	slices.SortFunc(changed, comparePrefixes)
 	for _, p := range changed {
 		if r, ok := routes[p]; ok {

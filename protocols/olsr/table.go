@@ -2,6 +2,7 @@ package olsr
 
 import (
 	"net/netip"
+	"slices"
 
 	"fieldmesh.dev/fieldmesh/protocols/manet"
 )
@@ -93,8 +94,9 @@ type origin struct {
 	id      int32
 	ansn    uint16
 	edges   []edge
-	stale   int    // TCs in a row with an older ANSN
-	lastOld uint16 // message sequence number of the last of these
+	soonest manet.Time // no edge expires before
+	stale   int        // TCs in a row with an older ANSN
+	lastOld uint16     // message sequence number of the last of these
 }
 
 // duplicate is a duplicate tuple (section 3.4) of one originator.
@@ -291,7 +293,7 @@ func (n *Node) nextLinkTime() (manet.Time, bool) {
 // sweep drops what has expired from the tables that grow with the network.
 func (n *Node) sweep() {
 	for _, nb := range n.neighbors {
-		if kept := n.alive(nb.twoHop); len(kept) != len(nb.twoHop) {
+		if kept, _ := n.alive(nb.twoHop); len(kept) != len(nb.twoHop) {
 			nb.twoHop = kept
 			n.mprsChanged, n.routesStale = true, true
 		}
@@ -303,9 +305,10 @@ func (n *Node) sweep() {
 		}
 	}
 	for a, o := range n.topology {
-		if kept := n.alive(o.edges); len(kept) != len(o.edges) {
-			o.edges = kept
-			n.routesStale = true
+		if o.soonest <= n.now {
+			kept, soonest := n.alive(o.edges)
+			n.routesStale = n.routesStale || len(kept) != len(o.edges)
+			o.edges, o.soonest = kept, soonest
 		}
 		if len(o.edges) == 0 {
 			delete(n.topology, a)
@@ -339,12 +342,14 @@ func (n *Node) sweepDuplicates() {
 	}
 }
 
-func (n *Node) alive(edges []edge) []edge {
-	kept := edges[:0]
-	for _, e := range edges {
-		if e.expires > n.now {
-			kept = append(kept, e)
+// alive drops the edges that have expired, and says when the first of the rest
+// will.
+func (n *Node) alive(edges []edge) (kept []edge, soonest manet.Time) {
+	kept = slices.DeleteFunc(edges, func(e edge) bool { return e.expires <= n.now })
+	for i := range kept {
+		if i == 0 || kept[i].expires < soonest {
+			soonest = kept[i].expires
 		}
 	}
-	return kept
+	return kept, soonest
 }
