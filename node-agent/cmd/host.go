@@ -12,9 +12,11 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"fieldmesh.dev/fieldmesh/node-agent/config"
 	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/node-agent/radio"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -38,11 +40,26 @@ func HostCommand() *cobra.Command {
 				return err
 			}
 			log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-			return host.Serve(c.Context(), hostConfig(cfg, []int{face.uid}, log))
+			return serveHost(c.Context(), cfg, hostConfig(cfg, []int{face.uid}, log))
 		},
 	}
 	c.Flags().StringVar(&path, "config", path, "the agent's configuration")
 	return c
+}
+
+// serveHost runs the privileged half and, where the configuration says so, what
+// tells routing daemons of a real radio.
+func serveHost(ctx context.Context, cfg config.Config, hc host.Config) error {
+	if cfg.RadioSocket() == "" {
+		return host.Serve(ctx, hc)
+	}
+	if err := os.MkdirAll(cfg.HostDir(), 0o711); err != nil { // as the privileged half makes it
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return host.Serve(ctx, hc) })
+	g.Go(func() error { return radio.NewServer(cfg.Interface).Serve(ctx, cfg.RadioSocket()) })
+	return g.Wait()
 }
 
 // RestoreCommand is `fieldmesh-agent restore`: put this machine back by hand.
@@ -110,7 +127,7 @@ func writeRestored(w io.Writer, report wire.RestoreReport) error {
 func hostConfig(cfg config.Config, uids []int, log *slog.Logger) host.Config {
 	return host.Config{
 		Socket: cfg.HostSocket(), StateDir: cfg.JournalDir(), AllowUIDs: uids,
-		Interfaces: cfg.HostInterfaces(), Prefixes: cfg.Allow.Prefixes, Binaries: cfg.Daemons(), Feedback: cfg.FeedbackSocket,
+		Interfaces: cfg.HostInterfaces(), Prefixes: cfg.Allow.Prefixes, Binaries: cfg.Daemons(), Feedback: cfg.FeedbackSocket, RadioFeedback: cfg.RadioSocket(),
 		DeadMan: cfg.DeadMan(), Log: log,
 	}
 }

@@ -33,6 +33,7 @@ type Config struct {
 	ControlInterface string            `yaml:"control_interface"` // absent: none of its own
 	GPSD             string            `yaml:"gpsd"`              // host:port; default 127.0.0.1:2947; NoGPSD: a phone's app pushes fixes
 	FeedbackSocket   string            `yaml:"feedback_socket"`   // radio feedback; absent: none
+	RadioFeedback    bool              `yaml:"radio_feedback"`    // serve what a real radio tells to the routing daemons, which then go by its unacknowledged frames instead of HELLOs
 	FaceUser         string            `yaml:"face_user"`         // user, or uid:gid, that the network face runs as; default fieldmesh
 	KeysDir          string            `yaml:"keys_dir"`          // default /etc/fieldmesh/keys
 	Allow            Allow             `yaml:"allow"`
@@ -102,6 +103,15 @@ func (c Config) HostSocket() string { return filepath.Join(c.HostDir(), "host.so
 
 // FaceDir belongs to the face's user.
 func (c Config) FaceDir() string { return filepath.Join(c.StateDir, "face") }
+
+// RadioSocket is where the privileged half serves a real radio's feedback,
+// empty when it is not to.
+func (c Config) RadioSocket() string {
+	if !c.RadioFeedback {
+		return ""
+	}
+	return filepath.Join(c.HostDir(), "radio.sock")
+}
 
 // SpoolDir is where the network face keeps its records.
 func (c Config) SpoolDir() string { return filepath.Join(c.FaceDir(), "spool") }

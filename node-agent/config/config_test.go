@@ -72,6 +72,7 @@ func TestErrorsNameThePlace(t *testing.T) {
 	const base = "node: car\ninterface: wlan0\n"
 	cases := []struct{ name, text, want string }{
 		{"empty", "", "a.yaml: node: missing"},
+		{"two feedbacks", "node: n\ninterface: wlan0\nfeedback_socket: /run/x\nradio_feedback: true\n", "a.yaml:4:17: radio_feedback: feedback_socket is given too; leave one of the two out"},
 		{"not yaml", "node: [", "a.yaml:1:"},
 		{"unknown key", base + "inteface: x\n", `a.yaml:3:1: unknown key "inteface"; did you mean "interface"?`},
 		{"unknown nested key", base + "allow:\n  prefix: []\n", `a.yaml:4:3: unknown key "prefix"; did you mean "prefixes"?`},

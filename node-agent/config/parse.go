@@ -243,6 +243,9 @@ func (d document) checkPaths(c Config) error {
 			return d.at(key, "%q is not a clean absolute path", path)
 		}
 	}
+	if c.RadioFeedback && c.FeedbackSocket != "" {
+		return d.at("radio_feedback", "feedback_socket is given too; leave one of the two out")
+	}
 	// sockaddr_un holds 108 bytes with the closing zero (unix(7)).
 	if n := len(c.HostSocket()); n > 107 {
 		return d.at("state_dir", "%q is too long: the socket's path would have %d of at most 107 bytes", c.StateDir, n)

@@ -243,7 +243,7 @@ func applyRadio(r Radio) (err error) {
 	want := r.network()
 	joined, err := d.in(want)
 	if err == nil && !joined {
-		err = d.join(want)
+		err = d.join(want, r.TxPowerDbm)
 	}
 	if err == nil {
 		err = d.tune(r)
@@ -268,7 +268,7 @@ func (d *radioDevice) in(n nl80211.Network) (bool, error) {
 }
 
 // join changes the interface's mode and joins; what it was in, it leaves.
-func (d *radioDevice) join(n nl80211.Network) error {
+func (d *radioDevice) join(n nl80211.Network, txPowerDbm *float64) error {
 	if err := d.quit(); err != nil {
 		return err
 	}
@@ -278,6 +278,11 @@ func (d *radioDevice) join(n nl80211.Network) error {
 	}
 	if err := d.mode(n.Mode); err != nil {
 		return err
+	}
+	if txPowerDbm != nil { // before the first beacon is heard all over the place
+		if err := d.conn.SetTxPower(d.iface.Index, txPowerDbm); err != nil {
+			return err
+		}
 	}
 	if err := d.conn.Join(d.iface.Index, n); err != nil {
 		if errors.Is(err, unix.EBUSY) {

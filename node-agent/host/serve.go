@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -31,8 +32,10 @@ type Config struct {
 	Prefixes   []netip.Prefix    // in which addresses and routes lie
 	Binaries   map[string]string // daemon → absolute path, writable by root alone
 	Feedback   string            // radio-feedback socket, for daemons that heed it; empty: none
-	DeadMan    time.Duration     // without a call for so long, everything is put back
-	Log        *slog.Logger
+	// RadioFeedback is the socket of a real radio's feedback, which knows no causes of losses; empty: none.
+	RadioFeedback string
+	DeadMan       time.Duration // without a call for so long, everything is put back
+	Log           *slog.Logger
 }
 
 // server is one life of the host process.
@@ -112,7 +115,7 @@ func take(cfg Config, s system) (*owned, error) {
 	}
 	binaries := map[string]string{}
 	if s == nil {
-		s, err = newKernel(dir, binaries, socketOwner(cfg.AllowUIDs), cfg.Feedback)
+		s, err = newKernel(dir, binaries, socketOwner(cfg.AllowUIDs), cmp.Or(cfg.Feedback, cfg.RadioFeedback))
 	}
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())

@@ -1,0 +1,210 @@
+package radio
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"fieldmesh.dev/fieldmesh/node-agent/nl80211"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+const (
+	// lookEvery is how often a real radio's stations are looked at for frames
+	// that it gave up: no driver tells of a single one by itself.
+	lookEvery = 50 * time.Millisecond
+	// tellEvery is the feedback contract's ten times a second, in looks.
+	tellEvery = 2
+	// queueLines bounds what waits for a reader.
+	queueLines = 256
+)
+
+// Server serves the radio-feedback socket of a real radio: the same lines as
+// an emulated medium's, as far as nl80211 tells them.
+type Server struct {
+	kernel *Kernel
+	watch  func(ctx context.Context, f func(nl80211.Event)) error
+
+	mu      sync.Mutex
+	readers map[*feedbackReader]bool
+	failed  map[string]uint64 // frames given up so far, by station
+}
+
+type feedbackReader struct {
+	lines   chan wire.Feedback
+	dropped uint64
+}
+
+// NewServer makes a server for one interface.
+func NewServer(iface string) *Server {
+	return &Server{kernel: NewKernel(iface), watch: watchKernel, readers: map[*feedbackReader]bool{}, failed: map[string]uint64{}}
+}
+
+func watchKernel(ctx context.Context, f func(nl80211.Event)) (err error) {
+	c, err := nl80211.Open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	return c.Watch(ctx, f)
+}
+
+// Serve listens on a unix socket, which only this process's user may connect
+// to, until ctx ends.
+func (s *Server) Serve(ctx context.Context, socket string) error {
+	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove the last life's socket: %w", err)
+	}
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		return fmt.Errorf("listen for readers of the radio: %w", err)
+	}
+	if err := os.Chmod(socket, 0o600); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { <-ctx.Done(); return l.Close() })
+	g.Go(func() error { return s.look(ctx) })
+	g.Go(func() error { return s.hear(ctx) })
+	g.Go(func() error {
+		for {
+			conn, err := l.Accept()
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil {
+				return fmt.Errorf("accept a reader of the radio: %w", err)
+			}
+			g.Go(func() error { s.feed(ctx, conn); return nil })
+		}
+	})
+	if err := g.Wait(); ctx.Err() == nil || !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// hear passes the radio's own events on. A radio that is not there yet, or
+// goes, is waited for.
+func (s *Server) hear(ctx context.Context) error {
+	for ctx.Err() == nil {
+		_ = s.watch(ctx, func(e nl80211.Event) { // whatever ended it, it is begun again
+			switch e.Kind {
+			case nl80211.NewStation, nl80211.GoneStation:
+				s.publish(wire.Feedback{Neighbour: &wire.Neighbour{Peer: e.MAC, State: e.Kind}})
+			case nl80211.Lost:
+				s.publish(wire.Feedback{TxFailed: &wire.TxFailed{Peer: e.MAC}})
+			}
+		})
+		select {
+		case <-ctx.Done():
+		case <-time.After(lastRetry):
+		}
+	}
+	return ctx.Err()
+}
+
+// look asks for the stations while anybody reads.
+func (s *Server) look(ctx context.Context) error {
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	started := time.Now()
+	for n := 0; ; n++ {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+		if !s.anybody() {
+			continue
+		}
+		bodies, err := s.kernel.Sample(time.Since(started).Nanoseconds() + surveyEvery.Nanoseconds())
+		if err != nil {
+			continue // the radio is gone; it may come back
+		}
+		for _, b := range bodies {
+			s.tell(b, n%tellEvery == 0)
+		}
+	}
+}
+
+func (s *Server) anybody() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.readers) > 0
+}
+
+// tell publishes one sample, and first that frames were given up since the last.
+func (s *Server) tell(b wire.Body, turn bool) {
+	switch b := b.(type) {
+	case *wire.Station:
+		if b.TxFailed != nil {
+			if last, known := s.failed[b.Peer]; known && *b.TxFailed > last {
+				s.publish(wire.Feedback{TxFailed: &wire.TxFailed{Peer: b.Peer}})
+			}
+			s.failed[b.Peer] = *b.TxFailed
+		}
+		if turn {
+			s.publish(wire.Feedback{Station: b})
+		}
+	case *wire.Survey:
+		s.publish(wire.Feedback{Survey: b})
+	}
+}
+
+// publish gives a line to every reader that has room for it.
+func (s *Server) publish(line wire.Feedback) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for r := range s.readers {
+		line.Dropped = r.dropped
+		select {
+		case r.lines <- line:
+		default:
+			r.dropped++
+		}
+	}
+}
+
+// feed writes to one reader until it hangs up or ctx ends.
+func (s *Server) feed(ctx context.Context, conn net.Conn) {
+	r := &feedbackReader{lines: make(chan wire.Feedback, queueLines)}
+	s.mu.Lock()
+	s.readers[r] = true
+	s.mu.Unlock()
+	gone := make(chan struct{})
+	go func() { // a reader says nothing; what it reads to is its end
+		defer close(gone)
+		_, _ = conn.Read(make([]byte, 1))
+	}()
+	defer func() {
+		s.mu.Lock()
+		delete(s.readers, r)
+		s.mu.Unlock()
+		_ = conn.Close()
+		<-gone
+	}()
+	encoder := json.NewEncoder(conn)
+	if caps, ok := s.kernel.Caps(); ok && encoder.Encode(wire.Feedback{Caps: &caps}) != nil {
+		return
+	}
+	for {
+		select {
+		case line := <-r.lines:
+			if encoder.Encode(line) != nil {
+				return
+			}
+		case <-gone:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
