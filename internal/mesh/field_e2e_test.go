@@ -206,42 +206,61 @@ func (f *field) state(t *testing.T, node int) (s manet.State) {
 	return s
 }
 
-// hops is how long a node's route to another is; 0 for none.
-func (f *field) hops(t *testing.T, from, to int) int {
+// way is a node's route to another; its hops are 0 where there is none.
+func (f *field) way(t *testing.T, from, to int) (r manet.Route) {
 	t.Helper()
 	for _, r := range f.state(t, from).Routes {
 		if r.Destination.Contains(netip.MustParseAddr(address(to))) {
-			return r.Hops
+			return r
 		}
 	}
-	return 0
+	return r
 }
 
-// datagram sends one packet from a node to another, and fails where it does not
-// arrive.
-func (f *field) datagram(t *testing.T, from, to int) {
+// udp is a pair of sockets, to send packets from a node to another.
+type udp struct{ client, server *net.UDPConn }
+
+func (f *field) udp(t *testing.T, from, to int) (u udp) {
 	t.Helper()
-	var server, client *net.UDPConn
 	f.spaces[to].Do(t, func() (err error) {
-		server, err = net.ListenUDP("udp4", &net.UDPAddr{IP: net.ParseIP(address(to)), Port: 4000})
+		u.server, err = net.ListenUDP("udp4", &net.UDPAddr{IP: net.ParseIP(address(to))})
 		return err
 	})
-	defer func() { _ = server.Close() }()
+	t.Cleanup(func() { _ = u.server.Close() })
 	f.spaces[from].Do(t, func() (err error) {
-		client, err = net.DialUDP("udp4", &net.UDPAddr{IP: net.ParseIP(address(from))}, server.LocalAddr().(*net.UDPAddr))
+		u.client, err = net.DialUDP("udp4", &net.UDPAddr{IP: net.ParseIP(address(from))}, u.server.LocalAddr().(*net.UDPAddr))
 		return err
 	})
-	defer func() { _ = client.Close() }()
-	if _, err := client.Write([]byte("the first")); err != nil {
+	t.Cleanup(func() { _ = u.client.Close() })
+	return u
+}
+
+// send sends one packet and says whether it arrives.
+func (u udp) send(t *testing.T, patience time.Duration) bool {
+	t.Helper()
+	if _, err := u.client.Write([]byte("data")); err != nil {
 		t.Fatal(err)
 	}
-	if err := server.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := u.server.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
 	buf := make([]byte, 64)
-	if n, err := server.Read(buf); err != nil || string(buf[:n]) != "the first" {
-		t.Fatalf("the first packet did not arrive: %q, %v", buf[:n], err)
+	n, err := u.server.Read(buf)
+	return err == nil && string(buf[:n]) == "data"
+}
+
+// datagram sends one packet, and fails where it does not arrive.
+func (f *field) datagram(t *testing.T, from, to int) {
+	t.Helper()
+	if !f.udp(t, from, to).send(t, 20*time.Second) {
+		t.Fatalf("a packet from node %d to node %d did not arrive", from, to)
 	}
+}
+
+// hops is how long a node's route to another is; 0 for none.
+func (f *field) hops(t *testing.T, from, to int) int {
+	t.Helper()
+	return f.way(t, from, to).Hops
 }
 
 // transfer is what iperf3's client says of one run.

@@ -350,10 +350,10 @@ func (n *Node) State(now manet.Time) manet.State {
 		s.Neighbors = append(s.Neighbors, manet.Neighbor{Addr: neighbor, Role: "blacklisted"})
 	}
 	slices.SortFunc(s.Neighbors, func(a, b manet.Neighbor) int { return a.Addr.Compare(b.Addr) })
-	for to, r := range n.cache.chosen {
-		if r.found && r.version == n.cache.version && r.expires > now {
-			hop := append(slices.Clone(r.route), to)[0]
-			s.Routes = append(s.Routes, manet.Route{Destination: netip.PrefixFrom(to, 32), NextHop: hop, Hops: len(r.route) + 1, Metric: float64(len(r.route) + 1)})
+	for to := range n.cache.chosen {
+		if route, ok := n.cache.route(now, to); ok {
+			hop := append(slices.Clone(route), to)[0]
+			s.Routes = append(s.Routes, manet.Route{Destination: netip.PrefixFrom(to, 32), NextHop: hop, Hops: len(route) + 1, Metric: float64(len(route) + 1)})
 		}
 	}
 	slices.SortFunc(s.Routes, func(a, b manet.Route) int { return a.Destination.Addr().Compare(b.Destination.Addr()) })

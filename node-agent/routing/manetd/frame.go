@@ -58,9 +58,10 @@ func openFramer(iface, index, protocol int, n *neighbors) (*framer, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open raw socket: %w", err), unix.Close(fd))
 	}
-	// Nothing is read from it: the least buffer there is.
-	if err := unix.SetsockoptInt(mute, unix.SOL_SOCKET, unix.SO_RCVBUF, 0); err != nil {
-		return nil, errors.Join(fmt.Errorf("set receive buffer: %w", err), unix.Close(fd), unix.Close(mute))
+	// It takes nothing: a full buffer, however small, would have newer kernels
+	// refuse the packets all the same.
+	if err := attach(mute, bpf.RetConstant{Val: 0}); err != nil {
+		return nil, errors.Join(err, unix.Close(fd), unix.Close(mute))
 	}
 	file := os.NewFile(uintptr(fd), "packets")
 	raw, err := file.SyscallConn()
@@ -74,14 +75,29 @@ func openFramer(iface, index, protocol int, n *neighbors) (*framer, error) {
 // setUpFramer lets in the protocol's packets alone, and none that this node
 // sent.
 func setUpFramer(fd, index, protocol int) error {
-	filter, err := bpf.Assemble([]bpf.Instruction{
+	err := attach(fd,
 		bpf.LoadExtension{Num: bpf.ExtType},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.PACKET_OUTGOING, SkipTrue: 3},
 		bpf.LoadAbsolute{Off: 9, Size: 1}, // protocol: RFC 791, section 3.1
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(protocol), SkipTrue: 1},
 		bpf.RetConstant{Val: 1 << 16},
 		bpf.RetConstant{Val: 0},
-	})
+	)
+	if err != nil {
+		return err
+	}
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, frameBuffer); err != nil {
+		return fmt.Errorf("set receive buffer: %w", err)
+	}
+	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_IP), Ifindex: index}); err != nil {
+		return fmt.Errorf("bind packet socket: %w", err)
+	}
+	return nil
+}
+
+// attach gives a socket a filter of what it lets in.
+func attach(fd int, instructions ...bpf.Instruction) error {
+	filter, err := bpf.Assemble(instructions)
 	if err != nil {
 		return fmt.Errorf("assemble filter: %w", err)
 	}
@@ -89,14 +105,9 @@ func setUpFramer(fd, index, protocol int) error {
 	for _, i := range filter {
 		program = append(program, unix.SockFilter{Code: i.Op, Jt: i.Jt, Jf: i.Jf, K: i.K})
 	}
-	if err := unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}); err != nil {
+	err = unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})
+	if err != nil {
 		return fmt.Errorf("attach filter: %w", err)
-	}
-	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, frameBuffer); err != nil {
-		return fmt.Errorf("set receive buffer: %w", err)
-	}
-	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_IP), Ifindex: index}); err != nil {
-		return fmt.Errorf("bind packet socket: %w", err)
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -70,6 +71,9 @@ type daemon struct {
 func Run(ctx context.Context, cfg Config) (err error) {
 	d := &daemon{cfg: cfg, began: time.Now(), peers: map[netip.Addr]bool{}}
 	defer func() { err = errors.Join(err, d.close()) }()
+	// A carrier's packets are garbage at once, and its heap is small: by the usual
+	// measure it would be swept dozens of times a second.
+	debug.SetGCPercent(400)
 	if err := d.open(ctx); err != nil {
 		return err
 	}
