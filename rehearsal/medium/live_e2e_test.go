@@ -211,8 +211,31 @@ func (f *field) measured(t *testing.T, what string, load func()) wire.Lateness {
 	return late
 }
 
+// pauses adds up the time in which node 0 had nothing to send though it was
+// to: on a busy machine iperf3 waits for a processor while the medium does not.
+type pauses struct {
+	frames int
+	last   time.Duration
+	sum    time.Duration
+}
+
+// see is a Config.Trace. What is longer between two frames than 2 ms, several
+// times the longest backoff, is a pause; before the first hundred frames it is
+// iperf3 setting its test up.
+func (p *pauses) see(e Trace) {
+	if e.Event != "tx" || e.Kind != "data" || e.Node != 0 {
+		return
+	}
+	if p.frames++; p.frames > 100 && e.At-p.last > 2*time.Millisecond {
+		p.sum += e.At - p.last
+	}
+	p.last = e.At
+}
+
 func TestRealTrafficCrossesTheMedium(t *testing.T) {
-	f := newField(t, testConfig(Standard80211g, 54, 2))
+	cfg, source := testConfig(Standard80211g, 54, 2), &pauses{}
+	cfg.Trace = source.see
+	f := newField(t, cfg)
 	if got := f.ping(t, 0, "10.7.0.2", 20, 5*time.Second); got != 20 {
 		t.Errorf("%d of 20 pings over an empty channel", got)
 	}
@@ -225,14 +248,17 @@ func TestRealTrafficCrossesTheMedium(t *testing.T) {
 	if late.Events < 1000 || late.WindowS < 5 || late.Source != "medium" {
 		t.Errorf("lateness of the TCP run: %+v", late)
 	}
+	f.live.do(func() { *source = pauses{} })
 	late = f.measured(t, "UDP", func() { udp = f.iperf3(t, 5, "-u", "-b", "40M", "-l", "1472") })
 	// iperf3's clock and the medium's may differ by a queue at the end.
 	if udp.Mbps < 1 || udp.Mbps > 1.02*limit {
 		t.Errorf("UDP: %g Mbit/s; %g is the limit", udp.Mbps, limit)
 	}
 	// On a quiet machine real time must show what model time does.
-	if late.SumS < 0.001*late.WindowS {
+	if quiet := late.SumS < 0.001*late.WindowS && source.sum < 50*time.Millisecond; quiet {
 		within(t, "UDP in real time", udp.Mbps, limit, 0.04)
+	} else {
+		t.Logf("not judged against theory: behind for %.4f s, iperf3 paused for %v", late.SumS, source.sum)
 	}
 	t.Logf("TCP %.2f Mbit/s, UDP %.2f Mbit/s, in theory %.2f; FIFO and %d CPUs", tcp.Mbps, udp.Mbps, limit, runtime.NumCPU())
 	if n := f.live.Counters(0); n.Lost[QueueFull] == 0 {
