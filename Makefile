@@ -18,10 +18,10 @@ BUILD = go build -trimpath -ldflags '-s -w -buildid= $(STAMP)'
 ROOT = $(if $(filter 0,$(shell id -u)),,sudo)
 OWN_GO = $$(find . -path ./.tools -prune -o -name '*.go' -print)
 
-.PHONY: help rehearse test check build bench soak dist clean
+.PHONY: help rehearse test check build app app-test bench soak dist clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' Makefile
 
 rehearse: ## install what a rehearsal needs, build, rehearse campaigns/velocity.yaml
 	@scripts/setup rehearse
@@ -46,6 +46,13 @@ check: ## format, vet, lint and unit tests: quick, unprivileged, offline once se
 build: ## build bin/fieldmesh and bin/fieldmesh-agent
 	@mkdir -p bin
 	$(BUILD) -o bin/ ./cmd/fieldmesh ./cmd/fieldmesh-agent
+
+app: ## build the phone app: android-app/ui/target/fieldmesh.apk
+	cd android-app && MAVEN_OPTS='$(MAVEN_OPTS) -Xmx2g' mvn -B -q -T1 -DskipTests package
+
+app-test: build ## test the phone app, its screens, and its client with real agents (needs root)
+	cd android-app && MAVEN_OPTS='$(MAVEN_OPTS) -Xmx2g' mvn -B -q -T1 verify
+	$(ROOT) android-app/agent-test bin/fieldmesh bin/fieldmesh-agent
 
 bench: ## print the goals of speed and size, each beside its reference (needs root)
 	@scripts/setup test
