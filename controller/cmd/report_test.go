@@ -36,6 +36,20 @@ func TestReportExportAndVerifyOfARun(t *testing.T) {
 	if err != nil || !strings.Contains(out, "report.html") {
 		t.Fatalf("report: %v\n%s", err, out)
 	}
+	reported, err := os.ReadFile(filepath.Join(dir, "metrics.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err = typed(t, MetricsCommand(), dir)
+	if err != nil || !strings.Contains(out, "metrics.csv (") || !strings.Contains(out, " numbers of 4 attempts)") {
+		t.Fatalf("metrics: %v\n%s", err, out)
+	}
+	if computed, err := os.ReadFile(filepath.Join(dir, "metrics.csv")); err != nil || !bytes.Equal(computed, reported) {
+		t.Errorf("metrics and report write two tables: %v", err)
+	}
+	if out, err = typed(t, MetricsCommand(), "--stdout", dir); err != nil || out != string(reported) {
+		t.Errorf("metrics prints another table: %v", err)
+	}
 	out, err = typed(t, ExportCommand(), dir)
 	if err != nil || !strings.Contains(out, "ro-crate-metadata.json") {
 		t.Fatalf("export: %v\n%s", err, out)

@@ -2,7 +2,10 @@ package run
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -29,6 +32,7 @@ type fakeField struct {
 	mu    sync.Mutex
 	nodes map[string]*fakeNode
 	mute  string // this node cannot record that it has kept an attempt
+	armed func() // called when the car is
 }
 
 type fakeNode struct {
@@ -40,6 +44,9 @@ type fakeNode struct {
 	current     *wire.TrialKey
 	lease       wire.Lease
 	changed     chan struct{}
+	capture     []byte  // of every attempt; nil: there is none
+	told        []byte  // what the records say of it, where that is something else
+	asked       []int64 // from which bytes it was read
 }
 
 func identityOf(t *testing.T, name string) keys.Identity {
@@ -120,6 +127,9 @@ func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "GET /v1/records":
 		n.records(w, r)
 		return
+	case "GET /v1/runs/today/capture":
+		n.part(w, r)
+		return
 	case "POST /v1/records/confirm":
 		answer = wire.SpoolStatus{}
 	case "PUT /v1/runs/today":
@@ -184,9 +194,20 @@ func (n *fakeNode) arm(k wire.TrialKey) {
 	if n.name != "car" {
 		return
 	}
+	if n.field.armed != nil {
+		n.field.armed()
+	}
 	for _, node := range n.field.nodes {
 		now := bootNs()
 		node.record(k, &wire.Window{OpenBootNs: now - 1e9, CloseBootNs: now})
+		if told := cmp.Or(len(node.told), len(node.capture)); told > 0 {
+			file := node.told
+			if file == nil {
+				file = node.capture
+			}
+			sum := sha256.Sum256(file)
+			node.record(k, &wire.Capture{Name: "capture", FileBytes: int64(told), SHA256: hex.EncodeToString(sum[:])})
+		}
 		if node.name != n.field.mute {
 			node.record(k, &wire.TrialState{State: "kept", Outcome: "accepted"})
 		}
@@ -204,6 +225,30 @@ func (n *fakeNode) record(k wire.TrialKey, b wire.Body) {
 	n.lines = append(n.lines, line)
 	close(n.changed)
 	n.changed = make(chan struct{})
+}
+
+// part gives at most four bytes of the capture, of which the second time it is
+// asked only one gets through.
+func (n *fakeNode) part(w http.ResponseWriter, r *http.Request) {
+	offset, err := strconv.ParseInt(r.FormValue("offset"), 10, 64)
+	if err != nil {
+		n.field.t.Error(err)
+	}
+	n.asked = append(n.asked, offset)
+	if n.capture == nil {
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprint(w, `{"code":"not_found","message":"there is no capture"}`)
+		return
+	}
+	w.Header().Set("Fieldmesh-Size", strconv.Itoa(len(n.capture)))
+	from := min(offset, int64(len(n.capture)))
+	part := n.capture[from:min(from+4, int64(len(n.capture)))]
+	if len(n.asked) == 2 && len(part) > 1 {
+		part = part[:1]
+	}
+	if _, err := w.Write(part); err != nil {
+		n.field.t.Error(err)
+	}
 }
 
 // await waits, as the real API does, for records that the caller has not.

@@ -58,7 +58,11 @@ func Start(sock *os.File, o Options) (*Capture, error) {
 		o.MaxBytes = MaxFileBytes
 	}
 	c := &Capture{o: o, sock: sock, sum: sha256.New(), done: make(chan error, 1)}
-	if err := c.open(); err != nil {
+	err := c.fit()
+	if err == nil {
+		err = c.open()
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("capture on %q: %w", o.Interface, err), c.close())
 	}
 	c.told = wire.Capture{Name: filepath.Base(o.Path), Interface: o.Interface, SnapBytes: o.SnapBytes, Filter: o.Filter, Offloads: o.Offloads}
@@ -69,13 +73,35 @@ func Start(sock *os.File, o Options) (*Capture, error) {
 	return c, nil
 }
 
+// leaveBytes is disk space that a capture leaves to the records, which matter
+// more, and leastBytes what it begins with at least.
+const (
+	leaveBytes = 256 << 20
+	leastBytes = 16 << 20
+)
+
+// fit bounds the file by the disk space that there is.
+func (c *Capture) fit() error {
+	dir := filepath.Dir(c.o.Path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make folder: %w", err)
+	}
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return fmt.Errorf("look for disk space: %w", err)
+	}
+	free := int64(st.Bavail)*st.Bsize - leaveBytes
+	if free < leastBytes {
+		return wire.Errorf(wire.CodeDiskFull, "a capture needs %d MB of free disk space more than the %d MB that are left to records", (leastBytes-free)>>20+1, leaveBytes>>20)
+	}
+	c.o.MaxBytes = min(c.o.MaxBytes, free)
+	return nil
+}
+
 func (c *Capture) open() error {
 	var err error
 	if c.ring, err = openRing(int(c.sock.Fd())); err != nil {
 		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(c.o.Path), 0o700); err != nil {
-		return fmt.Errorf("make folder: %w", err)
 	}
 	if c.file, err = os.OpenFile(c.o.Path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
 		return fmt.Errorf("make file: %w", err)

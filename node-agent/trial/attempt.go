@@ -23,10 +23,6 @@ const (
 	// grows with the sampling of sockets, which is most of it.
 	spoolPerSecond = 100_000
 	spoolPerTrial  = 4_000_000 // iperf3's own output and provenance
-	// A capture of 96 bytes a frame comes to about 1 MB/s where 54 Mbit/s are
-	// used to the full; its file has an upper bound besides.
-	capturePerSecond = 2_000_000
-	capturePerTrial  = 4_000_000
 	// flowGrace is what a flow may take after the window to drain its buffers
 	// and exchange iperf3's results; six 64 KB windows drain in 2 s at 1.6 Mbit/s.
 	flowGrace = 2 * time.Second
@@ -37,11 +33,7 @@ const (
 // spoolBytes is the most that a trial's records may come to.
 func spoolBytes(t wire.Trial) int64 {
 	perSecond := spoolPerSecond * float64(socketHz(t)) / float64(wire.SampleHzMin)
-	need := spoolPerTrial + perSecond*(t.DurationS+t.Gate.TimeoutS)
-	if t.Capture != nil { // what is captured before the window is routing only
-		need += capturePerTrial + capturePerSecond*t.DurationS
-	}
-	return int64(need)
+	return int64(spoolPerTrial + perSecond*(t.DurationS+t.Gate.TimeoutS))
 }
 
 // socketHz is how often the trial's sockets are sampled.
