@@ -167,6 +167,12 @@ func (c *carried) sound(p []byte) bool {
 	return usable(source(p))
 }
 
+// sentBy says whether the neighbour that sent a packet is the one on its source
+// route, where it is known.
+func (c *carried) sentBy(p []byte, neighbor netip.Addr) bool {
+	return !neighbor.IsValid() || neighbor == c.hop(p, c.next(p)-1)
+}
+
 // usable says whether a node can have an address.
 func usable(a netip.Addr) bool {
 	return a.Is4() && !a.IsUnspecified() && !a.IsMulticast() && !a.IsLoopback() && a.As4()[0] < 240

@@ -297,6 +297,19 @@ func TestSalvage(t *testing.T) {
 	}
 }
 
+// TestForgedRoutes: a packet of a neighbour that is not on its source route is
+// not carried, nor believed.
+func TestForgedRoutes(t *testing.T) {
+	l := newLab(t, nil)
+	l.handle(manet.Received{From: addr("10.0.0.8"), Packet: relayed(l)})
+	l.handle(manet.Received{From: addr("10.0.0.8"), Overheard: true, Packet: relayed(l)})
+	if s := l.node.State(l.now); len(l.take()) != 0 || s.TableSizes["links"] != 0 || s.Counters["hostile"] != 2 {
+		t.Errorf("%v, %v", s.Counters, s.TableSizes)
+	}
+	l.handle(manet.Received{From: addr("10.0.0.6"), Packet: relayed(l)})
+	l.want(l.one(), addr("10.0.0.2"), SourceRoute{SegmentsLeft: 2, Route: addrs(6, 1, 2, 3)})
+}
+
 func TestOwnPacketGoesAnotherWay(t *testing.T) {
 	l := newLab(t, nil)
 	l.reply(2)

@@ -17,7 +17,7 @@ func (n *Node) receive(e manet.Received) {
 		return
 	}
 	p := e.Packet[:binary.BigEndian.Uint16(e.Packet[2:])]
-	if !n.up || !usable(source(p)) || c.option != 0 && !c.sound(p) {
+	if !n.up || !usable(source(p)) || c.option != 0 && !(c.sound(p) && c.sentBy(p, e.From)) {
 		n.count("hostile")
 		return
 	}
@@ -31,7 +31,7 @@ func (n *Node) receive(e manet.Received) {
 		h = &parsed
 	}
 	if e.Overheard {
-		n.overhear(p, &c, h, e.From)
+		n.overhear(p, &c, h)
 		return
 	}
 	if h != nil {
@@ -248,7 +248,7 @@ func (n *Node) handed(p []byte, c *carried, next netip.Addr) {
 
 // overhear takes from a packet for others what is of use: links, errors,
 // acknowledgements by forwarding (8.3.2), and a shorter route (3.4.3).
-func (n *Node) overhear(p []byte, c *carried, h *Header, from netip.Addr) {
+func (n *Node) overhear(p []byte, c *carried, h *Header) {
 	if h != nil {
 		for _, o := range h.Options {
 			switch o := o.(type) {
@@ -265,10 +265,6 @@ func (n *Node) overhear(p []byte, c *carried, h *Header, from netip.Addr) {
 		return
 	}
 	at := c.next(p)
-	if sender := c.hop(p, at-1); from.IsValid() && from != sender {
-		n.count("hostile")
-		return
-	}
 	n.passedOn(p, c, at)
 	if source(p) == n.self {
 		return
