@@ -2,7 +2,7 @@ package influx
 
 // stated are the measurements of what happened once: states, estimates, events.
 func stated() []Measurement {
-	return []Measurement{trialState(), window(), iperf3(), clock(), lateness(), hostChange(), provenance(), event(), tcpEvent(), capture()}
+	return []Measurement{trialState(), window(), iperf3(), clock(), lateness(), hostChange(), provenance(), event(), tcpEvent(), capture(), note()}
 }
 
 func trialState() Measurement {
@@ -171,6 +171,22 @@ func capture() Measurement {
 		LeftOut: []LeftOut{
 			{"file_sha256", "names the file in the archive"},
 			{"offloads", "a list; whole in the archive and the report"},
+		},
+	}
+}
+
+func note() Measurement {
+	return Measurement{
+		Name: "fm_note", Kind: "note",
+		Meaning: "What a person saw, or wants to become of an attempt.",
+		Tags:    []Tag{tag("by", "the peer that sent it, by the name of its key")},
+		Fields: []Field{
+			text("note", "mark, accept, repeat or skip"),
+			text("id", "the sender's own name for it"),
+			text("text", "in the person's words"),
+			integer("noted_boot_ns", "ns", "when it was noted, boot clock"),
+			float("lat_deg", "degree", "latitude of where, WGS 84"),
+			float("lon_deg", "degree", "longitude of where, WGS 84"),
 		},
 	}
 }
