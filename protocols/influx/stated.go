@@ -110,7 +110,7 @@ func provenance() Measurement {
 		},
 		LeftOut: []LeftOut{
 			{"tools", lists}, {"sysctls", lists}, {"offloads", lists},
-			{"addresses", lists}, {"routes", lists}, {"congestion_available", lists}, {"radio", lists},
+			{"addresses", lists}, {"routes", lists}, {"congestion_available", lists}, {"radio", lists}, {"tcp", lists},
 		},
 	}
 }
