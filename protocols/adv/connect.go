@@ -92,7 +92,7 @@ func (n *Node) interested() bool { return n.isReceiver() || len(n.receivers) > 0
 // another.
 func (n *Node) needRoute(e manet.NeedRoute) {
 	to := e.Destination
-	if !manet.Unicast(to) || n.isOwn(to) {
+	if !manet.Unicast(to) || n.ifaces.IsOwn(to) {
 		n.act(manet.Drop{Destination: to, Reason: "no unicast destination"})
 		return
 	}
@@ -155,8 +155,8 @@ func (n *Node) arrived(r *route) {
 // routeUsed keeps connections alive: ours, those to us, and notes the load.
 func (n *Node) routeUsed(e manet.RouteUsed) {
 	switch {
-	case n.isOwn(e.Destination):
-		if e.Source.IsValid() && !n.isOwn(e.Source) {
+	case n.ifaces.IsOwn(e.Destination):
+		if e.Source.IsValid() && !n.ifaces.IsOwn(e.Source) {
 			n.wanted(e.Source)
 		}
 	case e.Local:
@@ -258,7 +258,7 @@ func (n *Node) later(f Flood) {
 		return
 	}
 	at := n.now + n.jitter.Below(n.config.Jitter)
-	if f.Type == Alert && n.isOwn(f.Originator) {
+	if f.Type == Alert && n.ifaces.IsOwn(f.Originator) {
 		at += 2 * n.config.Jitter
 	}
 	n.floods = append(n.floods, delayed{at, f})
@@ -268,7 +268,7 @@ func (n *Node) later(f Flood) {
 
 // flooded takes a flood in and passes it on, once.
 func (n *Node) flooded(f Flood) {
-	if !manet.Unicast(f.Originator) || !manet.Unicast(f.Receiver) || n.isOwn(f.Originator) {
+	if !manet.Unicast(f.Originator) || !manet.Unicast(f.Receiver) || n.ifaces.IsOwn(f.Originator) {
 		return
 	}
 	id := floodID{f.Originator, f.ID}
@@ -291,7 +291,7 @@ func (n *Node) flooded(f Flood) {
 func (n *Node) answer(f Flood) bool {
 	switch f.Type {
 	case Init:
-		if !n.isOwn(f.Receiver) {
+		if !n.ifaces.IsOwn(f.Receiver) {
 			n.begin(f.Receiver)
 			return true
 		}
@@ -302,7 +302,7 @@ func (n *Node) answer(f Flood) bool {
 		n.alert() // where we were one before: it has no route
 		return false
 	case End:
-		if !n.isOwn(f.Receiver) {
+		if !n.ifaces.IsOwn(f.Receiver) {
 			return true
 		}
 		was := n.isReceiver()
@@ -320,5 +320,5 @@ func (n *Node) answer(f Flood) bool {
 			n.finish(f.Receiver)
 		}
 	}
-	return !n.isOwn(f.Receiver)
+	return !n.ifaces.IsOwn(f.Receiver)
 }

@@ -19,7 +19,7 @@ const (
 // Node is ADV on one node; see manet.Node for how it is driven.
 type Node struct {
 	config    Config
-	ifaces    []iface
+	ifaces    distance.Interfaces
 	jitter    *manet.Jitter
 	table     *distance.Table[extra]
 	neighbors *distance.Neighbors
@@ -50,11 +50,6 @@ type Node struct {
 	actions []manet.Action
 }
 
-type iface struct {
-	manet.Interface
-	up bool
-}
-
 // extra is what is kept with a route.
 type extra struct {
 	told bool // as it is; else it belongs into the next update
@@ -68,15 +63,12 @@ func New(config Config) (*Node, error) {
 	if err := config.check(); err != nil {
 		return nil, err
 	}
-	n := &Node{config: config, jitter: manet.NewJitter(config.Seed), counters: map[string]int64{}, seq: config.FirstSeq,
+	n := &Node{config: config, jitter: manet.NewJitter(config.Seed), counters: map[string]int64{}, seq: config.FirstSeq, ifaces: distance.NewInterfaces(config.Interfaces),
 		receivers: map[netip.Addr]*receiver{}, sources: map[netip.Addr]manet.Time{}, connections: map[netip.Addr]*connection{},
 		waiting: map[netip.Addr]*wait{}, seen: map[floodID]manet.Time{}, threshold: config.Threshold}
 	n.table = distance.NewTable[extra](config.MaxEntries, n.act)
 	n.neighbors = distance.NewNeighbors(n.jitter.Uint32(), config.hold(), config.MaxEntries)
 	n.id = n.jitter.Uint32() // those from before a reboot are still remembered
-	for _, i := range config.Interfaces {
-		n.ifaces = append(n.ifaces, iface{i, true})
-	}
 	return n, nil
 }
 
@@ -102,8 +94,7 @@ func (n *Node) Handle(now manet.Time, event manet.Event) []manet.Action {
 		n.neighbors.Remove(distance.Link{Addr: e.Neighbor, Iface: e.Interface})
 		n.lost(distance.Link{Addr: e.Neighbor, Iface: e.Interface})
 	case manet.InterfaceUp:
-		if i := e.Interface; i >= 0 && i < len(n.ifaces) && !n.ifaces[i].up {
-			n.ifaces[i].up = true
+		if n.ifaces.Set(e.Interface, true) {
 			n.fullBy(now + n.jitter.Below(n.config.Jitter))
 		}
 	case manet.InterfaceDown:
@@ -163,17 +154,16 @@ func (n *Node) lost(l distance.Link) {
 }
 
 func (n *Node) interfaceDown(i int) {
-	if i < 0 || i >= len(n.ifaces) || !n.ifaces[i].up {
+	if !n.ifaces.Set(i, false) {
 		return
 	}
-	n.ifaces[i].up = false
 	for _, l := range n.neighbors.RemoveInterface(i) {
 		n.lost(l)
 	}
 }
 
 func (n *Node) receive(p manet.Packet) {
-	if p.Interface < 0 || p.Interface >= len(n.ifaces) || !n.ifaces[p.Interface].up || !manet.Unicast(p.From) || n.isOwn(p.From) {
+	if !n.ifaces.Accept(p) {
 		return
 	}
 	u, flood, err := Parse(p.Data)
@@ -204,7 +194,7 @@ func (n *Node) receive(p manet.Packet) {
 // told takes in one route that a neighbour tells or asks for.
 func (n *Node) told(l distance.Link, e distance.Entry, symmetric bool) {
 	request, known := e.Flags&flagRequest != 0, e.Flags&flagUnknown == 0
-	if n.isOwn(e.To) {
+	if n.ifaces.IsOwn(e.To) {
 		if known {
 			n.ownNumber(e.Seq)
 		}
@@ -258,10 +248,6 @@ func (n *Node) ownNumber(seq uint32) {
 			n.partialBy(n.now)
 		}
 	}
-}
-
-func (n *Node) isOwn(a netip.Addr) bool {
-	return slices.ContainsFunc(n.ifaces, func(f iface) bool { return f.Address == a })
 }
 
 // State describes the node.

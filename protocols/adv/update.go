@@ -94,7 +94,7 @@ func (n *Node) update(full bool) {
 	n.meter, n.updated, n.greet = 0, n.now, false
 	var entries []distance.Entry
 	if n.isReceiver() {
-		entries = n.own()
+		entries = n.ifaces.Own(n.seq)
 	}
 	for r := range n.table.All {
 		if (full || !r.Extra.told) && n.tellable(r.To) {
@@ -121,14 +121,6 @@ func (n *Node) tellable(to netip.Addr) bool {
 	return r != nil && !r.ended
 }
 
-// own is what we tell of ourselves.
-func (n *Node) own() (out []distance.Entry) {
-	for i := range n.ifaces {
-		out = append(out, distance.Entry{To: n.ifaces[i].Address, Seq: n.seq})
-	}
-	return out
-}
-
 // entry tells a route; one that packets wait for asks for another.
 func (n *Node) entry(r *route) distance.Entry {
 	e := distance.Entry{To: r.To, Seq: r.Seq, Hops: uint8(r.Hops)}
@@ -145,9 +137,9 @@ func (n *Node) sendFloods() {
 	for ; sent < len(n.floods) && n.floods[sent].at <= n.now; sent++ {
 		f := n.floods[sent].flood
 		u := distance.Update{Kind: kindFlood, Remainder: f.Marshal()}
-		own := n.isOwn(f.Originator)
+		own := n.ifaces.IsOwn(f.Originator)
 		if r := n.table.Get(f.Receiver); f.Type == Alert && own {
-			u.Entries = n.own()
+			u.Entries = n.ifaces.Own(n.seq)
 		} else if f.Type == Alert && r != nil && !r.Broken() {
 			u.Entries = []distance.Entry{n.entry(r)}
 		}
@@ -159,17 +151,8 @@ func (n *Node) sendFloods() {
 	}
 }
 
-// send puts an update on every interface, in as many packets as it needs, each
-// with all neighbours of the interface in the first.
 func (n *Node) send(u distance.Update, kind string, forwarded bool) {
-	u.Boot = n.neighbors.Boot
-	for i := range n.ifaces {
-		if !n.ifaces[i].up {
-			continue
-		}
-		for _, part := range u.Split(n.neighbors.List(i), n.ifaces[i].MTU, n.jitter) {
-			data := part.Marshal()
-			n.act(manet.Send{Interface: i, TTL: 1, Data: data, Messages: []manet.Message{{Kind: kind, Bytes: len(data), Forwarded: forwarded}}})
-		}
+	for _, s := range n.ifaces.Send(u, kind, forwarded, n.neighbors, n.jitter) {
+		n.act(s)
 	}
 }

@@ -98,7 +98,7 @@ func (n *Node) scheduleFull(at manet.Time) {
 func (n *Node) dumpFull() {
 	n.seq += 2
 	n.full = n.now
-	entries := n.own()
+	entries := n.ifaces.Own(n.seq)
 	for r := range n.table.All {
 		if e, ok := n.tell(r); ok {
 			entries = append(entries, e)
@@ -116,7 +116,7 @@ func (n *Node) dumpIncremental() {
 	n.incremental = n.now
 	var entries []distance.Entry
 	if n.challenged {
-		entries = n.own()
+		entries = n.ifaces.Own(n.seq)
 	}
 	ready, later := 0, manet.Time(0)
 	for r := range n.table.All {
@@ -145,14 +145,6 @@ func (n *Node) dumpIncremental() {
 	}
 }
 
-// own is what we tell of ourselves.
-func (n *Node) own() (out []distance.Entry) {
-	for i := range n.ifaces {
-		out = append(out, distance.Entry{To: n.ifaces[i].Address, Seq: n.seq})
-	}
-	return out
-}
-
 // tell makes the entry of a route: what it is, or, while it settles, what was
 // told before, if that was anything.
 func (n *Node) tell(r *route) (distance.Entry, bool) {
@@ -178,14 +170,7 @@ func (n *Node) send(entries []distance.Entry, full bool) {
 	if full {
 		kind = "FULL"
 	}
-	u := distance.Update{Full: full, Boot: n.neighbors.Boot, Entries: entries}
-	for i := range n.ifaces {
-		if !n.ifaces[i].up {
-			continue
-		}
-		for _, part := range u.Split(n.neighbors.List(i), n.ifaces[i].MTU, n.jitter) {
-			data := part.Marshal()
-			n.act(manet.Send{Interface: i, TTL: 1, Data: data, Messages: []manet.Message{{Kind: kind, Bytes: len(data)}}})
-		}
+	for _, s := range n.ifaces.Send(distance.Update{Full: full, Entries: entries}, kind, false, n.neighbors, n.jitter) {
+		n.act(s)
 	}
 }

@@ -1,8 +1,6 @@
 package dsdv
 
 import (
-	"net/netip"
-
 	"fieldmesh.dev/fieldmesh/protocols/distance"
 	"fieldmesh.dev/fieldmesh/protocols/manet"
 )
@@ -17,7 +15,7 @@ const (
 // Node is DSDV on one node; see manet.Node for how it is driven.
 type Node struct {
 	config    Config
-	ifaces    []iface
+	ifaces    distance.Interfaces
 	jitter    *manet.Jitter
 	table     *distance.Table[advert]
 	neighbors *distance.Neighbors
@@ -36,22 +34,14 @@ type Node struct {
 	actions []manet.Action
 }
 
-type iface struct {
-	manet.Interface
-	up bool
-}
-
 // New makes a node. One that lost its state is a new one with another seed.
 func New(config Config) (*Node, error) {
 	if err := config.check(); err != nil {
 		return nil, err
 	}
-	n := &Node{config: config, jitter: manet.NewJitter(config.Seed), counters: map[string]int64{}, seq: config.FirstSeq}
+	n := &Node{config: config, jitter: manet.NewJitter(config.Seed), counters: map[string]int64{}, seq: config.FirstSeq, ifaces: distance.NewInterfaces(config.Interfaces)}
 	n.table = distance.NewTable[advert](config.MaxEntries, n.act)
 	n.neighbors = distance.NewNeighbors(n.jitter.Uint32(), config.hold(), config.MaxEntries)
-	for _, i := range config.Interfaces {
-		n.ifaces = append(n.ifaces, iface{i, true})
-	}
 	return n, nil
 }
 
@@ -125,7 +115,7 @@ func (n *Node) lost(l distance.Link) {
 }
 
 func (n *Node) receive(p manet.Packet) {
-	if p.Interface < 0 || p.Interface >= len(n.ifaces) || !n.ifaces[p.Interface].up || !manet.Unicast(p.From) || n.isOwn(p.From) {
+	if !n.ifaces.Accept(p) {
 		return
 	}
 	u, err := distance.Parse(p.Data)
@@ -156,7 +146,7 @@ func (n *Node) receive(p manet.Packet) {
 // take is what the paper asks of one route that a neighbour tells.
 func (n *Node) take(l distance.Link, e distance.Entry) {
 	switch {
-	case n.isOwn(e.To):
+	case n.ifaces.IsOwn(e.To):
 		n.ownNumber(e.Seq)
 		return
 	case !manet.Unicast(e.To):
@@ -183,27 +173,16 @@ func (n *Node) ownNumber(seq uint32) {
 	}
 }
 
-func (n *Node) isOwn(a netip.Addr) bool {
-	for i := range n.ifaces {
-		if n.ifaces[i].Address == a {
-			return true
-		}
-	}
-	return false
-}
-
 func (n *Node) interfaceUp(i int) {
-	if i >= 0 && i < len(n.ifaces) && !n.ifaces[i].up {
-		n.ifaces[i].up = true
+	if n.ifaces.Set(i, true) {
 		n.scheduleFull(n.now + n.jitter.Below(n.config.Jitter))
 	}
 }
 
 func (n *Node) interfaceDown(i int) {
-	if i < 0 || i >= len(n.ifaces) || !n.ifaces[i].up {
+	if !n.ifaces.Set(i, false) {
 		return
 	}
-	n.ifaces[i].up = false
 	for _, l := range n.neighbors.RemoveInterface(i) {
 		n.lost(l)
 	}
