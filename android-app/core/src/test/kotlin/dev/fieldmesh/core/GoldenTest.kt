@@ -28,12 +28,16 @@ class GoldenTest {
     private fun text(name: String) = File(golden, "$name.json").readText()
 
     @Test
-    fun `every record is written as it was read`() {
+    fun `records are written as they were read`() {
         val files = golden.listFiles { f -> f.name.startsWith("record_") }.orEmpty()
         assertTrue(files.size >= 16, "only ${files.size} golden records in $golden")
         for (file in files) {
             val record = Record.decode(file.readText())
-            assertEquals(plain(file.readText()), plain(record.encode()), file.name)
+            if (record.body is Other) {
+                assertEquals(plain(file.readText()), plain(record.encode()), file.name)
+            } else {
+                within(plain(record.encode()), plain(file.readText()), file.name)
+            }
         }
     }
 
@@ -48,7 +52,7 @@ class GoldenTest {
     }
 
     @Test
-    fun `bodies lose nothing of what the app shows`() {
+    fun `bodies keep what the app knows, and newer fields harm nothing`() {
         same("body_campaign_view", CampaignView.serializer())
         same("body_node_status", NodeStatus.serializer())
         same("body_error", WireError.serializer())
@@ -67,7 +71,19 @@ class GoldenTest {
 
     private fun <T> same(name: String, serializer: KSerializer<T>) {
         val value = WireJson.decodeFromString(serializer, text(name))
-        assertEquals(plain(text(name)), plain(WireJson.encodeToString(serializer, value)), name)
+        within(plain(WireJson.encodeToString(serializer, value)), plain(text(name)), name)
+    }
+
+    /** All that [own] has, [whole] has too, and the same. */
+    private fun within(own: Any?, whole: Any?, where: String) {
+        when {
+            own is Map<*, *> && whole is Map<*, *> -> own.forEach { (name, value) -> within(value, whole[name], "$where.$name") }
+            own is List<*> && whole is List<*> -> {
+                assertEquals(whole.size, own.size, where)
+                own.forEachIndexed { i, value -> within(value, whole[i], "$where[$i]") }
+            }
+            else -> assertEquals(whole, own, where)
+        }
     }
 
     /** JSON without regard to how numbers are spelt. */

@@ -50,7 +50,7 @@ class DriveScreen(override val view: View, onAbort: (TextView) -> Unit) : Screen
     }
 
     private fun figures(d: DriveState) {
-        text(R.id.to_gate).text = d.toGateM?.let { context.getString(R.string.metres, it.roundToInt()) } ?: unknown
+        text(R.id.to_gate).text = d.toGateM?.takeIf { d.phase == Phase.ARMED }?.let { context.getString(R.string.metres, it.roundToInt()) } ?: unknown
         text(R.id.in_band).text = inBand(d)
         text(R.id.remaining).text = (d.remainingS ?: d.durationS?.takeIf { d.phase == Phase.ARMED })
             ?.let { context.getString(R.string.seconds, it) } ?: unknown

@@ -1,0 +1,148 @@
+package dev.fieldmesh.core
+
+import dev.fieldmesh.core.agent.AgentException
+import dev.fieldmesh.core.agent.Outbox
+import dev.fieldmesh.core.agent.Shelf
+import dev.fieldmesh.core.agent.pushFixes
+import dev.fieldmesh.core.gps.Fix
+import dev.fieldmesh.core.gps.withGaps
+import dev.fieldmesh.core.log.StandaloneLog
+import dev.fieldmesh.core.wire.Event
+import dev.fieldmesh.core.wire.Gps
+import dev.fieldmesh.core.wire.Note
+import dev.fieldmesh.core.wire.PushedFix
+import dev.fieldmesh.core.wire.Record
+import dev.fieldmesh.core.wire.SpoolPosition
+import dev.fieldmesh.core.wire.WireError
+import dev.fieldmesh.core.wire.WireJson
+import java.io.File
+import java.io.IOException
+import kotlin.test.Test
+import kotlin.test.assertEquals
+import kotlin.test.assertTrue
+import kotlinx.coroutines.ExperimentalCoroutinesApi
+import kotlinx.coroutines.delay
+import kotlinx.coroutines.flow.flow
+import kotlinx.coroutines.launch
+import kotlinx.coroutines.test.advanceTimeBy
+import kotlinx.coroutines.test.currentTime
+import kotlinx.coroutines.test.runTest
+import kotlinx.coroutines.withTimeoutOrNull
+
+/** What goes to the node, what waits for it, and what is kept without it; in virtual time. */
+@OptIn(ExperimentalCoroutinesApi::class)
+class DeliveryTest {
+    private val lost = AgentException.Unreachable(IOException("no route"))
+
+    private class Memory(var text: String? = null) : Shelf {
+        override fun load() = text
+
+        override fun save(text: String) {
+            this.text = text
+        }
+    }
+
+    private fun note(text: String) = { id: String -> Note(id, "mark", text, 0.0) }
+
+    @Test
+    fun `notes wait for the node, in their order and with their age, also over the end of the process`() = runTest {
+        val shelf = Memory()
+        val clock = { currentTime * 1_000_000 }
+        Outbox(shelf, clock).add(note("first"))
+        delay(60_000)
+        val outbox = Outbox(shelf, clock) // the process has ended in between
+        outbox.add(note("second"))
+        val taken = mutableListOf<Note>()
+        var tries = 0
+        val job = launch {
+            outbox.deliver({ n ->
+                if (tries++ < 3) throw lost
+                taken += n
+                SpoolPosition("e", 1)
+            }) {}
+        }
+        advanceTimeBy(20_000)
+        job.cancel()
+        assertEquals(listOf("first", "second"), taken.map { it.text })
+        assertTrue(taken[0].ageMs in 66_000.0..67_000.0 && taken[1].ageMs in 6_000.0..7_000.0, "$taken")
+        assertEquals(emptyList(), Outbox(shelf, clock).pending)
+    }
+
+    @Test
+    fun `a note that will never be taken does not keep the others out`() = runTest {
+        val outbox = Outbox(Memory("no list of notes"), { 0 })
+        outbox.add(note("bad"))
+        outbox.add(note("good"))
+        val taken = mutableListOf<String>()
+        val job = launch {
+            outbox.deliver({ n ->
+                if (n.text == "bad") throw AgentException.Refused(WireError("bad_request", "text"))
+                taken += n.text
+                SpoolPosition("e", 1)
+            }) {}
+        }
+        advanceTimeBy(1000)
+        job.cancel()
+        assertEquals(listOf("good"), taken)
+    }
+
+    @Test
+    fun `a slow node gets the newest fix and not those of before`() = runTest {
+        val fixes = flow {
+            repeat(100) {
+                emit(Fix(currentTime * 1_000_000, 3, latDeg = 0.0, lonDeg = 0.0, speedMps = it.toDouble()))
+                delay(100)
+            }
+        }
+        val got = mutableListOf<PushedFix>()
+        pushFixes(fixes, { fix ->
+            got += fix
+            delay(1000)
+            Gps(mode = 3, connected = true)
+        }, { currentTime * 1_000_000 })
+        assertTrue(got.size in 10..12, "${got.size} pushes in 10 s to a node that takes 1 s for each")
+        assertTrue(got.all { it.ageMs <= 100 }, got.map { it.ageMs }.toString())
+    }
+
+    @Test
+    fun `a receiver that falls silent has no fix until the next one`() = runTest {
+        val receiver = flow {
+            emit(Fix(0, 3, latDeg = 0.0, lonDeg = 0.0))
+            delay(7000)
+            emit(Fix(7, 3, latDeg = 0.0, lonDeg = 0.0))
+        }
+        val modes = mutableListOf<Int>()
+        withTimeoutOrNull(8000) { receiver.withGaps { currentTime }.collect { modes += it.mode } }
+        assertEquals(listOf(3, 1, 1, 1, 3), modes)
+    }
+
+    @Test
+    fun `the log without an agent is in the schema of a spool, with its gaps`() {
+        val file = File.createTempFile("log", ".ndjson")
+        StandaloneLog(file, "phone", "e1").use { log ->
+            log.add(Fix(1, 3, utcMs = 0, latDeg = 1.0, lonDeg = 2.0, speedMps = 13.9))
+            log.add(Fix.none(2))
+            log.add(Fix.none(3))
+            log.add(Fix(4, 3, latDeg = 1.0, lonDeg = 2.0))
+        }
+        val records = file.readLines().map(Record::decode)
+        file.delete()
+        assertEquals((1L..6L).toList(), records.map { it.header.seq })
+        assertEquals(listOf("gps", "event", "gps", "gps", "event", "gps"), records.map { it.header.kind })
+        assertEquals(13.9, (records[0].body as Gps).speedMps)
+        assertEquals("warning", (records[1].body as Event).level)
+        assertEquals(1, (records[2].body as Gps).mode)
+    }
+
+    @Test
+    fun `requests are as the shared samples have them`() {
+        for ((name, serializer) in listOf("body_fix" to PushedFix.serializer(), "body_note" to Note.serializer())) {
+            val text = File(System.getProperty("fieldmesh.golden"), "$name.json").readText()
+            val value = WireJson.decodeFromString(serializer, text)
+            val written = WireJson.parseToJsonElement(WireJson.encodeToString(@Suppress("UNCHECKED_CAST") (serializer as kotlinx.serialization.KSerializer<Any>), value))
+            val sample = WireJson.parseToJsonElement(text)
+            val names = (written as Map<*, *>).keys
+            assertTrue((sample as Map<*, *>).keys.containsAll(names), "$name: $names")
+        }
+    }
+}

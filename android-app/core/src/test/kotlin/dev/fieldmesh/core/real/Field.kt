@@ -1,0 +1,100 @@
+package dev.fieldmesh.core.real
+
+import dev.fieldmesh.core.agent.Identity
+import dev.fieldmesh.core.agent.Pairing
+import dev.fieldmesh.core.agent.Pin
+import dev.fieldmesh.core.agent.PinnedTrust
+import dev.fieldmesh.core.agent.tlsContext
+import java.io.File
+import java.net.URL
+import java.security.KeyFactory
+import java.security.cert.CertificateFactory
+import java.security.cert.X509Certificate
+import java.security.spec.PKCS8EncodedKeySpec
+import java.util.Base64
+import java.util.concurrent.TimeUnit
+import javax.net.ssl.HttpsURLConnection
+
+/** The two nodes that the script agent-test has laid out: their agents are started, killed and asked here. */
+class Field(private val dir: File, private val namespaces: String) {
+    val controller: Identity = identity(File(dir, "fleet"), "controller")
+    private val processes = mutableMapOf<String, Process>()
+
+    fun pairing(node: String): Pairing {
+        return Pairing(HOSTS.getValue(node), 7443, identity(File(dir, "fleet/nodes/$node"), "node").pin)
+    }
+
+    /** Lets a phone's key in, as a person does it: an entry in authorized.json. */
+    fun letIn(node: String, app: Pin) {
+        val file = File(dir, "fleet/nodes/$node/authorized.json")
+        val entry = """{"name": "phone", "role": "app", "pin": "${app.hex}"}"""
+        file.writeText(file.readText().trim().removeSuffix("]") + ", $entry]")
+        run("chown", "-R", "65534:65534", file.parent)
+    }
+
+    fun start(node: String) {
+        val log = File(dir, "$node.log")
+        processes[node] = ProcessBuilder("ip", "netns", "exec", namespace(node), "$dir/fieldmesh-agent", "up", "--config", "$dir/$node.yaml")
+            .redirectErrorStream(true).redirectOutput(ProcessBuilder.Redirect.appendTo(log)).start()
+    }
+
+    /** Kills the half of the agent that faces the network, without a word. */
+    fun killFace(node: String) {
+        val pids = output("ip", "netns", "pids", namespace(node)).lines().filter(String::isNotBlank)
+        val face = pids.first { pid -> File("/proc/$pid/cmdline").readText().split('\u0000').getOrNull(1) == "face" }
+        run("kill", "-KILL", face)
+    }
+
+    private fun namespace(node: String) = "$namespaces-${if (node == "reader") "desk" else node}"
+
+    fun cut(node: String) = run("ip", "link", "set", node, "down")
+
+    fun mend(node: String) = run("ip", "link", "set", node, "up")
+
+    fun stop() = processes.values.forEach { process ->
+        process.destroy()
+        if (!process.waitFor(30, TimeUnit.SECONDS)) process.destroyForcibly()
+    }
+
+    fun log(): String = processes.keys.joinToString("\n") { "== $it\n" + File(dir, "$it.log").readText().takeLast(6000) }
+
+    /** One call as the controller makes it. */
+    fun call(node: String, method: String, path: String, body: String? = null): String {
+        val pairing = pairing(node)
+        val connection = URL("https://${pairing.host}:${pairing.port}$path").openConnection() as HttpsURLConnection
+        connection.sslSocketFactory = tlsContext(controller, PinnedTrust(pairing.pin)).socketFactory
+        connection.setHostnameVerifier { _, _ -> true }
+        connection.requestMethod = method
+        if (body != null) {
+            connection.doOutput = true
+            connection.setRequestProperty("Content-Type", "application/json")
+            connection.outputStream.use { it.write(body.toByteArray()) }
+        }
+        val text = (if (connection.responseCode == 200) connection.inputStream else connection.errorStream).reader().readText()
+        check(connection.responseCode == 200) { "$method $path: ${connection.responseCode} $text" }
+        return text
+    }
+
+    private fun run(vararg command: String) {
+        output(*command)
+    }
+
+    private fun output(vararg command: String): String {
+        val process = ProcessBuilder(*command).redirectErrorStream(true).start()
+        val text = process.inputStream.reader().readText()
+        check(process.waitFor() == 0) { "${command.toList()}: $text" }
+        return text
+    }
+
+    private fun identity(folder: File, stem: String): Identity {
+        val certificate = File(folder, "$stem.crt").inputStream().use { CertificateFactory.getInstance("X.509").generateCertificate(it) }
+        val text = File(folder, "$stem.key").readLines().filterNot { it.startsWith("-----") }.joinToString("")
+        val key = KeyFactory.getInstance("EC").generatePrivate(PKCS8EncodedKeySpec(Base64.getDecoder().decode(text)))
+        return Identity(certificate as X509Certificate, key)
+    }
+
+    private companion object {
+        /** Where the script puts them. */
+        val HOSTS = mapOf("car" to "192.168.1.2", "roadside" to "192.168.2.2", "reader" to "127.0.0.1")
+    }
+}

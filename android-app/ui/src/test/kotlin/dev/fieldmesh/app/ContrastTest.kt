@@ -1,0 +1,48 @@
+package dev.fieldmesh.app
+
+import android.graphics.Color
+import kotlin.math.pow
+import kotlin.test.assertTrue
+import org.junit.Test
+import org.junit.runner.RunWith
+import org.robolectric.RobolectricTestRunner
+import org.robolectric.RuntimeEnvironment
+import org.robolectric.annotation.Config
+
+/** Contrast by WCAG 2.1: 7 : 1 for text (1.4.6), 3 : 1 for lines and borders (1.4.11). */
+@RunWith(RobolectricTestRunner::class)
+@Config(application = TestApp::class)
+class ContrastTest {
+    @Test
+    fun light() = check()
+
+    @Test
+    @Config(qualifiers = "night")
+    fun night() = check()
+
+    private fun check() {
+        val strong = listOf(R.color.accent, R.color.good, R.color.warn, R.color.bad)
+        for (ground in listOf(R.color.ground, R.color.surface)) {
+            for (text in strong + listOf(R.color.text, R.color.text_soft)) least(text, ground, 7.0)
+            least(R.color.line, ground, 3.0)
+        }
+        for (ground in strong + R.color.text_soft) least(R.color.on_strong, ground, 7.0)
+    }
+
+    private fun least(one: Int, other: Int, ratio: Double) {
+        val app = RuntimeEnvironment.getApplication()
+        val (dark, bright) = listOf(light(app.getColor(one)), light(app.getColor(other))).sorted()
+        val found = (bright + 0.05) / (dark + 0.05)
+        val name = app.resources::getResourceEntryName
+        assertTrue(found >= ratio, "%s on %s: %.1f, least is %.1f".format(name(one), name(other), found, ratio))
+    }
+
+    /** Relative luminance as WCAG defines it. */
+    private fun light(color: Int): Double {
+        fun channel(c: Int): Double {
+            val s = c / 255.0
+            return if (s <= 0.04045) s / 12.92 else ((s + 0.055) / 1.055).pow(2.4)
+        }
+        return 0.2126 * channel(Color.red(color)) + 0.7152 * channel(Color.green(color)) + 0.0722 * channel(Color.blue(color))
+    }
+}

@@ -1,0 +1,108 @@
+package dev.fieldmesh.app
+
+import android.Manifest
+import android.content.Intent
+import android.location.Location
+import android.location.LocationManager
+import android.os.Bundle
+import android.os.SystemClock
+import android.view.View
+import android.widget.EditText
+import android.widget.TextView
+import dev.fieldmesh.core.agent.Pairing
+import dev.fieldmesh.core.agent.Pin
+import dev.fieldmesh.device.LocationService
+import dev.fieldmesh.device.Preferences
+import kotlin.test.assertEquals
+import kotlin.test.assertNotNull
+import kotlin.test.assertTrue
+import org.junit.Test
+import org.junit.runner.RunWith
+import org.robolectric.Robolectric
+import org.robolectric.RobolectricTestRunner
+import org.robolectric.RuntimeEnvironment
+import org.robolectric.Shadows.shadowOf
+import org.robolectric.annotation.Config
+
+/** What must outlive a rotation, an activity and a process. */
+@RunWith(RobolectricTestRunner::class)
+@Config(application = TestApp::class, qualifiers = "w411dp-h891dp-port-420dpi")
+class LifeTest {
+    private val app get() = RuntimeEnvironment.getApplication() as TestApp
+
+    @Test
+    fun `the open screen and what was typed outlive a rotation`() {
+        val controller = Robolectric.buildActivity(MainActivity::class.java).setup()
+        val first = controller.get()
+        first.findViewById<View>(R.id.tab_track).performClick()
+        first.findViewById<EditText>(R.id.mark_text).setText("a bus stands")
+        RuntimeEnvironment.setQualifiers("+land")
+        controller.configurationChange()
+        assertEquals("a bus stands", controller.get().findViewById<EditText>(R.id.mark_text).text.toString())
+    }
+
+    @Test
+    fun `the open screen outlives its process`() {
+        val saved = Bundle()
+        val controller = Robolectric.buildActivity(MainActivity::class.java).setup()
+        controller.get().findViewById<View>(R.id.tab_node).performClick()
+        controller.saveInstanceState(saved).pause().stop().destroy()
+        val next = Robolectric.buildActivity(MainActivity::class.java).setup(saved).get()
+        assertTrue(next.findViewById<View>(R.id.tab_node).isSelected)
+        assertNotNull(next.findViewById<View>(R.id.rows))
+    }
+
+    @Test
+    fun `notes that the node does not have are on the disk at once`() {
+        app.session.mark("bus passed")
+        val kept = Preferences(app).notes.load().orEmpty()
+        assertTrue("bus passed" in kept, kept)
+    }
+
+    @Test
+    fun `pairing takes a line and nothing less, and outlives the process`() {
+        val activity = Robolectric.buildActivity(MainActivity::class.java).setup().get()
+        val line = activity.findViewById<EditText>(R.id.line)
+        line.setText("fieldmesh:127.0.0.1:1#abc")
+        activity.findViewById<View>(R.id.pair).performClick()
+        assertEquals(View.VISIBLE, activity.findViewById<TextView>(R.id.pair_error).visibility)
+        val pairing = Pairing("127.0.0.1", 1, Pin("ab".repeat(32)))
+        line.setText(pairing.toString())
+        activity.findViewById<View>(R.id.pair).performClick()
+        assertEquals(pairing, Preferences(app).pairing)
+        activity.findViewById<View>(R.id.unpair).performClick()
+        assertEquals(null, Preferences(app).pairing)
+    }
+
+    @Test
+    fun `the service reads the receiver, tells its loss, and ends by its button`() {
+        shadowOf(app).grantPermissions(Manifest.permission.ACCESS_FINE_LOCATION)
+        val service = Robolectric.buildService(LocationService::class.java, Intent(app, LocationService::class.java)).create().startCommand(0, 1)
+        shadowOf(app.mainLooper).idle()
+        assertNotNull(shadowOf(service.get()).lastForegroundNotification)
+        val manager = app.getSystemService(LocationManager::class.java)
+        for (mps in listOf(2.8f, 8.3f, 13.9f, 16.7f)) {
+            shadowOf(manager).simulateLocation(location(mps))
+            shadowOf(app.mainLooper).idle()
+            val fix = app.session.fixes.replayCache.last()
+            assertEquals(mps.toDouble(), fix.speedMps!!, 0.1)
+            assertEquals(SystemClock.elapsedRealtimeNanos(), fix.bootNs)
+        }
+        shadowOf(app.mainLooper).idleFor(java.time.Duration.ofSeconds(5))
+        assertEquals(1, app.session.fixes.replayCache.last().mode, "a receiver that is silent has no fix")
+        service.get().onStartCommand(Intent("dev.fieldmesh.STOP"), 0, 2)
+        assertTrue(shadowOf(service.get()).isStoppedBySelf)
+        service.destroy()
+    }
+
+    private fun location(mps: Float) = Location(LocationManager.GPS_PROVIDER).apply {
+        latitude = -26.682
+        longitude = 27.092
+        accuracy = 3f
+        speed = mps
+        bearing = 87f
+        speedAccuracyMetersPerSecond = 0.3f
+        time = 1_767_225_600_000
+        elapsedRealtimeNanos = SystemClock.elapsedRealtimeNanos()
+    }
+}

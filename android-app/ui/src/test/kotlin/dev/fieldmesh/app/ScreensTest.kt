@@ -1,0 +1,147 @@
+package dev.fieldmesh.app
+
+import android.app.Activity
+import android.graphics.Bitmap
+import android.graphics.Canvas
+import android.view.View
+import android.view.ViewGroup
+import android.widget.ListView
+import android.widget.TextView
+import dev.fieldmesh.app.screen.Battery
+import dev.fieldmesh.app.screen.CampaignScreen
+import dev.fieldmesh.app.screen.DriveScreen
+import dev.fieldmesh.app.screen.NodeScreen
+import dev.fieldmesh.app.screen.PairActions
+import dev.fieldmesh.app.screen.PairScreen
+import dev.fieldmesh.app.screen.Screen
+import dev.fieldmesh.app.screen.TrackScreen
+import dev.fieldmesh.app.screen.linkText
+import dev.fieldmesh.core.agent.Pairing
+import dev.fieldmesh.core.agent.Pin
+import dev.fieldmesh.core.app.AppState
+import java.io.File
+import kotlin.test.assertEquals
+import kotlin.test.assertTrue
+import org.junit.Test
+import org.junit.runner.RunWith
+import org.robolectric.Robolectric
+import org.robolectric.RobolectricTestRunner
+import org.robolectric.RuntimeEnvironment
+import org.robolectric.annotation.Config
+
+/**
+ * Draws every screen in every state by the platform's own graphics and keeps
+ * the pictures for people to look at, in light, night, a large font and
+ * landscape; what a machine can judge of them is judged here.
+ */
+@RunWith(RobolectricTestRunner::class)
+@Config(application = TestApp::class, qualifiers = "w411dp-h891dp-port-420dpi")
+class ScreensTest {
+    private val pictures = File(System.getProperty("fieldmesh.screenshots"))
+
+    @Test
+    fun light() = all("light")
+
+    @Test
+    @Config(qualifiers = "+night")
+    fun night() = all("night")
+
+    @Test
+    fun largeFont() {
+        RuntimeEnvironment.setFontScale(1.5f)
+        all("large")
+    }
+
+    @Test
+    @Config(qualifiers = "w891dp-h411dp-land-420dpi")
+    fun landscape() = all("land")
+
+    private fun all(variant: String) {
+        for ((name, make) in screens()) {
+            for ((state, value) in states(name)) draw("$name-$state-$variant", name, make, value)
+        }
+    }
+
+    private fun states(screen: String): Map<String, AppState> = when (screen) {
+        "drive" -> States.drive
+        "node" -> States.node
+        "campaign" -> States.campaign
+        "track" -> States.track
+        else -> States.pair
+    }
+
+    private fun draw(picture: String, name: String, make: (View, AppState) -> Screen, state: AppState) {
+        val controller = Robolectric.buildActivity(MainActivity::class.java).setup()
+        val activity = controller.get()
+        val content = activity.findViewById<ViewGroup>(R.id.content)
+        content.removeAllViews()
+        activity.layoutInflater.inflate(activity.resources.getIdentifier(name, "layout", activity.packageName), content, true)
+        activity.findViewById<TextView>(R.id.link).text = activity.linkText(state)
+        for (tab in listOf("drive", "campaign", "track", "node", "pair")) {
+            activity.findViewById<View>(activity.resources.getIdentifier("tab_$tab", "id", activity.packageName)).isSelected = tab == name
+        }
+        make(content.getChildAt(0), state).show(state)
+        save(activity, picture)
+        checkTouch(activity, picture)
+        checkText(activity, picture)
+        controller.pause().stop().destroy()
+    }
+
+    private fun save(activity: Activity, picture: String) {
+        val root = activity.window.decorView
+        val metrics = activity.resources.displayMetrics
+        root.measure(
+            View.MeasureSpec.makeMeasureSpec(metrics.widthPixels, View.MeasureSpec.EXACTLY),
+            View.MeasureSpec.makeMeasureSpec(metrics.heightPixels, View.MeasureSpec.EXACTLY),
+        )
+        root.layout(0, 0, metrics.widthPixels, metrics.heightPixels)
+        val bitmap = Bitmap.createBitmap(metrics.widthPixels, metrics.heightPixels, Bitmap.Config.ARGB_8888)
+        root.draw(Canvas(bitmap))
+        pictures.mkdirs()
+        File(pictures, "$picture.png").outputStream().use { assertTrue(bitmap.compress(Bitmap.CompressFormat.PNG, 100, it)) }
+        bitmap.recycle()
+    }
+
+    /** What can be touched is at least 48 dp high and wide (Android's guideline for accessibility). */
+    private fun checkTouch(activity: Activity, picture: String) {
+        val least = 48 * activity.resources.displayMetrics.density - 1
+        for (v in activity.window.decorView.all().filter { it.isClickable && it.isShown && it.width > 0 }) {
+            if (v is TextView && v.isTextSelectable) continue
+            assertTrue(v.height >= least && v.width >= least, "$picture: $v is ${v.width} by ${v.height} pixels, least is $least")
+        }
+    }
+
+    /** No word on a button or in the great field is cut off. */
+    private fun checkText(activity: Activity, picture: String) {
+        for (v in activity.window.decorView.all().filterIsInstance<TextView>().filter { it.isShown && it.text.isNotEmpty() }) {
+            val layout = v.layout ?: continue
+            for (line in 0 until layout.lineCount) assertEquals(0, layout.getEllipsisCount(line), "$picture: ${v.text} is cut")
+            val room = v.width - v.totalPaddingLeft - v.totalPaddingRight
+            assertTrue((0 until layout.lineCount).all { layout.getLineWidth(it) <= room + 1 } || v.maxLines != 1, "$picture: \"${v.text}\" needs more than $room pixels")
+        }
+    }
+
+    private fun View.all(): Sequence<View> = sequence {
+        yield(this@all)
+        if (this@all is ViewGroup && this@all !is ListView) for (i in 0 until childCount) yieldAll(getChildAt(i).all())
+    }
+
+    private fun screens(): Map<String, (View, AppState) -> Screen> = mapOf(
+        "drive" to { view, _ -> DriveScreen(view) {} },
+        "node" to { view, _ -> NodeScreen(view, { 1767225600123 }, { Battery(83, 31.0) }, { false }, {}) },
+        "campaign" to { view, _ -> CampaignScreen(view) {} },
+        "track" to { view, _ -> TrackScreen(view) {} },
+        "pair" to { view, state -> PairScreen(view, Paired(state.node != null)) },
+    )
+
+    private class Paired(yes: Boolean) : PairActions {
+        override val ownPin = Pin("0123456789abcdef".repeat(4))
+        override val pairing = if (yes) Pairing("192.168.50.11", 7443, Pin("ab".repeat(32))) else null
+        override var spokenCues = true
+        override var gpsdServer = false
+
+        override fun pair(with: Pairing) = Unit
+
+        override fun unpair() = Unit
+    }
+}

@@ -1,0 +1,115 @@
+package dev.fieldmesh.app
+
+import dev.fieldmesh.core.app.AppState
+import dev.fieldmesh.core.app.CampaignState
+import dev.fieldmesh.core.app.Mark
+import dev.fieldmesh.core.app.TrackPoint
+import dev.fieldmesh.core.app.TrackState
+import dev.fieldmesh.core.cue.Band
+import dev.fieldmesh.core.drive.DriveState
+import dev.fieldmesh.core.drive.LinkState
+import dev.fieldmesh.core.drive.Phase
+import dev.fieldmesh.core.drive.Point
+import dev.fieldmesh.core.wire.CampaignView
+import dev.fieldmesh.core.wire.NodeStatus
+import dev.fieldmesh.core.wire.Problem
+import dev.fieldmesh.core.wire.Schedule
+import dev.fieldmesh.core.wire.SpoolPosition
+import dev.fieldmesh.core.wire.TrialKey
+import dev.fieldmesh.core.wire.TrialView
+import dev.fieldmesh.core.wire.Verdict
+import dev.fieldmesh.core.wire.WireJson
+import java.io.File
+import kotlin.math.sin
+
+private fun golden(name: String) = File(System.getProperty("fieldmesh.golden"), "$name.json").readText()
+
+private val sampleNode = WireJson.decodeFromString(NodeStatus.serializer(), golden("body_node_status"))
+private val plan = WireJson.decodeFromString(Schedule.serializer(), golden("body_schedule"))
+
+private val speeds = listOf("2.8", "8.3", "13.9", "16.7")
+private val schedule = plan.copy(
+    trials = List(24) { i ->
+        val factors = mapOf("section" to if (i % 2 == 0) "A" else "B", "speed_mps" to speeds[i % 4])
+        plan.trials.first().copy(number = i + 1, factors = factors, speedMps = speeds[i % 4].toDouble(), pass = null)
+    },
+)
+
+private fun verdict(trial: Int, attempt: Int, outcome: String, reason: String? = null) = Verdict(trial, attempt, outcome, reason, isFinal = true)
+
+private val view = CampaignView(
+    3uL, "velocity-1", "velocity", "armed", TrialKey(5, 2), "waiting for 13.4 to 14.4 m/s",
+    listOf(
+        TrialView(1, listOf(verdict(1, 1, "accepted"))),
+        TrialView(2, listOf(verdict(2, 1, "rejected", "speed: 62 % of the window in band, 80 % needed"), verdict(2, 2, "accepted"))),
+        TrialView(3, listOf(verdict(3, 1, "accepted"))),
+        TrialView(4, List(3) { verdict(4, it + 1, "failed", "gate_timeout: the band was not reached in 120 s") }),
+        TrialView(5, listOf(verdict(5, 1, "rejected", "fix_age: 2300 ms, 1500 ms allowed"))),
+    ),
+    SpoolPosition("e", 1),
+)
+
+private val sampleCampaign = CampaignState.of(schedule, view)
+
+private val way = TrackState(
+    points = List(200) { i ->
+        TrackPoint(-26.682 + 0.00002 * sin(i / 15.0) * i / 10, 27.092 + i * 0.00002, if (i in 20..180) 1.8e7 * (1 - i / 200.0) else null)
+    },
+    marks = listOf(Mark("a", "Bus passed", -26.68195, 27.0932, true), Mark("b", "Person near", -26.6821, 27.0945, false)),
+    siteLatDeg = -26.682, siteLonDeg = 27.092,
+)
+
+private val chart = List(120) { Point(it * 250_000_000L, (12 + 8 * sin(it / 12.0)) * 1e6) }
+private val levels = List(120) { Point(it * 250_000_000L, -60 - 15 * sin(it / 20.0)) }
+
+private val armed = DriveState(
+    link = LinkState.UP, phase = Phase.ARMED, key = TrialKey(5, 2), trialsTotal = 24, band = Band(13.9, 0.5), speedMps = 9.2,
+    hasFix = true, trackDeg = 84.0, wantedTrackDeg = 87.5, toGateM = 143.0, holdS = 1.0, durationS = 10.0, detail = "waiting for 13.4 to 14.4 m/s",
+).zoned()
+
+private fun DriveState.zoned() = copy(zone = band?.zone(speedMps) ?: zone)
+
+/** Every state that a screen may be in, by the name of its picture. */
+object States {
+    val ready = AppState(sampleNode.copy(problems = emptyList(), host = sampleNode.host.copy(failed = null)), armed, sampleCampaign, way, schedule.trials[4])
+
+    private fun drive(change: DriveState.() -> DriveState) = ready.copy(drive = armed.change().zoned())
+
+    val drive: Map<String, AppState> = mapOf(
+        "no-agent" to AppState(drive = DriveState(link = LinkState.LOST)),
+        "no-fix" to drive { copy(speedMps = null, hasFix = false, trackDeg = null, toGateM = null) },
+        "armed-too-slow" to ready,
+        "armed-in-band" to drive { copy(speedMps = 13.8, inBandS = 0.6, toGateM = 12.0) },
+        "armed-too-fast" to drive { copy(speedMps = 15.6, toGateM = 60.0) },
+        "running" to drive {
+            copy(phase = Phase.RUNNING, speedMps = 14.0, inBandS = 7.3, remainingS = 3.7, detail = null, throughput = chart, signal = levels, toGateM = -93.0)
+        },
+        "running-lost" to drive { copy(link = LinkState.LOST, phase = Phase.RUNNING, staleSinceNs = 1, speedMps = 14.0, remainingS = 2.0, throughput = chart) },
+        "restoring" to drive { copy(phase = Phase.RESTORING, band = null, detail = null) },
+        "done" to drive { copy(phase = Phase.DONE, band = null, speedMps = 3.2, detail = null, verdict = verdict(5, 2, "accepted"), throughput = chart, signal = levels) },
+        "rejected" to drive {
+            copy(phase = Phase.DONE, band = null, speedMps = 3.2, verdict = verdict(5, 2, "rejected", "speed: 62 % of the window in band, 80 % needed"))
+        },
+        "failed" to drive { copy(phase = Phase.DONE, band = null, speedMps = 0.0, verdict = verdict(5, 2, "failed", "agent: it was started anew during the attempt")) },
+    )
+
+    val node: Map<String, AppState> = mapOf(
+        "no-agent" to drive.getValue("no-agent"),
+        "ready" to ready,
+        "problems" to ready.copy(
+            node = sampleNode.copy(
+                interfaceUp = null, gps = sampleNode.gps?.copy(mode = 1, fixAgeMs = null),
+                problems = listOf(
+                    Problem("radio", "there is no interface wlan0", "correct `interface` in the agent's configuration, or plug the radio in"),
+                    Problem("gps", "no fix (mode 1)", "give the receiver a view of the sky and wait"),
+                ),
+            ),
+        ),
+    )
+
+    val campaign: Map<String, AppState> = mapOf("none" to drive.getValue("no-agent"), "some" to ready)
+
+    val track: Map<String, AppState> = mapOf("none" to drive.getValue("no-agent"), "way" to ready)
+
+    val pair: Map<String, AppState> = mapOf("unpaired" to AppState(), "paired" to ready)
+}
