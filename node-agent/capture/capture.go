@@ -90,7 +90,7 @@ func (c *Capture) fit() error {
 	if err := unix.Statfs(dir, &st); err != nil {
 		return fmt.Errorf("look for disk space: %w", err)
 	}
-	free := int64(st.Bavail)*st.Bsize - leaveBytes
+	free := int64(st.Bavail)*int64(st.Bsize) - leaveBytes // 32 bits on some machines
 	if free < leastBytes {
 		return wire.Errorf(wire.CodeDiskFull, "a capture needs %d MB of free disk space more than the %d MB that are left to records", (leastBytes-free)>>20+1, leaveBytes>>20)
 	}
