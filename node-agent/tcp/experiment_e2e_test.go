@@ -1,4 +1,4 @@
-//go:build e2e
+//go:build e2e || guest
 
 package tcp
 
@@ -159,6 +159,7 @@ func receive(t *testing.T, ns *testnet.NS) <-chan int64 {
 	got := make(chan int64, 1)
 	go func() {
 		conn, err := l.Accept()
+		_ = l.Close() // one connection is all; at the test's end it is closed again
 		if err != nil {
 			return
 		}

@@ -40,6 +40,7 @@ struct tcp_options_received {
 } CORE;
 
 struct tcp_sock {
+	u64 tcp_mstamp; /* microseconds */
 	u32 snd_una;
 	u32 snd_nxt;
 	u32 high_seq;

@@ -18,8 +18,6 @@
 #define SSTHRESH_MIN 2
 #define IN_ACK_SLOWPATH 1 /* CA_ACK_SLOWPATH of net/tcp.h */
 
-static u64 (*const ktime_get_ns)(void) = (void *)5; /* bpf_ktime_get_ns */
-
 extern void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked) SEC(".ksyms");
 extern u32 tcp_reno_ssthresh(struct sock *sk) SEC(".ksyms");
 extern u32 tcp_reno_undo_cwnd(struct sock *sk) SEC(".ksyms");
@@ -37,7 +35,8 @@ struct westwood {
 	u32 forget_least; /* the path may be another after a timeout */
 };
 
-INLINE u64 now_us(void) { return ktime_get_ns() / 1000; }
+/* The stack's own clock, which it reads anew for every ACK. */
+INLINE u64 now_us(struct sock *sk) { return TCP(sk)->tcp_mstamp; }
 
 INLINE u32 low_pass(u32 old, u32 sample) { return ((u64)old * 7 + sample) >> 3; }
 
@@ -48,7 +47,7 @@ SEC("struct_ops") void on_init(u64 *ctx)
 
 	__builtin_memset(w, 0, sizeof(*w));
 	w->rtt_us = w->least_us = RTT_FIRST_US;
-	w->began_us = now_us();
+	w->began_us = now_us(sk);
 	w->una = TCP(sk)->snd_una;
 }
 
@@ -63,7 +62,7 @@ SEC("struct_ops") void on_pkts_acked(u64 *ctx)
 /* close_sample ends the present sample when it is a round trip long. */
 INLINE void close_sample(struct sock *sk, struct westwood *w)
 {
-	u64 now = now_us(), spent = now - w->began_us;
+	u64 now = now_us(sk), spent = now - w->began_us;
 	u32 rate;
 
 	if (!w->started) {
