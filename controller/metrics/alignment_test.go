@@ -1,0 +1,70 @@
+package metrics
+
+import (
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+const second = int64(1e9)
+
+// clockOf is a comparison by the controller at its own boot time.
+func clockOf(node string, atNs, offsetNs, uncertaintyNs int64) wire.Record {
+	return wire.Record{Header: wire.Header{Node: "controller", TBootNs: atNs}, Body: &wire.Clock{Peer: node, OffsetNs: offsetNs, UncertaintyNs: uncertaintyNs}}
+}
+
+func TestNodesTimesMeetOnTheControllersClock(t *testing.T) {
+	// The car's boot clock is an hour ahead of the controller's and gains 2 ms
+	// between the comparisons before and after the trial, 100 s apart.
+	const hour, start = 3600 * second, 500 * second
+	at := Attempt{records: []wire.Record{
+		clockOf("car", start+100*second, hour+2_000_000, 300_000),
+		clockOf("car", start, hour, 200_000),
+		clockOf("roadside", start, -hour, 100_000),
+	}}
+	// Its wall clock is put forward by 1 ms, slowly, during the capture's 50 s.
+	const wall = 1_700_000_000 * second
+	open := start + hour + 25*second
+	told := wire.Capture{OpenBootNs: open, CloseBootNs: open + 50*second, WallOffsetOpen: wall, WallOffsetClose: wall + 1_000_000}
+	car := at.align("car", told, wire.Window{OpenBootNs: open})
+	for _, c := range []struct {
+		what       string
+		boot, want int64
+		wallSlewed int64 // how far the wall clock was put forward by then
+	}{
+		{"at the capture's first moment", open, start + 25*second - 500_000, 0},
+		{"in its middle", open + 25*second, start + 50*second - 1_000_000, 500_000},
+		{"at its last", open + 50*second, start + 75*second - 1_500_000, 1_000_000},
+	} {
+		near := func(name string, got int64) {
+			if d := got - c.want; d < -1000 || d > 1000 { // the two rates meet within a microsecond
+				t.Errorf("%s: %s is %d ns off", c.what, name, d)
+			}
+		}
+		near("the boot clock", car.of(c.boot))
+		near("a packet's time", car.common(c.boot+wall+c.wallSlewed))
+	}
+	if got := car.of(start + hour - second); got != start-second {
+		t.Errorf("before the first comparison: %d, want %d", got, start-second)
+	}
+	if got, want := car.of(start+hour+200*second), start+200*second-2_000_000; got != want {
+		t.Errorf("after the last comparison: %d, want %d", got, want)
+	}
+	roadside := at.align("roadside", wire.Capture{}, wire.Window{})
+	if u := car.together(roadside); u == nil || *u != 400_000 {
+		t.Errorf("uncertainty %v, want the worst of both, 400 µs", u)
+	}
+}
+
+// Without a comparison windows are what nodes have in common, and no one-way
+// delay can be told.
+func TestWithoutComparisonWindowsMeet(t *testing.T) {
+	at := Attempt{records: []wire.Record{clockOf("car", 0, 0, 1000)}}
+	roadside := at.align("roadside", wire.Capture{WallOffsetOpen: 7 * second, WallOffsetClose: 7 * second}, wire.Window{OpenBootNs: 40 * second})
+	if got := roadside.common(49 * second); got != 2*second {
+		t.Errorf("2 s after the window's opening is %d", got)
+	}
+	if u := at.align("car", wire.Capture{}, wire.Window{}).together(roadside); u != nil {
+		t.Errorf("uncertainty %v of clocks that were not compared", *u)
+	}
+}
