@@ -23,6 +23,11 @@ func withRadio(plan wire.RunPlan, t wire.Trial, iface string, run, trial []host.
 	r := t.Radio
 	c := host.Change{Radio: &host.Radio{Interface: iface, Mode: r.Mode, Standard: r.Standard, Channel: r.Channel, SSID: r.SSID, BSSID: r.BSSID,
 		RateMbps: r.RateMbps, TxPowerDbm: r.TxPowerDbm}}
+	for _, made := range run {
+		if made.Address != nil {
+			c.Radio.Keep = made.Address.Prefix.Masked()
+		}
+	}
 	for _, other := range plan.Trials {
 		if !reflect.DeepEqual(other.Radio, r) {
 			return run, slices.Insert(trial, 0, c)
