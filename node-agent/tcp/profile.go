@@ -138,10 +138,8 @@ func (p *Profile) describe(t wire.TCP, sack *bool, m Machine) error {
 // Kernels at which the transport changed.
 var (
 	structOpsLink     = Version{6, 4}  // struct_ops behind a link
-	cgroupsLink       = Version{5, 7}  // programs of a control group behind a link
 	cookieSince       = Version{5, 14} // SO_NETNS_COOKIE
 	congControlOfFour = Version{6, 10} // cong_control(sk, ack, flag, rate_sample)
-	rtoMinSysctl      = Version{6, 11} // tcp_rto_min_us
 	rtoMaxOption      = Version{6, 15} // TCP_RTO_MAX_MS
 	rackAlways        = Version{6, 17} // RFC 6675's loss detection is gone
 )
