@@ -1,0 +1,233 @@
+//go:build guest
+
+package road
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/internal/testnet"
+	"fieldmesh.dev/fieldmesh/internal/testnet/hwsim"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+const campaign = `
+fieldmesh: 1
+name: road
+title: Two nodes with real radios
+nodes:
+  fox: {unit: one, mesh_address: 10.77.0.1/24}
+  owl: {unit: two, mesh_address: 10.77.0.2/24}
+%[4]strial:
+  sender: fox
+  receiver: owl
+  initiator: fox
+%[3]s  duration_s: %[1]g
+  course: {kind: none}
+  gate: {after_s: 20, timeout_s: 90, lead_s: 3}
+  radio:
+    mode: adhoc
+    standard: 802.11g
+    channel: 11
+    ssid: road
+    bssid: "02:11:22:33:44:66"
+    legacy_rates_only: true
+    tx_power_dbm: 14
+  routing: %[2]s
+  tcp: {variant: reno}
+  traffic:
+    bulk: {kind: iperf3_tcp, from: sender, to: receiver, streams: 1, window_bytes: 65536, port: 5000}
+design: {repetitions: 1, order: randomised_blocks, seed: 7}
+acceptance: {clock_error_ms_max: 5000, attempts_max: 3}
+`
+
+const variants = `factors:
+  variant:
+    levels:
+      vegas: {tcp: {variant: vegas}}
+      westwood: {tcp: {variant: westwood}}
+`
+
+// congestion loads the kernel's own modules and lets namespaces choose them.
+func congestion(t *testing.T, names ...string) {
+	t.Helper()
+	const file = "/proc/sys/net/ipv4/tcp_allowed_congestion_control"
+	for _, n := range names {
+		hwsim.Modprobe(t, "tcp_"+n)
+	}
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = os.WriteFile(file, []byte(strings.TrimSpace(string(text))+" "+strings.Join(names, " ")), 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fieldmesh runs the controller to its end.
+func fieldmesh(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, filepath.Join(programs, "fieldmesh"), args...).CombinedOutput()
+	return string(out), err
+}
+
+// The controller runs a campaign on three agents with radios, the ends of whose
+// chain do not hear each other: they join, babeld finds the way, the kernel's
+// own Vegas and Westwood carry data, what was in force is recorded, and every
+// node is as before in the end.
+func TestGuestRun(t *testing.T) {
+	r := newRig(t, "fox", "elk", "owl")
+	for i, mask := range []uint{1, 3, 2} {
+		r.nodes[i].radio.Hear(t, mask)
+	}
+	congestion(t, "vegas", "westwood")
+	file := r.write(t, "road.yaml", fmt.Sprintf(campaign, 6.0, "{protocol: babeld, hello_s: 0.5}", "  relays: [elk]\n", "  elk: {unit: three, mesh_address: 10.77.0.3/24}\n")+variants)
+	var way atomic.Bool
+	watch, end := context.WithCancel(t.Context())
+	var watching sync.WaitGroup
+	watching.Go(func() { r.nodes[0].awaitRoute(watch, "10.77.0.2 via 10.77.0.3", &way) })
+	dirs := r.run(t, file, 2)
+	end()
+	watching.Wait()
+	if !way.Load() {
+		t.Error("fox never had a route to owl by elk")
+	}
+	seen := map[string]bool{}
+	for _, dir := range dirs {
+		seen[judgeTrial(t, dir)] = true
+	}
+	if !seen["vegas"] || !seen["westwood"] {
+		t.Errorf("trials with %v, want vegas and westwood", seen)
+	}
+}
+
+// awaitRoute looks at a node's routes until one is seen or ctx ends.
+func (n *node) awaitRoute(ctx context.Context, route string, seen *atomic.Bool) {
+	for ctx.Err() == nil {
+		out, err := n.ns.Command(ctx, "ip", "route", "show", "proto", "babel").Output()
+		if err == nil && strings.Contains(string(out), route) {
+			seen.Store(true)
+			return
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
+}
+
+// run starts the agents, drives a campaign of so many trials, and gives the
+// last attempt's folder of each. After the run, and again after the agents'
+// end, every node is as it was.
+func (r *rig) run(t *testing.T, file string, trials int) (dirs []string) {
+	t.Helper()
+	before := map[*node]string{}
+	for _, n := range r.nodes {
+		before[n] = n.snapshot(t)
+		n.start(t)
+	}
+	runs := filepath.Join(r.dir, "runs")
+	out, err := fieldmesh(t, "run", file, "--fleet", r.fleet(), "--place", "bench", "--runs", runs, "--name", "road-1")
+	t.Logf("fieldmesh run:\n%s", out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range r.nodes {
+		n.becomes(t, "after the run", before[n])
+	}
+	for trial := 1; trial <= trials; trial++ {
+		attempts, _ := filepath.Glob(filepath.Join(runs, "road-1", "trials", fmt.Sprintf("%04d-a*", trial)))
+		if len(attempts) == 0 {
+			t.Fatalf("no attempt at trial %d in %s", trial, runs)
+		}
+		dirs = append(dirs, attempts[len(attempts)-1])
+	}
+	for _, n := range r.nodes {
+		n.stop()
+		n.becomes(t, "after the agent's end", before[n])
+		for _, pid := range testnet.Pids(n.ns.Name) {
+			t.Errorf("still running at %s: %d", n.name, pid)
+		}
+	}
+	return dirs
+}
+
+// judgeTrial looks at what the nodes recorded of an attempt, and gives its variant.
+func judgeTrial(t *testing.T, dir string) (variant string) {
+	t.Helper()
+	var plan struct{ Trial wire.Trial }
+	read(t, filepath.Join(dir, "plan.json"), &plan)
+	variant = plan.Trial.TCP.Variant
+	var v wire.Verdict
+	read(t, filepath.Join(dir, "verdict.json"), &v)
+	if v.Outcome != "accepted" {
+		t.Errorf("%s: %s: %s", dir, v.Outcome, v.Reason)
+	}
+	for _, node := range []string{"fox", "owl"} {
+		stations, carried := 0, false
+		heard := map[string]bool{}
+		for _, record := range records(t, filepath.Join(dir, "records", node+".ndjson")) {
+			switch b := record.Body.(type) {
+			case *wire.Provenance:
+				c := b.Radio
+				if c == nil || c.Mode != "adhoc" || c.Channel != 11 || c.Width != "20 MHz (no HT)" || c.SSID != "road" || c.BSSID != "02:11:22:33:44:66" || c.TxPowerDbm != 14 {
+					t.Errorf("%s of %s: the radio in force is %+v", node, dir, c)
+				}
+			case *wire.Station:
+				stations++
+				heard[b.Peer] = true
+				if b.SignalDbm == nil || *b.SignalDbm != 14-50 || b.TxBitrateMbps == nil || *b.TxBitrateMbps > 54 {
+					t.Errorf("%s of %s: station %+v", node, dir, b)
+				}
+			case *wire.TCPSample:
+				carried = carried || b.BytesReceived > 0
+				if node == "fox" && b.Stream != nil && b.Congestion != variant {
+					t.Errorf("%s sends by %q, want %q", node, b.Congestion, variant)
+				}
+			}
+		}
+		t.Logf("%s of %s: %d samples of the other station", node, filepath.Base(dir), stations)
+		if len(heard) != 1 {
+			t.Errorf("%s of %s heard %v, want the relay alone", node, dir, heard)
+		}
+		if node == "owl" && !carried {
+			t.Errorf("%s: nothing was carried", dir)
+		}
+	}
+	return variant
+}
+
+func read(t *testing.T, path string, into any) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(text, into)
+	}
+	if err != nil {
+		t.Fatalf("read %s: %v", path, err)
+	}
+}
+
+func records(t *testing.T, path string) (out []wire.Record) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		var r wire.Record
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		out = append(out, r)
+	}
+	return out
+}
