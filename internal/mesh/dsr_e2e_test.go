@@ -54,9 +54,12 @@ func TestDSRChain(t *testing.T) {
 	}
 }
 
-// TestDSRDetour: the relay of two that was in use goes out of range; data goes
-// over the other one.
-func TestDSRDetour(t *testing.T) {
+func TestDSRDetour(t *testing.T) { detour(t, "dsr") }
+
+// detour: the relay of two that was in use goes out of range; data goes over the
+// other one.
+func detour(t *testing.T, protocol string, args ...string) {
+	t.Helper()
 	var gone atomic.Int32 // the relay that is far away; 0 is none
 	f := newField(t, 4, 11, func(node int, _ time.Duration) (xM, yM float64) {
 		at := [][2]float64{{0, 0}, {100, 60}, {100, -60}, {200, 0}}[node]
@@ -65,7 +68,10 @@ func TestDSRDetour(t *testing.T) {
 		}
 		return at[0], at[1]
 	})
-	f.route(t, "dsr")
+	f.route(t, protocol, args...)
+	if protocol == "dsdv" {
+		f.awaitHops(t, 0, 3, 2)
+	}
 	f.datagram(t, 0, 3)
 	before := f.way(t, 0, 3)
 	if before.Hops != 2 {
