@@ -17,6 +17,7 @@ import java.security.Principal
 import java.security.PrivateKey
 import java.security.cert.CertificateException
 import java.security.cert.X509Certificate
+import java.time.Duration
 import java.util.concurrent.CountDownLatch
 import java.util.concurrent.Executors
 import java.util.concurrent.TimeUnit
@@ -52,7 +53,7 @@ class AgentClientTest {
     }
 
     private fun client(pin: Pin = node.pin, identity: Identity = app) =
-        AgentClient(Pairing("127.0.0.1", server.address.port, pin), identity, Dispatchers.IO)
+        AgentClient(Pairing("127.0.0.1", server.address.port, pin), identity, Dispatchers.IO, Duration.ofMinutes(1))
 
     @AfterTest
     fun stop() {
