@@ -49,14 +49,14 @@ var rules = []rule{
 	{
 		From:  "rehearsal/",
 		Allow: []string{"rehearsal/", "protocols/"},
-		Tests: []string{"internal/testnet"},
+		Tests: []string{"internal/testnet/"},
 		Why:   "the emulated field starts real agents; one that reached into them would rehearse something else",
 	},
 	{
 		From: "",
-		Deny: []string{"internal/testnet", "internal/synthetic", "protocols/meshsim/meshtest"},
+		Deny: []string{"internal/testnet/", "internal/synthetic", "protocols/meshsim/meshtest"},
 		// A test may use what its package's other rules let through.
-		Tests: []string{"internal/testnet", "internal/synthetic", "protocols/meshsim/meshtest"},
+		Tests: []string{"internal/testnet/", "internal/synthetic", "protocols/meshsim/meshtest"},
 		Why:   "what makes up networks and data for tests has no place in a program",
 	},
 }
@@ -74,7 +74,7 @@ var outside = []struct {
 	},
 	{
 		Import: "testing",
-		Only:   []string{"internal/testnet", "internal/synthetic", "protocols/meshsim/meshtest"},
+		Only:   []string{"internal/testnet/", "internal/synthetic", "protocols/meshsim/meshtest"},
 		Why:    "what is linked into a program must not carry the test framework",
 	},
 }
