@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -82,7 +83,7 @@ func (f *routeFlags) run(c *cobra.Command) error {
 	}
 	cfg := host.Config{StateDir: f.stateDir, Interfaces: []string{f.Interface}, Log: f.Log}
 	return host.Hold(c.Context(), cfg, host.RouterSysctls(f.Interface, forward), func(ctx context.Context) error {
-		return manetd.Run(ctx, f.Config)
+		return runDaemon(ctx, f.Config)
 	})
 }
 
@@ -96,7 +97,17 @@ func (f *routeFlags) runFile(ctx context.Context) error {
 	if err := json.Unmarshal(text, &f.Config); err != nil {
 		return fmt.Errorf("read configuration %q: %w", f.file, err)
 	}
-	return manetd.Run(ctx, f.Config)
+	return runDaemon(ctx, f.Config)
+}
+
+// runDaemon runs the daemon, where the kernel forwards on one processor: it
+// wakes a few times a second then, and waking a second one each time to see
+// whether there is more to do would be most of its cost.
+func runDaemon(ctx context.Context, cfg manetd.Config) error {
+	if forwards, err := manetd.Forwards(cfg.Protocol); err == nil && forwards {
+		runtime.GOMAXPROCS(1)
+	}
+	return manetd.Run(ctx, cfg)
 }
 
 // defaults fills in what follows from the interface and its namespace.

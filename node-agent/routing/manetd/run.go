@@ -130,7 +130,7 @@ func (d *daemon) run(ctx context.Context) error {
 // look sees which routes data uses. Where no radio tells of neighbours that
 // are gone, the kernel asks those that data goes to.
 func (d *daemon) look() {
-	if d.inUse != nil {
+	if d.inUse != nil && len(d.loop.routes) > 0 { // without one none is in use
 		uses, err := d.inUse.read(d.iface.Address)
 		d.loop.failed("read_routes_in_use", err)
 		for _, u := range uses {
