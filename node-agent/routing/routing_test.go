@@ -1,0 +1,97 @@
+package routing
+
+import (
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// dump is babeld 1.12.1's answer on a node with two neighbours, one of which
+// does not hear it.
+const dump = `BABEL 1.0
+version babeld-1.12.1
+host a
+my-id 02:00:00:ff:fe:00:00:01
+ok
+add interface wlan0 up true ipv6 fe80::ff:fe00:1 ipv4 10.77.0.1
+add neighbour 55d0c0ffee00 address fe80::ff:fe00:2 if wlan0 reach ffff ureach 0000 rxcost 256 txcost 256 cost 256
+add neighbour 55d0c0ffee10 address fe80::ff:fe00:3 if wlan0 reach 0001 ureach 0000 rxcost 65535 txcost 65535 cost 65535
+add xroute 10.77.0.1/32-::/0 prefix 10.77.0.1/32 from ::/0 metric 0
+add route 55d0c0ffee20 prefix 10.77.0.2/32 from ::/0 installed yes id 02:00:00:ff:fe:00:00:02 metric 256 refmetric 0 via fe80::ff:fe00:2 if wlan0
+ok
+`
+
+func TestBabeldsNeighbours(t *testing.T) {
+	got, err := readDump(strings.NewReader(dump))
+	if err != nil || len(got) != 2 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	name(got, "wlan0", []netlink.Neigh{{IP: net.ParseIP("10.77.0.2"), HardwareAddr: net.HardwareAddr{2, 0, 0, 0, 0, 2}}})
+	if n := got[0]; n.Addr != "10.77.0.2" || !n.Symmetric || *n.Cost != 256 {
+		t.Errorf("the first neighbour is %+v", n)
+	}
+	if n := got[1]; n.Addr != "fe80::ff:fe00:3" || n.Symmetric || n.Cost != nil {
+		t.Errorf("the one that does not hear is %+v", n)
+	}
+	for name, text := range map[string]string{"cut off": dump[:len(dump)-3], "refused": "BABEL 1.0\nok\nbad\n", "empty": ""} {
+		if got, err := readDump(strings.NewReader(text)); err == nil {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+const links = `{"pid": 7, "links": [
+ {"localIP": "10.77.0.1", "remoteIP": "10.77.0.2", "linkStatus": "SYMMETRIC", "linkCost": 1536},
+ {"localIP": "10.77.0.1", "remoteIP": "10.77.0.3", "linkStatus": "ASYMMETRIC", "linkCost": 4194304}]}`
+
+func TestOlsrdsLinks(t *testing.T) {
+	got, err := parseLinks([]byte(links))
+	if err != nil || len(got) != 2 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if n := got[0]; n.Addr != "10.77.0.2" || !n.Symmetric || *n.Cost != 1.5 {
+		t.Errorf("the first link is %+v", n)
+	}
+	if n := got[1]; n.Symmetric || n.Cost != nil {
+		t.Errorf("a broken link is %+v", n)
+	}
+}
+
+func TestNoticesBecomeRecords(t *testing.T) {
+	n, err := parseNotice([]byte(`{"t_boot_ns":5,"route":{"action":"set","destination":"10.77.0.6/32","next_hops":["10.77.0.2"],"hops":5,"metric":5,"cause":"rrep"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, ok := bodyOf(n).(*wire.RouteChange)
+	if !ok || r.AtBootNs != 5 || r.Action != "set" || *r.Hops != 5 || r.NextHops[0] != "10.77.0.2" {
+		t.Errorf("record %+v", r)
+	}
+	n, err = parseNotice([]byte(`{"t_boot_ns":6,"report":{"kind":"neighbor_lost","addr":"10.77.0.2","value":0}}`))
+	if e, ok := bodyOf(n).(*wire.RoutingEvent); err != nil || !ok || e.Value != nil || e.Report != "neighbor_lost" {
+		t.Errorf("record %+v, %v", e, err)
+	}
+	if n, err := parseNotice([]byte(`{"t_boot_ns":0}`)); err != nil || bodyOf(n) != nil {
+		t.Error("a notice of nothing is a record")
+	}
+}
+
+func FuzzAnswers(f *testing.F) {
+	f.Add([]byte(dump))
+	f.Add([]byte(links))
+	f.Add([]byte(`{"report":{"kind":"discovery_us","value":1}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if got, err := readDump(strings.NewReader(string(text))); err == nil && got == nil {
+			t.Error("no neighbours and no error")
+		}
+		if got, err := parseLinks(text); err == nil && got == nil {
+			t.Error("no links and no error")
+		}
+		if n, err := parseNotice(text); err == nil {
+			bodyOf(n)
+		}
+	})
+}
