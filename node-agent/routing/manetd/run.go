@@ -23,9 +23,10 @@ const readBytes = 1 << 16
 // start starts the goroutines: readers that hand what comes to the loop, and
 // its clock. All end with ctx.
 func (d *daemon) start(ctx context.Context, group *errgroup.Group) {
-	stop := context.AfterFunc(ctx, d.shut)
+	// run ends with ctx, and then what the readers wait in must end. By a function
+	// that the context calls itself it might not: it can be stopped before it began.
 	group.Go(func() error {
-		defer stop()
+		defer d.shut()
 		return d.run(ctx)
 	})
 	group.Go(func() error { return d.feed.serve(ctx) })
