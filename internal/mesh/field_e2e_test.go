@@ -179,7 +179,12 @@ func start(t *testing.T, cmd *exec.Cmd) {
 		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Logf("end %s: %v", cmd.Path, err)
 		}
+		overdue := time.AfterFunc(time.Minute, func() {
+			t.Errorf("%s does not end", cmd.Path)
+			_ = cmd.Process.Kill()
+		})
 		_ = cmd.Wait() // a program that a signal ended says so
+		overdue.Stop()
 	})
 }
 
