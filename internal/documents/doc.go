@@ -1,0 +1,3 @@
+// Package documents holds tests of the project's pages: what they tell a reader
+// to type exists. There is nothing in it to import.
+package documents
