@@ -3,25 +3,30 @@
 package journey
 
 import (
+	"bufio"
+	"bytes"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
+	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/internal/testnet"
 	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // The variant asked for is the one in force on the sender's sockets, in both
-// sections, with the knobs of the profile in force on every node; and nothing
-// of it is left afterwards.
+// sections, with the knobs of the profile in force on every node and to be seen
+// on the wire; and nothing of it is left afterwards.
 func TestVariantsAreInForceOnTheSender(t *testing.T) {
-	testnet.Need(t, "ip", "gpsd", "iperf3")
+	testnet.Need(t, "ip", "gpsd", "iperf3", "tshark")
 	dir := testnet.Folder(t)
 	file := variant(t, "velocity.yaml", "variants", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [8.3]", "repetitions: 2", "repetitions: 1",
-		"tcp: {variant: reno}", "tcp: {classic: on, delayed_ack: off}",
-		"A: {sender: car, receiver: roadside}", "A: {sender: car, receiver: roadside, tcp: {variant: newreno}}",
-		"B: {sender: roadside, receiver: car}", "B: {sender: roadside, receiver: car, tcp: {variant: reference}}",
+		"tcp: {variant: reno}", "tcp: {classic: on}\n  capture: {snap_bytes: 96}", "window_bytes: 65536, ", "",
+		"A: {sender: car, receiver: roadside}", "A: {sender: car, receiver: roadside, tcp: {variant: newreno, sack: off, delayed_ack: off, window_bytes: 16384}}",
+		"B: {sender: roadside, receiver: car}", "B: {sender: roadside, receiver: car, tcp: {variant: reference, sack: on, delayed_ack: on, window_bytes: 65536}}",
 		"lateness_share_max: 0.01", "lateness_share_max: 1")
 	before := testnet.Snapshot(t, "", "lo", "eth")
 	run := begin(t, "fieldmesh", "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "variants", "--world-dir", filepath.Join(dir, "worlds"))
@@ -32,7 +37,7 @@ func TestVariantsAreInForceOnTheSender(t *testing.T) {
 		t.Errorf("the machine is not as it was:\n%s", lineDiff(before, after))
 	}
 	k := openRun(t, filepath.Join(dir, "runs", "variants"))
-	sections := map[string]bool{}
+	sections, wires := map[string]bool{}, map[string]onWire{}
 	for _, at := range k.attempts {
 		trial, _ := k.Trial(at.Trial)
 		var records []wire.Record
@@ -44,7 +49,10 @@ func TestVariantsAreInForceOnTheSender(t *testing.T) {
 		}
 		sections[trial.Factors["section"]+trial.TCP.Variant] = true
 		inForce(t, trial, records)
+		path := filepath.Join(k.Dir(), archive.CapturePath(at.TrialKey, trial.Receiver))
+		wires[trial.Factors["section"]] = wireOf(t, path, trial.Traffic[0], at.Attempt)
 	}
+	visible(t, wires["A"], wires["B"])
 	if !sections["Anewreno"] || !sections["Breference"] {
 		t.Errorf("sections and variants %v", sections)
 	}
@@ -67,7 +75,8 @@ func inForce(t *testing.T, trial wire.Trial, records []wire.Record) {
 			}
 		case *wire.Provenance:
 			nodes[r.Node] = true
-			for key, want := range map[string]string{"tcp_sack": "0", "tcp_timestamps": "0", "tcp_recovery": "0"} {
+			sack := map[string]string{"A": "0", "B": "1"}[trial.Factors["section"]]
+			for key, want := range map[string]string{"tcp_sack": sack, "tcp_timestamps": "0", "tcp_recovery": "0"} {
 				if got := b.Sysctls["net.ipv4."+key]; got != want {
 					t.Errorf("trial %d: %s is %q on %s, want %s", trial.Number, key, got, r.Node, want)
 				}
@@ -79,5 +88,70 @@ func inForce(t *testing.T, trial wire.Trial, records []wire.Record) {
 	}
 	if sockets == 0 || len(nodes) != len(trial.Nodes()) {
 		t.Errorf("trial %d: %d samples of the sender's sockets, provenance of %v", trial.Number, sockets, nodes)
+	}
+}
+
+// onWire is what a receiver's capture shows of a flow's data connections, as
+// tshark reads it.
+type onWire struct {
+	syns, sackSYNs int // connections' first segments, and those that permit SACK
+	segments, acks int // with data; without
+	window         int // largest that the receiver told, in bytes
+}
+
+func wireOf(t *testing.T, path string, f wire.Flow, attempt int) onWire {
+	t.Helper()
+	text, err := exec.Command("tshark", "-r", path, "-Y", "tcp", "-T", "fields", "-e", "tcp.srcport", "-e", "tcp.dstport", "-e", "tcp.len",
+		"-e", "tcp.flags.syn", "-e", "tcp.options.sack_perm", "-e", "tcp.window_size").Output()
+	if err != nil {
+		t.Fatalf("tshark: %v", err)
+	}
+	first := f.ClientPort + (attempt-1)*f.Streams
+	data := func(port string) bool {
+		n, _ := strconv.Atoi(port) // 0 is no client's
+		return n >= first && n < first+f.Streams
+	}
+	var out onWire
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	for lines.Scan() {
+		v := strings.Split(lines.Text(), "\t")
+		if len(v) != 6 || !data(v[0]) && !data(v[1]) {
+			continue
+		}
+		window, _ := strconv.Atoi(v[5])
+		switch syn := v[3] == "1" || v[3] == "True"; {
+		case syn && data(v[0]):
+			out.syns++
+			if v[4] != "" {
+				out.sackSYNs++
+			}
+		case syn:
+		case data(v[0]) && v[2] != "0":
+			out.segments++
+		case data(v[1]) && v[2] == "0":
+			out.acks++
+			out.window = max(out.window, window)
+		}
+	}
+	return out
+}
+
+// visible compares section A (no SACK, every segment acknowledged, a window of
+// 16 KiB) with section B (SACK, delayed ACKs, 64 KiB). A delayed ACK answers
+// every second full segment (RFC 5681, section 4.2), so that half as many ACKs
+// as segments are its least.
+func visible(t *testing.T, a, b onWire) {
+	t.Helper()
+	t.Logf("A: %+v, B: %+v", a, b)
+	if a.syns == 0 || a.sackSYNs != 0 || b.syns == 0 || b.sackSYNs != b.syns {
+		t.Errorf("SACK is permitted by %d of %d SYNs of A, %d of %d of B; want none, all", a.sackSYNs, a.syns, b.sackSYNs, b.syns)
+	}
+	perSegment := func(w onWire) float64 { return float64(w.acks) / float64(max(w.segments, 1)) }
+	if a.segments < 1000 || b.segments < 1000 || perSegment(a) < 0.9 || perSegment(b) > 0.75 {
+		t.Errorf("ACKs a segment: %.2f of %d in A, %.2f of %d in B; want about 1 and about a half", perSegment(a), a.segments, perSegment(b), b.segments)
+	}
+	// SO_RCVBUF also bounds what the window may grow to; both ends round it.
+	if a.window == 0 || a.window > 2*16384 || b.window <= a.window || b.window > 2*65536 {
+		t.Errorf("the largest windows told are %d and %d bytes, of 16384 and 65536", a.window, b.window)
 	}
 }
