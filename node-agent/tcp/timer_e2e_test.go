@@ -169,13 +169,19 @@ func TestReferenceOnDuplicateACKs(t *testing.T) {
 	}
 }
 
-// rules are what does not hang on time: the step into recovery and out of it.
-type rules struct{ ssthresh, inside, after, timeouts uint32 }
+// rules are what does not hang on time: the window in recovery and after it,
+// beyond ssthresh, and the timeouts. That ssthresh is half of the flight is for
+// halving to check: how much was in flight is a matter of the moment.
+type rules struct {
+	inside, after int
+	timeouts      uint32
+}
 
 func (tr trace) rules(t *testing.T) rules {
 	entry := tr.halving(t)
 	end := tr.into(t, stateOpen, entry)
-	return rules{tr.points[entry].ssthresh, tr.points[entry+2].cwnd, tr.points[end].cwnd, tr.timeouts()}
+	beyond := func(p point) int { return int(p.cwnd) - int(tr.points[entry].ssthresh) }
+	return rules{beyond(tr.points[entry+2]), beyond(tr.points[end]), tr.timeouts()}
 }
 
 // Disconnection: the segment is tried at a fixed interval, and afterwards the

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compiles every *.bpf.c of this folder to its object, without what only a
-# debugger reads. Both ends that Fieldmesh runs on are little endian.
+# debugger reads and without where the folder lies. Both ends that Fieldmesh runs on are little endian.
 #
 #   generate.sh [FOLDER]   where the objects go; here by default
 set -euo pipefail
@@ -8,6 +8,6 @@ to=$(realpath "${1:-$(dirname "$0")}")
 cd "$(dirname "$0")"
 for source in *.bpf.c; do
 	object=$to/${source%.c}.o
-	clang -target bpfel -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-parameter -Werror -c "$source" -o "$object"
+	clang -target bpfel -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-parameter -Werror -ffile-prefix-map="$PWD=." -fdebug-compilation-dir=. -c "$source" -o "$object"
 	llvm-strip --strip-debug "$object"
 done
