@@ -81,15 +81,20 @@ INLINE void on_rto(struct sock_ops *ctx)
 	}
 }
 
+/* Every program of the control group sees every connection that one of them asked about. */
+INLINE int ours(struct sock_ops *ctx)
+{
+	return ctx->family == FAMILY_IPV4 && (ctx->remote_ip4 & netmask) == network && netns_cookie(ctx) == namespace_cookie;
+}
+
 SEC("sockops") int hold(struct sock_ops *ctx)
 {
+	if (!ours(ctx))
+		return 1;
 	switch (ctx->op) {
 	case OP_ACTIVE_ESTABLISHED:
 	case OP_PASSIVE_ESTABLISHED:
-		if (ctx->family != FAMILY_IPV4 || (ctx->remote_ip4 & netmask) != network)
-			break;
-		if (netns_cookie(ctx) == namespace_cookie)
-			callbacks(ctx, WANT_RTO);
+		callbacks(ctx, WANT_RTO);
 		break;
 	case OP_RTO:
 		on_rto(ctx);
