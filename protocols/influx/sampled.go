@@ -2,7 +2,7 @@ package influx
 
 // sampled are the measurements that samplers make, ten times a second.
 func sampled() []Measurement {
-	return []Measurement{gps(), tcp(), networkInterface(), station(), survey(), truth(), loss(), mediumCount()}
+	return []Measurement{gps(), tcp(), networkInterface(), station(), survey(), truth(), loss(), mediumCount(), machine()}
 }
 
 func gps() Measurement {
@@ -24,6 +24,7 @@ func gps() Measurement {
 			float("horiz_err_m", "m", "gpsd's estimate of the position's error"),
 			integer("satellites_used", "", "satellites in the fix"),
 			float("hdop", "", "horizontal dilution of precision"),
+			float("rate_hz", "1/s", "how many fixes a second arrive"),
 		},
 	}
 }
@@ -171,6 +172,22 @@ func mediumCount() Measurement {
 		LeftOut: []LeftOut{
 			{"lost", "by cause; records of kind loss tell them one by one"},
 			{"attempts_failed", "by cause; the archive has them"},
+		},
+	}
+}
+
+func machine() Measurement {
+	return Measurement{
+		Name: "fm_machine", Kind: "machine",
+		Meaning: "The node's battery and temperature, every ten seconds and at every change of state.",
+		Fields: []Field{
+			float("battery_percent", "%", "of all its batteries together"),
+			text("battery_state", "charging, discharging, full, not_charging or unknown"),
+			float("battery_left_s", "s", "until it is empty, at the present draw"),
+			boolean("on_mains", "it has external power"),
+			float("temperature_c", "°C", "of the hottest zone"),
+			text("hottest_zone", "which that is"),
+			text("alarm", "why no trial can go on so"),
 		},
 	}
 }

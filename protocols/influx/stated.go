@@ -2,7 +2,7 @@ package influx
 
 // stated are the measurements of what happened once: states, estimates, events.
 func stated() []Measurement {
-	return []Measurement{trialState(), window(), iperf3(), clock(), lateness(), hostChange(), provenance(), event(), tcpEvent(), capture(), note()}
+	return []Measurement{trialState(), window(), iperf3(), clock(), lateness(), hostChange(), provenance(), event(), tcpEvent(), capture(), note(), wallClock()}
 }
 
 func trialState() Measurement {
@@ -187,6 +187,25 @@ func note() Measurement {
 			integer("noted_boot_ns", "ns", "when it was noted, boot clock"),
 			float("lat_deg", "degree", "latitude of where, WGS 84"),
 			float("lon_deg", "degree", "longitude of where, WGS 84"),
+		},
+	}
+}
+
+func wallClock() Measurement {
+	return Measurement{
+		Name: "fm_wall_clock", Kind: "wall_clock",
+		Meaning: "Where the node's wall clock stands against its boot clock, GPS time and what keeps it.",
+		Fields: []Field{
+			integer("own_wall_offset_ns", "ns", "wall clock minus boot clock"),
+			boolean("unset", "it is before the program was built"),
+			integer("stepped_ns", "ns", "by how much it was put forward at this moment"),
+			integer("gps_offset_ns", "ns", "GPS time minus wall clock"),
+			integer("gps_uncertainty_ns", "ns", "the GPS offset is within ± this"),
+			text("sync", "synchronised or unsynchronised, as chrony says"),
+			text("sync_source", "what chrony follows"),
+			integer("sync_offset_ns", "ns", "chrony's estimate of true time minus wall clock"),
+			integer("sync_uncertainty_ns", "ns", "chrony's offset is within ± this"),
+			float("sync_drift_ppm", "ppm", "by which the clock would gain, were it left alone"),
 		},
 	}
 }

@@ -147,6 +147,11 @@ type NodeStatus struct {
 	Problems    []Problem         `json:"problems"`     // what stands in the way of a trial
 	MemoryBytes int64             `json:"memory_bytes"` // resident, of the network face
 }
+	Radio       *Caps             `json:"radio,omitempty"`
+	// ControlInterface is the control link's own; absent: control goes over the mesh.
+	ControlInterface string     `json:"control_interface,omitempty"`
+	Machine          *Machine   `json:"machine,omitempty"`
+	WallClock        *WallClock `json:"wall_clock,omitempty"`
 
 // HostStatus is what the privileged half says of itself.
 type HostStatus struct {

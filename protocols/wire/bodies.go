@@ -51,6 +51,10 @@ func newBody(kind string) Body {
 		return &Capture{}
 	}
 	return nil
+	case "machine":
+		return &Machine{}
+	case "wall_clock":
+		return &WallClock{}
 }
 
 // TrialState is a step of a trial's life on a node:
@@ -87,7 +91,8 @@ type GPS struct {
 	HorizErrM      *float64 `json:"horiz_err_m,omitempty"`   // gpsd's eph
 	SatellitesUsed *int     `json:"satellites_used,omitempty"`
 	HDOP           *float64 `json:"hdop,omitempty"`
-	Connected      bool     `json:"connected"` // gpsd answers
+	Connected      bool     `json:"connected"`         // gpsd answers
+	RateHz         *float64 `json:"rate_hz,omitempty"` // how many fixes a second arrive
 }
 
 // TCPSample is tcp_info of one socket. Edge is "open" or "close" for the two

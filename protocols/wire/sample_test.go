@@ -23,6 +23,7 @@ func bodies() map[string]any {
 				TCP: []wire.Ability{{Feature: "variant tahoe", How: "none", Reason: "the kernel does not describe its types", Needs: "BTF"}}},
 			Run: "velocity-1", Clock: sampleClock(), Problems: []wire.Problem{{Need: "gps", Found: "no fix", Cure: "give the receiver a view of the sky"}}, MemoryBytes: 19922944,
 		},
+			Radio: sampleCaps(), ControlInterface: "eth0", Machine: sampleMachine(), WallClock: sampleWallClock(),
 		"clock_reply":    p(sampleClock()),
 		"lease":          &wire.Lease{Holder: "controller velocity-1", TTLS: 30},
 		"run_plan":       samplePlan(),
@@ -51,11 +52,25 @@ func sampleClock() wire.ClockReply {
 func sampleGPS() *wire.GPS {
 	return &wire.GPS{
 		Mode: 3, FixAgeMs: p(42.5), FixBootNs: p(int64(7261792012345)), TimeUTC: "2026-01-01T00:00:00.100Z", LatDeg: p(-26.682), LonDeg: p(27.092), AltM: p(1354.2),
-		SpeedMps: p(13.9), TrackDeg: p(87.5), SpeedErrMps: p(0.31), HorizErrM: p(3.4), SatellitesUsed: p(11), HDOP: p(0.9), Connected: true,
+		SpeedMps: p(13.9), TrackDeg: p(87.5), SpeedErrMps: p(0.31), HorizErrM: p(3.4), SatellitesUsed: p(11), HDOP: p(0.9), Connected: true, RateHz: p(10.0),
 	}
 }
 
 func samplePlan() *wire.RunPlan {
+func sampleCaps() *wire.Caps {
+	return &wire.Caps{Driver: "nl80211", MAC: "02:11:22:33:44:55", Mode: "adhoc", Standard: "802.11g", Channel: 6, TxPowerDbm: 20, RatesMbps: []float64{1, 54}, SSID: "mesh",
+		BSSID: "02:11:22:33:44:66", Width: "20 MHz (no HT)", BasicRatesMbps: []float64{1}, Country: "DE", Modes: []string{"adhoc", "managed"}, Channels: []int{1, 6, 11}}
+}
+
+func sampleMachine() *wire.Machine {
+	return &wire.Machine{BatteryPercent: p(4.0), BatteryState: "discharging", BatteryLeftS: p(840.0), OnMains: p(false), TemperatureC: p(61.5), HottestZone: "x86_pkg_temp", Alarm: "battery: 4 % left, the limit is 5 %"}
+}
+
+func sampleWallClock() *wire.WallClock {
+	return &wire.WallClock{OwnWallOffsetNs: 1767218338288944444, Unset: true, SteppedNs: p(int64(3600000000000)), GPSOffsetNs: p(int64(-42000000)), GPSUncertaintyNs: p(int64(wire.NMEATimeUncertaintyNs)),
+		Sync: "synchronised", SyncSource: "PPS0", SyncOffsetNs: p(int64(-1200)), SyncUncertaintyNs: p(int64(350000)), SyncDriftPpm: p(-8.25)}
+}
+
 	goKey := make([]byte, wire.GoKeyBytes)
 	for i := range goKey {
 		goKey[i] = byte(i)
@@ -120,8 +135,7 @@ func kinds() []wire.Body {
 			Tools: map[string]string{"iperf3": "3.12"}, Sysctls: map[string]string{"net.ipv4.tcp_congestion_control": "reno"}, Offloads: map[string]bool{"gro": true, "tso": false},
 			Addresses: []string{"10.77.0.1/24"}, Routes: []string{"10.77.0.0/24 dev wlan0"}, Congestion: []string{"reno", "cubic"},
 			TCP: &wire.TCPInForce{Variant: "reno", Kernel: "reno_1x", Provider: "bpf", Program: "reno", SHA256: "9f86d081", FixedRTO: true, Notes: []string{"with SACK this kernel always uses RACK"}},
-			Radio: &wire.Caps{Driver: "nl80211", MAC: "02:11:22:33:44:55", Mode: "adhoc", Standard: "802.11g", Channel: 6, TxPowerDbm: 20, RatesMbps: []float64{1, 54}, SSID: "mesh",
-				BSSID: "02:11:22:33:44:66", Width: "20 MHz (no HT)", BasicRatesMbps: []float64{1}, Country: "DE", Modes: []string{"adhoc", "managed"}, Channels: []int{1, 6, 11}},
+			Radio: sampleCaps(),
 		},
 		&wire.HostChange{Scope: "run", Action: "applied", What: "address 10.77.0.1/24 on wlan0"},
 		&wire.Lateness{Source: "medium", WindowS: 10, Events: 91234, SumS: 0.021, MeanUs: 0.23, P99Us: 180.5, WorstUs: 3100},
@@ -142,4 +156,6 @@ func kinds() []wire.Body {
 			Offloads: map[string]bool{"gro": true}, Error: "the ring of the kernel went away"},
 		&wire.Noted{ID: "0b7c-1", Note: "mark", Text: "bus passed", NotedBootNs: 7261834512345, By: "phone", LatDeg: p(-26.682), LonDeg: p(27.092)},
 	}
+		sampleMachine(), sampleWallClock(),
+		&wire.Probe{Peer: "road", ProbeSeq: 17, SentBootNs: 7261734512345, RTTUs: 5250},
 }

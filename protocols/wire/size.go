@@ -1,0 +1,18 @@
+package wire
+
+const (
+	// spoolPerSecond is what a trial's records come to, measured at about
+	// 40 kB/s for six streams at 10 Hz and taken as much again and more; it
+	// grows with the sampling of sockets, which is most of it.
+	spoolPerSecond = 100_000
+	spoolPerTrial  = 4_000_000 // iperf3's own output and provenance
+)
+
+// SpoolBytes is the most that a trial's records come to on one node.
+func (t Trial) SpoolBytes() int64 {
+	hz := SampleHzMin
+	if t.SampleHz != nil {
+		hz = *t.SampleHz
+	}
+	return spoolPerTrial + int64(spoolPerSecond*float64(hz)/SampleHzMin*(t.DurationS+t.Gate.TimeoutS))
+}
