@@ -19,7 +19,9 @@ type JournalEntry struct {
 }
 
 // Decide writes a final verdict to the journal. The same verdict again changes
-// nothing; another one on the same attempt is refused.
+// nothing; another one on the same attempt is refused, unless it is a person's
+// word over it. The journal keeps both; a sealed attempt's verdict.json stays
+// what it was when the attempt was sealed.
 func (a *Archive) Decide(v wire.Verdict) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -33,7 +35,9 @@ func (a *Archive) Decide(v wire.Verdict) error {
 		if reflect.DeepEqual(*had, v) {
 			return nil
 		}
-		return fmt.Errorf("decide trial %s: it is %s already", attemptName(v.TrialKey), had.Outcome)
+		if v.Word == nil {
+			return fmt.Errorf("decide trial %s: it is %s already", attemptName(v.TrialKey), had.Outcome)
+		}
 	}
 	if err := a.writable(); err != nil {
 		return fmt.Errorf("decide trial %s: %w", attemptName(v.TrialKey), err)
@@ -41,8 +45,18 @@ func (a *Archive) Decide(v wire.Verdict) error {
 	if err := a.write(JournalEntry{Type: "verdict", Verdict: &v}); err != nil {
 		return fmt.Errorf("decide trial %s: %w", attemptName(v.TrialKey), err)
 	}
-	a.decisions = append(a.decisions, v)
+	a.decided(v)
 	return nil
+}
+
+// decided puts a verdict among the decisions, in the place of the one on the
+// same attempt that it stands over.
+func (a *Archive) decided(v wire.Verdict) {
+	if had := a.verdictOf(v.TrialKey); had != nil {
+		*had = v
+		return
+	}
+	a.decisions = append(a.decisions, v)
 }
 
 // Note writes a remark about the run to the journal.
@@ -69,7 +83,8 @@ func (a *Archive) write(e JournalEntry) error {
 	return err
 }
 
-// Decisions are the final verdicts in the order in which they fell.
+// Decisions are the final verdicts in the order in which their attempts were
+// decided first, one on each attempt.
 func (a *Archive) Decisions() []wire.Verdict {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -92,7 +107,7 @@ func (a *Archive) readJournal() error {
 	}
 	for _, e := range entries {
 		if e.Verdict != nil {
-			a.decisions = append(a.decisions, *e.Verdict)
+			a.decided(*e.Verdict)
 		}
 	}
 	return nil

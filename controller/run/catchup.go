@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sort"
 	"time"
@@ -210,15 +211,15 @@ const verdictsAtOnce = 200
 // that cannot be told now is told the next time.
 func (l *openLane) tellVerdicts(ctx context.Context, views map[string]wire.CampaignView) {
 	for name, view := range views {
-		has := map[wire.TrialKey]bool{}
+		has := map[wire.TrialKey]wire.Verdict{}
 		for _, t := range view.Trials {
 			for _, a := range t.Attempts {
-				has[a.TrialKey] = a.Final
+				has[a.TrialKey] = a
 			}
 		}
 		var missing []wire.Verdict
 		for _, v := range l.r.Archive.Decisions() {
-			if !has[v.TrialKey] {
+			if had := has[v.TrialKey]; !had.Final || !reflect.DeepEqual(had.Word, v.Word) {
 				missing = append(missing, v)
 			}
 		}

@@ -89,20 +89,21 @@ type sightings struct {
 	run     string // records of another run, which the spool may still hold, are not looked at
 	mu      sync.Mutex
 	changed chan struct{}
+	hear    func(wire.Record) // told what people noted
 	kept    map[wire.TrialKey]map[string]wire.TrialState
 	windows map[wire.TrialKey]map[string]wire.Window
 	late    map[string]error // nodes whose records do not get here, and why
 }
 
-func newSightings(run string) *sightings {
-	return &sightings{run: run, changed: make(chan struct{}), kept: map[wire.TrialKey]map[string]wire.TrialState{},
+func newSightings(run string, hear func(wire.Record)) *sightings {
+	return &sightings{run: run, hear: hear, changed: make(chan struct{}), kept: map[wire.TrialKey]map[string]wire.TrialState{},
 		windows: map[wire.TrialKey]map[string]wire.Window{}, late: map[string]error{}}
 }
 
 // see looks at a line that is durable in the archive.
 func (s *sightings) see(line []byte) {
 	var head wire.Header
-	if json.Unmarshal(line, &head) != nil || head.Run != s.run || head.Kind != "trial" && head.Kind != "window" {
+	if json.Unmarshal(line, &head) != nil || head.Run != s.run || head.Kind != "trial" && head.Kind != "window" && head.Kind != "note" {
 		return
 	}
 	var rec wire.Record
@@ -137,6 +138,7 @@ func (s *sightings) recall(a *archive.Archive) error {
 }
 
 func (s *sightings) take(rec wire.Record) {
+	s.hear(rec)
 	k := wire.TrialKey{Trial: rec.Trial, Attempt: rec.Attempt}
 	s.mu.Lock()
 	defer s.mu.Unlock()

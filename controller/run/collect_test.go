@@ -20,7 +20,7 @@ func TestRecordsOfAnotherRunAreNotSeen(t *testing.T) {
 		}
 		return text
 	}
-	s := newSightings("today")
+	s := newSightings("today", func(wire.Record) {})
 	for _, b := range []wire.Body{&wire.Window{OpenBootNs: 1, CloseBootNs: 2}, &wire.TrialState{State: "kept", Outcome: "failed", Reason: "x"}} {
 		s.see(line("yesterday", b))
 		s.see(line("", b))
@@ -66,7 +66,7 @@ func TestWhatTheArchiveHoldsIsRecalled(t *testing.T) {
 	if err := a.Decide(wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: "accepted", Final: true}); err != nil {
 		t.Fatal(err)
 	}
-	s := newSightings("today")
+	s := newSightings("today", func(wire.Record) {})
 	if err := s.recall(a); err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func TestWhoGivesUpEndsTheOthersAndWhoRejectsDoesNot(t *testing.T) {
 		{"failed before its window", "failed", false, true},
 		{"failed in its window", "failed", true, true},
 	} {
-		s := newSightings("today")
+		s := newSightings("today", func(wire.Record) {})
 		if c.measured {
 			s.take(wire.Record{Header: wire.Header{Node: "car", Trial: 1, Attempt: 1}, Body: &wire.Window{OpenBootNs: 1, CloseBootNs: 2}})
 		}
@@ -74,7 +74,7 @@ func collecting(t *testing.T, f *fakeSource) *openLane {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &openLane{r: &Runner{Archive: a, Log: slog.New(slog.DiscardHandler)}, seen: newSightings(a.Info().Run)}
+	l := &openLane{r: &Runner{Archive: a, Log: slog.New(slog.DiscardHandler)}, seen: newSightings(a.Info().Run, func(wire.Record) {})}
 	f.asked = make(chan wire.SpoolPosition)
 	ctx, cancel := context.WithCancel(context.Background())
 	var working sync.WaitGroup

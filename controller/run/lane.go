@@ -37,7 +37,7 @@ func newEpoch() string {
 }
 
 func (r *Runner) openLane(ctx context.Context, lane *Lane) (*openLane, error) {
-	l := &openLane{Lane: lane, r: r, plan: withControl(r.Plan, lane.Nodes), seen: newSightings(r.Plan.Run)}
+	l := &openLane{Lane: lane, r: r, plan: withControl(r.Plan, lane.Nodes), seen: newSightings(r.Plan.Run, r.hear)}
 	if err := l.seen.recall(r.Archive); err != nil {
 		return nil, err
 	}

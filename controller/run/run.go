@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -79,7 +80,8 @@ type Runner struct {
 	Log     *slog.Logger
 
 	mu      sync.Mutex
-	taken   map[int]bool // trials that a lane is at
+	taken   map[int]bool  // trials that a lane is at
+	words   []wire.Record // people's, still to be heeded
 	epoch   string
 	seq     uint64
 	sealing sync.WaitGroup
@@ -120,6 +122,9 @@ func (r *Runner) Run(ctx context.Context) error {
 		return err
 	}
 	err = together(ctx, lanes, func(ctx context.Context, l *openLane) error { return l.drive(ctx) })
+	r.mu.Lock()
+	r.heed() // what was said while the last trial ended: a resumed run goes by it
+	r.mu.Unlock()
 	r.sealing.Wait()
 	return errors.Join(err, r.sealErr)
 }
@@ -206,25 +211,26 @@ func (l *openLane) drive(ctx context.Context) error {
 func (r *Runner) take() (wire.Trial, int, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	made, accepted := r.standing()
+	r.heed()
+	verdicts := r.verdicts()
 	for _, t := range r.Plan.Trials {
-		if accepted[t.Number] || made[t.Number] >= max(r.Plan.AttemptsMax, 1) || r.taken[t.Number] {
+		attempt, more := verdict.Next(r.Plan.AttemptsMax, verdicts[t.Number])
+		if !more || r.taken[t.Number] {
 			continue
 		}
 		r.taken[t.Number] = true
-		return t, made[t.Number] + 1, true
+		return t, attempt, true
 	}
 	return wire.Trial{}, 0, false
 }
 
-// standing counts the attempts made and tells the trials accepted.
-func (r *Runner) standing() (made map[int]int, accepted map[int]bool) {
-	made, accepted = map[int]int{}, map[int]bool{}
+// verdicts are the decisions on each trial.
+func (r *Runner) verdicts() map[int][]wire.Verdict {
+	out := map[int][]wire.Verdict{}
 	for _, v := range r.Archive.Decisions() {
-		made[v.Trial] = max(made[v.Trial], v.Attempt)
-		accepted[v.Trial] = accepted[v.Trial] || v.Outcome == "accepted"
+		out[v.Trial] = append(out[v.Trial], v)
 	}
-	return made, accepted
+	return out
 }
 
 func (r *Runner) release(number int) {
@@ -235,15 +241,16 @@ func (r *Runner) release(number int) {
 
 // Counts tells how many trials are accepted, given up, and left.
 func (r *Runner) Counts() (accepted, givenUp, left int) {
-	made, ok := r.standing()
+	verdicts := r.verdicts()
 	for _, t := range r.Plan.Trials {
+		_, more := verdict.Next(r.Plan.AttemptsMax, verdicts[t.Number])
 		switch {
-		case ok[t.Number]:
+		case slices.ContainsFunc(verdicts[t.Number], func(v wire.Verdict) bool { return v.Outcome == verdict.Accepted }):
 			accepted++
-		case made[t.Number] >= max(r.Plan.AttemptsMax, 1):
-			givenUp++
-		default:
+		case more:
 			left++
+		default:
+			givenUp++
 		}
 	}
 	return accepted, givenUp, left

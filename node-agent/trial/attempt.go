@@ -11,6 +11,7 @@ import (
 	"fieldmesh.dev/fieldmesh/node-agent/host"
 	"fieldmesh.dev/fieldmesh/node-agent/measure"
 	"fieldmesh.dev/fieldmesh/node-agent/tcp"
+	"fieldmesh.dev/fieldmesh/protocols/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -33,7 +34,7 @@ const (
 // spoolBytes is the most that a trial's records may come to.
 func spoolBytes(t wire.Trial) int64 {
 	perSecond := spoolPerSecond * float64(socketHz(t)) / float64(wire.SampleHzMin)
-	return int64(spoolPerTrial + perSecond*(t.DurationS+t.Gate.TimeoutS))
+	return int64(spoolPerTrial + perSecond*(t.DurationS+t.Gate.TimeoutS+t.Routing.ReadyLimit().Seconds()))
 }
 
 // socketHz is how often the trial's sockets are sampled.
@@ -53,6 +54,7 @@ type attempt struct {
 
 	ctx    context.Context // ends when the attempt is aborted
 	cancel context.CancelCauseFunc
+	ready  chan struct{} // closed when armed, or when that has failed
 	done   chan struct{} // closed when kept
 
 	// guarded by engine.mu
@@ -65,8 +67,10 @@ type attempt struct {
 	transport    tcp.Profile
 	servers      []Process
 	sockets      Sockets
-	capture      Capture // nil when none was asked for
-	routing      Routing // nil when no daemon was started
+	capture      Capture        // nil when none was asked for
+	routing      Routing        // nil when no daemon was started
+	looking      sync.WaitGroup // who looks whether routing is ready
+	peersReady   bool           // all peers have said that they are
 	samplers     []*measure.Sampler
 	stopSampling context.CancelFunc
 	sampling     chan error
@@ -75,6 +79,7 @@ type attempt struct {
 	covers  []wire.Record // records by which the initiator judges
 	openNs  int64
 	closeNs int64
+	waiting string // what this node's routing still lacks
 }
 
 // goOrder is a GO as it reached this node.
@@ -108,15 +113,35 @@ func (e *Engine) Arm(ctx context.Context, holder, run string, k wire.TrialKey) (
 // the node itself when it goes on alone.
 func (e *Engine) arm(ctx context.Context, k wire.TrialKey) error {
 	a, err := e.admit(k)
-	if err != nil || a == nil {
+	if err != nil {
 		return err
 	}
+	if a == nil {
+		e.awaitArmed(ctx, k)
+		return nil
+	}
 	return a.begin(ctx)
+}
+
+// awaitArmed waits for an attempt that is being armed already: a call that is
+// repeated must not return before the node is ready either.
+func (e *Engine) awaitArmed(ctx context.Context, k wire.TrialKey) {
+	e.mu.Lock()
+	a := e.current
+	e.mu.Unlock()
+	if a == nil || a.key != k {
+		return
+	}
+	select {
+	case <-a.ready:
+	case <-ctx.Done():
+	}
 }
 
 // begin makes an admitted attempt ready, and lets it take its course.
 func (a *attempt) begin(ctx context.Context) error {
 	e := a.engine
+	defer close(a.ready)
 	if err := a.prepare(ctx); err != nil {
 		if a.ctx.Err() != nil {
 			err = context.Cause(a.ctx)
@@ -138,7 +163,9 @@ func (e *Engine) admit(k wire.TrialKey) (*attempt, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	t, ok := e.trial(k.Trial)
-	if !ok || k.Attempt < 1 || k.Attempt > max(e.plan.AttemptsMax, 1) {
+	next, more := verdict.Next(e.plan.AttemptsMax, e.verdicts[k.Trial])
+	asked := more && k.Attempt <= next // a person may have asked for one beyond the plan's
+	if !ok || k.Attempt < 1 || k.Attempt > max(e.plan.AttemptsMax, 1) && !asked {
 		return nil, refuse("bad_request", fmt.Sprintf("no attempt %d of trial %d in this run", k.Attempt, k.Trial), "")
 	}
 	if a := e.current; a != nil {
@@ -177,7 +204,7 @@ func (e *Engine) admit(k wire.TrialKey) (*attempt, error) {
 func newAttempt(e *Engine, k wire.TrialKey, t wire.Trial) *attempt {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	a := &attempt{engine: e, key: k, trial: t, ctx: ctx, cancel: cancel, done: make(chan struct{}),
-		state: "loaded", detail: "arming", start: make(chan goOrder, 1)}
+		ready: make(chan struct{}), state: "loaded", detail: "arming", start: make(chan goOrder, 1)}
 	for _, f := range t.Traffic {
 		// Other client ports at every attempt: those of the last one may still be in TIME_WAIT.
 		f.ClientPort += (k.Attempt - 1) * max(f.Streams, 1)
@@ -226,7 +253,7 @@ func (a *attempt) prepare(ctx context.Context) error {
 		return err
 	}
 	a.startSampling()
-	return nil
+	return a.awaitRouting(ctx)
 }
 
 // watchRouting watches the trial's routing daemon: one that goes ends the
@@ -242,7 +269,7 @@ func (a *attempt) watchRouting(ctx context.Context) error {
 		return err
 	}
 	a.routing = w
-	return nil
+	return a.followReadiness()
 }
 
 // startCapture begins the capture, if the trial wants one, before the first
@@ -359,7 +386,7 @@ func (a *attempt) run() {
 		go func() { defer a.engine.work.Done(); a.initiate() }()
 	}
 	// The initiator gives up by itself; a peer that hears nothing of it does later.
-	patience := time.NewTimer(time.Duration((a.trial.Gate.TimeoutS+a.trial.Gate.LeadS)*float64(time.Second)) + noGoGrace)
+	patience := time.NewTimer(time.Duration((a.trial.Gate.TimeoutS+a.trial.Gate.LeadS)*float64(time.Second)) + a.trial.Routing.ReadyLimit() + noGoGrace)
 	defer patience.Stop()
 	var order goOrder
 	select {

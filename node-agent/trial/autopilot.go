@@ -5,6 +5,7 @@ import (
 	"sort"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/protocols/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -86,13 +87,7 @@ func (e *Engine) next() (wire.TrialKey, bool) {
 		return wire.TrialKey{}, false
 	}
 	for _, t := range e.plan.Trials {
-		vs := e.verdicts[t.Number]
-		attempt, accepted := 1, false
-		for _, v := range vs {
-			accepted = accepted || v.Outcome == "accepted"
-			attempt = max(attempt, v.Attempt+1)
-		}
-		if !accepted && attempt <= max(e.plan.AttemptsMax, 1) {
+		if attempt, more := verdict.Next(e.plan.AttemptsMax, e.verdicts[t.Number]); more {
 			return wire.TrialKey{Trial: t.Number, Attempt: attempt}, true
 		}
 	}

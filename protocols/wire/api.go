@@ -68,6 +68,7 @@ type Verdict struct {
 	Reason  string  `json:"reason,omitempty"`
 	Checks  []Check `json:"checks,omitempty"`
 	Final   bool    `json:"final"` // the controller's; an agent's is provisional
+	Word    *Word   `json:"word,omitempty"`
 }
 
 // Check is one acceptance rule with what was measured against it.
@@ -146,12 +147,12 @@ type NodeStatus struct {
 	Clock       ClockReply        `json:"clock"`
 	Problems    []Problem         `json:"problems"`     // what stands in the way of a trial
 	MemoryBytes int64             `json:"memory_bytes"` // resident, of the network face
-}
 	Radio       *Caps             `json:"radio,omitempty"`
 	// ControlInterface is the control link's own; absent: control goes over the mesh.
 	ControlInterface string     `json:"control_interface,omitempty"`
 	Machine          *Machine   `json:"machine,omitempty"`
 	WallClock        *WallClock `json:"wall_clock,omitempty"`
+}
 
 // HostStatus is what the privileged half says of itself.
 type HostStatus struct {

@@ -41,6 +41,8 @@ func newBody(kind string) Body {
 		return &RoutingCount{}
 	case "routing_event":
 		return &RoutingEvent{}
+	case "probe":
+		return &Probe{}
 	case "event":
 		return &Event{}
 	case "note":
@@ -49,12 +51,12 @@ func newBody(kind string) Body {
 		return &TCPEvent{}
 	case "capture":
 		return &Capture{}
-	}
-	return nil
 	case "machine":
 		return &Machine{}
 	case "wall_clock":
 		return &WallClock{}
+	}
+	return nil
 }
 
 // TrialState is a step of a trial's life on a node:

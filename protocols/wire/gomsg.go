@@ -32,7 +32,8 @@ type Go struct {
 }
 
 // Ack answers a Go. Ready is false, with the reason, when its sender cannot
-// take part; the initiator then does not open the window.
+// take part; the initiator then does not open the window. Waiting, in answer to
+// GoArm, is what the sender still waits for before it can.
 type Ack struct {
 	Type    string `json:"type"` // "ack"
 	Run     string `json:"run"`
@@ -42,6 +43,7 @@ type Ack struct {
 	Nonce   uint64 `json:"nonce"` // of the Go that it answers
 	Ready   bool   `json:"ready"`
 	Reason  string `json:"reason,omitempty"`
+	Waiting string `json:"waiting,omitempty"`
 }
 
 // MaxDatagram bounds a GO or an Ack.

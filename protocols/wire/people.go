@@ -125,3 +125,25 @@ type Noted struct {
 	LatDeg      *float64 `json:"lat_deg,omitempty"`
 	LonDeg      *float64 `json:"lon_deg,omitempty"`
 }
+
+// Word is what a person decided about an attempt, over the acceptance rules.
+type Word struct {
+	Decision string `json:"decision"`       // accept | repeat | skip
+	By       string `json:"by"`             // by the name of the key that brought the word
+	Text     string `json:"text,omitempty"` // the person's reason
+	Judged   string `json:"judged"`         // the outcome before the word: by the rules
+}
+
+// Validate refuses a word that decides nothing.
+func (w Word) Validate() error {
+	if !slices.Contains(notes[1:], w.Decision) {
+		return Errorf(CodeBadRequest, "word: %.80q is not accept, repeat or skip", w.Decision)
+	}
+	if !slices.Contains(outcomes, w.Judged) {
+		return Errorf(CodeBadRequest, "word: judged %.80q is not accepted, rejected or failed", w.Judged)
+	}
+	if n := utf8.RuneCountInString(w.Text); n > maxReasonRunes {
+		return Errorf(CodeBadRequest, "word: %d characters long, at most %d", n, maxReasonRunes)
+	}
+	return nil
+}

@@ -130,8 +130,11 @@ type Radio struct {
 
 // Routing names the routing protocol of the trial.
 type Routing struct {
-	Protocol string   `json:"protocol"`          // one of RoutingProtocols
-	HelloS   *float64 `json:"hello_s,omitempty"` // interval of the daemon's hellos; absent: its own
+	Protocol string   `json:"protocol"`           // one of RoutingProtocols
+	HelloS   *float64 `json:"hello_s,omitempty"`  // interval of the daemon's hellos; absent: its own
+	Ready    string   `json:"ready,omitempty"`    // what arming waits for, one of RoutingReadiness; absent: as Readiness has it
+	ReadyS   *float64 `json:"ready_s,omitempty"`  // how long it waits at most; absent: RoutingReadyS
+	ProbeHz  *float64 `json:"probe_hz,omitempty"` // small packets a second there and back between the ends of the measured flow; absent: none
 }
 
 // TCP is the transport profile, the same on every node of the trial. What is

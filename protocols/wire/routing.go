@@ -1,9 +1,64 @@
 package wire
 
+import (
+	"slices"
+	"time"
+)
+
 // RoutingProtocols lists what a plan may name as a trial's routing protocol:
 // no daemon, those that are installed beside the agent, and the agent's own.
 func RoutingProtocols() []string {
-	return []string{"none", "static", "babeld", "olsrd", "olsr", "olsr-etx", "aodv", "aodv-p3", "dsr", "dsdv", "aomdv", "adv"}
+	return []string{"none", "static", "babeld", "olsrd", "olsr", "olsr-etx", "olsr-full", "aodv", "aodv-p3", "dsr", "dsdv", "aomdv", "adv"}
+}
+
+// What arming may wait for.
+const (
+	ReadyRoutes    = "routes"    // both ends of every flow have a route to the other
+	ReadyNeighbors = "neighbors" // every node hears a neighbour that hears it
+	ReadyDaemon    = "daemon"    // the daemons run
+)
+
+// RoutingReadiness lists what a plan may have arming wait for.
+func RoutingReadiness() []string { return []string{ReadyRoutes, ReadyNeighbors, ReadyDaemon} }
+
+// Bounds of the wait, and what it is where the plan does not say: three of
+// DSDV's full dumps, or 18 of OLSR's TCs (RFC 3626, 18.2), come in 90 s.
+const (
+	RoutingReadyS    = 90.
+	RoutingReadyMaxS = 600.
+)
+
+// Bounds of the probes.
+const (
+	ProbeHzMin = 1.
+	ProbeHzMax = 100.
+)
+
+// Readiness is what arming waits for: routes where the protocol makes them
+// before there is data; neighbours where it keeps those only; otherwise, for it
+// knows nobody before data comes, no more than that the daemons run.
+func (r Routing) Readiness() string {
+	switch {
+	case r.Ready != "":
+		return r.Ready
+	case slices.Contains([]string{"babeld", "olsrd", "olsr", "olsr-etx", "dsdv"}, r.Protocol):
+		return ReadyRoutes
+	case r.Protocol == "adv":
+		return ReadyNeighbors
+	}
+	return ReadyDaemon
+}
+
+// ReadyLimit is how long arming waits for routing at most.
+func (r Routing) ReadyLimit() time.Duration {
+	if r.Readiness() == ReadyDaemon {
+		return 0
+	}
+	limit := RoutingReadyS
+	if r.ReadyS != nil {
+		limit = *r.ReadyS
+	}
+	return time.Duration(limit * float64(time.Second))
 }
 
 // RouteChange is a change of the kernel's route to one destination, or, with
@@ -44,14 +99,25 @@ type RoutingNeighbor struct {
 
 // RoutingEvent is something that the routing daemon found worth telling.
 type RoutingEvent struct {
-	Report   string   `json:"report"`     // discovery_us, discovery_failed, neighbor_lost …
+	Report   string   `json:"report"`     // discovery_us, discovery_failed, neighbor_lost, routing_ready_s …
 	AtBootNs int64    `json:"at_boot_ns"` // when it happened, by this node's clock
 	Addr     string   `json:"addr,omitempty"`
 	Value    *float64 `json:"value,omitempty"` // in the unit that Report ends in
 	Note     string   `json:"note,omitempty"`
 }
 
+// Probe is a small packet that the measured flow's sender sent to its receiver
+// and that came back. Those that did not have no record: their numbers are
+// missing.
+type Probe struct {
+	Peer       string  `json:"peer_node"`
+	ProbeSeq   uint64  `json:"probe_seq"`    // from 1, by the beat: one that could not be sent has a number too
+	SentBootNs int64   `json:"sent_boot_ns"` // by this node's clock
+	RTTUs      float64 `json:"probe_rtt_us"`
+}
+
 // The kinds.
 func (*RouteChange) Kind() string  { return "route" }
 func (*RoutingCount) Kind() string { return "routing" }
 func (*RoutingEvent) Kind() string { return "routing_event" }
+func (*Probe) Kind() string        { return "probe" }

@@ -12,9 +12,10 @@ func bodies() map[string]any {
 	position := wire.SpoolPosition{Epoch: sampleEpoch, Seq: 48213}
 	spool := wire.SpoolStatus{Newest: position, Oldest: 1, UsedBytes: 18874368, QuotaBytes: 2000000000, FreeBytes: 51539607552}
 	key := wire.TrialKey{Trial: 2, Attempt: 1}
-	verdict := wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: "rejected", Reason: "speed: 62 % of the window in band, 80 % needed", Final: true, Checks: []wire.Check{
-		{Rule: "in_band_share_min", Limit: 0.8, Measured: p(0.62), Pass: false, Detail: "band 13.4 to 14.4 m/s"},
-	}}
+	verdict := wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: "rejected", Reason: "speed: 62 % of the window in band, 80 % needed", Final: true,
+		Word: &wire.Word{Decision: "skip", By: "phone", Text: "the road is closed", Judged: "rejected"}, Checks: []wire.Check{
+			{Rule: "in_band_share_min", Limit: 0.8, Measured: p(0.62), Pass: false, Detail: "band 13.4 to 14.4 m/s"},
+		}}
 	return map[string]any{
 		"node_status": &wire.NodeStatus{
 			Node: "car", Version: "0.1.0", Kernel: "6.1.0-28-amd64", Arch: "amd64", Interface: "wlan0", InterfaceUp: p(true), MAC: "02:11:22:33:44:55",
@@ -22,8 +23,8 @@ func bodies() map[string]any {
 			Host: wire.HostStatus{Reached: true, Pending: []string{"address 10.77.0.1/24 on wlan0"}, Failed: []string{"route 10.78.0.0/24: no such device"}, Detail: "put back by the dead-man timer", Instance: "91d3c2",
 				TCP: []wire.Ability{{Feature: "variant tahoe", How: "none", Reason: "the kernel does not describe its types", Needs: "BTF"}}},
 			Run: "velocity-1", Clock: sampleClock(), Problems: []wire.Problem{{Need: "gps", Found: "no fix", Cure: "give the receiver a view of the sky"}}, MemoryBytes: 19922944,
-		},
 			Radio: sampleCaps(), ControlInterface: "eth0", Machine: sampleMachine(), WallClock: sampleWallClock(),
+		},
 		"clock_reply":    p(sampleClock()),
 		"lease":          &wire.Lease{Holder: "controller velocity-1", TTLS: 30},
 		"run_plan":       samplePlan(),
@@ -56,7 +57,6 @@ func sampleGPS() *wire.GPS {
 	}
 }
 
-func samplePlan() *wire.RunPlan {
 func sampleCaps() *wire.Caps {
 	return &wire.Caps{Driver: "nl80211", MAC: "02:11:22:33:44:55", Mode: "adhoc", Standard: "802.11g", Channel: 6, TxPowerDbm: 20, RatesMbps: []float64{1, 54}, SSID: "mesh",
 		BSSID: "02:11:22:33:44:66", Width: "20 MHz (no HT)", BasicRatesMbps: []float64{1}, Country: "DE", Modes: []string{"adhoc", "managed"}, Channels: []int{1, 6, 11}}
@@ -71,6 +71,7 @@ func sampleWallClock() *wire.WallClock {
 		Sync: "synchronised", SyncSource: "PPS0", SyncOffsetNs: p(int64(-1200)), SyncUncertaintyNs: p(int64(350000)), SyncDriftPpm: p(-8.25)}
 }
 
+func samplePlan() *wire.RunPlan {
 	goKey := make([]byte, wire.GoKeyBytes)
 	for i := range goKey {
 		goKey[i] = byte(i)
@@ -93,7 +94,7 @@ func sampleTrial() wire.Trial {
 		Course: wire.Course{Kind: "segment", StartM: -80, OffsetM: 5, SegmentM: p(20.0), LengthM: p(139.0), AccelMps2: 1.8, BrakeMps2: 2.5, MarkM: p(50.0), SiteLatDeg: p(-26.682), SiteLonDeg: p(27.092), HeadingDeg: 87.5},
 		Gate:   wire.Gate{SpeedBand: true, HoldS: 1, PlaceM: p(20.0), AfterS: p(0.5), TimeoutS: 120, LeadS: 0.3}, DurationS: 10,
 		Radio:   wire.Radio{Mode: "adhoc", Standard: "802.11g", Channel: 6, SSID: "fieldmesh", BSSID: "02:ca:fe:00:00:06", LegacyRatesOnly: true, TxPowerDbm: p(20.0), RateMbps: p(54.0)},
-		Routing: wire.Routing{Protocol: "static", HelloS: p(1.5)}, TCP: wire.TCP{Variant: "reno", Classic: true, SACK: p(false), DelayedACK: p(false), FixedRTO: true},
+		Routing: wire.Routing{Protocol: "olsr", HelloS: p(1.5), Ready: "routes", ReadyS: p(45.0), ProbeHz: p(10.0)}, TCP: wire.TCP{Variant: "reno", Classic: true, SACK: p(false), DelayedACK: p(false), FixedRTO: true},
 		Traffic: []wire.Flow{
 			{Name: "main", Kind: "iperf3_tcp", From: "car", To: "roadside", Reverse: true, Port: 5000, Streams: 6, WindowBytes: p(65536), PayloadBytes: p(1448), StartS: 0, DurationS: 10, ClientPort: 50000},
 			{Name: "cross", Kind: "iperf3_udp", Background: true, From: "relay", To: "roadside", Port: 5001, Streams: 1, PayloadBytes: p(512), BitrateBps: p(1e6), StartS: 1.5, DurationS: 8, ClientPort: 51000},
@@ -134,7 +135,7 @@ func kinds() []wire.Body {
 			Agent: "0.1.0 (1a2b3c4)", Kernel: "6.1.0-28-amd64", Arch: "amd64", Machine: "ThinkPad X230", Interface: "wlan0", Driver: "ath9k_htc", MAC: "02:11:22:33:44:55",
 			Tools: map[string]string{"iperf3": "3.12"}, Sysctls: map[string]string{"net.ipv4.tcp_congestion_control": "reno"}, Offloads: map[string]bool{"gro": true, "tso": false},
 			Addresses: []string{"10.77.0.1/24"}, Routes: []string{"10.77.0.0/24 dev wlan0"}, Congestion: []string{"reno", "cubic"},
-			TCP: &wire.TCPInForce{Variant: "reno", Kernel: "reno_1x", Provider: "bpf", Program: "reno", SHA256: "9f86d081", FixedRTO: true, Notes: []string{"with SACK this kernel always uses RACK"}},
+			TCP:   &wire.TCPInForce{Variant: "reno", Kernel: "reno_1x", Provider: "bpf", Program: "reno", SHA256: "9f86d081", FixedRTO: true, Notes: []string{"with SACK this kernel always uses RACK"}},
 			Radio: sampleCaps(),
 		},
 		&wire.HostChange{Scope: "run", Action: "applied", What: "address 10.77.0.1/24 on wlan0"},
@@ -155,7 +156,7 @@ func kinds() []wire.Body {
 			SHA256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", OpenBootNs: 7261834512345, CloseBootNs: 7271834512345, WallOffsetOpen: 1767225600123456789, WallOffsetClose: 1767225600123456999,
 			Offloads: map[string]bool{"gro": true}, Error: "the ring of the kernel went away"},
 		&wire.Noted{ID: "0b7c-1", Note: "mark", Text: "bus passed", NotedBootNs: 7261834512345, By: "phone", LatDeg: p(-26.682), LonDeg: p(27.092)},
-	}
 		sampleMachine(), sampleWallClock(),
 		&wire.Probe{Peer: "road", ProbeSeq: 17, SentBootNs: 7261734512345, RTTUs: 5250},
+	}
 }

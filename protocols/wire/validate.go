@@ -118,12 +118,20 @@ func (t Trial) check(c *checker, nodes map[string]bool) {
 	t.Course.check(c)
 	t.checkGate(c)
 	t.Radio.check(c)
-	c.oneOf("routing.protocol", t.Routing.Protocol, RoutingProtocols()...)
-	c.optional("routing.hello_s", t.Routing.HelloS, 0.1, 60)
+	t.Routing.check(c)
 	c.match("tcp.variant", t.TCP.Variant, variantForm, "the kernel's name of a congestion control, as reno")
 	t.Acceptance.check(c)
 	t.checkRecording(c)
 	t.checkTraffic(c)
+}
+
+func (r Routing) check(c *checker) {
+	c.oneOf("routing.protocol", r.Protocol, RoutingProtocols()...)
+	c.optional("routing.hello_s", r.HelloS, 0.1, 60)
+	c.oneOf("routing.ready", r.Ready, append([]string{""}, RoutingReadiness()...)...)
+	c.that(r.Ready == "" || r.Protocol != "none" && r.Protocol != "static", "routing.ready", "routing %s has no daemon to wait for", r.Protocol)
+	c.optional("routing.ready_s", r.ReadyS, 1, RoutingReadyMaxS)
+	c.optional("routing.probe_hz", r.ProbeHz, ProbeHzMin, ProbeHzMax)
 }
 
 func (t Trial) checkRecording(c *checker) {

@@ -47,9 +47,11 @@ func (r AbortRequest) Validate() error {
 	return r.TrialKey.Validate()
 }
 
+var outcomes = []string{"accepted", "rejected", "failed"}
+
 // Validate refuses a verdict that says nothing.
 func (v Verdict) Validate() error {
-	if !slices.Contains([]string{"accepted", "rejected", "failed"}, v.Outcome) {
+	if !slices.Contains(outcomes, v.Outcome) {
 		return Errorf(CodeBadRequest, "outcome: %.80q is not accepted, rejected or failed", v.Outcome)
 	}
 	if n := utf8.RuneCountInString(v.Reason); n > maxReasonRunes {
@@ -57,6 +59,11 @@ func (v Verdict) Validate() error {
 	}
 	if len(v.Checks) > 256 {
 		return Errorf(CodeBadRequest, "checks: %d, at most 256", len(v.Checks))
+	}
+	if v.Word != nil {
+		if err := v.Word.Validate(); err != nil {
+			return err
+		}
 	}
 	return v.TrialKey.Validate()
 }

@@ -1,0 +1,90 @@
+package run
+
+import (
+	"strings"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// What a person decides becomes of the attempts, and the schedule goes by it:
+// an accepted attempt that is to be repeated is made once more, beyond the
+// plan's number of attempts, and a skipped trial is not driven.
+func TestWordsAreHeeded(t *testing.T) {
+	lane, field := newLane(t, "only")
+	car := field.nodes["car"]
+	said := func(k wire.TrialKey, id, note string) {
+		car.record(k, &wire.Noted{ID: id, Note: note, Text: "a bus passed", By: "phone"})
+	}
+	driven := map[wire.TrialKey]int{}
+	field.armed = func() {
+		k := *car.current
+		driven[k]++
+		switch k {
+		case wire.TrialKey{Trial: 1, Attempt: 1}:
+			said(k, "a", "repeat")
+			said(wire.TrialKey{Trial: 3}, "b", "skip")
+			said(k, "c", "mark")
+		case wire.TrialKey{Trial: 1, Attempt: 2}:
+			said(k, "d", "repeat")
+			said(k, "e", "accept") // after all
+		}
+	}
+	r := newRunner(t, 3, 1, lane)
+	if err := r.Run(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	want := map[wire.TrialKey]string{{Trial: 1, Attempt: 1}: "rejected repeat", {Trial: 1, Attempt: 2}: "accepted accept",
+		{Trial: 2, Attempt: 1}: "accepted", {Trial: 3, Attempt: 1}: "failed skip"}
+	got := map[wire.TrialKey]string{}
+	for _, v := range r.Archive.Decisions() {
+		got[v.TrialKey] = v.Outcome
+		if v.Word != nil {
+			got[v.TrialKey] += " " + v.Word.Decision
+		}
+	}
+	for k, w := range want {
+		if got[k] != w {
+			t.Errorf("trial %d attempt %d: %q, want %q", k.Trial, k.Attempt, got[k], w)
+		}
+	}
+	if len(got) != len(want) || driven[wire.TrialKey{Trial: 3, Attempt: 1}] != 0 {
+		t.Errorf("decided %v, driven %v", got, driven)
+	}
+	if a, g, l := r.Counts(); a != 2 || g != 1 || l != 0 {
+		t.Errorf("%d accepted, %d given up, %d left", a, g, l)
+	}
+	for _, v := range field.nodes["road"].trials[1] {
+		if v.Attempt == 1 && (v.Word == nil || v.Word.Judged != "accepted") {
+			t.Errorf("the node was told %+v", v)
+		}
+	}
+}
+
+// A word about an attempt that measured nothing changes nothing, and the
+// journal says so.
+func TestAWordThatCannotBeHeededIsNoted(t *testing.T) {
+	lane, field := newLane(t, "only")
+	field.mute = "road" // which fails the attempt
+	car := field.nodes["car"]
+	field.armed = func() {
+		car.record(*car.current, &wire.Noted{ID: "a", Note: "accept", Text: "it looked good", By: "phone"})
+	}
+	r := newRunner(t, 1, 1, lane)
+	if err := r.Run(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	if v := r.Archive.Decisions(); len(v) != 1 || v[0].Outcome != "failed" || v[0].Word != nil {
+		t.Errorf("decided %+v", v)
+	}
+	entries, err := r.Archive.Journal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.Type == "note" && strings.Contains(e.Text, "phone wished to accept trial 1 attempt 1") {
+			return
+		}
+	}
+	t.Errorf("the journal does not tell of the wish: %+v", entries)
+}
