@@ -145,6 +145,9 @@ func TestOutsideStringsAreEscaped(t *testing.T) {
 			}
 		}
 		v := wire.Verdict{TrialKey: wire.TrialKey{Trial: tr.Number, Attempt: 1}, Outcome: "accepted", Reason: evil, Final: true}
+		if tr.Number == 1 {
+			v.Word = &wire.Word{Decision: "accept", By: "phone", Text: evil, Judged: "rejected"}
+		}
 		if err := a.Decide(v); err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +157,8 @@ func TestOutsideStringsAreEscaped(t *testing.T) {
 	}
 	html := of(t, a)
 	hasNot(t, html, "<script>alert", evil)
-	has(t, html, "&lt;script&gt;", `\u003cscript\u003e`) // in text, and in the playback's data
+	has(t, html, "&lt;script&gt;", `\u003cscript\u003e`, // in text, and in the playback's data
+		"People decided about attempts", "1 attempt decided by people", "trial 1.1, by the rules rejected: phone said accept")
 }
 
 func TestRejectedAttemptsAreTold(t *testing.T) {
@@ -175,7 +179,7 @@ func TestRejectedAttemptsAreTold(t *testing.T) {
 	})
 	has(t, html, "4 of 4 planned trials accepted, in 7 attempts (2 rejected, 1 failed).", "gps: fix_age_ms_max is 3200, limit 1500",
 		"speed: in_band_share_min is 0, limit 0.9", "iperf3: on roadside: did not start", "1 trial had no connection and counts as 0",
-		"1 accepted trial transferred nothing", "3 attempts rejected or failed")
+		"1 accepted trial transferred nothing", "3 attempts rejected or failed", "No person decided about an attempt")
 }
 
 func TestThreatsThatApply(t *testing.T) {

@@ -108,6 +108,9 @@ func viewVerdicts(d *data) (any, error) {
 		}
 		if a.Verdict != nil {
 			r.Reason = a.Verdict.Reason
+			if w := a.Verdict.Word; w != nil {
+				r.Reason = strings.TrimPrefix(r.Reason+"; "+wordText(*w), "; ")
+			}
 			for _, c := range a.Verdict.Checks {
 				r.Checks = append(r.Checks, checkView{checkText(c), c.Pass})
 			}

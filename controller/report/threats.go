@@ -8,6 +8,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // threat is a reason to doubt what the run seems to say, computed from the run.
@@ -25,7 +26,7 @@ type check func(*data) (*threat, string)
 func viewThreats(d *data) (any, error) {
 	var v threatsView
 	for _, c := range []check{
-		emulated, confoundedUnit, speedWithDistance, fewRepetitions, undriven, unevenRejections, noConnection,
+		emulated, confoundedUnit, speedWithDistance, fewRepetitions, undriven, unevenRejections, peopleDecided, noConnection,
 		withoutNumbers, mediumLateness, samplerLateness, clockError, offloads, congestion, iperf3Differs, nodesEvents,
 	} {
 		t, clear := c(d)
@@ -170,6 +171,31 @@ func unevenRejections(d *data) (*threat, string) {
 		text = strings.Replace(text, " ()", "", 1)
 	}
 	return &threat{"Attempts were rejected", text}, ""
+}
+
+// peopleDecided tells where a person's word stands over the acceptance rules: a
+// person in the car may have seen the throughput.
+func peopleDecided(d *data) (*threat, string) {
+	var words []string
+	for _, a := range d.attempts {
+		if a.Verdict != nil && a.Verdict.Word != nil {
+			words = append(words, fmt.Sprintf("trial %d.%d, by the rules %s: %s", a.Trial.Number, a.Attempt, a.Verdict.Word.Judged, wordText(*a.Verdict.Word)))
+		}
+	}
+	if len(words) == 0 {
+		return nil, "No person decided about an attempt: all were judged by the acceptance rules alone."
+	}
+	return &threat{"People decided about attempts", fmt.Sprintf("%s decided by people over the acceptance rules (%s). Whoever decides may have seen the throughput, which the rules never do: look at the result without these attempts too.",
+		count(len(words), "attempt"), shortList(words))}, ""
+}
+
+// wordText says who decided what, and why.
+func wordText(w wire.Word) string {
+	text := w.By + " said " + w.Decision
+	if w.Text != "" {
+		text += " (“" + w.Text + "”)"
+	}
+	return text
 }
 
 func noConnection(d *data) (*threat, string) {
