@@ -34,7 +34,8 @@ func TestE2EObjectsAreTheirSources(t *testing.T) {
 	if !strings.Contains(string(version), compiledBy) {
 		t.Skipf("the sources compile; whether the objects are theirs only %s can tell, and here is %s", compiledBy, version)
 	}
-	for _, program := range append(Programs(), RTO) {
+	all := append(Programs(), RTO, Events)
+	for _, program := range all {
 		kept, err := Object(program)
 		if err != nil {
 			t.Fatal(err)
@@ -48,7 +49,7 @@ func TestE2EObjectsAreTheirSources(t *testing.T) {
 		}
 	}
 	sources, err := filepath.Glob("bpf/*.bpf.c")
-	if err != nil || len(sources) != len(Programs())+1 {
-		t.Errorf("%d sources for %d objects, %v", len(sources), len(Programs())+1, err)
+	if err != nil || len(sources) != len(all) {
+		t.Errorf("%d sources for %d objects, %v", len(sources), len(all), err)
 	}
 }

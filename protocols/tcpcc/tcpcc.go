@@ -81,11 +81,16 @@ func ProgramOf(kernelName string) (string, bool) {
 	return "", false
 }
 
-// RTO is the object of the sockops programs that hold the retransmission
-// timer constant.
-const RTO = "rto"
+// Objects that are no variants.
+const (
+	// RTO is that of the sockops programs that hold the retransmission timer
+	// constant.
+	RTO = "rto"
+	// Events is that of the programs that tell what connections do about losses.
+	Events = "events"
+)
 
-// Object is the compiled object of a program, or RTO's.
+// Object is the compiled object of a program, or RTO's or Events'.
 func Object(program string) ([]byte, error) {
 	b, err := objects.ReadFile("bpf/" + program + ".bpf.o")
 	if err != nil {

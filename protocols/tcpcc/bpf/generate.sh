@@ -6,7 +6,8 @@
 set -euo pipefail
 to=$(realpath "${1:-$(dirname "$0")}")
 cd "$(dirname "$0")"
-for source in *.bpf.c; do
+mkdir -p "$to/yardsticks"
+for source in *.bpf.c yardsticks/*.bpf.c; do
 	object=$to/${source%.c}.o
 	clang -target bpfel -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-parameter -Werror -ffile-prefix-map="$PWD=." -fdebug-compilation-dir=. -c "$source" -o "$object"
 	llvm-strip --strip-debug "$object"

@@ -10,7 +10,7 @@
  * for the other. After a loss it is Reno, with the stack's recovery, until the
  * state is open again; retransmission is the stack's.
  */
-#include "kernel.h"
+#include "reno_calls.h"
 
 #define ALPHA 2
 #define BETA 4
@@ -18,9 +18,6 @@
 #define CWND_MIN 2
 #define NO_RTT 0x7fffffff
 
-extern void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked) SEC(".ksyms");
-extern u32 tcp_reno_ssthresh(struct sock *sk) SEC(".ksyms");
-extern u32 tcp_reno_undo_cwnd(struct sock *sk) SEC(".ksyms");
 extern u32 tcp_slow_start(struct tcp_sock *tp, u32 acked) SEC(".ksyms");
 
 struct vegas {
@@ -138,10 +135,6 @@ SEC("struct_ops") void on_cong_avoid(u64 *ctx)
 		adjust(tp, v, acked);
 	begin_round(sk, v);
 }
-
-SEC("struct_ops") u32 on_ssthresh(u64 *ctx) { return tcp_reno_ssthresh(SOCK_ARG(ctx)); }
-
-SEC("struct_ops") u32 on_undo_cwnd(u64 *ctx) { return tcp_reno_undo_cwnd(SOCK_ARG(ctx)); }
 
 SEC(".struct_ops.link") struct tcp_congestion_ops ops = {
 	.flags = NON_RESTRICTED,

@@ -11,16 +11,12 @@
  * window is set are those of Linux's own module, so that one may stand for the
  * other. Recovery is the stack's.
  */
-#include "kernel.h"
+#include "reno_calls.h"
 
 #define SAMPLE_MIN_US 50000
 #define RTT_FIRST_US 20000000 /* until a round trip is known: long */
 #define SSTHRESH_MIN 2
 #define IN_ACK_SLOWPATH 1 /* CA_ACK_SLOWPATH of net/tcp.h */
-
-extern void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked) SEC(".ksyms");
-extern u32 tcp_reno_ssthresh(struct sock *sk) SEC(".ksyms");
-extern u32 tcp_reno_undo_cwnd(struct sock *sk) SEC(".ksyms");
 
 struct westwood {
 	u64 began_us;     /* of the present sample */
@@ -155,10 +151,6 @@ SEC("struct_ops") void on_cong_avoid(u64 *ctx)
 {
 	tcp_reno_cong_avoid(SOCK_ARG(ctx), (u32)ctx[1], (u32)ctx[2]);
 }
-
-SEC("struct_ops") u32 on_ssthresh(u64 *ctx) { return tcp_reno_ssthresh(SOCK_ARG(ctx)); }
-
-SEC("struct_ops") u32 on_undo_cwnd(u64 *ctx) { return tcp_reno_undo_cwnd(SOCK_ARG(ctx)); }
 
 SEC(".struct_ops.link") struct tcp_congestion_ops ops = {
 	.flags = NON_RESTRICTED,

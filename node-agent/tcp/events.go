@@ -1,0 +1,127 @@
+package tcp
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+
+	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
+)
+
+// Ports names a connection by its ports on this node and on its peer.
+type Ports struct {
+	Local  uint16 `json:"local"`
+	Remote uint16 `json:"remote"`
+}
+
+// MostTraced bounds the connections that one trace follows: 64 flows of 128
+// streams.
+const MostTraced = 8192
+
+// EventTrace is the kernel telling what connections do about losses, until it
+// is closed or the process ends.
+type EventTrace struct {
+	links []link.Link
+	ring  *ebpf.Map
+}
+
+// TraceEvents attaches to the kernel's tracepoints for the connections of a
+// network namespace that have these ports. It needs root; an UnsupportedError
+// says what this kernel lacks.
+func TraceEvents(cookie uint64, connections []Ports) (trace *EventTrace, err error) {
+	const feature = "tracepoints of TCP"
+	if cookie == 0 {
+		return nil, &UnsupportedError{Feature: feature, Needs: "Linux " + cookieSince.String()}
+	}
+	if len(connections) > MostTraced {
+		return nil, fmt.Errorf("trace %d connections: at most %d", len(connections), MostTraced)
+	}
+	failures, err := tellsFailure()
+	if err != nil {
+		return nil, &UnsupportedError{Feature: feature, Needs: "a kernel with BTF (CONFIG_DEBUG_INFO_BTF), Linux 5.19", Err: err}
+	}
+	spec, err := specOf(tcpcc.Events)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(spec.Variables["namespace_cookie"].Set(cookie), spec.Variables["tells_failure"].Set(failures)); err != nil {
+		return nil, fmt.Errorf("prepare trace: %w", err)
+	}
+	coll, err := ebpf.NewCollection(spec)
+	if err != nil {
+		return nil, &UnsupportedError{Feature: feature, Needs: "a kernel that takes BPF programs on tracepoints, Linux 5.19", Err: loadError(err)}
+	}
+	defer coll.Close() // the links and the ring's own copy keep what they need
+	for _, c := range connections {
+		if err := coll.Maps["sockets"].Put(c, uint8(1)); err != nil {
+			return nil, fmt.Errorf("choose connections: %w", err)
+		}
+	}
+	trace = &EventTrace{ring: coll.Maps["events"]}
+	delete(coll.Maps, "events")
+	for _, program := range []string{"retransmitted", "state_set"} {
+		l, err := link.AttachTracing(link.TracingOptions{Program: coll.Programs[program]})
+		if err != nil {
+			return nil, errors.Join(&UnsupportedError{Feature: feature, Needs: "a kernel that attaches BPF programs to tracepoints", Err: err}, trace.Close())
+		}
+		trace.links = append(trace.links, l)
+	}
+	return trace, nil
+}
+
+// tellsFailure looks whether the tracepoint of retransmissions has the
+// argument that tells of failed ones; both tracepoints must be there.
+func tellsFailure() (uint32, error) {
+	kernel, err := btf.LoadKernelSpec()
+	if err != nil {
+		return 0, err
+	}
+	var arguments int
+	// The second is the one that counts; the first came later, with Linux 5.19.
+	for _, name := range []string{"tcp_cong_state_set", "tcp_retransmit_skb"} {
+		var made *btf.Typedef
+		if err := kernel.TypeByName("btf_trace_"+name, &made); err != nil {
+			return 0, fmt.Errorf("find tracepoint %s: %w", name, err)
+		}
+		pointer, is := made.Type.(*btf.Pointer)
+		if !is {
+			return 0, fmt.Errorf("tracepoint %s is described as %v", name, made.Type)
+		}
+		function, is := pointer.Target.(*btf.FuncProto)
+		if !is {
+			return 0, fmt.Errorf("tracepoint %s is described as %v", name, pointer.Target)
+		}
+		arguments = len(function.Params) - 1 // the first is the tracepoint's own
+	}
+	if arguments > 2 {
+		return 1, nil
+	}
+	return 0, nil
+}
+
+// Ring gives the events' ring buffer: a file of its own, which an unprivileged
+// process may read by NewEventReader. It stays readable when the trace is closed.
+func (t *EventTrace) Ring() (*os.File, error) {
+	fd, err := unix.FcntlInt(uintptr(t.ring.FD()), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("copy ring buffer: %w", err)
+	}
+	return os.NewFile(uintptr(fd), "events of TCP"), nil
+}
+
+// Close detaches from the kernel.
+func (t *EventTrace) Close() error {
+	var err error
+	for _, l := range t.links {
+		err = errors.Join(err, l.Close())
+	}
+	if err = errors.Join(err, t.ring.Close()); err != nil {
+		return fmt.Errorf("detach from tracepoints: %w", err)
+	}
+	return nil
+}

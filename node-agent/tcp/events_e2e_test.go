@@ -1,0 +1,240 @@
+//go:build e2e || guest
+
+package tcp
+
+import (
+	"errors"
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"fieldmesh.dev/fieldmesh/internal/testnet"
+)
+
+const tracedPort = 20100
+
+// traced attaches for the experiment's connection.
+func traced(t *testing.T, ns *testnet.NS) *EventReader {
+	t.Helper()
+	var trace *EventTrace
+	ns.Do(t, func() (err error) {
+		trace, err = TraceEvents(cookieHere(t), []Ports{{Local: tracedPort, Remote: 5000}})
+		return err
+	})
+	t.Cleanup(func() {
+		if err := trace.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	ring, err := trace.Ring()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := NewEventReader(ring)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+func dialFrom(t *testing.T, ns *testnet.NS, port int) *net.TCPConn {
+	t.Helper()
+	var conn *net.TCPConn
+	ns.Do(t, func() (err error) {
+		conn, err = net.DialTCP("tcp4", &net.TCPAddr{IP: net.ParseIP(senderAddr), Port: port}, &net.TCPAddr{IP: net.ParseIP(receiverAddr), Port: 5000})
+		return err
+	})
+	return conn
+}
+
+func infoOf(t *testing.T, c *net.TCPConn) *unix.TCPInfo {
+	t.Helper()
+	raw, err := c.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var info *unix.TCPInfo
+	if cerr := raw.Control(func(fd uintptr) { info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) }); cerr != nil || err != nil {
+		t.Fatal(errors.Join(cerr, err))
+	}
+	return info
+}
+
+// Over a path that loses chosen segments, and then everything for a while, the
+// tracepoints tell of as many retransmissions as the kernel counts and as are
+// seen on the wire, and of as many time-outs; each at its moment, and of the
+// chosen connection only.
+func TestTracepointsTellWhatKernelAndWireCount(t *testing.T) {
+	testnet.Need(t)
+	a, b := testnet.NewNS(t, "snd"), testnet.NewNS(t, "rcv")
+	singly := losing(20, 21, 60, 150)
+	o := outage{from: 200, lasts: 900 * time.Millisecond}
+	var again []testnet.Segment
+	cfg := testnet.PathConfig{Delay: 5 * time.Millisecond, RateBps: 8e6, Queue: 1000, Drop: func(s testnet.Segment) bool {
+		if s.Times > 1 {
+			again = append(again, s)
+		}
+		return singly(s) || o.drop(s)
+	}}
+	events, lost := []Event(nil), uint32(0)
+	var info *unix.TCPInfo
+	var from, to int64
+	t.Run("path", func(t *testing.T) { // its end stops the path, so that its counts are complete
+		testnet.NewPath(t, a, senderAddr+"/24", b, receiverAddr+"/24", cfg)
+		reader := traced(t, a)
+		got := receive(t, b)
+		from = bootNow(t)
+		conn := dialFrom(t, a, tracedPort)
+		defer conn.Close()
+		const bytes = 400_000
+		if _, err := conn.Write(make([]byte, bytes)); err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		if n := <-got; n != bytes {
+			t.Fatalf("%d bytes arrived", n)
+		}
+		for until := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+			if info = infoOf(t, conn); info.Unacked == 0 || time.Now().After(until) {
+				break
+			}
+		}
+		to = bootNow(t)
+		if err := reader.Read(func(e Event) { events = append(events, e) }); err != nil {
+			t.Fatal(err)
+		}
+		lost = reader.Lost()
+	})
+	if t.Failed() {
+		return
+	}
+	count := map[EventKind]uint32{}
+	for i, e := range events {
+		count[e.Kind] += e.Count
+		if e.BootNs < from || e.BootNs > to || i > 0 && e.BootNs < events[i-1].BootNs || e.Cookie == 0 || e.Cookie != events[0].Cookie ||
+			e.Local.String() != "10.55.0.1:20100" || e.Remote.String() != "10.55.0.2:5000" || e.CwndSegments == 0 {
+			t.Errorf("event %d: %+v", i, e)
+		}
+	}
+	t.Logf("events %v of %d, the kernel counts %d retransmissions and %d time-outs, the path saw %d", count, len(events), info.Total_retrans, info.Total_rto, len(again))
+	if n := count[Retransmission]; n == 0 || n != info.Total_retrans || int(n) != len(again) || lost != 0 {
+		t.Errorf("%d retransmissions are told of (%d events lost), the kernel counts %d, the path saw %d", n, lost, info.Total_retrans, len(again))
+	}
+	// Each is one that the path saw.
+	for _, e := range events {
+		if e.Kind == Retransmission && !slices.ContainsFunc(again, func(s testnet.Segment) bool { return s.Seq == e.Seq }) {
+			t.Errorf("a retransmission of sequence number %d is not on the wire", e.Seq)
+		}
+	}
+	if n := count[Timeout]; n == 0 || kernelCountsTimeouts(t) && n != uint32(info.Total_rto) {
+		t.Errorf("%d time-outs are told of, the kernel counts %d", n, info.Total_rto)
+	}
+	if count[Recovery] == 0 || count[RecoveryEnd] == 0 || count[RecoveryEnd] > count[Recovery]+count[Timeout] {
+		t.Errorf("%d recoveries began, %d ended", count[Recovery], count[RecoveryEnd])
+	}
+}
+
+// A connection of the same ports in another namespace, and one of other ports,
+// are not told of.
+func TestOthersConnectionsAreNotTraced(t *testing.T) {
+	testnet.Need(t)
+	other := testnet.NewNS(t, "oth")
+	a, b := testnet.NewNS(t, "snd"), testnet.NewNS(t, "rcv")
+	testnet.NewPath(t, a, senderAddr+"/24", b, receiverAddr+"/24", testnet.PathConfig{Drop: losing(3, 4)})
+	elsewhere, otherPort := traced(t, other), (*EventReader)(nil)
+	var trace *EventTrace
+	a.Do(t, func() (err error) {
+		trace, err = TraceEvents(cookieHere(t), []Ports{{Local: tracedPort + 1, Remote: 5000}})
+		return err
+	})
+	defer trace.Close()
+	ring, err := trace.Ring()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if otherPort, err = NewEventReader(ring); err != nil {
+		t.Fatal(err)
+	}
+	defer otherPort.Close()
+	got := receive(t, b)
+	conn := dialFrom(t, a, tracedPort)
+	defer conn.Close()
+	if _, err := conn.Write(make([]byte, 50_000)); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	<-got
+	if info := infoOf(t, conn); info.Total_retrans == 0 {
+		t.Fatal("nothing was lost: nothing is shown")
+	}
+	for name, r := range map[string]*EventReader{"another namespace": elsewhere, "another port": otherPort} {
+		if err := r.Read(func(e Event) { t.Errorf("of %s: %+v", name, e) }); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Events that find no room are counted; the others are whole.
+func TestALostEventIsCounted(t *testing.T) {
+	r := EventReader{read: 2, next: 5}
+	if r.Lost() != 3 {
+		t.Errorf("%d lost", r.Lost())
+	}
+}
+
+// The ring is the reader's own: what closes the trace ends the events, not it.
+func TestATraceEndsAtItsClose(t *testing.T) {
+	testnet.Need(t)
+	trace, err := TraceEvents(cookieHere(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring, err := trace.Ring()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := trace.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := NewEventReader(ring)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Read(func(e Event) { t.Errorf("%+v", e) }); err != nil {
+		t.Error(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// kernelCountsTimeouts tells kernels from Linux 6.7 on.
+func kernelCountsTimeouts(t *testing.T) bool {
+	t.Helper()
+	m, err := Here()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.Kernel.AtLeast(Version{6, 7})
+}
+
+func bootNow(t *testing.T) int64 {
+	t.Helper()
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
+		t.Fatal(err)
+	}
+	return ts.Nano()
+}
