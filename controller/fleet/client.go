@@ -23,7 +23,8 @@ const (
 	handshakeTime = 3 * time.Second
 	callTime      = 10 * time.Second
 	slowTime      = 70 * time.Second // a large plan over a slow link; putting a node back
-	answerMost    = 256 << 20        // bytes of an answer
+	armTime       = slowTime + wire.RoutingReadyMaxS*time.Second
+	answerMost    = 256 << 20 // bytes of an answer
 )
 
 // Between the attempts at a call whose connection failed. Every call of the
@@ -206,7 +207,7 @@ func (c *Client) View(ctx context.Context, run string, known uint64, wait time.D
 
 // Arm arms the node for one attempt.
 func (c *Client) Arm(ctx context.Context, run string, key wire.TrialKey) (wire.CampaignView, error) {
-	k := call{doing: fmt.Sprintf("arm trial %d, attempt %d of run %q", key.Trial, key.Attempt, run), method: http.MethodPost, path: "/v1/runs/" + run + "/arm", within: slowTime}
+	k := call{doing: fmt.Sprintf("arm trial %d, attempt %d of run %q", key.Trial, key.Attempt, run), method: http.MethodPost, path: "/v1/runs/" + run + "/arm", within: armTime}
 	return send[wire.CampaignView](ctx, c, k, key)
 }
 

@@ -127,7 +127,7 @@ func (c *check) decode() wire.Trial {
 		Sender: c.role("sender"), Receiver: c.role("receiver"), Initiator: c.initiator(),
 		SpeedMps: m.numberAt("speed_mps"), Direction: c.direction(), DurationS: c.duration(),
 		Course: c.decodeCourse(), Radio: c.decodeRadio(),
-		Routing:    wire.Routing{Protocol: orElse(m.textAt("routing.protocol"), "none"), HelloS: m.numberAt("routing.hello_s")},
+		Routing:    c.decodeRouting(),
 		TCP:        c.decodeTCP(),
 		Acceptance: c.decodeAcceptance(),
 	}
@@ -156,6 +156,12 @@ func (c *check) decodeCourse() wire.Course {
 		SiteLatDeg: m.numberAt("site_lat_deg"), SiteLonDeg: m.numberAt("site_lon_deg"),
 		HeadingDeg: orZero(m.numberAt("heading_deg")),
 	}
+}
+
+func (c *check) decodeRouting() wire.Routing {
+	m := c.tree.child("routing")
+	return wire.Routing{Protocol: orElse(m.textAt("protocol"), "none"), HelloS: m.numberAt("hello_s"),
+		Ready: m.textAt("ready"), ReadyS: m.numberAt("ready_s"), ProbeHz: m.numberAt("probe_hz")}
 }
 
 func (c *check) decodeGate() wire.Gate {

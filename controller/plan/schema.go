@@ -116,7 +116,7 @@ func (s schema) trial() object {
 		{"course", course(), false},
 		{"gate", gate(), false},
 		{"radio", radio(), false},
-		{"routing", object{[]field{{"protocol", choice(wire.RoutingProtocols()), false}, {"hello_s", number{0.1, 60, false, false, "s"}, false}}}, false},
+		{"routing", routing(), false},
 		{"tcp", transport(), false},
 		{"traffic", table{what: "flow", name: regexp.MustCompile(wordForm), names: wordWords, row: s.flow()}, false},
 		{"sample_hz", number{wire.SampleHzMin, wire.SampleHzMax, false, true, "samples of tcp_info a second"}, false},
@@ -130,6 +130,16 @@ func (s schema) override() object {
 	t := s.trial()
 	t.fields = append(t.fields, field{"acceptance", s.acceptance(false), false})
 	return t
+}
+
+func routing() object {
+	return object{[]field{
+		{"protocol", choice(wire.RoutingProtocols()), false},
+		{"hello_s", number{0.1, 60, false, false, "s"}, false},
+		{"ready", choice(wire.RoutingReadiness()), false},
+		{"ready_s", number{1, wire.RoutingReadyMaxS, false, false, "s"}, false},
+		{"probe_hz", number{wire.ProbeHzMin, wire.ProbeHzMax, false, false, "packets a second"}, false},
+	}}
 }
 
 func course() object {

@@ -177,11 +177,12 @@ func cannotGoOn(t wire.Trial, err error) error {
 	return fmt.Errorf("trial %d was not begun: %w; then go on with --resume", t.Number, err)
 }
 
-// arm arms the peers and then the initiator, whose gate may open at once.
+// arm arms the peers and then the initiator, whose call returns when routing is
+// ready everywhere, and whose gate may open at once.
 func (l *openLane) arm(ctx context.Context, t wire.Trial, k wire.TrialKey) error {
 	names := t.Nodes()
 	f := func(ctx context.Context, c *fleet.Client) error {
-		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+		ctx, cancel := context.WithTimeout(ctx, 30*time.Second+t.Routing.ReadyLimit())
 		defer cancel()
 		_, err := c.Arm(ctx, l.r.Plan.Run, k)
 		return err

@@ -68,6 +68,9 @@ type Capture interface{ Stop() wire.Capture }
 // Routing is a trial's routing daemon under watch (node-agent/routing).
 type Routing interface {
 	measure.Source
+	// Missing says in words what the daemon lacks of routes to nodes, and of a
+	// neighbour that hears this node; "" for nothing.
+	Missing(ctx context.Context, routes []netip.Addr, neighbor bool) (string, error)
 	Close() error
 }
 

@@ -182,18 +182,51 @@ type rig struct {
 	spool *fakeSpool
 	flows *fakeFlows
 	gps   *fakeGPS
+	route *fakeRouting
 	open  atomic.Int32 // sockets of the kind that samples
 	dir   string
 	port  int
+}
+
+// fakeRouting is a daemon that lacks what it is told to; what it was asked for
+// is kept.
+type fakeRouting struct {
+	mu    sync.Mutex
+	lacks string
+	asked []netip.Addr
+	times int
+}
+
+func (f *fakeRouting) Name() string                      { return "routing" }
+func (f *fakeRouting) Sample(int64) ([]wire.Body, error) { return nil, nil }
+func (f *fakeRouting) Close() error                      { return nil }
+func (f *fakeRouting) Missing(_ context.Context, routes []netip.Addr, _ bool) (string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked, f.times = routes, f.times+1
+	return f.lacks, nil
+}
+
+func (f *fakeRouting) set(lacks string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lacks = lacks
+}
+
+func (f *fakeRouting) askedTimes() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.times
 }
 
 const holder = "controller"
 
 func newRig(t *testing.T, node, dir string, port int) *rig {
 	t.Helper()
-	r := &rig{host: &fakeHost{applied: map[string][]string{}, instance: "1"}, spool: &fakeSpool{}, flows: &fakeFlows{}, gps: &fakeGPS{clock.System{}, 5}, dir: dir, port: port}
+	r := &rig{host: &fakeHost{applied: map[string][]string{}, instance: "1"}, spool: &fakeSpool{}, flows: &fakeFlows{}, gps: &fakeGPS{clock.System{}, 5}, route: &fakeRouting{}, dir: dir, port: port}
 	deps := Deps{Clock: clock.System{}, Host: r.host, Spool: r.spool, GPS: r.gps, Flows: r.flows,
 		Sockets:    func(string, []wire.Flow) (Sockets, error) { r.open.Add(1); return fakeSockets{&r.open}, nil },
+		Routing:    func(context.Context, string, func(error)) (Routing, error) { return r.route, nil },
 		Radio:      func() (wire.Caps, bool) { return wire.Caps{}, false },
 		Provenance: func(context.Context) wire.Provenance { return wire.Provenance{Kernel: "test"} },
 		Log:        slog.New(slog.DiscardHandler)}

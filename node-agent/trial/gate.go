@@ -152,7 +152,7 @@ func (a *attempt) setDetail(detail string) {
 	e := a.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if a.detail != detail && a.state == "armed" {
+	if a.detail != detail && (a.state == "armed" || a.state == "loaded") {
 		a.detail = detail
 		e.bump()
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -107,6 +108,7 @@ func (e *Engine) obey(ctx context.Context, g wire.Go, receivedNs int64, from net
 	case a != nil && a.key == k && state == "loaded":
 		return nil // still arming: the next repetition is answered
 	case a != nil && a.key == k && state != "restoring" && g.Type == wire.GoArm:
+		ack.Waiting = clip(a.waitsFor())
 	case a != nil && a.key == k && state != "restoring":
 		a.order(goOrder{openBootNs: receivedNs + g.StartInUs*1000, path: e.pathOf(from)})
 	case decided || a != nil && a.key == k:
@@ -195,6 +197,22 @@ type peer struct {
 	paths   []*net.UDPAddr // control link first, where there is one
 	acked   bool
 	bestRTT time.Duration
+	waiting string       // what it said that it still waits for
+	heardBy *net.UDPAddr // the path of its last answer that was not yet its word
+	heardAt uint64       // and the repetition
+}
+
+// to is where a repetition goes: by the control link where there is one, by all
+// paths when that stays silent, and by no other than the one that answered
+// while the peer waits, so that its mesh is left alone.
+func (p *peer) to(nonce uint64) []*net.UDPAddr {
+	switch {
+	case p.heardBy != nil && nonce-p.heardAt <= meshAfter:
+		return []*net.UDPAddr{p.heardBy}
+	case nonce > meshAfter:
+		return p.paths
+	}
+	return p.paths[:1]
 }
 
 func (a *attempt) peers() ([]*peer, error) {
@@ -228,11 +246,11 @@ func (a *attempt) peers() ([]*peer, error) {
 // the gate: what it takes would else come between the gate and the window. It
 // asks until they are ready or untilNs.
 func (a *attempt) readyPeers(peers []*peer, untilNs int64) error {
-	if len(peers) == 0 || a.engine.leaseHeld() {
+	if len(peers) == 0 || a.peersReady || a.engine.leaseHeld() {
 		return nil
 	}
 	a.setDetail("waiting for the other nodes to be ready")
-	err := a.exchangeGo(wire.GoArm, peers, untilNs)
+	err := a.exchangeGo(a.ctx, wire.GoArm, peers, untilNs)
 	for _, p := range peers {
 		p.acked = false
 	}
@@ -247,7 +265,7 @@ func (a *attempt) sendGo(peers []*peer) error {
 	openNs := e.deps.Clock.BootNs() + lead.Nanoseconds()
 	a.setDetail("GO")
 	if len(peers) > 0 {
-		if err := a.exchangeGo(wire.GoStart, peers, openNs); err != nil {
+		if err := a.exchangeGo(a.ctx, wire.GoStart, peers, openNs); err != nil {
 			return err
 		}
 	}
@@ -266,9 +284,12 @@ func (e *Engine) leaseHeld() bool {
 	return e.leased()
 }
 
+// goUnanswered begins the error of an exchange whose time has run out.
+const goUnanswered = "go_unanswered"
+
 // exchangeGo repeats a GO of one type until every peer has answered, or until
 // it is time to fall silent before untilNs.
-func (a *attempt) exchangeGo(kind string, peers []*peer, untilNs int64) error {
+func (a *attempt) exchangeGo(ctx context.Context, kind string, peers []*peer, untilNs int64) error {
 	e := a.engine
 	conn, err := net.ListenUDP("udp4", nil)
 	if err != nil {
@@ -281,9 +302,9 @@ func (a *attempt) exchangeGo(kind string, peers []*peer, untilNs int64) error {
 		now := e.deps.Clock.BootNs()
 		left := time.Duration(untilNs - now)
 		if left < goQuiet {
-			return fmt.Errorf("go_unanswered: no answer from %s in time", unanswered(peers))
+			return fmt.Errorf("%s: no answer from %s in time", goUnanswered, unanswered(peers))
 		}
-		if a.ctx.Err() != nil {
+		if ctx.Err() != nil {
 			return context.Canceled
 		}
 		g := wire.Go{Type: kind, Run: run, Trial: a.key.Trial, Attempt: a.key.Attempt, From: e.cfg.Node, Nonce: nonce, StartInUs: left.Microseconds()}
@@ -307,12 +328,10 @@ func sendAll(conn *net.UDPConn, key []byte, g wire.Go, peers []*peer) error {
 		if p.acked {
 			continue
 		}
-		for i, path := range p.paths {
-			if i == 0 || g.Nonce > meshAfter {
-				// A path that is down now may be up at the next repetition, and
-				// the other path may work: a failed send is not yet a failure.
-				_, _ = conn.WriteToUDP(datagram, path)
-			}
+		for _, path := range p.to(g.Nonce) {
+			// A path that is down now may be up at the next repetition, and
+			// the other path may work: a failed send is not yet a failure.
+			_, _ = conn.WriteToUDP(datagram, path)
 		}
 	}
 	return nil
@@ -321,12 +340,16 @@ func sendAll(conn *net.UDPConn, key []byte, g wire.Go, peers []*peer) error {
 // collectAcks reads answers for one repetition's time; it tells whether all
 // have answered, and fails when one says that it cannot take part.
 func (a *attempt) collectAcks(conn *net.UDPConn, key []byte, peers []*peer, sent map[uint64]int64) (bool, error) {
-	if err := conn.SetReadDeadline(time.Now().Add(goEvery)); err != nil {
+	every := goEvery
+	if slices.ContainsFunc(peers, func(p *peer) bool { return p.waiting != "" }) {
+		every = readyEvery
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(every)); err != nil {
 		return false, fmt.Errorf("go_failed: %w", err)
 	}
 	buf := make([]byte, wire.MaxDatagram+1)
 	for {
-		n, _, err := conn.ReadFromUDP(buf)
+		n, from, err := conn.ReadFromUDP(buf)
 		var timeout net.Error
 		if errors.As(err, &timeout) && timeout.Timeout() {
 			return unanswered(peers) == "", nil
@@ -342,9 +365,15 @@ func (a *attempt) collectAcks(conn *net.UDPConn, key []byte, peers []*peer, sent
 			return false, fmt.Errorf("peer_not_ready: %s: %s", ack.From, ack.Reason)
 		}
 		for _, p := range peers {
-			if t, ok := sent[ack.Nonce]; ok && p.name == ack.From {
-				p.acked, p.bestRTT = true, time.Duration(a.engine.deps.Clock.BootNs()-t)
+			t, ok := sent[ack.Nonce]
+			if !ok || p.name != ack.From {
+				continue
 			}
+			if p.waiting = ack.Waiting; p.waiting != "" {
+				p.heardBy, p.heardAt = from, ack.Nonce
+				continue
+			}
+			p.acked, p.bestRTT = true, time.Duration(a.engine.deps.Clock.BootNs()-t)
 		}
 		if unanswered(peers) == "" {
 			return true, nil

@@ -23,6 +23,7 @@ func (a *attempt) finish(outcome, reason string) {
 	}
 	reason = join(reason, a.endCapture())
 	reason = join(reason, a.endSampling())
+	a.looking.Wait()
 	if a.routing != nil {
 		reason = join(reason, a.routing.Close())
 	}

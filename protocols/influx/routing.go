@@ -2,7 +2,7 @@ package influx
 
 // routing are the measurements of what routing daemons do.
 func routing() []Measurement {
-	return []Measurement{routeChange(), routingCount(), routingEvent()}
+	return []Measurement{routeChange(), routingCount(), routingEvent(), probe()}
 }
 
 func routeChange() Measurement {
@@ -49,6 +49,19 @@ func routingEvent() Measurement {
 			text("addr", "the node that it is about"),
 			float("value", "", "in the unit that the name ends in"),
 			text("note", "more in words"),
+		},
+	}
+}
+
+func probe() Measurement {
+	return Measurement{
+		Name: "fm_probe", Kind: "probe",
+		Meaning: "A small packet from the measured flow's sender to its receiver that came back.",
+		Tags:    []Tag{tag("peer_node", "the receiver")},
+		Fields: []Field{
+			integer("probe_seq", "", "from 1; numbers that are missing did not come back"),
+			integer("sent_boot_ns", "ns", "when it was sent, boot clock"),
+			float("probe_rtt_us", "µs", "there and back"),
 		},
 	}
 }

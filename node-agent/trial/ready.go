@@ -1,0 +1,180 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+const (
+	// readyEvery is how often routing is looked at, and the peers are asked,
+	// while arming waits for it.
+	readyEvery = 250 * time.Millisecond
+	// notLooked is what a node waits for before it has looked once.
+	notLooked = "its routing has not been looked at yet"
+)
+
+// routingNeed is what a node's own routing must have before the trial's window
+// may open.
+type routingNeed struct {
+	routes   []netip.Addr // to these nodes
+	neighbor bool         // at least one that hears this node
+}
+
+func (n routingNeed) nothing() bool { return len(n.routes) == 0 && !n.neighbor }
+
+func (n routingNeed) String() string {
+	if n.neighbor {
+		return "a neighbour"
+	}
+	var to []string
+	for _, a := range n.routes {
+		to = append(to, a.String())
+	}
+	return "routes to " + strings.Join(to, ", ")
+}
+
+// needsOfRouting is what this node must have: at a flow's end, a route to the
+// other; no more than one neighbour where the plan waits for these only.
+func (a *attempt) needsOfRouting() (routingNeed, error) {
+	var need routingNeed
+	switch a.trial.Routing.Readiness() {
+	case wire.ReadyNeighbors:
+		need.neighbor = true
+	case wire.ReadyRoutes:
+		for _, f := range a.trial.Traffic {
+			other := map[string]string{f.From: f.To, f.To: f.From}[a.engine.cfg.Node]
+			if other == "" {
+				continue
+			}
+			addr, err := a.engine.meshAddr(other)
+			if err != nil {
+				return need, err
+			}
+			if !slices.Contains(need.routes, addr) {
+				need.routes = append(need.routes, addr)
+			}
+		}
+	}
+	return need, nil
+}
+
+// followReadiness looks at this node's own routing until it has what the trial
+// needs, and records how long that took.
+func (a *attempt) followReadiness() error {
+	if a.routing == nil {
+		return nil
+	}
+	need, err := a.needsOfRouting()
+	if err != nil || need.nothing() {
+		return err
+	}
+	a.setWaiting(notLooked)
+	began := a.engine.deps.Clock.BootNs()
+	a.looking.Add(1)
+	go func() {
+		defer a.looking.Done()
+		if err := a.lookUntilReady(need, began); err != nil {
+			a.abort(err.Error())
+		}
+	}()
+	return nil
+}
+
+func (a *attempt) lookUntilReady(need routingNeed, beganNs int64) error {
+	ticker := time.NewTicker(readyEvery)
+	defer ticker.Stop()
+	for {
+		missing, err := a.routing.Missing(a.ctx, need.routes, need.neighbor)
+		switch {
+		case a.ctx.Err() != nil:
+			return nil
+		case err != nil: // a daemon that is gone ends the attempt by itself
+			missing = err.Error()
+		case missing == "":
+			now := a.engine.deps.Clock.BootNs()
+			took := float64(now-beganNs) / 1e9
+			e := &wire.RoutingEvent{Report: "routing_ready_s", AtBootNs: now, Value: &took, Note: need.String()}
+			err := a.engine.record(a.key, e)
+			a.setWaiting("")
+			return err
+		}
+		a.setWaiting(missing)
+		select {
+		case <-ticker.C:
+		case <-a.ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (a *attempt) setWaiting(what string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.waiting = what
+}
+
+// waitsFor is what this node's routing still lacks, "" for nothing.
+func (a *attempt) waitsFor() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.waiting
+}
+
+// awaitRouting has the initiator wait until routing has what the trial needs,
+// here and at every peer: only then is it armed, and the gate looked at.
+func (a *attempt) awaitRouting(ctx context.Context) error {
+	e := a.engine
+	limit := a.trial.Routing.ReadyLimit()
+	if a.routing == nil || limit == 0 || a.trial.Initiator != e.cfg.Node {
+		return nil
+	}
+	peers, err := a.peers()
+	if err != nil {
+		return err
+	}
+	until := e.deps.Clock.BootNs() + limit.Nanoseconds()
+	a.setDetail("waiting for routing")
+	if len(peers) > 0 {
+		err = a.exchangeGo(ctx, wire.GoArm, peers, until)
+	}
+	for err == nil && a.waitsFor() != "" && e.deps.Clock.BootNs() < until && ctx.Err() == nil {
+		select {
+		case <-time.After(readyEvery):
+		case <-ctx.Done():
+		}
+	}
+	switch own := a.waitsFor(); {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil && !strings.HasPrefix(err.Error(), goUnanswered):
+		return err
+	case err != nil || own != "":
+		return fmt.Errorf("routing_not_ready: after %.0f s %s", limit.Seconds(), lacking(e.cfg.Node, own, peers))
+	}
+	a.peersReady = true
+	return nil
+}
+
+// lacking says who waits for what.
+func lacking(node, own string, peers []*peer) string {
+	var out []string
+	if own != "" {
+		out = append(out, node+" lacks "+own)
+	}
+	for _, p := range peers {
+		switch {
+		case p.acked:
+		case p.waiting != "":
+			out = append(out, p.name+" lacks "+p.waiting)
+		default:
+			out = append(out, p.name+" does not answer")
+		}
+	}
+	return strings.Join(out, "; ")
+}
