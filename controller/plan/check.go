@@ -161,9 +161,16 @@ func (n *node) itemsOrNone() []*node {
 	return n.items
 }
 
-// network asks that nodes without a routing protocol can reach each other.
+// network asks that nodes without a routing protocol can reach each other, and
+// that nothing is wanted of a daemon that there is not.
 func (c *check) network() {
-	if orElse(c.tree.textAt("routing.protocol"), "none") != "none" {
+	protocol := orElse(c.tree.textAt("routing.protocol"), "none")
+	if protocol == "none" || protocol == "static" {
+		for _, key := range []string{"hello_s", "ready", "ready_s"} {
+			c.unfit("routing."+key, "with protocol "+protocol+", which has no daemon", "leave it out")
+		}
+	}
+	if protocol != "none" {
 		return
 	}
 	from, to := c.p.prefixOf(c.role("sender")), c.p.prefixOf(c.role("receiver"))

@@ -15,6 +15,7 @@ type Cost struct {
 	RouteChanges int
 	DiscoveryMs  []float64 // of those that came to a route, sorted
 	Failed       int       // discoveries that did not
+	ReadyS       *float64  // from a daemon's start to the routes that arming waits for, at the node where it took longest
 }
 
 // MessageCost is one type of message.
@@ -83,6 +84,10 @@ func (m *Mesh) happened(c *Cost) {
 	for _, e := range m.events {
 		switch {
 		case e.s > m.Seconds:
+		case e.name == "routing_ready_s" && e.value != nil:
+			if c.ReadyS == nil || *e.value > *c.ReadyS {
+				c.ReadyS = e.value
+			}
 		case e.name == "discovery_us" && e.value != nil:
 			c.DiscoveryMs = append(c.DiscoveryMs, *e.value/1e3)
 		case e.name == "discovery_failed":

@@ -115,8 +115,8 @@ func records(t *testing.T, a *archive.Archive, trial, attempt int) []wire.Record
 func TestACampaignOverFiveHops(t *testing.T) {
 	a := rehearse(t, campaign(6, "      aodv: {routing: {protocol: aodv}}\n"+
 		"      dsr: {routing: {protocol: dsr}}\n"+
-		"      olsr: {routing: {protocol: olsr, hello_s: 0.5}, gate: {after_s: 12}}\n"+
-		"      babeld: {routing: {protocol: babeld, hello_s: 0.5}, gate: {after_s: 12}}\n", 2)).wait(t)
+		"      olsr: {routing: {protocol: olsr, hello_s: 0.5}}\n"+
+		"      babeld: {routing: {protocol: babeld, hello_s: 0.5}}\n", 2)).wait(t)
 	for _, trial := range a.Info().Plan.Trials {
 		all := records(t, a, trial.Number, 1)
 		mesh := topology.Read(a.Info().Plan, trial, all)
@@ -132,6 +132,9 @@ func TestACampaignOverFiveHops(t *testing.T) {
 		}
 		if whole != 5 && trial.Routing.Protocol != "dsr" { // whose ways are in its packets
 			t.Errorf("%s: the longest whole way had %d hops, want 5\n%s", trial.Routing.Protocol, whole, mesh.PathText())
+		}
+		if trial.Routing.Readiness() == wire.ReadyRoutes {
+			routesCameFirst(t, trial, mesh, all)
 		}
 		got, undone := uint64(0), 0
 		for _, r := range all {
@@ -159,6 +162,24 @@ func TestACampaignOverFiveHops(t *testing.T) {
 	if err != nil || !strings.Contains(string(report), "The mesh in the middle of the window") {
 		t.Errorf("the report does not show the mesh: %v", err)
 	}
+}
+
+// routesCameFirst: both ends of the flow had said that they have their routes
+// before the window opened.
+func routesCameFirst(t *testing.T, trial wire.Trial, mesh *topology.Mesh, all []wire.Record) {
+	t.Helper()
+	ready := map[string]bool{}
+	for _, r := range all {
+		switch b := r.Body.(type) {
+		case *wire.RoutingEvent:
+			ready[r.Node] = ready[r.Node] || b.Report == "routing_ready_s"
+		case *wire.Window:
+			if (r.Node == trial.Sender || r.Node == trial.Receiver) && !ready[r.Node] {
+				t.Errorf("%s: the window of %s opened before it had its route", trial.Routing.Protocol, r.Node)
+			}
+		}
+	}
+	t.Logf("%s: routes took %.1f s; as the window opened the way was %s", trial.Routing.Protocol, *mesh.Cost().ReadyS, mesh.PathAt(0))
 }
 
 // A routing daemon that dies ends its trial as failed; the next attempt has a
