@@ -20,7 +20,7 @@ node, and a bundle for each node that is to be copied to it.`,
 		Args: cobra.NoArgs,
 	}
 	dir := command.PersistentFlags().String("dir", "fleet", "folder of the keys and of fleet.yaml")
-	command.AddCommand(keysInitCommand(dir), keysIssueCommand(dir), keysRevokeCommand(dir))
+	command.AddCommand(keysInitCommand(dir), keysIssueCommand(dir), keysPairCommand(dir), keysRevokeCommand(dir))
 	return command
 }
 

@@ -34,6 +34,12 @@ type Fleet struct {
 	Path  string          // the file that it was read from
 	Keys  string          // folder of the controller's identity
 	Nodes map[string]Node // by name
+	Apps  map[string]App  // by name
+}
+
+// App is a phone's app that the nodes let in.
+type App struct {
+	Pin string `yaml:"pin"`
 }
 
 // Node is one node's entry.
@@ -51,6 +57,7 @@ type file struct {
 	Version int             `yaml:"version"`
 	Keys    string          `yaml:"keys"`
 	Nodes   map[string]Node `yaml:"nodes"`
+	Apps    map[string]App  `yaml:"apps,omitempty"`
 }
 
 // Load reads and checks a fleet file.
@@ -63,7 +70,7 @@ func Load(path string) (*Fleet, error) {
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(filepath.Dir(path), dir)
 	}
-	return &Fleet{Path: path, Keys: dir, Nodes: f.Nodes}, nil
+	return &Fleet{Path: path, Keys: dir, Nodes: f.Nodes, Apps: f.Apps}, nil
 }
 
 // readFile reads a fleet file and the comments in it, so that it can be
@@ -108,11 +115,39 @@ func parse(data []byte) (file, yaml.CommentMap, error) {
 			return file{}, nil, under(err, "nodes", name)
 		}
 	}
-	return f, comments, unique(f.Nodes)
+	return f, comments, f.unique()
 }
 
-// unique refuses two nodes at one address, or with one key.
-func unique(nodes map[string]Node) error {
+// unique refuses two nodes at one address, two of one key, and an app of a
+// node's name.
+func (f file) unique() error {
+	if err := uniqueNodes(f.Nodes); err != nil {
+		return err
+	}
+	owner := map[string]string{}
+	for name, n := range f.Nodes {
+		owner[n.Pin] = name
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Apps)) {
+		pin := f.Apps[name].Pin
+		if err := keys.CheckName(name); err != nil {
+			return under(err, "apps", name)
+		}
+		if err := keys.CheckPin(pin); err != nil {
+			return under(err, "apps", name, "pin")
+		}
+		if _, taken := f.Nodes[name]; taken || name == controllerName {
+			return under(errors.New("is the name of another"), "apps", name)
+		}
+		if other, taken := owner[pin]; taken {
+			return under(fmt.Errorf("%s is also that of %s", pin, other), "apps", name, "pin")
+		}
+		owner[pin] = name
+	}
+	return nil
+}
+
+func uniqueNodes(nodes map[string]Node) error {
 	owner := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
 		n := nodes[name]

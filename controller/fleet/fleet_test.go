@@ -150,7 +150,7 @@ func TestFleetFileIsReadStrictly(t *testing.T) {
 		"not YAML":      {"nodes: [", "fleet.yaml:1:8: "},
 		"no version":    {"keys: .\nnodes: {}\n", "version: 0 is not 1"},
 		"no keys":       {"version: 1\nnodes: {}\n", "keys: missing"},
-		"unknown key":   {head + "  car: {address: '10.0.0.1:1', pin: " + pin + ", port: 3}\n", `unknown key "port"; allowed: version, keys, nodes at the top, address, pin, unit, netns, labels in a node`},
+		"unknown key":   {head + "  car: {address: '10.0.0.1:1', pin: " + pin + ", port: 3}\n", `unknown key "port"; allowed: version, keys, nodes, apps at the top, address, pin, unit, netns, labels in a node`},
 		"double node":   {head + "  car: {address: '10.0.0.1:1', pin: " + pin + "}\n  car: {address: '10.0.0.2:1', pin: " + pin + "}\n", "car"},
 		"bad name":      {head + "  Car: {address: '10.0.0.1:1', pin: " + pin + "}\n", `"Car"`},
 		"bad pin":       {head + "  car: {address: '10.0.0.1:1', pin: abc}\n", "fleet.yaml:4:37: nodes.car.pin: check pin \"abc\""},

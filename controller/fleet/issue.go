@@ -11,7 +11,6 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"fieldmesh.dev/fieldmesh/protocols/keys"
-	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // controllerName is the name that the controller's key bears.
@@ -51,10 +50,7 @@ func Init(dir string) (keys.Identity, error) {
 // and adds the node to DIR/fleet.yaml; it returns the bundle's folder. The
 // bundle goes to the node; its key need not stay here.
 func Issue(dir, name, address string, o IssueOptions) (bundle string, err error) {
-	controller, err := keys.LoadIdentity(dir)
-	if errors.Is(err, keys.ErrNoIdentity) {
-		return "", fmt.Errorf("issue node %q: %w; run `fieldmesh keys init --dir %s` first", name, err, dir)
-	}
+	controller, err := Identity(dir)
 	if err != nil {
 		return "", fmt.Errorf("issue node %q: %w", name, err)
 	}
@@ -63,26 +59,19 @@ func Issue(dir, name, address string, o IssueOptions) (bundle string, err error)
 	if err != nil {
 		return "", err
 	}
-	if _, there := f.Nodes[name]; there {
-		return "", fmt.Errorf("issue node %q: the fleet has it already; `fieldmesh keys revoke %s` takes it out", name, name)
+	if err := f.vacant(name); err != nil {
+		return "", fmt.Errorf("issue node: %w", err)
 	}
 	certPEM, keyPEM, pin, err := keys.New(name)
 	if err != nil {
 		return "", fmt.Errorf("issue node: %w", err)
 	}
 	node := Node{Name: name, Address: address, Pin: pin, Unit: o.Unit, Netns: o.Netns, Labels: o.Labels}
-	if err := node.check(); err != nil {
-		return "", fmt.Errorf("issue node %q: %w", name, err)
-	}
-	if f.Nodes == nil {
-		f.Nodes = map[string]Node{}
-	}
-	f.Nodes[name] = node
-	if err := unique(f.Nodes); err != nil {
+	if err := f.add(node); err != nil {
 		return "", fmt.Errorf("issue node %q: %w", name, err)
 	}
 	bundle = bundleOf(dir, name)
-	if err := writeBundle(bundle, certPEM, keyPEM, controller); err != nil {
+	if err := writeBundle(bundle, certPEM, keyPEM, f.peers(controller)); err != nil {
 		return "", fmt.Errorf("issue node %q: %w", name, err)
 	}
 	// Last, so that a fleet never lists a node that has no key.
@@ -94,23 +83,23 @@ func Issue(dir, name, address string, o IssueOptions) (bundle string, err error)
 
 func bundleOf(dir, name string) string { return filepath.Join(dir, "nodes", name) }
 
-func writeBundle(bundle string, certPEM, keyPEM []byte, controller keys.Identity) error {
+func writeBundle(bundle string, certPEM, keyPEM []byte, peers []keys.Peer) error {
 	if err := os.MkdirAll(bundle, 0o700); err != nil {
 		return fmt.Errorf("make bundle: %w", err)
 	}
 	if err := keys.SaveIdentity(bundle, "node", certPEM, keyPEM); err != nil {
 		return err
 	}
-	authorized, err := keys.NewAuthorized(keys.Peer{Name: controllerName, Role: wire.RoleController, Pin: controller.Pin})
+	authorized, err := keys.NewAuthorized(peers...)
 	if err != nil {
 		return err
 	}
 	return authorized.Save(filepath.Join(bundle, "authorized.json"))
 }
 
-// Revoke takes a node out of DIR/fleet.yaml and deletes its bundle: this
-// controller believes its key no longer. What the node itself believes is in
-// its own authorized.json.
+// Revoke takes a node, or an app, out of DIR/fleet.yaml and deletes a node's
+// bundle: this controller believes its key no longer. What the node itself
+// believes is in its own authorized.json; the nodes have yet to be told of an app.
 func Revoke(dir, name string) error {
 	if err := keys.CheckName(name); err != nil {
 		return fmt.Errorf("revoke node: %w", err)
@@ -121,10 +110,12 @@ func Revoke(dir, name string) error {
 		return err
 	}
 	_, listed := f.Nodes[name]
-	if listed {
+	_, app := f.Apps[name]
+	if listed = listed || app; listed {
 		delete(f.Nodes, name)
+		delete(f.Apps, name)
 		for place := range comments {
-			if strings.HasPrefix(place+".", "$.nodes."+name+".") {
+			if strings.HasPrefix(place+".", "$.nodes."+name+".") || strings.HasPrefix(place+".", "$.apps."+name+".") {
 				delete(comments, place)
 			}
 		}

@@ -26,7 +26,7 @@ func Root() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(UpCommand(), HostCommand(), FaceCommand(), RouteCommand(), ProbeCommand(), LogCommand(), RestoreCommand())
+	root.AddCommand(UpCommand(), HostCommand(), FaceCommand(), RouteCommand(), ProbeCommand(), LogCommand(), PairCommand(), RestoreCommand())
 	return root
 }
 

@@ -1,0 +1,226 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"rsc.io/qr"
+
+	"fieldmesh.dev/fieldmesh/controller/fleet"
+	offers "fieldmesh.dev/fieldmesh/controller/pairing"
+	"fieldmesh.dev/fieldmesh/protocols/pairing"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// pairOptions are the flags of `fieldmesh keys pair`.
+type pairOptions struct {
+	app     bool
+	listen  string
+	address string // that the code names
+	node    string // at which the node's agent answers
+	valid   time.Duration
+	picture bool
+	entry   fleet.Node // what its entry says besides
+}
+
+func keysPairCommand(dir *string) *cobra.Command {
+	var o pairOptions
+	command := &cobra.Command{
+		Use:   "pair NAME",
+		Short: "Show a one-time code by which a node, or the phone app, becomes part of the fleet",
+		Long: `Shows a one-time code, waits for the node or the app that is given it, and adds
+that to the fleet file. The new one makes its key itself; the code carries the
+hash of this controller's key, so that neither end can be deceived. On a node:
+fieldmesh-agent pair CODE. The code is good for one, and for five minutes at most.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			return pair(command, *dir, args[0], o)
+		},
+	}
+	command.Flags().BoolVar(&o.app, "app", false, "for the phone app, not for a node")
+	command.Flags().StringVar(&o.listen, "listen", ":7447", "HOST:PORT to wait at")
+	command.Flags().StringVar(&o.address, "at", "", "HOST:PORT at which the new one reaches this machine, when it has several addresses")
+	command.Flags().StringVar(&o.node, "address", "", "HOST:PORT at which the node's agent answers; otherwise where the node comes from")
+	command.Flags().StringVar(&o.entry.Unit, "unit", "", "name of the hardware that carries the node")
+	command.Flags().StringToStringVar(&o.entry.Labels, "label", nil, "NAME=VALUE, may be repeated")
+	command.Flags().DurationVar(&o.valid, "valid", pairing.Valid, "how long the code is good, at most 5m")
+	command.Flags().BoolVar(&o.picture, "qr", true, "show the code as a picture too")
+	return command
+}
+
+func pair(command *cobra.Command, dir, name string, o pairOptions) error {
+	if o.valid <= 0 || o.valid > pairing.Valid {
+		return fmt.Errorf("pair %q: --valid is %s, allowed are up to %s", name, o.valid, pairing.Valid)
+	}
+	identity, err := fleet.Identity(dir)
+	if err != nil {
+		return fmt.Errorf("pair %q: %w", name, err)
+	}
+	if err := fleet.Vacant(dir, name); err != nil {
+		return fmt.Errorf("pair: %w", err)
+	}
+	ctx := command.Context()
+	var lc net.ListenConfig
+	listener, err := lc.Listen(ctx, "tcp", o.listen)
+	if err != nil {
+		return fmt.Errorf("pair %q: %w; choose another place by --listen", name, err)
+	}
+	offer := &offers.Offer{Identity: identity, Name: name, Role: wire.RoleNode, Until: time.Now().Add(o.valid), Log: slog.New(slog.NewTextHandler(command.ErrOrStderr(), nil))}
+	if o.app {
+		offer.Role = wire.RoleApp
+	}
+	at, err := codeAddress(o.address, listener.Addr())
+	if err == nil {
+		offer.Code, err = pairing.New(at, identity.Pin)
+	}
+	if err == nil {
+		err = showCode(command.OutOrStdout(), offer, o)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("pair %q: %w", name, err), listener.Close())
+	}
+	var done fmt.Stringer
+	offer.Admit = func(n offers.Newcomer) (reply pairing.Reply, err error) {
+		reply, done, err = admit(dir, n, o)
+		return reply, err
+	}
+	if err := offer.Serve(ctx, listener); err != nil {
+		return fmt.Errorf("pair %q: %w", name, err)
+	}
+	_, err = fmt.Fprintln(command.OutOrStdout(), done)
+	if o.app && err == nil {
+		err = tellApps(ctx, command.OutOrStdout(), dir)
+	}
+	return err
+}
+
+// text is what is said at the end.
+type text string
+
+func (t text) String() string { return string(t) }
+
+// admit makes a newcomer part of the fleet.
+func admit(dir string, n offers.Newcomer, o pairOptions) (pairing.Reply, fmt.Stringer, error) {
+	if n.Role == wire.RoleApp {
+		f, err := fleet.AdmitApp(dir, n.Name, n.Pin)
+		if err != nil {
+			return pairing.Reply{}, nil, err
+		}
+		var reply pairing.Reply
+		for _, name := range f.Names() {
+			reply.Nodes = append(reply.Nodes, pairing.Node{Name: name, Address: f.Nodes[name].Address, Pin: f.Nodes[name].Pin})
+		}
+		return reply, text(fmt.Sprintf("%s is paired: app, key %.12s…", n.Name, n.Pin)), nil
+	}
+	node := o.entry
+	node.Name, node.Pin, node.Address = n.Name, n.Pin, o.node
+	if node.Address == "" {
+		host := n.Remote
+		if given, err := netip.ParseAddr(n.Host); err == nil && !given.IsUnspecified() {
+			host = n.Host // it listens there and nowhere else
+		}
+		node.Address = net.JoinHostPort(host, n.Port)
+	}
+	peers, err := fleet.AdmitNode(dir, node)
+	if err != nil {
+		return pairing.Reply{}, nil, err
+	}
+	return pairing.Reply{Authorized: peers}, text(fmt.Sprintf("%s is paired: node at %s, key %.12s…", n.Name, node.Address, n.Pin)), nil
+}
+
+// codeAddress is what the code names: what was asked for, or the listener's own
+// address, or the one address that this machine has.
+func codeAddress(asked string, listening net.Addr) (string, error) {
+	if asked != "" {
+		return asked, nil
+	}
+	at, err := netip.ParseAddrPort(listening.String())
+	if err != nil {
+		return "", fmt.Errorf("read own address: %w", err)
+	}
+	if !at.Addr().IsUnspecified() {
+		return at.String(), nil
+	}
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return "", fmt.Errorf("list own addresses: %w", err)
+	}
+	var found []string
+	for _, a := range addresses {
+		p, err := netip.ParsePrefix(a.String())
+		if err == nil && p.Addr().Is4() && p.Addr().IsGlobalUnicast() {
+			found = append(found, netip.AddrPortFrom(p.Addr(), at.Port()).String())
+		}
+	}
+	if len(found) != 1 {
+		return "", fmt.Errorf("this machine has %d addresses (%s); say by --at which one the new one reaches", len(found), strings.Join(found, ", "))
+	}
+	return found[0], nil
+}
+
+func showCode(w io.Writer, offer *offers.Offer, o pairOptions) error {
+	if o.picture {
+		picture, err := drawQR(offer.Code.String())
+		if err != nil {
+			return err
+		}
+		if _, err := io.WriteString(w, picture); err != nil {
+			return fmt.Errorf("show code: %w", err)
+		}
+	}
+	what := "On the node, as root:\n\n    fieldmesh-agent pair "
+	if o.app {
+		what = "On the phone, on the app's Pair screen, scan the picture or type:\n\n    "
+	}
+	_, err := fmt.Fprintf(w, "%s%s\n\nThe code is good for one, until %s. Whoever has it becomes %q: show it to nobody else.\n",
+		what, offer.Code.Groups(), offer.Until.Format("15:04:05"), offer.Name)
+	if err != nil {
+		return fmt.Errorf("show code: %w", err)
+	}
+	return nil
+}
+
+// quiet is the width of the light margin around a QR code, in modules
+// (ISO/IEC 18004, 6.3.8).
+const quietZone = 4
+
+// drawQR draws a code in half blocks, two rows of modules a line. Light modules
+// are drawn, dark ones left out: terminals are dark more often than not, and
+// readers take a code of either kind where a margin is around it.
+func drawQR(text string) (string, error) {
+	code, err := qr.Encode(text, qr.L)
+	if err != nil {
+		return "", fmt.Errorf("draw code: %w", err)
+	}
+	light := func(x, y int) bool {
+		return y < code.Size+quietZone && !code.Black(x, y)
+	}
+	var b strings.Builder
+	for y := -quietZone; y < code.Size+quietZone; y += 2 {
+		for x := -quietZone; x < code.Size+quietZone; x++ {
+			switch upper, lower := light(x, y), light(x, y+1); {
+			case upper && lower:
+				b.WriteRune('█')
+			case upper:
+				b.WriteRune('▀')
+			case lower:
+				b.WriteRune('▄')
+			default:
+				b.WriteByte(' ')
+			}
+		}
+		b.WriteByte('\n')
+	}
+	return b.String(), nil
+}
+
+// tellApps is a place for telling nodes of apps.
+func tellApps(_ context.Context, _ io.Writer, _ string) error { return nil }

@@ -1,0 +1,341 @@
+package pairing
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/keys"
+	"fieldmesh.dev/fieldmesh/protocols/pairing"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+func identity(t *testing.T, name string) keys.Identity {
+	t.Helper()
+	certPEM, keyPEM, _, err := keys.New(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := keys.ParseIdentity(certPEM, keyPEM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// stand is an offer for the node "car" that waits on loopback, with a clock of
+// the test's.
+type stand struct {
+	t        *testing.T
+	offer    *Offer
+	address  string
+	ended    chan error
+	log      lockedBuffer
+	mu       sync.Mutex
+	time     time.Time
+	admitted []Newcomer
+	fail     error // of Admit
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func begin(t *testing.T) *stand {
+	t.Helper()
+	s := &stand{t: t, ended: make(chan error, 1), time: time.Now()}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.address = listener.Addr().String()
+	s.offer = &Offer{Identity: identity(t, "controller"), Name: "car", Role: wire.RoleNode, Until: s.time.Add(pairing.Valid),
+		Log: slog.New(slog.NewTextHandler(&s.log, nil)), now: s.now,
+		Admit: func(n Newcomer) (pairing.Reply, error) {
+			s.admitted = append(s.admitted, n)
+			return pairing.Reply{Authorized: []keys.Peer{{Name: "controller", Role: wire.RoleController, Pin: s.offer.Identity.Pin}}}, s.fail
+		}}
+	if s.offer.Code, err = pairing.New(s.address, s.offer.Identity.Pin); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { s.ended <- s.offer.Serve(ctx, listener) }()
+	t.Cleanup(func() {
+		cancel()
+		<-s.ended
+	})
+	// Its time counts from when it answers; only then may a test turn the clock.
+	if _, refused := s.post(identity(t, "nobody"), struct{}{}); refused != wire.CodeBadRequest {
+		t.Fatalf("an empty request: %q", refused)
+	}
+	return s
+}
+
+func (s *stand) now() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.time
+}
+
+// pass lets time go by on the offer's clock.
+func (s *stand) pass(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.time = s.time.Add(d)
+}
+
+func (s *stand) waitEnd() error {
+	s.t.Helper()
+	select {
+	case err := <-s.ended:
+		s.ended <- nil // for the cleanup
+		return err
+	case <-time.After(30 * time.Second):
+		s.t.Fatal("the offer does not end")
+		return nil
+	}
+}
+
+func (s *stand) request(own keys.Identity, code pairing.Code) pairing.Request {
+	r := pairing.Request{Version: pairing.Version, Name: "car", Role: wire.RoleNode, Listen: ":7443"}
+	r.Proof = code.Prove(s.offer.Identity.Pin, own.Pin, r)
+	return r
+}
+
+// post sends a request as own, and returns the reply or the error's code.
+func (s *stand) post(own keys.Identity, body any) (pairing.Reply, string) {
+	s.t.Helper()
+	data, err := json.Marshal(body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	transport := &http.Transport{TLSClientConfig: pairing.ClientTLS(own, s.offer.Code), DisableKeepAlives: true}
+	client := &http.Client{Transport: transport, Timeout: 30 * time.Second}
+	response, err := client.Post("https://"+s.address+pairing.Path, "application/json", bytes.NewReader(data))
+	if err != nil {
+		return pairing.Reply{}, "no answer: " + err.Error()
+	}
+	defer response.Body.Close()
+	if data, err = io.ReadAll(response.Body); err != nil {
+		s.t.Fatal(err)
+	}
+	var reply pairing.Reply
+	var refused wire.Error
+	if response.StatusCode == http.StatusOK {
+		err = json.Unmarshal(data, &reply)
+	} else {
+		err = json.Unmarshal(data, &refused)
+	}
+	if err != nil {
+		s.t.Fatalf("%d %q: %v", response.StatusCode, data, err)
+	}
+	return reply, refused.Code
+}
+
+func TestTheOneWithTheCodeIsLetInOnce(t *testing.T) {
+	s := begin(t)
+	own := identity(t, "car")
+	r := s.request(own, s.offer.Code)
+	reply, refused := s.post(own, r)
+	if refused != "" || !s.offer.Code.Admits(s.offer.Identity.Pin, own.Pin, reply) || reply.Name != "car" || len(reply.Authorized) != 1 {
+		t.Fatalf("reply %+v, %q", reply, refused)
+	}
+	if err := s.waitEnd(); err != nil {
+		t.Error(err)
+	}
+	if len(s.admitted) != 1 || s.admitted[0].Pin != own.Pin || s.admitted[0].Port != "7443" || s.admitted[0].Remote != "127.0.0.1" {
+		t.Errorf("admitted %+v", s.admitted)
+	}
+	// The door is shut; and an offer that has been used answers nobody, whatever is shown.
+	if _, refused := s.post(own, r); !strings.HasPrefix(refused, "no answer") {
+		t.Errorf("after the end: %q", refused)
+	}
+	s.pass(time.Minute)
+	var used *wire.Error
+	if err := s.offer.check(r, own.Pin); !errors.As(err, &used) || used.Code != pairing.CodeUsed {
+		t.Errorf("used twice: %v", err)
+	}
+}
+
+// Two come at the same moment with the right code: one is let in.
+func TestOfTwoAtOnceOneIsLetIn(t *testing.T) {
+	s := begin(t)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	in := 0
+	for range 8 {
+		own := identity(t, "car")
+		wg.Go(func() {
+			if _, refused := s.post(own, s.request(own, s.offer.Code)); refused == "" {
+				mu.Lock()
+				defer mu.Unlock()
+				in++
+			}
+		})
+	}
+	wg.Wait()
+	if in != 1 || len(s.admitted) != 1 {
+		t.Errorf("%d let in, %d admitted", in, len(s.admitted))
+	}
+}
+
+func TestAWrongCodeIsRefusedAndLogged(t *testing.T) {
+	s := begin(t)
+	own, thief := identity(t, "car"), identity(t, "car")
+	wrong, err := pairing.New(s.address, s.offer.Identity.Pin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, refused := s.post(thief, s.request(thief, wrong)); refused != pairing.CodeWrong {
+		t.Errorf("another code: %q", refused)
+	}
+	// Within the second even the right one has to wait, and is let in after it.
+	if _, refused := s.post(own, s.request(own, s.offer.Code)); refused != pairing.CodeWait {
+		t.Errorf("at once again: %q", refused)
+	}
+	s.pass(tryEvery)
+	// Overheard: a right proof, made for another's key.
+	if _, refused := s.post(thief, s.request(own, s.offer.Code)); refused != pairing.CodeWrong {
+		t.Errorf("another's proof: %q", refused)
+	}
+	s.pass(tryEvery)
+	if _, refused := s.post(own, s.request(own, s.offer.Code)); refused != "" {
+		t.Errorf("the right one: %q", refused)
+	}
+	if err := s.waitEnd(); err != nil {
+		t.Error(err)
+	}
+	if n := strings.Count(s.log.String(), "code="+pairing.CodeWrong); n != 2 {
+		t.Errorf("%d wrong codes are logged:\n%s", n, s.log.String())
+	}
+}
+
+func TestWhoTriesCodesEndsTheOffer(t *testing.T) {
+	s := begin(t)
+	thief := identity(t, "car")
+	r := s.request(thief, s.offer.Code)
+	r.Proof = strings.Repeat("0", 64)
+	for range wrongMost {
+		if _, refused := s.post(thief, r); refused != pairing.CodeWrong {
+			t.Fatalf("a guess: %q", refused)
+		}
+		s.pass(tryEvery)
+	}
+	if err := s.waitEnd(); !errors.Is(err, ErrGuessed) {
+		t.Errorf("ended with %v", err)
+	}
+	if err := s.offer.check(s.request(thief, s.offer.Code), thief.Pin); err == nil {
+		t.Error("the right code is still good")
+	}
+}
+
+func TestACodeExpires(t *testing.T) {
+	s := begin(t)
+	own := identity(t, "car")
+	s.pass(pairing.Valid)
+	if _, refused := s.post(own, s.request(own, s.offer.Code)); refused != pairing.CodeExpired {
+		t.Errorf("after %s: %q", pairing.Valid, refused)
+	}
+	if len(s.admitted) != 0 || !strings.Contains(s.log.String(), "code="+pairing.CodeExpired) {
+		t.Errorf("admitted %+v, log:\n%s", s.admitted, s.log.String())
+	}
+}
+
+// A name or a role other than the code's is said; the code stays good.
+func TestAMistakeIsSaidAndTheCodeStaysGood(t *testing.T) {
+	s := begin(t)
+	own := identity(t, "van")
+	for _, change := range []func(*pairing.Request){
+		func(r *pairing.Request) { r.Name = "van" },
+		func(r *pairing.Request) { r.Name, r.Role, r.Listen = "", wire.RoleApp, "" },
+	} {
+		r := s.request(own, s.offer.Code)
+		change(&r)
+		r.Proof = s.offer.Code.Prove(s.offer.Identity.Pin, own.Pin, r)
+		if _, refused := s.post(own, r); refused != wire.CodeConflict {
+			t.Errorf("%+v: %q", r, refused)
+		}
+		s.pass(tryEvery)
+	}
+	s.fail = errors.New("disk full")
+	if _, refused := s.post(own, s.request(own, s.offer.Code)); refused != wire.CodeInternal {
+		t.Errorf("a fleet that cannot be written: %q", refused)
+	}
+	s.fail = nil
+	s.pass(tryEvery)
+	if _, refused := s.post(own, s.request(own, s.offer.Code)); refused != "" {
+		t.Errorf("the right one: %q", refused)
+	}
+}
+
+func TestWhatIsNoRequestIsRefused(t *testing.T) {
+	s := begin(t)
+	own := identity(t, "car")
+	good := s.request(own, s.offer.Code)
+	for name, change := range map[string]func(*pairing.Request){
+		"version": func(r *pairing.Request) { r.Version = 2 }, "role": func(r *pairing.Request) { r.Role = wire.RoleController },
+		"no name": func(r *pairing.Request) { r.Name = "" }, "a path": func(r *pairing.Request) { r.Name = "../car" },
+		"no proof": func(r *pairing.Request) { r.Proof = "" }, "no port": func(r *pairing.Request) { r.Listen = "" },
+		"line feed": func(r *pairing.Request) { r.Name = "car\nnode" },
+	} {
+		r := good
+		change(&r)
+		if _, refused := s.post(own, r); refused != wire.CodeBadRequest {
+			t.Errorf("%s: %q", name, refused)
+		}
+	}
+	if _, refused := s.post(own, map[string]string{"name": strings.Repeat("x", 2*pairing.BodyLimit)}); refused != wire.CodeTooLarge {
+		t.Errorf("a large body: %q", refused)
+	}
+	if len(s.admitted) != 0 {
+		t.Errorf("admitted %+v", s.admitted)
+	}
+	// Without a key, and without TLS, nobody is answered at all.
+	bare := pairing.ClientTLS(own, s.offer.Code)
+	bare.Certificates = nil
+	conn, err := tls.Dial("tcp", s.address, bare)
+	if err == nil {
+		_, err = conn.Read(make([]byte, 1))
+		conn.Close()
+	}
+	if err == nil {
+		t.Error("a peer without a key is answered")
+	}
+}
+
+// The client ends the handshake with another controller before it says a word.
+func TestAnotherControllerHearsNothing(t *testing.T) {
+	s := begin(t)
+	elsewhere, err := pairing.New(s.address, identity(t, "controller").Pin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = tls.Dial("tcp", s.address, pairing.ClientTLS(identity(t, "car"), elsewhere))
+	var hash *pairing.HashError
+	if !errors.As(err, &hash) || hash.Got != s.offer.Identity.Pin {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,177 @@
+// Package pairing makes this node known to a controller by the one-time code
+// that the controller shows: the node makes its key itself, the controller
+// answers whom to let in. It writes the node's folder of keys; the messages are
+// protocols/pairing's, and who runs the agent afterwards is its caller's.
+package pairing
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/keys"
+	"fieldmesh.dev/fieldmesh/protocols/pairing"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+const (
+	callTime = 15 * time.Second
+	// After "too often" the same is tried again: somebody else was in the way.
+	tries    = 4
+	tryAgain = 1200 * time.Millisecond // above the second in which one try is answered
+)
+
+// Node is what this node says of itself.
+type Node struct {
+	Name    string // as in its configuration
+	Listen  string // host:port of its API; the host may be empty
+	KeysDir string
+	UID     int // the user that the network face runs as owns the keys
+	GID     int
+}
+
+// Join makes this node's key, shows it to the controller of the code, and keeps
+// key and the controller's answer in KeysDir. Nothing is written unless the
+// controller has proved that it made the code. It returns the controller's pin.
+func Join(ctx context.Context, code pairing.Code, n Node) (controller string, err error) {
+	if err := n.vacant(); err != nil {
+		return "", err
+	}
+	certPEM, keyPEM, pin, err := keys.New(n.Name)
+	if err != nil {
+		return "", err
+	}
+	own, err := keys.ParseIdentity(certPEM, keyPEM)
+	if err != nil {
+		return "", err
+	}
+	var reply pairing.Reply
+	for i := 1; ; i++ {
+		reply, controller, err = ask(ctx, code, own, pairing.Request{Version: pairing.Version, Name: n.Name, Role: wire.RoleNode, Listen: n.Listen})
+		var refused *wire.Error
+		if i == tries || !errors.As(err, &refused) || refused.Code != pairing.CodeWait {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return "", ctx.Err()
+		case <-time.After(tryAgain):
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("pair with the controller at %s: %w", code.Address, err)
+	}
+	authorized, err := checkReply(code, controller, pin, n.Name, reply)
+	if err != nil {
+		return "", fmt.Errorf("pair with the controller at %s: %w", code.Address, err)
+	}
+	if err := n.save(certPEM, keyPEM, authorized); err != nil {
+		return "", fmt.Errorf("%w; the controller knows this node already: correct the cause, `fieldmesh keys revoke %s` there, and pair again", err, n.Name)
+	}
+	return controller, nil
+}
+
+// vacant refuses to pair a node that has keys: it would cut itself off from
+// whoever steers it now.
+func (n Node) vacant() error {
+	for _, name := range []string{"node.key", "node.crt", "authorized.json"} {
+		path := filepath.Join(n.KeysDir, name)
+		_, err := os.Lstat(path)
+		if err == nil {
+			return fmt.Errorf("this node is paired already: %q exists; to pair it anew, delete the files of that folder first", path)
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("look for keys: %w", err)
+		}
+	}
+	return nil
+}
+
+// ask makes the one call, and returns the pin of who answered.
+func ask(ctx context.Context, code pairing.Code, own keys.Identity, request pairing.Request) (reply pairing.Reply, controller string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	conn, err := dial(ctx, code.Address, pairing.ClientTLS(own, code))
+	if err != nil {
+		return reply, "", err
+	}
+	defer conn.Close()
+	if controller, err = keys.PeerPin(conn.ConnectionState()); err != nil {
+		return reply, "", err
+	}
+	// Only now is it known for which keys the proof is to be.
+	request.Proof = code.Prove(controller, own.Pin, request)
+	body, err := wire.Encode(request)
+	if err != nil {
+		return reply, "", err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+code.Address+pairing.Path, bytes.NewReader(body))
+	if err != nil {
+		return reply, "", fmt.Errorf("make request: %w", err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Close = true
+	reply, err = exchange(ctx, conn, r)
+	return reply, controller, err
+}
+
+// checkReply accepts what a controller that knows the code says, and nothing that
+// would let in anybody beside it.
+func checkReply(code pairing.Code, controller, own, name string, reply pairing.Reply) (*keys.Authorized, error) {
+	switch {
+	case !code.Admits(controller, own, reply):
+		return nil, errors.New("who answered does not know the code; nothing was kept")
+	case reply.Name != name || reply.Role != wire.RoleNode:
+		return nil, fmt.Errorf("the controller takes this node for %q of role %q; nothing was kept", reply.Name, reply.Role)
+	}
+	authorized, err := keys.NewAuthorized(reply.Authorized...)
+	if err != nil {
+		return nil, fmt.Errorf("read whom to let in: %w", err)
+	}
+	if p, ok := authorized.Find(controller); !ok || p.Role != wire.RoleController {
+		return nil, errors.New("the controller does not let itself in; nothing was kept")
+	}
+	return authorized, nil
+}
+
+// save writes the folder of keys, the user's who the network face runs as.
+func (n Node) save(certPEM, keyPEM []byte, authorized *keys.Authorized) error {
+	if err := os.MkdirAll(n.KeysDir, 0o700); err != nil {
+		return fmt.Errorf("make keys_dir: %w", err)
+	}
+	if err := authorized.Save(filepath.Join(n.KeysDir, "authorized.json")); err != nil {
+		return err
+	}
+	if err := keys.SaveIdentity(n.KeysDir, "node", certPEM, keyPEM); err != nil {
+		return err
+	}
+	for _, name := range []string{"authorized.json", "node.crt", "node.key", ""} {
+		if err := os.Lchown(filepath.Join(n.KeysDir, name), n.UID, n.GID); err != nil {
+			return fmt.Errorf("give the keys to the network face's user: %w", err)
+		}
+	}
+	return nil
+}
+
+// decode reads an answer of either kind.
+func decode(status int, data []byte) (pairing.Reply, error) {
+	var reply pairing.Reply
+	if status == http.StatusOK {
+		if err := json.Unmarshal(data, &reply); err != nil {
+			return reply, fmt.Errorf("decode answer: %w", err)
+		}
+		return reply, nil
+	}
+	var refused wire.Error
+	if err := json.Unmarshal(data, &refused); err != nil || refused.Code == "" {
+		return reply, fmt.Errorf("HTTP status %d: %.200q", status, data)
+	}
+	return reply, &refused
+}
