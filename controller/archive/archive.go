@@ -42,6 +42,8 @@ const (
 	PlaceRehearsal = "rehearsal"
 	PlaceRoad      = "road"
 	PlaceBench     = "bench"
+	// PlaceLog is a run without trials: what a phone logged by itself.
+	PlaceLog = "log"
 )
 
 // FieldNode is the pseudo-node under which an emulated field's records stand.
@@ -78,7 +80,7 @@ type RunInfo struct {
 	CreatedWall time.Time         `json:"created_wall"`
 	Seed        uint64            `json:"seed"`
 	Version     string            `json:"version"` // of the controller that drove the run
-	Place       string            `json:"place"`   // rehearsal | road | bench
+	Place       string            `json:"place"`   // rehearsal | road | bench | log
 	Site        map[string]string `json:"site,omitempty"`
 	CampaignRaw []byte            `json:"-"` // campaign.yaml, byte for byte
 	// Movement are the files that the campaign names, by their name in the

@@ -25,7 +25,7 @@ func Root() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.AddCommand(RehearseCommand(), RunCommand(), FieldCommand(), PlanCommand(), NodesCommand(), KeysCommand(),
-		VerifyCommand(), ReportCommand(), MetricsCommand(), ExportCommand(), LiveCommand(), PublishCommand(), TopologyCommand(), SimulateRoutingCommand())
+		VerifyCommand(), ReportCommand(), MetricsCommand(), ExportCommand(), LiveCommand(), PublishCommand(), CollectCommand(), TopologyCommand(), SimulateRoutingCommand())
 	return root
 }
 

@@ -12,8 +12,8 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// track is where one node was in one attempt: its fixes with a position, in
-// order of time, each once.
+// track is where one node was in one attempt, or outside of any: its fixes with
+// a position, in order of time, each once.
 type track struct {
 	wire.TrialKey
 	Node, Outcome string
@@ -21,6 +21,9 @@ type track struct {
 }
 
 func (t track) name() string {
+	if t.Trial == 0 {
+		return "outside trials " + t.Node
+	}
 	return fmt.Sprintf("trial %d attempt %d %s", t.Trial, t.Attempt, t.Node)
 }
 
@@ -40,7 +43,7 @@ func writeTracks(w io.Writer, from lines, f trackFormat) error {
 	if err != nil {
 		return err
 	}
-	for _, at := range attempts {
+	for _, at := range append(attempts, archive.Attempt{}) {
 		tracks, err := tracksOf(from, at)
 		if err != nil {
 			return err

@@ -1,0 +1,132 @@
+package cmd
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// logOf is what a phone that drove so many seconds at 10 m/s wrote.
+func logOf(t *testing.T, node, epoch string, seconds int) []byte {
+	t.Helper()
+	var out []byte
+	for i := range seconds {
+		ns := int64(i+1) * 1e9
+		line, err := json.Marshal(wire.Record{
+			Header: wire.Header{Node: node, Epoch: epoch, Seq: uint64(i + 1), TBootNs: ns},
+			Body: &wire.GPS{Mode: 3, Connected: true, FixBootNs: &ns, LatDeg: new(52 + float64(i)*9e-5), LonDeg: new(13.0),
+				SpeedMps: new(10.0), TimeUTC: fmt.Sprintf("2026-05-01T10:00:%02dZ", i)},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(append(out, line...), '\n')
+	}
+	return out
+}
+
+func collect(t *testing.T, files map[string][]byte) (runs, printed string, err error) {
+	t.Helper()
+	dir := t.TempDir()
+	var paths []string
+	for name, data := range files {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, path)
+	}
+	runs = filepath.Join(dir, "runs")
+	var out bytes.Buffer
+	c := CollectCommand()
+	c.SetOut(&out)
+	c.SilenceErrors, c.SilenceUsage = true, true
+	c.SetArgs(append([]string{"--runs", runs, "--name", "log"}, paths...))
+	err = c.Execute()
+	return runs, out.String(), err
+}
+
+// A log that ends in the middle of a line, where the phone's battery ended,
+// loses no record: the run verifies and its track is exported.
+func TestCollectMakesARunOfALog(t *testing.T) {
+	log := append(logOf(t, "phone", "e1", 5), `{"kind":"gps","ver`...)
+	runs, printed, err := collect(t, map[string][]byte{"log.ndjson": log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(printed, "5 records of [phone]; 1 lines are no records") {
+		t.Errorf("printed %q", printed)
+	}
+	dir := filepath.Join(runs, "log")
+	if findings, err := archive.Verify(dir); err != nil || len(findings) > 0 {
+		t.Errorf("verify: %v %v", findings, err)
+	}
+	a, err := archive.Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := t.TempDir()
+	if err := exportRun(a, to, false, &bytes.Buffer{}); err != nil {
+		t.Fatal(err)
+	}
+	gpx, err := os.ReadFile(filepath.Join(to, "tracks.gpx"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(gpx), "<trkpt"); n != 5 || !strings.Contains(string(gpx), "<name>outside trials phone</name>") {
+		t.Errorf("%d points in %s", n, gpx)
+	}
+}
+
+func TestCollectJoinsLogsOfOnePhone(t *testing.T) {
+	runs, _, err := collect(t, map[string][]byte{"a": logOf(t, "phone", "e1", 3), "b": logOf(t, "phone", "e2", 4), "again": logOf(t, "phone", "e1", 3)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := archive.Read(filepath.Join(runs, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, err := range a.Between() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	if n != 7 {
+		t.Errorf("%d records, want 7: the same record twice counts once", n)
+	}
+}
+
+func TestCollectRefuses(t *testing.T) {
+	of := func(node, run string) []byte {
+		line, err := json.Marshal(wire.Record{Header: wire.Header{Node: node, Epoch: "e", Seq: 1, TBootNs: 1, Run: run}, Body: &wire.Event{Level: "info", Text: "x"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return append(line, '\n')
+	}
+	for want, data := range map[string][]byte{
+		"is it a log of the phone app":           []byte("hello\n"),
+		"no log of the phone app: it is empty":   nil,
+		"fieldmesh pull brings those":            of("car", "monday"),
+		`"../../etc", which is no node's name`:   of("../../etc", ""),
+		"records of run \"monday\": fieldmesh p": append(logOf(t, "phone", "e1", 2), of("car", "monday")...),
+	} {
+		runs, _, err := collect(t, map[string][]byte{"log": data})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.40q: %v, want %q", data, err, want)
+		}
+		if _, err := os.Stat(filepath.Join(runs, "log", "run.json")); err == nil {
+			t.Errorf("%.40q: left a run behind", data)
+		}
+	}
+}
