@@ -106,6 +106,9 @@ func (k *kernel) applyBPF(c Change, u undo) error {
 }
 
 func (k *kernel) load(c Change, name string) (io.Closer, error) {
+	if c.TCPEvents != nil {
+		return tcp.TraceEvents(k.world.Cookie, c.TCPEvents.connections())
+	}
 	if c.HeldRTO != nil {
 		t := tcp.Timer{Cookie: k.world.Cookie, Peers: c.HeldRTO.Peers}
 		if c.HeldRTO.Reference {

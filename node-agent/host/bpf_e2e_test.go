@@ -34,8 +34,8 @@ func (f field) cookie(t *testing.T) uint64 {
 }
 
 // programs lists what is registered and attached for the field's namespace:
-// congestion controls by their names, timers by the namespace that they were
-// loaded for. Others' tests may run beside this one.
+// congestion controls by their names, timers and tracepoints by the namespace
+// that they were loaded for. Others' tests may run beside this one.
 func (f field) programs(t *testing.T) string {
 	t.Helper()
 	cookie := f.cookie(t)
@@ -54,12 +54,12 @@ func (f field) programs(t *testing.T) string {
 	defer it.Close()
 	for it.Next() {
 		info, err := it.Link.Info()
-		if err != nil || info.Type != link.CgroupType {
+		if err != nil {
 			continue
 		}
 		if p, err := ebpf.NewProgramFromID(info.Program); err == nil {
-			if timerOf(p) == cookie {
-				out += "a timer is attached\n"
+			if what, of := attachedFor(p); of == cookie {
+				out += what + " is attached\n"
 			}
 			_ = p.Close()
 		}
@@ -83,11 +83,16 @@ func withoutPrograms(snapshot string) string {
 	return strings.Join(lines, "")
 }
 
-// timerOf is the namespace that a program of rto.bpf.c is for, 0 for another.
-func timerOf(p *ebpf.Program) uint64 {
+// attachedFor tells the programs of rto.bpf.c and events.bpf.c, and the
+// namespace that one is for; 0 for another program.
+func attachedFor(p *ebpf.Program) (what string, cookie uint64) {
 	info, err := p.Info()
-	if err != nil || info.Name != "hold" {
-		return 0
+	if err != nil {
+		return "", 0
+	}
+	what = map[string]string{"hold": "a timer", "retransmitted": "a trace of retransmissions", "state_set": "a trace of states"}[info.Name]
+	if what == "" {
+		return "", 0
 	}
 	ids, _ := info.MapIDs()
 	for _, id := range ids {
@@ -102,10 +107,10 @@ func timerOf(p *ebpf.Program) uint64 {
 		_ = m.Close()
 		// namespace_cookie is the first of the constants.
 		if len(value) >= 8 {
-			return binary.NativeEndian.Uint64(value)
+			return what, binary.NativeEndian.Uint64(value)
 		}
 	}
-	return 0
+	return "", 0
 }
 
 // kept lists the structures in the kernel that bear the name, registered or not.
@@ -156,6 +161,7 @@ func (f field) variantChanges(t *testing.T, program string) (name string, change
 		sysctl("net.ipv4.tcp_retries2", "255"),
 		{BPFCongestion: &BPFCongestion{Program: program}},
 		{HeldRTO: &HeldRTO{Peers: netip.MustParsePrefix("10.77.0.0/24")}},
+		{TCPEvents: &TCPEvents{Flows: []TracedFlow{{Port: 5000, ClientPort: 20000, Streams: 6}}}},
 		sysctl("net.ipv4.tcp_congestion_control", name),
 	}
 }
@@ -172,15 +178,23 @@ func TestE2EProgramsGoWithTheirProcess(t *testing.T) {
 
 	c, cmd := f.start(t, true)
 	apply(t, c, ScopeTrial, changes)
-	for _, want := range []string{"congestion control " + name + " is registered", "a timer is attached", "tcp_congestion_control = " + name} {
+	for _, want := range []string{"congestion control " + name + " is registered", "a timer is attached", "a trace of retransmissions is attached", "a trace of states is attached", "tcp_congestion_control = " + name} {
 		if s := f.snapshot(t); !strings.Contains(s, want) {
 			t.Fatalf("in force there is no %q in\n%s", want, s)
 		}
 	}
 	apply(t, c, ScopeTrial, changes) // again, as after a lost answer
+	events, err := c.TCPEvents(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Close() // what reads must not keep what is read in the kernel
 	restoreAll(t, c)
 	mustEqual(t, "after a restore", before, f.snapshot(t))
 	awaitGone(t, name)
+	if _, err := c.TCPEvents(t.Context()); err == nil || !strings.Contains(err.Error(), "no connection is followed") {
+		t.Errorf("events after the restore: %v", err)
+	}
 
 	apply(t, c, ScopeTrial, changes)
 	if err := cmd.Process.Kill(); err != nil {
@@ -198,7 +212,7 @@ func TestE2EProgramsGoWithTheirProcess(t *testing.T) {
 	terminate(t, cmd)
 	mustEqual(t, "after SIGTERM", before, f.snapshot(t))
 	awaitGone(t, name)
-	if s := other.snapshot(t); !strings.Contains(s, otherName) || !strings.Contains(s, "a timer is attached") {
+	if s := other.snapshot(t); !strings.Contains(s, otherName) || !strings.Contains(s, "a timer is attached") || !strings.Contains(s, "a trace of states is attached") {
 		t.Errorf("the other agent has lost its own:\n%s", s)
 	}
 	restoreAll(t, oc)

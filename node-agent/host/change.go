@@ -31,6 +31,8 @@ type Change struct {
 
 	BPFCongestion *BPFCongestion `json:"bpf_congestion,omitempty"`
 	HeldRTO       *HeldRTO       `json:"held_rto,omitempty"`
+	TCPEvents     *TCPEvents     `json:"tcp_events,omitempty"`
+	Offloads      *Offloads      `json:"offloads,omitempty"`
 }
 
 // Link sets an interface up or down, or its MTU. What is absent stays.
@@ -96,6 +98,10 @@ func (c Change) target() string {
 		return c.BPFCongestion.String()
 	case c.HeldRTO != nil:
 		return "held rto"
+	case c.TCPEvents != nil:
+		return "tracepoints of tcp"
+	case c.Offloads != nil:
+		return c.Offloads.String()
 	}
 	return "nothing"
 }
@@ -115,6 +121,8 @@ func (c Change) String() string {
 		return c.Radio.describe()
 	case c.HeldRTO != nil:
 		return c.HeldRTO.String()
+	case c.TCPEvents != nil:
+		return c.TCPEvents.String()
 	}
 	return c.target()
 }
@@ -156,7 +164,7 @@ func (r Route) describe() string {
 // members counts those that are set.
 func (c Change) members() int {
 	n := 0
-	for _, set := range []bool{c.Link != nil, c.Address != nil, c.Route != nil, c.Sysctl != nil, c.Daemon != nil, c.Radio != nil, c.BPFCongestion != nil, c.HeldRTO != nil} {
+	for _, set := range []bool{c.Link != nil, c.Address != nil, c.Route != nil, c.Sysctl != nil, c.Daemon != nil, c.Radio != nil, c.BPFCongestion != nil, c.HeldRTO != nil, c.TCPEvents != nil, c.Offloads != nil} {
 		if set {
 			n++
 		}

@@ -147,7 +147,7 @@ func exchange(conn net.Conn, line []byte) (a answer, err error) {
 	if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
 		return answer{}, fmt.Errorf("decode answer: %w", err)
 	}
-	if a.Packets != nil && len(in.files) > 0 {
+	if (a.Packets != nil || a.Ring != nil) && len(in.files) > 0 {
 		a.file = in.files[0]
 	}
 	return a, nil

@@ -119,6 +119,9 @@ func (s *server) answer(r request) answer {
 	case r.Packets != nil:
 		file, filter, err := s.keeper.policy.packetSocket(*r.Packets)
 		return answerOr(err, answer{Packets: &filter, file: file})
+	case r.TCPEvents != nil:
+		file, err := s.keeper.tcpEvents()
+		return answerOr(err, answer{Ring: &struct{}{}, file: file})
 	}
 	status := s.keeper.status()
 	s.mu.Lock()

@@ -176,6 +176,7 @@ func (f field) snapshot(t *testing.T) string {
 			}
 		}
 	}
+	s += f.ns.Run(t, "ethtool", "-k", device)
 	f.ns.Do(t, func() error {
 		for _, key := range []string{"accept_dad", "router_solicitations"} {
 			v, err := readSysctl("/proc/sys/net/ipv6/conf/wlan0/" + key)
@@ -239,6 +240,8 @@ func trialChanges() []Change {
 		{Route: &Route{Interface: device, Destination: netip.MustParsePrefix("10.77.3.0/24"), Via: &via, Metric: 7}},
 		{BPFCongestion: &BPFCongestion{Program: "tahoe"}},
 		{HeldRTO: &HeldRTO{Peers: netip.MustParsePrefix("10.77.0.0/24")}},
+		{TCPEvents: &TCPEvents{Flows: []TracedFlow{{Port: 5000, ClientPort: 20000, Streams: 6}}}},
+		{Offloads: &Offloads{Interface: device}},
 		{Route: &Route{Interface: device, Destination: netip.MustParsePrefix("10.77.0.0/24"), Source: ptr(netip.MustParseAddr("10.77.0.1")), QuickAck: true}},
 		routingDaemon(),
 	}
@@ -460,7 +463,7 @@ func TestE2EAnInterfaceThatVanishes(t *testing.T) {
 	f.ns.Run(t, "ip", "link", "del", device)
 	f.ns.Run(t, "ip", "link", "add", device, "type", "veth", "peer", "name", "far0") // another one by its name
 	report := restoreAll(t, c)
-	if len(report.Undone) != 11 || !strings.Contains(strings.Join(report.Undone, "\n"), "address 10.77.0.1/24 on wlan0 (interface wlan0 is gone)") ||
+	if len(report.Undone) != len(runChanges())+len(trialChanges()) || !strings.Contains(strings.Join(report.Undone, "\n"), "address 10.77.0.1/24 on wlan0 (interface wlan0 is gone)") ||
 		!strings.Contains(strings.Join(report.Undone, "\n"), "congctl reno (interface wlan0 is gone)") {
 		t.Errorf("report %q", report.Undone)
 	}

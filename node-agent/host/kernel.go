@@ -45,7 +45,9 @@ func (k *kernel) prepare(id uint64, c Change) (undo, error) {
 		u, err = prepareSysctl(*c.Sysctl)
 	case c.Daemon != nil:
 		u, err = k.prepareDaemon(id, *c.Daemon)
-	case c.BPFCongestion != nil, c.HeldRTO != nil:
+	case c.Offloads != nil:
+		u, err = prepareOffloads(*c.Offloads)
+	case c.BPFCongestion != nil, c.HeldRTO != nil, c.TCPEvents != nil:
 		u, err = k.prepareBPF(c)
 	case c.Radio != nil:
 		u, err = prepareRadio(*c.Radio)
@@ -71,7 +73,9 @@ func (k *kernel) apply(c Change, u undo) error {
 		return applySysctl(*c.Sysctl)
 	case c.Daemon != nil:
 		return k.applyDaemon(*c.Daemon, u)
-	case c.BPFCongestion != nil, c.HeldRTO != nil:
+	case c.Offloads != nil:
+		return applyOffloads(*u.Offloads)
+	case c.BPFCongestion != nil, c.HeldRTO != nil, c.TCPEvents != nil:
 		return k.applyBPF(c, u)
 	case c.Radio != nil:
 		return applyRadio(*c.Radio)
@@ -115,7 +119,7 @@ func (k *kernel) revert(u undo) (string, error) {
 		}
 		return "its namespace or boot is gone", errors.Join(errs...)
 	}
-	for _, part := range []func(undo) (string, error){revertDaemonRoutes, revertRoute, revertAddress, revertSysctls, revertRadio, revertInterface} {
+	for _, part := range []func(undo) (string, error){revertDaemonRoutes, revertRoute, revertAddress, revertSysctls, revertOffloads, revertRadio, revertInterface} {
 		note, err := part(u)
 		if note != "" && !slices.Contains(notes, note) {
 			notes = append(notes, note)

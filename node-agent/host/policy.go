@@ -63,6 +63,10 @@ func (p policy) check(c Change) *Refused {
 		reason, cure = p.checkBPFCongestion(*c.BPFCongestion)
 	case c.HeldRTO != nil:
 		reason, cure = p.checkHeldRTO(*c.HeldRTO)
+	case c.TCPEvents != nil:
+		reason, cure = p.checkTCPEvents(*c.TCPEvents)
+	case c.Offloads != nil:
+		reason, cure = p.checkInterface(c.Offloads.Interface)
 	case c.Radio != nil:
 		reason, cure = p.checkRadio(*c.Radio)
 	}

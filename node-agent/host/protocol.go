@@ -27,6 +27,7 @@ type request struct {
 	Keepalive *struct{}     `json:"keepalive,omitempty"`
 	Readback  *readbackCall `json:"readback,omitempty"`
 	Packets   *Packets      `json:"packets,omitempty"`
+	TCPEvents *struct{}     `json:"tcp_events,omitempty"`
 }
 
 type applyCall struct {
@@ -49,6 +50,7 @@ type answer struct {
 	Status   *wire.HostStatus    `json:"status,omitempty"`
 	Readback *Readback           `json:"readback,omitempty"`
 	Packets  *PacketFilter       `json:"packets,omitempty"`
+	Ring     *struct{}           `json:"ring,omitempty"` // of events, in the file
 	Refused  *Refused            `json:"refused,omitempty"`
 	Error    string              `json:"error,omitempty"`
 
@@ -63,7 +65,7 @@ func decodeRequest(line []byte) (request, error) {
 		return request{}, fmt.Errorf("decode request: %w", err)
 	}
 	calls := 0
-	for _, set := range []bool{r.Apply != nil, r.Restore != nil, r.Status != nil, r.Keepalive != nil, r.Readback != nil, r.Packets != nil} {
+	for _, set := range []bool{r.Apply != nil, r.Restore != nil, r.Status != nil, r.Keepalive != nil, r.Readback != nil, r.Packets != nil, r.TCPEvents != nil} {
 		if set {
 			calls++
 		}

@@ -12,6 +12,7 @@ type undo struct {
 	Radio     *radioUndo      `json:"radio,omitempty"`
 	Interface *interfaceState `json:"interface,omitempty"`
 	Loaded    *loadedUndo     `json:"loaded,omitempty"`
+	Offloads  *offloadsUndo   `json:"offloads,omitempty"`
 }
 
 // addressUndo deletes an address that was not there before.
