@@ -20,7 +20,7 @@ node, and a bundle for each node that is to be copied to it.`,
 		Args: cobra.NoArgs,
 	}
 	dir := command.PersistentFlags().String("dir", "fleet", "folder of the keys and of fleet.yaml")
-	command.AddCommand(keysInitCommand(dir), keysIssueCommand(dir), keysPairCommand(dir), keysRevokeCommand(dir))
+	command.AddCommand(keysInitCommand(dir), keysIssueCommand(dir), keysPairCommand(dir), keysTellCommand(dir), keysRevokeCommand(dir))
 	return command
 }
 
@@ -67,14 +67,24 @@ func keysIssueCommand(dir *string) *cobra.Command {
 
 func keysRevokeCommand(dir *string) *cobra.Command {
 	return &cobra.Command{
-		Use:   "revoke NODE",
-		Short: "Take a node out of the fleet file and delete its bundle",
+		Use:   "revoke NAME",
+		Short: "Take a node, or an app, out of the fleet",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
+			f, err := fleet.Load(filepath.Join(*dir, fleet.FileName))
+			if err != nil {
+				return err
+			}
 			if err := fleet.Revoke(*dir, args[0]); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(command.OutOrStdout(), "%s is revoked: this controller will not talk to its key again.\nOn the node itself, delete its bundle: until then it still obeys this controller's key.\n", args[0])
+			if _, app := f.Apps[args[0]]; app {
+				if _, err := fmt.Fprintf(command.OutOrStdout(), "%s is revoked.\n", args[0]); err != nil {
+					return err
+				}
+				return tellApps(command.Context(), command.OutOrStdout(), *dir)
+			}
+			_, err = fmt.Fprintf(command.OutOrStdout(), "%s is revoked: this controller will not talk to its key again.\nOn the node itself, delete its bundle: until then it still obeys this controller's key.\n", args[0])
 			return err
 		},
 	}

@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -221,6 +220,3 @@ func drawQR(text string) (string, error) {
 	}
 	return b.String(), nil
 }
-
-// tellApps is a place for telling nodes of apps.
-func tellApps(_ context.Context, _ io.Writer, _ string) error { return nil }

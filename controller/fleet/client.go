@@ -234,6 +234,11 @@ func (c *Client) Restore(ctx context.Context) (wire.RestoreReport, error) {
 	return callInto[wire.RestoreReport](ctx, c, call{doing: "restore", method: http.MethodPost, path: "/v1/restore", within: slowTime})
 }
 
+// LetIn tells the node which apps to let in, all of them.
+func (c *Client) LetIn(ctx context.Context, apps wire.Apps) (wire.Apps, error) {
+	return send[wire.Apps](ctx, c, call{doing: "tell which apps to let in", method: http.MethodPut, path: "/v1/apps", within: callTime}, apps)
+}
+
 // Records reads up to limit (0: the node's choice) durable records after a
 // sequence number of an epoch, one JSON object each without newline. With
 // nothing there it waits, at most so long (30 s at most). When the node's

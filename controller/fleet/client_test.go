@@ -94,7 +94,7 @@ func described(t *testing.T, called map[string]bool) http.Handler {
 		t.Fatal(err)
 	}
 	files := map[string]string{
-		"NodeStatus": "node_status", "ClockReply": "clock_reply", "Lease": "lease", "CampaignView": "campaign_view", "RestoreReport": "restore_report", "SpoolStatus": "spool_status",
+		"NodeStatus": "node_status", "ClockReply": "clock_reply", "Lease": "lease", "CampaignView": "campaign_view", "RestoreReport": "restore_report", "SpoolStatus": "spool_status", "Apps": "apps",
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for path, item := range doc.Paths.Map() {
@@ -182,7 +182,8 @@ func TestEveryCallIsAsDescribed(t *testing.T) {
 	var verdicts []wire.Verdict
 	var lease wire.Lease
 	var position wire.SpoolPosition
-	for name, into := range map[string]any{"run_plan": &plan, "trial_key": &key, "abort_request": &abort, "verdicts": &verdicts, "lease": &lease, "spool_position": &position} {
+	var apps wire.Apps
+	for name, into := range map[string]any{"run_plan": &plan, "trial_key": &key, "abort_request": &abort, "verdicts": &verdicts, "lease": &lease, "spool_position": &position, "apps": &apps} {
 		golden(t, name, into)
 	}
 	view := want[wire.CampaignView](t, "campaign_view")
@@ -199,14 +200,15 @@ func TestEveryCallIsAsDescribed(t *testing.T) {
 	want[wire.RestoreReport](t, "restore_report")(c.End(ctx, plan.Run))
 	want[wire.RestoreReport](t, "restore_report")(c.Restore(ctx))
 	want[wire.SpoolStatus](t, "spool_status")(c.Confirm(ctx, position))
+	want[wire.Apps](t, "apps")(c.LetIn(ctx, apps))
 	for _, epoch := range []string{"", "e1"} {
 		lines, newEpoch, last, err := c.Records(ctx, epoch, 2, 100, time.Second)
 		if err != nil || len(lines) != 2 || string(lines[1]) != `{"seq":4}` || newEpoch != "e1" || last != 4 {
 			t.Errorf("records: %q, %q, %d, %v", lines, newEpoch, last, err)
 		}
 	}
-	if len(called) != 12 {
-		t.Errorf("%d calls of 12: %v", len(called), called)
+	if len(called) != 13 {
+		t.Errorf("%d calls of 13: %v", len(called), called)
 	}
 	if n := a.connections.Load(); n != 1 {
 		t.Errorf("%d connections, want one that is kept", n)

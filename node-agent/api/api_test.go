@@ -55,6 +55,7 @@ func script(t *testing.T) []struct{ method, path, body string } {
 		{"GET", "/v1/runs/velocity-1/schedule", ""},
 		{"POST", "/v1/gps", golden(t, "fix")},
 		{"POST", "/v1/notes", golden(t, "note")},
+		{"PUT", "/v1/apps", golden(t, "apps")},
 		{"POST", "/v1/runs/velocity-1/arm", golden(t, "trial_key")},
 		{"POST", "/v1/runs/velocity-1/abort", golden(t, "abort_request")},
 		{"PUT", "/v1/runs/velocity-1/verdicts", golden(t, "verdicts")},

@@ -148,6 +148,8 @@ func (n *fakeNode) Note(context.Context, Peer, wire.Note) (wire.SpoolPosition, e
 	return wire.SpoolPosition{Epoch: "e1", Seq: 5}, nil
 }
 
+func (n *fakeNode) LetIn(_ Peer, apps wire.Apps) (wire.Apps, error) { return apps, nil }
+
 func (n *fakeNode) Restore(context.Context) (wire.RestoreReport, error) {
 	return wire.RestoreReport{Undone: []string{"address 10.77.0.1/24 on wlan0"}}, nil
 }

@@ -19,3 +19,11 @@ func (s *Server) note(c *call) (any, error) {
 	}
 	return s.node.Note(c.ctx, c.peer, n)
 }
+
+func (s *Server) letIn(c *call) (any, error) {
+	var apps wire.Apps
+	if err := c.decode(&apps); err != nil {
+		return nil, err
+	}
+	return s.node.LetIn(c.peer, apps)
+}

@@ -52,6 +52,7 @@ func routes() []route {
 		{http.MethodPost, "/v1/restore", people, nil, 0, (*Server).restore},
 		{http.MethodPost, "/v1/gps", people, nil, bodyLimit, (*Server).pushFix},
 		{http.MethodPost, "/v1/notes", people, nil, bodyLimit, (*Server).note},
+		{http.MethodPut, "/v1/apps", steering, nil, bodyLimit, (*Server).letIn},
 		{http.MethodGet, "/v1/records", people, []string{"epoch", "after", "limit", "wait_ms"}, 0, (*Server).readRecords},
 		{http.MethodPost, "/v1/records/confirm", steering, nil, bodyLimit, (*Server).confirm},
 	}

@@ -40,11 +40,13 @@ type Node interface {
 	People
 }
 
-// People is what an app asks of a node and tells it.
+// People is what an app asks of a node and tells it, and which apps there are.
 type People interface {
 	Schedule(run string) (wire.Schedule, error)
 	PushFix(f wire.Fix) (wire.GPS, error)
 	Note(ctx context.Context, p Peer, n wire.Note) (wire.SpoolPosition, error)
+	// LetIn replaces the apps that are let in.
+	LetIn(p Peer, apps wire.Apps) (wire.Apps, error)
 }
 
 // Records is the node's spool, read by offset.

@@ -56,6 +56,8 @@ type Face struct {
 	engine *trial.Engine
 	notes  notes
 	stored capture.Store
+
+	authorized *keys.Authorized
 }
 
 // radioSource tells of the radio under test: a radio-feedback socket where one
@@ -71,7 +73,7 @@ func Run(ctx context.Context, cfg config.Config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	authorized, err := keys.LoadAuthorized(filepath.Join(cfg.KeysDir, "authorized.json"))
+	authorized, err := letIn(cfg)
 	if err != nil {
 		return err
 	}
@@ -80,6 +82,7 @@ func Run(ctx context.Context, cfg config.Config, log *slog.Logger) error {
 		return err
 	}
 	defer f.close()
+	f.authorized = authorized
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", cfg.Listen)
 	if err != nil {

@@ -110,17 +110,44 @@ func (a *Authorized) Find(pin string) (Peer, bool) {
 
 // Add lets one more peer in.
 func (a *Authorized) Add(p Peer) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := p.fits(a.peers); err != nil {
+		return err
+	}
+	a.peers = append(a.peers, p)
+	return nil
+}
+
+// fits refuses a peer that is not well formed, or whose name or key is taken.
+func (p Peer) fits(list []Peer) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, old := range a.peers {
+	for _, old := range list {
 		if old.Name == p.Name || old.Pin == p.Pin {
 			return fmt.Errorf("add peer %q: %q with pin %.12s… is on the list already", p.Name, old.Name, old.Pin)
 		}
 	}
-	a.peers = append(a.peers, p)
+	return nil
+}
+
+// SetRole puts peers in the place of all those that have the role. With an error
+// the list is as it was.
+func (a *Authorized) SetRole(role string, peers []Peer) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	next := slices.DeleteFunc(slices.Clone(a.peers), func(p Peer) bool { return p.Role == role })
+	for _, p := range peers {
+		if p.Role != role {
+			return fmt.Errorf("set peers of role %s: %q has role %q", role, p.Name, p.Role)
+		}
+		if err := p.fits(next); err != nil {
+			return err
+		}
+		next = append(next, p)
+	}
+	a.peers = next
 	return nil
 }
 

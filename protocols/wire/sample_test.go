@@ -42,6 +42,7 @@ func bodies() map[string]any {
 		"schedule": p(samplePlan().Schedule()),
 		"fix":      &wire.Fix{AgeMs: 12.5, Mode: 3, TimeUTC: "2026-01-01T00:00:00.100Z", LatDeg: p(-26.682), LonDeg: p(27.092), AltM: p(1354.2), SpeedMps: p(13.9), TrackDeg: p(87.5), SpeedErrMps: p(0.31), HorizErrM: p(3.4), SatellitesUsed: p(11)},
 		"note":     &wire.Note{ID: "0b7c-1", Note: "mark", Text: "bus passed", AgeMs: 1500, Trial: 2, Attempt: 1, LatDeg: p(-26.682), LonDeg: p(27.092)},
+		"apps":     &wire.Apps{Apps: []wire.App{{Name: "phone", Pin: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}}},
 		"error":    &wire.Error{Code: wire.CodeLeaseHeld, Message: `the lease is held by "controller velocity-0" for 12 s more`, Cure: "end that run, or wait"},
 	}
 }

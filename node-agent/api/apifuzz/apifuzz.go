@@ -142,7 +142,7 @@ func prepare(wireDir, out string, target Target) error {
 // goldenOf names the golden file of each call's body.
 var goldenOf = map[string]string{
 	"putLease": "lease", "putRun": "run_plan", "arm": "trial_key", "abort": "abort_request", "putVerdicts": "verdicts", "confirmRecords": "spool_position",
-	"pushFix": "fix", "putNote": "note",
+	"pushFix": "fix", "putNote": "note", "putApps": "apps",
 }
 
 func addExample(wireDir string, operation object, bodies map[string]any) error {
