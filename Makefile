@@ -13,7 +13,8 @@ export GOFLAGS := $(filter-out -buildvcs=%,$(GOFLAGS)) -buildvcs=false
 
 VERSION := 0.1.0
 COMMIT = $(shell git -c safe.directory='*' rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
-STAMP = -X fieldmesh.dev/fieldmesh/internal/version.Version=$(VERSION) -X fieldmesh.dev/fieldmesh/internal/version.Commit=$(COMMIT)
+DATE = $(shell git -c safe.directory='*' log -1 --format=%cI 2>/dev/null)
+STAMP = -X fieldmesh.dev/fieldmesh/internal/version.Version=$(VERSION) -X fieldmesh.dev/fieldmesh/internal/version.Commit=$(COMMIT) -X fieldmesh.dev/fieldmesh/internal/version.Date=$(DATE)
 BUILD = go build -trimpath -ldflags '-s -w -buildid= $(STAMP)'
 ROOT = $(if $(filter 0,$(shell id -u)),,sudo)
 OWN_GO = $$(find . -path ./.tools -prune -o -name '*.go' -print)

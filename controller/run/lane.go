@@ -171,7 +171,7 @@ func (l *openLane) attempt(ctx context.Context, t wire.Trial, attempt int) error
 // further attempt would meet too: a person has to see to it first.
 func cannotGoOn(t wire.Trial, err error) error {
 	var refused *wire.Error
-	if !errors.As(err, &refused) || refused.Code != wire.CodeDiskFull {
+	if !errors.As(err, &refused) || refused.Code != wire.CodeDiskFull && refused.Code != wire.CodeUnfit {
 		return nil
 	}
 	return fmt.Errorf("trial %d was not begun: %w; then go on with --resume", t.Number, err)

@@ -25,22 +25,30 @@ const maxFileBytes = 1 << 20
 // Config is agent.yaml. Paths are absolute; a zero field that has a default
 // never reaches the caller of Load.
 type Config struct {
-	Node             string            `yaml:"node"`              // this node's name, [a-z0-9-]{1,64}
-	Listen           string            `yaml:"listen"`            // host:port of the API; default ":7443"
-	GoPort           int               `yaml:"go_port"`           // UDP port for GO; default 7446
-	StateDir         string            `yaml:"state_dir"`         // default /var/lib/fieldmesh
-	Interface        string            `yaml:"interface"`         // the interface under test
-	ControlInterface string            `yaml:"control_interface"` // absent: none of its own
-	GPSD             string            `yaml:"gpsd"`              // host:port; default 127.0.0.1:2947; NoGPSD: a phone's app pushes fixes
-	FeedbackSocket   string            `yaml:"feedback_socket"`   // radio feedback; absent: none
-	RadioFeedback    bool              `yaml:"radio_feedback"`    // serve what a real radio tells to the routing daemons, which then go by its unacknowledged frames instead of HELLOs
-	FaceUser         string            `yaml:"face_user"`         // user, or uid:gid, that the network face runs as; default fieldmesh
-	KeysDir          string            `yaml:"keys_dir"`          // default /etc/fieldmesh/keys
-	Allow            Allow             `yaml:"allow"`
-	QuotaBytes       int64             `yaml:"quota_bytes"`      // of the spool; default 2 GB
-	QuotaFreeBytes   int64             `yaml:"quota_free_bytes"` // least free space on the spool's disk; default 256 MB
-	DeadManS         float64           `yaml:"dead_man_s"`       // default 1800
-	Binaries         map[string]string `yaml:"binaries"`         // tool → absolute path; see DefaultBinaries
+	Node             string  `yaml:"node"`              // this node's name, [a-z0-9-]{1,64}
+	Listen           string  `yaml:"listen"`            // host:port of the API; default ":7443"
+	GoPort           int     `yaml:"go_port"`           // UDP port for GO; default 7446
+	StateDir         string  `yaml:"state_dir"`         // default /var/lib/fieldmesh
+	Interface        string  `yaml:"interface"`         // the interface under test
+	ControlInterface string  `yaml:"control_interface"` // absent: none of its own
+	GPSD             string  `yaml:"gpsd"`              // host:port; default 127.0.0.1:2947; NoGPSD: a phone's app pushes fixes
+	FeedbackSocket   string  `yaml:"feedback_socket"`   // radio feedback; absent: none
+	RadioFeedback    bool    `yaml:"radio_feedback"`    // serve what a real radio tells to the routing daemons, which then go by its unacknowledged frames instead of HELLOs
+	FaceUser         string  `yaml:"face_user"`         // user, or uid:gid, that the network face runs as; default fieldmesh
+	KeysDir          string  `yaml:"keys_dir"`          // default /etc/fieldmesh/keys
+	Allow            Allow   `yaml:"allow"`
+	QuotaBytes       int64   `yaml:"quota_bytes"`      // of the spool; default 2 GB
+	QuotaFreeBytes   int64   `yaml:"quota_free_bytes"` // least free space on the spool's disk; default 256 MB
+	DeadManS         float64 `yaml:"dead_man_s"`       // default 1800
+	// A trial ends, and none begins, while a battery that feeds the machine is
+	// below BatteryMinPercent or a part of it hotter than TemperatureMaxC; 0: no limit.
+	BatteryMinPercent float64 `yaml:"battery_min_percent"` // default 5
+	TemperatureMaxC   float64 `yaml:"temperature_max_c"`   // default 95
+	SysfsDir          string  `yaml:"sysfs_dir"`           // where they are read; default /sys
+	// ClockFile makes this node's clocks differ from the machine's, in rehearsals
+	// only (clock.Skew as JSON); absent: they do not.
+	ClockFile string            `yaml:"clock_file"`
+	Binaries  map[string]string `yaml:"binaries"` // tool → absolute path; see DefaultBinaries
 }
 
 // Allow is what the privileged half may be asked to set.
@@ -49,11 +57,11 @@ type Allow struct {
 }
 
 // Tools are the programs that an agent starts, in the order of their names.
-func Tools() []string { return []string{"babeld", "iperf3", "olsrd"} }
+func Tools() []string { return []string{"babeld", "chronyc", "iperf3", "olsrd"} }
 
 // DefaultBinaries is where Debian puts the tools.
 func DefaultBinaries() map[string]string {
-	return map[string]string{"babeld": "/usr/sbin/babeld", "iperf3": "/usr/bin/iperf3", "olsrd": "/usr/sbin/olsrd"}
+	return map[string]string{"babeld": "/usr/sbin/babeld", "chronyc": "/usr/bin/chronyc", "iperf3": "/usr/bin/iperf3", "olsrd": "/usr/sbin/olsrd"}
 }
 
 func defaults() Config {
@@ -68,6 +76,10 @@ func defaults() Config {
 		QuotaBytes:     2e9,
 		QuotaFreeBytes: 256e6,
 		DeadManS:       1800,
+
+		BatteryMinPercent: 5,
+		TemperatureMaxC:   95, // processors of laptops put themselves out at 100 to 105
+		SysfsDir:          "/sys",
 	}
 }
 

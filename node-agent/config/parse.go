@@ -228,7 +228,10 @@ func (d document) checkAddresses(c Config) error {
 }
 
 func (d document) checkPaths(c Config) error {
-	paths := map[string]string{"state_dir": c.StateDir, "keys_dir": c.KeysDir}
+	paths := map[string]string{"state_dir": c.StateDir, "keys_dir": c.KeysDir, "sysfs_dir": c.SysfsDir}
+	if c.ClockFile != "" {
+		paths["clock_file"] = c.ClockFile
+	}
 	if c.FeedbackSocket != "" {
 		paths["feedback_socket"] = c.FeedbackSocket
 	}
@@ -262,6 +265,12 @@ func (d document) checkAmounts(c Config) error {
 	}
 	if !(c.DeadManS >= 10 && c.DeadManS <= 86400) {
 		return d.at("dead_man_s", "%g; allowed is 10 to 86400 seconds", c.DeadManS)
+	}
+	if !(c.BatteryMinPercent >= 0 && c.BatteryMinPercent <= 100) {
+		return d.at("battery_min_percent", "%g; allowed is 0 (no limit) to 100 %%", c.BatteryMinPercent)
+	}
+	if !(c.TemperatureMaxC >= 0 && c.TemperatureMaxC <= 150) {
+		return d.at("temperature_max_c", "%g; allowed is 0 (no limit) to 150 °C", c.TemperatureMaxC)
 	}
 	return nil
 }

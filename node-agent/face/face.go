@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"fieldmesh.dev/fieldmesh/internal/version"
 	"fieldmesh.dev/fieldmesh/node-agent/api"
 	"fieldmesh.dev/fieldmesh/node-agent/capture"
 	"fieldmesh.dev/fieldmesh/node-agent/clock"
@@ -47,7 +48,7 @@ const (
 type Face struct {
 	cfg    config.Config
 	log    *slog.Logger
-	clk    clock.System
+	clk    clock.Clock
 	spool  *spool.Spool
 	gps    *gps.Client
 	radio  radioSource
@@ -58,6 +59,10 @@ type Face struct {
 	stored capture.Store
 
 	authorized *keys.Authorized
+
+	machine *measure.Machine
+	wall    *clock.Watch
+	chrony  *clock.Chrony
 }
 
 // radioSource tells of the radio under test: a radio-feedback socket where one
@@ -97,12 +102,19 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (*Face, erro
 	if leave == 0 {
 		leave = -1 // none, and not the spool's default
 	}
+	clk, err := ownClock(cfg)
+	if err != nil {
+		return nil, err
+	}
 	sp, err := spool.Open(cfg.SpoolDir(), cfg.Node, spool.Options{QuotaBytes: cfg.QuotaBytes, MinFreeBytes: leave})
 	if err != nil {
 		return nil, err
 	}
-	f := &Face{cfg: cfg, log: log, spool: sp, host: host.Dial(cfg.HostSocket()), stored: capture.NewStore(filepath.Join(cfg.FaceDir(), "captures"))}
+	f := &Face{cfg: cfg, log: log, spool: sp, clk: clk, host: host.Dial(cfg.HostSocket()), stored: capture.NewStore(filepath.Join(cfg.FaceDir(), "captures"))}
 	f.gps = receiver(cfg.GPSD, f.clk)
+	f.machine = measure.NewMachine(cfg.SysfsDir, measure.MachineLimits{BatteryMinPercent: cfg.BatteryMinPercent, TemperatureMaxC: cfg.TemperatureMaxC})
+	f.chrony = clock.NewChrony(cfg.Binary("chronyc"))
+	f.wall = clock.NewWatch(f.clk, version.Built(), f.gps.BehindBoot, f.chrony.Tracking)
 	f.radio = radio.NewKernel(cfg.Interface)
 	if cfg.FeedbackSocket != "" {
 		f.radio = radio.New(cfg.FeedbackSocket)
@@ -116,6 +128,14 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (*Face, erro
 		return nil, errors.Join(err, sp.Close())
 	}
 	return f, nil
+}
+
+// ownClock is the machine's clock, or that of a rehearsal.
+func ownClock(cfg config.Config) (clock.Clock, error) {
+	if cfg.ClockFile == "" {
+		return clock.System{}, nil
+	}
+	return clock.NewSkewed(cfg.ClockFile)
 }
 
 func receiver(gpsd string, clk clock.Clock) *gps.Client {
@@ -146,7 +166,8 @@ func (f *Face) deps() trial.Deps {
 		Sockets: func(node string, fl []wire.Flow) (trial.Sockets, error) {
 			return measure.NewTCP(node, fl), nil
 		},
-		Sources:    []measure.Source{measure.NewInterface(f.cfg.Interface), f.radio},
+		Sources:    []measure.Source{measure.NewInterface(f.cfg.Interface), f.radio, f.machine, f.wall},
+		Fit:        f.machine.Fit,
 		Capture:    f.capture,
 		Routing:    f.routing,
 		Radio:      f.radio.Caps,
@@ -162,6 +183,7 @@ func (f *Face) serve(ctx context.Context, server *api.Server, listener net.Liste
 	background, stop := context.WithCancel(context.Background())
 	var g errgroup.Group
 	g.Go(func() error { return f.gps.Run(background) })
+	g.Go(func() error { f.chrony.Run(background); return nil })
 	if feedback, ok := f.radio.(*radio.Client); ok {
 		g.Go(func() error { return feedback.Run(background) })
 	}

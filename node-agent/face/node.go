@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strings"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/internal/version"
 	"fieldmesh.dev/fieldmesh/node-agent/api"
@@ -18,7 +20,7 @@ func (f *Face) Status(ctx context.Context) (wire.NodeStatus, error) {
 	up, mac := provenance.Link(f.cfg.Interface)
 	st := wire.NodeStatus{Node: f.cfg.Node, Version: version.String(), Kernel: provenance.Kernel(), Arch: runtime.GOARCH,
 		Interface: f.cfg.Interface, InterfaceUp: up, MAC: mac, Tools: f.reader.Tools(), Congestion: provenance.Congestion(),
-		Spool: f.spool.Status(), Run: f.engine.RunHeld(), Clock: f.Clock(), GPSRateHz: f.gps.RateHz(), Problems: []wire.Problem{}}
+		Spool: f.spool.Status(), Run: f.engine.RunHeld(), Clock: f.Clock(), GPSRateHz: f.gps.RateHz(), ControlInterface: f.cfg.ControlInterface, Problems: []wire.Problem{}}
 	fix, _ := f.gps.Last() // before the first fix it tells at least whether gpsd answers
 	st.GPS = &fix
 	host, err := f.host.Status(ctx)
@@ -27,6 +29,13 @@ func (f *Face) Status(ctx context.Context) (wire.NodeStatus, error) {
 	}
 	st.Host = host
 	st.MemoryBytes = residentBytes()
+	if caps, ok := f.radio.Caps(); ok {
+		st.Radio = &caps
+	}
+	if now, ok := f.machine.Now(); ok {
+		st.Machine = &now
+	}
+	st.WallClock = new(f.wall.Now())
 	st.Problems = f.problems(st, err)
 	return st, nil
 }
@@ -58,6 +67,13 @@ func (f *Face) problems(st wire.NodeStatus, hostErr error) []wire.Problem {
 		add("gps", "gpsd does not answer at "+f.cfg.GPSD, "start gpsd, or correct `gpsd` in the configuration")
 	case st.GPS.Mode < 2 || st.GPS.FixAgeMs == nil || *st.GPS.FixAgeMs > 3000:
 		add("gps", fmt.Sprintf("no fix (mode %d)", st.GPS.Mode), "give the receiver a view of the sky and wait")
+	}
+	if st.Machine != nil && st.Machine.Alarm != "" {
+		need, found, _ := strings.Cut(st.Machine.Alarm, ": ")
+		add(need, found, map[string]string{"battery": "charge it or change it, or connect the mains", "temperature": "let it cool down: shade, air, less to do"}[need])
+	}
+	if st.WallClock.Unset {
+		add("wall_clock", "it shows "+time.Unix(0, st.Clock.WallNs).UTC().Format(time.DateOnly)+", which is before this program was built", "set the clock (chrony, or date), or the receiver's time by chrony")
 	}
 	if err := f.spool.CheckRoom(1); err != nil {
 		add("disk", err.Error(), "collect and confirm the records, or free disk space")

@@ -82,6 +82,7 @@ func (c *Client) Last() (wire.GPS, bool) {
 func (c *Client) present(out *wire.GPS, now int64) {
 	c.lapse(now)
 	out.Mode, out.Connected = c.mode, c.connected
+	out.RateHz = c.rate(now)
 	if c.fix != nil {
 		// A line may come in between the reading of the clock and the lock.
 		age := float64(max(now-*c.fix.FixBootNs, 0)) / 1e6
@@ -96,6 +97,11 @@ func (c *Client) RateHz() *float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.settle(now, false)
+	return c.rate(now)
+}
+
+// rate is RateHz with mu held.
+func (c *Client) rate(now int64) *float64 {
 	n := len(c.arrivals)
 	if n < 5 {
 		return nil
@@ -106,6 +112,15 @@ func (c *Client) RateHz() *float64 {
 	}
 	rate := float64(n-1) / (float64(span) / 1e9)
 	return &rate
+}
+
+// BehindBoot is the boot clock minus the receiver's UTC, by the fix that took
+// the shortest way here; false before the first that had a time. What even
+// that one took is in it: see wire.NMEATimeUncertaintyNs.
+func (c *Client) BehindBoot() (ns int64, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lag.leastNs, c.lag.known
 }
 
 // Name names the client as a source of samples.

@@ -19,23 +19,12 @@ const (
 	sampleInterval = 100 * time.Millisecond // 10 Hz
 	restoreTime    = 15 * time.Second       // most that putting the machine back may take
 	restoreAgain   = 200 * time.Millisecond
-	// spoolPerSecond is what a trial's records come to, measured at about
-	// 40 kB/s for six streams at 10 Hz and taken as much again and more; it
-	// grows with the sampling of sockets, which is most of it.
-	spoolPerSecond = 100_000
-	spoolPerTrial  = 4_000_000 // iperf3's own output and provenance
 	// flowGrace is what a flow may take after the window to drain its buffers
 	// and exchange iperf3's results; six 64 KB windows drain in 2 s at 1.6 Mbit/s.
 	flowGrace = 2 * time.Second
 	// noGoGrace is how much longer than the initiator a peer waits for GO.
 	noGoGrace = 30 * time.Second
 )
-
-// spoolBytes is the most that a trial's records may come to.
-func spoolBytes(t wire.Trial) int64 {
-	perSecond := spoolPerSecond * float64(socketHz(t)) / float64(wire.SampleHzMin)
-	return int64(spoolPerTrial + perSecond*(t.DurationS+t.Gate.TimeoutS+t.Routing.ReadyLimit().Seconds()))
-}
 
 // socketHz is how often the trial's sockets are sampled.
 func socketHz(t wire.Trial) int {
@@ -181,6 +170,9 @@ func (e *Engine) admit(k wire.TrialKey) (*attempt, error) {
 	}
 	if e.stopped {
 		return nil, refuse("stopping", "node "+e.cfg.Node+" is being stopped", "start the agent again")
+	}
+	if err := e.fit(); err != nil {
+		return nil, err
 	}
 	if err := e.roomFor(t); err != nil {
 		return nil, err
@@ -364,6 +356,7 @@ func (a *attempt) emit(tBootNs int64, b wire.Body) error {
 	}
 	a.keepCovariate(tBootNs, b)
 	a.engine.live.see(tBootNs, b)
+	a.mishap(b)
 	return nil
 }
 

@@ -70,6 +70,9 @@ func (e *Engine) mine() (wire.TrialKey, bool) {
 // here at once is not begun: after a reboot the radio may need a while, and
 // until then one attempt after the other would be used up.
 func (e *Engine) able(ctx context.Context, k wire.TrialKey) error {
+	if err := e.fit(); err != nil {
+		return err
+	}
 	e.mu.Lock()
 	t, _ := e.trial(k.Trial)
 	e.mu.Unlock()

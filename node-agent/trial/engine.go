@@ -91,7 +91,9 @@ type Deps struct {
 	Radio   func() (wire.Caps, bool)
 	// Transport tells what a transport profile's making depends on; nil: nothing
 	// is known, and variants are taken for the kernel's own.
-	Transport  func() (tcp.Machine, error)
+	Transport func() (tcp.Machine, error)
+	// Fit tells why no trial can go on with the machine as it is; nil, or giving nil: it can.
+	Fit        func() error
 	Provenance func(ctx context.Context) wire.Provenance
 	Log        *slog.Logger
 }

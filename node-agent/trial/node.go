@@ -13,7 +13,7 @@ import (
 
 // roomFor refuses a trial whose records the spool could not take.
 func (e *Engine) roomFor(t wire.Trial) error {
-	if err := e.deps.Spool.CheckRoom(spoolBytes(t)); err != nil {
+	if err := e.deps.Spool.CheckRoom(t.SpoolBytes()); err != nil {
 		return refuse(wire.CodeDiskFull, fmt.Sprintf("node %s has no room for the records of trial %d: %v", e.cfg.Node, t.Number, err), "")
 	}
 	return nil
@@ -91,7 +91,7 @@ func (e *Engine) untouched() bool {
 // take replaces the run that is held, if any; e.mu is held.
 func (e *Engine) take(ctx context.Context, plan wire.RunPlan) (wire.CampaignView, error) {
 	if len(plan.Trials) > 0 {
-		neediest := slices.MaxFunc(plan.Trials, func(a, b wire.Trial) int { return cmp.Compare(spoolBytes(a), spoolBytes(b)) })
+		neediest := slices.MaxFunc(plan.Trials, func(a, b wire.Trial) int { return cmp.Compare(a.SpoolBytes(), b.SpoolBytes()) })
 		if err := e.roomFor(neediest); err != nil {
 			return wire.CampaignView{}, err
 		}

@@ -19,6 +19,7 @@ const (
 	CodeInternal         = "internal"           // a fault of the agent
 	CodeUnavailable      = "unavailable"        // a part of the agent does not answer, or the node is overloaded; try again
 	CodeDiskFull         = "disk_full"          // the spool has no room
+	CodeUnfit            = "unfit"              // a battery is nearly empty, or something is too hot
 )
 
 // Errorf makes an Error with a code and no cure.

@@ -1,0 +1,34 @@
+package trial
+
+import (
+	"fmt"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// mishap ends the attempt when a sample tells of something with which it cannot
+// go on. The sample itself is recorded already.
+func (a *attempt) mishap(b wire.Body) {
+	switch s := b.(type) {
+	case *wire.Machine:
+		if s.Alarm != "" {
+			a.abort(s.Alarm)
+		}
+	case *wire.WallClock:
+		if s.SteppedNs != nil { // captures bear the wall clock, and what other programs wrote does
+			a.abort(fmt.Sprintf("clock_stepped: the wall clock was put forward by %s during the attempt", time.Duration(*s.SteppedNs)))
+		}
+	}
+}
+
+// fit refuses a trial that the machine as it is would have to end.
+func (e *Engine) fit() error {
+	if e.deps.Fit == nil {
+		return nil
+	}
+	if err := e.deps.Fit(); err != nil {
+		return refuse(wire.CodeUnfit, "node "+e.cfg.Node+" cannot begin a trial: "+err.Error(), "see `fieldmesh nodes`")
+	}
+	return nil
+}
