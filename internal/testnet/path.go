@@ -82,19 +82,7 @@ func NewPath(t testing.TB, a *NS, aCIDR string, b *NS, bCIDR string, cfg PathCon
 		ns   *NS
 		cidr string
 	}{{a, aCIDR}, {b, bCIDR}} {
-		end.ns.Do(t, func() (err error) {
-			p.files[i], err = openTun("path0")
-			return err
-		})
-		// Without this, TCP would hold segments back to send several in one.
-		end.ns.netlink(t, func(h *netlink.Handle) error {
-			l, err := h.LinkByName("path0")
-			if err != nil {
-				return err
-			}
-			return h.LinkSetGSOMaxSegs(l, 1)
-		})
-		end.ns.Up(t, "path0", end.cidr)
+		p.files[i] = end.ns.Tun(t, "path0", end.cidr)
 		p.in[i] = make(chan []byte, 4096)
 	}
 	done := make(chan struct{})
@@ -113,6 +101,27 @@ func NewPath(t testing.TB, a *NS, aCIDR string, b *NS, bCIDR string, cfg PathCon
 		}
 	})
 	return p
+}
+
+// Tun makes a TUN device with an address, brings it up and gives its file, from
+// which reading does not block. The caller closes it, which removes the device.
+func (n *NS) Tun(t testing.TB, name, cidr string) *os.File {
+	t.Helper()
+	var file *os.File
+	n.Do(t, func() (err error) {
+		file, err = openTun(name)
+		return err
+	})
+	// Without this, TCP would hold segments back to send several in one.
+	n.netlink(t, func(h *netlink.Handle) error {
+		l, err := h.LinkByName(name)
+		if err != nil {
+			return err
+		}
+		return h.LinkSetGSOMaxSegs(l, 1)
+	})
+	n.Up(t, name, cidr)
+	return file
 }
 
 func openTun(name string) (*os.File, error) {

@@ -39,6 +39,10 @@ func Register(program, name string) (*Congestion, error) {
 	if err != nil {
 		return nil, err
 	}
+	return attach(spec, program, name)
+}
+
+func attach(spec *ebpf.CollectionSpec, program, name string) (*Congestion, error) {
 	if err := rename(spec, name); err != nil {
 		return nil, fmt.Errorf("name congestion control %q: %w", program, err)
 	}

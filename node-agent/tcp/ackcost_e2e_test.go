@@ -1,0 +1,195 @@
+//go:build e2e
+
+package tcp
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+)
+
+const (
+	// The acknowledgements that a batch times: few enough that most batches are
+	// not interrupted, and after those that warm the caches.
+	batchWarm  = 8
+	batchTimed = 32
+	// batchTurn lies between what is sent and its acknowledgement: long beside
+	// the time that the others' turns take, which Vegas would take for a queue.
+	batchTurn = 20 * time.Millisecond
+	// batchWindow is the first window of the connections, in segments.
+	batchWindow = 200
+)
+
+// ackCosts times the acknowledgements of several connections in turns: a
+// connection fills its window, and some of its segments are acknowledged one by
+// one while the clock runs. What is timed is the sender's kernel from taking
+// the packet in to the end of what the ACK does: the congestion control, what
+// calls it, and everything else, which is the same for all and taken away by
+// comparing. The kernel's own count (bpf_stats) is not used: it leaves out
+// the way into a program, counts its own reading of the clock, and
+// has nothing for the kernel's own functions.
+type ackCosts struct {
+	p     *peer
+	conns []*played
+	order *rand.Rand
+	// ns an ACK took, by connection and round.
+	ns [][]float64
+}
+
+// timeACKs does so with a connection of each of these congestion controls, and
+// anew with other connections for every set of rounds.
+func timeACKs(t *testing.T, names []string, sets, rounds int) *ackCosts {
+	t.Helper()
+	a := &ackCosts{p: newPeer(t), order: rand.New(rand.NewPCG(1, 1)), ns: make([][]float64, len(names))}
+	a.p.ns.Run(t, "ip", "route", "change", "10.55.0.0/24", "dev", "path0", "proto", "kernel", "scope", "link", "src", senderAddr,
+		"initcwnd", strconv.Itoa(batchWindow))
+	for range sets {
+		a.open(t, names)
+		for range rounds {
+			a.round(t)
+		}
+		for _, c := range a.conns {
+			a.p.hangUp(t, c)
+		}
+	}
+	return a
+}
+
+// open begins anew with a connection of each, in congestion avoidance.
+func (a *ackCosts) open(t *testing.T, names []string) {
+	t.Helper()
+	a.conns = nil
+	for _, name := range names {
+		a.conns = append(a.conns, a.p.dial(t, name, batchTurn))
+	}
+	// Half of the first window is used for some rounds, so that Westwood has
+	// its estimate; then a loss ends slow start, and what is acknowledged after
+	// it ends recovery.
+	const rounds, loss = 43, 40
+	for round := range rounds {
+		segments := batchWindow / 2
+		if round > loss {
+			segments = 4
+		}
+		for _, c := range a.conns {
+			c.write(t, segments)
+			a.p.drain(t)
+		}
+		time.Sleep(batchTurn)
+		for _, c := range a.conns {
+			if round == loss {
+				for range 3 {
+					a.p.give(t, a.p.ack(c, c.acked))
+				}
+			}
+			upTo := c.sent
+			if round < loss {
+				upTo -= mss // something stays in flight: sending does not begin anew
+			}
+			a.finish(t, c, upTo)
+		}
+	}
+}
+
+// send has every connection fill its window, with one segment more that waits,
+// so that the stack knows the window to be what bounds it.
+func (a *ackCosts) send(t *testing.T) {
+	t.Helper()
+	for _, c := range a.conns {
+		window := min(int(a.p.info(t, c).Snd_cwnd), 2*batchWindow)
+		c.write(t, window+1-int(c.sent-c.acked)/mss)
+		a.p.drain(t)
+	}
+	time.Sleep(batchTurn)
+}
+
+// finish acknowledges, segment by segment, what a connection has sent so far.
+// What it sends thereupon is left for the next turn: no round trip is to be
+// shorter than one.
+func (a *ackCosts) finish(t *testing.T, c *played, upTo uint32) {
+	t.Helper()
+	for c.acked < upTo {
+		c.acked += mss
+		a.p.give(t, a.p.ack(c, c.acked))
+	}
+	a.p.drain(t)
+}
+
+// round times a batch of each, in another order than the last round: what was
+// before leaves the caches differently.
+func (a *ackCosts) round(t *testing.T) {
+	t.Helper()
+	a.send(t)
+	for _, i := range a.order.Perm(len(a.conns)) {
+		c := a.conns[i]
+		sent := c.sent
+		if n := int(sent-c.acked) / mss; n < batchWarm+batchTimed {
+			t.Fatalf("%s has %d segments in flight: too few to time", c.congestion, n)
+		}
+		batch := make([][]byte, batchWarm+batchTimed)
+		for j := range batch {
+			c.acked += mss
+			batch[j] = a.p.ack(c, c.acked)
+		}
+		for _, f := range batch[:batchWarm] {
+			a.p.give(t, f)
+		}
+		began := time.Now()
+		for _, f := range batch[batchWarm:] { // Go's own preparations for a system call would be timed too
+			_, _, errno := syscall.RawSyscall(syscall.SYS_WRITE, uintptr(a.p.fd), uintptr(unsafe.Pointer(&f[0])), uintptr(len(f)))
+			if errno != 0 {
+				t.Fatal(errno)
+			}
+		}
+		a.ns[i] = append(a.ns[i], float64(time.Since(began).Nanoseconds())/batchTimed)
+		a.p.drain(t)
+		a.finish(t, c, sent)
+	}
+}
+
+// more is by how much an ACK of one connection takes longer than of another,
+// in ns: the median over rounds of the difference within each; and the lowest
+// and the highest that a third of the rounds gives.
+func (a *ackCosts) more(i, than int) (ns, low, high float64) {
+	var all []float64
+	for r := range a.ns[i] {
+		all = append(all, a.ns[i][r]-a.ns[than][r])
+	}
+	var thirds []float64
+	for part := range slices.Chunk(all, max(len(all)/3, 1)) {
+		thirds = append(thirds, median(part))
+	}
+	return median(all), slices.Min(thirds), slices.Max(thirds)
+}
+
+func median(values []float64) float64 {
+	s := slices.Sorted(slices.Values(values))
+	return s[len(s)/2]
+}
+
+// yardstick registers a program that is for measuring only.
+func yardstick(t *testing.T, program string) string {
+	t.Helper()
+	spec, err := ebpf.LoadCollectionSpec("../../protocols/tcpcc/bpf/yardsticks/" + program + ".bpf.o")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := attach(spec, program, fmt.Sprintf("%.4s_%x_%x", program, os.Getpid(), registered.Add(1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c.Name
+}
