@@ -275,8 +275,9 @@ type transfer struct {
 	} `json:"start"`
 	End struct {
 		Received struct {
-			Bytes int64   `json:"bytes"`
-			Bps   float64 `json:"bits_per_second"`
+			Bytes   int64   `json:"bytes"`
+			Seconds float64 `json:"seconds"`
+			Bps     float64 `json:"bits_per_second"`
 		} `json:"sum_received"`
 		Sent struct {
 			Retransmits int `json:"retransmits"`
@@ -286,9 +287,28 @@ type transfer struct {
 }
 
 // iperf sends for some seconds from a node to another.
-func (f *field) iperf(t *testing.T, from, to, seconds int) (r transfer) {
+func (f *field) iperf(t *testing.T, from, to, seconds int) transfer {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(seconds+60)*time.Second)
+	return f.iperf3(t, from, to, time.Duration(seconds+60)*time.Second, "-t", fmt.Sprint(seconds))
+}
+
+// bulk sends so many bytes from a node to another, however long that takes,
+// with a window of eight segments or so, as the papers' TCPs have: a larger one
+// over many hops is in its own way.
+func (f *field) bulk(t *testing.T, from, to int, bytes int64) transfer {
+	t.Helper()
+	r := f.iperf3(t, from, to, 4*time.Minute, "-n", fmt.Sprint(bytes), "-l", "8K", "-w", "16K")
+	// What was still in the sender's buffer, twice the 16 K, as iperf3 called it
+	// done is not counted.
+	if least := bytes - 32<<10; r.End.Received.Bytes < least {
+		t.Errorf("%d bytes arrived, want at least %d", r.End.Received.Bytes, least)
+	}
+	return r
+}
+
+func (f *field) iperf3(t *testing.T, from, to int, patience time.Duration, args ...string) (r transfer) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	server := f.spaces[to].Command(ctx, "iperf3", "-s", "-1", "--forceflush", "-B", address(to))
 	said := &output{}
@@ -300,7 +320,7 @@ func (f *field) iperf(t *testing.T, from, to, seconds int) (r transfer) {
 		}
 		return nil
 	})
-	out, err := f.spaces[from].Command(ctx, "iperf3", "-c", address(to), "-B", address(from), "-t", fmt.Sprint(seconds), "-J").Output()
+	out, err := f.spaces[from].Command(ctx, "iperf3", append([]string{"-c", address(to), "-B", address(from), "-J"}, args...)...).Output()
 	if decoding := json.Unmarshal(out, &r); err != nil || decoding != nil || r.Error != "" {
 		t.Fatalf("iperf3: %v, %v, %q", err, decoding, r.Error)
 	}
