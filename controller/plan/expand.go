@@ -138,7 +138,8 @@ func (c *check) decode() wire.Trial {
 	}
 	t.SampleHz = m.wholeAt("sample_hz")
 	if snap := m.wholeAt("capture.snap_bytes"); snap != nil {
-		t.Capture = &wire.CapturePlan{SnapBytes: *snap}
+		// Packets that were merged have neither delay nor loss of their own.
+		t.Capture = &wire.CapturePlan{SnapBytes: *snap, Offloads: orElse(m.textAt("capture.offloads"), wire.OffloadsOff)}
 	}
 	t.Gate = c.decodeGate()
 	for _, e := range m.child("traffic").entriesOrNone() {

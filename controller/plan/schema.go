@@ -120,7 +120,10 @@ func (s schema) trial() object {
 		{"tcp", transport(), false},
 		{"traffic", table{what: "flow", name: regexp.MustCompile(wordForm), names: wordWords, row: s.flow()}, false},
 		{"sample_hz", number{wire.SampleHzMin, wire.SampleHzMax, false, true, "samples of tcp_info a second"}, false},
-		{"capture", object{[]field{{"snap_bytes", number{wire.SnapBytesMin, wire.SnapBytesMax, false, true, "bytes of each frame"}, true}}}, false},
+		{"capture", object{[]field{
+			{"snap_bytes", number{wire.SnapBytesMin, wire.SnapBytesMax, false, true, "bytes of each frame"}, true},
+			{"offloads", choice{wire.OffloadsOff, wire.OffloadsRecorded}, false},
+		}}, false},
 	}}
 }
 

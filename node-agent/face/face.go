@@ -163,9 +163,14 @@ func (f *Face) awaitHost(ctx context.Context) error {
 func (f *Face) deps() trial.Deps {
 	return trial.Deps{
 		Clock: f.clk, Host: f.host, Spool: f.spool, GPS: f.gps, Flows: flows{bin: f.cfg.Binary("iperf3")},
-		Sockets: func(node string, fl []wire.Flow) (trial.Sockets, error) {
-			return measure.NewTCP(node, fl), nil
+		Sockets: func(node string, fl []wire.Flow, traced measure.Events) (trial.Sockets, error) {
+			t := measure.NewTCP(node, fl)
+			if traced != nil {
+				t.Trace(traced)
+			}
+			return t, nil
 		},
+		Events:     f.events,
 		Sources:    []measure.Source{measure.NewInterface(f.cfg.Interface), f.radio, f.machine, f.wall},
 		Fit:        f.machine.Fit,
 		Capture:    f.capture,

@@ -23,6 +23,13 @@ type Source interface {
 	Sample(tBootNs int64) ([]wire.Body, error)
 }
 
+// At is a body that came about at a moment of its own, and not when its source
+// was asked.
+type At struct {
+	wire.Body
+	BootNs int64
+}
+
 // Sampler asks its sources on a fixed beat and keeps account of how late it was.
 type Sampler struct {
 	clk      clock.Clock
@@ -106,13 +113,17 @@ func sleep(ctx context.Context, d time.Duration) error {
 }
 
 // sample asks every source once; each sample carries the time just before its
-// source was asked.
+// source was asked, unless it has one of its own.
 func (s *Sampler) sample() error {
 	for i, source := range s.sources {
 		t := s.clk.BootNs()
 		bodies, err := source.Sample(t)
 		for _, b := range bodies {
-			if err := s.emit(t, b); err != nil {
+			at := t
+			if timed, is := b.(At); is {
+				at, b = timed.BootNs, timed.Body
+			}
+			if err := s.emit(at, b); err != nil {
 				return fmt.Errorf("emit sample of %s: %w", source.Name(), err)
 			}
 		}

@@ -25,6 +25,9 @@ type TCP struct {
 	congestion map[uint64]string
 	// seen is what the last sample of each data socket showed.
 	seen map[uint64]seen
+	// traced gives the kernel's own events; nil: they are told from samples.
+	traced Events
+	lost   uint32 // of them, as last told
 
 	sockets  []found
 	requests []byte // one request per socket, in the same order
@@ -66,7 +69,8 @@ const (
 // NewTCP makes a source of tcp_info of the flows' sockets on the node self:
 // one *wire.TCPSample each, those of the data sockets with their stream and
 // iperf3's control connections without, and after them a *wire.TCPEvent for
-// what a data socket's sender did since the last sample. It works without privileges, in the
+// what a data socket's sender did since the last sample: told from the samples,
+// or by the kernel's tracepoints once Trace has given them. It works without privileges, in the
 // network namespace in which it is first used.
 func NewTCP(self string, flows []wire.Flow) *TCP {
 	t := &TCP{sock: kernelSocket{protocol: unix.NETLINK_INET_DIAG}, ends: kernelSocket{protocol: unix.NETLINK_INET_DIAG, groups: destroyedTCP}, congestion: map[uint64]string{}, seen: map[uint64]seen{}, families: []uint8{unix.AF_INET, unix.AF_INET6}}
@@ -96,7 +100,7 @@ func (t *TCP) Name() string { return "tcp" }
 func (t *TCP) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return errors.Join(t.sock.close(), t.ends.close())
+	return errors.Join(t.sock.close(), t.ends.close(), t.untrace())
 }
 
 // Sample reads the sockets that are known, after looking for more when some
@@ -121,7 +125,12 @@ func (t *TCP) Sample(tBootNs int64) ([]wire.Body, error) {
 		samples, err = t.ended(samples)
 	}
 	t.out, err = t.bodies(t.out[:0], samples, err)
-	for _, e := range t.events(tBootNs, samples) {
+	between := t.events(tBootNs, samples)
+	if t.traced != nil {
+		t.out, err = t.told(t.out, err)
+		return t.out, err
+	}
+	for _, e := range between {
 		t.out = append(t.out, e)
 	}
 	return t.out, err

@@ -221,7 +221,11 @@ func (a *attempt) prepare(ctx context.Context) error {
 	if caps, err = e.radioInForce(a.trial.Radio); err != nil {
 		return err
 	}
-	sockets, err := e.deps.Sockets(e.cfg.Node, a.flows)
+	traced, err := a.traceEvents(ctx)
+	if err != nil {
+		return err
+	}
+	sockets, err := e.deps.Sockets(e.cfg.Node, a.flows, traced)
 	if err != nil {
 		return err
 	}

@@ -76,12 +76,17 @@ type Routing interface {
 
 // Deps is everything that an Engine reaches beyond itself.
 type Deps struct {
-	Clock   clock.Clock
-	Host    Host
-	Spool   Spool
-	GPS     Receiver
-	Flows   Flows
-	Sockets func(node string, flows []wire.Flow) (Sockets, error)
+	Clock clock.Clock
+	Host  Host
+	Spool Spool
+	GPS   Receiver
+	Flows Flows
+	// Sockets makes what samples the flows' sockets; traced are the kernel's
+	// own events, which become the sampler's, or nil.
+	Sockets func(node string, flows []wire.Flow, traced measure.Events) (Sockets, error)
+	// Events opens the events that the host process has the kernel tell; nil:
+	// they are told from samples.
+	Events  func(ctx context.Context) (measure.Events, error)
 	Sources []measure.Source // beside GPS and sockets: interface counters, radio feedback
 	// Capture begins to capture the packets of an attempt's flows and of routing.
 	Capture func(ctx context.Context, run string, k wire.TrialKey, plan wire.CapturePlan, flows []wire.Flow) (Capture, error)

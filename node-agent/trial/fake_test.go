@@ -13,6 +13,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/node-agent/measure"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -225,7 +226,10 @@ func newRig(t *testing.T, node, dir string, port int) *rig {
 	t.Helper()
 	r := &rig{host: &fakeHost{applied: map[string][]string{}, instance: "1"}, spool: &fakeSpool{}, flows: &fakeFlows{}, gps: &fakeGPS{clock.System{}, 5}, route: &fakeRouting{}, dir: dir, port: port}
 	deps := Deps{Clock: clock.System{}, Host: r.host, Spool: r.spool, GPS: r.gps, Flows: r.flows,
-		Sockets:    func(string, []wire.Flow) (Sockets, error) { r.open.Add(1); return fakeSockets{&r.open}, nil },
+		Sockets: func(string, []wire.Flow, measure.Events) (Sockets, error) {
+			r.open.Add(1)
+			return fakeSockets{&r.open}, nil
+		},
 		Routing:    func(context.Context, string, func(error)) (Routing, error) { return r.route, nil },
 		Radio:      func() (wire.Caps, bool) { return wire.Caps{}, false },
 		Provenance: func(context.Context) wire.Provenance { return wire.Provenance{Kernel: "test"} },

@@ -131,7 +131,7 @@ func tcpEvent() Measurement {
 		Tags: []Tag{
 			tag("flow", "the plan's name of the flow"),
 			{Name: "stream", Meaning: "0-based stream, or `control` for iperf3's control connection", absent: "control"},
-			tag("tcp_event", "retransmission, rto, recovery or recovery_end"),
+			tag("tcp_event", "retransmission, failed_retransmission, rto, recovery or recovery_end"),
 			tag("seen_by", "tcp_info or tracepoint"),
 		},
 		Fields: []Field{

@@ -141,14 +141,14 @@ type TCPSample struct {
 // TCPEvent is something that a connection's sender did. Source "tcp_info" means
 // that it was found between two samples: it happened after FromBootNs and not
 // later than the record's own time, Count times. Source "tracepoint" means that
-// the kernel told of it at the record's time.
+// the kernel told of it at the record's time; the windows are those of that moment.
 type TCPEvent struct {
 	Flow             string  `json:"flow"`
 	Stream           *int    `json:"stream,omitempty"`
 	Cookie           uint64  `json:"cookie,omitempty"`
 	Local            string  `json:"local"`
 	Remote           string  `json:"remote"`
-	Event            string  `json:"tcp_event"` // retransmission | rto | recovery | recovery_end
+	Event            string  `json:"tcp_event"` // retransmission | failed_retransmission (never left; tracepoint, Linux 6.17) | rto | recovery | recovery_end
 	Source           string  `json:"seen_by"`   // tcp_info | tracepoint
 	FromBootNs       *int64  `json:"from_boot_ns,omitempty"`
 	Count            uint32  `json:"count"`

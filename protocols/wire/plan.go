@@ -13,7 +13,14 @@ type RunPlan struct {
 	Nodes          []PlanNode `json:"nodes"`
 	Trials         []Trial    `json:"trials"` // in the order in which they are to be driven
 	AttemptsMax    int        `json:"attempts_max"`
+	Control        string     `json:"control,omitempty"` // ControlOwn | ControlMesh; absent: either will do
 }
+
+// Ways by which a controller reaches its nodes.
+const (
+	ControlOwn  = "own"  // a link of its own: cable, USB, Bluetooth, cellular
+	ControlMesh = "mesh" // the mesh under test, on which the controller is silent while measuring
+)
 
 // DefaultGoPort is the UDP port on which nodes listen for GO.
 const DefaultGoPort = 7446
@@ -62,7 +69,17 @@ type Trial struct {
 // at every node.
 type CapturePlan struct {
 	SnapBytes int `json:"snap_bytes"` // of each frame, from its link-layer header on
+	// Offloads of the tested interface, which merge or split segments before a
+	// capture sees them, are turned off for the trial, or only recorded: off |
+	// recorded. Absent: recorded.
+	Offloads string `json:"offloads,omitempty"`
 }
+
+// What becomes of the tested interface's offloads while packets are captured.
+const (
+	OffloadsOff      = "off"
+	OffloadsRecorded = "recorded"
+)
 
 // Bounds of what is recorded of TCP.
 const (

@@ -78,7 +78,7 @@ func samplePlan() *wire.RunPlan {
 		goKey[i] = byte(i)
 	}
 	return &wire.RunPlan{
-		Run: "velocity-1", Campaign: "velocity", CampaignSHA256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", Seed: 18446744073709551615, Key: goKey, AttemptsMax: 3,
+		Run: "velocity-1", Campaign: "velocity", CampaignSHA256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", Seed: 18446744073709551615, Key: goKey, AttemptsMax: 3, Control: wire.ControlOwn,
 		Nodes: []wire.PlanNode{
 			{Name: "car", Unit: "laptop-1", MeshPrefix: "10.77.0.1/24", ControlAddr: "192.168.50.11", GoPort: wire.DefaultGoPort},
 			{Name: "roadside", Unit: "laptop-2", MeshPrefix: "10.77.0.2/24", GoPort: wire.DefaultGoPort},
@@ -101,7 +101,7 @@ func sampleTrial() wire.Trial {
 			{Name: "cross", Kind: "iperf3_udp", Background: true, From: "relay", To: "roadside", Port: 5001, Streams: 1, PayloadBytes: p(512), BitrateBps: p(1e6), StartS: 1.5, DurationS: 8, ClientPort: 51000},
 		},
 		Acceptance: wire.Acceptance{SpeedBandMps: p(0.5), InBandShareMin: p(0.8), FixModeMin: p(3), FixAgeMsMax: p(1500.0), ClockErrorMsMax: p(10.0), LatenessShareMax: p(0.01)},
-		SampleHz:   p(50), Capture: &wire.CapturePlan{SnapBytes: 96},
+		SampleHz:   p(50), Capture: &wire.CapturePlan{SnapBytes: 96, Offloads: wire.OffloadsOff},
 	}
 }
 

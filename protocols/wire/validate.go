@@ -63,6 +63,7 @@ func (p RunPlan) Validate() error {
 	c.match("campaign_sha256", p.CampaignSHA256, shaForm, "64 lower-case hexadecimal digits")
 	c.that(len(p.Key) == GoKeyBytes, "key", "%d bytes, want %d", len(p.Key), GoKeyBytes)
 	c.integer("attempts_max", p.AttemptsMax, 1, MaxAttempts)
+	c.that(p.Control == "" || p.Control == ControlOwn || p.Control == ControlMesh, "control", "%.80q is neither own nor mesh", p.Control)
 	c.integer("nodes", len(p.Nodes), 1, MaxNodes)
 	c.integer("trials", len(p.Trials), 1, MaxTrials)
 	nodes := map[string]bool{}
@@ -140,6 +141,9 @@ func (t Trial) checkRecording(c *checker) {
 	}
 	if t.Capture != nil {
 		c.integer("capture.snap_bytes", t.Capture.SnapBytes, SnapBytesMin, SnapBytesMax)
+		if t.Capture.Offloads != "" {
+			c.oneOf("capture.offloads", t.Capture.Offloads, OffloadsOff, OffloadsRecorded)
+		}
 	}
 }
 

@@ -1,0 +1,55 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+
+	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/node-agent/measure"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// traceEvents has the kernel tell what the flows' connections do about losses.
+// Where it cannot, samples have to tell it; a record says why, and every event
+// by which of the two it was seen.
+func (a *attempt) traceEvents(ctx context.Context) (measure.Events, error) {
+	e := a.engine
+	flows := tracedFlows(a.flows, e.cfg.Node)
+	if len(flows) == 0 || e.deps.Events == nil {
+		return nil, nil
+	}
+	change := host.Change{TCPEvents: &host.TCPEvents{Flows: flows}}
+	applied, err := e.deps.Host.Apply(ctx, "trial", []host.Change{change})
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, e.record(a.key, &wire.Event{Level: "info", Text: fmt.Sprintf("events of TCP are told from samples: %v", err)})
+	}
+	for i := range applied {
+		if err := e.record(a.key, &applied[i]); err != nil {
+			return nil, err
+		}
+	}
+	a.needs = append(a.needs, change.String())
+	traced, err := e.deps.Events(ctx)
+	if err != nil {
+		return nil, e.record(a.key, &wire.Event{Level: "warning", Text: fmt.Sprintf("events of TCP are told from samples: %v", err)})
+	}
+	return traced, nil
+}
+
+// tracedFlows are a node's flows of TCP as its sockets show them.
+func tracedFlows(flows []wire.Flow, node string) []host.TracedFlow {
+	var out []host.TracedFlow
+	for _, f := range flows {
+		client, server := f.From, f.To
+		if f.Reverse {
+			client, server = server, client
+		}
+		if f.Kind == "iperf3_tcp" && (node == client || node == server) {
+			out = append(out, host.TracedFlow{Port: f.Port, ClientPort: f.ClientPort, Streams: f.Streams, Server: node == server})
+		}
+	}
+	return out
+}
