@@ -24,7 +24,7 @@ func Root() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(RehearseCommand(), RunCommand(), FieldCommand(), PlanCommand(), NodesCommand(), KeysCommand(),
+	root.AddCommand(RehearseCommand(), RunCommand(), FieldCommand(), PlanCommand(), PreflightCommand(), NodesCommand(), KeysCommand(),
 		VerifyCommand(), ReportCommand(), MetricsCommand(), ExportCommand(), LiveCommand(), PublishCommand(), CollectCommand(), TopologyCommand(), SimulateRoutingCommand())
 	return root
 }

@@ -31,6 +31,7 @@ type Campaign struct {
 	Notes    string
 
 	Nodes       []Node
+	Control     string // how the controller reaches them: own | mesh; absent: either will do
 	Factors     []Factor
 	Design      Design
 	AttemptsMax int    // of each trial, the first included
@@ -100,7 +101,7 @@ func Parse(name string, raw []byte) (*Campaign, error) {
 	sum := sha256.Sum256(raw)
 	c := &Campaign{
 		Path: name, Name: root.textAt("name"), Title: root.textAt("title"), Question: root.textAt("question"), Notes: root.textAt("notes"),
-		Nodes: p.nodes, Factors: p.publicFactors(), Design: p.design.public(), AttemptsMax: p.attemptsMax,
+		Nodes: p.nodes, Control: root.textAt("control"), Factors: p.publicFactors(), Design: p.design.public(), AttemptsMax: p.attemptsMax,
 		Site: decodeSite(root.child("site")), Field: decodeField(root.child("field")),
 		Raw: slices.Clone(raw), SHA256: hex.EncodeToString(sum[:]), trials: trials,
 	}
@@ -233,7 +234,7 @@ func (c *Campaign) RunPlan(run string, key []byte) (wire.RunPlan, error) {
 		return wire.RunPlan{}, err
 	}
 	out := wire.RunPlan{Run: run, Campaign: c.Name, CampaignSHA256: c.SHA256, Seed: c.Design.Seed,
-		Key: slices.Clone(key), Trials: trials, AttemptsMax: c.AttemptsMax}
+		Key: slices.Clone(key), Trials: trials, AttemptsMax: c.AttemptsMax, Control: c.Control}
 	for _, n := range c.Nodes {
 		out.Nodes = append(out.Nodes, wire.PlanNode{Name: n.Name, Unit: n.Unit, MeshPrefix: n.MeshAddress})
 	}

@@ -45,8 +45,9 @@ func (s schema) file() object {
 		{"question", text{2000}, false},
 		{"notes", text{4000}, false},
 		{"nodes", s.nodeTable(), true},
+		{"control", choice{wire.ControlOwn, wire.ControlMesh}, false},
 		{"trial", s.trial(), true},
-		{"factors", anything{"a mapping from a factor's name to its levels"}, false},                         // checked in cells.go: a level's shape hangs on the factor's key
+		{"factors", anything{"a mapping from a factor's name to its levels"}, false}, // checked in cells.go: a level's shape hangs on the factor's key
 		{"design", anything{"a mapping with the keys repetitions, order, seed, whole_plots, balance"}, true}, // checked in cells.go: a balanced key can be any key of a trial
 		{"acceptance", s.acceptance(true), true},
 		{"calibration", object{[]field{{"before", s.calibration(), false}, {"after", s.calibration(), false}}}, false},

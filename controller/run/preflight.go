@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sort"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/fleet"
+	"fieldmesh.dev/fieldmesh/controller/preflight"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -75,18 +75,22 @@ func mayPass(unmet []Unmet) bool {
 }
 
 func preflightOnce(ctx context.Context, plan wire.RunPlan, lane *Lane) ([]Unmet, error) {
-	var unmet []Unmet
+	asked := map[string]preflight.Node{}
 	for _, n := range plan.Nodes {
 		c := lane.Nodes[n.Name]
 		if c == nil {
 			return nil, fmt.Errorf("preflight: the plan's node %q is not in the fleet, which has %s: add it with `fieldmesh keys issue %s`", n.Name, strings.Join(names(lane.Nodes), ", "), n.Name)
 		}
-		problems := nodeNeeds(ctx, plan, n.Name, c)
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		for _, p := range problems {
-			unmet = append(unmet, Unmet{n.Name, p})
+		asked[n.Name] = c
+	}
+	items := preflight.Nodes(ctx, plan, 0, asked)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	var unmet []Unmet
+	for _, i := range items {
+		if i.State == preflight.Unmet {
+			unmet = append(unmet, Unmet{i.Node, wire.Problem{Need: i.Need, Found: i.Found, Cure: i.Cure}})
 		}
 	}
 	return unmet, nil
@@ -99,88 +103,4 @@ func names(nodes map[string]*fleet.Client) []string {
 	}
 	sort.Strings(out)
 	return out
-}
-
-func nodeNeeds(ctx context.Context, plan wire.RunPlan, name string, c *fleet.Client) []wire.Problem {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	st, err := c.Status(ctx)
-	if err != nil {
-		return []wire.Problem{unreached(err)}
-	}
-	if st.Node != name {
-		return []wire.Problem{{Need: "reach", Found: "the agent there says it is " + st.Node, Cure: "correct the address in the fleet file"}}
-	}
-	var out []wire.Problem
-	movesOrOpens := false
-	transports := map[string]wire.TCP{}
-	for _, t := range plan.Trials {
-		if !slices.Contains(t.Nodes(), name) {
-			continue
-		}
-		transports[fmt.Sprint(transportNeeds(t.TCP))] = t.TCP
-		movesOrOpens = movesOrOpens || (t.Car == name || t.Initiator == name) && t.SpeedMps != nil
-	}
-	for _, p := range st.Problems {
-		if p.Need != "gps" || movesOrOpens {
-			out = append(out, p)
-		}
-	}
-	for _, t := range transports {
-		out = append(out, transportProblems(t, st)...)
-	}
-	return append(out, clockNeeds(ctx, plan, c)...)
-}
-
-// unreached is a node that did not answer, or not to us.
-func unreached(err error) wire.Problem {
-	p := wire.Problem{Need: "reach", Found: err.Error(), Cure: "start the agent, check the control link and the address in the fleet file"}
-	var e *fleet.NodeError
-	if !errors.As(err, &e) {
-		return p
-	}
-	p.Found = fmt.Sprintf("%s at %s: %s", e.Doing, e.Address, e.Err)
-	if e.Cure != "" {
-		p.Cure = e.Cure
-	}
-	if e.Stranger {
-		p.Need = "key"
-	}
-	return p
-}
-
-// clockNeeds checks how well the node's clock can be aligned, and that its
-// wall clock is near ours, against the strictest limit of the plan.
-func clockNeeds(ctx context.Context, plan wire.RunPlan, c *fleet.Client) []wire.Problem {
-	limitMs := 0.0
-	for _, t := range plan.Trials {
-		if m := t.Acceptance.ClockErrorMsMax; m != nil && (limitMs == 0 || *m < limitMs) {
-			limitMs = *m
-		}
-	}
-	if limitMs == 0 {
-		return nil
-	}
-	est, err := c.ClockOffset(ctx, clockExchanges)
-	if err != nil {
-		return []wire.Problem{unreached(err)}
-	}
-	if got := float64(est.UncertaintyNs) / 1e6; got > limitMs {
-		return []wire.Problem{{Need: "clock", Found: fmt.Sprintf("its clock can be aligned only within ± %.3g ms, the limit is %g ms", got, limitMs),
-			Cure: "use a faster control link, or raise acceptance.clock_error_ms_max"}}
-	}
-	return wallNeeds(est)
-}
-
-// wallLimit is how far a node's wall clock may be from the controller's.
-// Alignment does not use wall clocks; file times, GPS dates and people do.
-const wallLimit = 60 * time.Second
-
-func wallNeeds(est wire.Clock) []wire.Problem {
-	off := time.Duration(est.WallOffsetNs)
-	if off.Abs() <= wallLimit {
-		return nil
-	}
-	return []wire.Problem{{Need: "clock", Found: fmt.Sprintf("its wall clock is %s off the controller's, the limit is %s", off.Round(time.Second), wallLimit),
-		Cure: "set the clock of the node or of the controller (chrony, or date)"}}
 }

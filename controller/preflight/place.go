@@ -1,0 +1,242 @@
+package preflight
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// freshFixMs is the age up to which a fix counts as one.
+const freshFixMs = 3000
+
+// slowHz is below what a receiver's fixes come within a second of what they tell.
+const slowHz = 1.5
+
+// needsGPS: the node's own GPS opens a window, or its speed is judged.
+func (j *judge) needsGPS() bool {
+	for _, t := range j.trials {
+		if (t.Car == j.name || t.Initiator == j.name) && t.SpeedMps != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (j *judge) gps() {
+	if !j.needsGPS() {
+		j.problems("gps")
+		if n := len(j.items); n > 0 && j.items[n-1].Need == "gps" {
+			j.items[n-1].State, j.items[n-1].Cure = Unneeded, "" // told, though no trial goes by it
+		} else {
+			j.put("gps", Unneeded, gpsWords(j.st), "")
+		}
+		j.put("gps_rate", Unneeded, "no trial goes by its speed", "")
+		return
+	}
+	if j.problems("gps") {
+		j.put("gps_rate", Unknown, "there is no fix", "")
+		return
+	}
+	least := 2
+	for _, t := range j.trials {
+		if m := t.Acceptance.FixModeMin; m != nil {
+			least = max(least, *m)
+		}
+	}
+	if g := j.st.GPS; g == nil || g.Mode < least || g.FixAgeMs == nil || *g.FixAgeMs > freshFixMs {
+		j.unmet("gps", gpsWords(j.st)+fmt.Sprintf(", and the plan wants a %d-D one", least), "give the receiver a view of the sky and wait")
+	} else {
+		j.met("gps", "%s", gpsWords(j.st))
+	}
+	j.gpsRate()
+}
+
+func gpsWords(st wire.NodeStatus) string {
+	if st.GPS == nil || !st.GPS.Connected {
+		return "gpsd does not answer"
+	}
+	if st.GPS.Mode < 2 {
+		return "no fix"
+	}
+	words := fmt.Sprintf("a %d-D fix", st.GPS.Mode)
+	if n := st.GPS.SatellitesUsed; n != nil {
+		words += fmt.Sprintf(" of %d satellites", *n)
+	}
+	return words
+}
+
+func (j *judge) gpsRate() {
+	rate := j.st.GPSRateHz
+	if rate == nil {
+		j.put("gps_rate", Unknown, "too few fixes have come to tell", "ask again in some seconds")
+		return
+	}
+	strictest := 0.0
+	for _, t := range j.trials {
+		if m := t.Acceptance.FixAgeMsMax; m != nil && (strictest == 0 || *m < strictest) {
+			strictest = *m
+		}
+	}
+	between := 1000 / *rate
+	switch {
+	case strictest > 0 && between > strictest:
+		j.unmet("gps_rate", fmt.Sprintf("%.3g fixes a second: the newest is up to %.0f ms old, the limit is %g ms", *rate, between, strictest),
+			"set the receiver to a higher rate (gpsctl -c), or raise acceptance.fix_age_ms_max")
+	case *rate < slowHz:
+		j.met("gps_rate", "%.3g Hz: a speed stands for up to %.1f s, and such receivers smooth it besides", *rate, between/1000)
+	default:
+		j.met("gps_rate", "%.3g Hz", *rate)
+	}
+}
+
+// clock is how well the node's records can be put on one time axis with the others'.
+func (j *judge) clock() {
+	limitMs := 0.0
+	for _, t := range j.plan.Trials {
+		if m := t.Acceptance.ClockErrorMsMax; m != nil && (limitMs == 0 || *m < limitMs) {
+			limitMs = *m
+		}
+	}
+	if j.told.Clock == nil {
+		state := Unmet
+		if limitMs == 0 {
+			state = Unknown
+		}
+		p := Unreached(j.told.ClockErr)
+		j.put("clock", state, p.Found, p.Cure)
+		return
+	}
+	got := float64(j.told.Clock.UncertaintyNs) / 1e6
+	if limitMs > 0 && got > limitMs {
+		j.unmet("clock", fmt.Sprintf("its clock can be aligned only within ± %.3g ms, the limit is %g ms", got, limitMs), "use a faster control link, or raise acceptance.clock_error_ms_max")
+		return
+	}
+	j.met("clock", "aligned within ± %.3g ms", got)
+}
+
+// wallLimit is how far a node's wall clock may be from the controller's.
+// Alignment does not use wall clocks; file times, GPS dates and people do.
+const wallLimit = 60 * time.Second
+
+func (j *judge) wallClock() {
+	if j.problems("wall_clock") || j.told.Clock == nil {
+		return
+	}
+	off := time.Duration(j.told.Clock.WallOffsetNs)
+	if off.Abs() > wallLimit {
+		j.unmet("wall_clock", fmt.Sprintf("its wall clock is %s off the controller's, the limit is %s", off.Round(time.Second), wallLimit), "set the clock of the node or of the controller (chrony, or date)")
+		return
+	}
+	words := fmt.Sprintf("%s off the controller's", off.Round(time.Millisecond))
+	if w := j.st.WallClock; w != nil {
+		if w.GPSOffsetNs != nil {
+			words += fmt.Sprintf("; GPS time is %s ± %s from it", time.Duration(*w.GPSOffsetNs).Round(time.Millisecond), time.Duration(*w.GPSUncertaintyNs))
+		}
+		if w.Sync != "" {
+			words += "; chrony: " + w.Sync
+		}
+	}
+	j.met("wall_clock", "%s", words)
+}
+
+// disk: the neediest trial has to fit twice, so that one can be repeated. How
+// many fit before a controller collects matters only to nodes that go on alone.
+func (j *judge) disk() {
+	if j.problems("disk") {
+		return
+	}
+	var all, most int64
+	for _, t := range j.trials {
+		all, most = all+t.SpoolBytes(), max(most, t.SpoolBytes())
+	}
+	s := j.st.Spool
+	room := min(s.QuotaBytes-s.UsedBytes, s.FreeBytes)
+	switch {
+	case room < 2*most:
+		j.unmet("disk", fmt.Sprintf("room for %s of records, a trial may take %s", megabytes(room), megabytes(most)), "collect and confirm the records (`fieldmesh pull RUN`), free disk space, or raise `quota_bytes`")
+	case room < all:
+		j.met("disk", "room for %s; alone it can go on for %d of %d trials", megabytes(room), int64(len(j.trials))*room/all, len(j.trials))
+	default:
+		j.met("disk", "room for %s, the whole run takes at most %s", megabytes(room), megabytes(all))
+	}
+}
+
+func megabytes(n int64) string { return fmt.Sprintf("%.0f MB", float64(n)/1e6) }
+
+func (j *judge) battery() {
+	if j.problems("battery") {
+		return
+	}
+	m := j.st.Machine
+	switch {
+	case m == nil || m.BatteryPercent == nil:
+		j.met("battery", "it has none")
+	case m.BatteryState != "discharging":
+		j.met("battery", "%.0f %%, %s", *m.BatteryPercent, orWord(m.BatteryState, "not discharging"))
+	case m.BatteryLeftS != nil && j.seconds > 0 && *m.BatteryLeftS < j.seconds:
+		j.unmet("battery", fmt.Sprintf("%.0f %% last %s, the campaign takes %s", *m.BatteryPercent, span(*m.BatteryLeftS), span(j.seconds)), "charge it, bring a second one, or feed the node from the car")
+	case m.BatteryLeftS != nil:
+		j.met("battery", "%.0f %%, for %s", *m.BatteryPercent, span(*m.BatteryLeftS))
+	default:
+		j.met("battery", "%.0f %%, discharging", *m.BatteryPercent)
+	}
+}
+
+// span is a time in hours and minutes.
+func span(s float64) string {
+	d := time.Duration(s * float64(time.Second)).Round(time.Minute)
+	return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
+}
+
+func (j *judge) temperature() {
+	if j.problems("temperature") {
+		return
+	}
+	if m := j.st.Machine; m != nil && m.TemperatureC != nil {
+		j.met("temperature", "%.0f °C at %s", *m.TemperatureC, m.HottestZone)
+		return
+	}
+	j.put("temperature", Unknown, "it has no thermometer", "")
+}
+
+// control says which way the controller talks to the node, and whether that is
+// the way that the plan wants.
+func (j *judge) control() {
+	overMesh := j.overMesh()
+	switch {
+	case overMesh && j.plan.Control == wire.ControlOwn:
+		j.unmet("control", fmt.Sprintf("the fleet file's address %s is on the mesh, and the plan wants a control link of its own", j.told.Entry.Address),
+			"give the node a second interface (USB, Bluetooth, cellular) and put its address into the fleet file; or say `control: mesh` in the campaign")
+	case j.plan.Control == wire.ControlOwn && j.st.ControlInterface == "":
+		j.unmet("control", "the agent knows of no control interface, and the plan wants one", "name it as `control_interface` in the agent's configuration")
+	case j.plan.Control == wire.ControlMesh && !overMesh:
+		j.met("control", "by %s until the run begins; the plan lets it go over the mesh", orWord(j.st.ControlInterface, j.told.Entry.Address))
+	case overMesh:
+		j.met("control", "over the mesh itself, silent while measuring")
+	default:
+		j.met("control", "a link of its own%s", prefixed(" by ", j.st.ControlInterface))
+	}
+}
+
+func prefixed(before, word string) string {
+	if word == "" {
+		return ""
+	}
+	return before + word
+}
+
+// overMesh: the address by which we reach the node is within a mesh network.
+func (j *judge) overMesh() bool {
+	at, err := netip.ParseAddrPort(j.told.Entry.Address)
+	if err != nil {
+		return false // a name: the mesh has none
+	}
+	for _, n := range j.plan.Nodes {
+		if p, err := netip.ParsePrefix(n.MeshPrefix); err == nil && p.Contains(at.Addr()) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,268 @@
+// Package preflight holds a fleet against what a plan needs, before anything
+// moves: every node, every need, and the cure for each that is not met. It asks
+// and compares; it changes nothing, and decides nothing about a run.
+package preflight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/controller/fleet"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// States of a need.
+const (
+	Met      = "met"
+	Unmet    = "unmet"
+	Unknown  = "unknown"  // nobody can tell, or a person has to look
+	Unneeded = "unneeded" // the plan does not ask for it
+)
+
+// Item is one need of the plan at one node.
+type Item struct {
+	Node  string `json:"node,omitempty"` // absent: of the campaign as a whole
+	Need  string `json:"need"`           // reach, host, radio, gps …
+	State string `json:"state"`          // met | unmet | unknown | unneeded
+	Found string `json:"found"`
+	Cure  string `json:"cure,omitempty"`
+}
+
+// Report is every need. It passes while none is unmet.
+type Report struct {
+	Campaign string `json:"campaign"`
+	Pass     bool   `json:"pass"`
+	Items    []Item `json:"items"`
+}
+
+// Add adds needs to a report.
+func (r *Report) Add(items ...Item) {
+	r.Items = append(r.Items, items...)
+	r.Pass = !slices.ContainsFunc(r.Items, func(i Item) bool { return i.State == Unmet })
+}
+
+// Node is a node that can be asked (fleet.Client).
+type Node interface {
+	Node() fleet.Node
+	Status(ctx context.Context) (wire.NodeStatus, error)
+	ClockOffset(ctx context.Context, n int) (wire.Clock, error)
+}
+
+// clockExchanges is enough for one of them to meet no queue.
+const clockExchanges = 8
+
+// answerWithin bounds what one node takes.
+const answerWithin = 5 * time.Second
+
+// Told is what one node said of itself, and how far its clocks are from ours.
+type Told struct {
+	Entry    fleet.Node
+	Status   wire.NodeStatus
+	Err      error       // it did not answer, or not to us
+	Clock    *wire.Clock // absent: could not be compared
+	ClockErr error
+}
+
+// Ask asks a node.
+func Ask(ctx context.Context, n Node) Told {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	t := Told{Entry: n.Node()}
+	if t.Status, t.Err = n.Status(ctx); t.Err != nil {
+		return t
+	}
+	if est, err := n.ClockOffset(ctx, clockExchanges); err == nil {
+		t.Clock = &est
+	} else {
+		t.ClockErr = err
+	}
+	return t
+}
+
+// Nodes asks every node of the plan at once and judges the answers, in the
+// plan's order. A node that nodes does not have is unmet. seconds is how long
+// the campaign takes; 0: not asked.
+func Nodes(ctx context.Context, plan wire.RunPlan, seconds float64, nodes map[string]Node) []Item {
+	judged := make([][]Item, len(plan.Nodes))
+	var asked sync.WaitGroup
+	for i, n := range plan.Nodes {
+		c := nodes[n.Name]
+		if c == nil {
+			judged[i] = []Item{{n.Name, "reach", Unmet, "it is not in the fleet file", "`fieldmesh keys issue " + n.Name + "` adds it; or correct the name in the campaign"}}
+			continue
+		}
+		asked.Go(func() { judged[i] = Judge(plan, n.Name, seconds, Ask(ctx, c)) })
+	}
+	asked.Wait()
+	return slices.Concat(judged...)
+}
+
+// Judge holds what a node said against what the plan needs of it.
+func Judge(plan wire.RunPlan, name string, seconds float64, t Told) []Item {
+	j := &judge{plan: plan, name: name, seconds: seconds, told: t, st: t.Status, open: slices.Clone(t.Status.Problems)}
+	for _, trial := range plan.Trials {
+		if slices.Contains(trial.Nodes(), name) {
+			j.trials = append(j.trials, trial)
+		}
+	}
+	if !j.reach() {
+		return j.items
+	}
+	j.host()
+	j.tools()
+	j.radio()
+	j.channel()
+	j.routing()
+	j.tcp()
+	j.gps()
+	j.clock()
+	j.wallClock()
+	j.disk()
+	j.battery()
+	j.temperature()
+	j.control()
+	for _, p := range j.open { // what an agent tells that this program does not know
+		j.unmet(p.Need, p.Found, p.Cure)
+	}
+	return j.items
+}
+
+// judge is one node under judgement.
+type judge struct {
+	plan    wire.RunPlan
+	name    string
+	seconds float64
+	told    Told
+	st      wire.NodeStatus
+	trials  []wire.Trial   // in which it takes part
+	open    []wire.Problem // that it told of and no need has taken up yet
+	items   []Item
+}
+
+func (j *judge) put(need, state, found, cure string) {
+	j.items = append(j.items, Item{j.name, need, state, found, cure})
+}
+
+func (j *judge) met(need, format string, args ...any) {
+	j.put(need, Met, fmt.Sprintf(format, args...), "")
+}
+
+func (j *judge) unmet(need, found, cure string) { j.put(need, Unmet, found, cure) }
+
+// problems takes up what the node itself has found of a need; true when there
+// is something.
+func (j *judge) problems(need string) bool {
+	before := len(j.items)
+	j.open = slices.DeleteFunc(j.open, func(p wire.Problem) bool {
+		if p.Need != need {
+			return false
+		}
+		j.unmet(need, p.Found, p.Cure)
+		return true
+	})
+	return len(j.items) > before
+}
+
+// reach is false when nothing else can be told.
+func (j *judge) reach() bool {
+	if j.told.Err != nil {
+		p := Unreached(j.told.Err)
+		j.unmet(p.Need, p.Found, p.Cure)
+		return false
+	}
+	if j.st.Node != j.name {
+		j.unmet("reach", "the agent there says it is "+j.st.Node, "correct the address in the fleet file")
+		return false
+	}
+	j.met("reach", "answers at %s, version %s", j.told.Entry.Address, j.st.Version)
+	return true
+}
+
+// Unreached puts into words why a node did not answer, or not to us.
+func Unreached(err error) wire.Problem {
+	p := wire.Problem{Need: "reach", Found: err.Error(), Cure: "start the agent, check the control link and the address in the fleet file"}
+	var e *fleet.NodeError
+	if !errors.As(err, &e) {
+		return p
+	}
+	p.Found = fmt.Sprintf("%s at %s: %s", e.Doing, e.Address, e.Err)
+	if e.Cure != "" {
+		p.Cure = e.Cure
+	}
+	if e.Stranger {
+		p.Need = "key"
+	}
+	return p
+}
+
+func (j *judge) host() {
+	if j.problems("host") {
+		return
+	}
+	j.met("host", "answers, %d changes in force", len(j.st.Host.Pending))
+}
+
+func (j *judge) tools() {
+	if j.problems("iperf3") {
+		return
+	}
+	j.met("iperf3", "%s", orWord(j.st.Tools["iperf3"], "found"))
+}
+
+func orWord(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+// wants collects what the node's trials ask for, each once, in order.
+func wants[T comparable](trials []wire.Trial, of func(wire.Trial) (T, bool)) []T {
+	var out []T
+	for _, t := range trials {
+		if v, ok := of(t); ok && !slices.Contains(out, v) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+func (j *judge) routing() {
+	daemons := wants(j.trials, func(t wire.Trial) (string, bool) {
+		return t.Routing.Protocol, t.Routing.Protocol != "" && t.Routing.Protocol != "none" && t.Routing.Protocol != "static"
+	})
+	if len(daemons) == 0 {
+		j.put("routing", Unneeded, "no trial wants a routing daemon", "")
+		return
+	}
+	for _, d := range daemons {
+		switch {
+		case d != "babeld" && d != "olsrd":
+			j.met("routing", "%s is the agent's own", d)
+		case j.st.Tools[d] == "":
+			j.unmet("routing", "there is no "+d, "install it, or name its place as `binaries` in the agent's configuration")
+		default:
+			j.met("routing", "%s: %s", d, j.st.Tools[d])
+		}
+	}
+}
+
+func (j *judge) tcp() {
+	told := map[string]bool{}
+	ok := true
+	for _, t := range j.trials {
+		for _, p := range transportProblems(t.TCP, j.st) {
+			if ok = false; !told[p.Found] {
+				told[p.Found] = true
+				j.unmet(p.Need, p.Found, p.Cure)
+			}
+		}
+	}
+	if !j.problems("tcp") && ok {
+		j.met("tcp", "%v", wants(j.trials, func(t wire.Trial) (string, bool) { return t.TCP.Variant, true }))
+	}
+}

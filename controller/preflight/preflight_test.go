@@ -1,0 +1,220 @@
+package preflight
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/controller/fleet"
+	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// need is a plan of one trial that asks for everything.
+func need() wire.RunPlan {
+	return wire.RunPlan{
+		Run: "a", Nodes: []wire.PlanNode{{Name: "car", MeshPrefix: "10.77.0.1/24"}, {Name: "road", MeshPrefix: "10.77.0.2/24"}},
+		Trials: []wire.Trial{{Number: 1, Car: "car", Roadside: "road", Sender: "car", Receiver: "road", Initiator: "car", SpeedMps: new(8.0), DurationS: 10,
+			Gate: wire.Gate{TimeoutS: 60}, Radio: wire.Radio{Mode: "adhoc", Standard: "802.11g", Channel: 6, RateMbps: new(6.0)}, Routing: wire.Routing{Protocol: "babeld"},
+			TCP: wire.TCP{Variant: "reno"}, Acceptance: wire.Acceptance{FixModeMin: new(3), FixAgeMsMax: new(1500.0), ClockErrorMsMax: new(20.0)}}},
+	}
+}
+
+// well is a node that meets all of need.
+func well() Told {
+	return Told{
+		Entry: fleet.Node{Name: "car", Address: "192.168.50.11:7443"},
+		Status: wire.NodeStatus{
+			Node: "car", Version: "1", Interface: "wlan0", Tools: map[string]string{"iperf3": "3.12", "babeld": "1.12"}, Congestion: []string{"reno"},
+			GPS: &wire.GPS{Mode: 3, Connected: true, FixAgeMs: new(100.0), SatellitesUsed: new(9)}, GPSRateHz: new(10.0), ControlInterface: "eth0",
+			Spool: wire.SpoolStatus{QuotaBytes: 2e9, FreeBytes: 50e9}, Host: wire.HostStatus{Reached: true},
+			Radio:   &wire.Caps{Driver: "nl80211", Modes: []string{"adhoc", "mesh"}, Channels: []int{1, 6, 11}, Country: "DE", RatesMbps: []float64{6, 54}},
+			Machine: &wire.Machine{BatteryPercent: new(80.0), BatteryState: "discharging", BatteryLeftS: new(7200.0), TemperatureC: new(50.0), HottestZone: "cpu"},
+		},
+		Clock: &wire.Clock{UncertaintyNs: 300_000, WallOffsetNs: 40_000_000},
+	}
+}
+
+// told is what was found of a need: its states and words together.
+func told(items []Item, need string) (states []string, words string) {
+	for _, i := range items {
+		if i.Need == need {
+			states, words = append(states, i.State), words+i.Found+"; "+i.Cure+"\n"
+		}
+	}
+	return states, words
+}
+
+func TestANodeThatIsWellMeetsEverything(t *testing.T) {
+	items := Judge(need(), "car", 3600, well())
+	var needs []string
+	for _, i := range items {
+		needs = append(needs, i.Need)
+		if i.State != Met && i.Need != "channel" {
+			t.Errorf("%+v", i)
+		}
+		if i.Node != "car" || i.Found == "" || (i.Cure == "") != (i.State == Met) {
+			t.Errorf("%+v", i)
+		}
+	}
+	if got := strings.Join(needs, " "); got != "reach host iperf3 radio regulatory channel routing tcp gps gps_rate clock wall_clock disk battery temperature control" {
+		t.Errorf("needs %s", got)
+	}
+	r := Report{}
+	if r.Add(items...); !r.Pass {
+		t.Error("the report does not pass")
+	}
+	if r.Add(Item{Need: "x", State: Unmet}); r.Pass {
+		t.Error("the report passes with an unmet need")
+	}
+}
+
+func TestEveryNeedCanBeUnmet(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(*wire.RunPlan, *Told)
+		need  string
+		want  string // in its words
+	}{
+		"another node":       {func(_ *wire.RunPlan, n *Told) { n.Status.Node = "road" }, "reach", "says it is road"},
+		"host":               {problem("host"), "host", "its cure"},
+		"iperf3":             {problem("iperf3"), "iperf3", "its cure"},
+		"no such mode":       {func(_ *wire.RunPlan, n *Told) { n.Status.Radio.Modes = []string{"managed"} }, "radio", "no mode adhoc, only managed"},
+		"no such rate":       {func(_ *wire.RunPlan, n *Told) { n.Status.Radio.RatesMbps = []float64{1, 2} }, "radio", "no rate of 6"},
+		"no radio":           {func(_ *wire.RunPlan, n *Told) { n.Status.Radio = nil }, "radio", "wlan0 is no radio"},
+		"not ours to set":    {func(_ *wire.RunPlan, n *Told) { n.Status.Radio.Driver, n.Status.Radio.Mode = "theirs", "mesh" }, "radio", "in mode mesh"},
+		"forbidden channel":  {func(_ *wire.RunPlan, n *Told) { n.Status.Radio.Channels = []int{1, 11} }, "regulatory", "channel 6 in domain DE, only on [1 11]"},
+		"no daemon":          {func(_ *wire.RunPlan, n *Told) { delete(n.Status.Tools, "babeld") }, "routing", "no babeld"},
+		"no such variant":    {func(p *wire.RunPlan, _ *Told) { p.Trials[0].TCP.Variant = "vegas" }, "tcp", `"vegas" is not available`},
+		"gpsd":               {problem("gps"), "gps", "its cure"},
+		"a flat fix":         {func(_ *wire.RunPlan, n *Told) { n.Status.GPS.Mode = 2 }, "gps", "wants a 3-D one"},
+		"an old fix":         {func(_ *wire.RunPlan, n *Told) { n.Status.GPS.FixAgeMs = new(4000.0) }, "gps", "view of the sky"},
+		"too slow a GPS":     {func(_ *wire.RunPlan, n *Told) { n.Status.GPSRateHz = new(0.5) }, "gps_rate", "up to 2000 ms old, the limit is 1500"},
+		"a slow link":        {func(_ *wire.RunPlan, n *Told) { n.Clock.UncertaintyNs = 30e6 }, "clock", "± 30 ms, the limit is 20 ms"},
+		"no clock":           {func(_ *wire.RunPlan, n *Told) { n.Clock, n.ClockErr = nil, errors.New("cut") }, "clock", "cut"},
+		"wall clock ahead":   {func(_ *wire.RunPlan, n *Told) { n.Clock.WallOffsetNs = (wallLimit + time.Second).Nanoseconds() }, "wall_clock", "1m1s off the controller's, the limit is 1m0s"},
+		"wall clock of 1970": {func(_ *wire.RunPlan, n *Told) { n.Clock.WallOffsetNs = -(56 * 365 * 24 * time.Hour).Nanoseconds() }, "wall_clock", "-490560h0m0s off"},
+		"a clock not set":    {problem("wall_clock"), "wall_clock", "its cure"},
+		"disk":               {problem("disk"), "disk", "its cure"},
+		"a small disk":       {func(_ *wire.RunPlan, n *Told) { n.Status.Spool.FreeBytes = 15e6 }, "disk", "room for 15 MB of records, a trial may take"},
+		"battery alarm":      {problem("battery"), "battery", "its cure"},
+		"a short battery":    {func(_ *wire.RunPlan, n *Told) { n.Status.Machine.BatteryLeftS = new(1800.0) }, "battery", "80 % last 0 h 30 min, the campaign takes 1 h 00 min"},
+		"too hot":            {problem("temperature"), "temperature", "its cure"},
+		"no link of its own": {func(p *wire.RunPlan, n *Told) { p.Control, n.Entry.Address = wire.ControlOwn, "10.77.0.1:7443" }, "control", "is on the mesh"},
+		"no control device":  {func(p *wire.RunPlan, n *Told) { p.Control, n.Status.ControlInterface = wire.ControlOwn, "" }, "control", "no control interface"},
+		"what is new":        {problem("antenna"), "antenna", "its cure"},
+	} {
+		p, n := need(), well()
+		c.spoil(&p, &n)
+		items := Judge(p, "car", 3600, n)
+		states, words := told(items, c.need)
+		if len(states) != 1 || states[0] != Unmet || !strings.Contains(words, c.want) {
+			t.Errorf("%s: %v %s", name, states, words)
+		}
+		for _, i := range items {
+			if i.State == Unmet && (i.Need != c.need || i.Cure == "") {
+				t.Errorf("%s: %+v", name, i)
+			}
+		}
+	}
+}
+
+func problem(need string) func(*wire.RunPlan, *Told) {
+	return func(_ *wire.RunPlan, n *Told) {
+		n.Status.Problems = append(n.Status.Problems, wire.Problem{Need: need, Found: "found", Cure: "its cure"})
+	}
+}
+
+func TestWhatIsNotNeededIsNoFailure(t *testing.T) {
+	p, n := need(), well()
+	p.Trials[0].SpeedMps, p.Trials[0].Radio.Mode, p.Trials[0].Routing.Protocol, p.Trials[0].Acceptance = nil, "none", "none", wire.Acceptance{}
+	problem("gps")(&p, &n)
+	n.Status.Radio, n.Status.GPSRateHz, n.Status.Machine = nil, nil, nil
+	items := Judge(p, "car", 0, n)
+	for _, want := range []string{"radio", "regulatory", "channel", "routing", "gps", "gps_rate"} {
+		if states, words := told(items, want); len(states) != 1 || states[0] != Unneeded {
+			t.Errorf("%s: %v %s", want, states, words)
+		}
+	}
+	for _, i := range items {
+		if i.State == Unmet {
+			t.Errorf("%+v", i)
+		}
+	}
+}
+
+// What is told of a node that is well, in words that a person can go by.
+func TestWhatIsToldOfANodeThatIsWell(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*wire.RunPlan, *Told)
+		need   string
+		want   string
+	}{
+		"1 Hz": {func(_ *wire.RunPlan, n *Told) { n.Status.GPSRateHz = new(1.0) }, "gps_rate", "1 Hz: a speed stands for up to 1.0 s"},
+		"chrony and GPS": {func(_ *wire.RunPlan, n *Told) {
+			n.Status.WallClock = &wire.WallClock{GPSOffsetNs: new(int64(-42e6)), GPSUncertaintyNs: new(int64(100e6)), Sync: "synchronised"}
+		}, "wall_clock", "40ms off the controller's; GPS time is -42ms ± 100ms from it; chrony: synchronised"},
+		"a disk that fills": {func(p *wire.RunPlan, n *Told) {
+			n.Status.Spool.FreeBytes = 44e6
+			p.Trials = append(p.Trials, p.Trials[0], p.Trials[0], p.Trials[0], p.Trials[0], p.Trials[0], p.Trials[0], p.Trials[0])
+		}, "disk", "alone it can go on for 2 of 8 trials"},
+		"control by mesh": {func(p *wire.RunPlan, n *Told) { p.Control, n.Entry.Address = wire.ControlMesh, "10.77.0.1:7443" }, "control", "silent while measuring"},
+		"emulated":        {func(_ *wire.RunPlan, n *Told) { n.Status.Radio = &wire.Caps{Driver: "medium"} }, "radio", "the emulated field sets it"},
+		"no battery":      {func(_ *wire.RunPlan, n *Told) { n.Status.Machine = nil }, "battery", "it has none"},
+		"on the mains":    {func(_ *wire.RunPlan, n *Told) { n.Status.Machine.BatteryState = "charging" }, "battery", "80 %, charging"},
+	} {
+		p, n := need(), well()
+		c.change(&p, &n)
+		if states, words := told(Judge(p, "car", 3600, n), c.need); len(states) != 1 || states[0] != Met || !strings.Contains(words, c.want) {
+			t.Errorf("%s: %v %s", name, states, words)
+		}
+	}
+}
+
+// A stranger is no node that is out of reach, and a cure is given once.
+func TestWhyANodeDidNotAnswer(t *testing.T) {
+	stranger := &fleet.NodeError{Node: "car", Address: "a:1", Doing: "ask status", Err: errors.New("it has another key"), Cure: "see to it", Stranger: true}
+	if p := Unreached(fmt.Errorf("once more: %w", stranger)); p != (wire.Problem{Need: "key", Found: "ask status at a:1: it has another key", Cure: "see to it"}) {
+		t.Errorf("a stranger: %+v", p)
+	}
+	silent := &fleet.NodeError{Node: "car", Address: "a:1", Doing: "ask status", Err: errors.New("nothing")}
+	if p := Unreached(silent); p.Need != "reach" || !strings.Contains(p.Cure, "start the agent") {
+		t.Errorf("a silent one: %+v", p)
+	}
+	items := Judge(need(), "car", 0, Told{Err: silent})
+	if len(items) != 1 || items[0].Need != "reach" || items[0].State != Unmet {
+		t.Errorf("%+v", items)
+	}
+	missing := Nodes(t.Context(), need(), 0, nil)
+	if len(missing) != 2 || missing[0].Node != "car" || missing[1].Node != "road" || missing[0].State != Unmet || !strings.Contains(missing[0].Found, "not in the fleet") {
+		t.Errorf("%+v", missing)
+	}
+}
+
+func TestTimeAndRoad(t *testing.T) {
+	c, err := plan.Load("../../campaigns/velocity.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := c.Estimate()
+	states := func(g Given) map[string]string {
+		out := map[string]string{}
+		for _, i := range Campaign(c, g, false) {
+			out[i.Need] = i.State
+		}
+		return out
+	}
+	if got := states(Given{}); got["time"] != Unknown || got["road"] != Unknown || len(got) != 2 {
+		t.Errorf("nothing given: %v", got)
+	}
+	if got := states(Given{Seconds: e.RoadTotalS + 1, RoadM: e.LongestM + 1}); got["time"] != Met || got["road"] != Met {
+		t.Errorf("enough: %v", got)
+	}
+	if got := states(Given{Seconds: e.RoadTotalS - 60, RoadM: e.LongestM - 1}); got["time"] != Unmet || got["road"] != Unmet {
+		t.Errorf("too little: %v", got)
+	}
+	if items := Campaign(c, Given{}, true); len(items) != 1 || items[0].State != Unneeded {
+		t.Errorf("rehearsed: %+v", items)
+	}
+}

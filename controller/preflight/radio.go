@@ -1,0 +1,98 @@
+package preflight
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// settable is what radios call themselves whose mode and channel the agent
+// sets; emulated is the rehearsal's, which the field sets.
+const (
+	settable = "nl80211"
+	emulated = "medium"
+)
+
+func (j *judge) radios() []wire.Radio {
+	var out []wire.Radio
+	for _, t := range j.trials {
+		known := slices.ContainsFunc(out, func(r wire.Radio) bool {
+			return r.Mode == t.Radio.Mode && r.Standard == t.Radio.Standard && r.Channel == t.Radio.Channel && fmt.Sprint(orZero(r.RateMbps)) == fmt.Sprint(orZero(t.Radio.RateMbps))
+		})
+		if t.Radio.Mode != "" && t.Radio.Mode != "none" && !known {
+			out = append(out, t.Radio)
+		}
+	}
+	return out
+}
+
+func orZero(x *float64) float64 {
+	if x == nil {
+		return 0
+	}
+	return *x
+}
+
+// radio holds modes and rates against the plan.
+func (j *judge) radio() {
+	if j.problems("radio") {
+		return
+	}
+	wanted, caps := j.radios(), j.st.Radio
+	switch {
+	case len(wanted) == 0:
+		j.put("radio", Unneeded, "the plan leaves "+j.st.Interface+" as it is", "")
+	case caps == nil:
+		j.unmet("radio", j.st.Interface+" is no radio that tells of itself", "correct `interface` in the agent's configuration, or say `radio: {mode: none}` in the campaign")
+	case caps.Driver == emulated:
+		j.met("radio", "the emulated field sets it")
+	default:
+		j.realRadio(wanted, *caps)
+	}
+}
+
+func (j *judge) realRadio(wanted []wire.Radio, caps wire.Caps) {
+	fine := true
+	for _, r := range wanted {
+		switch {
+		case caps.Driver == settable && len(caps.Modes) > 0 && !slices.Contains(caps.Modes, r.Mode):
+			fine = false
+			j.unmet("radio", fmt.Sprintf("its driver has no mode %s, only %s", r.Mode, strings.Join(caps.Modes, ", ")), "take another radio, or another mode in the campaign")
+		case caps.Driver != settable && caps.Mode != "" && caps.Mode != r.Mode:
+			fine = false
+			j.unmet("radio", fmt.Sprintf("it is in mode %s, and the agent cannot set it", caps.Mode), "set it to "+r.Mode+" by what serves its feedback socket")
+		case r.RateMbps != nil && len(caps.RatesMbps) > 0 && !slices.Contains(caps.RatesMbps, *r.RateMbps):
+			fine = false
+			j.unmet("radio", fmt.Sprintf("it has no rate of %g Mbit/s", *r.RateMbps), fmt.Sprintf("choose one of %v, or leave rate_mbps out", caps.RatesMbps))
+		}
+	}
+	if fine {
+		j.met("radio", "%s: %s", caps.Driver, orWord(strings.Join(caps.Modes, ", "), caps.Mode))
+	}
+}
+
+// channel holds the channels against the law of the place, as the kernel
+// knows it, and against others who use them.
+func (j *judge) channel() {
+	wanted, caps := j.radios(), j.st.Radio
+	if len(wanted) == 0 || caps == nil || caps.Driver == emulated {
+		why := "the field is emulated"
+		if len(wanted) == 0 {
+			why = "the plan sets no channel"
+		}
+		j.put("regulatory", Unneeded, why, "")
+		j.put("channel", Unneeded, why, "")
+		return
+	}
+	for _, r := range wanted {
+		if len(caps.Channels) > 0 && !slices.Contains(caps.Channels, r.Channel) {
+			j.unmet("regulatory", fmt.Sprintf("no network may be begun on channel %d in domain %s, only on %v", r.Channel, orWord(caps.Country, "unknown"), caps.Channels),
+				"set the country where the radio is (iw reg set), if it is wrong; else choose one of these channels")
+		} else {
+			j.met("regulatory", "domain %s has channel %d", orWord(caps.Country, "unknown"), r.Channel)
+		}
+	}
+	j.put("channel", Unknown, "nobody has looked who else uses it", "look around with a scan, as `iw dev "+j.st.Interface+" scan` gives one")
+}
