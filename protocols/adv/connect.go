@@ -216,6 +216,24 @@ func (n *Node) idle() {
 	}
 }
 
+// nextIdle is when idle may find something, at the latest after
+// ConnectionTimeout: what comes meanwhile lasts longer.
+func (n *Node) nextIdle() manet.Time {
+	next := n.now + n.config.ConnectionTimeout
+	for _, c := range n.connections {
+		next = min(next, c.used+n.config.ConnectionTimeout)
+	}
+	for _, used := range n.sources {
+		next = min(next, used+2*n.config.ConnectionTimeout)
+	}
+	for a, r := range n.receivers {
+		if n.connections[a] == nil {
+			next = min(next, r.heard+n.config.receiverHold())
+		}
+	}
+	return next
+}
+
 // retry announces again what has no route yet, and gives up packets that have
 // waited too long.
 func (n *Node) retry() {

@@ -44,6 +44,7 @@ type Node struct {
 	duePart   manet.Time
 	alerted   manet.Time
 	fell      manet.Time // when the threshold last fell
+	sweepAt   manet.Time // when to look for what has gone silent
 
 	// Of the event at hand.
 	now     manet.Time
@@ -79,7 +80,7 @@ func (n *Node) Handle(now manet.Time, event manet.Event) []manet.Action {
 	switch e := event.(type) {
 	case manet.Start:
 		n.fell = now
-		n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerSweep}, At: now + n.config.UpdateInterval/8})
+		n.wakeToSweep()
 	case manet.Packet:
 		n.table.Cause = "update"
 		n.receive(e)
@@ -101,6 +102,9 @@ func (n *Node) Handle(now manet.Time, event manet.Event) []manet.Action {
 		n.table.Cause = "interface_down"
 		n.interfaceDown(e.Interface)
 	}
+	if n.busy() && n.sweepAt > n.now+n.config.UpdateInterval/8 {
+		n.wakeToSweep()
+	}
 	return n.actions
 }
 
@@ -120,8 +124,24 @@ func (n *Node) timer(kind uint8) {
 		n.sendFloods()
 	case timerSweep:
 		n.sweep()
-		n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerSweep}, At: n.now + n.config.UpdateInterval/8})
+		n.wakeToSweep()
 	}
+}
+
+// busy says that there is something which sweep does often: the threshold is to
+// fall, or packets wait.
+func (n *Node) busy() bool { return n.threshold > n.config.Threshold || len(n.waiting) > 0 }
+
+// wakeToSweep sets the clock to when there is something for sweep to do, which
+// at rest is seldom.
+func (n *Node) wakeToSweep() {
+	at := min(n.neighbors.Next(n.now), n.table.Next(n.now, n.config.RouteHold(), n.config.forget()), n.nextIdle())
+	soon := n.now + n.config.UpdateInterval/8
+	if n.busy() {
+		at = soon
+	}
+	n.sweepAt = max(at, soon)
+	n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerSweep}, At: n.sweepAt, Slack: n.config.UpdateInterval / 8})
 }
 
 // sweep looks for what has gone silent, stale or idle.

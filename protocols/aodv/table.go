@@ -247,7 +247,7 @@ func (n *Node) sorted() []netip.Addr {
 func (n *Node) wakeBy(at manet.Time) {
 	if n.wake == 0 || at < n.wake {
 		n.wake = at
-		n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerTable}, At: at})
+		n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerTable}, At: at, Slack: n.config.HelloInterval / 8})
 	}
 }
 

@@ -97,6 +97,19 @@ func (n *Neighbors) Expire(now manet.Time) (lost []Link) {
 	return lost
 }
 
+// Next is when the first of them may be lost, at the latest after Hold: those
+// that come meanwhile last longer.
+func (n *Neighbors) Next(now manet.Time) manet.Time {
+	next := now + n.Hold
+	for _, nb := range n.list {
+		next = min(next, nb.until)
+		if nb.both > 0 {
+			next = min(next, nb.both)
+		}
+	}
+	return next
+}
+
 // RemoveInterface forgets and returns the neighbours on an interface.
 func (n *Neighbors) RemoveInterface(iface int) (lost []Link) {
 	for l := range n.list {

@@ -134,6 +134,20 @@ func (t *Table[E]) Forget(now, after manet.Time) {
 	}
 }
 
+// Next is when the first route goes stale or is to be forgotten, at the latest
+// after hold: those that come meanwhile last longer. after is more than hold.
+func (t *Table[E]) Next(now, hold, after manet.Time) manet.Time {
+	next := now + hold
+	for _, r := range t.routes {
+		if r.Broken() {
+			next = min(next, r.Since+after)
+		} else {
+			next = min(next, r.Since+hold)
+		}
+	}
+	return next
+}
+
 // Remove takes a destination out of the table.
 func (t *Table[E]) Remove(to netip.Addr) {
 	if r := t.routes[to]; r != nil {

@@ -52,7 +52,7 @@ func (n *Node) Handle(now manet.Time, event manet.Event) []manet.Action {
 	switch e := event.(type) {
 	case manet.Start:
 		n.scheduleFull(now + n.jitter.Below(n.config.Jitter))
-		n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerSweep}, At: now + n.config.Period/8})
+		n.wakeToSweep()
 	case manet.Packet:
 		n.table.Cause = "update"
 		n.receive(e)
@@ -88,8 +88,14 @@ func (n *Node) timer(kind uint8) {
 		n.dumpIncremental()
 	case timerSweep:
 		n.sweep()
-		n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerSweep}, At: n.now + n.config.Period/8})
+		n.wakeToSweep()
 	}
+}
+
+// wakeToSweep sets the clock to when something may have gone silent or stale.
+func (n *Node) wakeToSweep() {
+	at := min(n.neighbors.Next(n.now), n.table.Next(n.now, n.config.RouteHold(), n.config.forget()))
+	n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerSweep}, At: max(at, n.now+n.config.Period/8), Slack: n.config.Period / 8})
 }
 
 // sweep looks for neighbours that went silent and routes that went stale.

@@ -304,7 +304,7 @@ func (n *Node) keep() {
 		return
 	}
 	n.awake = true
-	n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerTables}, At: n.now + time.Second})
+	n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerTables}, At: n.now + time.Second, Slack: time.Second / 2})
 }
 
 // expire looks at the tables.

@@ -125,10 +125,13 @@ type TimerKey struct {
 }
 
 // SetTimer asks for a Timer event with this key at a time; a time that is past
-// means at once. It replaces an earlier one of the same key.
+// means at once. It replaces an earlier one of the same key. The event may come
+// later by up to Slack, together with another: waking for each of the looks at
+// its tables would be most of what a node at rest costs.
 type SetTimer struct {
-	Key TimerKey
-	At  Time
+	Key   TimerKey
+	At    Time
+	Slack Time
 }
 
 // StopTimer forgets a timer; nothing happens where none is set.

@@ -182,7 +182,14 @@ func (n *Node) start() {
 }
 
 func (n *Node) every(kind uint8, a netip.Addr, in time.Duration) {
-	n.act(manet.SetTimer{Key: manet.TimerKey{Kind: kind, Addr: a}, At: n.now + in})
+	s := manet.SetTimer{Key: manet.TimerKey{Kind: kind, Addr: a}, At: n.now + in}
+	switch kind {
+	case timerSweep:
+		s.Slack = n.config.HelloInterval
+	case timerQuality:
+		s.Slack = n.config.HelloInterval / 8
+	}
+	n.act(s)
 }
 
 // jittered is an emission interval less a random part (section 18.2).
@@ -248,7 +255,7 @@ func (n *Node) ifaceOf(a netip.Addr) int {
 func (n *Node) wakeForLinks(at manet.Time) {
 	if n.linkWake == 0 || at < n.linkWake {
 		n.linkWake = at
-		n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerLinks}, At: at})
+		n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerLinks}, At: at, Slack: n.config.HelloInterval / 8})
 	}
 }
 

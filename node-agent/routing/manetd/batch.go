@@ -1,13 +1,7 @@
 package manetd
 
-import (
-	"errors"
-
-	"golang.org/x/sys/unix"
-)
-
-// Packets are read in batches: handing each to the loop's goroutine by itself
-// would cost more than all else that is done with it.
+// Packets are read and sent in batches, so that a call of the kernel is for
+// several of them.
 const batchPackets = 32
 
 // tailroom is left behind each packet for the headers of a carrier, so that it
@@ -30,27 +24,15 @@ func (s *slab) room() []byte {
 	return s.free[:s.largest]
 }
 
+// take gives room for a packet to the caller, whatever its length will be.
+func (s *slab) take() []byte {
+	s.room()
+	return s.keep(s.largest)
+}
+
 // keep gives the packet that was read to room, with nothing behind it in use.
 func (s *slab) keep(n int) []byte {
 	packet := s.free[: n : n+tailroom]
 	s.free = s.free[n+tailroom:]
 	return packet
-}
-
-// drain calls read until it would have to wait, or often enough. It says
-// whether anything was read, and the first error.
-func drain(read func() error) (some bool, err error) {
-	for range batchPackets {
-		err := read()
-		switch {
-		case errors.Is(err, unix.EAGAIN):
-			return some, nil
-		case errors.Is(err, unix.EINTR):
-			continue
-		case err != nil:
-			return true, err
-		}
-		some = true
-	}
-	return true, nil
 }

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
-	"sync"
-	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
@@ -22,13 +20,37 @@ import (
 type framer struct {
 	iface     int
 	index     int
-	file      *os.File
-	raw       syscall.RawConn
+	fd        int
 	mute      int // a raw socket that keeps the kernel from refusing the protocol's packets
 	neighbors *neighbors
+	waiting   map[netip.Addr][]waitingFrame // for a neighbour's hardware address
 
-	mu      sync.Mutex
-	waiting map[netip.Addr][]waitingFrame // for a neighbour's hardware address
+	memory  *slab
+	in, out frames
+	queued  int // of out
+}
+
+// frames is a batch of packets with their neighbours' addresses, as the kernel
+// takes and gives them.
+type frames struct {
+	messages [batchPackets]message
+	data     [batchPackets]unix.Iovec
+	link     [batchPackets]unix.RawSockaddrLinklayer
+	packet   [batchPackets][]byte
+}
+
+// wire joins the headers of messages to what they are about.
+func (f *frames) wire() {
+	for i := range f.messages {
+		f.messages[i].header = unix.Msghdr{Name: (*byte)(unsafe.Pointer(&f.link[i])), Namelen: unix.SizeofSockaddrLinklayer, Iov: &f.data[i]}
+		f.messages[i].header.SetIovlen(1)
+	}
+}
+
+func (f *frames) put(i int, packet []byte) {
+	f.packet[i] = packet
+	f.data[i].Base = unsafe.SliceData(packet)
+	f.data[i].SetLen(len(packet))
 }
 
 type waitingFrame struct {
@@ -46,7 +68,7 @@ const (
 // the rest of every burst.
 const frameBuffer = 1 << 20
 
-func openFramer(iface, index, protocol int, n *neighbors) (*framer, error) {
+func openFramer(iface, index, mtu, protocol int, n *neighbors) (*framer, error) {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open packet socket: %w", err)
@@ -63,13 +85,14 @@ func openFramer(iface, index, protocol int, n *neighbors) (*framer, error) {
 	if err := attach(mute, bpf.RetConstant{Val: 0}); err != nil {
 		return nil, errors.Join(err, unix.Close(fd), unix.Close(mute))
 	}
-	file := os.NewFile(uintptr(fd), "packets")
-	raw, err := file.SyscallConn()
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open packet socket: %w", err), file.Close(), unix.Close(mute))
+	f := &framer{iface: iface, index: index, fd: fd, mute: mute, memory: newSlab(mtu),
+		neighbors: n, waiting: map[netip.Addr][]waitingFrame{}}
+	f.in.wire()
+	f.out.wire()
+	for i := range f.in.packet {
+		f.in.put(i, f.memory.take())
 	}
-	return &framer{iface: iface, index: index, file: file, raw: raw, mute: mute,
-		neighbors: n, waiting: map[netip.Addr][]waitingFrame{}}, nil
+	return f, nil
 }
 
 // setUpFramer lets in the protocol's packets alone, and none that this node
@@ -129,13 +152,11 @@ func (f *framer) transmit(t manet.Transmit) error {
 	if mac, ok := f.neighbors.mac(t.To); ok {
 		return f.send(mac, t.Packet)
 	}
-	f.mu.Lock()
 	queue := f.waiting[t.To]
 	if len(queue) == 0 || len(queue) >= waitingMax {
 		queue = nil // the first asks; a full queue has waited in vain
 	}
 	f.waiting[t.To] = append(queue, waitingFrame{time.Now(), t.Packet})
-	f.mu.Unlock()
 	return f.neighbors.ask(t.To)
 }
 
@@ -162,51 +183,67 @@ func (f *framer) resolved(ip netip.Addr) error {
 }
 
 func (f *framer) take(ip netip.Addr) []waitingFrame {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	queue := f.waiting[ip]
 	delete(f.waiting, ip)
 	return queue
 }
 
+// send puts a packet into the batch that flush sends.
 func (f *framer) send(mac [6]byte, packet []byte) error {
-	to := &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_IP), Ifindex: f.index, Halen: 6}
-	copy(to.Addr[:], mac[:])
-	var sending error
-	if err := f.raw.Control(func(fd uintptr) { sending = unix.Sendto(int(fd), packet, unix.MSG_DONTWAIT, to) }); err != nil {
-		return fmt.Errorf("send frame: %w", err)
+	var err error
+	if f.queued == batchPackets {
+		err = f.flush()
 	}
-	if sending != nil {
-		return fmt.Errorf("send frame: %w", sending)
+	to := unix.RawSockaddrLinklayer{Family: unix.AF_PACKET, Protocol: networkOrder(unix.ETH_P_IP), Ifindex: int32(f.index), Halen: 6}
+	copy(to.Addr[:], mac[:])
+	f.out.link[f.queued] = to
+	f.out.put(f.queued, packet)
+	f.queued++
+	return err
+}
+
+// flush sends the batch. What the device does not take is lost, as it would be
+// on the air; the last reason is told.
+func (f *framer) flush() error {
+	var last error
+	for from := 0; from < f.queued; {
+		sent, err := sendAllNow(f.fd, f.out.messages[from:f.queued])
+		from += sent
+		if err != nil {
+			last = fmt.Errorf("send frame: %w", err)
+			from++
+		}
+	}
+	for i := range f.queued {
+		f.out.put(i, nil)
+	}
+	f.queued = 0
+	return last
+}
+
+// receive hands on the packets of the protocol that are there. Another call may
+// find more.
+func (f *framer) receive(take func(manet.Received)) error {
+	for i := range f.in.messages {
+		f.in.messages[i].header.Namelen = unix.SizeofSockaddrLinklayer
+	}
+	n, err := receiveAllNow(f.fd, f.in.messages[:])
+	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.ENETDOWN) { // the latter is told once; the interface may come up again
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("receive frame: %w", err)
+	}
+	for i := range n {
+		packet, link := f.in.packet[i][:f.in.messages[i].bytes], &f.in.link[i]
+		if _, _, whole := endpoints(packet); !whole {
+			continue
+		}
+		f.in.put(i, f.memory.take())
+		take(manet.Received{Interface: f.iface, From: f.neighbors.ip([6]byte(link.Addr[:6])),
+			Overheard: link.Pkttype == unix.PACKET_OTHERHOST, Packet: packet})
 	}
 	return nil
 }
 
-// receive waits for packets of the protocol and gives those that are there.
-func (f *framer) receive(memory *slab) (packets []manet.Received, err error) {
-	var receiving error
-	err = f.raw.Read(func(fd uintptr) (some bool) {
-		some, receiving = drain(func() error {
-			n, from, err := unix.Recvfrom(int(fd), memory.room(), unix.MSG_DONTWAIT)
-			link, ok := from.(*unix.SockaddrLinklayer)
-			if err != nil || !ok {
-				return err
-			}
-			if _, _, whole := endpoints(memory.room()[:n]); whole {
-				packets = append(packets, manet.Received{Interface: f.iface, From: f.neighbors.ip([6]byte(link.Addr[:6])),
-					Overheard: link.Pkttype == unix.PACKET_OTHERHOST, Packet: memory.keep(n)})
-			}
-			return nil
-		})
-		return some
-	})
-	if errors.Is(receiving, unix.ENETDOWN) {
-		receiving = nil // told of once; the interface may come up again
-	}
-	if err := errors.Join(err, receiving); err != nil {
-		return nil, fmt.Errorf("receive frame: %w", err)
-	}
-	return packets, nil
-}
-
-func (f *framer) close() error { return errors.Join(f.file.Close(), unix.Close(f.mute)) }
+func (f *framer) close() error { return errors.Join(unix.Close(f.fd), unix.Close(f.mute)) }

@@ -65,7 +65,7 @@ const recentFor = 2 * inUseEvery
 
 func newLoop(node manet.Node, own []netip.Addr, carrier bool, l links, r router, s stack, told func(manet.Time, Notice)) *loop {
 	return &loop{node: node, own: own, carrier: carrier, links: l, router: r, stack: s, told: told,
-		timers: timers{byKey: map[manet.TimerKey]*timer{}},
+		timers: newTimers(),
 		held:   manet.NewBuffer[[]byte](heldPackets, heldPackets, heldFor),
 		routes: map[netip.Prefix]manet.SetRoute{}, guard: guard{seen: map[uint64]injected{}}, counts: newCounts(),
 		recent: map[netip.Addr]recentUse{}}
@@ -98,7 +98,7 @@ func (l *loop) handle(now manet.Time, e manet.Event) {
 func (l *loop) act(now manet.Time, a manet.Action) {
 	switch a := a.(type) {
 	case manet.SetTimer:
-		l.timers.set(a.Key, a.At)
+		l.timers.set(a)
 	case manet.StopTimer:
 		l.timers.stop(a.Key)
 	case manet.Send:

@@ -59,10 +59,10 @@ type daemon struct {
 	injector  *injector
 	inUse     *inUse // nil where the kernel cannot tell
 	feed      *feed
+	poller    *poller
+	mu        sync.Mutex // of the loop, of what it does, and of all that follows
 	loop      *loop
-	mu        sync.Mutex  // of the loop, and of all that follows
-	wake      *time.Timer // for the protocol's next timer
-	wakeAt    manet.Time
+	lookAt    manet.Time          // when to see which routes data uses; 0: there is nothing to see
 	peers     map[netip.Addr]bool // next hops that data went to since the last look
 }
 
@@ -74,7 +74,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	// A carrier's packets are garbage at once, and its heap is small: by the usual
 	// measure it would be swept dozens of times a second.
 	debug.SetGCPercent(400)
-	if err := d.open(ctx); err != nil {
+	if err := d.open(); err != nil {
 		return err
 	}
 	if err := d.begin(); err != nil {
@@ -90,7 +90,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 }
 
 // open gets everything that the daemon needs, the cheapest to refuse first.
-func (d *daemon) open(ctx context.Context) (err error) {
+func (d *daemon) open() (err error) {
 	if os.Geteuid() != 0 {
 		return errors.New("a routing daemon must run as root: it sets routes and opens raw sockets")
 	}
@@ -114,7 +114,7 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	if swept > 0 {
 		d.cfg.Log.Info("removed routes that an earlier daemon had left", "routes", swept)
 	}
-	if err := d.openSockets(ctx); err != nil {
+	if err := d.openSockets(); err != nil {
 		return err
 	}
 	return d.makeLoop()
@@ -183,12 +183,12 @@ func checkKernel(device string, carrier bool) error {
 	return nil
 }
 
-func (d *daemon) openSockets(ctx context.Context) (err error) {
+func (d *daemon) openSockets() (err error) {
 	d.neighbors = newNeighbors(d.link.Attrs().Index)
 	if d.protocol.carrier() {
-		d.framer, err = openFramer(0, d.link.Attrs().Index, d.protocol.IPProtocol, d.neighbors)
+		d.framer, err = openFramer(0, d.link.Attrs().Index, d.iface.MTU, d.protocol.IPProtocol, d.neighbors)
 	} else {
-		d.port, err = openPort(ctx, 0, d.iface, d.protocol.Port)
+		d.port, err = openPort(0, d.iface, d.protocol.Port)
 	}
 	if err != nil {
 		return err
@@ -204,8 +204,10 @@ func (d *daemon) openSockets(ctx context.Context) (err error) {
 			d.cfg.Log.Warn("routes in use are not known: they will expire and be looked for again", "error", err)
 		}
 	}
-	d.feed, err = listenFeed(d.cfg.Socket, d.cfg.SocketUID, d.ask)
-	return err
+	if d.feed, err = listenFeed(d.cfg.Socket, d.cfg.SocketUID, d.ask); err != nil {
+		return err
+	}
+	return d.openPoller()
 }
 
 func (d *daemon) makeLoop() error {
@@ -250,7 +252,7 @@ type inbound struct {
 }
 
 func (i inbound) Deliver(packet []byte) error {
-	if _, err := i.tun.file.Write(packet); err != nil {
+	if err := writeNow(i.tun.fd, packet); err != nil {
 		return fmt.Errorf("deliver packet: %w", err)
 	}
 	return nil
@@ -287,13 +289,16 @@ func (d *daemon) close() error {
 		errs = append(errs, d.injector.close())
 	}
 	if d.framer != nil {
-		errs = append(errs, ignoreClosed(d.framer.close()))
+		errs = append(errs, d.framer.close())
 	}
 	if d.port != nil {
-		errs = append(errs, ignoreClosed(d.port.conn.Close()))
+		errs = append(errs, unix.Close(d.port.fd))
 	}
 	if d.tun != nil {
-		errs = append(errs, ignoreClosed(d.tun.file.Close()))
+		errs = append(errs, unix.Close(d.tun.fd))
+	}
+	if d.poller != nil {
+		errs = append(errs, d.poller.close())
 	}
 	if d.feed != nil {
 		errs = append(errs, ignoreClosed(d.feed.listener.Close()))

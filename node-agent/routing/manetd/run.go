@@ -7,7 +7,6 @@ import (
 	"math"
 	"net"
 	"net/netip"
-	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sync/errgroup"
@@ -17,26 +16,17 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/manet"
 )
 
-// readBytes is room for any packet of an interface.
-const readBytes = 1 << 16
-
-// start starts the goroutines: readers that hand what comes to the loop, and
-// its clock. All end with ctx.
+// start starts the goroutines: the one that reads packets and the clock, and
+// those that hand it what else comes. All end with ctx.
 func (d *daemon) start(ctx context.Context, group *errgroup.Group) {
-	// run ends with ctx, and then what the readers wait in must end. By a function
-	// that the context calls itself it might not: it can be stopped before it began.
+	// Not by a function that the context calls itself: it can be stopped before it
+	// began.
 	group.Go(func() error {
-		defer d.shut()
-		return d.run(ctx)
+		<-ctx.Done()
+		return errors.Join(ctx.Err(), d.poller.stop())
 	})
+	group.Go(func() error { return d.serve(ctx) })
 	group.Go(func() error { return d.feed.serve(ctx) })
-	group.Go(func() error { return d.readTUN(ctx) })
-	if d.port != nil {
-		group.Go(func() error { return d.readPort(ctx) })
-	}
-	if d.framer != nil {
-		group.Go(func() error { return d.readFrames(ctx) })
-	}
 	group.Go(func() error { return d.watchInterface(ctx) })
 	group.Go(func() error { return d.watchAddress(ctx) })
 	group.Go(func() error { return d.neighbors.watch(ctx, d.resolved(ctx), d.unreached(ctx)) })
@@ -48,17 +38,6 @@ func (d *daemon) start(ctx context.Context, group *errgroup.Group) {
 				}
 			})
 		})
-	}
-}
-
-// shut ends what readers wait in.
-func (d *daemon) shut() {
-	_ = d.tun.file.Close()
-	if d.port != nil {
-		_ = d.port.conn.Close()
-	}
-	if d.framer != nil {
-		_ = d.framer.file.Close()
 	}
 }
 
@@ -76,17 +55,23 @@ func (d *daemon) post(ctx context.Context, do func(now manet.Time)) bool {
 	return true
 }
 
-// settle gives the protocol its due timers and sets the clock to the next.
+// settle does what the time has come for, sends what was gathered, and sets the
+// clock to what is next.
 func (d *daemon) settle() {
-	d.loop.fire(d.now())
+	now := d.now()
+	d.lookInTime(now)
+	d.loop.fire(now)
+	if d.framer != nil {
+		d.loop.failed("transmit", d.framer.flush())
+	}
 	at, ok := d.loop.timers.next()
 	if !ok {
 		at = never
 	}
-	if at != d.wakeAt {
-		d.wakeAt = at
-		d.wake.Reset(max(at-d.now(), 0))
+	if d.lookAt > 0 {
+		at = min(at, d.lookAt)
 	}
+	d.loop.failed("set_clock", d.poller.set(now, at))
 }
 
 // never is later than any daemon runs.
@@ -97,7 +82,6 @@ func (d *daemon) begin() error {
 	if err := catch(d.tun.link, d.network, d.iface.Address); err != nil {
 		return err
 	}
-	d.wake = time.NewTimer(never)
 	if d.link.Attrs().Flags&net.FlagUp == 0 {
 		d.loop.handle(0, manet.InterfaceDown{})
 	}
@@ -108,30 +92,56 @@ func (d *daemon) begin() error {
 	return nil
 }
 
-// run is the goroutine of what goes by the clock.
-func (d *daemon) run(ctx context.Context) error {
-	defer d.wake.Stop()
-	look := time.NewTicker(inUseEvery)
-	defer look.Stop()
-	if d.inUse == nil && !d.protocol.carrier() {
-		look.Stop()
+// openPoller joins what is read from to those who read.
+func (d *daemon) openPoller() (err error) {
+	if d.poller, err = openPoller(); err != nil {
+		return err
 	}
+	if err := d.poller.add(d.tun.fd, d.readTUN); err != nil {
+		return err
+	}
+	if d.framer != nil {
+		return d.poller.add(d.framer.fd, d.readFrames)
+	}
+	return d.poller.add(d.port.fd, d.readPort)
+}
+
+// serve reads packets and the clock.
+func (d *daemon) serve(ctx context.Context) error {
 	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-d.wake.C:
-			d.post(ctx, func(manet.Time) { d.wakeAt = 0 }) // so that it is set anew
-		case <-look.C:
-			d.post(ctx, func(manet.Time) { d.look() })
+		ready, err := d.poller.wait()
+		if err != nil {
+			return ended(ctx, err)
 		}
+		if !d.post(ctx, func(now manet.Time) { err = d.poller.read(ready, now) }) {
+			return ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// lookInTime looks once every inUseEvery while there is anything to see: a
+// route that may be in use, or a neighbour that data went to.
+func (d *daemon) lookInTime(now manet.Time) {
+	if (d.inUse == nil || len(d.loop.routes) == 0) && (d.cfg.Feedback != "" || len(d.peers) == 0) {
+		d.lookAt = 0
+		return
+	}
+	if d.lookAt > 0 && d.lookAt <= now {
+		d.look()
+		d.lookAt = 0
+	}
+	if d.lookAt == 0 {
+		d.lookAt = now + inUseEvery
 	}
 }
 
 // look sees which routes data uses. Where no radio tells of neighbours that
 // are gone, the kernel asks those that data goes to.
 func (d *daemon) look() {
-	if d.inUse != nil && len(d.loop.routes) > 0 { // without one none is in use
+	if d.inUse != nil {
 		uses, err := d.inUse.read(d.iface.Address)
 		d.loop.failed("read_routes_in_use", err)
 		for _, u := range uses {
@@ -149,54 +159,33 @@ func (d *daemon) look() {
 	clear(d.peers)
 }
 
-func (d *daemon) readTUN(ctx context.Context) error {
-	memory := newSlab(d.iface.MTU)
-	for {
-		packets, err := d.tun.read(memory)
+func (d *daemon) readTUN(now manet.Time) error {
+	for range batchPackets {
+		packet, err := d.tun.read()
+		if errors.Is(err, unix.EAGAIN) {
+			return nil
+		}
 		if err != nil {
-			return ended(ctx, err)
+			return fmt.Errorf("read %q: %w", d.tun.link.Attrs().Name, err)
 		}
-		if !d.post(ctx, func(now manet.Time) {
-			for _, packet := range packets {
-				d.loop.caught(now, packet)
-			}
-		}) {
-			return ctx.Err()
-		}
+		d.loop.caught(now, packet)
 	}
+	return nil
 }
 
-func (d *daemon) readPort(ctx context.Context) error {
-	scratch, oob := make([]byte, readBytes), make([]byte, 256)
-	for {
-		packet, err := d.port.receive(scratch, oob)
-		if errors.Is(err, unix.ENETDOWN) {
-			continue // told of once; the interface may come up again
-		}
-		if err != nil {
-			return ended(ctx, err)
-		}
-		if !d.post(ctx, func(now manet.Time) { d.loop.handle(now, packet) }) {
-			return ctx.Err()
-		}
+func (d *daemon) readPort(now manet.Time) error {
+	packet, some, err := d.port.receive()
+	if errors.Is(err, unix.ENETDOWN) {
+		return nil // told of once; the interface may come up again
 	}
+	if some { // where there is another, the poller says so again
+		d.loop.handle(now, packet)
+	}
+	return err
 }
 
-func (d *daemon) readFrames(ctx context.Context) error {
-	memory := newSlab(d.iface.MTU)
-	for {
-		packets, err := d.framer.receive(memory)
-		if err != nil {
-			return ended(ctx, err)
-		}
-		if !d.post(ctx, func(now manet.Time) {
-			for _, packet := range packets {
-				d.loop.handle(now, packet)
-			}
-		}) {
-			return ctx.Err()
-		}
-	}
+func (d *daemon) readFrames(now manet.Time) error {
+	return d.framer.receive(func(r manet.Received) { d.loop.handle(now, r) })
 }
 
 // ended tells a reader's end that was asked for from any other.

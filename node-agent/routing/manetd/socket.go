@@ -1,28 +1,35 @@
 package manetd
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
-	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/protocols/manet"
 )
 
+// readBytes is room for any packet of an interface.
+const readBytes = 1 << 16
+
 // port is the UDP socket of one interface.
 type port struct {
 	iface   int
 	address netip.Addr
 	number  uint16
-	conn    *net.UDPConn
-	raw     syscall.RawConn
-	ttl     int    // that the socket has; the loop's alone
-	from    []byte // control message that sets the source address
+	fd      int
+	ttl     int // that the socket has
+
+	out, in  unix.Msghdr
+	to, from unix.RawSockaddrInet4
+	outData  unix.Iovec
+	source   []byte // control message that sets the source address
+	scratch  []byte
+	control  []byte
+	inData   unix.Iovec
 }
 
 var limitedBroadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
@@ -30,24 +37,36 @@ var limitedBroadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
 // openPort opens the protocol's port on an interface. It is bound to the
 // interface and not to its address, since it has to hear what is sent to all;
 // a second daemon on the same interface and port is an error.
-func openPort(ctx context.Context, iface int, i manet.Interface, number uint16) (*port, error) {
-	var setting error
-	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
-		return errors.Join(c.Control(func(fd uintptr) { setting = setOptions(int(fd), i.Name) }), setting)
-	}}
-	conn, err := config.ListenPacket(ctx, "udp4", fmt.Sprintf("0.0.0.0:%d", number))
+func openPort(iface int, i manet.Interface, number uint16) (*port, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open UDP socket: %w", err)
+	}
+	if err = setOptions(fd, i.Name); err == nil {
+		err = unix.Bind(fd, &unix.SockaddrInet4{Port: int(number)})
+	}
 	if errors.Is(err, unix.EADDRINUSE) {
-		return nil, fmt.Errorf("another routing daemon holds UDP port %d on %s: stop it first (%w)", number, i.Name, err)
+		return nil, errors.Join(fmt.Errorf("another routing daemon holds UDP port %d on %s: stop it first (%w)", number, i.Name, err), unix.Close(fd))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open UDP port %d on %s: %w", number, i.Name, err)
+		return nil, errors.Join(fmt.Errorf("open UDP port %d on %s: %w", number, i.Name, err), unix.Close(fd))
 	}
-	p := &port{iface: iface, address: i.Address, number: number, conn: conn.(*net.UDPConn),
-		from: unix.PktInfo4(&unix.Inet4Pktinfo{Spec_dst: i.Address.As4()})}
-	if p.raw, err = p.conn.SyscallConn(); err != nil {
-		return nil, errors.Join(fmt.Errorf("open UDP port %d on %s: %w", number, i.Name, err), conn.Close())
-	}
+	p := &port{iface: iface, address: i.Address, number: number, fd: fd,
+		source:  unix.PktInfo4(&unix.Inet4Pktinfo{Spec_dst: i.Address.As4()}),
+		scratch: make([]byte, readBytes), control: make([]byte, 256)}
+	p.wire()
 	return p, nil
+}
+
+// wire joins the headers of messages to what they are about.
+func (p *port) wire() {
+	p.out = unix.Msghdr{Name: (*byte)(unsafe.Pointer(&p.to)), Namelen: unix.SizeofSockaddrInet4, Iov: &p.outData, Control: &p.source[0]}
+	p.out.SetIovlen(1)
+	p.out.SetControllen(len(p.source))
+	p.inData.Base = &p.scratch[0]
+	p.inData.SetLen(len(p.scratch))
+	p.in = unix.Msghdr{Name: (*byte)(unsafe.Pointer(&p.from)), Iov: &p.inData, Control: &p.control[0]}
+	p.in.SetIovlen(1)
 }
 
 func setOptions(fd int, device string) error {
@@ -78,43 +97,44 @@ func (p *port) send(s manet.Send) error {
 		to = limitedBroadcast
 	}
 	if ttl := min(max(s.TTL, 1), 255); ttl != p.ttl {
-		if err := p.setTTL(ttl); err != nil {
-			return err
+		if err := unix.SetsockoptInt(p.fd, unix.IPPROTO_IP, unix.IP_TTL, ttl); err != nil {
+			return fmt.Errorf("set TTL to %d: %w", ttl, err)
 		}
+		p.ttl = ttl
 	}
-	_, _, err := p.conn.WriteMsgUDPAddrPort(s.Data, p.from, netip.AddrPortFrom(to, p.number))
+	if len(s.Data) == 0 {
+		return fmt.Errorf("send to %s: no data", to)
+	}
+	p.to = inet4(to, p.number)
+	p.outData.Base = &s.Data[0]
+	p.outData.SetLen(len(s.Data))
+	err := sendNow(p.fd, &p.out)
+	p.outData.Base = nil
 	if err != nil {
 		return fmt.Errorf("send to %s: %w", to, err)
 	}
 	return nil
 }
 
-func (p *port) setTTL(ttl int) error {
-	var setting error
-	if err := p.raw.Control(func(fd uintptr) {
-		setting = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_TTL, ttl)
-	}); err != nil || setting != nil {
-		return fmt.Errorf("set TTL to %d: %w", ttl, errors.Join(err, setting))
+// receive gives the next packet; ok is false where there is none, or one that
+// this node itself sent.
+func (p *port) receive() (packet manet.Packet, ok bool, err error) {
+	p.in.Namelen = unix.SizeofSockaddrInet4
+	p.in.SetControllen(len(p.control))
+	n, err := receiveNow(p.fd, &p.in)
+	if errors.Is(err, unix.EAGAIN) {
+		return packet, false, nil
 	}
-	p.ttl = ttl
-	return nil
-}
-
-// receive gives the next packet that another node sent.
-func (p *port) receive(scratch, oob []byte) (manet.Packet, error) {
-	for {
-		n, oobn, _, from, err := p.conn.ReadMsgUDPAddrPort(scratch, oob)
-		if err != nil {
-			return manet.Packet{}, fmt.Errorf("receive: %w", err)
-		}
-		source := from.Addr().Unmap()
-		if source == p.address { // what this node sent to all
-			continue
-		}
-		packet := manet.Packet{Interface: p.iface, From: source, Data: append([]byte(nil), scratch[:n]...)}
-		packet.TTL, packet.Unicast = headerFacts(oob[:oobn], p.address)
-		return packet, nil
+	if err != nil {
+		return packet, false, fmt.Errorf("receive: %w", err)
 	}
+	source := netip.AddrFrom4(p.from.Addr)
+	if source == p.address { // what this node sent to all
+		return packet, false, nil
+	}
+	packet = manet.Packet{Interface: p.iface, From: source, Data: append([]byte(nil), p.scratch[:n]...)}
+	packet.TTL, packet.Unicast = headerFacts(p.control[:p.in.Controllen], p.address)
+	return packet, true, nil
 }
 
 // headerFacts reads the TTL that a packet came with and whether it was

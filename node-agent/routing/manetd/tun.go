@@ -11,8 +11,9 @@ import (
 
 // tun is the device into which the kernel leads what it has no route for.
 type tun struct {
-	file *os.File
-	link netlink.Link
+	fd     int
+	link   netlink.Link
+	memory *slab
 }
 
 // openTUN makes the device and brings it up. It vanishes with the process, and
@@ -30,9 +31,9 @@ func openTUN(name string, mtu int) (*tun, error) {
 	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, request); err != nil {
 		return nil, errors.Join(fmt.Errorf("make device %q: %w", name, err), unix.Close(fd))
 	}
-	t := &tun{file: os.NewFile(uintptr(fd), name)}
+	t := &tun{fd: fd, memory: newSlab(mtu)}
 	if err := t.setUp(request.Name(), mtu); err != nil {
-		return nil, errors.Join(err, t.file.Close())
+		return nil, errors.Join(err, unix.Close(fd))
 	}
 	return t, nil
 }
@@ -59,25 +60,11 @@ func (t *tun) setUp(name string, mtu int) error {
 	return nil
 }
 
-// read waits for packets and gives those that are there, the caller's to keep.
-func (t *tun) read(memory *slab) (packets [][]byte, err error) {
-	raw, err := t.file.SyscallConn()
+// read gives one packet, the caller's to keep; EAGAIN says that there is none.
+func (t *tun) read() ([]byte, error) {
+	n, err := readNow(t.fd, t.memory.room())
 	if err != nil {
-		return nil, fmt.Errorf("read %q: %w", t.file.Name(), err)
+		return nil, err
 	}
-	var reading error
-	err = raw.Read(func(fd uintptr) (some bool) {
-		some, reading = drain(func() error {
-			n, err := unix.Read(int(fd), memory.room())
-			if err == nil {
-				packets = append(packets, memory.keep(n))
-			}
-			return err
-		})
-		return some
-	})
-	if err := errors.Join(err, reading); err != nil {
-		return nil, fmt.Errorf("read %q: %w", t.file.Name(), err)
-	}
-	return packets, nil
+	return t.memory.keep(n), nil
 }
