@@ -59,6 +59,7 @@ func simulatedProtocols() []simulated {
 	return []simulated{
 		{name: "olsr", proactive: true, port: olsr.Port, make: makerOf(olsr.RFC3626, olsr.New)},
 		{name: "olsr-etx", proactive: true, port: olsr.Port, make: makerOf(olsr.Olsrd, olsr.New)},
+		{name: "olsr-full", proactive: true, port: olsr.Port, make: makerOf(olsr.FullTC, olsr.New)},
 		{name: "aodv", port: aodv.Port, make: makerOf(aodv.LinkLayer, newAODV)},
 		{name: "aodv-hello", port: aodv.Port, make: makerOf(aodv.RFC3561, newAODV)},
 		{name: "aodv-p3", port: aodv.Port, make: makerOf(aodv.P3, newAODV)},

@@ -67,8 +67,8 @@ func ask(t *testing.T, node *testnet.NS, to string, datagrams int, wait time.Dur
 }
 
 // iperf carries one TCP flow between two nodes and fails where it does not
-// come through.
-func (a *air) iperf(t *testing.T, from, to int) {
+// come through. It returns iperf3's line of what was received.
+func (a *air) iperf(t *testing.T, from, to int) string {
 	t.Helper()
 	start(t, a.nodes[to], "iperf3", "-s", "-1", "-B", addr(to))
 	var out string
@@ -77,9 +77,13 @@ func (a *air) iperf(t *testing.T, from, to int) {
 		out = string(text)
 		return err == nil
 	})
-	if !strings.Contains(out, "receiver") {
-		t.Errorf("iperf3 said:\n%s", out)
+	for line := range strings.Lines(out) {
+		if strings.HasSuffix(strings.TrimSpace(line), "receiver") {
+			return strings.TrimSpace(line)
+		}
 	}
+	t.Errorf("iperf3 said:\n%s", out)
+	return ""
 }
 
 func TestOneDatagramIsEnough(t *testing.T) {

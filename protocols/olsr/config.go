@@ -83,6 +83,15 @@ func Olsrd(interfaces []manet.Interface, seed uint64) Config {
 	return c
 }
 
+// FullTC is RFC3626 with every symmetric neighbour in TCs (TC_REDUNDANCY 2,
+// section 15). olsrd needs that of all nodes once its ETX is off: its Dijkstra
+// follows a link only where the TCs of both of its ends tell of it.
+func FullTC(interfaces []manet.Interface, seed uint64) Config {
+	c := RFC3626(interfaces, seed)
+	c.TCRedundancy = 2
+	return c
+}
+
 func (c *Config) check() error {
 	if len(c.Interfaces) == 0 || len(c.Interfaces) > 32 {
 		return fmt.Errorf("configure olsr: %d interfaces, want 1 to 32", len(c.Interfaces))

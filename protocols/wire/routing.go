@@ -41,7 +41,7 @@ func (r Routing) Readiness() string {
 	switch {
 	case r.Ready != "":
 		return r.Ready
-	case slices.Contains([]string{"babeld", "olsrd", "olsr", "olsr-etx", "dsdv"}, r.Protocol):
+	case slices.Contains([]string{"babeld", "olsrd", "olsr", "olsr-etx", "olsr-full", "dsdv"}, r.Protocol):
 		return ReadyRoutes
 	case r.Protocol == "adv":
 		return ReadyNeighbors

@@ -51,6 +51,7 @@ func Protocols() []Protocol {
 	return []Protocol{
 		{Name: "olsr", Port: olsr.Port, Make: makeOLSR(olsr.RFC3626)},
 		{Name: "olsr-etx", Port: olsr.Port, Make: makeOLSR(olsr.Olsrd)},
+		{Name: "olsr-full", Port: olsr.Port, Make: makeOLSR(olsr.FullTC)},
 		{Name: "aodv", Port: aodv.Port, OnDemand: true, Make: makeAODV(nil)},
 		{Name: "aodv-p3", Port: aodv.Port, OnDemand: true, Make: makeAODV(aodv.P3)},
 		{Name: "aomdv", Port: aomdv.Port, OnDemand: true, Make: makeAOMDV},
