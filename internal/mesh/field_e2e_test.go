@@ -45,6 +45,7 @@ type field struct {
 	spaces []*testnet.NS
 	live   *medium.Live
 	wired  bool // there is no radio whose feedback could be had
+	runs   int  // of iperf3
 }
 
 // rangeM is that of the radios; nodes 100 m apart hear only their neighbours.
@@ -289,15 +290,29 @@ type transfer struct {
 // iperf sends for some seconds from a node to another.
 func (f *field) iperf(t *testing.T, from, to, seconds int) transfer {
 	t.Helper()
-	return f.iperf3(t, from, to, time.Duration(seconds+60)*time.Second, "-t", fmt.Sprint(seconds))
+	r, err := f.iperf3(t, from, to, time.Duration(seconds+60)*time.Second, "-t", fmt.Sprint(seconds))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 // bulk sends so many bytes from a node to another, however long that takes,
 // with a window of eight segments or so, as the papers' TCPs have: a larger one
-// over many hops is in its own way.
+// over many hops is in its own way. A route that goes just as a connection is
+// being made ends it, for a kernel gives up one that is half open when it is
+// told "unreachable"; then it is begun again.
 func (f *field) bulk(t *testing.T, from, to int, bytes int64) transfer {
 	t.Helper()
-	r := f.iperf3(t, from, to, 4*time.Minute, "-n", fmt.Sprint(bytes), "-l", "8K", "-w", "16K")
+	args := []string{"-n", fmt.Sprint(bytes), "-l", "8K", "-w", "16K"}
+	r, err := f.iperf3(t, from, to, 4*time.Minute, args...)
+	for again := 0; err != nil && again < 2; again++ {
+		t.Logf("begun again: %v", err)
+		r, err = f.iperf3(t, from, to, 4*time.Minute, args...)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	// What was still in the sender's buffer, twice the 16 K, as iperf3 called it
 	// done is not counted.
 	if least := bytes - 32<<10; r.End.Received.Bytes < least {
@@ -306,13 +321,15 @@ func (f *field) bulk(t *testing.T, from, to int, bytes int64) transfer {
 	return r
 }
 
-func (f *field) iperf3(t *testing.T, from, to int, patience time.Duration, args ...string) (r transfer) {
+func (f *field) iperf3(t *testing.T, from, to int, patience time.Duration, args ...string) (r transfer, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	server := f.spaces[to].Command(ctx, "iperf3", "-s", "-1", "--forceflush", "-B", address(to))
+	f.runs++ // the last run's server may not have ended yet
+	port := fmt.Sprint(5200 + f.runs)
+	server := f.spaces[to].Command(ctx, "iperf3", "-s", "-1", "--forceflush", "-B", address(to), "-p", port)
 	said := &output{}
-	server.Stdout = said
+	server.Stdout, server.Stderr = said, said
 	start(t, server)
 	wait(t, 20*time.Second, func() error {
 		if !strings.Contains(said.String(), "listening") {
@@ -320,9 +337,9 @@ func (f *field) iperf3(t *testing.T, from, to int, patience time.Duration, args 
 		}
 		return nil
 	})
-	out, err := f.spaces[from].Command(ctx, "iperf3", append([]string{"-c", address(to), "-B", address(from), "-J"}, args...)...).Output()
+	out, err := f.spaces[from].Command(ctx, "iperf3", append([]string{"-c", address(to), "-B", address(from), "-p", port, "-J"}, args...)...).Output()
 	if decoding := json.Unmarshal(out, &r); err != nil || decoding != nil || r.Error != "" {
-		t.Fatalf("iperf3: %v, %v, %q", err, decoding, r.Error)
+		return r, fmt.Errorf("iperf3: %v, %v, %q; its server said: %s", err, decoding, r.Error, said)
 	}
-	return r
+	return r, nil
 }
