@@ -34,22 +34,26 @@ func TestE2EObjectsAreTheirSources(t *testing.T) {
 	if !strings.Contains(string(version), compiledBy) {
 		t.Skipf("the sources compile; whether the objects are theirs only %s can tell, and here is %s", compiledBy, version)
 	}
-	all := append(Programs(), RTO, Events)
-	for _, program := range all {
-		kept, err := Object(program)
+	sources, err := filepath.Glob("bpf/*.bpf.c")
+	if err != nil || len(sources) != len(Programs())+2 { // RTO and Events
+		t.Errorf("%d sources of %d congestion controls and two others, %v", len(sources), len(Programs()), err)
+	}
+	yardsticks, err := filepath.Glob("bpf/yardsticks/*.bpf.c")
+	if err != nil || len(yardsticks) == 0 {
+		t.Errorf("%d yardsticks, %v", len(yardsticks), err)
+	}
+	for _, source := range append(sources, yardsticks...) {
+		object := strings.TrimPrefix(strings.TrimSuffix(source, ".c")+".o", "bpf/")
+		kept, err := os.ReadFile(filepath.Join("bpf", object))
 		if err != nil {
 			t.Fatal(err)
 		}
-		fresh, err := os.ReadFile(filepath.Join(dir, program+".bpf.o"))
+		fresh, err := os.ReadFile(filepath.Join(dir, object))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(kept, fresh) {
-			t.Errorf("%s.bpf.o is not what its source gives: run bpf/generate.sh", program)
+			t.Errorf("%s is not what its source gives: run bpf/generate.sh", object)
 		}
-	}
-	sources, err := filepath.Glob("bpf/*.bpf.c")
-	if err != nil || len(sources) != len(all) {
-		t.Errorf("%d sources for %d objects, %v", len(sources), len(all), err)
 	}
 }

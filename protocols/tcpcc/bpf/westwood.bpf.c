@@ -14,13 +14,19 @@
 #include "reno_calls.h"
 
 #define SAMPLE_MIN_US 50000
+/*
+ * Bandwidth is in bytes a tick, as in the module, whose tick is a jiffy: 4 ms at
+ * the HZ of Debian's and Android's kernels. The filters cut off what is less
+ * than one, and so end up to 7 below what they filter.
+ */
+#define TICK_US 4000
 #define RTT_FIRST_US 20000000 /* until a round trip is known: long */
 #define SSTHRESH_MIN 2
 #define IN_ACK_SLOWPATH 1 /* CA_ACK_SLOWPATH of net/tcp.h */
 
 struct westwood {
 	u64 began_us;     /* of the present sample */
-	u32 narrow;       /* bytes a millisecond after the first filter */
+	u32 narrow;       /* bytes a tick after the first filter */
 	u32 bandwidth;    /* and after the second */
 	u32 bytes;        /* acknowledged in the present sample */
 	u32 una;          /* snd_una at the last ACK */
@@ -67,7 +73,7 @@ INLINE void close_sample(struct sock *sk, struct westwood *w)
 	}
 	if (spent <= max(w->rtt_us, SAMPLE_MIN_US))
 		return;
-	rate = (u64)w->bytes * 1000 / spent;
+	rate = (u64)w->bytes * TICK_US / spent;
 	if (!w->narrow && !w->bandwidth) {
 		w->narrow = w->bandwidth = rate;
 	} else {
@@ -125,7 +131,7 @@ SEC("struct_ops") void on_in_ack_event(u64 *ctx)
 INLINE u32 pipe(struct sock *sk)
 {
 	const struct westwood *w = PRIV(sk, westwood);
-	u64 bytes = (u64)w->bandwidth * w->least_us / 1000;
+	u64 bytes = (u64)w->bandwidth * w->least_us / TICK_US;
 
 	return max(bytes / max(TCP(sk)->mss_cache, 1), SSTHRESH_MIN);
 }
