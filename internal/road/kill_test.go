@@ -22,10 +22,10 @@ func TestGuestPowerLost(t *testing.T) {
 	for _, n := range r.nodes {
 		before[n] = n.snapshot(t)
 	}
-	// The radio's change is the second of a run; with seven the trial is armed.
-	steps := []int{2, 6}
+	// The radio's change is the third of a run; with eight the trial is armed.
+	steps := []int{3, 7}
 	if os.Getenv("FIELDMESH_SOAK") != "" {
-		steps = []int{1, 2, 3, 4, 5, 6}
+		steps = []int{1, 2, 3, 4, 5, 6, 7}
 	}
 	for i, step := range steps {
 		for _, n := range r.nodes {

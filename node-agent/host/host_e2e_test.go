@@ -80,6 +80,10 @@ func newField(t *testing.T) (a, b field) {
 		"addr add 192.168.8.1/24 dev wlan0 valid_lft 4000 preferred_lft 3000",
 		"-6 addr add fd99::1/64 dev wlan0 nodad",
 		"-6 addr add fe80::77/64 dev wlan0 nodad",
+		// As NetworkManager does it: the route to the prefix is its own, and looks like the kernel's.
+		"addr add 192.168.12.1/24 dev wlan0 noprefixroute",
+		"route add 192.168.12.0/24 dev wlan0 proto kernel scope link src 192.168.12.1 metric 600",
+		"route add 172.18.0.0/16 via 192.168.12.9 dev wlan0 metric 600",
 		"route add 172.16.0.0/16 via 192.168.7.2 dev wlan0 metric 50 mtu 1300",
 		"route add 172.17.0.0/16 dev wlan0 scope link congctl reno",
 		"route add 10.77.9.0/24 via 192.168.7.2 dev wlan0 proto 99",

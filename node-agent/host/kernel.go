@@ -11,6 +11,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"fieldmesh.dev/fieldmesh/node-agent/manager"
 )
 
 // kernel is the machine itself, in the network namespace of this process.
@@ -21,6 +23,7 @@ type kernel struct {
 	feedback  string            // the radio-feedback socket, for daemons; empty: none
 	world     world
 	loaded    map[string]io.Closer // programs in the kernel, by the changes' targets
+	managers  manager.Managers     // of the machine's Wi-Fi
 }
 
 func newKernel(dir string, binaries map[string]string, socketUID int, feedback string) (*kernel, error) {
@@ -28,7 +31,7 @@ func newKernel(dir string, binaries map[string]string, socketUID int, feedback s
 	if err != nil {
 		return nil, err
 	}
-	return &kernel{dir: dir, binaries: binaries, socketUID: socketUID, feedback: feedback, world: w, loaded: map[string]io.Closer{}}, nil
+	return &kernel{dir: dir, binaries: binaries, socketUID: socketUID, feedback: feedback, world: w, loaded: map[string]io.Closer{}, managers: manager.Here()}, nil
 }
 
 func (k *kernel) prepare(id uint64, c Change) (undo, error) {
@@ -51,6 +54,8 @@ func (k *kernel) prepare(id uint64, c Change) (undo, error) {
 		u, err = k.prepareBPF(c)
 	case c.Radio != nil:
 		u, err = prepareRadio(*c.Radio)
+	case c.Aside != nil:
+		u, err = k.prepareAside(*c.Aside)
 	default:
 		err = errors.New("the change is empty")
 	}
@@ -79,6 +84,8 @@ func (k *kernel) apply(c Change, u undo) error {
 		return k.applyBPF(c, u)
 	case c.Radio != nil:
 		return applyRadio(*c.Radio)
+	case c.Aside != nil:
+		return k.applyAside(*c.Aside, u)
 	}
 	return errors.New("the change is empty")
 }
@@ -112,6 +119,7 @@ func (k *kernel) revert(u undo) (string, error) {
 	if u.Daemon != nil {
 		errs = append(errs, stopDaemon(*u.Daemon))
 	}
+	errs = append(errs, k.revertLasting(u))
 	if u.World != k.world {
 		how := u.World.lives(k.world)
 		if how != "" {
@@ -119,7 +127,7 @@ func (k *kernel) revert(u undo) (string, error) {
 		}
 		return "its namespace or boot is gone", errors.Join(errs...)
 	}
-	for _, part := range []func(undo) (string, error){revertDaemonRoutes, revertRoute, revertAddress, revertSysctls, revertOffloads, revertRadio, revertInterface} {
+	for _, part := range []func(undo) (string, error){revertDaemonRoutes, revertRoute, revertAddress, revertSysctls, revertOffloads, revertRadio, k.revertAside, revertInterface} {
 		note, err := part(u)
 		if note != "" && !slices.Contains(notes, note) {
 			notes = append(notes, note)

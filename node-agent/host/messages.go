@@ -83,13 +83,16 @@ func readInterface(link netlink.Link) (interfaceState, error) {
 	if err != nil {
 		return s, fmt.Errorf("list addresses of %q: %w", s.Name, err)
 	}
+	bare := map[uint8]bool{} // families with addresses whose prefix routes the kernel does not make
 	for _, m := range addresses {
 		if keepsAddress(m, s.Index) {
 			s.Addresses = append(s.Addresses, m)
+			bare[m[0]] = bare[m[0]] || withoutRoute(m)
 		}
 	}
 	s.Routes, err = routesWhere(func(r routeMessage) bool {
-		return r.through(s.Index) && r.table() != unix.RT_TABLE_LOCAL && !r.made()
+		lasts := !r.made() || r.head.Protocol == unix.RTPROT_KERNEL && bare[r.head.Family]
+		return r.through(s.Index) && r.table() != unix.RT_TABLE_LOCAL && lasts
 	})
 	if err != nil {
 		return s, fmt.Errorf("list routes of %q: %w", s.Name, err)
@@ -108,6 +111,13 @@ func keepsAddress(message []byte, index int) bool {
 		return false
 	}
 	return binary.NativeEndian.Uint32(message[4:8]) == uint32(index)
+}
+
+// withoutRoute tells an address that came without the route to its prefix:
+// NetworkManager adds that route itself, marked as the kernel's own.
+func withoutRoute(message []byte) bool {
+	attrs, err := attributes(message, unix.SizeofIfAddrmsg)
+	return err == nil && attributeUint32(attrs, unix.IFA_FLAGS)&unix.IFA_F_NOPREFIXROUTE != 0
 }
 
 func revertInterface(u undo) (string, error) {

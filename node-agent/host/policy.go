@@ -69,6 +69,8 @@ func (p policy) check(c Change) *Refused {
 		reason, cure = p.checkInterface(c.Offloads.Interface)
 	case c.Radio != nil:
 		reason, cure = p.checkRadio(*c.Radio)
+	case c.Aside != nil:
+		reason, cure = p.checkInterface(c.Aside.Interface)
 	}
 	if reason == "" {
 		return nil

@@ -10,6 +10,7 @@ type undo struct {
 	Address   *addressUndo    `json:"address,omitempty"`
 	Sysctls   []setting       `json:"sysctls,omitempty"`
 	Radio     *radioUndo      `json:"radio,omitempty"`
+	Aside     *asideUndo      `json:"aside,omitempty"`
 	Interface *interfaceState `json:"interface,omitempty"`
 	Loaded    *loadedUndo     `json:"loaded,omitempty"`
 	Offloads  *offloadsUndo   `json:"offloads,omitempty"`

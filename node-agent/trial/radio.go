@@ -16,11 +16,13 @@ const realDriver = "nl80211"
 
 func setsRadio(caps *wire.Caps) bool { return caps != nil && caps.Driver == realDriver }
 
-// withRadio adds the joining of the trial's network. Joining takes seconds, so
+// withRadio adds the joining of the trial's network, and before everything else
+// has those that manage the radio for the machine's user leave it alone. Joining takes seconds, so
 // where all trials of a run have one radio it is joined once; else it belongs
 // to the trial.
 func withRadio(plan wire.RunPlan, t wire.Trial, iface string, run, trial []host.Change) (withRun, withTrial []host.Change) {
 	r := t.Radio
+	run = slices.Insert(run, 0, host.Change{Aside: &host.Aside{Interface: iface}})
 	c := host.Change{Radio: &host.Radio{Interface: iface, Mode: r.Mode, Standard: r.Standard, Channel: r.Channel, SSID: r.SSID, BSSID: r.BSSID,
 		RateMbps: r.RateMbps, TxPowerDbm: r.TxPowerDbm}}
 	for _, made := range run {
@@ -34,7 +36,7 @@ func withRadio(plan wire.RunPlan, t wire.Trial, iface string, run, trial []host.
 		}
 	}
 	// After IPv6 is off, so that it says nothing in the new network.
-	return slices.Insert(run, 1, c), trial
+	return slices.Insert(run, 2, c), trial
 }
 
 // findRadio gives the radio of a trial that needs one, set as the plan wants it

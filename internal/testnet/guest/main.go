@@ -3,7 +3,8 @@
 // radios (mac80211_hwsim), modules, namespaces of their own. It is the program
 // behind `go test -exec`; README.md says how a test is written for it.
 //
-//	guest kernels DIR       fetch the kernels by apt-get and unpack them below DIR
+//	guest kernels DIR       fetch the kernels, and packages that some tests want, by
+//	                        apt-get and unpack them below DIR
 //	guest exec BINARY ARG…  boot, run BINARY in the guest, exit with its status
 //
 // It is its own /init: what it puts into the guest is itself, a few modules
@@ -15,6 +16,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 )
 
 func main() {
@@ -26,6 +28,9 @@ func main() {
 	switch {
 	case len(os.Args) == 3 && os.Args[1] == "kernels":
 		if err = fetchKernels(os.Args[2]); err == nil {
+			err = fetchPackages(filepath.Join(os.Args[2], "packages"))
+		}
+		if err == nil {
 			code = 0
 		}
 	case len(os.Args) >= 3 && os.Args[1] == "exec":

@@ -1,0 +1,136 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/node-agent/manager"
+)
+
+// Aside has those that manage the machine's Wi-Fi for its user leave an
+// interface alone: NetworkManager, wpa_supplicant, Android. Otherwise they scan
+// in the middle of a window, or join another network. Where nobody manages it,
+// nothing is changed.
+type Aside struct {
+	Interface string `json:"interface"`
+}
+
+func (a Aside) describe() string { return "managers of " + a.Interface + " aside" }
+
+// asideUndo gives the interface back to those who held it.
+type asideUndo struct {
+	Held []manager.Held `json:"held,omitempty"`
+}
+
+func (k *kernel) prepareAside(a Aside) (undo, error) {
+	link, err := findLink(a.Interface)
+	if err != nil {
+		return undo{}, err
+	}
+	attrs := link.Attrs()
+	held, err := k.managers.Find(&net.Interface{Index: attrs.Index, Name: attrs.Name, HardwareAddr: attrs.HardwareAddr})
+	if errors.Is(err, manager.ErrByHand) {
+		return undo{}, &Refused{Reason: err.Error(), Cure: "use Android 11 or newer, or a laptop for this node"}
+	}
+	if err != nil || len(held) == 0 {
+		return undo{Aside: &asideUndo{}}, err
+	}
+	// Whoever lets go may set the interface down, and what it bore is lost then.
+	state, err := readInterface(link)
+	if err != nil {
+		return undo{}, err
+	}
+	up := attrs.Flags&net.FlagUp != 0
+	state.Up = &up
+	for _, h := range held {
+		if h.Connection != "" { // its addresses and routes are made by the one who connects again
+			state.Addresses, state.Routes = nil, nil
+		}
+	}
+	return undo{Aside: &asideUndo{Held: held}, Interface: &state}, nil
+}
+
+func (k *kernel) applyAside(a Aside, u undo) error {
+	for _, h := range u.Aside.Held {
+		if err := k.managers.LetGo(h); err != nil {
+			return err
+		}
+	}
+	if len(u.Aside.Held) == 0 {
+		return nil
+	}
+	return awaitQuiet(a.Interface)
+}
+
+// How long an interface stays as it is before it counts as left alone, and how
+// long that is waited for.
+const (
+	quietTime  = time.Second
+	quietLimit = 5 * time.Second
+)
+
+// awaitQuiet waits until nobody changes an interface any more. NetworkManager
+// says that it has let go before it has taken its addresses and routes off: the
+// next change would take what is about to go for what is to be put back.
+func awaitQuiet(name string) error {
+	link, err := findLink(name)
+	if err != nil {
+		return err
+	}
+	var last interfaceState
+	var up bool
+	since, deadline := time.Now(), time.Now().Add(quietLimit)
+	for {
+		now, err := readInterface(link)
+		if err != nil {
+			return err
+		}
+		if link, err = findLink(name); err != nil {
+			return err
+		}
+		// Messages of addresses hold lifetimes that run; their number tells enough.
+		isUp := link.Attrs().Flags&net.FlagUp != 0
+		if isUp != up || len(now.Addresses) != len(last.Addresses) || len(now.Routes) != len(last.Routes) {
+			since = time.Now()
+		}
+		last, up = now, isUp
+		if time.Since(since) >= quietTime || time.Now().After(deadline) {
+			return nil
+		}
+		time.Sleep(quietTime / 10)
+	}
+}
+
+// revertLasting gives back what even a reboot did not.
+func (k *kernel) revertLasting(u undo) error {
+	return k.giveBack(u, true)
+}
+
+// revertAside gives the interface back as it was given up: wpa_supplicant wants
+// it up. What NetworkManager takes off when it begins to manage is put back
+// after this, by revertInterface.
+func (k *kernel) revertAside(u undo) (string, error) {
+	if u.Aside == nil || len(u.Aside.Held) == 0 {
+		return "", nil
+	}
+	note, err := revertInterface(u)
+	if err != nil {
+		err = fmt.Errorf("before %s has it back: %w", manager.Names(u.Aside.Held), err)
+	}
+	return note, errors.Join(err, k.giveBack(u, false))
+}
+
+func (k *kernel) giveBack(u undo, lasting bool) error {
+	if u.Aside == nil {
+		return nil
+	}
+	var errs []error
+	for i := len(u.Aside.Held) - 1; i >= 0; i-- {
+		if h := u.Aside.Held[i]; h.Lasting == lasting {
+			errs = append(errs, k.managers.TakeBack(h))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,162 @@
+//go:build e2e && guest
+
+package host
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/internal/testnet/hwsim"
+)
+
+// atHome is a laptop whose wlan0 is connected to its owner's network.
+func atHome(t *testing.T) (laptop radioField) {
+	t.Helper()
+	hwsim.Managers(t)
+	radios := hwsim.Load(t, 2)
+	laptop = newRadioField(t, radios[0], "a")
+	home := newRadioField(t, radios[1], "h")
+	hwsim.Home(t, home.ns, device, "home", "192.168.9.1/24")
+	return laptop
+}
+
+func (f radioField) connected(t *testing.T) bool {
+	t.Helper()
+	return strings.Contains(f.radio.IW(t, "dev", device, "link"), "SSID: home")
+}
+
+// trialAside is what a run begins with on a real radio.
+func trialAside() []Change {
+	return []Change{{Aside: &Aside{Interface: device}}, sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"), adhoc(), address("10.77.0.1/24")}
+}
+
+// runAside has the network's managers set aside, once put back in order and
+// once by the life after one that was killed. Both times the laptop is in its
+// owner's network again, and as before.
+func runAside(t *testing.T, f radioField, idle func() bool) {
+	t.Helper()
+	hwsim.Await(t, 2*time.Minute, "the laptop in its owner's network", func() bool { return f.connected(t) })
+	time.Sleep(2 * time.Second) // addresses that the kernel and a manager make come later
+	before := f.snapshot(t)
+	for _, way := range []string{"in order", "killed"} {
+		client, host := f.start(t, true)
+		apply(t, client, ScopeRun, trialAside())
+		for range 10 { // nobody takes the interface away in the time of a trial
+			time.Sleep(300 * time.Millisecond)
+			if info := f.radio.IW(t, "dev", device, "info"); !strings.Contains(info, "type IBSS") || !strings.Contains(info, "ssid fieldmesh") {
+				t.Fatalf("the radio is not in the trial's network:\n%s", info)
+			}
+		}
+		if !idle() {
+			t.Error("the manager has not let go")
+		}
+		if way == "in order" {
+			restoreAll(t, client)
+			terminate(t, host)
+		} else {
+			_ = host.Process.Kill()
+			_ = host.Wait() // "signal: killed"
+			_, next := f.start(t, true)
+			terminate(t, next)
+		}
+		hwsim.Await(t, 2*time.Minute, "the laptop back in its owner's network", func() bool { return f.connected(t) })
+		f.settles(t, way, before)
+	}
+}
+
+// settles gives a manager the time that connecting takes it.
+func (f radioField) settles(t *testing.T, when, before string) {
+	t.Helper()
+	for range 30 {
+		if f.snapshot(t) == before {
+			return
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
+	mustEqual(t, when, before, f.snapshot(t))
+}
+
+// Debian's wpa_supplicant, as a unit of its own runs it.
+func TestGuestSupplicantAside(t *testing.T) {
+	f := atHome(t)
+	config := filepath.Join(t.TempDir(), "laptop.conf")
+	if err := os.WriteFile(config, []byte("ctrl_interface=/run/wpa_supplicant\nnetwork={\n ssid=\"home\"\n key_mgmt=NONE\n}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	hwsim.Daemon(t, f.ns, "/usr/sbin/wpa_supplicant", "-i", device, "-c", config)
+	runAside(t, f, func() bool {
+		return strings.Contains(f.ns.Run(t, "/usr/sbin/wpa_cli", "-i", device, "status"), "wpa_state=DISCONNECTED")
+	})
+}
+
+const nmConfig = `[main]
+plugins=keyfile
+dns=none
+rc-manager=unmanaged
+[device]
+wifi.scan-rand-mac-address=no
+[keyfile]
+path=%s
+`
+
+const nmProfile = `[connection]
+id=home
+uuid=5f1c3a52-6f0e-4a3e-9d0e-000000000001
+type=wifi
+interface-name=wlan0
+autoconnect=false
+[wifi]
+ssid=home
+mode=infrastructure
+[ipv4]
+method=manual
+address1=192.168.9.2/24,192.168.9.1
+[ipv6]
+method=link-local
+`
+
+// Debian's NetworkManager with its wpa_supplicant, connected to a network that
+// it does not join by itself. It is told by D-Bus.
+func TestGuestNetworkManagerAside(t *testing.T) {
+	f := atHome(t)
+	// All that is set on its interfaces is its own.
+	f.ns.Run(t, "ip", "route", "flush", "dev", device)
+	f.ns.Run(t, "ip", "addr", "flush", "dev", device)
+	hwsim.Bus(t)
+	dir := t.TempDir()
+	config := filepath.Join(dir, "nm.conf")
+	for path, text := range map[string]string{config: fmt.Sprintf(nmConfig, dir), filepath.Join(dir, "home.nmconnection"): nmProfile} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, d := range []string{"/var/lib/NetworkManager", "/run/NetworkManager"} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hwsim.Daemon(t, f.ns, "/usr/sbin/wpa_supplicant", "-u", "-s", "-O", "/run/wpa_supplicant")
+	// A read-only /sys tells it that no udev runs.
+	hwsim.Daemon(t, f.ns, "unshare", "--mount", "sh", "-ec",
+		"mount -o remount,ro,bind /sys; exec /usr/sbin/NetworkManager --no-daemon --log-level=INFO --config="+config+" --config-dir="+dir+"/none --system-config-dir="+dir+"/none")
+	nmcli := func(args ...string) (string, error) {
+		out, err := f.ns.Command(t.Context(), "nmcli", args...).CombinedOutput()
+		return string(out), err
+	}
+	hwsim.Await(t, 2*time.Minute, "NetworkManager to see the network", func() bool {
+		out, err := nmcli("--wait", "20", "connection", "up", "home")
+		if err != nil {
+			t.Log(out)
+		}
+		return err == nil
+	})
+	runAside(t, f, func() bool {
+		out, err := nmcli("-g", "GENERAL.STATE", "device", "show", device)
+		t.Log(out)
+		return err == nil && strings.HasPrefix(out, "10")
+	})
+}

@@ -1,0 +1,75 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// ErrByHand says that this Android lets no program switch its Wi-Fi without
+// the environment of an app, which could name code for root to run.
+var ErrByHand = errors.New("this Android, before 11, does not tell a program about its Wi-Fi")
+
+// runAndroid runs `cmd wifi`, one of Android's own programs, from the system's
+// read-only partition, with nothing of this process's environment.
+func (m Managers) runAndroid(args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(m.android, "cmd"), append([]string{"wifi"}, args...)...)
+	cmd.Env, cmd.Dir = []string{"PATH=" + m.android}, "/"
+	cmd.WaitDelay = patience // what it started may keep its output open
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("run cmd wifi %s: %w: %.200s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+	}
+	return string(out), nil
+}
+
+// androidWifi tells whether Android's Wi-Fi is on.
+func (m Managers) androidWifi() (on bool, err error) {
+	out, err := m.runAndroid("status")
+	switch {
+	case err == nil && strings.Contains(out, "Wifi is enabled"):
+		return true, nil
+	case err == nil && strings.Contains(out, "Wifi is disabled"):
+		return false, nil
+	case err == nil:
+		err = fmt.Errorf("it said %.80q", strings.TrimSpace(out))
+	}
+	return false, fmt.Errorf("%w: %w", ErrByHand, err)
+}
+
+// findAndroid: its Wi-Fi service holds every interface of a radio while it is on.
+func (m Managers) findAndroid(iface *net.Interface) (*Held, error) {
+	if _, err := os.Stat(filepath.Join(m.android, "cmd")); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // no Android
+	}
+	on, err := m.androidWifi()
+	if err != nil || !on {
+		return nil, err
+	}
+	return &Held{Manager: Android, Interface: iface.Name, Lasting: true}, nil
+}
+
+func (m Managers) androidLetsGo(Held) error    { return m.setAndroid(false) }
+func (m Managers) androidTakesBack(Held) error { return m.setAndroid(true) }
+
+// setAndroid switches Wi-Fi and waits until Android says that it is so.
+func (m Managers) setAndroid(on bool) error {
+	if is, err := m.androidWifi(); err == nil && is == on {
+		return nil
+	}
+	if _, err := m.runAndroid("set-wifi-enabled", map[bool]string{true: "enabled", false: "disabled"}[on]); err != nil {
+		return err
+	}
+	return await(func() (bool, string, error) {
+		is, err := m.androidWifi()
+		return is == on, map[bool]string{true: "on", false: "off"}[is], err
+	})
+}

@@ -1,0 +1,136 @@
+// Package manager speaks to the programs that manage a machine's Wi-Fi on
+// behalf of its user: NetworkManager, wpa_supplicant, Android. It finds out
+// which of them holds an interface, has it let go and take it again. It decides
+// nothing and remembers nothing: node-agent/host does, and alone uses it.
+package manager
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Held is how a manager holds an interface: plain data, so that it can lie on
+// disk until the interface is given back.
+type Held struct {
+	Manager   string `json:"manager"`
+	Interface string `json:"interface"`
+	// Connection is the UUID of NetworkManager's profile that was in use, empty for none.
+	Connection string `json:"connection,omitempty"`
+	// Lasting: that the interface was let go outlives a reboot.
+	Lasting bool `json:"lasting,omitempty"`
+}
+
+// The managers that are known.
+const (
+	NetworkManager = "NetworkManager"
+	Supplicant     = "wpa_supplicant"
+	Android        = "Android's Wi-Fi service"
+)
+
+// patience is how long a manager has to do what it is told.
+const patience = 10 * time.Second
+
+// Managers are those of one machine. The zero value is not usable: Here makes
+// one.
+type Managers struct {
+	bus      string   // D-Bus's system bus
+	controls []string // folders of wpa_supplicant's control sockets
+	android  string   // folder of Android's own programs
+}
+
+// Here are the managers of this machine. Their places are not configurable:
+// root speaks to them.
+func Here() Managers {
+	return Managers{bus: "/run/dbus/system_bus_socket", controls: []string{"/run/wpa_supplicant", "/var/run/wpa_supplicant"}, android: "/system/bin"}
+}
+
+// Find tells who holds an interface: nobody, one, or more of them. A manager
+// that does not run, or that leaves the interface alone, is not among them.
+func (m Managers) Find(iface *net.Interface) ([]Held, error) {
+	var out []Held
+	held, err := m.findNetworkManager(iface)
+	if err != nil {
+		return nil, fmt.Errorf("ask NetworkManager about %q: %w", iface.Name, err)
+	}
+	if held == nil { // it has a wpa_supplicant of its own, and tells that one
+		if held, err = m.findSupplicant(iface); err != nil {
+			return nil, fmt.Errorf("ask wpa_supplicant about %q: %w", iface.Name, err)
+		}
+	}
+	if held != nil {
+		out = append(out, *held)
+	}
+	if held, err = m.findAndroid(iface); err != nil {
+		return nil, fmt.Errorf("ask Android about its Wi-Fi: %w", err)
+	}
+	if held != nil {
+		out = append(out, *held)
+	}
+	return out, nil
+}
+
+// LetGo has a manager leave its interface alone, and returns when it does.
+func (m Managers) LetGo(h Held) error {
+	var err error
+	switch h.Manager {
+	case NetworkManager:
+		err = m.networkManagerLetsGo(h)
+	case Supplicant:
+		err = m.supplicantLetsGo(h)
+	case Android:
+		err = m.androidLetsGo(h)
+	default:
+		err = fmt.Errorf("no such manager is known")
+	}
+	if err != nil {
+		return fmt.Errorf("have %s leave %q alone: %w", h.Manager, h.Interface, err)
+	}
+	return nil
+}
+
+// TakeBack gives a manager its interface back; one that has it already does
+// not notice. It does not wait for a network to be joined.
+func (m Managers) TakeBack(h Held) error {
+	var err error
+	switch h.Manager {
+	case NetworkManager:
+		err = m.networkManagerTakesBack(h)
+	case Supplicant:
+		err = m.supplicantTakesBack(h)
+	case Android:
+		err = m.androidTakesBack(h)
+	default:
+		err = fmt.Errorf("no such manager is known")
+	}
+	if err != nil {
+		return fmt.Errorf("give %q back to %s: %w", h.Interface, h.Manager, err)
+	}
+	return nil
+}
+
+// Names lists the managers of some interfaces, for a record.
+func Names(held []Held) string {
+	var out []string
+	for _, h := range held {
+		if !slices.Contains(out, h.Manager) {
+			out = append(out, h.Manager)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// await asks until it holds or the patience is over; what tells what was seen last.
+func await(holds func() (ok bool, what string, err error)) error {
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		ok, what, err := holds()
+		if ok || err != nil {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s later it is still %s", patience, what)
+		}
+	}
+}

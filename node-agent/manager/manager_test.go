@@ -1,0 +1,166 @@
+package manager
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+var wlan = &net.Interface{Name: "wlan0", HardwareAddr: net.HardwareAddr{2, 0, 0, 0, 0, 7}}
+
+// nobody are the managers of a machine that has none.
+func nobody(t *testing.T) Managers {
+	dir := t.TempDir()
+	return Managers{bus: filepath.Join(dir, "bus"), controls: []string{dir}, android: filepath.Join(dir, "android")}
+}
+
+func TestNobodyHoldsTheInterface(t *testing.T) {
+	m := nobody(t)
+	if held, err := m.Find(wlan); err != nil || len(held) != 0 {
+		t.Errorf("found %v, %v", held, err)
+	}
+	// Whoever had it has gone since.
+	for _, name := range []string{Supplicant, NetworkManager} {
+		if err := m.LetGo(Held{Manager: name, Interface: "wlan0"}); err != nil {
+			t.Errorf("%s lets go: %v", name, err)
+		}
+	}
+	if err := m.TakeBack(Held{Manager: Supplicant, Interface: "wlan0"}); err != nil {
+		t.Error(err)
+	}
+	// It remembers on disk that it shall leave the interface alone, so it must be told.
+	if err := m.TakeBack(Held{Manager: NetworkManager, Interface: "wlan0"}); !errors.Is(err, errAbsent) {
+		t.Errorf("given back to nobody: %v", err)
+	}
+	if m.LetGo(Held{Manager: "somebody"}) == nil || m.TakeBack(Held{Manager: "somebody"}) == nil {
+		t.Error("a manager that is not known obeys")
+	}
+}
+
+// supplicant is a wpa_supplicant as its control socket shows it.
+type supplicant struct {
+	mu    sync.Mutex
+	state string
+	heard []string
+	busy  int // how often it refuses to connect again
+}
+
+func (s *supplicant) answer(command string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if command != "STATUS" {
+		s.heard = append(s.heard, command)
+	}
+	switch command {
+	case "STATUS":
+		return "bssid=02:00:00:00:00:01\nwpa_state=" + s.state + "\naddress=02:00:00:00:00:07\n"
+	case "DISCONNECT":
+		s.state = "DISCONNECTED"
+	case "RECONNECT":
+		if s.busy--; s.busy >= 0 {
+			return "FAIL\n"
+		}
+		s.state = "SCANNING"
+	}
+	return "OK\n"
+}
+
+func (s *supplicant) serve(t *testing.T, path string) {
+	t.Helper()
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	t.Cleanup(func() { _ = conn.Close(); <-done })
+	go func() {
+		defer close(done)
+		buffer := make([]byte, 256)
+		for {
+			n, from, err := conn.ReadFromUnix(buffer)
+			if err != nil {
+				return
+			}
+			_, _ = conn.WriteToUnix([]byte("<3>CTRL-EVENT-SCAN-RESULTS "), from) // an event first
+			_, _ = conn.WriteToUnix([]byte(s.answer(string(buffer[:n]))), from)
+		}
+	}()
+}
+
+func TestSupplicantIsToldToDisconnectAndToReconnect(t *testing.T) {
+	m := nobody(t)
+	s := &supplicant{state: "COMPLETED", busy: 2}
+	s.serve(t, filepath.Join(m.controls[0], "wlan0"))
+	held, err := m.Find(wlan)
+	if err != nil || len(held) != 1 || held[0] != (Held{Manager: Supplicant, Interface: "wlan0"}) || Names(held) != Supplicant {
+		t.Fatalf("found %v, %v", held, err)
+	}
+	if other, err := m.Find(&net.Interface{Name: "wlan0", HardwareAddr: net.HardwareAddr{2, 0, 0, 0, 0, 8}}); err != nil || len(other) != 0 {
+		t.Errorf("an interface of that name in another namespace is held by %v, %v", other, err)
+	}
+	for range 2 { // again changes nothing more
+		if err := m.LetGo(held[0]); err != nil || s.state != "DISCONNECTED" {
+			t.Errorf("let go: %v, it is %s", err, s.state)
+		}
+	}
+	if err := m.TakeBack(held[0]); err != nil || s.state != "SCANNING" {
+		t.Errorf("taken back: %v, it is %s", err, s.state)
+	}
+	if want := []string{"DISCONNECT", "DISCONNECT", "RECONNECT", "RECONNECT", "RECONNECT"}; !slices.Equal(s.heard, want) {
+		t.Errorf("it heard %q, want %q", s.heard, want)
+	}
+}
+
+// fakeAndroid is a program in the place of Android's, which keeps its state in
+// a file, as a device keeps it over a reboot.
+func fakeAndroid(t *testing.T, m Managers, state string) (path string) {
+	t.Helper()
+	if err := os.Mkdir(m.android, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(m.android, "state")
+	script := "#!/bin/sh\n[ \"$1\" = wifi ] || exit 9\ncase $2 in\nstatus) read s <" + path + "; echo \"Wifi is $s\"; echo \"Wifi scanning is always available\" ;;\n" +
+		"set-wifi-enabled) echo $3 >" + path + " ;;\n*) exit 9 ;;\nesac\n"
+	if err := errors.Join(os.WriteFile(path, []byte(state+"\n"), 0o600), os.WriteFile(filepath.Join(m.android, "cmd"), []byte(script), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestAndroidsWifiIsSwitchedOffAndOn(t *testing.T) {
+	m := nobody(t)
+	path := fakeAndroid(t, m, "enabled")
+	held, err := m.Find(wlan)
+	if err != nil || len(held) != 1 || held[0] != (Held{Manager: Android, Interface: "wlan0", Lasting: true}) {
+		t.Fatalf("found %v, %v", held, err)
+	}
+	is := func() string {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(string(text))
+	}
+	if err := m.LetGo(held[0]); err != nil || is() != "disabled" {
+		t.Errorf("let go: %v, Wi-Fi is %s", err, is())
+	}
+	if off, err := m.Find(wlan); err != nil || len(off) != 0 {
+		t.Errorf("Wi-Fi that is off holds %v, %v", off, err)
+	}
+	if err := m.TakeBack(held[0]); err != nil || is() != "enabled" {
+		t.Errorf("taken back: %v, Wi-Fi is %s", err, is())
+	}
+}
+
+func TestAnAndroidThatDoesNotTellIsSaidToBe(t *testing.T) {
+	m := nobody(t)
+	fakeAndroid(t, m, "unknown to everybody")
+	if _, err := m.Find(wlan); !errors.Is(err, ErrByHand) {
+		t.Errorf("got %v, want ErrByHand", err)
+	}
+}
