@@ -60,6 +60,8 @@ type attempt struct {
 	routing      Routing        // nil when no daemon was started
 	looking      sync.WaitGroup // who looks whether routing is ready
 	peersReady   bool           // all peers have said that they are
+	echo         *echo          // nil when this node answers no probes
+	prober       *prober        // nil when it sends none
 	samplers     []*measure.Sampler
 	stopSampling context.CancelFunc
 	sampling     chan error
@@ -237,7 +239,7 @@ func (a *attempt) prepare(ctx context.Context) error {
 	if err := a.startCapture(ctx); err != nil {
 		return err
 	}
-	if err := a.startServers(); err != nil {
+	if err := errors.Join(a.startServers(), a.startEcho()); err != nil {
 		return err
 	}
 	p := e.deps.Provenance(ctx)
@@ -418,8 +420,11 @@ func (a *attempt) measure(order goOrder) error {
 		return err
 	}
 	a.setState("running", "measuring")
+	err := a.startProbes()
 	clients := a.startClients()
-	err := a.sleepUntil(a.closeNs)
+	if err == nil {
+		err = a.sleepUntil(a.closeNs)
+	}
 	if err == nil {
 		err = a.edge("close")
 	}

@@ -21,6 +21,7 @@ func (a *attempt) finish(outcome, reason string) {
 		out := p.Wait()
 		reason = join(reason, a.engine.record(a.key, &out))
 	}
+	reason = join(reason, a.endProbes())
 	reason = join(reason, a.endCapture())
 	reason = join(reason, a.endSampling())
 	a.looking.Wait()

@@ -28,8 +28,9 @@ const (
 	RoutingReadyMaxS = 600.
 )
 
-// Bounds of the probes.
+// Bounds of the probes, and the UDP port on which the receiver answers them.
 const (
+	ProbePort  = 7447
 	ProbeHzMin = 1.
 	ProbeHzMax = 100.
 )
