@@ -27,12 +27,17 @@ const defaultFleet = "fleet/fleet.yaml"
 // NodesCommand is `fieldmesh nodes`: the state of every node of a fleet.
 func NodesCommand() *cobra.Command {
 	var path string
+	var watch, asJSON bool
+	var every time.Duration
 	command := &cobra.Command{
 		Use:   "nodes",
 		Short: "Show the state of every node of a fleet",
 		Long: `Asks every node of the fleet file for its state and prints a table, then what
 stands in the way of a trial, with the cure. The exit status is not zero when a
-node cannot be reached or has a problem.`,
+node cannot be reached or has a problem. With --watch it goes on: on a terminal
+the table is refreshed in place, elsewhere it is printed when something has
+changed; with --json one object is printed a line, for each node at first and
+for one that has changed after that.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			f, err := fleet.Load(path)
@@ -46,11 +51,20 @@ node cannot be reached or has a problem.`,
 			if len(f.Nodes) == 0 {
 				return fmt.Errorf("show nodes: fleet %q has none; `fieldmesh keys issue NODE` adds one", path)
 			}
+			if watch {
+				return watchNodes(command.Context(), f, identity, every, asJSON, command.OutOrStdout())
+			}
 			reports := askNodes(command.Context(), f, identity)
+			if asJSON {
+				return errors.Join((&nodeWatch{out: command.OutOrStdout(), asJSON: true, before: map[string]nodeLine{}}).show(reports, time.Now()), notWell(reports))
+			}
 			return printNodes(command.OutOrStdout(), reports)
 		},
 	}
 	command.PersistentFlags().StringVar(&path, "fleet", defaultFleet, "the fleet file")
+	command.Flags().BoolVar(&watch, "watch", false, "go on asking until interrupted")
+	command.Flags().BoolVar(&asJSON, "json", false, "print JSON, one object a line")
+	command.Flags().DurationVar(&every, "every", 2*time.Second, "with --watch, how often to ask")
 	command.AddCommand(nodesRestoreCommand(&path))
 	return command
 }
@@ -95,7 +109,7 @@ func askNode(ctx context.Context, client *fleet.Client) nodeReport {
 // printNodes writes the table and, under it, every problem with its cure.
 func printNodes(out io.Writer, reports []nodeReport) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	lines := []string{"NODE\tUNIT\tREACHED\tVERSION\tKERNEL\tRADIO\tGPS\tCLOCK\tDISK FREE\tUNDO PENDING\tPROBLEMS"}
+	lines := []string{"NODE\tUNIT\tLABELS\tREACHED\tVERSION\tKERNEL\tRADIO\tGPS\tCLOCK\tDISK FREE\tBATTERY\tHEAT\tUNDO PENDING\tPROBLEMS"}
 	var problems []string
 	for _, r := range reports {
 		lines = append(lines, r.row())
@@ -116,14 +130,24 @@ func printNodes(out io.Writer, reports []nodeReport) error {
 	return ErrNodesNotWell
 }
 
+// notWell is the exit status of a list in which not all is well.
+func notWell(reports []nodeReport) error {
+	for _, r := range reports {
+		if len(r.problems()) > 0 {
+			return ErrNodesNotWell
+		}
+	}
+	return nil
+}
+
 func (r nodeReport) row() string {
 	s := r.status
 	if s.Node == "" && r.err != nil {
-		return strings.Join([]string{r.node.Name, orDash(r.node.Unit), "no", "-", "-", "-", "-", "-", "-", "-", "-"}, "\t")
+		return strings.Join([]string{r.node.Name, orDash(r.node.Unit), labelsCell(r.node.Labels), "no", "-", "-", "-", "-", "-", "-", "-", "-", "-", "-"}, "\t")
 	}
 	return strings.Join([]string{
-		r.node.Name, orDash(r.node.Unit), "yes", orDash(s.Version), orDash(s.Kernel), radioCell(s), gpsCell(s), clockCell(r.clock),
-		bytesCell(s.Spool.FreeBytes), undoCell(s.Host), fmt.Sprint(len(s.Problems)),
+		r.node.Name, orDash(r.node.Unit), labelsCell(r.node.Labels), "yes", orDash(s.Version), orDash(s.Kernel), radioCell(s), gpsCell(s), clockCell(r.clock),
+		bytesCell(s.Spool.FreeBytes), batteryCell(s.Machine), heatCell(s.Machine), undoCell(s.Host), fmt.Sprint(len(s.Problems)),
 	}, "\t")
 }
 
@@ -211,6 +235,23 @@ func bytesCell(n int64) string {
 		unit++
 	}
 	return fmt.Sprintf("%.3g %s", value, units[unit])
+}
+
+func batteryCell(m *wire.Machine) string {
+	switch {
+	case m == nil || m.BatteryPercent == nil:
+		return "-"
+	case m.BatteryState == "discharging":
+		return fmt.Sprintf("%.0f %%", *m.BatteryPercent)
+	}
+	return fmt.Sprintf("%.0f %% %s", *m.BatteryPercent, m.BatteryState)
+}
+
+func heatCell(m *wire.Machine) string {
+	if m == nil || m.TemperatureC == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f °C", *m.TemperatureC)
 }
 
 func undoCell(h wire.HostStatus) string {
