@@ -130,12 +130,8 @@ func (k *kernel) revertBPF(u undo) (string, error) {
 	if u.Loaded == nil {
 		return "", nil
 	}
-	if what := k.loaded[u.Loaded.Key]; what != nil {
-		delete(k.loaded, u.Loaded.Key)
-		if err := what.Close(); err != nil {
-			return "", err
-		}
-		return "", nil
+	if k.loaded[u.Loaded.Key] != nil {
+		return "", k.unload(u.Loaded.Key)
 	}
 	if u.Loaded.Congestion == "" {
 		return "it went with the process that had loaded it", nil
@@ -152,6 +148,16 @@ func (k *kernel) revertBPF(u undo) (string, error) {
 			return "", fmt.Errorf("congestion control %s is still there, and another process holds it", u.Loaded.Congestion)
 		}
 	}
+}
+
+// unload closes what is loaded by a key, if anything is.
+func (k *kernel) unload(key string) error {
+	what := k.loaded[key]
+	if what == nil {
+		return nil
+	}
+	delete(k.loaded, key)
+	return what.Close()
 }
 
 // offered tells whether the kernel has a congestion control of this name.

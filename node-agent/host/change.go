@@ -77,6 +77,8 @@ type Daemon struct {
 	Interface string       `json:"interface"`
 	Announce  netip.Prefix `json:"announce"`          // own addresses in it are announced, routes into it accepted
 	HelloS    *float64     `json:"hello_s,omitempty"` // interval of hellos; absent: the daemon's own
+	// QuickAck has what comes over the daemon's routes acknowledged at once.
+	QuickAck bool `json:"quick_ack,omitempty"`
 }
 
 // target names what a change acts on; two changes with one target follow on
@@ -119,7 +121,7 @@ func (c Change) String() string {
 	case c.Sysctl != nil:
 		return fmt.Sprintf("sysctl %s=%s", c.Sysctl.Key, c.Sysctl.Value)
 	case c.Daemon != nil:
-		return fmt.Sprintf("daemon %s on %s announcing %s", c.Daemon.Name, c.Daemon.Interface, c.Daemon.Announce)
+		return c.Daemon.describe()
 	case c.Radio != nil:
 		return c.Radio.describe()
 	case c.HeldRTO != nil:
@@ -140,6 +142,14 @@ func (l Link) describe() string {
 		fmt.Fprintf(&b, " mtu %d", *l.MTUBytes)
 	}
 	return b.String()
+}
+
+func (d Daemon) describe() string {
+	text := fmt.Sprintf("daemon %s on %s announcing %s", d.Name, d.Interface, d.Announce)
+	if d.QuickAck {
+		text += " quickack 1"
+	}
+	return text
 }
 
 func (r Route) describe() string {

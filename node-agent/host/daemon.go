@@ -79,6 +79,13 @@ func (k *kernel) applyDaemon(d Daemon, u undo) error {
 			return err
 		}
 	}
+	if key := quickAckKey(d.Name); d.QuickAck && k.loaded[key] == nil {
+		a, err := acknowledgeOver(kind.routeProtocol, d.Announce, k.log)
+		if err != nil {
+			return err
+		}
+		k.loaded[key] = a
+	}
 	if len(findDaemon(*u.Daemon)) > 0 {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"path/filepath"
 	"slices"
@@ -22,16 +23,17 @@ type kernel struct {
 	socketUID int               // who may read a daemon's own socket
 	feedback  string            // the radio-feedback socket, for daemons; empty: none
 	world     world
+	log       *slog.Logger
 	loaded    map[string]io.Closer // programs in the kernel, by the changes' targets
 	managers  manager.Managers     // of the machine's Wi-Fi
 }
 
-func newKernel(dir string, binaries map[string]string, socketUID int, feedback string) (*kernel, error) {
+func newKernel(dir string, binaries map[string]string, socketUID int, feedback string, log *slog.Logger) (*kernel, error) {
 	w, err := presentWorld()
 	if err != nil {
 		return nil, err
 	}
-	return &kernel{dir: dir, binaries: binaries, socketUID: socketUID, feedback: feedback, world: w, loaded: map[string]io.Closer{}, managers: manager.Here()}, nil
+	return &kernel{log: log, dir: dir, binaries: binaries, socketUID: socketUID, feedback: feedback, world: w, loaded: map[string]io.Closer{}, managers: manager.Here()}, nil
 }
 
 func (k *kernel) prepare(id uint64, c Change) (undo, error) {
@@ -117,7 +119,7 @@ func (k *kernel) revert(u undo) (string, error) {
 	var notes []string
 	var errs []error
 	if u.Daemon != nil {
-		errs = append(errs, stopDaemon(*u.Daemon))
+		errs = append(errs, stopDaemon(*u.Daemon), k.unload(quickAckKey(u.Daemon.Name)))
 	}
 	errs = append(errs, k.revertLasting(u))
 	if u.World != k.world {

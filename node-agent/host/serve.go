@@ -115,7 +115,7 @@ func take(cfg Config, s system) (*owned, error) {
 	}
 	binaries := map[string]string{}
 	if s == nil {
-		s, err = newKernel(dir, binaries, socketOwner(cfg.AllowUIDs), cmp.Or(cfg.Feedback, cfg.RadioFeedback))
+		s, err = newKernel(dir, binaries, socketOwner(cfg.AllowUIDs), cmp.Or(cfg.Feedback, cfg.RadioFeedback), cfg.Log)
 	}
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())

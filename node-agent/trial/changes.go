@@ -34,7 +34,7 @@ func changes(plan wire.RunPlan, t wire.Trial, p tcp.Profile, node, iface string)
 		trial = append(trial, host.Change{Offloads: &host.Offloads{Interface: iface}})
 	}
 	if hasDaemon(t.Routing) {
-		trial = append(trial, host.Change{Daemon: &host.Daemon{Name: t.Routing.Protocol, Interface: iface, Announce: own.Masked(), HelloS: t.Routing.HelloS}})
+		trial = append(trial, host.Change{Daemon: &host.Daemon{Name: t.Routing.Protocol, Interface: iface, Announce: own.Masked(), HelloS: t.Routing.HelloS, QuickAck: p.Immediate}})
 	}
 	return run, trial, nil
 }

@@ -1,0 +1,154 @@
+//go:build e2e
+
+package host
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// What a daemon does with its routes stays as it does it, but for the one
+// property; other routes are let alone.
+func TestE2EADaemonsRoutesAcknowledgeAtOnce(t *testing.T) {
+	f, _ := newField(t)
+	var a *acknowledging
+	f.ns.Do(t, func() (err error) {
+		a, err = newAcknowledging(protocolBabel, netip.MustParsePrefix("10.77.0.0/16"), slog.New(slog.DiscardHandler))
+		return err
+	})
+	a.group.Go(func() { f.ns.Do(t, func() error { a.run(); return nil }) }) // in the field's namespace, as a host process is
+	route := func(args string) { t.Helper(); f.ns.Run(t, "ip", append([]string{"route"}, strings.Fields(args)...)...) }
+	route("add 10.77.5.1/32 via 192.168.7.2 dev wlan0 proto babel metric 9 mtu lock 1300")
+	route("add 10.77.5.2/32 via 192.168.7.2 dev wlan0 proto babel onlink")
+	route("add 10.77.5.3/32 via 192.168.7.2 dev wlan0 proto 98")
+	route("add 10.78.5.4/32 via 192.168.7.2 dev wlan0 proto babel")
+	route("add unreachable 10.77.5.5/32 proto babel")
+	awaitOutput(t, f, "10.77.5.1 via 192.168.7.2 proto babel metric 9 mtu lock 1300 quickack 1", "-4", "route", "show", "dev", device)
+	awaitOutput(t, f, "10.77.5.2 via 192.168.7.2 proto babel onlink quickack 1", "-4", "route", "show", "dev", device)
+	route("replace 10.77.5.2/32 via 192.168.7.3 dev wlan0 proto babel onlink")
+	awaitOutput(t, f, "10.77.5.2 via 192.168.7.3 proto babel onlink quickack 1", "-4", "route", "show", "dev", device)
+	route("del 10.77.5.1/32 via 192.168.7.2 dev wlan0 proto babel metric 9")
+	for range 50 { // routes that come and go are not made anew
+		route("add 10.77.5.6/32 via 192.168.7.2 dev wlan0 proto babel")
+		route("del 10.77.5.6/32 via 192.168.7.2 dev wlan0 proto babel")
+	}
+	route("add 10.77.5.7/32 via 192.168.7.2 dev wlan0 proto babel")
+	awaitOutput(t, f, "10.77.5.7 via 192.168.7.2 proto babel quickack 1", "-4", "route", "show", "dev", device) // all news before is seen
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+	now := f.ns.Run(t, "ip", "-4", "route", "show")
+	for _, want := range []string{"10.77.5.3 via 192.168.7.2 dev wlan0 proto 98 \n", "10.78.5.4 via 192.168.7.2 dev wlan0 proto babel \n", "unreachable 10.77.5.5 proto babel \n"} {
+		if !strings.Contains(now, want) {
+			t.Errorf("there is no %q in\n%s", want, now)
+		}
+	}
+	for _, gone := range []string{"10.77.5.1 ", "10.77.5.6 "} {
+		if strings.Contains(now, gone) {
+			t.Errorf("%s is back:\n%s", gone, now)
+		}
+	}
+}
+
+// Over routes that babeld makes, every segment is acknowledged when the trial
+// wants that, and every second one when it does not.
+func TestE2EImmediateAcknowledgementsOverBabeld(t *testing.T) {
+	a, b := newField(t)
+	f := []field{a, b}
+	var clients []*Client
+	for i := range f {
+		f[i].ns.Run(t, "ip", "link", "set", "dev", device, "addrgenmode", "eui64")
+		f[i].ns.Run(t, "ip", "link", "set", "dev", device, "down")
+		f[i].ns.Run(t, "ip", "link", "set", "dev", device, "up")
+		c, _ := f[i].start(t, true)
+		apply(t, c, ScopeRun, []Change{sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"), address([]string{"10.77.0.1/24", "10.77.0.2/24"}[i])})
+		clients = append(clients, c)
+	}
+	hello := 0.5
+	perSegment := map[bool]float64{}
+	for _, atOnce := range []bool{true, false} {
+		d := routingDaemon()
+		d.Daemon.HelloS, d.Daemon.QuickAck = &hello, atOnce
+		for i := range f {
+			// A packet is a segment: nothing merges or splits them.
+			apply(t, clients[i], ScopeTrial, []Change{{Offloads: &Offloads{Interface: device}}, sysctl("net.ipv4.tcp_congestion_control", "reno"), d})
+		}
+		want := map[bool]string{true: " quickack 1"}[atOnce]
+		awaitOutput(t, a, "10.77.0.2 via 192.168.7.2 proto babel onlink"+want, "-4", "route", "show", "dev", device)
+		awaitOutput(t, b, "10.77.0.1 via 192.168.7.1 proto babel onlink"+want, "-4", "route", "show", "dev", device)
+		perSegment[atOnce] = f[1].acksPerSegment(t, f[0])
+		for i := range f {
+			if report, err := clients[i].Restore(t.Context(), ScopeTrial); err != nil || len(report.Failed) > 0 {
+				t.Fatalf("restored %+v, %v", report, err)
+			}
+			if s := f[i].ns.Run(t, "ip", "route", "show", "proto", "babel"); s != "" {
+				t.Errorf("left of babeld: %s", s)
+			}
+		}
+	}
+	t.Logf("ACKs a segment: %.3f at once, %.3f delayed", perSegment[true], perSegment[false])
+	if perSegment[true] < 0.9 || perSegment[true] > 1.1 || perSegment[false] > 0.75 {
+		t.Errorf("ACKs a segment: %.3f at once, %.3f delayed; want about 1 and about a half", perSegment[true], perSegment[false])
+	}
+}
+
+// acksPerSegment is what this end answers to a paced stream of the other's.
+func (f field) acksPerSegment(t *testing.T, from field) float64 {
+	t.Helper()
+	var l net.Listener
+	f.ns.Do(t, func() (err error) { l, err = net.Listen("tcp4", "10.77.0.2:5000"); return err })
+	defer l.Close()
+	var out *net.TCPConn
+	from.ns.Do(t, func() (err error) {
+		out, err = net.DialTCP("tcp4", &net.TCPAddr{IP: net.IPv4(10, 77, 0, 1)}, &net.TCPAddr{IP: net.IPv4(10, 77, 0, 2), Port: 5000})
+		return err
+	})
+	defer out.Close()
+	in, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	raw, err := out.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var set error
+	// Slow enough that segments do not pile up before a busy receiver.
+	err = raw.Control(func(fd uintptr) { set = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE, 2_000_000) })
+	if err := errors.Join(err, set); err != nil {
+		t.Fatal(err)
+	}
+	const bytes = 2_000_000
+	wrote := make(chan error, 1)
+	go func() {
+		_, err := out.Write(make([]byte, bytes))
+		wrote <- err
+	}()
+	if err := in.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.CopyN(io.Discard, in, bytes); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-wrote; err != nil {
+		t.Fatal(err)
+	}
+	if raw, err = in.(*net.TCPConn).SyscallConn(); err != nil {
+		t.Fatal(err)
+	}
+	var info *unix.TCPInfo
+	if cerr := raw.Control(func(fd uintptr) { info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) }); cerr != nil || err != nil {
+		t.Fatal(errors.Join(cerr, err))
+	}
+	t.Logf("%d segments with data in, %d segments out", info.Data_segs_in, info.Segs_out)
+	return float64(info.Segs_out) / float64(info.Data_segs_in)
+}
