@@ -21,6 +21,7 @@ type advert struct {
 	settling time.Duration
 	samples  bool // settling is an average, not yet the start value
 	urgent   bool // belongs into the next incremental dump
+	missed   bool // a neighbour has lost it, and a newer number than ours is news to it
 }
 
 // settled takes a number's settling time into the average, once there is a
@@ -58,8 +59,12 @@ func (n *Node) changed(r, before *route) {
 			a.from = n.now + 2*a.settling
 		}
 	}
-	if n.config.TriggerSequence || !a.told || r.Hops != a.hops {
+	switch {
+	case !a.told || r.Hops != a.hops || a.missed:
 		n.urge(r)
+	case n.config.TriggerSequence:
+		a.urgent = true
+		n.schedule(max(a.from, n.full+n.config.NumberAggregation, n.incremental+n.config.NumberAggregation))
 	}
 }
 
@@ -106,8 +111,24 @@ func (n *Node) dumpFull() {
 	}
 	n.challenged, n.greet = false, false
 	n.send(entries, true)
+	n.replaceIncremental()
 	n.dueFull = n.now
 	n.scheduleFull(n.now + n.config.Period - n.jitter.Below(n.config.Period/8))
+}
+
+// replaceIncremental takes a full dump for the incremental one that was due.
+// What is left for another is settling still.
+func (n *Node) replaceIncremental() {
+	if n.incrementalAt == 0 {
+		return
+	}
+	n.incremental, n.incrementalAt = n.now, 0
+	n.act(manet.StopTimer{Key: manet.TimerKey{Kind: timerIncremental}})
+	for r := range n.table.All {
+		if r.Extra.urgent {
+			n.schedule(r.Extra.from)
+		}
+	}
 }
 
 // dumpIncremental tells what changed. What does not fit one packet is a full
@@ -150,7 +171,7 @@ func (n *Node) dumpIncremental() {
 func (n *Node) tell(r *route) (distance.Entry, bool) {
 	a := &r.Extra
 	if a.from <= n.now {
-		a.told, a.seq, a.hops, a.urgent = true, r.Seq, r.Hops, false
+		a.told, a.seq, a.hops, a.urgent, a.missed = true, r.Seq, r.Hops, false, false
 	}
 	return distance.Entry{To: r.To, Seq: a.seq, Hops: uint8(a.hops)}, a.told
 }

@@ -27,6 +27,9 @@ type Config struct {
 	Period        time.Duration // between full dumps
 	MissedPeriods int           // without a packet, after which a neighbour is lost
 	Aggregation   time.Duration // between incremental dumps at the least
+	// NumberAggregation is between any dump and an incremental one that only
+	// newer numbers are the reason for.
+	NumberAggregation time.Duration
 	// SettlingStart is the settling time of a destination of which nothing is
 	// known yet; SettlingWeight is the share that the past keeps in the average.
 	SettlingStart   time.Duration
@@ -45,7 +48,7 @@ type Config struct {
 // two readings of what is worth an incremental dump it is the first, DSDV-SQ.
 func Broch(interfaces []manet.Interface, seed uint64) Config {
 	return Config{Interfaces: interfaces, Seed: seed,
-		Period: 15 * time.Second, MissedPeriods: 3, Aggregation: time.Second,
+		Period: 15 * time.Second, MissedPeriods: 3, Aggregation: time.Second, NumberAggregation: time.Second,
 		SettlingStart: 6 * time.Second, SettlingWeight: 0.875, TriggerSequence: true,
 		Jitter: 50 * time.Millisecond, MaxEntries: 1 << 14}
 }
@@ -57,7 +60,8 @@ func Quick(interfaces []manet.Interface, seed uint64) Config {
 }
 
 // Every is the configuration with another period, and all that goes with it in
-// proportion.
+// proportion. But newer numbers alone are not told more often than once a
+// second: where full dumps are as frequent, they go with these.
 func (c Config) Every(period time.Duration) Config {
 	share := float64(period) / float64(c.Period)
 	c.Aggregation = time.Duration(share * float64(c.Aggregation))
@@ -109,7 +113,7 @@ func (c *Config) check() error {
 		return fmt.Errorf("configure dsdv: period of %v, want 100ms to 1h", c.Period)
 	case c.MissedPeriods < 1 || c.MissedPeriods > 255:
 		return fmt.Errorf("configure dsdv: %d missed periods, want 1 to 255", c.MissedPeriods)
-	case c.Aggregation < 0 || c.Aggregation > c.Period || c.SettlingStart < 0 || c.Jitter < 0 || c.Jitter > c.Period:
+	case c.Aggregation < 0 || c.Aggregation > c.Period || c.NumberAggregation < 0 || c.NumberAggregation > c.Period+time.Second || c.SettlingStart < 0 || c.Jitter < 0 || c.Jitter > c.Period:
 		return fmt.Errorf("configure dsdv: aggregation, settling time and jitter want 0 to the period")
 	case c.SettlingWeight < 0 || c.SettlingWeight >= 1:
 		return fmt.Errorf("configure dsdv: settling weight of %g, want 0 or more and below 1", c.SettlingWeight)

@@ -164,7 +164,10 @@ func (n *Node) take(l distance.Link, e distance.Entry) {
 		n.broke(r)
 	case taken:
 		n.changed(r, &before)
-	case r != nil && e.Hops == distance.Infinite && !r.Broken() && !manet.After32(e.Seq, r.Seq):
+	case r == nil || e.Hops != distance.Infinite || r.Broken():
+	case manet.After32(e.Seq, r.Seq):
+		r.Extra.missed = true // who lost it may have ours once it is newer
+	default:
 		n.urge(r) // who lost it may have ours
 	}
 }

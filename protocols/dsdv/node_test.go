@@ -169,6 +169,33 @@ func TestDumps(t *testing.T) {
 	}
 }
 
+// Where full dumps are frequent, newer numbers go with them; but one that a
+// neighbour has lost the route for is told at once.
+func TestNumbersGoWithFullDumps(t *testing.T) {
+	l := newLab(t, func(c *Config) { *c = c.Every(time.Second) })
+	l.hear(left, entry(far, 100, 1))
+	l.Wait(3 * time.Second)
+	l.sent = nil
+	for seq := uint32(102); seq < 120; seq += 2 {
+		l.hear(right)
+		l.hear(left, entry(far, seq, 1))
+		l.Wait(500 * time.Millisecond)
+	}
+	for _, s := range l.sent {
+		if !s.Full {
+			t.Errorf("an incremental dump at %v: %+v", s.at, s.Update)
+		}
+	}
+	l.hear(right, entry(far, 201, distance.Infinite))
+	l.hear(left, entry(far, 202, 1))
+	began := l.Now
+	l.sent = nil
+	l.Wait(100 * time.Millisecond)
+	if e, at := l.told(far); e != entry(far, 202, 2) || at-began > 70*time.Millisecond {
+		t.Errorf("told %+v after %v", e, at-began)
+	}
+}
+
 func TestALongIncrementIsAFullDump(t *testing.T) {
 	l := newLab(t, nil)
 	l.hear(left)
