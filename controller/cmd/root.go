@@ -20,12 +20,12 @@ func Root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "fieldmesh",
 		Short:         "Measure TCP over moving ad hoc networks, on the road or in rehearsal",
-		Version:       version.String(),
+		Version:       version.Build(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	root.AddCommand(RehearseCommand(), RunCommand(), FieldCommand(), PlanCommand(), PreflightCommand(), NodesCommand(), KeysCommand(),
-		VerifyCommand(), ReportCommand(), MetricsCommand(), ExportCommand(), LiveCommand(), PublishCommand(), CollectCommand(), TopologyCommand(), SimulateRoutingCommand())
+		VerifyCommand(), ReportCommand(), MetricsCommand(), ExportCommand(), PullCommand(), LiveCommand(), PublishCommand(), CollectCommand(), TopologyCommand(), SimulateRoutingCommand())
 	return root
 }
 

@@ -34,7 +34,7 @@ func (l *openLane) collect(ctx context.Context, name string, c source) {
 	backoff := 100 * time.Millisecond
 	confirmed := time.Now()
 	for ctx.Err() == nil {
-		lines, next, err := l.copyRecords(ctx, name, c, at)
+		lines, next, err := l.copyRecords(ctx, name, c, at, collectWait)
 		if err != nil {
 			if ctx.Err() == nil {
 				l.seen.behind(name, err)
@@ -58,9 +58,10 @@ func (l *openLane) collect(ctx context.Context, name string, c source) {
 	}
 }
 
-// copyRecords copies what follows a position, and gives the position after it.
-func (l *openLane) copyRecords(ctx context.Context, name string, c source, at wire.SpoolPosition) ([][]byte, wire.SpoolPosition, error) {
-	lines, epoch, last, err := c.Records(ctx, at.Epoch, at.Seq, collectLimit, collectWait)
+// copyRecords copies what follows a position, waiting at most so long for it,
+// and gives the position after it.
+func (l *openLane) copyRecords(ctx context.Context, name string, c source, at wire.SpoolPosition, wait time.Duration) ([][]byte, wire.SpoolPosition, error) {
+	lines, epoch, last, err := c.Records(ctx, at.Epoch, at.Seq, collectLimit, wait)
 	next := wire.SpoolPosition{Epoch: epoch, Seq: last}
 	if err != nil {
 		return nil, next, fmt.Errorf("%s is out of reach: %w", name, err)

@@ -336,6 +336,12 @@ func (l *openLane) end(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return l.release(ctx)
+}
+
+// release gives up the nodes' leases: others may steer them, and while nobody
+// does they go on alone.
+func (l *openLane) release(ctx context.Context) error {
 	// No renewal may come after: the next run would find the nodes leased.
 	l.letGo()
 	l.leasers.Wait()

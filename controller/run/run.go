@@ -106,6 +106,12 @@ type Progress struct {
 // Run drives the schedule to its end. On an error, or when ctx ends, nothing
 // that was recorded is lost: run again with the same archive.
 func (r *Runner) Run(ctx context.Context) error {
+	return r.work(ctx, (*openLane).drive)
+}
+
+// work brings every lane to one standing with the archive, and then does what
+// is to be done in each.
+func (r *Runner) work(ctx context.Context, do func(*openLane, context.Context) error) error {
 	r.taken = map[int]bool{}
 	r.lookEvery = cmp.Or(r.lookEvery, time.Second)
 	r.epoch = newEpoch()
@@ -121,7 +127,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	if err := r.buryOrphans(); err != nil {
 		return err
 	}
-	err = together(ctx, lanes, func(ctx context.Context, l *openLane) error { return l.drive(ctx) })
+	err = together(ctx, lanes, func(ctx context.Context, l *openLane) error { return do(l, ctx) })
 	r.mu.Lock()
 	r.heed() // what was said while the last trial ended: a resumed run goes by it
 	r.mu.Unlock()

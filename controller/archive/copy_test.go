@@ -1,0 +1,90 @@
+package archive
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// finishedRun is a run with one attempt, sealed and closed.
+func finishedRun(t *testing.T, dir string) *Archive {
+	t.Helper()
+	a, err := Create(dir, RunInfo{Run: "today", CreatedWall: time.Unix(1, 0).UTC(), CampaignRaw: []byte("x\n"), Plan: wire.RunPlan{Run: "today", Trials: []wire.Trial{{Number: 1}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, err := wire.Record{Header: wire.Header{Node: "car", Epoch: "e", Seq: 1, Run: "today", Trial: 1, Attempt: 1}, Body: &wire.Event{Level: "info", Text: "x"}}.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(a.Append("car", [][]byte{line}), a.Decide(wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: "accepted", Final: true}), a.Seal(1, 1), a.Finish(), a.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func TestASecondCopyIsAsGoodAsTheFirst(t *testing.T) {
+	dir, second := filepath.Join(t.TempDir(), "today"), filepath.Join(t.TempDir(), "usb", "today")
+	finishedRun(t, dir)
+	if err := Copy(dir, second); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []string{dir, second} {
+		if findings, err := Verify(d); err != nil || len(findings) != 0 {
+			t.Errorf("%s: %v, %v", d, findings, err)
+		}
+	}
+	// What was lost or spoilt there is mended, what is no more is taken away, and
+	// what is the same is not written again.
+	records := filepath.Join(second, "trials", "0001-a1", "records", "car.ndjson")
+	campaign := filepath.Join(second, campaignFile)
+	old := time.Unix(1_000_000, 0)
+	for _, err := range []error{os.WriteFile(records, []byte("{}\n"), 0o644), os.Remove(filepath.Join(second, runFile)), os.Chtimes(campaign, old, old),
+		os.WriteFile(filepath.Join(second, "trials", "0001-a1", "left.ndjson"), nil, 0o644)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Copy(dir, second); err != nil {
+		t.Fatal(err)
+	}
+	if findings, err := Verify(second); err != nil || len(findings) != 0 {
+		t.Errorf("mended: %v, %v", findings, err)
+	}
+	if info, err := os.Stat(campaign); err != nil || !info.ModTime().Equal(old) {
+		t.Errorf("a file that was the same was written again: %v, %v", info.ModTime(), err)
+	}
+}
+
+func TestACopyIsNotMadeOverSomethingElse(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "today")
+	finishedRun(t, dir)
+	other := filepath.Join(t.TempDir(), "today")
+	a, err := Create(other, RunInfo{Run: "today", CreatedWall: time.Unix(2, 0).UTC(), Plan: wire.RunPlan{Run: "today"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := Copy(dir, other); !errors.Is(err, ErrOtherRun) {
+		t.Errorf("over another run of the same name: %v", err)
+	}
+	if err := Copy(dir, dir); err == nil {
+		t.Error("a run was copied onto itself")
+	}
+	photos := t.TempDir()
+	if err := os.WriteFile(filepath.Join(photos, "photo.jpg"), []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := Copy(dir, photos); err == nil {
+		t.Error("a run was copied into a folder of something else")
+	}
+	if err := Copy(t.TempDir(), filepath.Join(t.TempDir(), "x")); !errors.Is(err, ErrNoRun) {
+		t.Errorf("of no run: %v", err)
+	}
+}

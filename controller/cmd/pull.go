@@ -1,0 +1,148 @@
+package cmd
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/fleet"
+	"fieldmesh.dev/fieldmesh/controller/run"
+)
+
+type pullFlags struct {
+	runFlags
+	fleet    string
+	copyTo   string
+	verify   bool
+	patience time.Duration
+}
+
+// PullCommand is `fieldmesh pull RUN`: what nodes recorded and judged while no
+// controller was there comes into the archive.
+func PullCommand() *cobra.Command {
+	var f pullFlags
+	c := &cobra.Command{
+		Use:   "pull RUN",
+		Short: "Collect what the nodes have recorded, without driving anything",
+		Long: `Collects from every node what the archive of the run does not have yet, fetches
+captures, judges the attempts that the nodes made by themselves, and writes the
+report. When no trial is left it ends the run on the nodes and closes the
+archive; otherwise the nodes go on. A node that is out of reach is named, and
+the others are read all the same.
+
+--copy DIR makes a second copy of the run in DIR/RUN, or brings it up to date.
+--verify holds both copies against their checksums, and fails while there are
+not two whole ones: leave the site when it succeeds.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if f.verify && f.copyTo == "" {
+				return errors.New("--verify wants two copies: name where the second one is to be by --copy, best on another disk")
+			}
+			f.resume = args[0]
+			s, err := resumeSession(f.runFlags)
+			if err != nil {
+				return err
+			}
+			err = s.pull(c, f)
+			return errors.Join(err, s.conclude(c.OutOrStdout()), s.close(), f.secondCopy(c.OutOrStdout(), s.archive.Dir()))
+		},
+	}
+	c.Flags().StringVar(&f.runs, "runs", "runs", "folder that holds the runs")
+	c.Flags().StringVar(&f.fleet, "fleet", defaultFleet, "the fleet file")
+	c.Flags().DurationVar(&f.patience, "patience", 5*time.Second, "how long to look for a node that does not answer")
+	c.Flags().StringVar(&f.copyTo, "copy", "", "folder for a second copy, best on another disk")
+	c.Flags().BoolVar(&f.verify, "verify", false, "fail unless both copies are as their checksums say")
+	return c
+}
+
+func (s *session) pull(c *cobra.Command, f pullFlags) error {
+	if s.archive.Info().Place == archive.PlaceRehearsal {
+		return fmt.Errorf("pull %s: it was rehearsed, and its nodes end with their field; `fieldmesh rehearse --resume %s` goes on", s.plan.Run, s.archive.Dir())
+	}
+	fl, err := fleet.Load(f.fleet)
+	if err != nil {
+		return err
+	}
+	lane, closeLane, err := s.lane("", fl, run.Road{})
+	if err != nil {
+		return err
+	}
+	defer closeLane()
+	p := newProgress(c.OutOrStdout(), []string{""})
+	r := &run.Runner{Archive: s.archive, Plan: s.plan, Lanes: []*run.Lane{lane}, Watch: p.step, Log: s.log}
+	found, err := r.Pull(c.Context(), f.patience)
+	if err != nil {
+		return err
+	}
+	accepted, givenUp, left := r.Counts()
+	switch {
+	case !found.Whole():
+		return fmt.Errorf("the run is not whole: %s; pull again when it can be had", found.Missing())
+	case left > 0:
+		_, err := fmt.Fprintf(c.OutOrStdout(), "%d of %d trials are decided; the nodes go on with the others, and `fieldmesh run --resume %s` drives them\n", accepted+givenUp, accepted+givenUp+left, s.archive.Dir())
+		return err
+	}
+	return s.archive.Finish()
+}
+
+// secondCopy makes the second copy, if one is wanted, and says what both are worth.
+func (f pullFlags) secondCopy(out io.Writer, dir string) error {
+	if f.copyTo == "" {
+		return nil
+	}
+	second := filepath.Join(f.copyTo, filepath.Base(dir))
+	if err := archive.Copy(dir, second); err != nil {
+		return err
+	}
+	if !f.verify {
+		_, err := fmt.Fprintf(out, "second copy: %s\n", second)
+		return err
+	}
+	bad := 0
+	for _, copied := range []string{dir, second} {
+		findings, err := archive.Verify(copied)
+		if err != nil {
+			return err
+		}
+		for _, found := range findings {
+			if _, err := fmt.Fprintf(out, "%s: %s\n", copied, found); err != nil {
+				return err
+			}
+		}
+		bad += len(findings)
+	}
+	if bad > 0 {
+		return fmt.Errorf("verify both copies: %s; stay until this succeeds", counted(bad, "finding"))
+	}
+	warning := ""
+	if sameDisk(dir, second) {
+		warning = "; they are on one disk, which may be lost as a whole"
+	}
+	_, err := fmt.Fprintf(out, "two copies are as their checksums say: %s and %s%s\n", dir, second, warning)
+	return err
+}
+
+// sameDisk tells whether two folders are on one file system, as far as it can be told.
+func sameDisk(a, b string) bool {
+	device := func(path string) (uint64, bool) {
+		info, err := os.Stat(path)
+		if err != nil {
+			return 0, false
+		}
+		st, ok := info.Sys().(*syscall.Stat_t)
+		if !ok {
+			return 0, false
+		}
+		return uint64(st.Dev), true
+	}
+	x, okX := device(a)
+	y, okY := device(b)
+	return okX && okY && x == y
+}

@@ -1,0 +1,115 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/controller/fleet"
+)
+
+// Pulled is what a pull found at the nodes.
+type Pulled struct {
+	Away  map[string]error  // nodes that did not answer; nothing was judged while there are any
+	Other map[string]string // nodes that hold another run by now: they were read and left as they are
+}
+
+// Whole tells whether every node was read and judged by.
+func (p Pulled) Whole() bool { return len(p.Away)+len(p.Other) == 0 }
+
+// Pull collects what the nodes have recorded, judges what they have done by
+// themselves, and has nothing driven. When no trial is left it ends the run, so
+// that the nodes put everything back; otherwise it lets them go on. A node that
+// does not answer within patience is away: the others are read all the same.
+func (r *Runner) Pull(ctx context.Context, patience time.Duration) (Pulled, error) {
+	found := r.muster(ctx, patience)
+	if err := ctx.Err(); err != nil {
+		return found, context.Cause(ctx)
+	}
+	if found.Whole() {
+		return found, r.work(ctx, (*openLane).pull)
+	}
+	var errs []error
+	for _, lane := range r.Lanes {
+		l := &openLane{Lane: lane, r: r}
+		for name, c := range lane.Nodes {
+			if found.Away[name] == nil {
+				errs = append(errs, l.copyAll(ctx, name, c))
+			}
+		}
+	}
+	return found, errors.Join(errs...)
+}
+
+// muster asks every node whether it is there, and which run it holds.
+func (r *Runner) muster(ctx context.Context, patience time.Duration) Pulled {
+	found := Pulled{Away: map[string]error{}, Other: map[string]string{}}
+	var mu sync.Mutex
+	var asked sync.WaitGroup
+	until := time.Now().Add(patience)
+	for _, lane := range r.Lanes {
+		for name, c := range lane.Nodes {
+			asked.Go(func() {
+				held, err := heldRun(ctx, c, until)
+				mu.Lock()
+				defer mu.Unlock()
+				switch {
+				case err != nil:
+					found.Away[name] = err
+				case held != "" && held != r.Plan.Run:
+					found.Other[name] = held
+				}
+			})
+		}
+	}
+	asked.Wait()
+	return found
+}
+
+func heldRun(ctx context.Context, c *fleet.Client, until time.Time) (string, error) {
+	for {
+		st, err := c.Status(ctx)
+		if err == nil || ctx.Err() != nil || time.Now().After(until) {
+			return st.Run, err
+		}
+		sleep(ctx, 500*time.Millisecond)
+	}
+}
+
+// copyAll copies what a node has recorded up to now, without steering it.
+func (l *openLane) copyAll(ctx context.Context, name string, c source) error {
+	at := l.r.Archive.Cursor(name)
+	for {
+		lines, next, err := l.copyRecords(ctx, name, c, at, 0)
+		if err != nil || len(lines) == 0 {
+			return err
+		}
+		at = next
+	}
+}
+
+// pull is what is left to do when a lane and the archive are at one standing.
+func (l *openLane) pull(ctx context.Context) error {
+	if _, _, left := l.r.Counts(); left == 0 {
+		return l.end(ctx)
+	}
+	err := l.each(ctx, func(ctx context.Context, c *fleet.Client) error { return l.drain(ctx, c) })
+	return errors.Join(err, l.release(ctx))
+}
+
+// Missing words what keeps a pull from being whole; empty when nothing does.
+func (p Pulled) Missing() string {
+	var out []string
+	for name, err := range p.Away {
+		out = append(out, fmt.Sprintf("%s is away (%v)", name, err))
+	}
+	for name, held := range p.Other {
+		out = append(out, fmt.Sprintf("%s holds run %s by now: what it has of this one was read, and nothing was judged by it", name, held))
+	}
+	slices.Sort(out)
+	return strings.Join(out, "; ")
+}
