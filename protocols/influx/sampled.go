@@ -172,6 +172,7 @@ func mediumCount() Measurement {
 		LeftOut: []LeftOut{
 			{"lost", "by cause; records of kind loss tell them one by one"},
 			{"attempts_failed", "by cause; the archive has them"},
+			{"frames_per_s", "by class; the archive has them"},
 		},
 	}
 }

@@ -310,16 +310,17 @@ type Loss struct {
 // got a frame have none. Of what is lost for no_route it counts, besides, what
 // the kernel refused before there was a packet: connects and datagrams.
 type MediumCount struct {
-	Of             string            `json:"of"`                        // the node
-	Enqueued       uint64            `json:"enqueued"`                  // frames taken into its queue
-	Delivered      uint64            `json:"delivered"`                 // frames handed up at it
-	Duplicate      uint64            `json:"duplicate"`                 // frames received again after a lost ACK
-	Attempts       uint64            `json:"attempts"`                  // data frames that it put on the air
-	Retries        uint64            `json:"retries"`                   // of those, beyond a frame's first
-	TxFailed       uint64            `json:"tx_failed"`                 // unicast frames given up
-	Lost           map[string]uint64 `json:"lost,omitempty"`            // its frames that were lost, by cause
-	AttemptsFailed map[string]uint64 `json:"attempts_failed,omitempty"` // its attempts that failed, by cause
-	LossesUntold   uint64            `json:"losses_untold,omitempty"`   // losses of the whole field that have no record of their own
+	Of             string             `json:"of"`                        // the node
+	Enqueued       uint64             `json:"enqueued"`                  // frames taken into its queue
+	Delivered      uint64             `json:"delivered"`                 // frames handed up at it
+	Duplicate      uint64             `json:"duplicate"`                 // frames received again after a lost ACK
+	Attempts       uint64             `json:"attempts"`                  // data frames that it put on the air
+	Retries        uint64             `json:"retries"`                   // of those, beyond a frame's first
+	TxFailed       uint64             `json:"tx_failed"`                 // unicast frames given up
+	Lost           map[string]uint64  `json:"lost,omitempty"`            // its frames that were lost, by cause
+	AttemptsFailed map[string]uint64  `json:"attempts_failed,omitempty"` // its attempts that failed, by cause
+	FramesPerS     map[string]float64 `json:"frames_per_s,omitempty"`    // MAC frames that it put on the air a second within the window, RTS, CTS and ACK too, by what they were there for: traffic | routing | arp
+	LossesUntold   uint64             `json:"losses_untold,omitempty"`   // losses of the whole field that have no record of their own
 }
 
 // Event is something that happened and that a reader of the run wants to know.

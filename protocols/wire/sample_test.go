@@ -143,7 +143,7 @@ func kinds() []wire.Body {
 		&wire.Lateness{Source: "medium", WindowS: 10, Events: 91234, SumS: 0.021, MeanUs: 0.23, P99Us: 180.5, WorstUs: 3100},
 		&wire.Truth{Of: "car", XM: 120.5, YM: 5, SpeedMps: 13.9, DistanceM: 120.6},
 		&wire.Loss{Of: "car", Peer: "roadside", Flow: "10.77.0.1:50000>10.77.0.2:5000/tcp", Seq: 4029391823, Cause: "collision", RetryLimit: true},
-		&wire.MediumCount{Of: "car", Enqueued: 9210, Delivered: 4400, Duplicate: 3, Attempts: 9400, Retries: 240, TxFailed: 2,
+		&wire.MediumCount{Of: "car", Enqueued: 9210, Delivered: 4400, Duplicate: 3, Attempts: 9400, Retries: 240, TxFailed: 2, FramesPerS: map[string]float64{"routing": 4.5},
 			Lost: map[string]uint64{"queue_full": 12, "channel_error": 2}, AttemptsFailed: map[string]uint64{"channel_error": 240}, LossesUntold: 5},
 		&wire.Event{Level: "warning", Text: "gpsd went away"},
 		&wire.RouteChange{Action: "set", AtBootNs: 7261734512345, Destination: "10.77.0.6/32", NextHops: []string{"10.77.0.2", "10.77.0.3"}, Hops: p(5), Metric: p(5.5), Cause: "rrep"},

@@ -36,6 +36,7 @@ type transmission struct {
 	payloadEnd time.Duration
 	end        time.Duration // signal extension included
 	nav        time.Duration // model time until which bystanders must wait
+	class      Class         // of an RTS: of what it is sent for
 
 	reach    []int32 // stations that may notice it, ascending
 	miss     []Cause // by place in reach: why that station does not get it

@@ -68,6 +68,8 @@ type Counters struct {
 	Retries   uint64 // attempts beyond a frame's first, RTS included
 	TxFailed  uint64 // unicast frames given up (the receiver may have got one whose ACKs were lost)
 
+	OnAir ClassCounts // frames of all kinds that this node put on the air, by what they are there for
+
 	Lost           CauseCounts // frames of this sender, per receiver
 	AttemptsFailed CauseCounts // exchanges of this sender that failed, by what made them
 }

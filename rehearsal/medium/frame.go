@@ -8,6 +8,7 @@ type frame struct {
 	to        int // station; toAll or toNobody
 	mpduBytes int
 	delivered bool // handed up at its receiver
+	class     Class
 }
 
 const (
@@ -29,6 +30,7 @@ func (c *Core) newFrame(ethernet []byte) *frame {
 	f.dst = MAC(ethernet[:6])
 	f.mpduBytes = mpduBytes(len(ethernet))
 	f.delivered = false
+	f.class = classOf(ethernet)
 	switch to, known := c.byMAC[f.dst]; {
 	case f.dst.group():
 		f.to = toAll

@@ -64,6 +64,7 @@ type Live struct {
 	watchers atomic.Int32    // clients of all feedback sockets
 	paused   int             // ports that wait for room
 	homes    map[[4]byte]int // the node that each IPv4 address sent from first; for FrameLost
+	stranded []stranded      // losses for want of a way that no reroute has explained yet
 
 	nextFeedback time.Duration
 

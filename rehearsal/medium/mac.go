@@ -78,10 +78,11 @@ type station struct {
 
 // response is what goes out a SIFS from now.
 type response struct {
-	kind frameKind
-	to   int
-	mode int
-	nav  time.Duration
+	kind  frameKind
+	to    int
+	mode  int
+	nav   time.Duration
+	class Class
 }
 
 // peerState is what a station knows of another.
@@ -254,6 +255,8 @@ func (s *station) sendRTS() {
 	c, p := s.core, s.core.phy
 	mode := p.responseMode(s.mode)
 	tx := c.newTx(kindRts, s.index, s.head.to, mode, rtsBytes)
+	s.count.OnAir[s.head.class]++
+	tx.class = s.head.class
 	tx.nav = tx.end + 3*p.sifs + p.airtime(p.modes[mode], ctsBytes) +
 		p.airtime(p.modes[s.mode], s.head.mpduBytes) + s.ackTime()
 	c.startTx(tx)
@@ -267,6 +270,7 @@ func (s *station) sendData() {
 		tx.nav = tx.end + c.phy.sifs + s.ackTime()
 	}
 	s.count.Attempts++
+	s.count.OnAir[f.class]++
 	if f.to >= 0 {
 		s.peers[f.to].sent, s.peers[f.to].txMode = true, s.mode
 	}

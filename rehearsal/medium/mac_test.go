@@ -184,3 +184,55 @@ func TestHiddenTerminalIsCuredByRTS(t *testing.T) {
 		t.Errorf("hidden terminal: %g Mbit/s with RTS/CTS, %g without", with, without)
 	}
 }
+
+// Every frame on the air is of a class: a routing packet to all is one, data
+// with RTS and CTS four, an ARP request to a neighbour two.
+func TestFramesOnTheAirAreCountedByWhatTheyAreFor(t *testing.T) {
+	cfg := testConfig(Standard80211b, 2, 2)
+	cfg.RTSThresholdBytes = 500
+	c := mustCore(t, cfg, line(10), newRecorder(2))
+	broadcast := ethernetOf(0x0800, ipv4Packet(protoUDP, 0x02, 0xba, 0x02, 0xba)) // port 698
+	copy(broadcast, []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
+	for _, f := range [][]byte{broadcast, ethernet(0, 1, 0, 1000), ethernetOf(etherTypeARP, make([]byte, 28))} {
+		c.Enqueue(0, f)
+	}
+	c.Advance(time.Second)
+	if a, b := c.Counters(0).OnAir, c.Counters(1).OnAir; a != (ClassCounts{2, 1, 1}) || b != (ClassCounts{2, 0, 1}) {
+		t.Errorf("sent %v and %v, want traffic 2 and 2, routing 1 and 0, ARP 1 and 1", a, b)
+	}
+}
+
+// ethernetOf is a frame from the first node to the second.
+func ethernetOf(kind uint16, body []byte) []byte {
+	f := ethernet(0, 1, 0, 100)[:12]
+	return append(f, append([]byte{byte(kind >> 8), byte(kind)}, body...)...)
+}
+
+func ipv4Packet(protocol byte, body ...byte) []byte {
+	p := make([]byte, 20, 60)
+	p[0], p[9] = 0x45, protocol
+	return append(append(p, body...), make([]byte, 20)...)
+}
+
+func TestClassesOfFrames(t *testing.T) {
+	six := make([]byte, 60)
+	six[0], six[6], six[42], six[43] = 0x60, protoUDP, 6696>>8, 6696&255
+	for name, want := range map[string]struct {
+		frame []byte
+		class Class
+	}{
+		"AODV":                 {ethernetOf(0x0800, ipv4Packet(protoUDP, 654>>8, 654&255, 1, 1)), Routing},
+		"Babel":                {ethernetOf(etherTypeIPv6, six), Routing},
+		"DSR without data":     {ethernetOf(0x0800, ipv4Packet(protoDSR, noNextHeader, 0, 0, 4)), Routing},
+		"DSR with TCP":         {ethernetOf(0x0800, ipv4Packet(protoDSR, protoTCP, 0, 0, 4)), Traffic},
+		"TCP from port 698":    {ethernetOf(0x0800, ipv4Packet(protoTCP, 698>>8, 698&255, 1, 1)), Traffic},
+		"batman-adv's OGM":     {ethernetOf(etherTypeBatman, []byte{0, 15}), Routing},
+		"batman-adv's unicast": {ethernetOf(etherTypeBatman, []byte{0x40, 15}), Traffic},
+		"cut":                  {[]byte{1, 2}, Traffic},
+		"nothing in it":        {ethernetOf(0x0800, nil), Traffic},
+	} {
+		if got := classOf(want.frame); got != want.class {
+			t.Errorf("%s is %s, want %s", name, got, want.class)
+		}
+	}
+}

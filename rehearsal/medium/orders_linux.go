@@ -76,6 +76,17 @@ func (l *Live) SetTxPower(node int, txPowerDbm float64) {
 	l.do(func() { l.core.SetTxPower(node, txPowerDbm) })
 }
 
+// OnAir is what every node has put on the air so far.
+func (l *Live) OnAir() []ClassCounts {
+	var out []ClassCounts
+	l.do(func() {
+		for _, s := range l.core.stations {
+			out = append(out, s.count.OnAir)
+		}
+	})
+	return out
+}
+
 // Counters is a node's count so far.
 func (l *Live) Counters(node int) Counters {
 	var out Counters

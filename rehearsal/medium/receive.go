@@ -65,7 +65,7 @@ func (s *station) rtsCameToNothing(now time.Duration) {
 }
 
 func (s *station) receivedData(tx *transmission) {
-	s.answer(response{kind: kindAck, to: tx.from, mode: s.core.phy.responseMode(tx.mode)})
+	s.answer(response{kind: kindAck, to: tx.from, mode: s.core.phy.responseMode(tx.mode), class: tx.frame.class})
 	p := &s.peers[tx.from]
 	if p.lastFrame == tx.frame.id {
 		s.count.Duplicate++
@@ -80,7 +80,7 @@ func (s *station) receivedRTS(tx *transmission) {
 	if s.core.now < s.nav {
 		return
 	}
-	s.answer(response{kind: kindCts, to: tx.from, mode: s.core.phy.responseMode(tx.mode), nav: tx.nav})
+	s.answer(response{kind: kindCts, to: tx.from, mode: s.core.phy.responseMode(tx.mode), nav: tx.nav, class: tx.class})
 }
 
 func (s *station) receivedCTS() {
@@ -137,5 +137,6 @@ func (s *station) respond() {
 	}
 	tx := c.newTx(r.kind, s.index, r.to, r.mode, ackBytes)
 	tx.nav = r.nav
+	s.count.OnAir[r.class]++
 	c.startTx(tx)
 }

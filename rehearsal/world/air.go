@@ -18,6 +18,9 @@ type channel interface {
 	Lateness(open, closed time.Duration) (wire.Lateness, error)
 	// Counters are a node's since the channel was opened.
 	Counters(node int) medium.Counters
+	// Sent are the frames a second that every node put on the air during
+	// [open, close] of the boot clock, by class; nil where that is not known.
+	Sent(open, closed time.Duration) []map[string]float64
 	// Losses are the frames lost during [open, close] of the boot clock, as
 	// far as they were kept, and how many were not, since the last Forget.
 	Losses(open, closed time.Duration) ([]loss, uint64)

@@ -2,6 +2,7 @@ package world
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -23,6 +24,7 @@ type liveRadio struct {
 	from     time.Duration
 	binsMu   sync.Mutex
 	bins     []lateBin // in order of time, at most maxBins
+	tallies  []tally   // in order of time, at most maxTallies
 }
 
 // lateBin is the lateness of [from, to) of the boot clock.
@@ -80,7 +82,7 @@ func (r *liveRadio) Run(ctx context.Context) error {
 				return nil
 			case <-ticker.C:
 			}
-			if err := r.rotate(); err != nil {
+			if err := errors.Join(r.rotate(), r.tally()); err != nil {
 				return err
 			}
 		}
@@ -106,6 +108,36 @@ func (r *liveRadio) rotate() error {
 	}
 	r.from = now
 	return nil
+}
+
+// tally notes what was sent so far, once a second.
+func (r *liveRadio) tally() error {
+	r.binsMu.Lock()
+	last := r.from - tallyEvery
+	if n := len(r.tallies); n > 0 {
+		last = r.tallies[n-1].at
+	}
+	due := r.from-last >= tallyEvery
+	r.binsMu.Unlock()
+	if !due {
+		return nil
+	}
+	sent := r.live.OnAir()
+	now, err := bootNow()
+	if err != nil {
+		return err
+	}
+	r.binsMu.Lock()
+	defer r.binsMu.Unlock()
+	r.tallies = addTally(r.tallies, tally{now, sent})
+	return nil
+}
+
+// Sent are the frames a second that every node put on the air in the interval.
+func (r *liveRadio) Sent(open, closed time.Duration) []map[string]float64 {
+	r.binsMu.Lock()
+	defer r.binsMu.Unlock()
+	return rates(r.tallies, open, closed)
 }
 
 // SetDead switches the channel off or on.

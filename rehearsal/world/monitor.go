@@ -85,16 +85,21 @@ func (f *Field) monitored(ctx context.Context, a *air, open, closed time.Duratio
 		}
 		out = append(out, wire.Record{Header: wire.Header{TBootNs: int64(x.boot)}, Body: b})
 	}
+	sent := a.channel.Sent(open, closed)
 	for i, n := range f.nodes {
 		c := difference(a.channel.Counters(i), a.before[i])
 		c.Lost[medium.NoRoute], c.Lost[medium.NoNeighbour] = hosts[i][medium.NoRoute], hosts[i][medium.NoNeighbour]
 		if c.Enqueued+c.Delivered+c.Attempts+c.Lost.Total() == 0 {
 			continue // a silent node says nothing
 		}
-		out = append(out, wire.Record{Header: wire.Header{TBootNs: int64(closed)}, Body: &wire.MediumCount{
+		b := &wire.MediumCount{
 			Of: n.Name, Enqueued: c.Enqueued, Delivered: c.Delivered, Duplicate: c.Duplicate, Attempts: c.Attempts, Retries: c.Retries, TxFailed: c.TxFailed,
 			Lost: byCause(c.Lost), AttemptsFailed: byCause(c.AttemptsFailed), LossesUntold: untold,
-		}})
+		}
+		if sent != nil {
+			b.FramesPerS = sent[i]
+		}
+		out = append(out, wire.Record{Header: wire.Header{TBootNs: int64(closed)}, Body: b})
 	}
 	return out, nil
 }

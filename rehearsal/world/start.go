@@ -35,7 +35,7 @@ func (f *Field) start(ctx context.Context) error {
 	agentsCtx, f.stopAgents = context.WithCancel(context.Background())
 	f.rest, f.restCtx = errgroup.WithContext(restCtx)
 	f.agents, agentsCtx = errgroup.WithContext(agentsCtx)
-	if err := f.watchHosts(); err != nil {
+	if err := errors.Join(f.watchHosts(), f.watchRoutes()); err != nil {
 		return err
 	}
 	for _, n := range f.manned() {

@@ -69,10 +69,11 @@ func (c *nothingHeard) SetDead(dead bool)             { c.dead = dead }
 func (c *nothingHeard) Lateness(open, closed time.Duration) (wire.Lateness, error) {
 	return wire.Lateness{Source: "medium", WindowS: (closed - open).Seconds()}, nil
 }
-func (c *nothingHeard) Counters(int) medium.Counters                         { return medium.Counters{} }
-func (c *nothingHeard) Losses(time.Duration, time.Duration) ([]loss, uint64) { return nil, 0 }
-func (c *nothingHeard) Forget()                                              {}
-func (c *nothingHeard) Miss(time.Duration, int, []byte, medium.Cause)        {}
+func (c *nothingHeard) Counters(int) medium.Counters                           { return medium.Counters{} }
+func (c *nothingHeard) Losses(time.Duration, time.Duration) ([]loss, uint64)   { return nil, 0 }
+func (c *nothingHeard) Sent(time.Duration, time.Duration) []map[string]float64 { return nil }
+func (c *nothingHeard) Forget()                                                {}
+func (c *nothingHeard) Miss(time.Duration, int, []byte, medium.Cause)          {}
 
 // create makes a field in this process, with no radio.
 func create(t *testing.T, cfg Config) *Field {
