@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -185,11 +186,22 @@ func routesCameFirst(t *testing.T, trial wire.Trial, mesh *topology.Mesh, all []
 // A routing daemon that dies ends its trial as failed; the next attempt has a
 // new one.
 func TestADaemonsDeathEndsTheTrial(t *testing.T) {
-	r := rehearse(t, campaign(2, "      aodv: {routing: {protocol: aodv}}\n", 3))
+	for _, protocol := range []string{"aodv", "babeld", "olsrd"} {
+		t.Run(protocol, func(t *testing.T) {
+			if _, err := os.Stat("/usr/sbin/olsrd"); protocol == "olsrd" && err != nil {
+				t.Skipf("needs olsrd where an agent looks for it: %v", err)
+			}
+			diesInATrial(t, protocol)
+		})
+	}
+}
+
+func diesInATrial(t *testing.T, protocol string) {
+	r := rehearse(t, campaign(2, fmt.Sprintf("      it: {routing: {protocol: %s}}\n", protocol), 3))
 	killed := 0
 	eventually(t, "a routing daemon is killed", func() bool {
 		if said := r.said.said(); strings.Contains(said, "armed") || strings.Contains(said, "running") {
-			killed = killOne(t, filepath.Dir(r.run))
+			killed = killOne(t, filepath.Dir(r.run), protocol)
 		}
 		return killed != 0
 	})
@@ -206,14 +218,16 @@ func TestADaemonsDeathEndsTheTrial(t *testing.T) {
 	}
 }
 
-// killOne kills a routing daemon whose program lies below a folder.
-func killOne(t *testing.T, dir string) int {
+// killOne kills a routing daemon whose configuration, PROTOCOL.conf in a folder
+// of the host process, lies below a folder.
+func killOne(t *testing.T, dir, protocol string) int {
 	t.Helper()
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range lines {
 		text, err := os.ReadFile(path)
-		args := strings.Split(string(text), "\x00")
-		if err != nil || len(args) < 4 || !strings.HasPrefix(args[0], dir) || args[1] != "route" {
+		if err != nil || !slices.ContainsFunc(strings.Split(string(text), "\x00"), func(arg string) bool {
+			return strings.HasPrefix(arg, dir) && filepath.Base(arg) == protocol+".conf"
+		}) {
 			continue
 		}
 		var pid int

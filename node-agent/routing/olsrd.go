@@ -1,12 +1,14 @@
 package routing
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -63,14 +65,31 @@ func getJSON(ctx context.Context, what string) ([]byte, error) {
 	return text, conn.Close()
 }
 
-// parseLinks reads the neighbours out of an answer to "/links". The link's
-// cost is in 1/1024 of an ETX.
+// linkBroken is the cost of a link that carries nothing: LINK_COST_BROKEN of
+// lq_plugin.h, whatever the unit of other costs.
+const linkBroken = 1 << 22
+
+// linkETX is a link's cost in expected transmissions, nil for a broken link.
+// olsrd tells it with decimals; before 0.9 it told whole 1024ths.
+func linkETX(cost json.Number) *float64 {
+	v, err := cost.Float64()
+	if err != nil || v >= linkBroken {
+		return nil
+	}
+	if !strings.ContainsAny(cost.String(), ".eE") {
+		v /= 1024
+	}
+	return &v
+}
+
+// parseLinks reads the neighbours out of an answer to "/links".
 func parseLinks(text []byte) ([]wire.RoutingNeighbor, error) {
 	var answer struct {
 		Links []struct {
-			RemoteIP   string `json:"remoteIP"`
-			LinkStatus string `json:"linkStatus"`
-			LinkCost   *int64 `json:"linkCost"`
+			RemoteIP string      `json:"remoteIP"`
+			Status   string      `json:"currentLinkStatus"`
+			Former   string      `json:"linkStatus"` // its name before 0.9
+			LinkCost json.Number `json:"linkCost"`
 		} `json:"links"`
 	}
 	if err := json.Unmarshal(text, &answer); err != nil {
@@ -78,12 +97,7 @@ func parseLinks(text []byte) ([]wire.RoutingNeighbor, error) {
 	}
 	out := []wire.RoutingNeighbor{}
 	for _, l := range answer.Links {
-		n := wire.RoutingNeighbor{Addr: l.RemoteIP, Symmetric: l.LinkStatus == "SYMMETRIC"}
-		if l.LinkCost != nil && *l.LinkCost < 4<<20 { // LINK_COST_BROKEN is 1 << 22
-			etx := float64(*l.LinkCost) / 1024
-			n.Cost = &etx
-		}
-		out = append(out, n)
+		out = append(out, wire.RoutingNeighbor{Addr: l.RemoteIP, Symmetric: cmp.Or(l.Status, l.Former) == "SYMMETRIC", Cost: linkETX(l.LinkCost)})
 	}
 	return out, nil
 }

@@ -44,17 +44,26 @@ func TestBabeldsNeighbours(t *testing.T) {
 	}
 }
 
+// links is as olsrd 0.9.9 answers, with a link as those before 0.9 told it, and
+// one of which nothing is told.
 const links = `{"pid": 7, "links": [
- {"localIP": "10.77.0.1", "remoteIP": "10.77.0.2", "linkStatus": "SYMMETRIC", "linkCost": 1536},
- {"localIP": "10.77.0.1", "remoteIP": "10.77.0.3", "linkStatus": "ASYMMETRIC", "linkCost": 4194304}]}`
+ {"localIP": "10.77.0.1", "remoteIP": "10.77.0.2", "previousLinkStatus": "LOST", "currentLinkStatus": "SYMMETRIC", "linkCost": 1.500000},
+ {"localIP": "10.77.0.1", "remoteIP": "10.77.0.3", "currentLinkStatus": "ASYMMETRIC", "linkCost": 4194304.000000},
+ {"localIP": "10.77.0.1", "remoteIP": "10.77.0.4", "linkStatus": "SYMMETRIC", "linkCost": 1536},
+ {"localIP": "10.77.0.1", "remoteIP": "10.77.0.5", "currentLinkStatus": "SYMMETRIC"}]}`
 
 func TestOlsrdsLinks(t *testing.T) {
 	got, err := parseLinks([]byte(links))
-	if err != nil || len(got) != 2 {
+	if err != nil || len(got) != 4 {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	if n := got[0]; n.Addr != "10.77.0.2" || !n.Symmetric || *n.Cost != 1.5 {
-		t.Errorf("the first link is %+v", n)
+	for _, at := range []int{0, 2} {
+		if n := got[at]; !n.Symmetric || n.Cost == nil || *n.Cost != 1.5 {
+			t.Errorf("the link to %s is %+v, want an ETX of 1.5", n.Addr, n)
+		}
+	}
+	if n := got[3]; !n.Symmetric || n.Cost != nil {
+		t.Errorf("a link without a cost is %+v", n)
 	}
 	if n := got[1]; n.Symmetric || n.Cost != nil {
 		t.Errorf("a broken link is %+v", n)
