@@ -20,14 +20,17 @@ const (
 // CauseOf maps a cause of the radio feedback's FrameLost to what the reference
 // TCP tells apart: a full interface queue and collisions are congestion, bit
 // errors are the channel's, a peer out of range and a missing route or
-// neighbour are a disconnection. Every other is congestion. A route change is
-// no frame's loss; routing would have to tell it.
+// neighbour are a disconnection. Once the node that lost the segment, or the one
+// that sent it, has another route there, the feedback tells that it was a route
+// change instead. Every other is congestion.
 func CauseOf(frameLost string) Cause {
 	switch frameLost {
 	case "channel_error":
 		return CauseChannelError
 	case "out_of_range", "no_route", "no_neighbour":
 		return CauseDisconnection
+	case "route_change":
+		return CauseRouteChange
 	}
 	return CauseCongestion
 }

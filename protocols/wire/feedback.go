@@ -52,5 +52,5 @@ type Neighbour struct {
 type FrameLost struct {
 	Flow  string `json:"flow"`  // "src:port>dst:port/proto"
 	Seq   uint32 `json:"seq"`   // TCP sequence number, or IP id for UDP
-	Cause string `json:"cause"` // collision | channel_error | out_of_range | queue_full | no_route | no_neighbour
+	Cause string `json:"cause"` // collision | channel_error | out_of_range | queue_full | no_route | no_neighbour; and, after one of the three that say there was no way, route_change: there is another by now
 }

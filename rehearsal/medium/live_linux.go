@@ -65,6 +65,7 @@ type Live struct {
 	paused   int             // ports that wait for room
 	homes    map[[4]byte]int // the node that each IPv4 address sent from first; for FrameLost
 	stranded []stranded      // losses for want of a way that no reroute has explained yet
+	reroutes []reroute       // of late
 
 	nextFeedback time.Duration
 

@@ -40,12 +40,12 @@ func (l *Live) tellFeeds(loss FrameLoss) {
 	if !told || loss.Flow == "" || !l.watched() {
 		return
 	}
-	l.strand(loss)
 	line := wire.Feedback{FrameLost: &wire.FrameLost{Flow: loss.Flow, Seq: loss.Seq, Cause: cause}}
 	l.publish(loss.Node, line)
 	if home, known := l.homes[loss.src]; known && home != loss.Node {
 		l.publish(home, line)
 	}
+	l.strand(loss)
 }
 
 func (l *Live) publish(node int, line wire.Feedback) {

@@ -3,6 +3,7 @@ package medium
 import (
 	"net/netip"
 	"slices"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -12,9 +13,16 @@ import (
 // channel's accounts do not have it.
 const routeChange = "route_change"
 
-// strandedKept bounds the losses that may yet turn out to be a route change's;
-// the oldest are forgotten.
-const strandedKept = 4096
+const (
+	// strandedKept bounds the losses that may yet turn out to be a route
+	// change's; the oldest are forgotten.
+	strandedKept = 4096
+	// lingering is how long after a route's change what waits in queues by the
+	// old one may still be lost: the default queue's 50 frames of 512 bytes,
+	// each tried 7 times at 2 Mbit/s (IEEE 802.11-2020, 10.3.4.4), are on their
+	// way for 0.9 s.
+	lingering = time.Second
+)
 
 // stranded is a packet of a flow that was lost because there was no way on
 // from a node.
@@ -25,38 +33,69 @@ type stranded struct {
 	seq      uint32
 }
 
-// strand remembers a loss for want of a way.
+// reroute is a node's change of its route to a network.
+type reroute struct {
+	node int
+	to   netip.Prefix
+	at   time.Duration
+}
+
+// strand keeps a loss for want of a way until there is one, or tells at once
+// that there is one already.
 func (l *Live) strand(loss FrameLoss) {
 	switch loss.Cause {
 	case OutOfRange, RadioDead, NoRoute, NoNeighbour:
 	default:
 		return
 	}
+	s := stranded{loss.Node, loss.src, loss.dst, loss.Flow, loss.Seq}
+	l.forgetReroutes()
+	if slices.ContainsFunc(l.reroutes, func(r reroute) bool { return l.explains(r, s) }) {
+		l.tellReroute(s)
+		return
+	}
 	if len(l.stranded) == strandedKept {
 		l.stranded = slices.Delete(l.stranded, 0, strandedKept/4) // in large steps, not one by one
 	}
-	l.stranded = append(l.stranded, stranded{loss.Node, loss.src, loss.dst, loss.Flow, loss.Seq})
+	l.stranded = append(l.stranded, s)
 }
 
-// Rerouted says that a node has another route to a network than before. What was
-// lost at this node on its way there, or of a flow that begins at it, was
-// lost to a route change: the feedback sockets are told so, after they were
-// told how it was lost. It does not wait.
+// explains tells whether a loss was on the route that has changed: at the node
+// that lost it, or at the one where its flow begins.
+func (l *Live) explains(r reroute, s stranded) bool {
+	home, known := l.homes[s.src]
+	return r.to.Contains(netip.AddrFrom4(s.dst)) && (s.node == r.node || known && home == r.node)
+}
+
+func (l *Live) forgetReroutes() {
+	l.reroutes = slices.DeleteFunc(l.reroutes, func(r reroute) bool { return l.core.now-r.at > lingering })
+}
+
+func (l *Live) tellReroute(s stranded) {
+	line := wire.Feedback{FrameLost: &wire.FrameLost{Flow: s.flow, Seq: s.seq, Cause: routeChange}}
+	l.publish(s.node, line)
+	if home, known := l.homes[s.src]; known && home != s.node {
+		l.publish(home, line)
+	}
+}
+
+// Rerouted says that a node has another route to a network than before. What
+// was lost on the old one, for want of a way, was lost to a route change: the
+// feedback sockets are told so, after they were told how it was lost. It does
+// not wait.
 func (l *Live) Rerouted(node int, to netip.Prefix) {
 	if !l.opts.FrameLost || !l.watched() {
 		return
 	}
 	l.post(func() {
+		r := reroute{node, to, l.core.now}
+		l.forgetReroutes()
+		l.reroutes = append(l.reroutes, r)
 		l.stranded = slices.DeleteFunc(l.stranded, func(s stranded) bool {
-			home, known := l.homes[s.src]
-			if !to.Contains(netip.AddrFrom4(s.dst)) || s.node != node && (!known || home != node) {
+			if !l.explains(r, s) {
 				return false
 			}
-			line := wire.Feedback{FrameLost: &wire.FrameLost{Flow: s.flow, Seq: s.seq, Cause: routeChange}}
-			l.publish(s.node, line)
-			if known && home != s.node {
-				l.publish(home, line)
-			}
+			l.tellReroute(s)
 			return true
 		})
 	})
