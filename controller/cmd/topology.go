@@ -85,7 +85,7 @@ func (f *topologyFlags) read(a *archive.Archive) (*topology.Mesh, error) {
 		records = append(records, r)
 	}
 	mesh := topology.Read(a.Info().Plan, t, records)
-	if mesh == nil {
+	if mesh == nil || !mesh.HasDaemon() {
 		return nil, fmt.Errorf("trial %d attempt %d has no records of a routing daemon: its routing is %q", f.trial, at, t.Routing.Protocol)
 	}
 	return mesh, nil

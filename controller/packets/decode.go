@@ -18,6 +18,7 @@ type header struct {
 	flags        uint8
 	payload      int    // bytes on the wire behind TCP's or UDP's header
 	data         []byte // of those, what was captured
+	bare         bool   // DSR's options without data behind them
 }
 
 // TCP's flags (RFC 9293, 3.1).
@@ -37,6 +38,8 @@ const (
 	protoUDP    = 17
 	protoDSR    = 48
 	protoMANET  = 138
+
+	noNextHeader = 59 // RFC 8200, 4.7; in DSR's header too (RFC 4728, 6.1)
 )
 
 // routingPorts are the UDP ports of routing protocols: MANET (RFC 5498), AODV
@@ -109,6 +112,9 @@ func (h *header) transport(b []byte, bytes int) bool {
 		}
 		h.sport, h.dport = order.Uint16(b), order.Uint16(b[2:])
 		h.payload, h.data = bytes-8, b[8:]
+	case protoDSR:
+		// Packets with data carry DSR's header too; they are the traffic's.
+		h.bare = len(b) > 0 && b[0] == noNextHeader
 	}
 	return true
 }
@@ -121,5 +127,5 @@ func (h *header) routing() bool {
 	case protoUDP:
 		return slices.Contains(routingPorts, h.sport) || slices.Contains(routingPorts, h.dport)
 	}
-	return h.protocol == protoDSR || h.protocol == protoMANET
+	return h.protocol == protoMANET || h.protocol == protoDSR && h.bare
 }

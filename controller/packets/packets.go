@@ -60,10 +60,12 @@ type Result struct {
 // EndResult is what one end's capture says apart from flows.
 type EndResult struct {
 	Packets        uint64
-	RoutingPackets uint64 // of routing protocols, sent by this end within its window
-	RoutingBytes   uint64 // those, at IP
-	ARPPackets     uint64 // sent by this end within its window
-	Undecoded      uint64 // frames cut before their headers end
+	RoutingPackets uint64                  // of routing protocols, sent by this end within its window
+	RoutingBytes   uint64                  // those, at IP
+	Messages       map[string]MessageCount // in those, by type, where the protocol's are told apart
+	RoutingCut     uint64                  // of those, packets of which not all messages could be read
+	ARPPackets     uint64                  // sent by this end within its window
+	Undecoded      uint64                  // frames cut before their headers end
 	KernelDropped  *uint64
 }
 
@@ -165,8 +167,19 @@ func (e *end) next() error {
 	case e.header.routing():
 		e.result.RoutingPackets++
 		e.result.RoutingBytes += uint64(e.header.ipBytes)
+		if !e.header.messages(e.countMessage) {
+			e.result.RoutingCut++
+		}
 	}
 	return nil
+}
+
+func (e *end) countMessage(kind string, bytes int) {
+	if e.result.Messages == nil {
+		e.result.Messages = map[string]MessageCount{}
+	}
+	m := e.result.Messages[kind]
+	e.result.Messages[kind] = MessageCount{m.N + 1, m.Bytes + uint64(bytes)}
 }
 
 func (e *end) finish() EndResult {

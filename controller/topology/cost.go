@@ -12,10 +12,11 @@ type Cost struct {
 	PacketsPerS  *float64
 	BytesPerS    *float64      // of IP
 	Messages     []MessageCost // by type, sorted
-	RouteChanges int
-	DiscoveryMs  []float64 // of those that came to a route, sorted
-	Failed       int       // discoveries that did not
-	ReadyS       *float64  // from a daemon's start to the routes that arming waits for, at the node where it took longest
+	RouteChanges int                // of all nodes' routes, or of the sender's where packets hold their way
+	FramesPerS   map[string]float64 // on the air, ACKs too, by what they are for, summed over the nodes; nil where the radio does not tell
+	DiscoveryMs  []float64          // of those that came to a route, sorted
+	Failed       int                // discoveries that did not
+	ReadyS       *float64           // from a daemon's start to the routes that arming waits for, at the node where it took longest
 }
 
 // MessageCost is one type of message.
@@ -56,6 +57,7 @@ func (m *Mesh) Cost() Cost {
 			c.Messages = append(c.Messages, MessageCost{kind, kinds[kind] / seconds, kindBytes[kind] / seconds, kindBytes[kind] / max(total, 1)})
 		}
 	}
+	c.FramesPerS = m.frames
 	m.happened(&c)
 	return c
 }
@@ -79,6 +81,11 @@ func (m *Mesh) happened(c *Cost) {
 			if x.action != "present" && x.s >= 0 && x.s <= m.Seconds {
 				c.RouteChanges++
 			}
+		}
+	}
+	for _, p := range m.ways {
+		if p.S >= 0 && p.S <= m.Seconds {
+			c.RouteChanges++
 		}
 	}
 	for _, e := range m.events {

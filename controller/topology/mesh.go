@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"fieldmesh.dev/fieldmesh/protocols/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -30,6 +31,10 @@ type Mesh struct {
 	places    map[string][]place
 	events    []event
 	received  []sample // bytes that the receiver had, over time
+	ways      []Path   // of the flow, where its packets hold them
+	probed    bool     // probes were sent
+	answers   []float64
+	frames    map[string]float64 // on the air a second, by class, summed over nodes
 }
 
 type change struct {
@@ -55,7 +60,6 @@ type place struct{ s, x, y float64 }
 
 type event struct {
 	s     float64
-	node  string
 	name  string
 	value *float64
 }
@@ -66,9 +70,9 @@ type sample struct {
 }
 
 // Read makes a mesh of an attempt's records. It is nil when no routing daemon
-// recorded anything, or the window never opened.
+// recorded anything and no probe came back, or the window never opened.
 func Read(plan wire.RunPlan, t wire.Trial, records []wire.Record) *Mesh {
-	m := &Mesh{Protocol: t.Routing.Protocol, Seconds: t.DurationS, Nodes: t.Nodes(), From: t.Sender, To: t.Receiver,
+	m := &Mesh{Protocol: t.Routing.Protocol, probed: t.Routing.ProbeHz != nil, Seconds: t.DurationS, Nodes: t.Nodes(), From: t.Sender, To: t.Receiver,
 		addresses: map[netip.Addr]string{}, byNode: map[string]netip.Addr{}, macs: map[string]string{},
 		changes: map[string][]change{}, counts: map[string][]count{}, signals: map[string][]signal{}, places: map[string][]place{}}
 	for _, f := range t.Traffic {
@@ -94,12 +98,16 @@ func Read(plan wire.RunPlan, t wire.Trial, records []wire.Record) *Mesh {
 	for i := range records {
 		m.take(&records[i], opens)
 	}
-	if len(m.changes)+len(m.counts) == 0 {
+	if !m.HasDaemon() && len(m.answers) == 0 {
 		return nil
 	}
 	m.sort()
 	return m
 }
+
+// HasDaemon tells whether a routing daemon recorded anything. Without one there
+// are no ways and no links.
+func (m *Mesh) HasDaemon() bool { return len(m.changes)+len(m.counts) > 0 }
 
 // take reads one record.
 func (m *Mesh) take(r *wire.Record, opens map[string]int64) {
@@ -115,7 +123,16 @@ func (m *Mesh) take(r *wire.Record, opens map[string]int64) {
 	case *wire.RoutingCount:
 		m.counts[r.Node] = append(m.counts[r.Node], count{s, b})
 	case *wire.RoutingEvent:
-		m.events = append(m.events, event{since(b.AtBootNs), r.Node, b.Report, b.Value})
+		m.takeEvent(r.Node, since(b.AtBootNs), b)
+	case *wire.Probe:
+		m.answers = append(m.answers, s)
+	case *wire.MediumCount:
+		for class, n := range b.FramesPerS {
+			if m.frames == nil {
+				m.frames = map[string]float64{}
+			}
+			m.frames[class] += n
+		}
 	case *wire.Provenance:
 		m.macs[b.MAC] = r.Node
 	case *wire.Station:
@@ -145,10 +162,34 @@ func (m *Mesh) takeChange(node string, s float64, b *wire.RouteChange) {
 	m.changes[node] = append(m.changes[node], c)
 }
 
+// takeEvent reads what a daemon found worth telling. A protocol whose packets
+// hold their way tells the sender's: the nodes between, or, without hops, that
+// there is none.
+func (m *Mesh) takeEvent(node string, s float64, b *wire.RoutingEvent) {
+	m.events = append(m.events, event{s, b.Report, b.Value})
+	if b.Report != "source_route" || node != m.From || b.Addr != m.byNode[m.To].String() {
+		return
+	}
+	p := Path{S: s, Nodes: []string{m.From}}
+	if b.Value != nil {
+		for text := range strings.FieldsSeq(b.Note) {
+			addr, err := netip.ParseAddr(text)
+			if err != nil {
+				return
+			}
+			p.Nodes = append(p.Nodes, cmp.Or(m.addresses[addr], text))
+		}
+		p.Nodes, p.Whole = append(p.Nodes, m.To), true
+	}
+	m.ways = append(m.ways, p)
+}
+
 func (m *Mesh) sort() {
 	for _, list := range m.changes {
 		slices.SortStableFunc(list, func(a, b change) int { return cmp.Compare(a.s, b.s) })
 	}
+	slices.Sort(m.answers)
+	slices.SortStableFunc(m.ways, func(a, b Path) int { return cmp.Compare(a.S, b.S) })
 	slices.SortStableFunc(m.received, func(a, b sample) int { return cmp.Compare(a.s, b.s) })
 }
 

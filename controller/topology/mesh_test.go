@@ -90,6 +90,54 @@ func TestALoopIsNoPath(t *testing.T) {
 	}
 }
 
+// DSR's packets hold their way, and no kernel has a route.
+func TestThePathIsWhatPacketsHold(t *testing.T) {
+	plan, trial, records := square()
+	records = slices.DeleteFunc(records, func(r wire.Record) bool { return r.Body.Kind() == "route" })
+	way := func(node string, s float64, note string, hops *float64) wire.Record {
+		return record(node, s, &wire.RoutingEvent{Report: "source_route", AtBootNs: boot(s), Addr: "10.0.0.4", Note: note, Value: hops})
+	}
+	m := Read(plan, trial, append(records, way("a", -1, "10.0.0.2", ptr(2.0)), way("a", 4, "", nil), way("b", 5, "", ptr(1.0)), way("a", 6, "10.0.0.2 10.0.0.3", ptr(3.0))))
+	var got []string
+	for _, p := range m.PathsInWindow() {
+		got = append(got, p.String())
+	}
+	if want := []string{"a → b → d (2 hops)", "a → no route", "a → b → c → d (3 hops)"}; !slices.Equal(got, want) {
+		t.Errorf("paths %q, want %q", got, want)
+	}
+	if o := m.RouteOutage(); math.Abs(o.FromS-4) > 1e-9 || math.Abs(o.Seconds-2) > 1e-9 {
+		t.Errorf("route outage %+v", o)
+	}
+}
+
+func TestThePingOutageIsBetweenAnswers(t *testing.T) {
+	plan, trial, records := square()
+	if _, ok := Read(plan, trial, records).PingOutage(); ok {
+		t.Error("a ping outage without probes")
+	}
+	trial.Routing = wire.Routing{Protocol: "none", ProbeHz: ptr(10.0)}
+	records = slices.DeleteFunc(records, func(r wire.Record) bool { return strings.HasPrefix(r.Body.Kind(), "rout") })
+	for i := range 100 {
+		if s := float64(i) / 10; s < 4 || s > 6.45 {
+			records = append(records, record("a", s, &wire.Probe{Peer: "d", ProbeSeq: uint64(i + 1), SentBootNs: boot(s), RTTUs: 900}))
+		}
+	}
+	m := Read(plan, trial, records)
+	if o, ok := m.PingOutage(); !ok || math.Abs(o.FromS-3.9) > 1e-9 || math.Abs(o.Seconds-2.6) > 1e-9 || m.HasDaemon() {
+		t.Errorf("ping outage %+v", o)
+	}
+}
+
+func TestFramesOnTheAirAreSummedOverNodes(t *testing.T) {
+	plan, trial, records := square()
+	for _, n := range []string{"a", "b"} {
+		records = append(records, record("field", 10, &wire.MediumCount{Of: n, FramesPerS: map[string]float64{"routing": 2, "traffic": 100}}))
+	}
+	if c := Read(plan, trial, records).Cost(); c.FramesPerS["routing"] != 4 || c.FramesPerS["traffic"] != 200 {
+		t.Errorf("frames %v", c.FramesPerS)
+	}
+}
+
 func TestCostIsOfTheWindow(t *testing.T) {
 	c := Read(square()).Cost()
 	if c.Nodes != 1 || *c.PacketsPerS != 10 || *c.BytesPerS != 500 || c.RouteChanges != 3 || !slices.Equal(c.DiscoveryMs, []float64{12.5}) {

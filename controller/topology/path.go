@@ -40,8 +40,12 @@ func (t table) next(to netip.Addr) (netip.Addr, bool) {
 }
 
 // Paths are the flow's ways over time, by what each node's kernel had as the
-// next hop at the moment. Each differs from the one before.
+// next hop at the moment, or, where packets hold their way, by what the sender
+// put into them. Each differs from the one before.
 func (m *Mesh) Paths() []Path {
+	if len(m.ways) > 0 {
+		return m.ways
+	}
 	type dated struct {
 		change
 		node string
@@ -147,9 +151,8 @@ func (m *Mesh) RouteOutage() Outage {
 // TCPOutage is the longest time in which the receiver got nothing of the flow,
 // to within the beat of its samples; false when it was not sampled.
 func (m *Mesh) TCPOutage() (Outage, bool) {
-	var worst Outage
-	bytes, since := map[float64]uint64{}, 0.0
-	var beats []float64
+	bytes := map[float64]uint64{}
+	var beats, grew []float64
 	for _, x := range m.received { // streams of one beat are summed
 		if _, seen := bytes[x.s]; !seen {
 			beats = append(beats, x.s)
@@ -158,20 +161,35 @@ func (m *Mesh) TCPOutage() (Outage, bool) {
 	}
 	var last uint64
 	for _, s := range beats {
-		if s < 0 || s > m.Seconds {
-			continue
-		}
-		if bytes[s] > last {
-			if s-since > worst.Seconds {
-				worst = Outage{since, s - since}
-			}
-			last, since = bytes[s], s
+		if s >= 0 && s <= m.Seconds && bytes[s] > last {
+			last, grew = bytes[s], append(grew, s)
 		}
 	}
-	if m.Seconds-since > worst.Seconds {
-		worst = Outage{since, m.Seconds - since}
+	return m.longestGap(grew), len(beats) > 0
+}
+
+// PingOutage is the longest time in which no probe came back to the flow's
+// sender; false when none were sent.
+func (m *Mesh) PingOutage() (Outage, bool) { return m.longestGap(m.answers), m.probed }
+
+// longestGap is the longest time of the window without any of the moments,
+// which are sorted.
+func (m *Mesh) longestGap(moments []float64) Outage {
+	var worst Outage
+	since := 0.0
+	gap := func(to float64) {
+		if to-since > worst.Seconds {
+			worst = Outage{since, to - since}
+		}
 	}
-	return worst, len(beats) > 0
+	for _, s := range moments {
+		if s >= 0 && s <= m.Seconds {
+			gap(s)
+			since = s
+		}
+	}
+	gap(m.Seconds)
+	return worst
 }
 
 // PathText is the flow's way over the window, a line for each change.

@@ -42,6 +42,9 @@ type chosen struct {
 	version uint64
 	expires manet.Time
 	used    manet.Time
+
+	told      bool         // the way of our packets was reported
+	toldRoute []netip.Addr // and was this
 }
 
 func newCache(config *Config, self netip.Addr) *cache {

@@ -161,6 +161,7 @@ func (n *Node) outgoing(p []byte) {
 // is one.
 func (n *Node) send(p []byte, to netip.Addr) {
 	route, ok := n.cache.route(n.now, to)
+	n.tellWay(to, route, ok)
 	if !ok {
 		n.hold(p, to)
 		return
@@ -177,6 +178,28 @@ func (n *Node) send(p []byte, to netip.Addr) {
 		next = route[0]
 	}
 	n.carry(next, p)
+}
+
+// tellWay reports the way of our own packets to a destination when it is another
+// than before: the nodes between, and how many hops it is. Without a way it has
+// neither.
+func (n *Node) tellWay(to netip.Addr, route []netip.Addr, ok bool) {
+	r := n.cache.chosen[to]
+	if ok == r.told && slices.Equal(route, r.toldRoute) {
+		return
+	}
+	r.told, r.toldRoute = ok, append(r.toldRoute[:0], route...)
+	report := manet.Report{Kind: "source_route", Addr: to}
+	if ok {
+		report.Value = float64(len(route) + 1)
+		for i, node := range route {
+			if i > 0 {
+				report.Note += " "
+			}
+			report.Note += node.String()
+		}
+	}
+	n.act(report)
 }
 
 // compose makes a packet that holds options only.

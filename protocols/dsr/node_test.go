@@ -2,6 +2,7 @@ package dsr
 
 import (
 	"bytes"
+	"fmt"
 	"net/netip"
 	"reflect"
 	"slices"
@@ -21,6 +22,7 @@ type lab struct {
 	delivered [][]byte
 	dropped   []manet.Drop
 	reports   map[string]float64
+	ways      []string // of our own packets, as reported
 }
 
 func newLab(t *testing.T, change func(*Config)) *lab {
@@ -54,6 +56,9 @@ func (l *lab) handle(e manet.Event) {
 			l.dropped = append(l.dropped, a)
 		case manet.Report:
 			l.reports[a.Kind] = a.Value
+			if a.Kind == "source_route" {
+				l.ways = append(l.ways, fmt.Sprintf("%v: %s (%v hops)", a.Addr, a.Note, a.Value))
+			}
 		}
 	}
 }
@@ -330,6 +335,9 @@ func TestOwnPacketGoesAnotherWay(t *testing.T) {
 	l.want(got, netip.Addr{}, lost, ask)
 	if l.node.State(l.now).TableSizes["buffer"] != 1 {
 		t.Error("the packet does not wait")
+	}
+	if want := []string{"10.0.0.5: 10.0.0.2 (2 hops)", "10.0.0.5: 10.0.0.3 10.0.0.4 (3 hops)", "10.0.0.5:  (0 hops)"}; !slices.Equal(l.ways, want) {
+		t.Errorf("ways %q, want %q", l.ways, want)
 	}
 }
 
