@@ -18,7 +18,6 @@ import (
 // could not be read, and where they are not what they should be.
 func (at Attempt) captured(a *archive.Archive) (rows []Row, unreadable error) {
 	s := &set{at: at}
-	var whole []packets.EndResult
 	bad := map[string]bool{}
 	spoilt := func(err error, nodes ...string) {
 		for _, n := range nodes {
@@ -26,16 +25,7 @@ func (at Attempt) captured(a *archive.Archive) (rows []Row, unreadable error) {
 		}
 		unreadable = errors.Join(unreadable, fmt.Errorf("trial %d attempt %d: %w", at.key.Trial, at.key.Attempt, err))
 	}
-	for _, node := range at.trial.Nodes() {
-		e, err := at.scan(a, node)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-		case err != nil:
-			spoilt(err, node)
-		default:
-			whole = append(whole, e)
-		}
-	}
+	whole := at.scanAll(a, spoilt)
 	for _, p := range at.pairs() {
 		if bad[p.from] || bad[p.to] {
 			continue
@@ -51,6 +41,32 @@ func (at Attempt) captured(a *archive.Archive) (rows []Row, unreadable error) {
 		s.put("", unreadableCaptures, new(float64(len(bad))))
 	}
 	return s.rows, unreadable
+}
+
+// scanAll scans the captures of all nodes that have one.
+func (at Attempt) scanAll(a *archive.Archive, spoilt func(error, ...string)) (whole []packets.EndResult) {
+	for _, node := range at.trial.Nodes() {
+		e, err := at.scan(a, node)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			spoilt(err, node)
+		default:
+			whole = append(whole, e)
+		}
+	}
+	return whole
+}
+
+// CapturedRouting computes the rows of what the captures say apart from flows:
+// routing's packets, and its messages by type. Captures that cannot be read are
+// left out.
+func (at Attempt) CapturedRouting(a *archive.Archive) []Row {
+	s := &set{at: at}
+	if whole := at.scanAll(a, func(error, ...string) {}); len(whole) > 0 {
+		s.ends(whole)
+	}
+	return s.rows
 }
 
 // pair is two nodes and the flows from one to the other.
@@ -250,5 +266,6 @@ func (s *set) ends(all []packets.EndResult) {
 		s.put("", routingPackets, new(routed/seconds))
 		s.put("", routingBytes, new(routedBytes/seconds))
 		s.put("", arpPackets, new(arp/seconds))
+		s.messages(all, seconds)
 	}
 }

@@ -33,6 +33,7 @@ type Attempt struct {
 	run     string
 	key     wire.TrialKey
 	trial   wire.Trial
+	plan    wire.RunPlan
 	records []wire.Record
 }
 
@@ -84,7 +85,7 @@ func Load(a *archive.Archive, k wire.TrialKey) (Attempt, error) {
 	if err != nil {
 		return Attempt{}, fmt.Errorf("read trial %d attempt %d: %w", k.Trial, k.Attempt, err)
 	}
-	return Attempt{run: a.Info().Run, key: k, trial: t, records: records}, nil
+	return Attempt{run: a.Info().Run, key: k, trial: t, plan: a.Info().Plan, records: records}, nil
 }
 
 // Table computes the rows of every attempt of an archive.
@@ -124,6 +125,7 @@ func (at Attempt) Rows() []Row {
 	}
 	s.motion()
 	s.radio()
+	s.routing()
 	s.quality()
 	return s.rows
 }

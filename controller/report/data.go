@@ -40,7 +40,8 @@ type attempt struct {
 	traces  []metrics.Trace // of the sender's connections
 	node    map[string]wire.Provenance
 	places  map[string][]place // node → where it was during the window
-	mesh    *topology.Mesh     // nil when no routing daemon ran
+	mesh    *topology.Mesh     // nil when nothing was recorded of routing
+	heard   []metrics.Row      // what captures say of routing, where its daemon does not count
 }
 
 func (a attempt) accepted() bool { return a.Verdict != nil && a.Verdict.Outcome == verdict.Accepted }
@@ -104,7 +105,10 @@ func (d *data) add(a *archive.Archive, e archive.Attempt) error {
 	}
 	at.MB, at.Mbps = measured(t, at.rows)
 	at.places = placesOf(t, loaded.Records(), &d.origin)
-	at.mesh = topology.Read(d.info.Plan, t, loaded.Records())
+	at.mesh = loaded.Mesh()
+	if at.mesh != nil && at.mesh.HasDaemon() && at.mesh.Cost().PacketsPerS == nil && t.Capture != nil {
+		at.heard = loaded.CapturedRouting(a)
+	}
 	for _, r := range loaded.Records() {
 		switch b := r.Body.(type) {
 		case *wire.Provenance:

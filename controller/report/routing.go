@@ -5,6 +5,7 @@ import (
 	"html/template"
 	"strings"
 
+	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/topology"
 )
 
@@ -16,10 +17,13 @@ type routingView struct {
 
 // routingRow is one attempt's routing.
 type routingRow struct {
-	Name, What, Protocol, Outcome  string
-	Hops                           template.HTML
-	Path, Changes, Route, TCP      string
-	Discovery, Packets, Bytes, Why string // Why: what the messages were
+	Name, What, Protocol, Outcome string
+	Hops                          template.HTML
+	Path, Changes, Ready          string
+	Route, Ping, TCP              string // outages
+	Discovery, Packets, Bytes     string
+	Frames                        string // of routing on the air, and of all
+	Why                           string // what the messages were
 }
 
 type meshPicture struct {
@@ -45,7 +49,7 @@ func viewRouting(d *data) (any, error) {
 			continue
 		}
 		v.Rows = append(v.Rows, routingOf(a, v.HopsMost))
-		if !drawn[a.mesh.Protocol] && len(drawn) < picturesMost {
+		if a.mesh.HasDaemon() && !drawn[a.mesh.Protocol] && len(drawn) < picturesMost {
 			drawn[a.mesh.Protocol] = true
 			title := fmt.Sprintf("trial %d.%d, %s", a.Trial.Number, a.Attempt, a.mesh.Protocol)
 			v.Pictures = append(v.Pictures, meshPicture{title, template.HTML(a.mesh.SVG(title, a.mesh.Seconds/2))})
@@ -58,19 +62,29 @@ func viewRouting(d *data) (any, error) {
 }
 
 func pathsOf(a attempt) []topology.Path {
-	if a.mesh == nil {
+	if a.mesh == nil || !a.mesh.HasDaemon() {
 		return nil
 	}
 	return a.mesh.PathsInWindow()
 }
 
+const unknown = "—"
+
 func routingOf(a attempt, hopsMost float64) routingRow {
 	m, cost := a.mesh, a.mesh.Cost()
 	row := routingRow{Name: fmt.Sprintf("%d.%d", a.Trial.Number, a.Attempt), What: what(a), Protocol: m.Protocol, Outcome: outcome(a),
-		Hops: hopStrip(m, hopsMost), Path: mostly(m), Changes: fmt.Sprint(cost.RouteChanges), Route: seconds(m.RouteOutage()),
-		TCP: "—", Discovery: "—", Packets: "—", Bytes: "—"}
+		Path: unknown, Changes: unknown, Ready: unknown, Route: unknown, Ping: unknown, TCP: unknown, Discovery: unknown, Packets: unknown, Bytes: unknown, Frames: unknown}
+	if m.HasDaemon() {
+		row.Hops, row.Path, row.Changes, row.Route = hopStrip(m, hopsMost), mostly(m), fmt.Sprint(cost.RouteChanges), seconds(m.RouteOutage())
+	}
+	if o, ok := m.PingOutage(); ok {
+		row.Ping = seconds(o)
+	}
 	if o, ok := m.TCPOutage(); ok {
 		row.TCP = seconds(o)
+	}
+	if cost.ReadyS != nil {
+		row.Ready = fmt.Sprintf("%.1f s", *cost.ReadyS)
 	}
 	if n := len(cost.DiscoveryMs); n > 0 {
 		row.Discovery = fmt.Sprintf("%.0f ms (of %d)", cost.DiscoveryMs[n/2], n)
@@ -78,15 +92,46 @@ func routingOf(a attempt, hopsMost float64) routingRow {
 	if cost.Failed > 0 {
 		row.Discovery += fmt.Sprintf(", %d in vain", cost.Failed)
 	}
-	if cost.PacketsPerS != nil {
-		row.Packets, row.Bytes = fmt.Sprintf("%.2f", *cost.PacketsPerS), fmt.Sprintf("%.0f", *cost.BytesPerS)
+	row.costs(a, cost)
+	return row
+}
+
+// costs are what routing sent: as its daemons count it, as captures have it
+// where they do not, and as it was on the air.
+func (row *routingRow) costs(a attempt, cost topology.Cost) {
+	packets, bytes := cost.PacketsPerS, cost.BytesPerS
+	nodes := metrics.Value(a.heard, "", "nodes_captured")
+	if packets == nil && nodes != nil {
+		packets, bytes = metrics.Value(a.heard, "", "routing_packets_per_s"), metrics.Value(a.heard, "", "routing_bytes_per_s")
+		if packets != nil {
+			packets, bytes = new(*packets / *nodes), new(*bytes / *nodes)
+		}
+	}
+	if packets != nil {
+		row.Packets, row.Bytes = fmt.Sprintf("%.2f", *packets), fmt.Sprintf("%.0f", *bytes)
 	}
 	var kinds []string
 	for _, k := range cost.Messages {
 		kinds = append(kinds, fmt.Sprintf("%s %.2f/s, %.0f B/s", k.Kind, k.PerS, k.BytesPerS))
 	}
+	for _, r := range a.heard {
+		if kind, is := strings.CutPrefix(r.Name, "captured_messages_"); is && r.Unit == "messages/s" {
+			kinds = append(kinds, fmt.Sprintf("%s %.2f/s", strings.TrimSuffix(kind, "_per_s"), r.Value))
+		}
+	}
+	if cut := metrics.Value(a.heard, "", "routing_packets_cut"); cut != nil {
+		kinds = append(kinds, fmt.Sprintf("%.0f packets were not captured whole", *cut))
+	}
 	row.Why = strings.Join(kinds, "; ")
-	return row
+	if f := cost.FramesPerS; f != nil {
+		all := 0.0
+		for _, n := range f {
+			all += n
+		}
+		row.Frames = fmt.Sprintf("%.1f of %.0f", f["routing"], all)
+	} else if n := a.number("radio_frames_per_s"); n != nil {
+		row.Frames = fmt.Sprintf("%.0f in all", *n)
+	}
 }
 
 // seconds prints an outage that is longer than the beat of the samples.

@@ -1,0 +1,189 @@
+package metrics
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"fieldmesh.dev/fieldmesh/controller/packets"
+	"fieldmesh.dev/fieldmesh/controller/topology"
+	"fieldmesh.dev/fieldmesh/protocols/verdict"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// What routing did, by its daemons' own word, the kernels' routes, probes, and
+// the radios' counts.
+var (
+	routingReady     = definition{"routing_ready_s", "s", "what arming waited for routing: from a daemon's start until its node had what the plan asks for, at the node where it took longest"}
+	routeOutage      = definition{"route_outage_s", "s", "longest time in the window in which no way led from the measured flow's sender to its receiver by the kernels' routes (DSR: by the sender's source route)"}
+	pingOutage       = definition{"ping_outage_s", "s", "longest time in the window in which no probe came back to the sender; as fine as the probes' beat"}
+	dataOutage       = definition{"data_outage_s", "s", "longest time in the window in which the receiver had no new byte of TCP's; as fine as the sampler's period"}
+	routedShare      = definition{"routed_share", "1", "share of the window in which a whole way led from sender to receiver"}
+	hopsMean         = definition{"hops_mean", "hops", "length of the measured flow's way, mean over the time in which it had one"}
+	hopsMost         = definition{"hops_max", "hops", "longest way that the measured flow had in the window"}
+	wayChanges       = definition{"way_changes", "1", "how often the measured flow's way changed in the window"}
+	routeChanges     = definition{"route_changes", "1", "changes of routes in the window, all nodes and destinations"}
+	discoveryMedian  = definition{"discovery_median_ms", "ms", "route discoveries that found a route: from the first request to the route, median over all nodes up to the window's close"}
+	discoveriesFound = definition{"discoveries", "1", "route discoveries that found a route, all nodes, up to the window's close"}
+	discoveriesLost  = definition{"discoveries_failed", "1", "route discoveries that were given up, all nodes, up to the window's close"}
+	daemonPackets    = definition{"daemon_packets_per_s", "packets/s", "routing packets that a daemon sent in the window by its own count, mean of the nodes"}
+	daemonBytes      = definition{"daemon_bytes_per_s", "B/s", "bytes at IP of those"}
+	probeLoss        = definition{"probe_loss_percent", "%", "probes of the window's beat that did not come back within 30 s"}
+	probeRTT         = definition{"probe_rtt_median_ms", "ms", "probes there and back, median"}
+	radioFrames      = definition{"radio_frames_per_s", "frames/s", "frames that real radios put on the air in the window, all nodes: what the interface sent and the retries towards every station; without ACKs, which radios do not count"}
+	messagesCut      = definition{"routing_packets_cut", "packets", "routing packets of which the captures do not hold all messages: a larger snap_bytes would"}
+)
+
+// Mesh is the attempt's routing over time; nil where nothing was recorded of it.
+func (at Attempt) Mesh() *topology.Mesh { return topology.Read(at.plan, at.trial, at.records) }
+
+func (s *set) routing() {
+	m := s.at.Mesh()
+	if m != nil && m.HasDaemon() {
+		s.ways(m)
+		s.routingCost(m.Cost())
+	}
+	s.probes(m)
+	s.framesOnAir()
+}
+
+// ways puts what became of the flow's way, and beside its outage those of
+// probes and of data.
+func (s *set) ways(m *topology.Mesh) {
+	var held, hops, most float64
+	paths := m.PathsInWindow()
+	for i, p := range paths {
+		end := m.Seconds
+		if i+1 < len(paths) {
+			end = paths[i+1].S
+		}
+		if p.Whole {
+			held += end - p.S
+			hops += (end - p.S) * float64(p.Hops())
+			most = max(most, float64(p.Hops()))
+		}
+	}
+	s.put("", routeOutage, new(m.RouteOutage().Seconds))
+	s.put("", routedShare, new(held/m.Seconds))
+	s.put("", wayChanges, new(float64(len(paths)-1)))
+	if held > 0 {
+		s.put("", hopsMean, new(hops/held))
+		s.put("", hopsMost, &most)
+	}
+	if o, ok := m.TCPOutage(); ok {
+		s.put("", dataOutage, &o.Seconds)
+	}
+}
+
+func (s *set) routingCost(c topology.Cost) {
+	s.put("", routingReady, c.ReadyS)
+	s.put("", routeChanges, new(float64(c.RouteChanges)))
+	s.put("", discoveriesFound, new(float64(len(c.DiscoveryMs))))
+	s.put("", discoveriesLost, new(float64(c.Failed)))
+	if n := len(c.DiscoveryMs); n > 0 {
+		s.put("", discoveryMedian, &c.DiscoveryMs[n/2])
+	}
+	s.put("", daemonPackets, c.PacketsPerS)
+	s.put("", daemonBytes, c.BytesPerS)
+	for _, k := range c.Messages {
+		s.message("daemon", "sent in the window by the daemons' own counts, mean of the nodes", k.Kind, k.PerS, k.BytesPerS)
+	}
+	for _, class := range slices.Sorted(maps.Keys(c.FramesPerS)) {
+		d := definition{"mac_frames_" + class + "_per_s", "frames/s",
+			"MAC frames on the emulated air in the window, RTS, CTS and ACKs too, that were there for " + class + ", sum over the nodes (P3: routing overhead at MAC); rehearsal only"}
+		s.put("", d, new(c.FramesPerS[class]))
+	}
+}
+
+// message puts the rows of one type of message.
+func (s *set) message(who, what, kind string, perS, bytesPerS float64) {
+	name := who + "_messages_" + strings.ToLower(strings.ReplaceAll(kind, " ", "-"))
+	s.put("", definition{name + "_per_s", "messages/s", kind + " messages " + what}, &perS)
+	s.put("", definition{name + "_bytes_per_s", "B/s", "bytes of " + kind + " messages with their own headers " + what}, &bytesPerS)
+}
+
+func (s *set) probes(m *topology.Mesh) {
+	hz := s.at.trial.Routing.ProbeHz
+	w := verdict.WindowOf(s.at.trial.Sender, s.at.records)
+	if hz == nil || w == nil {
+		return
+	}
+	outage := s.at.trial.DurationS
+	if m != nil {
+		o, _ := m.PingOutage()
+		outage = o.Seconds
+	}
+	var rtt []float64
+	for _, r := range s.at.records {
+		if b, ok := r.Body.(*wire.Probe); ok && r.Node == s.at.trial.Sender {
+			rtt = append(rtt, b.RTTUs/1e3)
+		}
+	}
+	slices.Sort(rtt)
+	sent := math.Ceil(s.at.trial.DurationS * *hz)
+	s.put("", pingOutage, &outage)
+	s.put("", probeLoss, new(100*(1-float64(len(rtt))/sent)))
+	if n := len(rtt); n > 0 {
+		s.put("", probeRTT, &rtt[n/2])
+	}
+}
+
+// framesOnAir puts what real radios count. The emulated one tells more.
+func (s *set) framesOnAir() {
+	seconds := s.at.windowSeconds()
+	total, real := 0.0, false
+	for _, node := range s.at.trial.Nodes() {
+		w := verdict.WindowOf(node, s.at.records)
+		if w == nil {
+			continue
+		}
+		var sent []*wire.Interface
+		retries := map[string][]*wire.Station{}
+		for _, r := range s.at.records {
+			switch b := r.Body.(type) {
+			case *wire.Provenance:
+				real = real || r.Node == node && b.Radio != nil // of an emulated radio it says nothing
+			case *wire.Interface:
+				if r.Node == node && inside(*w, r.TBootNs) {
+					sent = append(sent, b)
+				}
+			case *wire.Station:
+				if r.Node == node && inside(*w, r.TBootNs) {
+					retries[b.Peer] = append(retries[b.Peer], b)
+				}
+			}
+		}
+		if n := rise(sent, func(b *wire.Interface) *uint64 { return &b.TxPackets }); n != nil {
+			total += *n
+		}
+		for _, of := range retries {
+			if n := rise(of, func(b *wire.Station) *uint64 { return b.TxRetries }); n != nil {
+				total += *n
+			}
+		}
+	}
+	if real && seconds > 0 {
+		s.put("", radioFrames, new(total/seconds))
+	}
+}
+
+// messages puts the routing messages that captures hold, by type.
+func (s *set) messages(all []packets.EndResult, seconds float64) {
+	total, cut := map[string]packets.MessageCount{}, uint64(0)
+	for _, e := range all {
+		cut += e.RoutingCut
+		for kind, m := range e.Messages {
+			t := total[kind]
+			total[kind] = packets.MessageCount{N: t.N + m.N, Bytes: t.Bytes + m.Bytes}
+		}
+	}
+	n := float64(len(all))
+	for _, kind := range slices.Sorted(maps.Keys(total)) {
+		m := total[kind]
+		s.message("captured", "that nodes sent in the window by their captures, mean of nodes_captured", kind, float64(m.N)/seconds/n, float64(m.Bytes)/seconds/n)
+	}
+	if cut > 0 {
+		s.put("", messagesCut, new(float64(cut)))
+	}
+}
