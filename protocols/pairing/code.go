@@ -19,6 +19,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -94,7 +95,11 @@ func checkOf(data []byte) []byte {
 	return sum[:checkBytes]
 }
 
-var codeForm = regexp.MustCompile(`^` + scheme + `([^/]{1,255})/([A-Z2-7]{56})$`)
+// The forms are compiled when they are first asked for: they take 400 kB, and
+// most processes of an agent never ask.
+var codeForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^` + scheme + `([^/]{1,255})/([A-Z2-7]{56})$`)
+})
 
 // ErrMistyped is returned for a code that was not copied right.
 var ErrMistyped = errors.New("a letter of the code is wrong or missing; compare it with the one that is shown")
@@ -106,7 +111,7 @@ func Parse(text string) (Code, error) {
 	if i := strings.LastIndexByte(text, '/'); i >= 0 {
 		text = text[:i+1] + strings.ReplaceAll(text[i+1:], "-", "")
 	}
-	parts := codeForm.FindStringSubmatch(text)
+	parts := codeForm().FindStringSubmatch(text)
 	if parts == nil {
 		if strings.HasPrefix(text, scheme) {
 			return Code{}, fmt.Errorf("read code: %w", ErrMistyped)
@@ -123,11 +128,11 @@ func Parse(text string) (Code, error) {
 	return c, checkAddress(c.Address)
 }
 
-var hostForm = regexp.MustCompile(`^[A-Za-z0-9:.-]{1,253}$`)
+var hostForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9:.-]{1,253}$`) })
 
 func checkAddress(address string) error {
 	host, port, err := net.SplitHostPort(address)
-	if err == nil && !hostForm.MatchString(host) {
+	if err == nil && !hostForm().MatchString(host) {
 		err = fmt.Errorf("%q is no host", host)
 	}
 	if err == nil {

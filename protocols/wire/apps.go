@@ -1,7 +1,5 @@
 package wire
 
-import "regexp"
-
 // Apps are the phones' apps that a node lets in, all of them: who is not in the
 // list is let in no more. The controller tells every node of them, so that a
 // phone is paired once and revoked once.
@@ -19,8 +17,8 @@ type App struct {
 const MaxApps = 64
 
 var (
-	peerNameForm = regexp.MustCompile(`^[a-z0-9-]{1,32}$`)
-	peerPinForm  = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	peerNameForm = formOf(`^[a-z0-9-]{1,32}$`)
+	peerPinForm  = formOf(`^[0-9a-f]{64}$`)
 )
 
 // Validate refuses keys that are none, and two of a name or a key.

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"regexp"
 	"slices"
 	"unicode/utf8"
 )
@@ -39,7 +38,7 @@ type Fix struct {
 // maxFixAgeMs is far above what a fix is good for; an older one is a mistake.
 const maxFixAgeMs = 60e3
 
-var timeForm = regexp.MustCompile(`^[0-9TZ:.+-]{0,40}$`)
+var timeForm = formOf(`^[0-9TZ:.+-]{0,40}$`)
 
 // Validate refuses a fix whose numbers are damage and no measurement.
 func (f Fix) Validate() error {
@@ -90,7 +89,7 @@ type Note struct {
 }
 
 var (
-	noteForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+	noteForm = formOf(`^[A-Za-z0-9_-]{1,64}$`)
 	notes    = []string{"mark", "accept", "repeat", "skip"}
 )
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -28,14 +27,14 @@ const (
 )
 
 var (
-	runForm     = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)
-	nodeForm    = regexp.MustCompile(`^[a-z0-9-]{1,32}$`)
-	flowForm    = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
-	shaForm     = regexp.MustCompile(`^[0-9a-f]{64}$`)
-	hostForm    = regexp.MustCompile(`^[A-Za-z0-9.:%_-]{1,253}$`)
-	bssidForm   = regexp.MustCompile(`^([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$`)
-	epochForm   = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
-	variantForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,15}$`) // TCP_CA_NAME_MAX is 16 with the final zero
+	runForm     = formOf(`^[a-z0-9-]{1,64}$`)
+	nodeForm    = formOf(`^[a-z0-9-]{1,32}$`)
+	flowForm    = formOf(`^[A-Za-z0-9_-]{1,32}$`)
+	shaForm     = formOf(`^[0-9a-f]{64}$`)
+	hostForm    = formOf(`^[A-Za-z0-9.:%_-]{1,253}$`)
+	bssidForm   = formOf(`^([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$`)
+	epochForm   = formOf(`^[A-Za-z0-9_-]{1,64}$`)
+	variantForm = formOf(`^[A-Za-z0-9_-]{1,15}$`) // TCP_CA_NAME_MAX is 16 with the final zero
 )
 
 // CheckRunName refuses what cannot be a run's name: [a-z0-9-], 1 to 64 characters.
@@ -314,7 +313,7 @@ func (c *checker) that(ok bool, field, format string, args ...any) {
 	}
 }
 
-func (c *checker) match(field, value string, form *regexp.Regexp, want string) {
+func (c *checker) match(field, value string, form *form, want string) {
 	c.that(form.MatchString(value), field, "%.80q is not %s", value, want)
 }
 

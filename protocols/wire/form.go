@@ -1,0 +1,23 @@
+package wire
+
+import (
+	"regexp"
+	"sync"
+)
+
+// form is what a text must look like. It is compiled when it is first asked
+// for: all of them together take half a megabyte, in every process that links
+// this package and asks for none.
+type form struct {
+	pattern  string
+	once     sync.Once
+	compiled *regexp.Regexp
+}
+
+func formOf(pattern string) *form { return &form{pattern: pattern} }
+
+// MatchString says whether a text is of the form.
+func (f *form) MatchString(s string) bool {
+	f.once.Do(func() { f.compiled = regexp.MustCompile(f.pattern) })
+	return f.compiled.MatchString(s)
+}
