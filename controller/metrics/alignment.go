@@ -1,8 +1,7 @@
 package metrics
 
 import (
-	"slices"
-
+	"fieldmesh.dev/fieldmesh/protocols/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -10,37 +9,52 @@ import (
 // controller's boot clock where it compared the clocks, else the time since the
 // window's opening, which GO made one for all.
 type alignment struct {
-	capture       wire.Capture
-	points        []clockPoint // by the node's boot clock
-	openBootNs    int64        // of the window, for want of a comparison
-	uncertaintyNs *float64     // of the comparison, the worst
+	capture    wire.Capture
+	fit        *clockFit // nil: nobody compared
+	openBootNs int64     // of the window, for want of a comparison
 }
-
-type clockPoint struct{ bootNs, offsetNs int64 }
 
 func (at Attempt) align(node string, told wire.Capture, w wire.Window) *alignment {
 	out := &alignment{capture: told, openBootNs: w.OpenBootNs}
+	if f, ok := fitClock(at.comparisons(node), w.OpenBootNs, w.CloseBootNs); ok {
+		out.fit = &f
+	}
+	return out
+}
+
+// comparisons are those of a node's clock with the controller's.
+func (at Attempt) comparisons(node string) []clockPoint {
+	var out []clockPoint
 	for _, r := range at.records {
-		b, ok := r.Body.(*wire.Clock)
-		if !ok || b.Peer != node {
-			continue
-		}
-		out.points = append(out.points, clockPoint{r.TBootNs + b.OffsetNs, b.OffsetNs})
-		if u := float64(b.UncertaintyNs); out.uncertaintyNs == nil || u > *out.uncertaintyNs {
-			out.uncertaintyNs = &u
+		if b, ok := r.Body.(*wire.Clock); ok && b.Peer == node {
+			out = append(out, clockPoint{r.TBootNs + b.OffsetNs, b.OffsetNs, b.UncertaintyNs})
 		}
 	}
-	slices.SortFunc(out.points, func(a, b clockPoint) int { return int(a.bootNs - b.bootNs) })
 	return out
+}
+
+// ClockOf converts moments of a node's window from its boot clock to the
+// controller's, within ± uncertaintyNs; false when they were not compared or
+// there was no window.
+func (at Attempt) ClockOf(node string) (common func(bootNs int64) int64, uncertaintyNs float64, ok bool) {
+	w := verdict.WindowOf(node, at.records)
+	if w == nil {
+		return nil, 0, false
+	}
+	k := at.align(node, wire.Capture{}, *w)
+	if k.fit == nil {
+		return nil, 0, false
+	}
+	return k.of, k.fit.uncertaintyNs, true
 }
 
 // together is the uncertainty of two nodes' times against each other; nil when
 // one of them was not compared.
 func (k *alignment) together(o *alignment) *float64 {
-	if k.uncertaintyNs == nil || o.uncertaintyNs == nil {
+	if k.fit == nil || o.fit == nil {
 		return nil
 	}
-	return new(*k.uncertaintyNs + *o.uncertaintyNs)
+	return new(k.fit.uncertaintyNs + o.fit.uncertaintyNs)
 }
 
 // common converts the wall clock that a packet carries.
@@ -56,23 +70,8 @@ func (k *alignment) common(wallNs int64) int64 {
 
 // of converts the node's boot clock.
 func (k *alignment) of(bootNs int64) int64 {
-	n := len(k.points)
-	if n == 0 {
+	if k.fit == nil {
 		return bootNs - k.openBootNs
 	}
-	i, _ := slices.BinarySearchFunc(k.points, bootNs, func(p clockPoint, at int64) int {
-		if p.bootNs < at {
-			return -1
-		}
-		return 1
-	})
-	switch {
-	case i == 0:
-		return bootNs - k.points[0].offsetNs
-	case i == n:
-		return bootNs - k.points[n-1].offsetNs
-	}
-	a, b := k.points[i-1], k.points[i]
-	share := float64(bootNs-a.bootNs) / float64(b.bootNs-a.bootNs)
-	return bootNs - a.offsetNs - int64(share*float64(b.offsetNs-a.offsetNs))
+	return k.fit.common(bootNs)
 }

@@ -43,13 +43,21 @@ var (
 	inBand      = definition{InBandShare, "1", "share of the window's time in which a fresh fix had the car within the speed band; stale time is out of band"}
 	fixAge      = definition{"fix_age_max_ms", "ms", "oldest that the car's newest fix was at any moment of the window"}
 	fixMode     = definition{"fix_mode_min", "1", "lowest fix mode of the car's GPS in the window (2: 2-D, 3: 3-D)"}
-	distOpen    = definition{DistanceOpenM, "m", "great-circle distance of the car's and the roadside node's GPS positions when the window opens"}
-	distClose   = definition{DistanceCloseM, "m", "great-circle distance of the car's and the roadside node's GPS positions when the window closes"}
-	distMean    = definition{DistanceMeanM, "m", "great-circle distance of the two GPS positions, mean over the window at 10 Hz"}
-	trueSpeed   = definition{"truth_speed_mean_mps", "m/s", "speed of the car in the emulated field, mean over the window; rehearsal only"}
-	trueOpen    = definition{"truth_distance_open_m", "m", "distance in the emulated field when the window opens; rehearsal only"}
-	trueClose   = definition{"truth_distance_close_m", "m", "distance in the emulated field when the window closes; rehearsal only"}
-	trueMean    = definition{"truth_distance_mean_m", "m", "distance in the emulated field, mean over the window; rehearsal only"}
+	fixAgeMean  = definition{"fix_age_mean_ms", "ms", "mean age of the car's newest fix over the window: how far behind its speed was known. A receiver of 1 Hz is half a second behind by its rate alone, and smooths its speed besides"}
+	gpsRate     = definition{"gps_rate_hz", "1/s", "fixes a second of the car's receiver, mean over the window"}
+
+	bearingOpen   = definition{"bearing_open_deg", "degree", "bearing from the roadside node (of a pair a/b in column flow: from a) to the car (to b) when the window opens, by GPS, from true north"}
+	bearingClose  = definition{"bearing_close_deg", "degree", "the same bearing when the window closes"}
+	relativeSpeed = definition{"relative_speed_mean_mps", "m/s", "speed of the two nodes against each other, mean over the window, from GPS positions two seconds apart; of a pair a/b in column flow"}
+	pairDistance  = definition{"pair_distance_mean_m", "m", "great-circle distance of the pair a/b in column flow, mean over the window at 10 Hz"}
+
+	distOpen  = definition{DistanceOpenM, "m", "great-circle distance of the car's and the roadside node's GPS positions when the window opens"}
+	distClose = definition{DistanceCloseM, "m", "great-circle distance of the car's and the roadside node's GPS positions when the window closes"}
+	distMean  = definition{DistanceMeanM, "m", "great-circle distance of the two GPS positions, mean over the window at 10 Hz"}
+	trueSpeed = definition{"truth_speed_mean_mps", "m/s", "speed of the car in the emulated field, mean over the window; rehearsal only"}
+	trueOpen  = definition{"truth_distance_open_m", "m", "distance in the emulated field when the window opens; rehearsal only"}
+	trueClose = definition{"truth_distance_close_m", "m", "distance in the emulated field when the window closes; rehearsal only"}
+	trueMean  = definition{"truth_distance_mean_m", "m", "distance in the emulated field, mean over the window; rehearsal only"}
 
 	signalMean = definition{SignalMeanDbm, "dBm", "signal of the sender's frames at the receiver, mean over its samples in the window that are of a frame of the last 300 ms"}
 	signalMin  = definition{"signal_min_dbm", "dBm", "signal of the sender's frames at the receiver, lowest sample in the window that is of a frame of the last 300 ms"}

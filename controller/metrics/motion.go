@@ -102,6 +102,8 @@ func (s *set) motion() {
 	}
 	s.put("", distMean, all.value())
 	s.truth(seconds)
+	s.standing()
+	s.receiver()
 }
 
 // windowSeconds is the length of the measuring window as it was, by the car's

@@ -254,6 +254,7 @@ func (l *openLane) awaitKept(ctx context.Context, t wire.Trial, k wire.TrialKey,
 // nodes whose word on it will never come.
 func (l *openLane) watch(ctx context.Context, t wire.Trial, k wire.TrialKey, names []string) {
 	suspects := map[string]bool{}
+	compared := time.Now()
 	for round := 1; ; round++ {
 		sleep(ctx, l.r.lookEvery)
 		if ctx.Err() != nil {
@@ -261,12 +262,23 @@ func (l *openLane) watch(ctx context.Context, t wire.Trial, k wire.TrialKey, nam
 		}
 		if p, ok := l.look(ctx, t, k); ok {
 			l.r.show(p)
+			// While the car drives up, and never in the window.
+			if p.Phase == "armed" && time.Since(compared) > compareEvery {
+				compared = time.Now()
+				if err := l.clocks(ctx, t, k); err != nil && ctx.Err() == nil {
+					l.r.Log.Warn("clock exchange while armed", "trial", t.Number, "error", err)
+				}
+			}
 		}
 		if round%unrecordedEvery == 0 {
 			l.writeOff(ctx, k, names, suspects)
 		}
 	}
 }
+
+// compareEvery is how often clocks are compared while the nodes wait for the
+// gate: a drift is known the better the longer it is looked at.
+const compareEvery = 10 * time.Second
 
 // unrecordedEvery is after how many looks nodes are asked whether they are
 // still at the attempt.

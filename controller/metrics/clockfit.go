@@ -1,0 +1,172 @@
+package metrics
+
+import (
+	"math"
+	"slices"
+)
+
+// driftMaxPpm bounds by how much two boot clocks can gain on each other:
+// crystals of computers are within 100 ppm each.
+const driftMaxPpm = 200
+
+// fitPoints is the most comparisons of an attempt that a fit goes by, those
+// with the least uncertainty: the fit's work grows with their third power.
+const fitPoints = 24
+
+// clockPoint is a comparison of a node's boot clock with the controller's: at
+// bootNs by the node's, it was ahead by offsetNs ± uncertaintyNs.
+type clockPoint struct{ bootNs, offsetNs, uncertaintyNs int64 }
+
+// clockFit is a node's clock over a span of its own time: what it is ahead by
+// at the span's ends, and for how much that can be wrong anywhere within.
+//
+// Each comparison says that the offset is within its uncertainty, for certain:
+// the answer was given between question and return. A clock gains at a steady
+// rate over the minutes of an attempt. So the offsets at the span's ends lie
+// between the extremes of all straight lines that pass every comparison, of no
+// more than driftMaxPpm; the middle is taken, and half the width is the
+// uncertainty. Of two clocks whose rate did change the comparisons next to the
+// span are taken alone.
+type clockFit struct {
+	openNs, closeNs         int64
+	offsetOpen, offsetClose float64
+	uncertaintyNs           float64
+	steady                  bool // a steady rate explains what the fit goes by
+	driftPpm                float64
+	points                  int
+}
+
+// line is offset = at + slope × (t − origin), in ns and ns a ns.
+type line struct{ at, slope float64 }
+
+// fitClock fits the comparisons over [openNs, closeNs]; false without any.
+func fitClock(points []clockPoint, openNs, closeNs int64) (clockFit, bool) {
+	if len(points) == 0 {
+		return clockFit{}, false
+	}
+	if closeNs <= openNs {
+		closeNs = openNs + 1
+	}
+	points = slices.Clone(points)
+	slices.SortFunc(points, func(a, b clockPoint) int { return compareInt(a.uncertaintyNs, b.uncertaintyNs) })
+	points = points[:min(len(points), fitPoints)]
+	slices.SortFunc(points, func(a, b clockPoint) int { return compareInt(a.bootNs, b.bootNs) })
+	if f, ok := fitAll(points, openNs, closeNs); ok {
+		return f, true
+	}
+	next := nextTo(points, openNs, closeNs)
+	if f, ok := fitAll(next, openNs, closeNs); ok {
+		return f, true
+	}
+	return unsteady(next, openNs, closeNs), true
+}
+
+func compareInt(a, b int64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// fitAll is false when no straight line passes every comparison.
+func fitAll(points []clockPoint, openNs, closeNs int64) (clockFit, bool) {
+	origin, base := openNs, points[0].offsetNs // floats keep nanoseconds near these
+	lines := passing(points, origin, base)
+	if len(lines) == 0 {
+		return clockFit{}, false
+	}
+	span := float64(closeNs - openNs)
+	low, high := [2]float64{math.Inf(1), math.Inf(1)}, [2]float64{math.Inf(-1), math.Inf(-1)}
+	for _, l := range lines {
+		for i, v := range []float64{l.at, l.at + l.slope*span} {
+			low[i], high[i] = min(low[i], v), max(high[i], v)
+		}
+	}
+	f := clockFit{openNs: openNs, closeNs: closeNs, steady: true, points: len(points)}
+	f.offsetOpen, f.offsetClose = float64(base)+(low[0]+high[0])/2, float64(base)+(low[1]+high[1])/2
+	f.uncertaintyNs = max(high[0]-low[0], high[1]-low[1]) / 2
+	f.driftPpm = (f.offsetClose - f.offsetOpen) / span * 1e6
+	return f, true
+}
+
+// passing gives the corners of the set of all lines that pass every comparison.
+func passing(points []clockPoint, origin, base int64) []line {
+	const most = driftMaxPpm / 1e6
+	type bound struct{ t, v float64 }
+	var bounds []bound
+	for _, p := range points {
+		t, v, u := float64(p.bootNs-origin), float64(p.offsetNs-base), float64(p.uncertaintyNs)
+		bounds = append(bounds, bound{t, v - u}, bound{t, v + u})
+	}
+	fits := func(l line) bool {
+		if math.Abs(l.slope) > most*(1+1e-9) {
+			return false
+		}
+		for i := 0; i < len(bounds); i += 2 {
+			at := l.at + l.slope*bounds[i].t
+			if at < bounds[i].v-1 || at > bounds[i+1].v+1 { // a nanosecond for the arithmetic
+				return false
+			}
+		}
+		return true
+	}
+	var out []line
+	try := func(b bound, slope float64) {
+		if l := (line{b.v - slope*b.t, slope}); fits(l) {
+			out = append(out, l)
+		}
+	}
+	for i, a := range bounds {
+		try(a, most)
+		try(a, -most)
+		for _, b := range bounds[i+1:] {
+			if a.t != b.t {
+				try(a, (b.v-a.v)/(b.t-a.t))
+			}
+		}
+	}
+	return out
+}
+
+// nextTo gives the last comparison before the span and the first after it, as
+// far as there are such, or else the nearest.
+func nextTo(points []clockPoint, openNs, closeNs int64) []clockPoint {
+	before, after := -1, -1
+	for i, p := range points {
+		if p.bootNs <= openNs {
+			before = i
+		}
+		if p.bootNs >= closeNs && after < 0 {
+			after = i
+		}
+	}
+	switch {
+	case before >= 0 && after >= 0:
+		return []clockPoint{points[before], points[after]}
+	case before >= 0:
+		return points[before : before+1]
+	case after >= 0:
+		return points[after : after+1]
+	}
+	return points[:1]
+}
+
+// unsteady is what can be said of a clock that jumped between the comparisons:
+// it was as the one before has it, or as the one after.
+func unsteady(points []clockPoint, openNs, closeNs int64) clockFit {
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, p := range points {
+		low, high = min(low, float64(p.offsetNs-p.uncertaintyNs)), max(high, float64(p.offsetNs+p.uncertaintyNs))
+	}
+	mid := (low + high) / 2
+	return clockFit{openNs: openNs, closeNs: closeNs, offsetOpen: mid, offsetClose: mid, uncertaintyNs: (high - low) / 2, points: len(points)}
+}
+
+// common is a moment of the node's boot clock by the controller's.
+func (f clockFit) common(bootNs int64) int64 {
+	share := float64(bootNs-f.openNs) / float64(f.closeNs-f.openNs)
+	return bootNs - int64(math.Round(f.offsetOpen+share*(f.offsetClose-f.offsetOpen)))
+}

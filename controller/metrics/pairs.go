@@ -1,0 +1,118 @@
+package metrics
+
+import (
+	"math"
+
+	"fieldmesh.dev/fieldmesh/protocols/verdict"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// Pair is where two nodes are to each other at a moment, by GPS.
+type Pair struct {
+	DistanceM        float64
+	BearingDeg       float64  // from the first to the second, from true north
+	RelativeSpeedMps *float64 // of one against the other; absent where positions a second before and after are not known
+}
+
+// relativeSpan is over how long a relative speed is taken: the difference of
+// two positions of one receiver errs by some decimetres.
+const relativeSpan = 2.0
+
+// Between gives two nodes' standing to each other at moments since the window
+// opened; nil while either's position is not known. Both tracks are aligned by
+// their own nodes' windows.
+func (at Attempt) Between(first, second string) func(s float64) *Pair {
+	a, b := at.track(first), at.track(second)
+	apart := func(s float64) (northM, eastM float64, ok bool) {
+		latA, lonA, okA := a.at(s)
+		latB, lonB, okB := b.at(s)
+		const metres = earthRadiusM * math.Pi / 180
+		return (latB - latA) * metres, (lonB - lonA) * metres * math.Cos(latA*math.Pi/180), okA && okB
+	}
+	return func(s float64) *Pair {
+		north, east, ok := apart(s)
+		if !ok {
+			return nil
+		}
+		latA, lonA, _ := a.at(s)
+		latB, lonB, _ := b.at(s)
+		p := &Pair{DistanceM: HaversineM(latA, lonA, latB, lonB), BearingDeg: math.Mod(math.Atan2(east, north)*180/math.Pi+360, 360)}
+		n0, e0, ok0 := apart(s - relativeSpan/2)
+		n1, e1, ok1 := apart(s + relativeSpan/2)
+		if ok0 && ok1 && a.holds(s-relativeSpan/2, s+relativeSpan/2) && b.holds(s-relativeSpan/2, s+relativeSpan/2) {
+			p.RelativeSpeedMps = new(math.Hypot(n1-n0, e1-e0) / relativeSpan)
+		}
+		return p
+	}
+}
+
+// holds tells whether fixes reach over a span: a position that is only held
+// stands still.
+func (k track) holds(from, to float64) bool {
+	return len(k.s) > 1 && k.s[0] <= from && k.s[len(k.s)-1] >= to
+}
+
+// standing puts the standing of the car and the roadside node to each other, and
+// of every two nodes where there are more.
+func (s *set) standing() {
+	t, seconds := s.at.trial, s.at.windowSeconds()
+	if t.Car != "" && t.Roadside != "" {
+		s.pairOf("", s.at.Between(t.Roadside, t.Car), seconds)
+	}
+	nodes := t.Nodes()
+	if len(nodes) < 3 {
+		return
+	}
+	for i, a := range nodes {
+		for _, b := range nodes[i+1:] {
+			between := s.at.Between(a, b)
+			s.pairOf(a+"/"+b, between, seconds)
+			var all mean
+			for k := range Ticks(seconds) {
+				if p := between(float64(k) / TickHz); p != nil {
+					all.add(p.DistanceM)
+				}
+			}
+			s.put(a+"/"+b, pairDistance, all.value())
+		}
+	}
+}
+
+func (s *set) pairOf(subject string, between func(float64) *Pair, seconds float64) {
+	if p := between(0); p != nil {
+		s.put(subject, bearingOpen, &p.BearingDeg)
+	}
+	if p := between(seconds); p != nil {
+		s.put(subject, bearingClose, &p.BearingDeg)
+	}
+	var all mean
+	for i := range Ticks(seconds) {
+		if p := between(float64(i) / TickHz); p != nil && p.RelativeSpeedMps != nil {
+			all.add(*p.RelativeSpeedMps)
+		}
+	}
+	s.put(subject, relativeSpeed, all.value())
+}
+
+// receiver puts how often the car's GPS told, and how old what it told was.
+func (s *set) receiver() {
+	w := verdict.WindowOf(s.at.trial.Car, s.at.records)
+	if w == nil || s.at.trial.Car == "" {
+		return
+	}
+	var rate, age mean
+	for _, r := range s.at.records {
+		g, ok := r.Body.(*wire.GPS)
+		if !ok || r.Node != s.at.trial.Car || !inside(*w, r.TBootNs) {
+			continue
+		}
+		if g.RateHz != nil {
+			rate.add(*g.RateHz)
+		}
+		if g.FixAgeMs != nil {
+			age.add(*g.FixAgeMs)
+		}
+	}
+	s.put("", gpsRate, rate.value())
+	s.put("", fixAgeMean, age.value())
+}
