@@ -65,7 +65,6 @@ const recentFor = 2 * inUseEvery
 
 func newLoop(node manet.Node, own []netip.Addr, carrier bool, l links, r router, s stack, told func(manet.Time, Notice)) *loop {
 	return &loop{node: node, own: own, carrier: carrier, links: l, router: r, stack: s, told: told,
-		timers: newTimers(),
 		held:   manet.NewBuffer[[]byte](heldPackets, heldPackets, heldFor),
 		routes: map[netip.Prefix]manet.SetRoute{}, guard: guard{seen: map[uint64]injected{}}, counts: newCounts(),
 		recent: map[netip.Addr]recentUse{}}

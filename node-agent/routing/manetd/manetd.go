@@ -71,15 +71,13 @@ type daemon struct {
 func Run(ctx context.Context, cfg Config) (err error) {
 	d := &daemon{cfg: cfg, began: time.Now(), peers: map[netip.Addr]bool{}}
 	defer func() { err = errors.Join(err, d.close()) }()
-	// A carrier's packets are garbage at once, and its heap is small: by the usual
-	// measure it would be swept dozens of times a second.
-	debug.SetGCPercent(400)
 	if err := d.open(); err != nil {
 		return err
 	}
 	if err := d.begin(); err != nil {
 		return err
 	}
+	keepSmall(d.protocol.carrier())
 	group, gctx := errgroup.WithContext(ctx)
 	d.start(gctx, group)
 	err = group.Wait()
@@ -87,6 +85,19 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		return nil
 	}
 	return err
+}
+
+// keepSmall gives back what only the start needed, and says how far the heap
+// may grow between two looks for garbage. A carrier's packets are garbage at
+// once: by the usual measure its heap would be swept dozens of times a second.
+// Where the kernel forwards, a megabyte is made in minutes.
+func keepSmall(carrier bool) {
+	if carrier {
+		debug.SetGCPercent(400)
+		return
+	}
+	debug.SetGCPercent(25)
+	debug.FreeOSMemory()
 }
 
 // open gets everything that the daemon needs, the cheapest to refuse first.
@@ -188,7 +199,7 @@ func (d *daemon) openSockets() (err error) {
 	if d.protocol.carrier() {
 		d.framer, err = openFramer(0, d.link.Attrs().Index, d.iface.MTU, d.protocol.IPProtocol, d.neighbors)
 	} else {
-		d.port, err = openPort(0, d.iface, d.protocol.Port)
+		d.port, err = openPort(0, d.link.Attrs().Index, d.iface, d.protocol.Port)
 	}
 	if err != nil {
 		return err
@@ -292,7 +303,7 @@ func (d *daemon) close() error {
 		errs = append(errs, d.framer.close())
 	}
 	if d.port != nil {
-		errs = append(errs, unix.Close(d.port.fd))
+		errs = append(errs, d.port.close())
 	}
 	if d.tun != nil {
 		errs = append(errs, unix.Close(d.tun.fd))

@@ -38,8 +38,10 @@ func establishedTCP(packet []byte) bool {
 }
 
 // checksum is RFC 1071's over bytes whose own checksum field is 0.
-func checksum(b []byte) uint16 {
-	var sum uint32
+func checksum(b []byte) uint16 { return checksumOn(0, b) }
+
+// checksumOn goes on from what was added up before.
+func checksumOn(sum uint32, b []byte) uint16 {
 	for ; len(b) >= 2; b = b[2:] {
 		sum += uint32(binary.BigEndian.Uint16(b))
 	}

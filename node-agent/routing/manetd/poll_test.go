@@ -89,14 +89,14 @@ func TestThePollerWaitsForPacketsAndForTheClock(t *testing.T) {
 // A timer that may be late wakes nobody before it must, and goes with the next
 // that does.
 func TestTimersThatMayBeLateGoTogether(t *testing.T) {
-	all := newTimers()
+	var all timers
 	key := func(kind uint8) manet.TimerKey { return manet.TimerKey{Kind: kind} }
 	all.set(manet.SetTimer{Key: key(1), At: 10, Slack: 90})
 	all.set(manet.SetTimer{Key: key(2), At: 40})
 	all.set(manet.SetTimer{Key: key(3), At: 30, Slack: 5})
 	all.set(manet.SetTimer{Key: key(4), At: 60})
 	all.stop(key(4))
-	if at, ok := all.next(); !ok || at != 35 {
+	if at := all.next(); at != 35 {
 		t.Errorf("wakes at %d, want 35", at)
 	}
 	var took []uint8
@@ -110,11 +110,11 @@ func TestTimersThatMayBeLateGoTogether(t *testing.T) {
 	if !slices.Equal(took, []uint8{1, 3}) {
 		t.Errorf("at 35 timers %v went, want 1 and 3", took)
 	}
-	if at, ok := all.next(); !ok || at != 40 {
+	if at := all.next(); at != 40 {
 		t.Errorf("wakes at %d, want 40", at)
 	}
 	all.stop(key(2))
-	if _, ok := all.next(); ok {
+	if all.next() != never {
 		t.Error("a stopped timer is left")
 	}
 }

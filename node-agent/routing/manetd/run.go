@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"net/netip"
 
@@ -64,18 +63,12 @@ func (d *daemon) settle() {
 	if d.framer != nil {
 		d.loop.failed("transmit", d.framer.flush())
 	}
-	at, ok := d.loop.timers.next()
-	if !ok {
-		at = never
-	}
+	at := d.loop.timers.next()
 	if d.lookAt > 0 {
 		at = min(at, d.lookAt)
 	}
 	d.loop.failed("set_clock", d.poller.set(now, at))
 }
-
-// never is later than any daemon runs.
-const never = manet.Time(math.MaxInt64 / 2)
 
 // begin starts the protocol, before anything else can reach it.
 func (d *daemon) begin() error {

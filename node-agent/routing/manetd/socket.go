@@ -22,6 +22,7 @@ type port struct {
 	number  uint16
 	fd      int
 	ttl     int // that the socket has
+	toAll   *broadcaster
 
 	out, in  unix.Msghdr
 	to, from unix.RawSockaddrInet4
@@ -37,7 +38,7 @@ var limitedBroadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
 // openPort opens the protocol's port on an interface. It is bound to the
 // interface and not to its address, since it has to hear what is sent to all;
 // a second daemon on the same interface and port is an error.
-func openPort(iface int, i manet.Interface, number uint16) (*port, error) {
+func openPort(iface, index int, i manet.Interface, number uint16) (*port, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open UDP socket: %w", err)
@@ -51,7 +52,11 @@ func openPort(iface int, i manet.Interface, number uint16) (*port, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open UDP port %d on %s: %w", number, i.Name, err), unix.Close(fd))
 	}
-	p := &port{iface: iface, address: i.Address, number: number, fd: fd,
+	toAll, err := openBroadcaster(index, i.MTU, i.Address, number)
+	if err != nil {
+		return nil, errors.Join(err, unix.Close(fd))
+	}
+	p := &port{iface: iface, address: i.Address, number: number, fd: fd, toAll: toAll,
 		source:  unix.PktInfo4(&unix.Inet4Pktinfo{Spec_dst: i.Address.As4()}),
 		scratch: make([]byte, readBytes), control: make([]byte, 256)}
 	p.wire()
@@ -74,8 +79,8 @@ func setOptions(fd int, device string) error {
 		{unix.SOL_SOCKET, unix.SO_BROADCAST, 1},
 		// A neighbour is on the link, whatever routes say of its address.
 		{unix.SOL_SOCKET, unix.SO_DONTROUTE, 1},
-		{unix.SOL_SOCKET, unix.SO_PRIORITY, 6}, // before data in the queue, as the kernel has "control" (TC_PRIO_INTERACTIVE)
-		{unix.IPPROTO_IP, unix.IP_TOS, 0xc0},   // internetwork control: RFC 791, section 3.1
+		{unix.SOL_SOCKET, unix.SO_PRIORITY, prioritySend},
+		{unix.IPPROTO_IP, unix.IP_TOS, tosControl},
 		{unix.IPPROTO_IP, unix.IP_RECVTTL, 1},
 		{unix.IPPROTO_IP, unix.IP_PKTINFO, 1},
 		{unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DONT},
@@ -94,6 +99,9 @@ func setOptions(fd int, device string) error {
 func (p *port) send(s manet.Send) error {
 	to := s.To
 	if !to.IsValid() {
+		if p.toAll.fits(s) {
+			return p.toAll.send(s)
+		}
 		to = limitedBroadcast
 	}
 	if ttl := min(max(s.TTL, 1), 255); ttl != p.ttl {
@@ -154,3 +162,5 @@ func headerFacts(oob []byte, own netip.Addr) (ttl int, unicast bool) {
 	}
 	return ttl, unicast
 }
+
+func (p *port) close() error { return errors.Join(p.toAll.close(), unix.Close(p.fd)) }

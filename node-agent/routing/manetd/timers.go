@@ -1,96 +1,78 @@
 package manetd
 
 import (
-	"container/heap"
+	"math"
 
 	"fieldmesh.dev/fieldmesh/protocols/manet"
 )
 
-// timers holds a protocol's timers by time, equal ones in the order in which
-// they were set.
+// timers are a protocol's, in no order: a protocol has a handful, and one more
+// for each destination that it looks for. To look at all of them costs less
+// than to keep them sorted.
 type timers struct {
-	due    queue // by when they are due
-	late   queue // by when they are late
-	byKey  map[manet.TimerKey]*timer
+	list   []timer
 	serial uint64
 }
-
-// A timer has its place in both queues.
-const (
-	byDue = iota
-	byLate
-	queues
-)
 
 type timer struct {
-	key    manet.TimerKey
-	at     [queues]manet.Time
-	place  [queues]int
-	serial uint64
+	manet.SetTimer
+	serial uint64 // of timers that are due at once, the one that was set first goes first
 }
 
-func newTimers() timers {
-	return timers{due: queue{by: byDue}, late: queue{by: byLate}, byKey: map[manet.TimerKey]*timer{}}
+func (t *timers) find(key manet.TimerKey) int {
+	for i := range t.list {
+		if t.list[i].Key == key {
+			return i
+		}
+	}
+	return -1
 }
 
 func (t *timers) set(s manet.SetTimer) {
-	t.stop(s.Key)
 	t.serial++
-	fresh := &timer{key: s.Key, at: [queues]manet.Time{s.At, s.At + s.Slack}, serial: t.serial}
-	t.byKey[s.Key] = fresh
-	heap.Push(&t.due, fresh)
-	heap.Push(&t.late, fresh)
+	if i := t.find(s.Key); i >= 0 {
+		t.list[i] = timer{s, t.serial}
+		return
+	}
+	t.list = append(t.list, timer{s, t.serial})
 }
 
 func (t *timers) stop(key manet.TimerKey) {
-	if old := t.byKey[key]; old != nil {
-		heap.Remove(&t.due, old.place[byDue])
-		heap.Remove(&t.late, old.place[byLate])
-		delete(t.byKey, key)
+	if i := t.find(key); i >= 0 {
+		t.remove(i)
 	}
 }
 
+func (t *timers) remove(i int) {
+	last := len(t.list) - 1
+	t.list[i] = t.list[last]
+	t.list = t.list[:last]
+}
+
+// never is later than any daemon runs.
+const never = manet.Time(math.MaxInt64 / 2)
+
 // next is when the daemon has to wake for a timer, if nothing else wakes it.
-func (t *timers) next() (manet.Time, bool) {
-	if len(t.late.list) == 0 {
-		return 0, false
+func (t *timers) next() manet.Time {
+	next := never
+	for i := range t.list {
+		next = min(next, t.list[i].At+t.list[i].Slack)
 	}
-	return t.late.list[0].at[byLate], true
+	return next
 }
 
 // take removes the first timer where it is due.
 func (t *timers) take(now manet.Time) (manet.TimerKey, bool) {
-	if len(t.due.list) == 0 || t.due.list[0].at[byDue] > now {
+	first := -1
+	for i := range t.list {
+		if a := &t.list[i]; a.At <= now && (first < 0 || a.At < t.list[first].At || a.At == t.list[first].At && a.serial < t.list[first].serial) {
+			first = i
+		}
+	}
+	if first < 0 {
 		return manet.TimerKey{}, false
 	}
-	key := t.due.list[0].key
-	t.stop(key)
+	key := t.list[first].Key
+	t.remove(first)
 	return key, true
-}
-
-// queue is a heap of timers.
-type queue struct {
-	by   int
-	list []*timer
-}
-
-func (q *queue) Len() int { return len(q.list) }
-func (q *queue) Less(i, j int) bool {
-	a, b := q.list[i], q.list[j]
-	return a.at[q.by] < b.at[q.by] || a.at[q.by] == b.at[q.by] && a.serial < b.serial
-}
-func (q *queue) Swap(i, j int) {
-	q.list[i], q.list[j] = q.list[j], q.list[i]
-	q.list[i].place[q.by], q.list[j].place[q.by] = i, j
-}
-func (q *queue) Push(x any) {
-	t := x.(*timer)
-	t.place[q.by] = len(q.list)
-	q.list = append(q.list, t)
-}
-func (q *queue) Pop() any {
-	last := q.list[len(q.list)-1]
-	q.list[len(q.list)-1] = nil
-	q.list = q.list[:len(q.list)-1]
-	return last
 }
