@@ -48,7 +48,7 @@ func attach(spec *ebpf.CollectionSpec, program, name string) (*Congestion, error
 	}
 	coll, err := ebpf.NewCollection(spec)
 	if err != nil {
-		return nil, fmt.Errorf("load congestion control %q: %w", program, loadError(err))
+		return nil, fmt.Errorf("load congestion control %q: %w", program, refused("variant "+program, needsStructOps, err))
 	}
 	defer coll.Close() // the link and the map's own copies keep what they need
 	l, err := link.AttachStructOps(link.StructOpsOptions{Map: coll.Maps[opsVariable]})

@@ -135,11 +135,16 @@ func tryProgram(m Machine, program, feature string) error {
 	}
 	coll, err := ebpf.NewCollection(spec)
 	if err != nil {
-		return &UnsupportedError{Feature: feature, Needs: "a kernel that takes BPF congestion controls", Err: loadError(err)}
+		return refused(feature, needsStructOps, err)
 	}
 	coll.Close()
 	return nil
 }
+
+const (
+	needsStructOps = "a kernel that takes BPF congestion controls (CONFIG_BPF_JIT, CONFIG_TCP_CONG_ADVANCED)"
+	needsSockops   = "a kernel that takes BPF sockops programs (CONFIG_CGROUP_BPF)"
+)
 
 // kernelTypes is where a kernel describes its own types.
 const kernelTypes = "/sys/kernel/btf/vmlinux"
@@ -150,10 +155,10 @@ func canLoad(m Machine, feature string) error {
 		return &UnsupportedError{Feature: feature, Needs: "Linux " + structOpsLink.String(), Err: fmt.Errorf("this is Linux %s", m.Kernel)}
 	}
 	if _, err := os.Stat(kernelTypes); err != nil {
-		return &UnsupportedError{Feature: feature, Needs: "a kernel with BTF (CONFIG_DEBUG_INFO_BTF)", Err: err}
+		return &UnsupportedError{Feature: feature, Needs: needsBTF, Err: err}
 	}
 	if os.Geteuid() != 0 {
-		return &UnsupportedError{Feature: feature, Needs: "root", Err: errors.New("only root may load BPF")}
+		return &UnsupportedError{Feature: feature, Needs: needsRoot, Err: errors.New("only root may load BPF")}
 	}
 	return nil
 }
@@ -178,7 +183,7 @@ func tryTimer(m Machine) error {
 	}
 	coll, err := ebpf.NewCollection(spec)
 	if err != nil {
-		return &UnsupportedError{Feature: feature, Needs: "a kernel that takes BPF sockops programs", Err: loadError(err)}
+		return refused(feature, needsSockops, err)
 	}
 	coll.Close()
 	return nil

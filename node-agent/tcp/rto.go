@@ -44,7 +44,7 @@ func HoldRTO(t Timer) (*HeldRTO, error) {
 	}
 	coll, err := ebpf.NewCollectionWithOptions(spec, opts)
 	if err != nil {
-		return nil, fmt.Errorf("load timer: %w", loadError(err))
+		return nil, fmt.Errorf("load timer: %w", refused("fixed_rto", needsSockops, err))
 	}
 	defer coll.Close()
 	l, err := link.AttachCgroup(link.CgroupOptions{Path: fmt.Sprintf("/proc/self/fd/%d", cgroup.Fd()), Attach: ebpf.AttachCGroupSockOps, Program: coll.Programs["hold"]})
@@ -129,6 +129,5 @@ func cgroupRoot() (*os.File, error) {
 }
 
 func noCgroups(err error) error {
-	return &UnsupportedError{Feature: "fixed_rto", Needs: "a kernel with control groups version 2 (CONFIG_CGROUPS, CONFIG_CGROUP_BPF)",
-		Err: fmt.Errorf("mount cgroup2: %w", err)}
+	return unsupported("fixed_rto", "a kernel with control groups version 2 (CONFIG_CGROUPS, CONFIG_CGROUP_BPF)", fmt.Errorf("mount cgroup2: %w", err))
 }

@@ -5,6 +5,7 @@ package tcp
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"testing"
 	"time"
 
@@ -16,56 +17,77 @@ import (
 // beside this.
 const scriptTrip = 200 * time.Millisecond
 
+// scriptWindow is the connections' first window. A small one makes a segment
+// long: a round trip divided by the window.
+const scriptWindow = 4
+
+// between is a time that lies between two that were measured: when the kernel
+// looks at its clock while a packet is given to it is not seen.
+type between struct{ low, high time.Duration }
+
+func (b between) least(c between) between { return between{min(b.low, c.low), min(b.high, c.high)} }
+
 // turn is what Vegas did with one round trip of a connection.
 type turn struct {
-	before, after uint32  // cwnd at the ACK with which a round ends, and after it
-	end, ssthresh uint32  // cwnd and ssthresh when all of the turn was acknowledged
-	queued        float64 // segments, by Vegas's rule from the round trips of this turn
-	doubt         float64 // segments: how far what was measured here may be off
+	before, after uint32 // cwnd at the ACK with which a round ends, and after it
+	end, ssthresh uint32 // cwnd and ssthresh when all of the turn was acknowledged
+	// Segments queued, by Vegas's rule from the round trips of this round, at
+	// least and at most.
+	low, high float64
 }
 
 // vegas is one connection of the script.
 type vegas struct {
 	c     *played
-	sent  map[uint32]time.Time // by the byte at which a segment ends
-	base  time.Duration
-	least time.Duration // of this round
-	// The longest that giving a packet took, which is how far a round trip may
-	// be off at either end: in this round, in the last, at the least of all.
-	late, lateBefore, lateBase time.Duration
-	turns                      []turn
+	sent  map[uint32][2]time.Time // before and after it went, by the byte at which a segment ends
+	base  between
+	least between       // of this round
+	gap   time.Duration // between the last burst of ACKs and this one: no round trip is shorter
+	turns []turn
 }
 
 // acknowledge gives one ACK, or the same again, and notes when what it let go was sent.
 func (v *vegas) acknowledge(t *testing.T, p *peer, upTo uint32) {
 	t.Helper()
-	was, at := v.c.sent, time.Now()
-	p.give(t, p.ack(v.c, upTo))
-	v.late = max(v.late, time.Since(at))
-	if sent, known := v.sent[upTo]; known && upTo > v.c.acked {
-		v.least = min(v.least, at.Sub(sent))
-		if v.least < v.base {
-			v.base, v.lateBase = v.least, max(v.late, v.lateBefore)
-		}
-	}
+	sent, known := v.sent[upTo]
+	fresh := upTo > v.c.acked
 	v.c.acked = upTo
-	p.drain(t)
-	for end := was + mss; end <= v.c.sent; end += mss {
-		v.sent[end] = at
+	from, to := v.sends(t, p, func() { p.give(t, p.ack(v.c, upTo)) })
+	if known && fresh {
+		trip := between{max(from.Sub(sent[1]), v.gap), to.Sub(sent[0])}
+		v.least, v.base = v.least.least(trip), v.base.least(trip)
 	}
 }
 
-// endRound gives the ACK with which a round ends, and judges the round.
+// sends does what has the connection send, and notes when it did.
+func (v *vegas) sends(t *testing.T, p *peer, do func()) (from, to time.Time) {
+	t.Helper()
+	was := v.c.sent
+	from = time.Now()
+	do()
+	to = time.Now()
+	p.drain(t)
+	for end := was + mss; end <= v.c.sent; end += mss {
+		v.sent[end] = [2]time.Time{from, to}
+	}
+	return from, to
+}
+
+// endRound gives the ACK with which a round ends, and works the round out.
 func (v *vegas) endRound(t *testing.T, p *peer) {
 	t.Helper()
-	before := p.info(t, v.c)
+	before := p.info(t, v.c).Snd_cwnd
 	v.acknowledge(t, p, v.c.acked+mss)
 	// The round's samples end with this ACK's; the next round's begin after it.
-	queued := float64(before.Snd_cwnd) * float64(v.least-v.base) / float64(v.base)
-	v.turns = append(v.turns, turn{before: before.Snd_cwnd, after: p.info(t, v.c).Snd_cwnd,
-		queued: queued, doubt: float64(before.Snd_cwnd) * float64(v.late+v.lateBefore+v.lateBase) / float64(v.base)})
-	v.least, v.late, v.lateBefore = time.Hour, 0, v.late
+	queued := func(least, base time.Duration) float64 {
+		return max(float64(before)*float64(least-base)/float64(base), 0)
+	}
+	v.turns = append(v.turns, turn{before: before, after: p.info(t, v.c).Snd_cwnd,
+		low: queued(v.least.low, v.base.high), high: queued(v.least.high, v.base.low)})
+	v.least = forever
 }
+
+var forever = between{time.Hour, time.Hour}
 
 // playVegas takes connections through the same round trips: at each turn all
 // that is in flight is acknowledged, segment by segment and in turns, after a
@@ -75,29 +97,29 @@ func playVegas(t *testing.T, p *peer, names []string, queued []float64, loss int
 	t.Helper()
 	var all []*vegas
 	for _, name := range names {
-		v := &vegas{c: p.dial(t, name, scriptTrip), sent: map[uint32]time.Time{}, base: time.Hour, least: time.Hour}
+		v := &vegas{c: p.dial(t, name, scriptTrip), sent: map[uint32][2]time.Time{}, base: forever, least: forever}
 		all = append(all, v)
 	}
 	for _, v := range all {
-		began := time.Now()
+		v.sends(t, p, func() { v.c.write(t, scriptWindow) })
+	}
+	ended := time.Now()
+	for _, v := range all {
 		v.c.write(t, 40*len(queued)) // the window is never without something to send
-		v.late = time.Since(began)
 		p.drain(t)
-		for end := uint32(mss); end <= v.c.sent; end += mss {
-			v.sent[end] = began
-		}
 	}
 	for i, q := range queued {
 		window := float64(p.info(t, all[0].c).Snd_cwnd)
 		time.Sleep(time.Duration(float64(scriptTrip) * (1 + q/window)))
-		upTo := make([]uint32, len(all))
+		upTo, gap := make([]uint32, len(all)), time.Since(ended)
 		for k, v := range all {
+			v.gap = gap
 			if upTo[k] = v.c.sent; i == loss {
 				for range (v.c.sent-v.c.acked)/mss - 1 {
 					v.acknowledge(t, p, v.c.acked)
 				}
 				upTo[k] = v.c.acked
-				v.turns = append(v.turns, turn{doubt: math.Inf(1)})
+				v.turns = append(v.turns, turn{high: math.Inf(1)})
 			} else {
 				v.endRound(t, p)
 			}
@@ -111,6 +133,7 @@ func playVegas(t *testing.T, p *peer, names []string, queued []float64, loss int
 				}
 			}
 		}
+		ended = time.Now()
 		for _, v := range all {
 			info := p.info(t, v.c)
 			v.turns[i].end, v.turns[i].ssthresh = info.Snd_cwnd, info.Snd_ssthresh
@@ -126,7 +149,7 @@ func vegasScript() (queued []float64, loss int) {
 	for _, phase := range []struct {
 		queued float64
 		turns  int
-	}{{0, 2}, {8, 2}, {0.5, 7}, {3.5, 5}, {8, 7}, {3.5, 3}} {
+	}{{0, 1}, {8, 2}, {0.5, 7}, {3.5, 5}, {8, 7}, {3.5, 3}} {
 		for range phase.turns {
 			queued = append(queued, phase.queued)
 		}
@@ -135,57 +158,78 @@ func vegasScript() (queued []float64, loss int) {
 	return append(queued, 0.5, 0.5, 0.5, 0.5, 0.5), loss
 }
 
-// playedVegas plays the script to connections that begin with a small window:
-// what a segment is in time is a round trip divided by the window.
+// playedVegas plays the script to connections.
 func playedVegas(t *testing.T, names []string) (all []*vegas, loss int) {
 	t.Helper()
 	p := newPeer(t)
-	p.ns.Run(t, "ip", "route", "change", "10.55.0.0/24", "dev", "path0", "proto", "kernel", "scope", "link", "src", senderAddr, "initcwnd", "4")
+	p.ns.Run(t, "ip", "route", "change", "10.55.0.0/24", "dev", "path0", "proto", "kernel", "scope", "link", "src", senderAddr, "initcwnd", strconv.Itoa(scriptWindow))
 	queued, loss := vegasScript()
 	return playVegas(t, p, names, queued, loss), loss
 }
 
-// vegasMoves is the rule of Brakmo and Peterson 1995, section 4, in the terms
-// of Linux's module: between alpha and beta, both whole segments, cwnd stays.
-func vegasMoves(queued float64) int {
-	const alpha, beta = 2, 4 // vegas.bpf.c
+// vegasRule is that of Brakmo and Peterson 1995, section 4, in the terms of
+// Linux's module: what the window is after a round, by how many segments were
+// queued. Between alpha and beta, both whole segments, it stays; in slow start
+// it grows until more than gamma are queued, and then becomes what fills the
+// path, and one.
+func vegasRule(before, ssthresh uint32, queued float64) uint32 {
+	const alpha, beta, gamma = 2, 4, 1 // vegas.bpf.c
+	whole := math.Floor(queued)
 	switch {
-	case queued < alpha:
-		return 1
-	case queued >= beta+1:
-		return -1
+	case before < ssthresh && whole > gamma:
+		return uint32(float64(before)*float64(before)/(float64(before)+queued)) + 1
+	case before < ssthresh, whole < alpha:
+		return before + 1
+	case whole > beta:
+		return before - 1
 	}
-	return 0
+	return before
 }
 
-// check holds a connection's turns in congestion avoidance, and before its loss,
-// to the rule. A turn in which what was measured lies as near to a bound as
-// the measuring may be off says nothing.
+// may is the least and the largest window that the rule gives a connection
+// after a round in which so many segments were queued, at least and at most.
+func (v *vegas) may(i int, low, high float64) (least, largest uint32) {
+	ssthresh := uint32(math.MaxInt32)
+	if i > 0 {
+		ssthresh = v.turns[i-1].ssthresh
+	}
+	before := v.turns[i].before
+	return vegasRule(before, ssthresh, high), vegasRule(before, ssthresh, low)
+}
+
+// check holds a connection's turns to the rule until its loss, and the loss to
+// Reno's. Where a turn's round trips may lie on either side of a bound,
+// either is right.
 func (v *vegas) check(t *testing.T, loss int) {
 	t.Helper()
 	moved := map[int]int{}
 	for i, turn := range v.turns[:loss] {
+		least, largest := v.may(i, turn.low, turn.high)
+		if turn.after < least || turn.after > largest {
+			t.Errorf("%s: at turn %d cwnd went from %d to %d with %.2f to %.2f segments queued, want %d to %d",
+				v.c.congestion, i, turn.before, turn.after, turn.low, turn.high, least, largest)
+		}
 		if i == 0 || turn.before < v.turns[i-1].ssthresh {
 			continue // slow start
 		}
-		low, high := vegasMoves(turn.queued-turn.doubt), vegasMoves(turn.queued+turn.doubt)
-		if low != high {
-			continue
+		if turn.end != turn.after {
+			t.Errorf("%s: at turn %d cwnd went on from %d to %d within a round", v.c.congestion, i, turn.after, turn.end)
 		}
-		moved[low]++
-		if got := int(turn.after) - int(turn.before); got != low || turn.end != turn.after {
-			t.Errorf("%s: at turn %d cwnd went from %d to %d and then %d, with %.2f segments queued (off by %.2f at most); want a change by %d",
-				v.c.congestion, i, turn.before, turn.after, turn.end, turn.queued, turn.doubt, low)
+		if least == largest {
+			moved[int(least)-int(turn.before)]++
 		}
 	}
 	if moved[1] < 3 || moved[0] < 3 || moved[-1] < 3 {
-		t.Errorf("%s: too few turns that say anything, by what the rule wants: %v\n%s", v.c.congestion, moved, v)
+		t.Errorf("%s: too few turns that tell anything, by what the rule wants: %v\n%s", v.c.congestion, moved, v)
+	}
+	if half, got := v.turns[loss-1].end/2, v.turns[loss+1]; got.ssthresh != half || got.end != half {
+		t.Errorf("%s: after the loss ssthresh is %d and cwnd %d, want half the window, %d\n%s", v.c.congestion, got.ssthresh, got.end, half, v)
 	}
 }
 
 func (v *vegas) String() (s string) {
 	for i, turn := range v.turns {
-		s += fmt.Sprintf("%2d cwnd %d to %d, %d at the end, ssthresh %d, queued %.2f ± %.2f\n", i, turn.before, turn.after, turn.end, turn.ssthresh, turn.queued, turn.doubt)
+		s += fmt.Sprintf("%2d cwnd %d to %d, %d at the end, ssthresh %d, queued %.2f to %.2f\n", i, turn.before, turn.after, turn.end, turn.ssthresh, turn.low, turn.high)
 	}
 	return s
 }
