@@ -15,11 +15,12 @@ VERSION := 0.1.0
 COMMIT = $(shell git -c safe.directory='*' rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 DATE = $(shell git -c safe.directory='*' log -1 --format=%cI 2>/dev/null)
 STAMP = -X fieldmesh.dev/fieldmesh/internal/version.Version=$(VERSION) -X fieldmesh.dev/fieldmesh/internal/version.Commit=$(COMMIT) -X fieldmesh.dev/fieldmesh/internal/version.Date=$(DATE)
-BUILD = go build -trimpath -ldflags '-s -w -buildid= $(STAMP)'
+LDFLAGS = -s -w -buildid= $(STAMP)
+BUILD = go build -trimpath -ldflags '$(LDFLAGS)'
 ROOT = $(if $(filter 0,$(shell id -u)),,sudo)
 OWN_GO = $$(find . -path ./.tools -prune -o -name '*.go' -print)
 
-.PHONY: help rehearse test check build app app-test bench soak dist clean
+.PHONY: help rehearse test check build app app-test bench soak dist packages clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' Makefile
@@ -38,7 +39,7 @@ test: ## install what the tests need, run all of them (≤ 55 min, needs root)
 check: ## format, vet, lint and unit tests: quick, unprivileged, offline once set up
 	@scripts/setup check
 	@bad=$$(gofmt -l $(OWN_GO)); [ -z "$$bad" ] || { printf 'not formatted by gofmt:\n%s\n' "$$bad" >&2; exit 1; }
-	@for s in scripts/setup scripts/e2e scripts/guest .ci/run; do bash -n $$s; done
+	@for s in scripts/setup scripts/e2e scripts/guest packaging/build .ci/run; do bash -n $$s; done
 	go vet ./...
 	go vet -tags e2e,guest ./...
 	staticcheck -tags e2e,guest ./...
@@ -65,17 +66,12 @@ soak: ## the long form of the tests that cut and kill (hours, needs root)
 	@$(MAKE) build
 	@scripts/e2e soak
 
-dist: ## static binaries for linux amd64, arm64 and armv7, with checksums
+dist: ## programs for linux amd64, arm64 and armv7, .deb and Termux packages, checksums: in dist/
 	@scripts/setup check
-	@rm -rf dist && mkdir -p dist
-	@for arch in amd64 arm64 arm; do \
-		name=$${arch/%arm/armv7}; \
-		for program in fieldmesh fieldmesh-agent; do \
-			echo "dist/$$program-linux-$$name"; \
-			GOOS=linux GOARCH=$$arch GOARM=7 $(BUILD) -o dist/$$program-linux-$$name ./cmd/$$program; \
-		done; \
-	done
-	@cd dist && sha256sum fieldmesh* >SHA256SUMS
+	@$(MAKE) packages
+
+packages:
+	@LDFLAGS='$(LDFLAGS)' VERSION='$(VERSION)' DATE='$(or $(DATE),1970-01-01T00:00:00Z)' ARCHES='$(ARCHES)' packaging/build
 
 clean: ## remove what was built; installed tools in .tools stay
 	rm -rf bin dist

@@ -22,7 +22,7 @@ func Root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "fieldmesh-agent",
 		Short:         "Run a node: set it up for a trial, measure, and put it back",
-		Version:       version.String(),
+		Version:       version.Build(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

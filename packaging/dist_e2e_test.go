@@ -1,0 +1,251 @@
+//go:build e2e
+
+package packaging
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/internal/testnet"
+)
+
+// dist is what TestMain's build made: the folder, and the source's copy above it.
+var dist string
+
+const (
+	commit = "0123456789ab"
+	date   = "2026-02-03T04:05:06+00:00"
+)
+
+func TestMain(m *testing.M) {
+	if os.Geteuid() != 0 {
+		os.Exit(m.Run())
+	}
+	code, err := withDist(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func withDist(m *testing.M) (int, error) {
+	dir, err := testnet.OpenFolder()
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(dir)
+	if err := build(filepath.Join(dir, "one")); err != nil {
+		return 0, err
+	}
+	dist = filepath.Join(dir, "one", "dist")
+	return m.Run(), nil
+}
+
+// build copies the source and makes the packages of it; armv7 differs from arm64
+// by the compiler's flags alone, and is left to `make dist`.
+func build(to string, env ...string) error {
+	script := `set -e; mkdir -p "$1"; git -c safe.directory='*' ls-files -z --cached --others --exclude-standard |
+		while IFS= read -r -d '' f; do [ ! -e "$f" ] || printf '%s\0' "$f"; done |
+		tar --null -T - -cf - | tar -C "$1" -xf -; cd "$1"
+		exec make packages ARCHES='amd64 arm64' VERSION=0.1.0 COMMIT=` + commit + ` DATE=` + date
+	cmd := exec.Command("bash", "-c", script, "build", to)
+	cmd.Dir = ".."
+	cmd.Env = append(os.Environ(), env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build packages: %w\n%s", err, out)
+	}
+	return nil
+}
+
+func needDist(t *testing.T) {
+	t.Helper()
+	testnet.Need(t, "dpkg-deb", "make", "git")
+}
+
+func run(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// Another folder, another umask, another time zone, another locale: the same bytes.
+func TestE2ETwoBuildsAreTheSameBytes(t *testing.T) {
+	needDist(t)
+	second := filepath.Join(testnet.Folder(t), "a folder", "further down")
+	old := umask(0o077)
+	err := build(second, "TZ=Asia/Tokyo", "LC_ALL=C", "HOME="+t.TempDir(), "GOCACHE="+goEnv(t, "GOCACHE"), "GOMODCACHE="+goEnv(t, "GOMODCACHE"))
+	umask(old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums := func(dir string) string {
+		text, err := os.ReadFile(filepath.Join(dir, "SHA256SUMS"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	one, two := sums(dist), sums(filepath.Join(second, "dist"))
+	if one != two {
+		t.Errorf("two builds differ:\n%s\n%s", one, two)
+	}
+	if n := strings.Count(one, "\n"); n != 9 {
+		t.Errorf("%d files are summed:\n%s", n, one)
+	}
+	t.Logf("the same bytes twice:\n%s", one)
+	check := exec.Command("sha256sum", "--check", "--quiet", "SHA256SUMS")
+	check.Dir = dist
+	if out, err := check.CombinedOutput(); err != nil {
+		t.Errorf("SHA256SUMS: %v\n%s", err, out)
+	}
+}
+
+func goEnv(t *testing.T, name string) string {
+	t.Helper()
+	return strings.TrimSpace(run(t, "go", "env", name))
+}
+
+// Installed, looked at, removed and purged on a throwaway overlay of this very
+// system: nothing of it reaches the system itself.
+func TestE2EDebianPackageIsInstalledAndRemoved(t *testing.T) {
+	needDist(t)
+	testnet.Need(t, "unshare", "dpkg")
+	script := `set -e
+d=$1; dist=$2
+mount -t tmpfs tmpfs "$d"; mkdir "$d/up" "$d/work" "$d/root"
+mount -t overlay overlay -o "lowerdir=/,upperdir=$d/up,workdir=$d/work" "$d/root"
+mount -t tmpfs tmpfs "$d/root/run"
+mount -t proc proc "$d/root/proc"; mount --rbind /dev "$d/root/dev"
+mkdir "$d/root/run/dist"; mount --bind "$dist" "$d/root/run/dist"
+inside() { chroot "$d/root" "$@"; }
+inside dpkg --install /run/dist/fieldmesh_0.1.0_amd64.deb /run/dist/fieldmesh-agent_0.1.0_amd64.deb
+echo "user: $(inside getent passwd fieldmesh)"
+echo "keys: $(inside stat -c '%a %U %G' /etc/fieldmesh/keys)"
+echo "version: $(inside fieldmesh --version)"
+echo "agent: $(inside fieldmesh-agent --version)"
+echo "verify: $(inside dpkg --verify fieldmesh fieldmesh-agent && echo whole)"
+echo "example: $(inside fieldmesh plan check /usr/share/doc/fieldmesh/campaigns/velocity.yaml)"
+inside fieldmesh-agent probe >/dev/null && echo "probe: runs"
+if command -v systemd-analyze >/dev/null; then
+	inside systemd-analyze verify --man=no /lib/systemd/system/fieldmesh-host.service /lib/systemd/system/fieldmesh-face.service 2>&1 && echo "units: verified"
+	inside systemd-analyze security --no-pager --offline=yes --threshold=20 fieldmesh-face.service | tail -1
+	inside systemd-analyze security --no-pager --offline=yes --threshold=60 fieldmesh-host.service | tail -1
+	inside systemctl enable fieldmesh-face.service 2>&1
+fi
+inside dpkg --remove fieldmesh fieldmesh-agent
+echo "kept: $(inside ls /etc/fieldmesh)"
+inside dpkg --purge fieldmesh-agent
+echo "left: $(inside find /etc/fieldmesh /var/lib/fieldmesh/host /usr/bin/fieldmesh-agent 2>/dev/null)"
+`
+	out := run(t, "unshare", "--mount", "--propagation", "private", "bash", "-c", script, "install", t.TempDir(), dist)
+	t.Log(out)
+	for _, want := range []string{
+		`user: fieldmesh:x:\d+:\d+:.*:/usr/sbin/nologin\n`, `keys: 700 fieldmesh fieldmesh\n`,
+		`version: fieldmesh version 0\.1\.0 \(commit ` + commit + ` of ` + regexp.QuoteMeta(date) + `, go\S+, linux/amd64\)\n`,
+		`agent: fieldmesh-agent version 0\.1\.0 \(commit ` + commit, `verify: whole\n`, `probe: runs\n`,
+		`units: verified\n`, `Overall exposure level for fieldmesh-face\.service: [01]\.\d`, `Overall exposure level for fieldmesh-host\.service: [0-5]\.\d`,
+		`kept: agent\.yaml\s+keys\n`, `left: \n`,
+	} {
+		if !regexp.MustCompile(want).MatchString(out) {
+			t.Errorf("there is no %q", want)
+		}
+	}
+}
+
+// unit reads a setting of a unit; it may be there more than once.
+func unit(t *testing.T, name, key string) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("debian", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, key+"="); ok {
+			out = append(out, strings.Fields(value)...)
+		}
+	}
+	return out
+}
+
+func TestE2ETermuxPackageIsWhole(t *testing.T) {
+	needDist(t)
+	root := testnet.Folder(t)
+	deb := filepath.Join(dist, "fieldmesh-termux_0.1.0_aarch64.deb")
+	run(t, "dpkg-deb", "--raw-extract", deb, root)
+	if control := run(t, "dpkg-deb", "--field", deb, "Architecture", "Depends"); !strings.Contains(control, "aarch64") || !strings.Contains(control, "termux-services") {
+		t.Errorf("control says %s", control)
+	}
+	const prefix = "data/data/com.termux/files/usr/"
+	for _, script := range []string{prefix + "bin/fieldmesh-root", prefix + "var/service/fieldmesh/run", prefix + "var/service/fieldmesh/finish", prefix + "share/fieldmesh/boot", "DEBIAN/postinst", "DEBIAN/prerm"} {
+		path := filepath.Join(root, script)
+		run(t, "sh", "-n", path)
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o755 {
+			t.Errorf("%s: %v, %v", script, info, err)
+		}
+		text, err := os.ReadFile(path)
+		if err != nil || !bytes.HasPrefix(text, []byte("#!/data/data/com.termux/files/usr/bin/sh\n")) {
+			t.Errorf("%s does not name Termux's shell: %v", script, err)
+		}
+	}
+	// Nothing outside Termux's prefix.
+	for path := range strings.Lines(run(t, "find", root, "-type", "f")) {
+		rel, err := filepath.Rel(root, strings.TrimSpace(path))
+		if err != nil || !strings.HasPrefix(rel, prefix) && !strings.HasPrefix(rel, "DEBIAN/") {
+			t.Errorf("%s lies outside Termux's prefix: %v", rel, err)
+		}
+	}
+}
+
+// What `fieldmesh-root` hands to root holds nothing of the user's environment,
+// and no code that could be anything but a code.
+func TestE2ERootOfThePhoneRunsNothingOfTheUsers(t *testing.T) {
+	needDist(t)
+	script, err := os.ReadFile("termux/fieldmesh-root")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	// The same script with a su and an env that say what they are given.
+	said := filepath.Join(dir, "said")
+	fake := "#!/bin/sh\nprintf '%s\\n' \"$*\" >>" + said + "\n"
+	for _, name := range []string{"su", "env"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(fake), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := strings.ReplaceAll(string(script), "/system/bin/env", filepath.Join(dir, "env"))
+	path := filepath.Join(dir, "fieldmesh-root")
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{"", "x; reboot", "FIELDMESH-PAIR/a:1/$(reboot)", "FIELDMESH-PAIR/a:1/A B", "FIELDMESH-PAIR/a:1/`id`", "FIELDMESH-PAIR/a:1/A;id", "FIELDMESH-PAIR/a:1/A\nid"} {
+		if out, err := exec.Command("sh", path, "pair", bad).CombinedOutput(); err == nil {
+			t.Errorf("%q is handed to root:\n%s", bad, out)
+		}
+	}
+	if given, err := os.ReadFile(said); err == nil {
+		t.Fatalf("root was given %s", given)
+	}
+	run(t, "sh", path, "pair", "FIELDMESH-PAIR/192.168.8.2:7447/AAAA-BBBB")
+	run(t, "sh", path, "up")
+	given, err := os.ReadFile(said)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "-i PATH=/system/bin:/system/xbin:/sbin:/debug_ramdisk su -c /data/local/fieldmesh/fieldmesh-agent pair FIELDMESH-PAIR/192.168.8.2:7447/AAAA-BBBB --config /data/local/fieldmesh/agent.yaml\n" +
+		"-i PATH=/system/bin:/system/xbin:/sbin:/debug_ramdisk su -c exec /data/local/fieldmesh/fieldmesh-agent up --config /data/local/fieldmesh/agent.yaml\n"
+	if string(given) != want {
+		t.Errorf("root is given\n%swant\n%s", given, want)
+	}
+}

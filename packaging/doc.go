@@ -1,0 +1,3 @@
+// Package packaging holds what `make dist` puts into packages, and the tests of
+// them. There is nothing in it to import.
+package packaging

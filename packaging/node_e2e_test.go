@@ -1,0 +1,255 @@
+//go:build e2e
+
+package packaging
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"fieldmesh.dev/fieldmesh/internal/testnet"
+	"fieldmesh.dev/fieldmesh/node-agent/host"
+)
+
+func umask(mask int) int { return unix.Umask(mask) }
+
+// desk is one machine in a namespace: a fleet of one node, which is itself.
+type desk struct {
+	ns  *testnet.NS
+	dir string
+	via []string // what runs the programs: nothing, or an emulator
+	bin string   // ending of the programs' names in dist
+}
+
+func newDesk(t *testing.T, arch string, via ...string) desk {
+	t.Helper()
+	needDist(t)
+	d := desk{ns: testnet.NewNS(t, "pkg"), dir: testnet.Folder(t), via: via, bin: "-linux-" + arch}
+	d.ns.Run(t, "ip", "link", "set", "lo", "up")
+	other := testnet.NewNS(t, "peer")
+	testnet.Veth(t, d.ns, "wlan0", "", other, "wlan0", "")
+	config := fmt.Sprintf("node: car\nlisten: 127.0.0.1:7443\ninterface: wlan0\ngpsd: none\nstate_dir: %s\nkeys_dir: %s\nface_user: \"%d:%d\"\n",
+		d.path("state"), d.path("keys"), testnet.Nobody, testnet.Nobody)
+	if err := os.WriteFile(d.path("agent.yaml"), []byte(config), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func (d desk) path(name string) string { return filepath.Join(d.dir, name) }
+
+// command is one of the packages' programs, run by way of wrap first.
+func (d desk) command(wrap []string, program string, args ...string) *exec.Cmd {
+	words := append(append([]string{}, wrap...), d.via...)
+	words = append(append(words, filepath.Join(dist, program+d.bin)), args...)
+	return d.ns.Command(context.Background(), words[0], words[1:]...)
+}
+
+func (d desk) must(t *testing.T, program string, args ...string) string {
+	t.Helper()
+	out, err := d.command(nil, program, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", program, strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// begin runs one of the agent's halves until the test ends; stop ends it and
+// returns what it said.
+func (d desk) begin(t *testing.T, wrap []string, half string) (stop func() (string, error)) {
+	t.Helper()
+	cmd := d.command(wrap, "fieldmesh-agent", half, "--config", d.path("agent.yaml"))
+	log, err := os.Create(d.path(half + ".log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	stopped := false
+	stop = func() (string, error) {
+		if stopped {
+			return "", nil
+		}
+		stopped = true
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+		select {
+		case err = <-done:
+		case <-time.After(time.Minute):
+			_ = cmd.Process.Kill()
+			err = fmt.Errorf("%s does not end", half)
+		}
+		text, readErr := os.ReadFile(log.Name())
+		if readErr != nil {
+			t.Error(readErr)
+		}
+		return string(text), err
+	}
+	t.Cleanup(func() {
+		if text, _ := stop(); t.Failed() {
+			t.Logf("%s:\n%s", half, text)
+		}
+	})
+	return stop
+}
+
+func await(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for until := time.Now().Add(90 * time.Second); !holds(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+// confined is how systemd would start a unit: with its capabilities and no way
+// to others.
+func confined(t *testing.T, name string, uid int) []string {
+	t.Helper()
+	capabilities := "-all"
+	for _, c := range unit(t, name, "CapabilityBoundingSet") {
+		capabilities += ",+" + strings.ToLower(strings.TrimPrefix(c, "CAP_"))
+	}
+	out := []string{"setpriv", "--bounding-set=" + capabilities, "--inh-caps=-all", "--no-new-privs"}
+	if uid != 0 {
+		out = append(out, fmt.Sprintf("--reuid=%d", uid), fmt.Sprintf("--regid=%d", uid), "--clear-groups")
+	}
+	return out
+}
+
+// startHalves starts both halves of the node, which has its keys.
+func (d desk) startHalves(t *testing.T, hostWrap, faceWrap []string) {
+	t.Helper()
+	// As the face's StateDirectory= makes it.
+	if err := os.MkdirAll(d.path("state/face"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(d.path("state/face"), testnet.Nobody, testnet.Nobody); err != nil {
+		t.Fatal(err)
+	}
+	d.begin(t, hostWrap, "host")
+	d.begin(t, faceWrap, "face")
+}
+
+// answers says whether the node answers its controller: its version is shown then.
+func (d desk) answers() bool {
+	out, _ := d.command(nil, "fieldmesh", "nodes", "--fleet", d.path("fleet/fleet.yaml")).CombinedOutput()
+	return strings.Contains(string(out), "0.1.0")
+}
+
+// The units' capabilities are enough for what trials need, TCP variants in BPF
+// included, and what was changed is put back.
+func TestE2EUnitsHaveThePrivilegesThatTheyNeed(t *testing.T) {
+	testnet.Need(t, "setpriv")
+	d := newDesk(t, "amd64")
+	before := testnet.Snapshot(t, d.ns.Name)
+	d.must(t, "fieldmesh", "keys", "init", "--dir", d.path("fleet"))
+	d.must(t, "fieldmesh", "keys", "issue", "car", "--dir", d.path("fleet"), "--address", "127.0.0.1:7443")
+	testnet.GiveKeys(t, d.path("fleet/nodes/car"), d.path("keys"))
+	d.startHalves(t, confined(t, "fieldmesh-host.service", 0), confined(t, "fieldmesh-face.service", testnet.Nobody))
+	await(t, "the node answers its controller", d.answers)
+	client := host.Dial(d.path("state/host/host.sock"))
+	up, mtu := true, 1400
+	changes := []host.Change{
+		{Link: &host.Link{Interface: "wlan0", Up: &up, MTUBytes: &mtu}},
+		{Address: &host.Address{Interface: "wlan0", Prefix: netip.MustParsePrefix("10.77.0.1/24")}},
+		{Sysctl: &host.Sysctl{Key: "net.ipv4.tcp_congestion_control", Value: "reno"}},
+		{Sysctl: &host.Sysctl{Key: "net.ipv4.conf.wlan0.rp_filter", Value: "0"}},
+		{BPFCongestion: &host.BPFCongestion{Program: "tahoe"}},
+	}
+	if _, err := client.Apply(t.Context(), host.ScopeRun, changes); err != nil {
+		t.Fatal(err)
+	}
+	status, err := client.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing := 0
+	for _, a := range status.TCP {
+		if strings.Contains(a.Reason, "not permitted") || strings.Contains(a.Needs, "CAP_") {
+			missing++
+			t.Errorf("for want of a privilege: %+v", a)
+		}
+	}
+	t.Logf("%d abilities, %d for want of a privilege not there", len(status.TCP), missing)
+	if _, err := client.Restore(t.Context(), ""); err != nil {
+		t.Error(err)
+	}
+	if after := testnet.Snapshot(t, d.ns.Name); after != before {
+		t.Errorf("put back it is\n%s\nwas\n%s", after, before)
+	}
+}
+
+// The arm64 programs, emulated: what they are, what they see, and that they pair
+// with each other and steer a node. A whole arm64 node is beyond qemu-user: it
+// does not know the socket option that tells the network namespace's cookie.
+func TestE2EArm64UnderEmulation(t *testing.T) {
+	testnet.Need(t, "qemu-aarch64")
+	d := newDesk(t, "arm64", "qemu-aarch64")
+	for _, program := range []string{"fieldmesh", "fieldmesh-agent"} {
+		if out := d.must(t, program, "--version"); !strings.Contains(out, commit) || !strings.Contains(out, "linux/arm64") {
+			t.Errorf("%s says %s", program, out)
+		}
+	}
+	config := d.path("agent.yaml")
+	if out := d.must(t, "fieldmesh-agent", "probe", "--config", config); !strings.Contains(out, "arm64") && !strings.Contains(out, "aarch64") {
+		t.Errorf("probe says %s", out)
+	}
+	if out := d.must(t, "fieldmesh", "plan", "show", "../campaigns/velocity.yaml"); !strings.Contains(out, "16.7") {
+		t.Errorf("the plan is shown as %s", out)
+	}
+	d.must(t, "fieldmesh", "keys", "init", "--dir", d.path("fleet"))
+	d.pair(t, config)
+
+	// The emulated controller steers the node that it has been paired with.
+	native := d
+	native.via, native.bin = nil, "-linux-amd64"
+	native.startHalves(t, nil, []string{"setpriv", fmt.Sprintf("--reuid=%d", testnet.Nobody), fmt.Sprintf("--regid=%d", testnet.Nobody), "--clear-groups", "--no-new-privs"})
+	await(t, "the node answers the emulated controller", func() bool { return d.answers() })
+	if out := d.must(t, "fieldmesh", "nodes", "restore", "--fleet", d.path("fleet/fleet.yaml")); !strings.Contains(out, "car") {
+		t.Errorf("restore says %s", out)
+	}
+}
+
+// pair has the emulated programs pair with each other.
+func (d desk) pair(t *testing.T, config string) {
+	t.Helper()
+	offer := d.command(nil, "fieldmesh", "keys", "pair", "car", "--dir", d.path("fleet"), "--listen", "127.0.0.1:7447", "--qr=false")
+	shown, err := os.Create(d.path("offer.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	offer.Stdout, offer.Stderr = shown, shown
+	if err := offer.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- offer.Wait() }()
+	var code string
+	await(t, "a code", func() bool {
+		text, err := os.ReadFile(shown.Name())
+		code = regexp.MustCompile(`FIELDMESH-PAIR/\S+`).FindString(string(text))
+		return err == nil && strings.Contains(string(text), "nobody else")
+	})
+	out, err := d.command(nil, "fieldmesh-agent", "pair", code, "--config", config).CombinedOutput()
+	if err != nil {
+		_ = offer.Process.Kill()
+		t.Errorf("pair: %v\n%s", err, out)
+	}
+	if err := <-done; err != nil {
+		t.Errorf("the offer ends with %v", err)
+	}
+}
