@@ -62,10 +62,6 @@ func (c *check) transport() {
 	if variant == "reference" && isOn(c.tree.toggleAt("tcp.fixed_rto")) {
 		c.unfit("tcp.fixed_rto", "for variant reference, which has a timer of its own", "leave it out")
 	}
-	protocol := orElse(c.tree.textAt("routing.protocol"), "none")
-	if isOff(c.tree.toggleAt("tcp.delayed_ack")) && !slices.Contains([]string{"none", "static"}, protocol) {
-		c.unfit("tcp.delayed_ack", "with routing protocol "+protocol+", whose routes delay ACKs", "on, or routing protocol none or static")
-	}
 }
 
 func (c *check) decodeTCP() wire.TCP {

@@ -5,11 +5,14 @@ package journey
 import (
 	"bufio"
 	"bytes"
+	"maps"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/internal/testnet"
@@ -18,18 +21,26 @@ import (
 )
 
 // The variant asked for is the one in force on the sender's sockets, in both
-// sections, with the knobs of the profile in force on every node and to be seen
-// on the wire; and nothing of it is left afterwards.
+// sections, as ss shows them too, with the knobs of the profile in force on every
+// node and to be seen on the wire, also over a routing daemon's routes; what the
+// senders did about losses is told by the kernel's tracepoints; and nothing of
+// it is left afterwards.
 func TestVariantsAreInForceOnTheSender(t *testing.T) {
-	testnet.Need(t, "ip", "gpsd", "iperf3", "tshark")
+	testnet.Need(t, "ip", "ss", "gpsd", "iperf3", "tshark")
 	dir := testnet.Folder(t)
 	file := variant(t, "velocity.yaml", "variants", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [8.3]", "repetitions: 2", "repetitions: 1",
 		"tcp: {variant: reno}", "tcp: {classic: on}\n  capture: {snap_bytes: 96}", "window_bytes: 65536, ", "",
-		"A: {sender: car, receiver: roadside}", "A: {sender: car, receiver: roadside, tcp: {variant: newreno, sack: off, delayed_ack: off, window_bytes: 16384}}",
+		"A: {sender: car, receiver: roadside}", "A: {sender: car, receiver: roadside, tcp: {variant: newreno, sack: off, delayed_ack: off, window_bytes: 16384}, routing: {protocol: olsr, hello_s: 0.5}}",
 		"B: {sender: roadside, receiver: car}", "B: {sender: roadside, receiver: car, tcp: {variant: reference, sack: on, delayed_ack: on, window_bytes: 65536}}",
 		"lateness_share_max: 0.01", "lateness_share_max: 1")
 	before := testnet.Snapshot(t, "", "lo", "eth")
 	run := begin(t, "fieldmesh", "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "variants", "--world-dir", filepath.Join(dir, "worlds"))
+	fl := awaitField(t, run, filepath.Join(dir, "worlds", "variants", "field0", "fleet.yaml"))
+	world, namespaces := strings.TrimSuffix(fl.Nodes["alpha"].Netns, "-ctl"), map[string]string{}
+	for _, name := range deskNodes {
+		namespaces[name] = world + "-" + name
+	}
+	seen := lookOn(t, run, namespaces, 4*time.Minute)
 	if err := run.wait(t.Context()); err != nil {
 		t.Fatalf("fieldmesh rehearse: %v\n%s", err, run.said())
 	}
@@ -49,10 +60,20 @@ func TestVariantsAreInForceOnTheSender(t *testing.T) {
 		}
 		sections[trial.Factors["section"]+trial.TCP.Variant] = true
 		inForce(t, trial, records)
+		seen.agree(t, trial, records)
+		tracedAsCounted(t, trial, records)
+		withoutOffloads(t, trial, records)
 		path := filepath.Join(k.Dir(), archive.CapturePath(at.TrialKey, trial.Receiver))
 		wires[trial.Factors["section"]] = wireOf(t, path, trial.Traffic[0], at.Attempt)
 	}
 	visible(t, wires["A"], wires["B"])
+	for _, name := range deskNodes {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(seen.routes)), func(r string) bool {
+			return strings.HasPrefix(r, name+": ") && strings.Contains(r, "quickack 1")
+		}) {
+			t.Errorf("no route of the daemon's on %s acknowledges at once: %v", name, seen.routes)
+		}
+	}
 	if !sections["Anewreno"] || !sections["Breference"] {
 		t.Errorf("sections and variants %v", sections)
 	}
@@ -88,6 +109,76 @@ func inForce(t *testing.T, trial wire.Trial, records []wire.Record) {
 	}
 	if sockets == 0 || len(nodes) != len(trial.Nodes()) {
 		t.Errorf("trial %d: %d samples of the sender's sockets, provenance of %v", trial.Number, sockets, nodes)
+	}
+}
+
+// tracedAsCounted holds the events of the sender's connections against what the
+// kernel counted: they come from its tracepoints, none is missing.
+func tracedAsCounted(t *testing.T, trial wire.Trial, records []wire.Record) {
+	t.Helper()
+	type socket struct{ told, counted, rtosTold, rtosCounted uint32 }
+	sockets := map[uint64]*socket{}
+	of := func(cookie uint64) *socket {
+		if sockets[cookie] == nil {
+			sockets[cookie] = &socket{}
+		}
+		return sockets[cookie]
+	}
+	for _, r := range records {
+		if r.Node != trial.Sender {
+			continue
+		}
+		switch b := r.Body.(type) {
+		case *wire.TCPSample:
+			if b.Stream != nil {
+				s := of(b.Cookie)
+				s.counted, s.rtosCounted = max(s.counted, b.Retransmits), max(s.rtosCounted, *b.RTOsTotal)
+			}
+		case *wire.TCPEvent:
+			if b.Source != "tracepoint" || b.FromBootNs != nil {
+				t.Errorf("trial %d: an event is seen by %s: %+v", trial.Number, b.Source, b)
+			}
+			switch b.Event {
+			case "retransmission", "failed_retransmission":
+				of(b.Cookie).told += b.Count
+			case "rto":
+				of(b.Cookie).rtosTold += b.Count
+			}
+		}
+	}
+	told := uint32(0)
+	for cookie, s := range sockets {
+		told += s.told
+		if s.told != s.counted || s.rtosTold != s.rtosCounted {
+			t.Errorf("trial %d: of connection %d %d retransmissions and %d time-outs are told, the kernel counted %d and %d",
+				trial.Number, cookie, s.told, s.rtosTold, s.counted, s.rtosCounted)
+		}
+	}
+	t.Logf("trial %d: %d connections, %d retransmissions told as counted", trial.Number, len(sockets), told)
+}
+
+// withoutOffloads checks that the captures were made without offloads, and that
+// these were put back.
+func withoutOffloads(t *testing.T, trial wire.Trial, records []wire.Record) {
+	t.Helper()
+	captured, undone := 0, 0
+	for _, r := range records {
+		switch b := r.Body.(type) {
+		case *wire.Capture:
+			captured++
+			for _, name := range []string{"gro", "gso", "tso"} {
+				if on, known := b.Offloads[name]; on || !known {
+					t.Errorf("trial %d: %s of %s was on, or is not told: %v", trial.Number, name, r.Node, b.Offloads)
+				}
+			}
+		case *wire.HostChange:
+			if b.Action == "undone" && strings.HasPrefix(b.What, "offloads of ") {
+				undone++
+			}
+		}
+	}
+	if nodes := len(trial.Nodes()); captured != nodes || undone != nodes {
+		t.Errorf("trial %d: %d captures, offloads put back on %d nodes, of %d", trial.Number, captured, undone, nodes)
 	}
 }
 
