@@ -8,25 +8,19 @@ import (
 	"errors"
 	"os"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/internal/testnet/hwsim"
 	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // Our vegas and westwood stand in for the kernel's own: taken side by side
 // through the same ACKs at the same moments, their windows are the same.
 func TestGuestProgramsFollowTheKernelsModules(t *testing.T) {
-	hwsim.NeedGuest(t)
-	hwsim.Modprobe(t, "tun")
-	if err := os.MkdirAll("/dev/net", 0o755); err != nil {
-		t.Fatal(err)
-	}
-	// There is no udev; 10, 200 is the kernel's number for it (devices.txt).
-	if err := unix.Mknod("/dev/net/tun", unix.S_IFCHR|0o600, int(unix.Mkdev(10, 200))); err != nil && !errors.Is(err, unix.EEXIST) {
-		t.Fatal(err)
-	}
+	needTun(t)
 	for _, program := range []string{tcpcc.Vegas, tcpcc.Westwood} {
 		hwsim.Modprobe(t, "tcp_"+program)
 	}
@@ -76,5 +70,69 @@ func westwoodLikeTheModule(t *testing.T) {
 	if d := float64(max(theirs.ssthresh, ours.ssthresh) - min(theirs.ssthresh, ours.ssthresh)); d > mayDiffer(ours.want) || theirs.before != ours.before || theirs.cwnd != theirs.ssthresh || ours.cwnd != ours.ssthresh {
 		t.Errorf("the kernel's window goes from %d to %d with ssthresh %d, ours from %d to %d with %d",
 			theirs.before, theirs.cwnd, theirs.ssthresh, ours.before, ours.cwnd, ours.ssthresh)
+	}
+}
+
+func needTun(t *testing.T) {
+	t.Helper()
+	hwsim.NeedGuest(t)
+	hwsim.Modprobe(t, "tun")
+	if err := os.MkdirAll("/dev/net", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	// There is no udev; 10, 200 is the kernel's number for it (devices.txt).
+	if err := unix.Mknod("/dev/net/tun", unix.S_IFCHR|0o600, int(unix.Mkdev(10, 200))); err != nil && !errors.Is(err, unix.EEXIST) {
+		t.Fatal(err)
+	}
+}
+
+// Every program is taken by this kernel too, grows its window in slow start by
+// one for each ACK, and halves the flight at the third duplicate.
+func TestGuestEveryProgramRuns(t *testing.T) {
+	needTun(t)
+	p := newPeer(t)
+	const roundTrip, first = 50 * time.Millisecond, 10 // RFC 6928
+	for _, program := range tcpcc.Programs() {
+		c := p.dial(t, register(t, program).Name, roundTrip)
+		c.write(t, first)
+		p.drain(t)
+		time.Sleep(roundTrip)
+		for range first {
+			c.acked += mss
+			p.give(t, p.ack(c, c.acked))
+		}
+		grown := p.info(t, c)
+		if grown.Snd_cwnd != 2*first {
+			t.Errorf("%s: cwnd is %d after %d ACKs in slow start, want %d", program, grown.Snd_cwnd, first, 2*first)
+		}
+		c.write(t, 2*first)
+		p.drain(t)
+		for range 3 {
+			p.give(t, p.ack(c, c.acked))
+		}
+		p.drain(t)
+		if lost := p.info(t, c); lost.Ca_state != stateRecovery || lost.Snd_ssthresh != first || c.again != 1 {
+			t.Errorf("%s: state %d, ssthresh %d and %d retransmissions at the third duplicate ACK, want recovery, %d and 1",
+				program, lost.Ca_state, lost.Snd_ssthresh, c.again, first)
+		}
+	}
+}
+
+// The probe finds the kernel's own modules, and what this kernel cannot do.
+func TestGuestProbeNamesTheKernelThatCan(t *testing.T) {
+	hwsim.NeedGuest(t)
+	got := map[string]wire.Ability{}
+	for _, a := range Probe(false) {
+		got[a.Feature] = a
+	}
+	for feature, want := range map[string]wire.Ability{
+		"variant vegas":    {How: "native"},
+		"variant westwood": {How: "native"},
+		"variant tahoe":    {How: "bpf"},
+		"fixed_rto":        {How: "none", Needs: "Linux " + rtoMaxOption.String()},
+	} {
+		if a := got[feature]; a.How != want.How || a.Needs != want.Needs || (a.How == "none") != (a.Reason != "") {
+			t.Errorf("%s: %+v, want %+v", feature, a, want)
+		}
 	}
 }
