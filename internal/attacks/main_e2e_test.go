@@ -21,7 +21,12 @@ import (
 // programs is the folder of the built programs.
 var programs string
 
-func TestMain(m *testing.M) { os.Exit(testnet.WithPrograms(m.Run, &programs)) }
+func TestMain(m *testing.M) {
+	if socket := os.Getenv(envSocket); socket != "" {
+		os.Exit(asSomebody(socket))
+	}
+	os.Exit(testnet.WithPrograms(m.Run, &programs))
+}
 
 // place is a laptop and a node, each in its own namespace, joined by a cable.
 type place struct {

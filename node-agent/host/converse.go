@@ -55,7 +55,11 @@ func (s *server) converse(ctx context.Context, conn *net.UnixConn) {
 			s.say(conn, answer{Error: err.Error()})
 			return
 		}
-		if !s.say(conn, s.answer(r)) {
+		a := s.answer(r)
+		if a.Refused != nil { // who may call has asked for what nobody may: it has a fault, or is not what it was
+			s.keeper.log.Warn("call is refused", "uid", uid, "change", a.Refused.Change, "reason", a.Refused.Reason)
+		}
+		if !s.say(conn, a) {
 			return
 		}
 	}

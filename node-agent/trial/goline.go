@@ -65,6 +65,11 @@ func (e *Engine) serveGo(ctx context.Context, conn net.PacketConn) {
 			continue
 		}
 		if ack := e.obey(ctx, g, received, from); ack != nil {
+			// Of a trial that is over, or from who is not its initiator, among them: a replay.
+			if !ack.Ready && time.Since(told) > refusedEvery {
+				told = time.Now()
+				e.deps.Log.Warn("GO not obeyed", "from", from.String(), "trial", g.Trial, "attempt", g.Attempt, "reason", ack.Reason)
+			}
 			answer, err := wire.Seal(key, ack)
 			if err == nil {
 				_, err = conn.WriteTo(answer, from)
