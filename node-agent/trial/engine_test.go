@@ -287,6 +287,9 @@ func TestForgedAndReplayedGo(t *testing.T) {
 	if ack := ask([]byte("another key, also of 32 bytes..."), g); ack != nil {
 		t.Errorf("a forged GO was answered: %+v", ack)
 	}
+	if !road.log.has("GO refused") {
+		t.Error("a forged GO is not logged")
+	}
 	stranger := g
 	stranger.From = "road"
 	if ack := ask(plan.Key, stranger); ack == nil || ack.Ready {
@@ -297,6 +300,8 @@ func TestForgedAndReplayedGo(t *testing.T) {
 	if ack := ask(plan.Key, g); ack == nil || ack.Ready {
 		t.Errorf("a replayed GO: %+v", ack)
 	}
+	// At most one refusal a second is logged, so that a flood cannot fill the disk.
+	await(t, "the replay is logged", func() bool { return ask(plan.Key, g) != nil && road.log.has("GO not obeyed") })
 	if n := len(road.spool.kinds(k, "window")); n != 1 {
 		t.Errorf("%d windows", n)
 	}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -185,8 +186,27 @@ type rig struct {
 	gps   *fakeGPS
 	route *fakeRouting
 	open  atomic.Int32 // sockets of the kind that samples
+	log   fakeLog
 	dir   string
 	port  int
+}
+
+// fakeLog is what an engine has logged.
+type fakeLog struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *fakeLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *fakeLog) has(words string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Contains(l.text.String(), words)
 }
 
 // fakeRouting is a daemon that lacks what it is told to; what it was asked for
@@ -233,7 +253,7 @@ func newRig(t *testing.T, node, dir string, port int) *rig {
 		Routing:    func(context.Context, string, func(error)) (Routing, error) { return r.route, nil },
 		Radio:      func() (wire.Caps, bool) { return wire.Caps{}, false },
 		Provenance: func(context.Context) wire.Provenance { return wire.Provenance{Kernel: "test"} },
-		Log:        slog.New(slog.DiscardHandler)}
+		Log:        slog.New(slog.NewTextHandler(&r.log, nil))}
 	e, err := New(context.Background(), Config{Node: node, Interface: "wlan0", StateDir: dir, GoPort: port}, deps)
 	if err != nil {
 		t.Fatal(err)
