@@ -40,25 +40,27 @@ type ackCosts struct {
 	p     *peer
 	conns []*played
 	order *rand.Rand
-	// ns an ACK took, by connection and round.
-	ns [][]float64
+	// sets are the ns that an ACK took, by set, connection and round.
+	sets [][][]float64
 }
 
-// timeACKs does so with a connection of each of these congestion controls, and
-// anew with other connections for every set of rounds.
-func timeACKs(t *testing.T, names []string, sets, rounds int) *ackCosts {
+// timeACKs does so with a connection of each of the congestion controls that
+// names gives. Every set of rounds has others, of programs that were loaded
+// anew: where a program comes to lie in memory makes tens of nanoseconds.
+func timeACKs(t *testing.T, sets, rounds int, names func(t *testing.T) []string) *ackCosts {
 	t.Helper()
-	a := &ackCosts{p: newPeer(t), order: rand.New(rand.NewPCG(1, 1)), ns: make([][]float64, len(names))}
-	a.p.ns.Run(t, "ip", "route", "change", "10.55.0.0/24", "dev", "path0", "proto", "kernel", "scope", "link", "src", senderAddr,
-		"initcwnd", strconv.Itoa(batchWindow))
-	for range sets {
-		a.open(t, names)
-		for range rounds {
-			a.round(t)
-		}
-		for _, c := range a.conns {
-			a.p.hangUp(t, c)
-		}
+	a := &ackCosts{order: rand.New(rand.NewPCG(1, 1))}
+	for set := range sets {
+		t.Run(fmt.Sprintf("set %d", set+1), func(t *testing.T) {
+			a.p = newPeer(t)
+			a.p.ns.Run(t, "ip", "route", "change", "10.55.0.0/24", "dev", "path0", "proto", "kernel", "scope", "link", "src", senderAddr,
+				"initcwnd", strconv.Itoa(batchWindow))
+			a.open(t, names(t))
+			a.sets = append(a.sets, make([][]float64, len(a.conns)))
+			for range rounds {
+				a.round(t)
+			}
+		})
 	}
 	return a
 }
@@ -149,25 +151,36 @@ func (a *ackCosts) round(t *testing.T) {
 				t.Fatal(errno)
 			}
 		}
-		a.ns[i] = append(a.ns[i], float64(time.Since(began).Nanoseconds())/batchTimed)
+		ns := a.sets[len(a.sets)-1]
+		ns[i] = append(ns[i], float64(time.Since(began).Nanoseconds())/batchTimed)
 		a.p.drain(t)
 		a.finish(t, c, sent)
 	}
 }
 
-// more is by how much an ACK of one connection takes longer than of another,
-// in ns: the median over rounds of the difference within each; and the lowest
-// and the highest that a third of the rounds gives.
+// more is by how much an ACK of one connection takes longer than of another, in
+// ns: the median over sets of the median over rounds of the difference within
+// each round; and between what the middle half of the sets lies.
 func (a *ackCosts) more(i, than int) (ns, low, high float64) {
-	var all []float64
-	for r := range a.ns[i] {
-		all = append(all, a.ns[i][r]-a.ns[than][r])
+	var sets []float64
+	for _, set := range a.sets {
+		var rounds []float64
+		for r := range set[i] {
+			rounds = append(rounds, set[i][r]-set[than][r])
+		}
+		sets = append(sets, median(rounds))
 	}
-	var thirds []float64
-	for part := range slices.Chunk(all, max(len(all)/3, 1)) {
-		thirds = append(thirds, median(part))
+	slices.Sort(sets)
+	return median(sets), sets[len(sets)/4], sets[len(sets)*3/4]
+}
+
+// whole is what an ACK of a connection takes the kernel, likewise.
+func (a *ackCosts) whole(i int) float64 {
+	var sets []float64
+	for _, set := range a.sets {
+		sets = append(sets, median(set[i]))
 	}
-	return median(all), slices.Min(thirds), slices.Max(thirds)
+	return median(sets)
 }
 
 func median(values []float64) float64 {

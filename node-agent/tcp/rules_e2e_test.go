@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/testnet"
 	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
 )
 
@@ -237,6 +238,8 @@ func (v *vegas) String() (s string) {
 // Brakmo and Peterson 1995, section 4: once a round trip cwnd is moved by one
 // segment, or not at all, by how many are queued.
 func TestVegasMovesByItsRule(t *testing.T) {
+	testnet.Need(t)
+	t.Parallel() // it sleeps
 	all, loss := playedVegas(t, []string{register(t, tcpcc.Vegas).Name})
 	all[0].check(t, loss)
 	t.Logf("\n%s", all[0])

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/testnet"
 	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
 )
 
@@ -152,6 +153,7 @@ func (w *westwood) check(t *testing.T) {
 // Mascolo and others 2004, section 2: after a loss ssthresh = bandwidth x least
 // round trip, whatever the window had become.
 func TestWestwoodEstimatesByItsRule(t *testing.T) {
+	testnet.Need(t)
 	t.Parallel() // it sleeps
 	playWestwood(t, []string{register(t, tcpcc.Westwood).Name})[0].check(t)
 }

@@ -77,7 +77,8 @@ enum { EVENT_TX_START, EVENT_CWND_RESTART, EVENT_COMPLETE_CWR, EVENT_LOSS };
 /*
  * cong_control is declared without arguments here: it has (sk, rate_sample)
  * up to 6.9 and (sk, ack, flag, rate_sample) from 6.10. What is here reads its
- * first argument only, which both have, so that one object serves both.
+ * first argument only, which both have, so that one object serves both. With
+ * four it is proved on 6.12 and 6.18; with two, on 6.4 to 6.9, it is not proved.
  */
 struct tcp_congestion_ops {
 	u32 flags;
