@@ -25,11 +25,12 @@ type TracePoint struct {
 	AckedMB          float64  // the sequence number: payload acknowledged since the connection began
 }
 
-// TraceMark is an event; it lies in (FromS, S] when it was told from samples.
+// TraceMark is an event; it lies in (FromS, S] when it was told from samples,
+// and is of the moment S when the kernel told it.
 type TraceMark struct {
 	S     float64
 	FromS *float64
-	Event string // retransmission | rto | recovery | recovery_end
+	Event string // retransmission | failed_retransmission | rto | recovery | recovery_end
 	Count int
 }
 

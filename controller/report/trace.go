@@ -47,15 +47,28 @@ func viewTraces(d *data) (any, error) {
 	return out, nil
 }
 
-// toldEvents counts the events of an attempt in words.
+// toldEvents counts the events of an attempt in words, and says who told them.
 func toldEvents(traces []metrics.Trace) string {
-	count := map[string]int{}
+	count, between := map[string]int{}, 0
 	for _, t := range traces {
 		for _, m := range t.Marks {
 			count[m.Event] += m.Count
+			if m.FromS != nil {
+				between++
+			}
 		}
 	}
-	return fmt.Sprintf("%d segments retransmitted, %d time-outs, %d episodes of recovery", count["retransmission"], count["rto"], count["recovery"])
+	text := fmt.Sprintf("%d segments retransmitted, %d time-outs, %d episodes of recovery", count["retransmission"], count["rto"], count["recovery"])
+	if n := count["failed_retransmission"]; n > 0 {
+		text += fmt.Sprintf(", %d segments that could not be sent again", n)
+	}
+	switch {
+	case len(count) == 0:
+		return text
+	case between == 0:
+		return text + "; told by the kernel"
+	}
+	return text + "; told between samples"
 }
 
 // traceFigure draws an attempt's connections.
