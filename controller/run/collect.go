@@ -262,7 +262,7 @@ func (l *openLane) watch(ctx context.Context, t wire.Trial, k wire.TrialKey, nam
 		}
 		if p, ok := l.look(ctx, t, k); ok {
 			l.r.show(p)
-			// While the car drives up, and never in the window.
+			// While the car drives up: it is not begun in a window.
 			if p.Phase == "armed" && time.Since(compared) > compareEvery {
 				compared = time.Now()
 				if err := l.clocks(ctx, t, k); err != nil && ctx.Err() == nil {

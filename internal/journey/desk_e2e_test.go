@@ -35,7 +35,7 @@ type desk struct {
 var deskNodes = []string{"alpha", "bravo"}
 
 // newDesk sets up the nodes, makes their keys as a user does, and starts their
-// agents. Extra lines go into every agent.yaml.
+// agents. Extra lines go into every agent.yaml; NODE in them is the node's name.
 func newDesk(t *testing.T, extra string) *desk {
 	t.Helper()
 	testnet.Need(t, "ip", "gpsd", "iperf3", "tcpdump")
@@ -121,7 +121,7 @@ func (d *desk) startAgent(t *testing.T, name, extra string) {
 	dir := d.nodeDir(name)
 	testnet.GiveKeys(t, filepath.Join(d.dir, "fleet", "nodes", name), filepath.Join(dir, "keys"))
 	config := fmt.Sprintf("node: %s\nlisten: %s\nstate_dir: %s/state\ninterface: wlan0\ncontrol_interface: ctl0\nface_user: nobody\nkeys_dir: %s/keys\n%s",
-		name, d.address(name), dir, dir, extra)
+		name, d.address(name), dir, dir, strings.ReplaceAll(extra, "NODE", name))
 	path := filepath.Join(dir, "agent.yaml")
 	if err := os.WriteFile(path, []byte(config), 0o644); err != nil {
 		t.Fatal(err)

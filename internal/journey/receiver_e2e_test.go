@@ -29,6 +29,8 @@ const (
 // that of a car which drives due east and keeps the speed that it is told.
 type receiver struct {
 	line *os.File
+	path string
+	ns   *testnet.NS
 	gpsd *session
 
 	mu      sync.Mutex
@@ -41,13 +43,9 @@ type receiver struct {
 // newReceiver starts a gpsd in the namespace, with a receiver that has a fix.
 func newReceiver(t *testing.T, ns *testnet.NS) *receiver {
 	t.Helper()
-	r := &receiver{written: map[string]int64{}}
-	path := r.open(t)
-	cmd := exec.Command("ip", "netns", "exec", ns.Name, "gpsd", "-N", "-n", "-b", "-S", "2947", path)
-	// gpsd exports its state in the machine's one piece of shared memory;
-	// another gpsd may be at work here.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWIPC}
-	r.gpsd = launch(t, cmd)
+	r := &receiver{ns: ns, written: map[string]int64{}}
+	r.path = r.open(t)
+	r.startGPSD(t)
 	t.Cleanup(func() { r.pause(t, false) }) // a stopped one would not end
 	ctx, cancel := context.WithCancel(context.Background())
 	fed := make(chan error, 1)
@@ -59,6 +57,23 @@ func newReceiver(t *testing.T, ns *testnet.NS) *receiver {
 		}
 	})
 	return r
+}
+
+func (r *receiver) startGPSD(t *testing.T) {
+	t.Helper()
+	cmd := exec.Command("ip", "netns", "exec", r.ns.Name, "gpsd", "-N", "-n", "-b", "-S", "2947", r.path)
+	// gpsd exports its state in the machine's one piece of shared memory;
+	// another gpsd may be at work here.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWIPC}
+	r.gpsd = launch(t, cmd)
+}
+
+// killGPSD ends gpsd as a crash does.
+func (r *receiver) killGPSD(t *testing.T) {
+	t.Helper()
+	if err := r.gpsd.cmd.Process.Kill(); err != nil {
+		t.Errorf("kill gpsd: %v", err)
+	}
 }
 
 // open makes the line: a pseudo-terminal that changes no byte.

@@ -16,8 +16,6 @@ const (
 	// slewParts is the fastest that a clock is put right without a step, one
 	// part in so many: chrony's highest maxslewrate is 100,000 ppm.
 	slewParts = 10
-	// pause is how long nobody has asked when a new trial has begun.
-	pause = time.Second
 )
 
 // Watch is a source of samples of the wall clock: where it stands when a trial
@@ -75,13 +73,20 @@ func (w *Watch) read() (offsetNs int64, wall time.Time) {
 	return offsetNs, wall
 }
 
+// Begin starts anew: what was before is another trial's.
+func (w *Watch) Begin() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seenNs = 0
+}
+
 // Sample looks for a step, and tells of the clock when it is time to.
 func (w *Watch) Sample(tBootNs int64) ([]wire.Body, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	offset, _ := w.read()
 	since, before := tBootNs-w.seenNs, w.offsetNs
-	first := w.seenNs == 0 || since > pause.Nanoseconds()
+	first := w.seenNs == 0
 	w.seenNs, w.offsetNs = tBootNs, offset
 	step := offset - before
 	stepped := !first && max(step, -step) > stepLeast.Nanoseconds()+since/slewParts

@@ -59,6 +59,7 @@ func TestWatchTellsOfAStepOnce(t *testing.T) {
 	}
 	// Between trials nobody looks: what came of it is in the next one's first record.
 	clk.boot, clk.wall = clk.boot+60*second, clk.wall+120*second
+	w.Begin()
 	told = 0
 	run(1, 0)
 	if len(steps) != 0 || told != 1 {

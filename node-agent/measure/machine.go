@@ -19,8 +19,6 @@ const (
 	// slowly, and reading a battery may wake a controller chip.
 	lookMachine = 2 * time.Second
 	tellMachine = 10 * time.Second
-	// machinePause is how long nobody has asked when a new trial has begun.
-	machinePause = time.Second
 )
 
 // MachineLimits are where a machine's state becomes an alarm; 0: none.
@@ -36,11 +34,10 @@ type Machine struct {
 	sysfs  string
 	limits MachineLimits
 
-	mu      sync.Mutex
-	readNs  int64
-	askedNs int64
-	toldNs  int64
-	told    wire.Machine
+	mu     sync.Mutex
+	readNs int64 // 0: not yet in this trial
+	toldNs int64
+	told   wire.Machine
 }
 
 // NewMachine makes a source that reads the kernel's classes power_supply and
@@ -63,12 +60,18 @@ func (m *Machine) Now() (wire.Machine, bool) {
 	return out, known
 }
 
+// Begin starts anew: the next sample is a trial's first.
+func (m *Machine) Begin() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.readNs = 0
+}
+
 // Sample gives a *wire.Machine when there is something to tell.
 func (m *Machine) Sample(tBootNs int64) ([]wire.Body, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	first := m.askedNs == 0 || tBootNs-m.askedNs > machinePause.Nanoseconds()
-	m.askedNs = tBootNs
+	first := m.readNs == 0
 	if !first && tBootNs-m.readNs < lookMachine.Nanoseconds() {
 		return nil, nil
 	}

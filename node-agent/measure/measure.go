@@ -15,6 +15,10 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
+// Beginner is a source that wants to know when a trial begins, because it does
+// not give a sample at every beat.
+type Beginner interface{ Begin() }
+
 // Source gives samples when asked. Sample is called from one goroutine; the
 // slice that it returns is the source's until the next call, the bodies in it
 // are the caller's.

@@ -338,6 +338,11 @@ func (a *attempt) startSampling() {
 		a.samplers = append(a.samplers, measure.NewSampler(e.deps.Clock, time.Second/time.Duration(hz), []measure.Source{a.sockets}, a.emit))
 	}
 	a.samplers = append(a.samplers, measure.NewSampler(e.deps.Clock, sampleInterval, sources, a.emit))
+	for _, s := range sources {
+		if b, ok := s.(measure.Beginner); ok {
+			b.Begin()
+		}
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	a.stopSampling, a.sampling = cancel, make(chan error, len(a.samplers))
 	for _, s := range a.samplers {

@@ -17,7 +17,7 @@ func (a *attempt) mishap(b wire.Body) {
 		}
 	case *wire.WallClock:
 		if s.SteppedNs != nil { // captures bear the wall clock, and what other programs wrote does
-			a.abort(fmt.Sprintf("clock_stepped: the wall clock was put forward by %s during the attempt", time.Duration(*s.SteppedNs)))
+			a.abort(fmt.Sprintf("clock_stepped: the wall clock was put forward by %s during the attempt", time.Duration(*s.SteppedNs).Round(time.Millisecond)))
 		}
 	}
 }
