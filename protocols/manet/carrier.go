@@ -49,7 +49,7 @@ type Transmit struct {
 }
 
 // Deliver hands a data packet, as it was before the protocol took it, to this
-// node's own kernel.
+// node's own kernel. Its memory is the runner's to use again.
 type Deliver struct{ Packet []byte }
 
 func (Transmit) action() {}

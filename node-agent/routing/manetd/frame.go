@@ -25,9 +25,10 @@ type framer struct {
 	neighbors *neighbors
 	waiting   map[netip.Addr][]waitingFrame // for a neighbour's hardware address
 
-	memory  *slab
-	in, out frames
-	queued  int // of out
+	memory    *slab
+	in, out   frames
+	queued    int    // of out
+	delivered []byte // the last packet that came to its end here
 }
 
 // frames is a batch of packets with their neighbours' addresses, as the kernel
@@ -68,7 +69,7 @@ const (
 // the rest of every burst.
 const frameBuffer = 1 << 20
 
-func openFramer(iface, index, mtu, protocol int, n *neighbors) (*framer, error) {
+func openFramer(iface, index, protocol int, n *neighbors, memory *slab) (*framer, error) {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open packet socket: %w", err)
@@ -85,7 +86,7 @@ func openFramer(iface, index, mtu, protocol int, n *neighbors) (*framer, error) 
 	if err := attach(mute, bpf.RetConstant{Val: 0}); err != nil {
 		return nil, errors.Join(err, unix.Close(fd), unix.Close(mute))
 	}
-	f := &framer{iface: iface, index: index, fd: fd, mute: mute, memory: newSlab(mtu),
+	f := &framer{iface: iface, index: index, fd: fd, mute: mute, memory: memory,
 		neighbors: n, waiting: map[netip.Addr][]waitingFrame{}}
 	f.in.wire()
 	f.out.wire()
@@ -215,6 +216,7 @@ func (f *framer) flush() error {
 		}
 	}
 	for i := range f.queued {
+		f.memory.put(f.out.packet[i])
 		f.out.put(i, nil)
 	}
 	f.queued = 0
@@ -239,9 +241,13 @@ func (f *framer) receive(take func(manet.Received)) error {
 		if _, _, whole := endpoints(packet); !whole {
 			continue
 		}
-		f.in.put(i, f.memory.take())
+		room := f.in.packet[i]
+		f.delivered = nil
 		take(manet.Received{Interface: f.iface, From: f.neighbors.ip([6]byte(link.Addr[:6])),
 			Overheard: link.Pkttype == unix.PACKET_OTHERHOST, Packet: packet})
+		if !sameRoom(f.delivered, room) { // it is used for another packet, or kept
+			f.in.put(i, f.memory.take())
+		}
 	}
 	return nil
 }

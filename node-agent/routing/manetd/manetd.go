@@ -196,8 +196,9 @@ func checkKernel(device string, carrier bool) error {
 
 func (d *daemon) openSockets() (err error) {
 	d.neighbors = newNeighbors(d.link.Attrs().Index)
+	memory := newSlab(d.iface.MTU)
 	if d.protocol.carrier() {
-		d.framer, err = openFramer(0, d.link.Attrs().Index, d.iface.MTU, d.protocol.IPProtocol, d.neighbors)
+		d.framer, err = openFramer(0, d.link.Attrs().Index, d.protocol.IPProtocol, d.neighbors, memory)
 	} else {
 		d.port, err = openPort(0, d.link.Attrs().Index, d.iface, d.protocol.Port)
 	}
@@ -207,7 +208,7 @@ func (d *daemon) openSockets() (err error) {
 	if d.injector, err = openInjector(d.iface.Address); err != nil {
 		return err
 	}
-	if d.tun, err = openTUN("fieldmesh%d", d.iface.MTU-d.protocol.OverheadBytes); err != nil {
+	if d.tun, err = openTUN("fieldmesh%d", d.iface.MTU-d.protocol.OverheadBytes, memory); err != nil {
 		return err
 	}
 	if d.protocol.OnDemand {
@@ -231,7 +232,7 @@ func (d *daemon) makeLoop() error {
 	if err != nil {
 		return err
 	}
-	d.loop = newLoop(node, []netip.Addr{d.iface.Address}, d.protocol.carrier(), outbound{d}, d.routes, inbound{d.injector, d.tun}, d.tell)
+	d.loop = newLoop(node, []netip.Addr{d.iface.Address}, d.protocol.carrier(), outbound{d}, d.routes, inbound{d.injector, d.tun, d.framer}, d.tell)
 	return nil
 }
 
@@ -259,10 +260,14 @@ func (o outbound) Transmit(t manet.Transmit) error {
 // if it had sent them, and those that have come to their end.
 type inbound struct {
 	*injector
-	tun *tun
+	tun    *tun
+	framer *framer // of a carrier
 }
 
 func (i inbound) Deliver(packet []byte) error {
+	if i.framer != nil {
+		i.framer.delivered = packet
+	}
 	if err := writeNow(i.tun.fd, packet); err != nil {
 		return fmt.Errorf("deliver packet: %w", err)
 	}

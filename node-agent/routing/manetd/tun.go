@@ -14,11 +14,12 @@ type tun struct {
 	fd     int
 	link   netlink.Link
 	memory *slab
+	room   []byte // for the next packet
 }
 
 // openTUN makes the device and brings it up. It vanishes with the process, and
 // its routes with it.
-func openTUN(name string, mtu int) (*tun, error) {
+func openTUN(name string, mtu int, memory *slab) (*tun, error) {
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open /dev/net/tun: %w; the kernel needs TUN devices", err)
@@ -31,7 +32,7 @@ func openTUN(name string, mtu int) (*tun, error) {
 	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, request); err != nil {
 		return nil, errors.Join(fmt.Errorf("make device %q: %w", name, err), unix.Close(fd))
 	}
-	t := &tun{fd: fd, memory: newSlab(mtu)}
+	t := &tun{fd: fd, memory: memory}
 	if err := t.setUp(request.Name(), mtu); err != nil {
 		return nil, errors.Join(err, unix.Close(fd))
 	}
@@ -62,9 +63,14 @@ func (t *tun) setUp(name string, mtu int) error {
 
 // read gives one packet, the caller's to keep; EAGAIN says that there is none.
 func (t *tun) read() ([]byte, error) {
-	n, err := readNow(t.fd, t.memory.room())
+	if t.room == nil {
+		t.room = t.memory.take()
+	}
+	n, err := readNow(t.fd, t.room)
 	if err != nil {
 		return nil, err
 	}
-	return t.memory.keep(n), nil
+	packet := t.room[:n]
+	t.room = nil
+	return packet, nil
 }
