@@ -16,7 +16,7 @@ import (
 // the radios' counts.
 var (
 	routingReady     = definition{"routing_ready_s", "s", "what arming waited for routing: from a daemon's start until its node had what the plan asks for, at the node where it took longest"}
-	routeOutage      = definition{"route_outage_s", "s", "longest time in the window in which no way led from the measured flow's sender to its receiver by the kernels' routes (DSR: by the sender's source route)"}
+	routeOutage      = definition{"route_outage_s", "s", "longest time in the window in which no way led from the measured flow's sender to its receiver by the kernels' routes (DSR: by the sender's source route), or that way had a link whose frames were lost out of reach (rehearsal only: a real radio does not tell why)"}
 	pingOutage       = definition{"ping_outage_s", "s", "longest time in the window in which no probe came back to the sender; as fine as the probes' beat"}
 	dataOutage       = definition{"data_outage_s", "s", "longest time in the window in which the receiver had no new byte of TCP's; as fine as the sampler's period"}
 	routedShare      = definition{"routed_share", "1", "share of the window in which a whole way led from sender to receiver"}

@@ -10,8 +10,8 @@ import (
 type Cost struct {
 	Nodes        int // that counted
 	PacketsPerS  *float64
-	BytesPerS    *float64      // of IP
-	Messages     []MessageCost // by type, sorted
+	BytesPerS    *float64           // of IP
+	Messages     []MessageCost      // by type, sorted
 	RouteChanges int                // of all nodes' routes, or of the sender's where packets hold their way
 	FramesPerS   map[string]float64 // on the air, ACKs too, by what they are for, summed over the nodes; nil where the radio does not tell
 	DiscoveryMs  []float64          // of those that came to a route, sorted

@@ -34,6 +34,7 @@ type Mesh struct {
 	ways      []Path   // of the flow, where its packets hold them
 	probed    bool     // probes were sent
 	answers   []float64
+	lost      []lostFrame        // out of reach
 	frames    map[string]float64 // on the air a second, by class, summed over nodes
 }
 
@@ -62,6 +63,11 @@ type event struct {
 	s     float64
 	name  string
 	value *float64
+}
+
+type lostFrame struct {
+	s        float64
+	from, to string
 }
 
 type sample struct {
@@ -126,6 +132,10 @@ func (m *Mesh) take(r *wire.Record, opens map[string]int64) {
 		m.takeEvent(r.Node, since(b.AtBootNs), b)
 	case *wire.Probe:
 		m.answers = append(m.answers, s)
+	case *wire.Loss:
+		if b.Cause == "out_of_range" && b.RetryLimit {
+			m.lost = append(m.lost, lostFrame{s, b.Of, b.Peer})
+		}
 	case *wire.MediumCount:
 		for class, n := range b.FramesPerS {
 			if m.frames == nil {
@@ -189,6 +199,7 @@ func (m *Mesh) sort() {
 		slices.SortStableFunc(list, func(a, b change) int { return cmp.Compare(a.s, b.s) })
 	}
 	slices.Sort(m.answers)
+	slices.SortStableFunc(m.lost, func(a, b lostFrame) int { return cmp.Compare(a.s, b.s) })
 	slices.SortStableFunc(m.ways, func(a, b Path) int { return cmp.Compare(a.S, b.S) })
 	slices.SortStableFunc(m.received, func(a, b sample) int { return cmp.Compare(a.s, b.s) })
 }

@@ -110,6 +110,30 @@ func TestThePathIsWhatPacketsHold(t *testing.T) {
 	}
 }
 
+// A kernel keeps a route to a node that has left until its daemon finds out.
+func TestAWayOverALostLinkIsNone(t *testing.T) {
+	plan, trial, records := square()
+	records = slices.DeleteFunc(records, func(r wire.Record) bool { // b keeps its route, and a finds out at 5.5 s
+		c, is := r.Body.(*wire.RouteChange)
+		return is && c.Action == "delete"
+	})
+	lose := func(s float64, of, peer, cause string) wire.Record {
+		return record("field", s, &wire.Loss{Of: of, Peer: peer, Cause: cause, RetryLimit: true})
+	}
+	m := Read(plan, trial, append(records, lose(2, "b", "d", "out_of_range"), // of the moment: data came after it
+		lose(4.1, "b", "d", "collision"), lose(4.2, "c", "d", "out_of_range"), lose(4.5, "b", "d", "out_of_range"), lose(5, "b", "d", "out_of_range")))
+	var got []string
+	for _, p := range m.PathsInWindow() {
+		got = append(got, p.String())
+	}
+	if want := []string{"a → b → d (2 hops)", "a → b → d is out of reach", "a → c → d (2 hops)"}; !slices.Equal(got, want) {
+		t.Errorf("paths %q, want %q", got, want)
+	}
+	if o := m.RouteOutage(); math.Abs(o.FromS-4.5) > 1e-9 || math.Abs(o.Seconds-1) > 1e-9 {
+		t.Errorf("route outage %+v", o)
+	}
+}
+
 func TestThePingOutageIsBetweenAnswers(t *testing.T) {
 	plan, trial, records := square()
 	if _, ok := Read(plan, trial, records).PingOutage(); ok {

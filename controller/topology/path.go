@@ -2,6 +2,7 @@ package topology
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"strings"
@@ -11,7 +12,8 @@ import (
 type Path struct {
 	S     float64 // since the window opened; the first may lie before
 	Nodes []string
-	Whole bool // it ends at the receiver
+	Whole bool   // it ends at the receiver
+	Out   string // the next node, which is out of reach; empty where there is no next
 }
 
 // Hops is how many links a whole path has.
@@ -41,11 +43,16 @@ func (t table) next(to netip.Addr) (netip.Addr, bool) {
 
 // Paths are the flow's ways over time, by what each node's kernel had as the
 // next hop at the moment, or, where packets hold their way, by what the sender
-// put into them. Each differs from the one before.
+// put into them. Each differs from the one before. A way is no more one when
+// its packets are lost out of reach, where the radio tells of that.
 func (m *Mesh) Paths() []Path {
 	if len(m.ways) > 0 {
-		return m.ways
+		return m.broken(m.ways)
 	}
+	return m.broken(m.kernelPaths())
+}
+
+func (m *Mesh) kernelPaths() []Path {
 	type dated struct {
 		change
 		node string
@@ -85,6 +92,47 @@ func (m *Mesh) Paths() []Path {
 		}
 	}
 	return out
+}
+
+// broken ends every way where one of its links was lost and nothing came
+// through any more until the way was changed.
+func (m *Mesh) broken(paths []Path) []Path {
+	var out []Path
+	for i, p := range paths {
+		out = append(out, p)
+		end := m.Seconds
+		if i+1 < len(paths) {
+			end = paths[i+1].S
+		}
+		if p.Whole {
+			if cut, ok := m.cut(p, end); ok {
+				out = append(out, cut)
+			}
+		}
+	}
+	return out
+}
+
+// cut finds the first frame that was lost out of reach on a way after the last
+// data, or answer to a probe, that came over it before a moment.
+func (m *Mesh) cut(p Path, end float64) (Path, bool) {
+	since := max(p.S, lastBefore(m.answers, end), lastBefore(m.grew(), end))
+	for _, f := range m.lost {
+		i := slices.Index(p.Nodes, f.from)
+		if f.s >= since && f.s < end && i >= 0 && i+1 < len(p.Nodes) && p.Nodes[i+1] == f.to {
+			return Path{S: f.s, Nodes: p.Nodes[: i+1 : i+1], Out: f.to}, true
+		}
+	}
+	return Path{}, false
+}
+
+// lastBefore is the last of sorted moments before another, or −∞.
+func lastBefore(moments []float64, s float64) float64 {
+	i, _ := slices.BinarySearch(moments, s)
+	if i == 0 {
+		return math.Inf(-1)
+	}
+	return moments[i-1]
 }
 
 // walk follows next hops from the sender until there is none, the receiver is
@@ -151,8 +199,13 @@ func (m *Mesh) RouteOutage() Outage {
 // TCPOutage is the longest time in which the receiver got nothing of the flow,
 // to within the beat of its samples; false when it was not sampled.
 func (m *Mesh) TCPOutage() (Outage, bool) {
+	return m.longestGap(m.grew()), len(m.received) > 0
+}
+
+// grew are the moments within the window at which the receiver had new bytes.
+func (m *Mesh) grew() (out []float64) {
 	bytes := map[float64]uint64{}
-	var beats, grew []float64
+	var beats []float64
 	for _, x := range m.received { // streams of one beat are summed
 		if _, seen := bytes[x.s]; !seen {
 			beats = append(beats, x.s)
@@ -162,10 +215,10 @@ func (m *Mesh) TCPOutage() (Outage, bool) {
 	var last uint64
 	for _, s := range beats {
 		if s >= 0 && s <= m.Seconds && bytes[s] > last {
-			last, grew = bytes[s], append(grew, s)
+			last, out = bytes[s], append(out, s)
 		}
 	}
-	return m.longestGap(grew), len(beats) > 0
+	return out
 }
 
 // PingOutage is the longest time in which no probe came back to the flow's
@@ -208,7 +261,7 @@ func (m *Mesh) PathsInWindow() []Path {
 	first.S = 0
 	out := []Path{first}
 	for _, p := range m.Paths() {
-		if p.S > 0 && p.S <= m.Seconds {
+		if p.S > 0 && p.S <= m.Seconds && p.String() != out[len(out)-1].String() {
 			out = append(out, p)
 		}
 	}
@@ -218,6 +271,9 @@ func (m *Mesh) PathsInWindow() []Path {
 // String is a path in words.
 func (p Path) String() string {
 	text := strings.Join(p.Nodes, " → ")
+	if p.Out != "" {
+		return text + " → " + p.Out + " is out of reach"
+	}
 	if !p.Whole {
 		return text + " → no route"
 	}
