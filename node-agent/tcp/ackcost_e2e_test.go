@@ -52,7 +52,7 @@ func timeACKs(t *testing.T, sets, rounds int, names func(t *testing.T) []string)
 	a := &ackCosts{order: rand.New(rand.NewPCG(1, 1))}
 	for set := range sets {
 		t.Run(fmt.Sprintf("set %d", set+1), func(t *testing.T) {
-			a.p = newPeer(t)
+			a.p = newPeer(t, false)
 			a.p.ns.Run(t, "ip", "route", "change", "10.55.0.0/24", "dev", "path0", "proto", "kernel", "scope", "link", "src", senderAddr,
 				"initcwnd", strconv.Itoa(batchWindow))
 			a.open(t, names(t))

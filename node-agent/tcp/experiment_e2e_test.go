@@ -181,6 +181,10 @@ func look(t *testing.T, c *net.TCPConn, ack testnet.Ack) point {
 	if cerr := raw.Control(func(fd uintptr) { info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) }); cerr != nil || err != nil {
 		return point{} // closed at the end
 	}
+	return pointOf(info, ack)
+}
+
+func pointOf(info *unix.TCPInfo, ack testnet.Ack) point {
 	return point{at: ack.At, ack: ack.Offset / mss, highest: ack.Highest / mss, cwnd: info.Snd_cwnd, ssthresh: info.Snd_ssthresh,
 		state: uint32(info.Ca_state), unacked: info.Unacked, lost: info.Lost, retrans: info.Retrans, sacked: info.Sacked,
 		rtos: uint32(info.Total_rto), rttUs: info.Rtt, backoff: uint32(info.Backoff), retransmits: uint32(info.Retransmits)}

@@ -90,7 +90,7 @@ func needTun(t *testing.T) {
 // one for each ACK, and halves the flight at the third duplicate.
 func TestGuestEveryProgramRuns(t *testing.T) {
 	needTun(t)
-	p := newPeer(t)
+	p := newPeer(t, false)
 	const roundTrip, first = 50 * time.Millisecond, 10 // RFC 6928
 	for _, program := range tcpcc.Programs() {
 		c := p.dial(t, register(t, program).Name, roundTrip)

@@ -24,6 +24,7 @@ type peer struct {
 	file  *os.File
 	fd    int // of file
 	conns map[uint16]*played
+	sack  bool // is offered to the connections
 	buf   []byte
 }
 
@@ -37,15 +38,16 @@ type played struct {
 	again      int    // segments that it has sent once more
 	acked      uint32 // bytes that it was told to have arrived
 	looked     int    // SYNs seen
+	receiver   *receiver
 }
 
 // newPeer makes a namespace with one behind its device. The connections are
 // those of the experiments: nothing that the papers' TCPs did not have.
-func newPeer(t *testing.T) *peer {
+func newPeer(t *testing.T, sack bool) *peer {
 	t.Helper()
 	testnet.Need(t)
-	p := &peer{ns: testnet.NewNS(t, "snd"), conns: map[uint16]*played{}, buf: make([]byte, 2048)}
-	setSysctls(t, p.ns, classicSysctls(false))
+	p := &peer{ns: testnet.NewNS(t, "snd"), conns: map[uint16]*played{}, sack: sack, buf: make([]byte, 2048)}
+	setSysctls(t, p.ns, classicSysctls(sack))
 	setSysctls(t, p.ns, map[string]string{"tcp_wmem": "4096 8388608 8388608", "tcp_rto_min_us": "1000000", "tcp_slow_start_after_idle": "0"})
 	p.file = p.ns.Tun(t, "path0", senderAddr+"/24")
 	t.Cleanup(func() { _ = p.file.Close() })
@@ -149,7 +151,12 @@ func (p *peer) drain(t *testing.T) {
 		if segment[13]&syn != 0 {
 			c.isn = seq
 			c.looked++
-		} else if end := seq - c.isn - 1 + uint32(size); end > c.sent {
+			continue
+		}
+		if c.receiver != nil && size > 0 {
+			c.receiver.underway = append(c.receiver.underway, seq-c.isn-1)
+		}
+		if end := seq - c.isn - 1 + uint32(size); end > c.sent {
 			c.sent = end
 		} else if size > 0 {
 			c.again++
@@ -172,13 +179,24 @@ const ownISN = 7000
 func (p *peer) synAck(c *played) []byte {
 	const synAndAck = 18
 	options := []byte{2, 4, mss >> 8, mss & 255, 3, 3, 14, 1} // MSS, window scale (RFC 9293, section 3.2; RFC 7323, section 2.2)
+	if p.sack {
+		options = append(options, 4, 2, 1, 1) // SACK permitted (RFC 2018, section 2)
+	}
 	return packet(c, ownISN, 0, synAndAck, options)
 }
 
-// ack tells that the stream has arrived up to a byte.
-func (p *peer) ack(c *played, upTo uint32) []byte {
+// ack tells that the stream has arrived up to a byte, and blocks beyond.
+func (p *peer) ack(c *played, upTo uint32, blocks ...[2]uint32) []byte {
 	const ackOnly = 16
-	return packet(c, ownISN+1, upTo, ackOnly, nil)
+	var options []byte
+	if len(blocks) > 0 {
+		options = append(options, 1, 1, 5, byte(2+8*len(blocks))) // RFC 2018, section 3
+	}
+	for _, b := range blocks {
+		options = binary.BigEndian.AppendUint32(options, c.isn+1+b[0])
+		options = binary.BigEndian.AppendUint32(options, c.isn+1+b[1])
+	}
+	return packet(c, ownISN+1, upTo, ackOnly, options)
 }
 
 func packet(c *played, seq, acked uint32, flags byte, options []byte) []byte {

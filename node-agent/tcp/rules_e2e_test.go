@@ -162,7 +162,7 @@ func vegasScript() (queued []float64, loss int) {
 // playedVegas plays the script to connections.
 func playedVegas(t *testing.T, names []string) (all []*vegas, loss int) {
 	t.Helper()
-	p := newPeer(t)
+	p := newPeer(t, false)
 	p.ns.Run(t, "ip", "route", "change", "10.55.0.0/24", "dev", "path0", "proto", "kernel", "scope", "link", "src", senderAddr, "initcwnd", strconv.Itoa(scriptWindow))
 	queued, loss := vegasScript()
 	return playVegas(t, p, names, queued, loss), loss

@@ -69,7 +69,7 @@ func (w *westwood) write(t *testing.T, p *peer, segments int) {
 // playWestwood takes connections through the same bursts, and a loss in the last.
 func playWestwood(t *testing.T, names []string) []*westwood {
 	t.Helper()
-	p := newPeer(t)
+	p := newPeer(t, false)
 	p.ns.Run(t, "ip", "route", "change", "10.55.0.0/24", "dev", "path0", "proto", "kernel", "scope", "link", "src", senderAddr,
 		"initcwnd", strconv.Itoa(westwoodBurst+10))
 	var all []*westwood

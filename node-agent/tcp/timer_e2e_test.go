@@ -11,6 +11,8 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
 )
 
+const oneWay = 10 * time.Millisecond
+
 // outage loses everything from a segment on, for a time that begins with it.
 type outage struct {
 	from  int
