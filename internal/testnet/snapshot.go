@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"sort"
 	"strings"
 	"syscall"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
 )
 
 // sysctls are those that Fieldmesh may change, or that shape TCP; a name with
@@ -33,7 +36,8 @@ var sysctls = []string{
 // namespaces (root only), links, addresses, rules, routes, permanent
 // neighbours, sysctls and, where nft is installed, its ruleset. Two snapshots
 // of the same state are equal; what changes by itself (indexes, lifetimes,
-// counters, carrier, the tables that the kernel derives) is left out.
+// counters, carrier, the tables that the kernel derives) is left out, and so
+// are the congestion controls that other namespaces have loaded.
 //
 // With own prefixes, only namespaces, and in the root namespace only links,
 // whose names begin with one of them are listed: for tests that run beside
@@ -208,6 +212,37 @@ func neighbours(h *netlink.Handle, keep func(string) bool) ([]string, error) {
 	return out, nil
 }
 
+// allowedControls is the one of sysctls that the kernel keeps once for all
+// namespaces.
+const allowedControls = "net/ipv4/tcp_allowed_congestion_control"
+
+// ownControls leaves out what another namespace has loaded: its agents and
+// tests come and go by themselves.
+func ownControls(names []string) []string {
+	return slices.DeleteFunc(names, func(name string) bool {
+		program, loaded := tcpcc.ProgramOf(name)
+		if !loaded {
+			return false
+		}
+		own, err := tcpcc.KernelName(program, cookie())
+		return err != nil || own != name
+	})
+}
+
+// cookie is the number of this thread's namespace; 0 where the kernel has none.
+func cookie() uint64 {
+	s, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = unix.Close(s) }() // it has carried nothing
+	number, err := unix.GetsockoptUint64(s, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
+	if err != nil {
+		return 0
+	}
+	return number
+}
+
 // readSysctls reads from /proc/sys, which shows the namespace of the thread
 // that opens it.
 func readSysctls(keep func(string) bool) ([]string, error) {
@@ -238,7 +273,11 @@ func readSysctls(keep func(string) bool) ([]string, error) {
 			if err != nil {
 				return nil, fmt.Errorf("read sysctl %q: %w", n, err)
 			}
-			out = append(out, fmt.Sprintf("sysctl %s = %s\n", n, strings.Join(strings.Fields(string(value)), " ")))
+			words := strings.Fields(string(value))
+			if n == allowedControls {
+				words = ownControls(words)
+			}
+			out = append(out, fmt.Sprintf("sysctl %s = %s\n", n, strings.Join(words, " ")))
 		}
 	}
 	return out, nil
