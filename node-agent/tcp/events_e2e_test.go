@@ -76,13 +76,19 @@ func TestTracepointsTellWhatKernelAndWireCount(t *testing.T) {
 	testnet.Need(t)
 	a, b := testnet.NewNS(t, "snd"), testnet.NewNS(t, "rcv")
 	singly := losing(20, 21, 60, 150)
-	o := outage{from: 200, lasts: 900 * time.Millisecond}
+	var began time.Time
+	silent := func(s testnet.Segment) bool { // for a while from a segment on
+		if began.IsZero() && s.Index == 200 {
+			began = s.At
+		}
+		return !began.IsZero() && s.At.Sub(began) < 900*time.Millisecond
+	}
 	var again []testnet.Segment
 	cfg := testnet.PathConfig{Delay: 5 * time.Millisecond, RateBps: 8e6, Queue: 1000, Drop: func(s testnet.Segment) bool {
 		if s.Times > 1 {
 			again = append(again, s)
 		}
-		return singly(s) || o.drop(s)
+		return singly(s) || silent(s)
 	}}
 	events, lost := []Event(nil), uint32(0)
 	var info *unix.TCPInfo

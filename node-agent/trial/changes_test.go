@@ -1,0 +1,45 @@
+package trial
+
+import (
+	"slices"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/node-agent/tcp"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// What a plan wants of captures and acknowledgements is among a trial's changes.
+func TestChangesOfATrial(t *testing.T) {
+	plan := wire.RunPlan{Nodes: []wire.PlanNode{{Name: "car", MeshPrefix: "10.77.0.1/24"}}}
+	capture := func(offloads string) *wire.CapturePlan {
+		return &wire.CapturePlan{SnapBytes: 96, Offloads: offloads}
+	}
+	for name, c := range map[string]struct {
+		trial     wire.Trial
+		immediate bool
+		want      []string // without the congestion control, which is always there
+	}{
+		"nothing special":             {wire.Trial{Routing: wire.Routing{Protocol: "none"}}, false, nil},
+		"a capture":                   {wire.Trial{Routing: wire.Routing{Protocol: "none"}, Capture: capture(wire.OffloadsOff)}, false, []string{"offloads of wlan0 off"}},
+		"a capture as the machine is": {wire.Trial{Routing: wire.Routing{Protocol: "none"}, Capture: capture(wire.OffloadsRecorded)}, false, nil},
+		"an older plan's capture":     {wire.Trial{Routing: wire.Routing{Protocol: "none"}, Capture: capture("")}, false, nil},
+		"ACKs at once":                {wire.Trial{Routing: wire.Routing{Protocol: "static"}}, true, []string{"route 10.77.0.0/24 dev wlan0 src 10.77.0.1 quickack 1"}},
+		"ACKs at once over a daemon's routes": {wire.Trial{Routing: wire.Routing{Protocol: "olsr"}}, true,
+			[]string{"route 10.77.0.0/24 dev wlan0 src 10.77.0.1 quickack 1", "daemon olsr on wlan0 announcing 10.77.0.0/24 quickack 1"}},
+		"a daemon": {wire.Trial{Routing: wire.Routing{Protocol: "babeld"}}, false, []string{"daemon babeld on wlan0 announcing 10.77.0.0/24"}},
+	} {
+		_, trial, err := changes(plan, c.trial, tcp.Profile{Kernel: "reno", Immediate: c.immediate}, "car", "wlan0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, change := range trial {
+			if change.Sysctl == nil {
+				got = append(got, change.String())
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
