@@ -141,10 +141,15 @@ func (j *judge) wallClock() {
 	j.met("wall_clock", "%s", words)
 }
 
-// disk: the neediest trial has to fit twice, so that one can be repeated. How
-// many fit before a controller collects matters only to nodes that go on alone.
+// disk: the neediest trial has to fit. How many fit before a controller collects
+// matters only to nodes that go on alone. A run that is about to begin leaves
+// the reckoning to the nodes, which know what they leave to others.
 func (j *judge) disk() {
 	if j.problems("disk") {
+		return
+	}
+	if j.seconds <= 0 {
+		j.met("disk", "%s free", megabytes(j.st.Spool.FreeBytes))
 		return
 	}
 	var all, most int64
@@ -154,7 +159,7 @@ func (j *judge) disk() {
 	s := j.st.Spool
 	room := min(s.QuotaBytes-s.UsedBytes, s.FreeBytes)
 	switch {
-	case room < 2*most:
+	case room < most:
 		j.unmet("disk", fmt.Sprintf("room for %s of records, a trial may take %s", megabytes(room), megabytes(most)), "collect and confirm the records (`fieldmesh pull RUN`), free disk space, or raise `quota_bytes`")
 	case room < all:
 		j.met("disk", "room for %s; alone it can go on for %d of %d trials", megabytes(room), int64(len(j.trials))*room/all, len(j.trials))

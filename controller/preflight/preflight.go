@@ -241,7 +241,9 @@ func (j *judge) routing() {
 	}
 	for _, d := range daemons {
 		switch {
-		case d != "babeld" && d != "olsrd":
+		case d == "batman-adv" && j.st.Tools[d] == "":
+			j.unmet("routing", "the kernel has no batman-adv, loaded or as a module", "use a kernel with the module batman-adv, such as Debian's, then start the agent again")
+		case d != "babeld" && d != "olsrd" && d != "batman-adv":
 			j.met("routing", "%s is the agent's own", d)
 		case j.st.Tools[d] == "":
 			j.unmet("routing", "there is no "+d, "install it, or name its place as `binaries` in the agent's configuration")

@@ -3,6 +3,7 @@
 package journey
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -17,9 +18,12 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/fleet"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/preflight"
 	"fieldmesh.dev/fieldmesh/internal/testnet"
+	"fieldmesh.dev/fieldmesh/protocols/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/rehearsal/world"
 )
 
 // skew is a clock file's contents, as an agent reads them.
@@ -378,4 +382,70 @@ func (d *desk) compare(t *testing.T, c *fleet.Client) wire.Clock {
 		t.Logf("comparison %d: ± %.3f ms", i+1, float64(est.UncertaintyNs)/1e6)
 	}
 	return best
+}
+
+// In a rehearsal's fleet preflight passes as it is, and names what a fault of
+// the field makes of it.
+func TestPreflightInARehearsal(t *testing.T) {
+	testnet.Need(t, "ip", "gpsd", "iperf3")
+	dir := testnet.Folder(t)
+	identity, err := fleet.Init(filepath.Join(dir, "keys"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	field, err := world.Start(context.WithoutCancel(t.Context()), []string{filepath.Join(programs, "fieldmesh"), "field", "serve"}, world.Config{
+		Dir: filepath.Join(dir, "field"), Agent: filepath.Join(programs, "fieldmesh-agent"), ControllerKeys: filepath.Join(dir, "keys"), Run: "preflight", Seed: 1,
+		Nodes:      []world.Node{{Name: "alpha", Unit: "laptop-1"}, {Name: "bravo", Unit: "laptop-2"}},
+		Authorized: []keys.Peer{{Name: identity.Name, Role: wire.RoleController, Pin: identity.Pin}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := field.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	campaign := filepath.Join("..", "..", "campaigns", "velocity.yaml")
+	settles := func(want ...string) {
+		t.Helper()
+		var unmet []string
+		var report preflight.Report
+		for until := time.Now().Add(30 * time.Second); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
+			if unmet, report = unmetNeeds(t, field.Info().Fleet, campaign); slices.Equal(unmet, want) {
+				return
+			}
+		}
+		t.Errorf("unmet %v, want %v\n%+v", unmet, want, report.Items)
+	}
+	settles("alpha radio", "bravo radio") // the field's radio is off until a trial is placed
+	planned, err := plan.Load(campaign)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trials, err := planned.Schedule()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := field.Place(t.Context(), trials[0], 1); err != nil {
+		t.Fatal(err)
+	}
+	settles()
+	t.Logf("fieldmesh preflight:\n%s", fieldmesh(t, "preflight", campaign, "--fleet", field.Info().Fleet))
+	for _, c := range []struct {
+		fault world.Fault
+		want  string
+	}{
+		{world.Fault{Kind: world.FaultGPSNoFix, Node: "alpha"}, "alpha gps"},
+		{world.Fault{Kind: world.FaultControlCut, Node: "bravo"}, "bravo reach"},
+	} {
+		if err := field.Fault(t.Context(), c.fault); err != nil {
+			t.Fatal(err)
+		}
+		settles(c.want)
+		if err := field.Fault(t.Context(), world.Fault{Kind: world.FaultClear}); err != nil {
+			t.Fatal(err)
+		}
+		settles()
+	}
 }
