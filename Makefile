@@ -20,7 +20,7 @@ BUILD = go build -trimpath -ldflags '$(LDFLAGS)'
 ROOT = $(if $(filter 0,$(shell id -u)),,sudo)
 OWN_GO = $$(find . -path ./.tools -prune -o -name '*.go' -print)
 
-.PHONY: help rehearse test check build app app-test bench soak dist packages clean
+.PHONY: help rehearse test check build app app-test bench soak dist packages site clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' Makefile
@@ -73,5 +73,10 @@ dist: ## programs for linux amd64, arm64 and armv7, .deb and Termux packages, ch
 packages:
 	@LDFLAGS='$(LDFLAGS)' VERSION='$(VERSION)' DATE='$(or $(DATE),1970-01-01T00:00:00Z)' ARCHES='$(ARCHES)' packaging/build
 
+site: ## build the field guides into site/, which opens offline
+	@scripts/setup site
+	@NO_MKDOCS_2_WARNING=1 .tools/site/bin/mkdocs build --quiet --strict
+	@echo site/index.html
+
 clean: ## remove what was built; installed tools in .tools stay
-	rm -rf bin dist
+	rm -rf bin dist site

@@ -1,6 +1,7 @@
 package documents
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,7 +21,7 @@ var typed = regexp.MustCompile("(?m)(?:^    (?:sudo )?|`(?:sudo )?)((fieldmesh|f
 func pages(t *testing.T) []string {
 	t.Helper()
 	var out []string
-	for _, pattern := range []string{"../../*.md", "../../field-guides/*.md", "../../dashboards/*.md", "../../android-app/*.md"} {
+	for _, pattern := range []string{"../../*.md", "../../field-guides/*.md", "../../dashboards/*.md", "../../android-app/*.md", "../../packaging/*.md", "../../protocols/pairing/*.md"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil || len(found) == 0 {
 			t.Fatalf("no page is %s: %v", pattern, err)
@@ -103,5 +104,46 @@ func TestLinksBetweenPages(t *testing.T) {
 				t.Errorf("%s links to %s: %v", page, m[1], err)
 			}
 		}
+	}
+}
+
+// A test that a page names is there.
+func TestPagesNameTestsThatExist(t *testing.T) {
+	there := map[string]bool{}
+	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+	err := filepath.WalkDir("../..", func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if e.IsDir() && (e.Name() == ".tools" || e.Name() == ".git" || e.Name() == "node_modules" || e.Name() == "target") {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range declared.FindAllStringSubmatch(string(text), -1) {
+			there[m[1]] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w+)`")
+	found := 0
+	for _, page := range pages(t) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range named.FindAllStringSubmatch(string(text), -1) {
+			if found++; !there[m[1]] {
+				t.Errorf("%s names %s, which is nowhere", page, m[1])
+			}
+		}
+	}
+	if found < 60 {
+		t.Errorf("%d tests are named: the pages were not read", found)
 	}
 }
