@@ -6,8 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
+	"slices"
 	"testing"
 	"time"
 
@@ -34,44 +33,6 @@ func babeld(t *testing.T, node *testnet.NS, hello time.Duration) *daemon {
 	return start(t, node, "babeld", "-I", "", "-c", config)
 }
 
-// cpu is the time that a process has had of a processor: the first number of
-// each thread's schedstat, in nanoseconds.
-func (d *daemon) cpu(t *testing.T) time.Duration {
-	t.Helper()
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", d.cmd.Process.Pid))
-	if err != nil || len(threads) == 0 {
-		t.Fatalf("no threads of %v: %v", d.cmd.Args, err)
-	}
-	var sum time.Duration
-	for _, path := range threads {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			continue // a thread that has ended
-		}
-		ns, err := strconv.ParseInt(strings.Fields(string(text))[0], 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sum += time.Duration(ns)
-	}
-	return sum
-}
-
-// memoryMB is the process's resident memory.
-func (d *daemon) memoryMB(t *testing.T) float64 {
-	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.cmd.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, after, _ := strings.Cut(string(text), "VmRSS:")
-	kb, err := strconv.ParseFloat(strings.Fields(after)[0], 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return kb / 1e3
-}
-
 func needBench(t *testing.T) {
 	t.Helper()
 	if os.Getenv("FIELDMESH_BENCH") == "" {
@@ -86,7 +47,11 @@ const benchHello = time.Second
 // daemonsOf starts a protocol's daemons in all nodes.
 func (a *air) daemonsOf(t *testing.T, protocol string) []*daemon {
 	t.Helper()
-	if protocol != "babeld" {
+	switch protocol {
+	case "babeld":
+	case "dsr": // has no hellos
+		return a.everywhere(t, protocol)
+	default:
 		return a.everywhere(t, protocol, "--hello", benchHello.String())
 	}
 	var out []*daemon
@@ -96,72 +61,129 @@ func (a *air) daemonsOf(t *testing.T, protocol string) []*daemon {
 	return out
 }
 
-// TestBenchDaemonsAtRestAndForwarding prints what a relay's daemon takes of a
-// processor and of memory, beside babeld's in the same minutes. The goal at
-// rest is no more than babeld's; the kernel forwards for all of them.
+// TestBenchDaemonsAtRestAndForwarding prints what daemons take of a processor
+// and of memory beside babeld's: all chains of three rest side by side in the
+// same minute, and then one after the other carries 25 Mbit/s. The goal at rest
+// is no more than babeld's; the kernel forwards for all of them.
 func TestBenchDaemonsAtRestAndForwarding(t *testing.T) {
 	needBench(t)
-	type cost struct{ rest, loaded, memory float64 }
-	costs := map[string]cost{}
 	protocols := []string{"babeld", "olsr", "aodv", "aomdv", "dsdv", "adv"}
+	const relay, rest = 1, time.Minute
+	chains, pids := map[string]*air{}, map[string][]int{}
 	for _, protocol := range protocols {
-		t.Run(protocol, func(t *testing.T) {
-			a := newAir(t, 3, chain(3)...)
-			relay := a.daemonsOf(t, protocol)[1]
-			a.iperf(t, 0, 2)
-			share := func(over time.Duration) float64 {
-				before, began := relay.cpu(t), time.Now()
-				time.Sleep(over)
-				return float64(relay.cpu(t)-before) / float64(time.Since(began))
-			}
-			time.Sleep(8 * time.Second) // what the flow left behind runs out
-			c := cost{rest: share(15 * time.Second)}
-			start(t, a.nodes[2], "iperf3", "-s", "-1", "-B", addr(2))
-			time.Sleep(time.Second)
-			flow := start(t, a.nodes[0], "iperf3", "-c", addr(2), "-u", "-b", "25M", "-t", "12")
-			time.Sleep(time.Second)
-			c.loaded, c.memory = share(8*time.Second), relay.memoryMB(t)
-			flow.ended <- <-flow.ended
-			costs[protocol] = c
-		})
+		a := newAir(t, 3, chain(3)...)
+		for _, d := range a.daemonsOf(t, protocol) {
+			pids[protocol] = append(pids[protocol], d.cmd.Process.Pid)
+		}
+		chains[protocol] = a
 	}
-	for _, protocol := range protocols {
-		c, b := costs[protocol], costs["babeld"]
-		fmt.Printf("%-8s at rest %.4f %% of a processor (%.2f of babeld's), at 25 Mbit/s %.3f %%, memory %.1f MB\n",
-			protocol, 100*c.rest, c.rest/b.rest, 100*c.loaded, c.memory)
+	time.Sleep(20 * time.Second) // until all have told of all
+	began, all, one := time.Now(), map[string]time.Duration{}, map[string]time.Duration{}
+	for _, p := range protocols {
+		all[p], one[p] = testnet.ProcessorTime(t, pids[p]...), testnet.ProcessorTime(t, pids[p][relay])
+	}
+	time.Sleep(rest)
+	took := time.Since(began)
+	for _, p := range protocols {
+		all[p] = (testnet.ProcessorTime(t, pids[p]...) - all[p]) / 3
+		one[p] = testnet.ProcessorTime(t, pids[p][relay]) - one[p]
+	}
+	share := func(d, over time.Duration) float64 { return 100 * float64(d) / float64(over) }
+	for _, p := range protocols {
+		resident, private := testnet.Memory(t, pids[p][relay])
+		busy, over := chains[p].underLoad(t, pids[p][relay])
+		fmt.Printf("%-6s at rest %.4f %% of a processor a node (%.2f of babeld's), its relay %.4f %% (%.2f), hellos every %v; relaying 25 Mbit/s %.3f %%; %.1f MB resident, %.1f its own\n",
+			p, share(all[p], took), float64(all[p])/float64(all["babeld"]), share(one[p], took), float64(one[p])/float64(one["babeld"]), benchHello,
+			share(busy, over), resident, private)
 	}
 }
 
+// underLoad has the chain carry 25 Mbit/s for a while, and says what a process
+// took meanwhile.
+func (a *air) underLoad(t *testing.T, pid int) (busy, over time.Duration) {
+	t.Helper()
+	a.iperf(t, 0, 2) // by now there are routes
+	start(t, a.nodes[2], "iperf3", "-s", "-1", "-B", addr(2))
+	var flow *daemon
+	eventually(t, "a flow has begun", func() bool {
+		flow = start(t, a.nodes[0], "iperf3", "-c", addr(2), "-u", "-b", "25M", "-t", "14")
+		time.Sleep(2 * time.Second)
+		select {
+		case err := <-flow.ended: // the server was not there yet
+			flow.ended <- err
+			return false
+		default:
+			return true
+		}
+	})
+	before, began := testnet.ProcessorTime(t, pid), time.Now()
+	time.Sleep(10 * time.Second)
+	busy, over = testnet.ProcessorTime(t, pid)-before, time.Since(began)
+	flow.ended <- <-flow.ended
+	return busy, over
+}
+
+// detours is how often each protocol finds one.
+const detours = 5
+
 // TestBenchTimeToTheDetour prints how long after a link is cut the kernel's
-// route leads the other way, at equal intervals of hellos.
+// route leads the other way, and an echo comes back, at equal intervals of
+// hellos and with data all the while.
 func TestBenchTimeToTheDetour(t *testing.T) {
 	needBench(t)
-	for _, protocol := range []string{"babeld", "olsr", "olsr-etx", "aodv", "aomdv", "dsdv", "adv"} {
+	for _, protocol := range []string{"babeld", "olsr", "olsr-etx", "aodv", "aomdv", "dsdv", "adv", "dsr"} {
 		t.Run(protocol, func(t *testing.T) {
-			a := newAir(t, 5, [2]int{0, 1}, [2]int{1, 2}, [2]int{0, 3}, [2]int{3, 4}, [2]int{4, 2})
-			a.daemonsOf(t, protocol)
-			to := echo(t, a.nodes[2], addr(2))
-			eventually(t, "the short way is found", func() bool {
-				return ask(t, a.nodes[0], to, 1, 200*time.Millisecond) == 1 && hasRoute(t, a.nodes[0], addr(2), "via "+addr(1))
-			})
-			// Until all have told of all; with data all the while, or there would be
-			// no route to lose where routes are made on demand.
-			for until := time.Now().Add(15 * time.Second); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
-				ask(t, a.nodes[0], to, 1, 100*time.Millisecond)
+			t.Parallel()
+			var a *air
+			var to string
+			var routes, answers []time.Duration
+			for range detours {
+				if a == nil || protocol == "dsr" { // which goes on by the detour that it has found
+					// 0 - 1 - 2, and 0 - 3 - 4 - 2 around it.
+					a = newAir(t, 5, [2]int{0, 1}, [2]int{1, 2}, [2]int{0, 3}, [2]int{3, 4}, [2]int{4, 2})
+					a.daemonsOf(t, protocol)
+					to = echo(t, a.nodes[2], addr(2))
+				}
+				route, answer := a.detour(t, to, protocol != "dsr") // whose routes are not the kernel's
+				routes, answers = append(routes, route), append(answers, answer)
+				a.set(t, "add", 1, 2)
+				time.Sleep(12 * time.Second) // without data, so that the detour is forgotten
 			}
-			a.cut(t, 1, 2)
-			cut := time.Now()
-			var route, answer time.Duration
-			eventually(t, "the detour is found", func() bool {
-				if route == 0 && hasRoute(t, a.nodes[0], addr(2), "via "+addr(3)) {
-					route = time.Since(cut)
-				}
-				if ask(t, a.nodes[0], to, 1, 50*time.Millisecond) == 1 {
-					answer = time.Since(cut)
-				}
-				return route > 0 && answer > route
-			})
-			fmt.Printf("%-8s the kernel's route leads the other way after %.1f s, an echo comes back after %.1f s\n", protocol, route.Seconds(), answer.Seconds())
+			slices.Sort(routes)
+			slices.Sort(answers)
+			said := fmt.Sprintf("%-8s cut to echo %s", protocol, spread(answers))
+			if routes[0] > 0 {
+				said += ", to the kernel's route " + spread(routes)
+			}
+			fmt.Printf("%s; hellos every %v, %d cuts\n", said, benchHello, detours)
 		})
 	}
+}
+
+func spread(d []time.Duration) string {
+	return fmt.Sprintf("%.1f s (%.1f to %.1f)", d[len(d)/2].Seconds(), d[0].Seconds(), d[len(d)-1].Seconds())
+}
+
+// detour cuts the short way while data goes along it, and times the other.
+func (a *air) detour(t *testing.T, to string, kernel bool) (route, answer time.Duration) {
+	t.Helper()
+	through := func(relay int) bool { return !kernel || hasRoute(t, a.nodes[0], addr(2), "via "+addr(relay)) }
+	eventually(t, "the short way is found", func() bool {
+		return ask(t, a.nodes[0], to, 1, 200*time.Millisecond) == 1 && through(1)
+	})
+	for until := time.Now().Add(8 * time.Second); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
+		ask(t, a.nodes[0], to, 1, 100*time.Millisecond)
+	}
+	a.cut(t, 1, 2)
+	cut := time.Now()
+	eventually(t, "the detour is found", func() bool {
+		if kernel && route == 0 && through(3) {
+			route = time.Since(cut)
+		}
+		if ask(t, a.nodes[0], to, 1, 50*time.Millisecond) == 1 && answer == 0 {
+			answer = time.Since(cut)
+		}
+		return answer > 0 && (!kernel || route > 0)
+	})
+	return route, answer
 }
