@@ -87,7 +87,7 @@ var (
 	packetsMerged        = definition{"packets_merged", "packets", "packets whose length differs between the ends because offloads merged or split them; where there are any, loss, goodput, order and one-way delay are not told"}
 	connectMs            = definition{"connect_time_ms", "ms", "from a stream's first SYN at the sender to the first payload byte at the receiver, mean of the streams that delivered any (P3: time to deliver the first segment); as certain as one_way_delay_uncertainty_ms"}
 	handshakeMs          = definition{"handshake_ms", "ms", "from a stream's first SYN at the sender to the SYN-ACK, mean of the streams that got one"}
-	oneWayError          = definition{"one_way_delay_uncertainty_ms", "ms", "sum of the two nodes' worst clock uncertainties of the attempt: every one-way delay may be wrong by ± this"}
+	oneWayError          = definition{"one_way_delay_uncertainty_ms", "ms", "sum of the two nodes' clock uncertainties over the window, their drift fitted: every one-way delay may be wrong by ± this"}
 	nodesCaptured        = definition{"nodes_captured", "nodes", "nodes of the trial whose captures are in the archive"}
 	captureDropped       = definition{"capture_dropped", "packets", "packets that the kernel dropped from the captures for want of room, sum over nodes_captured"}
 	unreadableCaptures   = definition{"captures_unreadable", "nodes", "nodes whose captures cannot be read; fieldmesh metrics says where they are at fault"}
