@@ -212,6 +212,7 @@ func (c *check) decodeRadio() wire.Radio {
 	r := wire.Radio{
 		Mode: m.textAt("mode"), Standard: m.textAt("standard"), SSID: m.textAt("ssid"), BSSID: m.textAt("bssid"),
 		TxPowerDbm: m.numberAt("tx_power_dbm"), RateMbps: m.numberAt("rate_mbps"),
+		RTSThresholdBytes: m.wholeAt("rts_threshold_bytes"), RetryLimit: m.wholeAt("retry_limit"),
 	}
 	if channel := m.wholeAt("channel"); channel != nil {
 		r.Channel = *channel

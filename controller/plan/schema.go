@@ -216,6 +216,8 @@ func radio() object {
 		{"legacy_rates_only", boolean{}, false},
 		{"tx_power_dbm", number{0, 30, false, false, "dBm"}, false}, // 30 dBm: the most that any 2.4 GHz rule allows (FCC 15.247)
 		{"rate_mbps", numberChoice{rates("802.11g"), "Mbit/s"}, false},
+		{"rts_threshold_bytes", number{1, wire.RTSNever, false, true, "bytes"}, false}, // dot11RTSThreshold (IEEE 802.11-2020, annex C)
+		{"retry_limit", number{1, 255, false, true, ""}, false},
 	}}
 }
 

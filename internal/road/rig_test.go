@@ -47,11 +47,22 @@ type rig struct {
 func newRig(t *testing.T, names ...string) *rig {
 	t.Helper()
 	hwsim.NeedGuest(t)
+	return newRigIn(t, testnet.Folder(t), names...)
+}
+
+// newRigIn makes them with a folder that may hold the keys, the configurations
+// and the state of nodes of an earlier boot.
+func newRigIn(t *testing.T, dir string, names ...string) *rig {
+	t.Helper()
 	radios := hwsim.Load(t, len(names))
-	r := &rig{dir: testnet.Folder(t), ctl: testnet.NewNS(t, "ctl")}
+	r := &rig{dir: dir, ctl: testnet.NewNS(t, "ctl")}
 	r.ctl.Run(t, "ip", "link", "add", "br0", "type", "bridge")
 	r.ctl.Up(t, "br0", "10.213.252.1/24")
-	if _, err := fleet.Init(filepath.Dir(r.fleet())); err != nil {
+	_, err := os.Stat(r.fleet())
+	known := err == nil
+	if known {
+		r.moveControl(t)
+	} else if _, err := fleet.Init(filepath.Dir(r.fleet())); err != nil {
 		t.Fatal(err)
 	}
 	for i, name := range names {
@@ -62,13 +73,27 @@ func newRig(t *testing.T, names ...string) *rig {
 		n.radio.Move(t, n.ns, "wlan0")
 		n.ns.Run(t, "ip", "link", "set", "wlan0", "up")
 		n.ns.Run(t, "ip", "addr", "add", fmt.Sprintf("192.168.7.%d/24", 1+i), "dev", "wlan0")
-		r.configure(t, n, address+":7443")
+		if !known {
+			r.configure(t, n, address+":7443")
+		}
 		r.nodes = append(r.nodes, n)
 	}
 	return r
 }
 
 func (r *rig) fleet() string { return filepath.Join(r.dir, "fleet", "fleet.yaml") }
+
+// moveControl names this boot's namespace for control in the fleet's file.
+func (r *rig) moveControl(t *testing.T) {
+	t.Helper()
+	text, err := os.ReadFile(r.fleet())
+	if err == nil {
+		err = os.WriteFile(r.fleet(), regexp.MustCompile(`netns: .*`).ReplaceAll(text, []byte("netns: "+r.ctl.Name)), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 // configure gives a node its keys, which the agent's unprivileged half owns,
 // and its agent.yaml.

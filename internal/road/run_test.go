@@ -112,6 +112,21 @@ func TestGuestRun(t *testing.T) {
 	}
 }
 
+// The same chain with one of our own protocols, which finds the way only when
+// data wants it, and with a way that the plan fixes.
+func TestGuestChain(t *testing.T) {
+	r := newRig(t, "fox", "elk", "owl")
+	hwsim.Modprobe(t, "tun") // what has no route waits in such a device
+	for i, mask := range []uint{1, 3, 2} {
+		r.nodes[i].radio.Hear(t, mask)
+	}
+	text := fmt.Sprintf(campaign, 6.0, "{protocol: none}", "  relays: [elk]\n", "  elk: {unit: three, mesh_address: 10.77.0.3/24}\n")
+	file := r.write(t, "chain.yaml", strings.Replace(text, "after_s: 20", "after_s: 8", 1)+"factors:\n  way:\n    levels:\n      aodv: {routing: {protocol: aodv}}\n      static: {routing: {protocol: static}}\n")
+	for _, dir := range r.run(t, file, 2) {
+		judgeTrial(t, dir)
+	}
+}
+
 // awaitRoute looks at a node's routes until one is seen or ctx ends.
 func (n *node) awaitRoute(ctx context.Context, route string, seen *atomic.Bool) {
 	for ctx.Err() == nil {

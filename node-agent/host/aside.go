@@ -21,7 +21,9 @@ func (a Aside) describe() string { return "managers of " + a.Interface + " aside
 
 // asideUndo gives the interface back to those who held it.
 type asideUndo struct {
-	Held []manager.Held `json:"held,omitempty"`
+	Interface string         `json:"interface"`
+	Index     int            `json:"index"`
+	Held      []manager.Held `json:"held,omitempty"`
 }
 
 func (k *kernel) prepareAside(a Aside) (undo, error) {
@@ -35,7 +37,7 @@ func (k *kernel) prepareAside(a Aside) (undo, error) {
 		return undo{}, &Refused{Reason: err.Error(), Cure: "use Android 11 or newer, or a laptop for this node"}
 	}
 	if err != nil || len(held) == 0 {
-		return undo{Aside: &asideUndo{}}, err
+		return undo{Aside: &asideUndo{Interface: attrs.Name, Index: attrs.Index}}, err
 	}
 	// Whoever lets go may set the interface down, and what it bore is lost then.
 	state, err := readInterface(link)
@@ -49,7 +51,7 @@ func (k *kernel) prepareAside(a Aside) (undo, error) {
 			state.Addresses, state.Routes = nil, nil
 		}
 	}
-	return undo{Aside: &asideUndo{Held: held}, Interface: &state}, nil
+	return undo{Aside: &asideUndo{Interface: attrs.Name, Index: attrs.Index, Held: held}, Interface: &state}, nil
 }
 
 func (k *kernel) applyAside(a Aside, u undo) error {

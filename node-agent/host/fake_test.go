@@ -53,6 +53,12 @@ func (m *machine) snapshot() map[string]string {
 	return maps.Clone(m.state)
 }
 
+func (m *machine) void(u undo) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.gone != "" && m.gone == u.Sysctls[0].Interface
+}
+
 func halves(c Change) []string { return []string{c.target() + "/a", c.target() + "/b"} }
 
 func (m *machine) prepare(id uint64, c Change) (undo, error) {

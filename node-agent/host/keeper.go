@@ -86,7 +86,17 @@ func (k *keeper) find(scope string, c Change) int {
 }
 
 func (k *keeper) applyOne(scope string, c Change) (fresh bool, err error) {
-	if at := k.find(scope, c); at >= 0 {
+	at := k.find(scope, c)
+	if at >= 0 && k.system.void(*k.pending[at].Undo) {
+		// The radio was unplugged and is plugged in again: that it is changed,
+		// and how it was, is to be known of the new one.
+		if err := k.journal.append(entry{ID: k.pending[at].ID, State: stateUndone, Note: "it has gone by itself"}); err != nil {
+			return false, err
+		}
+		k.log.Info("gone by itself, made anew", "change", c.String())
+		k.pending, at = slices.Delete(k.pending, at, at+1), -1
+	}
+	if at >= 0 {
 		for _, later := range k.pending[at+1:] {
 			if later.Change.target() == c.target() {
 				return false, nil // overridden since; making it again would undo that

@@ -232,3 +232,27 @@ func TestWhatIsGoneIsUndone(t *testing.T) {
 		t.Errorf("report %+v, %v", report, err)
 	}
 }
+
+// A radio that was unplugged and is plugged in again is changed anew, and how
+// the new one was is what is put back.
+func TestWhatIsThereAnewIsChangedAnew(t *testing.T) {
+	m, d := newMachine(), &disk{bomb: &bomb{}}
+	k := wake(t, m, d)
+	if _, err := k.apply(ScopeRun, []Change{linkUp()}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range halves(linkUp()) {
+		m.state[name] = "as the new one came"
+	}
+	m.gone = linkUp().target()
+	before := m.snapshot()
+	if made, err := k.apply(ScopeRun, []Change{linkUp()}); err != nil || len(made) != 1 {
+		t.Fatalf("made %+v, %v", made, err)
+	}
+	m.gone = ""
+	k = wake(t, m, d) // the journal knows it too
+	report, err := k.restore("")
+	if err != nil || !slices.Equal(report.Undone, []string{"link wlan0 up"}) || !maps.Equal(m.snapshot(), before) {
+		t.Errorf("report %+v, %v; machine %v, want %v", report, err, m.snapshot(), before)
+	}
+}

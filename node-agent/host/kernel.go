@@ -142,6 +142,32 @@ func (k *kernel) revert(u undo) (string, error) {
 	return strings.Join(notes, ", "), errors.Join(errs...)
 }
 
+// void looks at the interface that an undo is about. What a manager of Wi-Fi was
+// told for good is not void without it.
+func (k *kernel) void(u undo) bool {
+	if u.World != k.world || u.Aside != nil && slices.ContainsFunc(u.Aside.Held, func(h manager.Held) bool { return h.Lasting }) {
+		return false
+	}
+	name, index := "", 0
+	switch {
+	case u.Aside != nil:
+		name, index = u.Aside.Interface, u.Aside.Index
+	case u.Interface != nil:
+		name, index = u.Interface.Name, u.Interface.Index
+	case u.Address != nil:
+		name, index = u.Address.Interface, u.Address.Index
+	case u.Route != nil:
+		name, index = u.Route.Interface, u.Route.Index
+	case len(u.Sysctls) > 0:
+		name, index = u.Sysctls[0].Interface, u.Sysctls[0].Index
+	}
+	if name == "" {
+		return false
+	}
+	link, err := sameLink(name, index)
+	return err == nil && link == nil
+}
+
 // sameLink finds the very interface that an undo is about. It is nil when the
 // interface vanished, or was made anew under its name: then it bears nothing
 // of what was changed.

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/node-agent/nl80211"
+	"fieldmesh.dev/fieldmesh/node-agent/radio/quirk"
 )
 
 // Radio has a radio's interface join an ad hoc cell or an 802.11s mesh on a
@@ -256,30 +257,34 @@ func setUp(name string, up bool) error {
 // it is the one that was asked for: some drivers say yes and do otherwise.
 func (d *radioDevice) awaitJoined(n nl80211.Network) error {
 	deadline := time.Now().Add(joinTime)
-	var found string
 	for {
 		if err := d.read(d.iface.Name); err != nil {
 			return err
 		}
-		ok := d.iface.MHz == n.MHz
-		found = fmt.Sprintf("%s on %d MHz", d.iface.Mode, d.iface.MHz)
+		seen := quirk.Seen{Want: &n, Interface: d.iface}
+		there := fmt.Sprintf("%s on %d MHz", d.iface.Mode, d.iface.MHz)
+		joined := d.iface.MHz != 0
 		if n.Mode == "adhoc" {
 			cell, err := d.conn.Cell(d.iface.Index)
 			if err != nil {
 				return err
 			}
-			if cell != nil {
-				found = fmt.Sprintf("%q with BSSID %s on %d MHz", cell.SSID, cell.BSSID, cell.MHz)
+			if seen.Cell = cell; cell != nil {
+				there = fmt.Sprintf("%q with BSSID %s on %d MHz", cell.SSID, cell.BSSID, cell.MHz)
 			}
-			ok = ok && cell != nil && cell.SSID == n.SSID && (n.BSSID == "" || cell.BSSID == n.BSSID)
+			joined = joined && cell != nil && cell.SSID == n.SSID
 		}
-		switch {
-		case ok && d.iface.Width == n.Width:
+		lies := quirk.Find(seen)
+		if joined && len(lies) == 0 {
 			return nil
-		case ok:
-			return fmt.Errorf("join %q: the driver made the channel %q wide, %q was asked for", n.SSID, d.iface.Width, n.Width)
-		case time.Now().After(deadline):
-			return fmt.Errorf("join %q with BSSID %q on %d MHz: %s later the radio is in %s", n.SSID, n.BSSID, n.MHz, joinTime, found)
+		}
+		// A cell that is heard later may be joined in the place of one that was made.
+		if time.Now().After(deadline) {
+			err := fmt.Errorf("join %q with BSSID %q on %d MHz: %s later the radio is in %s", n.SSID, n.BSSID, n.MHz, joinTime, there)
+			for _, l := range lies {
+				err = fmt.Errorf("%w; %s", err, l)
+			}
+			return err
 		}
 		time.Sleep(50 * time.Millisecond)
 	}

@@ -59,6 +59,9 @@ type system interface {
 	// apply makes the change, or leaves it half made with an error; made
 	// again, it changes nothing more.
 	apply(c Change, u undo) error
+	// void tells that there is nothing left to take back: what the change was
+	// made on has gone, or has been made anew under its name.
+	void(u undo) bool
 	// revert takes the change back, whether it was made, half made or never
 	// made. note says what of it had gone by itself.
 	revert(u undo) (note string, err error)

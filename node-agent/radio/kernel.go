@@ -18,6 +18,7 @@ const surveyEvery = time.Second
 type reader interface {
 	Interface(name string) (*nl80211.Interface, error)
 	Cell(ifindex int) (*nl80211.BSS, error)
+	BSSes(ifindex int) ([]nl80211.BSS, error)
 	Country() (string, error)
 	Phys() ([]nl80211.Phy, error)
 	Stations(ifindex int) ([]nl80211.Station, error)
@@ -34,7 +35,10 @@ type Kernel struct {
 
 	mu       sync.Mutex
 	conn     reader
-	surveyed int64 // boot time of the last survey
+	surveyed int64             // boot time of the last survey
+	network  string            // that the interface was in when it was last looked for quirks
+	since    int64             // boot time of when it was first seen in that
+	told     map[string]string // quirks that were told of it, by name
 }
 
 // NewKernel makes a reader of one interface. It opens nothing yet: the radio
@@ -93,12 +97,28 @@ func (k *Kernel) Caps() (wire.Caps, bool) {
 			continue
 		}
 		out.Modes, out.Channels = p.Modes, p.Usable()
+		out.RTSThresholdBytes, out.ShortRetryLimit, out.LongRetryLimit = limits(p)
 		if f := p.At(i.MHz); f != nil {
 			out.RatesMbps = f.RatesMbps
 		}
 	}
 	return out, true
 }
+
+// limits are how a radio announces and repeats frames, absent where the driver
+// does not tell: it then has limits of its own.
+func limits(p nl80211.Phy) (rts, short, long *int) {
+	threshold := min(int(p.RTSThreshold), wire.RTSNever)
+	if p.RetryShort != 0 {
+		rts, short = &threshold, ptr(int(p.RetryShort))
+	}
+	if p.RetryLong != 0 {
+		long = ptr(int(p.RetryLong))
+	}
+	return rts, short, long
+}
+
+func ptr[T any](v T) *T { return &v }
 
 // Sample gives a *wire.Station per peer, and once a second a *wire.Survey of
 // the channel in use. Nothing for an interface that is no radio's.
@@ -121,6 +141,11 @@ func (k *Kernel) Sample(tBootNs int64) ([]wire.Body, error) {
 		return out, nil
 	}
 	k.surveyed = tBootNs
+	events, err := k.quirks(tBootNs, *i, stations)
+	if err != nil {
+		return out, err
+	}
+	out = append(out, events...)
 	surveys, err := k.conn.Surveys(i.Index)
 	if err != nil {
 		return out, fmt.Errorf("survey channel of %q: %w", k.iface, err)

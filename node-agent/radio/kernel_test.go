@@ -2,6 +2,7 @@ package radio
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,7 +11,10 @@ import (
 )
 
 // fakeRadio answers as a kernel with one ad hoc interface would.
-type fakeRadio struct{ down bool }
+type fakeRadio struct {
+	down  bool
+	cells []nl80211.BSS
+}
 
 func (f fakeRadio) Interface(name string) (*nl80211.Interface, error) {
 	if f.down {
@@ -26,6 +30,8 @@ func (fakeRadio) Cell(int) (*nl80211.BSS, error) {
 	return &nl80211.BSS{SSID: "mesh", BSSID: "02:11:22:33:44:55", BasicMbps: []float64{1, 2}}, nil
 }
 
+func (f fakeRadio) BSSes(int) ([]nl80211.BSS, error) { return f.cells, nil }
+
 func (fakeRadio) Country() (string, error)     { return "DE", nil }
 func (fakeRadio) Phys() ([]nl80211.Phy, error) { return []nl80211.Phy{{Modes: []string{"adhoc"}}}, nil }
 func (fakeRadio) Close() error                 { return nil }
@@ -37,8 +43,6 @@ func (fakeRadio) Stations(int) ([]nl80211.Station, error) {
 func (fakeRadio) Surveys(int) ([]nl80211.Survey, error) {
 	return []nl80211.Survey{{MHz: 2412, NoiseDbm: ptr(-90.0)}, {MHz: 2437, NoiseDbm: ptr(-95.0), InUse: true, ActiveMs: ptr(1000.0), BusyMs: ptr(250.0)}}, nil
 }
-
-func ptr[T any](v T) *T { return &v }
 
 func kernelOf(iface string, f fakeRadio) *Kernel {
 	k := NewKernel(iface)
@@ -91,5 +95,35 @@ func TestKernelSamplesStationsAndOnceASecondTheChannel(t *testing.T) {
 	}
 	if _, err := kernelOf("wlan0", fakeRadio{down: true}).Sample(0); err == nil {
 		t.Error("a kernel that does not answer is no error")
+	}
+}
+
+// A driver that lies is told of once for each network.
+func TestKernelTellsOfLies(t *testing.T) {
+	own := nl80211.BSS{BSSID: "02:11:22:33:44:55", SSID: "mesh", MHz: 2437, Joined: true, Capability: 2}
+	other := nl80211.BSS{BSSID: "02:99:99:99:99:99", SSID: "mesh", MHz: 2437, Capability: 2, SeenMsAgo: 50}
+	f := fakeRadio{cells: []nl80211.BSS{own, other}}
+	k := NewKernel("wlan0")
+	k.open = func() (reader, error) { return f, nil }
+	told := func(from, to int) (out []string) {
+		for s := from; s < to; s++ {
+			bodies, err := k.Sample(int64(s) * int64(time.Second))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, b := range bodies {
+				if e, ok := b.(*wire.Event); ok {
+					out = append(out, e.Level+" "+e.Text)
+				}
+			}
+		}
+		return out
+	}
+	if got := told(60, 70); len(got) != 1 || !strings.HasPrefix(got[0], "error split_cell: ") {
+		t.Errorf("told %q, want the split once", got)
+	}
+	f.cells[0].BSSID = "02:77:77:77:77:77" // another network, as split
+	if got := told(70, 80); len(got) != 1 {
+		t.Errorf("told %q of another network", got)
 	}
 }

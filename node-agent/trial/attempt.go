@@ -58,6 +58,7 @@ type attempt struct {
 	sockets      Sockets
 	capture      Capture        // nil when none was asked for
 	routing      Routing        // nil when no daemon was started
+	presence     *presence      // nil when the radio is not set by this node
 	looking      sync.WaitGroup // who looks whether routing is ready
 	peersReady   bool           // all peers have said that they are
 	echo         *echo          // nil when this node answers no probes
@@ -227,6 +228,9 @@ func (a *attempt) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := a.watchPresence(caps); err != nil {
+		return err
+	}
 	sockets, err := e.deps.Sockets(e.cfg.Node, a.flows, traced)
 	if err != nil {
 		return err
@@ -331,6 +335,9 @@ func (a *attempt) startSampling() {
 	sources := append([]measure.Source{gpsSource{e.deps.GPS}}, e.deps.Sources...)
 	if a.routing != nil {
 		sources = append(sources, a.routing)
+	}
+	if a.presence != nil {
+		sources = append(sources, a.presence)
 	}
 	if hz := socketHz(a.trial); hz == wire.SampleHzMin {
 		sources = slices.Insert(sources, 1, measure.Source(a.sockets))

@@ -36,7 +36,8 @@ func changes(plan wire.RunPlan, t wire.Trial, p tcp.Profile, node, iface string)
 	if hasDaemon(t.Routing) {
 		trial = append(trial, host.Change{Daemon: &host.Daemon{Name: t.Routing.Protocol, Interface: iface, Announce: own.Masked(), HelloS: t.Routing.HelloS, QuickAck: p.Immediate}})
 	}
-	return run, trial, nil
+	static, err := staticRoutes(plan, t, p, node, iface)
+	return run, append(trial, static...), err
 }
 
 // hasDaemon tells the routing that a daemon does.

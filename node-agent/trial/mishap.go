@@ -15,6 +15,10 @@ func (a *attempt) mishap(b wire.Body) {
 		if s.Alarm != "" {
 			a.abort(s.Alarm)
 		}
+	case *wire.Event:
+		if s.Level == "error" { // a driver that does something else than it says
+			a.abort(s.Text)
+		}
 	case *wire.WallClock:
 		if s.SteppedNs != nil { // captures bear the wall clock, and what other programs wrote does
 			a.abort(fmt.Sprintf("clock_stepped: the wall clock was put forward by %s during the attempt", time.Duration(*s.SteppedNs).Round(time.Millisecond)))

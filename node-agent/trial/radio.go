@@ -2,6 +2,7 @@ package trial
 
 import (
 	"fmt"
+	"net"
 	"reflect"
 	"slices"
 	"strconv"
@@ -24,7 +25,7 @@ func withRadio(plan wire.RunPlan, t wire.Trial, iface string, run, trial []host.
 	r := t.Radio
 	run = slices.Insert(run, 0, host.Change{Aside: &host.Aside{Interface: iface}})
 	c := host.Change{Radio: &host.Radio{Interface: iface, Mode: r.Mode, Standard: r.Standard, Channel: r.Channel, SSID: r.SSID, BSSID: r.BSSID,
-		RateMbps: r.RateMbps, TxPowerDbm: r.TxPowerDbm}}
+		RateMbps: r.RateMbps, TxPowerDbm: r.TxPowerDbm, RTSThresholdBytes: r.RTSThresholdBytes, RetryLimit: r.RetryLimit}}
 	for _, made := range run {
 		if made.Address != nil {
 			c.Radio.Keep = made.Address.Prefix.Masked()
@@ -47,6 +48,9 @@ func (e *Engine) findRadio(want wire.Radio) (*wire.Caps, error) {
 		return nil, nil
 	}
 	caps, ok := e.deps.Radio()
+	if _, err := net.InterfaceByName(e.cfg.Interface); !ok && err != nil {
+		return nil, fmt.Errorf("radio: the plan wants %s mode, and %s is not there; plug it in, or load its driver", want.Mode, e.cfg.Interface)
+	}
 	if !ok {
 		return nil, fmt.Errorf("radio: the plan wants %s mode, and %s is no radio; correct `interface` in the agent's configuration, or say `radio: {mode: none}` in the campaign", want.Mode, e.cfg.Interface)
 	}
@@ -71,12 +75,22 @@ func (e *Engine) compareRadio(want wire.Radio, is wire.Caps) error {
 	for _, c := range []struct{ what, want, is string }{
 		{"mode", want.Mode, is.Mode}, {"standard", want.Standard, is.Standard}, {"channel", number(want.Channel), number(is.Channel)},
 		{"SSID", want.SSID, is.SSID}, {"BSSID", want.BSSID, is.BSSID},
+		{"RTS threshold", whole(want.RTSThresholdBytes), whole(is.RTSThresholdBytes)},
+		{"short retry limit", whole(want.RetryLimit), whole(is.ShortRetryLimit)}, {"long retry limit", whole(want.RetryLimit), whole(is.LongRetryLimit)},
 	} {
 		if c.want != "" && c.is != "" && c.want != c.is {
 			return fmt.Errorf("radio: the %s of %s is %s, the plan wants %s; join the network as the plan says", c.what, e.cfg.Interface, c.is, c.want)
 		}
 	}
 	return nil
+}
+
+// whole is n as a word, empty where nothing is wanted or told.
+func whole(n *int) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.Itoa(*n)
 }
 
 // number is n as a word, empty for 0, which stands for absent.

@@ -33,7 +33,14 @@ type Caps struct {
 	Country        string    `json:"country,omitempty"`  // regulatory domain, "00" for the world's
 	Modes          []string  `json:"modes,omitempty"`    // that it can be set to
 	Channels       []int     `json:"channels,omitempty"` // on which it may begin a network
+
+	RTSThresholdBytes *int `json:"rts_threshold_bytes,omitempty"` // absent where nothing tells; RTSNever: off
+	ShortRetryLimit   *int `json:"short_retry_limit,omitempty"`
+	LongRetryLimit    *int `json:"long_retry_limit,omitempty"`
 }
+
+// RTSNever is the threshold that no frame of 802.11a, b and g is longer than.
+const RTSNever = 2347
 
 // TxFailed says that a unicast frame to Peer was given up after all retries.
 type TxFailed struct {

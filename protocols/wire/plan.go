@@ -143,6 +143,10 @@ type Radio struct {
 	LegacyRatesOnly bool     `json:"legacy_rates_only,omitempty"` // no HT or VHT
 	TxPowerDbm      *float64 `json:"tx_power_dbm,omitempty"`
 	RateMbps        *float64 `json:"rate_mbps,omitempty"` // fixed rate; absent: the driver's rate control
+	// Frames longer than this are announced by RTS; 2347, longer than any, is never. Absent: as the driver has it.
+	RTSThresholdBytes *int `json:"rts_threshold_bytes,omitempty"`
+	// How often a frame is sent at most, announced by RTS or not (dot11ShortRetryLimit and dot11LongRetryLimit). Absent: as the driver has it.
+	RetryLimit *int `json:"retry_limit,omitempty"`
 }
 
 // Routing names the routing protocol of the trial.

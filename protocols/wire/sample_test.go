@@ -60,7 +60,8 @@ func sampleGPS() *wire.GPS {
 
 func sampleCaps() *wire.Caps {
 	return &wire.Caps{Driver: "nl80211", MAC: "02:11:22:33:44:55", Mode: "adhoc", Standard: "802.11g", Channel: 6, TxPowerDbm: 20, RatesMbps: []float64{1, 54}, SSID: "mesh",
-		BSSID: "02:11:22:33:44:66", Width: "20 MHz (no HT)", BasicRatesMbps: []float64{1}, Country: "DE", Modes: []string{"adhoc", "managed"}, Channels: []int{1, 6, 11}}
+		BSSID: "02:11:22:33:44:66", Width: "20 MHz (no HT)", BasicRatesMbps: []float64{1}, Country: "DE", Modes: []string{"adhoc", "managed"}, Channels: []int{1, 6, 11},
+		RTSThresholdBytes: p(2347), ShortRetryLimit: p(7), LongRetryLimit: p(4)}
 }
 
 func sampleMachine() *wire.Machine {
@@ -94,7 +95,7 @@ func sampleTrial() wire.Trial {
 		Car: "car", Roadside: "roadside", Sender: "car", Receiver: "roadside", Initiator: "car", Relays: []string{"relay"}, SpeedMps: p(13.9), Direction: "outbound",
 		Course: wire.Course{Kind: "segment", StartM: -80, OffsetM: 5, SegmentM: p(20.0), LengthM: p(139.0), AccelMps2: 1.8, BrakeMps2: 2.5, MarkM: p(50.0), SiteLatDeg: p(-26.682), SiteLonDeg: p(27.092), HeadingDeg: 87.5},
 		Gate:   wire.Gate{SpeedBand: true, HoldS: 1, PlaceM: p(20.0), AfterS: p(0.5), TimeoutS: 120, LeadS: 0.3}, DurationS: 10,
-		Radio:   wire.Radio{Mode: "adhoc", Standard: "802.11g", Channel: 6, SSID: "fieldmesh", BSSID: "02:ca:fe:00:00:06", LegacyRatesOnly: true, TxPowerDbm: p(20.0), RateMbps: p(54.0)},
+		Radio:   wire.Radio{Mode: "adhoc", Standard: "802.11g", Channel: 6, SSID: "fieldmesh", BSSID: "02:ca:fe:00:00:06", LegacyRatesOnly: true, TxPowerDbm: p(20.0), RateMbps: p(54.0), RTSThresholdBytes: p(500), RetryLimit: p(7)},
 		Routing: wire.Routing{Protocol: "olsr", HelloS: p(1.5), Ready: "routes", ReadyS: p(45.0), ProbeHz: p(10.0)}, TCP: wire.TCP{Variant: "reno", Classic: true, SACK: p(false), DelayedACK: p(false), FixedRTO: true},
 		Traffic: []wire.Flow{
 			{Name: "main", Kind: "iperf3_tcp", From: "car", To: "roadside", Reverse: true, Port: 5000, Streams: 6, WindowBytes: p(65536), PayloadBytes: p(1448), StartS: 0, DurationS: 10, ClientPort: 50000},

@@ -208,6 +208,8 @@ func (r Radio) check(c *checker) {
 	if r.BSSID != "" {
 		c.match("radio.bssid", r.BSSID, bssidForm, "a MAC address, as 02:11:22:33:44:55")
 	}
+	c.wholes("radio.rts_threshold_bytes", r.RTSThresholdBytes, 1, RTSNever)
+	c.wholes("radio.retry_limit", r.RetryLimit, 1, 255)
 	c.optional("radio.tx_power_dbm", r.TxPowerDbm, -50, 50)
 	if r.RateMbps != nil {
 		c.positive("radio.rate_mbps", *r.RateMbps, 10000)
@@ -340,6 +342,12 @@ func (c *checker) number(field string, value, least, most float64) {
 func (c *checker) optional(field string, value *float64, least, most float64) {
 	if value != nil {
 		c.number(field, *value, least, most)
+	}
+}
+
+func (c *checker) wholes(field string, value *int, least, most int) {
+	if value != nil {
+		c.integer(field, *value, least, most)
 	}
 }
 

@@ -105,6 +105,12 @@ func (f *Field) mediumConfig(r wire.Radio) medium.Config {
 	if r.RateMbps != nil {
 		m.RateMbps = *r.RateMbps
 	}
+	if r.RTSThresholdBytes != nil {
+		m.RTSThresholdBytes = *r.RTSThresholdBytes
+	}
+	if r.RetryLimit != nil {
+		m.ShortRetryLimit, m.LongRetryLimit = *r.RetryLimit, *r.RetryLimit
+	}
 	power := *c.TxPowerDbm
 	if r.TxPowerDbm != nil {
 		power = *r.TxPowerDbm
@@ -121,7 +127,8 @@ func (f *Field) mediumConfig(r wire.Radio) medium.Config {
 
 // sameChannel compares what a trial's radio can change.
 func sameChannel(a, b medium.Config) bool {
-	if a.Standard != b.Standard || a.Channel != b.Channel || a.RateMbps != b.RateMbps {
+	if a.Standard != b.Standard || a.Channel != b.Channel || a.RateMbps != b.RateMbps ||
+		a.RTSThresholdBytes != b.RTSThresholdBytes || a.ShortRetryLimit != b.ShortRetryLimit || a.LongRetryLimit != b.LongRetryLimit {
 		return false
 	}
 	for i := range a.Nodes {

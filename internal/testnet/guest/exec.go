@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -46,17 +47,48 @@ func execute(binary string, args []string) (int, error) {
 	if err != nil {
 		return 1, err
 	}
-	if err := packInitramfs(filepath.Join(dir, "initramfs"), filepath.Join(kernel, "lib/modules", release), req); err != nil {
-		return 1, fmt.Errorf("make the initramfs: %w", err)
+	if err := makeDisk(dir); err != nil {
+		return 1, err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP)
 	defer stop()
-	m := &machine{kernel: kernel, dir: dir, token: req.Token, limit: testLimit(args)}
-	code, err := m.run(ctx)
-	if err != nil {
-		return 1, fmt.Errorf("%w\n%s", err, m.tail())
+	for boot := 1; boot <= bootsMax; boot++ {
+		next := req
+		next.Env = append(slices.Clone(req.Env), fmt.Sprintf("FIELDMESH_GUEST_BOOT=%d", boot))
+		if err := packInitramfs(filepath.Join(dir, "initramfs"), filepath.Join(kernel, "lib/modules", release), next); err != nil {
+			return 1, fmt.Errorf("make the initramfs: %w", err)
+		}
+		m := &machine{kernel: kernel, dir: dir, token: req.Token, limit: testLimit(args)}
+		code, err := m.run(ctx)
+		if errors.Is(err, errReset) {
+			continue
+		}
+		if err != nil {
+			return 1, fmt.Errorf("%w\n%s", err, m.tail())
+		}
+		return code, nil
 	}
-	return code, nil
+	return 1, fmt.Errorf("the test reset the guest %d times", bootsMax)
+}
+
+// bootsMax bounds how often a test may have its guest reset; diskBytes is the
+// size of the disk that outlives that, of which only what is written takes room.
+const (
+	bootsMax  = 32
+	diskBytes = 256 << 20
+)
+
+// errReset says that the test had the guest reset, as a loss of power would.
+var errReset = errors.New("the guest was reset")
+
+func diskOf(dir string) string { return filepath.Join(dir, "disk") }
+
+func makeDisk(dir string) error {
+	f, err := os.Create(diskOf(dir))
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Truncate(diskBytes), f.Close())
 }
 
 // findKernel is the folder of the kernel that FIELDMESH_GUEST_KERNEL names,
@@ -156,6 +188,7 @@ type machine struct {
 	kernel, dir, token string
 	limit              time.Duration
 	stderr             bytes.Buffer // what QEMU itself said
+	reset              bool         // the test had the guest reset
 }
 
 func (m *machine) console() string { return filepath.Join(m.dir, "console") }
@@ -172,6 +205,7 @@ func (m *machine) command(ctx context.Context) *exec.Cmd {
 		"-serial", "file:"+m.console(),
 		"-device", "virtio-serial-pci,max_ports=2", "-chardev", "stdio,id=out,signal=off", "-device", "virtserialport,nr=1,chardev=out",
 		"-fsdev", "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap", "-device", "virtio-9p-pci,fsdev=root,mount_tag=root",
+		"-drive", "file="+diskOf(m.dir)+",format=raw,if=none,id=disk", "-device", "virtio-blk-pci,drive=disk",
 		"-device", "virtio-rng-pci", "-device", "isa-debug-exit,iobase=0xf4,iosize=1")
 	cmd.Stderr = &m.stderr
 	// Killed with this process, whatever ends it.
@@ -213,6 +247,9 @@ func (m *machine) run(ctx context.Context) (int, error) {
 	if err != nil && !errors.As(err, &exit) {
 		return 1, fmt.Errorf("wait for QEMU: %w", err)
 	}
+	if m.reset && !said {
+		return 1, errReset
+	}
 	if !said {
 		return 1, fmt.Errorf("the guest ended without the test's exit status (QEMU: %s)", cmd.ProcessState)
 	}
@@ -234,6 +271,9 @@ func (m *machine) follow(out io.Reader, in io.Writer, up func()) (code int, said
 			switch words := strings.Fields(string(after)); {
 			case len(words) == 1 && words[0] == "up":
 				up()
+			case len(words) == 1 && words[0] == "reset":
+				m.reset = true
+				_, _ = io.WriteString(in, "ok\n")
 			case len(words) == 2 && words[0] == "exit":
 				if _, err := fmt.Sscan(words[1], &code); err == nil {
 					said = true

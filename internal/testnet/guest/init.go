@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -161,6 +162,20 @@ func settle() error {
 	return nil
 }
 
+// awaitReset resets the machine when the test asks for it, as a loss of power
+// would: nothing is synced, nobody is told to end. It lives as long as the
+// machine.
+func awaitReset(token string, port *os.File) {
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGUSR1)
+	<-asked
+	fmt.Fprintf(port, "%s reset\n", token)
+	_, _ = port.Read(make([]byte, 8)) // the host knows
+	if err := os.WriteFile("/proc/sysrq-trigger", []byte("b"), 0); err != nil {
+		fmt.Fprintf(port, "%s cannot reset the guest: %v\n", token, err)
+	}
+}
+
 // runTest starts the test and, as the first process of a machine must, takes
 // in every process that loses its parent.
 func runTest(req request, port *os.File) (int, error) {
@@ -176,6 +191,7 @@ func runTest(req request, port *os.File) (int, error) {
 	if err != nil {
 		return 1, err
 	}
+	go awaitReset(req.Token, port)
 	for {
 		var status syscall.WaitStatus
 		switch pid, err := syscall.Wait4(-1, &status, 0, nil); {

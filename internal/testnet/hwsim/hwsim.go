@@ -155,33 +155,30 @@ func run(t testing.TB, name string, args ...string) string {
 // (drivers/net/wireless/virtual/mac80211_hwsim.h).
 const (
 	cmdNewRadio       = 4
+	cmdDelRadio       = 5
 	attrRadioName     = 17
 	attrIftypeSupport = 23
 )
 
 // Plain makes a radio that can be a station and an access point, and has
-// neither ad hoc mode nor mesh. It
-// goes with the module, so Load is called first.
+// neither ad hoc mode nor mesh. It goes with the module, so Load is called
+// first.
 func Plain(t testing.TB, name string) Radio {
 	t.Helper()
-	c, err := genetlink.Dial(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Close() }()
-	family, err := c.GetFamily("MAC80211_HWSIM")
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := netlink.NewAttributeEncoder()
-	e.String(attrRadioName, name)
-	e.Uint32(attrIftypeSupport, 1<<unix.NL80211_IFTYPE_STATION|1<<unix.NL80211_IFTYPE_AP)
-	data, err := e.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Execute(genetlink.Message{Header: genetlink.Header{Command: cmdNewRadio, Version: family.Version}, Data: data},
-		family.ID, netlink.Request|netlink.Acknowledge); err != nil && !isNumber(err) {
+	return newRadio(t, name, func(e *netlink.AttributeEncoder) {
+		e.Uint32(attrIftypeSupport, 1<<unix.NL80211_IFTYPE_STATION|1<<unix.NL80211_IFTYPE_AP)
+	})
+}
+
+// Plug makes one more radio like those of Load.
+func Plug(t testing.TB, name string) Radio {
+	t.Helper()
+	return newRadio(t, name, func(*netlink.AttributeEncoder) {})
+}
+
+func newRadio(t testing.TB, name string, more func(*netlink.AttributeEncoder)) Radio {
+	t.Helper()
+	if err := command(cmdNewRadio, name, more); err != nil && !isNumber(err) {
 		t.Fatalf("make radio %q: %v", name, err)
 	}
 	for range 200 {
@@ -194,6 +191,41 @@ func Plain(t testing.TB, name string) Radio {
 	}
 	t.Fatalf("radio %q did not appear within 10 s: %v", name, present())
 	return Radio{}
+}
+
+// Unplug takes a radio away, whatever it does just then.
+func (r Radio) Unplug(t testing.TB, ns *testnet.NS) {
+	t.Helper()
+	ns.Do(t, func() error { // the module finds radios in the caller's namespace only
+		err := command(cmdDelRadio, r.Phy, func(*netlink.AttributeEncoder) {})
+		if err != nil {
+			err = fmt.Errorf("take radio %q away: %w", r.Phy, err)
+		}
+		return err
+	})
+}
+
+// command puts a command about a radio to the module.
+func command(number uint8, name string, more func(*netlink.AttributeEncoder)) (err error) {
+	c, err := genetlink.Dial(nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }()
+	family, err := c.GetFamily("MAC80211_HWSIM")
+	if err != nil {
+		return err
+	}
+	e := netlink.NewAttributeEncoder()
+	e.String(attrRadioName, name)
+	more(e)
+	data, err := e.Encode()
+	if err != nil {
+		return err
+	}
+	_, err = c.Execute(genetlink.Message{Header: genetlink.Header{Command: number, Version: family.Version}, Data: data},
+		family.ID, netlink.Request|netlink.Acknowledge)
+	return err
 }
 
 // isNumber tells the number of the new radio, which the module answers in the
