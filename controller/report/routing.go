@@ -116,7 +116,12 @@ func (row *routingRow) costs(a attempt, cost topology.Cost) {
 	}
 	for _, r := range a.heard {
 		if kind, is := strings.CutPrefix(r.Name, "captured_messages_"); is && r.Unit == "messages/s" {
-			kinds = append(kinds, fmt.Sprintf("%s %.2f/s", strings.TrimSuffix(kind, "_per_s"), r.Value))
+			kind = strings.TrimSuffix(kind, "_per_s")
+			text := fmt.Sprintf("%s %.2f/s", kind, r.Value)
+			if bytes := metrics.Value(a.heard, "", "captured_messages_"+kind+"_bytes_per_s"); bytes != nil {
+				text += fmt.Sprintf(", %.0f B/s", *bytes)
+			}
+			kinds = append(kinds, text)
 		}
 	}
 	if cut := metrics.Value(a.heard, "", "routing_packets_cut"); cut != nil {
@@ -139,7 +144,7 @@ func seconds(o topology.Outage) string {
 	if o.Seconds < 0.05 {
 		return "none"
 	}
-	return fmt.Sprintf("%.1f s from %.1f s", o.Seconds, o.FromS)
+	return fmt.Sprintf("%.1f\u00a0s from %.1f\u00a0s", o.Seconds, o.FromS)
 }
 
 // mostly is the way that the flow had for the longest time.

@@ -19,6 +19,10 @@ type Cost struct {
 	ReadyS       *float64           // from a daemon's start to the routes that arming waits for, at the node where it took longest
 }
 
+// dataHeader is what DSR's daemon calls the header that a data packet has with
+// it. Its bytes are routing's; the packet is not.
+const dataHeader = "SR"
+
 // MessageCost is one type of message.
 type MessageCost struct {
 	Kind                   string
@@ -38,6 +42,7 @@ func (m *Mesh) Cost() Cost {
 		c.Nodes++
 		seconds += last.s - first.s
 		packets += float64(*last.PacketsSent) - float64(*first.PacketsSent)
+		packets -= float64(last.Messages[dataHeader]) - float64(first.Messages[dataHeader])
 		bytes += float64(*last.BytesSent) - float64(*first.BytesSent)
 		for kind, n := range last.Messages {
 			kinds[kind] += float64(n) - float64(first.Messages[kind])

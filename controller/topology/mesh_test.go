@@ -172,6 +172,20 @@ func TestCostIsOfTheWindow(t *testing.T) {
 	}
 }
 
+// A data packet with DSR's header is none of routing's, but the header is.
+func TestDataPacketsWithTheirWayAreNoRoutingPackets(t *testing.T) {
+	plan, trial, records := square()
+	records = slices.DeleteFunc(records, func(r wire.Record) bool { return r.Body.Kind() == "routing" })
+	for s := range 11 {
+		n := uint64(s)
+		records = append(records, record("a", float64(s), &wire.RoutingCount{Protocol: "dsr", PacketsSent: ptr(102 * n), BytesSent: ptr(1400 * n),
+			Messages: map[string]uint64{"SR": 100 * n, "RREQ": 2 * n}, MessageBytes: map[string]uint64{"SR": 1200 * n, "RREQ": 20 * n}}))
+	}
+	if c := Read(plan, trial, records).Cost(); *c.PacketsPerS != 2 || *c.BytesPerS != 1400 || len(c.Messages) != 2 {
+		t.Errorf("cost: %g packets/s, %g B/s, %+v", *c.PacketsPerS, *c.BytesPerS, c.Messages)
+	}
+}
+
 func TestLinksAreTheDaemons(t *testing.T) {
 	m := Read(square())
 	links := m.Links(2)

@@ -18,6 +18,9 @@ const (
 	plotMost      = 320.0
 )
 
+// halo keeps what is written over lines legible.
+const halo = `<style>.o{paint-order:stroke;stroke:#fff;stroke-width:4px;stroke-linejoin:round}</style>` + "\n"
+
 type spot struct{ x, y float64 }
 
 // SVG draws the mesh at a moment: nodes, links by their quality, and the
@@ -27,16 +30,17 @@ func (m *Mesh) SVG(title string, s float64) string {
 	height := titleHeight + 2*pictureMargin + tall + legendHeight
 	path := m.PathAt(s)
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" role="img" aria-label="%s" font-family="system-ui, sans-serif" font-size="13">`+"\n",
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" role="img" aria-label="%s" font-family="system-ui, sans-serif" font-size="13">`+"\n"+halo,
 		pictureWidth, height, html.EscapeString("the mesh: "+title))
 	fmt.Fprintf(&b, `<rect width="%g" height="%g" fill="#fff"/>`+"\n", pictureWidth, height)
 	fmt.Fprintf(&b, `<text x="28" y="26" font-size="15" font-weight="600" fill="#1d2329">%s, %.1f s into the window</text>`+"\n", html.EscapeString(title), s)
 	fmt.Fprintf(&b, `<text x="28" y="46" fill="#5b646c">%s</text>`+"\n", html.EscapeString(describe(m.Protocol, path, known)))
-	m.drawLinks(&b, spots, s)
 	drawPath(&b, spots, path)
+	m.drawLinks(&b, spots, s)
+	drawOut(&b, spots, path)
 	m.drawNodes(&b, spots, path)
 	fmt.Fprintf(&b, `<g fill="#5b646c" font-size="12"><text x="28" y="%g">thin lines: neighbours, green good to red poor by signal (−60 to −90 dBm) or cost (1 to 4 ETX), dashed heard one way only</text>`, height-32)
-	fmt.Fprintf(&b, `<text x="28" y="%g">thick blue: the way of the flow by the kernels' routes</text></g>`+"\n", height-14)
+	fmt.Fprintf(&b, `<text x="28" y="%g">thick blue: the way of the flow by the routes that nodes had; dotted red: its next node was out of reach</text></g>`+"\n", height-14)
 	b.WriteString("</svg>\n")
 	return b.String()
 }
@@ -88,7 +92,7 @@ func (m *Mesh) circle() map[string]spot {
 func (l Link) quality() (share float64, text string, ok bool) {
 	switch {
 	case l.SignalDbm != nil:
-		return min(max((*l.SignalDbm+90)/30, 0), 1), fmt.Sprintf("%.0f dBm", *l.SignalDbm), true
+		return min(max((*l.SignalDbm+90)/30, 0), 1), strings.Replace(fmt.Sprintf("%.0f dBm", *l.SignalDbm), "-", "−", 1), true
 	case l.Cost != nil && *l.Cost >= 16: // babeld's unit is 1/256 of a transmission, 96 at least on a cable
 		return min(max(1-(*l.Cost/256-1)/3, 0), 1), fmt.Sprintf("cost %.0f", *l.Cost), true
 	case l.Cost != nil:
@@ -117,7 +121,7 @@ func (m *Mesh) drawLinks(b *strings.Builder, spots map[string]spot, s float64) {
 		}
 		fmt.Fprintf(b, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s" stroke-width="1.5"%s/>`, from.x, from.y, to.x, to.y, colour, dash)
 		if text != "" && len(links) <= 60 {
-			fmt.Fprintf(b, `<text x="%.1f" y="%.1f" font-size="11" fill="%s" text-anchor="middle">%s</text>`, (from.x+to.x)/2, (from.y+to.y)/2-9, colour, text)
+			fmt.Fprintf(b, `<text class="o" x="%.1f" y="%.1f" font-size="11" fill="%s" text-anchor="middle">%s</text>`, (from.x+to.x)/2, (from.y+to.y)/2+4, colour, text)
 		}
 		b.WriteString("\n")
 	}
@@ -128,6 +132,15 @@ func drawPath(b *strings.Builder, spots map[string]spot, p Path) {
 		from, to := spots[p.Nodes[i]], spots[p.Nodes[i+1]]
 		fmt.Fprintf(b, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="#0072b2" stroke-width="5" stroke-linecap="round" opacity="0.55"/>`+"\n", from.x, from.y, to.x, to.y)
 	}
+}
+
+// drawOut shows where the way ends because its next node is out of reach.
+func drawOut(b *strings.Builder, spots map[string]spot, p Path) {
+	if p.Out == "" {
+		return
+	}
+	from, to := spots[p.Nodes[len(p.Nodes)-1]], spots[p.Out]
+	fmt.Fprintf(b, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="#d55e00" stroke-width="6" stroke-dasharray="1 10" stroke-linecap="round"/>`+"\n", from.x, from.y, to.x, to.y)
 }
 
 func (m *Mesh) drawNodes(b *strings.Builder, spots map[string]spot, p Path) {
@@ -145,6 +158,6 @@ func (m *Mesh) drawNodes(b *strings.Builder, spots map[string]spot, p Path) {
 		}
 		at := spots[n]
 		fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="9" fill="%s" stroke="#1d2329" stroke-width="1.5"/>`, at.x, at.y, fill)
-		fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="middle" fill="#1d2329">%s</text>`+"\n", at.x, at.y+26, html.EscapeString(n+role))
+		fmt.Fprintf(b, `<text class="o" x="%.1f" y="%.1f" text-anchor="middle" fill="#1d2329">%s</text>`+"\n", at.x, at.y+26, html.EscapeString(n+role))
 	}
 }
