@@ -1,0 +1,79 @@
+package metrics
+
+import (
+	"math"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/controller/packets"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+const tenS = int64(10e9)
+
+// measured is an attempt of ten seconds whose windows open ten seconds after
+// the nodes' clocks began.
+func measured(t wire.Trial, records ...wire.Record) Attempt {
+	t.Sender, t.Receiver, t.Initiator, t.DurationS = "a", "b", "a", 10
+	at := Attempt{trial: t, plan: wire.RunPlan{Nodes: []wire.PlanNode{{Name: "a", MeshPrefix: "10.0.0.1/24"}, {Name: "b", MeshPrefix: "10.0.0.2/24"}}}}
+	for _, n := range []string{"a", "b"} {
+		at.records = append(at.records, told(n, 0, &wire.Window{OpenBootNs: tenS, CloseBootNs: 2 * tenS}))
+	}
+	at.records = append(at.records, records...)
+	return at
+}
+
+func told(node string, s float64, b wire.Body) wire.Record {
+	return wire.Record{Header: wire.Header{Kind: b.Kind(), Node: node, TBootNs: tenS + int64(s*1e9)}, Body: b}
+}
+
+func (at Attempt) wantRow(t *testing.T, name string, want float64) {
+	t.Helper()
+	s := &set{at: at}
+	s.routing()
+	if got := Value(s.rows, "", name); got == nil || math.Abs(*got-want) > 1e-9 {
+		t.Errorf("%s: %v in %+v, want %g", name, got, s.rows, want)
+	}
+}
+
+func TestProbesTellTheirLossAndOutage(t *testing.T) {
+	var records []wire.Record
+	for i := range 20 {
+		if s := float64(i) / 2; s < 3 || s >= 7 {
+			records = append(records, told("a", s, &wire.Probe{Peer: "b", ProbeSeq: uint64(i + 1), RTTUs: 2000}))
+		}
+	}
+	at := measured(wire.Trial{Routing: wire.Routing{Protocol: "none", ProbeHz: new(2.0)}}, records...)
+	at.wantRow(t, "probe_loss_percent", 40)
+	at.wantRow(t, "ping_outage_s", 4.5)
+	at.wantRow(t, "probe_rtt_median_ms", 2)
+	none := measured(wire.Trial{Routing: wire.Routing{Protocol: "none", ProbeHz: new(2.0)}})
+	none.wantRow(t, "probe_loss_percent", 100)
+	none.wantRow(t, "ping_outage_s", 10)
+}
+
+// What a real radio put on the air is what its interface sent, and its retries.
+func TestFramesOfRealRadios(t *testing.T) {
+	var records []wire.Record
+	for i := range 11 {
+		n, s := uint64(i), float64(i)
+		records = append(records, told("a", s, &wire.Interface{Name: "wlan0", TxPackets: 100 + 50*n}),
+			told("a", s, &wire.Station{Peer: "02:b", TxRetries: new(4 * n)}), told("a", s, &wire.Station{Peer: "02:c", TxRetries: new(n)}))
+	}
+	at := measured(wire.Trial{}, records...)
+	s := &set{at: at}
+	if s.routing(); Value(s.rows, "", "radio_frames_per_s") != nil {
+		t.Error("an emulated radio's frames are told by the field, and better")
+	}
+	at.records = append(at.records, told("a", 0, &wire.Provenance{Radio: &wire.Caps{Driver: "ath9k_htc"}}))
+	at.wantRow(t, "radio_frames_per_s", 55)
+}
+
+func TestMessagesOfCapturesAreAMeanOfNodes(t *testing.T) {
+	s := &set{at: measured(wire.Trial{})}
+	s.messages([]packets.EndResult{{Messages: map[string]packets.MessageCount{"Route Request": {N: 20, Bytes: 400}}}, {RoutingCut: 3}}, 10)
+	for name, want := range map[string]float64{"captured_messages_route-request_per_s": 1, "captured_messages_route-request_bytes_per_s": 20, "routing_packets_cut": 3} {
+		if got := Value(s.rows, "", name); got == nil || *got != want {
+			t.Errorf("%s: %v, want %g", name, got, want)
+		}
+	}
+}
