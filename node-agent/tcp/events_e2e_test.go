@@ -150,6 +150,38 @@ func TestTracepointsTellWhatKernelAndWireCount(t *testing.T) {
 	}
 }
 
+// A retransmission that finds no route never leaves, and is told as such where
+// the kernel tells of it.
+func TestAFailedRetransmissionIsTold(t *testing.T) {
+	if tells, err := tellsFailure(); err != nil || tells == 0 {
+		t.Skipf("the tracepoint of this kernel tells of no failures (from Linux 6.17 on): %v", err)
+	}
+	testnet.Need(t)
+	a, b := testnet.NewNS(t, "snd"), testnet.NewNS(t, "rcv")
+	testnet.NewPath(t, a, senderAddr+"/24", b, receiverAddr+"/24", testnet.PathConfig{Drop: func(s testnet.Segment) bool { return s.Index >= 3 }})
+	reader := traced(t, a)
+	receive(t, b)
+	conn := dialFrom(t, a, tracedPort)
+	defer conn.Close()
+	if _, err := conn.Write(make([]byte, 50_000)); err != nil {
+		t.Fatal(err)
+	}
+	a.Run(t, "ip", "route", "del", "10.55.0.0/24")
+	failed := uint32(0)
+	for until := time.Now().Add(30 * time.Second); failed == 0 && time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+		if err := reader.Read(func(e Event) {
+			if e.Kind == FailedRetransmission {
+				failed += e.Count
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if failed == 0 {
+		t.Error("no failed retransmission is told")
+	}
+}
+
 // A connection of the same ports in another namespace, and one of other ports,
 // are not told of.
 func TestOthersConnectionsAreNotTraced(t *testing.T) {
