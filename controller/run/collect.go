@@ -34,7 +34,10 @@ func (l *openLane) collect(ctx context.Context, name string, c source) {
 	backoff := 100 * time.Millisecond
 	confirmed := time.Now()
 	for ctx.Err() == nil {
-		lines, next, err := l.copyRecords(ctx, name, c, at, collectWait)
+		var lines [][]byte
+		var next wire.SpoolPosition
+		var err error
+		l.hush.speak(func() { lines, next, err = l.copyRecords(ctx, name, c, at, l.hush.wait(collectWait)) })
 		if err != nil {
 			if ctx.Err() == nil {
 				l.seen.behind(name, err)
@@ -51,9 +54,14 @@ func (l *openLane) collect(ctx context.Context, name string, c source) {
 		}
 		if len(lines) > 0 && time.Since(confirmed) > confirmEvery {
 			confirmed = time.Now()
-			if _, err := c.Confirm(ctx, at); err != nil && ctx.Err() == nil {
-				l.r.Log.Warn("confirm records", "node", name, "error", err)
-			}
+			l.hush.speak(func() {
+				if _, err := c.Confirm(ctx, at); err != nil && ctx.Err() == nil {
+					l.r.Log.Warn("confirm records", "node", name, "error", err)
+				}
+			})
+		}
+		if l.hush.mesh {
+			sleep(ctx, l.r.lookEvery) // it does not wait at the node
 		}
 	}
 }
@@ -223,7 +231,11 @@ func (s *sightings) lacking(k wire.TrialKey, names []string) (missing []string, 
 func (l *openLane) awaitKept(ctx context.Context, t wire.Trial, k wire.TrialKey, names []string, show func(phase, detail string)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
-	watching.Go(func() { l.watch(ctx, t, k, names) })
+	watch := l.watch
+	if l.hush.mesh {
+		watch = l.watchOverMesh
+	}
+	watching.Go(func() { watch(ctx, t, k, names) })
 	defer func() { cancel(); watching.Wait() }() // nothing is shown of an attempt that has ended
 	aborted := false
 	for {

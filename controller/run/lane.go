@@ -28,6 +28,7 @@ type openLane struct {
 	letGo   context.CancelFunc // ends the renewing of leases
 	leasers sync.WaitGroup
 	seen    *sightings
+	hush    hush
 }
 
 func newEpoch() string {
@@ -37,7 +38,7 @@ func newEpoch() string {
 }
 
 func (r *Runner) openLane(ctx context.Context, lane *Lane) (*openLane, error) {
-	l := &openLane{Lane: lane, r: r, plan: withControl(r.Plan, lane.Nodes), seen: newSightings(r.Plan.Run, r.hear)}
+	l := &openLane{Lane: lane, r: r, plan: withControl(r.Plan, lane.Nodes), seen: newSightings(r.Plan.Run, r.hear), hush: hush{mesh: r.Plan.Control == wire.ControlMesh}}
 	if err := l.seen.recall(r.Archive); err != nil {
 		return nil, err
 	}
@@ -92,7 +93,7 @@ func (l *openLane) close() {
 // lease bears the run's name: a controller that was killed takes it again at
 // once, and another run does not.
 func (l *openLane) lease() wire.Lease {
-	return wire.Lease{Holder: "run " + l.r.Plan.Run, TTLS: leaseTTL.Seconds()}
+	return wire.Lease{Holder: "run " + l.r.Plan.Run, TTLS: l.leaseFor().Seconds()}
 }
 
 // renew keeps the lease. While the node is out of reach it goes on by itself;
@@ -106,9 +107,7 @@ func (l *openLane) renew(ctx context.Context, c *fleet.Client) {
 		case <-ctx.Done():
 			return
 		}
-		if _, err := c.Lease(ctx, l.lease()); err != nil && ctx.Err() == nil {
-			l.r.Log.Warn("renew lease", "node", c.Node().Name, "error", err)
-		}
+		l.renewOnce(ctx, c)
 	}
 }
 

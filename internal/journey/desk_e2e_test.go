@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +31,7 @@ type desk struct {
 	agents   []*session
 	fleet    *fleet.Fleet
 	before   string
+	mesh     bool // the cable under test carries control too, and the controller sits at alpha
 }
 
 var deskNodes = []string{"alpha", "bravo"}
@@ -38,9 +40,20 @@ var deskNodes = []string{"alpha", "bravo"}
 // agents. Extra lines go into every agent.yaml; NODE in them is the node's name.
 func newDesk(t *testing.T, extra string) *desk {
 	t.Helper()
+	return newDeskOn(t, extra, false)
+}
+
+func newDeskOn(t *testing.T, extra string, mesh bool) *desk {
+	t.Helper()
 	testnet.Need(t, "ip", "gpsd", "iperf3", "tcpdump")
 	pair := testnet.NewPair(t, "10.213.251", [2]string(deskNodes))
-	d := &desk{dir: testnet.Folder(t), pair: pair, nodes: pair.Nodes, control: pair.Control}
+	d := &desk{dir: testnet.Folder(t), pair: pair, nodes: pair.Nodes, control: pair.Control, mesh: mesh}
+	if mesh {
+		for i, name := range deskNodes {
+			d.nodes[name].Run(t, "ip", "addr", "add", fmt.Sprintf("10.77.0.%d/24", i+1), "dev", "wlan0")
+		}
+		d.control = d.nodes["alpha"]
+	}
 	d.receiver = newReceiver(t, d.nodes["alpha"])
 	d.before = d.snapshot(t)
 	d.issueKeys(t)
@@ -84,7 +97,12 @@ func lineDiff(before, after string) string {
 	return b.String()
 }
 
-func (d *desk) address(name string) string { return d.pair.API(name) }
+func (d *desk) address(name string) string {
+	if d.mesh {
+		return fmt.Sprintf("10.77.0.%d:7443", slices.Index(deskNodes, name)+1)
+	}
+	return d.pair.API(name)
+}
 
 func (d *desk) fleetFile() string { return filepath.Join(d.dir, "fleet", "fleet.yaml") }
 
