@@ -301,7 +301,11 @@ func (a *Archive) Cursor(node string) wire.SpoolPosition {
 func (a *Archive) AppendField(trial, attempt int, records []wire.Record) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	p := a.placeOf(FieldNode, FieldNode)
+	epoch := FieldNode
+	if a.info.Shard != nil { // the shards' records of the field come together
+		epoch = fmt.Sprintf("%s-%d", FieldNode, a.info.Shard.Number)
+	}
+	p := a.placeOf(FieldNode, epoch)
 	seq := p.seq
 	for s := range p.beyond { // left by an append that did not end
 		seq = max(seq, s)
@@ -309,7 +313,7 @@ func (a *Archive) AppendField(trial, attempt int, records []wire.Record) error {
 	lines := make([][]byte, 0, len(records))
 	for _, r := range records {
 		seq++
-		r.Node, r.Epoch, r.Seq = FieldNode, FieldNode, seq
+		r.Node, r.Epoch, r.Seq = FieldNode, epoch, seq
 		r.Run, r.Trial, r.Attempt = a.info.Run, trial, attempt
 		line, err := json.Marshal(r)
 		if err != nil {

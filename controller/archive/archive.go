@@ -82,7 +82,8 @@ type RunInfo struct {
 	Version     string            `json:"version"` // of the controller that drove the run
 	Place       string            `json:"place"`   // rehearsal | road | bench | log
 	Site        map[string]string `json:"site,omitempty"`
-	CampaignRaw []byte            `json:"-"` // campaign.yaml, byte for byte
+	Shard       *Shard            `json:"shard,omitempty"` // nil: the whole campaign
+	CampaignRaw []byte            `json:"-"`               // campaign.yaml, byte for byte
 	// Movement are the files that the campaign names, by their name in the
 	// folder movement, byte for byte. They are only written: see Dir.
 	Movement map[string][]byte `json:"-"`

@@ -32,13 +32,18 @@ func (s *session) conclude(out io.Writer) error {
 	if err := resultTable(out, s.archive, rows); err != nil {
 		return err
 	}
-	accepted := 0
+	accepted, planned := 0, 0
 	for _, v := range s.archive.Decisions() {
 		if v.Outcome == "accepted" {
 			accepted++
 		}
 	}
-	_, err = fmt.Fprintf(out, "\n%d of %d trials accepted\nreport: %s\n", accepted, len(s.plan.Trials), path)
+	for _, t := range s.plan.Trials {
+		if s.archive.Info().Shard.Has(t.Number) {
+			planned++
+		}
+	}
+	_, err = fmt.Fprintf(out, "\n%d of %d trials accepted\nreport: %s\n", accepted, planned, path)
 	return err
 }
 

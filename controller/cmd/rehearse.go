@@ -64,7 +64,7 @@ func (s *session) inFields(ctx context.Context, f rehearseFlags, out io.Writer) 
 	if _, err := world.Sweep(""); err != nil {
 		return err
 	}
-	dir, err := filepath.Abs(filepath.Join(f.dir, s.plan.Run))
+	dir, err := filepath.Abs(filepath.Join(f.dir, filepath.Base(s.archive.Dir())))
 	if err != nil {
 		return fmt.Errorf("find --world-dir: %w", err)
 	}

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -27,6 +28,7 @@ import (
 type runFlags struct {
 	runs     string
 	name     string
+	shard    string
 	resume   string
 	influx   influxFlags
 	patience time.Duration
@@ -35,6 +37,7 @@ type runFlags struct {
 func (f *runFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.runs, "runs", "runs", "folder that holds the runs")
 	c.Flags().StringVar(&f.name, "name", "", "name of the run (default: the campaign's name and the time)")
+	c.Flags().StringVar(&f.shard, "shard", "", "drive only a part, such as 2/3 for the second of three; fieldmesh merge puts them together")
 	c.Flags().StringVar(&f.resume, "resume", "", "go on with this run: its folder or its name")
 	c.Flags().DurationVar(&f.patience, "patience", 20*time.Second, "how long to wait for GPS fixes and nodes before refusing")
 	f.influx.add(c)
@@ -60,6 +63,10 @@ func openSession(f runFlags, file, place string) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
+	shard, folder, err := f.part()
+	if err != nil {
+		return nil, err
+	}
 	name := f.name
 	if name == "" {
 		name = c.Name + "-" + time.Now().UTC().Format("20060102-150405")
@@ -76,16 +83,32 @@ func openSession(f runFlags, file, place string) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := archive.Create(filepath.Join(f.runs, name), archive.RunInfo{Run: name, Campaign: c.Name, CreatedWall: time.Now().UTC(),
+	folder = cmp.Or(folder, name)
+	a, err := archive.Create(filepath.Join(f.runs, folder), archive.RunInfo{Run: name, Shard: shard, Campaign: c.Name, CreatedWall: time.Now().UTC(),
 		Seed: p.Seed, Version: version.String(), Place: place, Site: siteSheet(c.Site), CampaignRaw: c.Raw, Movement: movement, Plan: p})
 	if err != nil {
-		return nil, explainRun(f.runs, name, err)
+		return nil, explainRun(f.runs, folder, err)
 	}
 	// Not before: the name may be that of a run whose key this would replace.
-	if err := writeKey(f.runs, name, key); err != nil {
+	if err := writeKey(f.runs, folder, key); err != nil {
 		return nil, errors.Join(err, a.Discard())
 	}
 	return &session{archive: a, campaign: c, plan: p, log: logger(), runs: f.runs}, nil
+}
+
+// part is the shard that is asked for, and the name of its folder. Shards of a
+// run bear its name, by which their records know each other.
+func (f *runFlags) part() (shard *archive.Shard, folder string, err error) {
+	if f.shard == "" {
+		return nil, "", nil
+	}
+	if shard, err = archive.ParseShard(f.shard); err != nil {
+		return nil, "", err
+	}
+	if f.name == "" {
+		return nil, "", fmt.Errorf("--shard %s: give the run a --name, the same for all its shards", f.shard)
+	}
+	return shard, fmt.Sprintf("%s-shard-%d-of-%d", f.name, shard.Number, shard.Of), nil
 }
 
 // runPlan is the schedule of a campaign's run at a place.
@@ -114,7 +137,7 @@ func (s *session) refused() bool { return s.runs != "" && s.archive.Empty() }
 // nothing behind: its name is free again.
 func (s *session) close() error {
 	if s.refused() {
-		return errors.Join(s.archive.Discard(), os.Remove(keyPath(s.runs, s.plan.Run)))
+		return errors.Join(s.archive.Discard(), os.Remove(keyPath(s.runs, filepath.Base(s.archive.Dir()))))
 	}
 	return s.archive.Close()
 }
@@ -150,7 +173,7 @@ func resumeSession(f runFlags) (*session, error) {
 		return nil, errors.Join(err, a.Close())
 	}
 	p := a.Info().Plan
-	if p.Key, err = readKey(filepath.Dir(dir), p.Run); err != nil {
+	if p.Key, err = readKey(filepath.Dir(dir), filepath.Base(dir)); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
 	return &session{archive: a, campaign: c, plan: p, log: logger()}, nil
@@ -230,7 +253,7 @@ func (s *session) drive(ctx context.Context, lanes []*run.Lane, f runFlags, out 
 	accepted, givenUp, left := r.Counts()
 	if givenUp+left > 0 {
 		return fmt.Errorf("run %s: %d of %d trials accepted, %d given up after %d attempts each; `fieldmesh report %s` tells why",
-			s.plan.Run, accepted, len(s.plan.Trials), givenUp, s.plan.AttemptsMax, s.archive.Dir())
+			s.plan.Run, accepted, accepted+givenUp+left, givenUp, s.plan.AttemptsMax, s.archive.Dir())
 	}
 	return nil
 }

@@ -221,7 +221,7 @@ func (r *Runner) take() (wire.Trial, int, bool) {
 	verdicts := r.verdicts()
 	for _, t := range r.Plan.Trials {
 		attempt, more := verdict.Next(r.Plan.AttemptsMax, verdicts[t.Number])
-		if !more || r.taken[t.Number] {
+		if !more || r.taken[t.Number] || !r.Archive.Info().Shard.Has(t.Number) {
 			continue
 		}
 		r.taken[t.Number] = true
@@ -245,10 +245,15 @@ func (r *Runner) release(number int) {
 	delete(r.taken, number)
 }
 
-// Counts tells how many trials are accepted, given up, and left.
+// Counts tells how many of the trials that are driven here are accepted, given
+// up, and left.
 func (r *Runner) Counts() (accepted, givenUp, left int) {
 	verdicts := r.verdicts()
+	shard := r.Archive.Info().Shard
 	for _, t := range r.Plan.Trials {
+		if !shard.Has(t.Number) {
+			continue
+		}
 		_, more := verdict.Next(r.Plan.AttemptsMax, verdicts[t.Number])
 		switch {
 		case slices.ContainsFunc(verdicts[t.Number], func(v wire.Verdict) bool { return v.Outcome == verdict.Accepted }):

@@ -1,0 +1,186 @@
+package archive
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// Shard is a part of a campaign that one machine drives: of every Of trials in
+// the schedule's order, the one at Number. So each shard has its share of every
+// block, and a difference between machines spreads over the cells.
+type Shard struct {
+	Number int `json:"number"` // 1 to Of
+	Of     int `json:"of"`
+}
+
+// Has tells whether a trial is in the shard; every trial is in none.
+func (s *Shard) Has(trial int) bool { return s == nil || (trial-1)%s.Of == s.Number-1 }
+
+// String is the shard as people write it.
+func (s *Shard) String() string { return fmt.Sprintf("%d/%d", s.Number, s.Of) }
+
+// ParseShard reads "i/n".
+func ParseShard(text string) (*Shard, error) {
+	var s Shard
+	if n, err := fmt.Sscanf(text+"\n", "%d/%d\n", &s.Number, &s.Of); err != nil || n != 2 || s.Number < 1 || s.Number > s.Of || s.Of > wire.MaxTrials {
+		return nil, fmt.Errorf("shard %q: it is i/n, such as 2/3 for the second of three", text)
+	}
+	return &s, nil
+}
+
+// Merge makes one run of all shards of a campaign, in a new folder. Every shard
+// must be finished and whole, of the same campaign, schedule and seed, and there
+// once; otherwise nothing is made. The shards stay as they are.
+func Merge(dir string, shards []string) (err error) {
+	parts := make([]*Archive, len(shards))
+	for i, path := range shards {
+		if parts[i], err = wholeShard(path); err != nil {
+			return fmt.Errorf("merge: %w", err)
+		}
+	}
+	if err := oneCampaign(parts); err != nil {
+		return fmt.Errorf("merge: %w", err)
+	}
+	slices.SortFunc(parts, func(x, y *Archive) int { return cmp.Compare(x.info.Shard.Number, y.info.Shard.Number) })
+	info := parts[0].info
+	info.Shard, info.Movement = nil, map[string][]byte{}
+	for _, p := range parts {
+		if p.info.CreatedWall.Before(info.CreatedWall) {
+			info.CreatedWall = p.info.CreatedWall
+		}
+	}
+	a, err := Create(dir, info)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(a.take(parts), a.Close()); err != nil {
+		return fmt.Errorf("merge: %w", err)
+	}
+	whole, err := Open(dir)
+	if err != nil {
+		return fmt.Errorf("merge: %w", err)
+	}
+	return errors.Join(whole.Finish(), whole.Close())
+}
+
+// wholeShard opens a shard that is finished and as its manifests say.
+func wholeShard(path string) (*Archive, error) {
+	a, err := Read(path)
+	if err != nil {
+		return nil, err
+	}
+	if a.info.Shard == nil {
+		return nil, fmt.Errorf("%q is no shard: it was driven whole", path)
+	}
+	findings, err := Verify(path)
+	if err != nil {
+		return nil, err
+	}
+	if len(findings) > 0 {
+		return nil, fmt.Errorf("shard %s in %q is not whole (%d findings, the first: %s); finish it by --resume, or copy it again", a.info.Shard, path, len(findings), findings[0])
+	}
+	return a, nil
+}
+
+// oneCampaign refuses shards that are not all the shards of one run.
+func oneCampaign(parts []*Archive) error {
+	if len(parts) == 0 {
+		return errors.New("no shard was given")
+	}
+	first := parts[0]
+	at := map[int]string{}
+	for _, p := range parts {
+		switch x, y := p.info, first.info; {
+		case x.Run != y.Run:
+			return fmt.Errorf("%q is of run %q and %q of run %q: shards of one run bear one --name", p.dir, x.Run, first.dir, y.Run)
+		case x.Place != y.Place, x.Seed != y.Seed, !bytes.Equal(x.CampaignRaw, y.CampaignRaw), !reflect.DeepEqual(x.Plan, y.Plan):
+			return fmt.Errorf("%q and %q are of different campaigns: place, seed, campaign file or schedule differ", first.dir, p.dir)
+		case x.Shard.Of != y.Shard.Of:
+			return fmt.Errorf("%q is shard %s and %q is shard %s: they were cut differently", first.dir, y.Shard, p.dir, x.Shard)
+		case at[x.Shard.Number] != "":
+			return fmt.Errorf("shard %s is there twice: %q and %q", x.Shard, at[x.Shard.Number], p.dir)
+		}
+		at[p.info.Shard.Number] = p.dir
+	}
+	for i := 1; i <= first.info.Shard.Of; i++ {
+		if at[i] == "" {
+			return fmt.Errorf("shard %d/%d is missing", i, first.info.Shard.Of)
+		}
+	}
+	return nil
+}
+
+// take copies what the shards hold. What stands in a trial's folder is copied as
+// it is; what lies between trials, and the journal, is put together.
+func (a *Archive) take(parts []*Archive) error {
+	var journal []JournalEntry
+	for _, p := range parts {
+		files, err := p.disk.walk(".")
+		if err != nil {
+			return err
+		}
+		for _, rel := range files {
+			if err := a.takeFile(p, rel); err != nil {
+				return fmt.Errorf("take %s of shard %s: %w", rel, p.info.Shard, err)
+			}
+		}
+		entries, err := p.Journal()
+		if err != nil {
+			return err
+		}
+		note := JournalEntry{Wall: p.info.CreatedWall, Type: "note", Text: fmt.Sprintf("shard %s, by %s", p.info.Shard, p.info.Version)}
+		journal = append(journal, note)
+		for _, e := range entries {
+			if e.Type != "finished" {
+				journal = append(journal, e)
+			}
+		}
+	}
+	slices.SortStableFunc(journal, func(x, y JournalEntry) int { return x.Wall.Compare(y.Wall) })
+	for _, e := range journal {
+		line, err := marshalLine(e)
+		if err != nil {
+			return err
+		}
+		if _, err := a.disk.append(journalFile, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeFile copies one file of a shard. The run's own files are made anew, and
+// those that several shards may have are appended to.
+func (a *Archive) takeFile(p *Archive, rel string) (err error) {
+	switch rel {
+	case runFile, scheduleFile, campaignFile, journalFile, cursorFile, lockFile, manifestFile:
+		return nil
+	}
+	if Derived(rel) || filepath.Dir(rel) == movementDir && a.disk.exists(rel) {
+		return nil
+	}
+	if err := a.disk.mkdir(filepath.Dir(rel)); err != nil {
+		return err
+	}
+	from, err := os.Open(p.disk.path(rel))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, from.Close()) }()
+	to, err := os.OpenFile(a.disk.path(rel), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, to.Sync(), to.Close()) }()
+	_, err = io.Copy(to, from)
+	return err
+}

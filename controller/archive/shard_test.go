@@ -1,0 +1,175 @@
+package archive_test
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/internal/synthetic"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+var campaign = synthetic.Options{Seed: 4, Speeds: []float64{2.8, 5.6}, Repetitions: 1}
+
+// driven makes the archive of a shard, or of the whole campaign, with the
+// records that its trials always have, and finishes it.
+func driven(t *testing.T, dir string, info archive.RunInfo, shard *archive.Shard) string {
+	t.Helper()
+	info.Shard = shard
+	a, err := archive.Create(dir, info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tr := range info.Plan.Trials {
+		if !shard.Has(tr.Number) {
+			continue
+		}
+		from := uint64(tr.Number * 100_000)
+		seqs := map[string]*uint64{"car": new(from), "roadside": new(from), "field": new(from)}
+		for node, records := range synthetic.Attempt(info.Plan, tr, 1, synthetic.Conditions{MB: float64(tr.Number)}, seqs) {
+			if err := synthetic.Store(a, node, records); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := a.Decide(wire.Verdict{TrialKey: wire.TrialKey{Trial: tr.Number, Attempt: 1}, Outcome: "accepted", Final: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := a.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func shard(t *testing.T, text string) *archive.Shard {
+	t.Helper()
+	s, err := archive.ParseShard(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestMergedShardsAreTheWholeCampaign(t *testing.T) {
+	dir, info := t.TempDir(), synthetic.Info(campaign)
+	var shards []string
+	for _, text := range []string{"2/3", "3/3", "1/3"} { // in any order
+		shards = append(shards, driven(t, filepath.Join(dir, strings.ReplaceAll(text, "/", "of")), info, shard(t, text)))
+	}
+	whole := read(t, driven(t, filepath.Join(dir, "whole"), info, nil))
+	if err := archive.Merge(filepath.Join(dir, "merged"), shards); err != nil {
+		t.Fatal(err)
+	}
+	if findings, err := archive.Verify(filepath.Join(dir, "merged")); err != nil || len(findings) > 0 {
+		t.Errorf("verify: %v %v", findings, err)
+	}
+	merged := read(t, filepath.Join(dir, "merged"))
+	if m, w := merged.Info(), whole.Info(); !reflect.DeepEqual(m.Plan, w.Plan) || m.Seed != w.Seed || m.Run != w.Run || m.Shard != nil || string(m.CampaignRaw) != string(w.CampaignRaw) {
+		t.Errorf("merged %+v, whole %+v", m, w)
+	}
+	if m, w := decided(merged), decided(whole); !slices.Equal(m, w) || len(m) != len(info.Plan.Trials) {
+		t.Errorf("decided %v, whole %v", m, w)
+	}
+	for _, tr := range info.Plan.Trials {
+		m, w := records(t, merged, tr.Number), records(t, whole, tr.Number)
+		if len(w) == 0 || !reflect.DeepEqual(m, w) {
+			t.Errorf("trial %d: %d records, whole %d, or others", tr.Number, len(m), len(w))
+		}
+	}
+	notes := 0
+	entries, err := merged.Journal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.Type == "note" && strings.HasPrefix(e.Text, "shard ") {
+			notes++
+		}
+	}
+	if notes != 3 {
+		t.Errorf("%d notes of shards in the journal, want 3", notes)
+	}
+}
+
+func read(t *testing.T, dir string) *archive.Archive {
+	t.Helper()
+	a, err := archive.Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func decided(a *archive.Archive) []wire.TrialKey {
+	var out []wire.TrialKey
+	for _, v := range a.Decisions() {
+		out = append(out, v.TrialKey)
+	}
+	slices.SortFunc(out, func(x, y wire.TrialKey) int { return x.Trial - y.Trial })
+	return out
+}
+
+// records are a trial's, without what numbers the field's: each machine counts
+// its own.
+func records(t *testing.T, a *archive.Archive, trial int) []wire.Record {
+	t.Helper()
+	all, err := a.All(trial, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range all {
+		if all[i].Node == archive.FieldNode {
+			all[i].Epoch, all[i].Seq = "", 0
+		}
+	}
+	return all
+}
+
+func TestMergeRefuses(t *testing.T) {
+	dir, info := t.TempDir(), synthetic.Info(campaign)
+	other := synthetic.Info(campaign)
+	other.Seed++
+	renamed := synthetic.Info(campaign)
+	renamed.Run = "another"
+	make := func(name string, info archive.RunInfo, s *archive.Shard) string {
+		return driven(t, filepath.Join(dir, name), info, s)
+	}
+	one, two := make("one", info, shard(t, "1/2")), make("two", info, shard(t, "2/2"))
+	broken := make("broken", info, shard(t, "2/2"))
+	if err := os.WriteFile(filepath.Join(broken, "trials", "0002-a1", "plan.json"), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, shards := range map[string][]string{
+		"shard 2/2 is missing":     {one},
+		"shard 1/2 is there twice": {one, make("one-again", info, shard(t, "1/2"))},
+		"were cut differently":     {one, make("third", info, shard(t, "2/3"))},
+		"is no shard":              {one, make("unsharded", info, nil)},
+		"different campaigns":      {one, make("other", other, shard(t, "2/2"))},
+		"bear one --name":          {one, make("renamed", renamed, shard(t, "2/2"))},
+		"is not whole":             {one, broken},
+		"no run in this folder":    {one, filepath.Join(dir, "nowhere")},
+	} {
+		err := archive.Merge(filepath.Join(dir, "merged"), shards)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %q", shards, err, want)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "merged")); err == nil {
+			t.Fatalf("%s: something was made", want)
+		}
+	}
+	if err := archive.Merge(filepath.Join(dir, "merged"), []string{one, two}); err != nil {
+		t.Errorf("whole shards are refused: %v", err)
+	}
+	for _, bad := range []string{"", "0/2", "3/2", "1", "1/2/3", "a/b", "-1/2"} {
+		if _, err := archive.ParseShard(bad); err == nil {
+			t.Errorf("shard %q is taken", bad)
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package cmd
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+)
+
+// MergeCommand is `fieldmesh merge SHARD…`.
+func MergeCommand() *cobra.Command {
+	var runs string
+	c := &cobra.Command{
+		Use:   "merge SHARD...",
+		Short: "Make one run of the shards that several machines drove",
+		Long: "Merge puts the shards of a run, driven with --shard 1/n to n/n and one --name, together as a run of that name in the folder of runs. " +
+			"All of them must be there, each once, finished and as their checksums say. The shards stay as they are.",
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			shards := make([]string, len(args))
+			for i, given := range args {
+				shards[i] = runFolder(runs, given)
+			}
+			a, err := openRun(runs, args[0])
+			if err != nil {
+				return err
+			}
+			name := a.Info().Run
+			dir := filepath.Join(runs, name)
+			if err := archive.Merge(dir, shards); err != nil {
+				return explainRun(runs, name, err)
+			}
+			if a, err = archive.Read(dir); err != nil {
+				return err
+			}
+			path, err := writeReport(a)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(c.OutOrStdout(), "run: %s\nreport: %s\n", dir, path)
+			return err
+		},
+	}
+	c.Flags().StringVar(&runs, "runs", "runs", "folder that holds the runs")
+	return c
+}
