@@ -255,7 +255,7 @@ func (n *Node) ifaceOf(a netip.Addr) int {
 func (n *Node) wakeForLinks(at manet.Time) {
 	if n.linkWake == 0 || at < n.linkWake {
 		n.linkWake = at
-		n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerLinks}, At: at, Slack: n.config.HelloInterval / 8})
+		n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerLinks}, At: at, Slack: n.config.HelloInterval / 4})
 	}
 }
 

@@ -148,16 +148,17 @@ func (p *port) receive() (packet manet.Packet, ok bool, err error) {
 // headerFacts reads the TTL that a packet came with and whether it was
 // addressed to one node.
 func headerFacts(oob []byte, own netip.Addr) (ttl int, unicast bool) {
-	messages, err := unix.ParseSocketControlMessage(oob)
-	if err != nil {
-		return 0, false
-	}
-	for _, m := range messages {
+	for len(oob) > 0 {
+		header, data, rest, err := unix.ParseOneSocketControlMessage(oob)
+		if err != nil {
+			return ttl, unicast
+		}
+		oob = rest
 		switch {
-		case m.Header.Level == unix.SOL_IP && m.Header.Type == unix.IP_TTL && len(m.Data) >= 4:
-			ttl = int(binary.NativeEndian.Uint32(m.Data))
-		case m.Header.Level == unix.SOL_IP && m.Header.Type == unix.IP_PKTINFO && len(m.Data) >= unix.SizeofInet4Pktinfo:
-			unicast = netip.AddrFrom4([4]byte(m.Data[8:12])) == own // ipi_addr: the header's destination
+		case header.Level == unix.SOL_IP && header.Type == unix.IP_TTL && len(data) >= 4:
+			ttl = int(binary.NativeEndian.Uint32(data))
+		case header.Level == unix.SOL_IP && header.Type == unix.IP_PKTINFO && len(data) >= unix.SizeofInet4Pktinfo:
+			unicast = netip.AddrFrom4([4]byte(data[8:12])) == own // ipi_addr: the header's destination
 		}
 	}
 	return ttl, unicast

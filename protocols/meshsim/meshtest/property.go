@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -168,12 +169,18 @@ func (p *Protocol) Properties(t *testing.T) { p.run(t, p.Quick) }
 // MoreProperties runs those of `make test`.
 func (p *Protocol) MoreProperties(t *testing.T) { p.run(t, moreSeeds) }
 
-// SoakProperties is the long form.
+// SoakProperties is the long form. A number above 1 in FIELDMESH_SOAK is how many
+// seeds it has instead.
 func (p *Protocol) SoakProperties(t *testing.T) {
-	if os.Getenv("FIELDMESH_SOAK") == "" {
+	asked := os.Getenv("FIELDMESH_SOAK")
+	if asked == "" {
 		t.Skip("the long form runs with FIELDMESH_SOAK set")
 	}
-	p.run(t, soakSeeds)
+	count := soakSeeds
+	if n, err := strconv.Atoi(asked); err == nil && n > 1 {
+		count = n
+	}
+	p.run(t, count)
 }
 
 func (p *Protocol) seeds(count int) []uint64 {
