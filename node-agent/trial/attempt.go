@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -141,11 +142,19 @@ func (a *attempt) begin(ctx context.Context) error {
 		reason := "arm_failed: " + err.Error()
 		go func() { defer e.work.Done(); a.finish("failed", reason) }()
 		a.wait(ctx)
-		return refuse("not_ready", fmt.Sprintf("node %s cannot arm trial %d: %v", e.cfg.Node, a.key.Trial, err), "see the node's preflight: fieldmesh nodes")
+		return refuse("not_ready", fmt.Sprintf("node %s cannot arm trial %d: %v", e.cfg.Node, a.key.Trial, err), cureOf(err))
 	}
 	a.setState("armed", "waiting for GO")
 	go func() { defer e.work.Done(); a.run() }()
 	return nil
+}
+
+// cureOf is what a person can do about a node that cannot arm.
+func cureOf(err error) string {
+	if strings.HasPrefix(err.Error(), routingNotReady) {
+		return "see how far the nodes are apart, or have the plan wait for less (routing.ready) or longer (routing.ready_s)"
+	}
+	return "see the node's preflight: fieldmesh nodes"
 }
 
 // admit makes k the attempt under way; the caller has to begin it, and until it

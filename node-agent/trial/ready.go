@@ -17,6 +17,8 @@ const (
 	readyEvery = 250 * time.Millisecond
 	// notLooked is what a node waits for before it has looked once.
 	notLooked = "its routing has not been looked at yet"
+	// routingNotReady begins the error of arming whose wait was in vain.
+	routingNotReady = "routing_not_ready"
 )
 
 // routingNeed is what a node's own routing must have before the trial's window
@@ -155,7 +157,7 @@ func (a *attempt) awaitRouting(ctx context.Context) error {
 	case err != nil && !strings.HasPrefix(err.Error(), goUnanswered):
 		return err
 	case err != nil || own != "":
-		return fmt.Errorf("routing_not_ready: after %.0f s %s", limit.Seconds(), lacking(e.cfg.Node, own, peers))
+		return fmt.Errorf("%s: after %.0f s %s", routingNotReady, limit.Seconds(), lacking(e.cfg.Node, own, peers))
 	}
 	a.peersReady = true
 	return nil

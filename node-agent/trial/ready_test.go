@@ -77,6 +77,9 @@ func TestRoutesThatNeverComeFailArming(t *testing.T) {
 	}
 	_, err := car.Arm(ctx, holder, plan.Run, k)
 	wantCode(t, err, "not_ready")
+	if !strings.Contains(err.Error(), "routing.ready_s") {
+		t.Errorf("%v does not say what can be done", err)
+	}
 	const want = "arm_failed: routing_not_ready: after 1 s road lacks a route to 127.0.0.9"
 	if outcome, reason := car.outcome(t, k); outcome != "failed" || reason != want {
 		t.Errorf("kept as %s, %q; want failed, %q", outcome, reason, want)
