@@ -46,6 +46,8 @@ var (
 	fixAgeMean  = definition{"fix_age_mean_ms", "ms", "mean age of the car's newest fix over the window: how far behind its speed was known. A receiver of 1 Hz is half a second behind by its rate alone, and smooths its speed besides"}
 	gpsRate     = definition{"gps_rate_hz", "1/s", "fixes a second of the car's receiver, mean over the window"}
 
+	gpsLag = definition{"gps_speed_lag_s", "s", "by how much the car's reported speeds run behind its positions, as the receiver's smoothing makes them; told where the attempt's records hold a change of speed of 3 m/s"}
+
 	bearingOpen   = definition{"bearing_open_deg", "degree", "bearing from the roadside node (of a pair a/b in column flow: from a) to the car (to b) when the window opens, by GPS, from true north"}
 	bearingClose  = definition{"bearing_close_deg", "degree", "the same bearing when the window closes"}
 	relativeSpeed = definition{"relative_speed_mean_mps", "m/s", "speed of the two nodes against each other, mean over the window, from GPS positions two seconds apart; of a pair a/b in column flow"}

@@ -115,4 +115,5 @@ func (s *set) receiver() {
 	}
 	s.put("", gpsRate, rate.value())
 	s.put("", fixAgeMean, age.value())
+	s.put("", gpsLag, s.at.speedLagS())
 }

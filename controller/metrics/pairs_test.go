@@ -74,3 +74,39 @@ func show(v *float64) any {
 	}
 	return *v
 }
+
+// runUp is a car's fixes while it stands, gathers speed at 2.5 m/s² and keeps
+// 14 m/s; its receiver's speeds run behind by a lag.
+func runUp(hz, lagS float64) []wire.Record {
+	speed := func(s float64) float64 { return min(max(2.5*(s-3), 0), 14) }
+	way := func(s float64) float64 {
+		t := min(max(s-3, 0), 14/2.5)
+		return 2.5*t*t/2 + 14*max(s-3-14/2.5, 0)
+	}
+	const perDegree = earthRadiusM * math.Pi / 180
+	var out []wire.Record
+	for i := range int(16 * hz) {
+		s := float64(i) / hz
+		fix := 700*second + int64(s*1e9)
+		lon := 8 + way(s)/(perDegree*math.Cos(50*math.Pi/180))
+		lon = math.Round(lon*60*1e4) / 1e4 / 60 // NMEA's four decimals of a minute, 12 cm
+		out = append(out, wire.Record{Header: wire.Header{Node: "car", TBootNs: fix + 50_000_000},
+			Body: &wire.GPS{Mode: 3, Connected: true, FixBootNs: &fix, LatDeg: new(50.0), LonDeg: &lon, SpeedMps: new(speed(s - lagS))}})
+	}
+	return out
+}
+
+func TestLagOfAReceiversSpeed(t *testing.T) {
+	for _, hz := range []float64{1, 5, 10} {
+		for _, lag := range []float64{0, 0.4, 1.2} {
+			got := Attempt{trial: wire.Trial{Car: "car"}, records: runUp(hz, lag)}.speedLagS()
+			if got == nil || math.Abs(*got-lag) > 0.11 {
+				t.Errorf("%g Hz, %g s behind: %v", hz, lag, show(got))
+			}
+		}
+	}
+	steady := driven("car", 1000*second, 100, 10, 5)
+	if got := (Attempt{trial: wire.Trial{Car: "car"}, records: steady}).speedLagS(); got != nil {
+		t.Errorf("of a car that keeps its speed %g s are told", *got)
+	}
+}
