@@ -129,7 +129,7 @@ func TestMonitorTellsEveryLossWithItsCause(t *testing.T) {
 			if l.At < time.Second || l.At >= 2*time.Second {
 				t.Errorf("%s: told at model time %s", name, l.At)
 			}
-			l.At, l.src = 0, [4]byte{}
+			l.At, l.src, l.dst = 0, [4]byte{}, [4]byte{}
 			found = found || l == v.want
 		}
 		if !found {
