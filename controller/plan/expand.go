@@ -136,6 +136,9 @@ func (c *check) decode() wire.Trial {
 			t.Relays = append(t.Relays, item.text)
 		}
 	}
+	if still := m.boolAt("still"); still != nil {
+		t.Still = *still
+	}
 	t.SampleHz = m.wholeAt("sample_hz")
 	if snap := m.wholeAt("capture.snap_bytes"); snap != nil {
 		// Packets that were merged have neither delay nor loss of their own.

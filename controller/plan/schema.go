@@ -115,6 +115,7 @@ func (s schema) trial() object {
 		{"direction", choice{"outbound", "inbound"}, false},
 		{"duration_s", number{1, 3600, false, false, "s"}, false},
 		{"course", course(), false},
+		{"still", boolean{}, false},
 		{"gate", gate(), false},
 		{"radio", radio(), false},
 		{"routing", routing(), false},

@@ -54,6 +54,8 @@ type Trial struct {
 	Course    Course   `json:"course"`
 	Gate      Gate     `json:"gate"`
 	DurationS float64  `json:"duration_s"` // of the measuring window
+	// Still keeps the nodes of a rehearsal where their movement begins.
+	Still bool `json:"still,omitempty"`
 
 	Radio      Radio      `json:"radio"`
 	Routing    Routing    `json:"routing"`

@@ -8,7 +8,7 @@ import (
 // RoutingProtocols lists what a plan may name as a trial's routing protocol:
 // no daemon, those that are installed beside the agent, and the agent's own.
 func RoutingProtocols() []string {
-	return []string{"none", "static", "babeld", "olsrd", "olsr", "olsr-etx", "olsr-full", "aodv", "aodv-p3", "dsr", "dsdv", "aomdv", "adv"}
+	return []string{"none", "static", "babeld", "olsrd", "batman-adv", "olsr", "olsr-etx", "olsr-full", "aodv", "aodv-p3", "dsr", "dsdv", "aomdv", "adv"}
 }
 
 // What arming may wait for.
@@ -44,7 +44,7 @@ func (r Routing) Readiness() string {
 		return r.Ready
 	case slices.Contains([]string{"babeld", "olsrd", "olsr", "olsr-etx", "olsr-full", "dsdv"}, r.Protocol):
 		return ReadyRoutes
-	case r.Protocol == "adv":
+	case r.Protocol == "adv", r.Protocol == "batman-adv": // which knows hardware addresses only, until there is data
 		return ReadyNeighbors
 	}
 	return ReadyDaemon

@@ -94,7 +94,7 @@ func sampleTrial() wire.Trial {
 		Number: 1, Block: 1, Repetition: 1, Pass: "calibration", Factors: map[string]string{"speed_mps": "13.9", "section": "A"},
 		Car: "car", Roadside: "roadside", Sender: "car", Receiver: "roadside", Initiator: "car", Relays: []string{"relay"}, SpeedMps: p(13.9), Direction: "outbound",
 		Course: wire.Course{Kind: "segment", StartM: -80, OffsetM: 5, SegmentM: p(20.0), LengthM: p(139.0), AccelMps2: 1.8, BrakeMps2: 2.5, MarkM: p(50.0), SiteLatDeg: p(-26.682), SiteLonDeg: p(27.092), HeadingDeg: 87.5},
-		Gate:   wire.Gate{SpeedBand: true, HoldS: 1, PlaceM: p(20.0), AfterS: p(0.5), TimeoutS: 120, LeadS: 0.3}, DurationS: 10,
+		Gate:   wire.Gate{SpeedBand: true, HoldS: 1, PlaceM: p(20.0), AfterS: p(0.5), TimeoutS: 120, LeadS: 0.3}, DurationS: 10, Still: true,
 		Radio:   wire.Radio{Mode: "adhoc", Standard: "802.11g", Channel: 6, SSID: "fieldmesh", BSSID: "02:ca:fe:00:00:06", LegacyRatesOnly: true, TxPowerDbm: p(20.0), RateMbps: p(54.0), RTSThresholdBytes: p(500), RetryLimit: p(7)},
 		Routing: wire.Routing{Protocol: "olsr", HelloS: p(1.5), Ready: "routes", ReadyS: p(45.0), ProbeHz: p(10.0)}, TCP: wire.TCP{Variant: "reno", Classic: true, SACK: p(false), DelayedACK: p(false), FixedRTO: true},
 		Traffic: []wire.Flow{

@@ -255,6 +255,9 @@ func (m *movement) paths(t wire.Trial) ([]mobility.Path, error) {
 		} else if !ok {
 			return nil, fmt.Errorf("move node %q: the mobility does not say where it is", name)
 		}
+		if begin := p.At(0); t.Still {
+			p = mobility.Stand(begin.XM, begin.YM)
+		}
 		out[i] = p
 	}
 	return out, nil

@@ -40,6 +40,37 @@ func noCar(repetition int) wire.Trial {
 		Course: wire.Course{Kind: "none"}, Gate: wire.Gate{AfterS: &after, LeadS: 1, TimeoutS: 30}}
 }
 
+// A trial that is still has the places of one that moves, at its beginning.
+func TestAStillTrialStays(t *testing.T) {
+	for name, m := range map[string]MobilityConfig{
+		"scripted": {Model: "chain", SpacingM: 100, Moves: []MoveConfig{{Node: "b", AtS: 0, XM: 100, YM: 500, SpeedMps: 10}}},
+		"waypoint": {Model: "random_waypoint", Area: &AreaConfig{WidthM: 500, HeightM: 500}, SpeedMinMps: 5, SpeedMaxMps: 10},
+	} {
+		s, err := staged(t, m, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		still := noCar(1)
+		still.Still = true
+		stays, err := s.arrange(still)
+		if err != nil {
+			t.Fatal(err)
+		}
+		moves, err := s.arrange(noCar(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		stays, moves = stays.departing(0), moves.departing(0)
+		begin, later := stays.at(1, 0), stays.at(1, 20*time.Second)
+		if was := moves.at(1, 0); begin.XM != was.XM || begin.YM != was.YM || begin.XM != later.XM || begin.YM != later.YM {
+			t.Errorf("%s: %+v, later %+v; the moving one begins at %+v", name, begin, later, was)
+		}
+		if after := moves.at(1, 20*time.Second); after.XM == begin.XM && after.YM == begin.YM {
+			t.Errorf("%s: the moving one stays too", name)
+		}
+	}
+}
+
 // Nodes stand until the window is about to open, move, and stand again.
 func TestScriptedNodesWaitForTheWindow(t *testing.T) {
 	s, err := staged(t, MobilityConfig{Model: "chain", SpacingM: 100,
