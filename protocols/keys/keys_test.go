@@ -302,3 +302,35 @@ func TestBothEndsArePinned(t *testing.T) {
 		t.Error("the client talks TLS 1.2")
 	}
 }
+
+// The apps of a list are replaced as a whole, or not at all.
+func TestPeersOfARoleAreReplaced(t *testing.T) {
+	controller, _, _ := made(t, "controller")
+	old, _, _ := made(t, "old")
+	phone, _, _ := made(t, "phone")
+	list, err := keys.NewAuthorized(keys.Peer{Name: "controller", Role: wire.RoleController, Pin: controller.Pin}, keys.Peer{Name: "old", Role: wire.RoleApp, Pin: old.Pin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := keys.Peer{Name: "phone", Role: wire.RoleApp, Pin: phone.Pin}
+	for name, peers := range map[string][]keys.Peer{
+		"another role": {app, {Name: "x", Role: wire.RoleController, Pin: strings.Repeat("a", 64)}}, "the controller's key": {{Name: "x", Role: wire.RoleApp, Pin: controller.Pin}},
+		"the controller's name": {{Name: "controller", Role: wire.RoleApp, Pin: phone.Pin}}, "one twice": {app, app}, "no key": {{Name: "x", Role: wire.RoleApp}},
+	} {
+		if err := list.SetRole(wire.RoleApp, peers); err == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+	if _, ok := list.Find(old.Pin); !ok || len(list.Peers()) != 2 {
+		t.Errorf("after refusals the list is %+v", list.Peers())
+	}
+	if err := list.SetRole(wire.RoleApp, []keys.Peer{app}); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := list.Find(old.Pin); ok || len(list.Peers()) != 2 {
+		t.Errorf("the list is %+v", list.Peers())
+	}
+	if err := list.SetRole(wire.RoleApp, nil); err != nil || len(list.Peers()) != 1 {
+		t.Errorf("without apps the list is %+v, %v", list.Peers(), err)
+	}
+}
