@@ -27,15 +27,8 @@ func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
 
 // lab is one node whose neighbours are played by the test.
 type lab struct {
-	*meshtest.Lab
+	*meshtest.Vector
 	node *Node
-	sent []sent
-}
-
-type sent struct {
-	at manet.Time
-	*distance.Update
-	flood *Flood
 }
 
 func newLab(t *testing.T, change func(*Config)) *lab {
@@ -49,70 +42,35 @@ func newLab(t *testing.T, change func(*Config)) *lab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lab{node: node}
-	l.Lab = meshtest.NewLab(t, node, l.read)
-	return l
+	return &lab{meshtest.NewVector(t, node, me, node.neighbors.Boot), node}
 }
 
-func (l *lab) read(a manet.Send) {
-	u, flood, err := Parse(a.Data)
+// flood is what was flooded by a packet, if anything.
+func (l *lab) flood(s meshtest.Sent) *Flood {
+	l.T.Helper()
+	_, flood, err := Parse(s.Send.Data)
 	if err != nil {
 		l.T.Fatalf("the node sent a packet that cannot be read: %v", err)
 	}
-	l.sent = append(l.sent, sent{l.Now, u, flood})
-}
-
-// hear delivers an update from a neighbour that hears the node.
-func (l *lab) hear(from string, entries ...distance.Entry) {
-	l.T.Helper()
-	l.hearUpdate(from, distance.Update{Entries: entries})
-}
-
-func (l *lab) hearUpdate(from string, u distance.Update) {
-	l.T.Helper()
-	u.Complete, u.Boot, u.Heard = true, 7, []distance.Heard{{Addr: addr(me), Boot: l.node.neighbors.Boot}}
-	l.Handle(manet.Packet{From: addr(from), TTL: 1, Data: u.Marshal()})
+	return flood
 }
 
 // hearFlood delivers a flood, with what the neighbour tells of routes.
 func (l *lab) hearFlood(from string, f Flood, entries ...distance.Entry) {
 	l.T.Helper()
 	f.TTL = 20
-	l.hearUpdate(from, distance.Update{Kind: kindFlood, Remainder: f.Marshal(), Entries: entries})
-}
-
-func entry(to string, seq uint32, hops uint8) distance.Entry {
-	return distance.Entry{To: addr(to), Seq: seq, Hops: hops}
-}
-
-// take removes and returns what was sent.
-func (l *lab) take() []sent {
-	out := l.sent
-	l.sent = nil
-	return out
+	l.HearUpdate(from, l.Hearing(distance.Update{Kind: kindFlood, Remainder: f.Marshal(), Entries: entries}))
 }
 
 // floods are the types of those that were sent, to whom they are, and when.
 func (l *lab) floods() (out []string, at []time.Duration) {
-	for _, s := range l.take() {
-		if s.flood != nil {
-			out = append(out, s.flood.Type.String()+" "+s.flood.Receiver.String())
-			at = append(at, s.at)
+	for _, s := range l.Take() {
+		if f := l.flood(s); f != nil {
+			out = append(out, f.Type.String()+" "+f.Receiver.String())
+			at = append(at, s.At)
 		}
 	}
 	return out, at
-}
-
-// told is the entry for a destination in the last packet that had one.
-func (l *lab) told(to string) (e distance.Entry, ok bool) {
-	for _, s := range l.sent {
-		for _, x := range s.Entries {
-			if x.To == addr(to) {
-				e, ok = x, true
-			}
-		}
-	}
-	return e, ok
 }
 
 func TestAConnectionIsAnnouncedUntilThereIsARoute(t *testing.T) {
@@ -129,7 +87,7 @@ func TestAConnectionIsAnnouncedUntilThereIsARoute(t *testing.T) {
 			t.Errorf("INIT %d after %v, want %v and a little", i, at[i], earliest)
 		}
 	}
-	l.hear(left, entry(far, 100, 2))
+	l.Hear(left, meshtest.Entry(far, 100, 2))
 	if l.Route(far) != left || len(l.Released) != 1 || l.Reports["discovery_us"] != 12e6 {
 		t.Errorf("route over %q, released %v, reports %v", l.Route(far), l.Released, l.Reports)
 	}
@@ -158,21 +116,21 @@ func TestPacketsDoNotWaitForEver(t *testing.T) {
 func TestAnActiveReceiver(t *testing.T) {
 	l := newLab(t, nil)
 	l.Wait(20 * time.Second)
-	if n := len(l.take()); n != 0 {
+	if n := len(l.Take()); n != 0 {
 		t.Fatalf("%d packets of a node that nobody has data for", n)
 	}
 	init := Flood{Type: Init, Originator: addr(far), ID: 1, Receiver: addr(me), KnownSeq: true, Seq: 500}
 	l.hearFlood(left, init)
 	l.Wait(10 * time.Millisecond)
-	out := l.take()
-	i := slices.IndexFunc(out, func(s sent) bool { return s.flood != nil })
-	if i < 0 || out[i].flood.Type != Alert || len(out[i].Entries) != 1 || out[i].Entries[0].Seq < 504 || out[i].Entries[0].Hops != 0 {
+	out := l.Take()
+	i := slices.IndexFunc(out, func(s meshtest.Sent) bool { return l.flood(s) != nil })
+	if i < 0 || l.flood(out[i]).Type != Alert || len(out[i].Entries) != 1 || out[i].Entries[0].Seq < 504 || out[i].Entries[0].Hops != 0 {
 		t.Fatalf("answered %+v, want an ALERT with a number beyond that of the INIT", out)
 	}
 	// It tells of itself at least every five seconds, each time with a newer number.
 	l.Wait(20 * time.Second)
 	last, updates := out[i].Entries[0].Seq, 0
-	for _, s := range l.take() {
+	for _, s := range l.Take() {
 		if s.Full {
 			updates++
 			if s.Entries[0].To != addr(me) || s.Entries[0].Seq <= last {
@@ -200,13 +158,13 @@ func TestAnActiveReceiver(t *testing.T) {
 
 func TestConnectionsEnd(t *testing.T) {
 	l := newLab(t, nil)
-	l.hear(left)
+	l.Hear(left)
 	l.Need(far)
-	l.hear(left, entry(far, 100, 2))
+	l.Hear(left, meshtest.Entry(far, 100, 2))
 	for range 5 {
 		l.Wait(9 * time.Second)
 		l.Handle(manet.RouteUsed{Destination: addr(far), Source: addr(me), Local: true})
-		l.hear(left, entry(far, 100+2*uint32(l.Now/time.Second), 2))
+		l.Hear(left, meshtest.Entry(far, 100+2*uint32(l.Now/time.Second), 2))
 	}
 	l.floods()
 	l.Wait(29 * time.Second)
@@ -222,19 +180,19 @@ func TestConnectionsEnd(t *testing.T) {
 func TestRoutesAreKeptToReceiversOnly(t *testing.T) {
 	l := newLab(t, nil)
 	alert := Flood{Type: Alert, Originator: addr(far), ID: 5, Receiver: addr(far)}
-	l.hearFlood(left, alert, entry(far, 100, 2))
-	l.hearFlood(right, alert, entry(far, 100, 1))
+	l.hearFlood(left, alert, meshtest.Entry(far, 100, 2))
+	l.hearFlood(right, alert, meshtest.Entry(far, 100, 1))
 	l.Wait(10 * time.Millisecond)
 	if l.Route(far) != right {
 		t.Fatalf("the route goes over %q", l.Route(far))
 	}
-	var relayed []sent
-	for _, s := range l.sent {
-		if s.flood != nil {
+	var relayed []meshtest.Sent
+	for _, s := range l.Sent {
+		if l.flood(s) != nil {
 			relayed = append(relayed, s)
 		}
 	}
-	if len(relayed) != 1 || relayed[0].flood.TTL != 19 || relayed[0].Entries[0] != entry(far, 100, 2) {
+	if len(relayed) != 1 || l.flood(relayed[0]).TTL != 19 || relayed[0].Entries[0] != meshtest.Entry(far, 100, 2) {
 		t.Errorf("relayed %+v, want once, with our own route", relayed)
 	}
 	l.hearFlood(left, Flood{Type: NonAlert, Originator: addr(far), ID: 4, Receiver: addr(far)})
@@ -245,11 +203,11 @@ func TestRoutesAreKeptToReceiversOnly(t *testing.T) {
 	if l.Route(far) != "" {
 		t.Error("a route to one that is no receiver any more")
 	}
-	l.hear(right, entry(far, 104, 1)) // who did not hear of it yet
+	l.Hear(right, meshtest.Entry(far, 104, 1)) // who did not hear of it yet
 	if l.Route(far) != "" {
 		t.Error("a route to one that is no receiver any more, by an update")
 	}
-	l.hearFlood(left, Flood{Type: Alert, Originator: addr(far), ID: 7, Receiver: addr(far)}, entry(far, 106, 2))
+	l.hearFlood(left, Flood{Type: Alert, Originator: addr(far), ID: 7, Receiver: addr(far)}, meshtest.Entry(far, 106, 2))
 	if l.Route(far) != left {
 		t.Error("no route to one that is a receiver again")
 	}
@@ -265,37 +223,37 @@ func quiet(t *testing.T, change func(*Config)) *lab {
 		}
 	})
 	alert := Flood{Type: Alert, Originator: addr(far), ID: 5, Receiver: addr(far)}
-	l.hearFlood(left, alert, entry(far, 100, 2))
-	l.hear(right)
+	l.hearFlood(left, alert, meshtest.Entry(far, 100, 2))
+	l.Hear(right)
 	l.Wait(5 * time.Minute)
-	l.take()
+	l.Take()
 	return l
 }
 
 func TestTheUrgeHasToPassTheThreshold(t *testing.T) {
 	l := quiet(t, nil)
-	l.hear(left, entry(far, 102, 2)) // only a newer number: 2 of 20
+	l.Hear(left, meshtest.Entry(far, 102, 2)) // only a newer number: 2 of 20
 	l.Wait(time.Second)
-	if n := len(l.take()); n != 0 {
+	if n := len(l.Take()); n != 0 {
 		t.Fatalf("%d updates for a newer number alone", n)
 	}
-	l.hear(left, entry(far, 104, 4)) // and a longer way: 12
+	l.Hear(left, meshtest.Entry(far, 104, 4)) // and a longer way: 12
 	l.Wait(time.Second)
-	if n := len(l.take()); n != 0 {
+	if n := len(l.Take()); n != 0 {
 		t.Fatalf("%d updates below the threshold", n)
 	}
-	l.hear(left, entry(far, 105, distance.Infinite)) // and broken: 32
+	l.Hear(left, meshtest.Entry(far, 105, distance.Infinite)) // and broken: 32
 	l.Wait(time.Second)
-	if e, ok := l.told(far); !ok || e != entry(far, 105, distance.Infinite) || len(l.take()) != 1 {
+	if e, _ := l.Told(far); e != meshtest.Entry(far, 105, distance.Infinite) || len(l.Take()) != 1 {
 		t.Errorf("told %+v", e)
 	}
 	// Data that goes there doubles what an event weighs; the threshold is 30 now, and comes down to 20 in time.
 	l.Wait(10 * time.Second)
-	l.hear(left, entry(far, 106, 2))
+	l.Hear(left, meshtest.Entry(far, 106, 2))
 	l.Handle(manet.RouteUsed{Destination: addr(far), Source: addr(right)})
-	l.hear(left, entry(far, 108, 3))
+	l.Hear(left, meshtest.Entry(far, 108, 3))
 	l.Wait(time.Second)
-	if e, _ := l.told(far); e != entry(far, 108, 4) {
+	if e, _ := l.Told(far); e != meshtest.Entry(far, 108, 4) {
 		t.Errorf("under load told %+v", e)
 	}
 }
@@ -304,12 +262,12 @@ func TestThresholdAdapts(t *testing.T) {
 	l := quiet(t, nil)
 	base := l.node.threshold
 	for i := range uint32(4) {
-		l.hear(left, entry(far, 200+4*i, 2))
-		l.hear(left, entry(far, 201+4*i, distance.Infinite))
+		l.Hear(left, meshtest.Entry(far, 200+4*i, 2))
+		l.Hear(left, meshtest.Entry(far, 201+4*i, distance.Infinite))
 		l.Wait(250 * time.Millisecond)
 	}
 	if l.node.threshold <= 2*base {
-		t.Errorf("a threshold of %g after %d updates in a second, %g before", l.node.threshold, len(l.take()), base)
+		t.Errorf("a threshold of %g after %d updates in a second, %g before", l.node.threshold, len(l.Take()), base)
 	}
 	l.Wait(5 * time.Minute)
 	if l.node.threshold != base {
@@ -319,24 +277,24 @@ func TestThresholdAdapts(t *testing.T) {
 
 func TestARequestIsAnswered(t *testing.T) {
 	l := quiet(t, nil)
-	l.hear(right, distance.Entry{To: addr(far), Seq: 101, Hops: distance.Infinite, Flags: flagRequest, Value: 3})
+	l.Hear(right, distance.Entry{To: addr(far), Seq: 101, Hops: distance.Infinite, Flags: flagRequest, Value: 3})
 	l.Wait(time.Second)
-	if n := len(l.take()); n != 0 {
+	if n := len(l.Take()); n != 0 {
 		t.Errorf("%d updates, though what is asked for is newer than what is known", n)
 	}
-	l.hear(left, entry(far, 102, 2))
-	l.hear(right, distance.Entry{To: addr(far), Seq: 101, Hops: distance.Infinite, Flags: flagRequest, Value: 3})
+	l.Hear(left, meshtest.Entry(far, 102, 2))
+	l.Hear(right, distance.Entry{To: addr(far), Seq: 101, Hops: distance.Infinite, Flags: flagRequest, Value: 3})
 	l.Wait(time.Second)
-	if e, _ := l.told(far); e != entry(far, 102, 3) {
+	if e, _ := l.Told(far); e != meshtest.Entry(far, 102, 3) {
 		t.Errorf("told %+v", e)
 	}
 	// A break under data asks for another way.
-	l.take()
+	l.Take()
 	l.Handle(manet.LinkFailed{Neighbor: addr(left), Destination: addr(far)})
 	l.Handle(manet.NeedRoute{Destination: addr(far), Source: addr(right), Previous: addr(right)})
 	l.Handle(manet.NeedRoute{Destination: addr(far), Source: addr(right), Previous: addr(right)})
 	l.Wait(time.Second)
-	if e, _ := l.told(far); e != (distance.Entry{To: addr(far), Seq: 103, Hops: distance.Infinite, Flags: flagRequest, Value: 2}) {
+	if e, _ := l.Told(far); e != (distance.Entry{To: addr(far), Seq: 103, Hops: distance.Infinite, Flags: flagRequest, Value: 2}) {
 		t.Errorf("told %+v, want a request for two packets", e)
 	}
 }
@@ -364,7 +322,7 @@ func TestFloodsByteForByte(t *testing.T) {
 func FuzzPacket(f *testing.F) {
 	flood := Flood{Type: Init, TTL: 35, Originator: addr(me), ID: 1, Receiver: addr(far)}
 	for _, u := range []distance.Update{
-		{Full: true, Complete: true, Boot: 1, Heard: []distance.Heard{{Addr: addr(left), Boot: 2}}, Entries: []distance.Entry{entry(far, 100, 2)}},
+		{Full: true, Complete: true, Boot: 1, Heard: []distance.Heard{{Addr: addr(left), Boot: 2}}, Entries: []distance.Entry{meshtest.Entry(far, 100, 2)}},
 		{Kind: kindFlood, Boot: 1, Remainder: flood.Marshal()},
 		{Kind: kindFlood, Boot: 1}, {Kind: 9}, {Remainder: []byte{1}},
 	} {

@@ -28,13 +28,7 @@ func variant(seed uint64, interfaces []manet.Interface) (c adv.Config, feedback 
 	return c, feedback
 }
 
-func maker(variantSeed uint64) meshsim.Maker {
-	return func(_ int, interfaces []manet.Interface, seed uint64) (manet.Node, error) {
-		c, _ := variant(variantSeed, interfaces)
-		c.Seed = seed
-		return adv.New(c)
-	}
-}
+var maker = meshtest.Variants(variant, func(c *adv.Config, seed uint64) { c.Seed = seed }, adv.New)
 
 // unrestFor is how long the simulated network is disturbed.
 const unrestFor = 60 * time.Second
@@ -62,12 +56,8 @@ func TestSoakProperties(t *testing.T) { protocol.SoakProperties(t) }
 
 // TestHostile throws bytes and altered copies of real packets at nodes.
 func TestHostile(t *testing.T) {
-	attack := meshtest.Hostile{Seeds: 2, Make: func(variantSeed uint64) meshsim.Maker {
-		return func(_ int, interfaces []manet.Interface, seed uint64) (manet.Node, error) {
-			c, _ := variant(variantSeed, interfaces)
-			c.Seed, c.MaxEntries = seed, 256
-			return adv.New(c)
-		}
-	}, Limit: func(string) int { return 256 }}
+	attack := meshtest.Hostile{Seeds: 2, Make: meshtest.Variants(variant, func(c *adv.Config, seed uint64) {
+		c.Seed, c.MaxEntries = seed, 256
+	}, adv.New), Limit: func(string) int { return 256 }}
 	attack.Test(t)
 }

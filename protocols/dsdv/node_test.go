@@ -21,15 +21,8 @@ func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
 
 // lab is one node whose neighbours are played by the test.
 type lab struct {
-	*meshtest.Lab
+	*meshtest.Vector
 	node *Node
-	sent []sent
-}
-
-type sent struct {
-	at    manet.Time
-	bytes int
-	*distance.Update
 }
 
 func newLab(t *testing.T, change func(*Config)) *lab {
@@ -43,46 +36,7 @@ func newLab(t *testing.T, change func(*Config)) *lab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lab{node: node}
-	l.Lab = meshtest.NewLab(t, node, l.read)
-	return l
-}
-
-func (l *lab) read(a manet.Send) {
-	u, err := distance.Parse(a.Data)
-	if err != nil {
-		l.T.Fatalf("the node sent a packet that cannot be read: %v", err)
-	}
-	if a.To.IsValid() || a.TTL != 1 {
-		l.T.Errorf("sent to %v with a TTL of %d, want all neighbours and 1", a.To, a.TTL)
-	}
-	l.sent = append(l.sent, sent{l.Now, len(a.Data), u})
-}
-
-// hear delivers an incremental dump from a neighbour that hears the node.
-func (l *lab) hear(from string, entries ...distance.Entry) {
-	l.hearUpdate(from, &distance.Update{Complete: true, Boot: 7, Heard: []distance.Heard{{Addr: addr(me), Boot: l.node.neighbors.Boot}}, Entries: entries})
-}
-
-func (l *lab) hearUpdate(from string, u *distance.Update) {
-	l.T.Helper()
-	l.Handle(manet.Packet{From: addr(from), TTL: 1, Data: u.Marshal()})
-}
-
-func entry(to string, seq uint32, hops uint8) distance.Entry {
-	return distance.Entry{To: addr(to), Seq: seq, Hops: hops}
-}
-
-// told is the entry for a destination in the last packet that had one, and when.
-func (l *lab) told(to string) (e distance.Entry, at manet.Time) {
-	for _, s := range l.sent {
-		for _, x := range s.Entries {
-			if x.To == addr(to) {
-				e, at = x, s.at
-			}
-		}
-	}
-	return e, at
+	return &lab{meshtest.NewVector(t, node, me, node.neighbors.Boot), node}
 }
 
 func TestNewerAndNearerRoutesAreTaken(t *testing.T) {
@@ -94,21 +48,21 @@ func TestNewerAndNearerRoutesAreTaken(t *testing.T) {
 		hops int
 		why  string
 	}{
-		{left, entry(far, 100, 3), left, 4, "the first"},
-		{right, entry(far, 100, 3), left, 4, "as new and as near"},
-		{right, entry(far, 100, 2), right, 3, "as new and nearer"},
-		{left, entry(far, 98, 0), right, 3, "older and nearer"},
-		{left, entry(far, 102, 9), left, 10, "newer and farther"},
-		{right, entry(far, 103, distance.Infinite), left, 10, "broken, of who is not the next hop"},
-		{left, entry(far, 101, distance.Infinite), left, 10, "broken, and older"},
-		{left, entry(far, 103, distance.Infinite), "", 0, "broken, of the next hop"},
-		{right, entry(far, 102, 1), "", 0, "older than the break"},
-		{right, entry(far, 104, 254), "", 0, "too far"},
-		{right, entry(far, 104, 1), right, 2, "newer than the break"},
-		{right, entry(me, 4, 1), right, 2, "a route to ourselves"},
-		{right, entry("224.0.0.1", 4, 1), right, 2, "a route to a group"},
+		{left, meshtest.Entry(far, 100, 3), left, 4, "the first"},
+		{right, meshtest.Entry(far, 100, 3), left, 4, "as new and as near"},
+		{right, meshtest.Entry(far, 100, 2), right, 3, "as new and nearer"},
+		{left, meshtest.Entry(far, 98, 0), right, 3, "older and nearer"},
+		{left, meshtest.Entry(far, 102, 9), left, 10, "newer and farther"},
+		{right, meshtest.Entry(far, 103, distance.Infinite), left, 10, "broken, of who is not the next hop"},
+		{left, meshtest.Entry(far, 101, distance.Infinite), left, 10, "broken, and older"},
+		{left, meshtest.Entry(far, 103, distance.Infinite), "", 0, "broken, of the next hop"},
+		{right, meshtest.Entry(far, 102, 1), "", 0, "older than the break"},
+		{right, meshtest.Entry(far, 104, 254), "", 0, "too far"},
+		{right, meshtest.Entry(far, 104, 1), right, 2, "newer than the break"},
+		{right, meshtest.Entry(me, 4, 1), right, 2, "a route to ourselves"},
+		{right, meshtest.Entry("224.0.0.1", 4, 1), right, 2, "a route to a group"},
 	} {
-		l.hear(c.from, c.e)
+		l.Hear(c.from, c.e)
 		if got := l.Route(far); got != c.want {
 			t.Fatalf("%d, %s: the route goes over %q, want %q", i, c.why, got, c.want)
 		}
@@ -123,13 +77,13 @@ func TestNewerAndNearerRoutesAreTaken(t *testing.T) {
 
 func TestNumbersWrap(t *testing.T) {
 	l := newLab(t, nil)
-	l.hear(left, entry(far, 1<<32-2, 1))
-	l.hear(right, entry(far, 0, 5))
+	l.Hear(left, meshtest.Entry(far, 1<<32-2, 1))
+	l.Hear(right, meshtest.Entry(far, 0, 5))
 	if l.Route(far) != right {
 		t.Error("0 is not newer than 2^32 - 2")
 	}
-	l.hear(right, entry(far, 1, distance.Infinite))
-	l.hear(left, entry(far, 1<<32-2, 1))
+	l.Hear(right, meshtest.Entry(far, 1, distance.Infinite))
+	l.Hear(left, meshtest.Entry(far, 1<<32-2, 1))
 	if l.Route(far) != "" {
 		t.Error("an old number counts after the wrap")
 	}
@@ -138,34 +92,34 @@ func TestNumbersWrap(t *testing.T) {
 func TestDumps(t *testing.T) {
 	l := newLab(t, nil)
 	l.Wait(time.Minute)
-	for i, s := range l.sent {
-		if len(s.Entries) != 1 || s.Entries[0] != entry(me, uint32(2*i+2), 0) || !s.Full || !s.Complete {
+	for i, s := range l.Sent {
+		if len(s.Entries) != 1 || s.Entries[0] != meshtest.Entry(me, uint32(2*i+2), 0) || !s.Full || !s.Complete {
 			t.Fatalf("dump %d is %+v", i, s.Update)
 		}
-		if i > 0 && (s.at-l.sent[i-1].at > 15*time.Second || s.at-l.sent[i-1].at < 13*time.Second) {
-			t.Errorf("dumps at %v and %v", l.sent[i-1].at, s.at)
+		if i > 0 && (s.At-l.Sent[i-1].At > 15*time.Second || s.At-l.Sent[i-1].At < 13*time.Second) {
+			t.Errorf("dumps at %v and %v", l.Sent[i-1].At, s.At)
 		}
 	}
-	if len(l.sent) < 5 {
-		t.Fatalf("%d dumps in a minute", len(l.sent))
+	if len(l.Sent) < 5 {
+		t.Fatalf("%d dumps in a minute", len(l.Sent))
 	}
 	// A neighbour that hears us is told everything, and that it is heard; what is
 	// news a moment later is told a second after, together.
-	l.sent = nil
+	l.Sent = nil
 	began := l.Now
-	l.hear(left, entry(far, 100, 1))
+	l.Hear(left, meshtest.Entry(far, 100, 1))
 	l.Wait(10 * time.Millisecond)
-	if e, at := l.told(far); e != entry(far, 100, 2) || at != began || !l.sent[0].Full || len(l.sent[0].Heard) != 1 {
+	if e, at := l.Told(far); e != meshtest.Entry(far, 100, 2) || at != began || !l.Sent[0].Full || len(l.Sent[0].Heard) != 1 {
 		t.Errorf("told %+v at %v", e, at-began)
 	}
-	l.hear(left, entry("10.0.0.7", 2, 1))
+	l.Hear(left, meshtest.Entry("10.0.0.7", 2, 1))
 	l.Wait(500 * time.Millisecond)
-	l.hear(left, entry("10.0.0.8", 2, 1))
-	before := len(l.sent)
+	l.Hear(left, meshtest.Entry("10.0.0.8", 2, 1))
+	before := len(l.Sent)
 	l.Wait(600 * time.Millisecond)
-	e, at := l.told("10.0.0.8")
-	if e != entry("10.0.0.8", 2, 2) || at != began+time.Second || len(l.sent) != before+1 {
-		t.Errorf("told %+v after %v in %d packets", e, at-began, len(l.sent)-before)
+	e, at := l.Told("10.0.0.8")
+	if e != meshtest.Entry("10.0.0.8", 2, 2) || at != began+time.Second || len(l.Sent) != before+1 {
+		t.Errorf("told %+v after %v in %d packets", e, at-began, len(l.Sent)-before)
 	}
 }
 
@@ -173,88 +127,88 @@ func TestDumps(t *testing.T) {
 // neighbour has lost the route for is told at once.
 func TestNumbersGoWithFullDumps(t *testing.T) {
 	l := newLab(t, func(c *Config) { *c = c.Every(time.Second) })
-	l.hear(left, entry(far, 100, 1))
+	l.Hear(left, meshtest.Entry(far, 100, 1))
 	l.Wait(3 * time.Second)
-	l.sent = nil
+	l.Sent = nil
 	for seq := uint32(102); seq < 120; seq += 2 {
-		l.hear(right)
-		l.hear(left, entry(far, seq, 1))
+		l.Hear(right)
+		l.Hear(left, meshtest.Entry(far, seq, 1))
 		l.Wait(500 * time.Millisecond)
 	}
-	for _, s := range l.sent {
+	for _, s := range l.Sent {
 		if !s.Full {
-			t.Errorf("an incremental dump at %v: %+v", s.at, s.Update)
+			t.Errorf("an incremental dump at %v: %+v", s.At, s.Update)
 		}
 	}
-	l.hear(right, entry(far, 201, distance.Infinite))
-	l.hear(left, entry(far, 202, 1))
+	l.Hear(right, meshtest.Entry(far, 201, distance.Infinite))
+	l.Hear(left, meshtest.Entry(far, 202, 1))
 	began := l.Now
-	l.sent = nil
+	l.Sent = nil
 	l.Wait(100 * time.Millisecond)
-	if e, at := l.told(far); e != entry(far, 202, 2) || at-began > 70*time.Millisecond {
+	if e, at := l.Told(far); e != meshtest.Entry(far, 202, 2) || at-began > 70*time.Millisecond {
 		t.Errorf("told %+v after %v", e, at-began)
 	}
 }
 
 func TestALongIncrementIsAFullDump(t *testing.T) {
 	l := newLab(t, nil)
-	l.hear(left)
+	l.Hear(left)
 	l.Wait(2 * time.Second)
-	l.sent = nil
+	l.Sent = nil
 	var many []distance.Entry
 	for i := range 200 {
 		many = append(many, distance.Entry{To: netip.AddrFrom4([4]byte{10, 1, 0, byte(i)}), Seq: 2, Hops: 1})
 	}
-	l.hear(left, many[:100]...)
-	l.hear(left, many[100:]...)
+	l.Hear(left, many[:100]...)
+	l.Hear(left, many[100:]...)
 	l.Wait(time.Second)
 	total := 0
-	for _, s := range l.sent {
+	for _, s := range l.Sent {
 		total += len(s.Entries)
-		if !s.Full || s.bytes > 1500-28 {
-			t.Errorf("a packet of %d bytes, full %v", s.bytes, s.Full)
+		if !s.Full || len(s.Send.Data) > 1500-28 {
+			t.Errorf("a packet of %d bytes, full %v", len(s.Send.Data), s.Full)
 		}
 	}
-	if total != 201 || len(l.sent) != 2 {
-		t.Errorf("%d entries in %d packets, want 201 in 2", total, len(l.sent))
+	if total != 201 || len(l.Sent) != 2 {
+		t.Errorf("%d entries in %d packets, want 201 in 2", total, len(l.Sent))
 	}
 }
 
 func TestSettling(t *testing.T) {
 	l := newLab(t, func(c *Config) { c.SettlingStart = 4 * time.Second })
-	l.hear(right)
-	l.hear(left, entry(far, 100, 2))
+	l.Hear(right)
+	l.Hear(left, meshtest.Entry(far, 100, 2))
 	l.Wait(2 * time.Second)
 	// A newer number over a longer way: the shorter is likely to follow, and
 	// packets go the newer way while the older is told.
-	l.hear(right, entry(far, 102, 6))
+	l.Hear(right, meshtest.Entry(far, 102, 6))
 	began := l.Now
 	l.Wait(time.Second)
-	if e, _ := l.told(far); l.Route(far) != right || e != entry(far, 100, 3) {
+	if e, _ := l.Told(far); l.Route(far) != right || e != meshtest.Entry(far, 100, 3) {
 		t.Errorf("while it settles the route goes over %q and %+v is told", l.Route(far), e)
 	}
-	l.hear(left, entry(far, 102, 2))
+	l.Hear(left, meshtest.Entry(far, 102, 2))
 	l.Wait(time.Second)
-	if e, at := l.told(far); e != entry(far, 102, 3) || at-began > 2*time.Second {
+	if e, at := l.Told(far); e != meshtest.Entry(far, 102, 3) || at-began > 2*time.Second {
 		t.Errorf("the better way is told as %+v after %v", e, at-began)
 	}
 	// The next longer way waits for twice the average: (7·(7/8·4 s + 0) + 1 s)/8 twice, about 6.4 s.
-	l.hear(right, entry(far, 104, 6))
+	l.Hear(right, meshtest.Entry(far, 104, 6))
 	began = l.Now
 	l.Wait(5 * time.Second)
-	if e, at := l.told(far); at > began && e.Seq == 104 {
+	if e, at := l.Told(far); at > began && e.Seq == 104 {
 		t.Errorf("told %+v after %v", e, at-began)
 	}
 	l.Wait(3 * time.Second)
-	if e, _ := l.told(far); e != entry(far, 104, 7) {
+	if e, _ := l.Told(far); e != meshtest.Entry(far, 104, 7) {
 		t.Errorf("what has settled is told as %+v", e)
 	}
 }
 
 func TestBrokenLink(t *testing.T) {
 	l := newLab(t, nil)
-	l.hear(right)
-	l.hear(left, entry(far, 100, 1), entry(left, 50, 0))
+	l.Hear(right)
+	l.Hear(left, meshtest.Entry(far, 100, 1), meshtest.Entry(left, 50, 0))
 	l.Wait(2 * time.Second)
 	began := l.Now
 	l.Handle(manet.LinkFailed{Neighbor: addr(left)})
@@ -262,25 +216,25 @@ func TestBrokenLink(t *testing.T) {
 		t.Error("routes over a broken link")
 	}
 	l.Wait(time.Second)
-	if e, at := l.told(far); e != entry(far, 101, distance.Infinite) || at != began {
+	if e, at := l.Told(far); e != meshtest.Entry(far, 101, distance.Infinite) || at != began {
 		t.Errorf("told %+v after %v, want an odd number at once", e, at-began)
 	}
 	// Who lost a route of which we have one as new is told of ours.
-	l.hear(right, entry(far, 102, 4))
+	l.Hear(right, meshtest.Entry(far, 102, 4))
 	l.Wait(30 * time.Second)
-	l.hear(right, entry(far, 106, 4))
+	l.Hear(right, meshtest.Entry(far, 106, 4))
 	l.Wait(2 * time.Second)
-	l.sent = nil
-	l.hear(left, entry(far, 101, distance.Infinite))
+	l.Sent = nil
+	l.Hear(left, meshtest.Entry(far, 101, distance.Infinite))
 	l.Wait(1100 * time.Millisecond)
-	if e, _ := l.told(far); e != entry(far, 106, 5) {
+	if e, _ := l.Told(far); e != meshtest.Entry(far, 106, 5) {
 		t.Errorf("told %+v", e)
 	}
 }
 
 func TestSilentNeighbor(t *testing.T) {
 	l := newLab(t, nil)
-	l.hear(left, entry(far, 100, 1))
+	l.Hear(left, meshtest.Entry(far, 100, 1))
 	l.Wait(44 * time.Second)
 	if l.Route(far) == "" {
 		t.Error("lost before three periods have passed")
@@ -291,7 +245,7 @@ func TestSilentNeighbor(t *testing.T) {
 	}
 	// A number that never grows is not believed for ever, though its teller lives.
 	for i := range 40 {
-		l.hear(left, entry(far, 200, 1))
+		l.Hear(left, meshtest.Entry(far, 200, 1))
 		l.Wait(3 * time.Second)
 		if got, want := l.Route(far) != "", time.Duration(i+1)*3*time.Second < l.node.config.RouteHold(); got != want {
 			t.Fatalf("after %d s the route is there: %v", 3*(i+1), got)
@@ -301,28 +255,28 @@ func TestSilentNeighbor(t *testing.T) {
 
 func TestOneWayLinksAndReboots(t *testing.T) {
 	l := newLab(t, nil)
-	l.hearUpdate(left, &distance.Update{Complete: true, Boot: 7, Entries: []distance.Entry{entry(far, 100, 1)}})
+	l.HearUpdate(left, distance.Update{Complete: true, Boot: 7, Entries: []distance.Entry{meshtest.Entry(far, 100, 1)}})
 	if l.Route(far) != "" {
 		t.Error("learned of one that does not hear us")
 	}
-	l.hearUpdate(left, &distance.Update{Complete: true, Boot: 7, Heard: []distance.Heard{{Addr: addr(me), Boot: 1}}, Entries: []distance.Entry{entry(far, 100, 1)}})
+	l.HearUpdate(left, distance.Update{Complete: true, Boot: 7, Heard: []distance.Heard{{Addr: addr(me), Boot: 1}}, Entries: []distance.Entry{meshtest.Entry(far, 100, 1)}})
 	if l.Route(far) != "" {
 		t.Error("learned of one that heard us before our reboot only")
 	}
-	l.hear(left, entry(far, 100, 1))
+	l.Hear(left, meshtest.Entry(far, 100, 1))
 	if l.Route(far) != left {
 		t.Fatal("not learned of one that hears us")
 	}
-	l.hearUpdate(left, &distance.Update{Boot: 7}) // no list, no word about us
+	l.HearUpdate(left, distance.Update{Boot: 7}) // no list, no word about us
 	if l.Route(far) != left {
 		t.Error("lost by a packet without a list of neighbours")
 	}
-	l.hearUpdate(left, &distance.Update{Complete: true, Boot: 7})
+	l.HearUpdate(left, distance.Update{Complete: true, Boot: 7})
 	if l.Route(far) != "" {
 		t.Error("a route over one that ceased to hear us")
 	}
-	l.hear(left, entry(far, 102, 1))
-	l.hearUpdate(left, &distance.Update{Complete: true, Boot: 8, Heard: []distance.Heard{{Addr: addr(me), Boot: l.node.neighbors.Boot}}})
+	l.Hear(left, meshtest.Entry(far, 102, 1))
+	l.HearUpdate(left, distance.Update{Complete: true, Boot: 8, Heard: []distance.Heard{{Addr: addr(me), Boot: l.node.neighbors.Boot}}})
 	if l.Route(far) != "" {
 		t.Error("a route over one that lost its state")
 	}
@@ -330,35 +284,35 @@ func TestOneWayLinksAndReboots(t *testing.T) {
 
 func TestOwnNumber(t *testing.T) {
 	l := newLab(t, nil)
-	l.hear(left)
+	l.Hear(left)
 	l.Wait(5 * time.Second)
 	for _, c := range [][2]uint32{{501, 502}, {777, 778}} {
-		l.hear(left, entry(me, c[0], distance.Infinite)) // someone lost the way to us
+		l.Hear(left, meshtest.Entry(me, c[0], distance.Infinite)) // someone lost the way to us
 		l.Wait(2 * time.Second)
-		if e, _ := l.told(me); e != entry(me, c[1], 0) {
+		if e, _ := l.Told(me); e != meshtest.Entry(me, c[1], 0) {
 			t.Errorf("told %+v, want number %d", e, c[1])
 		}
 	}
-	l.hear(left, entry(me, 1000, 3)) // as we were before a reboot
+	l.Hear(left, meshtest.Entry(me, 1000, 3)) // as we were before a reboot
 	l.Wait(2 * time.Second)
-	if e, _ := l.told(me); e != entry(me, 1002, 0) {
+	if e, _ := l.Told(me); e != meshtest.Entry(me, 1002, 0) {
 		t.Errorf("told %+v", e)
 	}
 }
 
 func TestInterfaceDown(t *testing.T) {
 	l := newLab(t, nil)
-	l.hear(left, entry(far, 100, 1))
+	l.Hear(left, meshtest.Entry(far, 100, 1))
 	l.Handle(manet.InterfaceDown{})
-	l.sent = nil
-	l.hear(left, entry(far, 102, 1))
+	l.Sent = nil
+	l.Hear(left, meshtest.Entry(far, 102, 1))
 	l.Wait(time.Minute)
-	if len(l.Routes) != 0 || len(l.sent) != 0 {
-		t.Errorf("routes %v, %d packets over an interface that is down", l.Routes, len(l.sent))
+	if len(l.Routes) != 0 || len(l.Sent) != 0 {
+		t.Errorf("routes %v, %d packets over an interface that is down", l.Routes, len(l.Sent))
 	}
 	l.Handle(manet.InterfaceUp{})
 	l.Wait(time.Second)
-	if len(l.sent) == 0 {
+	if len(l.Sent) == 0 {
 		t.Error("silent on an interface that came up again")
 	}
 	l.Need(far)

@@ -28,13 +28,7 @@ func variant(seed uint64, interfaces []manet.Interface) (c dsdv.Config, feedback
 	return c, feedback
 }
 
-func maker(variantSeed uint64) meshsim.Maker {
-	return func(_ int, interfaces []manet.Interface, seed uint64) (manet.Node, error) {
-		c, _ := variant(variantSeed, interfaces)
-		c.Seed = seed
-		return dsdv.New(c)
-	}
-}
+var maker = meshtest.Variants(variant, func(c *dsdv.Config, seed uint64) { c.Seed = seed }, dsdv.New)
 
 // unrestFor is how long the simulated network is disturbed.
 const unrestFor = 60 * time.Second
@@ -59,12 +53,8 @@ func TestSoakProperties(t *testing.T) { protocol.SoakProperties(t) }
 
 // TestHostile throws bytes and altered copies of real packets at nodes.
 func TestHostile(t *testing.T) {
-	attack := meshtest.Hostile{Seeds: 2, Make: func(variantSeed uint64) meshsim.Maker {
-		return func(_ int, interfaces []manet.Interface, seed uint64) (manet.Node, error) {
-			c, _ := variant(variantSeed, interfaces)
-			c.Seed, c.MaxEntries = seed, 256
-			return dsdv.New(c)
-		}
-	}, Limit: func(string) int { return 256 }}
+	attack := meshtest.Hostile{Seeds: 2, Make: meshtest.Variants(variant, func(c *dsdv.Config, seed uint64) {
+		c.Seed, c.MaxEntries = seed, 256
+	}, dsdv.New), Limit: func(string) int { return 256 }}
 	attack.Test(t)
 }
