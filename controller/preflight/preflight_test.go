@@ -218,3 +218,18 @@ func TestTimeAndRoad(t *testing.T) {
 		t.Errorf("rehearsed: %+v", items)
 	}
 }
+
+// Others on the channel, or on one that overlaps it, are named.
+func TestOthersOnTheChannelAreNamed(t *testing.T) {
+	p, n := need(), well() // on channel 6
+	n.Status.Radio.Heard = []wire.HeardCell{
+		{SSID: "home", BSSID: "02:00:00:00:00:01", Channel: 6, SignalDbm: new(-71.0)},
+		{SSID: "beside", BSSID: "02:00:00:00:00:02", Channel: 9},
+		{SSID: "distant", BSSID: "02:00:00:00:00:03", Channel: 11},
+		{SSID: p.Trials[0].Radio.SSID, BSSID: "02:00:00:00:00:04", Channel: 6},
+	}
+	states, words := told(Judge(p, "car", 3600, n), "channel")
+	if len(states) != 1 || states[0] != Unknown || !strings.Contains(words, `also used by "home" on channel 6 at -71 dBm, "beside" on channel 9`) || strings.Contains(words, "distant") {
+		t.Errorf("%v %s", states, words)
+	}
+}

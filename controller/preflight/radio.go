@@ -94,5 +94,32 @@ func (j *judge) channel() {
 			j.met("regulatory", "domain %s has channel %d", orWord(caps.Country, "unknown"), r.Channel)
 		}
 	}
-	j.put("channel", Unknown, "nobody has looked who else uses it", "look around with a scan, as `iw dev "+j.st.Interface+" scan` gives one")
+	if others := heardOn(wanted, *caps); others != "" {
+		j.put("channel", Unknown, "also used by "+others, "choose a channel that nobody else uses, or a place farther from them; what they cost is not known")
+		return
+	}
+	j.put("channel", Unknown, "nobody else was heard lately, and nobody may have looked", "look around with a scan, as `iw dev "+j.st.Interface+" scan` gives one")
+}
+
+// overlapping is how far apart two channels of 2.4 GHz are that share part of
+// their 20 MHz; channels of 5 GHz do not overlap.
+const overlapping = 4
+
+// heardOn lists the networks of others that a radio has heard on the wanted
+// channels, or beside them.
+func heardOn(wanted []wire.Radio, caps wire.Caps) string {
+	var out []string
+	for _, h := range caps.Heard {
+		if slices.ContainsFunc(wanted, func(r wire.Radio) bool {
+			apart := max(h.Channel-r.Channel, r.Channel-h.Channel)
+			return h.SSID != r.SSID && (apart == 0 || apart <= overlapping && h.Channel <= 14 && r.Channel <= 14)
+		}) {
+			text := fmt.Sprintf("%q on channel %d", h.SSID, h.Channel)
+			if h.SignalDbm != nil {
+				text += fmt.Sprintf(" at %.0f dBm", *h.SignalDbm)
+			}
+			out = append(out, text)
+		}
+	}
+	return strings.Join(out, ", ")
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -196,6 +197,7 @@ func (d *radioDevice) in(n nl80211.Network) (bool, error) {
 
 // join changes the interface's mode and joins; what it was in, it leaves.
 func (d *radioDevice) join(n nl80211.Network, txPowerDbm *float64) error {
+	d.listen(n.MHz)
 	if err := d.quit(); err != nil {
 		return err
 	}
@@ -218,6 +220,20 @@ func (d *radioDevice) join(n nl80211.Network, txPowerDbm *float64) error {
 		return err
 	}
 	return d.awaitJoined(n)
+}
+
+// scanTime bounds the look at the channel before the join.
+const scanTime = 5 * time.Second
+
+// listen has the radio hear who else uses a channel; what it heard is told by
+// its caps. A driver that does not scan now says nothing, and none of it keeps
+// a trial from beginning.
+func (d *radioDevice) listen(mhz int) {
+	ctx, cancel := context.WithTimeout(context.Background(), scanTime)
+	defer cancel()
+	if setUp(d.iface.Name, true) == nil {
+		_ = nl80211.Scan(ctx, d.iface.Index, mhz) // see above
+	}
 }
 
 func (d *radioDevice) quit() error {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -349,4 +350,32 @@ func inUse(t *testing.T, f radioField) {
 func killSwitch(t *testing.T, f radioField, state string) {
 	t.Helper()
 	f.ns.Run(t, "sh", "-ec", "for s in /sys/class/ieee80211/"+f.radio.Phy+"/rfkill*; do echo "+state+" >$s/soft; done")
+}
+
+// Who else uses the channel is heard before the join, and told.
+func TestGuestHearsOthers(t *testing.T) {
+	hwsim.NeedGuest(t)
+	radios := hwsim.Load(t, 2)
+	f, other := newRadioField(t, radios[0], "a"), newRadioField(t, radios[1], "o")
+	other.ns.Run(t, "ip", "link", "set", device, "down")
+	other.radio.IW(t, "dev", device, "set", "type", "ibss")
+	other.ns.Run(t, "ip", "link", "set", device, "up")
+	other.radio.IW(t, "dev", device, "ibss", "join", "neighbours", "2437", "NOHT", "fixed-freq", "02:11:22:33:44:77")
+	hwsim.Await(t, time.Minute, "the other network", func() bool { return strings.Contains(other.radio.IW(t, "dev", device, "info"), "channel 6") })
+	before := f.snapshot(t)
+	client, host := f.start(t, true)
+	apply(t, client, ScopeRun, []Change{adhoc()})
+	caps := f.caps(t)
+	t.Logf("heard %+v; can be at once: %q", caps.Heard, caps.Combinations)
+	if !slices.ContainsFunc(caps.Heard, func(c wire.HeardCell) bool {
+		return c.SSID == "neighbours" && c.BSSID == "02:11:22:33:44:77" && c.Channel == 6 && c.SignalDbm != nil && c.AgeMs < 20_000
+	}) {
+		t.Errorf("heard %+v, want the neighbours", caps.Heard)
+	}
+	if len(caps.Combinations) == 0 {
+		t.Error("nothing is told of what the radio can be at once")
+	}
+	restoreAll(t, client)
+	terminate(t, host)
+	f.becomes(t, "in the end", before)
 }

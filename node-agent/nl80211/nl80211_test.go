@@ -34,6 +34,24 @@ func TestRatesAsBeaconsHaveThem(t *testing.T) {
 	}
 }
 
+func TestWhatARadioCanBeAtOnce(t *testing.T) {
+	p := Phy{Combinations: []Combination{
+		{Interfaces: 2, Channels: 1, Limits: []Limit{{1, []string{"adhoc"}}, {1, []string{"managed", "mesh"}}}},
+		{Interfaces: 3, Channels: 2, Limits: []Limit{{3, []string{"managed", "monitor"}}}},
+		{Interfaces: 1, Channels: 1, Limits: []Limit{{1, []string{"ap"}}, {1, []string{"adhoc"}}}},
+	}}
+	for pair, want := range map[[2]string]int{
+		{"adhoc", "managed"}: 1, {"managed", "adhoc"}: 1, {"managed", "managed"}: 2, {"managed", "mesh"}: 0, {"adhoc", "adhoc"}: 0, {"ap", "adhoc"}: 0,
+	} {
+		if got := p.Beside(pair[0], pair[1]); got != want {
+			t.Errorf("%v on %d channels, want %d", pair, got, want)
+		}
+	}
+	if got := p.Combinations[0].String(); got != "#{ adhoc } <= 1, #{ managed, mesh } <= 1, total <= 2, #channels <= 1" {
+		t.Errorf("worded %q", got)
+	}
+}
+
 // Whatever a driver sends, reading it ends and does not panic.
 func FuzzMessages(f *testing.F) {
 	f.Add([]byte{8, 0, 3, 0, 1, 0, 0, 0, 10, 0, 6, 0, 2, 0, 0, 0, 0, 1, 0, 0})

@@ -13,6 +13,7 @@ type Phy struct {
 	Index        int
 	Name         string
 	Modes        []string // adhoc, mesh, managed, ap, monitor …
+	Combinations []Combination
 	Frequencies  []Frequencies
 	RTSThreshold uint32 // bytes; 1<<32-1 is off
 	RetryShort   uint8
@@ -105,6 +106,12 @@ func (p *Phy) take(d *netlink.AttributeDecoder, rates map[[2]int][]float64) {
 			if w := word(uint32(m.Type())); !slices.Contains(p.Modes, w) {
 				p.Modes = append(p.Modes, w)
 			}
+		})
+	case unix.NL80211_ATTR_INTERFACE_COMBINATIONS:
+		nested(d, func(one *netlink.AttributeDecoder) {
+			var c Combination
+			nested(one, c.take)
+			p.Combinations = append(p.Combinations, c)
 		})
 	case unix.NL80211_ATTR_WIPHY_BANDS:
 		nested(d, func(band *netlink.AttributeDecoder) {

@@ -17,7 +17,6 @@ const surveyEvery = time.Second
 // reader is what Kernel asks of the kernel; *nl80211.Conn is one.
 type reader interface {
 	Interface(name string) (*nl80211.Interface, error)
-	Cell(ifindex int) (*nl80211.BSS, error)
 	BSSes(ifindex int) ([]nl80211.BSS, error)
 	Country() (string, error)
 	Phys() ([]nl80211.Phy, error)
@@ -87,8 +86,13 @@ func (k *Kernel) Caps() (wire.Caps, bool) {
 		out.TxPowerDbm = *i.TxPowerDbm
 	}
 	// What cannot be read stays absent: the radio may go at any moment.
-	if cell, err := k.conn.Cell(i.Index); err == nil && cell != nil {
-		out.SSID, out.BSSID, out.BasicRatesMbps = cell.SSID, cell.BSSID, cell.BasicMbps
+	cells, _ := k.conn.BSSes(i.Index)
+	for _, cell := range cells {
+		if cell.Joined {
+			out.SSID, out.BSSID, out.BasicRatesMbps = cell.SSID, cell.BSSID, cell.BasicMbps
+		} else {
+			out.Heard = append(out.Heard, wire.HeardCell{SSID: cell.SSID, BSSID: cell.BSSID, Channel: nl80211.Channel(cell.MHz), SignalDbm: cell.SignalDbm, AgeMs: int64(cell.SeenMsAgo)})
+		}
 	}
 	out.Country, _ = k.conn.Country()
 	phys, _ := k.conn.Phys()
@@ -97,6 +101,9 @@ func (k *Kernel) Caps() (wire.Caps, bool) {
 			continue
 		}
 		out.Modes, out.Channels = p.Modes, p.Usable()
+		for _, c := range p.Combinations {
+			out.Combinations = append(out.Combinations, c.String())
+		}
 		out.RTSThresholdBytes, out.ShortRetryLimit, out.LongRetryLimit = limits(p)
 		if f := p.At(i.MHz); f != nil {
 			out.RatesMbps = f.RatesMbps

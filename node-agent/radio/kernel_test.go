@@ -26,11 +26,15 @@ func (f fakeRadio) Interface(name string) (*nl80211.Interface, error) {
 	return &nl80211.Interface{Name: "wlan0", MAC: "02:00:00:00:00:01", Mode: "adhoc", MHz: 2437, Width: nl80211.WidthNoHT, TxPowerDbm: ptr(17.0)}, nil
 }
 
-func (fakeRadio) Cell(int) (*nl80211.BSS, error) {
-	return &nl80211.BSS{SSID: "mesh", BSSID: "02:11:22:33:44:55", BasicMbps: []float64{1, 2}}, nil
+func (f fakeRadio) BSSes(int) ([]nl80211.BSS, error) {
+	if f.cells != nil {
+		return f.cells, nil
+	}
+	return []nl80211.BSS{
+		{SSID: "mesh", BSSID: "02:11:22:33:44:55", MHz: 2437, Joined: true, BasicMbps: []float64{1, 2}},
+		{SSID: "home", BSSID: "02:11:22:33:44:77", MHz: 2412, SignalDbm: ptr(-71.0), SeenMsAgo: 120},
+	}, nil
 }
-
-func (f fakeRadio) BSSes(int) ([]nl80211.BSS, error) { return f.cells, nil }
 
 func (fakeRadio) Country() (string, error)     { return "DE", nil }
 func (fakeRadio) Phys() ([]nl80211.Phy, error) { return []nl80211.Phy{{Modes: []string{"adhoc"}}}, nil }
@@ -53,7 +57,8 @@ func kernelOf(iface string, f fakeRadio) *Kernel {
 func TestKernelTellsWhatTheRadioIs(t *testing.T) {
 	caps, ok := kernelOf("wlan0", fakeRadio{}).Caps()
 	if !ok || caps.Mode != "adhoc" || caps.Channel != 6 || caps.MAC != "02:00:00:00:00:01" || caps.Standard != "" ||
-		caps.BSSID != "02:11:22:33:44:55" || caps.Width != nl80211.WidthNoHT || caps.TxPowerDbm != 17 || caps.Country != "DE" {
+		caps.BSSID != "02:11:22:33:44:55" || caps.Width != nl80211.WidthNoHT || caps.TxPowerDbm != 17 || caps.Country != "DE" ||
+		len(caps.Heard) != 1 || caps.Heard[0].SSID != "home" || caps.Heard[0].Channel != 1 || caps.Heard[0].AgeMs != 120 {
 		t.Errorf("caps %+v, %v", caps, ok)
 	}
 	if _, ok := kernelOf("eth0", fakeRadio{}).Caps(); ok {

@@ -37,6 +37,18 @@ type Caps struct {
 	RTSThresholdBytes *int `json:"rts_threshold_bytes,omitempty"` // absent where nothing tells; RTSNever: off
 	ShortRetryLimit   *int `json:"short_retry_limit,omitempty"`
 	LongRetryLimit    *int `json:"long_retry_limit,omitempty"`
+
+	Combinations []string    `json:"combinations,omitempty"` // of interfaces that it can have at once, as iw(8) words them
+	Heard        []HeardCell `json:"heard,omitempty"`        // other networks that it has heard lately; the channel is scanned before it is joined
+}
+
+// HeardCell is a network of others that a radio has heard.
+type HeardCell struct {
+	SSID      string   `json:"ssid,omitempty"` // absent: it does not say
+	BSSID     string   `json:"bssid"`
+	Channel   int      `json:"channel"`
+	SignalDbm *float64 `json:"signal_dbm,omitempty"`
+	AgeMs     int64    `json:"age_ms"` // since it was heard last
 }
 
 // RTSNever is the threshold that no frame of 802.11a, b and g is longer than.

@@ -61,7 +61,9 @@ func sampleGPS() *wire.GPS {
 func sampleCaps() *wire.Caps {
 	return &wire.Caps{Driver: "nl80211", MAC: "02:11:22:33:44:55", Mode: "adhoc", Standard: "802.11g", Channel: 6, TxPowerDbm: 20, RatesMbps: []float64{1, 54}, SSID: "mesh",
 		BSSID: "02:11:22:33:44:66", Width: "20 MHz (no HT)", BasicRatesMbps: []float64{1}, Country: "DE", Modes: []string{"adhoc", "managed"}, Channels: []int{1, 6, 11},
-		RTSThresholdBytes: p(2347), ShortRetryLimit: p(7), LongRetryLimit: p(4)}
+		RTSThresholdBytes: p(2347), ShortRetryLimit: p(7), LongRetryLimit: p(4),
+		Combinations: []string{"#{ adhoc, managed } <= 2, total <= 2, #channels <= 1"},
+		Heard:        []wire.HeardCell{{SSID: "home", BSSID: "02:11:22:33:44:77", Channel: 6, SignalDbm: p(-71.0), AgeMs: 120}}}
 }
 
 func sampleMachine() *wire.Machine {

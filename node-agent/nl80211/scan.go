@@ -1,0 +1,73 @@
+package nl80211
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Scan has the radio of an interface, which must be up, listen and ask on one
+// channel, and returns when it has, or when ctx ends. What was heard is then
+// among BSSes. It needs privileges.
+func Scan(ctx context.Context, ifindex, mhz int) (err error) {
+	events, err := Open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, events.Close()) }()
+	if err := events.join("scan"); err != nil {
+		return err
+	}
+	c, err := Open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	err = c.do(unix.NL80211_CMD_TRIGGER_SCAN, ifindex, func(e *netlink.AttributeEncoder) {
+		e.Nested(unix.NL80211_ATTR_SCAN_FREQUENCIES, func(f *netlink.AttributeEncoder) error {
+			f.Uint32(1, uint32(mhz))
+			return nil
+		})
+		e.Nested(unix.NL80211_ATTR_SCAN_SSIDS, func(s *netlink.AttributeEncoder) error {
+			s.Bytes(1, []byte{}) // whoever is there
+			return nil
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("scan %d MHz: %w", mhz, err)
+	}
+	return events.awaitScan(ctx, ifindex)
+}
+
+func (c *Conn) awaitScan(ctx context.Context, ifindex int) error {
+	defer context.AfterFunc(ctx, func() { _ = c.c.SetReadDeadline(past) })()
+	for {
+		messages, _, err := c.c.Receive()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			return fmt.Errorf("wait for the scan: %w", err)
+		}
+		for _, m := range messages {
+			index := 0
+			err := each(m.Data, func(d *netlink.AttributeDecoder) {
+				if d.Type() == unix.NL80211_ATTR_IFINDEX {
+					index = int(d.Uint32())
+				}
+			})
+			if err != nil || index != ifindex {
+				continue
+			}
+			switch m.Header.Command {
+			case unix.NL80211_CMD_NEW_SCAN_RESULTS:
+				return nil
+			case unix.NL80211_CMD_SCAN_ABORTED:
+				return errors.New("the driver gave the scan up")
+			}
+		}
+	}
+}
