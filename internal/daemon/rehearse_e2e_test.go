@@ -16,6 +16,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/topology"
 	"fieldmesh.dev/fieldmesh/internal/testnet"
+	"fieldmesh.dev/fieldmesh/node-agent/routing/batman"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -181,6 +182,24 @@ func routesCameFirst(t *testing.T, trial wire.Trial, mesh *topology.Mesh, all []
 		}
 	}
 	t.Logf("%s: routes took %.1f s; as the window opened the way was %s", trial.Routing.Protocol, *mesh.Cost().ReadyS, mesh.PathAt(0))
+}
+
+// A kernel without the module cannot take part in a campaign of batman-adv:
+// that is said before anything moves. (With it, the trial runs in the guest.)
+func TestBatmanIsRefusedWithoutItsModule(t *testing.T) {
+	if err := batman.Available(); err == nil {
+		t.Skip("this kernel has batman-adv")
+	}
+	r := rehearse(t, campaign(2, "      it: {routing: {protocol: batman-adv}}\n", 1))
+	select {
+	case err := <-r.said.ended:
+		r.said.ended <- err
+		if said := r.said.said(); err == nil || !strings.Contains(said, "the kernel has no batman-adv") || strings.Contains(said, "armed") {
+			t.Errorf("%v, said:\n%s", err, said)
+		}
+	case <-time.After(5 * time.Minute):
+		t.Error("the rehearsal goes on")
+	}
 }
 
 // A routing daemon that dies ends its trial as failed; the next attempt has a

@@ -10,6 +10,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/node-agent/config"
 	"fieldmesh.dev/fieldmesh/node-agent/provenance"
+	"fieldmesh.dev/fieldmesh/node-agent/routing/batman"
 	"fieldmesh.dev/fieldmesh/node-agent/tcp"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -61,6 +62,11 @@ func writeProbe(w io.Writer, p probed) error {
 		"iperf3      " + orUnknown(p.Tools["iperf3"]),
 		"babeld      " + orUnknown(p.Tools["babeld"]),
 	}
+	routing := "batman-adv  " + p.Tools[batman.Protocol]
+	if err := batman.Available(); err != nil {
+		routing = "batman-adv  " + err.Error()
+	}
+	lines = append(lines, routing)
 	lines = append(lines, transportLines(p.Transport)...)
 	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
 	return err

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/node-agent/routing/batman"
 	"fieldmesh.dev/fieldmesh/node-agent/routing/manetd"
 )
 
@@ -96,6 +97,9 @@ func (f *routeFlags) runFile(ctx context.Context) error {
 	}
 	if err := json.Unmarshal(text, &f.Config); err != nil {
 		return fmt.Errorf("read configuration %q: %w", f.file, err)
+	}
+	if f.Protocol == batman.Protocol { // the kernel routes; it is only read
+		return batman.Run(ctx, batman.Config{Interface: f.Interface, Socket: f.Socket, Log: f.Log})
 	}
 	return runDaemon(ctx, f.Config)
 }

@@ -68,6 +68,11 @@ func (k *kernel) prepareDaemon(id uint64, d Daemon) (undo, error) {
 	if u.Daemon.Former, err = daemonRoutes(*u.Daemon); err != nil {
 		return undo{}, err
 	}
+	if kind.mesh {
+		if err := prepareMesh(link, &u); err != nil {
+			return undo{}, err
+		}
+	}
 	u.Sysctls, err = kind.settings(d.Interface)
 	return u, err
 }
@@ -79,7 +84,13 @@ func (k *kernel) applyDaemon(d Daemon, u undo) error {
 			return err
 		}
 	}
-	if key := quickAckKey(d.Name); d.QuickAck && k.loaded[key] == nil {
+	if kind.mesh {
+		if err := makeMesh(d, u); err != nil {
+			return err
+		}
+	}
+	// A mesh of layer 2 has no routes of its own; those that were given move to it.
+	if key := quickAckKey(d.Name); d.QuickAck && !kind.mesh && k.loaded[key] == nil {
 		a, err := acknowledgeOver(kind.routeProtocol, d.Announce, k.log)
 		if err != nil {
 			return err

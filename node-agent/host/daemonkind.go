@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/node-agent/routing/batman"
 	"fieldmesh.dev/fieldmesh/node-agent/routing/manetd"
 )
 
@@ -27,6 +28,7 @@ type daemonKind struct {
 	routeProtocol int    // that its routes have in the kernel
 	linkLocal     bool   // it speaks over IPv6 link-local addresses
 	forward       bool   // the kernel forwards for it
+	mesh          bool   // of layer 2: the kernel's own, with a device of its own; the process only reads it
 	args          func(u daemonUndo) []string
 	config        func(k *kernel, d Daemon, u daemonUndo) (string, error)
 	answers       func(u daemonUndo) error // nil once it is ready
@@ -42,6 +44,9 @@ func daemonKinds() map[string]daemonKind {
 			args:   func(u daemonUndo) []string { return []string{"-f", u.configPath(), "-nofork", "-d", "0"} },
 			config: olsrdConfig, answers: olsrdAnswers},
 	}
+	out[batman.Protocol] = daemonKind{binary: agentBinary, mesh: true,
+		args:   func(u daemonUndo) []string { return []string{"route", "--config", u.configPath()} },
+		config: batmanConfig, answers: manetdAnswers}
 	for _, p := range manetd.Protocols() {
 		out[p.Name] = daemonKind{binary: agentBinary, routeProtocol: manetd.RouteProtocol, forward: p.IPProtocol == 0,
 			args:   func(u daemonUndo) []string { return []string{"route", "--config", u.configPath()} },
@@ -56,6 +61,9 @@ func daemonKinds() map[string]daemonKind {
 // mesh carries IPv4, and a forwarding host stops listening to router
 // advertisements on its other interfaces.
 func (kind daemonKind) sysctls(device string) []setting {
+	if kind.mesh { // it forwards frames, below all that these are about
+		return nil
+	}
 	var out []setting
 	for _, c := range RouterSysctls(device, kind.forward) {
 		key, err := parseKey(c.Sysctl.Key)
@@ -76,6 +84,9 @@ func (kind daemonKind) sysctls(device string) []setting {
 // settings are the present values of what starting the daemon sets, and of
 // what changes with them.
 func (kind daemonKind) settings(device string) ([]setting, error) {
+	if kind.mesh {
+		return nil, nil
+	}
 	var keys [][]string
 	for _, s := range kind.sysctls(device) {
 		keys = append(keys, s.Parts)

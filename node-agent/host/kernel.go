@@ -129,7 +129,7 @@ func (k *kernel) revert(u undo) (string, error) {
 		}
 		return "its namespace or boot is gone", errors.Join(errs...)
 	}
-	for _, part := range []func(undo) (string, error){revertDaemonRoutes, revertRoute, revertAddress, revertSysctls, revertOffloads, revertRadio, k.revertAside, revertInterface} {
+	for _, part := range []func(undo) (string, error){revertMesh, revertDaemonRoutes, revertRoute, revertAddress, revertSysctls, revertOffloads, revertRadio, k.revertAside, revertInterface, revertMadeRoutes} {
 		note, err := part(u)
 		if note != "" && !slices.Contains(notes, note) {
 			notes = append(notes, note)

@@ -294,6 +294,9 @@ func revertDaemonRoutes(u undo) (string, error) {
 // daemonRoutes lists a daemon's routes: those over its interface, and those by
 // which it holds a retracted destination unreachable for a while.
 func daemonRoutes(d daemonUndo) ([][]byte, error) {
+	if d.RouteProtocol == 0 { // it sets none
+		return nil, nil
+	}
 	out, err := routesWhere(func(r routeMessage) bool {
 		return int(r.head.Protocol) == d.RouteProtocol && r.table() == unix.RT_TABLE_MAIN &&
 			(r.head.Type == unix.RTN_UNREACHABLE || r.through(d.Index))

@@ -6,6 +6,7 @@ package host
 type undo struct {
 	World     world           `json:"world"`
 	Daemon    *daemonUndo     `json:"daemon,omitempty"`
+	Mesh      *meshUndo       `json:"mesh,omitempty"`
 	Route     *routeUndo      `json:"route,omitempty"`
 	Address   *addressUndo    `json:"address,omitempty"`
 	Sysctls   []setting       `json:"sysctls,omitempty"`

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/internal/version"
+	"fieldmesh.dev/fieldmesh/node-agent/routing/batman"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -34,6 +35,9 @@ func New(ctx context.Context, iface string, binaries map[string]string) *Reader 
 		if v := toolVersion(ctx, tool, path); v != "" {
 			r.tools[tool] = v
 		}
+	}
+	if v := batman.Version(); v != "" {
+		r.tools[batman.Protocol] = v
 	}
 	return r
 }

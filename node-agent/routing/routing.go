@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/node-agent/routing/batman"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -97,6 +98,8 @@ func newDriver(t Target) (driver, error) {
 		return nil, fmt.Errorf("routing %s has no daemon", t.Protocol)
 	case "babeld":
 		return &babeld{Target: t}, nil
+	case batman.Protocol:
+		return &batmanAdv{Target: t}, nil
 	case "olsrd":
 		return &olsrd{Target: t}, nil
 	}

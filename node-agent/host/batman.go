@@ -1,0 +1,208 @@
+package host
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"fieldmesh.dev/fieldmesh/node-agent/routing/batman"
+)
+
+// meshUndo takes the device of a mesh of layer 2 out again. What the interface
+// below lost to it is put back by its interfaceState.
+type meshUndo struct {
+	Device string `json:"device"`
+	Below  int    `json:"below"` // index of the interface below
+	// Made are the kernel's own routes over the interface below. It makes them
+	// anew with the addresses, those too that a change had replaced.
+	Made [][]byte `json:"made,omitempty"`
+}
+
+// madeRoutes are the kernel's own routes of IPv4 over an interface.
+func madeRoutes(index int) ([][]byte, error) {
+	out, err := routesWhere(func(r routeMessage) bool {
+		return r.head.Family == unix.AF_INET && r.head.Protocol == unix.RTPROT_KERNEL && r.table() == unix.RT_TABLE_MAIN && r.through(index)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the kernel's own routes: %w", err)
+	}
+	return out, nil
+}
+
+// prepareMesh sees to it that there can be a mesh, and that no other is there.
+func prepareMesh(below netlink.Link, u *undo) error {
+	if err := batman.Available(); err != nil {
+		return &Refused{Reason: err.Error(), Cure: "use a kernel that has it, such as Debian's, or a plan with other routing"}
+	}
+	_, err := netlink.LinkByName(batman.Device)
+	var missing netlink.LinkNotFoundError
+	if err == nil {
+		return &Refused{Reason: "there is an interface " + batman.Device + " already, which is not ours", Cure: "take it out: ip link del " + batman.Device}
+	} else if !errors.As(err, &missing) {
+		return fmt.Errorf("find interface %q: %w", batman.Device, err)
+	}
+	state, err := readInterface(below)
+	if err != nil {
+		return err
+	}
+	made, err := madeRoutes(state.Index)
+	u.Mesh, u.Interface = &meshUndo{Device: batman.Device, Below: state.Index, Made: made}, &state
+	return err
+}
+
+// makeMesh makes the mesh's device, puts the interface into it, and moves the
+// mesh's addresses and routes from the interface to the device. Made again, it
+// changes nothing more.
+func makeMesh(d Daemon, u undo) error {
+	below, err := findLink(d.Interface)
+	if err != nil {
+		return err
+	}
+	mesh, err := meshDevice(d, below)
+	if err != nil {
+		return err
+	}
+	if below.Attrs().MasterIndex != mesh.Attrs().Index {
+		if err := netlink.LinkSetMaster(below, mesh); err != nil {
+			return fmt.Errorf("put %q into the mesh: %w", d.Interface, err)
+		}
+	}
+	if d.HelloS != nil {
+		if err := batman.SetInterval(mesh.Attrs().Index, time.Duration(*d.HelloS*float64(time.Second))); err != nil {
+			return err
+		}
+	}
+	up, mtu := true, below.Attrs().MTU-batman.HeaderBytes
+	if err := setLink(mesh, &up, &mtu); err != nil {
+		return err
+	}
+	return moveTo(mesh, below, d.Announce.Masked(), u.Interface.Routes)
+}
+
+// meshDevice finds or makes the device, without IPv6: the mesh carries IPv4,
+// and what the kernel would solicit by itself would be in the measuring window.
+func meshDevice(d Daemon, below netlink.Link) (netlink.Link, error) {
+	link, err := netlink.LinkByName(batman.Device)
+	var missing netlink.LinkNotFoundError
+	if err == nil || !errors.As(err, &missing) {
+		return link, err
+	}
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.HardwareAddr = batman.Device, batman.DeviceAddress(below.Attrs().HardwareAddr)
+	// The kernel loads the module for it.
+	if err := netlink.LinkAdd(&netlink.GenericLink{LinkAttrs: attrs, LinkType: "batadv"}); err != nil {
+		return nil, fmt.Errorf("make %q for %s: %w", batman.Device, d.Name, err)
+	}
+	off := setting{Parts: []string{"net", "ipv6", "conf", batman.Device, "disable_ipv6"}}
+	if err := writeSysctl(off.path(), "1"); err != nil && !absent(err) {
+		return nil, err
+	}
+	return findLink(batman.Device)
+}
+
+// moveTo moves the addresses in a network, and then the routes into it that
+// somebody made, which went with the addresses.
+func moveTo(mesh, below netlink.Link, network netip.Prefix, routes [][]byte) error {
+	addrs, err := redump(func() ([]netlink.Addr, error) { return netlink.AddrList(below, netlink.FAMILY_V4) })
+	if err != nil {
+		return fmt.Errorf("list addresses of %q: %w", below.Attrs().Name, err)
+	}
+	for _, a := range addrs {
+		if ip, ok := netip.AddrFromSlice(a.IP); !ok || !network.Contains(ip.Unmap()) {
+			continue
+		}
+		if err := netlink.AddrAdd(mesh, &netlink.Addr{IPNet: a.IPNet}); err != nil && !errors.Is(err, unix.EEXIST) {
+			return fmt.Errorf("add address %s to %q: %w", a.IPNet, batman.Device, err)
+		}
+		if err := netlink.AddrDel(below, &netlink.Addr{IPNet: a.IPNet}); err != nil {
+			return fmt.Errorf("delete address %s of %q: %w", a.IPNet, below.Attrs().Name, err)
+		}
+	}
+	for _, m := range routes {
+		r, err := parseRoute(m)
+		if err != nil {
+			return err
+		}
+		to, ok := r.destination()
+		if !ok || !network.Contains(to.Addr()) || to.Bits() < network.Bits() || r.table() != unix.RT_TABLE_MAIN {
+			continue
+		}
+		if err := sendMessage(unix.RTM_NEWROUTE, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, throughInstead(m, mesh.Attrs().Index)); err != nil {
+			return fmt.Errorf("move the route to %s to %q: %w", to, batman.Device, err)
+		}
+	}
+	return nil
+}
+
+// throughInstead is a route's message with another outgoing interface.
+func throughInstead(message []byte, index int) []byte {
+	out := slices.Clone(message)
+	for at := unix.SizeofRtMsg; at+unix.SizeofRtAttr <= len(out); {
+		length := int(binary.NativeEndian.Uint16(out[at:]))
+		if length < unix.SizeofRtAttr || at+length > len(out) {
+			break
+		}
+		if binary.NativeEndian.Uint16(out[at+2:]) == unix.RTA_OIF && length == unix.SizeofRtAttr+4 {
+			binary.NativeEndian.PutUint32(out[at+unix.SizeofRtAttr:], uint32(index))
+		}
+		at += align4(length)
+	}
+	return out
+}
+
+// revertMesh takes the device out, which lets the interface below go.
+func revertMesh(u undo) (string, error) {
+	if u.Mesh == nil {
+		return "", nil
+	}
+	link, err := netlink.LinkByName(u.Mesh.Device)
+	var missing netlink.LinkNotFoundError
+	if errors.As(err, &missing) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("find interface %q: %w", u.Mesh.Device, err)
+	}
+	if link.Type() != "batadv" {
+		return u.Mesh.Device + " is another interface now", nil
+	}
+	if err := netlink.LinkDel(link); err != nil {
+		return "", fmt.Errorf("take out %q: %w", u.Mesh.Device, err)
+	}
+	return "", nil
+}
+
+// revertMadeRoutes takes out what the kernel made anew, once the addresses are
+// back, of routes that were not there.
+func revertMadeRoutes(u undo) (string, error) {
+	if u.Mesh == nil {
+		return "", nil
+	}
+	now, err := madeRoutes(u.Mesh.Below)
+	if err != nil {
+		return "", err
+	}
+	var errs []error
+	for _, m := range now {
+		if slices.ContainsFunc(u.Mesh.Made, func(was []byte) bool { return slices.Equal(was, m) }) {
+			continue
+		}
+		if err := sendMessage(unix.RTM_DELROUTE, 0, m); err != nil && !errors.Is(err, unix.ESRCH) {
+			errs = append(errs, fmt.Errorf("delete a route of the kernel's: %w", err))
+		}
+	}
+	return "", errors.Join(errs...)
+}
+
+// batmanConfig is what `fieldmesh-agent route --config` reads.
+func batmanConfig(_ *kernel, d Daemon, u daemonUndo) (string, error) {
+	text, err := json.Marshal(batman.Config{Protocol: d.Name, Interface: d.Interface, Socket: u.socketPath()})
+	return string(text), err
+}
