@@ -42,13 +42,14 @@ type played struct {
 }
 
 // newPeer makes a namespace with one behind its device. The connections are
-// those of the experiments: nothing that the papers' TCPs did not have.
+// those of the experiments: nothing that the papers' TCPs did not have. Their
+// timers are out of the way, however late the machine is.
 func newPeer(t *testing.T, sack bool) *peer {
 	t.Helper()
 	testnet.Need(t)
 	p := &peer{ns: testnet.NewNS(t, "snd"), conns: map[uint16]*played{}, sack: sack, buf: make([]byte, 2048)}
 	setSysctls(t, p.ns, classicSysctls(sack))
-	setSysctls(t, p.ns, map[string]string{"tcp_wmem": "4096 8388608 8388608", "tcp_rto_min_us": "1000000", "tcp_slow_start_after_idle": "0"})
+	setSysctls(t, p.ns, map[string]string{"tcp_wmem": "4096 8388608 8388608", "tcp_rto_min_us": "20000000", "tcp_slow_start_after_idle": "0"})
 	p.file = p.ns.Tun(t, "path0", senderAddr+"/24")
 	t.Cleanup(func() { _ = p.file.Close() })
 	p.fd = int(p.file.Fd())

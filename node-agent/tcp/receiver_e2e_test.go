@@ -76,6 +76,7 @@ func (r *receiver) highest() uint32 {
 func playLosses(t *testing.T, congestion string, sack bool, segments int, lost func(testnet.Segment) bool) (out trace) {
 	t.Helper()
 	p := newPeer(t, sack)
+	setSysctls(t, p.ns, map[string]string{"tcp_rto_min_us": "1000000"})
 	c := p.dial(t, congestion, 0)
 	r := &receiver{times: map[uint32]int{}, held: map[uint32]int{}}
 	c.receiver = r
