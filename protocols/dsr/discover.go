@@ -61,6 +61,16 @@ func (n *Node) evicted(packets [][]byte) {
 	}
 }
 
+// outlived lets those packets go that have waited for too long (4.2). With the
+// RFC's values that is before the last Route Request: the sender is told now.
+func (n *Node) outlived() {
+	old := n.buffer.Expire(n.now)
+	n.evicted(old)
+	for _, p := range old {
+		n.act(manet.Drop{Destination: destination(p), Reason: "no answer in time", Unreachable: true, Packets: [][]byte{p}})
+	}
+}
+
 // ask sends a Route Request (8.2.1): to the neighbours first, then to all with
 // growing patience (3.3.3).
 func (n *Node) ask(to netip.Addr, r *request) {
@@ -93,15 +103,14 @@ func (n *Node) unanswered(to netip.Addr) {
 	if r == nil || !r.active {
 		return
 	}
-	n.evicted(n.buffer.Expire(n.now))
+	n.outlived()
 	switch {
 	case r.held == 0:
 		r.active = false
 	case r.tries > n.config.MaxRequestRexmt:
 		n.count("discoveries_failed")
-		n.buffer.Take(to)
 		r.held, r.active = 0, false
-		n.act(manet.Drop{Destination: to, Reason: "no answer", Unreachable: true})
+		n.act(manet.Drop{Destination: to, Reason: "no answer", Unreachable: true, Packets: n.buffer.Take(to)})
 	default:
 		n.ask(to, r)
 	}

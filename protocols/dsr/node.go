@@ -334,7 +334,7 @@ func (n *Node) keep() {
 func (n *Node) expire() {
 	n.awake = false
 	n.cache.expire(n.now)
-	n.evicted(n.buffer.Expire(n.now))
+	n.outlived()
 	for to, r := range n.requests {
 		if !r.active && n.now > r.next+n.config.MaxRequestPeriod {
 			delete(n.requests, to)

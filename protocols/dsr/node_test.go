@@ -184,6 +184,9 @@ func TestDiscoveryEnds(t *testing.T) {
 	if got := len(l.take()); got != 4 || len(l.dropped) != 1 || !l.dropped[0].Unreachable {
 		t.Errorf("%d requests, dropped %+v", got, l.dropped)
 	}
+	if got := len(l.dropped[0].Packets); got != 64 {
+		t.Errorf("%d packets of local senders are given back, want all that were held", got)
+	}
 	s := l.node.State(l.now)
 	if s.Counters["buffer_expired"] != 36 || s.TableSizes["buffer"] != 0 {
 		t.Errorf("of 100 packets 64 are held: %v, %v", s.Counters, s.TableSizes)

@@ -169,6 +169,7 @@ type Drop struct {
 	Destination netip.Addr
 	Reason      string
 	Unreachable bool
+	Packets     [][]byte // what a carrier held; the runner holds the packets of other protocols itself
 }
 
 // Report is something worth recording: a discovery's latency, a neighbour

@@ -231,7 +231,7 @@ func (l *loop) release(now manet.Time, destination netip.Addr) {
 // connection that stands does not: an unreachable destination makes TCP take
 // its timer's back-off back (RFC 6069), and what the timer does is measured.
 func (l *loop) drop(now manet.Time, d manet.Drop) {
-	for _, packet := range l.held.Take(d.Destination) {
+	for _, packet := range slices.Concat(l.held.Take(d.Destination), d.Packets) {
 		l.counts.dropped(d.Reason)
 		source, _, _ := endpoints(packet)
 		if d.Unreachable && slices.Contains(l.own, source) && !establishedTCP(packet) {
