@@ -140,4 +140,3 @@ func (f field) running(t *testing.T, binary string) int {
 	}
 	return 0
 }
-
