@@ -235,10 +235,14 @@ func TestPreflightNamesWhatIsNotMet(t *testing.T) {
 	d := newDesk(t, m.lines()+"binaries: {olsrd: /nonexistent/olsrd}\n")
 	const shipped = "stationary-check.yaml"
 	plain := variant(t, shipped, "plain")
-	await(t, 30*time.Second, "preflight passes, once fixes have come", func() bool {
-		unmet, report := unmetNeeds(t, d.fleetFile(), plain)
-		return len(unmet) == 0 && slices.ContainsFunc(report.Items, func(i preflight.Item) bool { return i.Need == "gps_rate" && i.State == preflight.Met })
-	})
+	passes := func() {
+		t.Helper()
+		await(t, 30*time.Second, "preflight passes, once fixes have come", func() bool {
+			unmet, report := unmetNeeds(t, d.fleetFile(), plain)
+			return len(unmet) == 0 && slices.ContainsFunc(report.Items, func(i preflight.Item) bool { return i.Need == "gps_rate" && i.State == preflight.Met })
+		})
+	}
+	passes()
 	t.Logf("fieldmesh preflight:\n%s", fieldmesh(t, "preflight", plain, "--fleet", d.fleetFile()))
 	strange := filepath.Join(filepath.Dir(d.fleetFile()), "strange.yaml")
 	for name, c := range map[string]struct {
@@ -251,7 +255,7 @@ func TestPreflightNamesWhatIsNotMet(t *testing.T) {
 		"heat":       {spoil: func() { m.heat("bravo", 99) }, mend: func() { m.heat("bravo", 40) }, want: []string{"bravo temperature"}},
 		"1970":       {spoil: func() { m.clock("alpha", skew{WallOffsetNs: -time.Now().UnixNano()}) }, mend: func() { m.clock("alpha", skew{}) }, want: []string{"alpha wall_clock"}},
 		"two hours":  {spoil: func() { m.clock("bravo", skew{WallOffsetNs: 2 * time.Hour.Nanoseconds()}) }, mend: func() { m.clock("bravo", skew{}) }, want: []string{"bravo wall_clock"}},
-		"gpsd":       {spoil: func() { d.receiver.pause(t, true); time.Sleep(4 * time.Second) }, mend: func() { d.receiver.pause(t, false); time.Sleep(3 * time.Second) }, want: []string{"alpha gps"}},
+		"gpsd":       {spoil: func() { d.receiver.pause(t, true); time.Sleep(4 * time.Second) }, mend: func() { d.receiver.pause(t, false); passes() }, want: []string{"alpha gps"}},
 		"control":    {spoil: func() { d.control.Run(t, "ip", "link", "set", "bravo", "down") }, mend: func() { d.control.Run(t, "ip", "link", "set", "bravo", "up") }, want: []string{"bravo reach"}},
 		"radio":      {campaign: variant(t, shipped, "radio", "radio: {mode: none}", "radio: {mode: adhoc, standard: 802.11g, channel: 6, ssid: x}"), want: []string{"alpha radio", "bravo radio"}},
 		"tcp":        {campaign: variant(t, shipped, "tcp", "tcp: {variant: reno}", "tcp: {variant: yeah}"), want: []string{"alpha tcp", "bravo tcp"}},
@@ -271,6 +275,10 @@ func TestPreflightNamesWhatIsNotMet(t *testing.T) {
 			c.fleet = d.fleetFile()
 		}
 		unmet, report := unmetNeeds(t, c.fleet, c.campaign)
+		for until := time.Now().Add(10 * time.Second); !slices.Equal(unmet, c.want) && time.Now().Before(until); {
+			t.Logf("%s: not at once: unmet %v\n%+v", name, unmet, report.Items)
+			unmet, report = unmetNeeds(t, c.fleet, c.campaign)
+		}
 		if !slices.Equal(unmet, c.want) {
 			t.Errorf("%s: unmet %v, want %v\n%+v", name, unmet, c.want, report.Items)
 		}
