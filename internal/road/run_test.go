@@ -42,6 +42,8 @@ nodes:
     bssid: "02:11:22:33:44:66"
     legacy_rates_only: true
     tx_power_dbm: 14
+    rts_threshold_bytes: 500
+    retry_limit: 5
   routing: %[2]s
   tcp: {variant: reno}
   traffic:
@@ -196,6 +198,9 @@ func judgeTrial(t *testing.T, dir string) (variant string) {
 				if c == nil || c.Mode != "adhoc" || c.Channel != 11 || c.Width != "20 MHz (no HT)" || c.SSID != "road" || c.BSSID != "02:11:22:33:44:66" || c.TxPowerDbm != 14 {
 					t.Errorf("%s of %s: the radio in force is %+v", node, dir, c)
 				}
+				if c != nil && (!is(c.RTSThresholdBytes, 500) || !is(c.ShortRetryLimit, 5) || !is(c.LongRetryLimit, 5)) {
+					t.Errorf("%s of %s: RTS threshold or retry limits in force are not the plan's: %+v", node, dir, c)
+				}
 			case *wire.Station:
 				stations++
 				heard[b.Peer] = true
@@ -219,6 +224,8 @@ func judgeTrial(t *testing.T, dir string) (variant string) {
 	}
 	return variant
 }
+
+func is(n *int, want int) bool { return n != nil && *n == want }
 
 func read(t *testing.T, path string, into any) {
 	t.Helper()
