@@ -267,8 +267,8 @@ func TestPreflightNamesWhatIsNotMet(t *testing.T) {
 	} {
 		if c.spoil != nil {
 			c.spoil()
-			time.Sleep(100 * time.Millisecond) // an agent looks at its clock file every 20 ms, and preflight may take less
 		}
+		time.Sleep(100 * time.Millisecond) // an agent looks at its clock file every 20 ms, and preflight may take less
 		if c.campaign == "" {
 			c.campaign = plain
 		}
