@@ -9,6 +9,11 @@ import dev.fieldmesh.core.agent.AgentException
 import dev.fieldmesh.core.agent.Identity
 import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.Pin
+import kotlinx.coroutines.CancellationException
+import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.async
+import kotlinx.coroutines.runBlocking
+import org.junit.BeforeClass
 import java.io.File
 import java.net.InetAddress
 import java.net.InetSocketAddress
@@ -31,11 +36,6 @@ import kotlin.test.assertEquals
 import kotlin.test.assertFailsWith
 import kotlin.test.assertNull
 import kotlin.test.assertTrue
-import kotlinx.coroutines.CancellationException
-import kotlinx.coroutines.Dispatchers
-import kotlinx.coroutines.async
-import kotlinx.coroutines.runBlocking
-import org.junit.BeforeClass
 
 /** Against a TLS server of the JDK; the real agent has a profile of its own. */
 class AgentClientTest {

@@ -15,11 +15,6 @@ import dev.fieldmesh.core.wire.Record
 import dev.fieldmesh.core.wire.SpoolPosition
 import dev.fieldmesh.core.wire.WireError
 import dev.fieldmesh.core.wire.WireJson
-import java.io.File
-import java.io.IOException
-import kotlin.test.Test
-import kotlin.test.assertEquals
-import kotlin.test.assertTrue
 import kotlinx.coroutines.ExperimentalCoroutinesApi
 import kotlinx.coroutines.delay
 import kotlinx.coroutines.flow.flow
@@ -28,6 +23,11 @@ import kotlinx.coroutines.test.advanceTimeBy
 import kotlinx.coroutines.test.currentTime
 import kotlinx.coroutines.test.runTest
 import kotlinx.coroutines.withTimeoutOrNull
+import java.io.File
+import java.io.IOException
+import kotlin.test.Test
+import kotlin.test.assertEquals
+import kotlin.test.assertTrue
 
 /** What goes to the node, what waits for it, and what is kept without it; in virtual time. */
 @OptIn(ExperimentalCoroutinesApi::class)
@@ -139,7 +139,9 @@ class DeliveryTest {
         for ((name, serializer) in listOf("body_fix" to PushedFix.serializer(), "body_note" to Note.serializer())) {
             val text = File(System.getProperty("fieldmesh.golden"), "$name.json").readText()
             val value = WireJson.decodeFromString(serializer, text)
-            val written = WireJson.parseToJsonElement(WireJson.encodeToString(@Suppress("UNCHECKED_CAST") (serializer as kotlinx.serialization.KSerializer<Any>), value))
+            val written = WireJson.parseToJsonElement(
+                WireJson.encodeToString(@Suppress("UNCHECKED_CAST") (serializer as kotlinx.serialization.KSerializer<Any>), value),
+            )
             val sample = WireJson.parseToJsonElement(text)
             val names = (written as Map<*, *>).keys
             assertTrue((sample as Map<*, *>).keys.containsAll(names), "$name: $names")

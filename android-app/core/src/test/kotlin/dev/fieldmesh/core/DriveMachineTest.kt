@@ -22,8 +22,7 @@ class DriveMachineTest {
         onSchedule(schedule())
     }
 
-    private fun fix(ns: Long, speed: Double, lonDeg: Double = 0.0) =
-        Fix(ns, mode = 3, latDeg = 0.0, lonDeg = lonDeg, speedMps = speed, trackDeg = 90.0)
+    private fun fix(ns: Long, speed: Double, lonDeg: Double = 0.0) = Fix(ns, mode = 3, latDeg = 0.0, lonDeg = lonDeg, speedMps = speed, trackDeg = 90.0)
 
     @Test
     fun `a trial from armed to done`() {
@@ -136,6 +135,40 @@ class DriveMachineTest {
             if (s.band != null) assertTrue(s.phase == Phase.ARMED || s.phase == Phase.RUNNING, where)
             if (s.staleSinceNs != null) assertTrue(s.link != LinkState.UP, where)
             m.takeEvents()
+        }
+    }
+
+    /**
+     * A process may end in any state. The next one, told what the node and the
+     * receiver tell anew, shows the trial as the old one did, and announces
+     * nothing that was announced before. What only the old one could know, how long the
+     * speed was held and the charts, begins anew.
+     */
+    @Test
+    fun `property - a process that ended goes on where the trial is`() = repeat(100) { seed ->
+        val random = Random(seed)
+        val old = DriveMachine().apply { onLink(LinkState.UP, 0) }
+        var now = 0L
+        repeat(60) { step ->
+            now += random.nextLong(0, second)
+            val told = anyView(random).let { if (it.current == null) view(it.state, run = it.run) else it }
+            val plan = schedule(run = told.run)
+            val newest = fix(now, random.nextDouble(0.0, 30.0))
+            val next = DriveMachine().apply { onLink(LinkState.UP, now) }
+            for (machine in listOf(old, next)) {
+                machine.onView(told, now)
+                machine.onSchedule(plan)
+                machine.onFix(newest)
+            }
+            val later = now + random.nextLong(0, second)
+            val was = old.state(later)
+            val shown = next.state(later)
+            val where = "seed $seed step $step"
+            assertEquals(was.phase, shown.phase, where)
+            assertEquals(listOf(was.key, was.band, was.remainingS, was.detail), listOf(shown.key, shown.band, shown.remainingS, shown.detail), where)
+            assertEquals(listOf(was.verdict, was.toGateM, was.trialsTotal), listOf(shown.verdict, shown.toGateM, shown.trialsTotal), where)
+            assertTrue(next.takeEvents().none { it in listOf(Cue.GO, Cue.DONE, Cue.REJECTED, Cue.FAILED) }, where)
+            old.takeEvents()
         }
     }
 

@@ -9,17 +9,17 @@ import dev.fieldmesh.core.wire.Schedule
 import dev.fieldmesh.core.wire.Station
 import dev.fieldmesh.core.wire.WireError
 import dev.fieldmesh.core.wire.WireJson
+import kotlinx.serialization.KSerializer
+import kotlinx.serialization.json.JsonArray
+import kotlinx.serialization.json.JsonElement
+import kotlinx.serialization.json.JsonObject
+import kotlinx.serialization.json.JsonPrimitive
 import java.io.File
 import java.math.BigDecimal
 import kotlin.test.Test
 import kotlin.test.assertEquals
 import kotlin.test.assertIs
 import kotlin.test.assertTrue
-import kotlinx.serialization.KSerializer
-import kotlinx.serialization.json.JsonArray
-import kotlinx.serialization.json.JsonElement
-import kotlinx.serialization.json.JsonObject
-import kotlinx.serialization.json.JsonPrimitive
 
 /** The golden files of protocols/wire, which the Go side reads and writes too. */
 class GoldenTest {

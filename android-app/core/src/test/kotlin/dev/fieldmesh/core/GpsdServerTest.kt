@@ -2,11 +2,6 @@ package dev.fieldmesh.core
 
 import dev.fieldmesh.core.gps.Fix
 import dev.fieldmesh.core.gps.GpsdServer
-import java.net.InetAddress
-import java.net.Socket
-import kotlin.test.Test
-import kotlin.test.assertContains
-import kotlin.test.assertEquals
 import kotlinx.coroutines.CompletableDeferred
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.cancelAndJoin
@@ -17,6 +12,11 @@ import kotlinx.coroutines.runBlocking
 import kotlinx.serialization.json.Json
 import kotlinx.serialization.json.jsonObject
 import kotlinx.serialization.json.jsonPrimitive
+import java.net.InetAddress
+import java.net.Socket
+import kotlin.test.Test
+import kotlin.test.assertContains
+import kotlin.test.assertEquals
 
 class GpsdServerTest {
     private val fix = Fix(
@@ -56,7 +56,13 @@ class GpsdServerTest {
                 val lines = socket.getInputStream().bufferedReader()
                 lines.readLine()
                 socket.getOutputStream().write(text.toByteArray())
-                val expected = if ("POLL" in text) "POLL" else if ("VERSION" in text) "VERSION" else "ERROR"
+                val expected = if ("POLL" in text) {
+                    "POLL"
+                } else if ("VERSION" in text) {
+                    "VERSION"
+                } else {
+                    "ERROR"
+                }
                 assertEquals(expected, kind(lines.readLine()), text)
             }
         }

@@ -24,5 +24,4 @@ fun newKeyStore(name: String): KeyStore {
 
 fun newIdentity(name: String): Identity = newKeyStore(name).identity(name)
 
-fun KeyStore.identity(name: String) =
-    Identity(getCertificate(name) as X509Certificate, getKey(name, SECRET.toCharArray()) as PrivateKey)
+fun KeyStore.identity(name: String) = Identity(getCertificate(name) as X509Certificate, getKey(name, SECRET.toCharArray()) as PrivateKey)

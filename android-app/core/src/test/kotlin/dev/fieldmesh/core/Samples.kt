@@ -29,13 +29,7 @@ fun verdict(outcome: String, trial: Int = 1, attempt: Int = 1, reason: String? =
 
 private var versions = 0uL
 
-fun view(
-    state: String,
-    key: TrialKey? = TrialKey(1, 1),
-    verdicts: List<Verdict> = emptyList(),
-    live: Live? = null,
-    run: String = "run-1",
-) = CampaignView(
+fun view(state: String, key: TrialKey? = TrialKey(1, 1), verdicts: List<Verdict> = emptyList(), live: Live? = null, run: String = "run-1") = CampaignView(
     ++versions, run, "velocity", state, key, null,
     verdicts.groupBy { it.trial }.map { (n, list) -> TrialView(n, list) }, SpoolPosition("e", 1), live,
 )

@@ -9,17 +9,18 @@ import android.content.Context
 import android.content.Intent
 import android.content.pm.ServiceInfo
 import android.location.LocationManager
+import android.net.wifi.WifiManager
 import android.os.Build
 import android.os.IBinder
 import dev.fieldmesh.core.gps.GpsdServer
 import dev.fieldmesh.core.gps.withGaps
-import java.io.IOException
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.Job
 import kotlinx.coroutines.MainScope
 import kotlinx.coroutines.cancel
 import kotlinx.coroutines.launch
+import java.io.IOException
 
 /** What the service needs of the application; the Application object provides it. */
 interface LocationHost {
@@ -62,6 +63,7 @@ class LocationService : Service() {
 
     private suspend fun read(host: LocationHost) {
         if (host.preferences.gpsdServer) scope.launch { serveGpsd(host) }
+        scope.launch { getSystemService(WifiManager::class.java)?.signals()?.collect(host.session::heard) }
         val receiver = getSystemService(LocationManager::class.java)
         try {
             receiver.fixes(mainLooper).withGaps(host.nowNs).collect(host.session::take)

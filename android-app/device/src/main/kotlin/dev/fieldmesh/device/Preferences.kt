@@ -22,6 +22,11 @@ class Preferences(context: Context) {
         get() = store.getBoolean("spoken_cues", true)
         set(value) = store.edit().putBoolean("spoken_cues", value).apply()
 
+    /** Whether the phone keeps what it receives, for a drive without an agent. */
+    var logging: Boolean
+        get() = store.getBoolean("logging", false)
+        set(value) = store.edit().putBoolean("logging", value).apply()
+
     /** Notes that the node does not have yet; written at once, since the process may end. */
     val notes: Shelf = object : Shelf {
         override fun load(): String? = store.getString("notes", null)

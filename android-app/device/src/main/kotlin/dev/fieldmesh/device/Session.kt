@@ -3,9 +3,12 @@ package dev.fieldmesh.device
 import dev.fieldmesh.core.agent.AgentClient
 import dev.fieldmesh.core.agent.AgentException
 import dev.fieldmesh.core.agent.AgentLink
+import dev.fieldmesh.core.agent.FleetNode
 import dev.fieldmesh.core.agent.Identity
 import dev.fieldmesh.core.agent.Outbox
 import dev.fieldmesh.core.agent.Pairing
+import dev.fieldmesh.core.agent.PairingCode
+import dev.fieldmesh.core.agent.join
 import dev.fieldmesh.core.agent.pushFixes
 import dev.fieldmesh.core.app.AppState
 import dev.fieldmesh.core.app.Instrument
@@ -14,6 +17,7 @@ import dev.fieldmesh.core.gps.Fix
 import dev.fieldmesh.core.wire.AbortRequest
 import dev.fieldmesh.core.wire.Note
 import dev.fieldmesh.core.wire.RestoreReport
+import dev.fieldmesh.core.wire.Station
 import kotlinx.coroutines.CoroutineDispatcher
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Job
@@ -36,6 +40,7 @@ class Session(
     private val preferences: Preferences,
     private val identity: () -> Identity,
     private val nowNs: () -> Long,
+    private val log: PhoneLog,
     voice: Voice,
 ) {
     private val instrument = Instrument(nowNs, voice::say)
@@ -63,6 +68,9 @@ class Session(
         follow(with)
     }
 
+    /** Lets the controller of a code know this phone's key; the nodes that it may be paired with then. */
+    suspend fun join(code: PairingCode): List<FleetNode> = join(code, identity(), io)
+
     fun unpair() {
         following?.cancel()
         client = null
@@ -70,7 +78,20 @@ class Session(
         instrument.unpaired()
     }
 
+    /** Whether the phone keeps what it receives. */
+    var logging: Boolean
+        get() = preferences.logging
+        set(on) {
+            preferences.logging = on
+            if (!on) log.end()
+        }
+
+    fun heard(signal: Station) {
+        if (logging) log.add(nowNs(), signal)
+    }
+
     fun take(fix: Fix) {
+        if (logging) log.add(fix)
         received.tryEmit(fix)
         instrument.fix(fix)
     }

@@ -14,7 +14,9 @@ fun interface Voice {
 }
 
 /** Speaks cues and makes the phone shake, with the screen off too. [words] are in the language of the app. */
-class SpokenVoice(context: Context, private val wanted: () -> Boolean, private val words: (Cue) -> String) : Voice, AutoCloseable {
+class SpokenVoice(context: Context, private val wanted: () -> Boolean, private val words: (Cue) -> String) :
+    Voice,
+    AutoCloseable {
     private val vibrator: Vibrator? = context.getSystemService(Vibrator::class.java)
     private var ready = false
     private val speech = TextToSpeech(context) { status -> ready = status == TextToSpeech.SUCCESS }

@@ -6,6 +6,7 @@ import android.app.AlertDialog
 import android.content.Intent
 import android.content.IntentFilter
 import android.content.pm.PackageManager
+import android.net.Uri
 import android.os.BatteryManager
 import android.os.Build
 import android.os.Bundle
@@ -20,21 +21,30 @@ import dev.fieldmesh.app.screen.DriveScreen
 import dev.fieldmesh.app.screen.NodeScreen
 import dev.fieldmesh.app.screen.PairActions
 import dev.fieldmesh.app.screen.PairScreen
+import dev.fieldmesh.app.screen.PhoneActions
 import dev.fieldmesh.app.screen.Screen
 import dev.fieldmesh.app.screen.TrackScreen
 import dev.fieldmesh.app.screen.linkText
+import dev.fieldmesh.core.agent.AgentException
+import dev.fieldmesh.core.agent.FleetNode
 import dev.fieldmesh.core.agent.Pairing
+import dev.fieldmesh.core.agent.PairingCode
 import dev.fieldmesh.core.app.AppState
 import dev.fieldmesh.core.app.TrialRow
 import dev.fieldmesh.core.drive.LinkState
 import dev.fieldmesh.core.drive.Phase
 import dev.fieldmesh.device.LocationService
-import java.security.GeneralSecurityException
 import kotlinx.coroutines.CoroutineScope
+import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.Job
 import kotlinx.coroutines.MainScope
 import kotlinx.coroutines.cancel
 import kotlinx.coroutines.launch
+import kotlinx.coroutines.withContext
+import java.io.File
+import java.io.IOException
+import java.security.GeneralSecurityException
+import java.time.LocalDate
 
 /** The five screens, one at a time, and what they have in common: the link's state, and the way back. */
 class MainActivity : Activity() {
@@ -96,7 +106,7 @@ class MainActivity : Activity() {
         Tab.DRIVE -> DriveScreen(view, ::onAbort)
         Tab.CAMPAIGN -> CampaignScreen(view, ::onTrial)
         Tab.TRACK -> TrackScreen(view, app.session::mark)
-        Tab.NODE -> NodeScreen(view, System::currentTimeMillis, ::battery, app::gpsWanted, ::onGps)
+        Tab.NODE -> NodeScreen(view, System::currentTimeMillis, ::battery, phone())
         Tab.PAIR -> PairScreen(view, pairing())
     }
 
@@ -194,6 +204,80 @@ class MainActivity : Activity() {
         screen.show(app.session.state.value)
     }
 
+    override fun onActivityResult(code: Int, result: Int, data: Intent?) {
+        if (result != RESULT_OK) return
+        when (code) {
+            ASK_SCAN -> (screen as? PairScreen)?.take(data?.getStringExtra("SCAN_RESULT").orEmpty())
+            ASK_LOG -> data?.data?.let { scope.launch { saveLog(it) } }
+        }
+    }
+
+    private suspend fun tryToJoin(code: PairingCode) {
+        val nodes = try {
+            app.session.join(code)
+        } catch (e: AgentException) {
+            return tell(joinText(e))
+        }
+        when (nodes.size) {
+            0 -> tell(getString(R.string.pair_no_nodes))
+            1 -> pairWith(nodes.single())
+            else -> AlertDialog.Builder(this)
+                .setTitle(R.string.pair_which)
+                .setItems(nodes.map { it.name }.toTypedArray()) { _, which -> pairWith(nodes[which]) }
+                .show()
+        }
+    }
+
+    private fun joinText(e: AgentException): String = when (e) {
+        is AgentException.Refused -> e.error.message + (e.error.cure?.let { "\n$it" } ?: "")
+        is AgentException.WrongNode -> getString(R.string.pair_other_controller)
+        else -> getString(R.string.pair_no_controller)
+    }
+
+    private fun pairWith(node: FleetNode) {
+        app.session.pair(node.pairing)
+        tell(getString(R.string.pair_with, node.name))
+        screen.show(app.session.state.value)
+    }
+
+    private fun phone() = object : PhoneActions {
+        override val gpsRuns get() = app.gpsWanted
+        override val logging get() = app.session.logging
+        override val logBytes get() = app.log.files.sumOf(File::length)
+
+        override fun toggleGps() = onGps()
+
+        override fun toggleLog() {
+            app.session.logging = !logging
+            if (logging && !gpsRuns) onGps() else screen.show(app.session.state.value)
+        }
+
+        override fun saveLog() {
+            val name = "fieldmesh-phone-${LocalDate.now()}.ndjson"
+            startActivityForResult(Intent(Intent.ACTION_CREATE_DOCUMENT).setType("application/x-ndjson").putExtra(Intent.EXTRA_TITLE, name), ASK_LOG)
+        }
+    }
+
+    /** The logs stay on the phone until a person says that the copy is there. */
+    private suspend fun saveLog(to: Uri) {
+        val saved = withContext(Dispatchers.IO) {
+            try {
+                contentResolver.openOutputStream(to)?.use(app.log::copyTo) != null
+            } catch (_: IOException) {
+                false
+            }
+        }
+        if (!saved) return tell(getString(R.string.log_unsaved))
+        AlertDialog.Builder(this)
+            .setMessage(R.string.log_saved)
+            .setPositiveButton(R.string.log_keep, null)
+            .setNegativeButton(R.string.log_delete) { _, _ ->
+                app.log.delete()
+                screen.show(app.session.state.value)
+            }
+            .show()
+    }
+
     private fun battery(): Battery? {
         val told = registerReceiver(null, IntentFilter(Intent.ACTION_BATTERY_CHANGED)) ?: return null
         val level = told.getIntExtra(BatteryManager.EXTRA_LEVEL, -1)
@@ -217,6 +301,14 @@ class MainActivity : Activity() {
             screen.show(app.session.state.value)
         }
 
+        override val canScan get() = SCAN.resolveActivity(packageManager) != null
+
+        override fun join(code: PairingCode) {
+            scope.launch { tryToJoin(code) }
+        }
+
+        override fun scan() = startActivityForResult(SCAN, ASK_SCAN)
+
         override fun unpair() {
             app.session.unpair()
             screen.show(app.session.state.value)
@@ -229,6 +321,11 @@ class MainActivity : Activity() {
         const val TAB = "tab"
         const val SURE_MS = 3000L
         const val ASK_LOCATION = 1
+        const val ASK_SCAN = 2
+        const val ASK_LOG = 3
+
+        /** What ZXing's Barcode Scanner began and other readers answer to. */
+        val SCAN: Intent get() = Intent("com.google.zxing.client.android.SCAN").putExtra("SCAN_MODE", "QR_CODE_MODE")
         val BROKEN = setOf(LinkState.LOST, LinkState.WRONG_NODE, LinkState.NOT_PAIRED)
     }
 }

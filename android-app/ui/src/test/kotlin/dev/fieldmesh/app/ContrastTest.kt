@@ -1,13 +1,13 @@
 package dev.fieldmesh.app
 
 import android.graphics.Color
-import kotlin.math.pow
-import kotlin.test.assertTrue
 import org.junit.Test
 import org.junit.runner.RunWith
 import org.robolectric.RobolectricTestRunner
 import org.robolectric.RuntimeEnvironment
 import org.robolectric.annotation.Config
+import kotlin.math.pow
+import kotlin.test.assertTrue
 
 /** Contrast by WCAG 2.1: 7 : 1 for text (1.4.6), 3 : 1 for lines and borders (1.4.11). */
 @RunWith(RobolectricTestRunner::class)

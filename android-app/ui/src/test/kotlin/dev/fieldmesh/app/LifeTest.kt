@@ -11,11 +11,12 @@ import android.widget.EditText
 import android.widget.TextView
 import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.Pin
+import dev.fieldmesh.core.gps.Fix
+import dev.fieldmesh.core.wire.Record
+import dev.fieldmesh.core.wire.Station
 import dev.fieldmesh.device.LocationService
+import dev.fieldmesh.device.PhoneLog
 import dev.fieldmesh.device.Preferences
-import kotlin.test.assertEquals
-import kotlin.test.assertNotNull
-import kotlin.test.assertTrue
 import org.junit.Test
 import org.junit.runner.RunWith
 import org.robolectric.Robolectric
@@ -23,6 +24,10 @@ import org.robolectric.RobolectricTestRunner
 import org.robolectric.RuntimeEnvironment
 import org.robolectric.Shadows.shadowOf
 import org.robolectric.annotation.Config
+import java.io.ByteArrayOutputStream
+import kotlin.test.assertEquals
+import kotlin.test.assertNotNull
+import kotlin.test.assertTrue
 
 /** What must outlive a rotation, an activity and a process. */
 @RunWith(RobolectricTestRunner::class)
@@ -93,6 +98,37 @@ class LifeTest {
         service.get().onStartCommand(Intent("dev.fieldmesh.STOP"), 0, 2)
         assertTrue(shadowOf(service.get()).isStoppedBySelf)
         service.destroy()
+    }
+
+    @Test
+    fun `a log that the phone keeps outlives the process, and is saved whole`() {
+        app.session.logging = true
+        app.session.take(Fix(1_000_000_000, 3, latDeg = -26.682, lonDeg = 27.092, speedMps = 13.9))
+        app.session.heard(Station("aa:bb:cc:00:00:01", signalDbm = -61.0))
+        app.session.logging = false
+        PhoneLog(app.log.files.single().parentFile!!).apply {
+            // as another process finds it
+            add(Fix(2_000_000_000, 3, latDeg = -26.682, lonDeg = 27.093))
+            end()
+        }
+        val out = ByteArrayOutputStream()
+        app.log.copyTo(out)
+        val records = out.toString().trim().lines().map(Record::decode)
+        assertEquals(listOf("gps", "station", "gps"), records.map { it.header.kind })
+        assertEquals(listOf(1L, 2L, 1L), records.map { it.header.seq })
+        assertEquals(2, records.map { it.header.epoch }.distinct().size)
+        app.log.delete()
+        assertEquals(emptyList(), app.log.files)
+    }
+
+    @Test
+    fun `a mistyped code is told from a wrong line`() {
+        val activity = Robolectric.buildActivity(MainActivity::class.java).setup().get()
+        activity.findViewById<View>(R.id.tab_pair).performClick()
+        val line = activity.findViewById<EditText>(R.id.line)
+        line.setText("FIELDMESH-PAIR/192.168.8.2:7447/AAAA-AAAA")
+        activity.findViewById<View>(R.id.pair).performClick()
+        assertEquals(app.getString(R.string.pair_mistyped), activity.findViewById<TextView>(R.id.pair_error).text.toString())
     }
 
     private fun location(mps: Float) = Location(LocationManager.GPS_PROVIDER).apply {

@@ -13,21 +13,23 @@ import dev.fieldmesh.app.screen.DriveScreen
 import dev.fieldmesh.app.screen.NodeScreen
 import dev.fieldmesh.app.screen.PairActions
 import dev.fieldmesh.app.screen.PairScreen
+import dev.fieldmesh.app.screen.PhoneActions
 import dev.fieldmesh.app.screen.Screen
 import dev.fieldmesh.app.screen.TrackScreen
 import dev.fieldmesh.app.screen.linkText
 import dev.fieldmesh.core.agent.Pairing
+import dev.fieldmesh.core.agent.PairingCode
 import dev.fieldmesh.core.agent.Pin
 import dev.fieldmesh.core.app.AppState
-import java.io.File
-import kotlin.test.assertEquals
-import kotlin.test.assertTrue
 import org.junit.Test
 import org.junit.runner.RunWith
 import org.robolectric.Robolectric
 import org.robolectric.RobolectricTestRunner
 import org.robolectric.RuntimeEnvironment
 import org.robolectric.annotation.Config
+import java.io.File
+import kotlin.test.assertEquals
+import kotlin.test.assertTrue
 
 /**
  * Draws every screen in every state by the platform's own graphics and keeps
@@ -117,7 +119,13 @@ class ScreensTest {
             val layout = v.layout ?: continue
             for (line in 0 until layout.lineCount) assertEquals(0, layout.getEllipsisCount(line), "$picture: ${v.text} is cut")
             val room = v.width - v.totalPaddingLeft - v.totalPaddingRight
-            assertTrue((0 until layout.lineCount).all { layout.getLineWidth(it) <= room + 1 } || v.maxLines != 1, "$picture: \"${v.text}\" needs more than $room pixels")
+            assertTrue(
+                (0 until layout.lineCount).all {
+                    layout.getLineWidth(it) <= room + 1
+                } ||
+                    v.maxLines != 1,
+                "$picture: \"${v.text}\" needs more than $room pixels",
+            )
         }
     }
 
@@ -128,7 +136,7 @@ class ScreensTest {
 
     private fun screens(): Map<String, (View, AppState) -> Screen> = mapOf(
         "drive" to { view, _ -> DriveScreen(view) {} },
-        "node" to { view, _ -> NodeScreen(view, { 1767225600123 }, { Battery(83, 31.0) }, { false }, {}) },
+        "node" to { view, _ -> NodeScreen(view, { 1767225600123 }, { Battery(83, 31.0) }, Phone) },
         "campaign" to { view, _ -> CampaignScreen(view) {} },
         "track" to { view, _ -> TrackScreen(view) {} },
         "pair" to { view, state -> PairScreen(view, Paired(state.node != null)) },
@@ -140,8 +148,26 @@ class ScreensTest {
         override var spokenCues = true
         override var gpsdServer = false
 
+        override val canScan = true
+
         override fun pair(with: Pairing) = Unit
 
+        override fun join(code: PairingCode) = Unit
+
+        override fun scan() = Unit
+
         override fun unpair() = Unit
+    }
+
+    private object Phone : PhoneActions {
+        override val gpsRuns = false
+        override val logging = true
+        override val logBytes = 1_234_567L
+
+        override fun toggleGps() = Unit
+
+        override fun toggleLog() = Unit
+
+        override fun saveLog() = Unit
     }
 }

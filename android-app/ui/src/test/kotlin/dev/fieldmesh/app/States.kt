@@ -38,7 +38,12 @@ private val schedule = plan.copy(
 private fun verdict(trial: Int, attempt: Int, outcome: String, reason: String? = null) = Verdict(trial, attempt, outcome, reason, isFinal = true)
 
 private val view = CampaignView(
-    3uL, "velocity-1", "velocity", "armed", TrialKey(5, 2), "waiting for 13.4 to 14.4 m/s",
+    3uL,
+    "velocity-1",
+    "velocity",
+    "armed",
+    TrialKey(5, 2),
+    "waiting for 13.4 to 14.4 m/s",
     listOf(
         TrialView(1, listOf(verdict(1, 1, "accepted"))),
         TrialView(2, listOf(verdict(2, 1, "rejected", "speed: 62 % of the window in band, 80 % needed"), verdict(2, 2, "accepted"))),
@@ -56,7 +61,8 @@ private val way = TrackState(
         TrackPoint(-26.682 + 0.00002 * sin(i / 15.0) * i / 10, 27.092 + i * 0.00002, if (i in 20..180) 1.8e7 * (1 - i / 200.0) else null)
     },
     marks = listOf(Mark("a", "Bus passed", -26.68195, 27.0932, true), Mark("b", "Person near", -26.6821, 27.0945, false)),
-    siteLatDeg = -26.682, siteLonDeg = 27.092,
+    siteLatDeg = -26.682,
+    siteLonDeg = 27.092,
 )
 
 private val chart = List(120) { Point(it * 250_000_000L, (12 + 8 * sin(it / 12.0)) * 1e6) }
@@ -86,11 +92,15 @@ object States {
         },
         "running-lost" to drive { copy(link = LinkState.LOST, phase = Phase.RUNNING, staleSinceNs = 1, speedMps = 14.0, remainingS = 2.0, throughput = chart) },
         "restoring" to drive { copy(phase = Phase.RESTORING, band = null, detail = null) },
-        "done" to drive { copy(phase = Phase.DONE, band = null, speedMps = 3.2, detail = null, verdict = verdict(5, 2, "accepted"), throughput = chart, signal = levels) },
+        "done" to
+            drive {
+                copy(phase = Phase.DONE, band = null, speedMps = 3.2, detail = null, verdict = verdict(5, 2, "accepted"), throughput = chart, signal = levels)
+            },
         "rejected" to drive {
             copy(phase = Phase.DONE, band = null, speedMps = 3.2, verdict = verdict(5, 2, "rejected", "speed: 62 % of the window in band, 80 % needed"))
         },
-        "failed" to drive { copy(phase = Phase.DONE, band = null, speedMps = 0.0, verdict = verdict(5, 2, "failed", "agent: it was started anew during the attempt")) },
+        "failed" to
+            drive { copy(phase = Phase.DONE, band = null, speedMps = 0.0, verdict = verdict(5, 2, "failed", "agent: it was started anew during the attempt")) },
     )
 
     val node: Map<String, AppState> = mapOf(
@@ -98,7 +108,8 @@ object States {
         "ready" to ready,
         "problems" to ready.copy(
             node = sampleNode.copy(
-                interfaceUp = null, gps = sampleNode.gps?.copy(mode = 1, fixAgeMs = null),
+                interfaceUp = null,
+                gps = sampleNode.gps?.copy(mode = 1, fixAgeMs = null),
                 problems = listOf(
                     Problem("radio", "there is no interface wlan0", "correct `interface` in the agent's configuration, or plug the radio in"),
                     Problem("gps", "no fix (mode 1)", "give the receiver a view of the sky and wait"),

@@ -12,11 +12,6 @@ import dev.fieldmesh.core.wire.Schedule
 import dev.fieldmesh.core.wire.SpoolPosition
 import dev.fieldmesh.core.wire.WireError
 import dev.fieldmesh.core.wire.WireJson
-import java.io.IOException
-import java.time.Duration
-import javax.net.ssl.SSLException
-import kotlin.coroutines.resume
-import kotlin.coroutines.resumeWithException
 import kotlinx.coroutines.CoroutineDispatcher
 import kotlinx.coroutines.suspendCancellableCoroutine
 import kotlinx.coroutines.withContext
@@ -35,6 +30,14 @@ import okhttp3.RequestBody
 import okhttp3.RequestBody.Companion.toRequestBody
 import okhttp3.Response
 import okhttp3.TlsVersion
+import java.io.IOException
+import java.time.Duration
+import javax.net.ssl.SSLException
+import javax.net.ssl.X509TrustManager
+import kotlin.coroutines.resume
+import kotlin.coroutines.resumeWithException
+
+internal val JSON = "application/json".toMediaType()
 
 /** Why a call did not succeed. The words that a person reads are the screens' affair. */
 sealed class AgentException(message: String, cause: Throwable? = null) : IOException(message, cause) {
@@ -58,14 +61,12 @@ sealed class AgentException(message: String, cause: Throwable? = null) : IOExcep
 data class RecordPage(val position: SpoolPosition, val lines: List<String>)
 
 /** Calls a node's agent; see protocols/wire/openapi.yaml. Every call is idempotent and can be cancelled. */
-class AgentClient(
-    pairing: Pairing,
-    identity: Identity,
-    private val io: CoroutineDispatcher,
-    timeout: Duration = Duration.ofSeconds(5),
-) : NodeApi, FixSink, NoteSink {
+class AgentClient(pairing: Pairing, identity: Identity, private val io: CoroutineDispatcher, timeout: Duration = Duration.ofSeconds(5)) :
+    NodeApi,
+    FixSink,
+    NoteSink {
     private val base = HttpUrl.Builder().scheme("https").host(pairing.host).port(pairing.port).build()
-    private val http = httpClient(pairing, identity, timeout)
+    private val http = httpClient(identity, PinnedTrust(pairing.pin), timeout)
 
     override suspend fun status(): NodeStatus = call(get("v1/node"))
 
@@ -109,8 +110,7 @@ class AgentClient(
     private inline fun <reified T> post(path: String, body: T): Request =
         post(path, WireJson.encodeToString(serializer<T>(), body).toByteArray().toRequestBody(JSON))
 
-    private fun post(path: String, body: RequestBody): Request =
-        Request.Builder().url(base.newBuilder().addPathSegments(path).build()).post(body).build()
+    private fun post(path: String, body: RequestBody): Request = Request.Builder().url(base.newBuilder().addPathSegments(path).build()).post(body).build()
 
     private suspend inline fun <reified T> call(request: Request, longerMs: Long = 0): T {
         val serializer: KSerializer<T> = serializer()
@@ -136,7 +136,6 @@ class AgentClient(
     }
 
     private companion object {
-        val JSON = "application/json".toMediaType()
         const val RESTORE_MS = 60_000L
     }
 }
@@ -146,7 +145,7 @@ private fun OkHttpClient.longer(ms: Long): OkHttpClient {
     return newBuilder().readTimeout(timeout).callTimeout(timeout).build()
 }
 
-private fun refusal(status: Int, text: String): AgentException {
+internal fun refusal(status: Int, text: String): AgentException {
     val error = try {
         WireJson.decodeFromString(WireError.serializer(), text)
     } catch (e: SerializationException) {
@@ -156,7 +155,7 @@ private fun refusal(status: Int, text: String): AgentException {
 }
 
 /** Tells a wrong key on either side from a network that fails. */
-private fun reason(e: IOException): AgentException {
+internal fun reason(e: IOException): AgentException {
     val causes = generateSequence<Throwable>(e) { it.cause }.take(8).toList()
     return when {
         causes.any { it is WrongKeyException } -> AgentException.WrongNode(e)
@@ -172,25 +171,21 @@ private fun Throwable.isCertificateAlert(): Boolean {
     return "alert" in text && ("certificate" in text || "access denied" in text || "unknown ca" in text)
 }
 
-private fun httpClient(pairing: Pairing, identity: Identity, timeout: Duration): OkHttpClient {
-    val trust = PinnedTrust(pairing.pin)
-    return OkHttpClient.Builder()
-        .sslSocketFactory(tlsContext(identity, trust).socketFactory, trust)
-        .hostnameVerifier { _, _ -> true } // the pin has been checked; names say nothing here
-        .connectionSpecs(listOf(ConnectionSpec.Builder(ConnectionSpec.MODERN_TLS).tlsVersions(TlsVersion.TLS_1_3).build()))
-        .protocols(listOf(Protocol.HTTP_1_1))
-        .followRedirects(false)
-        .connectTimeout(timeout)
-        .readTimeout(timeout)
-        .callTimeout(timeout)
-        .build()
-}
+internal fun httpClient(identity: Identity, trust: X509TrustManager, timeout: Duration): OkHttpClient = OkHttpClient.Builder()
+    .sslSocketFactory(tlsContext(identity, trust).socketFactory, trust)
+    .hostnameVerifier { _, _ -> true } // the pin has been checked; names say nothing here
+    .connectionSpecs(listOf(ConnectionSpec.Builder(ConnectionSpec.MODERN_TLS).tlsVersions(TlsVersion.TLS_1_3).build()))
+    .protocols(listOf(Protocol.HTTP_1_1))
+    .followRedirects(false)
+    .connectTimeout(timeout)
+    .readTimeout(timeout)
+    .callTimeout(timeout)
+    .build()
 
-private suspend fun Call.await(): Response = suspendCancellableCoroutine { continuation ->
+internal suspend fun Call.await(): Response = suspendCancellableCoroutine { continuation ->
     continuation.invokeOnCancellation { cancel() }
     enqueue(object : Callback {
-        override fun onResponse(call: Call, response: Response) =
-            continuation.resume(response) { _, late, _ -> late.close() }
+        override fun onResponse(call: Call, response: Response) = continuation.resume(response) { _, late, _ -> late.close() }
 
         override fun onFailure(call: Call, e: IOException) {
             if (continuation.isActive) continuation.resumeWithException(e)

@@ -22,8 +22,10 @@ suspend fun pushFixes(fixes: Flow<Fix>, sink: FixSink, nowNs: () -> Long) {
     fixes.conflate().collect { fix ->
         try {
             sink.pushFix(fix.toPush(nowNs()))
-        } catch (e: AgentException) {
-            delay(if (e is AgentException.Refused) REFUSED_MS else LOST_MS)
+        } catch (_: AgentException.Refused) {
+            delay(REFUSED_MS)
+        } catch (_: AgentException) {
+            delay(LOST_MS)
         }
     }
 }

@@ -3,7 +3,6 @@ package dev.fieldmesh.core.agent
 import dev.fieldmesh.core.wire.Note
 import dev.fieldmesh.core.wire.SpoolPosition
 import dev.fieldmesh.core.wire.WireJson
-import java.util.UUID
 import kotlinx.coroutines.channels.Channel
 import kotlinx.coroutines.delay
 import kotlinx.coroutines.withTimeoutOrNull
@@ -11,6 +10,7 @@ import kotlinx.serialization.SerialName
 import kotlinx.serialization.Serializable
 import kotlinx.serialization.SerializationException
 import kotlinx.serialization.builtins.ListSerializer
+import java.util.UUID
 
 /** Where notes go. */
 fun interface NoteSink {

@@ -22,3 +22,6 @@ data class Pairing(val host: String, val port: Int, val pin: Pin) {
         }
     }
 }
+
+/** A node of the fleet that the app may be paired with. */
+data class FleetNode(val name: String, val pairing: Pairing)

@@ -34,8 +34,7 @@ value class Pin(val hex: String) {
 }
 
 /** The node showed another key than the one that the app was paired with. */
-class WrongKeyException(val got: Pin, val want: Pin) :
-    CertificateException("the node shows key ${got.hex.take(12)}…, paired is ${want.hex.take(12)}…")
+class WrongKeyException(message: String) : CertificateException(message)
 
 /** The app's own key: P-256, in the Android Keystore on a phone. The private half may be opaque. */
 class Identity(val certificate: X509Certificate, val privateKey: PrivateKey) {
@@ -47,11 +46,10 @@ class PinnedTrust(private val want: Pin) : X509TrustManager {
     override fun checkServerTrusted(chain: Array<X509Certificate>, authType: String) {
         // The first certificate is the one whose key signed the handshake (RFC 8446, section 4.4.3).
         val got = Pin.of(chain.firstOrNull() ?: throw CertificateException("the node shows no certificate"))
-        if (got != want) throw WrongKeyException(got, want)
+        if (got != want) throw WrongKeyException("the node shows key ${got.hex.take(12)}…, paired is ${want.hex.take(12)}…")
     }
 
-    override fun checkClientTrusted(chain: Array<X509Certificate>, authType: String) =
-        throw CertificateException("the app serves nobody")
+    override fun checkClientTrusted(chain: Array<X509Certificate>, authType: String) = throw CertificateException("the app serves nobody")
 
     override fun getAcceptedIssuers(): Array<X509Certificate> = emptyArray()
 }
@@ -72,7 +70,6 @@ private class OneIdentity(private val identity: Identity) : X509ExtendedKeyManag
 }
 
 /** TLS with [identity] on this side; who may be on the other is [trust]'s to say. */
-fun tlsContext(identity: Identity, trust: X509TrustManager): SSLContext =
-    SSLContext.getInstance("TLS").apply {
-        init(arrayOf<KeyManager>(OneIdentity(identity)), arrayOf(trust), null)
-    }
+fun tlsContext(identity: Identity, trust: X509TrustManager): SSLContext = SSLContext.getInstance("TLS").apply {
+    init(arrayOf<KeyManager>(OneIdentity(identity)), arrayOf(trust), null)
+}

@@ -9,13 +9,7 @@ import dev.fieldmesh.core.wire.Verdict
 enum class Standing { OPEN, NEXT, PRESENT, ACCEPTED, REJECTED, FAILED }
 
 /** One line of the campaign. [newest] is the outcome of the newest attempt. */
-data class TrialRow(
-    val number: Int,
-    val factors: Map<String, String>,
-    val standing: Standing,
-    val attempts: Int,
-    val newest: Verdict?,
-)
+data class TrialRow(val number: Int, val factors: Map<String, String>, val standing: Standing, val attempts: Int, val newest: Verdict?)
 
 /** What is done, what comes next and what was rejected, and why. */
 data class CampaignState(
@@ -49,8 +43,12 @@ data class CampaignState(
             return CampaignState(schedule.campaign, schedule.run, rows, open.sumOf { it.driveS() }, open.sumOf { it.driveM() })
         }
 
-        private fun isClosed(attempts: List<Verdict>, most: Int) =
-            attempts.any { it.outcome == "accepted" } || attempts.size >= most
+        /** As the controller goes on: an attempt beyond the plan's number only where a person asked for it. */
+        private fun isClosed(attempts: List<Verdict>, most: Int): Boolean {
+            val made = attempts.maxOfOrNull { it.attempt } ?: return false
+            val asked = attempts.any { it.attempt == made && it.word?.decision == "repeat" }
+            return attempts.any { it.outcome == "accepted" || it.word?.decision == "skip" } || (made >= most && !asked)
+        }
 
         private fun outcome(newest: Verdict?) = when (newest?.outcome) {
             null -> Standing.OPEN

@@ -19,8 +19,7 @@ data class TrackState(
 ) {
     private val origin get() = if (siteLatDeg != null && siteLonDeg != null) siteLatDeg to siteLonDeg else points.firstOrNull()?.let { it.latDeg to it.lonDeg }
 
-    fun metres(latDeg: Double, lonDeg: Double): Metres? =
-        origin?.let { (lat, lon) -> metresFrom(lat, lon, latDeg, lonDeg) }
+    fun metres(latDeg: Double, lonDeg: Double): Metres? = origin?.let { (lat, lon) -> metresFrom(lat, lon, latDeg, lonDeg) }
 
     /** With one more place; those nearer than a metre to the last are left out, and the oldest go. */
     fun with(fix: Fix, throughputBps: Double?): TrackState {

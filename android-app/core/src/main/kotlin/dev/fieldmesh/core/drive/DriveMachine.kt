@@ -130,7 +130,8 @@ class DriveMachine {
     /** What the newer view has that the older had not. An attempt that began and ended unseen is told by its end. */
     private fun tell(old: CampaignView, newest: CampaignView) {
         val running = newest.current
-        if (running != null && newest.state == "running" && !(old.state == "running" && old.current == running)) events += Cue.GO
+        val ranAlready = old.state == "running" && old.current == running
+        if (running != null && newest.state == "running" && !ranAlready) events += Cue.GO
         val watched = old.current ?: lastKey ?: return
         val verdict = newest.verdictOf(watched)
         if (verdict == null || old.verdictOf(watched) != null) return
@@ -183,8 +184,7 @@ class DriveMachine {
     }
 }
 
-private fun CampaignView.verdictOf(key: TrialKey): Verdict? =
-    trials.find { it.number == key.trial }?.attempts?.find { it.attempt == key.attempt }
+private fun CampaignView.verdictOf(key: TrialKey): Verdict? = trials.find { it.number == key.trial }?.attempts?.find { it.attempt == key.attempt }
 
 private fun wantedTrack(trial: Trial): Double? = when (trial.direction) {
     "outbound" -> trial.course.headingDeg

@@ -1,14 +1,5 @@
 package dev.fieldmesh.core.gps
 
-import java.io.BufferedReader
-import java.io.Closeable
-import java.io.IOException
-import java.io.OutputStream
-import java.net.InetAddress
-import java.net.ServerSocket
-import java.net.Socket
-import java.net.SocketException
-import java.util.concurrent.atomic.AtomicInteger
 import kotlinx.coroutines.CoroutineDispatcher
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.CoroutineStart
@@ -23,17 +14,22 @@ import kotlinx.coroutines.isActive
 import kotlinx.coroutines.job
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.withContext
+import java.io.BufferedReader
+import java.io.Closeable
+import java.io.IOException
+import java.io.OutputStream
+import java.net.InetAddress
+import java.net.ServerSocket
+import java.net.Socket
+import java.net.SocketException
+import java.util.concurrent.atomic.AtomicInteger
 
 /**
  * Speaks gpsd's JSON protocol (gpsd_json(5)) to programs on the same phone:
  * VERSION, WATCH, DEVICES and POLL asked, TPV and SKY told. It listens on the
  * loopback address only; every app on the phone can read it there.
  */
-class GpsdServer(
-    private val fixes: SharedFlow<Fix>,
-    private val io: CoroutineDispatcher,
-    port: Int = GPSD_PORT,
-) : AutoCloseable {
+class GpsdServer(private val fixes: SharedFlow<Fix>, private val io: CoroutineDispatcher, port: Int = GPSD_PORT) : AutoCloseable {
     private val listener = ServerSocket(port, BACKLOG, InetAddress.getByAddress(byteArrayOf(127, 0, 0, 1)))
     private val clients = AtomicInteger()
 

@@ -38,8 +38,7 @@ class SpeedFilter {
     }
 
     /** The speed at a moment; null before the first fix and when the newest is too old to be shown as fresh. */
-    fun at(bootNs: Long): Double? =
-        if (variance.isNaN() || bootNs - newestNs > STALE_NS) null else speed
+    fun at(bootNs: Long): Double? = if (variance.isNaN() || bootNs - newestNs > STALE_NS) null else speed
 
     private fun restart(bootNs: Long, measured: Double, noise: Double): Double {
         speed = measured

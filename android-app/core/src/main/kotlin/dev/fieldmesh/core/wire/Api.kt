@@ -15,13 +15,11 @@ data class AbortRequest(val trial: Int, val attempt: Int, val reason: String)
 
 /** One acceptance rule; an absent [measured] could not be measured, and fails. */
 @Serializable
-data class Check(
-    val rule: String,
-    val limit: Double,
-    val measured: Double? = null,
-    val pass: Boolean,
-    val detail: String? = null,
-)
+data class Check(val rule: String, val limit: Double, val measured: Double? = null, val pass: Boolean, val detail: String? = null)
+
+/** What a person decided about an attempt: accept, repeat or skip; [judged] is the outcome by the rules. */
+@Serializable
+data class Word(val decision: String, val by: String, val text: String? = null, val judged: String)
 
 /** The outcome of one attempt: accepted, rejected or failed. */
 @Serializable
@@ -32,6 +30,7 @@ data class Verdict(
     val reason: String? = null,
     val checks: List<Check>? = null,
     @SerialName("final") val isFinal: Boolean,
+    val word: Word? = null,
 )
 
 @Serializable
@@ -65,10 +64,7 @@ data class CampaignView(
 )
 
 @Serializable
-data class ClockReply(
-    @SerialName("boot_ns") val bootNs: Long,
-    @SerialName("wall_ns") val wallNs: Long,
-)
+data class ClockReply(@SerialName("boot_ns") val bootNs: Long, @SerialName("wall_ns") val wallNs: Long)
 
 @Serializable
 data class SpoolStatus(
@@ -131,6 +127,17 @@ data class Note(
     @SerialName("lat_deg") val latDeg: Double? = null,
     @SerialName("lon_deg") val lonDeg: Double? = null,
 )
+
+/** What the app says to be paired, and what the controller answers: see protocols/pairing. */
+@Serializable
+data class PairRequest(val version: Int, val role: String, val proof: String)
+
+@Serializable
+data class PairReply(val proof: String, val name: String, val role: String, val nodes: List<PairNode> = emptyList())
+
+/** A node of the fleet, at [address] host:port. */
+@Serializable
+data class PairNode(val name: String, val address: String, val pin: String)
 
 /** What the phone's receiver said, pushed to the node. Without a position, [mode] is 1. */
 @Serializable

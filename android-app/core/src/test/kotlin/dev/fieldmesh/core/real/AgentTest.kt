@@ -18,14 +18,6 @@ import dev.fieldmesh.core.gps.Fix
 import dev.fieldmesh.core.newIdentity
 import dev.fieldmesh.core.wire.AbortRequest
 import dev.fieldmesh.core.wire.Note
-import java.io.File
-import java.util.concurrent.Executors
-import kotlin.test.AfterTest
-import kotlin.test.Test
-import kotlin.test.assertContains
-import kotlin.test.assertEquals
-import kotlin.test.assertFailsWith
-import kotlin.test.assertTrue
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.asCoroutineDispatcher
@@ -36,6 +28,14 @@ import kotlinx.coroutines.flow.first
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.runBlocking
 import kotlinx.coroutines.withTimeout
+import java.io.File
+import java.util.concurrent.Executors
+import kotlin.test.AfterTest
+import kotlin.test.Test
+import kotlin.test.assertContains
+import kotlin.test.assertEquals
+import kotlin.test.assertFailsWith
+import kotlin.test.assertTrue
 
 /**
  * The app's own code, from the socket to the screens' state and the cues,
@@ -50,6 +50,7 @@ class AgentTest {
     private val said = mutableListOf<Cue>()
     private val instrument = Instrument(System::nanoTime) { said += it }
     private val fixes = MutableSharedFlow<Fix>(replay = 1)
+
     @Volatile private var speed = 0.0
 
     @AfterTest

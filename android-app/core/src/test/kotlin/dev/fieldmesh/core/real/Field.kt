@@ -20,17 +20,18 @@ class Field(private val dir: File, private val namespaces: String) {
     val controller: Identity = identity(File(dir, "fleet"), "controller")
     private val processes = mutableMapOf<String, Process>()
 
-    fun pairing(node: String): Pairing {
-        return Pairing(HOSTS.getValue(node), 7443, identity(File(dir, "fleet/nodes/$node"), "node").pin)
-    }
+    fun pairing(node: String): Pairing = Pairing(HOSTS.getValue(node), 7443, identity(File(dir, "fleet/nodes/$node"), "node").pin)
 
     /** Lets a phone's key in, as a person does it: an entry in authorized.json. */
     fun letIn(node: String, app: Pin) {
         val file = File(dir, "fleet/nodes/$node/authorized.json")
         val entry = """{"name": "phone", "role": "app", "pin": "${app.hex}"}"""
         file.writeText(file.readText().trim().removeSuffix("]") + ", $entry]")
-        run("chown", "-R", "65534:65534", file.parent)
+        giveKeys(node)
     }
+
+    /** The unprivileged half of the agent reads the keys, and writes down which apps it is told of. */
+    fun giveKeys(node: String) = run("chown", "-R", "65534:65534", "$dir/fleet/nodes/$node")
 
     fun start(node: String) {
         val log = File(dir, "$node.log")
@@ -56,7 +57,16 @@ class Field(private val dir: File, private val namespaces: String) {
         if (!process.waitFor(30, TimeUnit.SECONDS)) process.destroyForcibly()
     }
 
-    fun log(): String = processes.keys.joinToString("\n") { "== $it\n" + File(dir, "$it.log").readText().takeLast(6000) }
+    fun log(): String = processes.keys.joinToString("\n") { "== $it\n" + File(dir, "$it.log").takeIf(File::exists)?.readText().orEmpty().takeLast(6000) }
+
+    /** Starts `keys pair` for the app and gives the code that it shows; the process ends by itself. */
+    fun offer(name: String): Pair<Process, String> {
+        val process = ProcessBuilder("$dir/fieldmesh", "keys", "pair", name, "--app", "--dir", "$dir/fleet", "--listen", "127.0.0.1:0", "--qr=false")
+            .redirectErrorStream(true).start()
+        processes["keys pair"] = process
+        val shown = process.inputStream.bufferedReader().lineSequence().first { "FIELDMESH-PAIR/" in it }
+        return process to shown.trim()
+    }
 
     /** One call as the controller makes it. */
     fun call(node: String, method: String, path: String, body: String? = null): String {

@@ -5,12 +5,6 @@ import dev.fieldmesh.core.agent.AgentException
 import dev.fieldmesh.core.gps.Fix
 import dev.fieldmesh.core.gps.GpsdServer
 import dev.fieldmesh.core.newIdentity
-import java.io.File
-import java.util.concurrent.TimeUnit
-import kotlin.math.abs
-import kotlin.test.Test
-import kotlin.test.assertEquals
-import kotlin.test.assertTrue
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.cancelAndJoin
 import kotlinx.coroutines.delay
@@ -22,6 +16,12 @@ import kotlinx.serialization.json.Json
 import kotlinx.serialization.json.double
 import kotlinx.serialization.json.jsonObject
 import kotlinx.serialization.json.jsonPrimitive
+import java.io.File
+import java.util.concurrent.TimeUnit
+import kotlin.math.abs
+import kotlin.test.Test
+import kotlin.test.assertEquals
+import kotlin.test.assertTrue
 
 /** The server of gpsd's protocol, read by gpsd's own client and by the agent's GPS package. */
 class GpsReadersTest {
@@ -79,7 +79,9 @@ class GpsReadersTest {
         var n = 0
         while (true) {
             val ns = System.nanoTime()
-            fixes.emit(Fix(ns, 3, utcMs = startMs + (ns - startNs) / 1_000_000, latDeg = -26.682, lonDeg = 27.092 + n * 1e-5, speedMps = speed(n), trackDeg = 90.0))
+            fixes.emit(
+                Fix(ns, 3, utcMs = startMs + (ns - startNs) / 1_000_000, latDeg = -26.682, lonDeg = 27.092 + n * 1e-5, speedMps = speed(n), trackDeg = 90.0),
+            )
             n++
             delay(100)
         }

@@ -75,12 +75,16 @@ class DriveScreen(override val view: View, onAbort: (TextView) -> Unit) : Screen
         view.findViewById<ChartView>(R.id.throughput).show(
             context.getString(R.string.throughput),
             mbit.lastOrNull()?.let { context.getString(R.string.megabits, it.value) } ?: nothing,
-            mbit, 0.0, 1.0,
+            mbit,
+            0.0,
+            1.0,
         )
         view.findViewById<ChartView>(R.id.signal).show(
             context.getString(R.string.signal),
             d.signal.lastOrNull()?.let { context.getString(R.string.dbm, it.value) } ?: nothing,
-            d.signal, WEAK_DBM, STRONG_DBM,
+            d.signal,
+            WEAK_DBM,
+            STRONG_DBM,
         )
     }
 

@@ -16,26 +16,42 @@ import kotlin.math.abs
 /** What Android tells of the phone itself; null what it does not tell. */
 class Battery(val percent: Int, val celsius: Double)
 
+/** What the Node screen does with the phone's own receiver and log; the activity stands behind it. */
+interface PhoneActions {
+    val gpsRuns: Boolean
+    val logging: Boolean
+
+    /** Size of the logs that the phone keeps. */
+    val logBytes: Long
+
+    fun toggleGps()
+
+    fun toggleLog()
+
+    fun saveLog()
+}
+
 /** What the node is and has, and what stands in the way of a trial, each with its cure. */
-class NodeScreen(
-    override val view: View,
-    private val wallMs: () -> Long,
-    private val battery: () -> Battery?,
-    private val gpsRuns: () -> Boolean,
-    onGps: () -> Unit,
-) : Screen {
+class NodeScreen(override val view: View, private val wallMs: () -> Long, private val battery: () -> Battery?, private val phone: PhoneActions) : Screen {
     private val context = view.context
     private val rows: ViewGroup = view.findViewById(R.id.rows)
     private val problems: ViewGroup = view.findViewById(R.id.problems)
     private val gps: Button = view.findViewById(R.id.gps)
+    private val log: Button = view.findViewById(R.id.log)
+    private val saveLog: Button = view.findViewById(R.id.save_log)
     private var shown: Any? = null
 
     init {
-        gps.setOnClickListener { onGps() }
+        gps.setOnClickListener { phone.toggleGps() }
+        log.setOnClickListener { phone.toggleLog() }
+        saveLog.setOnClickListener { phone.saveLog() }
     }
 
     override fun show(state: AppState) {
-        gps.setText(if (gpsRuns()) R.string.gps_stop else R.string.gps_start)
+        gps.setText(if (phone.gpsRuns) R.string.gps_stop else R.string.gps_start)
+        log.setText(if (phone.logging) R.string.log_stop else R.string.log_start)
+        saveLog.text = context.getString(R.string.log_save, size(phone.logBytes))
+        saveLog.visibility = if (phone.logBytes > 0) View.VISIBLE else View.GONE
         val node = state.node
         val routing = state.campaign?.next
         val lines = node?.let { lines(it, state) }.orEmpty()
@@ -84,7 +100,13 @@ class NodeScreen(
         if (gps == null || !gps.connected) return context.getString(R.string.node_gps_silent)
         val age = gps.fixAgeMs
         if (gps.mode < 2 || age == null) return context.getString(R.string.node_gps_none)
-        return if (rate == null) context.getString(R.string.node_gps_fix, gps.mode, age / 1e3) else context.getString(R.string.node_gps_rate, gps.mode, age / 1e3, rate)
+        return if (rate ==
+            null
+        ) {
+            context.getString(R.string.node_gps_fix, gps.mode, age / 1e3)
+        } else {
+            context.getString(R.string.node_gps_rate, gps.mode, age / 1e3, rate)
+        }
     }
 
     /** The answer was on its way for a while, and wall clocks are only ever data: seconds matter here, not less. */

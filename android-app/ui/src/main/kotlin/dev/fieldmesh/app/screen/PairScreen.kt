@@ -9,6 +9,7 @@ import android.widget.TextView
 import android.widget.Toast
 import dev.fieldmesh.app.R
 import dev.fieldmesh.core.agent.Pairing
+import dev.fieldmesh.core.agent.PairingCode
 import dev.fieldmesh.core.agent.Pin
 import dev.fieldmesh.core.app.AppState
 
@@ -19,12 +20,19 @@ interface PairActions {
     var spokenCues: Boolean
     var gpsdServer: Boolean
 
+    /** Whether an app on this phone reads pictures of codes. */
+    val canScan: Boolean
+
     fun pair(with: Pairing)
+
+    fun join(code: PairingCode)
+
+    fun scan()
 
     fun unpair()
 }
 
-/** Whom the app talks to: both keys are shown to each other by hand, and nobody else is ever believed. */
+/** Whom the app talks to: keys become known by a one-time code, or by hand, and nobody else is ever believed. */
 class PairScreen(override val view: View, private val actions: PairActions) : Screen {
     private val context = view.context
     private val line: EditText = view.findViewById(R.id.line)
@@ -36,6 +44,10 @@ class PairScreen(override val view: View, private val actions: PairActions) : Sc
         text(R.id.copy).setOnClickListener { copy() }
         text(R.id.pair).setOnClickListener { pair() }
         text(R.id.unpair).setOnClickListener { actions.unpair() }
+        text(R.id.scan).apply {
+            setOnClickListener { actions.scan() }
+            visibility = if (actions.canScan) View.VISIBLE else View.GONE
+        }
         view.findViewById<Switch>(R.id.speech).apply {
             isChecked = actions.spokenCues
             setOnCheckedChangeListener { _, on -> actions.spokenCues = on }
@@ -54,15 +66,19 @@ class PairScreen(override val view: View, private val actions: PairActions) : Sc
         Toast.makeText(context, R.string.pair_copied, Toast.LENGTH_SHORT).show()
     }
 
-    private fun pair() {
-        val pairing = Pairing.parse(line.text.toString())
-        error.visibility = if (pairing == null) View.VISIBLE else View.GONE
-        if (pairing == null) {
-            error.setText(R.string.pair_bad)
-            return
+    private fun pair() = take(line.text.toString())
+
+    /** Takes a code or a line, typed or scanned. */
+    fun take(text: String) {
+        val code = PairingCode.parse(text)
+        val pairing = Pairing.parse(text)
+        error.visibility = if (code == null && pairing == null) View.VISIBLE else View.GONE
+        when {
+            code != null -> actions.join(code)
+            pairing != null -> actions.pair(pairing)
+            else -> return error.setText(if (PairingCode.isMeant(text)) R.string.pair_mistyped else R.string.pair_bad)
         }
         line.text.clear()
-        actions.pair(pairing)
     }
 
     override fun show(state: AppState) {

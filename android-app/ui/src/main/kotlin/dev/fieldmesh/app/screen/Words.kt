@@ -63,5 +63,4 @@ internal fun kmh(mps: Double): String = String.format(Locale.getDefault(), "%.0f
 internal fun kmhFine(mps: Double): String = String.format(Locale.getDefault(), "%.1f", mps * KMH_PER_MPS)
 
 /** "speed_mps" → "speed mps 13.9": the plan's own words, so that they agree with the report's. */
-internal fun factorText(factors: Map<String, String>): String =
-    factors.entries.joinToString(", ") { (name, level) -> "${name.replace('_', ' ')} $level" }
+internal fun factorText(factors: Map<String, String>): String = factors.entries.joinToString(", ") { (name, level) -> "${name.replace('_', ' ')} $level" }

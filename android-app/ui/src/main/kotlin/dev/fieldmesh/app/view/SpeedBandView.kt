@@ -2,6 +2,7 @@ package dev.fieldmesh.app.view
 
 import android.content.Context
 import android.graphics.Canvas
+import android.graphics.Paint
 import android.graphics.Path
 import android.util.AttributeSet
 import android.view.View
@@ -46,21 +47,21 @@ class SpeedBandView(context: Context, attributes: AttributeSet?) : View(context,
             val half = (right - left) / 2 / SPAN
             val middle = (left + right) / 2
             canvas.drawRect(middle - half, top, middle + half, bottom, within)
-            speedMps?.let { drawNeedle(canvas, b, it, middle, half, bottom) }
+            speedMps?.let { drawNeedle(canvas, middle + off(b, it) * half, bottom, needles.getValue(b.zone(it))) }
         }
         canvas.drawRoundRect(left, top, right, bottom, margin / 2, margin / 2, rim)
     }
 
-    private fun drawNeedle(canvas: Canvas, b: Band, speed: Double, middle: Float, half: Float, bottom: Float) {
-        val off = ((speed - b.targetMps) / b.halfWidthMps).coerceIn(-SPAN.toDouble(), SPAN.toDouble()).toFloat()
-        val x = middle + off * half
+    /** How far a speed is off the target, in half widths of the band. */
+    private fun off(b: Band, speed: Double) = ((speed - b.targetMps) / b.halfWidthMps).coerceIn(-SPAN.toDouble(), SPAN.toDouble()).toFloat()
+
+    private fun drawNeedle(canvas: Canvas, x: Float, bottom: Float, paint: Paint) {
         val wide = context.dp(12f)
         needle.reset()
         needle.moveTo(x - wide, 0f)
         needle.lineTo(x + wide, 0f)
         needle.lineTo(x, context.dp(22f))
         needle.close()
-        val paint = needles.getValue(b.zone(speed))
         canvas.drawPath(needle, paint)
         canvas.drawRect(x - wide / 6, 0f, x + wide / 6, bottom, paint)
     }

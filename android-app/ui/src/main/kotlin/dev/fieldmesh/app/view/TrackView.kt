@@ -7,6 +7,7 @@ import android.graphics.Paint
 import android.util.AttributeSet
 import android.view.View
 import dev.fieldmesh.app.R
+import dev.fieldmesh.core.app.Mark
 import dev.fieldmesh.core.app.TrackState
 import dev.fieldmesh.core.drive.Metres
 
@@ -90,7 +91,19 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
         val most = track.points.mapNotNull { it.throughputBps }.maxOrNull() ?: 0.0
         for (i in 1 until places.size) {
             val bps = track.points[i].throughputBps
-            canvas.drawLine(x(places[i - 1]), y(places[i - 1]), x(places[i]), y(places[i]), if (bps == null) unmeasured else tint(measured, bps / most.coerceAtLeast(1.0)))
+            canvas.drawLine(
+                x(places[i - 1]),
+                y(places[i - 1]),
+                x(places[i]),
+                y(places[i]),
+                if (bps ==
+                    null
+                ) {
+                    unmeasured
+                } else {
+                    tint(measured, bps / most.coerceAtLeast(1.0))
+                },
+            )
         }
     }
 
@@ -108,10 +121,14 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
 
     private fun drawMarks(canvas: Canvas) {
         for (m in track.marks) {
-            val place = track.metres(m.latDeg ?: continue, m.lonDeg ?: continue) ?: continue
+            val place = placeOf(m) ?: continue
             canvas.drawCircle(x(place), y(place), context.dp(7f), mark)
             canvas.drawText(m.text, x(place) + context.dp(12f), y(place) - context.dp(8f), words)
         }
+    }
+
+    private fun placeOf(m: Mark): Metres? {
+        return track.metres(m.latDeg ?: return null, m.lonDeg ?: return null)
     }
 
     private fun drawDot(canvas: Canvas, place: Metres) {

@@ -1,0 +1,87 @@
+package dev.fieldmesh.core.agent
+
+import dev.fieldmesh.core.wire.PairNode
+import dev.fieldmesh.core.wire.PairReply
+import dev.fieldmesh.core.wire.PairRequest
+import dev.fieldmesh.core.wire.WireJson
+import kotlinx.coroutines.CoroutineDispatcher
+import kotlinx.coroutines.withContext
+import kotlinx.serialization.SerializationException
+import okhttp3.HttpUrl
+import okhttp3.Request
+import okhttp3.RequestBody
+import okio.BufferedSink
+import java.io.IOException
+import java.security.cert.CertificateException
+import java.security.cert.X509Certificate
+import java.time.Duration
+import javax.net.ssl.X509TrustManager
+
+/**
+ * Shows the controller that this app was given [code], so that the nodes let its
+ * key in, and gives the nodes. Nothing is said to another than the code's
+ * controller, and nothing of an answer is kept whose proof is wrong.
+ *
+ * @throws AgentException when it is refused, out of reach, or another answers
+ */
+suspend fun join(code: PairingCode, own: Identity, io: CoroutineDispatcher, timeout: Duration = PATIENCE): List<FleetNode> = withContext(io) {
+    val trust = CodesTrust(code)
+    val url = HttpUrl.Builder().scheme("https").host(code.host).port(code.port).addPathSegments("v1/pair").build()
+    val request = Request.Builder().url(url).post(Proof { code.joins(trust.controller(), own.pin) }).build()
+    try {
+        httpClient(own, trust, timeout).newCall(request).await().use { response ->
+            val text = response.body?.string().orEmpty()
+            if (response.code != 200) throw refusal(response.code, text)
+            val reply = WireJson.decodeFromString(PairReply.serializer(), text)
+            val right = code.admits(trust.controller(), own.pin, reply.name, reply.role)
+            if (reply.proof.lowercase() != right) throw AgentException.WrongNode(CertificateException("the answer's proof is wrong"))
+            reply.nodes.map(::fleetNode)
+        }
+    } catch (e: AgentException) {
+        throw e
+    } catch (e: IOException) {
+        throw reason(e)
+    } catch (e: SerializationException) {
+        throw AgentException.BadAnswer(e)
+    }
+}
+
+private val PATIENCE = Duration.ofSeconds(10)
+
+private fun fleetNode(node: PairNode): FleetNode {
+    val pairing = Pairing.parse("fieldmesh:${node.address}#${node.pin}")
+    return FleetNode(node.name, pairing ?: throw SerializationException("no address and key: ${node.address}"))
+}
+
+/** The request's text is made after the handshake, which tells the controller's key; its length is known before. */
+private class Proof(private val prove: () -> String) : RequestBody() {
+    override fun contentType() = JSON
+
+    override fun contentLength() = text("0".repeat(64)).size.toLong()
+
+    override fun writeTo(sink: BufferedSink) {
+        sink.write(text(prove()))
+    }
+
+    override fun isOneShot() = true
+
+    private fun text(proof: String) = WireJson.encodeToString(PairRequest.serializer(), PairRequest(1, PairingCode.ROLE, proof)).toByteArray()
+}
+
+/** Admits the one server whose key the code tells, and keeps that key. */
+private class CodesTrust(private val code: PairingCode) : X509TrustManager {
+    @Volatile
+    private var seen: Pin? = null
+
+    fun controller(): Pin = seen ?: throw IOException("no handshake was made")
+
+    override fun checkServerTrusted(chain: Array<X509Certificate>, authType: String) {
+        val got = Pin.of(chain.firstOrNull() ?: throw CertificateException("the controller shows no certificate"))
+        if (!code.fits(got)) throw WrongKeyException("the key ${got.hex.take(12)}… is not that of the code")
+        seen = got
+    }
+
+    override fun checkClientTrusted(chain: Array<X509Certificate>, authType: String) = throw CertificateException("the app serves nobody")
+
+    override fun getAcceptedIssuers(): Array<X509Certificate> = emptyArray()
+}

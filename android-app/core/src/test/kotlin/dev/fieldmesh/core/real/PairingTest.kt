@@ -1,0 +1,52 @@
+package dev.fieldmesh.core.real
+
+import dev.fieldmesh.core.agent.AgentClient
+import dev.fieldmesh.core.agent.AgentException
+import dev.fieldmesh.core.agent.PairingCode
+import dev.fieldmesh.core.agent.join
+import dev.fieldmesh.core.newIdentity
+import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.delay
+import kotlinx.coroutines.runBlocking
+import kotlinx.coroutines.withTimeout
+import java.io.File
+import java.util.concurrent.TimeUnit
+import kotlin.test.AfterTest
+import kotlin.test.Test
+import kotlin.test.assertEquals
+import kotlin.test.assertFailsWith
+import kotlin.test.assertNotNull
+import kotlin.test.assertTrue
+
+/** The app's pairing with a real `fieldmesh keys pair`, and with a real agent that is told of it. */
+class PairingTest {
+    private val field = Field(File(System.getProperty("fieldmesh.field")), System.getProperty("fieldmesh.namespaces"))
+
+    @AfterTest
+    fun end() = field.stop()
+
+    @Test
+    fun `a code makes the phone known to the nodes, once, and another code does not`() = runBlocking {
+        val phone = newIdentity("app")
+        field.giveKeys("car")
+        field.start("car")
+        val (process, shown) = field.offer("second-phone")
+        val code = assertNotNull(PairingCode.parse(shown), shown)
+
+        val nodes = join(code, phone, Dispatchers.IO)
+        assertEquals(field.pairing("car"), nodes.single { it.name == "car" }.pairing)
+        assertTrue(process.waitFor(60, TimeUnit.SECONDS), "keys pair goes on")
+        val client = AgentClient(nodes.single { it.name == "car" }.pairing, phone, Dispatchers.IO)
+        withTimeout(60_000) {
+            while (runCatching { client.status() }.getOrNull()?.node != "car") delay(200)
+        }
+        assertFailsWith<AgentException.Unreachable> { join(code, phone, Dispatchers.IO) }
+
+        val (_, again) = field.offer("third-phone")
+        val other = assertNotNull(PairingCode.parse(again))
+        assertTrue(other.port != code.port || other.host == code.host)
+        val forged = assertNotNull(PairingCode.parse(shown.replaceBefore("/", "FIELDMESH-PAIR").replace(":${code.port}/", ":${other.port}/")))
+        val refused = assertFailsWith<AgentException.Refused> { join(forged, phone, Dispatchers.IO) }
+        assertEquals("code_wrong", refused.error.code)
+    }
+}

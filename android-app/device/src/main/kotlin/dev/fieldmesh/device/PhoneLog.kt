@@ -1,0 +1,71 @@
+package dev.fieldmesh.device
+
+import dev.fieldmesh.core.gps.Fix
+import dev.fieldmesh.core.log.StandaloneLog
+import dev.fieldmesh.core.wire.Body
+import java.io.File
+import java.io.OutputStream
+import java.security.SecureRandom
+
+/**
+ * The logs that the phone keeps by itself: one file for each time that logging
+ * began, also when the process ended in between. What is written is on the disk
+ * within a few seconds. Its methods may be called from any thread.
+ */
+class PhoneLog(private val folder: File) {
+    private var log: StandaloneLog? = null
+    private var addedNs = 0L
+
+    /** The log's files, oldest first. */
+    val files: List<File> get() = folder.listFiles { f -> f.name.endsWith(ENDING) }.orEmpty().sortedBy { it.lastModified() }
+
+    @Synchronized
+    fun add(fix: Fix) {
+        open().add(fix)
+        syncNowAndThen(fix.bootNs)
+    }
+
+    @Synchronized
+    fun add(bootNs: Long, body: Body) {
+        open().add(bootNs, body)
+        syncNowAndThen(bootNs)
+    }
+
+    /** Ends the file; what is added after it begins another. */
+    @Synchronized
+    fun end() {
+        log?.close()
+        log = null
+    }
+
+    /** Writes all logs one after another, as `fieldmesh collect` takes them. */
+    fun copyTo(out: OutputStream) {
+        synchronized(this) { log?.sync() }
+        files.forEach { file -> file.inputStream().use { it.copyTo(out) } }
+    }
+
+    @Synchronized
+    fun delete() {
+        end()
+        files.forEach(File::delete)
+    }
+
+    private fun open(): StandaloneLog = log ?: run {
+        folder.mkdirs()
+        val epoch = ByteArray(EPOCH_BYTES).also(SecureRandom()::nextBytes).joinToString("") { "%02x".format(it) }
+        StandaloneLog(File(folder, epoch + ENDING), NODE, epoch).also { log = it }
+    }
+
+    private fun syncNowAndThen(bootNs: Long) {
+        if (bootNs - addedNs < SYNC_NS) return
+        addedNs = bootNs
+        log?.sync()
+    }
+
+    private companion object {
+        const val NODE = "phone"
+        const val ENDING = ".ndjson"
+        const val EPOCH_BYTES = 8
+        const val SYNC_NS = 2_000_000_000L
+    }
+}
