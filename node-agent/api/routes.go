@@ -197,8 +197,9 @@ func (s *Server) abort(c *call) (any, error) {
 	return s.node.Abort(c.ctx, c.run, request)
 }
 
-// maxVerdicts is one for every attempt that a plan could hold in reason.
-const maxVerdicts = 10000
+// maxVerdicts is five times what the controller sends at once. With the longest
+// reasons it is more than a body may hold; that is refused as such.
+const maxVerdicts = 1000
 
 func (s *Server) verdicts(c *call) (any, error) {
 	var list []wire.Verdict
