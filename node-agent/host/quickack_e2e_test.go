@@ -25,7 +25,10 @@ func TestE2EADaemonsRoutesAcknowledgeAtOnce(t *testing.T) {
 		return err
 	})
 	a.group.Go(func() { f.ns.Do(t, func() error { a.run(); return nil }) }) // in the field's namespace, as a host process is
-	route := func(args string) { t.Helper(); f.ns.Run(t, "ip", append([]string{"route"}, strings.Fields(args)...)...) }
+	route := func(args string) {
+		t.Helper()
+		f.ns.Run(t, "ip", append([]string{"route"}, strings.Fields(args)...)...)
+	}
 	route("add 10.77.5.1/32 via 192.168.7.2 dev wlan0 proto babel metric 9 mtu lock 1300")
 	route("add 10.77.5.2/32 via 192.168.7.2 dev wlan0 proto babel onlink")
 	route("add 10.77.5.3/32 via 192.168.7.2 dev wlan0 proto 98")
@@ -123,7 +126,9 @@ func (f field) acksPerSegment(t *testing.T, from field) float64 {
 	}
 	var set error
 	// Slow enough that segments do not pile up before a busy receiver.
-	err = raw.Control(func(fd uintptr) { set = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE, 2_000_000) })
+	err = raw.Control(func(fd uintptr) {
+		set = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE, 2_000_000)
+	})
 	if err := errors.Join(err, set); err != nil {
 		t.Fatal(err)
 	}
