@@ -82,6 +82,7 @@ type RunInfo struct {
 	Version     string            `json:"version"` // of the controller that drove the run
 	Place       string            `json:"place"`   // rehearsal | road | bench | log
 	Site        map[string]string `json:"site,omitempty"`
+	Scale       *Scale            `json:"scale,omitempty"` // nil: the campaign as its file has it
 	Shard       *Shard            `json:"shard,omitempty"` // nil: the whole campaign
 	CampaignRaw []byte            `json:"-"`               // campaign.yaml, byte for byte
 	// Movement are the files that the campaign names, by their name in the

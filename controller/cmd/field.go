@@ -69,7 +69,7 @@ func fieldShowCommand() *cobra.Command {
 			if !(atS >= 0 && atS <= 86400) {
 				return fmt.Errorf("--at %g: from 0 to 86400 seconds are possible", atS)
 			}
-			campaign, err := loadCampaign(c.ErrOrStderr(), args[0])
+			campaign, err := loadCampaign(c.ErrOrStderr(), args[0], plan.FullScale)
 			if err != nil {
 				return err
 			}

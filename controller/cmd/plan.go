@@ -31,13 +31,14 @@ func PlanCommand() *cobra.Command {
 }
 
 func planCheckCommand() *cobra.Command {
-	return &cobra.Command{
+	var scale string
+	c := &cobra.Command{
 		Use:          "check FILE",
 		Short:        "Report every fault of a campaign file",
 		Args:         cobra.ExactArgs(1),
 		SilenceUsage: true,
 		RunE: func(c *cobra.Command, args []string) error {
-			campaign, err := loadCampaign(c.ErrOrStderr(), args[0])
+			campaign, err := loadCampaign(c.ErrOrStderr(), args[0], scale)
 			if err != nil {
 				return err
 			}
@@ -53,17 +54,24 @@ func planCheckCommand() *cobra.Command {
 			return err
 		},
 	}
+	addScale(c, &scale)
+	return c
+}
+
+func addScale(c *cobra.Command, scale *string) {
+	c.Flags().StringVar(scale, "scale", plan.FullScale, "one of the scales that the file declares")
 }
 
 func planShowCommand() *cobra.Command {
 	var asJSON bool
+	var scale string
 	c := &cobra.Command{
 		Use:          "show FILE",
 		Short:        "List the trials of a campaign with the time and the road that they need",
 		Args:         cobra.ExactArgs(1),
 		SilenceUsage: true,
 		RunE: func(c *cobra.Command, args []string) error {
-			campaign, err := loadCampaign(c.ErrOrStderr(), args[0])
+			campaign, err := loadCampaign(c.ErrOrStderr(), args[0], scale)
 			if err != nil {
 				return err
 			}
@@ -73,14 +81,15 @@ func planShowCommand() *cobra.Command {
 			return showPlan(c.OutOrStdout(), campaign)
 		},
 	}
+	addScale(c, &scale)
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object instead of a table")
 	return c
 }
 
 // loadCampaign reads a campaign and prints each of its faults on a line of its
 // own, FILE:LINE:COL: message, so that an editor can jump to it.
-func loadCampaign(stderr io.Writer, path string) (*plan.Campaign, error) {
-	campaign, err := plan.Load(path)
+func loadCampaign(stderr io.Writer, path, scale string) (*plan.Campaign, error) {
+	campaign, err := plan.LoadAt(path, scale)
 	var problems plan.Problems
 	if !errors.As(err, &problems) {
 		return campaign, err
@@ -131,6 +140,9 @@ func showPlan(w io.Writer, c *plan.Campaign) error {
 	estimate := c.Estimate()
 	out := &strings.Builder{}
 	fmt.Fprintf(out, "%s: %s\n", c.Name, c.Title)
+	if c.Scale != nil {
+		fmt.Fprintf(out, "scale %s: %s\n", c.Scale.Name, c.Scale.Why)
+	}
 	fmt.Fprintf(out, "sha256 %s\n\n", c.SHA256)
 	if err := planTable(out, c, trials, estimate); err != nil {
 		return err

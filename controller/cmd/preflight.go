@@ -40,7 +40,7 @@ met. What only a person can tell, such as the length of the road, is "unknown"
 and does not fail; --time and --road-m have it checked.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			campaign, err := loadCampaign(c.ErrOrStderr(), args[0])
+			campaign, err := loadCampaign(c.ErrOrStderr(), args[0], plan.FullScale)
 			if err != nil {
 				return err
 			}

@@ -29,6 +29,7 @@ type runFlags struct {
 	runs     string
 	name     string
 	shard    string
+	scale    string
 	resume   string
 	influx   influxFlags
 	patience time.Duration
@@ -38,6 +39,7 @@ func (f *runFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.runs, "runs", "runs", "folder that holds the runs")
 	c.Flags().StringVar(&f.name, "name", "", "name of the run (default: the campaign's name and the time)")
 	c.Flags().StringVar(&f.shard, "shard", "", "drive only a part, such as 2/3 for the second of three; fieldmesh merge puts them together")
+	c.Flags().StringVar(&f.scale, "scale", plan.FullScale, "drive the campaign at one of the scales that its file declares")
 	c.Flags().StringVar(&f.resume, "resume", "", "go on with this run: its folder or its name")
 	c.Flags().DurationVar(&f.patience, "patience", 20*time.Second, "how long to wait for GPS fixes and nodes before refusing")
 	f.influx.add(c)
@@ -59,7 +61,7 @@ func openSession(f runFlags, file, place string) (*session, error) {
 	if f.resume != "" {
 		return resumeSession(f)
 	}
-	c, err := plan.Load(file)
+	c, err := plan.LoadAt(file, f.scale)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +86,7 @@ func openSession(f runFlags, file, place string) (*session, error) {
 		return nil, err
 	}
 	folder = cmp.Or(folder, name)
-	a, err := archive.Create(filepath.Join(f.runs, folder), archive.RunInfo{Run: name, Shard: shard, Campaign: c.Name, CreatedWall: time.Now().UTC(),
+	a, err := archive.Create(filepath.Join(f.runs, folder), archive.RunInfo{Run: name, Shard: shard, Scale: (*archive.Scale)(c.Scale), Campaign: c.Name, CreatedWall: time.Now().UTC(),
 		Seed: p.Seed, Version: version.String(), Place: place, Site: siteSheet(c.Site), CampaignRaw: c.Raw, Movement: movement, Plan: p})
 	if err != nil {
 		return nil, explainRun(f.runs, folder, err)
@@ -168,7 +170,11 @@ func resumeSession(f runFlags) (*session, error) {
 	if err != nil {
 		return nil, explainRun(f.runs, f.resume, err)
 	}
-	c, err := plan.Load(filepath.Join(dir, "campaign.yaml"))
+	scale := plan.FullScale
+	if s := a.Info().Scale; s != nil {
+		scale = s.Name
+	}
+	c, err := plan.LoadAt(filepath.Join(dir, "campaign.yaml"), scale)
 	if err != nil {
 		return nil, errors.Join(err, a.Close())
 	}

@@ -38,6 +38,8 @@ type Campaign struct {
 	Site        *Site  // absent: no sheet was filled in
 	Field       *Field // absent: the rehearsal's defaults
 
+	Scale *Scale // the reduction that this is; absent: the full campaign
+
 	Raw    []byte // the file, byte for byte
 	SHA256 string // of Raw, in hexadecimal
 
@@ -68,7 +70,10 @@ type Design struct {
 }
 
 // Load reads a campaign file. Faults of its content come as Problems.
-func Load(path string) (*Campaign, error) {
+func Load(path string) (*Campaign, error) { return LoadAt(path, FullScale) }
+
+// LoadAt reads a campaign file at one of its scales.
+func LoadAt(path, scale string) (*Campaign, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read campaign: %w", err)
@@ -78,12 +83,15 @@ func Load(path string) (*Campaign, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read campaign: %w", err)
 	}
-	return Parse(path, raw)
+	return ParseAt(path, raw, scale)
 }
 
 // Parse reads a campaign from the bytes of a file; name stands in its
 // problems. An error is always Problems.
-func Parse(name string, raw []byte) (*Campaign, error) {
+func Parse(name string, raw []byte) (*Campaign, error) { return ParseAt(name, raw, FullScale) }
+
+// ParseAt reads a campaign at one of its scales; "" is the full one.
+func ParseAt(name string, raw []byte, scale string) (*Campaign, error) {
 	p := &parse{file: name}
 	root := readTree(raw, &p.findings)
 	if root == nil {
@@ -92,6 +100,8 @@ func Parse(name string, raw []byte) (*Campaign, error) {
 	if !p.checkVersion(root) {
 		return nil, p.findings.problems(name, 0)
 	}
+	p.defineNodes(root.child("nodes"))
+	root = p.scaled(root, scale)
 	p.checkFile(root)
 	trials := p.expand(root)
 	p.checkReference(root, trials)
@@ -103,7 +113,7 @@ func Parse(name string, raw []byte) (*Campaign, error) {
 		Path: name, Name: root.textAt("name"), Title: root.textAt("title"), Question: root.textAt("question"), Notes: root.textAt("notes"),
 		Nodes: p.nodes, Control: root.textAt("control"), Factors: p.publicFactors(), Design: p.design.public(), AttemptsMax: p.attemptsMax,
 		Site: decodeSite(root.child("site")), Field: decodeField(root.child("field")),
-		Raw: slices.Clone(raw), SHA256: hex.EncodeToString(sum[:]), trials: trials,
+		Scale: p.scale, Raw: slices.Clone(raw), SHA256: hex.EncodeToString(sum[:]), trials: trials,
 	}
 	if c.Field != nil && slices.ContainsFunc(trials, isReference) {
 		c.Field.FrameLost = true // the reference TCP lives on it
@@ -121,6 +131,7 @@ type parse struct {
 	factors     []factor
 	design      design
 	attemptsMax int
+	scale       *Scale
 	cellCount   int  // combinations of the factors' levels, for messages
 	unsure      bool // a factor is at fault, so a key that seems missing may be its to bring
 }
@@ -142,7 +153,6 @@ func (p *parse) checkVersion(root *node) bool {
 
 // checkFile holds the whole file to its rules and collects what it defines.
 func (p *parse) checkFile(root *node) {
-	p.defineNodes(root.child("nodes"))
 	file := p.schema.file()
 	file.check(&p.findings, "", root)
 	p.checkField(root)

@@ -53,6 +53,7 @@ func (s schema) file() object {
 		{"calibration", object{[]field{{"before", s.calibration(), false}, {"after", s.calibration(), false}}}, false},
 		{"site", siteSheet(), false},
 		{"field", s.fieldModel(), false},
+		{"scales", s.scales(), false}, // taken away before the rest is checked: see scaled
 	}}
 }
 

@@ -26,7 +26,7 @@ type check func(*data) (*threat, string)
 func viewThreats(d *data) (any, error) {
 	var v threatsView
 	for _, c := range []check{
-		emulated, confoundedUnit, speedWithDistance, fewRepetitions, undriven, unevenRejections, peopleDecided, noConnection,
+		emulated, reduced, confoundedUnit, speedWithDistance, fewRepetitions, undriven, unevenRejections, peopleDecided, noConnection,
 		withoutNumbers, mediumLateness, samplerLateness, clockError, offloads, congestion, iperf3Differs, nodesEvents,
 	} {
 		t, clear := c(d)
@@ -44,6 +44,15 @@ func emulated(d *data) (*threat, string) {
 		return nil, ""
 	}
 	return &threat{"The radio was emulated", "A rehearsal is no evidence about velocity, only about the campaign: whether its trials can be driven, its data come together and its analysis runs. What the emulated medium does with speed and distance is what was put into it."}, ""
+}
+
+// reduced tells that the campaign was driven shorter than its file has it.
+func reduced(d *data) (*threat, string) {
+	s := d.info.Scale
+	if s == nil {
+		return nil, ""
+	}
+	return &threat{fmt.Sprintf("The campaign was driven at scale %q", s.Name), "It is a declared reduction. What it may change, in the campaign's words: " + s.Why}, ""
 }
 
 // confoundedUnit asks whether the hardware in the car can be told from what the

@@ -1,0 +1,78 @@
+package plan
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// FullScale is the campaign as the file has it, without any reduction.
+const FullScale = "full"
+
+// Scale is a declared reduction of a campaign that takes longer than there is
+// time for: shorter windows, fewer repetitions or levels, never another radio.
+type Scale struct {
+	Name string `json:"name"`
+	Why  string `json:"why"` // what the reduction may change, in the file's words
+}
+
+// scaleRule is what a reduction may say. What the radio, the road's model and
+// the rules of acceptance are has no key here on purpose: a short campaign asks
+// the same question.
+func (s schema) scaleRule() object {
+	return object{[]field{
+		{"why", text{2000}, true},
+		{"trial", anything{"a mapping with keys of a trial, but for radio"}, false},
+		{"factors", anything{"a mapping from a factor's name to its levels"}, false},
+		{"design", anything{"a mapping with keys of design"}, false},
+		{"field", object{[]field{{"mobility", s.mobilityPart(), false}}}, false},
+	}}
+}
+
+// mobilityPart is mobility without the model, which stays.
+func (s schema) mobilityPart() object {
+	o := s.mobility()
+	o.fields = slices.DeleteFunc(slices.Clone(o.fields), func(f field) bool { return f.key == "model" })
+	return o
+}
+
+func (s schema) scales() table {
+	return table{what: "scale", name: regexp.MustCompile(wordForm), names: wordWords, reserved: []string{FullScale}, row: s.scaleRule()}
+}
+
+// scaled lays the named scale over the file. The full scale is the file itself;
+// in either the section "scales" has done its work and is taken away.
+func (p *parse) scaled(root *node, name string) *node {
+	scales := root.child("scales")
+	if scales != nil {
+		p.schema.scales().check(&p.findings, "scales", scales)
+		p.keepRadio(scales)
+	}
+	rest := without(root, "scales")
+	if name == "" || name == FullScale {
+		return rest
+	}
+	chosen := scales.child(name)
+	if chosen == nil {
+		known := []string{FullScale}
+		for _, e := range scales.entriesOrNone() {
+			known = append(known, e.key)
+		}
+		p.findings.add(root.at, "the campaign: it has no scale %q; allowed: %s", name, strings.Join(known, ", "))
+		return rest
+	}
+	p.scale = &Scale{Name: name, Why: chosen.textAt("why")}
+	return merge(rest, without(chosen, "why"))
+}
+
+// keepRadio refuses a scale that would change the radio of a trial or of some
+// level: its results could not stand beside those of the full campaign.
+func (p *parse) keepRadio(scales *node) {
+	for _, e := range scales.entriesOrNone() {
+		for _, path := range leaves(e.value, "") {
+			if strings.HasPrefix(path, "trial.radio") || strings.HasPrefix(path, "factors.") && strings.Contains(path, ".radio") {
+				p.findings.add(e.at, "scales.%s.%s: a scale may not change the radio; allowed: durations, repetitions, levels, movements", e.key, path)
+			}
+		}
+	}
+}
