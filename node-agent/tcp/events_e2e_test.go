@@ -52,6 +52,10 @@ func dialFrom(t *testing.T, ns *testnet.NS, port int) *net.TCPConn {
 		conn, err = net.DialTCP("tcp4", &net.TCPAddr{IP: net.ParseIP(senderAddr), Port: port}, &net.TCPAddr{IP: net.ParseIP(receiverAddr), Port: 5000})
 		return err
 	})
+	// A write that finds no room on a path that is dead would wait for ever.
+	if err := conn.SetWriteDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
 	return conn
 }
 
@@ -163,7 +167,9 @@ func TestAFailedRetransmissionIsTold(t *testing.T) {
 	receive(t, b)
 	conn := dialFrom(t, a, tracedPort)
 	defer conn.Close()
-	if _, err := conn.Write(make([]byte, 50_000)); err != nil {
+	// Within the 16 KiB that a socket's buffer begins with (tcp_wmem): nothing is
+	// acknowledged that would let it grow.
+	if _, err := conn.Write(make([]byte, 12_000)); err != nil {
 		t.Fatal(err)
 	}
 	a.Run(t, "ip", "route", "del", "10.55.0.0/24")
