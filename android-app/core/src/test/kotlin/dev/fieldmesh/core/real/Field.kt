@@ -33,6 +33,9 @@ class Field(private val dir: File, private val namespaces: String) {
     /** The unprivileged half of the agent reads the keys, and writes down which apps it is told of. */
     fun giveKeys(node: String) = run("chown", "-R", "65534:65534", "$dir/fleet/nodes/$node")
 
+    /** Takes away what a node was told by the controller about phones. */
+    fun forgetApps(node: String) = check(File(dir, "$node/face/apps.json").delete()) { "$node was told of no phones" }
+
     fun start(node: String) {
         val log = File(dir, "$node.log")
         processes[node] = ProcessBuilder("ip", "netns", "exec", namespace(node), "$dir/fieldmesh-agent", "up", "--config", "$dir/$node.yaml")
