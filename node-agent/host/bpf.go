@@ -10,6 +10,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/node-agent/tcp"
 	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // BPFCongestion makes one of our programs a congestion control of the kernel,
@@ -32,6 +33,13 @@ type HeldRTO struct {
 	Reference bool         `json:"reference,omitempty"` // as the reference TCP wants it, which must be loaded
 }
 
+// WindowClamp bounds the windows of this network namespace's connections with
+// peers in a prefix (tcp.ClampWindow). It hangs on a file descriptor too.
+type WindowClamp struct {
+	Peers    netip.Prefix `json:"peers"`
+	Segments int          `json:"segments"`
+}
+
 // loadedUndo closes what was loaded; a former life's went with it.
 type loadedUndo struct {
 	Key string `json:"key"`
@@ -46,6 +54,10 @@ func (h HeldRTO) String() string {
 		return "reference timer for peers in " + h.Peers.String()
 	}
 	return "fixed rto for peers in " + h.Peers.String()
+}
+
+func (w WindowClamp) String() string {
+	return fmt.Sprintf("window of %d segments for peers in %s", w.Segments, w.Peers)
 }
 
 func (p policy) checkBPFCongestion(b BPFCongestion) (reason, cure string) {
@@ -63,6 +75,13 @@ func (p policy) checkHeldRTO(h HeldRTO) (reason, cure string) {
 		return "the peers are no IPv4 network", ""
 	}
 	return p.checkWithin("prefix of peers", h.Peers)
+}
+
+func (p policy) checkWindowClamp(w WindowClamp) (reason, cure string) {
+	if w.Segments < 1 || w.Segments > wire.MaxWindowPackets {
+		return fmt.Sprintf("a window of %d segments is outside 1 to %d", w.Segments, wire.MaxWindowPackets), ""
+	}
+	return p.checkHeldRTO(HeldRTO{Peers: w.Peers})
 }
 
 func (k *kernel) prepareBPF(c Change) (undo, error) {
@@ -109,8 +128,11 @@ func (k *kernel) load(c Change, name string) (io.Closer, error) {
 	if c.TCPEvents != nil {
 		return tcp.TraceEvents(k.world.Cookie, c.TCPEvents.connections())
 	}
+	if c.WindowClamp != nil {
+		return tcp.ClampWindow(tcp.Clamp{Of: tcp.Of{Cookie: k.world.Cookie, Peers: c.WindowClamp.Peers}, Segments: c.WindowClamp.Segments})
+	}
 	if c.HeldRTO != nil {
-		t := tcp.Timer{Cookie: k.world.Cookie, Peers: c.HeldRTO.Peers}
+		t := tcp.Timer{Of: tcp.Of{Cookie: k.world.Cookie, Peers: c.HeldRTO.Peers}}
 		if c.HeldRTO.Reference {
 			t.Reference = k.reference()
 		}

@@ -19,6 +19,9 @@ func TestPolicyOfPrograms(t *testing.T) {
 		"a timer":                 {Change{HeldRTO: &HeldRTO{Peers: netip.MustParsePrefix("10.77.0.0/24")}}, ""},
 		"a timer for all":         {Change{HeldRTO: &HeldRTO{Peers: netip.MustParsePrefix("0.0.0.0/0")}}, "outside the allowed"},
 		"a timer for nobody":      {Change{HeldRTO: &HeldRTO{}}, "no IPv4"},
+		"a window":                {Change{WindowClamp: &WindowClamp{Peers: netip.MustParsePrefix("10.77.0.0/24"), Segments: 8}}, ""},
+		"no window":               {Change{WindowClamp: &WindowClamp{Peers: netip.MustParsePrefix("10.77.0.0/24")}}, "outside 1 to"},
+		"a window for all":        {Change{WindowClamp: &WindowClamp{Peers: netip.MustParsePrefix("0.0.0.0/0"), Segments: 8}}, "outside the allowed"},
 		"two kinds in one change": {Change{BPFCongestion: &BPFCongestion{Program: "tahoe"}, HeldRTO: &HeldRTO{}}, "2 kinds"},
 	} {
 		refused := p.check(c.change)

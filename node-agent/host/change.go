@@ -32,6 +32,7 @@ type Change struct {
 
 	BPFCongestion *BPFCongestion `json:"bpf_congestion,omitempty"`
 	HeldRTO       *HeldRTO       `json:"held_rto,omitempty"`
+	WindowClamp   *WindowClamp   `json:"window_clamp,omitempty"`
 	TCPEvents     *TCPEvents     `json:"tcp_events,omitempty"`
 	Offloads      *Offloads      `json:"offloads,omitempty"`
 }
@@ -103,6 +104,8 @@ func (c Change) target() string {
 		return c.BPFCongestion.String()
 	case c.HeldRTO != nil:
 		return "held rto"
+	case c.WindowClamp != nil:
+		return "window clamp"
 	case c.TCPEvents != nil:
 		return "tracepoints of tcp"
 	case c.Offloads != nil:
@@ -126,6 +129,8 @@ func (c Change) String() string {
 		return c.Radio.describe()
 	case c.HeldRTO != nil:
 		return c.HeldRTO.String()
+	case c.WindowClamp != nil:
+		return c.WindowClamp.String()
 	case c.TCPEvents != nil:
 		return c.TCPEvents.String()
 	}
@@ -177,7 +182,7 @@ func (r Route) describe() string {
 // members counts those that are set.
 func (c Change) members() int {
 	n := 0
-	for _, set := range []bool{c.Link != nil, c.Address != nil, c.Route != nil, c.Sysctl != nil, c.Daemon != nil, c.Radio != nil, c.Aside != nil, c.BPFCongestion != nil, c.HeldRTO != nil, c.TCPEvents != nil, c.Offloads != nil} {
+	for _, set := range []bool{c.Link != nil, c.Address != nil, c.Route != nil, c.Sysctl != nil, c.Daemon != nil, c.Radio != nil, c.Aside != nil, c.BPFCongestion != nil, c.HeldRTO != nil, c.WindowClamp != nil, c.TCPEvents != nil, c.Offloads != nil} {
 		if set {
 			n++
 		}

@@ -69,6 +69,12 @@ func (c *Client) Keepalive(ctx context.Context) error {
 	return err
 }
 
+// Scan has a radio listen on a channel; what it heard is among its caps then.
+func (c *Client) Scan(ctx context.Context, device string, channel int) error {
+	_, err := c.call(ctx, request{Scan: &scanCall{Interface: device, Channel: channel}})
+	return err
+}
+
 // Readback reads what is in force on an interface, and the sysctls that are
 // asked for.
 func (c *Client) Readback(ctx context.Context, device string, sysctls []string) (Readback, error) {

@@ -126,6 +126,8 @@ func (s *server) answer(r request) answer {
 	case r.TCPEvents != nil:
 		file, err := s.keeper.tcpEvents()
 		return answerOr(err, answer{Ring: &struct{}{}, file: file})
+	case r.Scan != nil:
+		return answerOr(scan(s.keeper.policy, *r.Scan), answer{})
 	}
 	status := s.keeper.status()
 	s.mu.Lock()

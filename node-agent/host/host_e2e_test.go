@@ -135,7 +135,7 @@ func (f field) command(t *testing.T, role string) *exec.Cmd {
 func (f field) start(t *testing.T, ready bool) (*Client, *exec.Cmd) {
 	t.Helper()
 	cmd := f.command(t, "host")
-	var log lockedBuffer
+	var log testnet.Output
 	cmd.Stderr = &log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

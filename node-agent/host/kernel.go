@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -52,10 +53,10 @@ func (k *kernel) prepare(id uint64, c Change) (undo, error) {
 		u, err = k.prepareDaemon(id, *c.Daemon)
 	case c.Offloads != nil:
 		u, err = prepareOffloads(*c.Offloads)
-	case c.BPFCongestion != nil, c.HeldRTO != nil, c.TCPEvents != nil:
+	case c.BPFCongestion != nil, c.HeldRTO != nil, c.WindowClamp != nil, c.TCPEvents != nil:
 		u, err = k.prepareBPF(c)
 	case c.Radio != nil:
-		u, err = prepareRadio(*c.Radio)
+		u, err = k.prepareRadio(id, *c.Radio)
 	case c.Aside != nil:
 		u, err = k.prepareAside(*c.Aside)
 	default:
@@ -82,10 +83,10 @@ func (k *kernel) apply(c Change, u undo) error {
 		return k.applyDaemon(*c.Daemon, u)
 	case c.Offloads != nil:
 		return applyOffloads(*u.Offloads)
-	case c.BPFCongestion != nil, c.HeldRTO != nil, c.TCPEvents != nil:
+	case c.BPFCongestion != nil, c.HeldRTO != nil, c.WindowClamp != nil, c.TCPEvents != nil:
 		return k.applyBPF(c, u)
 	case c.Radio != nil:
-		return applyRadio(*c.Radio)
+		return k.applyRadio(*c.Radio, u)
 	case c.Aside != nil:
 		return k.applyAside(*c.Aside, u)
 	}
@@ -121,6 +122,9 @@ func (k *kernel) revert(u undo) (string, error) {
 	if u.Daemon != nil {
 		errs = append(errs, stopDaemon(*u.Daemon), k.unload(quickAckKey(u.Daemon.Name)))
 	}
+	if u.AccessPoint != nil {
+		errs = append(errs, stopDaemon(*u.AccessPoint))
+	}
 	errs = append(errs, k.revertLasting(u))
 	if u.World != k.world {
 		how := u.World.lives(k.world)
@@ -136,8 +140,10 @@ func (k *kernel) revert(u undo) (string, error) {
 		}
 		errs = append(errs, err)
 	}
-	if u.Daemon != nil && errors.Join(errs...) == nil {
-		errs = append(errs, removeDaemonDir(*u.Daemon))
+	for _, d := range []*daemonUndo{u.Daemon, u.AccessPoint} {
+		if d != nil && errors.Join(errs...) == nil {
+			errs = append(errs, removeDaemonDir(*d))
+		}
 	}
 	return strings.Join(notes, ", "), errors.Join(errs...)
 }
@@ -146,6 +152,9 @@ func (k *kernel) revert(u undo) (string, error) {
 // told for good is not void without it.
 func (k *kernel) void(u undo) bool {
 	if u.World != k.world || u.Aside != nil && slices.ContainsFunc(u.Aside.Held, func(h manager.Held) bool { return h.Lasting }) {
+		return false
+	}
+	if u.AccessPoint != nil && len(findDaemon(*u.AccessPoint)) > 0 {
 		return false
 	}
 	name, index := "", 0
@@ -384,6 +393,24 @@ func applySysctl(s Sysctl) error {
 	return fmt.Errorf("%w; this kernel has: %s; a namespace may choose: %s", err, available, allowed)
 }
 
+// noticedWithin bounds awaitNoticed; the kernel tells of a carrier once a second.
+const noticedWithin = 3 * time.Second
+
+// awaitNoticed waits until the kernel's protocols have noticed that a link has
+// lost its carrier. IPv6 would give a link that it still takes for ready an
+// address, which was not there before.
+func awaitNoticed(name string) {
+	for until := time.Now().Add(noticedWithin); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+		link, err := netlink.LinkByName(name)
+		if err != nil {
+			return
+		}
+		if f := link.Attrs().RawFlags; f&unix.IFF_RUNNING == 0 || f&unix.IFF_LOWER_UP != 0 {
+			return
+		}
+	}
+}
+
 func revertSysctls(u undo) (string, error) {
 	var note string
 	var errs []error
@@ -397,6 +424,9 @@ func revertSysctls(u undo) (string, error) {
 			if link == nil {
 				note = gone(s.Interface)
 				continue
+			}
+			if s.Parts[len(s.Parts)-1] == "disable_ipv6" {
+				awaitNoticed(s.Interface)
 			}
 		}
 		switch err := writeSysctl(s.path(), s.valueNow()); {

@@ -63,6 +63,8 @@ func (p policy) check(c Change) *Refused {
 		reason, cure = p.checkBPFCongestion(*c.BPFCongestion)
 	case c.HeldRTO != nil:
 		reason, cure = p.checkHeldRTO(*c.HeldRTO)
+	case c.WindowClamp != nil:
+		reason, cure = p.checkWindowClamp(*c.WindowClamp)
 	case c.TCPEvents != nil:
 		reason, cure = p.checkTCPEvents(*c.TCPEvents)
 	case c.Offloads != nil:
@@ -205,8 +207,8 @@ func (p policy) checkRadio(r Radio) (reason, cure string) {
 	}
 	standard, known := rates[r.Standard]
 	switch {
-	case r.Mode != "adhoc" && r.Mode != "mesh":
-		return fmt.Sprintf("mode %q is neither adhoc nor mesh", r.Mode), ""
+	case !slices.Contains([]string{"adhoc", "mesh", modeAP, modeStation}, r.Mode):
+		return fmt.Sprintf("mode %q is none of adhoc, mesh, %s and %s", r.Mode, modeAP, modeStation), ""
 	case !known:
 		return fmt.Sprintf("standard %q is none of 802.11a, 802.11b and 802.11g", r.Standard), ""
 	case len(r.SSID) < 1 || len(r.SSID) > 32:
@@ -234,6 +236,8 @@ func checkBSSID(r Radio) (reason, cure string) {
 	switch {
 	case r.Mode == "mesh":
 		return "a mesh has no BSSID", "leave it out"
+	case r.Mode == modeAP:
+		return "an access point's BSSID is its own address", "leave it out"
 	case err != nil || len(mac) != 6:
 		return fmt.Sprintf("%q is no BSSID", r.BSSID), "write it as 02:11:22:33:44:55"
 	case mac[0]&1 != 0:

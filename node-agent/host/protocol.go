@@ -28,6 +28,7 @@ type request struct {
 	Readback  *readbackCall `json:"readback,omitempty"`
 	Packets   *Packets      `json:"packets,omitempty"`
 	TCPEvents *struct{}     `json:"tcp_events,omitempty"`
+	Scan      *scanCall     `json:"scan,omitempty"`
 }
 
 type applyCall struct {
@@ -42,6 +43,11 @@ type restoreCall struct {
 type readbackCall struct {
 	Interface string   `json:"interface"`
 	Sysctls   []string `json:"sysctls"`
+}
+
+type scanCall struct {
+	Interface string `json:"interface"`
+	Channel   int    `json:"channel"`
 }
 
 type answer struct {
@@ -65,7 +71,7 @@ func decodeRequest(line []byte) (request, error) {
 		return request{}, fmt.Errorf("decode request: %w", err)
 	}
 	calls := 0
-	for _, set := range []bool{r.Apply != nil, r.Restore != nil, r.Status != nil, r.Keepalive != nil, r.Readback != nil, r.Packets != nil, r.TCPEvents != nil} {
+	for _, set := range []bool{r.Apply != nil, r.Restore != nil, r.Status != nil, r.Keepalive != nil, r.Readback != nil, r.Packets != nil, r.TCPEvents != nil, r.Scan != nil} {
 		if set {
 			calls++
 		}

@@ -17,11 +17,11 @@ import (
 )
 
 // Radio has a radio's interface join an ad hoc cell or an 802.11s mesh on a
-// channel, with rates of 802.11a, b or g only: never those of 802.11n and
+// channel, be an access point there or that one's station, with rates of 802.11a, b or g only: never those of 802.11n and
 // later, which would answer for another radio than the one under test.
 type Radio struct {
 	Interface         string   `json:"interface"`
-	Mode              string   `json:"mode"`     // adhoc | mesh
+	Mode              string   `json:"mode"`     // adhoc | mesh | ap | managed, which is a station
 	Standard          string   `json:"standard"` // 802.11a | 802.11b | 802.11g
 	Channel           int      `json:"channel"`
 	SSID              string   `json:"ssid"`
@@ -36,8 +36,13 @@ type Radio struct {
 }
 
 // joinTime bounds the joining of a cell: a radio that scans for it first takes
-// some seconds.
-const joinTime = 10 * time.Second
+// some seconds. A station waits for its access point, which another node begins
+// at the same time by a program of its own, and asks anew while it is not there.
+const (
+	joinTime     = 10 * time.Second
+	associate    = 20 * time.Second
+	connectEvery = 2 * time.Second
+)
 
 // rates are those of a standard, and those of them that every station of a
 // cell must have (IEEE 802.11-2020, 17.2.3.3, 16.2.3.3 and 18.1.2).
@@ -138,7 +143,7 @@ func (d *radioDevice) read(name string) error {
 }
 
 // applyRadio joins, unless the interface is in the very network already.
-func applyRadio(r Radio) (err error) {
+func (k *kernel) applyRadio(r Radio, u undo) (err error) {
 	d, err := openRadio(r.Interface)
 	if err != nil {
 		return fmt.Errorf("open radio %q: %w", r.Interface, err)
@@ -146,7 +151,11 @@ func applyRadio(r Radio) (err error) {
 	defer func() { err = errors.Join(err, d.conn.Close()) }()
 	want := r.network()
 	joined, err := d.in(want)
-	if err == nil && !joined {
+	switch {
+	case err != nil:
+	case r.Mode == modeAP && (!joined || len(findDaemon(*u.AccessPoint)) == 0):
+		err = d.begin(want, *u.AccessPoint)
+	case !joined:
 		err = d.join(want, r.TxPowerDbm)
 	}
 	if err == nil {
@@ -188,8 +197,11 @@ func (d *radioDevice) in(n nl80211.Network) (bool, error) {
 	if i.Mode != n.Mode || i.MHz != n.MHz || i.Width != n.Width {
 		return false, nil
 	}
-	if n.Mode == "mesh" {
+	switch n.Mode {
+	case "mesh":
 		return false, nil // the kernel does not tell which one
+	case modeAP:
+		return i.SSID == n.SSID, nil
 	}
 	cell, err := d.conn.Cell(i.Index)
 	return err == nil && cell != nil && cell.SSID == n.SSID && (n.BSSID == "" || n.BSSID == cell.BSSID), err
@@ -219,7 +231,7 @@ func (d *radioDevice) join(n nl80211.Network, txPowerDbm *float64) error {
 		}
 		return err
 	}
-	return d.awaitJoined(n)
+	return d.awaitJoined(n, nil)
 }
 
 // scanTime bounds the look at the channel before the join.
@@ -270,40 +282,68 @@ func setUp(name string, up bool) error {
 }
 
 // awaitJoined waits until the interface is in the network, and looks whether
-// it is the one that was asked for: some drivers say yes and do otherwise.
-func (d *radioDevice) awaitJoined(n nl80211.Network) error {
-	deadline := time.Now().Add(joinTime)
+// it is the one that was asked for: some drivers say yes and do otherwise. ended
+// tells that the program which keeps the network up has ended; nil where none does.
+func (d *radioDevice) awaitJoined(n nl80211.Network, ended <-chan error) error {
+	patience := joinTime
+	if n.Mode == modeStation || n.Mode == modeAP {
+		patience = associate
+	}
+	deadline, asked := time.Now().Add(patience), time.Now()
 	for {
 		if err := d.read(d.iface.Name); err != nil {
 			return err
 		}
-		seen := quirk.Seen{Want: &n, Interface: d.iface}
-		there := fmt.Sprintf("%s on %d MHz", d.iface.Mode, d.iface.MHz)
-		joined := d.iface.MHz != 0
-		if n.Mode == "adhoc" {
-			cell, err := d.conn.Cell(d.iface.Index)
-			if err != nil {
-				return err
-			}
-			if seen.Cell = cell; cell != nil {
-				there = fmt.Sprintf("%q with BSSID %s on %d MHz", cell.SSID, cell.BSSID, cell.MHz)
-			}
-			joined = joined && cell != nil && cell.SSID == n.SSID
+		joined, there, seen, err := d.look(n)
+		if err != nil {
+			return err
 		}
 		lies := quirk.Find(seen)
 		if joined && len(lies) == 0 {
 			return nil
 		}
+		if n.Mode == modeStation && !joined && time.Since(asked) > connectEvery {
+			asked = time.Now()
+			if err := d.conn.Join(d.iface.Index, n); err != nil {
+				return err
+			}
+		}
 		// A cell that is heard later may be joined in the place of one that was made.
 		if time.Now().After(deadline) {
-			err := fmt.Errorf("join %q with BSSID %q on %d MHz: %s later the radio is in %s", n.SSID, n.BSSID, n.MHz, joinTime, there)
+			err := fmt.Errorf("join %q with BSSID %q on %d MHz: %s later the radio is in %s", n.SSID, n.BSSID, n.MHz, patience, there)
 			for _, l := range lies {
 				err = fmt.Errorf("%w; %s", err, l)
 			}
 			return err
 		}
-		time.Sleep(50 * time.Millisecond)
+		select {
+		case err := <-ended: // never, where nothing keeps it up
+			return errors.Join(errors.New("what keeps the network up ended at once"), err)
+		case <-time.After(50 * time.Millisecond):
+		}
 	}
+}
+
+// look tells whether the interface is in a network of that name, and what there is.
+func (d *radioDevice) look(n nl80211.Network) (joined bool, there string, seen quirk.Seen, err error) {
+	i := d.iface
+	seen = quirk.Seen{Want: &n, Interface: i}
+	there = fmt.Sprintf("%s on %d MHz", i.Mode, i.MHz)
+	joined = i.MHz != 0
+	switch n.Mode {
+	case modeAP:
+		return joined && i.Mode == modeAP && i.SSID == n.SSID, there, seen, nil
+	case "adhoc", modeStation:
+		cell, err := d.conn.Cell(i.Index)
+		if err != nil {
+			return false, there, seen, err
+		}
+		if seen.Cell = cell; cell != nil {
+			there = fmt.Sprintf("%q with BSSID %s on %d MHz", cell.SSID, cell.BSSID, cell.MHz)
+		}
+		joined = joined && cell != nil && cell.SSID == n.SSID
+	}
+	return joined, there, seen, nil
 }
 
 // tune sets what may be set in a network.

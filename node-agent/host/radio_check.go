@@ -13,7 +13,7 @@ import (
 
 // prepareRadio refuses what this radio, this place or its present use forbids,
 // each with its cure, and reads what the change alters.
-func prepareRadio(r Radio) (u undo, err error) {
+func (k *kernel) prepareRadio(id uint64, r Radio) (u undo, err error) {
 	link, err := findLink(r.Interface)
 	if err != nil {
 		return undo{}, err
@@ -42,8 +42,12 @@ func prepareRadio(r Radio) (u undo, err error) {
 	if err != nil {
 		return undo{}, err
 	}
-	former.Rates = r.network().MHz
-	return undo{Radio: &former, Interface: &state}, nil
+	former.Rates, former.Joins = r.network().MHz, r.SSID
+	program, err := k.prepareAccessPoint(id, r, link.Attrs().Index)
+	if err != nil {
+		return undo{}, err
+	}
+	return undo{Radio: &former, Interface: &state, AccessPoint: program}, nil
 }
 
 func (d *radioDevice) checkMode(r Radio) (reason, cure string) {
@@ -51,7 +55,7 @@ func (d *radioDevice) checkMode(r Radio) (reason, cure string) {
 		return "", ""
 	}
 	return fmt.Sprintf("%s (%s) offers %s, not %s", r.Interface, d.phy.Name, strings.Join(d.phy.Modes, ", "), r.Mode),
-		"use a radio whose driver has this mode (many ath9k, ath9k_htc and mt76 dongles have both), or plan the other one of adhoc and mesh"
+		"use a radio whose driver has this mode (many ath9k, ath9k_htc and mt76 dongles have both), or plan another of adhoc, mesh and infrastructure"
 }
 
 func (d *radioDevice) checkChannel(r Radio) (reason, cure string) {
@@ -67,6 +71,7 @@ func (d *radioDevice) checkChannel(r Radio) (reason, cure string) {
 	case f.Disabled:
 		return fmt.Sprintf("channel %d (%d MHz) is forbidden in the regulatory domain %s", r.Channel, f.MHz, country),
 			"tell the radio in which country it is (iw reg set XX), or " + usable
+	case r.Mode == modeStation: // it begins nothing, and hears from its access point when it may speak
 	case f.NoIR:
 		return fmt.Sprintf("on channel %d (%d MHz) a network may not be begun in the regulatory domain %s (no initiating radiation)", r.Channel, f.MHz, country),
 			"tell the radio in which country it is (iw reg set XX), or " + usable

@@ -352,7 +352,16 @@ func killSwitch(t *testing.T, f radioField, state string) {
 	f.ns.Run(t, "sh", "-ec", "for s in /sys/class/ieee80211/"+f.radio.Phy+"/rfkill*; do echo "+state+" >$s/soft; done")
 }
 
-// Who else uses the channel is heard before the join, and told.
+func (f radioField) hears(t *testing.T, when string, caps wire.Caps) {
+	t.Helper()
+	if !slices.ContainsFunc(caps.Heard, func(c wire.HeardCell) bool {
+		return c.SSID == "neighbours" && c.BSSID == "02:11:22:33:44:77" && c.Channel == 6 && c.SignalDbm != nil && c.AgeMs < 20_000
+	}) {
+		t.Errorf("%s it heard %+v, want the neighbours", when, caps.Heard)
+	}
+}
+
+// Who else uses the channel is heard, on demand and before the join, and told.
 func TestGuestHearsOthers(t *testing.T) {
 	hwsim.NeedGuest(t)
 	radios := hwsim.Load(t, 2)
@@ -364,14 +373,19 @@ func TestGuestHearsOthers(t *testing.T) {
 	hwsim.Await(t, time.Minute, "the other network", func() bool { return strings.Contains(other.radio.IW(t, "dev", device, "info"), "channel 6") })
 	before := f.snapshot(t)
 	client, host := f.start(t, true)
+	if err := client.Scan(t.Context(), device, 6); err != nil {
+		t.Error(err)
+	}
+	f.hears(t, "on demand", f.caps(t))
+	f.becomes(t, "after a scan", before)
+	var refused *Refused
+	if err := client.Scan(t.Context(), device, 34); !errors.As(err, &refused) || !strings.Contains(refused.Reason, "no channel 34") {
+		t.Errorf("a channel that is none: %v", err)
+	}
 	apply(t, client, ScopeRun, []Change{adhoc()})
 	caps := f.caps(t)
 	t.Logf("heard %+v; can be at once: %q", caps.Heard, caps.Combinations)
-	if !slices.ContainsFunc(caps.Heard, func(c wire.HeardCell) bool {
-		return c.SSID == "neighbours" && c.BSSID == "02:11:22:33:44:77" && c.Channel == 6 && c.SignalDbm != nil && c.AgeMs < 20_000
-	}) {
-		t.Errorf("heard %+v, want the neighbours", caps.Heard)
-	}
+	f.hears(t, "before the join", caps)
 	if len(caps.Combinations) == 0 {
 		t.Error("nothing is told of what the radio can be at once")
 	}

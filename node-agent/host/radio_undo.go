@@ -21,6 +21,7 @@ type radioUndo struct {
 	RetryShort uint8            `json:"retry_short"`
 	RetryLong  uint8            `json:"retry_long"`
 	Rates      int              `json:"rates_mhz"` // rates are limited on this channel's band
+	Joins      string           `json:"joins_ssid,omitempty"`
 }
 
 // former reads how the interface is set.
@@ -71,6 +72,9 @@ func revertRadio(u undo) (note string, err error) {
 		}
 	}
 	err = errors.Join(d.untune(was), d.quit())
+	if d.iface.Mode == modeStation && was.Joins != "" && d.iface.SSID == was.Joins {
+		err = errors.Join(err, d.conn.Leave(was.Index, modeStation))
+	}
 	if d.iface.Mode != was.Mode {
 		err = errors.Join(err, setUp(was.Interface, false), d.conn.SetMode(was.Index, was.Mode))
 	}
@@ -89,7 +93,7 @@ func revertRadio(u undo) (note string, err error) {
 func (d *radioDevice) untune(was radioUndo) error {
 	var errs []error
 	// Rates can be given back on an interface that is up only.
-	if f := d.phy.At(was.Rates); f != nil && (d.iface.Mode == "adhoc" || d.iface.Mode == "mesh") && setUp(was.Interface, true) == nil {
+	if f := d.phy.At(was.Rates); f != nil && d.iface.Mode != "monitor" && setUp(was.Interface, true) == nil {
 		if err := d.conn.SetRates(was.Index, *f, nil); !unsupported(err) {
 			errs = append(errs, err)
 		}

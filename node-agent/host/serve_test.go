@@ -1,7 +1,6 @@
 package host
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -11,9 +10,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/internal/testnet"
 )
 
 func testConfig(t *testing.T) Config {
@@ -221,7 +221,7 @@ func TestWhatRootTrustsMustBeRoots(t *testing.T) {
 // TestRudeCallers: none of them harms the next one.
 func TestRudeCallers(t *testing.T) {
 	m, cfg := newMachine(), testConfig(t)
-	var log lockedBuffer
+	var log testnet.Output
 	cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
 	c, _ := begin(t, cfg, m)
 	long := `{"restore":{"scope":"` + strings.Repeat("x", maxRequestBytes) + `"}}`
@@ -270,22 +270,4 @@ func TestRudeCallers(t *testing.T) {
 	if _, err := c.Apply(t.Context(), ScopeRun, many); err == nil || !strings.Contains(err.Error(), "at most 256") {
 		t.Errorf("%d changes: %v", len(many), err)
 	}
-}
-
-// lockedBuffer takes a log from several goroutines.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

@@ -14,7 +14,9 @@ type undo struct {
 	Aside     *asideUndo      `json:"aside,omitempty"`
 	Interface *interfaceState `json:"interface,omitempty"`
 	Loaded    *loadedUndo     `json:"loaded,omitempty"`
-	Offloads  *offloadsUndo   `json:"offloads,omitempty"`
+	// AccessPoint is the process that keeps a radio one.
+	AccessPoint *daemonUndo   `json:"access_point,omitempty"`
+	Offloads    *offloadsUndo `json:"offloads,omitempty"`
 }
 
 // addressUndo deletes an address that was not there before.

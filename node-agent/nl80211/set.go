@@ -13,7 +13,7 @@ import (
 
 // Network is what an interface joins.
 type Network struct {
-	Mode      string // adhoc | mesh
+	Mode      string // adhoc | mesh | managed; ap is not begun by Join
 	SSID      string // a mesh's id
 	BSSID     string // adhoc: the cell's address; empty: by what is heard
 	MHz       int
@@ -35,6 +35,9 @@ func (c *Conn) Join(ifindex int, n Network) error {
 	bssid, err := hardware(n.BSSID)
 	if err != nil {
 		return err
+	}
+	if n.Mode == "managed" {
+		return c.connect(ifindex, n, bssid)
 	}
 	command, name := uint8(unix.NL80211_CMD_JOIN_IBSS), uint16(unix.NL80211_ATTR_SSID)
 	if n.Mode == "mesh" {
@@ -65,6 +68,26 @@ func (c *Conn) Join(ifindex int, n Network) error {
 	return nil
 }
 
+// connect has the kernel associate with an open access point, without HT where
+// the width says so. It is under way when this returns, or over without success.
+func (c *Conn) connect(ifindex int, n Network, bssid net.HardwareAddr) error {
+	err := c.do(unix.NL80211_CMD_CONNECT, ifindex, func(e *netlink.AttributeEncoder) {
+		e.Bytes(unix.NL80211_ATTR_SSID, []byte(n.SSID))
+		e.Uint32(unix.NL80211_ATTR_WIPHY_FREQ, uint32(n.MHz))
+		e.Uint32(unix.NL80211_ATTR_AUTH_TYPE, unix.NL80211_AUTHTYPE_OPEN_SYSTEM)
+		if bssid != nil {
+			e.Bytes(unix.NL80211_ATTR_MAC, bssid)
+		}
+		if n.Width == WidthNoHT {
+			e.Flag(unix.NL80211_ATTR_DISABLE_HT, true)
+		}
+	})
+	if err != nil && !errors.Is(err, unix.EALREADY) && !errors.Is(err, unix.EINPROGRESS) && !errors.Is(err, unix.EISCONN) {
+		return fmt.Errorf("connect to %q on %d MHz: %w", n.SSID, n.MHz, err)
+	}
+	return nil
+}
+
 func hardware(bssid string) (net.HardwareAddr, error) {
 	if bssid == "" {
 		return nil, nil
@@ -84,8 +107,11 @@ func halfMbps(rates []float64) []byte {
 // Leave leaves the network of that mode; being in none is no error.
 func (c *Conn) Leave(ifindex int, mode string) error {
 	command := uint8(unix.NL80211_CMD_LEAVE_IBSS)
-	if mode == "mesh" {
+	switch mode {
+	case "mesh":
 		command = unix.NL80211_CMD_LEAVE_MESH
+	case "managed":
+		command = unix.NL80211_CMD_DISCONNECT
 	}
 	err := c.do(command, ifindex, func(*netlink.AttributeEncoder) {})
 	if err != nil && !errors.Is(err, unix.ENOTCONN) && !errors.Is(err, unix.ENETDOWN) {

@@ -10,9 +10,15 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// surveyEvery is how often the channel is asked about: the kernel answers for
-// every channel that the radio knows.
-const surveyEvery = time.Second
+// The channel is asked about at most ten times a second. Some drivers ask their
+// firmware then, for every channel that the radio knows: one that takes longer
+// than slowSurvey would make samples late, and is asked once a second.
+const (
+	surveyEvery     = 90 * time.Millisecond // a tick of 100 ms may be early
+	slowSurvey      = 20 * time.Millisecond
+	slowSurveyEvery = time.Second
+	quirksEvery     = time.Second
+)
 
 // reader is what Kernel asks of the kernel; *nl80211.Conn is one.
 type reader interface {
@@ -32,12 +38,13 @@ type Kernel struct {
 	iface string
 	open  func() (reader, error)
 
-	mu       sync.Mutex
-	conn     reader
-	surveyed int64             // boot time of the last survey
-	network  string            // that the interface was in when it was last looked for quirks
-	since    int64             // boot time of when it was first seen in that
-	told     map[string]string // quirks that were told of it, by name
+	mu      sync.Mutex
+	conn    reader
+	survey  int64             // boot time from which on the channel is asked about again
+	looked  int64             // boot time of the last look for quirks
+	network string            // that the interface was in when it was last looked for quirks
+	since   int64             // boot time of when it was first seen in that
+	told    map[string]string // quirks that were told of it, by name
 }
 
 // NewKernel makes a reader of one interface. It opens nothing yet: the radio
@@ -127,8 +134,8 @@ func limits(p nl80211.Phy) (rts, short, long *int) {
 
 func ptr[T any](v T) *T { return &v }
 
-// Sample gives a *wire.Station per peer, and once a second a *wire.Survey of
-// the channel in use. Nothing for an interface that is no radio's.
+// Sample gives a *wire.Station per peer, and up to ten times a second a
+// *wire.Survey of the channel in use. Nothing for an interface that is no radio's.
 func (k *Kernel) Sample(tBootNs int64) ([]wire.Body, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -144,20 +151,34 @@ func (k *Kernel) Sample(tBootNs int64) ([]wire.Body, error) {
 	for _, s := range stations {
 		out = append(out, stationOf(s))
 	}
-	if tBootNs-k.surveyed < surveyEvery.Nanoseconds() {
+	if tBootNs-k.looked >= quirksEvery.Nanoseconds() {
+		k.looked = tBootNs
+		events, err := k.quirks(tBootNs, *i, stations)
+		if err != nil {
+			return out, err
+		}
+		out = append(out, events...)
+	}
+	if tBootNs < k.survey {
 		return out, nil
 	}
-	k.surveyed = tBootNs
-	events, err := k.quirks(tBootNs, *i, stations)
-	if err != nil {
-		return out, err
+	surveys, err := k.surveys(tBootNs, i.Index)
+	return append(out, surveys...), err
+}
+
+// surveys asks about the channel, and says when to ask again. mu is held.
+func (k *Kernel) surveys(tBootNs int64, ifindex int) (out []wire.Body, err error) {
+	asked := time.Now()
+	all, err := k.conn.Surveys(ifindex)
+	pause := surveyEvery
+	if time.Since(asked) > slowSurvey {
+		pause = slowSurveyEvery
 	}
-	out = append(out, events...)
-	surveys, err := k.conn.Surveys(i.Index)
+	k.survey = tBootNs + pause.Nanoseconds()
 	if err != nil {
-		return out, fmt.Errorf("survey channel of %q: %w", k.iface, err)
+		return nil, fmt.Errorf("survey channel of %q: %w", k.iface, err)
 	}
-	for _, s := range surveys {
+	for _, s := range all {
 		if s.InUse {
 			out = append(out, &wire.Survey{Channel: nl80211.Channel(s.MHz), NoiseDbm: s.NoiseDbm, ActiveMs: s.ActiveMs, BusyMs: s.BusyMs})
 		}

@@ -125,7 +125,7 @@ func (s *Server) look(ctx context.Context) error {
 		if !s.anybody() {
 			continue
 		}
-		bodies, err := s.kernel.Sample(time.Since(started).Nanoseconds() + surveyEvery.Nanoseconds())
+		bodies, err := s.kernel.Sample(time.Since(started).Nanoseconds() + quirksEvery.Nanoseconds())
 		if err != nil {
 			continue // the radio is gone; it may come back
 		}

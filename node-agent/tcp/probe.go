@@ -103,6 +103,7 @@ func Probe(feedback bool) []wire.Ability {
 		add(feature, "bpf", tryProgram(m, program, feature))
 	}
 	add("fixed_rto", "bpf", tryTimer(m))
+	add("window_packets", "bpf", trySockops(m, "window_packets", tcpcc.Clamp))
 	for _, knob := range []string{"classic", "sack", "delayed_ack"} {
 		add(knob, "native", nil)
 	}
@@ -169,15 +170,20 @@ func tryTimer(m Machine) error {
 	if !m.Kernel.AtLeast(rtoMaxOption) {
 		return &UnsupportedError{Feature: feature, Needs: "Linux " + rtoMaxOption.String(), Err: fmt.Errorf("this is Linux %s, which does not bound the RTO (TCP_RTO_MAX_MS)", m.Kernel)}
 	}
+	return trySockops(m, feature, tcpcc.RTO)
+}
+
+// trySockops loads a sockops program without attaching it.
+func trySockops(m Machine, feature, object string) error {
 	if err := canLoad(m, feature); err != nil {
 		return err
 	}
-	cgroup, err := cgroupRoot()
+	cgroup, err := cgroupRoot(feature)
 	if err != nil {
 		return err
 	}
 	defer cgroup.Close() // opened to see that it can be
-	spec, err := specOf(tcpcc.RTO)
+	spec, err := specOf(object)
 	if err != nil {
 		return err
 	}

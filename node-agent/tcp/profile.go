@@ -29,6 +29,7 @@ type Profile struct {
 	Immediate bool      // every segment is to be acknowledged at once
 	HoldRTO   bool      // the retransmission timer is to be held
 	Reference bool      // and asks why a segment was lost
+	Window    *int      // in segments, that no sender is to go beyond
 	InForce   wire.TCPInForce
 }
 
@@ -38,7 +39,7 @@ var bpfOnly = []string{tcpcc.Tahoe, tcpcc.NewReno, tcpcc.Fack, tcpcc.Reference}
 // Resolve works a plan's transport out. What the machine lacks shows when the
 // host process makes the changes; the probe tells before.
 func Resolve(t wire.TCP, m Machine) (Profile, error) {
-	p := Profile{InForce: wire.TCPInForce{Variant: t.Variant, FixedRTO: t.FixedRTO}}
+	p := Profile{Window: t.WindowPackets, InForce: wire.TCPInForce{Variant: t.Variant, FixedRTO: t.FixedRTO, WindowPackets: t.WindowPackets}}
 	sack := t.SACK
 	switch {
 	case t.Variant == "sack":

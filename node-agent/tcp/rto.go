@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 
@@ -16,42 +17,61 @@ import (
 
 // Timer says which connections' retransmission timers are held, and how.
 type Timer struct {
-	Cookie uint64       // of their network namespace
-	Peers  netip.Prefix // IPv4; connections with peers in it
+	Of
 	// Reference gives the reference TCP's timer, which asks why a segment was
 	// lost; nil gives the fixed RTO.
 	Reference *Congestion
 }
 
+// Of are the connections of one network namespace with peers in a network.
+type Of struct {
+	Cookie uint64       // of their network namespace
+	Peers  netip.Prefix // IPv4
+}
+
 // HoldRTO makes the retransmission timers of connections that begin from now on
 // constant. It is in force until the result is closed, or the process ends.
 func HoldRTO(t Timer) (*HeldRTO, error) {
-	cgroup, err := cgroupRoot()
+	variables, err := t.variables()
 	if err != nil {
-		return nil, err
-	}
-	defer cgroup.Close() // the link holds the group itself
-	spec, err := specOf(tcpcc.RTO)
-	if err != nil {
-		return nil, err
-	}
-	if err := t.fill(spec); err != nil {
 		return nil, fmt.Errorf("prepare timer: %w", err)
 	}
 	var opts ebpf.CollectionOptions
 	if t.Reference != nil {
 		opts.MapReplacements = map[string]*ebpf.Map{lossesVariable: t.Reference.losses}
 	}
-	coll, err := ebpf.NewCollectionWithOptions(spec, opts)
+	l, err := t.attach("fixed_rto", tcpcc.RTO, "hold", variables, opts)
 	if err != nil {
-		return nil, fmt.Errorf("load timer: %w", refused("fixed_rto", needsSockops, err))
-	}
-	defer coll.Close()
-	l, err := link.AttachCgroup(link.CgroupOptions{Path: fmt.Sprintf("/proc/self/fd/%d", cgroup.Fd()), Attach: ebpf.AttachCGroupSockOps, Program: coll.Programs["hold"]})
-	if err != nil {
-		return nil, fmt.Errorf("attach timer: %w", err)
+		return nil, err
 	}
 	return &HeldRTO{l}, nil
+}
+
+// attach loads the sockops program entry of an object for the connections, with
+// its variables filled in, and attaches it to all the machine's control groups.
+func (o Of) attach(feature, object, entry string, variables map[string]any, opts ebpf.CollectionOptions) (link.Link, error) {
+	cgroup, err := cgroupRoot(feature)
+	if err != nil {
+		return nil, err
+	}
+	defer cgroup.Close() // the link holds the group itself
+	spec, err := specOf(object)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.fill(spec, variables); err != nil {
+		return nil, fmt.Errorf("prepare %s: %w", feature, err)
+	}
+	coll, err := ebpf.NewCollectionWithOptions(spec, opts)
+	if err != nil {
+		return nil, fmt.Errorf("load %s: %w", feature, refused(feature, needsSockops, err))
+	}
+	defer coll.Close()
+	l, err := link.AttachCgroup(link.CgroupOptions{Path: fmt.Sprintf("/proc/self/fd/%d", cgroup.Fd()), Attach: ebpf.AttachCGroupSockOps, Program: coll.Programs[entry]})
+	if err != nil {
+		return nil, fmt.Errorf("attach %s: %w", feature, err)
+	}
+	return l, nil
 }
 
 // HeldRTO is what HoldRTO attached.
@@ -66,36 +86,41 @@ func (h *HeldRTO) Close() error {
 	return nil
 }
 
-func (t Timer) fill(spec *ebpf.CollectionSpec) error {
-	if !t.Peers.IsValid() || !t.Peers.Addr().Is4() {
-		return fmt.Errorf("peers %s are no IPv4 network", t.Peers)
-	}
+func (t Timer) variables() (map[string]any, error) {
 	var tick unix.Timespec
 	// The coarse clocks advance by one jiffy, whose length nothing else tells.
 	if err := unix.ClockGetres(unix.CLOCK_MONOTONIC_COARSE, &tick); err != nil {
-		return fmt.Errorf("read length of a jiffy: %w", err)
+		return nil, fmt.Errorf("read length of a jiffy: %w", err)
 	}
 	reference := uint32(0)
 	if t.Reference != nil {
 		if t.Reference.losses == nil {
-			return fmt.Errorf("%q is not the reference TCP", t.Reference.Name)
+			return nil, fmt.Errorf("%q is not the reference TCP", t.Reference.Name)
 		}
 		reference = 1
 	}
-	network := t.Peers.Masked().Addr().As4()
-	mask := ^uint32(0) << (32 - t.Peers.Bits())
-	if t.Peers.Bits() == 0 {
+	return map[string]any{"tick_ns": uint32(tick.Nano()), "reference": reference}, nil
+}
+
+// fill says in an object which connections are meant, and gives it its own variables.
+func (o Of) fill(spec *ebpf.CollectionSpec, variables map[string]any) error {
+	if !o.Peers.IsValid() || !o.Peers.Addr().Is4() {
+		return fmt.Errorf("peers %s are no IPv4 network", o.Peers)
+	}
+	network := o.Peers.Masked().Addr().As4()
+	mask := ^uint32(0) << (32 - o.Peers.Bits())
+	if o.Peers.Bits() == 0 {
 		mask = 0
 	}
 	var netmask [4]byte
 	binary.BigEndian.PutUint32(netmask[:], mask)
-	for name, value := range map[string]any{
-		"namespace_cookie": t.Cookie,
+	all := map[string]any{
+		"namespace_cookie": o.Cookie,
 		"network":          binary.NativeEndian.Uint32(network[:]),
 		"netmask":          binary.NativeEndian.Uint32(netmask[:]),
-		"tick_ns":          uint32(tick.Nano()),
-		"reference":        reference,
-	} {
+	}
+	maps.Copy(all, variables)
+	for name, value := range all {
 		v := spec.Variables[name]
 		if v == nil {
 			return fmt.Errorf("the object has no variable %q", name)
@@ -110,10 +135,10 @@ func (t Timer) fill(spec *ebpf.CollectionSpec) error {
 // cgroupRoot opens the root of the machine's control groups of version 2: in a
 // mount of its own that is attached nowhere and ends with the file, because
 // where they are mounted may not be seen from here ("ip netns exec" hides it).
-func cgroupRoot() (*os.File, error) {
+func cgroupRoot(feature string) (*os.File, error) {
 	fsfd, err := unix.Fsopen("cgroup2", unix.FSOPEN_CLOEXEC)
 	if err != nil {
-		return nil, noCgroups(err)
+		return nil, noCgroups(feature, err)
 	}
 	fd := -1
 	if err = unix.FsconfigCreate(fsfd); err == nil {
@@ -123,11 +148,11 @@ func cgroupRoot() (*os.File, error) {
 		if fd >= 0 {
 			err = errors.Join(err, unix.Close(fd))
 		}
-		return nil, noCgroups(err)
+		return nil, noCgroups(feature, err)
 	}
 	return os.NewFile(uintptr(fd), "cgroup2"), nil
 }
 
-func noCgroups(err error) error {
-	return unsupported("fixed_rto", "a kernel with control groups version 2 (CONFIG_CGROUPS, CONFIG_CGROUP_BPF)", fmt.Errorf("mount cgroup2: %w", err))
+func noCgroups(feature string, err error) error {
+	return unsupported(feature, "a kernel with control groups version 2 (CONFIG_CGROUPS, CONFIG_CGROUP_BPF)", fmt.Errorf("mount cgroup2: %w", err))
 }

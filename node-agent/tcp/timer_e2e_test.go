@@ -56,7 +56,7 @@ func near(got, want time.Duration) bool {
 
 func hold(t *testing.T, reference *Congestion) func(uint64) {
 	return func(cookie uint64) {
-		h, err := HoldRTO(Timer{Cookie: cookie, Peers: netip.MustParsePrefix("10.55.0.0/24"), Reference: reference})
+		h, err := HoldRTO(Timer{Of: Of{cookie, netip.MustParsePrefix("10.55.0.0/24")}, Reference: reference})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -35,8 +35,8 @@ func TestE2EObjectsAreTheirSources(t *testing.T) {
 		t.Skipf("the sources compile; whether the objects are theirs only %s can tell, and here is %s", compiledBy, version)
 	}
 	sources, err := filepath.Glob("bpf/*.bpf.c")
-	if err != nil || len(sources) != len(Programs())+2 { // RTO and Events
-		t.Errorf("%d sources of %d congestion controls and two others, %v", len(sources), len(Programs()), err)
+	if err != nil || len(sources) != len(Programs())+3 { // RTO, Clamp and Events
+		t.Errorf("%d sources of %d congestion controls and three others, %v", len(sources), len(Programs()), err)
 	}
 	yardsticks, err := filepath.Glob("bpf/yardsticks/*.bpf.c")
 	if err != nil || len(yardsticks) == 0 {

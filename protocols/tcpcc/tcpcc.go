@@ -86,11 +86,13 @@ const (
 	// RTO is that of the sockops programs that hold the retransmission timer
 	// constant.
 	RTO = "rto"
+	// Clamp is that of the sockops program that bounds windows in segments.
+	Clamp = "clamp"
 	// Events is that of the programs that tell what connections do about losses.
 	Events = "events"
 )
 
-// Object is the compiled object of a program, or RTO's or Events'.
+// Object is the compiled object of a program, or RTO's, Clamp's or Events'.
 func Object(program string) ([]byte, error) {
 	b, err := objects.ReadFile("bpf/" + program + ".bpf.o")
 	if err != nil {

@@ -16,46 +16,16 @@
  * half a second for fixed, and a second for reference, to be constant.
  */
 #include "causes.h"
+#include "sockops.h"
 
-/* struct bpf_sock_ops of linux/bpf.h: the kernel's interface, so its layout is fixed. */
-struct sock_ops {
-	u32 op;
-	u32 args[4];
-	u32 family;
-	u32 remote_ip4; /* network byte order */
-	u32 local_ip4;
-	u32 remote_ip6[4];
-	u32 local_ip6[4];
-	u32 remote_port; /* network byte order, in all 32 bits */
-	u32 local_port;  /* host byte order */
-	u32 is_fullsock;
-	u32 snd_cwnd;
-	u32 srtt_us;
-	u32 cb_flags;
-	u32 state;
-	u32 rtt_min;
-	u32 snd_ssthresh;
-	u32 rcv_nxt;
-	u32 snd_nxt;
-	u32 snd_una;
-};
-
-enum { OP_ACTIVE_ESTABLISHED = 4, OP_PASSIVE_ESTABLISHED = 5, OP_RTO = 8, OP_RTT = 12 };
 enum { WANT_RTO = 1, WANT_RTT = 8 };
 
-#define FAMILY_IPV4 2
-#define LEVEL_TCP 6
 #define RTO_MAX_MS 44 /* TCP_RTO_MAX_MS of linux/tcp.h */
 #define FLOOR_MS 1000 /* the least that it takes */
 #define STANDARD_MS 120000
 
-static long (*const setsockopt)(void *ctx, int level, int name, void *value, int size) = (void *)49;
 static long (*const callbacks)(void *ctx, int flags) = (void *)59;
-static u64 (*const netns_cookie)(void *ctx) = (void *)122;
 
-const volatile u64 namespace_cookie = 0;
-const volatile u32 network = 0; /* of the peers, network byte order */
-const volatile u32 netmask = 0;
 const volatile u32 tick_ns = 0; /* of the kernel's jiffies, in which it tells the RTO */
 const volatile u32 reference = 0;
 
@@ -79,12 +49,6 @@ INLINE void on_rto(struct sock_ops *ctx)
 		bound(ctx, 2 * rto_ms);
 		callbacks(ctx, WANT_RTO | WANT_RTT);
 	}
-}
-
-/* Every program of the control group sees every connection that one of them asked about. */
-INLINE int ours(struct sock_ops *ctx)
-{
-	return ctx->family == FAMILY_IPV4 && (ctx->remote_ip4 & netmask) == network && netns_cookie(ctx) == namespace_cookie;
 }
 
 SEC("sockops") int hold(struct sock_ops *ctx)
