@@ -3,6 +3,8 @@ package plan
 import (
 	"slices"
 	"strings"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // check judges one cell's merged trial: what must be there, and what cannot
@@ -19,6 +21,8 @@ func (c *check) all() {
 	c.speed()
 	c.window()
 	c.gate()
+	c.warmup()
+	c.conditions()
 	c.acceptance()
 	c.radio()
 	c.traffic()
@@ -99,6 +103,32 @@ func (c *check) role(key string) string {
 		if key == "initiator" {
 			return c.role(name)
 		}
+	}
+	return name
+}
+
+// accessPointFits: stations wait for their access point while they are armed,
+// and the initiator is armed last.
+func (c *check) accessPointFits() {
+	ap := c.accessPoint()
+	if ap == "" {
+		return
+	}
+	at := c.tree.lookup("radio.access_point").at
+	switch {
+	case !slices.Contains(c.participants(), ap):
+		c.add(at, "trial.radio.access_point: node %s takes no part in the trial; allowed: a node with a role", ap)
+	case ap == c.initiator():
+		c.add(at, "trial.radio.access_point: node %s opens the gate, and is in the network last; allowed: another node, such as the roadside's", ap)
+	}
+}
+
+// accessPoint is the node that radio.access_point names, directly or by its role.
+func (c *check) accessPoint() string {
+	name := c.tree.textAt("radio.access_point")
+	switch name {
+	case "car", "roadside", "sender", "receiver":
+		return c.role(name)
 	}
 	return name
 }
@@ -187,21 +217,29 @@ func (c *check) network() {
 // radio judges keys of the radio against its mode and standard.
 func (c *check) radio() {
 	const path = "radio."
-	c.need("radio.mode", "adhoc, mesh or none")
+	c.need("radio.mode", "adhoc, mesh, infrastructure or none")
 	mode, standard := c.tree.textAt("radio.mode"), c.tree.textAt("radio.standard")
 	switch mode {
 	case "none":
-		for _, key := range radio().keys()[1:] {
+		for _, key := range (schema{}).radio().keys()[1:] {
 			c.unfit(path+key, "with mode none, which leaves the interface as it is", "no other key of radio")
 		}
 		return
-	case "adhoc", "mesh":
+	case "adhoc", "mesh", wire.ModeInfrastructure:
 		c.need("radio.standard", "802.11a, 802.11b or 802.11g")
 		c.need("radio.channel", "a channel of the standard")
 		c.need("radio.ssid", "text of 1 to 32 bytes")
 	}
-	if mode == "mesh" {
+	switch mode {
+	case "mesh":
 		c.unfit("radio.bssid", "with mode mesh, which has no BSSID", "leave it out")
+	case wire.ModeInfrastructure:
+		c.unfit("radio.bssid", "with mode infrastructure, whose BSSID is the access point's own address", "leave it out")
+		c.need("radio.access_point", "the node that is the access point, by its name or role")
+		c.accessPointFits()
+	}
+	if mode != "" && mode != wire.ModeInfrastructure {
+		c.unfit("radio.access_point", "with mode "+mode+", which has none", "leave it out, or mode: infrastructure")
 	}
 	if channel := c.tree.numberAt("radio.channel"); channel != nil && standard != "" && !slices.Contains(channels(standard), *channel) {
 		c.add(c.tree.lookup("radio.channel").at, "trial.radio.channel: %s is not a channel of %s; allowed: %s", formatNumber(*channel), standard, joinNumbers(channels(standard)))

@@ -13,6 +13,7 @@ type design struct {
 	wholePlots  []int // indices of factors
 	wholeNames  []string
 	balance     []balance
+	enough      *Enough
 }
 
 // balance is one key whose values are spread over the repetitions of a cell.
@@ -23,7 +24,7 @@ type balance struct {
 }
 
 func (d design) public() Design {
-	out := Design{Repetitions: d.repetitions, Order: d.order, Seed: d.seed, WholePlots: d.wholeNames}
+	out := Design{Repetitions: d.repetitions, Order: d.order, Seed: d.seed, WholePlots: d.wholeNames, Enough: d.enough}
 	for _, b := range d.balance {
 		if out.Balance == nil {
 			out.Balance = map[string][]string{}
@@ -54,6 +55,7 @@ func (p *parse) readDesign(root *node) {
 		{"seed", number{0, maxSeed, false, true, ""}, false},
 		{"whole_plots", list{1, maxFactors, reference{"factor", p.factorNames()}, true}, false},
 		{"balance", anything{}, false}, // a balanced key can be any key of a trial
+		{"enough", p.enough(), false},
 	}}.check(f, "design", n)
 	if n.shape != shapeMap {
 		return
@@ -75,6 +77,7 @@ func (p *parse) readDesign(root *node) {
 		}
 	}
 	p.readBalance(root, n.child("balance"))
+	p.readEnough(n.child("enough"))
 }
 
 func (p *parse) factorNames() []string {

@@ -60,6 +60,7 @@ func (p *parse) expand(root *node) []wire.Trial {
 	trials = append(trials, p.calibrationTrials(root, base, "after", d.repetitions+1)...)
 	for i := range trials {
 		trials[i].Number = i + 1
+		drawPairs(d.seed, &trials[i])
 	}
 	p.assignClientPorts(root, trials)
 	return trials
@@ -129,6 +130,7 @@ func (c *check) decode() wire.Trial {
 		Course: c.decodeCourse(), Radio: c.decodeRadio(),
 		Routing:    c.decodeRouting(),
 		TCP:        c.decodeTCP(),
+		Conditions: decodeConditions(m.child("conditions")),
 		Acceptance: c.decodeAcceptance(),
 	}
 	if relays := m.child("relays"); relays.fine() {
@@ -146,7 +148,7 @@ func (c *check) decode() wire.Trial {
 	}
 	t.Gate = c.decodeGate()
 	for _, e := range m.child("traffic").entriesOrNone() {
-		t.Traffic = append(t.Traffic, c.decodeFlow(e))
+		t.Traffic = append(t.Traffic, c.decodeFlows(e)...)
 	}
 	return t
 }
@@ -172,7 +174,7 @@ func (c *check) decodeGate() wire.Gate {
 	m := c.tree.child("gate")
 	g := wire.Gate{
 		HoldS: orZero(m.numberAt("hold_s")), AfterS: m.numberAt("after_s"),
-		TimeoutS: orZero(m.numberAt("timeout_s")), LeadS: orZero(m.numberAt("lead_s")),
+		TimeoutS: orZero(m.numberAt("timeout_s")), LeadS: orZero(m.numberAt("lead_s")) + c.warmupS(),
 		PlaceM: c.placeM(),
 	}
 	if band := m.boolAt("speed_band"); band != nil {
@@ -216,6 +218,7 @@ func (c *check) decodeRadio() wire.Radio {
 		Mode: m.textAt("mode"), Standard: m.textAt("standard"), SSID: m.textAt("ssid"), BSSID: m.textAt("bssid"),
 		TxPowerDbm: m.numberAt("tx_power_dbm"), RateMbps: m.numberAt("rate_mbps"),
 		RTSThresholdBytes: m.wholeAt("rts_threshold_bytes"), RetryLimit: m.wholeAt("retry_limit"),
+		AccessPoint: c.accessPoint(),
 	}
 	if channel := m.wholeAt("channel"); channel != nil {
 		r.Channel = *channel
@@ -232,6 +235,7 @@ func (c *check) decodeAcceptance() wire.Acceptance {
 		SpeedBandMps: m.numberAt("speed_band_mps"), InBandShareMin: m.numberAt("in_band_share_min"),
 		FixModeMin: m.wholeAt("fix_mode_min"), FixAgeMsMax: m.numberAt("fix_age_ms_max"),
 		ClockErrorMsMax: m.numberAt("clock_error_ms_max"), LatenessShareMax: m.numberAt("lateness_share_max"),
+		HopsMin: m.wholeAt("hops_min"),
 	}
 }
 
@@ -242,8 +246,8 @@ func (c *check) decodeFlow(e entry) wire.Flow {
 	m := e.value
 	f := wire.Flow{
 		Name: e.key, Kind: m.textAt("kind"), From: c.flowEnd(m, "from"), To: c.flowEnd(m, "to"),
-		Port: iperf3Port, Streams: 1, StartS: orZero(m.numberAt("start_s")),
-		WindowBytes: c.tcpWindow(m), PayloadBytes: m.wholeAt("payload_bytes"), BitrateBps: m.numberAt("bitrate_bps"),
+		Port: iperf3Port, Streams: 1,
+		WindowBytes: c.tcpWindow(m), PayloadBytes: m.wholeAt("payload_bytes"), BitrateBps: rate(m),
 	}
 	if f.Kind == "cbr" {
 		f.Kind, f.Background = "iperf3_udp", true
@@ -253,6 +257,11 @@ func (c *check) decodeFlow(e entry) wire.Flow {
 	}
 	if r := m.boolAt("reverse"); r != nil {
 		f.Reverse = *r
+	}
+	if start := m.numberAt("start_s"); start != nil {
+		f.StartS = *start
+	} else if f.Background {
+		f.StartS = -c.warmupS()
 	}
 	if port := m.wholeAt("port"); port != nil {
 		f.Port = *port

@@ -38,12 +38,27 @@ type Campaign struct {
 	Site        *Site  // absent: no sheet was filled in
 	Field       *Field // absent: the rehearsal's defaults
 
+	Paper *Paper // whose question it puts; absent: nobody's
 	Scale *Scale // the reduction that this is; absent: the full campaign
 
 	Raw    []byte // the file, byte for byte
 	SHA256 string // of Raw, in hexadecimal
 
 	trials []wire.Trial
+}
+
+// Paper is the paper whose question a campaign puts, so that the report sets
+// the paper's figures beside the run's.
+type Paper struct {
+	Name     string `json:"name"`               // p1 to p5
+	Scenario string `json:"scenario,omitempty"` // the paper's word for it, where it has several
+}
+
+func paperOf(n *node) *Paper {
+	if n == nil {
+		return nil
+	}
+	return &Paper{n.textAt("name"), n.textAt("scenario")}
 }
 
 // Node is one node that the campaign names.
@@ -67,6 +82,7 @@ type Design struct {
 	Seed        uint64              `json:"seed"`
 	WholePlots  []string            `json:"whole_plots,omitempty"` // factors that change seldom within a block
 	Balance     map[string][]string `json:"balance,omitempty"`     // dotted key → values spread evenly over a cell's repetitions
+	Enough      *Enough             `json:"enough,omitempty"`      // absent: all repetitions are driven
 }
 
 // Load reads a campaign file. Faults of its content come as Problems.
@@ -113,7 +129,7 @@ func ParseAt(name string, raw []byte, scale string) (*Campaign, error) {
 		Path: name, Name: root.textAt("name"), Title: root.textAt("title"), Question: root.textAt("question"), Notes: root.textAt("notes"),
 		Nodes: p.nodes, Control: root.textAt("control"), Factors: p.publicFactors(), Design: p.design.public(), AttemptsMax: p.attemptsMax,
 		Site: decodeSite(root.child("site")), Field: decodeField(root.child("field")),
-		Scale: p.scale, Raw: slices.Clone(raw), SHA256: hex.EncodeToString(sum[:]), trials: trials,
+		Paper: paperOf(root.child("paper")), Scale: p.scale, Raw: slices.Clone(raw), SHA256: hex.EncodeToString(sum[:]), trials: trials,
 	}
 	if c.Field != nil && slices.ContainsFunc(trials, isReference) {
 		c.Field.FrameLost = true // the reference TCP lives on it
@@ -126,6 +142,7 @@ type parse struct {
 	file        string
 	findings    findings
 	schema      schema
+	fieldTree   *node // the section field; nil without one
 	nodes       []Node
 	addressAt   map[string]position // of a node's mesh_address
 	factors     []factor
@@ -156,6 +173,7 @@ func (p *parse) checkFile(root *node) {
 	file := p.schema.file()
 	file.check(&p.findings, "", root)
 	p.checkField(root)
+	p.fieldTree = root.child("field")
 	if n := root.lookup("acceptance.attempts_max"); n.fine() {
 		p.attemptsMax = int(n.number)
 	}

@@ -62,7 +62,44 @@ func (p *parse) scaled(root *node, name string) *node {
 		return rest
 	}
 	p.scale = &Scale{Name: name, Why: chosen.textAt("why")}
-	return merge(rest, without(chosen, "why"))
+	return p.onlyLevels(merge(rest, without(chosen, "why")), chosen)
+}
+
+// onlyLevels keeps of a factor's labelled levels those that the scale names with
+// the key "only". (Of levels in a list the scale gives its own list.)
+func (p *parse) onlyLevels(scaled, chosen *node) *node {
+	for _, e := range chosen.child("factors").entriesOrNone() {
+		labels, path := e.value.child("only"), "factors."+e.key+".levels"
+		if labels == nil {
+			continue
+		}
+		scaled = without(scaled, "factors."+e.key+".only")
+		all := scaled.lookup(path)
+		if labels.shape != shapeList || all == nil || all.shape != shapeMap {
+			p.findings.add(labels.at, "factors.%s.only: %s is not allowed; allowed: a list of labels of levels that are a mapping", e.key, labels.show())
+			continue
+		}
+		few := *all
+		few.entries = nil
+		for _, item := range labels.items {
+			l := all.child(label(item))
+			if l == nil {
+				p.findings.add(item.at, "factors.%s.only: there is no level %s; allowed: %s", e.key, item.show(), strings.Join(keysOf(all), ", "))
+				continue
+			}
+			few.entries = append(few.entries, entry{label(item), item.at, l})
+		}
+		scaled = merge(without(scaled, path), nest(path, &few)) // not over what is there: levels that are not named go
+	}
+	return scaled
+}
+
+func keysOf(n *node) []string {
+	var out []string
+	for _, e := range n.entries {
+		out = append(out, e.key)
+	}
+	return out
 }
 
 // keepRadio refuses a scale that would change the radio of a trial or of some

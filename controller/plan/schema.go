@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 
+	"fieldmesh.dev/fieldmesh/controller/papers"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -44,11 +45,12 @@ func (s schema) file() object {
 		{"title", text{200}, true},
 		{"question", text{2000}, false},
 		{"notes", text{4000}, false},
+		{"paper", object{[]field{{"name", choice(papers.IDs()), true}, {"scenario", pattern{regexp.MustCompile(wordForm), wordWords}, false}}}, false},
 		{"nodes", s.nodeTable(), true},
 		{"control", choice{wire.ControlOwn, wire.ControlMesh}, false},
 		{"trial", s.trial(), true},
-		{"factors", anything{"a mapping from a factor's name to its levels"}, false}, // checked in cells.go: a level's shape hangs on the factor's key
-		{"design", anything{"a mapping with the keys repetitions, order, seed, whole_plots, balance"}, true}, // checked in cells.go: a balanced key can be any key of a trial
+		{"factors", anything{"a mapping from a factor's name to its levels"}, false},                                 // checked in cells.go: a level's shape hangs on the factor's key
+		{"design", anything{"a mapping with the keys repetitions, order, seed, whole_plots, balance, enough"}, true}, // checked in cells.go: a balanced key can be any key of a trial
 		{"acceptance", s.acceptance(true), true},
 		{"calibration", object{[]field{{"before", s.calibration(), false}, {"after", s.calibration(), false}}}, false},
 		{"site", siteSheet(), false},
@@ -116,9 +118,11 @@ func (s schema) trial() object {
 		{"direction", choice{"outbound", "inbound"}, false},
 		{"duration_s", number{1, 3600, false, false, "s"}, false},
 		{"course", course(), false},
+		{"warmup_s", number{0, maxWarmupS, false, false, "s before the window"}, false},
 		{"still", boolean{}, false},
+		{"conditions", conditions(), false},
 		{"gate", gate(), false},
-		{"radio", radio(), false},
+		{"radio", s.radio(), false},
 		{"routing", routing(), false},
 		{"tcp", transport(), false},
 		{"traffic", table{what: "flow", name: regexp.MustCompile(wordForm), names: wordWords, row: s.flow()}, false},
@@ -205,12 +209,12 @@ func rates(standard string) []float64 {
 	return nil
 }
 
-func radio() object {
+func (s schema) radio() object {
 	// An IBSS's id is an individual, locally administered address (IEEE 802.11-2020, 9.2.4.3.4).
 	bssid := pattern{regexp.MustCompile(`^[0-9a-f][26ae](:[0-9a-f]{2}){5}$`),
 		`six pairs of 0-9 and a-f, locally administered and not multicast, such as "02:11:22:33:44:55"`}
 	return object{[]field{
-		{"mode", choice{"adhoc", "mesh", "none"}, false},
+		{"mode", choice{"adhoc", "mesh", wire.ModeInfrastructure, "none"}, false},
 		{"standard", choice{"802.11a", "802.11b", "802.11g"}, false},
 		{"channel", number{1, 165, false, true, ""}, false},
 		{"ssid", text{32}, false}, // IEEE 802.11-2020, 9.4.2.2
@@ -220,6 +224,7 @@ func radio() object {
 		{"rate_mbps", numberChoice{rates("802.11g"), "Mbit/s"}, false},
 		{"rts_threshold_bytes", number{1, wire.RTSNever, false, true, "bytes"}, false}, // dot11RTSThreshold (IEEE 802.11-2020, annex C)
 		{"retry_limit", number{1, 255, false, true, ""}, false},
+		{"access_point", s.roleOr("car", "roadside", "sender", "receiver"), false},
 	}}
 }
 
@@ -230,12 +235,13 @@ const (
 )
 
 func (s schema) flow() object {
-	ends := s.roleOr("sender", "receiver", "car", "roadside")
+	ends := s.roleOr("sender", "receiver", "car", "roadside", drawn)
 	return object{[]field{
 		{"kind", choice{"iperf3_tcp", "iperf3_udp", "cbr"}, false},
 		{"background", boolean{}, false},
 		{"from", ends, false},
 		{"to", ends, false},
+		{"flows", number{1, maxDrawn, false, true, ""}, false},
 		{"reverse", boolean{}, false},
 		{"port", checked{number{1024, 65535, false, true, ""}, "a port from 1024 up to 65535, outside 20000-29999, which are the clients'", func(n *node) bool {
 			return n.number < clientPortFirst || n.number > clientPortLast
@@ -244,8 +250,9 @@ func (s schema) flow() object {
 		{"window_bytes", number{1024, 64 << 20, false, true, "bytes"}, false},
 		// UDP: what fits a 1500-byte MTU in one piece. TCP (the MSS): the kernel's floor is 88 (TCP_MIN_MSS).
 		{"payload_bytes", number{16, 1472, false, true, "bytes"}, false},
-		{"bitrate_bps", number{1000, 1e9, false, false, "bit/s"}, false},
-		{"start_s", number{0, 3600, false, false, "s after the window opens"}, false},
+		{"bitrate_bps", number{100, 1e9, false, false, "bit/s"}, false}, // a packet of 512 bytes in 41 s
+		{"total_bps", number{1000, 1e9, false, false, "bit/s"}, false},
+		{"start_s", number{-maxWarmupS, 3600, false, false, "s after the window opens; below 0 in the time of warmup_s"}, false},
 		{"duration_s", number{0.1, 3600, false, false, "s"}, false},
 	}}
 }
@@ -260,6 +267,7 @@ func (s schema) acceptance(top bool) object {
 		{"fix_age_ms_max", number{50, 60000, false, false, "ms"}, false},
 		{"clock_error_ms_max", number{0, 10000, true, false, "ms"}, false},
 		{"lateness_share_max", number{0, 1, true, false, ""}, false},
+		{"hops_min", number{1, wire.MaxNodes - 1, false, true, "hops"}, false}, // of a cell: see the run's end
 	}}
 	if top {
 		o.fields = append(o.fields, field{"attempts_max", number{1, 20, false, true, ""}, true})

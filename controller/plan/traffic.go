@@ -3,6 +3,8 @@ package plan
 import (
 	"slices"
 	"strconv"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // minMSS is the smallest MSS that Linux honours (TCP_MIN_MSS, include/net/tcp.h).
@@ -19,33 +21,47 @@ func (c *check) traffic() {
 		return
 	}
 	measured := 0
-	servers := map[string]string{}
+	servers := map[string]string{} // node and port → flow
 	for _, e := range flows.entries {
 		if e.value.shape != shapeMap {
 			return
 		}
-		f := c.decodeFlow(e)
-		if !f.Background {
-			measured++
-		}
 		c.flow(e.key, e.value)
-		node := f.To
-		if f.Reverse {
-			node = f.From
-		}
-		key := node + ":" + strconv.Itoa(f.Port)
-		if other, taken := servers[key]; taken && node != "" {
-			at := e.at
-			if port := e.value.child("port"); port != nil {
-				at = port.at
+		for _, f := range c.decodeFlows(e) {
+			if !f.Background {
+				measured++
 			}
-			c.add(at, "trial.traffic.%s.port: %d on node %s is flow %s's already; allowed: a port of its own", e.key, f.Port, node, other)
+			c.ownPort(e, f, servers)
 		}
-		servers[key] = e.key
 	}
+	c.drawnFlows(flows)
 	if measured == 0 && len(flows.entries) > 0 {
 		c.add(flows.home, "trial.traffic: every flow is background; allowed: at least one that is measured")
 	}
+}
+
+// ownPort keeps the servers of flows apart. One whose node is drawn may be on
+// any node, and so shares its port with no other flow.
+func (c *check) ownPort(e entry, f wire.Flow, servers map[string]string) {
+	node := f.To
+	if f.Reverse {
+		node = f.From
+	}
+	port := ":" + strconv.Itoa(f.Port)
+	other, taken := servers[node+port]
+	if !taken && node != drawn {
+		other, taken = servers[drawn+port]
+	} else if !taken {
+		other, taken = servers[port]
+	}
+	if taken && node != "" {
+		at := e.at
+		if given := e.value.child("port"); given != nil {
+			at = given.at
+		}
+		c.add(at, "trial.traffic.%s.port: %d on node %s is flow %s's already; allowed: a port of its own", e.key, f.Port, node, other)
+	}
+	servers[node+port], servers[port] = e.key, e.key
 }
 
 func (c *check) flow(name string, m *node) {
@@ -55,12 +71,17 @@ func (c *check) flow(name string, m *node) {
 	switch m.textAt("kind") {
 	case "iperf3_tcp":
 		c.unfit(path+"bitrate_bps", "for kind iperf3_tcp, whose rate is TCP's", "leave it out")
+		c.unfit(path+"total_bps", "for kind iperf3_tcp, whose rate is TCP's", "leave it out")
 		if mss := m.numberAt("payload_bytes"); mss != nil && (*mss < minMSS || *mss > maxMSS) {
 			c.add(m.child("payload_bytes").at, "trial.%spayload_bytes: %s cannot be a segment's payload; allowed: %d to %d bytes for kind iperf3_tcp", path, formatNumber(*mss), minMSS, maxMSS)
 		}
 	case "iperf3_udp", "cbr":
 		kind := m.textAt("kind")
-		c.need(path+"bitrate_bps", "a number of bit/s, which kind "+kind+" needs")
+		if c.lacks(path + "total_bps") {
+			c.need(path+"bitrate_bps", "a number of bit/s, which kind "+kind+" needs; or total_bps, that of all its flows together")
+		} else {
+			c.unfit(path+"bitrate_bps", "beside total_bps", "one of them")
+		}
 		c.need(path+"payload_bytes", "a number of bytes, which kind "+kind+" needs")
 		c.unfit(path+"window_bytes", "for kind "+kind, "leave it out; a window is TCP's")
 		c.unfit(path+"streams", "for kind "+kind+", which is one stream", "leave it out, or write several flows")
@@ -68,18 +89,18 @@ func (c *check) flow(name string, m *node) {
 	if b := m.boolAt("background"); m.textAt("kind") == "cbr" && b != nil && !*b {
 		c.unfit(path+"background", "for kind cbr, which loads the network", "true, or kind iperf3_udp")
 	}
-	window := c.duration()
+	window, warmup := c.duration(), c.warmupS()
 	start := orZero(m.numberAt("start_s"))
 	end := start + orZero(m.numberAt("duration_s"))
-	if window > 0 && (start >= window || end > window+0.001) {
+	if window > 0 && (start < -warmup || start >= window || end > window+0.001) {
 		at := m.home
 		for _, key := range []string{"start_s", "duration_s"} {
 			if v := m.child(key); v != nil {
 				at = v.at
 			}
 		}
-		c.add(at, "trial.traffic.%s: from %s s to %s s is not inside the window; allowed: 0 to %s s",
-			name, formatNumber(start), formatNumber(max(start, end)), formatNumber(window))
+		c.add(at, "trial.traffic.%s: from %s s to %s s is not inside the window; allowed: %s to %s s",
+			name, formatNumber(start), formatNumber(max(start, end)), formatNumber(0-warmup), formatNumber(window))
 	}
 }
 
@@ -102,6 +123,15 @@ func (c *check) flowEnd(m *node, key string) string {
 	return role
 }
 
+// rate is a flow's own: its share of the rate of all that are drawn with it.
+func rate(m *node) *float64 {
+	total := m.numberAt("total_bps")
+	if total == nil {
+		return m.numberAt("bitrate_bps")
+	}
+	return new(*total / float64(flowsOf(m)))
+}
+
 func (c *check) flowEnds(name string, m *node) {
 	for _, key := range []string{"from", "to"} {
 		n := m.child(key)
@@ -109,6 +139,7 @@ func (c *check) flowEnds(name string, m *node) {
 			continue
 		}
 		switch node := c.flowEnd(m, key); {
+		case node == drawn:
 		case node == "" && (n.text == "car" || n.text == "roadside") && c.lacks(n.text):
 			c.add(n.at, "trial.traffic.%s.%s: role %s is nobody's; allowed: a node, or a trial with %s", name, key, n.text, n.text)
 		case node != "" && !slices.Contains(c.participants(), node):
@@ -116,7 +147,7 @@ func (c *check) flowEnds(name string, m *node) {
 		}
 	}
 	from, to := c.flowEnd(m, "from"), c.flowEnd(m, "to")
-	if from != "" && from == to && c.role("sender") != c.role("receiver") {
+	if from != "" && from != drawn && from == to && c.role("sender") != c.role("receiver") {
 		at := m.home
 		for _, key := range []string{"from", "to"} {
 			if v := m.child(key); v != nil {

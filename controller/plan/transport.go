@@ -23,6 +23,7 @@ func transport() object {
 		{"delayed_ack", toggle{}, false},
 		{"fixed_rto", toggle{}, false},
 		{"window_bytes", number{1024, 64 << 20, false, true, "bytes"}, false},
+		{"window_packets", number{1, wire.MaxWindowPackets, false, true, "segments"}, false},
 	}}
 }
 
@@ -67,7 +68,7 @@ func (c *check) transport() {
 func (c *check) decodeTCP() wire.TCP {
 	m := c.tree.child("tcp")
 	return wire.TCP{Variant: m.textAt("variant"), Classic: isOn(m.toggleAt("classic")), SACK: m.toggleAt("sack"),
-		DelayedACK: m.toggleAt("delayed_ack"), FixedRTO: isOn(m.toggleAt("fixed_rto"))}
+		DelayedACK: m.toggleAt("delayed_ack"), FixedRTO: isOn(m.toggleAt("fixed_rto")), WindowPackets: m.wholeAt("window_packets")}
 }
 
 // tcpWindow is a TCP flow's: its own, or the transport profile's.

@@ -57,11 +57,12 @@ type Allow struct {
 }
 
 // Tools are the programs that an agent starts, in the order of their names.
-func Tools() []string { return []string{"babeld", "chronyc", "iperf3", "olsrd"} }
+func Tools() []string { return []string{"babeld", "chronyc", "iperf3", "olsrd", "wpa_supplicant"} }
 
 // DefaultBinaries is where Debian puts the tools.
 func DefaultBinaries() map[string]string {
-	return map[string]string{"babeld": "/usr/sbin/babeld", "chronyc": "/usr/bin/chronyc", "iperf3": "/usr/bin/iperf3", "olsrd": "/usr/sbin/olsrd"}
+	return map[string]string{"babeld": "/usr/sbin/babeld", "chronyc": "/usr/bin/chronyc", "iperf3": "/usr/bin/iperf3", "olsrd": "/usr/sbin/olsrd",
+		"wpa_supplicant": "/usr/sbin/wpa_supplicant"}
 }
 
 func defaults() Config {
@@ -138,11 +139,12 @@ func (c Config) Binary(tool string) string { return c.Binaries[tool] }
 // one under test and no other, least of all the control link's.
 func (c Config) HostInterfaces() []string { return []string{c.Interface} }
 
-// Daemons are the binaries that the privileged half may start.
+// Daemons are the binaries that the privileged half may start: routing daemons,
+// and what makes a radio an access point.
 func (c Config) Daemons() map[string]string {
 	out := map[string]string{}
 	for name, path := range c.Binaries {
-		if slices.Contains([]string{"babeld", "olsrd"}, name) {
+		if slices.Contains([]string{"babeld", "olsrd", "wpa_supplicant"}, name) {
 			out[name] = path
 		}
 	}

@@ -50,8 +50,8 @@ func TestWholeFileIsRead(t *testing.T) {
 	if c.DeadMan() != 12500*time.Millisecond || c.HostSocket() != "/srv/fieldmesh/host/host.sock" || c.SpoolDir() != "/srv/fieldmesh/face/spool" {
 		t.Errorf("derived %s %s %s", c.DeadMan(), c.HostSocket(), c.SpoolDir())
 	}
-	if d := c.Daemons(); len(d) != 2 || d["babeld"] == "" || d["olsrd"] == "" {
-		t.Errorf("the privileged half may start %v, want the routing daemons alone", d)
+	if d := c.Daemons(); len(d) != 3 || d["babeld"] == "" || d["olsrd"] == "" || d["wpa_supplicant"] == "" {
+		t.Errorf("the privileged half may start %v, want the routing daemons and wpa_supplicant alone", d)
 	}
 }
 

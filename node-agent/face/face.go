@@ -112,7 +112,7 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (*Face, erro
 	}
 	f := &Face{cfg: cfg, log: log, spool: sp, clk: clk, host: host.Dial(cfg.HostSocket()), stored: capture.NewStore(filepath.Join(cfg.FaceDir(), "captures"))}
 	f.gps = receiver(cfg.GPSD, f.clk)
-	f.machine = measure.NewMachine(cfg.SysfsDir, measure.MachineLimits{BatteryMinPercent: cfg.BatteryMinPercent, TemperatureMaxC: cfg.TemperatureMaxC})
+	f.machine = measure.NewMachine(cfg.SysfsDir, measure.MachineLimits{BatteryMinPercent: cfg.BatteryMinPercent, TemperatureMaxC: cfg.TemperatureMaxC}, sp.Status)
 	f.chrony = clock.NewChrony(cfg.Binary("chronyc"))
 	f.wall = clock.NewWatch(f.clk, version.Built(), f.gps.BehindBoot, f.chrony.Tracking)
 	f.radio = radio.NewKernel(cfg.Interface)

@@ -2,6 +2,7 @@ package face
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -11,6 +12,7 @@ import (
 	"fieldmesh.dev/fieldmesh/internal/version"
 	"fieldmesh.dev/fieldmesh/node-agent/api"
 	"fieldmesh.dev/fieldmesh/node-agent/config"
+	"fieldmesh.dev/fieldmesh/node-agent/host"
 	"fieldmesh.dev/fieldmesh/node-agent/provenance"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -36,8 +38,25 @@ func (f *Face) Status(ctx context.Context) (wire.NodeStatus, error) {
 		st.Machine = &now
 	}
 	st.WallClock = new(f.wall.Now())
+	for _, p := range f.cfg.Allow.Prefixes {
+		st.AllowedPrefixes = append(st.AllowedPrefixes, p.String())
+	}
 	st.Problems = f.problems(st, err)
 	return st, nil
+}
+
+// Scan has the privileged half listen on a channel: leaving the trial's own for
+// that would be a hole in what is measured.
+func (f *Face) Scan(ctx context.Context, channel int) error {
+	if key, busy := f.engine.Attempt(); busy {
+		return wire.Errorf(wire.CodeConflict, "trial %d is under way; a scan would leave its channel", key.Trial)
+	}
+	var refused *host.Refused
+	err := f.host.Scan(ctx, f.cfg.Interface, channel)
+	if errors.As(err, &refused) {
+		return &wire.Error{Code: wire.CodeConflict, Message: refused.Reason, Cure: refused.Cure}
+	}
+	return err
 }
 
 func (f *Face) problems(st wire.NodeStatus, hostErr error) []wire.Problem {

@@ -27,12 +27,13 @@ type MachineLimits struct {
 	TemperatureMaxC   float64
 }
 
-// Machine is a source of samples of battery and temperatures: when a trial
-// begins, every ten seconds, and at once when the state of either changes. On a
-// machine that has neither it gives nothing.
+// Machine is a source of samples of battery, temperatures and disk: when a trial
+// begins, every ten seconds, and at once when the battery's state or an alarm
+// changes.
 type Machine struct {
 	sysfs  string
 	limits MachineLimits
+	room   func() wire.SpoolStatus
 
 	mu     sync.Mutex
 	readNs int64 // 0: not yet in this trial
@@ -41,9 +42,10 @@ type Machine struct {
 }
 
 // NewMachine makes a source that reads the kernel's classes power_supply and
-// thermal below sysfs, "/sys" where nothing else is meant.
-func NewMachine(sysfs string, limits MachineLimits) *Machine {
-	return &Machine{sysfs: sysfs, limits: limits}
+// thermal below sysfs, "/sys" where nothing else is meant. room tells of the
+// disk that records go to; nil: nothing is told of it.
+func NewMachine(sysfs string, limits MachineLimits, room func() wire.SpoolStatus) *Machine {
+	return &Machine{sysfs: sysfs, limits: limits, room: room}
 }
 
 // Name names the source.
@@ -78,8 +80,12 @@ func (m *Machine) Sample(tBootNs int64) ([]wire.Body, error) {
 	m.readNs = tBootNs
 	now, known := m.Now()
 	changed := now.BatteryState != m.told.BatteryState || now.Alarm != "" && m.told.Alarm == "" || now.Alarm == "" && m.told.Alarm != ""
-	if !known || !first && !changed && tBootNs-m.toldNs < tellMachine.Nanoseconds() {
+	if !known && m.room == nil || !first && !changed && tBootNs-m.toldNs < tellMachine.Nanoseconds() {
 		return nil, nil
+	}
+	if m.room != nil {
+		s := m.room()
+		now.DiskFreeBytes, now.SpoolBytes = &s.FreeBytes, &s.UsedBytes
 	}
 	m.told, m.toldNs = now, tBootNs
 	return []wire.Body{&now}, nil

@@ -25,7 +25,7 @@ func device(t *testing.T, sysfs, class, name string, attributes map[string]strin
 
 func TestMachineTellsBatteryAndHeat(t *testing.T) {
 	sysfs := t.TempDir()
-	m := NewMachine(sysfs, MachineLimits{BatteryMinPercent: 5, TemperatureMaxC: 95})
+	m := NewMachine(sysfs, MachineLimits{BatteryMinPercent: 5, TemperatureMaxC: 95}, nil)
 	if now, known := m.Now(); known || m.Fit() != nil {
 		t.Errorf("a machine with nothing tells %+v", now)
 	}
@@ -50,7 +50,7 @@ func TestMachineTellsBatteryAndHeat(t *testing.T) {
 func TestMachineOfAPhone(t *testing.T) {
 	sysfs := t.TempDir()
 	device(t, sysfs, "power_supply", "battery", map[string]string{"type": "Battery", "capacity": "50", "status": "Discharging", "charge_now": "1500000", "charge_full": "3000000", "current_now": "-500000"})
-	if now, _ := NewMachine(sysfs, MachineLimits{}).Now(); now.BatteryLeftS == nil || *now.BatteryLeftS != 3*3600 || now.OnMains != nil {
+	if now, _ := NewMachine(sysfs, MachineLimits{}, nil).Now(); now.BatteryLeftS == nil || *now.BatteryLeftS != 3*3600 || now.OnMains != nil {
 		t.Errorf("%+v", now)
 	}
 }
@@ -71,14 +71,14 @@ func TestMachineAlarms(t *testing.T) {
 		device(t, sysfs, "power_supply", "AC", map[string]string{"type": "Mains", "online": c.mains})
 		device(t, sysfs, "power_supply", "BAT0", map[string]string{"type": "Battery", "capacity": c.percent, "status": c.status})
 		device(t, sysfs, "thermal", "thermal_zone0", map[string]string{"type": "cpu", "temp": c.temp})
-		m := NewMachine(sysfs, MachineLimits{BatteryMinPercent: 5, TemperatureMaxC: 95})
+		m := NewMachine(sysfs, MachineLimits{BatteryMinPercent: 5, TemperatureMaxC: 95}, nil)
 		if now, _ := m.Now(); now.Alarm != c.alarm {
 			t.Errorf("%s: alarm %q, want %q", name, now.Alarm, c.alarm)
 		}
 		if err := m.Fit(); (err == nil) != (c.alarm == "") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if now, _ := NewMachine(sysfs, MachineLimits{}).Now(); now.Alarm != "" {
+		if now, _ := NewMachine(sysfs, MachineLimits{}, nil).Now(); now.Alarm != "" {
 			t.Errorf("%s: without limits %q", name, now.Alarm)
 		}
 	}
@@ -90,7 +90,7 @@ func TestMachineIsToldWhenThereIsSomethingToTell(t *testing.T) {
 		device(t, sysfs, "power_supply", "BAT0", map[string]string{"type": "Battery", "capacity": percent, "status": status})
 	}
 	battery("50", "Discharging")
-	m := NewMachine(sysfs, MachineLimits{BatteryMinPercent: 5})
+	m := NewMachine(sysfs, MachineLimits{BatteryMinPercent: 5}, nil)
 	const tick = 100_000_000
 	now := int64(tick)
 	told := map[int64]string{}
@@ -122,5 +122,27 @@ func TestMachineIsToldWhenThereIsSomethingToTell(t *testing.T) {
 		if told[at] != text {
 			t.Errorf("at tick %d: %q, want %q; told %v", at, told[at], text, told)
 		}
+	}
+}
+
+// A machine without battery and thermometer tells of its disk all the same.
+func TestMachineTellsOfItsDisk(t *testing.T) {
+	free := int64(5e9)
+	m := NewMachine(t.TempDir(), MachineLimits{}, func() wire.SpoolStatus { return wire.SpoolStatus{FreeBytes: free, UsedBytes: 7} })
+	m.Begin()
+	for _, c := range []struct {
+		atS  int64
+		want *int64
+	}{{1, new(int64(5e9))}, {4, nil}, {12, new(int64(4e9))}} {
+		got, err := m.Sample(c.atS * 1e9)
+		if err != nil || (len(got) == 1) != (c.want != nil) {
+			t.Fatalf("after %d s: %v, %v", c.atS, got, err)
+		}
+		if c.want != nil {
+			if now := got[0].(*wire.Machine); *now.DiskFreeBytes != *c.want || *now.SpoolBytes != 7 || now.TemperatureC != nil {
+				t.Errorf("after %d s: %+v", c.atS, now)
+			}
+		}
+		free = 4e9
 	}
 }

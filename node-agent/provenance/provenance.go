@@ -43,7 +43,7 @@ func New(ctx context.Context, iface string, binaries map[string]string) *Reader 
 }
 
 // versionFlag is how each tool is asked for its version.
-var versionFlag = map[string]string{"iperf3": "--version", "babeld": "-V", "chronyc": "-v", "gpsd": "-V"}
+var versionFlag = map[string]string{"iperf3": "--version", "babeld": "-V", "chronyc": "-v", "gpsd": "-V", "wpa_supplicant": "-v"}
 
 func toolVersion(ctx context.Context, tool, path string) string {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)

@@ -10,10 +10,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/internal/testnet"
 )
 
 // The test binary plays the children: the first argument after "child" is the
@@ -150,7 +151,7 @@ func TestADeafChildIsKilledAndNamed(t *testing.T) {
 }
 
 func TestAMissingProgramIsTriedAgain(t *testing.T) {
-	var log lockedBuffer
+	var log testnet.Output
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	none := Child{Name: "none", Path: "/nonexistent/program", Args: []string{"program"}}
@@ -164,24 +165,6 @@ func TestAMissingProgramIsTriedAgain(t *testing.T) {
 	if err := <-done; err != nil && !strings.Contains(err.Error(), "no such file") {
 		t.Error(err)
 	}
-}
-
-// lockedBuffer takes a log from several goroutines.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 func TestAConfinedChildGainsNothing(t *testing.T) {

@@ -29,13 +29,17 @@ const (
 //
 // The order of precedence: an attempt that the initiator gave up before its
 // window takes the initiator's reason; a node that failed, fails it; a node
-// without a window fails it; then the acceptance rules speak, and the first
-// that does not hold is the reason.
+// without a window fails it; a TCP that was not the trial's fails it; then the
+// acceptance rules speak, and the first that does not hold is the reason.
 func Judge(t wire.Trial, attempt int, records []wire.Record, scope Scope) wire.Verdict {
 	v := wire.Verdict{TrialKey: wire.TrialKey{Trial: t.Number, Attempt: attempt}, Final: scope.Final}
 	own := ofAttempt(t, attempt, records)
 	if outcome, reason := withoutRules(t, own, scope); outcome != "" {
 		v.Outcome, v.Reason = outcome, reason
+		return v
+	}
+	if fault := notInForce(t, own); fault != "" {
+		v.Outcome, v.Reason = Failed, fault
 		return v
 	}
 	v.Checks = checks(t, Measure(t, own), scope)

@@ -46,7 +46,8 @@ func (e *Error) Error() string {
 // Lease lets one controller at a time steer a node.
 type Lease struct {
 	Holder string  `json:"holder"`
-	TTLS   float64 `json:"ttl_s"` // 0 gives it up
+	TTLS   float64 `json:"ttl_s"`            // 0 gives it up
+	Places []Place `json:"places,omitempty"` // asked: the other nodes', as the controller heard them; answered: the node's own
 }
 
 // TrialKey names one attempt at one trial of a run.
@@ -91,6 +92,7 @@ type CampaignView struct {
 	Trials   []TrialView   `json:"trials"`
 	Position SpoolPosition `json:"position"` // newest durable record
 	Live     *Live         `json:"live,omitempty"`
+	Places   []Place       `json:"places,omitempty"` // of the other nodes, as the controller told last
 }
 
 // TrialView is one trial's standing.
@@ -152,6 +154,8 @@ type NodeStatus struct {
 	ControlInterface string     `json:"control_interface,omitempty"`
 	Machine          *Machine   `json:"machine,omitempty"`
 	WallClock        *WallClock `json:"wall_clock,omitempty"`
+	// AllowedPrefixes are those in which a plan's addresses may lie here; absent from an agent that does not tell.
+	AllowedPrefixes []string `json:"allowed_prefixes,omitempty"`
 }
 
 // HostStatus is what the privileged half says of itself.

@@ -257,13 +257,15 @@ type Provenance struct {
 
 // TCPInForce is how a node has made a trial's transport profile.
 type TCPInForce struct {
-	Variant  string   `json:"variant"`           // as the plan has it
-	Kernel   string   `json:"kernel"`            // what sockets name: the kernel's own, or a program's name with a suffix
-	Provider string   `json:"provider"`          // native | bpf
-	Program  string   `json:"program,omitempty"` // bpf: which
-	SHA256   string   `json:"sha256,omitempty"`  // of the program's object
-	FixedRTO bool     `json:"fixed_rto,omitempty"`
-	Notes    []string `json:"notes,omitempty"` // where this kernel is not what the variant's definition says
+	Variant  string `json:"variant"`           // as the plan has it
+	Kernel   string `json:"kernel"`            // what sockets name: the kernel's own, or a program's name with a suffix
+	Provider string `json:"provider"`          // native | bpf
+	Program  string `json:"program,omitempty"` // bpf: which
+	SHA256   string `json:"sha256,omitempty"`  // of the program's object
+	FixedRTO bool   `json:"fixed_rto,omitempty"`
+	// WindowPackets is the bound that every sending socket was given.
+	WindowPackets *int     `json:"window_packets,omitempty"`
+	Notes         []string `json:"notes,omitempty"` // where this kernel is not what the variant's definition says
 }
 
 // HostChange says that the host process changed the machine or put it back.

@@ -1,6 +1,9 @@
 package wire
 
-import "fmt"
+import (
+	"fmt"
+	"net/http"
+)
 
 // The codes of Error: the words that a program may branch on.
 const (
@@ -25,4 +28,32 @@ const (
 // Errorf makes an Error with a code and no cure.
 func Errorf(code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// HTTPStatus is the HTTP status of an error's code. A code that is not listed is
+// a newer part's refusal of the present state: a conflict.
+func HTTPStatus(code string) int {
+	switch code {
+	case CodeBadRequest:
+		return http.StatusBadRequest
+	case CodeForbidden:
+		return http.StatusForbidden
+	case CodeNotFound:
+		return http.StatusNotFound
+	case CodeMethodNotAllowed:
+		return http.StatusMethodNotAllowed
+	case CodeTooSlow:
+		return http.StatusRequestTimeout
+	case CodeTooLarge:
+		return http.StatusRequestEntityTooLarge
+	case CodeMediaType:
+		return http.StatusUnsupportedMediaType
+	case CodeInternal:
+		return http.StatusInternalServerError
+	case CodeUnavailable:
+		return http.StatusServiceUnavailable
+	case CodeDiskFull:
+		return http.StatusInsufficientStorage
+	}
+	return http.StatusConflict
 }

@@ -9,7 +9,9 @@ type Machine struct {
 	OnMains        *bool    `json:"on_mains,omitempty"`
 	TemperatureC   *float64 `json:"temperature_c,omitempty"` // of the hottest zone
 	HottestZone    string   `json:"hottest_zone,omitempty"`
-	Alarm          string   `json:"alarm,omitempty"` // why no trial can go on so; absent while all is well
+	DiskFreeBytes  *int64   `json:"disk_free_bytes,omitempty"` // left for records; absent in a node's status, which tells the spool's
+	SpoolBytes     *int64   `json:"spool_bytes,omitempty"`     // records on the node's disk, delivered ones among them until their room is needed
+	Alarm          string   `json:"alarm,omitempty"`           // why no trial can go on so; absent while all is well
 }
 
 // WallClock is where a node's wall clock stands against its boot clock, by

@@ -76,6 +76,25 @@ func inBounds(list []bound) error {
 	return nil
 }
 
+// Place is where a node was, for a person to look at; not a record.
+type Place struct {
+	Node   string  `json:"node"`
+	LatDeg float64 `json:"lat_deg"`
+	LonDeg float64 `json:"lon_deg"`
+	AgeMs  float64 `json:"age_ms"` // of the fix, at the moment of telling
+}
+
+// MaxPlaceAgeMs is the age from which on a place says nothing of where its node is.
+const MaxPlaceAgeMs = 600_000
+
+// Validate refuses a place that is none, or of too long ago.
+func (p Place) Validate() error {
+	if n := utf8.RuneCountInString(p.Node); n < 1 || n > maxTextRunes {
+		return Errorf(CodeBadRequest, "node: %d characters long, want 1 to %d", n, maxTextRunes)
+	}
+	return inBounds([]bound{{"lat_deg", &p.LatDeg, -90, 90}, {"lon_deg", &p.LonDeg, -180, 180}, {"age_ms", &p.AgeMs, 0, MaxPlaceAgeMs}})
+}
+
 // Note is what a person saw, or decided about an attempt.
 type Note struct {
 	ID      string   `json:"id"`     // chosen by the sender; the same again is no new note

@@ -1,6 +1,10 @@
 package wire
 
-import "time"
+import (
+	"cmp"
+	"strconv"
+	"time"
+)
 
 // RunPlan is the whole of a run as every node holds it: with it a node can do
 // every trial without a controller. It is pushed once, before the first trial.
@@ -56,6 +60,9 @@ type Trial struct {
 	DurationS float64  `json:"duration_s"` // of the measuring window
 	// Still keeps the nodes of a rehearsal where their movement begins.
 	Still bool `json:"still,omitempty"`
+	// Conditions are what a rehearsal's field is to be like in this trial, where
+	// that is not as the campaign's field section says.
+	Conditions *Conditions `json:"conditions,omitempty"`
 
 	Radio      Radio      `json:"radio"`
 	Routing    Routing    `json:"routing"`
@@ -93,6 +100,15 @@ const (
 
 // Duration is the length of the measuring window.
 func (t Trial) Duration() time.Duration { return time.Duration(t.DurationS * float64(time.Second)) }
+
+// WarmupS is how long before its window the first of the trial's flows begins.
+func (t Trial) WarmupS() float64 {
+	warmup := 0.0
+	for _, f := range t.Traffic {
+		warmup = max(warmup, -f.StartS)
+	}
+	return warmup
+}
 
 // Nodes lists every node that takes part, each once, the initiator first.
 func (t Trial) Nodes() []string {
@@ -137,7 +153,7 @@ type Gate struct {
 
 // Radio is what the tested interface is to be.
 type Radio struct {
-	Mode            string   `json:"mode"`               // adhoc | mesh | none (leave the interface as it is)
+	Mode            string   `json:"mode"`               // adhoc | mesh | infrastructure | none (leave the interface as it is)
 	Standard        string   `json:"standard,omitempty"` // 802.11a | 802.11b | 802.11g
 	Channel         int      `json:"channel,omitempty"`
 	SSID            string   `json:"ssid,omitempty"`
@@ -149,6 +165,23 @@ type Radio struct {
 	RTSThresholdBytes *int `json:"rts_threshold_bytes,omitempty"`
 	// How often a frame is sent at most, announced by RTS or not (dot11ShortRetryLimit and dot11LongRetryLimit). Absent: as the driver has it.
 	RetryLimit *int `json:"retry_limit,omitempty"`
+	// AccessPoint is the node that is the access point of an infrastructure; the others are its stations.
+	AccessPoint string `json:"access_point,omitempty"`
+}
+
+// ModeInfrastructure is the radio mode of an access point and its stations:
+// for radios that can be nothing else. All frames go by way of the access point.
+const ModeInfrastructure = "infrastructure"
+
+// ModeAt is the mode of one node's interface, as the kernel names it.
+func (r Radio) ModeAt(node string) string {
+	switch {
+	case r.Mode != ModeInfrastructure:
+		return r.Mode
+	case node == r.AccessPoint:
+		return "ap"
+	}
+	return "managed"
 }
 
 // Routing names the routing protocol of the trial.
@@ -173,6 +206,18 @@ type TCP struct {
 	SACK       *bool `json:"sack,omitempty"`
 	DelayedACK *bool `json:"delayed_ack,omitempty"` // false: every segment is acknowledged at once
 	FixedRTO   bool  `json:"fixed_rto,omitempty"`   // from the second timeout in a row on the RTO is not doubled
+	// WindowPackets is the most that a sender has in the network, in segments.
+	WindowPackets *int `json:"window_packets,omitempty"`
+}
+
+// Conditions are a rehearsal's, of one trial. What is absent is as in the
+// campaign's field section.
+type Conditions struct {
+	ChannelErrorMean        *float64 `json:"channel_error_mean,omitempty"`         // share of frames lost; 0: none
+	ChannelErrorBurstFrames *float64 `json:"channel_error_burst_frames,omitempty"` // mean length of a burst
+	QueueFrames             *int     `json:"queue_frames,omitempty"`               // of every node's interface queue
+	SpeedMinMps             *float64 `json:"speed_min_mps,omitempty"`              // of nodes in random_waypoint
+	SpeedMaxMps             *float64 `json:"speed_max_mps,omitempty"`
 }
 
 // Flow is one flow of traffic between two nodes.
@@ -188,7 +233,7 @@ type Flow struct {
 	WindowBytes  *int     `json:"window_bytes,omitempty"`
 	PayloadBytes *int     `json:"payload_bytes,omitempty"` // UDP: datagram payload. TCP: MSS
 	BitrateBps   *float64 `json:"bitrate_bps,omitempty"`   // UDP: constant bit rate
-	StartS       float64  `json:"start_s"`                 // after the window opens
+	StartS       float64  `json:"start_s"`                 // after the window opens; below 0 for a flow that warms the network up
 	DurationS    float64  `json:"duration_s"`
 	ClientPort   int      `json:"client_port"` // first of Streams consecutive ports of the client's data sockets
 }
@@ -202,4 +247,18 @@ type Acceptance struct {
 	FixAgeMsMax      *float64 `json:"fix_age_ms_max,omitempty"`     // oldest fix in the window
 	ClockErrorMsMax  *float64 `json:"clock_error_ms_max,omitempty"` // uncertainty of the nodes' alignment
 	LatenessShareMax *float64 `json:"lateness_share_max,omitempty"` // summed lateness of the emulated medium ÷ window
+	// HopsMin is how long a way a measured flow must have taken in some accepted
+	// trial of the cell: a run is judged by it at its end, no trial is.
+	HopsMin *int `json:"hops_min,omitempty"`
+}
+
+// CompareLevels orders the labels of a factor's levels: numbers by their value,
+// all else as text.
+func CompareLevels(a, b string) int {
+	x, errX := strconv.ParseFloat(a, 64)
+	y, errY := strconv.ParseFloat(b, 64)
+	if errX == nil && errY == nil {
+		return cmp.Compare(x, y)
+	}
+	return cmp.Compare(a, b)
 }

@@ -23,10 +23,10 @@ func bodies() map[string]any {
 			Host: wire.HostStatus{Reached: true, Pending: []string{"address 10.77.0.1/24 on wlan0"}, Failed: []string{"route 10.78.0.0/24: no such device"}, Detail: "put back by the dead-man timer", Instance: "91d3c2",
 				TCP: []wire.Ability{{Feature: "variant tahoe", How: "none", Reason: "the kernel does not describe its types", Needs: "BTF"}}},
 			Run: "velocity-1", Clock: sampleClock(), Problems: []wire.Problem{{Need: "gps", Found: "no fix", Cure: "give the receiver a view of the sky"}}, MemoryBytes: 19922944,
-			Radio: sampleCaps(), ControlInterface: "eth0", Machine: sampleMachine(), WallClock: sampleWallClock(),
+			Radio: sampleCaps(), ControlInterface: "eth0", Machine: sampleMachine(), WallClock: sampleWallClock(), AllowedPrefixes: []string{"10.77.0.0/16"},
 		},
 		"clock_reply":    p(sampleClock()),
-		"lease":          &wire.Lease{Holder: "controller velocity-1", TTLS: 30},
+		"lease":          &wire.Lease{Holder: "controller velocity-1", TTLS: 30, Places: []wire.Place{samplePlace()}},
 		"run_plan":       samplePlan(),
 		"trial_key":      &key,
 		"abort_request":  &wire.AbortRequest{TrialKey: key, Reason: "a bus stands on the course"},
@@ -37,7 +37,7 @@ func bodies() map[string]any {
 		"campaign_view": &wire.CampaignView{
 			Version: 17, Run: "velocity-1", Campaign: "velocity", State: "armed", Current: &key, Detail: "waiting for 13.4 to 14.4 m/s",
 			Trials: []wire.TrialView{{Number: 1, Attempts: []wire.Verdict{verdict}}, {Number: 2, Attempts: []wire.Verdict{}}}, Position: position,
-			Live: &wire.Live{SpeedMps: p(13.9), FixMode: 3, ThroughputBps: p(18.4e6), RemainingS: p(6.5)},
+			Live: &wire.Live{SpeedMps: p(13.9), FixMode: 3, ThroughputBps: p(18.4e6), RemainingS: p(6.5)}, Places: []wire.Place{samplePlace()},
 		},
 		"schedule": p(samplePlan().Schedule()),
 		"fix":      &wire.Fix{AgeMs: 12.5, Mode: 3, TimeUTC: "2026-01-01T00:00:00.100Z", LatDeg: p(-26.682), LonDeg: p(27.092), AltM: p(1354.2), SpeedMps: p(13.9), TrackDeg: p(87.5), SpeedErrMps: p(0.31), HorizErrM: p(3.4), SatellitesUsed: p(11)},
@@ -45,6 +45,10 @@ func bodies() map[string]any {
 		"apps":     &wire.Apps{Apps: []wire.App{{Name: "phone", Pin: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}}},
 		"error":    &wire.Error{Code: wire.CodeLeaseHeld, Message: `the lease is held by "controller velocity-0" for 12 s more`, Cure: "end that run, or wait"},
 	}
+}
+
+func samplePlace() wire.Place {
+	return wire.Place{Node: "roadside", LatDeg: -26.6815, LonDeg: 27.0931, AgeMs: 2300}
 }
 
 func sampleClock() wire.ClockReply {
@@ -67,7 +71,7 @@ func sampleCaps() *wire.Caps {
 }
 
 func sampleMachine() *wire.Machine {
-	return &wire.Machine{BatteryPercent: p(4.0), BatteryState: "discharging", BatteryLeftS: p(840.0), OnMains: p(false), TemperatureC: p(61.5), HottestZone: "x86_pkg_temp", Alarm: "battery: 4 % left, the limit is 5 %"}
+	return &wire.Machine{BatteryPercent: p(4.0), BatteryState: "discharging", BatteryLeftS: p(840.0), OnMains: p(false), TemperatureC: p(61.5), HottestZone: "x86_pkg_temp", DiskFreeBytes: p(int64(51539607552)), SpoolBytes: p(int64(18874368)), Alarm: "battery: 4 % left, the limit is 5 %"}
 }
 
 func sampleWallClock() *wire.WallClock {
@@ -97,13 +101,14 @@ func sampleTrial() wire.Trial {
 		Car: "car", Roadside: "roadside", Sender: "car", Receiver: "roadside", Initiator: "car", Relays: []string{"relay"}, SpeedMps: p(13.9), Direction: "outbound",
 		Course: wire.Course{Kind: "segment", StartM: -80, OffsetM: 5, SegmentM: p(20.0), LengthM: p(139.0), AccelMps2: 1.8, BrakeMps2: 2.5, MarkM: p(50.0), SiteLatDeg: p(-26.682), SiteLonDeg: p(27.092), HeadingDeg: 87.5},
 		Gate:   wire.Gate{SpeedBand: true, HoldS: 1, PlaceM: p(20.0), AfterS: p(0.5), TimeoutS: 120, LeadS: 0.3}, DurationS: 10, Still: true,
-		Radio:   wire.Radio{Mode: "adhoc", Standard: "802.11g", Channel: 6, SSID: "fieldmesh", BSSID: "02:ca:fe:00:00:06", LegacyRatesOnly: true, TxPowerDbm: p(20.0), RateMbps: p(54.0), RTSThresholdBytes: p(500), RetryLimit: p(7)},
-		Routing: wire.Routing{Protocol: "olsr", HelloS: p(1.5), Ready: "routes", ReadyS: p(45.0), ProbeHz: p(10.0)}, TCP: wire.TCP{Variant: "reno", Classic: true, SACK: p(false), DelayedACK: p(false), FixedRTO: true},
+		Conditions: &wire.Conditions{ChannelErrorMean: p(0.01), ChannelErrorBurstFrames: p(10.0), QueueFrames: p(20), SpeedMinMps: p(0.5), SpeedMaxMps: p(20.0)},
+		Radio:      wire.Radio{Mode: "adhoc", Standard: "802.11g", Channel: 6, SSID: "fieldmesh", BSSID: "02:ca:fe:00:00:06", LegacyRatesOnly: true, TxPowerDbm: p(20.0), RateMbps: p(54.0), RTSThresholdBytes: p(500), RetryLimit: p(7)},
+		Routing:    wire.Routing{Protocol: "olsr", HelloS: p(1.5), Ready: "routes", ReadyS: p(45.0), ProbeHz: p(10.0)}, TCP: wire.TCP{Variant: "reno", Classic: true, SACK: p(false), DelayedACK: p(false), FixedRTO: true, WindowPackets: p(8)},
 		Traffic: []wire.Flow{
 			{Name: "main", Kind: "iperf3_tcp", From: "car", To: "roadside", Reverse: true, Port: 5000, Streams: 6, WindowBytes: p(65536), PayloadBytes: p(1448), StartS: 0, DurationS: 10, ClientPort: 50000},
 			{Name: "cross", Kind: "iperf3_udp", Background: true, From: "relay", To: "roadside", Port: 5001, Streams: 1, PayloadBytes: p(512), BitrateBps: p(1e6), StartS: 1.5, DurationS: 8, ClientPort: 51000},
 		},
-		Acceptance: wire.Acceptance{SpeedBandMps: p(0.5), InBandShareMin: p(0.8), FixModeMin: p(3), FixAgeMsMax: p(1500.0), ClockErrorMsMax: p(10.0), LatenessShareMax: p(0.01)},
+		Acceptance: wire.Acceptance{SpeedBandMps: p(0.5), InBandShareMin: p(0.8), FixModeMin: p(3), FixAgeMsMax: p(1500.0), ClockErrorMsMax: p(10.0), LatenessShareMax: p(0.01), HopsMin: p(2)},
 		SampleHz:   p(50), Capture: &wire.CapturePlan{SnapBytes: 96, Offloads: wire.OffloadsOff},
 	}
 }
@@ -139,7 +144,7 @@ func kinds() []wire.Body {
 			Agent: "0.1.0 (1a2b3c4)", Kernel: "6.1.0-28-amd64", Arch: "amd64", Machine: "ThinkPad X230", Interface: "wlan0", Driver: "ath9k_htc", MAC: "02:11:22:33:44:55",
 			Tools: map[string]string{"iperf3": "3.12"}, Sysctls: map[string]string{"net.ipv4.tcp_congestion_control": "reno"}, Offloads: map[string]bool{"gro": true, "tso": false},
 			Addresses: []string{"10.77.0.1/24"}, Routes: []string{"10.77.0.0/24 dev wlan0"}, Congestion: []string{"reno", "cubic"},
-			TCP:   &wire.TCPInForce{Variant: "reno", Kernel: "reno_1x", Provider: "bpf", Program: "reno", SHA256: "9f86d081", FixedRTO: true, Notes: []string{"with SACK this kernel always uses RACK"}},
+			TCP:   &wire.TCPInForce{Variant: "reno", Kernel: "reno_1x", Provider: "bpf", Program: "reno", SHA256: "9f86d081", FixedRTO: true, WindowPackets: p(8), Notes: []string{"with SACK this kernel always uses RACK"}},
 			Radio: sampleCaps(),
 		},
 		&wire.HostChange{Scope: "run", Action: "applied", What: "address 10.77.0.1/24 on wlan0"},

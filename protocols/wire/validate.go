@@ -12,18 +12,21 @@ import (
 // Bounds of a plan. They keep out what no campaign needs and a node could not
 // carry; a campaign's own sense is the planner's to check.
 const (
-	MaxNodes     = 64
-	MaxTrials    = 10000
-	MaxAttempts  = 1000
-	MaxFlows     = 64
-	MaxStreams   = 128        // iperf3's own limit of parallel streams
-	GoKeyBytes   = 32         // RunPlan.Key
-	maxSeconds   = 24 * 3600. // of anything in a trial
-	maxMetres    = 1e6
-	maxSpeedMps  = 150.
-	minOpenPort  = 1024 // the agent's network face has no right to lower ones
-	maxPort      = 65535
-	maxTextRunes = 256
+	MaxNodes    = 200
+	MaxTrials   = 12000
+	MaxAttempts = 1000
+	MaxFlows    = 128
+	MaxLeadS    = 600 // from GO to the window: what warms the network up lies there
+	MaxStreams  = 128 // iperf3's own limit of parallel streams
+	GoKeyBytes  = 32  // RunPlan.Key
+	// MaxWindowPackets is what a window of 1 GiB holds, in segments of 1 KiB.
+	MaxWindowPackets = 1 << 20
+	maxSeconds       = 24 * 3600. // of anything in a trial
+	maxMetres        = 1e6
+	maxSpeedMps      = 150.
+	minOpenPort      = 1024 // the agent's network face has no right to lower ones
+	maxPort          = 65535
+	maxTextRunes     = 256
 )
 
 var (
@@ -120,6 +123,8 @@ func (t Trial) check(c *checker, nodes map[string]bool) {
 	t.Radio.check(c)
 	t.Routing.check(c)
 	c.match("tcp.variant", t.TCP.Variant, variantForm, "the kernel's name of a congestion control, as reno")
+	c.wholes("tcp.window_packets", t.TCP.WindowPackets, 1, MaxWindowPackets)
+	t.Conditions.check(c)
 	t.Acceptance.check(c)
 	t.checkRecording(c)
 	t.checkTraffic(c)
@@ -132,6 +137,17 @@ func (r Routing) check(c *checker) {
 	c.that(r.Ready == "" || r.Protocol != "none" && r.Protocol != "static", "routing.ready", "routing %s has no daemon to wait for", r.Protocol)
 	c.optional("routing.ready_s", r.ReadyS, 1, RoutingReadyMaxS)
 	c.optional("routing.probe_hz", r.ProbeHz, ProbeHzMin, ProbeHzMax)
+}
+
+func (o *Conditions) check(c *checker) {
+	if o == nil {
+		return
+	}
+	c.optional("conditions.channel_error_mean", o.ChannelErrorMean, 0, 0.95)
+	c.optional("conditions.channel_error_burst_frames", o.ChannelErrorBurstFrames, 1, 1e6)
+	c.wholes("conditions.queue_frames", o.QueueFrames, 1, 10_000)
+	c.optional("conditions.speed_min_mps", o.SpeedMinMps, 0, maxSpeedMps)
+	c.optional("conditions.speed_max_mps", o.SpeedMaxMps, 0, maxSpeedMps)
 }
 
 func (t Trial) checkRecording(c *checker) {
@@ -189,7 +205,7 @@ func (t Trial) checkGate(c *checker) {
 	c.optional("gate.place_m", g.PlaceM, -maxMetres, maxMetres)
 	c.optional("gate.after_s", g.AfterS, 0, maxSeconds)
 	c.positive("gate.timeout_s", g.TimeoutS, maxSeconds)
-	c.number("gate.lead_s", g.LeadS, 0, 60)
+	c.number("gate.lead_s", g.LeadS, 0, MaxLeadS)
 	if g.SpeedBand {
 		c.that(t.SpeedMps != nil, "gate.speed_band", "true needs speed_mps")
 		c.that(t.Acceptance.SpeedBandMps != nil, "gate.speed_band", "true needs acceptance.speed_band_mps")
@@ -197,7 +213,8 @@ func (t Trial) checkGate(c *checker) {
 }
 
 func (r Radio) check(c *checker) {
-	c.oneOf("radio.mode", r.Mode, "adhoc", "mesh", "none")
+	c.oneOf("radio.mode", r.Mode, "adhoc", "mesh", ModeInfrastructure, "none")
+	c.that((r.Mode == ModeInfrastructure) == (r.AccessPoint != ""), "radio.access_point", "goes with mode %s, which needs it", ModeInfrastructure)
 	c.oneOf("radio.standard", r.Standard, "", "802.11a", "802.11b", "802.11g")
 	least := 1
 	if r.Mode == "none" {
@@ -222,6 +239,7 @@ func (a Acceptance) check(c *checker) {
 	c.optional("acceptance.fix_age_ms_max", a.FixAgeMsMax, 0, maxSeconds*1000)
 	c.optional("acceptance.clock_error_ms_max", a.ClockErrorMsMax, 0, maxSeconds*1000)
 	c.optional("acceptance.lateness_share_max", a.LatenessShareMax, 0, 1)
+	c.wholes("acceptance.hops_min", a.HopsMin, 1, MaxNodes-1)
 	if a.FixModeMin != nil {
 		c.integer("acceptance.fix_mode_min", *a.FixModeMin, 0, 3)
 	}
@@ -230,7 +248,7 @@ func (a Acceptance) check(c *checker) {
 func (t Trial) checkTraffic(c *checker) {
 	c.integer("traffic", len(t.Traffic), 1, MaxFlows)
 	taking := t.Nodes()
-	measured := 0
+	measured, main := 0, false
 	for i, f := range t.Traffic {
 		c.field = fmt.Sprintf("traffic[%d].", i)
 		f.check(c, taking)
@@ -241,11 +259,12 @@ func (t Trial) checkTraffic(c *checker) {
 		}
 		if !f.Background {
 			measured++
-			c.that(f.From == t.Sender && f.To == t.Receiver, "from", "a measured flow goes from the sender %q to the receiver %q", t.Sender, t.Receiver)
+			main = main || f.From == t.Sender && f.To == t.Receiver
 		}
 	}
 	c.field = ""
 	c.that(measured > 0, "traffic", "every flow is in the background; one must be measured")
+	c.that(measured == 0 || main, "traffic", "no measured flow goes from the sender %q to the receiver %q", t.Sender, t.Receiver)
 }
 
 func (f Flow) check(c *checker, taking []string) {
@@ -269,7 +288,7 @@ func (f Flow) check(c *checker, taking []string) {
 		c.positive("bitrate_bps", *f.BitrateBps, 1e12)
 	}
 	c.that(f.Kind != "iperf3_udp" || f.BitrateBps != nil, "bitrate_bps", "missing; UDP needs it")
-	c.number("start_s", f.StartS, 0, maxSeconds)
+	c.number("start_s", f.StartS, -MaxLeadS, maxSeconds)
 	c.positive("duration_s", f.DurationS, maxSeconds)
 }
 

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"unicode/utf8"
@@ -22,6 +23,14 @@ func (l Lease) Validate() error {
 	if !(l.TTLS >= 0 && l.TTLS <= 3600) {
 		return Errorf(CodeBadRequest, "lease: ttl_s: %v is not within 0 to 3600", l.TTLS)
 	}
+	if len(l.Places) > MaxNodes {
+		return Errorf(CodeBadRequest, "lease: places: %d of them, at most %d", len(l.Places), MaxNodes)
+	}
+	for i, p := range l.Places {
+		if err := p.Validate(); err != nil {
+			return Errorf(CodeBadRequest, "lease: places[%d]: %v", i, err)
+		}
+	}
 	return nil
 }
 
@@ -38,6 +47,18 @@ func (k TrialKey) Validate() error {
 
 // maxReasonRunes bounds a reason in words; it may carry a tool's last lines.
 const maxReasonRunes = 2000
+
+// FitReason cuts a reason that is longer than a body may carry, as that of two
+// hundred nodes which each say why they did not arm. It says what it left out.
+func FitReason(reason string) string {
+	const sign = 40 // room for what is said of the rest
+	all := []rune(reason)
+	if len(all) <= maxReasonRunes {
+		return reason
+	}
+	kept := maxReasonRunes - sign
+	return fmt.Sprintf("%s … (%d characters more)", string(all[:kept]), len(all)-kept)
+}
 
 // Validate refuses an abort of no attempt and an endless reason.
 func (r AbortRequest) Validate() error {

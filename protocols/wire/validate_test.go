@@ -54,6 +54,8 @@ func TestPlanIsRefusedWithThePlaceOfTheFault(t *testing.T) {
 		"half a site":     {first(func(t *wire.Trial) { t.Course.SiteLonDeg = nil }), "latitude and longitude go together"},
 		"gate":            {first(func(t *wire.Trial) { t.Gate.TimeoutS = 0 }), "trials[0].gate.timeout_s"},
 		"gate's band":     {first(func(t *wire.Trial) { t.Acceptance.SpeedBandMps = nil }), "needs acceptance.speed_band_mps"},
+		"access point":    {first(func(t *wire.Trial) { t.Radio.AccessPoint = "roadside" }), "trials[0].radio.access_point"},
+		"infrastructure":  {first(func(t *wire.Trial) { t.Radio.Mode = wire.ModeInfrastructure }), "trials[0].radio.access_point"},
 		"channel":         {first(func(t *wire.Trial) { t.Radio.Channel = 0 }), "trials[0].radio.channel: 0"},
 		"BSSID":           {first(func(t *wire.Trial) { t.Radio.BSSID = "02:11" }), "trials[0].radio.bssid"},
 		"SSID":            {first(func(t *wire.Trial) { t.Radio.SSID = strings.Repeat("x", 33) }), "trials[0].radio.ssid: 33 bytes"},
@@ -62,7 +64,7 @@ func TestPlanIsRefusedWithThePlaceOfTheFault(t *testing.T) {
 		"share":           {first(func(t *wire.Trial) { t.Acceptance.InBandShareMin = p(1.01) }), "in_band_share_min: 1.01"},
 		"no traffic":      {first(func(t *wire.Trial) { t.Traffic = nil }), "trials[0].traffic: 0"},
 		"none measured":   {flow(func(f *wire.Flow) { f.Background = true }), "one must be measured"},
-		"wrong way":       {flow(func(f *wire.Flow) { f.From, f.To = f.To, f.From }), "a measured flow goes from the sender"},
+		"wrong way":       {flow(func(f *wire.Flow) { f.From, f.To = f.To, f.From }), "no measured flow goes from the sender"},
 		"flow's name":     {flow(func(f *wire.Flow) { f.Name = "a/b" }), "trials[0].traffic[0].name"},
 		"same name":       {flow(func(f *wire.Flow) { f.Name = "cross" }), `traffic[1].name: "cross" is there twice`},
 		"low port":        {flow(func(f *wire.Flow) { f.Port = 80 }), "trials[0].traffic[0].port: 80"},
@@ -155,4 +157,18 @@ func FuzzPlan(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestALongReasonIsCutToWhatABodyCarries(t *testing.T) {
+	if got := wire.FitReason("short"); got != "short" {
+		t.Errorf("got %q", got)
+	}
+	got := wire.FitReason(strings.Repeat("ä", 26583))
+	v := wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: "failed", Reason: got}
+	if err := v.Validate(); err != nil {
+		t.Error(err)
+	}
+	if !strings.HasSuffix(got, "ä … (24623 characters more)") {
+		t.Errorf("got …%q", got[len(got)-60:])
+	}
 }

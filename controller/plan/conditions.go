@@ -1,0 +1,72 @@
+package plan
+
+import "fieldmesh.dev/fieldmesh/protocols/wire"
+
+// maxWarmupS bounds what lies between GO and the window.
+const maxWarmupS = wire.MaxLeadS - 10 // gate.lead_s has the rest
+
+// conditions are what a trial may have otherwise than the section field says,
+// so that a factor can set them: they are questions of the papers, not of a place.
+func conditions() object {
+	return object{[]field{
+		{"channel_error", object{[]field{
+			{"mean", number{0, 0.95, false, false, ""}, true},
+			{"burst_frames", number{1, 1e6, false, false, "frames"}, false},
+		}}, false},
+		{"queue_frames", number{1, 10_000, false, true, ""}, false},
+		{"speed_min_mps", number{0, maxSpeedMps, true, false, "m/s"}, false},
+		{"speed_max_mps", number{0, maxSpeedMps, true, false, "m/s"}, false},
+	}}
+}
+
+// conditions judges a trial's conditions against its field.
+func (c *check) conditions() {
+	m := c.tree.child("conditions")
+	if m == nil || m.shape != shapeMap {
+		return
+	}
+	if c.p.fieldTree == nil {
+		c.unfit("conditions", "without a section field: a road is as it is", "leave it out, or write the section")
+		return
+	}
+	if e := m.child("channel_error"); e.fine() && orZero(e.numberAt("mean")) > 0 && e.child("burst_frames") == nil && !e.strange {
+		c.add(e.home, "trial.conditions.channel_error: a burst's length is needed; allowed: burst_frames")
+	}
+	least, most := m.numberAt("speed_min_mps"), m.numberAt("speed_max_mps")
+	if model := c.p.fieldTree.textAt("mobility.model"); model != "random_waypoint" {
+		for _, key := range []string{"speed_min_mps", "speed_max_mps"} {
+			c.unfit("conditions."+key, "with this field.mobility, whose speeds are its own", "model: random_waypoint, or leave it out")
+		}
+		return
+	}
+	if least == nil {
+		least = c.p.fieldTree.numberAt("mobility.speed_min_mps")
+	}
+	if most == nil {
+		most = c.p.fieldTree.numberAt("mobility.speed_max_mps")
+	}
+	if least != nil && most != nil && *most < *least {
+		c.add(m.home, "trial.conditions: speeds from %s up to %s m/s are none; allowed: speed_max_mps from speed_min_mps on", formatNumber(*least), formatNumber(*most))
+	}
+}
+
+func decodeConditions(m *node) *wire.Conditions {
+	if m == nil {
+		return nil
+	}
+	return &wire.Conditions{
+		ChannelErrorMean: m.numberAt("channel_error.mean"), ChannelErrorBurstFrames: m.numberAt("channel_error.burst_frames"),
+		QueueFrames: m.wholeAt("queue_frames"), SpeedMinMps: m.numberAt("speed_min_mps"), SpeedMaxMps: m.numberAt("speed_max_mps"),
+	}
+}
+
+// warmupS is how long the network is at work before the window opens.
+func (c *check) warmupS() float64 { return orZero(c.tree.numberAt("warmup_s")) }
+
+// warmup keeps to trials in which nobody drives: a car that has reached its
+// speed at a place would be elsewhere when the window opens.
+func (c *check) warmup() {
+	if moves(c.tree.textAt("course.kind")) {
+		c.unfit("warmup_s", "in a course that has the car drive", "leave it out")
+	}
+}

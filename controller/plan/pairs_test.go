@@ -1,0 +1,133 @@
+package plan
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+func shippedAt(t *testing.T, file, scale string, changes ...string) (*Campaign, error) {
+	t.Helper()
+	raw, err := os.ReadFile("../../campaigns/" + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(raw)
+	for i := 0; i < len(changes); i += 2 {
+		if !strings.Contains(text, changes[i]) {
+			t.Fatalf("%s does not hold %q", file, changes[i])
+		}
+		text = strings.Replace(text, changes[i], changes[i+1], 1)
+	}
+	return ParseAt("f", []byte(text), scale)
+}
+
+// The cells of a repetition have the same pairs, repetitions have others; no two
+// flows have the same two ends; background shares its total and begins with the
+// warm-up; the first measured pair has the roles.
+func TestDrawnFlows(t *testing.T) {
+	c, err := shippedAt(t, "fixed-rto.yaml", "quick")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := map[int][2]string{}
+	for _, x := range c.trials {
+		ends := map[[2]string]bool{}
+		total := 0.0
+		for _, f := range x.Traffic {
+			if p := pair(f.From, f.To); f.From == f.To || ends[p] || f.From == drawn {
+				t.Fatalf("trial %d: flow %s from %s to %s", x.Number, f.Name, f.From, f.To)
+			} else {
+				ends[p] = true
+			}
+			if f.Background {
+				total += *f.BitrateBps
+			}
+			if want := map[bool]float64{true: -5, false: 0}[f.Background]; f.StartS != want || f.DurationS != 30-want {
+				t.Fatalf("trial %d: flow %s from %g s for %g s", x.Number, f.Name, f.StartS, f.DurationS)
+			}
+		}
+		tcp := x.Traffic[0]
+		if len(x.Traffic) != 11 || total != 50000 || tcp.Name != "tcp_1" || x.Sender != tcp.From || x.Receiver != tcp.To || x.Gate.LeadS != 6 || x.WarmupS() != 5 || len(x.Nodes()) != 50 || *x.TCP.WindowPackets != 8 {
+			t.Fatalf("trial %d: %d flows, %g bit/s, %s to %s, lead %g s, %d nodes", x.Number, len(x.Traffic), total, x.Sender, x.Receiver, x.Gate.LeadS, len(x.Nodes()))
+		}
+		if was, seen := first[x.Repetition]; seen && was != [2]string{tcp.From, tcp.To} {
+			t.Errorf("repetition %d has pairs %v and %s, %s", x.Repetition, was, tcp.From, tcp.To)
+		}
+		first[x.Repetition] = [2]string{tcp.From, tcp.To}
+	}
+	if len(first) != 3 || first[1] == first[2] && first[2] == first[3] {
+		t.Errorf("pairs by repetition %v", first)
+	}
+}
+
+// More flows are those of fewer and some besides.
+func TestMoreFlowsHaveThoseOfFewer(t *testing.T) {
+	draw := func(flows int) []wire.Flow {
+		x := wire.Trial{Initiator: "a", Sender: "a", Receiver: "b", Relays: []string{"c", "d", "e", "f"}, Repetition: 2}
+		for i := range flows {
+			x.Traffic = append(x.Traffic, wire.Flow{Name: "bulk_" + string(rune('1'+i)), From: drawn, To: drawn})
+		}
+		drawPairs(7, &x)
+		return x.Traffic
+	}
+	few, many := draw(3), draw(9)
+	for i, f := range few {
+		if f != many[i] {
+			t.Errorf("flow %d is %v of three, %v of nine", i, f, many[i])
+		}
+	}
+}
+
+func TestFaultsOfDrawnFlows(t *testing.T) {
+	for want, change := range map[string][2]string{
+		"one end is drawn and the other is not":                     {"from: random, to: random, flows: 1,", "from: random, to: n05, flows: 1,"},
+		"trial.traffic.tcp.flows: 1 is not allowed between two":     {"from: random, to: random, flows: 1,", "from: sender, to: receiver, flows: 1,"},
+		"trial.traffic.tcp.total_bps: 9000 is not allowed for kind": {"flows: 1, payload_bytes: 1460", "flows: 1, total_bps: 9000, payload_bytes: 1460"},
+		"total_bps":                        {"total_bps: 50000, port", "bitrate_bps: 1000, total_bps: 50000, port"},
+		"flow tcp's already":               {"port: 6000", "port: 5000"},
+		"from -200 s to -200 s is not":     {"port: 5000}", "port: 5000, start_s: -200}"},
+		"trial.warmup_s: 9000":             {"warmup_s: 5, duration_s: 30", "warmup_s: 9000, duration_s: 30"},
+		"tcp.window_packets: 0":            {"window_packets: 8", "window_packets: 0"},
+		"channel_error: a burst's length":  {"  course: {kind: none}", "  conditions: {channel_error: {mean: 0.1}}\n  course: {kind: none}"},
+		"speeds from 30 up to 20 m/s are":  {"  course: {kind: none}", "  conditions: {speed_min_mps: 30}\n  course: {kind: none}"},
+		"there is no level \"tcp9\"":       {"only: [tcp1_cbr10_50]}}\n    design: {repetitions: 3}", "only: [tcp9]}}\n    design: {repetitions: 3}"},
+		"acceptance.hops_min: 0 is not al": {"hops_min: 2", "hops_min: 0"},
+	} {
+		if _, err := shippedAt(t, "fixed-rto.yaml", "quick", change[0], change[1]); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.600v, want %q", err, want)
+		}
+	}
+}
+
+// A factor may set what the field is like in a trial, and a scale may leave
+// levels out and shorten those that it keeps.
+func TestConditionsOfCases(t *testing.T) {
+	c, err := shippedAt(t, "reference-tcp.yaml", "quick")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, x := range c.trials {
+		seen[x.Factors["case"]] = true
+		switch x.Factors["case"] {
+		case "error_1_congestion":
+			if *x.Conditions.ChannelErrorMean != 0.01 || !x.Still || len(x.Traffic) != 3 || x.Traffic[1].DurationS != 26 || x.Sender != "s" {
+				t.Fatalf("%+v", x)
+			}
+		case "speed_10":
+			if *x.Conditions.SpeedMaxMps != 10 || x.Still || len(x.Traffic) != 1 {
+				t.Fatalf("%+v", x)
+			}
+		case "window_2":
+			if *x.TCP.WindowPackets != 2 || x.Conditions != nil {
+				t.Fatalf("%+v", x)
+			}
+		}
+	}
+	if len(c.trials) != 30 || len(seen) != 5 {
+		t.Errorf("%d trials of %v", len(c.trials), seen)
+	}
+}
