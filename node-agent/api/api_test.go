@@ -270,7 +270,7 @@ func TestErrorsOfTheNodeReachThePeer(t *testing.T) {
 		wire.CodeLeaseHeld: 409, wire.CodeLeaseNeeded: 409, wire.CodeNotReady: 409, wire.CodeEpochChanged: 409, "a_new_word": 409, wire.CodeTooLarge: 413,
 		wire.CodeMediaType: 415, wire.CodeInternal: 500, wire.CodeUnavailable: 503, wire.CodeDiskFull: 507,
 	} {
-		if got := statusOf(code); got != status {
+		if got := wire.HTTPStatus(code); got != status {
 			t.Errorf("%s is answered with %d, want %d", code, got, status)
 		}
 	}

@@ -3,38 +3,9 @@ package api
 import (
 	"context"
 	"errors"
-	"net/http"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
-
-// statusOf is the HTTP status of an error's code. A code that is not listed is
-// a newer part's refusal of the present state: a conflict.
-func statusOf(code string) int {
-	switch code {
-	case wire.CodeBadRequest:
-		return http.StatusBadRequest
-	case wire.CodeForbidden:
-		return http.StatusForbidden
-	case wire.CodeNotFound:
-		return http.StatusNotFound
-	case wire.CodeMethodNotAllowed:
-		return http.StatusMethodNotAllowed
-	case wire.CodeTooSlow:
-		return http.StatusRequestTimeout
-	case wire.CodeTooLarge:
-		return http.StatusRequestEntityTooLarge
-	case wire.CodeMediaType:
-		return http.StatusUnsupportedMediaType
-	case wire.CodeInternal:
-		return http.StatusInternalServerError
-	case wire.CodeUnavailable:
-		return http.StatusServiceUnavailable
-	case wire.CodeDiskFull:
-		return http.StatusInsufficientStorage
-	}
-	return http.StatusConflict
-}
 
 // asWire turns any error into the body that the peer gets.
 func asWire(err error) *wire.Error {

@@ -26,6 +26,13 @@ func newFakeNode() *fakeNode {
 	return &fakeNode{plans: map[string]wire.RunPlan{}, views: map[string]wire.CampaignView{}, changed: make(chan struct{}), boot: time.Now()}
 }
 
+func (n *fakeNode) Scan(_ context.Context, channel int) error {
+	if channel == 13 {
+		return wire.Errorf(wire.CodeConflict, "a trial is under way")
+	}
+	return nil
+}
+
 func (n *fakeNode) Status(context.Context) (wire.NodeStatus, error) {
 	if n.fault != nil {
 		n.fault()

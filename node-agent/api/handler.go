@@ -150,7 +150,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, most int64) ([
 // refusal logs an error and turns it into an answer.
 func (s *Server) refusal(w http.ResponseWriter, r *http.Request, peer Peer, err error) *wire.Error {
 	refused := asWire(err)
-	status := statusOf(refused.Code)
+	status := wire.HTTPStatus(refused.Code)
 	attributes := []any{"method", r.Method, "path", r.URL.Path, "peer", peer.Name, "role", peer.Role, "remote", r.RemoteAddr, "status", status, "error", err}
 	switch {
 	case status == http.StatusInternalServerError:
@@ -173,7 +173,7 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, answer any) {
 	var data []byte
 	switch a := answer.(type) {
 	case *wire.Error:
-		status = statusOf(a.Code)
+		status = wire.HTTPStatus(a.Code)
 		data = s.encode(&status, a)
 	case page:
 		kind = "application/x-ndjson"

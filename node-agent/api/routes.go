@@ -26,7 +26,7 @@ type route struct {
 
 const (
 	bodyLimit = 1 << 20
-	planLimit = 16 << 20
+	planLimit = 24 << 20
 )
 
 var (
@@ -38,7 +38,7 @@ var (
 // routes is the whole API.
 func routes() []route {
 	return []route{
-		{http.MethodGet, "/v1/node", people, nil, 0, (*Server).status},
+		{http.MethodGet, "/v1/node", people, []string{"scan"}, 0, (*Server).status},
 		{http.MethodGet, "/v1/clock", everyone, nil, 0, (*Server).clock},
 		{http.MethodPut, "/v1/lease", steering, nil, bodyLimit, (*Server).lease},
 		{http.MethodPut, "/v1/runs/{run}", steering, nil, planLimit, (*Server).load},
@@ -138,7 +138,19 @@ func (c *call) wait() (time.Duration, error) {
 	return time.Duration(ms) * time.Millisecond, err
 }
 
-func (s *Server) status(c *call) (any, error) { return s.node.Status(c.ctx) }
+// maxChannel is the highest number of a channel of 5 GHz (IEEE 802.11-2020, annex E).
+const maxChannel = 196
+
+func (s *Server) status(c *call) (any, error) {
+	channel, err := c.number("scan", 1, maxChannel, 0)
+	if err == nil && channel != 0 {
+		err = s.node.Scan(c.ctx, int(channel))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.node.Status(c.ctx)
+}
 
 func (s *Server) clock(*call) (any, error) { return s.node.Clock(), nil }
 

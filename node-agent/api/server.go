@@ -25,6 +25,8 @@ type Peer struct{ Name, Role string }
 // as it is, with the HTTP status of its code; any other is a fault of ours.
 type Node interface {
 	Status(ctx context.Context) (wire.NodeStatus, error)
+	// Scan has the radio listen on a channel; what it heard is in Status.
+	Scan(ctx context.Context, channel int) error
 	Clock() wire.ClockReply
 	Lease(ctx context.Context, p Peer, l wire.Lease) (wire.Lease, error)
 	Load(ctx context.Context, p Peer, plan wire.RunPlan) (wire.CampaignView, error)
@@ -75,7 +77,7 @@ type Server struct {
 type times struct {
 	header   time.Duration // handshake, and each request's header
 	body     time.Duration // a body
-	planBody time.Duration // a body of planLimit: 16 MiB at 2 Mbit/s
+	planBody time.Duration // a body of planLimit: 24 MiB at 3 Mbit/s
 	idle     time.Duration // a kept connection without a request
 	work     time.Duration // what a call may take; restoring a node is the longest
 	write    time.Duration // an answer, and one more second for every 32 KiB

@@ -310,7 +310,7 @@ func (a *attempt) change(ctx context.Context, radio bool) error {
 		return err
 	}
 	if radio {
-		run, trial = withRadio(*e.plan, a.trial, e.cfg.Interface, run, trial)
+		run, trial = withRadio(*e.plan, a.trial, e.cfg.Node, e.cfg.Interface, run, trial)
 	}
 	st, err := e.deps.Host.Status(ctx)
 	if err != nil {
@@ -433,16 +433,19 @@ func (a *attempt) measure(order goOrder) error {
 	a.openNs, a.closeNs = order.openBootNs, order.openBootNs+a.trial.Duration().Nanoseconds()
 	a.mu.Unlock()
 	a.setState("running", "waiting for the window to open")
+	clients := a.startClients(warming)
 	if err := a.sleepUntil(a.openNs); err != nil {
-		return err
+		a.cancel(err)
+		return errors.Join(err, a.endFlows(clients))
 	}
 	w := &wire.Window{OpenBootNs: a.openNs, CloseBootNs: a.closeNs, GoPath: order.path, GoUncertaintyUs: order.uncertaintyUs}
 	if err := errors.Join(a.edge("open"), a.emit(e.deps.Clock.BootNs(), w)); err != nil {
-		return err
+		a.cancel(err)
+		return errors.Join(err, a.endFlows(clients))
 	}
 	a.setState("running", "measuring")
 	err := a.startProbes()
-	clients := a.startClients()
+	clients = append(clients, a.startClients(measuring)...)
 	if err == nil {
 		err = a.sleepUntil(a.closeNs)
 	}
@@ -453,7 +456,9 @@ func (a *attempt) measure(order goOrder) error {
 		a.cancel(err) // ends the flows too
 	}
 	a.setState("running", "flows are ending")
-	return errors.Join(err, a.endFlows(append(clients, a.servers...)))
+	servers := a.servers
+	a.servers = nil
+	return errors.Join(err, a.endFlows(append(clients, servers...)))
 }
 
 func (a *attempt) edge(name string) error {

@@ -130,6 +130,7 @@ type Engine struct {
 	stopped  bool
 	journal  *journal
 	live     liveView
+	others   heardPlaces
 	work     sync.WaitGroup // the attempts' goroutines
 }
 

@@ -6,12 +6,12 @@ import (
 	"log/slog"
 	"net/netip"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/testnet"
 	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/node-agent/host"
 	"fieldmesh.dev/fieldmesh/node-agent/measure"
@@ -185,28 +185,10 @@ type rig struct {
 	flows *fakeFlows
 	gps   *fakeGPS
 	route *fakeRouting
-	open  atomic.Int32 // sockets of the kind that samples
-	log   fakeLog
+	open  atomic.Int32   // sockets of the kind that samples
+	log   testnet.Output // what the engine has logged
 	dir   string
 	port  int
-}
-
-// fakeLog is what an engine has logged.
-type fakeLog struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *fakeLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *fakeLog) has(words string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Contains(l.text.String(), words)
 }
 
 // fakeRouting is a daemon that lacks what it is told to; what it was asked for

@@ -44,15 +44,20 @@ func (e *Engine) meshAddr(node string) (netip.Addr, error) {
 	return p.Addr(), nil
 }
 
-// startClients starts the flows whose client is this node, each at its time.
-func (a *attempt) startClients() []Process {
+// A flow warms the network up when it begins before the window does.
+func warming(f wire.Flow) bool { return f.StartS < 0 }
+
+func measuring(f wire.Flow) bool { return !warming(f) }
+
+// startClients starts those flows whose client is this node, each at its time.
+func (a *attempt) startClients(which func(wire.Flow) bool) []Process {
 	var out []Process
 	for _, f := range a.flows {
 		client, server := f.From, f.To
 		if f.Reverse {
 			client, server = f.To, f.From
 		}
-		if client != a.engine.cfg.Node {
+		if client != a.engine.cfg.Node || !which(f) {
 			continue
 		}
 		ctx, stop := context.WithCancelCause(a.ctx)
@@ -105,6 +110,5 @@ func (a *attempt) endFlows(processes []Process) error {
 		out := p.Wait()
 		err = errors.Join(err, a.engine.record(a.key, &out))
 	}
-	a.servers = nil
 	return err
 }

@@ -39,6 +39,8 @@ func (e *Engine) Lease(_ context.Context, holder string, l wire.Lease) (wire.Lea
 	l.TTLS = min(l.TTLS, 120)
 	e.active = now
 	e.lease = lease{holder: holder, label: l.Holder, until: now.Add(time.Duration(l.TTLS * float64(time.Second)))}
+	e.hearPlaces(l.Places)
+	l.Places = e.ownPlace()
 	return l, nil
 }
 
@@ -200,6 +202,7 @@ func (e *Engine) view() wire.CampaignView {
 	}
 	sortTrials(v.Trials)
 	v.Live = e.live.snapshot(e)
+	v.Places = e.others.now(time.Now())
 	return v
 }
 
@@ -306,6 +309,16 @@ func (e *Engine) RunHeld() string {
 		return ""
 	}
 	return e.plan.Run
+}
+
+// Attempt is the one under way, if any.
+func (e *Engine) Attempt() (k wire.TrialKey, busy bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.current == nil {
+		return wire.TrialKey{}, false
+	}
+	return e.current.key, true
 }
 
 // forsakenAfter is how long a node that is alone waits for the next trial of

@@ -21,10 +21,10 @@ func setsRadio(caps *wire.Caps) bool { return caps != nil && caps.Driver == real
 // has those that manage the radio for the machine's user leave it alone. Joining takes seconds, so
 // where all trials of a run have one radio it is joined once; else it belongs
 // to the trial.
-func withRadio(plan wire.RunPlan, t wire.Trial, iface string, run, trial []host.Change) (withRun, withTrial []host.Change) {
+func withRadio(plan wire.RunPlan, t wire.Trial, node, iface string, run, trial []host.Change) (withRun, withTrial []host.Change) {
 	r := t.Radio
 	run = slices.Insert(run, 0, host.Change{Aside: &host.Aside{Interface: iface}})
-	c := host.Change{Radio: &host.Radio{Interface: iface, Mode: r.Mode, Standard: r.Standard, Channel: r.Channel, SSID: r.SSID, BSSID: r.BSSID,
+	c := host.Change{Radio: &host.Radio{Interface: iface, Mode: r.ModeAt(node), Standard: r.Standard, Channel: r.Channel, SSID: r.SSID, BSSID: r.BSSID,
 		RateMbps: r.RateMbps, TxPowerDbm: r.TxPowerDbm, RTSThresholdBytes: r.RTSThresholdBytes, RetryLimit: r.RetryLimit}}
 	for _, made := range run {
 		if made.Address != nil {
@@ -73,7 +73,7 @@ func (e *Engine) radioInForce(want wire.Radio) (*wire.Caps, error) {
 func (e *Engine) compareRadio(want wire.Radio, is wire.Caps) error {
 	// What nothing tells cannot be held against the plan; the records say what was told.
 	for _, c := range []struct{ what, want, is string }{
-		{"mode", want.Mode, is.Mode}, {"standard", want.Standard, is.Standard}, {"channel", number(want.Channel), number(is.Channel)},
+		{"mode", want.ModeAt(e.cfg.Node), is.Mode}, {"standard", want.Standard, is.Standard}, {"channel", number(want.Channel), number(is.Channel)},
 		{"SSID", want.SSID, is.SSID}, {"BSSID", want.BSSID, is.BSSID},
 		{"RTS threshold", whole(want.RTSThresholdBytes), whole(is.RTSThresholdBytes)},
 		{"short retry limit", whole(want.RetryLimit), whole(is.ShortRetryLimit)}, {"long retry limit", whole(want.RetryLimit), whole(is.LongRetryLimit)},

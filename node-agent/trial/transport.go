@@ -38,6 +38,9 @@ func transportChanges(p tcp.Profile, own netip.Prefix, iface string) []host.Chan
 	if p.HoldRTO {
 		out = append(out, host.Change{HeldRTO: &host.HeldRTO{Peers: own.Masked(), Reference: p.Reference}})
 	}
+	if p.Window != nil {
+		out = append(out, host.Change{WindowClamp: &host.WindowClamp{Peers: own.Masked(), Segments: *p.Window}})
+	}
 	out = append(out, host.Change{Sysctl: &host.Sysctl{Key: "net.ipv4.tcp_congestion_control", Value: p.Kernel}})
 	if p.Immediate {
 		// In place of the kernel's own route to the tested network: what comes

@@ -119,14 +119,14 @@ func makeAODV(config func([]manet.Interface, uint64) aodv.Config) func(Setup) (m
 }
 
 // makeAOMDV makes AOMDV, with HELLOs only where the link layer reports nothing.
-// The kernel spreads flows over the next hops of a route.
+// The kernel spreads flows over the next hops of a route while there are several;
+// the use of a destination keeps the best of them only.
 func makeAOMDV(s Setup) (manet.Node, error) {
 	preset := aomdv.Hello
 	if s.Feedback {
 		preset = aomdv.LinkDisjoint
 	}
 	c := preset(s.Interfaces, s.Seed)
-	c.Multipath.Spread = true
 	c.FirstSeq = s.FirstSeq
 	if s.Hello != nil {
 		c.HelloInterval = *s.Hello
