@@ -16,7 +16,6 @@ import (
 type Multipath struct {
 	Paths        int  // to a destination at most, and RREQ copies that a destination answers
 	NodeDisjoint bool // a relay offers one way only; else ways may meet in a node, not in a link
-	Spread       bool // data goes all ways at once, as flows do over a kernel's multipath route; else the best
 }
 
 // maxPaths bounds Multipath.Paths.
@@ -99,19 +98,6 @@ func (n *Node) addPath(r *route, o offer) bool {
 	n.count("alternate_paths")
 	n.insert(r, p)
 	return true
-}
-
-// usePaths keeps the ways that data may have gone besides the best.
-func (n *Node) usePaths(r *route) {
-	if n.config.Multipath == nil || !n.config.Multipath.Spread {
-		return
-	}
-	for i := range r.multi.others {
-		p := &r.multi.others[i]
-		p.expires = max(p.expires, n.now+n.config.ActiveRouteTimeout)
-		n.extend(p.next)
-		n.watchHop(p.next)
-	}
 }
 
 // insert puts a way where its length belongs.

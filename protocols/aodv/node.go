@@ -163,13 +163,14 @@ func (n *Node) routeUsed(e manet.RouteUsed) {
 }
 
 // use keeps a route and its next hop alive. A neighbour that only was heard of
-// becomes part of an active route by it.
+// becomes part of an active route by it. AOMDV's other ways are not kept by it:
+// one that data may not take ends at the next node, which in time forgets the
+// number too and could then be brought to lead back here.
 func (n *Node) use(r *route) {
 	r.asked = true
 	n.watch(r)
 	n.extend(r.to)
 	n.extend(r.next)
-	n.usePaths(r)
 }
 
 // sayHello is section 6.9, once an interval: our own HELLO where we are part of

@@ -19,7 +19,7 @@ func variant(seed uint64, interfaces []manet.Interface) aomdv.Config {
 	case 2:
 		c = aomdv.Hello(interfaces, seed)
 	case 3:
-		c.Multipath.Paths, c.Multipath.Spread = 5, true
+		c.Multipath.Paths = 5
 	case 4:
 		c.DestinationOnly, c.AckRREPs = true, true
 	}
@@ -42,7 +42,8 @@ const unrestFor = 60 * time.Second
 
 // seedsThatFailed are simulations that once found a bug.
 var seedsThatFailed = []uint64{
-	7672, // a copy of an RREQ made a route over who had learned it from here
+	7672,             // a copy of an RREQ made a route over who had learned it from here
+	1603, 5063, 5863, // the use of a destination kept ways alive that no data took
 }
 
 var protocol = meshtest.Protocol{Network: network, Failed: seedsThatFailed, Quick: 20}
