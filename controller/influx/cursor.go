@@ -17,14 +17,15 @@ const cursorFile = ".influx-cursor.json"
 
 // cursor is how far each file has been acknowledged by one target.
 type cursor struct {
-	dir    string
-	Target string           `json:"target"`
-	Files  map[string]int64 `json:"files"` // relative path → bytes
+	dir     string
+	Target  string            `json:"target"`
+	Files   map[string]int64  `json:"files"`             // relative path → bytes
+	Results map[string]string `json:"results,omitempty"` // attempt → what its result was made of
 }
 
 // openCursor reads the cursor; there is none yet for a new target.
 func openCursor(dir string, t influx.Target) (*cursor, error) {
-	fresh := &cursor{dir: dir, Target: t.String(), Files: map[string]int64{}}
+	fresh := &cursor{dir: dir, Target: t.String(), Files: map[string]int64{}, Results: map[string]string{}}
 	text, err := os.ReadFile(filepath.Join(dir, cursorFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return fresh, nil
@@ -36,12 +37,16 @@ func openCursor(dir string, t influx.Target) (*cursor, error) {
 	if err := json.Unmarshal(text, c); err != nil || c.Target != fresh.Target || c.Files == nil {
 		return fresh, nil // sending again is harmless, missing something is not
 	}
+	if c.Results == nil { // a cursor of before results
+		c.Results = map[string]string{}
+	}
 	return c, nil
 }
 
-// advance makes acknowledged offsets durable.
-func (c *cursor) advance(ends map[string]int64) error {
+// advance makes durable what was acknowledged.
+func (c *cursor) advance(ends map[string]int64, resulted map[string]string) error {
 	maps.Copy(c.Files, ends)
+	maps.Copy(c.Results, resulted)
 	text, err := json.Marshal(c)
 	if err != nil {
 		return fmt.Errorf("encode cursor: %w", err)

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"fieldmesh.dev/fieldmesh/protocols/influx"
@@ -30,6 +31,11 @@ type follower struct {
 	batches chan batch
 	pending batch
 
+	resulted map[string]string // attempt → what its result was made of
+	looked   int64             // when results were looked for; see judgedAnew
+	computed map[string]influx.Measurement
+	trials   map[int]wire.Trial // the plan's; nil: not yet read
+
 	mu  sync.Mutex
 	sum Summary
 }
@@ -45,16 +51,33 @@ type progress struct {
 
 // batch is lines on their way, with what they acknowledge.
 type batch struct {
-	lines  []byte
-	points int64
-	ends   map[string]int64
+	lines    []byte
+	points   int64 // of records
+	results  int64
+	targets  int64
+	ends     map[string]int64
+	resulted map[string]string
+}
+
+func newBatch(size int) batch {
+	return batch{lines: make([]byte, 0, size), ends: map[string]int64{}, resulted: map[string]string{}}
 }
 
 func newFollower(dir string, w Writer, c *cursor) *follower {
+	resulted := map[string]string{}
+	if c != nil {
+		resulted = maps.Clone(c.Results)
+	}
+	computed := map[string]influx.Measurement{}
+	for _, m := range influx.Computed() {
+		computed[m.Name] = m
+	}
 	return &follower{
-		dir: dir, writer: w, cursor: c, log: slog.New(slog.DiscardHandler),
+		computed: computed,
+		resulted: resulted,
+		dir:      dir, writer: w, cursor: c, log: slog.New(slog.DiscardHandler),
 		encoder: influx.NewEncoder(), dating: newDating(), files: map[string]*progress{},
-		batches: make(chan batch, 2), pending: batch{ends: map[string]int64{}},
+		batches: make(chan batch, 2), pending: newBatch(0),
 		sum: Summary{Undated: map[string]int64{}},
 	}
 }
@@ -78,7 +101,7 @@ func (f *follower) send(ctx context.Context) error {
 			return err
 		}
 		if f.cursor != nil {
-			if err := f.cursor.advance(b.ends); err != nil {
+			if err := f.cursor.advance(b.ends, b.resulted); err != nil {
 				return err
 			}
 		}
@@ -94,9 +117,22 @@ func (f *follower) count(b batch, refused []influx.Refusal, stored bool) {
 			f.log.Warn("influxdb refuses a record", "reason", r.Reason, "line", r.Line)
 		}
 	}
-	if stored {
-		f.sum.Points += b.points - int64(len(refused))
+	if !stored {
+		return
 	}
+	for _, r := range refused {
+		switch name, _, _ := strings.Cut(r.Line, ","); name {
+		case influx.ResultName:
+			b.results--
+		case influx.TargetName:
+			b.targets--
+		default:
+			b.points--
+		}
+	}
+	f.sum.Points += b.points
+	f.sum.Results += b.results
+	f.sum.Targets += b.targets
 }
 
 func (f *follower) summary() Summary {
@@ -124,6 +160,9 @@ func (f *follower) poll(ctx context.Context, final bool) error {
 			return fmt.Errorf("read %s: %w", p.rel, err)
 		}
 		p.seen = p.size
+	}
+	if err := f.results(ctx, final); err != nil {
+		return fmt.Errorf("reckon results: %w", err)
 	}
 	return f.flush(ctx)
 }
@@ -206,34 +245,35 @@ func (f *follower) read(ctx context.Context, p *progress, final bool) error {
 		limit = min(limit, p.seen)
 	}
 	_, err := lines(f.dir, p.rel, p.read, limit, func(line []byte, end int64) error {
-		if stop := f.take(p, line, final); stop {
+		stop, err := f.take(p, line, final)
+		if err != nil {
+			return err
+		}
+		if stop {
 			return errStop
 		}
 		p.read = end
 		f.pending.ends[p.rel] = end
-		if f.pending.points >= batchLines || len(f.pending.lines) >= batchBytes {
-			return f.flush(ctx)
-		}
-		return nil
+		return f.flushFull(ctx)
 	})
 	return err
 }
 
 // take adds one record to the pending batch; stop says that it has to wait.
-func (f *follower) take(p *progress, line []byte, final bool) (stop bool) {
+func (f *follower) take(p *progress, line []byte, final bool) (stop bool, err error) {
 	r, err := f.encoder.Parse(line)
 	if err != nil {
 		f.miss(func(s *Summary) { s.Damaged++ })
-		return false
+		return false, nil
 	}
 	offset, when := f.dating.offset(r.Header, p.key, final)
 	switch {
 	case when == notYet, when == never && f.cursor != nil:
 		// A later Tail may know better, so the cursor must not pass the record.
-		return true
+		return true, nil
 	case when == never:
 		f.miss(func(s *Summary) { s.Undated[r.Header.Node]++ })
-		return false
+		return false, nil
 	}
 	grown, err := f.encoder.Append(f.pending.lines, r, offset)
 	switch {
@@ -244,8 +284,9 @@ func (f *follower) take(p *progress, line []byte, final bool) (stop bool) {
 	default:
 		f.pending.lines = grown
 		f.pending.points++
+		return false, f.target(r.Header, offset)
 	}
-	return false
+	return false, nil
 }
 
 func (f *follower) miss(note func(*Summary)) {
@@ -256,12 +297,12 @@ func (f *follower) miss(note func(*Summary)) {
 
 // flush hands the pending batch to the sender, and waits while that is behind.
 func (f *follower) flush(ctx context.Context) error {
-	if len(f.pending.ends) == 0 {
+	if len(f.pending.ends) == 0 && len(f.pending.resulted) == 0 {
 		return nil
 	}
 	select {
 	case f.batches <- f.pending:
-		f.pending = batch{ends: map[string]int64{}, lines: make([]byte, 0, len(f.pending.lines))}
+		f.pending = newBatch(len(f.pending.lines))
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

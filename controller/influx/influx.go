@@ -34,12 +34,16 @@ const (
 
 // Summary is what became of an archive's records.
 type Summary struct {
-	Points   int64            // acknowledged by the server
+	Points   int64            // of records, acknowledged by the server
+	Results  int64            // of judged attempts, likewise
+	Targets  int64            // of the plan's speeds, likewise
 	Refused  []influx.Refusal // the first few that the server did not take
 	RefusedN int64            // all that it did not take
 	Undated  map[string]int64 // node → records left out, for no clock estimate tells their time
 	Unknown  int64            // records of kinds that have no measurement
 	Damaged  int64            // lines of the archive that are no record
+	// Unreckoned are attempts without a result, for one of their lines is no record.
+	Unreckoned int64
 }
 
 // Writer is what Publish and Tail send with, Publish from several goroutines;
@@ -48,7 +52,8 @@ type Writer interface {
 	Write(ctx context.Context, lines []byte) ([]influx.Refusal, error)
 }
 
-// Publish sends every record of the run in dir. It may be repeated: the same
+// Publish sends every record of the run in dir, and the result of every judged
+// attempt. It may be repeated: the same
 // records are the same points. A run that is still being driven is sent as far
 // as it has come.
 func Publish(ctx context.Context, dir string, w Writer) (Summary, error) {

@@ -134,7 +134,7 @@ func newRun(t testing.TB, n int) *archive.Archive {
 	t.Helper()
 	info := archive.RunInfo{Run: "r", Campaign: "c", Place: archive.PlaceBench, CampaignRaw: []byte("version: 1\n"), Plan: wire.RunPlan{Run: "r"}}
 	for i := range n {
-		info.Plan.Trials = append(info.Plan.Trials, wire.Trial{Number: i + 1})
+		info.Plan.Trials = append(info.Plan.Trials, wire.Trial{Number: i + 1, Car: "car", SpeedMps: new(1.0), Acceptance: wire.Acceptance{SpeedBandMps: new(1.5)}})
 	}
 	a, err := archive.Create(filepath.Join(t.TempDir(), "r"), info)
 	if err != nil {
@@ -193,8 +193,8 @@ func TestPublishDatesEveryRecord(t *testing.T) {
 	}
 	points, sum := published(t, a.Dir())
 	const records = 3 + 2 + 3*(20+20+5+2) + 2*2 + 2
-	if int(sum.Points) != records || len(points) != records || len(sum.Undated) != 0 || sum.Unknown+sum.Damaged+sum.RefusedN != 0 {
-		t.Errorf("%d points, %d different, of %d records; %+v", sum.Points, len(points), records, sum)
+	if int(sum.Points) != records || sum.Results != 3 || len(points) != records+3 || len(sum.Undated) != 0 || sum.Unknown+sum.Damaged+sum.RefusedN != 0 {
+		t.Errorf("%d points, %d different, of %d records and 3 results; %+v", sum.Points, len(points), records, sum)
 	}
 	// The first record of all: the car's clock less its offset in trial 1, on
 	// the controller's wall clock, with the record's number as last digits.

@@ -16,12 +16,7 @@ func Document() string {
 	writeFields(&b, commonFields())
 	for _, m := range Schema() {
 		fmt.Fprintf(&b, "\n## %s\n\n%s Made of records of kind `%s`.\n", m.Name, m.Meaning, m.Kind)
-		if len(m.Tags) > 0 {
-			b.WriteString("\n| tag | meaning |\n|---|---|\n")
-		}
-		for _, t := range m.Tags {
-			fmt.Fprintf(&b, "| `%s` | %s |\n", t.Name, t.Meaning)
-		}
+		writeTags(&b, m.Tags)
 		writeFields(&b, m.Fields)
 		if len(m.LeftOut) > 0 {
 			b.WriteString("\nOnly in the archive: ")
@@ -36,7 +31,22 @@ func Document() string {
 			b.WriteString(".\n")
 		}
 	}
+	b.WriteString(computedPreface)
+	for _, m := range Computed() {
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n", m.Name, m.Meaning)
+		writeTags(&b, m.Tags)
+		writeFields(&b, m.Fields)
+	}
 	return b.String()
+}
+
+func writeTags(b *strings.Builder, tags []Tag) {
+	if len(tags) > 0 {
+		b.WriteString("\n| tag | meaning |\n|---|---|\n")
+	}
+	for _, t := range tags {
+		fmt.Fprintf(b, "| `%s` | %s |\n", t.Name, t.Meaning)
+	}
 }
 
 func writeFields(b *strings.Builder, fields []Field) {
@@ -62,4 +72,12 @@ or from ` + "`fieldmesh-agent log`" + `. The archive is the truth; the database 
 - A text is at most 8 KiB; control characters in it become spaces.
 
 ## On every point
+`
+
+const computedPreface = `
+# What the controller computes
+
+Besides the records, from the plan and, when an attempt has been judged, from all of its records, with the report's own
+definitions (` + "`metrics.csv`" + ` states them in full). These points have no tag ` + "`node`" + ` and none of the fields above. A run that
+goes on, or records that come late, write the same point anew.
 `

@@ -253,6 +253,11 @@ func appendValue(line []byte, t Type, m member) (grown []byte, ok bool, err erro
 	if err != nil || s == "" {
 		return line, false, err
 	}
+	return appendText(line, s), true, nil
+}
+
+// appendText quotes a text.
+func appendText(line []byte, s string) []byte {
 	line = append(line, '"')
 	s = printable(s, textLimit)
 	for i := range len(s) {
@@ -261,7 +266,7 @@ func appendValue(line []byte, t Type, m member) (grown []byte, ok bool, err erro
 		}
 		line = append(line, s[i])
 	}
-	return append(line, '"'), true, nil
+	return append(line, '"')
 }
 
 func positive(n int) string {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -199,7 +200,7 @@ func TestNamesKeepTheirMeaning(t *testing.T) {
 	for _, tag := range commonTags() {
 		tags[tag.Name] = true
 	}
-	for _, m := range Schema() {
+	for _, m := range slices.Concat(Schema(), Computed()) {
 		if measurements[m.Name] {
 			t.Errorf("two measurements are called %s", m.Name)
 		}

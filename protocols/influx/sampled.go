@@ -180,7 +180,7 @@ func mediumCount() Measurement {
 func machine() Measurement {
 	return Measurement{
 		Name: "fm_machine", Kind: "machine",
-		Meaning: "The node's battery and temperature, every ten seconds and at every change of state.",
+		Meaning: "The node's battery, temperature and disk, every ten seconds and at every change of state.",
 		Fields: []Field{
 			float("battery_percent", "%", "of all its batteries together"),
 			text("battery_state", "charging, discharging, full, not_charging or unknown"),
@@ -188,6 +188,8 @@ func machine() Measurement {
 			boolean("on_mains", "it has external power"),
 			float("temperature_c", "°C", "of the hottest zone"),
 			text("hottest_zone", "which that is"),
+			integer("disk_free_bytes", "B", "left on the disk that records go to"),
+			integer("spool_bytes", "B", "records on the node's disk, delivered ones among them until their room is needed"),
 			text("alarm", "why no trial can go on so"),
 		},
 	}

@@ -1,0 +1,278 @@
+package influx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/report"
+	"fieldmesh.dev/fieldmesh/protocols/influx"
+	"fieldmesh.dev/fieldmesh/protocols/verdict"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// results sends what became of every judged attempt, once, and again when its
+// verdict or its records are others than they were. A tail waits until the
+// attempt is sealed: its numbers and its time are settled then.
+func (f *follower) results(ctx context.Context, final bool) error {
+	if !final && !f.judgedAnew() {
+		return nil
+	}
+	a, err := archive.Read(f.dir)
+	if errors.Is(err, fs.ErrNotExist) { // a run's first moments
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	attempts, err := a.Trials()
+	if err != nil {
+		return err
+	}
+	for _, e := range attempts {
+		if e.Verdict == nil || !f.dating.settled(e.TrialKey, final) {
+			continue
+		}
+		name := fmt.Sprintf("%d-a%d", e.Trial, e.Attempt)
+		print := f.fingerprint(e)
+		if f.resulted[name] == print {
+			continue
+		}
+		if err := f.result(a, e, final); err != nil {
+			return err
+		}
+		f.resulted[name] = print
+		f.pending.resulted[name] = print
+		if err := f.flushFull(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// judgedAnew tells whether any attempt may have another result than at the last
+// look: it is cheap, for a tail asks twice a second.
+func (f *follower) judgedAnew() bool {
+	var now int64
+	if st, err := os.Stat(filepath.Join(f.dir, "journal.ndjson")); err == nil {
+		now = st.Size()
+	}
+	for _, p := range f.files {
+		if p.late {
+			now += p.size
+		}
+	}
+	now += int64(len(f.dating.sealed)) << 40
+	before := f.looked
+	f.looked = now
+	return now != before
+}
+
+// fingerprint names the verdict and the amount of records that a result is of.
+func (f *follower) fingerprint(e archive.Attempt) string {
+	var bytes int64
+	for _, p := range f.files {
+		if p.key == e.TrialKey {
+			bytes += p.size
+		}
+	}
+	return fmt.Sprintf("%d %s %s", bytes, e.Verdict.Outcome, e.Verdict.Reason)
+}
+
+// result adds one attempt's point to the pending batch.
+func (f *follower) result(a *archive.Archive, e archive.Attempt, final bool) error {
+	s, err := report.Summarise(a, e)
+	if err != nil { // a line that is no record; it has been counted
+		f.miss(func(s *Summary) { s.Unreckoned++ })
+		return nil
+	}
+	at, known := f.opening(s, final)
+	if !known {
+		if at, err = decidedAt(a, e.TrialKey); err != nil {
+			return err
+		}
+	}
+	tags, fields := resultOf(a.Info(), s)
+	if err := f.compute(influx.ResultName, tags, fields, at); err != nil {
+		return err
+	}
+	f.pending.results++
+	return nil
+}
+
+// compute adds a point of a computed measurement to the pending batch.
+func (f *follower) compute(name string, tags map[string]string, fields map[string]any, at time.Time) error {
+	grown, err := f.computed[name].AppendPoint(f.pending.lines, tags, fields, at)
+	if err != nil {
+		return err
+	}
+	f.pending.lines = grown
+	return nil
+}
+
+// target adds the speed that the plan asks of the car beside a step of the
+// trial on the car's node, so that a chart shows it from the first step on.
+func (f *follower) target(h wire.Header, wallOffsetNs int64) error {
+	if h.Kind != "trial" || h.Trial < 1 || h.Attempt < 1 {
+		return nil
+	}
+	if f.trials == nil {
+		a, err := archive.Read(f.dir)
+		if err != nil {
+			return err
+		}
+		f.trials = map[int]wire.Trial{}
+		for _, t := range a.Info().Plan.Trials {
+			f.trials[t.Number] = t
+		}
+	}
+	t, planned := f.trials[h.Trial]
+	if !planned || t.SpeedMps == nil || t.Car != h.Node {
+		return nil
+	}
+	fields := map[string]any{"speed_target_mps": t.SpeedMps}
+	if half := t.Acceptance.SpeedBandMps; half != nil {
+		fields["speed_low_mps"], fields["speed_high_mps"] = new(max(*t.SpeedMps-*half, 0)), new(*t.SpeedMps+*half)
+	}
+	at, err := influx.Timestamp(h, wallOffsetNs)
+	if err != nil {
+		return nil // the record has been counted as damaged
+	}
+	tags := map[string]string{"run": h.Run, "trial": strconv.Itoa(h.Trial), "attempt": strconv.Itoa(h.Attempt)}
+	f.pending.targets++
+	return f.compute(influx.TargetName, tags, fields, time.Unix(0, at))
+}
+
+// opening is when the attempt's window opened, by the first of its nodes that
+// had one and whose clock is known.
+func (f *follower) opening(s report.Summary, final bool) (time.Time, bool) {
+	for _, node := range s.Trial.Nodes() {
+		w := verdict.WindowOf(node, s.Records)
+		if w == nil {
+			continue
+		}
+		for _, r := range s.Records {
+			if r.Node != node {
+				continue
+			}
+			if offset, when := f.dating.offset(r.Header, s.TrialKey, final); when == dated {
+				return time.Unix(0, w.OpenBootNs+offset), true
+			}
+			break
+		}
+	}
+	return time.Time{}, false
+}
+
+// decidedAt is when an attempt was first judged, by the controller's clock.
+func decidedAt(a *archive.Archive, k wire.TrialKey) (time.Time, error) {
+	entries, err := a.Journal()
+	if err != nil {
+		return time.Time{}, err
+	}
+	for _, j := range entries {
+		if j.Verdict != nil && j.Verdict.TrialKey == k {
+			return j.Wall, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("no verdict on trial %d attempt %d in the journal", k.Trial, k.Attempt)
+}
+
+// resultOf is an attempt's tags and fields; see influx.Computed.
+func resultOf(info archive.RunInfo, s report.Summary) (tags map[string]string, fields map[string]any) {
+	t := s.Trial
+	tags = map[string]string{
+		"run": info.Run, "trial": strconv.Itoa(s.TrialKey.Trial), "attempt": strconv.Itoa(s.Attempt),
+		"section": s.Section, "unit": s.Unit, "direction": t.Direction,
+		"variant": t.TCP.Variant, "routing": t.Routing.Protocol, "nodes": strconv.Itoa(len(t.Nodes())),
+	}
+	if t.SpeedMps != nil {
+		tags["speed"] = metrics.Number(*t.SpeedMps)
+	}
+	fields = map[string]any{
+		"accepted": 0, "outcome": s.Verdict.Outcome, "reason": s.Verdict.Reason, "place": info.Place, "pass": t.Pass,
+		"planned_trials": planned(info), "speed_target_mps": t.SpeedMps, "transferred_mb": s.MB,
+	}
+	if s.Verdict.Outcome == verdict.Accepted {
+		fields["accepted"] = 1
+	}
+	if s.Mbps != nil {
+		fields["throughput_bps"] = new(*s.Mbps * 1e6)
+	}
+	for _, name := range wholeNumbers {
+		fields[name] = metrics.Value(s.Rows, "", name)
+	}
+	flows := measuredFlows(t)
+	fields[metrics.RetransmitsName] = sum(s.Rows, flows, metrics.RetransmitsName)
+	if len(flows) == 1 {
+		for _, name := range flowNumbers {
+			fields[name] = metrics.Value(s.Rows, flows[0], name)
+		}
+	}
+	return tags, fields
+}
+
+// wholeNumbers are metrics of an attempt, flowNumbers of a flow; in a result
+// they have the names that they have there.
+var (
+	wholeNumbers = []string{
+		metrics.SpeedMeanMps, metrics.InBandShare, metrics.DistanceMeanM, metrics.SignalMeanDbm, metrics.ClockErrorMs, metrics.LatenessShare,
+		"routing_packets_per_s", "routing_bytes_per_s", "daemon_packets_per_s", "route_outage_s", "data_outage_s", "hops_mean",
+	}
+	flowNumbers = []string{
+		"packet_loss_percent", "goodput_ratio", "one_way_delay_mean_ms", "one_way_delay_uncertainty_ms", "round_trip_mean_ms",
+		"connect_time_ms", "handshake_ms", "rtt_mean_ms",
+	}
+)
+
+func measuredFlows(t wire.Trial) []string {
+	var out []string
+	for _, f := range t.Traffic {
+		if !f.Background {
+			out = append(out, f.Name)
+		}
+	}
+	return out
+}
+
+// sum is absent as soon as one of the flows has no such number.
+func sum(rows []metrics.Row, flows []string, name string) *float64 {
+	var total float64
+	for _, f := range flows {
+		v := metrics.Value(rows, f, name)
+		if v == nil {
+			return nil
+		}
+		total += *v
+	}
+	if len(flows) == 0 {
+		return nil
+	}
+	return &total
+}
+
+// planned counts the trials that the run is to drive: a shard has its part.
+func planned(info archive.RunInfo) int {
+	n := 0
+	for _, t := range info.Plan.Trials {
+		if info.Shard.Has(t.Number) {
+			n++
+		}
+	}
+	return n
+}
+
+// flushFull hands the batch on when it is large enough.
+func (f *follower) flushFull(ctx context.Context) error {
+	if f.pending.points+f.pending.results < batchLines && len(f.pending.lines) < batchBytes {
+		return nil
+	}
+	return f.flush(ctx)
+}

@@ -1,0 +1,162 @@
+package influx
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/internal/synthetic"
+	"fieldmesh.dev/fieldmesh/protocols/influx"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// judged is a run of four cells; the first attempt at trial 2 was driven too slowly.
+func judged(t *testing.T) *archive.Archive {
+	t.Helper()
+	return synthetic.Run(t, synthetic.Options{Seed: 5, Speeds: []float64{2.8, 16.7}, Repetitions: 1, Place: archive.PlaceBench,
+		Change: func(t *wire.Trial) { t.TCP.Variant, t.Routing.Protocol = "reno", "aodv" },
+		Mishap: func(t wire.Trial, attempt int, c *synthetic.Conditions) {
+			if t.Number == 2 && attempt == 1 {
+				c.SpeedOffsetMps = -*t.SpeedMps / 2
+			}
+		}})
+}
+
+// resultsOf are the points of results by attempt, without measurement and time.
+func resultsOf(points map[string]int) map[string]string {
+	out := map[string]string{}
+	for p := range points {
+		rest, found := strings.CutPrefix(p, influx.ResultName+",")
+		if !found {
+			continue
+		}
+		var key [2]string
+		for tag := range strings.SplitSeq(rest[:strings.IndexByte(rest, ' ')], ",") {
+			name, value, _ := strings.Cut(tag, "=")
+			switch name {
+			case "trial":
+				key[0] = value
+			case "attempt":
+				key[1] = value
+			}
+		}
+		out[key[0]+"."+key[1]] = rest[:strings.LastIndexByte(rest, ' ')]
+	}
+	return out
+}
+
+// A result has the very numbers of metrics.csv, and every judged attempt has one.
+func TestResultsAreTheMetrics(t *testing.T) {
+	a := judged(t)
+	points, sum := published(t, a.Dir())
+	got := resultsOf(points)
+	if len(got) != 5 || sum.Results != 5 || sum.Unreckoned != 0 {
+		t.Fatalf("results %v; %+v", got, sum)
+	}
+	accepted := 0
+	for _, d := range a.Decisions() {
+		rows, err := metrics.Of(a, d.TrialKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		trial, _ := a.Trial(d.Trial)
+		line := got[fmt.Sprintf("%d.%d", d.Trial, d.Attempt)]
+		want := []string{
+			"run=" + a.Info().Run, ",nodes=2,", "variant=reno", "routing=aodv", "section=" + trial.Factors["section"], "speed=" + metrics.Number(*trial.SpeedMps),
+			"unit=laptop-1", "direction=" + trial.Direction, `outcome="` + d.Outcome + `"`, `place="bench"`, "planned_trials=4i",
+			",throughput_bps=" + metrics.Number(*metrics.Value(rows, "bulk", metrics.ThroughputBps)),
+			",speed_mean_mps=" + metrics.Number(*metrics.Value(rows, "", metrics.SpeedMeanMps)),
+			",retransmits=" + metrics.Number(*metrics.Value(rows, "bulk", metrics.RetransmitsName)),
+		}
+		for _, w := range want {
+			if !strings.Contains(line, w) {
+				t.Errorf("trial %d attempt %d: no %s in %s", d.Trial, d.Attempt, w, line)
+			}
+		}
+		if strings.Contains(line, "packet_loss_percent") || strings.Contains(line, "connect_time_ms") {
+			t.Errorf("nothing was captured, yet %s", line)
+		}
+		if strings.Contains(line, " accepted=1i") {
+			accepted++
+		}
+		if has := strings.Contains(line, `reason="`); has == (d.Outcome == "accepted") {
+			t.Errorf("trial %d attempt %d is %s: %s", d.Trial, d.Attempt, d.Outcome, line)
+		}
+	}
+	if accepted != 4 {
+		t.Errorf("%d results are accepted, want 4", accepted)
+	}
+}
+
+// Beside each step of a trial on the car's node stands what the plan asks.
+func TestTargetsStandBesideTheSteps(t *testing.T) {
+	const name = influx.TargetName + ","
+	a := newRun(t, 1)
+	s := &scripted{seq: map[string]uint64{}, nowNs: 1000 * second}
+	s.clocks(1)(t, a)
+	for _, node := range []string{"car", "roadside"} {
+		appendAll(t, a, node, []wire.Record{{Header: s.header(node, 1), Body: &wire.TrialState{State: "armed"}}})
+	}
+	points, sum := published(t, a.Dir())
+	var targets, states []string
+	for p := range points {
+		if strings.HasPrefix(p, name) {
+			targets = append(targets, p)
+		}
+		if strings.HasPrefix(p, "fm_trial,attempt=1,node=car") {
+			states = append(states, p)
+		}
+	}
+	if len(targets) != 1 || len(states) != 1 || sum.Targets != 1 {
+		t.Fatalf("targets %v beside %v; %+v", targets, states, sum)
+	}
+	at := states[0][strings.LastIndexByte(states[0], ' '):]
+	if want := name + "attempt=1,run=r,trial=1 speed_target_mps=1,speed_low_mps=0,speed_high_mps=2.5" + at; targets[0] != want {
+		t.Errorf("%s, want %s", targets[0], want)
+	}
+}
+
+// A tail sends a result when its attempt is sealed, once, and anew when a
+// person's word changes the verdict; then publish makes the same points.
+func TestResultFollowsItsVerdict(t *testing.T) {
+	a := newRun(t, 2)
+	d := &database{points: map[string]int{}}
+	steps := script(2)
+	for _, s := range steps[:len(steps)-2] { // all but trial 2's verdict and what follows it
+		s(t, a)
+	}
+	session(t, a.Dir(), d, 2, false)
+	if got := resultsOf(d.points); len(got) != 1 || !strings.Contains(got["1.1"], `outcome="accepted"`) {
+		t.Fatalf("before trial 2 is judged: %v", got)
+	}
+	for _, s := range steps[len(steps)-2:] {
+		s(t, a)
+	}
+	session(t, a.Dir(), d, 2, false)
+	session(t, a.Dir(), d, 2, false)
+	if got := resultsOf(d.points); len(got) != 2 {
+		t.Fatalf("after it: %v", got)
+	}
+	for p, n := range d.points {
+		if strings.HasPrefix(p, influx.ResultName) && n != 1 {
+			t.Errorf("sent %d times: %s", n, p)
+		}
+	}
+	word := wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: "rejected", Reason: "a lorry stood between", Final: true, Word: &wire.Word{Decision: "repeat"}}
+	if err := a.Decide(word); err != nil {
+		t.Fatal(err)
+	}
+	d.points = map[string]int{}
+	session(t, a.Dir(), d, 2, false)
+	if got := resultsOf(d.points); len(got) != 1 || !strings.Contains(got["1.1"], `accepted=0i,outcome="rejected",reason="a lorry stood between"`) {
+		t.Errorf("after a word: %v", got)
+	}
+	all, _ := published(t, a.Dir())
+	for p := range d.points {
+		if all[p] != 1 {
+			t.Errorf("publish has no %s", p)
+		}
+	}
+}
