@@ -26,14 +26,16 @@ func (at Attempt) captured(a *archive.Archive) (rows []Row, unreadable error) {
 		unreadable = errors.Join(unreadable, fmt.Errorf("trial %d attempt %d: %w", at.key.Trial, at.key.Attempt, err))
 	}
 	whole := at.scanAll(a, spoilt)
+	var cbr constantRate
 	for _, p := range at.pairs() {
 		if bad[p.from] || bad[p.to] {
 			continue
 		}
-		if err := s.pair(a, p); err != nil {
+		if err := s.pair(a, p, &cbr); err != nil {
 			spoilt(err, p.from, p.to)
 		}
 	}
+	s.constantRate(cbr)
 	if len(whole) > 0 {
 		s.ends(whole)
 	}
@@ -130,7 +132,7 @@ func (at Attempt) scan(a *archive.Archive, node string) (packets.EndResult, erro
 }
 
 // pair computes the rows of the flows between two nodes.
-func (s *set) pair(a *archive.Archive, p pair) error {
+func (s *set) pair(a *archive.Archive, p pair, cbr *constantRate) error {
 	from, fromClock, f, err := s.at.end(a, p.from)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -147,7 +149,7 @@ func (s *set) pair(a *archive.Archive, p pair) error {
 		return err
 	}
 	defer g.Close() //nolint:errcheck // read only
-	flows, err := s.at.packetFlows(a, p)
+	flows, err := s.at.packetFlows(p)
 	if err != nil {
 		return err
 	}
@@ -155,31 +157,21 @@ func (s *set) pair(a *archive.Archive, p pair) error {
 	if err != nil {
 		return err
 	}
-	for _, r := range results {
-		s.result(r, fromClock.together(toClock))
+	for i, r := range results {
+		uncertaintyNs := fromClock.together(toClock)
+		s.result(r, p.flows[i], uncertaintyNs)
+		cbr.take(r, p.flows[i], uncertaintyNs)
 	}
 	return nil
 }
 
 // packetFlows says how the flows' packets look.
-func (at Attempt) packetFlows(a *archive.Archive, p pair) ([]packets.Flow, error) {
-	plan := a.Info().Plan
-	address := func(node string) (netip.Addr, error) {
-		for _, n := range plan.Nodes {
-			if n.Name == node {
-				prefix, err := netip.ParsePrefix(n.MeshPrefix)
-				return prefix.Addr(), err
-			}
+func (at Attempt) packetFlows(p pair) ([]packets.Flow, error) {
+	from, to := at.address(p.from), at.address(p.to)
+	for node, address := range map[string]netip.Addr{p.from: from, p.to: to} {
+		if !address.IsValid() {
+			return nil, fmt.Errorf("find address: the plan has no node %q with one", node)
 		}
-		return netip.Addr{}, fmt.Errorf("the plan has no node %q", node)
-	}
-	from, err := address(p.from)
-	if err != nil {
-		return nil, fmt.Errorf("find address: %w", err)
-	}
-	to, err := address(p.to)
-	if err != nil {
-		return nil, fmt.Errorf("find address: %w", err)
 	}
 	out := make([]packets.Flow, 0, len(p.flows))
 	for _, f := range p.flows {
@@ -195,7 +187,7 @@ func (at Attempt) packetFlows(a *archive.Archive, p pair) ([]packets.Flow, error
 
 // result puts what the captures say of a flow. uncertainty is that of the two
 // ends' clocks against each other; nil when they were not compared.
-func (s *set) result(r packets.Result, uncertaintyNs *float64) {
+func (s *set) result(r packets.Result, f wire.Flow, uncertaintyNs *float64) {
 	count := func(d definition, n uint64) { s.put(r.Flow, d, new(float64(n))) }
 	count(packetsSent, r.Sent)
 	count(packetsMerged, r.Merged)
@@ -204,9 +196,11 @@ func (s *set) result(r packets.Result, uncertaintyNs *float64) {
 	s.put(r.Flow, capturedRetransMB, new(float64(r.RetransmittedBytes)/1e6))
 	s.put(r.Flow, capturedMB, new(float64(r.DeliveredBytes)/1e6))
 	s.delays(r.Flow, "round_trip", roundTripText, r.RoundTrip)
-	s.put(r.Flow, handshakeMs, milliseconds(r.Handshake.MeanNs()))
-	if uncertaintyNs != nil {
-		s.put(r.Flow, connectMs, milliseconds(r.Connect.MeanNs()))
+	if f.StartS >= 0 { // else it connected before the window
+		s.put(r.Flow, handshakeMs, milliseconds(r.Handshake.MeanNs()))
+		if uncertaintyNs != nil {
+			s.put(r.Flow, connectMs, milliseconds(r.Connect.MeanNs()))
+		}
 	}
 	if r.Merged > 0 { // what one end's packets are the other's are not
 		return
@@ -214,6 +208,10 @@ func (s *set) result(r packets.Result, uncertaintyNs *float64) {
 	if r.Sent > 0 {
 		s.put(r.Flow, packetLoss, new(100*float64(r.Sent-r.Arrived)/float64(r.Sent)))
 		s.put(r.Flow, goodput, new(float64(r.Delivered)/float64(r.Sent)))
+		s.put(r.Flow, deliveryFraction, new(float64(r.Arrived)/float64(r.Sent)))
+		if lost, told := s.at.lostByField(f); told {
+			s.put(r.Flow, trueLoss, new(100*float64(lost)/float64(r.Sent)))
+		}
 	}
 	count(packetsOutOfOrder, r.OutOfOrder)
 	count(packetsTwice, r.ArrivedTwice)

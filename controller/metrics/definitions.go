@@ -78,7 +78,9 @@ var (
 // segment one packet.
 var (
 	packetsSent          = definition{"packets_sent", "packets", "data packets of the flow that the sender's capture has leaving within its window; each transmission of a segment is one"}
-	packetLoss           = definition{"packet_loss_percent", "%", "(packets_sent − those that the receiver's capture has) ÷ packets_sent × 100, at the application's packets (P2); too high by what captures dropped"}
+	packetLoss           = definition{"packet_loss_percent", "%", "dropped ÷ (highest packet number + 1) × 100 at the application's packets (P2): they are numbered from 0 as they leave the sender within its window, so that this is (packets_sent − those that the receiver's capture has) ÷ packets_sent × 100; too high by what captures dropped"}
+	deliveryFraction     = definition{"delivery_fraction", "1", "packets that the receiver's capture has ÷ packets_sent (P3 for constant-bit-rate flows; P5, which does not define it)"}
+	trueLoss             = definition{"truth_packet_loss_percent", "%", "packets of the flow that the emulated field lost in the window, on the air, in queues or for want of a route in a kernel, ÷ packets_sent × 100: what packet_loss_percent is checked against. What a routing daemon holds and discards the field does not see; rehearsal only"}
 	goodput              = definition{"goodput_ratio", "1", "packets that brought the receiver at least one new byte ÷ packets_sent: delivered ÷ transmitted (P3)"}
 	packetsRetransmitted = definition{"packets_retransmitted", "packets", "of packets_sent, those with at least one byte that the sender's capture has sent before"}
 	capturedRetransMB    = definition{"packets_retransmitted_mb", "MB", "payload bytes (10^6) that the sender's capture has sent before, in packets_retransmitted"}
@@ -87,7 +89,10 @@ var (
 	packetsTwice         = definition{"packets_duplicated", "packets", "copies at the receiver of one transmission, beyond the first"}
 	packetsUnmatched     = definition{"packets_unmatched", "packets", "data packets in the receiver's capture that the sender's does not have: what its kernel dropped from the capture, or offloads merged"}
 	packetsMerged        = definition{"packets_merged", "packets", "packets whose length differs between the ends because offloads merged or split them; where there are any, loss, goodput, order and one-way delay are not told"}
-	connectMs            = definition{"connect_time_ms", "ms", "from a stream's first SYN at the sender to the first payload byte at the receiver, mean of the streams that delivered any (P3: time to deliver the first segment); as certain as one_way_delay_uncertainty_ms"}
+	connectMs            = definition{"connect_time_ms", "ms", "from a stream's first SYN at the sender to the first payload byte at the receiver, mean of the streams that delivered any (P3: time to deliver the first segment); of flows that begin within the window; as certain as one_way_delay_uncertainty_ms"}
+	cbrFlows             = definition{"cbr_flows", "flows", "constant-bit-rate UDP flows whose captures are in the next two figures: all of the trial's"}
+	cbrDelivery          = definition{"cbr_delivery_fraction", "1", "packets of all constant-bit-rate flows that arrived ÷ those that were sent within the window (P3)"}
+	cbrLatency           = definition{"cbr_latency_ms", "ms", "mean one-way delay of the packets of all constant-bit-rate flows that arrived (P3); as certain as each flow's one_way_delay_uncertainty_ms"}
 	handshakeMs          = definition{"handshake_ms", "ms", "from a stream's first SYN at the sender to the SYN-ACK, mean of the streams that got one"}
 	oneWayError          = definition{"one_way_delay_uncertainty_ms", "ms", "sum of the two nodes' clock uncertainties over the window, their drift fitted: every one-way delay may be wrong by ± this"}
 	nodesCaptured        = definition{"nodes_captured", "nodes", "nodes of the trial whose captures are in the archive"}

@@ -89,11 +89,12 @@ func (s *set) delivered(f wire.Flow) {
 	s.put(f.Name, firstByte, s.at.firstByte(f, *w))
 }
 
-// flowSeconds is the part of the window in which the flow may send.
+// flowSeconds is the part of the window in which the flow may send. What it
+// does before the window, to warm the network up, is in no figure.
 func flowSeconds(f wire.Flow, w wire.Window) float64 {
-	left := float64(w.CloseBootNs-w.OpenBootNs)/1e9 - f.StartS
+	left := float64(w.CloseBootNs-w.OpenBootNs)/1e9 - max(f.StartS, 0)
 	if f.DurationS > 0 {
-		return min(left, f.DurationS)
+		return min(left, f.DurationS+min(f.StartS, 0))
 	}
 	return left
 }

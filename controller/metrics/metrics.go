@@ -9,6 +9,7 @@ import (
 	"io"
 	"iter"
 	"strconv"
+	"strings"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -71,8 +72,15 @@ func OfWhole(a *archive.Archive, k wire.TrialKey) (rows []Row, unreadable, err e
 	if err != nil {
 		return nil, nil, err
 	}
+	rows, unreadable = at.AllRows(a)
+	return rows, unreadable, nil
+}
+
+// AllRows are Rows and those of the attempt's captures in the archive that it
+// is from; unreadable says what is wrong with captures that cannot be read.
+func (at Attempt) AllRows(a *archive.Archive) (rows []Row, unreadable error) {
 	captured, unreadable := at.captured(a)
-	return append(at.Rows(), captured...), unreadable, nil
+	return append(at.Rows(), captured...), unreadable
 }
 
 // Load reads an attempt; it is small enough to be held.
@@ -155,10 +163,20 @@ func NewTable(w io.Writer) (*CSV, error) {
 	return t, nil
 }
 
+// Cell makes a text from outside one that a spreadsheet does not take for a
+// formula: an apostrophe comes before what would begin one. Names that a
+// campaign file may have never begin so.
+func Cell(text string) string {
+	if strings.IndexAny(text, "=+-@\t\r\n") == 0 {
+		return "'" + text
+	}
+	return text
+}
+
 // Write adds rows.
 func (t *CSV) Write(rows []Row) error {
 	for _, r := range rows {
-		line := []string{r.Run, strconv.Itoa(r.Trial), strconv.Itoa(r.Attempt), r.Flow, r.Name, r.Unit, Number(r.Value), r.Definition}
+		line := []string{Cell(r.Run), strconv.Itoa(r.Trial), strconv.Itoa(r.Attempt), Cell(r.Flow), r.Name, r.Unit, Number(r.Value), r.Definition}
 		if err := t.w.Write(line); err != nil {
 			return fmt.Errorf("write metrics: %w", err)
 		}

@@ -22,7 +22,10 @@ const relativeSpan = 2.0
 // opened; nil while either's position is not known. Both tracks are aligned by
 // their own nodes' windows.
 func (at Attempt) Between(first, second string) func(s float64) *Pair {
-	a, b := at.track(first), at.track(second)
+	return between(at.track(first), at.track(second))
+}
+
+func between(a, b track) func(s float64) *Pair {
 	apart := func(s float64) (northM, eastM float64, ok bool) {
 		latA, lonA, okA := a.at(s)
 		latB, lonB, okB := b.at(s)
@@ -63,13 +66,17 @@ func (s *set) standing() {
 	if len(nodes) < 3 {
 		return
 	}
+	tracks := make([]track, len(nodes)) // each read once: it goes through all records
+	for i, node := range nodes {
+		tracks[i] = s.at.track(node)
+	}
 	for i, a := range nodes {
-		for _, b := range nodes[i+1:] {
-			between := s.at.Between(a, b)
-			s.pairOf(a+"/"+b, between, seconds)
+		for j := i + 1; j < len(nodes); j++ {
+			b, apart := nodes[j], between(tracks[i], tracks[j])
+			s.pairOf(a+"/"+b, apart, seconds)
 			var all mean
 			for k := range Ticks(seconds) {
-				if p := between(float64(k) / TickHz); p != nil {
+				if p := apart(float64(k) / TickHz); p != nil {
 					all.add(p.DistanceM)
 				}
 			}

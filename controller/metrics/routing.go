@@ -90,9 +90,7 @@ func (s *set) routingCost(c topology.Cost) {
 		s.message("daemon", "sent in the window by the daemons' own counts, mean of the nodes", k.Kind, k.PerS, k.BytesPerS)
 	}
 	for _, class := range slices.Sorted(maps.Keys(c.FramesPerS)) {
-		d := definition{"mac_frames_" + class + "_per_s", "frames/s",
-			"MAC frames on the emulated air in the window, RTS, CTS and ACKs too, that were there for " + class + ", sum over the nodes (P3: routing overhead at MAC); rehearsal only"}
-		s.put("", d, new(c.FramesPerS[class]))
+		s.put("", macFrames(class), new(c.FramesPerS[class]))
 	}
 }
 

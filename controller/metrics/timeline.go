@@ -207,7 +207,7 @@ func StreamTimelinesCSV(w io.Writer, a *archive.Archive) error {
 			return err
 		}
 		for _, p := range loaded.Timeline() {
-			line := []string{a.Info().Run, strconv.Itoa(at.Trial), strconv.Itoa(at.Attempt), Number(p.S)}
+			line := []string{Cell(a.Info().Run), strconv.Itoa(at.Trial), strconv.Itoa(at.Attempt), Number(p.S)}
 			for _, v := range []*float64{p.ThroughputBps, p.SpeedMps, p.DistanceM, p.SignalDbm, p.CwndSegments, p.TrueSpeedMps} {
 				line = append(line, maybe(v))
 			}

@@ -1,11 +1,10 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
@@ -22,7 +21,9 @@ type data struct {
 	warnings []string  // events of the nodes above info
 	notes    []archive.JournalEntry
 	origin   origin
-	rate     bool // windows differ in length: compare rates, not amounts
+	stop     *archive.Stop // nil: the run did not stop by itself
+	compared *comparison   // once compare was asked
+	rate     bool          // windows differ in length: compare rates, not amounts
 }
 
 // attempt is one attempt with its numbers.
@@ -33,6 +34,7 @@ type attempt struct {
 	Section string // A, B …; empty when the campaign has none
 	Unit    string // hardware in the car
 	Sender  string // hardware that sends the data; empty when it is not known
+	Session string // one stretch of driving: see sessions
 	MB      *float64
 	Mbps    *float64
 	rows    []metrics.Row
@@ -42,6 +44,10 @@ type attempt struct {
 	places  map[string][]place // node → where it was during the window
 	mesh    *topology.Mesh     // nil when nothing was recorded of routing
 	heard   []metrics.Row      // what captures say of routing, where its daemon does not count
+	packets []metrics.Row      // what captures say, in a campaign that puts a paper's question
+	began   time.Time          // by the first GPS time in its records; zero when there is none
+	// speedErr is the mean of what the car's receiver says of its speed's error.
+	speedErr *float64
 }
 
 func (a attempt) accepted() bool { return a.Verdict != nil && a.Verdict.Outcome == verdict.Accepted }
@@ -86,8 +92,31 @@ func gather(a *archive.Archive) (*data, error) {
 			d.notes = append(d.notes, j)
 		}
 	}
+	d.stop = a.Stopped()
 	d.rate = d.windowsDiffer()
+	d.sessions()
 	return d, nil
+}
+
+// pause ends a session: people went away, and came back to other weather, other
+// traffic and nodes put down anew.
+const pause = 30 * time.Minute
+
+// sessions numbers the stretches of driving without a pause and without another
+// unit being put into the car.
+func (d *data) sessions() {
+	n := 0
+	var last *attempt
+	for i := range d.attempts {
+		a := &d.attempts[i]
+		if a.calibration() {
+			continue
+		}
+		if last == nil || a.Unit != last.Unit || !a.began.IsZero() && !last.began.IsZero() && a.began.Sub(last.began).Abs() > pause {
+			n++
+		}
+		a.Session, last = fmt.Sprint(n), a
+	}
 }
 
 func (d *data) add(a *archive.Archive, e archive.Attempt) error {
@@ -103,12 +132,16 @@ func (d *data) add(a *archive.Archive, e archive.Attempt) error {
 		TrialKey: e.TrialKey, Trial: t, Verdict: e.Verdict, Section: sectionOf(t), Unit: d.unitOf(t), Sender: d.senderOf(t),
 		rows: loaded.Rows(), points: loaded.Timeline(), traces: loaded.Traces(), node: map[string]wire.Provenance{},
 	}
-	at.MB, at.Mbps = measured(t, at.rows)
+	at.MB, at.Mbps = metrics.Measured(t, at.rows)
 	at.places = placesOf(t, loaded.Records(), &d.origin)
 	at.mesh = loaded.Mesh()
 	if at.mesh != nil && at.mesh.HasDaemon() && at.mesh.Cost().PacketsPerS == nil && t.Capture != nil {
 		at.heard = loaded.CapturedRouting(a)
 	}
+	if d.info.Paper != nil && at.accepted() {
+		at.packets = loaded.Captured(a)
+	}
+	at.gps(loaded.Records())
 	for _, r := range loaded.Records() {
 		switch b := r.Body.(type) {
 		case *wire.Provenance:
@@ -123,24 +156,24 @@ func (d *data) add(a *archive.Archive, e archive.Attempt) error {
 	return nil
 }
 
-// measured sums the flows that are measured; absent as soon as one of them is.
-func measured(t wire.Trial, rows []metrics.Row) (mb, mbps *float64) {
-	var amount, rate float64
-	flows := 0
-	for _, f := range t.Traffic {
-		if f.Background || f.Kind != "iperf3_tcp" {
+// gps takes from an attempt's fixes when it was, and how sure its speed is.
+func (a *attempt) gps(records []wire.Record) {
+	var sum, n float64
+	for _, r := range records {
+		b, ok := r.Body.(*wire.GPS)
+		if !ok {
 			continue
 		}
-		m, r := metrics.Value(rows, f.Name, metrics.TransferredMB), metrics.Value(rows, f.Name, metrics.ThroughputBps)
-		if m == nil || r == nil {
-			return nil, nil
+		if a.began.IsZero() && b.TimeUTC != "" {
+			a.began, _ = time.Parse(time.RFC3339Nano, b.TimeUTC) // gpsd's form; anything else is no time
 		}
-		amount, rate, flows = amount+*m, rate+*r/1e6, flows+1
+		if r.Node == a.Trial.Car && b.SpeedErrMps != nil {
+			sum, n = sum+*b.SpeedErrMps, n+1
+		}
 	}
-	if flows == 0 {
-		return nil, nil
+	if n > 0 {
+		a.speedErr = new(sum / n)
 	}
-	return &amount, &rate
 }
 
 // sectionOf follows the campaign's own factor or, without one, P1's meaning of
@@ -199,11 +232,11 @@ func (d *data) windowsDiffer() bool {
 }
 
 // results are the accepted attempts that answer the campaign's question: no
-// calibration, and something was measured.
+// calibration, something was measured, and it was before the run had enough.
 func (d *data) results() []attempt {
 	var out []attempt
 	for _, a := range d.attempts {
-		if a.accepted() && !a.calibration() && a.MB != nil {
+		if a.accepted() && !a.calibration() && a.MB != nil && !d.beyond(a.Trial) {
 			out = append(out, a)
 		}
 	}
@@ -235,14 +268,7 @@ func levels(attempts []attempt, of func(attempt) string) []string {
 			seen[v] = true
 		}
 	}
-	return slices.SortedFunc(maps.Keys(seen), func(x, y string) int {
-		fx, errX := strconv.ParseFloat(x, 64)
-		fy, errY := strconv.ParseFloat(y, 64)
-		if errX == nil && errY == nil {
-			return cmp.Compare(fx, fy)
-		}
-		return cmp.Compare(x, y)
-	})
+	return slices.SortedFunc(maps.Keys(seen), wire.CompareLevels)
 }
 
 // speeds lists the target speeds among attempts.

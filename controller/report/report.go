@@ -30,6 +30,8 @@ func parts() []part {
 		{"results", "Results", viewResults},
 		{"figures", "Throughput against speed and distance", viewFigures},
 		{"comparison", "Comparison of the sections", viewComparison},
+		{"published", "Beside the paper's figures", viewPublished},
+		{"stopping", "When it was enough", viewStopping},
 		{"threats", "Threats to validity in this run", viewThreats},
 		{"timelines", "Every trial over its window", viewTimelines},
 		{"routing", "Routing", viewRouting},

@@ -75,13 +75,13 @@ func TestPaperStandsOnlyBesideItsOwnQuestion(t *testing.T) {
 
 func TestSelfContained(t *testing.T) {
 	html := written(t, synthetic.Options{Seed: 1, Speeds: []float64{2.8, 5.6}, Repetitions: 1})
-	for _, pattern := range []string{`(?i)<script[^>]*src`, `(?i)<link`, `(?i)src=`, `(?i)@import`, `(?i)url\(`, `https?://`} {
+	for _, pattern := range []string{`(?i)<script[^>]*src`, `(?i)<link`, `(?i)src=`, `(?i)@import`, `(?i)\burl\(`, `https?://`} {
 		if m := regexp.MustCompile(pattern).FindString(html); m != "" {
 			t.Errorf("the page reaches outside: %q", m)
 		}
 	}
-	if n := strings.Count(strings.ToLower(html), "<script"); n != 2 {
-		t.Errorf("%d scripts, want the playback's data and its code", n)
+	if n := strings.Count(strings.ToLower(html), "<script"); n != 3 {
+		t.Errorf("%d scripts, want the playback's data, its code, and the reader's", n)
 	}
 	for _, id := range []string{"results", "figures", "comparison", "threats", "timelines", "playback", "verdicts", "setup", "methods"} {
 		has(t, html, `<section id="`+id+`">`, `href="#`+id+`"`)

@@ -8,6 +8,8 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/papers"
+	"fieldmesh.dev/fieldmesh/controller/stats"
 )
 
 // head is the report's first lines.
@@ -30,6 +32,7 @@ func viewHead(d *data) head {
 	rejected, failed := 0, 0
 	for _, a := range d.attempts {
 		switch {
+		case d.beyond(a.Trial): // told where it says why it was enough
 		case a.accepted():
 			accepted[a.Trial.Number] = true
 		case a.Verdict != nil && a.Verdict.Outcome == "rejected":
@@ -39,7 +42,10 @@ func viewHead(d *data) head {
 		}
 	}
 	h.Counts = fmt.Sprintf("%d of %d planned trials accepted, in %s (%d rejected, %d failed).",
-		len(accepted), len(d.info.Plan.Trials), count(len(d.attempts), "attempt"), rejected, failed)
+		len(accepted), len(d.info.Plan.Trials)-d.spared(), count(len(d.attempts), "attempt"), rejected, failed)
+	if d.stop != nil {
+		h.Counts += fmt.Sprintf(" Stopped after block %d: %s.", d.stop.Blocks, d.stop.Reason)
+	}
 	h.Findings = findings(d)
 	return h
 }
@@ -139,7 +145,8 @@ func makeCell(d *data, attempts []attempt) cellView {
 		c.Values = append(c.Values, fmt.Sprintf("%.2f", d.response(a)))
 	}
 	s := summarise(values)
-	c.Few = s.HalfWide == nil
+	half := stats.HalfWidth(d.level(), values)
+	c.Few = half == nil
 	switch {
 	case s.N == 0:
 		c.Interval = "no accepted trial"
@@ -149,7 +156,7 @@ func makeCell(d *data, attempts []attempt) cellView {
 	case s.N == 2:
 		c.Interval = "no interval from two"
 	default:
-		c.Interval = fmt.Sprintf("%.2f to %.2f", s.Mean-*s.HalfWide, s.Mean+*s.HalfWide)
+		c.Interval = fmt.Sprintf("%.2f to %.2f", s.Mean-*half, s.Mean+*half)
 	}
 	c.Mean = fmt.Sprintf("%.2f", s.Mean)
 	if d.rate {
@@ -163,6 +170,7 @@ func makeCell(d *data, attempts []attempt) cellView {
 type resultsView struct {
 	Unit     string
 	Rate     bool
+	Interval string // the confidence of each
 	Sections []sectionHead
 	Rows     []speedRow
 	Paper    bool
@@ -190,7 +198,7 @@ type genericRow struct {
 }
 
 func viewResults(d *data) (any, error) {
-	v := resultsView{Unit: d.unit(), Rate: d.rate}
+	v := resultsView{Unit: d.unit(), Rate: d.rate, Interval: percent(d.level())}
 	if n := zeros(d); n > 0 {
 		v.Zero = count(n, "trial") + " had no connection and counts as 0."
 		if n > 1 {
@@ -201,10 +209,16 @@ func viewResults(d *data) (any, error) {
 		v.Factors, v.Generic = genericTable(d)
 		return v, nil
 	}
-	paper, err := readPublished(p1CSV)
+	published, err := papers.Read()
 	if err != nil {
 		return nil, err
 	}
+	return v.bySpeed(d, published), nil
+}
+
+// bySpeed is P1's table: a row a speed, with what P1 published beside it where
+// the campaign puts P1's question.
+func (v resultsView) bySpeed(d *data, published papers.Published) resultsView {
 	v.Paper = asksP1(d)
 	all := d.planned()
 	names := levels(all, section)
@@ -222,14 +236,14 @@ func viewResults(d *data) (any, error) {
 			atSpeed = append(atSpeed, cell...)
 			row.Cells = append(row.Cells, makeCell(d, cell))
 			if v.Paper {
-				row.Paper = append(row.Paper, paper[s][speed])
+				row.Paper = append(row.Paper, published.Velocity[s][speed])
 			}
 		}
 		row.GPSSpeed = span("%.1f", numbersOf(atSpeed, metrics.SpeedMeanMps))
 		row.Distance = distances(atSpeed)
 		v.Rows = append(v.Rows, row)
 	}
-	return v, nil
+	return v
 }
 
 // distances tells where the window opened and closed, on average.

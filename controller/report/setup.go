@@ -10,52 +10,6 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// comparisonView is the model as a table.
-type comparisonView struct {
-	comparison
-	Rows      []estimateRow
-	SlopeRows []estimateRow
-	Terms     string
-	Residual  string
-}
-
-type estimateRow struct{ Term, Label, Value, SE, Interval string }
-
-func viewComparison(d *data) (any, error) {
-	c := compare(d)
-	v := comparisonView{comparison: c}
-	for _, e := range c.Rows {
-		v.Rows = append(v.Rows, rowOf(e))
-	}
-	for _, e := range c.Slopes {
-		v.SlopeRows = append(v.SlopeRows, rowOf(e))
-	}
-	if c.Fit.ResidualSD != nil {
-		v.Residual = fmt.Sprintf("; residual standard deviation %.3g %s", *c.Fit.ResidualSD, c.Unit)
-	}
-	terms, _ := modelTerms(d.results())
-	var names []string
-	for _, t := range terms {
-		names = append(names, t.Name)
-	}
-	v.Terms = strings.Join(names, " + ")
-	return v, nil
-}
-
-func rowOf(e estimate) estimateRow {
-	r := estimateRow{Term: e.Term, Label: e.Label, Value: signed(e.Value), SE: "—", Interval: "none"}
-	if e.Term == termMean {
-		r.Value = fmt.Sprintf("%.3g", e.Value)
-	}
-	if e.SE != nil {
-		r.SE = fmt.Sprintf("%.3g", *e.SE)
-	}
-	if e.Low != nil && e.High != nil {
-		r.Interval = signed(*e.Low) + " to " + signed(*e.High)
-	}
-	return r
-}
-
 // calibrationRow is a parked pass at a marked distance.
 type calibrationRow struct{ Trial, Mark, Distance, Section, MB, Mbps, Signal, Outcome string }
 
@@ -334,6 +288,7 @@ func valuesText(values map[string]int) string {
 
 // methodsView states what was done, and defines every number.
 type methodsView struct {
+	Prose       []string
 	Rules       []pair
 	Definitions []metrics.Row
 	Rate        bool
@@ -341,7 +296,7 @@ type methodsView struct {
 }
 
 func viewMethods(d *data) (any, error) {
-	v := methodsView{Rate: d.rate, Attempts: d.info.Plan.AttemptsMax}
+	v := methodsView{Prose: prose(d), Rate: d.rate, Attempts: d.info.Plan.AttemptsMax}
 	seen := map[string]bool{}
 	for _, a := range d.attempts {
 		for _, r := range a.rows {

@@ -1,9 +1,7 @@
 package report
 
 import (
-	"errors"
 	"math"
-	"slices"
 	"testing"
 )
 
@@ -11,13 +9,6 @@ func approx(t *testing.T, what string, got, want, relative float64) {
 	t.Helper()
 	if math.Abs(got-want) > relative*math.Abs(want) {
 		t.Errorf("%s is %.15g, want %.15g", what, got, want)
-	}
-}
-
-// Two-sided 95 % quantiles, as every statistics table prints them.
-func TestTQuantiles(t *testing.T) {
-	for df, want := range map[float64]float64{1: 12.7062, 2: 4.30265, 5: 2.57058, 9: 2.26216, 20: 2.08596, 120: 1.97993} {
-		approx(t, "t", tQuantile(df), want, 1e-5)
 	}
 }
 
@@ -32,103 +23,6 @@ func TestIntervalOfACell(t *testing.T) {
 	}
 	if s := summarise(nil); s.N != 0 {
 		t.Errorf("no values: got %+v", s)
-	}
-}
-
-// Longley's data with the certified values of NIST's Statistical Reference
-// Datasets: the columns are nearly dependent, which sorts out poor arithmetic.
-func TestLeastSquaresAgainstLongley(t *testing.T) {
-	y := []float64{60323, 61122, 60171, 61187, 63221, 63639, 64989, 63761, 66019, 67857, 68169, 66513, 68655, 69564, 69331, 70551}
-	x := [][]float64{
-		{83, 88.5, 88.2, 89.5, 96.2, 98.1, 99, 100, 101.2, 104.6, 108.4, 110.8, 112.6, 114.2, 115.7, 116.9},
-		{234289, 259426, 258054, 284599, 328975, 346999, 365385, 363112, 397469, 419180, 442769, 444546, 482704, 502601, 518173, 554894},
-		{2356, 2325, 3682, 3351, 2099, 1932, 1870, 3578, 2904, 2822, 2936, 4681, 3813, 3931, 4806, 4007},
-		{1590, 1456, 1616, 1650, 3099, 3594, 3547, 3350, 3048, 2857, 2798, 2637, 2552, 2514, 2572, 2827},
-		{107608, 108632, 109773, 110929, 112075, 113270, 115094, 116219, 117388, 118734, 120445, 121950, 123366, 125368, 127852, 130081},
-		{1947, 1948, 1949, 1950, 1951, 1952, 1953, 1954, 1955, 1956, 1957, 1958, 1959, 1960, 1961, 1962},
-	}
-	ones := slices.Repeat([]float64{1}, len(y))
-	terms := []term{{Name: "intercept", Columns: []column{{"", ones}}}}
-	for i := range x {
-		terms = append(terms, term{Name: string(rune('a' + i)), Columns: []column{{"", x[i]}}})
-	}
-	f, err := leastSquares(terms, y)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := [][2]float64{ // estimate, standard error
-		{-3482258.63459582, 890420.383607373}, {15.0618722713733, 84.9149257747669},
-		{-0.358191792925910e-01, 0.334910077722432e-01}, {-2.02022980381683, 0.488399681651699},
-		{-1.03322686717359, 0.214274163161675}, {-0.511041056535807e-01, 0.226073200069370},
-		{1829.15146461355, 455.478499142212},
-	}
-	if len(f.Estimates) != len(want) || f.DF != 9 || len(f.Confounded) != 0 {
-		t.Fatalf("%d estimates, %d df, confounded %v", len(f.Estimates), f.DF, f.Confounded)
-	}
-	for i, w := range want {
-		approx(t, "estimate "+f.Estimates[i].Term, f.Estimates[i].Value, w[0], 1e-8)
-		approx(t, "standard error "+f.Estimates[i].Term, *f.Estimates[i].SE, w[1], 1e-8)
-	}
-	approx(t, "residual SD", *f.ResidualSD, 304.854073561965, 1e-8)
-}
-
-// y = 1 + 2x over x = 0..3 with residuals +1 −1 −1 +1, which are orthogonal to
-// both columns: s² = 4/2, SE(slope) = √(2/5), SE(intercept) = √(2·14/20).
-func TestLeastSquaresByHand(t *testing.T) {
-	terms := []term{
-		{Name: "intercept", Columns: []column{{"", []float64{1, 1, 1, 1}}}},
-		{Name: "x", Columns: []column{{"", []float64{0, 1, 2, 3}}}},
-	}
-	f, err := leastSquares(terms, []float64{2, 2, 4, 8})
-	if err != nil {
-		t.Fatal(err)
-	}
-	approx(t, "intercept", f.Estimates[0].Value, 1, 1e-12)
-	approx(t, "slope", f.Estimates[1].Value, 2, 1e-12)
-	approx(t, "SE of intercept", *f.Estimates[0].SE, math.Sqrt(1.4), 1e-12)
-	approx(t, "SE of slope", *f.Estimates[1].SE, math.Sqrt(0.4), 1e-12)
-	approx(t, "upper bound", *f.Estimates[1].High, 2+4.302652729911275*math.Sqrt(0.4), 1e-9)
-	at2 := f.combineTerms(map[string]float64{"intercept": 1, "x": 2})
-	approx(t, "value at 2", at2.Value, 5, 1e-12)
-	approx(t, "its SE", *at2.SE, math.Sqrt(2*(0.25+0.25/5)), 1e-12)
-}
-
-func TestConfoundedTermsAreNamed(t *testing.T) {
-	ones := []float64{1, 1, 1, 1, 1, 1}
-	section := []float64{-0.5, -0.5, -0.5, 0.5, 0.5, 0.5}
-	unit := []float64{0, 0, 0, 1, 1, 1} // the other laptop for the other section
-	speed := []float64{-1, 0, 1, -1, 0, 1}
-	terms := []term{
-		{Name: "intercept", Columns: []column{{"", ones}}}, {Name: "section", Columns: []column{{"", section}}},
-		{Name: "speed", Columns: []column{{"", speed}}}, {Name: "unit", Columns: []column{{"", unit}}},
-	}
-	f, err := leastSquares(terms, []float64{1, 2, 3, 4, 5, 6})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(f.Confounded, []string{"section", "unit"}) {
-		t.Errorf("confounded: %v, want section and unit", f.Confounded)
-	}
-	if f.estimateOf("unit") != nil || f.estimateOf("speed") == nil || f.DF != 3 {
-		t.Errorf("unit %v, speed %v, df %d", f.estimateOf("unit"), f.estimateOf("speed"), f.DF)
-	}
-}
-
-func TestNoResidualDegreesGiveNoInterval(t *testing.T) {
-	terms := []term{
-		{Name: "intercept", Columns: []column{{"", []float64{1, 1}}}},
-		{Name: "x", Columns: []column{{"", []float64{0, 1}}}},
-	}
-	f, err := leastSquares(terms, []float64{3, 5})
-	if err != nil || f.Estimates[1].SE != nil || f.Estimates[1].Low != nil {
-		t.Errorf("two points and a line: %+v, %v", f.Estimates, err)
-	}
-	terms = append(terms, term{Name: "z", Columns: []column{{"", []float64{0, 0}}}})
-	if f, err := leastSquares(terms, []float64{3, 5}); err != nil || f.estimateOf("z") != nil {
-		t.Errorf("a column of zeros was kept: %+v, %v", f, err)
-	}
-	if _, err := leastSquares(nil, nil); !errors.Is(err, errTooFew) {
-		t.Errorf("no data: %v", err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/stats"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -26,7 +27,7 @@ type check func(*data) (*threat, string)
 func viewThreats(d *data) (any, error) {
 	var v threatsView
 	for _, c := range []check{
-		emulated, reduced, confoundedUnit, speedWithDistance, fewRepetitions, undriven, unevenRejections, peopleDecided, noConnection,
+		emulated, reduced, confoundedUnit, oneSession, speedWithDistance, fewRepetitions, undriven, unevenRejections, peopleDecided, noConnection,
 		withoutNumbers, mediumLateness, samplerLateness, clockError, offloads, congestion, iperf3Differs, nodesEvents,
 	} {
 		t, clear := c(d)
@@ -66,15 +67,27 @@ func confoundedUnit(d *data) (*threat, string) {
 	terms, _ := modelTerms(results)
 	if len(units) == 1 {
 		text := fmt.Sprintf("Only %q moved. Its own peculiarities as a moving sender and receiver are part of every section and cannot be told from those of moving.", units[0])
-		if slices.Contains(confounded(terms), termSender) {
+		if slices.Contains(stats.Confounded(terms), termSender) {
 			text += " Swapping the roles swaps the unit that sends as well: a difference between the sections may be one between the units' transmitters, and the data cannot say which. A plan that crosses the unit in the car with the section can."
 		}
 		return &threat{"One hardware unit was in the car throughout", text}, ""
 	}
-	if slices.Contains(confounded(terms), termUnit) {
+	if slices.Contains(stats.Confounded(terms), termUnit) {
 		return &threat{"Hardware unit and design changed together", "Which unit was in the car is determined by the other factors (section, block or direction). A difference between the sections may be one between the units; the data cannot say which."}, ""
 	}
 	return nil, fmt.Sprintf("The units %s were in the car in turn, and not only with one section: unit and section can be told apart.", strings.Join(units, " and "))
+}
+
+// oneSession asks whether what differs from one session to the next was seen.
+func oneSession(d *data) (*threat, string) {
+	sessions := levels(d.results(), func(a attempt) string { return a.Session })
+	switch len(sessions) {
+	case 0:
+		return nil, ""
+	case 1:
+		return &threat{"All of it is one session", "One stretch of driving without a pause and with one set-up. How much another day, other weather or nodes put down anew would change is in no interval of this report."}, ""
+	}
+	return nil, fmt.Sprintf("The results come from %d sessions: stretches of driving with one unit in the car and without a pause of %d minutes.", len(sessions), int(pause.Minutes()))
 }
 
 // highCorrelation is where a threat is called one. It has no statistical
@@ -135,12 +148,12 @@ func undriven(d *data) (*threat, string) {
 	}
 	var open []string
 	for _, t := range d.info.Plan.Trials {
-		if !done[t.Number] {
+		if !done[t.Number] && !d.beyond(t) {
 			open = append(open, fmt.Sprint(t.Number))
 		}
 	}
 	if len(open) == 0 {
-		return nil, "Every planned trial has an accepted attempt."
+		return nil, "Every trial that was to be driven has an accepted attempt."
 	}
 	return &threat{"Planned trials are missing", fmt.Sprintf("%d of %d planned trials have no accepted attempt: %s. The blocks are not whole.", len(open), len(d.info.Plan.Trials), shortList(open))}, ""
 }

@@ -1,0 +1,188 @@
+package metrics
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/packets"
+	"fieldmesh.dev/fieldmesh/protocols/verdict"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// Names of the papers' metrics that the report sets beside their figures.
+const (
+	PacketLossPercent = "packet_loss_percent"
+	TrueLossPercent   = "truth_packet_loss_percent"
+	OneWayMeanMs      = "one_way_delay_mean_ms"
+	GoodputRatio      = "goodput_ratio"
+	ConnectTimeMs     = "connect_time_ms"
+	DeliveryFraction  = "delivery_fraction"
+	RoutingPacketsPS  = "routing_packets_per_s"
+	RoutingBytesPS    = "routing_bytes_per_s"
+	MACRoutingPS      = "mac_frames_routing_per_s"
+	CBRLatencyMs      = "cbr_latency_ms"
+	CBRDelivery       = "cbr_delivery_fraction"
+	MovingCwndName    = "cwnd_5s_mean_segments"
+	ReferenceRatio    = "reference_ratio"
+)
+
+// PaperMetric is one of the papers' metrics as it is computed here.
+type PaperMetric struct {
+	Name, Unit, Text string
+	Source           string   // what it is computed from
+	Papers           []string // that report it
+}
+
+const bothEnds = "captures at both ends of the flow, clocks compared"
+
+// PaperMetrics lists the papers' metrics, each as it is defined here.
+func PaperMetrics() []PaperMetric {
+	row := func(d definition, source string, papers ...string) PaperMetric {
+		return PaperMetric{d.name, d.unit, d.text, source, papers}
+	}
+	return []PaperMetric{
+		row(throughput, "tcp_info of the receiver's sockets at both edges of the window", "P1", "P2", "P3", "P4", "P5"),
+		row(packetLoss, "captures at both ends of the flow", "P2"),
+		row(definition{OneWayMeanMs, "ms", "mean " + oneWayText}, bothEnds, "P2", "P5"),
+		row(goodput, "captures at both ends of the flow", "P3"),
+		row(connectMs, bothEnds, "P3"),
+		row(routingPackets, "captures of all nodes that capture", "P3"),
+		row(routingBytes, "captures of all nodes that capture", "P3"),
+		row(macFrames("routing"), "the emulated radio's count", "P3"),
+		row(cbrLatency, bothEnds, "P3"),
+		row(cbrDelivery, "captures at both ends of each flow", "P3"),
+		row(definition{MovingCwndName, "segments", "mean of the congestion windows of the sender's data sockets over the last 5 s, over time (P3)"}, "tcp_info of the sender's sockets, sample_hz times a second", "P3"),
+		row(definition{ReferenceRatio, "1", "throughput_bps of a variant ÷ that of the reference TCP in the trial of the same repetition and otherwise the same factors (P4)"}, "two trials", "P4"),
+		row(deliveryFraction, "captures at both ends of the flow", "P3", "P5"),
+	}
+}
+
+// macFrames defines the MAC frames of one class of traffic.
+func macFrames(class string) definition {
+	return definition{"mac_frames_" + class + "_per_s", "frames/s",
+		"MAC frames on the emulated air in the window, RTS, CTS and ACKs too, that were there for " + class + ", sum over the nodes (P3: routing overhead at MAC); rehearsal only"}
+}
+
+// constantRate adds up what became of a trial's constant-bit-rate flows.
+type constantRate struct {
+	flows         int
+	sent, arrived uint64
+	delayedNs     float64 // sum over the packets of flows whose clocks were compared
+	timed         uint64
+	spoilt        bool // offloads merged packets of one
+}
+
+func (c *constantRate) take(r packets.Result, f wire.Flow, uncertaintyNs *float64) {
+	if f.Kind != "iperf3_udp" {
+		return
+	}
+	c.flows++
+	c.spoilt = c.spoilt || r.Merged > 0
+	c.sent, c.arrived = c.sent+r.Sent, c.arrived+r.Arrived
+	if uncertaintyNs != nil && r.OneWay.N > 0 {
+		c.delayedNs += r.OneWay.MeanNs() * float64(r.OneWay.N)
+		c.timed += r.OneWay.N
+	}
+}
+
+// constantRate puts the figures of all such flows together; none of them when
+// a flow is missing.
+func (s *set) constantRate(c constantRate) {
+	planned := 0
+	for _, f := range s.at.trial.Traffic {
+		if f.Kind == "iperf3_udp" {
+			planned++
+		}
+	}
+	if planned == 0 || c.flows < planned || c.spoilt || c.sent == 0 {
+		return
+	}
+	s.put("", cbrFlows, new(float64(c.flows)))
+	s.put("", cbrDelivery, new(float64(c.arrived)/float64(c.sent)))
+	if c.timed == c.arrived && c.timed > 0 {
+		s.put("", cbrLatency, milliseconds(c.delayedNs/float64(c.timed)))
+	}
+}
+
+// lostByField counts the packets of a flow that the emulated field says it
+// lost. It is not told where the field tells nothing or did not tell all, or
+// where the field cannot tell the flow's packets from others'.
+func (at Attempt) lostByField(f wire.Flow) (lost uint64, told bool) {
+	is := at.flowInField(f)
+	w := verdict.WindowOf(f.From, at.records)
+	if is == nil || w == nil {
+		return 0, false
+	}
+	for _, r := range at.records {
+		switch b := r.Body.(type) {
+		case *wire.MediumCount:
+			if b.LossesUntold > 0 {
+				return 0, false
+			}
+			told = true
+		case *wire.Loss:
+			if is(b.Flow) && inside(*w, r.TBootNs) {
+				lost++
+			}
+		}
+	}
+	return lost, told
+}
+
+// flowInField tells the losses of a flow's data packets by what the field calls
+// them: "src:port>dst:port/proto", or, carried by DSR, "src>dst/48". Losses of
+// a connection's few packets without data count too.
+func (at Attempt) flowInField(f wire.Flow) func(string) bool {
+	from, to := at.address(f.From), at.address(f.To)
+	if !from.IsValid() || !to.IsValid() {
+		return nil
+	}
+	if at.trial.Routing.Protocol == "dsr" {
+		for _, o := range at.trial.Traffic {
+			if o.Name != f.Name && (o.From == f.From && o.To == f.To || o.From == f.To && o.To == f.From) {
+				return nil
+			}
+		}
+		name := fmt.Sprintf("%s>%s/48", from, to)
+		return func(flow string) bool { return flow == name }
+	}
+	protocol := strings.TrimPrefix(f.Kind, "iperf3_")
+	first := f.ClientPort + (at.key.Attempt-1)*max(f.Streams, 1)
+	return func(flow string) bool {
+		rest, ok := strings.CutSuffix(flow, "/"+protocol)
+		src, dst, both := strings.Cut(rest, ">")
+		a, errA := netip.ParseAddrPort(src)
+		b, errB := netip.ParseAddrPort(dst)
+		if !ok || !both || errA != nil || errB != nil || a.Addr() != from || b.Addr() != to {
+			return false
+		}
+		server, client := int(b.Port()), int(a.Port())
+		if f.Reverse {
+			server, client = client, server
+		}
+		return server == f.Port && (protocol == "udp" || f.ClientPort == 0 || client >= first && client < first+max(f.Streams, 1))
+	}
+}
+
+// address is a node's in the mesh; not valid when the plan has no such node.
+func (at Attempt) address(node string) netip.Addr {
+	for _, n := range at.plan.Nodes {
+		if n.Name == node {
+			prefix, err := netip.ParsePrefix(n.MeshPrefix)
+			if err != nil {
+				return netip.Addr{}
+			}
+			return prefix.Addr()
+		}
+	}
+	return netip.Addr{}
+}
+
+// Captured computes the rows of the attempt's captures; those that cannot be
+// read are left out, and counted in a row.
+func (at Attempt) Captured(a *archive.Archive) []Row {
+	rows, _ := at.captured(a)
+	return rows
+}

@@ -1,0 +1,114 @@
+package metrics
+
+import (
+	"math"
+	"sort"
+
+	"fieldmesh.dev/fieldmesh/protocols/verdict"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// Place is a position on a plane that touches the Earth at some origin; within
+// the few kilometres of a campaign it is as good as the fixes are.
+type Place struct{ EastM, NorthM float64 }
+
+// Heard is what one node's radio told of another at a moment of the window, and
+// where the two were by GPS.
+type Heard struct {
+	S         float64 // since the window opened
+	Of, At    Place   // of the node that was heard, and of the one that heard
+	SignalDbm *float64
+}
+
+// Origin is where a plane touches the Earth.
+type Origin struct{ LatDeg, LonDeg float64 }
+
+// place is a position on the plane.
+func (o Origin) place(latDeg, lonDeg float64) Place {
+	const rad = math.Pi / 180
+	return Place{EastM: earthRadiusM * (lonDeg - o.LonDeg) * rad * math.Cos(o.LatDeg*rad), NorthM: earthRadiusM * (latDeg - o.LatDeg) * rad}
+}
+
+// Origin is the attempt's first position; false when it has none.
+func (at Attempt) Origin() (Origin, bool) {
+	for _, r := range at.records {
+		if g, ok := r.Body.(*wire.GPS); ok && g.LatDeg != nil && g.LonDeg != nil {
+			return Origin{*g.LatDeg, *g.LonDeg}, true
+		}
+	}
+	return Origin{}, false
+}
+
+// Trial is the attempt's trial, as it was planned.
+func (at Attempt) Trial() wire.Trial { return at.trial }
+
+// Hears are the moments of the window, at most 10 a second, at which it is known
+// where both nodes were. Each frame counts once, at the moment at which it was
+// heard; the signal is absent at those at which nothing had been heard for 300 ms:
+// the silence of a radio that listened. At moments at which the node's radio was
+// not sampled there is none.
+func (at Attempt) Hears(node, of string, o Origin) []Heard {
+	w := verdict.WindowOf(node, at.records)
+	if w == nil {
+		return nil
+	}
+	signal, sampled := at.signalOf(node, of, *w)
+	here, there := at.track(node), at.track(of)
+	var out []Heard
+	newest := math.Inf(-1)
+	for i := range Ticks(at.windowSeconds()) {
+		h := Heard{S: float64(i) / TickHz}
+		if sampled.last(h.S, heardMs/1e3) == nil {
+			continue
+		}
+		if k := sort.SearchFloat64s(signal.s, h.S+1e-9) - 1; k >= 0 && h.S-signal.s[k] <= heardMs/1e3 {
+			if signal.s[k] == newest {
+				continue
+			}
+			newest = signal.s[k]
+			h.S, h.SignalDbm = newest, &signal.v[k]
+		}
+		latA, lonA, okA := there.at(h.S)
+		latB, lonB, okB := here.at(h.S)
+		if okA && okB {
+			h.Of, h.At = o.place(latA, lonA), o.place(latB, lonB)
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// signalOf is a node's signal of another by the moments at which it was heard,
+// and the moments at which its radio was sampled at all.
+func (at Attempt) signalOf(node, of string, w wire.Window) (signal, sampled series) {
+	mac := at.mac(of)
+	peers := map[string]bool{}
+	for _, r := range at.records {
+		if b, ok := r.Body.(*wire.Station); ok && r.Node == node {
+			peers[b.Peer] = true
+		}
+	}
+	for _, r := range at.records {
+		s := float64(r.TBootNs-w.OpenBootNs) / 1e9
+		if r.Node != node {
+			continue
+		}
+		switch b := r.Body.(type) {
+		case *wire.Survey:
+			sampled.add(s, 0)
+		case *wire.Station:
+			sampled.add(s, 0)
+			// Where the address is not known, a node that knows one peer means that one.
+			if b.Peer != mac && (mac != "" || len(peers) > 1) {
+				continue
+			}
+			if dbm := signalNow(b); dbm != nil {
+				if b.InactiveMs != nil {
+					s -= *b.InactiveMs / 1e3
+				}
+				signal.add(s, *dbm)
+			}
+		}
+	}
+	return signal, sampled
+}

@@ -1,0 +1,88 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"fieldmesh.dev/fieldmesh/controller/stats"
+)
+
+// comparisonView is the model as a table.
+type comparisonView struct {
+	comparison
+	Interval  string // its confidence
+	Rows      []estimateRow
+	SlopeRows []estimateRow
+	Terms     string
+	Residual  string
+	Sessions  string
+	Carried   carriedView
+	Power     powerView
+	Distance  string
+	Measured  string // the slope by measured speeds
+}
+
+type estimateRow struct{ Term, Label, Value, SE, DF, Interval, P, Holm string }
+
+func viewComparison(d *data) (any, error) {
+	c := compare(d)
+	v := comparisonView{comparison: c, Interval: percent(c.Level)}
+	if c.Missing != "" {
+		return v, nil
+	}
+	for _, e := range c.Rows {
+		v.Rows = append(v.Rows, rowOf(e))
+	}
+	for _, e := range c.Slopes {
+		v.SlopeRows = append(v.SlopeRows, rowOf(e))
+	}
+	if c.Fit.ResidualSD != nil {
+		v.Residual = fmt.Sprintf("; residual standard deviation %.3g %s", *c.Fit.ResidualSD, c.Unit)
+	}
+	terms, _ := modelTerms(c.results)
+	var names []string
+	for _, t := range terms {
+		names = append(names, t.Name)
+	}
+	v.Terms = strings.Join(names, " + ")
+	v.Sessions = sessionsInWords(c.Fit, c.Unit)
+	var err error
+	if v.Carried, err = carried(d, &c); err != nil {
+		return nil, err
+	}
+	v.Power = powerOf(&c)
+	v.Distance, v.Measured = atEqualDistance(d, &c), measuredSpeed(d, &c)
+	return v, nil
+}
+
+func rowOf(e answer) estimateRow {
+	r := estimateRow{Term: e.Term, Label: e.Label, Value: signed(e.Value), SE: "—", DF: "—", Interval: "none", P: "—", Holm: probability(e.Holm)}
+	if e.SE != nil {
+		r.SE = fmt.Sprintf("%.3g", *e.SE)
+	}
+	if e.DF != nil {
+		r.DF = fmt.Sprintf("%.3g", *e.DF)
+	}
+	if e.Low != nil && e.High != nil {
+		r.Interval = signed(*e.Low) + " to " + signed(*e.High)
+	}
+	r.P = probability(e.P)
+	if e.Term == termMean {
+		r.Value, r.P = fmt.Sprintf("%.3g", e.Value), "—"
+	}
+	return r
+}
+
+// sessionsInWords says what the model made of the sessions.
+func sessionsInWords(f stats.Fit, unit string) string {
+	switch f.Groups {
+	case stats.GroupsOne:
+		return "All of it is one session: what varies from session to session is in no interval here."
+	case stats.GroupsInside:
+		return fmt.Sprintf("The %d sessions differ only as blocks and the other terms do, which take them out.", f.GroupCount)
+	case stats.GroupsFixed:
+		return fmt.Sprintf("The %d sessions are too few to know how much sessions vary, so each has an effect of its own.", f.GroupCount)
+	}
+	return fmt.Sprintf("The %d sessions are a random effect (standard deviation %.3g %s), by restricted maximum likelihood; degrees of freedom are Satterthwaite's.",
+		f.GroupCount, *f.GroupSD, unit)
+}

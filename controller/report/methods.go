@@ -1,0 +1,212 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/stats"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// prose is the methods paragraph of a paper on this run: what was really done,
+// from the plan, the records and the model that was fitted.
+func prose(d *data) []string {
+	return slices.DeleteFunc([]string{
+		proseDesign(d), proseTrial(d), proseVerdicts(d), proseAnalysis(d), proseStopping(d), proseCertainty(d), proseSoftware(d),
+	}, func(s string) bool { return s == "" })
+}
+
+func proseDesign(d *data) string {
+	all := d.planned()
+	if len(all) == 0 {
+		return ""
+	}
+	var factors []string
+	for _, name := range factorNames(all) {
+		factors = append(factors, fmt.Sprintf("%s (%s)", name, strings.Join(levels(all, func(a attempt) string { return a.Trial.Factors[name] }), ", ")))
+	}
+	where := "on a road"
+	switch d.info.Place {
+	case archive.PlaceRehearsal:
+		where = "over an emulated radio, with real kernels, applications and GPS daemons"
+	case archive.PlaceBench:
+		where = "on a bench"
+	}
+	blocks := levels(all, func(a attempt) string { return fmt.Sprint(a.Trial.Block) })
+	text := fmt.Sprintf("Campaign %s was driven %s, begun on %s. ", d.info.Campaign, where, d.info.CreatedWall.UTC().Format("2 January 2006"))
+	if len(factors) > 0 {
+		text += fmt.Sprintf("Its %s were planned in %s, each of which holds every combination of %s once. ", count(len(all), "trial"), count(len(blocks), "block"), strings.Join(factors, ", "))
+	} else {
+		text += fmt.Sprintf("Its %s were planned in %s. ", count(len(all), "trial"), count(len(blocks), "block"))
+	}
+	text += order(d)
+	if s := d.info.Scale; s != nil {
+		text += fmt.Sprintf("It was driven at the scale %q, a declared reduction. ", s.Name)
+	}
+	return text
+}
+
+// factorNames are the factors that vary among attempts.
+func factorNames(all []attempt) []string {
+	seen := map[string]bool{}
+	for _, a := range all {
+		for name := range a.Trial.Factors {
+			if len(levels(all, func(a attempt) string { return a.Trial.Factors[name] })) > 1 {
+				seen[name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// order says how the trials were put in order, as the campaign file has it.
+func order(d *data) string {
+	scale := plan.FullScale
+	if d.info.Scale != nil {
+		scale = d.info.Scale.Name
+	}
+	c, err := plan.ParseAt("campaign.yaml", d.info.CampaignRaw, scale)
+	if err != nil {
+		return "" // a log of phones has no campaign; of an older format nothing is claimed
+	}
+	if c.Design.Order == "as_listed" {
+		return "Within a block trials were driven in the order of the file. "
+	}
+	text := fmt.Sprintf("Within each block their order was drawn at random (seed %d)", c.Design.Seed)
+	if len(c.Design.WholePlots) > 0 {
+		text += fmt.Sprintf(", in whole plots of %s", strings.Join(c.Design.WholePlots, ", "))
+	}
+	if len(c.Design.Balance) > 0 {
+		text += fmt.Sprintf("; %s was balanced over the repetitions", strings.Join(slices.Sorted(maps.Keys(c.Design.Balance)), ", "))
+	}
+	return text + ". "
+}
+
+func proseTrial(d *data) string {
+	all := d.planned()
+	if len(all) == 0 {
+		return ""
+	}
+	of := func(f func(wire.Trial) string) string {
+		return strings.Join(levels(all, func(a attempt) string { return f(a.Trial) }), ", or ")
+	}
+	return fmt.Sprintf("In a trial traffic was %s; TCP %s; routing %s; radio: %s. Course: %s. The initiator opened a window of %s when its gate's conditions held. "+
+		"The response is what the receiver's kernel delivered between the window's edges, unique payload bytes summed over connections; a trial without a connection counts as 0. ",
+		of(trafficText), of(func(t wire.Trial) string { return t.TCP.Variant }), of(func(t wire.Trial) string { return t.Routing.Protocol }),
+		of(func(t wire.Trial) string { return radioText(t.Radio) }), of(func(t wire.Trial) string { return courseText(t.Course) }),
+		of(func(t wire.Trial) string { return fmt.Sprintf("%.3g s", t.DurationS) }))
+}
+
+func proseVerdicts(d *data) string {
+	tally := map[string]int{}
+	for _, a := range d.attempts {
+		if !a.calibration() {
+			tally[outcome(a)]++
+		}
+	}
+	total := 0
+	for _, n := range tally {
+		total += n
+	}
+	text := fmt.Sprintf("Of %s %d were accepted, %d rejected and %d failed; at most %d a trial were made. Attempts were judged by covariates, never by what they transferred",
+		count(total, "attempt"), tally["accepted"], tally["rejected"], tally["failed"], d.info.Plan.AttemptsMax)
+	if all := d.planned(); len(all) > 0 {
+		var said []string
+		for _, r := range rules(all[0].Trial.Acceptance) {
+			said = append(said, r.Name+" "+r.Value)
+		}
+		if len(said) > 0 {
+			text += ": " + strings.Join(said, "; ")
+		}
+	}
+	return text + ". "
+}
+
+func proseAnalysis(d *data) string {
+	c := compare(d)
+	if c.Missing != "" {
+		return "No model was fitted. " + c.Missing + " "
+	}
+	terms, _ := modelTerms(c.results)
+	var names []string
+	for _, t := range terms[1:] {
+		names = append(names, t.Name)
+	}
+	how := "least squares"
+	if c.Fit.Groups == stats.GroupsRandom {
+		how = "restricted maximum likelihood with the session as a random effect (degrees of freedom after Satterthwaite)"
+	}
+	text := fmt.Sprintf("The unit of analysis is the pass (n = %d). The response, in %s, was modelled on %s by %s. ", c.Fit.N, c.Unit, strings.Join(names, ", "), how)
+	if c.Fit.Groups == stats.GroupsFixed {
+		text += fmt.Sprintf("The %d sessions each had an effect of their own. ", c.Fit.GroupCount)
+	}
+	if len(c.Fit.Confounded) > 0 {
+		text += fmt.Sprintf("Not separable in this design: %s. ", strings.Join(c.Fit.Confounded, ", "))
+	}
+	asked := 0
+	for _, r := range c.Rows {
+		if r.Holm != nil {
+			asked++
+		}
+	}
+	return text + fmt.Sprintf("Intervals are at %s each; p values of the %s are corrected by Holm's procedure. ", percent(c.Level), count(asked, "contrast"))
+}
+
+func proseStopping(d *data) string {
+	if d.info.Enough == nil {
+		return ""
+	}
+	text := fmt.Sprintf("The run was to stop, by whole blocks and after %d at the least, once %s was known, with the error spent in equal shares over all planned looks (repeated confidence intervals, Jennison and Turnbull 1989). ",
+		d.info.Enough.MinBlocks, wishOf(d))
+	if d.stop != nil {
+		text += fmt.Sprintf("It stopped after %d blocks: %s. ", d.stop.Blocks, d.stop.Reason)
+	}
+	return text
+}
+
+func proseCertainty(d *data) string {
+	text := ""
+	if v := numbersOf(d.results(), metrics.ClockErrorMs); len(v) > 0 {
+		text += fmt.Sprintf("The nodes' windows were aligned within %.2g ms (worst of %d accepted trials). ", slices.Max(v), len(v))
+	}
+	if _, from := speedScale(d.results()); from != "" {
+		text += fmt.Sprintf("The car's GPS receiver gave its speed's error as %s on average. ", from)
+	}
+	if v := numbersOf(d.results(), metrics.LatenessShare); len(v) > 0 {
+		text += fmt.Sprintf("The emulated medium was late for at most %.2g %% of a window. ", 100*slices.Max(v))
+	}
+	return text
+}
+
+// proseSoftware names what was in force, as read back from the nodes.
+func proseSoftware(d *data) string {
+	seen := map[string]map[string]bool{}
+	add := func(what, version string) {
+		if version == "" {
+			return
+		}
+		if seen[what] == nil {
+			seen[what] = map[string]bool{}
+		}
+		seen[what][version] = true
+	}
+	for _, a := range d.attempts {
+		for _, p := range a.node {
+			add("Linux", p.Kernel)
+			for tool, version := range p.Tools {
+				add(tool, version)
+			}
+		}
+	}
+	said := []string{"Fieldmesh " + cmp.Or(d.info.Version, "of an unknown version")}
+	for _, what := range slices.Sorted(maps.Keys(seen)) {
+		said = append(said, what+" "+strings.Join(slices.Sorted(maps.Keys(seen[what])), " and "))
+	}
+	return fmt.Sprintf("Software: %s. Campaign file SHA-256 %s.", strings.Join(said, "; "), d.info.Plan.CampaignSHA256)
+}

@@ -1,0 +1,333 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/papers"
+)
+
+// publishedView is the run beside the figures of the paper whose question its
+// campaign puts.
+type publishedView struct {
+	Paper    papers.Paper
+	Scenario string
+	Scale    string // the reduction that was driven; empty: none
+	Counts   string
+	Claims   []claimView
+	NotAsked []claimView
+	Tables   []publishedTable
+	Facts    []string
+	Metrics  []metrics.PaperMetric // the columns of Cells
+	Cells    []oursView
+	Silent   string // why there is no table
+	Check    string // captures against the field's own word
+	Rule     string
+	Defined  []metrics.PaperMetric
+}
+
+type claimView struct {
+	papers.Answer
+	Parts []partView
+}
+
+type partView struct{ What, Estimate, Ratio, Test, Verdict string }
+
+// Class is the verdict as a word for the style sheet.
+func (c claimView) Class() string { return strings.ReplaceAll(c.Verdict, " ", "-") }
+
+type publishedTable struct {
+	Title    string
+	Variants []string
+	Rows     []publishedRow
+	Remarks  []string
+	Orders   string
+}
+
+type publishedRow struct {
+	Routing, Motion string
+	Cells           []publishedCell
+}
+
+type publishedCell struct{ Ours, Theirs, Ratio string }
+
+type oursView struct{ Facts, Values []string }
+
+// ofInterval is the report's own mean and interval.
+func ofInterval(values []float64) (float64, *float64) {
+	s := summarise(values)
+	return s.Mean, s.HalfWide
+}
+
+func viewPublished(d *data) (any, error) {
+	if d.info.Paper == nil {
+		return nil, nil
+	}
+	paper, known := papers.Of(d.info.Paper.Name)
+	if !known {
+		return nil, nil
+	}
+	all, err := papers.Read()
+	if err != nil {
+		return nil, err
+	}
+	v := publishedView{Paper: paper, Scenario: d.info.Paper.Scenario, Rule: papers.Rule, Check: fieldCheck(d)}
+	if d.info.Scale != nil {
+		v.Scale = d.info.Scale.Name
+	}
+	trials := paperTrials(d)
+	v.claims(all.Claims(paper.ID, v.Scenario), trials)
+	for _, t := range all.Tables(v.Scenario, trials, ofInterval) {
+		v.Tables = append(v.Tables, tableView(t))
+	}
+	if len(v.Tables) == 0 && paper.ID == "p2" {
+		v.Silent = "No figures of this scenario were published in numbers."
+	}
+	for _, m := range metrics.PaperMetrics() {
+		if !slices.Contains(m.Papers, strings.ToUpper(paper.ID)) {
+			continue
+		}
+		v.Defined = append(v.Defined, m)
+		if slices.ContainsFunc(trials, func(t papers.Trial) bool { return hasValue(t, m.Name) }) {
+			v.Metrics = append(v.Metrics, inPapersUnit(m))
+		}
+	}
+	v.cells(trials)
+	return v, nil
+}
+
+// inPapersUnit tells throughput as the papers do.
+func inPapersUnit(m metrics.PaperMetric) metrics.PaperMetric {
+	if m.Name == metrics.ThroughputBps {
+		m.Name, m.Unit = papers.ThroughputKbitS, "kbit/s"
+	}
+	return m
+}
+
+func hasValue(t papers.Trial, name string) bool {
+	if name == metrics.ThroughputBps {
+		name = papers.ThroughputKbitS
+	}
+	_, known := t.Values[name]
+	return known
+}
+
+// paperTrials are the accepted trials as the papers look at them.
+func paperTrials(d *data) []papers.Trial {
+	var out []papers.Trial
+	for _, a := range d.attempts {
+		if a.accepted() && !a.calibration() {
+			out = append(out, papers.Trial{Repetition: a.Trial.Repetition, Facts: papers.Facts(a.Trial), Values: paperValues(a)})
+		}
+	}
+	papers.WithReferenceRatio(out)
+	return out
+}
+
+// paperValues are an attempt's numbers by the papers' definitions: of a packet's
+// fate over the packets of all its measured connections together.
+func paperValues(a attempt) map[string]float64 {
+	out := map[string]float64{}
+	put := func(name string, v *float64) {
+		if v != nil && !math.IsNaN(*v) {
+			out[name] = *v
+		}
+	}
+	if a.Mbps != nil {
+		put(papers.ThroughputKbitS, new(*a.Mbps*1e3))
+	}
+	sent := func(flow string) *float64 { return metrics.Value(a.packets, flow, "packets_sent") }
+	arrived := func(flow string) *float64 {
+		n, share := sent(flow), metrics.Value(a.packets, flow, metrics.DeliveryFraction)
+		if n == nil || share == nil {
+			return nil
+		}
+		return new(*n * *share)
+	}
+	put(metrics.PacketLossPercent, a.weighted(metrics.PacketLossPercent, sent))
+	put(metrics.GoodputRatio, a.weighted(metrics.GoodputRatio, sent))
+	put(metrics.DeliveryFraction, a.weighted(metrics.DeliveryFraction, sent))
+	put(metrics.OneWayMeanMs, a.weighted(metrics.OneWayMeanMs, arrived))
+	put(metrics.ConnectTimeMs, a.weighted(metrics.ConnectTimeMs, func(flow string) *float64 {
+		if metrics.Value(a.packets, flow, metrics.ConnectTimeMs) == nil {
+			return new(0.0) // it never connected, or not within the window
+		}
+		return new(1.0)
+	}))
+	for _, name := range []string{metrics.RoutingPacketsPS, metrics.RoutingBytesPS, metrics.CBRLatencyMs, metrics.CBRDelivery} {
+		put(name, metrics.Value(a.packets, "", name))
+	}
+	put(metrics.MACRoutingPS, a.number(metrics.MACRoutingPS))
+	return out
+}
+
+// weighted is the weighted mean of a number over the measured connections;
+// absent when a connection with some weight has none, or all weigh nothing.
+func (a attempt) weighted(name string, weight func(flow string) *float64) *float64 {
+	var sum, total float64
+	for _, f := range a.Trial.Traffic {
+		if f.Background || f.Kind != "iperf3_tcp" {
+			continue
+		}
+		w := weight(f.Name)
+		if w == nil {
+			return nil
+		}
+		if *w == 0 {
+			continue
+		}
+		v := metrics.Value(a.packets, f.Name, name)
+		if v == nil {
+			return nil
+		}
+		sum, total = sum+*w**v, total+*w
+	}
+	if total == 0 {
+		return nil
+	}
+	return new(sum / total)
+}
+
+func (v *publishedView) claims(claims []papers.Claim, trials []papers.Trial) {
+	count := map[string]int{}
+	for _, c := range claims {
+		answer := claimView{Answer: papers.Decide(c, trials, ofInterval)}
+		count[answer.Verdict]++
+		if answer.Verdict == papers.NotAsked {
+			v.NotAsked = append(v.NotAsked, answer)
+			continue
+		}
+		for _, p := range answer.Answer.Parts {
+			answer.Parts = append(answer.Parts, viewPart(c, p))
+		}
+		v.Claims = append(v.Claims, answer)
+	}
+	v.Counts = fmt.Sprintf("Of %d claims this run supports %d and contradicts %d; %d cannot be decided by it, and %d it does not ask.",
+		len(claims), count[papers.Supported], count[papers.Contradicted], count[papers.Undecided], count[papers.NotAsked])
+}
+
+func viewPart(c papers.Claim, p papers.Part) partView {
+	unit := unitOfMetric(c.Metric)
+	out := partView{What: p.What, Verdict: p.Verdict, Test: fmt.Sprintf("%s, n = %d", p.Test, p.N)}
+	if c.Relation == papers.Level {
+		out.Estimate = interval(p.Estimate, unit)
+		return out
+	}
+	if unit == "%" {
+		unit = "percentage points"
+	}
+	sign := "+"
+	if p.Estimate.Mean < 0 {
+		sign = "−"
+	}
+	out.Estimate = "difference " + strings.TrimSpace(sign+digits(math.Abs(p.Estimate.Mean))+halfText(p.Estimate)+" "+unit)
+	if p.Ratio != nil {
+		out.Ratio = "ratio " + interval(*p.Ratio, "")
+	}
+	return out
+}
+
+func unitOfMetric(name string) string {
+	for _, m := range metrics.PaperMetrics() {
+		if m = inPapersUnit(m); m.Name == name {
+			return strings.TrimSuffix(m.Unit, "1")
+		}
+	}
+	return ""
+}
+
+// interval prints a mean with its 95 % interval.
+func interval(v papers.Interval, unit string) string {
+	if v.N == 0 {
+		return "—"
+	}
+	return strings.TrimSpace(digits(v.Mean) + halfText(v) + " " + unit)
+}
+
+func halfText(v papers.Interval) string {
+	if v.Half == nil {
+		return ""
+	}
+	return " ± " + digits(*v.Half)
+}
+
+// digits prints three significant digits, and no exponent where whole numbers do.
+func digits(v float64) string {
+	format := "%.3g"
+	if math.Abs(v) >= 100 && math.Abs(v) < 1e7 {
+		format = "%.0f"
+	}
+	return strings.Replace(fmt.Sprintf(format, v), "-", "−", 1)
+}
+
+func tableView(t papers.Table) publishedTable {
+	out := publishedTable{Title: papers.Words(t.Metric) + ", " + t.Unit, Variants: t.Variants, Remarks: t.Remarks}
+	for _, r := range t.Rows {
+		row := publishedRow{Routing: r.Routing, Motion: r.Motion}
+		for _, c := range r.Cells {
+			cell := publishedCell{Ours: interval(c.Ours, ""), Theirs: c.Printed, Ratio: "—"}
+			if c.Ratio != nil {
+				cell.Ratio = fmt.Sprintf("%.3g", *c.Ratio)
+			}
+			row.Cells = append(row.Cells, cell)
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	switch {
+	case t.Compared == 0:
+		out.Orders = "No two cells that differ as published were driven: no order can be compared."
+	case t.Turned == 0:
+		out.Orders = fmt.Sprintf("All %d orders of two variants or protocols that could be compared are as published.", t.Compared)
+	default:
+		out.Orders = fmt.Sprintf("Of %s of two variants or protocols that could be compared, the other way round here: %d.", count(t.Compared, "order"), t.Turned)
+	}
+	return out
+}
+
+func (v *publishedView) cells(trials []papers.Trial) {
+	var names []string
+	for _, m := range v.Metrics {
+		names = append(names, m.Name)
+	}
+	facts, cells := papers.Cells(trials, names, ofInterval)
+	v.Facts = facts
+	for _, c := range cells {
+		row := oursView{Facts: c.Facts}
+		for _, k := range c.Values {
+			row.Values = append(row.Values, interval(k, ""))
+		}
+		v.Cells = append(v.Cells, row)
+	}
+}
+
+// fieldCheck holds the loss by captures against what the emulated field says of
+// itself; empty where no field told.
+func fieldCheck(d *data) string {
+	var more []float64
+	for _, a := range d.attempts {
+		if !a.accepted() {
+			continue
+		}
+		for _, f := range a.Trial.Traffic {
+			seen, truth := metrics.Value(a.packets, f.Name, metrics.PacketLossPercent), metrics.Value(a.packets, f.Name, metrics.TrueLossPercent)
+			if seen != nil && truth != nil {
+				more = append(more, *seen-*truth)
+			}
+		}
+	}
+	if len(more) == 0 {
+		return ""
+	}
+	agree := 0
+	for _, m := range more {
+		if math.Abs(m) <= 0.1 {
+			agree++
+		}
+	}
+	return fmt.Sprintf("Loss by captures against the emulated field's own word, over %s: within 0.1 percentage points in %d; captures less field %s on average, from %s to %s. "+
+		"What captures have more was discarded by routing daemons, which the field cannot see; what they have less are packets of the connection without data, and packets at the window's edges.",
+		count(len(more), "flow"), agree, signed(summarise(more).Mean), signed(slices.Min(more)), signed(slices.Max(more)))
+}

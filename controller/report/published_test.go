@@ -1,0 +1,110 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"math"
+	"strings"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/protocols/verdict"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// connection is what captures say of one TCP connection.
+type connection struct{ sent, lossPercent, delayMs float64 }
+
+// beside makes an accepted attempt of the chain with its connections.
+func beside(variant, routing string, repetition int, mbps float64, connections ...connection) attempt {
+	a := attempt{Verdict: &wire.Verdict{Outcome: verdict.Accepted}, Mbps: &mbps,
+		Trial: wire.Trial{Repetition: repetition, Still: true, Routing: wire.Routing{Protocol: routing}, TCP: wire.TCP{Variant: variant}}}
+	for i, c := range connections {
+		flow := fmt.Sprintf("f%d", i)
+		a.Trial.Traffic = append(a.Trial.Traffic, wire.Flow{Name: flow, Kind: "iperf3_tcp"})
+		for name, v := range map[string]float64{"packets_sent": c.sent, metrics.PacketLossPercent: c.lossPercent, metrics.DeliveryFraction: 1 - c.lossPercent/100, metrics.OneWayMeanMs: c.delayMs} {
+			a.packets = append(a.packets, metrics.Row{Flow: flow, Name: name, Value: v})
+		}
+	}
+	return a
+}
+
+func says(t *testing.T, text string, words ...string) {
+	t.Helper()
+	for _, w := range words {
+		if !strings.Contains(text, w) {
+			t.Errorf("it does not say %q: %.300s", w, text)
+		}
+	}
+}
+
+// A packet's fate is told over the packets of all connections together, not as
+// a mean of the connections' means.
+func TestPapersValuesAreOverAllPackets(t *testing.T) {
+	got := paperValues(beside("reno", "dsr", 1, 0.3, connection{1000, 10, 20}, connection{100, 0, 130}))
+	for name, want := range map[string]float64{"throughput_kbit_s": 300, metrics.PacketLossPercent: 100.0 / 11, metrics.DeliveryFraction: 10.0 / 11, metrics.OneWayMeanMs: (900*20 + 100*130) / 1000.0} {
+		if math.Abs(got[name]-want) > 1e-9 {
+			t.Errorf("%s is %g, want %g", name, got[name], want)
+		}
+	}
+	a := beside("reno", "dsr", 1, 0.3, connection{1000, 10, 20})
+	a.Trial.Traffic = append(a.Trial.Traffic, wire.Flow{Name: "unseen", Kind: "iperf3_tcp"})
+	if v, known := paperValues(a)[metrics.PacketLossPercent]; known {
+		t.Errorf("loss is %g, and one of the connections was not captured", v)
+	}
+}
+
+// A run of a paper's campaign has the paper's figures beside its own, remarks on
+// orders, and answers to claims; another run has none of it.
+func TestARunBesideThePapersFigures(t *testing.T) {
+	d := &data{info: archive.RunInfo{Run: "r", Paper: &archive.Paper{Name: "p2", Scenario: "chain"}}}
+	for rep := 1; rep <= 3; rep++ {
+		off := 0.001 * float64(rep)
+		d.attempts = append(d.attempts, beside("tahoe", "dsr", rep, 0.2+off, connection{1000, 1, 100 + off}), beside("vegas", "dsr", rep, 0.3+off, connection{1000, 2, 50 + off}))
+	}
+	view, err := viewPublished(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := view.(publishedView)
+	if len(v.Tables) != 3 || len(v.Cells) != 2 || v.Counts != "Of 33 claims this run supports 1 and contradicts 1; 0 cannot be decided by it, and 31 it does not ask." {
+		t.Errorf("%d tables, %d cells, %s", len(v.Tables), len(v.Cells), v.Counts)
+	}
+	cell := v.Tables[0].Rows[2].Cells[0] // loss, DSR, static, Tahoe: published 0.09
+	if cell.Ours != "1 ± 0" || cell.Theirs != "0.09" || cell.Ratio != "11.1" {
+		t.Errorf("%+v", cell)
+	}
+	remark := strings.Join(v.Tables[0].Remarks, "\n")
+	if !strings.Contains(remark, "published vegas < tahoe; here tahoe < vegas. vegas is above tahoe here (beyond noise)") {
+		t.Errorf("%q", remark)
+	}
+	pages, err := template.ParseFS(page, "page/*.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := pages.ExecuteTemplate(&b, "published", v); err != nil {
+		t.Fatal(err)
+	}
+	says(t, b.String(), "Oo and Othman", "cannot be decided by it", "one_way_delay_mean_ms", "paired t interval, n = 3: contradicted")
+	d.info.Paper = nil
+	if view, err := viewPublished(d); view != nil || err != nil {
+		t.Errorf("a run of nobody's question stands beside %v, %v", view, err)
+	}
+}
+
+// What the emulated field knows of losses is set against the captures.
+func TestCapturesAgainstTheFieldsWord(t *testing.T) {
+	d := &data{}
+	for i, truth := range []float64{1, 0.95, 0.2} {
+		a := beside("reno", "dsr", i, 0.2, connection{1000, 1, 100})
+		a.packets = append(a.packets, metrics.Row{Flow: "f0", Name: metrics.TrueLossPercent, Value: truth})
+		d.attempts = append(d.attempts, a)
+	}
+	says(t, fieldCheck(d), "over 3 flows: within 0.1 percentage points in 2", "from +0 to +0.8")
+	if text := fieldCheck(&data{attempts: []attempt{beside("reno", "dsr", 1, 1, connection{1, 0, 1})}}); text != "" {
+		t.Errorf("no field told anything: %q", text)
+	}
+}
