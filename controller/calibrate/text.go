@@ -1,0 +1,59 @@
+package calibrate
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"text/tabwriter"
+)
+
+// Write tells the result to a person: what is known with its interval, then
+// what is not, and why.
+func (r *Result) Write(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	row := func(what string, e *Estimate, unit string) {
+		if e != nil {
+			fmt.Fprintf(t, "%s\t%.2f%s\t%.2f to %.2f\n", what, e.Value, unit, e.Low, e.High)
+		}
+	}
+	row("path-loss exponent", r.Exponent, "")
+	row("antenna gain, each end", r.GainDbi, " dBi")
+	row("shadowing, standard deviation", r.ShadowDb, " dB")
+	row("shadowing, correlation distance", r.CorrelationM, " m")
+	row("single samples about that", &r.OwnDb, " dB")
+	for _, u := range slices.Sorted(maps.Keys(r.PowerDb)) {
+		row("power of "+u+" against the units' mean", new(r.PowerDb[u]), " dB")
+	}
+	for _, u := range slices.Sorted(maps.Keys(r.AntennaDb)) {
+		row("antenna of "+u+" against the units' mean", new(r.AntennaDb[u]), " dB")
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, o := range r.notes() {
+		if _, err := fmt.Fprintln(w, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// notes are what the numbers rest on, and what is not known.
+func (r *Result) notes() []string {
+	out := []string{fmt.Sprintf("from %d signals in %d accepted attempts, at %d places (each way of a link by itself) from %.0f to %.0f m",
+		r.Heard, r.Attempts, r.Used, r.NearM, r.FarM)}
+	if r.CutM != nil {
+		out = append(out, fmt.Sprintf("left out: all from %.0f m on, where more than 2 %% of the moments were silent; shadows deeper than those before it are not in these numbers", *r.CutM))
+	}
+	if len(r.PowerDb) > 0 {
+		out = append(out, "a unit's power holds what its receiver reads too little of others' signals: the two cannot be told apart")
+	}
+	if r.PowerUnstated {
+		out = append(out, fmt.Sprintf("not every trial says its power; %.0f dBm are taken, as a rehearsal does", powerDbm))
+	}
+	for _, o := range r.Open {
+		out = append(out, "not known: "+o)
+	}
+	return out
+}

@@ -1,0 +1,230 @@
+// Package compare sets two runs of one design beside each other, cell by cell.
+// It says how far they are apart and how certain that is; why is for people.
+package compare
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/stat"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/stats"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// confidence of every interval.
+const confidence = 0.95
+
+// Number is one of the numbers that are compared, in the unit that it is shown in.
+type Number struct {
+	Name, Unit string
+	PerUnit    float64 // of the metric's own unit
+	measured   bool    // of the measured flows; else of the attempt
+}
+
+// Numbers are what is compared. Packet loss is there where both ends captured,
+// the retransmitted segments everywhere.
+func Numbers() []Number {
+	return []Number{
+		{metrics.ThroughputBps, "Mbit/s", 1e6, true},
+		{"packet_loss_percent", "%", 1, true},
+		{metrics.RetransmitsName, "segments", 1, true},
+		{metrics.SignalMeanDbm, "dBm", 1, false},
+	}
+}
+
+// Mean is of a cell's values, one a trial; its interval is absent below three.
+type Mean struct {
+	N        int
+	Value    float64
+	HalfWide *float64
+}
+
+// Difference is the second run's mean less the first's, in one cell.
+type Difference struct {
+	Cell   string
+	Number Number
+	A, B   *Mean    // absent: nothing was measured
+	Apart  *float64 // absent unless both are there
+	// HalfWide is of Welch's interval, absent where either mean has none, or where
+	// no value differs from its cell's mean.
+	HalfWide *float64
+}
+
+// Table is the comparison of two runs.
+type Table struct {
+	A, B        archive.RunInfo
+	Differences []Difference // by cell, then in the order of Numbers
+	Notes       []string     // what makes the two differ besides what is asked
+}
+
+// ErrNoCell is returned for runs without a common cell.
+var ErrNoCell = errors.New("the runs have no cell of the design in common")
+
+// values are a run's, by cell and number.
+type values map[string]map[string][]float64
+
+// Runs compares two runs.
+func Runs(a, b *archive.Archive) (*Table, error) {
+	of := [2]values{}
+	for i, run := range []*archive.Archive{a, b} {
+		v, err := collect(run)
+		if err != nil {
+			return nil, fmt.Errorf("compare: run %q: %w", run.Info().Run, err)
+		}
+		of[i] = v
+	}
+	t := &Table{A: a.Info(), B: b.Info()}
+	cells := map[string]bool{}
+	common := false
+	for i, one := range of {
+		for cell := range one {
+			cells[cell] = true
+			common = common || of[1-i][cell] != nil
+		}
+	}
+	if !common {
+		return nil, fmt.Errorf("compare %q and %q: %w", t.A.Run, t.B.Run, ErrNoCell)
+	}
+	for _, cell := range slices.Sorted(maps.Keys(cells)) {
+		for _, n := range Numbers() {
+			if d := difference(of[0][cell][n.Name], of[1][cell][n.Name]); d.A != nil || d.B != nil {
+				d.Cell, d.Number = cell, n
+				t.Differences = append(t.Differences, d)
+			}
+		}
+	}
+	t.note()
+	return t, nil
+}
+
+// collect gathers the accepted attempts' numbers.
+func collect(a *archive.Archive) (values, error) {
+	attempts, err := a.Trials()
+	if err != nil {
+		return nil, err
+	}
+	out := values{}
+	for _, at := range attempts {
+		trial, planned := a.Trial(at.Trial)
+		if !planned || at.Verdict == nil || at.Verdict.Outcome != "accepted" {
+			continue
+		}
+		rows, err := metrics.Of(a, at.TrialKey)
+		if err != nil {
+			return nil, err
+		}
+		cell := cellOf(trial)
+		if out[cell] == nil {
+			out[cell] = map[string][]float64{}
+		}
+		for _, n := range Numbers() {
+			if v := n.of(trial, rows); v != nil {
+				out[cell][n.Name] = append(out[cell][n.Name], *v/n.PerUnit)
+			}
+		}
+	}
+	return out, nil
+}
+
+// cellOf names a cell by its factors. What is balanced within cells, such as the
+// direction of travel, is none; parked passes are cells by their marks.
+func cellOf(t wire.Trial) string {
+	var parts []string
+	for _, f := range slices.Sorted(maps.Keys(t.Factors)) {
+		parts = append(parts, f+" "+t.Factors[f])
+	}
+	if t.Course.MarkM != nil {
+		parts = append(parts, fmt.Sprintf("parked at %g m", *t.Course.MarkM))
+	}
+	if len(parts) == 0 {
+		return "all"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// of is an attempt's number: the sum over its measured flows, but of shares
+// their mean.
+func (n Number) of(t wire.Trial, rows []metrics.Row) *float64 {
+	if !n.measured {
+		return metrics.Value(rows, "", n.Name)
+	}
+	var sum float64
+	flows := 0
+	for _, f := range t.Traffic {
+		if v := metrics.Value(rows, f.Name, n.Name); v != nil && !f.Background {
+			sum += *v
+			flows++
+		}
+	}
+	switch {
+	case flows == 0:
+		return nil
+	case n.Unit == "%":
+		sum /= float64(flows)
+	}
+	return &sum
+}
+
+func difference(a, b []float64) Difference {
+	d := Difference{A: meanOf(a), B: meanOf(b)}
+	if d.A == nil || d.B == nil {
+		return d
+	}
+	d.Apart = new(d.B.Value - d.A.Value)
+	if w := stats.Welch(a, b, confidence); w != nil {
+		d.HalfWide = new((w.High - w.Low) / 2)
+	}
+	return d
+}
+
+func meanOf(v []float64) *Mean {
+	if len(v) == 0 {
+		return nil
+	}
+	return &Mean{N: len(v), Value: stat.Mean(v, nil), HalfWide: stats.HalfWidth(confidence, v)}
+}
+
+// note names what differs between the runs besides road and rehearsal.
+func (t *Table) note() {
+	say := func(format string, args ...any) { t.Notes = append(t.Notes, fmt.Sprintf(format, args...)) }
+	if t.A.Campaign != t.B.Campaign {
+		say("they are of different campaigns: %s and %s", t.A.Campaign, t.B.Campaign)
+	}
+	if t.A.Place == t.B.Place {
+		say("both are of one kind of place: %s", t.A.Place)
+	}
+	if t.B.Place == archive.PlaceRehearsal {
+		say("a rehearsal is no evidence about velocity: what speed and distance do to the radio there is what its section field put into it")
+	}
+	if s, u := scaleOf(t.A), scaleOf(t.B); s != u {
+		say("they were driven at different scales: %s and %s", s, u)
+	}
+	if d, e := durations(t.A.Plan), durations(t.B.Plan); d != e {
+		say("their windows are of different lengths: %s and %s", d, e)
+	}
+}
+
+func scaleOf(i archive.RunInfo) string {
+	if i.Scale == nil {
+		return "full"
+	}
+	return i.Scale.Name
+}
+
+func durations(p wire.RunPlan) string {
+	least, most := math.Inf(1), 0.0
+	for _, t := range p.Trials {
+		least, most = min(least, t.DurationS), max(most, t.DurationS)
+	}
+	if least == most {
+		return fmt.Sprintf("%g s", least)
+	}
+	return fmt.Sprintf("%g to %g s", least, most)
+}

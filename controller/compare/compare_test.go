@@ -1,0 +1,91 @@
+package compare_test
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/controller/compare"
+	"fieldmesh.dev/fieldmesh/internal/synthetic"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// by gives trials so many megabytes in 10 s, so many more each repetition.
+func by(mb float64) func(wire.Trial, *rand.Rand) float64 {
+	return func(t wire.Trial, _ *rand.Rand) float64 { return mb + float64(t.Repetition) }
+}
+
+func TestDifferencesOfARoadAndItsRehearsal(t *testing.T) {
+	speeds := []float64{2.8, 16.7}
+	road := synthetic.Run(t, synthetic.Options{Seed: 1, Speeds: speeds, Repetitions: 3, Place: "road", NoField: true, MB: by(10)})
+	// Much more than on the road when slow, a little more when fast.
+	rehearsal := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: speeds, Repetitions: 3, MB: func(t wire.Trial, noise *rand.Rand) float64 {
+		if *t.SpeedMps == speeds[0] {
+			return by(15)(t, noise)
+		}
+		return by(11)(t, noise)
+	}})
+	table, err := compare.Runs(road, rehearsal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, d := range table.Differences {
+		if d.Number.Name != "throughput_bps" {
+			continue
+		}
+		found++
+		// 11, 12 and 13 MB against 16, 17 and 18 in 10 s are 4 Mbit/s more, against
+		// 12, 13 and 14 they are 0.8. Each mean has a standard error of 0.8 ÷ √3; with 2 + 2 degrees of freedom t is 2.776.
+		apart := 4.0
+		if strings.Contains(d.Cell, "speed_mps 16.7") {
+			apart = 0.8
+		}
+		if d.A.N != 3 || math.Abs(d.A.Value-9.6) > 1e-9 || math.Abs(*d.Apart-apart) > 1e-9 {
+			t.Errorf("%s: %+v and %+v", d.Cell, *d.A, *d.B)
+		}
+		if want := 2.7764451052 * 0.8 * math.Sqrt(2.0/3); math.Abs(*d.HalfWide-want) > 1e-6 {
+			t.Errorf("%s: ± %g, want ± %g", d.Cell, *d.HalfWide, want)
+		}
+		if want := 4.3026527297 * 0.8 / math.Sqrt(3); math.Abs(*d.A.HalfWide-want) > 1e-6 {
+			t.Errorf("%s: mean ± %g, want ± %g", d.Cell, *d.A.HalfWide, want)
+		}
+	}
+	if found != 4 {
+		t.Errorf("%d cells, want 2 speeds × 2 sections", found)
+	}
+	var text strings.Builder
+	if err := table.Write(&text); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"signal_mean_dbm, dBm", "+4.00 ± 1.81  higher", "+0.80 ± 1.81  not told apart", "no evidence about velocity"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("%q is not said:\n%s", want, text.String())
+		}
+	}
+}
+
+// With two values a cell there are means and no intervals; a cell that one run
+// has alone is shown with nothing beside it; no common cell is an error.
+func TestWhatCannotBeComparedIsAbsent(t *testing.T) {
+	two := synthetic.Run(t, synthetic.Options{Seed: 1, Speeds: []float64{5, 10}, Repetitions: 2, MB: by(10)})
+	one := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: []float64{10}, Repetitions: 2, MB: by(10)})
+	other := synthetic.Run(t, synthetic.Options{Seed: 3, Speeds: []float64{15}, Repetitions: 2, MB: by(10)})
+	table, err := compare.Runs(two, one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range table.Differences {
+		if d.HalfWide != nil || d.A == nil || d.A.HalfWide != nil {
+			t.Errorf("%s, %s: intervals of two values", d.Cell, d.Number.Name)
+		}
+		if alone := strings.Contains(d.Cell, "speed_mps 5"); alone != (d.B == nil) || alone != (d.Apart == nil) {
+			t.Errorf("%s: beside it %+v, apart %v", d.Cell, d.B, d.Apart)
+		}
+	}
+	if _, err := compare.Runs(two, other); !errors.Is(err, compare.ErrNoCell) {
+		t.Errorf("no common cell: %v", err)
+	}
+}

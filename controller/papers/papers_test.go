@@ -1,0 +1,251 @@
+package papers
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// interval is ± 1 about the mean from three values on: tests choose their
+// distances from zero by it.
+func interval(values []float64) (float64, *float64) {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	if len(values) < 3 {
+		return sum / float64(len(values)), nil
+	}
+	return sum / float64(len(values)), new(1.0)
+}
+
+func read(t *testing.T) Published {
+	t.Helper()
+	p, err := Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// Every published figure is there, and every statement is put to a test or has
+// the reason why not.
+func TestThePapersFiguresAreWhole(t *testing.T) {
+	p := read(t)
+	if len(p.Velocity["A"]) != 6 || len(p.Velocity["B"]) != 6 || p.Velocity["A"][13.9] != "15.0" {
+		t.Errorf("P1: %v", p.Velocity)
+	}
+	// Chain: 5 variants × 3 protocols × 2; grid: × 4 protocols; 3 metrics each.
+	if n := len(p.of("chain")); n != 90 {
+		t.Errorf("the chain's tables have %d cells, want 90", n)
+	}
+	if n := len(p.of("grid")); n != 120 {
+		t.Errorf("the grid's tables have %d cells, want 120", n)
+	}
+	tested := map[string]bool{}
+	for _, c := range p.Tests {
+		tested[c.ID] = true
+		if c.Relation == None && c.Note == "" {
+			t.Errorf("%s is not tested, and nothing says why", c.ID)
+		}
+	}
+	for _, s := range p.Statements {
+		if !tested[s.ID] {
+			t.Errorf("statement %s (%s, %s) is put to no test", s.ID, s.Setting, s.Quantity)
+		}
+		if _, known := Of(s.Paper); !known {
+			t.Errorf("statement %s is of nobody", s.ID)
+		}
+	}
+	// The claims' conditions speak of facts that trials have.
+	facts := Facts(wire.Trial{TCP: wire.TCP{WindowPackets: new(8)}, Conditions: &wire.Conditions{SpeedMaxMps: new(5.0)}})
+	for _, c := range p.Tests {
+		for _, k := range []Condition{c.Where, c.A, c.B} {
+			for fact := range k {
+				if _, known := facts[fact]; !known {
+					t.Errorf("%s: no trial has a fact %q", c.ID, fact)
+				}
+			}
+		}
+	}
+}
+
+func TestFactsOfATrial(t *testing.T) {
+	yes, no := true, false
+	got := Facts(wire.Trial{
+		Sender: "a", Receiver: "f", Still: true, Routing: wire.Routing{Protocol: "aodv-p3"}, TCP: wire.TCP{Variant: "reno", SACK: &yes, DelayedACK: &yes, FixedRTO: true, WindowPackets: new(8)},
+		Conditions: &wire.Conditions{ChannelErrorMean: new(0.01), QueueFrames: new(50)},
+		Traffic: []wire.Flow{{Kind: "iperf3_tcp", Streams: 2}, {Kind: "iperf3_tcp"}, {Kind: "iperf3_tcp", Background: true},
+			{Kind: "iperf3_udp", Background: true, BitrateBps: new(5e3)}, {Kind: "iperf3_udp", Background: true, Streams: 9, BitrateBps: new(5e3)}},
+	})
+	want := map[string]string{"routing": "aodv", "variant": "reno", "tcp": "reno+sack+delack+fixedrto", "motion": "static", "speed_max_mps": "0", "channel_error": "0.01",
+		"queue_frames": "50", "window_packets": "8", "tcp_flows": "3", "cbr_flows": "10", "cbr_kbit_s": "50", "nodes": "2", "ends": "a to f"}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if p := profile(wire.TCP{Variant: "sack", SACK: &yes, DelayedACK: &no}); p != "sack" {
+		t.Errorf("profile %q", p)
+	}
+}
+
+// trials makes one trial a repetition for each variant, with its value.
+func trials(metric string, values map[string][]float64) []Trial {
+	var out []Trial
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		for i, v := range values[name] {
+			out = append(out, Trial{Repetition: i + 1, Facts: map[string]string{"variant": name, "routing": "dsr", "motion": "static"}, Values: map[string]float64{metric: v}})
+		}
+	}
+	return out
+}
+
+func TestDecisions(t *testing.T) {
+	type c = Claim
+	a, b := Condition{"variant": {"vegas"}}, Condition{"variant": {"reno"}}
+	both := Condition{"variant": {"reno", "tahoe"}}
+	for _, k := range []struct {
+		name    string
+		claim   Claim
+		values  map[string][]float64
+		verdict string
+	}{
+		{"more", c{A: a, B: b, Relation: More}, map[string][]float64{"vegas": {5, 6, 7}, "reno": {1, 2, 3}}, Supported},
+		{"less", c{A: a, B: b, Relation: Less}, map[string][]float64{"vegas": {5, 6, 7}, "reno": {1, 2, 3}}, Contradicted},
+		{"within noise", c{A: a, B: b, Relation: More}, map[string][]float64{"vegas": {5, 6, 7}, "reno": {4.5, 5.5, 6.5}}, Undecided},
+		{"just touching zero", c{A: a, B: b, Relation: More}, map[string][]float64{"vegas": {5, 6, 7}, "reno": {4, 5, 6}}, Undecided},
+		{"two pairs", c{A: a, B: b, Relation: More}, map[string][]float64{"vegas": {5, 6}, "reno": {1, 2}}, Undecided},
+		{"pairs, not trials", c{A: a, B: b, Relation: More}, map[string][]float64{"vegas": {5, 6, 7, 8}, "reno": {1, 2}}, Undecided},
+		{"nothing to compare with", c{A: a, B: b, Relation: More}, map[string][]float64{"vegas": {5, 6, 7}}, NotAsked},
+		{"elsewhere", c{A: a, B: b, Relation: More, Where: Condition{"routing": {"aodv"}}}, map[string][]float64{"vegas": {5, 6, 7}, "reno": {1, 2, 3}}, NotAsked},
+		{"best of all", c{A: a, B: both, Relation: More}, map[string][]float64{"vegas": {5, 6, 7}, "reno": {1, 2, 3}, "tahoe": {1, 1, 1}}, Supported},
+		{"not best of all", c{A: a, B: both, Relation: More}, map[string][]float64{"vegas": {5, 6, 7}, "reno": {1, 2, 3}, "tahoe": {9, 9, 9}}, Contradicted},
+		{"perhaps best of all", c{A: a, B: both, Relation: More}, map[string][]float64{"vegas": {5, 6, 7}, "reno": {1, 2, 3}, "tahoe": {5, 6, 7}}, Undecided},
+		{"same", c{A: a, B: b, Relation: Same}, map[string][]float64{"vegas": {50, 60, 70}, "reno": {50, 60, 70}}, Supported},
+		{"not the same", c{A: a, B: b, Relation: Same}, map[string][]float64{"vegas": {50, 60, 70}, "reno": {70, 80, 90}}, Contradicted},
+		{"perhaps the same", c{A: a, B: b, Relation: Same}, map[string][]float64{"vegas": {5, 6, 7}, "reno": {5, 6, 7}}, Undecided},
+		{"ratio", c{A: a, B: b, Relation: Ratio, Low: new(8.0), High: new(12.0)}, map[string][]float64{"vegas": {10, 20, 30}, "reno": {1, 2, 3}}, Supported},
+		{"ratio beyond", c{A: a, B: b, Relation: Ratio, High: new(8.0)}, map[string][]float64{"vegas": {10, 20, 30}, "reno": {1, 2, 3}}, Contradicted},
+		{"ratio to nothing", c{A: a, B: b, Relation: Ratio, High: new(8.0)}, map[string][]float64{"vegas": {10, 20, 30}, "reno": {0, 2, 3}}, Undecided},
+		{"level", c{A: a, Relation: Level, Low: new(4.0), High: new(8.0)}, map[string][]float64{"vegas": {5, 6, 7}}, Supported},
+		{"level below", c{A: a, Relation: Level, Low: new(8.0)}, map[string][]float64{"vegas": {5, 6, 7}}, Contradicted},
+		{"level perhaps", c{A: a, Relation: Level, Low: new(6.0)}, map[string][]float64{"vegas": {5, 6, 7}}, Undecided},
+		{"no test", c{A: a, Relation: None}, map[string][]float64{"vegas": {5, 6, 7}}, Undecided},
+	} {
+		k.claim.Metric = "m"
+		if got := Decide(k.claim, trials("m", k.values), interval); got.Verdict != k.verdict {
+			t.Errorf("%s: %s (%+v), want %s", k.name, got.Verdict, got.Parts, k.verdict)
+		}
+	}
+}
+
+// A pair's trials differ in nothing but what is compared.
+func TestPairsAreAlike(t *testing.T) {
+	one := func(rep int, v float64, facts ...string) Trial {
+		out := Trial{Repetition: rep, Facts: map[string]string{}, Values: map[string]float64{"m": v}}
+		for _, f := range facts {
+			k, v, _ := strings.Cut(f, "=")
+			out.Facts[k] = v
+		}
+		return out
+	}
+	all := []Trial{
+		one(1, 1, "tcp=reno", "variant=reno", "cbr_flows=10"), one(1, 2, "tcp=reno+sack", "variant=reno", "cbr_flows=10"), one(1, 4, "tcp=reno+sack", "variant=reno", "cbr_flows=10"),
+		one(2, 7, "tcp=reno", "variant=reno", "cbr_flows=10"), one(2, 9, "tcp=reno+sack", "variant=reno", "cbr_flows=40"),
+	}
+	got := pairsOf("m", Condition{"tcp": {"reno+sack"}}, Condition{"tcp": {"reno"}}, all)
+	if !slices.Equal(got, []twin{{3, 1}}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// like makes trials that have the published values times a factor, of a number
+// of repetitions, each a little off.
+func like(p Published, scenario string, factor float64, repetitions int) []Trial {
+	var out []Trial
+	for _, c := range p.of(scenario) {
+		for r := range repetitions {
+			f := c.facts()
+			f.Repetition, f.Values = r+1, map[string]float64{c.Metric: factor * c.Value * (1 + 0.001*float64(r-1))}
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func tInterval(values []float64) (float64, *float64) {
+	mean, _ := interval(values)
+	if len(values) < 3 {
+		return mean, nil
+	}
+	ss := 0.0
+	for _, v := range values {
+		ss += (v - mean) * (v - mean)
+	}
+	return mean, new(4.303 * math.Sqrt(ss/float64(len(values)-1)/float64(len(values)))) // of two degrees of freedom: wide enough here
+}
+
+// Trials as published have the published orders and support what was drawn from
+// the tables; turned round, they contradict it and are remarked upon.
+func TestTablesBesidePublishedOnes(t *testing.T) {
+	p := read(t)
+	tables := p.Tables("chain", like(p, "chain", 2, 3), tInterval)
+	if len(tables) != 3 {
+		t.Fatalf("%d tables", len(tables))
+	}
+	for _, k := range tables {
+		if len(k.Remarks) > 0 || k.Turned > 0 || k.Compared == 0 || len(k.Rows) != 6 || len(k.Variants) != 5 {
+			t.Errorf("%+v", k)
+		}
+		for _, r := range k.Rows {
+			for _, c := range r.Cells {
+				if c.Printed == "" || c.Ours.N != 3 || c.Ratio != nil && math.Abs(*c.Ratio-2) > 1e-9 {
+					t.Errorf("%s %s: %+v", r.Routing, r.Motion, c)
+				}
+			}
+		}
+	}
+	claims := p.Claims("p2", "chain")
+	kinds := map[Relation]int{}
+	for _, c := range claims {
+		kinds[c.Relation]++
+		if got := Decide(c, like(p, "chain", 1, 3), tInterval); got.Verdict == Contradicted || c.Relation == Same && got.Verdict != Supported {
+			t.Errorf("%s is %s by its own figures: %+v", c.Text, got.Verdict, got.Parts)
+		}
+	}
+	if kinds[More] == 0 || kinds[Same] == 0 {
+		t.Errorf("claims drawn: %v", kinds)
+	}
+	turned := p.Tables("chain", like(p, "chain", -1, 3), tInterval)[1]
+	if turned.Turned != turned.Compared || len(turned.Remarks) == 0 || !strings.Contains(strings.Join(turned.Remarks, " "), "beyond noise") {
+		t.Errorf("%d of %d turned: %q", turned.Turned, turned.Compared, turned.Remarks)
+	}
+	t.Logf("%s", turned.Remarks[0])
+}
+
+// What the papers printed stands beside our cells and is in none of them.
+func TestPublishedFiguresChangeNoMeasuredCell(t *testing.T) {
+	p, other := read(t), read(t)
+	for i := range other.Cells {
+		other.Cells[i].Value, other.Cells[i].Printed = 1000-3*other.Cells[i].Value, "else"
+	}
+	ours := func(p Published) string {
+		var out []string
+		for _, k := range p.Tables("grid", like(read(t), "grid", 1, 3), tInterval) {
+			for _, r := range k.Rows {
+				for _, c := range r.Cells {
+					out = append(out, fmt.Sprint(k.Metric, k.Unit, r.Routing, r.Motion, c.Ours.Mean, *c.Ours.Half, c.Ours.N))
+				}
+			}
+		}
+		return strings.Join(out, "\n")
+	}
+	if a, b := ours(p), ours(other); a != b || len(a) == 0 {
+		t.Error("a changed published figure changed a measured cell")
+	}
+}

@@ -1,0 +1,264 @@
+package papers
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Table is one of P2's tables with ours beside it: one metric of one scenario.
+type Table struct {
+	Metric, Unit string
+	Variants     []string
+	Rows         []Row
+	Remarks      []string // where an order is not the published one
+	Compared     int      // orders of two that could be compared
+	Turned       int      // of those, the other way round here
+}
+
+// Row is one protocol, standing or moving.
+type Row struct {
+	Routing, Motion string
+	Cells           []Pair
+}
+
+// Pair is one cell: ours and theirs.
+type Pair struct {
+	Ours    Interval
+	Printed string
+	Ratio   *float64 // ours ÷ theirs; absent without ours, or where theirs is 0
+}
+
+// Tables sets the published tables of a scenario beside the trials.
+func (p Published) Tables(scenario string, trials []Trial, s Summariser) []Table {
+	var out []Table
+	for _, metric := range listed(p.of(scenario), func(c Cell) string { return c.Metric }) {
+		out = append(out, p.table(scenario, metric, trials, s))
+	}
+	return out
+}
+
+func (p Published) of(scenario string) []Cell {
+	return slices.DeleteFunc(slices.Clone(p.Cells), func(c Cell) bool { return c.Scenario != scenario })
+}
+
+// listed are the values of a property, in the order of the table.
+func listed(cells []Cell, of func(Cell) string) []string {
+	var out []string
+	for _, c := range cells {
+		if v := of(c); !slices.Contains(out, v) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+func (p Published) table(scenario, metric string, trials []Trial, s Summariser) Table {
+	cells := slices.DeleteFunc(p.of(scenario), func(c Cell) bool { return c.Metric != metric })
+	t := Table{Metric: metric, Unit: cells[0].Unit, Variants: listed(cells, func(c Cell) string { return c.Variant })}
+	routings := listed(cells, func(c Cell) string { return c.Routing })
+	motions := listed(cells, func(c Cell) string { return c.Motion })
+	for _, routing := range routings {
+		for _, motion := range motions {
+			row := Row{Routing: routing, Motion: motion}
+			for _, v := range t.Variants {
+				row.Cells = append(row.Cells, pairOf(cells, v, routing, motion, metric, trials, s))
+			}
+			t.Rows = append(t.Rows, row)
+		}
+	}
+	for _, motion := range motions {
+		for _, routing := range routings {
+			t.order(cells, Condition{"routing": {routing}, "motion": {motion}}, "variant", t.Variants, trials, s)
+		}
+		for _, v := range t.Variants {
+			t.order(cells, Condition{"variant": {v}, "motion": {motion}}, "routing", routings, trials, s)
+		}
+	}
+	return t
+}
+
+func (c Cell) facts() Trial {
+	return Trial{Facts: map[string]string{"variant": c.Variant, "routing": c.Routing, "motion": c.Motion}}
+}
+
+func pairOf(cells []Cell, variant, routing, motion, metric string, trials []Trial, s Summariser) Pair {
+	where := Condition{"variant": {variant}, "routing": {routing}, "motion": {motion}}
+	var out Pair
+	i := slices.IndexFunc(cells, func(c Cell) bool { return where.holds(c.facts()) })
+	if i >= 0 {
+		out.Printed = cells[i].Printed
+	}
+	var values []float64
+	for _, t := range trials {
+		if v, known := t.Values[metric]; known && where.holds(t) {
+			values = append(values, v)
+		}
+	}
+	out.Ours = s.of(values)
+	if i >= 0 && cells[i].Value != 0 && out.Ours.N > 0 {
+		r := out.Ours.Mean / cells[i].Value
+		out.Ratio = &r
+	}
+	return out
+}
+
+// place is one of those that an order ranks.
+type place struct {
+	name         string
+	theirs, ours float64
+}
+
+// order compares the order of a fact's values where the other facts are alike,
+// and remarks on it when ours is another.
+func (t *Table) order(cells []Cell, where Condition, fact string, values []string, trials []Trial, s Summariser) {
+	var there []Trial
+	for _, x := range trials {
+		if where.holds(x) {
+			there = append(there, x)
+		}
+	}
+	var places []place
+	for _, v := range values {
+		one := maps.Clone(where)
+		one[fact] = []string{v}
+		k := pairOf(cells, one["variant"][0], one["routing"][0], one["motion"][0], t.Metric, there, s)
+		i := slices.IndexFunc(cells, func(c Cell) bool { return one.holds(c.facts()) })
+		if k.Ours.N > 0 && i >= 0 {
+			places = append(places, place{v, cells[i].Value, k.Ours.Mean})
+		}
+	}
+	var turned []string
+	for i, a := range places {
+		for _, b := range places[i+1:] {
+			if a.theirs == b.theirs {
+				continue
+			}
+			t.Compared++
+			low, high := a, b // as published
+			if a.theirs > b.theirs {
+				low, high = b, a
+			}
+			if low.ours <= high.ours {
+				continue
+			}
+			t.Turned++
+			d := compared(Claim{Metric: t.Metric, Relation: More}, Condition{fact: {low.name}}, Condition{fact: {high.name}}, there, s)
+			how := "no more than noise"
+			if d.Verdict == Supported {
+				how = "beyond noise"
+			} else if d.Estimate.Half == nil {
+				how = fmt.Sprintf("too few pairs (%d) to tell from noise", d.N)
+			}
+			turned = append(turned, fmt.Sprintf("%s is above %s here (%s)", low.name, high.name, how))
+		}
+	}
+	if len(turned) == 0 {
+		return
+	}
+	t.Remarks = append(t.Remarks, fmt.Sprintf("%s: published %s; here %s. %s.", where, ranked(places, func(p place) float64 { return p.theirs }),
+		ranked(places, func(p place) float64 { return p.ours }), strings.Join(turned, "; ")))
+}
+
+// ranked writes an order from the least to the most.
+func ranked(places []place, of func(place) float64) string {
+	sorted := slices.Clone(places)
+	slices.SortStableFunc(sorted, func(a, b place) int { return cmp.Compare(of(a), of(b)) })
+	var b strings.Builder
+	for i, p := range sorted {
+		switch {
+		case i > 0 && of(p) == of(sorted[i-1]):
+			b.WriteString(" = ")
+		case i > 0:
+			b.WriteString(" < ")
+		}
+		b.WriteString(p.name)
+	}
+	return b.String()
+}
+
+// words of P2's metrics.
+var words = map[string]string{"packet_loss_percent": "loss", "one_way_delay_mean_ms": "delay", ThroughputKbitS: "throughput"}
+
+// Words names a metric in a word.
+func Words(metric string) string {
+	if w := words[metric]; w != "" {
+		return w
+	}
+	return metric
+}
+
+// Drawn are the claims that the tables of a scenario make without words: where
+// two variants, two protocols, or standing and moving, differ the same way in
+// every one of a table's cells that differ, and where they are equal in all.
+func (p Published) Drawn(scenario string) []Claim {
+	var out []Claim
+	for _, metric := range listed(p.of(scenario), func(c Cell) string { return c.Metric }) {
+		cells := slices.DeleteFunc(p.of(scenario), func(c Cell) bool { return c.Metric != metric })
+		for _, f := range []struct {
+			fact string
+			of   func(Cell) string
+		}{{"variant", func(c Cell) string { return c.Variant }}, {"routing", func(c Cell) string { return c.Routing }}, {"motion", func(c Cell) string { return c.Motion }}} {
+			levels := listed(cells, f.of)
+			for i, a := range levels {
+				for _, b := range levels[i+1:] {
+					if c, ok := drawn(cells, f.fact, f.of, a, b); ok {
+						c.ID = fmt.Sprintf("P2 %s.%d", scenario, len(out)+1)
+						c.Text = fmt.Sprintf("%s, %s: %s", scenario, words[metric], c.Text)
+						out = append(out, c)
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+func drawn(cells []Cell, fact string, of func(Cell) string, a, b string) (Claim, bool) {
+	above, below, equal := 0, 0, 0
+	for _, x := range cells {
+		for _, y := range cells {
+			other := x.facts()
+			other.Facts[fact] = b
+			if of(x) != a || !maps.Equal(other.Facts, y.facts().Facts) {
+				continue
+			}
+			switch {
+			case x.Value > y.Value:
+				above++
+			case x.Value < y.Value:
+				below++
+			default:
+				equal++
+			}
+		}
+	}
+	c := Claim{Paper: "p2", Metric: cells[0].Metric, A: Condition{fact: {a}}, B: Condition{fact: {b}}}
+	if above == 0 && below > 0 { // told with more in front
+		a, b, above, below = b, a, below, 0
+		c.A, c.B = c.B, c.A
+	}
+	switch {
+	case above > 0 && below == 0:
+		c.Relation, c.Text = More, fmt.Sprintf("%s above %s", a, b)
+		c.Printed = fmt.Sprintf("in %d of %d cells, equal in the others", above, above+equal)
+		if equal == 0 {
+			c.Printed = fmt.Sprintf("in all %d cells", above)
+		}
+	case above == 0 && equal > 0:
+		c.Relation, c.Text, c.Printed = Same, fmt.Sprintf("%s as %s", a, b), fmt.Sprintf("equal in all %d cells", equal)
+	default:
+		return Claim{}, false
+	}
+	return c, true
+}
+
+// Claims are all that a paper says of a scenario; of P3 to P5, all that it says.
+func (p Published) Claims(paper, scenario string) []Claim {
+	if paper == "p2" {
+		return p.Drawn(scenario)
+	}
+	return slices.DeleteFunc(slices.Clone(p.Tests), func(c Claim) bool { return c.Paper != paper })
+}

@@ -1,0 +1,165 @@
+package papers
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// Trial is an accepted trial as the papers look at it.
+type Trial struct {
+	Repetition int
+	Facts      map[string]string
+	Values     map[string]float64 // by metric, in the papers' units; what was not measured is absent
+}
+
+// Interval is a mean with the half width of its 95 % interval; nil where there
+// are too few values.
+type Interval struct {
+	Mean float64
+	Half *float64
+	N    int
+}
+
+// Summariser computes the mean and its interval; the report's own.
+type Summariser func([]float64) (mean float64, half *float64)
+
+func (s Summariser) of(values []float64) Interval {
+	if len(values) == 0 {
+		return Interval{}
+	}
+	mean, half := s(values)
+	return Interval{mean, half, len(values)}
+}
+
+// Facts are what the papers vary, as a trial has it.
+func Facts(t wire.Trial) map[string]string {
+	out := map[string]string{"routing": t.Routing.Protocol, "variant": t.TCP.Variant, "tcp": profile(t.TCP), "motion": "mobile", "channel_error": "0"}
+	if t.Routing.Protocol == "aodv-p3" {
+		out["routing"] = "aodv"
+	}
+	if c := t.Conditions; c != nil {
+		number(out, "channel_error", c.ChannelErrorMean)
+		number(out, "speed_max_mps", c.SpeedMaxMps)
+		if c.QueueFrames != nil {
+			out["queue_frames"] = strconv.Itoa(*c.QueueFrames)
+		}
+	}
+	if t.Still || out["speed_max_mps"] == "0" {
+		out["motion"], out["speed_max_mps"] = "static", "0"
+	}
+	if w := t.TCP.WindowPackets; w != nil {
+		out["window_packets"] = strconv.Itoa(*w)
+	}
+	tcp, cbr, bps := 0, 0, 0.0
+	for _, f := range t.Traffic {
+		switch {
+		case f.Kind == "iperf3_udp":
+			cbr += max(f.Streams, 1)
+			if f.BitrateBps != nil {
+				bps += *f.BitrateBps * float64(max(f.Streams, 1))
+			}
+		case !f.Background:
+			tcp += max(f.Streams, 1)
+		}
+	}
+	out["tcp_flows"], out["cbr_flows"] = strconv.Itoa(tcp), strconv.Itoa(cbr)
+	out["cbr_kbit_s"] = strconv.FormatFloat(bps/1e3, 'g', 6, 64)
+	out["nodes"] = strconv.Itoa(len(t.Nodes()))
+	out["ends"] = t.Sender + " to " + t.Receiver
+	return out
+}
+
+// profile names a transport profile in full: reno+sack+delack+fixedrto.
+func profile(t wire.TCP) string {
+	out := t.Variant
+	if t.SACK != nil && *t.SACK && t.Variant != "sack" && t.Variant != "fack" {
+		out += "+sack"
+	}
+	if t.DelayedACK != nil && *t.DelayedACK {
+		out += "+delack"
+	}
+	if t.FixedRTO {
+		out += "+fixedrto"
+	}
+	return out
+}
+
+func number(out map[string]string, fact string, v *float64) {
+	if v != nil {
+		out[fact] = fmt.Sprintf("%g", *v)
+	}
+}
+
+// WithReferenceRatio adds to every trial of another variant its throughput ÷
+// that of the reference TCP, where there is a trial of the reference that is
+// alike in all else.
+func WithReferenceRatio(trials []Trial) {
+	variant := Condition{"variant": nil}
+	reference := map[string]float64{}
+	for _, t := range trials {
+		if v, known := t.Values[ThroughputKbitS]; known && t.Facts["variant"] == "reference" {
+			reference[t.alike(variant, variant)] = v
+		}
+	}
+	for _, t := range trials {
+		r := reference[t.alike(variant, variant)]
+		if v, known := t.Values[ThroughputKbitS]; known && r > 0 && t.Facts["variant"] != "reference" {
+			t.Values["reference_ratio"] = v / r
+		}
+	}
+}
+
+// Ours is a cell of a run by itself: what its trials have in common, and the
+// summaries of metrics.
+type Ours struct {
+	Facts  []string // values of the facts that vary
+	Values []Interval
+}
+
+// Cells groups trials by the facts that vary, and summarises metrics of them.
+func Cells(trials []Trial, names []string, s Summariser) (facts []string, cells []Ours) {
+	seen := map[string]map[string]bool{}
+	for _, t := range trials {
+		for fact, v := range t.Facts {
+			if seen[fact] == nil {
+				seen[fact] = map[string]bool{}
+			}
+			seen[fact][v] = true
+		}
+	}
+	for _, fact := range slices.Sorted(maps.Keys(seen)) {
+		// "tcp" says all that "variant" does, and "motion" is the speed's where there is one.
+		if len(seen[fact]) > 1 && fact != "variant" && !(fact == "motion" && len(seen["speed_max_mps"]) > 1) {
+			facts = append(facts, fact)
+		}
+	}
+	groups := map[string][]Trial{}
+	of := map[string][]string{}
+	for _, t := range trials {
+		var values []string
+		for _, f := range facts {
+			values = append(values, t.Facts[f])
+		}
+		key := strings.Join(values, "\x00")
+		groups[key], of[key] = append(groups[key], t), values
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(groups), func(a, b string) int { return slices.CompareFunc(of[a], of[b], wire.CompareLevels) }) {
+		o := Ours{Facts: of[key]}
+		for _, name := range names {
+			var values []float64
+			for _, t := range groups[key] {
+				if v, known := t.Values[name]; known {
+					values = append(values, v)
+				}
+			}
+			o.Values = append(o.Values, s.of(values))
+		}
+		cells = append(cells, o)
+	}
+	return facts, cells
+}
