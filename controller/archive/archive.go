@@ -82,9 +82,11 @@ type RunInfo struct {
 	Version     string            `json:"version"` // of the controller that drove the run
 	Place       string            `json:"place"`   // rehearsal | road | bench | log
 	Site        map[string]string `json:"site,omitempty"`
-	Scale       *Scale            `json:"scale,omitempty"` // nil: the campaign as its file has it
-	Shard       *Shard            `json:"shard,omitempty"` // nil: the whole campaign
-	CampaignRaw []byte            `json:"-"`               // campaign.yaml, byte for byte
+	Paper       *Paper            `json:"paper,omitempty"`  // whose question the campaign puts; nil: nobody's
+	Scale       *Scale            `json:"scale,omitempty"`  // nil: the campaign as its file has it
+	Shard       *Shard            `json:"shard,omitempty"`  // nil: the whole campaign
+	Enough      *Enough           `json:"enough,omitempty"` // nil: all blocks are driven
+	CampaignRaw []byte            `json:"-"`                // campaign.yaml, byte for byte
 	// Movement are the files that the campaign names, by their name in the
 	// folder movement, byte for byte. They are only written: see Dir.
 	Movement map[string][]byte `json:"-"`
@@ -117,6 +119,7 @@ type Archive struct {
 	decisions []wire.Verdict
 	sealed    map[wire.TrialKey]bool
 	finished  bool
+	stop      *Stop // nil: no block was found to be the last
 }
 
 var runName = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)
@@ -315,7 +318,7 @@ func (a *Archive) Trial(number int) (wire.Trial, bool) {
 // be made again: no manifest covers it.
 func Derived(rel string) bool {
 	first, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
-	return strings.HasPrefix(first, ".") || first == "report.html" || first == "metrics.csv" || first == "export"
+	return strings.HasPrefix(first, ".") || first == "report.html" || first == "metrics.csv" || first == "calibrated.yaml" || first == "export"
 }
 
 // writable guards every change. A finished run that is written again loses its

@@ -12,10 +12,11 @@ import (
 // JournalEntry is one line of journal.ndjson.
 type JournalEntry struct {
 	Wall    time.Time      `json:"t_wall"` // of the controller
-	Type    string         `json:"type"`   // verdict | note | sealed | finished
+	Type    string         `json:"type"`   // verdict | note | sealed | enough | finished
 	Verdict *wire.Verdict  `json:"verdict,omitempty"`
 	Trial   *wire.TrialKey `json:"sealed,omitempty"`
 	Text    string         `json:"text,omitempty"`
+	Stop    *Stop          `json:"enough,omitempty"`
 }
 
 // Decide writes a final verdict to the journal. The same verdict again changes
@@ -108,6 +109,9 @@ func (a *Archive) readJournal() error {
 	for _, e := range entries {
 		if e.Verdict != nil {
 			a.decided(*e.Verdict)
+		}
+		if e.Stop != nil {
+			a.stop = e.Stop
 		}
 	}
 	return nil

@@ -1,6 +1,8 @@
 package archive_test
 
 import (
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -36,6 +38,9 @@ func driven(t *testing.T, dir string, info archive.RunInfo, shard *archive.Shard
 			}
 		}
 		if err := a.Decide(wire.Verdict{TrialKey: wire.TrialKey{Trial: tr.Number, Attempt: 1}, Outcome: "accepted", Final: true}); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Seal(tr.Number, 1); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -83,6 +88,14 @@ func TestMergedShardsAreTheWholeCampaign(t *testing.T) {
 			t.Errorf("trial %d: %d records, whole %d, or others", tr.Number, len(m), len(w))
 		}
 	}
+	if m, w := contents(t, merged.Dir()), contents(t, whole.Dir()); !maps.Equal(m, w) || len(w) < 8*len(info.Plan.Trials) {
+		for _, name := range slices.Sorted(maps.Keys(w)) {
+			if m[name] != w[name] {
+				t.Errorf("%s is not as one machine has it:\n%.300s\nwhole:\n%.300s", name, m[name], w[name])
+			}
+		}
+		t.Errorf("%d files, whole %d", len(m), len(w))
+	}
 	notes := 0
 	entries, err := merged.Journal()
 	if err != nil {
@@ -95,6 +108,53 @@ func TestMergedShardsAreTheWholeCampaign(t *testing.T) {
 	}
 	if notes != 3 {
 		t.Errorf("%d notes of shards in the journal, want 3", notes)
+	}
+}
+
+// contents are the files of a run but for those that tell by whom and when it
+// was made: the journal, the run's own sheet, and the checksums that hang on them.
+// The field counts its records on each machine by itself; records compares them.
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.HasPrefix(d.Name(), ".") {
+			return err
+		}
+		rel, err := filepath.Rel(dir, path)
+		if err != nil || slices.Contains([]string{"journal.ndjson", "cursors.ndjson", "run.json", "MANIFEST.sha256"}, d.Name()) || d.Name() == "field.ndjson" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		out[rel] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// Each trial is in one shard of three, and each shard has its share of each block.
+func TestShardsPartTheSchedule(t *testing.T) {
+	plan := synthetic.Plan(synthetic.Options{Seed: 9, Repetitions: 4})
+	perBlock := map[[2]int]int{}
+	for _, tr := range plan.Trials {
+		in := 0
+		for i, text := range []string{"1/3", "2/3", "3/3"} {
+			if shard(t, text).Has(tr.Number) {
+				in++
+				perBlock[[2]int{i, tr.Block}]++
+			}
+		}
+		if in != 1 {
+			t.Errorf("trial %d is in %d shards", tr.Number, in)
+		}
+	}
+	for at, n := range perBlock {
+		if n != 4 { // of 6 speeds × 2 sections
+			t.Errorf("shard %d has %d trials of block %d, want 4", at[0]+1, n, at[1])
+		}
 	}
 }
 

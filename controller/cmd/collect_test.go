@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/export"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -73,7 +74,7 @@ func TestCollectMakesARunOfALog(t *testing.T) {
 		t.Fatal(err)
 	}
 	to := t.TempDir()
-	if err := exportRun(a, to, false, &bytes.Buffer{}); err != nil {
+	if err := exportRun(a, to, export.Options{}, &bytes.Buffer{}); err != nil {
 		t.Fatal(err)
 	}
 	gpx, err := os.ReadFile(filepath.Join(to, "tracks.gpx"))

@@ -39,8 +39,13 @@ func (s *session) conclude(out io.Writer) error {
 		}
 	}
 	for _, t := range s.plan.Trials {
-		if s.archive.Info().Shard.Has(t.Number) {
+		if s.archive.Drives(t) {
 			planned++
+		}
+	}
+	if stop := s.archive.Stopped(); stop != nil {
+		if _, err := fmt.Fprintf(out, "\nstopped after block %d: %s\n", stop.Blocks, stop.Reason); err != nil {
+			return err
 		}
 	}
 	_, err = fmt.Fprintf(out, "\n%d of %d trials accepted\nreport: %s\n", accepted, planned, path)

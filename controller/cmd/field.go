@@ -187,17 +187,32 @@ func checkScene(c *plan.Campaign) error {
 	if err != nil {
 		return err
 	}
-	seen := map[int]bool{}
+	type scene struct { // what mobility sees of a trial
+		repetition  int
+		least, most float64
+	}
+	seen := map[scene]bool{}
 	for _, t := range trials {
-		if seen[t.Repetition] && cfg.Field.Mobility != nil {
-			continue // the cells of a repetition differ in nothing that mobility sees
+		k := scene{repetition: t.Repetition}
+		if c := t.Conditions; c != nil {
+			k.least, k.most = deref(c.SpeedMinMps), deref(c.SpeedMaxMps)
 		}
-		seen[t.Repetition] = true
+		if seen[k] && cfg.Field.Mobility != nil {
+			continue
+		}
+		seen[k] = true
 		if err := world.CheckScene(cfg, t); err != nil {
 			return fmt.Errorf("%s: %w", c.Path, err)
 		}
 	}
 	return nil
+}
+
+func deref(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return *v
 }
 
 // fieldConfig hands the campaign's field section, whose keys are the field's

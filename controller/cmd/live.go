@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,12 +39,10 @@ func LiveCommand() *cobra.Command {
 			if !live.Loopback(listen) {
 				token = live.Token()
 			}
-			url := "http://" + l.Addr().String() + "/"
-			if token != "" {
-				url += "?token=" + token
-			}
-			if _, err := fmt.Fprintf(c.OutOrStdout(), "live: %s\n", url); err != nil {
-				return errors.Join(err, l.Close())
+			for _, url := range addresses(l.Addr(), token) {
+				if _, err := fmt.Fprintf(c.OutOrStdout(), "live: %s\n", url); err != nil {
+					return errors.Join(err, l.Close())
+				}
 			}
 			return serveLive(c.Context(), l, live.NewBoard(a.Dir(), slog.Default()), token)
 		},
@@ -51,6 +50,30 @@ func LiveCommand() *cobra.Command {
 	c.Flags().StringVar(&runs, "runs", "runs", "folder that holds the runs")
 	c.Flags().StringVar(&listen, "listen", "127.0.0.1:7480", "address and port to serve the page on")
 	return c
+}
+
+// addresses are where a browser finds the page: beyond this machine, those of
+// its interfaces when it listens on all of them.
+func addresses(at net.Addr, token string) (urls []string) {
+	tail := "/"
+	if token != "" {
+		tail += "?token=" + token
+	}
+	bound := at.(*net.TCPAddr).AddrPort()
+	if !bound.Addr().IsUnspecified() {
+		return []string{"http://" + bound.String() + tail}
+	}
+	all, err := net.InterfaceAddrs()
+	for _, a := range all {
+		ip, perr := netip.ParsePrefix(a.String())
+		if err == nil && perr == nil && ip.Addr().IsGlobalUnicast() && (ip.Addr().Is4() || !bound.Addr().Is4()) {
+			urls = append(urls, "http://"+netip.AddrPortFrom(ip.Addr(), bound.Port()).String()+tail)
+		}
+	}
+	if len(urls) == 0 { // no interface has an address yet
+		urls = []string{fmt.Sprintf("http://127.0.0.1:%d%s", bound.Port(), tail)}
+	}
+	return urls
 }
 
 // serveLive serves until ctx ends.

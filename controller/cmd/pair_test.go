@@ -3,6 +3,7 @@ package cmd
 import (
 	"image"
 	"image/color"
+	"os"
 	"strings"
 	"testing"
 
@@ -49,6 +50,20 @@ func TestThePictureIsTheCode(t *testing.T) {
 	}
 	if read.GetText() != code.String() {
 		t.Errorf("the picture says %q, the code is %q", read.GetText(), code)
+	}
+}
+
+// The picture of the example in protocols/pairing, which the phone app's tests
+// read through the reader of its camera.
+func TestThePictureThatTheAppReads(t *testing.T) {
+	const file = "../../protocols/pairing/golden/picture.txt"
+	drawn, err := drawQR("FIELDMESH-PAIR/192.168.8.2:7447/AAAQEAYEAUDAOCAJBIFQYDIOB4ASGRLHRGV433YBENCWPCNLZXXXATD3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := os.ReadFile(file)
+	if err != nil || string(kept) != drawn {
+		t.Errorf("%s (%v) is not the picture:\n%s", file, err, drawn)
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/enough"
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -211,13 +213,14 @@ func planTotals(w io.Writer, c *plan.Campaign, trials []wire.Trial, e plan.Estim
 		fmt.Fprintf(w, ", seed %d", c.Design.Seed)
 	}
 	fmt.Fprintf(w, "; at most %s a trial\n", counted(c.AttemptsMax, "attempt"))
+	planEnough(w, c, trials)
 	fmt.Fprintf(w, "windows %s, drives %s (run-up, hold, lead, window, braking)\n", span(e.WindowS), span(e.DriveS))
 	fmt.Fprintf(w, "on a road %s, taking %.0f s between trials", span(e.RoadTotalS), e.Road.TrialS)
 	if e.Swaps > 0 {
 		fmt.Fprintf(w, " and %.0f s for each of %d changes of the node in the car", e.Road.SwapS, e.Swaps)
 	}
 	fmt.Fprintf(w, ", every trial accepted at once\n")
-	fmt.Fprintf(w, "in rehearsal %s in one world, taking %.0f s between trials\n", span(e.RehearsalS), e.Rehearsal.TrialS)
+	fmt.Fprintf(w, "in rehearsal %s in one world, taking %.0f s and %g s a node between trials\n", span(e.RehearsalS), e.Rehearsal.TrialS, e.Rehearsal.NodeS)
 	if e.LongestM > 0 {
 		fmt.Fprintf(w, "road from %.0f m to %.0f m of the roadside node's mark; the longest strip is %.0f m, in trial %d\n",
 			e.FromM, e.ToM, e.LongestM, e.LongestAt)
@@ -225,6 +228,27 @@ func planTotals(w io.Writer, c *plan.Campaign, trials []wire.Trial, e plan.Estim
 	if c.NeedsSite() {
 		fmt.Fprintf(w, "on a road the gate needs trial.course.site_lat_deg and site_lon_deg, which this file does not give\n")
 	}
+}
+
+// planEnough says when the run would stop by itself.
+func planEnough(w io.Writer, c *plan.Campaign, trials []wire.Trial) {
+	e := c.Design.Enough
+	if e == nil {
+		return
+	}
+	wish := ""
+	if e.HalfWidthMbps != nil {
+		wish = fmt.Sprintf("%g Mbit/s", *e.HalfWidthMbps)
+	} else {
+		wish = fmt.Sprintf("%g %% of the mean", *e.HalfWidthPercent)
+	}
+	what := "the mean"
+	if e.Of != plan.EnoughOfMean {
+		what = "every difference between levels of " + e.Of
+	}
+	looks := enough.Plan(archive.Enough(*e), wire.RunPlan{Trials: trials})
+	fmt.Fprintf(w, "stops once %s is known to ± %s: %s from block %d to block %d, together at %g %% confidence, which makes %.4g %% of each interval\n",
+		what, wish, counted(looks.Count(), "look"), looks.First, looks.Last, 100*e.Confidence, 100*looks.Each())
 }
 
 // span is a time in minutes and seconds, or hours and minutes.

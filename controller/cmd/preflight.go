@@ -24,6 +24,7 @@ type preflightFlags struct {
 	asJSON bool
 	time   time.Duration
 	roadM  float64
+	scan   bool
 }
 
 // PreflightCommand is `fieldmesh preflight FILE`: every node, every need of the
@@ -54,6 +55,7 @@ and does not fail; --time and --road-m have it checked.`,
 	c.Flags().StringVar(&f.fleet, "fleet", defaultFleet, "the fleet file")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print one JSON object instead of a table")
 	c.Flags().DurationVar(&f.time, "time", 0, "how long the road can be used, such as 2h30m")
+	c.Flags().BoolVar(&f.scan, "scan", false, "have every radio listen on the campaign's channels for others who use them")
 	c.Flags().Float64Var(&f.roadM, "road-m", 0, "metres of straight road that can be driven")
 	return c
 }
@@ -81,6 +83,9 @@ func (f preflightFlags) ask(c *cobra.Command, campaign *plan.Campaign) (prefligh
 		client := fleet.NewClient(identity, entry)
 		defer client.Close()
 		nodes[n.Name], rehearsed = client, rehearsed || entry.Netns != ""
+		if f.scan {
+			nodes[n.Name] = preflight.Scanning(client, p)
+		}
 	}
 	report := preflight.Report{Campaign: campaign.Name}
 	report.Add(preflight.Campaign(campaign, preflight.Given{Seconds: f.time.Seconds(), RoadM: f.roadM}, rehearsed)...)

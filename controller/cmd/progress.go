@@ -52,10 +52,12 @@ func (p *progress) step(s run.Progress) {
 		return
 	}
 	p.erase()
-	if s.Verdict != nil {
+	if s.Verdict != nil || s.Phase == "looked" {
 		fmt.Fprintln(p.out, line)
 	}
-	p.now[s.Lane] = line
+	if s.Phase != "looked" { // of no lane
+		p.now[s.Lane] = line
+	}
 	p.draw()
 }
 
@@ -149,4 +151,4 @@ func liveText(t *wire.Trial, l *wire.Live) string {
 	return out
 }
 
-func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

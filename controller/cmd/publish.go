@@ -22,7 +22,7 @@ func PublishCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "publish RUN --influx URL",
 		Short: "Write a run's records to an InfluxDB",
-		Long: "Publish writes every record of the run, named or given as a folder, to an InfluxDB 1.x, 2.x or 3. " +
+		Long: "Publish writes every record of the run, named or given as a folder, and what became of every judged attempt, to an InfluxDB 1.x, 2.x or 3. " +
 			"It can be repeated: the same records are the same points, also those that were written while the run went.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -53,7 +53,7 @@ func publish(ctx context.Context, runs, given string, flags influxFlags, patienc
 
 // printPublished says how many records are there now, and what is not and why.
 func printPublished(out io.Writer, s influx.Summary, where string) error {
-	_, err := fmt.Fprintf(out, "%s: %s\n", counted(int(s.Points), "record"), where)
+	_, err := fmt.Fprintf(out, "%s and %s: %s\n", counted(int(s.Points), "record"), counted(int(s.Results), "result"), where)
 	note := func(n int64, format string, args ...any) {
 		if n > 0 && err == nil {
 			_, err = fmt.Fprintf(out, "  "+format+"\n", args...)
@@ -64,6 +64,7 @@ func printPublished(out io.Writer, s influx.Summary, where string) error {
 	}
 	note(s.Unknown, "left out: %d of kinds that this version does not know", s.Unknown)
 	note(s.Damaged, "left out: %d lines that are no record; see fieldmesh verify", s.Damaged)
+	note(s.Unreckoned, "left out: results of %d attempts that hold lines that are no record; see fieldmesh verify", s.Unreckoned)
 	note(s.RefusedN, "refused by the database: %d, for example:", s.RefusedN)
 	for _, r := range s.Refused {
 		note(1, "  %s: %.120s", r.Reason, r.Line)

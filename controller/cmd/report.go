@@ -41,14 +41,15 @@ func ReportCommand() *cobra.Command {
 // ExportCommand is `fieldmesh export RUN`.
 func ExportCommand() *cobra.Command {
 	var runs, to string
-	var redact bool
+	var o export.Options
 	c := &cobra.Command{
 		Use:   "export RUN",
 		Short: "Write a run's numbers, timelines and records for other programs",
 		Long: "Export writes metrics.csv (one number a line, with unit and definition), timelines.csv (every attempt at 10 Hz), " +
 			"records.ndjson (every record as it came), the same records as Parquet tables, one a kind, tracks.gpx and tracks.geojson, " +
 			"data-dictionary.md (what every column means) and ro-crate-metadata.json (what the run was, with every file's checksum) into the " +
-			"folder export of the run, or into another. It holds one attempt at a time.",
+			"folder export of the run, or into another; with --captures the packet captures too. It holds one attempt at a time, however large " +
+			"the run is. In CSV, a text that a spreadsheet would take for a formula begins with an apostrophe.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			a, err := openRun(runs, args[0])
@@ -58,17 +59,18 @@ func ExportCommand() *cobra.Command {
 			if to == "" {
 				to = filepath.Join(a.Dir(), "export")
 			}
-			return exportRun(a, to, redact, c.OutOrStdout())
+			return exportRun(a, to, o, c.OutOrStdout())
 		},
 	}
 	c.Flags().StringVar(&runs, "runs", "runs", "folder that holds the runs")
 	c.Flags().StringVar(&to, "to", "", "folder to write into (default: export in the run's folder)")
-	c.Flags().BoolVar(&redact, "redact", false, "give other people's radios made-up names, and leave out positions outside the measuring windows")
+	c.Flags().BoolVar(&o.Captures, "captures", false, "add the packet captures, pcapng, as they were taken")
+	c.Flags().BoolVar(&o.Redact, "redact", false, "give other people's radios made-up names, and leave out positions outside the measuring windows")
 	return c
 }
 
-func exportRun(a *archive.Archive, to string, redact bool, out io.Writer) error {
-	paths, err := export.Run(a, to, redact)
+func exportRun(a *archive.Archive, to string, o export.Options, out io.Writer) error {
+	paths, err := export.Run(a, to, o)
 	if err != nil {
 		return err
 	}

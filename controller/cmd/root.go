@@ -25,7 +25,7 @@ func Root() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.AddCommand(RehearseCommand(), RunCommand(), FieldCommand(), PlanCommand(), PreflightCommand(), NodesCommand(), KeysCommand(),
-		VerifyCommand(), ReportCommand(), MetricsCommand(), ExportCommand(), PullCommand(), LiveCommand(), PublishCommand(), CollectCommand(), MergeCommand(), TopologyCommand(), SimulateRoutingCommand())
+		VerifyCommand(), ReportCommand(), MetricsCommand(), ExportCommand(), PullCommand(), LiveCommand(), PublishCommand(), CollectCommand(), MergeCommand(), CalibrateCommand(), CompareCommand(), TopologyCommand(), SimulateRoutingCommand())
 	return root
 }
 

@@ -69,6 +69,9 @@ func openSession(f runFlags, file, place string) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
+	if shard != nil && c.Design.Enough != nil {
+		return nil, fmt.Errorf("--shard %s: the campaign stops when enough is known (design.enough), which no shard can tell alone; drive it whole, or take design.enough out", f.shard)
+	}
 	name := f.name
 	if name == "" {
 		name = c.Name + "-" + time.Now().UTC().Format("20060102-150405")
@@ -86,7 +89,7 @@ func openSession(f runFlags, file, place string) (*session, error) {
 		return nil, err
 	}
 	folder = cmp.Or(folder, name)
-	a, err := archive.Create(filepath.Join(f.runs, folder), archive.RunInfo{Run: name, Shard: shard, Scale: (*archive.Scale)(c.Scale), Campaign: c.Name, CreatedWall: time.Now().UTC(),
+	a, err := archive.Create(filepath.Join(f.runs, folder), archive.RunInfo{Run: name, Shard: shard, Paper: (*archive.Paper)(c.Paper), Scale: (*archive.Scale)(c.Scale), Enough: (*archive.Enough)(c.Design.Enough), Campaign: c.Name, CreatedWall: time.Now().UTC(),
 		Seed: p.Seed, Version: version.String(), Place: place, Site: siteSheet(c.Site), CampaignRaw: c.Raw, Movement: movement, Plan: p})
 	if err != nil {
 		return nil, explainRun(f.runs, folder, err)
@@ -258,8 +261,8 @@ func (s *session) drive(ctx context.Context, lanes []*run.Lane, f runFlags, out 
 	}
 	accepted, givenUp, left := r.Counts()
 	if givenUp+left > 0 {
-		return fmt.Errorf("run %s: %d of %d trials accepted, %d given up after %d attempts each; `fieldmesh report %s` tells why",
+		err = fmt.Errorf("run %s: %d of %d trials accepted, %d given up after %d attempts each; `fieldmesh report %s` tells why",
 			s.plan.Run, accepted, accepted+givenUp+left, givenUp, s.plan.AttemptsMax, s.archive.Dir())
 	}
-	return nil
+	return errors.Join(err, forwarded(s.archive))
 }

@@ -21,13 +21,25 @@ type file struct {
 	write               func(io.Writer) error
 }
 
+// Options choose what an export holds besides records, tables and tracks.
+type Options struct {
+	// Redact gives other people's radios made-up names, and leaves out positions
+	// outside the measuring windows.
+	Redact bool
+	// Captures adds the packet captures of every node. They are as they were
+	// taken, addresses of strangers included, so that they cannot be redacted.
+	Captures bool
+}
+
 // Run writes the export of a run into a folder, which is made, and returns the
 // files' paths. Everything is written aside first: when it fails, the folder
-// holds what it held before. With redact, other people's radios get made-up
-// names, and positions outside the measuring windows are left out.
-func Run(a *archive.Archive, to string, redact bool) (paths []string, err error) {
+// holds what it held before.
+func Run(a *archive.Archive, to string, o Options) (paths []string, err error) {
+	if o.Redact && o.Captures {
+		return nil, errors.New("export: captures hold the addresses of other people's radios and cannot be redacted; export them apart")
+	}
 	from := lines{a: a}
-	if redact {
+	if o.Redact {
 		if from.redact, err = newRedactor(a); err != nil {
 			return nil, err
 		}
@@ -40,7 +52,7 @@ func Run(a *archive.Archive, to string, redact bool) (paths []string, err error)
 		return nil, fmt.Errorf("make folder for the export: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(aside)) }()
-	names, err := write(from, aside)
+	names, err := write(from, aside, o.Captures)
 	if err != nil {
 		return nil, err
 	}
@@ -59,11 +71,13 @@ func Run(a *archive.Archive, to string, redact bool) (paths []string, err error)
 
 // write makes all files below dir and names them; the description of the run
 // comes last, for it tells the others' sizes and checksums.
-func write(from lines, dir string) ([]string, error) {
+func write(from lines, dir string, captures bool) ([]string, error) {
 	a := from.a
 	files := []file{
 		{"metrics.csv", "Every number of every attempt, one a line, with its unit and definition.", "text/csv",
 			func(w io.Writer) error { return metrics.StreamCSV(w, a) }},
+		{"trials.csv", "Every attempt, one a line: what it was, who sent to whom, what became of it. Each factor is a column.", "text/csv",
+			func(w io.Writer) error { return writeTrials(w, a) }},
 		{"timelines.csv", "Every attempt's window at 10 Hz.", "text/csv",
 			func(w io.Writer) error { return metrics.StreamTimelinesCSV(w, a) }},
 		{"records.ndjson", "Every record as it came from its node, one JSON object a line.", "application/x-ndjson", from.copy},
@@ -76,6 +90,13 @@ func write(from lines, dir string) ([]string, error) {
 		for i := range files {
 			files[i].about += " Redacted."
 		}
+	}
+	if captures {
+		more, err := capturesOf(a)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, more...)
 	}
 	for _, f := range files {
 		if err := create(filepath.Join(dir, f.name), f.write); err != nil {
@@ -106,8 +127,41 @@ func write(from lines, dir string) ([]string, error) {
 	return append(names, crateFile), nil
 }
 
+// capturesOf are the whole captures of all attempts, in pcapng.
+func capturesOf(a *archive.Archive) (files []file, err error) {
+	attempts, err := a.Trials()
+	if err != nil {
+		return nil, err
+	}
+	for _, at := range attempts {
+		t, _ := a.Trial(at.Trial) // one that the plan lacks has no nodes
+		for _, node := range t.Nodes() {
+			if _, whole := a.CaptureHeld(at.TrialKey, node); !whole {
+				continue
+			}
+			files = append(files, file{
+				filepath.Join("captures", fmt.Sprintf("%04d-a%d-%s.pcapng", at.Trial, at.Attempt, node)),
+				fmt.Sprintf("Packets at %s in trial %d, attempt %d.", node, at.Trial, at.Attempt), "application/x-pcapng",
+				func(w io.Writer) (err error) {
+					f, err := a.OpenCapture(at.TrialKey, node)
+					if err != nil {
+						return err
+					}
+					defer func() { err = errors.Join(err, f.Close()) }()
+					_, err = io.Copy(w, f)
+					return err
+				},
+			})
+		}
+	}
+	return files, nil
+}
+
 // create writes a file through a buffer, which spares a write call for each line.
 func create(path string, write func(io.Writer) error) (err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("make folder for the export: %w", err)
+	}
 	f, err := os.Create(path)
 	if err != nil {
 		return fmt.Errorf("export: %w", err)

@@ -24,9 +24,18 @@ func exported(t *testing.T) (*archive.Archive, string) {
 	t.Helper()
 	a := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: []float64{2.8}, Repetitions: 1})
 	dir := filepath.Join(t.TempDir(), "export")
-	paths, err := Run(a, dir, false)
+	const packets = "the bytes of a capture"
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	path := filepath.Join(a.Dir(), archive.CapturePath(k, "car"))
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(packets), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	paths, err := Run(a, dir, Options{Captures: true})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(filepath.Join(dir, "captures/0001-a1-car.pcapng")); err != nil || string(got) != packets {
+		t.Errorf("the capture: %q, %v", got, err)
 	}
 	for _, p := range paths {
 		if _, err := os.Stat(p); err != nil {
@@ -249,7 +258,7 @@ func TestAFailedExportLeavesTheFolderAsItWas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Run(again, dir, false); err == nil || !strings.Contains(err.Error(), "car.ndjson") {
+	if _, err := Run(again, dir, Options{}); err == nil || !strings.Contains(err.Error(), "car.ndjson") {
 		t.Errorf("a damaged record: %v", err)
 	}
 	after, err := os.ReadFile(filepath.Join(dir, crateFile))
@@ -258,6 +267,13 @@ func TestAFailedExportLeavesTheFolderAsItWas(t *testing.T) {
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, ".new-*")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestCapturesCannotBeRedacted(t *testing.T) {
+	a := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: []float64{2.8}, Repetitions: 1})
+	if _, err := Run(a, t.TempDir(), Options{Redact: true, Captures: true}); err == nil || !strings.Contains(err.Error(), "export them apart") {
+		t.Error(err)
 	}
 }
 
@@ -279,7 +295,7 @@ func TestRedactedIsWithoutBystandersAndHomes(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "export")
-	if _, err := Run(a, dir, true); err != nil {
+	if _, err := Run(a, dir, Options{Redact: true}); err != nil {
 		t.Fatal(err)
 	}
 	records, err := os.ReadFile(filepath.Join(dir, "records.ndjson"))

@@ -17,8 +17,8 @@ import (
 )
 
 // groupRows bounds what a table holds in memory before it goes to disk: a row
-// group of some ten columns is then a few megabytes.
-const groupRows = 64 << 10
+// group of some thirty columns is then a few megabytes.
+const groupRows = 16 << 10
 
 // windowColumn is the one column that no record has and every reader wants.
 var windowColumn = influx.Column{

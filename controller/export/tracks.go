@@ -1,10 +1,12 @@
 package export
 
 import (
+	"cmp"
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -27,6 +29,10 @@ func (t track) name() string {
 	return fmt.Sprintf("trial %d attempt %d %s", t.Trial, t.Attempt, t.Node)
 }
 
+// fixesMax bounds the fixes of a node that are held: what a node noted between
+// the trials of a long campaign becomes several tracks.
+const fixesMax = 50_000
+
 // trackFormat writes tracks one after another.
 type trackFormat interface {
 	begin(w io.Writer, run string) error
@@ -44,22 +50,16 @@ func writeTracks(w io.Writer, from lines, f trackFormat) error {
 		return err
 	}
 	for _, at := range append(attempts, archive.Attempt{}) {
-		tracks, err := tracksOf(from, at)
-		if err != nil {
+		if err := eachTrack(from, at, func(t track) error { return f.track(w, t) }); err != nil {
 			return err
-		}
-		for _, t := range tracks {
-			if err := f.track(w, t); err != nil {
-				return err
-			}
 		}
 	}
 	return f.end(w)
 }
 
-// tracksOf are an attempt's tracks by node's name. A fix without a position is
-// none; one that came twice, late for instance, counts once.
-func tracksOf(from lines, at archive.Attempt) ([]track, error) {
+// eachTrack gives an attempt's tracks by node's name, but those that are full as
+// they become so. A fix without a position is none.
+func eachTrack(from lines, at archive.Attempt, do func(track) error) error {
 	byNode := map[string]*track{}
 	err := from.each(at.TrialKey, func(line []byte) error {
 		var r wire.Record
@@ -78,20 +78,29 @@ func tracksOf(from lines, at archive.Attempt) ([]track, error) {
 			}
 			byNode[r.Node] = t
 		}
-		t.fixes = append(t.fixes, g)
-		return nil
+		if t.fixes = append(t.fixes, g); len(t.fixes) < fixesMax {
+			return nil
+		}
+		delete(byNode, r.Node)
+		return do(t.ordered())
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	out := make([]track, 0, len(byNode))
-	for _, t := range byNode {
-		slices.SortStableFunc(t.fixes, func(a, b *wire.GPS) int { return int(min(max(*a.FixBootNs-*b.FixBootNs, -1), 1)) })
-		t.fixes = slices.CompactFunc(t.fixes, func(a, b *wire.GPS) bool { return *a.FixBootNs == *b.FixBootNs })
-		out = append(out, *t)
+	for _, name := range slices.Sorted(maps.Keys(byNode)) {
+		if err := do(byNode[name].ordered()); err != nil {
+			return err
+		}
 	}
-	slices.SortFunc(out, func(a, b track) int { return strings.Compare(a.Node, b.Node) })
-	return out, nil
+	return nil
+}
+
+// ordered is the track in order of time; a fix that came twice, late for
+// instance, counts once.
+func (t track) ordered() track {
+	slices.SortStableFunc(t.fixes, func(a, b *wire.GPS) int { return cmp.Compare(*a.FixBootNs, *b.FixBootNs) })
+	t.fixes = slices.CompactFunc(t.fixes, func(a, b *wire.GPS) bool { return *a.FixBootNs == *b.FixBootNs })
+	return t
 }
 
 // gpx writes GPX 1.1. Speed has no element of its own there; it stands in the

@@ -177,6 +177,17 @@ func (c *Client) Status(ctx context.Context) (wire.NodeStatus, error) {
 	return callInto[wire.NodeStatus](ctx, c, call{doing: "ask status", method: http.MethodGet, path: "/v1/node", within: callTime})
 }
 
+// scanTime is what a radio that listens on a channel takes beyond an answer.
+const scanTime = 5 * time.Second
+
+// Scan has the node's radio listen on a channel for others, who are in its
+// status from then on.
+func (c *Client) Scan(ctx context.Context, channel int) error {
+	query := url.Values{"scan": {strconv.Itoa(channel)}}
+	_, err := callInto[wire.NodeStatus](ctx, c, call{doing: fmt.Sprintf("scan channel %d", channel), method: http.MethodGet, path: "/v1/node", query: query, within: callTime + scanTime})
+	return err
+}
+
 // Clock asks for the node's clocks.
 func (c *Client) Clock(ctx context.Context) (wire.ClockReply, error) {
 	return callInto[wire.ClockReply](ctx, c, clockCall)

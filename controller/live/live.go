@@ -11,6 +11,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
 )
 
 // The archive is read once a second, and less often when reading it is much
@@ -25,10 +27,18 @@ type Board struct {
 	dir string
 	log *slog.Logger
 
+	shown *reach // of the state that is up; nil: none is. Follow's own.
+
 	mu      sync.Mutex
-	text    []byte        // the state as JSON
-	failure string        // why the archive could not be read; "" while it can
+	seen    view
 	changed chan struct{} // closed with the next change
+}
+
+// view is what viewers are told.
+type view struct {
+	state   []byte    // as JSON; nil: none yet
+	written time.Time // when the newest record came into the archive; zero: none yet
+	failure string    // why the archive could not be read; "" while it can
 }
 
 // NewBoard makes a board of the run in a folder; Follow fills it.
@@ -41,7 +51,7 @@ func NewBoard(dir string, log *slog.Logger) *Board {
 func (b *Board) Follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		began := time.Now()
-		b.look(began)
+		b.look()
 		t := time.NewTimer(max(readEvery, restTimes*time.Since(began)))
 		select {
 		case <-ctx.Done():
@@ -51,40 +61,53 @@ func (b *Board) Follow(ctx context.Context) {
 	}
 }
 
-// look reads the archive once.
-func (b *Board) look(now time.Time) {
-	s, err := read(b.dir, now)
+// look reads the archive once, and its records only when there are new ones.
+func (b *Board) look() {
+	a, err := archive.Read(b.dir)
+	if err != nil {
+		b.fail(err)
+		return
+	}
+	at := reachOf(a)
+	if b.shown != nil && *b.shown == at {
+		return
+	}
 	var text []byte
+	s, err := stateOf(a, at)
 	if err == nil {
 		text, err = json.Marshal(s)
 	}
 	if err != nil {
-		b.set(nil, err.Error())
+		b.fail(err)
 		return
 	}
-	b.set(text, "")
+	b.shown = &at
+	b.set(view{state: text, written: at.written})
 }
 
-// set puts a state up, or with a failure keeps the last and tells why it is old.
-func (b *Board) set(text []byte, failure string) {
+// fail keeps the last state up and tells why it is old.
+func (b *Board) fail(err error) {
+	b.shown = nil
+	v, _ := b.now()
+	if v.failure == err.Error() {
+		return
+	}
+	b.log.Warn("the archive cannot be read", "error", err)
+	v.failure = err.Error()
+	b.set(v)
+}
+
+func (b *Board) set(v view) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if failure != "" {
-		if failure == b.failure {
-			return
-		}
-		b.log.Warn("the archive cannot be read", "error", failure)
-	} else {
-		b.text = text
-	}
-	b.failure = failure
+	b.seen = v
 	close(b.changed)
 	b.changed = make(chan struct{})
 }
 
-// now is the state, why it is not newer, and what tells of the next.
-func (b *Board) now() (text []byte, failure string, changed <-chan struct{}) {
+// now is what viewers are told at this moment, and what tells of the next.
+func (b *Board) now() (v view, changed <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.text, b.failure, b.changed
+	return b.seen, b.changed
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/internal/synthetic"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // halfway copies a run and cuts an attempt's records in the middle of a line,
@@ -72,12 +74,22 @@ func forget(t *testing.T, path, text string) {
 	}
 }
 
-func TestTheStateIsWhatTheArchiveHoldsSoFar(t *testing.T) {
-	dir, _ := halfway(t)
-	s, err := read(dir, time.Now())
+func stateIn(t *testing.T, dir string) State {
+	t.Helper()
+	a, err := archive.Read(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
+	s, err := stateOf(a, reachOf(a))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestTheStateIsWhatTheArchiveHoldsSoFar(t *testing.T) {
+	dir, _ := halfway(t)
+	s := stateIn(t, dir)
 	c := s.Current
 	if s.Trials != 2 || s.Done != (Counts{Accepted: 1}) || len(s.Recent) != 1 || s.Recent[0].Trial != 1 {
 		t.Errorf("trials %d, done %+v, recent %+v", s.Trials, s.Done, s.Recent)
@@ -101,14 +113,36 @@ func TestTheStateIsWhatTheArchiveHoldsSoFar(t *testing.T) {
 	}
 }
 
+// An attempt whose window has not opened has an empty timeline, which a page
+// can go through, and no null.
+func TestBeforeTheWindowTheTimelineIsEmpty(t *testing.T) {
+	dir, _ := halfway(t)
+	for _, node := range []string{"car", "roadside"} {
+		path := filepath.Join(dir, "trials/0002-a1/records", node+".ndjson")
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, _, _ := bytes.Cut(raw, []byte("\n"))
+		later := time.Now().Add(time.Minute)
+		if err := errors.Join(os.WriteFile(path, append(first, '\n'), 0o644), os.Chtimes(path, later, later)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := stateIn(t, dir)
+	text, err := json.Marshal(s)
+	if err != nil || s.Current == nil || s.Current.Trial != 2 || !bytes.Contains(text, []byte(`"timeline":[]`)) {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
 func TestARunWithoutRecordsIsNoError(t *testing.T) {
 	dir, _ := halfway(t)
 	if err := os.RemoveAll(filepath.Join(dir, "trials")); err != nil {
 		t.Fatal(err)
 	}
-	s, err := read(dir, time.Now())
-	if err != nil || s.Current != nil || s.Trials != 2 {
-		t.Errorf("%+v, %v", s, err)
+	if s := stateIn(t, dir); s.Current != nil || s.Trials != 2 {
+		t.Errorf("%+v", s)
 	}
 }
 
@@ -151,7 +185,7 @@ func TestEveryViewerSeesChangesAndFailures(t *testing.T) {
 	}
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
-	b.look(time.Now())
+	b.look()
 	one, two := events(t, server.URL+"/events"), events(t, server.URL+"/events")
 	momentsOf := func(next func() (string, string)) int {
 		name, data := next()
@@ -159,8 +193,8 @@ func TestEveryViewerSeesChangesAndFailures(t *testing.T) {
 		if err := json.Unmarshal([]byte(data), &s); name != "state" || err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if name, data := next(); name != "failure" || data != `""` {
-			t.Fatalf("%s %s", name, data)
+		if name, st := status(t, next); name != "status" || st.Failure != "" || st.AgeMs == nil {
+			t.Fatalf("%s %+v", name, st)
 		}
 		return len(s.Current.Timeline)
 	}
@@ -168,26 +202,73 @@ func TestEveryViewerSeesChangesAndFailures(t *testing.T) {
 	if momentsOf(two) != before {
 		t.Error("two viewers see different states")
 	}
-	all, err := os.ReadFile(filepath.Join(whole.Dir(), "trials/0002-a1/records/car.ndjson"))
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, "trials/0002-a1/records/car.ndjson"), all, 0o644)
-	}
-	if err != nil {
+	const car = "trials/0002-a1/records/car.ndjson"
+	all, err := os.ReadFile(filepath.Join(whole.Dir(), car))
+	later := time.Now().Add(2 * time.Minute) // than halfway's
+	if err := errors.Join(err, os.WriteFile(filepath.Join(dir, car), all, 0o644), os.Chtimes(filepath.Join(dir, car), later, later)); err != nil {
 		t.Fatal(err)
 	}
-	b.look(time.Now())
+	b.look()
 	if after := momentsOf(one); after <= before || momentsOf(two) != after {
 		t.Errorf("%d moments, then %d", before, after)
 	}
 	if err := os.Rename(filepath.Join(dir, "run.json"), filepath.Join(dir, "away")); err != nil {
 		t.Fatal(err)
 	}
-	b.look(time.Now())
-	if name, _ := one(); name != "state" {
-		t.Errorf("%s: the last state is kept", name)
+	b.look()
+	if name, st := status(t, one); name != "status" || !strings.Contains(st.Failure, "no run in this folder") || st.AgeMs == nil {
+		t.Errorf("%s %+v: the last state is kept, and why it is old is told", name, st)
 	}
-	if name, data := one(); name != "failure" || !strings.Contains(data, "no run in this folder") {
-		t.Errorf("%s %s", name, data)
+	if err := os.Rename(filepath.Join(dir, "away"), filepath.Join(dir, "run.json")); err != nil {
+		t.Fatal(err)
+	}
+	b.look()
+	if name, st := status(t, one); name != "status" || st.Failure != "" {
+		t.Errorf("%s %+v: the state is the same, and the failure over", name, st)
+	}
+}
+
+// status is the next event, taken for a status.
+func status(t *testing.T, next func() (name, data string)) (string, Status) {
+	t.Helper()
+	name, data := next()
+	var s Status
+	if err := json.Unmarshal([]byte(data), &s); err != nil {
+		t.Fatal(err)
+	}
+	return name, s
+}
+
+// What a viewer is sent stays small, and where every node is now is part of it.
+func TestTwoHundredNodesAreThinned(t *testing.T) {
+	a := synthetic.Run(t, synthetic.Options{Seed: 5, Speeds: []float64{8.3}, Repetitions: 1, Relays: 198,
+		WindowS: func(wire.Trial) float64 { return 4 }})
+	b := NewBoard(a.Dir(), slog.New(slog.DiscardHandler))
+	b.look()
+	v, _ := b.now()
+	var s State
+	if err := json.Unmarshal(v.state, &s); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Current.Nodes) != 200 || len(v.state) > 200e3 {
+		t.Errorf("%d nodes in %d bytes", len(s.Current.Nodes), len(v.state))
+	}
+	for _, n := range s.Current.Nodes {
+		relay := strings.HasPrefix(n.Name, "relay")
+		if len(n.Track) == 0 || relay && len(n.Track) > relayPointsMin || !relay && len(n.Track) < 20 {
+			t.Errorf("%s: %d points", n.Name, len(n.Track))
+		}
+	}
+}
+
+func TestThinningKeepsTheNewest(t *testing.T) {
+	var track [][]float64
+	for i := range 25 {
+		track = append(track, []float64{float64(i)})
+		got := thin(track, 10)
+		if len(got) == 0 || len(got) > 10 || got[len(got)-1][0] != float64(i) || len(track) <= 10 && len(got) != len(track) {
+			t.Errorf("%d points become %v", len(track), got)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
@@ -106,15 +107,18 @@ func withPort(host string) string {
 	return net.JoinHostPort(host, "80")
 }
 
-// stream sends the state as server-sent events until the viewer or the server goes.
+// stream sends the state, whenever it changes, as server-sent events until the
+// viewer or the server goes.
 func (b *Board) stream(ctx context.Context, w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	c := http.NewResponseController(w)
+	var sent []byte
 	for {
-		text, failure, changed := b.now()
-		if err := send(w, c, text, failure); err != nil {
+		v, changed := b.now()
+		if err := send(w, c, v, bytes.Equal(v.state, sent)); err != nil {
 			return // the viewer is gone
 		}
+		sent = v.state
 		t := time.NewTimer(keepAlive)
 		select {
 		case <-changed:
@@ -129,20 +133,30 @@ func (b *Board) stream(ctx context.Context, w http.ResponseWriter, r *http.Reque
 	}
 }
 
-func send(w io.Writer, c *http.ResponseController, text []byte, failure string) error {
+// Status goes to viewers with every state, and alone while nothing changes.
+type Status struct {
+	Failure string `json:"failure,omitempty"` // why the archive cannot be read
+	AgeMs   *int64 `json:"age_ms,omitempty"`  // of the newest record, by the clock of the controller's machine
+}
+
+func send(w io.Writer, c *http.ResponseController, v view, known bool) error {
 	if err := c.SetWriteDeadline(time.Now().Add(writeLimit)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
-	if text != nil {
-		if _, err := fmt.Fprintf(w, "event: state\ndata: %s\n\n", text); err != nil {
+	if v.state != nil && !known {
+		if _, err := fmt.Fprintf(w, "event: state\ndata: %s\n\n", v.state); err != nil {
 			return err
 		}
 	}
-	why, err := json.Marshal(failure)
+	s := Status{Failure: v.failure}
+	if !v.written.IsZero() {
+		s.AgeMs = new(max(time.Since(v.written), 0).Milliseconds())
+	}
+	text, err := json.Marshal(s)
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(w, "event: failure\ndata: %s\n\n", why); err != nil {
+	if _, err := fmt.Fprintf(w, "event: status\ndata: %s\n\n", text); err != nil {
 		return err
 	}
 	return c.Flush()

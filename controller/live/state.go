@@ -2,6 +2,8 @@ package live
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
@@ -10,15 +12,20 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// recentMax is how many decided attempts the page lists.
-const recentMax = 12
+// Bounds of what a viewer is sent every second, however large the run is.
+const (
+	recentMax      = 12   // decided attempts
+	trackPointsMax = 500  // of an end of the trial
+	relayPointsMax = 2000 // of all relays together, but
+	relayPointsMin = 10   // of each
+	eventsMax      = 50   // the newest
+)
 
 // State is what a viewer sees at one moment. What is not known is absent.
 type State struct {
 	Run      string    `json:"run"`
 	Campaign string    `json:"campaign"`
 	Place    string    `json:"place"`
-	Read     time.Time `json:"read"` // when this was read from the archive, wall clock
 	Trials   int       `json:"trials"`
 	Done     Counts    `json:"done"`
 	Recent   []Decided `json:"recent"` // newest first
@@ -53,7 +60,6 @@ type Current struct {
 	TargetMps *float64          `json:"target_mps,omitempty"`
 	BandMps   *float64          `json:"band_mps,omitempty"` // half width of the band round the target
 	Outcome   string            `json:"outcome,omitempty"`
-	WrittenMs int64             `json:"written_ms"` // age of the newest record in the archive when this was read
 	Nodes     []Node            `json:"nodes"`
 	Timeline  []Moment          `json:"timeline"` // since the window opened
 	Events    []Mark            `json:"events,omitempty"`
@@ -89,26 +95,36 @@ type Mark struct {
 	Text string   `json:"text"`
 }
 
-// read looks at the archive as it is now.
-func read(dir string, now time.Time) (State, error) {
-	a, err := archive.Read(dir)
-	if err != nil {
-		return State{}, err
-	}
+// reach is how far an archive has come: two states of the same reach are equal.
+type reach struct {
+	latest  wire.TrialKey // the attempt whose records came last
+	written time.Time     // when the newest of them came; zero: none yet
+	decided int
+}
+
+func reachOf(a *archive.Archive) reach {
+	r := reach{decided: len(a.Decisions())}
+	r.latest, r.written, _ = a.Latest()
+	return r
+}
+
+// stateOf is a run as its archive tells so far.
+func stateOf(a *archive.Archive, at reach) (State, error) {
 	info := a.Info()
-	s := State{Run: info.Run, Campaign: info.Campaign, Place: info.Place, Read: now, Trials: len(info.Plan.Trials)}
+	s := State{Run: info.Run, Campaign: info.Campaign, Place: info.Place}
+	for _, t := range info.Plan.Trials {
+		if a.Drives(t) {
+			s.Trials++
+		}
+	}
 	decided := a.Decisions()
 	s.Done, s.Recent = count(a, decided)
-	k, written, ok := a.Latest()
-	if !ok {
+	if at.written.IsZero() {
 		return s, nil
 	}
-	s.Current, err = current(a, k, decided)
-	if err != nil {
-		return s, err
-	}
-	s.Current.WrittenMs = max(now.Sub(written), 0).Milliseconds()
-	return s, nil
+	var err error
+	s.Current, err = current(a, at.latest, decided)
+	return s, err
 }
 
 func count(a *archive.Archive, decided []wire.Verdict) (c Counts, recent []Decided) {
@@ -138,7 +154,7 @@ func current(a *archive.Archive, k wire.TrialKey, decided []wire.Verdict) (*Curr
 	t, _ := a.Trial(k.Trial) // Load found it
 	c := &Current{
 		Trial: k.Trial, Attempt: k.Attempt, Factors: t.Factors, Sender: t.Sender, Receiver: t.Receiver, Car: t.Car,
-		DurationS: t.DurationS, TargetMps: t.SpeedMps, BandMps: t.Acceptance.SpeedBandMps,
+		Timeline: []Moment{}, DurationS: t.DurationS, TargetMps: t.SpeedMps, BandMps: t.Acceptance.SpeedBandMps,
 	}
 	for _, v := range decided {
 		if v.TrialKey == k {
@@ -149,11 +165,34 @@ func current(a *archive.Archive, k wire.TrialKey, decided []wire.Verdict) (*Curr
 		c.Timeline = append(c.Timeline, Moment{S: p.S, Bps: p.ThroughputBps, Mps: p.SpeedMps, Dbm: p.SignalDbm, Cwnd: p.CwndSegments, Metres: p.DistanceM})
 	}
 	c.Timeline = untilNow(c.Timeline)
+	byNode := map[string][]wire.Record{}
+	for _, r := range at.Records() {
+		byNode[r.Node] = append(byNode[r.Node], r)
+	}
 	for _, name := range t.Nodes() {
-		n, marks := nodeNow(name, at.Records())
+		n, marks := nodeNow(name, byNode[name])
+		most := trackPointsMax
+		if slices.Contains(t.Relays, name) {
+			most = min(most, max(relayPointsMax/len(t.Relays), relayPointsMin))
+		}
+		n.Track = thin(n.Track, most)
 		c.Nodes, c.Events = append(c.Nodes, n), append(c.Events, marks...)
 	}
+	c.Events = c.Events[max(len(c.Events)-eventsMax, 0):]
 	return c, nil
+}
+
+// thin leaves most points at equal steps, the newest among them.
+func thin(track [][]float64, most int) [][]float64 {
+	step := (len(track) + most - 1) / most
+	if step <= 1 {
+		return track
+	}
+	var out [][]float64
+	for i := (len(track) - 1) % step; i < len(track); i += step {
+		out = append(out, track[i])
+	}
+	return out
 }
 
 // untilNow cuts the part of a timeline that has not happened: its end, where
@@ -166,16 +205,13 @@ func untilNow(points []Moment) []Moment {
 	return points[:n]
 }
 
-// nodeNow is a node as its records tell so far, and what happened at it.
+// nodeNow is a node as its own records tell so far, and what happened at it.
 func nodeNow(name string, records []wire.Record) (Node, []Mark) {
 	n := Node{Name: name}
 	var marks []Mark
 	w := verdict.WindowOf(name, records)
 	sockets := map[uint64]*wire.TCPSample{}
 	for _, r := range records {
-		if r.Node != name {
-			continue
-		}
 		switch b := r.Body.(type) {
 		case *wire.TrialState:
 			n.State = b.State
@@ -211,12 +247,14 @@ func (n *Node) seeGPS(g *wire.GPS, bootNs int64, w *wire.Window) {
 	if g.LatDeg == nil || g.LonDeg == nil {
 		return
 	}
-	at := []float64{*g.LatDeg, *g.LonDeg}
+	at := []float64{rounded(*g.LatDeg, 1e7), rounded(*g.LonDeg, 1e7)} // to a centimetre
 	if s := since(w, bootNs); s != nil {
-		at = append(at, *s)
+		at = append(at, rounded(*s, 100))
 	}
 	n.Track = append(n.Track, at)
 }
+
+func rounded(v, parts float64) float64 { return math.Round(v*parts) / parts }
 
 func (n *Node) seeSockets(sockets map[uint64]*wire.TCPSample) {
 	var rttMs float64

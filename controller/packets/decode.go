@@ -113,10 +113,27 @@ func (h *header) transport(b []byte, bytes int) bool {
 		h.sport, h.dport = order.Uint16(b), order.Uint16(b[2:])
 		h.payload, h.data = bytes-8, b[8:]
 	case protoDSR:
-		// Packets with data carry DSR's header too; they are the traffic's.
-		h.bare = len(b) > 0 && b[0] == noNextHeader
+		return h.carried(b, bytes)
 	}
 	return true
+}
+
+// carried reads what DSR carries: its options, then the packet's own transport
+// header (RFC 4728, 6.1). Packets with data are the traffic's.
+func (h *header) carried(b []byte, bytes int) bool {
+	if len(b) < 4 {
+		return false
+	}
+	if b[0] == noNextHeader {
+		h.bare = true
+		return true
+	}
+	n := 4 + int(order.Uint16(b[2:]))
+	if b[0] == protoDSR || n > bytes || n > len(b) {
+		return false
+	}
+	h.protocol = b[0]
+	return h.transport(b[n:], bytes-n)
 }
 
 // routing tells whether it is a routing protocol's.

@@ -299,3 +299,34 @@ func FuzzAnalyse(f *testing.F) {
 		_ = err
 	})
 }
+
+// DSR carries a flow's packets behind its own header; they are the flow's all
+// the same, and only what carries nothing is routing.
+func TestDSRCarriesTheFlow(t *testing.T) {
+	w := newWire(t)
+	carried := func(next byte, options int, f []byte) []byte {
+		out := append(append(bytes.Clone(f[:34]), make([]byte, 4+options)...), f[34:]...)
+		out[14+9], out[34] = protoDSR, next
+		order.PutUint16(out[36:], uint16(options))
+		order.PutUint16(out[16:], order.Uint16(f[16:])+uint16(4+options))
+		return out
+	}
+	for i := range 3 {
+		w.ids++
+		f := w.frame(true, uint32(100+1000*i), 1, flagACK, 1000, w.ids)
+		at := int64(10+i) * ms
+		w.see(0, at, true, carried(protoTCP, 20, f))
+		if i != 1 {
+			w.see(1, at+7*ms, true, carried(protoTCP, 20, f))
+		}
+	}
+	w.see(0, 30*ms, true, carried(noNextHeader, 8, w.frame(true, 0, 0, 0, 0, 9)))
+	w.see(0, 31*ms, true, carried(protoTCP, 60000, w.frame(true, 0, 0, 0, 0, 9)))
+	got, ends := w.analyse(w.flow())
+	if got.Sent != 3 || got.Arrived != 2 || got.SentBytes != 3000 || got.OneWay.MinNs != 7*ms || got.OneWay.MaxNs != 7*ms {
+		t.Errorf("%+v", got)
+	}
+	if e := ends[0]; e.RoutingPackets != 1 || e.Undecoded != 1 {
+		t.Errorf("%+v", e)
+	}
+}

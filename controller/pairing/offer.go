@@ -151,22 +151,14 @@ func (o *Offer) serve(w http.ResponseWriter, r *http.Request) {
 
 func statusOf(code string) int {
 	switch code {
-	case wire.CodeBadRequest:
-		return http.StatusBadRequest
 	case pairing.CodeWrong:
 		return http.StatusForbidden
-	case wire.CodeNotFound:
-		return http.StatusNotFound
 	case pairing.CodeExpired, pairing.CodeUsed:
 		return http.StatusGone
 	case pairing.CodeWait:
 		return http.StatusTooManyRequests
-	case wire.CodeTooLarge:
-		return http.StatusRequestEntityTooLarge
-	case wire.CodeInternal:
-		return http.StatusInternalServerError
 	}
-	return http.StatusConflict
+	return wire.HTTPStatus(code)
 }
 
 func (o *Offer) answer(w http.ResponseWriter, r *http.Request) (pairing.Reply, error) {

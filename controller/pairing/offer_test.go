@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/testnet"
 	"fieldmesh.dev/fieldmesh/protocols/keys"
 	"fieldmesh.dev/fieldmesh/protocols/pairing"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -40,28 +41,11 @@ type stand struct {
 	offer    *Offer
 	address  string
 	ended    chan error
-	log      lockedBuffer
+	log      testnet.Output
 	mu       sync.Mutex
 	time     time.Time
 	admitted []Newcomer
 	fail     error // of Admit
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 func begin(t *testing.T) *stand {

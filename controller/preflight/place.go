@@ -3,6 +3,8 @@ package preflight
 import (
 	"fmt"
 	"net/netip"
+	"slices"
+	"strings"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -204,6 +206,30 @@ func (j *judge) temperature() {
 		return
 	}
 	j.put("temperature", Unknown, "it has no thermometer", "")
+}
+
+// address holds the node's address in the mesh against what the agent there
+// may set: its privileged half would refuse another when the trial is armed.
+func (j *judge) address() {
+	if j.problems("address") || len(j.st.AllowedPrefixes) == 0 {
+		return
+	}
+	i := slices.IndexFunc(j.plan.Nodes, func(n wire.PlanNode) bool { return n.Name == j.name })
+	if i < 0 {
+		return
+	}
+	own, err := netip.ParsePrefix(j.plan.Nodes[i].MeshPrefix)
+	if err != nil {
+		return // the plan's own check says so
+	}
+	for _, text := range j.st.AllowedPrefixes {
+		if p, err := netip.ParsePrefix(text); err == nil && p.Contains(own.Addr()) && own.Bits() >= p.Bits() {
+			j.met("address", "%s is within %s", own, p)
+			return
+		}
+	}
+	j.unmet("address", fmt.Sprintf("its address in the mesh, %s, is outside what its agent may set: %s", own, strings.Join(j.st.AllowedPrefixes, ", ")),
+		fmt.Sprintf("add %s to `allow.prefixes` in the agent's configuration and start it again, or plan with addresses inside", own.Masked()))
 }
 
 // control says which way the controller talks to the node, and whether that is

@@ -52,11 +52,39 @@ type Node interface {
 	ClockOffset(ctx context.Context, n int) (wire.Clock, error)
 }
 
+// Scanner is a node whose radio can be told to listen (fleet.Client).
+type Scanner interface {
+	Node
+	Scan(ctx context.Context, channel int) error
+}
+
+// scanning is a node that listens before it tells of itself.
+type scanning struct {
+	Scanner
+	channels []int
+}
+
+// Scanning has a node's radio listen on the channels of a plan when it is
+// asked, where the radio is one that the agent sets.
+func Scanning(n Scanner, plan wire.RunPlan) Node {
+	s := scanning{Scanner: n}
+	for _, t := range plan.Trials {
+		if c := t.Radio.Channel; c != 0 && !slices.Contains(s.channels, c) {
+			s.channels = append(s.channels, c)
+		}
+	}
+	return s
+}
+
 // clockExchanges is enough for one of them to meet no queue.
 const clockExchanges = 8
 
-// answerWithin bounds what one node takes.
-const answerWithin = 5 * time.Second
+// answerWithin bounds what one node takes to tell of itself, the first time
+// with a look at all that its kernel can do; clocksWithin the exchanges after it.
+const (
+	answerWithin = 10 * time.Second
+	clocksWithin = 5 * time.Second
+)
 
 // Told is what one node said of itself, and how far its clocks are from ours.
 type Told struct {
@@ -65,22 +93,42 @@ type Told struct {
 	Err      error       // it did not answer, or not to us
 	Clock    *wire.Clock // absent: could not be compared
 	ClockErr error
+	Scanned  bool  // its radio has listened on the plan's channels just now
+	ScanErr  error // it could not
 }
 
 // Ask asks a node.
 func Ask(ctx context.Context, n Node) Told {
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
-	defer cancel()
 	t := Told{Entry: n.Node()}
-	if t.Status, t.Err = n.Status(ctx); t.Err != nil {
+	asking, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	if t.Status, t.Err = n.Status(asking); t.Err != nil {
 		return t
 	}
-	if est, err := n.ClockOffset(ctx, clockExchanges); err == nil {
+	if s, ok := n.(scanning); ok && t.Status.Radio != nil && t.Status.Radio.Driver == settable {
+		t.scan(ctx, s)
+	}
+	asking, cancel = context.WithTimeout(ctx, clocksWithin)
+	defer cancel()
+	if est, err := n.ClockOffset(asking, clockExchanges); err == nil {
 		t.Clock = &est
 	} else {
 		t.ClockErr = err
 	}
 	return t
+}
+
+// scan has the node's radio listen, and asks what it heard.
+func (t *Told) scan(ctx context.Context, s scanning) {
+	for _, channel := range s.channels {
+		if t.ScanErr = s.Scan(ctx, channel); t.ScanErr != nil {
+			return
+		}
+	}
+	st, err := s.Status(ctx)
+	if t.ScanErr = err; err == nil {
+		t.Status, t.Scanned = st, true
+	}
 }
 
 // Nodes asks every node of the plan at once and judges the answers, in the
@@ -116,6 +164,7 @@ func Judge(plan wire.RunPlan, name string, seconds float64, t Told) []Item {
 	j.tools()
 	j.radio()
 	j.channel()
+	j.address()
 	j.routing()
 	j.tcp()
 	j.gps()

@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -27,7 +28,7 @@ func well() Told {
 	return Told{
 		Entry: fleet.Node{Name: "car", Address: "192.168.50.11:7443"},
 		Status: wire.NodeStatus{
-			Node: "car", Version: "1", Interface: "wlan0", Tools: map[string]string{"iperf3": "3.12", "babeld": "1.12"}, Congestion: []string{"reno"},
+			Node: "car", Version: "1", Interface: "wlan0", AllowedPrefixes: []string{"10.77.0.0/16"}, Tools: map[string]string{"iperf3": "3.12", "babeld": "1.12"}, Congestion: []string{"reno"},
 			GPS: &wire.GPS{Mode: 3, Connected: true, FixAgeMs: new(100.0), SatellitesUsed: new(9)}, GPSRateHz: new(10.0), ControlInterface: "eth0",
 			Spool: wire.SpoolStatus{QuotaBytes: 2e9, FreeBytes: 50e9}, Host: wire.HostStatus{Reached: true},
 			Radio:   &wire.Caps{Driver: "nl80211", Modes: []string{"adhoc", "mesh"}, Channels: []int{1, 6, 11}, Country: "DE", RatesMbps: []float64{6, 54}},
@@ -59,7 +60,7 @@ func TestANodeThatIsWellMeetsEverything(t *testing.T) {
 			t.Errorf("%+v", i)
 		}
 	}
-	if got := strings.Join(needs, " "); got != "reach host iperf3 radio regulatory channel routing tcp gps gps_rate clock wall_clock disk battery temperature control" {
+	if got := strings.Join(needs, " "); got != "reach host iperf3 radio regulatory channel address routing tcp gps gps_rate clock wall_clock disk battery temperature control" {
 		t.Errorf("needs %s", got)
 	}
 	r := Report{}
@@ -85,6 +86,10 @@ func TestEveryNeedCanBeUnmet(t *testing.T) {
 		"no radio":           {func(_ *wire.RunPlan, n *Told) { n.Status.Radio = nil }, "radio", "wlan0 is no radio"},
 		"not ours to set":    {func(_ *wire.RunPlan, n *Told) { n.Status.Radio.Driver, n.Status.Radio.Mode = "theirs", "mesh" }, "radio", "in mode mesh"},
 		"forbidden channel":  {func(_ *wire.RunPlan, n *Told) { n.Status.Radio.Channels = []int{1, 11} }, "regulatory", "channel 6 in domain DE, only on [1 11]"},
+		"another network":    {func(_ *wire.RunPlan, n *Told) { n.Status.AllowedPrefixes = []string{"10.78.0.0/16"} }, "address", "10.77.0.1/24, is outside what its agent may set: 10.78.0.0/16"},
+		"a wider network":    {func(_ *wire.RunPlan, n *Told) { n.Status.AllowedPrefixes = []string{"10.77.0.0/25"} }, "address", "outside"},
+		"no access point":    {func(p *wire.RunPlan, n *Told) { infrastructure(p, "car"); n.Status.Radio.Modes = []string{"ap"} }, "radio", "no wpa_supplicant"},
+		"no station":         {func(p *wire.RunPlan, n *Told) { infrastructure(p, "road"); n.Status.Radio.Modes = []string{"ap"} }, "radio", "no mode managed, only ap"},
 		"no daemon":          {func(_ *wire.RunPlan, n *Told) { delete(n.Status.Tools, "babeld") }, "routing", "no babeld"},
 		"no such variant":    {func(p *wire.RunPlan, _ *Told) { p.Trials[0].TCP.Variant = "vegas" }, "tcp", `"vegas" is not available`},
 		"gpsd":               {problem("gps"), "gps", "its cure"},
@@ -117,6 +122,12 @@ func TestEveryNeedCanBeUnmet(t *testing.T) {
 				t.Errorf("%s: %+v", name, i)
 			}
 		}
+	}
+}
+
+func infrastructure(p *wire.RunPlan, ap string) {
+	for i := range p.Trials {
+		p.Trials[i].Radio.Mode, p.Trials[i].Radio.AccessPoint = wire.ModeInfrastructure, ap
 	}
 }
 
@@ -232,4 +243,60 @@ func TestOthersOnTheChannelAreNamed(t *testing.T) {
 	if len(states) != 1 || states[0] != Unknown || !strings.Contains(words, `also used by "home" on channel 6 at -71 dBm, "beside" on channel 9`) || strings.Contains(words, "distant") {
 		t.Errorf("%v %s", states, words)
 	}
+}
+
+// listener is a node whose radio hears a neighbour once it has listened.
+type listener struct {
+	Told
+	refused error
+	scanned []int
+}
+
+func (l *listener) Node() fleet.Node { return l.Entry }
+
+func (l *listener) Status(context.Context) (wire.NodeStatus, error) {
+	st := l.Told.Status
+	if radio := *st.Radio; len(l.scanned) > 0 && l.refused == nil {
+		radio.Heard = []wire.HeardCell{{SSID: "home", BSSID: "02:00:00:00:00:01", Channel: l.scanned[0]}}
+		st.Radio = &radio
+	}
+	return st, nil
+}
+
+func (l *listener) ClockOffset(context.Context, int) (wire.Clock, error) { return *l.Clock, nil }
+
+func (l *listener) Scan(_ context.Context, channel int) error {
+	l.scanned = append(l.scanned, channel)
+	return l.refused
+}
+
+// Asked to, radios listen first: who is heard is named, and that nobody is
+// heard is known then.
+func TestRadiosListenOnDemand(t *testing.T) {
+	channel := func(ask Node) (state, words string) {
+		states, words := told(Judge(need(), "car", 3600, Ask(t.Context(), ask)), "channel")
+		return strings.Join(states, " "), words
+	}
+	l := &listener{Told: well()}
+	if state, words := channel(l); state != Unknown || !strings.Contains(words, "--scan") || len(l.scanned) != 0 {
+		t.Errorf("not asked to: %s %s, listened on %v", state, words, l.scanned)
+	}
+	if state, words := channel(Scanning(l, need())); state != Unknown || !strings.Contains(words, `"home" on channel 6`) || len(l.scanned) != 1 {
+		t.Errorf("asked to: %s %s, listened on %v", state, words, l.scanned)
+	}
+	l = &listener{Told: well()}
+	if state, words := channel(Scanning(&quietListener{l}, need())); state != Met || !strings.Contains(words, "nobody else") {
+		t.Errorf("alone: %s %s", state, words)
+	}
+	l = &listener{Told: well(), refused: errors.New("wlan0 is down")}
+	if state, words := channel(Scanning(l, need())); state != Unknown || !strings.Contains(words, "wlan0 is down") {
+		t.Errorf("refused: %s %s", state, words)
+	}
+}
+
+// quietListener hears nobody.
+type quietListener struct{ *listener }
+
+func (q *quietListener) Status(context.Context) (wire.NodeStatus, error) {
+	return q.listener.Told.Status, nil
 }

@@ -19,7 +19,7 @@ func (j *judge) radios() []wire.Radio {
 	var out []wire.Radio
 	for _, t := range j.trials {
 		known := slices.ContainsFunc(out, func(r wire.Radio) bool {
-			return r.Mode == t.Radio.Mode && r.Standard == t.Radio.Standard && r.Channel == t.Radio.Channel && fmt.Sprint(orZero(r.RateMbps)) == fmt.Sprint(orZero(t.Radio.RateMbps))
+			return r.ModeAt(j.name) == t.Radio.ModeAt(j.name) && r.Standard == t.Radio.Standard && r.Channel == t.Radio.Channel && fmt.Sprint(orZero(r.RateMbps)) == fmt.Sprint(orZero(t.Radio.RateMbps))
 		})
 		if t.Radio.Mode != "" && t.Radio.Mode != "none" && !known {
 			out = append(out, t.Radio)
@@ -56,13 +56,17 @@ func (j *judge) radio() {
 func (j *judge) realRadio(wanted []wire.Radio, caps wire.Caps) {
 	fine := true
 	for _, r := range wanted {
+		mode := r.ModeAt(j.name)
 		switch {
-		case caps.Driver == settable && len(caps.Modes) > 0 && !slices.Contains(caps.Modes, r.Mode):
+		case caps.Driver == settable && len(caps.Modes) > 0 && !slices.Contains(caps.Modes, mode):
 			fine = false
-			j.unmet("radio", fmt.Sprintf("its driver has no mode %s, only %s", r.Mode, strings.Join(caps.Modes, ", ")), "take another radio, or another mode in the campaign")
-		case caps.Driver != settable && caps.Mode != "" && caps.Mode != r.Mode:
+			j.unmet("radio", fmt.Sprintf("its driver has no mode %s, only %s", mode, strings.Join(caps.Modes, ", ")), "take another radio, or another mode in the campaign (`infrastructure` is for radios that can be an access point or a station only)")
+		case caps.Driver != settable && caps.Mode != "" && caps.Mode != mode:
 			fine = false
-			j.unmet("radio", fmt.Sprintf("it is in mode %s, and the agent cannot set it", caps.Mode), "set it to "+r.Mode+" by what serves its feedback socket")
+			j.unmet("radio", fmt.Sprintf("it is in mode %s, and the agent cannot set it", caps.Mode), "set it to "+mode+" by what serves its feedback socket")
+		case caps.Driver == settable && mode == "ap" && j.st.Tools["wpa_supplicant"] == "":
+			fine = false
+			j.unmet("radio", "there is no wpa_supplicant, which makes it an access point", "install it (apt-get install wpasupplicant), name its place as `binaries`, or choose another radio.access_point in the campaign")
 		case r.RateMbps != nil && len(caps.RatesMbps) > 0 && !slices.Contains(caps.RatesMbps, *r.RateMbps):
 			fine = false
 			j.unmet("radio", fmt.Sprintf("it has no rate of %g Mbit/s", *r.RateMbps), fmt.Sprintf("choose one of %v, or leave rate_mbps out", caps.RatesMbps))
@@ -98,7 +102,15 @@ func (j *judge) channel() {
 		j.put("channel", Unknown, "also used by "+others, "choose a channel that nobody else uses, or a place farther from them; what they cost is not known")
 		return
 	}
-	j.put("channel", Unknown, "nobody else was heard lately, and nobody may have looked", "look around with a scan, as `iw dev "+j.st.Interface+" scan` gives one")
+	switch {
+	case j.told.Scanned:
+		j.met("channel", "nobody else was heard on it in a scan just now")
+	case j.told.ScanErr != nil:
+		p := Unreached(j.told.ScanErr)
+		j.put("channel", Unknown, "it could not be scanned: "+p.Found, p.Cure)
+	default:
+		j.put("channel", Unknown, "nobody else was heard lately, and nobody may have looked", "have the nodes listen: `fieldmesh preflight --scan` with the same file")
+	}
 }
 
 // overlapping is how far apart two channels of 2.4 GHz are that share part of

@@ -19,6 +19,9 @@ func transportNeeds(t wire.TCP) []string {
 	if t.FixedRTO || t.Variant == "reference" {
 		needs = append(needs, "fixed_rto")
 	}
+	if t.WindowPackets != nil {
+		needs = append(needs, "window_packets")
+	}
 	return needs
 }
 

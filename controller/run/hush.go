@@ -89,11 +89,16 @@ func (l *openLane) leaseFor() time.Duration {
 	return leaseTTL
 }
 
-// renewOnce renews a node's lease.
+// renewOnce renews a node's lease; where nodes are goes with it.
 func (l *openLane) renewOnce(ctx context.Context, c *fleet.Client) {
 	l.hush.speak(func() {
-		if _, err := c.Lease(ctx, l.lease()); err != nil && ctx.Err() == nil {
-			l.r.Log.Warn("renew lease", "node", c.Node().Name, "error", err)
+		lease, asked, name := l.lease(), time.Now(), c.Node().Name
+		lease.Places = l.places.others(name, asked)
+		answer, err := c.Lease(ctx, lease)
+		if err == nil {
+			l.places.hear(name, asked, answer)
+		} else if ctx.Err() == nil {
+			l.r.Log.Warn("renew lease", "node", name, "error", err)
 		}
 	})
 }

@@ -29,6 +29,7 @@ type openLane struct {
 	leasers sync.WaitGroup
 	seen    *sightings
 	hush    hush
+	places  places
 }
 
 func newEpoch() string {
@@ -154,7 +155,7 @@ func (l *openLane) attempt(ctx context.Context, t wire.Trial, attempt int) error
 		if werr := l.callOff(ctx, t, k, show); werr != nil {
 			return werr
 		}
-		v := wire.Verdict{TrialKey: k, Outcome: verdict.Failed, Reason: "arm_failed: " + err.Error(), Final: true}
+		v := wire.Verdict{TrialKey: k, Outcome: verdict.Failed, Reason: wire.FitReason("arm_failed: " + err.Error()), Final: true}
 		return errors.Join(l.decide(ctx, t, v), cannotGoOn(t, err))
 	}
 	if err := l.Field.Drive(ctx); err != nil {
@@ -176,12 +177,19 @@ func cannotGoOn(t wire.Trial, err error) error {
 	return fmt.Errorf("trial %d was not begun: %w; then go on with --resume", t.Number, err)
 }
 
+// armWithin bounds a node's arming; in a rehearsal all of them share one
+// machine, and each needs its share of it.
+const (
+	armWithin = 30 * time.Second
+	armEach   = 500 * time.Millisecond
+)
+
 // arm arms the peers and then the initiator, whose call returns when routing is
 // ready everywhere, and whose gate may open at once.
 func (l *openLane) arm(ctx context.Context, t wire.Trial, k wire.TrialKey) error {
 	names := t.Nodes()
 	f := func(ctx context.Context, c *fleet.Client) error {
-		ctx, cancel := context.WithTimeout(ctx, 30*time.Second+t.Routing.ReadyLimit())
+		ctx, cancel := context.WithTimeout(ctx, armWithin+time.Duration(len(names))*armEach+t.Routing.ReadyLimit())
 		defer cancel()
 		_, err := c.Arm(ctx, l.r.Plan.Run, k)
 		return err
@@ -253,7 +261,7 @@ func (l *openLane) finish(ctx context.Context, t wire.Trial, k wire.TrialKey) er
 	if err := l.captures(ctx, k); err != nil {
 		return err
 	}
-	records, err := l.covariates(k)
+	records, err := l.covariates(t, k)
 	if err != nil {
 		return err
 	}
@@ -275,14 +283,14 @@ func vouchedFor(records []wire.Record) bool {
 }
 
 // covariates reads back from the archive what a verdict is made of.
-func (l *openLane) covariates(k wire.TrialKey) ([]wire.Record, error) {
+func (l *openLane) covariates(t wire.Trial, k wire.TrialKey) ([]wire.Record, error) {
 	var out []wire.Record
+	evidence := verdict.NewEvidence(t)
 	for rec, err := range l.r.Archive.Records(k.Trial, k.Attempt) {
 		if err != nil {
 			return nil, fmt.Errorf("judge trial %d attempt %d: %w", k.Trial, k.Attempt, err)
 		}
-		switch rec.Body.(type) {
-		case *wire.GPS, *wire.Window, *wire.TrialState, *wire.Clock, *wire.Lateness:
+		if evidence.Needs(rec) {
 			out = append(out, rec)
 		}
 	}

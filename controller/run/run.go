@@ -86,6 +86,8 @@ type Runner struct {
 	seq     uint64
 	sealing sync.WaitGroup
 	sealErr error
+	looking looking
+	freed   chan struct{} // closed when a lane is done with its trial; made by Run
 
 	lookEvery time.Duration // how often a trial under way is looked at; set by Run
 }
@@ -95,7 +97,7 @@ type Progress struct {
 	Lane    string
 	Trial   *wire.Trial
 	Attempt int
-	Phase   string // placing | arming | armed | running | settling | judged | waiting
+	Phase   string // placing | arming | armed | running | settling | judged | waiting | looked
 	Detail  string
 	Live    *wire.Live
 	Verdict *wire.Verdict
@@ -112,7 +114,7 @@ func (r *Runner) Run(ctx context.Context) error {
 // work brings every lane to one standing with the archive, and then does what
 // is to be done in each.
 func (r *Runner) work(ctx context.Context, do func(*openLane, context.Context) error) error {
-	r.taken = map[int]bool{}
+	r.taken, r.freed = map[int]bool{}, make(chan struct{})
 	r.lookEvery = cmp.Or(r.lookEvery, time.Second)
 	r.epoch = newEpoch()
 	lanes, err := r.openLanes(ctx)
@@ -194,11 +196,21 @@ func (r *Runner) buryOrphans() error {
 // drive works one lane until the schedule has nothing left for it.
 func (l *openLane) drive(ctx context.Context) error {
 	for ctx.Err() == nil {
-		t, attempt, ok := l.r.take()
-		if !ok {
+		t, attempt, wait, err := l.r.take()
+		if err != nil {
+			return err
+		}
+		if wait != nil {
+			select {
+			case <-wait:
+			case <-ctx.Done():
+			}
+			continue
+		}
+		if attempt == 0 {
 			break
 		}
-		err := l.attempt(ctx, t, attempt)
+		err = l.attempt(ctx, t, attempt)
 		l.r.release(t.Number)
 		if err != nil {
 			return err
@@ -213,21 +225,29 @@ func (l *openLane) drive(ctx context.Context) error {
 	return l.end(ctx)
 }
 
-// take picks the first trial that is neither decided nor being driven.
-func (r *Runner) take() (wire.Trial, int, bool) {
+// take picks the first trial that is neither decided nor being driven; attempt
+// is 0 when there is none. While it depends on what other lanes are at whether
+// any is left, the caller is to wait.
+func (r *Runner) take() (t wire.Trial, attempt int, wait <-chan struct{}, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.heed()
 	verdicts := r.verdicts()
+	if err := r.look(verdicts); err != nil {
+		return wire.Trial{}, 0, nil, err
+	}
 	for _, t := range r.Plan.Trials {
 		attempt, more := verdict.Next(r.Plan.AttemptsMax, verdicts[t.Number])
-		if !more || r.taken[t.Number] || !r.Archive.Info().Shard.Has(t.Number) {
+		if !more || r.taken[t.Number] || !r.Archive.Drives(t) {
 			continue
 		}
+		if r.early(t, verdicts) {
+			return wire.Trial{}, 0, r.freed, nil
+		}
 		r.taken[t.Number] = true
-		return t, attempt, true
+		return t, attempt, nil, nil
 	}
-	return wire.Trial{}, 0, false
+	return wire.Trial{}, 0, nil, nil
 }
 
 // verdicts are the decisions on each trial.
@@ -243,15 +263,16 @@ func (r *Runner) release(number int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.taken, number)
+	close(r.freed)
+	r.freed = make(chan struct{})
 }
 
 // Counts tells how many of the trials that are driven here are accepted, given
 // up, and left.
 func (r *Runner) Counts() (accepted, givenUp, left int) {
 	verdicts := r.verdicts()
-	shard := r.Archive.Info().Shard
 	for _, t := range r.Plan.Trials {
-		if !shard.Has(t.Number) {
+		if !r.Archive.Drives(t) {
 			continue
 		}
 		_, more := verdict.Next(r.Plan.AttemptsMax, verdicts[t.Number])

@@ -1,0 +1,58 @@
+package archive
+
+import (
+	"errors"
+	"fmt"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// Enough is when the campaign wants the run to stop by itself; package plan has
+// the words for its fields.
+type Enough struct {
+	Of               string   `json:"of"`
+	HalfWidthMbps    *float64 `json:"half_width_mbps,omitempty"`
+	HalfWidthPercent *float64 `json:"half_width_percent,omitempty"`
+	MinBlocks        int      `json:"min_blocks"`
+	EveryBlocks      int      `json:"every_blocks"`
+	Confidence       float64  `json:"confidence"`
+}
+
+// Stop says after how many blocks a run had enough, and why.
+type Stop struct {
+	Blocks int    `json:"blocks"`
+	Reason string `json:"reason"`
+}
+
+// StopAfter writes to the journal that no further block is to be driven. It is
+// said once: a run that is gone on with keeps to it.
+func (a *Archive) StopAfter(s Stop) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.stop != nil {
+		return fmt.Errorf("stop run %q after block %d: it stops after block %d already", a.info.Run, s.Blocks, a.stop.Blocks)
+	}
+	if err := a.writable(); err != nil {
+		return errors.Join(fmt.Errorf("stop run %q", a.info.Run), err)
+	}
+	if err := a.write(JournalEntry{Type: "enough", Stop: &s}); err != nil {
+		return fmt.Errorf("stop run %q: %w", a.info.Run, err)
+	}
+	a.stop = &s
+	return nil
+}
+
+// Stopped tells after how many blocks the run had enough; nil: all are driven.
+func (a *Archive) Stopped() *Stop {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.stop
+}
+
+// Drives tells whether a trial of the plan is driven in this run: not one of
+// another shard, and none of a block after that which was enough. Calibration
+// passes are driven either way.
+func (a *Archive) Drives(t wire.Trial) bool {
+	stop := a.Stopped()
+	return a.info.Shard.Has(t.Number) && (stop == nil || t.Pass != "" || t.Block <= stop.Blocks)
+}

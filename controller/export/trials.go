@@ -1,0 +1,74 @@
+package export
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// trialColumns are those that every run has; the factors' come after them.
+var trialColumns = []string{"run", "trial", "attempt", "outcome", "reason", "block", "repetition", "direction", "sender", "receiver", "car", "target_mps", "duration_s"}
+
+// writeTrials writes one line an attempt. What is not known is an empty cell.
+func writeTrials(w io.Writer, a *archive.Archive) error {
+	attempts, err := a.Trials()
+	if err != nil {
+		return err
+	}
+	factors := factorsOf(a.Info().Plan)
+	c := csv.NewWriter(w)
+	head := slices.Clone(trialColumns)
+	for _, name := range factors {
+		if slices.Contains(trialColumns, name) {
+			name += "_level" // a factor may have any name
+		}
+		head = append(head, metrics.Cell(name))
+	}
+	if err := c.Write(head); err != nil {
+		return fmt.Errorf("write trials: %w", err)
+	}
+	for _, at := range attempts {
+		if err := c.Write(trialLine(a, at, factors)); err != nil {
+			return fmt.Errorf("write trials: %w", err)
+		}
+	}
+	c.Flush()
+	return c.Error()
+}
+
+func factorsOf(p wire.RunPlan) []string {
+	names := map[string]bool{}
+	for _, t := range p.Trials {
+		for name := range t.Factors {
+			names[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+func trialLine(a *archive.Archive, at archive.Attempt, factors []string) []string {
+	t, _ := a.Trial(at.Trial) // one that the plan lacks is told without what was planned
+	outcome, reason, target := "", "", ""
+	if at.Verdict != nil {
+		outcome, reason = at.Verdict.Outcome, at.Verdict.Reason
+	}
+	if t.SpeedMps != nil {
+		target = metrics.Number(*t.SpeedMps)
+	}
+	line := []string{
+		metrics.Cell(a.Info().Run), strconv.Itoa(at.Trial), strconv.Itoa(at.Attempt), metrics.Cell(outcome), metrics.Cell(reason),
+		strconv.Itoa(t.Block), strconv.Itoa(t.Repetition), metrics.Cell(t.Direction), metrics.Cell(t.Sender), metrics.Cell(t.Receiver),
+		metrics.Cell(t.Car), target, metrics.Number(t.DurationS),
+	}
+	for _, name := range factors {
+		line = append(line, metrics.Cell(t.Factors[name]))
+	}
+	return line
+}
