@@ -97,3 +97,18 @@ func (s stored) dashboard(name string) Dashboard {
 	}
 	return d
 }
+
+// Macros replaces what Grafana replaces in a query: each variable by its value
+// (what is not named: everything), the time range, and the interval. from and
+// to are in nanoseconds since 1970; to is now, too.
+func Macros(values map[string]string, from, to, interval string) *strings.Replacer {
+	pairs := []string{"$timeFilter", "time >= " + from + " AND time <= " + to, "$__interval", interval, "now()", to}
+	for _, name := range []string{"run", "other", "trial", "node", "flow", "section"} {
+		value, ok := values[name]
+		if !ok {
+			value = ".*"
+		}
+		pairs = append(pairs, "/^$"+name+"$/", "/^"+value+"$/")
+	}
+	return strings.NewReplacer(pairs...)
+}

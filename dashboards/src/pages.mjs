@@ -2,8 +2,8 @@
 import * as common from "@grafana/grafana-foundation-sdk/common";
 import * as dashboard from "@grafana/grafana-foundation-sdk/dashboard";
 import * as geomap from "@grafana/grafana-foundation-sdk/geomap";
-import { curves, flows, list, marks, nodes, number, page, pages, runs, trials, variable } from "./parts.mjs";
-import { chosen, dataOnly, lastOf, mean, newest, ofRun, rate, rows, source, target, throughput } from "./queries.mjs";
+import { cloud, curves, flows, join, list, marks, matrix, nodes, number, order, page, pages, runs, sections, toLive, trials, variable } from "./parts.mjs";
+import { answers, attempts, cells, chosen, dataOnly, lastOf, mean, newest, ofRun, rate, rows, source, tally, target, throughput } from "./queries.mjs";
 
 /** tested leaves the nodes that the reader chose. */
 const tested = `"node" =~ /^$node$/`;
@@ -19,21 +19,26 @@ function live() {
     .withPanel(curves("Speed", "velocityms", [
       target(newest("fm_gps", "speed_mps", ["node"], { where: tested }), { alias: "$tag_node" }),
       target(newest("fm_truth", "speed_mps", ["of"]), { alias: "$tag_of in the emulated field", refId: "B" }),
-    ], { w: 8, h: 10, min: 0, description: "Over ground, by GPS; a fix shows once. In a rehearsal the emulated field's truth beside it." }))
+      target(newest("fm_target", "speed_low_mps", []).replace("fill(null)", "fill(previous)"), { alias: "band from", refId: "C" }),
+      target(newest("fm_target", "speed_high_mps", []).replace("fill(null)", "fill(previous)"), { alias: "band to", refId: "D" }),
+    ], { w: 8, h: 10, min: 0, band: ["band from", "band to"], description: "Over ground, by GPS; a fix shows once. In a rehearsal the emulated field's truth beside it. Shaded: the band by which the trial is judged." }))
     .withPanel(curves("Round-trip time", "µs", [target(mean("fm_tcp", "rtt_us", ["node", "flow"], { where: `${dataOnly} AND ${tested}` }), { alias: "$tag_flow at $tag_node" })], { w: 8, min: 0 }))
     .withPanel(curves("Congestion window", "segments", [target(newest("fm_tcp", "cwnd_segments", ["node", "flow", "stream"], { where: `${dataOnly} AND ${tested}` }), { alias: "$tag_flow/$tag_stream at $tag_node" })], { w: 8, min: 0 }))
     .withPanel(curves("Retransmissions", "segments/s", [target(rate("fm_tcp", "retransmits_total", ["node", "flow"], ["stream", "trial", "attempt"], { where: `${dataOnly} AND ${tested}` }), { alias: "$tag_flow at $tag_node" })], { w: 8, min: 0 }))
-    .withPanel(curves("Signal", "dBm", [target(newest("fm_station", "signal_dbm", ["node", "peer"], { where: tested }), { alias: "$tag_peer at $tag_node" })], { w: 8 }))
+    .withPanel(curves("Signal", "suffix: dBm", [target(newest("fm_station", "signal_dbm", ["node", "peer"], { where: tested }), { alias: "$tag_peer at $tag_node" })], { w: 8 }))
     .withPanel(curves("Radio bit rate", "Mbits", [target(newest("fm_station", "tx_bitrate_mbps", ["node", "peer"], { where: tested }), { alias: "$tag_node to $tag_peer" })], { w: 8, min: 0 }))
     .withPanel(curves("Channel busy", "percent", [target(rate("fm_survey", "busy_ms", ["node"], ["trial", "attempt"], { factor: " / 10", where: tested }), { alias: "$tag_node" })], { w: 8, min: 0, max: 100, description: "Share of time in which the radio found the channel busy." }))
-    .withPanel(curves("Age of the GPS fix", "ms", [target(newest("fm_gps", "fix_age_ms", ["node"], { where: tested }), { alias: "$tag_node" })], { w: 12, min: 0, description: "More than 1500 ms: the fix is stale, and the trial will be judged so." }))
+    .withPanel(curves("Hops", "hops", [target(newest("fm_route", "hops", ["node", "destination"], { where: tested }), { alias: "$tag_node to $tag_destination" })], { w: 8, min: 0, points: true, description: "Of the kernel's routes, where the routing protocol tells." }))
+    .withPanel(curves("Routing packets", "packets/s", [target(rate("fm_routing", "packets_sent", ["node"], ["protocol", "trial", "attempt"], { where: tested }), { alias: "$tag_node" })], { w: 8, min: 0, description: "What each routing daemon sent, by its own count." }))
+    .withPanel(curves("Frames lost", "frames/s", [target(`SELECT count("seq") FROM "fm_loss" WHERE ${chosen} GROUP BY time(1s), "cause" fill(none)`, { alias: "$tag_cause" })], { w: 8, min: 0, points: true, description: "By cause; only an emulated radio tells. On a real one see Retransmissions." }))
+    .withPanel(curves("Age of the GPS fix", "ms", [target(newest("fm_gps", "fix_age_ms", ["node"], { where: tested }), { alias: "$tag_node" })], { w: 12, min: 0, limit: 1500, description: "More than 1500 ms: the fix is stale, and the trial will be judged so." }))
     .withPanel(curves("Lateness of timed loops", "percentunit", [target(newest("fm_lateness", "sum_s", ["node", "source"]), { alias: "$tag_source at $tag_node" })], { w: 12, min: 0, points: true, description: "Seconds behind, summed over a window. Above 1 % of the window a rehearsed trial is rejected." }));
 }
 
 /** Map: where the nodes drove, coloured by what the flow got there. */
 function map() {
   const position = `SELECT last("lat_deg") AS "lat_deg", last("lon_deg") AS "lon_deg", last("speed_mps") AS "speed_mps" FROM "fm_gps" WHERE ${chosen} GROUP BY time(1s), "node" fill(none)`;
-  const delivered = throughput.replaceAll("$__interval", "1s").replace('sum("grown") * 8', 'sum("grown") * 8 AS "throughput_bps"').replaceAll(`, "node", "flow" fill(none)`, ` fill(none)`);
+  const delivered = throughput.replaceAll("$__interval", "1s").replace('sum("grown") * 8', 'sum("grown") * 8 AS "throughput_bps"').replaceAll(`, "node", "flow" fill(null)`, ` fill(none)`);
   const layer = new common.MapLayerOptionsBuilder()
     .type("markers").name("nodes")
     .location(new common.FrameGeometrySourceBuilder().mode(common.FrameGeometrySourceMode.Coords).latitude("lat_deg").longitude("lon_deg"))
@@ -52,39 +57,99 @@ function map() {
     .withVariable(runs()).withVariable(trials()).withVariable(flows()).withPanel(panel);
 }
 
-/** Fleet: is every node well, before and between trials. */
+/** Fleet: is every node well, before and between trials. One row for each node, so that 200 fit. */
 function fleet() {
-  const red = (value) => [{ value, color: "red" }];
-  return page(pages.fleet, "Fieldmesh: fleet", "Every node: its trial, GPS, clock, radio, version.")
+  const green = { value: null, color: "green" };
+  const above = (orange, red) => [green, { value: orange, color: "orange" }, { value: red, color: "red" }];
+  const below = (red, orange) => [{ value: null, color: "red" }, { value: red, color: "orange" }, { value: orange, color: "green" }];
+  const ofNode = { filter: ofRun, where: tested };
+  const latest = (measurement, columns, refId, { by = "node", as = {}, where = tested } = {}) => {
+    const picked = columns.map((c) => `last("${c}") AS "${as[c] ?? c}"`).join(", ");
+    return target(`SELECT ${picked} FROM "${measurement}" WHERE ${ofRun}${where && ` AND ${where}`} GROUP BY "${by}"`, { format: "table", refId });
+  };
+  return page(pages.fleet, "Fieldmesh: fleet", "Every node: heard or not, GPS, clock, radio, battery, disk, version.")
     .withVariable(runs()).withVariable(nodes())
-    .withPanel(number("GPS mode", "none", [target(lastOf("fm_gps", ["mode"], ["node"], tested), { alias: "$tag_node" })],
-      { w: 12, steps: [{ value: 0, color: "red" }, { value: 2, color: "orange" }, { value: 3, color: "green" }], description: "1 no fix, 2 2-D, 3 3-D" }))
-    .withPanel(number("Age of the fix", "ms", [target(lastOf("fm_gps", ["fix_age_ms"], ["node"], tested), { alias: "$tag_node" })], { w: 12, decimals: 0, steps: [{ value: 0, color: "green" }, ...red(1500)] }))
-    .withPanel(curves("Clock against the controller's", "ns", [target(newest("fm_clock", "wall_offset_ns", ["peer"], { filter: ofRun }), { alias: "$tag_peer" })], { w: 12, points: true, description: "The node's wall clock less the controller's; nothing is stepped, the analysis applies it." }))
-    .withPanel(curves("Its uncertainty", "ns", [target(newest("fm_clock", "uncertainty_ns", ["peer"], { filter: ofRun }), { alias: "$tag_peer" })], { w: 12, min: 0, points: true }))
-    .withPanel(curves("Noise floor", "dBm", [target(newest("fm_survey", "noise_dbm", ["node"], { filter: ofRun, where: tested }), { alias: "$tag_node" })], { w: 12 }))
+    .withPanel(number("Nodes of the run", "none", [target(`SELECT count("newest") FROM (SELECT last("seq") AS "newest" FROM "fm_trial" WHERE ${ofRun} GROUP BY "node")`)], { w: 4, h: 4, description: "That have sent a record of a trial." }))
+    .withPanel(number("Heard within 30 s", "none", [target(`SELECT count("newest") FROM (SELECT last("seq") AS "newest" FROM "fm_interface" WHERE "run" =~ /^$run$/ AND time > now() - 30s GROUP BY "node")`)], { w: 4, h: 4, description: "Whose records reached the database. A node beyond the control link's reach keeps them on its disk and delivers later." }))
+    .withPanel(curves("Records by node", "records/s", [target(`SELECT count("seq") / 10 FROM "fm_interface" WHERE ${ofRun} AND ${tested} GROUP BY time(10s), "node" fill(0)`, { alias: "$tag_node" })], { w: 16, h: 4, min: 0, plain: true, description: "Zero: the node is silent, or rests between trials." }))
+    .withPanel(list("Nodes", [
+      latest("fm_gps", ["mode", "fix_age_ms"], "A"),
+      latest("fm_station", ["signal_dbm"], "B"),
+      latest("fm_machine", ["battery_percent", "temperature_c", "disk_free_bytes", "spool_bytes", "alarm"], "C"),
+      latest("fm_provenance", ["agent", "tested_interface"], "D"),
+      latest("fm_trial", ["state", "reason"], "E"),
+    ], {
+      w: 24, h: 10, description: "Each node's newest values. GPS mode: 1 no fix, 2 2-D, 3 3-D. Spool: records on the node's disk, delivered ones among them until the room is needed.",
+      units: { fix_age_ms: "ms", signal_dbm: "suffix: dBm", battery_percent: "percent", temperature_c: "celsius", disk_free_bytes: "decbytes", spool_bytes: "decbytes" },
+      colours: { mode: below(2, 3), fix_age_ms: above(1000, 1500), signal_dbm: below(-85, -75), battery_percent: below(15, 30), temperature_c: above(70, 85), disk_free_bytes: below(2e8, 1e9) },
+      transformations: join("node", ["mode", "fix_age_ms", "signal_dbm", "battery_percent", "temperature_c", "disk_free_bytes", "spool_bytes", "alarm", "agent", "tested_interface", "state", "reason"]),
+    }))
+    .withPanel(list("Last heard", [target(`SELECT last("seq") AS "record" FROM "fm_interface" WHERE ${ofRun} AND ${tested} GROUP BY "node"`, { format: "table" })], { w: 8, h: 9, units: { Time: "dateTimeFromNow", time: "dateTimeFromNow" } }))
+    .withPanel(curves("Clock against the controller's", "ns", [target(newest("fm_clock", "wall_offset_ns", ["peer"], { filter: ofRun, where: `"peer" =~ /^$node$/` }), { alias: "$tag_peer" })], { w: 8, h: 9, points: true, description: "The node's wall clock less the controller's; nothing is stepped, the analysis applies it." }))
+    .withPanel(curves("Its uncertainty", "ns", [target(newest("fm_clock", "uncertainty_ns", ["peer"], { filter: ofRun, where: `"peer" =~ /^$node$/` }), { alias: "$tag_peer" })], { w: 8, h: 9, min: 0, limit: 20e6, points: true, description: "Above 20 ms a trial of the shipped campaigns is rejected." }))
+    .withPanel(curves("Noise floor", "suffix: dBm", [target(newest("fm_survey", "noise_dbm", ["node"], ofNode), { alias: "$tag_node" })], { w: 12 }))
     .withPanel(curves("Sent and received on the tested interface", "Bps", [
-      target(rate("fm_interface", "tx_bytes", ["node"], ["interface", "trial", "attempt"], { filter: ofRun, where: tested }), { alias: "$tag_node sent" }),
-      target(rate("fm_interface", "rx_bytes", ["node"], ["interface", "trial", "attempt"], { filter: ofRun, where: tested }), { alias: "$tag_node received", refId: "B" }),
+      target(rate("fm_interface", "tx_bytes", ["node"], ["interface", "trial", "attempt"], ofNode), { alias: "$tag_node sent" }),
+      target(rate("fm_interface", "rx_bytes", ["node"], ["interface", "trial", "attempt"], ofNode), { alias: "$tag_node received", refId: "B" }),
     ], { w: 12, min: 0 }))
-    .withPanel(list("Agents", [target(lastOf("fm_provenance", ["agent", "kernel", "arch", "machine", "tested_interface", "driver"]), { format: "table" })], { w: 24, h: 6 }))
-    .withPanel(list("Steps of trials", [target(rows("fm_trial", ["node", "trial", "attempt", "state", "outcome", "reason"], { order: "DESC" }), { format: "table" })], { w: 12, h: 10 }))
-    .withPanel(list("Changes made to the nodes, and put back", [target(rows("fm_change", ["node", "scope", "action", "what"], { order: "DESC" }), { format: "table" })], { w: 12, h: 10 }));
+    .withPanel(list("Agents", [target(lastOf("fm_provenance", ["agent", "kernel", "arch", "machine", "tested_interface", "driver"]), { format: "table" })], { w: 24, h: 6, transformations: order([], ["Time"]) }))
+    .withPanel(curves("Battery", "percent", [target(newest("fm_machine", "battery_percent", ["node"], ofNode), { alias: "$tag_node" })], { w: 8, h: 6, min: 0, max: 100, description: "Of nodes that have one." }))
+    .withPanel(curves("Temperature", "celsius", [target(newest("fm_machine", "temperature_c", ["node"], ofNode), { alias: "$tag_node" })], { w: 8, h: 6, description: "Of the hottest zone, where the kernel tells one." }))
+    .withPanel(curves("Disk left for records", "decbytes", [target(newest("fm_machine", "disk_free_bytes", ["node"], ofNode), { alias: "$tag_node" })], { w: 8, h: 6, min: 0, points: true }))
+    .withPanel(list("Steps of trials", [target(rows("fm_trial", ["node", "trial", "attempt", "state", "outcome", "reason"], { where: tested, order: "DESC" }), { format: "table" })], { w: 12, h: 10, links: { trial: toLive } }))
+    .withPanel(list("Changes made to the nodes, and put back", [target(rows("fm_change", ["node", "scope", "action", "what"], { where: tested, order: "DESC" }), { format: "table" })], { w: 12, h: 10 }));
+}
+
+/** Campaign: what has come of it so far. */
+function campaign() {
+  const x = { name: "speed_mean_mps", unit: "velocityms", label: "speed by GPS" };
+  const y = { name: "throughput_bps", unit: "bps", label: "throughput at the receiver" };
+  const d = page(pages.campaign, "Fieldmesh: campaign", "Every judged attempt of a run: throughput against speed, and TCP variant by routing protocol.")
+    .refresh("30s").time({ from: "now-30d", to: "now" })
+    .withVariable(runs()).withVariable(sections())
+    .withPanel(number("Accepted", "none", [target(tally(`sum("accepted")`))], { w: 6, none: "0", h: 4, steps: [{ value: 0, color: "green" }] }))
+    .withPanel(number("Left", "none", [target(tally(`max("planned_trials") - sum("accepted")`))], { w: 6, h: 4, description: "Trials of the plan without an accepted attempt; those given up among them." }))
+    .withPanel(number("Rejected attempts", "none", [target(tally(`count("outcome")`, `"outcome" = 'rejected'`))], { w: 6, none: "0", h: 4, steps: [{ value: 1, color: "orange" }] }))
+    .withPanel(number("Failed attempts", "none", [target(tally(`count("outcome")`, `"outcome" = 'failed'`))], { w: 6, none: "0", h: 4, steps: [{ value: 1, color: "red" }] }))
+    .withPanel(cloud("Throughput against speed", [target(attempts([x.name, y.name], ["section", "unit"], { where: `"accepted" = 1 AND ${answers} AND "section" =~ /^$section$/` }), { format: "table" })], x, y, ["section", "unit"],
+      { w: 16, h: 12, description: "One point for each accepted attempt, by section and by the hardware in the car. Speed and distance may go together: the report takes them apart as far as the course allows." }))
+    .withPanel(matrix("Mean throughput by speed and section", cells("throughput_bps", "speed", "section"), "throughput_bps", "speed", "section", { w: 8, h: 12, unit: "bps", description: "Of accepted attempts, target speed in m/s down, section across. Intervals and tests are in the report." }));
+  for (const [title, field, unit, description] of [
+    ["Throughput", "throughput_bps", "bps", "What the receiver's kernel delivered."],
+    ["Packet loss", "packet_loss_percent", "percent", "Of data packets, by the captures at both ends."],
+    ["One-way delay", "one_way_delay_mean_ms", "ms", "Of data packets that arrived, by the captures at both ends."],
+    ["Goodput", "goodput_ratio", "percentunit", "Packets that brought a new byte ÷ packets sent."],
+    ["Time to connect", "connect_time_ms", "ms", "From the first SYN to the first payload byte at the receiver."],
+    ["Routing overhead", "routing_packets_per_s", "packets/s", "Routing packets at IP of all nodes, by their captures."],
+  ])
+    d.withPanel(matrix(title, cells(field, "variant", "routing"), field, "variant", "routing", { w: 8, h: 7, unit, description: `${description} Mean of the accepted attempts: TCP variant down, routing protocol across. Empty without captures, where it needs them.` }));
+  return d.withPanel(list("Attempts", [target(attempts(["outcome", "reason", "speed_target_mps", "speed_mean_mps", "distance_mean_m", "throughput_bps", "retransmits", "rtt_mean_ms", "clock_error_ms"], ["trial", "attempt", "section", "unit", "direction", "variant", "routing"], { where: `"section" =~ /^$section$/` }), { format: "table" })], {
+    w: 24, h: 12, links: { trial: toLive },
+    transformations: order(["Time", "trial", "attempt", "outcome", "reason", "section", "unit", "direction", "variant", "routing"]),
+    units: { speed_target_mps: "velocityms", speed_mean_mps: "velocityms", distance_mean_m: "lengthm", throughput_bps: "bps", rtt_mean_ms: "ms", clock_error_ms: "ms" },
+  }));
 }
 
 /** Compare: two runs side by side, a rehearsal and the road for instance. */
 function compare() {
   const of = (query, name) => query.replaceAll("$run$", `$${name}$`);
-  const d = page(pages.compare, "Fieldmesh: compare", "Two runs side by side, each over its own time.")
+  const d = page(pages.compare, "Fieldmesh: compare", "Two runs side by side, a rehearsal and the road for instance. The time range has to hold both.")
     .withVariable(variable("run", "run", "fm_trial", { multi: false }))
     .withVariable(variable("other", "with", "fm_trial", { tag: "run", multi: false }))
     .withVariable(trials()).withVariable(flows());
+  const both = `("run" =~ /^$run$/ OR "run" =~ /^$other$/) AND $timeFilter`;
+  d.withPanel(list("Both runs", [target(`SELECT last("place") AS "place", sum("accepted") AS "accepted", max("planned_trials") AS "planned", mean("throughput_bps") AS "throughput_bps", mean("rtt_mean_ms") AS "rtt_mean_ms", mean("retransmits") AS "retransmits", mean("signal_mean_dbm") AS "signal_mean_dbm", mean("distance_mean_m") AS "distance_mean_m" FROM "fm_result" WHERE ${both} GROUP BY "run"`, { format: "table" })],
+    { w: 24, h: 5, description: "Means over all judged attempts of each run.", units: { throughput_bps: "bps", rtt_mean_ms: "ms", signal_mean_dbm: "suffix: dBm", distance_mean_m: "lengthm" }, transformations: order(["run", "place"], ["Time"]) }));
+  const x = { name: "speed_mean_mps", unit: "velocityms", label: "speed by GPS" };
+  const y = { name: "throughput_bps", unit: "bps", label: "throughput at the receiver" };
+  d.withPanel(cloud("Throughput against speed", [target(attempts([x.name, y.name], ["run", "section"], { filter: both, where: `"accepted" = 1 AND ${answers}` }), { format: "table" })], x, y, ["run", "section"], { w: 16, h: 11, description: "One point for each accepted attempt of either run." }));
+  d.withPanel(matrix("Mean throughput by speed", `SELECT mean("throughput_bps") AS "throughput_bps" FROM "fm_result" WHERE ${both} AND "accepted" = 1 GROUP BY "speed", "run"`, "throughput_bps", "speed", "run", { w: 8, h: 11, unit: "bps", description: "Of accepted attempts: target speed in m/s down, run across." }));
   const signal = newest("fm_station", "signal_dbm", ["node"]);
   const retransmitted = rate("fm_tcp", "retransmits_total", ["node"], ["flow", "stream", "trial", "attempt"], { where: dataOnly });
   for (const [title, unit, query, alias] of [
     ["Throughput", "bps", throughput, "$tag_flow at $tag_node"],
     ["Speed", "velocityms", newest("fm_gps", "speed_mps", ["node"]), "$tag_node"],
-    ["Signal", "dBm", signal, "$tag_node"],
+    ["Signal", "suffix: dBm", signal, "$tag_node"],
     ["Retransmissions", "segments/s", retransmitted, "$tag_node"],
   ])
     for (const name of ["run", "other"])
@@ -92,4 +157,4 @@ function compare() {
   return d;
 }
 
-export const all = { live, map, fleet, compare };
+export const all = { live, map, fleet, campaign, compare };

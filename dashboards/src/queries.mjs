@@ -15,11 +15,11 @@ export function target(query, { alias = "", format = "time_series", refId = "A" 
   return { build: () => built };
 }
 
-/** newest takes a field's newest value in each interval, one curve for each set of tags. */
+/** newest takes a field's newest value in each interval, one curve for each set of tags. Empty intervals are told, so that gaps show. */
 export function newest(measurement, field, tags, { factor = "", where = "", filter = chosen } = {}) {
   const by = tags.map((t) => `, "${t}"`).join("");
   const more = where && ` AND ${where}`;
-  return `SELECT last("${field}")${factor} FROM "${measurement}" WHERE ${filter}${more} GROUP BY time($__interval)${by} fill(none)`;
+  return `SELECT last("${field}")${factor} FROM "${measurement}" WHERE ${filter}${more} GROUP BY time($__interval)${by} fill(null)`;
 }
 
 /** mean is the mean over each interval. */
@@ -37,7 +37,7 @@ export function rate(measurement, field, tags, below, { factor = "", where = "",
   const more = where && ` AND ${where}`;
   return (
     `SELECT sum("grown")${factor} FROM (SELECT non_negative_derivative(last("${field}"), 1s) AS "grown" FROM "${measurement}" ` +
-    `WHERE ${filter}${more} GROUP BY time($__interval)${inner}) WHERE $timeFilter GROUP BY time($__interval)${outer} fill(none)`
+    `WHERE ${filter}${more} GROUP BY time($__interval)${inner}) WHERE $timeFilter GROUP BY time($__interval)${outer} fill(null)`
   );
 }
 
@@ -57,6 +57,26 @@ export function rows(measurement, fields, { where = "", filter = ofRun, order = 
 export function lastOf(measurement, fields, tags = ["node"], where = "") {
   const picked = fields.map((f) => `last("${f}") AS "${f}"`).join(", ");
   return `SELECT ${picked} FROM "${measurement}" WHERE ${ofRun}${where && ` AND ${where}`} GROUP BY ${tags.map((t) => `"${t}"`).join(", ")}`;
+}
+
+/** answers leaves the judged attempts that answer the campaign's question: no calibration passes. */
+export const answers = `"pass" !~ /./`;
+
+/** attempts are results as rows, each with the tags that are asked for. */
+export function attempts(fields, tags, { where = "", filter = ofRun } = {}) {
+  const more = where && ` AND ${where}`;
+  const by = tags.length ? ` GROUP BY ${tags.map((t) => `"${t}"`).join(", ")}` : "";
+  return `SELECT ${fields.map((f) => `"${f}"`).join(", ")} FROM "fm_result" WHERE ${filter}${more}${by}`;
+}
+
+/** cells are the accepted attempts' mean of a field by two tags. */
+export function cells(field, row, column, { as = field } = {}) {
+  return `SELECT mean("${field}") AS "${as}" FROM "fm_result" WHERE ${ofRun} AND "accepted" = 1 AND "section" =~ /^$section$/ GROUP BY "${row}", "${column}"`;
+}
+
+/** tally is one number of the campaign. */
+export function tally(what, where = "") {
+  return `SELECT ${what} FROM "fm_result" WHERE ${ofRun}${where && ` AND ${where}`}`;
 }
 
 export { chosen, ofRun };

@@ -208,22 +208,7 @@ type campaign struct {
 // variant is a shipped campaign with some lines changed.
 func variant(t *testing.T, shipped, name string, changes ...string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../../campaigns", shipped))
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := string(text)
-	for i := 0; i < len(changes); i += 2 {
-		if strings.Count(out, changes[i]) != 1 {
-			t.Fatalf("%s does not hold %q once", shipped, changes[i])
-		}
-		out = strings.Replace(out, changes[i], changes[i+1], 1)
-	}
-	path := filepath.Join(t.TempDir(), name+".yaml")
-	if err := os.WriteFile(path, []byte(out), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return testnet.Campaign(t, filepath.Join("../../campaigns", shipped), name, changes...)
 }
 
 // start begins `fieldmesh run FILE`.

@@ -338,7 +338,12 @@ func TestClocksFarApartAreAligned(t *testing.T) {
 	for n, s := range skews {
 		m.clock(n, s)
 	}
-	time.Sleep(200 * time.Millisecond)
+	// No real boot clock ever steps. Until the steps of this one are out of what
+	// the node looks back over, it tells a rate of fixes that is none.
+	await(t, 20*time.Second, "alpha tells ten fixes a second", func() bool {
+		st, err := alpha.Status(t.Context())
+		return err == nil && st.GPSRateHz != nil && math.Abs(*st.GPSRateHz-10) < 3
+	})
 	c := d.start(t, "apart", variant(t, "stationary-check.yaml", "apart", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [16.7]"))
 	c.steps = func(string, wire.TrialKey) {}
 	c.finish(t, 3*time.Minute)

@@ -21,7 +21,7 @@ func TestARehearsalReportsWhatACaptureShows(t *testing.T) {
 	dir := testnet.Folder(t)
 	file := variant(t, "velocity.yaml", "two-trials", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [8.3]", "repetitions: 2", "repetitions: 1",
 		// Beside other work the emulated radio may be late; that is judged elsewhere.
-		"lateness_share_max: 0.01", "lateness_share_max: 1")
+		"lateness_share_max: 0.01", "lateness_share_max: 1", "  duration_s: 10\n", "  duration_s: 10\n  capture: {snap_bytes: 128}\n")
 	before := testnet.Snapshot(t, "", "lo", "eth")
 	worlds := filepath.Join(dir, "worlds")
 	run := begin(t, "fieldmesh", "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "two-trials", "--world-dir", worlds)
@@ -83,7 +83,8 @@ func TestARehearsalReportsWhatACaptureShows(t *testing.T) {
 		}
 		compareWithCapture(t, k, at.TrialKey, c)
 	}
-	t.Run("every dashboard answers", func(t *testing.T) { everyDashboardAnswers(t, k.Dir()) })
+	t.Run("the notebook reads the export", func(t *testing.T) { theNotebookReadsTheExport(t, k.Dir()) })
+	dashboardsOf(t, k.Dir())
 }
 
 // awaitField waits until the rehearsal's field is there.

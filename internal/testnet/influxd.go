@@ -1,6 +1,7 @@
 package testnet
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -28,6 +29,7 @@ type Influxd struct {
 	URL          string
 	PasswordFile string // of the administrator
 	t            testing.TB
+	run          []string // the program and its arguments
 	dir          string
 	cmd          *exec.Cmd
 }
@@ -38,13 +40,50 @@ func NewInfluxd(t testing.TB) *Influxd {
 	if _, err := exec.LookPath("influxd"); err != nil {
 		t.Skipf("needs influxd (scripts/setup test installs it): %v", err)
 	}
-	dir := t.TempDir()
+	return NewInfluxdOf(t, "influxd", t.TempDir())
+}
+
+// Influxd18 is InfluxDB 1.8.3, built by its own module and kept in .tools. That
+// takes a minute of both cores, so only the long suites build it; where it is,
+// every test has it. root is the project's folder.
+func Influxd18(t testing.TB, root string) (program string) {
+	t.Helper()
+	const module = "github.com/influxdata/influxdb/cmd/influxd@v1.8.3"
+	folder, err := filepath.Abs(filepath.Join(root, ".tools", "influxd-1.8.3"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	program = filepath.Join(folder, "influxd")
+	if _, err := os.Stat(program); err == nil {
+		return program
+	}
+	if os.Getenv("FIELDMESH_SOAK") == "" {
+		t.Skip("InfluxDB 1.8.3 is built by `make soak` (FIELDMESH_SOAK=1): it takes more than a minute")
+	}
+	build := exec.Command("go", "install", module)
+	build.Dir = t.TempDir() // no module of ours has a say in its versions
+	build.Env = append(os.Environ(), "GOBIN="+folder, "GOFLAGS=", "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go install %s: %v\n%s", module, err, out)
+	}
+	return program
+}
+
+// NewInfluxdOf starts a program that is an InfluxDB 1.x, with its data in dir.
+func NewInfluxdOf(t testing.TB, program, dir string) *Influxd {
+	t.Helper()
+	return startInfluxd(t, dir, program, "run", "-config", filepath.Join(dir, "influxdb.conf"))
+}
+
+// startInfluxd writes a server's configuration and runs it.
+func startInfluxd(t testing.TB, dir string, run ...string) *Influxd {
+	t.Helper()
 	api, backup := FreePort(t), FreePort(t)
-	d := &Influxd{t: t, dir: dir, URL: fmt.Sprintf("http://127.0.0.1:%d", api), PasswordFile: filepath.Join(dir, "password")}
+	d := &Influxd{t: t, run: run, dir: dir, URL: fmt.Sprintf("http://127.0.0.1:%d", api), PasswordFile: filepath.Join(dir, "password")}
 	conf := fmt.Sprintf("reporting-disabled = true\nbind-address = \"127.0.0.1:%d\"\n[meta]\ndir = %q\n[data]\ndir = %q\nwal-dir = %q\nquery-log-enabled = false\n"+
 		"[http]\nbind-address = \"127.0.0.1:%d\"\nauth-enabled = true\nlog-enabled = false\n[monitor]\nstore-enabled = false\n",
 		backup, dir+"/meta", dir+"/data", dir+"/wal", api)
-	for path, text := range map[string]string{d.conf(): conf, d.PasswordFile: InfluxAdminPassword + "\n"} {
+	for path, text := range map[string]string{filepath.Join(dir, "influxdb.conf"): conf, d.PasswordFile: InfluxAdminPassword + "\n"} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -52,6 +91,54 @@ func NewInfluxd(t testing.TB) *Influxd {
 	d.Start()
 	t.Cleanup(d.Kill)
 	d.QueryAs("", "", "", fmt.Sprintf(`CREATE USER %s WITH PASSWORD '%s' WITH ALL PRIVILEGES`, InfluxAdmin, strings.ReplaceAll(InfluxAdminPassword, `'`, `\'`)))
+	return d
+}
+
+// NewInfluxdOn starts a server whose data lie on a disk of so many megabytes,
+// which no other process sees.
+func NewInfluxdOn(t testing.TB, megabytes int) *Influxd {
+	t.Helper()
+	Need(t, "influxd", "unshare", "nsenter", "mount")
+	dir := t.TempDir()
+	return startInfluxd(t, dir, "unshare", "--mount", "sh", "-c", fmt.Sprintf(`mkdir -p "$0/data" "$0/wal"; mount -t tmpfs -o size=%dm tmpfs "$0/data"; mkdir -p "$0/data/wal" && mount --bind "$0/data/wal" "$0/wal"; exec influxd run -config "$0/influxdb.conf"`, megabytes), dir)
+}
+
+// NewInfluxd2 starts an InfluxDB 2.x with a bucket for fieldmesh, where the PATH
+// has one; no package of a distribution or of Go, Python or npm brings it. Its
+// token is the administrator's password, with which the old API takes any user.
+func NewInfluxd2(t testing.TB) *Influxd {
+	t.Helper()
+	program := ""
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		found := filepath.Join(dir, "influxd")
+		if said, err := exec.Command(found, "version").CombinedOutput(); err == nil && strings.Contains(string(said), "InfluxDB v2") {
+			program = found
+		}
+	}
+	if program == "" {
+		t.Skip("needs an influxd 2.x on the PATH; no package registry that scripts/setup uses has one")
+	}
+	dir := t.TempDir()
+	api := FreePort(t)
+	d := &Influxd{t: t, dir: dir, URL: fmt.Sprintf("http://127.0.0.1:%d", api), PasswordFile: filepath.Join(dir, "password")}
+	d.run = []string{program, "--reporting-disabled", "--http-bind-address", fmt.Sprintf("127.0.0.1:%d", api),
+		"--bolt-path", filepath.Join(dir, "bolt"), "--sqlite-path", filepath.Join(dir, "sqlite"), "--engine-path", filepath.Join(dir, "engine")}
+	if err := os.WriteFile(d.PasswordFile, []byte(InfluxAdminPassword+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.Start()
+	t.Cleanup(d.Kill)
+	setup, err := json.Marshal(map[string]string{"username": InfluxAdmin, "password": InfluxAdminPassword, "token": InfluxAdminPassword, "org": "fieldmesh", "bucket": "fieldmesh"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.Post(d.URL+"/api/v2/setup", "application/json", bytes.NewReader(setup))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _ = resp.Body.Close(); resp.StatusCode/100 != 2 {
+		t.Fatalf("setting up InfluxDB 2: %s", resp.Status)
+	}
 	return d
 }
 
@@ -66,8 +153,6 @@ func FreePort(t testing.TB) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-func (d *Influxd) conf() string { return filepath.Join(d.dir, "influxdb.conf") }
-
 // Start starts the server again after Kill; it returns when the server answers.
 func (d *Influxd) Start() {
 	d.t.Helper()
@@ -76,7 +161,7 @@ func (d *Influxd) Start() {
 		d.t.Fatal(err)
 	}
 	defer func() { _ = log.Close() }()
-	d.cmd = exec.Command("influxd", "run", "-config", d.conf())
+	d.cmd = exec.Command(d.run[0], d.run[1:]...)
 	d.cmd.Stdout, d.cmd.Stderr = log, log
 	if err := d.cmd.Start(); err != nil {
 		d.t.Fatal(err)
