@@ -1,16 +1,20 @@
 package dev.fieldmesh.app
 
 import android.app.Application
+import android.hardware.camera2.CameraManager
 import android.os.SystemClock
 import dev.fieldmesh.app.screen.cueText
 import dev.fieldmesh.core.agent.Identity
+import dev.fieldmesh.device.BackCamera
 import dev.fieldmesh.device.LocationHost
 import dev.fieldmesh.device.PhoneLog
+import dev.fieldmesh.device.Pictures
 import dev.fieldmesh.device.Preferences
 import dev.fieldmesh.device.Session
 import dev.fieldmesh.device.SpokenVoice
 import dev.fieldmesh.device.Wording
 import dev.fieldmesh.device.keystoreIdentity
+import kotlinx.coroutines.CoroutineDispatcher
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.MainScope
 import java.io.File
@@ -39,6 +43,10 @@ open class Fieldmesh :
 
     /** Whether the location service was asked for; it may be running before any screen is. */
     var gpsWanted = false
+
+    /** For what would hold up the screens. */
+    open val worker: CoroutineDispatcher = Dispatchers.Default
+    open val pictures: Pictures by lazy { BackCamera(getSystemService(CameraManager::class.java)) }
 
     open fun identity(): Identity = keystoreIdentity()
 }

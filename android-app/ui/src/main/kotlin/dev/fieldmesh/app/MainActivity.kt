@@ -6,10 +6,12 @@ import android.app.AlertDialog
 import android.content.Intent
 import android.content.IntentFilter
 import android.content.pm.PackageManager
+import android.hardware.display.DisplayManager
 import android.net.Uri
 import android.os.BatteryManager
 import android.os.Build
 import android.os.Bundle
+import android.view.Display
 import android.view.View
 import android.view.ViewGroup
 import android.widget.EditText
@@ -22,6 +24,7 @@ import dev.fieldmesh.app.screen.NodeScreen
 import dev.fieldmesh.app.screen.PairActions
 import dev.fieldmesh.app.screen.PairScreen
 import dev.fieldmesh.app.screen.PhoneActions
+import dev.fieldmesh.app.screen.ScanScreen
 import dev.fieldmesh.app.screen.Screen
 import dev.fieldmesh.app.screen.TrackScreen
 import dev.fieldmesh.app.screen.linkText
@@ -51,6 +54,7 @@ class MainActivity : Activity() {
     private val app get() = application as Fieldmesh
     private val scope: CoroutineScope = MainScope()
     private var showing: Job? = null
+    private var looking: Job? = null
     private var tab = Tab.DRIVE
     private lateinit var screen: Screen
 
@@ -60,12 +64,13 @@ class MainActivity : Activity() {
         TRACK(R.id.tab_track, R.layout.track),
         NODE(R.id.tab_node, R.layout.node),
         PAIR(R.id.tab_pair, R.layout.pair),
+        SCAN(R.id.tab_pair, R.layout.scan), // reached from PAIR
     }
 
     override fun onCreate(saved: Bundle?) {
         super.onCreate(saved)
         setContentView(R.layout.main)
-        for (t in Tab.entries) findViewById<View>(t.button).setOnClickListener { open(t) }
+        for (t in Tab.entries - Tab.SCAN) findViewById<View>(t.button).setOnClickListener { open(t) }
         val restore = findViewById<TextView>(R.id.restore)
         restore.setOnClickListener { onRestore(restore) }
         val first = if (app.session.pairing == null) Tab.PAIR else Tab.DRIVE
@@ -80,11 +85,20 @@ class MainActivity : Activity() {
     override fun onStart() {
         super.onStart()
         showing = scope.launch { app.session.state.collect(::show) }
+        look()
     }
 
     override fun onStop() {
         showing?.cancel()
+        showing = null
+        looking?.cancel()
         super.onStop()
+    }
+
+    @Deprecated("What replaces it came with Android 13")
+    @Suppress("DEPRECATION")
+    override fun onBackPressed() {
+        if (tab == Tab.SCAN) open(Tab.PAIR) else super.onBackPressed()
     }
 
     override fun onDestroy() {
@@ -98,8 +112,22 @@ class MainActivity : Activity() {
         content.removeAllViews()
         layoutInflater.inflate(wanted.layout, content, true)
         screen = make(wanted, content.getChildAt(0))
-        for (t in Tab.entries) findViewById<View>(t.button).isSelected = t == wanted
+        for (t in Tab.entries) findViewById<View>(t.button).isSelected = t.button == wanted.button
         show(app.session.state.value)
+        look()
+    }
+
+    /** Uses the camera for as long as the screen that scans is seen, and no longer. */
+    private fun look() {
+        looking?.cancel()
+        val scanning = screen as? ScanScreen ?: return
+        if (showing == null) return
+        val turned = getSystemService(DisplayManager::class.java).getDisplay(Display.DEFAULT_DISPLAY).rotation
+        looking = scope.launch {
+            val text = scanning.look(app.pictures.shots(turned * 90), app.worker) ?: return@launch
+            open(Tab.PAIR)
+            (screen as PairScreen).take(text)
+        }
     }
 
     private fun make(t: Tab, view: View): Screen = when (t) {
@@ -108,6 +136,7 @@ class MainActivity : Activity() {
         Tab.TRACK -> TrackScreen(view, app.session::mark)
         Tab.NODE -> NodeScreen(view, System::currentTimeMillis, ::battery, phone())
         Tab.PAIR -> PairScreen(view, pairing())
+        Tab.SCAN -> ScanScreen(view) { open(Tab.PAIR) }
     }
 
     private fun show(state: AppState) {
@@ -193,9 +222,11 @@ class MainActivity : Activity() {
     }
 
     override fun onRequestPermissionsResult(code: Int, names: Array<String>, results: IntArray) {
-        if (code != ASK_LOCATION) return
-        val place = names.indexOf(Manifest.permission.ACCESS_FINE_LOCATION)
-        if (place >= 0 && results[place] == PackageManager.PERMISSION_GRANTED) startGps() else tell(getString(R.string.gps_denied))
+        val granted = names.filterIndexed { i, _ -> results[i] == PackageManager.PERMISSION_GRANTED }
+        when (code) {
+            ASK_LOCATION -> if (Manifest.permission.ACCESS_FINE_LOCATION in granted) startGps() else tell(getString(R.string.gps_denied))
+            ASK_CAMERA -> if (Manifest.permission.CAMERA in granted) open(Tab.SCAN) else tell(getString(R.string.scan_denied))
+        }
     }
 
     private fun startGps() {
@@ -207,7 +238,6 @@ class MainActivity : Activity() {
     override fun onActivityResult(code: Int, result: Int, data: Intent?) {
         if (result != RESULT_OK) return
         when (code) {
-            ASK_SCAN -> (screen as? PairScreen)?.take(data?.getStringExtra("SCAN_RESULT").orEmpty())
             ASK_LOG -> data?.data?.let { scope.launch { saveLog(it) } }
         }
     }
@@ -301,13 +331,19 @@ class MainActivity : Activity() {
             screen.show(app.session.state.value)
         }
 
-        override val canScan get() = SCAN.resolveActivity(packageManager) != null
+        override val canScan get() = packageManager.hasSystemFeature(PackageManager.FEATURE_CAMERA_ANY)
 
         override fun join(code: PairingCode) {
             scope.launch { tryToJoin(code) }
         }
 
-        override fun scan() = startActivityForResult(SCAN, ASK_SCAN)
+        override fun scan() {
+            if (checkSelfPermission(Manifest.permission.CAMERA) == PackageManager.PERMISSION_GRANTED) {
+                open(Tab.SCAN)
+            } else {
+                requestPermissions(arrayOf(Manifest.permission.CAMERA), ASK_CAMERA)
+            }
+        }
 
         override fun unpair() {
             app.session.unpair()
@@ -321,11 +357,8 @@ class MainActivity : Activity() {
         const val TAB = "tab"
         const val SURE_MS = 3000L
         const val ASK_LOCATION = 1
-        const val ASK_SCAN = 2
+        const val ASK_CAMERA = 2
         const val ASK_LOG = 3
-
-        /** What ZXing's Barcode Scanner began and other readers answer to. */
-        val SCAN: Intent get() = Intent("com.google.zxing.client.android.SCAN").putExtra("SCAN_MODE", "QR_CODE_MODE")
         val BROKEN = setOf(LinkState.LOST, LinkState.WRONG_NODE, LinkState.NOT_PAIRED)
     }
 }

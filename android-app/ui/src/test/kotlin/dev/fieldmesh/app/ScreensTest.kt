@@ -14,6 +14,7 @@ import dev.fieldmesh.app.screen.NodeScreen
 import dev.fieldmesh.app.screen.PairActions
 import dev.fieldmesh.app.screen.PairScreen
 import dev.fieldmesh.app.screen.PhoneActions
+import dev.fieldmesh.app.screen.ScanScreen
 import dev.fieldmesh.app.screen.Screen
 import dev.fieldmesh.app.screen.TrackScreen
 import dev.fieldmesh.app.screen.linkText
@@ -21,6 +22,11 @@ import dev.fieldmesh.core.agent.Pairing
 import dev.fieldmesh.core.agent.PairingCode
 import dev.fieldmesh.core.agent.Pin
 import dev.fieldmesh.core.app.AppState
+import dev.fieldmesh.device.CameraException
+import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.flow.flow
+import kotlinx.coroutines.flow.flowOf
+import kotlinx.coroutines.runBlocking
 import org.junit.Test
 import org.junit.runner.RunWith
 import org.robolectric.Robolectric
@@ -69,6 +75,7 @@ class ScreensTest {
         "node" -> States.node
         "campaign" -> States.campaign
         "track" -> States.track
+        "scan" -> States.scan
         else -> States.pair
     }
 
@@ -80,7 +87,8 @@ class ScreensTest {
         activity.layoutInflater.inflate(activity.resources.getIdentifier(name, "layout", activity.packageName), content, true)
         activity.findViewById<TextView>(R.id.link).text = activity.linkText(state)
         for (tab in listOf("drive", "campaign", "track", "node", "pair")) {
-            activity.findViewById<View>(activity.resources.getIdentifier("tab_$tab", "id", activity.packageName)).isSelected = tab == name
+            val button = activity.resources.getIdentifier("tab_$tab", "id", activity.packageName)
+            activity.findViewById<View>(button).isSelected = tab == name.replace("scan", "pair")
         }
         make(content.getChildAt(0), state).show(state)
         save(activity, picture)
@@ -140,7 +148,13 @@ class ScreensTest {
         "campaign" to { view, _ -> CampaignScreen(view) {} },
         "track" to { view, _ -> TrackScreen(view) {} },
         "pair" to { view, state -> PairScreen(view, Paired(state.node != null)) },
+        "scan" to { view, state -> scanning(view, state.node != null) },
     )
+
+    /** With a picture in portrait of a sensor that lies on its side, or with a camera that fails. */
+    private fun scanning(view: View, works: Boolean) = ScanScreen(view) {}.also { screen ->
+        runBlocking { screen.look(if (works) flowOf(shotOf("another code", turnDeg = 90)) else flow { throw CameraException(null) }, Dispatchers.Unconfined) }
+    }
 
     private class Paired(yes: Boolean) : PairActions {
         override val ownPin = Pin("0123456789abcdef".repeat(4))

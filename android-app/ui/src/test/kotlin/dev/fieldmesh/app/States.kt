@@ -3,6 +3,7 @@ package dev.fieldmesh.app
 import dev.fieldmesh.core.app.AppState
 import dev.fieldmesh.core.app.CampaignState
 import dev.fieldmesh.core.app.Mark
+import dev.fieldmesh.core.app.Peer
 import dev.fieldmesh.core.app.TrackPoint
 import dev.fieldmesh.core.app.TrackState
 import dev.fieldmesh.core.cue.Band
@@ -61,6 +62,7 @@ private val way = TrackState(
         TrackPoint(-26.682 + 0.00002 * sin(i / 15.0) * i / 10, 27.092 + i * 0.00002, if (i in 20..180) 1.8e7 * (1 - i / 200.0) else null)
     },
     marks = listOf(Mark("a", "Bus passed", -26.68195, 27.0932, true), Mark("b", "Person near", -26.6821, 27.0945, false)),
+    peers = listOf(Peer("roadside", -26.68202, 27.0922, 4), Peer("relay", -26.6813, 27.0948, 95)),
     siteLatDeg = -26.682,
     siteLonDeg = 27.092,
 )
@@ -121,6 +123,8 @@ object States {
     val campaign: Map<String, AppState> = mapOf("none" to drive.getValue("no-agent"), "some" to ready)
 
     val track: Map<String, AppState> = mapOf("none" to drive.getValue("no-agent"), "way" to ready)
+
+    val scan: Map<String, AppState> = mapOf("failed" to AppState(), "picture" to ready)
 
     val pair: Map<String, AppState> = mapOf("unpaired" to AppState(), "paired" to ready)
 }

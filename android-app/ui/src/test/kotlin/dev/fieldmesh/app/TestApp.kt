@@ -1,6 +1,11 @@
 package dev.fieldmesh.app
 
 import dev.fieldmesh.core.agent.Identity
+import dev.fieldmesh.device.Pictures
+import dev.fieldmesh.device.Shot
+import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.flow.Flow
+import kotlinx.coroutines.flow.emptyFlow
 import java.io.File
 import java.nio.file.Files
 import java.security.KeyStore
@@ -9,6 +14,11 @@ import java.security.cert.X509Certificate
 
 /** The app with a key from the JDK's keytool: there is no Android Keystore on a desk. */
 class TestApp : Fieldmesh() {
+    /** What its camera sees. */
+    var seen: Flow<Shot> = emptyFlow()
+    override val pictures = Pictures { seen }
+    override val worker = Dispatchers.Unconfined
+
     override fun identity(): Identity = key
 
     private companion object {

@@ -38,6 +38,7 @@ class Instrument(private val nowNs: () -> Long, private val say: (Cue) -> Unit) 
     private var node: NodeStatus? = null
     private var schedule: Schedule? = null
     private var view: CampaignView? = null
+    private var viewNs = 0L
     private var track = TrackState()
 
     val state: StateFlow<AppState> = shown.asStateFlow()
@@ -62,6 +63,7 @@ class Instrument(private val nowNs: () -> Long, private val say: (Cue) -> Unit) 
             is Heard.Plan -> plan(what.schedule)
             is Heard.View -> {
                 view = what.view
+                viewNs = now
                 machine.onView(what.view, now)
             }
             is Heard.Signal -> machine.onSignal(what.dbm, now)
@@ -91,8 +93,14 @@ class Instrument(private val nowNs: () -> Long, private val say: (Cue) -> Unit) 
         val drive = machine.state(now)
         machine.takeEvents().forEach(cues::happened)
         cues.next(now, drive.speedMps, drive.band.takeIf { drive.staleSinceNs == null })?.let(say)
-        shown.value = AppState(node, drive, campaign(), track, drive.key?.let { key -> schedule?.trials?.find { it.number == key.trial } })
+        val trial = drive.key?.let { key -> schedule?.trials?.find { it.number == key.trial } }
+        shown.value = AppState(node, drive, campaign(), track.copy(peers = peers(now)), trial)
     }
+
+    /** Their ages grow while nothing is heard; after a while they say nothing any more. */
+    private fun peers(nowNs: Long): List<Peer> = view?.places.orEmpty()
+        .map { Peer(it.node, it.latDeg, it.lonDeg, (it.ageMs / 1000 + (nowNs - viewNs) / 1e9).toLong()) }
+        .filter { it.ageS <= PEER_KEPT_S }
 
     private fun plan(newest: Schedule) {
         if (newest.run != schedule?.run) track = TrackState(marks = track.marks)
@@ -117,5 +125,10 @@ class Instrument(private val nowNs: () -> Long, private val say: (Cue) -> Unit) 
         is AgentException.WrongNode -> LinkState.WRONG_NODE
         is AgentException.NotPaired -> LinkState.NOT_PAIRED
         else -> LinkState.LOST
+    }
+
+    private companion object {
+        /** As long as the nodes keep them. */
+        const val PEER_KEPT_S = 600
     }
 }

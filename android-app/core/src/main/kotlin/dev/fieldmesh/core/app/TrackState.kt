@@ -10,14 +10,21 @@ data class TrackPoint(val latDeg: Double, val lonDeg: Double, val throughputBps:
 /** Something that a person noted at a place. [saved]: it is a record on the node. */
 data class Mark(val id: String, val text: String, val latDeg: Double?, val lonDeg: Double?, val saved: Boolean)
 
+/** Where another node was [ageS] seconds ago; it is not known where it is. */
+data class Peer(val node: String, val latDeg: Double, val lonDeg: Double, val ageS: Long)
+
 /** The way so far, for a plain grid in metres about the first place. */
 data class TrackState(
     val points: List<TrackPoint> = emptyList(),
     val marks: List<Mark> = emptyList(),
+    val peers: List<Peer> = emptyList(),
     val siteLatDeg: Double? = null,
     val siteLonDeg: Double? = null,
 ) {
-    private val origin get() = if (siteLatDeg != null && siteLonDeg != null) siteLatDeg to siteLonDeg else points.firstOrNull()?.let { it.latDeg to it.lonDeg }
+    private val origin get() = when {
+        siteLatDeg != null && siteLonDeg != null -> siteLatDeg to siteLonDeg
+        else -> points.firstOrNull()?.let { it.latDeg to it.lonDeg } ?: peers.firstOrNull()?.let { it.latDeg to it.lonDeg }
+    }
 
     fun metres(latDeg: Double, lonDeg: Double): Metres? = origin?.let { (lat, lon) -> metresFrom(lat, lon, latDeg, lonDeg) }
 

@@ -61,6 +61,16 @@ data class CampaignView(
     val trials: List<TrialView>,
     val position: SpoolPosition,
     val live: Live? = null,
+    val places: List<Place> = emptyList(),
+)
+
+/** Where another node was, [ageMs] before the view was made. */
+@Serializable
+data class Place(
+    val node: String,
+    @SerialName("lat_deg") val latDeg: Double,
+    @SerialName("lon_deg") val lonDeg: Double,
+    @SerialName("age_ms") val ageMs: Double,
 )
 
 @Serializable

@@ -84,6 +84,7 @@ class AgentTest {
         load()
         val loaded = reach("the run is there") { it.campaign?.rows?.size == 3 && it.drive.phase == Phase.IDLE }
         assertEquals(Standing.NEXT, loaded.campaign!!.rows[0].standing)
+        reach("the roadside's place is known") { it.track.peers.any { peer -> peer.node == "roadside" && peer.ageS >= 3 } }
 
         firstTrial(client)
         killedInTheSecond()
@@ -194,11 +195,19 @@ class AgentTest {
     }
 
     private fun load() = listOf("car", "roadside").forEach { node ->
-        field.call(node, "PUT", "/v1/lease", """{"holder":"test","ttl_s":120}""")
+        val places = """[{"node":"roadside","lat_deg":-26.682,"lon_deg":27.092,"age_ms":3000}]"""
+        field.call(node, "PUT", "/v1/lease", """{"holder":"test","ttl_s":120,"places":$places}""")
         field.call(node, "PUT", "/v1/runs/app-test", plan())
     }
 
-    private fun arm(trial: Int) = listOf("roadside", "car").forEach { field.call(it, "POST", "/v1/runs/app-test/arm", """{"trial":$trial,"attempt":1}""") }
+    /** One of the nodes may still be ending the trial before: it is asked again, as the controller does. */
+    private suspend fun arm(trial: Int) = listOf("roadside", "car").forEach { node ->
+        withTimeout(60_000) {
+            while (runCatching { armOne(node, trial) }.onFailure { if ("\"busy\"" !in it.message.orEmpty()) throw it }.isFailure) delay(200)
+        }
+    }
+
+    private fun armOne(node: String, trial: Int) = field.call(node, "POST", "/v1/runs/app-test/arm", """{"trial":$trial,"attempt":1}""")
 
     private fun plan(): String {
         val trials = (1..3).joinToString(",") { n ->

@@ -62,13 +62,17 @@ class Field(private val dir: File, private val namespaces: String) {
 
     fun log(): String = processes.keys.joinToString("\n") { "== $it\n" + File(dir, "$it.log").takeIf(File::exists)?.readText().orEmpty().takeLast(6000) }
 
-    /** Starts `keys pair` for the app and gives the code that it shows; the process ends by itself. */
-    fun offer(name: String): Pair<Process, String> {
-        val process = ProcessBuilder("$dir/fieldmesh", "keys", "pair", name, "--app", "--dir", "$dir/fleet", "--listen", "127.0.0.1:0", "--qr=false")
+    /** What `keys pair` shows; the process ends by itself. */
+    class Offer(val process: Process, val code: String, val picture: String)
+
+    /** Starts `keys pair` for the app. */
+    fun offer(name: String): Offer {
+        val process = ProcessBuilder("$dir/fieldmesh", "keys", "pair", name, "--app", "--dir", "$dir/fleet", "--listen", "127.0.0.1:0")
             .redirectErrorStream(true).start()
         processes["keys pair"] = process
-        val shown = process.inputStream.bufferedReader().lineSequence().first { "FIELDMESH-PAIR/" in it }
-        return process to shown.trim()
+        val shown = mutableListOf<String>()
+        process.inputStream.bufferedReader().lineSequence().first { line -> shown.add(line) && "FIELDMESH-PAIR/" in line }
+        return Offer(process, shown.last().trim(), shown.filter { line -> line.any { it in "█▀▄" } }.joinToString("\n"))
     }
 
     /** One call as the controller makes it. */

@@ -1,10 +1,13 @@
 package dev.fieldmesh.core.real
 
+import dev.fieldmesh.core.TerminalPicture
+import dev.fieldmesh.core.View
 import dev.fieldmesh.core.agent.AgentClient
 import dev.fieldmesh.core.agent.AgentException
 import dev.fieldmesh.core.agent.PairingCode
 import dev.fieldmesh.core.agent.join
 import dev.fieldmesh.core.newIdentity
+import dev.fieldmesh.core.scan.CodeReader
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.delay
 import kotlinx.coroutines.runBlocking
@@ -34,19 +37,26 @@ class PairingTest {
         val phone = newIdentity("app")
         field.giveKeys("car")
         field.start("car")
-        val (process, shown) = field.offer("second-phone")
-        val code = assertNotNull(PairingCode.parse(shown), shown)
+        // `keys pair` tells the nodes that answer at that moment; the others are `keys tell`'s.
+        withTimeout(60_000) {
+            while (runCatching { field.call("car", "GET", "/v1/node") }.isFailure) delay(200)
+        }
+        val offer = field.offer("second-phone")
+        val shown = offer.code
+        val scanned = CodeReader.read(TerminalPicture(offer.picture).seen(View(turnDeg = 5.0, noise = 10.0)))
+        assertEquals(shown.replace("-", ""), scanned?.replace("-", ""), "the picture says the code")
+        val code = assertNotNull(PairingCode.parse(scanned.orEmpty()), shown)
 
         val nodes = join(code, phone, Dispatchers.IO)
         assertEquals(field.pairing("car"), nodes.single { it.name == "car" }.pairing)
-        assertTrue(process.waitFor(60, TimeUnit.SECONDS), "keys pair goes on")
+        assertTrue(offer.process.waitFor(60, TimeUnit.SECONDS), "keys pair goes on")
         val client = AgentClient(nodes.single { it.name == "car" }.pairing, phone, Dispatchers.IO)
         withTimeout(60_000) {
             while (runCatching { client.status() }.getOrNull()?.node != "car") delay(200)
         }
         assertFailsWith<AgentException.Unreachable> { join(code, phone, Dispatchers.IO) }
 
-        val (_, again) = field.offer("third-phone")
+        val again = field.offer("third-phone").code
         val other = assertNotNull(PairingCode.parse(again))
         assertTrue(other.port != code.port || other.host == code.host)
         val forged = assertNotNull(PairingCode.parse(shown.replaceBefore("/", "FIELDMESH-PAIR").replace(":${code.port}/", ":${other.port}/")))

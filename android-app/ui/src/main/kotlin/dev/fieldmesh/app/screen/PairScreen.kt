@@ -20,7 +20,7 @@ interface PairActions {
     var spokenCues: Boolean
     var gpsdServer: Boolean
 
-    /** Whether an app on this phone reads pictures of codes. */
+    /** Whether this phone has a camera. */
     val canScan: Boolean
 
     fun pair(with: Pairing)

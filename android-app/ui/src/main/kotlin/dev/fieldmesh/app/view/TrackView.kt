@@ -4,17 +4,19 @@ import android.content.Context
 import android.graphics.Canvas
 import android.graphics.Color
 import android.graphics.Paint
+import android.graphics.Path
 import android.util.AttributeSet
 import android.view.View
 import dev.fieldmesh.app.R
 import dev.fieldmesh.core.app.Mark
+import dev.fieldmesh.core.app.Peer
 import dev.fieldmesh.core.app.TrackState
 import dev.fieldmesh.core.drive.Metres
 
 /**
  * The way on a plain grid, north up, without a map from anywhere: each stretch
- * in the colour of the throughput there, the roadside node as a square, marks as
- * rings, the car as a dot.
+ * in the colour of the throughput there, the roadside's site as a square, other
+ * nodes as diamonds with the age of what is known, marks as rings, the car as a dot.
  */
 class TrackView(context: Context, attributes: AttributeSet?) : View(context, attributes) {
     private val ground = context.fill(R.color.surface)
@@ -24,6 +26,9 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
     private val car = context.fill(R.color.text)
     private val rim = context.stroke(R.color.ground, 3f)
     private val site = context.fill(R.color.good)
+    private val node = context.fill(R.color.accent)
+    private val nodeRim = context.stroke(R.color.accent, 3f)
+    private val diamond = Path()
     private val mark = context.stroke(R.color.bad, 3f)
     private val words = context.lettering(R.color.text, 14f)
     private var track = TrackState()
@@ -38,15 +43,17 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
     override fun onDraw(canvas: Canvas) {
         canvas.drawRect(0f, 0f, width.toFloat(), height.toFloat(), ground)
         val places = track.points.mapNotNull { track.metres(it.latDeg, it.lonDeg) }
-        if (places.isEmpty() && track.siteLatDeg == null) {
+        val others = track.peers.mapNotNull { peer -> track.metres(peer.latDeg, peer.lonDeg)?.let { peer to it } }
+        if (places.isEmpty() && others.isEmpty() && track.siteLatDeg == null) {
             canvas.drawText(context.getString(R.string.track_none), context.dp(12f), context.dp(28f), words)
             return
         }
-        scale = fit(places + listOfNotNull(sitePlace()))
+        scale = fit(places + others.map { it.second } + listOfNotNull(sitePlace()))
         val step = drawGrid(canvas)
         drawWay(canvas, places)
         drawSite(canvas)
         drawMarks(canvas)
+        others.forEach { (peer, place) -> drawPeer(canvas, peer, place) }
         places.lastOrNull()?.let { drawDot(canvas, it) }
         canvas.drawText(context.getString(R.string.track_grid, step), context.dp(10f), height - context.dp(10f), words)
     }
@@ -119,6 +126,21 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
         canvas.drawRect(x(place) - half, y(place) - half, x(place) + half, y(place) + half, site)
     }
 
+    private fun drawPeer(canvas: Canvas, peer: Peer, place: Metres) {
+        val half = context.dp(10f)
+        diamond.reset()
+        diamond.moveTo(x(place), y(place) - half)
+        diamond.lineTo(x(place) + half, y(place))
+        diamond.lineTo(x(place), y(place) + half)
+        diamond.lineTo(x(place) - half, y(place))
+        diamond.close()
+        if (peer.ageS <= FRESH_S) canvas.drawPath(diamond, node)
+        canvas.drawPath(diamond, nodeRim)
+        val text = context.getString(R.string.track_peer, peer.node, peer.ageS)
+        val left = (x(place) - words.measureText(text) / 2).coerceIn(half / 2, (width - words.measureText(text) - half / 2).coerceAtLeast(half / 2))
+        canvas.drawText(text, left, y(place) + half + words.textSize * 1.1f, words)
+    }
+
     private fun drawMarks(canvas: Canvas) {
         for (m in track.marks) {
             val place = placeOf(m) ?: continue
@@ -142,6 +164,9 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
         const val ROOM = 0.8
         const val LEAST_M = 100.0
         const val BRIGHTNESS = 0.75f
+
+        /** Above it a diamond is drawn hollow: the node tells its place every ten seconds, so two tellings have been missed. */
+        const val FRESH_S = 30L
         val STEPS = listOf(10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000)
     }
 }
