@@ -107,8 +107,9 @@ func TestLinksBetweenPages(t *testing.T) {
 	}
 }
 
-// A test that a page names is there.
-func TestPagesNameTestsThatExist(t *testing.T) {
+// declaredTests are the names of all tests of the tree.
+func declaredTests(t *testing.T) map[string]bool {
+	t.Helper()
 	there := map[string]bool{}
 	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
 	err := filepath.WalkDir("../..", func(path string, e fs.DirEntry, err error) error {
@@ -130,6 +131,12 @@ func TestPagesNameTestsThatExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return there
+}
+
+// A test that a page names is there.
+func TestPagesNameTestsThatExist(t *testing.T) {
+	there := declaredTests(t)
 	named := regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w+)`")
 	found := 0
 	for _, page := range pages(t) {
