@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -113,26 +112,8 @@ func (p place) refused(t *testing.T, words []string, ns *testnet.NS, name string
 // process is a program that runs beside the test.
 type process struct {
 	cmd  *exec.Cmd
-	log  shared
+	log  testnet.Output
 	done chan error
-}
-
-// shared is written by a process and read by the test.
-type shared struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *shared) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *shared) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }
 
 func (p place) begin(t *testing.T, ns *testnet.NS, name string, args ...string) *process {

@@ -163,7 +163,7 @@ func TestE2EAttacksOverTheNetwork(t *testing.T) {
 			}
 		}
 		v.agent.says(t, "status=413")
-		// A plan of 16 MiB may come; a hundred may not be held.
+		// A plan of 24 MiB may come; a hundred may not be held.
 		if kb := v.peakKB(t); kb > 160<<10 {
 			t.Errorf("the face has used %d kB", kb)
 		}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/internal/testnet"
@@ -62,7 +61,7 @@ func TestE2EADiskThatIsFull(t *testing.T) {
 func (d *desk) fullMidway(t *testing.T, disk string) {
 	campaign := strings.Replace(patient, "repetitions: 1", "repetitions: 3", 1)
 	c := d.inside("alpha", "fieldmesh", d.runArgs(t, campaign, "--name", "midway")...)
-	out := &watched{}
+	out := &testnet.Output{}
 	c.Stdout = out
 	var errs bytes.Buffer
 	c.Stderr = &errs
@@ -105,22 +104,4 @@ func (d *desk) upOnSmallDisk(t *testing.T, node string, megabytes int, lines str
 	defer func() { d.wrap = nil }()
 	c := d.up(t, node, lines+"state_dir: "+d.path("small")+"\n")
 	return fmt.Sprintf("/proc/%d/root%s", c.Process.Pid, d.path("small"))
-}
-
-// watched is an output that can be looked at while it is written.
-type watched struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (w *watched) Write(b []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.text.Write(b)
-}
-
-func (w *watched) String() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.text.String()
 }

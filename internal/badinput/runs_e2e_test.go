@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"fieldmesh.dev/fieldmesh/internal/testnet"
 )
 
 // TestE2ETwoControllers: while a run is driven, nobody else drives it, and no
@@ -17,7 +19,7 @@ func TestE2ETwoControllers(t *testing.T) {
 	d.up(t, "bravo", "")
 	long := strings.NewReplacer("duration_s: 1", "duration_s: 5", "repetitions: 1", "repetitions: 2").Replace(patient)
 	c := d.inside("alpha", "fieldmesh", d.runArgs(t, long, "--name", "one")...)
-	out := &watched{}
+	out := &testnet.Output{}
 	var errs bytes.Buffer
 	c.Stdout, c.Stderr = out, &errs
 	if err := c.Start(); err != nil {

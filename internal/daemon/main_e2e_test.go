@@ -3,7 +3,6 @@
 package daemon
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -80,28 +78,18 @@ type daemon struct {
 	cmd    *exec.Cmd
 	socket string // of one of ours
 
-	mu    sync.Mutex
-	text  bytes.Buffer
+	log   testnet.Output
 	ended chan error
 }
 
-func (d *daemon) Write(p []byte) (int, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.text.Write(p)
-}
-
-func (d *daemon) said() string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.text.String()
-}
+// said is what the program has written so far.
+func (d *daemon) said() string { return d.log.String() }
 
 // start runs a program in a node; what still runs at the test's end is ended.
 func start(t *testing.T, node *testnet.NS, name string, args ...string) *daemon {
 	t.Helper()
 	d := &daemon{cmd: node.Command(context.Background(), name, args...), ended: make(chan error, 1)}
-	d.cmd.Stdout, d.cmd.Stderr = d, d
+	d.cmd.Stdout, d.cmd.Stderr = &d.log, &d.log
 	if err := d.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -113,7 +113,7 @@ func startLoop(t *testing.T, f *field, node int) {
 	})
 	cmd := f.spaces[node].Command(context.Background(), self)
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s", bareLoop, node, mac))
-	said := &output{}
+	said := &testnet.Output{}
 	cmd.Stdout, cmd.Stderr = said, said
 	start(t, cmd)
 	wait(t, 20*time.Second, func() error {

@@ -3,7 +3,6 @@
 package mesh
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -123,30 +121,12 @@ func openTAP(t *testing.T, ns *testnet.NS, mac string) (fd int) {
 	return fd
 }
 
-// output is what a daemon says, for a reader beside it.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
 // route starts the routing daemon on all nodes and waits until it runs.
 func (f *field) route(t *testing.T, protocol string, args ...string) {
 	t.Helper()
-	var said []*output
+	var said []*testnet.Output
 	for i, ns := range f.spaces {
-		out := &output{}
+		out := &testnet.Output{}
 		said = append(said, out)
 		cmd := ns.Command(context.Background(), filepath.Join(programs, "fieldmesh-agent"),
 			append([]string{"route", "--protocol", protocol, "--socket", f.socket(i), "--state-dir", filepath.Join(f.dir, fmt.Sprintf("state%d", i))}, args...)...)
@@ -328,7 +308,7 @@ func (f *field) iperf3(t *testing.T, from, to int, patience time.Duration, args 
 	f.runs++ // the last run's server may not have ended yet
 	port := fmt.Sprint(5200 + f.runs)
 	server := f.spaces[to].Command(ctx, "iperf3", "-s", "-1", "--forceflush", "-B", address(to), "-p", port)
-	said := &output{}
+	said := &testnet.Output{}
 	server.Stdout, server.Stderr = said, said
 	start(t, server)
 	wait(t, 20*time.Second, func() error {

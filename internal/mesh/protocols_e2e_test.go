@@ -14,6 +14,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"fieldmesh.dev/fieldmesh/internal/testnet"
 )
 
 // contender is a protocol as these tests start it: with hellos a second apart
@@ -72,7 +74,7 @@ func (f *field) babeld(t *testing.T) {
 			t.Fatal(err)
 		}
 		cmd := ns.Command(context.Background(), "babeld", "-I", "", "-c", dir+".conf")
-		said := &output{}
+		said := &testnet.Output{}
 		cmd.Stdout, cmd.Stderr = said, said
 		start(t, cmd)
 	}

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -183,10 +184,31 @@ func (n *node) kill(t *testing.T) {
 // is that of the channel it was on last.
 var numbers = regexp.MustCompile(`(?m)^\s*(ifindex|wdev|multicast TXQ|qsz-byt|0\t|txpower).*\n`)
 
-// snapshot is the canonical state of a node, its radio's settings included.
+var retries = regexp.MustCompile(`(?m)(^\s*(RTS|Retry|Fragmentation).*\n)+`)
+
+// snapshot is the canonical state of a node, its radio's settings and the
+// services that run there included.
 func (n *node) snapshot(t *testing.T) string {
 	t.Helper()
-	return testnet.Snapshot(t, n.ns.Name) + numbers.ReplaceAllString(n.radio.IW(t, "dev", "wlan0", "info"), "")
+	return testnet.Snapshot(t, n.ns.Name) + numbers.ReplaceAllString(n.radio.IW(t, "dev"), "") +
+		n.radio.IW(t, "dev", "wlan0", "get", "power_save") + retries.FindString(n.radio.IW(t, "phy", n.radio.Phy, "info")) + n.services()
+}
+
+// services are the programs that run at a node beside the agent's own processes.
+func (n *node) services() string {
+	var out []string
+	for _, pid := range testnet.Pids(n.ns.Name) {
+		exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+		if err != nil { // it has just ended
+			continue
+		}
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // the same
+		if name := filepath.Base(exe); name != "fieldmesh-agent" || strings.Contains(string(line), "\x00route\x00") {
+			out = append(out, "service "+name+"\n")
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, "")
 }
 
 // becomes waits until the state is what it was: addresses that the kernel

@@ -26,6 +26,7 @@ type Options struct {
 	Place       string    // "rehearsal"
 
 	NoField bool // a road: no records of an emulated field
+	Relays  int  // nodes that stand in rows of ten beside the road, besides the two
 
 	// MB gives the megabytes of a trial; nil: 20, less 0.4 for each m/s in
 	// section A, with noise.
@@ -83,6 +84,11 @@ func Plan(o Options) wire.RunPlan {
 			{Name: "roadside", Unit: "laptop-2", MeshPrefix: "10.77.0.2/24", GoPort: 5577},
 		},
 	}
+	var relays []string
+	for i := range o.Relays {
+		relays = append(relays, fmt.Sprintf("relay-%03d", i+1))
+		p.Nodes = append(p.Nodes, wire.PlanNode{Name: relays[i], Unit: relays[i], MeshPrefix: fmt.Sprintf("10.77.%d.%d/16", 1+i/200, 1+i%200), GoPort: 5577})
+	}
 	order := rand.New(rand.NewPCG(o.Seed, 1))
 	for block := 1; block <= o.Repetitions; block++ {
 		var cells []wire.Trial
@@ -94,7 +100,7 @@ func Plan(o Options) wire.RunPlan {
 		}
 		order.Shuffle(len(cells), func(i, j int) { cells[i], cells[j] = cells[j], cells[i] })
 		for _, t := range cells {
-			t.Number = len(p.Trials) + 1
+			t.Number, t.Relays = len(p.Trials)+1, relays
 			if o.WindowS != nil {
 				t.DurationS = o.WindowS(t)
 				t.Traffic[0].DurationS = t.DurationS

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -30,6 +31,16 @@ type Conditions struct {
 // widely, as those of real machines do.
 var OpenBootNs = map[string]int64{"car": 5_000e9, "roadside": 81_000e9, "field": 5_000e9}
 
+// relayBootNs is that of every relay.
+const relayBootNs = 33_000e9
+
+func openBootNs(node string) int64 {
+	if at, ok := OpenBootNs[node]; ok {
+		return at
+	}
+	return relayBootNs
+}
+
 const (
 	siteLatDeg = 52.5
 	siteLonDeg = 13.4
@@ -52,7 +63,7 @@ type maker struct {
 func (m *maker) add(ms float64, b wire.Body) {
 	*m.seq++
 	m.out = append(m.out, wire.Record{Header: wire.Header{
-		Node: m.node, Epoch: "e-" + m.node, Seq: *m.seq, TBootNs: OpenBootNs[m.node] + int64(ms*1e6),
+		Node: m.node, Epoch: "e-" + m.node, Seq: *m.seq, TBootNs: openBootNs(m.node) + int64(ms*1e6),
 		Run: m.run, Trial: m.key.Trial, Attempt: m.key.Attempt,
 	}, Body: b})
 }
@@ -61,14 +72,17 @@ func (m *maker) add(ms float64, b wire.Body) {
 // node's records on from trial to trial.
 func Attempt(p wire.RunPlan, t wire.Trial, attempt int, c Conditions, seqs map[string]*uint64) map[string][]wire.Record {
 	out := map[string][]wire.Record{}
-	for _, node := range []string{"car", "roadside", "field"} {
+	for _, node := range append([]string{"car", "roadside", "field"}, t.Relays...) {
 		if seqs[node] == nil {
 			seqs[node] = new(uint64)
 		}
 		m := &maker{node: node, run: p.Run, seq: seqs[node], key: wire.TrialKey{Trial: t.Number, Attempt: attempt}}
-		if node == "field" {
+		switch i := slices.Index(t.Relays, node); {
+		case node == "field":
 			m.field(t, c)
-		} else {
+		case i >= 0:
+			m.relay(t, i)
+		default:
 			m.agent(t, c)
 		}
 		out[node] = m.out
@@ -109,6 +123,24 @@ func (m *maker) agent(t wire.Trial, c Conditions) {
 	if c.FailedNode == m.node {
 		m.add(durationMs+tailMs, &wire.TrialState{State: "kept", Outcome: "failed", Reason: "iperf3: did not start"})
 		return
+	}
+	m.add(durationMs+tailMs, &wire.TrialState{State: "kept", Outcome: "accepted"})
+}
+
+// relay stands at its place in the rows.
+func (m *maker) relay(t wire.Trial, i int) {
+	durationMs := t.DurationS * 1000
+	m.add(-leadMs, &wire.TrialState{State: "armed"})
+	m.add(0, &wire.Window{OpenBootNs: relayBootNs, CloseBootNs: relayBootNs + int64(durationMs*1e6), GoPath: "mesh"})
+	lat := siteLatDeg + float64(20*(i/10))/earthRadiusM*180/math.Pi
+	lon := siteLonDeg + float64(15+10*(i%10))/(earthRadiusM*math.Cos(lat*math.Pi/180))*180/math.Pi
+	for ms := -float64(leadMs); ms <= durationMs+tailMs; ms += tick {
+		g := &wire.GPS{Mode: 3, Connected: true, FixAgeMs: new(40 + math.Mod(ms+leadMs, 200))}
+		if *g.FixAgeMs < tick {
+			g.FixBootNs, g.LatDeg, g.LonDeg, g.SpeedMps = new(relayBootNs+int64((ms-40)*1e6)), &lat, &lon, new(0.1)
+		}
+		m.add(ms, g)
+		m.add(ms, &wire.Station{Peer: "02:00:00:00:00:02", SignalDbm: new(-60.0), TxBitrateMbps: new(54.0), TxRetries: new(uint64(ms + leadMs))})
 	}
 	m.add(durationMs+tailMs, &wire.TrialState{State: "kept", Outcome: "accepted"})
 }

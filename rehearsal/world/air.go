@@ -52,10 +52,10 @@ func (a *air) close() error {
 	return nil
 }
 
-// tune opens the channel that a trial's radio wants; one that is open already
-// and fits goes on, with its queues and rates as they are.
-func (f *Field) tune(r wire.Radio) error {
-	cfg := f.mediumConfig(r)
+// tune opens the channel that a trial's radio and conditions want; one that is
+// open already and fits goes on, with its queues and rates as they are.
+func (f *Field) tune(t wire.Trial) error {
+	cfg := conditioned(f.mediumConfig(t.Radio), t.Conditions)
 	if a := f.air.Load(); a != nil && sameChannel(a.config, cfg) {
 		a.count(len(f.nodes))
 		return nil
@@ -125,9 +125,24 @@ func (f *Field) mediumConfig(r wire.Radio) medium.Config {
 	return m
 }
 
-// sameChannel compares what a trial's radio can change.
+// conditioned is the channel with a trial's own conditions.
+func conditioned(m medium.Config, c *wire.Conditions) medium.Config {
+	if c == nil {
+		return m
+	}
+	if c.QueueFrames != nil {
+		m.QueueFrames = *c.QueueFrames
+	}
+	if c.ChannelErrorMean != nil {
+		m.ChannelError = medium.ChannelErrorConfig{Mean: *c.ChannelErrorMean, BurstFrames: orZero(c.ChannelErrorBurstFrames)}
+	}
+	return m
+}
+
+// sameChannel compares what a trial can change.
 func sameChannel(a, b medium.Config) bool {
 	if a.Standard != b.Standard || a.Channel != b.Channel || a.RateMbps != b.RateMbps ||
+		a.QueueFrames != b.QueueFrames || a.ChannelError != b.ChannelError ||
 		a.RTSThresholdBytes != b.RTSThresholdBytes || a.ShortRetryLimit != b.ShortRetryLimit || a.LongRetryLimit != b.LongRetryLimit {
 		return false
 	}

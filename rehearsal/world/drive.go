@@ -22,7 +22,7 @@ func (f *Field) Place(ctx context.Context, t wire.Trial, attempt int) error {
 	if err != nil {
 		return err
 	}
-	if err := f.tune(t.Radio); err != nil {
+	if err := f.tune(t); err != nil {
 		return fmt.Errorf("place trial %d: %w", t.Number, err)
 	}
 	if err := f.hosts.begin(); err != nil {

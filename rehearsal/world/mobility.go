@@ -54,8 +54,8 @@ type MoveConfig struct {
 }
 
 // movement makes every node's path for trials, which it tells apart only by
-// their repetition: in Random Waypoint each repetition is a scenario of its
-// own, and all cells of one see the same.
+// their repetition and their speeds: in Random Waypoint each repetition is a
+// scenario of its own, and all cells of one that move as fast see the same.
 type movement struct {
 	cfg   *MobilityConfig
 	seed  uint64
@@ -94,7 +94,7 @@ func newMovement(c *MobilityConfig, names []string, seed uint64, dir string, sit
 		}
 		err = m.script(places)
 	case "random_waypoint":
-		err = errors.Join(m.waypoint().Check(), m.stand(c.Positions))
+		err = errors.Join(m.waypoint(nil).Check(), m.stand(c.Positions))
 	case "ns2", "bonnmotion":
 		err = m.readFile(dir)
 	case "tracks":
@@ -145,9 +145,20 @@ func (m *movement) script(places []mobility.Place) error {
 	return nil
 }
 
-func (m *movement) waypoint() mobility.Waypoint {
-	return mobility.Waypoint{Area: m.area, SpeedMinMps: m.cfg.SpeedMinMps, SpeedMaxMps: m.cfg.SpeedMaxMps,
+// drawn tells whether movement has no beginning that would mean something.
+func (m *movement) drawn() bool { return m.cfg.Model == "random_waypoint" }
+
+// waypoint is the campaign's, at the speeds of a trial that has its own.
+func (m *movement) waypoint(c *wire.Conditions) mobility.Waypoint {
+	w := mobility.Waypoint{Area: m.area, SpeedMinMps: m.cfg.SpeedMinMps, SpeedMaxMps: m.cfg.SpeedMaxMps,
 		Pause: time.Duration(m.cfg.PauseS * float64(time.Second))}
+	if c != nil && c.SpeedMinMps != nil {
+		w.SpeedMinMps = *c.SpeedMinMps
+	}
+	if c != nil && c.SpeedMaxMps != nil {
+		w.SpeedMaxMps = *c.SpeedMaxMps
+	}
+	return w
 }
 
 // open opens a movement file, whose path must lie below the folder.
@@ -249,7 +260,7 @@ func (m *movement) paths(t wire.Trial) ([]mobility.Path, error) {
 		p, ok := m.fixed[name]
 		if !ok && m.cfg.Model == "random_waypoint" {
 			var err error
-			if p, err = m.waypoint().Path(m.seed+uint64(t.Repetition)<<32, i, until); err != nil {
+			if p, err = m.waypoint(t.Conditions).Path(m.seed+uint64(t.Repetition)<<32, i, until); err != nil {
 				return nil, fmt.Errorf("move node %q: %w", name, err)
 			}
 		} else if !ok {

@@ -143,6 +143,10 @@ func (s *stage) arrange(t wire.Trial) (*scene, error) {
 	if err != nil {
 		return nil, fmt.Errorf("place trial %d: %w", t.Number, err)
 	}
+	if s.moved.drawn() {
+		// Movement that is at rest in itself begins with what warms the network up.
+		out.lead -= time.Duration(t.WarmupS() * float64(time.Second))
+	}
 	out.paths = make([]*mobility.Path, len(s.names))
 	for i := range paths {
 		if onCourse && (i == roadside || i == out.mover) {

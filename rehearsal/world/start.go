@@ -98,12 +98,16 @@ func findGPSD() (string, error) {
 	return "", errors.New("find gpsd: it is not installed (package gpsd)")
 }
 
-// startWithin bounds the start of daemons on a busy machine.
-const startWithin = 20 * time.Second
+// startWithin and startEach bound the start of daemons on a busy machine: the
+// four processes of a node take a processor a third of a second.
+const (
+	startWithin = 20 * time.Second
+	startEach   = time.Second
+)
 
 // awaitStart waits until every node's gpsd has a fix and its agent listens.
 func (f *Field) awaitStart(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startWithin)
+	ctx, cancel := context.WithTimeout(ctx, startWithin+time.Duration(len(f.manned()))*startEach)
 	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
 	for _, n := range f.manned() {

@@ -8,7 +8,7 @@ import (
 
 const (
 	tallyEvery = time.Second
-	maxTallies = maxBins * int(binEvery) / int(tallyEvery)
+	maxTallies = int(maxBins * binEvery / tallyEvery)
 )
 
 // tally is what every node had put on the air at a moment of the boot clock.
