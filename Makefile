@@ -20,7 +20,7 @@ BUILD = go build -trimpath -ldflags '$(LDFLAGS)'
 ROOT = $(if $(filter 0,$(shell id -u)),,sudo)
 OWN_GO = $$(find . -path ./.tools -prune -o -name '*.go' -print)
 
-.PHONY: help rehearse test check build app app-test bench soak dist packages site clean
+.PHONY: help rehearse test check build app app-test app-verify bench soak dist packages site clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' Makefile
@@ -30,16 +30,16 @@ rehearse: ## install what a rehearsal needs, build, rehearse campaigns/velocity.
 	@$(MAKE) build
 	@$(if $(ROOT),echo 'The rehearsal makes network namespaces and interfaces; that needs root.' >&2;) $(ROOT) bin/fieldmesh rehearse campaigns/velocity.yaml
 
-test: ## install what the tests need, run all of them (≤ 55 min, needs root)
+test: ## install what the tests need, run all of them (about an hour, needs root)
 	@scripts/setup test
 	@$(MAKE) check
 	@$(MAKE) build
-	@scripts/e2e
+	@app=; $(MAKE) app-verify || app=failed; scripts/e2e; [ -z "$$app" ] || { echo "the phone app's tests failed, before the suites above" >&2; exit 1; }
 
 check: ## format, vet, lint and unit tests: quick, unprivileged, offline once set up
 	@scripts/setup check
 	@bad=$$(gofmt -l $(OWN_GO)); [ -z "$$bad" ] || { printf 'not formatted by gofmt:\n%s\n' "$$bad" >&2; exit 1; }
-	@for s in scripts/setup scripts/e2e scripts/guest packaging/build .ci/run; do bash -n $$s; done
+	@for s in scripts/setup scripts/e2e scripts/guest packaging/build android-app/maven android-app/agent-test .ci/run; do bash -n $$s; done
 	go vet ./...
 	go vet -tags e2e,guest ./...
 	staticcheck -tags e2e,guest ./...
@@ -50,11 +50,18 @@ build: ## build bin/fieldmesh and bin/fieldmesh-agent
 	$(BUILD) -o bin/ ./cmd/fieldmesh ./cmd/fieldmesh-agent
 
 app: ## build the phone app: android-app/ui/target/fieldmesh.apk
-	cd android-app && MAVEN_OPTS='$(MAVEN_OPTS) -Xmx2g' mvn -B -q -T1 -DskipTests package
+	@scripts/setup app
+	android-app/maven -DskipTests package
 
-app-test: build ## test the phone app, its screens, and its client with real agents (needs root)
-	cd android-app && MAVEN_OPTS='$(MAVEN_OPTS) -Xmx2g' mvn -B -q -T1 verify
-	$(ROOT) android-app/agent-test bin/fieldmesh bin/fieldmesh-agent
+app-test: ## test the phone app, its screens, and its client with real agents (needs root)
+	@scripts/setup test
+	@$(MAKE) build
+	@$(MAKE) app-verify
+
+# The agents' tests run as root, with the artifacts that the others fetched.
+app-verify:
+	android-app/maven verify
+	$(ROOT) android-app/agent-test bin/fieldmesh bin/fieldmesh-agent -Dmaven.repo.local='$(HOME)/.m2/repository'
 
 bench: ## print the goals of speed and size, each beside its reference (needs root)
 	@scripts/setup test

@@ -249,15 +249,15 @@ func TestSpeedThatNeverComesIsRejectedForTheGate(t *testing.T) {
 	}
 }
 
-// asker sends GO to a node, and gives its answer, nil for none.
-func asker(t *testing.T, to *rig, planKey []byte) func(key []byte, g wire.Go) *wire.Ack {
+// asker sends GO to a node, and gives the answer to it: each Ack names the nonce that it answers.
+func asker(t *testing.T, to *rig, planKey []byte) (send func(key []byte, g wire.Go), ask func(g wire.Go) *wire.Ack) {
 	t.Helper()
 	conn, err := net.DialUDP("udp4", nil, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: to.port})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	return func(key []byte, g wire.Go) *wire.Ack {
+	send = func(key []byte, g wire.Go) {
 		d, err := wire.Seal(key, g)
 		if err != nil {
 			t.Fatal(err)
@@ -265,15 +265,22 @@ func asker(t *testing.T, to *rig, planKey []byte) func(key []byte, g wire.Go) *w
 		if _, err := conn.Write(d); err != nil {
 			t.Fatal(err)
 		}
-		_ = conn.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+	}
+	return send, func(g wire.Go) *wire.Ack {
+		send(planKey, g)
+		// A busy machine answers late; a node that is silent fails the test here.
+		_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
 		buf := make([]byte, 2000)
 		n, err := conn.Read(buf)
 		if err != nil {
-			return nil
+			t.Fatalf("no answer to %+v: %v", g, err)
 		}
 		var ack wire.Ack
 		if err := wire.Open(planKey, buf[:n], &ack); err != nil {
 			t.Fatal(err)
+		}
+		if ack.Nonce != g.Nonce {
+			t.Fatalf("asked %+v, answered %+v", g, ack)
 		}
 		return &ack
 	}
@@ -282,26 +289,25 @@ func asker(t *testing.T, to *rig, planKey []byte) func(key []byte, g wire.Go) *w
 func TestForgedAndReplayedGo(t *testing.T) {
 	_, road, plan := pair(t, 1)
 	k := wire.TrialKey{Trial: 1, Attempt: 1}
-	ask := asker(t, road, plan.Key)
+	send, ask := asker(t, road, plan.Key)
 	g := wire.Go{Type: "go", Run: plan.Run, Trial: 1, Attempt: 1, From: "car", Nonce: 1, StartInUs: 100_000}
-	if ack := ask([]byte("another key, also of 32 bytes..."), g); ack != nil {
-		t.Errorf("a forged GO was answered: %+v", ack)
-	}
-	if !strings.Contains(road.log.String(), "GO refused") {
-		t.Error("a forged GO is not logged")
-	}
+	forged := g
+	forged.Nonce = 99
+	send([]byte("another key, also of 32 bytes..."), forged)
+	await(t, "the forged GO is logged", func() bool { return strings.Contains(road.log.String(), "GO refused") })
+	// An answer to the forged one would be read here, before that to the stranger.
 	stranger := g
 	stranger.From = "road"
-	if ack := ask(plan.Key, stranger); ack == nil || ack.Ready {
+	if ack := ask(stranger); ack.Ready {
 		t.Errorf("a GO from another than the initiator: %+v", ack)
 	}
-	await(t, "the late arm and its answer", func() bool { a := ask(plan.Key, g); return a != nil && a.Ready })
+	await(t, "the late arm and its answer", func() bool { return ask(g).Ready })
 	await(t, "kept", func() bool { return road.kept(k) })
-	if ack := ask(plan.Key, g); ack == nil || ack.Ready {
+	if ack := ask(g); ack.Ready {
 		t.Errorf("a replayed GO: %+v", ack)
 	}
 	// At most one refusal a second is logged, so that a flood cannot fill the disk.
-	await(t, "the replay is logged", func() bool { return ask(plan.Key, g) != nil && strings.Contains(road.log.String(), "GO not obeyed") })
+	await(t, "the replay is logged", func() bool { ask(g); return strings.Contains(road.log.String(), "GO not obeyed") })
 	if n := len(road.spool.kinds(k, "window")); n != 1 {
 		t.Errorf("%d windows", n)
 	}
