@@ -249,65 +249,74 @@ func TestSpeedThatNeverComesIsRejectedForTheGate(t *testing.T) {
 	}
 }
 
-// asker sends GO to a node, and gives the answer to it: each Ack names the nonce that it answers.
-func asker(t *testing.T, to *rig, planKey []byte) (send func(key []byte, g wire.Go), ask func(g wire.Go) *wire.Ack) {
+// seal is a GO as a datagram.
+func seal(t *testing.T, key []byte, g wire.Go) []byte {
+	t.Helper()
+	d, err := wire.Seal(key, g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// ask sends GO to a node until it answers, as an initiator does. What is sent
+// before, from the same socket, must stay without an answer.
+func (to *rig) ask(t *testing.T, planKey []byte, g wire.Go, before ...[]byte) wire.Ack {
 	t.Helper()
 	conn, err := net.DialUDP("udp4", nil, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: to.port})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { conn.Close() })
-	send = func(key []byte, g wire.Go) {
-		d, err := wire.Seal(key, g)
-		if err != nil {
-			t.Fatal(err)
+	defer conn.Close()
+	var ack wire.Ack
+	buf := make([]byte, 2000)
+	await(t, "an answer to GO", func() bool {
+		for _, d := range append(before, seal(t, planKey, g)) {
+			if _, err := conn.Write(d); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if _, err := conn.Write(d); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return send, func(g wire.Go) *wire.Ack {
-		send(planKey, g)
-		// A busy machine answers late; a node that is silent fails the test here.
-		_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
-		buf := make([]byte, 2000)
+		before = nil
+		_ = conn.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
 		n, err := conn.Read(buf)
 		if err != nil {
-			t.Fatalf("no answer to %+v: %v", g, err)
+			return false
 		}
-		var ack wire.Ack
 		if err := wire.Open(planKey, buf[:n], &ack); err != nil {
 			t.Fatal(err)
 		}
-		if ack.Nonce != g.Nonce {
-			t.Fatalf("asked %+v, answered %+v", g, ack)
-		}
-		return &ack
+		return true
+	})
+	if ack.Trial != g.Trial || ack.Attempt != g.Attempt || ack.Nonce != g.Nonce {
+		t.Fatalf("asked %+v, answered %+v", g, ack)
 	}
+	return ack
 }
 
 func TestForgedAndReplayedGo(t *testing.T) {
 	_, road, plan := pair(t, 1)
 	k := wire.TrialKey{Trial: 1, Attempt: 1}
-	send, ask := asker(t, road, plan.Key)
 	g := wire.Go{Type: "go", Run: plan.Run, Trial: 1, Attempt: 1, From: "car", Nonce: 1, StartInUs: 100_000}
-	forged := g
-	forged.Nonce = 99
-	send([]byte("another key, also of 32 bytes..."), forged)
-	await(t, "the forged GO is logged", func() bool { return strings.Contains(road.log.String(), "GO refused") })
-	// An answer to the forged one would be read here, before that to the stranger.
-	stranger := g
-	stranger.From = "road"
-	if ack := ask(stranger); ack.Ready {
+	forged, stranger := g, g
+	forged.Nonce, stranger.From = 99, "road"
+	if ack := road.ask(t, plan.Key, stranger, seal(t, []byte("another key, also of 32 bytes..."), forged)); ack.Ready {
 		t.Errorf("a GO from another than the initiator: %+v", ack)
 	}
-	await(t, "the late arm and its answer", func() bool { return ask(g).Ready })
+	if !strings.Contains(road.log.String(), "GO refused") {
+		t.Error("a forged GO is not logged")
+	}
+	if ack := road.ask(t, plan.Key, g); !ack.Ready {
+		t.Errorf("the late arm: %+v", ack)
+	}
 	await(t, "kept", func() bool { return road.kept(k) })
-	if ack := ask(g); ack.Ready {
+	if ack := road.ask(t, plan.Key, g); ack.Ready {
 		t.Errorf("a replayed GO: %+v", ack)
 	}
 	// At most one refusal a second is logged, so that a flood cannot fill the disk.
-	await(t, "the replay is logged", func() bool { ask(g); return strings.Contains(road.log.String(), "GO not obeyed") })
+	await(t, "the replay is logged", func() bool {
+		road.ask(t, plan.Key, g)
+		return strings.Contains(road.log.String(), "GO not obeyed")
+	})
 	if n := len(road.spool.kinds(k, "window")); n != 1 {
 		t.Errorf("%d windows", n)
 	}

@@ -30,18 +30,20 @@ func TestARunningAttemptGivesWayToALaterGoOnly(t *testing.T) {
 	if _, err := road.Load(ctx, holder, plan); err != nil {
 		t.Fatal(err)
 	}
-	ask := asker(t, road, plan.Key)
 	g := wire.Go{Type: "go", Run: plan.Run, Trial: 2, Attempt: 1, From: "car", Nonce: 1, StartInUs: 1000}
-	await(t, "the late arm and its answer", func() bool { a := ask(plan.Key, g); return a != nil && a.Ready })
-	await(t, "the window", func() bool { return len(road.spool.kinds(wire.TrialKey{Trial: 2, Attempt: 1}, "window")) == 1 })
-	old := g
-	old.Trial = 1
-	if ack := ask(plan.Key, old); ack != nil || road.kept(wire.TrialKey{Trial: 2, Attempt: 1}) {
-		t.Errorf("an old GO that was sent again: answer %+v", ack)
+	if ack := road.ask(t, plan.Key, g); !ack.Ready {
+		t.Fatalf("the late arm: %+v", ack)
 	}
-	next := g
-	next.Attempt = 2
-	await(t, "the next attempt", func() bool { a := ask(plan.Key, next); return a != nil && a.Ready })
+	await(t, "the window", func() bool { return len(road.spool.kinds(wire.TrialKey{Trial: 2, Attempt: 1}, "window")) == 1 })
+	old, stranger, next := g, g, g
+	old.Trial, old.Nonce, stranger.From, next.Attempt = 1, 2, "road", 2
+	road.ask(t, plan.Key, stranger, seal(t, plan.Key, old)) // an old GO, sent again, has no answer
+	if road.kept(wire.TrialKey{Trial: 2, Attempt: 1}) {
+		t.Error("an old GO ended the trial")
+	}
+	if ack := road.ask(t, plan.Key, next); !ack.Ready {
+		t.Errorf("the next attempt: %+v", ack)
+	}
 	if outcome, reason := road.outcome(t, wire.TrialKey{Trial: 2, Attempt: 1}); outcome != "failed" || !strings.HasPrefix(reason, "superseded") {
 		t.Errorf("kept as %s, %s", outcome, reason)
 	}
@@ -51,8 +53,8 @@ func TestARunningAttemptGivesWayToALaterGoOnly(t *testing.T) {
 func TestANodeThatCannotTakePartAnswersGoAtOnce(t *testing.T) {
 	_, road, plan := pair(t, 1)
 	road.spool.fill(errors.New("no space " + strings.Repeat("at all ", 300)))
-	ack := asker(t, road, plan.Key)(plan.Key, wire.Go{Type: "go", Run: plan.Run, Trial: 1, Attempt: 1, From: "car", Nonce: 1, StartInUs: 1_000_000})
-	if ack == nil || ack.Ready || !strings.Contains(ack.Reason, "no space") {
+	ack := road.ask(t, plan.Key, wire.Go{Type: "go", Run: plan.Run, Trial: 1, Attempt: 1, From: "car", Nonce: 1, StartInUs: 1_000_000})
+	if ack.Ready || !strings.Contains(ack.Reason, "no space") {
 		t.Errorf("answer %+v", ack)
 	}
 }
