@@ -12,7 +12,7 @@ func TestProbesThatComeBackAreRecorded(t *testing.T) {
 	car, road, plan := routed(t, wire.Routing{Protocol: "none", ProbeHz: ptr(50.0)})
 	for _, r := range []*rig{car, road} {
 		r.mu.Lock()
-		r.plan.Trials[0].DurationS = 0.5
+		r.plan.Trials[0].DurationS = 2 // a busy machine may be late by half a second
 		r.mu.Unlock()
 	}
 	k := wire.TrialKey{Trial: 1, Attempt: 1}
@@ -31,7 +31,7 @@ func TestProbesThatComeBackAreRecorded(t *testing.T) {
 	for _, r := range came {
 		p := r.Body.(*wire.Probe)
 		due := w.OpenBootNs + int64(p.ProbeSeq-1)*int64(20*time.Millisecond)
-		if seen[p.ProbeSeq] || p.Peer != "road" || p.RTTUs <= 0 || p.SentBootNs < due || p.ProbeSeq > 25 {
+		if seen[p.ProbeSeq] || p.Peer != "road" || p.RTTUs <= 0 || p.SentBootNs < due || p.ProbeSeq > 100 {
 			t.Errorf("probe %+v, due at %d", p, due)
 		}
 		seen[p.ProbeSeq] = true

@@ -17,6 +17,7 @@ import dev.fieldmesh.core.wire.Station
 import dev.fieldmesh.device.LocationService
 import dev.fieldmesh.device.PhoneLog
 import dev.fieldmesh.device.Preferences
+import org.junit.Assume.assumeTrue
 import org.junit.Test
 import org.junit.runner.RunWith
 import org.robolectric.Robolectric
@@ -25,6 +26,8 @@ import org.robolectric.RuntimeEnvironment
 import org.robolectric.Shadows.shadowOf
 import org.robolectric.annotation.Config
 import java.io.ByteArrayOutputStream
+import java.io.File
+import kotlin.math.abs
 import kotlin.test.assertEquals
 import kotlin.test.assertNotNull
 import kotlin.test.assertTrue
@@ -99,6 +102,36 @@ class LifeTest {
         assertTrue(shadowOf(service.get()).isStoppedBySelf)
         service.destroy()
     }
+
+    @Test
+    fun `gpspipe reads the speeds of the phone's receiver`() {
+        assumeTrue("needs gpspipe (Debian: gpsd-clients)", onPath("gpspipe"))
+        shadowOf(app).grantPermissions(Manifest.permission.ACCESS_FINE_LOCATION)
+        app.preferences.gpsdServer = true
+        val service = Robolectric.buildService(LocationService::class.java, Intent(app, LocationService::class.java)).create().startCommand(0, 1)
+        shadowOf(app.mainLooper).idle()
+        val said = File.createTempFile("gpspipe", ".json")
+        val pipe = ProcessBuilder("gpspipe", "-w", "-n", "40", "127.0.0.1").redirectErrorStream(true).redirectOutput(said).start()
+        val speeds = listOf(2.8f, 8.3f, 13.9f, 16.7f)
+        val manager = app.getSystemService(LocationManager::class.java)
+        val before = System.nanoTime() + 30_000_000_000
+        var n = 0
+        while (pipe.isAlive && System.nanoTime() < before) {
+            shadowOf(manager).simulateLocation(location(speeds[n++ / 5 % speeds.size]))
+            shadowOf(app.mainLooper).idleFor(java.time.Duration.ofMillis(100))
+            Thread.sleep(20)
+        }
+        pipe.destroyForcibly()
+        service.destroy()
+        val text = said.readText()
+        said.delete()
+        val told = Regex("\"TPV\".*?\"speed\":([0-9.]+)").findAll(text).map { it.groupValues[1].toDouble() }.toList()
+        assertTrue(told.size >= 30, text)
+        for (mps in speeds) assertTrue(told.any { abs(it - mps) <= 0.1 }, "$mps m/s in $text")
+        for (mps in told) assertTrue(speeds.any { abs(it - mps) <= 0.1 }, "$mps m/s was never driven: $text")
+    }
+
+    private fun onPath(program: String) = System.getenv("PATH").split(File.pathSeparator).any { File(it, program).canExecute() }
 
     @Test
     fun `a log that the phone keeps outlives the process, and is saved whole`() {
