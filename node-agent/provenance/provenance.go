@@ -45,10 +45,16 @@ func New(ctx context.Context, iface string, binaries map[string]string) *Reader 
 // versionFlag is how each tool is asked for its version.
 var versionFlag = map[string]string{"iperf3": "--version", "babeld": "-V", "chronyc": "-v", "gpsd": "-V", "wpa_supplicant": "-v"}
 
+// patience is for a phone that has just booted, or a machine with much to do.
+const patience = 20 * time.Second
+
 func toolVersion(ctx context.Context, tool, path string) string {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, path, versionFlag[tool]).CombinedOutput()
+	if ctx.Err() != nil && len(out) == 0 {
+		return "of a version that it did not tell" // it is there: absent means that nothing could be started
+	}
 	if err != nil && len(out) == 0 {
 		return ""
 	}
