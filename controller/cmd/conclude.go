@@ -50,16 +50,16 @@ func (s *session) conclude(out io.Writer) error {
 
 // writeReport writes report.html and metrics.csv into the run's folder and
 // returns the report's path, and the metrics.
-func writeReport(a *archive.Archive) (string, []metrics.Row, error) {
-	rows, err := metrics.Table(a)
+func writeReport(a *archive.Archive) (path string, rows []metrics.Row, err error) {
+	path = filepath.Join(a.Dir(), "report.html")
+	err = replaceFile(path, func(w io.Writer) error {
+		rows, err = report.Write(a, w)
+		return err
+	})
 	if err != nil {
 		return "", nil, err
 	}
-	if err := replaceFile(filepath.Join(a.Dir(), "metrics.csv"), func(w io.Writer) error { return metrics.WriteCSV(w, rows) }); err != nil {
-		return "", nil, err
-	}
-	path := filepath.Join(a.Dir(), "report.html")
-	return path, rows, replaceFile(path, func(w io.Writer) error { return report.Write(a, w) })
+	return path, rows, replaceFile(filepath.Join(a.Dir(), "metrics.csv"), func(w io.Writer) error { return metrics.WriteCSV(w, rows) })
 }
 
 // replaceFile writes a derived file beside its place and renames it there, so

@@ -115,7 +115,7 @@ func mustMAC(text string) medium.MAC {
 func said(t *testing.T, o synthetic.Options) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := report.Write(synthetic.Run(t, o), &b); err != nil {
+	if _, err := report.Write(synthetic.Run(t, o), &b); err != nil {
 		t.Fatal(err)
 	}
 	return html.UnescapeString(regexp.MustCompile(`(?s)<script.*?</script>|<style.*?</style>`).ReplaceAllString(b.String(), ""))

@@ -182,7 +182,7 @@ func wellFormed(t *testing.T, raw []byte) {
 
 func TestNamesFromOutsideAreEscapedInTheReport(t *testing.T) {
 	var html bytes.Buffer
-	if err := report.Write(hostileRun(t), &html); err != nil {
+	if _, err := report.Write(hostileRun(t), &html); err != nil {
 		t.Fatal(err)
 	}
 	if bytes.Contains(html.Bytes(), []byte("<script>alert")) {

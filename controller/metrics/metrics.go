@@ -41,21 +41,9 @@ type Attempt struct {
 // Records are all that is held of the attempt. They must not be changed.
 func (at Attempt) Records() []wire.Record { return at.records }
 
-// Each yields every attempt's rows in order, holding one attempt at a time.
+// Each yields every attempt's rows in order, holding a few attempts at a time.
 func Each(a *archive.Archive) iter.Seq2[[]Row, error] {
-	return func(yield func([]Row, error) bool) {
-		attempts, err := a.Trials()
-		if err != nil {
-			yield(nil, fmt.Errorf("list trials: %w", err))
-			return
-		}
-		for _, at := range attempts {
-			rows, err := Of(a, at.TrialKey)
-			if !yield(rows, err) || err != nil {
-				return
-			}
-		}
-	}
+	return InOrder(a, func(e archive.Attempt) ([]Row, error) { return Of(a, e.TrialKey) })
 }
 
 // Of computes the rows of one attempt, those of its captures among them. A

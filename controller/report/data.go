@@ -23,6 +23,7 @@ type data struct {
 	origin   origin
 	stop     *archive.Stop // nil: the run did not stop by itself
 	compared *comparison   // once compare was asked
+	table    []metrics.Row // of all attempts
 	rate     bool          // windows differ in length: compare rates, not amounts
 }
 
@@ -68,19 +69,18 @@ func (a attempt) speedMps() (float64, bool) {
 // maxWarnings bounds the events that the report prints.
 const maxWarnings = 50
 
-// gather reads an archive once, one attempt at a time.
+// gather reads an archive once, a few attempts at a time.
 func gather(a *archive.Archive) (*data, error) {
 	d := &data{info: a.Info()}
 	for _, n := range d.info.Plan.Nodes {
 		d.nodes = append(d.nodes, n.Name)
 	}
-	entries, err := a.Trials()
-	if err != nil {
-		return nil, fmt.Errorf("gather run %q: %w", d.info.Run, err)
-	}
-	for _, e := range entries {
-		if err := d.add(a, e); err != nil {
+	for r, err := range metrics.InOrder(a, func(e archive.Attempt) (*reading, error) { return d.read(a, e) }) {
+		if err != nil {
 			return nil, fmt.Errorf("gather run %q: %w", d.info.Run, err)
+		}
+		if r != nil {
+			d.add(r)
 		}
 	}
 	journal, err := a.Journal()
@@ -119,41 +119,57 @@ func (d *data) sessions() {
 	}
 }
 
-func (d *data) add(a *archive.Archive, e archive.Attempt) error {
+// reading is an attempt that was read, before it takes its place among the others.
+type reading struct {
+	attempt
+	records []wire.Record
+	table   []metrics.Row // those of its captures too
+}
+
+// read reads an attempt; nil is one that the plan does not have. It is called
+// for several at once, and only looks at d.
+func (d *data) read(a *archive.Archive, e archive.Attempt) (*reading, error) {
 	t, planned := a.Trial(e.Trial)
 	if !planned {
-		return nil
+		return nil, nil
 	}
 	loaded, err := metrics.Load(a, e.TrialKey)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	at := attempt{
 		TrialKey: e.TrialKey, Trial: t, Verdict: e.Verdict, Section: sectionOf(t), Unit: d.unitOf(t), Sender: d.senderOf(t),
 		rows: loaded.Rows(), points: loaded.Timeline(), traces: loaded.Traces(), node: map[string]wire.Provenance{},
 	}
 	at.MB, at.Mbps = metrics.Measured(t, at.rows)
-	at.places = placesOf(t, loaded.Records(), &d.origin)
 	at.mesh = loaded.Mesh()
 	if at.mesh != nil && at.mesh.HasDaemon() && at.mesh.Cost().PacketsPerS == nil && t.Capture != nil {
 		at.heard = loaded.CapturedRouting(a)
 	}
+	captured := loaded.Captured(a)
 	if d.info.Paper != nil && at.accepted() {
-		at.packets = loaded.Captured(a)
+		at.packets = captured
 	}
 	at.gps(loaded.Records())
-	for _, r := range loaded.Records() {
-		switch b := r.Body.(type) {
+	return &reading{at, loaded.Records(), slices.Concat(at.rows, captured)}, nil
+}
+
+// add puts an attempt behind those before it.
+func (d *data) add(r *reading) {
+	at := r.attempt
+	at.places = placesOf(at.Trial, r.records, &d.origin)
+	for _, one := range r.records {
+		switch b := one.Body.(type) {
 		case *wire.Provenance:
-			at.node[r.Node] = *b
+			at.node[one.Node] = *b
 		case *wire.Event:
 			if b.Level != "info" && len(d.warnings) < maxWarnings {
-				d.warnings = append(d.warnings, fmt.Sprintf("trial %d, attempt %d, %s: %s", e.Trial, e.Attempt, r.Node, b.Text))
+				d.warnings = append(d.warnings, fmt.Sprintf("trial %d, attempt %d, %s: %s", at.TrialKey.Trial, at.Attempt, one.Node, b.Text))
 			}
 		}
 	}
+	d.table = append(d.table, r.table...)
 	d.attempts = append(d.attempts, at)
-	return nil
 }
 
 // gps takes from an attempt's fixes when it was, and how sure its speed is.

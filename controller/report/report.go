@@ -11,6 +11,7 @@ import (
 	"io"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/metrics"
 )
 
 //go:embed page/*.html page/style.css
@@ -57,16 +58,17 @@ type whole struct {
 	Sections []filled
 }
 
-// Write writes the report of a run. The archive is only read.
-func Write(a *archive.Archive, w io.Writer) error {
+// Write writes the report of a run, and returns the rows that it is made of,
+// those of metrics.Table. The archive is only read.
+func Write(a *archive.Archive, w io.Writer) ([]metrics.Row, error) {
 	d, err := gather(a)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := write(d, w); err != nil {
-		return fmt.Errorf("write report of %q: %w", d.info.Run, err)
+		return nil, fmt.Errorf("write report of %q: %w", d.info.Run, err)
 	}
-	return nil
+	return d.table, nil
 }
 
 func write(d *data, w io.Writer) error {

@@ -25,7 +25,7 @@ func written(t *testing.T, o synthetic.Options) string {
 func of(t *testing.T, a *archive.Archive) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := report.Write(a, &b); err != nil {
+	if _, err := report.Write(a, &b); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()

@@ -75,7 +75,7 @@ func rehearsed(t *testing.T, file string, args ...string) told {
 	}
 	r.meanMB /= float64(r.trials)
 	var b bytes.Buffer
-	if err := report.Write(k.Archive, &b); err != nil {
+	if _, err := report.Write(k.Archive, &b); err != nil {
 		t.Fatal(err)
 	}
 	r.text = html.UnescapeString(regexp.MustCompile(`(?s)<script.*?</script>|<style.*?</style>`).ReplaceAllString(b.String(), ""))
