@@ -37,7 +37,7 @@ export function rate(measurement, field, tags, below, { factor = "", where = "",
   const more = where && ` AND ${where}`;
   return (
     `SELECT sum("grown")${factor} FROM (SELECT non_negative_derivative(last("${field}"), 1s) AS "grown" FROM "${measurement}" ` +
-    `WHERE ${filter}${more} GROUP BY time($__interval)${inner}) WHERE $timeFilter GROUP BY time($__interval)${outer} fill(null)`
+    `WHERE ${filter}${more} GROUP BY time($__interval)${inner} fill(none)) WHERE $timeFilter GROUP BY time($__interval)${outer} fill(null)`
   );
 }
 
