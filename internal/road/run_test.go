@@ -115,17 +115,37 @@ func TestGuestRun(t *testing.T) {
 }
 
 // The same chain with one of our own protocols, which finds the way only when
-// data wants it, and with a way that the plan fixes.
+// data wants it, and with a way that the plan fixes. One of the nodes keeps its
+// own Wi-Fi, and takes part with an interface that it makes on the same radio.
 func TestGuestChain(t *testing.T) {
 	r := newRig(t, "fox", "elk", "owl")
 	hwsim.Modprobe(t, "tun") // what has no route waits in such a device
 	for i, mask := range []uint{1, 3, 2} {
 		r.nodes[i].radio.Hear(t, mask)
 	}
+	r.nodes[2].beside(t)
 	text := fmt.Sprintf(campaign, 6.0, "{protocol: none}", "  relays: [elk]\n", "  elk: {unit: three, mesh_address: 10.77.0.3/24}\n")
 	file := r.write(t, "chain.yaml", strings.Replace(text, "after_s: 20", "after_s: 8", 1)+"factors:\n  way:\n    levels:\n      aodv: {routing: {protocol: aodv}}\n      static: {routing: {protocol: static}}\n")
 	for _, dir := range r.run(t, file, 2) {
 		judgeTrial(t, dir)
+		for _, record := range records(t, filepath.Join(dir, "records", "owl.ndjson")) {
+			if p, ok := record.Body.(*wire.Provenance); ok && (p.Interface != "mesh0" || p.Radio == nil || p.Radio.Beside == nil || p.Radio.Beside.Interface != "wlan0") {
+				t.Errorf("%s: owl was in the network by %s, with the radio %+v", dir, p.Interface, p.Radio)
+			}
+		}
+	}
+}
+
+// beside has a node make the interface under test on the radio of its wlan0.
+func (n *node) beside(t *testing.T) {
+	t.Helper()
+	path := filepath.Join(n.dir, "agent.yaml")
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, []byte(strings.Replace(string(text), "interface: wlan0\n", "interface: mesh0\nbeside: wlan0\n", 1)), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -30,6 +30,7 @@ func besides(t *testing.T) (laptop, other radioField) {
 	hwsim.Home(t, home.ns, device, "home", "192.168.9.1/24")
 	laptop.cfg.Interfaces, laptop.cfg.Beside = []string{besideDevice}, device
 	laptop.ns.Run(t, "ip", "addr", "add", "192.168.9.2/24", "dev", device)
+	laptop.radio.IW(t, "dev", device, "set", "power_save", "on")
 	laptop.radio.IW(t, "dev", device, "connect", "home", "2462")
 	hwsim.Await(t, time.Minute, "the laptop in its owner's network", func() bool { return laptop.connected(t) })
 	laptop.reaches(t, "192.168.9.1")
@@ -91,6 +92,9 @@ func TestGuestBesideTheOwnNetwork(t *testing.T) {
 		}
 		caps := laptop.besideCaps(t)
 		judge(t, *want[3].Radio, caps)
+		if ps := laptop.radio.IW(t, "dev", device, "get", "power_save"); !strings.Contains(ps, "off") {
+			t.Errorf("the radio may sleep: %s", ps)
+		}
 		if b := caps.Beside; b == nil || b.Interface != device || b.Mode != "managed" || b.Channel != 11 || *caps.RTSThresholdBytes != 500 {
 			t.Errorf("beside %+v, RTS threshold %d", b, *caps.RTSThresholdBytes)
 		}
