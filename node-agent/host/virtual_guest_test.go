@@ -9,9 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"fieldmesh.dev/fieldmesh/internal/testnet/hwsim"
 	"fieldmesh.dev/fieldmesh/node-agent/radio"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -19,33 +17,12 @@ import (
 // besideDevice is made on the radio of device.
 const besideDevice = "mesh0"
 
-// besides are a laptop that is in its owner's network on channel 11 and makes an
-// interface beside that, and another node.
-func besides(t *testing.T) (laptop, other radioField) {
-	t.Helper()
-	hwsim.Managers(t) // the owner's access point is a wpa_supplicant
-	radios := hwsim.Load(t, 3)
-	laptop, other = newRadioField(t, radios[0], "a"), newRadioField(t, radios[1], "b")
-	home := newRadioField(t, radios[2], "h")
-	hwsim.Home(t, home.ns, device, "home", "192.168.9.1/24")
-	laptop.cfg.Interfaces, laptop.cfg.Beside = []string{besideDevice}, device
-	laptop.ns.Run(t, "ip", "addr", "add", "192.168.9.2/24", "dev", device)
-	laptop.radio.IW(t, "dev", device, "set", "power_save", "on")
-	laptop.radio.IW(t, "dev", device, "connect", "home", "2462")
-	hwsim.Await(t, time.Minute, "the laptop in its owner's network", func() bool { return laptop.connected(t) })
-	laptop.reaches(t, "192.168.9.1")
-	return laptop, other
-}
-
 // beside is what a run on such a laptop begins with.
-func beside(mode string, channel int) []Change {
+func beside(channel int) []Change {
 	c := adhoc()
-	c.Radio.Interface, c.Radio.Mode, c.Radio.Channel, c.Radio.RTSThresholdBytes, c.Radio.RetryLimit = besideDevice, mode, channel, ptr(500), ptr(5)
-	if mode != "adhoc" {
-		c.Radio.BSSID = ""
-	}
+	c.Radio.Interface, c.Radio.Channel, c.Radio.RTSThresholdBytes, c.Radio.RetryLimit = besideDevice, channel, ptr(500), ptr(5)
 	return []Change{
-		{Virtual: &Virtual{Interface: besideDevice, Beside: device, Mode: mode, Channel: channel}},
+		{Virtual: &Virtual{Interface: besideDevice, Beside: device, Mode: "adhoc", Channel: channel}},
 		{Aside: &Aside{Interface: besideDevice}},
 		sysctl("net.ipv6.conf."+besideDevice+".disable_ipv6", "1"), c,
 		{Link: &Link{Interface: besideDevice, Up: ptr(true)}},
@@ -66,48 +43,50 @@ func (f radioField) besideCaps(t *testing.T) (caps wire.Caps) {
 	return caps
 }
 
-// A laptop stays in its owner's network while an interface beside its own joins
-// the trial's, carries data, and is gone afterwards: in order, when somebody took
-// it away, and after the host process was killed at any moment.
-func TestGuestBesideTheOwnNetwork(t *testing.T) {
-	hwsim.NeedGuest(t)
-	laptop, other := besides(t)
-	t.Logf("%s", laptop.radio.IW(t, "phy", laptop.radio.Phy, "info"))
+// runBeside has a laptop stay in its owner's network, on channel 11, while an
+// interface beside its own joins the trial's, carries data, and is gone
+// afterwards: in order, and after the host process was killed. What cannot be
+// beside its own is refused before anything is changed, with a cure.
+func runBeside(t *testing.T, laptop, other radioField) {
+	laptop.cfg.Interfaces, laptop.cfg.Beside = []string{besideDevice}, device
+	laptop.ns.Run(t, "ip", "addr", "add", "192.168.9.2/24", "dev", device)
+	laptop.radio.IW(t, "dev", device, "set", "power_save", "on")
 	before, was := laptop.snapshot(t), power(t, laptop)
 	if caps := laptop.besideCaps(t); caps.Mode != "" || caps.Channel != 0 || caps.Beside == nil || caps.Beside.Channel != 11 || caps.Beside.Channels["adhoc"] != 1 {
 		t.Errorf("before the run the agent sees %+v, beside %+v", caps, caps.Beside)
 	}
 	client, host := laptop.start(t, true)
 	peer, peers := other.start(t, true)
-	for _, mode := range []string{"adhoc", "mesh"} {
-		want := beside(mode, 11)
-		theirs := *want[3].Radio
-		theirs.Interface = device
-		apply(t, peer, ScopeRun, []Change{sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"), {Radio: &theirs}, address("10.77.0.2/24")})
-		apply(t, client, ScopeRun, want)
-		laptop.reaches(t, "10.77.0.2")
-		laptop.reaches(t, "192.168.9.1")
-		if made, err := client.Apply(t.Context(), ScopeRun, want); err != nil || len(made) != 0 {
-			t.Errorf("applied again: %v, %v", made, err)
-		}
-		caps := laptop.besideCaps(t)
-		judge(t, *want[3].Radio, caps)
-		if ps := laptop.radio.IW(t, "dev", device, "get", "power_save"); !strings.Contains(ps, "off") {
-			t.Errorf("the radio may sleep: %s", ps)
-		}
-		if b := caps.Beside; b == nil || b.Interface != device || b.Mode != "managed" || b.Channel != 11 || *caps.RTSThresholdBytes != 500 {
-			t.Errorf("beside %+v, RTS threshold %d", b, *caps.RTSThresholdBytes)
-		}
-		if mode == "mesh" { // somebody is quicker
-			laptop.radio.IW(t, "dev", besideDevice, "del")
-		}
-		restoreAll(t, client)
-		restoreAll(t, peer)
-		laptop.besidesGone(t, mode, before, was)
+	want := beside(11)
+	theirs := *want[3].Radio
+	theirs.Interface = device
+	apply(t, peer, ScopeRun, []Change{sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"), {Radio: &theirs}, address("10.77.0.2/24")})
+	apply(t, client, ScopeRun, want)
+	laptop.inBoth(t, *want[3].Radio)
+	if made, err := client.Apply(t.Context(), ScopeRun, want); err != nil || len(made) != 0 {
+		t.Errorf("applied again: %v, %v", made, err)
 	}
+	restoreAll(t, client)
+	laptop.besidesGone(t, "in order", before, was)
+	laptop.refusesBeside(t, client)
 	terminate(t, host)
 	terminate(t, peers)
 	laptop.killedBeside(t, before, was)
+}
+
+// inBoth looks whether the laptop is in the trial's network and in its owner's.
+func (f radioField) inBoth(t *testing.T, want Radio) {
+	t.Helper()
+	f.reaches(t, "10.77.0.2")
+	f.reaches(t, "192.168.9.1")
+	caps := f.besideCaps(t)
+	judge(t, want, caps)
+	if b := caps.Beside; b == nil || b.Interface != device || b.Mode != "managed" || b.Channel != 11 || *caps.RTSThresholdBytes != 500 {
+		t.Errorf("beside %+v, RTS threshold %d", b, *caps.RTSThresholdBytes)
+	}
+	if ps := f.radio.IW(t, "dev", device, "get", "power_save"); !strings.Contains(ps, "off") {
+		t.Errorf("the radio may sleep: %s", ps)
+	}
 }
 
 // besidesGone holds the laptop against what it was.
@@ -122,52 +101,38 @@ func (f radioField) besidesGone(t *testing.T, when, before, was string) {
 	}
 }
 
-// killedBeside kills the host process as its journal names a change: right then,
-// and when it is in force.
+// killedBeside kills the host process as its journal names the interface, which
+// may not be there yet, and when it is in the network.
 func (f radioField) killedBeside(t *testing.T, before, was string) {
 	t.Helper()
-	for _, at := range []struct {
-		change int
-		after  time.Duration
-	}{{1, 0}, {1, 300 * time.Millisecond}, {4, 0}, {6, 100 * time.Millisecond}} {
-		when := fmt.Sprintf("killed %s after change %d", at.after, at.change)
+	for _, change := range []int{1, 6} {
+		when := fmt.Sprintf("killed at change %d", change)
 		c, cmd := f.start(t, true)
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			_, _ = c.Apply(t.Context(), ScopeRun, beside("adhoc", 11)) // the host dies in it
+			_, _ = c.Apply(t.Context(), ScopeRun, beside(11)) // the host dies in it
 		}()
-		awaitEntries(t, filepath.Join(f.cfg.StateDir, "journal"), at.change)
-		time.Sleep(at.after)
+		awaitEntries(t, filepath.Join(f.cfg.StateDir, "journal"), change)
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
 		_ = cmd.Wait() // "signal: killed"
 		<-done
-		if out, err := f.command(t, "restore").CombinedOutput(); err != nil {
+		out, err := f.command(t, "restore").CombinedOutput()
+		if err != nil {
 			t.Fatalf("%s: restore by hand: %v\n%s", when, err, out)
-		} else {
-			t.Logf("%s: %s", when, out)
 		}
+		t.Logf("%s: %s", when, out)
 		f.besidesGone(t, when, before, was)
 	}
 }
 
-// What cannot be beside the machine's own interface is refused before anything
-// is changed, with a cure; nobody else's interface is taken away.
-func TestGuestBesideRefusals(t *testing.T) {
-	hwsim.NeedGuest(t)
-	laptop, other := besides(t)
-	plain := hwsim.Plain(t, "plain")
-	other.cfg.Interfaces, other.cfg.Beside = []string{besideDevice}, device
-	poor := newRadioField(t, plain, "p")
-	poor.cfg.Interfaces, poor.cfg.Beside = []string{besideDevice}, device
-	other.ns.Run(t, "ip", "link", "set", device, "down")
-	other.radio.IW(t, "dev", device, "set", "type", "ibss")
-	other.ns.Run(t, "ip", "link", "set", device, "up")
-	refuse := func(f radioField, client *Client, changes []Change, reason, cure string) {
+// refusesBeside asks for what cannot be, and leaves everything as it is.
+func (f radioField) refusesBeside(t *testing.T, client *Client) {
+	t.Helper()
+	refuse := func(changes []Change, reason, cure string) {
 		t.Helper()
-		before := f.snapshot(t)
 		_, err := client.Apply(t.Context(), ScopeRun, changes)
 		var refused *Refused
 		if !errors.As(err, &refused) || !strings.Contains(refused.Reason, reason) || !strings.Contains(refused.Cure, cure) {
@@ -175,24 +140,13 @@ func TestGuestBesideRefusals(t *testing.T) {
 		} else {
 			t.Log(err)
 		}
-		f.becomes(t, "after the refusal", before)
 	}
-	client, host := laptop.start(t, true)
-	refuse(laptop, client, beside("adhoc", 6), "wlan0 is in its own network on channel 11, the plan wants channel 6", "nmcli device disconnect wlan0")
-	laptop.radio.IW(t, "phy", laptop.radio.Phy, "interface", "add", besideDevice, "type", "mp")
-	refuse(laptop, client, beside("adhoc", 11), "there is an interface mesh0 already", "iw dev mesh0 del")
-	terminate(t, host)
-	if !strings.Contains(laptop.radio.IW(t, "dev"), "Interface "+besideDevice) {
-		t.Error("somebody else's interface has gone")
-	}
-	client, host = other.start(t, true)
-	refuse(other, client, beside("adhoc", 11), "cannot be in adhoc mode beside wlan0, which is adhoc: at once it can have", "name wlan0 itself as `interface`")
-	other.radio.Unplug(t, other.ns)
-	if _, err := client.Apply(t.Context(), ScopeRun, beside("adhoc", 11)); err == nil || !strings.Contains(err.Error(), "wlan0") || !strings.Contains(err.Error(), "plug the radio in") {
-		t.Errorf("without the machine's own: %v", err)
-	}
-	terminate(t, host)
-	client, host = poor.start(t, true)
-	refuse(poor, client, beside("adhoc", 11), ", not adhoc", "use a radio whose driver has this mode")
-	terminate(t, host)
+	refuse(beside(6), "wlan0 is in its own network on channel 11, the plan wants channel 6", "nmcli device disconnect wlan0")
+	// Somebody's ad hoc interface on the radio, of which there can be one.
+	f.radio.IW(t, "phy", f.radio.Phy, "interface", "add", besideDevice, "type", "ibss", "addr", "02:00:00:00:00:99")
+	refuse(beside(11), "there is an interface mesh0 already", "iw dev mesh0 del")
+	f.ns.Run(t, "ip", "link", "set", besideDevice, "name", "theirs")
+	f.ns.Run(t, "ip", "link", "set", "theirs", "up")
+	refuse(beside(11), "cannot be in adhoc mode beside theirs, which is adhoc: at once it can have #{ adhoc } <= 1", "; or plan mode mesh")
+	f.radio.IW(t, "dev", "theirs", "del") // which nobody has taken away
 }

@@ -115,7 +115,8 @@ func (c *Conn) Leave(ifindex int, mode string) error {
 		command = unix.NL80211_CMD_DISCONNECT
 	}
 	err := c.do(command, ifindex, func(*netlink.AttributeEncoder) {})
-	if err != nil && !errors.Is(err, unix.ENOTCONN) && !errors.Is(err, unix.ENETDOWN) {
+	// One in ad hoc mode that never joined a cell says that its link is severed.
+	if err != nil && !errors.Is(err, unix.ENOTCONN) && !errors.Is(err, unix.ENETDOWN) && !errors.Is(err, unix.ENOLINK) {
 		return fmt.Errorf("leave the %s network: %w", mode, err)
 	}
 	return nil
