@@ -9,6 +9,7 @@ require (
 	github.com/godbus/dbus/v5 v5.2.4
 	github.com/google/nftables v0.3.0
 	github.com/gopacket/gopacket v1.7.7
+	github.com/grafana/grafana-foundation-sdk/go v0.0.12
 	github.com/influxdata/line-protocol/v2 v2.2.1
 	github.com/makiuchi-d/gozxing v0.1.1
 	github.com/mdlayher/genetlink v1.4.0

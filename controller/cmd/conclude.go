@@ -21,11 +21,7 @@ func (s *session) conclude(out io.Writer) error {
 	if len(s.archive.Decisions()) == 0 {
 		return nil
 	}
-	path, err := writeReport(s.archive)
-	if err != nil {
-		return err
-	}
-	rows, err := metrics.Table(s.archive)
+	path, rows, err := writeReport(s.archive)
 	if err != nil {
 		return err
 	}
@@ -53,17 +49,17 @@ func (s *session) conclude(out io.Writer) error {
 }
 
 // writeReport writes report.html and metrics.csv into the run's folder and
-// returns the report's path.
-func writeReport(a *archive.Archive) (string, error) {
+// returns the report's path, and the metrics.
+func writeReport(a *archive.Archive) (string, []metrics.Row, error) {
 	rows, err := metrics.Table(a)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	if err := replaceFile(filepath.Join(a.Dir(), "metrics.csv"), func(w io.Writer) error { return metrics.WriteCSV(w, rows) }); err != nil {
-		return "", err
+		return "", nil, err
 	}
 	path := filepath.Join(a.Dir(), "report.html")
-	return path, replaceFile(path, func(w io.Writer) error { return report.Write(a, w) })
+	return path, rows, replaceFile(path, func(w io.Writer) error { return report.Write(a, w) })
 }
 
 // replaceFile writes a derived file beside its place and renames it there, so

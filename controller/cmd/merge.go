@@ -35,7 +35,7 @@ func MergeCommand() *cobra.Command {
 			if a, err = archive.Read(dir); err != nil {
 				return err
 			}
-			path, err := writeReport(a)
+			path, _, err := writeReport(a)
 			if err != nil {
 				return err
 			}

@@ -26,7 +26,7 @@ func ReportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			path, err := writeReport(a)
+			path, _, err := writeReport(a)
 			if err != nil {
 				return err
 			}

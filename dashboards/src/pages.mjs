@@ -46,7 +46,7 @@ function map() {
   const panel = new geomap.PanelBuilder()
     .title("Tracks, coloured by throughput").datasource(source).unit("bps").span(24).height(20)
     .description("Every second of every node, coloured by what the receivers got in that second. Not rendered in the project's tests: the geomap panel is not published as a package.")
-    .colorScheme(new dashboard.FieldColorBuilder().mode(dashboard.FieldColorModeId.ContinuousViridis))
+    .colorScheme(new dashboard.FieldColorBuilder().mode(dashboard.FieldColorModeId.ContinuousYlBl))
     .view(new geomap.MapViewConfigBuilder().id("fit").allLayers(true).padding(20))
     .controls(new geomap.ControlsOptionsBuilder().showScale(true).showZoom(true).mouseWheelZoom(true))
     .layers([layer])

@@ -115,8 +115,9 @@ func TestGuestRun(t *testing.T) {
 }
 
 // The same chain with one of our own protocols, which finds the way only when
-// data wants it, and with a way that the plan fixes. One of the nodes keeps its
-// own Wi-Fi, and takes part with an interface that it makes on the same radio.
+// data wants it, and with a way that the plan fixes; in the long form with
+// batman-adv too, which makes one network of it below IP. One of the nodes keeps
+// its own Wi-Fi, and takes part with an interface that it makes on the same radio.
 func TestGuestChain(t *testing.T) {
 	r := newRig(t, "fox", "elk", "owl")
 	hwsim.Modprobe(t, "tun") // what has no route waits in such a device
@@ -125,8 +126,18 @@ func TestGuestChain(t *testing.T) {
 	}
 	r.nodes[2].beside(t)
 	text := fmt.Sprintf(campaign, 6.0, "{protocol: none}", "  relays: [elk]\n", "  elk: {unit: three, mesh_address: 10.77.0.3/24}\n")
-	file := r.write(t, "chain.yaml", strings.Replace(text, "after_s: 20", "after_s: 8", 1)+"factors:\n  way:\n    levels:\n      aodv: {routing: {protocol: aodv}}\n      static: {routing: {protocol: static}}\n")
-	for _, dir := range r.run(t, file, 2) {
+	ways := []string{"aodv", "static"}
+	if os.Getenv("FIELDMESH_SOAK") != "" {
+		hwsim.Modprobe(t, "batman_adv")
+		ways = append(ways, "batman-adv")
+	} else {
+		text = strings.Replace(text, "after_s: 20", "after_s: 8", 1)
+	}
+	text += "factors:\n  way:\n    levels:\n"
+	for _, way := range ways {
+		text += fmt.Sprintf("      %s: {routing: {protocol: %s}}\n", way, way)
+	}
+	for _, dir := range r.run(t, r.write(t, "chain.yaml", text), len(ways)) {
 		judgeTrial(t, dir)
 		for _, record := range records(t, filepath.Join(dir, "records", "owl.ndjson")) {
 			if p, ok := record.Body.(*wire.Provenance); ok && (p.Interface != "mesh0" || p.Radio == nil || p.Radio.Beside == nil || p.Radio.Beside.Interface != "wlan0") {

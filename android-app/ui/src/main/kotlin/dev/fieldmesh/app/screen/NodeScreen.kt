@@ -121,7 +121,7 @@ class NodeScreen(override val view: View, private val wallMs: () -> Long, privat
         return when {
             failed.isNotEmpty() -> context.getString(R.string.restore_partly, failed.joinToString("\n"))
             n.host.pending.isEmpty() -> context.getString(R.string.node_undo_none)
-            else -> context.getString(R.string.node_undo_some, n.host.pending.size) + n.host.pending.joinToString("") { "\n$it" }
+            else -> context.resources.getQuantityString(R.plurals.changes, n.host.pending.size, n.host.pending.size) + n.host.pending.joinToString("") { "\n$it" }
         }
     }
 

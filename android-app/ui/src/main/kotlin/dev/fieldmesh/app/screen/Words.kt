@@ -62,5 +62,12 @@ internal fun kmh(mps: Double): String = String.format(Locale.getDefault(), "%.0f
 
 internal fun kmhFine(mps: Double): String = String.format(Locale.getDefault(), "%.1f", mps * KMH_PER_MPS)
 
-/** "speed_mps" → "speed mps 13.9": the plan's own words, so that they agree with the report's. */
-internal fun factorText(factors: Map<String, String>): String = factors.entries.joinToString(", ") { (name, level) -> "${name.replace('_', ' ')} $level" }
+/** Units that stand at the end of the plan's names, and how they are written. */
+private val units = mapOf("_mps" to "m/s", "_dbm" to "dBm", "_bytes" to "bytes", "_bps" to "bit/s", "_ms" to "ms", "_s" to "s", "_m" to "m")
+
+/** "speed_mps" → "speed 13.9 m/s": the plan's own words and numbers, so that they agree with the report's. */
+internal fun factorText(factors: Map<String, String>): String = factors.entries.joinToString(", ") { (name, level) ->
+    val unit = units.entries.firstOrNull { name.endsWith(it.key) && level.toDoubleOrNull() != null }
+    val bare = name.removeSuffix(unit?.key.orEmpty()).replace('_', ' ')
+    if (unit == null) "$bare $level" else "$bare $level ${unit.value}"
+}
