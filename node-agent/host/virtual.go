@@ -251,7 +251,26 @@ func (u virtualUndo) giveBack() (err error) {
 		}
 	}
 	if u.TxPowerDbm != nil && d.iface.MHz == u.MHz { // on another channel it has another by right
-		err = errors.Join(err, d.power(u.TxPowerDbm))
+		err = errors.Join(err, d.settlePower(u.TxPowerDbm), d.power(u.TxPowerDbm))
 	}
 	return err
+}
+
+// shared tells whether another interface of the radio is in a network.
+func (d *radioDevice) shared() bool {
+	all, err := d.conn.Interfaces()
+	return err == nil && slices.ContainsFunc(all, func(i nl80211.Interface) bool {
+		return i.Phy == d.phy.Index && i.Index != d.iface.Index && i.MHz != 0
+	})
+}
+
+// settlePower has a power that was set, or is that of fewer interfaces again,
+// come into force: on a radio that several use, Linux 6.12 works it out when a
+// scan has ended, with drivers that know one channel at a time.
+func (d *radioDevice) settlePower(want *float64) error {
+	if err := d.read(d.iface.Name); err != nil || same(d.iface.TxPowerDbm, want) {
+		return err
+	}
+	d.listen(d.iface.MHz)
+	return d.read(d.iface.Name)
 }

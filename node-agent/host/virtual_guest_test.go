@@ -56,6 +56,9 @@ func runBeside(t *testing.T, laptop, other radioField) {
 		t.Errorf("before the run the agent sees %+v, beside %+v", caps, caps.Beside)
 	}
 	client, host := laptop.start(t, true)
+	if err := client.Scan(t.Context(), device, 11); err != nil { // the one beside listens for the one that is not there
+		t.Error(err)
+	}
 	peer, peers := other.start(t, true)
 	want := beside(11)
 	theirs := *want[3].Radio
