@@ -78,11 +78,18 @@ func TestEveryNeedCanBeUnmet(t *testing.T) {
 		need  string
 		want  string // in its words
 	}{
-		"another node":       {func(_ *wire.RunPlan, n *Told) { n.Status.Node = "road" }, "reach", "says it is road"},
-		"host":               {problem("host"), "host", "its cure"},
-		"iperf3":             {problem("iperf3"), "iperf3", "its cure"},
-		"no such mode":       {func(_ *wire.RunPlan, n *Told) { n.Status.Radio.Modes = []string{"managed"} }, "radio", "no mode adhoc, only managed"},
-		"no such rate":       {func(_ *wire.RunPlan, n *Told) { n.Status.Radio.RatesMbps = []float64{1, 2} }, "radio", "no rate of 6"},
+		"another node": {func(_ *wire.RunPlan, n *Told) { n.Status.Node = "road" }, "reach", "says it is road"},
+		"host":         {problem("host"), "host", "its cure"},
+		"iperf3":       {problem("iperf3"), "iperf3", "its cure"},
+		"no such mode": {func(_ *wire.RunPlan, n *Told) { n.Status.Radio.Modes = []string{"managed"} }, "radio", "no mode adhoc, only managed"},
+		"no such rate": {func(_ *wire.RunPlan, n *Told) { n.Status.Radio.RatesMbps = []float64{1, 2} }, "radio", "no rate of 6"},
+		"not beside":   {beside(0, nil), "radio", "cannot be in adhoc mode beside wlan0, which is managed: at once it can have one interface only; name wlan0 itself as `interface`"},
+		"mesh beside":  {beside(0, map[string]int{"mesh": 1}), "radio", "or plan mode mesh"},
+		"one channel":  {beside(11, map[string]int{"adhoc": 1}), "channel", "wlan0 is in its own network on channel 11, the plan wants channel 6, and the radio can be on one channel only; set that network's access point to channel 6"},
+		"left, and not there": {func(p *wire.RunPlan, n *Told) {
+			beside(0, map[string]int{"adhoc": 1})(p, n)
+			p.Trials[0].Radio = wire.Radio{Mode: "none"}
+		}, "radio", "is made beside wlan0 only for a plan that sets its radio"},
 		"no radio":           {func(_ *wire.RunPlan, n *Told) { n.Status.Radio = nil }, "radio", "wlan0 is no radio"},
 		"not ours to set":    {func(_ *wire.RunPlan, n *Told) { n.Status.Radio.Driver, n.Status.Radio.Mode = "theirs", "mesh" }, "radio", "in mode mesh"},
 		"forbidden channel":  {func(_ *wire.RunPlan, n *Told) { n.Status.Radio.Channels = []int{1, 11} }, "regulatory", "channel 6 in domain DE, only on [1 11]"},
@@ -121,6 +128,36 @@ func TestEveryNeedCanBeUnmet(t *testing.T) {
 			if i.State == Unmet && (i.Need != c.need || i.Cure == "") {
 				t.Errorf("%s: %+v", name, i)
 			}
+		}
+	}
+}
+
+// beside makes the node's interface one that is made for the run, while wlan0 is
+// on a channel of its own (0: on none).
+func beside(channel int, channels map[string]int) func(*wire.RunPlan, *Told) {
+	return func(_ *wire.RunPlan, n *Told) {
+		n.Scanned = true
+		n.Status.Interface, n.Status.Radio.Beside = "mesh0", &wire.Beside{Interface: "wlan0", Mode: "managed", Channel: channel, Channels: channels}
+	}
+}
+
+func TestAnInterfaceBesideTheMachinesOwn(t *testing.T) {
+	for name, c := range map[string]struct {
+		channel, at int
+		state, want string
+	}{
+		"in no network":      {0, 1, Met, "nobody else was heard"},
+		"on the same":        {6, 1, Unknown, "wlan0 is in its own network on channel 6 too"},
+		"on another, by two": {11, 2, Unknown, "the radio shares its time between the two"},
+	} {
+		p, n := need(), well()
+		beside(c.channel, map[string]int{"adhoc": c.at})(&p, &n)
+		items := Judge(p, "car", 3600, n)
+		if states, words := told(items, "radio"); len(states) != 1 || states[0] != Met || !strings.Contains(words, "mesh0, made beside wlan0 for the run") {
+			t.Errorf("%s: radio %v %s", name, states, words)
+		}
+		if states, words := told(items, "channel"); len(states) == 0 || states[0] != c.state || !strings.Contains(words, c.want) {
+			t.Errorf("%s: channel %v %s", name, states, words)
 		}
 	}
 }

@@ -42,6 +42,9 @@ func (j *judge) radio() {
 	}
 	wanted, caps := j.radios(), j.st.Radio
 	switch {
+	case len(wanted) == 0 && j.st.InterfaceUp == nil && caps != nil && caps.Beside != nil:
+		j.unmet("radio", fmt.Sprintf("the plan leaves %s as it is, and it is made beside %s only for a plan that sets its radio", j.st.Interface, caps.Beside.Interface),
+			fmt.Sprintf("say in the campaign which network it joins (`radio`), or name %s as `interface` in the agent's configuration, without `beside`", caps.Beside.Interface))
 	case len(wanted) == 0:
 		j.put("radio", Unneeded, "the plan leaves "+j.st.Interface+" as it is", "")
 	case caps == nil:
@@ -61,6 +64,10 @@ func (j *judge) realRadio(wanted []wire.Radio, caps wire.Caps) {
 		case caps.Driver == settable && len(caps.Modes) > 0 && !slices.Contains(caps.Modes, mode):
 			fine = false
 			j.unmet("radio", fmt.Sprintf("its driver has no mode %s, only %s", mode, strings.Join(caps.Modes, ", ")), "take another radio, or another mode in the campaign (`infrastructure` is for radios that can be an access point or a station only)")
+		case caps.Beside != nil && caps.Beside.Channels[mode] == 0:
+			fine = false
+			found, cure := cannotBeBeside(mode, caps)
+			j.unmet("radio", found, cure)
 		case caps.Driver != settable && caps.Mode != "" && caps.Mode != mode:
 			fine = false
 			j.unmet("radio", fmt.Sprintf("it is in mode %s, and the agent cannot set it", caps.Mode), "set it to "+mode+" by what serves its feedback socket")
@@ -72,9 +79,48 @@ func (j *judge) realRadio(wanted []wire.Radio, caps wire.Caps) {
 			j.unmet("radio", fmt.Sprintf("it has no rate of %g Mbit/s", *r.RateMbps), fmt.Sprintf("choose one of %v, or leave rate_mbps out", caps.RatesMbps))
 		}
 	}
-	if fine {
+	if fine && caps.Beside != nil {
+		j.met("radio", "%s: %s, made beside %s for the run", caps.Driver, j.st.Interface, caps.Beside.Interface)
+	} else if fine {
 		j.met("radio", "%s: %s", caps.Driver, orWord(strings.Join(caps.Modes, ", "), caps.Mode))
 	}
+}
+
+// cannotBeBeside says why the radio cannot be in a mode while it is the machine's own too.
+func cannotBeBeside(mode string, caps wire.Caps) (found, cure string) {
+	own := caps.Beside
+	cure = fmt.Sprintf("name %s itself as `interface` in the agent's configuration, without `beside`: it leaves its own network for the run; or give the node a second radio", own.Interface)
+	for _, instead := range []string{"adhoc", "mesh"} {
+		if own.Channels[instead] > 0 {
+			cure += "; or plan mode " + instead
+		}
+	}
+	return fmt.Sprintf("its radio cannot be in %s mode beside %s, which is %s: at once it can have %s",
+		mode, own.Interface, own.Mode, orWord(strings.Join(caps.Combinations, "; "), "one interface only")), cure
+}
+
+// besides tells what the machine's own network does to the plan's channels, where
+// the radio is in both at once; true when it cannot be.
+func (j *judge) besides(wanted []wire.Radio, caps wire.Caps) (cannot bool) {
+	own := caps.Beside
+	if own == nil || own.Channel == 0 {
+		return false
+	}
+	leave := fmt.Sprintf("leave that network for the run: nmcli device disconnect %s", own.Interface)
+	for _, r := range wanted {
+		switch {
+		case own.Channel == r.Channel:
+			j.put("channel", Unknown, fmt.Sprintf("%s is in its own network on channel %d too: what that sends is in the same air", own.Interface, own.Channel), leave+"; or let little go over it")
+		case own.Channels[r.ModeAt(j.name)] == 1:
+			cannot = true
+			j.unmet("channel", fmt.Sprintf("%s is in its own network on channel %d, the plan wants channel %d, and the radio can be on one channel only", own.Interface, own.Channel, r.Channel),
+				fmt.Sprintf("set that network's access point to channel %d, or plan channel %d; or %s", r.Channel, own.Channel, leave))
+		case own.Channels[r.ModeAt(j.name)] > 1:
+			j.put("channel", Unknown, fmt.Sprintf("%s is in its own network on channel %d, the plan wants channel %d: the radio shares its time between the two, and hears nothing of the one while it is on the other", own.Interface, own.Channel, r.Channel),
+				leave+fmt.Sprintf("; or set its access point to channel %d", r.Channel))
+		}
+	}
+	return cannot
 }
 
 // channel holds the channels against the law of the place, as the kernel
@@ -97,6 +143,9 @@ func (j *judge) channel() {
 		} else {
 			j.met("regulatory", "domain %s has channel %d", orWord(caps.Country, "unknown"), r.Channel)
 		}
+	}
+	if j.besides(wanted, *caps) {
+		return
 	}
 	if others := heardOn(wanted, *caps); others != "" {
 		j.put("channel", Unknown, "also used by "+others, "choose a channel that nobody else uses, or a place farther from them; what they cost is not known")

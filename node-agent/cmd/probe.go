@@ -28,7 +28,10 @@ func ProbeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p := probed{provenance.New(c.Context(), cfg.Interface, cfg.Binaries).Read(c.Context()), tcp.Probe(cfg.FeedbackSocket != "")}
+			p := probed{provenance.New(c.Context(), cfg.Interface, cfg.Binaries).Read(c.Context()), cfg.Beside, tcp.Probe(cfg.FeedbackSocket != "")}
+			if p.Driver == "" && p.Beside != "" {
+				p.Driver = provenance.Driver(p.Beside)
+			}
 			if asJSON {
 				enc := json.NewEncoder(c.OutOrStdout())
 				enc.SetIndent("", "  ")
@@ -45,6 +48,7 @@ func ProbeCommand() *cobra.Command {
 // probed is what a machine has, and what of the transport it can do.
 type probed struct {
 	wire.Provenance
+	Beside    string         `json:"beside,omitempty"` // on whose radio the interface is made for a run
 	Transport []wire.Ability `json:"transport"`
 }
 
@@ -53,6 +57,8 @@ func writeProbe(w io.Writer, p probed) error {
 	state := "absent"
 	if up != nil {
 		state = map[bool]string{true: "up", false: "down"}[*up]
+	} else if p.Beside != "" {
+		state = "made beside " + p.Beside + " for a run"
 	}
 	lines := []string{
 		"kernel      " + p.Kernel + " " + p.Arch,

@@ -30,6 +30,7 @@ type Config struct {
 	GoPort           int     `yaml:"go_port"`           // UDP port for GO; default 7446
 	StateDir         string  `yaml:"state_dir"`         // default /var/lib/fieldmesh
 	Interface        string  `yaml:"interface"`         // the interface under test
+	Beside           string  `yaml:"beside"`            // the machine's own interface, on whose radio Interface is made for a run; absent: Interface is there
 	ControlInterface string  `yaml:"control_interface"` // absent: none of its own
 	GPSD             string  `yaml:"gpsd"`              // host:port; default 127.0.0.1:2947; NoGPSD: a phone's app pushes fixes
 	FeedbackSocket   string  `yaml:"feedback_socket"`   // radio feedback; absent: none

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +69,17 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+// The control link may be the very network that the machine keeps.
+func TestAnInterfaceBesideTheMachinesOwn(t *testing.T) {
+	c, err := Parse("agent.yaml", []byte("node: car\ninterface: mesh0\nbeside: wlan0\ncontrol_interface: wlan0\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Beside != "wlan0" || !slices.Equal(c.HostInterfaces(), []string{"mesh0"}) {
+		t.Errorf("beside %q, the privileged half may change %v", c.Beside, c.HostInterfaces())
+	}
+}
+
 func TestErrorsNameThePlace(t *testing.T) {
 	const base = "node: car\ninterface: wlan0\n"
 	cases := []struct{ name, text, want string }{
@@ -83,6 +95,9 @@ func TestErrorsNameThePlace(t *testing.T) {
 		{"interface traversal", "node: car\ninterface: ../x\n", `a.yaml:2:12: interface: "../x"`},
 		{"interface all", "node: car\ninterface: all\n", `a.yaml:2:12: interface: "all"`},
 		{"control is tested", base + "control_interface: wlan0\n", "a.yaml:3:20: control_interface"},
+		{"beside itself", base + "beside: wlan0\n", `a.yaml:3:9: beside: "wlan0" is the interface under test; give ` + "`interface` a new name"},
+		{"beside traversal", base + "beside: ../x\n", `a.yaml:3:9: beside: "../x" is not the name`},
+		{"beside an emulated radio", base + "beside: wlan1\nfeedback_socket: /run/x\n", "a.yaml:3:9: beside: feedback_socket is given too"},
 		{"root face", base + "face_user: root\n", "a.yaml:3:12: face_user"},
 		{"uid 0 face", base + "face_user: \"0:0\"\n", "a.yaml:3:12: face_user"},
 		{"prefix", base + "allow: {prefixes: [10.77.0.0/16, nonsense]}\n", `"nonsense" is not a prefix`},

@@ -180,8 +180,8 @@ func (d document) checkNames(c Config) error {
 	if c.Interface == "" {
 		return &Error{File: d.name, Message: "interface: missing; name the interface to measure on, such as wlan0"}
 	}
-	for key, name := range map[string]string{"interface": c.Interface, "control_interface": c.ControlInterface} {
-		if name == "" && key == "control_interface" {
+	for key, name := range map[string]string{"interface": c.Interface, "beside": c.Beside, "control_interface": c.ControlInterface} {
+		if name == "" && key != "interface" {
 			continue
 		}
 		if !interfaceName.MatchString(name) || slices.Contains([]string{".", "..", "all", "default", "lo"}, name) {
@@ -190,6 +190,12 @@ func (d document) checkNames(c Config) error {
 	}
 	if c.ControlInterface == c.Interface {
 		return d.at("control_interface", "%q is the interface under test; leave control_interface out when there is no other", c.ControlInterface)
+	}
+	if c.Beside == c.Interface {
+		return d.at("beside", "%q is the interface under test; give `interface` a new name, such as mesh0, or leave beside out to use the interface itself", c.Beside)
+	}
+	if c.Beside != "" && c.FeedbackSocket != "" {
+		return d.at("beside", "feedback_socket is given too, and what serves that sets the radio; leave one of the two out")
 	}
 	if !userName.MatchString(c.FaceUser) {
 		return d.at("face_user", "%q is neither a user's name nor uid:gid", c.FaceUser)

@@ -115,7 +115,7 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (*Face, erro
 	f.machine = measure.NewMachine(cfg.SysfsDir, measure.MachineLimits{BatteryMinPercent: cfg.BatteryMinPercent, TemperatureMaxC: cfg.TemperatureMaxC}, sp.Status)
 	f.chrony = clock.NewChrony(cfg.Binary("chronyc"))
 	f.wall = clock.NewWatch(f.clk, version.Built(), f.gps.BehindBoot, f.chrony.Tracking)
-	f.radio = radio.NewKernel(cfg.Interface)
+	f.radio = radio.NewKernelBeside(cfg.Interface, cfg.Beside)
 	if cfg.FeedbackSocket != "" {
 		f.radio = radio.New(cfg.FeedbackSocket)
 	}
@@ -123,7 +123,7 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (*Face, erro
 	if err := f.awaitHost(ctx); err != nil {
 		return nil, errors.Join(err, sp.Close())
 	}
-	f.engine, err = trial.New(ctx, trial.Config{Node: cfg.Node, Interface: cfg.Interface, StateDir: cfg.FaceDir(), GoPort: cfg.GoPort}, f.deps())
+	f.engine, err = trial.New(ctx, trial.Config{Node: cfg.Node, Interface: cfg.Interface, Beside: cfg.Beside, StateDir: cfg.FaceDir(), GoPort: cfg.GoPort}, f.deps())
 	if err != nil {
 		return nil, errors.Join(err, sp.Close())
 	}

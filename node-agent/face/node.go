@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,8 +52,12 @@ func (f *Face) Scan(ctx context.Context, channel int) error {
 	if key, busy := f.engine.Attempt(); busy {
 		return wire.Errorf(wire.CodeConflict, "trial %d is under way; a scan would leave its channel", key.Trial)
 	}
+	listens := f.cfg.Interface
+	if up, _ := provenance.Link(listens); up == nil && f.cfg.Beside != "" {
+		listens = f.cfg.Beside // on the same radio
+	}
 	var refused *host.Refused
-	err := f.host.Scan(ctx, f.cfg.Interface, channel)
+	err := f.host.Scan(ctx, listens, channel)
 	if errors.As(err, &refused) {
 		return &wire.Error{Code: wire.CodeConflict, Message: refused.Reason, Cure: refused.Cure}
 	}
@@ -68,8 +73,8 @@ func (f *Face) problems(st wire.NodeStatus, hostErr error) []wire.Problem {
 	for _, what := range st.Host.Failed {
 		add("host", "it could not put back "+what, "see to that, then run fieldmesh-agent restore there")
 	}
-	if st.InterfaceUp == nil {
-		add("radio", "there is no interface "+f.cfg.Interface, "correct `interface` in the agent's configuration, or plug the radio in")
+	if found, cure := f.interfaceProblem(st); found != "" {
+		add("radio", found, cure)
 	}
 	if f.cfg.FeedbackSocket != "" {
 		if _, ok := f.radio.Caps(); !ok {
@@ -98,6 +103,30 @@ func (f *Face) problems(st wire.NodeStatus, hostErr error) []wire.Problem {
 		add("disk", err.Error(), "collect and confirm the records, or free disk space")
 	}
 	return out
+}
+
+// interfaceProblem says what is wrong with the interface under test. One that
+// is made beside the machine's own is not there before a run, and must not be.
+func (f *Face) interfaceProblem(st wire.NodeStatus) (found, cure string) {
+	name, beside := f.cfg.Interface, f.cfg.Beside
+	if beside == "" {
+		if st.InterfaceUp == nil {
+			return "there is no interface " + name, "correct `interface` in the agent's configuration, or plug the radio in"
+		}
+		return "", ""
+	}
+	made := host.Change{Virtual: &host.Virtual{Interface: name, Beside: beside}}.String()
+	besideUp, _ := provenance.Link(beside)
+	switch {
+	case besideUp == nil:
+		return fmt.Sprintf("there is no interface %s, beside which %s is to be made", beside, name), "correct `beside` in the agent's configuration, or plug the radio in"
+	case st.Radio == nil:
+		return fmt.Sprintf("%s, beside which %s is to be made, is no radio", beside, name), "correct `beside` in the agent's configuration, or load the radio's driver"
+	case st.InterfaceUp != nil && st.Host.Reached && !slices.Contains(st.Host.Pending, made):
+		return fmt.Sprintf("there is an interface %s already, which the agent did not make", name),
+			fmt.Sprintf("take it away (iw dev %s del), or name another one as `interface` in the agent's configuration", name)
+	}
+	return "", ""
 }
 
 // residentBytes is this process's resident memory; 0 when the kernel does not tell.

@@ -24,6 +24,8 @@ type asideUndo struct {
 	Interface string         `json:"interface"`
 	Index     int            `json:"index"`
 	Held      []manager.Held `json:"held,omitempty"`
+	// Made: the interface was made for the run and goes with it: nobody wants it back.
+	Made bool `json:"made,omitempty"`
 }
 
 func (k *kernel) prepareAside(a Aside) (undo, error) {
@@ -51,7 +53,7 @@ func (k *kernel) prepareAside(a Aside) (undo, error) {
 			state.Addresses, state.Routes = nil, nil
 		}
 	}
-	return undo{Aside: &asideUndo{Interface: attrs.Name, Index: attrs.Index, Held: held}, Interface: &state}, nil
+	return undo{Aside: &asideUndo{Interface: attrs.Name, Index: attrs.Index, Held: held, Made: k.hasMade(attrs.Index)}, Interface: &state}, nil
 }
 
 func (k *kernel) applyAside(a Aside, u undo) error {
@@ -114,7 +116,7 @@ func (k *kernel) revertLasting(u undo) error {
 // it up. What NetworkManager takes off when it begins to manage is put back
 // after this, by revertInterface.
 func (k *kernel) revertAside(u undo) (string, error) {
-	if u.Aside == nil || len(u.Aside.Held) == 0 {
+	if u.Aside == nil || len(u.Aside.Held) == 0 || u.Aside.Made {
 		return "", nil
 	}
 	note, err := revertInterface(u)

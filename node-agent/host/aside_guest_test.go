@@ -80,7 +80,8 @@ func (f radioField) settles(t *testing.T, when, before string) {
 	mustEqual(t, when, before, f.snapshot(t))
 }
 
-// Debian's wpa_supplicant, as a unit of its own runs it.
+// Debian's wpa_supplicant, as a unit of its own runs it: it lets its interface
+// go, and where an interface is made beside that, it goes on.
 func TestGuestSupplicantAside(t *testing.T) {
 	f := atHome(t)
 	config := filepath.Join(t.TempDir(), "laptop.conf")
@@ -91,6 +92,7 @@ func TestGuestSupplicantAside(t *testing.T) {
 	runAside(t, f, func() bool {
 		return strings.Contains(f.ns.Run(t, "/usr/sbin/wpa_cli", "-i", device, "status"), "wpa_state=DISCONNECTED")
 	})
+	runBeside(t, f, newRadioField(t, hwsim.Plug(t, "peer"), "b"))
 }
 
 const nmConfig = `[main]

@@ -29,6 +29,7 @@ type Change struct {
 	Daemon  *Daemon  `json:"daemon,omitempty"`
 	Radio   *Radio   `json:"radio,omitempty"`
 	Aside   *Aside   `json:"aside,omitempty"`
+	Virtual *Virtual `json:"virtual,omitempty"`
 
 	BPFCongestion *BPFCongestion `json:"bpf_congestion,omitempty"`
 	HeldRTO       *HeldRTO       `json:"held_rto,omitempty"`
@@ -100,6 +101,8 @@ func (c Change) target() string {
 		return "radio " + c.Radio.Interface
 	case c.Aside != nil:
 		return c.Aside.describe()
+	case c.Virtual != nil:
+		return c.Virtual.String()
 	case c.BPFCongestion != nil:
 		return c.BPFCongestion.String()
 	case c.HeldRTO != nil:
@@ -182,7 +185,7 @@ func (r Route) describe() string {
 // members counts those that are set.
 func (c Change) members() int {
 	n := 0
-	for _, set := range []bool{c.Link != nil, c.Address != nil, c.Route != nil, c.Sysctl != nil, c.Daemon != nil, c.Radio != nil, c.Aside != nil, c.BPFCongestion != nil, c.HeldRTO != nil, c.WindowClamp != nil, c.TCPEvents != nil, c.Offloads != nil} {
+	for _, set := range []bool{c.Link != nil, c.Address != nil, c.Route != nil, c.Sysctl != nil, c.Daemon != nil, c.Radio != nil, c.Aside != nil, c.Virtual != nil, c.BPFCongestion != nil, c.HeldRTO != nil, c.WindowClamp != nil, c.TCPEvents != nil, c.Offloads != nil} {
 		if set {
 			n++
 		}

@@ -25,7 +25,7 @@ type kernel struct {
 	feedback  string            // the radio-feedback socket, for daemons; empty: none
 	world     world
 	log       *slog.Logger
-	loaded    map[string]io.Closer // programs in the kernel, by the changes' targets
+	loaded    map[string]io.Closer // what hangs on this process in the kernel, by the changes' targets
 	managers  manager.Managers     // of the machine's Wi-Fi
 }
 
@@ -59,6 +59,8 @@ func (k *kernel) prepare(id uint64, c Change) (undo, error) {
 		u, err = k.prepareRadio(id, *c.Radio)
 	case c.Aside != nil:
 		u, err = k.prepareAside(*c.Aside)
+	case c.Virtual != nil:
+		u, err = k.prepareVirtual(*c.Virtual)
 	default:
 		err = errors.New("the change is empty")
 	}
@@ -89,6 +91,8 @@ func (k *kernel) apply(c Change, u undo) error {
 		return k.applyRadio(*c.Radio, u)
 	case c.Aside != nil:
 		return k.applyAside(*c.Aside, u)
+	case c.Virtual != nil:
+		return k.applyVirtual(*c.Virtual, *u.Virtual)
 	}
 	return errors.New("the change is empty")
 }
@@ -133,7 +137,7 @@ func (k *kernel) revert(u undo) (string, error) {
 		}
 		return "its namespace or boot is gone", errors.Join(errs...)
 	}
-	for _, part := range []func(undo) (string, error){revertMesh, revertDaemonRoutes, revertRoute, revertAddress, revertSysctls, revertOffloads, revertRadio, k.revertAside, revertInterface, revertMadeRoutes} {
+	for _, part := range []func(undo) (string, error){revertMesh, revertDaemonRoutes, revertRoute, revertAddress, revertSysctls, revertOffloads, revertRadio, k.revertAside, revertInterface, revertMadeRoutes, k.revertVirtual} {
 		note, err := part(u)
 		if note != "" && !slices.Contains(notes, note) {
 			notes = append(notes, note)
@@ -156,6 +160,10 @@ func (k *kernel) void(u undo) bool {
 	}
 	if u.AccessPoint != nil && len(findDaemon(*u.AccessPoint)) > 0 {
 		return false
+	}
+	if u.Virtual != nil {
+		there, err := k.made(*u.Virtual)
+		return err == nil && there == nil
 	}
 	name, index := "", 0
 	switch {

@@ -32,6 +32,7 @@ type policy struct {
 	prefixes   []netip.Prefix
 	binaries   map[string]string
 	feedback   string // the radio-feedback socket; empty: none
+	beside     string // the machine's own interface, beside which one may be made; empty: none
 }
 
 // checkInterfaceName refuses names that mean something else in a path.
@@ -73,6 +74,8 @@ func (p policy) check(c Change) *Refused {
 		reason, cure = p.checkRadio(*c.Radio)
 	case c.Aside != nil:
 		reason, cure = p.checkInterface(c.Aside.Interface)
+	case c.Virtual != nil:
+		reason, cure = p.checkVirtual(*c.Virtual)
 	}
 	if reason == "" {
 		return nil
@@ -201,14 +204,17 @@ const (
 	retryLimitsMax = 255
 )
 
+// radioModes are those that an interface may be set to.
+func radioModes() []string { return []string{"adhoc", "mesh", modeAP, modeStation} }
+
 func (p policy) checkRadio(r Radio) (reason, cure string) {
 	if reason, cure = p.checkInterface(r.Interface); reason != "" {
 		return reason, cure
 	}
 	standard, known := rates[r.Standard]
 	switch {
-	case !slices.Contains([]string{"adhoc", "mesh", modeAP, modeStation}, r.Mode):
-		return fmt.Sprintf("mode %q is none of adhoc, mesh, %s and %s", r.Mode, modeAP, modeStation), ""
+	case !slices.Contains(radioModes(), r.Mode):
+		return fmt.Sprintf("mode %q is none of %s", r.Mode, strings.Join(radioModes(), ", ")), ""
 	case !known:
 		return fmt.Sprintf("standard %q is none of 802.11a, 802.11b and 802.11g", r.Standard), ""
 	case len(r.SSID) < 1 || len(r.SSID) > 32:

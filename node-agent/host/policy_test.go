@@ -54,6 +54,7 @@ func TestEscapesAreRefused(t *testing.T) {
 		{"path as daemon", Change{Daemon: &Daemon{Name: "../../bin/sh", Interface: wlan, Announce: inside}}, "not a daemon"},
 		{"daemon elsewhere", Change{Daemon: &Daemon{Name: babeld, Interface: "eth0", Announce: inside}}, "not among"},
 		{"daemon announces the world", Change{Daemon: &Daemon{Name: babeld, Interface: wlan, Announce: any4}}, "outside the allowed"},
+		{"interface beside another", Change{Virtual: &Virtual{Interface: wlan, Beside: "eth0", Mode: "adhoc", Channel: 6}}, "no interface beside which"},
 		{"daemon's hello", Change{Daemon: &Daemon{Name: babeld, Interface: wlan, Announce: inside, HelloS: ptr(0.0)}}, "hello interval"},
 	}
 	for _, c := range cases {
@@ -95,6 +96,7 @@ func FuzzDecodeRequest(f *testing.F) {
 	f.Add([]byte(`{"apply":{"scope":"run","changes":[{"link":{"interface":"wlan0","up":true}},{"address":{"interface":"wlan0","prefix":"10.77.0.1/24"}}]}}`))
 	f.Add([]byte(`{"apply":{"scope":"trial","changes":[{"sysctl":{"key":"net.ipv4.conf.wlan0.rp_filter","value":"0"}},{"daemon":{"name":"babeld","interface":"wlan0","announce":"10.77.0.0/16","hello_s":1}}]}}`))
 	f.Add([]byte(`{"apply":{"scope":"trial","changes":[{"route":{"interface":"wlan0","destination":"10.77.3.0/24","via":"10.77.0.2","metric":3,"congestion":"reno"}}]}}`))
+	f.Add([]byte(`{"apply":{"scope":"run","changes":[{"virtual":{"interface":"wlan0","beside":"wlan1","mode":"adhoc","channel":6}}]}}`))
 	f.Add([]byte(`{"restore":{"scope":""}}`))
 	f.Add([]byte(`{"status":{}}`))
 	f.Add([]byte(`{"readback":{"interface":"wlan0","sysctls":["net.ipv4.tcp_sack"]}} {}`))

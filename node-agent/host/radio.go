@@ -164,6 +164,9 @@ func (k *kernel) applyRadio(r Radio, u undo) (err error) {
 	if err == nil {
 		err = d.tune(r)
 	}
+	if err == nil && r.TxPowerDbm != nil && d.shared() {
+		err = d.settlePower(r.TxPowerDbm)
+	}
 	if err != nil {
 		return fmt.Errorf("set radio %q: %w", r.Interface, err)
 	}

@@ -27,7 +27,7 @@ func (k *kernel) prepareRadio(id uint64, r Radio) (u undo, err error) {
 		return undo{}, err
 	}
 	defer func() { err = errors.Join(err, d.conn.Close()) }()
-	for _, check := range []func(Radio) (reason, cure string){d.checkMode, d.checkChannel, d.checkKill, d.checkUse} {
+	for _, check := range []func(Radio) (reason, cure string){d.checkMode, d.checkChannel, d.checkKill, d.checkUse, d.checkOthers} {
 		if reason, cure := check(r); reason != "" {
 			return undo{}, &Refused{Reason: reason, Cure: cure}
 		}
@@ -98,6 +98,11 @@ func (d *radioDevice) checkKill(r Radio) (reason, cure string) {
 		}
 	}
 	return "", ""
+}
+
+// checkOthers looks at what else the radio is at the same time.
+func (d *radioDevice) checkOthers(r Radio) (reason, cure string) {
+	return d.checkShared(r.Interface, r.Mode, r.Channel, "")
 }
 
 // checkUse refuses an interface that somebody else uses in a way that could

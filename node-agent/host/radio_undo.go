@@ -98,13 +98,19 @@ func (d *radioDevice) untune(was radioUndo) error {
 			errs = append(errs, err)
 		}
 	}
-	if d.phy.RTSThreshold != was.RTS {
-		errs = append(errs, d.conn.SetRTS(was.Index, was.RTS))
+	return errors.Join(append(errs, d.setLimits(was.RTS, was.RetryShort, was.RetryLong), d.power(was.TxPowerDbm))...)
+}
+
+// setLimits sets what all interfaces of a radio share.
+func (d *radioDevice) setLimits(rts uint32, short, long uint8) error {
+	var errs []error
+	if d.phy.RTSThreshold != rts {
+		errs = append(errs, d.conn.SetRTS(d.iface.Index, rts))
 	}
-	if d.phy.RetryShort != was.RetryShort || d.phy.RetryLong != was.RetryLong {
-		errs = append(errs, d.conn.SetRetries(was.Index, was.RetryShort, was.RetryLong))
+	if d.phy.RetryShort != short || d.phy.RetryLong != long {
+		errs = append(errs, d.conn.SetRetries(d.iface.Index, short, long))
 	}
-	return errors.Join(append(errs, d.power(was.TxPowerDbm))...)
+	return errors.Join(errs...)
 }
 
 // power gives the transmit power back. The kernel tells the power, not whether

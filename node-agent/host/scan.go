@@ -14,7 +14,8 @@ func scan(p policy, call scanCall) (err error) {
 	refuse := func(reason, cure string) error {
 		return &Refused{Change: fmt.Sprintf("scan of channel %d by %s", call.Channel, call.Interface), Reason: reason, Cure: cure}
 	}
-	if reason, cure := p.checkInterface(call.Interface); reason != "" {
+	// Before a run the machine's own interface listens for the one that is to be made beside it.
+	if reason, cure := p.checkInterface(call.Interface); reason != "" && (p.beside == "" || call.Interface != p.beside) {
 		return refuse(reason, cure)
 	}
 	mhz := nl80211.Frequency(call.Channel)

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,6 +30,7 @@ type Config struct {
 	StateDir   string            // holds the journal; root's alone
 	AllowUIDs  []int             // who may call, beside root
 	Interfaces []string          // that may be changed
+	Beside     string            // the machine's own, on whose radio one of them may be made; empty: none
 	Prefixes   []netip.Prefix    // in which addresses and routes lie
 	Binaries   map[string]string // daemon → absolute path, writable by root alone
 	Feedback   string            // radio-feedback socket, for daemons that heed it; empty: none
@@ -124,13 +126,17 @@ func take(cfg Config, s system) (*owned, error) {
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	p := policy{interfaces: cfg.Interfaces, prefixes: cfg.Prefixes, binaries: binaries, feedback: cfg.Feedback}
+	p := policy{interfaces: cfg.Interfaces, prefixes: cfg.Prefixes, binaries: binaries, feedback: cfg.Feedback, beside: cfg.Beside}
 	return &owned{lock: lock, journal: j, binaries: binaries, keeper: newKeeper(s, j, replayed, p, cfg.Log)}, nil
 }
 
 // admit checks what calls may name, before the first call.
 func (o *owned) admit(cfg Config) error {
-	for _, name := range cfg.Interfaces {
+	named := cfg.Interfaces
+	if cfg.Beside != "" {
+		named = slices.Concat(named, []string{cfg.Beside})
+	}
+	for _, name := range named {
 		if err := checkInterfaceName(name); err != nil {
 			return err
 		}

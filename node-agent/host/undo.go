@@ -12,6 +12,7 @@ type undo struct {
 	Sysctls   []setting       `json:"sysctls,omitempty"`
 	Radio     *radioUndo      `json:"radio,omitempty"`
 	Aside     *asideUndo      `json:"aside,omitempty"`
+	Virtual   *virtualUndo    `json:"virtual,omitempty"`
 	Interface *interfaceState `json:"interface,omitempty"`
 	Loaded    *loadedUndo     `json:"loaded,omitempty"`
 	// AccessPoint is the process that keeps a radio one.

@@ -72,6 +72,34 @@ func (m Managers) Find(iface *net.Interface) ([]Held, error) {
 	return out, nil
 }
 
+// noticeTime is how long NetworkManager may take to see an interface that has
+// just been made: udev looks at it first.
+const noticeTime = 3 * time.Second
+
+// AwaitNotice waits until NetworkManager, where it holds an interface, has taken
+// up another one that has just been made on the same radio: before, nobody seems
+// to hold that. One that it was told to leave alone it never takes up.
+func (m Managers) AwaitNotice(holds, made string) error {
+	for deadline := time.Now().Add(noticeTime); ; time.Sleep(50 * time.Millisecond) {
+		var held *Held
+		for _, name := range []string{holds, made} {
+			i, err := net.InterfaceByName(name)
+			if err == nil {
+				held, err = m.findNetworkManager(i)
+			}
+			if err != nil {
+				return fmt.Errorf("ask NetworkManager about %q: %w", name, err)
+			}
+			if held == nil && name == holds {
+				return nil
+			}
+		}
+		if held != nil || time.Now().After(deadline) {
+			return nil
+		}
+	}
+}
+
 // LetGo has a manager leave its interface alone, and returns when it does.
 func (m Managers) LetGo(h Held) error {
 	var err error

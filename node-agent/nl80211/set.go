@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 
+	"github.com/mdlayher/genetlink"
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -114,7 +115,8 @@ func (c *Conn) Leave(ifindex int, mode string) error {
 		command = unix.NL80211_CMD_DISCONNECT
 	}
 	err := c.do(command, ifindex, func(*netlink.AttributeEncoder) {})
-	if err != nil && !errors.Is(err, unix.ENOTCONN) && !errors.Is(err, unix.ENETDOWN) {
+	// One in ad hoc mode that never joined a cell says that its link is severed.
+	if err != nil && !errors.Is(err, unix.ENOTCONN) && !errors.Is(err, unix.ENETDOWN) && !errors.Is(err, unix.ENOLINK) {
 		return fmt.Errorf("leave the %s network: %w", mode, err)
 	}
 	return nil
@@ -228,6 +230,40 @@ func (c *Conn) SetRates(ifindex int, at Frequencies, mbps []float64) error {
 	})
 	if err != nil {
 		return fmt.Errorf("set rates %v Mbit/s: %w", mbps, err)
+	}
+	return nil
+}
+
+// NewInterface makes an interface on a radio, in a mode and down. It lives as
+// long as the connection: the kernel takes it away when c is closed, however the
+// process ends (NL80211_ATTR_SOCKET_OWNER). A driver may give it another address.
+func (c *Conn) NewInterface(phy int, name, mode string, mac net.HardwareAddr) (Interface, error) {
+	var made Interface
+	t, err := iftype(mode)
+	if err == nil {
+		var messages []genetlink.Message
+		messages, err = c.call(unix.NL80211_CMD_NEW_INTERFACE, get, func(e *netlink.AttributeEncoder) {
+			e.Uint32(unix.NL80211_ATTR_WIPHY, uint32(phy))
+			e.String(unix.NL80211_ATTR_IFNAME, name)
+			e.Uint32(unix.NL80211_ATTR_IFTYPE, t)
+			e.Bytes(unix.NL80211_ATTR_MAC, mac)
+			e.Flag(unix.NL80211_ATTR_SOCKET_OWNER, true)
+		})
+		for _, m := range messages {
+			err = errors.Join(err, each(m.Data, made.take))
+		}
+	}
+	if err != nil {
+		return made, fmt.Errorf("make interface %q in mode %s: %w", name, mode, err)
+	}
+	return made, nil
+}
+
+// DeleteInterface takes an interface off its radio; one that is gone is no error.
+func (c *Conn) DeleteInterface(ifindex int) error {
+	err := c.do(unix.NL80211_CMD_DEL_INTERFACE, ifindex, func(*netlink.AttributeEncoder) {})
+	if err != nil && !errors.Is(err, unix.ENODEV) {
+		return fmt.Errorf("delete interface: %w", err)
 	}
 	return nil
 }

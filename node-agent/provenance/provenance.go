@@ -151,6 +151,15 @@ func machine() string {
 	return ""
 }
 
+// Driver is the name of the interface's driver; "" when there is no such interface.
+func Driver(iface string) string {
+	link, err := netlink.LinkByName(iface)
+	if err != nil {
+		return ""
+	}
+	return driver(iface, link)
+}
+
 // Link tells whether the interface exists and is up, and its address.
 func Link(iface string) (up *bool, mac string) {
 	link, err := netlink.LinkByName(iface)

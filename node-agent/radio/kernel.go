@@ -35,8 +35,9 @@ type reader interface {
 // reading. It serves a node that has no radio-feedback socket. What the driver
 // does not tell is absent.
 type Kernel struct {
-	iface string
-	open  func() (reader, error)
+	iface  string
+	beside string // on whose radio iface is made for a run; empty: iface has one of its own
+	open   func() (reader, error)
 
 	mu      sync.Mutex
 	conn    reader
@@ -50,15 +51,21 @@ type Kernel struct {
 // NewKernel makes a reader of one interface. It opens nothing yet: the radio
 // may be plugged in later.
 func NewKernel(iface string) *Kernel {
-	return &Kernel{iface: iface, open: func() (reader, error) { return nl80211.Open() }}
+	return NewKernelBeside(iface, "")
+}
+
+// NewKernelBeside makes a reader of an interface that is made for a run, on the
+// radio of another one: before the run it tells what that radio can do.
+func NewKernelBeside(iface, beside string) *Kernel {
+	return &Kernel{iface: iface, beside: beside, open: func() (reader, error) { return nl80211.Open() }}
 }
 
 // Name names the reader as a source of samples.
 func (k *Kernel) Name() string { return "radio" }
 
-// find returns the interface as nl80211 knows it; nil when it is no radio's,
+// find returns an interface as nl80211 knows it; nil when it is no radio's,
 // and where there is no 802.11 stack at all. mu is held.
-func (k *Kernel) find() (*nl80211.Interface, error) {
+func (k *Kernel) find(name string) (*nl80211.Interface, error) {
 	if k.conn == nil {
 		c, err := k.open()
 		if errors.Is(err, nl80211.ErrNone) {
@@ -69,7 +76,7 @@ func (k *Kernel) find() (*nl80211.Interface, error) {
 		}
 		k.conn = c
 	}
-	i, err := k.conn.Interface(k.iface)
+	i, err := k.conn.Interface(name)
 	if err != nil {
 		// The driver may have been loaded anew: the family's number changes then.
 		err = errors.Join(err, k.conn.Close())
@@ -80,31 +87,61 @@ func (k *Kernel) find() (*nl80211.Interface, error) {
 
 // Caps is what the radio can do and how it is set at present; false when the
 // interface is no radio's. Which of the standards it keeps to is not among
-// what the kernel tells.
+// what the kernel tells. Of an interface that is still to be made beside
+// another there is only what the radio can do.
 func (k *Kernel) Caps() (wire.Caps, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	i, err := k.find()
-	if err != nil || i == nil {
+	i, err := k.find(k.iface)
+	if err != nil {
 		return wire.Caps{}, false
 	}
-	out := wire.Caps{Driver: "nl80211", MAC: i.MAC, Mode: i.Mode, Channel: nl80211.Channel(i.MHz), Width: i.Width, SSID: i.SSID, RatesMbps: []float64{}}
-	if i.TxPowerDbm != nil {
-		out.TxPowerDbm = *i.TxPowerDbm
+	out := wire.Caps{Driver: "nl80211", RatesMbps: []float64{}}
+	var other *nl80211.Interface
+	if k.beside != "" {
+		if other, err = k.find(k.beside); err != nil {
+			return wire.Caps{}, false
+		}
 	}
-	// What cannot be read stays absent: the radio may go at any moment.
-	cells, _ := k.conn.BSSes(i.Index)
+	of, mhz := i, 0
+	if i != nil {
+		mhz = i.MHz
+		out.MAC, out.Mode, out.Channel, out.Width, out.SSID = i.MAC, i.Mode, nl80211.Channel(i.MHz), i.Width, i.SSID
+		if i.TxPowerDbm != nil {
+			out.TxPowerDbm = *i.TxPowerDbm
+		}
+	}
+	if of == nil {
+		of = other
+	}
+	if of == nil {
+		return wire.Caps{}, false
+	}
+	k.cells(&out, of.Index, i != nil)
+	out.Country, _ = k.conn.Country()
+	k.phy(&out, of.Phy, mhz, other)
+	return out, true
+}
+
+// cells tells of the networks that an interface has heard, and of the one that
+// it is in, when it is the tested one. What cannot be read stays absent: the
+// radio may go at any moment. mu is held.
+func (k *Kernel) cells(out *wire.Caps, ifindex int, tested bool) {
+	cells, _ := k.conn.BSSes(ifindex)
 	for _, cell := range cells {
-		if cell.Joined {
+		if cell.Joined && tested {
 			out.SSID, out.BSSID, out.BasicRatesMbps = cell.SSID, cell.BSSID, cell.BasicMbps
 		} else {
 			out.Heard = append(out.Heard, wire.HeardCell{SSID: cell.SSID, BSSID: cell.BSSID, Channel: nl80211.Channel(cell.MHz), SignalDbm: cell.SignalDbm, AgeMs: int64(cell.SeenMsAgo)})
 		}
 	}
-	out.Country, _ = k.conn.Country()
+}
+
+// phy tells what a radio can do on a frequency, and beside what. mu is held.
+func (k *Kernel) phy(out *wire.Caps, index, mhz int, other *nl80211.Interface) {
 	phys, _ := k.conn.Phys()
 	for _, p := range phys {
-		if p.Index != i.Phy {
+		if p.Index != index {
 			continue
 		}
 		out.Modes, out.Channels = p.Modes, p.Usable()
@@ -112,11 +149,24 @@ func (k *Kernel) Caps() (wire.Caps, bool) {
 			out.Combinations = append(out.Combinations, c.String())
 		}
 		out.RTSThresholdBytes, out.ShortRetryLimit, out.LongRetryLimit = limits(p)
-		if f := p.At(i.MHz); f != nil {
+		if f := p.At(mhz); f != nil {
 			out.RatesMbps = f.RatesMbps
 		}
+		if other != nil && other.Phy == p.Index {
+			out.Beside = beside(p, *other)
+		}
 	}
-	return out, true
+}
+
+// beside is what the tested interface shares its radio with.
+func beside(p nl80211.Phy, other nl80211.Interface) *wire.Beside {
+	b := &wire.Beside{Interface: other.Name, Mode: other.Mode, Channel: nl80211.Channel(other.MHz), Channels: map[string]int{}}
+	for _, mode := range p.Modes {
+		if n := p.Beside(mode, other.Mode); n > 0 {
+			b.Channels[mode] = n
+		}
+	}
+	return b
 }
 
 // limits are how a radio announces and repeats frames, absent where the driver
@@ -139,7 +189,7 @@ func ptr[T any](v T) *T { return &v }
 func (k *Kernel) Sample(tBootNs int64) ([]wire.Body, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	i, err := k.find()
+	i, err := k.find(k.iface)
 	if err != nil || i == nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package radio
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -13,13 +14,18 @@ import (
 // fakeRadio answers as a kernel with one ad hoc interface would.
 type fakeRadio struct {
 	down  bool
+	other bool          // there is a mesh0 too
 	slow  time.Duration // that a survey takes
 	cells []nl80211.BSS
+	phys  []nl80211.Phy
 }
 
 func (f fakeRadio) Interface(name string) (*nl80211.Interface, error) {
 	if f.down {
 		return nil, errors.New("gone")
+	}
+	if name == "mesh0" && f.other {
+		return &nl80211.Interface{Index: 2, Name: "mesh0", MAC: "06:00:00:00:00:01", Mode: "mesh", MHz: 2437}, nil
 	}
 	if name != "wlan0" {
 		return nil, nil
@@ -37,9 +43,15 @@ func (f fakeRadio) BSSes(int) ([]nl80211.BSS, error) {
 	}, nil
 }
 
-func (fakeRadio) Country() (string, error)     { return "DE", nil }
-func (fakeRadio) Phys() ([]nl80211.Phy, error) { return []nl80211.Phy{{Modes: []string{"adhoc"}}}, nil }
-func (fakeRadio) Close() error                 { return nil }
+func (fakeRadio) Country() (string, error) { return "DE", nil }
+func (fakeRadio) Close() error             { return nil }
+
+func (f fakeRadio) Phys() ([]nl80211.Phy, error) {
+	if f.phys != nil {
+		return f.phys, nil
+	}
+	return []nl80211.Phy{{Modes: []string{"adhoc"}}}, nil
+}
 
 func (fakeRadio) Stations(int) ([]nl80211.Station, error) {
 	return []nl80211.Station{{MAC: "02:00:00:00:00:02", SignalDbm: ptr(-61.0), TxBitrateMbps: ptr(54.0), TxRetries: ptr(uint64(7)), InactiveMs: ptr(20.0)}}, nil
@@ -68,6 +80,38 @@ func TestKernelTellsWhatTheRadioIs(t *testing.T) {
 	}
 	if _, ok := kernelOf("wlan0", fakeRadio{down: true}).Caps(); ok {
 		t.Error("a kernel that does not answer has caps")
+	}
+}
+
+// Before a run an interface beside the machine's own has what its radio can do,
+// and nothing of the network that the other is in; then it has its own.
+func TestKernelTellsOfTheRadioBeside(t *testing.T) {
+	f := fakeRadio{phys: []nl80211.Phy{{Modes: []string{"adhoc", "mesh"}, Frequencies: []nl80211.Frequencies{{MHz: 2437, RatesMbps: []float64{6}}},
+		Combinations: []nl80211.Combination{{Interfaces: 2, Channels: 1, Limits: []nl80211.Limit{{Interfaces: 2, Modes: []string{"adhoc", "mesh"}}}}}}}}
+	k := NewKernelBeside("mesh0", "wlan0")
+	k.open = func() (reader, error) { return f, nil }
+	caps, ok := k.Caps()
+	if !ok || caps.MAC != "" || caps.Mode != "" || caps.Channel != 0 || caps.SSID != "" || caps.TxPowerDbm != 0 || len(caps.RatesMbps) != 0 || len(caps.Modes) != 2 ||
+		len(caps.Heard) != 2 || caps.Heard[0].SSID != "mesh" {
+		t.Errorf("before: %+v, %v", caps, ok)
+	}
+	want := wire.Beside{Interface: "wlan0", Mode: "adhoc", Channel: 6, Channels: map[string]int{"adhoc": 1, "mesh": 1}}
+	if caps.Beside == nil || !reflect.DeepEqual(*caps.Beside, want) {
+		t.Errorf("beside %+v, want %+v", caps.Beside, want)
+	}
+	if bodies, err := k.Sample(0); err != nil || len(bodies) != 0 {
+		t.Errorf("sampled %v, %v of an interface that is not there", bodies, err)
+	}
+	f.other = true
+	k = NewKernelBeside("mesh0", "wlan0")
+	k.open = func() (reader, error) { return f, nil }
+	if caps, ok = k.Caps(); !ok || caps.MAC != "06:00:00:00:00:01" || caps.Mode != "mesh" || caps.Channel != 6 || caps.Beside == nil || caps.Beside.Channel != 6 || len(caps.RatesMbps) != 1 {
+		t.Errorf("in the run: %+v, %v", caps, ok)
+	}
+	k = NewKernelBeside("mesh0", "wlan1")
+	k.open = func() (reader, error) { return fakeRadio{}, nil }
+	if caps, ok := k.Caps(); ok {
+		t.Errorf("beside one that is not there: %+v", caps)
 	}
 }
 

@@ -310,7 +310,7 @@ func (a *attempt) change(ctx context.Context, radio bool) error {
 		return err
 	}
 	if radio {
-		run, trial = withRadio(*e.plan, a.trial, e.cfg.Node, e.cfg.Interface, run, trial)
+		run, trial = withRadio(*e.plan, a.trial, e.cfg, run, trial)
 	}
 	st, err := e.deps.Host.Status(ctx)
 	if err != nil {

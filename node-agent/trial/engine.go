@@ -107,6 +107,7 @@ type Deps struct {
 type Config struct {
 	Node      string
 	Interface string // under test
+	Beside    string // on whose radio Interface is made for a run; empty: it is there
 	StateDir  string // the run's plan and the attempts' journal live here
 	GoPort    int
 }

@@ -20,10 +20,15 @@ func setsRadio(caps *wire.Caps) bool { return caps != nil && caps.Driver == real
 // withRadio adds the joining of the trial's network, and before everything else
 // has those that manage the radio for the machine's user leave it alone. Joining takes seconds, so
 // where all trials of a run have one radio it is joined once; else it belongs
-// to the trial.
-func withRadio(plan wire.RunPlan, t wire.Trial, node, iface string, run, trial []host.Change) (withRun, withTrial []host.Change) {
-	r := t.Radio
-	run = slices.Insert(run, 0, host.Change{Aside: &host.Aside{Interface: iface}})
+// to the trial. An interface beside the machine's own is made first, and so goes
+// last.
+func withRadio(plan wire.RunPlan, t wire.Trial, cfg Config, run, trial []host.Change) (withRun, withTrial []host.Change) {
+	r, node, iface := t.Radio, cfg.Node, cfg.Interface
+	first := []host.Change{{Aside: &host.Aside{Interface: iface}}}
+	if cfg.Beside != "" {
+		first = slices.Insert(first, 0, virtual(plan, cfg))
+	}
+	run = slices.Concat(first, run)
 	c := host.Change{Radio: &host.Radio{Interface: iface, Mode: r.ModeAt(node), Standard: r.Standard, Channel: r.Channel, SSID: r.SSID, BSSID: r.BSSID,
 		RateMbps: r.RateMbps, TxPowerDbm: r.TxPowerDbm, RTSThresholdBytes: r.RTSThresholdBytes, RetryLimit: r.RetryLimit}}
 	for _, made := range run {
@@ -37,27 +42,60 @@ func withRadio(plan wire.RunPlan, t wire.Trial, node, iface string, run, trial [
 		}
 	}
 	// After IPv6 is off, so that it says nothing in the new network.
-	return slices.Insert(run, 2, c), trial
+	return slices.Insert(run, len(first)+1, c), trial
 }
+
+// virtual makes the interface under test as the node's first network needs it.
+// It is the run's, so all trials ask for the same.
+func virtual(plan wire.RunPlan, cfg Config) host.Change {
+	v := host.Virtual{Interface: cfg.Interface, Beside: cfg.Beside}
+	for _, t := range plan.Trials {
+		if setByPlan(t.Radio) && slices.Contains(t.Nodes(), cfg.Node) {
+			v.Mode, v.Channel = t.Radio.ModeAt(cfg.Node), t.Radio.Channel
+			break
+		}
+	}
+	return host.Change{Virtual: &v}
+}
+
+// setByPlan is false for a plan that leaves the radio as it is.
+func setByPlan(r wire.Radio) bool { return r.Mode != "none" && r.Mode != "" }
 
 // findRadio gives the radio of a trial that needs one, set as the plan wants it
 // or to be set so by the host process; nil for a trial that leaves the
 // interface as it is.
 func (e *Engine) findRadio(want wire.Radio) (*wire.Caps, error) {
-	if want.Mode == "none" || want.Mode == "" {
-		return nil, nil
+	if !setByPlan(want) {
+		return nil, e.leftAsItIs()
 	}
 	caps, ok := e.deps.Radio()
-	if _, err := net.InterfaceByName(e.cfg.Interface); !ok && err != nil {
-		return nil, fmt.Errorf("radio: the plan wants %s mode, and %s is not there; plug it in, or load its driver", want.Mode, e.cfg.Interface)
+	key, name := "interface", e.cfg.Interface
+	if e.cfg.Beside != "" {
+		key, name = "beside", e.cfg.Beside
 	}
-	if !ok {
-		return nil, fmt.Errorf("radio: the plan wants %s mode, and %s is no radio; correct `interface` in the agent's configuration, or say `radio: {mode: none}` in the campaign", want.Mode, e.cfg.Interface)
+	_, missing := net.InterfaceByName(name)
+	switch {
+	case !ok && missing != nil:
+		return nil, fmt.Errorf("radio: the plan wants %s mode, and %s is not there; plug it in, or load its driver", want.Mode, name)
+	case !ok:
+		return nil, fmt.Errorf("radio: the plan wants %s mode, and %s is no radio; correct `%s` in the agent's configuration, or say `radio: {mode: none}` in the campaign", want.Mode, name, key)
 	}
 	if setsRadio(&caps) {
 		return &caps, nil
 	}
 	return &caps, e.compareRadio(want, caps)
+}
+
+// leftAsItIs refuses a trial that leaves the interface as it is where there is
+// none: beside another it is made for a network that the plan names.
+func (e *Engine) leftAsItIs() error {
+	if e.cfg.Beside == "" {
+		return nil
+	}
+	if _, err := net.InterfaceByName(e.cfg.Interface); err != nil {
+		return fmt.Errorf("radio: the plan leaves %s as it is, and it is there only while a plan sets its radio; say in the campaign which network it joins (`radio`), or name %s as `interface` in the agent's configuration, without `beside`", e.cfg.Interface, e.cfg.Beside)
+	}
+	return nil
 }
 
 // radioInForce is the radio after the changes were made; it refuses a trial

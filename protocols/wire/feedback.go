@@ -40,6 +40,18 @@ type Caps struct {
 
 	Combinations []string    `json:"combinations,omitempty"` // of interfaces that it can have at once, as iw(8) words them
 	Heard        []HeardCell `json:"heard,omitempty"`        // other networks that it has heard lately; the channel is scanned before it is joined
+	Beside       *Beside     `json:"beside,omitempty"`       // absent: the radio is the tested interface's alone
+}
+
+// Beside is the machine's own interface, on whose radio the tested one is made
+// for a run: before it there is none, and mode, channel and network are absent.
+type Beside struct {
+	Interface string `json:"interface"`
+	Mode      string `json:"mode"`
+	Channel   int    `json:"channel,omitempty"` // of the network that it is in; absent: in none
+	// Channels is on how many channels the radio can be at once with the tested
+	// interface in a mode; a mode that is absent cannot be beside this interface.
+	Channels map[string]int `json:"channels"`
 }
 
 // HeardCell is a network of others that a radio has heard.

@@ -35,7 +35,7 @@ func apiTypes() []reflect.Type {
 	types := []reflect.Type{
 		reflect.TypeFor[wire.PlanNode](), reflect.TypeFor[wire.Trial](), reflect.TypeFor[wire.Course](), reflect.TypeFor[wire.Gate](), reflect.TypeFor[wire.Radio](),
 		reflect.TypeFor[wire.Routing](), reflect.TypeFor[wire.TCP](), reflect.TypeFor[wire.Conditions](), reflect.TypeFor[wire.Flow](), reflect.TypeFor[wire.Acceptance](), reflect.TypeFor[wire.TrialView](),
-		reflect.TypeFor[wire.Live](), reflect.TypeFor[wire.Place](), reflect.TypeFor[wire.Verdict](), reflect.TypeFor[wire.Word](), reflect.TypeFor[wire.Check](), reflect.TypeFor[wire.HostStatus](), reflect.TypeFor[wire.Ability](), reflect.TypeFor[wire.Caps](), reflect.TypeFor[wire.HeardCell](), reflect.TypeFor[wire.TCPInForce](), reflect.TypeFor[wire.Problem](), reflect.TypeFor[wire.Header](), reflect.TypeFor[wire.CapturePlan](), reflect.TypeFor[wire.RoutingNeighbor](), reflect.TypeFor[wire.App](),
+		reflect.TypeFor[wire.Live](), reflect.TypeFor[wire.Place](), reflect.TypeFor[wire.Verdict](), reflect.TypeFor[wire.Word](), reflect.TypeFor[wire.Check](), reflect.TypeFor[wire.HostStatus](), reflect.TypeFor[wire.Ability](), reflect.TypeFor[wire.Caps](), reflect.TypeFor[wire.HeardCell](), reflect.TypeFor[wire.Beside](), reflect.TypeFor[wire.TCPInForce](), reflect.TypeFor[wire.Problem](), reflect.TypeFor[wire.Header](), reflect.TypeFor[wire.CapturePlan](), reflect.TypeFor[wire.RoutingNeighbor](), reflect.TypeFor[wire.App](),
 	}
 	for _, body := range bodies() {
 		if t := reflect.TypeOf(body).Elem(); t.Kind() == reflect.Struct {

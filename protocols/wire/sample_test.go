@@ -67,7 +67,8 @@ func sampleCaps() *wire.Caps {
 		BSSID: "02:11:22:33:44:66", Width: "20 MHz (no HT)", BasicRatesMbps: []float64{1}, Country: "DE", Modes: []string{"adhoc", "managed"}, Channels: []int{1, 6, 11},
 		RTSThresholdBytes: p(2347), ShortRetryLimit: p(7), LongRetryLimit: p(4),
 		Combinations: []string{"#{ adhoc, managed } <= 2, total <= 2, #channels <= 1"},
-		Heard:        []wire.HeardCell{{SSID: "home", BSSID: "02:11:22:33:44:77", Channel: 6, SignalDbm: p(-71.0), AgeMs: 120}}}
+		Heard:        []wire.HeardCell{{SSID: "home", BSSID: "02:11:22:33:44:77", Channel: 6, SignalDbm: p(-71.0), AgeMs: 120}},
+		Beside:       &wire.Beside{Interface: "wlan0", Mode: "managed", Channel: 6, Channels: map[string]int{"adhoc": 1}}}
 }
 
 func sampleMachine() *wire.Machine {

@@ -1,0 +1,90 @@
+package trial
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/node-agent/tcp"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+func words(changes []host.Change) (out []string) {
+	for _, c := range changes {
+		out = append(out, c.String())
+	}
+	return out
+}
+
+// An interface beside the machine's own is made before everything else, and as
+// the run's first network needs it, whichever of the run's trials asks.
+func TestTheRadioIsTheFirstOfARunsChanges(t *testing.T) {
+	adhoc := wire.Radio{Mode: "adhoc", Standard: "802.11g", Channel: 6, SSID: "m"}
+	mesh := wire.Radio{Mode: "mesh", Standard: "802.11g", Channel: 11, SSID: "m"}
+	joins := `radio wlan0 adhoc "m" 802.11g channel 6`
+	before := []string{"managers of wlan0 aside", "sysctl net.ipv6.conf.wlan0.disable_ipv6=1"}
+	after := []string{"link wlan0 up", "address 10.77.0.1/24 on wlan0"}
+	for name, c := range map[string]struct {
+		beside     string
+		radios     []wire.Radio // of the run's trials
+		run, trial []string
+	}{
+		"one radio for all": {"", []wire.Radio{adhoc, adhoc}, slices.Concat(before, []string{joins}, after), nil},
+		"one for each":      {"", []wire.Radio{adhoc, mesh}, slices.Concat(before, after), []string{joins}},
+		"beside":            {"wlan9", []wire.Radio{adhoc, adhoc}, slices.Concat([]string{"interface wlan0 beside wlan9"}, before, []string{joins}, after), nil},
+		"beside, for each":  {"wlan9", []wire.Radio{{Mode: "none"}, mesh, adhoc}, slices.Concat([]string{"interface wlan0 beside wlan9"}, before, after), []string{joins}},
+	} {
+		plan := wire.RunPlan{Nodes: []wire.PlanNode{{Name: "car", MeshPrefix: "10.77.0.1/24"}}}
+		for _, r := range c.radios {
+			plan.Trials = append(plan.Trials, wire.Trial{Car: "car", Radio: r, Routing: wire.Routing{Protocol: "none"}})
+		}
+		at := slices.IndexFunc(plan.Trials, func(t wire.Trial) bool { return t.Radio.Mode == "adhoc" })
+		run, trial, err := changes(plan, plan.Trials[at], tcp.Profile{Kernel: "reno"}, "car", "wlan0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		run, trial = withRadio(plan, plan.Trials[at], Config{Node: "car", Interface: "wlan0", Beside: c.beside}, run, trial)
+		if got := words(run); !slices.Equal(got, c.run) {
+			t.Errorf("%s: the run's are %q, want %q", name, got, c.run)
+		}
+		if got := words(trial); c.trial != nil && !strings.HasPrefix(got[0], c.trial[0]) || c.trial == nil && slices.ContainsFunc(trial, func(c host.Change) bool { return c.Radio != nil }) {
+			t.Errorf("%s: the trial's are %q, want %q first", name, got, c.trial)
+		}
+		if first := c.radios[max(0, slices.IndexFunc(c.radios, setByPlan))]; c.beside != "" && (run[0].Virtual.Mode != first.Mode || run[0].Virtual.Channel != first.Channel) {
+			t.Errorf("%s: made as %+v, want as for the first network, %+v", name, *run[0].Virtual, first)
+		}
+	}
+}
+
+// Before a run the interface beside another is not there, and that is no fault;
+// without its radio, or in a plan that joins no network, it is.
+func TestTheRadioBesideIsLookedFor(t *testing.T) {
+	adhoc := wire.Radio{Mode: "adhoc", Standard: "802.11g", Channel: 6, SSID: "m"}
+	for name, c := range map[string]struct {
+		beside string
+		caps   *wire.Caps
+		want   wire.Radio
+		err    string // in it; empty: none
+	}{
+		"a radio":                  {"lo", &wire.Caps{Driver: realDriver}, adhoc, ""},
+		"no radio":                 {"lo", nil, adhoc, "lo is no radio; correct `beside`"},
+		"not there":                {"wlan9", nil, adhoc, "wlan9 is not there; plug it in"},
+		"left as it is":            {"lo", &wire.Caps{Driver: realDriver}, wire.Radio{Mode: "none"}, "is there only while a plan sets its radio"},
+		"none beside, not there":   {"", nil, adhoc, "mesh9 is not there"},
+		"none beside, left":        {"", nil, wire.Radio{Mode: "none"}, ""},
+		"none beside, of no radio": {"", &wire.Caps{Driver: "medium", Mode: "mesh"}, adhoc, "the mode of mesh9 is mesh"},
+	} {
+		e := &Engine{cfg: Config{Node: "car", Interface: "mesh9", Beside: c.beside}}
+		e.deps.Radio = func() (wire.Caps, bool) {
+			if c.caps == nil {
+				return wire.Caps{}, false
+			}
+			return *c.caps, true
+		}
+		_, err := e.findRadio(c.want)
+		if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s: %v, want %q", name, err, c.err)
+		}
+	}
+}
