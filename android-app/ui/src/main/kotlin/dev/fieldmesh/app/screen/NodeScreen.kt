@@ -121,9 +121,11 @@ class NodeScreen(override val view: View, private val wallMs: () -> Long, privat
         return when {
             failed.isNotEmpty() -> context.getString(R.string.restore_partly, failed.joinToString("\n"))
             n.host.pending.isEmpty() -> context.getString(R.string.node_undo_none)
-            else -> context.resources.getQuantityString(R.plurals.changes, n.host.pending.size, n.host.pending.size) + n.host.pending.joinToString("") { "\n$it" }
+            else -> changes(n.host.pending.size) + n.host.pending.joinToString("") { "\n$it" }
         }
     }
+
+    private fun changes(count: Int): String = context.resources.getQuantityString(R.plurals.changes, count, count)
 
     private fun size(bytes: Long): String = Formatter.formatShortFileSize(context, bytes)
 
