@@ -118,7 +118,8 @@ func (r *rig) comesBack(t *testing.T, step int, before map[*node]string, wifi st
 		pending += n.changes(t)
 	}
 	t.Logf("power was lost at change %d: %d changes are in the journals, Wi-Fi is %s", step, pending, state())
-	if pending < step || state() != "disabled" {
+	// The first change sets the Wi-Fi aside: cut in it, that is done or not.
+	if pending < step || step > 1 && state() != "disabled" {
 		t.Errorf("the reset lost what was on disk: %d changes, Wi-Fi is %s", pending, state())
 	}
 	for _, n := range r.nodes {
