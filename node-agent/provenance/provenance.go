@@ -45,8 +45,8 @@ func New(ctx context.Context, iface string, binaries map[string]string) *Reader 
 // versionFlag is how each tool is asked for its version.
 var versionFlag = map[string]string{"iperf3": "--version", "babeld": "-V", "chronyc": "-v", "gpsd": "-V", "wpa_supplicant": "-v"}
 
-// patience is for a phone that has just booted, or a machine with much to do.
-const patience = 20 * time.Second
+// patience bounds a start with tools that hang; a node is not ready before.
+const patience = 5 * time.Second
 
 func toolVersion(ctx context.Context, tool, path string) string {
 	ctx, cancel := context.WithTimeout(ctx, patience)
