@@ -147,6 +147,18 @@ func TestCellsAreShort(t *testing.T) {
 			t.Errorf("%d bytes: %q, want %q", n, got, want)
 		}
 	}
+	status := wire.NodeStatus{Interface: "mesh0"}
+	if got := radioCell(status); got != "mesh0 missing" {
+		t.Errorf("no interface: %q", got)
+	}
+	status.Radio = &wire.Caps{Beside: &wire.Beside{Interface: "wlan0"}}
+	if got := radioCell(status); got != "mesh0 beside wlan0" {
+		t.Errorf("one that is made for a run: %q", got)
+	}
+	status.InterfaceUp = new(true)
+	if got := radioCell(status); got != "mesh0 up" {
+		t.Errorf("one that was made: %q", got)
+	}
 	clock := &wire.Clock{WallOffsetNs: -1_234_567, UncertaintyNs: 250_400}
 	if got, want := clockCell(clock), "-1.23 ms ± 250 µs"; got != want {
 		t.Errorf("got %q, want %q", got, want)

@@ -176,6 +176,8 @@ func radioCell(s wire.NodeStatus) string {
 	switch {
 	case s.Interface == "":
 		return "-"
+	case s.InterfaceUp == nil && s.Radio != nil && s.Radio.Beside != nil:
+		return s.Interface + " beside " + s.Radio.Beside.Interface // made for a run
 	case s.InterfaceUp == nil:
 		return s.Interface + " missing"
 	case *s.InterfaceUp:

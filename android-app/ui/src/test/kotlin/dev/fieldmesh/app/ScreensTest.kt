@@ -94,6 +94,10 @@ class ScreensTest {
         save(activity, picture)
         checkTouch(activity, picture)
         checkText(activity, picture)
+        if (picture == "node-beside-light") {
+            val words = content.all().filterIsInstance<TextView>().map { it.text.toString() }
+            assertTrue("mesh0 is made beside wlan0 for a run" in words, "$words")
+        }
         controller.pause().stop().destroy()
     }
 

@@ -108,9 +108,11 @@ object States {
     val node: Map<String, AppState> = mapOf(
         "no-agent" to drive.getValue("no-agent"),
         "ready" to ready,
+        "beside" to ready.copy(node = ready.node?.copy(interfaceName = "mesh0", interfaceUp = null)),
         "problems" to ready.copy(
             node = sampleNode.copy(
                 interfaceUp = null,
+                radio = null,
                 gps = sampleNode.gps?.copy(mode = 1, fixAgeMs = null),
                 problems = listOf(
                     Problem("radio", "there is no interface wlan0", "correct `interface` in the agent's configuration, or plug the radio in"),

@@ -120,7 +120,16 @@ data class NodeStatus(
     val clock: ClockReply,
     val problems: List<Problem>,
     @SerialName("memory_bytes") val memoryBytes: Long,
+    val radio: Caps? = null,
 )
+
+/** What the radio tells of itself, as far as the app shows it. */
+@Serializable
+data class Caps(val beside: Beside? = null)
+
+/** The machine's own interface, on whose radio the tested one is made for a run. */
+@Serializable
+data class Beside(@SerialName("interface") val interfaceName: String)
 
 /**
  * What a person noted: a mark ("bus passed"), or what is to become of a trial

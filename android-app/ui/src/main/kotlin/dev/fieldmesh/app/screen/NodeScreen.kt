@@ -87,14 +87,15 @@ class NodeScreen(override val view: View, private val wallMs: () -> Long, privat
         R.string.node_software to "${n.version}, Linux ${n.kernel}, ${n.arch}",
     )
 
-    private fun radio(n: NodeStatus): String = context.getString(
-        when (n.interfaceUp) {
-            true -> R.string.node_radio_up
-            false -> R.string.node_radio_down
-            null -> R.string.node_radio_missing
-        },
-        n.interfaceName,
-    )
+    private fun radio(n: NodeStatus): String {
+        val own = n.radio?.beside?.interfaceName
+        return when {
+            n.interfaceUp == true -> context.getString(R.string.node_radio_up, n.interfaceName)
+            n.interfaceUp == false -> context.getString(R.string.node_radio_down, n.interfaceName)
+            own != null -> context.getString(R.string.node_radio_beside, n.interfaceName, own)
+            else -> context.getString(R.string.node_radio_missing, n.interfaceName)
+        }
+    }
 
     private fun gpsText(gps: Gps?, rate: Double?): String {
         if (gps == null || !gps.connected) return context.getString(R.string.node_gps_silent)
