@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -24,6 +25,10 @@ func ownClock() (wire.ClockReply, error) {
 	return wire.ClockReply{BootNs: boot.Nano(), WallNs: wall.Nano()}, nil
 }
 
+// comparing bounds the nodes whose clocks are compared at once: the questions to
+// more would wait for each other on this machine, which makes clocks uncertain.
+var comparing = semaphore.NewWeighted(8)
+
 // ClockOffset estimates the node's clocks against this machine's by n
 // exchanges, of which the one with the shortest round trip counts: it waited
 // least in queues, and the truth lies within half its round trip (as in
@@ -36,6 +41,10 @@ func (c *Client) ClockOffset(ctx context.Context, n int) (wire.Clock, error) {
 	if _, err := c.Clock(ctx); err != nil {
 		return wire.Clock{}, err
 	}
+	if err := comparing.Acquire(ctx, 1); err != nil {
+		return wire.Clock{}, fmt.Errorf("compare clocks with node %q: %w", c.node.Name, err)
+	}
+	defer comparing.Release(1)
 	ctx, cancel := context.WithTimeout(ctx, clockCall.within)
 	defer cancel()
 	began := time.Now()

@@ -97,25 +97,31 @@ type Told struct {
 	ScanErr  error // it could not
 }
 
-// Ask asks a node.
-func Ask(ctx context.Context, n Node) Told {
-	t := Told{Entry: n.Node()}
+// ask asks a node about itself.
+func (t *Told) ask(ctx context.Context, n Node) {
+	t.Entry = n.Node()
 	asking, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	if t.Status, t.Err = n.Status(asking); t.Err != nil {
-		return t
+		return
 	}
 	if s, ok := n.(scanning); ok && t.Status.Radio != nil && t.Status.Radio.Driver == settable {
 		t.scan(ctx, s)
 	}
-	asking, cancel = context.WithTimeout(ctx, clocksWithin)
+}
+
+// compare compares the clocks of a node that has told of itself.
+func (t *Told) compare(ctx context.Context, n Node) {
+	if t.Err != nil {
+		return
+	}
+	asking, cancel := context.WithTimeout(ctx, clocksWithin)
 	defer cancel()
 	if est, err := n.ClockOffset(asking, clockExchanges); err == nil {
 		t.Clock = &est
 	} else {
 		t.ClockErr = err
 	}
-	return t
 }
 
 // scan has the node's radio listen, and asks what it heard.
@@ -135,18 +141,26 @@ func (t *Told) scan(ctx context.Context, s scanning) {
 // plan's order. A node that nodes does not have is unmet. seconds is how long
 // the campaign takes; 0: not asked.
 func Nodes(ctx context.Context, plan wire.RunPlan, seconds float64, nodes map[string]Node) []Item {
-	judged := make([][]Item, len(plan.Nodes))
-	var asked sync.WaitGroup
+	told := make([]Told, len(plan.Nodes))
+	// Clocks when all have answered: what the others are busy with would make them uncertain.
+	for _, step := range []func(*Told, context.Context, Node){(*Told).ask, (*Told).compare} {
+		var asked sync.WaitGroup
+		for i, n := range plan.Nodes {
+			if c := nodes[n.Name]; c != nil {
+				asked.Go(func() { step(&told[i], ctx, c) })
+			}
+		}
+		asked.Wait()
+	}
+	var out []Item
 	for i, n := range plan.Nodes {
-		c := nodes[n.Name]
-		if c == nil {
-			judged[i] = []Item{{n.Name, "reach", Unmet, "it is not in the fleet file", "`fieldmesh keys issue " + n.Name + "` adds it; or correct the name in the campaign"}}
+		if nodes[n.Name] == nil {
+			out = append(out, Item{n.Name, "reach", Unmet, "it is not in the fleet file", "`fieldmesh keys issue " + n.Name + "` adds it; or correct the name in the campaign"})
 			continue
 		}
-		asked.Go(func() { judged[i] = Judge(plan, n.Name, seconds, Ask(ctx, c)) })
+		out = append(out, Judge(plan, n.Name, seconds, told[i])...)
 	}
-	asked.Wait()
-	return slices.Concat(judged...)
+	return out
 }
 
 // Judge holds what a node said against what the plan needs of it.

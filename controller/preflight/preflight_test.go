@@ -311,7 +311,7 @@ func (l *listener) Scan(_ context.Context, channel int) error {
 // heard is known then.
 func TestRadiosListenOnDemand(t *testing.T) {
 	channel := func(ask Node) (state, words string) {
-		states, words := told(Judge(need(), "car", 3600, Ask(t.Context(), ask)), "channel")
+		states, words := told(Nodes(t.Context(), need(), 3600, map[string]Node{"car": ask}), "channel")
 		return strings.Join(states, " "), words
 	}
 	l := &listener{Told: well()}

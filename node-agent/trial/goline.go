@@ -16,6 +16,10 @@ import (
 
 const (
 	goEvery = 50 * time.Millisecond
+	// goApart is between the GOs to two peers: the answers of many who are asked
+	// at once wait for each other, and how long they do makes GO uncertain. It is
+	// what a GO of 200 bytes is on the air at 1 Mbit/s, the lowest rate of 802.11.
+	goApart = 2 * time.Millisecond
 	// goQuiet is how long before the window GO falls silent, so that nothing
 	// of it is in the air when the window opens.
 	goQuiet = 100 * time.Millisecond
@@ -200,6 +204,7 @@ func (e *Engine) pathOf(from net.Addr) string {
 type peer struct {
 	name    string
 	paths   []*net.UDPAddr // control link first, where there is one
+	asked   []int64        // when, boot clock: by each repetition, from the first
 	acked   bool
 	bestRTT time.Duration
 	waiting string       // what it said that it still waits for
@@ -302,54 +307,59 @@ func (a *attempt) exchangeGo(ctx context.Context, kind string, peers []*peer, un
 	}
 	defer conn.Close()
 	key, run := e.goKey()
-	sent := map[uint64]int64{}
+	for _, p := range peers {
+		p.asked = nil
+	}
 	for nonce := uint64(1); ; nonce++ {
-		now := e.deps.Clock.BootNs()
-		left := time.Duration(untilNs - now)
-		if left < goQuiet {
-			return fmt.Errorf("%s: no answer from %s in time", goUnanswered, unanswered(peers))
+		for _, p := range peers {
+			if p.acked {
+				continue
+			}
+			now := e.deps.Clock.BootNs()
+			left := time.Duration(untilNs - now)
+			if left < goQuiet {
+				return fmt.Errorf("%s: no answer from %s in time", goUnanswered, unanswered(peers))
+			}
+			if ctx.Err() != nil {
+				return context.Canceled
+			}
+			g := wire.Go{Type: kind, Run: run, Trial: a.key.Trial, Attempt: a.key.Attempt, From: e.cfg.Node, Nonce: nonce, StartInUs: left.Microseconds()}
+			if err := p.ask(conn, key, g, now); err != nil {
+				return fmt.Errorf("go_failed: %w", err)
+			}
+			if all, err := a.collectAcks(conn, key, peers, goApart); all || err != nil {
+				return err
+			}
 		}
-		if ctx.Err() != nil {
-			return context.Canceled
+		every := goEvery
+		if slices.ContainsFunc(peers, func(p *peer) bool { return p.waiting != "" }) {
+			every = readyEvery
 		}
-		g := wire.Go{Type: kind, Run: run, Trial: a.key.Trial, Attempt: a.key.Attempt, From: e.cfg.Node, Nonce: nonce, StartInUs: left.Microseconds()}
-		sent[nonce] = now
-		if err := sendAll(conn, key, g, peers); err != nil {
-			return fmt.Errorf("go_failed: %w", err)
-		}
-		all, err := a.collectAcks(conn, key, peers, sent)
-		if all || err != nil {
+		if all, err := a.collectAcks(conn, key, peers, every); all || err != nil {
 			return err
 		}
 	}
 }
 
-func sendAll(conn *net.UDPConn, key []byte, g wire.Go, peers []*peer) error {
+// ask sends the peer one repetition.
+func (p *peer) ask(conn *net.UDPConn, key []byte, g wire.Go, now int64) error {
 	datagram, err := wire.Seal(key, g)
 	if err != nil {
 		return err
 	}
-	for _, p := range peers {
-		if p.acked {
-			continue
-		}
-		for _, path := range p.to(g.Nonce) {
-			// A path that is down now may be up at the next repetition, and
-			// the other path may work: a failed send is not yet a failure.
-			_, _ = conn.WriteToUDP(datagram, path)
-		}
+	p.asked = append(p.asked, now)
+	for _, path := range p.to(g.Nonce) {
+		// A path that is down now may be up at the next repetition, and
+		// the other path may work: a failed send is not yet a failure.
+		_, _ = conn.WriteToUDP(datagram, path)
 	}
 	return nil
 }
 
-// collectAcks reads answers for one repetition's time; it tells whether all
-// have answered, and fails when one says that it cannot take part.
-func (a *attempt) collectAcks(conn *net.UDPConn, key []byte, peers []*peer, sent map[uint64]int64) (bool, error) {
-	every := goEvery
-	if slices.ContainsFunc(peers, func(p *peer) bool { return p.waiting != "" }) {
-		every = readyEvery
-	}
-	if err := conn.SetReadDeadline(time.Now().Add(every)); err != nil {
+// collectAcks reads answers for a time; it tells whether all have answered, and
+// fails when one says that it cannot take part.
+func (a *attempt) collectAcks(conn *net.UDPConn, key []byte, peers []*peer, within time.Duration) (bool, error) {
+	if err := conn.SetReadDeadline(time.Now().Add(within)); err != nil {
 		return false, fmt.Errorf("go_failed: %w", err)
 	}
 	buf := make([]byte, wire.MaxDatagram+1)
@@ -370,15 +380,14 @@ func (a *attempt) collectAcks(conn *net.UDPConn, key []byte, peers []*peer, sent
 			return false, fmt.Errorf("peer_not_ready: %s: %s", ack.From, ack.Reason)
 		}
 		for _, p := range peers {
-			t, ok := sent[ack.Nonce]
-			if !ok || p.name != ack.From {
+			if p.name != ack.From || ack.Nonce < 1 || ack.Nonce > uint64(len(p.asked)) {
 				continue
 			}
 			if p.waiting = ack.Waiting; p.waiting != "" {
 				p.heardBy, p.heardAt = from, ack.Nonce
 				continue
 			}
-			p.acked, p.bestRTT = true, time.Duration(a.engine.deps.Clock.BootNs()-t)
+			p.acked, p.bestRTT = true, time.Duration(a.engine.deps.Clock.BootNs()-p.asked[ack.Nonce-1])
 		}
 		if unanswered(peers) == "" {
 			return true, nil
