@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -336,4 +337,37 @@ type quietListener struct{ *listener }
 
 func (q *quietListener) Status(context.Context) (wire.NodeStatus, error) {
 	return q.listener.Told.Status, nil
+}
+
+// counted sees how many had told of themselves when its clock was compared.
+type counted struct {
+	*listener
+	told *atomic.Int32
+	seen atomic.Int32
+}
+
+func (c *counted) Status(ctx context.Context) (wire.NodeStatus, error) {
+	time.Sleep(10 * time.Millisecond)
+	c.told.Add(1)
+	return c.listener.Status(ctx)
+}
+
+func (c *counted) ClockOffset(ctx context.Context, n int) (wire.Clock, error) {
+	c.seen.Store(c.told.Load())
+	return c.listener.ClockOffset(ctx, n)
+}
+
+// What nodes do to tell of themselves would make clocks uncertain.
+func TestClocksAreComparedWhenAllHaveTold(t *testing.T) {
+	var told atomic.Int32
+	plan, nodes := need(), map[string]Node{}
+	for _, n := range plan.Nodes {
+		nodes[n.Name] = &counted{listener: &listener{Told: well()}, told: &told}
+	}
+	Nodes(t.Context(), plan, 3600, nodes)
+	for name, n := range nodes {
+		if seen := n.(*counted).seen.Load(); int(seen) != len(nodes) || len(nodes) < 2 {
+			t.Errorf("%s: clock compared when %d of %d had told of themselves", name, seen, len(nodes))
+		}
+	}
 }
