@@ -8,6 +8,8 @@ import android.graphics.Path
 import android.util.AttributeSet
 import android.view.View
 import dev.fieldmesh.app.R
+import dev.fieldmesh.core.app.Box
+import dev.fieldmesh.core.app.Labels
 import dev.fieldmesh.core.app.Mark
 import dev.fieldmesh.core.app.Peer
 import dev.fieldmesh.core.app.TrackState
@@ -17,6 +19,7 @@ import dev.fieldmesh.core.drive.Metres
  * The way on a plain grid, north up, without a map from anywhere: each stretch
  * in the colour of the throughput there, the roadside's site as a square, other
  * nodes as diamonds with the age of what is known, marks as rings, the car as a dot.
+ * Words that would cover others are left out: the nodes' stay first, then the newest marks'.
  */
 class TrackView(context: Context, attributes: AttributeSet?) : View(context, attributes) {
     private val ground = context.fill(R.color.surface)
@@ -52,10 +55,31 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
         val step = drawGrid(canvas)
         drawWay(canvas, places)
         drawSite(canvas)
-        drawMarks(canvas)
+        val marks = track.marks.asReversed().mapNotNull { m -> placeOf(m)?.let { m.text to it } }
+        marks.forEach { (_, place) -> canvas.drawCircle(x(place), y(place), context.dp(7f), mark) }
         others.forEach { (peer, place) -> drawPeer(canvas, peer, place) }
         places.lastOrNull()?.let { drawDot(canvas, it) }
-        canvas.drawText(context.getString(R.string.track_grid, step), context.dp(10f), height - context.dp(10f), words)
+        val caption = context.getString(R.string.track_grid, step)
+        canvas.drawText(caption, context.dp(10f), height - context.dp(10f), words)
+        val room = Labels(width.toFloat(), height.toFloat())
+        room.keepFree(Box(0f, height - context.dp(10f) - words.textSize, context.dp(10f) + words.measureText(caption), height.toFloat()))
+        val nodes = others.map { (peer, place) -> context.getString(R.string.track_peer, peer.node, peer.ageS) to place }
+        drawWords(canvas, room, nodes + marks, listOfNotNull(sitePlace(), places.lastOrNull()))
+    }
+
+    /** What stands at its places, the first first, where there is room; nothing covers a symbol. */
+    private fun drawWords(canvas: Canvas, room: Labels, texts: List<Pair<String, Metres>>, bare: List<Metres>) {
+        (texts.map { it.second } + bare).forEach { room.keepFree(symbol(it)) }
+        val letters = words.fontMetrics
+        for ((text, place) in texts) {
+            val box = room.place(symbol(place), words.measureText(text), letters.descent - letters.ascent) ?: continue
+            canvas.drawText(text, box.left, box.top - letters.ascent, words)
+        }
+    }
+
+    private fun symbol(place: Metres): Box {
+        val half = context.dp(11f) // the largest is a diamond of 10 with its rim
+        return Box(x(place) - half, y(place) - half, x(place) + half, y(place) + half)
     }
 
     private fun sitePlace(): Metres? {
@@ -136,17 +160,6 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
         diamond.close()
         if (peer.ageS <= FRESH_S) canvas.drawPath(diamond, node)
         canvas.drawPath(diamond, nodeRim)
-        val text = context.getString(R.string.track_peer, peer.node, peer.ageS)
-        val left = (x(place) - words.measureText(text) / 2).coerceIn(half / 2, (width - words.measureText(text) - half / 2).coerceAtLeast(half / 2))
-        canvas.drawText(text, left, y(place) + half + words.textSize * 1.1f, words)
-    }
-
-    private fun drawMarks(canvas: Canvas) {
-        for (m in track.marks) {
-            val place = placeOf(m) ?: continue
-            canvas.drawCircle(x(place), y(place), context.dp(7f), mark)
-            canvas.drawText(m.text, x(place) + context.dp(12f), y(place) - context.dp(8f), words)
-        }
     }
 
     private fun placeOf(m: Mark): Metres? {
