@@ -87,6 +87,9 @@ func (n *Node) ask(to netip.Addr, r *request) {
 	if n.lastError.Type != 0 && n.now-n.erredAt < spreadErrors {
 		// Before the request, so that nobody answers with the link that is broken.
 		options = append([]Option{n.lastError}, options...)
+		if ttl > 1 { // all have been told: again, it would take links that have come back
+			n.lastError = RouteError{}
+		}
 	}
 	n.transmit(netip.Addr{}, n.compose(broadcast, ttl, options...))
 	n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerRequest, Addr: to}, At: r.next})

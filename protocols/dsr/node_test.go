@@ -344,6 +344,34 @@ func TestOwnPacketGoesAnotherWay(t *testing.T) {
 	}
 }
 
+// A link that was lost to a collision is used again as soon as an answer comes over it.
+func TestLostLinkComesBack(t *testing.T) {
+	l := newLab(t, nil)
+	l.reply(2, 3)
+	lost := RouteError{Type: NodeUnreachable, Source: addr("10.0.0.2"), Destination: addr("10.0.0.1"), Unreachable: addr("10.0.0.3")}
+	l.hear(addr("10.0.0.2"), addr("10.0.0.1"), 255, SourceRoute{Route: []netip.Addr{}}, lost)
+	l.send()
+	for range 2 { // the neighbours are told of it, and then all
+		got := l.one()
+		ask, _ := find[RouteRequest](&got.Header)
+		l.want(got, netip.Addr{}, lost, ask)
+		l.hear(addr("10.0.0.1"), broadcast, 254, lost, RouteRequest{ID: ask.ID, Target: ask.Target, Route: addrs(2)}) // a neighbour's copy
+		l.wait(510 * time.Millisecond)
+	}
+	got := l.one()
+	ask, _ := find[RouteRequest](&got.Header)
+	l.want(got, netip.Addr{}, ask)
+	l.hear(addr("10.0.0.2"), addr("10.0.0.1"), 255, SourceRoute{Route: []netip.Addr{}}, lost) // it fails again
+	// From a cache beyond the link: not for others, but for who asked.
+	other := l.packet(addr("10.0.0.3"), addr("10.0.0.7"), 255, SourceRoute{Route: addrs(2)}, RouteReply{Route: addrs(2, 3, 5)})
+	l.handle(manet.Received{Overheard: true, Packet: other})
+	if sent := l.take(); len(sent) != 0 {
+		t.Errorf("with a link that another's reply has: %+v", sent)
+	}
+	l.hear(addr("10.0.0.3"), addr("10.0.0.1"), 255, SourceRoute{Route: addrs(2)}, RouteReply{Route: addrs(2, 3, 5)})
+	l.want(l.one(), addr("10.0.0.2"), SourceRoute{SegmentsLeft: 2, Route: addrs(2, 3)})
+}
+
 func TestShortening(t *testing.T) {
 	l := newLab(t, nil)
 	p, err := Encapsulate(data(50), addrs(6, 2, 3, 1))

@@ -56,7 +56,7 @@ func (n *Node) options(p []byte, h *Header, from netip.Addr) bool {
 				return true
 			}
 		case RouteError:
-			n.routeError(o)
+			n.routeError(p, o)
 		case Ack:
 			n.acknowledged(o)
 		}
@@ -118,13 +118,9 @@ func (n *Node) learnReply(p []byte, o RouteReply) bool {
 		n.count("hostile")
 		return false
 	}
-	// One from the target itself knows that its links are there now.
-	fresh := source(p) == path[len(path)-1]
+	n.cache.restore(n.proven(p, path))
 	if o.LastExternal {
 		path = path[:len(path)-1]
-	}
-	if fresh {
-		n.cache.restore(path)
 	}
 	if len(path) == 2 && path[0] == n.self {
 		delete(n.blacklist, path[1]) // the answer to a test of the link (8.2.2)
@@ -133,9 +129,24 @@ func (n *Node) learnReply(p []byte, o RouteReply) bool {
 	return true
 }
 
-// routeError is section 8.3.5.
-func (n *Node) routeError(o RouteError) {
-	if o.Type != NodeUnreachable || o.Source == n.self || !usable(o.Source) || !usable(o.Unreachable) {
+// proven is how far the links of a Reply's path are known to be there now: all
+// of them where the target itself sent it, and those that it came over where it
+// answers us.
+func (n *Node) proven(p []byte, path []netip.Addr) []netip.Addr {
+	last := path[len(path)-1]
+	if source(p) == last {
+		return path
+	}
+	if r := n.requests[last]; r == nil || !r.active || destination(p) != n.self {
+		return nil
+	}
+	return path[:slices.Index(path, source(p))+1]
+}
+
+// routeError is section 8.3.5. What this node spread itself comes back with its
+// neighbours' copies, and is no error of now.
+func (n *Node) routeError(p []byte, o RouteError) {
+	if o.Type != NodeUnreachable || o.Source == n.self || source(p) == n.self || !usable(o.Source) || !usable(o.Unreachable) {
 		return
 	}
 	n.count("errors_heard")
@@ -257,7 +268,7 @@ func (n *Node) overhear(p []byte, c *carried, h *Header) {
 					return
 				}
 			case RouteError:
-				n.routeError(o)
+				n.routeError(p, o)
 			}
 		}
 	}
