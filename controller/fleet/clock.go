@@ -27,7 +27,15 @@ func ownClock() (wire.ClockReply, error) {
 
 // comparing bounds the nodes whose clocks are compared at once: the questions to
 // more would wait for each other on this machine, which makes clocks uncertain.
-var comparing = semaphore.NewWeighted(8)
+var comparing = semaphore.NewWeighted(together)
+
+const together = 8
+
+// ClockTurns is what comparing the clocks of so many nodes takes for their
+// waiting for each other, over slow links.
+func ClockTurns(nodes int) time.Duration {
+	return time.Duration(nodes/together) * time.Second
+}
 
 // ClockOffset estimates the node's clocks against this machine's by n
 // exchanges, of which the one with the shortest round trip counts: it waited

@@ -115,9 +115,7 @@ func (t *Told) compare(ctx context.Context, n Node) {
 	if t.Err != nil {
 		return
 	}
-	asking, cancel := context.WithTimeout(ctx, clocksWithin)
-	defer cancel()
-	if est, err := n.ClockOffset(asking, clockExchanges); err == nil {
+	if est, err := n.ClockOffset(ctx, clockExchanges); err == nil {
 		t.Clock = &est
 	} else {
 		t.ClockErr = err
@@ -142,8 +140,7 @@ func (t *Told) scan(ctx context.Context, s scanning) {
 // the campaign takes; 0: not asked.
 func Nodes(ctx context.Context, plan wire.RunPlan, seconds float64, nodes map[string]Node) []Item {
 	told := make([]Told, len(plan.Nodes))
-	// Clocks when all have answered: what the others are busy with would make them uncertain.
-	for _, step := range []func(*Told, context.Context, Node){(*Told).ask, (*Told).compare} {
+	each := func(ctx context.Context, step func(*Told, context.Context, Node)) {
 		var asked sync.WaitGroup
 		for i, n := range plan.Nodes {
 			if c := nodes[n.Name]; c != nil {
@@ -152,6 +149,11 @@ func Nodes(ctx context.Context, plan wire.RunPlan, seconds float64, nodes map[st
 		}
 		asked.Wait()
 	}
+	each(ctx, (*Told).ask)
+	// When all have answered: what the others are busy with would make clocks uncertain.
+	comparing, cancel := context.WithTimeout(ctx, clocksWithin+fleet.ClockTurns(len(plan.Nodes)))
+	defer cancel()
+	each(comparing, (*Told).compare)
 	var out []Item
 	for i, n := range plan.Nodes {
 		if nodes[n.Name] == nil {

@@ -233,7 +233,7 @@ func (l *openLane) abort(ctx context.Context, names []string, k wire.TrialKey, r
 
 // clocks estimates the nodes' clocks and records the estimates with the trial.
 func (l *openLane) clocks(ctx context.Context, t wire.Trial, k wire.TrialKey) error {
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second+fleet.ClockTurns(len(t.Nodes())))
 	defer cancel()
 	return l.eachOf(ctx, t.Nodes(), func(ctx context.Context, c *fleet.Client) error {
 		est, err := c.ClockOffset(ctx, clockExchanges)

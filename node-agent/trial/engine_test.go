@@ -2,9 +2,11 @@ package trial
 
 import (
 	"context"
+	"errors"
 	"net"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -272,13 +274,18 @@ func (to *rig) ask(t *testing.T, planKey []byte, g wire.Go, before ...[]byte) wi
 	buf := make([]byte, 2000)
 	await(t, "an answer to GO", func() bool {
 		for _, d := range append(before, seal(t, planKey, g)) {
-			if _, err := conn.Write(d); err != nil {
+			if _, err := conn.Write(d); errors.Is(err, syscall.ECONNREFUSED) {
+				return false // the node does not listen yet: all of it again
+			} else if err != nil {
 				t.Fatal(err)
 			}
 		}
-		before = nil
 		_ = conn.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
 		n, err := conn.Read(buf)
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			return false
+		}
+		before = nil
 		if err != nil {
 			return false
 		}

@@ -310,6 +310,9 @@ func (a *attempt) exchangeGo(ctx context.Context, kind string, peers []*peer, un
 	for _, p := range peers {
 		p.asked = nil
 	}
+	// Where they are many and the time is short, all can still be asked twice.
+	within := time.Duration(untilNs-e.deps.Clock.BootNs()) - goQuiet
+	apart := min(goApart, within/time.Duration(2*len(peers)+1))
 	for nonce := uint64(1); ; nonce++ {
 		for _, p := range peers {
 			if p.acked {
@@ -327,7 +330,7 @@ func (a *attempt) exchangeGo(ctx context.Context, kind string, peers []*peer, un
 			if err := p.ask(conn, key, g, now); err != nil {
 				return fmt.Errorf("go_failed: %w", err)
 			}
-			if all, err := a.collectAcks(conn, key, peers, goApart); all || err != nil {
+			if all, err := a.collectAcks(conn, key, peers, apart); all || err != nil {
 				return err
 			}
 		}
