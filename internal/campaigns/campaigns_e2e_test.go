@@ -150,7 +150,7 @@ func chainOf(t *testing.T, changes ...string) string {
 	t.Helper()
 	return testnet.Campaign(t, "../../campaigns/variants-chain.yaml", "chain", append(changes, append(patient,
 		"variant: {levels: [tahoe, vegas]}", "variant: {levels: [tahoe]}", "routing: {levels: [dsr, aodv]}", "routing: {levels: [aodv]}\n      motion: {only: [static]}",
-		"trial: {duration_s: 5}", "trial: {duration_s: 2}", "attempts_max: 3", "attempts_max: 1")...)...)
+		"trial: {duration_s: 5}", "trial: {duration_s: 2}", "attempts_max: 8", "attempts_max: 1")...)...)
 }
 
 // Routing protocols that had nothing to forward were not compared: here every
