@@ -2,10 +2,8 @@ package capture
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"sync/atomic"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -85,15 +83,6 @@ func (r *ring) countDrops() error {
 		return fmt.Errorf("count drops: %w", err)
 	}
 	r.drops += uint64(st.Drops)
-	return nil
-}
-
-// wait until a block is there, or so long.
-func (r *ring) wait(d time.Duration) error {
-	_, err := unix.Poll([]unix.PollFd{{Fd: int32(r.fd), Events: unix.POLLIN}}, int(d.Milliseconds()))
-	if err != nil && !errors.Is(err, unix.EINTR) {
-		return fmt.Errorf("wait for packets: %w", err)
-	}
 	return nil
 }
 
