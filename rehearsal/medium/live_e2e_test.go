@@ -5,6 +5,7 @@ package medium
 import (
 	"bufio"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -302,6 +303,38 @@ func dialAs(uid int, path string) (net.Conn, error) {
 	}()
 	r := <-out
 	return r.conn, r.err
+}
+
+// While it is asked for, the machine's processors do not sleep, and afterwards
+// they do as before.
+func TestProcessorsStayAwake(t *testing.T) {
+	needRoot(t)
+	allowedUs := func() int32 {
+		t.Helper()
+		text, err := os.ReadFile("/dev/cpu_dma_latency")
+		if errors.Is(err, os.ErrNotExist) {
+			t.Skip("this kernel cannot be asked to keep processors awake")
+		}
+		if err != nil || len(text) != 4 {
+			t.Fatalf("read allowed latency: %d bytes, %v", len(text), err)
+		}
+		return int32(binary.NativeEndian.Uint32(text))
+	}
+	before := allowedUs()
+	if before == 0 {
+		t.Skip("another program keeps them awake")
+	}
+	awake, err := stayAwake()
+	if err != nil {
+		t.Fatal(err)
+	}
+	during := allowedUs()
+	if err := awake.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if after := allowedUs(); during != 0 || after != before {
+		t.Errorf("processors may take %d µs to wake, %d µs afterwards: want 0 and %d", during, after, before)
+	}
 }
 
 func TestFeedbackSpeaksToAnUnprivilegedReader(t *testing.T) {

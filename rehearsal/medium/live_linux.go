@@ -167,6 +167,11 @@ func (l *Live) Run(ctx context.Context) error {
 	}
 	if !l.opts.NoFIFO {
 		group.Go(func() error { return raiseThreads(ctx) })
+		if awake, err := stayAwake(); err != nil {
+			l.opts.Log.Warn("medium is less punctual than it could be", "reason", err)
+		} else {
+			defer awake.Close()
+		}
 	}
 	group.Go(func() error {
 		// Never unlocked: the thread has its own scheduling and ends with the

@@ -37,6 +37,21 @@ func prepareThread(fifo bool) error {
 	return err
 }
 
+// stayAwake keeps the machine's processors from sleeping deeper than they wake
+// at once, as long as the file is open (Linux, pm_qos_interface): an event that
+// is due wakes one, which takes up to some ms where a virtual machine's host has
+// others to serve, and some 100 µs from the deep states of a laptop's.
+func stayAwake() (*os.File, error) {
+	f, err := os.OpenFile("/dev/cpu_dma_latency", os.O_WRONLY, 0)
+	if err != nil {
+		return nil, fmt.Errorf("keep processors awake: %w", err)
+	}
+	if _, err := f.Write(make([]byte, 4)); err != nil { // µs, 32 bits
+		return nil, errors.Join(fmt.Errorf("keep processors awake: %w", err), f.Close())
+	}
+	return f, nil
+}
+
 // raiseThreads keeps the process's other threads above ordinary programs until
 // the context ends. The Go runtime preempts a locked goroutine every 10 ms, and
 // it is another thread that gives it its place back; were that thread to wait
