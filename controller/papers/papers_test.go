@@ -64,7 +64,7 @@ func TestThePapersFiguresAreWhole(t *testing.T) {
 		}
 	}
 	// The claims' conditions speak of facts that trials have.
-	facts := Facts(wire.Trial{TCP: wire.TCP{WindowPackets: new(8)}, Conditions: &wire.Conditions{SpeedMaxMps: new(5.0)}})
+	facts := Facts(wire.Trial{TCP: wire.TCP{WindowPackets: new(8)}, Conditions: &wire.Conditions{SpeedMaxMps: new(5.0)}, Acceptance: wire.Acceptance{HopsMin: new(6)}})
 	for _, c := range p.Tests {
 		for _, k := range []Condition{c.Where, c.A, c.B} {
 			for fact := range k {
@@ -80,12 +80,12 @@ func TestFactsOfATrial(t *testing.T) {
 	yes, no := true, false
 	got := Facts(wire.Trial{
 		Sender: "a", Receiver: "f", Still: true, Routing: wire.Routing{Protocol: "aodv-p3"}, TCP: wire.TCP{Variant: "reno", SACK: &yes, DelayedACK: &yes, FixedRTO: true, WindowPackets: new(8)},
-		Conditions: &wire.Conditions{ChannelErrorMean: new(0.01), QueueFrames: new(50)},
+		Conditions: &wire.Conditions{ChannelErrorMean: new(0.01), QueueFrames: new(50)}, Acceptance: wire.Acceptance{HopsMin: new(6)},
 		Traffic: []wire.Flow{{Kind: "iperf3_tcp", Streams: 2}, {Kind: "iperf3_tcp"}, {Kind: "iperf3_tcp", Background: true},
 			{Kind: "iperf3_udp", Background: true, BitrateBps: new(5e3)}, {Kind: "iperf3_udp", Background: true, Streams: 9, BitrateBps: new(5e3)}},
 	})
 	want := map[string]string{"routing": "aodv", "variant": "reno", "tcp": "reno+sack+delack+fixedrto", "motion": "static", "speed_max_mps": "0", "channel_error": "0.01",
-		"queue_frames": "50", "window_packets": "8", "tcp_flows": "3", "cbr_flows": "10", "cbr_kbit_s": "50", "nodes": "2", "ends": "a to f"}
+		"queue_frames": "50", "window_packets": "8", "tcp_flows": "3", "cbr_flows": "10", "cbr_kbit_s": "50", "nodes": "2", "ends": "a to f", "hops": "6"}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

@@ -52,6 +52,9 @@ func Facts(t wire.Trial) map[string]string {
 	if t.Still || out["speed_max_mps"] == "0" {
 		out["motion"], out["speed_max_mps"] = "static", "0"
 	}
+	if h := t.Acceptance.HopsMin; h != nil {
+		out["hops"] = strconv.Itoa(*h)
+	}
 	if w := t.TCP.WindowPackets; w != nil {
 		out["window_packets"] = strconv.Itoa(*w)
 	}
