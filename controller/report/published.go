@@ -142,6 +142,9 @@ func paperValues(a attempt) map[string]float64 {
 	sent := func(flow string) *float64 { return metrics.Value(a.packets, flow, "packets_sent") }
 	arrived := func(flow string) *float64 {
 		n, share := sent(flow), metrics.Value(a.packets, flow, metrics.DeliveryFraction)
+		if n != nil && *n == 0 { // it never connected: none of the packets is its
+			return n
+		}
 		if n == nil || share == nil {
 			return nil
 		}

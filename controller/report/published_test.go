@@ -50,6 +50,11 @@ func TestPapersValuesAreOverAllPackets(t *testing.T) {
 		}
 	}
 	a := beside("reno", "dsr", 1, 0.3, connection{1000, 10, 20})
+	a.Trial.Traffic = append(a.Trial.Traffic, wire.Flow{Name: "unconnected", Kind: "iperf3_tcp"})
+	a.packets = append(a.packets, metrics.Row{Flow: "unconnected", Name: "packets_sent", Value: 0})
+	if delay := paperValues(a)[metrics.OneWayMeanMs]; delay != 20 {
+		t.Errorf("the delay of packets that arrived is %g ms, want 20: a connection that never was has none", delay)
+	}
 	a.Trial.Traffic = append(a.Trial.Traffic, wire.Flow{Name: "unseen", Kind: "iperf3_tcp"})
 	if v, known := paperValues(a)[metrics.PacketLossPercent]; known {
 		t.Errorf("loss is %g, and one of the connections was not captured", v)
