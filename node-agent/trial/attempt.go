@@ -429,12 +429,11 @@ func (a *attempt) run() {
 // still runs. An error says why the attempt failed.
 func (a *attempt) measure(order goOrder) error {
 	e := a.engine
-	a.mu.Lock()
-	a.openNs, a.closeNs = order.openBootNs, order.openBootNs+a.trial.Duration().Nanoseconds()
-	a.mu.Unlock()
+	a.opensAt(order.openBootNs)
 	a.setState("running", "waiting for the window to open")
 	clients := a.startClients(warming)
-	if err := a.sleepUntil(a.openNs); err != nil {
+	order, err := a.awaitOpening(order)
+	if err != nil {
 		a.cancel(err)
 		return errors.Join(err, a.endFlows(clients))
 	}
@@ -444,7 +443,7 @@ func (a *attempt) measure(order goOrder) error {
 		return errors.Join(err, a.endFlows(clients))
 	}
 	a.setState("running", "measuring")
-	err := a.startProbes()
+	err = a.startProbes()
 	clients = append(clients, a.startClients(measuring)...)
 	if err == nil {
 		err = a.sleepUntil(a.closeNs)

@@ -20,6 +20,10 @@ const (
 	// at once wait for each other, and how long they do makes GO uncertain. It is
 	// what a GO of 200 bytes is on the air at 1 Mbit/s, the lowest rate of 802.11.
 	goApart = 2 * time.Millisecond
+	// goFine is a round trip that says well enough when a peer opens its window;
+	// whose answer took longer is asked again, goMost times in all.
+	goFine = 10 * time.Millisecond
+	goMost = 5
 	// goQuiet is how long before the window GO falls silent, so that nothing
 	// of it is in the air when the window opens.
 	goQuiet = 100 * time.Millisecond
@@ -176,11 +180,44 @@ func (e *Engine) armLate(ctx context.Context, k wire.TrialKey) error {
 	return nil
 }
 
-// order sets the window's opening; the first one counts.
+// order sets the window's opening. Of several GOs the one with the earliest
+// opening counts, which was delayed least; one that is sent again says a later.
 func (a *attempt) order(o goOrder) {
-	select {
-	case a.start <- o:
-	default:
+	for {
+		select {
+		case a.start <- o:
+			return
+		case before := <-a.start: // which nobody has looked at yet
+			if before.openBootNs < o.openBootNs {
+				o = before
+			}
+		}
+	}
+}
+
+func (a *attempt) opensAt(bootNs int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.openNs, a.closeNs = bootNs, bootNs+a.trial.Duration().Nanoseconds()
+}
+
+// awaitOpening waits for the window to open, which a further GO may put earlier.
+func (a *attempt) awaitOpening(o goOrder) (goOrder, error) {
+	for {
+		a.opensAt(o.openBootNs)
+		timer := time.NewTimer(time.Duration(o.openBootNs - a.engine.deps.Clock.BootNs()))
+		select {
+		case <-timer.C:
+			if a.engine.deps.Clock.BootNs() >= o.openBootNs {
+				return o, nil
+			}
+		case further := <-a.start:
+			if further.openBootNs < o.openBootNs {
+				o = further
+			}
+		case <-a.ctx.Done():
+			return o, context.Cause(a.ctx)
+		}
 	}
 }
 
@@ -210,6 +247,11 @@ type peer struct {
 	waiting string       // what it said that it still waits for
 	heardBy *net.UDPAddr // the path of its last answer that was not yet its word
 	heardAt uint64       // and the repetition
+}
+
+// sure tells whether the peer need not be asked again.
+func (p *peer) sure(kind string) bool {
+	return p.acked && (kind == wire.GoArm || p.bestRTT <= goFine || len(p.asked) >= goMost)
 }
 
 // to is where a repetition goes: by the control link where there is one, by all
@@ -315,11 +357,14 @@ func (a *attempt) exchangeGo(ctx context.Context, kind string, peers []*peer, un
 	apart := min(goApart, within/time.Duration(2*len(peers)+1))
 	for nonce := uint64(1); ; nonce++ {
 		for _, p := range peers {
-			if p.acked {
+			if p.sure(kind) {
 				continue
 			}
 			now := e.deps.Clock.BootNs()
 			left := time.Duration(untilNs - now)
+			if left < goQuiet && unanswered(peers) == "" {
+				return nil
+			}
 			if left < goQuiet {
 				return fmt.Errorf("%s: no answer from %s in time", goUnanswered, unanswered(peers))
 			}
@@ -330,7 +375,7 @@ func (a *attempt) exchangeGo(ctx context.Context, kind string, peers []*peer, un
 			if err := p.ask(conn, key, g, now); err != nil {
 				return fmt.Errorf("go_failed: %w", err)
 			}
-			if all, err := a.collectAcks(conn, key, peers, apart); all || err != nil {
+			if all, err := a.collectAcks(conn, key, kind, peers, apart); all || err != nil {
 				return err
 			}
 		}
@@ -338,7 +383,7 @@ func (a *attempt) exchangeGo(ctx context.Context, kind string, peers []*peer, un
 		if slices.ContainsFunc(peers, func(p *peer) bool { return p.waiting != "" }) {
 			every = readyEvery
 		}
-		if all, err := a.collectAcks(conn, key, peers, every); all || err != nil {
+		if all, err := a.collectAcks(conn, key, kind, peers, every); all || err != nil {
 			return err
 		}
 	}
@@ -359,18 +404,21 @@ func (p *peer) ask(conn *net.UDPConn, key []byte, g wire.Go, now int64) error {
 	return nil
 }
 
-// collectAcks reads answers for a time; it tells whether all have answered, and
-// fails when one says that it cannot take part.
-func (a *attempt) collectAcks(conn *net.UDPConn, key []byte, peers []*peer, within time.Duration) (bool, error) {
+// collectAcks reads answers for a time; it tells whether none need be asked
+// again, and fails when one says that it cannot take part.
+func (a *attempt) collectAcks(conn *net.UDPConn, key []byte, kind string, peers []*peer, within time.Duration) (bool, error) {
 	if err := conn.SetReadDeadline(time.Now().Add(within)); err != nil {
 		return false, fmt.Errorf("go_failed: %w", err)
+	}
+	allSure := func() bool {
+		return !slices.ContainsFunc(peers, func(p *peer) bool { return !p.sure(kind) })
 	}
 	buf := make([]byte, wire.MaxDatagram+1)
 	for {
 		n, from, err := conn.ReadFromUDP(buf)
 		var timeout net.Error
 		if errors.As(err, &timeout) && timeout.Timeout() {
-			return unanswered(peers) == "", nil
+			return allSure(), nil
 		}
 		if err != nil {
 			continue // an ICMP error of an earlier send; the deadline ends the loop
@@ -390,9 +438,12 @@ func (a *attempt) collectAcks(conn *net.UDPConn, key []byte, peers []*peer, with
 				p.heardBy, p.heardAt = from, ack.Nonce
 				continue
 			}
-			p.acked, p.bestRTT = true, time.Duration(a.engine.deps.Clock.BootNs()-p.asked[ack.Nonce-1])
+			rtt := time.Duration(a.engine.deps.Clock.BootNs() - p.asked[ack.Nonce-1])
+			if !p.acked || rtt < p.bestRTT {
+				p.acked, p.bestRTT = true, rtt
+			}
 		}
-		if unanswered(peers) == "" {
+		if allSure() {
 			return true, nil
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// answerer is a peer that answers every GO at once, and keeps it.
-func answerer(t *testing.T, name string, key []byte) (*peer, <-chan wire.Go) {
+// answerer is a peer that keeps every GO, and answers each so much later.
+func answerer(t *testing.T, name string, key []byte, later func(nonce uint64) time.Duration) (*peer, <-chan wire.Go) {
 	t.Helper()
 	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
@@ -33,12 +33,11 @@ func answerer(t *testing.T, name string, key []byte) (*peer, <-chan wire.Go) {
 			}
 			heard <- g
 			answer, err := wire.Seal(key, &wire.Ack{Type: "ack", Run: g.Run, Trial: g.Trial, Attempt: g.Attempt, From: name, Nonce: g.Nonce, Ready: true})
-			if err == nil {
-				_, err = conn.WriteToUDP(answer, from)
-			}
 			if err != nil {
 				t.Error(err)
+				return
 			}
+			time.AfterFunc(later(g.Nonce), func() { _, _ = conn.WriteToUDP(answer, from) }) // the test may have ended
 		}
 	}()
 	return &peer{name: name, paths: []*net.UDPAddr{conn.LocalAddr().(*net.UDPAddr)}}, heard
@@ -54,7 +53,7 @@ func TestPeersAreToldTheSameOpeningApart(t *testing.T) {
 	var peers []*peer
 	var heard []<-chan wire.Go
 	for i := range 6 {
-		p, h := answerer(t, fmt.Sprintf("n%d", i), key)
+		p, h := answerer(t, fmt.Sprintf("n%d", i), key, func(uint64) time.Duration { return 0 })
 		peers, heard = append(peers, p), append(heard, h)
 	}
 	openNs := r.deps.Clock.BootNs() + (20 * time.Second).Nanoseconds()
@@ -72,5 +71,55 @@ func TestPeersAreToldTheSameOpeningApart(t *testing.T) {
 		if told := p.asked[g.Nonce-1] + g.StartInUs*1000; told > openNs || told < openNs-1000 {
 			t.Errorf("%s was told an opening %d ns before the others'", p.name, openNs-told)
 		}
+	}
+}
+
+// Who answers slowly is asked again, and its fastest answer counts; who always
+// does is not waited for.
+func TestSlowPeersAreAskedAgain(t *testing.T) {
+	r := newRig(t, "car", t.TempDir(), 0)
+	key := []byte("a key of 32 bytes for this test.")
+	r.plan = &wire.RunPlan{Run: "r", Key: key}
+	a := newAttempt(r.Engine, wire.TrialKey{Trial: 1, Attempt: 1}, wire.Trial{Number: 1})
+	const slow = 40 * time.Millisecond
+	once, _ := answerer(t, "once", key, func(nonce uint64) time.Duration {
+		if nonce == 1 {
+			return slow
+		}
+		return 0
+	})
+	always, _ := answerer(t, "always", key, func(uint64) time.Duration { return slow })
+	peers := []*peer{once, always}
+	if err := a.exchangeGo(context.Background(), wire.GoStart, peers, r.deps.Clock.BootNs()+(20*time.Second).Nanoseconds()); err != nil {
+		t.Fatal(err)
+	}
+	if len(once.asked) < 2 || once.bestRTT >= slow {
+		t.Errorf("who answered slowly once was asked %d times, the fastest answer took %v", len(once.asked), once.bestRTT)
+	}
+	if len(always.asked) != goMost || always.bestRTT < slow {
+		t.Errorf("who always answers slowly was asked %d times, the fastest answer took %v", len(always.asked), always.bestRTT)
+	}
+}
+
+// Of several GOs the earliest opening counts: before anybody has looked at one,
+// and while the window is waited for. A later one changes nothing.
+func TestTheLeastDelayedGoCounts(t *testing.T) {
+	r := newRig(t, "car", t.TempDir(), 0)
+	a := newAttempt(r.Engine, wire.TrialKey{Trial: 1, Attempt: 1}, wire.Trial{Number: 1})
+	now := r.deps.Clock.BootNs()
+	at := func(d time.Duration) goOrder { return goOrder{openBootNs: now + d.Nanoseconds()} }
+	for _, d := range []time.Duration{time.Hour, time.Minute, 2 * time.Minute} {
+		a.order(at(d))
+	}
+	first := <-a.start
+	if first != at(time.Minute) {
+		t.Fatalf("the window opens at %d, want %d", first.openBootNs, at(time.Minute).openBootNs)
+	}
+	for i, d := range []time.Duration{time.Hour, 200 * time.Millisecond} {
+		time.AfterFunc(time.Duration(i+1)*20*time.Millisecond, func() { a.order(at(d)) })
+	}
+	got, err := a.awaitOpening(first)
+	if err != nil || got != at(200*time.Millisecond) || a.openNs != got.openBootNs || r.deps.Clock.BootNs() < got.openBootNs {
+		t.Errorf("it opened at %d, want %d: %v", got.openBootNs, at(200*time.Millisecond).openBootNs, err)
 	}
 }

@@ -19,8 +19,9 @@ const (
 // answer. Both are JSON followed by a 32-byte HMAC-SHA256 under the run's key.
 //
 // A replayed GO names an attempt that its receiver has already run, and is
-// answered but not obeyed; of an attempt that is armed, the first GO sets the
-// start, and those that follow are answered only.
+// answered but not obeyed. Of the GOs of an attempt that is armed the earliest
+// start counts until it is there: it is that of the least delayed, and a GO that
+// somebody sends again can only name a later one.
 type Go struct {
 	Type      string `json:"type"` // GoStart or GoArm
 	Run       string `json:"run"`
