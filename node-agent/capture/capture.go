@@ -124,9 +124,8 @@ func (c *Capture) close() error {
 }
 
 // drainEvery is how often the ring is emptied. It is not waited for in a system
-// call: while one lasts, Go's runtime looks after it every 20 µs to some ms,
-// which cost an agent more than all else that it does in a window. The ring
-// holds 1.6 s even where every block goes over when retireMs is up.
+// call: while one lasts, Go's runtime looks after it every 20 µs to some ms, some
+// hundred times a second. The ring holds 1.6 s even where every block goes over when retireMs is up.
 const drainEvery = 200 * time.Millisecond
 
 // run writes what comes until ctx ends, and then what the kernel still holds.

@@ -52,6 +52,7 @@ func measuring(f wire.Flow) bool { return !warming(f) }
 // startClients starts those flows whose client is this node, each at its time.
 func (a *attempt) startClients(which func(wire.Flow) bool) []Process {
 	var out []Process
+	openNs := a.openNs // a further GO may move it while flows wait
 	for _, f := range a.flows {
 		client, server := f.From, f.To
 		if f.Reverse {
@@ -63,16 +64,16 @@ func (a *attempt) startClients(which func(wire.Flow) bool) []Process {
 		ctx, stop := context.WithCancelCause(a.ctx)
 		p := &pendingClient{stop: stop, done: make(chan wire.Iperf3, 1)}
 		out = append(out, p)
-		go func() { defer stop(nil); p.done <- a.client(ctx, f, server) }()
+		go func() { defer stop(nil); p.done <- a.client(ctx, f, server, openNs+int64(f.StartS*1e9)) }()
 	}
 	return out
 }
 
-// client runs one flow's client. That it could not run is the flow's record,
+// client runs one flow's client from a moment of the boot clock. That it could not run is the flow's record,
 // not an error: no connection is 0 bytes.
-func (a *attempt) client(ctx context.Context, f wire.Flow, server string) wire.Iperf3 {
+func (a *attempt) client(ctx context.Context, f wire.Flow, server string, fromBootNs int64) wire.Iperf3 {
 	fail := func(err error) wire.Iperf3 { return wire.Iperf3{Flow: f.Name, Side: "client", Error: err.Error()} }
-	if err := a.sleepUntil(a.openNs + int64(f.StartS*1e9)); err != nil {
+	if err := a.sleepUntil(fromBootNs); err != nil {
 		return fail(err)
 	}
 	addr, err := a.engine.meshAddr(server)

@@ -195,6 +195,8 @@ func (a *attempt) order(o goOrder) {
 	}
 }
 
+// opensAt is called by the attempt's own goroutine, which alone reads what it
+// sets without the lock.
 func (a *attempt) opensAt(bootNs int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -204,7 +206,6 @@ func (a *attempt) opensAt(bootNs int64) {
 // awaitOpening waits for the window to open, which a further GO may put earlier.
 func (a *attempt) awaitOpening(o goOrder) (goOrder, error) {
 	for {
-		a.opensAt(o.openBootNs)
 		timer := time.NewTimer(time.Duration(o.openBootNs - a.engine.deps.Clock.BootNs()))
 		select {
 		case <-timer.C:
@@ -214,10 +215,13 @@ func (a *attempt) awaitOpening(o goOrder) (goOrder, error) {
 		case further := <-a.start:
 			if further.openBootNs < o.openBootNs {
 				o = further
+				a.opensAt(o.openBootNs)
 			}
 		case <-a.ctx.Done():
+			timer.Stop()
 			return o, context.Cause(a.ctx)
 		}
+		timer.Stop()
 	}
 }
 
@@ -362,11 +366,11 @@ func (a *attempt) exchangeGo(ctx context.Context, kind string, peers []*peer, un
 			}
 			now := e.deps.Clock.BootNs()
 			left := time.Duration(untilNs - now)
-			if left < goQuiet && unanswered(peers) == "" {
-				return nil
-			}
 			if left < goQuiet {
-				return fmt.Errorf("%s: no answer from %s in time", goUnanswered, unanswered(peers))
+				if missing := unanswered(peers); missing != "" {
+					return fmt.Errorf("%s: no answer from %s in time", goUnanswered, missing)
+				}
+				return nil // some only slowly
 			}
 			if ctx.Err() != nil {
 				return context.Canceled

@@ -118,8 +118,8 @@ func environment() []string {
 
 // agentCommand enters a namespace as a person would, so that the agent sees
 // the namespace's own /sys too; ip then becomes the agent. A node has one
-// processor: the many agents of a field share a few, and with two each, waking
-// the second to see whether there is more to do is half of what they cost.
+// processor: the many agents of a field share a few, and with two each they wake
+// the second again and again to see whether there is more to do.
 func agentCommand(ip, ns string, command []string) *exec.Cmd {
 	c := exec.Command(ip, append([]string{"netns", "exec", ns}, command...)...)
 	c.Env = append(environment(), "GOMAXPROCS=1")
