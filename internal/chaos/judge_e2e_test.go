@@ -235,15 +235,7 @@ func same(t *testing.T, what, before, after string) {
 	if before == after {
 		return
 	}
-	var diff strings.Builder
-	for _, side := range []struct{ sign, of, than string }{{"-", before, after}, {"+", after, before}} {
-		for text := range strings.Lines(side.of) {
-			if !strings.Contains("\n"+side.than, "\n"+text) {
-				diff.WriteString(side.sign + text)
-			}
-		}
-	}
-	t.Errorf("%s is not as it was:\n%s", what, diff.String())
+	t.Errorf("%s is not as it was:\n%s", what, testnet.Diff(before, after))
 }
 
 // empty fails the test when a folder is not.

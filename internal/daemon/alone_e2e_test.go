@@ -139,7 +139,7 @@ func asItWas(t *testing.T, node *testnet.NS, before string) {
 	if after == before {
 		return
 	}
-	t.Errorf("%s is not as it was:\n--- before\n%s--- after\n%s", node.Name, before, after)
+	t.Errorf("%s is not as it was:\n%s", node.Name, testnet.Diff(before, after))
 }
 
 func TestDaemonsCarryTCPAndLeaveNothing(t *testing.T) {

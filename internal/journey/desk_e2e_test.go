@@ -79,22 +79,8 @@ func (d *desk) snapshot(t *testing.T) string {
 func (d *desk) restored(t *testing.T) {
 	t.Helper()
 	if after := d.snapshot(t); after != d.before {
-		t.Errorf("the machine is not as it was:\n%s", lineDiff(d.before, after))
+		t.Errorf("the machine is not as it was:\n%s", testnet.Diff(d.before, after))
 	}
-}
-
-// lineDiff lists the lines that only one of the texts has.
-func lineDiff(before, after string) string {
-	var b strings.Builder
-	for sign, pair := range map[string][2]string{"-": {before, after}, "+": {after, before}} {
-		other := "\n" + pair[1]
-		for line := range strings.Lines(pair[0]) {
-			if !strings.Contains(other, "\n"+line) {
-				b.WriteString(sign + line)
-			}
-		}
-	}
-	return b.String()
 }
 
 func (d *desk) address(name string) string {

@@ -64,7 +64,7 @@ func TestARehearsalReportsWhatACaptureShows(t *testing.T) {
 		t.Errorf("the field has left %v", left)
 	}
 	if after := testnet.Snapshot(t, "", "lo", "eth"); after != before {
-		t.Errorf("the machine is not as it was:\n%s", lineDiff(before, after))
+		t.Errorf("the machine is not as it was:\n%s", testnet.Diff(before, after))
 	}
 
 	k := openRun(t, filepath.Join(dir, "runs", "two-trials"))

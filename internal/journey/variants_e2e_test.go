@@ -45,7 +45,7 @@ func TestVariantsAreInForceOnTheSender(t *testing.T) {
 		t.Fatalf("fieldmesh rehearse: %v\n%s", err, run.said())
 	}
 	if after := testnet.Snapshot(t, "", "lo", "eth"); after != before {
-		t.Errorf("the machine is not as it was:\n%s", lineDiff(before, after))
+		t.Errorf("the machine is not as it was:\n%s", testnet.Diff(before, after))
 	}
 	k := openRun(t, filepath.Join(dir, "runs", "variants"))
 	sections, wires := map[string]bool{}, map[string]onWire{}

@@ -249,6 +249,20 @@ func (f *field) hops(t *testing.T, from, to int) int {
 	return f.way(t, from, to).Hops
 }
 
+// reaches waits until packets arrive over a route of a length. A loaded channel
+// may lose a frame again and again, and a link with it: there may be no route
+// for seconds, but there is one again.
+func (f *field) reaches(t *testing.T, from, to, want int) {
+	t.Helper()
+	probe := f.udp(t, from, to)
+	wait(t, time.Minute, func() error {
+		if came, hops := probe.send(t, time.Second), f.hops(t, from, to); !came || hops != want {
+			return fmt.Errorf("the route is %d hops long, want %d: %+v", hops, want, f.state(t, from))
+		}
+		return nil
+	})
+}
+
 // transfer is what iperf3's client says of one run.
 type transfer struct {
 	Start struct {
@@ -267,7 +281,8 @@ type transfer struct {
 	Error string `json:"error"`
 }
 
-// iperf sends for some seconds from a node to another.
+// iperf sends for some seconds from a node to another. How much arrives hangs on
+// which frames collide: where that is to be judged, bulk.
 func (f *field) iperf(t *testing.T, from, to, seconds int) transfer {
 	t.Helper()
 	r, err := f.iperf3(t, from, to, time.Duration(seconds+60)*time.Second, "-t", fmt.Sprint(seconds))

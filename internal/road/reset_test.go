@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/testnet"
 	"fieldmesh.dev/fieldmesh/internal/testnet/power"
 )
 
@@ -148,5 +149,5 @@ func (n *node) staysAs(t *testing.T, when, before string) {
 		}
 		time.Sleep(200 * time.Millisecond)
 	}
-	t.Errorf("%s, %s is not as it was. Before:\n%s\nnow:\n%s", when, n.name, before, now)
+	t.Errorf("%s, %s is not as it was:\n%s", when, n.name, testnet.Diff(before, now))
 }

@@ -223,7 +223,7 @@ func (n *node) becomes(t *testing.T, when, before string) {
 		time.Sleep(200 * time.Millisecond)
 		after = n.snapshot(t)
 	}
-	t.Errorf("%s, %s is not as it was. Before:\n%s\nnow:\n%s", when, n.name, before, after)
+	t.Errorf("%s, %s is not as it was:\n%s", when, n.name, testnet.Diff(before, after))
 }
 
 // await runs something until it holds.

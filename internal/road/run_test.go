@@ -5,6 +5,7 @@ package road
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,6 +15,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/vishvananda/netlink"
 
 	"fieldmesh.dev/fieldmesh/internal/testnet"
 	"fieldmesh.dev/fieldmesh/internal/testnet/hwsim"
@@ -98,7 +101,7 @@ func TestGuestRun(t *testing.T) {
 	var way atomic.Bool
 	watch, end := context.WithCancel(t.Context())
 	var watching sync.WaitGroup
-	watching.Go(func() { r.nodes[0].awaitRoute(watch, "10.77.0.2 via 10.77.0.3", &way) })
+	watching.Go(func() { r.nodes[0].awaitRoute(watch, t, "10.77.0.2", "10.77.0.3", &way) })
 	dirs := r.run(t, file, 2)
 	end()
 	watching.Wait()
@@ -160,14 +163,27 @@ func (n *node) beside(t *testing.T) {
 	}
 }
 
-// awaitRoute looks at a node's routes until one is seen or ctx ends.
-func (n *node) awaitRoute(ctx context.Context, route string, seen *atomic.Bool) {
-	for ctx.Err() == nil {
-		out, err := n.ns.Command(ctx, "ip", "route", "show", "proto", "babel").Output()
-		if err == nil && strings.Contains(string(out), route) {
-			seen.Store(true)
-			return
-		}
+// rtprotBabel is what babeld's routes say of where they come from
+// (rtnetlink.h's RTPROT_BABEL).
+const rtprotBabel = 42
+
+// awaitRoute looks at a node's routes of babeld until there is one to an address
+// over another, or ctx ends. It starts no program: that could be taken for one
+// that the node runs.
+func (n *node) awaitRoute(ctx context.Context, t *testing.T, to, over string, seen *atomic.Bool) {
+	for ctx.Err() == nil && !seen.Load() {
+		n.ns.Do(t, func() error {
+			routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Protocol: rtprotBabel}, netlink.RT_FILTER_PROTOCOL)
+			for _, r := range routes {
+				if r.Dst != nil && r.Dst.IP.String() == to && r.Gw.String() == over {
+					seen.Store(true)
+				}
+			}
+			if errors.Is(err, netlink.ErrDumpInterrupted) { // the table changed meanwhile
+				err = nil
+			}
+			return err
+		})
 		time.Sleep(500 * time.Millisecond)
 	}
 }

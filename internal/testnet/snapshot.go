@@ -295,3 +295,21 @@ func ruleset() (string, error) {
 	}
 	return string(out), nil
 }
+
+// Diff lists the lines that only one of two texts has, those of the first with
+// "-" before them, and of the second with "+".
+func Diff(before, after string) string {
+	var b strings.Builder
+	for _, side := range []struct{ sign, of, than string }{{"-", before, after}, {"+", after, before}} {
+		lines := strings.Split(side.than, "\n")
+		for line := range strings.SplitSeq(side.of, "\n") {
+			if !slices.Contains(lines, line) {
+				fmt.Fprintf(&b, "%s %s\n", side.sign, line)
+			}
+		}
+	}
+	if b.Len() == 0 && before != after {
+		return "only the order or the number of equal lines differs\n"
+	}
+	return b.String()
+}

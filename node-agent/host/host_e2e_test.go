@@ -200,29 +200,10 @@ func (f field) snapshot(t *testing.T) string {
 	return s + f.programs(t)
 }
 
-func difference(before, after string) string {
-	b, a := strings.Split(before, "\n"), strings.Split(after, "\n")
-	var out []string
-	for _, l := range b {
-		if !slices.Contains(a, l) {
-			out = append(out, "- "+l)
-		}
-	}
-	for _, l := range a {
-		if !slices.Contains(b, l) {
-			out = append(out, "+ "+l)
-		}
-	}
-	if len(out) == 0 {
-		return "the order differs"
-	}
-	return strings.Join(out, "\n")
-}
-
 func mustEqual(t *testing.T, when, before, after string) {
 	t.Helper()
 	if before != after {
-		t.Fatalf("%s: the machine is not as it was:\n%s", when, difference(before, after))
+		t.Fatalf("%s: the machine is not as it was:\n%s", when, testnet.Diff(before, after))
 	}
 }
 
