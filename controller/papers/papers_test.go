@@ -190,6 +190,35 @@ func tInterval(values []float64) (float64, *float64) {
 	return mean, new(4.303 * math.Sqrt(ss/float64(len(values)-1)/float64(len(values)))) // of two degrees of freedom: wide enough here
 }
 
+// Ends that every repetition draws anew make no cells of their own; ends that a
+// plan compares do.
+func TestEndsThatWereDrawnAreRepetitionsOfACell(t *testing.T) {
+	trial := func(repetition int, ends string) Trial {
+		return Trial{Repetition: repetition, Facts: map[string]string{"ends": ends, "variant": "reno", "tcp": "reno"}, Values: map[string]float64{"m": float64(repetition)}}
+	}
+	of := func(values []float64) (float64, *float64) { return values[0], nil }
+	for _, c := range []struct {
+		trials []Trial
+		facts  []string
+		counts []int
+	}{
+		{[]Trial{trial(1, "a to b"), trial(2, "c to d"), trial(3, "e to f")}, nil, []int{3}},
+		{[]Trial{trial(1, "a to b"), trial(1, "a to c"), trial(2, "a to b"), trial(2, "a to c")}, []string{"ends"}, []int{2, 2}},
+	} {
+		facts, cells := Cells(c.trials, []string{"m"}, of)
+		var counts []int
+		for _, cell := range cells {
+			counts = append(counts, cell.Trials)
+			if cell.Values[0].N != cell.Trials {
+				t.Errorf("%d values of %d trials", cell.Values[0].N, cell.Trials)
+			}
+		}
+		if !slices.Equal(facts, c.facts) || !slices.Equal(counts, c.counts) {
+			t.Errorf("facts %v and %v trials a cell, want %v and %v", facts, counts, c.facts, c.counts)
+		}
+	}
+}
+
 // Trials as published have the published orders and support what was drawn from
 // the tables; turned round, they contradict it and are remarked upon.
 func TestTablesBesidePublishedOnes(t *testing.T) {

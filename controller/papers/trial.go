@@ -121,7 +121,24 @@ func WithReferenceRatio(trials []Trial) {
 // summaries of metrics.
 type Ours struct {
 	Facts  []string // values of the facts that vary
+	Trials int
 	Values []Interval
+}
+
+// endsMatter says whether the ends of the traffic tell trials of a repetition
+// apart. Where every repetition draws ends of its own they do not: trials with
+// other ends are then repetitions of one cell.
+func endsMatter(trials []Trial) bool {
+	ends := Condition{"ends": nil}
+	of := map[string]string{}
+	for _, t := range trials {
+		alike := t.alike(ends, ends)
+		if known, met := of[alike]; met && known != t.Facts["ends"] {
+			return true
+		}
+		of[alike] = t.Facts["ends"]
+	}
+	return false
 }
 
 // Cells groups trials by the facts that vary, and summarises metrics of them.
@@ -137,7 +154,8 @@ func Cells(trials []Trial, names []string, s Summariser) (facts []string, cells 
 	}
 	for _, fact := range slices.Sorted(maps.Keys(seen)) {
 		// "tcp" says all that "variant" does, and "motion" is the speed's where there is one.
-		if len(seen[fact]) > 1 && fact != "variant" && !(fact == "motion" && len(seen["speed_max_mps"]) > 1) {
+		said := fact == "variant" || fact == "motion" && len(seen["speed_max_mps"]) > 1 || fact == "ends" && !endsMatter(trials)
+		if len(seen[fact]) > 1 && !said {
 			facts = append(facts, fact)
 		}
 	}
@@ -152,7 +170,7 @@ func Cells(trials []Trial, names []string, s Summariser) (facts []string, cells 
 		groups[key], of[key] = append(groups[key], t), values
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(groups), func(a, b string) int { return slices.CompareFunc(of[a], of[b], wire.CompareLevels) }) {
-		o := Ours{Facts: of[key]}
+		o := Ours{Facts: of[key], Trials: len(groups[key])}
 		for _, name := range names {
 			var values []float64
 			for _, t := range groups[key] {

@@ -54,7 +54,10 @@ type publishedRow struct {
 
 type publishedCell struct{ Ours, Theirs, Ratio string }
 
-type oursView struct{ Facts, Values []string }
+type oursView struct {
+	Facts, Values []string
+	Trials        int
+}
 
 // ofInterval is the report's own mean and interval.
 func ofInterval(values []float64) (float64, *float64) {
@@ -298,7 +301,7 @@ func (v *publishedView) cells(trials []papers.Trial) {
 	facts, cells := papers.Cells(trials, names, ofInterval)
 	v.Facts = facts
 	for _, c := range cells {
-		row := oursView{Facts: c.Facts}
+		row := oursView{Facts: c.Facts, Trials: c.Trials}
 		for _, k := range c.Values {
 			row.Values = append(row.Values, interval(k, ""))
 		}
@@ -309,28 +312,29 @@ func (v *publishedView) cells(trials []papers.Trial) {
 // fieldCheck holds the loss by captures against what the emulated field says of
 // itself; empty where no field told.
 func fieldCheck(d *data) string {
-	var more []float64
+	var more []float64 // packets that captures miss and the field did not lose, a flow
+	var sent, missed, lost float64
+	agree := 0
 	for _, a := range d.attempts {
 		if !a.accepted() {
 			continue
 		}
 		for _, f := range a.Trial.Traffic {
-			seen, truth := metrics.Value(a.packets, f.Name, metrics.PacketLossPercent), metrics.Value(a.packets, f.Name, metrics.TrueLossPercent)
-			if seen != nil && truth != nil {
-				more = append(more, *seen-*truth)
+			n, seen, truth := metrics.Value(a.packets, f.Name, "packets_sent"), metrics.Value(a.packets, f.Name, metrics.PacketLossPercent), metrics.Value(a.packets, f.Name, metrics.TrueLossPercent)
+			if n == nil || seen == nil || truth == nil {
+				continue
 			}
+			if math.Abs(*seen-*truth) <= 0.1 {
+				agree++
+			}
+			more = append(more, math.Round((*seen-*truth)/100**n))
+			sent, missed, lost = sent+*n, missed+*seen/100**n, lost+*truth/100**n
 		}
 	}
 	if len(more) == 0 {
 		return ""
 	}
-	agree := 0
-	for _, m := range more {
-		if math.Abs(m) <= 0.1 {
-			agree++
-		}
-	}
-	return fmt.Sprintf("Loss by captures against the emulated field's own word, over %s: within 0.1 percentage points in %d; captures less field %s on average, from %s to %s. "+
+	return fmt.Sprintf("Loss by captures against the emulated field's own word, over %s of %.0f packets: %.3g %% and %.3g %% in all; flow by flow within 0.1 percentage points in %d, and captures less field from %s to %s packets. "+
 		"What captures have more was discarded by routing daemons, which the field cannot see; what they have less are packets of the connection without data, and packets at the window's edges.",
-		count(len(more), "flow"), agree, signed(summarise(more).Mean), signed(slices.Min(more)), signed(slices.Max(more)))
+		count(len(more), "flow"), sent, 100*missed/sent, 100*lost/sent, agree, signed(slices.Min(more)), signed(slices.Max(more)))
 }
