@@ -321,7 +321,12 @@ func (j *judge) routing() {
 func (j *judge) tcp() {
 	told := map[string]bool{}
 	ok := true
-	for _, t := range j.trials {
+	trials := slices.DeleteFunc(slices.Clone(j.trials), func(t wire.Trial) bool { return !t.EndsTCP(j.name) })
+	if len(trials) == 0 {
+		j.put("tcp", Unneeded, "no TCP flow begins or ends here", "")
+		return
+	}
+	for _, t := range trials {
 		for _, p := range transportProblems(t.TCP, j.st) {
 			if ok = false; !told[p.Found] {
 				told[p.Found] = true
@@ -330,6 +335,6 @@ func (j *judge) tcp() {
 		}
 	}
 	if !j.problems("tcp") && ok {
-		j.met("tcp", "%v", wants(j.trials, func(t wire.Trial) (string, bool) { return t.TCP.Variant, true }))
+		j.met("tcp", "%v", wants(trials, func(t wire.Trial) (string, bool) { return t.TCP.Variant, true }))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -20,7 +21,7 @@ func need() wire.RunPlan {
 		Run: "a", Nodes: []wire.PlanNode{{Name: "car", MeshPrefix: "10.77.0.1/24"}, {Name: "road", MeshPrefix: "10.77.0.2/24"}},
 		Trials: []wire.Trial{{Number: 1, Car: "car", Roadside: "road", Sender: "car", Receiver: "road", Initiator: "car", SpeedMps: new(8.0), DurationS: 10,
 			Gate: wire.Gate{TimeoutS: 60}, Radio: wire.Radio{Mode: "adhoc", Standard: "802.11g", Channel: 6, RateMbps: new(6.0)}, Routing: wire.Routing{Protocol: "babeld"},
-			TCP: wire.TCP{Variant: "reno"}, Acceptance: wire.Acceptance{FixModeMin: new(3), FixAgeMsMax: new(1500.0), ClockErrorMsMax: new(20.0)}}},
+			TCP: wire.TCP{Variant: "reno"}, Traffic: []wire.Flow{{Name: "bulk", Kind: "iperf3_tcp", From: "car", To: "road"}}, Acceptance: wire.Acceptance{FixModeMin: new(3), FixAgeMsMax: new(1500.0), ClockErrorMsMax: new(20.0)}}},
 	}
 }
 
@@ -47,6 +48,15 @@ func told(items []Item, need string) (states []string, words string) {
 		}
 	}
 	return states, words
+}
+
+// A node at no end of a TCP flow may be a relay of a variant that it lacks.
+func TestARelayNeedsNoVariant(t *testing.T) {
+	p := need()
+	p.Trials[0].TCP.Variant, p.Trials[0].Traffic[0].From = "vegas", "elsewhere"
+	if states, words := told(Judge(p, "car", 3600, well()), "tcp"); !slices.Equal(states, []string{Unneeded}) || !strings.Contains(words, "no TCP flow") {
+		t.Errorf("%v %s", states, words)
+	}
 }
 
 func TestANodeThatIsWellMeetsEverything(t *testing.T) {

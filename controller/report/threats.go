@@ -307,6 +307,9 @@ func congestion(d *data) (*threat, string) {
 	other := map[string]bool{}
 	for _, a := range d.results() {
 		for node, p := range a.node {
+			if !a.Trial.EndsTCP(node) {
+				continue
+			}
 			in, want := p.Sysctls["net.ipv4.tcp_congestion_control"], a.Trial.TCP.Variant
 			if p.TCP != nil {
 				want = p.TCP.Kernel // what stands for the variant there

@@ -68,6 +68,9 @@ func (o Of) attach(feature, object, entry string, variables map[string]any, opts
 	}
 	defer coll.Close()
 	l, err := link.AttachCgroup(link.CgroupOptions{Path: fmt.Sprintf("/proc/self/fd/%d", cgroup.Fd()), Attach: ebpf.AttachCGroupSockOps, Program: coll.Programs[entry]})
+	if errors.Is(err, unix.E2BIG) { // BPF_CGROUP_MAX_PROGS of include/linux/bpf-cgroup.h
+		err = fmt.Errorf("the kernel runs no more than 64 such programs at a time, which nodes on one machine share: have TCP flows end at fewer of them (%w)", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("attach %s: %w", feature, err)
 	}

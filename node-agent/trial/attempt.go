@@ -256,7 +256,9 @@ func (a *attempt) prepare(ctx context.Context) error {
 		return err
 	}
 	p := e.deps.Provenance(ctx)
-	p.TCP = &a.transport.InForce
+	if a.trial.EndsTCP(e.cfg.Node) {
+		p.TCP = &a.transport.InForce
+	}
 	if setsRadio(caps) {
 		p.Radio = caps
 	}

@@ -29,7 +29,9 @@ func changes(plan wire.RunPlan, t wire.Trial, p tcp.Profile, node, iface string)
 		}
 		run = append(run, host.Change{Address: &host.Address{Interface: iface, Prefix: own}})
 	}
-	trial = transportChanges(p, own, iface)
+	if t.EndsTCP(node) {
+		trial = transportChanges(p, own, iface)
+	}
 	if t.Capture != nil && t.Capture.Offloads == wire.OffloadsOff {
 		trial = append(trial, host.Change{Offloads: &host.Offloads{Interface: iface}})
 	}

@@ -28,6 +28,7 @@ func TestChangesOfATrial(t *testing.T) {
 			[]string{"route 10.77.0.0/24 dev wlan0 src 10.77.0.1 quickack 1", "daemon olsr on wlan0 announcing 10.77.0.0/24 quickack 1"}},
 		"a daemon": {wire.Trial{Routing: wire.Routing{Protocol: "babeld"}}, false, []string{"daemon babeld on wlan0 announcing 10.77.0.0/24"}},
 	} {
+		c.trial.Traffic = []wire.Flow{{Name: "bulk", Kind: "iperf3_tcp", From: "car", To: "roadside"}}
 		_, trial, err := changes(plan, c.trial, tcp.Profile{Kernel: "reno", Immediate: c.immediate}, "car", "wlan0")
 		if err != nil {
 			t.Fatal(err)
@@ -41,5 +42,20 @@ func TestChangesOfATrial(t *testing.T) {
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
+	}
+}
+
+// A relay's TCP settings stay as they are: no TCP flow ends there.
+func TestARelayMakesNoTransportProfile(t *testing.T) {
+	plan := wire.RunPlan{Nodes: []wire.PlanNode{{Name: "relay", MeshPrefix: "10.77.0.3/24"}}}
+	profile := tcp.Profile{Kernel: "reno", HoldRTO: true, Window: ptr(8), Settings: []tcp.Setting{{Key: "net.ipv4.tcp_sack", Value: "0"}}}
+	trial := wire.Trial{Routing: wire.Routing{Protocol: "none"}, Traffic: []wire.Flow{
+		{Name: "bulk", Kind: "iperf3_tcp", From: "car", To: "roadside"}, {Name: "beside", Kind: "iperf3_udp", From: "relay", To: "car"}}}
+	if _, got, err := changes(plan, trial, profile, "relay", "wlan0"); err != nil || len(got) > 0 {
+		t.Errorf("%v, %v", got, err)
+	}
+	trial.Traffic[1].Kind = "iperf3_tcp"
+	if _, got, err := changes(plan, trial, profile, "relay", "wlan0"); err != nil || len(got) != 4 {
+		t.Errorf("at an end of TCP: %v, %v", got, err)
 	}
 }

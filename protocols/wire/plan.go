@@ -2,6 +2,7 @@ package wire
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -108,6 +109,12 @@ func (t Trial) WarmupS() float64 {
 		warmup = max(warmup, -f.StartS)
 	}
 	return warmup
+}
+
+// EndsTCP tells whether a TCP flow of the trial begins or ends at a node. The
+// others have no use for its transport profile.
+func (t Trial) EndsTCP(node string) bool {
+	return slices.ContainsFunc(t.Traffic, func(f Flow) bool { return f.Kind == "iperf3_tcp" && (f.From == node || f.To == node) })
 }
 
 // Nodes lists every node that takes part, each once, the initiator first.
