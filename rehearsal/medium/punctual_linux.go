@@ -12,8 +12,12 @@ import (
 )
 
 const (
-	eventPriority  = 2 // of SCHED_FIFO, whose least is 1
-	helperPriority = 1
+	// priority is that of all threads, and the least of SCHED_FIFO. Go's runtime
+	// has threads wait for each other by sched_yield, which lets nobody run whose
+	// priority is lower: with the event thread above the others, it and a collector
+	// of garbage turned for ever, each waiting for a third that held the event
+	// goroutine's status and had no processor.
+	priority = 1
 
 	// Most threads come in the first moments; looking costs 0.3 ms.
 	raiseFirst = 100 * time.Millisecond
@@ -31,7 +35,7 @@ func prepareThread(fifo bool) error {
 	if !fifo {
 		return err
 	}
-	if e := setFIFO(0, eventPriority); e != nil {
+	if e := setFIFO(0); e != nil {
 		err = errors.Join(err, fmt.Errorf("set SCHED_FIFO: %w", e))
 	}
 	return err
@@ -64,7 +68,7 @@ func raiseThreads(ctx context.Context) error {
 		// Refused or gone: prepareThread has said the former.
 		_ = eachThread(func(tid int, a *unix.SchedAttr) {
 			if a.Policy == unix.SCHED_NORMAL {
-				_ = setFIFO(tid, helperPriority)
+				_ = setFIFO(tid)
 			}
 		})
 		select {
@@ -72,7 +76,7 @@ func raiseThreads(ctx context.Context) error {
 			pause = min(2*pause, raiseEvery)
 		case <-ctx.Done():
 			return eachThread(func(tid int, a *unix.SchedAttr) {
-				if a.Policy == unix.SCHED_FIFO && a.Priority == helperPriority {
+				if a.Policy == unix.SCHED_FIFO && a.Priority == priority {
 					_ = unix.SchedSetAttr(tid, &unix.SchedAttr{Size: unix.SizeofSchedAttr}, 0)
 				}
 			})
@@ -103,7 +107,7 @@ func eachThread(visit func(tid int, a *unix.SchedAttr)) error {
 	return nil
 }
 
-func setFIFO(tid int, priority uint32) error {
+func setFIFO(tid int) error {
 	return unix.SchedSetAttr(tid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO,
 		Priority: priority, Flags: unix.SCHED_FLAG_RESET_ON_FORK}, 0)
 }
