@@ -167,6 +167,9 @@ func (l *Live) Run(ctx context.Context) error {
 	}
 	if !l.opts.NoFIFO {
 		group.Go(func() error { return raiseThreads(ctx) })
+		if err := boundWaking(); err != nil {
+			l.opts.Log.Warn("a medium that is stuck would not be ended", "reason", err)
+		}
 		if awake, err := stayAwake(); err != nil {
 			l.opts.Log.Warn("medium is less punctual than it could be", "reason", err)
 		} else {

@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// priority is that of all threads, and the least of SCHED_FIFO. Go's runtime
-	// has threads wait for each other by sched_yield, which lets nobody run whose
-	// priority is lower: with the event thread above the others, it and a collector
-	// of garbage turned for ever, each waiting for a third that held the event
-	// goroutine's status and had no processor.
-	priority = 1
+	eventPriority  = 2 // of SCHED_FIFO, whose least is 1
+	helperPriority = 1
+
+	// A thread under SCHED_FIFO that has not slept for so long is stuck, or has no
+	// hope of being in time.
+	awakeMost = 30 * time.Second
 
 	// Most threads come in the first moments; looking costs 0.3 ms.
 	raiseFirst = 100 * time.Millisecond
@@ -35,7 +35,7 @@ func prepareThread(fifo bool) error {
 	if !fifo {
 		return err
 	}
-	if e := setFIFO(0); e != nil {
+	if e := setFIFO(0, eventPriority); e != nil {
 		err = errors.Join(err, fmt.Errorf("set SCHED_FIFO: %w", e))
 	}
 	return err
@@ -56,6 +56,22 @@ func stayAwake() (*os.File, error) {
 	return f, nil
 }
 
+// boundWaking has the kernel end the process, with the stacks of its goroutines,
+// when a thread of SCHED_FIFO does not sleep any more (RLIMIT_RTTIME), rather than
+// leave the machine's processors to it for ever. It was seen once in ten hours:
+// Go's runtime has threads wait for each other by sched_yield, which lets nobody
+// run whose priority is lower, and the event thread waited so for a collector of
+// garbage that it had itself put off its processor. One priority for all threads
+// cures that and makes events twice as late, so collections are made rare
+// instead (world.Serve).
+func boundWaking() error {
+	most := uint64(awakeMost.Microseconds())
+	if err := unix.Setrlimit(unix.RLIMIT_RTTIME, &unix.Rlimit{Cur: most, Max: most + most/2}); err != nil {
+		return fmt.Errorf("bound the time of threads that do not sleep: %w", err)
+	}
+	return nil
+}
+
 // raiseThreads keeps the process's other threads above ordinary programs until
 // the context ends. The Go runtime preempts a locked goroutine every 10 ms, and
 // it is another thread that gives it its place back; were that thread to wait
@@ -68,7 +84,7 @@ func raiseThreads(ctx context.Context) error {
 		// Refused or gone: prepareThread has said the former.
 		_ = eachThread(func(tid int, a *unix.SchedAttr) {
 			if a.Policy == unix.SCHED_NORMAL {
-				_ = setFIFO(tid)
+				_ = setFIFO(tid, helperPriority)
 			}
 		})
 		select {
@@ -76,7 +92,7 @@ func raiseThreads(ctx context.Context) error {
 			pause = min(2*pause, raiseEvery)
 		case <-ctx.Done():
 			return eachThread(func(tid int, a *unix.SchedAttr) {
-				if a.Policy == unix.SCHED_FIFO && a.Priority == priority {
+				if a.Policy == unix.SCHED_FIFO && a.Priority == helperPriority {
 					_ = unix.SchedSetAttr(tid, &unix.SchedAttr{Size: unix.SizeofSchedAttr}, 0)
 				}
 			})
@@ -107,7 +123,7 @@ func eachThread(visit func(tid int, a *unix.SchedAttr)) error {
 	return nil
 }
 
-func setFIFO(tid int) error {
+func setFIFO(tid int, priority uint32) error {
 	return unix.SchedSetAttr(tid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO,
 		Priority: priority, Flags: unix.SCHED_FLAG_RESET_ON_FORK}, 0)
 }
