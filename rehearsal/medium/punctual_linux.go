@@ -56,9 +56,9 @@ func stayAwake() (*os.File, error) {
 	return f, nil
 }
 
-// boundWaking has the kernel end the process, with the stacks of its goroutines,
-// when a thread of SCHED_FIFO does not sleep any more (RLIMIT_RTTIME), rather than
-// leave the machine's processors to it for ever. It was seen once in ten hours:
+// boundWaking has the kernel kill the process when a thread of SCHED_FIFO does
+// not sleep any more (RLIMIT_RTTIME), rather than leave the machine's processors
+// to it for ever. It was seen once in ten hours:
 // Go's runtime has threads wait for each other by sched_yield, which lets nobody
 // run whose priority is lower, and the event thread waited so for a collector of
 // garbage that it had itself put off its processor. One priority for all threads
