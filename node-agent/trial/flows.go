@@ -69,8 +69,8 @@ func (a *attempt) startClients(which func(wire.Flow) bool) []Process {
 	return out
 }
 
-// client runs one flow's client from a moment of the boot clock. That it could not run is the flow's record,
-// not an error: no connection is 0 bytes.
+// client runs one flow's client from a moment of the boot clock. That it could
+// not run is the flow's record, not an error: no connection is 0 bytes.
 func (a *attempt) client(ctx context.Context, f wire.Flow, server string, fromBootNs int64) wire.Iperf3 {
 	fail := func(err error) wire.Iperf3 { return wire.Iperf3{Flow: f.Name, Side: "client", Error: err.Error()} }
 	if err := a.sleepUntil(fromBootNs); err != nil {

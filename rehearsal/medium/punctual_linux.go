@@ -58,12 +58,11 @@ func stayAwake() (*os.File, error) {
 
 // boundWaking has the kernel kill the process when a thread of SCHED_FIFO does
 // not sleep any more (RLIMIT_RTTIME), rather than leave the machine's processors
-// to it for ever. It was seen once in ten hours:
-// Go's runtime has threads wait for each other by sched_yield, which lets nobody
-// run whose priority is lower, and the event thread waited so for a collector of
-// garbage that it had itself put off its processor. One priority for all threads
-// cures that and makes events twice as late, so collections are made rare
-// instead (world.Serve).
+// to it for ever. It was seen once in ten hours: Go's runtime has threads wait
+// for each other by sched_yield, which lets nobody run whose priority is lower,
+// and the event thread waited so for a collector of garbage that it had itself
+// put off its processor. One priority for all threads cures that and makes
+// events twice as late, so collections are made rare instead (world.Serve).
 func boundWaking() error {
 	most := uint64(awakeMost.Microseconds())
 	if err := unix.Setrlimit(unix.RLIMIT_RTTIME, &unix.Rlimit{Cur: most, Max: most + most/2}); err != nil {
