@@ -134,9 +134,10 @@ func traceLosses(t *testing.T) (seen tracedLosses) {
 // The kernels of some virtual machines run no program for what happens on top of
 // process 1, and do not count it as missed either: __bpf_trace_run returns where
 // current->tgid is 1, and a timer or a packet's arrival may well interrupt that
-// process. (Found by reading the code of such a kernel: of 6,278 retransmissions
-// each that was not told of, and no other, had interrupted it.) So one of three
-// connections must be told of whole, and none may be told of more than happened.
+// process. (Read from the code of such a kernel; its ftrace, which sees all, has
+// those that no program was told of in that process, one or more in 3 of 100
+// connections.) So one of three connections must be told of whole, and none may
+// be told of more than happened.
 func TestTracepointsTellWhatKernelAndWireCount(t *testing.T) {
 	testnet.Need(t)
 	for range 3 {
