@@ -190,11 +190,21 @@ func (c *Client) Close() error {
 		err := c.cmd.Wait()
 		if err != nil {
 			_, swept := Sweep(c.runDir)
-			err = errors.Join(fmt.Errorf("end field: %w: %s", err, c.log), swept)
+			err = errors.Join(fmt.Errorf("end field: %w: %s", err, c.lastWords()), swept)
 		}
 		c.waited = errors.Join(err, closing)
 	})
 	return c.waited
+}
+
+// lastWords is what the process, which has ended, said of its end; one that was
+// killed could not say why.
+func (c *Client) lastWords() string {
+	if status, is := c.cmd.ProcessState.Sys().(syscall.WaitStatus); is && status.Signal() == syscall.SIGKILL {
+		return "the kernel kills it for want of memory (its log tells) and when its radio stands still, Fieldmesh when it does not end; " +
+			"what was collected is kept, --resume goes on: " + c.log.String()
+	}
+	return c.log.String()
 }
 
 // tail keeps the end of what the process says on stderr, for messages.

@@ -41,8 +41,7 @@ const maxLine = 1 << 20
 // root. The returned error says what went wrong with the field, not with a
 // request: that is answered.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, cfg Config) error {
-	// The process is this one's own and small: memory for the radio's punctuality.
-	debug.SetGCPercent(400)
+	boundCollections()
 	answers := json.NewEncoder(out)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -126,4 +125,13 @@ func (f *Field) answer(ctx context.Context, r request) response {
 		return response{ID: r.ID, Error: err.Error()}
 	}
 	return response{ID: r.ID, OK: true, Records: records}
+}
+
+// boundCollections trades memory for the radio's punctuality, in a process that
+// is the field's own: a collection of garbage takes a processor from the event
+// thread, and may hold it for good (medium.boundWaking). Some 10 MB live, so 40
+// times that passes between two; past the limit they come as often as need be.
+func boundCollections() {
+	debug.SetGCPercent(4000)
+	debug.SetMemoryLimit(1 << 30)
 }
