@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/fleet"
 	"fieldmesh.dev/fieldmesh/protocols/verdict"
@@ -125,14 +127,19 @@ func (l *openLane) eachOf(ctx context.Context, names []string, f func(context.Co
 	return l.eachNamed(names, func(n string) error { return f(ctx, l.Nodes[n]) })
 }
 
+// askedAtOnce bounds how many nodes work on one demand: in a rehearsal all share
+// one machine, and two hundred that armed together kept each other's daemons from
+// answering in time.
+const askedAtOnce = 16
+
 func (l *openLane) eachNamed(names []string, f func(name string) error) error {
 	errs := make([]error, len(names))
-	var wg sync.WaitGroup
+	var g errgroup.Group
+	g.SetLimit(askedAtOnce)
 	for i, n := range names {
-		wg.Add(1)
-		go func() { defer wg.Done(); errs[i] = f(n) }()
+		g.Go(func() error { errs[i] = f(n); return nil })
 	}
-	wg.Wait()
+	_ = g.Wait() // each error has its place
 	return errors.Join(errs...)
 }
 

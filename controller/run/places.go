@@ -33,13 +33,14 @@ func (p *places) hear(node string, asked time.Time, answer wire.Lease) {
 	}
 }
 
-// others gives all places but one node's own, with their ages now.
+// others gives all places but one node's own, with their ages now; one that was
+// told since the caller read now is as old as its node said.
 func (p *places) others(node string, now time.Time) []wire.Place {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var out []wire.Place
 	for name, t := range p.told {
-		t.AgeMs += float64(now.Sub(t.at)) / 1e6
+		t.AgeMs += float64(max(now.Sub(t.at), 0)) / 1e6
 		if name != node && t.AgeMs <= wire.MaxPlaceAgeMs {
 			out = append(out, t.Place)
 		}

@@ -27,6 +27,10 @@ func TestNodesHearOfTheOthersPlaces(t *testing.T) {
 			t.Errorf("%s hears %v, want %v", node, got, want)
 		}
 	}
+	// Told between the caller's look at its clock and its question.
+	if got := p.others("roadside", start.Add(-time.Second)); len(got) != 1 || got[0] != at("car", 20) {
+		t.Errorf("a moment before it was told: %v", got)
+	}
 	if got := p.others("a third", start.Add(time.Hour)); got != nil {
 		t.Errorf("after an hour: %v", got)
 	}
