@@ -120,11 +120,11 @@ func rehearseCrowd(t *testing.T, nodes, trials, worlds int) crowd {
 	return r
 }
 
-// TestBenchCrowds rehearses 10, 50 and 200 nodes in real time.
+// TestBenchCrowds rehearses 10, 50, 100 and 200 nodes in real time.
 func TestBenchCrowds(t *testing.T) {
 	begin(t)
 	testnet.Need(t, "ip", "gpsd", "iperf3")
-	for _, of := range []struct{ nodes, trials int }{{10, 6}, {50, 4}, {200, 2}} {
+	for _, of := range []struct{ nodes, trials int }{{10, 6}, {50, 4}, {100, 2}, {200, 2}} {
 		r := rehearseCrowd(t, of.nodes, of.trials, 1)
 		row := row{goal: fmt.Sprintf("%d nodes with AODV, 2 Mbit/s", of.nodes), reference: "no trial was driven", figure: "-", limit: "each ≤ 1 % late"}
 		if r.trials > 0 {
