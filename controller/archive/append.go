@@ -141,7 +141,7 @@ func (a *Archive) sortOut(node string, lines [][]byte) batch {
 // be read back would spoil its trial.
 func readHeader(node string, line []byte) (wire.Header, error) {
 	var r wire.Record
-	if err := json.Unmarshal(line, &r); err != nil {
+	if err := r.UnmarshalJSON(line); err != nil {
 		return wire.Header{}, fmt.Errorf("not a record: %w", err)
 	}
 	h := r.Header

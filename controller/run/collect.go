@@ -1,6 +1,7 @@
 package run
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,6 +20,15 @@ const (
 	collectWait  = 5 * time.Second
 	collectLimit = 5000
 	confirmEvery = 5 * time.Second
+
+	// answersPerS bounds how many answers with records a lane gets in a second
+	// while nobody waits for any. One costs both ends about a millisecond, and a
+	// node has new records five times a second: up to ten nodes nothing changes,
+	// two hundred would keep a processor busy with asking.
+	answersPerS = 50
+	// endingFor is for how long after a node's end of a trial the others' are
+	// expected: then all are asked at once, as the next trial waits for them.
+	endingFor = 3 * time.Second
 )
 
 // source is a node whose records are collected.
@@ -60,8 +70,11 @@ func (l *openLane) collect(ctx context.Context, name string, c source) {
 				}
 			})
 		}
-		if l.hush.mesh {
+		switch {
+		case l.hush.mesh:
 			sleep(ctx, l.r.lookEvery) // it does not wait at the node
+		case len(lines) > 0 && len(lines) < collectLimit:
+			l.seen.rest(ctx, time.Duration(len(l.Nodes))*time.Second/answersPerS)
 		}
 	}
 }
@@ -102,15 +115,20 @@ type sightings struct {
 	kept    map[wire.TrialKey]map[string]wire.TrialState
 	windows map[wire.TrialKey]map[string]wire.Window
 	late    map[string]error // nodes whose records do not get here, and why
+	ending  chan struct{}    // closed when a node has ended an attempt
+	ended   time.Time        // when one last did
 }
 
 func newSightings(run string, hear func(wire.Record)) *sightings {
-	return &sightings{run: run, hear: hear, changed: make(chan struct{}), kept: map[wire.TrialKey]map[string]wire.TrialState{},
+	return &sightings{run: run, hear: hear, changed: make(chan struct{}), ending: make(chan struct{}), kept: map[wire.TrialKey]map[string]wire.TrialState{},
 		windows: map[wire.TrialKey]map[string]wire.Window{}, late: map[string]error{}}
 }
 
 // see looks at a line that is durable in the archive.
 func (s *sightings) see(line []byte) {
+	if uninteresting(line) {
+		return
+	}
 	var head wire.Header
 	if json.Unmarshal(line, &head) != nil || head.Run != s.run || head.Kind != "trial" && head.Kind != "window" && head.Kind != "note" {
 		return
@@ -120,6 +138,13 @@ func (s *sightings) see(line []byte) {
 		return
 	}
 	s.take(rec)
+}
+
+// uninteresting tells of a line that begins as nodes begin theirs that its kind
+// is not looked at, as almost all are: they need not be decoded for that.
+func uninteresting(line []byte) bool {
+	kind, ok := bytes.CutPrefix(line, []byte(`{"kind":"`))
+	return ok && !bytes.HasPrefix(kind, []byte(`trial"`)) && !bytes.HasPrefix(kind, []byte(`window"`)) && !bytes.HasPrefix(kind, []byte(`note"`))
 }
 
 // recall feeds the sightings with what the archive holds already of attempts
@@ -155,11 +180,34 @@ func (s *sightings) take(rec wire.Record) {
 	case *wire.TrialState:
 		if b.State == "kept" {
 			put(s.kept, k, rec.Node, *b)
+			s.end()
 		}
 	case *wire.Window:
 		put(s.windows, k, rec.Node, *b)
+		s.end()
 	}
 	s.wake()
+}
+
+// end notes that a node is at the end of an attempt. mu is held.
+func (s *sightings) end() {
+	close(s.ending)
+	s.ending, s.ended = make(chan struct{}), time.Now()
+}
+
+// rest leaves a node alone for a while, unless an attempt is ending.
+func (s *sightings) rest(ctx context.Context, d time.Duration) {
+	s.mu.Lock()
+	ending, ended := s.ending, s.ended
+	s.mu.Unlock()
+	if time.Since(ended) < endingFor {
+		return
+	}
+	select {
+	case <-time.After(d):
+	case <-ending:
+	case <-ctx.Done():
+	}
 }
 
 func put[T any](m map[wire.TrialKey]map[string]T, k wire.TrialKey, node string, v T) {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -98,5 +100,51 @@ func TestOnlyTheMediumVouchesForAnEmulatedWindow(t *testing.T) {
 	}
 	if vouchedFor(late("sampler")) || !vouchedFor(late("medium")) {
 		t.Error("the sampler's lateness was taken for the medium's, or the medium's was not seen")
+	}
+}
+
+// While a window is open nobody waits for records; at its end all do.
+func TestNodesAreLeftAloneUntilAnAttemptEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSightings("today", func(wire.Record) {})
+		rested := func() time.Duration {
+			began := time.Now()
+			s.rest(t.Context(), 4*time.Second)
+			return time.Since(began)
+		}
+		if d := rested(); d != 4*time.Second {
+			t.Errorf("in the quiet it rests %v", d)
+		}
+		at := func(b wire.Body) wire.Record {
+			return wire.Record{Header: wire.Header{Node: "car", Run: "today", Trial: 1, Attempt: 1}, Body: b}
+		}
+		time.AfterFunc(time.Second, func() { s.take(at(&wire.TrialState{State: "armed"})) })
+		time.AfterFunc(2*time.Second, func() { s.take(at(&wire.Window{OpenBootNs: 1, CloseBootNs: 2})) })
+		if d := rested(); d != 2*time.Second {
+			t.Errorf("the window of another closes after 2 s: it rests %v", d)
+		}
+		if d := rested(); d != 0 {
+			t.Errorf("while attempts end it rests %v", d)
+		}
+		time.Sleep(endingFor)
+		if d := rested(); d != 4*time.Second {
+			t.Errorf("after the end it rests %v", d)
+		}
+	})
+}
+
+func TestOnlyWhatNobodyLooksAtIsPassedOver(t *testing.T) {
+	for line, want := range map[string]bool{
+		`{"kind":"station","node":"car"}`:  true,
+		`{"kind":"trials","node":"car"}`:   true,
+		`{"kind":"trial","node":"car"}`:    false,
+		`{"kind":"window","node":"car"}`:   false,
+		`{"kind":"note","node":"car"}`:     false,
+		`{"node":"car","kind":"trial"}`:    false, // another order is no other record
+		`{ "kind": "trial", "node":"car"}`: false,
+	} {
+		if uninteresting([]byte(line)) != want {
+			t.Errorf("%s: passed over %v", line, !want)
+		}
 	}
 }

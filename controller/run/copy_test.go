@@ -74,7 +74,7 @@ func collecting(t *testing.T, f *fakeSource) *openLane {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &openLane{r: &Runner{Archive: a, Log: slog.New(slog.DiscardHandler)}, seen: newSightings(a.Info().Run, func(wire.Record) {})}
+	l := &openLane{Lane: &Lane{}, r: &Runner{Archive: a, Log: slog.New(slog.DiscardHandler)}, seen: newSightings(a.Info().Run, func(wire.Record) {})}
 	f.asked = make(chan wire.SpoolPosition)
 	ctx, cancel := context.WithCancel(context.Background())
 	var working sync.WaitGroup
