@@ -4,6 +4,7 @@ package radio
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -30,15 +31,15 @@ type Client struct {
 
 	mu          sync.Mutex
 	caps        *wire.Caps
-	stations    map[string]*wire.Station // the newest of each peer that Sample has not given yet
-	survey      *wire.Survey             // the same
-	dropped     uint64                   // in connections that are over, and unreadable lines
-	droppedHere uint64                   // by the server, in this connection
+	stations    map[string][]byte // the newest line of each peer that Sample has not given yet
+	survey      *wire.Survey      // the newest, the same
+	dropped     uint64            // in connections that are over, and unreadable lines
+	droppedHere uint64            // by the server, in this connection
 }
 
 // New makes a client of the unix socket at that path; Run starts it.
 func New(socket string) *Client {
-	return &Client{socket: socket, stations: map[string]*wire.Station{}}
+	return &Client{socket: socket, stations: map[string][]byte{}}
 }
 
 // Run follows the socket until ctx ends, whose error it returns; it reconnects
@@ -89,15 +90,36 @@ func (c *Client) read(r io.Reader) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 4096), maxLineBytes)
 	for lines.Scan() {
-		f, err := parse(lines.Bytes())
 		c.mu.Lock()
-		if err != nil {
+		if peer, ok := stationLine(lines.Bytes()); ok {
+			c.keep(string(peer), lines.Bytes())
+		} else if f, err := parse(lines.Bytes()); err != nil {
 			c.dropped++
 		} else {
-			c.take(f)
+			c.take(f, lines.Bytes())
 		}
 		c.mu.Unlock()
 	}
+}
+
+// stationLine is the peer of a station's line as servers write it. Almost all
+// lines are such, far more than are sampled: they are not decoded before.
+func stationLine(line []byte) (peer []byte, ok bool) {
+	rest, ok := bytes.CutPrefix(line, []byte(`{"station":{"peer":"`))
+	if !ok {
+		return nil, false
+	}
+	peer, _, ok = bytes.Cut(rest, []byte(`"`))
+	return peer, ok && len(peer) > 0
+}
+
+// keep holds a peer's newest line. mu is held.
+func (c *Client) keep(peer string, line []byte) {
+	if c.stations[peer] == nil && len(c.stations) >= maxPeers {
+		c.dropped++
+		return
+	}
+	c.stations[peer] = append(c.stations[peer][:0], line...)
 }
 
 // parse reads one line of feedback.
@@ -112,8 +134,8 @@ func parse(line []byte) (wire.Feedback, error) {
 	return f, nil
 }
 
-// take keeps what is newest. mu is held.
-func (c *Client) take(f wire.Feedback) {
+// take keeps what is newest of what a line says. mu is held.
+func (c *Client) take(f wire.Feedback, line []byte) {
 	c.droppedHere = max(c.droppedHere, f.Dropped)
 	if f.Caps != nil {
 		c.caps = f.Caps
@@ -121,12 +143,8 @@ func (c *Client) take(f wire.Feedback) {
 	if f.Survey != nil {
 		c.survey = f.Survey
 	}
-	if s := f.Station; s != nil {
-		if c.stations[s.Peer] == nil && len(c.stations) >= maxPeers {
-			c.dropped++
-			return
-		}
-		c.stations[s.Peer] = s
+	if f.Station != nil {
+		c.keep(f.Station.Peer, line)
 	}
 }
 
@@ -158,7 +176,13 @@ func (c *Client) Sample(int64) ([]wire.Body, error) {
 	slices.Sort(peers)
 	out := make([]wire.Body, 0, len(peers)+1)
 	for _, peer := range peers {
-		out = append(out, c.stations[peer])
+		f, err := parse(c.stations[peer])
+		if err != nil || f.Station == nil {
+			c.dropped++
+			continue
+		}
+		c.droppedHere = max(c.droppedHere, f.Dropped)
+		out = append(out, f.Station)
 	}
 	if c.survey != nil {
 		out = append(out, c.survey)

@@ -121,6 +121,26 @@ func TestPeersAreBounded(t *testing.T) {
 	}
 }
 
+// A station's line is decoded when it is sampled, whoever wrote it and however.
+func TestStationsAreDecodedWhenSampled(t *testing.T) {
+	c := New("")
+	c.read(strings.NewReader(`{"station":{"peer":"a","signal_dbm":-50}}
+{"dropped":2,"station":{"signal_dbm":-61,"peer":"b"}}
+{"station":{"peer":"a","signal_dbm":-51},"dropped":3}
+{"station":{"peer":"c","signal_dbm":"loud"}}
+`))
+	if n := c.Dropped(); n != 2 {
+		t.Errorf("%d dropped before the sample, want 2", n)
+	}
+	got, err := c.Sample(0)
+	if err != nil || len(got) != 2 || *got[0].(*wire.Station).SignalDbm != -51 || *got[1].(*wire.Station).SignalDbm != -61 {
+		t.Errorf("samples %v, %v", got, err)
+	}
+	if n := c.Dropped(); n != 4 {
+		t.Errorf("%d dropped, want 3 by the server and the unreadable line", n)
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"caps":{"driver":"medium","rates_mbps":[6,54]}}` + "\n" + `{"station":{"peer":"02:00:00:00:00:01","signal_dbm":-60.5}}`))
 	f.Add([]byte(`{"survey":{"channel":6},"dropped":18446744073709551615}`))
