@@ -141,7 +141,7 @@ func (c *check) decode() wire.Trial {
 	if still := m.boolAt("still"); still != nil {
 		t.Still = *still
 	}
-	t.SampleHz = m.wholeAt("sample_hz")
+	t.SampleHz, t.RelaySampleHz = m.wholeAt("sample_hz"), m.wholeAt("relay_sample_hz")
 	if snap := m.wholeAt("capture.snap_bytes"); snap != nil {
 		// Packets that were merged have neither delay nor loss of their own.
 		t.Capture = &wire.CapturePlan{SnapBytes: *snap, Offloads: orElse(m.textAt("capture.offloads"), wire.OffloadsOff)}

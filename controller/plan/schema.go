@@ -127,6 +127,7 @@ func (s schema) trial() object {
 		{"tcp", transport(), false},
 		{"traffic", table{what: "flow", name: regexp.MustCompile(wordForm), names: wordWords, row: s.flow()}, false},
 		{"sample_hz", number{wire.SampleHzMin, wire.SampleHzMax, false, true, "samples of tcp_info a second"}, false},
+		{"relay_sample_hz", number{1, wire.SampleHzMin, false, true, "samples a second of a node that only relays"}, false},
 		{"capture", object{[]field{
 			{"snap_bytes", number{wire.SnapBytesMin, wire.SnapBytesMax, false, true, "bytes of each frame"}, true},
 			{"offloads", choice{wire.OffloadsOff, wire.OffloadsRecorded}, false},

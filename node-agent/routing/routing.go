@@ -15,8 +15,12 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// countEvery is how often a daemon's counts are recorded.
-const countEvery = time.Second
+// countEvery is how often a daemon's counts are recorded. A beat of one a second
+// may come a little less than a second after the one before.
+const (
+	countEvery = time.Second
+	earlyBeat  = 50 * time.Millisecond
+)
 
 // askTimeout bounds one question to a daemon: it is on this machine.
 const askTimeout = 2 * time.Second
@@ -130,7 +134,7 @@ func (w *Watch) Sample(tBootNs int64) ([]wire.Body, error) {
 	if lost > 0 {
 		out = append(out, &wire.Event{Level: "warning", Text: fmt.Sprintf("%d changes of routes came too fast to be recorded", lost)})
 	}
-	if w.counted != 0 && tBootNs-w.counted < countEvery.Nanoseconds() {
+	if w.counted != 0 && tBootNs-w.counted < (countEvery-earlyBeat).Nanoseconds() {
 		return out, nil
 	}
 	w.counted = tBootNs

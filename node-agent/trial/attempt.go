@@ -35,6 +35,14 @@ func socketHz(t wire.Trial) int {
 	return *t.SampleHz
 }
 
+// beat is how often a node samples all the rest.
+func beat(t wire.Trial, node string) time.Duration {
+	if t.RelaySampleHz == nil || !t.OnlyRelays(node) {
+		return sampleInterval
+	}
+	return time.Second / time.Duration(*t.RelaySampleHz)
+}
+
 // attempt is one attempt at one trial, from arming to kept.
 type attempt struct {
 	engine *Engine
@@ -355,7 +363,7 @@ func (a *attempt) startSampling() {
 	} else {
 		a.samplers = append(a.samplers, measure.NewSampler(e.deps.Clock, time.Second/time.Duration(hz), []measure.Source{a.sockets}, a.emit))
 	}
-	a.samplers = append(a.samplers, measure.NewSampler(e.deps.Clock, sampleInterval, sources, a.emit))
+	a.samplers = append(a.samplers, measure.NewSampler(e.deps.Clock, beat(a.trial, e.cfg.Node), sources, a.emit))
 	for _, s := range sources {
 		if b, ok := s.(measure.Beginner); ok {
 			b.Begin()

@@ -71,8 +71,11 @@ type Trial struct {
 	Traffic    []Flow     `json:"traffic"`
 	Acceptance Acceptance `json:"acceptance"`
 
-	SampleHz *int         `json:"sample_hz,omitempty"` // how often tcp_info is sampled, 10 to 100 times a second; absent: 10
-	Capture  *CapturePlan `json:"capture,omitempty"`   // absent: no packets are captured
+	SampleHz *int `json:"sample_hz,omitempty"` // how often tcp_info is sampled, 10 to 100 times a second; absent: 10
+	// RelaySampleHz is how often a node that only relays is sampled, 1 to 10 times
+	// a second; absent: 10.
+	RelaySampleHz *int         `json:"relay_sample_hz,omitempty"`
+	Capture       *CapturePlan `json:"capture,omitempty"` // absent: no packets are captured
 }
 
 // CapturePlan says how packets of the trial's flows and of routing are captured
@@ -93,7 +96,7 @@ const (
 
 // Bounds of what is recorded of TCP.
 const (
-	SampleHzMin  = 10
+	SampleHzMin  = 10 // of everything else that is sampled, too
 	SampleHzMax  = 100
 	SnapBytesMin = 94 // Ethernet 14, IPv4 with no options 20, TCP with all its options 60
 	SnapBytesMax = 65535
@@ -115,6 +118,13 @@ func (t Trial) WarmupS() float64 {
 // others have no use for its transport profile.
 func (t Trial) EndsTCP(node string) bool {
 	return slices.ContainsFunc(t.Traffic, func(f Flow) bool { return f.Kind == "iperf3_tcp" && (f.From == node || f.To == node) })
+}
+
+// OnlyRelays tells whether a node does nothing in the trial but forward what
+// others send each other.
+func (t Trial) OnlyRelays(node string) bool {
+	return !slices.Contains([]string{t.Initiator, t.Sender, t.Receiver, t.Car, t.Roadside}, node) &&
+		!slices.ContainsFunc(t.Traffic, func(f Flow) bool { return f.From == node || f.To == node })
 }
 
 // Nodes lists every node that takes part, each once, the initiator first.

@@ -110,7 +110,7 @@ func sampleTrial() wire.Trial {
 			{Name: "cross", Kind: "iperf3_udp", Background: true, From: "relay", To: "roadside", Port: 5001, Streams: 1, PayloadBytes: p(512), BitrateBps: p(1e6), StartS: 1.5, DurationS: 8, ClientPort: 51000},
 		},
 		Acceptance: wire.Acceptance{SpeedBandMps: p(0.5), InBandShareMin: p(0.8), FixModeMin: p(3), FixAgeMsMax: p(1500.0), ClockErrorMsMax: p(10.0), LatenessShareMax: p(0.01), HopsMin: p(2)},
-		SampleHz:   p(50), Capture: &wire.CapturePlan{SnapBytes: 96, Offloads: wire.OffloadsOff},
+		SampleHz:   p(50), RelaySampleHz: p(1), Capture: &wire.CapturePlan{SnapBytes: 96, Offloads: wire.OffloadsOff},
 	}
 }
 

@@ -154,6 +154,9 @@ func (t Trial) checkRecording(c *checker) {
 	if t.SampleHz != nil {
 		c.integer("sample_hz", *t.SampleHz, SampleHzMin, SampleHzMax)
 	}
+	if t.RelaySampleHz != nil {
+		c.integer("relay_sample_hz", *t.RelaySampleHz, 1, SampleHzMin)
+	}
 	if t.Capture != nil {
 		c.integer("capture.snap_bytes", t.Capture.SnapBytes, SnapBytesMin, SnapBytesMax)
 		if t.Capture.Offloads != "" {
