@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	daemonReady = 5 * time.Second // from start to its socket's answering
-	daemonStop  = 3 * time.Second // from SIGTERM to SIGKILL: it retracts its routes meanwhile
-	daemonKill  = 2 * time.Second // from SIGKILL to its end
+	daemonReady = 15 * time.Second // from start to its socket's answering; one of hundreds on one machine waits for the others
+	daemonStop  = 3 * time.Second  // from SIGTERM to SIGKILL: it retracts its routes meanwhile
+	daemonKill  = 2 * time.Second  // from SIGKILL to its end
 	pollEvery   = 10 * time.Millisecond
 )
 
@@ -192,7 +192,10 @@ type process struct {
 func findDaemon(u daemonUndo) []process {
 	var out []process
 	for _, pid := range processes() {
-		if p, ok := inspect(pid); ok && isDaemon(pid, u) {
+		if !isDaemon(pid, u) { // first, because it costs less than to inspect a process
+			continue
+		}
+		if p, ok := inspect(pid); ok {
 			out = append(out, p)
 		}
 	}
@@ -200,14 +203,13 @@ func findDaemon(u daemonUndo) []process {
 }
 
 func isDaemon(pid int, u daemonUndo) bool {
-	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	if err != nil {
+	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	if err != nil || strings.TrimSuffix(exe, " (deleted)") != u.Binary {
 		return false
 	}
-	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	args := bytes.Split(line, []byte{0})
-	return err == nil && strings.TrimSuffix(exe, " (deleted)") == u.Binary &&
-		slices.ContainsFunc(args, func(a []byte) bool { return string(a) == u.configPath() })
+	return err == nil && slices.ContainsFunc(args, func(a []byte) bool { return string(a) == u.configPath() })
 }
 
 // inspect reads when a process started; ok is false for one that has ended.

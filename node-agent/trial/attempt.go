@@ -18,8 +18,11 @@ import (
 
 const (
 	sampleInterval = 100 * time.Millisecond // 10 Hz
-	restoreTime    = 15 * time.Second       // most that putting the machine back may take
-	restoreAgain   = 200 * time.Millisecond
+	// restoreTime is the most that putting the machine back may take. A node of its
+	// own takes less than a second; of hundreds on one machine each waits for the
+	// others, as the kernel takes one network device out after the other.
+	restoreTime  = time.Minute
+	restoreAgain = 200 * time.Millisecond
 	// flowGrace is what a flow may take after the window to drain its buffers
 	// and exchange iperf3's results; six 64 KB windows drain in 2 s at 1.6 Mbit/s.
 	flowGrace = 2 * time.Second
