@@ -93,24 +93,24 @@ func (j *judge) gpsRate() {
 	}
 }
 
+// clockLimitMs is the least uncertainty that a trial allows; 0: none asks.
+func (j *judge) clockLimitMs() (limit float64) {
+	for _, t := range j.plan.Trials {
+		if m := t.Acceptance.ClockErrorMsMax; m != nil && (limit == 0 || *m < limit) {
+			limit = *m
+		}
+	}
+	return limit
+}
+
 // clock is how well the node's records can be put on one time axis with the others'.
 func (j *judge) clock() {
-	limitMs := 0.0
-	for _, t := range j.plan.Trials {
-		if m := t.Acceptance.ClockErrorMsMax; m != nil && (limitMs == 0 || *m < limitMs) {
-			limitMs = *m
-		}
-	}
-	if j.told.Clock == nil {
-		state := Unmet
-		if limitMs == 0 {
-			state = Unknown
-		}
+	if j.told.Clock == nil { // where a trial needs it, reach has said that it is unmet
 		p := Unreached(j.told.ClockErr)
-		j.put("clock", state, p.Found, p.Cure)
+		j.put("clock", Unknown, p.Found, p.Cure)
 		return
 	}
-	got := float64(j.told.Clock.UncertaintyNs) / 1e6
+	got, limitMs := float64(j.told.Clock.UncertaintyNs)/1e6, j.clockLimitMs()
 	if limitMs > 0 && got > limitMs {
 		j.unmet("clock", fmt.Sprintf("its clock can be aligned only within ± %.3g ms, the limit is %g ms", got, limitMs), "use a faster control link, or raise acceptance.clock_error_ms_max")
 		return

@@ -243,6 +243,11 @@ func (j *judge) reach() bool {
 		j.unmet("reach", "the agent there says it is "+j.st.Node, "correct the address in the fleet file")
 		return false
 	}
+	if j.told.ClockErr != nil && j.clockLimitMs() > 0 {
+		p := Unreached(j.told.ClockErr) // gone since it told of itself: its agent may be starting again
+		j.unmet(p.Need, p.Found, p.Cure)
+		return true
+	}
 	j.met("reach", "answers at %s, version %s", j.told.Entry.Address, j.st.Version)
 	return true
 }

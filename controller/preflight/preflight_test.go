@@ -115,7 +115,7 @@ func TestEveryNeedCanBeUnmet(t *testing.T) {
 		"an old fix":         {func(_ *wire.RunPlan, n *Told) { n.Status.GPS.FixAgeMs = new(4000.0) }, "gps", "view of the sky"},
 		"too slow a GPS":     {func(_ *wire.RunPlan, n *Told) { n.Status.GPSRateHz = new(0.5) }, "gps_rate", "up to 2000 ms old, the limit is 1500"},
 		"a slow link":        {func(_ *wire.RunPlan, n *Told) { n.Clock.UncertaintyNs = 30e6 }, "clock", "± 30 ms, the limit is 20 ms"},
-		"no clock":           {func(_ *wire.RunPlan, n *Told) { n.Clock, n.ClockErr = nil, errors.New("cut") }, "clock", "cut"},
+		"no clock":           {func(_ *wire.RunPlan, n *Told) { n.Clock, n.ClockErr = nil, errors.New("cut") }, "reach", "cut"},
 		"wall clock ahead":   {func(_ *wire.RunPlan, n *Told) { n.Clock.WallOffsetNs = (wallLimit + time.Second).Nanoseconds() }, "wall_clock", "1m1s off the controller's, the limit is 1m0s"},
 		"wall clock of 1970": {func(_ *wire.RunPlan, n *Told) { n.Clock.WallOffsetNs = -(56 * 365 * 24 * time.Hour).Nanoseconds() }, "wall_clock", "-490560h0m0s off"},
 		"a clock not set":    {problem("wall_clock"), "wall_clock", "its cure"},
