@@ -34,8 +34,8 @@ const (
 )
 
 // crowdCampaign is TCP between two of many nodes that move at random at 2 Mbit/s,
-// with AODV on all of them: each has an agent, a GPS receiver and a daemon.
-// Clocks are not judged: all nodes have this machine's.
+// with AODV on all of them: each has an agent, a GPS receiver of 1 Hz, as the
+// campaigns with many nodes have it, and a daemon. Clocks are not judged: all nodes have this machine's.
 func crowdCampaign(t *testing.T, nodes, trials int) string {
 	t.Helper()
 	side := math.Round(1000 * math.Sqrt(float64(nodes)/perKm2))
@@ -70,6 +70,7 @@ field:
   propagation: disc
   range_m: 250
   carrier_sense_m: 550
+  nmea_hz: 1
   agents: participants
   mobility: {model: random_waypoint, area: {width_m: %g, height_m: %g}, speed_min_mps: 1, speed_max_mps: 20, pause_s: 0}
 `, nodes, nodes, list.String(), strings.TrimSuffix(relays.String(), ", "), max(0.5, float64(nodes)/leadNodesPerS), crowdWindowS, trials, lateMost, side, side)

@@ -1,6 +1,7 @@
 package medium
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,6 +21,7 @@ const (
 	// clientQueue is about two seconds of a node with a dozen peers; what a
 	// reader that is slower than that misses is counted in Dropped.
 	clientQueue      = 256
+	writtenAtOnce    = 16 << 10 // bytes, and the rest of a line
 	feedbackDeadline = 5 * time.Second
 )
 
@@ -126,16 +128,25 @@ func (s *feedbackServer) serveClient(ctx context.Context, conn *net.UnixConn) {
 	}
 }
 
+// write sends a line and those that wait behind it at once: each write wakes the
+// reader, and a tick of the feedback has a line for every peer.
 func (c *feedbackClient) write(line wire.Feedback) error {
-	line.Dropped = c.dropped.Load()
-	text, err := json.Marshal(line)
-	if err != nil {
-		return fmt.Errorf("encode feedback: %w", err)
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	for {
+		line.Dropped = c.dropped.Load()
+		if err := encoder.Encode(line); err != nil {
+			return fmt.Errorf("encode feedback: %w", err)
+		}
+		if len(c.lines) == 0 || text.Len() >= writtenAtOnce {
+			break
+		}
+		line = <-c.lines // there is one: nobody else takes them
 	}
 	if err := c.conn.SetWriteDeadline(time.Now().Add(feedbackDeadline)); err != nil {
 		return err
 	}
-	_, err = c.conn.Write(append(text, '\n'))
+	_, err := c.conn.Write(text.Bytes())
 	return err
 }
 
