@@ -19,6 +19,10 @@ import (
 // not give a sample at every beat.
 type Beginner interface{ Begin() }
 
+// Pacer is a source that has its samples from elsewhere, and wants to know how
+// often it will be asked; 0: not any more.
+type Pacer interface{ Pace(interval time.Duration) }
+
 // Source gives samples when asked. Sample is called from one goroutine; the
 // slice that it returns is the source's until the next call, the bodies in it
 // are the caller's.
@@ -83,6 +87,8 @@ func (s *Sampler) Run(ctx context.Context) error {
 	if s.interval <= 0 {
 		return fmt.Errorf("sample every %v: the interval must be positive", s.interval)
 	}
+	s.pace(s.interval)
+	defer s.pace(0)
 	step := s.interval.Nanoseconds()
 	for due := s.clk.BootNs(); ; {
 		now := s.clk.BootNs()
@@ -101,6 +107,14 @@ func (s *Sampler) Run(ctx context.Context) error {
 		}
 		for due += step; due+step <= now; due += step {
 			s.note(tick{dueNs: due, lateNs: now - due, skipped: true})
+		}
+	}
+}
+
+func (s *Sampler) pace(interval time.Duration) {
+	for _, source := range s.sources {
+		if p, ok := source.(Pacer); ok {
+			p.Pace(interval)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package measure
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -143,6 +144,32 @@ func TestLoopEndsWithItsContextOrAFailedEmit(t *testing.T) {
 	}
 	if Loop(t.Context(), clk, 0, nil, nil) == nil {
 		t.Error("an interval of 0 was taken")
+	}
+}
+
+// paced is a source that is told how often it will be asked.
+type paced struct {
+	scripted
+	told []time.Duration
+}
+
+func (p *paced) Pace(interval time.Duration) { p.told = append(p.told, interval) }
+
+func TestASourceIsToldHowOftenItWillBeAsked(t *testing.T) {
+	clk := &handClock{}
+	source := &paced{scripted: scripted{clk: clk}}
+	s := NewSampler(clk, time.Second, []Source{&scripted{clk: clk}, source}, func(int64, wire.Body) error { return nil })
+	s.sleep = func(context.Context, time.Duration) error {
+		if want := []time.Duration{time.Second}; !slices.Equal(source.told, want) {
+			t.Errorf("while it is asked it was told %v, want %v", source.told, want)
+		}
+		return context.Canceled
+	}
+	if err := s.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if want := []time.Duration{time.Second, 0}; !slices.Equal(source.told, want) {
+		t.Errorf("it was told %v, want %v", source.told, want)
 	}
 }
 

@@ -12,10 +12,14 @@ import (
 // the radio gave up: failed is called with the hardware address of the
 // neighbour that did not take one. It returns ctx's error when ctx ends.
 func Failures(ctx context.Context, socket string, failed func(peer net.HardwareAddr)) error {
-	return reconnect(ctx, socket, func(r io.Reader) { readFailures(r, failed) })
+	return reconnect(ctx, socket, func(conn net.Conn) {
+		wish(conn, 0)
+		readFailures(conn, failed)
+	})
 }
 
-// readFailures decodes only the lines that matter: there are far more others.
+// readFailures decodes only the lines that matter: a server that heeds no wishes
+// sends far more others.
 func readFailures(r io.Reader, failed func(net.HardwareAddr)) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 4096), maxLineBytes)

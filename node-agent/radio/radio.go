@@ -22,6 +22,7 @@ const (
 	maxPeers     = 1024 // bounds what a faulty server can make the agent hold
 	firstRetry   = 100 * time.Millisecond
 	lastRetry    = 2 * time.Second
+	wishWithin   = time.Second // a server that reads nothing has room for thousands
 )
 
 // Client follows one radio-feedback socket. Its methods may be called from
@@ -30,6 +31,8 @@ type Client struct {
 	socket string
 
 	mu          sync.Mutex
+	conn        net.Conn // nil while there is none
+	sampleHz    int      // how often the server is asked to tell stations and survey
 	caps        *wire.Caps
 	stations    map[string][]byte // the newest line of each peer that Sample has not given yet
 	survey      *wire.Survey      // the newest, the same
@@ -37,7 +40,8 @@ type Client struct {
 	droppedHere uint64            // by the server, in this connection
 }
 
-// New makes a client of the unix socket at that path; Run starts it.
+// New makes a client of the unix socket at that path; Run starts it, and until
+// Pace it wants neither stations nor survey.
 func New(socket string) *Client {
 	return &Client{socket: socket, stations: map[string][]byte{}}
 }
@@ -45,14 +49,53 @@ func New(socket string) *Client {
 // Run follows the socket until ctx ends, whose error it returns; it reconnects
 // for ever, for the radio may come up long after the agent.
 func (c *Client) Run(ctx context.Context) error {
-	return reconnect(ctx, c.socket, func(r io.Reader) {
-		c.read(r)
+	return reconnect(ctx, c.socket, func(conn net.Conn) {
+		c.connected(conn)
+		c.read(conn)
 		c.forget()
 	})
 }
 
+func (c *Client) connected(conn net.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.conn = conn
+	wish(conn, c.sampleHz)
+}
+
+// perSample is how many times a station is told between two samples, so that each
+// sample finds one that is not old.
+const perSample = 2
+
+// Pace says how often Sample will be called; 0: it will not be. What came before
+// is not given any more: it may be old.
+func (c *Client) Pace(interval time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.survey = nil
+	clear(c.stations)
+	c.sampleHz = 0
+	if interval > 0 {
+		c.sampleHz = int(min(wire.FeedbackHz, max(1, perSample*time.Second/interval)))
+	}
+	if c.conn != nil {
+		wish(c.conn, c.sampleHz)
+	}
+}
+
+// wish asks the server for stations and survey so often. One that takes no wishes
+// sends as it does, and one that is gone is found out by who reads.
+func wish(conn net.Conn, hz int) {
+	line, err := json.Marshal(wire.FeedbackWish{SampleHz: hz})
+	if err != nil { // cannot be: it is a number
+		return
+	}
+	_ = conn.SetWriteDeadline(time.Now().Add(wishWithin))
+	_, _ = conn.Write(append(line, '\n'))
+}
+
 // reconnect reads one connection after the other until ctx ends.
-func reconnect(ctx context.Context, socket string, read func(io.Reader)) error {
+func reconnect(ctx context.Context, socket string, read func(net.Conn)) error {
 	wait := firstRetry
 	for {
 		if follow(ctx, socket, read) {
@@ -69,7 +112,7 @@ func reconnect(ctx context.Context, socket string, read func(io.Reader)) error {
 
 // follow reads one connection to its end and says whether there was one. Why
 // it ended does not matter: Caps then says that the radio is not known.
-func follow(ctx context.Context, socket string, read func(io.Reader)) (connected bool) {
+func follow(ctx context.Context, socket string, read func(net.Conn)) (connected bool) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", socket)
 	if err != nil {
@@ -152,7 +195,7 @@ func (c *Client) take(f wire.Feedback, line []byte) {
 func (c *Client) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.caps, c.survey = nil, nil
+	c.conn, c.caps, c.survey = nil, nil, nil
 	clear(c.stations)
 	c.dropped += c.droppedHere
 	c.droppedHere = 0

@@ -1,6 +1,7 @@
 package radio
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -105,6 +106,48 @@ func TestClientFollowsAndReconnects(t *testing.T) {
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("Run: %v", err)
+	}
+}
+
+// wished is the next wish of a client.
+func wished(t *testing.T, lines *bufio.Scanner) int {
+	t.Helper()
+	var w wire.FeedbackWish
+	if !lines.Scan() || json.Unmarshal(lines.Bytes(), &w) != nil {
+		t.Fatalf("no wish: %q, %v", lines.Text(), lines.Err())
+	}
+	return w.SampleHz
+}
+
+// A client has the server tell no more than will be asked for, and gives nothing
+// that it was told for another trial.
+func TestClientWishesForWhatWillBeSampled(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "radio.sock")
+	l := listen(t, path)
+	c := New(path)
+	go func() { _ = c.Run(t.Context()) }()
+	conn := accept(t, l)
+	wishes := bufio.NewScanner(conn)
+	if hz := wished(t, wishes); hz != 0 {
+		t.Errorf("before anything is sampled %d Hz were wished for", hz)
+	}
+	for interval, want := range map[time.Duration]int{100 * time.Millisecond: 10, 500 * time.Millisecond: 4, time.Second: 2, time.Minute: 1, 0: 0} {
+		c.Pace(interval)
+		if hz := wished(t, wishes); hz != want {
+			t.Errorf("sampled every %v, %d Hz were wished for, want %d", interval, hz, want)
+		}
+	}
+	send(t, conn, station("02:00:00:00:00:02", -60), wire.Feedback{Caps: &wire.Caps{Channel: 6}})
+	eventually(t, "the station is known", func() bool { _, ok := c.Caps(); return ok })
+	c.Pace(time.Second)
+	if old, err := c.Sample(0); len(old) > 0 || err != nil {
+		t.Errorf("what is old was given: %v, %v", old, err)
+	}
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if hz := wished(t, bufio.NewScanner(accept(t, l))); hz != 2 {
+		t.Errorf("in a new connection %d Hz were wished for", hz)
 	}
 }
 

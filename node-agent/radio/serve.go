@@ -20,7 +20,7 @@ const (
 	// lookEvery is how often a real radio's stations are looked at for frames
 	// that it gave up: no driver tells of a single one by itself.
 	lookEvery = 50 * time.Millisecond
-	// tellEvery is the feedback contract's ten times a second, in looks.
+	// tellEvery is the feedback contract's turn, ten of which are a second, in looks.
 	tellEvery = 2
 	// queueLines bounds what waits for a reader.
 	queueLines = 256
@@ -39,6 +39,7 @@ type Server struct {
 
 type feedbackReader struct {
 	lines   chan wire.Feedback
+	turns   int64 // between two with stations and survey; 0: none has them
 	dropped uint64
 }
 
@@ -98,9 +99,9 @@ func (s *Server) hear(ctx context.Context) error {
 		_ = s.watch(ctx, func(e nl80211.Event) { // whatever ended it, it is begun again
 			switch e.Kind {
 			case nl80211.NewStation, nl80211.GoneStation:
-				s.publish(wire.Feedback{Neighbour: &wire.Neighbour{Peer: e.MAC, State: e.Kind}})
+				s.publish(wire.Feedback{Neighbour: &wire.Neighbour{Peer: e.MAC, State: e.Kind}}, every)
 			case nl80211.Lost:
-				s.publish(wire.Feedback{TxFailed: &wire.TxFailed{Peer: e.MAC}})
+				s.publish(wire.Feedback{TxFailed: &wire.TxFailed{Peer: e.MAC}}, every)
 			}
 		})
 		select {
@@ -116,7 +117,7 @@ func (s *Server) look(ctx context.Context) error {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	started := time.Now()
-	for n := 0; ; n++ {
+	for n := int64(0); ; n++ {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -130,7 +131,7 @@ func (s *Server) look(ctx context.Context) error {
 			continue // the radio is gone; it may come back
 		}
 		for _, b := range bodies {
-			s.tell(b, n%tellEvery == 0)
+			s.tell(b, n)
 		}
 	}
 }
@@ -142,28 +143,34 @@ func (s *Server) anybody() bool {
 }
 
 // tell publishes one sample, and first that frames were given up since the last.
-func (s *Server) tell(b wire.Body, turn bool) {
+func (s *Server) tell(b wire.Body, look int64) {
+	wished := func(r *feedbackReader) bool {
+		return r.turns > 0 && look%(tellEvery*r.turns) == 0
+	}
 	switch b := b.(type) {
 	case *wire.Station:
 		if b.TxFailed != nil {
 			if last, known := s.failed[b.Peer]; known && *b.TxFailed > last {
-				s.publish(wire.Feedback{TxFailed: &wire.TxFailed{Peer: b.Peer}})
+				s.publish(wire.Feedback{TxFailed: &wire.TxFailed{Peer: b.Peer}}, every)
 			}
 			s.failed[b.Peer] = *b.TxFailed
 		}
-		if turn {
-			s.publish(wire.Feedback{Station: b})
-		}
+		s.publish(wire.Feedback{Station: b}, wished)
 	case *wire.Survey:
-		s.publish(wire.Feedback{Survey: b})
+		s.publish(wire.Feedback{Survey: b}, wished)
 	}
 }
 
-// publish gives a line to every reader that has room for it.
-func (s *Server) publish(line wire.Feedback) {
+func every(*feedbackReader) bool { return true }
+
+// publish gives a line to every reader that is to have it and has room for it.
+func (s *Server) publish(line wire.Feedback, to func(*feedbackReader) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for r := range s.readers {
+		if !to(r) {
+			continue
+		}
 		line.Dropped = r.dropped
 		select {
 		case r.lines <- line:
@@ -175,14 +182,18 @@ func (s *Server) publish(line wire.Feedback) {
 
 // feed writes to one reader until it hangs up or ctx ends.
 func (s *Server) feed(ctx context.Context, conn net.Conn) {
-	r := &feedbackReader{lines: make(chan wire.Feedback, queueLines)}
+	r := &feedbackReader{lines: make(chan wire.Feedback, queueLines), turns: 1}
 	s.mu.Lock()
 	s.readers[r] = true
 	s.mu.Unlock()
 	gone := make(chan struct{})
-	go func() { // a reader says nothing; what it reads to is its end
+	go func() {
 		defer close(gone)
-		_, _ = conn.Read(make([]byte, 1))
+		wire.ReadWishes(conn, func(w wire.FeedbackWish) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			r.turns = w.Turns()
+		})
 	}()
 	defer func() {
 		s.mu.Lock()

@@ -1,6 +1,7 @@
 package radio
 
 import (
+	"bufio"
 	"context"
 	"net"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/node-agent/nl80211"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // failingRadio gives up one more frame each time that it is asked.
@@ -19,6 +21,61 @@ type failingRadio struct {
 
 func (f failingRadio) Stations(int) ([]nl80211.Station, error) {
 	return []nl80211.Station{{MAC: "02:00:00:00:00:02", TxFailed: ptr(f.asked.Add(1))}}, nil
+}
+
+// A reader that wishes for no stations has the events alone.
+func TestServerHeedsWishes(t *testing.T) {
+	s := NewServer("wlan0")
+	s.kernel.open = func() (reader, error) { return failingRadio{asked: &atomic.Uint64{}}, nil }
+	s.watch = func(ctx context.Context, _ func(nl80211.Event)) error { <-ctx.Done(); return ctx.Err() }
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	socket := filepath.Join(t.TempDir(), "radio.sock")
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx, socket) }()
+	var conn net.Conn
+	eventually(t, "it listens", func() (ok bool) {
+		var err error
+		conn, err = net.Dial("unix", socket)
+		return err == nil
+	})
+	defer conn.Close()
+	lines := bufio.NewScanner(conn)
+	next := func() (f wire.Feedback) {
+		if !lines.Scan() {
+			t.Fatalf("the socket ended: %v", lines.Err())
+		}
+		f, err := parse(lines.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	for next().Station == nil { // as it is without a wish
+	}
+	wish(conn, 0)
+	failures := 0
+	for range 1000 { // some lines may be on their way
+		switch f := next(); {
+		case f.Station != nil:
+			failures = 0
+		case f.TxFailed != nil:
+			failures++
+		}
+		if failures == 3*tellEvery {
+			break
+		}
+	}
+	if failures < 3*tellEvery {
+		t.Error("stations are told to who does not wish for them")
+	}
+	wish(conn, 10)
+	for next().Station == nil {
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("ended with %v", err)
+	}
 }
 
 // A reader of the socket learns what the radio is, what it gave up and who

@@ -1,9 +1,15 @@
 package wire
 
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+)
+
 // Feedback is one line (JSON) of the radio-feedback socket: a unix stream
 // socket per node, the same for a real radio and for the emulated medium. The
-// server sends Caps first, then stations and survey ten times a second, and
-// events as they happen. Its queue is bounded; Dropped counts what a slow
+// server sends Caps first, then stations and survey ten times a second, or as
+// often as the reader wishes, and events as they happen. Its queue is bounded; Dropped counts what a slow
 // reader lost so far. Exactly one of the pointers is set.
 type Feedback struct {
 	Caps      *Caps      `json:"caps,omitempty"`
@@ -13,6 +19,41 @@ type Feedback struct {
 	Neighbour *Neighbour `json:"neighbour,omitempty"`
 	FrameLost *FrameLost `json:"frame_lost,omitempty"`
 	Dropped   uint64     `json:"dropped,omitempty"`
+}
+
+// FeedbackHz is how often a server tells stations and survey a second: these are
+// its turns.
+const FeedbackHz = 10
+
+// FeedbackWish is a line (JSON) that a reader of the socket may send, at any time
+// and again: how often it needs stations and survey. A server may leave it unheeded.
+type FeedbackWish struct {
+	SampleHz int `json:"sample_hz"` // 0: not at all; FeedbackHz at most
+}
+
+// Turns is how many turns lie between two that the reader is told in; 0: it is
+// told in none.
+func (w FeedbackWish) Turns() int64 {
+	if w.SampleHz <= 0 {
+		return 0
+	}
+	return int64(max(1, FeedbackHz/w.SampleHz))
+}
+
+// maxWishBytes bounds a line of a reader's.
+const maxWishBytes = 1024
+
+// ReadWishes reads a reader's wishes until it is gone, or sends what is none.
+func ReadWishes(r io.Reader, heed func(FeedbackWish)) {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxWishBytes)
+	for lines.Scan() {
+		var w FeedbackWish
+		if json.Unmarshal(lines.Bytes(), &w) != nil {
+			return
+		}
+		heed(w)
+	}
 }
 
 // Caps is what a radio can do and is set to.

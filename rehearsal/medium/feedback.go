@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	feedbackEvery = 100 * time.Millisecond
+	feedbackEvery = time.Second / wire.FeedbackHz
 	// clientQueue is about two seconds of a node with a dozen peers; what a
 	// reader that is slower than that misses is counted in Dropped.
 	clientQueue      = 256
@@ -42,6 +42,7 @@ type feedbackServer struct {
 type feedbackClient struct {
 	conn    *net.UnixConn
 	lines   chan wire.Feedback
+	turns   atomic.Int64 // between two with stations and survey; 0: none has them
 	dropped atomic.Uint64
 }
 
@@ -102,13 +103,14 @@ func (s *feedbackServer) serve(ctx context.Context) error {
 // line for feedbackDeadline is let go.
 func (s *feedbackServer) serveClient(ctx context.Context, conn *net.UnixConn) {
 	c := &feedbackClient{conn: conn, lines: make(chan wire.Feedback, clientQueue)}
+	c.turns.Store(1)
 	caps := s.caps()
 	c.lines <- wire.Feedback{Caps: &caps}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	gone := make(chan struct{})
-	s.readers.Go(func() { // a client says nothing: a read returns when it goes
-		_, _ = conn.Read(make([]byte, 1))
+	s.readers.Go(func() {
+		wire.ReadWishes(conn, func(w wire.FeedbackWish) { c.turns.Store(w.Turns()) })
 		close(gone)
 	})
 	s.add(c)
@@ -167,21 +169,45 @@ func (s *feedbackServer) remove(c *feedbackClient) {
 	s.all.Add(-1)
 }
 
-// publish hands a line to every client that has room. Lost frames come in
-// floods, such as thousands a second from a full queue: they take half of the
-// room at most, and the other lines keep theirs.
+// publish hands an event to every client.
 func (s *feedbackServer) publish(line wire.Feedback) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.clients {
-		if line.FrameLost != nil && len(c.lines) >= clientQueue/2 {
-			c.dropped.Add(1)
+		c.take(line)
+	}
+}
+
+// turn hands the lines of a turn, which are made when there is a need, to the
+// clients that wish to be told in it.
+func (s *feedbackServer) turn(number int64, lines func() []wire.Feedback) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var made []wire.Feedback
+	for c := range s.clients {
+		if every := c.turns.Load(); every == 0 || number%every != 0 {
 			continue
 		}
-		select {
-		case c.lines <- line:
-		default:
-			c.dropped.Add(1)
+		if made == nil {
+			made = lines()
 		}
+		for _, line := range made {
+			c.take(line)
+		}
+	}
+}
+
+// take keeps a line to be written when there is room. Lost frames come in
+// floods, such as thousands a second from a full queue: they take half of the
+// room at most, and the other lines keep theirs.
+func (c *feedbackClient) take(line wire.Feedback) {
+	if line.FrameLost != nil && len(c.lines) >= clientQueue/2 {
+		c.dropped.Add(1)
+		return
+	}
+	select {
+	case c.lines <- line:
+	default:
+		c.dropped.Add(1)
 	}
 }

@@ -325,16 +325,21 @@ func (l *Live) sendFeedback() {
 	if now < l.nextFeedback || !l.watched() {
 		return
 	}
-	// A grid of model time; ticks that were slept through are not made up for.
-	l.nextFeedback = now.Truncate(feedbackEvery) + feedbackEvery
+	// A grid of model time; turns that were slept through are not made up for.
+	turn := int64(now / feedbackEvery)
+	l.nextFeedback = time.Duration(turn+1) * feedbackEvery
 	for i, f := range l.feeds {
-		if f == nil || f.active.Load() == 0 {
-			continue
+		if f != nil && f.active.Load() > 0 {
+			f.turn(turn+int64(i), func() []wire.Feedback { return l.report(i) }) // by node, so that not all are told in one
 		}
-		for _, s := range l.core.Stations(i) {
-			f.publish(wire.Feedback{Station: &s})
-		}
-		survey := l.core.Survey(i)
-		f.publish(wire.Feedback{Survey: &survey})
 	}
+}
+
+// report is a node's view of its peers and its channel.
+func (l *Live) report(node int) (lines []wire.Feedback) {
+	for _, s := range l.core.Stations(node) {
+		lines = append(lines, wire.Feedback{Station: &s})
+	}
+	survey := l.core.Survey(node)
+	return append(lines, wire.Feedback{Survey: &survey})
 }

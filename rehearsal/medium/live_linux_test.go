@@ -146,6 +146,29 @@ func TestFeedbackToASlowReaderIsDroppedAndCounted(t *testing.T) {
 	}
 }
 
+// Each client is told in the turns that it wishes for, and events whenever they come.
+func TestFeedbackByWish(t *testing.T) {
+	clients := map[string]*feedbackClient{}
+	feed := &feedbackServer{clients: map[*feedbackClient]struct{}{}}
+	for name, hz := range map[string]int{"all": 10, "some": 2, "none": 0} {
+		c := &feedbackClient{lines: make(chan wire.Feedback, clientQueue)}
+		c.turns.Store(wire.FeedbackWish{SampleHz: hz}.Turns())
+		clients[name], feed.clients[c] = c, struct{}{}
+	}
+	for turn := range int64(20) {
+		feed.turn(turn, func() []wire.Feedback { return []wire.Feedback{{Survey: &wire.Survey{Channel: 6}}} })
+	}
+	feed.publish(wire.Feedback{TxFailed: &wire.TxFailed{Peer: nodeMAC(1)}})
+	for name, want := range map[string]int{"all": 21, "some": 5, "none": 1} {
+		if got := len(clients[name].lines); got != want {
+			t.Errorf("%s: %d lines, want %d", name, got, want)
+		}
+	}
+	delete(feed.clients, clients["all"])
+	delete(feed.clients, clients["some"])
+	feed.turn(0, func() []wire.Feedback { t.Error("a turn that nobody wants is made"); return nil })
+}
+
 func TestPortsMustMatchNodes(t *testing.T) {
 	if _, err := NewLive(testConfig(Standard80211g, 54, 2), line(5), nil, Options{}); err == nil {
 		t.Error("no ports for two nodes, and no error")
