@@ -18,9 +18,10 @@ STAMP = -X fieldmesh.dev/fieldmesh/internal/version.Version=$(VERSION) -X fieldm
 LDFLAGS = -s -w -buildid= $(STAMP)
 BUILD = go build -trimpath -ldflags '$(LDFLAGS)'
 ROOT = $(if $(filter 0,$(shell id -u)),,sudo)
+SUITES = go run ./test/suites
 OWN_GO = $$(find . -path ./.tools -prune -o -name '*.go' -print)
 
-.PHONY: help rehearse test check build app app-test app-verify bench soak dist packages site clean
+.PHONY: help rehearse test test-all check build app app-test app-verify bench soak dist packages site clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' Makefile
@@ -30,16 +31,22 @@ rehearse: ## install what a rehearsal needs, build, rehearse campaigns/velocity.
 	@$(MAKE) build
 	@$(if $(ROOT),echo 'The rehearsal makes network namespaces and interfaces; that needs root.' >&2;) $(ROOT) bin/fieldmesh rehearse campaigns/velocity.yaml
 
-test: ## install what the tests need, run all of them (about an hour, needs root)
+test: ## install what the tests need, run them (needs root)
 	@scripts/setup test
 	@$(MAKE) check
 	@$(MAKE) build
-	@app=; $(MAKE) app-verify || app=failed; scripts/e2e; [ -z "$$app" ] || { echo "the phone app's tests failed, before the suites above" >&2; exit 1; }
+	@$(SUITES)
+
+test-all: ## `make test` and the tests that it leaves out (an hour, needs root)
+	@scripts/setup test
+	@$(MAKE) check
+	@$(MAKE) build
+	@$(SUITES) all
 
 check: ## format, vet, lint and unit tests: quick, unprivileged, offline once set up
 	@scripts/setup check
 	@bad=$$(gofmt -l $(OWN_GO)); [ -z "$$bad" ] || { printf 'not formatted by gofmt:\n%s\n' "$$bad" >&2; exit 1; }
-	@for s in scripts/setup scripts/e2e scripts/guest packaging/build android-app/maven android-app/agent-test .ci/run; do bash -n $$s; done
+	@for s in scripts/setup scripts/guest scripts/iperf3 packaging/build android-app/maven android-app/agent-test .ci/run; do bash -n $$s; done
 	go vet ./...
 	go vet -tags e2e,guest ./...
 	staticcheck -tags e2e,guest ./...
@@ -66,12 +73,13 @@ app-verify:
 bench: ## print the goals of speed and size, each beside its reference (needs root)
 	@scripts/setup test
 	@$(MAKE) build
-	@scripts/e2e bench
+	@$(SUITES) bench
 
 soak: ## the long form of the tests that cut and kill (hours, needs root)
 	@scripts/setup test
+	@scripts/iperf3
 	@$(MAKE) build
-	@scripts/e2e soak
+	@$(SUITES) soak
 
 dist: ## programs for linux amd64, arm64 and armv7, .deb and Termux packages, checksums: in dist/
 	@scripts/setup check

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"fieldmesh.dev/fieldmesh/protocols/influx"
+	"fieldmesh.dev/fieldmesh/internal/influx"
 )
 
 var (

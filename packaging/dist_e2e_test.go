@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"fieldmesh.dev/fieldmesh/internal/testnet"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // dist is what TestMain's build made: the folder, and the source's copy above it.

@@ -20,8 +20,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"fieldmesh.dev/fieldmesh/internal/testnet"
 	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 func umask(mask int) int { return unix.Umask(mask) }
@@ -225,11 +225,11 @@ func TestE2EUnitsHaveThePrivilegesThatTheyNeed(t *testing.T) {
 	client := host.Dial(d.path("state/host/host.sock"))
 	up, mtu := true, 1400
 	changes := []host.Change{
-		{Link: &host.Link{Interface: "wlan0", Up: &up, MTUBytes: &mtu}},
-		{Address: &host.Address{Interface: "wlan0", Prefix: netip.MustParsePrefix("10.77.0.1/24")}},
-		{Sysctl: &host.Sysctl{Key: "net.ipv4.tcp_congestion_control", Value: "reno"}},
-		{Sysctl: &host.Sysctl{Key: "net.ipv4.conf.wlan0.rp_filter", Value: "0"}},
-		{BPFCongestion: &host.BPFCongestion{Program: "tahoe"}},
+		host.Link{Interface: "wlan0", Up: &up, MTUBytes: &mtu},
+		host.Address{Interface: "wlan0", Prefix: netip.MustParsePrefix("10.77.0.1/24")},
+		host.Sysctl{Key: "net.ipv4.tcp_congestion_control", Value: "reno"},
+		host.Sysctl{Key: "net.ipv4.conf.wlan0.rp_filter", Value: "0"},
+		host.BPFCongestion{Program: "tahoe"},
 	}
 	if _, err := client.Apply(t.Context(), host.ScopeRun, changes); err != nil {
 		t.Fatal(err)
@@ -283,16 +283,16 @@ func TestE2EArm64UnderEmulation(t *testing.T) {
 	client := host.Dial(d.path("state/host/host.sock"))
 	up, mtu := true, 1400
 	changes := []host.Change{
-		{Link: &host.Link{Interface: "wlan0", Up: &up, MTUBytes: &mtu}},
-		{Address: &host.Address{Interface: "wlan0", Prefix: netip.MustParsePrefix("10.77.0.1/24")}},
-		{Sysctl: &host.Sysctl{Key: "net.ipv4.tcp_congestion_control", Value: "reno"}},
+		host.Link{Interface: "wlan0", Up: &up, MTUBytes: &mtu},
+		host.Address{Interface: "wlan0", Prefix: netip.MustParsePrefix("10.77.0.1/24")},
+		host.Sysctl{Key: "net.ipv4.tcp_congestion_control", Value: "reno"},
 	}
 	if _, err := client.Apply(t.Context(), host.ScopeRun, changes); err != nil {
 		t.Errorf("changes: %v", err)
 	} else if testnet.Snapshot(t, d.ns.Name) == before {
 		t.Error("nothing was changed")
 	}
-	outside := []host.Change{{Address: &host.Address{Interface: "wlan0", Prefix: netip.MustParsePrefix("192.0.2.1/24")}}}
+	outside := []host.Change{host.Address{Interface: "wlan0", Prefix: netip.MustParsePrefix("192.0.2.1/24")}}
 	var refused *host.Refused
 	if _, err := client.Apply(t.Context(), host.ScopeRun, outside); !errors.As(err, &refused) || !strings.Contains(refused.Reason, "outside the allowed prefixes") {
 		t.Errorf("an address that is not allowed: %v", err)

@@ -34,6 +34,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -82,10 +83,10 @@ type RunInfo struct {
 	Version     string            `json:"version"` // of the controller that drove the run
 	Place       string            `json:"place"`   // rehearsal | road | bench | log
 	Site        map[string]string `json:"site,omitempty"`
-	Paper       *Paper            `json:"paper,omitempty"`  // whose question the campaign puts; nil: nobody's
-	Scale       *Scale            `json:"scale,omitempty"`  // nil: the campaign as its file has it
+	Paper       *plan.Paper       `json:"paper,omitempty"`  // whose question the campaign puts; nil: nobody's
+	Scale       *plan.Scale       `json:"scale,omitempty"`  // nil: the campaign as its file has it
 	Shard       *Shard            `json:"shard,omitempty"`  // nil: the whole campaign
-	Enough      *Enough           `json:"enough,omitempty"` // nil: all blocks are driven
+	Enough      *plan.Enough      `json:"enough,omitempty"` // nil: all blocks are driven
 	CampaignRaw []byte            `json:"-"`                // campaign.yaml, byte for byte
 	// Movement are the files that the campaign names, by their name in the
 	// folder movement, byte for byte. They are only written: see Dir.

@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
-	"fieldmesh.dev/fieldmesh/internal/synthetic"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
 
 func options() synthetic.Options {

@@ -7,17 +7,6 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// Enough is when the campaign wants the run to stop by itself; package plan has
-// the words for its fields.
-type Enough struct {
-	Of               string   `json:"of"`
-	HalfWidthMbps    *float64 `json:"half_width_mbps,omitempty"`
-	HalfWidthPercent *float64 `json:"half_width_percent,omitempty"`
-	MinBlocks        int      `json:"min_blocks"`
-	EveryBlocks      int      `json:"every_blocks"`
-	Confidence       float64  `json:"confidence"`
-}
-
 // Stop says after how many blocks a run had enough, and why.
 type Stop struct {
 	Blocks int    `json:"blocks"`

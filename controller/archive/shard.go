@@ -22,19 +22,6 @@ type Shard struct {
 	Of     int `json:"of"`
 }
 
-// Scale is the declared reduction of the campaign that was driven, with what
-// it may change.
-type Scale struct {
-	Name string `json:"name"`
-	Why  string `json:"why"`
-}
-
-// Paper is the paper whose question the campaign puts, and the scenario of its.
-type Paper struct {
-	Name     string `json:"name"`
-	Scenario string `json:"scenario,omitempty"`
-}
-
 // Has tells whether a trial is in the shard; every trial is in none.
 func (s *Shard) Has(trial int) bool { return s == nil || (trial-1)%s.Of == s.Number-1 }
 

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
-	"fieldmesh.dev/fieldmesh/internal/synthetic"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
 
 var campaign = synthetic.Options{Seed: 4, Speeds: []float64{2.8, 5.6}, Repetitions: 1}

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
-	"fieldmesh.dev/fieldmesh/internal/synthetic"
+	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
 
 func edit(t *testing.T, path string, change func([]byte) []byte) {

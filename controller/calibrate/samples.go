@@ -13,6 +13,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -78,7 +79,7 @@ func gather(a *archive.Archive) (*Survey, error) {
 	var origin *metrics.Origin
 	var all []moment
 	for _, at := range attempts {
-		if at.Verdict == nil || at.Verdict.Outcome != "accepted" {
+		if at.Verdict == nil || at.Verdict.Outcome != verdict.Accepted {
 			continue
 		}
 		loaded, err := metrics.Load(a, at.TrialKey)

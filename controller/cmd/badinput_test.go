@@ -8,7 +8,7 @@ import (
 )
 
 // TestBadInput runs testdata/badinput: what is wrong before any node is asked.
-// What needs nodes is in internal/badinput.
+// What needs nodes is in test/refusals.
 func TestBadInput(t *testing.T) {
 	campaigns, err := filepath.Abs(filepath.Join("..", "..", "campaigns"))
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/calibrate"
 	"fieldmesh.dev/fieldmesh/controller/plan"
-	"fieldmesh.dev/fieldmesh/internal/synthetic"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
+	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
 
 // channel is what a recording is made in.

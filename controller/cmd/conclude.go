@@ -12,6 +12,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/report"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -30,7 +31,7 @@ func (s *session) conclude(out io.Writer) error {
 	}
 	accepted, planned := 0, 0
 	for _, v := range s.archive.Decisions() {
-		if v.Outcome == "accepted" {
+		if v.Outcome == verdict.Accepted {
 			accepted++
 		}
 	}
@@ -86,25 +87,35 @@ func replaceFile(path string, write func(io.Writer) error) error {
 	return nil
 }
 
-// cell is one combination of factor levels with its accepted trials' results.
+// cell is one combination of factor levels with its accepted trials' results:
+// of each, what its measured flows got together.
 type cell struct {
 	labels []string
-	values []string
-	sum    float64
+	values []float64
+	last   wire.TrialKey // whose the last value is
+}
+
+func (c *cell) add(k wire.TrialKey, mb float64) {
+	if n := len(c.values); n > 0 && c.last == k {
+		c.values[n-1] += mb
+		return
+	}
+	c.values, c.last = append(c.values, mb), k
 }
 
 // resultTable prints the megabytes that arrived, a line per cell of the design.
 func resultTable(out io.Writer, a *archive.Archive, rows []metrics.Row) error {
 	accepted := map[wire.TrialKey]bool{}
 	for _, v := range a.Decisions() {
-		accepted[v.TrialKey] = v.Outcome == "accepted"
+		accepted[v.TrialKey] = v.Outcome == verdict.Accepted
 	}
 	var factors []string
 	cells := map[string]*cell{}
 	name := arrived(rows)
 	for _, r := range rows {
 		t, ok := a.Trial(r.Trial)
-		if r.Name != name || !ok || t.Pass != "" || background(t, r.Flow) || !accepted[wire.TrialKey{Trial: r.Trial, Attempt: r.Attempt}] {
+		k := wire.TrialKey{Trial: r.Trial, Attempt: r.Attempt}
+		if r.Name != name || !ok || t.Pass != "" || background(t, r.Flow) || !accepted[k] {
 			continue
 		}
 		if factors == nil {
@@ -118,8 +129,7 @@ func resultTable(out io.Writer, a *archive.Archive, rows []metrics.Row) error {
 		if cells[key] == nil {
 			cells[key] = &cell{labels: labels}
 		}
-		cells[key].values = append(cells[key].values, fmt.Sprintf("%.2f", r.Value))
-		cells[key].sum += r.Value
+		cells[key].add(k, r.Value)
 	}
 	if name != "transferred_mb" {
 		if _, err := fmt.Fprintln(out, "\nMB by iperf3's own count: the kernel keeps none for UDP"); err != nil {
@@ -156,7 +166,13 @@ func printCells(out io.Writer, factors []string, cells map[string]*cell) error {
 	w := tabwriter.NewWriter(out, 2, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "\n%s\ttrials\tmean MB\teach\n", strings.Join(factors, "\t"))
 	for _, c := range sorted {
-		fmt.Fprintf(w, "%s\t%d\t%.2f\t%s\n", strings.Join(c.labels, "\t"), len(c.values), c.sum/float64(len(c.values)), strings.Join(c.values, " "))
+		var sum float64
+		var each []string
+		for _, v := range c.values {
+			sum += v
+			each = append(each, fmt.Sprintf("%.2f", v))
+		}
+		fmt.Fprintf(w, "%s\t%d\t%.2f\t%s\n", strings.Join(c.labels, "\t"), len(c.values), sum/float64(len(c.values)), strings.Join(each, " "))
 	}
 	return w.Flush()
 }

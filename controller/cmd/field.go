@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/plan"
-	"fieldmesh.dev/fieldmesh/protocols/keys"
+	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/picture"
 	"fieldmesh.dev/fieldmesh/rehearsal/world"

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/controller/fleet"
-	"fieldmesh.dev/fieldmesh/protocols/keys"
+	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/influx"
-	line "fieldmesh.dev/fieldmesh/protocols/influx"
+	line "fieldmesh.dev/fieldmesh/internal/influx"
 )
 
 // startPatience is how long the start of a run waits for its database. One that

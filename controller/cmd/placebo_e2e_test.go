@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/report"
-	"fieldmesh.dev/fieldmesh/internal/synthetic"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
 	"fieldmesh.dev/fieldmesh/rehearsal/mobility"
+	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
 
 // These tests put campaigns whose truth is known through the emulated radio,

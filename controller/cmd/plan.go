@@ -13,9 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/design"
 	"fieldmesh.dev/fieldmesh/controller/enough"
 	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/stats"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -36,7 +37,7 @@ func planCheckCommand() *cobra.Command {
 	var scale string
 	c := &cobra.Command{
 		Use:          "check FILE",
-		Short:        "Report every fault of a campaign file",
+		Short:        "Report every fault of a campaign file, and warn of what its design cannot tell",
 		Args:         cobra.ExactArgs(1),
 		SilenceUsage: true,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -52,7 +53,16 @@ func planCheckCommand() *cobra.Command {
 			if err := checkScene(campaign); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "%s: fine: campaign %s, %d trials\n", args[0], campaign.Name, len(trials))
+			out := &strings.Builder{}
+			fmt.Fprintf(out, "%s: fine: campaign %s, %d trials\n", args[0], campaign.Name, len(trials))
+			for _, w := range campaign.Warnings {
+				w.Message = "warning: " + w.Message
+				fmt.Fprintln(out, w)
+			}
+			for _, warning := range estimable(campaign, trials).Warnings {
+				fmt.Fprintf(out, "%s: warning: %s\n", args[0], warning)
+			}
+			_, err = io.WriteString(c.OutOrStdout(), out.String())
 			return err
 		},
 	}
@@ -69,7 +79,7 @@ func planShowCommand() *cobra.Command {
 	var scale string
 	c := &cobra.Command{
 		Use:          "show FILE",
-		Short:        "List the trials of a campaign with the time and the road that they need",
+		Short:        "List the trials of a campaign with the time and the road that they need, and what they can tell",
 		Args:         cobra.ExactArgs(1),
 		SilenceUsage: true,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -111,16 +121,17 @@ func counted(n int, what string) string {
 
 // planJSON is what `plan show --json` prints.
 type planJSON struct {
-	Campaign string        `json:"campaign"`
-	Title    string        `json:"title"`
-	SHA256   string        `json:"campaign_sha256"`
-	Nodes    []plan.Node   `json:"nodes"`
-	Factors  []plan.Factor `json:"factors"`
-	Design   plan.Design   `json:"design"`
-	Site     *plan.Site    `json:"site,omitempty"`
-	Field    *plan.Field   `json:"field,omitempty"`
-	Trials   []wire.Trial  `json:"trials"`
-	Estimate plan.Estimate `json:"estimate"`
+	Campaign  string           `json:"campaign"`
+	Title     string           `json:"title"`
+	SHA256    string           `json:"campaign_sha256"`
+	Nodes     []plan.Node      `json:"nodes"`
+	Factors   []plan.Factor    `json:"factors"`
+	Design    plan.Design      `json:"design"`
+	Site      *plan.Site       `json:"site,omitempty"`
+	Field     *plan.Field      `json:"field,omitempty"`
+	Trials    []wire.Trial     `json:"trials"`
+	Estimate  plan.Estimate    `json:"estimate"`
+	Estimable design.Estimable `json:"estimable"`
 }
 
 func showPlanJSON(w io.Writer, c *plan.Campaign) error {
@@ -131,7 +142,7 @@ func showPlanJSON(w io.Writer, c *plan.Campaign) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(planJSON{Campaign: c.Name, Title: c.Title, SHA256: c.SHA256, Nodes: c.Nodes, Factors: c.Factors,
-		Design: c.Design, Site: c.Site, Field: c.Field, Trials: trials, Estimate: c.Estimate()})
+		Design: c.Design, Site: c.Site, Field: c.Field, Trials: trials, Estimate: c.Estimate(), Estimable: estimable(c, trials)})
 }
 
 func showPlan(w io.Writer, c *plan.Campaign) error {
@@ -150,6 +161,9 @@ func showPlan(w io.Writer, c *plan.Campaign) error {
 		return err
 	}
 	planTotals(out, c, trials, estimate)
+	if err := planEffects(out, estimable(c, trials)); err != nil {
+		return err
+	}
 	_, err = io.WriteString(w, out.String())
 	return err
 }
@@ -246,9 +260,54 @@ func planEnough(w io.Writer, c *plan.Campaign, trials []wire.Trial) {
 	if e.Of != plan.EnoughOfMean {
 		what = "every difference between levels of " + e.Of
 	}
-	looks := enough.Plan(archive.Enough(*e), wire.RunPlan{Trials: trials})
+	looks := enough.Plan(*e, wire.RunPlan{Trials: trials})
 	fmt.Fprintf(w, "stops once %s is known to ± %s: %s from block %d to block %d, together at %g %% confidence, which makes %.4g %% of each interval\n",
 		what, wish, counted(looks.Count(), "look"), looks.First, looks.Last, 100*e.Confidence, 100*looks.Each())
+}
+
+// estimable is what a campaign's trials can tell.
+func estimable(c *plan.Campaign, trials []wire.Trial) design.Estimable {
+	var nodes []wire.PlanNode
+	for _, n := range c.Nodes {
+		nodes = append(nodes, wire.PlanNode{Name: n.Name, Unit: n.Unit})
+	}
+	return design.Judge(nodes, trials, c.Asks)
+}
+
+// planEffects says what the trials can tell, a row an effect.
+func planEffects(w io.Writer, e design.Estimable) error {
+	fmt.Fprintf(w, "\nwhat %s can tell, if each is accepted: %s, %s\n", counted(e.Trials, "trial"), sessionsText(e), counted(e.ResidualDF, "residual degree")+" of freedom")
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "effect\tcontrasts\tdf\tconfounded with")
+	for _, f := range e.Effects {
+		df := "no interval"
+		switch {
+		case !f.Own:
+			df = "no estimate of its own"
+		case f.DFMin == nil:
+		case fmt.Sprintf("%.0f", *f.DFMin) == fmt.Sprintf("%.0f", *f.DFMax):
+			df = fmt.Sprintf("%.0f", *f.DFMin)
+		default:
+			df = fmt.Sprintf("%.0f to %.0f", *f.DFMin, *f.DFMax)
+		}
+		fmt.Fprintf(table, "%s\t%d\t%s\t%s\n", f.Name, f.Contrasts, df, orDash(strings.Join(f.ConfoundedWith, ", ")))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, warning := range e.Warnings {
+		fmt.Fprintf(w, "warning: %s\n", warning)
+	}
+	return nil
+}
+
+// sessionsText says how the model would take the plan's sessions.
+func sessionsText(e design.Estimable) string {
+	how := map[string]string{
+		stats.GroupsInside: " that differ only as the effects do", stats.GroupsFixed: " with an effect each",
+		stats.GroupsRandom: " as a random effect", stats.GroupsNoise: " that cannot be told from noise",
+	}
+	return counted(e.Sessions, "session") + how[e.SessionsAs]
 }
 
 // span is a time in minutes and seconds, or hours and minutes.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"fieldmesh.dev/fieldmesh/internal/synthetic"
+	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
 
 // typed runs a command as a user types it and returns what he sees.

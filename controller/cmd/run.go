@@ -18,8 +18,9 @@ func RunCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run FILE",
 		Short: "Run a campaign on the nodes of a fleet",
-		Long:  "Run drives the campaign in FILE on real nodes. A run that was interrupted goes on with --resume RUN; FILE is then not needed.",
-		Args:  fileOrResume(&flags),
+		Long: "Run drives the campaign in FILE on real nodes. A run that was interrupted goes on with --resume RUN; FILE is then not needed.\n" +
+			"With --retry TRIAL it drives a trial again that was given up.",
+		Args: fileOrResume(&flags),
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := openSession(flags, first(args), place)
 			if err != nil {
@@ -80,6 +81,10 @@ func fileOrResume(flags *runFlags) cobra.PositionalArgs {
 		switch {
 		case flags.resume != "" && len(args) > 0:
 			return fmt.Errorf("--resume goes on with the run's own campaign; leave %q out", args[0])
+		case flags.resume == "" && len(flags.retry) > 0:
+			return errors.New("--retry drives a trial of a run again; name the run too, with --resume RUN")
+		case flags.why != "" && len(flags.retry) == 0:
+			return errors.New("--why says why trials are driven again; name them with --retry TRIAL")
 		case flags.resume == "" && len(args) != 1:
 			return errors.New("name one campaign file, or a run with --resume RUN")
 		}

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"os/user"
 	"path/filepath"
 	"time"
 
@@ -31,6 +32,8 @@ type runFlags struct {
 	shard    string
 	scale    string
 	resume   string
+	retry    []int
+	why      string
 	influx   influxFlags
 	patience time.Duration
 }
@@ -41,6 +44,8 @@ func (f *runFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.shard, "shard", "", "drive only a part, such as 2/3 for the second of three; fieldmesh merge puts them together")
 	c.Flags().StringVar(&f.scale, "scale", plan.FullScale, "drive the campaign at one of the scales that its file declares")
 	c.Flags().StringVar(&f.resume, "resume", "", "go on with this run: its folder or its name")
+	c.Flags().IntSliceVar(&f.retry, "retry", nil, "with --resume: drive this trial again though it was given up; may be given several times, or with commas between trials")
+	c.Flags().StringVar(&f.why, "why", "", "with --retry: why, for the run's journal and its report")
 	c.Flags().DurationVar(&f.patience, "patience", 20*time.Second, "how long to wait for GPS fixes and nodes before refusing")
 	f.influx.add(c)
 }
@@ -89,8 +94,9 @@ func openSession(f runFlags, file, place string) (*session, error) {
 		return nil, err
 	}
 	folder = cmp.Or(folder, name)
-	a, err := archive.Create(filepath.Join(f.runs, folder), archive.RunInfo{Run: name, Shard: shard, Paper: (*archive.Paper)(c.Paper), Scale: (*archive.Scale)(c.Scale), Enough: (*archive.Enough)(c.Design.Enough), Campaign: c.Name, CreatedWall: time.Now().UTC(),
-		Seed: p.Seed, Version: version.String(), Place: place, Site: siteSheet(c.Site), CampaignRaw: c.Raw, Movement: movement, Plan: p})
+	a, err := archive.Create(filepath.Join(f.runs, folder), archive.RunInfo{Run: name, Shard: shard, Campaign: c.Name, CreatedWall: time.Now().UTC(),
+		Paper: c.Paper, Scale: c.Scale, Enough: c.Design.Enough, Seed: p.Seed, Version: version.String(), Place: place,
+		Site: siteSheet(c.Site), CampaignRaw: c.Raw, Movement: movement, Plan: p})
 	if err != nil {
 		return nil, explainRun(f.runs, folder, err)
 	}
@@ -185,7 +191,22 @@ func resumeSession(f runFlags) (*session, error) {
 	if p.Key, err = readKey(filepath.Dir(dir), filepath.Base(dir)); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
+	if err := run.Retry(a, f.retry, person(), f.why); err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
 	return &session{archive: a, campaign: c, plan: p, log: logger()}, nil
+}
+
+// person is who uses this program, by the name of the login: with sudo that of
+// whoever called it.
+func person() string {
+	if name := os.Getenv("SUDO_USER"); name != "" {
+		return name
+	}
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return "controller"
 }
 
 // runFolder takes a run's folder or its name.
@@ -261,8 +282,8 @@ func (s *session) drive(ctx context.Context, lanes []*run.Lane, f runFlags, out 
 	}
 	accepted, givenUp, left := r.Counts()
 	if givenUp+left > 0 {
-		err = fmt.Errorf("run %s: %d of %d trials accepted, %d given up after %d attempts each; `fieldmesh report %s` tells why",
-			s.plan.Run, accepted, accepted+givenUp+left, givenUp, s.plan.AttemptsMax, s.archive.Dir())
+		err = fmt.Errorf("run %s: %d of %d trials accepted, %s; `fieldmesh report %s` tells why, and --resume %[5]s --retry TRIAL drives a trial again",
+			s.plan.Run, accepted, accepted+givenUp+left, r.GivenUp(), s.archive.Dir())
 	}
 	return errors.Join(err, forwarded(s.archive))
 }

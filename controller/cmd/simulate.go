@@ -13,14 +13,14 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"fieldmesh.dev/fieldmesh/protocols/adv"
-	"fieldmesh.dev/fieldmesh/protocols/aodv"
-	"fieldmesh.dev/fieldmesh/protocols/aomdv"
-	"fieldmesh.dev/fieldmesh/protocols/dsdv"
-	"fieldmesh.dev/fieldmesh/protocols/dsr"
 	"fieldmesh.dev/fieldmesh/protocols/manet"
-	"fieldmesh.dev/fieldmesh/protocols/meshsim"
-	"fieldmesh.dev/fieldmesh/protocols/olsr"
+	"fieldmesh.dev/fieldmesh/protocols/manet/adv"
+	"fieldmesh.dev/fieldmesh/protocols/manet/aodv"
+	"fieldmesh.dev/fieldmesh/protocols/manet/aomdv"
+	"fieldmesh.dev/fieldmesh/protocols/manet/dsdv"
+	"fieldmesh.dev/fieldmesh/protocols/manet/dsr"
+	"fieldmesh.dev/fieldmesh/protocols/manet/olsr"
+	"fieldmesh.dev/fieldmesh/protocols/manet/simulation"
 )
 
 // simulated is a protocol that `simulate-routing` knows.
@@ -28,12 +28,12 @@ type simulated struct {
 	name      string
 	proactive bool
 	port      uint16
-	make      meshsim.Maker
+	make      simulation.Maker
 	carrier   bool // it carries data itself
 }
 
 // makerOf makes nodes of a protocol by one of its configurations.
-func makerOf[C any, N manet.Node](config func([]manet.Interface, uint64) C, build func(C) (N, error)) meshsim.Maker {
+func makerOf[C any, N manet.Node](config func([]manet.Interface, uint64) C, build func(C) (N, error)) simulation.Maker {
 	return func(_ int, interfaces []manet.Interface, seed uint64) (manet.Node, error) {
 		return build(config(interfaces, seed))
 	}
@@ -79,13 +79,13 @@ type simulateFlags struct {
 	json     bool
 	pcap     string
 	speedKmh float64
-	scale    meshsim.Scale
+	scale    simulation.Scale
 }
 
 // SimulateRoutingCommand is `fieldmesh simulate-routing`: how long a routing
 // protocol takes to converge and what it costs each node, as nodes grow.
 func SimulateRoutingCommand() *cobra.Command {
-	f := simulateFlags{scale: meshsim.Scale{Radio: meshsim.DefaultRadio(), Feedback: true, FlowStart: 20 * time.Second, PacketBytes: 512}}
+	f := simulateFlags{scale: simulation.Scale{Radio: simulation.DefaultRadio(), Feedback: true, FlowStart: 20 * time.Second, PacketBytes: 512}}
 	var names []string
 	for _, p := range simulatedProtocols() {
 		names = append(names, p.name)
@@ -169,13 +169,13 @@ func processorTime() (time.Duration, error) {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), nil
 }
 
-func (f *simulateFlags) run(proactive, last bool) (meshsim.ScaleResult, error) {
+func (f *simulateFlags) run(proactive, last bool) (simulation.ScaleResult, error) {
 	if f.pcap == "" || !last {
 		return f.scale.Run(proactive)
 	}
 	file, err := os.Create(f.pcap)
 	if err != nil {
-		return meshsim.ScaleResult{}, fmt.Errorf("write capture: %w", err)
+		return simulation.ScaleResult{}, fmt.Errorf("write capture: %w", err)
 	}
 	f.scale.Pcap = file
 	result, err := f.scale.Run(proactive)
@@ -185,7 +185,7 @@ func (f *simulateFlags) run(proactive, last bool) (meshsim.ScaleResult, error) {
 	return result, err
 }
 
-func printScale(w io.Writer, table *tabwriter.Writer, asJSON, first bool, r *meshsim.ScaleResult, took time.Duration) error {
+func printScale(w io.Writer, table *tabwriter.Writer, asJSON, first bool, r *simulation.ScaleResult, took time.Duration) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(r)
 	}

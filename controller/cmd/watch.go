@@ -17,7 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"fieldmesh.dev/fieldmesh/controller/fleet"
-	"fieldmesh.dev/fieldmesh/protocols/keys"
+	"fieldmesh.dev/fieldmesh/internal/keys"
 )
 
 // nodeLine is a node's state without what changes all the time, so that a

@@ -15,6 +15,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/stats"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -26,16 +27,17 @@ type Number struct {
 	Name, Unit string
 	PerUnit    float64 // of the metric's own unit
 	measured   bool    // of the measured flows; else of the attempt
+	tcp        bool    // of those of TCP alone
 }
 
 // Numbers are what is compared. Packet loss is there where both ends captured,
 // the retransmitted segments everywhere.
 func Numbers() []Number {
 	return []Number{
-		{metrics.ThroughputBps, "Mbit/s", 1e6, true},
-		{"packet_loss_percent", "%", 1, true},
-		{metrics.RetransmitsName, "segments", 1, true},
-		{metrics.SignalMeanDbm, "dBm", 1, false},
+		{Name: metrics.ThroughputBps, Unit: "Mbit/s", PerUnit: 1e6, measured: true, tcp: true},
+		{Name: metrics.PacketLossPercent, Unit: "%", PerUnit: 1, measured: true},
+		{Name: metrics.RetransmitsName, Unit: "segments", PerUnit: 1, measured: true, tcp: true},
+		{Name: metrics.SignalMeanDbm, Unit: "dBm", PerUnit: 1},
 	}
 }
 
@@ -113,7 +115,7 @@ func collect(a *archive.Archive) (values, error) {
 	out := values{}
 	for _, at := range attempts {
 		trial, planned := a.Trial(at.Trial)
-		if !planned || at.Verdict == nil || at.Verdict.Outcome != "accepted" {
+		if !planned || at.Verdict == nil || at.Verdict.Outcome != verdict.Accepted {
 			continue
 		}
 		rows, err := metrics.Of(a, at.TrialKey)
@@ -149,8 +151,8 @@ func cellOf(t wire.Trial) string {
 	return strings.Join(parts, ", ")
 }
 
-// of is an attempt's number: the sum over its measured flows, but of shares
-// their mean.
+// of returns an attempt's number: the sum over its measured flows, but of shares
+// their mean. It is nil as soon as one of these flows has none.
 func (n Number) of(t wire.Trial, rows []metrics.Row) *float64 {
 	if !n.measured {
 		return metrics.Value(rows, "", n.Name)
@@ -158,10 +160,15 @@ func (n Number) of(t wire.Trial, rows []metrics.Row) *float64 {
 	var sum float64
 	flows := 0
 	for _, f := range t.Traffic {
-		if v := metrics.Value(rows, f.Name, n.Name); v != nil && !f.Background {
-			sum += *v
-			flows++
+		if f.Background || n.tcp && f.Kind != "iperf3_tcp" {
+			continue
 		}
+		v := metrics.Value(rows, f.Name, n.Name)
+		if v == nil {
+			return nil
+		}
+		sum += *v
+		flows++
 	}
 	switch {
 	case flows == 0:

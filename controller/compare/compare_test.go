@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/compare"
-	"fieldmesh.dev/fieldmesh/internal/synthetic"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
 
 // by gives trials so many megabytes in 10 s, so many more each repetition.

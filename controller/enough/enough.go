@@ -15,13 +15,10 @@ import (
 	"math"
 	"slices"
 
-	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/stats"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
-
-// mean is archive.Enough's word for the mean of all trials.
-const mean = "mean"
 
 // Contrast is one thing that the campaign wants to know, after some blocks.
 type Contrast struct {
@@ -40,7 +37,7 @@ type Look struct {
 }
 
 // Plan is the plan of the looks of a run.
-func Plan(e archive.Enough, p wire.RunPlan) stats.Looks {
+func Plan(e plan.Enough, p wire.RunPlan) stats.Looks {
 	most, questions := blocks(p), 1
 	if n := len(levels(e, p)); n > 1 {
 		questions = n * (n - 1) / 2
@@ -60,8 +57,8 @@ func blocks(p wire.RunPlan) int {
 }
 
 // levels are those of the factor that is asked about.
-func levels(e archive.Enough, p wire.RunPlan) []string {
-	if e.Of == mean {
+func levels(e plan.Enough, p wire.RunPlan) []string {
+	if e.Of == plan.EnoughOfMean {
 		return nil
 	}
 	seen := map[string]bool{}
@@ -86,7 +83,7 @@ func Driven(p wire.RunPlan, open func(trial int) bool) int {
 }
 
 // Due lists the looks that so many driven blocks allow.
-func Due(e archive.Enough, p wire.RunPlan, driven int) []int {
+func Due(e plan.Enough, p wire.RunPlan, driven int) []int {
 	var out []int
 	looks := Plan(e, p)
 	for b := 1; b <= driven; b++ {
@@ -99,7 +96,7 @@ func Due(e archive.Enough, p wire.RunPlan, driven int) []int {
 
 // Take looks at the first blocks of a run. mbps tells what an accepted trial
 // measured, nil where none was; a block that lacks one says nothing.
-func Take(e archive.Enough, p wire.RunPlan, driven int, mbps func(trial int) *float64) Look {
+func Take(e plan.Enough, p wire.RunPlan, driven int, mbps func(trial int) *float64) Look {
 	looks, names := Plan(e, p), levels(e, p)
 	look := Look{Blocks: driven}
 	var means []float64
@@ -115,8 +112,8 @@ func Take(e archive.Enough, p wire.RunPlan, driven int, mbps func(trial int) *fl
 			byLevel[l] = append(byLevel[l], v)
 		}
 	}
-	if e.Of == mean {
-		look.Contrasts = []Contrast{contrast(looks, "mean", means)}
+	if e.Of == plan.EnoughOfMean {
+		look.Contrasts = []Contrast{contrast(looks, plan.EnoughOfMean, means)}
 	}
 	for i, x := range names {
 		for _, y := range names[i+1:] {
@@ -143,7 +140,7 @@ func contrast(looks stats.Looks, label string, values []float64) Contrast {
 }
 
 // wanted is the half width that is enough, in Mbit/s.
-func wanted(e archive.Enough, means []float64) float64 {
+func wanted(e plan.Enough, means []float64) float64 {
 	if e.HalfWidthMbps != nil {
 		return *e.HalfWidthMbps
 	}
@@ -155,7 +152,7 @@ func wanted(e archive.Enough, means []float64) float64 {
 }
 
 // ofBlock is a block's mean, of all its trials and of each level's.
-func ofBlock(e archive.Enough, p wire.RunPlan, block int, mbps func(trial int) *float64) (all float64, each map[string]float64, whole bool) {
+func ofBlock(e plan.Enough, p wire.RunPlan, block int, mbps func(trial int) *float64) (all float64, each map[string]float64, whole bool) {
 	each = map[string]float64{}
 	count, n := map[string]float64{}, 0.0
 	for _, t := range p.Trials {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"fieldmesh.dev/fieldmesh/protocols/influx"
+	"fieldmesh.dev/fieldmesh/internal/influx"
 )
 
 const dictionaryHead = `# Data dictionary
@@ -16,7 +16,9 @@ Every table of ` + "`records/`" + ` holds the records of one kind, one a row. (n
 known is absent (null), never zero. Times are of the node's own boot clock; what lies between the clocks of two nodes, with
 its uncertainty, is in ` + "`records/clock.parquet`" + `. The numbers of ` + "`metrics.csv`" + ` carry unit and definition in their own lines.
 ` + "`trials.csv`" + ` says of every attempt what was planned and what became of it: ` + "`target_mps`" + ` is the car's speed as planned, in m/s,
-` + "`duration_s`" + ` the length of the measuring window, and a column that has a factor's name its level.
+` + "`duration_s`" + ` the length of the measuring window, ` + "`pass`" + ` says ` + "`calibration`" + ` of what answers no question of the campaign's, and a
+column that has a factor's name its level. A trial has as many attempts as it took: (trial, attempt) is the key of every table, and
+only attempts whose ` + "`outcome`" + ` is ` + "`accepted`" + ` are results.
 `
 
 // writeDictionary says what the columns of the tables that were written mean,

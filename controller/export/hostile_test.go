@@ -22,9 +22,9 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/influx"
 	"fieldmesh.dev/fieldmesh/controller/report"
-	"fieldmesh.dev/fieldmesh/internal/synthetic"
-	line "fieldmesh.dev/fieldmesh/protocols/influx"
+	line "fieldmesh.dev/fieldmesh/internal/influx"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
 
 // hostile begins a formula in a spreadsheet and has what ends a text, a tag, a

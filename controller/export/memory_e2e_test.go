@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
-	"fieldmesh.dev/fieldmesh/internal/synthetic"
+	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
 
 // exportVariable makes this program export the run that it names, so that the

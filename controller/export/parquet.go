@@ -11,8 +11,8 @@ import (
 	"github.com/parquet-go/parquet-go/compress/zstd"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/internal/influx"
 	"fieldmesh.dev/fieldmesh/internal/version"
-	"fieldmesh.dev/fieldmesh/protocols/influx"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 

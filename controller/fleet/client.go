@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/protocols/keys"
+	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -113,8 +113,18 @@ func (c *Client) once(ctx context.Context, k call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	return read(ctx, response)
+}
+
+// read reads an answer that came before its deadline.
+func read(ctx context.Context, response *http.Response) (answer, error) {
 	body, err := io.ReadAll(io.LimitReader(response.Body, answerMost+1))
 	if err := errors.Join(err, response.Body.Close()); err != nil {
+		return answer{}, err
+	}
+	// A node whose caller hangs up ends its answer with what it has, and that
+	// may still arrive while the connection closes.
+	if err := ctx.Err(); err != nil {
 		return answer{}, err
 	}
 	if len(body) > answerMost {
@@ -186,6 +196,16 @@ func (c *Client) Scan(ctx context.Context, channel int) error {
 	query := url.Values{"scan": {strconv.Itoa(channel)}}
 	_, err := callInto[wire.NodeStatus](ctx, c, call{doing: fmt.Sprintf("scan channel %d", channel), method: http.MethodGet, path: "/v1/node", query: query, within: callTime + scanTime})
 	return err
+}
+
+// tryTime is what the traffic generator may take beyond an answer.
+const tryTime = 6 * time.Second
+
+// TryGenerator is Status after the node has had its traffic generator send to
+// itself.
+func (c *Client) TryGenerator(ctx context.Context) (wire.NodeStatus, error) {
+	query := url.Values{"generator": {"1"}}
+	return callInto[wire.NodeStatus](ctx, c, call{doing: "try its iperf3", method: http.MethodGet, path: "/v1/node", query: query, within: callTime + tryTime})
 }
 
 // Clock asks for the node's clocks.

@@ -19,7 +19,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
-	"fieldmesh.dev/fieldmesh/protocols/keys"
+	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -284,6 +284,16 @@ func TestErrorsSayWhatAndWhatToDo(t *testing.T) {
 	told(t, err, "connection refused", "fieldmesh-agent up")
 	if !Unreached(err) {
 		t.Errorf("a refused connection counts as reached: %v", err)
+	}
+}
+
+// A node whose caller hangs up ends its answer with what it has, and net/http
+// may still deliver that: it is no answer.
+func TestAnAnswerAfterTheDeadlineIsATimeout(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 0)
+	defer cancel()
+	if _, err := read(ctx, &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want a time-out", err)
 	}
 }
 

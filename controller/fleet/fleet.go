@@ -20,7 +20,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"fieldmesh.dev/fieldmesh/protocols/keys"
+	"fieldmesh.dev/fieldmesh/internal/keys"
 )
 
 // FileName is the fleet file's name in the folder that Init makes.
@@ -39,25 +39,38 @@ type Fleet struct {
 
 // App is a phone's app that the nodes let in.
 type App struct {
-	Pin string `yaml:"pin"`
+	// Pin of the app's key
+	Pin string `yaml:"pin" kind:"pin" required:"true"`
 }
 
 // Node is one node's entry.
 type Node struct {
-	Name    string            `yaml:"-"`
-	Address string            `yaml:"address"`         // host:port of the agent's API
-	Pin     string            `yaml:"pin"`             // of the agent's key
-	Unit    string            `yaml:"unit,omitempty"`  // which hardware carries the node
-	Netns   string            `yaml:"netns,omitempty"` // rehearsal only: the namespace from which the address is reached
-	Labels  map[string]string `yaml:"labels,omitempty"`
+	Name string `yaml:"-"`
+	// Where the agent's API is reached, host:port
+	Address string `yaml:"address" kind:"address" required:"true"`
+	// Pin of the agent's key
+	Pin string `yaml:"pin" kind:"pin" required:"true"`
+	// The hardware that carries the node
+	Unit string `yaml:"unit,omitempty"`
+	// Rehearsals only: the network namespace from which the address is reached
+	Netns string `yaml:"netns,omitempty" kind:"netns"`
+	// Whatever a person wants to note of the node
+	Labels map[string]string `yaml:"labels,omitempty"`
 }
 
-// file is the fleet file as it is written. Keys is relative to its folder.
+// file is the fleet file as it is written. The comments and tags here are what
+// its JSON Schema is written from.
+//
+//go:generate go test -run TestSchemaIsCurrent -update .
 type file struct {
-	Version int             `yaml:"version"`
-	Keys    string          `yaml:"keys"`
-	Nodes   map[string]Node `yaml:"nodes"`
-	Apps    map[string]App  `yaml:"apps,omitempty"`
+	// Version of the format
+	Version int `yaml:"version" kind:"version" required:"true"`
+	// Folder of the controller's key; a relative one lies beside this file
+	Keys string `yaml:"keys" required:"true"`
+	// The nodes, by name
+	Nodes map[string]Node `yaml:"nodes"`
+	// Phones whose app the nodes let in, by name
+	Apps map[string]App `yaml:"apps,omitempty"`
 }
 
 // Load reads and checks a fleet file.

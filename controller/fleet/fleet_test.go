@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/fleet"
-	"fieldmesh.dev/fieldmesh/protocols/keys"
+	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 

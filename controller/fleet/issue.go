@@ -10,7 +10,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"fieldmesh.dev/fieldmesh/protocols/keys"
+	"fieldmesh.dev/fieldmesh/internal/keys"
 )
 
 // controllerName is the name that the controller's key bears.

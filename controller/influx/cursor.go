@@ -9,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"fieldmesh.dev/fieldmesh/protocols/influx"
+	"fieldmesh.dev/fieldmesh/internal/influx"
 )
 
 // cursorFile stands in the run's folder; the archive takes no notice of it.

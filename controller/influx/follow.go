@@ -14,7 +14,7 @@ import (
 	"strings"
 	"sync"
 
-	"fieldmesh.dev/fieldmesh/protocols/influx"
+	"fieldmesh.dev/fieldmesh/internal/influx"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 

@@ -1,6 +1,6 @@
 // Package influx carries a run's archive to an InfluxDB: once and whole with
 // Publish, or as it grows with Tail. It only reads the archive; what a record
-// becomes is in protocols/influx. The archive stays the truth, so a database
+// becomes is in internal/influx. The archive stays the truth, so a database
 // may be away, or be wiped, at any time.
 package influx
 
@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"fieldmesh.dev/fieldmesh/protocols/influx"
+	"fieldmesh.dev/fieldmesh/internal/influx"
 )
 
 const (

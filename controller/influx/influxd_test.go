@@ -18,8 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/internal/testnet"
-	line "fieldmesh.dev/fieldmesh/protocols/influx"
+	line "fieldmesh.dev/fieldmesh/internal/influx"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 const runPassword = "runner's secret"

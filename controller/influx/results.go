@@ -13,8 +13,8 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/report"
-	"fieldmesh.dev/fieldmesh/protocols/influx"
-	"fieldmesh.dev/fieldmesh/protocols/verdict"
+	"fieldmesh.dev/fieldmesh/internal/influx"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -197,11 +197,14 @@ func resultOf(info archive.RunInfo, s report.Summary) (tags map[string]string, f
 		tags["speed"] = metrics.Number(*t.SpeedMps)
 	}
 	fields = map[string]any{
-		"accepted": 0, "outcome": s.Verdict.Outcome, "reason": s.Verdict.Reason, "place": info.Place, "pass": t.Pass,
+		"accepted": 0, "counts": 0, "outcome": s.Verdict.Outcome, "reason": s.Verdict.Reason, "place": info.Place, "pass": t.Pass,
 		"planned_trials": planned(info), "speed_target_mps": t.SpeedMps, "transferred_mb": s.MB,
 	}
 	if s.Verdict.Outcome == verdict.Accepted {
 		fields["accepted"] = 1
+		if t.Pass == "" {
+			fields["counts"] = 1
+		}
 	}
 	if s.Mbps != nil {
 		fields["throughput_bps"] = new(*s.Mbps * 1e6)
@@ -228,7 +231,7 @@ var (
 	}
 	flowNumbers = []string{
 		"packet_loss_percent", "goodput_ratio", "one_way_delay_mean_ms", "one_way_delay_uncertainty_ms", "round_trip_mean_ms",
-		"connect_time_ms", "handshake_ms", "rtt_mean_ms",
+		"connect_time_ms", "connect_censored_ms", "handshake_ms", "rtt_mean_ms",
 	}
 )
 

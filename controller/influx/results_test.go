@@ -7,9 +7,9 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
-	"fieldmesh.dev/fieldmesh/internal/synthetic"
-	"fieldmesh.dev/fieldmesh/protocols/influx"
+	"fieldmesh.dev/fieldmesh/internal/influx"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
 
 // judged is a run of four cells; the first attempt at trial 2 was driven too slowly.
@@ -150,7 +150,7 @@ func TestResultFollowsItsVerdict(t *testing.T) {
 	}
 	d.points = map[string]int{}
 	session(t, a.Dir(), d, 2, false)
-	if got := resultsOf(d.points); len(got) != 1 || !strings.Contains(got["1.1"], `accepted=0i,outcome="rejected",reason="a lorry stood between"`) {
+	if got := resultsOf(d.points); len(got) != 1 || !strings.Contains(got["1.1"], `accepted=0i,counts=0i,outcome="rejected",reason="a lorry stood between"`) {
 		t.Errorf("after a word: %v", got)
 	}
 	all, _ := published(t, a.Dir())

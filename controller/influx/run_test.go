@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
-	"fieldmesh.dev/fieldmesh/protocols/influx"
+	"fieldmesh.dev/fieldmesh/internal/influx"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 

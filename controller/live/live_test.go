@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
-	"fieldmesh.dev/fieldmesh/internal/synthetic"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
 
 // halfway copies a run and cuts an attempt's records in the middle of a line,

@@ -8,7 +8,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
-	"fieldmesh.dev/fieldmesh/protocols/verdict"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -32,11 +32,12 @@ type State struct {
 	Current  *Current  `json:"current,omitempty"`
 }
 
-// Counts are of trials but for Rejected and Failed, which are of attempts.
+// Counts are of trials but for the last three, which are of attempts.
 type Counts struct {
-	Accepted int `json:"accepted"`
-	Rejected int `json:"rejected"`
-	Failed   int `json:"failed"`
+	Accepted    int `json:"accepted"`
+	Rejected    int `json:"rejected"`
+	Failed      int `json:"failed"`
+	Interrupted int `json:"interrupted"`
 }
 
 // Decided is an attempt that the controller judged.
@@ -130,12 +131,14 @@ func stateOf(a *archive.Archive, at reach) (State, error) {
 func count(a *archive.Archive, decided []wire.Verdict) (c Counts, recent []Decided) {
 	for _, v := range decided {
 		switch v.Outcome {
-		case "accepted":
+		case verdict.Accepted:
 			c.Accepted++
-		case "rejected":
+		case verdict.Rejected:
 			c.Rejected++
-		case "failed":
+		case verdict.Failed:
 			c.Failed++
+		case verdict.Interrupted:
+			c.Interrupted++
 		}
 	}
 	for i := len(decided) - 1; i >= 0 && len(recent) < recentMax; i-- {

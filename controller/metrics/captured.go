@@ -10,7 +10,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/packets"
-	"fieldmesh.dev/fieldmesh/protocols/verdict"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -93,9 +93,9 @@ next:
 	return out
 }
 
-// end opens a node's capture; fs.ErrNotExist says that there is none, or that
-// there was no window.
-func (at Attempt) end(a *archive.Archive, node string) (packets.End, *alignment, *os.File, error) {
+// link opens a node's capture to look at the interface under test; fs.ErrNotExist
+// says that there is none, or that there was no window.
+func (at Attempt) link(a *archive.Archive, node string) (packets.End, *alignment, *os.File, error) {
 	w := verdict.WindowOf(node, at.records)
 	told := at.captureOf(node)
 	if w == nil || told == nil {
@@ -120,7 +120,7 @@ func (at Attempt) captureOf(node string) *wire.Capture {
 }
 
 func (at Attempt) scan(a *archive.Archive, node string) (packets.EndResult, error) {
-	e, _, f, err := at.end(a, node)
+	e, _, f, err := at.link(a, node)
 	if err != nil {
 		return packets.EndResult{}, err
 	}
@@ -131,38 +131,76 @@ func (at Attempt) scan(a *archive.Archive, node string) (packets.EndResult, erro
 	return out, errors.Join(err, f.Close())
 }
 
-// pair computes the rows of the flows between two nodes.
+// pair computes the rows of the flows between two nodes: as they are on the
+// interface under test, and as they are where the application stands.
 func (s *set) pair(a *archive.Archive, p pair, cbr *constantRate) error {
-	from, fromClock, f, err := s.at.end(a, p.from)
+	seen, uncertaintyNs, err := s.at.analyse(a, p, false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	defer f.Close() //nolint:errcheck // read only
-	to, toClock, g, err := s.at.end(a, p.to)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if !s.at.hidden() {
+		for i, r := range seen {
+			s.onLink(r, p.flows[i], uncertaintyNs)
+		}
 	}
-	if err != nil {
-		return err
+	if s.at.trial.Routing.HoldsData() {
+		if !s.at.seenAbove(p) {
+			return nil // an older agent's capture: what was sent nobody knows
+		}
+		if seen, _, err = s.at.analyse(a, p, true); err != nil {
+			return err
+		}
 	}
-	defer g.Close() //nolint:errcheck // read only
-	flows, err := s.at.packetFlows(p)
-	if err != nil {
-		return err
-	}
-	results, _, err := packets.Analyse(from, to, flows)
-	if err != nil {
-		return err
-	}
-	for i, r := range results {
-		uncertaintyNs := fromClock.together(toClock)
+	for i, r := range seen {
 		s.result(r, p.flows[i], uncertaintyNs)
 		cbr.take(r, p.flows[i], uncertaintyNs)
 	}
 	return nil
+}
+
+// hidden reports whether flows cannot be told on the interface under test:
+// batman-adv's frames hold others, some of them in parts.
+func (at Attempt) hidden() bool { return at.trial.Routing.Protocol == "batman-adv" }
+
+// seenAbove reports whether both ends captured on the device of their routing
+// daemon.
+func (at Attempt) seenAbove(p pair) bool {
+	from, to := at.captureOf(p.from), at.captureOf(p.to)
+	return from != nil && to != nil && from.Above != "" && to.Above != ""
+}
+
+// analyse reads the captures of a pair; above has them looked at where the
+// application stands. uncertainty is that of the two clocks against each other.
+func (at Attempt) analyse(a *archive.Archive, p pair, above bool) (out []packets.Result, uncertaintyNs *float64, err error) {
+	from, fromClock, f, err := at.link(a, p.from)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close() //nolint:errcheck // read only
+	to, toClock, g, err := at.link(a, p.to)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer g.Close() //nolint:errcheck // read only
+	if above {
+		for _, e := range []*packets.End{&from, &to} {
+			again, err := a.OpenCapture(at.key, e.Name)
+			if err != nil {
+				return nil, nil, err
+			}
+			defer again.Close() //nolint:errcheck // read only
+			e.Above = again
+		}
+	}
+	flows, err := at.packetFlows(p)
+	if err != nil {
+		return nil, nil, err
+	}
+	out, _, err = packets.Analyse(from, to, flows)
+	return out, fromClock.together(toClock), err
 }
 
 // packetFlows says how the flows' packets look.
@@ -185,11 +223,33 @@ func (at Attempt) packetFlows(p pair) ([]packets.Flow, error) {
 	return out, nil
 }
 
-// result puts what the captures say of a flow. uncertainty is that of the two
-// ends' clocks against each other; nil when they were not compared.
+// onLink puts what the captures say of a flow on the interface under test.
+func (s *set) onLink(r packets.Result, f wire.Flow, uncertaintyNs *float64) {
+	s.put(r.Flow, linkSent, new(float64(r.Sent)))
+	if r.Merged > 0 {
+		return
+	}
+	if r.Sent > 0 {
+		s.put(r.Flow, linkLoss, new(100*float64(r.Sent-r.Arrived)/float64(r.Sent)))
+		if lost, told := s.at.lostByField(f); told {
+			s.put(r.Flow, trueLoss, new(100*float64(lost)/float64(r.Sent)))
+		}
+	}
+	if uncertaintyNs != nil {
+		s.put(r.Flow, linkDelay, milliseconds(r.OneWay.MeanNs()))
+	}
+}
+
+// sent is how many packets the application's end handed on: of datagrams those
+// too that only the numbers of others tell of.
+func sent(r packets.Result) float64 { return float64(r.Sent + r.Skipped) }
+
+// result puts what the captures say of a flow where the application stands.
+// uncertainty is that of the two ends' clocks against each other; nil when they
+// were not compared.
 func (s *set) result(r packets.Result, f wire.Flow, uncertaintyNs *float64) {
 	count := func(d definition, n uint64) { s.put(r.Flow, d, new(float64(n))) }
-	count(packetsSent, r.Sent)
+	s.put(r.Flow, packetsSent, new(sent(r)))
 	count(packetsMerged, r.Merged)
 	count(packetsUnmatched, r.Unmatched)
 	count(packetsRetransmitted, r.Retransmitted)
@@ -199,19 +259,17 @@ func (s *set) result(r packets.Result, f wire.Flow, uncertaintyNs *float64) {
 	if f.StartS >= 0 { // else it connected before the window
 		s.put(r.Flow, handshakeMs, milliseconds(r.Handshake.MeanNs()))
 		if uncertaintyNs != nil {
-			s.put(r.Flow, connectMs, milliseconds(r.Connect.MeanNs()))
+			s.put(r.Flow, firstSegmentMs, milliseconds(r.FirstSegment.MeanNs()))
 		}
+		s.connecting(r, f)
 	}
 	if r.Merged > 0 { // what one end's packets are the other's are not
 		return
 	}
-	if r.Sent > 0 {
-		s.put(r.Flow, packetLoss, new(100*float64(r.Sent-r.Arrived)/float64(r.Sent)))
-		s.put(r.Flow, goodput, new(float64(r.Delivered)/float64(r.Sent)))
-		s.put(r.Flow, deliveryFraction, new(float64(r.Arrived)/float64(r.Sent)))
-		if lost, told := s.at.lostByField(f); told {
-			s.put(r.Flow, trueLoss, new(100*float64(lost)/float64(r.Sent)))
-		}
+	if n := sent(r); n > 0 {
+		s.put(r.Flow, packetLoss, new(100*(n-float64(r.Arrived))/n))
+		s.put(r.Flow, goodput, new(float64(r.Delivered)/n))
+		s.put(r.Flow, deliveryFraction, new(float64(r.Arrived)/n))
 	}
 	count(packetsOutOfOrder, r.OutOfOrder)
 	count(packetsTwice, r.ArrivedTwice)
@@ -220,6 +278,29 @@ func (s *set) result(r packets.Result, f wire.Flow, uncertaintyNs *float64) {
 	}
 	s.delays(r.Flow, "one_way_delay", oneWayText, r.OneWay)
 	s.put(r.Flow, oneWayError, milliseconds(*uncertaintyNs))
+}
+
+// connecting puts how long the flow's client took to connect, or for how long
+// it had not when the window closed. Where the capture has data and no
+// handshake, it missed that, and nothing is known.
+func (s *set) connecting(r packets.Result, f wire.Flow) {
+	if f.Kind != "iperf3_tcp" {
+		return
+	}
+	client := f.From
+	if f.Reverse {
+		client = f.To
+	}
+	w := verdict.WindowOf(client, s.at.records)
+	switch {
+	case r.Ask.ConnectNs != nil:
+		s.put(r.Flow, connectMs, new(float64(*r.Ask.ConnectNs)/1e6))
+	case r.StreamsSeen > 0 || w == nil:
+	case r.Ask.AtNs != nil:
+		s.put(r.Flow, connectCensoredMs, new(float64(r.Ask.CloseNs-*r.Ask.AtNs)/1e6))
+	default:
+		s.put(r.Flow, connectCensoredMs, new(float64(w.CloseBootNs-w.OpenBootNs)/1e6-1e3*f.StartS))
+	}
 }
 
 // delays puts a distribution's rows.
@@ -248,10 +329,11 @@ func milliseconds(ns float64) *float64 {
 
 // ends puts what the captures say of the network as a whole.
 func (s *set) ends(all []packets.EndResult) {
-	var routed, routedBytes, arp, dropped float64
+	var routed, routedBytes, headers, arp, dropped float64
 	known := true
 	for _, e := range all {
 		routed, routedBytes, arp = routed+float64(e.RoutingPackets), routedBytes+float64(e.RoutingBytes), arp+float64(e.ARPPackets)
+		headers += float64(e.RoutingHeaders)
 		if known = known && e.KernelDropped != nil; known {
 			dropped += float64(*e.KernelDropped)
 		}
@@ -263,6 +345,7 @@ func (s *set) ends(all []packets.EndResult) {
 	if seconds := s.at.windowSeconds(); seconds > 0 {
 		s.put("", routingPackets, new(routed/seconds))
 		s.put("", routingBytes, new(routedBytes/seconds))
+		s.put("", routingHeaders, new(headers/seconds))
 		s.put("", arpPackets, new(arp/seconds))
 		s.messages(all, seconds)
 	}

@@ -3,7 +3,7 @@ package metrics
 import (
 	"encoding/json"
 
-	"fieldmesh.dev/fieldmesh/protocols/verdict"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -18,16 +18,22 @@ func (s *set) flow(f wire.Flow) {
 // socket is what the samples of one data socket say about the window.
 type socket struct {
 	atOpen  *wire.TCPSample // at the window's open; nil when the socket did not exist then
-	atClose *wire.TCPSample // at its close, or the last one before
+	atClose *wire.TCPSample // at its close, or at the socket's end before; nil: not known
+	lived   bool            // within the window
 }
 
 // sockets follows a flow's data sockets on one node. All that existed at the
 // window's open were sampled then, so that one without such a sample is newer,
 // whatever an ordinary sample says: its time is that before the kernel was
-// asked, and the answer may come much later on a busy machine. A socket that is
-// gone before the close counts with its last sample.
-func (at Attempt) sockets(node, flow string, w wire.Window) map[uint64]*socket {
-	out := map[uint64]*socket{}
+// asked, and the answer may come much later on a busy machine. A socket that
+// ended before the close counts with what the kernel told of its end. known is
+// false when of some socket neither was seen in time: an older sample is not
+// what it had at the close.
+func (at Attempt) sockets(node, flow string, w wire.Window) (out map[uint64]*socket, known bool) {
+	out, known = map[uint64]*socket{}, at.edgesKnown(node, w)
+	inTime := func(r wire.Record, due int64) bool {
+		return float64(r.TBootNs-due)/1e6 <= verdict.EdgeLateMsMax(w)
+	}
 	for _, r := range at.records {
 		b, ok := r.Body.(*wire.TCPSample)
 		if !ok || r.Node != node || b.Flow != flow || b.Stream == nil {
@@ -37,18 +43,39 @@ func (at Attempt) sockets(node, flow string, w wire.Window) map[uint64]*socket {
 			out[b.Cookie] = &socket{}
 		}
 		k := out[b.Cookie]
+		ended := b.State == "CLOSE"
 		switch {
 		case b.Edge == "open":
-			k.atOpen = b
-		case b.Edge == "close":
+			k.atOpen, k.lived = b, k.lived || !ended
+			known = known && inTime(r, w.OpenBootNs)
+		case b.Edge == "close", ended && r.TBootNs > w.OpenBootNs && inTime(r, w.CloseBootNs):
 			k.atClose = b
-		case r.TBootNs > w.OpenBootNs && r.TBootNs <= w.CloseBootNs:
-			if k.atClose == nil || k.atClose.Edge == "" {
-				k.atClose = b
-			}
+			known = known && inTime(r, w.CloseBootNs)
+		case r.TBootNs > w.OpenBootNs:
+			k.lived = k.lived || r.TBootNs <= w.CloseBootNs || ended
 		}
 	}
-	return out
+	for _, k := range out {
+		known = known && (k.atClose != nil || !k.lived)
+	}
+	return out, known
+}
+
+// edgesKnown reports whether a node sampled its sockets at both edges of the
+// window, as far as it records that it did.
+func (at Attempt) edgesKnown(node string, w wire.Window) bool {
+	records, sampled := false, 0
+	for _, r := range at.records {
+		e, ok := r.Body.(*wire.Edge)
+		if !ok || r.Node != node {
+			continue
+		}
+		records = true
+		if (e.Edge == "open" || e.Edge == "close") && e.Unknown == 0 && e.LateMs <= verdict.EdgeLateMsMax(w) {
+			sampled++
+		}
+	}
+	return !records || sampled == 2
 }
 
 // gain is how much a count of a socket rose in the window.
@@ -67,15 +94,19 @@ func (k *socket) gain(count func(*wire.TCPSample) uint64) float64 {
 }
 
 // delivered is the throughput: what the receiver's kernel delivered. It is
-// absent only when the receiver's records do not reach the window's close, for
-// then nobody knows; no connection is 0.
+// absent when the receiver's records do not reach the window's close, or when it
+// did not sample a socket at an edge, for then nobody knows; no connection is 0.
 func (s *set) delivered(f wire.Flow) {
 	w := verdict.WindowOf(f.To, s.at.records)
 	if w == nil || !s.at.reaches(f.To, w.CloseBootNs) {
 		return
 	}
+	sockets, known := s.at.sockets(f.To, f.Name, *w)
+	if !known {
+		return
+	}
 	var bytes, streams float64
-	for _, k := range s.at.sockets(f.To, f.Name, *w) {
+	for _, k := range sockets {
 		bytes += k.gain(func(b *wire.TCPSample) uint64 { return b.BytesReceived })
 		if k.atClose != nil {
 			streams++
@@ -131,19 +162,21 @@ func (s *set) sent(f wire.Flow) {
 		return
 	}
 	var again, againBytes float64
-	bytesKnown := false
-	sockets := s.at.sockets(f.From, f.Name, *w)
+	sockets, known := s.at.sockets(f.From, f.Name, *w)
+	bytesKnown := known
 	for _, k := range sockets {
 		again += k.gain(func(b *wire.TCPSample) uint64 { return uint64(b.Retransmits) })
-		if k.atClose != nil && k.atClose.BytesRetrans != nil {
-			bytesKnown = true
+		if k.atClose != nil {
+			bytesKnown = bytesKnown && k.atClose.BytesRetrans != nil
 			againBytes += k.gain(func(b *wire.TCPSample) uint64 { return deref(b.BytesRetrans) })
 		}
 	}
 	if len(sockets) == 0 { // no connection: nothing was sent, so nothing can be said of it
 		return
 	}
-	s.put(f.Name, retransmits, &again)
+	if known {
+		s.put(f.Name, retransmits, &again)
+	}
 	if bytesKnown {
 		s.put(f.Name, retransMB, new(againBytes/1e6))
 	}

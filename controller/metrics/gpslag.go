@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"fieldmesh.dev/fieldmesh/protocols/verdict"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 )
 
 // Receivers smooth their speed, those of 1 Hz most; then it runs behind. How

@@ -6,13 +6,14 @@ import (
 	"math"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
-	"fieldmesh.dev/fieldmesh/internal/synthetic"
-	"fieldmesh.dev/fieldmesh/protocols/verdict"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
 
 // run is one speed, both sections, with a mishap.
@@ -261,4 +262,104 @@ func TestASampleAnsweredLateIsNoBase(t *testing.T) {
 		}
 	}
 	near(t, rowsOf(t, a, 1), "bulk", metrics.TransferredMB, 17, 1e-9)
+}
+
+// stored is an archive of one attempt, whose receiver's records are changed.
+func stored(t *testing.T, change func(w wire.Window, records []wire.Record) []wire.Record) *archive.Archive {
+	t.Helper()
+	info := synthetic.Info(synthetic.Options{Seed: 11, Speeds: []float64{8.3}, Repetitions: 1})
+	a, err := archive.Create(filepath.Join(t.TempDir(), "run"), info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.Close() })
+	trial := info.Plan.Trials[0]
+	told := synthetic.Attempt(info.Plan, trial, 1, synthetic.Conditions{MB: 17}, map[string]*uint64{})
+	at := change(*verdict.WindowOf(trial.Receiver, told[trial.Receiver]), told[trial.Receiver])
+	for i := range at {
+		at[i].Seq = uint64(i + 1)
+	}
+	told[trial.Receiver] = at
+	for node, records := range told {
+		if err := synthetic.Store(a, node, records); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return a
+}
+
+// What a socket had at the window's close is known by a sample at the close or
+// by the kernel's word of its end, and by nothing older or later.
+func TestAThroughputIsOfTheEdgesOrAbsent(t *testing.T) {
+	isClose := func(r wire.Record) bool {
+		b, ok := r.Body.(*wire.TCPSample)
+		return ok && b.Edge == "close" && *b.Stream == 0
+	}
+	// moved has the close's sample of one stream come at another time, as another.
+	moved := func(lateNs int64, make func(*wire.TCPSample)) func(wire.Window, []wire.Record) []wire.Record {
+		return func(w wire.Window, records []wire.Record) []wire.Record {
+			for i, r := range records {
+				if isClose(r) {
+					b := *r.Body.(*wire.TCPSample)
+					make(&b)
+					records[i].TBootNs, records[i].Body = w.CloseBootNs+lateNs, &b
+				}
+			}
+			return records
+		}
+	}
+	ended := func(b *wire.TCPSample) { b.Edge, b.State = "", "CLOSE" }
+	edges := func(closing wire.Edge) func(w wire.Window, records []wire.Record) []wire.Record {
+		return func(w wire.Window, records []wire.Record) []wire.Record {
+			h := records[0].Header
+			closing.Edge, h.TBootNs = "close", w.CloseBootNs
+			for _, e := range []wire.Edge{{Edge: "open"}, closing} {
+				records = append(records, wire.Record{Header: h, Body: &e})
+			}
+			return records
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(wire.Window, []wire.Record) []wire.Record
+		known  bool
+	}{
+		"sampled at the close":        {moved(1e6, func(*wire.TCPSample) {}), true},
+		"sampled late":                {moved(300e6, func(*wire.TCPSample) {}), false},
+		"only sampled before":         {moved(-50e6, func(b *wire.TCPSample) { b.Edge = "" }), false},
+		"ended before, by the kernel": {moved(-50e6, ended), true},
+		"ended beside the close":      {moved(20e6, ended), true},
+		"its end heard of late":       {moved(900e6, ended), false},
+		"the node says so":            {edges(wire.Edge{LateMs: 2}), true},
+		"the node was late":           {edges(wire.Edge{LateMs: 200}), false},
+		"the node lost a socket":      {edges(wire.Edge{Unknown: 1}), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rows := rowsOf(t, stored(t, c.change), 1)
+			if c.known {
+				near(t, rows, "bulk", metrics.TransferredMB, 17, 1e-9)
+				return
+			}
+			for _, name := range []string{metrics.TransferredMB, metrics.ThroughputBps, "streams_connected"} {
+				if got := metrics.Value(rows, "bulk", name); got != nil {
+					t.Errorf("%s is %g, want none", name, *got)
+				}
+			}
+		})
+	}
+}
+
+// Of a time in which the receiver's samplers did not ask nothing is told: what
+// lies between the samples around it is a guess.
+func TestTimelineTellsNoThroughputWhereNobodyLooked(t *testing.T) {
+	a := stored(t, func(w wire.Window, records []wire.Record) []wire.Record {
+		return slices.DeleteFunc(records, func(r wire.Record) bool {
+			return r.TBootNs > w.OpenBootNs+4e9 && r.TBootNs < w.OpenBootNs+6e9
+		})
+	})
+	points := timeline(t, a, 1)
+	for tick, told := range map[int]bool{20: true, 38: true, 45: false, 55: false, 62: true, 100: true} {
+		if got := points[tick].ThroughputBps; (got != nil) != told {
+			t.Errorf("at %.1f s: %v, want it told: %v", float64(tick)/10, got, told)
+		}
+	}
 }

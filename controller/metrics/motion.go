@@ -4,7 +4,7 @@ import (
 	"math"
 	"sort"
 
-	"fieldmesh.dev/fieldmesh/protocols/verdict"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -26,7 +26,29 @@ func HaversineM(latADeg, lonADeg, latBDeg, lonBDeg float64) float64 {
 }
 
 // track is a node's positions against the time since its window opened.
-type track struct{ s, lat, lon []float64 }
+type track struct {
+	s, lat, lon []float64
+	v           []velocity
+}
+
+// velocity is how a node moved at a fix; known is false where that is not told.
+type velocity struct {
+	northMps, eastMps, errMps float64
+	known                     bool
+}
+
+// position is where a node was, and by how much that may be off because it was
+// extrapolated; 0 between two fixes.
+type position struct{ lat, lon, offM float64 }
+
+const (
+	// speedErrMps is a receiver's error of speed where it does not tell its own.
+	speedErrMps = 0.5
+	// changeMps2 is how hard a car brakes, gathers speed or turns in traffic.
+	changeMps2 = 4.0
+	// standsMps is a speed at which receivers tell no track.
+	standsMps = 0.5
+)
 
 func (at Attempt) track(node string) track {
 	var out track
@@ -41,41 +63,110 @@ func (at Attempt) track(node string) track {
 		out.s = append(out.s, float64(f.BootNs-w.OpenBootNs)/1e9)
 		out.lat = append(out.lat, *f.LatDeg)
 		out.lon = append(out.lon, *f.LonDeg)
+		out.v = append(out.v, velocityOf(f))
 	}
 	return out
 }
 
-// at interpolates between the two fixes around a moment. Beyond the first or
-// the last fix it holds that one, for as long as a fix may be old.
-func (k track) at(s float64) (lat, lon float64, ok bool) {
+func velocityOf(f verdict.Fix) velocity {
+	v := velocity{errMps: speedErrMps}
+	if f.SpeedErrMps != nil {
+		v.errMps = *f.SpeedErrMps
+	}
+	switch {
+	case f.SpeedMps == nil:
+	case f.TrackDeg != nil:
+		north, east := math.Cos(*f.TrackDeg*math.Pi/180), math.Sin(*f.TrackDeg*math.Pi/180)
+		v.northMps, v.eastMps, v.known = *f.SpeedMps*north, *f.SpeedMps*east, true
+	case *f.SpeedMps < standsMps:
+		v.known = true
+	}
+	return v
+}
+
+// place interpolates between the two fixes around a moment. Before the first and
+// beyond the last it extrapolates, for as long as a fix may be old.
+func (k track) place(s float64) (position, bool) {
 	if len(k.s) == 0 {
-		return 0, 0, false
+		return position{}, false
 	}
 	i := sort.SearchFloat64s(k.s, s)
 	switch {
+	case i < len(k.s) && k.s[i] == s:
+		return position{lat: k.lat[i], lon: k.lon[i]}, true
 	case i == 0:
-		return k.lat[0], k.lon[0], k.s[0]-s <= verdict.FixAgeMsDefault/1e3
+		return k.extrapolate(0, 1, s)
 	case i == len(k.s):
-		return k.lat[i-1], k.lon[i-1], s-k.s[i-1] <= verdict.FixAgeMsDefault/1e3
+		return k.extrapolate(i-1, i-2, s)
 	case k.s[i]-k.s[i-1] > positionMaxS:
-		return 0, 0, false
+		return position{}, false
 	}
 	share := (s - k.s[i-1]) / (k.s[i] - k.s[i-1])
-	return k.lat[i-1] + share*(k.lat[i]-k.lat[i-1]), k.lon[i-1] + share*(k.lon[i]-k.lon[i-1]), true
+	return position{lat: k.lat[i-1] + share*(k.lat[i]-k.lat[i-1]), lon: k.lon[i-1] + share*(k.lon[i]-k.lon[i-1])}, true
 }
 
-// distance gives the GPS distance of car and roadside node at moments of the
-// window; nil while either is not known. Both tracks are aligned by their own
-// nodes' windows.
-func (at Attempt) distance() func(s float64) *float64 {
+// metresPerDeg is the length of a degree of latitude.
+const metresPerDeg = earthRadiusM * math.Pi / 180
+
+// extrapolate goes from a fix by its velocity or, where it tells none, by the way
+// between it and its neighbour.
+func (k track) extrapolate(from, neighbour int, s float64) (position, bool) {
+	dt, v := s-k.s[from], k.v[from]
+	if math.Abs(dt) > verdict.FixAgeMsDefault/1e3 {
+		return position{}, false
+	}
+	cos := math.Cos(k.lat[from] * math.Pi / 180)
+	if !v.known {
+		if neighbour < 0 || neighbour >= len(k.s) || math.Abs(k.s[from]-k.s[neighbour]) > positionMaxS {
+			return position{}, false
+		}
+		span := k.s[from] - k.s[neighbour]
+		v.northMps = (k.lat[from] - k.lat[neighbour]) * metresPerDeg / span
+		v.eastMps = (k.lon[from] - k.lon[neighbour]) * metresPerDeg * cos / span
+	}
+	return position{
+		lat:  k.lat[from] + v.northMps*dt/metresPerDeg,
+		lon:  k.lon[from] + v.eastMps*dt/(metresPerDeg*cos),
+		offM: v.errMps*math.Abs(dt) + changeMps2*dt*dt/2,
+	}, true
+}
+
+// apart gives the GPS distance of car and roadside node at moments of the
+// window, and by how much it may be off; nil while either is not known. Both
+// tracks are aligned by their own nodes' windows.
+func (at Attempt) apart() func(s float64) (distanceM *float64, offM float64) {
 	car, side := at.track(at.trial.Car), at.track(at.trial.Roadside)
-	return func(s float64) *float64 {
-		latA, lonA, okA := car.at(s)
-		latB, lonB, okB := side.at(s)
+	return func(s float64) (*float64, float64) {
+		a, okA := car.place(s)
+		b, okB := side.place(s)
 		if !okA || !okB {
+			return nil, 0
+		}
+		return new(HaversineM(a.lat, a.lon, b.lat, b.lon)), a.offM + b.offM
+	}
+}
+
+// meanThroughout is the mean of a number over the window at 10 Hz; nil unless it
+// is known at every moment, because a part may lie elsewhere than the whole.
+func meanThroughout(seconds float64, number func(s float64) *float64) *float64 {
+	var all mean
+	for i := range Ticks(seconds) {
+		v := number(float64(i) / TickHz)
+		if v == nil {
 			return nil
 		}
-		return new(HaversineM(latA, lonA, latB, lonB))
+		all.add(*v)
+	}
+	return all.value()
+}
+
+// edge puts the distance at an edge of the window and, where a position was
+// extrapolated, by how much it may be off.
+func (s *set) edge(distance, off definition, apart func(float64) (*float64, float64), when float64) {
+	d, offM := apart(when)
+	s.put("", distance, d)
+	if d != nil && offM > 0 {
+		s.put("", off, &offM)
 	}
 }
 
@@ -90,17 +181,11 @@ func (s *set) motion() {
 	s.put("", clockErr, m.ClockErrorMs)
 	s.put("", lateness, m.LatenessShare)
 
-	distance := s.at.distance()
+	apart := s.at.apart()
 	seconds := s.at.windowSeconds()
-	s.put("", distOpen, distance(0))
-	s.put("", distClose, distance(seconds))
-	var all mean
-	for i := range Ticks(seconds) {
-		if d := distance(float64(i) / TickHz); d != nil {
-			all.add(*d)
-		}
-	}
-	s.put("", distMean, all.value())
+	s.edge(distOpen, openOff, apart, 0)
+	s.edge(distClose, closeOff, apart, seconds)
+	s.put("", distMean, meanThroughout(seconds, func(at float64) *float64 { d, _ := apart(at); return d }))
 	s.truth(seconds)
 	s.standing()
 	s.receiver()
@@ -161,4 +246,16 @@ func (s *set) quality() {
 		}
 	}
 	s.put("", samplerLate, worst)
+	s.put("", edgeLate, s.at.edgeLateMs())
+}
+
+// edgeLateMs is the latest that a node was at an edge of the window.
+func (at Attempt) edgeLateMs() *float64 {
+	var worst *float64
+	for _, r := range at.records {
+		if b, ok := r.Body.(*wire.Edge); ok && b.Edge != "end" && (worst == nil || b.LateMs > *worst) {
+			worst = &b.LateMs
+		}
+	}
+	return worst
 }

@@ -3,7 +3,7 @@ package metrics
 import (
 	"math"
 
-	"fieldmesh.dev/fieldmesh/protocols/verdict"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -27,19 +27,18 @@ func (at Attempt) Between(first, second string) func(s float64) *Pair {
 
 func between(a, b track) func(s float64) *Pair {
 	apart := func(s float64) (northM, eastM float64, ok bool) {
-		latA, lonA, okA := a.at(s)
-		latB, lonB, okB := b.at(s)
-		const metres = earthRadiusM * math.Pi / 180
-		return (latB - latA) * metres, (lonB - lonA) * metres * math.Cos(latA*math.Pi/180), okA && okB
+		p, okA := a.place(s)
+		q, okB := b.place(s)
+		return (q.lat - p.lat) * metresPerDeg, (q.lon - p.lon) * metresPerDeg * math.Cos(p.lat*math.Pi/180), okA && okB
 	}
 	return func(s float64) *Pair {
 		north, east, ok := apart(s)
 		if !ok {
 			return nil
 		}
-		latA, lonA, _ := a.at(s)
-		latB, lonB, _ := b.at(s)
-		p := &Pair{DistanceM: HaversineM(latA, lonA, latB, lonB), BearingDeg: math.Mod(math.Atan2(east, north)*180/math.Pi+360, 360)}
+		from, _ := a.place(s)
+		to, _ := b.place(s)
+		p := &Pair{DistanceM: HaversineM(from.lat, from.lon, to.lat, to.lon), BearingDeg: math.Mod(math.Atan2(east, north)*180/math.Pi+360, 360)}
 		n0, e0, ok0 := apart(s - relativeSpan/2)
 		n1, e1, ok1 := apart(s + relativeSpan/2)
 		if ok0 && ok1 && a.holds(s-relativeSpan/2, s+relativeSpan/2) && b.holds(s-relativeSpan/2, s+relativeSpan/2) {
@@ -49,8 +48,8 @@ func between(a, b track) func(s float64) *Pair {
 	}
 }
 
-// holds tells whether fixes reach over a span: a position that is only held
-// stands still.
+// holds reports whether fixes reach over a span: of an extrapolated position the
+// speed is that of its fix.
 func (k track) holds(from, to float64) bool {
 	return len(k.s) > 1 && k.s[0] <= from && k.s[len(k.s)-1] >= to
 }
@@ -74,13 +73,12 @@ func (s *set) standing() {
 		for j := i + 1; j < len(nodes); j++ {
 			b, apart := nodes[j], between(tracks[i], tracks[j])
 			s.pairOf(a+"/"+b, apart, seconds)
-			var all mean
-			for k := range Ticks(seconds) {
-				if p := apart(float64(k) / TickHz); p != nil {
-					all.add(p.DistanceM)
+			s.put(a+"/"+b, pairDistance, meanThroughout(seconds, func(at float64) *float64 {
+				if p := apart(at); p != nil {
+					return &p.DistanceM
 				}
-			}
-			s.put(a+"/"+b, pairDistance, all.value())
+				return nil
+			}))
 		}
 	}
 }

@@ -58,7 +58,7 @@ func TestPairsStandToEachOther(t *testing.T) {
 			t.Errorf("%s of %q is %v, want %g", c.name, c.flow, show(got), c.want)
 		}
 	}
-	// A position that is only held stands still: no speed is made of it.
+	// No speed is made of a position that is extrapolated.
 	short := at.Between("road", "car")
 	if p := short(11.9); p == nil || p.RelativeSpeedMps != nil {
 		t.Errorf("at the tracks' end: %+v", p)

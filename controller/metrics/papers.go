@@ -7,7 +7,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/packets"
-	"fieldmesh.dev/fieldmesh/protocols/verdict"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -18,6 +18,9 @@ const (
 	OneWayMeanMs      = "one_way_delay_mean_ms"
 	GoodputRatio      = "goodput_ratio"
 	ConnectTimeMs     = "connect_time_ms"
+	ConnectCensoredMs = "connect_censored_ms"
+	LinkSent          = "link_packets_sent"
+	LinkLossPercent   = "link_packet_loss_percent"
 	DeliveryFraction  = "delivery_fraction"
 	RoutingPacketsPS  = "routing_packets_per_s"
 	RoutingBytesPS    = "routing_bytes_per_s"
@@ -35,7 +38,7 @@ type PaperMetric struct {
 	Papers           []string // that report it
 }
 
-const bothEnds = "captures at both ends of the flow, clocks compared"
+const bothEnds = "captures at both ends of the flow, on the interface and above the routing daemon, clocks compared"
 
 // PaperMetrics lists the papers' metrics, each as it is defined here.
 func PaperMetrics() []PaperMetric {
@@ -44,18 +47,18 @@ func PaperMetrics() []PaperMetric {
 	}
 	return []PaperMetric{
 		row(throughput, "tcp_info of the receiver's sockets at both edges of the window", "P1", "P2", "P3", "P4", "P5"),
-		row(packetLoss, "captures at both ends of the flow", "P2"),
+		row(packetLoss, "captures at both ends of the flow, on the interface and above the routing daemon", "P2"),
 		row(definition{OneWayMeanMs, "ms", "mean " + oneWayText}, bothEnds, "P2", "P5"),
-		row(goodput, "captures at both ends of the flow", "P3"),
-		row(connectMs, bothEnds, "P3"),
+		row(goodput, "captures at both ends of the flow, on the interface and above the routing daemon", "P3"),
+		row(connectMs, "the capture at the flow's client", "P3"),
 		row(routingPackets, "captures of all nodes that capture", "P3"),
 		row(routingBytes, "captures of all nodes that capture", "P3"),
 		row(macFrames("routing"), "the emulated radio's count", "P3"),
 		row(cbrLatency, bothEnds, "P3"),
-		row(cbrDelivery, "captures at both ends of each flow", "P3"),
+		row(cbrDelivery, "captures at both ends of each flow, on the interface and above the routing daemon", "P3"),
 		row(definition{MovingCwndName, "segments", "mean of the congestion windows of the sender's data sockets over the last 5 s, over time (P3)"}, "tcp_info of the sender's sockets, sample_hz times a second", "P3"),
 		row(definition{ReferenceRatio, "1", "throughput_bps of a variant ÷ that of the reference TCP in the trial of the same repetition and otherwise the same factors (P4)"}, "two trials", "P4"),
-		row(deliveryFraction, "captures at both ends of the flow", "P3", "P5"),
+		row(deliveryFraction, "captures at both ends of the flow, on the interface and above the routing daemon", "P3", "P5"),
 	}
 }
 
@@ -80,7 +83,7 @@ func (c *constantRate) take(r packets.Result, f wire.Flow, uncertaintyNs *float6
 	}
 	c.flows++
 	c.spoilt = c.spoilt || r.Merged > 0
-	c.sent, c.arrived = c.sent+r.Sent, c.arrived+r.Arrived
+	c.sent, c.arrived = c.sent+r.Sent+r.Skipped, c.arrived+r.Arrived
 	if uncertaintyNs != nil && r.OneWay.N > 0 {
 		c.delayedNs += r.OneWay.MeanNs() * float64(r.OneWay.N)
 		c.timed += r.OneWay.N

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
-	"fieldmesh.dev/fieldmesh/protocols/pcapng"
+	"fieldmesh.dev/fieldmesh/internal/pcapng"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -100,11 +100,11 @@ func (p *path) file(node string) []byte {
 		if s.out {
 			d = pcapng.Outbound
 		}
-		if err := w.Packet(wallNs+s.atNs, len(s.data), d, s.data); err != nil {
+		if err := w.Packet(0, wallNs+s.atNs, len(s.data), d, s.data); err != nil {
 			p.t.Fatal(err)
 		}
 	}
-	if err := w.Counts(0, uint64(len(all)), 0); err != nil {
+	if err := w.Counts(0, 0, uint64(len(all)), 0); err != nil {
 		p.t.Fatal(err)
 	}
 	return b.Bytes()
@@ -228,18 +228,50 @@ func TestThePapersMetricsOfAKnownPath(t *testing.T) {
 	}
 }
 
-// The first SYN is lost, the second comes, and so does the first segment.
+// The first SYN of the control connection is lost, the second comes and is
+// answered; the data's connection stands at once.
 func TestConnectTimeOfAKnownPath(t *testing.T) {
+	control := packet{client: 41000, srv: 5000, seq: 6, flags: 2}
+	data := packet{client: 20000, srv: 5000, seq: 6, flags: 2}
+	flow := wire.Trial{Traffic: []wire.Flow{{Name: "bulk", Kind: "iperf3_tcp", From: "a", To: "b", Port: 5000, Streams: 1, ClientPort: 20000}}}
+	answered := func(k packet) packet { k.back, k.flags = true, 18; return k }
 	p := &path{t: t, ends: map[string][]seen{}}
-	syn := packet{client: 20000, srv: 5000, seq: 6, flags: 2}
-	p.send(500*msNs, syn)
-	p.send(1500*msNs, syn, 20*msNs)
-	p.send(1540*msNs, packet{client: 20000, srv: 5000, seq: 7, flags: 16, payload: 1460}, 21*msNs)
-	rows := p.rows(wire.Trial{Traffic: []wire.Flow{{Name: "bulk", Kind: "iperf3_tcp", From: "a", To: "b", Port: 5000, Streams: 1, ClientPort: 20000}}})
-	want(t, rows, "bulk", ConnectTimeMs, 1061)
-	if v := Value(rows, "bulk", TrueLossPercent); v != nil {
-		t.Errorf("nobody counted losses, and %g %% were lost", *v)
+	p.send(500*msNs, control)
+	p.send(1500*msNs, control, 20*msNs)
+	p.send(1541*msNs, answered(control))
+	p.send(1600*msNs, data, 20*msNs)
+	p.send(1640*msNs, answered(data))
+	p.send(1640*msNs, packet{client: 20000, srv: 5000, seq: 7, flags: 16, payload: 1460}, 21*msNs)
+	rows := p.rows(flow)
+	want(t, rows, "bulk", ConnectTimeMs, 1041)
+	want(t, rows, "bulk", "handshake_ms", 40)
+	want(t, rows, "bulk", "first_segment_ms", 61)
+	for _, absent := range []string{TrueLossPercent, ConnectCensoredMs} {
+		if v := Value(rows, "bulk", absent); v != nil {
+			t.Errorf("%s is %g", absent, *v)
+		}
 	}
+	// A client that has no answer had asked for as long as the window was open still.
+	p = &path{t: t, ends: map[string][]seen{}}
+	p.send(500*msNs, control)
+	p.send(1500*msNs, control)
+	want(t, p.rows(flow), "bulk", ConnectCensoredMs, 9500)
+	// One whose kernel had no way did not even send.
+	p = &path{t: t, ends: map[string][]seen{}}
+	rows = p.rows(flow)
+	want(t, rows, "bulk", ConnectCensoredMs, 10000)
+	if v := Value(rows, "bulk", ConnectTimeMs); v != nil {
+		t.Errorf("it connected within %g ms", *v)
+	}
+	// What a daemon hides from an older agent's capture nobody knows.
+	flow.Routing.Protocol = "aodv"
+	rows = p.rows(flow)
+	for _, absent := range []string{"packets_sent", ConnectCensoredMs, ConnectTimeMs} {
+		if v := Value(rows, "bulk", absent); v != nil {
+			t.Errorf("%s is %g behind a daemon whose device was not captured", absent, *v)
+		}
+	}
+	want(t, rows, "bulk", LinkSent, 0)
 }
 
 // Latency and delivery of the constant-bit-rate flows are over all packets of

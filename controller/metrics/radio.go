@@ -1,7 +1,7 @@
 package metrics
 
 import (
-	"fieldmesh.dev/fieldmesh/protocols/verdict"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -69,53 +69,97 @@ func (s *set) radio() {
 	s.put("", signalMean, signal.value())
 	s.put("", signalMin, lowest)
 
-	sender := s.at.stations(t.Sender, t.Receiver)
-	for _, b := range sender {
+	for _, b := range s.at.stations(t.Sender, t.Receiver) {
 		if b.TxBitrateMbps != nil {
 			rate.add(*b.TxBitrateMbps)
 		}
 	}
 	s.put("", bitrate, rate.value())
-	s.put("", txRetries, rise(sender, func(b *wire.Station) *uint64 { return b.TxRetries }))
-	s.put("", txFailed, rise(sender, func(b *wire.Station) *uint64 { return b.TxFailed }))
-	s.put("", queueDrops, rise(s.at.surveys(t.Sender), func(b *wire.Survey) *uint64 { return b.QueueDrops }))
+	w := verdict.WindowOf(t.Sender, s.at.records)
+	if w == nil {
+		return
+	}
+	retries := s.at.stationCounts(t.Sender, t.Receiver, func(b *wire.Station) *uint64 { return b.TxRetries })
+	failed := s.at.stationCounts(t.Sender, t.Receiver, func(b *wire.Station) *uint64 { return b.TxFailed })
+	s.put("", txRetries, s.at.rise(t.Sender, retries, *w))
+	s.put("", txFailed, s.at.rise(t.Sender, failed, *w))
+	s.put("", queueDrops, s.at.rise(t.Sender, s.at.queueDrops(t.Sender), *w))
 }
 
-func (at Attempt) surveys(node string) []*wire.Survey {
-	w := verdict.WindowOf(node, at.records)
-	if w == nil {
+// counted is a cumulative count at a moment of its node's boot clock.
+type counted struct {
+	bootNs int64
+	n      uint64
+}
+
+// stationCounts returns a count that a node's radio keeps of a peer, over all
+// of the attempt; nil where the peer's address is not known and it could be
+// one of several.
+func (at Attempt) stationCounts(node, peer string, count func(*wire.Station) *uint64) []counted {
+	mac := at.mac(peer)
+	seen := map[string]bool{}
+	var out []counted
+	for _, r := range at.records {
+		b, ok := r.Body.(*wire.Station)
+		if !ok || r.Node != node || (mac != "" && b.Peer != mac) {
+			continue
+		}
+		seen[b.Peer] = true
+		if n := count(b); n != nil {
+			out = append(out, counted{r.TBootNs, *n})
+		}
+	}
+	if len(seen) > 1 {
 		return nil
 	}
-	var out []*wire.Survey
+	return out
+}
+
+func (at Attempt) queueDrops(node string) []counted {
+	var out []counted
 	for _, r := range at.records {
-		if b, ok := r.Body.(*wire.Survey); ok && r.Node == node && inside(*w, r.TBootNs) {
-			out = append(out, b)
+		if b, ok := r.Body.(*wire.Survey); ok && r.Node == node && b.QueueDrops != nil {
+			out = append(out, counted{r.TBootNs, *b.QueueDrops})
 		}
 	}
 	return out
 }
 
-// rise is how much a cumulative count grew over samples, absent with fewer than
-// two. A count that fell was reset: what it then reached is added.
-func rise[T any](samples []*T, count func(*T) *uint64) *float64 {
+// rise returns how much a cumulative count of a node grew from the newest sample
+// at the window's open to the newest at its close. It is nil when either is
+// missing or older than three beats of the node's sampler: what happened since
+// would be left out. A count that fell was reset: what it then reached is added.
+func (at Attempt) rise(node string, samples []counted, w wire.Window) *float64 {
+	edgeMaxNs := 3 * at.beatNs(node)
 	var total float64
-	var before *uint64
-	n := 0
-	for _, b := range samples {
-		now := count(b)
-		if now == nil {
-			continue
+	var before *counted
+	for i := range samples {
+		now := &samples[i]
+		if now.bootNs > w.CloseBootNs {
+			break
 		}
-		n++
-		if before != nil && *now >= *before {
-			total += float64(*now - *before)
-		} else if before != nil {
-			total += float64(*now)
+		switch {
+		case now.bootNs <= w.OpenBootNs: // the base, so far
+		case before == nil || before.bootNs <= w.OpenBootNs && w.OpenBootNs-before.bootNs > edgeMaxNs:
+			return nil
+		case now.n >= before.n:
+			total += float64(now.n - before.n)
+		default:
+			total += float64(now.n)
 		}
 		before = now
 	}
-	if n < 2 {
+	if before == nil || w.CloseBootNs-before.bootNs > edgeMaxNs {
 		return nil
 	}
 	return &total
+}
+
+// beatNs is the period of a node's sampler: 10 Hz, or what the plan says of relays.
+func (at Attempt) beatNs(node string) int64 {
+	hz := wire.SampleHzMin
+	if at.trial.RelaySampleHz != nil && at.trial.OnlyRelays(node) {
+		hz = *at.trial.RelaySampleHz
+	}
+	return 1e9 / int64(hz)
 }

@@ -8,7 +8,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/packets"
 	"fieldmesh.dev/fieldmesh/controller/topology"
-	"fieldmesh.dev/fieldmesh/protocols/verdict"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -17,8 +17,8 @@ import (
 var (
 	routingReady     = definition{"routing_ready_s", "s", "what arming waited for routing: from a daemon's start until its node had what the plan asks for, at the node where it took longest"}
 	routeOutage      = definition{"route_outage_s", "s", "longest time in the window in which no way led from the measured flow's sender to its receiver by the kernels' routes (DSR: by the sender's source route), or that way had a link whose frames were lost out of reach (rehearsal only: a real radio does not tell why)"}
-	pingOutage       = definition{"ping_outage_s", "s", "longest time in the window in which no probe came back to the sender; as fine as the probes' beat"}
-	dataOutage       = definition{"data_outage_s", "s", "longest time in the window in which the receiver had no new byte of TCP's; as fine as the sampler's period"}
+	pingOutage       = definition{"ping_outage_s", "s", "longest time in the window in which no probe came back to the sender; as fine as the probes' beat, and absent where the sender's sampler was more than 300 ms late"}
+	dataOutage       = definition{"data_outage_s", "s", "longest time in the window in which the receiver had no new byte of TCP's; as fine as the sampler's period, and absent where the sampler was more than 300 ms late"}
 	routedShare      = definition{"routed_share", "1", "share of the window in which a whole way led from sender to receiver"}
 	hopsMean         = definition{"hops_mean", "hops", "length of the measured flow's way, mean over the time in which it had one"}
 	hopsMost         = definition{"hops_max", "hops", "longest way that the measured flow had in the window"}
@@ -29,7 +29,7 @@ var (
 	discoveriesLost  = definition{"discoveries_failed", "1", "route discoveries that were given up, all nodes, up to the window's close"}
 	daemonPackets    = definition{"daemon_packets_per_s", "packets/s", "routing packets that a daemon sent in the window by its own count, mean of the nodes"}
 	daemonBytes      = definition{"daemon_bytes_per_s", "B/s", "bytes at IP of those"}
-	probeLoss        = definition{"probe_loss_percent", "%", "probes of the window's beat that did not come back within 30 s"}
+	probeLoss        = definition{"probe_loss_percent", "%", "probes of the window's beat that did not come back within 30 s; absent where the sender's sampler was more than 300 ms late"}
 	probeRTT         = definition{"probe_rtt_median_ms", "ms", "probes there and back, median"}
 	radioFrames      = definition{"radio_frames_per_s", "frames/s", "frames that real radios put on the air in the window, all nodes: what the interface sent and the retries towards every station; without ACKs, which radios do not count"}
 	messagesCut      = definition{"routing_packets_cut", "packets", "routing packets of which the captures do not hold all messages: a larger snap_bytes would"}
@@ -81,8 +81,8 @@ func (s *set) routingCost(c topology.Cost) {
 	s.put("", routeChanges, new(float64(c.RouteChanges)))
 	s.put("", discoveriesFound, new(float64(len(c.DiscoveryMs))))
 	s.put("", discoveriesLost, new(float64(c.Failed)))
-	if n := len(c.DiscoveryMs); n > 0 {
-		s.put("", discoveryMedian, &c.DiscoveryMs[n/2])
+	if len(c.DiscoveryMs) > 0 {
+		s.put("", discoveryMedian, new(median(c.DiscoveryMs)))
 	}
 	s.put("", daemonPackets, c.PacketsPerS)
 	s.put("", daemonBytes, c.BytesPerS)
@@ -104,7 +104,7 @@ func (s *set) message(who, what, kind string, perS, bytesPerS float64) {
 func (s *set) probes(m *topology.Mesh) {
 	hz := s.at.trial.Routing.ProbeHz
 	w := verdict.WindowOf(s.at.trial.Sender, s.at.records)
-	if hz == nil || w == nil {
+	if hz == nil || w == nil || topology.Stalled(s.at.trial.Sender, s.at.records) {
 		return
 	}
 	outage := s.at.trial.DurationS
@@ -122,9 +122,15 @@ func (s *set) probes(m *topology.Mesh) {
 	sent := math.Ceil(s.at.trial.DurationS * *hz)
 	s.put("", pingOutage, &outage)
 	s.put("", probeLoss, new(100*(1-float64(len(rtt))/sent)))
-	if n := len(rtt); n > 0 {
-		s.put("", probeRTT, &rtt[n/2])
+	if len(rtt) > 0 {
+		s.put("", probeRTT, new(median(rtt)))
 	}
+}
+
+// median of sorted values, of which there is at least one.
+func median(sorted []float64) float64 {
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
 // framesOnAir puts what real radios count. The emulated one tells more.
@@ -136,27 +142,29 @@ func (s *set) framesOnAir() {
 		if w == nil {
 			continue
 		}
-		var sent []*wire.Interface
-		retries := map[string][]*wire.Station{}
+		var sent []counted
+		retries := map[string][]counted{}
 		for _, r := range s.at.records {
 			switch b := r.Body.(type) {
 			case *wire.Provenance:
 				real = real || r.Node == node && b.Radio != nil // of an emulated radio it says nothing
 			case *wire.Interface:
-				if r.Node == node && inside(*w, r.TBootNs) {
-					sent = append(sent, b)
+				if r.Node == node {
+					sent = append(sent, counted{r.TBootNs, b.TxPackets})
 				}
 			case *wire.Station:
-				if r.Node == node && inside(*w, r.TBootNs) {
-					retries[b.Peer] = append(retries[b.Peer], b)
+				if r.Node == node && b.TxRetries != nil {
+					retries[b.Peer] = append(retries[b.Peer], counted{r.TBootNs, *b.TxRetries})
 				}
 			}
 		}
-		if n := rise(sent, func(b *wire.Interface) *uint64 { return &b.TxPackets }); n != nil {
-			total += *n
+		n := s.at.rise(node, sent, *w)
+		if n == nil {
+			return // a sum without one of its nodes is none
 		}
+		total += *n
 		for _, of := range retries {
-			if n := rise(of, func(b *wire.Station) *uint64 { return b.TxRetries }); n != nil {
+			if n := s.at.rise(node, of, *w); n != nil { // a peer that was heard for part of the window only has no count of it
 				total += *n
 			}
 		}

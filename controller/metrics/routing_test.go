@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/packets"
@@ -49,14 +50,19 @@ func TestProbesTellTheirLossAndOutage(t *testing.T) {
 	none := measured(wire.Trial{Routing: wire.Routing{Protocol: "none", ProbeHz: new(2.0)}})
 	none.wantRow(t, "probe_loss_percent", 100)
 	none.wantRow(t, "ping_outage_s", 10)
+	stalled := &set{at: measured(at.trial, append(records, told("a", 10, &wire.Lateness{Source: "sampler", WorstUs: 900e3}))...)}
+	stalled.routing()
+	if Value(stalled.rows, "", "probe_loss_percent") != nil || Value(stalled.rows, "", "ping_outage_s") != nil {
+		t.Error("probes that a stalled node did not send count as lost")
+	}
 }
 
 // What a real radio put on the air is what its interface sent, and its retries.
 func TestFramesOfRealRadios(t *testing.T) {
 	var records []wire.Record
-	for i := range 11 {
-		n, s := uint64(i), float64(i)
-		records = append(records, told("a", s, &wire.Interface{Name: "wlan0", TxPackets: 100 + 50*n}),
+	for i := range 101 {
+		n, s := uint64(i), float64(i)/10
+		records = append(records, told("a", s, &wire.Interface{Name: "wlan0", TxPackets: 100 + 50*n}), told("b", s, &wire.Interface{Name: "wlan0", TxPackets: 7}),
 			told("a", s, &wire.Station{Peer: "02:b", TxRetries: new(4 * n)}), told("a", s, &wire.Station{Peer: "02:c", TxRetries: new(n)}))
 	}
 	at := measured(wire.Trial{}, records...)
@@ -65,7 +71,13 @@ func TestFramesOfRealRadios(t *testing.T) {
 		t.Error("an emulated radio's frames are told by the field, and better")
 	}
 	at.records = append(at.records, told("a", 0, &wire.Provenance{Radio: &wire.Caps{Driver: "ath9k_htc"}}))
-	at.wantRow(t, "radio_frames_per_s", 55)
+	at.wantRow(t, "radio_frames_per_s", 550)
+	// What was sent after the last sample is not known.
+	at.records = slices.DeleteFunc(at.records, func(r wire.Record) bool { return r.TBootNs > tenS+9e9 })
+	s = &set{at: at}
+	if s.routing(); Value(s.rows, "", "radio_frames_per_s") != nil {
+		t.Error("frames of a window whose end was not sampled")
+	}
 }
 
 func TestMessagesOfCapturesAreAMeanOfNodes(t *testing.T) {

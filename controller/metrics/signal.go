@@ -4,7 +4,7 @@ import (
 	"math"
 	"sort"
 
-	"fieldmesh.dev/fieldmesh/protocols/verdict"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -68,10 +68,10 @@ func (at Attempt) Hears(node, of string, o Origin) []Heard {
 			newest = signal.s[k]
 			h.S, h.SignalDbm = newest, &signal.v[k]
 		}
-		latA, lonA, okA := there.at(h.S)
-		latB, lonB, okB := here.at(h.S)
+		a, okA := there.place(h.S)
+		b, okB := here.place(h.S)
 		if okA && okB {
-			h.Of, h.At = o.place(latA, lonA), o.place(latB, lonB)
+			h.Of, h.At = o.place(a.lat, a.lon), o.place(b.lat, b.lon)
 			out = append(out, h)
 		}
 	}

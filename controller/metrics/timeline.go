@@ -9,7 +9,7 @@ import (
 	"strconv"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
-	"fieldmesh.dev/fieldmesh/protocols/verdict"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -69,20 +69,46 @@ func (at Attempt) Timeline() []Point {
 	delivered := at.perSocket(at.trial.Receiver, receiver, func(b *wire.TCPSample) float64 { return float64(b.BytesReceived) })
 	cwnd := at.perSocket(at.trial.Sender, sender, func(b *wire.TCPSample) float64 { return float64(b.CwndSegments) })
 	speed, signal, truth := at.speeds(), at.signals(), at.truths()
-	distance := at.distance()
+	apart, beats := at.apart(), at.beats(at.trial.Receiver, receiver)
 	const fresh = verdict.FixAgeMsDefault / 1e3
 	const sampled = 3.0 / TickHz // a sample may miss two ticks before it is no longer told
 	out := make([]Point, 0, Ticks(at.windowSeconds()))
 	for i := range Ticks(at.windowSeconds()) {
 		s := float64(i) / TickHz
-		p := Point{S: s, SpeedMps: speed.last(s, fresh), DistanceM: distance(s), SignalDbm: signal.last(s, sampled), TrueSpeedMps: truth.last(s, sampled)}
-		if receiver != nil && i > 0 && at.reaches(at.trial.Receiver, receiver.OpenBootNs+int64(s*1e9)) {
+		distance, _ := apart(s)
+		p := Point{S: s, SpeedMps: speed.last(s, fresh), DistanceM: distance, SignalDbm: signal.last(s, sampled), TrueSpeedMps: truth.last(s, sampled)}
+		if i > 0 && beats.around(s, sampled) {
 			p.ThroughputBps = new((total(delivered, s) - total(delivered, s-1.0/TickHz)) * 8 * TickHz)
 		}
 		p.CwndSegments = sum(cwnd, s, sampled)
 		out = append(out, p)
 	}
 	return out
+}
+
+// beats are the moments at which a node's samplers asked, whatever the answer.
+func (at Attempt) beats(node string, w *wire.Window) (out series) {
+	for _, r := range at.records {
+		switch r.Body.(type) {
+		case *wire.TCPSample, *wire.Interface, *wire.GPS:
+			if w != nil && r.Node == node {
+				out.add(float64(r.TBootNs-w.OpenBootNs)/1e9, 0)
+			}
+		}
+	}
+	sort.Float64s(out.s)
+	return out
+}
+
+// around reports whether there are values before and after a moment, or at it,
+// no more than a gap apart: without samples on both sides a throughput is absent.
+func (k series) around(s, gap float64) bool {
+	const rounding = 1e-9
+	i := sort.SearchFloat64s(k.s, s-rounding)
+	if i == len(k.s) {
+		return false
+	}
+	return k.s[i] <= s+rounding || i > 0 && k.s[i]-k.s[i-1] <= gap+rounding
 }
 
 // perSocket gives a number of each data socket of the measured flows over time.

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"fieldmesh.dev/fieldmesh/protocols/verdict"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 

@@ -3,22 +3,24 @@ package packets
 import (
 	"encoding/binary"
 	"net/netip"
-	"slices"
+
+	"fieldmesh.dev/fieldmesh/protocols/manet/signalling"
 )
 
 // header is what a frame's headers say, as far as anything here needs it.
 type header struct {
+	above        bool // it was seen on the device above the interface
 	ethertype    uint16
 	protocol     uint8 // of IP; 0 when it is not IP
 	src, dst     netip.Addr
 	ipID         uint16 // 0 for IPv6
-	ipBytes      int    // the IP packet with its header
+	bytes        int    // the packet behind the link's header
+	share        signalling.Share
 	sport, dport uint16
 	seq, ack     uint32
 	flags        uint8
 	payload      int    // bytes on the wire behind TCP's or UDP's header
 	data         []byte // of those, what was captured
-	bare         bool   // DSR's options without data behind them
 }
 
 // TCP's flags (RFC 9293, 3.1).
@@ -30,39 +32,45 @@ const (
 
 // Numbers of IEEE 802 and IANA.
 const (
-	etherIPv4   = 0x0800
-	etherARP    = 0x0806
-	etherIPv6   = 0x86dd
-	etherBatman = 0x4305
-	protoTCP    = 6
-	protoUDP    = 17
-	protoDSR    = 48
-	protoMANET  = 138
+	etherIPv4 = 0x0800
+	etherARP  = 0x0806
+	etherIPv6 = 0x86dd
+	protoTCP  = 6
 
-	noNextHeader = 59 // RFC 8200, 4.7; in DSR's header too (RFC 4728, 6.1)
+	etherBytes = 14
 )
-
-// routingPorts are the UDP ports of routing protocols: MANET (RFC 5498), AODV
-// (RFC 3561), OLSR (RFC 3626), Babel (RFC 8966).
-var routingPorts = []uint16{269, 654, 698, 6696}
 
 var order = binary.BigEndian
 
 // decode reads an Ethernet frame's headers into h; false when it is cut before
 // they end, or is not Ethernet's.
-func (h *header) decode(b []byte) bool {
+func (h *header) decode(b []byte, wireBytes int) bool {
 	*h = header{}
-	if len(b) < 14 {
+	if len(b) < etherBytes {
 		return false
 	}
-	h.ethertype = order.Uint16(b[12:])
-	switch b = b[14:]; h.ethertype {
+	h.ethertype, h.bytes = order.Uint16(b[12:]), wireBytes-etherBytes
+	switch b = b[etherBytes:]; h.ethertype {
 	case etherIPv4:
 		return h.ipv4(b)
 	case etherIPv6:
 		return h.ipv6(b)
+	case signalling.EtherBatman:
+		h.share = signalling.InBatman(b)
+		return len(b) > 0
 	}
 	return true
+}
+
+// decodeIP is decode of a bare IP packet.
+func (h *header) decodeIP(b []byte) bool {
+	*h = header{}
+	if len(b) > 0 && b[0]>>4 == 6 {
+		h.ethertype = etherIPv6
+		return h.ipv6(b)
+	}
+	h.ethertype = etherIPv4
+	return h.ipv4(b)
 }
 
 func (h *header) ipv4(b []byte) bool {
@@ -70,15 +78,16 @@ func (h *header) ipv4(b []byte) bool {
 		return false
 	}
 	n := int(b[0]&15) * 4
-	h.ipBytes, h.ipID, h.protocol = int(order.Uint16(b[2:])), order.Uint16(b[4:]), b[9]
+	h.bytes, h.ipID, h.protocol = int(order.Uint16(b[2:])), order.Uint16(b[4:]), b[9]
 	h.src, h.dst = netip.AddrFrom4([4]byte(b[12:16])), netip.AddrFrom4([4]byte(b[16:20]))
 	if order.Uint16(b[6:])&0x1fff != 0 { // a later fragment
 		return true
 	}
-	if n < 20 || len(b) < n || h.ipBytes < n {
+	if n < 20 || len(b) < n || h.bytes < n {
 		return false
 	}
-	return h.transport(b[n:], h.ipBytes-n)
+	h.share = signalling.InIP(h.protocol, b[n:])
+	return h.transport(b[n:], h.bytes-n)
 }
 
 func (h *header) ipv6(b []byte) bool {
@@ -88,7 +97,7 @@ func (h *header) ipv6(b []byte) bool {
 	h.protocol = b[6]
 	h.src, h.dst = netip.AddrFrom16([16]byte(b[8:24])), netip.AddrFrom16([16]byte(b[24:40]))
 	bytes := int(order.Uint16(b[4:]))
-	h.ipBytes = 40 + bytes
+	h.bytes, h.share = 40+bytes, signalling.InIP(h.protocol, b[40:])
 	return h.transport(b[40:], bytes)
 }
 
@@ -106,13 +115,13 @@ func (h *header) transport(b []byte, bytes int) bool {
 		h.sport, h.dport = order.Uint16(b), order.Uint16(b[2:])
 		h.seq, h.ack, h.flags = order.Uint32(b[4:]), order.Uint32(b[8:]), b[13]
 		h.payload, h.data = bytes-n, b[min(n, len(b)):]
-	case protoUDP:
+	case signalling.ProtocolUDP:
 		if len(b) < 8 || bytes < 8 {
 			return false
 		}
 		h.sport, h.dport = order.Uint16(b), order.Uint16(b[2:])
 		h.payload, h.data = bytes-8, b[8:]
-	case protoDSR:
+	case signalling.ProtocolDSR:
 		return h.carried(b, bytes)
 	}
 	return true
@@ -124,25 +133,21 @@ func (h *header) carried(b []byte, bytes int) bool {
 	if len(b) < 4 {
 		return false
 	}
-	if b[0] == noNextHeader {
-		h.bare = true
+	if h.share.Whole {
 		return true
 	}
-	n := 4 + int(order.Uint16(b[2:]))
-	if b[0] == protoDSR || n > bytes || n > len(b) {
+	n := h.share.Header
+	if b[0] == signalling.ProtocolDSR || n > bytes || n > len(b) {
 		return false
 	}
 	h.protocol = b[0]
 	return h.transport(b[n:], bytes-n)
 }
 
-// routing tells whether it is a routing protocol's.
-func (h *header) routing() bool {
-	switch h.protocol {
-	case 0:
-		return h.ethertype == etherBatman
-	case protoUDP:
-		return slices.Contains(routingPorts, h.sport) || slices.Contains(routingPorts, h.dport)
+// routing is how many bytes of the packet are a routing protocol's.
+func (h *header) routing() int {
+	if h.share.Whole {
+		return h.bytes
 	}
-	return h.protocol == protoMANET || h.protocol == protoDSR && h.bare
+	return h.share.Header
 }

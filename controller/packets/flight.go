@@ -16,6 +16,8 @@ type transmission struct {
 	bytes    int
 	inWindow bool
 	landed   bool
+
+	landedAbove bool // where it was seen first at the receiver
 }
 
 // mostInFlight is how many packets of a stream may be sent after one before it
@@ -33,8 +35,9 @@ type flight struct {
 }
 
 // youngNs is how long a transmission is kept at least while the ring may grow:
-// longer than any queue and any link layer's retries hold a frame.
-const youngNs = 10_000_000_000
+// longer than any queue, any link layer's retries and a routing daemon, which
+// may hold it for 30 s at each hop, keep a packet.
+const youngNs = 120_000_000_000
 
 func (f *flight) put(k key, x transmission) {
 	if f.used == len(f.ring) && !f.grow(x.at) {

@@ -1,6 +1,10 @@
 package packets
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"fieldmesh.dev/fieldmesh/protocols/manet/signalling"
+)
 
 // analysis is the flows of two captures that are being read.
 type analysis struct{ flows []*flow }
@@ -8,6 +12,9 @@ type analysis struct{ flows []*flow }
 // sent takes a packet of the sender's capture.
 func (a *analysis) sent(e *end, h *header, at int64) {
 	for _, f := range a.flows {
+		if !f.Reverse {
+			f.asks(e, h, at)
+		}
 		if s := f.stream(h, true); s != nil {
 			s.leaves(h, at, at >= e.OpenNs && at < e.CloseNs)
 			return
@@ -22,6 +29,9 @@ func (a *analysis) sent(e *end, h *header, at int64) {
 // received takes a packet of the receiver's capture.
 func (a *analysis) received(e *end, h *header, at int64) {
 	for _, f := range a.flows {
+		if f.Reverse {
+			f.asks(e, h, at)
+		}
 		if s := f.stream(h, true); s != nil {
 			s.arrives(h, at, at < e.CloseNs)
 			return
@@ -36,6 +46,7 @@ func (a *analysis) received(e *end, h *header, at int64) {
 // flow is a flow's streams and what they have in common.
 type flow struct {
 	Flow
+	above   bool               // the sender is looked at above its interface too
 	streams map[uint16]*stream // by the client's port
 	total   Result
 }
@@ -52,7 +63,7 @@ const mostStreams = 1024
 func (f *flow) stream(h *header, forward bool) *stream {
 	protocol := uint8(protoTCP)
 	if f.UDP {
-		protocol = protoUDP
+		protocol = signalling.ProtocolUDP
 	}
 	from, to := f.From, f.To
 	if !forward {
@@ -76,6 +87,26 @@ func (f *flow) stream(h *header, forward bool) *stream {
 	return s
 }
 
+// asks takes a packet at the client. Its first connection is the one that waits
+// for a route: iperf3 opens one for control before those for data.
+func (f *flow) asks(e *end, h *header, at int64) {
+	client, server := f.From, f.To
+	if f.Reverse {
+		client, server = server, client
+	}
+	a := &f.total.Ask
+	if f.UDP || h.protocol != protoTCP || h.flags&flagSYN == 0 || at < e.OpenNs || at >= e.CloseNs {
+		return
+	}
+	switch {
+	case a.AtNs == nil && h.flags&flagACK == 0 && h.src == client && h.dst == server && h.dport == f.Port:
+		a.AtNs = &at
+	case a.AtNs != nil && a.ConnectNs == nil && h.flags&flagACK != 0 && h.src == server && h.dst == client && h.sport == f.Port:
+		took := at - *a.AtNs
+		a.ConnectNs = &took
+	}
+}
+
 func (f *flow) result() Result {
 	for _, s := range f.streams {
 		f.total.DeliveredBytes += uint64(s.deliveredBytes)
@@ -93,7 +124,8 @@ type stream struct {
 	// At the sender.
 	begun    bool // first is known
 	first    uint32
-	next     int64 // the end of what was sent at least once
+	next     int64  // the end of what was sent at least once
+	highest  uint32 // number of a datagram
 	sent     uint64
 	synNs    int64
 	synSent  bool
@@ -134,8 +166,9 @@ const iperf3Header = 12
 func (s *stream) leaves(h *header, at int64, inWindow bool) {
 	t := &s.flow.total
 	if s.flow.UDP {
-		if number, ok := datagram(h); ok {
-			s.depart(key{uint32(number), 0}, transmission{at: at, bytes: h.payload, inWindow: inWindow})
+		if number, ok := datagram(h); ok && !s.seenBefore(key{number, 0}) {
+			s.depart(key{number, 0}, transmission{at: at, bytes: h.payload, inWindow: inWindow})
+			s.skip(number, inWindow)
 		}
 		return
 	}
@@ -146,7 +179,7 @@ func (s *stream) leaves(h *header, at int64, inWindow bool) {
 		}
 		return
 	}
-	if h.payload == 0 {
+	if h.payload == 0 || s.seenBefore(key{h.seq, h.ipID}) {
 		return
 	}
 	from := s.place(h.seq, s.next)
@@ -164,6 +197,24 @@ func (s *stream) leaves(h *header, at int64, inWindow bool) {
 		s.next = part.to
 	}
 	s.depart(key{h.seq, h.ipID}, transmission{at: at, bytes: h.payload, inWindow: inWindow})
+}
+
+// seenBefore reports whether a packet at the sender is one that has left its
+// socket already: a routing daemon lets go what was seen above it. On the
+// interface alone each packet is another.
+func (s *stream) seenBefore(k key) bool {
+	return s.flow.above && s.inFlight.find(k) != nil
+}
+
+// skip counts the datagrams that were given numbers before one, and not seen.
+func (s *stream) skip(number uint32, inWindow bool) {
+	if number <= s.highest {
+		return
+	}
+	if inWindow {
+		s.flow.total.Skipped += uint64(number - s.highest - 1)
+	}
+	s.highest = number
 }
 
 // depart puts a packet into flight.
@@ -232,7 +283,7 @@ func (s *stream) arrives(h *header, at int64, beforeClose bool) {
 	if !s.connected && fresh > 0 {
 		s.connected = true
 		if s.synSent {
-			s.flow.total.Connect.add(at - s.synNs)
+			s.flow.total.FirstSegment.add(at - s.synNs)
 		}
 	}
 	if beforeClose {
@@ -277,11 +328,13 @@ func (s *stream) land(k key, h *header, at, fresh int64) {
 		return
 	case !x.inWindow:
 		return
+	case x.landed && x.landedAbove != h.above: // the same copy, on its way up
+		return
 	case x.landed:
 		t.ArrivedTwice++
 		return
 	}
-	x.landed = true
+	x.landed, x.landedAbove = true, h.above
 	t.Arrived++
 	if fresh > 0 {
 		t.Delivered++

@@ -1,17 +1,14 @@
 package packets
 
-import "slices"
+import (
+	"slices"
+
+	"fieldmesh.dev/fieldmesh/protocols/manet/signalling"
+)
 
 // MessageCount is how many messages of a type there were, and their bytes with
 // their own headers.
 type MessageCount struct{ N, Bytes uint64 }
-
-// Ports of the protocols whose messages are told apart.
-const (
-	portAODV  = 654
-	portOLSR  = 698
-	portBabel = 6696
-)
 
 // olsrTypes are the message types of RFC 3626, 18.4, and olsrd's for its link
 // qualities.
@@ -29,15 +26,15 @@ var aodvTypes = map[byte]string{1: "RREQ", 2: "RREP", 3: "RERR", 4: "RREP-ACK"}
 // message; those before it were told.
 func (h *header) messages(told func(kind string, bytes int)) (whole bool) {
 	on := func(port uint16) bool {
-		return h.protocol == protoUDP && slices.Contains([]uint16{h.sport, h.dport}, port)
+		return h.protocol == signalling.ProtocolUDP && slices.Contains([]uint16{h.sport, h.dport}, port)
 	}
 	body := h.data[:min(len(h.data), h.payload)]
 	switch {
-	case on(portOLSR):
+	case on(signalling.PortOLSR):
 		return olsrMessages(body, h.payload, told)
-	case on(portBabel):
+	case on(signalling.PortBabel):
 		return babelMessages(body, told)
-	case on(portAODV):
+	case on(signalling.PortAODV):
 		return aodvMessage(body, h.payload, told)
 	}
 	return true // of a protocol whose messages are not told apart

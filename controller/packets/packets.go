@@ -5,18 +5,19 @@
 package packets
 
 import (
-	"errors"
-	"fmt"
 	"io"
 	"net/netip"
-
-	"fieldmesh.dev/fieldmesh/protocols/pcapng"
 )
 
 // End is one end's capture.
 type End struct {
 	Name    string
 	Capture io.Reader
+	// Above is the same capture once more. With it flows are looked at where the
+	// application stands: a packet leaves when its socket has handed it on, be it
+	// to the interface or to the device above it, through which a routing daemon
+	// holds and carries data. Without it they are looked at on the interface.
+	Above io.Reader
 	// Common gives the time that both ends share, in nanoseconds, of a packet's
 	// own; nil takes packets' own times.
 	Common func(timeNs int64) int64
@@ -40,6 +41,7 @@ type Flow struct {
 type Result struct {
 	Flow               string
 	Sent               uint64 // packets that left the sender
+	Skipped            uint64 // datagrams that were never seen to leave, by the numbers of those that did
 	SentBytes          uint64 // their payload
 	Arrived            uint64 // of those, packets that reached the receiver
 	ArrivedTwice       uint64 // copies of packets that had arrived already
@@ -52,16 +54,26 @@ type Result struct {
 	Merged             uint64 // packets whose length differs between the ends: offloads merged or split them
 	OneWay             Delays // of each packet that arrived
 	RoundTrip          Delays // at the sender: from a segment sent once to the ACK of its last byte
-	Connect            Delays // one a stream: from its first SYN to the receiver's first new payload
+	FirstSegment       Delays // one a stream: from its first SYN to the receiver's first new payload
 	Handshake          Delays // one a stream, at the sender: from its first SYN to the SYN-ACK
+	Ask                Ask    // of TCP
 	StreamsSeen        int
+}
+
+// Ask is how the flow's client came to its first connection, be it for data or
+// for control: by the client's capture alone, within its window.
+type Ask struct {
+	AtNs      *int64 // when its first SYN left, by common time; nil: none did
+	ConnectNs *int64 // from then until the first SYN-ACK came; nil: none did
+	CloseNs   int64  // when the window closed, by common time
 }
 
 // EndResult is what one end's capture says apart from flows.
 type EndResult struct {
 	Packets        uint64
-	RoutingPackets uint64                  // of routing protocols, sent by this end within its window
-	RoutingBytes   uint64                  // those, at IP
+	RoutingPackets uint64                  // of routing protocols, without data, sent by this end within its window
+	RoutingBytes   uint64                  // those, behind the link's header, and RoutingHeaders
+	RoutingHeaders uint64                  // bytes of headers that routing put before data
 	Messages       map[string]MessageCount // in those, by type, where the protocol's are told apart
 	RoutingCut     uint64                  // of those, packets of which not all messages could be read
 	ARPPackets     uint64                  // sent by this end within its window
@@ -78,6 +90,11 @@ func Analyse(sender, receiver End, flows []Flow) ([]Result, [2]EndResult, error)
 	a := &analysis{flows: make([]*flow, len(flows))}
 	for i, f := range flows {
 		a.flows[i] = newFlow(f)
+		a.flows[i].above = sender.Above != nil
+		a.flows[i].total.Ask.CloseNs = sender.CloseNs
+		if f.Reverse {
+			a.flows[i].total.Ask.CloseNs = receiver.CloseNs
+		}
 	}
 	ends := [2]*end{{End: sender}, {End: receiver}}
 	for _, e := range ends {
@@ -115,74 +132,4 @@ func Scan(e End) (EndResult, error) {
 		return EndResult{}, err
 	}
 	return s.finish(), nil
-}
-
-// end is a capture that is being read: always one packet ahead.
-type end struct {
-	End
-	reader *pcapng.Reader
-	packet pcapng.Packet
-	header header
-	at     int64 // of the packet, by common time
-	fine   bool  // its headers are whole
-	done   bool
-	result EndResult
-}
-
-func (e *end) open() error {
-	var err error
-	if e.reader, err = pcapng.NewReader(e.Capture); err != nil {
-		return fmt.Errorf("read capture of %s: %w", e.Name, err)
-	}
-	return e.next()
-}
-
-func (e *end) next() error {
-	err := e.reader.Next(&e.packet)
-	if errors.Is(err, io.EOF) {
-		e.done = true
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("read capture of %s: %w", e.Name, err)
-	}
-	if e.packet.LinkType != pcapng.LinkEthernet {
-		return fmt.Errorf("read capture of %s: link type %d is not Ethernet's (%d)", e.Name, e.packet.LinkType, pcapng.LinkEthernet)
-	}
-	e.at = e.packet.TimeNs
-	if e.Common != nil {
-		e.at = e.Common(e.at)
-	}
-	e.result.Packets++
-	if e.fine = e.header.decode(e.packet.Data); !e.fine {
-		e.result.Undecoded++
-		return nil
-	}
-	if e.packet.Direction != pcapng.Outbound || e.at < e.OpenNs || e.at >= e.CloseNs {
-		return nil
-	}
-	switch {
-	case e.header.ethertype == etherARP:
-		e.result.ARPPackets++
-	case e.header.routing():
-		e.result.RoutingPackets++
-		e.result.RoutingBytes += uint64(e.header.ipBytes)
-		if !e.header.messages(e.countMessage) {
-			e.result.RoutingCut++
-		}
-	}
-	return nil
-}
-
-func (e *end) countMessage(kind string, bytes int) {
-	if e.result.Messages == nil {
-		e.result.Messages = map[string]MessageCount{}
-	}
-	m := e.result.Messages[kind]
-	e.result.Messages[kind] = MessageCount{m.N + 1, m.Bytes + uint64(bytes)}
-}
-
-func (e *end) finish() EndResult {
-	e.result.KernelDropped = e.reader.Counts().Dropped
-	return e.result
 }

@@ -10,7 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"fieldmesh.dev/fieldmesh/protocols/pcapng"
+	"fieldmesh.dev/fieldmesh/internal/pcapng"
+	"fieldmesh.dev/fieldmesh/protocols/manet/signalling"
 )
 
 // What a random path did is found again, to the packet and the nanosecond.
@@ -88,7 +89,7 @@ func TestConnectingEndsWithTheFirstSegmentDelivered(t *testing.T) {
 	w.send(100, 500, 2020*ms) // lost
 	w.send(600, 500, 2021*ms, 2030*ms)
 	got, _ := w.analyse(w.flow())
-	checkDelays(t, "time to connect", got.Connect, []int64{1030 * ms})
+	checkDelays(t, "time to connect", got.FirstSegment, []int64{1030 * ms})
 	checkDelays(t, "handshake", got.Handshake, []int64{1010 * ms})
 	if got.DeliveredBytes != 0 {
 		t.Errorf("%d bytes are delivered behind a hole", got.DeliveredBytes)
@@ -165,7 +166,7 @@ func TestOthersPacketsAreNotTheFlows(t *testing.T) {
 	w.high = 20000
 	w.send(100, 1000, 20*ms, 25*ms)
 	routing := []byte(w.frame(true, 0, 0, 0, 100, 9))
-	routing[14+9] = protoUDP
+	routing[14+9] = signalling.ProtocolUDP
 	order.PutUint16(routing[14+20:], 6696)
 	w.see(0, 30*ms, true, routing)
 	w.see(1, 31*ms, true, routing)
@@ -191,7 +192,7 @@ func TestDatagramsAreKnownByTheirNumbers(t *testing.T) {
 	send := func(number uint32, at int64, arrives ...int64) {
 		f := w.frame(true, 0, 0, 0, 200, 0)
 		udp := f[14+20:]
-		f[14+9] = protoUDP
+		f[14+9] = signalling.ProtocolUDP
 		order.PutUint32(udp[8+8:], number)
 		w.see(0, at, true, f)
 		for _, a := range arrives {
@@ -306,7 +307,7 @@ func TestDSRCarriesTheFlow(t *testing.T) {
 	w := newWire(t)
 	carried := func(next byte, options int, f []byte) []byte {
 		out := append(append(bytes.Clone(f[:34]), make([]byte, 4+options)...), f[34:]...)
-		out[14+9], out[34] = protoDSR, next
+		out[14+9], out[34] = signalling.ProtocolDSR, next
 		order.PutUint16(out[36:], uint16(options))
 		order.PutUint16(out[16:], order.Uint16(f[16:])+uint16(4+options))
 		return out
@@ -320,13 +321,13 @@ func TestDSRCarriesTheFlow(t *testing.T) {
 			w.see(1, at+7*ms, true, carried(protoTCP, 20, f))
 		}
 	}
-	w.see(0, 30*ms, true, carried(noNextHeader, 8, w.frame(true, 0, 0, 0, 0, 9)))
+	w.see(0, 30*ms, true, carried(signalling.NoNextHeader, 8, w.frame(true, 0, 0, 0, 0, 9)))
 	w.see(0, 31*ms, true, carried(protoTCP, 60000, w.frame(true, 0, 0, 0, 0, 9)))
 	got, ends := w.analyse(w.flow())
 	if got.Sent != 3 || got.Arrived != 2 || got.SentBytes != 3000 || got.OneWay.MinNs != 7*ms || got.OneWay.MaxNs != 7*ms {
 		t.Errorf("%+v", got)
 	}
-	if e := ends[0]; e.RoutingPackets != 1 || e.Undecoded != 1 {
+	if e := ends[0]; e.RoutingPackets != 1 || e.Undecoded != 1 || e.RoutingHeaders != 3*24 || e.RoutingBytes != 3*24+52 {
 		t.Errorf("%+v", e)
 	}
 }

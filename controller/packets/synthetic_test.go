@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"fieldmesh.dev/fieldmesh/protocols/pcapng"
+	"fieldmesh.dev/fieldmesh/internal/pcapng"
 )
 
 // wire is a made-up path: what is sent over it lands in the captures of its two
@@ -23,6 +23,7 @@ type wire struct {
 type captured struct {
 	at       int64
 	outbound bool
+	above    bool // on the device above the interface
 	wire     int
 	data     []byte
 }
@@ -98,7 +99,8 @@ func (w *wire) file(end int) []byte {
 	all := slices.Clone(w.ends[end])
 	slices.SortStableFunc(all, func(a, b captured) int { return int(a.at - b.at) })
 	var b bytes.Buffer
-	out, err := pcapng.NewWriter(&b, "test", pcapng.Interface{Name: "wlan0", LinkType: pcapng.LinkEthernet, SnapBytes: 96})
+	out, err := pcapng.NewWriter(&b, "test", pcapng.Interface{Name: "wlan0", LinkType: pcapng.LinkEthernet, SnapBytes: 96},
+		pcapng.Interface{Name: "fieldmesh0", LinkType: pcapng.LinkIP, SnapBytes: 96})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -107,11 +109,15 @@ func (w *wire) file(end int) []byte {
 		if c.outbound {
 			d = pcapng.Outbound
 		}
-		if err := out.Packet(c.at, c.wire, d, c.data); err != nil {
+		iface, head := 0, 0
+		if c.above {
+			iface, head = 1, 14 // no Ethernet header
+		}
+		if err := out.Packet(iface, c.at, c.wire-head, d, c.data[head:]); err != nil {
 			w.t.Fatal(err)
 		}
 	}
-	if err := out.Counts(0, uint64(len(all)), 0); err != nil {
+	if err := out.Counts(0, 0, uint64(len(all)), 0); err != nil {
 		w.t.Fatal(err)
 	}
 	return b.Bytes()

@@ -16,7 +16,7 @@ import (
 	"sync"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/protocols/keys"
+	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/pairing"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )

@@ -121,7 +121,7 @@ const Rule = "Two trials make a pair when they are of one repetition and alike i
 	"contradicted when it lies wholly on the other, and else cannot be decided. " +
 	"That two are the same is supported when the interval lies within ± 10 % of their mean, contradicted when it lies wholly beyond. " +
 	"A range, of a ratio or of a level, is supported when the 95 % interval lies wholly within it and contradicted when it lies wholly outside. " +
-	"Below three pairs nothing is decided. A claim of several comparisons is supported when all of them are, and contradicted when one is. " +
+	"Below three pairs nothing is decided, nor of times where one of the trials had not come to it when its window closed. A claim of several comparisons is supported when all of them are, and contradicted when one is. " +
 	"Intervals are not corrected for there being many claims: of twenty comparisons without any effect, about one comes out on some side."
 
 // Decide answers a claim.
@@ -148,7 +148,28 @@ func Decide(c Claim, trials []Trial, s Summariser) Answer {
 	}
 	out.Parts = slices.DeleteFunc(out.Parts, func(p Part) bool { return p.N == 0 })
 	out.Verdict = together(out.Parts)
+	if n := c.censored(trials); n > 0 {
+		// Those that are known are the short ones: nothing follows from them alone.
+		out.Verdict = Undecided
+		for i := range out.Parts {
+			out.Parts[i].Verdict = Undecided
+			out.Parts[i].Test += fmt.Sprintf("; %d of the trials had not come to it when the window closed, and are not in it", n)
+		}
+	}
 	return out
+}
+
+// censored counts the trials that a claim compares and whose times are only
+// known to be longer.
+func (c Claim) censored(trials []Trial) int {
+	n := 0
+	for _, t := range trials {
+		compared := slices.ContainsFunc(slices.Concat(c.A.choices(), c.B.choices()), func(k Condition) bool { return k.holds(t) })
+		if t.censored(c.Metric) && c.Where.holds(t) && compared {
+			n++
+		}
+	}
+	return n
 }
 
 func together(parts []Part) string {

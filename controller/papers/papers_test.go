@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"fieldmesh.dev/fieldmesh/controller/stats"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -79,13 +80,13 @@ func TestThePapersFiguresAreWhole(t *testing.T) {
 func TestFactsOfATrial(t *testing.T) {
 	yes, no := true, false
 	got := Facts(wire.Trial{
-		Sender: "a", Receiver: "f", Still: true, Routing: wire.Routing{Protocol: "aodv-p3"}, TCP: wire.TCP{Variant: "reno", SACK: &yes, DelayedACK: &yes, FixedRTO: true, WindowPackets: new(8)},
+		Sender: "a", Receiver: "f", Still: true, Routing: wire.Routing{Protocol: "aodv-p3"}, TCP: wire.TCP{Variant: "reno", SACK: &yes, DelayedACK: &yes, FixedRTO: true, RTOMinMs: new(500), WindowPackets: new(8)},
 		Conditions: &wire.Conditions{ChannelErrorMean: new(0.01), QueueFrames: new(50)}, Acceptance: wire.Acceptance{HopsMin: new(6)},
 		Traffic: []wire.Flow{{Kind: "iperf3_tcp", Streams: 2}, {Kind: "iperf3_tcp"}, {Kind: "iperf3_tcp", Background: true},
 			{Kind: "iperf3_udp", Background: true, BitrateBps: new(5e3)}, {Kind: "iperf3_udp", Background: true, Streams: 9, BitrateBps: new(5e3)}},
 	})
 	want := map[string]string{"routing": "aodv", "variant": "reno", "tcp": "reno+sack+delack+fixedrto", "motion": "static", "speed_max_mps": "0", "channel_error": "0.01",
-		"queue_frames": "50", "window_packets": "8", "tcp_flows": "3", "cbr_flows": "10", "cbr_kbit_s": "50", "nodes": "2", "ends": "a to f", "hops": "6"}
+		"queue_frames": "50", "window_packets": "8", "rto_min_ms": "500", "tcp_flows": "3", "cbr_flows": "10", "cbr_kbit_s": "50", "nodes": "2", "ends": "a to f", "hops": "6"}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
@@ -145,6 +146,28 @@ func TestDecisions(t *testing.T) {
 }
 
 // A pair's trials differ in nothing but what is compared.
+// What is known of times are the short ones: where one is only known to be
+// longer, nothing is decided.
+func TestCensoredTimesDecideNothing(t *testing.T) {
+	claim := Claim{Metric: "connect_time_ms", A: Condition{"variant": {"vegas"}}, B: Condition{"variant": {"reno"}}, Relation: Less}
+	all := trials(claim.Metric, map[string][]float64{"vegas": {100, 101, 102, 103}, "reno": {900, 901, 903, 904}})
+	if got := Decide(claim, all, interval); got.Verdict != Supported {
+		t.Fatalf("%+v", got)
+	}
+	late := all[0]
+	late.Repetition, late.Values, late.Times = 5, nil, map[string][]stats.Duration{claim.Metric: {{Value: 9000, Censored: true}}}
+	if got := Decide(claim, append(all, late), interval); got.Verdict != Undecided || !strings.Contains(got.Parts[0].Test, "1 of the trials had not come to it") {
+		t.Errorf("%+v", got)
+	}
+	if got := Decide(claim, []Trial{late}, interval); got.Verdict != Undecided {
+		t.Errorf("of one censored trial: %+v", got)
+	}
+	late.Facts = map[string]string{"variant": "tahoe"}
+	if got := Decide(claim, append(all, late), interval); got.Verdict != Supported {
+		t.Errorf("a trial that is not compared: %+v", got)
+	}
+}
+
 func TestPairsAreAlike(t *testing.T) {
 	one := func(rep int, v float64, facts ...string) Trial {
 		out := Trial{Repetition: rep, Facts: map[string]string{}, Values: map[string]float64{"m": v}}

@@ -150,7 +150,7 @@ func (t *Table) order(cells []Cell, where Condition, fact string, values []strin
 			if d.Verdict == Supported {
 				how = "beyond noise"
 			} else if d.Estimate.Half == nil {
-				how = fmt.Sprintf("too few pairs (%d) to tell from noise", d.N)
+				how = fmt.Sprintf("too few pairs (%d), or none that differ, to tell from noise", d.N)
 			}
 			turned = append(turned, fmt.Sprintf("%s is above %s here (%s)", low.name, high.name, how))
 		}

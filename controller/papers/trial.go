@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"fieldmesh.dev/fieldmesh/controller/stats"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -15,6 +16,14 @@ type Trial struct {
 	Repetition int
 	Facts      map[string]string
 	Values     map[string]float64 // by metric, in the papers' units; what was not measured is absent
+	// Times are how long each connection of the trial took to something, by
+	// metric. Values has their mean where all are known.
+	Times map[string][]stats.Duration
+}
+
+// censored reports whether one of a trial's times is only known to be longer.
+func (t Trial) censored(metric string) bool {
+	return slices.ContainsFunc(t.Times[metric], func(d stats.Duration) bool { return d.Censored })
 }
 
 // Interval is a mean with the half width of its 95 % interval; nil where there
@@ -57,6 +66,9 @@ func Facts(t wire.Trial) map[string]string {
 	}
 	if w := t.TCP.WindowPackets; w != nil {
 		out["window_packets"] = strconv.Itoa(*w)
+	}
+	if least := t.TCP.RTOMinMs; least != nil {
+		out["rto_min_ms"] = strconv.Itoa(*least)
 	}
 	tcp, cbr, bps := 0, 0, 0.0
 	for _, f := range t.Traffic {
@@ -123,6 +135,7 @@ type Ours struct {
 	Facts  []string // values of the facts that vary
 	Trials int
 	Values []Interval
+	Times  [][]stats.Duration // of the metrics that are times; nil of others
 }
 
 // endsMatter says whether the ends of the traffic tell trials of a repetition
@@ -173,12 +186,14 @@ func Cells(trials []Trial, names []string, s Summariser) (facts []string, cells 
 		o := Ours{Facts: of[key], Trials: len(groups[key])}
 		for _, name := range names {
 			var values []float64
+			var times []stats.Duration
 			for _, t := range groups[key] {
 				if v, known := t.Values[name]; known {
 					values = append(values, v)
 				}
+				times = append(times, t.Times[name]...)
 			}
-			o.Values = append(o.Values, s.of(values))
+			o.Values, o.Times = append(o.Values, s.of(values)), append(o.Times, times)
 		}
 		cells = append(cells, o)
 	}

@@ -194,13 +194,13 @@ func (n *node) itemsOrNone() []*node {
 // network asks that nodes without a routing protocol can reach each other, and
 // that nothing is wanted of a daemon that there is not.
 func (c *check) network() {
-	protocol := orElse(c.tree.textAt("routing.protocol"), "none")
-	if protocol == "none" || protocol == "static" {
+	protocol := orElse(c.tree.textAt("routing.protocol"), noRouting)
+	if protocol == noRouting || protocol == "static" {
 		for _, key := range []string{"hello_s", "ready", "ready_s"} {
 			c.unfit("routing."+key, "with protocol "+protocol+", which has no daemon", "leave it out")
 		}
 	}
-	if protocol != "none" {
+	if protocol != noRouting {
 		return
 	}
 	from, to := c.p.prefixOf(c.role("sender")), c.p.prefixOf(c.role("receiver"))

@@ -9,13 +9,13 @@ const maxWarmupS = wire.MaxLeadS - 10 // gate.lead_s has the rest
 // so that a factor can set them: they are questions of the papers, not of a place.
 func conditions() object {
 	return object{[]field{
-		{"channel_error", object{[]field{
-			{"mean", number{0, 0.95, false, false, ""}, true},
-			{"burst_frames", number{1, 1e6, false, false, "frames"}, false},
-		}}, false},
-		{"queue_frames", number{1, 10_000, false, true, ""}, false},
-		{"speed_min_mps", number{0, maxSpeedMps, true, false, "m/s"}, false},
-		{"speed_max_mps", number{0, maxSpeedMps, true, false, "m/s"}, false},
+		optional("channel_error", object{[]field{
+			required("mean", number{0, 0.95, false, false, ""}, "Share of frames lost; 0: none"),
+			optional("burst_frames", number{1, 1e6, false, false, "frames"}, "Mean length of a burst of losses"),
+		}}, "Losses on top of all else"),
+		optional("queue_frames", number{1, 10_000, false, true, ""}, "Frames that the interface's queue holds"),
+		optional("speed_min_mps", number{0, maxSpeedMps, true, false, "m/s"}, "Least speed of a trip, in random_waypoint"),
+		optional("speed_max_mps", number{0, maxSpeedMps, true, false, "m/s"}, "Greatest speed of a trip, in random_waypoint"),
 	}}
 }
 

@@ -4,8 +4,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-
-	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // courseKeys says which keys of a course belong to which kind, the needed
@@ -193,8 +191,7 @@ func (c *check) gateTime(kind string, held bool) {
 				formatNumber(*start), formatNumber(room), formatNumber(*first), formatNumber(*speed), need, formatNumber(*accel), marginS, math.Floor(*first-need))
 		}
 	}
-	drive := wire.Trial{Course: c.decodeCourse(), Gate: c.decodeGate(), Direction: c.direction()}
-	if at := approach(drive, *speed, *accel, hold).seconds; timeout != nil && at >= *timeout {
+	if at := approach(c.decode(), *speed, *accel, hold).seconds; timeout != nil && at >= *timeout {
 		c.add(m.lookup("gate.timeout_s").at, "trial.gate.timeout_s: %s s pass before the car can be at the gate, which takes %.1f s at %s m/s; allowed: above %.1f s",
 			formatNumber(*timeout), at, formatNumber(*speed), at)
 	}

@@ -3,6 +3,8 @@ package plan
 import (
 	"math/rand/v2"
 	"slices"
+
+	model "fieldmesh.dev/fieldmesh/controller/design"
 )
 
 // design is how cells become an order, as read.
@@ -41,7 +43,22 @@ const (
 	orderListed = "as_listed"
 	// maxSeed is the largest integer that every reader of JSON keeps exact.
 	maxSeed = 1<<53 - 1
+	// maxBalanced is how many values of a key can be balanced.
+	maxBalanced = 20
 )
+
+func (s schema) design() object {
+	return object{[]field{
+		required("repetitions", number{1, 1000, false, true, ""}, "How often each cell is driven, once a block"),
+		required("order", choice{orderBlocks, orderListed}, "Order of the cells in a block"),
+		optional("seed", number{0, maxSeed, false, true, ""}, "What the order and drawn flows follow from"),
+		optional("whole_plots", list{1, maxFactors, reference{"factor", s.factors}, true},
+			"Factors that change seldom within a block, as who drives in which car"),
+		optional("balance", anything{}, // a balanced key can be any key of a trial
+			"Keys of a trial, dotted, whose values are spread evenly over a cell's repetitions"),
+		optional("enough", s.enough(), "When the run stops by itself; absent: all repetitions are driven"),
+	}}
+}
 
 func (p *parse) readDesign(root *node) {
 	n := root.child("design")
@@ -49,14 +66,7 @@ func (p *parse) readDesign(root *node) {
 		return
 	}
 	f := &p.findings
-	object{[]field{
-		{"repetitions", number{1, 1000, false, true, ""}, true},
-		{"order", choice{orderBlocks, orderListed}, true},
-		{"seed", number{0, maxSeed, false, true, ""}, false},
-		{"whole_plots", list{1, maxFactors, reference{"factor", p.factorNames()}, true}, false},
-		{"balance", anything{}, false}, // a balanced key can be any key of a trial
-		{"enough", p.enough(), false},
-	}}.check(f, "design", n)
+	p.schema.design().check(f, "design", n)
 	if n.shape != shapeMap {
 		return
 	}
@@ -88,6 +98,22 @@ func (p *parse) factorNames() []string {
 	return out
 }
 
+// readAsks reads the effects that the campaign's question is about.
+func (p *parse) readAsks(n *node) {
+	if n == nil {
+		return
+	}
+	effects := append(model.Words(), p.factorNames()...)
+	slices.Sort(effects)
+	list{1, len(effects), reference{"effect", slices.Compact(effects)}, true}.check(&p.findings, "asks", n)
+	if !n.fine() || n.shape != shapeList {
+		return
+	}
+	for _, item := range n.items {
+		p.asks = append(p.asks, item.text)
+	}
+}
+
 // readBalance reads the balanced keys: single values of any key that no
 // factor sets.
 func (p *parse) readBalance(root, n *node) {
@@ -112,7 +138,7 @@ func (p *parse) readBalance(root, n *node) {
 			f.add(e.at, "%s: factor %s sets this key; allowed: a factor or a balance for a key, not both", path, owner)
 			continue
 		}
-		l := list{2, 20, target, true}
+		l := list{2, maxBalanced, target, true}
 		l.check(f, path, e.value)
 		if e.value.bad {
 			continue

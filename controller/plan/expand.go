@@ -123,64 +123,21 @@ func (p *parse) trialOf(tree *node, cellName string) wire.Trial {
 // then never used.
 func (c *check) decode() wire.Trial {
 	m := c.tree
-	t := wire.Trial{
-		Car: m.textAt("car"), Roadside: m.textAt("roadside"),
-		Sender: c.role("sender"), Receiver: c.role("receiver"), Initiator: c.initiator(),
-		SpeedMps: m.numberAt("speed_mps"), Direction: c.direction(), DurationS: c.duration(),
-		Course: c.decodeCourse(), Radio: c.decodeRadio(),
-		Routing:    c.decodeRouting(),
-		TCP:        c.decodeTCP(),
-		Conditions: decodeConditions(m.child("conditions")),
-		Acceptance: c.decodeAcceptance(),
+	t := wire.Trial{Routing: wire.Routing{Protocol: noRouting}}
+	without(m, "traffic", "tcp", "conditions").into(&c.p.findings, &t) // those are not in the file as a node has them
+	t.Sender, t.Receiver, t.Initiator = c.role("sender"), c.role("receiver"), c.initiator()
+	t.Direction, t.DurationS = c.direction(), c.duration()
+	t.Gate.LeadS += c.warmupS()
+	t.Gate.PlaceM = c.placeM()
+	t.Radio.AccessPoint = c.accessPoint()
+	t.TCP, t.Conditions = c.decodeTCP(), decodeConditions(m.child("conditions"))
+	if t.Capture != nil { // packets that were merged have neither delay nor loss of their own
+		t.Capture.Offloads = orElse(t.Capture.Offloads, wire.OffloadsOff)
 	}
-	if relays := m.child("relays"); relays.fine() {
-		for _, item := range relays.items {
-			t.Relays = append(t.Relays, item.text)
-		}
-	}
-	if still := m.boolAt("still"); still != nil {
-		t.Still = *still
-	}
-	t.SampleHz, t.RelaySampleHz = m.wholeAt("sample_hz"), m.wholeAt("relay_sample_hz")
-	if snap := m.wholeAt("capture.snap_bytes"); snap != nil {
-		// Packets that were merged have neither delay nor loss of their own.
-		t.Capture = &wire.CapturePlan{SnapBytes: *snap, Offloads: orElse(m.textAt("capture.offloads"), wire.OffloadsOff)}
-	}
-	t.Gate = c.decodeGate()
 	for _, e := range m.child("traffic").entriesOrNone() {
 		t.Traffic = append(t.Traffic, c.decodeFlows(e)...)
 	}
 	return t
-}
-
-func (c *check) decodeCourse() wire.Course {
-	m := c.tree.child("course")
-	return wire.Course{
-		Kind: m.textAt("kind"), StartM: orZero(m.numberAt("start_m")), OffsetM: orZero(m.numberAt("offset_m")),
-		SegmentM: m.numberAt("segment_m"), LengthM: m.numberAt("length_m"), MarkM: m.numberAt("mark_m"),
-		AccelMps2: orZero(m.numberAt("accel_mps2")), BrakeMps2: orZero(m.numberAt("brake_mps2")),
-		SiteLatDeg: m.numberAt("site_lat_deg"), SiteLonDeg: m.numberAt("site_lon_deg"),
-		HeadingDeg: orZero(m.numberAt("heading_deg")),
-	}
-}
-
-func (c *check) decodeRouting() wire.Routing {
-	m := c.tree.child("routing")
-	return wire.Routing{Protocol: orElse(m.textAt("protocol"), "none"), HelloS: m.numberAt("hello_s"),
-		Ready: m.textAt("ready"), ReadyS: m.numberAt("ready_s"), ProbeHz: m.numberAt("probe_hz")}
-}
-
-func (c *check) decodeGate() wire.Gate {
-	m := c.tree.child("gate")
-	g := wire.Gate{
-		HoldS: orZero(m.numberAt("hold_s")), AfterS: m.numberAt("after_s"),
-		TimeoutS: orZero(m.numberAt("timeout_s")), LeadS: orZero(m.numberAt("lead_s")) + c.warmupS(),
-		PlaceM: c.placeM(),
-	}
-	if band := m.boolAt("speed_band"); band != nil {
-		g.SpeedBand = *band
-	}
-	return g
 }
 
 // placeM is where the gate opens, along the road from the roadside node's
@@ -212,41 +169,18 @@ func (c *check) placeM() *float64 {
 	return place
 }
 
-func (c *check) decodeRadio() wire.Radio {
-	m := c.tree.child("radio")
-	r := wire.Radio{
-		Mode: m.textAt("mode"), Standard: m.textAt("standard"), SSID: m.textAt("ssid"), BSSID: m.textAt("bssid"),
-		TxPowerDbm: m.numberAt("tx_power_dbm"), RateMbps: m.numberAt("rate_mbps"),
-		RTSThresholdBytes: m.wholeAt("rts_threshold_bytes"), RetryLimit: m.wholeAt("retry_limit"),
-		AccessPoint: c.accessPoint(),
-	}
-	if channel := m.wholeAt("channel"); channel != nil {
-		r.Channel = *channel
-	}
-	if legacy := m.boolAt("legacy_rates_only"); legacy != nil {
-		r.LegacyRatesOnly = *legacy
-	}
-	return r
-}
-
-func (c *check) decodeAcceptance() wire.Acceptance {
-	m := c.tree.child("acceptance")
-	return wire.Acceptance{
-		SpeedBandMps: m.numberAt("speed_band_mps"), InBandShareMin: m.numberAt("in_band_share_min"),
-		FixModeMin: m.wholeAt("fix_mode_min"), FixAgeMsMax: m.numberAt("fix_age_ms_max"),
-		ClockErrorMsMax: m.numberAt("clock_error_ms_max"), LatenessShareMax: m.numberAt("lateness_share_max"),
-		HopsMin: m.wholeAt("hops_min"),
-	}
-}
-
-// iperf3Port is iperf3's own default.
-const iperf3Port = 5201
+// What holds where the file does not say; the first two are iperf3's own.
+const (
+	iperf3Port = 5201
+	oneStream  = 1
+	noRouting  = "none"
+)
 
 func (c *check) decodeFlow(e entry) wire.Flow {
 	m := e.value
 	f := wire.Flow{
 		Name: e.key, Kind: m.textAt("kind"), From: c.flowEnd(m, "from"), To: c.flowEnd(m, "to"),
-		Port: iperf3Port, Streams: 1,
+		Port: iperf3Port, Streams: oneStream,
 		WindowBytes: c.tcpWindow(m), PayloadBytes: m.wholeAt("payload_bytes"), BitrateBps: rate(m),
 	}
 	if f.Kind == "cbr" {

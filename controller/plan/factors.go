@@ -31,6 +31,13 @@ const (
 
 const levelsAllowed = "a mapping from labels to partial trials, or, with a key, a list of values"
 
+func factorRule() object {
+	return object{[]field{
+		optional("key", text{200}, "The key of a trial that the levels set, dotted; absent: each level is a partial trial"),
+		required("levels", anything{levelsAllowed}, "The levels: labels with what each sets, or a list of the key's values"),
+	}}
+}
+
 // reservedFactors are labels that calibration passes carry.
 var reservedFactors = []string{"calibration", "mark_m"}
 
@@ -56,8 +63,7 @@ func (p *parse) readFactors(root *node) {
 		if !nameOf.MatchString(e.key) || slices.Contains(reservedFactors, e.key) {
 			f.add(e.at, "factors: %q cannot name a factor; allowed: %s, other than %s", shorten(e.key), wordWords, strings.Join(reservedFactors, ", "))
 		}
-		shell := object{[]field{{"key", text{200}, false}, {"levels", anything{levelsAllowed}, true}}}
-		shell.check(f, path, e.value)
+		factorRule().check(f, path, e.value)
 		if e.value.shape != shapeMap {
 			continue
 		}

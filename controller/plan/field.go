@@ -3,6 +3,8 @@ package plan
 import (
 	"regexp"
 	"slices"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // Field is what a rehearsal assumes of the road: how radio waves spread, what
@@ -71,40 +73,62 @@ func perUnit() table {
 
 func (s schema) fieldModel() object {
 	return object{[]field{
-		{"propagation", choice{"free_space", "log_distance", "two_ray_ground", "disc"}, false},
-		{"path_loss_exponent", number{1, 8, false, false, ""}, false},
-		{"reference_m", number{0, 100, true, false, "m"}, false},
-		{"range_m", number{0, 5000, true, false, "m"}, false},
-		{"carrier_sense_m", number{0, 20000, true, false, "m"}, false},
-		{"antenna_height_m", number{0, 100, true, false, "m"}, false},
-		{"antenna_gain_dbi", number{-20, 20, false, false, "dBi"}, false},
-		{"noise_figure_db", number{0, 30, true, false, "dB"}, false},
-		{"tx_power_dbm", number{0, 30, false, false, "dBm"}, false},
-		{"unit_power_offset_db", perUnit(), false},
-		{"unit_gain_offset_db", perUnit(), false},
-		{"unit_noise_offset_db", perUnit(), false},
-		{"shadowing", object{[]field{{"sigma_db", number{0, 20, true, false, "dB"}, true}, {"decorrelation_m", number{0, 1000, true, false, "m"}, true}}}, false},
-		{"fading", object{[]field{{"model", choice{"rayleigh", "rician"}, true}, {"k_factor_db", number{-20, 40, false, false, "dB"}, false}}}, false},
-		{"channel_error", object{[]field{{"mean", number{0, 0.95, true, false, ""}, true},
-			{"burst_frames", number{1, 1e6, false, false, "frames"}, false}, {"burst_s", number{0, 3600, true, false, "s"}, false}}}, false},
-		{"rate_control", choice{"snr", "minstrel"}, false},
-		{"carrier_sense_dbm", number{-110, 0, false, false, "dBm"}, false},
-		{"short_retry_limit", number{1, 255, false, true, ""}, false}, // dot11ShortRetryLimit and dot11LongRetryLimit (IEEE 802.11-2020, annex C)
-		{"long_retry_limit", number{1, 255, false, true, ""}, false},
-		{"short_preamble", boolean{}, false},
-		{"long_slot", boolean{}, false},
-		{"rts_threshold_bytes", number{1, 2347, false, true, "bytes"}, false}, // a legacy MPDU has at most 2346, so 2347 turns RTS off
-		{"queue_frames", number{1, 10000, false, true, ""}, false},
-		{"frame_lost", boolean{}, false},
-		{"nmea_hz", numberChoice{[]float64{1, 5, 10}, "fixes a second"}, false},
-		{"spacing_m", number{0, 5000, true, false, "m"}, false},
-		{"site_lat_deg", number{-80, 80, false, false, "degrees"}, false}, // the emulated plane does not serve near a pole
-		{"site_lon_deg", number{-180, 180, false, false, "degrees"}, false},
-		{"mobility", s.mobility(), false},
-		{"channels", table{what: "node", name: regexp.MustCompile(nameForm), names: nameWords, row: number{1, 165, false, true, ""}}, false},
-		{"agents", choice{"all", "participants"}, false},
+		optional("propagation", choice{"free_space", "log_distance", "two_ray_ground", "disc"},
+			"Model of the path loss").or("two_ray_ground"),
+		optional("path_loss_exponent", number{1, 8, false, false, ""}, "log_distance: the exponent").or(2.7),
+		optional("reference_m", number{0, 100, true, false, "m"},
+			"log_distance: the distance up to which the loss is free space's").or(1),
+		optional("range_m", number{0, 5000, true, false, "m"}, "disc: radius of reception"),
+		optional("carrier_sense_m", number{0, 20000, true, false, "m"},
+			"disc: radius of carrier sense and interference; absent: 2.2 times range_m"),
+		optional("antenna_height_m", number{0, 100, true, false, "m"}, "Height of the antennas over the road").or(1.5),
+		optional("antenna_gain_dbi", number{-20, 20, false, false, "dBi"}, "Gain of the antennas").or(0),
+		optional("noise_figure_db", number{0, 30, true, false, "dB"}, "Noise figure of the receivers").or(10),
+		optional("tx_power_dbm", number{0, 30, false, false, "dBm"}, "Transmit power, for trials that do not say").or(20),
+		optional("unit_power_offset_db", perUnit(), "What a hardware unit's power is off by"),
+		optional("unit_gain_offset_db", perUnit(), "What the gain of a hardware unit's antenna is off by"),
+		optional("unit_noise_offset_db", perUnit(), "What a hardware unit's noise figure is off by"),
+		optional("shadowing", object{[]field{
+			required("sigma_db", number{0, 20, true, false, "dB"}, "Standard deviation"),
+			required("decorrelation_m", number{0, 1000, true, false, "m"}, "The way after which 1/e of the correlation is left"),
+		}}, "Log-normal shadowing, correlated over distance; absent: none"),
+		optional("fading", object{[]field{
+			required("model", choice{"rayleigh", "rician"}, "Whether there is a line of sight (rician) or none"),
+			optional("k_factor_db", kFactor(), "rician: line of sight to scattered power"),
+		}}, "Small-scale fading, as fast as the nodes move; absent: none"),
+		optional("channel_error", object{[]field{
+			required("mean", number{0, 0.95, true, false, ""}, "Share of frames lost"),
+			optional("burst_frames", number{1, 1e6, false, false, "frames"}, "Mean length of a burst of losses"),
+			optional("burst_s", number{0, 3600, true, false, "s"}, "Mean length of a burst of losses"),
+		}}, "Losses in bursts on top of all else; absent: none"),
+		optional("rate_control", choice{"snr", "minstrel"}, "What chooses the rate where the trial fixes none").or("snr"),
+		optional("carrier_sense_dbm", number{-110, 0, false, false, "dBm"}, "Power at which the channel is busy").or(-82),
+		// dot11ShortRetryLimit and dot11LongRetryLimit (IEEE 802.11-2020, annex C)
+		optional("short_retry_limit", number{1, 255, false, true, ""}, "How often a frame is sent at most").or(7),
+		optional("long_retry_limit", number{1, 255, false, true, ""},
+			"How often a frame announced by RTS is sent at most").or(4),
+		optional("short_preamble", boolean{}, "802.11b: the short preamble").or(false),
+		optional("long_slot", boolean{}, "802.11g: the long slot").or(false),
+		optional("rts_threshold_bytes", number{1, wire.RTSNever, false, true, "bytes"},
+			"Longer frames are announced by RTS").or(wire.RTSNever),
+		optional("queue_frames", number{1, 10000, false, true, ""}, "Frames that the interface's queue holds").or(50),
+		optional("frame_lost", boolean{},
+			"Whether every lost frame is told on the nodes' feedback sockets as well").or(false),
+		optional("nmea_hz", numberChoice{[]float64{1, 5, 10}, "fixes a second"}, "How often the GPS receivers report").or(10),
+		optional("spacing_m", number{0, 5000, true, false, "m"}, "How far apart nodes stand that no course places").or(20),
+		optional("site_lat_deg", number{-80, 80, false, false, "degrees"}, // the emulated plane does not serve near a pole
+			"Latitude of the roadside node, where the course does not say").or(50),
+		optional("site_lon_deg", number{-180, 180, false, false, "degrees"},
+			"Longitude of the roadside node, where the course does not say").or(8),
+		optional("mobility", s.mobility(), "How nodes move that no course places; absent: they stand in a row"),
+		optional("channels", table{what: "node", name: regexp.MustCompile(nameForm), names: nameWords, row: channel()},
+			"Channels of nodes, where they are not the trial's"),
+		optional("agents", choice{"all", "participants"},
+			"Which nodes have an agent; with participants those in no trial only forward and leave no records").or("all"),
 	}}
 }
+
+func kFactor() number { return number{-20, 40, false, false, "dB"} }
 
 // checkField judges what one rule alone cannot see.
 func (p *parse) checkField(root *node) {
@@ -157,7 +181,7 @@ func (p *parse) checkLoss(n *node) {
 	}
 	rician, k := n.textAt("fading.model") == "rician", n.lookup("fading.k_factor_db")
 	if fading := n.child("fading"); fading.fine() && rician && k == nil && !fading.strange {
-		f.add(fading.home, "field.fading: key %q is missing; allowed: %s", "k_factor_db", number{-20, 40, false, false, "dB"}.allowed())
+		f.add(fading.home, "field.fading: key %q is missing; allowed: %s", "k_factor_db", kFactor().allowed())
 	} else if k != nil && n.textAt("fading.model") == "rayleigh" {
 		f.add(k.home, "field.fading.k_factor_db: %s is not allowed with model rayleigh; allowed: leave it out", k.show())
 	}
@@ -179,63 +203,6 @@ func (p *parse) checkChannels(root, n *node) {
 	}
 }
 
-func decodeField(n *node) *Field {
-	if n == nil {
-		return nil
-	}
-	f := &Field{
-		Propagation: n.textAt("propagation"), PathLossExponent: n.numberAt("path_loss_exponent"), ReferenceM: n.numberAt("reference_m"),
-		AntennaHeightM: n.numberAt("antenna_height_m"), AntennaGainDbi: n.numberAt("antenna_gain_dbi"),
-		NoiseFigureDb: n.numberAt("noise_figure_db"), TxPowerDbm: n.numberAt("tx_power_dbm"),
-		RTSThresholdBytes: n.wholeAt("rts_threshold_bytes"), QueueFrames: n.wholeAt("queue_frames"),
-		NMEAHz: n.numberAt("nmea_hz"), SpacingM: n.numberAt("spacing_m"),
-		SiteLatDeg: n.numberAt("site_lat_deg"), SiteLonDeg: n.numberAt("site_lon_deg"),
-		Mobility: decodeMobility(n.child("mobility")), Agents: n.textAt("agents"),
-	}
-	for _, e := range n.child("channels").entriesOrNone() {
-		if f.Channels == nil {
-			f.Channels = map[string]int{}
-		}
-		f.Channels[e.key] = int(e.value.number)
-	}
-	f.UnitPowerOffsetDb = decodeTable(n.child("unit_power_offset_db"))
-	f.UnitGainOffsetDb = decodeTable(n.child("unit_gain_offset_db"))
-	f.UnitNoiseOffsetDb = decodeTable(n.child("unit_noise_offset_db"))
-	f.decodeRadio(n)
-	return f
-}
-
-func decodeTable(n *node) map[string]float64 {
-	if n == nil {
-		return nil
-	}
-	out := map[string]float64{}
-	for _, e := range n.entries {
-		out[e.key] = e.value.number
-	}
-	return out
-}
-
-// decodeRadio reads what the radio waves meet with and how the radios work.
-func (f *Field) decodeRadio(n *node) {
-	f.RangeM, f.CarrierSenseM = n.numberAt("range_m"), n.numberAt("carrier_sense_m")
-	f.RateControl, f.CarrierSenseDbm = n.textAt("rate_control"), n.numberAt("carrier_sense_dbm")
-	f.ShortRetryLimit, f.LongRetryLimit = n.wholeAt("short_retry_limit"), n.wholeAt("long_retry_limit")
-	short, long := n.boolAt("short_preamble"), n.boolAt("long_slot")
-	f.ShortPreamble, f.LongSlot = short != nil && *short, long != nil && *long
-	lost := n.boolAt("frame_lost")
-	f.FrameLost = lost != nil && *lost
-	if s := n.child("shadowing"); s != nil {
-		f.Shadowing = &Shadowing{orZero(s.numberAt("sigma_db")), orZero(s.numberAt("decorrelation_m"))}
-	}
-	if s := n.child("fading"); s != nil {
-		f.Fading = &Fading{s.textAt("model"), s.numberAt("k_factor_db")}
-	}
-	if e := n.child("channel_error"); e != nil {
-		f.ChannelError = &ChannelError{orZero(e.numberAt("mean")), e.numberAt("burst_frames"), e.numberAt("burst_s")}
-	}
-}
-
 // Site is the site and vehicle sheet: what a reader must know of the place
 // and the car, in the experimenter's words. It is kept and shown, never judged.
 type Site struct {
@@ -251,16 +218,4 @@ type Site struct {
 	TemperatureC   *float64 `json:"temperature_c,omitempty"`
 	Traffic        string   `json:"traffic,omitempty"`
 	Notes          string   `json:"notes,omitempty"`
-}
-
-func decodeSite(n *node) *Site {
-	if n == nil {
-		return nil
-	}
-	return &Site{
-		Place: n.textAt("place"), Road: n.textAt("road"), Lane: n.textAt("lane"), Vehicle: n.textAt("vehicle"),
-		Antenna: n.textAt("antenna"), AntennaHeightM: n.numberAt("antenna_height_m"), Placement: n.textAt("placement"),
-		Occupants: n.wholeAt("occupants"), Weather: n.textAt("weather"), TemperatureC: n.numberAt("temperature_c"),
-		Traffic: n.textAt("traffic"), Notes: n.textAt("notes"),
-	}
 }

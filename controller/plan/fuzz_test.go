@@ -8,7 +8,7 @@ import (
 
 // FuzzParse: whatever the bytes, the parser does not panic, every fault has a
 // place inside the file and words, and what it takes for a campaign is one
-// that can be driven.
+// that can be driven, and one by the JSON Schema too.
 func FuzzParse(f *testing.F) {
 	for _, name := range shipped {
 		f.Add(load(f, name).Raw)
@@ -20,10 +20,14 @@ func FuzzParse(f *testing.F) {
 		"fieldmesh: 1\ntrial: {traffic: {\"a.b\": {}}}\nfactors: {f: {key: traffic.a.b.port, levels: [1]}}", "a: |\n  b\n", "? [a, b]\n: c\n", "{a: 1, ? b}"} {
 		f.Add([]byte(raw))
 	}
+	validate := editor(f)
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		c, err := Parse("f", raw)
 		if err == nil {
 			checkDrivable(t, c)
+			if err := validate(raw); err != nil {
+				t.Errorf("the JSON Schema refuses a campaign: %v", err)
+			}
 			return
 		}
 		var problems Problems

@@ -83,9 +83,10 @@ func mobilityKeys(model string) (needed, possible []string) {
 
 const planeMost = 100_000 // metres; a receiver's plane does not serve farther
 
+func plane() number { return number{-planeMost, planeMost, false, false, "m"} }
+
 func placeRule() object {
-	m := number{-planeMost, planeMost, false, false, "m"}
-	return object{[]field{{"x_m", m, true}, {"y_m", m, true}}}
+	return object{[]field{required("x_m", plane(), "How far east"), required("y_m", plane(), "How far north")}}
 }
 
 func (s schema) mobility() object {
@@ -95,25 +96,39 @@ func (s schema) mobility() object {
 	file := pattern{regexp.MustCompile(movementFile), "a file in the folder movement beside the campaign, such as movement/walk.tcl"}
 	track := pattern{regexp.MustCompile(strings.TrimSuffix(movementFile, "$") + `\.(gpx|nmea)$`), "a .gpx or .nmea file in the folder movement beside the campaign, such as movement/walk.gpx"}
 	return object{[]field{
-		{"model", choice{"chain", "grid", "placed", "random_waypoint", "ns2", "bonnmotion", "tracks"}, true},
-		{"area", object{[]field{{"width_m", side, true}, {"height_m", side, true}}}, false},
-		{"spacing_m", number{0, 5000, true, false, "m"}, false},
-		{"columns", number{1, 200, false, true, ""}, false},
-		{"start", placeRule(), false},
-		{"positions", table{what: "node", name: name.form, names: nameWords, row: placeRule()}, false},
-		{"moves", list{1, 10_000, object{[]field{
-			{"node", reference{"node", s.nodes}, true}, {"at_s", number{0, 1e6, false, false, "s since the window opened"}, true},
-			{"x_m", number{-planeMost, planeMost, false, false, "m"}, true}, {"y_m", number{-planeMost, planeMost, false, false, "m"}, true},
-			{"speed_mps", speed, true}}}, false}, false},
-		{"speed_min_mps", checked{speed, "a number above 0 up to 60 m/s; with speeds down to 0 the mean duration of a trip is infinite, the nodes' mean speed falls for ever, and there is no steady state to start in", func(n *node) bool {
-			return n.number > 0
-		}}, false},
-		{"speed_max_mps", number{0, maxSpeedMps, true, false, "m/s"}, false},
-		{"pause_s", number{0, 86400, false, false, "s"}, false},
-		{"file", file, false},
-		{"tracks", table{what: "node", name: name.form, names: nameWords, row: track}, false},
-		{"align", choice{"start", "clock"}, false},
+		required("model", choice{"chain", "grid", "placed", "random_waypoint", "ns2", "bonnmotion", "tracks"},
+			"How the nodes move, or stand"),
+		optional("area", object{[]field{required("width_m", side,
+			"From west to east"), required("height_m", side, "From south to north")}},
+			"The rectangle that nodes stay in, with a corner at the origin"),
+		optional("spacing_m", number{0, 5000, true, false, "m"}, "chain, grid: distance between neighbours"),
+		optional("columns", number{1, 200, false, true, ""}, "grid: nodes in a row"),
+		optional("start", placeRule(), "chain, grid: where the first node stands; absent: at the origin"),
+		optional("positions", table{what: "node", name: name.form, names: nameWords, row: placeRule()},
+			"Where nodes stand or start"),
+		optional("moves", list{1, 10_000, object{[]field{
+			required("node", reference{"node", s.nodes}, "The node that moves"),
+			required("at_s", number{0, 1e6, false, false, "s since the window opened"}, "When it sets off"),
+			required("x_m", plane(), "How far east it goes"),
+			required("y_m", plane(), "How far north it goes"),
+			required("speed_mps", speed, "How fast it goes"),
+		}}, false}, "Moves in straight lines, each node's in the order of time"),
+		optional("speed_min_mps", tripSpeed(), "random_waypoint: least speed of a trip"),
+		optional("speed_max_mps", number{0, maxSpeedMps, true, false, "m/s"}, "random_waypoint: greatest speed of a trip"),
+		optional("pause_s", number{0, 86400, false, false, "s"}, "random_waypoint: how long a node rests after a trip").or(0),
+		optional("file", file, "ns2, bonnmotion: the movement file"),
+		optional("tracks", table{what: "node", name: name.form, names: nameWords, row: track},
+			"tracks: recordings of GPS, by node"),
+		optional("align", choice{"start", "clock"},
+			"tracks: whether recordings begin together or keep their clock").or("start"),
 	}}
+}
+
+func tripSpeed() rule {
+	return checked{number{0, maxSpeedMps, false, false, "m/s"},
+		"a number above 0 up to 60 m/s; with speeds down to 0 the mean duration of a trip is infinite, " +
+			"the nodes' mean speed falls for ever, and there is no steady state to start in",
+		func(n *node) bool { return n.number > 0 }, map[string]any{"exclusiveMinimum": 0}}
 }
 
 // movementFile is the form of a file's path: in the folder movement beside
@@ -240,40 +255,4 @@ func (s scene) moves() {
 		}
 		newest[name] = *at
 	}
-}
-
-func decodeMobility(n *node) *Mobility {
-	if n == nil {
-		return nil
-	}
-	m := &Mobility{Model: n.textAt("model"), SpacingM: n.numberAt("spacing_m"), Columns: n.wholeAt("columns"),
-		SpeedMinMps: n.numberAt("speed_min_mps"), SpeedMaxMps: n.numberAt("speed_max_mps"), PauseS: n.numberAt("pause_s"),
-		File: n.textAt("file"), Align: n.textAt("align")}
-	if w, h := n.numberAt("area.width_m"), n.numberAt("area.height_m"); w != nil && h != nil {
-		m.Area = &Area{*w, *h}
-	}
-	if s := n.child("start"); s != nil {
-		m.Start = new(decodePlace(s))
-	}
-	for _, e := range n.child("positions").entriesOrNone() {
-		if m.Positions == nil {
-			m.Positions = map[string]Place{}
-		}
-		m.Positions[e.key] = decodePlace(e.value)
-	}
-	for _, e := range n.child("tracks").entriesOrNone() {
-		if m.Tracks == nil {
-			m.Tracks = map[string]string{}
-		}
-		m.Tracks[e.key] = e.value.text
-	}
-	for _, i := range n.child("moves").itemsOrNone() {
-		p := decodePlace(i)
-		m.Moves = append(m.Moves, Move{i.textAt("node"), orZero(i.numberAt("at_s")), p.XM, p.YM, orZero(i.numberAt("speed_mps"))})
-	}
-	return m
-}
-
-func decodePlace(n *node) Place {
-	return Place{orZero(n.numberAt("x_m")), orZero(n.numberAt("y_m"))}
 }

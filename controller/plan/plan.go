@@ -28,6 +28,7 @@ type Campaign struct {
 	Name     string
 	Title    string
 	Question string
+	Asks     []string // effects that the question is about: factors, or of design.Words; empty: what the design varies
 	Notes    string
 
 	Nodes       []Node
@@ -37,6 +38,9 @@ type Campaign struct {
 	AttemptsMax int    // of each trial, the first included
 	Site        *Site  // absent: no sheet was filled in
 	Field       *Field // absent: the rehearsal's defaults
+
+	// Warnings are what the file may say, and whoever reads its results should know.
+	Warnings Problems
 
 	Paper *Paper // whose question it puts; absent: nobody's
 	Scale *Scale // the reduction that this is; absent: the full campaign
@@ -52,13 +56,6 @@ type Campaign struct {
 type Paper struct {
 	Name     string `json:"name"`               // p1 to p5
 	Scenario string `json:"scenario,omitempty"` // the paper's word for it, where it has several
-}
-
-func paperOf(n *node) *Paper {
-	if n == nil {
-		return nil
-	}
-	return &Paper{n.textAt("name"), n.textAt("scenario")}
 }
 
 // Node is one node that the campaign names.
@@ -126,10 +123,11 @@ func ParseAt(name string, raw []byte, scale string) (*Campaign, error) {
 	}
 	sum := sha256.Sum256(raw)
 	c := &Campaign{
-		Path: name, Name: root.textAt("name"), Title: root.textAt("title"), Question: root.textAt("question"), Notes: root.textAt("notes"),
+		Path: name, Name: root.textAt("name"), Title: root.textAt("title"), Question: root.textAt("question"), Asks: p.asks, Notes: root.textAt("notes"),
 		Nodes: p.nodes, Control: root.textAt("control"), Factors: p.publicFactors(), Design: p.design.public(), AttemptsMax: p.attemptsMax,
-		Site: decodeSite(root.child("site")), Field: decodeField(root.child("field")),
-		Paper: paperOf(root.child("paper")), Scale: p.scale, Raw: slices.Clone(raw), SHA256: hex.EncodeToString(sum[:]), trials: trials,
+		Site: p.site, Field: p.field, Paper: p.paper, Scale: p.scale,
+		Raw: slices.Clone(raw), SHA256: hex.EncodeToString(sum[:]), trials: trials,
+		Warnings: p.differences(trials),
 	}
 	if c.Field != nil && slices.ContainsFunc(trials, isReference) {
 		c.Field.FrameLost = true // the reference TCP lives on it
@@ -147,6 +145,10 @@ type parse struct {
 	addressAt   map[string]position // of a node's mesh_address
 	factors     []factor
 	design      design
+	asks        []string
+	paper       *Paper
+	site        *Site
+	field       *Field
 	attemptsMax int
 	scale       *Scale
 	cellCount   int  // combinations of the factors' levels, for messages
@@ -174,11 +176,16 @@ func (p *parse) checkFile(root *node) {
 	file.check(&p.findings, "", root)
 	p.checkField(root)
 	p.fieldTree = root.child("field")
+	p.paper = read[Paper](&p.findings, root.child("paper"))
+	p.site = read[Site](&p.findings, root.child("site"))
+	p.field = read[Field](&p.findings, p.fieldTree)
 	if n := root.lookup("acceptance.attempts_max"); n.fine() {
 		p.attemptsMax = int(n.number)
 	}
 	p.readFactors(root)
+	p.schema.factors = p.factorNames()
 	p.readDesign(root)
+	p.readAsks(root.child("asks"))
 	p.checkCalibration(root)
 }
 

@@ -21,10 +21,27 @@ type rule interface {
 // object is a mapping with known keys.
 type object struct{ fields []field }
 
+// field declares a key. Only its rule has effect when a file is read; what it
+// means and what stands for it when it is absent go into the JSON Schema.
 type field struct {
 	key      string
 	rule     rule
+	meaning  string
 	required bool // in every file; keys of a trial are required per cell instead, since levels may bring them
+	standard any  // what holds when the key is absent; nil: nothing, or what the meaning says
+}
+
+func required(key string, r rule, meaning string) field {
+	return field{key: key, rule: r, meaning: meaning, required: true}
+}
+
+func optional(key string, r rule, meaning string) field {
+	return field{key: key, rule: r, meaning: meaning}
+}
+
+func (f field) or(standard any) field {
+	f.standard = standard
+	return f
 }
 
 func (o object) keys() []string {
@@ -59,7 +76,7 @@ func (o object) check(f *findings, path string, n *node) {
 		near := nearest(e.key, o.keys())
 		f.add(e.at, "%s: unknown key %q; %sallowed: %s", section(path), shorten(e.key), didYouMean(near), strings.Join(o.keys(), ", "))
 		meant = append(meant, near)
-		n.strange = true
+		n.strange, e.value.bad = true, true
 	}
 	for _, fl := range o.fields {
 		if !fl.required || n.child(fl.key) != nil {
@@ -269,6 +286,7 @@ type checked struct {
 	rule
 	words string // what is allowed, the rule included
 	test  func(n *node) bool
+	form  map[string]any // the test as JSON Schema, as far as that can put it
 }
 
 func (r checked) allowed() string { return r.words }

@@ -21,11 +21,15 @@ type Scale struct {
 // the same question.
 func (s schema) scaleRule() object {
 	return object{[]field{
-		{"why", text{2000}, true},
-		{"trial", anything{"a mapping with keys of a trial, but for radio"}, false},
-		{"factors", anything{"a mapping from a factor's name to its levels"}, false},
-		{"design", anything{"a mapping with keys of design"}, false},
-		{"field", object{[]field{{"mobility", s.mobilityPart(), false}}}, false},
+		required("why", text{2000}, "What the reduction may change"),
+		optional("trial", anything{"a mapping with keys of a trial, but for radio"},
+			"Keys of the section trial that this scale sets"),
+		optional("factors", anything{"a mapping from a factor's name to its levels"},
+			"Factors whose levels this scale replaces or leaves out"),
+		optional("design", anything{"a mapping with keys of design"}, "Keys of the section design that this scale sets"),
+		optional("field", object{[]field{
+			optional("mobility", s.mobilityPart(), "Keys of field.mobility that this scale sets"),
+		}}, "What a rehearsal assumes in this scale"),
 	}}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -17,13 +18,16 @@ func tcpVariants() choice {
 
 func transport() object {
 	return object{[]field{
-		{"variant", tcpVariants(), false},
-		{"classic", toggle{}, false},
-		{"sack", toggle{}, false},
-		{"delayed_ack", toggle{}, false},
-		{"fixed_rto", toggle{}, false},
-		{"window_bytes", number{1024, 64 << 20, false, true, "bytes"}, false},
-		{"window_packets", number{1, wire.MaxWindowPackets, false, true, "segments"}, false},
+		optional("variant", tcpVariants(), "The congestion control, by the papers' or the kernel's name"),
+		optional("classic", toggle{},
+			"Whether what the papers' TCPs did not have is off: RACK, tail loss probes, F-RTO, timestamps").or(false),
+		optional("sack", toggle{}, "Selective acknowledgements"),
+		optional("delayed_ack", toggle{}, "Delayed acknowledgements; off: every segment is acknowledged at once"),
+		optional("fixed_rto", toggle{}, "Whether from the second timeout in a row on the RTO is not doubled").or(false),
+		optional("rto_min_ms", number{wire.RTOMinMsLeast, wire.RTOMinMsMost, false, true, "ms"}, "The least RTO"),
+		optional("window_bytes", number{1024, 64 << 20, false, true, "bytes"}, "Socket buffer of flows that give none"),
+		optional("window_packets", number{1, wire.MaxWindowPackets, false, true, "segments"},
+			"The most that a sender has in the network"),
 	}}
 }
 
@@ -63,12 +67,16 @@ func (c *check) transport() {
 	if variant == "reference" && isOn(c.tree.toggleAt("tcp.fixed_rto")) {
 		c.unfit("tcp.fixed_rto", "for variant reference, which has a timer of its own", "leave it out")
 	}
+	if err := tcpcc.CheckRTOMin(c.decodeTCP()); err != nil {
+		c.add(c.tree.lookup("tcp.rto_min_ms").at, "trial.tcp.rto_min_ms: %v; allowed: from %d ms on", err, tcpcc.RTOMinFloorMs(c.decodeTCP()))
+	}
 }
 
 func (c *check) decodeTCP() wire.TCP {
 	m := c.tree.child("tcp")
 	return wire.TCP{Variant: m.textAt("variant"), Classic: isOn(m.toggleAt("classic")), SACK: m.toggleAt("sack"),
-		DelayedACK: m.toggleAt("delayed_ack"), FixedRTO: isOn(m.toggleAt("fixed_rto")), WindowPackets: m.wholeAt("window_packets")}
+		DelayedACK: m.toggleAt("delayed_ack"), FixedRTO: isOn(m.toggleAt("fixed_rto")),
+		RTOMinMs: m.wholeAt("rto_min_ms"), WindowPackets: m.wholeAt("window_packets")}
 }
 
 // tcpWindow is a TCP flow's: its own, or the transport profile's.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"encoding/json"
 	"strconv"
 	"strings"
 )
@@ -201,6 +202,59 @@ func (n *node) wholeAt(path string) *int {
 	if x := n.numberAt(path); x != nil {
 		i := int(*x)
 		return &i
+	}
+	return nil
+}
+
+// into reads a mapping into a struct whose JSON has the keys of the file. What
+// is absent or at fault leaves the struct's field as it is. The rules have seen
+// to it that the rest fits.
+func (n *node) into(f *findings, out any) {
+	if n == nil {
+		return
+	}
+	raw, err := json.Marshal(n.plain())
+	if err == nil {
+		err = json.Unmarshal(raw, out)
+	}
+	if err != nil {
+		f.add(n.at, "cannot be read: %v", err)
+	}
+}
+
+// read is into for a struct that may be absent.
+func read[T any](f *findings, n *node) *T {
+	if n == nil {
+		return nil
+	}
+	out := new(T)
+	n.into(f, out)
+	return out
+}
+
+// plain is a value without its places, and without what is at fault in it.
+func (n *node) plain() any {
+	switch n.shape {
+	case shapeMap:
+		out := map[string]any{}
+		for _, e := range n.entries {
+			if e.value.fine() {
+				out[e.key] = e.value.plain()
+			}
+		}
+		return out
+	case shapeList:
+		out := make([]any, len(n.items))
+		for i, item := range n.items {
+			out[i] = item.plain()
+		}
+		return out
+	case shapeNumber:
+		return n.number
+	case shapeBool:
+		return n.truth
+	case shapeText:
+		return n.text
 	}
 	return nil
 }

@@ -16,10 +16,15 @@ const freshFixMs = 3000
 // slowHz is below what a receiver's fixes come within a second of what they tell.
 const slowHz = 1.5
 
-// needsGPS: the node's own GPS opens a window, or its speed is judged.
+// needsGPS reports whether the node's own GPS opens a window or is judged: the
+// roadside node's is where it has had a fix.
 func (j *judge) needsGPS() bool {
 	for _, t := range j.trials {
 		if (t.Car == j.name || t.Initiator == j.name) && t.SpeedMps != nil {
+			return true
+		}
+		rules := t.Acceptance.FixModeMin != nil || t.Acceptance.FixAgeMsMax != nil
+		if t.Car != "" && t.Roadside == j.name && rules && j.st.GPS != nil && j.st.GPS.FixAgeMs != nil {
 			return true
 		}
 	}

@@ -49,6 +49,8 @@ func (r *Report) Add(items ...Item) {
 type Node interface {
 	Node() fleet.Node
 	Status(ctx context.Context) (wire.NodeStatus, error)
+	// TryGenerator is Status after the traffic generator has sent to itself.
+	TryGenerator(ctx context.Context) (wire.NodeStatus, error)
 	ClockOffset(ctx context.Context, n int) (wire.Clock, error)
 }
 
@@ -93,8 +95,12 @@ type Told struct {
 	Err      error       // it did not answer, or not to us
 	Clock    *wire.Clock // absent: could not be compared
 	ClockErr error
+	Tried    bool  // its traffic generator has sent to itself just now, or had before
+	TryErr   error // it could not be asked to
 	Scanned  bool  // its radio has listened on the plan's channels just now
 	ScanErr  error // it could not
+
+	try bool // a flow of the plan begins or ends there
 }
 
 // ask asks a node about itself.
@@ -104,6 +110,12 @@ func (t *Told) ask(ctx context.Context, n Node) {
 	defer cancel()
 	if t.Status, t.Err = n.Status(asking); t.Err != nil {
 		return
+	}
+	if t.try {
+		st, err := n.TryGenerator(asking)
+		if t.TryErr = err; err == nil {
+			t.Status, t.Tried = st, true
+		}
 	}
 	if s, ok := n.(scanning); ok && t.Status.Radio != nil && t.Status.Radio.Driver == settable {
 		t.scan(ctx, s)
@@ -140,6 +152,9 @@ func (t *Told) scan(ctx context.Context, s scanning) {
 // the campaign takes; 0: not asked.
 func Nodes(ctx context.Context, plan wire.RunPlan, seconds float64, nodes map[string]Node) []Item {
 	told := make([]Told, len(plan.Nodes))
+	for i, n := range plan.Nodes {
+		told[i].try = endsFlow(plan.Trials, n.Name)
+	}
 	each := func(ctx context.Context, step func(*Told, context.Context, Node)) {
 		var asked sync.WaitGroup
 		for i, n := range plan.Nodes {
@@ -178,6 +193,7 @@ func Judge(plan wire.RunPlan, name string, seconds float64, t Told) []Item {
 	}
 	j.host()
 	j.tools()
+	j.generator()
 	j.radio()
 	j.channel()
 	j.address()
@@ -281,6 +297,29 @@ func (j *judge) tools() {
 		return
 	}
 	j.met("iperf3", "%s", orWord(j.st.Tools["iperf3"], "found"))
+}
+
+// endsFlow reports whether a flow of the trials begins or ends at a node.
+func endsFlow(trials []wire.Trial, node string) bool {
+	return slices.ContainsFunc(trials, func(t wire.Trial) bool {
+		return slices.ContainsFunc(t.Traffic, func(f wire.Flow) bool { return f.From == node || f.To == node })
+	})
+}
+
+// generator asks whether iperf3 runs as a trial would run it. An attempt whose
+// generator does not live fails.
+func (j *judge) generator() {
+	switch {
+	case !endsFlow(j.trials, j.name):
+		j.put("generator", Unneeded, "no flow begins or ends here", "")
+	case j.problems("generator"):
+	case j.told.Tried:
+		j.met("generator", "iperf3 has sent to itself")
+	case j.told.TryErr != nil:
+		j.put("generator", Unknown, Unreached(j.told.TryErr).Found, "ask again when no trial is under way, with an agent of this version")
+	default:
+		j.put("generator", Unknown, "iperf3 has not been tried", "ask again")
+	}
 }
 
 func orWord(s, otherwise string) string {

@@ -36,7 +36,7 @@ func well() Told {
 			Radio:   &wire.Caps{Driver: "nl80211", Modes: []string{"adhoc", "mesh"}, Channels: []int{1, 6, 11}, Country: "DE", RatesMbps: []float64{6, 54}},
 			Machine: &wire.Machine{BatteryPercent: new(80.0), BatteryState: "discharging", BatteryLeftS: new(7200.0), TemperatureC: new(50.0), HottestZone: "cpu"},
 		},
-		Clock: &wire.Clock{UncertaintyNs: 300_000, WallOffsetNs: 40_000_000},
+		Clock: &wire.Clock{UncertaintyNs: 300_000, WallOffsetNs: 40_000_000}, Tried: true,
 	}
 }
 
@@ -71,7 +71,7 @@ func TestANodeThatIsWellMeetsEverything(t *testing.T) {
 			t.Errorf("%+v", i)
 		}
 	}
-	if got := strings.Join(needs, " "); got != "reach host iperf3 radio regulatory channel address routing tcp gps gps_rate clock wall_clock disk battery temperature control" {
+	if got := strings.Join(needs, " "); got != "reach host iperf3 generator radio regulatory channel address routing tcp gps gps_rate clock wall_clock disk battery temperature control" {
 		t.Errorf("needs %s", got)
 	}
 	r := Report{}
@@ -92,6 +92,7 @@ func TestEveryNeedCanBeUnmet(t *testing.T) {
 		"another node": {func(_ *wire.RunPlan, n *Told) { n.Status.Node = "road" }, "reach", "says it is road"},
 		"host":         {problem("host"), "host", "its cure"},
 		"iperf3":       {problem("iperf3"), "iperf3", "its cure"},
+		"generator":    {problem("generator"), "generator", "its cure"},
 		"no such mode": {func(_ *wire.RunPlan, n *Told) { n.Status.Radio.Modes = []string{"managed"} }, "radio", "no mode adhoc, only managed"},
 		"no such rate": {func(_ *wire.RunPlan, n *Told) { n.Status.Radio.RatesMbps = []float64{1, 2} }, "radio", "no rate of 6"},
 		"not beside":   {beside(0, nil), "radio", "cannot be in adhoc mode beside wlan0, which is managed: at once it can have one interface only; name wlan0 itself as `interface`"},
@@ -298,6 +299,8 @@ type listener struct {
 	Told
 	refused error
 	scanned []int
+	tryErr  error
+	tried   int
 }
 
 func (l *listener) Node() fleet.Node { return l.Entry }
@@ -311,11 +314,43 @@ func (l *listener) Status(context.Context) (wire.NodeStatus, error) {
 	return st, nil
 }
 
+func (l *listener) TryGenerator(ctx context.Context) (wire.NodeStatus, error) {
+	l.tried++
+	if l.tryErr != nil {
+		return wire.NodeStatus{}, l.tryErr
+	}
+	return l.Status(ctx)
+}
+
 func (l *listener) ClockOffset(context.Context, int) (wire.Clock, error) { return *l.Clock, nil }
 
 func (l *listener) Scan(_ context.Context, channel int) error {
 	l.scanned = append(l.scanned, channel)
 	return l.refused
+}
+
+// The generator is tried where a flow begins or ends, and nowhere else; a node
+// that cannot be asked to is not refused for it.
+func TestTheGeneratorIsTriedAtTheEndsOfFlows(t *testing.T) {
+	relays := need()
+	relays.Trials[0].Traffic[0].From = "elsewhere"
+	for name, c := range map[string]struct {
+		plan  wire.RunPlan
+		err   error
+		state string
+		words string
+		tried int
+	}{
+		"tried":         {need(), nil, Met, "sent to itself", 1},
+		"a trial is on": {need(), errors.New("trial 3 is under way"), Unknown, "trial 3 is under way", 1},
+		"a relay":       {relays, nil, Unneeded, "no flow", 0},
+	} {
+		l := &listener{Told: well(), tryErr: c.err}
+		states, words := told(Nodes(t.Context(), c.plan, 3600, map[string]Node{"car": l}), "generator")
+		if !slices.Equal(states, []string{c.state}) || !strings.Contains(words, c.words) || l.tried != c.tried {
+			t.Errorf("%s: %v %s, tried %d times", name, states, words, l.tried)
+		}
+	}
 }
 
 // Asked to, radios listen first: who is heard is named, and that nobody is

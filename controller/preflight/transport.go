@@ -19,6 +19,9 @@ func transportNeeds(t wire.TCP) []string {
 	if t.FixedRTO || t.Variant == "reference" {
 		needs = append(needs, "fixed_rto")
 	}
+	if t.RTOMinMs != nil {
+		needs = append(needs, "rto_min_ms")
+	}
 	if t.WindowPackets != nil {
 		needs = append(needs, "window_packets")
 	}
@@ -39,6 +42,10 @@ func transportProblems(t wire.TCP, st wire.NodeStatus) []wire.Problem {
 	var out []wire.Problem
 	for _, need := range transportNeeds(t) {
 		at := slices.IndexFunc(st.Host.TCP, func(a wire.Ability) bool { return a.Feature == need })
+		if at < 0 && !strings.HasPrefix(need, "variant ") {
+			out = append(out, wire.Problem{Need: "tcp", Found: need + " is not known to the node's agent", Cure: "install this version's agent there, or leave tcp." + need + " out"})
+			continue
+		}
 		if at < 0 {
 			out = append(out, notOffered(t.Variant, st.Congestion))
 			continue

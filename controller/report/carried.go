@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"fieldmesh.dev/fieldmesh/controller/design"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/stats"
 )
@@ -24,7 +25,7 @@ type carriedView struct {
 
 type carriedRow struct{ Term, Label, Value, Clock, Speed, Interval string }
 
-func carried(d *data, c *comparison) (carriedView, error) {
+func carried(d *data, c *comparison) carriedView {
 	var v carriedView
 	amounts, worstMs := clockAmounts(d, c.results)
 	relative, from := speedScale(c.results)
@@ -41,18 +42,15 @@ func carried(d *data, c *comparison) (carriedView, error) {
 		v.Speed = fmt.Sprintf("By its own account the car's receiver was sure of its speed to %s on average. If all of that were one wrong scale, every slope would be off by as much.", from)
 	}
 	for _, e := range append(slices.Clone(c.Rows), c.Slopes...) {
-		if e.Term == termMean || e.Low == nil {
+		if e.Term == design.Mean || e.Low == nil {
 			continue
 		}
 		r := carriedRow{Term: e.Term, Label: e.Label, Value: signed(e.Value), Clock: "—", Speed: "—"}
 		var sum float64
 		if amounts != nil {
-			by, err := c.Fit.Influence(e.Estimate, amounts)
-			if err != nil {
-				return v, err
-			}
-			sum += math.Abs(by)
-			r.Clock = fmt.Sprintf("± %.2g", math.Abs(by))
+			by := math.Abs(c.Fit.Influence(e.Estimate, amounts))
+			sum += by
+			r.Clock = fmt.Sprintf("± %.2g", by)
 		}
 		if relative != nil && perSpeed(e.Term) {
 			by := math.Abs(e.Value) * *relative
@@ -62,12 +60,12 @@ func carried(d *data, c *comparison) (carriedView, error) {
 		r.Interval = signed(*e.Low-sum) + " to " + signed(*e.High+sum)
 		v.Rows = append(v.Rows, r)
 	}
-	return v, nil
+	return v
 }
 
 // perSpeed tells whether a term is told per m/s.
 func perSpeed(term string) bool {
-	return term == termSpeed || term == termInteraction || len(term) > 5 && term[:5] == "slope"
+	return term == design.Speed || term == design.Interaction || len(term) > 5 && term[:5] == "slope"
 }
 
 // clockAmounts bounds for each trial what its clocks' misalignment could have
@@ -104,23 +102,22 @@ func speedScale(results []attempt) (relative *float64, from string) {
 // measuredSpeed fits the model again with each trial's GPS speed in the place of
 // its target.
 func measuredSpeed(d *data, c *comparison) string {
-	if c.row(termSpeed) == nil {
+	if c.row(design.Speed) == nil {
 		return ""
 	}
-	moved := slices.Clone(c.results)
-	for i, a := range moved {
+	mps := make([]float64, len(c.results))
+	for i, a := range c.results {
 		v := a.number(metrics.SpeedMeanMps)
 		if v == nil {
 			return ""
 		}
-		moved[i].Trial.SpeedMps = v
+		mps[i] = *v
 	}
-	terms, _ := modelTerms(moved)
-	f, err := d.model(moved, terms).Fit()
+	f, err := d.model(c.results, c.Terms.AtSpeeds(mps).List).Fit()
 	if err != nil {
 		return ""
 	}
-	e := f.EstimateOf(termSpeed)
+	e := f.EstimateOf(design.Speed)
 	if e == nil || e.Low == nil {
 		return ""
 	}
@@ -135,7 +132,7 @@ const mostInflation = 10
 // atEqualDistance says what speed does with the distance held, or why that
 // cannot be said.
 func atEqualDistance(d *data, c *comparison) string {
-	if c.row(termSpeed) == nil {
+	if c.row(design.Speed) == nil {
 		return ""
 	}
 	sum := 0.0
@@ -150,9 +147,8 @@ func atEqualDistance(d *data, c *comparison) string {
 	for i := range distance {
 		distance[i] -= sum / float64(len(c.results))
 	}
-	terms, _ := modelTerms(c.results)
-	held := append(slices.Clone(terms), stats.Term{Name: "distance", Columns: []stats.Column{{Label: "per m", Values: distance}}})
-	inflation := stats.Inflation(held, termSpeed, "distance")
+	held := append(slices.Clone(c.Terms.List), stats.Term{Name: "distance", Columns: []stats.Column{{Label: "per m", Values: distance}}})
+	inflation := stats.Inflation(held, design.Speed, "distance")
 	if inflation > mostInflation {
 		return fmt.Sprintf("Speed and distance cannot be separated in this run: on course %s they went together, and holding the distance would inflate the variance of the slope %s-fold (up to %d is given). What is printed for speed is the effect of both.",
 			quoted(d.courses()), folds(inflation), mostInflation)
@@ -161,7 +157,7 @@ func atEqualDistance(d *data, c *comparison) string {
 	if err != nil {
 		return fmt.Sprintf("Speed and distance could not be separated: %v with distance in it.", err)
 	}
-	speed, far := f.EstimateOf(termSpeed), f.EstimateOf("distance")
+	speed, far := f.EstimateOf(design.Speed), f.EstimateOf("distance")
 	if speed == nil || far == nil || speed.Low == nil || far.Low == nil {
 		return "Speed and distance could not be separated: too few trials."
 	}

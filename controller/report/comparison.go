@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"fieldmesh.dev/fieldmesh/controller/design"
 	"fieldmesh.dev/fieldmesh/controller/stats"
 )
 
@@ -13,7 +14,10 @@ type comparisonView struct {
 	Interval  string // its confidence
 	Rows      []estimateRow
 	SlopeRows []estimateRow
-	Terms     string
+	Sentences []string
+	Names     string // of the terms
+	Speed     string // how speed is in the model
+	Straight  bool   // it is in it, by a line
 	Residual  string
 	Sessions  string
 	Carried   carriedView
@@ -39,17 +43,13 @@ func viewComparison(d *data) (any, error) {
 	if c.Fit.ResidualSD != nil {
 		v.Residual = fmt.Sprintf("; residual standard deviation %.3g %s", *c.Fit.ResidualSD, c.Unit)
 	}
-	terms, _ := modelTerms(c.results)
-	var names []string
-	for _, t := range terms {
-		names = append(names, t.Name)
+	for _, one := range c.Said {
+		v.Sentences = append(v.Sentences, one.Text)
 	}
-	v.Terms = strings.Join(names, " + ")
+	v.Names = strings.Join(c.Terms.Names(), " + ")
+	v.Speed, v.Straight = speedInWords(c.Terms), c.Terms.Has(design.Speed)
 	v.Sessions = sessionsInWords(c.Fit, c.Unit)
-	var err error
-	if v.Carried, err = carried(d, &c); err != nil {
-		return nil, err
-	}
+	v.Carried = carried(d, &c)
 	v.Power = powerOf(&c)
 	v.Distance, v.Measured = atEqualDistance(d, &c), measuredSpeed(d, &c)
 	return v, nil
@@ -67,10 +67,21 @@ func rowOf(e answer) estimateRow {
 		r.Interval = signed(*e.Low) + " to " + signed(*e.High)
 	}
 	r.P = probability(e.P)
-	if e.Term == termMean {
+	if e.Term == design.Mean {
 		r.Value, r.P = fmt.Sprintf("%.3g", e.Value), "—"
 	}
 	return r
+}
+
+// speedInWords says how speed is in the model.
+func speedInWords(t design.Terms) string {
+	switch {
+	case t.SpeedMps == nil:
+		return "Not every trial has a target speed, so speed is in no term."
+	case !t.Has(design.Speed):
+		return fmt.Sprintf("Every trial's target was %.3g m/s, so speed is in no term.", *t.SpeedMps)
+	}
+	return fmt.Sprintf("Speed is the target, centred at its mean of %.3g m/s, so that section and mean are told there.", *t.SpeedMps)
 }
 
 // sessionsInWords says what the model made of the sessions.
@@ -82,7 +93,15 @@ func sessionsInWords(f stats.Fit, unit string) string {
 		return fmt.Sprintf("The %d sessions differ only as blocks and the other terms do, which take them out.", f.GroupCount)
 	case stats.GroupsFixed:
 		return fmt.Sprintf("The %d sessions are too few to know how much sessions vary, so each has an effect of its own.", f.GroupCount)
+	case stats.GroupsNoise:
+		return noiseInWords(f)
 	}
 	return fmt.Sprintf("The %d sessions are a random effect (standard deviation %.3g %s), by restricted maximum likelihood; degrees of freedom are Satterthwaite's.",
 		f.GroupCount, *f.GroupSD, unit)
+}
+
+// noiseInWords explains how the model treats sessions of about one trial each.
+func noiseInWords(f stats.Fit) string {
+	return fmt.Sprintf("There are %d sessions for %d trials, and sessions of one trial cannot be told from noise between trials: both are in the residual, by least squares. "+
+		"Where trials of one session count together in an estimate, its interval is as wide as it would have to be if sessions were all that varies.", f.GroupCount, f.N)
 }

@@ -7,18 +7,21 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/design"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/topology"
-	"fieldmesh.dev/fieldmesh/protocols/verdict"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // data is everything that the sections are made from.
 type data struct {
 	info     archive.RunInfo
-	attempts []attempt // all, in the order of the schedule
-	nodes    []string  // of the plan, in its order
-	warnings []string  // events of the nodes above info
+	campaign *plan.Campaign // nil: a log of phones has none, and one of an older format claims nothing
+	attempts []attempt      // all, in the order of the schedule
+	nodes    []string       // of the plan, in its order
+	warnings []string       // events of the nodes above info
 	notes    []archive.JournalEntry
 	origin   origin
 	stop     *archive.Stop // nil: the run did not stop by itself
@@ -35,7 +38,7 @@ type attempt struct {
 	Section string // A, B …; empty when the campaign has none
 	Unit    string // hardware in the car
 	Sender  string // hardware that sends the data; empty when it is not known
-	Session string // one stretch of driving: see sessions
+	Session string // one stretch of driving: see design.Sessions
 	MB      *float64
 	Mbps    *float64
 	rows    []metrics.Row
@@ -52,6 +55,12 @@ type attempt struct {
 }
 
 func (a attempt) accepted() bool { return a.Verdict != nil && a.Verdict.Outcome == verdict.Accepted }
+
+// interrupted reports whether the attempt was ended from outside: it says nothing
+// of its trial.
+func (a attempt) interrupted() bool {
+	return a.Verdict != nil && a.Verdict.Outcome == verdict.Interrupted
+}
 
 func (a attempt) calibration() bool { return a.Trial.Pass != "" }
 
@@ -71,7 +80,7 @@ const maxWarnings = 50
 
 // gather reads an archive once, a few attempts at a time.
 func gather(a *archive.Archive) (*data, error) {
-	d := &data{info: a.Info()}
+	d := &data{info: a.Info(), campaign: campaignOf(a.Info())}
 	for _, n := range d.info.Plan.Nodes {
 		d.nodes = append(d.nodes, n.Name)
 	}
@@ -98,25 +107,72 @@ func gather(a *archive.Archive) (*data, error) {
 	return d, nil
 }
 
+// campaignOf is the campaign that was driven, by its file.
+func campaignOf(info archive.RunInfo) *plan.Campaign {
+	scale := plan.FullScale
+	if info.Scale != nil {
+		scale = info.Scale.Name
+	}
+	c, err := plan.ParseAt("campaign.yaml", info.CampaignRaw, scale)
+	if err != nil {
+		return nil
+	}
+	return c
+}
+
+// asks are the effects that the campaign names.
+func (d *data) asks() []string {
+	if d.campaign == nil {
+		return nil
+	}
+	return d.campaign.Asks
+}
+
 // pause ends a session: people went away, and came back to other weather, other
 // traffic and nodes put down anew.
 const pause = 30 * time.Minute
 
-// sessions numbers the stretches of driving without a pause and without another
-// unit being put into the car.
+// sessions names the session of every attempt but the calibrating ones.
 func (d *data) sessions() {
-	n := 0
-	var last *attempt
+	var driven []*attempt
 	for i := range d.attempts {
-		a := &d.attempts[i]
-		if a.calibration() {
-			continue
+		if !d.attempts[i].calibration() {
+			driven = append(driven, &d.attempts[i])
 		}
-		if last == nil || a.Unit != last.Unit || !a.began.IsZero() && !last.began.IsZero() && a.began.Sub(last.began).Abs() > pause {
-			n++
-		}
-		a.Session, last = fmt.Sprint(n), a
 	}
+	passes := make([]design.Pass, len(driven))
+	for i, a := range driven {
+		passes[i] = a.pass()
+	}
+	for i, s := range design.Sessions(passes, func(i int) bool { return paused(driven[i-1].began, driven[i].began) }) {
+		driven[i].Session = s
+	}
+}
+
+// paused reports whether there was a pause between two times; of a time that is
+// not known nothing is.
+func paused(a, b time.Time) bool { return !a.IsZero() && !b.IsZero() && b.Sub(a).Abs() > pause }
+
+// pass is the attempt as the model sees it.
+func (a *attempt) pass() design.Pass {
+	return design.Pass{Trial: a.Trial, Section: a.Section, Unit: a.Unit, Sender: a.Sender, Session: a.Session}
+}
+
+// termsOf are the terms of the model of attempts.
+func termsOf(attempts []attempt) design.Terms { return design.TermsOf(passesOf(attempts)) }
+
+func passesOf(attempts []attempt) []design.Pass {
+	var out []design.Pass
+	for _, a := range attempts {
+		out = append(out, a.pass())
+	}
+	return out
+}
+
+// attemptOf is an attempt at a trial, without numbers.
+func (d *data) attemptOf(t wire.Trial) attempt {
+	p := design.Of(d.info.Plan.Nodes, t)
+	return attempt{Trial: t, Section: p.Section, Unit: p.Unit, Sender: p.Sender}
 }
 
 // reading is an attempt that was read, before it takes its place among the others.
@@ -137,10 +193,9 @@ func (d *data) read(a *archive.Archive, e archive.Attempt) (*reading, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := attempt{
-		TrialKey: e.TrialKey, Trial: t, Verdict: e.Verdict, Section: sectionOf(t), Unit: d.unitOf(t), Sender: d.senderOf(t),
-		rows: loaded.Rows(), points: loaded.Timeline(), traces: loaded.Traces(), node: map[string]wire.Provenance{},
-	}
+	at := d.attemptOf(t)
+	at.TrialKey, at.Verdict, at.node = e.TrialKey, e.Verdict, map[string]wire.Provenance{}
+	at.rows, at.points, at.traces = loaded.Rows(), loaded.Timeline(), loaded.Traces()
 	at.MB, at.Mbps = metrics.Measured(t, at.rows)
 	at.mesh = loaded.Mesh()
 	if at.mesh != nil && at.mesh.HasDaemon() && at.mesh.Cost().PacketsPerS == nil && t.Capture != nil {
@@ -190,53 +245,6 @@ func (a *attempt) gps(records []wire.Record) {
 	if n > 0 {
 		a.speedErr = new(sum / n)
 	}
-}
-
-// sectionOf follows the campaign's own factor or, without one, P1's meaning of
-// the letters: in A the car sends, in B it receives.
-func sectionOf(t wire.Trial) string {
-	if s := t.Factors["section"]; s != "" {
-		return s
-	}
-	switch {
-	case t.Car == "":
-		return ""
-	case t.Sender == t.Car:
-		return "A"
-	case t.Receiver == t.Car:
-		return "B"
-	}
-	return ""
-}
-
-// unitOf is the hardware in the car.
-func (d *data) unitOf(t wire.Trial) string {
-	if u := t.Factors["car_unit"]; u != "" {
-		return u
-	}
-	for _, n := range d.info.Plan.Nodes {
-		if n.Name == t.Car && n.Unit != "" {
-			return n.Unit
-		}
-	}
-	return t.Car
-}
-
-// senderOf is the hardware that sends the data. Where a factor says which unit
-// is in the car, the roadside has the one that the car's node would have had.
-func (d *data) senderOf(t wire.Trial) string {
-	units := map[string]string{}
-	for _, n := range d.info.Plan.Nodes {
-		units[n.Name] = n.Unit
-	}
-	car := d.unitOf(t)
-	switch {
-	case t.Sender == t.Car && t.Car != "":
-		return car
-	case t.Sender == t.Roadside && units[t.Sender] == car:
-		return units[t.Car]
-	}
-	return units[t.Sender]
 }
 
 func (d *data) windowsDiffer() bool {
@@ -301,8 +309,6 @@ func speeds(attempts []attempt) []float64 {
 func section(a attempt) string { return a.Section }
 
 func unit(a attempt) string { return a.Unit }
-
-func direction(a attempt) string { return a.Trial.Direction }
 
 // course is the course that was driven; all of them when they differ.
 func (d *data) courses() []string {

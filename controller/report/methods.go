@@ -9,8 +9,8 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
-	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/stats"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -67,13 +67,9 @@ func factorNames(all []attempt) []string {
 
 // order says how the trials were put in order, as the campaign file has it.
 func order(d *data) string {
-	scale := plan.FullScale
-	if d.info.Scale != nil {
-		scale = d.info.Scale.Name
-	}
-	c, err := plan.ParseAt("campaign.yaml", d.info.CampaignRaw, scale)
-	if err != nil {
-		return "" // a log of phones has no campaign; of an older format nothing is claimed
+	c := d.campaign
+	if c == nil {
+		return ""
 	}
 	if c.Design.Order == "as_listed" {
 		return "Within a block trials were driven in the order of the file. "
@@ -114,8 +110,8 @@ func proseVerdicts(d *data) string {
 	for _, n := range tally {
 		total += n
 	}
-	text := fmt.Sprintf("Of %s %d were accepted, %d rejected and %d failed; at most %d a trial were made. Attempts were judged by covariates, never by what they transferred",
-		count(total, "attempt"), tally["accepted"], tally["rejected"], tally["failed"], d.info.Plan.AttemptsMax)
+	text := fmt.Sprintf("Of %s %d were accepted, %d rejected, %d failed and %d interrupted from outside; at most %d a trial were made, those interrupted not counted. Attempts were judged by covariates, never by what they transferred",
+		count(total, "attempt"), tally[verdict.Accepted], tally[verdict.Rejected], tally[verdict.Failed], tally[verdict.Interrupted], d.info.Plan.AttemptsMax)
 	if all := d.planned(); len(all) > 0 {
 		var said []string
 		for _, r := range rules(all[0].Trial.Acceptance) {
@@ -133,18 +129,16 @@ func proseAnalysis(d *data) string {
 	if c.Missing != "" {
 		return "No model was fitted. " + c.Missing + " "
 	}
-	terms, _ := modelTerms(c.results)
-	var names []string
-	for _, t := range terms[1:] {
-		names = append(names, t.Name)
-	}
 	how := "least squares"
 	if c.Fit.Groups == stats.GroupsRandom {
 		how = "restricted maximum likelihood with the session as a random effect (degrees of freedom after Satterthwaite)"
 	}
-	text := fmt.Sprintf("The unit of analysis is the pass (n = %d). The response, in %s, was modelled on %s by %s. ", c.Fit.N, c.Unit, strings.Join(names, ", "), how)
-	if c.Fit.Groups == stats.GroupsFixed {
+	text := fmt.Sprintf("The unit of analysis is the pass (n = %d). The response, in %s, was modelled on %s by %s. ", c.Fit.N, c.Unit, strings.Join(c.Terms.Names()[1:], ", "), how)
+	switch c.Fit.Groups {
+	case stats.GroupsFixed:
 		text += fmt.Sprintf("The %d sessions each had an effect of their own. ", c.Fit.GroupCount)
+	case stats.GroupsNoise:
+		text += noiseInWords(c.Fit) + " "
 	}
 	if len(c.Fit.Confounded) > 0 {
 		text += fmt.Sprintf("Not separable in this design: %s. ", strings.Join(c.Fit.Confounded, ", "))
@@ -155,7 +149,10 @@ func proseAnalysis(d *data) string {
 			asked++
 		}
 	}
-	return text + fmt.Sprintf("Intervals are at %s each; p values of the %s are corrected by Holm's procedure. ", percent(c.Level), count(asked, "contrast"))
+	if asked == 0 {
+		return text + "No estimate has an interval. "
+	}
+	return text + fmt.Sprintf("Intervals are at %s each; p values are corrected by Holm's procedure (%s). ", percent(c.Level), count(asked, "contrast"))
 }
 
 func proseStopping(d *data) string {

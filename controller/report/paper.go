@@ -1,6 +1,10 @@
 package report
 
-import "strings"
+import (
+	"strings"
+
+	"fieldmesh.dev/fieldmesh/controller/design"
+)
 
 // asksP1 tells whether the campaign puts P1's question, so that P1's answer
 // belongs beside it: its name says so and its factors are speed and section.
@@ -19,7 +23,7 @@ func speedBySection(d *data) bool {
 			return false
 		}
 	}
-	return len(levels(all, section)) > 0 && len(furtherFactors(all)) == 0
+	return len(levels(all, section)) > 0 && len(design.FurtherFactors(passesOf(all))) == 0
 }
 
 // planned are the plan's ordinary trials, as attempts without numbers.
@@ -27,7 +31,7 @@ func (d *data) planned() []attempt {
 	var out []attempt
 	for _, t := range d.info.Plan.Trials {
 		if t.Pass == "" {
-			out = append(out, attempt{Trial: t, Section: sectionOf(t), Unit: d.unitOf(t)})
+			out = append(out, d.attemptOf(t))
 		}
 	}
 	return out

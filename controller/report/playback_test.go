@@ -6,8 +6,8 @@ import (
 	"regexp"
 	"testing"
 
-	"fieldmesh.dev/fieldmesh/internal/synthetic"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
 
 // played is the playback's data as the page's script reads it.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"fieldmesh.dev/fieldmesh/controller/design"
 	"fieldmesh.dev/fieldmesh/controller/stats"
 )
 
@@ -35,7 +36,7 @@ func powerOf(c *comparison) powerView {
 		blocks[a.Trial.Block]++
 	}
 	v := powerView{Blocks: len(blocks), Passes: float64(len(c.results)) / float64(max(1, len(blocks)))}
-	mean := c.row(termMean)
+	mean := c.row(design.Mean)
 	if c.Fit.ResidualSD == nil || mean == nil || mean.Value == 0 {
 		v.Missing = "There is no residual spread, or no mean, to reckon with."
 		return v
@@ -44,7 +45,7 @@ func powerOf(c *comparison) powerView {
 		v.Wishes = append(v.Wishes, fmt.Sprintf("± %.2g %s", s*math.Abs(mean.Value), c.Unit))
 	}
 	for _, e := range c.Rows {
-		if e.Term == termMean || e.SE == nil || *e.SE == 0 {
+		if e.Term == design.Mean || e.SE == nil || *e.SE == 0 {
 			continue
 		}
 		p := planOf(c, e.Estimate, len(blocks))
@@ -67,7 +68,7 @@ func planOf(c *comparison, e stats.Estimate, blocks int) stats.Plan {
 	trials := float64(c.Fit.N) / float64(blocks)
 	unknowns := float64(c.Fit.N - c.Fit.DF - (blocks - 1))
 	df := func(b int) float64 { return float64(b)*trials - unknowns - float64(b-1) }
-	if c.Fit.Groups == stats.GroupsRandom {
+	if e.Between || c.Fit.Groups == stats.GroupsRandom || c.Fit.Groups == stats.GroupsNoise {
 		df = func(b int) float64 { return *e.DF * float64(b) / float64(blocks) }
 	}
 	return stats.Plan{SE: *e.SE, Blocks: blocks, DF: df, Confidence: c.Level}

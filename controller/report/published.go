@@ -8,6 +8,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/papers"
+	"fieldmesh.dev/fieldmesh/controller/stats"
 )
 
 // publishedView is the run beside the figures of the paper whose question its
@@ -111,6 +112,9 @@ func inPapersUnit(m metrics.PaperMetric) metrics.PaperMetric {
 }
 
 func hasValue(t papers.Trial, name string) bool {
+	if len(t.Times[name]) > 0 {
+		return true
+	}
 	if name == metrics.ThroughputBps {
 		name = papers.ThroughputKbitS
 	}
@@ -123,7 +127,8 @@ func paperTrials(d *data) []papers.Trial {
 	var out []papers.Trial
 	for _, a := range d.attempts {
 		if a.accepted() && !a.calibration() {
-			out = append(out, papers.Trial{Repetition: a.Trial.Repetition, Facts: papers.Facts(a.Trial), Values: paperValues(a)})
+			out = append(out, papers.Trial{Repetition: a.Trial.Repetition, Facts: papers.Facts(a.Trial), Values: paperValues(a),
+				Times: map[string][]stats.Duration{metrics.ConnectTimeMs: connectTimes(a)}})
 		}
 	}
 	papers.WithReferenceRatio(out)
@@ -157,17 +162,45 @@ func paperValues(a attempt) map[string]float64 {
 	put(metrics.GoodputRatio, a.weighted(metrics.GoodputRatio, sent))
 	put(metrics.DeliveryFraction, a.weighted(metrics.DeliveryFraction, sent))
 	put(metrics.OneWayMeanMs, a.weighted(metrics.OneWayMeanMs, arrived))
-	put(metrics.ConnectTimeMs, a.weighted(metrics.ConnectTimeMs, func(flow string) *float64 {
-		if metrics.Value(a.packets, flow, metrics.ConnectTimeMs) == nil {
-			return new(0.0) // it never connected, or not within the window
-		}
-		return new(1.0)
-	}))
+	put(metrics.ConnectTimeMs, a.weighted(metrics.ConnectTimeMs, func(string) *float64 { return new(1.0) }))
 	for _, name := range []string{metrics.RoutingPacketsPS, metrics.RoutingBytesPS, metrics.CBRLatencyMs, metrics.CBRDelivery} {
 		put(name, metrics.Value(a.packets, "", name))
 	}
 	put(metrics.MACRoutingPS, a.number(metrics.MACRoutingPS))
 	return out
+}
+
+// connectTimes are how long each measured connection took, those among them that
+// had none when the window closed.
+func connectTimes(a attempt) (out []stats.Duration) {
+	for _, f := range a.Trial.Traffic {
+		if f.Background || f.Kind != "iperf3_tcp" {
+			continue
+		}
+		if v := metrics.Value(a.packets, f.Name, metrics.ConnectTimeMs); v != nil {
+			out = append(out, stats.Duration{Value: *v})
+		} else if v := metrics.Value(a.packets, f.Name, metrics.ConnectCensoredMs); v != nil {
+			out = append(out, stats.Duration{Value: *v, Censored: true})
+		}
+	}
+	return out
+}
+
+// times prints the median of what took so long, and of how many it is known.
+func times(all []stats.Duration) string {
+	known, longest := 0, 0.0
+	for _, d := range all {
+		longest = max(longest, d.Value)
+		if !d.Censored {
+			known++
+		}
+	}
+	median, ok := stats.MedianDuration(all)
+	text := "median " + digits(median)
+	if !ok {
+		text = "median > " + digits(longest)
+	}
+	return fmt.Sprintf("%s, %d of %d connected", text, known, len(all))
 }
 
 // weighted is the weighted mean of a number over the measured connections;
@@ -302,7 +335,11 @@ func (v *publishedView) cells(trials []papers.Trial) {
 	v.Facts = facts
 	for _, c := range cells {
 		row := oursView{Facts: c.Facts, Trials: c.Trials}
-		for _, k := range c.Values {
+		for i, k := range c.Values {
+			if len(c.Times[i]) > 0 {
+				row.Values = append(row.Values, times(c.Times[i]))
+				continue
+			}
 			row.Values = append(row.Values, interval(k, ""))
 		}
 		v.Cells = append(v.Cells, row)
@@ -320,7 +357,7 @@ func fieldCheck(d *data) string {
 			continue
 		}
 		for _, f := range a.Trial.Traffic {
-			n, seen, truth := metrics.Value(a.packets, f.Name, "packets_sent"), metrics.Value(a.packets, f.Name, metrics.PacketLossPercent), metrics.Value(a.packets, f.Name, metrics.TrueLossPercent)
+			n, seen, truth := metrics.Value(a.packets, f.Name, metrics.LinkSent), metrics.Value(a.packets, f.Name, metrics.LinkLossPercent), metrics.Value(a.packets, f.Name, metrics.TrueLossPercent)
 			if n == nil || seen == nil || truth == nil {
 				continue
 			}
@@ -334,7 +371,7 @@ func fieldCheck(d *data) string {
 	if len(more) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Loss by captures against the emulated field's own word, over %s of %.0f packets: %.3g %% and %.3g %% in all; flow by flow within 0.1 percentage points in %d, and captures less field from %s to %s packets. "+
-		"What captures have more was discarded by routing daemons, which the field cannot see; what they have less are packets of the connection without data, and packets at the window's edges.",
+	return fmt.Sprintf("Loss by captures on the radios' interfaces against the emulated field's own word, over %s of %.0f packets: %.3g %% and %.3g %% in all; flow by flow within 0.1 percentage points in %d, and captures less field from %s to %s packets. "+
+		"What captures have more was discarded by routing daemons on the way, which the field cannot see; what they have less are packets of the connection without data, and packets at the window's edges.",
 		count(len(more), "flow"), sent, 100*missed/sent, 100*lost/sent, agree, signed(slices.Min(more)), signed(slices.Max(more)))
 }

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
-	"fieldmesh.dev/fieldmesh/protocols/verdict"
+	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -24,7 +26,7 @@ func beside(variant, routing string, repetition int, mbps float64, connections .
 	for i, c := range connections {
 		flow := fmt.Sprintf("f%d", i)
 		a.Trial.Traffic = append(a.Trial.Traffic, wire.Flow{Name: flow, Kind: "iperf3_tcp"})
-		for name, v := range map[string]float64{"packets_sent": c.sent, metrics.PacketLossPercent: c.lossPercent, metrics.DeliveryFraction: 1 - c.lossPercent/100, metrics.OneWayMeanMs: c.delayMs} {
+		for name, v := range map[string]float64{"packets_sent": c.sent, metrics.LinkSent: c.sent, metrics.PacketLossPercent: c.lossPercent, metrics.LinkLossPercent: c.lossPercent, metrics.DeliveryFraction: 1 - c.lossPercent/100, metrics.OneWayMeanMs: c.delayMs} {
 			a.packets = append(a.packets, metrics.Row{Flow: flow, Name: name, Value: v})
 		}
 	}
@@ -37,6 +39,32 @@ func says(t *testing.T, text string, words ...string) {
 		if !strings.Contains(text, w) {
 			t.Errorf("it does not say %q: %.300s", w, text)
 		}
+	}
+}
+
+// Flows in which iperf3 left no total are those in which something happened:
+// the comparison names them.
+func TestFlowsWithoutIperf3sTotalAreNamed(t *testing.T) {
+	flow := func(kernel float64, own ...float64) attempt {
+		a := attempt{Verdict: &wire.Verdict{Outcome: verdict.Accepted}, MB: &kernel, Trial: wire.Trial{Traffic: []wire.Flow{{Name: "bulk", Kind: "iperf3_tcp"}}},
+			rows: []metrics.Row{{Flow: "bulk", Name: metrics.TransferredMB, Value: kernel}}}
+		for _, mb := range own {
+			a.rows = append(a.rows, metrics.Row{Flow: "bulk", Name: metrics.Iperf3MB, Value: mb})
+		}
+		return a
+	}
+	threat, clear := iperf3Differs(&data{attempts: []attempt{flow(8.8, 8.9), flow(4.64), flow(0)}})
+	if threat != nil {
+		t.Errorf("a threat: %+v", threat)
+	}
+	says(t, clear, "at most 1.1 % (1 flows have both", "Of 2 flows iperf3 left no amount", "4.64 MB at most")
+	if threat, _ := iperf3Differs(&data{attempts: []attempt{flow(8, 9), flow(4.64)}}); threat == nil {
+		t.Error("12 % apart are no threat")
+	} else {
+		says(t, threat.Text, "12.5 %", "Of 1 flow iperf3 left no amount")
+	}
+	if _, clear := iperf3Differs(&data{attempts: []attempt{flow(0)}}); !strings.Contains(clear, "Of 1 flow") {
+		t.Errorf("none has both: %q", clear)
 	}
 }
 
@@ -64,10 +92,10 @@ func TestPapersValuesAreOverAllPackets(t *testing.T) {
 // A run of a paper's campaign has the paper's figures beside its own, remarks on
 // orders, and answers to claims; another run has none of it.
 func TestARunBesideThePapersFigures(t *testing.T) {
-	d := &data{info: archive.RunInfo{Run: "r", Paper: &archive.Paper{Name: "p2", Scenario: "chain"}}}
+	d := &data{info: archive.RunInfo{Run: "r", Paper: &plan.Paper{Name: "p2", Scenario: "chain"}}}
 	for rep := 1; rep <= 3; rep++ {
 		off := 0.001 * float64(rep)
-		d.attempts = append(d.attempts, beside("tahoe", "dsr", rep, 0.2+off, connection{1000, 1, 100 + off}), beside("vegas", "dsr", rep, 0.3+off, connection{1000, 2, 50 + off}))
+		d.attempts = append(d.attempts, beside("tahoe", "dsr", rep, 0.2+off, connection{1000, 1 + off, 100 + off}), beside("vegas", "dsr", rep, 0.3+2*off, connection{1000, 2 + 2*off, 50 + 2*off}))
 	}
 	view, err := viewPublished(d)
 	if err != nil {
@@ -78,7 +106,7 @@ func TestARunBesideThePapersFigures(t *testing.T) {
 		t.Errorf("%d tables, %d cells, %s", len(v.Tables), len(v.Cells), v.Counts)
 	}
 	cell := v.Tables[0].Rows[2].Cells[0] // loss, DSR, static, Tahoe: published 0.09
-	if cell.Ours != "1 ± 0" || cell.Theirs != "0.09" || cell.Ratio != "11.1" {
+	if cell.Ours != "1 ± 0.00248" || cell.Theirs != "0.09" || cell.Ratio != "11.1" {
 		t.Errorf("%+v", cell)
 	}
 	remark := strings.Join(v.Tables[0].Remarks, "\n")
@@ -98,6 +126,39 @@ func TestARunBesideThePapersFigures(t *testing.T) {
 	if view, err := viewPublished(d); view != nil || err != nil {
 		t.Errorf("a run of nobody's question stands beside %v, %v", view, err)
 	}
+}
+
+// A connection that had not come about when the window closed is told as such:
+// it is in no mean, and the median knows of it.
+func TestConnectionsThatNeverWereAreTold(t *testing.T) {
+	d := &data{}
+	d.info.Paper = &plan.Paper{Name: "p3"}
+	for i, ms := range []float64{400, 500, 0, 0, 600} {
+		a := beside("reno", "dsr", i, 0.2, connection{1000, 1, 100})
+		name, v := metrics.ConnectTimeMs, ms
+		if ms == 0 {
+			name, v = metrics.ConnectCensoredMs, 9000
+		}
+		a.packets = append(a.packets, metrics.Row{Flow: "f0", Name: name, Value: v})
+		d.attempts = append(d.attempts, a)
+	}
+	cell := func() string {
+		t.Helper()
+		view, err := viewPublished(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := view.(publishedView)
+		at := slices.IndexFunc(v.Metrics, func(m metrics.PaperMetric) bool { return m.Name == metrics.ConnectTimeMs })
+		if at < 0 || len(v.Cells) != 1 {
+			t.Fatalf("no connect time in %+v", v.Cells)
+		}
+		return v.Cells[0].Values[at]
+	}
+	says(t, cell(), "median 600, 3 of 5 connected")
+	d.attempts = d.attempts[:4]
+	d.attempts = append(d.attempts, d.attempts[2])
+	says(t, cell(), "median > 9000, 2 of 5 connected")
 }
 
 // What the emulated field knows of losses is set against the captures.

@@ -13,8 +13,8 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/report"
-	"fieldmesh.dev/fieldmesh/internal/synthetic"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
 
 func written(t *testing.T, o synthetic.Options) string {
@@ -172,14 +172,17 @@ func TestRejectedAttemptsAreTold(t *testing.T) {
 				c.SpeedOffsetMps = 3
 			case x.Number == 3 && attempt == 1:
 				c.FailedNode = "roadside"
+			case x.Number == 3 && attempt < 6: // more often than there are attempts
+				c.InterruptedNode = "car"
 			case x.Number == 4:
 				c.NoConnection, c.MB = true, 0
 			}
 		},
 	})
-	has(t, html, "4 of 4 planned trials accepted, in 7 attempts (2 rejected, 1 failed).", "gps: fix_age_ms_max is 3200, limit 1500",
+	has(t, html, "4 of 4 planned trials accepted, in 11 attempts (2 rejected, 1 failed, 4 interrupted).", "gps: fix_age_ms_max on car is 3200, limit 1500",
 		"speed: in_band_share_min is 0, limit 0.9", "iperf3: on roadside: did not start", "1 trial had no connection and counts as 0",
-		"1 accepted trial transferred nothing", "3 attempts rejected or failed", "No person decided about an attempt")
+		"1 accepted trial transferred nothing", "3 attempts rejected or failed", "4 attempts ended from outside",
+		"(3.2 agent_restarted, 3.3 agent_restarted, ", "Of 11 attempts 4 were accepted, 2 rejected, 1 failed and 4 interrupted from outside", "No person decided about an attempt")
 }
 
 func TestThreatsThatApply(t *testing.T) {

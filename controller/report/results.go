@@ -7,9 +7,11 @@ import (
 	"strings"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/design"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/papers"
 	"fieldmesh.dev/fieldmesh/controller/stats"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 )
 
 // head is the report's first lines.
@@ -19,6 +21,7 @@ type head struct {
 	Course                                 string
 	Rehearsal                              bool
 	Counts                                 string
+	Question                               string
 	Findings                               []string
 }
 
@@ -29,29 +32,34 @@ func viewHead(d *data) head {
 		Rehearsal: d.info.Place == archive.PlaceRehearsal,
 	}
 	accepted := map[int]bool{}
-	rejected, failed := 0, 0
+	rejected, failed, interrupted := 0, 0, 0
 	for _, a := range d.attempts {
 		switch {
 		case d.beyond(a.Trial): // told where it says why it was enough
 		case a.accepted():
 			accepted[a.Trial.Number] = true
-		case a.Verdict != nil && a.Verdict.Outcome == "rejected":
+		case a.Verdict != nil && a.Verdict.Outcome == verdict.Rejected:
 			rejected++
+		case a.interrupted():
+			interrupted++
 		case a.Verdict != nil:
 			failed++
 		}
 	}
-	h.Counts = fmt.Sprintf("%d of %d planned trials accepted, in %s (%d rejected, %d failed).",
-		len(accepted), len(d.info.Plan.Trials)-d.spared(), count(len(d.attempts), "attempt"), rejected, failed)
+	h.Counts = fmt.Sprintf("%d of %d planned trials accepted, in %s (%d rejected, %d failed, %d interrupted).",
+		len(accepted), len(d.info.Plan.Trials)-d.spared(), count(len(d.attempts), "attempt"), rejected, failed, interrupted)
 	if d.stop != nil {
 		h.Counts += fmt.Sprintf(" Stopped after block %d: %s.", d.stop.Blocks, d.stop.Reason)
+	}
+	if d.campaign != nil {
+		h.Question = strings.TrimSpace(d.campaign.Question)
 	}
 	h.Findings = findings(d)
 	return h
 }
 
 // findings are the first sentences: what each section did from the slowest to
-// the fastest, then what the model makes of it.
+// the fastest, then the answers to what the campaign asks.
 func findings(d *data) []string {
 	var out []string
 	results := d.results()
@@ -67,9 +75,7 @@ func findings(d *data) []string {
 		}
 	}
 	c := compare(d)
-	if c.Missing == "" && len(c.Sentences) > 0 {
-		out = append(out, c.Sentences[len(c.Sentences)-1])
-	}
+	out = append(out, c.answers(design.Asked(d.asks(), passesOf(results)))...)
 	return append(out, c.Aliased...)
 }
 
@@ -155,6 +161,8 @@ func makeCell(d *data, attempts []attempt) cellView {
 		c.Interval = "no interval from one"
 	case s.N == 2:
 		c.Interval = "no interval from two"
+	case half == nil:
+		c.Interval = "no interval: all alike"
 	default:
 		c.Interval = fmt.Sprintf("%.2f to %.2f", s.Mean-*half, s.Mean+*half)
 	}
@@ -246,13 +254,19 @@ func (v resultsView) bySpeed(d *data, published papers.Published) resultsView {
 	return v
 }
 
-// distances tells where the window opened and closed, on average.
+// distances tells where the window opened and closed, on average, and by how much
+// one of them may be off where a position was extrapolated.
 func distances(attempts []attempt) string {
 	open, closing := numbersOf(attempts, metrics.DistanceOpenM), numbersOf(attempts, metrics.DistanceCloseM)
 	if len(open) == 0 || len(closing) == 0 {
 		return "not measured"
 	}
-	return fmt.Sprintf("%.0f → %.0f", summarise(open).Mean, summarise(closing).Mean)
+	out := fmt.Sprintf("%.0f → %.0f", summarise(open).Mean, summarise(closing).Mean)
+	off := append(numbersOf(attempts, metrics.DistanceOpenUncertaintyM), numbersOf(attempts, metrics.DistanceCloseUncertaintyM)...)
+	if len(off) > 0 && slices.Max(off) >= 0.5 {
+		out += fmt.Sprintf(" (± %.0f)", slices.Max(off))
+	}
+	return out
 }
 
 // numbersOf collects a metric where it was measured.

@@ -87,6 +87,9 @@ func checkText(c wire.Check) string {
 	if name == "" {
 		name = c.Rule
 	}
+	if c.Node != "" {
+		name += " on " + c.Node
+	}
 	sign := "≤"
 	if strings.HasSuffix(c.Rule, "_min") {
 		sign = "≥"

@@ -4,8 +4,9 @@ import (
 	"fmt"
 
 	"fieldmesh.dev/fieldmesh/controller/enough"
+	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/stats"
-	"fieldmesh.dev/fieldmesh/protocols/verdict"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -67,7 +68,7 @@ func viewStopping(d *data) (any, error) {
 func wishOf(d *data) string {
 	e := d.info.Enough
 	what := "the mean"
-	if e.Of != "mean" {
+	if e.Of != plan.EnoughOfMean {
 		what = fmt.Sprintf("every difference between levels of %s", e.Of)
 	}
 	if e.HalfWidthMbps != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/design"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -33,8 +34,8 @@ func Summarise(a *archive.Archive, e archive.Attempt) (Summary, error) {
 		return Summary{}, fmt.Errorf("summarise: %w", err)
 	}
 	rows, _ := loaded.AllRows(a) // captures that cannot be read are counted in a row
-	d := data{info: a.Info()}
-	s := Summary{TrialKey: e.TrialKey, Trial: t, Verdict: *e.Verdict, Section: sectionOf(t), Unit: d.unitOf(t), Rows: rows, Records: loaded.Records()}
+	p := design.Of(a.Info().Plan.Nodes, t)
+	s := Summary{TrialKey: e.TrialKey, Trial: t, Verdict: *e.Verdict, Section: p.Section, Unit: p.Unit, Rows: rows, Records: loaded.Records()}
 	s.MB, s.Mbps = metrics.Measured(t, rows)
 	return s, nil
 }

@@ -7,8 +7,10 @@ import (
 	"strings"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/design"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/stats"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -27,8 +29,8 @@ type check func(*data) (*threat, string)
 func viewThreats(d *data) (any, error) {
 	var v threatsView
 	for _, c := range []check{
-		emulated, reduced, confoundedUnit, oneSession, speedWithDistance, fewRepetitions, undriven, unevenRejections, peopleDecided, noConnection,
-		withoutNumbers, mediumLateness, samplerLateness, clockError, offloads, congestion, iperf3Differs, nodesEvents,
+		emulated, reduced, confoundedUnit, oneSession, speedWithDistance, fewRepetitions, undriven, unevenRejections, interruptions, peopleDecided, noConnection,
+		withoutNumbers, mediumLateness, samplerLateness, clockError, offloads, congestion, leastRTOs, iperf3Differs, nodesEvents,
 	} {
 		t, clear := c(d)
 		if t != nil {
@@ -64,15 +66,15 @@ func confoundedUnit(d *data) (*threat, string) {
 	if len(units) == 0 {
 		return nil, ""
 	}
-	terms, _ := modelTerms(results)
+	confounded := stats.Confounded(termsOf(results).List)
 	if len(units) == 1 {
 		text := fmt.Sprintf("Only %q moved. Its own peculiarities as a moving sender and receiver are part of every section and cannot be told from those of moving.", units[0])
-		if slices.Contains(stats.Confounded(terms), termSender) {
+		if slices.Contains(confounded, design.Sender) {
 			text += " Swapping the roles swaps the unit that sends as well: a difference between the sections may be one between the units' transmitters, and the data cannot say which. A plan that crosses the unit in the car with the section can."
 		}
 		return &threat{"One hardware unit was in the car throughout", text}, ""
 	}
-	if slices.Contains(stats.Confounded(terms), termUnit) {
+	if slices.Contains(confounded, design.Unit) {
 		return &threat{"Hardware unit and design changed together", "Which unit was in the car is determined by the other factors (section, block or direction). A difference between the sections may be one between the units; the data cannot say which."}, ""
 	}
 	return nil, fmt.Sprintf("The units %s were in the car in turn, and not only with one section: unit and section can be told apart.", strings.Join(units, " and "))
@@ -170,7 +172,7 @@ func unevenRejections(d *data) (*threat, string) {
 	tally := map[string][2]int{} // section → rejected or failed, all
 	total := 0
 	for _, a := range d.attempts {
-		if a.Verdict == nil || a.calibration() {
+		if a.Verdict == nil || a.calibration() || a.interrupted() {
 			continue
 		}
 		c := tally[a.Section]
@@ -193,6 +195,22 @@ func unevenRejections(d *data) (*threat, string) {
 		text = strings.Replace(text, " ()", "", 1)
 	}
 	return &threat{"Attempts were rejected", text}, ""
+}
+
+// interruptions tells what was ended from outside, which no covariate has
+// judged: whoever ended it may have seen the throughput.
+func interruptions(d *data) (*threat, string) {
+	var all []string
+	for _, a := range d.attempts {
+		if a.interrupted() && !a.calibration() {
+			all = append(all, fmt.Sprintf("%d.%d %s", a.Trial.Number, a.Attempt, verdict.CodeOf(a.Verdict.Reason)))
+		}
+	}
+	if len(all) == 0 {
+		return nil, ""
+	}
+	return &threat{"Attempts were interrupted", fmt.Sprintf("%s ended from outside, by a person or a program that was restarted (%s). No covariate failed in them, they are in no mean, and they use up no attempt of their trials; but who ends an attempt by hand may have seen its throughput.",
+		count(len(all), "attempt"), shortList(all))}, ""
 }
 
 // peopleDecided tells where a person's word stands over the acceptance rules: a
@@ -265,7 +283,11 @@ func samplerLateness(d *data) (*threat, string) {
 	worst := slices.Max(values)
 	text := fmt.Sprintf("The samplers' 99th percentile of lateness was at worst %.1f ms.", worst/1e3)
 	if worst > beatUs/4 {
-		return &threat{"The samplers ran late", text + " Timelines are blurred by as much."}, ""
+		text += " Timelines are blurred by as much. "
+		if len(numbersOf(d.results(), metrics.EdgeLateMaxMs)) == len(d.results()) {
+			return &threat{"The samplers ran late", text + "Amounts are not: they are of the samples at the window's edges, whose lateness fails an attempt."}, ""
+		}
+		return &threat{"The samplers ran late", text + "So may amounts be: how late the samples at the window's edges were is not recorded in every trial."}, ""
 	}
 	return nil, text
 }
@@ -325,7 +347,7 @@ func congestion(d *data) (*threat, string) {
 	return &threat{"Congestion control was not what was asked for", strings.Join(sortedKeys(other), "; ") + "."}, ""
 }
 
-func sortedKeys(m map[string]bool) []string {
+func sortedKeys[V any](m map[string]V) []string {
 	var out []string
 	for k := range m {
 		out = append(out, k)
@@ -334,27 +356,37 @@ func sortedKeys(m map[string]bool) []string {
 	return out
 }
 
-// iperf3Differs compares the kernel's count with iperf3's own.
+// iperf3Differs compares the kernel's count with iperf3's own. Where iperf3 left
+// none the comparison says so: those are the flows in which something happened.
 func iperf3Differs(d *data) (*threat, string) {
-	worst, n := 0.0, 0
+	worst, both, without, most := 0.0, 0, 0, 0.0
 	for _, a := range d.results() {
 		for _, f := range a.Trial.Traffic {
 			kernel, own := metrics.Value(a.rows, f.Name, metrics.TransferredMB), metrics.Value(a.rows, f.Name, metrics.Iperf3MB)
-			if kernel == nil || own == nil || *kernel == 0 {
-				continue
+			switch {
+			case kernel == nil: // of UDP there is nothing to compare
+			case own == nil:
+				without, most = without+1, max(most, *kernel)
+			case *kernel != 0:
+				both++
+				worst = max(worst, math.Abs(*own / *kernel - 1))
 			}
-			n++
-			worst = max(worst, math.Abs(*own / *kernel - 1))
 		}
 	}
-	if n == 0 {
+	if both+without == 0 {
 		return nil, ""
 	}
-	text := fmt.Sprintf("iperf3's own amount differs from the receiving kernel's by at most %.1f %% (%d flows have both; iperf3 also counts bytes after the window).", 100*worst, n)
-	if worst > 0.05 {
-		return &threat{"iperf3 and the kernel disagree", text}, ""
+	var text []string
+	if both > 0 {
+		text = append(text, fmt.Sprintf("iperf3's own amount differs from the receiving kernel's by at most %.1f %% (%d flows have both; iperf3 also counts bytes after the window).", 100*worst, both))
 	}
-	return nil, text
+	if without > 0 {
+		text = append(text, fmt.Sprintf("Of %s iperf3 left no amount of its own: it was cut off before its end. In these the receiving kernel counted %.2f MB at most.", count(without, "flow"), most))
+	}
+	if worst > 0.05 {
+		return &threat{"iperf3 and the kernel disagree", strings.Join(text, " ")}, ""
+	}
+	return nil, strings.Join(text, " ")
 }
 
 func nodesEvents(d *data) (*threat, string) {

@@ -32,7 +32,7 @@ func (l *openLane) catchUp(ctx context.Context) error {
 			l.r.show(Progress{Lane: l.Name, Trial: &t, Attempt: k.Attempt, Phase: phase, Detail: detail})
 		}
 		if underWay(views, k) && len(names) < len(t.Nodes()) {
-			l.abort(ctx, names, k, "the controller came back and found the trial half armed")
+			l.abort(ctx, names, wire.AbortRequest{TrialKey: k, Reason: "the controller came back and found the trial half armed"})
 		}
 		if err := l.awaitKept(ctx, t, k, names, show); err != nil {
 			return err
@@ -60,7 +60,7 @@ func (l *openLane) settled(ctx context.Context) (map[string]wire.CampaignView, e
 		for name, v := range views {
 			if v.Current != nil && decided[*v.Current] && v.State != "kept" {
 				busy = true
-				l.abort(ctx, []string{name}, *v.Current, "the attempt is decided already")
+				l.follow(ctx, []string{name}, *v.Current, "the attempt is decided already")
 			}
 		}
 		if !busy {

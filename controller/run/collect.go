@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -12,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
-	"fieldmesh.dev/fieldmesh/protocols/verdict"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -266,11 +268,23 @@ func (s *sightings) lacking(k wire.TrialKey, names []string) (missing []string, 
 			if err := s.late[n]; err != nil {
 				late = append(late, err.Error())
 			}
-		case st.Outcome == verdict.Failed, st.Outcome == verdict.Rejected && !measured:
+		case st.Outcome == verdict.Failed, st.Outcome == verdict.Interrupted, st.Outcome == verdict.Rejected && !measured:
 			gaveUp = n + ": " + st.Reason
 		}
 	}
 	return missing, gaveUp, strings.Join(late, "; "), s.changed
+}
+
+// interrupted says what interrupted the attempt on a node; "" when nothing did.
+func (s *sightings) interrupted(k wire.TrialKey) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(s.kept[k])) {
+		if st := s.kept[k][name]; st.Outcome == verdict.Interrupted {
+			return name + ": " + st.Reason
+		}
+	}
+	return ""
 }
 
 // awaitKept waits until every named node has kept the attempt. When one has
@@ -296,7 +310,7 @@ func (l *openLane) awaitKept(ctx context.Context, t wire.Trial, k wire.TrialKey,
 		}
 		var again <-chan time.Time
 		if gaveUp != "" && !aborted {
-			if aborted = l.abort(ctx, missing, k, gaveUp); aborted {
+			if aborted = l.follow(ctx, missing, k, gaveUp); aborted {
 				continue
 			}
 			again = time.After(time.Second)

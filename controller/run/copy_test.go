@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
-	"fieldmesh.dev/fieldmesh/internal/synthetic"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
 
 // A node that rejected what it measured to the end must not have the others

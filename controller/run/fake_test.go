@@ -21,7 +21,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/fleet"
-	"fieldmesh.dev/fieldmesh/protocols/keys"
+	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -31,8 +31,9 @@ type fakeField struct {
 	t     *testing.T
 	mu    sync.Mutex
 	nodes map[string]*fakeNode
-	mute  string // this node cannot record that it has kept an attempt
-	armed func() // called when the car is
+	mute  string                          // this node cannot record that it has kept an attempt
+	armed func()                          // called when the car is
+	ends  func() (outcome, reason string) // how the car ends an attempt; nil: accepted
 }
 
 type fakeNode struct {
@@ -197,6 +198,10 @@ func (n *fakeNode) arm(k wire.TrialKey) {
 	if n.field.armed != nil {
 		n.field.armed()
 	}
+	outcome, reason := "accepted", ""
+	if n.field.ends != nil {
+		outcome, reason = n.field.ends()
+	}
 	for _, node := range n.field.nodes {
 		now := bootNs()
 		node.record(k, &wire.Window{OpenBootNs: now - 1e9, CloseBootNs: now})
@@ -209,10 +214,10 @@ func (n *fakeNode) arm(k wire.TrialKey) {
 			node.record(k, &wire.Capture{Name: "capture", FileBytes: int64(told), SHA256: hex.EncodeToString(sum[:])})
 		}
 		if node.name != n.field.mute {
-			node.record(k, &wire.TrialState{State: "kept", Outcome: "accepted"})
+			node.record(k, &wire.TrialState{State: "kept", Outcome: outcome, Reason: reason})
 		}
 		node.current = nil
-		node.keep(wire.Verdict{TrialKey: k, Outcome: "accepted"})
+		node.keep(wire.Verdict{TrialKey: k, Outcome: outcome, Reason: reason})
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/fleet"
-	"fieldmesh.dev/fieldmesh/protocols/verdict"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -162,8 +162,7 @@ func (l *openLane) attempt(ctx context.Context, t wire.Trial, attempt int) error
 		if werr := l.callOff(ctx, t, k, show); werr != nil {
 			return werr
 		}
-		v := wire.Verdict{TrialKey: k, Outcome: verdict.Failed, Reason: wire.FitReason("arm_failed: " + err.Error()), Final: true}
-		return errors.Join(l.decide(ctx, t, v), cannotGoOn(t, err))
+		return errors.Join(l.decide(ctx, t, l.notArmed(k, err)), cannotGoOn(t, err))
 	}
 	if err := l.Field.Drive(ctx); err != nil {
 		return fmt.Errorf("drive trial %d: %w", t.Number, err)
@@ -172,6 +171,18 @@ func (l *openLane) attempt(ctx context.Context, t wire.Trial, attempt int) error
 		return err
 	}
 	return l.finish(ctx, t, k)
+}
+
+// notArmed is the verdict on an attempt that could not be armed everywhere.
+func (l *openLane) notArmed(k wire.TrialKey, err error) wire.Verdict {
+	v := wire.Verdict{TrialKey: k, Outcome: verdict.Failed, Reason: "arm_failed: " + err.Error(), Final: true}
+	if why := l.seen.interrupted(k); why != "" {
+		v.Outcome, v.Reason = verdict.Interrupted, "arm_failed: "+why
+	} else if passes(err) && !errors.Is(err, context.DeadlineExceeded) { // of a node that answers, and does not arm
+		v.Outcome, v.Reason = verdict.Interrupted, verdict.Interruption{Code: verdict.NodeAway, Text: err.Error()}.Error()
+	}
+	v.Reason = wire.FitReason(v.Reason)
+	return v
 }
 
 // cannotGoOn ends the run when a node refuses a trial for a reason that every
@@ -217,23 +228,29 @@ func (l *openLane) callOff(ctx context.Context, t wire.Trial, k wire.TrialKey, s
 			return err
 		}
 		names := takingPart(views, t, k)
-		if l.abort(ctx, names, k, "another node could not be armed") {
+		if l.follow(ctx, names, k, "another node could not be armed") {
 			return l.awaitKept(ctx, t, k, names, show)
 		}
 		sleep(ctx, 200*time.Millisecond)
 	}
 }
 
-// abort tells nodes to end an attempt, and whether all of them have.
-func (l *openLane) abort(ctx context.Context, names []string, k wire.TrialKey, reason string) bool {
+// follow has nodes leave an attempt that another has ended, and reports whether
+// all of them have.
+func (l *openLane) follow(ctx context.Context, names []string, k wire.TrialKey, reason string) bool {
+	return l.abort(ctx, names, wire.AbortRequest{TrialKey: k, Reason: reason, Follows: true})
+}
+
+// abort tells nodes to end an attempt, and reports whether all of them have.
+func (l *openLane) abort(ctx context.Context, names []string, r wire.AbortRequest) bool {
 	err := l.eachOf(ctx, names, func(ctx context.Context, c *fleet.Client) error {
 		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 		defer cancel()
-		_, err := c.Abort(ctx, l.r.Plan.Run, wire.AbortRequest{TrialKey: k, Reason: reason})
+		_, err := c.Abort(ctx, l.r.Plan.Run, r)
 		return err
 	})
 	if err != nil && ctx.Err() == nil {
-		l.r.Log.Warn("abort trial", "trial", k.Trial, "attempt", k.Attempt, "error", err)
+		l.r.Log.Warn("abort trial", "trial", r.Trial, "attempt", r.Attempt, "error", err)
 	}
 	return err == nil
 }
@@ -276,7 +293,8 @@ func (l *openLane) finish(ctx context.Context, t wire.Trial, k wire.TrialKey) er
 	if v.Outcome == verdict.Accepted && l.r.Archive.Info().Place == archive.PlaceRehearsal && !vouchedFor(records) {
 		// The controller was killed between the window and the field's account of
 		// it, and the field ended with it.
-		v.Outcome, v.Reason = verdict.Failed, "field_gone: the field that the window was in has ended, and how late its radio was is not known"
+		gone := verdict.Interruption{Code: verdict.FieldGone, Text: "the field that the window was in has ended, and how late its radio was is not known"}
+		v.Outcome, v.Reason = verdict.Interrupted, gone.Error()
 	}
 	return l.decide(ctx, t, v)
 }

@@ -20,7 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"fieldmesh.dev/fieldmesh/controller/fleet"
-	"fieldmesh.dev/fieldmesh/protocols/verdict"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -183,8 +183,8 @@ func (r *Runner) buryOrphans() error {
 			}
 			continue
 		}
-		v := wire.Verdict{TrialKey: a.TrialKey, Outcome: verdict.Failed, Final: true,
-			Reason: "controller_restarted: the controller ended during the attempt, and no node knows of it"}
+		gone := verdict.Interruption{Code: verdict.ControllerRestarted, Text: "the controller ended during the attempt, and no node knows of it"}
+		v := wire.Verdict{TrialKey: a.TrialKey, Outcome: verdict.Interrupted, Final: true, Reason: gone.Error()}
 		if err := r.Archive.Decide(v); err != nil {
 			return err
 		}

@@ -3,7 +3,7 @@ package run
 import (
 	"fmt"
 
-	"fieldmesh.dev/fieldmesh/protocols/verdict"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -57,6 +57,9 @@ func (r *Runner) spokenOf(rec wire.Record, n wire.Noted) (v wire.Verdict, known 
 
 // stand writes what a word makes of a verdict.
 func (r *Runner) stand(v wire.Verdict, n wire.Noted) error {
+	if other := r.acceptedBeside(v); n.Note == "accept" && other != 0 { // or the trial would count twice
+		return r.Archive.Note(fmt.Sprintf("%s wished to accept trial %d attempt %d, and attempt %d is accepted: nothing changed", n.By, v.Trial, v.Attempt, other))
+	}
 	after, heeded := v, v.Word != nil && v.Word.Decision == n.Note && v.Word.Text == n.Text
 	if !heeded {
 		if after, heeded = verdict.Heed(v, n); !heeded {
@@ -68,4 +71,15 @@ func (r *Runner) stand(v wire.Verdict, n wire.Noted) error {
 	}
 	r.Log.Info("a person decided", "trial", v.Trial, "attempt", v.Attempt, "word", n.Note, "by", n.By, "outcome", after.Outcome)
 	return nil
+}
+
+// acceptedBeside is another attempt at the same trial that is accepted; 0 when
+// there is none.
+func (r *Runner) acceptedBeside(v wire.Verdict) int {
+	for _, had := range r.Archive.Decisions() {
+		if had.Trial == v.Trial && had.Attempt != v.Attempt && had.Outcome == verdict.Accepted {
+			return had.Attempt
+		}
+	}
+	return 0
 }

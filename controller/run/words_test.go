@@ -88,3 +88,35 @@ func TestAWordThatCannotBeHeededIsNoted(t *testing.T) {
 	}
 	t.Errorf("the journal does not tell of the wish: %+v", entries)
 }
+
+// One attempt of a trial is its result: an earlier one is not accepted beside it.
+func TestATrialIsAcceptedOnce(t *testing.T) {
+	lane, field := newLane(t, "only")
+	car := field.nodes["car"]
+	first := wire.TrialKey{Trial: 1, Attempt: 1}
+	field.armed = func() {
+		if *car.current == first {
+			car.record(first, &wire.Noted{ID: "a", Note: "repeat", By: "phone"})
+		} else {
+			car.record(first, &wire.Noted{ID: "b", Note: "accept", By: "phone"})
+		}
+	}
+	r := newRunner(t, 1, 1, lane)
+	if err := r.Run(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	v := r.Archive.Decisions()
+	if len(v) != 2 || v[0].Outcome != "rejected" || v[1].Outcome != "accepted" {
+		t.Errorf("decided %+v", v)
+	}
+	entries, err := r.Archive.Journal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.Type == "note" && strings.Contains(e.Text, "and attempt 2 is accepted: nothing changed") {
+			return
+		}
+	}
+	t.Errorf("the journal does not tell of the wish: %+v", entries)
+}

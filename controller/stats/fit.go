@@ -3,9 +3,8 @@ package stats
 import (
 	"errors"
 	"math"
+	"math/rand/v2"
 	"slices"
-
-	"gonum.org/v1/gonum/mat"
 )
 
 // Term is one part of a linear model: one column, or several for a factor of
@@ -30,6 +29,7 @@ type Model struct {
 	Groups []string
 	// Confidence of the intervals; 0: Confidence.
 	Confidence float64
+	ratio      *float64 // of random groups' variance to the rows'; nil: estimated
 }
 
 // How a model dealt with its groups.
@@ -38,12 +38,18 @@ const (
 	GroupsInside = "inside" // the terms tell all that differs from group to group
 	GroupsFixed  = "fixed"  // each has an effect of its own: too few to know their spread
 	GroupsRandom = "random" // they are a sample, with a spread of their own
+	GroupsNoise  = "noise"  // of about one row each: their spread cannot be told from the rows'
 )
 
-// leastGroups is how many independent differences between groups a spread of
-// theirs is estimated from. From fewer it is hardly known, and intervals that
-// lean on it do not cover (TestCoverage has the numbers).
-const leastGroups = 5
+const (
+	// leastGroups is how many independent differences between groups a spread of
+	// theirs is estimated from. From fewer it is hardly known, and intervals that
+	// lean on it do not cover (TestCoverage has the numbers).
+	leastGroups = 5
+	// leastSpread is from how many degrees of freedom a spread judges anything: one
+	// is as good as none (see HalfWidth).
+	leastSpread = 2
+)
 
 // Estimate is one coefficient, or a weighted sum of some. What there are no
 // degrees of freedom for is absent.
@@ -56,10 +62,11 @@ type Estimate struct {
 	Low   *float64
 	High  *float64
 	P     *float64 // two-sided, of no effect
-	// Between is set where only whole groups differ in it, and they are too few:
-	// its value is told, and nothing on how certain it is.
+	// Between is set where only whole groups differ in it, and these have effects
+	// of their own: it is judged by the spread between groups, and has no interval
+	// where they are too few.
 	Between bool
-	weights []float64
+	rows    []float64 // what each response counts for in it
 }
 
 // Fit is a fitted model.
@@ -70,19 +77,21 @@ type Fit struct {
 	// Confounded are the terms that some of the others together take the place
 	// of: their own share cannot be told.
 	Confounded []string
-	// Between are the terms that differ only from group to group, where those are
-	// too few for an interval.
+	// Between are the terms that differ only from group to group, where the groups
+	// are too few for a spread of their own.
 	Between    []string
-	ResidualSD *float64
+	ResidualSD *float64 // nil: no residual degrees of freedom
+	NoSpread   bool     // there are some, and no response is beside the model
 	Groups     string   // GroupsOne …
 	GroupCount int      // how many there are
 	GroupSD    *float64 // of random groups
 
 	confidence float64
-	cov        *mat.Dense // of the kept coefficients; nil without residual df
-	beta       []float64
-	kept       []keptColumn
-	between    []bool // of kept
+	kept       []keptColumn // those of the terms first, then those of fixed groups
+	between    []bool       // of kept
+	main       *solution
+	plain      *solution // of the terms alone, where strata judge some of them
+	strata     *stratum
 	random     *variances
 }
 
@@ -112,8 +121,8 @@ func (m Model) Fit() (Fit, error) {
 		f.confidence = Confidence
 	}
 	basis := f.keep(nil, m.Terms)
-	z := indicators(m.Groups)
-	if len(z) > 1 {
+	terms := len(f.kept)
+	if z := indicators(m.Groups); len(z) > 1 {
 		f.GroupCount = len(z)
 		f.group(m, basis, z)
 	}
@@ -121,11 +130,31 @@ func (m Model) Fit() (Fit, error) {
 	if f.DF < 0 || len(f.kept) == 0 {
 		return f, ErrTooFew
 	}
-	if err := f.solve(m.Y); err != nil {
+	var err error
+	if f.main, err = solve(f.kept, m.Y, f.random); err != nil {
 		return f, err
 	}
+	if f.plain = f.main; f.strata != nil && terms < len(f.kept) {
+		if f.plain, err = solve(f.kept[:terms], m.Y, nil); err != nil {
+			return f, err
+		}
+	}
+	f.spread(m.Y)
 	f.tell()
 	return f, nil
+}
+
+// Support fits noise in the place of responses, with random groups' variance so
+// many times the rows': degrees of freedom, and what cannot be told apart, are
+// the design's, whatever comes out of it.
+func (m Model) Support(ratio float64) (Fit, error) {
+	noise := rand.New(rand.NewPCG(1, 1))
+	m.Y = make([]float64, len(m.Terms[0].Columns[0].Values))
+	for i := range m.Y {
+		m.Y[i] = noise.NormFloat64()
+	}
+	m.ratio = &ratio
+	return m.Fit()
 }
 
 // keep takes the columns of terms that do not depend on those before them, and
@@ -142,24 +171,30 @@ func (f *Fit) keep(basis [][]float64, terms []Term) [][]float64 {
 	return basis
 }
 
-// group decides what the groups are to the model.
+// group decides what the groups are to the model: a sample where enough of them
+// and enough within them is known, effects of their own where they are few, and
+// part of the rows' noise where there is about one row to a group.
 func (f *Fit) group(m Model, basis, z [][]float64) {
 	v := decompose(basis, z, m.Y)
-	switch {
-	case len(v.roots) >= leastGroups && v.rest > 0:
+	v.given = m.ratio
+	switch differences := len(v.roots); {
+	case differences == 0:
+		f.Groups = GroupsInside
+	case differences >= leastGroups && v.rest > 0 && v.restSS > 0:
 		f.Groups, f.random = GroupsRandom, v
 		return
-	case len(v.roots) == 0:
-		f.Groups = GroupsInside
-	default:
-		f.Groups = GroupsFixed
+	case differences < leastGroups && v.rest >= leastSpread:
+		f.Groups, f.strata = GroupsFixed, v.stratum(0)
 		f.keep(basis, []Term{{Name: groupTerm, Columns: columnsOf(z)}})
+	default:
+		f.Groups, f.strata = GroupsNoise, v.stratum(v.rest)
+		return
 	}
 	f.findBetween(m.Terms, z)
 }
 
 // findBetween names the terms of which the groups, with the other terms, take
-// the place: nothing within a group tells them.
+// the place: nothing within a group tells them. Of fixed groups the mean is one.
 func (f *Fit) findBetween(terms []Term, z [][]float64) {
 	with := append(slices.Clone(terms), Term{groupTerm, columnsOf(z)})
 	for i, t := range terms {
@@ -169,7 +204,7 @@ func (f *Fit) findBetween(terms []Term, z [][]float64) {
 	}
 	f.between = make([]bool, len(f.kept))
 	for j, c := range f.kept {
-		f.between[j] = slices.Contains(f.Between, c.term)
+		f.between[j] = slices.Contains(f.Between, c.term) || f.Groups == GroupsFixed && c.term == terms[0].Name
 	}
 }
 
@@ -196,63 +231,22 @@ func indicators(groups []string) [][]float64 {
 	return out
 }
 
-// solve estimates the kept coefficients and their covariance. Random groups
-// are taken out of columns and response first.
-func (f *Fit) solve(y []float64) error {
-	if f.random != nil {
-		f.random.estimate()
-		y = f.random.lighten(y)
-	}
-	x := mat.NewDense(f.N, len(f.kept), nil)
-	for j, c := range f.kept {
-		values := c.values
-		if f.random != nil {
-			values = f.random.lighten(values)
-		}
-		x.SetCol(j, values)
-	}
-	var qr mat.QR
-	qr.Factorize(x)
-	var beta mat.VecDense
-	if err := qr.SolveVecTo(&beta, false, mat.NewVecDense(f.N, y)); err != nil {
-		var bad mat.Condition
-		if !errors.As(err, &bad) { // badly scaled columns are solved all the same
-			return err
-		}
-	}
-	f.beta = beta.RawVector().Data
-	f.spread(x, &qr, y)
-	return nil
-}
+// nothing is the share of the responses' length below which a residual is what
+// rounding left. The least that a window can differ by, one byte, is far above.
+const nothing = 1e-10
 
-// spread estimates the residual spread and the coefficients' covariance,
-// s²(RᵀR)⁻¹.
-func (f *Fit) spread(x *mat.Dense, qr *mat.QR, y []float64) {
+// spread tells the residual spread, where there are degrees of freedom for one.
+func (f *Fit) spread(y []float64) {
 	if f.DF == 0 {
 		return
 	}
-	var fitted mat.VecDense
-	fitted.MulVec(x, mat.NewVecDense(len(f.beta), f.beta))
-	var rss float64
-	for i := range y {
-		rss += (y[i] - fitted.AtVec(i)) * (y[i] - fitted.AtVec(i))
+	if f.NoSpread = f.main.rss <= nothing*nothing*dot(y, y); f.NoSpread {
+		f.main.rss = 0
 	}
-	s2 := rss / float64(f.DF)
+	s2 := f.main.rss / float64(f.DF)
 	f.ResidualSD = new(math.Sqrt(s2))
-	var r, inverse mat.Dense
-	qr.RTo(&r)
-	p := len(f.beta)
-	if err := inverse.Inverse(r.Slice(0, p, 0, p)); err != nil {
-		var bad mat.Condition
-		if !errors.As(err, &bad) {
-			return
-		}
-	}
-	f.cov = mat.NewDense(p, p, nil)
-	f.cov.Mul(&inverse, inverse.T())
-	f.cov.Scale(s2, f.cov)
 	if f.random != nil {
-		f.random.design, f.random.s2 = x, s2
+		f.random.s2 = s2
 		f.GroupSD = new(math.Sqrt(s2 * f.random.ratio))
 	}
 }
@@ -272,27 +266,46 @@ func (f *Fit) tell() {
 
 // combine estimates a weighted sum of the coefficients.
 func (f *Fit) combine(weights []float64) Estimate {
-	e := Estimate{weights: weights}
+	var e Estimate
 	for i, w := range weights {
-		e.Value += w * f.beta[i]
 		e.Between = e.Between || w != 0 && f.between != nil && f.between[i]
 	}
-	if f.cov == nil || e.Between {
-		return e
+	s := f.main
+	if e.Between {
+		s, weights = f.plain, weights[:len(f.plain.beta)]
 	}
-	w := mat.NewVecDense(len(weights), weights)
-	variance := max(mat.Inner(w, f.cov, w), 0)
-	df := float64(f.DF)
-	if f.random != nil {
-		df = f.random.satterthwaite(w, f.cov, variance, df)
+	e.rows = s.rows(weights)
+	for i, w := range weights {
+		e.Value += w * s.beta[i]
+	}
+	variance, df := f.uncertainty(s, weights, &e)
+	if variance <= 0 {
+		return e // nothing, or no spread, to judge it by
 	}
 	se := math.Sqrt(variance)
 	half := TQuantile(f.confidence, df) * se
 	e.SE, e.DF, e.Low, e.High = &se, &df, new(e.Value-half), new(e.Value+half)
-	if se > 0 {
-		e.P = new(TwoSided(e.Value/se, df))
-	}
+	e.P = new(TwoSided(e.Value/se, df))
 	return e
+}
+
+// uncertainty is an estimate's variance and its degrees of freedom; 0 where
+// there is nothing to judge it by.
+func (f *Fit) uncertainty(s *solution, weights []float64, e *Estimate) (variance, df float64) {
+	switch {
+	case e.Between || f.Groups == GroupsNoise:
+		if f.strata == nil || e.Between && f.strata.pieces < leastSpread {
+			return 0, 0
+		}
+		return f.strata.variance(e.rows), f.strata.df
+	case f.DF == 0 || f.NoSpread:
+		return 0, 0
+	}
+	variance = s.variance(weights) * *f.ResidualSD * *f.ResidualSD
+	if f.random != nil {
+		return variance + f.random.weighing(e.rows, s.design), f.random.satterthwaite(e.rows, variance, float64(f.DF))
+	}
+	return variance, float64(f.DF)
 }
 
 // Combine estimates a weighted sum of coefficients, each named by its term and
@@ -334,117 +347,4 @@ func (f *Fit) EstimateOf(name string) *Estimate { return f.CombineTerms(map[stri
 
 // Influence tells how much an estimate changes when every response changes by
 // as much as amounts says: what an error that all trials share does to it.
-func (f *Fit) Influence(e Estimate, amounts []float64) (float64, error) {
-	g := *f
-	if f.random != nil { // its spread is this fit's own
-		g.random = new(*f.random)
-	}
-	if err := g.solve(amounts); err != nil {
-		return 0, err
-	}
-	var sum float64
-	for i, w := range e.weights {
-		sum += w * g.beta[i]
-	}
-	return sum, nil
-}
-
-// independent orthogonalises a column against a basis, twice for the sake of
-// rounding, and tells whether anything is left.
-func independent(basis [][]float64, values []float64) ([]float64, bool) {
-	length := norm(values)
-	if length == 0 {
-		return nil, false
-	}
-	v := without(basis, values)
-	rest := norm(v)
-	if rest < dependent*length {
-		return nil, false
-	}
-	for i := range v {
-		v[i] /= rest
-	}
-	return v, true
-}
-
-// without takes out of values what an orthonormal basis spans of them.
-func without(basis [][]float64, values []float64) []float64 {
-	v := slices.Clone(values)
-	for range 2 {
-		for _, b := range basis {
-			d := dot(v, b)
-			for i := range v {
-				v[i] -= d * b[i]
-			}
-		}
-	}
-	return v
-}
-
-func dot(x, y []float64) float64 {
-	var sum float64
-	for i := range x {
-		sum += x[i] * y[i]
-	}
-	return sum
-}
-
-func norm(v []float64) float64 { return math.Sqrt(dot(v, v)) }
-
-// Confounded names the terms without whose columns the others still span some
-// of them. The first term, the mean, is not a question.
-func Confounded(terms []Term) []string {
-	whole := rank(terms, -1)
-	var out []string
-	for i, t := range terms {
-		if i > 0 && whole-rank(terms, i) < len(t.Columns) {
-			out = append(out, t.Name)
-		}
-	}
-	return out
-}
-
-func rank(terms []Term, leaveOut int) int {
-	var basis [][]float64
-	for i, t := range terms {
-		if i == leaveOut {
-			continue
-		}
-		for _, c := range t.Columns {
-			if v, ok := independent(basis, c.Values); ok {
-				basis = append(basis, v)
-			}
-		}
-	}
-	return len(basis)
-}
-
-// Inflation is by how much the variance of a term's first coefficient grows
-// when another term comes into the model (a ratio of variance inflation
-// factors): infinite when the other takes its place.
-func Inflation(terms []Term, of, by string) float64 {
-	var alone, both [][]float64
-	var values []float64
-	for _, t := range terms {
-		for i, c := range t.Columns {
-			if t.Name == of && i == 0 {
-				values = c.Values
-				continue
-			}
-			if v, ok := independent(both, c.Values); ok {
-				both = append(both, v)
-			}
-			if t.Name == by {
-				continue
-			}
-			if v, ok := independent(alone, c.Values); ok {
-				alone = append(alone, v)
-			}
-		}
-	}
-	rest, left := norm(without(alone, values)), norm(without(both, values))
-	if left < dependent*norm(values) {
-		return math.Inf(1)
-	}
-	return rest * rest / (left * left)
-}
+func (f *Fit) Influence(e Estimate, amounts []float64) float64 { return dot(e.rows, amounts) }

@@ -105,3 +105,45 @@ func TestNoResidualDegreesGiveNoInterval(t *testing.T) {
 		t.Errorf("no data: %v", err)
 	}
 }
+
+// Without any spread there is no interval, of no width either, whatever the
+// groups are to the model.
+func TestNoSpreadGivesNoInterval(t *testing.T) {
+	ones, x := slices.Repeat([]float64{1}, 24), make([]float64, 24)
+	var several, each []string
+	for i := range x {
+		x[i] = float64(i%2) - 0.5
+		several, each = append(several, string(rune('a'+i/3))), append(each, string(rune('a'+i)))
+	}
+	terms := []Term{{Name: "mean", Columns: []Column{{"", ones}}}, {Name: "x", Columns: []Column{{"", x}}}}
+	for _, level := range []float64{0, 5.44} {
+		for _, groups := range [][]string{nil, several, each} {
+			f, err := Model{Terms: terms, Y: slices.Repeat([]float64{level}, 24), Groups: groups}.Fit()
+			if err != nil || !f.NoSpread || f.Estimates[1].Low != nil || f.Estimates[1].SE != nil || f.Estimates[1].P != nil {
+				t.Errorf("all %g, groups %s: %+v, %v", level, f.Groups, f.Estimates, err)
+			}
+		}
+	}
+	if half := HalfWidth(Confidence, []float64{3, 3, 3}); half != nil {
+		t.Errorf("three like values are known to ± %g", *half)
+	}
+}
+
+// An estimate is the sum of the responses by what each counts for in it, however
+// groups entered: so Influence is what an error of all of them does.
+func TestInfluenceOfTheResponsesIsTheEstimate(t *testing.T) {
+	g := committed(t)
+	var fits []Fit
+	var responses [][]float64
+	for _, c := range g.Mixed {
+		fits, responses = append(fits, fitted(t, modelOf(c.X, c.Y, c.Groups))), append(responses, c.Y)
+	}
+	for _, c := range g.Apart {
+		fits, responses = append(fits, fitted(t, modelOf(c.X, c.Y, c.Groups))), append(responses, c.Y)
+	}
+	for i, f := range fits {
+		for _, e := range f.Estimates {
+			approx(t, f.Groups+": "+e.Term, f.Influence(e, responses[i]), e.Value, 1e-9)
+		}
+	}
+}

@@ -32,6 +32,14 @@ type golden struct {
 		Beta, SE, DF []float64
 		S2, U2       float64
 	}
+	Apart []struct {
+		How      string
+		X        [][]float64
+		Y        []float64
+		Groups   []string
+		Beta, SE []float64
+		DF       float64
+	}
 }
 
 func readGolden(t *testing.T, raw []byte) golden {
@@ -143,6 +151,23 @@ func TestMixedModelAgainstStatsmodels(t *testing.T) {
 			approx(t, at+"value", e.Value, c.Beta[j], searched)
 			approx(t, at+"SE", *e.SE, c.SE[j], searched)
 			approx(t, at+"df", *e.DF, c.DF[j], 1e-3) // numerical derivatives of statsmodels' variances
+		}
+	}
+}
+
+// Where groups have no spread of their own the model is what statsmodels makes of
+// the rows, or of the groups' means, by least squares.
+func TestGroupsWithoutASpreadOfTheirOwnAgainstStatsmodels(t *testing.T) {
+	for i, c := range committed(t).Apart {
+		f := fitted(t, modelOf(c.X, c.Y, c.Groups))
+		if want := map[string]string{"noise": GroupsNoise, "between": GroupsFixed}[c.How]; f.Groups != want {
+			t.Fatalf("apart %d: groups are %s, want %s", i, f.Groups, want)
+		}
+		for j, beta := range c.Beta {
+			at := fmt.Sprintf("apart %d, coefficient %d ", i, j)
+			approx(t, at+"value", f.Estimates[j].Value, beta, closed)
+			approx(t, at+"SE", *f.Estimates[j].SE, c.SE[j], closed)
+			approx(t, at+"df", *f.Estimates[j].DF, c.DF, closed)
 		}
 	}
 }

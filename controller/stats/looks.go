@@ -1,7 +1,5 @@
 package stats
 
-import ()
-
 // Looks is a plan to look at a growing sample and to stop as soon as what is
 // wanted of it is known precisely.
 //
@@ -43,8 +41,5 @@ func (l Looks) Each() float64 {
 // Half is half the width of the interval at a look for the mean of what blocks
 // say; absent from fewer than three, or where they do not differ at all.
 func (l Looks) Half(blocks []float64) *float64 {
-	if half := HalfWidth(l.Each(), blocks); half != nil && *half > 0 {
-		return half
-	}
-	return nil
+	return HalfWidth(l.Each(), blocks)
 }

@@ -18,13 +18,14 @@ import (
 type variances struct {
 	roots  []float64 // above zero, of ZᵀMZ
 	pieces []float64 // the response's squared part along each
+	least  float64   // sums of pieces up to this are what rounding left
 	rest   int       // pieces with the root 0
 	restSS float64   // their sum of squares
 	z      [][]float64
 
-	ratio  float64    // u²/s²
-	s2     float64    // s², the residual variance
-	design *mat.Dense // the kept columns, lightened
+	given *float64 // the ratio, where it is not to be estimated
+	ratio float64  // u²/s²
+	s2    float64  // s², the residual variance
 }
 
 func decompose(basis, z [][]float64, y []float64) *variances {
@@ -39,7 +40,7 @@ func decompose(basis, z [][]float64, y []float64) *variances {
 			cross.SetSym(g, h, dot(mz[g], mz[h]))
 		}
 	}
-	v := &variances{z: z, rest: n - len(basis)}
+	v := &variances{z: z, rest: n - len(basis), least: nothing * nothing * dot(y, y)}
 	my := without(basis, y)
 	v.restSS = dot(my, my)
 	var eigen mat.EigenSym
@@ -59,7 +60,10 @@ func decompose(basis, z [][]float64, y []float64) *variances {
 		piece := along * along / root
 		v.roots, v.pieces = append(v.roots, root), append(v.pieces, piece)
 		v.rest--
-		v.restSS = max(v.restSS-piece, 0)
+		v.restSS -= piece
+	}
+	if v.restSS <= v.least {
+		v.restSS = 0
 	}
 	return v
 }
@@ -94,8 +98,9 @@ func (v *variances) slope(ratio float64) float64 {
 // criterion may have more than one dip: the deepest on a fine grid is followed.
 func (v *variances) estimate() {
 	const decades, perDecade = 12, 10
-	if v.restSS == 0 {
-		return // without a residual no ratio exists
+	if v.given != nil {
+		v.ratio = *v.given
+		return
 	}
 	grid := []float64{0}
 	for i := range decades*perDecade + 1 {
@@ -140,33 +145,105 @@ func (v *variances) lighten(values []float64) []float64 {
 	return out
 }
 
-// satterthwaite is the degrees of freedom of the t that a contrast's variance
-// makes, from how uncertain both spreads are by the expected information
-// (F. Satterthwaite, Biometrics Bulletin 2, 1946; for mixed models F. Giesbrecht
-// and J. Burns, Biometrics 41, 1985). It never exceeds the residual's.
-func (v *variances) satterthwaite(weights *mat.VecDense, cov *mat.Dense, variance, most float64) float64 {
-	// a = V⁻¹X(XᵀV⁻¹X)⁻¹w: the contrast's variance grows by aᵀa with s² and by
-	// |Zᵀa|² with u².
-	var coefficients, lightened mat.VecDense
-	coefficients.MulVec(cov, weights)
-	coefficients.ScaleVec(1/v.s2, &coefficients)
-	lightened.MulVec(v.design, &coefficients)
-	a := v.lighten(lightened.RawVector().Data)
-	bySpread, byGroups := dot(a, a), 0.0
-	for _, z := range v.z {
-		d := dot(z, a)
-		byGroups += d * d
-	}
-	ee, eu, uu := float64(v.rest)/(v.s2*v.s2), 0.0, 0.0
+// uncertainty is the inverse of the spreads' expected information, of a 2 × 2
+// matrix: how uncertain s² and u² are, and both together.
+func (v *variances) uncertainty() (ss, su, uu float64) {
+	ee, eu, gg := float64(v.rest)/(v.s2*v.s2), 0.0, 0.0
 	for _, root := range v.roots {
 		each := v.s2 * (1 + v.ratio*root)
-		ee, eu, uu = ee+1/(each*each), eu+root/(each*each), uu+root*root/(each*each)
+		ee, eu, gg = ee+1/(each*each), eu+root/(each*each), gg+root*root/(each*each)
 	}
-	// The information's inverse times two, of a 2 × 2 matrix.
-	det := ee*uu - eu*eu
-	uncertain := 2 * (uu*bySpread*bySpread - 2*eu*bySpread*byGroups + ee*byGroups*byGroups) / det
+	det := (ee*gg - eu*eu) / 2
+	return gg / det, -eu / det, ee / det
+}
+
+// satterthwaite is the degrees of freedom of the t that an estimate's variance
+// makes, from how uncertain both spreads are (F. Satterthwaite, Biometrics
+// Bulletin 2, 1946; for mixed models F. Giesbrecht and J. Burns, Biometrics 41,
+// 1985). It never exceeds the residual's.
+func (v *variances) satterthwaite(rows []float64, variance, most float64) float64 {
+	// The estimate's variance grows by the rows' squares with s², by those of
+	// their sums over groups with u².
+	bySpread, byGroups := dot(rows, rows), overGroups(rows, v.z)
+	ss, su, uu := v.uncertainty()
+	uncertain := ss*bySpread*bySpread + 2*su*bySpread*byGroups + uu*byGroups*byGroups
 	if !(uncertain > 0) {
 		return most
 	}
 	return min(most, max(1, 2*variance*variance/uncertain))
+}
+
+// weighing is by how much an estimate's variance is larger for its weights being
+// estimates too (M. Kenward and J. Roger, Biometrics 53, 1997, for one contrast).
+// From few trials intervals without it do not cover.
+func (v *variances) weighing(rows []float64, design *mat.Dense) float64 {
+	summed := make([]float64, len(rows)) // ZZᵀa
+	for _, in := range v.z {
+		d := dot(in, rows)
+		for i := range in {
+			summed[i] += in[i] * d
+		}
+	}
+	var basis [][]float64
+	for j := range design.RawMatrix().Cols {
+		if c, ok := independent(basis, mat.Col(nil, j, design)); ok {
+			basis = append(basis, c)
+		}
+	}
+	// V^(−1/2) of either, less what the terms span.
+	a, b := without(basis, v.lighten(rows)), without(basis, v.lighten(summed))
+	ss, su, uu := v.uncertainty()
+	return 2 * (ss*dot(a, a) + 2*su*dot(a, b) + uu*dot(b, b)) / v.s2
+}
+
+// overGroups is |Zᵀa|², the squares of what rows sum up to in each group.
+func overGroups(rows []float64, z [][]float64) float64 {
+	sum := 0.0
+	for _, in := range z {
+		d := dot(in, rows)
+		sum += d * d
+	}
+	return sum
+}
+
+// stratum judges estimates of least squares, in which groups have no part, by
+// pieces of the residual (see variances) that the groups reach.
+//
+// The pieces' mean is expected to be s² + u²·root, root being the mean of
+// theirs; an estimate's variance is |a|²·(s² + u²·share), where share is |Zᵀa|²
+// by |a|². So the mean, times share by root where that is above one, is enough
+// whatever the groups' spread is. Where groups are of one row each, all shares
+// and roots are one: it is plain least squares. Where groups are of one size
+// and the estimate differs only between them it is the analysis of their means.
+type stratum struct {
+	z      [][]float64
+	pieces int
+	mean   float64 // of the pieces
+	root   float64
+	df     float64 // Satterthwaite's of the mean, should groups be all that varies
+}
+
+// stratum takes all pieces that groups reach, and so many of those they do not.
+func (v *variances) stratum(rest int) *stratum {
+	s := &stratum{z: v.z, pieces: len(v.roots) + rest}
+	var sum, squares float64
+	for j, root := range v.roots {
+		s.mean += v.pieces[j]
+		sum, squares = sum+root, squares+root*root
+	}
+	if rest > 0 {
+		s.mean += v.restSS
+	}
+	if s.mean <= v.least {
+		s.mean = 0
+	}
+	s.mean /= float64(s.pieces)
+	s.root, s.df = sum/float64(s.pieces), sum*sum/squares
+	return s
+}
+
+// variance is that of an estimate, at the least.
+func (s *stratum) variance(rows []float64) float64 {
+	length := dot(rows, rows)
+	return s.mean * length * max(1, overGroups(rows, s.z)/length/s.root)
 }

@@ -30,6 +30,11 @@ func TestGoldenNumbersAreWhatTheScriptWrites(t *testing.T) {
 			approx(t, "OLS: p", m.P[j], want.OLS[i].P[j], closed)
 		}
 	}
+	for i, m := range got.Apart {
+		for j := range m.Beta {
+			approx(t, "apart: SE", m.SE[j], want.Apart[i].SE[j], closed)
+		}
+	}
 	for i, p := range got.Power {
 		approx(t, "power", p[3], want.Power[i][3], closed)
 	}
@@ -41,7 +46,7 @@ func TestGoldenNumbersAreWhatTheScriptWrites(t *testing.T) {
 	for i, q := range got.Quantiles {
 		approx(t, "quantile", q[2], want.Quantiles[i][2], closed)
 	}
-	if len(got.Quantiles) != len(want.Quantiles) || len(got.Mixed) != len(want.Mixed) || math.IsNaN(got.Mixed[0].S2) {
+	if len(got.Quantiles) != len(want.Quantiles) || len(got.Mixed) != len(want.Mixed) || len(got.Apart) != len(want.Apart) || math.IsNaN(got.Mixed[0].S2) {
 		t.Errorf("the script writes other cases than are committed")
 	}
 }

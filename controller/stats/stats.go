@@ -54,9 +54,13 @@ func Holm(p []float64) []float64 {
 }
 
 // HalfWidth is half the t interval of a mean; absent below three values: from two
-// it exists on paper, 12.7 standard errors wide, and says nothing.
+// it exists on paper, 12.7 standard errors wide, and says nothing. It is absent
+// too where all values are alike: without a spread nobody knows.
 func HalfWidth(confidence float64, values []float64) *float64 {
 	if len(values) < 3 {
+		return nil
+	}
+	if slices.Min(values) == slices.Max(values) {
 		return nil
 	}
 	n := float64(len(values))

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"fieldmesh.dev/fieldmesh/protocols/verdict"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -30,9 +30,11 @@ type Mesh struct {
 	signals   map[string][]signal
 	places    map[string][]place
 	events    []event
-	received  []sample // bytes that the receiver had, over time
-	ways      []Path   // of the flow, where its packets hold them
-	probed    bool     // probes were sent
+	measured  map[string]bool     // by the name of a flow: it is no background
+	received  map[uint64][]sample // bytes that the receiver had, over time, by data socket
+	stalled   bool                // the receiver's sampler, in the window
+	ways      []Path              // of the flow, where its packets hold them
+	probed    bool                // probes were sent
 	answers   []float64
 	lost      []lostFrame        // out of reach
 	frames    map[string]float64 // on the air a second, by class, summed over nodes
@@ -80,11 +82,11 @@ type sample struct {
 func Read(plan wire.RunPlan, t wire.Trial, records []wire.Record) *Mesh {
 	m := &Mesh{Protocol: t.Routing.Protocol, probed: t.Routing.ProbeHz != nil, Seconds: t.DurationS, Nodes: t.Nodes(), From: t.Sender, To: t.Receiver,
 		addresses: map[netip.Addr]string{}, byNode: map[string]netip.Addr{}, macs: map[string]string{},
-		changes: map[string][]change{}, counts: map[string][]count{}, signals: map[string][]signal{}, places: map[string][]place{}}
-	for _, f := range t.Traffic {
+		changes: map[string][]change{}, counts: map[string][]count{}, signals: map[string][]signal{}, places: map[string][]place{},
+		measured: map[string]bool{}, received: map[uint64][]sample{}}
+	for _, f := range slices.Backward(t.Traffic) {
 		if !f.Background {
-			m.From, m.To = f.From, f.To
-			break
+			m.From, m.To, m.measured[f.Name] = f.From, f.To, true
 		}
 	}
 	for _, n := range plan.Nodes {
@@ -104,11 +106,27 @@ func Read(plan wire.RunPlan, t wire.Trial, records []wire.Record) *Mesh {
 	for i := range records {
 		m.take(&records[i], opens)
 	}
+	m.stalled = Stalled(m.To, records)
 	if !m.HasDaemon() && len(m.answers) == 0 {
 		return nil
 	}
 	m.sort()
 	return m
+}
+
+// stallMaxUs is how late a sampler may have been for the time between two of its
+// samples to be the network's: three beats.
+const stallMaxUs = 300e3
+
+// Stalled reports whether a node's sampler was so late in the window that a
+// silence of that node may have been its own.
+func Stalled(node string, records []wire.Record) bool {
+	for _, r := range records {
+		if b, ok := r.Body.(*wire.Lateness); ok && r.Node == node && b.Source == "sampler" && b.WorstUs > stallMaxUs {
+			return true
+		}
+	}
+	return false
 }
 
 // HasDaemon tells whether a routing daemon recorded anything. Without one there
@@ -152,8 +170,8 @@ func (m *Mesh) take(r *wire.Record, opens map[string]int64) {
 	case *wire.Truth:
 		m.places[b.Of] = append(m.places[b.Of], place{s, b.XM, b.YM})
 	case *wire.TCPSample:
-		if r.Node == m.To && b.Stream != nil && b.Edge == "" {
-			m.received = append(m.received, sample{s, b.BytesReceived})
+		if r.Node == m.To && b.Stream != nil && m.measured[b.Flow] {
+			m.received[b.Cookie] = append(m.received[b.Cookie], sample{s, b.BytesReceived})
 		}
 	}
 }
@@ -201,7 +219,9 @@ func (m *Mesh) sort() {
 	slices.Sort(m.answers)
 	slices.SortStableFunc(m.lost, func(a, b lostFrame) int { return cmp.Compare(a.s, b.s) })
 	slices.SortStableFunc(m.ways, func(a, b Path) int { return cmp.Compare(a.S, b.S) })
-	slices.SortStableFunc(m.received, func(a, b sample) int { return cmp.Compare(a.s, b.s) })
+	for _, list := range m.received {
+		slices.SortStableFunc(list, func(a, b sample) int { return cmp.Compare(a.s, b.s) })
+	}
 }
 
 // Link is one node's view of another that it hears.

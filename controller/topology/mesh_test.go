@@ -36,7 +36,8 @@ func route(node string, s float64, action, to, via string) wire.Record {
 func square() (wire.RunPlan, wire.Trial, []wire.Record) {
 	plan := wire.RunPlan{Nodes: []wire.PlanNode{{Name: "a", MeshPrefix: "10.0.0.1/24"}, {Name: "b", MeshPrefix: "10.0.0.2/24"},
 		{Name: "c", MeshPrefix: "10.0.0.3/24"}, {Name: "d", MeshPrefix: "10.0.0.4/24"}}}
-	t := wire.Trial{Sender: "a", Receiver: "d", Initiator: "a", Relays: []string{"b", "c"}, DurationS: 10, Routing: wire.Routing{Protocol: "aodv"}}
+	t := wire.Trial{Sender: "a", Receiver: "d", Initiator: "a", Relays: []string{"b", "c"}, DurationS: 10, Routing: wire.Routing{Protocol: "aodv"},
+		Traffic: []wire.Flow{{Name: "bulk", From: "a", To: "d"}}}
 	var out []wire.Record
 	for _, n := range []string{"a", "b", "c", "d"} {
 		out = append(out, record(n, 0, &wire.Window{OpenBootNs: boot(0), CloseBootNs: boot(10)}))
@@ -79,6 +80,39 @@ func TestThePathFollowsTheKernelsRoutes(t *testing.T) {
 	}
 	if o, ok := m.TCPOutage(); !ok || math.Abs(o.FromS-4) > 1e-9 || math.Abs(o.Seconds-3) > 1e-9 {
 		t.Errorf("TCP outage %+v", o)
+	}
+}
+
+// A node that stands still has no samples; that nothing arrived meanwhile nobody knows.
+func TestAStalledSamplerTellsNoOutage(t *testing.T) {
+	plan, trial, records := square()
+	late := record("d", 10, &wire.Lateness{Source: "sampler", WindowS: 10, WorstUs: 1.2e6})
+	if o, ok := Read(plan, trial, append(records, late)).TCPOutage(); ok {
+		t.Errorf("TCP outage %+v of a sampler that was 1.2 s late", o)
+	}
+}
+
+// A stream that ends takes its bytes with it; the others go on. Another flow to
+// the same node is not the measured one.
+func TestTheOutageIsOfTheMeasuredFlowsStreams(t *testing.T) {
+	plan, trial, records := square()
+	records = slices.DeleteFunc(records, func(r wire.Record) bool { return r.Body.Kind() == "tcp" })
+	trial.Traffic = append(trial.Traffic, wire.Flow{Name: "other", From: "b", To: "d", Background: true})
+	got := func(s float64, flow string, cookie, bytes uint64) {
+		records = append(records, record("d", s, &wire.TCPSample{Flow: flow, Stream: ptr(0), Cookie: cookie, BytesReceived: bytes}))
+	}
+	for i := range 101 {
+		s, n := float64(i)/10, uint64(i+1)
+		if i <= 20 {
+			got(s, "bulk", 1, 1000*n)
+		}
+		if i <= 20 || i >= 50 {
+			got(s, "bulk", 2, 10*n)
+		}
+		got(s, "other", 3, 1000*n)
+	}
+	if o, ok := Read(plan, trial, records).TCPOutage(); !ok || math.Abs(o.FromS-2) > 1e-9 || math.Abs(o.Seconds-3) > 1e-9 {
+		t.Errorf("TCP outage %+v, %v; want 3 s from 2 s", o, ok)
 	}
 }
 

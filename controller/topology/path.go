@@ -196,28 +196,29 @@ func (m *Mesh) RouteOutage() Outage {
 	return worst
 }
 
-// TCPOutage is the longest time in which the receiver got nothing of the flow,
-// to within the beat of its samples; false when it was not sampled.
+// TCPOutage returns the longest time in which the receiver got nothing of the
+// measured flows, to within the beat of its samples. It reports false when the
+// receiver was not sampled, or its sampler stalled: then nobody knows.
 func (m *Mesh) TCPOutage() (Outage, bool) {
-	return m.longestGap(m.grew()), len(m.received) > 0
+	if len(m.received) == 0 || m.stalled {
+		return Outage{}, false
+	}
+	return m.longestGap(m.grew()), true
 }
 
-// grew are the moments within the window at which the receiver had new bytes.
+// grew returns the moments within the window at which a data socket of the
+// receiver had new bytes, sorted.
 func (m *Mesh) grew() (out []float64) {
-	bytes := map[float64]uint64{}
-	var beats []float64
-	for _, x := range m.received { // streams of one beat are summed
-		if _, seen := bytes[x.s]; !seen {
-			beats = append(beats, x.s)
-		}
-		bytes[x.s] += x.bytes
-	}
-	var last uint64
-	for _, s := range beats {
-		if s >= 0 && s <= m.Seconds && bytes[s] > last {
-			last, out = bytes[s], append(out, s)
+	for _, samples := range m.received {
+		var last uint64
+		for _, x := range samples {
+			if x.bytes > last && x.s >= 0 && x.s <= m.Seconds {
+				out = append(out, x.s)
+			}
+			last = max(last, x.bytes)
 		}
 	}
+	slices.Sort(out)
 	return out
 }
 

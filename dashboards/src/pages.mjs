@@ -3,7 +3,7 @@ import * as common from "@grafana/grafana-foundation-sdk/common";
 import * as dashboard from "@grafana/grafana-foundation-sdk/dashboard";
 import * as geomap from "@grafana/grafana-foundation-sdk/geomap";
 import { cloud, curves, flows, join, list, marks, matrix, nodes, number, order, page, pages, runs, sections, toLive, trials, variable } from "./parts.mjs";
-import { answers, attempts, cells, chosen, dataOnly, lastOf, mean, newest, ofRun, rate, rows, source, tally, target, throughput } from "./queries.mjs";
+import { attempts, cells, chosen, counted, dataOnly, lastOf, mean, newest, ofRun, rate, rows, source, tally, target, throughput } from "./queries.mjs";
 
 /** tested leaves the nodes that the reader chose. */
 const tested = `"node" =~ /^$node$/`;
@@ -107,11 +107,12 @@ function campaign() {
   const d = page(pages.campaign, "Fieldmesh: campaign", "Every judged attempt of a run: throughput against speed, and TCP variant by routing protocol.")
     .refresh("30s").time({ from: "now-30d", to: "now" })
     .withVariable(runs()).withVariable(sections())
-    .withPanel(number("Accepted", "none", [target(tally(`sum("accepted")`))], { w: 6, none: "0", h: 4, steps: [{ value: 0, color: "green" }] }))
-    .withPanel(number("Left", "none", [target(tally(`max("planned_trials") - sum("accepted")`))], { w: 6, h: 4, description: "Trials of the plan without an accepted attempt; those given up among them." }))
-    .withPanel(number("Rejected attempts", "none", [target(tally(`count("outcome")`, `"outcome" = 'rejected'`))], { w: 6, none: "0", h: 4, steps: [{ value: 1, color: "orange" }] }))
-    .withPanel(number("Failed attempts", "none", [target(tally(`count("outcome")`, `"outcome" = 'failed'`))], { w: 6, none: "0", h: 4, steps: [{ value: 1, color: "red" }] }))
-    .withPanel(cloud("Throughput against speed", [target(attempts([x.name, y.name], ["section", "unit"], { where: `"accepted" = 1 AND ${answers} AND "section" =~ /^$section$/` }), { format: "table" })], x, y, ["section", "unit"],
+    .withPanel(number("Accepted", "none", [target(tally(`sum("accepted")`))], { w: 5, none: "0", h: 4, steps: [{ value: 0, color: "green" }] }))
+    .withPanel(number("Left", "none", [target(tally(`max("planned_trials") - sum("accepted")`))], { w: 4, h: 4, description: "Trials of the plan without an accepted attempt; those given up among them." }))
+    .withPanel(number("Rejected attempts", "none", [target(tally(`count("outcome")`, `"outcome" = 'rejected'`))], { w: 5, none: "0", h: 4, steps: [{ value: 1, color: "orange" }] }))
+    .withPanel(number("Failed attempts", "none", [target(tally(`count("outcome")`, `"outcome" = 'failed'`))], { w: 5, none: "0", h: 4, steps: [{ value: 1, color: "red" }] }))
+    .withPanel(number("Interrupted attempts", "none", [target(tally(`count("outcome")`, `"outcome" = 'interrupted'`))], { w: 5, none: "0", h: 4, steps: [{ value: 1, color: "orange" }], description: "Ended from outside: they use up none of a trial's attempts." }))
+    .withPanel(cloud("Throughput against speed", [target(attempts([x.name, y.name], ["section", "unit"], { where: `${counted} AND "section" =~ /^$section$/` }), { format: "table" })], x, y, ["section", "unit"],
       { w: 16, h: 12, description: "One point for each accepted attempt, by section and by the hardware in the car. Speed and distance may go together: the report takes them apart as far as the course allows." }))
     .withPanel(matrix("Mean throughput by speed and section", cells("throughput_bps", "speed", "section"), "throughput_bps", "speed", "section", { w: 8, h: 12, unit: "bps", description: "Of accepted attempts, target speed in m/s down, section across. Intervals and tests are in the report." }));
   for (const [title, field, unit, description] of [
@@ -138,12 +139,12 @@ function compare() {
     .withVariable(variable("other", "with", "fm_trial", { tag: "run", multi: false }))
     .withVariable(trials()).withVariable(flows());
   const both = `("run" =~ /^$run$/ OR "run" =~ /^$other$/) AND $timeFilter`;
-  d.withPanel(list("Both runs", [target(`SELECT last("place") AS "place", sum("accepted") AS "accepted", max("planned_trials") AS "planned", mean("throughput_bps") AS "throughput_bps", mean("rtt_mean_ms") AS "rtt_mean_ms", mean("retransmits") AS "retransmits", mean("signal_mean_dbm") AS "signal_mean_dbm", mean("distance_mean_m") AS "distance_mean_m" FROM "fm_result" WHERE ${both} GROUP BY "run"`, { format: "table" })],
-    { w: 24, h: 5, description: "Means over all judged attempts of each run.", units: { throughput_bps: "bps", rtt_mean_ms: "ms", signal_mean_dbm: "suffix: dBm", distance_mean_m: "lengthm" }, transformations: order(["run", "place"], ["Time"]) }));
+  d.withPanel(list("Both runs", [target(`SELECT last("place") AS "place", sum("accepted") AS "accepted", max("planned_trials") AS "planned", mean("throughput_bps") AS "throughput_bps", mean("rtt_mean_ms") AS "rtt_mean_ms", mean("retransmits") AS "retransmits", mean("signal_mean_dbm") AS "signal_mean_dbm", mean("distance_mean_m") AS "distance_mean_m" FROM "fm_result" WHERE ${both} AND ${counted} GROUP BY "run"`, { format: "table" })],
+    { w: 24, h: 5, description: "Means over the accepted attempts of each run, calibration passes left out.", units: { throughput_bps: "bps", rtt_mean_ms: "ms", signal_mean_dbm: "suffix: dBm", distance_mean_m: "lengthm" }, transformations: order(["run", "place"], ["Time"]) }));
   const x = { name: "speed_mean_mps", unit: "velocityms", label: "speed by GPS" };
   const y = { name: "throughput_bps", unit: "bps", label: "throughput at the receiver" };
-  d.withPanel(cloud("Throughput against speed", [target(attempts([x.name, y.name], ["run", "section"], { filter: both, where: `"accepted" = 1 AND ${answers}` }), { format: "table" })], x, y, ["run", "section"], { w: 16, h: 11, description: "One point for each accepted attempt of either run." }));
-  d.withPanel(matrix("Mean throughput by speed", `SELECT mean("throughput_bps") AS "throughput_bps" FROM "fm_result" WHERE ${both} AND "accepted" = 1 GROUP BY "speed", "run"`, "throughput_bps", "speed", "run", { w: 8, h: 11, unit: "bps", description: "Of accepted attempts: target speed in m/s down, run across." }));
+  d.withPanel(cloud("Throughput against speed", [target(attempts([x.name, y.name], ["run", "section"], { filter: both, where: counted }), { format: "table" })], x, y, ["run", "section"], { w: 16, h: 11, description: "One point for each accepted attempt of either run." }));
+  d.withPanel(matrix("Mean throughput by speed", `SELECT mean("throughput_bps") AS "throughput_bps" FROM "fm_result" WHERE ${both} AND ${counted} GROUP BY "speed", "run"`, "throughput_bps", "speed", "run", { w: 8, h: 11, unit: "bps", description: "Of accepted attempts: target speed in m/s down, run across." }));
   const signal = newest("fm_station", "signal_dbm", ["node"]);
   const retransmitted = rate("fm_tcp", "retransmits_total", ["node"], ["flow", "stream", "trial", "attempt"], { where: dataOnly });
   for (const [title, unit, query, alias] of [

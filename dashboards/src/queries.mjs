@@ -59,8 +59,11 @@ export function lastOf(measurement, fields, tags = ["node"], where = "") {
   return `SELECT ${picked} FROM "${measurement}" WHERE ${ofRun}${where && ` AND ${where}`} GROUP BY ${tags.map((t) => `"${t}"`).join(", ")}`;
 }
 
-/** answers leaves the judged attempts that answer the campaign's question: no calibration passes. */
-export const answers = `"pass" !~ /./`;
+/**
+ * counted leaves the attempts that answer the campaign's question: accepted ones, and no calibration passes. A condition
+ * on the field "pass" would not do: where one point has it, InfluxDB takes those that have not out too.
+ */
+export const counted = `"counts" = 1`;
 
 /** attempts are results as rows, each with the tags that are asked for. */
 export function attempts(fields, tags, { where = "", filter = ofRun } = {}) {
@@ -69,9 +72,9 @@ export function attempts(fields, tags, { where = "", filter = ofRun } = {}) {
   return `SELECT ${fields.map((f) => `"${f}"`).join(", ")} FROM "fm_result" WHERE ${filter}${more}${by}`;
 }
 
-/** cells are the accepted attempts' mean of a field by two tags. */
+/** cells are the mean of a field over the attempts that count, by two tags. */
 export function cells(field, row, column, { as = field } = {}) {
-  return `SELECT mean("${field}") AS "${as}" FROM "fm_result" WHERE ${ofRun} AND "accepted" = 1 AND "section" =~ /^$section$/ GROUP BY "${row}", "${column}"`;
+  return `SELECT mean("${field}") AS "${as}" FROM "fm_result" WHERE ${ofRun} AND ${counted} AND "section" =~ /^$section$/ GROUP BY "${row}", "${column}"`;
 }
 
 /** tally is one number of the campaign. */

@@ -97,6 +97,18 @@ func TestEveryCallSucceedsAndConforms(t *testing.T) {
 	}
 }
 
+func TestTheGeneratorIsTriedWhenAskedTo(t *testing.T) {
+	b := start(t, nil)
+	for i, path := range []string{"/v1/node", "/v1/node?generator=0", "/v1/node?generator=1"} {
+		if r := b.ask(wire.RoleController, "GET", path, ""); r.status != http.StatusOK {
+			t.Errorf("%s: %d %s", path, r.status, r.body)
+		}
+		if tried, want := b.node.tried.Load(), int32(i/2); tried != want {
+			t.Errorf("%s: tried %d times, want %d", path, tried, want)
+		}
+	}
+}
+
 func mustJSON(t *testing.T, v any) string {
 	t.Helper()
 	data, err := json.Marshal(v)
@@ -163,6 +175,7 @@ func TestWhatIsNotThereIsSaid(t *testing.T) {
 		{"GET", "/v1/records?epoch=a/b", 400, ""},
 		{"GET", "/v1/records?after=%zz", 400, ""},
 		{"GET", "/v1/runs/velocity-1?known=18446744073709551615", 400, ""},
+		{"GET", "/v1/node?generator=2", 400, ""},
 	}
 	for _, c := range cases {
 		r := b.askBy(client, c.method, c.path, "")

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/protocols/keys"
+	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 

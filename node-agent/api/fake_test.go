@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -20,10 +21,16 @@ type fakeNode struct {
 	changed chan struct{} // closed and renewed at every change
 	fault   func()        // called by Status, when set
 	boot    time.Time
+	tried   atomic.Int32
 }
 
 func newFakeNode() *fakeNode {
 	return &fakeNode{plans: map[string]wire.RunPlan{}, views: map[string]wire.CampaignView{}, changed: make(chan struct{}), boot: time.Now()}
+}
+
+func (n *fakeNode) TryGenerator(context.Context) error {
+	n.tried.Add(1)
+	return nil
 }
 
 func (n *fakeNode) Scan(_ context.Context, channel int) error {

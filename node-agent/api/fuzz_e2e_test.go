@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/node-agent/api/apifuzz"
-	"fieldmesh.dev/fieldmesh/protocols/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 

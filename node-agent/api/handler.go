@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/protocols/keys"
+	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 

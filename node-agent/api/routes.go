@@ -38,7 +38,7 @@ var (
 // routes is the whole API.
 func routes() []route {
 	return []route{
-		{http.MethodGet, "/v1/node", people, []string{"scan"}, 0, (*Server).status},
+		{http.MethodGet, "/v1/node", people, []string{"scan", "generator"}, 0, (*Server).status},
 		{http.MethodGet, "/v1/clock", everyone, nil, 0, (*Server).clock},
 		{http.MethodPut, "/v1/lease", steering, nil, bodyLimit, (*Server).lease},
 		{http.MethodPut, "/v1/runs/{run}", steering, nil, planLimit, (*Server).load},
@@ -145,6 +145,13 @@ func (s *Server) status(c *call) (any, error) {
 	channel, err := c.number("scan", 1, maxChannel, 0)
 	if err == nil && channel != 0 {
 		err = s.node.Scan(c.ctx, int(channel))
+	}
+	if err != nil {
+		return nil, err
+	}
+	try, err := c.number("generator", 0, 1, 0)
+	if err == nil && try != 0 {
+		err = s.node.TryGenerator(c.ctx)
 	}
 	if err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 	"net/http"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/protocols/keys"
+	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -27,6 +27,8 @@ type Node interface {
 	Status(ctx context.Context) (wire.NodeStatus, error)
 	// Scan has the radio listen on a channel; what it heard is in Status.
 	Scan(ctx context.Context, channel int) error
+	// TryGenerator has the traffic generator send to itself; what was wrong is in Status.
+	TryGenerator(ctx context.Context) error
 	Clock() wire.ClockReply
 	Lease(ctx context.Context, p Peer, l wire.Lease) (wire.Lease, error)
 	Load(ctx context.Context, p Peer, plan wire.RunPlan) (wire.CampaignView, error)

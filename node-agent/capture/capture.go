@@ -1,5 +1,5 @@
 // Package capture writes the first bytes of a trial's packets into a pcapng
-// file: those that a socket's filter lets through, which the privileged half
+// file: those that sockets' filters let through, which the privileged half
 // opened and filtered. What is in the packets is not looked at.
 package capture
 
@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"fieldmesh.dev/fieldmesh/protocols/pcapng"
+	"fieldmesh.dev/fieldmesh/internal/pcapng"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -26,12 +26,22 @@ import (
 // network's packets, 96 bytes of each.
 const MaxFileBytes = 1 << 30
 
-// Options are what a capture is to be.
+// Point is where packets are seen. The socket is the capture's, and closed by
+// it, also when it cannot begin.
+type Point struct {
+	Sock      *os.File
+	Interface string
+	Filter    string // the socket's, in words
+	BareIP    bool   // packets begin with their IP header, else with Ethernet's
+}
+
+// Options are what a capture is to be. Points are in the file as interfaces in
+// their order: the first is the interface under test; there may be a second,
+// the device above it.
 type Options struct {
 	Path      string // of the file, which must not be there
-	Interface string
-	SnapBytes int    // as the socket's filter has it
-	Filter    string // that filter, in words
+	Points    []Point
+	SnapBytes int // as the sockets' filters have it
 	Offloads  map[string]bool
 	MaxBytes  int64 // of the file; 0: MaxFileBytes
 	Version   string
@@ -40,32 +50,35 @@ type Options struct {
 // Capture is one capture under way.
 type Capture struct {
 	o      Options
-	sock   *os.File
-	ring   *ring
+	rings  []*ring // one a point
 	file   *os.File
 	sum    hash.Hash
 	buf    *bufio.Writer
 	out    *pcapng.Writer
+	seen   []uint64 // packets of each point
 	told   wire.Capture
 	cancel context.CancelFunc
 	done   chan error
 }
 
-// Start begins to capture what a socket gives. The socket is the capture's, and
-// closed by it, also when it cannot begin.
-func Start(sock *os.File, o Options) (*Capture, error) {
+// Start begins to capture what sockets give.
+func Start(o Options) (*Capture, error) {
 	if o.MaxBytes == 0 {
 		o.MaxBytes = MaxFileBytes
 	}
-	c := &Capture{o: o, sock: sock, sum: sha256.New(), done: make(chan error, 1)}
+	c := &Capture{o: o, seen: make([]uint64, len(o.Points)), sum: sha256.New(), done: make(chan error, 1)}
+	under := o.Points[0]
 	err := c.fit()
 	if err == nil {
 		err = c.open()
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("capture on %q: %w", o.Interface, err), c.close())
+		return nil, errors.Join(fmt.Errorf("capture on %q: %w", under.Interface, err), c.close())
 	}
-	c.told = wire.Capture{Name: filepath.Base(o.Path), Interface: o.Interface, SnapBytes: o.SnapBytes, Filter: o.Filter, Offloads: o.Offloads}
+	c.told = wire.Capture{Name: filepath.Base(o.Path), Interface: under.Interface, SnapBytes: o.SnapBytes, Filter: under.Filter, Offloads: o.Offloads}
+	if len(o.Points) > 1 {
+		c.told.Above = o.Points[1].Interface
+	}
 	c.told.OpenBootNs, c.told.WallOffsetOpen = clocks()
 	ctx, cancel := context.WithCancel(context.Background())
 	c.cancel = cancel
@@ -100,27 +113,40 @@ func (c *Capture) fit() error {
 
 func (c *Capture) open() error {
 	var err error
-	if c.ring, err = openRing(int(c.sock.Fd())); err != nil {
-		return err
+	var interfaces []pcapng.Interface
+	for _, p := range c.o.Points {
+		r, err := openRing(int(p.Sock.Fd()))
+		if err != nil {
+			return err
+		}
+		c.rings = append(c.rings, r)
+		i := pcapng.Interface{Name: p.Interface, Filter: p.Filter, LinkType: pcapng.LinkEthernet, SnapBytes: c.o.SnapBytes}
+		if p.BareIP {
+			i.LinkType = pcapng.LinkIP
+		}
+		interfaces = append(interfaces, i)
 	}
 	if c.file, err = os.OpenFile(c.o.Path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
 		return fmt.Errorf("make file: %w", err)
 	}
 	c.buf = bufio.NewWriterSize(io.MultiWriter(c.file, c.sum), 256<<10)
-	c.out, err = pcapng.NewWriter(c.buf, c.o.Version, pcapng.Interface{Name: c.o.Interface, Filter: c.o.Filter, LinkType: pcapng.LinkEthernet, SnapBytes: c.o.SnapBytes})
+	c.out, err = pcapng.NewWriter(c.buf, c.o.Version, interfaces...)
 	return err
 }
 
 // close gives back what is open.
 func (c *Capture) close() error {
 	var err error
-	if c.ring != nil {
-		err = c.ring.close()
+	for _, r := range c.rings {
+		err = errors.Join(err, r.close())
 	}
 	if c.file != nil {
 		err = errors.Join(err, c.file.Close())
 	}
-	return errors.Join(err, c.sock.Close())
+	for _, p := range c.o.Points {
+		err = errors.Join(err, p.Sock.Close())
+	}
+	return err
 }
 
 // drainEvery is how often the ring is emptied. It is not waited for in a system
@@ -133,7 +159,7 @@ func (c *Capture) run(ctx context.Context) error {
 	ticker := time.NewTicker(drainEvery)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
-		if err := c.ring.drain(c.take); err != nil {
+		if err := c.drain(); err != nil {
 			return err
 		}
 		select {
@@ -143,11 +169,21 @@ func (c *Capture) run(ctx context.Context) error {
 	}
 	// A block that is not full is handed over after retireMs; two of them are certain.
 	time.Sleep(2 * retireMs * time.Millisecond)
-	return c.ring.drain(c.take)
+	return c.drain()
 }
 
-// take writes one frame, unless the file is as large as it may be.
-func (c *Capture) take(f frame) error {
+func (c *Capture) drain() error {
+	for i, r := range c.rings {
+		if err := r.drain(func(f frame) error { return c.take(i, f) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take writes one frame of a point, unless the file is as large as it may be.
+func (c *Capture) take(point int, f frame) error {
+	c.seen[point]++
 	if c.out.Bytes()+int64(len(f.data))+128 > c.o.MaxBytes {
 		c.told.FileDrops++
 		return nil
@@ -157,7 +193,7 @@ func (c *Capture) take(f frame) error {
 		direction = pcapng.Outbound
 	}
 	c.told.Packets++
-	return c.out.Packet(f.timeNs, f.wireBytes, direction, f.data)
+	return c.out.Packet(point, f.timeNs, f.wireBytes, direction, f.data)
 }
 
 // Stop ends the capture and says what it came to. The file is on disk when it
@@ -165,11 +201,13 @@ func (c *Capture) take(f frame) error {
 func (c *Capture) Stop() wire.Capture {
 	c.cancel()
 	err := <-c.done
-	err = errors.Join(err, c.ring.countDrops())
-	c.told.KernelDrops = c.ring.drops
 	c.told.CloseBootNs, c.told.WallOffsetClose = clocks()
-	err = errors.Join(err, c.out.Counts(c.told.CloseBootNs+c.told.WallOffsetClose, c.told.Packets+c.told.KernelDrops+c.told.FileDrops, c.told.KernelDrops), c.buf.Flush(), c.file.Sync())
-	err = errors.Join(err, c.close())
+	for i, r := range c.rings {
+		err = errors.Join(err, r.countDrops())
+		c.told.KernelDrops += r.drops
+		err = errors.Join(err, c.out.Counts(i, c.told.CloseBootNs+c.told.WallOffsetClose, c.seen[i]+r.drops, r.drops))
+	}
+	err = errors.Join(err, c.buf.Flush(), c.file.Sync(), c.close())
 	c.told.FileBytes, c.told.SHA256 = c.out.Bytes()-int64(c.buf.Buffered()), hex.EncodeToString(c.sum.Sum(nil))
 	if err != nil {
 		c.told.Error = err.Error()

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"fieldmesh.dev/fieldmesh/protocols/pcapng"
+	"fieldmesh.dev/fieldmesh/internal/pcapng"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -102,7 +102,7 @@ func packetsTo(t *testing.T, path string, port uint16, told wire.Capture) (outbo
 
 func TestEveryPacketIsInTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run", "0001-a1.pcapng")
-	c, err := Start(loopback(t), Options{Path: path, Interface: "lo", SnapBytes: 96})
+	c, err := Start(Options{Path: path, Points: []Point{{Sock: loopback(t), Interface: "lo"}}, SnapBytes: 96})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestEveryPacketIsInTheFile(t *testing.T) {
 func TestAFileIsNotLargerThanItMayBe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "0001-a1.pcapng")
 	const most = 20_000
-	c, err := Start(loopback(t), Options{Path: path, Interface: "lo", SnapBytes: 96, MaxBytes: most})
+	c, err := Start(Options{Path: path, Points: []Point{{Sock: loopback(t), Interface: "lo"}}, SnapBytes: 96, MaxBytes: most})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestAFileThatIsThereIsNotOverwritten(t *testing.T) {
 	if err := os.WriteFile(path, []byte("another"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Start(loopback(t), Options{Path: path, Interface: "lo", SnapBytes: 96}); !errors.Is(err, os.ErrExist) {
+	if _, err := Start(Options{Path: path, Points: []Point{{Sock: loopback(t), Interface: "lo"}}, SnapBytes: 96}); !errors.Is(err, os.ErrExist) {
 		t.Errorf("%v", err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/internal/testnet"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // A real chronyd in a namespace of its own, which never touches the machine's

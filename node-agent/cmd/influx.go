@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"fieldmesh.dev/fieldmesh/internal/influx"
 	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/node-agent/spool"
-	"fieldmesh.dev/fieldmesh/protocols/influx"
 )
 
 const (

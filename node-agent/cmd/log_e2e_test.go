@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"testing"
 
-	"fieldmesh.dev/fieldmesh/internal/testnet"
 	"fieldmesh.dev/fieldmesh/node-agent/spool"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // What a log with no controller records is on disk, and every point of it in

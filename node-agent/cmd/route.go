@@ -20,11 +20,12 @@ import (
 
 	"fieldmesh.dev/fieldmesh/node-agent/host"
 	"fieldmesh.dev/fieldmesh/node-agent/routing/batman"
+	"fieldmesh.dev/fieldmesh/node-agent/routing/control"
 	"fieldmesh.dev/fieldmesh/node-agent/routing/manetd"
 )
 
 type routeFlags struct {
-	manetd.Config
+	control.Config
 	catch    string
 	hello    time.Duration
 	stateDir string
@@ -99,7 +100,7 @@ func (f *routeFlags) runFile(ctx context.Context) error {
 		return fmt.Errorf("read configuration %q: %w", f.file, err)
 	}
 	if f.Protocol == batman.Protocol { // the kernel routes; it is only read
-		return batman.Run(ctx, batman.Config{Interface: f.Interface, Socket: f.Socket, Log: f.Log})
+		return batman.Run(ctx, f.Config)
 	}
 	return runDaemon(ctx, f.Config)
 }
@@ -107,7 +108,7 @@ func (f *routeFlags) runFile(ctx context.Context) error {
 // runDaemon runs the daemon, where the kernel forwards on one processor: it
 // wakes a few times a second then, and waking a second one each time to see
 // whether there is more to do would be most of its cost.
-func runDaemon(ctx context.Context, cfg manetd.Config) error {
+func runDaemon(ctx context.Context, cfg control.Config) error {
 	if forwards, err := manetd.Forwards(cfg.Protocol); err == nil && forwards {
 		runtime.GOMAXPROCS(1)
 	}

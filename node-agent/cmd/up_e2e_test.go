@@ -14,11 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/internal/testnet"
+	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/node-agent/config"
 	"fieldmesh.dev/fieldmesh/node-agent/host"
-	"fieldmesh.dev/fieldmesh/protocols/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 const nobody = 65534
@@ -141,8 +141,8 @@ func (n node) half(name string) int {
 func (n node) change(t *testing.T) {
 	t.Helper()
 	_, err := host.Dial(n.cfg.HostSocket()).Apply(t.Context(), host.ScopeRun, []host.Change{
-		{Address: &host.Address{Interface: "wlan0", Prefix: netip.MustParsePrefix("10.77.0.1/24")}},
-		{Sysctl: &host.Sysctl{Key: "net.ipv4.tcp_congestion_control", Value: "reno"}},
+		host.Address{Interface: "wlan0", Prefix: netip.MustParsePrefix("10.77.0.1/24")},
+		host.Sysctl{Key: "net.ipv4.tcp_congestion_control", Value: "reno"},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -22,39 +22,61 @@ const DefaultPath = "/etc/fieldmesh/agent.yaml"
 // maxFileBytes bounds the file: a configuration is a page, not a megabyte.
 const maxFileBytes = 1 << 20
 
-// Config is agent.yaml. Paths are absolute; a zero field that has a default
-// never reaches the caller of Load.
+// Config is agent.yaml. Each key is declared here: the comment says what it
+// means, the tags what it may be (see checkKey), and defaults what it is when it
+// is absent. A zero field that has a default never reaches the caller of Load.
+//
+//go:generate go test -run TestSchemaIsCurrent -update .
 type Config struct {
-	Node             string  `yaml:"node"`              // this node's name, [a-z0-9-]{1,64}
-	Listen           string  `yaml:"listen"`            // host:port of the API; default ":7443"
-	GoPort           int     `yaml:"go_port"`           // UDP port for GO; default 7446
-	StateDir         string  `yaml:"state_dir"`         // default /var/lib/fieldmesh
-	Interface        string  `yaml:"interface"`         // the interface under test
-	Beside           string  `yaml:"beside"`            // the machine's own interface, on whose radio Interface is made for a run; absent: Interface is there
-	ControlInterface string  `yaml:"control_interface"` // absent: none of its own
-	GPSD             string  `yaml:"gpsd"`              // host:port; default 127.0.0.1:2947; NoGPSD: a phone's app pushes fixes
-	FeedbackSocket   string  `yaml:"feedback_socket"`   // radio feedback; absent: none
-	RadioFeedback    bool    `yaml:"radio_feedback"`    // serve what a real radio tells to the routing daemons, which then go by its unacknowledged frames instead of HELLOs
-	FaceUser         string  `yaml:"face_user"`         // user, or uid:gid, that the network face runs as; default fieldmesh
-	KeysDir          string  `yaml:"keys_dir"`          // default /etc/fieldmesh/keys
-	Allow            Allow   `yaml:"allow"`
-	QuotaBytes       int64   `yaml:"quota_bytes"`      // of the spool; default 2 GB
-	QuotaFreeBytes   int64   `yaml:"quota_free_bytes"` // least free space on the spool's disk; default 256 MB
-	DeadManS         float64 `yaml:"dead_man_s"`       // default 1800
-	// A trial ends, and none begins, while a battery that feeds the machine is
-	// below BatteryMinPercent or a part of it hotter than TemperatureMaxC; 0: no limit.
-	BatteryMinPercent float64 `yaml:"battery_min_percent"` // default 5
-	TemperatureMaxC   float64 `yaml:"temperature_max_c"`   // default 95
-	SysfsDir          string  `yaml:"sysfs_dir"`           // where they are read; default /sys
-	// ClockFile makes this node's clocks differ from the machine's, in rehearsals
-	// only (clock.Skew as JSON); absent: they do not.
-	ClockFile string            `yaml:"clock_file"`
-	Binaries  map[string]string `yaml:"binaries"` // tool → absolute path; see DefaultBinaries
+	// This node's name
+	Node string `yaml:"node" kind:"name" missing:"give this node a name"`
+	// Where the API listens
+	Listen string `yaml:"listen" kind:"address"`
+	// UDP port for GO
+	GoPort int `yaml:"go_port" min:"1" max:"65535"`
+	// Folder for all that the agent keeps
+	StateDir string `yaml:"state_dir" kind:"path"`
+	// The interface under test, the only one that the agent changes
+	Interface string `yaml:"interface" kind:"interface" missing:"name the interface to measure on, such as wlan0"`
+	// The machine's own interface, on whose radio the interface under test is made for a run; absent: that one is there
+	Beside string `yaml:"beside" kind:"interface"`
+	// The interface by which the controller reaches the node; absent: none of its own
+	ControlInterface string `yaml:"control_interface" kind:"interface"`
+	// Where gpsd listens; none: a phone's app pushes fixes
+	GPSD string `yaml:"gpsd" kind:"gpsd"`
+	// Socket on which somebody else serves what the radio tells; absent: none
+	FeedbackSocket string `yaml:"feedback_socket" kind:"path"`
+	// Whether a real radio's unacknowledged frames are served to the routing daemons,
+	// which go by them instead of by HELLOs
+	RadioFeedback bool `yaml:"radio_feedback"`
+	// The user, or uid:gid, as whom the part that faces the network runs
+	FaceUser string `yaml:"face_user" kind:"user"`
+	// Folder of the node's key and of those that it lets in
+	KeysDir string `yaml:"keys_dir" kind:"path"`
+	// What the privileged part may be asked to set
+	Allow Allow `yaml:"allow"`
+	// The most that records may take up on the disk
+	QuotaBytes int64 `yaml:"quota_bytes" min:"1000000" unit:"bytes"`
+	// The least that stays free on the records' disk
+	QuotaFreeBytes int64 `yaml:"quota_free_bytes" min:"0" unit:"bytes"`
+	// How long after the last sign of life everything is put back
+	DeadManS float64 `yaml:"dead_man_s" min:"10" max:"86400" unit:"seconds"`
+	// Battery below which a trial ends and none begins
+	BatteryMinPercent float64 `yaml:"battery_min_percent" min:"0" zero:"no limit" max:"100" unit:"%"`
+	// Temperature of any part above which a trial ends and none begins
+	TemperatureMaxC float64 `yaml:"temperature_max_c" min:"0" zero:"no limit" max:"150" unit:"°C"`
+	// Where battery and temperatures are read
+	SysfsDir string `yaml:"sysfs_dir" kind:"path"`
+	// In rehearsals only: file that makes the node's clocks differ from the machine's (clock.Skew as JSON)
+	ClockFile string `yaml:"clock_file" kind:"path"`
+	// Tools with their absolute paths, where they are not where Debian has them
+	Binaries map[string]string `yaml:"binaries" kind:"path"`
 }
 
 // Allow is what the privileged half may be asked to set.
 type Allow struct {
-	Prefixes []netip.Prefix `yaml:"prefixes"` // addresses and routes lie in these; default 10.77.0.0/16
+	// Networks in which addresses and routes must lie
+	Prefixes []netip.Prefix `yaml:"prefixes" kind:"prefix"`
 }
 
 // Tools are the programs that an agent starts, in the order of their names.

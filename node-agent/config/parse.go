@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/netip"
 	"path/filepath"
@@ -35,11 +36,46 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Message)
 }
 
-var (
-	nodeName      = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)
-	interfaceName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,15}$`) // IFNAMSIZ leaves 15 characters
-	userName      = regexp.MustCompile(`^([a-z_][a-z0-9_-]{0,31}|[0-9]{1,10}:[0-9]{1,10})$`)
-)
+// kind is a form that texts of the file have.
+type kind struct {
+	form  *regexp.Regexp
+	fits  func(text string) bool // nil: whatever has the form does
+	words string                 // what is said of one that does not
+}
+
+// kinds are the forms that Config's tags name.
+func kinds() map[string]kind {
+	// IFNAMSIZ leaves 15 characters.
+	return map[string]kind{
+		"name": {regexp.MustCompile(`^[a-z0-9-]{1,64}$`), nil, "is not a name of 1 to 64 of a-z, 0-9 and -"},
+		"interface": {regexp.MustCompile(`^[A-Za-z0-9_.-]{1,15}$`), func(name string) bool {
+			return !slices.Contains([]string{".", "..", "all", "default", "lo"}, name)
+		}, "is not the name of an interface that can be tested"},
+		"user": {regexp.MustCompile(`^([a-z_][a-z0-9_-]{0,31}|[0-9]{1,10}:[0-9]{1,10})$`), nil,
+			"is neither a user's name nor uid:gid"},
+		"address": {regexp.MustCompile(`:[0-9]+$`), func(address string) bool {
+			_, ok := splitAddress(address)
+			return ok
+		}, "is not host:port with a port of 1 to 65535"},
+		"gpsd": {regexp.MustCompile(`^(none|.+:[0-9]+)$`), func(address string) bool {
+			host, ok := splitAddress(address)
+			return address == NoGPSD || ok && host != ""
+		}, "is neither none nor host:port with a host and a port of 1 to 65535"},
+		"path": {regexp.MustCompile(`^/.`), func(path string) bool {
+			return filepath.Clean(path) == path
+		}, "is not a clean absolute path"},
+	}
+}
+
+func splitAddress(address string) (host string, ok bool) {
+	host, port, err := net.SplitHostPort(address)
+	n, perr := strconv.Atoi(port)
+	return host, err == nil && perr == nil && n >= 1 && n <= 65535
+}
+
+func (k kind) takes(text string) bool {
+	return k.form.MatchString(text) && (k.fits == nil || k.fits(text))
+}
 
 // Parse reads and checks a configuration; name stands for the file in errors.
 func Parse(name string, data []byte) (Config, error) {
@@ -161,7 +197,14 @@ func editDistance(a, b string) int {
 }
 
 func (d document) check(c Config) error {
-	checks := []func(Config) error{d.checkNames, d.checkAddresses, d.checkPaths, d.checkAmounts}
+	v, standard := reflect.ValueOf(c), reflect.ValueOf(defaults())
+	for i := range v.NumField() {
+		absent := v.Field(i).IsZero() && standard.Field(i).IsZero()
+		if err := d.checkKey(v.Type().Field(i).Tag, v.Field(i), absent); err != nil {
+			return err
+		}
+	}
+	checks := []func(Config) error{d.checkInterfaces, d.checkFace, d.checkPrefixes, d.checkPaths}
 	for _, check := range checks {
 		if err := check(c); err != nil {
 			return err
@@ -170,113 +213,102 @@ func (d document) check(c Config) error {
 	return nil
 }
 
-func (d document) checkNames(c Config) error {
-	if c.Node == "" {
-		return &Error{File: d.name, Message: "node: missing; give this node a name"}
+// checkKey holds one key to its tags: missing (what to do when a key that is
+// needed is not there), kind (the form of a text), min, max, zero and unit (of a
+// number).
+func (d document) checkKey(tag reflect.StructTag, v reflect.Value, absent bool) error {
+	key := tag.Get("yaml")
+	if cure, needed := tag.Lookup("missing"); needed && absent {
+		return &Error{File: d.name, Message: key + ": missing; " + cure}
 	}
-	if !nodeName.MatchString(c.Node) {
-		return d.at("node", "%q; allowed are 1 to 64 of a-z, 0-9 and -", c.Node)
-	}
-	if c.Interface == "" {
-		return &Error{File: d.name, Message: "interface: missing; name the interface to measure on, such as wlan0"}
-	}
-	for key, name := range map[string]string{"interface": c.Interface, "beside": c.Beside, "control_interface": c.ControlInterface} {
-		if name == "" && key != "interface" {
-			continue
+	switch {
+	case v.Kind() == reflect.String && !absent:
+		if k := kinds()[tag.Get("kind")]; !k.takes(v.String()) {
+			return d.at(key, "%q %s", v, k.words)
 		}
-		if !interfaceName.MatchString(name) || slices.Contains([]string{".", "..", "all", "default", "lo"}, name) {
-			return d.at(key, "%q is not the name of an interface that can be tested", name)
-		}
+	case v.CanInt():
+		return d.checkAmount(key, tag, float64(v.Int()))
+	case v.CanFloat():
+		return d.checkAmount(key, tag, v.Float())
 	}
+	return nil
+}
+
+func (d document) checkAmount(key string, tag reflect.StructTag, x float64) error {
+	if x >= bound(tag, "min", math.Inf(-1)) && x <= bound(tag, "max", math.Inf(1)) {
+		return nil
+	}
+	allowed := tag.Get("min")
+	if zero := tag.Get("zero"); zero != "" {
+		allowed += " (" + zero + ")"
+	}
+	if most, there := tag.Lookup("max"); there {
+		allowed = strings.TrimSpace(allowed + " to " + most + " " + tag.Get("unit"))
+	} else {
+		allowed += " and more"
+	}
+	return d.at(key, "%s; allowed is %s", strconv.FormatFloat(x, 'g', -1, 64), allowed)
+}
+
+func bound(tag reflect.StructTag, name string, otherwise float64) float64 {
+	if x, err := strconv.ParseFloat(tag.Get(name), 64); err == nil {
+		return x
+	}
+	return otherwise
+}
+
+func (d document) checkInterfaces(c Config) error {
 	if c.ControlInterface == c.Interface {
-		return d.at("control_interface", "%q is the interface under test; leave control_interface out when there is no other", c.ControlInterface)
+		return d.at("control_interface", "%q is the interface under test; leave control_interface out when there is no other",
+			c.Interface)
 	}
 	if c.Beside == c.Interface {
-		return d.at("beside", "%q is the interface under test; give `interface` a new name, such as mesh0, or leave beside out to use the interface itself", c.Beside)
+		return d.at("beside", "%q is the interface under test; give `interface` a new name, such as mesh0, "+
+			"or leave beside out to use the interface itself", c.Beside)
 	}
 	if c.Beside != "" && c.FeedbackSocket != "" {
 		return d.at("beside", "feedback_socket is given too, and what serves that sets the radio; leave one of the two out")
 	}
-	if !userName.MatchString(c.FaceUser) {
-		return d.at("face_user", "%q is neither a user's name nor uid:gid", c.FaceUser)
+	if c.RadioFeedback && c.FeedbackSocket != "" {
+		return d.at("radio_feedback", "feedback_socket is given too; leave one of the two out")
 	}
+	return nil
+}
+
+func (d document) checkFace(c Config) error {
 	if c.FaceUser == "root" || strings.HasPrefix(c.FaceUser, "0:") {
 		return d.at("face_user", "%q: the part that faces the network must not run as root", c.FaceUser)
 	}
 	return nil
 }
 
-func (d document) checkAddresses(c Config) error {
-	for key, address := range map[string]string{"listen": c.Listen, "gpsd": c.GPSD} {
-		if key == "gpsd" && address == NoGPSD {
-			continue
-		}
-		host, port, err := net.SplitHostPort(address)
-		if n, perr := strconv.Atoi(port); err != nil || perr != nil || n < 1 || n > 65535 {
-			return d.at(key, "%q is not host:port with a port of 1 to 65535", address)
-		}
-		if key == "gpsd" && host == "" {
-			return d.at(key, "%q names no host", address)
-		}
-	}
-	if c.GoPort < 1 || c.GoPort > 65535 {
-		return d.at("go_port", "%d; allowed is 1 to 65535", c.GoPort)
-	}
+func (d document) checkPrefixes(c Config) error {
 	if len(c.Allow.Prefixes) == 0 {
 		return d.at("allow.prefixes", "empty; name at least one prefix, such as 10.77.0.0/16")
 	}
 	for i, p := range c.Allow.Prefixes {
 		if p.Bits() < 8 {
-			return d.at(fmt.Sprintf("allow.prefixes[%d]", i), "%s is wider than a /8; an agent that may route so much could cut the machine off", p)
+			return d.at(fmt.Sprintf("allow.prefixes[%d]", i),
+				"%s is wider than a /8; an agent that may route so much could cut the machine off", p)
 		}
 	}
 	return nil
 }
 
 func (d document) checkPaths(c Config) error {
-	paths := map[string]string{"state_dir": c.StateDir, "keys_dir": c.KeysDir, "sysfs_dir": c.SysfsDir}
-	if c.ClockFile != "" {
-		paths["clock_file"] = c.ClockFile
-	}
-	if c.FeedbackSocket != "" {
-		paths["feedback_socket"] = c.FeedbackSocket
-	}
-	for tool, path := range c.Binaries {
+	path := kinds()["path"]
+	for tool, at := range c.Binaries {
 		if !slices.Contains(Tools(), tool) {
 			return d.at("binaries."+tool, "not a tool that the agent starts; those are %s", strings.Join(Tools(), ", "))
 		}
-		paths["binaries."+tool] = path
-	}
-	for key, path := range paths {
-		if !filepath.IsAbs(path) || filepath.Clean(path) != path || path == "/" {
-			return d.at(key, "%q is not a clean absolute path", path)
+		if !path.takes(at) {
+			return d.at("binaries."+tool, "%q %s", at, path.words)
 		}
 	}
-	if c.RadioFeedback && c.FeedbackSocket != "" {
-		return d.at("radio_feedback", "feedback_socket is given too; leave one of the two out")
-	}
-	// sockaddr_un holds 108 bytes with the closing zero (unix(7)).
-	if n := len(c.HostSocket()); n > 107 {
-		return d.at("state_dir", "%q is too long: the socket's path would have %d of at most 107 bytes", c.StateDir, n)
-	}
-	return nil
-}
-
-func (d document) checkAmounts(c Config) error {
-	if c.QuotaBytes < 1e6 {
-		return d.at("quota_bytes", "%d; allowed is 1000000 and more", c.QuotaBytes)
-	}
-	if c.QuotaFreeBytes < 0 {
-		return d.at("quota_free_bytes", "%d; allowed is 0 and more", c.QuotaFreeBytes)
-	}
-	if !(c.DeadManS >= 10 && c.DeadManS <= 86400) {
-		return d.at("dead_man_s", "%g; allowed is 10 to 86400 seconds", c.DeadManS)
-	}
-	if !(c.BatteryMinPercent >= 0 && c.BatteryMinPercent <= 100) {
-		return d.at("battery_min_percent", "%g; allowed is 0 (no limit) to 100 %%", c.BatteryMinPercent)
-	}
-	if !(c.TemperatureMaxC >= 0 && c.TemperatureMaxC <= 150) {
-		return d.at("temperature_max_c", "%g; allowed is 0 (no limit) to 150 °C", c.TemperatureMaxC)
+	// sockaddr_un holds 108 bytes with the closing zero (unix(7)). A routing
+	// daemon's socket has the longest path.
+	if n := len(filepath.Join(c.HostDir(), "daemons", "babeld.sock")); n > 107 {
+		return d.at("state_dir", "%q is too long: a socket's path below it would have %d of at most 107 bytes", c.StateDir, n)
 	}
 	return nil
 }

@@ -7,9 +7,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/node-agent/api"
 	"fieldmesh.dev/fieldmesh/node-agent/config"
-	"fieldmesh.dev/fieldmesh/protocols/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 

@@ -2,6 +2,7 @@ package face
 
 import (
 	"context"
+	"errors"
 
 	"fieldmesh.dev/fieldmesh/internal/version"
 	"fieldmesh.dev/fieldmesh/node-agent/api"
@@ -12,25 +13,42 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// capture begins a capture through a socket of the privileged half's.
-func (f *Face) capture(ctx context.Context, run string, k wire.TrialKey, plan wire.CapturePlan, flows []wire.Flow) (trial.Capture, error) {
-	want := host.Packets{Interface: f.cfg.Interface, SnapBytes: plan.SnapBytes}
+// capture begins a capture through sockets of the privileged half's: on the
+// interface under test and, where a flow ends at this node and a routing daemon
+// holds or carries data, on that daemon's device too.
+func (f *Face) capture(ctx context.Context, run string, k wire.TrialKey, t wire.Trial, flows []wire.Flow) (trial.Capture, error) {
+	want := host.Packets{Interface: f.cfg.Interface, SnapBytes: t.Capture.SnapBytes}
+	ends := false
 	for _, flow := range flows {
 		want.Ports = append(want.Ports, flow.Port)
+		ends = ends || flow.From == f.cfg.Node || flow.To == f.cfg.Node
 	}
-	sock, filter, err := f.host.Packets(ctx, want)
+	under, err := f.point(ctx, want)
 	if err != nil {
 		return nil, err
 	}
+	points := []capture.Point{under}
+	if want.Above = ends && t.Routing.HoldsData(); want.Above {
+		above, err := f.point(ctx, want)
+		if err != nil {
+			return nil, errors.Join(err, under.Sock.Close())
+		}
+		points = append(points, above)
+	}
 	// A typed nil would not be nil to the engine.
-	c, err := capture.Start(sock, capture.Options{
-		Path: f.stored.Path(run, k), Interface: f.cfg.Interface, SnapBytes: plan.SnapBytes, Filter: filter.Text,
+	c, err := capture.Start(capture.Options{
+		Path: f.stored.Path(run, k), Points: points, SnapBytes: t.Capture.SnapBytes,
 		Offloads: f.reader.Offloads(), Version: "fieldmesh-agent " + version.String(),
 	})
 	if err != nil {
 		return nil, err
 	}
 	return c, nil
+}
+
+func (f *Face) point(ctx context.Context, want host.Packets) (capture.Point, error) {
+	sock, filter, err := f.host.Packets(ctx, want)
+	return capture.Point{Sock: sock, Interface: filter.Interface, Filter: filter.Text, BareIP: filter.BareIP}, err
 }
 
 // Capture reads part of an attempt's capture.

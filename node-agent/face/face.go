@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/internal/version"
 	"fieldmesh.dev/fieldmesh/node-agent/api"
 	"fieldmesh.dev/fieldmesh/node-agent/capture"
@@ -29,12 +30,11 @@ import (
 	"fieldmesh.dev/fieldmesh/node-agent/tcp"
 	"fieldmesh.dev/fieldmesh/node-agent/traffic"
 	"fieldmesh.dev/fieldmesh/node-agent/trial"
-	"fieldmesh.dev/fieldmesh/protocols/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 const (
-	// connectTimeout is how long iperf3's client tries to connect. A trial's
+	// connectTimeout is how long iperf3's client tries to connect at least; else as long as its flow lasts. A trial's
 	// own end comes first in most plans; a client that never connects has sent 0 bytes.
 	connectTimeout = 10 * time.Second
 	// keepaliveEvery is how often the dead-man timer is wound up at least.
@@ -57,6 +57,8 @@ type Face struct {
 	engine *trial.Engine
 	notes  notes
 	stored capture.Store
+
+	generator generator
 
 	authorized *keys.Authorized
 
@@ -119,6 +121,10 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (*Face, erro
 	if cfg.FeedbackSocket != "" {
 		f.radio = radio.New(cfg.FeedbackSocket)
 	}
+	f.generator.Generator = traffic.Generator{Bin: cfg.Binary("iperf3"), Folder: filepath.Join(cfg.FaceDir(), "traffic"), Clock: clk}
+	if err := f.generator.Sweep(); err != nil {
+		log.Warn("traffic", "error", err) // whether iperf3 can write there is looked at before every trial
+	}
 	f.reader = provenance.New(ctx, cfg.Interface, cfg.Binaries)
 	if err := f.awaitHost(ctx); err != nil {
 		return nil, errors.Join(err, sp.Close())
@@ -162,9 +168,9 @@ func (f *Face) awaitHost(ctx context.Context) error {
 
 func (f *Face) deps() trial.Deps {
 	return trial.Deps{
-		Clock: f.clk, Host: f.host, Spool: f.spool, GPS: f.gps, Flows: flows{bin: f.cfg.Binary("iperf3")},
-		Sockets: func(node string, fl []wire.Flow, traced measure.Events) (trial.Sockets, error) {
-			t := measure.NewTCP(node, fl)
+		Clock: f.clk, Host: f.host, Spool: f.spool, GPS: f.gps, Flows: &f.generator,
+		Sockets: func(node string, fl []wire.Flow, addresses map[string]netip.Addr, traced measure.Events) (trial.Sockets, error) {
+			t := measure.NewTCP(node, fl, addresses)
 			if traced != nil {
 				t.Trace(traced)
 			}
@@ -229,15 +235,4 @@ func (f *Face) close() {
 	if err := f.spool.Close(); err != nil {
 		f.log.Error("close spool", "error", err)
 	}
-}
-
-// flows starts iperf3.
-type flows struct{ bin string }
-
-func (fl flows) Server(ctx context.Context, f wire.Flow, bind netip.Addr) (trial.Process, error) {
-	return traffic.Server(ctx, fl.bin, f, bind)
-}
-
-func (fl flows) Client(ctx context.Context, f wire.Flow, to netip.Addr, variant string) (trial.Process, error) {
-	return traffic.Client(ctx, fl.bin, f, to, variant, connectTimeout)
 }

@@ -84,6 +84,9 @@ func (f *Face) problems(st wire.NodeStatus, hostErr error) []wire.Problem {
 	if st.Tools["iperf3"] == "" {
 		add("iperf3", "no iperf3 at "+f.cfg.Binary("iperf3"), "install it (apt-get install iperf3), or correct `binaries` in the configuration")
 	}
+	if found := f.generator.found(); found != "" {
+		add("generator", found, "see that iperf3 runs as the agent's user, that it can write in "+f.generator.Folder+", and that the loopback interface is up")
+	}
 	switch {
 	case f.cfg.GPSD == config.NoGPSD && !st.GPS.Connected:
 		add("gps", "no app tells where the node is", "open the app on the phone and let it have the location, or name gpsd's address as `gpsd` in the configuration")
@@ -115,7 +118,7 @@ func (f *Face) interfaceProblem(st wire.NodeStatus) (found, cure string) {
 		}
 		return "", ""
 	}
-	made := host.Change{Virtual: &host.Virtual{Interface: name, Beside: beside}}.String()
+	made := host.Virtual{Interface: name, Beside: beside}.String()
 	besideUp, _ := provenance.Link(beside)
 	switch {
 	case besideUp == nil:

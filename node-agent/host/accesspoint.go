@@ -3,7 +3,6 @@ package host
 import (
 	"encoding/hex"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"fieldmesh.dev/fieldmesh/node-agent/nl80211"
@@ -21,7 +20,7 @@ const supplicant = "wpa_supplicant"
 
 // prepareAccessPoint names the process that the change will keep running; nil
 // for a radio that needs none.
-func (k *kernel) prepareAccessPoint(id uint64, r Radio, index int) (*daemonUndo, error) {
+func (k *kernel) prepareAccessPoint(id uint64, r Radio, index int) (*daemonProcess, error) {
 	if r.Mode != modeAP {
 		return nil, nil
 	}
@@ -30,25 +29,19 @@ func (k *kernel) prepareAccessPoint(id uint64, r Radio, index int) (*daemonUndo,
 		return nil, &Refused{Reason: "there is no " + supplicant + ", which makes a radio an access point",
 			Cure: "install it (apt-get install wpasupplicant), or name its place as binaries." + supplicant + " in agent.yaml; then start the agent again"}
 	}
-	return &daemonUndo{Name: supplicant, Binary: binary, Interface: r.Interface, Index: index,
+	return &daemonProcess{Name: supplicant, Binary: binary, Interface: r.Interface, Index: index,
 		Dir: filepath.Join(k.dir, "daemons", fmt.Sprintf("%d-%s", id, supplicant))}, nil
 }
 
 // begin has the interface be an access point.
-func (d *radioDevice) begin(n nl80211.Network, p daemonUndo) error {
+func (d *radioDevice) begin(n nl80211.Network, p daemonProcess) error {
 	d.listen(n.MHz)
 	if err := d.quit(); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(p.Dir, 0o711); err != nil {
-		return fmt.Errorf("make directory of %s: %w", p.Name, err)
-	}
-	if err := os.WriteFile(p.configPath(), []byte(accessPointConfig(n)), 0o600); err != nil {
-		return fmt.Errorf("write configuration of %s: %w", p.Name, err)
-	}
-	ended, err := startDaemon(p, []string{"-D", "nl80211", "-i", p.Interface, "-c", p.configPath()})
+	ended, err := p.start(accessPointConfig(n), []string{"-D", "nl80211", "-i", p.Interface, "-c", p.configPath()})
 	if err != nil {
-		return fmt.Errorf("start %s: %w", p.Name, err)
+		return err
 	}
 	if err := d.awaitJoined(n, ended); err != nil {
 		return fmt.Errorf("%w; %s said: %s", err, p.Name, lastWords(p.logPath()))

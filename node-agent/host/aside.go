@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/node-agent/manager"
@@ -17,34 +18,27 @@ type Aside struct {
 	Interface string `json:"interface"`
 }
 
-func (a Aside) describe() string { return "managers of " + a.Interface + " aside" }
+func (a Aside) target() string                       { return a.String() }
+func (a Aside) check(p policy) (reason, cure string) { return p.checkInterface(a.Interface) }
+func (a Aside) String() string                       { return "managers of " + a.Interface + " aside" }
 
-// asideUndo gives the interface back to those who held it.
-type asideUndo struct {
-	Interface string         `json:"interface"`
-	Index     int            `json:"index"`
-	Held      []manager.Held `json:"held,omitempty"`
-	// Made: the interface was made for the run and goes with it: nobody wants it back.
-	Made bool `json:"made,omitempty"`
-}
-
-func (k *kernel) prepareAside(a Aside) (undo, error) {
+func (a Aside) prepare(k *kernel, _ uint64) (*asideUndo, error) {
 	link, err := findLink(a.Interface)
 	if err != nil {
-		return undo{}, err
+		return nil, err
 	}
 	attrs := link.Attrs()
 	held, err := k.managers.Find(&net.Interface{Index: attrs.Index, Name: attrs.Name, HardwareAddr: attrs.HardwareAddr})
 	if errors.Is(err, manager.ErrByHand) {
-		return undo{}, &Refused{Reason: err.Error(), Cure: "use Android 11 or newer, or a laptop for this node"}
+		return nil, &Refused{Reason: err.Error(), Cure: "use Android 11 or newer, or a laptop for this node"}
 	}
 	if err != nil || len(held) == 0 {
-		return undo{Aside: &asideUndo{Interface: attrs.Name, Index: attrs.Index}}, err
+		return &asideUndo{Aside: lentInterface{Interface: attrs.Name, Index: attrs.Index}}, err
 	}
 	// Whoever lets go may set the interface down, and what it bore is lost then.
 	state, err := readInterface(link)
 	if err != nil {
-		return undo{}, err
+		return nil, err
 	}
 	up := attrs.Flags&net.FlagUp != 0
 	state.Up = &up
@@ -53,10 +47,11 @@ func (k *kernel) prepareAside(a Aside) (undo, error) {
 			state.Addresses, state.Routes = nil, nil
 		}
 	}
-	return undo{Aside: &asideUndo{Interface: attrs.Name, Index: attrs.Index, Held: held, Made: k.hasMade(attrs.Index)}, Interface: &state}, nil
+	lent := lentInterface{Interface: attrs.Name, Index: attrs.Index, Held: held, Made: k.hasMade(attrs.Index)}
+	return &asideUndo{Aside: lent, Interface: &state}, nil
 }
 
-func (k *kernel) applyAside(a Aside, u undo) error {
+func (a Aside) apply(k *kernel, u *asideUndo) error {
 	for _, h := range u.Aside.Held {
 		if err := k.managers.LetGo(h); err != nil {
 			return err
@@ -107,32 +102,55 @@ func awaitQuiet(name string) error {
 	}
 }
 
-// revertLasting gives back what even a reboot did not.
-func (k *kernel) revertLasting(u undo) error {
-	return k.giveBack(u, true)
+// asideUndo gives the interface back to those who held it.
+type asideUndo struct {
+	placed
+	Aside     lentInterface   `json:"aside"`
+	Interface *interfaceState `json:"interface,omitempty"`
 }
 
-// revertAside gives the interface back as it was given up: wpa_supplicant wants
-// it up. What NetworkManager takes off when it begins to manage is put back
-// after this, by revertInterface.
-func (k *kernel) revertAside(u undo) (string, error) {
-	if u.Aside == nil || len(u.Aside.Held) == 0 || u.Aside.Made {
+// lentInterface is an interface and who held it.
+type lentInterface struct {
+	Interface string         `json:"interface"`
+	Index     int            `json:"index"`
+	Held      []manager.Held `json:"held,omitempty"`
+	// Made: the interface was made for the run and goes with it: nobody wants it back.
+	Made bool `json:"made,omitempty"`
+}
+
+// void: what a manager was told for good is not void without the interface.
+func (u *asideUndo) void(*kernel) bool {
+	lasting := func(h manager.Held) bool { return h.Lasting }
+	return !slices.ContainsFunc(u.Aside.Held, lasting) && vanished(u.Aside.Interface, u.Aside.Index)
+}
+
+// revertLasting gives back what even a reboot did not.
+func (u *asideUndo) revertLasting(k *kernel) error { return u.giveBack(k, true) }
+
+// revert gives the interface back as it was given up: wpa_supplicant wants it
+// up. What NetworkManager takes off when it begins to manage is put back after
+// that.
+func (u *asideUndo) revert(k *kernel) (string, error) {
+	lasting := u.revertLasting(k)
+	note, err := inTurn(func() (string, error) { return u.revertHeld(k) }, u.Interface.revert)
+	return note, errors.Join(lasting, err)
+}
+
+func (u *asideUndo) revertHeld(k *kernel) (string, error) {
+	if len(u.Aside.Held) == 0 || u.Aside.Made {
 		return "", nil
 	}
-	note, err := revertInterface(u)
+	note, err := u.Interface.revert()
 	if err != nil {
 		err = fmt.Errorf("before %s has it back: %w", manager.Names(u.Aside.Held), err)
 	}
-	return note, errors.Join(err, k.giveBack(u, false))
+	return note, errors.Join(err, u.giveBack(k, false))
 }
 
-func (k *kernel) giveBack(u undo, lasting bool) error {
-	if u.Aside == nil {
-		return nil
-	}
+func (u *asideUndo) giveBack(k *kernel, lasting bool) error {
 	var errs []error
-	for i := len(u.Aside.Held) - 1; i >= 0; i-- {
-		if h := u.Aside.Held[i]; h.Lasting == lasting {
+	for _, h := range slices.Backward(u.Aside.Held) {
+		if h.Lasting == lasting {
 			errs = append(errs, k.managers.TakeBack(h))
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/internal/testnet/hwsim"
+	"fieldmesh.dev/fieldmesh/test/testnet/hwsim"
 )
 
 // atHome is a laptop whose wlan0 is connected to its owner's network.
@@ -31,7 +31,7 @@ func (f radioField) connected(t *testing.T) bool {
 
 // trialAside is what a run begins with on a real radio.
 func trialAside() []Change {
-	return []Change{{Aside: &Aside{Interface: device}}, sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"), adhoc(), address("10.77.0.1/24")}
+	return []Change{Aside{Interface: device}, sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"), adhoc(), address("10.77.0.1/24")}
 }
 
 // runAside has the network's managers set aside, once put back in order and

@@ -2,7 +2,6 @@ package host
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -15,9 +14,9 @@ import (
 	"fieldmesh.dev/fieldmesh/node-agent/routing/batman"
 )
 
-// meshUndo takes the device of a mesh of layer 2 out again. What the interface
-// below lost to it is put back by its interfaceState.
-type meshUndo struct {
+// meshState is the device of a mesh of layer 2, to be taken out again. What the
+// interface below lost to it is put back by its interfaceState.
+type meshState struct {
 	Device string `json:"device"`
 	Below  int    `json:"below"` // index of the interface below
 	// Made are the kernel's own routes over the interface below. It makes them
@@ -37,30 +36,30 @@ func madeRoutes(index int) ([][]byte, error) {
 }
 
 // prepareMesh sees to it that there can be a mesh, and that no other is there.
-func prepareMesh(below netlink.Link, u *undo) error {
+func (u *daemonUndo) prepareMesh(below netlink.Link) error {
 	if err := batman.Available(); err != nil {
 		return &Refused{Reason: err.Error(), Cure: "use a kernel that has it, such as Debian's, or a plan with other routing"}
 	}
-	_, err := netlink.LinkByName(batman.Device)
-	var missing netlink.LinkNotFoundError
-	if err == nil {
+	other, err := lookForLink(batman.Device)
+	if err != nil {
+		return err
+	}
+	if other != nil {
 		return &Refused{Reason: "there is an interface " + batman.Device + " already, which is not ours", Cure: "take it out: ip link del " + batman.Device}
-	} else if !errors.As(err, &missing) {
-		return fmt.Errorf("find interface %q: %w", batman.Device, err)
 	}
 	state, err := readInterface(below)
 	if err != nil {
 		return err
 	}
 	made, err := madeRoutes(state.Index)
-	u.Mesh, u.Interface = &meshUndo{Device: batman.Device, Below: state.Index, Made: made}, &state
+	u.Mesh, u.Interface = &meshState{Device: batman.Device, Below: state.Index, Made: made}, &state
 	return err
 }
 
 // makeMesh makes the mesh's device, puts the interface into it, and moves the
 // mesh's addresses and routes from the interface to the device. Made again, it
 // changes nothing more.
-func makeMesh(d Daemon, u undo) error {
+func makeMesh(d Daemon, u *daemonUndo) error {
 	below, err := findLink(d.Interface)
 	if err != nil {
 		return err
@@ -89,9 +88,7 @@ func makeMesh(d Daemon, u undo) error {
 // meshDevice finds or makes the device, without IPv6: the mesh carries IPv4,
 // and what the kernel would solicit by itself would be in the measuring window.
 func meshDevice(d Daemon, below netlink.Link) (netlink.Link, error) {
-	link, err := netlink.LinkByName(batman.Device)
-	var missing netlink.LinkNotFoundError
-	if err == nil || !errors.As(err, &missing) {
+	if link, err := lookForLink(batman.Device); err != nil || link != nil {
 		return link, err
 	}
 	attrs := netlink.NewLinkAttrs()
@@ -157,52 +154,42 @@ func throughInstead(message []byte, index int) []byte {
 	return out
 }
 
-// revertMesh takes the device out, which lets the interface below go.
-func revertMesh(u undo) (string, error) {
-	if u.Mesh == nil {
+// revert takes the device out, which lets the interface below go.
+func (m *meshState) revert() (string, error) {
+	if m == nil {
 		return "", nil
 	}
-	link, err := netlink.LinkByName(u.Mesh.Device)
-	var missing netlink.LinkNotFoundError
-	if errors.As(err, &missing) {
-		return "", nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("find interface %q: %w", u.Mesh.Device, err)
+	link, err := lookForLink(m.Device)
+	if err != nil || link == nil {
+		return "", err
 	}
 	if link.Type() != "batadv" {
-		return u.Mesh.Device + " is another interface now", nil
+		return m.Device + " is another interface now", nil
 	}
 	if err := netlink.LinkDel(link); err != nil {
-		return "", fmt.Errorf("take out %q: %w", u.Mesh.Device, err)
+		return "", fmt.Errorf("take out %q: %w", m.Device, err)
 	}
 	return "", nil
 }
 
-// revertMadeRoutes takes out what the kernel made anew, once the addresses are
+// revertRoutes takes out what the kernel made anew, once the addresses are
 // back, of routes that were not there.
-func revertMadeRoutes(u undo) (string, error) {
-	if u.Mesh == nil {
+func (m *meshState) revertRoutes() (string, error) {
+	if m == nil {
 		return "", nil
 	}
-	now, err := madeRoutes(u.Mesh.Below)
+	now, err := madeRoutes(m.Below)
 	if err != nil {
 		return "", err
 	}
 	var errs []error
-	for _, m := range now {
-		if slices.ContainsFunc(u.Mesh.Made, func(was []byte) bool { return slices.Equal(was, m) }) {
+	for _, route := range now {
+		if slices.ContainsFunc(m.Made, func(was []byte) bool { return slices.Equal(was, route) }) {
 			continue
 		}
-		if err := sendMessage(unix.RTM_DELROUTE, 0, m); err != nil && !errors.Is(err, unix.ESRCH) {
+		if err := sendMessage(unix.RTM_DELROUTE, 0, route); err != nil && !errors.Is(err, unix.ESRCH) {
 			errs = append(errs, fmt.Errorf("delete a route of the kernel's: %w", err))
 		}
 	}
 	return "", errors.Join(errs...)
-}
-
-// batmanConfig is what `fieldmesh-agent route --config` reads.
-func batmanConfig(_ *kernel, d Daemon, u daemonUndo) (string, error) {
-	text, err := json.Marshal(batman.Config{Protocol: d.Name, Interface: d.Interface, Socket: u.socketPath()})
-	return string(text), err
 }

@@ -17,14 +17,14 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"fieldmesh.dev/fieldmesh/internal/testnet/hwsim"
 	"fieldmesh.dev/fieldmesh/node-agent/routing/batman"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet/hwsim"
 )
 
 func batmanDaemon() Change {
 	hello := 0.5
-	return Change{Daemon: &Daemon{Name: batman.Protocol, Interface: device, Announce: netip.MustParsePrefix("10.77.0.0/24"), HelloS: &hello}}
+	return Daemon{Name: batman.Protocol, Interface: device, Announce: netip.MustParsePrefix("10.77.0.0/24"), HelloS: &hello}
 }
 
 // A chain of three radios, of which the ends do not hear each other: the
@@ -46,12 +46,12 @@ func TestGuestBatmanCarriesAChain(t *testing.T) {
 		f.cfg.Binaries = map[string]string{agentBinary: agent}
 		c, _ := f.start(t, true)
 		apply(t, c, ScopeRun, []Change{
-			sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"), {Radio: adhoc().Radio}, address(fmt.Sprintf("10.77.0.%d/24", i+1)),
+			sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"), adhoc(), address(fmt.Sprintf("10.77.0.%d/24", i+1)),
 		})
 		nodes, clients, befores = append(nodes, f), append(clients, c), append(befores, f.snapshot(t))
 	}
 	own := netip.MustParseAddr("10.77.0.1")
-	apply(t, clients[0], ScopeTrial, []Change{{Route: &Route{Interface: device, Destination: netip.MustParsePrefix("10.77.0.0/24"), Source: &own, QuickAck: true}}})
+	apply(t, clients[0], ScopeTrial, []Change{Route{Interface: device, Destination: netip.MustParsePrefix("10.77.0.0/24"), Source: &own, QuickAck: true}})
 	for _, c := range clients {
 		apply(t, c, ScopeTrial, []Change{batmanDaemon()})
 		apply(t, c, ScopeTrial, []Change{batmanDaemon()}) // again: nothing more

@@ -159,9 +159,9 @@ func (f field) variantChanges(t *testing.T, program string) (name string, change
 	}
 	return name, []Change{
 		sysctl("net.ipv4.tcp_retries2", "255"),
-		{BPFCongestion: &BPFCongestion{Program: program}},
-		{HeldRTO: &HeldRTO{Peers: netip.MustParsePrefix("10.77.0.0/24")}},
-		{TCPEvents: &TCPEvents{Flows: []TracedFlow{{Port: 5000, ClientPort: 20000, Streams: 6}}}},
+		BPFCongestion{Program: program},
+		HeldRTO{Peers: netip.MustParsePrefix("10.77.0.0/24")},
+		TCPEvents{Flows: []TracedFlow{{Port: 5000, ClientPort: 20000, Streams: 6}}},
 		sysctl("net.ipv4.tcp_congestion_control", name),
 	}
 }

@@ -31,7 +31,7 @@ func TestE2ECausesReachTheReferenceTCP(t *testing.T) {
 	defer radio.Close()
 	c, cmd := f.start(t, true)
 	before := mapsNamed(t, "losses")
-	apply(t, c, ScopeTrial, []Change{{BPFCongestion: &BPFCongestion{Program: tcpcc.Reference}}})
+	apply(t, c, ScopeTrial, []Change{BPFCongestion{Program: tcpcc.Reference}})
 	conn, err := radio.Accept()
 	if err != nil {
 		t.Fatal(err)

@@ -20,6 +20,10 @@ import (
 // does not listen takes the longest.
 const callTimeout = 30 * time.Second
 
+// ErrAway is in the error of a call that had no answer because the host process
+// is not there, or went meanwhile.
+var ErrAway = errors.New("the host process is away")
+
 // Client calls a host process. It connects anew for each call, so it outlives
 // the host process's restarts. It may be used by several goroutines.
 type Client struct{ socket string }
@@ -32,7 +36,11 @@ func Dial(socket string) *Client { return &Client{socket: socket} }
 // Those in force already are not listed: their first undo stands. A *Refused
 // error says that nothing was tried, and what to do.
 func (c *Client) Apply(ctx context.Context, scope string, changes []Change) ([]wire.HostChange, error) {
-	a, err := c.call(ctx, request{Apply: &applyCall{Scope: scope, Changes: changes}})
+	call := &applyCall{Scope: scope, Changes: []boxed{}}
+	for _, change := range changes {
+		call.Changes = append(call.Changes, boxed{change})
+	}
+	a, err := c.call(ctx, request{Apply: call})
 	return a.Applied, err
 }
 
@@ -40,13 +48,7 @@ func (c *Client) Apply(ctx context.Context, scope string, changes []Change) ([]w
 // could not be undone is in the report, and tried again by the next restore.
 func (c *Client) Restore(ctx context.Context, scope string) (wire.RestoreReport, error) {
 	a, err := c.call(ctx, request{Restore: &restoreCall{Scope: scope}})
-	if err != nil {
-		return wire.RestoreReport{}, err
-	}
-	if a.Restored == nil {
-		return wire.RestoreReport{}, errors.New("restore: the host process answered something else")
-	}
-	return *a.Restored, nil
+	return answered(a.Restored, err)
 }
 
 // Status says what is in force. It only looks: it does not wind the dead
@@ -54,13 +56,11 @@ func (c *Client) Restore(ctx context.Context, scope string) (wire.RestoreReport,
 // reached.
 func (c *Client) Status(ctx context.Context) (wire.HostStatus, error) {
 	a, err := c.call(ctx, request{Status: &struct{}{}})
+	status, err := answered(a.Status, err)
 	if err != nil {
-		return wire.HostStatus{Pending: []string{}}, err
+		status.Pending = []string{}
 	}
-	if a.Status == nil {
-		return wire.HostStatus{Pending: []string{}}, errors.New("status: the host process answered something else")
-	}
-	return *a.Status, nil
+	return status, err
 }
 
 // Keepalive winds the dead man's timer up: what is in force is still wanted.
@@ -79,13 +79,7 @@ func (c *Client) Scan(ctx context.Context, device string, channel int) error {
 // asked for.
 func (c *Client) Readback(ctx context.Context, device string, sysctls []string) (Readback, error) {
 	a, err := c.call(ctx, request{Readback: &readbackCall{Interface: device, Sysctls: sysctls}})
-	if err != nil {
-		return Readback{}, err
-	}
-	if a.Readback == nil {
-		return Readback{}, errors.New("readback: the host process answered something else")
-	}
-	return *a.Readback, nil
+	return answered(a.Readback, err)
 }
 
 // Packets opens a socket for capturing: bound to the interface, with a filter
@@ -99,6 +93,17 @@ func (c *Client) Packets(ctx context.Context, p Packets) (*os.File, PacketFilter
 		return nil, PacketFilter{}, errors.New("packets: the host process answered something else")
 	}
 	return a.file, *a.Packets, nil
+}
+
+// answered is the part of an answer that was asked for.
+func answered[T any](part *T, err error) (out T, _ error) {
+	if err == nil && part == nil {
+		err = errors.New("call host process: it answered something else")
+	}
+	if err != nil {
+		return out, err
+	}
+	return *part, nil
 }
 
 // call sends one request and reads its answer.
@@ -115,16 +120,16 @@ func (c *Client) call(ctx context.Context, r request) (answer, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", c.socket)
 	if err != nil {
-		return answer{}, fmt.Errorf("reach host process: %w", err)
+		return answer{}, fmt.Errorf("%w: %w", ErrAway, err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // fails only when closed
 	defer stop()
 	a, err := exchange(conn, append(line, '\n'))
 	if err = errors.Join(err, conn.Close()); err != nil {
 		if ctx.Err() != nil {
-			err = ctx.Err()
+			return answer{}, fmt.Errorf("call host process: %w", ctx.Err())
 		}
-		return answer{}, fmt.Errorf("call host process: %w", err)
+		return answer{}, fmt.Errorf("%w: %w", ErrAway, err)
 	}
 	switch {
 	case a.Refused != nil:

@@ -107,12 +107,12 @@ func (s *server) letGoOf(f *os.File) {
 }
 
 func (s *server) answer(r request) answer {
-	if r.Apply != nil || r.Restore != nil || r.Keepalive != nil {
+	if r.Apply != nil || r.Restore != nil || r.Keepalive != nil || r.Sever != nil {
 		s.alive()
 	}
 	switch {
 	case r.Apply != nil:
-		made, err := s.keeper.apply(r.Apply.Scope, r.Apply.Changes)
+		made, err := s.keeper.apply(r.Apply.Scope, r.Apply.changes())
 		return answerOr(err, answer{Applied: made})
 	case r.Restore != nil:
 		report, err := s.keeper.restore(r.Restore.Scope)
@@ -126,6 +126,9 @@ func (s *server) answer(r request) answer {
 	case r.TCPEvents != nil:
 		file, err := s.keeper.tcpEvents()
 		return answerOr(err, answer{Ring: &struct{}{}, file: file})
+	case r.Sever != nil:
+		severed, err := s.keeper.sever(*r.Sever)
+		return answerOr(err, answer{Severed: &severed})
 	case r.Scan != nil:
 		return answerOr(scan(s.keeper.policy, *r.Scan), answer{})
 	}

@@ -11,8 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/node-agent/routing/batman"
-	"fieldmesh.dev/fieldmesh/node-agent/routing/manetd"
+	"fieldmesh.dev/fieldmesh/node-agent/routing/control"
+	"fieldmesh.dev/fieldmesh/protocols/manet/signalling"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // babeld is the daemon that Debian has.
@@ -29,28 +30,33 @@ type daemonKind struct {
 	linkLocal     bool   // it speaks over IPv6 link-local addresses
 	forward       bool   // the kernel forwards for it
 	mesh          bool   // of layer 2: the kernel's own, with a device of its own; the process only reads it
-	args          func(u daemonUndo) []string
-	config        func(k *kernel, d Daemon, u daemonUndo) (string, error)
-	answers       func(u daemonUndo) error // nil once it is ready
+	args          func(u daemonProcess) []string
+	config        func(k *kernel, d Daemon, u daemonProcess) (string, error)
+	answers       func(u daemonProcess) error // nil once it is ready
 }
 
 // daemonKinds are all that are known, by the names that a plan has for them.
 func daemonKinds() map[string]daemonKind {
 	out := map[string]daemonKind{
 		babeld: {binary: babeld, routeProtocol: protocolBabel, linkLocal: true, forward: true,
-			args:   func(u daemonUndo) []string { return []string{"-I", "", "-c", u.configPath()} },
+			args:   func(u daemonProcess) []string { return []string{"-I", "", "-c", u.configPath()} },
 			config: babeldConfig, answers: connects},
 		olsrd: {binary: olsrd, routeProtocol: protocolOlsrd, forward: true,
-			args:   func(u daemonUndo) []string { return []string{"-f", u.configPath(), "-nofork", "-d", "0"} },
+			args:   func(u daemonProcess) []string { return []string{"-f", u.configPath(), "-nofork", "-d", "0"} },
 			config: olsrdConfig, answers: olsrdAnswers},
 	}
-	out[batman.Protocol] = daemonKind{binary: agentBinary, mesh: true,
-		args:   func(u daemonUndo) []string { return []string{"route", "--config", u.configPath()} },
-		config: batmanConfig, answers: manetdAnswers}
-	for _, p := range manetd.Protocols() {
-		out[p.Name] = daemonKind{binary: agentBinary, routeProtocol: manetd.RouteProtocol, forward: p.IPProtocol == 0,
-			args:   func(u daemonUndo) []string { return []string{"route", "--config", u.configPath()} },
-			config: manetdConfig, answers: manetdAnswers}
+	for _, name := range wire.RoutingProtocols() {
+		packets, sends := signalling.Of(name)
+		if _, other := out[name]; other || !sends {
+			continue // not ours, or no daemon
+		}
+		kind := daemonKind{binary: agentBinary, mesh: packets.EtherType != 0, forward: packets.Port != 0,
+			args:   func(u daemonProcess) []string { return []string{"route", "--config", u.configPath()} },
+			config: ownConfig, answers: ownAnswers}
+		if !kind.mesh {
+			kind.routeProtocol = control.RouteProtocol
+		}
+		out[name] = kind
 	}
 	return out
 }
@@ -66,11 +72,12 @@ func (kind daemonKind) sysctls(device string) []setting {
 	}
 	var out []setting
 	for _, c := range RouterSysctls(device, kind.forward) {
-		key, err := parseKey(c.Sysctl.Key)
+		s := c.(Sysctl)
+		key, err := parseKey(s.Key)
 		if err != nil {
 			continue // none of ours is outside the allow-list
 		}
-		out = append(out, setting{Parts: key.parts, Value: c.Sysctl.Value})
+		out = append(out, setting{Parts: key.parts, Value: s.Value})
 	}
 	if !kind.linkLocal {
 		return out
@@ -99,7 +106,7 @@ func (kind daemonKind) settings(device string) ([]setting, error) {
 }
 
 // babeldConfig is babeld's whole configuration (babeld(8)).
-func babeldConfig(_ *kernel, d Daemon, u daemonUndo) (string, error) {
+func babeldConfig(_ *kernel, d Daemon, u daemonProcess) (string, error) {
 	var b strings.Builder
 	b.WriteString("skip-kernel-setup true\n") // the host process does it, with an undo
 	// A trial's babeld starts afresh. With its old name it would be ignored by
@@ -120,7 +127,7 @@ func babeldConfig(_ *kernel, d Daemon, u daemonUndo) (string, error) {
 }
 
 // connects is the readiness of a daemon that listens once it is ready.
-func connects(u daemonUndo) error {
+func connects(u daemonProcess) error {
 	conn, err := net.Dial("unix", u.socketPath())
 	if err != nil {
 		return err
@@ -128,9 +135,9 @@ func connects(u daemonUndo) error {
 	return conn.Close()
 }
 
-// manetdConfig is what `fieldmesh-agent route --config` reads.
-func manetdConfig(k *kernel, d Daemon, u daemonUndo) (string, error) {
-	c := manetd.Config{Protocol: d.Name, Interface: d.Interface, Socket: u.socketPath(), SocketUID: k.socketUID,
+// ownConfig is what `fieldmesh-agent route --config` reads.
+func ownConfig(k *kernel, d Daemon, u daemonProcess) (string, error) {
+	c := control.Config{Protocol: d.Name, Interface: d.Interface, Socket: u.socketPath(), SocketUID: k.socketUID,
 		Feedback: k.feedback, Catch: d.Announce.Masked(),
 		// All nodes of a trial start theirs anew, once all have stopped the last one's.
 		Fresh: true}
@@ -142,17 +149,21 @@ func manetdConfig(k *kernel, d Daemon, u daemonUndo) (string, error) {
 	return string(text), err
 }
 
-// manetdAnswers asks for the daemon's state: it is told once the loop runs.
-func manetdAnswers(u daemonUndo) error {
+// ownAnswers asks for the daemon's state: it is told once the loop runs.
+func ownAnswers(u daemonProcess) error {
 	conn, err := net.Dial("unix", u.socketPath())
 	if err != nil {
 		return err
 	}
 	if err = conn.SetDeadline(time.Now().Add(time.Second)); err == nil {
-		_, err = fmt.Fprintln(conn, manetd.CommandState)
+		_, err = fmt.Fprintln(conn, control.CommandState)
 	}
 	if err == nil {
 		_, err = bufio.NewReader(conn).ReadByte()
 	}
 	return errors.Join(err, conn.Close())
 }
+
+// protocolBabel is the mark of babeld's routes in the kernel (babeld's
+// kernel_netlink.c; RTPROT_BABEL in rtnetlink.h).
+const protocolBabel = 42

@@ -1,12 +1,14 @@
 package host
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -56,28 +58,54 @@ func (m *machine) snapshot() map[string]string {
 func (m *machine) void(u undo) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.gone != "" && m.gone == u.Sysctls[0].Interface
+	return m.gone != "" && m.gone == recall(u).Target
 }
 
 func halves(c Change) []string { return []string{c.target() + "/a", c.target() + "/b"} }
 
-func (m *machine) prepare(id uint64, c Change) (undo, error) {
+// memory is what the fake's undo needs. It lies in the kind's own undo, where
+// the kernel's have the name of their boot, and so goes through the journal.
+type memory struct {
+	Target string
+	Former map[string]*string // nil: it was not there
+}
+
+func (m *machine) prepare(_ uint64, c Change) (undo, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.bomb.tick(); err != nil {
-		return undo{}, err
+		return nil, err
 	}
-	var u undo
+	was := memory{Target: c.target(), Former: map[string]*string{}}
 	for _, name := range halves(c) {
-		s := setting{Parts: []string{name}, Interface: c.target()}
+		was.Former[name] = nil
 		if v, ok := m.state[name]; ok {
-			s.Value = v
-		} else {
-			s.Index = -1 // it was not there
+			was.Former[name] = &v
 		}
-		u.Sysctls = append(u.Sysctls, s)
 	}
+	text, err := json.Marshal(was)
+	if err != nil {
+		return nil, err
+	}
+	u := blankUndo(c)
+	u.place().Boot = string(text)
 	return u, nil
+}
+
+func blankUndo(c Change) undo {
+	_, kind, err := kindOf(c)
+	if err != nil {
+		panic(err)
+	}
+	return kind.undo()
+}
+
+func recall(u undo) memory {
+	var was memory
+	if err := json.Unmarshal([]byte(u.place().Boot), &was); err != nil {
+		panic(err)
+	}
+	return was
 }
 
 func (m *machine) apply(c Change, _ undo) error {
@@ -100,20 +128,21 @@ func (m *machine) apply(c Change, _ undo) error {
 func (m *machine) revert(u undo) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.deny[u.Sysctls[0].Interface]; err != nil {
+	was := recall(u)
+	if err := m.deny[was.Target]; err != nil {
 		return "", err
 	}
-	for _, s := range u.Sysctls {
+	for _, name := range slices.Sorted(maps.Keys(was.Former)) {
 		if err := m.bomb.tick(); err != nil {
 			return "", err
 		}
-		if s.Index < 0 {
-			delete(m.state, s.Parts[0])
+		if v := was.Former[name]; v != nil {
+			m.state[name] = *v
 		} else {
-			m.state[s.Parts[0]] = s.Value
+			delete(m.state, name)
 		}
 	}
-	if m.gone == u.Sysctls[0].Interface {
+	if m.gone == was.Target {
 		return "interface is gone", nil
 	}
 	return "", nil
@@ -177,21 +206,21 @@ func wake(t *testing.T, m *machine, d *disk) *keeper {
 	return newKeeper(m, j, r, testPolicy(), quiet())
 }
 
-func sysctl(key, value string) Change { return Change{Sysctl: &Sysctl{Key: key, Value: value}} }
+func sysctl(key, value string) Sysctl { return Sysctl{Key: key, Value: value} }
 
-func address(prefix string) Change {
-	return Change{Address: &Address{Interface: "wlan0", Prefix: netip.MustParsePrefix(prefix)}}
+func address(prefix string) Address {
+	return Address{Interface: "wlan0", Prefix: netip.MustParsePrefix(prefix)}
 }
 
-func route(dst string) Change {
-	return Change{Route: &Route{Interface: "wlan0", Destination: netip.MustParsePrefix(dst)}}
+func route(dst string) Route {
+	return Route{Interface: "wlan0", Destination: netip.MustParsePrefix(dst)}
 }
 
-func linkUp() Change {
+func linkUp() Link {
 	up := true
-	return Change{Link: &Link{Interface: "wlan0", Up: &up}}
+	return Link{Interface: "wlan0", Up: &up}
 }
 
-func routingDaemon() Change {
-	return Change{Daemon: &Daemon{Name: babeld, Interface: "wlan0", Announce: netip.MustParsePrefix("10.77.0.0/16")}}
+func routingDaemon() Daemon {
+	return Daemon{Name: babeld, Interface: "wlan0", Announce: netip.MustParsePrefix("10.77.0.0/16")}
 }

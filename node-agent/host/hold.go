@@ -46,10 +46,10 @@ func Hold(ctx context.Context, cfg Config, changes []Change, do func(context.Con
 // forward.
 func RouterSysctls(device string, forward bool) []Change {
 	value := map[bool]string{true: "1", false: "0"}[forward]
-	out := []Change{{Sysctl: &Sysctl{Key: "net.ipv4.ip_forward", Value: value}}}
+	out := []Change{Sysctl{Key: "net.ipv4.ip_forward", Value: value}}
 	for _, d := range []string{"all", device} {
 		for _, key := range []string{"accept_redirects", "rp_filter", "send_redirects"} {
-			out = append(out, Change{Sysctl: &Sysctl{Key: "net.ipv4.conf." + d + "." + key, Value: "0"}})
+			out = append(out, Sysctl{Key: "net.ipv4.conf." + d + "." + key, Value: "0"})
 		}
 	}
 	return out

@@ -20,8 +20,8 @@ import (
 	"testing"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/internal/testnet"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // The test binary plays the other processes too: envRole says which.
@@ -211,7 +211,7 @@ func mustEqual(t *testing.T, when, before, after string) {
 func runChanges() []Change {
 	return []Change{
 		sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"),
-		{Link: &Link{Interface: device, Up: ptr(true), MTUBytes: ptr(1400)}},
+		Link{Interface: device, Up: ptr(true), MTUBytes: ptr(1400)},
 		address("10.77.0.1/24"),
 	}
 }
@@ -221,13 +221,14 @@ func trialChanges() []Change {
 	return []Change{
 		sysctl("net.ipv4.tcp_congestion_control", "reno"),
 		sysctl("net.ipv4.tcp_no_metrics_save", "1"),
-		{Route: &Route{Interface: device, Destination: netip.MustParsePrefix("10.77.9.0/24"), Via: &via, Congestion: "reno"}},
-		{Route: &Route{Interface: device, Destination: netip.MustParsePrefix("10.77.3.0/24"), Via: &via, Metric: 7}},
-		{BPFCongestion: &BPFCongestion{Program: "tahoe"}},
-		{HeldRTO: &HeldRTO{Peers: netip.MustParsePrefix("10.77.0.0/24")}},
-		{TCPEvents: &TCPEvents{Flows: []TracedFlow{{Port: 5000, ClientPort: 20000, Streams: 6}}}},
-		{Offloads: &Offloads{Interface: device}},
-		{Route: &Route{Interface: device, Destination: netip.MustParsePrefix("10.77.0.0/24"), Source: ptr(netip.MustParseAddr("10.77.0.1")), QuickAck: true}},
+		Route{Interface: device, Destination: netip.MustParsePrefix("10.77.9.0/24"), Via: &via, Congestion: "reno"},
+		Route{Interface: device, Destination: netip.MustParsePrefix("10.77.3.0/24"), Via: &via, Metric: 7},
+		BPFCongestion{Program: "tahoe"},
+		HeldRTO{Peers: netip.MustParsePrefix("10.77.0.0/24")},
+		TCPEvents{Flows: []TracedFlow{{Port: 5000, ClientPort: 20000, Streams: 6}}},
+		Offloads{Interface: device},
+		Admission{Own: netip.MustParseAddr("10.77.0.1"), Flows: []FlowEnd{{Peer: netip.MustParseAddr("10.77.0.2"), Port: 5000, Streams: 6, Server: true}}},
+		Route{Interface: device, Destination: netip.MustParsePrefix("10.77.0.0/24"), Source: ptr(netip.MustParseAddr("10.77.0.1")), QuickAck: true},
 		routingDaemon(),
 	}
 }
@@ -260,6 +261,7 @@ func TestE2EEveryChangeIsMadeAndUndone(t *testing.T) {
 		"mtu 1400", "address 10.77.0.1/24 on wlan0", "sysctl net/ipv4/tcp_congestion_control = reno", "babeld runs",
 		"10.77.9.0/24 via 10.77.0.2 dev wlan0 proto static congctl reno", "10.77.3.0/24 via 10.77.0.2 dev wlan0 proto static metric 7",
 		"10.77.0.0/24 dev wlan0 proto static scope link src 10.77.0.1 quickack 1", "congestion control tahoe_", "a timer is attached",
+		"table ip fieldmesh-admission", "ip daddr 10.77.0.1 ip saddr != 10.77.0.2 tcp dport 5000-5000 counter",
 		"sysctl net/ipv4/ip_forward = 1", "sysctl net/ipv4/conf/wlan0/rp_filter = 0", "sysctl net/ipv4/conf/all/rp_filter = 0",
 	} {
 		if !strings.Contains(during, want) {
@@ -280,7 +282,7 @@ func TestE2EEveryChangeIsMadeAndUndone(t *testing.T) {
 	apply(t, c, ScopeTrial, trialChanges())
 	restoreAll(t, c)
 	mustEqual(t, "after the run", before, f.snapshot(t))
-	apply(t, c, ScopeRun, []Change{{Link: &Link{Interface: device, Up: ptr(false)}}})
+	apply(t, c, ScopeRun, []Change{Link{Interface: device, Up: ptr(false)}})
 	if s := f.snapshot(t); strings.Contains(s, "fdaa::/64") || strings.Contains(s, "172.16.0.0/16 via") {
 		t.Errorf("the interface is not down:\n%s", s)
 	}
@@ -404,7 +406,7 @@ func TestE2EBabeldFindsItsNeighbour(t *testing.T) {
 			sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"), address(fmt.Sprintf("10.77.0.%d/24", i+1)),
 		})
 		d := routingDaemon()
-		d.Daemon.HelloS = &hello
+		d.HelloS = &hello
 		apply(t, c, ScopeTrial, []Change{d})
 		clients, hosts = append(clients, c), append(hosts, cmd)
 	}

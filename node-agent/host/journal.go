@@ -22,12 +22,12 @@ const maxEntryBytes = 4 << 20
 
 // entry is one line of the journal.
 type entry struct {
-	ID     uint64  `json:"id"`
-	State  string  `json:"state"`
-	Scope  string  `json:"scope,omitempty"`
-	Change *Change `json:"change,omitempty"`
-	Undo   *undo   `json:"undo,omitempty"`
-	Note   string  `json:"note,omitempty"`
+	ID     uint64 `json:"id"`
+	State  string `json:"state"`
+	Scope  string `json:"scope,omitempty"`
+	Change boxed  `json:"change,omitzero"`
+	Undo   undo   `json:"undo,omitempty"`
+	Note   string `json:"note,omitempty"`
 }
 
 // journalFile is what the journal needs of *os.File; tests cut it short.
@@ -79,15 +79,30 @@ func decodeEntry(line []byte) (e entry, sound bool, err error) {
 	if fmt.Sprintf("%08x", crc32.Checksum(body, castagnoli())) != string(line[:8]) {
 		return entry{}, false, errors.New("checksum does not hold")
 	}
-	dec := json.NewDecoder(bytes.NewReader(body))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&e); err != nil {
+	if err := e.decode(body); err != nil {
 		return entry{}, true, fmt.Errorf("decode journal entry: %w", err)
 	}
-	if e.State != stateUndone && (e.State != statePrepared || e.Change == nil || e.Undo == nil) {
+	if e.State != stateUndone && (e.State != statePrepared || e.Undo == nil) {
 		return entry{}, true, fmt.Errorf("decode journal entry %d: state %q is not known or lacks its undo", e.ID, e.State)
 	}
 	return e, true, nil
+}
+
+// decode reads an entry's JSON: the change tells of what kind the undo is.
+func (e *entry) decode(body []byte) error {
+	in := struct {
+		*entry
+		Undo *json.RawMessage `json:"undo"`
+	}{entry: e}
+	if err := decodeStrict(body, &in); err != nil || in.Undo == nil {
+		return err
+	}
+	_, kind, err := kindOf(e.Change.Change)
+	if err != nil {
+		return err
+	}
+	e.Undo = kind.undo()
+	return decodeStrict(*in.Undo, e.Undo)
 }
 
 // replayed is what a journal held.

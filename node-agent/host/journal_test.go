@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -20,17 +21,15 @@ func line(t testing.TB, e entry) []byte {
 }
 
 func prepared(id uint64, c Change) entry {
-	return entry{ID: id, State: statePrepared, Scope: ScopeRun, Change: &c, Undo: &undo{
-		World:   world{Boot: "b", Namespace: 1, Cookie: 2},
-		Sysctls: []setting{{Parts: []string{"net", "ipv4", "tcp_sack"}, Value: "1"}},
-	}}
+	u := blankUndo(c)
+	*u.place() = world{Boot: "b", Namespace: 1, Cookie: 2}
+	return entry{ID: id, State: statePrepared, Scope: ScopeRun, Change: boxed{c}, Undo: u}
 }
 
 func TestEveryChangeSurvivesTheJournal(t *testing.T) {
-	mtu, hello := 1400, 0.5
-	all := []Change{linkUp(), address("fd77::1/64"), route("10.77.9.0/24"), sysctl(sack, "0"), routingDaemon()}
-	all[0].Link.MTUBytes = &mtu
-	all[4].Daemon.HelloS = &hello
+	link, daemon := linkUp(), routingDaemon()
+	link.MTUBytes, daemon.HelloS = ptr(1400), ptr(0.5)
+	all := []Change{link, address("fd77::1/64"), route("10.77.9.0/24"), sysctl(sack, "0"), daemon}
 	var data []byte
 	for i, c := range all {
 		data = append(data, line(t, prepared(uint64(i+1), c))...)
@@ -40,7 +39,7 @@ func TestEveryChangeSurvivesTheJournal(t *testing.T) {
 		t.Fatalf("replayed %+v", r)
 	}
 	for i, want := range []int{0, 1, 3, 4} {
-		if !reflect.DeepEqual(*r.pending[i].Change, all[want]) {
+		if !reflect.DeepEqual(r.pending[i].Change.Change, all[want]) {
 			t.Errorf("entry %d is %+v, want %+v", i, r.pending[i].Change, all[want])
 		}
 	}
@@ -85,6 +84,59 @@ func TestAnEntryOfALaterVersionIsReported(t *testing.T) {
 	}
 }
 
+// TestAnAgentBeforeThisOneIsUndone: testdata/journal has every kind of change,
+// and every part of an undo, in the form in which agents are in the field. It is
+// read whole, written again as it was, and undone: in another boot, by what
+// outlives one.
+func TestAnAgentBeforeThisOneIsUndone(t *testing.T) {
+	data, err := os.ReadFile("testdata/journal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := replay(data)
+	if len(r.pending) != bytes.Count(data, []byte("\n")) || len(r.damage) > 0 {
+		t.Fatalf("%d of %d entries, damage %q", len(r.pending), bytes.Count(data, []byte("\n")), r.damage)
+	}
+	var again []byte
+	for _, e := range r.pending {
+		again = append(again, line(t, e)...)
+	}
+	if !bytes.Equal(again, data) {
+		t.Errorf("written again it is\n%s\nand was\n%s", again, data)
+	}
+	d := &disk{data: data, bomb: &bomb{}}
+	k := newKeeper(&kernel{world: world{Boot: "a later one"}}, &journal{file: d, size: r.length}, r, policy{}, quiet())
+	report, err := k.restore("")
+	if err != nil || len(report.Failed) > 0 || len(d.data) > 0 {
+		t.Errorf("failed %q, %v; %d bytes are left of the journal", report.Failed, err, len(d.data))
+	}
+	slices.Reverse(report.Undone)
+	const gone, process = " (its namespace or boot is gone)", " (it went with the process that had loaded it)"
+	want := []string{
+		"interface wlan0 beside wlan9" + gone,
+		"managers of wlan0 aside" + gone,
+		"sysctl net.ipv6.conf.wlan0.disable_ipv6=1" + gone,
+		`radio wlan0 ap "fieldmesh" 802.11g channel 6 rate 5.5 Mbit/s power 12 dBm rts 500 retries 4` + gone,
+		`radio wlan0 adhoc "fieldmesh" 802.11b channel 1 bssid 02:11:22:33:44:55` + gone,
+		"link wlan0 up mtu 1400" + gone,
+		"address 10.77.0.1/24 on wlan0" + gone,
+		"address 10.77.0.9/24 on wlan0" + gone,
+		"route 10.77.3.0/24 via 10.77.0.2 dev wlan0 src 10.77.0.1 metric 5 congctl reno quickack 1" + gone,
+		"sysctl net.ipv4.tcp_congestion_control=reno" + gone,
+		"bpf congestion control tahoe" + process,
+		"reference timer for peers in 10.77.0.0/24" + process,
+		"window of 8 segments for peers in 10.77.0.0/24" + process,
+		"tracepoints of 2 connections" + process,
+		"offloads of wlan0 off" + gone,
+		"admission of 1 flows at 10.77.0.1" + gone,
+		"daemon babeld on wlan0 announcing 10.77.0.0/24 quickack 1" + gone,
+		"daemon batman-adv on wlan0 announcing 10.77.0.0/24" + gone,
+	}
+	if !slices.Equal(report.Undone, want) {
+		t.Errorf("undone\n%s\nwant\n%s", strings.Join(report.Undone, "\n"), strings.Join(want, "\n"))
+	}
+}
+
 // FuzzReplay: whatever is in the file, replaying it neither panics nor invents
 // a change; and what was whole before a torn tail stays.
 func FuzzReplay(f *testing.F) {
@@ -99,7 +151,7 @@ func FuzzReplay(f *testing.F) {
 			t.Fatalf("sound part of %d bytes in a journal of %d", r.length, len(data))
 		}
 		for _, e := range r.pending {
-			if e.Change == nil || e.Undo == nil {
+			if e.Change.Change == nil || e.Undo == nil {
 				t.Fatalf("entry %d without change or undo", e.ID)
 			}
 		}

@@ -82,12 +82,14 @@ func (k *keeper) checkNesting(scope string, c Change) *Refused {
 
 // find gives the place of an identical pending change, -1 when there is none.
 func (k *keeper) find(scope string, c Change) int {
-	return slices.IndexFunc(k.pending, func(e entry) bool { return e.Scope == scope && reflect.DeepEqual(*e.Change, c) })
+	return slices.IndexFunc(k.pending, func(e entry) bool {
+		return e.Scope == scope && reflect.DeepEqual(e.Change.Change, c)
+	})
 }
 
 func (k *keeper) applyOne(scope string, c Change) (fresh bool, err error) {
 	at := k.find(scope, c)
-	if at >= 0 && k.system.void(*k.pending[at].Undo) {
+	if at >= 0 && k.system.void(k.pending[at].Undo) {
 		// The radio was unplugged and is plugged in again: that it is changed,
 		// and how it was, is to be known of the new one.
 		if err := k.journal.append(entry{ID: k.pending[at].ID, State: stateUndone, Note: "it has gone by itself"}); err != nil {
@@ -102,13 +104,13 @@ func (k *keeper) applyOne(scope string, c Change) (fresh bool, err error) {
 				return false, nil // overridden since; making it again would undo that
 			}
 		}
-		return false, k.system.apply(c, *k.pending[at].Undo)
+		return false, k.system.apply(c, k.pending[at].Undo)
 	}
 	u, err := k.system.prepare(k.nextID, c)
 	if err != nil {
 		return false, err
 	}
-	e := entry{ID: k.nextID, State: statePrepared, Scope: scope, Change: &c, Undo: &u}
+	e := entry{ID: k.nextID, State: statePrepared, Scope: scope, Change: boxed{c}, Undo: u}
 	if err := k.journal.append(e); err != nil {
 		return false, err
 	}
@@ -183,7 +185,7 @@ func (k *keeper) undo(which func(entry) bool) wire.RestoreReport {
 }
 
 func (k *keeper) undoOne(e entry, report *wire.RestoreReport) bool {
-	note, err := k.system.revert(*e.Undo)
+	note, err := k.system.revert(e.Undo)
 	if err != nil {
 		k.failed[e.ID] = err.Error()
 		return false

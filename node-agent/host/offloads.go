@@ -18,16 +18,9 @@ type Offloads struct {
 	Interface string `json:"interface"`
 }
 
-// offloadsUndo turns back on what was on. Features are bits, numbered by the
-// running kernel; an undo is of the same boot.
-type offloadsUndo struct {
-	Interface string   `json:"interface"`
-	Index     int      `json:"index"`
-	Changed   []uint32 `json:"changed"`
-	Former    []uint32 `json:"former"`
-}
-
-func (o Offloads) String() string { return "offloads of " + o.Interface + " off" }
+func (o Offloads) target() string                       { return o.String() }
+func (o Offloads) check(p policy) (reason, cure string) { return p.checkInterface(o.Interface) }
+func (o Offloads) String() string                       { return "offloads of " + o.Interface + " off" }
 
 // mergesSegments tells the features that do, by the kernel's names of them
 // (net/ethtool/common.c).
@@ -45,16 +38,17 @@ type features struct {
 // featureBlock is struct ethtool_get_features_block (linux/ethtool.h).
 type featureBlock struct{ available, requested, active, neverChanged uint32 }
 
-func prepareOffloads(o Offloads) (undo, error) {
+func (o Offloads) prepare(*kernel, uint64) (*offloadsUndo, error) {
 	link, err := findLink(o.Interface)
 	if err != nil {
-		return undo{}, err
+		return nil, err
 	}
 	f, err := readFeatures(o.Interface)
 	if err != nil {
-		return undo{}, &Refused{Reason: err.Error(), Cure: "plan with capture: {offloads: recorded}"}
+		return nil, &Refused{Reason: err.Error(), Cure: "plan with capture: {offloads: recorded}"}
 	}
-	u := &offloadsUndo{Interface: o.Interface, Index: link.Attrs().Index, Changed: make([]uint32, len(f.blocks)), Former: make([]uint32, len(f.blocks))}
+	u := formerFeatures{Interface: o.Interface, Index: link.Attrs().Index,
+		Changed: make([]uint32, len(f.blocks)), Former: make([]uint32, len(f.blocks))}
 	var fixed []string
 	for i, name := range f.names {
 		word, bit := i/32, uint32(1)<<(i%32)
@@ -71,18 +65,19 @@ func prepareOffloads(o Offloads) (undo, error) {
 		}
 	}
 	if len(fixed) > 0 {
-		return undo{}, &Refused{Reason: fmt.Sprintf("the driver of %s does not let %s be turned off", o.Interface, strings.Join(fixed, ", ")),
-			Cure: "plan with capture: {offloads: recorded}"}
+		reason := fmt.Sprintf("the driver of %s does not let %s be turned off", o.Interface, strings.Join(fixed, ", "))
+		return nil, &Refused{Reason: reason, Cure: "plan with capture: {offloads: recorded}"}
 	}
-	return undo{Offloads: u}, nil
+	return &offloadsUndo{Offloads: u}, nil
 }
 
-// applyOffloads turns them off, and looks whether they are.
-func applyOffloads(u offloadsUndo) error {
-	if err := setFeatures(u.Interface, u.Changed, make([]uint32, len(u.Changed))); err != nil {
+// apply turns them off, and looks whether they are.
+func (o Offloads) apply(_ *kernel, u *offloadsUndo) error {
+	changed := u.Offloads.Changed
+	if err := setFeatures(o.Interface, changed, make([]uint32, len(changed))); err != nil {
 		return err
 	}
-	f, err := readFeatures(u.Interface)
+	f, err := readFeatures(o.Interface)
 	if err != nil {
 		return err
 	}
@@ -93,20 +88,9 @@ func applyOffloads(u offloadsUndo) error {
 		}
 	}
 	if len(on) > 0 {
-		return fmt.Errorf("turn offloads of %q off: %s stay on", u.Interface, strings.Join(on, ", "))
+		return fmt.Errorf("turn offloads of %q off: %s stay on", o.Interface, strings.Join(on, ", "))
 	}
 	return nil
-}
-
-func revertOffloads(u undo) (string, error) {
-	if u.Offloads == nil {
-		return "", nil
-	}
-	link, err := sameLink(u.Offloads.Interface, u.Offloads.Index)
-	if err != nil || link == nil {
-		return gone(u.Offloads.Interface), err
-	}
-	return "", setFeatures(u.Offloads.Interface, u.Offloads.Changed, u.Offloads.Former)
 }
 
 const (
@@ -192,4 +176,29 @@ func ethtool(device string, call unsafe.Pointer) (err error) {
 		return errno
 	}
 	return nil
+}
+
+// offloadsUndo turns back on what was on.
+type offloadsUndo struct {
+	placed
+	Offloads formerFeatures `json:"offloads"`
+}
+
+// formerFeatures are bits, numbered by the running kernel; an undo is of the
+// same boot.
+type formerFeatures struct {
+	Interface string   `json:"interface"`
+	Index     int      `json:"index"`
+	Changed   []uint32 `json:"changed"`
+	Former    []uint32 `json:"former"`
+}
+
+func (*offloadsUndo) void(*kernel) bool { return false }
+
+func (u *offloadsUndo) revert(*kernel) (string, error) {
+	link, err := sameLink(u.Offloads.Interface, u.Offloads.Index)
+	if err != nil || link == nil {
+		return gone(u.Offloads.Interface), err
+	}
+	return "", setFeatures(u.Offloads.Interface, u.Offloads.Changed, u.Offloads.Former)
 }

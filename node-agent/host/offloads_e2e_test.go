@@ -28,7 +28,7 @@ func TestE2EOffloadsGoOffAndComeBack(t *testing.T) {
 			t.Fatalf("the interface does not have %q:\n%s", want, before)
 		}
 	}
-	change := []Change{{Offloads: &Offloads{Interface: device}}}
+	change := []Change{Offloads{Interface: device}}
 	off := func() {
 		t.Helper()
 		now := f.offloaded(t)

@@ -24,7 +24,7 @@ const olsrdJSONPort = 9090
 
 // olsrdConfig is olsrd's whole configuration. Each node has a lock file of its
 // own: the default is one for the machine, whatever the network namespace.
-func olsrdConfig(_ *kernel, d Daemon, u daemonUndo) (string, error) {
+func olsrdConfig(_ *kernel, d Daemon, u daemonProcess) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "DebugLevel 0\nIpVersion 4\nAllowNoInt yes\nRtProto %d\n", protocolOlsrd)
 	fmt.Fprintf(&b, "LockFile %q\n", filepath.Join(u.Dir, "lock"))
@@ -43,7 +43,7 @@ func olsrdConfig(_ *kernel, d Daemon, u daemonUndo) (string, error) {
 func seconds(s float64) string { return strconv.FormatFloat(s, 'f', 2, 64) }
 
 // olsrdAnswers connects to its plugin.
-func olsrdAnswers(daemonUndo) error {
+func olsrdAnswers(daemonProcess) error {
 	conn, err := net.DialTimeout("tcp", fmt.Sprintf("127.0.0.1:%d", olsrdJSONPort), time.Second)
 	if err != nil {
 		return errors.Join(err)

@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/internal/testnet"
 	"fieldmesh.dev/fieldmesh/node-agent/routing"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // watched is a routing daemon as the unprivileged half sees it.
@@ -81,7 +81,7 @@ func TestE2EOlsrdFindsItsNeighbour(t *testing.T) {
 		f.cfg.Binaries = map[string]string{olsrd: binary}
 		c, cmd := f.start(t, true)
 		apply(t, c, ScopeRun, []Change{address(fmt.Sprintf("10.77.0.%d/24", i+1))})
-		apply(t, c, ScopeTrial, []Change{{Daemon: &Daemon{Name: olsrd, Interface: device, Announce: netip.MustParsePrefix("10.77.0.0/24"), HelloS: &hello}}})
+		apply(t, c, ScopeTrial, []Change{Daemon{Name: olsrd, Interface: device, Announce: netip.MustParsePrefix("10.77.0.0/24"), HelloS: &hello}})
 		clients, hosts = append(clients, c), append(hosts, cmd)
 	}
 	judgeFiles(t, a)

@@ -9,9 +9,13 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
+	"fieldmesh.dev/fieldmesh/node-agent/routing/batman"
+	"fieldmesh.dev/fieldmesh/node-agent/routing/control"
+	"fieldmesh.dev/fieldmesh/protocols/manet/signalling"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -22,29 +26,17 @@ type Packets struct {
 	Interface string `json:"interface"`
 	SnapBytes int    `json:"snap_bytes"`      // most that is given of a frame
 	Ports     []int  `json:"ports,omitempty"` // TCP or UDP, on either side of a flow
+	// Above asks for the device above the interface instead, through which the
+	// routing daemon that runs gets and gives data: our own's TUN, or batman-adv's.
+	Above bool `json:"above,omitempty"`
 }
 
-// PacketFilter is the filter in force, in tcpdump's words.
+// PacketFilter is the filter in force, in tcpdump's words, and on what.
 type PacketFilter struct {
-	Text string `json:"text"`
+	Text      string `json:"text"`
+	Interface string `json:"interface"`
+	BareIP    bool   `json:"bare_ip,omitempty"` // packets begin with their IP header
 }
-
-// What routing protocols speak: UDP ports and numbers of IP protocols, by
-// IANA's registries, and batman-adv's ethertype (linux/if_ether.h).
-var (
-	routingPorts = []int{
-		269,  // MANET protocols, RFC 5498
-		654,  // AODV, RFC 3561
-		698,  // OLSR, RFC 3626
-		6696, // Babel, RFC 8966
-	}
-	routingProtocols = []int{
-		48,  // DSR, RFC 4728
-		138, // MANET protocols, RFC 5498
-	}
-)
-
-const etherBatman = 0x4305
 
 // mostPorts keeps each jump of the filter within its 8 bits.
 const mostPorts = wire.MaxFlows + 16
@@ -70,11 +62,11 @@ func (p policy) packetSocket(want Packets) (*os.File, PacketFilter, error) {
 	if refused := p.checkPackets(want); refused != nil {
 		return nil, PacketFilter{}, refused
 	}
-	device, err := net.InterfaceByName(want.Interface)
-	if err != nil {
-		return nil, PacketFilter{}, &Refused{Change: "a capture on " + want.Interface, Reason: err.Error(), Cure: "plug the radio in, or correct `interface` in agent.yaml"}
+	device, bareIP, refused := packetDevice(want)
+	if refused != nil {
+		return nil, PacketFilter{}, refused
 	}
-	program, text, err := packetFilter(want.Ports, want.SnapBytes)
+	program, text, err := packetFilter(want.Ports, want.SnapBytes, bareIP)
 	if err != nil {
 		return nil, PacketFilter{}, err
 	}
@@ -83,7 +75,7 @@ func (p policy) packetSocket(want Packets) (*os.File, PacketFilter, error) {
 	if err != nil {
 		return nil, PacketFilter{}, fmt.Errorf("open packet socket: %w", err)
 	}
-	file := os.NewFile(uintptr(fd), "packets of "+want.Interface)
+	file := os.NewFile(uintptr(fd), "packets of "+device.Name)
 	fprog := unix.SockFprog{Len: uint16(len(program)), Filter: (*unix.SockFilter)(unsafe.Pointer(&program[0]))}
 	err = unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &fprog)
 	if err == nil {
@@ -93,26 +85,78 @@ func (p policy) packetSocket(want Packets) (*os.File, PacketFilter, error) {
 		err = unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_ALL), Ifindex: device.Index})
 	}
 	if err != nil {
-		return nil, PacketFilter{}, errors.Join(fmt.Errorf("make packet socket of %q: %w", want.Interface, err), file.Close())
+		return nil, PacketFilter{}, errors.Join(fmt.Errorf("make packet socket of %q: %w", device.Name, err), file.Close())
 	}
-	return file, PacketFilter{Text: text}, nil
+	return file, PacketFilter{Text: text, Interface: device.Name, BareIP: bareIP}, nil
+}
+
+// packetDevice finds what to listen on.
+func packetDevice(want Packets) (device *net.Interface, bareIP bool, refused *Refused) {
+	name := want.Interface
+	if want.Above {
+		var err error
+		if name, bareIP, err = above(); err != nil {
+			return nil, false, &Refused{Change: "a capture above " + want.Interface, Reason: err.Error(), Cure: "run the capture while the trial's routing daemon runs"}
+		}
+	}
+	device, err := net.InterfaceByName(name)
+	if err != nil {
+		return nil, false, &Refused{Change: "a capture on " + name, Reason: err.Error(), Cure: "plug the radio in, or correct `interface` in agent.yaml"}
+	}
+	return device, bareIP, nil
+}
+
+// above finds the device of the routing daemon that runs.
+func above() (name string, bareIP bool, err error) {
+	links, err := netlink.LinkList()
+	if err != nil {
+		return "", false, fmt.Errorf("list devices: %w", err)
+	}
+	var found []string
+	for _, l := range links {
+		tun := l.Type() == "tuntap" && strings.HasPrefix(l.Attrs().Name, control.Device)
+		if tun || l.Attrs().Name == batman.Device {
+			found, bareIP = append(found, l.Attrs().Name), tun
+		}
+	}
+	if len(found) != 1 {
+		return "", false, fmt.Errorf("%d devices of routing daemons are there %q, wanted: 1", len(found), found)
+	}
+	return found[0], bareIP, nil
 }
 
 func networkOrder(v uint16) uint16 { return v<<8 | v>>8 }
 
 // packetFilter composes the classic BPF program of a capture, for frames with
-// an Ethernet header, and says it in tcpdump's words.
-func packetFilter(ports []int, snapBytes int) ([]bpf.RawInstruction, string, error) {
-	ports = slices.Compact(slices.Sorted(slices.Values(slices.Concat(ports, routingPorts))))
+// an Ethernet header or bare packets of IPv4, and says it in tcpdump's words.
+func packetFilter(ports []int, snapBytes int, bareIP bool) ([]bpf.RawInstruction, string, error) {
+	ports = slices.Clone(ports)
+	for _, p := range signalling.Ports() {
+		ports = append(ports, int(p))
+	}
+	slices.Sort(ports)
+	ports = slices.Compact(ports)
 	if len(ports) > mostPorts {
 		return nil, "", fmt.Errorf("compose filter: %d ports, at most %d", len(ports), mostPorts)
 	}
-	v4, v6 := filterIPv4(ports, snapBytes), filterIPv6(ports, snapBytes)
+	if bareIP {
+		raw, err := bpf.Assemble(append([]bpf.Instruction{
+			bpf.LoadAbsolute{Off: 0, Size: 1},
+			bpf.ALUOpConstant{Op: bpf.ALUOpShiftRight, Val: 4},
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: 4, SkipTrue: 1},
+			bpf.RetConstant{},
+		}, filterIPv4(0, ports, snapBytes)...))
+		if err != nil {
+			return nil, "", fmt.Errorf("compose filter: %w", err)
+		}
+		return raw, filterText(ports), nil
+	}
+	v4, v6 := filterIPv4(etherBytes, ports, snapBytes), filterIPv6(ports, snapBytes)
 	accept := bpf.RetConstant{Val: uint32(snapBytes)}
 	program := []bpf.Instruction{
 		bpf.LoadAbsolute{Off: 12, Size: 2},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.ETH_P_ARP, SkipTrue: 5},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: etherBatman, SkipTrue: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: signalling.EtherBatman, SkipTrue: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.ETH_P_IP, SkipTrue: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.ETH_P_IPV6, SkipTrue: 1},
 		bpf.RetConstant{},
@@ -128,8 +172,8 @@ func packetFilter(ports []int, snapBytes int) ([]bpf.RawInstruction, string, err
 }
 
 func filterText(ports []int) string {
-	words := []string{"arp", fmt.Sprintf("ether proto %#x", etherBatman)}
-	for _, p := range routingProtocols {
+	words := []string{"arp", fmt.Sprintf("ether proto %#x", signalling.EtherBatman)}
+	for _, p := range signalling.Protocols() {
 		words = append(words, fmt.Sprintf("ip proto %d", p), fmt.Sprintf("ip6 proto %d", p))
 	}
 	for _, p := range ports {
@@ -143,15 +187,14 @@ const (
 	ipv6Bytes  = 40
 )
 
-// filterIPv4 judges a packet of IPv4; it ends the program.
-func filterIPv4(ports []int, snapBytes int) []bpf.Instruction {
-	judge := filterPorts(ports, snapBytes,
-		bpf.LoadIndirect{Off: etherBytes, Size: 2}, bpf.LoadIndirect{Off: etherBytes + 2, Size: 2})
-	out := append([]bpf.Instruction{bpf.LoadAbsolute{Off: etherBytes + 9, Size: 1}}, filterProtocols(snapBytes, len(judge)+3)...)
+// filterIPv4 judges a packet of IPv4 that begins at a byte; it ends the program.
+func filterIPv4(at uint32, ports []int, snapBytes int) []bpf.Instruction {
+	judge := filterPorts(ports, snapBytes, bpf.LoadIndirect{Off: at, Size: 2}, bpf.LoadIndirect{Off: at + 2, Size: 2})
+	out := append([]bpf.Instruction{bpf.LoadAbsolute{Off: at + 9, Size: 1}}, filterProtocols(snapBytes, len(judge)+3)...)
 	out = append(out,
-		bpf.LoadAbsolute{Off: etherBytes + 6, Size: 2},
+		bpf.LoadAbsolute{Off: at + 6, Size: 2},
 		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: 0x1fff, SkipTrue: uint8(len(judge) + 1)}, // a later fragment has no ports
-		bpf.LoadMemShift{Off: etherBytes})
+		bpf.LoadMemShift{Off: at})
 	return append(append(out, judge...), bpf.RetConstant{})
 }
 
@@ -167,14 +210,16 @@ func filterIPv6(ports []int, snapBytes int) []bpf.Instruction {
 // filterProtocols looks at the protocol's number: routing is accepted at once,
 // TCP and UDP go on behind it, everything else is skipped over what follows.
 func filterProtocols(snapBytes, follows int) []bpf.Instruction {
-	return []bpf.Instruction{
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_TCP, SkipTrue: 5},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_UDP, SkipTrue: 4},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(routingProtocols[0]), SkipTrue: 2},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(routingProtocols[1]), SkipTrue: 1},
-		bpf.Jump{Skip: uint32(1 + follows)},
-		bpf.RetConstant{Val: uint32(snapBytes)},
+	routing := signalling.Protocols()
+	n := uint8(len(routing))
+	out := []bpf.Instruction{
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_TCP, SkipTrue: n + 3},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_UDP, SkipTrue: n + 2},
 	}
+	for i, protocol := range routing {
+		out = append(out, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(protocol), SkipTrue: n - uint8(i)})
+	}
+	return append(out, bpf.Jump{Skip: uint32(1 + follows)}, bpf.RetConstant{Val: uint32(snapBytes)})
 }
 
 // filterPorts accepts either port's being among those wanted, and else goes on

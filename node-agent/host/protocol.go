@@ -29,11 +29,20 @@ type request struct {
 	Packets   *Packets      `json:"packets,omitempty"`
 	TCPEvents *struct{}     `json:"tcp_events,omitempty"`
 	Scan      *scanCall     `json:"scan,omitempty"`
+	Sever     *Sever        `json:"sever,omitempty"`
 }
 
 type applyCall struct {
-	Scope   string   `json:"scope"`
-	Changes []Change `json:"changes"`
+	Scope   string  `json:"scope"`
+	Changes []boxed `json:"changes"`
+}
+
+func (a *applyCall) changes() []Change {
+	var out []Change
+	for _, b := range a.Changes {
+		out = append(out, b.Change)
+	}
+	return out
 }
 
 type restoreCall struct {
@@ -56,6 +65,7 @@ type answer struct {
 	Status   *wire.HostStatus    `json:"status,omitempty"`
 	Readback *Readback           `json:"readback,omitempty"`
 	Packets  *PacketFilter       `json:"packets,omitempty"`
+	Severed  *Severed            `json:"severed,omitempty"`
 	Ring     *struct{}           `json:"ring,omitempty"` // of events, in the file
 	Refused  *Refused            `json:"refused,omitempty"`
 	Error    string              `json:"error,omitempty"`
@@ -71,7 +81,7 @@ func decodeRequest(line []byte) (request, error) {
 		return request{}, fmt.Errorf("decode request: %w", err)
 	}
 	calls := 0
-	for _, set := range []bool{r.Apply != nil, r.Restore != nil, r.Status != nil, r.Keepalive != nil, r.Readback != nil, r.Packets != nil, r.TCPEvents != nil, r.Scan != nil} {
+	for _, set := range []bool{r.Apply != nil, r.Restore != nil, r.Status != nil, r.Keepalive != nil, r.Readback != nil, r.Packets != nil, r.TCPEvents != nil, r.Scan != nil, r.Sever != nil} {
 		if set {
 			calls++
 		}

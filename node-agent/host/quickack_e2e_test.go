@@ -79,10 +79,10 @@ func TestE2EImmediateAcknowledgementsOverBabeld(t *testing.T) {
 	perSegment := map[bool]float64{}
 	for _, atOnce := range []bool{true, false} {
 		d := routingDaemon()
-		d.Daemon.HelloS, d.Daemon.QuickAck = &hello, atOnce
+		d.HelloS, d.QuickAck = &hello, atOnce
 		for i := range f {
 			// A packet is a segment: nothing merges or splits them.
-			apply(t, clients[i], ScopeTrial, []Change{{Offloads: &Offloads{Interface: device}}, sysctl("net.ipv4.tcp_congestion_control", "reno"), d})
+			apply(t, clients[i], ScopeTrial, []Change{Offloads{Interface: device}, sysctl("net.ipv4.tcp_congestion_control", "reno"), d})
 		}
 		want := map[bool]string{true: " quickack 1"}[atOnce]
 		awaitOutput(t, a, "10.77.0.2 via 192.168.7.2 proto babel onlink"+want, "-4", "route", "show", "dev", device)

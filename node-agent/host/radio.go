@@ -1,19 +1,17 @@
 package host
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/node-agent/nl80211"
-	"fieldmesh.dev/fieldmesh/node-agent/radio/quirk"
 )
 
 // Radio has a radio's interface join an ad hoc cell or an 802.11s mesh on a
@@ -35,15 +33,6 @@ type Radio struct {
 	Keep netip.Prefix `json:"keep"`
 }
 
-// joinTime bounds the joining of a cell: a radio that scans for it first takes
-// some seconds. A station waits for its access point, which another node begins
-// at the same time by a program of its own, and asks anew while it is not there.
-const (
-	joinTime     = 10 * time.Second
-	associate    = 20 * time.Second
-	connectEvery = 2 * time.Second
-)
-
 // rates are those of a standard, and those of them that every station of a
 // cell must have (IEEE 802.11-2020, 17.2.3.3, 16.2.3.3 and 18.1.2).
 var (
@@ -56,7 +45,9 @@ var (
 	}
 )
 
-func (r Radio) describe() string {
+func (r Radio) target() string { return "radio " + r.Interface }
+
+func (r Radio) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "radio %s %s %q %s channel %d", r.Interface, r.Mode, r.SSID, r.Standard, r.Channel)
 	if r.BSSID != "" {
@@ -99,51 +90,103 @@ func (r Radio) allowed() []float64 {
 	return rates[r.Standard].all
 }
 
-// radioDevice is an interface with its radio, and a connection to ask about both.
-type radioDevice struct {
-	conn  *nl80211.Conn
-	iface nl80211.Interface
-	phy   nl80211.Phy
+// radioModes are those that an interface may be set to.
+func radioModes() []string { return []string{"adhoc", "mesh", modeAP, modeStation} }
+
+// The strongest transmitter that 802.11 knows of in these bands is 1 W; more
+// than that is a mistake in a plan.
+const (
+	txPowerMaxDbm  = 30
+	rtsMaxBytes    = 2347 // dot11RTSThreshold (IEEE 802.11-2020, annex C)
+	retryLimitsMax = 255
+)
+
+func (r Radio) check(p policy) (reason, cure string) {
+	if reason, cure = p.checkInterface(r.Interface); reason != "" {
+		return reason, cure
+	}
+	standard, known := rates[r.Standard]
+	switch {
+	case !slices.Contains(radioModes(), r.Mode):
+		return fmt.Sprintf("mode %q is none of %s", r.Mode, strings.Join(radioModes(), ", ")), ""
+	case !known:
+		return fmt.Sprintf("standard %q is none of 802.11a, 802.11b and 802.11g", r.Standard), ""
+	case len(r.SSID) < 1 || len(r.SSID) > 32:
+		return fmt.Sprintf("an SSID of %d bytes; 1 to 32 are allowed", len(r.SSID)), ""
+	case nl80211.Frequency(r.Channel) == 0 || (r.Channel > 14) != (r.Standard == "802.11a"):
+		return fmt.Sprintf("channel %d is none of %s", r.Channel, r.Standard), ""
+	case r.RateMbps != nil && !slices.Contains(standard.all, *r.RateMbps):
+		return fmt.Sprintf("%g Mbit/s is no rate of %s", *r.RateMbps, r.Standard), ""
+	case r.TxPowerDbm != nil && !(*r.TxPowerDbm >= 0 && *r.TxPowerDbm <= txPowerMaxDbm):
+		return fmt.Sprintf("transmit power %g dBm is outside 0 to %d dBm", *r.TxPowerDbm, txPowerMaxDbm), ""
+	case r.RTSThresholdBytes != nil && (*r.RTSThresholdBytes < 0 || *r.RTSThresholdBytes > rtsMaxBytes):
+		return fmt.Sprintf("RTS threshold %d is outside 0 to %d bytes", *r.RTSThresholdBytes, rtsMaxBytes), ""
+	case r.RetryLimit != nil && (*r.RetryLimit < 1 || *r.RetryLimit > retryLimitsMax):
+		return fmt.Sprintf("retry limit %d is outside 1 to %d", *r.RetryLimit, retryLimitsMax), ""
+	}
+	return checkBSSID(r)
 }
 
-func openRadio(name string) (*radioDevice, error) {
-	conn, err := nl80211.Open()
+// checkBSSID takes an individual address (IEEE 802.11-2020, 9.2.4.3.4).
+func checkBSSID(r Radio) (reason, cure string) {
+	if r.BSSID == "" {
+		return "", ""
+	}
+	mac, err := net.ParseMAC(r.BSSID)
+	switch {
+	case r.Mode == "mesh":
+		return "a mesh has no BSSID", "leave it out"
+	case r.Mode == modeAP:
+		return "an access point's BSSID is its own address", "leave it out"
+	case err != nil || len(mac) != 6:
+		return fmt.Sprintf("%q is no BSSID", r.BSSID), "write it as 02:11:22:33:44:55"
+	case mac[0]&1 != 0:
+		return fmt.Sprintf("BSSID %s is the address of a group", r.BSSID), "begin it with 02"
+	}
+	return "", ""
+}
+
+// prepareRadio refuses what this radio, this place or its present use forbids,
+// each with its cure, and reads what the change alters.
+func (r Radio) prepare(k *kernel, id uint64) (u *radioUndo, err error) {
+	link, err := findLink(r.Interface)
 	if err != nil {
 		return nil, err
 	}
-	d := &radioDevice{conn: conn}
-	if err := d.read(name); err != nil {
-		return nil, errors.Join(err, conn.Close())
+	d, err := openRadio(r.Interface)
+	switch {
+	case errors.Is(err, nl80211.ErrNone) || errors.Is(err, errNoRadio):
+		return nil, &Refused{Reason: r.Interface + " is no radio: " + err.Error(),
+			Cure: "correct `interface` in agent.yaml, load the radio's driver, or say `radio: {mode: none}` in the campaign"}
+	case err != nil:
+		return nil, err
 	}
-	return d, nil
+	defer func() { err = errors.Join(err, d.conn.Close()) }()
+	for _, check := range []func(Radio) (reason, cure string){d.checkMode, d.checkChannel, d.checkKill, d.checkUse, d.checkOthers} {
+		if reason, cure := check(r); reason != "" {
+			return nil, &Refused{Reason: reason, Cure: cure}
+		}
+	}
+	state, err := readInterface(link)
+	if err != nil {
+		return nil, err
+	}
+	up := link.Attrs().Flags&net.FlagUp != 0
+	state.Up = &up
+	former, err := d.former()
+	if err != nil {
+		return nil, err
+	}
+	former.Rates, former.Joins = r.network().MHz, r.SSID
+	program, err := k.prepareAccessPoint(id, r, link.Attrs().Index)
+	if err != nil {
+		return nil, err
+	}
+	return &radioUndo{Radio: former, Interface: state, AccessPoint: program}, nil
 }
 
-// errNoRadio says that an interface is there but is no radio's.
-var errNoRadio = errors.New("no radio's interface")
-
-func (d *radioDevice) read(name string) error {
-	i, err := d.conn.Interface(name)
-	if err != nil {
-		return err
-	}
-	if i == nil {
-		return errNoRadio
-	}
-	d.iface = *i
-	phys, err := d.conn.Phys()
-	if err != nil {
-		return err
-	}
-	at := slices.IndexFunc(phys, func(p nl80211.Phy) bool { return p.Index == i.Phy })
-	if at < 0 {
-		return errNoRadio
-	}
-	d.phy = phys[at]
-	return nil
-}
-
-// applyRadio joins, unless the interface is in the very network already.
-func (k *kernel) applyRadio(r Radio, u undo) (err error) {
+// apply joins, unless the interface is in the very network already.
+func (r Radio) apply(_ *kernel, u *radioUndo) (err error) {
 	d, err := openRadio(r.Interface)
 	if err != nil {
 		return fmt.Errorf("open radio %q: %w", r.Interface, err)
@@ -194,188 +237,84 @@ func takeAddressesOff(r Radio) error {
 	return nil
 }
 
-// in tells whether the interface is in a network.
-func (d *radioDevice) in(n nl80211.Network) (bool, error) {
-	i := d.iface
-	if i.Mode != n.Mode || i.MHz != n.MHz || i.Width != n.Width {
-		return false, nil
-	}
-	switch n.Mode {
-	case "mesh":
-		return false, nil // the kernel does not tell which one
-	case modeAP:
-		return i.SSID == n.SSID, nil
-	}
-	cell, err := d.conn.Cell(i.Index)
-	return err == nil && cell != nil && cell.SSID == n.SSID && (n.BSSID == "" || n.BSSID == cell.BSSID), err
+// radioUndo has the interface leave what the change joined.
+type radioUndo struct {
+	placed
+	Radio     radioState     `json:"radio"`
+	Interface interfaceState `json:"interface"`
+	// AccessPoint is the process that keeps the radio one.
+	AccessPoint *daemonProcess `json:"access_point,omitempty"`
 }
 
-// join changes the interface's mode and joins; what it was in, it leaves.
-func (d *radioDevice) join(n nl80211.Network, txPowerDbm *float64) error {
-	d.listen(n.MHz)
-	if err := d.quit(); err != nil {
-		return err
-	}
-	// Only in managed mode do drivers take this; what sleeps hears late.
-	if err := d.conn.SetPowerSave(d.iface.Index, false); err != nil && !unsupported(err) {
-		return err
-	}
-	if err := d.mode(n.Mode); err != nil {
-		return err
-	}
-	if txPowerDbm != nil { // before the first beacon is heard all over the place
-		if err := d.conn.SetTxPower(d.iface.Index, txPowerDbm); err != nil {
-			return err
-		}
-	}
-	if err := d.conn.Join(d.iface.Index, n); err != nil {
-		if errors.Is(err, unix.EBUSY) {
-			return fmt.Errorf("%w: another interface of this radio is in use", err)
-		}
-		return err
-	}
-	return d.awaitJoined(n, nil)
+func (u *radioUndo) void(*kernel) bool {
+	return (u.AccessPoint == nil || len(findDaemon(*u.AccessPoint)) == 0) && u.Interface.void()
 }
 
-// scanTime bounds the look at the channel before the join.
-const scanTime = 5 * time.Second
-
-// listen has the radio hear who else uses a channel; what it heard is told by
-// its caps. A driver that does not scan now says nothing, and none of it keeps
-// a trial from beginning.
-func (d *radioDevice) listen(mhz int) {
-	ctx, cancel := context.WithTimeout(context.Background(), scanTime)
-	defer cancel()
-	if setUp(d.iface.Name, true) == nil {
-		_ = nl80211.Scan(ctx, d.iface.Index, mhz) // see above
+func (u *radioUndo) revertLasting(*kernel) error {
+	if u.AccessPoint == nil {
+		return nil
 	}
+	return stopDaemon(*u.AccessPoint)
 }
 
-func (d *radioDevice) quit() error {
-	if d.iface.Mode == "adhoc" || d.iface.Mode == "mesh" {
-		return d.conn.Leave(d.iface.Index, d.iface.Mode)
+func (u *radioUndo) revert(k *kernel) (string, error) {
+	stopped := u.revertLasting(k)
+	note, err := inTurn(u.Radio.revert, u.Interface.revert)
+	if err = errors.Join(stopped, err); err == nil && u.AccessPoint != nil {
+		err = removeDaemonDir(*u.AccessPoint)
 	}
-	return nil
+	return note, err
 }
 
-// mode gives the interface a mode, which it must be down for, and brings it up.
-func (d *radioDevice) mode(mode string) error {
-	if d.iface.Mode != mode {
-		if err := setUp(d.iface.Name, false); err != nil {
-			return err
-		}
-		if err := d.conn.SetMode(d.iface.Index, mode); err != nil {
-			return err
-		}
-		d.iface.Mode = mode
-	}
-	return setUp(d.iface.Name, true)
+// radioState is how an interface of a radio was set.
+type radioState struct {
+	Interface  string           `json:"interface"`
+	Index      int              `json:"index"`
+	Mode       string           `json:"mode"`
+	Network    *nl80211.Network `json:"network,omitempty"`      // that it was in
+	TxPowerDbm *float64         `json:"tx_power_dbm,omitempty"` // absent: in no network, where it means nothing
+	PowerSave  bool             `json:"power_save"`
+	RTS        uint32           `json:"rts_threshold_bytes"`
+	RetryShort uint8            `json:"retry_short"`
+	RetryLong  uint8            `json:"retry_long"`
+	Rates      int              `json:"rates_mhz"` // rates are limited on this channel's band
+	Joins      string           `json:"joins_ssid,omitempty"`
 }
 
-func setUp(name string, up bool) error {
-	link, err := findLink(name)
+// revert leaves what the change joined and sets the interface as it was.
+// Addresses, routes and whether it is up come after it.
+func (was radioState) revert() (note string, err error) {
+	link, err := sameLink(was.Interface, was.Index)
+	if err != nil || link == nil {
+		return gone(was.Interface), err
+	}
+	d, err := openRadio(was.Interface)
+	if errors.Is(err, errNoRadio) || errors.Is(err, nl80211.ErrNone) {
+		return gone(was.Interface), nil
+	}
 	if err != nil {
-		return err
+		return "", err
 	}
-	err = setLink(link, &up, nil)
-	if errors.Is(err, unix.ERFKILL) {
-		return fmt.Errorf("%w: the radio is switched off: run `rfkill unblock wlan`, or switch it on at the machine", err)
-	}
-	return err
-}
-
-// awaitJoined waits until the interface is in the network, and looks whether
-// it is the one that was asked for: some drivers say yes and do otherwise. ended
-// tells that the program which keeps the network up has ended; nil where none does.
-func (d *radioDevice) awaitJoined(n nl80211.Network, ended <-chan error) error {
-	patience := joinTime
-	if n.Mode == modeStation || n.Mode == modeAP {
-		patience = associate
-	}
-	deadline, asked := time.Now().Add(patience), time.Now()
-	for {
-		if err := d.read(d.iface.Name); err != nil {
-			return err
-		}
-		joined, there, seen, err := d.look(n)
-		if err != nil {
-			return err
-		}
-		lies := quirk.Find(seen)
-		if joined && len(lies) == 0 {
-			return nil
-		}
-		if n.Mode == modeStation && !joined && time.Since(asked) > connectEvery {
-			asked = time.Now()
-			if err := d.conn.Join(d.iface.Index, n); err != nil {
-				return err
-			}
-		}
-		// A cell that is heard later may be joined in the place of one that was made.
-		if time.Now().After(deadline) {
-			err := fmt.Errorf("join %q with BSSID %q on %d MHz: %s later the radio is in %s", n.SSID, n.BSSID, n.MHz, patience, there)
-			for _, l := range lies {
-				err = fmt.Errorf("%w; %s", err, l)
-			}
-			return err
-		}
-		select {
-		case err := <-ended: // never, where nothing keeps it up
-			return errors.Join(errors.New("what keeps the network up ended at once"), err)
-		case <-time.After(50 * time.Millisecond):
+	defer func() { err = errors.Join(err, d.conn.Close()) }()
+	if was.Network != nil {
+		if in, err := d.in(*was.Network); err == nil && in {
+			return "", d.untune(was)
 		}
 	}
-}
-
-// look tells whether the interface is in a network of that name, and what there is.
-func (d *radioDevice) look(n nl80211.Network) (joined bool, there string, seen quirk.Seen, err error) {
-	i := d.iface
-	seen = quirk.Seen{Want: &n, Interface: i}
-	there = fmt.Sprintf("%s on %d MHz", i.Mode, i.MHz)
-	joined = i.MHz != 0
-	switch n.Mode {
-	case modeAP:
-		return joined && i.Mode == modeAP && i.SSID == n.SSID, there, seen, nil
-	case "adhoc", modeStation:
-		cell, err := d.conn.Cell(i.Index)
-		if err != nil {
-			return false, there, seen, err
+	err = errors.Join(d.untune(was), d.quit())
+	if d.iface.Mode == modeStation && was.Joins != "" && d.iface.SSID == was.Joins {
+		err = errors.Join(err, d.conn.Leave(was.Index, modeStation))
+	}
+	if d.iface.Mode != was.Mode {
+		err = errors.Join(err, setUp(was.Interface, false), d.conn.SetMode(was.Index, was.Mode))
+	}
+	if was.PowerSave {
+		if e := d.conn.SetPowerSave(was.Index, true); !unsupported(e) {
+			err = errors.Join(err, e)
 		}
-		if seen.Cell = cell; cell != nil {
-			there = fmt.Sprintf("%q with BSSID %s on %d MHz", cell.SSID, cell.BSSID, cell.MHz)
-		}
-		joined = joined && cell != nil && cell.SSID == n.SSID
 	}
-	return joined, there, seen, nil
-}
-
-// tune sets what may be set in a network.
-func (d *radioDevice) tune(r Radio) error {
-	index := d.iface.Index
-	var errs []error
-	if r.TxPowerDbm != nil {
-		errs = append(errs, d.conn.SetTxPower(index, r.TxPowerDbm))
+	if was.Network != nil {
+		err = errors.Join(err, setUp(was.Interface, true), d.conn.Join(was.Index, *was.Network))
 	}
-	if r.RTSThresholdBytes != nil {
-		errs = append(errs, d.conn.SetRTS(index, uint32(*r.RTSThresholdBytes)))
-	}
-	if r.RetryLimit != nil {
-		errs = append(errs, d.conn.SetRetries(index, uint8(*r.RetryLimit), uint8(*r.RetryLimit)))
-	}
-	f := d.phy.At(nl80211.Frequency(r.Channel))
-	if f == nil {
-		return errors.Join(append(errs, fmt.Errorf("the radio has lost channel %d", r.Channel))...)
-	}
-	switch err := d.conn.SetRates(index, *f, r.allowed()); {
-	case err != nil && unsupported(err) && r.RateMbps == nil && r.Standard != "802.11b":
-		// A driver with rate control of its own: the width without HT already
-		// leaves it the rates of 802.11a and g only.
-	case err != nil:
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
-}
-
-func unsupported(err error) bool {
-	return errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOTSUP)
+	return "", err
 }

@@ -16,18 +16,18 @@ import (
 	"testing"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/internal/testnet"
-	"fieldmesh.dev/fieldmesh/internal/testnet/hwsim"
 	"fieldmesh.dev/fieldmesh/node-agent/nl80211"
 	"fieldmesh.dev/fieldmesh/node-agent/radio"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
+	"fieldmesh.dev/fieldmesh/test/testnet/hwsim"
 )
 
 const cell = "02:11:22:33:44:55"
 
 // adhoc is the change of a trial in the campaigns that ship.
-func adhoc() Change {
-	return Change{Radio: &Radio{Interface: device, Mode: "adhoc", Standard: "802.11g", Channel: 6, SSID: "fieldmesh", BSSID: cell, TxPowerDbm: ptr(12.0), Keep: netip.MustParsePrefix("10.77.0.0/24")}}
+func adhoc() Radio {
+	return Radio{Interface: device, Mode: "adhoc", Standard: "802.11g", Channel: 6, SSID: "fieldmesh", BSSID: cell, TxPowerDbm: ptr(12.0), Keep: netip.MustParsePrefix("10.77.0.0/24")}
 }
 
 // radioField is a namespace with a radio that has seen some use.
@@ -140,7 +140,7 @@ func TestGuestJoinsReadBack(t *testing.T) {
 		t.Run(want.SSID, func(t *testing.T) {
 			want.Interface, want.Keep = device, netip.MustParsePrefix("10.77.0.0/24")
 			for i, c := range []*Client{ca, cb} {
-				apply(t, c, ScopeRun, []Change{sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"), {Radio: &want}, address(fmt.Sprintf("10.77.0.%d/24", i+1))})
+				apply(t, c, ScopeRun, []Change{sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"), want, address(fmt.Sprintf("10.77.0.%d/24", i+1))})
 			}
 			a.reaches(t, "10.77.0.2")
 			judge(t, want, a.caps(t))
@@ -231,7 +231,7 @@ func judgeStations(t *testing.T, want Radio, f radioField) {
 func TestGuestKilledAtEveryChange(t *testing.T) {
 	hwsim.NeedGuest(t)
 	f := newRadioField(t, hwsim.Load(t, 1)[0], "a")
-	run := []Change{sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"), adhoc(), {Link: &Link{Interface: device, Up: ptr(true)}}, address("10.77.0.1/24")}
+	run := []Change{sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"), adhoc(), Link{Interface: device, Up: ptr(true)}, address("10.77.0.1/24")}
 	trial := trialChanges()[:3]
 	f.becomes(t, "before anything", f.snapshot(t))
 	before := f.snapshot(t)
@@ -307,7 +307,7 @@ func TestGuestRefusals(t *testing.T) {
 	f, g, other := newRadioField(t, radios[0], "a"), newRadioField(t, plain, "p"), newRadioField(t, radios[1], "u")
 	with := func(change func(*Radio)) Change {
 		c := adhoc()
-		change(c.Radio)
+		change(&c)
 		return c
 	}
 	refuse := func(name string, f radioField, c Change, reason, cure string) {

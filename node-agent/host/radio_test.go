@@ -14,7 +14,7 @@ func TestRadiosThatNoPolicyAllows(t *testing.T) {
 		return Radio{Interface: "wlan0", Mode: "adhoc", Standard: "802.11g", Channel: 6, SSID: "mesh", BSSID: "02:11:22:33:44:55"}
 	}
 	p := policy{interfaces: []string{"wlan0"}}
-	if reason, _ := p.checkRadio(good()); reason != "" {
+	if reason, _ := good().check(p); reason != "" {
 		t.Fatalf("a good one: %s", reason)
 	}
 	for want, spoil := range map[string]func(*Radio){
@@ -39,7 +39,7 @@ func TestRadiosThatNoPolicyAllows(t *testing.T) {
 	} {
 		r := good()
 		spoil(&r)
-		if reason, _ := p.checkRadio(r); !strings.Contains(reason, want) {
+		if reason, _ := r.check(p); !strings.Contains(reason, want) {
 			t.Errorf("refused because %q, want %q", reason, want)
 		}
 	}

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"unsafe"
@@ -75,46 +74,20 @@ func wordRoute(r netlink.Route, device string) string {
 		addr = addr.Unmap()
 		out.Source = &addr
 	}
-	return out.describe()[len("route "):] + " proto " + r.Protocol.String()
+	return out.String()[len("route "):] + " proto " + r.Protocol.String()
 }
 
-// offloads asks the driver by ethtool's ioctl; an interface that does not
-// answer has no entry.
+// offloads asks the driver; an interface that does not answer has no entry.
 func offloads(device string) map[string]bool {
 	out := map[string]bool{}
-	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return out
-	}
 	for name, command := range map[string]uint32{
 		"gro": unix.ETHTOOL_GGRO, "gso": unix.ETHTOOL_GGSO, "tso": unix.ETHTOOL_GTSO,
 		"sg": unix.ETHTOOL_GSG, "rx_checksum": unix.ETHTOOL_GRXCSUM, "tx_checksum": unix.ETHTOOL_GTXCSUM,
 	} {
-		if on, err := ethtoolValue(s, device, command); err == nil {
-			out[name] = on
+		value := struct{ command, data uint32 }{command: command} // struct ethtool_value
+		if ethtool(device, unsafe.Pointer(&value)) == nil {
+			out[name] = value.data != 0
 		}
 	}
-	if err := unix.Close(s); err != nil {
-		return map[string]bool{}
-	}
 	return out
-}
-
-// ethtoolValue is the kernel's struct ethtool_value behind a struct ifreq.
-func ethtoolValue(socket int, device string, command uint32) (bool, error) {
-	value := struct{ command, data uint32 }{command: command}
-	var ifr struct {
-		name [unix.IFNAMSIZ]byte
-		data unsafe.Pointer
-		_    [16]byte // a struct ifreq is larger than what is used of it
-	}
-	if len(device) >= unix.IFNAMSIZ {
-		return false, errors.New("interface name is too long")
-	}
-	copy(ifr.name[:], device)
-	ifr.data = unsafe.Pointer(&value)
-	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(socket), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&ifr))); errno != 0 {
-		return false, errno
-	}
-	return value.data != 0, nil
 }

@@ -9,11 +9,12 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/internal/testnet"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 func testConfig(t *testing.T) Config {
@@ -68,7 +69,7 @@ func TestCallsAndTheirEnd(t *testing.T) {
 		t.Errorf("status %+v, %v", s, err)
 	}
 	var refused *Refused
-	if _, err := c.Apply(t.Context(), ScopeRun, []Change{{Link: &Link{Interface: "eth0", Up: ptr(false)}}}); !errors.As(err, &refused) || refused.Cure == "" {
+	if _, err := c.Apply(t.Context(), ScopeRun, []Change{Link{Interface: "eth0", Up: ptr(false)}}); !errors.As(err, &refused) || refused.Cure == "" {
 		t.Errorf("eth0: %v", err)
 	}
 	if err := c.Keepalive(t.Context()); err != nil {
@@ -266,7 +267,7 @@ func TestRudeCallers(t *testing.T) {
 	if !strings.Contains(log.String(), "call is not understood") {
 		t.Error("rude calls are not logged")
 	}
-	many := make([]Change, maxChanges+1)
+	many := slices.Repeat([]Change{linkUp()}, maxChanges+1)
 	if _, err := c.Apply(t.Context(), ScopeRun, many); err == nil || !strings.Contains(err.Error(), "at most 256") {
 		t.Errorf("%d changes: %v", len(many), err)
 	}

@@ -5,7 +5,7 @@ package host
 import (
 	"testing"
 
-	"fieldmesh.dev/fieldmesh/internal/testnet"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // The kernel's list of congestion controls is one for all namespaces; a
@@ -15,7 +15,7 @@ func TestE2EAProgramShowsInItsNamespaceOnly(t *testing.T) {
 	f, other := newField(t)
 	c, cmd := f.start(t, true)
 	own, others := testnet.Snapshot(t, f.ns.Name), testnet.Snapshot(t, other.ns.Name)
-	apply(t, c, ScopeTrial, []Change{{BPFCongestion: &BPFCongestion{Program: "tahoe"}}})
+	apply(t, c, ScopeTrial, []Change{BPFCongestion{Program: "tahoe"}})
 	if testnet.Snapshot(t, f.ns.Name) == own {
 		t.Error("the program does not show in its own namespace: this test shows nothing")
 	}

@@ -1,16 +1,10 @@
 package host
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-
-	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
 )
 
 // sysctlKey is an allowed key, taken apart. Interfaces' names may hold dots,
@@ -90,93 +84,90 @@ func parseKey(key string) (sysctlKey, error) {
 
 func (k sysctlKey) String() string { return strings.Join(k.parts, ".") }
 
-// setting is a sysctl and the value it is to have. Parts rather than a key
-// names it, for undos reach keys beyond the allow-list: what the kernel
-// changes by itself when an allowed key is written.
-type setting struct {
-	Parts     []string `json:"parts"`
-	Value     string   `json:"value"`
-	Interface string   `json:"interface,omitempty"` // whose it is
-	Index     int      `json:"index,omitempty"`     // of that interface
+// Sysctl sets one of the allowed keys, named as sysctl(8) names it:
+// "net.ipv4.tcp_congestion_control", "net.ipv4.conf.wlan0.rp_filter".
+type Sysctl struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
 }
 
-func (s setting) path() string { return filepath.Join(append([]string{"/proc/sys"}, s.Parts...)...) }
+var valuePattern = regexp.MustCompile(`^[A-Za-z0-9_-]+( [A-Za-z0-9_-]+){0,15}$`)
 
-// valueNow is the value that puts the setting back. The list of congestion
-// controls that everybody may choose also names the programs of this and other
-// agents, which come and go: those that are there now stay in it.
-func (s setting) valueNow() string {
-	if s.Parts[len(s.Parts)-1] != "tcp_allowed_congestion_control" {
-		return s.Value
-	}
-	now, err := readSysctl(s.path())
+func (s Sysctl) target() string { return "sysctl " + s.Key }
+func (s Sysctl) String() string { return fmt.Sprintf("sysctl %s=%s", s.Key, s.Value) }
+
+func (s Sysctl) check(p policy) (reason, cure string) {
+	key, err := parseKey(s.Key)
 	if err != nil {
-		return s.Value // writing it will say why
+		return err.Error(), ""
 	}
-	isProgram := func(name string) bool { _, is := tcpcc.ProgramOf(name); return is }
-	isKernels := func(name string) bool { return !isProgram(name) }
-	then := slices.DeleteFunc(strings.Fields(s.Value), isProgram)
-	if slices.Equal(then, slices.DeleteFunc(strings.Fields(now), isProgram)) {
-		return now
+	if key.device != "" && key.device != "all" {
+		if reason, cure = p.checkInterface(key.device); reason != "" {
+			return reason, cure
+		}
 	}
-	return strings.Join(append(then, slices.DeleteFunc(strings.Fields(now), isKernels)...), " ")
+	if len(s.Value) > 128 || !valuePattern.MatchString(s.Value) {
+		return fmt.Sprintf("%.40q is not a value: words of letters, digits, _ and -, one space between", s.Value), ""
+	}
+	return "", ""
 }
 
-// readSysctl gives a value with its words one space apart.
-func readSysctl(path string) (string, error) {
-	data, err := os.ReadFile(path)
+func (s Sysctl) prepare(*kernel, uint64) (*sysctlUndo, error) {
+	key, err := parseKey(s.Key)
 	if err != nil {
-		return "", fmt.Errorf("read sysctl: %w", err)
+		return nil, err
 	}
-	return strings.Join(strings.Fields(string(data)), " "), nil
-}
-
-// writeSysctl writes only what differs: a write of the same value has side
-// effects for some keys.
-func writeSysctl(path, value string) error {
-	if now, err := readSysctl(path); err != nil {
-		return err
-	} else if now == value {
-		return nil
-	}
-	// Without O_CREATE and O_TRUNC, which a control file has no use for.
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	also, err := sideEffects(key)
 	if err != nil {
-		return fmt.Errorf("write sysctl: %w", err)
+		return nil, err
 	}
-	_, err = f.WriteString(value + "\n")
-	return errors.Join(err, f.Close())
-}
-
-// sideEffects lists the sysctls that the kernel changes by itself when k is
-// written; the undo has to know them.
-func sideEffects(k sysctlKey) ([][]string, error) {
-	switch k.String() {
-	case "net.ipv4.tcp_congestion_control":
-		// The default becomes one that every user may choose. In a network
-		// namespace of its own a node sees the whole machine's list and cannot
-		// write it: what others make of it meanwhile is not this node's to undo.
-		info, err := os.Stat("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
-		if err != nil || info.Mode().Perm()&0o200 == 0 {
+	u := &sysctlUndo{}
+	if u.Sysctls, err = readSettings(append([][]string{key.parts}, also...)); err != nil {
+		return nil, err
+	}
+	if len(key.parts) == 5 && key.parts[4] == "disable_ipv6" {
+		// Off takes the interface's IPv6 addresses and routes with it.
+		link, err := findLink(key.device)
+		if err != nil {
 			return nil, err
 		}
-		return [][]string{{"net", "ipv4", "tcp_allowed_congestion_control"}}, nil
-	case "net.ipv4.ip_forward":
-		// inet_forward_change sets every interface and turns redirects round.
-		entries, err := os.ReadDir("/proc/sys/net/ipv4/conf")
+		state, err := readInterface(link)
 		if err != nil {
-			return nil, fmt.Errorf("list interfaces' sysctls: %w", err)
+			return nil, err
 		}
-		out := [][]string{{"net", "ipv4", "conf", "all", "accept_redirects"}}
-		for _, e := range entries {
-			if e.Name() != "all" {
-				out = append(out, []string{"net", "ipv4", "conf", e.Name(), "forwarding"})
-			}
-		}
-		return out, nil
+		u.Interface = &state
 	}
-	return nil, nil
+	return u, nil
 }
 
-// absent reports that a sysctl's file is not there: its interface is gone.
-func absent(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+func (s Sysctl) apply(*kernel, *sysctlUndo) error {
+	key, err := parseKey(s.Key)
+	if err != nil {
+		return err
+	}
+	err = writeSysctl(setting{Parts: key.parts}.path(), s.Value)
+	if err == nil || key.parts[len(key.parts)-1] != "tcp_congestion_control" {
+		return err
+	}
+	available, readErr := readSysctl("/proc/sys/net/ipv4/tcp_available_congestion_control")
+	allowed, allowedErr := readSysctl("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
+	if readErr != nil || allowedErr != nil {
+		return err
+	}
+	return fmt.Errorf("%w; this kernel has: %s; a namespace may choose: %s", err, available, allowed)
+}
+
+// sysctlUndo puts back what the key was, and what goes or changes with it.
+type sysctlUndo struct {
+	placed
+	Sysctls   settings        `json:"sysctls,omitempty"`
+	Interface *interfaceState `json:"interface,omitempty"` // that loses its IPv6
+}
+
+func (u *sysctlUndo) revert(*kernel) (string, error) {
+	return inTurn(u.Sysctls.revert, u.Interface.revert)
+}
+
+func (u *sysctlUndo) void(*kernel) bool {
+	return len(u.Sysctls) > 0 && vanished(u.Sysctls[0].Interface, u.Sysctls[0].Index)
+}

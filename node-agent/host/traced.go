@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"fieldmesh.dev/fieldmesh/node-agent/tcp"
@@ -25,6 +26,8 @@ type TracedFlow struct {
 	Server     bool `json:"server,omitempty"` // this node is the server
 }
 
+func (TCPEvents) target() string { return "tracepoints of tcp" }
+
 func (e TCPEvents) String() string {
 	return fmt.Sprintf("tracepoints of %d connections", len(e.connections()))
 }
@@ -43,7 +46,7 @@ func (e TCPEvents) connections() []tcp.Ports {
 	return out
 }
 
-func (p policy) checkTCPEvents(e TCPEvents) (reason, cure string) {
+func (e TCPEvents) check(policy) (reason, cure string) {
 	if len(e.Flows) == 0 || len(e.Flows) > wire.MaxFlows {
 		return fmt.Sprintf("%d flows, 1 to %d can be followed", len(e.Flows), wire.MaxFlows), ""
 	}
@@ -56,6 +59,12 @@ func (p policy) checkTCPEvents(e TCPEvents) (reason, cure string) {
 		}
 	}
 	return "", ""
+}
+
+func (e TCPEvents) prepare(*kernel, uint64) (*loadedUndo, error) { return unloads(e), nil }
+
+func (e TCPEvents) apply(k *kernel, u *loadedUndo) error {
+	return k.load(u, func() (io.Closer, error) { return tcp.TraceEvents(k.world.Cookie, e.connections()) })
 }
 
 // TCPEvents gives the events of the connections that a TCPEvents change
@@ -76,7 +85,7 @@ func (k *keeper) tcpEvents() (*os.File, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if m, is := k.system.(*kernel); is {
-		if trace, is := m.loaded[Change{TCPEvents: &TCPEvents{}}.target()].(*tcp.EventTrace); is {
+		if trace, is := m.loaded[TCPEvents{}.target()].(*tcp.EventTrace); is {
 			return trace.Ring()
 		}
 	}

@@ -1,72 +1,58 @@
 package host
 
+import (
+	"errors"
+	"slices"
+	"strings"
+)
+
 // undo is how a change is taken back: plain data, written to disk before the
-// change is made. Each part is idempotent, and there is nothing in it that
-// was not so when the change was prepared.
-type undo struct {
-	World     world           `json:"world"`
-	Daemon    *daemonUndo     `json:"daemon,omitempty"`
-	Mesh      *meshUndo       `json:"mesh,omitempty"`
-	Route     *routeUndo      `json:"route,omitempty"`
-	Address   *addressUndo    `json:"address,omitempty"`
-	Sysctls   []setting       `json:"sysctls,omitempty"`
-	Radio     *radioUndo      `json:"radio,omitempty"`
-	Aside     *asideUndo      `json:"aside,omitempty"`
-	Virtual   *virtualUndo    `json:"virtual,omitempty"`
-	Interface *interfaceState `json:"interface,omitempty"`
-	Loaded    *loadedUndo     `json:"loaded,omitempty"`
-	// AccessPoint is the process that keeps a radio one.
-	AccessPoint *daemonUndo   `json:"access_point,omitempty"`
-	Offloads    *offloadsUndo `json:"offloads,omitempty"`
+// change is made. There is nothing in it that was not so when the change was
+// prepared, and its verbs are idempotent.
+type undo interface {
+	// revert takes the change back in the world that it was made in, whether it
+	// was made, half made or never made. note says what of it had gone by itself.
+	revert(k *kernel) (note string, err error)
+	// void reports whether there is nothing left to take back: what the change
+	// was made on has gone, or has been made anew under its name.
+	void(k *kernel) bool
+
+	// place is the world that the change was made in.
+	place() *world
+	// bound reports whether the change goes with that world.
+	bound() bool
+	// revertLasting takes back what neither a boot nor a namespace takes along.
+	revertLasting(k *kernel) error
 }
 
-// addressUndo deletes an address that was not there before.
-type addressUndo struct {
-	Address
-	Index int `json:"index"`
+// placed is in every undo: for a change that goes with its world, with all
+// that it made.
+type placed struct {
+	World world `json:"world"`
 }
 
-// routeUndo takes a route out and puts those with the same key back.
-type routeUndo struct {
-	Route
-	Index  int      `json:"index"`
-	Former [][]byte `json:"former,omitempty"` // the kernel's own messages
-}
+func (p *placed) place() *world             { return &p.World }
+func (*placed) bound() bool                 { return true }
+func (*placed) revertLasting(*kernel) error { return nil }
 
-// daemonUndo stops a daemon and takes its routes out.
-type daemonUndo struct {
-	Name      string   `json:"name"`
-	Binary    string   `json:"binary"`
-	Dir       string   `json:"dir"` // holds its configuration, whose path marks the process
-	Interface string   `json:"interface"`
-	Index     int      `json:"index"`
-	Former    [][]byte `json:"former,omitempty"` // routes of the same protocol that were there before
-	// RouteProtocol marks its routes in the kernel.
-	RouteProtocol int `json:"route_protocol"`
-}
-
-// interfaceState is what setting an interface down, or its IPv6 off, loses.
-type interfaceState struct {
-	Name      string   `json:"name"`
-	Index     int      `json:"index"`
-	Up        *bool    `json:"up,omitempty"` // absent: not touched
-	MTUBytes  *int     `json:"mtu_bytes,omitempty"`
-	Addresses [][]byte `json:"addresses,omitempty"` // the kernel's own messages
-	Routes    [][]byte `json:"routes,omitempty"`
+// inTurn takes the parts of a change back, the later ones too when one fails.
+func inTurn(parts ...func() (note string, err error)) (string, error) {
+	var notes []string
+	var errs []error
+	for _, part := range parts {
+		note, err := part()
+		if note != "" && !slices.Contains(notes, note) {
+			notes = append(notes, note)
+		}
+		errs = append(errs, err)
+	}
+	return strings.Join(notes, ", "), errors.Join(errs...)
 }
 
 // system is the machine as the keeper sees it: kernel in production.
 type system interface {
-	// prepare reads what change id would alter. A *Refused says that it
-	// cannot be made here.
 	prepare(id uint64, c Change) (undo, error)
-	// apply makes the change, or leaves it half made with an error; made
-	// again, it changes nothing more.
 	apply(c Change, u undo) error
-	// void tells that there is nothing left to take back: what the change was
-	// made on has gone, or has been made anew under its name.
-	void(u undo) bool
-	// revert takes the change back, whether it was made, half made or never
-	// made. note says what of it had gone by itself.
 	revert(u undo) (note string, err error)
+	void(u undo) bool
 }

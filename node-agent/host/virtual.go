@@ -9,6 +9,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"fieldmesh.dev/fieldmesh/node-agent/manager"
 	"fieldmesh.dev/fieldmesh/node-agent/nl80211"
 )
 
@@ -24,26 +25,10 @@ type Virtual struct {
 	Channel int    `json:"channel"`
 }
 
-// String says in words what the change does; a pending change is known by it.
+func (v Virtual) target() string { return v.String() }
+
+// String is what a pending change is known by.
 func (v Virtual) String() string { return fmt.Sprintf("interface %s beside %s", v.Interface, v.Beside) }
-
-// virtualUndo takes the interface away and gives its radio back as it was.
-type virtualUndo struct {
-	Interface string `json:"interface"`
-	// MAC was chosen before the interface was made, and tells it from one that
-	// somebody else makes under the name: its index is not known before.
-	MAC        string   `json:"mac"`
-	Beside     string   `json:"beside"`
-	Index      int      `json:"index"` // of Beside
-	RTS        uint32   `json:"rts_threshold_bytes"`
-	RetryShort uint8    `json:"retry_short"`
-	RetryLong  uint8    `json:"retry_long"`
-	PowerSave  bool     `json:"power_save"`             // of Beside
-	MHz        int      `json:"mhz,omitempty"`          // that Beside was on; 0: in no network
-	TxPowerDbm *float64 `json:"tx_power_dbm,omitempty"` // that Beside had there
-}
-
-func (u virtualUndo) key() string { return Virtual{Interface: u.Interface, Beside: u.Beside}.String() }
 
 // ownedInterface is an interface that hangs on this process by its connection.
 type ownedInterface struct {
@@ -51,39 +36,40 @@ type ownedInterface struct {
 	index int
 }
 
-// prepareVirtual refuses what cannot be made there, and reads what the two
-// interfaces share.
-func (k *kernel) prepareVirtual(v Virtual) (u undo, err error) {
+// prepare refuses what cannot be made there, and reads what the two interfaces
+// share.
+func (v Virtual) prepare(k *kernel, _ uint64) (u *virtualUndo, err error) {
 	link, err := findLink(v.Beside)
 	if err != nil {
-		return undo{}, err
+		return nil, err
 	}
 	d, err := openRadio(v.Beside)
 	if errors.Is(err, nl80211.ErrNone) || errors.Is(err, errNoRadio) {
-		return undo{}, &Refused{Reason: v.Beside + " is no radio: " + err.Error(), Cure: "correct `beside` in agent.yaml, or load the radio's driver"}
+		return nil, &Refused{Reason: v.Beside + " is no radio: " + err.Error(),
+			Cure: "correct `beside` in agent.yaml, or load the radio's driver"}
 	}
 	if err != nil {
-		return undo{}, err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, d.conn.Close()) }()
 	own := &net.Interface{Index: link.Attrs().Index, Name: v.Beside, HardwareAddr: link.Attrs().HardwareAddr}
 	if reason, cure := d.checkVirtual(k.managers, v, own); reason != "" {
-		return undo{}, &Refused{Reason: reason, Cure: cure}
+		return nil, &Refused{Reason: reason, Cure: cure}
 	}
 	mac, err := addressBeside(link.Attrs())
 	if err != nil {
-		return undo{}, err
+		return nil, err
 	}
 	i := d.iface
-	out := virtualUndo{Interface: v.Interface, MAC: mac.String(), Beside: v.Beside, Index: i.Index,
+	out := madeInterface{Interface: v.Interface, MAC: mac.String(), Beside: v.Beside, Index: i.Index,
 		RTS: d.phy.RTSThreshold, RetryShort: d.phy.RetryShort, RetryLong: d.phy.RetryLong, MHz: i.MHz}
 	if i.MHz != 0 { // in no network the power means nothing
 		out.TxPowerDbm = i.TxPowerDbm
 	}
 	if out.PowerSave, err = d.conn.PowerSave(i.Index); err != nil && !unsupported(err) {
-		return undo{}, err
+		return nil, err
 	}
-	return undo{Virtual: &out}, nil
+	return &virtualUndo{Virtual: out}, nil
 }
 
 // What makes an address of a station a local one, and the bits beside it in
@@ -127,10 +113,10 @@ func localAddress(own net.HardwareAddr, taken []net.HardwareAddr) (net.HardwareA
 	return nil, fmt.Errorf("no address beside %s is free", own)
 }
 
-// applyVirtual makes the interface, unless it is there. The radio does not sleep
-// then: where its own interface does, it sleeps for both.
-func (k *kernel) applyVirtual(v Virtual, u virtualUndo) error {
-	there, err := k.made(u)
+// apply makes the interface, unless it is there. The radio does not sleep then:
+// where its own interface does, it sleeps for both.
+func (v Virtual) apply(k *kernel, u *virtualUndo) error {
+	there, err := k.made(u.Virtual)
 	if err != nil {
 		return err
 	}
@@ -138,17 +124,17 @@ func (k *kernel) applyVirtual(v Virtual, u virtualUndo) error {
 	if err != nil {
 		return fmt.Errorf("open radio %q: %w", v.Beside, err)
 	}
-	if u.PowerSave {
+	if u.Virtual.PowerSave {
 		err = d.conn.SetPowerSave(d.iface.Index, false)
 	}
 	if there != nil || err != nil {
 		return errors.Join(err, d.conn.Close())
 	}
-	return k.makeVirtual(d, v, u)
+	return k.makeVirtual(d, v, u.Virtual)
 }
 
 // makeVirtual keeps the connection, on which the interface hangs.
-func (k *kernel) makeVirtual(d *radioDevice, v Virtual, u virtualUndo) error {
+func (k *kernel) makeVirtual(d *radioDevice, v Virtual, u madeInterface) error {
 	mac, err := net.ParseMAC(u.MAC)
 	if err == nil {
 		err = k.unload(u.key()) // one that went with its radio
@@ -170,7 +156,7 @@ func (k *kernel) makeVirtual(d *radioDevice, v Virtual, u virtualUndo) error {
 // made finds the interface that a change made; nil when it has gone, or never
 // was. One of this process's life is known by its index, whatever became of its
 // name and address since.
-func (k *kernel) made(u virtualUndo) (*nl80211.Interface, error) {
+func (k *kernel) made(u madeInterface) (*nl80211.Interface, error) {
 	conn, err := nl80211.Open()
 	if errors.Is(err, nl80211.ErrNone) {
 		return nil, nil
@@ -205,13 +191,74 @@ func (k *kernel) hasMade(index int) bool {
 	return false
 }
 
-// revertVirtual takes the interface away, if it is the very one. After a crash
-// the kernel has done so, or is about to.
-func (k *kernel) revertVirtual(u undo) (note string, err error) {
-	if u.Virtual == nil {
-		return "", nil
+func (v Virtual) check(p policy) (reason, cure string) {
+	if reason, cure = p.checkInterface(v.Interface); reason != "" {
+		return reason, cure
 	}
-	there, err := k.made(*u.Virtual)
+	switch {
+	case p.beside == "":
+		return "there is no interface beside which one may be made", "name the machine's own one as beside in agent.yaml"
+	case v.Beside != p.beside:
+		return fmt.Sprintf("an interface may be made beside %s, not beside %q", p.beside, v.Beside), "correct beside in agent.yaml"
+	case !slices.Contains(radioModes(), v.Mode):
+		return fmt.Sprintf("mode %q is none of %s", v.Mode, strings.Join(radioModes(), ", ")), ""
+	case nl80211.Frequency(v.Channel) == 0:
+		return fmt.Sprintf("channel %d is none of 2.4 and 5 GHz", v.Channel), ""
+	}
+	return "", ""
+}
+
+// checkVirtual looks at the radio of the machine's own interface.
+func (d *radioDevice) checkVirtual(m manager.Managers, v Virtual, own *net.Interface) (reason, cure string) {
+	if _, err := net.InterfaceByName(v.Interface); err == nil {
+		return fmt.Sprintf("there is an interface %s already, which this agent did not make", v.Interface),
+			fmt.Sprintf("take it away (iw dev %s del), or name another one as `interface` in agent.yaml", v.Interface)
+	}
+	held, err := m.Find(own) // whoever cannot be asked now is asked again before the interface is set
+	if errors.Is(err, manager.ErrByHand) || slices.ContainsFunc(held, func(h manager.Held) bool { return h.Manager == manager.Android }) {
+		return manager.Android + " leaves no part of its radio to others", fmt.Sprintf("leave `beside` out of agent.yaml and name %s as `interface`: Wi-Fi is switched off for the run", v.Beside)
+	}
+	if reason, cure = d.checkMode(Radio{Interface: v.Beside, Mode: v.Mode}); reason != "" {
+		return reason, cure
+	}
+	return d.checkShared(v.Interface, v.Mode, v.Channel, v.Beside)
+}
+
+// virtualUndo takes the interface away and gives its radio back as it was.
+type virtualUndo struct {
+	placed
+	Virtual madeInterface `json:"virtual"`
+}
+
+// madeInterface is an interface that was made, and how its radio was.
+type madeInterface struct {
+	Interface string `json:"interface"`
+	// MAC was chosen before the interface was made, and tells it from one that
+	// somebody else makes under the name: its index is not known before.
+	MAC        string   `json:"mac"`
+	Beside     string   `json:"beside"`
+	Index      int      `json:"index"` // of Beside
+	RTS        uint32   `json:"rts_threshold_bytes"`
+	RetryShort uint8    `json:"retry_short"`
+	RetryLong  uint8    `json:"retry_long"`
+	PowerSave  bool     `json:"power_save"`             // of Beside
+	MHz        int      `json:"mhz,omitempty"`          // that Beside was on; 0: in no network
+	TxPowerDbm *float64 `json:"tx_power_dbm,omitempty"` // that Beside had there
+}
+
+func (u madeInterface) key() string {
+	return Virtual{Interface: u.Interface, Beside: u.Beside}.String()
+}
+
+func (u *virtualUndo) void(k *kernel) bool {
+	there, err := k.made(u.Virtual)
+	return err == nil && there == nil
+}
+
+// revert takes the interface away, if it is the very one. After a crash the
+// kernel has done so, or is about to.
+func (u *virtualUndo) revert(k *kernel) (note string, err error) {
+	there, err := k.made(u.Virtual)
 	if err == nil && there == nil {
 		note = gone(u.Virtual.Interface)
 	}
@@ -231,7 +278,7 @@ func deleteInterface(index int) error {
 
 // giveBack sets what the radio's interfaces share as it was. The undo of the
 // trial's network does so too, but only while its interface is there.
-func (u virtualUndo) giveBack() (err error) {
+func (u madeInterface) giveBack() (err error) {
 	link, err := sameLink(u.Beside, u.Index)
 	if err != nil || link == nil {
 		return err
@@ -254,23 +301,4 @@ func (u virtualUndo) giveBack() (err error) {
 		err = errors.Join(err, d.settlePower(u.TxPowerDbm), d.power(u.TxPowerDbm))
 	}
 	return err
-}
-
-// shared tells whether another interface of the radio is in a network.
-func (d *radioDevice) shared() bool {
-	all, err := d.conn.Interfaces()
-	return err == nil && slices.ContainsFunc(all, func(i nl80211.Interface) bool {
-		return i.Phy == d.phy.Index && i.Index != d.iface.Index && i.MHz != 0
-	})
-}
-
-// settlePower has a power that was set, or is that of fewer interfaces again,
-// come into force: on a radio that several use, Linux 6.12 works it out when a
-// scan has ended, with drivers that know one channel at a time.
-func (d *radioDevice) settlePower(want *float64) error {
-	if err := d.read(d.iface.Name); err != nil || same(d.iface.TxPowerDbm, want) {
-		return err
-	}
-	d.listen(d.iface.MHz)
-	return d.read(d.iface.Name)
 }

@@ -20,13 +20,13 @@ const besideDevice = "mesh0"
 // beside is what a run on such a laptop begins with.
 func beside(channel int) []Change {
 	c := adhoc()
-	c.Radio.Interface, c.Radio.Channel, c.Radio.RTSThresholdBytes, c.Radio.RetryLimit = besideDevice, channel, ptr(500), ptr(5)
+	c.Interface, c.Channel, c.RTSThresholdBytes, c.RetryLimit = besideDevice, channel, ptr(500), ptr(5)
 	return []Change{
-		{Virtual: &Virtual{Interface: besideDevice, Beside: device, Mode: "adhoc", Channel: channel}},
-		{Aside: &Aside{Interface: besideDevice}},
+		Virtual{Interface: besideDevice, Beside: device, Mode: "adhoc", Channel: channel},
+		Aside{Interface: besideDevice},
 		sysctl("net.ipv6.conf."+besideDevice+".disable_ipv6", "1"), c,
-		{Link: &Link{Interface: besideDevice, Up: ptr(true)}},
-		{Address: &Address{Interface: besideDevice, Prefix: netip.MustParsePrefix("10.77.0.1/24")}},
+		Link{Interface: besideDevice, Up: ptr(true)},
+		Address{Interface: besideDevice, Prefix: netip.MustParsePrefix("10.77.0.1/24")},
 	}
 }
 
@@ -61,11 +61,11 @@ func runBeside(t *testing.T, laptop, other radioField) {
 	}
 	peer, peers := other.start(t, true)
 	want := beside(11)
-	theirs := *want[3].Radio
+	theirs := want[3].(Radio)
 	theirs.Interface = device
-	apply(t, peer, ScopeRun, []Change{sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"), {Radio: &theirs}, address("10.77.0.2/24")})
+	apply(t, peer, ScopeRun, []Change{sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"), theirs, address("10.77.0.2/24")})
 	apply(t, client, ScopeRun, want)
-	laptop.inBoth(t, *want[3].Radio)
+	laptop.inBoth(t, want[3].(Radio))
 	if made, err := client.Apply(t.Context(), ScopeRun, want); err != nil || len(made) != 0 {
 		t.Errorf("applied again: %v, %v", made, err)
 	}

@@ -11,7 +11,7 @@ import (
 func TestVirtualsThatNoPolicyAllows(t *testing.T) {
 	p := policy{interfaces: []string{"mesh0"}, beside: "wlan0"}
 	good := Virtual{Interface: "mesh0", Beside: "wlan0", Mode: "adhoc", Channel: 6}
-	if refused := p.check(Change{Virtual: &good}); refused != nil {
+	if refused := p.check(good); refused != nil {
 		t.Fatalf("a good one: %v", refused)
 	}
 	for want, spoil := range map[string]func(*Virtual){
@@ -23,15 +23,15 @@ func TestVirtualsThatNoPolicyAllows(t *testing.T) {
 	} {
 		v := good
 		spoil(&v)
-		if refused := p.check(Change{Virtual: &v}); refused == nil || !strings.Contains(refused.Error(), want) {
+		if refused := p.check(v); refused == nil || !strings.Contains(refused.Error(), want) {
 			t.Errorf("%s: %v, want %q", v, refused, want)
 		}
 	}
-	if refused := (policy{interfaces: []string{"mesh0"}}).check(Change{Virtual: &good}); refused == nil || !strings.Contains(refused.Cure, "as beside in agent.yaml") {
+	if refused := (policy{interfaces: []string{"mesh0"}}).check(good); refused == nil || !strings.Contains(refused.Cure, "as beside in agent.yaml") {
 		t.Errorf("where none is named: %v", refused)
 	}
 	// The machine's own interface may be asked for its place only.
-	if refused := p.check(Change{Link: &Link{Interface: "wlan0", Up: ptr(false)}}); refused == nil {
+	if refused := p.check(Link{Interface: "wlan0", Up: ptr(false)}); refused == nil {
 		t.Error("the machine's own interface may be changed")
 	}
 }

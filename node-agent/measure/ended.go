@@ -57,44 +57,43 @@ func (t *TCP) ended(samples []*sample) ([]*sample, error) {
 	return samples, nil
 }
 
-// last makes the sample of a destroyed data socket; nil when it is another's,
-// or one that never carried anything.
+// last makes the sample of a destroyed data socket, or of a stranger's; nil
+// when it is another's, or one that was never met and never carried anything.
 func (t *TCP) last(payload []byte) (*sample, error) {
 	m, ok := parseDiag(payload)
-	if !ok || len(m.info) == 0 {
+	if !ok {
 		return nil, nil
 	}
-	flow, stream, ok := t.match(m.localPort, m.remotePort)
-	if !ok || stream < 0 {
+	met := t.living[m.cookie]
+	delete(t.living, m.cookie)
+	flow, stream, whose := t.match(m.local(), m.remote())
+	if len(m.info) == 0 || whose == ofNobody || whose == ofFlow && stream < 0 || whose == ofStranger && !t.tells() {
 		return nil, nil
 	}
-	f := found{flow: flow, stream: stream, cookie: m.cookie}
-	f.local, f.remote = m.addresses()
+	f := found{flow: flow, stream: stream, cookie: m.cookie, local: m.local().String(), remote: m.remote().String()}
 	m.congestion = []byte(t.congestion[m.cookie]) // which the message does not name
 	s := new(sample)
 	if err := f.fill(s, m); err != nil {
 		return nil, err
 	}
+	s.Stranger = whose == ofStranger
 	const fin = 1 // counts as a byte
-	if s.BytesReceived+s.BytesAcked <= fin {
+	if !met && s.BytesReceived+s.BytesAcked <= fin {
 		return nil, nil
 	}
 	return s, nil
 }
 
-// awaitEnds waits until the kernel has told of every socket in cookies that is
+// awaitEnds waits until the kernel has told of every living data socket that is
 // not among the samples, but not longer than endsWithin.
-func (t *TCP) awaitEnds(cookies []uint64, samples []*sample) ([]*sample, error) {
-	told := func(c uint64) bool {
-		return slices.ContainsFunc(samples, func(s *sample) bool { return s.Cookie == c })
-	}
+func (t *TCP) awaitEnds(samples []*sample) ([]*sample, error) {
 	for deadline := time.Now().Add(endsWithin); ; {
 		var err error
 		if samples, err = t.ended(samples); err != nil {
 			return nil, err
 		}
 		left := time.Until(deadline)
-		if t.deaf || left <= 0 || !slices.ContainsFunc(cookies, func(c uint64) bool { return !told(c) }) {
+		if t.deaf || left <= 0 || len(t.missing(samples)) == 0 {
 			return samples, nil
 		}
 		_, err = unix.Poll([]unix.PollFd{{Fd: int32(t.ends.fd), Events: unix.POLLIN}}, int(left.Milliseconds())+1)
@@ -104,13 +103,28 @@ func (t *TCP) awaitEnds(cookies []uint64, samples []*sample) ([]*sample, error) 
 	}
 }
 
-// dataCookies names the data sockets that are known to live.
-func (t *TCP) dataCookies() []uint64 {
+// missing names the living data sockets that are not among the samples.
+func (t *TCP) missing(samples []*sample) []uint64 {
 	var out []uint64
-	for i := range t.sockets {
-		if t.sockets[i].stream >= 0 {
-			out = append(out, t.sockets[i].cookie)
+	for cookie := range t.living {
+		if !slices.ContainsFunc(samples, func(s *sample) bool { return s.Cookie == cookie }) {
+			out = append(out, cookie)
 		}
 	}
 	return out
+}
+
+// giveUp forgets the data sockets of whose end nothing is known, and counts
+// them. News that the kernel had to drop may have been of one more.
+func (t *TCP) giveUp(samples []*sample) int {
+	missing := t.missing(samples)
+	for _, cookie := range missing {
+		delete(t.living, cookie)
+	}
+	unknown := len(missing)
+	if t.ends.overruns > 0 && unknown == 0 {
+		unknown = 1
+	}
+	t.ends.overruns = 0
+	return unknown
 }

@@ -4,13 +4,14 @@ package measure
 
 import (
 	"net"
+	"net/netip"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"fieldmesh.dev/fieldmesh/internal/testnet"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // A path that is silent for a while fires the sender's time-out, again and
@@ -35,7 +36,8 @@ func TestAnOutageIsToldAsTimeOuts(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	s := source(t, "sender", wire.Flow{Name: "main", Kind: "iperf3_tcp", From: "sender", To: "receiver", Port: 5000, ClientPort: port, Streams: 1})
+	ends := map[string]netip.Addr{"sender": netip.MustParseAddr("10.78.4.1"), "receiver": netip.MustParseAddr("10.78.4.2")}
+	s := sourceAt(t, "sender", ends, wire.Flow{Name: "main", Kind: "iperf3_tcp", From: "sender", To: "receiver", Port: 5000, ClientPort: port, Streams: 1})
 	events := map[string]uint32{}
 	var last *wire.TCPSample
 	look := func() {

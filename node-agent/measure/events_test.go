@@ -46,7 +46,7 @@ func TestEventsLieBetweenSamples(t *testing.T) {
 		"the kernel's 16 bits wrap":      {[]sight{{state: "loss", rtos: 65535, cwnd: 1, ssthresh: 2}, {state: "loss", rtos: 1, retrans: 2, cwnd: 1, ssthresh: 2}}, "retransmission×2 rto×2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			source := NewTCP("car", nil)
+			source := NewTCP("car", nil, nil)
 			var got []string
 			for i, k := range c.sights {
 				var told []string
@@ -69,7 +69,7 @@ func TestEventsLieBetweenSamples(t *testing.T) {
 }
 
 func TestSightsWithoutEventsAllocateNothing(t *testing.T) {
-	source := NewTCP("car", nil)
+	source := NewTCP("car", nil, nil)
 	samples := []*sample{sight{state: "open", cwnd: 10, ssthresh: 20}.sample()}
 	source.events(0, samples)
 	if n := testing.AllocsPerRun(100, func() { source.events(1, samples) }); n != 0 {

@@ -38,12 +38,11 @@ func stateName(n uint8) string {
 // diagMessage is one socket as the kernel tells of it. Its slices are valid
 // as long as the datagram that they lie in.
 type diagMessage struct {
-	family, state         uint8
-	localPort, remotePort uint16
-	id                    []byte // struct inet_diag_sockid, to ask for this very socket again
-	cookie                uint64
-	info                  []byte // struct tcp_info, as long as this kernel has it
-	congestion            []byte
+	family, state uint8
+	id            []byte // struct inet_diag_sockid, to ask for this very socket again
+	cookie        uint64
+	info          []byte // struct tcp_info, as long as this kernel has it
+	congestion    []byte
 }
 
 // parseDiag reads one answer of inet_diag.
@@ -53,8 +52,6 @@ func parseDiag(payload []byte) (m diagMessage, ok bool) {
 	}
 	m.family, m.state = payload[0], payload[1]
 	m.id = payload[4 : 4+socketIDBytes]
-	m.localPort = uint16(m.id[0])<<8 | uint16(m.id[1])
-	m.remotePort = uint16(m.id[2])<<8 | uint16(m.id[3])
 	// Two 32-bit halves, the lower first (net/core/sock_diag.c).
 	m.cookie = uint64(native.Uint32(m.id[40:])) | uint64(native.Uint32(m.id[44:]))<<32
 	attributes(payload[diagMessageBytes:], func(kind uint16, v []byte) {
@@ -74,15 +71,17 @@ func parseDiag(payload []byte) (m diagMessage, ok bool) {
 	return m, true
 }
 
-// addresses are the socket's ends as addr:port.
-func (m diagMessage) addresses() (local, remote string) {
-	address := func(b []byte, port uint16) string {
-		n := 4
-		if m.family == unix.AF_INET6 {
-			n = 16
-		}
-		ip, _ := netip.AddrFromSlice(b[:n]) // 4 and 16 bytes are always an address
-		return netip.AddrPortFrom(ip.Unmap(), port).String()
+// local is the socket's own address and port.
+func (m diagMessage) local() netip.AddrPort { return m.end(m.id[4:], m.id[0:]) }
+
+// remote is the other end's.
+func (m diagMessage) remote() netip.AddrPort { return m.end(m.id[20:], m.id[2:]) }
+
+func (m diagMessage) end(address, port []byte) netip.AddrPort {
+	n := 4
+	if m.family == unix.AF_INET6 {
+		n = 16
 	}
-	return address(m.id[4:], m.localPort), address(m.id[20:], m.remotePort)
+	ip, _ := netip.AddrFromSlice(address[:n]) // 4 and 16 bytes are always an address
+	return netip.AddrPortFrom(ip.Unmap(), uint16(port[0])<<8|uint16(port[1]))
 }

@@ -19,6 +19,7 @@ type kernelSocket struct {
 	isOpen   bool
 	seq      uint32
 	buf      []byte
+	overruns int // times that multicasts found no room
 }
 
 const (
@@ -104,13 +105,17 @@ func (k *kernelSocket) receive(handle func(kind uint16, seq uint32, payload []by
 }
 
 // poll is receive of a multicast, without waiting; more is false when nothing
-// was there. What did not fit into the socket's buffer is lost.
+// was there. What did not fit into the socket's buffer is lost, and counted as
+// an overrun.
 func (k *kernelSocket) poll(handle func(kind uint16, seq uint32, payload []byte) error) (more bool, err error) {
 	n, _, err := unix.Recvfrom(k.fd, k.buf, unix.MSG_DONTWAIT)
 	switch {
 	case errors.Is(err, unix.EAGAIN):
 		return false, nil
-	case errors.Is(err, unix.EINTR), errors.Is(err, unix.ENOBUFS):
+	case errors.Is(err, unix.EINTR):
+		return true, nil
+	case errors.Is(err, unix.ENOBUFS):
+		k.overruns++
 		return true, nil
 	case err != nil:
 		return false, fmt.Errorf("read the kernel's news: %w", err)

@@ -87,7 +87,7 @@ func FuzzKernelAnswers(f *testing.F) {
 		if !ok {
 			return
 		}
-		m.addresses()
+		_, _ = m.local(), m.remote()
 		var s sample
 		known := found{flow: "f"}
 		if err := known.fill(&s, m); err != nil {

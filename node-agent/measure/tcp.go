@@ -3,6 +3,7 @@ package measure
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"sync"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -23,6 +24,8 @@ type TCP struct {
 	deaf    bool         // there are none
 	// congestion is that of each data socket ever met, by its cookie.
 	congestion map[uint64]string
+	// living are the data sockets that were met and whose end is not known.
+	living map[uint64]bool
 	// seen is what the last sample of each data socket showed.
 	seen map[uint64]seen
 	// traced gives the kernel's own events; nil: they are told from samples.
@@ -36,6 +39,7 @@ type TCP struct {
 	lookedNs int64 // when the table was last walked
 	eagerNs  int64 // until when it is walked at each sample
 	looked   bool
+	strange  int // strangers' sockets since the last look
 	out      []wire.Body
 }
 
@@ -43,7 +47,8 @@ type TCP struct {
 type endpoint struct {
 	flow       wire.Flow
 	server     bool // this node runs iperf3's server
-	first, end int  // client ports of the data sockets; empty for UDP
+	own, peer  netip.Addr
+	first, end int // client ports of the data sockets; empty for UDP
 }
 
 // found is one socket of a flow.
@@ -64,16 +69,21 @@ const (
 	// receive buffer of 208 KiB.
 	requestsAtOnce  = 32
 	oneRequestBytes = headerBytes + diagRequestBytes
+	// strangersMost bounds the strangers' sockets that are told of from one look to the next.
+	strangersMost = 16
 )
 
 // NewTCP makes a source of tcp_info of the flows' sockets on the node self:
 // one *wire.TCPSample each, those of the data sockets with their stream and
 // iperf3's control connections without, and after them a *wire.TCPEvent for
 // what a data socket's sender did since the last sample: told from the samples,
-// or by the kernel's tracepoints once Trace has given them. It works without privileges, in the
-// network namespace in which it is first used.
-func NewTCP(self string, flows []wire.Flow) *TCP {
-	t := &TCP{sock: kernelSocket{protocol: unix.NETLINK_INET_DIAG}, ends: kernelSocket{protocol: unix.NETLINK_INET_DIAG, groups: destroyedTCP}, congestion: map[uint64]string{}, seen: map[uint64]seen{}, families: []uint8{unix.AF_INET, unix.AF_INET6}}
+// or by the kernel's tracepoints once Trace has given them. A flow's sockets are
+// those between its nodes' addresses; one of another address at the server's
+// port is a stranger's. It works without privileges, in the network namespace
+// in which it is first used.
+func NewTCP(self string, flows []wire.Flow, addresses map[string]netip.Addr) *TCP {
+	t := &TCP{sock: kernelSocket{protocol: unix.NETLINK_INET_DIAG}, ends: kernelSocket{protocol: unix.NETLINK_INET_DIAG, groups: destroyedTCP},
+		congestion: map[uint64]string{}, living: map[uint64]bool{}, seen: map[uint64]seen{}, families: []uint8{unix.AF_INET, unix.AF_INET6}}
 	for _, f := range flows {
 		client, server := f.From, f.To
 		if f.Reverse {
@@ -82,7 +92,10 @@ func NewTCP(self string, flows []wire.Flow) *TCP {
 		if self != client && self != server {
 			continue
 		}
-		e := endpoint{flow: f, server: self == server}
+		e := endpoint{flow: f, server: self == server, own: addresses[client], peer: addresses[server]}
+		if e.server {
+			e.own, e.peer = e.peer, e.own
+		}
 		if f.Kind == "iperf3_tcp" {
 			e.first = f.ClientPort
 			e.end = e.first + f.Streams
@@ -138,30 +151,35 @@ func (t *TCP) Sample(tBootNs int64) ([]wire.Body, error) {
 
 // Edge finds and reads all data sockets of the flows now, for an edge of the
 // window: "open" or "close". A socket that was destroyed since the last sample
-// has its last one; one that was gone before has none.
-func (t *TCP) Edge(name string) ([]wire.Body, error) {
+// has its last one; one that was gone before has none. unknown counts the
+// sockets that were met before, are gone, and of whose end the kernel has not
+// told; they are given up.
+func (t *TCP) Edge(name string) (bodies []wire.Body, unknown int, err error) {
 	if len(t.flows) == 0 {
-		return nil, nil
+		return nil, 0, nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.listen()
-	known := t.dataCookies()
 	samples, err := t.look(t.lookedNs)
 	if err == nil {
-		samples, err = t.awaitEnds(known, samples)
+		samples, err = t.awaitEnds(samples)
 	}
 	if name == "open" {
 		t.looked = false // the flow starts now: be eager again
 	}
 	data := samples[:0]
 	for _, s := range samples {
-		if s.Stream != nil {
+		if s.Stream != nil || s.Stranger {
 			s.Edge = name
 			data = append(data, s)
 		}
 	}
-	return t.bodies(nil, data, err)
+	if err == nil {
+		unknown = t.giveUp(data)
+	}
+	bodies, err = t.bodies(nil, data, err)
+	return bodies, unknown, err
 }
 
 func (t *TCP) bodies(out []wire.Body, samples []*sample, err error) ([]wire.Body, error) {
@@ -198,6 +216,7 @@ func (t *TCP) look(now int64) ([]*sample, error) {
 		return nil, err
 	}
 	known := len(t.sockets)
+	t.strange = 0
 	t.sockets, t.requests = t.sockets[:0], t.requests[:0]
 	var samples []*sample
 	for _, family := range t.families {
@@ -269,21 +288,30 @@ func (t *TCP) dump(family uint8, visit func(diagMessage) error) error {
 	return nil
 }
 
-// meet takes a socket into the table if it is one of the flows'.
+// meet takes a socket into the table if it is one of the flows'. Of a
+// stranger's it makes a sample and follows it no further.
 func (t *TCP) meet(m diagMessage) (*sample, error) {
-	flow, stream, ok := t.match(m.localPort, m.remotePort)
-	if !ok || len(m.info) == 0 {
+	flow, stream, whose := t.match(m.local(), m.remote())
+	if whose == ofNobody || len(m.info) == 0 {
 		return nil, nil
+	}
+	f := found{flow: flow, stream: stream, local: m.local().String(), remote: m.remote().String(), cookie: m.cookie}
+	s := new(sample)
+	if whose == ofStranger {
+		if !t.tells() {
+			return nil, nil
+		}
+		s.Stranger = true
+		return s, f.fill(s, m)
 	}
 	for i := range t.sockets {
 		if t.sockets[i].cookie == m.cookie {
 			return nil, nil // a dump in several parts may tell of one twice
 		}
 	}
-	local, remote := m.addresses()
-	f := found{flow: flow, stream: stream, local: local, remote: remote, cookie: m.cookie}
 	if stream >= 0 {
 		t.congestion[m.cookie] = string(m.congestion)
+		t.living[m.cookie] = true
 	}
 	t.sockets = append(t.sockets, f)
 	var request [oneRequestBytes]byte
@@ -292,32 +320,7 @@ func (t *TCP) meet(m diagMessage) (*sample, error) {
 	native.PutUint32(body[4:], ^uint32(0))
 	copy(body[8:], m.id)
 	t.requests = append(t.requests, request[:]...)
-	s := new(sample)
 	return s, t.sockets[len(t.sockets)-1].fill(s, m)
-}
-
-// match finds the flow of a socket by its ports, and its stream; -1 is
-// iperf3's control connection. Data sockets of every flow come first: a
-// client may have two flows to one port.
-func (t *TCP) match(local, remote uint16) (flow string, stream int, ok bool) {
-	stream = -1
-	for i := range t.flows {
-		e := &t.flows[i]
-		server, client := remote, local
-		if e.server {
-			server, client = local, remote
-		}
-		if int(server) != e.flow.Port {
-			continue
-		}
-		if int(client) >= e.first && int(client) < e.end {
-			return e.flow.Name, int(client) - e.first, true
-		}
-		if !ok {
-			flow, ok = e.flow.Name, true
-		}
-	}
-	return flow, stream, ok
 }
 
 // fill makes the socket's sample from what the kernel told.

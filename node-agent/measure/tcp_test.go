@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/netip"
 	"os/exec"
 	"strings"
 	"testing"
@@ -92,13 +93,28 @@ func transfer(t testing.TB, from, to net.Conn, n int) {
 
 func source(t testing.TB, self string, flows ...wire.Flow) *TCP {
 	t.Helper()
-	s := NewTCP(self, flows)
+	here := netip.MustParseAddr("127.0.0.1")
+	return sourceAt(t, self, map[string]netip.Addr{"sender": here, "receiver": here}, flows...)
+}
+
+func sourceAt(t testing.TB, self string, addresses map[string]netip.Addr, flows ...wire.Flow) *TCP {
+	t.Helper()
+	s := NewTCP(self, flows, addresses)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	return s
+}
+
+// edge is Edge where the end of every socket is known.
+func edge(s *TCP, name string) ([]wire.Body, error) {
+	bodies, unknown, err := s.Edge(name)
+	if err == nil && unknown != 0 {
+		err = fmt.Errorf("%d sockets of whose end nothing is known", unknown)
+	}
+	return bodies, err
 }
 
 func byStream(t testing.TB, bodies []wire.Body, err error) map[int]*wire.TCPSample {
@@ -124,7 +140,7 @@ func byStream(t testing.TB, bodies []wire.Body, err error) map[int]*wire.TCPSamp
 func TestSocketsAreFoundAndCountedExactly(t *testing.T) {
 	p := connect(t, 3, 23100)
 	receiver, sender := source(t, "receiver", p.flow), source(t, "sender", p.flow)
-	bodies, err := receiver.Edge("open")
+	bodies, err := edge(receiver, "open")
 	open := byStream(t, bodies, err)
 	if len(open) != 3 || open[-1] != nil {
 		t.Fatalf("an edge is of the data sockets only: %v", open)
@@ -133,7 +149,7 @@ func TestSocketsAreFoundAndCountedExactly(t *testing.T) {
 		transfer(t, p.client[i], p.server[i], 1000*(i+1))
 	}
 	transfer(t, p.control[0], p.control[1], 77)
-	bodies, err = receiver.Edge("close")
+	bodies, err = edge(receiver, "close")
 	closing := byStream(t, bodies, err)
 	bodies, err = receiver.Sample(1e9)
 	ticks := byStream(t, bodies, err)
@@ -216,7 +232,7 @@ func TestAGoneSocketIsAbsentAndALateOneIsFound(t *testing.T) {
 	if !last {
 		t.Error("stream 0 has no last sample")
 	}
-	bodies, err = s.Edge("close")
+	bodies, err = edge(s, "close")
 	if got := byStream(t, bodies, err); got[0] != nil || got[1] == nil {
 		t.Errorf("edge after stream 0 has gone: %v", got)
 	}
@@ -238,7 +254,7 @@ func TestAnEdgeCountsWhatASocketReceivedBeforeItEnded(t *testing.T) {
 	}
 	transfer(t, p.client[0], p.server[0], 234_000)
 	_, _ = p.client[0].Close(), p.server[0].Close()
-	bodies, err = s.Edge("close")
+	bodies, err = edge(s, "close")
 	got := byStream(t, bodies, err)
 	// A FIN counts as a byte.
 	if got[0] == nil || got[0].BytesReceived-235_000 > 1 || got[0].Edge != "close" || got[0].State != "CLOSE" || got[0].Congestion == "" {
@@ -247,9 +263,64 @@ func TestAnEdgeCountsWhatASocketReceivedBeforeItEnded(t *testing.T) {
 	if got[1] == nil || got[1].State != "ESTABLISHED" {
 		t.Errorf("the other: %+v", got[1])
 	}
-	bodies, err = s.Edge("close")
+	bodies, err = edge(s, "close")
 	if got := byStream(t, bodies, err); got[0] != nil || got[1] == nil {
 		t.Errorf("its end is told again: %+v", got[0])
+	}
+}
+
+// Of a socket that is gone without a word of the kernel's nothing is known, and
+// an edge says so, once.
+func TestAnEdgeCountsTheSocketsOfWhoseEndNothingIsKnown(t *testing.T) {
+	p := connect(t, 2, 23800)
+	s := source(t, "receiver", p.flow)
+	transfer(t, p.client[0], p.server[0], 1000)
+	if _, err := s.Sample(1e9); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.ends.close(); err != nil { // a kernel that tells of no ends
+		t.Fatal(err)
+	}
+	s.deaf = true
+	_, _ = p.client[0].Close(), p.server[0].Close()
+	bodies, unknown, err := s.Edge("close")
+	if got := byStream(t, bodies, err); unknown != 1 || got[0] != nil || got[1] == nil {
+		t.Errorf("%d sockets of whose end nothing is known, want 1; samples %v", unknown, got)
+	}
+	if _, unknown, err := s.Edge("close"); unknown != 0 || err != nil {
+		t.Errorf("told again: %d, %v", unknown, err)
+	}
+	s.ends.overruns = 1 // the kernel had more to tell than there was room for
+	if _, unknown, err := s.Edge("close"); unknown != 1 || err != nil {
+		t.Errorf("news was lost: %d, %v, want 1", unknown, err)
+	}
+}
+
+// A socket of another address at the flow's server is a stranger's: it is told
+// of, and counts for nothing.
+func TestASocketOfAnotherAddressIsAStrangers(t *testing.T) {
+	p := connect(t, 1, 23900)
+	here, away := netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.66")
+	s := NewTCP("receiver", []wire.Flow{p.flow}, map[string]netip.Addr{"receiver": here, "sender": away})
+	defer s.Close()
+	transfer(t, p.client[0], p.server[0], 4321)
+	bodies, unknown, err := s.Edge("close")
+	if err != nil || unknown != 0 || len(bodies) != 2 { // the data and the control connection
+		t.Fatalf("%v, %d, %v", bodies, unknown, err)
+	}
+	data := uint64(0)
+	for _, b := range bodies {
+		v := b.(*wire.TCPSample)
+		data = max(data, v.BytesReceived)
+		if !v.Stranger || v.Stream != nil || v.Edge != "close" || !strings.HasPrefix(v.Remote, "127.0.0.1:") {
+			t.Errorf("%+v is not told as a stranger's", v)
+		}
+	}
+	if data != 4321 {
+		t.Errorf("the stranger's bytes: %d", data)
+	}
+	if got, err := NewTCP("sender", []wire.Flow{p.flow}, map[string]netip.Addr{"receiver": away, "sender": here}).Sample(1); len(got) != 0 || err != nil {
+		t.Errorf("this node's own connections to others are none of the flow's: %v, %v", got, err)
 	}
 }
 
@@ -260,25 +331,25 @@ func TestFlowsOfOthersAndOtherAttemptsAreNotMixed(t *testing.T) {
 	}
 	another := p.flow
 	another.ClientPort -= 128
-	bodies, err := source(t, "receiver", another).Edge("open")
+	bodies, err := edge(source(t, "receiver", another), "open")
 	if got := byStream(t, bodies, err); len(got) != 0 {
 		t.Errorf("sockets of another attempt are taken for this one's: %v", got)
 	}
 	reverse := p.flow
 	reverse.Reverse, reverse.From, reverse.To = true, reverse.To, reverse.From
-	bodies, err = source(t, "receiver", reverse).Edge("open")
+	bodies, err = edge(source(t, "receiver", reverse), "open")
 	if got := byStream(t, bodies, err); len(got) != 2 || !strings.HasSuffix(got[0].Local, fmt.Sprint(":", p.flow.Port)) {
 		t.Errorf("reversed, the sending node is the server: %v", got)
 	}
 	second := connect(t, 1, 23450)
 	second.flow.Name = "other"
-	bodies, err = source(t, "receiver", p.flow, second.flow).Edge("open")
+	bodies, err = edge(source(t, "receiver", p.flow, second.flow), "open")
 	if err != nil || len(bodies) != 3 {
 		t.Errorf("two flows: %d samples, %v", len(bodies), err)
 	}
 	udp := p.flow
 	udp.Kind = "iperf3_udp"
-	bodies, err = source(t, "receiver", udp).Edge("open")
+	bodies, err = edge(source(t, "receiver", udp), "open")
 	if err != nil || len(bodies) != 0 {
 		t.Errorf("a UDP flow has no data sockets of TCP: %d, %v", len(bodies), err)
 	}
@@ -383,7 +454,7 @@ func BenchmarkLook(b *testing.B) {
 	s := source(b, "receiver", p.flow)
 	b.ReportAllocs()
 	for b.Loop() {
-		if got, err := s.Edge("open"); err != nil || len(got) != 6 {
+		if got, _, err := s.Edge("open"); err != nil || len(got) != 6 {
 			b.Fatalf("%d sockets, %v", len(got), err)
 		}
 	}

@@ -33,8 +33,8 @@ func (t *TCP) Trace(e Events) {
 // time. When it cannot be asked any more, events are told from samples again.
 func (t *TCP) told(out []wire.Body, err error) ([]wire.Body, error) {
 	readErr := t.traced.Read(func(e tcp.Event) {
-		flow, stream, ok := t.match(e.Local.Port(), e.Remote.Port())
-		if name := eventNames[e.Kind]; ok && stream >= 0 && name != "" {
+		flow, stream, whose := t.match(e.Local, e.Remote)
+		if name := eventNames[e.Kind]; whose == ofFlow && stream >= 0 && name != "" {
 			out = append(out, At{tracedEvent(e, flow, stream, name), e.BootNs})
 		}
 	})

@@ -18,6 +18,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/internal/version"
 	"fieldmesh.dev/fieldmesh/node-agent/routing/batman"
+	"fieldmesh.dev/fieldmesh/node-agent/tcp"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -136,6 +137,9 @@ func routeText(r netlink.Route) string {
 	}
 	if r.Priority != 0 {
 		out += fmt.Sprintf(" metric %d", r.Priority)
+	}
+	if r.RtoMin != 0 {
+		out += fmt.Sprintf("%s%d", tcp.RouteRTOMin, r.RtoMin)
 	}
 	return out
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 
+	"fieldmesh.dev/fieldmesh/node-agent/routing/control"
 	"fieldmesh.dev/fieldmesh/node-agent/routing/manetd"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -37,7 +38,7 @@ func converse(ctx context.Context, socket, line string, read func(io.Reader) err
 
 func (o *own) ask(ctx context.Context) (state, error) {
 	var s manetd.State
-	err := converse(ctx, o.Socket, manetd.CommandState+"\n", func(r io.Reader) error {
+	err := converse(ctx, o.Socket, control.CommandState+"\n", func(r io.Reader) error {
 		return json.NewDecoder(r).Decode(&s)
 	})
 	if err != nil {
@@ -82,7 +83,7 @@ func counts(m map[string]int64) map[string]uint64 {
 }
 
 func (o *own) follow(ctx context.Context, told func(wire.Body)) error {
-	return converse(ctx, o.Socket, manetd.CommandFollow+"\n", func(r io.Reader) error {
+	return converse(ctx, o.Socket, control.CommandFollow+"\n", func(r io.Reader) error {
 		lines := bufio.NewScanner(r)
 		var missed int64
 		for lines.Scan() {

@@ -25,6 +25,10 @@ const (
 // askTimeout bounds one question to a daemon: it is on this machine.
 const askTimeout = 2 * time.Second
 
+// answerWithin is how long a sample waits for a daemon's answer. One that stands
+// still must not keep the node from sampling all the rest.
+const answerWithin = 20 * time.Millisecond
+
 // pendingMax bounds what is kept between two samples; a mesh of hundreds may
 // change all its routes at once.
 const pendingMax = 20_000
@@ -57,8 +61,10 @@ type state struct {
 type Watch struct {
 	driver driver
 	boot   func() int64
+	run    context.Context // until Close
 	stop   context.CancelFunc
 	ended  sync.WaitGroup
+	answer chan answer // to the question under way; nil without one
 
 	mu      sync.Mutex
 	pending []wire.Body
@@ -80,7 +86,7 @@ func Begin(ctx context.Context, t Target, gone func(error)) (*Watch, error) {
 		return nil, fmt.Errorf("read state of routing daemon %s: %w", t.Protocol, err)
 	}
 	run, stop := context.WithCancel(context.Background())
-	w := &Watch{driver: d, boot: t.BootNs, stop: stop}
+	w := &Watch{driver: d, boot: t.BootNs, run: run, stop: stop}
 	now := t.BootNs()
 	for _, r := range first.routes {
 		r.Action, r.AtBootNs = "present", now
@@ -124,7 +130,7 @@ func (w *Watch) tell(b wire.Body) {
 func (w *Watch) Name() string { return "routing" }
 
 // Sample gives what happened since the last one, and once a second the
-// daemon's counts.
+// daemon's counts, as soon as it has told them.
 func (w *Watch) Sample(tBootNs int64) ([]wire.Body, error) {
 	w.mu.Lock()
 	out := w.pending
@@ -134,17 +140,41 @@ func (w *Watch) Sample(tBootNs int64) ([]wire.Body, error) {
 	if lost > 0 {
 		out = append(out, &wire.Event{Level: "warning", Text: fmt.Sprintf("%d changes of routes came too fast to be recorded", lost)})
 	}
-	if w.counted != 0 && tBootNs-w.counted < (countEvery-earlyBeat).Nanoseconds() {
+	if w.answer == nil && w.counted != 0 && tBootNs-w.counted < (countEvery-earlyBeat).Nanoseconds() {
 		return out, nil
 	}
-	w.counted = tBootNs
-	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
-	defer cancel()
-	s, err := w.driver.ask(ctx)
-	if err != nil {
-		return out, fmt.Errorf("read state of the routing daemon: %w", err)
+	if w.answer == nil {
+		w.counted = tBootNs
+		w.ask()
 	}
-	return append(out, &s.counts), nil
+	select {
+	case a := <-w.answer:
+		w.answer = nil
+		if a.err != nil {
+			return out, fmt.Errorf("read state of the routing daemon: %w", a.err)
+		}
+		return append(out, &a.state.counts), nil
+	case <-time.After(answerWithin):
+		return out, nil // the next sample has it
+	}
+}
+
+// answer is what a daemon said, or why it did not.
+type answer struct {
+	state state
+	err   error
+}
+
+// ask puts a question to the daemon.
+func (w *Watch) ask() {
+	to := make(chan answer, 1)
+	w.answer = to
+	w.ended.Go(func() {
+		ctx, cancel := context.WithTimeout(w.run, askTimeout)
+		defer cancel()
+		s, err := w.driver.ask(ctx)
+		to <- answer{s, err}
+	})
 }
 
 // Close ends the watch; the daemon goes on.

@@ -1,9 +1,11 @@
 package routing
 
 import (
+	"context"
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netlink"
 
@@ -103,4 +105,32 @@ func FuzzAnswers(f *testing.F) {
 			bodyOf(n)
 		}
 	})
+}
+
+// hung is a daemon that stands still.
+type hung struct{}
+
+func (hung) follow(ctx context.Context, _ func(wire.Body)) error { <-ctx.Done(); return ctx.Err() }
+
+func (hung) ask(ctx context.Context) (state, error) { <-ctx.Done(); return state{}, ctx.Err() }
+
+// A daemon that does not answer holds no sample up: GPS and sockets are of the
+// same beat. That it has not answered is told.
+func TestAHungDaemonHoldsNoSampleUp(t *testing.T) {
+	run, stop := context.WithCancel(t.Context())
+	w := &Watch{driver: hung{}, run: run, stop: stop}
+	for i := range 3 {
+		begun := time.Now()
+		if _, err := w.Sample(int64(i+1) * 1e8); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(begun); took > askTimeout/4 {
+			t.Errorf("sample %d took %v", i, took)
+		}
+	}
+	stop()
+	w.ended.Wait()
+	if _, err := w.Sample(4e8); err == nil {
+		t.Error("it is not told that the daemon has not answered")
+	}
 }

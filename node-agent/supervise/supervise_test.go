@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/internal/testnet"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // The test binary plays the children: the first argument after "child" is the

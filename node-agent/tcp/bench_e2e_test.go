@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/internal/testnet"
 	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 func needBench(t *testing.T, tools ...string) {

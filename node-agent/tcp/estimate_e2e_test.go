@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/internal/testnet"
 	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // A bottleneck of 4 Mbit/s and 50 ms: with 1000-byte segments (1040 on the

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"fieldmesh.dev/fieldmesh/internal/testnet"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 const tracedPort = 20100

@@ -12,9 +12,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"fieldmesh.dev/fieldmesh/internal/testnet/hwsim"
 	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet/hwsim"
 )
 
 // Our vegas and westwood stand in for the kernel's own: taken side by side

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"fieldmesh.dev/fieldmesh/internal/testnet"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // peer plays the far end of connections: it takes what they send from a TUN

@@ -103,6 +103,7 @@ func Probe(feedback bool) []wire.Ability {
 		add(feature, "bpf", tryProgram(m, program, feature))
 	}
 	add("fixed_rto", "bpf", tryTimer(m))
+	add("rto_min_ms", "native", hasRTOMin())
 	add("window_packets", "bpf", trySockops(m, "window_packets", tcpcc.Clamp))
 	for _, knob := range []string{"classic", "sack", "delayed_ack"} {
 		add(knob, "native", nil)
@@ -160,6 +161,14 @@ func canLoad(m Machine, feature string) error {
 	}
 	if os.Geteuid() != 0 {
 		return &UnsupportedError{Feature: feature, Needs: needsRoot, Err: errors.New("only root may load BPF")}
+	}
+	return nil
+}
+
+// hasRTOMin looks for the sysctl of the least RTO.
+func hasRTOMin() error {
+	if _, err := os.Stat("/proc/sys/" + strings.ReplaceAll(tcpcc.RTOMinKey, ".", "/")); err != nil {
+		return &UnsupportedError{Feature: "rto_min_ms", Needs: "Linux " + rtoMinSysctl.String(), Err: err}
 	}
 	return nil
 }

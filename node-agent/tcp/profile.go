@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -18,18 +20,15 @@ type Machine struct {
 	Kernel Version
 }
 
-// Setting is a sysctl under net.ipv4 and its value.
-type Setting struct{ Key, Value string }
-
 // Profile is a plan's transport, worked out for a machine.
 type Profile struct {
-	Kernel    string    // name of the congestion control in the kernel
-	Program   string    // tcpcc's, to be loaded first; empty for the kernel's own
-	Settings  []Setting // to be made in this order, before the congestion control's
-	Immediate bool      // every segment is to be acknowledged at once
-	HoldRTO   bool      // the retransmission timer is to be held
-	Reference bool      // and asks why a segment was lost
-	Window    *int      // in segments, that no sender is to go beyond
+	Kernel    string          // name of the congestion control in the kernel
+	Program   string          // tcpcc's, to be loaded first; empty for the kernel's own
+	Settings  []tcpcc.Setting // to be made in this order, before the congestion control's
+	Immediate bool            // every segment is to be acknowledged at once
+	HoldRTO   bool            // the retransmission timer is to be held
+	Reference bool            // and asks why a segment was lost
+	Window    *int            // in segments, that no sender is to go beyond
 	InForce   wire.TCPInForce
 }
 
@@ -40,14 +39,11 @@ var bpfOnly = []string{tcpcc.Tahoe, tcpcc.NewReno, tcpcc.Fack, tcpcc.Reference}
 // host process makes the changes; the probe tells before.
 func Resolve(t wire.TCP, m Machine) (Profile, error) {
 	p := Profile{Window: t.WindowPackets, InForce: wire.TCPInForce{Variant: t.Variant, FixedRTO: t.FixedRTO, WindowPackets: t.WindowPackets}}
-	sack := t.SACK
 	switch {
 	case t.Variant == "sack":
-		p.Kernel, sack = "reno", ptr(true)
+		p.Kernel = "reno"
 	case t.Variant == tcpcc.Reno && t.Classic:
 		p.Program = tcpcc.Reno
-	case t.Variant == tcpcc.Fack:
-		p.Program, sack = tcpcc.Fack, ptr(true)
 	case slices.Contains(bpfOnly, t.Variant):
 		p.Program = t.Variant
 	case slices.Contains(tcpcc.Programs(), t.Variant) && t.Variant != tcpcc.Reno && !slices.Contains(m.Native, t.Variant):
@@ -55,8 +51,11 @@ func Resolve(t wire.TCP, m Machine) (Profile, error) {
 	default:
 		p.Kernel = t.Variant
 	}
-	if t.SACK != nil && sack != nil && *t.SACK != *sack {
+	if t.SACK != nil && !*t.SACK && tcpcc.NeedsSACK(t.Variant) {
 		return Profile{}, fmt.Errorf("variant %s needs SACK, and the plan turns it off", t.Variant)
+	}
+	if err := tcpcc.CheckRTOMin(t); err != nil {
+		return Profile{}, err
 	}
 	if p.Program != "" {
 		var err error
@@ -64,59 +63,15 @@ func Resolve(t wire.TCP, m Machine) (Profile, error) {
 			return Profile{}, err
 		}
 	}
-	p.settings(t, sack)
+	p.Settings = tcpcc.Settings(t)
 	p.Immediate = t.DelayedACK != nil && !*t.DelayedACK
 	p.Reference = p.Program == tcpcc.Reference
 	p.HoldRTO = t.FixedRTO || p.Reference
-	return p, p.describe(t, sack, m)
-}
-
-func ptr[T any](v T) *T { return &v }
-
-// minimumRTO are the least RTOs, in microseconds, from which the bound that the
-// kernel takes, a second, keeps the timer constant (rto.bpf.c).
-const (
-	fixedMinUs     = "500000"
-	referenceMinUs = "1000000"
-)
-
-func (p *Profile) settings(t wire.TCP, sack *bool) {
-	if t.Classic {
-		if sack == nil {
-			sack = ptr(false)
-		}
-		// In the order of what they are about: loss detection, RTO, header
-		// options, and what one connection leaves to the next.
-		p.set("tcp_recovery", "0", "tcp_early_retrans", "0", "tcp_max_reordering", "3", "tcp_frto", "0",
-			"tcp_timestamps", "0", "tcp_dsack", "0", "tcp_ecn", "0")
-	}
-	if sack != nil {
-		p.set("tcp_sack", map[bool]string{true: "1", false: "0"}[*sack])
-	}
-	// A later trial must not start from what the kernel learned in an earlier one.
-	p.set("tcp_no_metrics_save", "1")
-	least := ""
-	if t.FixedRTO {
-		least = fixedMinUs
-	}
-	if t.Variant == tcpcc.Reference {
-		least = referenceMinUs
-	}
-	if least != "" {
-		// 255 is the most: at the usual 15, a connection whose timer does not
-		// back off would die within seconds.
-		p.set("tcp_rto_min_us", least, "tcp_retries2", "255")
-	}
-}
-
-func (p *Profile) set(keysAndValues ...string) {
-	for i := 0; i < len(keysAndValues); i += 2 {
-		p.Settings = append(p.Settings, Setting{"net.ipv4." + keysAndValues[i], keysAndValues[i+1]})
-	}
+	return p, p.describe(t, m)
 }
 
 // describe says what stands for the variant, for the records.
-func (p *Profile) describe(t wire.TCP, sack *bool, m Machine) error {
+func (p *Profile) describe(t wire.TCP, m Machine) error {
 	f := &p.InForce
 	f.Kernel, f.Provider = p.Kernel, "native"
 	if p.Program != "" {
@@ -130,7 +85,7 @@ func (p *Profile) describe(t wire.TCP, sack *bool, m Machine) error {
 			f.Notes = append(f.Notes, fmt.Sprintf("cong_control has two arguments before Linux %s, where the program is not proved", congControlOfFour))
 		}
 	}
-	if sack != nil && *sack && t.Classic && m.Kernel.AtLeast(rackAlways) {
+	if sack := tcpcc.SACK(t); sack != nil && *sack && t.Classic && m.Kernel.AtLeast(rackAlways) {
 		f.Notes = append(f.Notes, fmt.Sprintf("from Linux %s on losses are detected by RACK wherever SACK is on; tcp_recovery=0 has no effect", rackAlways))
 	}
 	return nil
@@ -141,6 +96,7 @@ var (
 	structOpsLink     = Version{6, 4}  // struct_ops behind a link
 	cookieSince       = Version{5, 14} // SO_NETNS_COOKIE
 	congControlOfFour = Version{6, 10} // cong_control(sk, ack, flag, rate_sample)
+	rtoMinSysctl      = Version{6, 11} // tcp_rto_min_us
 	rtoMaxOption      = Version{6, 15} // TCP_RTO_MAX_MS
 	rackAlways        = Version{6, 17} // RFC 6675's loss detection is gone
 )
@@ -162,4 +118,21 @@ func ParseVersion(release string) (Version, error) {
 		return Version{}, fmt.Errorf("read kernel release %q: it does not begin with two numbers", release)
 	}
 	return v, nil
+}
+
+// RouteRTOMin stands in a route's text before the route's own least RTO in ms,
+// which goes before the namespace's.
+const RouteRTOMin = " rto_min_ms "
+
+// InForce is a profile as a node's state, read after the changes, has it.
+func InForce(p Profile, state wire.Provenance) *wire.TCPInForce {
+	f := p.InForce
+	if slices.ContainsFunc(state.Routes, func(r string) bool { return strings.Contains(r, RouteRTOMin) }) {
+		f.Notes = append(slices.Clone(f.Notes), "a route has a least RTO of its own")
+		return &f
+	}
+	if us, err := strconv.Atoi(state.Sysctls[tcpcc.RTOMinKey]); err == nil {
+		f.RTOMinUs = &us
+	}
+	return &f
 }

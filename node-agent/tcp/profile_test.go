@@ -12,7 +12,7 @@ import (
 )
 
 func TestResolve(t *testing.T) {
-	off, on := ptr(false), ptr(true)
+	off, on := new(false), new(true)
 	bare := Machine{Cookie: 36, Native: []string{"reno", "cubic", "bbr"}, Kernel: Version{6, 18}}
 	stock := Machine{Cookie: 36, Native: []string{"reno", "cubic", "vegas", "westwood"}, Kernel: Version{6, 12}}
 	for name, c := range map[string]struct {
@@ -22,7 +22,7 @@ func TestResolve(t *testing.T) {
 		program string
 		has     []string // settings
 	}{
-		"the kernel's own reno":       {wire.TCP{Variant: "reno"}, bare, "reno", "", []string{"tcp_no_metrics_save=1"}},
+		"the kernel's own reno":       {wire.TCP{Variant: "reno"}, bare, "reno", "", []string{"tcp_no_metrics_save=1", "tcp_retries2=255"}},
 		"the papers' reno":            {wire.TCP{Variant: "reno", Classic: true}, bare, "reno_10", "reno", []string{"tcp_sack=0", "tcp_recovery=0", "tcp_timestamps=0"}},
 		"the papers' reno with sack":  {wire.TCP{Variant: "reno", Classic: true, SACK: on}, bare, "reno_10", "reno", []string{"tcp_sack=1"}},
 		"sack is the kernel's reno":   {wire.TCP{Variant: "sack"}, bare, "reno", "", []string{"tcp_sack=1"}},
@@ -32,6 +32,8 @@ func TestResolve(t *testing.T) {
 		"what no program stands for":  {wire.TCP{Variant: "illinois"}, bare, "illinois", "", nil},
 		"fixed RTO":                   {wire.TCP{Variant: "reno", SACK: off, FixedRTO: true}, bare, "reno", "", []string{"tcp_sack=0", "tcp_rto_min_us=500000", "tcp_retries2=255"}},
 		"reference has its own timer": {wire.TCP{Variant: "reference", FixedRTO: true}, bare, "ideal_10", "reference", []string{"tcp_rto_min_us=1000000", "tcp_retries2=255"}},
+		"the least RTO of any":        {wire.TCP{Variant: "reno", RTOMinMs: new(1000)}, bare, "reno", "", []string{"tcp_rto_min_us=1000000"}},
+		"the least RTO of fixed RTO":  {wire.TCP{Variant: "reno", RTOMinMs: new(700), FixedRTO: true}, bare, "reno", "", []string{"tcp_rto_min_us=700000"}},
 	} {
 		p, err := Resolve(c.tcp, c.machine)
 		if err != nil {
@@ -56,6 +58,30 @@ func TestResolve(t *testing.T) {
 	}
 	if _, err := Resolve(wire.TCP{Variant: "fack", SACK: off}, bare); err == nil {
 		t.Error("fack without SACK is no error")
+	}
+	for _, low := range []wire.TCP{{Variant: "reference", RTOMinMs: new(999)}, {Variant: "reno", FixedRTO: true, RTOMinMs: new(499)}} {
+		if _, err := Resolve(low, bare); err == nil || !strings.Contains(err.Error(), "too low") {
+			t.Errorf("%+v with a timer that cannot be held: %v", low, err)
+		}
+	}
+}
+
+// What is recorded of the least RTO is what the kernel says, and nothing where
+// a route may say otherwise.
+func TestLeastRTOIsReadBack(t *testing.T) {
+	told := map[string]string{tcpcc.RTOMinKey: "700000"}
+	for name, c := range map[string]struct {
+		state wire.Provenance
+		want  *int
+	}{
+		"told":               {wire.Provenance{Sysctls: told, Routes: []string{"10.77.0.0/24 dev wlan0"}}, new(700000)},
+		"an older kernel":    {wire.Provenance{Sysctls: map[string]string{}}, nil},
+		"a route of its own": {wire.Provenance{Sysctls: told, Routes: []string{"10.77.0.0/24 dev wlan0 rto_min_ms 300"}}, nil},
+	} {
+		got := InForce(Profile{InForce: wire.TCPInForce{Variant: "reno"}}, c.state).RTOMinUs
+		if (got == nil) != (c.want == nil) || got != nil && *got != *c.want {
+			t.Errorf("%s: in force is %v, want %v", name, got, c.want)
+		}
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/internal/testnet"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // receiver is a receiver that acknowledges every segment at once (RFC 5681,

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/internal/testnet"
 	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // The least round trip of the scripts. A program of the test plays the peer and

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/internal/testnet"
 	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // The script for Westwood: what is sent is acknowledged after a round trip, and

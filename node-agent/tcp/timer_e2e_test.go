@@ -7,11 +7,14 @@ import (
 	"testing"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/internal/testnet"
 	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 const oneWay = 10 * time.Millisecond
+
+// Least RTOs, in µs, from which the timers are constant.
+const fixedMinUs, referenceMinUs = "500000", "1000000"
 
 // outage loses everything from a segment on, for a time that begins with it.
 type outage struct {

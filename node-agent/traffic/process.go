@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"golang.org/x/sys/unix"
 )
@@ -32,31 +33,38 @@ type Process struct {
 	stop   chan string        // reasons to end it
 	within chan time.Duration // new deadlines, from now
 	done   chan struct{}
-	result wire.Iperf3 // set before done is closed
+	result wire.Iperf3 // whole when done is closed
+	folder string      // iperf3's own, for the time it runs
+	clk    clock.Clock
+
+	stdout, stderr limited
 
 	mu     sync.Mutex
 	exited bool // it has ended; its pid must not be signalled any more
 }
 
 // start runs iperf3 and sees to its end.
-func start(ctx context.Context, bin string, args []string, flow, side string, within time.Duration) (*Process, error) {
-	if err := checkBinary(bin); err != nil {
+func (g Generator) start(ctx context.Context, args []string, flow, side string, within time.Duration) (*Process, error) {
+	if err := checkBinary(g.Bin); err != nil {
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("start iperf3 %s for flow %q: %w", side, flow, err)
 	}
+	folder, err := g.folder()
+	if err != nil {
+		return nil, err
+	}
 	p := &Process{
-		stop: make(chan string, 1), within: make(chan time.Duration), done: make(chan struct{}),
-		result: wire.Iperf3{Flow: flow, Side: side},
+		clk: g.Clock, stop: make(chan string, 1), within: make(chan time.Duration), done: make(chan struct{}),
+		result: wire.Iperf3{Flow: flow, Side: side}, stdout: limited{max: maxOutputBytes}, stderr: limited{max: maxErrorBytes}, folder: folder,
 	}
 	started, ended := make(chan error, 1), make(chan error, 1)
-	stdout, stderr := &limited{max: maxOutputBytes}, &limited{max: maxErrorBytes}
-	go p.run(exec.Command(bin, args...), stdout, stderr, started, ended)
+	go p.run(exec.Command(g.Bin, args...), started, ended)
 	if err := <-started; err != nil {
-		return nil, fmt.Errorf("start iperf3 %s for flow %q: %w", side, flow, err)
+		return nil, errors.Join(fmt.Errorf("start iperf3 %s for flow %q: %w", side, flow, err), os.RemoveAll(folder))
 	}
-	go p.supervise(ctx, within, ended, stdout, stderr)
+	go p.supervise(ctx, within, ended)
 	return p, nil
 }
 
@@ -64,62 +72,80 @@ func start(ctx context.Context, bin string, args []string, flow, side string, wi
 // was killed, or it would hold its port; but the kernel sends the
 // parent-death signal when the *thread* that started it ends, so that thread
 // is held until then.
-func (p *Process) run(cmd *exec.Cmd, stdout, stderr *limited, started, ended chan<- error) {
+func (p *Process) run(cmd *exec.Cmd, started, ended chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	cmd.Stdout, cmd.Stderr = stdout, stderr
-	cmd.Env = []string{"LC_ALL=C", "TMPDIR=" + os.TempDir()} // each stream has a file there
+	cmd.Stdout, cmd.Stderr = &p.stdout, &p.stderr
+	cmd.Env = []string{"LC_ALL=C", "TMPDIR=" + p.folder} // each stream has a file there
 	cmd.Dir = "/"
 	cmd.WaitDelay = time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	p.result.StartedBootNs = new(p.clk.BootNs())
 	if err := cmd.Start(); err != nil {
 		started <- err
 		return
 	}
 	p.pid = cmd.Process.Pid
 	started <- nil
-	// It is reaped only after signals to it have been ruled out: until then
-	// its pid and its process group cannot be another's.
-	for {
-		err := unix.Waitid(unix.P_PID, p.pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
-		if !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
+	p.awaitEnd()
 	p.mu.Lock()
 	p.exited = true
 	p.mu.Unlock()
 	ended <- cmd.Wait()
 }
 
+// awaitEnd returns when the process has ended, and notes when, and when it was
+// first stopped. It is reaped only after signals to it have been ruled out:
+// until then its pid and its process group cannot be another's.
+func (p *Process) awaitEnd() {
+	const stopped = 5 // CLD_STOPPED, sigaction(2)
+	for {
+		var info unix.Siginfo
+		err := unix.Waitid(unix.P_PID, p.pid, &info, unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err == nil && info.Code == stopped:
+			if p.result.StoppedBootNs == nil {
+				p.result.StoppedBootNs = new(p.clk.BootNs())
+			}
+			// Taken, so that the next round waits. It may have gone on since, or ended.
+			_ = unix.Waitid(unix.P_PID, p.pid, nil, unix.WSTOPPED|unix.WNOHANG, nil)
+		default:
+			p.result.EndedBootNs = new(p.clk.BootNs())
+			return
+		}
+	}
+}
+
 // supervise ends the process when it must end, and keeps the result.
-func (p *Process) supervise(ctx context.Context, within time.Duration, ended <-chan error, stdout, stderr *limited) {
+func (p *Process) supervise(ctx context.Context, within time.Duration, ended <-chan error) {
 	deadline := time.NewTimer(within)
 	defer deadline.Stop()
-	stop, cancelled, killed := p.stop, ctx.Done(), ""
+	stop, cancelled, killed := p.stop, ctx.Done(), false
 	// The first reason interrupts, so that iperf3 prints what it has; the
 	// timer's next round kills.
-	interrupt := func(reason string) {
-		killed, stop, cancelled = reason, nil, nil
+	interrupt := func(how, reason string) {
+		killed, stop, cancelled = true, nil, nil
+		p.result.Ended, p.result.Killed = how, reason
 		p.signal(syscall.SIGINT)
 		deadline.Reset(interruptGrace)
 	}
 	for {
 		select {
 		case err := <-ended:
-			p.finish(err, killed, stdout, stderr)
+			p.finish(err)
 			return
 		case reason := <-stop:
-			interrupt(reason)
+			interrupt(wire.EndedDeadline, reason)
 		case <-cancelled:
-			interrupt(fmt.Sprintf("its trial ended: %v", context.Cause(ctx)))
+			interrupt(wire.EndedTrial, fmt.Sprintf("its trial ended: %v", context.Cause(ctx)))
 		case d := <-p.within:
-			if killed == "" {
+			if !killed {
 				deadline.Reset(d)
 			}
 		case <-deadline.C:
-			if killed == "" {
-				interrupt("time-out: it did not end by itself")
+			if !killed {
+				interrupt(wire.EndedDeadline, "time-out: it did not end by itself")
 				continue
 			}
 			p.signal(syscall.SIGKILL)
@@ -171,24 +197,53 @@ func (p *Process) Wait() wire.Iperf3 {
 }
 
 // finish keeps what the process left.
-func (p *Process) finish(err error, killed string, stdout, stderr *limited) {
+func (p *Process) finish(err error) {
 	defer close(p.done)
-	p.result.Killed = killed
+	r := &p.result
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
-		p.result.ExitCode = new(int)
+		r.ExitCode = new(int)
 	case errors.As(err, &exit) && exit.Exited():
-		code := exit.ExitCode()
-		p.result.ExitCode = &code
+		r.ExitCode = new(exit.ExitCode())
 	case errors.As(err, &exit):
-		if killed == "" {
-			p.result.Killed = exit.String() // by somebody else
+		if r.Killed == "" { // by somebody else
+			r.Killed, r.Ended = exit.String(), wire.EndedSignal
+			if status, ok := exit.Sys().(syscall.WaitStatus); ok {
+				r.Signal = unix.SignalName(status.Signal())
+			}
 		}
 	default:
-		p.result.Error = err.Error()
+		r.Error = err.Error()
 	}
-	keepOutput(&p.result, stdout, stderr)
+	keepOutput(r, &p.stdout, &p.stderr)
+	p.explain()
+	if err := os.RemoveAll(p.folder); err != nil && r.Error == "" {
+		r.Error = err.Error()
+	}
+}
+
+// explain types how the process ended, and what its error comes from.
+func (p *Process) explain() {
+	r := &p.result
+	if r.Ended != "" {
+		return // by a signal, ours or another's: what it says of that is no cause
+	}
+	r.Ended = wire.EndedItself
+	said := struct {
+		Error string `json:"error"`
+	}{complaint(string(p.stderr.kept))}
+	if r.Output != nil {
+		_ = json.Unmarshal(r.Output, &said) // of another shape it says nothing
+	}
+	switch {
+	case strings.HasPrefix(said.Error, interrupted):
+		r.Ended = wire.EndedSignal // of those that iperf3 catches
+	case said.Error != "":
+		r.Cause = causeOf(said.Error)
+	case r.ExitCode == nil || *r.ExitCode != 0:
+		r.Cause = wire.CauseTool
+	}
 }
 
 // keepOutput keeps iperf3's JSON when it is whole, else the text as it came.

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -32,14 +33,21 @@ const (
 	maxStreams = 128 // iperf3's MAX_STREAMS
 )
 
+// Generator starts iperf3.
+type Generator struct {
+	Bin    string // iperf3's absolute path
+	Folder string // in which each iperf3 has a temporary folder of its own while it runs
+	Clock  clock.Clock
+}
+
 // Server starts iperf3's server for one test of the flow on bind, and returns
-// when it listens. Bin is iperf3's absolute path. The end of ctx ends it.
-func Server(ctx context.Context, bin string, f wire.Flow, bind netip.Addr) (*Process, error) {
+// when it listens. The end of ctx ends it.
+func (g Generator) Server(ctx context.Context, f wire.Flow, bind netip.Addr) (*Process, error) {
 	args, err := serverArgs(f, bind)
 	if err != nil {
 		return nil, fmt.Errorf("start iperf3 server for flow %q: %w", f.Name, err)
 	}
-	p, err := start(ctx, bin, args, f.Name, "server", serverPatience)
+	p, err := g.start(ctx, args, f.Name, "server", serverPatience)
 	if err != nil {
 		return nil, err
 	}
@@ -59,18 +67,19 @@ func said(out wire.Iperf3) string {
 	return fmt.Sprintf(" (iperf3: %s)", out.Error)
 }
 
-// Client starts iperf3's client of the flow at once; a flow's StartS is its
+// Client starts iperf3's client of the flow at once, from an address of this
+// machine, which need not be what the routes would choose; a flow's StartS is its
 // caller's to wait for. The end of ctx ends it. Congestion is the kernel's
 // name of the sender's congestion control, which iperf3 also pins at the
 // server; empty leaves it alone. The flow's duration is rounded up to whole
 // seconds, which is all that iperf3 takes: the window's edges are cut by the
 // receiver's samples.
-func Client(ctx context.Context, bin string, f wire.Flow, to netip.Addr, congestion string, connectTimeout time.Duration) (*Process, error) {
-	args, err := clientArgs(f, to, congestion, connectTimeout)
+func (g Generator) Client(ctx context.Context, f wire.Flow, from, to netip.Addr, congestion string, connectTimeout time.Duration) (*Process, error) {
+	args, err := clientArgs(f, from, to, congestion, connectTimeout)
 	if err != nil {
 		return nil, fmt.Errorf("start iperf3 client for flow %q: %w", f.Name, err)
 	}
-	return start(ctx, bin, args, f.Name, "client", connectTimeout+seconds(f)+Grace)
+	return g.start(ctx, args, f.Name, "client", connectTimeout+seconds(f)+Grace)
 }
 
 // seconds is the flow's duration as iperf3 gets it.
@@ -85,16 +94,19 @@ func serverArgs(f wire.Flow, bind netip.Addr) ([]string, error) {
 	return []string{"-s", "-1", "-J", family(bind), "-p", strconv.Itoa(f.Port), "-B", bind.String()}, nil
 }
 
-func clientArgs(f wire.Flow, to netip.Addr, congestion string, connectTimeout time.Duration) ([]string, error) {
+func clientArgs(f wire.Flow, from, to netip.Addr, congestion string, connectTimeout time.Duration) ([]string, error) {
 	if err := check(f, to); err != nil {
 		return nil, err
+	}
+	if from.Is4() != to.Is4() {
+		return nil, fmt.Errorf("the client's address %s and the server's %s are not of one family", from, to)
 	}
 	if connectTimeout < time.Millisecond {
 		return nil, fmt.Errorf("connect time-out %v is below 1 ms", connectTimeout)
 	}
 	args := []string{
 		"-c", to.String(), "-J", family(to), "-p", strconv.Itoa(f.Port),
-		"--cport", strconv.Itoa(f.ClientPort), "-P", strconv.Itoa(f.Streams),
+		"-B", from.String(), "--cport", strconv.Itoa(f.ClientPort), "-P", strconv.Itoa(f.Streams),
 		"-t", strconv.Itoa(int(seconds(f) / time.Second)), "-i", "1",
 		"--connect-timeout", strconv.FormatInt(connectTimeout.Milliseconds(), 10),
 	}

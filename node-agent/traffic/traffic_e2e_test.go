@@ -12,13 +12,14 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/internal/testnet"
 	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/node-agent/measure"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // A node of these tests is this test program again, in a namespace of its
@@ -68,9 +69,10 @@ func TestMain(m *testing.M) {
 func (s nodeSpec) run(r *nodeResult) (err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	g := Generator{Bin: s.Bin, Folder: os.TempDir(), Clock: clock.System{}}
 	var p *Process
 	if s.Server {
-		if p, err = Server(ctx, s.Bin, s.Flow, s.Addr); err != nil {
+		if p, err = g.Server(ctx, s.Flow, s.Addr); err != nil {
 			return err
 		}
 	}
@@ -78,13 +80,13 @@ func (s nodeSpec) run(r *nodeResult) (err error) {
 	if !bufio.NewScanner(os.Stdin).Scan() {
 		return fmt.Errorf("no go")
 	}
-	tcp, iface := measure.NewTCP(s.Self, []wire.Flow{s.Flow}), measure.NewInterface(s.Iface)
+	tcp, iface := measure.NewTCP(s.Self, []wire.Flow{s.Flow}, map[string]netip.Addr{"n1": netip.MustParseAddr("10.77.0.1"), "n2": netip.MustParseAddr("10.77.0.2")}), measure.NewInterface(s.Iface)
 	if err := s.edge("open", tcp, iface, &r.Open, &r.IfaceOpen); err != nil {
 		return err
 	}
 	if s.Server {
 		p.EndWithin(s.EndWithin)
-	} else if p, err = Client(ctx, s.Bin, s.Flow, s.Addr, s.Congestion, 2*time.Second); err != nil {
+	} else if p, err = g.Client(ctx, s.Flow, map[string]netip.Addr{"n1": netip.MustParseAddr("10.77.0.1"), "n2": netip.MustParseAddr("10.77.0.2")}[s.Self], s.Addr, s.Congestion, 2*time.Second); err != nil {
 		return err
 	}
 	sampled := make(chan error, 1)
@@ -110,9 +112,9 @@ func (s nodeSpec) run(r *nodeResult) (err error) {
 }
 
 func (s nodeSpec) edge(name string, tcp *measure.TCP, iface *measure.Interface, to *[]*wire.TCPSample, counters **wire.Interface) error {
-	bodies, err := tcp.Edge(name)
-	if err != nil {
-		return err
+	bodies, unknown, err := tcp.Edge(name)
+	if err != nil || unknown != 0 {
+		return fmt.Errorf("%d sockets of whose end nothing is known, %w", unknown, err)
 	}
 	for _, b := range bodies {
 		*to = append(*to, b.(*wire.TCPSample))
@@ -381,6 +383,9 @@ func TestPeerThatVanishesLeavesPartialResultsInTime(t *testing.T) {
 		if r.Error != "" || r.LeftRunning || !strings.Contains(r.Iperf3.Killed, "time-out") {
 			t.Errorf("%s: error %q, left running %v, killed %q", side, r.Error, r.LeftRunning, r.Iperf3.Killed)
 		}
+		if r.Iperf3.Ended != wire.EndedDeadline || r.Iperf3.Signal != "" || r.Iperf3.Cause != "" {
+			t.Errorf("%s lived till its time was over: %+v", side, r.Iperf3)
+		}
 		if out := readJSON(t, r); len(out.Intervals) < 2 {
 			t.Errorf("%s kept %d intervals of the 2.5 s before", side, len(out.Intervals))
 		}
@@ -416,8 +421,40 @@ func TestClientWithoutAServerSaysSo(t *testing.T) {
 	tell()
 	r := result()
 	// iperf3 3.12 with -J exits with 0 though it failed: its error counts.
-	if r.Error != "" || r.Iperf3.ExitCode == nil || !strings.Contains(r.Iperf3.Error, "refused") || r.Iperf3.Killed != "" {
+	if r.Error != "" || r.Iperf3.ExitCode == nil || r.Iperf3.Ended != wire.EndedItself || r.Iperf3.Cause != wire.CauseRefused || r.Iperf3.Killed != "" {
 		t.Errorf("%+v", r)
+	}
+}
+
+// One end is killed in the midst of a test: it says so, and the other says that
+// its peer has gone, in the words of the iperf3 that is installed.
+func TestAnEndThatIsKilledIsToldFromItsPeer(t *testing.T) {
+	w := newWorld(t)
+	for attempt, victim := range []string{"client", "server"} {
+		f := mainFlow(3)
+		f.ClientPort += f.Streams * attempt
+		ns := map[string]*testnet.NS{"client": w.n1, "server": w.n2}[victim]
+		client, server := w.drive(t, f, func() {
+			time.Sleep(time.Second)
+			for _, pid := range testnet.Pids(ns.Name) {
+				if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); err == nil && string(name) == "iperf3\n" {
+					if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+		dead, other := client.Iperf3, server.Iperf3
+		if victim == "server" {
+			dead, other = other, dead
+		}
+		t.Logf("%s killed; its peer: %q (%s)", victim, other.Error, other.Cause)
+		if dead.Ended != wire.EndedSignal || dead.Signal != "SIGKILL" {
+			t.Errorf("the %s was killed: %+v", victim, dead)
+		}
+		if other.Ended != wire.EndedItself || other.Cause != wire.CausePeerGone && other.Cause != wire.CauseReset {
+			t.Errorf("the %s's peer: %+v", victim, other)
+		}
 	}
 }
 
@@ -434,7 +471,36 @@ func TestServerOnATakenPortIsAnError(t *testing.T) {
 	defer l.Close()
 	f := mainFlow(1)
 	f.Port = l.Addr().(*net.TCPAddr).Port
-	if _, err := Server(t.Context(), bin, f, netip.MustParseAddr("127.0.0.1")); err == nil || !strings.Contains(err.Error(), "in use") {
+	if _, err := generator(t, bin).Server(t.Context(), f, netip.MustParseAddr("127.0.0.1")); err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("somebody else's listener was taken for iperf3's: %v", err)
+	}
+}
+
+func TestIperf3IsTriedOverLoopback(t *testing.T) {
+	testnet.Need(t, "iperf3")
+	bin, err := exec.LookPath("iperf3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := generator(t, bin)
+	began := time.Now()
+	if err := g.Try(t.Context()); err != nil {
+		t.Error(err)
+	}
+	t.Logf("tried in %v", time.Since(began))
+	if left, err := os.ReadDir(g.Folder); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v (%v)", left, err)
+	}
+	for what, spoilt := range map[string]Generator{
+		"an iperf3 that fails":        generator(t, program(t, `exec `+bin+` "$@" --no-such-option`)),
+		"a client that is killed":     generator(t, program(t, `case "$1" in -c) kill -9 $$;; esac; exec `+bin+` "$@"`)),
+		"a client that does not send": generator(t, program(t, `case "$1" in -c) echo '{}'; exit 0;; esac; exec `+bin+` "$@"`)),
+		"no folder":                   {Bin: bin, Folder: "/proc/nowhere", Clock: clock.System{}},
+	} {
+		err := spoilt.Try(t.Context())
+		t.Logf("%s: %v", what, err)
+		if err == nil {
+			t.Errorf("%s was not seen", what)
+		}
 	}
 }

@@ -11,10 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-var peer = netip.MustParseAddr("10.77.0.2")
+var self, peer = netip.MustParseAddr("10.77.0.1"), netip.MustParseAddr("10.77.0.2")
 
 func tcpFlow() wire.Flow {
 	return wire.Flow{Name: "main", Kind: "iperf3_tcp", From: "n1", To: "n2", Port: 5000, Streams: 6, DurationS: 9.2, ClientPort: 21000}
@@ -31,11 +32,11 @@ func TestClientArguments(t *testing.T) {
 		congestion string
 		want       string
 	}{
-		{tcpFlow(), "reno", "-c 10.77.0.2 -J -4 -p 5000 --cport 21000 -P 6 -t 10 -i 1 --connect-timeout 2000 -C reno"},
-		{reverse, "", "-c 10.77.0.2 -J -4 -p 5000 --cport 21000 -P 6 -t 10 -i 1 --connect-timeout 2000 -R -w 65536 -M 1400"},
-		{udp, "reno", "-c 10.77.0.2 -J -4 -p 5001 --cport 22000 -P 2 -t 10 -i 1 --connect-timeout 2000 -u -b 500000 -l 1000"},
+		{tcpFlow(), "reno", "-c 10.77.0.2 -J -4 -p 5000 -B 10.77.0.1 --cport 21000 -P 6 -t 10 -i 1 --connect-timeout 2000 -C reno"},
+		{reverse, "", "-c 10.77.0.2 -J -4 -p 5000 -B 10.77.0.1 --cport 21000 -P 6 -t 10 -i 1 --connect-timeout 2000 -R -w 65536 -M 1400"},
+		{udp, "reno", "-c 10.77.0.2 -J -4 -p 5001 -B 10.77.0.1 --cport 22000 -P 2 -t 10 -i 1 --connect-timeout 2000 -u -b 500000 -l 1000"},
 	} {
-		got, err := clientArgs(c.flow, peer, c.congestion, 2*time.Second)
+		got, err := clientArgs(c.flow, self, peer, c.congestion, 2*time.Second)
 		if err != nil || strings.Join(got, " ") != c.want {
 			t.Errorf("got  %v (%v)\nwant %s", got, err, c.want)
 		}
@@ -59,7 +60,7 @@ func TestArgumentsThatAreRefused(t *testing.T) {
 	} {
 		f, cc := tcpFlow(), "reno"
 		spoil(&f, &cc)
-		if _, err := clientArgs(f, peer, cc, time.Second); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := clientArgs(f, self, peer, cc, time.Second); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want an error on %q, got %v", want, err)
 		}
 	}
@@ -67,11 +68,15 @@ func TestArgumentsThatAreRefused(t *testing.T) {
 
 func TestMissingIperf3NamesItsCure(t *testing.T) {
 	for _, bin := range []string{"iperf3", "/nonexistent/iperf3", t.TempDir()} {
-		_, err := Client(t.Context(), bin, tcpFlow(), peer, "", time.Second)
+		_, err := generator(t, bin).Client(t.Context(), tcpFlow(), self, peer, "", time.Second)
 		if err == nil || !strings.Contains(err.Error(), "install") {
 			t.Errorf("%s: %v", bin, err)
 		}
 	}
+}
+
+func generator(t *testing.T, bin string) Generator {
+	return Generator{Bin: bin, Folder: t.TempDir(), Clock: clock.System{}}
 }
 
 // program makes a script that stands for an iperf3 that behaves in some way.
@@ -86,7 +91,7 @@ func program(t *testing.T, text string) string {
 
 func run(t *testing.T, ctx context.Context, script string, within time.Duration) *Process {
 	t.Helper()
-	p, err := start(ctx, program(t, script), nil, "main", "client", within)
+	p, err := generator(t, program(t, script)).start(ctx, nil, "main", "client", within)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +160,7 @@ func TestStopContextAndANewDeadline(t *testing.T) {
 	if out := p.Wait(); !strings.Contains(out.Killed, "time-out") {
 		t.Errorf("EndWithin: %+v", out)
 	}
-	if _, err := start(ctx, "/bin/true", nil, "f", "client", time.Second); err == nil {
+	if _, err := generator(t, "/bin/true").start(ctx, nil, "f", "client", time.Second); err == nil {
 		t.Error("started with an ended context")
 	}
 }

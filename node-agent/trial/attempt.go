@@ -5,14 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/node-agent/host"
 	"fieldmesh.dev/fieldmesh/node-agent/measure"
 	"fieldmesh.dev/fieldmesh/node-agent/tcp"
-	"fieldmesh.dev/fieldmesh/protocols/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -147,11 +146,13 @@ func (a *attempt) begin(ctx context.Context) error {
 	e := a.engine
 	defer close(a.ready)
 	if err := a.prepare(ctx); err != nil {
-		if a.ctx.Err() != nil {
+		switch {
+		case a.ctx.Err() != nil:
 			err = context.Cause(a.ctx)
+		case errors.Is(ctx.Err(), context.Canceled): // the controller went away, or this agent is ending
+			err = verdict.Interruption{Code: verdict.Aborted, Text: "who armed the node did not wait for the end of that"}
 		}
-		reason := "arm_failed: " + err.Error()
-		go func() { defer e.work.Done(); a.finish("failed", reason) }()
+		go func() { defer e.work.Done(); a.finish(fmt.Errorf("arm_failed: %w", err)) }()
 		a.wait(ctx)
 		return refuse("not_ready", fmt.Sprintf("node %s cannot arm trial %d: %v", e.cfg.Node, a.key.Trial, err), cureOf(err))
 	}
@@ -162,7 +163,7 @@ func (a *attempt) begin(ctx context.Context) error {
 
 // cureOf is what a person can do about a node that cannot arm.
 func cureOf(err error) string {
-	if strings.HasPrefix(err.Error(), routingNotReady) {
+	if errors.Is(err, errRoutingNotReady) {
 		return "see how far the nodes are apart, or have the plan wait for less (routing.ready) or longer (routing.ready_s)"
 	}
 	return "see the node's preflight: fieldmesh nodes"
@@ -177,7 +178,8 @@ func (e *Engine) admit(k wire.TrialKey) (*attempt, error) {
 	t, ok := e.trial(k.Trial)
 	next, more := verdict.Next(e.plan.AttemptsMax, e.verdicts[k.Trial])
 	asked := more && k.Attempt <= next // a person may have asked for one beyond the plan's
-	if !ok || k.Attempt < 1 || k.Attempt > max(e.plan.AttemptsMax, 1) && !asked {
+	// This node need not know which attempts were interrupted on another.
+	if !ok || k.Attempt < 1 || k.Attempt > max(e.plan.AttemptsMax, 1)+verdict.InterruptionsMax && !asked {
 		return nil, refuse("bad_request", fmt.Sprintf("no attempt %d of trial %d in this run", k.Attempt, k.Trial), "")
 	}
 	if a := e.current; a != nil {
@@ -251,7 +253,11 @@ func (a *attempt) prepare(ctx context.Context) error {
 	if err := a.watchPresence(caps); err != nil {
 		return err
 	}
-	sockets, err := e.deps.Sockets(e.cfg.Node, a.flows, traced)
+	addresses, err := e.flowAddresses(a.flows)
+	if err != nil {
+		return err
+	}
+	sockets, err := e.deps.Sockets(e.cfg.Node, a.flows, addresses, traced)
 	if err != nil {
 		return err
 	}
@@ -263,12 +269,18 @@ func (a *attempt) prepare(ctx context.Context) error {
 	if err := a.startCapture(ctx); err != nil {
 		return err
 	}
+	if err := a.clear(ctx); err != nil {
+		return err
+	}
+	if err := a.guard(ctx); err != nil {
+		return err
+	}
 	if err := errors.Join(a.startServers(), a.startEcho()); err != nil {
 		return err
 	}
 	p := e.deps.Provenance(ctx)
 	if a.trial.EndsTCP(e.cfg.Node) {
-		p.TCP = &a.transport.InForce
+		p.TCP = tcp.InForce(a.transport, p)
 	}
 	if setsRadio(caps) {
 		p.Radio = caps
@@ -303,7 +315,7 @@ func (a *attempt) startCapture(ctx context.Context) error {
 		return nil
 	}
 	e := a.engine
-	c, err := e.deps.Capture(ctx, e.plan.Run, a.key, *a.trial.Capture, a.flows)
+	c, err := e.deps.Capture(ctx, e.plan.Run, a.key, a.trial, a.flows)
 	if err != nil {
 		return err
 	}
@@ -401,8 +413,12 @@ func (a *attempt) emit(tBootNs int64, b wire.Body) error {
 }
 
 func (a *attempt) keepCovariate(tBootNs int64, b wire.Body) {
-	switch b.(type) {
-	case *wire.GPS, *wire.Window, *wire.TrialState:
+	switch b := b.(type) {
+	case *wire.GPS, *wire.Window, *wire.TrialState, *wire.Iperf3, *wire.Edge:
+	case *wire.TCPSample:
+		if !b.Stranger {
+			return
+		}
 	default:
 		return
 	}
@@ -425,17 +441,13 @@ func (a *attempt) run() {
 	select {
 	case order = <-a.start:
 	case <-patience.C:
-		a.finish("", fmt.Sprintf("no_go: the initiator %s sent no GO", a.trial.Initiator))
+		a.finish(fmt.Errorf("no_go: the initiator %s sent no GO", a.trial.Initiator))
 		return
 	case <-a.ctx.Done():
-		a.finish("", context.Cause(a.ctx).Error())
+		a.finish(context.Cause(a.ctx))
 		return
 	}
-	if err := a.measure(order); err != nil {
-		a.finish("", err.Error())
-		return
-	}
-	a.finish("", "")
+	a.finish(a.measure(order))
 }
 
 // measure opens the window, runs the clients, closes it, and waits for what
@@ -451,7 +463,7 @@ func (a *attempt) measure(order goOrder) error {
 		return errors.Join(err, a.endFlows(clients))
 	}
 	w := &wire.Window{OpenBootNs: a.openNs, CloseBootNs: a.closeNs, GoPath: order.path, GoUncertaintyUs: order.uncertaintyUs}
-	if err := errors.Join(a.edge("open"), a.emit(e.deps.Clock.BootNs(), w)); err != nil {
+	if err := errors.Join(a.edge("open", a.openNs), a.emit(e.deps.Clock.BootNs(), w)); err != nil {
 		a.cancel(err)
 		return errors.Join(err, a.endFlows(clients))
 	}
@@ -462,7 +474,7 @@ func (a *attempt) measure(order goOrder) error {
 		err = a.sleepUntil(a.closeNs)
 	}
 	if err == nil {
-		err = a.edge("close")
+		err = a.edge("close", a.closeNs)
 	}
 	if err != nil {
 		a.cancel(err) // ends the flows too
@@ -471,20 +483,6 @@ func (a *attempt) measure(order goOrder) error {
 	servers := a.servers
 	a.servers = nil
 	return errors.Join(err, a.endFlows(append(clients, servers...)))
-}
-
-func (a *attempt) edge(name string) error {
-	now := a.engine.deps.Clock.BootNs()
-	bodies, err := a.sockets.Edge(name)
-	if err != nil {
-		return fmt.Errorf("sample sockets at window's %s: %w", name, err)
-	}
-	for _, b := range bodies {
-		if err := a.engine.recordAt(now, a.key, b); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // sleepUntil waits for a moment of the boot clock; it returns the cause when
@@ -522,6 +520,11 @@ func (a *attempt) setState(state, detail string) {
 }
 
 func (a *attempt) abort(reason string) { a.cancel(errors.New(reason)) }
+
+// interrupt ends the attempt for something that is not of the trial.
+func (a *attempt) interrupt(code verdict.Code, text string) {
+	a.cancel(verdict.Interruption{Code: code, Text: text})
+}
 
 func (a *attempt) wait(ctx context.Context) {
 	select {

@@ -16,8 +16,8 @@ func changes(plan wire.RunPlan, t wire.Trial, p tcp.Profile, node, iface string)
 	run = []host.Change{
 		// Router solicitations and neighbour discovery of IPv6 would be in the
 		// air of the measuring window.
-		{Sysctl: &host.Sysctl{Key: "net.ipv6.conf." + iface + ".disable_ipv6", Value: "1"}},
-		{Link: &host.Link{Interface: iface, Up: ptr(true)}},
+		host.Sysctl{Key: "net.ipv6.conf." + iface + ".disable_ipv6", Value: "1"},
+		host.Link{Interface: iface, Up: ptr(true)},
 	}
 	var own netip.Prefix
 	for _, n := range plan.Nodes {
@@ -27,16 +27,17 @@ func changes(plan wire.RunPlan, t wire.Trial, p tcp.Profile, node, iface string)
 		if own, err = netip.ParsePrefix(n.MeshPrefix); err != nil {
 			return nil, nil, fmt.Errorf("read address of node %q: %w", node, err)
 		}
-		run = append(run, host.Change{Address: &host.Address{Interface: iface, Prefix: own}})
+		run = append(run, host.Address{Interface: iface, Prefix: own})
 	}
 	if t.EndsTCP(node) {
 		trial = transportChanges(p, own, iface)
 	}
 	if t.Capture != nil && t.Capture.Offloads == wire.OffloadsOff {
-		trial = append(trial, host.Change{Offloads: &host.Offloads{Interface: iface}})
+		trial = append(trial, host.Offloads{Interface: iface})
 	}
 	if hasDaemon(t.Routing) {
-		trial = append(trial, host.Change{Daemon: &host.Daemon{Name: t.Routing.Protocol, Interface: iface, Announce: own.Masked(), HelloS: t.Routing.HelloS, QuickAck: p.Immediate}})
+		trial = append(trial, host.Daemon{Name: t.Routing.Protocol, Interface: iface, Announce: own.Masked(),
+			HelloS: t.Routing.HelloS, QuickAck: p.Immediate})
 	}
 	static, err := staticRoutes(plan, t, p, node, iface)
 	return run, append(trial, static...), err

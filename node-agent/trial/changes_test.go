@@ -4,7 +4,9 @@ import (
 	"slices"
 	"testing"
 
+	"fieldmesh.dev/fieldmesh/node-agent/host"
 	"fieldmesh.dev/fieldmesh/node-agent/tcp"
+	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -35,7 +37,7 @@ func TestChangesOfATrial(t *testing.T) {
 		}
 		var got []string
 		for _, change := range trial {
-			if change.Sysctl == nil {
+			if _, is := change.(host.Sysctl); !is {
 				got = append(got, change.String())
 			}
 		}
@@ -48,7 +50,7 @@ func TestChangesOfATrial(t *testing.T) {
 // A relay's TCP settings stay as they are: no TCP flow ends there.
 func TestARelayMakesNoTransportProfile(t *testing.T) {
 	plan := wire.RunPlan{Nodes: []wire.PlanNode{{Name: "relay", MeshPrefix: "10.77.0.3/24"}}}
-	profile := tcp.Profile{Kernel: "reno", HoldRTO: true, Window: ptr(8), Settings: []tcp.Setting{{Key: "net.ipv4.tcp_sack", Value: "0"}}}
+	profile := tcp.Profile{Kernel: "reno", HoldRTO: true, Window: ptr(8), Settings: []tcpcc.Setting{{Key: "net.ipv4.tcp_sack", Value: "0"}}}
 	trial := wire.Trial{Routing: wire.Routing{Protocol: "none"}, Traffic: []wire.Flow{
 		{Name: "bulk", Kind: "iperf3_tcp", From: "car", To: "roadside"}, {Name: "beside", Kind: "iperf3_udp", From: "relay", To: "car"}}}
 	if _, got, err := changes(plan, trial, profile, "relay", "wlan0"); err != nil || len(got) > 0 {

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/node-agent/host"
 	"fieldmesh.dev/fieldmesh/node-agent/measure"
@@ -25,6 +26,7 @@ type Host interface {
 	Apply(ctx context.Context, scope string, changes []host.Change) ([]wire.HostChange, error)
 	Restore(ctx context.Context, scope string) (wire.RestoreReport, error)
 	Status(ctx context.Context) (wire.HostStatus, error)
+	Sever(ctx context.Context, s host.Sever) (host.Severed, error)
 }
 
 // Spool keeps records (node-agent/spool).
@@ -43,8 +45,10 @@ type Receiver interface {
 
 // Flows runs the traffic of a trial (node-agent/traffic behind a thin adapter).
 type Flows interface {
+	// Ready says what would keep a flow from beginning or ending here.
+	Ready(f wire.Flow) error
 	Server(ctx context.Context, f wire.Flow, bind netip.Addr) (Process, error)
-	Client(ctx context.Context, f wire.Flow, to netip.Addr, variant string) (Process, error)
+	Client(ctx context.Context, f wire.Flow, from, to netip.Addr, variant string) (Process, error)
 }
 
 // Process is one running traffic generator. Stop ends it early; Wait returns
@@ -57,7 +61,9 @@ type Process interface {
 // Sockets samples the TCP sockets of the trial's flows (measure.TCP).
 type Sockets interface {
 	measure.Source
-	Edge(name string) ([]wire.Body, error)
+	// Edge reads the data sockets at an edge of the window, and counts those that
+	// are gone and of whose end nothing is known.
+	Edge(name string) (samples []wire.Body, unknown int, err error)
 	Close() error
 }
 
@@ -81,15 +87,17 @@ type Deps struct {
 	Spool Spool
 	GPS   Receiver
 	Flows Flows
-	// Sockets makes what samples the flows' sockets; traced are the kernel's
-	// own events, which become the sampler's, or nil.
-	Sockets func(node string, flows []wire.Flow, traced measure.Events) (Sockets, error)
+	// Sockets makes what samples the flows' sockets, between the addresses of
+	// their nodes; traced are the kernel's own events, which become the sampler's,
+	// or nil.
+	Sockets func(node string, flows []wire.Flow, addresses map[string]netip.Addr, traced measure.Events) (Sockets, error)
 	// Events opens the events that the host process has the kernel tell; nil:
 	// they are told from samples.
 	Events  func(ctx context.Context) (measure.Events, error)
 	Sources []measure.Source // beside GPS and sockets: interface counters, radio feedback
-	// Capture begins to capture the packets of an attempt's flows and of routing.
-	Capture func(ctx context.Context, run string, k wire.TrialKey, plan wire.CapturePlan, flows []wire.Flow) (Capture, error)
+	// Capture begins to capture the packets of an attempt's flows and of routing;
+	// flows are those of the trial as this attempt has them.
+	Capture func(ctx context.Context, run string, k wire.TrialKey, t wire.Trial, flows []wire.Flow) (Capture, error)
 	// Routing watches the daemon of a protocol, which has been started; gone is
 	// called when it goes before the watch is closed.
 	Routing func(ctx context.Context, protocol string, gone func(error)) (Routing, error)
@@ -142,7 +150,7 @@ type lease struct {
 }
 
 // New opens a node's state. An attempt that a former life of the agent left
-// unfinished is recorded as failed, and the machine is put back.
+// unfinished is recorded as interrupted, and the machine is put back.
 func New(ctx context.Context, cfg Config, deps Deps) (*Engine, error) {
 	e := &Engine{cfg: cfg, deps: deps, version: 1, active: time.Now(), changed: make(chan struct{}), verdicts: map[int][]wire.Verdict{}}
 	j, state, err := openJournal(filepath.Join(cfg.StateDir, "run"))
@@ -159,7 +167,8 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Engine, error) {
 }
 
 func (e *Engine) buryUnfinished(ctx context.Context, k wire.TrialKey) error {
-	v := wire.Verdict{TrialKey: k, Outcome: "failed", Reason: "agent_restarted: the agent was started anew during the attempt"}
+	restarted := verdict.Interruption{Code: verdict.AgentRestarted, Text: "the agent was started anew during the attempt"}
+	v := wire.Verdict{TrialKey: k, Outcome: verdict.Interrupted, Reason: restarted.Error()}
 	if _, err := e.deps.Host.Restore(ctx, "trial"); err != nil {
 		e.deps.Log.Error("restore after restart", "error", err)
 	}
@@ -211,18 +220,18 @@ func (e *Engine) Run(ctx context.Context) error {
 	<-ctx.Done()
 	conn.Close()
 	wg.Wait()
-	e.stop("agent_stopped: the agent was told to stop")
+	e.stop()
 	return nil
 }
 
 // stop ends the attempt under way and waits for it to have put its changes back.
-func (e *Engine) stop(reason string) {
+func (e *Engine) stop() {
 	e.mu.Lock()
 	e.stopped = true
 	a := e.current
 	e.mu.Unlock()
 	if a != nil {
-		a.abort(reason)
+		a.interrupt(verdict.AgentStopped, "the agent was told to stop")
 	}
 	e.work.Wait()
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -112,7 +113,7 @@ func TestArmingTwiceIsArmingOnce(t *testing.T) {
 	}
 	kept := road.spool.kinds(k, "trial")
 	last := kept[len(kept)-1].Body.(*wire.TrialState)
-	if last.State != "kept" || last.Outcome != "failed" || !strings.HasPrefix(last.Reason, "aborted: test") {
+	if last.State != "kept" || last.Outcome != "interrupted" || !strings.HasPrefix(last.Reason, "aborted: test") {
 		t.Errorf("last state %+v", last)
 	}
 }
@@ -129,7 +130,7 @@ func TestRefusals(t *testing.T) {
 	wantCode(t, err, "not_found")
 	_, err = car.Arm(ctx, holder, plan.Run, wire.TrialKey{Trial: 9, Attempt: 1})
 	wantCode(t, err, "bad_request")
-	_, err = car.Arm(ctx, holder, plan.Run, wire.TrialKey{Trial: 1, Attempt: 3})
+	_, err = car.Arm(ctx, holder, plan.Run, wire.TrialKey{Trial: 1, Attempt: plan.AttemptsMax + verdict.InterruptionsMax + 1})
 	wantCode(t, err, "bad_request")
 	changed := plan
 	changed.Seed++
@@ -164,7 +165,35 @@ func TestNodeThatCannotArmFailsTheTrial(t *testing.T) {
 	}
 }
 
-func TestHostStartedAnewFailsTheTrial(t *testing.T) {
+// Either end of a flow is looked at when it arms; the car has the client only.
+func TestNodeWhoseGeneratorHasNoPlaceDoesNotArm(t *testing.T) {
+	car, _, plan := pair(t, 1)
+	car.flows.unready = errors.New("make a temporary folder for iperf3: permission denied")
+	_, err := car.Arm(ctx, holder, plan.Run, wire.TrialKey{Trial: 1, Attempt: 1})
+	wantCode(t, err, "not_ready")
+	if !strings.Contains(err.Error(), "flow bulk: make a temporary folder") {
+		t.Error(err)
+	}
+}
+
+// The initiator whose client could not run does not take the attempt for a
+// connection that was not there.
+func TestAClientThatCannotStartFailsTheAttempt(t *testing.T) {
+	car, road, plan := pair(t, 1)
+	car.flows.deaf = errors.New("no more processes")
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	for _, r := range []*rig{road, car} {
+		if _, err := r.Arm(ctx, holder, plan.Run, k); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await(t, "kept", func() bool { return car.kept(k) })
+	if outcome, reason := car.outcome(t, k); outcome != "failed" || reason != "generator: on car: iperf3's client of flow bulk could not start: no more processes" {
+		t.Errorf("%s %q", outcome, reason)
+	}
+}
+
+func TestHostStartedAnewInterruptsTheTrial(t *testing.T) {
 	car, road, plan := pair(t, 1)
 	k := wire.TrialKey{Trial: 1, Attempt: 1}
 	for _, r := range []*rig{road, car} {
@@ -177,13 +206,13 @@ func TestHostStartedAnewFailsTheTrial(t *testing.T) {
 	road.host.mu.Unlock()
 	await(t, "kept", func() bool { return road.kept(k) })
 	rs := road.spool.kinds(k, "trial")
-	if b := rs[len(rs)-1].Body.(*wire.TrialState); b.Outcome != "failed" || !strings.HasPrefix(b.Reason, "host_restarted") {
+	if b := rs[len(rs)-1].Body.(*wire.TrialState); b.Outcome != "interrupted" || !strings.HasPrefix(b.Reason, "host_restarted") {
 		t.Errorf("kept as %+v", b)
 	}
 }
 
 // A person told the privileged half to restore, beside the agent.
-func TestMachinePutBackInATrialFailsIt(t *testing.T) {
+func TestMachinePutBackInATrialInterruptsIt(t *testing.T) {
 	car, road, plan := pair(t, 1)
 	k := wire.TrialKey{Trial: 1, Attempt: 1}
 	for _, r := range []*rig{road, car} {
@@ -196,7 +225,7 @@ func TestMachinePutBackInATrialFailsIt(t *testing.T) {
 	}
 	await(t, "kept", func() bool { return road.kept(k) })
 	rs := road.spool.kinds(k, "trial")
-	if b := rs[len(rs)-1].Body.(*wire.TrialState); b.Outcome != "failed" || !strings.HasPrefix(b.Reason, "host_restored") {
+	if b := rs[len(rs)-1].Body.(*wire.TrialState); b.Outcome != "interrupted" || !strings.HasPrefix(b.Reason, "host_restored") {
 		t.Errorf("kept as %+v", b)
 	}
 }
@@ -213,7 +242,7 @@ func TestAgentStartedAnewBuriesItsTrial(t *testing.T) {
 		t.Fatalf("states %v", got)
 	}
 	v, err := again.View(ctx, plan.Run, 0)
-	if err != nil || len(v.Trials) != 1 || v.Trials[0].Attempts[0].Outcome != "failed" {
+	if err != nil || len(v.Trials) != 1 || v.Trials[0].Attempts[0].Outcome != "interrupted" {
 		t.Errorf("view %+v, %v", v, err)
 	}
 }
@@ -246,7 +275,7 @@ func TestSpeedThatNeverComesIsRejectedForTheGate(t *testing.T) {
 	}
 	await(t, "kept", func() bool { return car.kept(k) })
 	rs := car.spool.kinds(k, "trial")
-	if b := rs[len(rs)-1].Body.(*wire.TrialState); b.Outcome != "rejected" || !strings.HasPrefix(b.Reason, gateTimeout) {
+	if b := rs[len(rs)-1].Body.(*wire.TrialState); b.Outcome != "rejected" || !strings.HasPrefix(b.Reason, errGateTimeout.Error()) {
 		t.Errorf("kept as %+v", b)
 	}
 }
@@ -366,5 +395,50 @@ func TestNodeGoesOnAloneOnlyWhenItCan(t *testing.T) {
 	car.plan.Trials[0].Radio = wire.Radio{Mode: "adhoc"} // that nothing tells of
 	if err := car.able(ctx, k); err == nil {
 		t.Error("a node without its radio would begin")
+	}
+}
+
+// Every node records how late it was at each moment at which it had to act, the
+// late included, keeps its flows' ports for their peers, and destroys its sockets
+// at the end.
+func TestEdgesAreRecordedAndSocketsEnd(t *testing.T) {
+	car, road, plan := pair(t, 1)
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	for _, r := range []*rig{road, car} {
+		r.host.left = 1
+		if _, err := r.Arm(ctx, holder, plan.Run, k); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await(t, "kept", func() bool { return car.kept(k) && road.kept(k) })
+	for r, want := range map[*rig][]string{car: {"open", "start", "close", "end"}, road: {"open", "close", "end"}} {
+		var got []string
+		for _, rec := range r.spool.kinds(k, "edge") {
+			e := rec.Body.(*wire.Edge)
+			got = append(got, e.Edge)
+			if e.LateMs < 0 || rec.TBootNs < e.DueBootNs || e.Edge == "end" && (e.Sockets != 2 || e.Refused == nil || *e.Refused != 3) {
+				t.Errorf("%s: %+v at %d", r.cfg.Node, e, rec.TBootNs)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: edges %q, want %q", r.cfg.Node, got, want)
+		}
+		r.host.mu.Lock()
+		severed := r.host.severed
+		r.host.mu.Unlock()
+		if len(severed) != 2 || len(severed[1].Flows) != 1 || severed[1].Flows[0].Server != (r == road) || severed[1].Flows[0].Port != 5000 {
+			t.Errorf("%s: severed %+v", r.cfg.Node, severed)
+		}
+		left := r.spool.kinds(k, "event")
+		if len(left) != 1 || left[0].Body.(*wire.Event).Text != "sockets of a former attempt were still there, and are destroyed: 1" {
+			t.Errorf("%s: events %+v", r.cfg.Node, left)
+		}
+	}
+	admission := false
+	for _, rec := range road.spool.kinds(k, "change") {
+		admission = admission || strings.Contains(rec.Body.(*wire.HostChange).What, "admission of 1 flows at 127.0.0.2")
+	}
+	if !admission {
+		t.Error("the road keeps no stranger from the flow's port")
 	}
 }

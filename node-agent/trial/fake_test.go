@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/internal/testnet"
 	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/node-agent/host"
 	"fieldmesh.dev/fieldmesh/node-agent/measure"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // fakeHost remembers what is in force and can be told to fail.
@@ -25,6 +25,18 @@ type fakeHost struct {
 	fail     error
 	hangs    bool // a call waits until it is given up
 	instance string
+	severed  []host.Sever
+	left     int // sockets that a former attempt has left
+}
+
+func (h *fakeHost) Sever(_ context.Context, s host.Sever) (host.Severed, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.severed = append(h.severed, s)
+	if len(h.severed) == 1 { // before the attempt: another has left something
+		return host.Severed{Destroyed: h.left}, nil
+	}
+	return host.Severed{Destroyed: 2, Refused: new(uint64(3))}, h.fail
 }
 
 func (h *fakeHost) Apply(ctx context.Context, scope string, cs []host.Change) ([]wire.HostChange, error) {
@@ -37,9 +49,11 @@ func (h *fakeHost) Apply(ctx context.Context, scope string, cs []host.Change) ([
 	if h.fail != nil {
 		return nil, h.fail
 	}
-	h.applied[scope] = nil
 	var out []wire.HostChange
 	for _, c := range cs {
+		if slices.Contains(h.applied[scope], c.String()) {
+			continue
+		}
 		h.applied[scope] = append(h.applied[scope], c.String())
 		out = append(out, wire.HostChange{Scope: scope, Action: "applied", What: c.String()})
 	}
@@ -125,15 +139,25 @@ func (s *fakeSpool) kinds(k wire.TrialKey, kind string) (out []wire.Record) {
 	return out
 }
 
-// fakeGPS has a fresh fix of one speed.
+// fakeGPS has a fresh fix of one speed or, with a period, one every period.
 type fakeGPS struct {
-	clk   clock.Clock
-	speed float64
+	clk    clock.Clock
+	speed  float64
+	period time.Duration
 }
 
 func (g *fakeGPS) Tick() wire.GPS { f, _ := g.Last(); return f }
 func (g *fakeGPS) Last() (wire.GPS, bool) {
-	return wire.GPS{Mode: 3, Connected: true, FixAgeMs: ptr(10.0), FixBootNs: ptr(g.clk.BootNs() - 10_000_000), SpeedMps: ptr(g.speed), LatDeg: ptr(50.0), LonDeg: ptr(8.0)}, true
+	now := g.clk.BootNs()
+	fix := now - 10_000_000
+	if g.period > 0 {
+		fix = now - now%g.period.Nanoseconds()
+	}
+	var hz *float64
+	if g.period > 0 {
+		hz = ptr(1 / g.period.Seconds())
+	}
+	return wire.GPS{Mode: 3, Connected: true, RateHz: hz, FixAgeMs: ptr(float64(now-fix) / 1e6), FixBootNs: &fix, SpeedMps: ptr(g.speed), LatDeg: ptr(50.0), LonDeg: ptr(8.0)}, true
 }
 
 // fakeFlows counts the processes that it starts; they end when stopped or at once.
@@ -142,6 +166,8 @@ type fakeFlows struct {
 	started []string
 	ports   []int
 	fail    error
+	unready error
+	deaf    error // a client cannot start
 }
 
 func (f *fakeFlows) note(side string, fl wire.Flow) (Process, error) {
@@ -154,10 +180,14 @@ func (f *fakeFlows) note(side string, fl wire.Flow) (Process, error) {
 	f.ports = append(f.ports, fl.ClientPort)
 	return doneProcess{wire.Iperf3{Flow: fl.Name, Side: side}}, nil
 }
+func (f *fakeFlows) Ready(wire.Flow) error { return f.unready }
 func (f *fakeFlows) Server(_ context.Context, fl wire.Flow, _ netip.Addr) (Process, error) {
 	return f.note("server", fl)
 }
-func (f *fakeFlows) Client(_ context.Context, fl wire.Flow, _ netip.Addr, _ string) (Process, error) {
+func (f *fakeFlows) Client(_ context.Context, fl wire.Flow, _, _ netip.Addr, _ string) (Process, error) {
+	if f.deaf != nil {
+		return nil, f.deaf
+	}
 	return f.note("client", fl)
 }
 
@@ -171,8 +201,8 @@ type fakeSockets struct{ open *atomic.Int32 }
 
 func (fakeSockets) Name() string                      { return "tcp" }
 func (fakeSockets) Sample(int64) ([]wire.Body, error) { return nil, nil }
-func (fakeSockets) Edge(e string) ([]wire.Body, error) {
-	return []wire.Body{&wire.TCPSample{Flow: "bulk", Stream: ptr(0), Edge: e}}, nil
+func (fakeSockets) Edge(e string) ([]wire.Body, int, error) {
+	return []wire.Body{&wire.TCPSample{Flow: "bulk", Stream: ptr(0), Edge: e}}, 0, nil
 }
 
 func (s fakeSockets) Close() error { s.open.Add(-1); return nil }
@@ -226,9 +256,9 @@ const holder = "controller"
 
 func newRig(t *testing.T, node, dir string, port int) *rig {
 	t.Helper()
-	r := &rig{host: &fakeHost{applied: map[string][]string{}, instance: "1"}, spool: &fakeSpool{}, flows: &fakeFlows{}, gps: &fakeGPS{clock.System{}, 5}, route: &fakeRouting{}, dir: dir, port: port}
+	r := &rig{host: &fakeHost{applied: map[string][]string{}, instance: "1"}, spool: &fakeSpool{}, flows: &fakeFlows{}, gps: &fakeGPS{clk: clock.System{}, speed: 5}, route: &fakeRouting{}, dir: dir, port: port}
 	deps := Deps{Clock: clock.System{}, Host: r.host, Spool: r.spool, GPS: r.gps, Flows: r.flows,
-		Sockets: func(string, []wire.Flow, measure.Events) (Sockets, error) {
+		Sockets: func(string, []wire.Flow, map[string]netip.Addr, measure.Events) (Sockets, error) {
 			r.open.Add(1)
 			return fakeSockets{&r.open}, nil
 		},

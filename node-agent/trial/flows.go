@@ -10,16 +10,19 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
+// startServers starts those flows whose server is this node. A client starts
+// only when the window opens; that it can is looked at here.
 func (a *attempt) startServers() error {
 	for _, f := range a.flows {
-		server := f.To
-		if f.Reverse {
-			server = f.From
+		if node := a.engine.cfg.Node; node == f.Client() || node == f.Server() {
+			if err := a.engine.deps.Flows.Ready(f); err != nil {
+				return fmt.Errorf("flow %s: %w", f.Name, err)
+			}
 		}
-		if server != a.engine.cfg.Node {
+		if f.Server() != a.engine.cfg.Node {
 			continue
 		}
-		addr, err := a.engine.meshAddr(server)
+		addr, err := a.engine.meshAddr(f.Server())
 		if err != nil {
 			return err
 		}
@@ -54,35 +57,51 @@ func (a *attempt) startClients(which func(wire.Flow) bool) []Process {
 	var out []Process
 	openNs := a.openNs // a further GO may move it while flows wait
 	for _, f := range a.flows {
-		client, server := f.From, f.To
-		if f.Reverse {
-			client, server = f.To, f.From
-		}
-		if client != a.engine.cfg.Node || !which(f) {
+		if f.Client() != a.engine.cfg.Node || !which(f) {
 			continue
 		}
 		ctx, stop := context.WithCancelCause(a.ctx)
 		p := &pendingClient{stop: stop, done: make(chan wire.Iperf3, 1)}
 		out = append(out, p)
-		go func() { defer stop(nil); p.done <- a.client(ctx, f, server, openNs+int64(f.StartS*1e9)) }()
+		go func() { defer stop(nil); p.done <- a.client(ctx, f, openNs+int64(f.StartS*1e9)) }()
 	}
 	return out
 }
 
 // client runs one flow's client from a moment of the boot clock. That it could
-// not run is the flow's record, not an error: no connection is 0 bytes.
-func (a *attempt) client(ctx context.Context, f wire.Flow, server string, fromBootNs int64) wire.Iperf3 {
-	fail := func(err error) wire.Iperf3 { return wire.Iperf3{Flow: f.Name, Side: "client", Error: err.Error()} }
+// not run is the flow's record, by which the attempt is judged. The end of ctx
+// ends it: its time is over.
+func (a *attempt) client(ctx context.Context, f wire.Flow, fromBootNs int64) wire.Iperf3 {
+	fail := func(how string, err error) wire.Iperf3 {
+		return wire.Iperf3{Flow: f.Name, Side: "client", Ended: how, Error: err.Error()}
+	}
 	if err := a.sleepUntil(fromBootNs); err != nil {
-		return fail(err)
+		return fail(wire.EndedTrial, err)
 	}
-	addr, err := a.engine.meshAddr(server)
-	if err != nil {
-		return fail(err)
+	if ctx.Err() != nil {
+		return fail(wire.EndedDeadline, context.Cause(ctx))
 	}
-	p, err := a.engine.deps.Flows.Client(ctx, f, addr, a.transport.Kernel)
+	addr, err := a.engine.meshAddr(f.Server())
 	if err != nil {
-		return fail(err)
+		return fail(wire.EndedUnstarted, err)
+	}
+	own, err := a.engine.meshAddr(a.engine.cfg.Node)
+	if err != nil {
+		return fail(wire.EndedUnstarted, err)
+	}
+	p, err := a.engine.deps.Flows.Client(a.ctx, f, own, addr, a.transport.Kernel)
+	if err != nil {
+		return fail(wire.EndedUnstarted, err)
+	}
+	defer context.AfterFunc(ctx, func() {
+		if a.ctx.Err() == nil {
+			p.Stop(context.Cause(ctx).Error())
+		}
+	})()
+	now := a.engine.deps.Clock.BootNs()
+	late := &wire.Edge{Edge: "start", Flow: f.Name, DueBootNs: fromBootNs, LateMs: lateMs(now, fromBootNs)}
+	if err := a.emit(now, late); err != nil {
+		a.abort(err.Error())
 	}
 	return p.Wait()
 }
@@ -109,7 +128,7 @@ func (a *attempt) endFlows(processes []Process) error {
 	var err error
 	for _, p := range processes {
 		out := p.Wait()
-		err = errors.Join(err, a.engine.record(a.key, &out))
+		err = errors.Join(err, a.emit(a.engine.deps.Clock.BootNs(), &out))
 	}
 	return err
 }

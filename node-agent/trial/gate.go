@@ -10,9 +10,12 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
+// errGateTimeout is that the gate did not open in time. The attempt is rejected
+// for it: a covariate was never right.
+var errGateTimeout = errors.New("gate_timeout")
+
 const (
-	gateTimeout = "gate_timeout"
-	gateEvery   = 50 * time.Millisecond
+	gateEvery = 50 * time.Millisecond
 	// freshFix is the age beyond which a fix opens no gate: receivers of 1 Hz
 	// are the slowest in use, and one lost fix is forgiven.
 	freshFix = 1500 * time.Millisecond
@@ -127,7 +130,7 @@ func (a *attempt) initiate() {
 		}
 		a.setDetail(detail)
 		if now > limit {
-			a.abort(fmt.Sprintf("%s: the gate did not open within %.0f s: %s", gateTimeout, a.trial.Gate.TimeoutS, detail))
+			a.cancel(fmt.Errorf("%w: the gate did not open within %.0f s: %s", errGateTimeout, a.trial.Gate.TimeoutS, detail))
 			return
 		}
 		select {

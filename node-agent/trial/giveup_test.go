@@ -90,7 +90,7 @@ func TestAbortEndsAnArmingThatHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantCode(t, <-armed, "not_ready")
-	if outcome, reason := road.outcome(t, k); outcome != "failed" || reason != "arm_failed: aborted: test" {
+	if outcome, reason := road.outcome(t, k); outcome != "interrupted" || reason != "arm_failed: aborted: test" {
 		t.Errorf("kept as %s, %s", outcome, reason)
 	}
 }

@@ -340,8 +340,8 @@ func (e *Engine) leaseHeld() bool {
 	return e.leased()
 }
 
-// goUnanswered begins the error of an exchange whose time has run out.
-const goUnanswered = "go_unanswered"
+// errGoUnanswered is that an exchange's time has run out.
+var errGoUnanswered = errors.New("go_unanswered")
 
 // exchangeGo repeats a GO of one type until every peer has answered, or until
 // it is time to fall silent before untilNs.
@@ -368,7 +368,7 @@ func (a *attempt) exchangeGo(ctx context.Context, kind string, peers []*peer, un
 			left := time.Duration(untilNs - now)
 			if left < goQuiet {
 				if missing := unanswered(peers); missing != "" {
-					return fmt.Errorf("%s: no answer from %s in time", goUnanswered, missing)
+					return fmt.Errorf("%w: no answer from %s in time", errGoUnanswered, missing)
 				}
 				return nil // some only slowly
 			}

@@ -8,19 +8,21 @@ import (
 	"strings"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/protocols/verdict"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
+	"fieldmesh.dev/fieldmesh/node-agent/host"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // finish ends sampling, puts the machine back, judges and keeps the attempt.
-// reason is empty when the window was measured to its end.
-func (a *attempt) finish(outcome, reason string) {
+// reason is nil when the window was measured to its end.
+func (a *attempt) finish(reason error) {
 	a.setState("restoring", "")
 	a.cancel(errors.New("the attempt has ended"))
 	for _, p := range a.servers { // of an attempt that never opened its window
 		out := p.Wait()
 		reason = join(reason, a.engine.record(a.key, &out))
 	}
+	reason = join(reason, a.sever())
 	reason = join(reason, a.endProbes())
 	reason = join(reason, a.endCapture())
 	reason = join(reason, a.endSampling())
@@ -30,7 +32,10 @@ func (a *attempt) finish(outcome, reason string) {
 	}
 	restored, err := a.restore()
 	reason = join(reason, err)
-	v := a.judge(outcome, reason)
+	if reason == nil {
+		reason = a.fixAfterClose()
+	}
+	v := a.judge(reason)
 	err = a.engine.record(a.key, &wire.TrialState{State: "kept", Outcome: v.Outcome, Reason: v.Reason})
 	ctx, cancel := context.WithTimeout(context.Background(), restoreTime)
 	defer cancel()
@@ -38,7 +43,7 @@ func (a *attempt) finish(outcome, reason string) {
 		err = a.engine.deps.Spool.Sync(ctx)
 	}
 	if err != nil {
-		v.Outcome, v.Reason = "failed", join(v.Reason, err)
+		v.Outcome, v.Reason = verdict.Failed, strings.TrimPrefix(v.Reason+"; "+err.Error(), "; ")
 		a.engine.deps.Log.Error("keep trial", "trial", a.key.Trial, "attempt", a.key.Attempt, "error", err)
 	}
 	a.engine.deps.Log.Info("trial kept", "trial", a.key.Trial, "attempt", a.key.Attempt, "outcome", v.Outcome, "reason", v.Reason, "undone", len(restored.Undone))
@@ -100,7 +105,7 @@ func (a *attempt) restore() (wire.RestoreReport, error) {
 	if st, err := a.engine.deps.Host.Status(ctx); err != nil {
 		return report, fmt.Errorf("restore_failed: %w", err)
 	} else if a.hostLife != "" && st.Instance != a.hostLife {
-		return report, errors.New("host_restarted: the privileged half was started anew during the attempt")
+		return report, hostRestarted()
 	}
 	for _, u := range report.Undone {
 		if err := a.engine.record(a.key, &wire.HostChange{Scope: "trial", Action: "undone", What: u}); err != nil {
@@ -113,6 +118,10 @@ func (a *attempt) restore() (wire.RestoreReport, error) {
 	return report, disturbed
 }
 
+func hostRestarted() error {
+	return verdict.Interruption{Code: verdict.HostRestarted, Text: "the privileged half was started anew during the attempt"}
+}
+
 // stillInForce looks whether what the attempt needs is in force as it was made.
 // The privileged half puts everything back when it is started anew, when a
 // person tells it to, and when nobody has called it for long.
@@ -122,11 +131,11 @@ func (a *attempt) stillInForce(ctx context.Context) error {
 		return nil //nolint:nilerr // it is being started anew, as its instance will tell when it has restored
 	}
 	if a.hostLife != "" && st.Instance != a.hostLife {
-		return errors.New("host_restarted: the privileged half was started anew during the attempt")
+		return hostRestarted()
 	}
 	for _, need := range a.needs {
 		if !slices.Contains(st.Pending, need) {
-			return fmt.Errorf("host_restored: %s was put back during the attempt", need)
+			return verdict.Interruption{Code: verdict.HostRestored, Text: need + " was put back during the attempt"}
 		}
 	}
 	return nil
@@ -150,33 +159,40 @@ func (a *attempt) restoreOnce(ctx context.Context) (wire.RestoreReport, error) {
 
 // judge is the node's provisional verdict. Only the initiator has the
 // covariates; another node knows whether it failed.
-func (a *attempt) judge(outcome, reason string) wire.Verdict {
-	v := wire.Verdict{TrialKey: a.key, Outcome: outcome, Reason: reason}
-	switch {
-	case outcome != "":
-	case strings.HasPrefix(reason, gateTimeout):
-		v.Outcome = "rejected"
-	case reason != "":
-		v.Outcome = "failed"
-	case a.trial.Initiator == a.engine.cfg.Node:
-		a.mu.Lock()
-		records := a.covers
-		a.mu.Unlock()
-		v = verdict.Judge(a.trial, a.key.Attempt, records, verdict.Scope{})
-	default:
-		v.Outcome = "accepted"
+func (a *attempt) judge(reason error) wire.Verdict {
+	if reason != nil {
+		return wire.Verdict{TrialKey: a.key, Outcome: outcomeOf(reason), Reason: reason.Error()}
 	}
-	return v
+	if a.trial.Initiator != a.engine.cfg.Node {
+		return wire.Verdict{TrialKey: a.key, Outcome: verdict.Accepted}
+	}
+	a.mu.Lock()
+	records := a.covers
+	a.mu.Unlock()
+	return verdict.Judge(a.trial, a.key.Attempt, records, verdict.Scope{})
 }
 
-func join(reason string, err error) string {
+// outcomeOf is what becomes of an attempt that ended before its time.
+func outcomeOf(reason error) string {
+	var interruption verdict.Interruption
+	switch {
+	case errors.As(reason, &interruption), errors.Is(reason, host.ErrAway):
+		return verdict.Interrupted
+	case errors.Is(reason, errGateTimeout):
+		return verdict.Rejected
+	}
+	return verdict.Failed
+}
+
+// join adds what went wrong later to what ended the attempt.
+func join(reason, err error) error {
 	switch {
 	case err == nil:
 		return reason
-	case reason == "":
-		return err.Error()
+	case reason == nil:
+		return err
 	}
-	return reason + "; " + err.Error()
+	return fmt.Errorf("%w; %w", reason, err)
 }
 
 func (e *Engine) kept(a *attempt, v wire.Verdict) {

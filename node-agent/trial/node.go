@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -216,7 +217,11 @@ func (e *Engine) Abort(ctx context.Context, run string, r wire.AbortRequest) (wi
 	a := e.current
 	e.mu.Unlock()
 	if a != nil && a.key == r.TrialKey {
-		a.abort("aborted: " + r.Reason)
+		if r.Follows {
+			a.abort("aborted: " + r.Reason)
+		} else {
+			a.interrupt(verdict.Aborted, r.Reason)
+		}
 		a.wait(ctx)
 	}
 	e.mu.Lock()
@@ -291,7 +296,7 @@ func (e *Engine) Restore(ctx context.Context) (wire.RestoreReport, error) {
 	}
 	e.mu.Unlock()
 	if a != nil {
-		a.abort("aborted: the node was told to restore")
+		a.interrupt(verdict.Aborted, "the node was told to restore")
 		a.wait(ctx)
 	}
 	report, err := e.deps.Host.Restore(ctx, "")

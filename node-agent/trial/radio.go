@@ -24,30 +24,31 @@ func setsRadio(caps *wire.Caps) bool { return caps != nil && caps.Driver == real
 // last.
 func withRadio(plan wire.RunPlan, t wire.Trial, cfg Config, run, trial []host.Change) (withRun, withTrial []host.Change) {
 	r, node, iface := t.Radio, cfg.Node, cfg.Interface
-	first := []host.Change{{Aside: &host.Aside{Interface: iface}}}
+	first := []host.Change{host.Aside{Interface: iface}}
 	if cfg.Beside != "" {
-		first = slices.Insert(first, 0, virtual(plan, cfg))
+		first = slices.Insert(first, 0, host.Change(virtual(plan, cfg)))
 	}
 	run = slices.Concat(first, run)
-	c := host.Change{Radio: &host.Radio{Interface: iface, Mode: r.ModeAt(node), Standard: r.Standard, Channel: r.Channel, SSID: r.SSID, BSSID: r.BSSID,
-		RateMbps: r.RateMbps, TxPowerDbm: r.TxPowerDbm, RTSThresholdBytes: r.RTSThresholdBytes, RetryLimit: r.RetryLimit}}
+	c := host.Radio{Interface: iface, Mode: r.ModeAt(node), Standard: r.Standard, Channel: r.Channel, SSID: r.SSID,
+		BSSID: r.BSSID, RateMbps: r.RateMbps, TxPowerDbm: r.TxPowerDbm, RTSThresholdBytes: r.RTSThresholdBytes,
+		RetryLimit: r.RetryLimit}
 	for _, made := range run {
-		if made.Address != nil {
-			c.Radio.Keep = made.Address.Prefix.Masked()
+		if own, is := made.(host.Address); is {
+			c.Keep = own.Prefix.Masked()
 		}
 	}
 	for _, other := range plan.Trials {
 		if !reflect.DeepEqual(other.Radio, r) {
-			return run, slices.Insert(trial, 0, c)
+			return run, slices.Insert(trial, 0, host.Change(c))
 		}
 	}
 	// After IPv6 is off, so that it says nothing in the new network.
-	return slices.Insert(run, len(first)+1, c), trial
+	return slices.Insert(run, len(first)+1, host.Change(c)), trial
 }
 
 // virtual makes the interface under test as the node's first network needs it.
 // It is the run's, so all trials ask for the same.
-func virtual(plan wire.RunPlan, cfg Config) host.Change {
+func virtual(plan wire.RunPlan, cfg Config) host.Virtual {
 	v := host.Virtual{Interface: cfg.Interface, Beside: cfg.Beside}
 	for _, t := range plan.Trials {
 		if setByPlan(t.Radio) && slices.Contains(t.Nodes(), cfg.Node) {
@@ -55,7 +56,7 @@ func virtual(plan wire.RunPlan, cfg Config) host.Change {
 			break
 		}
 	}
-	return host.Change{Virtual: &v}
+	return v
 }
 
 // setByPlan is false for a plan that leaves the radio as it is.

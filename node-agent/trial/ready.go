@@ -2,6 +2,7 @@ package trial
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -17,9 +18,10 @@ const (
 	readyEvery = 250 * time.Millisecond
 	// notLooked is what a node waits for before it has looked once.
 	notLooked = "its routing has not been looked at yet"
-	// routingNotReady begins the error of arming whose wait was in vain.
-	routingNotReady = "routing_not_ready"
 )
+
+// errRoutingNotReady is that arming waited for routing in vain.
+var errRoutingNotReady = errors.New("routing_not_ready")
 
 // routingNeed is what a node's own routing must have before the trial's window
 // may open.
@@ -154,10 +156,10 @@ func (a *attempt) awaitRouting(ctx context.Context) error {
 	switch own := a.waitsFor(); {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case err != nil && !strings.HasPrefix(err.Error(), goUnanswered):
+	case err != nil && !errors.Is(err, errGoUnanswered):
 		return err
 	case err != nil || own != "":
-		return fmt.Errorf("%s: after %.0f s %s", routingNotReady, limit.Seconds(), lacking(e.cfg.Node, own, peers))
+		return fmt.Errorf("%w: after %.0f s %s", errRoutingNotReady, limit.Seconds(), lacking(e.cfg.Node, own, peers))
 	}
 	a.peersReady = true
 	return nil

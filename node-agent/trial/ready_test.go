@@ -92,7 +92,7 @@ func TestRoutesThatNeverComeFailArming(t *testing.T) {
 // A protocol that makes routes on demand knows nobody before there is data, and
 // a plan may do without.
 func TestArmingDoesNotWaitWhereThereIsNothingToWaitFor(t *testing.T) {
-	for _, routing := range []wire.Routing{{Protocol: "aodv"}, {Protocol: "dsr"}, {Protocol: "olsr", Ready: wire.ReadyDaemon}} {
+	for _, routing := range []wire.Routing{{Protocol: "aodv"}, {Protocol: "adv"}, {Protocol: "dsr"}, {Protocol: "olsr", Ready: wire.ReadyDaemon}} {
 		car, road, plan := routed(t, routing)
 		car.route.set("everything")
 		road.route.set("everything")
@@ -111,7 +111,7 @@ func TestArmingDoesNotWaitWhereThereIsNothingToWaitFor(t *testing.T) {
 
 // Without a controller the initiator arms its peers by GO, and waits all the same.
 func TestANodeThatGoesOnAloneWaitsForRoutesToo(t *testing.T) {
-	car, road, plan := routed(t, wire.Routing{Protocol: "adv"})
+	car, road, plan := routed(t, wire.Routing{Protocol: "adv", Ready: wire.ReadyNeighbors})
 	road.route.set("a neighbour")
 	for _, r := range []*rig{car, road} {
 		takeLease(t, r, 0)

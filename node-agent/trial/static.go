@@ -39,7 +39,8 @@ func staticRoutes(plan wire.RunPlan, t wire.Trial, p tcp.Profile, node, iface st
 			continue
 		}
 		to, via := addresses[name], addresses[chain[next]]
-		out = append(out, host.Change{Route: &host.Route{Destination: netip.PrefixFrom(to, to.BitLen()), Interface: iface, Via: &via, Source: &own, QuickAck: p.Immediate}})
+		out = append(out, host.Route{Destination: netip.PrefixFrom(to, to.BitLen()), Interface: iface,
+			Via: &via, Source: &own, QuickAck: p.Immediate})
 	}
 	return out, nil
 }

@@ -18,7 +18,7 @@ func (a *attempt) traceEvents(ctx context.Context) (measure.Events, error) {
 	if len(flows) == 0 || e.deps.Events == nil {
 		return nil, nil
 	}
-	change := host.Change{TCPEvents: &host.TCPEvents{Flows: flows}}
+	change := host.TCPEvents{Flows: flows}
 	applied, err := e.deps.Host.Apply(ctx, "trial", []host.Change{change})
 	if ctx.Err() != nil {
 		return nil, ctx.Err()

@@ -34,23 +34,23 @@ func (a *attempt) resolveTransport() error {
 func transportChanges(p tcp.Profile, own netip.Prefix, iface string) []host.Change {
 	var out []host.Change
 	for _, s := range p.Settings {
-		out = append(out, host.Change{Sysctl: &host.Sysctl{Key: s.Key, Value: s.Value}})
+		out = append(out, host.Sysctl{Key: s.Key, Value: s.Value})
 	}
 	if p.Program != "" {
-		out = append(out, host.Change{BPFCongestion: &host.BPFCongestion{Program: p.Program}})
+		out = append(out, host.BPFCongestion{Program: p.Program})
 	}
 	if p.HoldRTO {
-		out = append(out, host.Change{HeldRTO: &host.HeldRTO{Peers: own.Masked(), Reference: p.Reference}})
+		out = append(out, host.HeldRTO{Peers: own.Masked(), Reference: p.Reference})
 	}
 	if p.Window != nil {
-		out = append(out, host.Change{WindowClamp: &host.WindowClamp{Peers: own.Masked(), Segments: *p.Window}})
+		out = append(out, host.WindowClamp{Peers: own.Masked(), Segments: *p.Window})
 	}
-	out = append(out, host.Change{Sysctl: &host.Sysctl{Key: "net.ipv4.tcp_congestion_control", Value: p.Kernel}})
+	out = append(out, host.Sysctl{Key: "net.ipv4.tcp_congestion_control", Value: p.Kernel})
 	if p.Immediate {
 		// In place of the kernel's own route to the tested network: what comes
 		// from there is acknowledged by the route back.
 		source := own.Addr()
-		out = append(out, host.Change{Route: &host.Route{Destination: own.Masked(), Interface: iface, Source: &source, QuickAck: true}})
+		out = append(out, host.Route{Destination: own.Masked(), Interface: iface, Source: &source, QuickAck: true})
 	}
 	return out
 }

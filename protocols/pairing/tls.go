@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"fieldmesh.dev/fieldmesh/protocols/keys"
+	"fieldmesh.dev/fieldmesh/internal/keys"
 )
 
 // HashError says that whoever answered is not the controller that made the

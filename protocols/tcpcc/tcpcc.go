@@ -1,8 +1,9 @@
 // Package tcpcc holds the TCP variants that a kernel does not have itself: for
 // each its source in BPF's C (folder bpf), whose head names what it implements and which
 // part is the stack's own, and the object that generate.sh makes of it. It
-// loads nothing; how a variant is called in the kernel is here too, because the
-// node that names it and the controller that reads the name must agree.
+// loads nothing. How a variant is called in the kernel and what a profile sets of
+// it are here too, because the node that makes them and the controller that
+// judges them must agree.
 package tcpcc
 
 import (

@@ -60,12 +60,15 @@ type TrialKey struct {
 type AbortRequest struct {
 	TrialKey
 	Reason string `json:"reason"`
+	// Follows: another node has ended the attempt, and this one is to leave it too.
+	// Without it the abort is somebody's wish, and interrupts the attempt.
+	Follows bool `json:"follows,omitempty"`
 }
 
 // Verdict is the outcome of one attempt.
 type Verdict struct {
 	TrialKey
-	Outcome string  `json:"outcome"` // accepted | rejected | failed
+	Outcome string  `json:"outcome"` // accepted | rejected | failed | interrupted
 	Reason  string  `json:"reason,omitempty"`
 	Checks  []Check `json:"checks,omitempty"`
 	Final   bool    `json:"final"` // the controller's; an agent's is provisional
@@ -74,7 +77,8 @@ type Verdict struct {
 
 // Check is one acceptance rule with what was measured against it.
 type Check struct {
-	Rule     string   `json:"rule"` // the acceptance key, e.g. in_band_share_min
+	Rule     string   `json:"rule"`           // the acceptance key, e.g. in_band_share_min
+	Node     string   `json:"node,omitempty"` // whose GPS; absent: the rule is on the attempt
 	Limit    float64  `json:"limit"`
 	Measured *float64 `json:"measured,omitempty"` // absent: could not be measured, which fails the check
 	Pass     bool     `json:"pass"`

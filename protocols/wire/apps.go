@@ -10,7 +10,7 @@ type Apps struct {
 // App is one of them, by its key.
 type App struct {
 	Name string `json:"name"`
-	Pin  string `json:"pin"` // SHA-256 of its public key; see protocols/keys
+	Pin  string `json:"pin"` // SHA-256 of its public key; see internal/keys
 }
 
 // MaxApps bounds the list: far more phones than a campaign has.

@@ -66,7 +66,8 @@ type Caps struct {
 	TxPowerDbm float64   `json:"tx_power_dbm"`
 	RatesMbps  []float64 `json:"rates_mbps"`
 
-	// Of a real radio, as far as its driver tells.
+	// Of a real radio, as far as its driver tells:
+
 	SSID           string    `json:"ssid,omitempty"`
 	BSSID          string    `json:"bssid,omitempty"`
 	Width          string    `json:"width,omitempty"` // "20 MHz (no HT)": the rates of 802.11a, b and g only
@@ -75,7 +76,7 @@ type Caps struct {
 	Modes          []string  `json:"modes,omitempty"`    // that it can be set to
 	Channels       []int     `json:"channels,omitempty"` // on which it may begin a network
 
-	RTSThresholdBytes *int `json:"rts_threshold_bytes,omitempty"` // absent where nothing tells; RTSNever: off
+	RTSThresholdBytes *int `json:"rts_threshold_bytes,omitempty"` // absent where nothing tells; 2347: off
 	ShortRetryLimit   *int `json:"short_retry_limit,omitempty"`
 	LongRetryLimit    *int `json:"long_retry_limit,omitempty"`
 
@@ -90,8 +91,8 @@ type Beside struct {
 	Interface string `json:"interface"`
 	Mode      string `json:"mode"`
 	Channel   int    `json:"channel,omitempty"` // of the network that it is in; absent: in none
-	// Channels is on how many channels the radio can be at once with the tested
-	// interface in a mode; a mode that is absent cannot be beside this interface.
+	// on how many channels the radio can be at once with the tested interface in
+	// a mode; a mode that is absent cannot be beside this interface
 	Channels map[string]int `json:"channels"`
 }
 

@@ -110,6 +110,7 @@ type Note struct {
 var (
 	noteForm = formOf(`^[A-Za-z0-9_-]{1,64}$`)
 	notes    = []string{"mark", "accept", "repeat", "skip"}
+	words    = []string{"accept", "repeat", "skip", "retry"}
 )
 
 // maxNoteAgeMs is a day: notes wait on the phone while the node is out of reach.
@@ -132,21 +133,9 @@ func (n Note) Validate() error {
 	return inBounds([]bound{{"age_ms", &n.AgeMs, 0, maxNoteAgeMs}, {"lat_deg", n.LatDeg, -90, 90}, {"lon_deg", n.LonDeg, -180, 180}})
 }
 
-// Noted is what a person saw, or decided about an attempt: see Note. A decision
-// is a wish; what becomes of the attempt is the controller's to say.
-type Noted struct {
-	ID          string   `json:"id"`
-	Note        string   `json:"note"`
-	Text        string   `json:"text,omitempty"`
-	NotedBootNs int64    `json:"noted_boot_ns"` // when it was noted, by this node's clock
-	By          string   `json:"by"`            // the peer that sent it, by the name of its key
-	LatDeg      *float64 `json:"lat_deg,omitempty"`
-	LonDeg      *float64 `json:"lon_deg,omitempty"`
-}
-
 // Word is what a person decided about an attempt, over the acceptance rules.
 type Word struct {
-	Decision string `json:"decision"`       // accept | repeat | skip
+	Decision string `json:"decision"`       // accept | repeat | skip | retry, which reopens a trial that was given up
 	By       string `json:"by"`             // by the name of the key that brought the word
 	Text     string `json:"text,omitempty"` // the person's reason
 	Judged   string `json:"judged"`         // the outcome before the word: by the rules
@@ -154,11 +143,11 @@ type Word struct {
 
 // Validate refuses a word that decides nothing.
 func (w Word) Validate() error {
-	if !slices.Contains(notes[1:], w.Decision) {
-		return Errorf(CodeBadRequest, "word: %.80q is not accept, repeat or skip", w.Decision)
+	if !slices.Contains(words, w.Decision) {
+		return Errorf(CodeBadRequest, "word: %.80q is not accept, repeat, skip or retry", w.Decision)
 	}
 	if !slices.Contains(outcomes, w.Judged) {
-		return Errorf(CodeBadRequest, "word: judged %.80q is not accepted, rejected or failed", w.Judged)
+		return Errorf(CodeBadRequest, "word: judged %.80q is not accepted, rejected, failed or interrupted", w.Judged)
 	}
 	if n := utf8.RuneCountInString(w.Text); n > maxReasonRunes {
 		return Errorf(CodeBadRequest, "word: %d characters long, at most %d", n, maxReasonRunes)

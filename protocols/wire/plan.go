@@ -223,6 +223,9 @@ type TCP struct {
 	SACK       *bool `json:"sack,omitempty"`
 	DelayedACK *bool `json:"delayed_ack,omitempty"` // false: every segment is acknowledged at once
 	FixedRTO   bool  `json:"fixed_rto,omitempty"`   // from the second timeout in a row on the RTO is not doubled
+	// RTOMinMs is the least RTO: the least that the kernel adds to the smoothed
+	// round trip. Absent: the kernel's own, or what FixedRTO or reference needs.
+	RTOMinMs *int `json:"rto_min_ms,omitempty"`
 	// WindowPackets is the most that a sender has in the network, in segments.
 	WindowPackets *int `json:"window_packets,omitempty"`
 }
@@ -253,6 +256,22 @@ type Flow struct {
 	StartS       float64  `json:"start_s"`                 // after the window opens; below 0 for a flow that warms the network up
 	DurationS    float64  `json:"duration_s"`
 	ClientPort   int      `json:"client_port"` // first of Streams consecutive ports of the client's data sockets
+}
+
+// Client is the node on which iperf3 runs as the client.
+func (f Flow) Client() string {
+	if f.Reverse {
+		return f.To
+	}
+	return f.From
+}
+
+// Server is the node on which iperf3 runs as the server.
+func (f Flow) Server() string {
+	if f.Reverse {
+		return f.From
+	}
+	return f.To
 }
 
 // Acceptance is judged on covariates only, never on the trial's result. A

@@ -2,7 +2,16 @@
 // API's bodies, the plan that nodes hold, the datagram GO, and the record
 // schema. It holds types, their encoding and their validation; no socket, no
 // clock, no file.
+//
+// A record kind is declared once: a struct and its method Kind, in sampled.go, stated.go or beside its like. A field's
+// tags are its name in JSON, its unit (unit), its bounds (min, max), what it is in InfluxDB (influx: tag, absent=,
+// name=, after=) and why it is only in the archive (archive); its comment is its meaning, with the words that it may
+// hold as "open | close". `go generate ./protocols/wire` makes everything else of that. Then add a sample at the end of
+// those in sample_test.go, and run `go test ./protocols/wire ./internal/influx -run Golden -update`.
 package wire
+
+//go:generate go run ./generate
+//go:generate go test ../../internal/influx -run Document -update
 
 import (
 	"bytes"
@@ -36,7 +45,7 @@ type Record struct {
 	Body Body
 }
 
-// Body is what a kind of record says. The set is closed: see bodies.go.
+// Body is what a kind of record says. The set is closed: see newBody.
 type Body interface{ Kind() string }
 
 // MarshalJSON writes header and body as one flat object.

@@ -35,6 +35,13 @@ const (
 	ProbeHzMax = 100.
 )
 
+// HoldsData reports whether the routing daemon has a device of its own through
+// which data goes, wholly or while there is no route: what it holds or discards
+// is not seen on the interface under test.
+func (r Routing) HoldsData() bool {
+	return !slices.Contains([]string{"", "none", "static", "babeld", "olsrd"}, r.Protocol)
+}
+
 // Readiness is what arming waits for: routes where the protocol makes them
 // before there is data; neighbours where it keeps those only; otherwise, for it
 // knows nobody before data comes, no more than that the daemons run.
@@ -44,7 +51,7 @@ func (r Routing) Readiness() string {
 		return r.Ready
 	case slices.Contains([]string{"babeld", "olsrd", "olsr", "olsr-etx", "olsr-full", "dsdv"}, r.Protocol):
 		return ReadyRoutes
-	case r.Protocol == "adv", r.Protocol == "batman-adv": // which knows hardware addresses only, until there is data
+	case r.Protocol == "batman-adv": // which knows hardware addresses only, until there is data
 		return ReadyNeighbors
 	}
 	return ReadyDaemon
@@ -62,33 +69,48 @@ func (r Routing) ReadyLimit() time.Duration {
 	return time.Duration(limit * float64(time.Second))
 }
 
-// RouteChange is a change of the kernel's route to one destination, or, with
-// action present, a route that is there as the trial is armed. What only the
-// routing daemon knows is absent where it does not tell.
+// RouteChange is a change of the kernel's route to one destination, or a route that was there as the trial was armed.
+//
+// Action present is of the latter. What only the routing daemon knows is absent where it does not tell.
 type RouteChange struct {
-	Action      string   `json:"action"`     // present | set | delete
-	AtBootNs    int64    `json:"at_boot_ns"` // when it happened, by this node's clock
-	Destination string   `json:"destination"`
-	NextHops    []string `json:"next_hops,omitempty"` // best first; absent with delete. A destination on the link is its own next hop
-	Hops        *int     `json:"hops,omitempty"`      // to the destination along the best
-	Metric      *float64 `json:"metric,omitempty"`    // the protocol's own, less is better; the kernel's where the daemon does not tell
-	Cause       string   `json:"cause,omitempty"`     // the protocol's word for it
+	Action      string `json:"action"`                   // present | set | delete
+	AtBootNs    int64  `json:"at_boot_ns" unit:"ns"`     // when it happened, boot clock
+	Destination string `json:"destination" influx:"tag"` // the route's prefix
+	// best first; absent with delete
+	//
+	// A destination on the link is its own next hop.
+	NextHops []string `json:"next_hops,omitempty"`
+	Hops     *int     `json:"hops,omitempty" unit:"hops"` // to the destination along the best next hop
+	// the protocol's own, less is better; the kernel's where the daemon does not tell
+	Metric *float64 `json:"metric,omitempty"`
+	Cause  string   `json:"cause,omitempty" influx:"name=route_cause"` // the protocol's word for it
 }
 
-// RoutingCount is what the routing daemon has done since it began, once a
-// second. Bytes of packets are those of IP; those of messages the protocol's.
+func (*RouteChange) Kind() string { return "route" }
+
+// RoutingCount is what the routing daemon has done since it began, once a second.
+//
+// Bytes of packets are those of IP; those of messages are the protocol's.
 type RoutingCount struct {
-	Protocol        string            `json:"protocol"`
-	PacketsSent     *uint64           `json:"packets_sent,omitempty"`
-	BytesSent       *uint64           `json:"bytes_sent,omitempty"`
-	PacketsReceived *uint64           `json:"packets_received,omitempty"`
-	BytesReceived   *uint64           `json:"bytes_received,omitempty"`
-	Messages        map[string]uint64 `json:"messages_sent,omitempty"`      // by type
-	MessageBytes    map[string]uint64 `json:"message_bytes_sent,omitempty"` // by type
-	RoutesInstalled int               `json:"routes_installed"`
-	HeldPackets     *uint64           `json:"held_packets,omitempty"` // data packets that wait for a route
-	Neighbors       []RoutingNeighbor `json:"neighbors"`
+	Protocol    string  `json:"protocol" influx:"tag"`                 // the routing protocol
+	PacketsSent *uint64 `json:"packets_sent,omitempty" unit:"packets"` // routing packets sent
+	BytesSent   *uint64 `json:"bytes_sent,omitempty" unit:"B"`         // bytes of IP in them
+	// routing packets received
+	PacketsReceived *uint64 `json:"packets_received,omitempty" unit:"packets"`
+	// bytes of IP in them
+	BytesReceived *uint64 `json:"bytes_received,omitempty" unit:"B"`
+	// by type
+	Messages map[string]uint64 `json:"messages_sent,omitempty" archive:"by type of message; the archive has them"`
+	// by type
+	MessageBytes map[string]uint64 `json:"message_bytes_sent,omitempty" archive:"by type of message; the archive has them"`
+	// in the kernel
+	RoutesInstalled int `json:"routes_installed" unit:"routes"`
+	// data packets that wait for a route
+	HeldPackets *uint64           `json:"held_packets,omitempty" unit:"packets"`
+	Neighbors   []RoutingNeighbor `json:"neighbors"`
 }
+
+func (*RoutingCount) Kind() string { return "routing" }
 
 // RoutingNeighbor is a node that the routing daemon hears directly.
 type RoutingNeighbor struct {
@@ -100,25 +122,22 @@ type RoutingNeighbor struct {
 
 // RoutingEvent is something that the routing daemon found worth telling.
 type RoutingEvent struct {
-	Report   string   `json:"report"`     // discovery_us, discovery_failed, neighbor_lost, routing_ready_s …
-	AtBootNs int64    `json:"at_boot_ns"` // when it happened, by this node's clock
-	Addr     string   `json:"addr,omitempty"`
-	Value    *float64 `json:"value,omitempty"` // in the unit that Report ends in
-	Note     string   `json:"note,omitempty"`
+	Report   string   `json:"report" influx:"tag"`  // discovery_us, discovery_failed, neighbor_lost, routing_ready_s …
+	AtBootNs int64    `json:"at_boot_ns" unit:"ns"` // when it happened, boot clock
+	Addr     string   `json:"addr,omitempty"`       // the node that it is about
+	Value    *float64 `json:"value,omitempty"`      // in the unit that the report's name ends in
+	Note     string   `json:"note,omitempty"`       // more in words
 }
 
-// Probe is a small packet that the measured flow's sender sent to its receiver
-// and that came back. Those that did not have no record: their numbers are
-// missing.
-type Probe struct {
-	Peer       string  `json:"peer_node"`
-	ProbeSeq   uint64  `json:"probe_seq"`    // from 1, by the beat: one that could not be sent has a number too
-	SentBootNs int64   `json:"sent_boot_ns"` // by this node's clock
-	RTTUs      float64 `json:"probe_rtt_us"`
-}
-
-// The kinds.
-func (*RouteChange) Kind() string  { return "route" }
-func (*RoutingCount) Kind() string { return "routing" }
 func (*RoutingEvent) Kind() string { return "routing_event" }
-func (*Probe) Kind() string        { return "probe" }
+
+// Probe is a small packet from the measured flow's sender to its receiver that came back.
+type Probe struct {
+	Peer string `json:"peer_node" influx:"tag"` // the receiver
+	// from 1; numbers that are missing did not come back; one that could not be sent has a number too
+	ProbeSeq   uint64  `json:"probe_seq"`
+	SentBootNs int64   `json:"sent_boot_ns" unit:"ns"` // when it was sent, boot clock
+	RTTUs      float64 `json:"probe_rtt_us" unit:"µs"` // there and back
+}
+
+func (*Probe) Kind() string { return "probe" }

@@ -14,7 +14,7 @@ func bodies() map[string]any {
 	key := wire.TrialKey{Trial: 2, Attempt: 1}
 	verdict := wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: "rejected", Reason: "speed: 62 % of the window in band, 80 % needed", Final: true,
 		Word: &wire.Word{Decision: "skip", By: "phone", Text: "the road is closed", Judged: "rejected"}, Checks: []wire.Check{
-			{Rule: "in_band_share_min", Limit: 0.8, Measured: p(0.62), Pass: false, Detail: "band 13.4 to 14.4 m/s"},
+			{Rule: "in_band_share_min", Node: "car", Limit: 0.8, Measured: p(0.62), Pass: false, Detail: "band 13.4 to 14.4 m/s"},
 		}}
 	return map[string]any{
 		"node_status": &wire.NodeStatus{
@@ -29,7 +29,7 @@ func bodies() map[string]any {
 		"lease":          &wire.Lease{Holder: "controller velocity-1", TTLS: 30, Places: []wire.Place{samplePlace()}},
 		"run_plan":       samplePlan(),
 		"trial_key":      &key,
-		"abort_request":  &wire.AbortRequest{TrialKey: key, Reason: "a bus stands on the course"},
+		"abort_request":  &wire.AbortRequest{TrialKey: key, Reason: "a bus stands on the course", Follows: true},
 		"verdicts":       &[]wire.Verdict{verdict, {TrialKey: key, Outcome: "accepted"}},
 		"restore_report": &wire.RestoreReport{Undone: []string{"address 10.77.0.1/24 on wlan0"}, Failed: []string{"route 10.78.0.0/24: no such device"}},
 		"spool_position": &position,
@@ -104,7 +104,7 @@ func sampleTrial() wire.Trial {
 		Gate:   wire.Gate{SpeedBand: true, HoldS: 1, PlaceM: p(20.0), AfterS: p(0.5), TimeoutS: 120, LeadS: 0.3}, DurationS: 10, Still: true,
 		Conditions: &wire.Conditions{ChannelErrorMean: p(0.01), ChannelErrorBurstFrames: p(10.0), QueueFrames: p(20), SpeedMinMps: p(0.5), SpeedMaxMps: p(20.0)},
 		Radio:      wire.Radio{Mode: "adhoc", Standard: "802.11g", Channel: 6, SSID: "fieldmesh", BSSID: "02:ca:fe:00:00:06", LegacyRatesOnly: true, TxPowerDbm: p(20.0), RateMbps: p(54.0), RTSThresholdBytes: p(500), RetryLimit: p(7)},
-		Routing:    wire.Routing{Protocol: "olsr", HelloS: p(1.5), Ready: "routes", ReadyS: p(45.0), ProbeHz: p(10.0)}, TCP: wire.TCP{Variant: "reno", Classic: true, SACK: p(false), DelayedACK: p(false), FixedRTO: true, WindowPackets: p(8)},
+		Routing:    wire.Routing{Protocol: "olsr", HelloS: p(1.5), Ready: "routes", ReadyS: p(45.0), ProbeHz: p(10.0)}, TCP: wire.TCP{Variant: "reno", Classic: true, SACK: p(false), DelayedACK: p(false), FixedRTO: true, RTOMinMs: p(500), WindowPackets: p(8)},
 		Traffic: []wire.Flow{
 			{Name: "main", Kind: "iperf3_tcp", From: "car", To: "roadside", Reverse: true, Port: 5000, Streams: 6, WindowBytes: p(65536), PayloadBytes: p(1448), StartS: 0, DurationS: 10, ClientPort: 50000},
 			{Name: "cross", Kind: "iperf3_udp", Background: true, From: "relay", To: "roadside", Port: 5001, Streams: 1, PayloadBytes: p(512), BitrateBps: p(1e6), StartS: 1.5, DurationS: 8, ClientPort: 51000},
@@ -134,18 +134,19 @@ func kinds() []wire.Body {
 			CwndSegments: 44, SsthreshSegments: p(uint32(22)), MSSBytes: 1448, RTTUs: 18250, RTTVarUs: 2100, RTOUs: 224000, Retransmits: 7, Lost: 1,
 			BytesAcked: 23117000, BytesReceived: 38, BytesSent: p(uint64(23240000)), BytesRetrans: p(uint64(10136)), DeliveryRateBps: p(18.4e6), PacingRateBps: p(37e6),
 			CongestionState: "recovery", RTOsInARow: p(uint32(1)), RTOsTotal: p(uint32(3)), Unacked: p(uint32(40)), Sacked: p(uint32(12)), Reordering: p(uint32(3)), ReorderSeen: p(uint32(1)),
-			MinRTTUs: p(uint32(1900)), DataSegsOut: p(uint32(16050)), DataSegsIn: p(uint32(2)), DSACKs: p(uint32(4)), OutOfOrder: p(uint32(5)),
+			MinRTTUs: p(uint32(1900)), DataSegsOut: p(uint32(16050)), DataSegsIn: p(uint32(2)), DSACKs: p(uint32(4)), OutOfOrder: p(uint32(5)), Stranger: true,
 		},
 		&wire.Interface{Name: "wlan0", RxBytes: 1200345, TxBytes: 25400123, RxPackets: 9800, TxPackets: 17900, RxDropped: 1, TxDropped: 2, RxErrors: 3, TxErrors: 4},
 		&wire.Station{Peer: "02:11:22:33:44:66", SignalDbm: p(-61.0), TxBitrateMbps: p(54.0), RxBitrateMbps: p(48.0), TxRetries: p(uint64(310)), TxFailed: p(uint64(2)), InactiveMs: p(12.0)},
 		&wire.Survey{Channel: 6, NoiseDbm: p(-95.0), ActiveMs: p(120000.0), BusyMs: p(43000.0), QueueDrops: p(uint64(12))},
-		&wire.Iperf3{Flow: "main", Side: "client", ExitCode: p(1), Killed: "its peer vanished", Error: "unable to connect to server", Output: []byte(`{"end":{"sum_received":{"bytes":23117000}}}`), RawText: "iperf3: error"},
+		&wire.Iperf3{Flow: "main", Side: "client", ExitCode: p(1), Killed: "its peer vanished", Error: "unable to connect to server", Output: []byte(`{"end":{"sum_received":{"bytes":23117000}}}`), RawText: "iperf3: error",
+			StartedBootNs: p(int64(7261824512345)), EndedBootNs: p(int64(7261834512345)), StoppedBootNs: p(int64(7261828512345)), Ended: "signal", Signal: "SIGKILL", Cause: "timeout"},
 		&wire.Clock{Peer: "roadside", OffsetNs: -5000123456, UncertaintyNs: 210000, RTTNs: 420000, WallOffsetNs: 300000123, OwnWallOffsetNs: p(int64(1790000000000000000)), Exchanges: 8},
 		&wire.Provenance{
 			Agent: "0.1.0 (1a2b3c4)", Kernel: "6.1.0-28-amd64", Arch: "amd64", Machine: "ThinkPad X230", Interface: "wlan0", Driver: "ath9k_htc", MAC: "02:11:22:33:44:55",
 			Tools: map[string]string{"iperf3": "3.12"}, Sysctls: map[string]string{"net.ipv4.tcp_congestion_control": "reno"}, Offloads: map[string]bool{"gro": true, "tso": false},
 			Addresses: []string{"10.77.0.1/24"}, Routes: []string{"10.77.0.0/24 dev wlan0"}, Congestion: []string{"reno", "cubic"},
-			TCP:   &wire.TCPInForce{Variant: "reno", Kernel: "reno_1x", Provider: "bpf", Program: "reno", SHA256: "9f86d081", FixedRTO: true, WindowPackets: p(8), Notes: []string{"with SACK this kernel always uses RACK"}},
+			TCP:   &wire.TCPInForce{Variant: "reno", Kernel: "reno_1x", Provider: "bpf", Program: "reno", SHA256: "9f86d081", FixedRTO: true, RTOMinUs: p(500000), WindowPackets: p(8), Notes: []string{"with SACK this kernel always uses RACK"}},
 			Radio: sampleCaps(),
 		},
 		&wire.HostChange{Scope: "run", Action: "applied", What: "address 10.77.0.1/24 on wlan0"},
@@ -162,11 +163,12 @@ func kinds() []wire.Body {
 		&wire.RoutingEvent{Report: "discovery_us", AtBootNs: 7261734512345, Addr: "10.77.0.6", Value: p(12500.0), Note: "second ring"},
 		&wire.TCPEvent{Flow: "main", Stream: p(0), Cookie: 4097, Local: "10.77.0.1:50000", Remote: "10.77.0.2:5000", Event: "rto", Source: "tcp_info", FromBootNs: p(int64(7261734512345)), Count: 1,
 			CwndSegments: p(uint32(1)), CwndBefore: p(uint32(44)), SsthreshSegments: p(uint32(22))},
-		&wire.Capture{Name: "0002-a1.pcapng", Interface: "wlan0", SnapBytes: 96, Filter: "tcp port 5000 or arp", Packets: 18123, KernelDrops: 2, FileDrops: 1, FileBytes: 2324120,
+		&wire.Capture{Name: "0002-a1.pcapng", Interface: "wlan0", Above: "fieldmesh0", SnapBytes: 96, Filter: "tcp port 5000 or arp", Packets: 18123, KernelDrops: 2, FileDrops: 1, FileBytes: 2324120,
 			SHA256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", OpenBootNs: 7261834512345, CloseBootNs: 7271834512345, WallOffsetOpen: 1767225600123456789, WallOffsetClose: 1767225600123456999,
 			Offloads: map[string]bool{"gro": true}, Error: "the ring of the kernel went away"},
 		&wire.Noted{ID: "0b7c-1", Note: "mark", Text: "bus passed", NotedBootNs: 7261834512345, By: "phone", LatDeg: p(-26.682), LonDeg: p(27.092)},
 		sampleMachine(), sampleWallClock(),
 		&wire.Probe{Peer: "road", ProbeSeq: 17, SentBootNs: 7261734512345, RTTUs: 5250},
+		&wire.Edge{Edge: "close", Flow: "main", DueBootNs: 7271834512345, LateMs: 1.25, Sockets: 6, Unknown: 1, Refused: p(uint64(12)), Error: "operation not supported"},
 	}
 }

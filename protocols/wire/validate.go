@@ -21,12 +21,15 @@ const (
 	GoKeyBytes  = 32  // RunPlan.Key
 	// MaxWindowPackets is what a window of 1 GiB holds, in segments of 1 KiB.
 	MaxWindowPackets = 1 << 20
-	maxSeconds       = 24 * 3600. // of anything in a trial
-	maxMetres        = 1e6
-	maxSpeedMps      = 150.
-	minOpenPort      = 1024 // the agent's network face has no right to lower ones
-	maxPort          = 65535
-	maxTextRunes     = 256
+	// Bounds of a least RTO: a kernel's tick is 1 to 10 ms, and RFC 6298 wants a
+	// longest RTO of at least a minute.
+	RTOMinMsLeast, RTOMinMsMost = 10, 60_000
+	maxSeconds                  = 24 * 3600. // of anything in a trial
+	maxMetres                   = 1e6
+	maxSpeedMps                 = 150.
+	minOpenPort                 = 1024 // the agent's network face has no right to lower ones
+	maxPort                     = 65535
+	maxTextRunes                = 256
 )
 
 var (
@@ -124,6 +127,7 @@ func (t Trial) check(c *checker, nodes map[string]bool) {
 	t.Routing.check(c)
 	c.match("tcp.variant", t.TCP.Variant, variantForm, "the kernel's name of a congestion control, as reno")
 	c.wholes("tcp.window_packets", t.TCP.WindowPackets, 1, MaxWindowPackets)
+	c.wholes("tcp.rto_min_ms", t.TCP.RTOMinMs, RTOMinMsLeast, RTOMinMsMost)
 	t.Conditions.check(c)
 	t.Acceptance.check(c)
 	t.checkRecording(c)
@@ -257,8 +261,8 @@ func (t Trial) checkTraffic(c *checker) {
 		f.check(c, taking)
 		for _, other := range t.Traffic[:i] {
 			c.that(f.Name != other.Name, "name", "%q is there twice", f.Name)
-			c.that(!f.sharesServer(other), "port", "%d on %q is flow %q's already", f.Port, f.server(), other.Name)
-			c.that(!f.sharesClientPorts(other), "client_port", "%d to %d on %q meet those of flow %q", f.ClientPort, f.ClientPort+f.Streams-1, f.client(), other.Name)
+			c.that(!f.sharesServer(other), "port", "%d on %q is flow %q's already", f.Port, f.Server(), other.Name)
+			c.that(!f.sharesClientPorts(other), "client_port", "%d to %d on %q meet those of flow %q", f.ClientPort, f.ClientPort+f.Streams-1, f.Client(), other.Name)
 		}
 		if !f.Background {
 			measured++
@@ -295,26 +299,11 @@ func (f Flow) check(c *checker, taking []string) {
 	c.positive("duration_s", f.DurationS, maxSeconds)
 }
 
-// client is the node on which iperf3 runs as the client.
-func (f Flow) client() string {
-	if f.Reverse {
-		return f.To
-	}
-	return f.From
-}
-
-func (f Flow) server() string {
-	if f.Reverse {
-		return f.From
-	}
-	return f.To
-}
-
 // sharesServer says whether two iperf3 servers would listen on one port.
-func (f Flow) sharesServer(o Flow) bool { return f.Port == o.Port && f.server() == o.server() }
+func (f Flow) sharesServer(o Flow) bool { return f.Port == o.Port && f.Server() == o.Server() }
 
 func (f Flow) sharesClientPorts(o Flow) bool {
-	return f.ClientPort != 0 && o.ClientPort != 0 && f.Kind == o.Kind && f.client() == o.client() &&
+	return f.ClientPort != 0 && o.ClientPort != 0 && f.Kind == o.Kind && f.Client() == o.Client() &&
 		f.ClientPort < o.ClientPort+o.Streams && o.ClientPort < f.ClientPort+f.Streams
 }
 

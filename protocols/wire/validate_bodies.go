@@ -68,12 +68,12 @@ func (r AbortRequest) Validate() error {
 	return r.TrialKey.Validate()
 }
 
-var outcomes = []string{"accepted", "rejected", "failed"}
+var outcomes = []string{"accepted", "rejected", "failed", "interrupted"}
 
 // Validate refuses a verdict that says nothing.
 func (v Verdict) Validate() error {
 	if !slices.Contains(outcomes, v.Outcome) {
-		return Errorf(CodeBadRequest, "outcome: %.80q is not accepted, rejected or failed", v.Outcome)
+		return Errorf(CodeBadRequest, "outcome: %.80q is not accepted, rejected, failed or interrupted", v.Outcome)
 	}
 	if n := utf8.RuneCountInString(v.Reason); n > maxReasonRunes {
 		return Errorf(CodeBadRequest, "reason: %d characters long, at most %d", n, maxReasonRunes)

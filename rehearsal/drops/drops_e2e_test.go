@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/internal/testnet"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 	"github.com/cilium/ebpf"
 )
 

@@ -3,6 +3,8 @@ package medium
 import (
 	"testing"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/manet/signalling"
 )
 
 func TestBroadcastIsSentOnceAtTheLowestBasicRate(t *testing.T) {
@@ -222,12 +224,14 @@ func TestClassesOfFrames(t *testing.T) {
 		class Class
 	}{
 		"AODV":                 {ethernetOf(0x0800, ipv4Packet(protoUDP, 654>>8, 654&255, 1, 1)), Routing},
+		"DSDV":                 {ethernetOf(0x0800, ipv4Packet(protoUDP, 49654>>8, 49654&255, 1, 1)), Routing},
+		"ADV":                  {ethernetOf(0x0800, ipv4Packet(protoUDP, 1, 1, 49655>>8, 49655&255)), Routing},
 		"Babel":                {ethernetOf(etherTypeIPv6, six), Routing},
-		"DSR without data":     {ethernetOf(0x0800, ipv4Packet(protoDSR, noNextHeader, 0, 0, 4)), Routing},
-		"DSR with TCP":         {ethernetOf(0x0800, ipv4Packet(protoDSR, protoTCP, 0, 0, 4)), Traffic},
+		"DSR without data":     {ethernetOf(0x0800, ipv4Packet(signalling.ProtocolDSR, signalling.NoNextHeader, 0, 0, 4)), Routing},
+		"DSR with TCP":         {ethernetOf(0x0800, ipv4Packet(signalling.ProtocolDSR, protoTCP, 0, 0, 4)), Traffic},
 		"TCP from port 698":    {ethernetOf(0x0800, ipv4Packet(protoTCP, 698>>8, 698&255, 1, 1)), Traffic},
-		"batman-adv's OGM":     {ethernetOf(etherTypeBatman, []byte{0, 15}), Routing},
-		"batman-adv's unicast": {ethernetOf(etherTypeBatman, []byte{0x40, 15}), Traffic},
+		"batman-adv's OGM":     {ethernetOf(signalling.EtherBatman, []byte{0, 15}), Routing},
+		"batman-adv's unicast": {ethernetOf(signalling.EtherBatman, []byte{0x40, 15}), Traffic},
 		"cut":                  {[]byte{1, 2}, Traffic},
 		"nothing in it":        {ethernetOf(0x0800, nil), Traffic},
 	} {

@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"fieldmesh.dev/fieldmesh/protocols/keys"
+	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"github.com/goccy/go-yaml"
 )

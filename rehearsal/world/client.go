@@ -2,6 +2,7 @@ package world
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/protocols/keys"
+	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -190,7 +191,7 @@ func (c *Client) Close() error {
 		err := c.cmd.Wait()
 		if err != nil {
 			_, swept := Sweep(c.runDir)
-			err = errors.Join(fmt.Errorf("end field: %w: %s", err, c.lastWords()), swept)
+			err = errors.Join(fmt.Errorf("end field: %w%s", err, c.lastWords()), swept)
 		}
 		c.waited = errors.Join(err, closing)
 	})
@@ -201,10 +202,10 @@ func (c *Client) Close() error {
 // killed could not say why.
 func (c *Client) lastWords() string {
 	if status, is := c.cmd.ProcessState.Sys().(syscall.WaitStatus); is && status.Signal() == syscall.SIGKILL {
-		return "the kernel kills it for want of memory (its log tells) and when its radio stands still, Fieldmesh when it does not end; " +
-			"what was collected is kept, --resume goes on: " + c.log.String()
+		return "; the kernel kills it for want of memory (its log tells) and when its radio stands still, Fieldmesh when it does not end. " +
+			"What was collected is kept, and --resume goes on. The process: " + c.log.String()
 	}
-	return c.log.String()
+	return ": " + c.log.String()
 }
 
 // tail keeps the end of what the process says on stderr, for messages.
@@ -228,8 +229,5 @@ func (t *tail) Write(b []byte) (int, error) {
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.end) == 0 {
-		return "it said nothing on stderr"
-	}
-	return strings.TrimSpace(string(t.end))
+	return cmp.Or(strings.TrimSpace(string(t.end)), "it said nothing on stderr")
 }

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"fieldmesh.dev/fieldmesh/protocols/keys"
+	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/rehearsal/mobility"
 )
 

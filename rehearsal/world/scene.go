@@ -237,21 +237,23 @@ func (s *scene) truth(names []string, car string, open, closed time.Duration) []
 			Of: names[i], XM: at.XM, YM: at.YM, SpeedMps: at.SpeedMps, DistanceM: distance,
 		}})
 	}
-	for i, name := range names {
-		if name != car {
-			continue
-		}
-		for t := open; t <= closed; t += truthEvery {
+	// through tells of a node from edge to edge: both are told whatever the step.
+	through := func(i int, every time.Duration) {
+		for t := open; t < closed; t += every {
 			add(i, t)
+		}
+		add(i, closed)
+	}
+	for i, name := range names {
+		if name == car {
+			through(i, truthEvery)
 		}
 	}
 	for i, name := range names {
 		switch {
 		case name == car:
 		case s.moves(i):
-			for t := open; t <= closed; t += every {
-				add(i, t)
-			}
+			through(i, every)
 		default:
 			add(i, open)
 			add(i, closed)

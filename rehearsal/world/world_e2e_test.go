@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/internal/testnet"
-	"fieldmesh.dev/fieldmesh/protocols/keys"
+	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 	"github.com/vishvananda/netns"
 )
 

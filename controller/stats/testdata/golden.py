@@ -1,9 +1,8 @@
 """Writes golden.json: what scipy and statsmodels make of some numbers.
 
-Degrees of freedom by Satterthwaite are in neither, and statsmodels takes the
-standard errors of a mixed model from the numerical Hessian of all parameters, the
-variances among them. Both are computed here, at statsmodels' variances, from whole
-matrices, without the decomposition that Fieldmesh uses.
+Degrees of freedom by Satterthwaite and standard errors by Kenward and Roger are in
+neither. Both are computed here, at statsmodels' variances, from whole matrices,
+without the decomposition that Fieldmesh uses.
 """
 
 import json
@@ -110,7 +109,12 @@ def satterthwaite(x, z, s2, u2):
         gradient = np.array([(cov(s2 + h, u2)[j, j] - cov(s2 - h, u2)[j, j]) / (2 * h),
                              (cov(s2, u2 + h)[j, j] - cov(s2, u2 - h)[j, j]) / (2 * h)])
         out.append(min(n - x.shape[1], 2 * cov(s2, u2)[j, j] ** 2 / (gradient @ uncertainty @ gradient)))
-    return np.sqrt(np.diag(cov(s2, u2))).tolist(), out
+    phi, more = cov(s2, u2), 0
+    for i, a in enumerate(parts):  # Kenward and Roger 1997, with variances that are linear in the parameters
+        for j, b in enumerate(parts):
+            q = x.T @ inverse @ a @ inverse @ b @ inverse @ x
+            more = more + uncertainty[i, j] * (q - (x.T @ inverse @ a @ inverse @ x) @ phi @ (x.T @ inverse @ b @ inverse @ x))
+    return np.sqrt(np.diag(phi + 2 * phi @ more @ phi)).tolist(), out
 
 
 def mixed():
@@ -127,6 +131,30 @@ def mixed():
     return out
 
 
-golden = {"quantiles": quantiles(), "tails": tails(), "holm": holm(), "welch": welch(), "power": power(), "ols": ols(), "mixed": mixed()}
+def apart():
+    """Least squares where groups are too many or too few for a spread of their own."""
+    out = []
+
+    def add(how, x, y, g, r, df):
+        out.append({"how": how, "x": x.T.tolist(), "y": y.tolist(), "groups": [str(i) for i in g],
+                    "beta": r.params.tolist(), "se": r.bse.tolist(), "df": df})
+
+    for n in [12, 16]:  # a group for each row: statsmodels' OLS, which knows of none
+        x, _ = design(n, 3, False)
+        y = x @ [20, 1, -0.4, 0.5] + rng.normal(0, 0.8, n)
+        add("noise", x, y, range(n), sm.OLS(y, x).fit(), n - 4)
+    for size in [6, 9]:  # four groups of one size: the OLS of their means, for what differs between them only
+        g = np.repeat(np.arange(4), size)
+        within = np.tile(np.linspace(-1, 1, size), 4)
+        x = np.column_stack([np.ones(4 * size), (g % 2) - 0.5, within])
+        y = x @ [20, 1, -0.4] + rng.normal(0, 2, 4)[g] + rng.normal(0, 0.8, 4 * size)
+        means = np.array([y[g == i].mean() for i in range(4)])
+        add("between", x[:, :2], y, g, sm.OLS(means, np.column_stack([np.ones(4), (np.arange(4) % 2) - 0.5])).fit(), 2)
+        out[-1]["x"] = x.T.tolist()
+    return out
+
+
+golden = {"quantiles": quantiles(), "tails": tails(), "holm": holm(), "welch": welch(), "power": power(), "ols": ols(), "mixed": mixed(),
+          "apart": apart()}
 json.dump(golden, sys.stdout, indent=None, separators=(",", ":"), default=float)
 sys.stdout.write("\n")

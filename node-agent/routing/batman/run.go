@@ -6,13 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"sync"
 	"time"
 
 	rtnl "github.com/vishvananda/netlink"
+
+	"fieldmesh.dev/fieldmesh/node-agent/routing/control"
 )
 
 const (
@@ -20,18 +21,10 @@ const (
 	deadline  = 5 * time.Second // of a client
 )
 
-// Config is what the reading process is told.
-type Config struct {
-	Protocol  string       // Protocol
-	Interface string       // below the mesh
-	Socket    string       // unix socket on which the state is told
-	Log       *slog.Logger `json:"-"`
-}
-
 // Run tells the state to whoever connects, until ctx ends; a client says one
 // line first. It returns an error when the mesh has gone: its device, or the
 // interface out of it.
-func Run(ctx context.Context, cfg Config) error {
+func Run(ctx context.Context, cfg control.Config) error {
 	if err := joined(cfg.Interface); err != nil {
 		return err
 	}

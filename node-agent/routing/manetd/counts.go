@@ -10,8 +10,8 @@ import (
 // Counts are what the daemon did since it began. Bytes of packets are those of
 // IP; those of messages are the protocol's own.
 type Counts struct {
-	PacketsSent     int64            `json:"packets_sent"`
-	BytesSent       int64            `json:"bytes_sent"`
+	PacketsSent     int64            `json:"packets_sent"` // without data
+	BytesSent       int64            `json:"bytes_sent"`   // of those, and of a carrier's headers before data
 	PacketsReceived int64            `json:"packets_received"`
 	BytesReceived   int64            `json:"bytes_received"`
 	Messages        map[string]int64 `json:"messages_sent"`      // by kind
@@ -36,8 +36,12 @@ func newCounts() Counts {
 	return Counts{Messages: map[string]int64{}, MessageBytes: map[string]int64{}, Dropped: map[string]int64{}, Errors: map[string]int64{}}
 }
 
-func (c *Counts) sent(messages []manet.Message, bytes int) {
-	c.PacketsSent++
+// sent counts what was sent for routing; whole says that there was nothing else
+// in its packet.
+func (c *Counts) sent(messages []manet.Message, bytes int, whole bool) {
+	if whole {
+		c.PacketsSent++
+	}
 	c.BytesSent += int64(bytes)
 	for _, m := range messages {
 		c.Messages[m.Kind]++

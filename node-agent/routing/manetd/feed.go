@@ -12,14 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/node-agent/routing/control"
 	"fieldmesh.dev/fieldmesh/protocols/manet"
-)
-
-// The daemon's socket takes one line and answers in JSON lines: "state" gets
-// one State, "follow" gets Notices until either end closes.
-const (
-	CommandState  = "state"
-	CommandFollow = "follow"
 )
 
 // State is what the daemon says of itself.
@@ -158,14 +152,15 @@ func (f *feed) converse(ctx context.Context, conn *net.UnixConn) {
 		return
 	}
 	switch strings.TrimSpace(string(line)) {
-	case CommandState:
+	case control.CommandState:
 		if s, err := f.state(ctx); err == nil {
 			_ = write(conn, s)
 		}
-	case CommandFollow:
+	case control.CommandFollow:
 		f.follow(ctx, conn)
 	default:
-		_ = write(conn, map[string]string{"error": fmt.Sprintf("no command %.40q; there are %s and %s", line, CommandState, CommandFollow)})
+		known := control.CommandState + " and " + control.CommandFollow
+		_ = write(conn, map[string]string{"error": fmt.Sprintf("no command %.40q; there are %s", line, known)})
 	}
 }
 

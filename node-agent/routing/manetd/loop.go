@@ -101,7 +101,7 @@ func (l *loop) act(now manet.Time, a manet.Action) {
 	case manet.StopTimer:
 		l.timers.stop(a.Key)
 	case manet.Send:
-		l.counts.sent(a.Messages, len(a.Data)+headerBytes)
+		l.counts.sent(a.Messages, len(a.Data)+headerBytes, true)
 		l.failed("send", l.links.Send(a))
 	case manet.Transmit:
 		l.transmit(a)
@@ -122,15 +122,13 @@ func (l *loop) act(now manet.Time, a manet.Action) {
 }
 
 // transmit counts as overhead only what the protocol says of a packet: the
-// rest is data.
+// rest is data, and the packet is then no packet of routing's.
 func (l *loop) transmit(t manet.Transmit) {
 	overhead := 0
 	for _, m := range t.Messages {
 		overhead += m.Bytes
 	}
-	if len(t.Messages) > 0 {
-		l.counts.sent(t.Messages, overhead)
-	}
+	l.counts.sent(t.Messages, overhead, overhead == len(t.Packet))
 	l.failed("transmit", l.links.Transmit(t))
 }
 

@@ -1,6 +1,7 @@
 package manetd
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/manet"
+	"fieldmesh.dev/fieldmesh/protocols/manet/signalling"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 var (
@@ -137,7 +140,7 @@ func TestOnlyThoseWhoMustKnowHearThatThereIsNoWay(t *testing.T) {
 
 func TestACarrierGetsItsOwnNodesPacketsAlone(t *testing.T) {
 	s := &script{answer: func(manet.Event) []manet.Action {
-		return []manet.Action{manet.Transmit{To: next, Packet: []byte{1}, Messages: []manet.Message{{Kind: "SOURCE_ROUTE", Bytes: 12}}}}
+		return []manet.Action{manet.Transmit{To: next, Packet: make([]byte, 100), Messages: []manet.Message{{Kind: "SOURCE_ROUTE", Bytes: 12}}}}
 	}}
 	l, w := testLoop(s, true)
 	l.caught(0, ip(next, far, 17))
@@ -145,7 +148,7 @@ func TestACarrierGetsItsOwnNodesPacketsAlone(t *testing.T) {
 	if len(s.events) != 1 || !slices.Equal(w.did, []string{"transmit to 10.77.0.2"}) || l.counts.Strayed != 1 {
 		t.Errorf("events %v, did %q, strayed %d", s.events, w.did, l.counts.Strayed)
 	}
-	if l.counts.BytesSent != 12 || l.counts.Messages["SOURCE_ROUTE"] != 1 {
+	if l.counts.BytesSent != 12 || l.counts.PacketsSent != 0 || l.counts.Messages["SOURCE_ROUTE"] != 1 {
 		t.Errorf("overhead counted as %+v", l.counts)
 	}
 }
@@ -233,6 +236,74 @@ func TestEveryProtocolCanBeMade(t *testing.T) {
 	}
 	if _, err := find("ripv2"); err == nil || !strings.Contains(err.Error(), "olsr") {
 		t.Errorf("an unknown protocol: %v", err)
+	}
+}
+
+// What each protocol sends is known as routing's by the one list that captures
+// and the emulated radio go by.
+func TestWhatEveryProtocolSendsIsKnownAsRouting(t *testing.T) {
+	for _, p := range Protocols() {
+		if m, ok := signalling.Of(p.Name); !ok || m.Port != p.Port || int(m.Protocol) != p.IPProtocol {
+			t.Errorf("%s is known by %+v, and speaks by UDP port %d or IP protocol %d", p.Name, m, p.Port, p.IPProtocol)
+		}
+		node, err := p.Make(Setup{Interfaces: []manet.Interface{{Name: "wlan0", Address: self, MTU: 1500}}, Feedback: true, Fresh: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		actions := slices.Clone(node.Handle(0, manet.Start{}))
+		if p.carrier() {
+			data := ip(self, far, 17)
+			data[3] = byte(len(data)) // its length
+			actions = append(actions, node.Handle(0, manet.Outgoing{Packet: data})...)
+		} else {
+			actions = append(actions, node.Handle(0, manet.NeedRoute{Destination: far, Source: self, Local: true})...)
+		}
+		sent := 0
+		for round := 0; sent == 0 && round < 100 && len(actions) > 0; round++ {
+			var next []manet.Action
+			for _, a := range actions {
+				switch a := a.(type) {
+				case manet.Send:
+					sent++
+					udp := binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, p.Port), p.Port)
+					if !signalling.InIP(17, udp).Whole {
+						t.Errorf("%s: a packet to port %d is not known as routing's", p.Name, p.Port)
+					}
+				case manet.Transmit:
+					sent++
+					if !signalling.InIP(a.Packet[9], a.Packet[20:]).Whole {
+						t.Errorf("%s: % x is not known as routing's", p.Name, a.Packet)
+					}
+				case manet.SetTimer:
+					next = append(next, slices.Clone(node.Handle(a.At, manet.Timer{Key: a.Key}))...)
+				}
+			}
+			actions = next
+		}
+		if sent == 0 {
+			t.Errorf("%s sent nothing", p.Name)
+		}
+	}
+}
+
+// Arming must not wait for neighbours of a protocol that says nothing before there
+// is data.
+func TestSilentProtocolsAreNotWaitedFor(t *testing.T) {
+	for _, p := range Protocols() {
+		node, err := p.Make(Setup{Interfaces: []manet.Interface{{Name: "wlan0", Address: self, MTU: 1500}}, Feedback: true, Fresh: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, w := testLoop(&script{}, p.carrier())
+		l.node = node
+		l.handle(0, manet.Start{})
+		for now := manet.Time(0); now < 90*time.Second; now += time.Second {
+			l.fire(now)
+		}
+		sent := len(w.did) > 0
+		if waits := (wire.Routing{Protocol: p.Name}).Readiness() != wire.ReadyDaemon; waits != sent {
+			t.Errorf("%s: sent something without data: %v, arming waits for more than the daemon: %v", p.Name, sent, waits)
+		}
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/netip"
 	"os"
@@ -26,25 +25,13 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
+	"fieldmesh.dev/fieldmesh/node-agent/routing/control"
 	"fieldmesh.dev/fieldmesh/protocols/manet"
 )
 
-// Config says what to run where.
-type Config struct {
-	Protocol  string // one of Names
-	Interface string
-	Socket    string         // unix socket for state and notices
-	SocketUID int            // who may read it beside root; 0: nobody
-	Feedback  string         // radio-feedback socket; empty: none
-	Catch     netip.Prefix   // whose data is caught; zero: the network of the interface's address
-	Fresh     bool           // nobody can remember an earlier life of this node
-	Hello     *time.Duration // nil: the protocol's own
-	Log       *slog.Logger   `json:"-"`
-}
-
 // daemon is one life of it.
 type daemon struct {
-	cfg       Config
+	cfg       control.Config
 	protocol  Protocol
 	link      netlink.Link
 	iface     manet.Interface
@@ -68,7 +55,7 @@ type daemon struct {
 
 // Run runs the daemon until ctx ends, and takes what it set in the kernel out
 // again. An error before that says what is missing.
-func Run(ctx context.Context, cfg Config) (err error) {
+func Run(ctx context.Context, cfg control.Config) (err error) {
 	d := &daemon{cfg: cfg, began: time.Now(), peers: map[netip.Addr]bool{}}
 	defer func() { err = errors.Join(err, d.close()) }()
 	if err := d.open(); err != nil {
@@ -208,7 +195,7 @@ func (d *daemon) openSockets() (err error) {
 	if d.injector, err = openInjector(d.iface.Address); err != nil {
 		return err
 	}
-	if d.tun, err = openTUN("fieldmesh%d", d.iface.MTU-d.protocol.OverheadBytes, memory); err != nil {
+	if d.tun, err = openTUN(control.Device+"%d", d.iface.MTU-d.protocol.OverheadBytes, memory); err != nil {
 		return err
 	}
 	if d.protocol.OnDemand {

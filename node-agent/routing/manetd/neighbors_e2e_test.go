@@ -10,7 +10,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"fieldmesh.dev/fieldmesh/internal/testnet"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // Without a radio that reports, the kernel's own asking tells of a neighbour

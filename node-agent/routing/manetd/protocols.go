@@ -7,13 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/protocols/adv"
-	"fieldmesh.dev/fieldmesh/protocols/aodv"
-	"fieldmesh.dev/fieldmesh/protocols/aomdv"
-	"fieldmesh.dev/fieldmesh/protocols/dsdv"
-	"fieldmesh.dev/fieldmesh/protocols/dsr"
 	"fieldmesh.dev/fieldmesh/protocols/manet"
-	"fieldmesh.dev/fieldmesh/protocols/olsr"
+	"fieldmesh.dev/fieldmesh/protocols/manet/adv"
+	"fieldmesh.dev/fieldmesh/protocols/manet/aodv"
+	"fieldmesh.dev/fieldmesh/protocols/manet/aomdv"
+	"fieldmesh.dev/fieldmesh/protocols/manet/dsdv"
+	"fieldmesh.dev/fieldmesh/protocols/manet/dsr"
+	"fieldmesh.dev/fieldmesh/protocols/manet/olsr"
 )
 
 // Setup is what a protocol is made from.

@@ -9,12 +9,9 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"fieldmesh.dev/fieldmesh/node-agent/routing/control"
 	"fieldmesh.dev/fieldmesh/protocols/manet"
 )
-
-// RouteProtocol marks this daemon's routes in the kernel. It is none of
-// rt_protos' and above RTPROT_STATIC, as rtnetlink.h asks of programs.
-const RouteProtocol = 109
 
 // catchMetric is that of the routes that lead into the daemon: worse than any
 // that somebody would set to the same destination.
@@ -35,7 +32,8 @@ func (k *kernelRoutes) SetRoute(r manet.SetRoute) error {
 	if len(r.Next) == 0 {
 		return fmt.Errorf("set route to %s: no next hop", r.Destination)
 	}
-	route := &netlink.Route{Dst: ipNet(r.Destination), Protocol: RouteProtocol, Src: k.own[r.Next[0].Interface].AsSlice()}
+	route := &netlink.Route{Dst: ipNet(r.Destination), Protocol: control.RouteProtocol,
+		Src: k.own[r.Next[0].Interface].AsSlice()}
 	if len(r.Next) == 1 {
 		hop := r.Next[0]
 		route.LinkIndex = k.links[hop.Interface].Attrs().Index
@@ -60,9 +58,11 @@ func (k *kernelRoutes) SetRoute(r manet.SetRoute) error {
 // DeleteRoute removes the daemon's route to a destination; one that an
 // interface took with it is no error.
 func (k *kernelRoutes) DeleteRoute(p netip.Prefix) error {
-	err := netlink.RouteDel(&netlink.Route{Dst: ipNet(p), Protocol: RouteProtocol, Table: unix.RT_TABLE_MAIN, Scope: netlink.SCOPE_UNIVERSE})
+	err := netlink.RouteDel(&netlink.Route{Dst: ipNet(p), Protocol: control.RouteProtocol,
+		Table: unix.RT_TABLE_MAIN, Scope: netlink.SCOPE_UNIVERSE})
 	if errors.Is(err, unix.ESRCH) {
-		err = netlink.RouteDel(&netlink.Route{Dst: ipNet(p), Protocol: RouteProtocol, Table: unix.RT_TABLE_MAIN, Scope: netlink.SCOPE_LINK})
+		err = netlink.RouteDel(&netlink.Route{Dst: ipNet(p), Protocol: control.RouteProtocol,
+			Table: unix.RT_TABLE_MAIN, Scope: netlink.SCOPE_LINK})
 	}
 	if err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("delete route to %s: %w", p, err)
@@ -76,7 +76,8 @@ func (k *kernelRoutes) sweep() (int, error) {
 	var found []netlink.Route
 	var err error
 	for range 10 {
-		found, err = netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Protocol: RouteProtocol}, netlink.RT_FILTER_PROTOCOL)
+		ours := &netlink.Route{Protocol: control.RouteProtocol}
+		found, err = netlink.RouteListFiltered(netlink.FAMILY_V4, ours, netlink.RT_FILTER_PROTOCOL)
 		if !errors.Is(err, netlink.ErrDumpInterrupted) {
 			break
 		}
@@ -118,7 +119,7 @@ func (k *kernelRoutes) through(r netlink.Route) bool {
 func catch(device netlink.Link, network netip.Prefix, own netip.Addr) error {
 	for _, half := range halves(network) {
 		err := netlink.RouteReplace(&netlink.Route{LinkIndex: device.Attrs().Index, Dst: ipNet(half), Priority: catchMetric,
-			Protocol: RouteProtocol, Scope: netlink.SCOPE_LINK, Src: own.AsSlice()})
+			Protocol: control.RouteProtocol, Scope: netlink.SCOPE_LINK, Src: own.AsSlice()})
 		if err != nil {
 			return fmt.Errorf("lead %s into %s: %w", half, device.Attrs().Name, err)
 		}

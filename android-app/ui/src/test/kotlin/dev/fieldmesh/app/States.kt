@@ -102,7 +102,10 @@ object States {
             copy(phase = Phase.DONE, band = null, speedMps = 3.2, verdict = verdict(5, 2, "rejected", "speed: 62 % of the window in band, 80 % needed"))
         },
         "failed" to
-            drive { copy(phase = Phase.DONE, band = null, speedMps = 0.0, verdict = verdict(5, 2, "failed", "agent: it was started anew during the attempt")) },
+            drive { copy(phase = Phase.DONE, band = null, speedMps = 0.0, verdict = verdict(5, 2, "failed", "routing_daemon: it ended during the attempt")) },
+        "interrupted" to drive {
+            copy(phase = Phase.DONE, band = null, speedMps = 0.0, verdict = verdict(5, 2, "interrupted", "agent_restarted: during the attempt"))
+        },
     )
 
     val node: Map<String, AppState> = mapOf(

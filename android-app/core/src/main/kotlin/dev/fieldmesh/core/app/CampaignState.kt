@@ -6,7 +6,7 @@ import dev.fieldmesh.core.wire.Trial
 import dev.fieldmesh.core.wire.Verdict
 
 /** How a trial stands. */
-enum class Standing { OPEN, NEXT, PRESENT, ACCEPTED, REJECTED, FAILED }
+enum class Standing { OPEN, NEXT, PRESENT, ACCEPTED, REJECTED, FAILED, INTERRUPTED }
 
 /** One line of the campaign. [newest] is the outcome of the newest attempt. */
 data class TrialRow(val number: Int, val factors: Map<String, String>, val standing: Standing, val attempts: Int, val newest: Verdict?)
@@ -43,17 +43,40 @@ data class CampaignState(
             return CampaignState(schedule.campaign, schedule.run, rows, open.sumOf { it.driveS() }, open.sumOf { it.driveM() })
         }
 
-        /** As the controller goes on: an attempt beyond the plan's number only where a person asked for it. */
+        /**
+         * As the controller goes on (internal/verdict, Next): interrupted attempts use up none of a trial's, and a
+         * person may ask for more.
+         */
         private fun isClosed(attempts: List<Verdict>, most: Int): Boolean {
-            val made = attempts.maxOfOrNull { it.attempt } ?: return false
-            val asked = attempts.any { it.attempt == made && it.word?.decision == "repeat" }
-            return attempts.any { it.outcome == "accepted" || it.word?.decision == "skip" } || (made >= most && !asked)
+            var used = 0
+            var allowed = most
+            var interrupted = 0
+            var skipped = false
+            for (a in attempts.sortedBy { it.attempt }) {
+                if (a.outcome == "interrupted") interrupted++ else used++
+                when (a.word?.decision) {
+                    "skip" -> skipped = true
+                    "repeat" -> {
+                        allowed = maxOf(allowed, used + 1)
+                        interrupted = minOf(interrupted, INTERRUPTIONS_MAX - 1)
+                    }
+                    "retry" -> {
+                        allowed = used + most
+                        interrupted = 0
+                        skipped = false
+                    }
+                }
+            }
+            return skipped || used >= allowed || interrupted >= INTERRUPTIONS_MAX || attempts.any { it.outcome == "accepted" }
         }
+
+        private const val INTERRUPTIONS_MAX = 20
 
         private fun outcome(newest: Verdict?) = when (newest?.outcome) {
             null -> Standing.OPEN
             "accepted" -> Standing.ACCEPTED
             "rejected" -> Standing.REJECTED
+            "interrupted" -> Standing.INTERRUPTED
             else -> Standing.FAILED
         }
     }

@@ -9,6 +9,7 @@ enum class Cue {
     DONE,
     REJECTED,
     FAILED,
+    INTERRUPTED,
     NO_GPS,
     NODE_LOST,
     ;

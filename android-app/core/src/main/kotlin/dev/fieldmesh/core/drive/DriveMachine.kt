@@ -138,6 +138,7 @@ class DriveMachine {
         events += when (verdict.outcome) {
             "accepted" -> Cue.DONE
             "rejected" -> Cue.REJECTED
+            "interrupted" -> Cue.INTERRUPTED
             else -> Cue.FAILED
         }
     }

@@ -1,6 +1,5 @@
 package dev.fieldmesh.core.wire
 
-import kotlinx.serialization.KSerializer
 import kotlinx.serialization.SerialName
 import kotlinx.serialization.Serializable
 import kotlinx.serialization.SerializationException
@@ -23,63 +22,9 @@ data class Header(
     val attempt: Int? = null,
 )
 
-/** What a record says. The app understands some kinds and keeps the others whole. */
+/** What a record says. The app understands some kinds, those of Bodies.kt, and keeps the others whole. */
 sealed interface Body {
     val kind: String
-}
-
-/** A GPS receiver at one moment; the fix is present only the first time that it is told. */
-@Serializable
-data class Gps(
-    val mode: Int,
-    @SerialName("fix_age_ms") val fixAgeMs: Double? = null,
-    @SerialName("fix_boot_ns") val fixBootNs: Long? = null,
-    @SerialName("time_utc") val timeUtc: String? = null,
-    @SerialName("lat_deg") val latDeg: Double? = null,
-    @SerialName("lon_deg") val lonDeg: Double? = null,
-    @SerialName("alt_m") val altM: Double? = null,
-    @SerialName("speed_mps") val speedMps: Double? = null,
-    @SerialName("track_deg") val trackDeg: Double? = null,
-    @SerialName("speed_err_mps") val speedErrMps: Double? = null,
-    @SerialName("horiz_err_m") val horizErrM: Double? = null,
-    @SerialName("satellites_used") val satellitesUsed: Int? = null,
-    val hdop: Double? = null,
-    val connected: Boolean,
-) : Body {
-    override val kind get() = "gps"
-}
-
-@Serializable
-data class TrialState(val state: String, val outcome: String? = null, val reason: String? = null) : Body {
-    override val kind get() = "trial"
-}
-
-@Serializable
-data class Window(
-    @SerialName("open_boot_ns") val openBootNs: Long,
-    @SerialName("close_boot_ns") val closeBootNs: Long,
-    @SerialName("go_path") val goPath: String? = null,
-    @SerialName("go_uncertainty_us") val goUncertaintyUs: Double? = null,
-) : Body {
-    override val kind get() = "window"
-}
-
-@Serializable
-data class Station(
-    val peer: String,
-    @SerialName("signal_dbm") val signalDbm: Double? = null,
-    @SerialName("tx_bitrate_mbps") val txBitrateMbps: Double? = null,
-    @SerialName("rx_bitrate_mbps") val rxBitrateMbps: Double? = null,
-    @SerialName("tx_retries") val txRetries: Long? = null,
-    @SerialName("tx_failed") val txFailed: Long? = null,
-    @SerialName("inactive_ms") val inactiveMs: Double? = null,
-) : Body {
-    override val kind get() = "station"
-}
-
-@Serializable
-data class Event(val level: String, val text: String) : Body {
-    override val kind get() = "event"
 }
 
 /** A kind that the app does not look into, as it came. */
@@ -106,21 +51,3 @@ data class Record(val header: Header, val body: Body) {
         }
     }
 }
-
-private fun bodySerializer(kind: String): KSerializer<out Body>? = when (kind) {
-    "gps" -> Gps.serializer()
-    "trial" -> TrialState.serializer()
-    "window" -> Window.serializer()
-    "station" -> Station.serializer()
-    "event" -> Event.serializer()
-    else -> null
-}
-
-private fun encodeBody(body: Body): JsonObject = when (body) {
-    is Gps -> WireJson.encodeToJsonElement(body)
-    is TrialState -> WireJson.encodeToJsonElement(body)
-    is Window -> WireJson.encodeToJsonElement(body)
-    is Station -> WireJson.encodeToJsonElement(body)
-    is Event -> WireJson.encodeToJsonElement(body)
-    is Other -> body.raw
-}.jsonObject

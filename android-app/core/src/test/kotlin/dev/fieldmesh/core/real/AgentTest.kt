@@ -137,13 +137,16 @@ class AgentTest {
         reach("trial 2 is armed") { it.drive.phase == Phase.ARMED && it.drive.key?.trial == 2 }
         field.killFace("car")
         // It may be back before anybody has missed it; that it is missed is shown below.
-        val back = reach("it is back, and the attempt has failed") { it.drive.link == LinkState.UP && it.drive.phase == Phase.DONE && it.drive.key?.trial == 2 }
-        assertEquals("failed", back.drive.verdict?.outcome)
-        awaitSaid(Cue.FAILED)
+        val back = reach("it is back, the attempt interrupted") { it.drive.link == LinkState.UP && it.drive.phase == Phase.DONE && it.drive.key?.trial == 2 }
+        // Before the car's node goes on alone: that attempt used up none.
+        for (node in listOf("car", "roadside")) field.call(node, "PUT", "/v1/lease", """{"holder":"test","ttl_s":120}""")
+        // The roadside still waits for its GO: a controller has it leave that attempt, too.
+        field.call("roadside", "POST", "/v1/runs/app-test/abort", """{"trial":2,"attempt":1,"reason":"the car has left it"}""")
+        assertEquals("interrupted", back.drive.verdict?.outcome)
+        awaitSaid(Cue.INTERRUPTED)
     }
 
     private suspend fun networkGoneInTheThird(client: AgentClient) {
-        for (node in listOf("car", "roadside")) field.call(node, "PUT", "/v1/lease", """{"holder":"test","ttl_s":120}""")
         arm(3)
         reach("trial 3 is armed") { it.drive.phase == Phase.ARMED && it.drive.key?.trial == 3 }
         field.cut("car")
@@ -153,7 +156,7 @@ class AgentTest {
         reach("it is back in the same trial") { it.drive.link == LinkState.UP && it.drive.phase == Phase.ARMED && it.drive.key?.trial == 3 }
         client.abort("app-test", AbortRequest(3, 1, "by hand, on the phone"))
         val done = reach("trial 3 is aborted") { it.drive.phase == Phase.DONE && it.drive.key?.trial == 3 }
-        assertEquals("failed", done.drive.verdict?.outcome)
+        assertEquals("interrupted", done.drive.verdict?.outcome)
         assertContains(done.drive.verdict?.reason.orEmpty(), "by hand")
         client.restore()
         assertEquals(emptyList(), client.status().host.pending)

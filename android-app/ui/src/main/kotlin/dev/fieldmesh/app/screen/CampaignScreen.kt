@@ -94,5 +94,6 @@ class CampaignScreen(override val view: View, onTrial: (TrialRow) -> Unit) : Scr
         Standing.ACCEPTED -> Word(R.string.standing_accepted, R.color.good)
         Standing.REJECTED -> Word(R.string.standing_rejected, R.color.warn)
         Standing.FAILED -> Word(R.string.standing_failed, R.color.bad)
+        Standing.INTERRUPTED -> Word(R.string.standing_interrupted, R.color.warn)
     }
 }

@@ -30,6 +30,7 @@ internal fun DriveState.word(): Word = when {
 private fun DriveState.outcomeWord() = when (verdict?.outcome) {
     "rejected" -> Word(R.string.word_rejected, R.color.warn)
     "failed" -> Word(R.string.word_failed, R.color.bad)
+    "interrupted" -> Word(R.string.word_interrupted, R.color.warn)
     else -> Word(R.string.word_done, R.color.good)
 }
 
@@ -51,6 +52,7 @@ fun Context.cueText(cue: Cue): String = getString(
         Cue.DONE -> R.string.cue_done
         Cue.REJECTED -> R.string.cue_rejected
         Cue.FAILED -> R.string.cue_failed
+        Cue.INTERRUPTED -> R.string.cue_interrupted
         Cue.NO_GPS -> R.string.cue_no_gps
         Cue.NODE_LOST -> R.string.cue_node_lost
     },

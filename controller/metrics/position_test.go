@@ -1,0 +1,168 @@
+package metrics
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// course is a car's drive past a node that stands 5 m beside the road, and what
+// a receiver tells of it.
+type course struct {
+	fromM, speedMps, brakeMps2 float64 // from brakeS on it brakes
+	brakeS                     float64
+	hz, phaseS                 float64 // of the receiver's fixes
+	lastS                      float64 // the last fix's time is not beyond it
+}
+
+const besideM = 5.0
+
+// alongM is where the car is, by the time since the window opened.
+func (c course) alongM(s float64) float64 {
+	x := c.fromM + c.speedMps*s
+	if over := s - c.brakeS; c.brakeMps2 > 0 && over > 0 {
+		over = min(over, c.speedMps/c.brakeMps2)
+		x = c.fromM + c.speedMps*c.brakeS + c.speedMps*over - c.brakeMps2*over*over/2
+		if stood := s - c.brakeS - over; stood <= 0 {
+			return x
+		}
+	}
+	return x
+}
+
+func (c course) distanceM(s float64) float64 { return math.Hypot(c.alongM(s), besideM) }
+
+// meanM is the true mean over a window at the moments of a timeline.
+func (c course) meanM(seconds float64) float64 {
+	var all mean
+	for i := range Ticks(seconds) {
+		all.add(c.distanceM(float64(i) / TickHz))
+	}
+	return *all.value()
+}
+
+// told are the records of the car and the roadside node over a window of seconds.
+func (c course) told(seconds float64) []wire.Record {
+	const carNs, sideNs = 1000 * second, 50 * second
+	const perDegree = earthRadiusM * math.Pi / 180
+	at := func(node string, tNs int64, b wire.Body) wire.Record {
+		return wire.Record{Header: wire.Header{Node: node, TBootNs: tNs}, Body: b}
+	}
+	out := []wire.Record{
+		at("car", carNs, &wire.Window{OpenBootNs: carNs, CloseBootNs: carNs + int64(seconds*1e9)}),
+		at("road", sideNs, &wire.Window{OpenBootNs: sideNs, CloseBootNs: sideNs + int64(seconds*1e9)}),
+	}
+	fix := func(node string, openNs int64, s, eastM, northM, speed float64, track *float64) {
+		when := openNs + int64(s*1e9)
+		out = append(out, at(node, when+100_000_000, &wire.GPS{Mode: 3, Connected: true, FixBootNs: &when, SpeedMps: &speed, TrackDeg: track,
+			LatDeg: new(50 + northM/perDegree), LonDeg: new(8 + eastM/(perDegree*math.Cos(50*math.Pi/180)))}))
+	}
+	for s := c.phaseS - 3; s <= c.lastS; s += 1 / c.hz {
+		const h = 1e-6
+		fix("car", carNs, s, c.alongM(s), 0, (c.alongM(s+h)-c.alongM(s-h))/(2*h), new(90.0))
+	}
+	for s := c.phaseS - 3.3; s <= seconds+1; s++ {
+		fix("road", sideNs, s, 0, besideM, 0, nil)
+	}
+	return out
+}
+
+var drive = wire.Trial{Car: "car", Roadside: "road", Sender: "car", Receiver: "road", Initiator: "car", DurationS: 10}
+
+// Where fixes lie on either side of the window's edges, the distances there and
+// between are those of the true course, to within a metre, at 1 Hz too.
+func TestDistancesAtTheEdgesAreTheTrueOnes(t *testing.T) {
+	const seed = 17
+	random := rand.New(rand.NewPCG(seed, seed))
+	worst := 0.0
+	for _, hz := range []float64{1, 10} {
+		for _, speed := range []float64{2.8, 5.6, 8.3, 11.1, 13.9, 16.7, 27.8} {
+			for range 20 {
+				seconds := 3 + 9*random.Float64()
+				c := course{fromM: 200*random.Float64() - 60, speedMps: speed, hz: hz, phaseS: random.Float64() / hz, lastS: seconds + 1/hz}
+				rows := Attempt{trial: drive, records: c.told(seconds)}.Rows()
+				for name, want := range map[string]float64{DistanceOpenM: c.distanceM(0), DistanceCloseM: c.distanceM(seconds), DistanceMeanM: c.meanM(seconds)} {
+					got := Value(rows, "", name)
+					if got == nil || math.Abs(*got-want) > 1 {
+						t.Fatalf("seed %d: %g m/s, %g Hz, %.2f s: %s is %v, truly %.2f", seed, speed, hz, seconds, name, show(got), want)
+					}
+					worst = max(worst, math.Abs(*got-want))
+				}
+				for _, name := range []string{DistanceOpenUncertaintyM, DistanceCloseUncertaintyM} {
+					if v := Value(rows, "", name); v != nil {
+						t.Fatalf("%s is %g between two fixes", name, *v)
+					}
+				}
+			}
+		}
+	}
+	t.Logf("worst error %.3f m", worst)
+}
+
+// An archive whose last fix is from before the close has its position there
+// extrapolated: nearer to the truth than the last fix, and by no more off than
+// it says, also when the car brakes after that fix.
+func TestWhatIsExtrapolatedTellsHowFarItCanBeOff(t *testing.T) {
+	const seed = 18
+	random := rand.New(rand.NewPCG(seed, seed))
+	for _, brake := range []float64{0, 3.5} {
+		for _, speed := range []float64{2.8, 8.3, 16.7, 27.8} {
+			for range 20 {
+				seconds, age := 10.0, 0.05+1.3*random.Float64()
+				c := course{fromM: 50, speedMps: speed, brakeMps2: brake, brakeS: seconds - age, hz: 1, lastS: seconds - age}
+				c.phaseS = math.Mod(seconds-age, 1)
+				rows := Attempt{trial: drive, records: c.told(seconds)}.Rows()
+				got, off := Value(rows, "", DistanceCloseM), Value(rows, "", DistanceCloseUncertaintyM)
+				if got == nil || off == nil || math.Abs(*got-c.distanceM(seconds)) > *off+0.01 {
+					t.Fatalf("seed %d: %g m/s, braking %g, a fix of %.2f s ago: %v ± %v, truly %.2f", seed, speed, brake, age, show(got), show(off), c.distanceM(seconds))
+				}
+				if held := c.distanceM(seconds) - c.distanceM(seconds-age); brake == 0 && math.Abs(*got-c.distanceM(seconds)) > 0.01*held+0.01 {
+					t.Errorf("%g m/s steadily, a fix of %.2f s ago: %.2f, truly %.2f", speed, age, *got, c.distanceM(seconds))
+				}
+				if v := Value(rows, "", DistanceOpenUncertaintyM); v != nil {
+					t.Errorf("the open edge lies between two fixes, and is ± %g m", *v)
+				}
+			}
+		}
+	}
+}
+
+// Too old a fix tells no place, and one fix of a moving node without a track tells
+// it for its own moment only.
+func TestAPlaceThatNobodyKnowsIsAbsent(t *testing.T) {
+	for name, k := range map[string]track{
+		"old":       {s: []float64{7, 8}, lat: []float64{50, 50}, lon: []float64{8, 8}, v: []velocity{{}, {}}},
+		"one":       {s: []float64{9.5}, lat: []float64{50}, lon: []float64{8}, v: []velocity{{}}},
+		"far fixes": {s: []float64{5, 9.5}, lat: []float64{50, 50}, lon: []float64{8, 8}, v: []velocity{{}, {}}},
+		"nothing":   {},
+	} {
+		if p, ok := k.place(10); ok {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+}
+
+// A mean over a part of the window would be that of another way.
+func TestAMeanDistanceIsOfTheWholeWindow(t *testing.T) {
+	c := course{fromM: 10, speedMps: 10, hz: 1, lastS: 11}
+	records := c.told(10)
+	if rows := (Attempt{trial: drive, records: records}).Rows(); Value(rows, "", DistanceMeanM) == nil {
+		t.Fatal("no mean of a whole track")
+	}
+	gap := records[:0:0]
+	for _, r := range records {
+		if g, ok := r.Body.(*wire.GPS); ok && r.Node == "road" && *g.FixBootNs > 53*second && *g.FixBootNs < 57*second {
+			continue
+		}
+		gap = append(gap, r)
+	}
+	rows := Attempt{trial: drive, records: gap}.Rows()
+	if v := Value(rows, "", DistanceMeanM); v != nil {
+		t.Errorf("the roadside's place was not known for 4 s, and the mean is %g", *v)
+	}
+	if Value(rows, "", DistanceCloseM) == nil || Value(rows, "", DistanceOpenM) == nil {
+		t.Error("the edges lie between fixes, and are absent")
+	}
+}

@@ -1,0 +1,113 @@
+package verdict
+
+import (
+	"fmt"
+	"math"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// How late a node may sample its sockets at an edge of the window: a steady flow
+// brings no more than 1 % of its bytes within that time, in windows above 5 s
+// less.
+const (
+	edgeLateMsMost = 50.0
+	edgeLateShare  = 0.01
+	shortestNs     = 1e9 // of the windows that a campaign may ask for
+)
+
+// EdgeLateMsMax returns how late, in ms, a node may be at an edge of a window. A
+// window that is shorter than any campaign's has no limit: no machine is that
+// punctual.
+func EdgeLateMsMax(w wire.Window) float64 {
+	if share := startLateMsMax(w); !math.IsInf(share, 1) {
+		return min(edgeLateMsMost, share)
+	}
+	return math.Inf(1)
+}
+
+// startLateMsMax returns how late, in ms, a flow's client may be started: no more
+// than that share of the window is lost, however fast the flow is.
+func startLateMsMax(w wire.Window) float64 {
+	if w.CloseBootNs-w.OpenBootNs < shortestNs {
+		return math.Inf(1)
+	}
+	return edgeLateShare * float64(w.CloseBootNs-w.OpenBootNs) / 1e6
+}
+
+// atEdges says why what the nodes at the ends of TCP flows counted between the
+// window's edges is not what their flows carried; empty when it is. A node of a
+// version that records no edges is not judged by them.
+func atEdges(t wire.Trial, records []wire.Record, scope Scope) string {
+	if fault := strangers(records); fault != "" {
+		return fault
+	}
+	edges := map[string][]*wire.Edge{}
+	for _, r := range records {
+		if e, ok := r.Body.(*wire.Edge); ok {
+			edges[r.Node] = append(edges[r.Node], e)
+		}
+	}
+	for _, n := range t.Nodes() {
+		w := WindowOf(n, records)
+		if w == nil || len(edges[n]) == 0 || !t.EndsTCP(n) || !scope.Final && n != t.Initiator {
+			continue
+		}
+		if fault := edgesOf(n, *w, t, edges[n]); fault != "" {
+			return fault
+		}
+	}
+	return ""
+}
+
+func edgesOf(node string, w wire.Window, t wire.Trial, edges []*wire.Edge) string {
+	limit, startLimit := EdgeLateMsMax(w), startLateMsMax(w)
+	sampled := map[string]bool{}
+	for _, e := range edges {
+		switch {
+		case e.Edge == "start" && e.LateMs > startLimit && isTCP(t, e.Flow):
+			return fmt.Sprintf("edge: %s started the client of flow %s %.4g ms late, limit %g", node, e.Flow, e.LateMs, startLimit)
+		case e.Edge != "open" && e.Edge != "close":
+			continue
+		case e.LateMs > limit:
+			return fmt.Sprintf("edge: %s sampled its sockets at the window's %s %.4g ms late, limit %g", node, e.Edge, e.LateMs, limit)
+		case e.Unknown > 0:
+			return fmt.Sprintf("edge: %s does not know the end of %d sockets at the window's %s", node, e.Unknown, e.Edge)
+		}
+		sampled[e.Edge] = true
+	}
+	for _, edge := range []string{"open", "close"} {
+		if !sampled[edge] {
+			return fmt.Sprintf("edge: %s has not sampled its sockets at the window's %s", node, edge)
+		}
+	}
+	return ""
+}
+
+func isTCP(t wire.Trial, flow string) bool {
+	for _, f := range t.Traffic {
+		if f.Name == flow {
+			return f.Kind == "iperf3_tcp"
+		}
+	}
+	return false
+}
+
+// strangers says whose connection at a flow's server carried data within the
+// window: it had its share of the medium, and of the server.
+func strangers(records []wire.Record) string {
+	for _, r := range records {
+		s, ok := r.Body.(*wire.TCPSample)
+		if !ok || !alien(s) {
+			continue
+		}
+		w := WindowOf(r.Node, records)
+		if w != nil && (s.Edge == "close" || s.Edge == "" && r.TBootNs >= w.OpenBootNs && r.TBootNs <= w.CloseBootNs) {
+			return fmt.Sprintf("stranger: %s reached the port of flow %s on %s, and sent %d bytes", s.Remote, s.Flow, r.Node, s.BytesReceived)
+		}
+	}
+	return ""
+}
+
+// alien reports whether a sample is of a stranger's connection with data.
+func alien(s *wire.TCPSample) bool { return s.Stranger && s.BytesReceived > 0 }

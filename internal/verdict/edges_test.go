@@ -1,0 +1,96 @@
+package verdict
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// sampledAt is a node's edge, so many milliseconds late.
+func sampledAt(node, edge string, ms float64) wire.Record {
+	s := map[string]float64{"close": 10}[edge]
+	return at(node, s+ms/1e3, &wire.Edge{Edge: edge, LateMs: ms, Sockets: 6, DueBootNs: openNs + int64(s*1e9)})
+}
+
+func started(node string, ms float64) wire.Record {
+	return at(node, ms/1e3, &wire.Edge{Edge: "start", Flow: "main", LateMs: ms})
+}
+
+func stranger(edge string, s float64, bytes uint64) wire.Record {
+	return at("roadside", s, &wire.TCPSample{Flow: "main", Edge: edge, Remote: "10.77.0.66:50000", BytesReceived: bytes, Stranger: true})
+}
+
+// The edges of the window are those of a result only if every node at the end
+// of a flow of TCP sampled its sockets there and then.
+func TestEdges(t *testing.T) {
+	inTime := []wire.Record{sampledAt("car", "open", 1), started("car", 99), sampledAt("car", "close", 15),
+		sampledAt("roadside", "open", 2), sampledAt("roadside", "close", 49), sampledAt("relay", "open", 900), sampledAt("relay", "close", 900)}
+	but := func(node, edge string, more ...wire.Record) []wire.Record {
+		return append(without(inTime, func(r wire.Record) bool { return r.Node == node && r.Body.(*wire.Edge).Edge == edge }), more...)
+	}
+	unknown := sampledAt("roadside", "close", 1)
+	unknown.Body.(*wire.Edge).Unknown = 2
+	for name, c := range map[string]struct {
+		edges       []wire.Record
+		provisional string
+		final       string
+	}{
+		"in time":                       {inTime, "", ""},
+		"a version without edges":       {nil, "", ""},
+		"the receiver late at the end":  {but("roadside", "close", sampledAt("roadside", "close", 250)), "", "edge: roadside sampled its sockets at the window's close 250 ms late, limit 50"},
+		"the sender late at the end":    {but("car", "close", sampledAt("car", "close", 51)), "edge: car", "edge: car sampled its sockets at the window's close 51 ms late, limit 50"},
+		"the receiver late to open":     {but("roadside", "open", sampledAt("roadside", "open", 60)), "", "edge: roadside sampled its sockets at the window's open"},
+		"no edge at the close":          {but("roadside", "close"), "", "edge: roadside has not sampled its sockets at the window's close"},
+		"an end that is not known":      {but("roadside", "close", unknown), "", "edge: roadside does not know the end of 2 sockets at the window's close"},
+		"a client started late":         {but("car", "start", started("car", 2000)), "edge: car started", "edge: car started the client of flow main 2000 ms late"},
+		"a stranger at its close":       {append(inTime, stranger("close", 10, 28_835_877)), "stranger:", "stranger: 10.77.0.66:50000 reached the port of flow main on roadside, and sent 28835877 bytes"},
+		"a stranger that came and left": {append(inTime, stranger("", 4, 80)), "stranger:", "stranger: 10.77.0.66:50000"},
+		"a stranger before the window":  {append(inTime, stranger("", -1, 80), stranger("open", 0, 80)), "", ""},
+		"a stranger who says nothing":   {append(inTime, stranger("close", 10, 0)), "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tr, records := generated(lived(wire.EndedItself, 11), lived(wire.EndedItself, 11))
+			tr.Relays = []string{"relay"}
+			tr.Traffic[0].Port, tr.Traffic[0].Streams = 5000, 6
+			records = append(append(records, window("relay", nil)), c.edges...)
+			for scope, want := range map[Scope]string{{}: c.provisional, {Final: true}: c.final} {
+				v := Judge(tr, 2, records, scope)
+				if want == "" && v.Outcome != Accepted || want != "" && (v.Outcome != Failed || !strings.HasPrefix(v.Reason, want)) {
+					t.Errorf("final %t: %s %q, want %q", scope.Final, v.Outcome, v.Reason, want)
+				}
+			}
+			// What a judge keeps of an attempt is enough for the same verdict.
+			kept := NewEvidence(tr)
+			var some []wire.Record
+			for _, r := range records {
+				if kept.Needs(r) {
+					some = append(some, r)
+				}
+			}
+			if all, few := Judge(tr, 2, records, Scope{Final: true}), Judge(tr, 2, some, Scope{Final: true}); all.Reason != few.Reason {
+				t.Errorf("of all records %q, of those that are kept %q", all.Reason, few.Reason)
+			}
+		})
+	}
+}
+
+func TestEdgeLimitIsAShareOfTheWindow(t *testing.T) {
+	for seconds, want := range map[float64]float64{0.1: math.Inf(1), 1: 10, 3: 30, 5: 50, 10: 50, 60: 50} {
+		if got := EdgeLateMsMax(wire.Window{OpenBootNs: 5, CloseBootNs: 5 + int64(seconds*1e9)}); got != want {
+			t.Errorf("window of %g s: %g ms, want %g", seconds, got, want)
+		}
+	}
+}
+
+func TestANodesReasonNamesItOnce(t *testing.T) {
+	for reason, want := range map[string]string{
+		"edge: car sampled its sockets late": "edge: car sampled its sockets late",
+		"gps_gone: gpsd went":                "gps_gone: on car: gpsd went",
+	} {
+		if got := nodeReason(reason, "car"); got != want {
+			t.Errorf("%q became %q, want %q", reason, got, want)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package verdict
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// Where several iperf3 came to grief, the one that drew the others with it is
+// the reason: a server that was killed refuses its client.
+const (
+	faultSignal = iota // ended or stopped by somebody else
+	faultTool          // could not do its work
+	faultEarly         // ended too soon, and nobody knows why
+	faultNobody        // found no server
+	faultSilent        // left no record
+)
+
+// generator is the code of an attempt that fails for it.
+const generator Code = "generator"
+
+type generatorFault struct {
+	rank int
+	text string
+}
+
+// generatorFailed tells which iperf3 of the attempt did not live through the
+// window or did not find its peer; empty when all did. What an attempt
+// transferred is the network's doing only if they did. An iperf3 that the
+// network silenced or cut off lived.
+func generatorFailed(t wire.Trial, records []wire.Record, scope Scope) string {
+	type end struct{ node, flow, side string }
+	ended := map[end]*wire.Iperf3{}
+	for _, r := range records {
+		if b, ok := r.Body.(*wire.Iperf3); ok {
+			ended[end{r.Node, b.Flow, b.Side}] = b
+		}
+	}
+	var faults []generatorFault
+	for _, f := range t.Traffic {
+		for _, e := range []end{{f.Server(), f.Name, "server"}, {f.Client(), f.Name, "client"}} {
+			if !scope.Final && e.node != t.Initiator {
+				continue
+			}
+			fault := faultOf(f, WindowOf(e.node, records), ended[e])
+			if fault.text != "" {
+				fault.text = fmt.Sprintf("%s: on %s: iperf3's %s of flow %s %s", generator, e.node, e.side, e.flow, fault.text)
+				faults = append(faults, fault)
+			}
+		}
+	}
+	if len(faults) == 0 {
+		return ""
+	}
+	return slices.MinFunc(faults, func(a, b generatorFault) int { return cmp.Compare(a.rank, b.rank) }).text
+}
+
+// earlyNs is how much before its flow's time is over a process that ended has
+// ended too soon: the nodes' windows differ by less.
+const earlyNs = 250e6
+
+// faultOf is what one process did that the network does not account for. What
+// comes after the window's close comes too late to matter. After its flow's own
+// time only a signal does, as data may still be on its way: how long a process
+// then waits for its peer is the network's doing.
+func faultOf(f wire.Flow, w *wire.Window, b *wire.Iperf3) generatorFault {
+	if w == nil {
+		return generatorFault{} // its node took no part
+	}
+	if b == nil {
+		return generatorFault{faultSilent, "left no record"}
+	}
+	if b.Ended == "" { // of an agent that did not look
+		if by, ok := strings.CutPrefix(b.Killed, "signal: "); ok {
+			return generatorFault{faultSignal, "was ended by a signal: " + by}
+		}
+		return generatorFault{}
+	}
+	if at := b.StoppedBootNs; at != nil && *at < w.CloseBootNs {
+		return generatorFault{faultSignal, "was stopped by a signal " + inWindow(*w, at)}
+	}
+	if b.Ended == wire.EndedUnstarted {
+		return generatorFault{faultTool, "could not start: " + b.Error}
+	}
+	if b.EndedBootNs != nil && *b.EndedBootNs >= w.CloseBootNs {
+		return generatorFault{}
+	}
+	when := inWindow(*w, b.EndedBootNs)
+	if b.Ended == wire.EndedSignal {
+		return generatorFault{faultSignal, fmt.Sprintf("was ended by %s %s", cmp.Or(b.Signal, "a signal"), when)}
+	}
+	over := w.OpenBootNs + int64((f.StartS+f.DurationS)*1e9)
+	if b.EndedBootNs != nil && *b.EndedBootNs >= over-earlyNs {
+		return generatorFault{}
+	}
+	if b.Ended == wire.EndedDeadline || b.Ended == wire.EndedTrial {
+		return generatorFault{faultEarly, fmt.Sprintf("was ended by its agent %s: %s", when, b.Killed)}
+	}
+	switch b.Cause {
+	case wire.CauseRefused, wire.CauseServerBusy:
+		return generatorFault{faultNobody, fmt.Sprintf("was refused %s: %s", when, b.Error)}
+	case wire.CauseTool:
+		return generatorFault{faultTool, fmt.Sprintf("ended %s: %s", when, cmp.Or(b.Error, "without saying why"))}
+	case "":
+		if b.EndedBootNs != nil {
+			return generatorFault{faultEarly, fmt.Sprintf("ended %s, before its time was over and without an error", when)}
+		}
+	}
+	return generatorFault{}
+}
+
+// inWindow places a moment by its node's window.
+func inWindow(w wire.Window, bootNs *int64) string {
+	if bootNs == nil {
+		return "at an unknown time"
+	}
+	if s := float64(*bootNs-w.OpenBootNs) / 1e9; s >= 0 {
+		return fmt.Sprintf("%.1f s into the window", s)
+	}
+	return "before the window opened"
+}

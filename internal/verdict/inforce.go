@@ -1,0 +1,126 @@
+package verdict
+
+import (
+	"fmt"
+	"strings"
+
+	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// notInForce tells where a node had not made what the trial asks of TCP, or a
+// sender's data sockets ran something else; empty when all that is known of
+// them is right. A trial with another TCP than its cell's would be a result of
+// a cell that was never measured.
+func notInForce(t wire.Trial, records []wire.Record) string {
+	made := map[string]*wire.TCPInForce{}
+	for _, r := range records {
+		if p, ok := r.Body.(*wire.Provenance); ok && p.TCP != nil {
+			made[r.Node] = p.TCP
+			if fault := madeOtherwise(t.TCP, p.TCP); fault != "" {
+				return fmt.Sprintf("not_in_force: node %s %s", r.Node, fault)
+			}
+		}
+	}
+	senders := map[string]string{} // flow → node
+	for _, f := range t.Traffic {
+		senders[f.Name] = f.From
+	}
+	for _, r := range records {
+		s, ok := r.Body.(*wire.TCPSample)
+		if !ok || s.Stream == nil || senders[s.Flow] != r.Node || made[r.Node] == nil {
+			continue
+		}
+		if s.Congestion != "" && s.Congestion != made[r.Node].Kernel {
+			return fmt.Sprintf("not_in_force: a socket of flow %s on %s runs %q, and %s of the trial is %q there", s.Flow, r.Node, s.Congestion, t.TCP.Variant, made[r.Node].Kernel)
+		}
+		if least := t.TCP.RTOMinMs; below(s, least) {
+			return fmt.Sprintf("not_in_force: a socket of flow %s on %s had an RTO of %d µs, and the trial's least is %d ms", s.Flow, r.Node, s.RTOUs, *least)
+		}
+		if most := t.TCP.WindowPackets; beyond(s, most) {
+			return fmt.Sprintf("not_in_force: a socket of flow %s on %s had a window of %d segments, and the trial's is %d", s.Flow, r.Node, s.CwndSegments, *most)
+		}
+	}
+	return ""
+}
+
+// beyond tells whether a socket's window was larger than the trial's. The bound
+// comes with the connection: before, the kernel's own first window stands there,
+// of which nothing is sent.
+func beyond(s *wire.TCPSample, most *int) bool {
+	return most != nil && s.State != "SYN_SENT" && s.CwndSegments > uint32(*most)
+}
+
+// madeOtherwise is what a node has made of a profile, where it is not the profile.
+func madeOtherwise(want wire.TCP, made *wire.TCPInForce) string {
+	var faults []string
+	if made.Variant != want.Variant {
+		faults = append(faults, fmt.Sprintf("has made variant %q of %q", made.Variant, want.Variant))
+	}
+	if made.FixedRTO != want.FixedRTO {
+		faults = append(faults, fmt.Sprintf("has a fixed RTO: %t, wanted: %t", made.FixedRTO, want.FixedRTO))
+	}
+	if fault := otherRTOMin(want, made); fault != "" {
+		faults = append(faults, fault)
+	}
+	if given := made.WindowPackets; want.WindowPackets != nil && (given == nil || *given != *want.WindowPackets) {
+		faults = append(faults, fmt.Sprintf("does not bound windows to %d segments", *want.WindowPackets))
+	}
+	return strings.Join(faults, " and ")
+}
+
+// otherRTOMin is where a node's least RTO is not the profile's. Archives that do
+// not tell it have no rto_min_ms in their plans.
+func otherRTOMin(want wire.TCP, made *wire.TCPInForce) string {
+	least := tcpcc.RTOMinMs(want)
+	switch {
+	case least != nil && made.RTOMinUs != nil && *made.RTOMinUs != *least*1000:
+		return fmt.Sprintf("has a least RTO of %d µs, wanted: %d ms", *made.RTOMinUs, *least)
+	case want.RTOMinMs != nil && made.RTOMinUs == nil:
+		return fmt.Sprintf("does not tell its least RTO, wanted: %d ms", *least)
+	}
+	return ""
+}
+
+// below reports whether a socket that has measured a round trip had an RTO under
+// the trial's least.
+func below(s *wire.TCPSample, leastMs *int) bool {
+	return leastMs != nil && s.RTTUs > 0 && s.State != "SYN_SENT" && int64(s.RTOUs) < int64(*leastMs)*1000
+}
+
+// Evidence keeps of an attempt's samples what a verdict needs: of every socket
+// one for each congestion control that it was seen with, for a window that was
+// too large and for an RTO that was too short. An attempt may have hundreds of thousands.
+type Evidence struct {
+	seen  map[evidence]bool
+	most  *int // segments in a window
+	least *int // ms of an RTO
+}
+
+type evidence struct {
+	node, congestion string
+	cookie           uint64
+	large, early     bool
+}
+
+// NewEvidence is for an attempt at a trial.
+func NewEvidence(t wire.Trial) *Evidence {
+	return &Evidence{seen: map[evidence]bool{}, most: t.TCP.WindowPackets, least: t.TCP.RTOMinMs}
+}
+
+// Needs tells whether a verdict needs the record.
+func (e *Evidence) Needs(r wire.Record) bool {
+	switch b := r.Body.(type) {
+	case *wire.GPS, *wire.Window, *wire.TrialState, *wire.Clock, *wire.Lateness, *wire.Provenance, *wire.Iperf3, *wire.Edge:
+		return true
+	case *wire.TCPSample:
+		if b.Stream == nil {
+			return alien(b)
+		}
+		k := evidence{r.Node, b.Congestion, b.Cookie, beyond(b, e.most), below(b, e.least)}
+		fresh := !e.seen[k]
+		e.seen[k] = true
+		return fresh
+	}
+	return false
+}

@@ -1,0 +1,197 @@
+// Package verdict judges one attempt at a trial by its covariates: the traffic
+// generator's life, speed, GPS, clock and lateness, never by its throughput. The initiator's agent uses it
+// provisionally with its own records, the controller finally with everybody's.
+// It is pure: records in, verdict out; no file, no clock, no network.
+package verdict
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// Scope says what the judge may know. A provisional verdict has only the
+// initiator's own records and skips what those cannot tell: the other nodes'
+// windows, the clocks' alignment, and the medium's lateness.
+type Scope struct{ Final bool }
+
+// Outcomes of an attempt, as they stand in wire.Verdict.
+const (
+	Accepted    = "accepted"
+	Rejected    = "rejected"
+	Failed      = "failed"
+	Interrupted = "interrupted" // see Interruption
+)
+
+// Judge gives the verdict on one attempt from the records of its nodes.
+// Records of other trials and attempts are passed over; clock records may also
+// belong to no trial.
+//
+// The order of precedence: what interrupted a node interrupted the attempt,
+// whatever the others made of it; an attempt that the initiator gave up before
+// its window takes the initiator's reason; a node that failed, fails it; a node
+// without a window fails it; a TCP that was not the trial's fails it; so does an
+// edge of the window at which a node's sockets were not sampled in time, and an
+// iperf3 that did not live through the window or found no server; then the
+// acceptance rules speak, and the first that does not hold is the reason.
+func Judge(t wire.Trial, attempt int, records []wire.Record, scope Scope) wire.Verdict {
+	v := wire.Verdict{TrialKey: wire.TrialKey{Trial: t.Number, Attempt: attempt}, Final: scope.Final}
+	own := ofAttempt(t, attempt, records)
+	if outcome, reason := withoutRules(t, own, scope); outcome != "" {
+		v.Outcome, v.Reason = outcome, reason
+		return v
+	}
+	if fault := notInForce(t, own); fault != "" {
+		v.Outcome, v.Reason = Failed, fault
+		return v
+	}
+	if fault := cmp.Or(atEdges(t, own, scope), generatorFailed(t, own, scope)); fault != "" {
+		v.Outcome, v.Reason = Failed, wire.FitReason(fault) // iperf3 may have said much
+		return v
+	}
+	v.Checks = checks(t, Measure(t, own), scope)
+	v.Outcome = Accepted
+	for _, c := range v.Checks {
+		if !c.Pass {
+			v.Outcome, v.Reason = Rejected, reasonOf(c)
+			break
+		}
+	}
+	return v
+}
+
+// ofAttempt keeps the attempt's records, and clock records of no trial.
+func ofAttempt(t wire.Trial, attempt int, records []wire.Record) []wire.Record {
+	out := make([]wire.Record, 0, len(records))
+	for _, r := range records {
+		_, isClock := r.Body.(*wire.Clock)
+		if (r.Trial == t.Number && r.Attempt == attempt) || (isClock && r.Trial == 0) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// withoutRules tells whether the attempt is decided before any rule is applied.
+func withoutRules(t wire.Trial, records []wire.Record, scope Scope) (outcome, reason string) {
+	interrupted, given, failed := "", "", "" // why a node was interrupted, why the initiator gave up before the window, why a node failed
+	windows := map[string]bool{}
+	for _, r := range records {
+		switch b := r.Body.(type) {
+		case *wire.Window:
+			windows[r.Node] = true
+		case *wire.TrialState:
+			if b.State != "kept" {
+				continue
+			}
+			if b.Outcome == Interrupted && interrupted == "" {
+				interrupted = nodeReason(b.Reason, r.Node)
+			}
+			if b.Outcome == Failed && failed == "" && CodeOf(b.Reason) != generator { // judged here, by all records
+				failed = nodeReason(b.Reason, r.Node)
+			}
+			if b.Outcome == Rejected && r.Node == t.Initiator {
+				given = b.Reason
+			}
+		}
+	}
+	if interrupted != "" {
+		return Interrupted, interrupted
+	}
+	if !windows[t.Initiator] && given != "" {
+		return Rejected, given
+	}
+	if failed != "" {
+		return Failed, failed
+	}
+	var missing []string
+	for _, n := range t.Nodes() {
+		if !windows[n] && (scope.Final || n == t.Initiator) {
+			missing = append(missing, n)
+		}
+	}
+	if len(missing) > 0 {
+		return Failed, "no_window: the measuring window did not open on " + strings.Join(missing, ", ")
+	}
+	return "", ""
+}
+
+// nodeReason keeps the reason's first word and says on which node it arose.
+func nodeReason(reason, node string) string {
+	if reason == "" {
+		return "node_failed: on " + node + ", without a reason"
+	}
+	word, text, found := strings.Cut(reason, ": ")
+	if !found {
+		return word + ": on " + node
+	}
+	if strings.HasPrefix(text, node+" ") { // it says so itself
+		return reason
+	}
+	return word + ": on " + node + ": " + text
+}
+
+// checks applies every rule that is set and that the scope can know. GPS comes
+// before speed: where the fix is bad, the speed is not the cause.
+func checks(t wire.Trial, m Covariates, scope Scope) []wire.Check {
+	a := t.Acceptance
+	out := gpsChecks(t, m, scope)
+	if t.Car != "" && (scope.Final || t.Car == t.Initiator) {
+		if t.SpeedMps != nil && a.SpeedBandMps != nil {
+			share := 0.0
+			if a.InBandShareMin != nil {
+				share = *a.InBandShareMin
+			}
+			c := atLeast("in_band_share_min", share, m.InBandShare)
+			c.Detail = strings.TrimPrefix(c.Detail+fmt.Sprintf("; band %g ± %g m/s", *t.SpeedMps, *a.SpeedBandMps), "; ")
+			out = append(out, c)
+		}
+	}
+	if scope.Final && a.ClockErrorMsMax != nil && len(t.Nodes()) > 1 {
+		c := atMost("clock_error_ms_max", *a.ClockErrorMsMax, m.ClockErrorMs)
+		if c.Measured != nil {
+			c.Detail = m.ClockSource
+		}
+		out = append(out, c)
+	}
+	if scope.Final && a.LatenessShareMax != nil && m.LatenessShare != nil { // a real radio has none
+		out = append(out, atMost("lateness_share_max", *a.LatenessShareMax, m.LatenessShare))
+	}
+	return out
+}
+
+const notMeasured = "not measured"
+
+func atLeast(rule string, limit float64, measured *float64) wire.Check {
+	c := wire.Check{Rule: rule, Limit: limit, Measured: measured, Detail: notMeasured}
+	if measured != nil {
+		c.Pass, c.Detail = *measured >= limit, ""
+	}
+	return c
+}
+
+func atMost(rule string, limit float64, measured *float64) wire.Check {
+	c := wire.Check{Rule: rule, Limit: limit, Measured: measured, Detail: notMeasured}
+	if measured != nil {
+		c.Pass, c.Detail = *measured <= limit, ""
+	}
+	return c
+}
+
+// reasonOf words a failed check: a word to count by, then what was found.
+func reasonOf(c wire.Check) string {
+	word := map[string]string{
+		"in_band_share_min": "speed", "fix_mode_min": "gps", "fix_age_ms_max": "gps",
+		"clock_error_ms_max": "clock", "lateness_share_max": "lateness",
+	}[c.Rule]
+	rule := c.Rule
+	if c.Node != "" {
+		rule += " on " + c.Node
+	}
+	if c.Measured == nil {
+		return fmt.Sprintf("%s: %s not measured", word, rule)
+	}
+	return fmt.Sprintf("%s: %s is %.4g, limit %g", word, rule, *c.Measured, c.Limit)
+}

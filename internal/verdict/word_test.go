@@ -1,0 +1,134 @@
+package verdict
+
+import (
+	"slices"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+func said(note string) wire.Noted { return wire.Noted{Note: note, By: "phone", Text: "a bus passed"} }
+
+func TestAWordStandsOverTheRules(t *testing.T) {
+	for _, c := range []struct {
+		judged, note, want string
+		heeded             bool
+	}{
+		{Rejected, "accept", Accepted, true},
+		{Accepted, "repeat", Rejected, true},
+		{Rejected, "repeat", Rejected, true},
+		{Failed, "repeat", Failed, true},
+		{Accepted, "skip", Accepted, true},
+		{Rejected, "skip", Rejected, true},
+		{Failed, "accept", Failed, false}, // nothing was measured
+		{Interrupted, "accept", Interrupted, false},
+		{Interrupted, "repeat", Interrupted, true},
+		{Interrupted, "skip", Interrupted, true},
+		{Rejected, Retry, Rejected, true},
+		{Failed, Retry, Failed, true},
+		{Rejected, "mark", Rejected, false},
+	} {
+		v, heeded := Heed(wire.Verdict{TrialKey: wire.TrialKey{Trial: 3, Attempt: 1}, Outcome: c.judged}, said(c.note))
+		if heeded != c.heeded || v.Outcome != c.want && heeded {
+			t.Errorf("%s, %s: %s, heeded %v; want %s, %v", c.judged, c.note, v.Outcome, heeded, c.want, c.heeded)
+		}
+		if heeded && (v.Word.Judged != c.judged || v.Word.By != "phone" || v.Word.Text != "a bus passed") {
+			t.Errorf("%s, %s: the word is %+v", c.judged, c.note, v.Word)
+		}
+	}
+}
+
+func TestTheLastWordCountsAndTheFirstJudgementIsKept(t *testing.T) {
+	v := wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: Accepted}
+	repeated, _ := Heed(v, said("repeat"))
+	again, heeded := Heed(repeated, said("repeat"))
+	if heeded || again.Outcome != Rejected {
+		t.Errorf("the same word twice: %+v, heeded %v", again, heeded)
+	}
+	back, heeded := Heed(repeated, said("accept"))
+	if !heeded || back.Outcome != Accepted || back.Reason != "" || back.Word.Judged != Accepted {
+		t.Errorf("accepted after all: %+v %+v", back, back.Word)
+	}
+}
+
+func TestNextCountsWords(t *testing.T) {
+	key := func(n int) wire.TrialKey { return wire.TrialKey{Trial: 1, Attempt: n} }
+	word := func(n int, outcome, note string) wire.Verdict {
+		v, _ := Heed(wire.Verdict{TrialKey: key(n), Outcome: outcome}, said(note))
+		return v
+	}
+	for _, c := range []struct {
+		what    string
+		vs      []wire.Verdict
+		attempt int
+		more    bool
+	}{
+		{"none yet", nil, 1, true},
+		{"rejected", []wire.Verdict{{TrialKey: key(1), Outcome: Rejected}}, 2, true},
+		{"accepted", []wire.Verdict{{TrialKey: key(1), Outcome: Accepted}}, 2, false},
+		{"used up", []wire.Verdict{{TrialKey: key(1), Outcome: Rejected}, {TrialKey: key(2), Outcome: Failed}}, 3, false},
+		{"used up and repeated", []wire.Verdict{{TrialKey: key(1), Outcome: Rejected}, word(2, Failed, "repeat")}, 3, true},
+		{"the repeat is used up", []wire.Verdict{word(2, Failed, "repeat"), {TrialKey: key(3), Outcome: Failed}}, 4, false},
+		{"accepted and repeated", []wire.Verdict{word(1, Accepted, "repeat")}, 2, true},
+		{"skipped", []wire.Verdict{word(1, Rejected, "skip")}, 2, false},
+		{"skipped before", []wire.Verdict{Skipped(1, said("skip"))}, 2, false},
+		{"accepted by a word", []wire.Verdict{word(1, Rejected, "accept")}, 2, false},
+	} {
+		if attempt, more := Next(2, c.vs); attempt != c.attempt || more != c.more {
+			t.Errorf("%s: attempt %d, more %v; want %d, %v", c.what, attempt, more, c.attempt, c.more)
+		}
+	}
+}
+
+// The attempts that a trial has are used up by what says something of it.
+func TestInterruptedAttemptsUseUpNone(t *testing.T) {
+	attempts := func(outcomes ...string) (vs []wire.Verdict) {
+		for i, o := range outcomes {
+			vs = append(vs, wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: i + 1}, Outcome: o})
+		}
+		return vs
+	}
+	words := func(vs []wire.Verdict, attempt int, word string) []wire.Verdict {
+		vs[attempt-1], _ = Heed(vs[attempt-1], said(word))
+		return vs
+	}
+	all := func(outcome string, n int) (out []string) {
+		for range n {
+			out = append(out, outcome)
+		}
+		return out
+	}
+	mixed := attempts(Interrupted, Rejected, Interrupted, Interrupted, Failed)
+	slices.Reverse(mixed) // the order of the journal need not be that of the attempts
+	for _, c := range []struct {
+		what      string
+		vs        []wire.Verdict
+		attempt   int
+		more      bool
+		exhausted bool
+	}{
+		{"interrupted more often than there are attempts", attempts(all(Interrupted, 5)...), 6, true, false},
+		{"one interrupted, one rejected", attempts(Interrupted, Rejected), 3, true, false},
+		{"two that count among interrupted ones", mixed, 6, false, false},
+		{"accepted after all", attempts(Interrupted, Interrupted, Interrupted, Accepted), 5, false, false},
+		{"interrupted for ever", attempts(all(Interrupted, InterruptionsMax)...), InterruptionsMax + 1, false, true},
+		{"once less than for ever", attempts(all(Interrupted, InterruptionsMax-1)...), InterruptionsMax, true, false},
+		{"interrupted for ever, and retried", words(attempts(all(Interrupted, InterruptionsMax)...), InterruptionsMax, Retry), InterruptionsMax + 1, true, false},
+		{"interrupted for ever, and repeated", words(attempts(all(Interrupted, InterruptionsMax)...), 1, "repeat"), InterruptionsMax + 1, false, true},
+		{"interrupted and skipped", words(attempts(Interrupted), 1, "skip"), 2, false, false},
+		{"skipped, then retried", words(words(attempts(Rejected), 1, "skip"), 1, Retry), 2, true, false},
+		{"a repeat that is interrupted", words(attempts(Failed, Failed, Interrupted), 2, "repeat"), 4, true, false},
+		{"a repeat that is interrupted and fails", words(attempts(Failed, Failed, Interrupted, Failed), 2, "repeat"), 5, false, false},
+		{"given up, and retried", words(attempts(Failed, Rejected), 2, Retry), 3, true, false},
+		{"retried, one used", words(attempts(Failed, Rejected, Failed), 2, Retry), 4, true, false},
+		{"retried, all used", words(attempts(Failed, Rejected, Failed, Failed), 2, Retry), 5, false, false},
+		{"an attempt that nobody has judged is used", attempts(Rejected, Interrupted, Rejected)[2:], 4, false, false},
+	} {
+		if attempt, more := Next(2, c.vs); attempt != c.attempt || more != c.more {
+			t.Errorf("%s: attempt %d, more %v; want %d, %v", c.what, attempt, more, c.attempt, c.more)
+		}
+		if got := Exhausted(2, c.vs); got != c.exhausted {
+			t.Errorf("%s: exhausted %v, want %v", c.what, got, c.exhausted)
+		}
+	}
+}

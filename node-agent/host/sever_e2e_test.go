@@ -1,0 +1,241 @@
+//go:build e2e
+
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/test/testnet"
+)
+
+// ends are two joined namespaces, the first with a host process; the second has
+// an address more, a stranger's.
+type ends struct {
+	server, client field
+	host           *Client
+	flow           FlowEnd // as the server sees it
+}
+
+func newEnds(t *testing.T) ends {
+	t.Helper()
+	a, b := newField(t)
+	e := ends{server: a, client: b, flow: FlowEnd{Peer: netip.MustParseAddr("10.77.0.2"), Port: 5000, Streams: 1, ClientPort: 20000, Server: true}}
+	e.host, _ = a.start(t, true)
+	apply(t, e.host, ScopeRun, []Change{address("10.77.0.1/24")})
+	for _, line := range []string{"addr add 10.77.0.2/24 dev wlan0", "addr add 10.77.0.66/24 dev wlan0"} {
+		b.ns.Run(t, "ip", strings.Fields(line)...)
+	}
+	return e
+}
+
+// listen serves a port of the server's namespace.
+func (e ends) listen(t *testing.T, at string) *net.TCPListener {
+	t.Helper()
+	var l *net.TCPListener
+	e.server.ns.Do(t, func() error {
+		any, err := net.Listen("tcp4", at)
+		if err == nil {
+			l = any.(*net.TCPListener)
+		}
+		return err
+	})
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// dial connects from an address of the client's namespace.
+func (e ends) dial(t *testing.T, from, to string) (net.Conn, error) {
+	t.Helper()
+	local, err := net.ResolveTCPAddr("tcp4", from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c net.Conn
+	var dialErr error
+	e.client.ns.Do(t, func() error {
+		c, dialErr = (&net.Dialer{LocalAddr: local, Timeout: 500 * time.Millisecond}).Dial("tcp4", to)
+		return nil
+	})
+	if c != nil {
+		t.Cleanup(func() { _ = c.Close() })
+	}
+	return c, dialErr
+}
+
+func (e ends) sever(t *testing.T) Severed {
+	t.Helper()
+	s, err := e.host.Sever(t.Context(), Sever{Interface: device, Own: netip.MustParseAddr("10.77.0.1"), Flows: []FlowEnd{e.flow}})
+	if err != nil || s.Error != "" {
+		t.Fatalf("severed %+v, %v", s, err)
+	}
+	return s
+}
+
+// Only a flow's other end reaches its server; what else comes is dropped and
+// counted, and other ports are as they were.
+func TestE2EAdmissionIsTheFlowsPeerOnly(t *testing.T) {
+	e := newEnds(t)
+	e.listen(t, "10.77.0.1:5000")
+	e.listen(t, "10.77.0.1:5001")
+	if _, err := e.dial(t, "10.77.0.66:0", "10.77.0.1:5000"); err != nil {
+		t.Fatalf("without admission: %v", err)
+	}
+	if s := e.sever(t); s.Refused != nil {
+		t.Errorf("without admission %d packets are refused", *s.Refused)
+	}
+	before := e.server.snapshot(t)
+	apply(t, e.host, ScopeTrial, []Change{Admission{Own: netip.MustParseAddr("10.77.0.1"), Flows: []FlowEnd{e.flow}}})
+	if _, err := e.dial(t, "10.77.0.66:0", "10.77.0.1:5000"); !isTimeout(err) {
+		t.Errorf("a stranger reaches the server: %v", err)
+	}
+	for _, way := range [][2]string{{"10.77.0.2:0", "10.77.0.1:5000"}, {"10.77.0.66:0", "10.77.0.1:5001"}} {
+		if _, err := e.dial(t, way[0], way[1]); err != nil {
+			t.Errorf("%s to %s: %v", way[0], way[1], err)
+		}
+	}
+	if s := e.sever(t); s.Refused == nil || *s.Refused < 1 || *s.Refused > 3 {
+		t.Errorf("severed %+v, want the stranger's SYN refused", s)
+	}
+	if _, err := e.host.Restore(t.Context(), ScopeTrial); err != nil {
+		t.Fatal(err)
+	}
+	mustEqual(t, "after admission", before, e.server.snapshot(t))
+}
+
+func isTimeout(err error) bool {
+	var n net.Error
+	return errors.As(err, &n) && n.Timeout()
+}
+
+// What a flow leaves is destroyed, in whatever state, without a packet; other
+// connections of the node stay.
+func TestE2ESeveredSocketsAreGoneAndSilent(t *testing.T) {
+	testnet.Need(t, "ss")
+	for _, admitted := range []bool{true, false} {
+		t.Run(fmt.Sprintf("admission %t", admitted), func(t *testing.T) {
+			e := newEnds(t)
+			if admitted {
+				apply(t, e.host, ScopeTrial, []Change{Admission{Own: netip.MustParseAddr("10.77.0.1"), Flows: []FlowEnd{e.flow}}})
+			}
+			flow, other := e.listen(t, "10.77.0.1:5000"), e.listen(t, "10.77.0.1:5001")
+			open, err1 := e.dial(t, "10.77.0.2:20000", "10.77.0.1:5000")
+			orphaned, err2 := e.dial(t, "10.77.0.2:20001", "10.77.0.1:5000")
+			kept, err3 := e.dial(t, "10.77.0.2:0", "10.77.0.1:5001")
+			if err := errors.Join(err1, err2, err3); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				c, err := flow.AcceptTCP()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if c.RemoteAddr().String() == orphaned.LocalAddr().String() {
+					// Nobody takes what is sent: the orphan has data to send on and on.
+					e.client.ns.Run(t, "ip", "link", "set", "dev", device, "down")
+					if _, err := c.Write(make([]byte, 10_000)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				_ = c.Close()
+			}
+			if left := e.server.ns.Run(t, "ss", "-Htan", "sport", "=", ":5000"); strings.Count(left, "\n") < 2 {
+				t.Fatalf("there is nothing to destroy: this test shows nothing\n%s", left)
+			}
+			sentBefore := e.sent(t)
+			s := e.sever(t)
+			if s.Destroyed != 2 {
+				t.Errorf("%d sockets are destroyed, want 2", s.Destroyed)
+			}
+			if left := e.server.ns.Run(t, "ss", "-Htan", "state", "connected", "sport", "=", ":5000"); left != "" {
+				t.Errorf("left:\n%s", left)
+			}
+			if now := e.sent(t); admitted && now != sentBefore {
+				t.Errorf("%d packets left the node while sockets were destroyed", now-sentBefore)
+			}
+			e.client.ns.Run(t, "ip", "link", "set", "dev", device, "up")
+			_ = open
+			in, err := other.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := kept.Write([]byte("here")); err != nil {
+				t.Errorf("another connection: %v", err)
+			}
+			buf := make([]byte, 4)
+			_ = in.SetReadDeadline(time.Now().Add(20 * time.Second))
+			if _, err := io.ReadFull(in, buf); err != nil || string(buf) != "here" {
+				t.Errorf("another connection: %q, %v", buf, err)
+			}
+		})
+	}
+}
+
+// sent counts the packets that left the server's interface.
+func (e ends) sent(t *testing.T) (n int) {
+	t.Helper()
+	text := e.server.ns.Run(t, "cat", "/sys/class/net/wlan0/statistics/tx_packets")
+	if _, err := fmt.Sscan(text, &n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// A packet that waits for its neighbour to be found is not sent once the trial
+// is over.
+func TestE2ESeveredPacketsDoNotWaitForANeighbour(t *testing.T) {
+	testnet.Need(t, "tcpdump")
+	for _, severed := range []bool{false, true} {
+		e := newEnds(t)
+		e.client.ns.Run(t, "ip", "link", "set", "dev", device, "arp", "off") // it does not answer
+		e.server.ns.Do(t, func() error {
+			c, err := net.Dial("udp4", "10.77.0.2:5009")
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			_, err = c.Write([]byte("of the former trial"))
+			return err
+		})
+		if severed {
+			if s, err := e.host.Sever(t.Context(), Sever{Interface: device}); err != nil || s.Error != "" {
+				t.Fatalf("severed %+v, %v", s, err)
+			}
+		}
+		e.client.ns.Run(t, "ip", "link", "set", "dev", device, "arp", "on")
+		heard := e.client.ns.Command(t.Context(), "timeout", "3", "tcpdump", "-nn", "-c", "1", "-i", device, "udp", "port", "5009")
+		err := heard.Run() // tcpdump ends well when it has heard one
+		if severed && err == nil {
+			t.Error("a packet of before is sent to the neighbour that was found")
+		}
+		if !severed && err != nil {
+			t.Errorf("without severing no packet comes: this test shows nothing: %v", err)
+		}
+	}
+}
+
+// What is not a flow of this node's on the mesh is not severed.
+func TestE2ESeverIsBounded(t *testing.T) {
+	e := newEnds(t)
+	good := Sever{Interface: device, Own: netip.MustParseAddr("10.77.0.1"), Flows: []FlowEnd{e.flow}}
+	for name, spoil := range map[string]func(*Sever){
+		"another address": func(s *Sever) { s.Own = netip.MustParseAddr("192.168.7.1") },
+		"another peer":    func(s *Sever) { s.Flows[0].Peer = netip.MustParseAddr("192.168.7.2") },
+		"a system's port": func(s *Sever) { s.Flows[0].Port = 22 },
+		"another link":    func(s *Sever) { s.Interface = "lo" },
+		"no address":      func(s *Sever) { s.Own = netip.Addr{} },
+	} {
+		s := Sever{Interface: device, Own: good.Own, Flows: []FlowEnd{e.flow}}
+		spoil(&s)
+		var refused *Refused
+		if _, err := e.host.Sever(t.Context(), s); !errors.As(err, &refused) {
+			t.Errorf("%s: %v, want it refused", name, err)
+		}
+	}
+}

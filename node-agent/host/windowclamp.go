@@ -1,0 +1,38 @@
+package host
+
+import (
+	"fmt"
+	"io"
+	"net/netip"
+
+	"fieldmesh.dev/fieldmesh/node-agent/tcp"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// WindowClamp bounds the windows of this network namespace's connections with
+// peers in a prefix (tcp.ClampWindow). It hangs on a file descriptor too.
+type WindowClamp struct {
+	Peers    netip.Prefix `json:"peers"`
+	Segments int          `json:"segments"`
+}
+
+func (WindowClamp) target() string { return "window clamp" }
+
+func (w WindowClamp) String() string {
+	return fmt.Sprintf("window of %d segments for peers in %s", w.Segments, w.Peers)
+}
+
+func (w WindowClamp) check(p policy) (reason, cure string) {
+	if w.Segments < 1 || w.Segments > wire.MaxWindowPackets {
+		return fmt.Sprintf("a window of %d segments is outside 1 to %d", w.Segments, wire.MaxWindowPackets), ""
+	}
+	return p.checkPeers(w.Peers)
+}
+
+func (w WindowClamp) prepare(*kernel, uint64) (*loadedUndo, error) { return unloads(w), nil }
+
+func (w WindowClamp) apply(k *kernel, u *loadedUndo) error {
+	return k.load(u, func() (io.Closer, error) {
+		return tcp.ClampWindow(tcp.Clamp{Of: tcp.Of{Cookie: k.world.Cookie, Peers: w.Peers}, Segments: w.Segments})
+	})
+}

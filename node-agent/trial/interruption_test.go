@@ -1,0 +1,111 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/internal/verdict"
+	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+func TestWhatEndsAnAttemptDecidesWhetherItCounts(t *testing.T) {
+	aborted := verdict.Interruption{Code: verdict.Aborted, Text: "a person"}
+	for _, c := range []struct {
+		reason error
+		want   string
+	}{
+		{aborted, verdict.Interrupted},
+		{fmt.Errorf("arm_failed: %w", aborted), verdict.Interrupted},
+		{errors.Join(aborted, errors.New("flow bulk: killed")), verdict.Interrupted},
+		{join(errors.New("routing_daemon: it ended"), hostRestarted()), verdict.Interrupted},
+		{fmt.Errorf("arm_failed: %w", fmt.Errorf("%w: connection refused", host.ErrAway)), verdict.Interrupted},
+		{errors.New("aborted: car: routing_daemon: it ended"), verdict.Failed}, // it follows another node
+		{errors.New("agent_restarted: only words"), verdict.Failed},
+		{errors.New("superseded: GO of trial 1 attempt 2 came"), verdict.Failed},
+		{fmt.Errorf("%w: the gate did not open within 5 s", errGateTimeout), verdict.Rejected},
+		{errors.New("gate_timeout: only words"), verdict.Failed},
+	} {
+		if got := outcomeOf(c.reason); got != c.want {
+			t.Errorf("%v: %s, want %s", c.reason, got, c.want)
+		}
+	}
+}
+
+// A node that leaves an attempt because another one did has nothing to say of
+// why; somebody who aborts one has.
+func TestAnAbortThatFollowsIsNoInterruption(t *testing.T) {
+	_, road, plan := pair(t, 2)
+	for trial, want := range map[int]string{1: verdict.Failed, 2: verdict.Interrupted} {
+		k := wire.TrialKey{Trial: trial, Attempt: 1}
+		if _, err := road.Arm(ctx, holder, plan.Run, k); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := road.Abort(ctx, plan.Run, wire.AbortRequest{TrialKey: k, Reason: "test", Follows: trial == 1}); err != nil {
+			t.Fatal(err)
+		}
+		if outcome, reason := road.outcome(t, k); outcome != want || reason != "aborted: test" {
+			t.Errorf("follows %v: %s, %s; want %s", trial == 1, outcome, reason, want)
+		}
+	}
+}
+
+// The car's agent is killed at more attempts than the plan has, with no
+// controller there: each life buries its attempt and goes on, and the peer,
+// which cannot know of what befell the car, takes part.
+func TestInterruptedMoreOftenThanThePlanHasAttempts(t *testing.T) {
+	road := newRig(t, "road", t.TempDir(), freePort(t))
+	road.start(t)
+	carDir, carPort := t.TempDir(), freePort(t)
+	plan := twoNodePlan(1, carPort, road.port)
+	lives := plan.AttemptsMax + 2
+	for life := 1; life <= lives; life++ {
+		car := newRig(t, "car", carDir, carPort)
+		if life < lives {
+			car.gps.speed = 0 // the gate stays shut
+		}
+		ends := make(chan error, 1)
+		living, kill := context.WithCancel(ctx)
+		go func() { ends <- car.Run(living) }()
+		if life == 1 {
+			for _, r := range []*rig{car, road} {
+				takeLease(t, r, 60)
+				if _, err := r.Load(ctx, holder, plan); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		k := wire.TrialKey{Trial: 1, Attempt: life}
+		if life == lives {
+			await(t, "the trial, alone", func() bool { return car.kept(k) && road.kept(k) })
+			if outcome, reason := car.outcome(t, k); outcome != verdict.Accepted {
+				t.Errorf("the last attempt: %s, %s", outcome, reason)
+			}
+		} else {
+			if life == 1 {
+				if _, err := car.Arm(ctx, holder, plan.Run, k); err != nil {
+					t.Fatal(err)
+				}
+				takeLease(t, car, 0)
+				takeLease(t, road, 0)
+			}
+			await(t, "armed", func() bool { _, busy := car.Attempt(); return busy })
+		}
+		kill()
+		if err := <-ends; err != nil {
+			t.Error(err)
+		}
+	}
+	again := newRig(t, "car", carDir, carPort)
+	v, err := again.View(ctx, plan.Run, 0)
+	if err != nil || len(v.Trials) != 1 || len(v.Trials[0].Attempts) != lives {
+		t.Fatalf("what the last life knows: %+v, %v", v.Trials, err)
+	}
+	for i, a := range v.Trials[0].Attempts[:lives-1] {
+		if a.Outcome != verdict.Interrupted {
+			t.Errorf("attempt %d: %+v", i+1, a)
+		}
+	}
+}

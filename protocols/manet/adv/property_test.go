@@ -1,0 +1,63 @@
+package adv_test
+
+import (
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/manet"
+	"fieldmesh.dev/fieldmesh/protocols/manet/adv"
+	"fieldmesh.dev/fieldmesh/protocols/manet/simulation"
+	"fieldmesh.dev/fieldmesh/protocols/manet/simulation/simtest"
+)
+
+// variant is one configuration of the protocol, chosen by the seed.
+func variant(seed uint64, interfaces []manet.Interface) (c adv.Config, feedback bool) {
+	c, feedback = adv.Default(interfaces, seed), true
+	switch seed % 5 {
+	case 1:
+		c.UpdateInterval, c.Spacing = 2*time.Second, 100*time.Millisecond
+	case 2:
+		feedback = false
+	case 3:
+		c.ThresholdRise, c.FullAfter = 3, 2
+	case 4:
+		c.UpdateInterval, c.MissedUpdates, feedback = time.Second, 5, false
+	}
+	// Numbers are about to wrap, by either way of comparing them.
+	c.FirstSeq = []uint32{1<<32 - 20, 1<<31 - 20}[seed/5%2]
+	return c, feedback
+}
+
+var maker = simtest.Variants(variant, func(c *adv.Config, seed uint64) { c.Seed = seed }, adv.New)
+
+// unrestFor is how long the simulated network is disturbed.
+const unrestFor = 60 * time.Second
+
+var protocol = simtest.Protocol{Network: network, Quick: 12}
+
+func network(seed uint64) simtest.Network {
+	config, feedback := variant(seed, []manet.Interface{{Address: simulation.Address(0, 0)}})
+	return simtest.Network{
+		Make: maker(seed), Feedback: feedback, Look: 100 * time.Millisecond,
+		Unrest: simulation.Unrest{Every: 2 * time.Second, Until: unrestFor, Reboots: true, OneWay: true},
+		Flows:  simtest.RandomFlows, AtRest: simtest.Flows,
+		Convergence: config.ConvergenceBound(12), Loop: config.LoopBound(),
+		Tables: func(n int) map[string]int {
+			return map[string]int{"routes": n, "neighbors": n, "receivers": n, "sources": n, "connections": n, "waiting": n,
+				"seen": 30 * n * n, "floods": 64}
+		},
+	}
+}
+
+func TestProperties(t *testing.T) { protocol.Properties(t) }
+
+// TestSoakProperties is the long form.
+func TestSoakProperties(t *testing.T) { protocol.SoakProperties(t) }
+
+// TestHostile throws bytes and altered copies of real packets at nodes.
+func TestHostile(t *testing.T) {
+	attack := simtest.Hostile{Seeds: 2, Make: simtest.Variants(variant, func(c *adv.Config, seed uint64) {
+		c.Seed, c.MaxEntries = seed, 256
+	}, adv.New), Limit: func(string) int { return 256 }}
+	attack.Test(t)
+}

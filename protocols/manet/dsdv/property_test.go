@@ -1,0 +1,60 @@
+package dsdv_test
+
+import (
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/manet"
+	"fieldmesh.dev/fieldmesh/protocols/manet/dsdv"
+	"fieldmesh.dev/fieldmesh/protocols/manet/simulation"
+	"fieldmesh.dev/fieldmesh/protocols/manet/simulation/simtest"
+)
+
+// variant is one configuration of the protocol, chosen by the seed.
+func variant(seed uint64, interfaces []manet.Interface) (c dsdv.Config, feedback bool) {
+	c, feedback = dsdv.Quick(interfaces, seed), true
+	switch seed % 5 {
+	case 1:
+		c = dsdv.Broch(interfaces, seed)
+	case 2:
+		c.TriggerSequence = false
+	case 3:
+		feedback = false
+	case 4:
+		c.MissedPeriods, c.SettlingWeight, feedback = 4, 0.5, false
+	}
+	// Numbers are about to wrap, by either way of comparing them.
+	c.FirstSeq = []uint32{1<<32 - 20, 1<<31 - 20}[seed/5%2]
+	return c, feedback
+}
+
+var maker = simtest.Variants(variant, func(c *dsdv.Config, seed uint64) { c.Seed = seed }, dsdv.New)
+
+// unrestFor is how long the simulated network is disturbed.
+const unrestFor = 60 * time.Second
+
+var protocol = simtest.Protocol{Network: network, Quick: 20}
+
+func network(seed uint64) simtest.Network {
+	config, feedback := variant(seed, []manet.Interface{{Address: simulation.Address(0, 0)}})
+	return simtest.Network{
+		Make: maker(seed), Feedback: feedback, Look: 200 * time.Millisecond,
+		Unrest: simulation.Unrest{Every: 2 * time.Second, Until: unrestFor, Reboots: true, OneWay: true},
+		Flows:  simtest.CrossFlows(unrestFor + 60*time.Second), AtRest: simtest.Pairs,
+		Convergence: config.ConvergenceBound(12), Loop: config.LoopBound(),
+		Tables: func(n int) map[string]int { return map[string]int{"routes": n, "neighbors": n} },
+	}
+}
+
+func TestProperties(t *testing.T) { protocol.Properties(t) }
+
+// TestSoakProperties is the long form.
+func TestSoakProperties(t *testing.T) { protocol.SoakProperties(t) }
+
+// TestHostile throws bytes and altered copies of real packets at nodes.
+func TestHostile(t *testing.T) {
+	attack := simtest.Hostile{Seeds: 2, Make: simtest.Variants(variant, func(c *dsdv.Config, seed uint64) {
+		c.Seed, c.MaxEntries = seed, 256
+	}, dsdv.New), Limit: func(string) int { return 256 }}
+	attack.Test(t)
+}

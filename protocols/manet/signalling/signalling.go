@@ -1,0 +1,113 @@
+// Package signalling is what routing protocols' packets are known by: ports,
+// protocol numbers and the headers that carriers put before data. It is the one
+// list of them, for protocols, captures and the emulated radio alike; what the
+// protocols say in their packets stays out.
+package signalling
+
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// UDP ports.
+const (
+	PortMANET = 269   // RFC 5498
+	PortAODV  = 654   // RFC 3561; AOMDV's too
+	PortOLSR  = 698   // RFC 3626
+	PortBabel = 6696  // RFC 8966
+	PortDSDV  = 49654 // none is assigned: in the range for private use (RFC 6335, 6)
+	PortADV   = 49655 // as DSDV's
+)
+
+// Numbers of IP protocols.
+const (
+	ProtocolUDP   = 17
+	ProtocolDSR   = 48  // RFC 4728
+	ProtocolMANET = 138 // RFC 5498
+)
+
+// EtherBatman is batman-adv's ethertype (linux/if_ether.h).
+const EtherBatman = 0x4305
+
+// NoNextHeader says in DSR's header that no data follows (RFC 4728, 6.1).
+const NoNextHeader = 59
+
+// Ports lists the UDP ports of routing protocols, in ascending order.
+func Ports() []uint16 {
+	return []uint16{PortMANET, PortAODV, PortOLSR, PortBabel, PortDSDV, PortADV}
+}
+
+// Protocols lists the IP protocols that are routing's, at least in part.
+func Protocols() []uint8 { return []uint8{ProtocolDSR, ProtocolMANET} }
+
+// Mark is how the packets of a protocol that a campaign can name are known;
+// exactly one of its numbers is not 0.
+type Mark struct {
+	Port      uint16
+	Protocol  uint8
+	EtherType uint16
+}
+
+// Of gives the mark of a protocol by its name in a plan (wire.RoutingProtocols);
+// ok is false where nothing is sent for routing.
+func Of(name string) (m Mark, ok bool) {
+	m, ok = map[string]Mark{
+		"babeld":     {Port: PortBabel},
+		"olsrd":      {Port: PortOLSR},
+		"olsr":       {Port: PortOLSR},
+		"olsr-etx":   {Port: PortOLSR},
+		"olsr-full":  {Port: PortOLSR},
+		"aodv":       {Port: PortAODV},
+		"aodv-p3":    {Port: PortAODV},
+		"aomdv":      {Port: PortAODV},
+		"dsdv":       {Port: PortDSDV},
+		"adv":        {Port: PortADV},
+		"dsr":        {Protocol: ProtocolDSR},
+		"batman-adv": {EtherType: EtherBatman},
+	}[name]
+	return m, ok
+}
+
+// Share is how much of a packet is routing's.
+type Share struct {
+	Header int  // bytes of it that lie before data which it carries
+	Whole  bool // it carries no data: all of it is routing's
+}
+
+// InIP says what is routing's in an IP packet of a protocol, of which body are
+// the bytes behind the IP header, as far as there are any.
+func InIP(protocol uint8, body []byte) Share {
+	switch {
+	case protocol == ProtocolMANET:
+		return Share{Whole: true}
+	case protocol == ProtocolUDP && len(body) >= 4:
+		ports := Ports()
+		return Share{Whole: slices.Contains(ports, binary.BigEndian.Uint16(body)) || slices.Contains(ports, binary.BigEndian.Uint16(body[2:]))}
+	case protocol == ProtocolDSR && len(body) >= 1 && body[0] == NoNextHeader:
+		return Share{Whole: true}
+	case protocol == ProtocolDSR && len(body) >= 4: // RFC 4728, 6.1: the length is that of the options
+		return Share{Header: 4 + int(binary.BigEndian.Uint16(body[2:]))}
+	}
+	return Share{}
+}
+
+// batmanHeaders are what batman-adv's packets have before the IP packet that
+// they carry, by type (linux/batadv_packet.h): its own header and the inner
+// Ethernet header, or its own alone where what follows is not whole.
+var batmanHeaders = map[byte]int{
+	0x01: 14 + 14, // broadcast
+	0x02: 46,      // network-coded
+	0x40: 10 + 14, // unicast
+	0x41: 20,      // fragment
+	0x42: 18 + 14, // unicast with four addresses
+}
+
+// InBatman says what is routing's in a packet of batman-adv, from behind the
+// Ethernet header.
+func InBatman(body []byte) Share {
+	if len(body) == 0 {
+		return Share{}
+	}
+	header, carries := batmanHeaders[body[0]]
+	return Share{Header: header, Whole: !carries}
+}

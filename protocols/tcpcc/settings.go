@@ -1,0 +1,123 @@
+package tcpcc
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// Setting is a sysctl and its value.
+type Setting struct{ Key, Value string }
+
+// The least RTOs in ms from which a timer that is held is constant: the bound
+// by which the kernel holds it cannot be below a second (bpf/rto.bpf.c), and is
+// twice the first RTO for the fixed RTO, and that RTO for the reference TCP.
+const (
+	fixedRTOMinMs     = 500
+	referenceRTOMinMs = 1000
+)
+
+// RTOMinKey is the sysctl of the least RTO, in µs, from Linux 6.11 on.
+const RTOMinKey = "net.ipv4.tcp_rto_min_us"
+
+// RTOMinFloorMs is the lowest least RTO with which a profile's timer does what
+// the profile says; 0 where any will do.
+func RTOMinFloorMs(t wire.TCP) int {
+	switch {
+	case t.Variant == Reference:
+		return referenceRTOMinMs
+	case t.FixedRTO:
+		return fixedRTOMinMs
+	}
+	return 0
+}
+
+// RTOMinMs is the least RTO that a profile sets: the plan's, or else the lowest
+// that its timer allows. Nil leaves the kernel's own, 200 ms as Linux comes.
+func RTOMinMs(t wire.TCP) *int {
+	if t.RTOMinMs != nil {
+		return t.RTOMinMs
+	}
+	if floor := RTOMinFloorMs(t); floor > 0 {
+		return &floor
+	}
+	return nil
+}
+
+// CheckRTOMin says why a profile cannot have the least RTO that it asks for.
+func CheckRTOMin(t wire.TCP) error {
+	floor := RTOMinFloorMs(t)
+	if t.RTOMinMs == nil || *t.RTOMinMs >= floor {
+		return nil
+	}
+	timer := "a fixed RTO"
+	if t.Variant == Reference {
+		timer = "variant " + Reference
+	}
+	return fmt.Errorf("a least RTO of %d ms is too low for %s, whose timer the kernel holds constant from %d ms on", *t.RTOMinMs, timer, floor)
+}
+
+// NeedsSACK reports whether a variant is defined with SACK on.
+func NeedsSACK(variant string) bool { return variant == "sack" || variant == Fack }
+
+// SACK is whether a profile has SACK on; nil leaves it to the kernel.
+func SACK(t wire.TCP) *bool {
+	switch on := NeedsSACK(t.Variant); {
+	case on:
+		return &on
+	case t.SACK != nil || !t.Classic:
+		return t.SACK
+	}
+	return new(false)
+}
+
+// Settings are a profile's sysctls, in the order in which they are to be made.
+func Settings(t wire.TCP) []Setting {
+	var out []Setting
+	set := func(keysAndValues ...string) {
+		for pair := range slices.Chunk(keysAndValues, 2) {
+			out = append(out, Setting{"net.ipv4." + pair[0], pair[1]})
+		}
+	}
+	if t.Classic {
+		// In the order of what they are about: loss detection, RTO, header
+		// options, and what one connection leaves to the next.
+		set("tcp_recovery", "0", "tcp_early_retrans", "0", "tcp_max_reordering", "3", "tcp_frto", "0",
+			"tcp_timestamps", "0", "tcp_dsack", "0", "tcp_ecn", "0")
+	}
+	if sack := SACK(t); sack != nil {
+		set("tcp_sack", map[bool]string{true: "1", false: "0"}[*sack])
+	}
+	// A later trial must not start from what the kernel learned in an earlier
+	// one. No connection is given up during a trial: 255 is the most, and at the
+	// usual 15 one whose timer does not back off would die within seconds, so
+	// that variants would differ in it.
+	set("tcp_no_metrics_save", "1", "tcp_retries2", "255")
+	if least := RTOMinMs(t); least != nil {
+		out = append(out, Setting{RTOMinKey, strconv.Itoa(*least * 1000)})
+	}
+	return out
+}
+
+// Knob is one of a profile's settings by its key in a campaign, as it is in
+// force and not only as it was asked for.
+type Knob struct{ Key, Name, Value string }
+
+// Knobs are the settings that a profile may have without asking: by its
+// variant, its timer or classic.
+func Knobs(t wire.TCP) []Knob {
+	sack, least := "the kernel's own", "the kernel's own (200 ms as Linux comes)"
+	if on := SACK(t); on != nil {
+		sack = map[bool]string{true: "on", false: "off"}[*on]
+	}
+	if ms := RTOMinMs(t); ms != nil {
+		least = fmt.Sprintf("%d ms", *ms)
+	}
+	out := []Knob{{"tcp.rto_min_ms", "least RTO", least}}
+	if !NeedsSACK(t.Variant) { // else the variant's name says it
+		out = append(out, Knob{"tcp.sack", "SACK", sack})
+	}
+	return out
+}

@@ -1,0 +1,269 @@
+//go:build e2e
+
+package attacks
+
+import (
+	"bufio"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/internal/keys"
+	"fieldmesh.dev/fieldmesh/protocols/pairing"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
+)
+
+var codeShown = regexp.MustCompile(`FIELDMESH-PAIR/\S+`)
+
+// offer runs `fieldmesh keys pair` on the laptop and reads its code.
+func (p place) offer(t *testing.T, dir string, args ...string) (*process, string) {
+	t.Helper()
+	args = append([]string{"keys", "pair", "--dir", dir, "--listen", laptopHost + ":7447", "--qr=false"}, args...)
+	r := p.begin(t, p.laptop, "fieldmesh", args...)
+	await(t, "a code", func() bool { return strings.Contains(r.log.String(), "show it to nobody else") })
+	return r, codeShown.FindString(r.log.String())
+}
+
+func (p place) pair(code, config string) []string { return []string{"pair", code, "--config", config} }
+
+// owned checks that a file is the face's user's and nobody else's.
+func owned(t *testing.T, path string, mode os.FileMode) {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if uid := info.Sys().(*syscall.Stat_t).Uid; info.Mode().Perm() != mode || uid != testnet.Nobody {
+		t.Errorf("%s has mode %04o and owner %d", path, info.Mode().Perm(), uid)
+	}
+}
+
+func TestE2ENodeAndPhoneArePairedByACode(t *testing.T) {
+	p := newPlace(t)
+	// An agent that was never paired answers nobody.
+	agent := p.begin(t, p.node, "fieldmesh-agent", "up", "--config", p.config)
+	agent.says(t, "neither controller.key nor node.key nor app.key")
+	p.node.Do(t, func() error {
+		if conn, err := net.DialTimeout("tcp", nodeHost+":7443", time.Second); err == nil {
+			t.Error("an agent without keys listens")
+			return conn.Close()
+		}
+		return nil
+	})
+
+	desk, code := p.offer(t, p.fleet(), "car", "--unit", "thinkpad-1")
+	said := p.must(t, p.node, "fieldmesh-agent", p.pair(code, p.config)...)
+	if err := desk.end(t); err != nil || !strings.Contains(desk.log.String(), "car is paired: node at "+nodeHost+":7443") {
+		t.Errorf("the laptop: %v\n%s", err, desk.log.String())
+	}
+	if !strings.Contains(said, "car is paired: it obeys the controller with key ") {
+		t.Errorf("the node says %q", said)
+	}
+	owned(t, p.keys("car"), 0o700)
+	owned(t, filepath.Join(p.keys("car"), "node.key"), 0o600)
+	owned(t, filepath.Join(p.keys("car"), "authorized.json"), 0o600)
+	// The agent that waits for its keys finds them.
+	agent.says(t, "node is ready")
+	// Paired nodes are not paired again by whoever shows them a code.
+	p.refused(t, []string{"this node is paired already"}, p.node, "fieldmesh-agent", p.pair(code, p.config)...)
+
+	phone := p.pairPhone(t)
+	for path, want := range map[string]int{"/v1/node": 200, "/v1/records": 200, "/v1/runs/x/capture": 403} {
+		if status, err := p.ask(t, phone, path); err != nil || status != want {
+			t.Errorf("the phone asks for %s: %d, %v; want %d", path, status, err, want)
+		}
+	}
+	p.must(t, p.laptop, "fieldmesh", "keys", "revoke", "phone", "--dir", p.fleet())
+	if status, err := p.ask(t, phone, "/v1/node"); err == nil {
+		t.Errorf("a revoked phone is answered with %d", status)
+	}
+	agent.says(t, "is not authorized")
+}
+
+// pairPhone pairs as the app does: by protocols/pairing/README.md.
+func (p place) pairPhone(t *testing.T) keys.Identity {
+	t.Helper()
+	desk, shown := p.offer(t, p.fleet(), "phone", "--app")
+	code, err := pairing.Parse(shown)
+	if err != nil {
+		t.Fatal(err)
+	}
+	phone := newIdentity(t, "android")
+	conn, err := p.dial(t, code.Address, pairing.ClientTLS(phone, code))
+	if err != nil {
+		t.Fatal(err)
+	}
+	controller, err := keys.PeerPin(conn.ConnectionState())
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := pairing.Request{Version: 1, Role: wire.RoleApp}
+	request.Proof = code.Prove(controller, phone.Pin, request)
+	body, err := json.Marshal(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, answer := exchange(t, conn, "POST "+pairing.Path, body)
+	var reply pairing.Reply
+	if err := json.Unmarshal(answer, &reply); err != nil || status != 200 || !code.Admits(controller, phone.Pin, reply) {
+		t.Fatalf("the phone is answered %d %s", status, answer)
+	}
+	if reply.Name != "phone" || len(reply.Nodes) != 1 || reply.Nodes[0].Address != nodeHost+":7443" {
+		t.Errorf("the phone is told %+v", reply)
+	}
+	if err := desk.end(t); err != nil || !strings.Contains(desk.log.String(), "car: lets in 1 apps") {
+		t.Errorf("the laptop: %v\n%s", err, desk.log.String())
+	}
+	return phone
+}
+
+func newIdentity(t *testing.T, name string) keys.Identity {
+	t.Helper()
+	certPEM, keyPEM, _, err := keys.New(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := keys.ParseIdentity(certPEM, keyPEM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// dial makes a TLS connection from the laptop's namespace.
+func (p place) dial(t *testing.T, address string, config *tls.Config) (*tls.Conn, error) {
+	t.Helper()
+	var plain net.Conn
+	var err error
+	p.laptop.Do(t, func() error {
+		plain, err = net.DialTimeout("tcp", address, 10*time.Second)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() { plain.Close() })
+	if err := plain.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		return nil, err
+	}
+	conn := tls.Client(plain, config)
+	return conn, conn.Handshake()
+}
+
+// exchange sends one request and reads the answer. In TLS 1.3 a key that the
+// node does not let in shows itself only here.
+func exchange(t *testing.T, conn *tls.Conn, what string, body []byte) (status int, answer []byte) {
+	t.Helper()
+	status, answer, err := tryExchange(conn, what, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status, answer
+}
+
+func tryExchange(conn *tls.Conn, what string, body []byte) (int, []byte, error) {
+	head := fmt.Sprintf("%s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", what, len(body))
+	if _, err := conn.Write(append([]byte(head), body...)); err != nil {
+		return 0, nil, err
+	}
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	return response.StatusCode, data, err
+}
+
+// ask asks the node for something with a key of the test's.
+func (p place) ask(t *testing.T, own keys.Identity, path string) (int, error) {
+	t.Helper()
+	identity, err := keys.LoadIdentity(p.keys("car"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := p.dial(t, nodeHost+":7443", keys.ClientTLS(own, identity.Pin))
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	status, _, err := tryExchange(conn, "GET "+path, nil)
+	return status, err
+}
+
+func TestE2EPairingAttacks(t *testing.T) {
+	p := newPlace(t)
+	stranger := filepath.Join(p.dir, "stranger")
+	p.must(t, p.laptop, "fieldmesh", "keys", "init", "--dir", stranger)
+	controller, err := keys.LoadIdentity(p.fleet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	unpaired := func(name string) {
+		t.Helper()
+		if _, err := os.Stat(p.keys("car")); !os.IsNotExist(err) {
+			t.Errorf("%s: the node has a folder of keys: %v", name, err)
+		}
+		if text, err := os.ReadFile(filepath.Join(p.fleet(), "fleet.yaml")); err != nil || strings.Contains(string(text), "car") {
+			t.Errorf("%s: the fleet is %s, %v", name, text, err)
+		}
+	}
+
+	// Somebody else answers at the address: his key is not the code's.
+	middle, _ := p.offer(t, stranger, "car")
+	forged, err := pairing.New(laptopHost+":7447", controller.Pin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.refused(t, []string{"it is another controller, or somebody in the middle; nothing was told to it"}, p.node, "fieldmesh-agent", p.pair(forged.String(), p.config)...)
+	unpaired("another controller")
+	middle.says(t, "TLS handshake error")
+	if err := middle.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = middle.end(t) // "context canceled"
+
+	// A code of another day, a mistyped one, and a right one after its time.
+	desk, code := p.offer(t, p.fleet(), "car", "--valid", "20s")
+	p.refused(t, []string{"that is not the code"}, p.node, "fieldmesh-agent", p.pair(forged.String(), p.config)...)
+	desk.says(t, "pairing refused")
+	desk.says(t, "code="+pairing.CodeWrong)
+	last := code[len(code)-1]
+	mistyped := code[:len(code)-1] + string('A'+(last-'A'+1)%2)
+	if last == mistyped[len(mistyped)-1] {
+		t.Fatal("the test has not mistyped")
+	}
+	p.refused(t, []string{"a letter of the code is wrong or missing"}, p.node, "fieldmesh-agent", p.pair(mistyped, p.config)...)
+	unpaired("wrong codes")
+	if err := desk.end(t); err == nil || !strings.Contains(desk.log.String(), "the code is not good any more and nobody has used it") {
+		t.Errorf("the laptop: %v\n%s", err, desk.log.String())
+	}
+	p.refused(t, []string{"connection refused", "is the code still shown"}, p.node, "fieldmesh-agent", p.pair(code, p.config)...)
+	unpaired("an expired code")
+
+	// A code for another name says so and stays good; used twice it is not.
+	desk, code = p.offer(t, p.fleet(), "car")
+	van := p.agentYAML(t, "van")
+	p.refused(t, []string{`the code is for "car", and you are "van"`}, p.node, "fieldmesh-agent", p.pair(code, van)...)
+	p.must(t, p.node, "fieldmesh-agent", p.pair(code, p.config)...)
+	if err := desk.end(t); err != nil {
+		t.Errorf("the laptop: %v", err)
+	}
+	desk, _ = p.offer(t, p.fleet(), "van")
+	p.refused(t, []string{"that is not the code"}, p.node, "fieldmesh-agent", p.pair(code, van)...)
+	desk.says(t, "code="+pairing.CodeWrong)
+	if _, err := os.Stat(p.keys("van")); !os.IsNotExist(err) {
+		t.Errorf("the code was used twice: %v", err)
+	}
+}

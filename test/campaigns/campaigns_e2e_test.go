@@ -1,0 +1,201 @@
+//go:build e2e
+
+package campaigns
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
+)
+
+// programs is the folder of the built programs.
+var programs string
+
+func TestMain(m *testing.M) { os.Exit(testnet.WithPrograms(m.Run, &programs)) }
+
+// patient is what a machine that does other things too cannot keep to.
+var patient = []string{"clock_error_ms_max: 20", "clock_error_ms_max: 5000", "lateness_share_max: 0.01", "lateness_share_max: 1"}
+
+// rehearsal is the command that drives a file, and the folder of its run.
+func rehearsal(t *testing.T, file, scale string, more ...string) (args []string, run string) {
+	t.Helper()
+	testnet.Need(t, "ip", "gpsd", "iperf3")
+	dir := testnet.Folder(t)
+	args = append([]string{filepath.Join(programs, "fieldmesh"), "rehearse", file, "--scale", scale, "--name", "test",
+		"--runs", filepath.Join(dir, "runs"), "--world-dir", filepath.Join(dir, "worlds")}, more...)
+	return args, filepath.Join(dir, "runs", "test")
+}
+
+// shipped are the campaigns that declare a scale.
+func shipped(t *testing.T, scale string) []string {
+	t.Helper()
+	files, err := filepath.Glob("../../campaigns/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "\n  "+scale+":\n") {
+			out = append(out, file)
+		}
+	}
+	if len(out) < 7 {
+		t.Fatalf("%d campaigns have a scale %s: %v", len(out), scale, out)
+	}
+	return out
+}
+
+// Every campaign's smoke scale is driven to its end: every trial accepted, with
+// its TCP in force on every sender and its routing forwarding in every cell,
+// for a run fails otherwise; and its report tells that it was a reduction.
+func TestSmokeScales(t *testing.T) {
+	for _, file := range shipped(t, "smoke") {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
+			drive(t, testnet.Campaign(t, file, "patient", patient...), "smoke", "--worlds", "2")
+		})
+	}
+}
+
+// TestSoakQuickScales drives the quick scales as they are, one at a time.
+func TestSoakQuickScales(t *testing.T) {
+	if os.Getenv("FIELDMESH_SOAK") == "" {
+		t.Skip("hours long: FIELDMESH_SOAK is not set")
+	}
+	for _, file := range shipped(t, "quick") {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
+			path, err := filepath.Abs(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			drive(t, path, "quick")
+		})
+	}
+}
+
+func drive(t *testing.T, file, scale string, more ...string) {
+	t.Helper()
+	args, dir := rehearsal(t, file, scale, more...)
+	if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", args, err, out)
+	}
+	if out, err := exec.Command(args[0], "verify", dir).CombinedOutput(); err != nil {
+		t.Fatalf("verify: %v\n%s", err, out)
+	}
+	a, err := archive.Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := a.Info().Scale; s == nil || s.Name != scale || s.Why == "" {
+		t.Errorf("the run is of scale %+v", s)
+	}
+	report, err := os.ReadFile(filepath.Join(dir, "report.html"))
+	if err != nil || !strings.Contains(string(report), "driven at scale") {
+		t.Errorf("the report does not tell the scale: %v", err)
+	}
+	delivered := false
+	for _, v := range a.Decisions() {
+		if v.Outcome != "accepted" {
+			continue
+		}
+		records, err := a.All(v.Trial, v.Attempt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		trial, _ := a.Trial(v.Trial)
+		if senderSeen(t, trial, records) {
+			delivered = true
+		}
+	}
+	if !delivered {
+		t.Error("no trial has delivered a byte")
+	}
+}
+
+// senderSeen checks what the nodes of an accepted trial recorded of its TCP, and
+// tells whether a measured flow delivered something.
+func senderSeen(t *testing.T, trial wire.Trial, records []wire.Record) (delivered bool) {
+	t.Helper()
+	nodes := map[string]bool{}
+	for _, r := range records {
+		switch b := r.Body.(type) {
+		case *wire.Provenance:
+			if b.TCP != nil && b.TCP.Variant == trial.TCP.Variant {
+				nodes[r.Node] = true
+			}
+		case *wire.TCPSample:
+			delivered = delivered || b.Stream != nil && b.BytesAcked > 1
+		}
+	}
+	for _, f := range trial.Traffic {
+		if !f.Background && !nodes[f.From] {
+			t.Errorf("trial %d: sender %s does not tell its TCP", trial.Number, f.From)
+		}
+	}
+	return delivered
+}
+
+// chainOf is the chain campaign cut to one short trial.
+func chainOf(t *testing.T, changes ...string) string {
+	t.Helper()
+	return testnet.Campaign(t, "../../campaigns/variants-chain.yaml", "chain", append(changes, append(patient,
+		"variant: {levels: [tahoe, vegas]}", "variant: {levels: [tahoe]}", "routing: {levels: [dsr, aodv]}", "routing: {levels: [aodv]}\n      motion: {only: [static]}",
+		"trial: {duration_s: 5}", "trial: {duration_s: 2}", "attempts_max: 8", "attempts_max: 1")...)...)
+}
+
+// Routing protocols that had nothing to forward were not compared: here every
+// node hears every other.
+func TestARunWhoseRoutingDidNotForwardFails(t *testing.T) {
+	args, dir := rehearsal(t, chainOf(t, "spacing_m: 180", "spacing_m: 30"), "smoke")
+	out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
+	want := "routing did not forward in 1 of 1 cells"
+	if err == nil || !strings.Contains(string(out), want) || !strings.Contains(string(out), "motion=static routing=aodv variant=tahoe: the longest way of a measured flow had 1 hops, acceptance.hops_min asks for 5") {
+		t.Fatalf("%v, want %q:\n%s", err, want, out)
+	}
+	a, err := archive.Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := a.Decisions(); len(v) != 1 || v[0].Outcome != "accepted" {
+		t.Errorf("the trial by itself is %+v, want accepted", v)
+	}
+}
+
+// A sender whose socket runs another TCP than the trial's: its iperf3 asks the
+// kernel for reno, whatever it is told.
+func TestATrialWithAnotherTCPFails(t *testing.T) {
+	args, dir := rehearsal(t, chainOf(t), "smoke")
+	folder := testnet.Folder(t)
+	deaf := filepath.Join(folder, "deaf")
+	script := fmt.Sprintf("#!/bin/sh\nfor a; do shift; [ \"$last\" = -C ] && a=reno; last=$a; set -- \"$@\" \"$a\"; done\nexec %s/iperf3 \"$@\"\n", folder)
+	if err := os.WriteFile(deaf, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("cp", "/usr/bin/iperf3", folder).CombinedOutput(); err != nil {
+		t.Fatalf("copy iperf3: %v\n%s", err, out)
+	}
+	// Only what the rehearsal starts sees the other program.
+	inside := append([]string{"-m", "sh", "-c", `mount --bind "$0" /usr/bin/iperf3 && exec "$@"`, deaf}, args...)
+	out, err := exec.Command("unshare", inside...).CombinedOutput()
+	if err == nil {
+		t.Fatalf("the run is as if nothing were amiss:\n%s", out)
+	}
+	a, rerr := archive.Read(dir)
+	if rerr != nil {
+		t.Fatalf("%v\n%s", rerr, out)
+	}
+	v := a.Decisions()
+	if len(v) != 1 || v[0].Outcome != "failed" || !strings.HasPrefix(v[0].Reason, `not_in_force: a socket of flow bulk on a runs "reno", and tahoe of the trial is "tahoe_`) {
+		t.Errorf("verdicts %+v\n%s", v, out)
+	}
+}

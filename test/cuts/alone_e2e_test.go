@@ -1,0 +1,85 @@
+//go:build e2e
+
+package cuts
+
+import (
+	"fmt"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/fleet"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
+)
+
+// client talks to a node beside the controller, without a lease.
+func (r *road) client(t *testing.T, node string) *fleet.Client {
+	t.Helper()
+	identity, err := r.fleet.Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := r.fleet.Client(identity, node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// A controller that is killed comes back once while its trial is under way,
+// and once when the nodes have gone on alone for a while: it judges what it
+// finds, waits for what is under way, and has nothing driven again.
+func TestResumeFindsWhatWentOnAlone(t *testing.T) {
+	testnet.Need(t, "ip", "iperf3", "influxd")
+	dir := testnet.Folder(t)
+	r := newRoad(t, dir, fmt.Sprintf(roadCampaign, 4.0, 2))
+	c := newCampaign(t, r, newDatabases(t), dir, "alone")
+	w := watch(t, filepath.Join(dir, "witness"), r.spools())
+	fox := r.client(t, "fox")
+	measuring := func(trial int) func() bool {
+		return func() bool {
+			v, err := fox.View(t.Context(), c.name, 0, 0)
+			return err == nil && v.Current != nil && *v.Current == wire.TrialKey{Trial: trial, Attempt: 1} && v.Detail == "measuring"
+		}
+	}
+	killed := func() {
+		c.controller.kill(syscall.SIGKILL)
+		<-c.controller.done
+		c.keepJournal()
+	}
+
+	c.start()
+	await(t, time.Minute, "the first window", measuring(1))
+	killed()
+	c.start()
+	await(t, time.Minute, "the second window", measuring(2))
+	killed()
+	if got := decided(t, c.runDir()); len(got) != 1 || got[0].Outcome != "accepted" {
+		t.Fatalf("before the nodes go on alone this was decided: %+v", got)
+	}
+	await(t, 2*time.Minute, "the third window, which nobody orders", measuring(3))
+	c.start()
+	if made := c.drive(nil); made != 0 || !c.controller.ended() {
+		t.Fatal("the run has not come to its end")
+	}
+	for i, v := range decided(t, c.runDir()) {
+		if want := (wire.TrialKey{Trial: i + 1, Attempt: 1}); v.TrialKey != want {
+			t.Errorf("decision %d is of %+v, want %+v", i, v.TrialKey, want)
+		}
+	}
+	r.gone(t)
+	c.judge(w)
+}
+
+func decided(t *testing.T, dir string) []wire.Verdict {
+	t.Helper()
+	a, err := archive.Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.Decisions()
+}

@@ -1,0 +1,243 @@
+//go:build e2e
+
+package cuts
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/controller/fleet"
+	"fieldmesh.dev/fieldmesh/test/testnet"
+)
+
+// road is two nodes joined by a cable, whose agents a service manager keeps
+// running whatever becomes of the controller.
+type road struct {
+	dir, file string
+	pair      *testnet.Pair
+	ns        map[string]*testnet.NS
+	ctl       *testnet.NS
+	before    string
+	fleet     *fleet.Fleet
+
+	stop   chan struct{}
+	agents sync.WaitGroup
+}
+
+func (r *road) begin() []string {
+	return []string{"run", r.file, "--fleet", r.fleetFile(), "--place", "bench"}
+}
+
+func (r *road) resume(run string) []string {
+	return []string{"run", "--resume", run, "--fleet", r.fleetFile()}
+}
+
+func (r *road) fleetFile() string { return filepath.Join(r.dir, "fleet", "fleet.yaml") }
+
+func (r *road) netns(node string) string { return r.ns[node].Name }
+
+func (r *road) control() string { return r.ctl.Name }
+
+func (r *road) port(node string) string { return node }
+
+func (r *road) owner() int { return 0 }
+
+func (r *road) spools() map[string]string {
+	out := map[string]string{}
+	for _, n := range nodes {
+		out[n] = filepath.Join(r.dir, n, "state", "face", "spool")
+	}
+	return out
+}
+
+func (r *road) passing() bool { return false }
+
+const roadCampaign = `fieldmesh: 1
+name: chaos-road
+title: Many short windows between two standing nodes, to be cut
+nodes:
+  fox: {unit: one, mesh_address: 10.77.0.1/24}
+  owl: {unit: two, mesh_address: 10.77.0.2/24}
+trial:
+  sender: fox
+  receiver: owl
+  initiator: fox
+  duration_s: %g
+  course: {kind: none}
+  gate: {after_s: 0.1, timeout_s: 10, lead_s: 0.3}
+  radio: {mode: none}
+  routing: {protocol: none}
+  tcp: {variant: reno}
+  traffic:
+    bulk: {kind: iperf3_tcp, from: sender, to: receiver, streams: 2, window_bytes: 4096, port: 5000}
+factors:
+  section:
+    levels:
+      A: {sender: fox, receiver: owl}
+      B: {sender: owl, receiver: fox}
+design: {repetitions: %d, order: randomised_blocks, seed: 7}
+acceptance: {clock_error_ms_max: 100, attempts_max: 10}
+`
+
+// newRoad builds the nodes and starts their agents.
+func newRoad(t *testing.T, dir, campaign string) *road {
+	t.Helper()
+	testnet.Need(t, "ip", "iperf3", "influxd")
+	pair := testnet.NewPair(t, "10.213.252", [2]string(nodes))
+	r := &road{dir: dir, file: filepath.Join(dir, "chaos.yaml"), pair: pair, ns: pair.Nodes, ctl: pair.Control, stop: make(chan struct{})}
+	if err := os.WriteFile(r.file, []byte(campaign), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r.issueKeys(t)
+	r.before = r.snapshot(t)
+	for _, n := range nodes {
+		r.startAgent(t, n)
+	}
+	t.Cleanup(r.stopAgents)
+	return r
+}
+
+// snapshot is the canonical state of nodes and control network.
+func (r *road) snapshot(t *testing.T) string {
+	t.Helper()
+	out := testnet.Snapshot(t, r.ctl.Name)
+	for _, n := range nodes {
+		out += testnet.Snapshot(t, r.ns[n].Name)
+	}
+	return out
+}
+
+// issueKeys makes the fleet with the nodes' addresses as the control network
+// has them.
+func (r *road) issueKeys(t *testing.T) {
+	t.Helper()
+	dir := filepath.Dir(r.fleetFile())
+	if _, err := fleet.Init(dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range nodes {
+		address := r.pair.API(n)
+		bundle, err := fleet.Issue(dir, n, address, fleet.IssueOptions{Netns: r.ctl.Name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		keysDir := filepath.Join(r.dir, n, "keys")
+		testnet.GiveKeys(t, bundle, keysDir)
+		config := fmt.Sprintf("node: %s\nlisten: %s\nstate_dir: %s/state\ninterface: wlan0\ncontrol_interface: ctl0\nface_user: nobody\nkeys_dir: %s\n",
+			n, address, filepath.Join(r.dir, n), keysDir)
+		if err := os.WriteFile(filepath.Join(r.dir, n, "agent.yaml"), []byte(config), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var err error
+	if r.fleet, err = fleet.Load(r.fleetFile()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// startAgent keeps a node's agent running as a service manager does: started
+// again a second after it ended, whatever ended it.
+func (r *road) startAgent(t *testing.T, node string) {
+	t.Helper()
+	log, err := os.Create(filepath.Join(r.dir, node, "agent.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.agents.Go(func() {
+		defer log.Close()
+		for {
+			cmd := exec.Command("ip", "netns", "exec", r.ns[node].Name, filepath.Join(programs, "fieldmesh-agent"), "up", "--config", filepath.Join(r.dir, node, "agent.yaml"))
+			cmd.Stdout, cmd.Stderr = log, log
+			if err := cmd.Start(); err != nil {
+				t.Error(err)
+				return
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- cmd.Wait() }()
+			select {
+			case <-ended:
+			case <-r.stop:
+				_ = cmd.Process.Signal(syscall.SIGTERM) // it may be ending just now
+				<-ended
+				return
+			}
+			select {
+			case <-time.After(time.Second):
+			case <-r.stop:
+				return
+			}
+		}
+	})
+}
+
+// stopAgents ends the agents in order; it may be called twice.
+func (r *road) stopAgents() {
+	select {
+	case <-r.stop:
+	default:
+		close(r.stop)
+	}
+	r.agents.Wait()
+}
+
+// gone: with the run, the nodes' changes have ended, and with the agents
+// everything of theirs.
+func (r *road) gone(t *testing.T) {
+	t.Helper()
+	same(t, "the nodes' state after the run", r.before, r.snapshot(t))
+	r.stopAgents()
+	for _, n := range nodes {
+		for _, pid := range testnet.Pids(r.ns[n].Name) {
+			args, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+			t.Errorf("still running at %s: %d %q", n, pid, args)
+		}
+	}
+	same(t, "the nodes' state after the agents' end", r.before, r.snapshot(t))
+}
+
+func setLink(ns, link, state string) error {
+	if out, err := exec.Command("ip", "-n", ns, "link", "set", link, state).CombinedOutput(); err != nil {
+		return fmt.Errorf("ip -n %s link set %s %s: %w: %s", ns, link, state, err, out)
+	}
+	return nil
+}
+
+var roadKinds = []string{controllerKilled, faceKilled, hostKilled, upKilled, linkCut, controllerKilled, influxdKilled, influxdStopped, controllerInterrupted}
+
+// drive cuts runs on a road until so many cuts are made, at most ten in each.
+func drive(t *testing.T, total int, seed uint64) {
+	testnet.Need(t, "ip", "iperf3", "influxd")
+	database := newDatabases(t)
+	random := rand.New(rand.NewPCG(seed, 2))
+	for made, round := 0, 1; made < total; round++ {
+		t.Run(fmt.Sprintf("run%d", round), func(t *testing.T) {
+			dir := testnet.Folder(t)
+			before := machine(t)
+			r := newRoad(t, dir, fmt.Sprintf(roadCampaign, 1.0, 5))
+			c := newCampaign(t, r, database, dir, fmt.Sprintf("road-%d", round))
+			w := watch(t, filepath.Join(dir, "witness"), r.spools())
+			c.start()
+			made += c.drive(draw(random, min(10, total-made), roadKinds))
+			if t.Failed() {
+				return
+			}
+			r.gone(t)
+			c.judge(w)
+			same(t, "the machine", before, machine(t))
+		})
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+func TestRoadSurvivesCuts(t *testing.T) {
+	drive(t, 10, newSeed(t))
+}

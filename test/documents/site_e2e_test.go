@@ -1,0 +1,99 @@
+//go:build e2e
+
+package documents
+
+import (
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/test/testnet"
+)
+
+// The site is built strictly: a page that is in no menu, or a link that leads
+// nowhere, is an error. It must open offline, so it fetches nothing.
+func TestE2ETheSiteIsWholeAndOpensOffline(t *testing.T) {
+	builder, err := filepath.Abs("../../.tools/site/bin/mkdocs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testnet.Need(t, builder)
+	site := t.TempDir()
+	cmd := exec.Command(builder, "build", "--quiet", "--strict", "--site-dir", site)
+	cmd.Dir, cmd.Env = "../..", append(os.Environ(), "NO_MKDOCS_2_WARNING=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build the site: %v\n%s", err, out)
+	}
+	found, err := filepath.Glob(filepath.Join(site, "*.html"))
+	if err != nil || len(found) < 16 {
+		t.Fatalf("%d pages, %v", len(found), err)
+	}
+	links := 0
+	for _, page := range found {
+		links += checkPage(t, site, page)
+	}
+	t.Logf("%d pages, %d links", len(found), links)
+	if links < 500 {
+		t.Error("the pages were not read")
+	}
+}
+
+var (
+	fetched = regexp.MustCompile(`<(?:script|img|iframe|source)[^>]*\ssrc="?([^"\s>]+)|<link[^>]*rel="?(?:stylesheet|icon|preconnect|preload)[^>]*>`)
+	linked  = regexp.MustCompile(`\shref="([^"]*)"`)
+	anchor  = regexp.MustCompile(`\sid="([^"]+)"`)
+	address = regexp.MustCompile(`^(?:https?:)?//`)
+)
+
+// checkPage follows every link of a page that stays in the site.
+func checkPage(t *testing.T, site, page string) (links int) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range fetched.FindAllString(string(text), -1) {
+		if strings.Contains(m, "://") {
+			t.Errorf("%s fetches something: %s", filepath.Base(page), m)
+		}
+	}
+	for _, m := range linked.FindAllStringSubmatch(string(text), -1) {
+		u, err := url.Parse(strings.ReplaceAll(m[1], "&amp;", "&"))
+		if err != nil {
+			t.Errorf("%s: %q: %v", filepath.Base(page), m[1], err)
+			continue
+		}
+		if address.MatchString(m[1]) || u.Scheme != "" {
+			continue
+		}
+		links++
+		to := page
+		if u.Path != "" {
+			to = filepath.Join(filepath.Dir(page), u.Path)
+		}
+		target, err := os.ReadFile(to)
+		if err != nil {
+			if info, statErr := os.Stat(to); statErr != nil || !info.IsDir() {
+				t.Errorf("%s links to %s: %v", filepath.Base(page), m[1], err)
+			}
+			continue
+		}
+		if u.Fragment != "" && strings.HasSuffix(to, ".html") && !hasAnchor(string(target), u.Fragment) {
+			t.Errorf("%s links to %s, and there is no such place", filepath.Base(page), m[1])
+		}
+	}
+	return links
+}
+
+func hasAnchor(page, id string) bool {
+	for _, m := range anchor.FindAllStringSubmatch(page, -1) {
+		if m[1] == id {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,167 @@
+package imports
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What a program of ours may not contain, and where it may all the same. The
+// rules are about the source, not its imports: a string or a call.
+var sourceRules = []struct {
+	What   string
+	Except []string // folders (or files) that may
+	Found  func(n ast.Node) bool
+	Why    string
+}{
+	{
+		What:   "a path below /proc/sys",
+		Except: []string{"node-agent/host/", "test/testnet/", "rehearsal/world/", "node-agent/routing/manetd/"}, // namespaces, and a device, that vanish whole
+		Found:  func(n ast.Node) bool { return stringHas(n, "/proc/sys/net") && written(n) },
+		Why:    "only the host process changes a node, with the undo on disk first",
+	},
+	{
+		What: "a shell",
+		Found: func(n ast.Node) bool {
+			return calls(n, "exec", "Command", "CommandContext") && argumentIs(n, "sh", "bash", "/bin/sh", "/bin/bash")
+		},
+		Why: "the agent is root on somebody's phone; no text becomes a command line",
+	},
+	{
+		What:  "func init",
+		Found: func(n ast.Node) bool { f, ok := n.(*ast.FuncDecl); return ok && f.Recv == nil && f.Name.Name == "init" },
+		Why:   "wiring is explicit; two nodes must be able to share a process",
+	},
+}
+
+// written: the node is a call that writes a file of that name.
+func written(n ast.Node) bool {
+	return calls(n, "os", "WriteFile", "Create", "OpenFile")
+}
+
+// calls: the node is a call of one of a package's functions.
+func calls(n ast.Node, pkg string, funcs ...string) bool {
+	call, ok := n.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	sel, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	x, ok := sel.X.(*ast.Ident)
+	if !ok || x.Name != pkg {
+		return false
+	}
+	for _, f := range funcs {
+		if sel.Sel.Name == f {
+			return true
+		}
+	}
+	return false
+}
+
+// stringHas: a string literal below the node contains the text.
+func stringHas(n ast.Node, text string) bool {
+	found := false
+	ast.Inspect(n, func(n ast.Node) bool {
+		lit, ok := n.(*ast.BasicLit)
+		found = found || ok && lit.Kind == token.STRING && strings.Contains(lit.Value, text)
+		return !found
+	})
+	return found
+}
+
+// argumentIs: a direct argument of the call is one of these literals.
+func argumentIs(n ast.Node, words ...string) bool {
+	for _, arg := range n.(*ast.CallExpr).Args {
+		lit, ok := arg.(*ast.BasicLit)
+		if !ok || lit.Kind != token.STRING {
+			continue
+		}
+		for _, w := range words {
+			if strings.Trim(lit.Value, "`\"") == w {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func TestSourceRules(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := 0
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(root, path)
+		if d.IsDir() && rel != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata") {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(rel, ".go") || strings.HasSuffix(rel, "_test.go") {
+			return nil
+		}
+		files++
+		src, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, problem := range inspect(t, rel, src) {
+			t.Error(problem)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("walk the source: %v", err)
+	}
+	if files < 5 {
+		t.Fatalf("found %d files of source; the rules were not applied to anything", files)
+	}
+}
+
+func inspect(t *testing.T, rel string, src []byte) []string {
+	t.Helper()
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, rel, src, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatalf("parse %s: %v", rel, err)
+	}
+	var out []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		for _, r := range sourceRules {
+			if n != nil && !matches(r.Except, filepath.Dir(rel)) && r.Found(n) {
+				out = append(out, fset.Position(n.Pos()).String()+": "+r.What+": "+r.Why)
+			}
+		}
+		return true
+	})
+	return out
+}
+
+// The rules find what they are for.
+func TestSourceRulesBite(t *testing.T) {
+	for src, want := range map[string]int{
+		`package a; func f() { os.WriteFile("/proc/sys/net/ipv4/ip_forward", nil, 0) }`: 1,
+		`package a; func f() { os.ReadFile("/proc/sys/net/ipv4/ip_forward") }`:          0,
+		`package a; func f() { exec.Command("sh", "-c", "true") }`:                      1,
+		`package a; func f() { exec.CommandContext(c, "/usr/bin/iperf3", "-s") }`:       0,
+		`package a; func init() {}`: 1,
+	} {
+		if got := inspect(t, "node-agent/trial/a.go", []byte(src)); len(got) != want {
+			t.Errorf("%s: found %v, want %d", src, got, want)
+		}
+	}
+	src := []byte(`package a; func f() { os.WriteFile("/proc/sys/net/ipv4/ip_forward", nil, 0) }`)
+	if got := inspect(t, "node-agent/host/a.go", src); len(got) != 0 {
+		t.Errorf("the host process may write sysctls: %v", got)
+	}
+}

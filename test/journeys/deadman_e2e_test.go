@@ -1,0 +1,80 @@
+//go:build e2e
+
+package journeys
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/controller/fleet"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// The controller is killed in the middle of a trial and never comes back. The
+// nodes finish the schedule alone, held as the run wants them while there is
+// something to do; then the dead man's timer puts everything back.
+func TestTheDeadManPutsBackWhatAKilledControllerLeft(t *testing.T) {
+	d := newDesk(t, "dead_man_s: 10\n")
+	// The window is longer than the dead man's time.
+	file := variant(t, "stationary-check.yaml", "deadman", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [16.7]", "duration_s: 3", "duration_s: 12")
+	clients := map[string]*fleet.Client{}
+	for _, name := range deskNodes {
+		clients[name] = d.client(t, name)
+	}
+	host := func(name string) wire.HostStatus {
+		s, err := clients[name].Status(t.Context())
+		if err != nil {
+			t.Errorf("ask %s: %v", name, err)
+		}
+		return s.Host
+	}
+	c := d.start(t, "deadman", file)
+	done := 0
+	c.steps = func(step string, k wire.TrialKey) {
+		switch {
+		case step == "measuring" && k.Trial == 1:
+			if err := c.run.cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+		case step == "kept":
+			for _, name := range deskNodes {
+				if s := host(name); s.Detail != "" || len(s.Pending) == 0 {
+					t.Errorf("%s after trial %d: changes in force %v, %q", name, k.Trial, s.Pending, s.Detail)
+				}
+			}
+			done++
+			if k != (wire.TrialKey{Trial: done, Attempt: 1}) {
+				t.Errorf("trial %d attempt %d is over, it should have been trial %d", k.Trial, k.Attempt, done)
+			}
+		}
+	}
+	c.drive(t, 3*time.Minute, func() bool { return done == len(c.trials) })
+	for _, name := range deskNodes {
+		await(t, 30*time.Second, name+" has put everything back", func() bool { return len(host(name).Pending) == 0 })
+		if s := host(name); !strings.Contains(s.Detail, "no call came for 10s") || len(s.Failed) > 0 {
+			t.Errorf("%s: %q, failed %v", name, s.Detail, s.Failed)
+		}
+	}
+	d.restored(t)
+	v, err := clients["alpha"].View(t.Context(), "deadman", 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, trial := range v.Trials {
+		for _, a := range trial.Attempts {
+			if a.Outcome != "accepted" || a.Final {
+				t.Errorf("trial %d: %+v, want accepted, provisionally", trial.Number, a)
+			}
+		}
+	}
+	if len(v.Trials) != len(c.trials) {
+		t.Errorf("alpha did %d of %d trials", len(v.Trials), len(c.trials))
+	}
+	// What was measured waits on the nodes: the run is taken up and finished.
+	t.Logf("fieldmesh run --resume:\n%s", fieldmesh(t, "run", "--resume", c.runDir(), "--fleet", d.fleetFile()))
+	k := openRun(t, c.runDir())
+	k.everyTrialOnce(t)
+	k.nothingLost(t, deskNodes...)
+	d.restored(t)
+}

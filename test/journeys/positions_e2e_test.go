@@ -1,0 +1,103 @@
+//go:build e2e
+
+package journeys
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
+)
+
+// With receivers of 1 Hz the distances at both edges of the window are those of
+// the field, to within a metre. An attempt in which the roadside's gpsd stood
+// still is rejected for it, by name.
+func TestPlacesAtTheEdgesAreTheFields(t *testing.T) {
+	testnet.Need(t, "ip", "gpsd", "iperf3")
+	dir := testnet.Folder(t)
+	file := variant(t, "velocity.yaml", "places", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [5.6, 16.7]", "repetitions: 2", "repetitions: 1",
+		"lateness_share_max: 0.01", "lateness_share_max: 1", "  duration_s: 10\n", "  duration_s: 4.3\n", "nmea_hz: 10", "nmea_hz: 1")
+	run := begin(t, "fieldmesh", "rehearse", file, "--runs", dir, "--name", "places", "--world-dir", filepath.Join(dir, "worlds"))
+	fl := awaitField(t, run, filepath.Join(dir, "worlds", "places", "field0", "fleet.yaml"))
+	bravo := strings.TrimSuffix(fl.Nodes["bravo"].Netns, "-ctl") + "-bravo"
+	identity, err := fl.Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	alpha, err := fl.Client(identity, "alpha")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer alpha.Close()
+	first := wire.TrialKey{Trial: 1, Attempt: 1}
+	for f, until := (&follower{client: alpha, run: "places"}), time.Now().Add(4*time.Minute); !run.over(); {
+		if time.Now().After(until) {
+			t.Fatal("the rehearsal does not end")
+		}
+		if step, k, changed := f.next(t.Context()); changed && step == "measuring" && k == first {
+			inWindow(0.5)
+			stopGPSD(t, bravo, 3*time.Second)
+		}
+	}
+	if err := run.wait(t.Context()); err != nil {
+		t.Fatalf("fieldmesh rehearse: %v\n%s", err, run.said())
+	}
+	k := openRun(t, filepath.Join(dir, "places"))
+	k.everyTrialOnce(t)
+	for _, at := range k.attempts {
+		if at.TrialKey == first {
+			if v := at.Verdict; v.Outcome != "rejected" || !strings.HasPrefix(v.Reason, "gps: fix_age_ms_max on bravo is ") {
+				t.Errorf("the roadside's gpsd stood still for 3 s: %s %q", v.Outcome, v.Reason)
+			}
+			continue
+		}
+		if at.Verdict.Outcome == "accepted" {
+			k.trueToTheField(t, at.TrialKey)
+		}
+	}
+}
+
+// trueToTheField holds an attempt's distances against those of the field.
+func (k kept) trueToTheField(t *testing.T, key wire.TrialKey) {
+	t.Helper()
+	trial, _ := k.Trial(key.Trial)
+	for _, edge := range []string{"open", "close"} {
+		got, told := k.metric(t, key, "distance_"+edge+"_m")
+		truly, known := k.metric(t, key, "truth_distance_"+edge+"_m")
+		if !told || !known || math.Abs(got-truly) > 1 {
+			t.Errorf("trial %d at %g m/s: %.2f m at the %s (told: %v), truly %.2f", key.Trial, *trial.SpeedMps, got, edge, told, truly)
+		}
+		if off, extrapolated := k.metric(t, key, "distance_"+edge+"_uncertainty_m"); extrapolated {
+			t.Errorf("trial %d: no fix from beyond the %s, ± %.1f m", key.Trial, edge, off)
+		}
+		t.Logf("trial %d at %g m/s, %s: %.2f m, truly %.2f", key.Trial, *trial.SpeedMps, edge, got, truly)
+	}
+}
+
+// stopGPSD stops the gpsd of a network namespace for a while.
+func stopGPSD(t *testing.T, namespace string, lasts time.Duration) {
+	t.Helper()
+	stopped := 0
+	for _, pid := range testnet.Pids(namespace) {
+		name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+		if err != nil || string(name) != "gpsd\n" {
+			continue
+		}
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		stopped++
+		defer syscall.Kill(pid, syscall.SIGCONT) //nolint:errcheck // it may be gone
+	}
+	if stopped != 1 {
+		t.Fatalf("%d gpsd in %s, want one", stopped, namespace)
+	}
+	time.Sleep(lasts)
+}

@@ -1,0 +1,106 @@
+//go:build e2e
+
+package journeys
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// refused runs a command that has to fail, and returns what it printed.
+func refused(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(filepath.Join(programs, "fieldmesh"), args...).CombinedOutput()
+	if err == nil {
+		t.Errorf("fieldmesh %v has succeeded:\n%s", args, out)
+	}
+	return string(out)
+}
+
+// The car drives out of range of everything, and the controller is gone: the
+// nodes do the schedule by GO alone. Later one of them can be reached, then
+// both, and what they did is collected, judged and on two disks.
+func TestPullBringsHomeWhatTheNodesDidAlone(t *testing.T) {
+	d := newDesk(t, "")
+	file := variant(t, "stationary-check.yaml", "pulled", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [16.7]")
+	c := d.start(t, "pulled", file)
+	done := 0
+	c.steps = func(step string, k wire.TrialKey) {
+		switch {
+		case step == "armed" && k.Trial == 1:
+			d.controlLink(t, false)
+			if err := c.run.cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+		case step == "kept":
+			done++
+		}
+	}
+	c.drive(t, 3*time.Minute, func() bool { return done == len(c.trials) })
+
+	usb := filepath.Join(d.dir, "usb")
+	pull := []string{"pull", c.runDir(), "--fleet", d.fleetFile(), "--patience", "1s", "--copy", usb, "--verify"}
+	d.control.Run(t, "ip", "link", "set", "bravo", "up")
+	if said := refused(t, pull...); !strings.Contains(said, "alpha is away") || strings.Contains(said, "bravo is away") || !strings.Contains(said, "unfinished MANIFEST.sha256") {
+		t.Errorf("with the car away:\n%s", said)
+	}
+	if got := archivedRecords(t, c.runDir(), "bravo"); got == 0 {
+		t.Error("nothing of bravo's came in while alpha was away")
+	}
+
+	d.control.Run(t, "ip", "link", "set", "alpha", "up")
+	said := fieldmesh(t, pull...)
+	t.Logf("fieldmesh pull:\n%s", said)
+	if !strings.Contains(said, "two copies are as their checksums say") || !strings.Contains(said, "2 of 2 trials accepted") {
+		t.Errorf("the pull does not say that all is there:\n%s", said)
+	}
+	k := openRun(t, c.runDir())
+	k.everyTrialOnce(t)
+	k.nothingLost(t, deskNodes...)
+	for _, at := range k.attempts {
+		if w := windowOf(t, k.records(t, at.TrialKey), "bravo"); w.GoPath != "mesh" {
+			t.Errorf("trial %d: GO reached bravo by %q, want by the mesh: there was no other way", at.Trial, w.GoPath)
+		}
+	}
+	fieldmesh(t, "verify", filepath.Join(usb, "pulled"))
+	d.restored(t) // with the last trial the run ended
+
+	// Again: nothing is left to do, and nothing is spoilt by it.
+	if said := fieldmesh(t, pull...); !strings.Contains(said, "two copies are as their checksums say") {
+		t.Errorf("a second pull:\n%s", said)
+	}
+	if said := refused(t, "pull", c.runDir(), "--fleet", d.fleetFile(), "--verify"); !strings.Contains(said, "--copy") {
+		t.Errorf("one copy:\n%s", said)
+	}
+}
+
+// archivedRecords counts a node's records in trials.
+func archivedRecords(t *testing.T, dir, node string) int {
+	t.Helper()
+	a, err := archive.Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	attempts, err := a.Trials()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, at := range attempts {
+		for r, err := range a.Records(at.Trial, at.Attempt) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Node == node {
+				n++
+			}
+		}
+	}
+	return n
+}

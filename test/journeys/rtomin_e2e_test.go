@@ -1,0 +1,93 @@
+//go:build e2e
+
+package journeys
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
+)
+
+// leastMs is what every level of everyVariant has as its least RTO: the least
+// that the reference TCP can have.
+const leastMs = 1000
+
+const everyVariant = `fieldmesh: 1
+name: least-rto
+title: Every variant with one least RTO
+nodes:
+  alpha: {mesh_address: 10.77.0.1/24}
+  bravo: {mesh_address: 10.77.0.2/24}
+trial:
+  sender: alpha
+  receiver: bravo
+  duration_s: 1
+  course: {kind: none}
+  gate: {after_s: 0.2, timeout_s: 30, lead_s: 0.3}
+  radio: {mode: adhoc, standard: 802.11b, rate_mbps: 2, channel: 1, ssid: least, bssid: "02:0a:5e:00:00:09"}
+  routing: {protocol: none}
+  tcp: {rto_min_ms: 1000}
+  traffic:
+    bulk: {kind: iperf3_tcp, from: sender, to: receiver, payload_bytes: 1460, port: 5000}
+factors:
+  tcp:
+    levels:
+      tahoe: {tcp: {variant: tahoe, classic: on}}
+      reno: {tcp: {variant: reno}}
+      reno_classic: {tcp: {variant: reno, classic: on}}
+      newreno: {tcp: {variant: newreno, classic: on}}
+      sack: {tcp: {variant: sack}}
+      fack: {tcp: {variant: fack}}
+      vegas: {tcp: {variant: vegas}}
+      westwood: {tcp: {variant: westwood}}
+      fixed_rto: {tcp: {variant: reno, fixed_rto: on}}
+      reference: {tcp: {variant: reference}}
+design: {repetitions: 1, order: as_listed, seed: 1}
+acceptance: {attempts_max: 2}
+field: {propagation: disc, range_m: 250, mobility: {model: chain, spacing_m: 100}}
+`
+
+// With rto_min_ms the levels of a factor have one least RTO, as the kernel tells
+// it on every node, and no socket that has measured a round trip has a shorter timer.
+func TestLevelsWithOneLeastRTOHaveIt(t *testing.T) {
+	testnet.Need(t, "ip", "gpsd", "iperf3")
+	dir := testnet.Folder(t)
+	file := filepath.Join(dir, "least-rto.yaml")
+	if err := os.WriteFile(file, []byte(everyVariant), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := begin(t, "fieldmesh", "rehearse", file, "--runs", dir, "--name", "least-rto", "--world-dir", filepath.Join(dir, "worlds"))
+	if err := run.wait(t.Context()); err != nil {
+		t.Fatalf("fieldmesh rehearse: %v\n%s", err, run.said())
+	}
+	k := openRun(t, filepath.Join(dir, "least-rto"))
+	k.everyTrialOnce(t)
+	told := map[string]int{} // level → nodes that told it
+	for _, at := range k.attempts {
+		trial, _ := k.Trial(at.Trial)
+		level, shortest := trial.Factors["tcp"], ^uint32(0)
+		for _, r := range k.records(t, at.TrialKey) {
+			switch b := r.Body.(type) {
+			case *wire.Provenance:
+				if b.TCP == nil || b.TCP.RTOMinUs == nil || *b.TCP.RTOMinUs != leastMs*1000 {
+					t.Errorf("%s: in force on %s is %+v, want a least RTO of %d ms", level, r.Node, b.TCP, leastMs)
+				}
+				told[level]++
+			case *wire.TCPSample:
+				if b.RTTUs > 0 && b.Stream != nil {
+					shortest = min(shortest, b.RTOUs)
+				}
+			}
+		}
+		if shortest < leastMs*1000 || shortest == ^uint32(0) {
+			t.Errorf("%s: the shortest RTO of a data socket is %d µs", level, shortest)
+		}
+		t.Logf("%s: least RTO %d ms on %d nodes, shortest RTO of a data socket %d µs", level, leastMs, told[level], shortest)
+	}
+	if len(told) != 10 {
+		t.Errorf("levels with provenance: %v", told)
+	}
+}

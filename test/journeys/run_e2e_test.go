@@ -1,0 +1,80 @@
+//go:build e2e
+
+package journeys
+
+import (
+	"math"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// The shipped stationary campaign on two nodes and a cable. The control link is
+// cut before the GO of one trial and comes back after it; later it stays away
+// so long that the nodes go on alone. Every trial is captured at its receiver.
+func TestARunComesThroughWithoutItsControlLink(t *testing.T) {
+	const (
+		cutForOne = 3 // the link is away from before GO to after the trial
+		cutFrom   = 6 // from here on it stays away,
+		cutTo     = 8 // until this one, the second that the nodes did alone, is over
+	)
+	d := newDesk(t, "")
+	captures := map[wire.TrialKey]*capture{}
+	c := d.start(t, "stationary", filepath.Join("..", "..", "campaigns", "stationary-check.yaml"))
+	c.steps = func(step string, k wire.TrialKey) {
+		switch step {
+		case "armed":
+			t.Logf("trial %d attempt %d: armed, %.1f m/s, %s receives", k.Trial, k.Attempt, *c.trials[k.Trial].SpeedMps, c.trials[k.Trial].Receiver)
+			if k.Trial == cutForOne || k.Trial == cutFrom {
+				d.controlLink(t, false)
+			}
+			captures[k] = startCapture(t, d.nodes[c.trials[k.Trial].Receiver].Name, "wlan0", false)
+		case "kept":
+			captures[k].stop(t)
+			if k.Trial == cutForOne || k.Trial == cutTo {
+				d.controlLink(t, true)
+			}
+		}
+	}
+	c.finish(t, 5*time.Minute)
+	d.restored(t)
+	t.Logf("fieldmesh run:\n%s", c.run.said())
+
+	k := openRun(t, c.runDir())
+	k.everyTrialOnce(t)
+	k.nothingLost(t, deskNodes...)
+	for _, at := range k.attempts {
+		compareWithCapture(t, k, at.TrialKey, captures[at.TrialKey])
+		away := at.Trial == cutForOne || at.Trial >= cutFrom && at.Trial <= cutTo
+		want := map[bool]string{true: "mesh", false: "control"}[away]
+		if w := windowOf(t, k.records(t, at.TrialKey), "bravo"); w.GoPath != want {
+			t.Errorf("trial %d: GO reached bravo by %q, want %q", at.Trial, w.GoPath, want)
+		}
+	}
+	d.stopAgents(t)
+	d.restored(t)
+}
+
+// tolerance is how far the reported megabytes may be from the captured ones.
+const tolerance = 0.01
+
+// compareWithCapture holds an attempt's reported megabytes against what an
+// independent capture at the receiver shows, and looks for strangers.
+func compareWithCapture(t *testing.T, k kept, key wire.TrialKey, c *capture) {
+	t.Helper()
+	trial, _ := k.Trial(key.Trial)
+	w := windowOf(t, k.records(t, key), trial.Receiver)
+	s := c.look(t, trial, key.Attempt, k.Info().Plan, wallOf(w.OpenBootNs), wallOf(w.CloseBootNs))
+	reported, ok := k.metric(t, key, "transferred_mb")
+	captured := float64(s.delivered) / 1e6
+	t.Logf("trial %d attempt %d, section %s at %s m/s: reported %.4f MB, captured %.4f MB, off by %+.3f %%; last data after %v; frames %v",
+		key.Trial, key.Attempt, trial.Factors["section"], trial.Factors["speed"], reported, captured, 100*(reported/captured-1), s.lastData, s.classes)
+	if !ok || captured == 0 || math.Abs(reported/captured-1) > tolerance {
+		t.Errorf("trial %d attempt %d: reported %.4f MB (measured: %v), captured %.4f MB", key.Trial, key.Attempt, reported, ok, captured)
+	}
+	for _, f := range s.strangers {
+		t.Errorf("trial %d attempt %d: in the window, on the interface under test: %s", key.Trial, key.Attempt, f)
+	}
+}

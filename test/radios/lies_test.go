@@ -1,0 +1,60 @@
+//go:build guest
+
+package radios
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/node-agent/radio"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// A cell that is on the air twice, as drivers make it that do not heed a fixed
+// BSSID, and one in which nobody is heard, are seen by what is heard.
+func TestGuestLies(t *testing.T) {
+	r := newRig(t, "fox", "owl")
+	fox, owl := r.nodes[0], r.nodes[1]
+	for i, n := range r.nodes {
+		n.ns.Run(t, "ip", "link", "set", "wlan0", "down")
+		n.radio.IW(t, "dev", "wlan0", "set", "type", "ibss")
+		n.ns.Run(t, "ip", "link", "set", "wlan0", "up")
+		n.radio.IW(t, "dev", "wlan0", "ibss", "join", "road", "2437", "NOHT", "fixed-freq", fmt.Sprintf("02:11:22:33:44:6%d", i))
+	}
+	k := radio.NewKernel("wlan0")
+	if got := fox.event(t, k); !strings.HasPrefix(got, "error split_cell: ") || !strings.Contains(got, "02:11:22:33:44:61") {
+		t.Errorf("of a cell that is on the air twice is told: %q", got)
+	}
+	owl.radio.IW(t, "dev", "wlan0", "ibss", "leave")
+	time.Sleep(5 * time.Second) // its old cell is no longer on the air
+	owl.radio.Hear(t, 2)        // out of reach, and in the right cell
+	owl.radio.IW(t, "dev", "wlan0", "ibss", "join", "road", "2437", "NOHT", "fixed-freq", "02:11:22:33:44:60")
+	if got := fox.event(t, radio.NewKernel("wlan0")); !strings.HasPrefix(got, "warning dead_cell: ") {
+		t.Errorf("of a cell in which nobody is heard is told: %q", got)
+	}
+}
+
+// event waits for what the agent's sampling of the radio tells of its driver.
+// A cell that was heard counts until it is some seconds old.
+func (n *node) event(t *testing.T, k *radio.Kernel) (told string) {
+	t.Helper()
+	started := time.Now()
+	await(t, time.Minute, "something to be told", func() bool {
+		n.ns.Do(t, func() error {
+			bodies, err := k.Sample(time.Since(started).Nanoseconds() + int64(time.Hour))
+			for _, b := range bodies {
+				if e, ok := b.(*wire.Event); ok {
+					text, _ := json.Marshal(e) // cannot fail
+					t.Logf("%s: %s", n.name, text)
+					told = e.Level + " " + e.Text
+				}
+			}
+			return err
+		})
+		return told != ""
+	})
+	return told
+}

@@ -1,0 +1,107 @@
+//go:build e2e
+
+package refusals
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/test/testnet"
+)
+
+// TestE2EASpoolThatIsTooSmall: a trial of one second with a gate of 20 s may
+// record 6.1 MB, and that is known before it begins.
+func TestE2EASpoolThatIsTooSmall(t *testing.T) {
+	d := newDesk(t)
+	d.up(t, "alpha", "quota_bytes: 1000000\nquota_free_bytes: 0\n")
+	d.up(t, "bravo", "")
+	o := d.run(t, patient)
+	o.refused(t, "node alpha has no room for the records of trial 1: spool has room for ", " MB, 6.1 MB are needed: let the controller collect and confirm the records in ",
+		" (fieldmesh run --resume RUN), or raise the spool's quota of 1.0 MB (disk_full)\n")
+	d.noRun(t)
+	if strings.Contains(o.stdout, "trial 1") {
+		t.Error("the trial was begun")
+	}
+	if after := testnet.Snapshot(t, d.spaces["alpha"].Name); after != d.before["alpha"] {
+		t.Errorf("alpha was changed:\n%s\nwas\n%s", after, d.before["alpha"])
+	}
+}
+
+// TestE2EADiskThatIsFull has a spool on a disk of its own.
+func TestE2EADiskThatIsFull(t *testing.T) {
+	t.Run("beyond what is left to others", func(t *testing.T) {
+		d := newDesk(t)
+		d.upOnSmallDisk(t, "alpha", 3, "") // 256 MB are to be left
+		d.up(t, "bravo", "")
+		d.run(t, patient).refused(t, "node alpha: disk: spool is full: free space on the disk of "+d.path("small", "face", "spool")+
+			" (256.0 MB of it are left to others); collect and confirm the records, or free disk space\n")
+		d.noRun(t)
+	})
+	t.Run("too small for the trial", func(t *testing.T) {
+		d := newDesk(t)
+		d.upOnSmallDisk(t, "alpha", 3, "quota_free_bytes: 0\n")
+		d.up(t, "bravo", "")
+		d.run(t, patient).refused(t, "node alpha has no room for the records of trial 1: spool has room for ", " MB, 6.1 MB are needed: free space on the disk of "+d.path("small", "face", "spool"))
+		d.noRun(t)
+	})
+	t.Run("full in the middle of a run", func(t *testing.T) {
+		d := newDesk(t)
+		disk := d.upOnSmallDisk(t, "alpha", 9, "quota_free_bytes: 0\n")
+		d.up(t, "bravo", "")
+		d.fullMidway(t, disk)
+	})
+}
+
+// fullMidway fills alpha's disk while its first trial goes, and makes room
+// again for the rest of the run.
+func (d *desk) fullMidway(t *testing.T, disk string) {
+	campaign := strings.Replace(patient, "repetitions: 1", "repetitions: 3", 1)
+	c := d.inside("alpha", "fieldmesh", d.runArgs(t, campaign, "--name", "midway")...)
+	out := &testnet.Output{}
+	c.Stdout = out
+	var errs bytes.Buffer
+	c.Stderr = &errs
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the first trial is under way", func() bool { return strings.Contains(out.String(), "trial 1: running") })
+	filler := filepath.Join(disk, "filler")
+	if err := os.WriteFile(filler, make([]byte, 6<<20), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Wait()
+	o := outcome{c.ProcessState.ExitCode(), out.String(), errs.String()}
+	o.refused(t, "trial 2 was not begun: node \"alpha\" at 10.98.0.1:7443: arm trial 2, attempt 1 of run \"midway\": node alpha has no room for the records of trial 2: ", "; then go on with --resume")
+	if !strings.Contains(o.stdout, "trial 1: accepted") {
+		t.Error("the first trial, for which there was room, was not accepted")
+	}
+	if strings.Contains(o.stdout, "trial 3") {
+		t.Error("the run went on")
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	again := finish(t, d.inside("alpha", "fieldmesh", "run", "--resume", "midway", "--runs", d.path("runs"), "--fleet", d.path("fleet", "fleet.yaml")))
+	t.Logf("%s%s", again.stdout, again.stderr)
+	if again.status != 0 || !strings.Contains(again.stdout, "3 of 3 trials accepted") {
+		t.Error("with room again, the run does not come to its end")
+	}
+}
+
+// upOnSmallDisk starts an agent whose state is on a disk of some megabytes that
+// only it and its children see, and returns the way to it.
+func (d *desk) upOnSmallDisk(t *testing.T, node string, megabytes int, lines string) string {
+	t.Helper()
+	if err := os.Mkdir(d.path("small"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	// ip netns exec gives each program a mount namespace of its own.
+	d.wrap = []string{"sh", "-c", fmt.Sprintf(`mount -t tmpfs -o size=%dm,mode=755 none %s && exec "$@"`, megabytes, d.path("small")), "sh"}
+	defer func() { d.wrap = nil }()
+	c := d.up(t, node, lines+"state_dir: "+d.path("small")+"\n")
+	return fmt.Sprintf("/proc/%d/root%s", c.Process.Pid, d.path("small"))
+}

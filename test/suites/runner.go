@@ -1,0 +1,244 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// runner runs suites and keeps what they said.
+type runner struct {
+	mode Mode
+	dir  string // compiled suites and the programs under test
+	root bool
+
+	mu      sync.Mutex
+	results []*result // in the order in which they ended
+}
+
+// job is one process of a suite.
+type job struct {
+	suite   *result
+	pattern string
+}
+
+// result is what became of one suite.
+type result struct {
+	suite   Suite
+	left    int     // processes that have not ended
+	tookS   float64 // the processes' sum
+	cpuS    float64 // of the processes and those that they waited for
+	err     error
+	cpuOf   map[string]float64
+	output  []byte
+	tests   []test
+	overdue bool
+}
+
+func newRunner(m Mode) (*runner, error) {
+	// Programs start their unprivileged half from here, so everybody may enter.
+	dir, err := os.MkdirTemp("/var/tmp", "fieldmesh-suites-")
+	if err != nil {
+		return nil, err
+	}
+	r := &runner{mode: m, dir: dir, root: os.Geteuid() == 0}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	if !r.root {
+		r.say("the suites need root (namespaces, interfaces); sudo may ask for your password")
+		sudo := exec.Command("sudo", "-v")
+		sudo.Stdin, sudo.Stdout, sudo.Stderr = os.Stdin, os.Stdout, os.Stderr
+		if err := sudo.Run(); err != nil {
+			return nil, errors.Join(fmt.Errorf("become root: %w", err), os.RemoveAll(dir))
+		}
+	}
+	return r, nil
+}
+
+func (r *runner) close() {
+	if err := os.RemoveAll(r.dir); err != nil {
+		r.say("remove %s: %v", r.dir, err)
+	}
+}
+
+func (r *runner) say(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "suites: "+format+"\n", args...)
+}
+
+// build compiles the programs once for every suite, and every suite, so that
+// none runs beside the compiler.
+func (r *runner) build(ctx context.Context, list []Suite) error {
+	jobs := [][]string{{"build", "-trimpath", "-ldflags", "-s -w -buildid=", "-o", r.dir + "/", "./cmd/fieldmesh", "./cmd/fieldmesh-agent"}}
+	for _, s := range list {
+		if s.isPackage() {
+			jobs = append(jobs, []string{"test", "-tags", "e2e", "-vet=off", "-c", "-o", r.program(s), "./" + s.Name})
+		}
+	}
+	for _, args := range jobs {
+		c := exec.CommandContext(ctx, "go", args...)
+		c.Stderr = os.Stderr
+		if err := c.Run(); err != nil {
+			return fmt.Errorf("go %s: %w", strings.Join(args, " "), err)
+		}
+	}
+	return nil
+}
+
+func (r *runner) program(s Suite) string {
+	// Tests name folders after their program, and sockets' paths are short.
+	return filepath.Join(r.dir, strings.ReplaceAll(s.Name, "/", "-"), filepath.Base(s.Name)+".test")
+}
+
+// runAll runs the suites, need by need.
+func (r *runner) runAll(ctx context.Context, list []Suite) error {
+	for _, n := range needs {
+		var jobs []job
+		for _, s := range list {
+			if s.Need != n.need {
+				continue
+			}
+			patterns := []string{""}
+			if s.isPackage() {
+				var err error
+				if patterns, err = s.patterns(r.mode); err != nil {
+					return err
+				}
+			}
+			res := &result{suite: s, left: len(patterns), cpuOf: map[string]float64{}}
+			for _, p := range patterns {
+				jobs = append(jobs, job{suite: res, pattern: p})
+			}
+		}
+		queue := make(chan job)
+		var pool sync.WaitGroup
+		for range n.atATime {
+			pool.Go(func() {
+				for j := range queue {
+					r.one(ctx, j, len(list))
+				}
+			})
+		}
+		for _, j := range jobs {
+			queue <- j
+		}
+		close(queue)
+		pool.Wait()
+	}
+	return nil
+}
+
+// one runs a process of a suite, and says how the suite went when it was its
+// last.
+func (r *runner) one(ctx context.Context, j job, of int) {
+	c, err := r.command(ctx, j)
+	var out bytes.Buffer
+	began := time.Now()
+	if err == nil {
+		var to io.Writer = &out
+		if r.mode == bench || r.mode == soak {
+			to = io.MultiWriter(&out, os.Stdout)
+		}
+		c.Stdout, c.Stderr = to, to
+		c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
+		c.WaitDelay = time.Minute
+		err = c.Run()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	res := j.suite
+	res.tookS += time.Since(began).Seconds()
+	if c != nil && c.ProcessState != nil {
+		cpuS := (c.ProcessState.UserTime() + c.ProcessState.SystemTime()).Seconds()
+		res.cpuS += cpuS
+		if res.suite.Need == waiting {
+			res.cpuOf[strings.Trim(j.pattern, "^()$")] = cpuS
+		}
+	}
+	res.err = errors.Join(res.err, err)
+	res.output = append(res.output, out.Bytes()...)
+	if res.left--; res.left > 0 {
+		return
+	}
+	budget := res.suite.budgetS(r.mode)
+	res.tests = testsIn(res.output)
+	res.overdue = budget > 0 && res.tookS > overdueFactor*budget
+	r.results = append(r.results, res)
+	fmt.Printf("%s [%d/%d]\n", res.line(budget), len(r.results), of)
+	if res.err != nil {
+		fmt.Printf("%s\nFAIL\t%s\t%v\n\n", bytes.TrimSpace(res.failure()), res.suite.Name, res.err)
+	}
+}
+
+// command returns a process of a suite.
+func (r *runner) command(ctx context.Context, j job) (*exec.Cmd, error) {
+	s := j.suite.suite
+	switch {
+	case s.Name == "app":
+		return exec.CommandContext(ctx, "make", "app-verify"), nil
+	case !s.isPackage():
+		kernel := strings.TrimPrefix(s.Name, guestPrefix)
+		c := exec.CommandContext(ctx, "scripts/guest", "suites", kernel)
+		c.Env = os.Environ()
+		if r.mode == short && len(s.Long) > 0 {
+			c.Env = append(c.Env, "FIELDMESH_GUEST_SKIP=^("+strings.Join(s.Long, "|")+")$")
+		}
+		if r.mode == soak {
+			c.Env = append(c.Env, soakVariable+"=1")
+		}
+		return c, nil
+	}
+	limit := map[Mode]string{soak: "6h", bench: "1h"}[r.mode]
+	if limit == "" {
+		limit = "30m"
+	}
+	args := []string{r.program(s), "-test.v", "-test.run", j.pattern, "-test.timeout", limit}
+	env := []string{"FIELDMESH_PROGRAMS=" + r.dir}
+	switch r.mode {
+	case soak:
+		env = append(env, soakVariable+"=1")
+	case bench:
+		env = append(env, benchVariable+"=1")
+	}
+	if !r.root {
+		var err error
+		if env, err = rootEnvironment(env); err != nil {
+			return nil, err
+		}
+		args = append(append([]string{"sudo", "-n", "--", "env"}, env...), args...)
+	}
+	c := exec.CommandContext(ctx, args[0], args[1:]...)
+	c.Dir = s.Name
+	c.Env = append(os.Environ(), env...)
+	return c, nil
+}
+
+// rootEnvironment adds what a test needs of the user's environment under sudo.
+// A Go cache of root's own keeps files that only root may change out of the
+// user's.
+func rootEnvironment(env []string) ([]string, error) {
+	modules, err := exec.Command("go", "env", "GOMODCACHE").Output()
+	if err != nil {
+		return nil, fmt.Errorf("go env GOMODCACHE: %w", err)
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	env = append(env, "GOMODCACHE="+strings.TrimSpace(string(modules)), "GOCACHE="+here+"/.tools/go-cache-root", "CGO_ENABLED=0")
+	for _, name := range []string{"PATH", "GOFLAGS", "GOTOOLCHAIN", "FIELDMESH_SEED", "FIELDMESH_ATTEMPTS"} {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env, nil
+}

@@ -1,0 +1,64 @@
+package testnet
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Nobody is the user that the agents' unprivileged halves run as in tests.
+const Nobody = 65534
+
+// Pair is two nodes whose interfaces under test, wlan0, are the ends of one
+// cable of 50 Mbit/s: one without a limit would keep the processors busy, and
+// the agents late. Apart from it is a control network, which the controller looks into
+// from the namespace Control: a bridge to which each node's ctl0 leads.
+type Pair struct {
+	Control *NS
+	Nodes   map[string]*NS
+	hosts   map[string]string
+}
+
+// NewPair makes two nodes. Prefix is the control network's first three numbers;
+// the bridge is 1 in it, the nodes are 11 and 12.
+func NewPair(t testing.TB, prefix string, names [2]string) *Pair {
+	t.Helper()
+	p := &Pair{Control: NewNS(t, "ctl"), Nodes: map[string]*NS{}, hosts: map[string]string{}}
+	p.Control.Run(t, "ip", "link", "add", "br0", "type", "bridge")
+	p.Control.Up(t, "br0", prefix+".1/24")
+	for i, name := range names {
+		p.Nodes[name], p.hosts[name] = NewNS(t, name), fmt.Sprintf("%s.%d", prefix, 11+i)
+		Veth(t, p.Nodes[name], "ctl0", p.hosts[name]+"/24", p.Control, name, "")
+		p.Control.Run(t, "ip", "link", "set", name, "master", "br0")
+	}
+	Veth(t, p.Nodes[names[0]], "wlan0", "", p.Nodes[names[1]], "wlan0", "")
+	for _, name := range names {
+		p.Nodes[name].Run(t, "tc", "qdisc", "add", "dev", "wlan0", "root", "tbf", "rate", "50mbit", "burst", "128kb", "latency", "400ms")
+	}
+	return p
+}
+
+// API is where a node's agent is to listen on the control network.
+func (p *Pair) API(name string) string { return p.hosts[name] + ":7443" }
+
+// GiveKeys copies a bundle of keys to where a node's agent will look for it, and
+// gives the copy to the user that reads it, closed to all others.
+func GiveKeys(t testing.TB, bundle, to string) {
+	t.Helper()
+	if err := os.CopyFS(to, os.DirFS(bundle)); err != nil {
+		t.Fatal(err)
+	}
+	err := filepath.WalkDir(to, func(path string, e fs.DirEntry, err error) error {
+		mode := fs.FileMode(0o600)
+		if err == nil && e.IsDir() {
+			mode = 0o700
+		}
+		return errors.Join(err, os.Chmod(path, mode), os.Chown(path, Nobody, Nobody))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,96 @@
+//go:build e2e
+
+package truth
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/test/testnet"
+)
+
+// bench is two nodes on a cable.
+type bench struct {
+	dir    string
+	spaces map[string]*testnet.NS
+	cable  *cable
+	clocks clocks
+}
+
+func newBench(t *testing.T, iperf3 map[string]generator) *bench {
+	t.Helper()
+	d := &bench{dir: testnet.Folder(t), spaces: map[string]*testnet.NS{}}
+	for _, n := range nodes {
+		d.spaces[n] = testnet.NewNS(t, n)
+	}
+	testnet.Veth(t, d.spaces["fox"], "ctl0", "10.98.0.1/24", d.spaces["owl"], "ctl0", "10.98.0.2/24")
+	d.cable = newCable(t, [2]*testnet.NS{d.spaces["fox"], d.spaces["owl"]})
+	fleet := filepath.Join(d.dir, "fleet")
+	d.fieldmesh(t, "keys", "init", "--dir", fleet)
+	for i, n := range nodes {
+		d.fieldmesh(t, "keys", "issue", n, "--dir", fleet, "--address", fmt.Sprintf("10.98.0.%d:7443", i+1))
+	}
+	text, err := os.ReadFile(filepath.Join(fleet, "fleet.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	for line := range strings.Lines(string(text)) {
+		out.WriteString(line)
+		if indent, _, found := strings.Cut(line, "address:"); found {
+			fmt.Fprintf(&out, "%snetns: %s\n", indent, d.spaces["fox"].Name)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(fleet, "fleet.yaml"), []byte(out.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for i, n := range nodes {
+		d.agent(t, n, fmt.Sprintf("10.98.0.%d:7443", i+1), iperf3[n])
+	}
+	return d
+}
+
+func (d *bench) fieldmesh(t *testing.T, args ...string) {
+	t.Helper()
+	if out, err := exec.Command(filepath.Join(programs, "fieldmesh"), args...).CombinedOutput(); err != nil {
+		t.Fatalf("fieldmesh %v: %v\n%s", args, err, out)
+	}
+}
+
+// agent starts a node's agent; it is stopped in order when the test ends.
+func (d *bench) agent(t *testing.T, node, listen string, g generator) {
+	t.Helper()
+	dir := filepath.Join(d.dir, node)
+	testnet.GiveKeys(t, filepath.Join(d.dir, "fleet", "nodes", node), filepath.Join(dir, "keys"))
+	text := fmt.Sprintf("node: %s\nlisten: %s\nstate_dir: %s/state\nkeys_dir: %[3]s/keys\nbinaries: {iperf3: %s}\n"+
+		"interface: wlan0\ncontrol_interface: ctl0\ngpsd: none\nface_user: nobody\n", node, listen, dir, g.path)
+	if err := os.WriteFile(filepath.Join(dir, "agent.yaml"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	log := &testnet.Output{}
+	program := filepath.Join(programs, "fieldmesh-agent")
+	c := d.spaces[node].Command(context.Background(), program, "up", "--config", filepath.Join(dir, "agent.yaml"))
+	c.Stdout, c.Stderr = log, log
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Signal(syscall.SIGTERM)
+		_ = c.Wait()
+		if t.Failed() {
+			t.Logf("the agent of %s said:\n%s", node, log)
+		}
+	})
+	for until := time.Now().Add(30 * time.Second); !strings.Contains(log.String(), "node is ready"); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("the agent of %s is not ready: %s", node, log)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+//go:build e2e
+
+package truth
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	mathrand "math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/test/testnet"
+)
+
+// programs is the folder of the built programs, open to every user: agents
+// start their unprivileged half from there.
+var programs string
+
+func TestMain(m *testing.M) { os.Exit(testnet.WithPrograms(m.Run, &programs)) }
+
+// shortSeed has the short form meet the same faults at the same moments in every
+// run; the long form draws a seed.
+const shortSeed = 4242
+
+func randomSeed() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails, by its documentation
+	return binary.LittleEndian.Uint64(b[:]) >> 1
+}
+
+// source is of FIELDMESH_SEED, or of the seed given. The seed is printed either way.
+func source(t *testing.T, seed uint64) *mathrand.Rand {
+	t.Helper()
+	if text := os.Getenv("FIELDMESH_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("FIELDMESH_SEED: %v", err)
+		}
+	}
+	t.Logf("seed %d (FIELDMESH_SEED=%[1]d repeats the choice of faults)", seed)
+	return mathrand.New(mathrand.NewPCG(seed, 1))
+}
+
+// A round is one rehearsal. In the first, every kind of fault meets an attempt
+// once; in the second, those of a routing daemon do.
+func TestAcceptedFiguresAreTrue(t *testing.T) {
+	random := source(t, shortSeed)
+	var all tally
+	t.Run("none", func(t *testing.T) { all.add(rehearse(t, "none", 28, draw(random, kinds))) })
+	t.Run("aodv", func(t *testing.T) { all.add(rehearse(t, "aodv", 4, draw(random, daemonKinds))) })
+	all.judge(t)
+}
+
+// soakAttempts is how many attempts the long form looks at.
+const soakAttempts = 1000
+
+// TestSoakAcceptedFiguresAreTrue is the long form. FIELDMESH_ATTEMPTS asks for
+// another number.
+func TestSoakAcceptedFiguresAreTrue(t *testing.T) {
+	if os.Getenv("FIELDMESH_SOAK") == "" {
+		t.Skipf("%d attempts take about two hours: make soak, or set FIELDMESH_SOAK", soakAttempts)
+	}
+	most := soakAttempts
+	if text := os.Getenv("FIELDMESH_ATTEMPTS"); text != "" {
+		var err error
+		if most, err = strconv.Atoi(text); err != nil {
+			t.Fatalf("FIELDMESH_ATTEMPTS: %v", err)
+		}
+	}
+	random := source(t, randomSeed())
+	var all tally
+	protocols := []string{"none", "aodv", "babeld"}
+	for round := 0; len(all.attempts) < most && !t.Failed(); round++ {
+		protocol, of := protocols[round%len(protocols)], kinds
+		if protocol != "none" {
+			of = append(of[:len(of):len(of)], daemonKinds...)
+		}
+		t.Run(strconv.Itoa(round)+"-"+protocol, func(t *testing.T) { all.add(rehearse(t, protocol, 30, draw(random, of))) })
+	}
+	all.judge(t)
+}
