@@ -32,7 +32,7 @@ var proved = []struct{ like, wants, test string }{
 	{`^fieldmesh rehearse .*--shard`, "several machines", "TestMergedShardsAreTheWholeCampaign"},
 	{`^fieldmesh rehearse campaigns/velocity.yaml$`, "minutes", "TestARehearsalReportsWhatACaptureShows"},
 	{`^fieldmesh rehearse campaigns/.* --scale \w+`, "an hour", "TestAScaleIsTheSameCampaignShorter"},
-	{`^fieldmesh merge `, "several machines", "TestMergedShardsAreTheWholeCampaign"},
+	{`^fieldmesh merge\b`, "several machines", "TestMergedShardsAreTheWholeCampaign"},
 	{`^fieldmesh (?:calibrate|rehearse runs/.*/calibrated.yaml)`, "a run on the road", "TestCalibrateWritesACampaignToRehearse"},
 	{`^fieldmesh compare `, "a run on the road", "TestWhatCannotBeComparedIsAbsent"},
 	{`^fieldmesh keys pair \w+ --app`, "a phone", "TestE2ENodeAndPhoneArePairedByACode"},
@@ -61,6 +61,7 @@ func session(db *testnet.Influxd) []line {
 	const nodes = "--fleet fleet/fleet.yaml"
 	return []line{
 		{typed: "fieldmesh plan check my-campaign.yaml", says: "3 trials"},
+		{typed: "fieldmesh plan check", run: "plan check FILE"},
 		{typed: "fieldmesh plan check FILE"},
 		{typed: "fieldmesh plan show my-campaign.yaml", says: "my-campaign"},
 		{typed: "fieldmesh plan show", run: "plan show FILE"},

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -46,9 +47,10 @@ func withPrograms(run func() int, folder *string) (code int, err error) {
 }
 
 // OpenFolder makes a folder that other users can enter. The system's /tmp will
-// not do: a service may have one of its own.
+// not do: a service may have one of its own. Its path is short: nodes keep Unix
+// sockets below it, whose paths have at most 107 bytes.
 func OpenFolder() (string, error) {
-	dir, err := os.MkdirTemp("/var/tmp", "fieldmesh-"+filepath.Base(os.Args[0])+"-")
+	dir, err := os.MkdirTemp("/var/tmp", "fm-"+strings.TrimSuffix(filepath.Base(os.Args[0]), ".test")+"-")
 	if err != nil {
 		return "", fmt.Errorf("make a folder for tests: %w", err)
 	}
