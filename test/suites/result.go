@@ -87,6 +87,35 @@ func (r result) failure() []byte {
 	return append(out, r.output[end:]...)
 }
 
+// saidByTest is a line that a test wrote by its Error, Fatal or Log.
+var saidByTest = regexp.MustCompile(`(?m)^\s+\w+_test\.go:\d+: .*$`)
+
+// failedVerdict is the line of a test or subtest that failed.
+var failedVerdict = regexp.MustCompile(`(?m)^\s*(--- FAIL: .*)$`)
+
+// repeatedLines is how many of a failed test's own lines the conclusion repeats.
+const repeatedLines = 20
+
+// summary returns the failed tests of the suite, with the last lines that each
+// wrote itself: what a reader of the end of a long run sees.
+func (r result) summary() []byte {
+	var out bytes.Buffer
+	for _, t := range r.tests {
+		if t.outcome != "FAIL" {
+			continue
+		}
+		lines := saidByTest.FindAll(r.output[t.from:t.to], -1)
+		for _, line := range lines[max(0, len(lines)-repeatedLines):] {
+			fmt.Fprintf(&out, "%s\n", line)
+		}
+	}
+	// Those of subtests follow their test's.
+	for _, m := range failedVerdict.FindAllSubmatch(r.output, -1) {
+		fmt.Fprintf(&out, "%s %s\n", r.suite.Name, m[1])
+	}
+	return out.Bytes()
+}
+
 // conclude prints what took longest, what was skipped and what failed, and
 // returns an error when something did.
 func (r *runner) conclude(tookS interface{ Seconds() float64 }) error {
@@ -131,6 +160,7 @@ func (r *runner) conclude(tookS interface{ Seconds() float64 }) error {
 	var problems []error
 	for _, res := range r.results {
 		if res.err != nil {
+			fmt.Printf("%s", res.summary())
 			problems = append(problems, fmt.Errorf("%s failed", res.suite.Name))
 		} else if res.overdue {
 			problems = append(problems, fmt.Errorf("%s took %.0f s, more than %.1f times its budget: make it quicker, or raise its budget in test/suites/suites.txt and say why",

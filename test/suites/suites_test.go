@@ -117,6 +117,11 @@ func TestAFailureIsShownWithoutWhatPassed(t *testing.T) {
 	if strings.Contains(got, "all is well") || !strings.Contains(got, "it is 3, want 4") || !strings.Contains(got, "--- FAIL: TestBad") {
 		t.Errorf("the failure is shown as\n%s", got)
 	}
+	r.suite.Name = "test/x"
+	want := "    a_test.go:2: it is 3, want 4\ntest/x --- FAIL: TestBad (12.50s)\ntest/x --- FAIL: TestBad/part (0.00s)\n"
+	if got := string(r.summary()); got != want {
+		t.Errorf("the conclusion repeats\n%s, want\n%s", got, want)
+	}
 	whole := result{output: []byte("panic: it broke\n")}
 	if string(whole.failure()) != "panic: it broke\n" {
 		t.Errorf("a suite that broke off is shown as %q", whole.failure())
