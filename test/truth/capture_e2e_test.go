@@ -212,45 +212,57 @@ func dissect(frame []byte) (s segment, ok bool) {
 	return s, true
 }
 
-// ackTime is until when an ACK may still tell of what came before an edge: the
-// kernel may drop a packet that the capture has, for want of memory.
-const ackTime = 500 * time.Millisecond
+// counted bounds how many bytes of payload the receiver's kernel took in a
+// window. Its count at a moment lies between what it had acknowledged and what
+// had come without a hole before it: the capture sees a packet before TCP does,
+// and TCP may take it late (a socket that is in use) or not at all (no memory).
+type counted struct{ leastBytes, mostBytes int64 }
 
-// count is how many payload bytes of a connection came without a hole before
-// them, and were acknowledged, in a window of the wall clock.
-func count(all []segment, from, to netip.AddrPort, openNs, closeNs int64) (bytes int64) {
+func (c *counted) add(of counted) {
+	c.leastBytes += of.leastBytes
+	c.mostBytes += of.mostBytes
+}
+
+func (c counted) String() string {
+	return fmt.Sprintf("%.4f to %.4f MB", float64(c.leastBytes)/1e6, float64(c.mostBytes)/1e6)
+}
+
+// count counts the payload of the connections from one address to another in a
+// window of the wall clock.
+func count(all []segment, from, to netip.AddrPort, openNs, closeNs int64) (sum counted) {
 	var c connection
 	for _, s := range all {
 		switch {
-		case s.wallNs > closeNs+ackTime.Nanoseconds():
-			return bytes + c.gain()
+		case s.wallNs > closeNs:
+			sum.add(c.gain())
+			return sum
 		case s.from == from && s.to == to && s.flags&flagSYN != 0 && (!c.known || s.seq != c.isn):
-			bytes += c.gain()
+			sum.add(c.gain())
 			c = connection{known: true, isn: s.seq}
-		case s.from == from && s.to == to && s.payload > 0 && c.known && s.wallNs <= closeNs:
-			c.arrives(s, s.wallNs <= openNs)
+		case s.from == from && s.to == to && s.payload > 0 && c.known:
+			c.arrives(s)
 		case s.from == to && s.to == from && s.flags&flagACK != 0 && c.known:
-			acked := int64(int32(s.ack-c.isn)) - 1
-			c.ackedClose = max(c.ackedClose, acked)
-			if s.wallNs <= openNs+ackTime.Nanoseconds() {
-				c.ackedOpen = max(c.ackedOpen, acked)
-			}
+			c.acked = max(c.acked, min(int64(int32(s.ack-c.isn))-1, c.front)) // a FIN is no payload
+		}
+		if s.wallNs <= openNs {
+			c.frontAtOpen, c.ackedAtOpen = c.front, c.acked
 		}
 	}
-	return bytes + c.gain()
+	sum.add(c.gain())
+	return sum
 }
 
 // connection is how far one has come, in bytes of its payload.
 type connection struct {
-	known                 bool
-	isn                   uint32
-	front                 int64      // all before has come
-	beyond                [][2]int64 // what came beyond a hole
-	atOpen                int64      // front at the window's open
-	ackedOpen, ackedClose int64
+	known                    bool
+	isn                      uint32
+	front                    int64      // all before has come
+	beyond                   [][2]int64 // what came beyond a hole
+	acked                    int64      // all before is acknowledged
+	frontAtOpen, ackedAtOpen int64
 }
 
-func (c *connection) arrives(s segment, beforeOpen bool) {
+func (c *connection) arrives(s segment) {
 	begin := int64(int32(s.seq-c.isn)) - 1
 	c.beyond = append(c.beyond, [2]int64{begin, begin + int64(s.payload)})
 	slices.SortFunc(c.beyond, func(a, b [2]int64) int { return cmp.Compare(a[0], b[0]) })
@@ -258,11 +270,8 @@ func (c *connection) arrives(s segment, beforeOpen bool) {
 		c.front = max(c.front, c.beyond[0][1])
 		c.beyond = c.beyond[1:]
 	}
-	if beforeOpen {
-		c.atOpen = c.front
-	}
 }
 
-func (c *connection) gain() int64 {
-	return max(0, min(c.front, c.ackedClose)-min(c.atOpen, c.ackedOpen))
+func (c *connection) gain() counted {
+	return counted{leastBytes: max(0, c.acked-c.frontAtOpen), mostBytes: c.front - c.ackedAtOpen}
 }

@@ -59,7 +59,7 @@ var kinds = slices.Concat(
 		{what: "iperf3 server", how: killed, role: "receiver", allowed: []string{"generator"}, voids: true},
 		{what: "iperf3 client", how: stopped, role: "sender", allowed: []string{"generator"}},
 		{what: "iperf3 server", how: stopped, role: "receiver", allowed: []string{"generator"}},
-		{what: "controller", how: killed, allowed: []string{"field_gone", "controller_restarted", "agent_restarted", "agent_stopped"}},
+		{what: "controller", how: killed, allowed: []string{"field_gone", "controller_restarted", "agent_restarted", "agent_stopped", "arm_failed"}},
 		{what: "controller", how: stopped, allowed: []string{"clock"}},
 		{what: "disk", how: "full", allowed: []string{"disk_full", "unrecorded"}},
 		{what: "stranger", how: "at the port", allowed: []string{"stranger", "generator"}},

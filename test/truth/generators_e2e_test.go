@@ -269,15 +269,15 @@ func (d *bench) report(t *testing.T, client, server generator, w *watch, took ma
 			p := phases[v.Trial-1]
 			name = p.name
 			// A cut that comes before all data lets none through; one that comes later does.
-			if before := p.after == atOnce || p.after == beforeData; (!before || p.back == 0) && before != (j.countedMB == 0) {
-				t.Errorf("cut %s: the capture has %.3f MB: the cut was not where it should be", name, j.countedMB)
+			if before := p.after == atOnce || p.after == beforeData; (!before || p.back == 0) && before != (j.count.mostBytes == 0) {
+				t.Errorf("cut %s: the capture has %s: the cut was not where it should be", name, j.count)
 			}
 		}
 		reported := "none"
 		if j.reportedMB != nil {
 			reported = fmt.Sprintf("%.3f", *j.reportedMB)
 		}
-		fmt.Fprintf(table, "%s\t%s %s\t%s\t%.3f\t%.1f s\t%s\t%s\n", name, v.Outcome, v.Reason, reported, j.countedMB,
+		fmt.Fprintf(table, "%s\t%s %s\t%s\t%s\t%.1f s\t%s\t%s\n", name, v.Outcome, v.Reason, reported, j.count,
 			took[i+1].Seconds(), ended(t, a, j, "client"), ended(t, a, j, "server"))
 		switch {
 		case v.Outcome != "accepted":

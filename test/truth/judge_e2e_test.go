@@ -19,12 +19,14 @@ import (
 )
 
 const (
-	// tolerance is how far an accepted figure may be from the count.
+	// tolerance is how far an accepted figure may be from the count's bounds.
 	tolerance = 0.01
+	// widest is how far apart the bounds may be for the count to say something.
+	widest = 0.05
 	// fewBytes are below what one may be off: two segments.
 	fewBytes = 3000
-	// nothingMB is less than a tenth of what any window here brings.
-	nothingMB = 0.1
+	// nothingBytes is less than a tenth of what any window here brings.
+	nothingBytes = 100_000
 	// edgeTime is how near to an edge a moment is neither in nor out.
 	edgeTime = 20 * time.Millisecond
 	// aftermath is how long a part that was killed takes to be there again.
@@ -54,7 +56,7 @@ type judged struct {
 	beginNs, endNs   int64 // from the decision before to its own, boot clock
 	openNs, closeNs  int64 // the receiver's window; 0 without one
 	reportedMB       *float64
-	countedMB        float64
+	count            counted
 	covered          bool // by a capture at the receiver
 	hits, aftermaths []struck
 }
@@ -71,13 +73,26 @@ func (j judged) code() string {
 	return c
 }
 
-// errorShare is how far the figure is from the count; 0 below a few bytes.
+// errorShare is how far the figure is above the count's upper bound or below its
+// lower one; 0 within them and for a few bytes.
 func (j judged) errorShare() float64 {
-	off := math.Abs(*j.reportedMB - j.countedMB)
-	if off*1e6 <= fewBytes {
+	reported, least, most := *j.reportedMB*1e6, float64(j.count.leastBytes), float64(j.count.mostBytes)
+	switch {
+	case reported > most+fewBytes:
+		return (reported - most) / max(most, 1)
+	case reported < least-fewBytes:
+		return (reported - least) / max(least, 1)
+	}
+	return 0
+}
+
+// widthShare is how far apart the count's bounds are; 0 for a few bytes.
+func (j judged) widthShare() float64 {
+	width := j.count.mostBytes - j.count.leastBytes
+	if width <= fewBytes {
 		return 0
 	}
-	return off / max(j.countedMB, 1e-6)
+	return float64(width) / float64(j.count.mostBytes)
 }
 
 // read lists the attempts of the run with their counts.
@@ -152,7 +167,7 @@ func (r *run) measure(a *archive.Archive, captured map[*watch][]segment, j *judg
 		for i := range flow.Streams {
 			port := flow.ClientPort + (j.Attempt-1)*flow.Streams + i
 			from, to := address(trial.Sender, port), address(trial.Receiver, flow.Port)
-			j.countedMB += float64(count(all, from, to, j.openNs+ahead, j.closeNs+ahead)) / 1e6
+			j.count.add(count(all, from, to, j.openNs+ahead, j.closeNs+ahead))
 		}
 	}
 }
@@ -193,7 +208,7 @@ func (j judged) wrong() string {
 		return text
 	}
 	stands := func(s struck) bool { return strings.HasPrefix(s.what, "iperf3") && s.how == stopped }
-	if j.countedMB < nothingMB && !slices.ContainsFunc(j.hits, stands) {
+	if j.count.mostBytes < nothingBytes && !slices.ContainsFunc(j.hits, stands) {
 		return "accepted as no connection, and the radio was there"
 	}
 	for _, s := range j.hits {
@@ -211,8 +226,10 @@ func (j judged) figure() string {
 		return "accepted, and no capture covers its window"
 	case j.reportedMB == nil:
 		return "accepted, without a figure"
-	case j.errorShare() > tolerance:
-		return fmt.Sprintf("accepted, and off by %+.1f %%", 100*(*j.reportedMB-j.countedMB)/max(j.countedMB, 1e-6))
+	case math.Abs(j.errorShare()) > tolerance:
+		return fmt.Sprintf("accepted, and off by %+.1f %%", 100*j.errorShare())
+	case j.widthShare() > widest:
+		return fmt.Sprintf("accepted, and the capture bounds it no nearer than %.1f %%", 100*j.widthShare())
 	}
 	return ""
 }
@@ -241,6 +258,7 @@ type row struct {
 	outcomes map[string]int
 	codes    map[string]int
 	worst    float64
+	width    float64
 	wrong    []string
 }
 
@@ -272,7 +290,7 @@ func (y *tally) rows() []*row {
 		if j.Outcome != "accepted" {
 			w.codes[j.code()]++
 		} else if j.reportedMB != nil && j.covered {
-			w.worst = max(w.worst, j.errorShare())
+			w.worst, w.width = max(w.worst, math.Abs(j.errorShare())), max(w.width, j.widthShare())
 		}
 		if text := j.wrong(); text != "" {
 			w.wrong = append(w.wrong, text)
@@ -291,7 +309,7 @@ func (y *tally) judge(t *testing.T) {
 	t.Helper()
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "what hit the attempt\tattempts\taccepted\tnot\treasons\tworst error\twrong")
+	fmt.Fprintln(w, "what hit the attempt\tattempts\taccepted\tnot\treasons\tworst error\twidest count\twrong")
 	late := 0
 	for _, r := range y.rows() {
 		if r.name == "~ the machine was late" {
@@ -302,8 +320,8 @@ func (y *tally) judge(t *testing.T) {
 			codes = append(codes, fmt.Sprintf("%s ×%d", c, n))
 		}
 		slices.Sort(codes)
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%.2f %%\t%s\n", r.name, r.attempts, r.outcomes["accepted"],
-			r.attempts-r.outcomes["accepted"], strings.Join(codes, ", "), 100*r.worst, strings.Join(r.wrong, "; "))
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%.2f %%\t%.2f %%\t%s\n", r.name, r.attempts, r.outcomes["accepted"],
+			r.attempts-r.outcomes["accepted"], strings.Join(codes, ", "), 100*r.worst, 100*r.width, strings.Join(r.wrong, "; "))
 	}
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
@@ -325,7 +343,7 @@ func (j judged) describe() string {
 	if j.reportedMB != nil {
 		text += fmt.Sprintf(", %.4f MB", *j.reportedMB)
 	}
-	text += fmt.Sprintf(", counted %.4f MB", j.countedMB)
+	text += ", counted " + j.count.String()
 	for _, s := range slices.Concat(j.hits, j.aftermaths) {
 		text += fmt.Sprintf("; %s from %+.2f s to %+.2f s of the window's open", s,
 			float64(s.beginNs-j.openNs)/1e9, float64(s.endNs-j.openNs)/1e9)
