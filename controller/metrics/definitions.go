@@ -110,13 +110,15 @@ var (
 	cbrLatency           = definition{"cbr_latency_ms", "ms", "mean one-way delay of the packets of all constant-bit-rate flows that arrived, with what routing daemons held them for (P3); as certain as each flow's one_way_delay_uncertainty_ms"}
 	handshakeMs          = definition{"handshake_ms", "ms", "from a data stream's first SYN, as it leaves its socket, to the SYN-ACK, mean of the streams that got one"}
 	oneWayError          = definition{"one_way_delay_uncertainty_ms", "ms", "sum of the two nodes' clock uncertainties over the window, their drift fitted: every one-way delay may be wrong by ± this"}
-	nodesCaptured        = definition{"nodes_captured", "nodes", "nodes of the trial whose captures are in the archive"}
+	nodesCaptured        = definition{"nodes_captured", "nodes", "nodes of the trial whose captures are in the archive and can be read"}
 	captureDropped       = definition{"capture_dropped", "packets", "packets that the kernel dropped from the captures for want of room, sum over nodes_captured"}
-	unreadableCaptures   = definition{"captures_unreadable", "nodes", "nodes whose captures cannot be read; fieldmesh metrics says where they are at fault"}
-	routingPackets       = definition{"routing_packets_per_s", "packets/s", "packets of the routing protocol, those with data left out, that the nodes sent in the window, sum over nodes_captured (P3: routing overhead)"}
-	routingBytes         = definition{"routing_bytes_per_s", "B/s", "bytes at IP of the packets in routing_packets_per_s, and of the headers that routing put before data (routing_header_bytes_per_s), sum over nodes_captured (P3: routing overhead, with the routing information carried by data packets)"}
-	routingHeaders       = definition{"routing_header_bytes_per_s", "B/s", "bytes of the headers that a routing protocol put before data, of packets that the nodes sent in the window, at each hop: DSR's source routes, batman-adv's headers with the inner Ethernet header; sum over nodes_captured; part of routing_bytes_per_s"}
-	arpPackets           = definition{"arp_packets_per_s", "packets/s", "ARP packets that the nodes sent in the window, sum over nodes_captured"}
+	captureFileDropped   = definition{"capture_file_dropped", "packets", "packets that the largest size of a file, or the disk, left out of the captures, sum over the trial's nodes"}
+	incompleteCaptures   = definition{"captures_incomplete", "nodes", "nodes of the trial whose captures are not of the whole window: missing, failed, begun late, ended early, or with packets that the file had no room for; figures that need them are absent. The report says what each lacks"}
+	unreadableCaptures   = definition{CapturesUnreadable, "nodes", "nodes whose captures cannot be read; figures that need them are absent, and fieldmesh metrics says where they are at fault"}
+	routingPackets       = definition{"routing_packets_per_s", "packets/s", "packets of the routing protocol, those with data left out, that the nodes sent in the window, sum over all nodes of the trial; absent unless the captures of all are whole (P3: routing overhead)"}
+	routingBytes         = definition{"routing_bytes_per_s", "B/s", "bytes at IP of the packets in routing_packets_per_s, and of the headers that routing put before data (routing_header_bytes_per_s), sum over all nodes of the trial (P3: routing overhead, with the routing information carried by data packets)"}
+	routingHeaders       = definition{"routing_header_bytes_per_s", "B/s", "bytes of the headers that a routing protocol put before data, of packets that the nodes sent in the window, at each hop: DSR's source routes, batman-adv's headers with the inner Ethernet header; sum over all nodes of the trial; part of routing_bytes_per_s"}
+	arpPackets           = definition{"arp_packets_per_s", "packets/s", "ARP packets that the nodes sent in the window, sum over all nodes of the trial"}
 )
 
 const (

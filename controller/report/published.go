@@ -26,6 +26,7 @@ type publishedView struct {
 	Cells    []oursView
 	Silent   string // why there is no table
 	Check    string // captures against the field's own word
+	Lacking  string // what captures are not whole, so that numbers are absent
 	Rule     string
 	Defined  []metrics.PaperMetric
 }
@@ -81,6 +82,9 @@ func viewPublished(d *data) (any, error) {
 	v := publishedView{Paper: paper, Scenario: d.info.Paper.Scenario, Rule: papers.Rule, Check: fieldCheck(d)}
 	if d.info.Scale != nil {
 		v.Scale = d.info.Scale.Name
+	}
+	if incomplete, _ := incompleteCaptures(d); incomplete != nil {
+		v.Lacking = incomplete.Text
 	}
 	trials := paperTrials(d)
 	v.claims(all.Claims(paper.ID, v.Scenario), trials)
