@@ -18,13 +18,13 @@ func lacksOf(lacks []metrics.Lack, captured []metrics.Row) []string {
 	return out
 }
 
-// incompleteCaptures tells of accepted trials whose captures are not whole, so
+// incompleteCaptures tells of the trials that count whose captures are not whole, so
 // that numbers are absent which other trials have.
 func incompleteCaptures(d *data) (*threat, string) {
 	captured, trials := 0, 0
 	var all []string
 	for _, a := range d.attempts {
-		if !a.accepted() || a.Trial.Capture == nil {
+		if !d.counts(a) || a.Trial.Capture == nil {
 			continue
 		}
 		captured++

@@ -262,7 +262,7 @@ func (d *data) windowsDiffer() bool {
 func (d *data) results() []attempt {
 	var out []attempt
 	for _, a := range d.attempts {
-		if a.accepted() && !a.calibration() && a.MB != nil && !d.beyond(a.Trial) {
+		if d.counts(a) && a.MB != nil {
 			out = append(out, a)
 		}
 	}

@@ -126,11 +126,11 @@ func hasValue(t papers.Trial, name string) bool {
 	return known
 }
 
-// paperTrials are the accepted trials as the papers look at them.
+// paperTrials are the trials that count as the papers look at them.
 func paperTrials(d *data) []papers.Trial {
 	var out []papers.Trial
 	for _, a := range d.attempts {
-		if a.accepted() && !a.calibration() {
+		if d.counts(a) {
 			out = append(out, papers.Trial{Repetition: a.Trial.Repetition, Facts: papers.Facts(a.Trial), Values: paperValues(a),
 				Times: map[string][]stats.Duration{metrics.ConnectTimeMs: connectTimes(a)}})
 		}

@@ -249,7 +249,7 @@ func noConnection(d *data) (*threat, string) {
 func withoutNumbers(d *data) (*threat, string) {
 	n := 0
 	for _, a := range d.attempts {
-		if a.accepted() && !a.calibration() && a.MB == nil {
+		if d.counts(a) && a.MB == nil {
 			n++
 		}
 	}
