@@ -13,7 +13,8 @@ func lacksOf(lacks []metrics.Lack, captured []metrics.Row) []string {
 		out = append(out, l.Node+": "+l.What)
 	}
 	if n := metrics.Value(captured, "", metrics.CapturesUnreadable); n != nil {
-		out = append(out, fmt.Sprintf("of %s the capture cannot be read: fieldmesh metrics says where it is at fault", count(int(*n), "node")))
+		out = append(out, fmt.Sprintf("of %s the capture cannot be read: fieldmesh metrics says where it is at fault",
+			count(int(*n), "node")))
 	}
 	return out
 }
@@ -41,6 +42,8 @@ func incompleteCaptures(d *data) (*threat, string) {
 	case trials == 0:
 		return nil, fmt.Sprintf("The captures of %s hold the whole window at every node.", count(captured, "accepted trial"))
 	}
-	return &threat{"Captures are incomplete", fmt.Sprintf("Of %s that captured, %d lack a part at a node. Loss, delay and delivery of the flows there are left out, "+
-		"and what routing sent in all, whose means are then of the other trials: %s.", count(captured, "accepted trial"), trials, shortList(all))}, ""
+	text := fmt.Sprintf("Of %s that captured, %d lack a part at a node. "+
+		"Loss, delay and delivery of the flows there are left out, and what routing sent in all, whose means are then of the other trials: %s.",
+		count(captured, "accepted trial"), trials, shortList(all))
+	return &threat{"Captures are incomplete", text}, ""
 }
