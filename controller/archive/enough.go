@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -38,10 +39,21 @@ func (a *Archive) Stopped() *Stop {
 	return a.stop
 }
 
+// Beyond reports whether a trial is of a block after that which was enough: none
+// is where nothing stopped, and no calibration pass.
+func (s *Stop) Beyond(t wire.Trial) bool { return s != nil && t.Pass == "" && t.Block > s.Blocks }
+
+// Counts reports whether an attempt is a result of the campaign, by its trial, its
+// verdict and where the run stopped: it was accepted, it is no calibration pass,
+// and it was driven before the run had enough. Nodes that went on alone may have
+// driven more, which would be one more look at the same question.
+func Counts(t wire.Trial, v *wire.Verdict, s *Stop) bool {
+	return v != nil && v.Outcome == verdict.Accepted && t.Pass == "" && !s.Beyond(t)
+}
+
 // Drives tells whether a trial of the plan is driven in this run: not one of
 // another shard, and none of a block after that which was enough. Calibration
 // passes are driven either way.
 func (a *Archive) Drives(t wire.Trial) bool {
-	stop := a.Stopped()
-	return a.info.Shard.Has(t.Number) && (stop == nil || t.Pass != "" || t.Block <= stop.Blocks)
+	return a.info.Shard.Has(t.Number) && !a.Stopped().Beyond(t)
 }

@@ -31,7 +31,7 @@ func (s *session) conclude(out io.Writer) error {
 	}
 	accepted, planned := 0, 0
 	for _, v := range s.archive.Decisions() {
-		if v.Outcome == verdict.Accepted {
+		if t, known := s.archive.Trial(v.Trial); known && v.Outcome == verdict.Accepted && s.archive.Drives(t) {
 			accepted++
 		}
 	}
@@ -87,7 +87,7 @@ func replaceFile(path string, write func(io.Writer) error) error {
 	return nil
 }
 
-// cell is one combination of factor levels with its accepted trials' results:
+// cell is one combination of factor levels with the results of its trials that count:
 // of each, what its measured flows got together.
 type cell struct {
 	labels []string
@@ -105,9 +105,10 @@ func (c *cell) add(k wire.TrialKey, mb float64) {
 
 // resultTable prints the megabytes that arrived, a line per cell of the design.
 func resultTable(out io.Writer, a *archive.Archive, rows []metrics.Row) error {
-	accepted := map[wire.TrialKey]bool{}
+	counts := map[wire.TrialKey]bool{}
 	for _, v := range a.Decisions() {
-		accepted[v.TrialKey] = v.Outcome == verdict.Accepted
+		t, _ := a.Trial(v.Trial)
+		counts[v.TrialKey] = archive.Counts(t, &v, a.Stopped())
 	}
 	var factors []string
 	cells := map[string]*cell{}
@@ -115,7 +116,7 @@ func resultTable(out io.Writer, a *archive.Archive, rows []metrics.Row) error {
 	for _, r := range rows {
 		t, ok := a.Trial(r.Trial)
 		k := wire.TrialKey{Trial: r.Trial, Attempt: r.Attempt}
-		if r.Name != name || !ok || t.Pass != "" || background(t, r.Flow) || !accepted[k] {
+		if r.Name != name || !ok || background(t, r.Flow) || !counts[k] {
 			continue
 		}
 		if factors == nil {

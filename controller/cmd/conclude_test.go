@@ -37,3 +37,22 @@ func TestTheTableHasOneValueATrial(t *testing.T) {
 		t.Errorf("the table:\n%s", &out)
 	}
 }
+
+// What nodes drove after the run had enough is in no mean that is printed.
+func TestTheTableHasNothingBeyondEnough(t *testing.T) {
+	a := synthetic.Run(t, synthetic.Options{Seed: 4, Speeds: []float64{5}, Repetitions: 3, Enough: 2})
+	var rows []metrics.Row
+	for _, v := range a.Decisions() {
+		x, _ := a.Trial(v.Trial)
+		if x.Factors["section"] == "A" {
+			rows = append(rows, metrics.Row{Trial: v.Trial, Attempt: v.Attempt, Flow: "bulk", Name: "transferred_mb", Value: float64(x.Block)})
+		}
+	}
+	var out strings.Builder
+	if err := resultTable(&out, a, rows); err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile(`A +5 +2 +1\.50 `).MatchString(out.String()) {
+		t.Errorf("the table:\n%s", &out)
+	}
+}

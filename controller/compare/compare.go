@@ -106,7 +106,8 @@ func Runs(a, b *archive.Archive) (*Table, error) {
 	return t, nil
 }
 
-// collect gathers the accepted attempts' numbers.
+// collect gathers the accepted attempts' numbers, calibration passes too, but none
+// of what was driven after the run had enough.
 func collect(a *archive.Archive) (values, error) {
 	attempts, err := a.Trials()
 	if err != nil {
@@ -115,7 +116,7 @@ func collect(a *archive.Archive) (values, error) {
 	out := values{}
 	for _, at := range attempts {
 		trial, planned := a.Trial(at.Trial)
-		if !planned || at.Verdict == nil || at.Verdict.Outcome != verdict.Accepted {
+		if !planned || !a.Drives(trial) || at.Verdict == nil || at.Verdict.Outcome != verdict.Accepted {
 			continue
 		}
 		rows, err := metrics.Of(a, at.TrialKey)

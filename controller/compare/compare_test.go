@@ -89,3 +89,18 @@ func TestWhatCannotBeComparedIsAbsent(t *testing.T) {
 		t.Errorf("no common cell: %v", err)
 	}
 }
+
+// A run's means are the same here as in its report: without what its nodes drove
+// after it had enough.
+func TestNothingBeyondEnoughIsCompared(t *testing.T) {
+	o := synthetic.Options{Seed: 1, Speeds: []float64{2.8}, Repetitions: 3, MB: by(10), Enough: 2}
+	table, err := compare.Runs(synthetic.Run(t, o), synthetic.Run(t, o))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range table.Differences {
+		if d.Number.Name == "throughput_bps" && (d.A.N != 2 || math.Abs(d.A.Value-9.2) > 1e-9) { // 11 and 12 MB in 10 s
+			t.Errorf("%s: %+v", d.Cell, *d.A)
+		}
+	}
+}

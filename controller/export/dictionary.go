@@ -18,7 +18,8 @@ its uncertainty, is in ` + "`records/clock.parquet`" + `. The numbers of ` + "`m
 ` + "`trials.csv`" + ` says of every attempt what was planned and what became of it: ` + "`target_mps`" + ` is the car's speed as planned, in m/s,
 ` + "`duration_s`" + ` the length of the measuring window, ` + "`pass`" + ` says ` + "`calibration`" + ` of what answers no question of the campaign's, and a
 column that has a factor's name its level. A trial has as many attempts as it took: (trial, attempt) is the key of every table, and
-only attempts whose ` + "`outcome`" + ` is ` + "`accepted`" + ` are results.
+only attempts whose ` + "`counts`" + ` is 1 are results: accepted, no calibration, and driven before the run had enough. ` + "`counts`" + ` is
+absent while an attempt is not judged.
 `
 
 // writeDictionary says what the columns of the tables that were written mean,

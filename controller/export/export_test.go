@@ -1,6 +1,8 @@
 package export
 
 import (
+	"bytes"
+	"encoding/csv"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
@@ -8,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -341,5 +344,46 @@ func TestRedactedIsWithoutBystandersAndHomes(t *testing.T) {
 	}
 	if inside < 20 || outside == 0 || placed > 0 {
 		t.Errorf("positions: %d in the window, %d records outside without, %d with", inside, outside, placed)
+	}
+}
+
+// trials.csv says which attempts are results, so that no recipe need know why.
+func TestTrialsSayWhatCounts(t *testing.T) {
+	a := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: []float64{2.8}, Repetitions: 3, Enough: 2,
+		Change: func(x *wire.Trial) {
+			if x.Number == 1 {
+				x.Pass = "calibration"
+			}
+		},
+		Mishap: func(x wire.Trial, attempt int, c *synthetic.Conditions) {
+			if x.Number == 2 && attempt == 1 {
+				c.InterruptedNode = "car"
+			}
+		}})
+	var b bytes.Buffer
+	if err := writeTrials(&b, a); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := csv.NewReader(&b).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	column := func(name string) int { return slices.Index(lines[0], name) }
+	counts := 0
+	for _, l := range lines[1:] {
+		x, v := l[column("block")], l[column("counts")]
+		want := "1"
+		if x == "3" || l[column("pass")] != "" || l[column("outcome")] != "accepted" {
+			want = "0"
+		}
+		if v != want {
+			t.Errorf("counts is %q in %q", v, l)
+		}
+		if v == "1" {
+			counts++
+		}
+	}
+	if counts != 3 || len(lines) != 8 {
+		t.Errorf("%d of %d attempts count", counts, len(lines)-1)
 	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // trialColumns are those that every run has; the factors' come after them.
-var trialColumns = []string{"run", "trial", "attempt", "outcome", "reason", "block", "repetition", "direction", "pass", "sender", "receiver", "car", "target_mps", "duration_s"}
+var trialColumns = []string{"run", "trial", "attempt", "outcome", "counts", "reason", "block", "repetition", "direction", "pass", "sender", "receiver", "car", "target_mps", "duration_s"}
 
 // writeTrials writes one line an attempt. What is not known is an empty cell.
 func writeTrials(w io.Writer, a *archive.Archive) error {
@@ -55,15 +55,18 @@ func factorsOf(p wire.RunPlan) []string {
 
 func trialLine(a *archive.Archive, at archive.Attempt, factors []string) []string {
 	t, _ := a.Trial(at.Trial) // one that the plan lacks is told without what was planned
-	outcome, reason, target := "", "", ""
+	outcome, counts, reason, target := "", "", "", ""
 	if at.Verdict != nil {
-		outcome, reason = at.Verdict.Outcome, at.Verdict.Reason
+		outcome, counts, reason = at.Verdict.Outcome, "0", at.Verdict.Reason
+		if archive.Counts(t, at.Verdict, a.Stopped()) {
+			counts = "1"
+		}
 	}
 	if t.SpeedMps != nil {
 		target = metrics.Number(*t.SpeedMps)
 	}
 	line := []string{
-		metrics.Cell(a.Info().Run), strconv.Itoa(at.Trial), strconv.Itoa(at.Attempt), metrics.Cell(outcome), metrics.Cell(reason),
+		metrics.Cell(a.Info().Run), strconv.Itoa(at.Trial), strconv.Itoa(at.Attempt), metrics.Cell(outcome), counts, metrics.Cell(reason),
 		strconv.Itoa(t.Block), strconv.Itoa(t.Repetition), metrics.Cell(t.Direction), metrics.Cell(t.Pass), metrics.Cell(t.Sender), metrics.Cell(t.Receiver),
 		metrics.Cell(t.Car), target, metrics.Number(t.DurationS),
 	}

@@ -41,7 +41,7 @@ func (f *follower) results(ctx context.Context, final bool) error {
 			continue
 		}
 		name := fmt.Sprintf("%d-a%d", e.Trial, e.Attempt)
-		print := f.fingerprint(e)
+		print := f.fingerprint(a, e)
 		if f.resulted[name] == print {
 			continue
 		}
@@ -75,15 +75,17 @@ func (f *follower) judgedAnew() bool {
 	return now != before
 }
 
-// fingerprint names the verdict and the amount of records that a result is of.
-func (f *follower) fingerprint(e archive.Attempt) string {
+// fingerprint names the verdict and the amount of records that a result is of, and
+// whether it counts, which a stop may change.
+func (f *follower) fingerprint(a *archive.Archive, e archive.Attempt) string {
 	var bytes int64
 	for _, p := range f.files {
 		if p.key == e.TrialKey {
 			bytes += p.size
 		}
 	}
-	return fmt.Sprintf("%d %s %s", bytes, e.Verdict.Outcome, e.Verdict.Reason)
+	t, _ := a.Trial(e.Trial)
+	return fmt.Sprintf("%d %s %t %s", bytes, e.Verdict.Outcome, archive.Counts(t, e.Verdict, a.Stopped()), e.Verdict.Reason)
 }
 
 // result adds one attempt's point to the pending batch.
@@ -99,7 +101,7 @@ func (f *follower) result(a *archive.Archive, e archive.Attempt, final bool) err
 			return err
 		}
 	}
-	tags, fields := resultOf(a.Info(), s)
+	tags, fields := resultOf(a, s)
 	if err := f.compute(influx.ResultName, tags, fields, at); err != nil {
 		return err
 	}
@@ -186,8 +188,8 @@ func decidedAt(a *archive.Archive, k wire.TrialKey) (time.Time, error) {
 }
 
 // resultOf is an attempt's tags and fields; see influx.Computed.
-func resultOf(info archive.RunInfo, s report.Summary) (tags map[string]string, fields map[string]any) {
-	t := s.Trial
+func resultOf(a *archive.Archive, s report.Summary) (tags map[string]string, fields map[string]any) {
+	t, info := s.Trial, a.Info()
 	tags = map[string]string{
 		"run": info.Run, "trial": strconv.Itoa(s.TrialKey.Trial), "attempt": strconv.Itoa(s.Attempt),
 		"section": s.Section, "unit": s.Unit, "direction": t.Direction,
@@ -202,9 +204,9 @@ func resultOf(info archive.RunInfo, s report.Summary) (tags map[string]string, f
 	}
 	if s.Verdict.Outcome == verdict.Accepted {
 		fields["accepted"] = 1
-		if t.Pass == "" {
-			fields["counts"] = 1
-		}
+	}
+	if archive.Counts(t, &s.Verdict, a.Stopped()) {
+		fields["counts"] = 1
 	}
 	if s.Mbps != nil {
 		fields["throughput_bps"] = new(*s.Mbps * 1e6)

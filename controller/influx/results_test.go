@@ -160,3 +160,23 @@ func TestResultFollowsItsVerdict(t *testing.T) {
 		}
 	}
 }
+
+// A result that was driven after the run had enough is accepted, and does not count.
+func TestResultsBeyondEnoughDoNotCount(t *testing.T) {
+	a := synthetic.Run(t, synthetic.Options{Seed: 5, Speeds: []float64{2.8}, Repetitions: 3, Enough: 2})
+	points, _ := published(t, a.Dir())
+	got := resultsOf(points)
+	for _, v := range a.Decisions() {
+		trial, _ := a.Trial(v.Trial)
+		line, want := got[fmt.Sprintf("%d.%d", v.Trial, v.Attempt)], ",counts=1i"
+		if trial.Block > 2 {
+			want = ",counts=0i"
+		}
+		if !strings.Contains(line, want) || !strings.Contains(line, "accepted=1i") {
+			t.Errorf("block %d: no %s in %s", trial.Block, want, line)
+		}
+	}
+	if len(got) != 6 {
+		t.Errorf("%d results", len(got))
+	}
+}

@@ -132,7 +132,9 @@ func count(a *archive.Archive, decided []wire.Verdict) (c Counts, recent []Decid
 	for _, v := range decided {
 		switch v.Outcome {
 		case verdict.Accepted:
-			c.Accepted++
+			if t, planned := a.Trial(v.Trial); planned && a.Drives(t) { // as the trials that it is a part of
+				c.Accepted++
+			}
 		case verdict.Rejected:
 			c.Rejected++
 		case verdict.Failed:

@@ -15,20 +15,25 @@ import (
 )
 
 // captured computes the rows of an attempt's captures; unreadable says which
-// could not be read, and where they are not what they should be.
+// could not be read, and where they are not what they should be. What needs one
+// that cannot be read, or is not of the whole window, is left out.
 func (at Attempt) captured(a *archive.Archive) (rows []Row, unreadable error) {
 	s := &set{at: at}
-	bad := map[string]bool{}
+	bad, short := map[string]bool{}, map[string]bool{}
 	spoilt := func(err error, nodes ...string) {
 		for _, n := range nodes {
 			bad[n] = true
 		}
 		unreadable = errors.Join(unreadable, fmt.Errorf("trial %d attempt %d: %w", at.key.Trial, at.key.Attempt, err))
 	}
-	whole := at.scanAll(a, spoilt)
+	lacks := at.Lacks(a)
+	for _, l := range lacks {
+		short[l.Node] = true
+	}
+	read := at.scanAll(a, spoilt)
 	var cbr constantRate
 	for _, p := range at.pairs() {
-		if bad[p.from] || bad[p.to] {
+		if bad[p.from] || bad[p.to] || short[p.from] || short[p.to] {
 			continue
 		}
 		if err := s.pair(a, p, &cbr); err != nil {
@@ -36,8 +41,11 @@ func (at Attempt) captured(a *archive.Archive) (rows []Row, unreadable error) {
 		}
 	}
 	s.constantRate(cbr)
-	if len(whole) > 0 {
-		s.ends(whole)
+	if len(read) > 0 {
+		s.ends(read, len(lacks) == 0 && unreadable == nil)
+	}
+	if len(lacks) > 0 {
+		s.put("", incompleteCaptures, new(float64(len(lacks))))
 	}
 	if unreadable != nil {
 		s.put("", unreadableCaptures, new(float64(len(bad))))
@@ -46,7 +54,7 @@ func (at Attempt) captured(a *archive.Archive) (rows []Row, unreadable error) {
 }
 
 // scanAll scans the captures of all nodes that have one.
-func (at Attempt) scanAll(a *archive.Archive, spoilt func(error, ...string)) (whole []packets.EndResult) {
+func (at Attempt) scanAll(a *archive.Archive, spoilt func(error, ...string)) (read []packets.EndResult) {
 	for _, node := range at.trial.Nodes() {
 		e, err := at.scan(a, node)
 		switch {
@@ -54,19 +62,20 @@ func (at Attempt) scanAll(a *archive.Archive, spoilt func(error, ...string)) (wh
 		case err != nil:
 			spoilt(err, node)
 		default:
-			whole = append(whole, e)
+			read = append(read, e)
 		}
 	}
-	return whole
+	return read
 }
 
 // CapturedRouting computes the rows of what the captures say apart from flows:
-// routing's packets, and its messages by type. Captures that cannot be read are
-// left out.
+// routing's packets, and its messages by type, where all nodes' captures are
+// whole.
 func (at Attempt) CapturedRouting(a *archive.Archive) []Row {
 	s := &set{at: at}
-	if whole := at.scanAll(a, func(error, ...string) {}); len(whole) > 0 {
-		s.ends(whole)
+	whole := len(at.Lacks(a)) == 0
+	if read := at.scanAll(a, func(error, ...string) { whole = false }); len(read) > 0 {
+		s.ends(read, whole)
 	}
 	return s.rows
 }
@@ -327,8 +336,9 @@ func milliseconds(ns float64) *float64 {
 	return new(ns / 1e6)
 }
 
-// ends puts what the captures say of the network as a whole.
-func (s *set) ends(all []packets.EndResult) {
+// ends puts what the captures say of the network as a whole. What is summed over
+// its nodes is told only if their captures are whole, each of them.
+func (s *set) ends(all []packets.EndResult, whole bool) {
 	var routed, routedBytes, headers, arp, dropped float64
 	known := true
 	for _, e := range all {
@@ -342,7 +352,8 @@ func (s *set) ends(all []packets.EndResult) {
 	if known {
 		s.put("", captureDropped, &dropped)
 	}
-	if seconds := s.at.windowSeconds(); seconds > 0 {
+	s.put("", captureFileDropped, s.at.fileDrops())
+	if seconds := s.at.windowSeconds(); whole && seconds > 0 {
 		s.put("", routingPackets, new(routed/seconds))
 		s.put("", routingBytes, new(routedBytes/seconds))
 		s.put("", routingHeaders, new(headers/seconds))

@@ -58,11 +58,12 @@ var (
 	relativeSpeed = definition{"relative_speed_mean_mps", "m/s", "speed of the two nodes against each other, mean over the window, from GPS positions two seconds apart; of a pair a/b in column flow"}
 	pairDistance  = definition{"pair_distance_mean_m", "m", "great-circle distance of the pair a/b in column flow, mean over the window at 10 Hz; absent where it was not known throughout"}
 
-	distOpen  = definition{DistanceOpenM, "m", "great-circle distance of the car's and the roadside node's GPS positions when the window opens, interpolated between the fixes on either side; a fix counts at its arrival, so that a receiver's own delay (0.1 to 0.5 s as a rule) is in it"}
+	distOpen  = definition{DistanceOpenM, "m", "great-circle distance of the car's and the roadside node's GPS positions when the window opens, interpolated between the fixes on either side, or extrapolated from the nearest by speed and track. A fix counts at the moment that its receiver tells, where chrony keeps the node's wall clock by a server or a pulse per second to 0.1 s; elsewhere at its arrival, which is up to 0.5 s later"}
 	distClose = definition{DistanceCloseM, "m", "great-circle distance of the car's and the roadside node's GPS positions when the window closes, made in the same way"}
-	openOff   = definition{DistanceOpenUncertaintyM, "m", "by how much distance_open_m may be off for positions that are extrapolated to the edge by speed and track: for each node, its speed's own error (0.5 m/s where it is not told) times the time to its nearest fix, and half of 4 m/s² times the time squared; absent where fixes lie on both sides of the edge"}
+	openOff   = definition{DistanceOpenUncertaintyM, "m", "distance_open_m may be off by ± this because of what nobody saw, the receivers' errors of position (horiz_err_m) aside; the sum of both nodes'. How a node moved: between fixes half of 4 m/s² times the time since the one times the time to the other; beyond the last its speed's error (0.5 m/s where it is not told) times the time, and half of 4 m/s² times the time squared. When a fix was: its speed and the speed's error times 0.5 s, or chrony's uncertainty where the receiver's own time counts, and half of 4 m/s² times that time squared. A node that stands (under 0.5 m/s by its fixes) adds nothing"}
 	closeOff  = definition{DistanceCloseUncertaintyM, "m", "the same of distance_close_m"}
 	distMean  = definition{DistanceMeanM, "m", "great-circle distance of the two GPS positions, mean over the window at 10 Hz; absent where it was not known throughout"}
+	meanOff   = definition{"distance_mean_uncertainty_m", "m", "the same of distance_mean_m: the mean of what every moment of it may be off"}
 	trueSpeed = definition{"truth_speed_mean_mps", "m/s", "speed of the car in the emulated field, mean over the window; rehearsal only"}
 	trueOpen  = definition{"truth_distance_open_m", "m", "distance in the emulated field when the window opens; rehearsal only"}
 	trueClose = definition{"truth_distance_close_m", "m", "distance in the emulated field when the window closes; rehearsal only"}
@@ -110,13 +111,15 @@ var (
 	cbrLatency           = definition{"cbr_latency_ms", "ms", "mean one-way delay of the packets of all constant-bit-rate flows that arrived, with what routing daemons held them for (P3); as certain as each flow's one_way_delay_uncertainty_ms"}
 	handshakeMs          = definition{"handshake_ms", "ms", "from a data stream's first SYN, as it leaves its socket, to the SYN-ACK, mean of the streams that got one"}
 	oneWayError          = definition{"one_way_delay_uncertainty_ms", "ms", "sum of the two nodes' clock uncertainties over the window, their drift fitted: every one-way delay may be wrong by ± this"}
-	nodesCaptured        = definition{"nodes_captured", "nodes", "nodes of the trial whose captures are in the archive"}
+	nodesCaptured        = definition{"nodes_captured", "nodes", "nodes of the trial whose captures are in the archive and can be read"}
 	captureDropped       = definition{"capture_dropped", "packets", "packets that the kernel dropped from the captures for want of room, sum over nodes_captured"}
-	unreadableCaptures   = definition{"captures_unreadable", "nodes", "nodes whose captures cannot be read; fieldmesh metrics says where they are at fault"}
-	routingPackets       = definition{"routing_packets_per_s", "packets/s", "packets of the routing protocol, those with data left out, that the nodes sent in the window, sum over nodes_captured (P3: routing overhead)"}
-	routingBytes         = definition{"routing_bytes_per_s", "B/s", "bytes at IP of the packets in routing_packets_per_s, and of the headers that routing put before data (routing_header_bytes_per_s), sum over nodes_captured (P3: routing overhead, with the routing information carried by data packets)"}
-	routingHeaders       = definition{"routing_header_bytes_per_s", "B/s", "bytes of the headers that a routing protocol put before data, of packets that the nodes sent in the window, at each hop: DSR's source routes, batman-adv's headers with the inner Ethernet header; sum over nodes_captured; part of routing_bytes_per_s"}
-	arpPackets           = definition{"arp_packets_per_s", "packets/s", "ARP packets that the nodes sent in the window, sum over nodes_captured"}
+	captureFileDropped   = definition{"capture_file_dropped", "packets", "packets that the largest size of a file, or the disk, left out of the captures, sum over the trial's nodes"}
+	incompleteCaptures   = definition{"captures_incomplete", "nodes", "nodes of the trial whose captures are not of the whole window: missing, failed, begun late, ended early, or with packets that the file had no room for; figures that need them are absent. The report says what each lacks"}
+	unreadableCaptures   = definition{CapturesUnreadable, "nodes", "nodes whose captures cannot be read; figures that need them are absent, and fieldmesh metrics says where they are at fault"}
+	routingPackets       = definition{"routing_packets_per_s", "packets/s", "packets of the routing protocol, those with data left out, that the nodes sent in the window, sum over all nodes of the trial; absent unless the captures of all are whole (P3: routing overhead)"}
+	routingBytes         = definition{"routing_bytes_per_s", "B/s", "bytes at IP of the packets in routing_packets_per_s, and of the headers that routing put before data (routing_header_bytes_per_s), sum over all nodes of the trial (P3: routing overhead, with the routing information carried by data packets)"}
+	routingHeaders       = definition{"routing_header_bytes_per_s", "B/s", "bytes of the headers that a routing protocol put before data, of packets that the nodes sent in the window, at each hop: DSR's source routes, batman-adv's headers with the inner Ethernet header; sum over all nodes of the trial; part of routing_bytes_per_s"}
+	arpPackets           = definition{"arp_packets_per_s", "packets/s", "ARP packets that the nodes sent in the window, sum over all nodes of the trial"}
 )
 
 const (

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"math"
+	"slices"
 	"sort"
 
 	"fieldmesh.dev/fieldmesh/internal/verdict"
@@ -29,16 +30,19 @@ func HaversineM(latADeg, lonADeg, latBDeg, lonBDeg float64) float64 {
 type track struct {
 	s, lat, lon []float64
 	v           []velocity
+	offS        float64 // by which a fix may be from another moment
 }
 
 // velocity is how a node moved at a fix; known is false where that is not told.
+// Its speed may be told without a track.
 type velocity struct {
 	northMps, eastMps, errMps float64
 	known                     bool
+	mps                       *float64
 }
 
-// position is where a node was, and by how much that may be off because it was
-// extrapolated; 0 between two fixes.
+// position is where a node was, and by how much that may be off because of what
+// nobody saw: how it moved between fixes or beyond them, and when they were.
 type position struct{ lat, lon, offM float64 }
 
 const (
@@ -56,11 +60,11 @@ func (at Attempt) track(node string) track {
 	if node == "" || w == nil {
 		return out
 	}
-	for _, f := range verdict.Fixes(node, at.records) {
-		if f.LatDeg == nil || f.LonDeg == nil {
-			continue
-		}
-		out.s = append(out.s, float64(f.BootNs-w.OpenBootNs)/1e9)
+	fixes := slices.DeleteFunc(verdict.Fixes(node, at.records), func(f verdict.Fix) bool { return f.LatDeg == nil || f.LonDeg == nil })
+	moments, offS := at.moments(node, fixes)
+	out.offS = offS
+	for i, f := range fixes {
+		out.s = append(out.s, float64(moments[i]-w.OpenBootNs)/1e9)
 		out.lat = append(out.lat, *f.LatDeg)
 		out.lon = append(out.lon, *f.LonDeg)
 		out.v = append(out.v, velocityOf(f))
@@ -69,7 +73,7 @@ func (at Attempt) track(node string) track {
 }
 
 func velocityOf(f verdict.Fix) velocity {
-	v := velocity{errMps: speedErrMps}
+	v := velocity{errMps: speedErrMps, mps: f.SpeedMps}
 	if f.SpeedErrMps != nil {
 		v.errMps = *f.SpeedErrMps
 	}
@@ -93,7 +97,7 @@ func (k track) place(s float64) (position, bool) {
 	i := sort.SearchFloat64s(k.s, s)
 	switch {
 	case i < len(k.s) && k.s[i] == s:
-		return position{lat: k.lat[i], lon: k.lon[i]}, true
+		return position{k.lat[i], k.lon[i], k.late(k.fastest(i, i))}, true
 	case i == 0:
 		return k.extrapolate(0, 1, s)
 	case i == len(k.s):
@@ -102,7 +106,48 @@ func (k track) place(s float64) (position, bool) {
 		return position{}, false
 	}
 	share := (s - k.s[i-1]) / (k.s[i] - k.s[i-1])
-	return position{lat: k.lat[i-1] + share*(k.lat[i]-k.lat[i-1]), lon: k.lon[i-1] + share*(k.lon[i]-k.lon[i-1])}, true
+	p := position{lat: k.lat[i-1] + share*(k.lat[i]-k.lat[i-1]), lon: k.lon[i-1] + share*(k.lon[i]-k.lon[i-1])}
+	if mps := k.fastest(i-1, i); mps > 0 {
+		p.offM = changeMps2/2*(s-k.s[i-1])*(k.s[i]-s) + k.late(mps)
+	}
+	return p, true
+}
+
+// fastest is how fast a node went at two fixes at most, its speed's own error in
+// it: by what they tell, or by the way between them. One that stands by both is at 0.
+func (k track) fastest(i, j int) float64 {
+	most := 0.0
+	for _, v := range []velocity{k.v[i], k.v[j]} {
+		if v.mps == nil {
+			return k.byWay(min(i, len(k.s)-2))
+		}
+		if *v.mps >= standsMps {
+			most = max(most, *v.mps+v.errMps)
+		}
+	}
+	return most
+}
+
+// byWay is a speed by the way from a fix to the next, 0 where that is of a node
+// that stands or where there is no other fix.
+func (k track) byWay(i int) float64 {
+	if i < 0 {
+		return 0
+	}
+	mps := HaversineM(k.lat[i], k.lon[i], k.lat[i+1], k.lon[i+1]) / (k.s[i+1] - k.s[i])
+	if mps < standsMps {
+		return 0
+	}
+	return mps + speedErrMps
+}
+
+// late is how far a node goes in the time by which a fix may be from another
+// moment.
+func (k track) late(mps float64) float64 {
+	if mps == 0 {
+		return 0
+	}
+	return mps*k.offS + changeMps2*k.offS*k.offS/2
 }
 
 // metresPerDeg is the length of a degree of latitude.
@@ -127,7 +172,7 @@ func (k track) extrapolate(from, neighbour int, s float64) (position, bool) {
 	return position{
 		lat:  k.lat[from] + v.northMps*dt/metresPerDeg,
 		lon:  k.lon[from] + v.eastMps*dt/(metresPerDeg*cos),
-		offM: v.errMps*math.Abs(dt) + changeMps2*dt*dt/2,
+		offM: v.errMps*math.Abs(dt) + changeMps2*dt*dt/2 + k.late(k.fastest(from, from)),
 	}, true
 }
 
@@ -160,12 +205,11 @@ func meanThroughout(seconds float64, number func(s float64) *float64) *float64 {
 	return all.value()
 }
 
-// edge puts the distance at an edge of the window and, where a position was
-// extrapolated, by how much it may be off.
+// edge puts the distance at an edge of the window, and by how much it may be off.
 func (s *set) edge(distance, off definition, apart func(float64) (*float64, float64), when float64) {
 	d, offM := apart(when)
 	s.put("", distance, d)
-	if d != nil && offM > 0 {
+	if d != nil {
 		s.put("", off, &offM)
 	}
 }
@@ -186,6 +230,13 @@ func (s *set) motion() {
 	s.edge(distOpen, openOff, apart, 0)
 	s.edge(distClose, closeOff, apart, seconds)
 	s.put("", distMean, meanThroughout(seconds, func(at float64) *float64 { d, _ := apart(at); return d }))
+	s.put("", meanOff, meanThroughout(seconds, func(at float64) *float64 {
+		d, offM := apart(at)
+		if d == nil {
+			return nil
+		}
+		return &offM
+	}))
 	s.truth(seconds)
 	s.standing()
 	s.receiver()

@@ -29,6 +29,8 @@ const (
 	CBRDelivery       = "cbr_delivery_fraction"
 	MovingCwndName    = "cwnd_5s_mean_segments"
 	ReferenceRatio    = "reference_ratio"
+
+	CapturesUnreadable = "captures_unreadable"
 )
 
 // PaperMetric is one of the papers' metrics as it is computed here.
@@ -51,8 +53,8 @@ func PaperMetrics() []PaperMetric {
 		row(definition{OneWayMeanMs, "ms", "mean " + oneWayText}, bothEnds, "P2", "P5"),
 		row(goodput, "captures at both ends of the flow, on the interface and above the routing daemon", "P3"),
 		row(connectMs, "the capture at the flow's client", "P3"),
-		row(routingPackets, "captures of all nodes that capture", "P3"),
-		row(routingBytes, "captures of all nodes that capture", "P3"),
+		row(routingPackets, "captures of all nodes of the trial", "P3"),
+		row(routingBytes, "captures of all nodes of the trial", "P3"),
 		row(macFrames("routing"), "the emulated radio's count", "P3"),
 		row(cbrLatency, bothEnds, "P3"),
 		row(cbrDelivery, "captures at both ends of each flow, on the interface and above the routing daemon", "P3"),

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -15,6 +16,8 @@ type course struct {
 	brakeS                     float64
 	hz, phaseS                 float64 // of the receiver's fixes
 	lastS                      float64 // the last fix's time is not beyond it
+	lateS                      float64 // by which the car's fixes arrive after their moment
+	sync                       string  // what chrony keeps the wall clocks by; empty: nothing does
 }
 
 const besideM = 5.0
@@ -54,17 +57,26 @@ func (c course) told(seconds float64) []wire.Record {
 		at("car", carNs, &wire.Window{OpenBootNs: carNs, CloseBootNs: carNs + int64(seconds*1e9)}),
 		at("road", sideNs, &wire.Window{OpenBootNs: sideNs, CloseBootNs: sideNs + int64(seconds*1e9)}),
 	}
-	fix := func(node string, openNs int64, s, eastM, northM, speed float64, track *float64) {
-		when := openNs + int64(s*1e9)
-		out = append(out, at(node, when+100_000_000, &wire.GPS{Mode: 3, Connected: true, FixBootNs: &when, SpeedMps: &speed, TrackDeg: track,
+	const wallNs = 1_700_000_000 * second // at boot; true time is 3 ms ahead of it
+	if c.sync != "" {
+		for node, ns := range map[string]int64{"car": carNs, "road": sideNs} {
+			out = append(out, at(node, ns, &wire.WallClock{OwnWallOffsetNs: wallNs, Sync: "synchronised", SyncSource: c.sync,
+				SyncOffsetNs: new(int64(3_000_000)), SyncUncertaintyNs: new(int64(2_000_000))}))
+		}
+	}
+	fix := func(node string, openNs int64, s, late, eastM, northM, speed float64, track *float64) {
+		moment := openNs + int64(s*1e9)
+		when := moment + int64(late*1e9)
+		utc := time.Unix(0, moment+wallNs+3_000_000).UTC().Format(time.RFC3339Nano)
+		out = append(out, at(node, when+100_000_000, &wire.GPS{Mode: 3, Connected: true, FixBootNs: &when, TimeUTC: utc, SpeedMps: &speed, TrackDeg: track,
 			LatDeg: new(50 + northM/perDegree), LonDeg: new(8 + eastM/(perDegree*math.Cos(50*math.Pi/180)))}))
 	}
 	for s := c.phaseS - 3; s <= c.lastS; s += 1 / c.hz {
 		const h = 1e-6
-		fix("car", carNs, s, c.alongM(s), 0, (c.alongM(s+h)-c.alongM(s-h))/(2*h), new(90.0))
+		fix("car", carNs, s, c.lateS, c.alongM(s), 0, (c.alongM(s+h)-c.alongM(s-h))/(2*h), new(90.0))
 	}
 	for s := c.phaseS - 3.3; s <= seconds+1; s++ {
-		fix("road", sideNs, s, 0, besideM, 0, nil)
+		fix("road", sideNs, s, 0.2, 0, besideM, 0, nil)
 	}
 	return out
 }
@@ -89,11 +101,6 @@ func TestDistancesAtTheEdgesAreTheTrueOnes(t *testing.T) {
 						t.Fatalf("seed %d: %g m/s, %g Hz, %.2f s: %s is %v, truly %.2f", seed, speed, hz, seconds, name, show(got), want)
 					}
 					worst = max(worst, math.Abs(*got-want))
-				}
-				for _, name := range []string{DistanceOpenUncertaintyM, DistanceCloseUncertaintyM} {
-					if v := Value(rows, "", name); v != nil {
-						t.Fatalf("%s is %g between two fixes", name, *v)
-					}
 				}
 			}
 		}
@@ -121,12 +128,91 @@ func TestWhatIsExtrapolatedTellsHowFarItCanBeOff(t *testing.T) {
 				if held := c.distanceM(seconds) - c.distanceM(seconds-age); brake == 0 && math.Abs(*got-c.distanceM(seconds)) > 0.01*held+0.01 {
 					t.Errorf("%g m/s steadily, a fix of %.2f s ago: %.2f, truly %.2f", speed, age, *got, c.distanceM(seconds))
 				}
-				if v := Value(rows, "", DistanceOpenUncertaintyM); v != nil {
-					t.Errorf("the open edge lies between two fixes, and is ± %g m", *v)
+			}
+		}
+	}
+}
+
+// Between fixes a car may brake, and its fixes come late: the distance is off by no
+// more than it says, and says no more than what can be.
+func TestBetweenFixesADistanceTellsHowFarItCanBeOff(t *testing.T) {
+	const seed = 19
+	const slowM = standsMps * standsMps / (2 * 3.9) // what a car goes that stands by its fix, and brakes still
+	random := rand.New(rand.NewPCG(seed, seed))
+	worst := 0.0
+	for _, hz := range []float64{0.4, 1, 10} {
+		for _, speed := range []float64{2.8, 8.3, 16.7, 27.8} {
+			for _, late := range []float64{0, 0.1, 0.5} {
+				for range 20 {
+					const seconds = 10.0
+					c := course{fromM: 50, speedMps: speed, brakeMps2: 3.9, brakeS: seconds - 2*random.Float64(), hz: hz, phaseS: random.Float64() / hz, lastS: seconds + 2/hz, lateS: late}
+					rows := Attempt{trial: drive, records: c.told(seconds)}.Rows()
+					got, off := Value(rows, "", DistanceCloseM), Value(rows, "", DistanceCloseUncertaintyM)
+					if got == nil || off == nil {
+						t.Fatalf("seed %d: %g m/s, %g Hz: %v ± %v", seed, speed, hz, show(got), show(off))
+					}
+					bound := (speed+speedErrMps)*0.5 + 4*0.5*0.5/2 + 4/(8*hz*hz)
+					if truly := c.distanceM(seconds); math.Abs(*got-truly) > *off+slowM || *off > bound+0.01 {
+						t.Fatalf("seed %d: %g m/s, %g Hz, %g s late: %.2f ± %.2f, truly %.2f; ± %.2f at most", seed, speed, hz, late, *got, *off, truly, bound)
+					} else if *off > 0 {
+						worst = max(worst, math.Abs(*got-truly) / *off)
+					}
 				}
 			}
 		}
 	}
+	if worst < 0.5 {
+		t.Errorf("no distance is off by more than %.2f of what it says", worst)
+	}
+}
+
+// Where something other than the receiver keeps the wall clock, the receiver's own
+// time says when a fix was, however late it came.
+func TestAFixCountsAtItsOwnMomentWhereThatIsKnown(t *testing.T) {
+	of := func(sync string, change func(*wire.WallClock), late float64) (distance, off float64) {
+		c := course{fromM: 50, speedMps: 16.7, hz: 1, phaseS: 0.3, lastS: 12, lateS: late, sync: sync}
+		records := c.told(10)
+		for _, r := range records {
+			if b, ok := r.Body.(*wire.WallClock); ok && r.Node == "car" {
+				change(b)
+			}
+		}
+		rows := Attempt{trial: drive, records: records}.Rows()
+		return *Value(rows, "", DistanceCloseM) - c.distanceM(10), *Value(rows, "", DistanceCloseUncertaintyM)
+	}
+	same := func(*wire.WallClock) {}
+	for _, source := range []string{"192.0.2.1", "PPS0"} {
+		// 5 ms at 17.2 m/s, and half of 4 m/s² times 0.7 s times 0.3 s
+		if err, off := of(source, same, 0.5); math.Abs(err) > 0.1 || math.Abs(off-(17.2*0.005+4*0.005*0.005/2+2*0.7*0.3)) > 1e-3 {
+			t.Errorf("by %s: off by %.2f m, ± %.2f", source, err, off)
+		}
+	}
+	for name, c := range map[string]struct {
+		source string
+		change func(*wire.WallClock)
+		late   float64
+	}{
+		"nothing keeps it":           {"", same, 0.4},
+		"the receiver's sentences":   {"NMEA", same, 0.4},
+		"unsynchronised":             {"PPS0", func(b *wire.WallClock) { b.Sync = "unsynchronised" }, 0.4},
+		"stepped":                    {"PPS0", func(b *wire.WallClock) { b.SteppedNs = new(int64(2e9)) }, 0.4},
+		"too uncertain":              {"192.0.2.1", func(b *wire.WallClock) { b.SyncUncertaintyNs = new(int64(2e8)) }, 0.4},
+		"a receiver without leap s":  {"PPS0", func(b *wire.WallClock) { b.OwnWallOffsetNs += 18e9 }, 0.4},
+		"a fix from what is to come": {"PPS0", func(b *wire.WallClock) { b.OwnWallOffsetNs -= 1e9 }, 0.4},
+	} {
+		if err, off := of(c.source, c.change, c.late); math.Abs(err+16.7*0.4) > 0.1 || off < 16.7*0.5 {
+			t.Errorf("%s: off by %.2f m, ± %.2f; a fix counts at its arrival", name, err, off)
+		}
+	}
+}
+
+// A node that stands is where its fixes say, whenever they came.
+func TestTheDistanceOfTwoThatStandIsCertain(t *testing.T) {
+	c := course{fromM: 50, hz: 1, lastS: 12, lateS: 0.3}
+	rows := Attempt{trial: drive, records: c.told(10)}.Rows()
+	want(t, rows, "", DistanceOpenUncertaintyM, 0)
+	want(t, rows, "", DistanceCloseUncertaintyM, 0)
+	want(t, rows, "", "distance_mean_uncertainty_m", 0)
 }
 
 // Too old a fix tells no place, and one fix of a moving node without a track tells

@@ -1,9 +1,12 @@
 package plan
 
 import (
+	"math"
 	"slices"
 	"strconv"
+	"strings"
 
+	"fieldmesh.dev/fieldmesh/protocols/manet/signalling"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -33,6 +36,7 @@ func (c *check) traffic() {
 			}
 			c.ownPort(e, f, servers)
 		}
+		c.dataPorts(e)
 	}
 	c.drawnFlows(flows)
 	if measured == 0 && len(flows.entries) > 0 {
@@ -62,6 +66,25 @@ func (c *check) ownPort(e entry, f wire.Flow, servers map[string]string) {
 		c.add(at, "trial.traffic.%s.port: %d on node %s is flow %s's already; allowed: a port of its own", e.key, f.Port, node, other)
 	}
 	servers[node+port], servers[port] = e.key, e.key
+}
+
+// dataPorts keeps datagrams off the ports by which captures and the emulated
+// radio know routing's packets: they would count as overhead, and not as data.
+func (c *check) dataPorts(e entry) {
+	for _, f := range c.decodeFlows(e) {
+		if f.Kind != "iperf3_udp" || f.Port < 1 || f.Port > math.MaxUint16 {
+			continue
+		}
+		if of := signalling.AtPort(uint16(f.Port)); of != nil {
+			at := e.at
+			if given := e.value.child("port"); given != nil {
+				at = given.at
+			}
+			c.add(at, "trial.traffic.%s.port: datagrams to port %d would count as packets of the routing protocol %s; allowed: a port that no routing protocol has",
+				e.key, f.Port, strings.Join(of, ", "))
+			return
+		}
+	}
 }
 
 func (c *check) flow(name string, m *node) {

@@ -49,6 +49,7 @@ type attempt struct {
 	mesh    *topology.Mesh     // nil when nothing was recorded of routing
 	heard   []metrics.Row      // what captures say of routing, where its daemon does not count
 	packets []metrics.Row      // what captures say, in a campaign that puts a paper's question
+	lacks   []string           // what captures are not whole, and why
 	began   time.Time          // by the first GPS time in its records; zero when there is none
 	// speedErr is the mean of what the car's receiver says of its speed's error.
 	speedErr *float64
@@ -202,6 +203,7 @@ func (d *data) read(a *archive.Archive, e archive.Attempt) (*reading, error) {
 		at.heard = loaded.CapturedRouting(a)
 	}
 	captured := loaded.Captured(a)
+	at.lacks = lacksOf(loaded.Lacks(a), captured)
 	if d.info.Paper != nil && at.accepted() {
 		at.packets = captured
 	}
@@ -260,7 +262,7 @@ func (d *data) windowsDiffer() bool {
 func (d *data) results() []attempt {
 	var out []attempt
 	for _, a := range d.attempts {
-		if a.accepted() && !a.calibration() && a.MB != nil && !d.beyond(a.Trial) {
+		if d.counts(a) && a.MB != nil {
 			out = append(out, a)
 		}
 	}

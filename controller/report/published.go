@@ -26,6 +26,7 @@ type publishedView struct {
 	Cells    []oursView
 	Silent   string // why there is no table
 	Check    string // captures against the field's own word
+	Lacking  string // what captures are not whole, so that numbers are absent
 	Rule     string
 	Defined  []metrics.PaperMetric
 }
@@ -82,6 +83,9 @@ func viewPublished(d *data) (any, error) {
 	if d.info.Scale != nil {
 		v.Scale = d.info.Scale.Name
 	}
+	if incomplete, _ := incompleteCaptures(d); incomplete != nil {
+		v.Lacking = incomplete.Text
+	}
 	trials := paperTrials(d)
 	v.claims(all.Claims(paper.ID, v.Scenario), trials)
 	for _, t := range all.Tables(v.Scenario, trials, ofInterval) {
@@ -122,11 +126,11 @@ func hasValue(t papers.Trial, name string) bool {
 	return known
 }
 
-// paperTrials are the accepted trials as the papers look at them.
+// paperTrials are the trials that count as the papers look at them.
 func paperTrials(d *data) []papers.Trial {
 	var out []papers.Trial
 	for _, a := range d.attempts {
-		if a.accepted() && !a.calibration() {
+		if d.counts(a) {
 			out = append(out, papers.Trial{Repetition: a.Trial.Repetition, Facts: papers.Facts(a.Trial), Values: paperValues(a),
 				Times: map[string][]stats.Duration{metrics.ConnectTimeMs: connectTimes(a)}})
 		}

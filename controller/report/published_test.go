@@ -174,3 +174,17 @@ func TestCapturesAgainstTheFieldsWord(t *testing.T) {
 		t.Errorf("no field told anything: %q", text)
 	}
 }
+
+// Trials that nodes drove after the run had enough are in no figure beside a
+// paper's, as they are in no mean and no model.
+func TestTrialsBeyondEnoughAreInNoPapersFigure(t *testing.T) {
+	d := &data{stop: &archive.Stop{Blocks: 2}}
+	for block := 1; block <= 3; block++ {
+		a := beside("tahoe", "dsr", block, float64(block), connection{100, 1, 5})
+		a.Trial.Block = block
+		d.attempts = append(d.attempts, a)
+	}
+	if got := paperTrials(d); len(got) != 2 || got[0].Values["throughput_kbit_s"] != 1000 || got[1].Values["throughput_kbit_s"] != 2000 {
+		t.Errorf("trials %+v", got)
+	}
+}

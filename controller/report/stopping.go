@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 
+	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/enough"
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/stats"
@@ -21,10 +22,11 @@ func (d *data) level() float64 {
 	return 1 - (1-e.Confidence)/float64(enough.Plan(*e, d.info.Plan).Count())
 }
 
-// beyond tells whether a trial is of a block after that which was enough.
-func (d *data) beyond(t wire.Trial) bool {
-	return d.stop != nil && t.Pass == "" && t.Block > d.stop.Blocks
-}
+// beyond reports whether a trial is of a block after that which was enough.
+func (d *data) beyond(t wire.Trial) bool { return d.stop.Beyond(t) }
+
+// counts reports whether an attempt is a result of the campaign.
+func (d *data) counts(a attempt) bool { return archive.Counts(a.Trial, a.Verdict, d.stop) }
 
 // stoppingView is why the run stopped when it did.
 type stoppingView struct {

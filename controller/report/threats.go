@@ -30,7 +30,7 @@ func viewThreats(d *data) (any, error) {
 	var v threatsView
 	for _, c := range []check{
 		emulated, reduced, confoundedUnit, oneSession, speedWithDistance, fewRepetitions, undriven, unevenRejections, interruptions, peopleDecided, noConnection,
-		withoutNumbers, mediumLateness, samplerLateness, clockError, offloads, congestion, leastRTOs, iperf3Differs, nodesEvents,
+		withoutNumbers, mediumLateness, samplerLateness, clockError, offloads, congestion, leastRTOs, iperf3Differs, incompleteCaptures, nodesEvents,
 	} {
 		t, clear := c(d)
 		if t != nil {
@@ -249,7 +249,7 @@ func noConnection(d *data) (*threat, string) {
 func withoutNumbers(d *data) (*threat, string) {
 	n := 0
 	for _, a := range d.attempts {
-		if a.accepted() && !a.calibration() && a.MB == nil {
+		if d.counts(a) && a.MB == nil {
 			n++
 		}
 	}

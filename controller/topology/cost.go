@@ -23,6 +23,29 @@ type Cost struct {
 // it. Its bytes are routing's; the packet is not.
 const dataHeader = "SR"
 
+// dataAmongRouting reports whether daemons counted data packets with a header of
+// theirs as routing packets, too. One that does not says how many it sent; older
+// ones say nothing, but the headers of one that does cannot outgrow its packets.
+// A trial's daemons are alike.
+func (m *Mesh) dataAmongRouting() bool {
+	for _, counts := range m.counts {
+		for i, c := range counts {
+			if c.DataPacketsSent != nil {
+				return false
+			}
+			if i == 0 || c.PacketsSent == nil || counts[i-1].PacketsSent == nil {
+				continue
+			}
+			before := counts[i-1]
+			headers := float64(c.Messages[dataHeader]) - float64(before.Messages[dataHeader])
+			if headers > float64(*c.PacketsSent)-float64(*before.PacketsSent) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // MessageCost is one type of message.
 type MessageCost struct {
 	Kind                   string
@@ -33,6 +56,7 @@ type MessageCost struct {
 func (m *Mesh) Cost() Cost {
 	var c Cost
 	packets, bytes, seconds := 0.0, 0.0, 0.0
+	withData := m.dataAmongRouting()
 	kinds, kindBytes := map[string]float64{}, map[string]float64{}
 	for _, node := range m.Nodes {
 		first, last := m.span(node)
@@ -42,7 +66,9 @@ func (m *Mesh) Cost() Cost {
 		c.Nodes++
 		seconds += last.s - first.s
 		packets += float64(*last.PacketsSent) - float64(*first.PacketsSent)
-		packets -= float64(last.Messages[dataHeader]) - float64(first.Messages[dataHeader])
+		if withData {
+			packets -= float64(last.Messages[dataHeader]) - float64(first.Messages[dataHeader])
+		}
 		bytes += float64(*last.BytesSent) - float64(*first.BytesSent)
 		for kind, n := range last.Messages {
 			kinds[kind] += float64(n) - float64(first.Messages[kind])

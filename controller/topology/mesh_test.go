@@ -206,17 +206,47 @@ func TestCostIsOfTheWindow(t *testing.T) {
 	}
 }
 
-// A data packet with DSR's header is none of routing's, but the header is.
+// A data packet with DSR's header is none of routing's, but the header is. Daemons
+// count data apart; older ones had it among routing's packets, and did not say so.
 func TestDataPacketsWithTheirWayAreNoRoutingPackets(t *testing.T) {
+	for name, c := range map[string]struct{ packets, apart, headers uint64 }{
+		"data apart":                     {2, 100, 100},
+		"data apart, little of it":       {2, 1, 1},
+		"data apart, before it was said": {2, 0, 100},
+		"data among routing's":           {102, 0, 100},
+		"data with other options":        {2, 100, 60}, // it has no header of the kind SR
+	} {
+		plan, trial, records := square()
+		records = slices.DeleteFunc(records, func(r wire.Record) bool { return r.Body.Kind() == "routing" })
+		for s := range 11 {
+			n := uint64(s)
+			b := &wire.RoutingCount{Protocol: "dsr", PacketsSent: ptr(c.packets * n), BytesSent: ptr(1400 * n),
+				Messages: map[string]uint64{"SR": c.headers * n, "RREQ": 2 * n}, MessageBytes: map[string]uint64{"SR": 1200 * n, "RREQ": 20 * n}}
+			if c.apart > 0 {
+				b.DataPacketsSent = ptr(c.apart * n)
+			}
+			records = append(records, record("a", float64(s), b))
+		}
+		if c := Read(plan, trial, records).Cost(); *c.PacketsPerS != 2 || *c.BytesPerS != 1400 || len(c.Messages) != 2 {
+			t.Errorf("%s: %g packets/s, %g B/s, %+v", name, *c.PacketsPerS, *c.BytesPerS, c.Messages)
+		}
+	}
+}
+
+// What one node's counts show of its daemon holds for the trial's others: an idle
+// minute shows nothing.
+func TestDaemonsOfATrialCountAlike(t *testing.T) {
 	plan, trial, records := square()
 	records = slices.DeleteFunc(records, func(r wire.Record) bool { return r.Body.Kind() == "routing" })
 	for s := range 11 {
 		n := uint64(s)
-		records = append(records, record("a", float64(s), &wire.RoutingCount{Protocol: "dsr", PacketsSent: ptr(102 * n), BytesSent: ptr(1400 * n),
-			Messages: map[string]uint64{"SR": 100 * n, "RREQ": 2 * n}, MessageBytes: map[string]uint64{"SR": 1200 * n, "RREQ": 20 * n}}))
+		for node, headers := range map[string]uint64{"a": 100, "b": 3} {
+			records = append(records, record(node, float64(s), &wire.RoutingCount{Protocol: "dsr", PacketsSent: ptr(5 * n), BytesSent: ptr(1400 * n),
+				Messages: map[string]uint64{"SR": headers * n}}))
+		}
 	}
-	if c := Read(plan, trial, records).Cost(); *c.PacketsPerS != 2 || *c.BytesPerS != 1400 || len(c.Messages) != 2 {
-		t.Errorf("cost: %g packets/s, %g B/s, %+v", *c.PacketsPerS, *c.BytesPerS, c.Messages)
+	if c := Read(plan, trial, records).Cost(); *c.PacketsPerS != 5 {
+		t.Errorf("%g packets/s", *c.PacketsPerS)
 	}
 }
 

@@ -60,8 +60,9 @@ export function lastOf(measurement, fields, tags = ["node"], where = "") {
 }
 
 /**
- * counted leaves the attempts that answer the campaign's question: accepted ones, and no calibration passes. A condition
- * on the field "pass" would not do: where one point has it, InfluxDB takes those that have not out too.
+ * counted leaves the attempts that answer the campaign's question: accepted ones, no calibration passes, and none that
+ * was driven after the run had enough. A condition on the field "pass" would not do: where one point has it, InfluxDB
+ * takes those that have not out too.
  */
 export const counted = `"counts" = 1`;
 

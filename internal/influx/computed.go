@@ -56,7 +56,7 @@ func result() Measurement {
 		},
 		Fields: []Field{
 			integer("accepted", "", "1 when it was accepted, else 0: its sum counts the trials that are done"),
-			integer("counts", "", "1 when it is a result of the campaign: accepted, and no calibration pass; else 0"),
+			integer("counts", "", "1 when it is a result of the campaign: accepted, no calibration pass, and driven before the run had enough; else 0"),
 			text("outcome", "accepted, rejected, failed or interrupted"),
 			text("reason", "why not accepted"),
 			text("place", "rehearsal, road or bench"),

@@ -409,7 +409,8 @@ func Schema() []Measurement {
 			},
 			Fields: []Field{
 				{"packets_sent", Integer, "packets", "routing packets sent", ""},
-				{"bytes_sent", Integer, "B", "bytes of IP in them", ""},
+				{"data_packets_sent", Integer, "packets", "data packets sent with the daemon's header (DSR); none of packets_sent, but a record without this field may have them there", ""},
+				{"bytes_sent", Integer, "B", "bytes of IP in routing packets, and of headers before data", ""},
 				{"packets_received", Integer, "packets", "routing packets received", ""},
 				{"bytes_received", Integer, "B", "bytes of IP in them", ""},
 				{"routes_installed", Integer, "routes", "in the kernel", ""},

@@ -50,7 +50,8 @@ func (o *own) ask(ctx context.Context) (state, error) {
 func (o *own) state(s manetd.State) state {
 	c := s.Runner
 	out := state{counts: wire.RoutingCount{Protocol: o.Protocol,
-		PacketsSent: count(c.PacketsSent), BytesSent: count(c.BytesSent), PacketsReceived: count(c.PacketsReceived), BytesReceived: count(c.BytesReceived),
+		PacketsSent: count(c.PacketsSent), DataPacketsSent: count(c.DataPacketsSent), BytesSent: count(c.BytesSent),
+		PacketsReceived: count(c.PacketsReceived), BytesReceived: count(c.BytesReceived),
 		Messages: counts(c.Messages), MessageBytes: counts(c.MessageBytes), RoutesInstalled: len(s.Routes),
 		HeldPackets: count(int64(s.HeldPackets)), Neighbors: []wire.RoutingNeighbor{}}}
 	for _, n := range s.Neighbors {

@@ -94,7 +94,10 @@ func (*RouteChange) Kind() string { return "route" }
 type RoutingCount struct {
 	Protocol    string  `json:"protocol" influx:"tag"`                 // the routing protocol
 	PacketsSent *uint64 `json:"packets_sent,omitempty" unit:"packets"` // routing packets sent
-	BytesSent   *uint64 `json:"bytes_sent,omitempty" unit:"B"`         // bytes of IP in them
+	// data packets sent with the daemon's header (DSR); none of packets_sent, but a record without this field may have
+	// them there
+	DataPacketsSent *uint64 `json:"data_packets_sent,omitempty" unit:"packets"`
+	BytesSent       *uint64 `json:"bytes_sent,omitempty" unit:"B"` // bytes of IP in routing packets, and of headers before data
 	// routing packets received
 	PacketsReceived *uint64 `json:"packets_received,omitempty" unit:"packets"`
 	// bytes of IP in them

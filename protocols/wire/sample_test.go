@@ -157,7 +157,7 @@ func kinds() []wire.Body {
 			Lost: map[string]uint64{"queue_full": 12, "channel_error": 2}, AttemptsFailed: map[string]uint64{"channel_error": 240}, LossesUntold: 5},
 		&wire.Event{Level: "warning", Text: "gpsd went away"},
 		&wire.RouteChange{Action: "set", AtBootNs: 7261734512345, Destination: "10.77.0.6/32", NextHops: []string{"10.77.0.2", "10.77.0.3"}, Hops: p(5), Metric: p(5.5), Cause: "rrep"},
-		&wire.RoutingCount{Protocol: "aodv", PacketsSent: p(uint64(120)), BytesSent: p(uint64(6240)), PacketsReceived: p(uint64(240)), BytesReceived: p(uint64(12480)),
+		&wire.RoutingCount{Protocol: "aodv", PacketsSent: p(uint64(120)), DataPacketsSent: p(uint64(900)), BytesSent: p(uint64(6240)), PacketsReceived: p(uint64(240)), BytesReceived: p(uint64(12480)),
 			Messages: map[string]uint64{"RREQ": 100, "RREP": 20}, MessageBytes: map[string]uint64{"RREQ": 2400, "RREP": 400}, RoutesInstalled: 5, HeldPackets: p(uint64(2)),
 			Neighbors: []wire.RoutingNeighbor{{Addr: "10.77.0.2", Symmetric: true, Cost: p(1.25), Role: "mpr"}}},
 		&wire.RoutingEvent{Report: "discovery_us", AtBootNs: 7261734512345, Addr: "10.77.0.6", Value: p(12500.0), Note: "second ring"},

@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -32,29 +31,15 @@ import (
 // holds the daemon's search for a way.
 func TestCountsAreTheApplications(t *testing.T) {
 	testnet.Need(t, "ip", "iperf3", "tshark")
-	countsAgree(t, "aodv, dsr, adv", "ready: daemon")
-}
-
-// TestSoakCountsAreTheApplications is the same with the other three protocols.
-func TestSoakCountsAreTheApplications(t *testing.T) {
-	if os.Getenv("FIELDMESH_SOAK") == "" {
-		t.Skip("takes minutes more: make soak, or set FIELDMESH_SOAK")
-	}
-	testnet.Need(t, "ip", "iperf3", "tshark")
-	countsAgree(t, "aomdv, olsr, dsdv", "ready_s: 120")
-}
-
-func countsAgree(t *testing.T, protocols, routing string) {
-	t.Helper()
 	dir := testnet.Folder(t)
 	file := variant(t, "variants-chain.yaml", "counts", "duration_s: 360", "duration_s: 20", "levels: [tahoe, reno, newreno, vegas, westwood]", "levels: [newreno]",
-		"levels: [dsdv, dsr, aodv]", "levels: ["+protocols+"]", "      static: {still: true}\n", "", "repetitions: 3", "repetitions: 1", "attempts_max: 8", "attempts_max: 3",
+		"levels: [dsdv, dsr, aodv]", "levels: [aodv, dsr, adv, aomdv, olsr, dsdv]", "      static: {still: true}\n", "", "repetitions: 3", "repetitions: 1", "attempts_max: 8", "attempts_max: 3",
 		"  hops_min: 5 # from A to F there is no shorter way\n", "", "lateness_share_max: 0.01", "lateness_share_max: 1",
 		"at_s: 50, x_m: 560, y_m: 1000, speed_mps: 10", "at_s: 4, x_m: 560, y_m: 130, speed_mps: 60",
 		"at_s: 100, x_m: 740, y_m: 1000, speed_mps: 10", "at_s: 4, x_m: 740, y_m: 130, speed_mps: 60",
 		"at_s: 250, x_m: 560, y_m: 0, speed_mps: 10", "at_s: 11, x_m: 560, y_m: 0, speed_mps: 60",
 		"at_s: 250, x_m: 740, y_m: 0, speed_mps: 10", "at_s: 11, x_m: 740, y_m: 0, speed_mps: 60",
-		"  capture: {snap_bytes: 128}\n", "  capture: {snap_bytes: 128}\n  routing: {"+routing+"}\n",
+		"  capture: {snap_bytes: 128}\n", "  capture: {snap_bytes: 128}\n  routing: {ready_s: 120}\n",
 		"port: 5000}\n", "duration_s: 3, port: 5000}\n    steady: {kind: cbr, from: sender, to: receiver, start_s: 1, duration_s: 17, payload_bytes: 512, bitrate_bps: 40960, port: 6000}\n")
 	fieldmesh(t, "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "counts", "--world-dir", filepath.Join(dir, "worlds"))
 	k := openRun(t, filepath.Join(dir, "runs", "counts"))
@@ -69,7 +54,7 @@ func countsAgree(t *testing.T, protocols, routing string) {
 				t.Fatal(err)
 			}
 			k.datagramsAgree(t, at.TrialKey, trial, rows)
-			k.overheadAgrees(t, at.TrialKey, trial)
+			k.overheadAgrees(t, at.TrialKey, trial, rows)
 			k.connectingHoldsTheSearch(t, at.TrialKey, trial, rows)
 		})
 	}
@@ -195,49 +180,98 @@ func (k kept) stampedDelays(t *testing.T, key wire.TrialKey, node string) map[ui
 	return out
 }
 
-// overheadAgrees holds what the captures have of routing between a daemon's first
-// and last word against what it says it sent in between.
-func (k kept) overheadAgrees(t *testing.T, key wire.TrialKey, trial wire.Trial) {
+// sent is what nodes sent for routing, and in what time together.
+type sent struct{ packets, bytes, seconds float64 }
+
+// overheadAgrees holds the reported costs of routing, and the daemons' own counts,
+// against the captures: between a daemon's last words before the window opened and
+// closed, and between the window's edges. All within 1 %, but for packets that left
+// within edgeNs of such a moment, which may be on either side of it.
+func (k kept) overheadAgrees(t *testing.T, key wire.TrialKey, trial wire.Trial, rows []metrics.Row) {
 	t.Helper()
-	type word struct {
-		atNs           int64
-		packets, bytes uint64
-	}
-	first, last, captures := map[string]word{}, map[string]word{}, map[string]*wire.Capture{}
-	for _, r := range k.records(t, key) {
-		switch b := r.Body.(type) {
-		case *wire.Capture:
-			captures[r.Node] = b
-		case *wire.RoutingCount:
-			w := word{r.TBootNs, *b.PacketsSent, *b.BytesSent}
-			if _, known := first[r.Node]; !known {
-				first[r.Node] = w
+	records := k.records(t, key)
+	var told, seen, window, near sent
+	nodes := 0.
+	for node, words := range daemonsWords(records) {
+		w := windowOf(t, records, node)
+		first, last := words[0], words[0]
+		for _, r := range words {
+			if r.TBootNs <= w.OpenBootNs {
+				first = r
 			}
-			last[r.Node] = w
+			if r.TBootNs <= w.CloseBootNs {
+				last = r
+			}
+		}
+		a, b := first.Body.(*wire.RoutingCount), last.Body.(*wire.RoutingCount)
+		nodes++
+		told = told.and(sent{float64(*b.PacketsSent - *a.PacketsSent), float64(*b.BytesSent - *a.BytesSent), float64(last.TBootNs-first.TBootNs) / 1e9})
+		seen = seen.and(k.captured(t, key, node, first.TBootNs, last.TBootNs))
+		window = window.and(k.captured(t, key, node, w.OpenBootNs, w.CloseBootNs))
+		for _, edge := range []int64{first.TBootNs, last.TBootNs, w.OpenBootNs, w.CloseBootNs} {
+			near = near.and(k.captured(t, key, node, edge-edgeNs, edge+edgeNs))
 		}
 	}
-	var seen packets.EndResult
-	var told word
-	for node, c := range captures {
-		f, err := k.OpenCapture(key, node)
-		if err != nil {
-			t.Fatal(err)
+	value := func(name string) float64 {
+		v := metrics.Value(rows, "", name)
+		if v == nil {
+			t.Fatalf("no %s", name)
 		}
-		end, err := packets.Scan(packets.End{Name: node, Capture: f, OpenNs: first[node].atNs, CloseNs: last[node].atNs, Common: func(wallNs int64) int64 { return wallNs - c.WallOffsetOpen }})
-		if err != nil {
-			t.Fatal(err)
+		return *v
+	}
+	// The daemons' rates are means of the nodes, the captures' sums.
+	daemons := sent{value("daemon_packets_per_s") * told.seconds, value("daemon_bytes_per_s") * told.seconds, told.seconds}
+	captures := sent{value(metrics.RoutingPacketsPS) * window.seconds / nodes, value(metrics.RoutingBytesPS) * window.seconds / nodes, window.seconds}
+	t.Logf("routing: by captures %.0f packets and %.0f bytes; by the daemons %.0f and %.0f, reported as %.2f and %.1f; in the window %.0f and %.0f, reported as %.2f and %.1f; near an edge %.0f and %.0f",
+		seen.packets, seen.bytes, told.packets, told.bytes, daemons.packets, daemons.bytes, window.packets, window.bytes, captures.packets, captures.bytes, near.packets, near.bytes)
+	if int(nodes) != len(trial.Nodes()) || seen.packets < 20 {
+		t.Errorf("%.0f of %d daemons told, and %.0f packets were captured: too little to compare", nodes, len(trial.Nodes()), seen.packets)
+	}
+	for what, c := range map[string]struct{ got, want sent }{
+		"the daemons' counts":          {told, seen},
+		"daemon_packets_per_s, bytes":  {daemons, seen},
+		"routing_packets_per_s, bytes": {captures, window},
+	} {
+		if off(c.got.packets, c.want.packets, near.packets) || off(c.got.bytes, c.want.bytes, near.bytes) {
+			t.Errorf("%s: %.1f packets and %.0f bytes, by the captures %.0f and %.0f", what, c.got.packets, c.got.bytes, c.want.packets, c.want.bytes)
 		}
-		f.Close()
-		seen.RoutingPackets, seen.RoutingBytes, seen.RoutingHeaders = seen.RoutingPackets+end.RoutingPackets, seen.RoutingBytes+end.RoutingBytes, seen.RoutingHeaders+end.RoutingHeaders
-		told.packets, told.bytes = told.packets+last[node].packets-first[node].packets, told.bytes+last[node].bytes-first[node].bytes
 	}
-	t.Logf("routing: %d packets and %d bytes (%d in headers of data) by captures, %d and %d by the daemons", seen.RoutingPackets, seen.RoutingBytes, seen.RoutingHeaders, told.packets, told.bytes)
-	off := func(got, want uint64, slack float64) bool {
-		return math.Abs(float64(got)-float64(want)) > max(0.01*float64(want), slack)
+}
+
+// edgeNs is how far a daemon's count may lie from the moment that its record has:
+// it is asked over a socket, and stamped when it has answered.
+const edgeNs = 20e6
+
+func off(got, want, slack float64) bool { return math.Abs(got-want) > 0.01*want+slack }
+
+func (s sent) and(o sent) sent {
+	return sent{s.packets + o.packets, s.bytes + o.bytes, s.seconds + o.seconds}
+}
+
+func daemonsWords(records []wire.Record) map[string][]wire.Record {
+	out := map[string][]wire.Record{}
+	for _, r := range records {
+		if _, is := r.Body.(*wire.RoutingCount); is {
+			out[r.Node] = append(out[r.Node], r)
+		}
 	}
-	if told.packets == 0 || off(seen.RoutingPackets, told.packets, 2) || off(seen.RoutingBytes, told.bytes, 200) {
-		t.Errorf("%s: captures and daemons disagree by more than 1 %%", trial.Routing.Protocol)
+	return out
+}
+
+// captured is what a node's capture has of routing between two moments of its boot clock.
+func (k kept) captured(t *testing.T, key wire.TrialKey, node string, fromNs, toNs int64) sent {
+	t.Helper()
+	f, err := k.OpenCapture(key, node)
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer f.Close()
+	ahead := k.wallAhead(t, key, node)
+	end, err := packets.Scan(packets.End{Name: node, Capture: f, OpenNs: fromNs, CloseNs: toNs, Common: func(wallNs int64) int64 { return wallNs - ahead }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sent{float64(end.RoutingPackets), float64(end.RoutingBytes), float64(toNs-fromNs) / 1e9}
 }
 
 // connectingHoldsTheSearch holds the time to connect against the searches of the

@@ -27,6 +27,7 @@ type Options struct {
 
 	NoField bool // a road: no records of an emulated field
 	Relays  int  // nodes that stand in rows of ten beside the road, besides the two
+	Enough  int  // blocks after which the run had enough, and went on; 0: it never had
 
 	// MB gives the megabytes of a trial; nil: 20, less 0.4 for each m/s in
 	// section A, with noise.

@@ -56,6 +56,11 @@ func Build(dir string, o Options) (*archive.Archive, error) {
 			return nil, fmt.Errorf("drive trial %d: %w", t.Number, err)
 		}
 	}
+	if o.Enough > 0 {
+		if err := a.StopAfter(archive.Stop{Blocks: o.Enough, Reason: "the difference is known to ± 1 %"}); err != nil {
+			return nil, err
+		}
+	}
 	return a, a.Finish()
 }
 

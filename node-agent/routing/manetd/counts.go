@@ -10,8 +10,9 @@ import (
 // Counts are what the daemon did since it began. Bytes of packets are those of
 // IP; those of messages are the protocol's own.
 type Counts struct {
-	PacketsSent     int64            `json:"packets_sent"` // without data
-	BytesSent       int64            `json:"bytes_sent"`   // of those, and of a carrier's headers before data
+	PacketsSent     int64            `json:"packets_sent"`      // without data
+	DataPacketsSent int64            `json:"data_packets_sent"` // of a carrier: data with its header
+	BytesSent       int64            `json:"bytes_sent"`        // of packets without data, and of a carrier's headers before data
 	PacketsReceived int64            `json:"packets_received"`
 	BytesReceived   int64            `json:"bytes_received"`
 	Messages        map[string]int64 `json:"messages_sent"`      // by kind
@@ -41,6 +42,8 @@ func newCounts() Counts {
 func (c *Counts) sent(messages []manet.Message, bytes int, whole bool) {
 	if whole {
 		c.PacketsSent++
+	} else {
+		c.DataPacketsSent++
 	}
 	c.BytesSent += int64(bytes)
 	for _, m := range messages {

@@ -48,10 +48,10 @@ type Mark struct {
 	EtherType uint16
 }
 
-// Of gives the mark of a protocol by its name in a plan (wire.RoutingProtocols);
-// ok is false where nothing is sent for routing.
-func Of(name string) (m Mark, ok bool) {
-	m, ok = map[string]Mark{
+// marks are those of the protocols that a plan can name (wire.RoutingProtocols)
+// and that send anything for routing.
+func marks() map[string]Mark {
+	return map[string]Mark{
 		"babeld":     {Port: PortBabel},
 		"olsrd":      {Port: PortOLSR},
 		"olsr":       {Port: PortOLSR},
@@ -64,8 +64,30 @@ func Of(name string) (m Mark, ok bool) {
 		"adv":        {Port: PortADV},
 		"dsr":        {Protocol: ProtocolDSR},
 		"batman-adv": {EtherType: EtherBatman},
-	}[name]
+	}
+}
+
+// Of gives the mark of a protocol by its name in a plan; ok is false where
+// nothing is sent for routing.
+func Of(name string) (m Mark, ok bool) {
+	m, ok = marks()[name]
 	return m, ok
+}
+
+// AtPort names the protocols whose packets are known by a UDP port, as a plan
+// does, in alphabetical order; none where data may go.
+func AtPort(port uint16) []string {
+	var out []string
+	for name, m := range marks() {
+		if m.Port == port && port != 0 {
+			out = append(out, name)
+		}
+	}
+	if len(out) == 0 && slices.Contains(Ports(), port) {
+		return []string{"manet"} // RFC 5498: no plan can name who uses it
+	}
+	slices.Sort(out)
+	return out
 }
 
 // Share is how much of a packet is routing's.

@@ -27,6 +27,23 @@ func TestEveryProtocolOfAPlanIsKnown(t *testing.T) {
 	}
 }
 
+// Every port by which packets are taken for routing's is somebody's.
+func TestEveryPortIsSomebodys(t *testing.T) {
+	for _, port := range signalling.Ports() {
+		if len(signalling.AtPort(port)) == 0 {
+			t.Errorf("port %d is nobody's", port)
+		}
+	}
+	if got := signalling.AtPort(signalling.PortAODV); !slices.Equal(got, []string{"aodv", "aodv-p3", "aomdv"}) {
+		t.Errorf("AODV's port is that of %q", got)
+	}
+	for _, port := range []uint16{0, 5000, 6695} {
+		if got := signalling.AtPort(port); got != nil {
+			t.Errorf("port %d is that of %q", port, got)
+		}
+	}
+}
+
 func TestSharesOfPackets(t *testing.T) {
 	udp := func(from, to uint16) []byte {
 		return append(binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, from), to), 0, 8, 0, 0)
