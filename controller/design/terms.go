@@ -41,9 +41,10 @@ func (t Terms) Names() []string {
 // Has reports whether a term is in the model.
 func (t Terms) Has(name string) bool { return slices.Contains(t.Names(), name) }
 
-// TermsOf builds the design. Speed is centred, so that the sections are
-// compared at its mean; two levels are coded −½ and +½, so that an estimate is
-// the second level less the first.
+// TermsOf builds the design. Speed is centred at its mean, and each factor over
+// its levels: so the mean, and where slopes differ the slope, is that over all
+// levels, each of which counts alike, and the others' estimates are a level less
+// the first.
 func TermsOf(passes []Pass) Terms {
 	n := len(passes)
 	ones := slices.Repeat([]float64{1}, n)
@@ -163,7 +164,9 @@ func alike(passes []Pass, a, b func(Pass) string) bool {
 	return len(passes) > 0 && !slices.ContainsFunc(passes, func(p Pass) bool { return a(p) == "" || a(p) != b(p) })
 }
 
-// factorTerm codes a factor; nil when it does not vary.
+// factorTerm codes a factor: each column is 1 at its level and 0 elsewhere, less
+// what that comes to over all levels, so that two are −½ and +½. It is nil when
+// the factor does not vary.
 func factorTerm(name string, passes []Pass, of func(Pass) string) *stats.Term {
 	all := levels(passes, of)
 	if len(all) < 2 {
@@ -171,15 +174,10 @@ func factorTerm(name string, passes []Pass, of func(Pass) string) *stats.Term {
 	}
 	t := stats.Term{Name: name}
 	for _, level := range all[1:] {
-		v := make([]float64, len(passes))
+		v := slices.Repeat([]float64{-1 / float64(len(all))}, len(passes))
 		for i, p := range passes {
-			switch {
-			case len(all) == 2 && of(p) == level:
-				v[i] = 0.5
-			case len(all) == 2:
-				v[i] = -0.5
-			case of(p) == level:
-				v[i] = 1
+			if of(p) == level {
+				v[i]++
 			}
 		}
 		t.Columns = append(t.Columns, stats.Column{Label: level + Minus + all[0], Values: v})
