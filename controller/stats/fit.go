@@ -62,9 +62,9 @@ type Estimate struct {
 	Low   *float64
 	High  *float64
 	P     *float64 // two-sided, of no effect
-	// Between is set where only whole groups differ in it, and these have effects
-	// of their own: it is judged by the spread between groups, and has no interval
-	// where they are too few.
+	// Between is set where only whole groups differ in it, and these have no spread
+	// of their own in the model: it is judged by what else differs between groups,
+	// and has no interval where that is too little.
 	Between bool
 	rows    []float64 // what each response counts for in it
 }
@@ -194,7 +194,7 @@ func (f *Fit) group(m Model, basis, z [][]float64) {
 }
 
 // findBetween names the terms of which the groups, with the other terms, take
-// the place: nothing within a group tells them. Of fixed groups the mean is one.
+// the place: nothing within a group tells them. The mean is one, too.
 func (f *Fit) findBetween(terms []Term, z [][]float64) {
 	with := append(slices.Clone(terms), Term{groupTerm, columnsOf(z)})
 	for i, t := range terms {
@@ -204,7 +204,7 @@ func (f *Fit) findBetween(terms []Term, z [][]float64) {
 	}
 	f.between = make([]bool, len(f.kept))
 	for j, c := range f.kept {
-		f.between[j] = slices.Contains(f.Between, c.term) || f.Groups == GroupsFixed && c.term == terms[0].Name
+		f.between[j] = slices.Contains(f.Between, c.term) || c.term == terms[0].Name
 	}
 }
 

@@ -129,6 +129,34 @@ func TestNoSpreadGivesNoInterval(t *testing.T) {
 	}
 }
 
+// Where a block is a group each, nothing says how far other groups would be from
+// these: what differs within groups has an interval, and the mean over them none.
+func TestGroupsThatTheTermsTellGiveTheMeanNoInterval(t *testing.T) {
+	x, second, third := make([]float64, 12), make([]float64, 12), make([]float64, 12)
+	y, groups := make([]float64, 12), make([]string, 12)
+	for i := range x {
+		group := i / 4
+		x[i], second[i], third[i] = float64(i%2)-0.5, -1./3, -1./3
+		switch group {
+		case 1:
+			second[i]++
+		case 2:
+			third[i]++
+		}
+		y[i], groups[i] = 10+5*float64(group)+0.1*float64(i*i%7), string(rune('a'+group))
+	}
+	f := fitted(t, Model{Y: y, Groups: groups, Terms: []Term{
+		{Name: "mean", Columns: []Column{{"", slices.Repeat([]float64{1}, 12)}}}, {Name: "x", Columns: []Column{{"", x}}},
+		{Name: "block", Columns: []Column{{"2 − 1", second}, {"3 − 1", third}}},
+	}})
+	if mean := f.EstimateOf("mean"); f.Groups != GroupsInside || mean.Low != nil || mean.SE != nil || !mean.Between {
+		t.Errorf("groups %s, the mean %+v", f.Groups, mean)
+	}
+	if e := f.EstimateOf("x"); e.Low == nil || e.Between {
+		t.Errorf("what differs within groups: %+v", e)
+	}
+}
+
 // An estimate is the sum of the responses by what each counts for in it, however
 // groups entered: so Influence is what an error of all of them does.
 func TestInfluenceOfTheResponsesIsTheEstimate(t *testing.T) {
