@@ -22,6 +22,12 @@ const (
 // Minus stands between the two levels of a contrast.
 const Minus = " − "
 
+// PerMps is the contrast of a slope.
+const PerMps = "per m/s"
+
+// slopeOf begins a contrast of slopes.
+const slopeOf = "slope of "
+
 // Terms are a model's terms.
 type Terms struct {
 	List []stats.Term
@@ -71,7 +77,7 @@ func interaction(sections, speed *stats.Term) *stats.Term {
 		for i := range v {
 			v[i] *= speed.Columns[0].Values[i]
 		}
-		both.Columns = append(both.Columns, stats.Column{Label: "slope of " + c.Label, Values: v})
+		both.Columns = append(both.Columns, stats.Column{Label: slopeOf + c.Label, Values: v})
 	}
 	return both
 }
@@ -164,9 +170,18 @@ func alike(passes []Pass, a, b func(Pass) string) bool {
 	return len(passes) > 0 && !slices.ContainsFunc(passes, func(p Pass) bool { return a(p) == "" || a(p) != b(p) })
 }
 
-// factorTerm codes a factor: each column is 1 at its level and 0 elsewhere, less
-// what that comes to over all levels, so that two are −½ and +½. It is nil when
-// the factor does not vary.
+// AtLevel is what a factor's columns are at one of its levels, of which each but
+// the first has a column: 1 at its own and 0 elsewhere, less what that comes to
+// over all levels. Two levels are −½ and +½.
+func AtLevel(level, columns int) []float64 {
+	out := slices.Repeat([]float64{-1 / float64(columns+1)}, columns)
+	if level > 0 {
+		out[level-1]++
+	}
+	return out
+}
+
+// factorTerm codes a factor; nil when it does not vary.
 func factorTerm(name string, passes []Pass, of func(Pass) string) *stats.Term {
 	all := levels(passes, of)
 	if len(all) < 2 {
@@ -174,13 +189,12 @@ func factorTerm(name string, passes []Pass, of func(Pass) string) *stats.Term {
 	}
 	t := stats.Term{Name: name}
 	for _, level := range all[1:] {
-		v := slices.Repeat([]float64{-1 / float64(len(all))}, len(passes))
-		for i, p := range passes {
-			if of(p) == level {
-				v[i]++
-			}
+		t.Columns = append(t.Columns, stats.Column{Label: level + Minus + all[0]})
+	}
+	for _, p := range passes {
+		for j, v := range AtLevel(slices.Index(all, of(p)), len(t.Columns)) {
+			t.Columns[j].Values = append(t.Columns[j].Values, v)
 		}
-		t.Columns = append(t.Columns, stats.Column{Label: level + Minus + all[0], Values: v})
 	}
 	return &t
 }
@@ -207,7 +221,7 @@ func speedTerm(passes []Pass) (*stats.Term, *float64) {
 	for i := range v {
 		v[i] -= center
 	}
-	return &stats.Term{Name: Speed, Columns: []stats.Column{{Label: "per m/s", Values: v}}}, &center
+	return &stats.Term{Name: Speed, Columns: []stats.Column{{Label: PerMps, Values: v}}}, &center
 }
 
 // AtSpeeds are the terms with these speeds in the place of the targets.

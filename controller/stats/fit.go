@@ -308,30 +308,16 @@ func (f *Fit) uncertainty(s *solution, weights []float64, e *Estimate) (variance
 	return variance, float64(f.DF)
 }
 
-// Combine estimates a weighted sum of coefficients, each named by its term and
-// its contrast; absent when one of them is not in the model.
-func (f *Fit) Combine(term string, weights map[string]float64) *Estimate {
-	row := make([]float64, len(f.kept))
-	found := 0
-	for j, c := range f.kept {
-		if w, ok := weights[c.label]; ok && c.term == term {
-			row[j] = w
-			found++
-		}
-	}
-	if found < len(weights) {
-		return nil
-	}
-	return new(f.combine(row))
-}
+// Coefficient names one of a fit's, by its term and its contrast.
+type Coefficient struct{ Term, Label string }
 
-// CombineTerms estimates a weighted sum of the first coefficients of terms;
-// absent when one of them is not in the model.
-func (f *Fit) CombineTerms(weights map[string]float64) *Estimate {
+// Combine estimates a weighted sum of coefficients; absent when one of them is
+// not in the model.
+func (f *Fit) Combine(weights map[Coefficient]float64) *Estimate {
 	row := make([]float64, len(f.kept))
 	found := 0
 	for j, c := range f.kept {
-		if w, ok := weights[c.term]; ok && (j == 0 || f.kept[j-1].term != c.term) {
+		if w, ok := weights[Coefficient{c.term, c.label}]; ok {
 			row[j] = w
 			found++
 		}
@@ -343,7 +329,16 @@ func (f *Fit) CombineTerms(weights map[string]float64) *Estimate {
 }
 
 // EstimateOf is the first coefficient of a term; absent when it was left out.
-func (f *Fit) EstimateOf(name string) *Estimate { return f.CombineTerms(map[string]float64{name: 1}) }
+func (f *Fit) EstimateOf(name string) *Estimate {
+	for j, c := range f.kept {
+		if c.term == name {
+			weights := make([]float64, len(f.kept))
+			weights[j] = 1
+			return new(f.combine(weights))
+		}
+	}
+	return nil
+}
 
 // Influence tells how much an estimate changes when every response changes by
 // as much as amounts says: what an error that all trials share does to it.

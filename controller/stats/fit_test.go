@@ -62,7 +62,7 @@ func TestLeastSquaresByHand(t *testing.T) {
 	approx(t, "SE of intercept", *f.Estimates[0].SE, math.Sqrt(1.4), 1e-12)
 	approx(t, "SE of slope", *f.Estimates[1].SE, math.Sqrt(0.4), 1e-12)
 	approx(t, "upper bound", *f.Estimates[1].High, 2+4.302652729911275*math.Sqrt(0.4), 1e-9)
-	at2 := f.CombineTerms(map[string]float64{"intercept": 1, "x": 2})
+	at2 := f.Combine(map[Coefficient]float64{{"intercept", ""}: 1, {"x", ""}: 2})
 	approx(t, "value at 2", at2.Value, 5, 1e-12)
 	approx(t, "its SE", *at2.SE, math.Sqrt(2*(0.25+0.25/5)), 1e-12)
 }
