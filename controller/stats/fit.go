@@ -293,13 +293,13 @@ func (f *Fit) combine(weights []float64) Estimate {
 // there is nothing to judge it by.
 func (f *Fit) uncertainty(s *solution, weights []float64, e *Estimate) (variance, df float64) {
 	switch {
+	case f.DF == 0 || f.NoSpread:
+		return 0, 0
 	case e.Between || f.Groups == GroupsNoise:
 		if f.strata == nil || e.Between && f.strata.pieces < leastSpread {
 			return 0, 0
 		}
 		return f.strata.variance(e.rows), f.strata.df
-	case f.DF == 0 || f.NoSpread:
-		return 0, 0
 	}
 	variance = s.variance(weights) * *f.ResidualSD * *f.ResidualSD
 	if f.random != nil {

@@ -124,6 +124,20 @@ func TestNoSpreadGivesNoInterval(t *testing.T) {
 			}
 		}
 	}
+	// Nor is there one where all that differs is the sessions, each with an effect.
+	four, unit, y := make([]string, 24), make([]float64, 24), make([]float64, 24)
+	for i := range y {
+		four[i], unit[i], y[i] = string(rune('a'+i/6)), float64(i/6%2)-0.5, float64([]int{3, 5, 8, 6}[i/6])
+	}
+	f, err := Model{Terms: append(terms, Term{Name: "unit", Columns: []Column{{"", unit}}}), Y: y, Groups: four}.Fit()
+	if err != nil || f.Groups != GroupsFixed || !f.NoSpread {
+		t.Fatalf("four sessions: groups %s, no spread %v, %v", f.Groups, f.NoSpread, err)
+	}
+	for _, e := range f.Estimates {
+		if e.Low != nil || e.SE != nil || e.P != nil {
+			t.Errorf("four sessions, no spread within them: %+v", e)
+		}
+	}
 	if half := HalfWidth(Confidence, []float64{3, 3, 3}); half != nil {
 		t.Errorf("three like values are known to ± %g", *half)
 	}
