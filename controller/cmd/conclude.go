@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -87,36 +88,31 @@ func replaceFile(path string, write func(io.Writer) error) error {
 	return nil
 }
 
-// cell is one combination of factor levels with the results of its trials that count:
-// of each, what its measured flows got together.
+// cell is one combination of factor levels with the results of its trials that count.
 type cell struct {
 	labels []string
 	values []float64
-	last   wire.TrialKey // whose the last value is
-}
-
-func (c *cell) add(k wire.TrialKey, mb float64) {
-	if n := len(c.values); n > 0 && c.last == k {
-		c.values[n-1] += mb
-		return
-	}
-	c.values, c.last = append(c.values, mb), k
 }
 
 // resultTable prints the megabytes that arrived, a line per cell of the design.
 func resultTable(out io.Writer, a *archive.Archive, rows []metrics.Row) error {
-	counts := map[wire.TrialKey]bool{}
-	for _, v := range a.Decisions() {
-		t, _ := a.Trial(v.Trial)
-		counts[v.TrialKey] = archive.Counts(t, &v, a.Stopped())
+	of := map[wire.TrialKey][]metrics.Row{}
+	for _, r := range rows {
+		k := wire.TrialKey{Trial: r.Trial, Attempt: r.Attempt}
+		of[k] = append(of[k], r)
 	}
 	var factors []string
 	cells := map[string]*cell{}
-	name := arrived(rows)
-	for _, r := range rows {
-		t, ok := a.Trial(r.Trial)
-		k := wire.TrialKey{Trial: r.Trial, Attempt: r.Attempt}
-		if r.Name != name || !ok || background(t, r.Flow) || !counts[k] {
+	arrived := arrivedMB(a.Info().Plan.Trials)
+	decisions := a.Decisions()
+	slices.SortStableFunc(decisions, func(x, y wire.Verdict) int { return cmp.Compare(x.Trial, y.Trial) })
+	for _, v := range decisions {
+		t, ok := a.Trial(v.Trial)
+		if !ok || !archive.Counts(t, &v, a.Stopped()) {
+			continue
+		}
+		mb := arrived(t, of[v.TrialKey])
+		if mb == nil {
 			continue
 		}
 		if factors == nil {
@@ -130,9 +126,9 @@ func resultTable(out io.Writer, a *archive.Archive, rows []metrics.Row) error {
 		if cells[key] == nil {
 			cells[key] = &cell{labels: labels}
 		}
-		cells[key].add(k, r.Value)
+		cells[key].values = append(cells[key].values, *mb)
 	}
-	if name != "transferred_mb" {
+	if !measuresTCP(a.Info().Plan.Trials) {
 		if _, err := fmt.Fprintln(out, "\nMB by iperf3's own count: the kernel keeps none for UDP"); err != nil {
 			return err
 		}
@@ -140,20 +136,23 @@ func resultTable(out io.Writer, a *archive.Archive, rows []metrics.Row) error {
 	return printCells(out, factors, cells)
 }
 
-// arrived is the metric that tells what arrived: the receiver's kernel's
-// count, or iperf3's own where there is no other.
-func arrived(rows []metrics.Row) string {
-	has := func(name string) bool {
-		return slices.ContainsFunc(rows, func(r metrics.Row) bool { return r.Name == name })
-	}
-	if !has("transferred_mb") && has("iperf3_received_mb") {
-		return "iperf3_received_mb"
-	}
-	return "transferred_mb"
+func measuresTCP(trials []wire.Trial) bool {
+	return slices.ContainsFunc(trials, func(t wire.Trial) bool { return len(t.Measured()) > 0 })
 }
 
-func background(t wire.Trial, flow string) bool {
-	return slices.ContainsFunc(t.Traffic, func(f wire.Flow) bool { return f.Name == flow && f.Background })
+// arrivedMB tells what arrived in an attempt: by the receiver's kernel, as in
+// the report, or by iperf3's own count where a campaign measures UDP alone.
+func arrivedMB(trials []wire.Trial) func(wire.Trial, []metrics.Row) *float64 {
+	if measuresTCP(trials) {
+		return func(t wire.Trial, rows []metrics.Row) *float64 {
+			mb, _ := metrics.Measured(t, rows)
+			return mb
+		}
+	}
+	return func(t wire.Trial, rows []metrics.Row) *float64 {
+		flows := slices.DeleteFunc(slices.Clone(t.Traffic), func(f wire.Flow) bool { return f.Background })
+		return metrics.Sum(rows, flows, metrics.Iperf3MB)
+	}
 }
 
 func printCells(out io.Writer, factors []string, cells map[string]*cell) error {

@@ -26,7 +26,9 @@ func TestTheTableHasOneValueATrial(t *testing.T) {
 	var rows []metrics.Row
 	for attempt, mb := range []float64{100, 3} {
 		for flow, part := range map[string]float64{"bulk": mb, "second": mb / 4, "noise": 50} {
-			rows = append(rows, metrics.Row{Trial: 1, Attempt: attempt + 1, Flow: flow, Name: "transferred_mb", Value: part})
+			for _, name := range []string{metrics.TransferredMB, metrics.ThroughputBps} {
+				rows = append(rows, metrics.Row{Trial: 1, Attempt: attempt + 1, Flow: flow, Name: name, Value: part})
+			}
 		}
 	}
 	var out strings.Builder
@@ -45,7 +47,10 @@ func TestTheTableHasNothingBeyondEnough(t *testing.T) {
 	for _, v := range a.Decisions() {
 		x, _ := a.Trial(v.Trial)
 		if x.Factors["section"] == "A" {
-			rows = append(rows, metrics.Row{Trial: v.Trial, Attempt: v.Attempt, Flow: "bulk", Name: "transferred_mb", Value: float64(x.Block)})
+			for _, name := range []string{metrics.TransferredMB, metrics.ThroughputBps} {
+				rows = append(rows, metrics.Row{Trial: v.Trial, Attempt: v.Attempt, Flow: "bulk", Name: name,
+					Value: float64(x.Block)})
+			}
 		}
 	}
 	var out strings.Builder
@@ -54,5 +59,48 @@ func TestTheTableHasNothingBeyondEnough(t *testing.T) {
 	}
 	if !regexp.MustCompile(`A +5 +2 +1\.50 `).MatchString(out.String()) {
 		t.Errorf("the table:\n%s", &out)
+	}
+}
+
+// A trial of which one flow's amount is not known has no value, as in the report.
+func TestATrialThatLacksAFlowHasNoValueInTheTable(t *testing.T) {
+	a := synthetic.Run(t, synthetic.Options{Seed: 4, Speeds: []float64{5}, Repetitions: 2,
+		Change: func(x *wire.Trial) {
+			second := x.Traffic[0]
+			second.Name = "second"
+			x.Traffic, x.Factors = append(x.Traffic, second), map[string]string{"speed_mps": "5"}
+		}})
+	var rows []metrics.Row
+	for trial, flows := range map[int][]string{1: {"bulk", "second"}, 2: {"bulk"}, 3: {"second"}} {
+		for _, flow := range flows {
+			for _, name := range []string{metrics.TransferredMB, metrics.ThroughputBps} {
+				rows = append(rows, metrics.Row{Trial: trial, Attempt: 1, Flow: flow, Name: name, Value: 3})
+			}
+		}
+	}
+	var out strings.Builder
+	if err := resultTable(&out, a, rows); err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile(`(?m)^5 +1 +6\.00 +6\.00$`).MatchString(out.String()) {
+		t.Errorf("the table:\n%s", &out)
+	}
+}
+
+// Where only UDP is measured the table has iperf3's own amounts, and says so.
+func TestTheTableOfUDPSaysWhoseCountItIs(t *testing.T) {
+	for kind, says := range map[string]bool{"iperf3_udp": true, "iperf3_tcp": false} {
+		a := synthetic.Run(t, synthetic.Options{Seed: 4, Speeds: []float64{5}, Repetitions: 1,
+			Change: func(x *wire.Trial) {
+				x.Traffic[0].Kind, x.Traffic[0].ClientPort, x.Factors = kind, 0, map[string]string{"speed_mps": "5"}
+			}})
+		var out strings.Builder
+		if err := resultTable(&out, a, []metrics.Row{{Trial: 1, Attempt: 1, Flow: "bulk", Name: metrics.Iperf3MB, Value: 3}}); err != nil {
+			t.Fatal(err)
+		}
+		told := strings.Contains(out.String(), "the kernel keeps none for UDP")
+		if shown := regexp.MustCompile(`(?m)^5 +1 +3\.00 +3\.00$`).MatchString(out.String()); told != says || shown != says {
+			t.Errorf("%s: the table:\n%s", kind, &out)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"fieldmesh.dev/fieldmesh/controller/stats"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -150,5 +151,31 @@ func TestSessionsEndWithTheUnitAndWithAPause(t *testing.T) {
 	got := Sessions(passes, func(i int) bool { return i == 3 })
 	if want := []string{"1", "1", "2", "3", "4"}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// Of a factor's levels one may be told within sessions and another only by how
+// these differ: what judges the factor ranges over all its contrasts.
+func TestDegreesOfFreedomAreThoseOfAllContrasts(t *testing.T) {
+	var trials []wire.Trial
+	for b := range 4 {
+		for _, levels := range [][]string{{"x", "y"}, {"z", "z"}} {
+			for _, car := range []string{"alpha", "bravo"} {
+				for _, level := range levels {
+					for _, section := range []string{"A", "B"} {
+						trials = append(trials, cell(b+1, car, section, 5, "tcp", level))
+					}
+				}
+			}
+		}
+	}
+	e := Judge(nodes(), trials, nil)
+	if e.SessionsAs != stats.GroupsRandom || e.Sessions != 16 {
+		t.Fatalf("%d sessions as %s", e.Sessions, e.SessionsAs)
+	}
+	tcp, section := e.effect(t, "tcp"), e.effect(t, Section)
+	if *tcp.DFMin > 16 || *tcp.DFMax < *section.DFMax-1 {
+		t.Errorf("tcp is judged by %.1f to %.1f degrees of freedom, section by %.1f to %.1f: want from those of 16 sessions to as many",
+			*tcp.DFMin, *tcp.DFMax, *section.DFMin, *section.DFMax)
 	}
 }

@@ -23,8 +23,8 @@ type Estimable struct {
 type Effect struct {
 	Name      string `json:"name"`
 	Contrasts int    `json:"contrasts"`
-	// DFMin and DFMax are the degrees of freedom by which it is judged: the fewer,
-	// the more sessions differ. Both are absent where it has no interval.
+	// DFMin and DFMax are the degrees of freedom by which its contrasts are judged,
+	// whatever sessions differ by. Both are absent where it has no interval.
 	DFMin *float64 `json:"df_min,omitempty"`
 	DFMax *float64 `json:"df_max,omitempty"`
 	// ConfoundedWith are the effects that change together with it.
@@ -87,13 +87,25 @@ func (e *Estimable) fit(passes []Pass) {
 		if slices.Contains(alike.Confounded, t.Name) {
 			f.ConfoundedWith = partners(m.Terms, t.Name, alike.Confounded)
 		}
-		if a, b := alike.EstimateOf(t.Name), apart.EstimateOf(t.Name); err == nil && a != nil && b != nil {
-			f.Own = true
-			if a.DF != nil && b.DF != nil {
-				f.DFMin, f.DFMax = new(min(*a.DF, *b.DF)), new(max(*a.DF, *b.DF))
-			}
+		if err == nil {
+			f.judgedBy(slices.Concat(Contrasts(&alike, t), Contrasts(&apart, t)))
 		}
 		e.Effects = append(e.Effects, f)
+	}
+}
+
+// judgedBy takes what a term's contrasts are judged by. They have an interval all
+// or none.
+func (e *Effect) judgedBy(contrasts []stats.Estimate) {
+	for _, c := range contrasts {
+		e.Own = true
+		if c.DF == nil {
+			continue
+		}
+		if e.DFMin == nil {
+			e.DFMin, e.DFMax = new(*c.DF), new(*c.DF)
+		}
+		*e.DFMin, *e.DFMax = min(*e.DFMin, *c.DF), max(*e.DFMax, *c.DF)
 	}
 }
 

@@ -22,6 +22,12 @@ const (
 // Minus stands between the two levels of a contrast.
 const Minus = " − "
 
+// PerMps is the contrast of a slope.
+const PerMps = "per m/s"
+
+// slopeOf begins a contrast of slopes.
+const slopeOf = "slope of "
+
 // Terms are a model's terms.
 type Terms struct {
 	List []stats.Term
@@ -41,9 +47,10 @@ func (t Terms) Names() []string {
 // Has reports whether a term is in the model.
 func (t Terms) Has(name string) bool { return slices.Contains(t.Names(), name) }
 
-// TermsOf builds the design. Speed is centred, so that the sections are
-// compared at its mean; two levels are coded −½ and +½, so that an estimate is
-// the second level less the first.
+// TermsOf builds the design. Speed is centred at its mean, and each factor over
+// its levels: so the mean, and where slopes differ the slope, is that over all
+// levels, each of which counts alike, and the others' estimates are a level less
+// the first.
 func TermsOf(passes []Pass) Terms {
 	n := len(passes)
 	ones := slices.Repeat([]float64{1}, n)
@@ -70,7 +77,7 @@ func interaction(sections, speed *stats.Term) *stats.Term {
 		for i := range v {
 			v[i] *= speed.Columns[0].Values[i]
 		}
-		both.Columns = append(both.Columns, stats.Column{Label: "slope of " + c.Label, Values: v})
+		both.Columns = append(both.Columns, stats.Column{Label: slopeOf + c.Label, Values: v})
 	}
 	return both
 }
@@ -163,6 +170,17 @@ func alike(passes []Pass, a, b func(Pass) string) bool {
 	return len(passes) > 0 && !slices.ContainsFunc(passes, func(p Pass) bool { return a(p) == "" || a(p) != b(p) })
 }
 
+// AtLevel is what a factor's columns are at one of its levels, of which each but
+// the first has a column: 1 at its own and 0 elsewhere, less what that comes to
+// over all levels. Two levels are −½ and +½.
+func AtLevel(level, columns int) []float64 {
+	out := slices.Repeat([]float64{-1 / float64(columns+1)}, columns)
+	if level > 0 {
+		out[level-1]++
+	}
+	return out
+}
+
 // factorTerm codes a factor; nil when it does not vary.
 func factorTerm(name string, passes []Pass, of func(Pass) string) *stats.Term {
 	all := levels(passes, of)
@@ -171,18 +189,12 @@ func factorTerm(name string, passes []Pass, of func(Pass) string) *stats.Term {
 	}
 	t := stats.Term{Name: name}
 	for _, level := range all[1:] {
-		v := make([]float64, len(passes))
-		for i, p := range passes {
-			switch {
-			case len(all) == 2 && of(p) == level:
-				v[i] = 0.5
-			case len(all) == 2:
-				v[i] = -0.5
-			case of(p) == level:
-				v[i] = 1
-			}
+		t.Columns = append(t.Columns, stats.Column{Label: level + Minus + all[0]})
+	}
+	for _, p := range passes {
+		for j, v := range AtLevel(slices.Index(all, of(p)), len(t.Columns)) {
+			t.Columns[j].Values = append(t.Columns[j].Values, v)
 		}
-		t.Columns = append(t.Columns, stats.Column{Label: level + Minus + all[0], Values: v})
 	}
 	return &t
 }
@@ -209,7 +221,7 @@ func speedTerm(passes []Pass) (*stats.Term, *float64) {
 	for i := range v {
 		v[i] -= center
 	}
-	return &stats.Term{Name: Speed, Columns: []stats.Column{{Label: "per m/s", Values: v}}}, &center
+	return &stats.Term{Name: Speed, Columns: []stats.Column{{Label: PerMps, Values: v}}}, &center
 }
 
 // AtSpeeds are the terms with these speeds in the place of the targets.

@@ -2,23 +2,29 @@ package metrics
 
 import "fieldmesh.dev/fieldmesh/protocols/wire"
 
-// Measured sums the flows of an attempt that are measured, in MB and in Mbit/s;
-// absent as soon as one of them is.
+// Measured is the result of an attempt, in MB and in Mbit/s: the sum over its
+// measured flows, absent as soon as one of them is.
 func Measured(t wire.Trial, rows []Row) (mb, mbps *float64) {
-	var amount, rate float64
-	flows := 0
-	for _, f := range t.Traffic {
-		if f.Background || f.Kind != "iperf3_tcp" {
-			continue
-		}
-		m, r := Value(rows, f.Name, TransferredMB), Value(rows, f.Name, ThroughputBps)
-		if m == nil || r == nil {
-			return nil, nil
-		}
-		amount, rate, flows = amount+*m, rate+*r/1e6, flows+1
-	}
-	if flows == 0 {
+	amount, rate := Sum(rows, t.Measured(), TransferredMB), Sum(rows, t.Measured(), ThroughputBps)
+	if amount == nil || rate == nil {
 		return nil, nil
 	}
-	return &amount, &rate
+	return amount, new(*rate / 1e6)
+}
+
+// Sum adds up a number of some flows of an attempt; nil when one of them has
+// none, or there is no flow.
+func Sum(rows []Row, flows []wire.Flow, name string) *float64 {
+	if len(flows) == 0 {
+		return nil
+	}
+	var sum float64
+	for _, f := range flows {
+		v := Value(rows, f.Name, name)
+		if v == nil {
+			return nil
+		}
+		sum += *v
+	}
+	return &sum
 }

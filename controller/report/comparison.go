@@ -48,7 +48,7 @@ func viewComparison(d *data) (any, error) {
 	}
 	v.Names = strings.Join(c.Terms.Names(), " + ")
 	v.Speed, v.Straight = speedInWords(c.Terms), c.Terms.Has(design.Speed)
-	v.Sessions = sessionsInWords(c.Fit, c.Unit)
+	v.Sessions = sessionsInWords(c.Fit, c.Unit) + c.meanUnjudged()
 	v.Carried = carried(d, &c)
 	v.Power = powerOf(&c)
 	v.Distance, v.Measured = atEqualDistance(d, &c), measuredSpeed(d, &c)
@@ -98,6 +98,14 @@ func sessionsInWords(f stats.Fit, unit string) string {
 	}
 	return fmt.Sprintf("The %d sessions are a random effect (standard deviation %.3g %s), by restricted maximum likelihood; degrees of freedom are Satterthwaite's.",
 		f.GroupCount, *f.GroupSD, unit)
+}
+
+// meanUnjudged says why the mean has no interval where others may have one.
+func (c *comparison) meanUnjudged() string {
+	if mean := c.row(design.Mean); mean == nil || mean.Low != nil || c.unjudged() != "" {
+		return ""
+	}
+	return " They are too few to say how far another session would be from these, so the mean has no interval."
 }
 
 // noiseInWords explains how the model treats sessions of about one trial each.

@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"maps"
-	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/design"
 	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/stats"
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -40,7 +40,10 @@ factors:
       laptop-2: {car: bravo, roadside: alpha}
 `
 
-const allSpeeds = "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]"
+const (
+	allSpeeds   = "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]"
+	lastSection = "      B: {sender: roadside, receiver: car}\n"
+)
 
 func placebos() []placebo {
 	const swapped, whole = "velocity.yaml", "velocity-powered.yaml"
@@ -54,6 +57,9 @@ func placebos() []placebo {
 		{"one speed", swapped, []string{allSpeeds, "levels: [5.6]", "repetitions: 2", "repetitions: 6"}, 0, 0},
 		{"two repetitions", swapped, []string{allSpeeds, "levels: [5.6, 8.3, 11.1]"}, 0, 0},
 		{"two repetitions, over days", swapped, []string{allSpeeds, "levels: [5.6, 8.3, 11.1]"}, 4, 0},
+		{"three repetitions, a day each", swapped, []string{allSpeeds, "levels: [5.6, 8.3, 11.1]", "repetitions: 2", "repetitions: 3"}, 6, 0},
+		{"three sections, three repetitions", swapped, []string{allSpeeds, "levels: [2.8, 8.3]", "repetitions: 2", "repetitions: 3",
+			lastSection, lastSection + "      C: {sender: car, receiver: roadside}\n"}, 0, 0},
 		{"swapped, a fifth lost", swapped, nil, 0, 0.2},
 		{"crossed, a fifth lost", swapped, []string{"\nfactors:\n", crossing, allSpeeds, "levels: [2.8, 5.6, 8.3]"}, 0, 0.2},
 	}
@@ -102,7 +108,7 @@ func (p placebo) driven(t *testing.T, c *plan.Campaign, luck *rand.Rand) *data {
 		if luck.Float64() < p.lost {
 			a.Verdict.Outcome = verdict.Rejected
 		}
-		if at = at.Add(time.Minute); p.pause > 0 && i%p.pause == p.pause-1 {
+		if at = at.Add(time.Minute); p.pause > 0 && i > 0 && i%p.pause == 0 {
 			at = at.Add(time.Hour)
 		}
 		a.began = at
@@ -113,8 +119,12 @@ func (p placebo) driven(t *testing.T, c *plan.Campaign, luck *rand.Rand) *data {
 	return d
 }
 
-// redraw gives every attempt an amount that only noise and its session make.
-func redraw(d *data, noise *rand.Rand, sessionSD float64) {
+// trueMean is what every campaign's mean is about.
+const trueMean = 20
+
+// redraw gives every attempt an amount that only noise and its session make, and
+// returns what each session adds.
+func redraw(d *data, noise *rand.Rand, sessionSD float64) map[string]float64 {
 	d.compared = nil
 	of := map[string]float64{}
 	for i := range d.attempts {
@@ -124,15 +134,17 @@ func redraw(d *data, noise *rand.Rand, sessionSD float64) {
 			common = sessionSD * noise.NormFloat64()
 			of[a.Session] = common
 		}
-		v := 20 + common + noise.NormFloat64()
+		v := trueMean + common + noise.NormFloat64()
 		*a.MB, *a.Mbps = v, v
 	}
+	return of
 }
 
 // supported are the terms of which a design supports an interval, reckoned from
 // ranks by singular values, with nothing of the model's own arithmetic. A term
 // is judged within sessions, where they leave it and a residual, or by how
-// sessions differ, from two differences on that the terms do not tell.
+// sessions differ, from two differences on that the terms do not tell. Of one
+// session all is within it, and the mean is its own.
 func supported(d *data) map[string]bool {
 	var columns, sessions [][]float64
 	var terms []string
@@ -150,6 +162,9 @@ func supported(d *data) map[string]bool {
 			at[a.Session], sessions = g, append(sessions, make([]float64, len(results)))
 		}
 		sessions[g][i] = 1
+	}
+	if len(sessions) == 1 {
+		sessions = nil
 	}
 	both := slices.Concat(columns, sessions)
 	all, within := len(results)-rankOf(columns), len(results)-rankOf(both)
@@ -178,23 +193,42 @@ func rankOf(columns [][]float64) int {
 	return len(slices.DeleteFunc(values, func(v float64) bool { return v <= 1e-9*values[0] }))
 }
 
-// tally counts intervals by term.
-type tally map[string]*struct{ given, held int }
+// cell is the intervals of one term at one spread of sessions.
+type cell struct {
+	term      string
+	sessionSD float64
+}
 
-func (c tally) add(term string, e answer) {
-	if c[term] == nil {
-		c[term] = &struct{ given, held int }{}
+// share counts intervals, and those that hold the truth.
+type share struct{ given, held int }
+
+func (s share) of() float64 { return float64(s.held) / float64(s.given) }
+
+// tally counts the intervals of one kind of campaign.
+type tally map[cell]*share
+
+func (c tally) add(at cell, e answer, truth float64) {
+	if c[at] == nil {
+		c[at] = &share{}
 	}
-	c[term].given++
-	if *e.Low <= 0 && 0 <= *e.High {
-		c[term].held++
+	c[at].given++
+	if *e.Low <= truth && truth <= *e.High {
+		c[at].held++
 	}
 }
 
-func (c tally) share(term string) float64 { return float64(c[term].held) / float64(c[term].given) }
+// sum adds up the cells that are asked for.
+func (c tally) sum(in func(cell) bool) (out share) {
+	for at, s := range c {
+		if in(at) {
+			out.given, out.held = out.given+s.given, out.held+s.held
+		}
+	}
+	return out
+}
 
 // Of simulated campaigns in which nothing is to be found the report's intervals
-// hold zero as often as they say, whatever sessions differ by, and none is
+// hold the truth as often as they say, whatever sessions differ by, and none is
 // missing that the design supports.
 func TestPlaceboCoverage(t *testing.T) { placeboCoverage(t, 200) }
 
@@ -212,9 +246,6 @@ var sessionSDs = []float64{0, 0.5, 3}
 // placeboCoverage draws so many campaigns of each kind and each spread of
 // sessions; every tenth has an order of its own.
 func placeboCoverage(t *testing.T, campaigns int) {
-	n := float64(campaigns * len(sessionSDs))
-	t.Logf("an effect's share is known to ± %.4f (binomial, 95 %%)", 1.96*math.Sqrt(0.95*0.05/n))
-	t.Logf("%-28s %9s %9s %7s  %s", "design", "campaigns", "intervals", "hold 0", "by effect")
 	for i, p := range placebos() {
 		noise := rand.New(rand.NewPCG(20261123, uint64(i)))
 		all, groups := tally{}, map[string]int{}
@@ -223,40 +254,71 @@ func placeboCoverage(t *testing.T, campaigns int) {
 			want := supported(d)
 			for _, sd := range sessionSDs {
 				for range 10 {
-					redraw(d, noise, sd)
+					sessions := redraw(d, noise, sd)
 					c := compare(d)
 					groups[c.Fit.Groups]++
-					p.judge(t, c, want, all)
+					p.judge(t, c, want)
+					all.count(c, sd, sessions)
 				}
 			}
 		}
-		given := all["all"].given
-		var by []string
-		for _, term := range slices.Sorted(maps.Keys(all)) {
-			if term != "all" {
-				by = append(by, fmt.Sprintf("%s %.3f", term, all.share(term)))
-			}
+		all.tell(t, p.name, groups)
+	}
+}
+
+// count counts a campaign's intervals. What is asked is truly 0, and the mean is
+// what it is about; where there is one session, that of this session.
+func (c tally) count(by comparison, sessionSD float64, sessions map[string]float64) {
+	mean := float64(trueMean)
+	if by.Fit.Groups == stats.GroupsOne {
+		mean += sessions["1"]
+	}
+	for _, r := range append(slices.Clone(by.Rows), by.Slopes...) {
+		truth := 0.0
+		if r.Term == design.Mean {
+			truth = mean
 		}
-		t.Logf("%-28s %9d %9d %7.4f  %s; sessions %v", p.name, campaigns*len(sessionSDs), given, all.share("all"), strings.Join(by, ", "), groups)
-		if share := all.share("all"); share < 0.93 || share > 0.97 {
-			t.Errorf("%s: of %d intervals %.4f hold 0, want 0.93 to 0.97", p.name, given, share)
+		if r.Low != nil {
+			c.add(cell{r.Term, sessionSD}, r, truth)
 		}
 	}
 }
 
-// judge counts a campaign's intervals and looks for those that are missing, or
-// that the design does not support.
-func (p placebo) judge(t *testing.T, c comparison, want map[string]bool, all tally) {
+func (c tally) terms() []string {
+	of := map[string]bool{}
+	for at := range c {
+		of[at.term] = true
+	}
+	return slices.Sorted(maps.Keys(of))
+}
+
+// tell prints the table of one kind of campaign: a line for each term, with a
+// share for each spread of sessions, and one for all together.
+func (c tally) tell(t *testing.T, name string, groups map[string]int) {
+	t.Helper()
+	t.Logf("%s: sessions %v", name, groups)
+	for _, term := range c.terms() {
+		var by []string
+		for _, sd := range sessionSDs {
+			s := c.sum(func(at cell) bool { return at == cell{term, sd} })
+			by = append(by, fmt.Sprintf("%.4f (%d)", s.of(), s.given))
+		}
+		t.Logf("    %-22s %s", term, strings.Join(by, "  "))
+	}
+	all := c.sum(func(cell) bool { return true })
+	t.Logf("    %-22s %.4f (%d)", "all", all.of(), all.given)
+	if all.of() < 0.93 || all.of() > 0.97 {
+		t.Errorf("%s: of %d intervals %.4f hold the truth, want 0.93 to 0.97", name, all.given, all.of())
+	}
+}
+
+// judge looks for a campaign's intervals that are missing, or that the design
+// does not support.
+func (p placebo) judge(t *testing.T, c comparison, want map[string]bool) {
 	t.Helper()
 	for _, r := range append(slices.Clone(c.Rows), c.Slopes...) {
-		supported, told := want[r.Term]
-		switch {
-		case r.Term == design.Mean:
-		case told && supported != (r.Low != nil):
+		if supported, told := want[r.Term]; told && supported != (r.Low != nil) {
 			t.Fatalf("%s: %s has an interval: %v; the design supports one: %v (sessions %s)", p.name, r.Term, r.Low != nil, supported, c.Fit.Groups)
-		case r.Low != nil:
-			all.add("all", r)
-			all.add(r.Term, r)
 		}
 	}
 	for term, supported := range want {

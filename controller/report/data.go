@@ -51,6 +51,8 @@ type attempt struct {
 	packets []metrics.Row      // what captures say, in a campaign that puts a paper's question
 	lacks   []string           // what captures are not whole, and why
 	began   time.Time          // by the first GPS time in its records; zero when there is none
+	decided time.Time          // by the controller's clock; zero when it is not
+	spools  []spool            // of its nodes
 	// speedErr is the mean of what the car's receiver says of its speed's error.
 	speedErr *float64
 }
@@ -102,6 +104,7 @@ func gather(a *archive.Archive) (*data, error) {
 			d.notes = append(d.notes, j)
 		}
 	}
+	d.decidedAt(journal)
 	d.stop = a.Stopped()
 	d.rate = d.windowsDiffer()
 	d.sessions()
@@ -128,31 +131,6 @@ func (d *data) asks() []string {
 	}
 	return d.campaign.Asks
 }
-
-// pause ends a session: people went away, and came back to other weather, other
-// traffic and nodes put down anew.
-const pause = 30 * time.Minute
-
-// sessions names the session of every attempt but the calibrating ones.
-func (d *data) sessions() {
-	var driven []*attempt
-	for i := range d.attempts {
-		if !d.attempts[i].calibration() {
-			driven = append(driven, &d.attempts[i])
-		}
-	}
-	passes := make([]design.Pass, len(driven))
-	for i, a := range driven {
-		passes[i] = a.pass()
-	}
-	for i, s := range design.Sessions(passes, func(i int) bool { return paused(driven[i-1].began, driven[i].began) }) {
-		driven[i].Session = s
-	}
-}
-
-// paused reports whether there was a pause between two times; of a time that is
-// not known nothing is.
-func paused(a, b time.Time) bool { return !a.IsZero() && !b.IsZero() && b.Sub(a).Abs() > pause }
 
 // pass is the attempt as the model sees it.
 func (a *attempt) pass() design.Pass {
@@ -208,6 +186,7 @@ func (d *data) read(a *archive.Archive, e archive.Attempt) (*reading, error) {
 		at.packets = captured
 	}
 	at.gps(loaded.Records())
+	at.spools = spoolsOf(d.info.Plan.Nodes, loaded.Records())
 	return &reading{at, loaded.Records(), slices.Concat(at.rows, captured)}, nil
 }
 

@@ -68,6 +68,16 @@ func TestOneSpeedIsToldAsItWas(t *testing.T) {
 	hasNot(t, page, "mean speed of", " 0 m/s", "straight line in speed")
 }
 
+// The mean is that of all blocks, and so are the shares of it that precision is
+// reckoned for.
+func TestTheMeanIsThatOfAllBlocks(t *testing.T) {
+	page := html.UnescapeString(written(t, synthetic.Options{Seed: 4, Speeds: []float64{2.8, 8.3}, Repetitions: 3,
+		MB: func(x wire.Trial, noise *rand.Rand) float64 {
+			return []float64{10, 20, 20}[x.Block-1] + 0.01*noise.NormFloat64()
+		}}))
+	has(t, page, `<th scope="row">mean</th><td class="words">mean</td><td>16.7</td>`, "± 0.33 MB", "± 0.83 MB", "± 1.7 MB", "± 3.3 MB")
+}
+
 // Trials of which none had a connection show no spread: there is no interval, of
 // no width either.
 func TestNoSpreadGivesNoInterval(t *testing.T) {

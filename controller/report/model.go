@@ -78,31 +78,14 @@ func (d *data) model(results []attempt, terms []stats.Term) stats.Model {
 	return m
 }
 
-// answersOf are what a fit says of a term: a factor of several levels is told by
-// the differences of all its pairs. Blocks are in the way, not a question.
+// answersOf are what a fit says of a term. Blocks are in the way, not a question.
 func answersOf(f *stats.Fit, t stats.Term) []answer {
 	if t.Name == design.Block {
 		return nil
 	}
 	var out []answer
-	var whole []stats.Estimate
-	for _, e := range f.Estimates {
-		if e.Term == t.Name {
-			whole = append(whole, e)
-			out = append(out, answer{Estimate: e})
-		}
-	}
-	if len(t.Columns) < 2 || len(whole) < len(t.Columns) || t.Name == design.Interaction {
-		return out
-	}
-	for i, x := range whole {
-		for _, y := range whole[i+1:] {
-			e := f.Combine(t.Name, map[string]float64{y.Label: 1, x.Label: -1})
-			first, _, _ := strings.Cut(x.Label, design.Minus)
-			second, _, _ := strings.Cut(y.Label, design.Minus)
-			e.Term, e.Label = t.Name, second+design.Minus+first
-			out = append(out, answer{Estimate: *e})
-		}
+	for _, e := range design.Contrasts(f, t) {
+		out = append(out, answer{Estimate: e})
 	}
 	return out
 }
@@ -122,12 +105,21 @@ func correct(rows []answer) {
 	}
 }
 
+// rows are the answers of a term.
+func (c *comparison) rows(term string) []answer {
+	var out []answer
+	for _, r := range c.Rows {
+		if r.Term == term {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
 // row finds the first answer of a term.
 func (c *comparison) row(term string) *answer {
-	for i := range c.Rows {
-		if c.Rows[i].Term == term {
-			return &c.Rows[i]
-		}
+	if all := c.rows(term); len(all) > 0 {
+		return &all[0]
 	}
 	return nil
 }

@@ -177,10 +177,7 @@ func paperValues(a attempt) map[string]float64 {
 // connectTimes are how long each measured connection took, those among them that
 // had none when the window closed.
 func connectTimes(a attempt) (out []stats.Duration) {
-	for _, f := range a.Trial.Traffic {
-		if f.Background || f.Kind != "iperf3_tcp" {
-			continue
-		}
+	for _, f := range a.Trial.Measured() {
 		if v := metrics.Value(a.packets, f.Name, metrics.ConnectTimeMs); v != nil {
 			out = append(out, stats.Duration{Value: *v})
 		} else if v := metrics.Value(a.packets, f.Name, metrics.ConnectCensoredMs); v != nil {
@@ -211,10 +208,7 @@ func times(all []stats.Duration) string {
 // absent when a connection with some weight has none, or all weigh nothing.
 func (a attempt) weighted(name string, weight func(flow string) *float64) *float64 {
 	var sum, total float64
-	for _, f := range a.Trial.Traffic {
-		if f.Background || f.Kind != "iperf3_tcp" {
-			continue
-		}
+	for _, f := range a.Trial.Measured() {
 		w := weight(f.Name)
 		if w == nil {
 			return nil

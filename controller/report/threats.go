@@ -89,7 +89,7 @@ func oneSession(d *data) (*threat, string) {
 	case 1:
 		return &threat{"All of it is one session", "One stretch of driving without a pause and with one set-up. How much another day, other weather or nodes put down anew would change is in no interval of this report."}, ""
 	}
-	return nil, fmt.Sprintf("The results come from %d sessions: stretches of driving with one unit in the car and without a pause of %d minutes.", len(sessions), int(pause.Minutes()))
+	return nil, fmt.Sprintf("The results come from %d sessions: stretches of driving on one set of nodes, with one unit in the car and without a pause of %d minutes.", len(sessions), int(pause.Minutes()))
 }
 
 // highCorrelation is where a threat is called one. It has no statistical

@@ -16,18 +16,22 @@ func (c *comparison) words(sections []string) {
 		c.say("", why)
 		return
 	}
-	if e := c.row(design.Section); e != nil && len(sections) == 2 {
-		c.say(design.Section, fmt.Sprintf("Section %s against section %s%s%s: %s", sections[1], sections[0], c.together(design.Section), c.atSpeed(), c.inWords(*e)))
-	}
-	if e := c.row(design.Sender); e != nil && !slices.Contains(c.Fit.Confounded, design.Sender) {
-		c.say(design.Sender, fmt.Sprintf("By the unit that sends (%s): %s", e.Label, c.inWords(*e)))
-	}
+	c.pairWords(design.Section, "Sections"+c.together(design.Section)+c.atSpeed(), func(label string) string {
+		of, less := design.Levels(label)
+		return fmt.Sprintf("Section %s against section %s%s%s", of, less, c.together(design.Section), c.atSpeed())
+	})
+	c.pairWords(design.Sender, "By the unit that sends"+c.together(design.Sender), func(label string) string {
+		return fmt.Sprintf("By the unit that sends (%s)%s", label, c.together(design.Sender))
+	})
 	c.speedWords(sections)
 	for _, t := range c.Terms.List {
 		switch t.Name {
 		case design.Mean, design.Block, design.Section, design.Sender, design.Speed, design.Interaction:
 		default:
-			c.factorWords(t.Name)
+			name := upper(t.Name)
+			c.pairWords(t.Name, name+c.together(t.Name), func(label string) string {
+				return name + ", " + label + c.together(t.Name)
+			})
 		}
 	}
 }
@@ -79,45 +83,59 @@ func (c *comparison) together(term string) string {
 const perSection = "slope by section"
 
 func (c *comparison) speedWords(sections []string) {
-	slope, both := c.row(design.Speed), c.row(design.Interaction)
-	if len(sections) != 2 || both == nil {
-		if slope != nil {
-			c.say(design.Speed, "For each m/s faster"+c.together(design.Speed)+": "+c.inWords(*slope))
-		}
-		return
+	slope, both := c.row(design.Speed), c.rows(design.Interaction)
+	over := ""
+	switch {
+	case len(both) == 0:
+	case len(sections) == 2:
+		over = ", over both sections"
+	default:
+		over = fmt.Sprintf(", over all %d sections", len(sections))
 	}
 	if slope != nil {
-		c.say(design.Speed, fmt.Sprintf("For each m/s faster%s, over both sections: %s", c.together(design.Speed), c.inWords(*slope)))
+		c.say(design.Speed, fmt.Sprintf("For each m/s faster%s%s: %s", c.together(design.Speed), over, c.inWords(*slope)))
 	}
-	for i, w := range []float64{-0.5, 0.5} {
-		if e := c.Fit.CombineTerms(map[string]float64{design.Speed: 1, design.Interaction: w}); e != nil {
-			e.Term, e.Label = "slope in section "+sections[i], "per m/s"
-			c.Slopes = append(c.Slopes, answer{Estimate: *e})
+	c.slopes(sections)
+	c.pairWords(design.Interaction, "Whether speed acts differently by section (difference of the slopes, per m/s)", func(label string) string {
+		of, less := design.Levels(label)
+		return fmt.Sprintf("Whether speed acts differently in section %s than in section %s (difference of the slopes, per m/s)", of, less)
+	})
+}
+
+// slopes tells the slope in each section, where they may differ.
+func (c *comparison) slopes(sections []string) {
+	i := slices.IndexFunc(c.Terms.List, func(t stats.Term) bool { return t.Name == design.Interaction })
+	if i < 0 {
+		return
+	}
+	columns := c.Terms.List[i].Columns
+	var of []string
+	for level, section := range sections {
+		weights := map[stats.Coefficient]float64{{Term: design.Speed, Label: design.PerMps}: 1}
+		for j, w := range design.AtLevel(level, len(columns)) {
+			weights[stats.Coefficient{Term: design.Interaction, Label: columns[j].Label}] = w
+		}
+		if e := c.Fit.Combine(weights); e != nil {
+			e.Term, e.Label = "slope in section "+section, design.PerMps
+			c.Slopes, of = append(c.Slopes, answer{Estimate: *e}), append(of, section)
 		}
 	}
 	correct(c.Slopes)
 	for i, e := range c.Slopes {
-		c.say(perSection, fmt.Sprintf("In section %s, for each m/s faster: %s", sections[i], c.inWords(e)))
+		c.say(perSection, fmt.Sprintf("In section %s, for each m/s faster: %s", of[i], c.inWords(e)))
 	}
-	c.say(design.Interaction, fmt.Sprintf("Whether speed acts differently in section %s than in section %s (difference of the slopes, per m/s): %s",
-		sections[1], sections[0], c.inWords(*both)))
 }
 
 // mostPairs is how many differences of a factor's levels are told one by one.
 const mostPairs = 3
 
-// factorWords tells the differences between a factor's levels; of many, how many
+// pairWords tells a term's contrasts, each as one names it; of many, how many
 // stand out, and the largest.
-func (c *comparison) factorWords(term string) {
-	var pairs []answer
-	for _, r := range c.Rows {
-		if r.Term == term {
-			pairs = append(pairs, r)
-		}
-	}
+func (c *comparison) pairWords(term, all string, one func(label string) string) {
+	pairs := c.rows(term)
 	if len(pairs) <= mostPairs {
 		for _, e := range pairs {
-			c.say(term, fmt.Sprintf("%s, %s%s: %s", upper(term), e.Label, c.together(term), c.inWords(e)))
+			c.say(term, one(e.Label)+": "+c.inWords(e))
 		}
 		return
 	}
@@ -131,17 +149,16 @@ func (c *comparison) factorWords(term string) {
 			largest = e
 		}
 	}
-	c.say(term, fmt.Sprintf("%s%s: of %d differences between levels %d can be told from noise (corrected by Holm). The largest, %s: %s",
-		upper(term), c.together(term), len(pairs), found, largest.Label, c.inWords(largest)))
+	c.say(term, fmt.Sprintf("%s: of %d differences %d can be told from noise (corrected by Holm). The largest, %s: %s",
+		all, len(pairs), found, largest.Label, c.inWords(largest)))
 }
 
 func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // asDiffering has each section's slope follow on speed, where they are found to
-// differ: then the slope over both is that of neither.
+// differ: then the slope over all is that of none.
 func (c *comparison) asDiffering(asked []string) []string {
-	both := c.row(design.Interaction)
-	if both == nil || both.Holm == nil || *both.Holm > 1-c.Level || len(c.Slopes) == 0 {
+	if !slices.ContainsFunc(c.rows(design.Interaction), func(e answer) bool { return e.Holm != nil && *e.Holm <= 1-c.Level }) {
 		return asked
 	}
 	var out []string

@@ -62,9 +62,9 @@ type Estimate struct {
 	Low   *float64
 	High  *float64
 	P     *float64 // two-sided, of no effect
-	// Between is set where only whole groups differ in it, and these have effects
-	// of their own: it is judged by the spread between groups, and has no interval
-	// where they are too few.
+	// Between is set where only whole groups differ in it, and these have no spread
+	// of their own in the model: it is judged by what else differs between groups,
+	// and has no interval where that is too little.
 	Between bool
 	rows    []float64 // what each response counts for in it
 }
@@ -194,7 +194,7 @@ func (f *Fit) group(m Model, basis, z [][]float64) {
 }
 
 // findBetween names the terms of which the groups, with the other terms, take
-// the place: nothing within a group tells them. Of fixed groups the mean is one.
+// the place: nothing within a group tells them. The mean is one, too.
 func (f *Fit) findBetween(terms []Term, z [][]float64) {
 	with := append(slices.Clone(terms), Term{groupTerm, columnsOf(z)})
 	for i, t := range terms {
@@ -204,7 +204,7 @@ func (f *Fit) findBetween(terms []Term, z [][]float64) {
 	}
 	f.between = make([]bool, len(f.kept))
 	for j, c := range f.kept {
-		f.between[j] = slices.Contains(f.Between, c.term) || f.Groups == GroupsFixed && c.term == terms[0].Name
+		f.between[j] = slices.Contains(f.Between, c.term) || c.term == terms[0].Name
 	}
 }
 
@@ -293,13 +293,13 @@ func (f *Fit) combine(weights []float64) Estimate {
 // there is nothing to judge it by.
 func (f *Fit) uncertainty(s *solution, weights []float64, e *Estimate) (variance, df float64) {
 	switch {
+	case f.DF == 0 || f.NoSpread:
+		return 0, 0
 	case e.Between || f.Groups == GroupsNoise:
 		if f.strata == nil || e.Between && f.strata.pieces < leastSpread {
 			return 0, 0
 		}
 		return f.strata.variance(e.rows), f.strata.df
-	case f.DF == 0 || f.NoSpread:
-		return 0, 0
 	}
 	variance = s.variance(weights) * *f.ResidualSD * *f.ResidualSD
 	if f.random != nil {
@@ -308,30 +308,16 @@ func (f *Fit) uncertainty(s *solution, weights []float64, e *Estimate) (variance
 	return variance, float64(f.DF)
 }
 
-// Combine estimates a weighted sum of coefficients, each named by its term and
-// its contrast; absent when one of them is not in the model.
-func (f *Fit) Combine(term string, weights map[string]float64) *Estimate {
-	row := make([]float64, len(f.kept))
-	found := 0
-	for j, c := range f.kept {
-		if w, ok := weights[c.label]; ok && c.term == term {
-			row[j] = w
-			found++
-		}
-	}
-	if found < len(weights) {
-		return nil
-	}
-	return new(f.combine(row))
-}
+// Coefficient names one of a fit's, by its term and its contrast.
+type Coefficient struct{ Term, Label string }
 
-// CombineTerms estimates a weighted sum of the first coefficients of terms;
-// absent when one of them is not in the model.
-func (f *Fit) CombineTerms(weights map[string]float64) *Estimate {
+// Combine estimates a weighted sum of coefficients; absent when one of them is
+// not in the model.
+func (f *Fit) Combine(weights map[Coefficient]float64) *Estimate {
 	row := make([]float64, len(f.kept))
 	found := 0
 	for j, c := range f.kept {
-		if w, ok := weights[c.term]; ok && (j == 0 || f.kept[j-1].term != c.term) {
+		if w, ok := weights[Coefficient{c.term, c.label}]; ok {
 			row[j] = w
 			found++
 		}
@@ -343,7 +329,16 @@ func (f *Fit) CombineTerms(weights map[string]float64) *Estimate {
 }
 
 // EstimateOf is the first coefficient of a term; absent when it was left out.
-func (f *Fit) EstimateOf(name string) *Estimate { return f.CombineTerms(map[string]float64{name: 1}) }
+func (f *Fit) EstimateOf(name string) *Estimate {
+	for j, c := range f.kept {
+		if c.term == name {
+			weights := make([]float64, len(f.kept))
+			weights[j] = 1
+			return new(f.combine(weights))
+		}
+	}
+	return nil
+}
 
 // Influence tells how much an estimate changes when every response changes by
 // as much as amounts says: what an error that all trials share does to it.

@@ -62,7 +62,7 @@ func TestLeastSquaresByHand(t *testing.T) {
 	approx(t, "SE of intercept", *f.Estimates[0].SE, math.Sqrt(1.4), 1e-12)
 	approx(t, "SE of slope", *f.Estimates[1].SE, math.Sqrt(0.4), 1e-12)
 	approx(t, "upper bound", *f.Estimates[1].High, 2+4.302652729911275*math.Sqrt(0.4), 1e-9)
-	at2 := f.CombineTerms(map[string]float64{"intercept": 1, "x": 2})
+	at2 := f.Combine(map[Coefficient]float64{{"intercept", ""}: 1, {"x", ""}: 2})
 	approx(t, "value at 2", at2.Value, 5, 1e-12)
 	approx(t, "its SE", *at2.SE, math.Sqrt(2*(0.25+0.25/5)), 1e-12)
 }
@@ -124,8 +124,50 @@ func TestNoSpreadGivesNoInterval(t *testing.T) {
 			}
 		}
 	}
+	// Nor is there one where all that differs is the sessions, each with an effect.
+	four, unit, y := make([]string, 24), make([]float64, 24), make([]float64, 24)
+	for i := range y {
+		four[i], unit[i], y[i] = string(rune('a'+i/6)), float64(i/6%2)-0.5, float64([]int{3, 5, 8, 6}[i/6])
+	}
+	f, err := Model{Terms: append(terms, Term{Name: "unit", Columns: []Column{{"", unit}}}), Y: y, Groups: four}.Fit()
+	if err != nil || f.Groups != GroupsFixed || !f.NoSpread {
+		t.Fatalf("four sessions: groups %s, no spread %v, %v", f.Groups, f.NoSpread, err)
+	}
+	for _, e := range f.Estimates {
+		if e.Low != nil || e.SE != nil || e.P != nil {
+			t.Errorf("four sessions, no spread within them: %+v", e)
+		}
+	}
 	if half := HalfWidth(Confidence, []float64{3, 3, 3}); half != nil {
 		t.Errorf("three like values are known to ± %g", *half)
+	}
+}
+
+// Where a block is a group each, nothing says how far other groups would be from
+// these: what differs within groups has an interval, and the mean over them none.
+func TestGroupsThatTheTermsTellGiveTheMeanNoInterval(t *testing.T) {
+	x, second, third := make([]float64, 12), make([]float64, 12), make([]float64, 12)
+	y, groups := make([]float64, 12), make([]string, 12)
+	for i := range x {
+		group := i / 4
+		x[i], second[i], third[i] = float64(i%2)-0.5, -1./3, -1./3
+		switch group {
+		case 1:
+			second[i]++
+		case 2:
+			third[i]++
+		}
+		y[i], groups[i] = 10+5*float64(group)+0.1*float64(i*i%7), string(rune('a'+group))
+	}
+	f := fitted(t, Model{Y: y, Groups: groups, Terms: []Term{
+		{Name: "mean", Columns: []Column{{"", slices.Repeat([]float64{1}, 12)}}}, {Name: "x", Columns: []Column{{"", x}}},
+		{Name: "block", Columns: []Column{{"2 − 1", second}, {"3 − 1", third}}},
+	}})
+	if mean := f.EstimateOf("mean"); f.Groups != GroupsInside || mean.Low != nil || mean.SE != nil || !mean.Between {
+		t.Errorf("groups %s, the mean %+v", f.Groups, mean)
+	}
+	if e := f.EstimateOf("x"); e.Low == nil || e.Between {
+		t.Errorf("what differs within groups: %+v", e)
 	}
 }
 

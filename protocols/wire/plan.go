@@ -120,6 +120,12 @@ func (t Trial) EndsTCP(node string) bool {
 	return slices.ContainsFunc(t.Traffic, func(f Flow) bool { return f.Kind == "iperf3_tcp" && (f.From == node || f.To == node) })
 }
 
+// Measured are the flows that the trial's result is made of: those of TCP that
+// are not in the background. Of UDP the receiver's kernel counts nothing.
+func (t Trial) Measured() []Flow {
+	return slices.DeleteFunc(slices.Clone(t.Traffic), func(f Flow) bool { return f.Background || f.Kind != "iperf3_tcp" })
+}
+
 // OnlyRelays tells whether a node does nothing in the trial but forward what
 // others send each other.
 func (t Trial) OnlyRelays(node string) bool {
