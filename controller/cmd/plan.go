@@ -276,7 +276,20 @@ func estimable(c *plan.Campaign, trials []wire.Trial) design.Estimable {
 
 // planEffects says what the trials can tell, a row an effect.
 func planEffects(w io.Writer, e design.Estimable) error {
-	fmt.Fprintf(w, "\nwhat %s can tell, if each is accepted: %s, %s\n", counted(e.Trials, "trial"), sessionsText(e), counted(e.ResidualDF, "residual degree")+" of freedom")
+	fmt.Fprintln(w)
+	if e.Trials > 0 {
+		if err := effectTable(w, e); err != nil {
+			return err
+		}
+	}
+	for _, warning := range e.Warnings {
+		fmt.Fprintf(w, "warning: %s\n", warning)
+	}
+	return nil
+}
+
+func effectTable(w io.Writer, e design.Estimable) error {
+	fmt.Fprintf(w, "what %s can tell, if each is accepted: %s, %s\n", counted(e.Trials, "trial"), sessionsText(e), counted(e.ResidualDF, "residual degree")+" of freedom")
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "effect\tcontrasts\tdf\tconfounded with")
 	for _, f := range e.Effects {
@@ -292,13 +305,7 @@ func planEffects(w io.Writer, e design.Estimable) error {
 		}
 		fmt.Fprintf(table, "%s\t%d\t%s\t%s\n", f.Name, f.Contrasts, df, orDash(strings.Join(f.ConfoundedWith, ", ")))
 	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	for _, warning := range e.Warnings {
-		fmt.Fprintf(w, "warning: %s\n", warning)
-	}
-	return nil
+	return table.Flush()
 }
 
 // sessionsText says how the model would take the plan's sessions.

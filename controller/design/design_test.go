@@ -24,6 +24,7 @@ func cell(block int, car, section string, mps float64, factors ...string) wire.T
 	if section == "B" {
 		t.Sender, t.Receiver = t.Receiver, t.Sender
 	}
+	t.Traffic = []wire.Flow{{Name: "bulk", Kind: "iperf3_tcp", From: t.Sender, To: t.Receiver}}
 	for i := 0; i < len(factors); i += 2 {
 		t.Factors[factors[i]] = factors[i+1]
 	}

@@ -11,7 +11,8 @@ import (
 
 // Estimable is what a schedule can tell, if every trial of it is accepted.
 type Estimable struct {
-	Trials     int      `json:"trials"` // without those of calibration
+	Trials     int      `json:"trials"` // without those of calibration, and those that measure no TCP
+	WithoutTCP int      `json:"trials_without_tcp,omitempty"`
 	Sessions   int      `json:"sessions"`
 	SessionsAs string   `json:"sessions_as"` // how the model takes them: one of stats.Groups…
 	ResidualDF int      `json:"residual_df"`
@@ -39,7 +40,8 @@ type Effect struct {
 // asks are the effects that the campaign names.
 func Judge(nodes []wire.PlanNode, trials []wire.Trial, asks []string) Estimable {
 	passes := passesOf(nodes, trials)
-	e := Estimable{Trials: len(passes), Warnings: []string{}, Effects: []Effect{}}
+	e := Estimable{Trials: len(passes), WithoutTCP: withoutTCP(trials), Warnings: []string{}, Effects: []Effect{}}
+	e.warnUnmeasured()
 	if len(passes) == 0 {
 		return e
 	}
@@ -51,11 +53,22 @@ func Judge(nodes []wire.PlanNode, trials []wire.Trial, asks []string) Estimable 
 	return e
 }
 
-// passesOf are a plan's trials, calibration left out, driven without a pause.
+// withoutTCP counts the trials that have no throughput to model.
+func withoutTCP(trials []wire.Trial) (n int) {
+	for _, t := range trials {
+		if t.Pass == "" && len(t.Measured()) == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// passesOf are a plan's trials that have a throughput, calibration left out,
+// driven without a pause.
 func passesOf(nodes []wire.PlanNode, trials []wire.Trial) []Pass {
 	var out []Pass
 	for _, t := range trials {
-		if t.Pass == "" {
+		if t.Pass == "" && len(t.Measured()) > 0 {
 			out = append(out, Of(nodes, t))
 		}
 	}
@@ -130,6 +143,16 @@ func partners(terms []stats.Term, name string, confounded []string) []string {
 
 func (e *Estimable) warn(format string, args ...any) {
 	e.Warnings = append(e.Warnings, fmt.Sprintf(format, args...))
+}
+
+func (e *Estimable) warnUnmeasured() {
+	switch {
+	case e.WithoutTCP == 0:
+	case e.Trials == 0:
+		e.warn("no trial measures a flow of TCP, so that there is no model of throughput: of UDP the receiver's kernel counts nothing; iperf3's own figures are in metrics.csv")
+	default:
+		e.warn("%d of %d trials measure no flow of TCP, and are in no model of throughput", e.WithoutTCP, e.Trials+e.WithoutTCP)
+	}
 }
 
 func (e *Estimable) warnConfounded() {

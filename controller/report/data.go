@@ -67,6 +67,16 @@ func (a attempt) interrupted() bool {
 
 func (a attempt) calibration() bool { return a.Trial.Pass != "" }
 
+// withTCP reports whether the attempt is accepted and has a throughput to tell,
+// if its records do; withoutTCP, whether it is accepted and cannot have one.
+func (a attempt) withTCP() bool {
+	return a.accepted() && !a.calibration() && len(a.Trial.Measured()) > 0
+}
+
+func (a attempt) withoutTCP() bool {
+	return a.accepted() && !a.calibration() && len(a.Trial.Measured()) == 0
+}
+
 // number is a metric of the whole attempt.
 func (a attempt) number(name string) *float64 { return metrics.Value(a.rows, "", name) }
 

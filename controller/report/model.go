@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"fieldmesh.dev/fieldmesh/controller/design"
@@ -49,6 +50,10 @@ func fitted(d *data) comparison {
 	results := d.results()
 	c := comparison{Unit: d.unit(), Level: d.level(), results: results}
 	c.Terms = termsOf(results)
+	if slices.ContainsFunc(d.attempts, attempt.withoutTCP) && !slices.ContainsFunc(d.attempts, attempt.withTCP) {
+		c.Missing = "There is no model of throughput: no accepted trial measures a flow of TCP."
+		return c
+	}
 	if len(c.Terms.List) == 1 {
 		c.Missing = "Nothing that could be compared varied among the accepted trials."
 		return c

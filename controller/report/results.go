@@ -155,7 +155,7 @@ func makeCell(d *data, attempts []attempt) cellView {
 	c.Few = half == nil
 	switch {
 	case s.N == 0:
-		c.Interval = "no accepted trial"
+		c.Interval = "no accepted trial with a result"
 		return c
 	case s.N == 1:
 		c.Interval = "no interval from one"

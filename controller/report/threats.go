@@ -247,16 +247,34 @@ func noConnection(d *data) (*threat, string) {
 }
 
 func withoutNumbers(d *data) (*threat, string) {
-	n := 0
+	unknown, without := 0, 0
 	for _, a := range d.attempts {
-		if d.counts(a) && a.MB == nil {
-			n++
+		switch {
+		case !d.counts(a):
+		case a.withoutTCP():
+			without++
+		case a.withTCP() && a.MB == nil:
+			unknown++
 		}
 	}
-	if n == 0 {
+	var text []string
+	if unknown > 0 {
+		text = append(text, count(unknown, "accepted trial")+" without a transferred amount: the receiver's records end before the window's close, or a socket was not sampled at one of its edges.")
+	}
+	if without > 0 {
+		text = append(text, measuresNoTCP(without)+" Of UDP the receiver's kernel counts nothing; iperf3's own figures are in metrics.csv.")
+	}
+	if len(text) == 0 {
 		return nil, ""
 	}
-	return &threat{"Accepted trials without a result", count(n, "accepted trial") + " without a transferred amount, because the receiver's records do not reach the window's close. They are in no mean."}, ""
+	return &threat{"Accepted trials without a result", strings.Join(text, " ") + " They are in no mean."}, ""
+}
+
+func measuresNoTCP(n int) string {
+	if n == 1 {
+		return "1 accepted trial measures no flow of TCP."
+	}
+	return fmt.Sprintf("%d accepted trials measure no flow of TCP.", n)
 }
 
 func mediumLateness(d *data) (*threat, string) {
