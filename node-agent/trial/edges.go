@@ -13,7 +13,7 @@ import (
 // that was done. The samples bear the time at which the kernel had answered: a
 // node that was held up shows how late it is.
 func (a *attempt) edge(name string, dueNs int64) error {
-	bodies, unknown, err := a.sockets.Edge(name)
+	bodies, missed, err := a.sockets.Edge(name, a.engine.deps.Clock.BootNs())
 	if err != nil {
 		return fmt.Errorf("edge: sample sockets at the window's %s: %w", name, err)
 	}
@@ -23,7 +23,8 @@ func (a *attempt) edge(name string, dueNs int64) error {
 			return err
 		}
 	}
-	return a.emit(now, &wire.Edge{Edge: name, DueBootNs: dueNs, LateMs: lateMs(now, dueNs), Sockets: len(bodies), Unknown: unknown})
+	return a.emit(now, &wire.Edge{Edge: name, DueBootNs: dueNs, LateMs: lateMs(now, dueNs), Sockets: len(bodies),
+		Unknown: missed.Unknown, Unwatched: missed.Unwatched})
 }
 
 func lateMs(nowNs, dueNs int64) float64 { return float64(nowNs-dueNs) / 1e6 }

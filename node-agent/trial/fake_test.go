@@ -201,8 +201,8 @@ type fakeSockets struct{ open *atomic.Int32 }
 
 func (fakeSockets) Name() string                      { return "tcp" }
 func (fakeSockets) Sample(int64) ([]wire.Body, error) { return nil, nil }
-func (fakeSockets) Edge(e string) ([]wire.Body, int, error) {
-	return []wire.Body{&wire.TCPSample{Flow: "bulk", Stream: ptr(0), Edge: e}}, 0, nil
+func (fakeSockets) Edge(e string, _ int64) ([]wire.Body, measure.Missed, error) {
+	return []wire.Body{&wire.TCPSample{Flow: "bulk", Stream: ptr(0), Edge: e}}, measure.Missed{}, nil
 }
 
 func (s fakeSockets) Close() error { s.open.Add(-1); return nil }
