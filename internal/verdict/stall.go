@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"fmt"
+	"math"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -19,8 +20,12 @@ const (
 
 // StallMsMax returns for how long, in ms, a node at an end of a flow, or its
 // iperf3, may stand still within a window. In windows above 25 s it is 1 %: that
-// costs a steady flow no more of its bytes.
+// costs a steady flow no more of its bytes. A window that is shorter than any
+// campaign's has no limit.
 func StallMsMax(w wire.Window) float64 {
+	if w.CloseBootNs-w.OpenBootNs < shortestNs {
+		return math.Inf(1)
+	}
 	return max(stallMsLeast, stallShare*float64(w.CloseBootNs-w.OpenBootNs)/1e6)
 }
 
