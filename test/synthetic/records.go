@@ -114,7 +114,7 @@ func (m *maker) agent(t wire.Trial, c Conditions) {
 		}
 		m.gps(t, c, ms)
 		m.add(ms, &wire.Station{Peer: "02:00:00:00:00:0" + map[string]string{"car": "2", "roadside": "1"}[m.node],
-			SignalDbm: new(signalDbm(distanceM(t, c, ms/1000))), TxBitrateMbps: new(54.0), TxRetries: new(uint64(ms + leadMs)), TxFailed: new(uint64(0))})
+			SignalDbm: new(signalDbm(distanceM(t, c, ms/1000))), TxBitrateMbps: new(54.0), TxRetries: new(uint64(ms + leadMs)), TxFailed: new(uint64(0)), InactiveMs: new(2.0)})
 		if ms >= 0 && ms <= durationMs && !c.NoConnection {
 			m.sockets(t, c, ms)
 		}
