@@ -471,7 +471,7 @@ func TestEdgesAreRecordedAndSocketsEnd(t *testing.T) {
 			t.Errorf("%s: events %+v", r.cfg.Node, left)
 		}
 	}
-	if outcome, reason := car.outcome(t, k); outcome != verdict.Failed || !strings.HasPrefix(reason, "firewall: car's own packet filter stopped all of flow bulk (port 5000)") {
+	if outcome, reason := car.outcome(t, k); outcome != verdict.Failed || !strings.HasPrefix(reason, "firewall: car stopped all of flow bulk (port 5000) by its own packet filter") {
 		t.Errorf("%s: %s", outcome, reason)
 	}
 	admission := false
