@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"fieldmesh.dev/fieldmesh/internal/clockfit"
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -10,24 +11,24 @@ import (
 // window's opening, which GO made one for all.
 type alignment struct {
 	capture    wire.Capture
-	fit        *clockFit // nil: nobody compared
-	openBootNs int64     // of the window, for want of a comparison
+	fit        *clockfit.Fit // nil: nobody compared
+	openBootNs int64         // of the window, for want of a comparison
 }
 
 func (at Attempt) align(node string, told wire.Capture, w wire.Window) *alignment {
 	out := &alignment{capture: told, openBootNs: w.OpenBootNs}
-	if f, ok := fitClock(at.comparisons(node), w.OpenBootNs, w.CloseBootNs); ok {
+	if f, ok := clockfit.Over(at.comparisons(node), w.OpenBootNs, w.CloseBootNs); ok {
 		out.fit = &f
 	}
 	return out
 }
 
 // comparisons are those of a node's clock with the controller's.
-func (at Attempt) comparisons(node string) []clockPoint {
-	var out []clockPoint
+func (at Attempt) comparisons(node string) []clockfit.Point {
+	var out []clockfit.Point
 	for _, r := range at.records {
 		if b, ok := r.Body.(*wire.Clock); ok && b.Peer == node {
-			out = append(out, clockPoint{r.TBootNs + b.OffsetNs, b.OffsetNs, b.UncertaintyNs})
+			out = append(out, clockfit.Point{BootNs: r.TBootNs + b.OffsetNs, OffsetNs: b.OffsetNs, UncertaintyNs: b.UncertaintyNs})
 		}
 	}
 	return out
@@ -45,7 +46,7 @@ func (at Attempt) ClockOf(node string) (common func(bootNs int64) int64, uncerta
 	if k.fit == nil {
 		return nil, 0, false
 	}
-	return k.of, k.fit.uncertaintyNs, true
+	return k.of, k.fit.UncertaintyNs, true
 }
 
 // together is the uncertainty of two nodes' times against each other; nil when
@@ -54,7 +55,7 @@ func (k *alignment) together(o *alignment) *float64 {
 	if k.fit == nil || o.fit == nil {
 		return nil
 	}
-	return new(k.fit.uncertaintyNs + o.fit.uncertaintyNs)
+	return new(k.fit.UncertaintyNs + o.fit.UncertaintyNs)
 }
 
 // common converts the wall clock that a packet carries.
@@ -73,5 +74,5 @@ func (k *alignment) of(bootNs int64) int64 {
 	if k.fit == nil {
 		return bootNs - k.openBootNs
 	}
-	return k.fit.common(bootNs)
+	return k.fit.Common(bootNs)
 }

@@ -5,8 +5,12 @@ type definition struct{ name, unit, text string }
 
 // Names of the numbers that the report is built on.
 const (
-	TransferredMB  = "transferred_mb"
-	ThroughputBps  = "throughput_bps"
+	TransferredMB = "transferred_mb"
+	ThroughputBps = "throughput_bps"
+
+	// TransferredUnsureMB bounds what a late sample at an edge can have changed.
+	TransferredUnsureMB = "transferred_unsure_mb"
+
 	SpeedMeanMps   = "speed_mean_mps"
 	SpeedTargetMps = "speed_target_mps"
 	InBandShare    = "in_band_share"
@@ -28,14 +32,15 @@ const (
 )
 
 var (
-	transferred = definition{TransferredMB, "MB", "unique payload bytes (10^6) that the receiver's kernel delivered in the window: sum over the flow's data sockets of tcp_info.bytes_received at the window's close less at its open; 0 when there was no connection, absent when a socket was not sampled at an edge"}
-	throughput  = definition{ThroughputBps, "bit/s", "transferred_mb × 8 × 10^6 ÷ the flow's time within the window"}
-	connected   = definition{"streams_connected", "1", "data sockets of the flow that the receiver had in the window"}
-	firstByte   = definition{FirstByteS, "s", "from the window's opening to the receiver's first sample with payload bytes; as fine as the sampler's period"}
-	retransmits = definition{RetransmitsName, "segments", "tcp_info.total_retrans of the sender's data sockets in the window"}
-	retransMB   = definition{"retransmitted_mb", "MB", "tcp_info.bytes_retrans of the sender's data sockets in the window"}
-	cwndMean    = definition{"cwnd_mean_segments", "segments", "mean of the sender's congestion window over its samples in the window and its data sockets"}
-	rttMean     = definition{"rtt_mean_ms", "ms", "mean of the sender's smoothed round trip time over its samples in the window and its data sockets"}
+	transferred       = definition{TransferredMB, "MB", "unique payload bytes (10^6) that the receiver's kernel delivered in the window: sum over the flow's data sockets of tcp_info.bytes_received at the window's close less at its open; 0 when there was no connection, absent when a socket was not sampled at an edge"}
+	transferredUnsure = definition{TransferredUnsureMB, "MB", "at most so much of transferred_mb may be of the time just before or just after the window, or lack of it: what the flow's data sockets received between their last sample before an edge of the window and that edge's own, which is never early and at most as late as edge_late_max_ms. A steady flow's share is that lateness by the window's length"}
+	throughput        = definition{ThroughputBps, "bit/s", "transferred_mb × 8 × 10^6 ÷ the time within the window for which iperf3 was told to send"}
+	connected         = definition{"streams_connected", "1", "data sockets of the flow that the receiver had in the window"}
+	firstByte         = definition{FirstByteS, "s", "from the window's opening to the receiver's first sample with payload bytes; as fine as the sampler's period"}
+	retransmits       = definition{RetransmitsName, "segments", "tcp_info.total_retrans of the sender's data sockets in the window"}
+	retransMB         = definition{"retransmitted_mb", "MB", "tcp_info.bytes_retrans of the sender's data sockets in the window"}
+	cwndMean          = definition{"cwnd_mean_segments", "segments", "mean of the sender's congestion window over its samples in the window and its data sockets"}
+	rttMean           = definition{"rtt_mean_ms", "ms", "mean of the sender's smoothed round trip time over its samples in the window and its data sockets"}
 
 	iperfReceived = definition{Iperf3MB, "MB", "iperf3's own end.sum_received.bytes, as its client printed it; includes bytes after the window"}
 	iperfRate     = definition{"iperf3_received_bps", "bit/s", "iperf3's own end.sum_received.bits_per_second, as its client printed it"}

@@ -20,6 +20,9 @@ type socket struct {
 	atOpen  *wire.TCPSample // at the window's open; nil when the socket did not exist then
 	atClose *wire.TCPSample // at its close, or at the socket's end before; nil: not known
 	lived   bool            // within the window
+	// The newest before each edge, where the edge's own sample was late.
+	beforeOpen, beforeClose *wire.TCPSample
+	edged                   bool // atClose is the edge's own
 }
 
 // sockets follows a flow's data sockets on one node. All that existed at the
@@ -44,13 +47,20 @@ func (at Attempt) sockets(node, flow string, w wire.Window) (out map[uint64]*soc
 		}
 		k := out[b.Cookie]
 		ended := b.State == "CLOSE"
+		if b.Edge == "" && !ended {
+			k.before(b, r.TBootNs, w)
+		}
 		switch {
 		case b.Edge == "open":
 			k.atOpen, k.lived = b, k.lived || !ended
 			known = known && inTime(r, w.OpenBootNs)
-		case b.Edge == "close", ended && r.TBootNs > w.OpenBootNs && inTime(r, w.CloseBootNs):
-			k.atClose = b
+		case b.Edge == "close":
+			k.atClose, k.edged = b, true
 			known = known && inTime(r, w.CloseBootNs)
+		case ended && r.TBootNs > w.OpenBootNs && inTime(r, w.CloseBootNs):
+			if !k.edged { // what came after the edge is no part of the window
+				k.atClose = b
+			}
 		case r.TBootNs > w.OpenBootNs:
 			k.lived = k.lived || r.TBootNs <= w.CloseBootNs || ended
 		}
@@ -59,6 +69,37 @@ func (at Attempt) sockets(node, flow string, w wire.Window) (out map[uint64]*soc
 		known = known && (k.atClose != nil || !k.lived)
 	}
 	return out, known
+}
+
+// before keeps the newest samples before the window's edges.
+func (k *socket) before(b *wire.TCPSample, bootNs int64, w wire.Window) {
+	if bootNs <= w.OpenBootNs {
+		k.beforeOpen = b
+	}
+	if bootNs <= w.CloseBootNs {
+		k.beforeClose = b
+	}
+}
+
+// unsure is how much of a count's gain may be of the time next to the window: what
+// came between the last sample before an edge and that edge's own, which is never
+// before its time. A socket that was new since may have had all of it then.
+func (k *socket) unsure(count func(*wire.TCPSample) uint64) float64 {
+	between := func(from, to *wire.TCPSample) float64 {
+		base := uint64(0)
+		if from != nil {
+			base = count(from)
+		}
+		if to == nil || count(to) < base {
+			return 0
+		}
+		return float64(count(to) - base)
+	}
+	closing := k.beforeClose
+	if closing == nil {
+		closing = k.atOpen
+	}
+	return between(k.beforeOpen, k.atOpen) + between(closing, k.atClose)
 }
 
 // edgesKnown reports whether a node sampled its sockets at both edges of the
@@ -105,14 +146,16 @@ func (s *set) delivered(f wire.Flow) {
 	if !known {
 		return
 	}
-	var bytes, streams float64
+	var bytes, unsure, streams float64
 	for _, k := range sockets {
-		bytes += k.gain(func(b *wire.TCPSample) uint64 { return b.BytesReceived })
+		bytes += k.gain(received)
+		unsure += k.unsure(received)
 		if k.atClose != nil {
 			streams++
 		}
 	}
 	s.put(f.Name, transferred, new(bytes/1e6))
+	s.put(f.Name, transferredUnsure, new(unsure/1e6))
 	if seconds := flowSeconds(f, *w); seconds > 0 {
 		s.put(f.Name, throughput, new(bytes*8/seconds))
 	}
@@ -120,12 +163,15 @@ func (s *set) delivered(f wire.Flow) {
 	s.put(f.Name, firstByte, s.at.firstByte(f, *w))
 }
 
-// flowSeconds is the part of the window in which the flow may send. What it
-// does before the window, to warm the network up, is in no figure.
+func received(b *wire.TCPSample) uint64 { return b.BytesReceived }
+
+// flowSeconds is the part of the window in which iperf3 sends: whole seconds, or
+// to the window's close. What the flow does before the window, to warm the network
+// up, is in no figure.
 func flowSeconds(f wire.Flow, w wire.Window) float64 {
 	left := float64(w.CloseBootNs-w.OpenBootNs)/1e9 - max(f.StartS, 0)
 	if f.DurationS > 0 {
-		return min(left, f.DurationS+min(f.StartS, 0))
+		return min(left, f.SendS()+min(f.StartS, 0))
 	}
 	return left
 }

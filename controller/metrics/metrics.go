@@ -123,6 +123,7 @@ func (at Attempt) Rows() []Row {
 	s.radio()
 	s.routing()
 	s.quality()
+	s.disturbed()
 	return s.rows
 }
 

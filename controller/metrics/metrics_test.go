@@ -113,7 +113,7 @@ func TestMotion(t *testing.T) {
 	closing := math.Hypot(8.3*8.3/3+8.3*11.5, 5)
 	near(t, rows, "", "truth_distance_close_m", closing, 1e-9)
 	near(t, rows, "", metrics.DistanceCloseM, closing, 0.01)
-	near(t, rows, "", metrics.ClockErrorMs, 0.8+0.9, 1e-9)
+	near(t, rows, "", metrics.ClockErrorMs, 0.8+0.9, 1e-5)
 	near(t, rows, "", metrics.LatenessShare, 0.001, 1e-9)
 }
 

@@ -42,11 +42,12 @@ func (at Attempt) stations(node, peer string) []*wire.Station {
 
 // heardMs is how long ago a peer may have been heard for its signal to be the
 // present one. A radio tells the signal of the last frame for as long as it
-// knows the peer, however long that has been silent.
+// knows the peer, however long that has been silent. Of one that does not tell
+// when it heard the peer, the present signal is not known.
 const heardMs = 300
 
 func signalNow(b *wire.Station) *float64 {
-	if b.InactiveMs != nil && *b.InactiveMs > heardMs {
+	if b.InactiveMs == nil || *b.InactiveMs > heardMs {
 		return nil
 	}
 	return b.SignalDbm

@@ -103,10 +103,7 @@ func (at Attempt) signalOf(node, of string, w wire.Window) (signal, sampled seri
 				continue
 			}
 			if dbm := signalNow(b); dbm != nil {
-				if b.InactiveMs != nil {
-					s -= *b.InactiveMs / 1e3
-				}
-				signal.add(s, *dbm)
+				signal.add(s-*b.InactiveMs/1e3, *dbm)
 			}
 		}
 	}

@@ -125,6 +125,18 @@ func (c *check) flow(name string, m *node) {
 		c.add(at, "trial.traffic.%s: from %s s to %s s is not inside the window; allowed: %s to %s s",
 			name, formatNumber(start), formatNumber(max(start, end)), formatNumber(0-warmup), formatNumber(window))
 	}
+	c.wholeSeconds(name, m, start, window)
+}
+
+// wholeSeconds: iperf3 sends for whole seconds only, so that a flow of a part of
+// one would go on beyond its time, unless the window's close ends it.
+func (c *check) wholeSeconds(name string, m *node, start, window float64) {
+	lasts := m.numberAt("duration_s")
+	if lasts == nil || *lasts == math.Trunc(*lasts) || window <= 0 || start+*lasts > window-0.001 {
+		return
+	}
+	c.add(m.child("duration_s").at, "trial.traffic.%s.duration_s: iperf3 cannot send for %s s; allowed: whole seconds, or to the window's end at %s s, as without this key",
+		name, formatNumber(*lasts), formatNumber(window))
 }
 
 // flowEnd is the node at one end of a flow; from is the sender and to the

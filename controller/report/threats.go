@@ -30,7 +30,8 @@ func viewThreats(d *data) (any, error) {
 	var v threatsView
 	for _, c := range []check{
 		emulated, reduced, confoundedUnit, oneSession, speedWithDistance, fewRepetitions, undriven, unevenRejections, interruptions, peopleDecided, noConnection,
-		withoutNumbers, mediumLateness, samplerLateness, clockError, offloads, congestion, leastRTOs, iperf3Differs, incompleteCaptures, nodesEvents,
+		withoutNumbers, mediumLateness, samplerLateness, clockError, offloads, congestion, leastRTOs, iperf3Differs,
+		unsureAmounts, standstills, strangersPackets, ownFilters, socketsLeft, incompleteCaptures, nodesEvents,
 	} {
 		t, clear := c(d)
 		if t != nil {

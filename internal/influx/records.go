@@ -64,6 +64,7 @@ func Schema() []Measurement {
 				{"dsacks", Integer, "segments", "duplicates that the peer told of so far; from Linux 4.19 on", ""},
 				{"out_of_order_segments", Integer, "segments", "that came out of order so far; from Linux 5.4 on", ""},
 				{"stranger", Boolean, "", "it reached the flow's server from an address that is not the flow's client's", ""},
+				{"still_ms", Float, "ms", "at the window's close and at a socket's end: the longest time of the window in which iperf3 here left data unread, or gave nothing to send though its flow was to go on", ""},
 			},
 			LeftOut: []LeftOut{
 				{"local", "an address for every socket; flow and stream name it"},
@@ -210,6 +211,7 @@ func Schema() []Measurement {
 				{"started_boot_ns", Integer, "ns", "when the process began, boot clock; absent when it never did", ""},
 				{"ended_boot_ns", Integer, "ns", "when it had ended, boot clock", ""},
 				{"stopped_boot_ns", Integer, "ns", "when a signal first stopped it, boot clock; absent when none did", ""},
+				{"frozen_boot_ns", Integer, "ns", "when its control group was first seen frozen, boot clock; absent when it was not, or does not tell", ""},
 				{"ended", Text, "", "how: itself, deadline, trial, signal or unstarted", ""},
 				{"signal", Text, "", "that ended it and was not the agent's, such as SIGKILL", ""},
 				{"error_cause", Text, "", "what its error comes from: refused, server_busy, timeout, unreachable, reset, peer_gone or tool", ""},
@@ -238,7 +240,7 @@ func Schema() []Measurement {
 			Name: "fm_lateness", Kind: "lateness",
 			Meaning: "How late a timed loop was over the trial's window.",
 			Tags: []Tag{
-				{"source", "medium or sampler", ""},
+				{"source", "medium, sampler or agent", ""},
 			},
 			Fields: []Field{
 				{"window_s", Float, "s", "length of the window", ""},
@@ -247,6 +249,7 @@ func Schema() []Measurement {
 				{"mean_us", Float, "µs", "mean lateness", ""},
 				{"p99_us", Float, "µs", "99th percentile", ""},
 				{"worst_us", Float, "µs", "worst", ""},
+				{"suspended_ms", Float, "ms", "of the agent's: for how long the machine was suspended; absent where that is not known", ""},
 			},
 		},
 		{
@@ -382,6 +385,9 @@ func Schema() []Measurement {
 				{"sockets_unknown", Integer, "", "data sockets that are gone and of whose end the kernel has not told: what they carried is not known", ""},
 				{"refused_packets", Integer, "packets", "to the flows' ports from other addresses, dropped during the attempt; at the end; absent where nothing refuses any", ""},
 				{"error", Text, "", "why sockets could not be destroyed", ""},
+				{"filtered_packets", Integer, "packets", "of the flows', that this node's own packet filter let neither in nor out; at the end; absent where nothing counts them", ""},
+				{"filtered_flow", Text, "", "the plan's name of a flow of which it let nothing in, or nothing out", ""},
+				{"strangers_unwatched", Integer, "", "connections from other addresses to the flows' ports, beyond those that are sampled", ""},
 			},
 		},
 		{

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -35,11 +36,11 @@ func startLateMsMax(w wire.Window) float64 {
 	return edgeLateShare * float64(w.CloseBootNs-w.OpenBootNs) / 1e6
 }
 
-// atEdges says why what the nodes at the ends of TCP flows counted between the
-// window's edges is not what their flows carried; empty when it is. A node of a
+// atEdges says why what the nodes at the ends of flows did and counted between
+// the window's edges is not what the flows carried; empty when it is. A node of a
 // version that records no edges is not judged by them.
 func atEdges(t wire.Trial, records []wire.Record, scope Scope) string {
-	if fault := strangers(records); fault != "" {
+	if fault := cmp.Or(strangers(records), filtered(t, records, scope)); fault != "" {
 		return fault
 	}
 	edges := map[string][]*wire.Edge{}
@@ -50,7 +51,7 @@ func atEdges(t wire.Trial, records []wire.Record, scope Scope) string {
 	}
 	for _, n := range t.Nodes() {
 		w := WindowOf(n, records)
-		if w == nil || len(edges[n]) == 0 || !t.EndsTCP(n) || !scope.Final && n != t.Initiator {
+		if w == nil || len(edges[n]) == 0 || !t.Ends(n) || !scope.Final && n != t.Initiator {
 			continue
 		}
 		if fault := edgesOf(n, *w, t, edges[n]); fault != "" {
@@ -61,12 +62,13 @@ func atEdges(t wire.Trial, records []wire.Record, scope Scope) string {
 }
 
 func edgesOf(node string, w wire.Window, t wire.Trial, edges []*wire.Edge) string {
-	limit, startLimit := EdgeLateMsMax(w), startLateMsMax(w)
+	if fault := startsOf(node, w, edges); fault != "" || !t.EndsTCP(node) {
+		return fault
+	}
+	limit := EdgeLateMsMax(w)
 	sampled := map[string]bool{}
 	for _, e := range edges {
 		switch {
-		case e.Edge == "start" && e.LateMs > startLimit && isTCP(t, e.Flow):
-			return fmt.Sprintf("edge: %s started the client of flow %s %.4g ms late, limit %g", node, e.Flow, e.LateMs, startLimit)
 		case e.Edge != "open" && e.Edge != "close":
 			continue
 		case e.LateMs > limit:
@@ -84,19 +86,45 @@ func edgesOf(node string, w wire.Window, t wire.Trial, edges []*wire.Edge) strin
 	return ""
 }
 
-func isTCP(t wire.Trial, flow string) bool {
-	for _, f := range t.Traffic {
-		if f.Name == flow {
-			return f.Kind == "iperf3_tcp"
+// startsOf says which client was started too late, of a flow in the background
+// or not: what is loaded later than the plan has it is another trial. That one
+// was not started at all is in iperf3's record.
+func startsOf(node string, w wire.Window, edges []*wire.Edge) string {
+	limit := startLateMsMax(w)
+	for _, e := range edges {
+		if e.Edge == "start" && e.LateMs > limit {
+			return fmt.Sprintf("edge: %s started the client of flow %s %.4g ms late, limit %g", node, e.Flow, e.LateMs, limit)
 		}
 	}
-	return false
+	return ""
+}
+
+// filtered says whose own packet filter let nothing of a flow in or out: a filter
+// is no network, and what it answers looks like one that is out of reach.
+func filtered(t wire.Trial, records []wire.Record, scope Scope) string {
+	for _, r := range records {
+		e, ok := r.Body.(*wire.Edge)
+		if !ok || e.FilteredFlow == "" || !scope.Final && r.Node != t.Initiator {
+			continue
+		}
+		ports := ""
+		for _, f := range t.Traffic {
+			if f.Name == e.FilteredFlow {
+				ports = fmt.Sprintf(" (port %d)", f.Port)
+			}
+		}
+		return fmt.Sprintf("firewall: %s stopped all of flow %s%s by its own packet filter: let its port pass between the mesh's addresses (nft list ruleset)", r.Node, e.FilteredFlow, ports)
+	}
+	return ""
 }
 
 // strangers says whose connection at a flow's server carried data within the
 // window: it had its share of the medium, and of the server.
 func strangers(records []wire.Record) string {
 	for _, r := range records {
+		if e, ok := r.Body.(*wire.Edge); ok && e.Unwatched > 0 {
+			return fmt.Sprintf("stranger: %d connections more than are watched reached the flows' ports on %s", e.Unwatched, r.Node)
+		}
 		s, ok := r.Body.(*wire.TCPSample)
 		if !ok || !alien(s) {
 			continue

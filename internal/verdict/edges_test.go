@@ -32,6 +32,8 @@ func TestEdges(t *testing.T) {
 	}
 	unknown := sampledAt("roadside", "close", 1)
 	unknown.Body.(*wire.Edge).Unknown = 2
+	crowd := sampledAt("roadside", "close", 1)
+	crowd.Body.(*wire.Edge).Unwatched = 7
 	for name, c := range map[string]struct {
 		edges       []wire.Record
 		provisional string
@@ -45,6 +47,11 @@ func TestEdges(t *testing.T) {
 		"no edge at the close":          {but("roadside", "close"), "", "edge: roadside has not sampled its sockets at the window's close"},
 		"an end that is not known":      {but("roadside", "close", unknown), "", "edge: roadside does not know the end of 2 sockets at the window's close"},
 		"a client started late":         {but("car", "start", started("car", 2000)), "edge: car started", "edge: car started the client of flow main 2000 ms late"},
+		"more strangers than are told":  {but("roadside", "close", crowd), "stranger: 7", "stranger: 7 connections more than are watched reached the flows' ports on roadside"},
+		"a background flow late":        {append(inTime, at("roadside", 6, &wire.Edge{Edge: "start", Flow: "load", LateMs: 6000})), "", "edge: roadside started the client of flow load 6000 ms late, limit 100"},
+		"a firewall at the receiver":    {append(inTime, at("roadside", 12, &wire.Edge{Edge: "end", Filtered: new(uint64(5)), FilteredFlow: "main"})), "", "firewall: roadside stopped all of flow main (port 5000) by its own packet filter: let its port"},
+		"a firewall at the sender":      {append(inTime, at("car", 12, &wire.Edge{Edge: "end", Filtered: new(uint64(5)), FilteredFlow: "load"})), "firewall: car", "firewall: car stopped all of flow load by its own"},
+		"a filter that drops a packet":  {append(inTime, at("roadside", 12, &wire.Edge{Edge: "end", Filtered: new(uint64(1))})), "", ""},
 		"a stranger at its close":       {append(inTime, stranger("close", 10, 28_835_877)), "stranger:", "stranger: 10.77.0.66:50000 reached the port of flow main on roadside, and sent 28835877 bytes"},
 		"a stranger that came and left": {append(inTime, stranger("", 4, 80)), "stranger:", "stranger: 10.77.0.66:50000"},
 		"a stranger before the window":  {append(inTime, stranger("", -1, 80), stranger("open", 0, 80)), "", ""},
@@ -61,17 +68,7 @@ func TestEdges(t *testing.T) {
 					t.Errorf("final %t: %s %q, want %q", scope.Final, v.Outcome, v.Reason, want)
 				}
 			}
-			// What a judge keeps of an attempt is enough for the same verdict.
-			kept := NewEvidence(tr)
-			var some []wire.Record
-			for _, r := range records {
-				if kept.Needs(r) {
-					some = append(some, r)
-				}
-			}
-			if all, few := Judge(tr, 2, records, Scope{Final: true}), Judge(tr, 2, some, Scope{Final: true}); all.Reason != few.Reason {
-				t.Errorf("of all records %q, of those that are kept %q", all.Reason, few.Reason)
-			}
+			sameOfWhatIsKept(t, tr, records)
 		})
 	}
 }

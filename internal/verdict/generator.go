@@ -13,6 +13,7 @@ import (
 // the reason: a server that was killed refuses its client.
 const (
 	faultSignal = iota // ended or stopped by somebody else
+	faultStill         // did not run for a while
 	faultTool          // could not do its work
 	faultEarly         // ended too soon, and nobody knows why
 	faultNobody        // found no server
@@ -32,20 +33,22 @@ type generatorFault struct {
 // transferred is the network's doing only if they did. An iperf3 that the
 // network silenced or cut off lived.
 func generatorFailed(t wire.Trial, records []wire.Record, scope Scope) string {
-	type end struct{ node, flow, side string }
-	ended := map[end]*wire.Iperf3{}
-	for _, r := range records {
-		if b, ok := r.Body.(*wire.Iperf3); ok {
-			ended[end{r.Node, b.Flow, b.Side}] = b
-		}
-	}
+	ended := endsOf(records)
 	var faults []generatorFault
+	if fault := stillest(t, records, scope); fault.text != "" {
+		faults = append(faults, fault)
+	}
 	for _, f := range t.Traffic {
-		for _, e := range []end{{f.Server(), f.Name, "server"}, {f.Client(), f.Name, "client"}} {
+		server := end{f.Server(), f.Name, "server"}
+		for _, e := range []end{server, {f.Client(), f.Name, "client"}} {
 			if !scope.Final && e.node != t.Initiator {
 				continue
 			}
-			fault := faultOf(f, WindowOf(e.node, records), ended[e])
+			b, w := ended[e], WindowOf(e.node, records)
+			if e != server && leftAlone(b, ended[server], w, WindowOf(server.node, records)) {
+				continue
+			}
+			fault := faultOf(f, w, b, earlyNs(e.side, records))
 			if fault.text != "" {
 				fault.text = fmt.Sprintf("%s: on %s: iperf3's %s of flow %s %s", generator, e.node, e.side, e.flow, fault.text)
 				faults = append(faults, fault)
@@ -58,15 +61,63 @@ func generatorFailed(t wire.Trial, records []wire.Record, scope Scope) string {
 	return slices.MinFunc(faults, func(a, b generatorFault) int { return cmp.Compare(a.rank, b.rank) }).text
 }
 
-// earlyNs is how much before its flow's time is over a process that ended has
-// ended too soon: the nodes' windows differ by less.
-const earlyNs = 250e6
+// end is one side of a flow.
+type end struct{ node, flow, side string }
+
+// endsOf are the processes of an attempt as they ended.
+func endsOf(records []wire.Record) map[end]*wire.Iperf3 {
+	ended := map[end]*wire.Iperf3{}
+	for _, r := range records {
+		if b, ok := r.Body.(*wire.Iperf3); ok {
+			ended[end{r.Node, b.Flow, b.Side}] = b
+		}
+	}
+	return ended
+}
+
+// untoldNs is by how much the windows of two nodes may differ where GO does not
+// tell.
+const untoldNs = 250e6
+
+// earlyNs is how much before its flow's time is over, by its own node's window, a
+// process may end. A client sends for its whole time after its start, which is
+// never before the flow's. Its server ends with it, by a window that opened
+// earlier or later by as much as GO was uncertain.
+func earlyNs(side string, records []wire.Record) float64 {
+	if side == "client" {
+		return 0
+	}
+	most, told := 0.0, false
+	for _, r := range records {
+		if w, ok := r.Body.(*wire.Window); ok && w.GoUncertaintyUs != nil {
+			most, told = max(most, *w.GoUncertaintyUs*1e3), true
+		}
+	}
+	if !told {
+		return untoldNs
+	}
+	return min(most, untoldNs)
+}
+
+// leftAlone reports whether a client was refused because its server had ended
+// before, by what the network did to it: then nobody listens any more.
+func leftAlone(client, server *wire.Iperf3, cw, sw *wire.Window) bool {
+	if client == nil || server == nil || cw == nil || sw == nil || client.Cause != wire.CauseRefused ||
+		client.EndedBootNs == nil || server.EndedBootNs == nil || server.Ended != wire.EndedItself {
+		return false
+	}
+	switch server.Cause {
+	case wire.CauseTimeout, wire.CauseUnreachable, wire.CauseReset, wire.CausePeerGone:
+		return *server.EndedBootNs-sw.OpenBootNs <= *client.EndedBootNs-cw.OpenBootNs+untoldNs
+	}
+	return false
+}
 
 // faultOf is what one process did that the network does not account for. What
 // comes after the window's close comes too late to matter. After its flow's own
 // time only a signal does, as data may still be on its way: how long a process
 // then waits for its peer is the network's doing.
-func faultOf(f wire.Flow, w *wire.Window, b *wire.Iperf3) generatorFault {
+func faultOf(f wire.Flow, w *wire.Window, b *wire.Iperf3, earlyNs float64) generatorFault {
 	if w == nil {
 		return generatorFault{} // its node took no part
 	}
@@ -82,6 +133,9 @@ func faultOf(f wire.Flow, w *wire.Window, b *wire.Iperf3) generatorFault {
 	if at := b.StoppedBootNs; at != nil && *at < w.CloseBootNs {
 		return generatorFault{faultSignal, "was stopped by a signal " + inWindow(*w, at)}
 	}
+	if at := b.FrozenBootNs; at != nil && *at < w.CloseBootNs {
+		return generatorFault{faultSignal, "was frozen by its control group " + inWindow(*w, at)}
+	}
 	if b.Ended == wire.EndedUnstarted {
 		return generatorFault{faultTool, "could not start: " + b.Error}
 	}
@@ -92,8 +146,8 @@ func faultOf(f wire.Flow, w *wire.Window, b *wire.Iperf3) generatorFault {
 	if b.Ended == wire.EndedSignal {
 		return generatorFault{faultSignal, fmt.Sprintf("was ended by %s %s", cmp.Or(b.Signal, "a signal"), when)}
 	}
-	over := w.OpenBootNs + int64((f.StartS+f.DurationS)*1e9)
-	if b.EndedBootNs != nil && *b.EndedBootNs >= over-earlyNs {
+	over := w.OpenBootNs + int64((f.StartS+f.SendS())*1e9)
+	if b.EndedBootNs != nil && *b.EndedBootNs >= over-int64(earlyNs) {
 		return generatorFault{}
 	}
 	if b.Ended == wire.EndedDeadline || b.Ended == wire.EndedTrial {

@@ -114,6 +114,9 @@ func (e *Evidence) Needs(r wire.Record) bool {
 	case *wire.GPS, *wire.Window, *wire.TrialState, *wire.Clock, *wire.Lateness, *wire.Provenance, *wire.Iperf3, *wire.Edge:
 		return true
 	case *wire.TCPSample:
+		if b.StillMs != nil {
+			return true
+		}
 		if b.Stream == nil {
 			return alien(b)
 		}

@@ -33,9 +33,10 @@ const (
 // whatever the others made of it; an attempt that the initiator gave up before
 // its window takes the initiator's reason; a node that failed, fails it; a node
 // without a window fails it; a TCP that was not the trial's fails it; so does an
-// edge of the window at which a node's sockets were not sampled in time, and an
-// iperf3 that did not live through the window or found no server; then the
-// acceptance rules speak, and the first that does not hold is the reason.
+// edge of the window at which a node's sockets were not sampled in time, a node
+// that stood still within it, and an iperf3 that did not live through the window
+// or found no server; then the acceptance rules speak, and the first that does not
+// hold is the reason.
 func Judge(t wire.Trial, attempt int, records []wire.Record, scope Scope) wire.Verdict {
 	v := wire.Verdict{TrialKey: wire.TrialKey{Trial: t.Number, Attempt: attempt}, Final: scope.Final}
 	own := ofAttempt(t, attempt, records)
@@ -47,7 +48,7 @@ func Judge(t wire.Trial, attempt int, records []wire.Record, scope Scope) wire.V
 		v.Outcome, v.Reason = Failed, fault
 		return v
 	}
-	if fault := cmp.Or(atEdges(t, own, scope), generatorFailed(t, own, scope)); fault != "" {
+	if fault := cmp.Or(atEdges(t, own, scope), stalled(t, own, scope), generatorFailed(t, own, scope)); fault != "" {
 		v.Outcome, v.Reason = Failed, wire.FitReason(fault) // iperf3 may have said much
 		return v
 	}

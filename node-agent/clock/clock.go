@@ -29,6 +29,24 @@ func (System) BootNs() int64 {
 	return ts.Nano()
 }
 
+// AsleepNs is for how long the machine has been suspended since it was started:
+// its monotonic clock stands still meanwhile, and its boot clock does not.
+func AsleepNs() int64 {
+	const together = int64(time.Millisecond) // unless the thread lost its processor in between
+	asleep := int64(0)
+	for range 3 {
+		boot, monotonic := System{}.BootNs(), unix.Timespec{}
+		if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &monotonic); err != nil { // as for the boot clock
+			return 0
+		}
+		asleep = boot - monotonic.Nano()
+		if (System{}).BootNs()-boot < together {
+			break
+		}
+	}
+	return asleep
+}
+
 // Wall is the wall clock, in UTC.
 func (System) Wall() time.Time { return time.Now().UTC() }
 

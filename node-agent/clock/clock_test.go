@@ -23,6 +23,14 @@ func TestSystemClockRises(t *testing.T) {
 	}
 }
 
+func TestTheTimeAsleepStandsWhileTheMachineIsAwake(t *testing.T) {
+	first := AsleepNs()
+	time.Sleep(20 * time.Millisecond)
+	if grown := AsleepNs() - first; first < -1e6 || grown < -2e6 || grown > 2e6 {
+		t.Errorf("asleep for %d ns, and %d more while awake", first, grown)
+	}
+}
+
 func TestAWallClockBeforeTheBuildIsUnset(t *testing.T) {
 	built := time.Date(2025, 6, 1, 0, 0, 0, 0, time.UTC)
 	for wall, unset := range map[time.Time]bool{

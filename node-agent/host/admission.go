@@ -15,6 +15,8 @@ import (
 
 // Admission has the kernel drop, and count, what comes to the ports of a
 // trial's flows on this node from any address but that of the flow's other end.
+// Besides, it counts the flows' packets before and after the node's own packet
+// filters.
 type Admission struct {
 	Own   netip.Addr `json:"own"` // this node's address on the mesh
 	Flows []FlowEnd  `json:"flows"`
@@ -29,7 +31,7 @@ type FlowEnd struct {
 	Server     bool       `json:"server,omitempty"` // this node is the server
 }
 
-// admissionTable is this process's own; it holds two chains at most.
+// admissionTable is this process's own.
 const (
 	admissionTable = "fieldmesh-admission"
 	admissionChain = "in"
@@ -110,6 +112,7 @@ func (a Admission) apply(*kernel, *admissionUndo) error {
 			)})
 		}
 	}
+	a.countFiltered(&c, table)
 	if err := c.Flush(); err != nil {
 		return fmt.Errorf("make nftables table %q: %w", admissionTable, err)
 	}
@@ -127,26 +130,37 @@ func (f FlowEnd) ownPorts() (first, last int) {
 	return 0, 0
 }
 
-// refusedPackets is how many packets admission has dropped; nil when there is none.
-func refusedPackets() (*uint64, error) {
-	var c nftables.Conn
-	tables, err := c.ListTablesOfFamily(nftables.TableFamilyIPv4)
-	if err != nil || !slices.ContainsFunc(tables, func(t *nftables.Table) bool { return t.Name == admissionTable }) {
-		return nil, nil //nolint:nilerr // without nftables there is no table
+// refusedPackets is how many packets admission has dropped.
+func refusedPackets(c *nftables.Conn) (uint64, error) {
+	counts, err := countersOf(c, admissionChain)
+	total := uint64(0)
+	for _, n := range counts {
+		total += n
 	}
-	rules, err := c.GetRules(ownTable(), &nftables.Chain{Name: admissionChain, Table: ownTable()})
+	return total, err
+}
+
+// hasAdmission reports whether admission is in force; without nftables it is not.
+func hasAdmission(c *nftables.Conn) bool {
+	tables, err := c.ListTablesOfFamily(nftables.TableFamilyIPv4)
+	return err == nil && slices.ContainsFunc(tables, func(t *nftables.Table) bool { return t.Name == admissionTable })
+}
+
+// countersOf are the packets that a chain's rules have counted, in their order.
+func countersOf(c *nftables.Conn, chain string) ([]uint64, error) {
+	rules, err := c.GetRules(ownTable(), &nftables.Chain{Name: chain, Table: ownTable()})
 	if err != nil {
 		return nil, fmt.Errorf("read nftables table %q: %w", admissionTable, err)
 	}
-	var packets uint64
+	var out []uint64
 	for _, r := range rules {
 		for _, e := range r.Exprs {
 			if count, is := e.(*expr.Counter); is {
-				packets += count.Packets
+				out = append(out, count.Packets)
 			}
 		}
 	}
-	return &packets, nil
+	return out, nil
 }
 
 // silence has nothing more leave this node for the flows' other ends: what
@@ -178,9 +192,7 @@ const (
 )
 
 func addChain(c *nftables.Conn, t *nftables.Table, name string, hook *nftables.ChainHook) *nftables.Chain {
-	accept := nftables.ChainPolicyAccept
-	return c.AddChain(&nftables.Chain{Name: name, Table: t, Type: nftables.ChainTypeFilter, Hooknum: hook,
-		Priority: nftables.ChainPriorityFilter, Policy: &accept})
+	return addChainAt(c, t, name, hook, *nftables.ChainPriorityFilter)
 }
 
 func protocolIs(number byte) []expr.Any {

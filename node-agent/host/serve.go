@@ -93,7 +93,7 @@ func serve(ctx context.Context, cfg Config, s system) (err error) {
 	srv := &server{instance: rand.Text(), keeper: own.keeper, uids: cfg.AllowUIDs, deadMan: cfg.DeadMan, lastCall: time.Now()}
 	srv.abilities = func() []wire.Ability { return nil }
 	if s == nil {
-		srv.abilities = sync.OnceValue(func() []wire.Ability { return tcp.Probe(cfg.Feedback != "") })
+		srv.abilities = sync.OnceValue(func() []wire.Ability { return append(tcp.Probe(cfg.Feedback != ""), destroying()) })
 	}
 	if len(left.Undone)+len(left.Failed) > 0 {
 		srv.detail = tell("its last life had left changes in force", left)

@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 
+	"github.com/google/nftables"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // Sever ends what an attempt's flows have left on this node: their TCP sockets
@@ -25,7 +29,9 @@ type Sever struct {
 type Severed struct {
 	Destroyed int     `json:"destroyed"`         // sockets
 	Refused   *uint64 `json:"refused,omitempty"` // packets that admission has dropped; absent without admission
-	Error     string  `json:"error,omitempty"`   // why sockets are left
+	// Filtered is of each flow, in the request's order; absent without admission.
+	Filtered []Filtered `json:"filtered,omitempty"`
+	Error    string     `json:"error,omitempty"` // why sockets are left
 }
 
 // Sever destroys the sockets of flows. It needs a kernel that can
@@ -57,13 +63,28 @@ func (k *keeper) sever(s Sever) (Severed, error) {
 }
 
 func severFlows(s Sever) (out Severed, errs []error) {
-	var err error
-	if out.Refused, err = refusedPackets(); err == nil && out.Refused != nil {
-		err = silence(s.Own, s.Flows)
+	var c nftables.Conn
+	if hasAdmission(&c) {
+		refused, refusedErr := refusedPackets(&c)
+		filtered, filteredErr := filteredPackets(&c, len(s.Flows))
+		if refusedErr == nil && filteredErr == nil {
+			out.Refused, out.Filtered = &refused, filtered
+		}
+		errs = append(errs, refusedErr, filteredErr, silence(s.Own, s.Flows))
 	}
 	var destroyErr error
 	out.Destroyed, destroyErr = destroySockets(s)
-	return out, []error{err, destroyErr}
+	return out, append(errs, destroyErr)
+}
+
+// destroying tells whether the kernel destroys sockets when it is asked to: of one
+// that is not there it then says that it is not.
+func destroying() wire.Ability {
+	err := destroySocket(netlink.SocketID{SourcePort: 9, DestinationPort: 9, Source: net.IPv4zero, Destination: net.IPv4zero})
+	if errors.Is(err, unix.ENOENT) {
+		return wire.Ability{Feature: wire.DestroySockets, How: "native"}
+	}
+	return wire.Ability{Feature: wire.DestroySockets, How: "none", Reason: fmt.Sprint(err), Needs: "a kernel with CONFIG_INET_DIAG_DESTROY"}
 }
 
 // dropWaiting drops the packets that wait for the addresses of neighbours on an

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
@@ -107,6 +108,73 @@ func TestE2EAdmissionIsTheFlowsPeerOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustEqual(t, "after admission", before, e.server.snapshot(t))
+}
+
+// What a node's own firewall stops is told apart from what the network does, of
+// packets in and out; what it lets pass is no firewall's.
+func TestE2EWhatAFirewallStopsIsTold(t *testing.T) {
+	testnet.Need(t, "nft")
+	const table = "table inet firewalld { chain filter_INPUT { type filter hook input priority 10; %s; }; chain filter_OUTPUT { type filter hook output priority 10; %s; }; }"
+	for name, c := range map[string]struct {
+		in, out string
+		stopped bool // all of the flow
+		refusal bool // the client hears of it
+	}{
+		"none":            {"accept", "accept", false, false},
+		"a reject":        {"tcp dport 5000 reject with icmpx type admin-prohibited", "accept", true, true},
+		"a drop":          {"tcp dport 5000 drop", "accept", true, false},
+		"a drop of all":   {"ip saddr 10.77.0.2 drop", "accept", true, false},
+		"on its way out":  {"accept", "tcp sport 5000 drop", true, false},
+		"of another port": {"tcp dport 5001 drop", "accept", false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEnds(t)
+			e.listen(t, "10.77.0.1:5000")
+			e.server.ns.Run(t, "nft", fmt.Sprintf(table, c.in, c.out))
+			apply(t, e.host, ScopeTrial, []Change{Admission{Own: netip.MustParseAddr("10.77.0.1"), Flows: []FlowEnd{e.flow}}})
+			_, err := e.dial(t, "10.77.0.2:20000", "10.77.0.1:5000")
+			if (err != nil) != c.stopped || c.stopped && isTimeout(err) == c.refusal {
+				t.Fatalf("dialled: %v", err)
+			}
+			s := e.sever(t)
+			if len(s.Filtered) != 1 || s.Filtered[0].Wholly != c.stopped || (s.Filtered[0].Packets > 0) != c.stopped {
+				t.Errorf("severed %+v, want all stopped: %t", s, c.stopped)
+			}
+		})
+	}
+}
+
+// A kernel that destroys sockets is told as one that can.
+func TestE2EThatSocketsCanBeDestroyedIsTold(t *testing.T) {
+	e := newEnds(t)
+	st, err := e.host.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range st.TCP {
+		if a.Feature == wire.DestroySockets {
+			if a.How != "native" {
+				t.Errorf("%+v, and the sockets of these tests are destroyed", a)
+			}
+			return
+		}
+	}
+	t.Errorf("it is not told: %+v", st.TCP)
+}
+
+// A network that loses the server's answers is no firewall of the server's.
+func TestE2EALostAnswerIsNoFirewall(t *testing.T) {
+	testnet.Need(t, "nft")
+	e := newEnds(t)
+	e.listen(t, "10.77.0.1:5000")
+	e.client.ns.Run(t, "nft", "table ip lost { chain in { type filter hook prerouting priority 0; tcp sport 5000 drop; }; }")
+	apply(t, e.host, ScopeTrial, []Change{Admission{Own: netip.MustParseAddr("10.77.0.1"), Flows: []FlowEnd{e.flow}}})
+	if _, err := e.dial(t, "10.77.0.2:20000", "10.77.0.1:5000"); !isTimeout(err) {
+		t.Fatalf("dialled: %v", err)
+	}
+	if s := e.sever(t); len(s.Filtered) != 1 || s.Filtered[0] != (Filtered{}) {
+		t.Errorf("severed %+v, want nothing filtered", s)
+	}
 }
 
 func isTimeout(err error) bool {

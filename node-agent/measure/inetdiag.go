@@ -22,6 +22,12 @@ const (
 	liveStates = 1<<1 | 1<<2 | 1<<4 | 1<<5 | 1<<8 | 1<<9 | 1<<11
 )
 
+// States that have a meaning here.
+const (
+	stateEstablished = 1
+	stateClose       = 7
+)
+
 // stateNames are those of include/net/tcp_states.h, by number.
 var stateNames = [...]string{
 	1: "ESTABLISHED", 2: "SYN_SENT", 3: "SYN_RECV", 4: "FIN_WAIT1", 5: "FIN_WAIT2", 6: "TIME_WAIT",
@@ -41,6 +47,8 @@ type diagMessage struct {
 	family, state uint8
 	id            []byte // struct inet_diag_sockid, to ask for this very socket again
 	cookie        uint64
+	unread        uint32 // bytes that came, for the program to take
+	unacked       uint32 // bytes that the program gave, and the peer has not acknowledged
 	info          []byte // struct tcp_info, as long as this kernel has it
 	congestion    []byte
 }
@@ -54,6 +62,8 @@ func parseDiag(payload []byte) (m diagMessage, ok bool) {
 	m.id = payload[4 : 4+socketIDBytes]
 	// Two 32-bit halves, the lower first (net/core/sock_diag.c).
 	m.cookie = uint64(native.Uint32(m.id[40:])) | uint64(native.Uint32(m.id[44:]))<<32
+	const queues = 4 + socketIDBytes + 4 // after idiag_expires
+	m.unread, m.unacked = native.Uint32(payload[queues:]), native.Uint32(payload[queues+4:])
 	attributes(payload[diagMessageBytes:], func(kind uint16, v []byte) {
 		switch kind {
 		case diagInfo:

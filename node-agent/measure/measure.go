@@ -55,11 +55,13 @@ type Sampler struct {
 // tick is one beat: when it was due and how late it came.
 type tick struct {
 	dueNs, lateNs int64
-	skipped       bool // the beat before it took so long that this one never came
+	asleepNs      int64 // for how long the machine had been suspended by then
+	skipped       bool  // the beat before it took so long that this one never came
 }
 
-// keptTicks bounds the account: at 10 Hz the newest quarter of an hour.
-const keptTicks = 9000
+// keptFor bounds the account: the longest window that a plan may have, and what
+// comes after it.
+const keptFor = time.Hour + 5*time.Minute
 
 // NewSampler makes a sampler; Run starts it. A source that fails is told of
 // once, as an event, and asked again at the next beat.
@@ -101,12 +103,13 @@ func (s *Sampler) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		s.note(tick{dueNs: due, lateNs: now - due})
+		asleep := clock.AsleepNs()
+		s.note(tick{dueNs: due, lateNs: now - due, asleepNs: asleep})
 		if err := s.sample(); err != nil {
 			return err
 		}
 		for due += step; due+step <= now; due += step {
-			s.note(tick{dueNs: due, lateNs: now - due, skipped: true})
+			s.note(tick{dueNs: due, lateNs: now - due, asleepNs: asleep, skipped: true})
 		}
 	}
 }
@@ -173,12 +176,34 @@ func (s *Sampler) trouble(i int, err error) *wire.Event {
 func (s *Sampler) note(t tick) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.ticks) < keptTicks {
+	if len(s.ticks) < int(keptFor/s.interval) {
 		s.ticks = append(s.ticks, t)
 		return
 	}
 	s.ticks[s.next] = t
-	s.next = (s.next + 1) % keptTicks
+	s.next = (s.next + 1) % len(s.ticks)
+}
+
+// Standstill is how late a sampler without sources was, which is late for nothing
+// of its own: for so long its process did not run. What of it the machine was
+// suspended for is told besides.
+func (s *Sampler) Standstill(fromBootNs, toBootNs int64) *wire.Lateness {
+	out := s.Lateness(fromBootNs, toBootNs)
+	out.Source = wire.LateAgent
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first, last, worst := int64(math.MaxInt64), int64(math.MinInt64), int64(0)
+	for _, t := range s.ticks {
+		if t.dueNs >= fromBootNs && t.dueNs < toBootNs {
+			first, last = min(first, t.asleepNs), max(last, t.asleepNs)
+			worst = max(worst, min(t.lateNs, toBootNs-t.dueNs)) // what lies within
+		}
+	}
+	out.WorstUs = float64(worst) / 1e3
+	if last >= first {
+		out.SuspendedMs = new(float64(last-first) / 1e6)
+	}
+	return out
 }
 
 // Lateness is how late the beats were that were due in [fromBootNs,
@@ -199,7 +224,7 @@ func (s *Sampler) Lateness(fromBootNs, toBootNs int64) *wire.Lateness {
 		}
 	}
 	s.mu.Unlock()
-	out := &wire.Lateness{Source: "sampler", WindowS: float64(toBootNs-fromBootNs) / 1e9, Events: uint64(len(late)), SumS: float64(behind) / 1e9}
+	out := &wire.Lateness{Source: wire.LateSampler, WindowS: float64(toBootNs-fromBootNs) / 1e9, Events: uint64(len(late)), SumS: float64(behind) / 1e9}
 	if len(late) == 0 {
 		return out
 	}

@@ -105,6 +105,42 @@ func TestASlowBeatSkipsThoseThatItCovers(t *testing.T) {
 	}
 }
 
+// For what a sampler without sources was late, its process did not run: within the
+// span, whether it began or ended there or not.
+func TestAStandstillIsTold(t *testing.T) {
+	s := NewSampler(&handClock{}, 50*time.Millisecond, nil, nil)
+	second := int64(1e9)
+	// Stopped from 4.01 s to 8 s, of which the machine slept 2 s; and from 9.95 s on.
+	for due := int64(0); due <= 10*second; due += 50e6 {
+		k := tick{dueNs: due, lateNs: 1e6}
+		if due > 4*second {
+			k.asleepNs = 2 * second
+		}
+		if due > 4*second && due < 8*second {
+			k.lateNs, k.skipped = 8*second-due, due > 4*second+50e6
+		}
+		if due >= 9950e6 {
+			k.lateNs = 3 * second
+		}
+		s.note(k)
+	}
+	for _, c := range []struct {
+		from, to         int64
+		worstMs, sleptMs float64
+	}{
+		{0, 10 * second, 3950, 2000}, {0, 4 * second, 1, 0}, {6 * second, 10 * second, 2000, 0}, {0, 5 * second, 950, 2000},
+		{9 * second, 10 * second, 50, 0},
+	} {
+		got := s.Standstill(c.from, c.to)
+		if got.Source != "agent" || got.WorstUs != c.worstMs*1e3 || got.SuspendedMs == nil || *got.SuspendedMs != c.sleptMs {
+			t.Errorf("from %d to %d: %+v, want %g ms, asleep for %g", c.from, c.to, got, c.worstMs, c.sleptMs)
+		}
+	}
+	if got := s.Standstill(20*second, 30*second); got.Events != 0 || got.SuspendedMs != nil {
+		t.Errorf("nothing is known of a span without beats: %+v", got)
+	}
+}
+
 func TestATroubledSourceIsToldOfOnce(t *testing.T) {
 	clk := &handClock{}
 	gone := errors.New("no such device")
@@ -173,15 +209,16 @@ func TestASourceIsToldHowOftenItWillBeAsked(t *testing.T) {
 	}
 }
 
-func TestTheAccountIsBounded(t *testing.T) {
+func TestTheAccountIsOfTheLongestWindow(t *testing.T) {
 	s := NewSampler(&handClock{}, time.Second, nil, nil)
-	for i := range 2*keptTicks + 7 {
+	const kept = 3600 + 300
+	for i := range 2*kept + 7 {
 		s.note(tick{dueNs: int64(i), lateNs: 1})
 	}
-	if got := s.Lateness(0, 1<<62); got.Events != keptTicks || len(s.ticks) != keptTicks {
+	if got := s.Lateness(0, 1<<62); got.Events != kept || len(s.ticks) != kept {
 		t.Errorf("%d ticks are kept", got.Events)
 	}
-	if got := s.Lateness(2*keptTicks, 1<<62); got.Events != 7 {
+	if got := s.Lateness(2*kept, 1<<62); got.Events != 7 {
 		t.Errorf("%d of the newest 7 are there", got.Events)
 	}
 }

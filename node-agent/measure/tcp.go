@@ -28,6 +28,9 @@ type TCP struct {
 	living map[uint64]bool
 	// seen is what the last sample of each data socket showed.
 	seen map[uint64]seen
+	// standing is how each data socket's iperf3 does since the window's open.
+	standing map[uint64]*standing
+	openNs   int64 // when Edge was called for the window's open; 0: not yet
 	// traced gives the kernel's own events; nil: they are told from samples.
 	traced Events
 	lost   uint32 // of them, as last told
@@ -48,7 +51,8 @@ type endpoint struct {
 	flow       wire.Flow
 	server     bool // this node runs iperf3's server
 	own, peer  netip.Addr
-	first, end int // client ports of the data sockets; empty for UDP
+	sends      bool // the data of the flow
+	first, end int  // client ports of the data sockets; empty for UDP
 }
 
 // found is one socket of a flow.
@@ -83,7 +87,7 @@ const (
 // in which it is first used.
 func NewTCP(self string, flows []wire.Flow, addresses map[string]netip.Addr) *TCP {
 	t := &TCP{sock: kernelSocket{protocol: unix.NETLINK_INET_DIAG}, ends: kernelSocket{protocol: unix.NETLINK_INET_DIAG, groups: destroyedTCP},
-		congestion: map[uint64]string{}, living: map[uint64]bool{}, seen: map[uint64]seen{}, families: []uint8{unix.AF_INET, unix.AF_INET6}}
+		congestion: map[uint64]string{}, living: map[uint64]bool{}, seen: map[uint64]seen{}, standing: map[uint64]*standing{}, families: []uint8{unix.AF_INET, unix.AF_INET6}}
 	for _, f := range flows {
 		client, server := f.From, f.To
 		if f.Reverse {
@@ -92,7 +96,7 @@ func NewTCP(self string, flows []wire.Flow, addresses map[string]netip.Addr) *TC
 		if self != client && self != server {
 			continue
 		}
-		e := endpoint{flow: f, server: self == server, own: addresses[client], peer: addresses[server]}
+		e := endpoint{flow: f, server: self == server, sends: self == f.From, own: addresses[client], peer: addresses[server]}
 		if e.server {
 			e.own, e.peer = e.peer, e.own
 		}
@@ -137,7 +141,11 @@ func (t *TCP) Sample(tBootNs int64) ([]wire.Body, error) {
 	if err == nil {
 		samples, err = t.ended(samples)
 	}
+	t.watch(tBootNs, samples)
 	t.out, err = t.bodies(t.out[:0], samples, err)
+	if err == nil && t.strange > strangersMost {
+		err = fmt.Errorf("%d connections of strangers reached the flows' ports, and only %d are watched", t.strange, strangersMost)
+	}
 	between := t.events(tBootNs, samples)
 	if t.traced != nil {
 		t.out, err = t.told(t.out, err)
@@ -149,14 +157,18 @@ func (t *TCP) Sample(tBootNs int64) ([]wire.Body, error) {
 	return t.out, err
 }
 
+// Missed is what an edge's samples leave out.
+type Missed struct {
+	Unknown   int // sockets that were met before, are gone, and of whose end the kernel has not told; they are given up
+	Unwatched int // strangers' sockets beyond those that are told of
+}
+
 // Edge finds and reads all data sockets of the flows now, for an edge of the
 // window: "open" or "close". A socket that was destroyed since the last sample
-// has its last one; one that was gone before has none. unknown counts the
-// sockets that were met before, are gone, and of whose end the kernel has not
-// told; they are given up.
-func (t *TCP) Edge(name string) (bodies []wire.Body, unknown int, err error) {
+// has its last one; one that was gone before has none.
+func (t *TCP) Edge(name string, tBootNs int64) (bodies []wire.Body, missed Missed, err error) {
 	if len(t.flows) == 0 {
-		return nil, 0, nil
+		return nil, missed, nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -167,6 +179,8 @@ func (t *TCP) Edge(name string) (bodies []wire.Body, unknown int, err error) {
 	}
 	if name == "open" {
 		t.looked = false // the flow starts now: be eager again
+		t.openNs = tBootNs
+		clear(t.standing)
 	}
 	data := samples[:0]
 	for _, s := range samples {
@@ -176,10 +190,11 @@ func (t *TCP) Edge(name string) (bodies []wire.Body, unknown int, err error) {
 		}
 	}
 	if err == nil {
-		unknown = t.giveUp(data)
+		missed = Missed{Unknown: t.giveUp(data), Unwatched: max(t.strange-strangersMost, 0)}
 	}
+	t.watch(tBootNs, data)
 	bodies, err = t.bodies(nil, data, err)
-	return bodies, unknown, err
+	return bodies, missed, err
 }
 
 func (t *TCP) bodies(out []wire.Body, samples []*sample, err error) ([]wire.Body, error) {
@@ -334,6 +349,7 @@ func (f *found) fill(s *sample, m diagMessage) error {
 		f.congestion = string(m.congestion)
 	}
 	s.Congestion = f.congestion
+	s.unread, s.unacked = m.unread, m.unacked
 	return s.fill(m.info)
 }
 

@@ -110,9 +110,9 @@ func sourceAt(t testing.TB, self string, addresses map[string]netip.Addr, flows 
 
 // edge is Edge where the end of every socket is known.
 func edge(s *TCP, name string) ([]wire.Body, error) {
-	bodies, unknown, err := s.Edge(name)
-	if err == nil && unknown != 0 {
-		err = fmt.Errorf("%d sockets of whose end nothing is known", unknown)
+	bodies, missed, err := s.Edge(name, 1)
+	if err == nil && missed != (Missed{}) {
+		err = fmt.Errorf("sockets were missed: %+v", missed)
 	}
 	return bodies, err
 }
@@ -283,16 +283,16 @@ func TestAnEdgeCountsTheSocketsOfWhoseEndNothingIsKnown(t *testing.T) {
 	}
 	s.deaf = true
 	_, _ = p.client[0].Close(), p.server[0].Close()
-	bodies, unknown, err := s.Edge("close")
-	if got := byStream(t, bodies, err); unknown != 1 || got[0] != nil || got[1] == nil {
-		t.Errorf("%d sockets of whose end nothing is known, want 1; samples %v", unknown, got)
+	bodies, missed, err := s.Edge("close", 2)
+	if got := byStream(t, bodies, err); missed.Unknown != 1 || got[0] != nil || got[1] == nil {
+		t.Errorf("%d sockets of whose end nothing is known, want 1; samples %v", missed.Unknown, got)
 	}
-	if _, unknown, err := s.Edge("close"); unknown != 0 || err != nil {
-		t.Errorf("told again: %d, %v", unknown, err)
+	if _, missed, err := s.Edge("close", 2); missed.Unknown != 0 || err != nil {
+		t.Errorf("told again: %d, %v", missed.Unknown, err)
 	}
 	s.ends.overruns = 1 // the kernel had more to tell than there was room for
-	if _, unknown, err := s.Edge("close"); unknown != 1 || err != nil {
-		t.Errorf("news was lost: %d, %v, want 1", unknown, err)
+	if _, missed, err := s.Edge("close", 2); missed.Unknown != 1 || err != nil {
+		t.Errorf("news was lost: %d, %v, want 1", missed.Unknown, err)
 	}
 }
 
@@ -304,9 +304,9 @@ func TestASocketOfAnotherAddressIsAStrangers(t *testing.T) {
 	s := NewTCP("receiver", []wire.Flow{p.flow}, map[string]netip.Addr{"receiver": here, "sender": away})
 	defer s.Close()
 	transfer(t, p.client[0], p.server[0], 4321)
-	bodies, unknown, err := s.Edge("close")
-	if err != nil || unknown != 0 || len(bodies) != 2 { // the data and the control connection
-		t.Fatalf("%v, %d, %v", bodies, unknown, err)
+	bodies, missed, err := s.Edge("close", 2)
+	if err != nil || missed != (Missed{}) || len(bodies) != 2 { // the data and the control connection
+		t.Fatalf("%v, %+v, %v", bodies, missed, err)
 	}
 	data := uint64(0)
 	for _, b := range bodies {
@@ -321,6 +321,22 @@ func TestASocketOfAnotherAddressIsAStrangers(t *testing.T) {
 	}
 	if got, err := NewTCP("sender", []wire.Flow{p.flow}, map[string]netip.Addr{"receiver": away, "sender": here}).Sample(1); len(got) != 0 || err != nil {
 		t.Errorf("this node's own connections to others are none of the flow's: %v, %v", got, err)
+	}
+}
+
+// More strangers than are watched are counted at an edge, and told of between.
+func TestACrowdOfStrangersIsNotAllWatched(t *testing.T) {
+	p := connect(t, strangersMost+3, 24000)
+	here, away := netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.66")
+	s := NewTCP("receiver", []wire.Flow{p.flow}, map[string]netip.Addr{"receiver": here, "sender": away})
+	defer s.Close()
+	bodies, missed, err := s.Edge("open", 1)
+	if err != nil || len(bodies) != strangersMost || missed.Unwatched != 4 { // and the control connection
+		t.Errorf("%d samples, %+v, %v", len(bodies), missed, err)
+	}
+	bodies, err = s.Sample(1)
+	if len(bodies) != strangersMost || err == nil || !strings.Contains(err.Error(), "20 connections of strangers") {
+		t.Errorf("%d samples, %v", len(bodies), err)
 	}
 }
 
@@ -454,7 +470,7 @@ func BenchmarkLook(b *testing.B) {
 	s := source(b, "receiver", p.flow)
 	b.ReportAllocs()
 	for b.Loop() {
-		if got, _, err := s.Edge("open"); err != nil || len(got) != 6 {
+		if got, _, err := s.Edge("open", 1); err != nil || len(got) != 6 {
 			b.Fatalf("%d sockets, %v", len(got), err)
 		}
 	}

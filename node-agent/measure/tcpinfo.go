@@ -48,6 +48,7 @@ var caStates = [...]string{"open", "disorder", "cwr", "recovery", "loss"}
 type sample struct {
 	wire.TCPSample
 	stream            int
+	unread, unacked   uint32 // as the socket's queues are
 	ssthresh          uint32
 	sent, retrans     uint64
 	delivered, pacing float64

@@ -37,26 +37,44 @@ var overTheNetwork = []string{
 	"select failed",
 }
 
-// errnos are the ends of those sentences. Silence leaves no errno, or that of a
-// socket that had nothing to read.
+// errnos are the ends of those sentences that the network accounts for: every
+// errno that it gives a socket, and with what the peer's end leaves behind. All
+// others are of the machine. Silence leaves no errno, or that of a socket that had
+// nothing to read. Where the words of C libraries differ, each has its own.
 var errnos = []struct{ end, cause string }{
-	{"Connection refused", wire.CauseRefused},
-	{"timed out", wire.CauseTimeout},
-	{"Resource temporarily unavailable", wire.CauseTimeout},
-	{"Try again", wire.CauseTimeout},
-	{"Operation now in progress", wire.CauseTimeout},
-	{"Operation in progress", wire.CauseTimeout},
-	{"Success", wire.CauseTimeout},
-	{"No route to host", wire.CauseUnreachable},
-	{"Host is unreachable", wire.CauseUnreachable},
-	{"Network is unreachable", wire.CauseUnreachable},
-	{"Network unreachable", wire.CauseUnreachable},
-	{"Network is down", wire.CauseUnreachable},
-	{"Host is down", wire.CauseUnreachable},
-	{"Connection reset by peer", wire.CauseReset},
-	{"Broken pipe", wire.CauseReset},
-	{"Software caused connection abort", wire.CauseReset},
-	{"not connected", wire.CauseReset},
+	{"Connection refused", wire.CauseRefused},                          // ECONNREFUSED
+	{"Protocol not available", wire.CauseRefused},                      // ENOPROTOOPT: ICMP, protocol unreachable
+	{"Connection timed out", wire.CauseTimeout},                        // ETIMEDOUT
+	{"Operation timed out", wire.CauseTimeout},                         // musl
+	{"Resource temporarily unavailable", wire.CauseTimeout},            // EAGAIN
+	{"Try again", wire.CauseTimeout},                                   // bionic
+	{"Operation now in progress", wire.CauseTimeout},                   // EINPROGRESS
+	{"Operation in progress", wire.CauseTimeout},                       // musl
+	{"Operation already in progress", wire.CauseTimeout},               // EALREADY
+	{"Success", wire.CauseTimeout},                                     // 0
+	{"No error information", wire.CauseTimeout},                        // musl
+	{"No route to host", wire.CauseUnreachable},                        // EHOSTUNREACH
+	{"Host is unreachable", wire.CauseUnreachable},                     // musl
+	{"Network is unreachable", wire.CauseUnreachable},                  // ENETUNREACH
+	{"Network unreachable", wire.CauseUnreachable},                     // musl
+	{"Network is down", wire.CauseUnreachable},                         // ENETDOWN
+	{"Host is down", wire.CauseUnreachable},                            // EHOSTDOWN
+	{"Machine is not on the network", wire.CauseUnreachable},           // ENONET: ICMP, host isolated
+	{"Protocol error", wire.CauseUnreachable},                          // EPROTO: ICMP, parameter problem
+	{"Connection reset by peer", wire.CauseReset},                      // ECONNRESET
+	{"Network dropped connection on reset", wire.CauseReset},           // ENETRESET
+	{"Connection reset by network", wire.CauseReset},                   // musl
+	{"Broken pipe", wire.CauseReset},                                   // EPIPE
+	{"Software caused connection abort", wire.CauseReset},              // ECONNABORTED
+	{"Connection aborted", wire.CauseReset},                            // musl
+	{"Transport endpoint is not connected", wire.CauseReset},           // ENOTCONN
+	{"Socket not connected", wire.CauseReset},                          // musl
+	{"Cannot send after transport endpoint shutdown", wire.CauseReset}, // ESHUTDOWN
+	{"Cannot send after socket shutdown", wire.CauseReset},             // musl
+	// EBADF: iperf3 has closed the socket, as its test ran over its time or it waited
+	// in vain, and then asks it once more (esnet/iperf issues 753 and 1808).
+	{"Bad file descriptor", wire.CauseReset},
+	{"Bad file number", wire.CauseReset}, // older bionic
 }
 
 // interrupted begins what iperf3 says when a signal that it catches ends it.

@@ -61,6 +61,46 @@ func TestCauseOfWhatIperf3Says(t *testing.T) {
 	}
 }
 
+// Every errno of Linux, in glibc's words, at every doing that needs the peer: what
+// the network gives is a result, all else is the machine's.
+func TestCauseOfEveryErrno(t *testing.T) {
+	table, err := os.ReadFile("testdata/errnos.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	errnos := 0
+	for line := range strings.Lines(string(table)) {
+		f := strings.Split(strings.TrimSpace(line), "\t")
+		if len(f) != 3 {
+			t.Fatalf("%q", line)
+		}
+		errnos++
+		for _, doing := range overTheNetwork {
+			for _, said := range []string{doing + ": " + f[1], "error - " + doing + " - with a hint, etc.: " + f[1], "SERVER ERROR - " + doing + ": , errno: " + f[1]} {
+				if got := causeOf(said); got != f[2] {
+					t.Errorf("%s: %q comes from %q, want %q", f[0], said, got, f[2])
+				}
+			}
+		}
+		if got := causeOf("unable to create a new stream: " + f[1]); got != wire.CauseTool {
+			t.Errorf("%s at what needs no peer comes from %q", f[0], got)
+		}
+	}
+	if errnos < 130 {
+		t.Errorf("%d errnos, Linux has more", errnos)
+	}
+	for end, want := range map[string]string{ // musl's and bionic's
+		"Operation timed out": wire.CauseTimeout, "Try again": wire.CauseTimeout, "No error information": wire.CauseTimeout,
+		"Host is unreachable": wire.CauseUnreachable, "Network unreachable": wire.CauseUnreachable, "Connection reset by network": wire.CauseReset,
+		"Connection aborted": wire.CauseReset, "Socket not connected": wire.CauseReset, "Cannot send after socket shutdown": wire.CauseReset,
+		"No file descriptors available": wire.CauseTool, "Address not available": wire.CauseTool, "Operation not permitted": wire.CauseTool,
+	} {
+		if got := causeOf("unable to read from stream socket: " + end); got != want {
+			t.Errorf("%q comes from %q, want %q", end, got, want)
+		}
+	}
+}
+
 func TestHowAProcessEnded(t *testing.T) {
 	const mess = `{ "start":{}, "error":"unable to connect to server: No route to host" }`
 	for name, c := range map[string]struct{ script, ended, signal, cause string }{

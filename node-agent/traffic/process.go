@@ -41,9 +41,12 @@ type Process struct {
 
 	mu     sync.Mutex
 	exited bool // it has ended; its pid must not be signalled any more
+
+	frozenNs *int64 // when it was first seen frozen
 }
 
-// start runs iperf3 and sees to its end.
+// start runs iperf3 and sees to its end, not longer than within; 0: as long as ctx
+// lets it.
 func (g Generator) start(ctx context.Context, args []string, flow, side string, within time.Duration) (*Process, error) {
 	if err := checkBinary(g.Bin); err != nil {
 		return nil, err
@@ -65,6 +68,7 @@ func (g Generator) start(ctx context.Context, args []string, flow, side string, 
 		return nil, errors.Join(fmt.Errorf("start iperf3 %s for flow %q: %w", side, flow, err), os.RemoveAll(folder))
 	}
 	go p.supervise(ctx, within, ended)
+	go p.watchFrozen()
 	return p, nil
 }
 
@@ -121,6 +125,9 @@ func (p *Process) awaitEnd() {
 func (p *Process) supervise(ctx context.Context, within time.Duration, ended <-chan error) {
 	deadline := time.NewTimer(within)
 	defer deadline.Stop()
+	if within == 0 { // until EndWithin
+		deadline.Stop()
+	}
 	stop, cancelled, killed := p.stop, ctx.Done(), false
 	// The first reason interrupts, so that iperf3 prints what it has; the
 	// timer's next round kills.
@@ -167,7 +174,6 @@ func (p *Process) signal(s syscall.Signal) {
 func (p *Process) Pid() int { return p.pid }
 
 // EndWithin sets the time from now by which the process has to end by itself.
-// A server's is to be set when its test's start is known.
 func (p *Process) EndWithin(d time.Duration) {
 	select {
 	case p.within <- d:
@@ -200,6 +206,9 @@ func (p *Process) Wait() wire.Iperf3 {
 func (p *Process) finish(err error) {
 	defer close(p.done)
 	r := &p.result
+	p.mu.Lock()
+	r.FrozenBootNs = p.frozenNs
+	p.mu.Unlock()
 	var exit *exec.ExitError
 	switch {
 	case err == nil:

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -24,9 +23,6 @@ const (
 	// last windows drain and the two sides exchange their results.
 	Grace = 3 * time.Second
 
-	// serverPatience bounds a server whose test is never announced by EndWithin.
-	serverPatience = time.Hour
-
 	listenTimeout  = 5 * time.Second
 	listenInterval = 5 * time.Millisecond
 
@@ -41,13 +37,14 @@ type Generator struct {
 }
 
 // Server starts iperf3's server for one test of the flow on bind, and returns
-// when it listens. The end of ctx ends it.
+// when it listens. The end of ctx ends it: how long its test has to wait, for a gate
+// that may take an hour, is not known here.
 func (g Generator) Server(ctx context.Context, f wire.Flow, bind netip.Addr) (*Process, error) {
 	args, err := serverArgs(f, bind)
 	if err != nil {
 		return nil, fmt.Errorf("start iperf3 server for flow %q: %w", f.Name, err)
 	}
-	p, err := g.start(ctx, args, f.Name, "server", serverPatience)
+	p, err := g.start(ctx, args, f.Name, "server", 0)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +81,7 @@ func (g Generator) Client(ctx context.Context, f wire.Flow, from, to netip.Addr,
 
 // seconds is the flow's duration as iperf3 gets it.
 func seconds(f wire.Flow) time.Duration {
-	return time.Duration(math.Ceil(f.DurationS)) * time.Second
+	return time.Duration(f.SendS()) * time.Second
 }
 
 func serverArgs(f wire.Flow, bind netip.Addr) ([]string, error) {

@@ -112,9 +112,9 @@ func (s nodeSpec) run(r *nodeResult) (err error) {
 }
 
 func (s nodeSpec) edge(name string, tcp *measure.TCP, iface *measure.Interface, to *[]*wire.TCPSample, counters **wire.Interface) error {
-	bodies, unknown, err := tcp.Edge(name)
-	if err != nil || unknown != 0 {
-		return fmt.Errorf("%d sockets of whose end nothing is known, %w", unknown, err)
+	bodies, missed, err := tcp.Edge(name, clock.System{}.BootNs())
+	if err != nil || missed != (measure.Missed{}) {
+		return fmt.Errorf("sockets were missed: %+v, %w", missed, err)
 	}
 	for _, b := range bodies {
 		*to = append(*to, b.(*wire.TCPSample))

@@ -155,7 +155,12 @@ func TestStopContextAndANewDeadline(t *testing.T) {
 	if out := p.Wait(); !strings.Contains(out.Killed, "canceled") {
 		t.Errorf("context: %+v", out)
 	}
-	p = run(t, t.Context(), sleeper, time.Hour)
+	p = run(t, t.Context(), sleeper, 0) // as a server is, whose gate may take an hour
+	select {
+	case <-p.Done():
+		t.Errorf("without a deadline: %+v", p.Wait())
+	case <-time.After(100 * time.Millisecond):
+	}
 	p.EndWithin(50 * time.Millisecond)
 	if out := p.Wait(); !strings.Contains(out.Killed, "time-out") {
 		t.Errorf("EndWithin: %+v", out)

@@ -17,6 +17,8 @@ import (
 
 const (
 	sampleInterval = 100 * time.Millisecond // 10 Hz
+	// pulseInterval is the beat by which the agent notices that it did not run.
+	pulseInterval = 50 * time.Millisecond
 	// restoreTime is the most that putting the machine back may take. A node of its
 	// own takes less than a second; of hundreds on one machine each waits for the
 	// others, as the kernel takes one network device out after the other.
@@ -75,6 +77,7 @@ type attempt struct {
 	echo         *echo          // nil when this node answers no probes
 	prober       *prober        // nil when it sends none
 	samplers     []*measure.Sampler
+	pulse        *measure.Sampler // has no sources
 	stopSampling context.CancelFunc
 	sampling     chan error
 
@@ -384,9 +387,11 @@ func (a *attempt) startSampling() {
 			b.Begin()
 		}
 	}
+	a.pulse = measure.NewSampler(e.deps.Clock, pulseInterval, nil, nil)
 	ctx, cancel := context.WithCancel(context.Background())
-	a.stopSampling, a.sampling = cancel, make(chan error, len(a.samplers))
-	for _, s := range a.samplers {
+	all := append(slices.Clone(a.samplers), a.pulse)
+	a.stopSampling, a.sampling = cancel, make(chan error, len(all))
+	for _, s := range all {
 		go func() { a.sampling <- s.Run(ctx) }()
 	}
 }
@@ -414,9 +419,9 @@ func (a *attempt) emit(tBootNs int64, b wire.Body) error {
 
 func (a *attempt) keepCovariate(tBootNs int64, b wire.Body) {
 	switch b := b.(type) {
-	case *wire.GPS, *wire.Window, *wire.TrialState, *wire.Iperf3, *wire.Edge:
+	case *wire.GPS, *wire.Window, *wire.TrialState, *wire.Iperf3, *wire.Edge, *wire.Lateness:
 	case *wire.TCPSample:
-		if !b.Stranger {
+		if !b.Stranger && b.StillMs == nil {
 			return
 		}
 	default:

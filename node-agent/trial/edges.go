@@ -13,7 +13,7 @@ import (
 // that was done. The samples bear the time at which the kernel had answered: a
 // node that was held up shows how late it is.
 func (a *attempt) edge(name string, dueNs int64) error {
-	bodies, unknown, err := a.sockets.Edge(name)
+	bodies, missed, err := a.sockets.Edge(name, a.engine.deps.Clock.BootNs())
 	if err != nil {
 		return fmt.Errorf("edge: sample sockets at the window's %s: %w", name, err)
 	}
@@ -23,7 +23,8 @@ func (a *attempt) edge(name string, dueNs int64) error {
 			return err
 		}
 	}
-	return a.emit(now, &wire.Edge{Edge: name, DueBootNs: dueNs, LateMs: lateMs(now, dueNs), Sockets: len(bodies), Unknown: unknown})
+	return a.emit(now, &wire.Edge{Edge: name, DueBootNs: dueNs, LateMs: lateMs(now, dueNs), Sockets: len(bodies),
+		Unknown: missed.Unknown, Unwatched: missed.Unwatched})
 }
 
 func lateMs(nowNs, dueNs int64) float64 { return float64(nowNs-dueNs) / 1e6 }
@@ -42,8 +43,8 @@ func (a *attempt) guard(ctx context.Context) error {
 		return ctx.Err()
 	}
 	if err != nil {
-		text := fmt.Sprintf("admission: none; strangers at the flows' ports are told by their sockets: %v", err)
-		return e.record(a.key, &wire.Event{Level: "info", Text: text})
+		text := fmt.Sprintf("admission: none; strangers at the flows' ports are told by their sockets, and what this node's firewall stops is not told: %v", err)
+		return e.record(a.key, &wire.Event{Level: "warning", Text: text})
 	}
 	for i := range applied {
 		if err := e.record(a.key, &applied[i]); err != nil {
@@ -65,11 +66,17 @@ func (a *attempt) clear(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err == nil && out.Destroyed > 0 {
+	if err != nil {
+		return nil //nolint:nilerr // a host process that is away is told by the next call
+	}
+	if out.Error != "" {
+		return fmt.Errorf("sockets_left: what a former attempt has left cannot be destroyed, and would send in this window: %s; wait until it is gone, or use a kernel that can (CONFIG_INET_DIAG_DESTROY)", out.Error)
+	}
+	if out.Destroyed > 0 {
 		text := fmt.Sprintf("sockets of a former attempt were still there, and are destroyed: %d", out.Destroyed)
 		return a.engine.record(a.key, &wire.Event{Level: "warning", Text: text})
 	}
-	return nil // that sockets cannot be destroyed here is told at the attempt's end
+	return nil
 }
 
 // sever destroys what sockets the attempt has left, and drops what packets wait
@@ -90,8 +97,29 @@ func (a *attempt) sever() error {
 	if out.Error != "" {
 		e.deps.Log.Warn("destroy the flows' sockets", "trial", a.key.Trial, "attempt", a.key.Attempt, "error", out.Error)
 	}
-	return e.record(a.key, &wire.Edge{Edge: "end", DueBootNs: began, LateMs: lateMs(e.deps.Clock.BootNs(), began), Sockets: out.Destroyed,
-		Refused: out.Refused, Error: out.Error})
+	edge := &wire.Edge{Edge: "end", DueBootNs: began, LateMs: lateMs(e.deps.Clock.BootNs(), began), Sockets: out.Destroyed,
+		Refused: out.Refused, Error: out.Error}
+	a.tellFiltered(edge, out.Filtered)
+	return a.emit(e.deps.Clock.BootNs(), edge)
+}
+
+// tellFiltered tells what this node's own packet filters stopped of the flows that
+// end here, in the order of flowEnds.
+func (a *attempt) tellFiltered(edge *wire.Edge, filtered []host.Filtered) {
+	if filtered == nil {
+		return
+	}
+	edge.Filtered = new(uint64)
+	for _, f := range a.flows {
+		if here := a.engine.cfg.Node; f.From != here && f.To != here || len(filtered) == 0 {
+			continue
+		}
+		*edge.Filtered += filtered[0].Packets
+		if filtered[0].Wholly && edge.FilteredFlow == "" {
+			edge.FilteredFlow = f.Name
+		}
+		filtered = filtered[1:]
+	}
 }
 
 // flowEnds are the attempt's flows that end at this node.

@@ -61,9 +61,9 @@ type Process interface {
 // Sockets samples the TCP sockets of the trial's flows (measure.TCP).
 type Sockets interface {
 	measure.Source
-	// Edge reads the data sockets at an edge of the window, and counts those that
-	// are gone and of whose end nothing is known.
-	Edge(name string) (samples []wire.Body, unknown int, err error)
+	// Edge reads the data sockets at an edge of the window, and counts what it
+	// could not.
+	Edge(name string, tBootNs int64) (samples []wire.Body, missed measure.Missed, err error)
 	Close() error
 }
 

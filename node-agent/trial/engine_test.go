@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/internal/verdict"
+	"fieldmesh.dev/fieldmesh/node-agent/host"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -398,6 +399,42 @@ func TestNodeGoesOnAloneOnlyWhenItCan(t *testing.T) {
 	}
 }
 
+// What a former attempt left would be in the air of the next window: no attempt
+// begins as long as it cannot be destroyed.
+func TestNoAttemptBeginsAmongAnothersSockets(t *testing.T) {
+	_, road, plan := pair(t, 1)
+	road.host.stuck = "destroy socket of port 5000: operation not supported"
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	if _, err := road.Arm(ctx, holder, plan.Run, k); err == nil || !strings.Contains(err.Error(), "sockets_left: ") {
+		t.Errorf("armed: %v", err)
+	}
+	if outcome, reason := road.outcome(t, k); outcome != verdict.Failed || !strings.Contains(reason, "operation not supported; wait until it is gone") {
+		t.Errorf("%s: %s", outcome, reason)
+	}
+}
+
+// A node tells for how long it stood still in its window.
+func TestAStandstillIsRecorded(t *testing.T) {
+	car, road, plan := pair(t, 1)
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	for _, r := range []*rig{road, car} {
+		if _, err := r.Arm(ctx, holder, plan.Run, k); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await(t, "kept", func() bool { return car.kept(k) && road.kept(k) })
+	for _, r := range []*rig{car, road} {
+		told := map[string]*wire.Lateness{}
+		for _, rec := range r.spool.kinds(k, "lateness") {
+			l := rec.Body.(*wire.Lateness)
+			told[l.Source] = l
+		}
+		if l := told[wire.LateAgent]; l == nil || l.Events == 0 || l.SuspendedMs == nil || told[wire.LateSampler] == nil {
+			t.Errorf("%s: %+v", r.cfg.Node, told)
+		}
+	}
+}
+
 // Every node records how late it was at each moment at which it had to act, the
 // late included, keeps its flows' ports for their peers, and destroys its sockets
 // at the end.
@@ -405,7 +442,7 @@ func TestEdgesAreRecordedAndSocketsEnd(t *testing.T) {
 	car, road, plan := pair(t, 1)
 	k := wire.TrialKey{Trial: 1, Attempt: 1}
 	for _, r := range []*rig{road, car} {
-		r.host.left = 1
+		r.host.left, r.host.stopped = 1, []host.Filtered{{Packets: 4, Wholly: true}}
 		if _, err := r.Arm(ctx, holder, plan.Run, k); err != nil {
 			t.Fatal(err)
 		}
@@ -416,7 +453,7 @@ func TestEdgesAreRecordedAndSocketsEnd(t *testing.T) {
 		for _, rec := range r.spool.kinds(k, "edge") {
 			e := rec.Body.(*wire.Edge)
 			got = append(got, e.Edge)
-			if e.LateMs < 0 || rec.TBootNs < e.DueBootNs || e.Edge == "end" && (e.Sockets != 2 || e.Refused == nil || *e.Refused != 3) {
+			if e.LateMs < 0 || rec.TBootNs < e.DueBootNs || e.Edge == "end" && (e.Sockets != 2 || e.Refused == nil || *e.Refused != 3 || e.Filtered == nil || *e.Filtered != 4 || e.FilteredFlow != "bulk") {
 				t.Errorf("%s: %+v at %d", r.cfg.Node, e, rec.TBootNs)
 			}
 		}
@@ -433,6 +470,9 @@ func TestEdgesAreRecordedAndSocketsEnd(t *testing.T) {
 		if len(left) != 1 || left[0].Body.(*wire.Event).Text != "sockets of a former attempt were still there, and are destroyed: 1" {
 			t.Errorf("%s: events %+v", r.cfg.Node, left)
 		}
+	}
+	if outcome, reason := car.outcome(t, k); outcome != verdict.Failed || !strings.HasPrefix(reason, "firewall: car stopped all of flow bulk (port 5000) by its own packet filter") {
+		t.Errorf("%s: %s", outcome, reason)
 	}
 	admission := false
 	for _, rec := range road.spool.kinds(k, "change") {

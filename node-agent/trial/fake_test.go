@@ -26,7 +26,9 @@ type fakeHost struct {
 	hangs    bool // a call waits until it is given up
 	instance string
 	severed  []host.Sever
-	left     int // sockets that a former attempt has left
+	left     int    // sockets that a former attempt has left
+	stuck    string // why they cannot be destroyed
+	stopped  []host.Filtered
 }
 
 func (h *fakeHost) Sever(_ context.Context, s host.Sever) (host.Severed, error) {
@@ -34,9 +36,9 @@ func (h *fakeHost) Sever(_ context.Context, s host.Sever) (host.Severed, error) 
 	defer h.mu.Unlock()
 	h.severed = append(h.severed, s)
 	if len(h.severed) == 1 { // before the attempt: another has left something
-		return host.Severed{Destroyed: h.left}, nil
+		return host.Severed{Destroyed: h.left, Error: h.stuck}, nil
 	}
-	return host.Severed{Destroyed: 2, Refused: new(uint64(3))}, h.fail
+	return host.Severed{Destroyed: 2, Refused: new(uint64(3)), Filtered: h.stopped}, h.fail
 }
 
 func (h *fakeHost) Apply(ctx context.Context, scope string, cs []host.Change) ([]wire.HostChange, error) {
@@ -201,8 +203,8 @@ type fakeSockets struct{ open *atomic.Int32 }
 
 func (fakeSockets) Name() string                      { return "tcp" }
 func (fakeSockets) Sample(int64) ([]wire.Body, error) { return nil, nil }
-func (fakeSockets) Edge(e string) ([]wire.Body, int, error) {
-	return []wire.Body{&wire.TCPSample{Flow: "bulk", Stream: ptr(0), Edge: e}}, 0, nil
+func (fakeSockets) Edge(e string, _ int64) ([]wire.Body, measure.Missed, error) {
+	return []wire.Body{&wire.TCPSample{Flow: "bulk", Stream: ptr(0), Edge: e}}, measure.Missed{}, nil
 }
 
 func (s fakeSockets) Close() error { s.open.Add(-1); return nil }

@@ -77,18 +77,20 @@ func (a *attempt) endSampler() error {
 	}
 	a.stopSampling()
 	var err error
-	for range a.samplers {
+	for range cap(a.sampling) {
 		err = errors.Join(err, <-a.sampling)
 	}
 	a.mu.Lock()
 	open, closed := a.openNs, a.closeNs
 	a.mu.Unlock()
-	for _, s := range a.samplers {
-		if l := s.Lateness(open, closed); open != 0 {
-			err = errors.Join(err, a.engine.record(a.key, l))
-		}
+	if open == 0 {
+		return err
 	}
-	return err
+	now := a.engine.deps.Clock.BootNs()
+	for _, s := range a.samplers {
+		err = errors.Join(err, a.emit(now, s.Lateness(open, closed)))
+	}
+	return errors.Join(err, a.emit(now, a.pulse.Standstill(open, closed)))
 }
 
 // restore puts back what the trial changed. It fails the attempt when a change

@@ -176,9 +176,12 @@ type HostStatus struct {
 	TCP []Ability `json:"tcp,omitempty"`
 }
 
+// DestroySockets is the feature that a trial's connections can be ended with it.
+const DestroySockets = "destroy_sockets"
+
 // Ability is whether a machine can do something, and how.
 type Ability struct {
-	Feature string `json:"feature"`          // "variant tahoe", "fixed_rto"
+	Feature string `json:"feature"`          // "variant tahoe", "fixed_rto", "destroy_sockets"
 	How     string `json:"how"`              // native: the kernel's own; bpf: loaded into it; none
 	Reason  string `json:"reason,omitempty"` // none: what stands in the way
 	Needs   string `json:"needs,omitempty"`  // none: what would do, such as "Linux 6.15"

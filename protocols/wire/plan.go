@@ -2,6 +2,7 @@ package wire
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -126,11 +127,15 @@ func (t Trial) Measured() []Flow {
 	return slices.DeleteFunc(slices.Clone(t.Traffic), func(f Flow) bool { return f.Background || f.Kind != "iperf3_tcp" })
 }
 
+// Ends reports whether a flow of the trial begins or ends at a node.
+func (t Trial) Ends(node string) bool {
+	return slices.ContainsFunc(t.Traffic, func(f Flow) bool { return f.From == node || f.To == node })
+}
+
 // OnlyRelays tells whether a node does nothing in the trial but forward what
 // others send each other.
 func (t Trial) OnlyRelays(node string) bool {
-	return !slices.Contains([]string{t.Initiator, t.Sender, t.Receiver, t.Car, t.Roadside}, node) &&
-		!slices.ContainsFunc(t.Traffic, func(f Flow) bool { return f.From == node || f.To == node })
+	return !slices.Contains([]string{t.Initiator, t.Sender, t.Receiver, t.Car, t.Roadside}, node) && !t.Ends(node)
 }
 
 // Nodes lists every node that takes part, each once, the initiator first.
@@ -279,6 +284,9 @@ func (f Flow) Server() string {
 	}
 	return f.To
 }
+
+// SendS is for how many seconds iperf3 is told to send: it takes whole ones only.
+func (f Flow) SendS() float64 { return math.Ceil(f.DurationS) }
 
 // Acceptance is judged on covariates only, never on the trial's result. A
 // rule that is absent is not applied.

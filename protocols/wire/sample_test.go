@@ -134,13 +134,13 @@ func kinds() []wire.Body {
 			CwndSegments: 44, SsthreshSegments: p(uint32(22)), MSSBytes: 1448, RTTUs: 18250, RTTVarUs: 2100, RTOUs: 224000, Retransmits: 7, Lost: 1,
 			BytesAcked: 23117000, BytesReceived: 38, BytesSent: p(uint64(23240000)), BytesRetrans: p(uint64(10136)), DeliveryRateBps: p(18.4e6), PacingRateBps: p(37e6),
 			CongestionState: "recovery", RTOsInARow: p(uint32(1)), RTOsTotal: p(uint32(3)), Unacked: p(uint32(40)), Sacked: p(uint32(12)), Reordering: p(uint32(3)), ReorderSeen: p(uint32(1)),
-			MinRTTUs: p(uint32(1900)), DataSegsOut: p(uint32(16050)), DataSegsIn: p(uint32(2)), DSACKs: p(uint32(4)), OutOfOrder: p(uint32(5)), Stranger: true,
+			MinRTTUs: p(uint32(1900)), DataSegsOut: p(uint32(16050)), DataSegsIn: p(uint32(2)), DSACKs: p(uint32(4)), OutOfOrder: p(uint32(5)), Stranger: true, StillMs: p(310.5),
 		},
 		&wire.Interface{Name: "wlan0", RxBytes: 1200345, TxBytes: 25400123, RxPackets: 9800, TxPackets: 17900, RxDropped: 1, TxDropped: 2, RxErrors: 3, TxErrors: 4},
 		&wire.Station{Peer: "02:11:22:33:44:66", SignalDbm: p(-61.0), TxBitrateMbps: p(54.0), RxBitrateMbps: p(48.0), TxRetries: p(uint64(310)), TxFailed: p(uint64(2)), InactiveMs: p(12.0)},
 		&wire.Survey{Channel: 6, NoiseDbm: p(-95.0), ActiveMs: p(120000.0), BusyMs: p(43000.0), QueueDrops: p(uint64(12))},
 		&wire.Iperf3{Flow: "main", Side: "client", ExitCode: p(1), Killed: "its peer vanished", Error: "unable to connect to server", Output: []byte(`{"end":{"sum_received":{"bytes":23117000}}}`), RawText: "iperf3: error",
-			StartedBootNs: p(int64(7261824512345)), EndedBootNs: p(int64(7261834512345)), StoppedBootNs: p(int64(7261828512345)), Ended: "signal", Signal: "SIGKILL", Cause: "timeout"},
+			StartedBootNs: p(int64(7261824512345)), EndedBootNs: p(int64(7261834512345)), StoppedBootNs: p(int64(7261828512345)), FrozenBootNs: p(int64(7261828912345)), Ended: "signal", Signal: "SIGKILL", Cause: "timeout"},
 		&wire.Clock{Peer: "roadside", OffsetNs: -5000123456, UncertaintyNs: 210000, RTTNs: 420000, WallOffsetNs: 300000123, OwnWallOffsetNs: p(int64(1790000000000000000)), Exchanges: 8},
 		&wire.Provenance{
 			Agent: "0.1.0 (1a2b3c4)", Kernel: "6.1.0-28-amd64", Arch: "amd64", Machine: "ThinkPad X230", Interface: "wlan0", Driver: "ath9k_htc", MAC: "02:11:22:33:44:55",
@@ -150,7 +150,7 @@ func kinds() []wire.Body {
 			Radio: sampleCaps(),
 		},
 		&wire.HostChange{Scope: "run", Action: "applied", What: "address 10.77.0.1/24 on wlan0"},
-		&wire.Lateness{Source: "medium", WindowS: 10, Events: 91234, SumS: 0.021, MeanUs: 0.23, P99Us: 180.5, WorstUs: 3100},
+		&wire.Lateness{Source: "medium", WindowS: 10, Events: 91234, SumS: 0.021, MeanUs: 0.23, P99Us: 180.5, WorstUs: 3100, SuspendedMs: p(1250.0)},
 		&wire.Truth{Of: "car", XM: 120.5, YM: 5, SpeedMps: 13.9, DistanceM: 120.6},
 		&wire.Loss{Of: "car", Peer: "roadside", Flow: "10.77.0.1:50000>10.77.0.2:5000/tcp", Seq: 4029391823, Cause: "collision", RetryLimit: true},
 		&wire.MediumCount{Of: "car", Enqueued: 9210, Delivered: 4400, Duplicate: 3, Attempts: 9400, Retries: 240, TxFailed: 2, FramesPerS: map[string]float64{"routing": 4.5},
@@ -169,6 +169,6 @@ func kinds() []wire.Body {
 		&wire.Noted{ID: "0b7c-1", Note: "mark", Text: "bus passed", NotedBootNs: 7261834512345, By: "phone", LatDeg: p(-26.682), LonDeg: p(27.092)},
 		sampleMachine(), sampleWallClock(),
 		&wire.Probe{Peer: "road", ProbeSeq: 17, SentBootNs: 7261734512345, RTTUs: 5250},
-		&wire.Edge{Edge: "close", Flow: "main", DueBootNs: 7271834512345, LateMs: 1.25, Sockets: 6, Unknown: 1, Refused: p(uint64(12)), Error: "operation not supported"},
+		&wire.Edge{Edge: "close", Flow: "main", DueBootNs: 7271834512345, LateMs: 1.25, Sockets: 6, Unknown: 1, Refused: p(uint64(12)), Error: "operation not supported", Filtered: p(uint64(3)), FilteredFlow: "load", Unwatched: 4},
 	}
 }

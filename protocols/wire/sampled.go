@@ -79,6 +79,9 @@ type TCPSample struct {
 	OutOfOrder *uint32 `json:"out_of_order_segments,omitempty" unit:"segments"`
 	// it reached the flow's server from an address that is not the flow's client's
 	Stranger bool `json:"stranger,omitempty"`
+	// at the window's close and at a socket's end: the longest time of the window in which iperf3 here left data unread, or
+	// gave nothing to send though its flow was to go on
+	StillMs *float64 `json:"still_ms,omitempty" unit:"ms"`
 }
 
 func (*TCPSample) Kind() string { return "tcp" }

@@ -44,8 +44,10 @@ type Iperf3 struct {
 	EndedBootNs   *int64 `json:"ended_boot_ns,omitempty" unit:"ns"` // when it had ended, boot clock
 	// when a signal first stopped it, boot clock; absent when none did
 	StoppedBootNs *int64 `json:"stopped_boot_ns,omitempty" unit:"ns"`
-	Ended         string `json:"ended,omitempty"`  // how: itself | deadline | trial | signal | unstarted
-	Signal        string `json:"signal,omitempty"` // that ended it and was not the agent's, such as SIGKILL
+	// when its control group was first seen frozen, boot clock; absent when it was not, or does not tell
+	FrozenBootNs *int64 `json:"frozen_boot_ns,omitempty" unit:"ns"`
+	Ended        string `json:"ended,omitempty"`  // how: itself | deadline | trial | signal | unstarted
+	Signal       string `json:"signal,omitempty"` // that ended it and was not the agent's, such as SIGKILL
 	// what its error comes from: refused | server_busy | timeout | unreachable | reset | peer_gone | tool
 	Cause string `json:"error_cause,omitempty"`
 }
@@ -92,15 +94,18 @@ func (*Clock) Kind() string { return "clock" }
 
 // Lateness is how late a timed loop was over the trial's window.
 //
-// The medium is the emulated radio, the sampler the agent's 10 Hz loop.
+// The medium is the emulated radio, the sampler one of the agent's loops that sample, the agent a loop that does nothing
+// else: what it is late by, the agent did not run for.
 type Lateness struct {
-	Source  string  `json:"source" influx:"tag"` // medium | sampler
+	Source  string  `json:"source" influx:"tag"` // medium | sampler | agent
 	WindowS float64 `json:"window_s" unit:"s"`   // length of the window
 	Events  uint64  `json:"events"`              // turns of the loop
 	SumS    float64 `json:"sum_s" unit:"s"`      // time during which the loop was behind
 	MeanUs  float64 `json:"mean_us" unit:"µs"`   // mean lateness
 	P99Us   float64 `json:"p99_us" unit:"µs"`    // 99th percentile
 	WorstUs float64 `json:"worst_us" unit:"µs"`  // worst
+	// of the agent's: for how long the machine was suspended; absent where that is not known
+	SuspendedMs *float64 `json:"suspended_ms,omitempty" unit:"ms"`
 }
 
 func (*Lateness) Kind() string { return "lateness" }
@@ -274,6 +279,20 @@ type Edge struct {
 	// any
 	Refused *uint64 `json:"refused_packets,omitempty" unit:"packets"`
 	Error   string  `json:"error,omitempty"` // why sockets could not be destroyed
+	// of the flows', that this node's own packet filter let neither in nor out; at the end; absent where nothing counts
+	// them
+	Filtered *uint64 `json:"filtered_packets,omitempty" unit:"packets"`
+	// the plan's name of a flow of which it let nothing in, or nothing out
+	FilteredFlow string `json:"filtered_flow,omitempty"`
+	// connections from other addresses to the flows' ports, beyond those that are sampled
+	Unwatched int `json:"strangers_unwatched,omitempty" min:"0"`
 }
+
+// Sources of a Lateness.
+const (
+	LateMedium  = "medium"
+	LateSampler = "sampler"
+	LateAgent   = "agent"
+)
 
 func (*Edge) Kind() string { return "edge" }

@@ -102,7 +102,7 @@ func (m *maker) agent(t wire.Trial, c Conditions) {
 	if c.NoWindow == m.node {
 		return
 	}
-	m.add(-500, &wire.Clock{Peer: other(m.node), UncertaintyNs: 800_000, RTTNs: 1_600_000, Exchanges: 8})
+	m.compare(-500)
 	w := &wire.Window{OpenBootNs: OpenBootNs[m.node], CloseBootNs: OpenBootNs[m.node] + int64(durationMs*1e6), GoPath: "self"}
 	if m.node != t.Initiator {
 		w.GoPath, w.GoUncertaintyUs = "mesh", new(c.GoUncertainUs+900)
@@ -114,12 +114,13 @@ func (m *maker) agent(t wire.Trial, c Conditions) {
 		}
 		m.gps(t, c, ms)
 		m.add(ms, &wire.Station{Peer: "02:00:00:00:00:0" + map[string]string{"car": "2", "roadside": "1"}[m.node],
-			SignalDbm: new(signalDbm(distanceM(t, c, ms/1000))), TxBitrateMbps: new(54.0), TxRetries: new(uint64(ms + leadMs)), TxFailed: new(uint64(0))})
+			SignalDbm: new(signalDbm(distanceM(t, c, ms/1000))), TxBitrateMbps: new(54.0), TxRetries: new(uint64(ms + leadMs)), TxFailed: new(uint64(0)), InactiveMs: new(2.0)})
 		if ms >= 0 && ms <= durationMs && !c.NoConnection {
 			m.sockets(t, c, ms)
 		}
 	}
 	m.iperf3(t, c)
+	m.compare(durationMs + tailMs)
 	m.add(durationMs+tailMs, &wire.Lateness{Source: "sampler", WindowS: t.DurationS, Events: 100, MeanUs: 120, P99Us: 900, WorstUs: 2100})
 	if c.FailedNode == m.node {
 		m.add(durationMs+tailMs, &wire.TrialState{State: "kept", Outcome: "failed", Reason: "iperf3: did not start"})
@@ -130,6 +131,11 @@ func (m *maker) agent(t wire.Trial, c Conditions) {
 		return
 	}
 	m.add(durationMs+tailMs, &wire.TrialState{State: "kept", Outcome: "accepted"})
+}
+
+// compare compares the node's clock with the other's.
+func (m *maker) compare(ms float64) {
+	m.add(ms, &wire.Clock{Peer: other(m.node), OffsetNs: openBootNs(other(m.node)) - openBootNs(m.node), UncertaintyNs: 800_000, RTTNs: 1_600_000, Exchanges: 8})
 }
 
 // relay stands at its place in the rows.

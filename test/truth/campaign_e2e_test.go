@@ -27,6 +27,12 @@ const windowTime = 3 * time.Second
 // leadTime is about how long before the window the receiver's server listens.
 const leadTime = 500 * time.Millisecond
 
+// loadStart is how long after the window's open the load in the background begins.
+const loadStart = time.Second
+
+// measuredPort is that of the measured flow.
+const measuredPort = "5000"
+
 // campaign has a car and a roadside node that stand near each other, and a
 // third radio, from which a stranger sends.
 const campaignText = `fieldmesh: 1
@@ -49,6 +55,7 @@ trial:
   tcp: {variant: reno}
   traffic:
     bulk: {kind: iperf3_tcp, from: sender, to: receiver, streams: 2, window_bytes: 32768, port: 5000}
+    load: {kind: iperf3_udp, background: true, from: sender, to: receiver, payload_bytes: 250, bitrate_bps: 100000, start_s: 1, duration_s: 2, port: 5002}
 factors:
   section:
     levels:
@@ -224,8 +231,11 @@ func (r *run) strike(f *fault, at attempt) bool {
 		r.t.Logf("trial %d attempt %d: %s: %v", at.Trial, at.Attempt, f, err)
 		return false
 	}
-	if f.what == "iperf3 client" && f.how == killed {
+	switch { // what came before was the wait for the process
+	case f.how == killed:
 		s.beginNs = s.endNs
+	case f.what == "iperf3 client":
+		s.beginNs = s.endNs - f.lasts.Nanoseconds()
 	}
 	r.t.Logf("%s trial %d attempt %d: %s for %.1f s", time.Now().Format("15:04:05.000"),
 		at.Trial, at.Attempt, f, float64(s.endNs-s.beginNs)/1e9)

@@ -40,7 +40,9 @@ func (k kind) String() string {
 const (
 	killed    = "killed"
 	stopped   = "stopped"
+	frozen    = "frozen" // by its control group
 	overOpen  = "stopped over the open"
+	overLoad  = "stopped over the load's start"
 	overClose = "stopped over the close"
 )
 
@@ -49,7 +51,7 @@ var (
 	faceGone = []string{"agent_restarted", "agent_stopped", "arm_failed", "no_window", "no_go", "go_unanswered"}
 	hostGone = []string{"host_restarted", "host_restored", "restore_failed", "arm_failed", "routing_daemon"}
 	// A face that stands still samples nothing, hears no GO and reads no fix.
-	faceStands = []string{"edge", "no_go", "go_unanswered", "no_window", "gps", "clock", "arm_failed"}
+	faceStands = []string{"edge", "stalled", "no_go", "go_unanswered", "no_window", "gps", "clock", "arm_failed"}
 )
 
 // kinds are the faults of a trial without a routing daemon.
@@ -57,8 +59,10 @@ var kinds = slices.Concat(
 	[]kind{
 		{what: "iperf3 client", how: killed, role: "sender", allowed: []string{"generator"}, voids: true},
 		{what: "iperf3 server", how: killed, role: "receiver", allowed: []string{"generator"}, voids: true},
-		{what: "iperf3 client", how: stopped, role: "sender", allowed: []string{"generator"}},
-		{what: "iperf3 server", how: stopped, role: "receiver", allowed: []string{"generator"}},
+		{what: "iperf3 client", how: stopped, role: "sender", allowed: []string{"generator"}, voids: true},
+		{what: "iperf3 server", how: stopped, role: "receiver", allowed: []string{"generator"}, voids: true},
+		{what: "iperf3 client", how: frozen, role: "sender", allowed: []string{"generator"}, voids: true},
+		{what: "iperf3 server", how: frozen, role: "receiver", allowed: []string{"generator"}, voids: true},
 		{what: "controller", how: killed, allowed: []string{"field_gone", "controller_restarted", "agent_restarted", "agent_stopped", "arm_failed"}},
 		{what: "controller", how: stopped, allowed: []string{"clock"}},
 		{what: "disk", how: "full", allowed: []string{"disk_full", "unrecorded"}},
@@ -67,7 +71,9 @@ var kinds = slices.Concat(
 		{what: "tmp", how: "read-only", role: "sender", allowed: []string{"generator"}},
 		{what: "face", how: overOpen, role: "receiver", allowed: faceStands},
 		{what: "face", how: overClose, role: "receiver", allowed: faceStands},
+		{what: "face", how: overLoad, role: "sender", allowed: faceStands, voids: true},
 	},
+	both(kind{what: "generator", how: frozen, allowed: append([]string{"generator"}, faceStands...), voids: true}, "sender", "receiver"),
 	both(kind{what: "face", how: killed, allowed: faceGone, voids: true}, "sender", "receiver"),
 	both(kind{what: "face", how: stopped, allowed: faceStands}, "sender", "receiver"),
 	both(kind{what: "host", how: killed, allowed: hostGone}, "sender", "receiver"),
@@ -108,6 +114,12 @@ func draw(random *rand.Rand, of []kind) []*fault {
 		f := &fault{kind: k, after: between(random, 0, leadTime+windowTime)}
 		f.lasts = between(random, 200*time.Millisecond, 3*time.Second)
 		switch {
+		case k.how == frozen: // within the window
+			f.after = between(random, 0, windowTime-time.Second)
+			f.lasts = between(random, stillTime+100*time.Millisecond, 2*time.Second)
+			if k.what != "iperf3 client" {
+				f.after += leadTime + 100*time.Millisecond
+			}
 		case k.what == "iperf3 client":
 			f.after = between(random, 0, windowTime)
 		case k.what == "gpsd": // long enough to be seen, in most cases
@@ -121,6 +133,9 @@ func draw(random *rand.Rand, of []kind) []*fault {
 		case k.how == overOpen:
 			f.after = between(random, 0, leadTime)
 			f.lasts = leadTime - f.after + between(random, 100*time.Millisecond, 1500*time.Millisecond)
+		case k.how == overLoad:
+			f.after = leadTime + between(random, loadStart/2, loadStart-100*time.Millisecond)
+			f.lasts = leadTime + loadStart - f.after + between(random, 300*time.Millisecond, 800*time.Millisecond)
 		case k.how == overClose:
 			f.after = windowTime + between(random, 0, leadTime-100*time.Millisecond)
 			f.lasts = windowTime + leadTime - f.after + between(random, 100*time.Millisecond, 1500*time.Millisecond)
@@ -135,10 +150,10 @@ func between(random *rand.Rand, least, most time.Duration) time.Duration {
 	return least + time.Duration(random.Int64N(int64(most-least)))
 }
 
-// isFlows reports whether it is an iperf3 of a flow, and not one that preflight
-// tries over loopback.
+// isFlows reports whether it is an iperf3 of the measured flow, and neither the
+// load's nor one that preflight tries over loopback.
 func isFlows(name string, args []string) bool {
-	return name == "iperf3" && !slices.Contains(args, "127.0.0.1")
+	return name == "iperf3" && !slices.Contains(args, "127.0.0.1") && slices.Contains(args, measuredPort)
 }
 
 // isOf tells the process that a fault means from its arguments.
@@ -182,8 +197,11 @@ func process(ns string, is func(name string, args []string) bool) int {
 
 // hurt kills a process, or stops it for a while.
 func (f *fault) hurt(pid int) error {
-	if f.how == killed {
+	switch f.how {
+	case killed:
 		return syscall.Kill(pid, syscall.SIGKILL)
+	case frozen:
+		return freeze(pid, f.lasts)
 	}
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		return err
@@ -206,6 +224,8 @@ func (r *run) inflict(f *fault, at attempt) error {
 		return r.stranger(f, at)
 	case "tmp":
 		return r.sealTmp(f, at)
+	case "generator":
+		return r.freezeNode(f, at)
 	}
 	pid := 0
 	for until := time.Now().Add(4 * time.Second); pid == 0; time.Sleep(10 * time.Millisecond) {

@@ -36,9 +36,18 @@ const (
 )
 
 // late tells whether a busy machine has spoiled an attempt, by the lateness that
-// its reason gives: the emulated radio's, or a node's at an edge of the window.
+// its reason gives: the emulated radio's, a node's at an edge of the window, or that
+// of a node or an iperf3 that did not run for a while.
 func (j judged) late() bool {
-	return j.Outcome != "accepted" && (j.code() == "lateness" || j.code() == "edge" && strings.Contains(j.Reason, " ms late"))
+	switch j.code() {
+	case "lateness", "stalled":
+		return j.Outcome != "accepted"
+	case "edge":
+		return j.Outcome != "accepted" && strings.Contains(j.Reason, " ms late")
+	case "generator":
+		return j.Outcome != "accepted" && strings.Contains(j.Reason, " ms within the window")
+	}
+	return false
 }
 
 // rehearsed is what came of one rehearsal.
@@ -207,8 +216,7 @@ func (j judged) wrong() string {
 	if text := j.figure(); text != "" {
 		return text
 	}
-	stands := func(s struck) bool { return strings.HasPrefix(s.what, "iperf3") && s.how == stopped }
-	if j.count.mostBytes < nothingBytes && !slices.ContainsFunc(j.hits, stands) {
+	if j.count.mostBytes < nothingBytes {
 		return "accepted as no connection, and the radio was there"
 	}
 	for _, s := range j.hits {
@@ -238,6 +246,11 @@ func (j judged) figure() string {
 func (s struck) spoils(openNs, closeNs int64) bool {
 	inWindow := s.beginNs > openNs+edgeTime.Nanoseconds() && s.beginNs < closeNs-edgeTime.Nanoseconds()
 	switch {
+	case s.how == frozen:
+		return s.voids && s.within(openNs, closeNs) > stillTime
+	case s.how == overLoad:
+		start := openNs + loadStart.Nanoseconds()
+		return s.voids && s.beginNs < start-edgeTime.Nanoseconds() && s.endNs > start+4*edgeTime.Nanoseconds()
 	case strings.HasPrefix(s.what, "iperf3"):
 		return s.voids && s.beginNs < closeNs-edgeTime.Nanoseconds()
 	case s.what == "gpsd" && s.how == stopped:

@@ -42,6 +42,9 @@ func source(t *testing.T, seed uint64) *mathrand.Rand {
 	return mathrand.New(mathrand.NewPCG(seed, 1))
 }
 
+// leastAttempts is how many attempts the short form looks at.
+const leastAttempts = 40
+
 // A round is one rehearsal. In the first, every kind of fault meets an attempt
 // once; in the second, those of a routing daemon do.
 func TestAcceptedFiguresAreTrue(t *testing.T) {
@@ -50,6 +53,9 @@ func TestAcceptedFiguresAreTrue(t *testing.T) {
 	t.Run("none", func(t *testing.T) { all.add(rehearse(t, "none", 28, draw(random, kinds))) })
 	t.Run("aodv", func(t *testing.T) { all.add(rehearse(t, "aodv", 4, draw(random, daemonKinds))) })
 	all.judge(t)
+	if len(all.attempts) < leastAttempts {
+		t.Errorf("%d attempts were looked at, at least %d say something", len(all.attempts), leastAttempts)
+	}
 }
 
 // soakAttempts is how many attempts the long form looks at.

@@ -1,4 +1,7 @@
-package metrics
+// Package clockfit tells what a node's boot clock was ahead of the controller's
+// over a span, and for how much that can be wrong, from comparisons before,
+// within and after it. It compares no clocks itself.
+package clockfit
 
 import (
 	"math"
@@ -13,11 +16,11 @@ const driftMaxPpm = 200
 // with the least uncertainty: the fit's work grows with their third power.
 const fitPoints = 24
 
-// clockPoint is a comparison of a node's boot clock with the controller's: at
+// Point is a comparison of a node's boot clock with the controller's: at
 // bootNs by the node's, it was ahead by offsetNs ± uncertaintyNs.
-type clockPoint struct{ bootNs, offsetNs, uncertaintyNs int64 }
+type Point struct{ BootNs, OffsetNs, UncertaintyNs int64 }
 
-// clockFit is a node's clock over a span of its own time: what it is ahead by
+// Fit is a node's clock over a span of its own time: what it is ahead by
 // at the span's ends, and for how much that can be wrong anywhere within.
 //
 // Each comparison says that the offset is within its uncertainty, for certain:
@@ -27,11 +30,11 @@ type clockPoint struct{ bootNs, offsetNs, uncertaintyNs int64 }
 // more than driftMaxPpm; the middle is taken, and half the width is the
 // uncertainty. Of two clocks whose rate did change the comparisons next to the
 // span are taken alone.
-type clockFit struct {
+type Fit struct {
 	openNs, closeNs         int64
 	offsetOpen, offsetClose float64
-	uncertaintyNs           float64
-	steady                  bool // a steady rate explains what the fit goes by
+	UncertaintyNs           float64
+	Steady                  bool // a steady rate explains what the fit goes by
 	driftPpm                float64
 	points                  int
 }
@@ -39,18 +42,18 @@ type clockFit struct {
 // line is offset = at + slope × (t − origin), in ns and ns a ns.
 type line struct{ at, slope float64 }
 
-// fitClock fits the comparisons over [openNs, closeNs]; false without any.
-func fitClock(points []clockPoint, openNs, closeNs int64) (clockFit, bool) {
+// Over fits the comparisons over [openNs, closeNs]; false without any.
+func Over(points []Point, openNs, closeNs int64) (Fit, bool) {
 	if len(points) == 0 {
-		return clockFit{}, false
+		return Fit{}, false
 	}
 	if closeNs <= openNs {
 		closeNs = openNs + 1
 	}
 	points = slices.Clone(points)
-	slices.SortFunc(points, func(a, b clockPoint) int { return compareInt(a.uncertaintyNs, b.uncertaintyNs) })
+	slices.SortFunc(points, func(a, b Point) int { return compareInt(a.UncertaintyNs, b.UncertaintyNs) })
 	points = points[:min(len(points), fitPoints)]
-	slices.SortFunc(points, func(a, b clockPoint) int { return compareInt(a.bootNs, b.bootNs) })
+	slices.SortFunc(points, func(a, b Point) int { return compareInt(a.BootNs, b.BootNs) })
 	if f, ok := fitAll(points, openNs, closeNs); ok {
 		return f, true
 	}
@@ -72,11 +75,11 @@ func compareInt(a, b int64) int {
 }
 
 // fitAll is false when no straight line passes every comparison.
-func fitAll(points []clockPoint, openNs, closeNs int64) (clockFit, bool) {
-	origin, base := openNs, points[0].offsetNs // floats keep nanoseconds near these
+func fitAll(points []Point, openNs, closeNs int64) (Fit, bool) {
+	origin, base := openNs, points[0].OffsetNs // floats keep nanoseconds near these
 	lines := passing(points, origin, base)
 	if len(lines) == 0 {
-		return clockFit{}, false
+		return Fit{}, false
 	}
 	span := float64(closeNs - openNs)
 	low, high := [2]float64{math.Inf(1), math.Inf(1)}, [2]float64{math.Inf(-1), math.Inf(-1)}
@@ -85,20 +88,20 @@ func fitAll(points []clockPoint, openNs, closeNs int64) (clockFit, bool) {
 			low[i], high[i] = min(low[i], v), max(high[i], v)
 		}
 	}
-	f := clockFit{openNs: openNs, closeNs: closeNs, steady: true, points: len(points)}
+	f := Fit{openNs: openNs, closeNs: closeNs, Steady: true, points: len(points)}
 	f.offsetOpen, f.offsetClose = float64(base)+(low[0]+high[0])/2, float64(base)+(low[1]+high[1])/2
-	f.uncertaintyNs = max(high[0]-low[0], high[1]-low[1]) / 2
+	f.UncertaintyNs = max(high[0]-low[0], high[1]-low[1]) / 2
 	f.driftPpm = (f.offsetClose - f.offsetOpen) / span * 1e6
 	return f, true
 }
 
 // passing gives the corners of the set of all lines that pass every comparison.
-func passing(points []clockPoint, origin, base int64) []line {
+func passing(points []Point, origin, base int64) []line {
 	const most = driftMaxPpm / 1e6
 	type bound struct{ t, v float64 }
 	var bounds []bound
 	for _, p := range points {
-		t, v, u := float64(p.bootNs-origin), float64(p.offsetNs-base), float64(p.uncertaintyNs)
+		t, v, u := float64(p.BootNs-origin), float64(p.OffsetNs-base), float64(p.UncertaintyNs)
 		bounds = append(bounds, bound{t, v - u}, bound{t, v + u})
 	}
 	fits := func(l line) bool {
@@ -133,19 +136,19 @@ func passing(points []clockPoint, origin, base int64) []line {
 
 // nextTo gives the last comparison before the span and the first after it, as
 // far as there are such, or else the nearest.
-func nextTo(points []clockPoint, openNs, closeNs int64) []clockPoint {
+func nextTo(points []Point, openNs, closeNs int64) []Point {
 	before, after := -1, -1
 	for i, p := range points {
-		if p.bootNs <= openNs {
+		if p.BootNs <= openNs {
 			before = i
 		}
-		if p.bootNs >= closeNs && after < 0 {
+		if p.BootNs >= closeNs && after < 0 {
 			after = i
 		}
 	}
 	switch {
 	case before >= 0 && after >= 0:
-		return []clockPoint{points[before], points[after]}
+		return []Point{points[before], points[after]}
 	case before >= 0:
 		return points[before : before+1]
 	case after >= 0:
@@ -156,17 +159,17 @@ func nextTo(points []clockPoint, openNs, closeNs int64) []clockPoint {
 
 // unsteady is what can be said of a clock that jumped between the comparisons:
 // it was as the one before has it, or as the one after.
-func unsteady(points []clockPoint, openNs, closeNs int64) clockFit {
+func unsteady(points []Point, openNs, closeNs int64) Fit {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, p := range points {
-		low, high = min(low, float64(p.offsetNs-p.uncertaintyNs)), max(high, float64(p.offsetNs+p.uncertaintyNs))
+		low, high = min(low, float64(p.OffsetNs-p.UncertaintyNs)), max(high, float64(p.OffsetNs+p.UncertaintyNs))
 	}
 	mid := (low + high) / 2
-	return clockFit{openNs: openNs, closeNs: closeNs, offsetOpen: mid, offsetClose: mid, uncertaintyNs: (high - low) / 2, points: len(points)}
+	return Fit{openNs: openNs, closeNs: closeNs, offsetOpen: mid, offsetClose: mid, UncertaintyNs: (high - low) / 2, points: len(points)}
 }
 
-// common is a moment of the node's boot clock by the controller's.
-func (f clockFit) common(bootNs int64) int64 {
+// Common is a moment of the node's boot clock by the controller's.
+func (f Fit) Common(bootNs int64) int64 {
 	share := float64(bootNs-f.openNs) / float64(f.closeNs-f.openNs)
 	return bootNs - int64(math.Round(f.offsetOpen+share*(f.offsetClose-f.offsetOpen)))
 }

@@ -1,0 +1,104 @@
+package metrics
+
+import (
+	"math"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// receivedAt is an attempt whose receiver sampled one socket at the moments given,
+// in ms of a window of 10 s.
+func receivedAt(f wire.Flow, samples ...wire.Record) *set {
+	w := wire.Window{OpenBootNs: 5 * second, CloseBootNs: 15 * second}
+	records := append([]wire.Record{{Header: wire.Header{Node: f.To, TBootNs: w.OpenBootNs}, Body: &w}}, samples...)
+	records = append(records, wire.Record{Header: wire.Header{Node: f.To, TBootNs: w.CloseBootNs + second}, Body: &wire.TrialState{State: "kept"}})
+	return &set{at: Attempt{trial: wire.Trial{Traffic: []wire.Flow{f}, DurationS: 10}, records: records}}
+}
+
+func sampled(ms float64, edge, state string, bytes uint64) wire.Record {
+	return wire.Record{Header: wire.Header{Node: "r", TBootNs: 5*second + int64(ms*1e6)},
+		Body: &wire.TCPSample{Flow: "main", Stream: new(0), Cookie: 7, Edge: edge, State: state, BytesReceived: bytes}}
+}
+
+func TestWhatComesAfterTheEdgeIsNoPartOfTheWindow(t *testing.T) {
+	f := wire.Flow{Name: "main", Kind: "iperf3_tcp", From: "s", To: "r", DurationS: 10}
+	for name, c := range map[string]struct {
+		samples            []wire.Record
+		wantMB, wantUnsure float64
+	}{
+		"a steady flow": {[]wire.Record{sampled(9900, "", "ESTABLISHED", 9_900_000), sampled(10_001, "close", "ESTABLISHED", 10_000_000)}, 10, 0.1},
+		"it ended after the edge's sample": {[]wire.Record{sampled(9900, "", "ESTABLISHED", 9_900_000), sampled(10_001, "close", "ESTABLISHED", 10_000_000),
+			sampled(10_030, "", "CLOSE", 10_900_000)}, 10, 0.1},
+		"it ended before the edge's sample": {[]wire.Record{sampled(9900, "", "ESTABLISHED", 9_900_000), sampled(10_030, "", "CLOSE", 10_000_000)}, 10, 0.1},
+		"the link came back at the close":   {[]wire.Record{sampled(9900, "", "ESTABLISHED", 1_000_000), sampled(10_040, "close", "ESTABLISHED", 3_000_000)}, 3, 2},
+		"it came with the close":            {[]wire.Record{sampled(10_040, "close", "ESTABLISHED", 3_000_000)}, 3, 3},
+		"from before the window": {[]wire.Record{sampled(-80, "", "ESTABLISHED", 400_000), sampled(1, "open", "ESTABLISHED", 500_000),
+			sampled(9900, "", "ESTABLISHED", 9_000_000), sampled(10_001, "close", "ESTABLISHED", 9_000_000)}, 8.5, 0.1},
+	} {
+		s := receivedAt(f, c.samples...)
+		s.delivered(f)
+		for metric, want := range map[string]float64{TransferredMB: c.wantMB, TransferredUnsureMB: c.wantUnsure} {
+			if got := Value(s.rows, "main", metric); got == nil || math.Abs(*got-want) > 1e-9 {
+				t.Errorf("%s: %s is %v, want %g", name, metric, got, want)
+			}
+		}
+	}
+}
+
+// iperf3 sends for whole seconds: what it sends in one is divided by one.
+func TestThroughputIsByTheTimeThatIperf3Sends(t *testing.T) {
+	for _, c := range []struct{ start, lasts, wantS float64 }{
+		{0, 0.5, 1}, {0, 10, 10}, {0, 2.5, 3}, {8, 2, 2}, {7.5, 2.5, 2.5}, {-2, 12, 10}, {0, 0, 10},
+	} {
+		f := wire.Flow{Name: "main", Kind: "iperf3_tcp", From: "s", To: "r", StartS: c.start, DurationS: c.lasts}
+		s := receivedAt(f, sampled(10_001, "close", "ESTABLISHED", 1_000_000))
+		s.delivered(f)
+		if got := Value(s.rows, "main", ThroughputBps); got == nil || math.Abs(*got-8e6/c.wantS) > 1e-6 {
+			t.Errorf("from %g s for %g s: %v, want 1 MB in %g s", c.start, c.lasts, got, c.wantS)
+		}
+	}
+}
+
+// Of a radio that does not tell when it heard its peer the present signal is not
+// known: it tells that of the last frame for ever.
+func TestASignalWithoutATimeIsNotThePresentOne(t *testing.T) {
+	for _, c := range []struct {
+		inactive *float64
+		known    bool
+	}{{nil, false}, {new(20.0), true}, {new(301.0), false}} {
+		if got := signalNow(&wire.Station{SignalDbm: new(-60.0), InactiveMs: c.inactive}); (got != nil) != c.known {
+			t.Errorf("last heard %v ms ago: %v", c.inactive, got)
+		}
+	}
+}
+
+func TestWhatDisturbsAnAttemptIsCounted(t *testing.T) {
+	end := func(node string, refused, filtered *uint64, err string) wire.Record {
+		return wire.Record{Header: wire.Header{Node: node}, Body: &wire.Edge{Edge: "end", Refused: refused, Filtered: filtered, Error: err}}
+	}
+	late := func(node, source string, us float64) wire.Record {
+		return wire.Record{Header: wire.Header{Node: node}, Body: &wire.Lateness{Source: source, WorstUs: us}}
+	}
+	for name, c := range map[string]struct {
+		records []wire.Record
+		want    map[string]float64
+	}{
+		"an older version's": {nil, map[string]float64{}},
+		"quiet": {[]wire.Record{end("a", new(uint64(0)), new(uint64(0)), ""), end("b", nil, nil, ""), late("a", "agent", 20e3), late("a", "sampler", 3e6)},
+			map[string]float64{RefusedPackets: 0, FilteredPackets: 0, SocketsLeft: 0, StandstillMaxMs: 20}},
+		"not": {[]wire.Record{end("a", new(uint64(7)), new(uint64(2)), "operation not supported"), end("b", new(uint64(5)), new(uint64(0)), ""), late("a", "agent", 20e3), late("b", "agent", 90e3)},
+			map[string]float64{RefusedPackets: 12, FilteredPackets: 2, SocketsLeft: 1, StandstillMaxMs: 90}},
+	} {
+		s := &set{at: Attempt{records: c.records}}
+		s.disturbed()
+		if len(s.rows) != len(c.want) {
+			t.Errorf("%s: %+v", name, s.rows)
+		}
+		for metric, want := range c.want {
+			if got := Value(s.rows, "", metric); got == nil || *got != want {
+				t.Errorf("%s: %s is %v, want %g", name, metric, got, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,37 @@
+package verdict
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// A comparison of clocks says less the older it is: they drift apart by up to
+// 200 ppm. Between two they drift steadily.
+func TestAnOldComparisonOfClocksIsLessSure(t *testing.T) {
+	compared := func(s, ms float64) wire.Record {
+		return at("car", s, &wire.Clock{Peer: "roadside", UncertaintyNs: int64(ms * 1e6)})
+	}
+	const goMs = 0.9
+	for name, c := range map[string]struct {
+		clocks []wire.Record
+		wantMs float64
+		source string
+	}{
+		"just before":                  {[]wire.Record{compared(0, 1)}, 1 + 10*0.2 + goMs, "clocks ± 3 ms"},
+		"half a minute before":         {[]wire.Record{compared(-30, 1)}, 1 + 40*0.2 + goMs, "clocks ± 9 ms"},
+		"ten minutes before":           {[]wire.Record{compared(-600, 1)}, goMs, "by GO alone"},
+		"ten minutes before and after": {[]wire.Record{compared(-600, 1), compared(610, 1)}, 1 + goMs, "clocks ± 1 ms"},
+		"before and after":             {[]wire.Record{compared(0, 1), compared(10, 1)}, 1 + goMs, "clocks ± 1 ms"},
+		"a sure old and an unsure new": {[]wire.Record{compared(-600, 0.1), compared(0, 4)}, 4.07 + goMs, "clocks"},
+		"unsure and fresh":             {[]wire.Record{compared(0, 30)}, 30 + 10*0.2 + goMs, "clocks ± 32 ms"},
+	} {
+		records := append(without(good(), isKind("clock")), c.clocks...)
+		m := Measure(trial(), records)
+		if m.ClockErrorMs == nil || math.Abs(*m.ClockErrorMs-c.wantMs) > 0.02 || !strings.HasPrefix(m.ClockSource, c.source) {
+			t.Errorf("%s: %.3f (%s), want %g (%s)", name, *m.ClockErrorMs, m.ClockSource, c.wantMs, c.source)
+		}
+	}
+}

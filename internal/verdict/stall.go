@@ -1,0 +1,77 @@
+package verdict
+
+import (
+	"fmt"
+	"math"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+const (
+	// stallMsLeast is more than what processes wait for a processor on a machine
+	// of two cores with six times the work that it can do (196 ms were the worst of
+	// 90 s), and more than two beats of any sampler.
+	stallMsLeast = 250.0
+	stallShare   = 0.01
+	// suspendedMsMost is more than the two clocks differ by how they are read and
+	// by a rehearsal's drift; no machine sleeps for so short a time.
+	suspendedMsMost = 50.0
+)
+
+// StallMsMax returns for how long, in ms, a node at an end of a flow, or its
+// iperf3, may stand still within a window. In windows above 25 s it is 1 %: that
+// costs a steady flow no more of its bytes. A window that is shorter than any
+// campaign's has no limit.
+func StallMsMax(w wire.Window) float64 {
+	if w.CloseBootNs-w.OpenBootNs < shortestNs {
+		return math.Inf(1)
+	}
+	return max(stallMsLeast, stallShare*float64(w.CloseBootNs-w.OpenBootNs)/1e6)
+}
+
+// stalled says which node at an end of a flow stood still within the window, as a
+// frozen app, a stopped process and a suspended machine do; empty when none did.
+// What a flow carried meanwhile is not the network's doing. A node of a version
+// that does not watch itself is not judged by it.
+func stalled(t wire.Trial, records []wire.Record, scope Scope) string {
+	for _, r := range records {
+		l, ok := r.Body.(*wire.Lateness)
+		if !ok || l.Source != wire.LateAgent || !t.Ends(r.Node) || !scope.Final && r.Node != t.Initiator {
+			continue
+		}
+		w := WindowOf(r.Node, records)
+		if w == nil {
+			continue
+		}
+		switch most := StallMsMax(*w); {
+		case l.SuspendedMs != nil && *l.SuspendedMs > suspendedMsMost:
+			return fmt.Sprintf("stalled: %s was suspended for %.4g ms within the window", r.Node, *l.SuspendedMs)
+		case l.WorstUs/1e3 > most:
+			return fmt.Sprintf("stalled: %s stood still for %.4g ms within the window, limit %g", r.Node, l.WorstUs/1e3, most)
+		}
+	}
+	return ""
+}
+
+// stillest tells which iperf3 left its sockets alone for too long, though it was
+// not seen to be stopped: one that its control group froze does so.
+func stillest(t wire.Trial, records []wire.Record, scope Scope) generatorFault {
+	for _, r := range records {
+		s, ok := r.Body.(*wire.TCPSample)
+		if !ok || s.StillMs == nil || !scope.Final && r.Node != t.Initiator {
+			continue
+		}
+		w := WindowOf(r.Node, records)
+		if w == nil || *s.StillMs <= StallMsMax(*w) {
+			continue
+		}
+		did := "read nothing of what had come"
+		for _, f := range t.Traffic {
+			if f.Name == s.Flow && f.From == r.Node {
+				did = "gave nothing to send"
+			}
+		}
+		return generatorFault{faultStill, fmt.Sprintf("%s: on %s: iperf3 of flow %s %s for %.4g ms within the window", generator, r.Node, s.Flow, did, *s.StillMs)}
+	}
+	return generatorFault{}
+}
