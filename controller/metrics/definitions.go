@@ -25,6 +25,7 @@ const (
 	FirstByteS      = "first_byte_s"
 	ClockErrorMs    = "clock_error_ms"
 	EdgeLateMaxMs   = "edge_late_max_ms"
+	CaptureDropped  = "capture_dropped"
 )
 
 var (
@@ -113,7 +114,7 @@ var (
 	handshakeMs          = definition{"handshake_ms", "ms", "from a data stream's first SYN, as it leaves its socket, to the SYN-ACK, mean of the streams that got one"}
 	oneWayError          = definition{"one_way_delay_uncertainty_ms", "ms", "sum of the two nodes' clock uncertainties over the window, their drift fitted: every one-way delay may be wrong by ± this"}
 	nodesCaptured        = definition{"nodes_captured", "nodes", "nodes of the trial whose captures are in the archive"}
-	captureDropped       = definition{"capture_dropped", "packets", "packets that the kernel dropped from the captures for want of room, sum over nodes_captured"}
+	captureDropped       = definition{CaptureDropped, "packets", "packets that the kernel dropped from the captures for want of room, sum over nodes_captured"}
 	unreadableCaptures   = definition{"captures_unreadable", "nodes", "nodes whose captures cannot be read; fieldmesh metrics says where they are at fault"}
 	routingPackets       = definition{"routing_packets_per_s", "packets/s", "packets of the routing protocol, those with data left out, that the nodes sent in the window, sum over nodes_captured (P3: routing overhead)"}
 	routingBytes         = definition{"routing_bytes_per_s", "B/s", "bytes at IP of the packets in routing_packets_per_s, and of the headers that routing put before data (routing_header_bytes_per_s), sum over nodes_captured (P3: routing overhead, with the routing information carried by data packets)"}

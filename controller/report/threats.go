@@ -31,6 +31,7 @@ func viewThreats(d *data) (any, error) {
 	for _, c := range []check{
 		emulated, reduced, confoundedUnit, oneSession, speedWithDistance, fewRepetitions, undriven, unevenRejections, interruptions, peopleDecided, noConnection,
 		withoutNumbers, mediumLateness, samplerLateness, clockError, offloads, congestion, leastRTOs, iperf3Differs, nodesEvents,
+		olderAgents, captureDrops,
 	} {
 		t, clear := c(d)
 		if t != nil {
@@ -244,19 +245,6 @@ func noConnection(d *data) (*threat, string) {
 		return nil, ""
 	}
 	return &threat{"Trials without a connection count as 0", count(n, "accepted trial") + " transferred nothing. Such trials stay in every mean and in the model: leaving them out would keep the links that survived. Their spread is not that of the others, which the model does not know."}, ""
-}
-
-func withoutNumbers(d *data) (*threat, string) {
-	n := 0
-	for _, a := range d.attempts {
-		if a.accepted() && !a.calibration() && a.MB == nil {
-			n++
-		}
-	}
-	if n == 0 {
-		return nil, ""
-	}
-	return &threat{"Accepted trials without a result", count(n, "accepted trial") + " without a transferred amount, because the receiver's records do not reach the window's close. They are in no mean."}, ""
 }
 
 func mediumLateness(d *data) (*threat, string) {
