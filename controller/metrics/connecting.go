@@ -103,7 +103,8 @@ func (s *set) connecting(r packets.Result, f wire.Flow) {
 func (at Attempt) hadSocket(f wire.Flow, w wire.Window) bool {
 	for _, r := range at.records {
 		b, ok := r.Body.(*wire.TCPSample)
-		if ok && r.Node == f.Client() && b.Flow == f.Name && b.Stream != nil && b.State == "ESTABLISHED" && r.TBootNs < w.CloseBootNs {
+		if ok && r.Node == f.Client() && r.TBootNs < w.CloseBootNs && b.Flow == f.Name && b.Stream != nil &&
+			b.State == "ESTABLISHED" {
 			return true
 		}
 	}

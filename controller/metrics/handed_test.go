@@ -15,8 +15,8 @@ func sender(flow string, endedS float64, output, fault string) wire.Record {
 	if output != "" {
 		whole = json.RawMessage(output)
 	}
-	return told("a", endedS, &wire.Iperf3{Flow: flow, Side: "client", Ended: wire.EndedItself, Error: fault, Output: whole,
-		StartedBootNs: new(tenS), EndedBootNs: new(tenS + int64(endedS*1e9))})
+	return told("a", endedS, &wire.Iperf3{Flow: flow, Side: "client", Ended: wire.EndedItself, Error: fault,
+		Output: whole, StartedBootNs: new(tenS), EndedBootNs: new(tenS + int64(endedS*1e9))})
 }
 
 // seconds is what iperf3 prints of a stream that sends evenly for n seconds.
@@ -33,21 +33,28 @@ func interval(i, packets int) string {
 }
 
 func printed(port int, seconds []string, end, fault string) string {
-	return fmt.Sprintf(`{"start": {"connected": [{"socket": 5, "local_port": %d}], "cookie": "c"}, "intervals": [%s], "end": %s, "error": %q}`,
-		port, strings.Join(seconds, ","), end, fault)
+	return fmt.Sprintf(`{"start": {"connected": [{"socket": 5, "local_port": %d}], "cookie": "c"},
+		"intervals": [%s], "end": %s, "error": %q}`, port, strings.Join(seconds, ","), end, fault)
 }
 
 // neverStood is what iperf3 prints whose kernel has no way.
-const neverStood = `{"start": {"connected": [], "version": "iperf 3.12"}, "intervals": [], "end": {}, "error": "unable to connect to server: Network is unreachable"}`
+const neverStood = `{"start": {"connected": [], "version": "iperf 3.12"}, "intervals": [], "end": {},
+	"error": "unable to connect to server: Network is unreachable"}`
 
 func steady() wire.Flow {
-	return wire.Flow{Name: "steady", Kind: "iperf3_udp", From: "a", To: "b", Port: 5001, Streams: 1, DurationS: 10, PayloadBytes: new(512), BitrateBps: new(10.0 * 8 * 512)}
+	return wire.Flow{Name: "steady", Kind: "iperf3_udp", From: "a", To: "b", Port: 5001, Streams: 1,
+		DurationS: 10, PayloadBytes: new(512), BitrateBps: new(10.0 * 8 * 512)}
+}
+
+// numbered is a datagram of the steady flow's.
+func numbered(n int) packet {
+	return packet{udp: true, client: 30000, srv: 5001, seq: uint32(n), payload: 512}
 }
 
 // first sends a steady flow's first n datagrams, 10 a second from 0.05 s on.
 func (p *path) first(n int) {
 	for i := range n {
-		p.send(50*msNs+int64(i)*100*msNs, packet{udp: true, client: 30000, srv: 5001, seq: uint32(i + 1), payload: 512}, 10*msNs)
+		p.send(50*msNs+int64(i)*100*msNs, numbered(i+1), 10*msNs)
 	}
 }
 
@@ -76,7 +83,8 @@ func TestWhatNeverCameToTheLinkWasSent(t *testing.T) {
 	for i := range 9 {
 		list = append(list, interval(i, 10))
 	}
-	cut := printed(30000, append(list, `{"streams": [{"socket": 5, "start": 10.0001, "end": 12, "packets": 0}]}`), `{"streams": [{"udp": {"socket": 5, "packets": 100}}]}`, "interrupt")
+	list = append(list, `{"streams": [{"socket": 5, "start": 10.0001, "end": 12, "packets": 0}]}`)
+	cut := printed(30000, list, `{"streams": [{"udp": {"socket": 5, "packets": 100}}]}`, "interrupt")
 	rows = p.rows(trial, sender("steady", 12, cut, "interrupt"))
 	want(t, rows, "steady", "packets_sent", 100)
 	// Without iperf3's word nobody knows how many there were.
@@ -117,7 +125,7 @@ func TestWhatIperf3GaveUpIsNotForgotten(t *testing.T) {
 	// One that came to send after 4 s has lost those.
 	p = &path{t: t, ends: map[string][]seen{}}
 	for i := range 70 {
-		p.send((4000+int64(i)*100)*msNs, packet{udp: true, client: 30000, srv: 5001, seq: uint32(i + 1), payload: 512}, 10*msNs)
+		p.send((4000+int64(i)*100)*msNs, numbered(i+1), 10*msNs)
 	}
 	rows = p.rows(trial, sender("steady", 12, seconds(30000, 10, 6), "interrupt"))
 	want(t, rows, "steady", DeliveryFraction, 1)
@@ -132,7 +140,7 @@ func TestWhatWaitedBelowTheSocketIsLate(t *testing.T) {
 	flow.StartS = -1
 	flow.DurationS = 11
 	for i := range 110 { // from 1 s before the window's open on; 50 to 59 leave together
-		k := packet{udp: true, client: 30000, srv: 5001, seq: uint32(i + 1), payload: 512}
+		k := numbered(i + 1)
 		at := int64(i-10)*100*msNs + msNs
 		if i >= 50 && i < 60 {
 			k.held = 5000*msNs - at

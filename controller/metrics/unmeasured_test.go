@@ -16,17 +16,20 @@ func TestWhatIsMissingForAnAmountIsNamed(t *testing.T) {
 		return told("b", s, &wire.Edge{Edge: edge, LateMs: lateMs})
 	}
 	sample := func(s float64, edge string) wire.Record {
-		return told("b", s, &wire.TCPSample{Flow: "bulk", Stream: new(0), Cookie: 1, State: "ESTABLISHED", Edge: edge, BytesReceived: 10})
+		return told("b", s, &wire.TCPSample{Flow: "bulk", Stream: new(0), Cookie: 1, State: "ESTABLISHED", Edge: edge,
+			BytesReceived: 10})
 	}
+	begin, closing := edge("open", 0, 1), edge("close", 10, 1)
 	end := told("b", 11, &wire.TrialState{State: "restoring"})
 	for name, c := range map[string]struct {
 		records []wire.Record
 		want    string
 	}{
-		"whole":           {[]wire.Record{edge("open", 0, 1), sample(1, ""), sample(10, "close"), edge("close", 10, 1), end}, ""},
-		"no end":          {[]wire.Record{edge("open", 0, 1), sample(1, "")}, "the records of b end before the window's close"},
-		"late":            {[]wire.Record{edge("open", 0, 1), sample(1, ""), sample(10, "close"), edge("close", 10, 900), end}, "b did not sample its sockets in time at both edges"},
-		"a socket's end":  {[]wire.Record{edge("open", 0, 1), sample(1, ""), edge("close", 10, 1), end}, "of a socket of b nobody knows what it had"},
+		"whole":  {[]wire.Record{begin, sample(1, ""), sample(10, "close"), closing, end}, ""},
+		"no end": {[]wire.Record{begin, sample(1, "")}, "the records of b end before the window's close"},
+		"late": {[]wire.Record{begin, sample(1, ""), sample(10, "close"), edge("close", 10, 900), end},
+			"b did not sample its sockets in time at both edges"},
+		"a socket's end":  {[]wire.Record{begin, sample(1, ""), closing, end}, "of a socket of b nobody knows what it had"},
 		"no edges at all": {[]wire.Record{sample(1, ""), end}, "of a socket of b nobody knows what it had"},
 	} {
 		at := measured(trial, c.records...)
@@ -48,8 +51,8 @@ func TestWhatOlderAgentsDoNotRecordIsNamed(t *testing.T) {
 	trial := wire.Trial{Traffic: []wire.Flow{{Name: "bulk", Kind: "iperf3_tcp", From: "a", To: "b", Streams: 1}}}
 	var whole []wire.Record
 	for _, n := range []string{"a", "b"} {
-		whole = append(whole, told(n, 0, &wire.Edge{Edge: "open"}), told(n, 0, &wire.Provenance{TCP: &wire.TCPInForce{}}),
-			told(n, 11, &wire.Iperf3{Flow: "bulk", Ended: wire.EndedItself}))
+		whole = append(whole, told(n, 0, &wire.Edge{Edge: "open"}),
+			told(n, 0, &wire.Provenance{TCP: &wire.TCPInForce{}}), told(n, 11, &wire.Iperf3{Flow: "bulk", Ended: wire.EndedItself}))
 	}
 	if got := measured(trial, whole...).Unjudged(); len(got) != 0 {
 		t.Errorf("%q of agents that record all", got)
@@ -57,7 +60,8 @@ func TestWhatOlderAgentsDoNotRecordIsNamed(t *testing.T) {
 	of := func(body wire.Body) func(wire.Record) bool {
 		return func(r wire.Record) bool { return r.Node == "b" && r.Body.Kind() == body.Kind() }
 	}
-	for body, want := range map[wire.Body]string{&wire.Edge{}: "when it sampled", &wire.Provenance{}: "which TCP was in force"} {
+	lacks := map[wire.Body]string{&wire.Edge{}: "when it sampled", &wire.Provenance{}: "which TCP was in force"}
+	for body, want := range lacks {
 		got := measured(trial, slices.DeleteFunc(slices.Clone(whole), of(body))...).Unjudged()
 		if len(got) != 1 || !strings.Contains(got[0], want) {
 			t.Errorf("%q, want %q", got, want)

@@ -45,7 +45,7 @@ func leastRTOs(d *data) (*threat, string) {
 		}
 	}
 	if len(routed) > 0 {
-		parts = append(parts, fmt.Sprintf("a route's own, which goes before the kernel's, for %s", strings.Join(sortedKeys(routed), ", ")))
+		parts = append(parts, "a route's own, which goes before the kernel's, for "+strings.Join(sortedKeys(routed), ", "))
 	}
 	unknown := ""
 	if silent > 0 {
@@ -59,9 +59,11 @@ func leastRTOs(d *data) (*threat, string) {
 	case len(parts) == 1 && len(routed) == 0:
 		return nil, "Every sender that tells its least RTO had the same." + unknown
 	}
-	title, text := "Least RTOs were not the same", ". A difference between these is the least RTO's too. With tcp.rto_min_ms in the campaign they have one."
+	title, text := "Least RTOs were not the same", ". A difference between these is the least RTO's too. "+
+		"With tcp.rto_min_ms in the campaign they have one."
 	if len(routed) > 0 {
-		title, text = "A route has a least RTO of its own", ". What a difference between these is, nobody knows: look at the routes in the provenance, and remove rto_min there."
+		title, text = "A route has a least RTO of its own", ". A difference between these may be the least RTO's: "+
+			"look at the routes in the provenance, and remove rto_min from them."
 	}
 	return &threat{title, "As read back from the senders' kernels: " + strings.Join(parts, "; ") + text + unknown}, ""
 }

@@ -35,7 +35,8 @@ func TestLeastRTOsThatDifferAreAThreat(t *testing.T) {
 		"the factor":  {[]attempt{sentWith(wire.TCP{RTOMinMs: new(200)}, "200000"), sentWith(wire.TCP{RTOMinMs: new(900)}, "900000")}, "", ""},
 		"not told":    {[]attempt{sentWith(newreno, "")}, "", ""},
 		"some do not": {[]attempt{sentWith(newreno, "200000"), sentWith(newreno, "")}, "", "In 1 of 2 accepted trials the sender does not tell"},
-		"a route's":   {[]attempt{sentWith(newreno, "200000"), routed(sentWith(newreno, "200000"))}, "200000 µs for newreno; a route's own, which goes before the kernel's, for newreno", ""},
+		"a route's": {[]attempt{sentWith(newreno, "200000"), routed(sentWith(newreno, "200000"))},
+			"200000 µs for newreno; a route's own, which goes before the kernel's, for newreno", ""},
 		"all routes'": {[]attempt{routed(sentWith(newreno, "200000"))}, "a route's own", ""},
 	} {
 		threat, clear := leastRTOs(&data{attempts: c.attempts})

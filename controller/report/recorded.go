@@ -14,13 +14,15 @@ func withoutNumbers(d *data) (*threat, string) {
 	var all []string
 	for _, a := range d.attempts {
 		if a.accepted() && !a.calibration() && a.MB == nil {
-			all = append(all, fmt.Sprintf("%d.%d: %s", a.Trial.Number, a.Attempt, cmp.Or(a.unmeasured, "its records do not say why")))
+			why := cmp.Or(a.unmeasured, "its records do not say why")
+			all = append(all, fmt.Sprintf("%d.%d: %s", a.Trial.Number, a.Attempt, why))
 		}
 	}
 	if len(all) == 0 {
 		return nil, ""
 	}
-	return &threat{"Accepted trials without a result", fmt.Sprintf("%s without a transferred amount (%s). They are in no mean.", count(len(all), "accepted trial"), shortList(all))}, ""
+	text := fmt.Sprintf("%s without a transferred amount (%s). They are in no mean.", count(len(all), "accepted trial"), shortList(all))
+	return &threat{"Accepted trials without a result", text}, ""
 }
 
 // olderAgents tells which results were judged by less than the rules have.
@@ -38,8 +40,9 @@ func olderAgents(d *data) (*threat, string) {
 	for _, what := range sortedKeys(trials) {
 		parts = append(parts, fmt.Sprintf("%s (trials %s)", what, shortList(trials[what])))
 	}
-	return &threat{"Agents recorded less than attempts are judged by", "In some accepted trials a node did not record " + strings.Join(parts, ", or ") +
-		", as agents of older versions do not. What the rules of acceptance say of it was not applied to these trials."}, ""
+	return &threat{"Agents recorded less than attempts are judged by", "In some accepted trials a node did not record " +
+		strings.Join(parts, ", or ") + ", as agents of older versions do not. " +
+		"What the rules of acceptance say of it was not applied to these trials."}, ""
 }
 
 // captureDrops tells what the kernel did not let the captures of accepted trials
@@ -69,6 +72,8 @@ func captureDrops(d *data) (*threat, string) {
 	case dropped == 0:
 		return nil, fmt.Sprintf("The kernels dropped nothing from the captures of %s.", count(known, "accepted trial"))
 	}
-	return &threat{"Captures lack packets", fmt.Sprintf("The kernels dropped %.0f packets from the captures of %d of %s for want of room (%s). "+
-		"By captures, loss may be too high and routing's overhead too low by as much.", total, dropped, count(known, "accepted trial"), shortList(where))}, ""
+	text := fmt.Sprintf("The kernels dropped %.0f packets from the captures of %d of %s for want of room (%s). "+
+		"By captures, loss may be too high and routing's overhead too low by as much.",
+		total, dropped, count(known, "accepted trial"), shortList(where))
+	return &threat{"Captures lack packets", text}, ""
 }

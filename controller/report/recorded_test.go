@@ -10,7 +10,8 @@ import (
 )
 
 func acceptedAt(trial int) attempt {
-	return attempt{TrialKey: wire.TrialKey{Trial: trial, Attempt: 1}, Verdict: &wire.Verdict{Outcome: verdict.Accepted}, MB: new(1.0), Trial: wire.Trial{Number: trial}}
+	return attempt{TrialKey: wire.TrialKey{Trial: trial, Attempt: 1}, Trial: wire.Trial{Number: trial},
+		Verdict: &wire.Verdict{Outcome: verdict.Accepted}, MB: new(1.0)}
 }
 
 // Each accepted trial without a result says what it lacks.
@@ -44,7 +45,8 @@ func TestWhatCapturesLackIsTold(t *testing.T) {
 	}
 	rejected := acceptedAt(3)
 	rejected.Verdict = &wire.Verdict{Outcome: verdict.Rejected}
-	d := &data{attempts: []attempt{acceptedAt(1), acceptedAt(2), rejected}, table: []metrics.Row{drops(1, 0), drops(2, 12), drops(3, 900)}}
+	d := &data{attempts: []attempt{acceptedAt(1), acceptedAt(2), rejected},
+		table: []metrics.Row{drops(1, 0), drops(2, 12), drops(3, 900)}}
 	found, _ := captureDrops(d)
 	if found == nil {
 		t.Fatal("dropped packets are no threat")
@@ -62,7 +64,8 @@ func TestWhatCapturesLackIsTold(t *testing.T) {
 // Beside what routing sent stands who counted it.
 func TestRoutingsCostSaysWhoCountedIt(t *testing.T) {
 	own := topology.Cost{Nodes: 3, PacketsPerS: new(2.0), BytesPerS: new(100.0)}
-	heard := attempt{heard: []metrics.Row{{Name: "nodes_captured", Value: 4}, {Name: "routing_packets_per_s", Value: 8}, {Name: "routing_bytes_per_s", Value: 400}}}
+	heard := attempt{heard: []metrics.Row{{Name: "nodes_captured", Value: 4}, {Name: "routing_packets_per_s", Value: 8},
+		{Name: "routing_bytes_per_s", Value: 400}}}
 	for _, c := range []struct {
 		a    attempt
 		cost topology.Cost
