@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/netip"
 	"os"
+	"slices"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/packets"
@@ -86,6 +87,10 @@ type pair struct {
 	flows    []wire.Flow
 }
 
+func (p pair) hasUDP() bool {
+	return slices.ContainsFunc(p.flows, func(f wire.Flow) bool { return f.Kind == "iperf3_udp" })
+}
+
 // pairs groups the flows, so that each two captures are read once.
 func (at Attempt) pairs() []pair {
 	var out []pair
@@ -143,7 +148,7 @@ func (at Attempt) scan(a *archive.Archive, node string) (packets.EndResult, erro
 // pair computes the rows of the flows between two nodes: as they are on the
 // interface under test, and as they are where the application stands.
 func (s *set) pair(a *archive.Archive, p pair, cbr *constantRate) error {
-	seen, uncertaintyNs, err := s.at.analyse(a, p, false)
+	seen, uncertaintyNs, err := s.at.analyse(a, p, onTheLink)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -155,17 +160,24 @@ func (s *set) pair(a *archive.Archive, p pair, cbr *constantRate) error {
 			s.onLink(r, p.flows[i], uncertaintyNs)
 		}
 	}
+	where := onTheLink
+	if p.hasUDP() {
+		where = byStamps
+	}
 	if s.at.trial.Routing.HoldsData() {
 		if !s.at.seenAbove(p) {
 			return nil // an older agent's capture: what was sent nobody knows
 		}
-		if seen, _, err = s.at.analyse(a, p, true); err != nil {
+		where = aboveTheLink
+	}
+	if where != onTheLink {
+		if seen, _, err = s.at.analyse(a, p, where); err != nil {
 			return err
 		}
 	}
 	for i, r := range seen {
 		s.result(r, p.flows[i], uncertaintyNs)
-		cbr.take(r, p.flows[i], uncertaintyNs)
+		cbr.take(r, s.at.datagrams(p.flows[i], r), uncertaintyNs)
 	}
 	return nil
 }
@@ -181,9 +193,18 @@ func (at Attempt) seenAbove(p pair) bool {
 	return from != nil && to != nil && from.Above != "" && to.Above != ""
 }
 
-// analyse reads the captures of a pair; above has them looked at where the
-// application stands. uncertainty is that of the two clocks against each other.
-func (at Attempt) analyse(a *archive.Archive, p pair, above bool) (out []packets.Result, uncertaintyNs *float64, err error) {
+// view is where a pair's packets are looked at.
+type view int
+
+const (
+	onTheLink    view = iota // the interface under test
+	byStamps                 // there, and datagrams when they were handed on
+	aboveTheLink             // that, and on the routing daemon's device
+)
+
+// analyse reads the captures of a pair. uncertainty is that of the two clocks
+// against each other.
+func (at Attempt) analyse(a *archive.Archive, p pair, where view) (out []packets.Result, uncertaintyNs *float64, err error) {
 	from, fromClock, f, err := at.link(a, p.from)
 	if err != nil {
 		return nil, nil, err
@@ -194,7 +215,7 @@ func (at Attempt) analyse(a *archive.Archive, p pair, above bool) (out []packets
 		return nil, nil, err
 	}
 	defer g.Close() //nolint:errcheck // read only
-	if above {
+	if where == aboveTheLink {
 		for _, e := range []*packets.End{&from, &to} {
 			again, err := a.OpenCapture(at.key, e.Name)
 			if err != nil {
@@ -207,6 +228,9 @@ func (at Attempt) analyse(a *archive.Archive, p pair, above bool) (out []packets
 	flows, err := at.packetFlows(p)
 	if err != nil {
 		return nil, nil, err
+	}
+	for i := range flows {
+		flows[i].ByStamp = where != onTheLink
 	}
 	out, _, err = packets.Analyse(from, to, flows)
 	return out, fromClock.together(toClock), err
@@ -249,16 +273,25 @@ func (s *set) onLink(r packets.Result, f wire.Flow, uncertaintyNs *float64) {
 	}
 }
 
-// sent is how many packets the application's end handed on: of datagrams those
-// too that only the numbers of others tell of.
-func sent(r packets.Result) float64 { return float64(r.Sent + r.Skipped) }
+// handedOn is how many packets the application's end handed on; false where
+// nobody knows.
+func (at Attempt) handedOn(f wire.Flow, r packets.Result) (n float64, known bool) {
+	if f.Kind != "iperf3_udp" {
+		return float64(r.Sent), true
+	}
+	d := at.datagrams(f, r)
+	return d.sent()
+}
 
 // result puts what the captures say of a flow where the application stands.
 // uncertainty is that of the two ends' clocks against each other; nil when they
 // were not compared.
 func (s *set) result(r packets.Result, f wire.Flow, uncertaintyNs *float64) {
 	count := func(d definition, n uint64) { s.put(r.Flow, d, new(float64(n))) }
-	s.put(r.Flow, packetsSent, new(sent(r)))
+	handed, known := s.at.handedOn(f, r)
+	if known {
+		s.put(r.Flow, packetsSent, &handed)
+	}
 	count(packetsMerged, r.Merged)
 	count(packetsUnmatched, r.Unmatched)
 	count(packetsRetransmitted, r.Retransmitted)
@@ -275,10 +308,10 @@ func (s *set) result(r packets.Result, f wire.Flow, uncertaintyNs *float64) {
 	if r.Merged > 0 { // what one end's packets are the other's are not
 		return
 	}
-	if n := sent(r); n > 0 {
-		s.put(r.Flow, packetLoss, new(100*(n-float64(r.Arrived))/n))
-		s.put(r.Flow, goodput, new(float64(r.Delivered)/n))
-		s.put(r.Flow, deliveryFraction, new(float64(r.Arrived)/n))
+	if known && handed > 0 {
+		s.put(r.Flow, packetLoss, new(100*(handed-float64(r.Arrived))/handed))
+		s.put(r.Flow, goodput, new(float64(r.Delivered)/handed))
+		s.put(r.Flow, deliveryFraction, new(float64(r.Arrived)/handed))
 	}
 	count(packetsOutOfOrder, r.OutOfOrder)
 	count(packetsTwice, r.ArrivedTwice)
@@ -287,29 +320,6 @@ func (s *set) result(r packets.Result, f wire.Flow, uncertaintyNs *float64) {
 	}
 	s.delays(r.Flow, "one_way_delay", oneWayText, r.OneWay)
 	s.put(r.Flow, oneWayError, milliseconds(*uncertaintyNs))
-}
-
-// connecting puts how long the flow's client took to connect, or for how long
-// it had not when the window closed. Where the capture has data and no
-// handshake, it missed that, and nothing is known.
-func (s *set) connecting(r packets.Result, f wire.Flow) {
-	if f.Kind != "iperf3_tcp" {
-		return
-	}
-	client := f.From
-	if f.Reverse {
-		client = f.To
-	}
-	w := verdict.WindowOf(client, s.at.records)
-	switch {
-	case r.Ask.ConnectNs != nil:
-		s.put(r.Flow, connectMs, new(float64(*r.Ask.ConnectNs)/1e6))
-	case r.StreamsSeen > 0 || w == nil:
-	case r.Ask.AtNs != nil:
-		s.put(r.Flow, connectCensoredMs, new(float64(r.Ask.CloseNs-*r.Ask.AtNs)/1e6))
-	default:
-		s.put(r.Flow, connectCensoredMs, new(float64(w.CloseBootNs-w.OpenBootNs)/1e6-1e3*f.StartS))
-	}
 }
 
 // delays puts a distribution's rows.

@@ -29,6 +29,7 @@ const (
 	FirstByteS      = "first_byte_s"
 	ClockErrorMs    = "clock_error_ms"
 	EdgeLateMaxMs   = "edge_late_max_ms"
+	CaptureDropped  = "capture_dropped"
 )
 
 var (
@@ -93,7 +94,7 @@ var (
 // the interface or to the routing daemon, which may hold or discard it. What is
 // told on the interface under test bears "link".
 var (
-	packetsSent          = definition{"packets_sent", "packets", "data packets of the flow that its socket handed on within the sender's window, by captures on the interface and on the routing daemon's device, whichever has them first; UDP: those too that are missing between the numbers of others; each transmission of a segment is one"}
+	packetsSent          = definition{"packets_sent", "packets", "data packets of the flow that its socket handed on within the sender's window, by captures on the interface and on the routing daemon's device, whichever has them first; each transmission of a segment is one. UDP: datagrams that iperf3 wrote to its socket from the window's open to its close, by their numbers and stamps in the captures and, behind the last that a capture has, by iperf3's own count at the ends of its seconds and the plan's rate since; absent where neither tells"}
 	packetLoss           = definition{"packet_loss_percent", "%", "dropped ÷ (highest packet number + 1) × 100 at the application's packets (P2): they are numbered from 0 as their socket hands them on, so that this is (packets_sent − those that the receiver's capture has) ÷ packets_sent × 100; too high by what captures dropped"}
 	deliveryFraction     = definition{"delivery_fraction", "1", "packets that the receiver's capture has ÷ packets_sent (P3 for constant-bit-rate flows; P5, which does not define it)"}
 	linkSent             = definition{LinkSent, "packets", "data packets of the flow that left by the sender's interface under test within its window: without what a routing daemon discarded, and those it held only when they were let go"}
@@ -108,16 +109,18 @@ var (
 	packetsTwice         = definition{"packets_duplicated", "packets", "copies at the receiver of one transmission, beyond the first"}
 	packetsUnmatched     = definition{"packets_unmatched", "packets", "data packets in the receiver's capture that the sender's does not have: what its kernel dropped from the capture, or offloads merged"}
 	packetsMerged        = definition{"packets_merged", "packets", "packets whose length differs between the ends because offloads merged or split them; where there are any, loss, goodput, order and one-way delay are not told"}
-	connectMs            = definition{ConnectTimeMs, "ms", "from the client's first SYN to the server, of the control connection that iperf3 opens before those for data, as it leaves its socket, until the first SYN-ACK comes to the client: the routing protocol's search for a way is in it (P3: time to deliver the first packet); of flows that begin within the window. Absent where the window closed before: then there is connect_censored_ms"}
-	connectCensoredMs    = definition{ConnectCensoredMs, "ms", "for how long the client had asked for its first connection when the window closed, and had none: connect_time_ms would have been more (a censored time)"}
+	connectMs            = definition{ConnectTimeMs, "ms", "from when the client asks for its first connection to the server, the control connection that iperf3 opens before those for data, until the first SYN-ACK comes to the client: the routing protocol's search for a way is in it (P3: time to deliver the first packet); of flows that begin within the window. It asks when its first SYN leaves its socket, by the capture above the routing daemon; without one when its first SYN is on the interface or, where that is 0.5 s or more behind iperf3's start, at that start, as the SYN then waited for its neighbour's address. Where there is no answer within the window there is connect_censored_ms"}
+	connectCensoredMs    = definition{ConnectCensoredMs, "ms", "for how long the client had asked for its first connection when the window closed, or when it gave up before, and had none: connect_time_ms would have been more (a censored time); absent where the client's record does not say that it had none"}
+	connectOffMs         = definition{"connect_time_uncertainty_ms", "ms", "by how much connect_time_ms or connect_censored_ms may be wrong where no capture above the interface tells when the client asked: counted from a SYN, too short by this at most, which is that SYN's distance from iperf3's start; counted from iperf3's start, too long by this at most"}
 	firstSegmentMs       = definition{"first_segment_ms", "ms", "from a data stream's first SYN, as it leaves its socket, to the first payload byte at the receiver, mean of the streams that delivered any. The control connection came before, so that a way was known; as certain as one_way_delay_uncertainty_ms"}
 	cbrFlows             = definition{"cbr_flows", "flows", "constant-bit-rate UDP flows whose captures are in the next two figures: all of the trial's"}
-	cbrDelivery          = definition{"cbr_delivery_fraction", "1", "packets of all constant-bit-rate flows that arrived ÷ packets_sent of them all (P3)"}
-	cbrLatency           = definition{"cbr_latency_ms", "ms", "mean one-way delay of the packets of all constant-bit-rate flows that arrived, with what routing daemons held them for (P3); as certain as each flow's one_way_delay_uncertainty_ms"}
+	cbrDelivery          = definition{"cbr_delivery_fraction", "1", "packets of all constant-bit-rate flows that arrived ÷ (packets_sent of them all + cbr_packets_unsent) (P3, whose sources send on whatever the network does)"}
+	cbrUnsent            = definition{"cbr_packets_unsent", "packets", "datagrams that the plan's rate has the constant-bit-rate flows send in the window and that iperf3 did not, because the network kept it from it: from the flow's start until iperf3 sent, where that took longer than a SYN's first time-out of 1 s, and from when iperf3 gave up to the end of the flow's time"}
+	cbrLatency           = definition{"cbr_latency_ms", "ms", "mean one-way delay of the packets of all constant-bit-rate flows that arrived, from iperf3's writing them to its socket, by their stamps (P3); as certain as each flow's one_way_delay_uncertainty_ms"}
 	handshakeMs          = definition{"handshake_ms", "ms", "from a data stream's first SYN, as it leaves its socket, to the SYN-ACK, mean of the streams that got one"}
 	oneWayError          = definition{"one_way_delay_uncertainty_ms", "ms", "sum of the two nodes' clock uncertainties over the window, their drift fitted: every one-way delay may be wrong by ± this"}
 	nodesCaptured        = definition{"nodes_captured", "nodes", "nodes of the trial whose captures are in the archive and can be read"}
-	captureDropped       = definition{"capture_dropped", "packets", "packets that the kernel dropped from the captures for want of room, sum over nodes_captured"}
+	captureDropped       = definition{CaptureDropped, "packets", "packets that the kernel dropped from the captures for want of room, sum over nodes_captured"}
 	captureFileDropped   = definition{"capture_file_dropped", "packets", "packets that the largest size of a file, or the disk, left out of the captures, sum over the trial's nodes"}
 	incompleteCaptures   = definition{"captures_incomplete", "nodes", "nodes of the trial whose captures are not of the whole window: missing, failed, begun late, ended early, or with packets that the file had no room for; figures that need them are absent. The report says what each lacks"}
 	unreadableCaptures   = definition{CapturesUnreadable, "nodes", "nodes whose captures cannot be read; figures that need them are absent, and fieldmesh metrics says where they are at fault"}
@@ -128,6 +131,6 @@ var (
 )
 
 const (
-	oneWayText    = "one-way delay: from a packet's leaving its socket, by captures on the interface and on the routing daemon's device, whichever has it first, to its arrival at the receiver, over packets that arrived (P2: end-to-end delay of delivered data packets, here of each transmission)"
+	oneWayText    = "one-way delay: from a packet's leaving its socket, by captures on the interface and on the routing daemon's device, whichever has it first, UDP: by iperf3's stamp in it, to its arrival at the receiver, over packets that arrived (P2: end-to-end delay of delivered data packets, here of each transmission)"
 	roundTripText = "round trip: at the sender, from a segment's leaving its socket, of those that were sent once, to the ACK of its last byte"
 )

@@ -129,5 +129,6 @@ func captured(t *testing.T, nodes ...string) (*archive.Archive, Attempt) {
 	for _, n := range nodes {
 		keep(t, a, &at, n, p.file(n), map[string]int64{"a": 0, "b": aheadNs}[n])
 	}
+	at.records = append(at.records, sender("bulk", 5.1, seconds(30001, 20, 5), ""))
 	return a, at
 }

@@ -270,23 +270,49 @@ func (s *set) truth(seconds float64) {
 		return
 	}
 	var speed, dist mean
-	var first, last *float64
+	var all truths
 	for _, r := range s.at.records {
 		b, ok := r.Body.(*wire.Truth)
-		if !ok || b.Of != s.at.trial.Car || !inside(*w, r.TBootNs) {
+		if !ok || b.Of != s.at.trial.Car {
 			continue
 		}
-		speed.add(b.SpeedMps)
-		dist.add(b.DistanceM)
-		if first == nil {
-			first = &b.DistanceM
+		all = append(all, truthAt{r.TBootNs, b.DistanceM})
+		if inside(*w, r.TBootNs) {
+			speed.add(b.SpeedMps)
+			dist.add(b.DistanceM)
 		}
-		last = &b.DistanceM
 	}
 	s.put("", trueSpeed, speed.value())
-	s.put("", trueOpen, first)
-	s.put("", trueClose, last)
+	s.put("", trueOpen, all.at(w.OpenBootNs))
+	s.put("", trueClose, all.at(w.CloseBootNs))
 	s.put("", trueMean, dist.value())
+}
+
+// truths are distances in the emulated field, in the order of their times.
+type truths []truthAt
+
+type truthAt struct {
+	bootNs int64
+	m      float64
+}
+
+// truthSlackNs is how far from a moment one sample alone may stand for it: the
+// field records the window's edges themselves, by its own clock.
+const truthSlackNs = 10e6
+
+// at interpolates between the samples about a moment; nil where there are none.
+func (t truths) at(bootNs int64) *float64 {
+	i := sort.Search(len(t), func(i int) bool { return t[i].bootNs >= bootNs })
+	if i > 0 && i < len(t) && float64(t[i].bootNs-t[i-1].bootNs) <= positionMaxS*1e9 {
+		share := float64(bootNs-t[i-1].bootNs) / float64(t[i].bootNs-t[i-1].bootNs)
+		return new(t[i-1].m + share*(t[i].m-t[i-1].m))
+	}
+	for _, k := range []int{i, i - 1} {
+		if k >= 0 && k < len(t) && math.Abs(float64(t[k].bootNs-bootNs)) <= truthSlackNs {
+			return &t[k].m
+		}
+	}
+	return nil
 }
 
 func (s *set) quality() {

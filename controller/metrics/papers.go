@@ -40,7 +40,10 @@ type PaperMetric struct {
 	Papers           []string // that report it
 }
 
-const bothEnds = "captures at both ends of the flow, on the interface and above the routing daemon, clocks compared"
+const (
+	atBothEnds = "captures at both ends of the flow, on the interface and above the routing daemon, and iperf3's own count of datagrams"
+	bothEnds   = "captures at both ends of the flow, on the interface and above the routing daemon, clocks compared"
+)
 
 // PaperMetrics lists the papers' metrics, each as it is defined here.
 func PaperMetrics() []PaperMetric {
@@ -49,18 +52,18 @@ func PaperMetrics() []PaperMetric {
 	}
 	return []PaperMetric{
 		row(throughput, "tcp_info of the receiver's sockets at both edges of the window", "P1", "P2", "P3", "P4", "P5"),
-		row(packetLoss, "captures at both ends of the flow, on the interface and above the routing daemon", "P2"),
+		row(packetLoss, atBothEnds, "P2"),
 		row(definition{OneWayMeanMs, "ms", "mean " + oneWayText}, bothEnds, "P2", "P5"),
-		row(goodput, "captures at both ends of the flow, on the interface and above the routing daemon", "P3"),
-		row(connectMs, "the capture at the flow's client", "P3"),
+		row(goodput, atBothEnds, "P3"),
+		row(connectMs, "the capture at the flow's client, and the record of its start", "P3"),
 		row(routingPackets, "captures of all nodes of the trial", "P3"),
 		row(routingBytes, "captures of all nodes of the trial", "P3"),
 		row(macFrames("routing"), "the emulated radio's count", "P3"),
 		row(cbrLatency, bothEnds, "P3"),
-		row(cbrDelivery, "captures at both ends of each flow, on the interface and above the routing daemon", "P3"),
+		row(cbrDelivery, atBothEnds, "P3"),
 		row(definition{MovingCwndName, "segments", "mean of the congestion windows of the sender's data sockets over the last 5 s, over time (P3)"}, "tcp_info of the sender's sockets, sample_hz times a second", "P3"),
 		row(definition{ReferenceRatio, "1", "throughput_bps of a variant ÷ that of the reference TCP in the trial of the same repetition and otherwise the same factors (P4)"}, "two trials", "P4"),
-		row(deliveryFraction, "captures at both ends of the flow, on the interface and above the routing daemon", "P3", "P5"),
+		row(deliveryFraction, atBothEnds, "P3", "P5"),
 	}
 }
 
@@ -72,20 +75,23 @@ func macFrames(class string) definition {
 
 // constantRate adds up what became of a trial's constant-bit-rate flows.
 type constantRate struct {
-	flows         int
-	sent, arrived uint64
-	delayedNs     float64 // sum over the packets of flows whose clocks were compared
-	timed         uint64
-	spoilt        bool // offloads merged packets of one
+	flows        int
+	sent, unsent float64
+	arrived      uint64
+	delayedNs    float64 // sum over the packets of flows whose clocks were compared
+	timed        uint64
+	spoilt       bool // offloads merged packets of one, or what one sent nobody knows
 }
 
-func (c *constantRate) take(r packets.Result, f wire.Flow, uncertaintyNs *float64) {
-	if f.Kind != "iperf3_udp" {
+func (c *constantRate) take(r packets.Result, d datagrams, uncertaintyNs *float64) {
+	if d.flow.Kind != "iperf3_udp" {
 		return
 	}
 	c.flows++
-	c.spoilt = c.spoilt || r.Merged > 0
-	c.sent, c.arrived = c.sent+r.Sent+r.Skipped, c.arrived+r.Arrived
+	sent, known := d.sent()
+	unsent, knownToo := d.unsent()
+	c.spoilt = c.spoilt || r.Merged > 0 || !known || !knownToo
+	c.sent, c.unsent, c.arrived = c.sent+sent, c.unsent+unsent, c.arrived+r.Arrived
 	if uncertaintyNs != nil && r.OneWay.N > 0 {
 		c.delayedNs += r.OneWay.MeanNs() * float64(r.OneWay.N)
 		c.timed += r.OneWay.N
@@ -101,11 +107,12 @@ func (s *set) constantRate(c constantRate) {
 			planned++
 		}
 	}
-	if planned == 0 || c.flows < planned || c.spoilt || c.sent == 0 {
+	if planned == 0 || c.flows < planned || c.spoilt || c.sent+c.unsent == 0 {
 		return
 	}
 	s.put("", cbrFlows, new(float64(c.flows)))
-	s.put("", cbrDelivery, new(float64(c.arrived)/float64(c.sent)))
+	s.put("", cbrUnsent, &c.unsent)
+	s.put("", cbrDelivery, new(float64(c.arrived)/(c.sent+c.unsent)))
 	if c.timed == c.arrived && c.timed > 0 {
 		s.put("", cbrLatency, milliseconds(c.delayedNs/float64(c.timed)))
 	}

@@ -45,7 +45,8 @@ type packet struct {
 	seq         uint32 // the datagram's number
 	flags       byte
 	payload     int
-	back        bool // from b to a
+	back        bool  // from b to a
+	held        int64 // below its socket, before it leaves
 }
 
 func (p *path) frame(k packet) []byte {
@@ -79,6 +80,11 @@ func (p *path) frame(k packet) []byte {
 // send has a packet leave a and arrive at b, each time after a delay; none is lost.
 func (p *path) send(at int64, k packet, delays ...int64) {
 	f := p.frame(k)
+	if k.udp { // as iperf3 stamps it
+		binary.BigEndian.PutUint32(f[14+28:], uint32((tenS+at)/1e9))
+		binary.BigEndian.PutUint32(f[14+28+4:], uint32((tenS+at)%1e9/1e3))
+	}
+	at += k.held
 	p.ends["a"] = append(p.ends["a"], seen{tenS + at, !k.back, f})
 	for _, d := range delays {
 		p.ends["b"] = append(p.ends["b"], seen{tenS + at + d + aheadNs, k.back, f})
@@ -228,52 +234,6 @@ func TestThePapersMetricsOfAKnownPath(t *testing.T) {
 	}
 }
 
-// The first SYN of the control connection is lost, the second comes and is
-// answered; the data's connection stands at once.
-func TestConnectTimeOfAKnownPath(t *testing.T) {
-	control := packet{client: 41000, srv: 5000, seq: 6, flags: 2}
-	data := packet{client: 20000, srv: 5000, seq: 6, flags: 2}
-	flow := wire.Trial{Traffic: []wire.Flow{{Name: "bulk", Kind: "iperf3_tcp", From: "a", To: "b", Port: 5000, Streams: 1, ClientPort: 20000}}}
-	answered := func(k packet) packet { k.back, k.flags = true, 18; return k }
-	p := &path{t: t, ends: map[string][]seen{}}
-	p.send(500*msNs, control)
-	p.send(1500*msNs, control, 20*msNs)
-	p.send(1541*msNs, answered(control))
-	p.send(1600*msNs, data, 20*msNs)
-	p.send(1640*msNs, answered(data))
-	p.send(1640*msNs, packet{client: 20000, srv: 5000, seq: 7, flags: 16, payload: 1460}, 21*msNs)
-	rows := p.rows(flow)
-	want(t, rows, "bulk", ConnectTimeMs, 1041)
-	want(t, rows, "bulk", "handshake_ms", 40)
-	want(t, rows, "bulk", "first_segment_ms", 61)
-	for _, absent := range []string{TrueLossPercent, ConnectCensoredMs} {
-		if v := Value(rows, "bulk", absent); v != nil {
-			t.Errorf("%s is %g", absent, *v)
-		}
-	}
-	// A client that has no answer had asked for as long as the window was open still.
-	p = &path{t: t, ends: map[string][]seen{}}
-	p.send(500*msNs, control)
-	p.send(1500*msNs, control)
-	want(t, p.rows(flow), "bulk", ConnectCensoredMs, 9500)
-	// One whose kernel had no way did not even send.
-	p = &path{t: t, ends: map[string][]seen{}}
-	rows = p.rows(flow)
-	want(t, rows, "bulk", ConnectCensoredMs, 10000)
-	if v := Value(rows, "bulk", ConnectTimeMs); v != nil {
-		t.Errorf("it connected within %g ms", *v)
-	}
-	// What a daemon hides from an older agent's capture nobody knows.
-	flow.Routing.Protocol = "aodv"
-	rows = p.rows(flow)
-	for _, absent := range []string{"packets_sent", ConnectCensoredMs, ConnectTimeMs} {
-		if v := Value(rows, "bulk", absent); v != nil {
-			t.Errorf("%s is %g behind a daemon whose device was not captured", absent, *v)
-		}
-	}
-	want(t, rows, "bulk", LinkSent, 0)
-}
-
 // Latency and delivery of the constant-bit-rate flows are over all packets of
 // all flows, not a mean of the flows' means.
 func TestConstantBitRateOfAKnownPath(t *testing.T) {
@@ -289,15 +249,16 @@ func TestConstantBitRateOfAKnownPath(t *testing.T) {
 	for i := range 100 { // flow two: none lost, 10 ms
 		p.send(int64(i)*50*msNs, packet{udp: true, client: 30001, srv: 5002, seq: uint32(i + 1), payload: 512}, 10*msNs)
 	}
-	flows := []wire.Flow{{Name: "one", Kind: "iperf3_udp", Background: true, From: "a", To: "b", Port: 5001, Streams: 1},
-		{Name: "two", Kind: "iperf3_udp", Background: true, From: "a", To: "b", Port: 5002, Streams: 1}}
-	rows := p.rows(wire.Trial{Traffic: flows})
+	flows := []wire.Flow{{Name: "one", Kind: "iperf3_udp", Background: true, From: "a", To: "b", Port: 5001, Streams: 1, DurationS: 4, BitrateBps: new(50.0 * 8 * 512)},
+		{Name: "two", Kind: "iperf3_udp", Background: true, From: "a", To: "b", Port: 5002, Streams: 1, DurationS: 5, BitrateBps: new(20.0 * 8 * 512)}}
+	records := []wire.Record{sender("one", 4.1, seconds(30000, 50, 4), ""), sender("two", 5.1, seconds(30001, 20, 5), "")}
+	rows := p.rows(wire.Trial{Traffic: flows}, records...)
 	want(t, rows, "one", DeliveryFraction, 0.75)
 	want(t, rows, "two", DeliveryFraction, 1)
 	want(t, rows, "", CBRDelivery, 250.0/300)
 	want(t, rows, "", CBRLatencyMs, (150*40+100*10)/250.0)
 	// A flow whose captures are not there spoils the figures of all.
-	rows = p.rows(wire.Trial{Traffic: append(flows, wire.Flow{Name: "three", Kind: "iperf3_udp", From: "b", To: "c", Port: 5003, Streams: 1})})
+	rows = p.rows(wire.Trial{Traffic: append(flows, wire.Flow{Name: "three", Kind: "iperf3_udp", From: "b", To: "c", Port: 5003, Streams: 1})}, records...)
 	if v := Value(rows, "", CBRDelivery); v != nil {
 		t.Errorf("delivery of flows one of which was not captured is %g", *v)
 	}

@@ -252,3 +252,26 @@ func TestAMeanDistanceIsOfTheWholeWindow(t *testing.T) {
 		t.Error("the edges lie between fixes, and are absent")
 	}
 }
+
+// The field's distance at an edge is that at the edge, not that of a sample
+// somewhere within the window, and absent where the samples end before.
+func TestTheFieldsDistanceIsThatAtTheEdge(t *testing.T) {
+	truth := func(s, m float64) wire.Record {
+		return told("field", s, &wire.Truth{Of: "a", SpeedMps: 10, DistanceM: m})
+	}
+	between := measured(wire.Trial{Car: "a"}, truth(-0.5, 95), truth(0.5, 105), truth(9.5, 195), truth(10.5, 205))
+	within := measured(wire.Trial{Car: "a"}, truth(0.5, 105), truth(7, 170))
+	exact := measured(wire.Trial{Car: "a"}, truth(0.002, 100), truth(10, 200))
+	for name, c := range map[string]struct {
+		at          Attempt
+		open, close *float64
+	}{"between": {between, new(100.0), new(200.0)}, "within": {within, nil, nil}, "exact": {exact, new(100.0), new(200.0)}} {
+		rows := c.at.Rows()
+		for metric, want := range map[string]*float64{"truth_distance_open_m": c.open, "truth_distance_close_m": c.close} {
+			got := Value(rows, "", metric)
+			if (got == nil) != (want == nil) || got != nil && math.Abs(*got-*want) > 1e-9 {
+				t.Errorf("%s: %s is %v, want %v", name, metric, got, want)
+			}
+		}
+	}
+}

@@ -46,11 +46,14 @@ func TestWhatADaemonHoldsWasSent(t *testing.T) {
 		}
 	}
 	under, _ := w.analyse(flow)
-	if under.Sent != 8 || under.Arrived != 8 || under.OneWay.MaxNs != 5*ms || under.Skipped != 2 {
+	if n := under.Numbers[w.high]; n.First.Number != 1 || n.Close.Before.Number != 10 || n.Close.After != nil || n.Bytes != 512 {
+		t.Errorf("numbers: %+v", n)
+	}
+	if under.Sent != 8 || under.Arrived != 8 || under.OneWay.MaxNs != 5*ms {
 		t.Errorf("on the interface: %+v", under)
 	}
 	got, _ := w.analyse(flow, w.fromAbove)
-	if got.Sent != 10 || got.Arrived != 8 || got.Skipped != 0 || got.OneWay.MinNs != 5*ms || got.OneWay.MaxNs != 155*ms || got.ArrivedTwice != 0 || got.Unmatched != 0 {
+	if got.Sent != 10 || got.Arrived != 8 || got.OneWay.MinNs != 5*ms || got.OneWay.MaxNs != 155*ms || got.ArrivedTwice != 0 || got.Unmatched != 0 {
 		t.Errorf("from above: %+v", got)
 	}
 }
@@ -100,11 +103,50 @@ func TestConnectingHoldsTheSearchForARoute(t *testing.T) {
 	w.handshake(99, 1000*ms, 5*ms)
 	w.send(100, 1000, 1011*ms, 1016*ms)
 	got, _ := w.analyse(w.flow(), w.fromAbove)
-	if got.Ask.ConnectNs == nil || *got.Ask.ConnectNs != 810*ms || *got.Ask.AtNs != 100*ms || got.Handshake.MinNs != 10*ms || got.FirstSegment.MinNs != 16*ms {
+	if got.Ask.AnsweredNs == nil || *got.Ask.AnsweredNs != 910*ms || *got.Ask.AtNs != 100*ms || got.Handshake.MinNs != 10*ms || got.FirstSegment.MinNs != 16*ms {
 		t.Errorf("%+v %+v", got.Ask, got)
 	}
 	censored, _ := w.analyse(w.flow(), w.fromAbove, func(sender, _ *End) { sender.CloseNs = 905 * ms })
-	if a := censored.Ask; a.AtNs == nil || *a.AtNs != 100*ms || a.ConnectNs != nil || a.CloseNs != 905*ms {
+	if a := censored.Ask; a.AtNs == nil || *a.AtNs != 100*ms || a.AnsweredNs == nil || *a.AnsweredNs != 910*ms || a.CloseNs != 905*ms {
 		t.Errorf("%+v", a)
+	}
+}
+
+// Where nothing above the interface is captured, iperf3's stamps tell when its
+// datagrams were handed on: those that waited for the neighbour's address were
+// before they were seen, and the window's edges lie between their numbers.
+func TestStampsTellWhenDatagramsWereHandedOn(t *testing.T) {
+	w := newWire(t)
+	flow := w.flow()
+	flow.UDP, flow.ClientFirst, flow.ByStamp = true, 0, true
+	for i := uint32(1); i <= 20; i++ { // 10 a second; 5 and 6 are dropped, 7 to 10 leave at 1.05 s
+		f, handed := w.datagram(i), int64(i)*100*ms
+		stamp := handed + 5_000_000*ms
+		order.PutUint32(f[42:], uint32(stamp/(1000*ms)))
+		order.PutUint32(f[46:], uint32(stamp%(1000*ms)/1000))
+		leaves := handed + ms/10
+		if i >= 7 && i <= 10 {
+			leaves = 1050 * ms
+		}
+		if i != 5 && i != 6 {
+			w.see(0, leaves, true, f)
+			w.see(1, leaves+5*ms, true, f)
+		}
+	}
+	window := func(sender, receiver *End) {
+		sender.OpenNs, sender.CloseNs = 500*ms, 1000*ms // 5 to 9
+		receiver.OpenNs, receiver.CloseNs = 500*ms, 1000*ms
+	}
+	got, _ := w.analyse(flow, window)
+	if got.Sent != 3 || got.Arrived != 3 || got.OneWay.MaxNs != (1055-700)*ms-ms/10 {
+		t.Errorf("%+v", got)
+	}
+	n := got.Numbers[w.high]
+	if n.Open.Before.Number != 4 || n.Open.After.Number != 7 || n.Close.Before.Number != 9 || n.Close.After.Number != 10 {
+		t.Errorf("open %+v %+v, close %+v %+v", n.Open.Before, n.Open.After, n.Close.Before, n.Close.After)
+	}
+	flow.ByStamp = false
+	if got, _ := w.analyse(flow, window); got.Sent != 0 {
+		t.Errorf("on the link %d left within the window", got.Sent)
 	}
 }

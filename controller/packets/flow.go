@@ -1,8 +1,6 @@
 package packets
 
 import (
-	"encoding/binary"
-
 	"fieldmesh.dev/fieldmesh/protocols/manet/signalling"
 )
 
@@ -16,7 +14,7 @@ func (a *analysis) sent(e *end, h *header, at int64) {
 			f.asks(e, h, at)
 		}
 		if s := f.stream(h, true); s != nil {
-			s.leaves(h, at, at >= e.OpenNs && at < e.CloseNs)
+			s.leaves(e, h, at)
 			return
 		}
 		if s := f.stream(h, false); s != nil {
@@ -47,12 +45,13 @@ func (a *analysis) received(e *end, h *header, at int64) {
 type flow struct {
 	Flow
 	above   bool               // the sender is looked at above its interface too
+	stamped *int64             // the least that a datagram was seen behind its stamp
 	streams map[uint16]*stream // by the client's port
 	total   Result
 }
 
 func newFlow(f Flow) *flow {
-	return &flow{Flow: f, streams: map[uint16]*stream{}, total: Result{Flow: f.Name}}
+	return &flow{Flow: f, streams: map[uint16]*stream{}, total: Result{Flow: f.Name, Numbers: map[uint16]Numbers{}}}
 }
 
 // mostStreams bounds the memory of a flow whose client ports are not known.
@@ -95,20 +94,24 @@ func (f *flow) asks(e *end, h *header, at int64) {
 		client, server = server, client
 	}
 	a := &f.total.Ask
-	if f.UDP || h.protocol != protoTCP || h.flags&flagSYN == 0 || at < e.OpenNs || at >= e.CloseNs {
+	if f.UDP || h.protocol != protoTCP || at < e.OpenNs {
 		return
 	}
-	switch {
-	case a.AtNs == nil && h.flags&flagACK == 0 && h.src == client && h.dst == server && h.dport == f.Port:
+	out := h.src == client && h.dst == server && h.dport == f.Port
+	back := h.src == server && h.dst == client && h.sport == f.Port
+	switch syn, ack := h.flags&flagSYN != 0, h.flags&flagACK != 0; {
+	case a.AtNs == nil && syn && !ack && out && at < e.CloseNs:
 		a.AtNs = &at
-	case a.AtNs != nil && a.ConnectNs == nil && h.flags&flagACK != 0 && h.src == server && h.dst == client && h.sport == f.Port:
-		took := at - *a.AtNs
-		a.ConnectNs = &took
+	case a.AnsweredNs == nil && syn && ack && back:
+		a.AnsweredNs = &at
 	}
 }
 
 func (f *flow) result() Result {
-	for _, s := range f.streams {
+	for port, s := range f.streams {
+		if f.UDP && s.numbers.First != nil {
+			f.total.Numbers[port] = s.numbers
+		}
 		f.total.DeliveredBytes += uint64(s.deliveredBytes)
 		if s.sent > 0 {
 			f.total.StreamsSeen++
@@ -124,8 +127,8 @@ type stream struct {
 	// At the sender.
 	begun    bool // first is known
 	first    uint32
-	next     int64  // the end of what was sent at least once
-	highest  uint32 // number of a datagram
+	next     int64 // the end of what was sent at least once
+	numbers  Numbers
 	sent     uint64
 	synNs    int64
 	synSent  bool
@@ -157,21 +160,14 @@ func (s *stream) begin(h *header) {
 	}
 }
 
-// iperf3Header is what iperf3 puts before a datagram's payload: seconds,
-// microseconds and the packet's number, from 1 (32 bits; with
-// --udp-counters-64bit the number's high half comes first).
-const iperf3Header = 12
-
 // leaves takes a packet at the sender.
-func (s *stream) leaves(h *header, at int64, inWindow bool) {
+func (s *stream) leaves(e *end, h *header, at int64) {
 	t := &s.flow.total
 	if s.flow.UDP {
-		if number, ok := datagram(h); ok && !s.seenBefore(key{number, 0}) {
-			s.depart(key{number, 0}, transmission{at: at, bytes: h.payload, inWindow: inWindow})
-			s.skip(number, inWindow)
-		}
+		s.datagramLeaves(e, h, at)
 		return
 	}
+	inWindow := at >= e.OpenNs && at < e.CloseNs
 	s.begin(h)
 	if h.flags&flagSYN != 0 {
 		if !s.synSent { // of the client's or the server's: either opens this direction
@@ -206,17 +202,6 @@ func (s *stream) seenBefore(k key) bool {
 	return s.flow.above && s.inFlight.find(k) != nil
 }
 
-// skip counts the datagrams that were given numbers before one, and not seen.
-func (s *stream) skip(number uint32, inWindow bool) {
-	if number <= s.highest {
-		return
-	}
-	if inWindow {
-		s.flow.total.Skipped += uint64(number - s.highest - 1)
-	}
-	s.highest = number
-}
-
 // depart puts a packet into flight.
 func (s *stream) depart(k key, x transmission) {
 	s.sent++
@@ -226,13 +211,6 @@ func (s *stream) depart(k key, x transmission) {
 		s.flow.total.SentBytes += uint64(x.bytes)
 	}
 	s.inFlight.put(k, x)
-}
-
-func datagram(h *header) (number uint32, ok bool) {
-	if h.payload < iperf3Header || len(h.data) < iperf3Header {
-		return 0, false // iperf3's connecting, or cut
-	}
-	return binary.BigEndian.Uint32(h.data[8:]), true
 }
 
 // answered takes a packet at the sender that came from the receiver.
@@ -265,7 +243,7 @@ func (s *stream) arrives(h *header, at int64, beforeClose bool) {
 	k := key{h.seq, h.ipID}
 	var part span
 	if s.flow.UDP {
-		number, ok := datagram(h)
+		number, _, ok := datagram(h)
 		if !ok {
 			return
 		}

@@ -34,6 +34,9 @@ type Flow struct {
 	Reverse     bool   // the server sends
 	ClientFirst uint16 // first port of the client's data sockets; 0: any, and all are data
 	Streams     int
+	// ByStamp has a datagram be sent when iperf3 stamped it, not when the capture
+	// has it: what waits below the socket for a neighbour's address left before.
+	ByStamp bool
 }
 
 // Result is what became of one flow. Only data packets count, and of those the
@@ -41,7 +44,6 @@ type Flow struct {
 type Result struct {
 	Flow               string
 	Sent               uint64 // packets that left the sender
-	Skipped            uint64 // datagrams that were never seen to leave, by the numbers of those that did
 	SentBytes          uint64 // their payload
 	Arrived            uint64 // of those, packets that reached the receiver
 	ArrivedTwice       uint64 // copies of packets that had arrived already
@@ -49,23 +51,25 @@ type Result struct {
 	DeliveredBytes     uint64 // new payload bytes that reached the receiver by its window's close, without a hole before them
 	Retransmitted      uint64 // packets with at least one byte that was sent before
 	RetransmittedBytes uint64
-	OutOfOrder         uint64 // packets that arrived after one that was sent later (RFC 4737, 3.3)
-	Unmatched          uint64 // packets at the receiver that the sender's capture does not have
-	Merged             uint64 // packets whose length differs between the ends: offloads merged or split them
-	OneWay             Delays // of each packet that arrived
-	RoundTrip          Delays // at the sender: from a segment sent once to the ACK of its last byte
-	FirstSegment       Delays // one a stream: from its first SYN to the receiver's first new payload
-	Handshake          Delays // one a stream, at the sender: from its first SYN to the SYN-ACK
-	Ask                Ask    // of TCP
+	OutOfOrder         uint64             // packets that arrived after one that was sent later (RFC 4737, 3.3)
+	Unmatched          uint64             // packets at the receiver that the sender's capture does not have
+	Merged             uint64             // packets whose length differs between the ends: offloads merged or split them
+	OneWay             Delays             // of each packet that arrived
+	RoundTrip          Delays             // at the sender: from a segment sent once to the ACK of its last byte
+	FirstSegment       Delays             // one a stream: from its first SYN to the receiver's first new payload
+	Handshake          Delays             // one a stream, at the sender: from its first SYN to the SYN-ACK
+	Ask                Ask                // of TCP
+	Numbers            map[uint16]Numbers // of UDP, by the client's port
+	OpenNs, CloseNs    int64              // the sender's window, by common time
 	StreamsSeen        int
 }
 
 // Ask is how the flow's client came to its first connection, be it for data or
-// for control: by the client's capture alone, within its window.
+// for control, by the client's capture alone.
 type Ask struct {
-	AtNs      *int64 // when its first SYN left, by common time; nil: none did
-	ConnectNs *int64 // from then until the first SYN-ACK came; nil: none did
-	CloseNs   int64  // when the window closed, by common time
+	AtNs            *int64 // when its first SYN in the window was seen, by common time; nil: none was
+	AnsweredNs      *int64 // when the first SYN-ACK behind the window's opening came; nil: none did
+	OpenNs, CloseNs int64  // the client's window, by common time
 }
 
 // EndResult is what one end's capture says apart from flows.
@@ -91,10 +95,12 @@ func Analyse(sender, receiver End, flows []Flow) ([]Result, [2]EndResult, error)
 	for i, f := range flows {
 		a.flows[i] = newFlow(f)
 		a.flows[i].above = sender.Above != nil
-		a.flows[i].total.Ask.CloseNs = sender.CloseNs
+		total, client := &a.flows[i].total, sender
 		if f.Reverse {
-			a.flows[i].total.Ask.CloseNs = receiver.CloseNs
+			client = receiver
 		}
+		total.OpenNs, total.CloseNs = sender.OpenNs, sender.CloseNs
+		total.Ask.OpenNs, total.Ask.CloseNs = client.OpenNs, client.CloseNs
 	}
 	ends := [2]*end{{End: sender}, {End: receiver}}
 	for _, e := range ends {

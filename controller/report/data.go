@@ -33,26 +33,28 @@ type data struct {
 // attempt is one attempt with its numbers.
 type attempt struct {
 	wire.TrialKey
-	Trial   wire.Trial
-	Verdict *wire.Verdict
-	Section string // A, B …; empty when the campaign has none
-	Unit    string // hardware in the car
-	Sender  string // hardware that sends the data; empty when it is not known
-	Session string // one stretch of driving: see design.Sessions
-	MB      *float64
-	Mbps    *float64
-	rows    []metrics.Row
-	points  []metrics.Point
-	traces  []metrics.Trace // of the sender's connections
-	node    map[string]wire.Provenance
-	places  map[string][]place // node → where it was during the window
-	mesh    *topology.Mesh     // nil when nothing was recorded of routing
-	heard   []metrics.Row      // what captures say of routing, where its daemon does not count
-	packets []metrics.Row      // what captures say, in a campaign that puts a paper's question
-	lacks   []string           // what captures are not whole, and why
-	began   time.Time          // by the first GPS time in its records; zero when there is none
-	decided time.Time          // by the controller's clock; zero when it is not
-	spools  []spool            // of its nodes
+	Trial      wire.Trial
+	Verdict    *wire.Verdict
+	Section    string // A, B …; empty when the campaign has none
+	Unit       string // hardware in the car
+	Sender     string // hardware that sends the data; empty when it is not known
+	Session    string // one stretch of driving: see design.Sessions
+	MB         *float64
+	Mbps       *float64
+	rows       []metrics.Row
+	points     []metrics.Point
+	traces     []metrics.Trace // of the sender's connections
+	node       map[string]wire.Provenance
+	places     map[string][]place // node → where it was during the window
+	mesh       *topology.Mesh     // nil when nothing was recorded of routing
+	heard      []metrics.Row      // what captures say of routing, where its daemon does not count
+	packets    []metrics.Row      // what captures say, in a campaign that puts a paper's question
+	began      time.Time          // by the first GPS time in its records; zero when there is none
+	unmeasured string             // why it has no MB; empty where it has
+	unjudged   []string           // what its agents did not record though the rules judge by it
+	lacks      []string           // what captures are not whole, and why
+	decided    time.Time          // by the controller's clock; zero when it is not
+	spools     []spool            // of its nodes
 	// speedErr is the mean of what the car's receiver says of its speed's error.
 	speedErr *float64
 }
@@ -186,6 +188,7 @@ func (d *data) read(a *archive.Archive, e archive.Attempt) (*reading, error) {
 	at.TrialKey, at.Verdict, at.node = e.TrialKey, e.Verdict, map[string]wire.Provenance{}
 	at.rows, at.points, at.traces = loaded.Rows(), loaded.Timeline(), loaded.Traces()
 	at.MB, at.Mbps = metrics.Measured(t, at.rows)
+	at.unmeasured, at.unjudged = loaded.Unmeasured(), loaded.Unjudged()
 	at.mesh = loaded.Mesh()
 	if at.mesh != nil && at.mesh.HasDaemon() && at.mesh.Cost().PacketsPerS == nil && t.Capture != nil {
 		at.heard = loaded.CapturedRouting(a)

@@ -15,6 +15,15 @@ func sentWith(tcp wire.TCP, us string) attempt {
 		node: map[string]wire.Provenance{"a": {Sysctls: map[string]string{tcpcc.RTOMinKey: us}}}}
 }
 
+// routed gives an attempt's sender a route with a least RTO of its own.
+func routed(a attempt) attempt {
+	sender := a.node["a"]
+	sender.Routes = []string{"10.0.0.0/24 dev wlan0" + tcpcc.RouteRTOMin + "3000"}
+	sender.TCP = &wire.TCPInForce{Notes: []string{tcpcc.RouteRTOMinNote}}
+	a.node["a"] = sender
+	return a
+}
+
 func TestLeastRTOsThatDifferAreAThreat(t *testing.T) {
 	newreno, reference := wire.TCP{Variant: "newreno"}, wire.TCP{Variant: "reference"}
 	for name, c := range map[string]struct {
@@ -25,6 +34,10 @@ func TestLeastRTOsThatDifferAreAThreat(t *testing.T) {
 		"they agree":  {[]attempt{sentWith(newreno, "1000000"), sentWith(reference, "1000000")}, "", "same least RTO"},
 		"the factor":  {[]attempt{sentWith(wire.TCP{RTOMinMs: new(200)}, "200000"), sentWith(wire.TCP{RTOMinMs: new(900)}, "900000")}, "", ""},
 		"not told":    {[]attempt{sentWith(newreno, "")}, "", ""},
+		"some do not": {[]attempt{sentWith(newreno, "200000"), sentWith(newreno, "")}, "", "In 1 of 2 accepted trials the sender does not tell"},
+		"a route's": {[]attempt{sentWith(newreno, "200000"), routed(sentWith(newreno, "200000"))},
+			"200000 µs for newreno; a route's own, which goes before the kernel's, for newreno", ""},
+		"all routes'": {[]attempt{routed(sentWith(newreno, "200000"))}, "a route's own", ""},
 	} {
 		threat, clear := leastRTOs(&data{attempts: c.attempts})
 		if (threat != nil) != (c.threat != "") || threat != nil && !strings.Contains(threat.Text, c.threat) || !strings.Contains(clear, c.clear) || (clear == "") != (c.clear == "") {

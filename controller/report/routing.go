@@ -22,6 +22,7 @@ type routingRow struct {
 	Path, Changes, Ready          string
 	Route, Ping, TCP              string // outages
 	Discovery, Packets, Bytes     string
+	CountedBy                     string // whose count packets and bytes are
 	Frames                        string // of routing on the air, and of all
 	Why                           string // what the messages were
 }
@@ -100,15 +101,17 @@ func routingOf(a attempt, hopsMost float64) routingRow {
 // where they do not, and as it was on the air.
 func (row *routingRow) costs(a attempt, cost topology.Cost) {
 	packets, bytes := cost.PacketsPerS, cost.BytesPerS
+	by := fmt.Sprintf("daemons of %s", count(cost.Nodes, "node"))
 	nodes := metrics.Value(a.heard, "", "nodes_captured")
 	if packets == nil && nodes != nil {
 		packets, bytes = metrics.Value(a.heard, "", "routing_packets_per_s"), metrics.Value(a.heard, "", "routing_bytes_per_s")
 		if packets != nil {
 			packets, bytes = new(*packets / *nodes), new(*bytes / *nodes)
+			by = fmt.Sprintf("captures of %s", count(int(*nodes), "node"))
 		}
 	}
 	if packets != nil {
-		row.Packets, row.Bytes = fmt.Sprintf("%.2f", *packets), fmt.Sprintf("%.0f", *bytes)
+		row.Packets, row.Bytes, row.CountedBy = fmt.Sprintf("%.2f", *packets), fmt.Sprintf("%.0f", *bytes), by
 	}
 	var kinds []string
 	for _, k := range cost.Messages {

@@ -32,6 +32,7 @@ func viewThreats(d *data) (any, error) {
 		emulated, reduced, confoundedUnit, oneSession, speedWithDistance, fewRepetitions, undriven, unevenRejections, interruptions, peopleDecided, noConnection,
 		withoutNumbers, mediumLateness, samplerLateness, clockError, offloads, congestion, leastRTOs, iperf3Differs,
 		unsureAmounts, standstills, strangersPackets, ownFilters, socketsLeft, incompleteCaptures, nodesEvents,
+		olderAgents, captureDrops,
 	} {
 		t, clear := c(d)
 		if t != nil {
@@ -245,37 +246,6 @@ func noConnection(d *data) (*threat, string) {
 		return nil, ""
 	}
 	return &threat{"Trials without a connection count as 0", count(n, "accepted trial") + " transferred nothing. Such trials stay in every mean and in the model: leaving them out would keep the links that survived. Their spread is not that of the others, which the model does not know."}, ""
-}
-
-func withoutNumbers(d *data) (*threat, string) {
-	unknown, without := 0, 0
-	for _, a := range d.attempts {
-		switch {
-		case !d.counts(a):
-		case a.withoutTCP():
-			without++
-		case a.withTCP() && a.MB == nil:
-			unknown++
-		}
-	}
-	var text []string
-	if unknown > 0 {
-		text = append(text, count(unknown, "accepted trial")+" without a transferred amount: the receiver's records end before the window's close, or a socket was not sampled at one of its edges.")
-	}
-	if without > 0 {
-		text = append(text, measuresNoTCP(without)+" Of UDP the receiver's kernel counts nothing; iperf3's own figures are in metrics.csv.")
-	}
-	if len(text) == 0 {
-		return nil, ""
-	}
-	return &threat{"Accepted trials without a result", strings.Join(text, " ") + " They are in no mean."}, ""
-}
-
-func measuresNoTCP(n int) string {
-	if n == 1 {
-		return "1 accepted trial measures no flow of TCP."
-	}
-	return fmt.Sprintf("%d accepted trials measure no flow of TCP.", n)
 }
 
 func mediumLateness(d *data) (*threat, string) {

@@ -93,18 +93,25 @@ func (m *Mesh) Cost() Cost {
 	return c
 }
 
-// span is a node's first and last count of the window.
+// span is a node's newest count at the window's open and that at its close. Both
+// are nil where either is missing or older than staleS, as nobody knows what the
+// node sent since, or where the daemon began to count anew between them.
 func (m *Mesh) span(node string) (first, last *count) {
-	for i := range m.counts[node] {
-		if c := &m.counts[node][i]; c.s <= m.Seconds {
-			if c.s <= 0 || first == nil {
-				first = c
-			}
-			last = c
+	at := func(s float64) *count {
+		c := latest(m.counts[node], s, func(c count) float64 { return c.s })
+		if c == nil || s-c.s > staleS {
+			return nil
 		}
+		return c
+	}
+	first, last = at(0), at(m.Seconds)
+	if first == nil || last == nil || fell(first.PacketsSent, last.PacketsSent) || fell(first.BytesSent, last.BytesSent) {
+		return nil, nil
 	}
 	return first, last
 }
+
+func fell(first, last *uint64) bool { return first != nil && last != nil && *last < *first }
 
 func (m *Mesh) happened(c *Cost) {
 	for _, list := range m.changes {

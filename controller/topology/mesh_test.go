@@ -206,6 +206,31 @@ func TestCostIsOfTheWindow(t *testing.T) {
 	}
 }
 
+// What a daemon sent while nobody asked it nobody knows, nor what it sent before it
+// began to count anew.
+func TestCostIsOfTheWholeWindow(t *testing.T) {
+	count := func(s float64, n uint64) wire.Record {
+		return record("a", s, &wire.RoutingCount{Protocol: "aodv", PacketsSent: &n, BytesSent: ptr(50 * n)})
+	}
+	for name, c := range map[string]struct {
+		counts  []wire.Record
+		packets *float64
+	}{
+		"throughout":       {[]wire.Record{count(-0.5, 0), count(4, 40), count(9.5, 100)}, ptr(10.0)},
+		"mute from 2 s on": {[]wire.Record{count(-0.5, 0), count(2, 100)}, nil},
+		"mute at first":    {[]wire.Record{count(-8, 0), count(6, 50), count(9.5, 100)}, nil},
+		"later only":       {[]wire.Record{count(1, 0), count(9.5, 100)}, nil},
+		"counts anew":      {[]wire.Record{count(-0.5, 90), count(4, 120), count(5, 0), count(9.5, 40)}, nil},
+	} {
+		plan, trial, records := square()
+		records = slices.DeleteFunc(records, func(r wire.Record) bool { return r.Body.Kind() == "routing" })
+		got := Read(plan, trial, append(records, c.counts...)).Cost().PacketsPerS
+		if (got == nil) != (c.packets == nil) || got != nil && *got != *c.packets {
+			t.Errorf("%s: %v packets/s, want %v", name, got, c.packets)
+		}
+	}
+}
+
 // A data packet with DSR's header is none of routing's, but the header is. Daemons
 // count data apart; older ones had it among routing's packets, and did not say so.
 func TestDataPacketsWithTheirWayAreNoRoutingPackets(t *testing.T) {

@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
@@ -76,6 +77,8 @@ func otherRTOMin(want wire.TCP, made *wire.TCPInForce) string {
 	switch {
 	case least != nil && made.RTOMinUs != nil && *made.RTOMinUs != *least*1000:
 		return fmt.Sprintf("has a least RTO of %d µs, wanted: %d ms", *made.RTOMinUs, *least)
+	case least != nil && slices.Contains(made.Notes, tcpcc.RouteRTOMinNote):
+		return fmt.Sprintf("has a route with a least RTO of its own, wanted: %d ms", *least)
 	case want.RTOMinMs != nil && made.RTOMinUs == nil:
 		return fmt.Sprintf("does not tell its least RTO, wanted: %d ms", *least)
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -53,6 +54,19 @@ func TestALeastRTOThatNobodyToldIsNoFault(t *testing.T) {
 	v := Judge(plan, 2, append(good(), at("car", -1, &wire.Provenance{TCP: &wire.TCPInForce{Variant: "reference"}})), Scope{Final: true})
 	if v.Outcome != Accepted {
 		t.Errorf("%s %q", v.Outcome, v.Reason)
+	}
+}
+
+// A route's own least RTO goes before the one that the profile sets.
+func TestARouteWithALeastRTOOfItsOwnIsNotTheProfiles(t *testing.T) {
+	plan := trial()
+	for variant, sets := range map[string]bool{"reference": true, "newreno": false} {
+		plan.TCP = wire.TCP{Variant: variant}
+		made := &wire.TCPInForce{Variant: variant, Notes: []string{tcpcc.RouteRTOMinNote}}
+		v := Judge(plan, 2, append(good(), at("car", -1, &wire.Provenance{TCP: made})), Scope{Final: true})
+		if (v.Outcome == Failed) != sets || sets && !strings.Contains(v.Reason, "a route with a least RTO of its own, wanted: 1000 ms") {
+			t.Errorf("%s: %s %q", variant, v.Outcome, v.Reason)
+		}
 	}
 }
 

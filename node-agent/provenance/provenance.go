@@ -18,7 +18,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/internal/version"
 	"fieldmesh.dev/fieldmesh/node-agent/routing/batman"
-	"fieldmesh.dev/fieldmesh/node-agent/tcp"
+	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -139,7 +139,7 @@ func routeText(r netlink.Route) string {
 		out += fmt.Sprintf(" metric %d", r.Priority)
 	}
 	if r.RtoMin != 0 {
-		out += fmt.Sprintf("%s%d", tcp.RouteRTOMin, r.RtoMin)
+		out += fmt.Sprintf("%s%d", tcpcc.RouteRTOMin, r.RtoMin)
 	}
 	return out
 }

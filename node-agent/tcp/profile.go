@@ -120,15 +120,11 @@ func ParseVersion(release string) (Version, error) {
 	return v, nil
 }
 
-// RouteRTOMin stands in a route's text before the route's own least RTO in ms,
-// which goes before the namespace's.
-const RouteRTOMin = " rto_min_ms "
-
 // InForce is a profile as a node's state, read after the changes, has it.
 func InForce(p Profile, state wire.Provenance) *wire.TCPInForce {
 	f := p.InForce
-	if slices.ContainsFunc(state.Routes, func(r string) bool { return strings.Contains(r, RouteRTOMin) }) {
-		f.Notes = append(slices.Clone(f.Notes), "a route has a least RTO of its own")
+	if slices.ContainsFunc(state.Routes, func(r string) bool { return strings.Contains(r, tcpcc.RouteRTOMin) }) {
+		f.Notes = append(slices.Clone(f.Notes), tcpcc.RouteRTOMinNote)
 		return &f
 	}
 	if us, err := strconv.Atoi(state.Sysctls[tcpcc.RTOMinKey]); err == nil {

@@ -22,6 +22,14 @@ const (
 // RTOMinKey is the sysctl of the least RTO, in µs, from Linux 6.11 on.
 const RTOMinKey = "net.ipv4.tcp_rto_min_us"
 
+// RouteRTOMin stands in a route's text in the provenance before the route's own
+// least RTO in ms, which goes before the namespace's; RouteRTOMinNote is what
+// TCP in force says of one.
+const (
+	RouteRTOMin     = " rto_min_ms "
+	RouteRTOMinNote = "a route has a least RTO of its own"
+)
+
 // RTOMinFloorMs is the lowest least RTO with which a profile's timer does what
 // the profile says; 0 where any will do.
 func RTOMinFloorMs(t wire.TCP) int {

@@ -31,8 +31,9 @@ var archives = []struct {
 		// a car, AODV, a TCP flow and a UDP load beside it, captures at both ends.
 		name: "first", accepted: 4,
 		redefined: map[string]string{
-			"tx_retries": "counted between the samples nearest to the edges, or absent",
-			"tx_failed":  "counted between the samples nearest to the edges, or absent",
+			"clock_error_ms": "a comparison of clocks grows less sure with its age",
+			"tx_retries":     "counted between the samples nearest to the edges, or absent",
+			"tx_failed":      "counted between the samples nearest to the edges, or absent",
 		},
 	},
 }
