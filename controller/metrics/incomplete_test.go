@@ -114,7 +114,8 @@ func captured(t *testing.T, nodes ...string) (*archive.Archive, Attempt) {
 		p.send(int64(i)*50*msNs+msNs, packet{udp: true, client: 654, srv: 654, payload: 20})
 	}
 	trial := wire.Trial{Number: 1, Sender: "a", Receiver: "b", Initiator: "a", DurationS: 10, Capture: &wire.CapturePlan{SnapBytes: 96},
-		Traffic: []wire.Flow{{Name: "bulk", Kind: "iperf3_udp", From: "a", To: "b", Port: 5002, Streams: 1}}}
+		Traffic: []wire.Flow{{Name: "bulk", Kind: "iperf3_udp", From: "a", To: "b", Port: 5002, Streams: 1,
+			BitrateBps: new(20.0 * 8 * 512)}}}
 	plan := wire.RunPlan{Run: "known", Campaign: "known", Nodes: []wire.PlanNode{{Name: "a", MeshPrefix: "10.0.0.1/24"}, {Name: "b", MeshPrefix: "10.0.0.2/24"}}, Trials: []wire.Trial{trial}}
 	at := Attempt{run: "known", key: wire.TrialKey{Trial: 1, Attempt: 1}, trial: trial, plan: plan}
 	a, err := archive.Create(filepath.Join(t.TempDir(), "run"), archive.RunInfo{Run: "known", Campaign: "known", Place: archive.PlaceRehearsal, Plan: plan})
