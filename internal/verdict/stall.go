@@ -30,10 +30,12 @@ func StallMsMax(w wire.Window) float64 {
 }
 
 // stalled says which node at an end of a flow stood still within the window, as a
-// frozen app, a stopped process and a suspended machine do; empty when none did.
+// frozen app, a stopped process and a suspended machine do, the longest of them;
+// empty when none did.
 // What a flow carried meanwhile is not the network's doing. A node of a version
 // that does not watch itself is not judged by it.
 func stalled(t wire.Trial, records []wire.Record, scope Scope) string {
+	worstMs, fault := 0.0, ""
 	for _, r := range records {
 		l, ok := r.Body.(*wire.Lateness)
 		if !ok || l.Source != wire.LateAgent || !t.Ends(r.Node) || !scope.Final && r.Node != t.Initiator {
@@ -43,14 +45,15 @@ func stalled(t wire.Trial, records []wire.Record, scope Scope) string {
 		if w == nil {
 			continue
 		}
-		switch most := StallMsMax(*w); {
-		case l.SuspendedMs != nil && *l.SuspendedMs > suspendedMsMost:
+		most, ms := StallMsMax(*w), l.WorstUs/1e3
+		if l.SuspendedMs != nil && *l.SuspendedMs > suspendedMsMost {
 			return fmt.Sprintf("stalled: %s was suspended for %.4g ms within the window", r.Node, *l.SuspendedMs)
-		case l.WorstUs/1e3 > most:
-			return fmt.Sprintf("stalled: %s stood still for %.4g ms within the window, limit %g", r.Node, l.WorstUs/1e3, most)
+		}
+		if ms > most && ms > worstMs {
+			worstMs, fault = ms, fmt.Sprintf("stalled: %s stood still for %.4g ms within the window, limit %g", r.Node, ms, most)
 		}
 	}
-	return ""
+	return fault
 }
 
 // stillest tells which iperf3 left its sockets alone for too long, though it was

@@ -26,6 +26,7 @@ func TestANodeThatStandsStillIsNoNetwork(t *testing.T) {
 		"busy":                           {[]wire.Record{agentLate("car", 60, new(0.4)), agentLate("roadside", 249, new(0.0))}, "", ""},
 		"the receiver frozen":            {[]wire.Record{agentLate("roadside", 4000, new(0.0))}, "", "stalled: roadside stood still for 4000 ms within the window, limit 250"},
 		"the initiator frozen":           {[]wire.Record{agentLate("car", 251, nil)}, "stalled: car", "stalled: car stood still for 251 ms"},
+		"both, one of them longer":       {[]wire.Record{agentLate("car", 300, nil), agentLate("roadside", 1200, nil)}, "stalled: car", "stalled: roadside stood still for 1200 ms"},
 		"suspended":                      {[]wire.Record{agentLate("car", 2000, new(1950.0))}, "stalled: car was", "stalled: car was suspended for 1950 ms"},
 		"a relay":                        {[]wire.Record{agentLate("relay", 4000, new(4000.0))}, "", ""},
 		"a sampler with a slow source":   {[]wire.Record{at("car", 10, &wire.Lateness{Source: "sampler", WindowS: 10, WorstUs: 3e6})}, "", ""},

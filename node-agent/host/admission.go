@@ -96,27 +96,37 @@ func renewTable(c *nftables.Conn) *nftables.Table {
 	return c.AddTable(ownTable())
 }
 
+// flowsAtOnce keeps a batch of rules, and what the kernel answers to it, within
+// the buffers of a netlink socket.
+const flowsAtOnce = 8
+
 func (a Admission) apply(*kernel, *admissionUndo) error {
 	var c nftables.Conn
 	table := renewTable(&c)
-	chain := addChain(&c, table, admissionChain, nftables.ChainHookInput)
-	for _, f := range a.Flows {
+	for flows := range slices.Chunk(a.Flows, flowsAtOnce) {
+		a.refuseStrangers(&c, table, flows)
+		a.countFiltered(&c, table, flows)
+		if err := c.Flush(); err != nil {
+			return fmt.Errorf("make nftables table %q: %w", admissionTable, err)
+		}
+	}
+	return nil
+}
+
+func (a Admission) refuseStrangers(c *nftables.Conn, table *nftables.Table, flows []FlowEnd) {
+	chain := addChain(c, table, admissionChain, nftables.ChainHookInput)
+	for _, f := range flows {
 		first, last := f.ownPorts()
 		if first == 0 {
 			continue // a client of any port
 		}
-		for _, protocol := range []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP} {
+		for _, protocol := range flowProtocols {
 			c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: slices.Concat(
 				protocolIs(protocol), addressIs(expr.CmpOpEq, offsetDestination, a.Own), addressIs(expr.CmpOpNeq, offsetSource, f.Peer),
 				portWithin(offsetDestinationPort, first, last), countAndDrop(),
 			)})
 		}
 	}
-	a.countFiltered(&c, table)
-	if err := c.Flush(); err != nil {
-		return fmt.Errorf("make nftables table %q: %w", admissionTable, err)
-	}
-	return nil
 }
 
 // ownPorts are this node's fixed ports of the flow; 0 when it has none.

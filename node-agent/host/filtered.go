@@ -1,6 +1,7 @@
 package host
 
 import (
+	"net/netip"
 	"slices"
 
 	"github.com/google/nftables"
@@ -39,27 +40,34 @@ const (
 
 var flowProtocols = [...]byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP}
 
-// countFiltered adds a rule for each flow and protocol, in this order, to each chain.
-func (a Admission) countFiltered(c *nftables.Conn, table *nftables.Table) {
+// countFiltered makes a rule for each flow and protocol, in this order, in each chain.
+func (a Admission) countFiltered(c *nftables.Conn, table *nftables.Table, flows []FlowEnd) {
 	for _, g := range gates {
 		before := addChainAt(c, table, g.before, g.beforeHook, priorityBefore)
 		after := addChainAt(c, table, g.after, g.afterHook, priorityAfter)
-		for _, f := range a.Flows {
-			own, port := uint32(offsetDestination), uint32(offsetDestinationPort)
-			if g.remote == offsetDestination {
-				own = offsetSource
-			}
-			if f.Server == (g.remote == offsetDestination) {
-				port = offsetSourcePort
-			}
+		for _, f := range flows {
 			for _, protocol := range flowProtocols {
-				of := slices.Concat(protocolIs(protocol), addressIs(expr.CmpOpEq, own, a.Own), addressIs(expr.CmpOpEq, g.remote, f.Peer),
-					portWithin(port, f.Port, f.Port))
+				of := f.packets(protocol, a.Own, g.remote)
 				c.AddRule(&nftables.Rule{Table: table, Chain: before, Exprs: slices.Concat(isWhole(), of, []expr.Any{&expr.Counter{}})})
 				c.AddRule(&nftables.Rule{Table: table, Chain: after, Exprs: append(of, &expr.Counter{})})
 			}
 		}
 	}
+}
+
+// packets are the flow's of a protocol, in the direction in which the peer's
+// address lies at remote.
+func (f FlowEnd) packets(protocol byte, own netip.Addr, remote uint32) []expr.Any {
+	ownAt, port := uint32(offsetDestination), uint32(offsetDestinationPort)
+	outward := remote == offsetDestination
+	if outward {
+		ownAt = offsetSource
+	}
+	if f.Server == outward {
+		port = offsetSourcePort
+	}
+	return slices.Concat(protocolIs(protocol), addressIs(expr.CmpOpEq, ownAt, own), addressIs(expr.CmpOpEq, remote, f.Peer),
+		portWithin(port, f.Port, f.Port))
 }
 
 // filteredPackets tells of each flow of admission what was stopped. What comes in

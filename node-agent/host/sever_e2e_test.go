@@ -307,3 +307,19 @@ func TestE2ESeverIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// As many flows as a trial may have find room in the table, and their counts are
+// read back.
+func TestE2EAdmissionOfTheMostFlows(t *testing.T) {
+	e := newEnds(t)
+	var flows []FlowEnd
+	for i := range wire.MaxFlows {
+		flows = append(flows, FlowEnd{Peer: netip.MustParseAddr("10.77.0.2"), Port: 5000 + i, Streams: 1, ClientPort: 20000 + i, Server: i%2 == 0})
+	}
+	own := netip.MustParseAddr("10.77.0.1")
+	apply(t, e.host, ScopeTrial, []Change{Admission{Own: own, Flows: flows}})
+	s, err := e.host.Sever(t.Context(), Sever{Interface: device, Own: own, Flows: flows})
+	if err != nil || s.Error != "" || len(s.Filtered) != len(flows) || s.Refused == nil {
+		t.Errorf("severed %+v, %v", s, err)
+	}
+}
