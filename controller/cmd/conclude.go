@@ -12,7 +12,6 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/report"
-	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -31,7 +30,7 @@ func (s *session) conclude(out io.Writer) error {
 	}
 	accepted, planned := 0, 0
 	for _, v := range s.archive.Decisions() {
-		if v.Outcome == verdict.Accepted {
+		if v.Outcome == wire.Accepted {
 			accepted++
 		}
 	}
@@ -107,7 +106,7 @@ func (c *cell) add(k wire.TrialKey, mb float64) {
 func resultTable(out io.Writer, a *archive.Archive, rows []metrics.Row) error {
 	accepted := map[wire.TrialKey]bool{}
 	for _, v := range a.Decisions() {
-		accepted[v.TrialKey] = v.Outcome == verdict.Accepted
+		accepted[v.TrialKey] = v.Outcome == wire.Accepted
 	}
 	var factors []string
 	cells := map[string]*cell{}

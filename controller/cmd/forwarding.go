@@ -7,7 +7,6 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/topology"
-	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -21,7 +20,7 @@ func forwarded(a *archive.Archive) error {
 	cells := map[string]*forwardingCell{}
 	for _, v := range a.Decisions() {
 		t, ok := a.Trial(v.Trial)
-		if !ok || v.Outcome != verdict.Accepted || t.Acceptance.HopsMin == nil || t.Pass != "" {
+		if !ok || v.Outcome != wire.Accepted || t.Acceptance.HopsMin == nil || t.Pass != "" {
 			continue
 		}
 		key := cellOf(t)

@@ -57,7 +57,7 @@ func trialLine(a *archive.Archive, at archive.Attempt, factors []string) []strin
 	t, _ := a.Trial(at.Trial) // one that the plan lacks is told without what was planned
 	outcome, reason, target := "", "", ""
 	if at.Verdict != nil {
-		outcome, reason = at.Verdict.Outcome, at.Verdict.Reason
+		outcome, reason = string(at.Verdict.Outcome), at.Verdict.Reason.String()
 	}
 	if t.SpeedMps != nil {
 		target = metrics.Number(*t.SpeedMps)

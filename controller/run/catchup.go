@@ -58,7 +58,7 @@ func (l *openLane) settled(ctx context.Context) (map[string]wire.CampaignView, e
 			decided[v.TrialKey] = true
 		}
 		for name, v := range views {
-			if v.Current != nil && decided[*v.Current] && v.State != "kept" {
+			if v.Current != nil && decided[*v.Current] && v.State != wire.StateKept {
 				busy = true
 				l.follow(ctx, []string{name}, *v.Current, "the attempt is decided already")
 			}
@@ -197,7 +197,7 @@ func takingPart(views map[string]wire.CampaignView, t wire.Trial, k wire.TrialKe
 
 func underWay(views map[string]wire.CampaignView, k wire.TrialKey) bool {
 	for _, v := range views {
-		if v.Current != nil && *v.Current == k && v.State != "kept" {
+		if v.Current != nil && *v.Current == k && v.State != wire.StateKept {
 			return true
 		}
 	}

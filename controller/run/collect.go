@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
-	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -180,7 +179,7 @@ func (s *sightings) take(rec wire.Record) {
 	defer s.mu.Unlock()
 	switch b := rec.Body.(type) {
 	case *wire.TrialState:
-		if b.State == "kept" {
+		if b.State == wire.StateKept {
 			put(s.kept, k, rec.Node, *b)
 			s.end()
 		}
@@ -268,8 +267,8 @@ func (s *sightings) lacking(k wire.TrialKey, names []string) (missing []string, 
 			if err := s.late[n]; err != nil {
 				late = append(late, err.Error())
 			}
-		case st.Outcome == verdict.Failed, st.Outcome == verdict.Interrupted, st.Outcome == verdict.Rejected && !measured:
-			gaveUp = n + ": " + st.Reason
+		case st.Outcome == wire.Failed, st.Outcome == wire.Interrupted, st.Outcome == wire.Rejected && !measured:
+			gaveUp = n + ": " + st.Reason.String()
 		}
 	}
 	return missing, gaveUp, strings.Join(late, "; "), s.changed
@@ -280,8 +279,8 @@ func (s *sightings) interrupted(k wire.TrialKey) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(s.kept[k])) {
-		if st := s.kept[k][name]; st.Outcome == verdict.Interrupted {
-			return name + ": " + st.Reason
+		if st := s.kept[k][name]; st.Outcome == wire.Interrupted {
+			return name + ": " + st.Reason.String()
 		}
 	}
 	return ""
@@ -337,7 +336,7 @@ func (l *openLane) watch(ctx context.Context, t wire.Trial, k wire.TrialKey, nam
 		if p, ok := l.look(ctx, t, k); ok {
 			l.r.show(p)
 			// While the car drives up: it is not begun in a window.
-			if p.Phase == "armed" && time.Since(compared) > compareEvery {
+			if p.Phase == string(wire.StateArmed) && time.Since(compared) > compareEvery {
 				compared = time.Now()
 				if err := l.clocks(ctx, t, k); err != nil && ctx.Err() == nil {
 					l.r.Log.Warn("clock exchange while armed", "trial", t.Number, "error", err)
@@ -373,7 +372,8 @@ func (l *openLane) writeOff(ctx context.Context, k wire.TrialKey, names []string
 			suspects[n] = true
 			continue
 		}
-		st := wire.TrialState{State: "kept", Outcome: verdict.Failed, Reason: "unrecorded: node " + n + " ended the attempt without a record of it"}
+		st := wire.TrialState{State: wire.StateKept, Outcome: wire.Failed,
+			Reason: wire.Reason{Code: wire.ReasonUnrecorded, Text: "node " + n + " ended the attempt without a record of it"}}
 		if err := l.r.own(k, bootNs(), &st); err != nil {
 			l.r.Log.Error("write off", "node", n, "error", err)
 			continue
@@ -389,7 +389,7 @@ func (l *openLane) look(ctx context.Context, t wire.Trial, k wire.TrialKey) (Pro
 	if err != nil || v.Current == nil || *v.Current != k {
 		return p, false
 	}
-	p.Phase, p.Detail, p.Live = v.State, v.Detail, v.Live
+	p.Phase, p.Detail, p.Live = string(v.State), v.Detail, v.Live
 	if t.Receiver != t.Initiator && v.Live != nil {
 		if w, err := l.Nodes[t.Receiver].View(ctx, l.r.Plan.Run, 0, 0); err == nil && w.Live != nil {
 			p.Live.ThroughputBps = w.Live.ThroughputBps

@@ -23,7 +23,7 @@ func TestRecordsOfAnotherRunAreNotSeen(t *testing.T) {
 		return text
 	}
 	s := newSightings("today", func(wire.Record) {})
-	for _, b := range []wire.Body{&wire.Window{OpenBootNs: 1, CloseBootNs: 2}, &wire.TrialState{State: "kept", Outcome: "failed", Reason: "x"}} {
+	for _, b := range []wire.Body{&wire.Window{OpenBootNs: 1, CloseBootNs: 2}, &wire.TrialState{State: "kept", Outcome: "failed", Reason: wire.ParseReason("x")}} {
 		s.see(line("yesterday", b))
 		s.see(line("", b))
 	}

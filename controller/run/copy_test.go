@@ -22,7 +22,7 @@ func TestWhoGivesUpEndsTheOthersAndWhoRejectsDoesNot(t *testing.T) {
 	k := wire.TrialKey{Trial: 1, Attempt: 1}
 	for _, c := range []struct {
 		name     string
-		outcome  string
+		outcome  wire.Outcome
 		measured bool
 		gaveUp   bool
 	}{
@@ -36,7 +36,7 @@ func TestWhoGivesUpEndsTheOthersAndWhoRejectsDoesNot(t *testing.T) {
 		if c.measured {
 			s.take(wire.Record{Header: wire.Header{Node: "car", Trial: 1, Attempt: 1}, Body: &wire.Window{OpenBootNs: 1, CloseBootNs: 2}})
 		}
-		s.take(wire.Record{Header: wire.Header{Node: "car", Trial: 1, Attempt: 1}, Body: &wire.TrialState{State: "kept", Outcome: c.outcome, Reason: "why"}})
+		s.take(wire.Record{Header: wire.Header{Node: "car", Trial: 1, Attempt: 1}, Body: &wire.TrialState{State: "kept", Outcome: c.outcome, Reason: wire.ParseReason("why")}})
 		missing, gaveUp, _, _ := s.lacking(k, []string{"car", "roadside"})
 		if !slices.Equal(missing, []string{"roadside"}) || (gaveUp == "car: why") != c.gaveUp {
 			t.Errorf("%s: missing %v, given up %q", c.name, missing, gaveUp)

@@ -75,7 +75,7 @@ func (r *Runner) measured(verdicts []wire.Verdict) *float64 {
 
 // accepted is the verdict by which a trial counts.
 func accepted(verdicts []wire.Verdict) (wire.Verdict, bool) {
-	i := slices.IndexFunc(verdicts, func(v wire.Verdict) bool { return v.Outcome == verdict.Accepted })
+	i := slices.IndexFunc(verdicts, func(v wire.Verdict) bool { return v.Outcome == wire.Accepted })
 	if i < 0 {
 		return wire.Verdict{}, false
 	}

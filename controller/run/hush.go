@@ -63,8 +63,8 @@ func (l *openLane) watchOverMesh(ctx context.Context, t wire.Trial, k wire.Trial
 			continue
 		}
 		known = v.Version
-		l.r.show(Progress{Lane: l.Name, Trial: &t, Attempt: k.Attempt, Phase: v.State, Detail: v.Detail, Live: v.Live})
-		if v.State == "running" && v.Live != nil && v.Live.RemainingS != nil && *v.Live.RemainingS > 0 {
+		l.r.show(Progress{Lane: l.Name, Trial: &t, Attempt: k.Attempt, Phase: string(v.State), Detail: v.Detail, Live: v.Live})
+		if v.State == wire.StateRunning && v.Live != nil && v.Live.RemainingS != nil && *v.Live.RemainingS > 0 {
 			l.silent(ctx, time.Duration(*v.Live.RemainingS*float64(time.Second))+hushAfter)
 		}
 	}

@@ -175,13 +175,13 @@ func (l *openLane) attempt(ctx context.Context, t wire.Trial, attempt int) error
 
 // notArmed is the verdict on an attempt that could not be armed everywhere.
 func (l *openLane) notArmed(k wire.TrialKey, err error) wire.Verdict {
-	v := wire.Verdict{TrialKey: k, Outcome: verdict.Failed, Reason: "arm_failed: " + err.Error(), Final: true}
+	v := wire.Verdict{TrialKey: k, Outcome: wire.Failed, Reason: wire.Reason{Code: wire.ReasonArmFailed, Text: err.Error()}, Final: true}
 	if why := l.seen.interrupted(k); why != "" {
-		v.Outcome, v.Reason = verdict.Interrupted, "arm_failed: "+why
+		v.Outcome, v.Reason = wire.Interrupted, wire.Reason{Code: wire.ReasonArmFailed, Text: why}
 	} else if passes(err) && !errors.Is(err, context.DeadlineExceeded) { // of a node that answers, and does not arm
-		v.Outcome, v.Reason = verdict.Interrupted, verdict.Interruption{Code: verdict.NodeAway, Text: err.Error()}.Error()
+		v.Outcome, v.Reason = wire.Interrupted, verdict.Interruption{Code: wire.ReasonNodeAway, Text: err.Error()}.Reason()
 	}
-	v.Reason = wire.FitReason(v.Reason)
+	v.Reason = v.Reason.Fit()
 	return v
 }
 
@@ -290,11 +290,11 @@ func (l *openLane) finish(ctx context.Context, t wire.Trial, k wire.TrialKey) er
 		return err
 	}
 	v := verdict.Judge(t, k.Attempt, records, verdict.Scope{Final: true})
-	if v.Outcome == verdict.Accepted && l.r.Archive.Info().Place == archive.PlaceRehearsal && !vouchedFor(records) {
+	if v.Outcome == wire.Accepted && l.r.Archive.Info().Place == archive.PlaceRehearsal && !vouchedFor(records) {
 		// The controller was killed between the window and the field's account of
 		// it, and the field ended with it.
-		gone := verdict.Interruption{Code: verdict.FieldGone, Text: "the field that the window was in has ended, and how late its radio was is not known"}
-		v.Outcome, v.Reason = verdict.Interrupted, gone.Error()
+		gone := verdict.Interruption{Code: wire.ReasonFieldGone, Text: "the field that the window was in has ended, and how late its radio was is not known"}
+		v.Outcome, v.Reason = wire.Interrupted, gone.Reason()
 	}
 	return l.decide(ctx, t, v)
 }

@@ -183,8 +183,8 @@ func (r *Runner) buryOrphans() error {
 			}
 			continue
 		}
-		gone := verdict.Interruption{Code: verdict.ControllerRestarted, Text: "the controller ended during the attempt, and no node knows of it"}
-		v := wire.Verdict{TrialKey: a.TrialKey, Outcome: verdict.Interrupted, Final: true, Reason: gone.Error()}
+		gone := verdict.Interruption{Code: wire.ReasonControllerRestarted, Text: "the controller ended during the attempt, and no node knows of it"}
+		v := wire.Verdict{TrialKey: a.TrialKey, Outcome: wire.Interrupted, Final: true, Reason: gone.Reason()}
 		if err := r.Archive.Decide(v); err != nil {
 			return err
 		}
@@ -277,7 +277,7 @@ func (r *Runner) Counts() (accepted, givenUp, left int) {
 		}
 		_, more := verdict.Next(r.Plan.AttemptsMax, verdicts[t.Number])
 		switch {
-		case slices.ContainsFunc(verdicts[t.Number], func(v wire.Verdict) bool { return v.Outcome == verdict.Accepted }):
+		case slices.ContainsFunc(verdicts[t.Number], func(v wire.Verdict) bool { return v.Outcome == wire.Accepted }):
 			accepted++
 		case more:
 			left++

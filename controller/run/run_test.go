@@ -85,7 +85,7 @@ func TestANodeThatCannotRecordFailsItsTrial(t *testing.T) {
 	}
 	v := r.Archive.Decisions()
 	if len(v) != 1 || v[0].TrialKey != (wire.TrialKey{Trial: 1, Attempt: 1}) || v[0].Outcome != "failed" ||
-		!strings.HasPrefix(v[0].Reason, "unrecorded") || !strings.Contains(v[0].Reason, "node road") {
+		!strings.HasPrefix(v[0].Reason.String(), "unrecorded") || !strings.Contains(v[0].Reason.String(), "node road") {
 		t.Errorf("decided %+v", v)
 	}
 }

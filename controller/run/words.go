@@ -77,7 +77,7 @@ func (r *Runner) stand(v wire.Verdict, n wire.Noted) error {
 // there is none.
 func (r *Runner) acceptedBeside(v wire.Verdict) int {
 	for _, had := range r.Archive.Decisions() {
-		if had.Trial == v.Trial && had.Attempt != v.Attempt && had.Outcome == verdict.Accepted {
+		if had.Trial == v.Trial && had.Attempt != v.Attempt && had.Outcome == wire.Accepted {
 			return had.Attempt
 		}
 	}

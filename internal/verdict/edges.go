@@ -38,8 +38,8 @@ func startLateMsMax(w wire.Window) float64 {
 // atEdges says why what the nodes at the ends of TCP flows counted between the
 // window's edges is not what their flows carried; empty when it is. A node of a
 // version that records no edges is not judged by them.
-func atEdges(t wire.Trial, records []wire.Record, scope Scope) string {
-	if fault := strangers(records); fault != "" {
+func atEdges(t wire.Trial, records []wire.Record, scope Scope) wire.Reason {
+	if fault := strangers(records); !fault.IsZero() {
 		return fault
 	}
 	edges := map[string][]*wire.Edge{}
@@ -53,35 +53,39 @@ func atEdges(t wire.Trial, records []wire.Record, scope Scope) string {
 		if w == nil || len(edges[n]) == 0 || !t.EndsTCP(n) || !scope.Final && n != t.Initiator {
 			continue
 		}
-		if fault := edgesOf(n, *w, t, edges[n]); fault != "" {
+		if fault := edgesOf(n, *w, t, edges[n]); !fault.IsZero() {
 			return fault
 		}
 	}
-	return ""
+	return wire.Reason{}
 }
 
-func edgesOf(node string, w wire.Window, t wire.Trial, edges []*wire.Edge) string {
+func edgesOf(node string, w wire.Window, t wire.Trial, edges []*wire.Edge) wire.Reason {
 	limit, startLimit := EdgeLateMsMax(w), startLateMsMax(w)
 	sampled := map[string]bool{}
 	for _, e := range edges {
 		switch {
 		case e.Edge == "start" && e.LateMs > startLimit && isTCP(t, e.Flow):
-			return fmt.Sprintf("edge: %s started the client of flow %s %.4g ms late, limit %g", node, e.Flow, e.LateMs, startLimit)
+			return edgeFault("%s started the client of flow %s %.4g ms late, limit %g", node, e.Flow, e.LateMs, startLimit)
 		case e.Edge != "open" && e.Edge != "close":
 			continue
 		case e.LateMs > limit:
-			return fmt.Sprintf("edge: %s sampled its sockets at the window's %s %.4g ms late, limit %g", node, e.Edge, e.LateMs, limit)
+			return edgeFault("%s sampled its sockets at the window's %s %.4g ms late, limit %g", node, e.Edge, e.LateMs, limit)
 		case e.Unknown > 0:
-			return fmt.Sprintf("edge: %s does not know the end of %d sockets at the window's %s", node, e.Unknown, e.Edge)
+			return edgeFault("%s does not know the end of %d sockets at the window's %s", node, e.Unknown, e.Edge)
 		}
 		sampled[e.Edge] = true
 	}
 	for _, edge := range []string{"open", "close"} {
 		if !sampled[edge] {
-			return fmt.Sprintf("edge: %s has not sampled its sockets at the window's %s", node, edge)
+			return edgeFault("%s has not sampled its sockets at the window's %s", node, edge)
 		}
 	}
-	return ""
+	return wire.Reason{}
+}
+
+func edgeFault(format string, args ...any) wire.Reason {
+	return wire.Reason{Code: wire.ReasonEdge, Text: fmt.Sprintf(format, args...)}
 }
 
 func isTCP(t wire.Trial, flow string) bool {
@@ -95,7 +99,7 @@ func isTCP(t wire.Trial, flow string) bool {
 
 // strangers says whose connection at a flow's server carried data within the
 // window: it had its share of the medium, and of the server.
-func strangers(records []wire.Record) string {
+func strangers(records []wire.Record) wire.Reason {
 	for _, r := range records {
 		s, ok := r.Body.(*wire.TCPSample)
 		if !ok || !alien(s) {
@@ -103,10 +107,11 @@ func strangers(records []wire.Record) string {
 		}
 		w := WindowOf(r.Node, records)
 		if w != nil && (s.Edge == "close" || s.Edge == "" && r.TBootNs >= w.OpenBootNs && r.TBootNs <= w.CloseBootNs) {
-			return fmt.Sprintf("stranger: %s reached the port of flow %s on %s, and sent %d bytes", s.Remote, s.Flow, r.Node, s.BytesReceived)
+			text := fmt.Sprintf("%s reached the port of flow %s on %s, and sent %d bytes", s.Remote, s.Flow, r.Node, s.BytesReceived)
+			return wire.Reason{Code: wire.ReasonStranger, Text: text}
 		}
 	}
-	return ""
+	return wire.Reason{}
 }
 
 // alien reports whether a sample is of a stranger's connection with data.

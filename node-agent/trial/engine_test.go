@@ -113,7 +113,7 @@ func TestArmingTwiceIsArmingOnce(t *testing.T) {
 	}
 	kept := road.spool.kinds(k, "trial")
 	last := kept[len(kept)-1].Body.(*wire.TrialState)
-	if last.State != "kept" || last.Outcome != "interrupted" || !strings.HasPrefix(last.Reason, "aborted: test") {
+	if last.State != "kept" || last.Outcome != "interrupted" || !strings.HasPrefix(last.Reason.String(), "aborted: test") {
 		t.Errorf("last state %+v", last)
 	}
 }
@@ -206,7 +206,7 @@ func TestHostStartedAnewInterruptsTheTrial(t *testing.T) {
 	road.host.mu.Unlock()
 	await(t, "kept", func() bool { return road.kept(k) })
 	rs := road.spool.kinds(k, "trial")
-	if b := rs[len(rs)-1].Body.(*wire.TrialState); b.Outcome != "interrupted" || !strings.HasPrefix(b.Reason, "host_restarted") {
+	if b := rs[len(rs)-1].Body.(*wire.TrialState); b.Outcome != "interrupted" || !strings.HasPrefix(b.Reason.String(), "host_restarted") {
 		t.Errorf("kept as %+v", b)
 	}
 }
@@ -225,7 +225,7 @@ func TestMachinePutBackInATrialInterruptsIt(t *testing.T) {
 	}
 	await(t, "kept", func() bool { return road.kept(k) })
 	rs := road.spool.kinds(k, "trial")
-	if b := rs[len(rs)-1].Body.(*wire.TrialState); b.Outcome != "interrupted" || !strings.HasPrefix(b.Reason, "host_restored") {
+	if b := rs[len(rs)-1].Body.(*wire.TrialState); b.Outcome != "interrupted" || !strings.HasPrefix(b.Reason.String(), "host_restored") {
 		t.Errorf("kept as %+v", b)
 	}
 }
@@ -275,7 +275,7 @@ func TestSpeedThatNeverComesIsRejectedForTheGate(t *testing.T) {
 	}
 	await(t, "kept", func() bool { return car.kept(k) })
 	rs := car.spool.kinds(k, "trial")
-	if b := rs[len(rs)-1].Body.(*wire.TrialState); b.Outcome != "rejected" || !strings.HasPrefix(b.Reason, errGateTimeout.Error()) {
+	if b := rs[len(rs)-1].Body.(*wire.TrialState); b.Outcome != "rejected" || !strings.HasPrefix(b.Reason.String(), errGateTimeout.Error()) {
 		t.Errorf("kept as %+v", b)
 	}
 }

@@ -38,7 +38,7 @@ const (
 // late tells whether a busy machine has spoiled an attempt, by the lateness that
 // its reason gives: the emulated radio's, or a node's at an edge of the window.
 func (j judged) late() bool {
-	return j.Outcome != "accepted" && (j.code() == "lateness" || j.code() == "edge" && strings.Contains(j.Reason, " ms late"))
+	return j.Outcome != "accepted" && (j.code() == "lateness" || j.code() == "edge" && strings.Contains(j.Reason.String(), " ms late"))
 }
 
 // rehearsed is what came of one rehearsal.
@@ -66,11 +66,10 @@ var innerCode = regexp.MustCompile(`: ([a-z]+_[a-z_]+): `)
 
 // code is the first word of the reason; of an abort, that of its cause.
 func (j judged) code() string {
-	c, rest, _ := strings.Cut(j.Reason, ":")
-	if m := innerCode.FindStringSubmatch(rest); c == "aborted" && m != nil {
+	if m := innerCode.FindStringSubmatch(": " + j.Reason.Text); j.Reason.Code == wire.ReasonAborted && m != nil {
 		return m[1]
 	}
-	return c
+	return string(j.Reason.Code)
 }
 
 // errorShare is how far the figure is above the count's upper bound or below its
