@@ -294,7 +294,7 @@ func TestE2EArm64UnderEmulation(t *testing.T) {
 	}
 	outside := []host.Change{host.Address{Interface: "wlan0", Prefix: netip.MustParsePrefix("192.0.2.1/24")}}
 	var refused *host.Refused
-	if _, err := client.Apply(t.Context(), host.ScopeRun, outside); !errors.As(err, &refused) || !strings.Contains(refused.Reason.String(), "outside the allowed prefixes") {
+	if _, err := client.Apply(t.Context(), host.ScopeRun, outside); !errors.As(err, &refused) || !strings.Contains(refused.Reason, "outside the allowed prefixes") {
 		t.Errorf("an address that is not allowed: %v", err)
 	}
 	if out := d.must(t, "fieldmesh", "nodes", "restore", "--fleet", d.path("fleet/fleet.yaml")); !strings.Contains(out, "car") {

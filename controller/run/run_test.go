@@ -94,7 +94,7 @@ func TestANodeThatCannotRecordFailsItsTrial(t *testing.T) {
 // instance, is told all of it, in calls that it takes.
 func TestANodeLearnsALongRunInPieces(t *testing.T) {
 	lane, field := newLane(t, "only")
-	const trials = verdictsAtOnce + 50
+	const trials = 250
 	r := newRunner(t, trials, 1, lane)
 	for n := 1; n <= trials; n++ {
 		if err := r.Archive.Decide(wire.Verdict{TrialKey: wire.TrialKey{Trial: n, Attempt: 1}, Outcome: "accepted", Final: true}); err != nil {

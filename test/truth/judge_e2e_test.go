@@ -254,7 +254,7 @@ func (y *tally) add(r rehearsed) { y.attempts = append(y.attempts, r.attempts...
 type row struct {
 	name     string
 	attempts int
-	outcomes map[string]int
+	outcomes map[wire.Outcome]int
 	codes    map[string]int
 	worst    float64
 	width    float64
@@ -281,7 +281,7 @@ func (y *tally) rows() []*row {
 		}
 		w := by[name]
 		if w == nil {
-			w = &row{name: name, outcomes: map[string]int{}, codes: map[string]int{}}
+			w = &row{name: name, outcomes: map[wire.Outcome]int{}, codes: map[string]int{}}
 			by[name] = w
 		}
 		w.attempts++
