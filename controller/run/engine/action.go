@@ -131,6 +131,7 @@ type (
 	// WriteOff records that a node ended an attempt without a record of it.
 	WriteOff struct {
 		Key   wire.TrialKey
+		Node  string
 		State wire.TrialState
 	}
 )

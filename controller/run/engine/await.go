@@ -242,7 +242,7 @@ func (a *awaiting) writeOff(then func()) {
 			}
 			st := wire.TrialState{State: wire.StateKept, Outcome: wire.Failed,
 				Reason: wire.Reason{Code: wire.ReasonUnrecorded, Text: "node " + n + " ended the attempt without a record of it"}}
-			w.e.write(w.index, WriteOff{a.key, st}, func() {
+			w.e.write(w.index, WriteOff{a.key, n, st}, func() {
 				if _, known := w.kept[a.key][n]; !known {
 					w.keep(n, a.key, st)
 				}
