@@ -172,9 +172,16 @@ type Event interface{ apply(*Engine) }
 type Begin struct{}
 
 func (Begin) apply(e *Engine) {
-	for _, w := range e.workers {
-		w.open()
-	}
+	e.do(everybody, "", ReadAttempts{}, func(a Answer) {
+		if a.Fault != nil {
+			e.fail(everybody, "", a.Fault.Err)
+			return
+		}
+		e.recall(a.Attempts)
+		for _, w := range e.workers {
+			w.open()
+		}
+	})
 }
 
 // Leave ends the run before its end. What people have decided is still kept: a

@@ -11,10 +11,16 @@ import (
 
 // catchUp brings archive and nodes to one standing: what the nodes did while no
 // controller was there is waited for, judged and decided, and the nodes learn
-// the verdicts that they have missed.
+// the verdicts that they have missed. What they did while they were waited for
+// comes after.
 func (w *worker) catchUp(then func()) {
 	w.settled(func(views map[string]wire.CampaignView) {
-		w.catchUpWith(views, w.e.undecided(views), func() { w.tellMissing(views, then) })
+		keys := w.e.undecided(views)
+		if len(keys) == 0 {
+			w.tellMissing(views, then)
+			return
+		}
+		w.catchUpWith(views, keys, func() { w.catchUp(then) })
 	})
 }
 
@@ -26,8 +32,8 @@ func (w *worker) catchUpWith(views map[string]wire.CampaignView, keys []wire.Tri
 	}
 	k := keys[0]
 	rest := func() { w.catchUpWith(views, keys[1:], then) }
-	t, planned := w.e.trial(k.Trial)
-	if _, decided := w.e.decision(k); !planned || decided {
+	t, _ := w.e.trial(k.Trial)
+	if _, decided := w.e.decision(k); decided {
 		rest()
 		return
 	}
@@ -78,7 +84,8 @@ func (e *Engine) undecided(views map[string]wire.CampaignView) []wire.TrialKey {
 	seen := map[wire.TrialKey]bool{}
 	var out []wire.TrialKey
 	add := func(k wire.TrialKey) {
-		if _, decided := e.decision(k); !decided && !seen[k] {
+		_, planned := e.trial(k.Trial)
+		if _, decided := e.decision(k); planned && !decided && !seen[k] {
 			seen[k] = true
 			out = append(out, k)
 		}
@@ -173,38 +180,38 @@ func (w *worker) tell(node string, vs []wire.Verdict, then func()) {
 	})
 }
 
-// decideOrphans decides the attempts that the archive has records of and no node
-// knows any more: the field that they were driven in is gone.
-func (e *Engine) decideOrphans(then func()) {
-	e.do(everybody, "", ReadAttempts{}, func(a Answer) {
-		if a.Fault != nil {
-			e.fail(everybody, "", a.Fault.Err)
-			return
+// recall takes the attempts that the archive has records of when the run begins.
+func (e *Engine) recall(attempts []Attempt) {
+	for _, a := range attempts {
+		_, decided := e.decision(a.TrialKey)
+		switch {
+		case !decided:
+			e.orphans = append(e.orphans, a.TrialKey)
+		case !a.Sealed:
+			e.do(everybody, "", Seal{a.TrialKey}, nil)
 		}
-		e.decideOrphan(a.Attempts, then)
-	})
+	}
 }
 
-func (e *Engine) decideOrphan(attempts []Attempt, then func()) {
-	if len(attempts) == 0 {
+// decideOrphans decides the attempts that the archive had records of when the
+// run began, and that no node knows any more: the field that they were driven in
+// is gone. Those which nodes began since are theirs.
+func (e *Engine) decideOrphans(then func()) {
+	if len(e.orphans) == 0 {
 		then()
 		return
 	}
-	a := attempts[0]
-	seal := func() {
-		if !a.Sealed {
-			e.do(everybody, "", Seal{a.TrialKey}, nil)
-		}
-		e.decideOrphan(attempts[1:], then)
-	}
-	if _, decided := e.decision(a.TrialKey); decided {
-		seal()
+	k := e.orphans[0]
+	e.orphans = e.orphans[1:]
+	if _, decided := e.decision(k); decided {
+		e.decideOrphans(then)
 		return
 	}
 	gone := verdict.Interruption{Code: wire.ReasonControllerRestarted, Text: "the controller ended during the attempt, and no node knows of it"}
-	v := wire.Verdict{TrialKey: a.TrialKey, Outcome: wire.Interrupted, Final: true, Reason: gone.Reason()}
+	v := wire.Verdict{TrialKey: k, Outcome: wire.Interrupted, Final: true, Reason: gone.Reason()}
 	e.keep(Decide{v}, func() {
 		e.decided(v)
-		seal()
+		e.do(everybody, "", Seal{k}, nil)
+		e.decideOrphans(then)
 	})
 }

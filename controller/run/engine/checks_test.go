@@ -87,6 +87,9 @@ func (w *world) asked(a Action) {
 		}
 	case Judge:
 		for _, n := range w.nodes[a.Worker] {
+			if w.calm && !n.leased() {
+				w.violated("the lease of %v has run out", n)
+			}
 			if n.cur != nil && n.cur.key == op.Key && n.cur.direct {
 				w.violated("attempt %v is judged while %v is at it", op.Key, n)
 			}
@@ -115,9 +118,11 @@ func (w *world) asked(a Action) {
 	}
 }
 
+// knows reports whether a node has been armed for an attempt; one that is just
+// being started anew will say so.
 func (n *node) knows(k wire.TrialKey) bool {
 	_, had := n.verdictOn(k)
-	return had || n.cur != nil && n.cur.key == k
+	return !n.up || had || n.cur != nil && n.cur.key == k
 }
 
 func (w *world) arming(a Action, op Arm) {

@@ -47,7 +47,7 @@ type simAttempt struct {
 
 const (
 	gateLimit = 20 * time.Second
-	noGoLimit = 90 * time.Second
+	noGoLimit = 120 * time.Second
 )
 
 func (n *node) leased() bool { return n.lease.holder != "" && n.w.now < n.lease.until }
@@ -119,6 +119,7 @@ func (n *node) arm(k wire.TrialKey, alone bool, done func(*Fault)) {
 		done(nil)
 		return
 	}
+	n.w.tell("%v arms for %v (alone %v)", n, k, alone)
 	a := &simAttempt{key: k, state: wire.StateLoaded, alone: alone}
 	n.cur, n.started = a, true
 	n.after(n.w.between(10*time.Millisecond, 400*time.Millisecond), a, func() {
@@ -136,7 +137,11 @@ func (n *node) arm(k wire.TrialKey, alone bool, done func(*Fault)) {
 			}
 		})
 		if n.w.trial(k.Trial).Initiator == n.name {
-			n.after(n.w.between(100*time.Millisecond, 2*time.Second), a, func() { n.gate(a, n.w.now) })
+			most := 2 * time.Second
+			if n.w.slow {
+				most = time.Minute
+			}
+			n.after(n.w.between(100*time.Millisecond, most), a, func() { n.gate(a, n.w.now) })
 		}
 	})
 }
@@ -236,6 +241,9 @@ func (n *node) finish(a *simAttempt, outcome wire.Outcome, code wire.ReasonCode)
 	}
 	k := a.key
 	n.cur, n.last = nil, &k
+	if n.w.calm && !n.leased() {
+		n.w.violated("the lease of %v ran out in attempt %v", n, k)
+	}
 	n.ended(k, outcome, code)
 	for _, wake := range a.waiters {
 		wake()
@@ -246,6 +254,7 @@ func (n *node) finish(a *simAttempt, outcome wire.Outcome, code wire.ReasonCode)
 func (n *node) ended(k wire.TrialKey, outcome wire.Outcome, code wire.ReasonCode) {
 	reason := wire.Reason{Code: code}
 	n.set(wire.Verdict{TrialKey: k, Outcome: outcome, Reason: reason})
+	n.w.tell("%v kept %v: %s %s (recorded %v)", n, k, outcome, code, !n.mute)
 	n.w.keptSeen(n, k, outcome, !n.mute)
 	if n.mute {
 		n.mute = false
@@ -279,6 +288,7 @@ func (n *node) restart() {
 	if !n.up {
 		return
 	}
+	n.w.tell("%v restarts", n)
 	n.up, n.lease = false, simLease{}
 	n.w.leaseLost(n)
 	n.life++

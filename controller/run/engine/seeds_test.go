@@ -38,7 +38,9 @@ func TestSoakSchedulesOfCuts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if failure := newWorld(seed, nil).run(); failure != "" {
+		w := newWorld(seed, nil)
+		w.trace = t.Logf
+		if failure := w.run(); failure != "" {
 			t.Fatalf("seed %d: %s", seed, failure)
 		}
 		return

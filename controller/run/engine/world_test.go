@@ -28,12 +28,14 @@ type world struct {
 	queue   happenings
 	order   uint64
 	calm    bool          // nothing goes wrong
+	slow    bool          // cars take long, and so do records
 	calmAt  time.Duration // nor from here on
 	cfg     Config
 	nodes   [][]*node
 	driving map[int]wire.TrialKey
 	archive *archive
 	mutant  *mutant
+	trace   func(format string, args ...any) // nil: nobody looks
 
 	engine  *Engine
 	life    int // of the controller; odd while it lives
@@ -73,6 +75,12 @@ func (h *happenings) Pop() any {
 	return last
 }
 
+func (w *world) tell(format string, args ...any) {
+	if w.trace != nil {
+		w.trace("%12v %s", w.now, fmt.Sprintf(format, args...))
+	}
+}
+
 func (w *world) at(d time.Duration, what func()) {
 	w.order++
 	heap.Push(&w.queue, happening{w.now + d, w.order, what})
@@ -108,7 +116,7 @@ const (
 
 // newWorld draws a fleet and its mishaps.
 func newWorld(seed uint64, m *mutant) *world {
-	w := &world{seed: seed, rng: rand.New(rand.NewPCG(seed, 7)), calm: seed%16 == 0, mutant: m, driving: map[int]wire.TrialKey{}}
+	w := &world{seed: seed, rng: rand.New(rand.NewPCG(seed, 7)), calm: seed%16 == 0, slow: seed%32 >= 24 || seed%32 == 0, mutant: m, driving: map[int]wire.TrialKey{}}
 	w.calmAt = w.between(20*time.Second, 120*time.Second)
 	names := []string{"a", "b", "c"}[:2+w.rng.IntN(2)]
 	workers := 1 + w.rng.IntN(4)/3
@@ -116,6 +124,9 @@ func newWorld(seed uint64, m *mutant) *world {
 	for i := range 2 + w.rng.IntN(2) {
 		t := wire.Trial{Number: i + 1, Block: i + 1, Car: "a", Roadside: "b", Sender: "a", Receiver: "b", Initiator: names[w.rng.IntN(2)], Relays: names[2:]}
 		plan.Trials = append(plan.Trials, t)
+	}
+	if seed%64 == 0 { // a node that takes part in no trial
+		names = append(slices.Clone(names), "z")
 	}
 	w.cfg = Config{Plan: plan, Has: func(int) bool { return true }, LookEvery: 2 * time.Second}
 	w.archive = &archive{records: map[wire.TrialKey][]wire.Record{}, held: map[*node]int{}, sealed: map[wire.TrialKey]bool{}}
@@ -143,8 +154,10 @@ func (w *world) mishaps() {
 		n := nodes[w.rng.IntN(len(nodes))]
 		at := w.between(0, w.calmAt)
 		kind := w.rng.IntN(8)
-		if len(w.nodes) > 1 && kind != 3 && kind != 4 {
-			kind = 5 // fields side by side are on the controller's own machine
+		if len(w.nodes) > 1 {
+			// Fields side by side are on the controller's own machine. A node that lost
+			// its lease there would begin a trial that may be another field's.
+			kind = 5
 		}
 		switch kind {
 		case 0, 1, 2: // a cut control link, of one node or of all
@@ -172,6 +185,7 @@ func (w *world) mishaps() {
 
 // forget replaces the nodes of a worker by new ones, which know nothing.
 func (w *world) forget(nodes []*node) {
+	w.tell("nodes are replaced")
 	if w.life%2 == 1 {
 		w.kill() // a field ends with its controller
 	}
@@ -216,6 +230,9 @@ func (w *world) start() {
 func (a *archive) attempts() []wire.TrialKey {
 	var out []wire.TrialKey
 	for k := range a.records {
+		if k.Trial == 0 { // between trials
+			continue
+		}
 		out = append(out, k)
 	}
 	slices.SortFunc(out, func(x, y wire.TrialKey) int { return cmp.Or(x.Trial-y.Trial, x.Attempt-y.Attempt) })
@@ -234,6 +251,7 @@ func (w *world) sighted(life, worker int, r wire.Record) {
 
 // kill ends the controller, and has it started anew.
 func (w *world) kill() {
+	w.tell("the controller is killed")
 	w.life++
 	w.engine = nil
 	if len(w.nodes) > 1 { // fields side by side end with their controller
@@ -259,6 +277,7 @@ func (w *world) give(life int, ev Event) {
 				if w.life != life || w.done {
 					return
 				}
+				w.tell("%d %s: %T %+v", a.Worker, a.Node, a.Op, brief(a.Op))
 				w.asked(a)
 				w.perform(life, a)
 				if w.killIn > 0 && !w.calm {
@@ -280,6 +299,23 @@ func (w *world) give(life int, ev Event) {
 			w.at(max(at-w.now, 0), func() { w.give(life, Tick{}) })
 		}
 	}
+}
+
+// brief is an action without the trial that it is about.
+func brief(op Op) any {
+	switch op := op.(type) {
+	case Judge:
+		return op.Key
+	case Settle:
+		return op.Key
+	case Clocks:
+		return op.Key
+	case Place:
+		return wire.TrialKey{Trial: op.Trial.Number, Attempt: op.Attempt}
+	case Show:
+		return op.Phase + " " + op.Detail
+	}
+	return op
 }
 
 // perform does an action as the shell would, in a world where things go wrong.
@@ -456,11 +492,15 @@ func (w *world) receive(n *node, op Op, reply func(Answer)) {
 		reply(Answer{})
 	case End:
 		n.started = false
+		restored := func() {
+			n.record(wire.TrialKey{}, &wire.HostChange{Scope: "run", Action: "undone"})
+			reply(Answer{})
+		}
 		if n.cur != nil {
-			n.abort(wire.AbortRequest{TrialKey: n.cur.key}, func() { reply(Answer{}) })
+			n.abort(wire.AbortRequest{TrialKey: n.cur.key}, restored)
 			return
 		}
-		reply(Answer{})
+		restored()
 	case Drain:
 		w.drain(n, int(op.Position.Seq), reply)
 	}
@@ -481,7 +521,11 @@ func (w *world) collect(n *node) {
 	}
 	n.copying = true
 	life := w.life
-	w.at(w.between(10*time.Millisecond, 300*time.Millisecond), func() {
+	most := 300 * time.Millisecond
+	if w.slow && !w.calm && w.now < w.calmAt {
+		most = 40 * time.Second
+	}
+	w.at(w.between(10*time.Millisecond, most), func() {
 		n.copying = false
 		if w.life != life {
 			if w.life%2 == 1 {
