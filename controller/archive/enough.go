@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -48,7 +47,7 @@ func (s *Stop) Beyond(t wire.Trial) bool { return s != nil && t.Pass == "" && t.
 // and it was driven before the run had enough. Nodes that went on alone may have
 // driven more, which would be one more look at the same question.
 func Counts(t wire.Trial, v *wire.Verdict, s *Stop) bool {
-	return v != nil && v.Outcome == verdict.Accepted && t.Pass == "" && !s.Beyond(t)
+	return v != nil && v.Outcome == wire.Accepted && t.Pass == "" && !s.Beyond(t)
 }
 
 // Drives tells whether a trial of the plan is driven in this run: not one of

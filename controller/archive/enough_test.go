@@ -12,7 +12,7 @@ func TestWhatCountsAsAResult(t *testing.T) {
 	stop := &archive.Stop{Blocks: 2}
 	for name, c := range map[string]struct {
 		trial   wire.Trial
-		outcome string
+		outcome wire.Outcome
 		stop    *archive.Stop
 		counts  bool
 	}{

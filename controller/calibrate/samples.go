@@ -13,7 +13,6 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
-	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -79,7 +78,7 @@ func gather(a *archive.Archive) (*Survey, error) {
 	var origin *metrics.Origin
 	var all []moment
 	for _, at := range attempts {
-		if at.Verdict == nil || at.Verdict.Outcome != verdict.Accepted {
+		if at.Verdict == nil || at.Verdict.Outcome != wire.Accepted {
 			continue
 		}
 		loaded, err := metrics.Load(a, at.TrialKey)

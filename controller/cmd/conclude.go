@@ -13,7 +13,6 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/report"
-	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -32,7 +31,7 @@ func (s *session) conclude(out io.Writer) error {
 	}
 	accepted, planned := 0, 0
 	for _, v := range s.archive.Decisions() {
-		if t, known := s.archive.Trial(v.Trial); known && v.Outcome == verdict.Accepted && s.archive.Drives(t) {
+		if t, known := s.archive.Trial(v.Trial); known && v.Outcome == wire.Accepted && s.archive.Drives(t) {
 			accepted++
 		}
 	}

@@ -118,7 +118,7 @@ func stepLine(s run.Progress) string {
 	}
 	if v := s.Verdict; v != nil {
 		fmt.Fprintf(&b, ": %s", v.Outcome)
-		if v.Reason != "" {
+		if !v.Reason.IsZero() {
 			fmt.Fprintf(&b, " (%s)", v.Reason)
 		}
 		return b.String()

@@ -15,7 +15,6 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/stats"
-	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -116,7 +115,7 @@ func collect(a *archive.Archive) (values, error) {
 	out := values{}
 	for _, at := range attempts {
 		trial, planned := a.Trial(at.Trial)
-		if !planned || !a.Drives(trial) || at.Verdict == nil || at.Verdict.Outcome != verdict.Accepted {
+		if !planned || !a.Drives(trial) || at.Verdict == nil || at.Verdict.Outcome != wire.Accepted {
 			continue
 		}
 		rows, err := metrics.Of(a, at.TrialKey)

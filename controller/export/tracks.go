@@ -74,7 +74,7 @@ func eachTrack(from lines, at archive.Attempt, do func(track) error) error {
 		if t == nil {
 			t = &track{TrialKey: at.TrialKey, Node: r.Node}
 			if at.Verdict != nil {
-				t.Outcome = at.Verdict.Outcome
+				t.Outcome = string(at.Verdict.Outcome)
 			}
 			byNode[r.Node] = t
 		}

@@ -57,7 +57,7 @@ func trialLine(a *archive.Archive, at archive.Attempt, factors []string) []strin
 	t, _ := a.Trial(at.Trial) // one that the plan lacks is told without what was planned
 	outcome, counts, reason, target := "", "", "", ""
 	if at.Verdict != nil {
-		outcome, counts, reason = at.Verdict.Outcome, "0", at.Verdict.Reason
+		outcome, counts, reason = string(at.Verdict.Outcome), "0", at.Verdict.Reason.String()
 		if archive.Counts(t, at.Verdict, a.Stopped()) {
 			counts = "1"
 		}

@@ -199,10 +199,10 @@ func resultOf(a *archive.Archive, s report.Summary) (tags map[string]string, fie
 		tags["speed"] = metrics.Number(*t.SpeedMps)
 	}
 	fields = map[string]any{
-		"accepted": 0, "counts": 0, "outcome": s.Verdict.Outcome, "reason": s.Verdict.Reason, "place": info.Place, "pass": t.Pass,
+		"accepted": 0, "counts": 0, "outcome": string(s.Verdict.Outcome), "reason": s.Verdict.Reason.String(), "place": info.Place, "pass": t.Pass,
 		"planned_trials": planned(info), "speed_target_mps": t.SpeedMps, "transferred_mb": s.MB,
 	}
-	if s.Verdict.Outcome == verdict.Accepted {
+	if s.Verdict.Outcome == wire.Accepted {
 		fields["accepted"] = 1
 	}
 	if archive.Counts(t, &s.Verdict, a.Stopped()) {

@@ -45,8 +45,8 @@ type Decided struct {
 	Trial   int               `json:"trial"`
 	Attempt int               `json:"attempt"`
 	Factors map[string]string `json:"factors,omitempty"`
-	Outcome string            `json:"outcome"`
-	Reason  string            `json:"reason,omitempty"`
+	Outcome wire.Outcome      `json:"outcome"`
+	Reason  wire.Reason       `json:"reason,omitzero"`
 }
 
 // Current is the attempt whose records came last.
@@ -60,7 +60,7 @@ type Current struct {
 	DurationS float64           `json:"duration_s"`
 	TargetMps *float64          `json:"target_mps,omitempty"`
 	BandMps   *float64          `json:"band_mps,omitempty"` // half width of the band round the target
-	Outcome   string            `json:"outcome,omitempty"`
+	Outcome   wire.Outcome      `json:"outcome,omitempty"`
 	Nodes     []Node            `json:"nodes"`
 	Timeline  []Moment          `json:"timeline"` // since the window opened
 	Events    []Mark            `json:"events,omitempty"`
@@ -69,7 +69,7 @@ type Current struct {
 // Node is one node of the attempt as its newest records tell.
 type Node struct {
 	Name       string      `json:"name"`
-	State      string      `json:"state,omitempty"` // of its trial
+	State      wire.State  `json:"state,omitempty"` // of its trial
 	GPSMode    *int        `json:"gps_mode,omitempty"`
 	FixAgeMs   *float64    `json:"fix_age_ms,omitempty"`
 	SpeedMps   *float64    `json:"speed_mps,omitempty"` // of its newest fix, not older than a fix may be
@@ -131,15 +131,15 @@ func stateOf(a *archive.Archive, at reach) (State, error) {
 func count(a *archive.Archive, decided []wire.Verdict) (c Counts, recent []Decided) {
 	for _, v := range decided {
 		switch v.Outcome {
-		case verdict.Accepted:
+		case wire.Accepted:
 			if t, planned := a.Trial(v.Trial); planned && a.Drives(t) { // as the trials that it is a part of
 				c.Accepted++
 			}
-		case verdict.Rejected:
+		case wire.Rejected:
 			c.Rejected++
-		case verdict.Failed:
+		case wire.Failed:
 			c.Failed++
-		case verdict.Interrupted:
+		case wire.Interrupted:
 			c.Interrupted++
 		}
 	}

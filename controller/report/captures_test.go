@@ -4,13 +4,12 @@ import (
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/metrics"
-	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 func TestIncompleteCapturesAreNamedWithTheirReason(t *testing.T) {
 	of := func(number int, lacks ...string) attempt {
-		return attempt{TrialKey: wire.TrialKey{Trial: number, Attempt: 1}, lacks: lacks, Verdict: &wire.Verdict{Outcome: verdict.Accepted},
+		return attempt{TrialKey: wire.TrialKey{Trial: number, Attempt: 1}, lacks: lacks, Verdict: &wire.Verdict{Outcome: wire.Accepted},
 			Trial: wire.Trial{Number: number, Capture: &wire.CapturePlan{SnapBytes: 96}}}
 	}
 	lacks := lacksOf([]metrics.Lack{{Node: "van", What: "its file was full, and 120 packets are missing"}}, []metrics.Row{{Name: metrics.CapturesUnreadable, Value: 1}})
@@ -22,7 +21,7 @@ func TestIncompleteCapturesAreNamedWithTheirReason(t *testing.T) {
 	if threat, clear := incompleteCaptures(&data{attempts: []attempt{of(1)}}); threat != nil || clear == "" {
 		t.Errorf("whole captures: %+v, %q", threat, clear)
 	}
-	if threat, clear := incompleteCaptures(&data{attempts: []attempt{{Verdict: &wire.Verdict{Outcome: verdict.Accepted}}}}); threat != nil || clear != "" {
+	if threat, clear := incompleteCaptures(&data{attempts: []attempt{{Verdict: &wire.Verdict{Outcome: wire.Accepted}}}}); threat != nil || clear != "" {
 		t.Errorf("no captures: %+v, %q", threat, clear)
 	}
 }

@@ -18,7 +18,6 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/design"
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/stats"
-	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -105,10 +104,10 @@ func (p placebo) driven(t *testing.T, c *plan.Campaign, luck *rand.Rand) *data {
 	at := time.Date(2026, 5, 4, 9, 0, 0, 0, time.UTC)
 	for i, trial := range r.Trials {
 		a := d.attemptOf(trial)
-		a.TrialKey, a.Verdict = wire.TrialKey{Trial: trial.Number, Attempt: 1}, &wire.Verdict{Outcome: verdict.Accepted}
+		a.TrialKey, a.Verdict = wire.TrialKey{Trial: trial.Number, Attempt: 1}, &wire.Verdict{Outcome: wire.Accepted}
 		a.MB, a.Mbps = new(0.0), new(0.0)
 		if luck.Float64() < p.lost {
-			a.Verdict.Outcome = verdict.Rejected
+			a.Verdict.Outcome = wire.Rejected
 		}
 		if at = at.Add(time.Minute); p.pause > 0 && i > 0 && i%p.pause == 0 {
 			at = at.Add(time.Hour)

@@ -11,7 +11,6 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/topology"
-	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -59,12 +58,12 @@ type attempt struct {
 	speedErr *float64
 }
 
-func (a attempt) accepted() bool { return a.Verdict != nil && a.Verdict.Outcome == verdict.Accepted }
+func (a attempt) accepted() bool { return a.Verdict != nil && a.Verdict.Outcome == wire.Accepted }
 
 // interrupted reports whether the attempt was ended from outside: it says nothing
 // of its trial.
 func (a attempt) interrupted() bool {
-	return a.Verdict != nil && a.Verdict.Outcome == verdict.Interrupted
+	return a.Verdict != nil && a.Verdict.Outcome == wire.Interrupted
 }
 
 func (a attempt) calibration() bool { return a.Trial.Pass != "" }

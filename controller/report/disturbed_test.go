@@ -5,13 +5,12 @@ import (
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/metrics"
-	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // What disturbed accepted attempts is told with its numbers.
 func TestWhatDisturbedAttemptsIsTold(t *testing.T) {
-	of := func(outcome string, numbers map[string]float64) attempt {
+	of := func(outcome wire.Outcome, numbers map[string]float64) attempt {
 		a := attempt{Verdict: &wire.Verdict{Outcome: outcome}, MB: new(2.0), Trial: wire.Trial{Traffic: []wire.Flow{{Name: "main"}}}}
 		for name, v := range numbers {
 			flow := ""
@@ -22,12 +21,12 @@ func TestWhatDisturbedAttemptsIsTold(t *testing.T) {
 		}
 		return a
 	}
-	quiet := of(verdict.Accepted, map[string]float64{metrics.RefusedPackets: 0, metrics.FilteredPackets: 0, metrics.SocketsLeft: 0,
+	quiet := of(wire.Accepted, map[string]float64{metrics.RefusedPackets: 0, metrics.FilteredPackets: 0, metrics.SocketsLeft: 0,
 		metrics.StandstillMaxMs: 12, metrics.TransferredMB: 2, metrics.TransferredUnsureMB: 0.02})
-	flooded := of(verdict.Accepted, map[string]float64{metrics.RefusedPackets: 41_000, metrics.FilteredPackets: 3, metrics.SocketsLeft: 0,
+	flooded := of(wire.Accepted, map[string]float64{metrics.RefusedPackets: 41_000, metrics.FilteredPackets: 3, metrics.SocketsLeft: 0,
 		metrics.StandstillMaxMs: 180, metrics.TransferredMB: 2, metrics.TransferredUnsureMB: 1.2})
-	failed := of(verdict.Failed, map[string]float64{metrics.RefusedPackets: 9, metrics.FilteredPackets: 9, metrics.SocketsLeft: 1, metrics.StandstillMaxMs: 4000})
-	unknown := of(verdict.Accepted, nil)
+	failed := of(wire.Failed, map[string]float64{metrics.RefusedPackets: 9, metrics.FilteredPackets: 9, metrics.SocketsLeft: 1, metrics.StandstillMaxMs: 4000})
+	unknown := of(wire.Accepted, nil)
 	for name, c := range map[string]struct {
 		attempts []attempt
 		check    check

@@ -4,14 +4,13 @@ import (
 	"strings"
 	"testing"
 
-	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // sentWith is an accepted attempt by a sender with a least RTO.
 func sentWith(tcp wire.TCP, us string) attempt {
-	return attempt{Verdict: &wire.Verdict{Outcome: verdict.Accepted}, MB: new(1.0), Trial: wire.Trial{Sender: "a", TCP: tcp},
+	return attempt{Verdict: &wire.Verdict{Outcome: wire.Accepted}, MB: new(1.0), Trial: wire.Trial{Sender: "a", TCP: tcp},
 		node: map[string]wire.Provenance{"a": {Sysctls: map[string]string{tcpcc.RTOMinKey: us}}}}
 }
 

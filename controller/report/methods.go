@@ -10,7 +10,6 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/stats"
-	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -100,10 +99,10 @@ func proseTrial(d *data) string {
 }
 
 func proseVerdicts(d *data) string {
-	tally := map[string]int{}
+	tally := map[wire.Outcome]int{}
 	for _, a := range d.attempts {
 		if !a.calibration() {
-			tally[outcome(a)]++
+			tally[a.Verdict.Outcome]++
 		}
 	}
 	total := 0
@@ -111,7 +110,7 @@ func proseVerdicts(d *data) string {
 		total += n
 	}
 	text := fmt.Sprintf("Of %s %d were accepted, %d rejected, %d failed and %d interrupted from outside; at most %d a trial were made, those interrupted not counted. Attempts were judged by covariates, never by what they transferred",
-		count(total, "attempt"), tally[verdict.Accepted], tally[verdict.Rejected], tally[verdict.Failed], tally[verdict.Interrupted], d.info.Plan.AttemptsMax)
+		count(total, "attempt"), tally[wire.Accepted], tally[wire.Rejected], tally[wire.Failed], tally[wire.Interrupted], d.info.Plan.AttemptsMax)
 	if all := d.planned(); len(all) > 0 {
 		var said []string
 		for _, r := range rules(all[0].Trial.Acceptance) {

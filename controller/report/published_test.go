@@ -12,7 +12,6 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/plan"
-	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -21,7 +20,7 @@ type connection struct{ sent, lossPercent, delayMs float64 }
 
 // beside makes an accepted attempt of the chain with its connections.
 func beside(variant, routing string, repetition int, mbps float64, connections ...connection) attempt {
-	a := attempt{Verdict: &wire.Verdict{Outcome: verdict.Accepted}, Mbps: &mbps,
+	a := attempt{Verdict: &wire.Verdict{Outcome: wire.Accepted}, Mbps: &mbps,
 		Trial: wire.Trial{Repetition: repetition, Still: true, Routing: wire.Routing{Protocol: routing}, TCP: wire.TCP{Variant: variant}}}
 	for i, c := range connections {
 		flow := fmt.Sprintf("f%d", i)
@@ -46,7 +45,7 @@ func says(t *testing.T, text string, words ...string) {
 // the comparison names them.
 func TestFlowsWithoutIperf3sTotalAreNamed(t *testing.T) {
 	flow := func(kernel float64, own ...float64) attempt {
-		a := attempt{Verdict: &wire.Verdict{Outcome: verdict.Accepted}, MB: &kernel, Trial: wire.Trial{Traffic: []wire.Flow{{Name: "bulk", Kind: "iperf3_tcp"}}},
+		a := attempt{Verdict: &wire.Verdict{Outcome: wire.Accepted}, MB: &kernel, Trial: wire.Trial{Traffic: []wire.Flow{{Name: "bulk", Kind: "iperf3_tcp"}}},
 			rows: []metrics.Row{{Flow: "bulk", Name: metrics.TransferredMB, Value: kernel}}}
 		for _, mb := range own {
 			a.rows = append(a.rows, metrics.Row{Flow: "bulk", Name: metrics.Iperf3MB, Value: mb})

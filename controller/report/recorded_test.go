@@ -5,13 +5,12 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/topology"
-	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 func acceptedAt(trial int) attempt {
 	return attempt{TrialKey: wire.TrialKey{Trial: trial, Attempt: 1}, Trial: wire.Trial{Number: trial},
-		Verdict: &wire.Verdict{Outcome: verdict.Accepted}, MB: new(1.0)}
+		Verdict: &wire.Verdict{Outcome: wire.Accepted}, MB: new(1.0)}
 }
 
 // Each accepted trial without a result says what it lacks.
@@ -44,7 +43,7 @@ func TestWhatCapturesLackIsTold(t *testing.T) {
 		return metrics.Row{Trial: trial, Attempt: 1, Name: metrics.CaptureDropped, Value: n}
 	}
 	rejected := acceptedAt(3)
-	rejected.Verdict = &wire.Verdict{Outcome: verdict.Rejected}
+	rejected.Verdict = &wire.Verdict{Outcome: wire.Rejected}
 	d := &data{attempts: []attempt{acceptedAt(1), acceptedAt(2), rejected},
 		table: []metrics.Row{drops(1, 0), drops(2, 12), drops(3, 900)}}
 	found, _ := captureDrops(d)

@@ -11,7 +11,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/papers"
 	"fieldmesh.dev/fieldmesh/controller/stats"
-	"fieldmesh.dev/fieldmesh/internal/verdict"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // head is the report's first lines.
@@ -38,7 +38,7 @@ func viewHead(d *data) head {
 		case d.beyond(a.Trial): // told where it says why it was enough
 		case a.accepted():
 			accepted[a.Trial.Number] = true
-		case a.Verdict != nil && a.Verdict.Outcome == verdict.Rejected:
+		case a.Verdict != nil && a.Verdict.Outcome == wire.Rejected:
 			rejected++
 		case a.interrupted():
 			interrupted++

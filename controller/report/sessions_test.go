@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
-	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
@@ -121,7 +120,7 @@ func TestSessionsByTheJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, at := range d.attempts {
-		if want := []string{"1", "2"}[at.Trial.Number/5]; at.Session != want || at.Verdict.Outcome != verdict.Accepted || len(at.spools) != 2 {
+		if want := []string{"1", "2"}[at.Trial.Number/5]; at.Session != want || at.Verdict.Outcome != wire.Accepted || len(at.spools) != 2 {
 			t.Errorf("trial %d, %s, is of session %s, want %s (spools %v)", at.Trial.Number, at.Verdict.Outcome, at.Session, want, at.spools)
 		}
 	}

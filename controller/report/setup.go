@@ -61,7 +61,7 @@ func viewVerdicts(d *data) (any, error) {
 			Direction: a.Trial.Direction, Outcome: outcome(a), MB: maybe("%.2f", a.MB),
 		}
 		if a.Verdict != nil {
-			r.Reason = a.Verdict.Reason
+			r.Reason = a.Verdict.Reason.String()
 			if w := a.Verdict.Word; w != nil {
 				r.Reason = strings.TrimPrefix(r.Reason+"; "+wordText(*w), "; ")
 			}

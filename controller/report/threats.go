@@ -10,7 +10,6 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/design"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/stats"
-	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -205,7 +204,7 @@ func interruptions(d *data) (*threat, string) {
 	var all []string
 	for _, a := range d.attempts {
 		if a.interrupted() && !a.calibration() {
-			all = append(all, fmt.Sprintf("%d.%d %s", a.Trial.Number, a.Attempt, verdict.CodeOf(a.Verdict.Reason)))
+			all = append(all, fmt.Sprintf("%d.%d %s", a.Trial.Number, a.Attempt, a.Verdict.Reason.Code))
 		}
 	}
 	if len(all) == 0 {

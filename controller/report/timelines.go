@@ -107,7 +107,7 @@ func outcome(a attempt) string {
 	if a.Verdict == nil {
 		return "undecided"
 	}
-	return a.Verdict.Outcome
+	return string(a.Verdict.Outcome)
 }
 
 // measure finds the range of a column over all attempts.

@@ -20,7 +20,7 @@ const captureChunk = 1 << 20
 // is told of in the run.
 func (l *openLane) captures(ctx context.Context, k wire.TrialKey) error {
 	told := map[string]*wire.Capture{}
-	for rec, err := range l.r.Archive.Records(k.Trial, k.Attempt) {
+	for rec, err := range l.s.Archive.Records(k.Trial, k.Attempt) {
 		if err != nil {
 			return fmt.Errorf("fetch captures of trial %d attempt %d: %w", k.Trial, k.Attempt, err)
 		}
@@ -32,12 +32,12 @@ func (l *openLane) captures(ctx context.Context, k wire.TrialKey) error {
 	for n := range told {
 		names = append(names, n)
 	}
-	return l.eachNamed(names, func(node string) error {
+	return eachNamed(names, func(node string) error {
 		err := l.capture(ctx, k, node, *told[node])
 		var refused *wire.Error
 		if errors.As(err, &refused) || errors.Is(err, archive.ErrOtherCapture) {
 			text := fmt.Sprintf("the capture of node %s is lost: %v", node, err)
-			return l.r.own(k, bootNs(), &wire.Event{Level: "warning", Text: text})
+			return l.s.own.append(k, &wire.Event{Level: "warning", Text: text})
 		}
 		return err
 	})
@@ -49,10 +49,10 @@ func (l *openLane) capture(ctx context.Context, k wire.TrialKey, node string, to
 		if err := l.captureBytes(ctx, k, node, told); err != nil {
 			return err
 		}
-		if _, whole := l.r.Archive.CaptureHeld(k, node); whole {
+		if _, whole := l.s.Archive.CaptureHeld(k, node); whole {
 			return nil
 		}
-		err := l.r.Archive.CloseCapture(k, node, told.SHA256)
+		err := l.s.Archive.CloseCapture(k, node, told.SHA256)
 		if !again || !errors.Is(err, archive.ErrOtherCapture) { // what a former controller left may be at fault
 			return err
 		}
@@ -62,14 +62,14 @@ func (l *openLane) capture(ctx context.Context, k wire.TrialKey, node string, to
 func (l *openLane) captureBytes(ctx context.Context, k wire.TrialKey, node string, told wire.Capture) error {
 	c := l.Nodes[node]
 	for {
-		held, whole := l.r.Archive.CaptureHeld(k, node)
+		held, whole := l.s.Archive.CaptureHeld(k, node)
 		if whole || held >= told.FileBytes {
 			return nil
 		}
-		l.r.show(Progress{Lane: l.Name, Phase: "collecting", Detail: fmt.Sprintf("capture of %s: %d of %d kB", node, held/1000, told.FileBytes/1000)})
+		l.s.show(Progress{Lane: l.Name, Phase: "collecting", Detail: fmt.Sprintf("capture of %s: %d of %d kB", node, held/1000, told.FileBytes/1000)})
 		var data []byte
 		err := l.insist(ctx, c, func() (err error) {
-			data, _, err = c.Capture(ctx, l.r.Plan.Run, k, held, captureChunk)
+			data, _, err = c.Capture(ctx, l.s.Plan.Run, k, held, captureChunk)
 			return err
 		})
 		if err != nil {
@@ -78,7 +78,7 @@ func (l *openLane) captureBytes(ctx context.Context, k wire.TrialKey, node strin
 		if len(data) == 0 {
 			return wire.Errorf(wire.CodeConflict, "the file ends at byte %d of %d", held, told.FileBytes)
 		}
-		if err := l.r.Archive.AppendCapture(k, node, data); err != nil {
+		if err := l.s.Archive.AppendCapture(k, node, data); err != nil {
 			return err
 		}
 	}

@@ -3,93 +3,76 @@ package run
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/run/engine"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // A node's spool still holds the run before, whose trials have the same numbers.
 func TestRecordsOfAnotherRunAreNotSeen(t *testing.T) {
 	k := wire.TrialKey{Trial: 1, Attempt: 1}
-	line := func(run string, b wire.Body) []byte {
+	seen := func(run string, b wire.Body) engine.Event {
 		text, err := wire.Record{Header: wire.Header{Node: "car", Epoch: "e", Seq: 1, Run: run, Trial: k.Trial, Attempt: k.Attempt}, Body: b}.MarshalJSON()
 		if err != nil {
 			t.Fatal(err)
 		}
-		return text
+		return sightingIn(0, "today", text)
 	}
-	s := newSightings("today", func(wire.Record) {})
-	for _, b := range []wire.Body{&wire.Window{OpenBootNs: 1, CloseBootNs: 2}, &wire.TrialState{State: "kept", Outcome: "failed", Reason: "x"}} {
-		s.see(line("yesterday", b))
-		s.see(line("", b))
+	window := &wire.Window{OpenBootNs: 5, CloseBootNs: 6}
+	kept := &wire.TrialState{State: wire.StateKept, Outcome: wire.Failed}
+	for _, b := range []wire.Body{window, kept} {
+		if yesterday, none := seen("yesterday", b), seen("", b); yesterday != nil || none != nil {
+			t.Errorf("another run's record was taken for today's: %+v, %+v", yesterday, none)
+		}
 	}
-	if missing, gaveUp, _, _ := s.lacking(k, []string{"car"}); len(missing) != 1 || gaveUp != "" {
-		t.Errorf("yesterday's trial was taken for today's: missing %v, given up %q", missing, gaveUp)
+	if got := seen("today", window); got != (engine.Opened{Node: "car", Key: k, Window: *window}) {
+		t.Errorf("today's window: %+v", got)
 	}
-	if open, _ := s.window(k, "car"); open != 0 {
-		t.Error("yesterday's window was taken for today's")
+	if got := seen("today", kept); got != (engine.Kept{Node: "car", Key: k, State: *kept}) {
+		t.Errorf("today's end: %+v", got)
 	}
-	s.see(line("today", &wire.Window{OpenBootNs: 5, CloseBootNs: 6}))
-	s.see(line("today", &wire.TrialState{State: "kept", Outcome: "accepted"}))
-	if missing, _, _, _ := s.lacking(k, []string{"car"}); len(missing) != 0 {
-		t.Error("today's trial was not seen")
-	}
-	if open, closed := s.window(k, "car"); open != 5 || closed != 6 {
-		t.Errorf("window %d to %d", open, closed)
+	if got := seen("today", &wire.TrialState{State: wire.StateArmed}); got != nil {
+		t.Errorf("a state that ends nothing: %+v", got)
 	}
 }
 
 // A controller was killed after it had collected an attempt and before it
 // judged it: the next one must not wait for records that are long there.
 func TestWhatTheArchiveHoldsIsRecalled(t *testing.T) {
-	plan := wire.RunPlan{Run: "today", Trials: []wire.Trial{{Number: 1, Initiator: "car"}, {Number: 2, Initiator: "car"}}}
-	a, err := archive.Create(filepath.Join(t.TempDir(), "today"), archive.RunInfo{Run: "today", Plan: plan})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
-	var lines [][]byte
-	for i, b := range []wire.Body{&wire.Window{OpenBootNs: 5, CloseBootNs: 6}, &wire.TrialState{State: "kept", Outcome: "accepted"}} {
-		for trial := 1; trial <= 2; trial++ {
-			line, err := wire.Record{Header: wire.Header{Node: "car", Epoch: "e", Seq: uint64(2*i + trial), Run: "today", Trial: trial, Attempt: 1}, Body: b}.MarshalJSON()
-			if err != nil {
-				t.Fatal(err)
-			}
-			lines = append(lines, line)
+	lane, field := newLane(t, "only")
+	r := newRunner(t, 2, 1, lane)
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	for name, n := range field.nodes {
+		n.record(k, &wire.Window{OpenBootNs: 5, CloseBootNs: 6})
+		n.record(k, &wire.TrialState{State: wire.StateKept, Outcome: wire.Accepted})
+		n.keep(wire.Verdict{TrialKey: k, Outcome: wire.Accepted})
+		if err := r.Archive.Append(name, n.lines); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Archive.Reached(name, wire.SpoolPosition{Epoch: n.epoch, Seq: uint64(len(n.lines))}); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if err := a.Append("car", lines); err != nil {
+	var driven []wire.TrialKey
+	field.armed = func() { driven = append(driven, *field.nodes["car"].current) }
+	if err := r.Run(within(t)); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Decide(wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: "accepted", Final: true}); err != nil {
-		t.Fatal(err)
-	}
-	s := newSightings("today", func(wire.Record) {})
-	if err := s.recall(a); err != nil {
-		t.Fatal(err)
-	}
-	for trial, want := range map[int]int64{1: 0, 2: 5} { // the first is decided: nobody asks for it any more
-		k := wire.TrialKey{Trial: trial, Attempt: 1}
-		if open, _ := s.window(k, "car"); open != want {
-			t.Errorf("trial %d: the window opens at %d, want %d", trial, open, want)
-		}
-		if missing, _, _, _ := s.lacking(k, []string{"car"}); (len(missing) == 0) != (want != 0) {
-			t.Errorf("trial %d: missing %v", trial, missing)
-		}
+	if accepted, _, _ := r.Counts(); accepted != 2 || len(driven) != 1 || driven[0].Trial != 2 {
+		t.Errorf("%d accepted, driven %v", accepted, driven)
 	}
 }
 
 func TestWhichRefusalsPass(t *testing.T) {
 	for code, want := range map[string]bool{"no_lease": true, "host": true, "stopping": true, "lease_held": false, "conflict": false, "busy": false} {
-		if got := passes(fmt.Errorf("load: %w", wire.Errorf(code, "no"))); got != want {
+		if got := faultOf(fmt.Errorf("load: %w", wire.Errorf(code, "no"))).Passes(); got != want {
 			t.Errorf("%s: %v", code, got)
 		}
 	}
-	if !passes(errors.New("connection refused")) {
+	if !faultOf(errors.New("connection refused")).Passes() {
 		t.Error("a node out of reach is not waited for")
 	}
 }
@@ -106,20 +89,16 @@ func TestOnlyTheMediumVouchesForAnEmulatedWindow(t *testing.T) {
 // While a window is open nobody waits for records; at its end all do.
 func TestNodesAreLeftAloneUntilAnAttemptEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSightings("today", func(wire.Record) {})
+		p := newPace()
 		rested := func() time.Duration {
 			began := time.Now()
-			s.rest(t.Context(), 4*time.Second)
+			p.rest(t.Context(), 4*time.Second)
 			return time.Since(began)
 		}
 		if d := rested(); d != 4*time.Second {
 			t.Errorf("in the quiet it rests %v", d)
 		}
-		at := func(b wire.Body) wire.Record {
-			return wire.Record{Header: wire.Header{Node: "car", Run: "today", Trial: 1, Attempt: 1}, Body: b}
-		}
-		time.AfterFunc(time.Second, func() { s.take(at(&wire.TrialState{State: "armed"})) })
-		time.AfterFunc(2*time.Second, func() { s.take(at(&wire.Window{OpenBootNs: 1, CloseBootNs: 2})) })
+		time.AfterFunc(2*time.Second, p.ends)
 		if d := rested(); d != 2*time.Second {
 			t.Errorf("the window of another closes after 2 s: it rests %v", d)
 		}

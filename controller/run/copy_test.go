@@ -5,44 +5,16 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/run/engine"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
-
-// A node that rejected what it measured to the end must not have the others
-// aborted, which would make a failed trial of a rejected one.
-func TestWhoGivesUpEndsTheOthersAndWhoRejectsDoesNot(t *testing.T) {
-	k := wire.TrialKey{Trial: 1, Attempt: 1}
-	for _, c := range []struct {
-		name     string
-		outcome  string
-		measured bool
-		gaveUp   bool
-	}{
-		{"accepted", "accepted", true, false},
-		{"rejected after its window", "rejected", true, false},
-		{"rejected for the gate", "rejected", false, true},
-		{"failed before its window", "failed", false, true},
-		{"failed in its window", "failed", true, true},
-	} {
-		s := newSightings("today", func(wire.Record) {})
-		if c.measured {
-			s.take(wire.Record{Header: wire.Header{Node: "car", Trial: 1, Attempt: 1}, Body: &wire.Window{OpenBootNs: 1, CloseBootNs: 2}})
-		}
-		s.take(wire.Record{Header: wire.Header{Node: "car", Trial: 1, Attempt: 1}, Body: &wire.TrialState{State: "kept", Outcome: c.outcome, Reason: "why"}})
-		missing, gaveUp, _, _ := s.lacking(k, []string{"car", "roadside"})
-		if !slices.Equal(missing, []string{"roadside"}) || (gaveUp == "car: why") != c.gaveUp {
-			t.Errorf("%s: missing %v, given up %q", c.name, missing, gaveUp)
-		}
-	}
-}
 
 // fakeSource has lines, numbered from 1, and then nothing more.
 type fakeSource struct {
@@ -67,16 +39,18 @@ func (f *fakeSource) Confirm(context.Context, wire.SpoolPosition) (wire.SpoolSta
 	return wire.SpoolStatus{}, nil
 }
 
-// collecting runs the collector of a source until the test ends.
-func collecting(t *testing.T, f *fakeSource) *openLane {
+// collecting runs the collector of a source until the test ends, and gives what
+// it tells.
+func collecting(t *testing.T, f *fakeSource) (*openLane, <-chan engine.Event) {
 	t.Helper()
 	a, err := archive.Create(filepath.Join(t.TempDir(), "run"), synthetic.Info(synthetic.Options{Seed: 4, Speeds: []float64{5.6}, Repetitions: 1}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &openLane{Lane: &Lane{}, r: &Runner{Archive: a, Log: slog.New(slog.DiscardHandler)}, seen: newSightings(a.Info().Run, func(wire.Record) {})}
-	f.asked = make(chan wire.SpoolPosition)
 	ctx, cancel := context.WithCancel(context.Background())
+	s := &shell{Runner: &Runner{Archive: a, Log: slog.New(slog.DiscardHandler), Plan: a.Info().Plan}, ctx: ctx, events: make(chan engine.Event, 100)}
+	l := newOpenLane(s, 0, &Lane{}, false)
+	f.asked = make(chan wire.SpoolPosition)
 	var working sync.WaitGroup
 	working.Go(func() { l.collect(ctx, "car", f) })
 	t.Cleanup(func() {
@@ -86,48 +60,46 @@ func collecting(t *testing.T, f *fakeSource) *openLane {
 			t.Error(err)
 		}
 	})
-	return l
+	return l, s.events
 }
 
 // A line that is no record blocks nothing, also as the last one of a node.
 func TestALineThatIsNoRecordDoesNotStopTheCollector(t *testing.T) {
-	kept, err := wire.Record{Header: wire.Header{Node: "car", Epoch: "e", Seq: 1, Run: "synthetic-4", Trial: 1, Attempt: 1},
-		Body: &wire.TrialState{State: "kept", Outcome: "accepted"}}.MarshalJSON()
+	state := wire.TrialState{State: wire.StateKept, Outcome: wire.Accepted}
+	kept, err := wire.Record{Header: wire.Header{Node: "car", Epoch: "e", Seq: 1, Run: "synthetic-4", Trial: 1, Attempt: 1}, Body: &state}.MarshalJSON()
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := &fakeSource{lines: [][]byte{kept, []byte(`{"kind":"trial","seq":"2"}`)}}
-	l := collecting(t, f)
+	l, events := collecting(t, f)
 	<-f.asked
 	if next := <-f.asked; next != (wire.SpoolPosition{Epoch: "e", Seq: 2}) {
 		t.Errorf("asks next for what follows %v", next)
 	}
-	if !l.r.Archive.Holds("car", wire.SpoolPosition{Epoch: "e", Seq: 2}) {
+	if !l.s.Archive.Holds("car", wire.SpoolPosition{Epoch: "e", Seq: 2}) {
 		t.Error("the end of the run would wait for a line that was set aside")
 	}
-	if missing, _, trouble, _ := l.seen.lacking(wire.TrialKey{Trial: 1, Attempt: 1}, []string{"car"}); len(missing) != 0 || trouble != "" {
-		t.Errorf("missing %v, trouble %q", missing, trouble)
+	want := engine.Kept{Node: "car", Key: wire.TrialKey{Trial: 1, Attempt: 1}, State: state}
+	if got := <-events; got != want {
+		t.Errorf("told %+v, want %+v", got, want)
 	}
 }
 
 // A disk of our own that is full is not a node out of reach.
 func TestTroubleIsToldAsWhatItIs(t *testing.T) {
-	k := wire.TrialKey{Trial: 1, Attempt: 1}
 	f := &fakeSource{away: errors.New("no route")}
-	l := collecting(t, f)
+	_, events := collecting(t, f)
 	<-f.asked
-	<-f.asked
-	if _, _, trouble, _ := l.seen.lacking(k, []string{"car"}); trouble != "car is out of reach: no route" {
-		t.Errorf("trouble %q", trouble)
+	if b, is := (<-events).(engine.Behind); !is || b.Node != "car" || b.Err.Error() != "car is out of reach: no route" {
+		t.Errorf("told %+v", b)
 	}
 	g := &fakeSource{lines: [][]byte{[]byte("{}")}}
-	m := collecting(t, g)
-	if err := m.r.Archive.Close(); err != nil { // as good as a disk that takes nothing
+	m, events := collecting(t, g)
+	if err := m.s.Archive.Close(); err != nil { // as good as a disk that takes nothing
 		t.Fatal(err)
 	}
 	<-g.asked
-	<-g.asked
-	if _, _, trouble, _ := m.seen.lacking(k, []string{"car"}); !strings.HasPrefix(trouble, "append records of") {
-		t.Errorf("trouble %q", trouble)
+	if b, is := (<-events).(engine.Behind); !is || !strings.HasPrefix(b.Err.Error(), "append records of") {
+		t.Errorf("told %+v", b)
 	}
 }

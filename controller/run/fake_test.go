@@ -31,9 +31,9 @@ type fakeField struct {
 	t     *testing.T
 	mu    sync.Mutex
 	nodes map[string]*fakeNode
-	mute  string                          // this node cannot record that it has kept an attempt
-	armed func()                          // called when the car is
-	ends  func() (outcome, reason string) // how the car ends an attempt; nil: accepted
+	mute  string                             // this node cannot record that it has kept an attempt
+	armed func()                             // called when the car is
+	ends  func() (wire.Outcome, wire.Reason) // how the car ends an attempt; nil: accepted
 }
 
 type fakeNode struct {
@@ -145,7 +145,7 @@ func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "PUT /v1/runs/today/verdicts":
 		var vs []wire.Verdict
 		n.read(body, &vs)
-		if len(vs) > verdictsAtOnce {
+		if len(vs) > 200 {
 			n.field.t.Errorf("%d verdicts at once", len(vs))
 		}
 		for _, v := range vs {
@@ -198,7 +198,7 @@ func (n *fakeNode) arm(k wire.TrialKey) {
 	if n.field.armed != nil {
 		n.field.armed()
 	}
-	outcome, reason := "accepted", ""
+	outcome, reason := wire.Accepted, wire.Reason{}
 	if n.field.ends != nil {
 		outcome, reason = n.field.ends()
 	}

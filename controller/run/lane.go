@@ -2,71 +2,40 @@ package run
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/fleet"
-	"fieldmesh.dev/fieldmesh/internal/verdict"
+	"fieldmesh.dev/fieldmesh/controller/run/engine"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// openLane is a lane at work: its nodes' leases are renewed and their records
-// collected in the background until close.
+// openLane is a lane at work. Its nodes' records are collected in the background.
 type openLane struct {
 	*Lane
-	r       *Runner
-	plan    wire.RunPlan // the run's, with the addresses of this lane's control link
-	cancel  context.CancelFunc
-	workers sync.WaitGroup
-	letGo   context.CancelFunc // ends the renewing of leases
-	leasers sync.WaitGroup
-	seen    *sightings
-	hush    hush
-	places  places
+	s      *shell
+	index  int
+	plan   wire.RunPlan // the run's, with the addresses of this lane's control link
+	fresh  bool         // the archive held nothing when the run began
+	asking chan struct{}
+	pace   pace
+	quiet  quiet
+	places places
 }
 
-func newEpoch() string {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails, by its documentation
-	return hex.EncodeToString(b[:])
-}
+// askedAtOnce bounds how many nodes work on one demand: in a rehearsal all share
+// one machine, and two hundred that armed together kept each other's daemons from
+// answering in time.
+const askedAtOnce = 16
 
-func (r *Runner) openLane(ctx context.Context, lane *Lane) (*openLane, error) {
-	l := &openLane{Lane: lane, r: r, plan: withControl(r.Plan, lane.Nodes), seen: newSightings(r.Plan.Run, r.hear), hush: hush{mesh: r.Plan.Control == wire.ControlMesh}}
-	if err := l.seen.recall(r.Archive); err != nil {
-		return nil, err
-	}
-	// What a node recorded before it had this run's plan is not this run's. It may
-	// be much, and the control link slow.
-	fresh := r.Archive.Empty()
-	if err := l.each(ctx, func(ctx context.Context, c *fleet.Client) error {
-		return l.insist(ctx, c, func() error {
-			v, err := c.Load(ctx, l.plan)
-			if err == nil && fresh {
-				err = r.Archive.Begin(c.Node().Name, v.Position)
-			}
-			return err
-		})
-	}); err != nil {
-		return nil, err
-	}
-	ctx, l.cancel = context.WithCancel(ctx)
-	var leased context.Context
-	leased, l.letGo = context.WithCancel(ctx)
-	for name, c := range lane.Nodes {
-		l.leasers.Go(func() { l.renew(leased, c) })
-		l.workers.Go(func() { l.collect(ctx, name, c) })
-	}
-	return l, nil
+func newOpenLane(s *shell, index int, lane *Lane, fresh bool) *openLane {
+	return &openLane{Lane: lane, s: s, index: index, plan: withControl(s.Plan, lane.Nodes), fresh: fresh,
+		asking: make(chan struct{}, askedAtOnce), pace: newPace()}
 }
 
 // withControl says in a copy of the plan where each node's control link is,
@@ -86,53 +55,187 @@ func withControl(plan wire.RunPlan, nodes map[string]*fleet.Client) wire.RunPlan
 	return plan
 }
 
-func (l *openLane) close() {
-	l.letGo()
-	l.cancel()
-	l.leasers.Wait()
-	l.workers.Wait()
-}
-
-// lease bears the run's name: a controller that was killed takes it again at
+// holder names the run: a controller that was killed takes the lease again at
 // once, and another run does not.
-func (l *openLane) lease() wire.Lease {
-	return wire.Lease{Holder: "run " + l.r.Plan.Run, TTLS: l.leaseFor().Seconds()}
+func (l *openLane) holder() string { return "run " + l.s.Plan.Run }
+
+// leaseTTL is what a call takes with which the lease is taken in passing.
+const leaseTTL = 30 * time.Second
+
+// meshLeaseTTL outlasts a window, in which no lease can be renewed.
+const meshLeaseTTL = 120 * time.Second
+
+func (l *openLane) mesh() bool { return l.s.Plan.Control == wire.ControlMesh }
+
+func (l *openLane) lease(ctx context.Context, c *fleet.Client) error {
+	ttl := leaseTTL
+	if l.mesh() {
+		ttl = meshLeaseTTL
+	}
+	_, err := c.Lease(ctx, wire.Lease{Holder: l.holder(), TTLS: ttl.Seconds()})
+	return err
 }
 
-// renew keeps the lease. While the node is out of reach it goes on by itself;
-// the lease is taken again when it comes back.
-func (l *openLane) renew(ctx context.Context, c *fleet.Client) {
-	ticker := time.NewTicker(leaseEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
+// tellWithin is how long a node may take to keep a verdict.
+const tellWithin = 3 * time.Second
+
+// call makes a call of a node.
+func (l *openLane) call(ctx context.Context, node string, op engine.Op) engine.Answer {
+	c, run := l.Nodes[node], l.s.Plan.Run
+	switch op := op.(type) {
+	case engine.View:
+		return l.view(ctx, c, op)
+	case engine.Renew:
+		return failed(l.renew(ctx, c, op.TTL))
+	case engine.Release:
+		_, err := c.Lease(ctx, wire.Lease{Holder: l.holder()})
+		return failed(err)
+	case engine.Drain:
+		return failed(l.drain(ctx, node, op.Position))
+	}
+	select {
+	case l.asking <- struct{}{}:
+		defer func() { <-l.asking }()
+	case <-ctx.Done():
+		return failed(context.Cause(ctx))
+	}
+	switch op := op.(type) {
+	case engine.Load:
+		return l.load(ctx, c)
+	case engine.Arm:
+		ctx, cancel := context.WithTimeout(ctx, op.Within)
+		defer cancel()
+		_, err := c.Arm(ctx, run, op.Key)
+		return failed(err)
+	case engine.Abort:
+		ctx, cancel := context.WithTimeout(ctx, engine.AbortWithin)
+		defer cancel()
+		_, err := c.Abort(ctx, run, op.Request)
+		return failed(err)
+	case engine.Tell:
+		ctx, cancel := context.WithTimeout(ctx, tellWithin)
+		defer cancel()
+		_, err := c.Verdicts(ctx, run, op.Verdicts)
+		return failed(err)
+	case engine.End:
+		return l.endRun(ctx, c)
+	}
+	return failed(fmt.Errorf("no call of a node: %T", op))
+}
+
+// refusal is the code of faults that are no node's and do not pass.
+const refusal = "here"
+
+func fatal(err error) engine.Answer {
+	if err == nil {
+		return engine.Answer{}
+	}
+	return engine.Answer{Fault: &engine.Fault{Code: refusal, Err: err}}
+}
+
+// load gives a node the plan. What it recorded before it had this run's plan is
+// not this run's. It may be much, and the control link slow.
+func (l *openLane) load(ctx context.Context, c *fleet.Client) engine.Answer {
+	if err := l.lease(ctx, c); err != nil {
+		return failed(err)
+	}
+	v, err := c.Load(ctx, l.plan)
+	if err != nil || !l.fresh {
+		return failed(err)
+	}
+	return fatal(l.s.Archive.Begin(c.Node().Name, v.Position))
+}
+
+// view asks a node how the run stands; one that has lost or never had the plan,
+// for instance after its storage was replaced, is given it again.
+func (l *openLane) view(ctx context.Context, c *fleet.Client, op engine.View) engine.Answer {
+	if op.Leased {
+		if err := l.lease(ctx, c); err != nil {
+			return failed(err)
 		}
-		l.renewOnce(ctx, c)
 	}
-}
-
-// each calls f for every node at once and joins what went wrong.
-func (l *openLane) each(ctx context.Context, f func(context.Context, *fleet.Client) error) error {
-	names := make([]string, 0, len(l.Nodes))
-	for n := range l.Nodes {
-		names = append(names, n)
+	v, err := c.View(ctx, l.s.Plan.Run, op.Known, op.Wait)
+	var answer *wire.Error
+	if op.Leased && errors.As(err, &answer) && answer.Code == wire.CodeNotFound {
+		v, err = c.Load(ctx, l.plan)
 	}
-	return l.eachOf(ctx, names, f)
+	if err != nil {
+		return failed(err)
+	}
+	return engine.Answer{View: v, Held: l.s.Archive.Holds(c.Node().Name, v.Position)}
 }
 
-func (l *openLane) eachOf(ctx context.Context, names []string, f func(context.Context, *fleet.Client) error) error {
-	return l.eachNamed(names, func(n string) error { return f(ctx, l.Nodes[n]) })
+// renew renews a node's lease; where nodes are goes with it.
+func (l *openLane) renew(ctx context.Context, c *fleet.Client, ttl time.Duration) (err error) {
+	l.quiet.speak(ctx, func() {
+		name, asked := c.Node().Name, time.Now()
+		lease := wire.Lease{Holder: l.holder(), TTLS: ttl.Seconds(), Places: l.places.others(name, asked)}
+		var answer wire.Lease
+		if answer, err = c.Lease(ctx, lease); err == nil {
+			l.places.hear(name, asked, answer)
+		}
+	})
+	return err
 }
 
-// askedAtOnce bounds how many nodes work on one demand: in a rehearsal all share
-// one machine, and two hundred that armed together kept each other's daemons from
-// answering in time.
-const askedAtOnce = 16
+// endRun tells a node that the run is over.
+func (l *openLane) endRun(ctx context.Context, c *fleet.Client) engine.Answer {
+	if err := l.lease(ctx, c); err != nil {
+		return failed(err)
+	}
+	report, err := c.End(ctx, l.s.Plan.Run)
+	if err == nil && len(report.Failed) > 0 {
+		return fatal(fmt.Errorf("node %s could not put back: %v", c.Node().Name, report.Failed))
+	}
+	return failed(err)
+}
 
-func (l *openLane) eachNamed(names []string, f func(name string) error) error {
+// drain waits until the archive has a node's records up to a position.
+func (l *openLane) drain(ctx context.Context, node string, newest wire.SpoolPosition) error {
+	for newest.Seq != 0 && !l.s.Archive.Holds(node, newest) {
+		if sleep(ctx, 20*time.Millisecond); ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// act does what is no single node's.
+func (l *openLane) act(ctx context.Context, op engine.Op) engine.Answer {
+	switch op := op.(type) {
+	case engine.Place:
+		return failed(l.Field.Place(ctx, op.Trial, op.Attempt))
+	case engine.Drive:
+		return failed(l.Field.Drive(ctx))
+	case engine.Clocks:
+		return failed(l.clocks(ctx, op.Trial, op.Key))
+	case engine.Settle:
+		told, err := l.Field.Settle(ctx, op.OpenNs, op.CloseNs)
+		if err == nil {
+			err = l.s.Archive.AppendField(op.Key.Trial, op.Key.Attempt, told)
+		}
+		return failed(err)
+	case engine.Captures:
+		return failed(l.captures(ctx, op.Key))
+	}
+	return failed(fmt.Errorf("no action of a lane: %T", op))
+}
+
+// clocks estimates the nodes' clocks and records the estimates with the trial.
+func (l *openLane) clocks(ctx context.Context, t wire.Trial, k wire.TrialKey) error {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second+fleet.ClockTurns(len(t.Nodes())))
+	defer cancel()
+	return eachNamed(t.Nodes(), func(n string) error {
+		est, err := l.Nodes[n].ClockOffset(ctx, clockExchanges)
+		if err != nil {
+			return err
+		}
+		return l.s.own.append(k, &est)
+	})
+}
+
+// eachNamed calls f for every name at once and joins what went wrong.
+func eachNamed(names []string, f func(name string) error) error {
 	errs := make([]error, len(names))
 	var g errgroup.Group
 	g.SetLimit(askedAtOnce)
@@ -143,266 +246,31 @@ func (l *openLane) eachNamed(names []string, f func(name string) error) error {
 	return errors.Join(errs...)
 }
 
-// attempt drives one attempt from its place to its verdict. An error means
-// that the run cannot go on; a trial that failed is data.
-func (l *openLane) attempt(ctx context.Context, t wire.Trial, attempt int) error {
-	k := wire.TrialKey{Trial: t.Number, Attempt: attempt}
-	show := func(phase, detail string) {
-		l.r.show(Progress{Lane: l.Name, Trial: &t, Attempt: attempt, Phase: phase, Detail: detail})
-	}
-	show("placing", "")
-	if err := l.Field.Place(ctx, t, attempt); err != nil {
-		return fmt.Errorf("place trial %d: %w", t.Number, err)
-	}
-	if err := l.clocks(ctx, t, k); err != nil {
-		l.r.Log.Warn("clock exchange before the trial", "trial", t.Number, "error", err)
-	}
-	show("arming", "")
-	if err := l.arm(ctx, t, k); err != nil {
-		if werr := l.callOff(ctx, t, k, show); werr != nil {
-			return werr
-		}
-		return errors.Join(l.decide(ctx, t, l.notArmed(k, err)), cannotGoOn(t, err))
-	}
-	if err := l.Field.Drive(ctx); err != nil {
-		return fmt.Errorf("drive trial %d: %w", t.Number, err)
-	}
-	if err := l.awaitKept(ctx, t, k, t.Nodes(), show); err != nil {
-		return err
-	}
-	return l.finish(ctx, t, k)
-}
-
-// notArmed is the verdict on an attempt that could not be armed everywhere.
-func (l *openLane) notArmed(k wire.TrialKey, err error) wire.Verdict {
-	v := wire.Verdict{TrialKey: k, Outcome: verdict.Failed, Reason: "arm_failed: " + err.Error(), Final: true}
-	if why := l.seen.interrupted(k); why != "" {
-		v.Outcome, v.Reason = verdict.Interrupted, "arm_failed: "+why
-	} else if passes(err) && !errors.Is(err, context.DeadlineExceeded) { // of a node that answers, and does not arm
-		v.Outcome, v.Reason = verdict.Interrupted, verdict.Interruption{Code: verdict.NodeAway, Text: err.Error()}.Error()
-	}
-	v.Reason = wire.FitReason(v.Reason)
-	return v
-}
-
-// cannotGoOn ends the run when a node refuses a trial for a reason that every
-// further attempt would meet too: a person has to see to it first.
-func cannotGoOn(t wire.Trial, err error) error {
-	var refused *wire.Error
-	if !errors.As(err, &refused) || refused.Code != wire.CodeDiskFull && refused.Code != wire.CodeUnfit {
-		return nil
-	}
-	return fmt.Errorf("trial %d was not begun: %w; then go on with --resume", t.Number, err)
-}
-
-// armWithin bounds a node's arming; in a rehearsal all of them share one
-// machine, and each needs its share of it.
-const (
-	armWithin = 30 * time.Second
-	armEach   = 500 * time.Millisecond
-)
-
-// arm arms the peers and then the initiator, whose call returns when routing is
-// ready everywhere, and whose gate may open at once.
-func (l *openLane) arm(ctx context.Context, t wire.Trial, k wire.TrialKey) error {
-	names := t.Nodes()
-	f := func(ctx context.Context, c *fleet.Client) error {
-		ctx, cancel := context.WithTimeout(ctx, armWithin+time.Duration(len(names))*armEach+t.Routing.ReadyLimit())
-		defer cancel()
-		_, err := c.Arm(ctx, l.r.Plan.Run, k)
-		return err
-	}
-	if err := l.eachOf(ctx, names[1:], f); err != nil {
-		return err
-	}
-	return l.eachOf(ctx, names[:1], f)
-}
-
-// callOff ends an attempt that could not be armed everywhere. A call that
-// failed may have reached its node or not, so every node is asked, and those
-// that know the attempt are waited for.
-func (l *openLane) callOff(ctx context.Context, t wire.Trial, k wire.TrialKey, show func(phase, detail string)) error {
+// insist makes a call of a node with the lease in hand, again and again while
+// the node is out of reach or is just being started anew.
+func (l *openLane) insist(ctx context.Context, c *fleet.Client, call func() error) error {
 	for {
-		views, err := l.views(ctx)
-		if err != nil {
+		err := l.lease(ctx, c)
+		if err == nil {
+			err = call()
+		}
+		f := faultOf(err)
+		if f == nil || !f.Passes() {
 			return err
 		}
-		names := takingPart(views, t, k)
-		if l.follow(ctx, names, k, "another node could not be armed") {
-			return l.awaitKept(ctx, t, k, names, show)
+		if ctx.Err() != nil {
+			return errors.Join(context.Cause(ctx), err)
 		}
-		sleep(ctx, 200*time.Millisecond)
+		l.s.show(Progress{Lane: l.Name, Phase: "waiting", Detail: err.Error()})
+		sleep(ctx, 500*time.Millisecond)
 	}
 }
 
-// follow has nodes leave an attempt that another has ended, and reports whether
-// all of them have.
-func (l *openLane) follow(ctx context.Context, names []string, k wire.TrialKey, reason string) bool {
-	return l.abort(ctx, names, wire.AbortRequest{TrialKey: k, Reason: reason, Follows: true})
-}
-
-// abort tells nodes to end an attempt, and reports whether all of them have.
-func (l *openLane) abort(ctx context.Context, names []string, r wire.AbortRequest) bool {
-	err := l.eachOf(ctx, names, func(ctx context.Context, c *fleet.Client) error {
-		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-		defer cancel()
-		_, err := c.Abort(ctx, l.r.Plan.Run, r)
-		return err
-	})
-	if err != nil && ctx.Err() == nil {
-		l.r.Log.Warn("abort trial", "trial", r.Trial, "attempt", r.Attempt, "error", err)
-	}
-	return err == nil
-}
-
-// clocks estimates the nodes' clocks and records the estimates with the trial.
-func (l *openLane) clocks(ctx context.Context, t wire.Trial, k wire.TrialKey) error {
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Second+fleet.ClockTurns(len(t.Nodes())))
-	defer cancel()
-	return l.eachOf(ctx, t.Nodes(), func(ctx context.Context, c *fleet.Client) error {
-		est, err := c.ClockOffset(ctx, clockExchanges)
-		if err != nil {
-			return err
-		}
-		return l.r.own(k, bootNs(), &est)
-	})
-}
-
-// finish judges an attempt whose nodes have all kept it.
-func (l *openLane) finish(ctx context.Context, t wire.Trial, k wire.TrialKey) error {
-	l.r.show(Progress{Lane: l.Name, Trial: &t, Attempt: k.Attempt, Phase: "settling"})
-	if err := l.clocks(ctx, t, k); err != nil {
-		l.r.Log.Warn("clock exchange after the trial", "trial", t.Number, "error", err)
-	}
-	open, closed := l.seen.window(k, t.Initiator)
-	told, err := l.Field.Settle(ctx, open, closed)
-	if err != nil {
-		return fmt.Errorf("settle trial %d: %w", t.Number, err)
-	}
-	if err := l.r.Archive.AppendField(t.Number, k.Attempt, told); err != nil {
-		return err
-	}
-	if err := l.captures(ctx, k); err != nil {
-		return err
-	}
-	records, err := l.covariates(t, k)
-	if err != nil {
-		return err
-	}
-	v := verdict.Judge(t, k.Attempt, records, verdict.Scope{Final: true})
-	if v.Outcome == verdict.Accepted && l.r.Archive.Info().Place == archive.PlaceRehearsal && !vouchedFor(records) {
-		// The controller was killed between the window and the field's account of
-		// it, and the field ended with it.
-		gone := verdict.Interruption{Code: verdict.FieldGone, Text: "the field that the window was in has ended, and how late its radio was is not known"}
-		v.Outcome, v.Reason = verdict.Interrupted, gone.Error()
-	}
-	return l.decide(ctx, t, v)
-}
-
-// vouchedFor tells whether an emulated radio has said how late it was.
-func vouchedFor(records []wire.Record) bool {
-	return slices.ContainsFunc(records, func(r wire.Record) bool {
-		late, ok := r.Body.(*wire.Lateness)
-		return ok && late.Source == "medium"
-	})
-}
-
-// covariates reads back from the archive what a verdict is made of.
-func (l *openLane) covariates(t wire.Trial, k wire.TrialKey) ([]wire.Record, error) {
-	var out []wire.Record
-	evidence := verdict.NewEvidence(t)
-	for rec, err := range l.r.Archive.Records(k.Trial, k.Attempt) {
-		if err != nil {
-			return nil, fmt.Errorf("judge trial %d attempt %d: %w", k.Trial, k.Attempt, err)
-		}
-		if evidence.Needs(rec) {
-			out = append(out, rec)
-		}
-	}
-	return out, nil
-}
-
-// decide writes the final verdict, tells the nodes, and closes the attempt.
-func (l *openLane) decide(ctx context.Context, t wire.Trial, v wire.Verdict) error {
-	v.Final = true
-	if err := l.r.Archive.Decide(v); err != nil {
-		return err
-	}
-	l.r.seal(v.TrialKey)
-	err := l.each(ctx, func(ctx context.Context, c *fleet.Client) error {
-		ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
-		defer cancel()
-		_, err := c.Verdicts(ctx, l.r.Plan.Run, []wire.Verdict{v})
-		return err
-	})
-	if err != nil && ctx.Err() == nil {
-		// The node learns it when the lane catches up; the archive has it.
-		l.r.Log.Warn("tell verdict", "trial", v.Trial, "attempt", v.Attempt, "error", err)
-	}
-	l.r.show(Progress{Lane: l.Name, Trial: &t, Attempt: v.Attempt, Phase: "judged", Verdict: &v})
-	return nil
-}
-
-// endPatience is how long the end of a run waits for a node that is away.
-const endPatience = time.Minute
-
-// end tells the nodes that the run is over, so that they put everything back,
-// and collects what they still have to tell.
-func (l *openLane) end(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, endPatience, errors.New("a node is out of reach: resume the run when it is back, or run `fieldmesh nodes restore` then"))
-	defer cancel()
-	err := l.each(ctx, func(ctx context.Context, c *fleet.Client) error {
-		var report wire.RestoreReport
-		err := l.insist(ctx, c, func() (err error) {
-			report, err = c.End(ctx, l.r.Plan.Run)
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("end the run: %w", err)
-		}
-		if len(report.Failed) > 0 {
-			return fmt.Errorf("end the run: node %s could not put back: %v", c.Node().Name, report.Failed)
-		}
-		return l.drain(ctx, c)
-	})
-	if err != nil {
-		return err
-	}
-	return l.release(ctx)
-}
-
-// release gives up the nodes' leases: others may steer them, and while nobody
-// does they go on alone.
-func (l *openLane) release(ctx context.Context) error {
-	// No renewal may come after: the next run would find the nodes leased.
-	l.letGo()
-	l.leasers.Wait()
-	return l.each(ctx, func(ctx context.Context, c *fleet.Client) error {
-		if _, err := c.Lease(ctx, wire.Lease{Holder: l.lease().Holder}); err != nil {
-			// It ends by itself soon; the run is over all the same.
-			l.r.Log.Warn("give up the lease", "node", c.Node().Name, "error", err)
-		}
-		return nil
-	})
-}
-
-// drain waits until every record that the node has on disk is in the archive.
-func (l *openLane) drain(ctx context.Context, c *fleet.Client) error {
-	var newest wire.SpoolPosition
-	err := l.insist(ctx, c, func() error {
-		v, err := c.View(ctx, l.r.Plan.Run, 0, 0)
-		newest = v.Position
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("collect the last records: %w", err)
-	}
-	for {
-		if newest.Seq == 0 || l.r.Archive.Holds(c.Node().Name, newest) {
-			return nil
-		}
-		if sleep(ctx, 20*time.Millisecond); ctx.Err() != nil {
-			return fmt.Errorf("collect the last records of node %s: %w", c.Node().Name, context.Cause(ctx))
-		}
+// silent keeps everything from speaking for a while. Connections are closed: one
+// that is kept open is looked after by packets of its own.
+func (l *openLane) silent(ctx context.Context, d time.Duration) {
+	l.quiet.begin(ctx, d)
+	for _, c := range l.Nodes {
+		c.Close()
 	}
 }

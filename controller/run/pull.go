@@ -31,11 +31,11 @@ func (r *Runner) Pull(ctx context.Context, patience time.Duration) (Pulled, erro
 		return found, context.Cause(ctx)
 	}
 	if found.Whole() {
-		return found, r.work(ctx, (*openLane).pull)
+		return found, r.work(ctx, true)
 	}
 	var errs []error
 	for _, lane := range r.Lanes {
-		l := &openLane{Lane: lane, r: r}
+		l := &openLane{Lane: lane, s: &shell{Runner: r}}
 		for name, c := range lane.Nodes {
 			if found.Away[name] == nil {
 				errs = append(errs, l.copyAll(ctx, name, c))
@@ -82,7 +82,7 @@ func heldRun(ctx context.Context, c *fleet.Client, until time.Time) (string, err
 
 // copyAll copies what a node has recorded up to now, without steering it.
 func (l *openLane) copyAll(ctx context.Context, name string, c source) error {
-	at := l.r.Archive.Cursor(name)
+	at := l.s.Archive.Cursor(name)
 	for {
 		lines, next, err := l.copyRecords(ctx, name, c, at, 0)
 		if err != nil || len(lines) == 0 {
@@ -90,15 +90,6 @@ func (l *openLane) copyAll(ctx context.Context, name string, c source) error {
 		}
 		at = next
 	}
-}
-
-// pull is what is left to do when a lane and the archive are at one standing.
-func (l *openLane) pull(ctx context.Context) error {
-	if _, _, left := l.r.Counts(); left == 0 {
-		return l.end(ctx)
-	}
-	err := l.each(ctx, func(ctx context.Context, c *fleet.Client) error { return l.drain(ctx, c) })
-	return errors.Join(err, l.release(ctx))
 }
 
 // Missing words what keeps a pull from being whole; empty when nothing does.

@@ -31,7 +31,7 @@ func Retry(a *archive.Archive, trials []int, by, why string) error {
 		case more:
 			continue
 		}
-		if _, is := accepted(verdicts[n]); is {
+		if isAccepted(verdicts[n]) {
 			return fmt.Errorf("retry trial %d: it is accepted; who wants it measured again says so by the word repeat, in the app", n)
 		}
 		newest := slices.MaxFunc(verdicts[n], func(x, y wire.Verdict) int { return x.Attempt - y.Attempt })
@@ -57,7 +57,7 @@ func (r *Runner) GivenUp() string {
 	for _, t := range r.Plan.Trials {
 		vs := verdicts[t.Number]
 		_, more := verdict.Next(r.Plan.AttemptsMax, vs)
-		if _, is := accepted(vs); is || more || !r.Archive.Drives(t) {
+		if isAccepted(vs) || more || !r.Archive.Drives(t) {
 			continue
 		}
 		if verdict.Exhausted(r.Plan.AttemptsMax, vs) {

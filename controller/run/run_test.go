@@ -85,7 +85,7 @@ func TestANodeThatCannotRecordFailsItsTrial(t *testing.T) {
 	}
 	v := r.Archive.Decisions()
 	if len(v) != 1 || v[0].TrialKey != (wire.TrialKey{Trial: 1, Attempt: 1}) || v[0].Outcome != "failed" ||
-		!strings.HasPrefix(v[0].Reason, "unrecorded") || !strings.Contains(v[0].Reason, "node road") {
+		!strings.HasPrefix(v[0].Reason.String(), "unrecorded") || !strings.Contains(v[0].Reason.String(), "node road") {
 		t.Errorf("decided %+v", v)
 	}
 }
@@ -94,7 +94,7 @@ func TestANodeThatCannotRecordFailsItsTrial(t *testing.T) {
 // instance, is told all of it, in calls that it takes.
 func TestANodeLearnsALongRunInPieces(t *testing.T) {
 	lane, field := newLane(t, "only")
-	const trials = verdictsAtOnce + 50
+	const trials = 250
 	r := newRunner(t, trials, 1, lane)
 	for n := 1; n <= trials; n++ {
 		if err := r.Archive.Decide(wire.Verdict{TrialKey: wire.TrialKey{Trial: n, Attempt: 1}, Outcome: "accepted", Final: true}); err != nil {

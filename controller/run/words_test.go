@@ -38,7 +38,7 @@ func TestWordsAreHeeded(t *testing.T) {
 		{Trial: 2, Attempt: 1}: "accepted", {Trial: 3, Attempt: 1}: "failed skip"}
 	got := map[wire.TrialKey]string{}
 	for _, v := range r.Archive.Decisions() {
-		got[v.TrialKey] = v.Outcome
+		got[v.TrialKey] = string(v.Outcome)
 		if v.Word != nil {
 			got[v.TrialKey] += " " + v.Word.Decision
 		}

@@ -404,6 +404,9 @@ func compare(t *testing.T, m Measurement, r wire.Record, p point) {
 			}
 			v = v.Elem()
 		}
+		if r, is := v.Interface().(wire.Reason); is {
+			v = reflect.ValueOf(r.String())
+		}
 		byName[name] = v
 	}
 	for _, f := range m.Fields {

@@ -39,8 +39,8 @@ func startLateMsMax(w wire.Window) float64 {
 // atEdges says why what the nodes at the ends of flows did and counted between
 // the window's edges is not what the flows carried; empty when it is. A node of a
 // version that records no edges is not judged by them.
-func atEdges(t wire.Trial, records []wire.Record, scope Scope) string {
-	if fault := cmp.Or(strangers(records), filtered(t, records, scope)); fault != "" {
+func atEdges(t wire.Trial, records []wire.Record, scope Scope) wire.Reason {
+	if fault := cmp.Or(strangers(records), filtered(t, records, scope)); !fault.IsZero() {
 		return fault
 	}
 	edges := map[string][]*wire.Edge{}
@@ -54,15 +54,15 @@ func atEdges(t wire.Trial, records []wire.Record, scope Scope) string {
 		if w == nil || len(edges[n]) == 0 || !t.Ends(n) || !scope.Final && n != t.Initiator {
 			continue
 		}
-		if fault := edgesOf(n, *w, t, edges[n]); fault != "" {
+		if fault := edgesOf(n, *w, t, edges[n]); !fault.IsZero() {
 			return fault
 		}
 	}
-	return ""
+	return wire.Reason{}
 }
 
-func edgesOf(node string, w wire.Window, t wire.Trial, edges []*wire.Edge) string {
-	if fault := startsOf(node, w, edges); fault != "" || !t.EndsTCP(node) {
+func edgesOf(node string, w wire.Window, t wire.Trial, edges []*wire.Edge) wire.Reason {
+	if fault := startsOf(node, w, edges); !fault.IsZero() || !t.EndsTCP(node) {
 		return fault
 	}
 	limit := EdgeLateMsMax(w)
@@ -72,36 +72,40 @@ func edgesOf(node string, w wire.Window, t wire.Trial, edges []*wire.Edge) strin
 		case e.Edge != "open" && e.Edge != "close":
 			continue
 		case e.LateMs > limit:
-			return fmt.Sprintf("edge: %s sampled its sockets at the window's %s %.4g ms late, limit %g", node, e.Edge, e.LateMs, limit)
+			return edgeFault("%s sampled its sockets at the window's %s %.4g ms late, limit %g", node, e.Edge, e.LateMs, limit)
 		case e.Unknown > 0:
-			return fmt.Sprintf("edge: %s does not know the end of %d sockets at the window's %s", node, e.Unknown, e.Edge)
+			return edgeFault("%s does not know the end of %d sockets at the window's %s", node, e.Unknown, e.Edge)
 		}
 		sampled[e.Edge] = true
 	}
 	for _, edge := range []string{"open", "close"} {
 		if !sampled[edge] {
-			return fmt.Sprintf("edge: %s has not sampled its sockets at the window's %s", node, edge)
+			return edgeFault("%s has not sampled its sockets at the window's %s", node, edge)
 		}
 	}
-	return ""
+	return wire.Reason{}
+}
+
+func edgeFault(format string, args ...any) wire.Reason {
+	return wire.Reason{Code: wire.ReasonEdge, Text: fmt.Sprintf(format, args...)}
 }
 
 // startsOf says which client was started too late, of a flow in the background
 // or not: what is loaded later than the plan has it is another trial. That one
 // was not started at all is in iperf3's record.
-func startsOf(node string, w wire.Window, edges []*wire.Edge) string {
+func startsOf(node string, w wire.Window, edges []*wire.Edge) wire.Reason {
 	limit := startLateMsMax(w)
 	for _, e := range edges {
 		if e.Edge == "start" && e.LateMs > limit {
-			return fmt.Sprintf("edge: %s started the client of flow %s %.4g ms late, limit %g", node, e.Flow, e.LateMs, limit)
+			return edgeFault("%s started the client of flow %s %.4g ms late, limit %g", node, e.Flow, e.LateMs, limit)
 		}
 	}
-	return ""
+	return wire.Reason{}
 }
 
 // filtered says whose own packet filter let nothing of a flow in or out: a filter
 // is no network, and what it answers looks like one that is out of reach.
-func filtered(t wire.Trial, records []wire.Record, scope Scope) string {
+func filtered(t wire.Trial, records []wire.Record, scope Scope) wire.Reason {
 	for _, r := range records {
 		e, ok := r.Body.(*wire.Edge)
 		if !ok || e.FilteredFlow == "" || !scope.Final && r.Node != t.Initiator {
@@ -113,17 +117,19 @@ func filtered(t wire.Trial, records []wire.Record, scope Scope) string {
 				ports = fmt.Sprintf(" (port %d)", f.Port)
 			}
 		}
-		return fmt.Sprintf("firewall: %s stopped all of flow %s%s by its own packet filter: let its port pass between the mesh's addresses (nft list ruleset)", r.Node, e.FilteredFlow, ports)
+		return wire.Reason{Code: wire.ReasonFirewall, Text: fmt.Sprintf("%s stopped all of flow %s%s by its own packet filter: "+
+			"let its port pass between the mesh's addresses (nft list ruleset)", r.Node, e.FilteredFlow, ports)}
 	}
-	return ""
+	return wire.Reason{}
 }
 
 // strangers says whose connection at a flow's server carried data within the
 // window: it had its share of the medium, and of the server.
-func strangers(records []wire.Record) string {
+func strangers(records []wire.Record) wire.Reason {
 	for _, r := range records {
 		if e, ok := r.Body.(*wire.Edge); ok && e.Unwatched > 0 {
-			return fmt.Sprintf("stranger: %d connections more than are watched reached the flows' ports on %s", e.Unwatched, r.Node)
+			return wire.Reason{Code: wire.ReasonStranger, Text: fmt.Sprintf(
+				"%d connections more than are watched reached the flows' ports on %s", e.Unwatched, r.Node)}
 		}
 		s, ok := r.Body.(*wire.TCPSample)
 		if !ok || !alien(s) {
@@ -131,10 +137,11 @@ func strangers(records []wire.Record) string {
 		}
 		w := WindowOf(r.Node, records)
 		if w != nil && (s.Edge == "close" || s.Edge == "" && r.TBootNs >= w.OpenBootNs && r.TBootNs <= w.CloseBootNs) {
-			return fmt.Sprintf("stranger: %s reached the port of flow %s on %s, and sent %d bytes", s.Remote, s.Flow, r.Node, s.BytesReceived)
+			text := fmt.Sprintf("%s reached the port of flow %s on %s, and sent %d bytes", s.Remote, s.Flow, r.Node, s.BytesReceived)
+			return wire.Reason{Code: wire.ReasonStranger, Text: text}
 		}
 	}
-	return ""
+	return wire.Reason{}
 }
 
 // alien reports whether a sample is of a stranger's connection with data.

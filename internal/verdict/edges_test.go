@@ -64,7 +64,7 @@ func TestEdges(t *testing.T) {
 			records = append(append(records, window("relay", nil)), c.edges...)
 			for scope, want := range map[Scope]string{{}: c.provisional, {Final: true}: c.final} {
 				v := Judge(tr, 2, records, scope)
-				if want == "" && v.Outcome != Accepted || want != "" && (v.Outcome != Failed || !strings.HasPrefix(v.Reason, want)) {
+				if want == "" && v.Outcome != wire.Accepted || want != "" && (v.Outcome != wire.Failed || !strings.HasPrefix(v.Reason.String(), want)) {
 					t.Errorf("final %t: %s %q, want %q", scope.Final, v.Outcome, v.Reason, want)
 				}
 			}
@@ -86,7 +86,7 @@ func TestANodesReasonNamesItOnce(t *testing.T) {
 		"edge: car sampled its sockets late": "edge: car sampled its sockets late",
 		"gps_gone: gpsd went":                "gps_gone: on car: gpsd went",
 	} {
-		if got := nodeReason(reason, "car"); got != want {
+		if got := nodeReason(wire.ParseReason(reason), "car").String(); got != want {
 			t.Errorf("%q became %q, want %q", reason, got, want)
 		}
 	}

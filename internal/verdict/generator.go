@@ -20,22 +20,24 @@ const (
 	faultSilent        // left no record
 )
 
-// generator is the code of an attempt that fails for it.
-const generator Code = "generator"
-
 type generatorFault struct {
 	rank int
 	text string
 }
 
+type rankedReason struct {
+	rank   int
+	reason wire.Reason
+}
+
 // generatorFailed tells which iperf3 of the attempt did not live through the
-// window or did not find its peer; empty when all did. What an attempt
+// window or did not find its peer; zero when all did. What an attempt
 // transferred is the network's doing only if they did. An iperf3 that the
 // network silenced or cut off lived.
-func generatorFailed(t wire.Trial, records []wire.Record, scope Scope) string {
+func generatorFailed(t wire.Trial, records []wire.Record, scope Scope) wire.Reason {
 	ended := endsOf(records)
-	var faults []generatorFault
-	if fault := stillest(t, records, scope); fault.text != "" {
+	var faults []rankedReason
+	if fault := stillest(t, records, scope); !fault.reason.IsZero() {
 		faults = append(faults, fault)
 	}
 	for _, f := range t.Traffic {
@@ -50,15 +52,15 @@ func generatorFailed(t wire.Trial, records []wire.Record, scope Scope) string {
 			}
 			fault := faultOf(f, w, b, earlyNs(e.side, records))
 			if fault.text != "" {
-				fault.text = fmt.Sprintf("%s: on %s: iperf3's %s of flow %s %s", generator, e.node, e.side, e.flow, fault.text)
-				faults = append(faults, fault)
+				text := fmt.Sprintf("iperf3's %s of flow %s %s", e.side, e.flow, fault.text)
+				faults = append(faults, rankedReason{fault.rank, wire.Reason{Code: wire.ReasonGenerator, Node: e.node, Text: text}})
 			}
 		}
 	}
 	if len(faults) == 0 {
-		return ""
+		return wire.Reason{}
 	}
-	return slices.MinFunc(faults, func(a, b generatorFault) int { return cmp.Compare(a.rank, b.rank) }).text
+	return slices.MinFunc(faults, func(a, b rankedReason) int { return cmp.Compare(a.rank, b.rank) }).reason
 }
 
 // end is one side of a flow.

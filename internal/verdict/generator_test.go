@@ -80,7 +80,7 @@ func TestTheGeneratorIsACovariate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tr, records := generated(c.server, c.client)
 			v := Judge(tr, 2, records, Scope{Final: true})
-			if c.reason == "" && v.Outcome != Accepted || c.reason != "" && (v.Outcome != Failed || !strings.HasPrefix(v.Reason, c.reason)) {
+			if c.reason == "" && v.Outcome != wire.Accepted || c.reason != "" && (v.Outcome != wire.Failed || !strings.HasPrefix(v.Reason.String(), c.reason)) {
 				t.Errorf("got %s %q, want %q", v.Outcome, v.Reason, c.reason)
 			}
 		})
@@ -92,15 +92,15 @@ func TestTheGeneratorIsACovariate(t *testing.T) {
 func TestAShortFlowsGeneratorMayEndLate(t *testing.T) {
 	for name, c := range map[string]struct {
 		client  *wire.Iperf3
-		outcome string
+		outcome wire.Outcome
 	}{
-		"by itself":                 {lived(wire.EndedItself, 3.1), Accepted},
-		"by its deadline":           {with(lived(wire.EndedDeadline, 8), func(b *wire.Iperf3) { b.Killed = "time-out" }), Accepted},
-		"by its deadline, too soon": {with(lived(wire.EndedDeadline, 2), func(b *wire.Iperf3) { b.Killed = "time-out" }), Failed},
-		"refused by an ended peer":  {erred(6, wire.CauseRefused, "Connection refused"), Accepted},
-		"too soon":                  {lived(wire.EndedItself, 2), Failed},
-		"by a signal":               {with(lived(wire.EndedSignal, 6), func(b *wire.Iperf3) { b.Signal = "SIGKILL" }), Failed},
-		"stopped by a signal":       {with(lived(wire.EndedDeadline, 8), func(b *wire.Iperf3) { b.StoppedBootNs = new(openNs + 4e9) }), Failed},
+		"by itself":                 {lived(wire.EndedItself, 3.1), wire.Accepted},
+		"by its deadline":           {with(lived(wire.EndedDeadline, 8), func(b *wire.Iperf3) { b.Killed = "time-out" }), wire.Accepted},
+		"by its deadline, too soon": {with(lived(wire.EndedDeadline, 2), func(b *wire.Iperf3) { b.Killed = "time-out" }), wire.Failed},
+		"refused by an ended peer":  {erred(6, wire.CauseRefused, "Connection refused"), wire.Accepted},
+		"too soon":                  {lived(wire.EndedItself, 2), wire.Failed},
+		"by a signal":               {with(lived(wire.EndedSignal, 6), func(b *wire.Iperf3) { b.Signal = "SIGKILL" }), wire.Failed},
+		"stopped by a signal":       {with(lived(wire.EndedDeadline, 8), func(b *wire.Iperf3) { b.StoppedBootNs = new(openNs + 4e9) }), wire.Failed},
 	} {
 		tr, records := generated(lived(wire.EndedItself, 3.1), c.client)
 		tr.Traffic[0].DurationS = 3
@@ -114,12 +114,12 @@ func TestTheInitiatorJudgesItsOwnGenerator(t *testing.T) {
 	killed := with(lived(wire.EndedSignal, 3), func(b *wire.Iperf3) { b.Signal = "SIGKILL" })
 	for _, c := range []struct {
 		server, client *wire.Iperf3
-		outcome        string
+		outcome        wire.Outcome
 	}{
-		{nil, lived(wire.EndedItself, 10.1), Accepted},
-		{killed, lived(wire.EndedItself, 10.1), Accepted}, // the controller's to find
-		{nil, killed, Failed},
-		{nil, nil, Failed},
+		{nil, lived(wire.EndedItself, 10.1), wire.Accepted},
+		{killed, lived(wire.EndedItself, 10.1), wire.Accepted}, // the controller's to find
+		{nil, killed, wire.Failed},
+		{nil, nil, wire.Failed},
 	} {
 		tr, records := generated(c.server, c.client)
 		if v := Judge(tr, 2, records, Scope{}); v.Outcome != c.outcome {
@@ -133,11 +133,11 @@ func TestTheInitiatorJudgesItsOwnGenerator(t *testing.T) {
 func TestTheCauseStandsOverItsEffect(t *testing.T) {
 	tr, records := generated(with(lived(wire.EndedSignal, -1), func(b *wire.Iperf3) { b.Signal = "SIGKILL" }), erred(0.1, wire.CauseRefused, "refused"))
 	own := Judge(tr, 2, records, Scope{})
-	if own.Outcome != Failed || !strings.Contains(own.Reason, "was refused") {
+	if own.Outcome != wire.Failed || !strings.Contains(own.Reason.String(), "was refused") {
 		t.Errorf("the initiator: %s %q", own.Outcome, own.Reason)
 	}
-	v := Judge(tr, 2, append([]wire.Record{kept("car", own.Outcome, own.Reason)}, records...), Scope{Final: true})
-	if v.Outcome != Failed || !strings.HasPrefix(v.Reason, "generator: on roadside: iperf3's server of flow main was ended by SIGKILL before") {
+	v := Judge(tr, 2, append([]wire.Record{kept("car", own.Outcome, own.Reason.String())}, records...), Scope{Final: true})
+	if v.Outcome != wire.Failed || !strings.HasPrefix(v.Reason.String(), "generator: on roadside: iperf3's server of flow main was ended by SIGKILL before") {
 		t.Errorf("finally: %s %q", v.Outcome, v.Reason)
 	}
 }
@@ -153,11 +153,11 @@ func TestEveryFlowsGeneratorIsJudged(t *testing.T) {
 		records = append(records, at(node, 12, &told))
 	}
 	add("car", "server", lived(wire.EndedItself, 5.1))
-	if v := Judge(tr, 2, records, Scope{Final: true}); v.Outcome != Failed || !strings.HasPrefix(v.Reason, "generator: on roadside: iperf3's client of flow load left no record") {
+	if v := Judge(tr, 2, records, Scope{Final: true}); v.Outcome != wire.Failed || !strings.HasPrefix(v.Reason.String(), "generator: on roadside: iperf3's client of flow load left no record") {
 		t.Errorf("%s %q", v.Outcome, v.Reason)
 	}
 	add("roadside", "client", lived(wire.EndedItself, 5.1))
-	if v := Judge(tr, 2, records, Scope{Final: true}); v.Outcome != Accepted {
+	if v := Judge(tr, 2, records, Scope{Final: true}); v.Outcome != wire.Accepted {
 		t.Errorf("%s %q", v.Outcome, v.Reason)
 	}
 }
@@ -171,7 +171,7 @@ func TestAServersEndIsPlacedAsGOAllows(t *testing.T) {
 			records[i] = window("roadside", nil)
 		}
 	}
-	if v := Judge(tr, 2, records, Scope{Final: true}); v.Outcome != Accepted {
+	if v := Judge(tr, 2, records, Scope{Final: true}); v.Outcome != wire.Accepted {
 		t.Errorf("%s %q", v.Outcome, v.Reason)
 	}
 }
@@ -180,7 +180,7 @@ func TestAServersEndIsPlacedAsGOAllows(t *testing.T) {
 func TestAFlowsTimeIsIperf3s(t *testing.T) {
 	tr, records := generated(lived(wire.EndedItself, 3.1), lived(wire.EndedItself, 2.7))
 	tr.Traffic[0].DurationS = 2.5
-	if v := Judge(tr, 2, records, Scope{Final: true}); v.Outcome != Failed {
+	if v := Judge(tr, 2, records, Scope{Final: true}); v.Outcome != wire.Failed {
 		t.Errorf("%s %q", v.Outcome, v.Reason)
 	}
 }

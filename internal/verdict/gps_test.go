@@ -46,11 +46,11 @@ func TestTheRoadsidesGPSIsJudged(t *testing.T) {
 		}
 		records := append(good(), c.records...)
 		v := Judge(tr, 2, records, Scope{Final: true})
-		if v.Reason != c.reason || (v.Outcome == Rejected) != (c.reason != "") {
+		if v.Reason.String() != c.reason || (v.Outcome == wire.Rejected) != (c.reason != "") {
 			t.Errorf("%s: %s %q, want %q", name, v.Outcome, v.Reason, c.reason)
 		}
 		own := without(records, func(r wire.Record) bool { return r.Node == "roadside" || r.Body.Kind() == "clock" })
-		if v := Judge(tr, 2, own, Scope{}); v.Outcome != Accepted {
+		if v := Judge(tr, 2, own, Scope{}); v.Outcome != wire.Accepted {
 			t.Errorf("%s: the car, which does not know, judges %s %q", name, v.Outcome, v.Reason)
 		}
 	}

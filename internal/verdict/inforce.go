@@ -10,16 +10,16 @@ import (
 )
 
 // notInForce tells where a node had not made what the trial asks of TCP, or a
-// sender's data sockets ran something else; empty when all that is known of
+// sender's data sockets ran something else; zero when all that is known of
 // them is right. A trial with another TCP than its cell's would be a result of
 // a cell that was never measured.
-func notInForce(t wire.Trial, records []wire.Record) string {
+func notInForce(t wire.Trial, records []wire.Record) wire.Reason {
 	made := map[string]*wire.TCPInForce{}
 	for _, r := range records {
 		if p, ok := r.Body.(*wire.Provenance); ok && p.TCP != nil {
 			made[r.Node] = p.TCP
 			if fault := madeOtherwise(t.TCP, p.TCP); fault != "" {
-				return fmt.Sprintf("not_in_force: node %s %s", r.Node, fault)
+				return alienTCP("node %s %s", r.Node, fault)
 			}
 		}
 	}
@@ -33,16 +33,20 @@ func notInForce(t wire.Trial, records []wire.Record) string {
 			continue
 		}
 		if s.Congestion != "" && s.Congestion != made[r.Node].Kernel {
-			return fmt.Sprintf("not_in_force: a socket of flow %s on %s runs %q, and %s of the trial is %q there", s.Flow, r.Node, s.Congestion, t.TCP.Variant, made[r.Node].Kernel)
+			return alienTCP("a socket of flow %s on %s runs %q, and %s of the trial is %q there", s.Flow, r.Node, s.Congestion, t.TCP.Variant, made[r.Node].Kernel)
 		}
 		if least := t.TCP.RTOMinMs; below(s, least) {
-			return fmt.Sprintf("not_in_force: a socket of flow %s on %s had an RTO of %d µs, and the trial's least is %d ms", s.Flow, r.Node, s.RTOUs, *least)
+			return alienTCP("a socket of flow %s on %s had an RTO of %d µs, and the trial's least is %d ms", s.Flow, r.Node, s.RTOUs, *least)
 		}
 		if most := t.TCP.WindowPackets; beyond(s, most) {
-			return fmt.Sprintf("not_in_force: a socket of flow %s on %s had a window of %d segments, and the trial's is %d", s.Flow, r.Node, s.CwndSegments, *most)
+			return alienTCP("a socket of flow %s on %s had a window of %d segments, and the trial's is %d", s.Flow, r.Node, s.CwndSegments, *most)
 		}
 	}
-	return ""
+	return wire.Reason{}
+}
+
+func alienTCP(format string, args ...any) wire.Reason {
+	return wire.Reason{Code: wire.ReasonNotInForce, Text: fmt.Sprintf(format, args...)}
 }
 
 // beyond tells whether a socket's window was larger than the trial's. The bound

@@ -41,7 +41,7 @@ func TestATCPThatWasNotTheTrialsFailsIt(t *testing.T) {
 		records := append(good(), at("car", -1, &wire.Provenance{TCP: &f}), at(c.node, 2, &s),
 			at("car", 12, &wire.Iperf3{Flow: "bulk", Side: "client"}), at("roadside", 12, &wire.Iperf3{Flow: "bulk", Side: "server"}))
 		v := Judge(plan, 2, records, Scope{Final: true})
-		if c.want == "" && v.Outcome != Accepted || c.want != "" && (v.Outcome != Failed || !strings.HasPrefix(v.Reason, "not_in_force: ") || !strings.Contains(v.Reason, c.want)) {
+		if c.want == "" && v.Outcome != wire.Accepted || c.want != "" && (v.Outcome != wire.Failed || !strings.HasPrefix(v.Reason.String(), "not_in_force: ") || !strings.Contains(v.Reason.String(), c.want)) {
 			t.Errorf("%s: %s %q, want %q", name, v.Outcome, v.Reason, c.want)
 		}
 	}
@@ -52,7 +52,7 @@ func TestALeastRTOThatNobodyToldIsNoFault(t *testing.T) {
 	plan := trial()
 	plan.TCP = wire.TCP{Variant: "reference"}
 	v := Judge(plan, 2, append(good(), at("car", -1, &wire.Provenance{TCP: &wire.TCPInForce{Variant: "reference"}})), Scope{Final: true})
-	if v.Outcome != Accepted {
+	if v.Outcome != wire.Accepted {
 		t.Errorf("%s %q", v.Outcome, v.Reason)
 	}
 }
@@ -64,7 +64,7 @@ func TestARouteWithALeastRTOOfItsOwnIsNotTheProfiles(t *testing.T) {
 		plan.TCP = wire.TCP{Variant: variant}
 		made := &wire.TCPInForce{Variant: variant, Notes: []string{tcpcc.RouteRTOMinNote}}
 		v := Judge(plan, 2, append(good(), at("car", -1, &wire.Provenance{TCP: made})), Scope{Final: true})
-		if (v.Outcome == Failed) != sets || sets && !strings.Contains(v.Reason, "a route with a least RTO of its own, wanted: 1000 ms") {
+		if (v.Outcome == wire.Failed) != sets || sets && !strings.Contains(v.Reason.String(), "a route with a least RTO of its own, wanted: 1000 ms") {
 			t.Errorf("%s: %s %q", variant, v.Outcome, v.Reason)
 		}
 	}

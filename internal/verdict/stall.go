@@ -34,8 +34,8 @@ func StallMsMax(w wire.Window) float64 {
 // empty when none did.
 // What a flow carried meanwhile is not the network's doing. A node of a version
 // that does not watch itself is not judged by it.
-func stalled(t wire.Trial, records []wire.Record, scope Scope) string {
-	worstMs, fault := 0.0, ""
+func stalled(t wire.Trial, records []wire.Record, scope Scope) wire.Reason {
+	worstMs, fault := 0.0, wire.Reason{}
 	for _, r := range records {
 		l, ok := r.Body.(*wire.Lateness)
 		if !ok || l.Source != wire.LateAgent || !t.Ends(r.Node) || !scope.Final && r.Node != t.Initiator {
@@ -47,18 +47,22 @@ func stalled(t wire.Trial, records []wire.Record, scope Scope) string {
 		}
 		most, ms := StallMsMax(*w), l.WorstUs/1e3
 		if l.SuspendedMs != nil && *l.SuspendedMs > suspendedMsMost {
-			return fmt.Sprintf("stalled: %s was suspended for %.4g ms within the window", r.Node, *l.SuspendedMs)
+			return stall("%s was suspended for %.4g ms within the window", r.Node, *l.SuspendedMs)
 		}
 		if ms > most && ms > worstMs {
-			worstMs, fault = ms, fmt.Sprintf("stalled: %s stood still for %.4g ms within the window, limit %g", r.Node, ms, most)
+			worstMs, fault = ms, stall("%s stood still for %.4g ms within the window, limit %g", r.Node, ms, most)
 		}
 	}
 	return fault
 }
 
+func stall(format string, args ...any) wire.Reason {
+	return wire.Reason{Code: wire.ReasonStalled, Text: fmt.Sprintf(format, args...)}
+}
+
 // stillest tells which iperf3 left its sockets alone for too long, though it was
 // not seen to be stopped: one that its control group froze does so.
-func stillest(t wire.Trial, records []wire.Record, scope Scope) generatorFault {
+func stillest(t wire.Trial, records []wire.Record, scope Scope) rankedReason {
 	for _, r := range records {
 		s, ok := r.Body.(*wire.TCPSample)
 		if !ok || s.StillMs == nil || !scope.Final && r.Node != t.Initiator {
@@ -74,7 +78,8 @@ func stillest(t wire.Trial, records []wire.Record, scope Scope) generatorFault {
 				did = "gave nothing to send"
 			}
 		}
-		return generatorFault{faultStill, fmt.Sprintf("%s: on %s: iperf3 of flow %s %s for %.4g ms within the window", generator, r.Node, s.Flow, did, *s.StillMs)}
+		text := fmt.Sprintf("iperf3 of flow %s %s for %.4g ms within the window", s.Flow, did, *s.StillMs)
+		return rankedReason{faultStill, wire.Reason{Code: wire.ReasonGenerator, Node: r.Node, Text: text}}
 	}
-	return generatorFault{}
+	return rankedReason{}
 }

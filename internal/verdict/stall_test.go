@@ -44,7 +44,7 @@ func TestANodeThatStandsStillIsNoNetwork(t *testing.T) {
 			records = append(append(records, window("relay", nil)), c.records...)
 			for scope, want := range map[Scope]string{{}: c.provisional, {Final: true}: c.final} {
 				v := Judge(tr, 2, records, scope)
-				if want == "" && v.Outcome != Accepted || want != "" && (v.Outcome != Failed || !strings.HasPrefix(v.Reason, want)) {
+				if want == "" && v.Outcome != wire.Accepted || want != "" && (v.Outcome != wire.Failed || !strings.HasPrefix(v.Reason.String(), want)) {
 					t.Errorf("final %t: %s %q, want %q", scope.Final, v.Outcome, v.Reason, want)
 				}
 			}

@@ -17,14 +17,6 @@ import (
 // windows, the clocks' alignment, and the medium's lateness.
 type Scope struct{ Final bool }
 
-// Outcomes of an attempt, as they stand in wire.Verdict.
-const (
-	Accepted    = "accepted"
-	Rejected    = "rejected"
-	Failed      = "failed"
-	Interrupted = "interrupted" // see Interruption
-)
-
 // Judge gives the verdict on one attempt from the records of its nodes.
 // Records of other trials and attempts are passed over; clock records may also
 // belong to no trial.
@@ -44,19 +36,16 @@ func Judge(t wire.Trial, attempt int, records []wire.Record, scope Scope) wire.V
 		v.Outcome, v.Reason = outcome, reason
 		return v
 	}
-	if fault := notInForce(t, own); fault != "" {
-		v.Outcome, v.Reason = Failed, fault
-		return v
-	}
-	if fault := cmp.Or(atEdges(t, own, scope), stalled(t, own, scope), generatorFailed(t, own, scope)); fault != "" {
-		v.Outcome, v.Reason = Failed, wire.FitReason(fault) // iperf3 may have said much
+	fault := cmp.Or(notInForce(t, own), atEdges(t, own, scope), stalled(t, own, scope), generatorFailed(t, own, scope))
+	if !fault.IsZero() {
+		v.Outcome, v.Reason = wire.Failed, fault.Fit() // iperf3 may have said much
 		return v
 	}
 	v.Checks = checks(t, Measure(t, own), scope)
-	v.Outcome = Accepted
+	v.Outcome = wire.Accepted
 	for _, c := range v.Checks {
 		if !c.Pass {
-			v.Outcome, v.Reason = Rejected, reasonOf(c)
+			v.Outcome, v.Reason = wire.Rejected, reasonOf(c)
 			break
 		}
 	}
@@ -76,36 +65,36 @@ func ofAttempt(t wire.Trial, attempt int, records []wire.Record) []wire.Record {
 }
 
 // withoutRules tells whether the attempt is decided before any rule is applied.
-func withoutRules(t wire.Trial, records []wire.Record, scope Scope) (outcome, reason string) {
-	interrupted, given, failed := "", "", "" // why a node was interrupted, why the initiator gave up before the window, why a node failed
+func withoutRules(t wire.Trial, records []wire.Record, scope Scope) (outcome wire.Outcome, reason wire.Reason) {
+	var interrupted, given, failed wire.Reason // why a node was interrupted, why the initiator gave up before the window, why a node failed
 	windows := map[string]bool{}
 	for _, r := range records {
 		switch b := r.Body.(type) {
 		case *wire.Window:
 			windows[r.Node] = true
 		case *wire.TrialState:
-			if b.State != "kept" {
+			if b.State != wire.StateKept {
 				continue
 			}
-			if b.Outcome == Interrupted && interrupted == "" {
+			if b.Outcome == wire.Interrupted && interrupted.IsZero() {
 				interrupted = nodeReason(b.Reason, r.Node)
 			}
-			if b.Outcome == Failed && failed == "" && CodeOf(b.Reason) != generator { // judged here, by all records
+			if b.Outcome == wire.Failed && failed.IsZero() && b.Reason.Code != wire.ReasonGenerator { // judged here, by all records
 				failed = nodeReason(b.Reason, r.Node)
 			}
-			if b.Outcome == Rejected && r.Node == t.Initiator {
+			if b.Outcome == wire.Rejected && r.Node == t.Initiator {
 				given = b.Reason
 			}
 		}
 	}
-	if interrupted != "" {
-		return Interrupted, interrupted
+	if !interrupted.IsZero() {
+		return wire.Interrupted, interrupted
 	}
-	if !windows[t.Initiator] && given != "" {
-		return Rejected, given
+	if !windows[t.Initiator] && !given.IsZero() {
+		return wire.Rejected, given
 	}
-	if failed != "" {
-		return Failed, failed
+	if !failed.IsZero() {
+		return wire.Failed, failed
 	}
 	var missing []string
 	for _, n := range t.Nodes() {
@@ -114,24 +103,25 @@ func withoutRules(t wire.Trial, records []wire.Record, scope Scope) (outcome, re
 		}
 	}
 	if len(missing) > 0 {
-		return Failed, "no_window: the measuring window did not open on " + strings.Join(missing, ", ")
+		text := "the measuring window did not open on " + strings.Join(missing, ", ")
+		return wire.Failed, wire.Reason{Code: wire.ReasonNoWindow, Text: text}
 	}
-	return "", ""
+	return "", wire.Reason{}
 }
 
-// nodeReason keeps the reason's first word and says on which node it arose.
-func nodeReason(reason, node string) string {
-	if reason == "" {
-		return "node_failed: on " + node + ", without a reason"
+// nodeReason says of a node's reason on which node it arose.
+func nodeReason(r wire.Reason, node string) wire.Reason {
+	switch {
+	case r.IsZero():
+		return wire.Reason{Code: wire.ReasonNodeFailed, Text: "on " + node + ", without a reason"}
+	case strings.HasPrefix(r.Text, node+" "): // its words begin with the node
+	default:
+		if r.Node != "" { // it is about another
+			r.Text = strings.TrimSuffix("on "+r.Node+": "+r.Text, ": ")
+		}
+		r.Node = node
 	}
-	word, text, found := strings.Cut(reason, ": ")
-	if !found {
-		return word + ": on " + node
-	}
-	if strings.HasPrefix(text, node+" ") { // it says so itself
-		return reason
-	}
-	return word + ": on " + node + ": " + text
+	return r
 }
 
 // checks applies every rule that is set and that the scope can know. GPS comes
@@ -182,17 +172,17 @@ func atMost(rule string, limit float64, measured *float64) wire.Check {
 }
 
 // reasonOf words a failed check: a word to count by, then what was found.
-func reasonOf(c wire.Check) string {
-	word := map[string]string{
-		"in_band_share_min": "speed", "fix_mode_min": "gps", "fix_age_ms_max": "gps",
-		"clock_error_ms_max": "clock", "lateness_share_max": "lateness",
+func reasonOf(c wire.Check) wire.Reason {
+	code := map[string]wire.ReasonCode{
+		"in_band_share_min": wire.ReasonSpeed, "fix_mode_min": wire.ReasonGPS, "fix_age_ms_max": wire.ReasonGPS,
+		"clock_error_ms_max": wire.ReasonClock, "lateness_share_max": wire.ReasonLateness,
 	}[c.Rule]
 	rule := c.Rule
 	if c.Node != "" {
 		rule += " on " + c.Node
 	}
 	if c.Measured == nil {
-		return fmt.Sprintf("%s: %s not measured", word, rule)
+		return wire.Reason{Code: code, Text: rule + " not measured"}
 	}
-	return fmt.Sprintf("%s: %s is %.4g, limit %g", word, rule, *c.Measured, c.Limit)
+	return wire.Reason{Code: code, Text: fmt.Sprintf("%s is %.4g, limit %g", rule, *c.Measured, c.Limit)}
 }

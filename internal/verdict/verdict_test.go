@@ -23,8 +23,9 @@ func window(node string, goUs *float64) wire.Record {
 	return at(node, 0, &wire.Window{OpenBootNs: openNs, CloseBootNs: openNs + 10e9, GoUncertaintyUs: goUs})
 }
 
-func kept(node, outcome, reason string) wire.Record {
-	return at(node, 10.5, &wire.TrialState{State: "kept", Outcome: outcome, Reason: reason})
+func kept(node string, outcome wire.Outcome, reason string) wire.Record {
+	state := &wire.TrialState{State: wire.StateKept, Outcome: outcome, Reason: wire.ParseReason(reason)}
+	return at(node, 10.5, state)
 }
 
 func trial() wire.Trial {
@@ -68,61 +69,61 @@ func isKind(kind string) func(wire.Record) bool {
 func TestJudge(t *testing.T) {
 	cases := map[string]struct {
 		change  func(*wire.Trial, []wire.Record) []wire.Record
-		outcome string
+		outcome wire.Outcome
 		reason  string // begins with
 	}{
-		"all well":      {nil, Accepted, ""},
-		"out of band":   {func(_ *wire.Trial, r []wire.Record) []wire.Record { return append(r, fix(2.6, 13), fix(4.9, 13)) }, Rejected, "speed: in_band_share_min is 0.85"},
-		"dead radio":    {func(_ *wire.Trial, r []wire.Record) []wire.Record { return without(r, isKind("tcp")) }, Accepted, ""},
-		"2-D asked 3-D": {func(t *wire.Trial, r []wire.Record) []wire.Record { t.Acceptance.FixModeMin = new(4); return r }, Rejected, "gps: fix_mode_min on car is 3, limit 4"},
+		"all well":      {nil, wire.Accepted, ""},
+		"out of band":   {func(_ *wire.Trial, r []wire.Record) []wire.Record { return append(r, fix(2.6, 13), fix(4.9, 13)) }, wire.Rejected, "speed: in_band_share_min is 0.85"},
+		"dead radio":    {func(_ *wire.Trial, r []wire.Record) []wire.Record { return without(r, isKind("tcp")) }, wire.Accepted, ""},
+		"2-D asked 3-D": {func(t *wire.Trial, r []wire.Record) []wire.Record { t.Acceptance.FixModeMin = new(4); return r }, wire.Rejected, "gps: fix_mode_min on car is 3, limit 4"},
 		"stale for 3 s": {func(_ *wire.Trial, r []wire.Record) []wire.Record {
 			return without(r, func(r wire.Record) bool {
 				g, ok := r.Body.(*wire.GPS)
 				return ok && *g.FixBootNs > openNs+3e9 && *g.FixBootNs < openNs+6e9
 			})
-		}, Rejected, "gps: fix_age_ms_max on car is 4000, limit 1500"},
-		"no gps":       {func(_ *wire.Trial, r []wire.Record) []wire.Record { return without(r, isKind("gps")) }, Rejected, "gps: fix_mode_min on car not measured"},
-		"clock unsure": {func(t *wire.Trial, r []wire.Record) []wire.Record { t.Acceptance.ClockErrorMsMax = new(2.5); return r }, Rejected, "clock: clock_error_ms_max is 4.7, limit 2.5"},
+		}, wire.Rejected, "gps: fix_age_ms_max on car is 4000, limit 1500"},
+		"no gps":       {func(_ *wire.Trial, r []wire.Record) []wire.Record { return without(r, isKind("gps")) }, wire.Rejected, "gps: fix_mode_min on car not measured"},
+		"clock unsure": {func(t *wire.Trial, r []wire.Record) []wire.Record { t.Acceptance.ClockErrorMsMax = new(2.5); return r }, wire.Rejected, "clock: clock_error_ms_max is 4.7, limit 2.5"},
 		"clock unknown": {func(_ *wire.Trial, r []wire.Record) []wire.Record {
 			r = without(r, isKind("clock"))
 			r[1] = window("roadside", nil)
 			return r
-		}, Rejected, "clock: clock_error_ms_max not measured"},
+		}, wire.Rejected, "clock: clock_error_ms_max not measured"},
 		"late medium": {func(_ *wire.Trial, r []wire.Record) []wire.Record {
 			return append(r, at("field", 10, &wire.Lateness{Source: "medium", WindowS: 10, SumS: 0.5}))
-		}, Rejected, "lateness: lateness_share_max is 0.05, limit 0.02"},
+		}, wire.Rejected, "lateness: lateness_share_max is 0.05, limit 0.02"},
 		"late sampler is no matter": {func(_ *wire.Trial, r []wire.Record) []wire.Record {
 			return append(r, at("car", 10, &wire.Lateness{Source: "sampler", WindowS: 10, SumS: 5}))
-		}, Accepted, ""},
-		"a real radio has no lateness": {func(_ *wire.Trial, r []wire.Record) []wire.Record { return without(r, isKind("lateness")) }, Accepted, ""},
+		}, wire.Accepted, ""},
+		"a real radio has no lateness": {func(_ *wire.Trial, r []wire.Record) []wire.Record { return without(r, isKind("lateness")) }, wire.Accepted, ""},
 		"peer failed": {func(_ *wire.Trial, r []wire.Record) []wire.Record {
-			return append(r, kept("roadside", Failed, "iperf3: no answer"))
-		}, Failed, "iperf3: on roadside: no answer"},
+			return append(r, kept("roadside", wire.Failed, "iperf3: no answer"))
+		}, wire.Failed, "iperf3: on roadside: no answer"},
 		"peer without window": {func(_ *wire.Trial, r []wire.Record) []wire.Record {
 			return without(r, func(r wire.Record) bool { return r.Node == "roadside" && r.Body.Kind() == "window" })
-		}, Failed, "no_window: the measuring window did not open on roadside"},
+		}, wire.Failed, "no_window: the measuring window did not open on roadside"},
 		"gate given up": {func(_ *wire.Trial, r []wire.Record) []wire.Record {
-			return []wire.Record{kept("car", Rejected, "gate_timeout: 60 s"), kept("roadside", Failed, "aborted")}
-		}, Rejected, "gate_timeout: 60 s"},
+			return []wire.Record{kept("car", wire.Rejected, "gate_timeout: 60 s"), kept("roadside", wire.Failed, "aborted")}
+		}, wire.Rejected, "gate_timeout: 60 s"},
 		"peer interrupted, after which the initiator failed": {func(_ *wire.Trial, r []wire.Record) []wire.Record {
-			return append(r, kept("car", Failed, "go_failed: no answer"), kept("roadside", Interrupted, Interruption{AgentRestarted, "anew"}.Error()))
-		}, Interrupted, "agent_restarted: on roadside: anew"},
+			return append(r, kept("car", wire.Failed, "go_failed: no answer"), kept("roadside", wire.Interrupted, Interruption{wire.ReasonAgentRestarted, "anew"}.Error()))
+		}, wire.Interrupted, "agent_restarted: on roadside: anew"},
 		"initiator interrupted, after which the peer was aborted": {func(_ *wire.Trial, r []wire.Record) []wire.Record {
-			return append(r, kept("roadside", Failed, "aborted: car"), kept("car", Interrupted, Interruption{HostRestarted, "anew"}.Error()))
-		}, Interrupted, "host_restarted: on car: anew"},
+			return append(r, kept("roadside", wire.Failed, "aborted: car"), kept("car", wire.Interrupted, Interruption{wire.ReasonHostRestarted, "anew"}.Error()))
+		}, wire.Interrupted, "host_restarted: on car: anew"},
 		"peer interrupted before a window": {func(_ *wire.Trial, r []wire.Record) []wire.Record {
-			return []wire.Record{kept("car", Failed, "aborted: roadside"), kept("roadside", Interrupted, Interruption{Aborted, "a dog ran in"}.Error())}
-		}, Interrupted, "aborted: on roadside: a dog ran in"},
-		"parked": {func(t *wire.Trial, r []wire.Record) []wire.Record { t.SpeedMps = nil; return append(r, fix(4.2, 0)) }, Accepted, ""},
+			return []wire.Record{kept("car", wire.Failed, "aborted: roadside"), kept("roadside", wire.Interrupted, Interruption{wire.ReasonAborted, "a dog ran in"}.Error())}
+		}, wire.Interrupted, "aborted: on roadside: a dog ran in"},
+		"parked": {func(t *wire.Trial, r []wire.Record) []wire.Record { t.SpeedMps = nil; return append(r, fix(4.2, 0)) }, wire.Accepted, ""},
 		"nobody moves, no gps": {func(t *wire.Trial, r []wire.Record) []wire.Record {
 			t.Car, t.SpeedMps = "", nil
 			return without(r, isKind("gps"))
-		}, Accepted, ""},
+		}, wire.Accepted, ""},
 		"other attempt's failure": {func(_ *wire.Trial, r []wire.Record) []wire.Record {
-			old := kept("car", Failed, "crash")
+			old := kept("car", wire.Failed, "crash")
 			old.Attempt = 1
 			return append(r, old)
-		}, Accepted, ""},
+		}, wire.Accepted, ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -131,7 +132,7 @@ func TestJudge(t *testing.T) {
 				records = c.change(&tr, records)
 			}
 			v := Judge(tr, 2, records, Scope{Final: true})
-			if v.Outcome != c.outcome || !strings.HasPrefix(v.Reason, c.reason) || (c.reason == "") != (v.Reason == "") {
+			if v.Outcome != c.outcome || !strings.HasPrefix(v.Reason.String(), c.reason) || (c.reason == "") != v.Reason.IsZero() {
 				t.Fatalf("got %s %q, want %s %q\nchecks %+v", v.Outcome, v.Reason, c.outcome, c.reason, v.Checks)
 			}
 			if v.Trial != 7 || v.Attempt != 2 || !v.Final {
@@ -157,13 +158,13 @@ func TestChecksCarryMeasuredValues(t *testing.T) {
 // The initiator has its own records only: what it cannot know does not reject.
 func TestProvisionalSkipsWhatOneNodeCannotKnow(t *testing.T) {
 	own := without(good(), func(r wire.Record) bool { return r.Node != "car" || r.Body.Kind() == "clock" })
-	if v := Judge(trial(), 2, own, Scope{}); v.Outcome != Accepted || v.Final || len(v.Checks) != 3 {
+	if v := Judge(trial(), 2, own, Scope{}); v.Outcome != wire.Accepted || v.Final || len(v.Checks) != 3 {
 		t.Errorf("got %+v", v)
 	}
-	if v := Judge(trial(), 2, own, Scope{Final: true}); v.Outcome != Failed {
+	if v := Judge(trial(), 2, own, Scope{Final: true}); v.Outcome != wire.Failed {
 		t.Errorf("finally, the roadside's window is missing: got %+v", v)
 	}
-	if v := Judge(trial(), 2, append(own, fix(2.6, 13), fix(4.9, 13)), Scope{}); v.Outcome != Rejected {
+	if v := Judge(trial(), 2, append(own, fix(2.6, 13), fix(4.9, 13)), Scope{}); v.Outcome != wire.Rejected {
 		t.Errorf("speed is the initiator's to judge: got %+v", v)
 	}
 }

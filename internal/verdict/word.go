@@ -20,15 +20,15 @@ func Heed(v wire.Verdict, n wire.Noted) (wire.Verdict, bool) {
 	if v.Word != nil && *v.Word == word {
 		return v, false
 	}
-	if judged == Accepted {
-		v.Reason = "" // of an earlier word
+	if judged == wire.Accepted {
+		v.Reason = wire.Reason{} // of an earlier word
 	}
 	v.Word, v.Final = &word, true
 	switch {
-	case n.Note == "accept" && (judged == Accepted || judged == Rejected):
-		v.Outcome = Accepted
-	case n.Note == "repeat" && judged == Accepted:
-		v.Outcome, v.Reason = Rejected, "repeat: "+n.By+" asked for another attempt"
+	case n.Note == "accept" && (judged == wire.Accepted || judged == wire.Rejected):
+		v.Outcome = wire.Accepted
+	case n.Note == "repeat" && judged == wire.Accepted:
+		v.Outcome, v.Reason = wire.Rejected, wire.Reason{Code: wire.ReasonRepeat, Text: n.By + " asked for another attempt"}
 	case n.Note == "repeat", n.Note == "skip", n.Note == Retry:
 		v.Outcome = judged
 	default:
@@ -39,9 +39,9 @@ func Heed(v wire.Verdict, n wire.Noted) (wire.Verdict, bool) {
 
 // Skipped is the verdict on a trial that a person skips before its first attempt.
 func Skipped(trial int, n wire.Noted) wire.Verdict {
-	return wire.Verdict{TrialKey: wire.TrialKey{Trial: trial, Attempt: 1}, Outcome: Failed, Final: true,
-		Reason: "skipped: " + n.By + " skipped the trial before its first attempt",
-		Word:   &wire.Word{Decision: "skip", By: n.By, Text: n.Text, Judged: Failed}}
+	return wire.Verdict{TrialKey: wire.TrialKey{Trial: trial, Attempt: 1}, Outcome: wire.Failed, Final: true,
+		Reason: wire.Reason{Code: wire.ReasonSkipped, Text: n.By + " skipped the trial before its first attempt"},
+		Word:   &wire.Word{Decision: "skip", By: n.By, Text: n.Text, Judged: wire.Failed}}
 }
 
 // Retry is the word that reopens a trial that was given up. It stands at the
@@ -50,7 +50,7 @@ const Retry = "retry"
 
 // Next tells which attempt at a trial comes after those with the verdicts vs,
 // and whether there is to be one: a trial is done when an attempt is accepted,
-// when its attempts are used up, or when a person skips it. Interrupted attempts
+// when its attempts are used up, or when a person skips it. wire.Interrupted attempts
 // use up none, up to InterruptionsMax. A person who wants an attempt repeated is
 // given one more; one who wants the trial retried is given all of them anew.
 func Next(attemptsMax int, vs []wire.Verdict) (attempt int, more bool) {
@@ -85,12 +85,12 @@ func standingOf(attemptsMax int, vs []wire.Verdict) standing {
 	for _, v := range vs {
 		s.used += max(v.Attempt-s.attempt, 0)
 		s.attempt = max(s.attempt, v.Attempt+1)
-		if v.Outcome == Interrupted {
+		if v.Outcome == wire.Interrupted {
 			s.interrupted++
 		} else {
 			s.used++
 		}
-		s.accepted = s.accepted || v.Outcome == Accepted
+		s.accepted = s.accepted || v.Outcome == wire.Accepted
 		if v.Word == nil {
 			continue
 		}

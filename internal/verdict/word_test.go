@@ -11,22 +11,24 @@ func said(note string) wire.Noted { return wire.Noted{Note: note, By: "phone", T
 
 func TestAWordStandsOverTheRules(t *testing.T) {
 	for _, c := range []struct {
-		judged, note, want string
-		heeded             bool
+		judged wire.Outcome
+		note   string
+		want   wire.Outcome
+		heeded bool
 	}{
-		{Rejected, "accept", Accepted, true},
-		{Accepted, "repeat", Rejected, true},
-		{Rejected, "repeat", Rejected, true},
-		{Failed, "repeat", Failed, true},
-		{Accepted, "skip", Accepted, true},
-		{Rejected, "skip", Rejected, true},
-		{Failed, "accept", Failed, false}, // nothing was measured
-		{Interrupted, "accept", Interrupted, false},
-		{Interrupted, "repeat", Interrupted, true},
-		{Interrupted, "skip", Interrupted, true},
-		{Rejected, Retry, Rejected, true},
-		{Failed, Retry, Failed, true},
-		{Rejected, "mark", Rejected, false},
+		{wire.Rejected, "accept", wire.Accepted, true},
+		{wire.Accepted, "repeat", wire.Rejected, true},
+		{wire.Rejected, "repeat", wire.Rejected, true},
+		{wire.Failed, "repeat", wire.Failed, true},
+		{wire.Accepted, "skip", wire.Accepted, true},
+		{wire.Rejected, "skip", wire.Rejected, true},
+		{wire.Failed, "accept", wire.Failed, false}, // nothing was measured
+		{wire.Interrupted, "accept", wire.Interrupted, false},
+		{wire.Interrupted, "repeat", wire.Interrupted, true},
+		{wire.Interrupted, "skip", wire.Interrupted, true},
+		{wire.Rejected, Retry, wire.Rejected, true},
+		{wire.Failed, Retry, wire.Failed, true},
+		{wire.Rejected, "mark", wire.Rejected, false},
 	} {
 		v, heeded := Heed(wire.Verdict{TrialKey: wire.TrialKey{Trial: 3, Attempt: 1}, Outcome: c.judged}, said(c.note))
 		if heeded != c.heeded || v.Outcome != c.want && heeded {
@@ -39,21 +41,21 @@ func TestAWordStandsOverTheRules(t *testing.T) {
 }
 
 func TestTheLastWordCountsAndTheFirstJudgementIsKept(t *testing.T) {
-	v := wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: Accepted}
+	v := wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: wire.Accepted}
 	repeated, _ := Heed(v, said("repeat"))
 	again, heeded := Heed(repeated, said("repeat"))
-	if heeded || again.Outcome != Rejected {
+	if heeded || again.Outcome != wire.Rejected {
 		t.Errorf("the same word twice: %+v, heeded %v", again, heeded)
 	}
 	back, heeded := Heed(repeated, said("accept"))
-	if !heeded || back.Outcome != Accepted || back.Reason != "" || back.Word.Judged != Accepted {
+	if !heeded || back.Outcome != wire.Accepted || !back.Reason.IsZero() || back.Word.Judged != wire.Accepted {
 		t.Errorf("accepted after all: %+v %+v", back, back.Word)
 	}
 }
 
 func TestNextCountsWords(t *testing.T) {
 	key := func(n int) wire.TrialKey { return wire.TrialKey{Trial: 1, Attempt: n} }
-	word := func(n int, outcome, note string) wire.Verdict {
+	word := func(n int, outcome wire.Outcome, note string) wire.Verdict {
 		v, _ := Heed(wire.Verdict{TrialKey: key(n), Outcome: outcome}, said(note))
 		return v
 	}
@@ -64,15 +66,15 @@ func TestNextCountsWords(t *testing.T) {
 		more    bool
 	}{
 		{"none yet", nil, 1, true},
-		{"rejected", []wire.Verdict{{TrialKey: key(1), Outcome: Rejected}}, 2, true},
-		{"accepted", []wire.Verdict{{TrialKey: key(1), Outcome: Accepted}}, 2, false},
-		{"used up", []wire.Verdict{{TrialKey: key(1), Outcome: Rejected}, {TrialKey: key(2), Outcome: Failed}}, 3, false},
-		{"used up and repeated", []wire.Verdict{{TrialKey: key(1), Outcome: Rejected}, word(2, Failed, "repeat")}, 3, true},
-		{"the repeat is used up", []wire.Verdict{word(2, Failed, "repeat"), {TrialKey: key(3), Outcome: Failed}}, 4, false},
-		{"accepted and repeated", []wire.Verdict{word(1, Accepted, "repeat")}, 2, true},
-		{"skipped", []wire.Verdict{word(1, Rejected, "skip")}, 2, false},
+		{"rejected", []wire.Verdict{{TrialKey: key(1), Outcome: wire.Rejected}}, 2, true},
+		{"accepted", []wire.Verdict{{TrialKey: key(1), Outcome: wire.Accepted}}, 2, false},
+		{"used up", []wire.Verdict{{TrialKey: key(1), Outcome: wire.Rejected}, {TrialKey: key(2), Outcome: wire.Failed}}, 3, false},
+		{"used up and repeated", []wire.Verdict{{TrialKey: key(1), Outcome: wire.Rejected}, word(2, wire.Failed, "repeat")}, 3, true},
+		{"the repeat is used up", []wire.Verdict{word(2, wire.Failed, "repeat"), {TrialKey: key(3), Outcome: wire.Failed}}, 4, false},
+		{"accepted and repeated", []wire.Verdict{word(1, wire.Accepted, "repeat")}, 2, true},
+		{"skipped", []wire.Verdict{word(1, wire.Rejected, "skip")}, 2, false},
 		{"skipped before", []wire.Verdict{Skipped(1, said("skip"))}, 2, false},
-		{"accepted by a word", []wire.Verdict{word(1, Rejected, "accept")}, 2, false},
+		{"accepted by a word", []wire.Verdict{word(1, wire.Rejected, "accept")}, 2, false},
 	} {
 		if attempt, more := Next(2, c.vs); attempt != c.attempt || more != c.more {
 			t.Errorf("%s: attempt %d, more %v; want %d, %v", c.what, attempt, more, c.attempt, c.more)
@@ -82,7 +84,7 @@ func TestNextCountsWords(t *testing.T) {
 
 // The attempts that a trial has are used up by what says something of it.
 func TestInterruptedAttemptsUseUpNone(t *testing.T) {
-	attempts := func(outcomes ...string) (vs []wire.Verdict) {
+	attempts := func(outcomes ...wire.Outcome) (vs []wire.Verdict) {
 		for i, o := range outcomes {
 			vs = append(vs, wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: i + 1}, Outcome: o})
 		}
@@ -92,13 +94,13 @@ func TestInterruptedAttemptsUseUpNone(t *testing.T) {
 		vs[attempt-1], _ = Heed(vs[attempt-1], said(word))
 		return vs
 	}
-	all := func(outcome string, n int) (out []string) {
+	all := func(outcome wire.Outcome, n int) (out []wire.Outcome) {
 		for range n {
 			out = append(out, outcome)
 		}
 		return out
 	}
-	mixed := attempts(Interrupted, Rejected, Interrupted, Interrupted, Failed)
+	mixed := attempts(wire.Interrupted, wire.Rejected, wire.Interrupted, wire.Interrupted, wire.Failed)
 	slices.Reverse(mixed) // the order of the journal need not be that of the attempts
 	for _, c := range []struct {
 		what      string
@@ -107,22 +109,22 @@ func TestInterruptedAttemptsUseUpNone(t *testing.T) {
 		more      bool
 		exhausted bool
 	}{
-		{"interrupted more often than there are attempts", attempts(all(Interrupted, 5)...), 6, true, false},
-		{"one interrupted, one rejected", attempts(Interrupted, Rejected), 3, true, false},
+		{"interrupted more often than there are attempts", attempts(all(wire.Interrupted, 5)...), 6, true, false},
+		{"one interrupted, one rejected", attempts(wire.Interrupted, wire.Rejected), 3, true, false},
 		{"two that count among interrupted ones", mixed, 6, false, false},
-		{"accepted after all", attempts(Interrupted, Interrupted, Interrupted, Accepted), 5, false, false},
-		{"interrupted for ever", attempts(all(Interrupted, InterruptionsMax)...), InterruptionsMax + 1, false, true},
-		{"once less than for ever", attempts(all(Interrupted, InterruptionsMax-1)...), InterruptionsMax, true, false},
-		{"interrupted for ever, and retried", words(attempts(all(Interrupted, InterruptionsMax)...), InterruptionsMax, Retry), InterruptionsMax + 1, true, false},
-		{"interrupted for ever, and repeated", words(attempts(all(Interrupted, InterruptionsMax)...), 1, "repeat"), InterruptionsMax + 1, false, true},
-		{"interrupted and skipped", words(attempts(Interrupted), 1, "skip"), 2, false, false},
-		{"skipped, then retried", words(words(attempts(Rejected), 1, "skip"), 1, Retry), 2, true, false},
-		{"a repeat that is interrupted", words(attempts(Failed, Failed, Interrupted), 2, "repeat"), 4, true, false},
-		{"a repeat that is interrupted and fails", words(attempts(Failed, Failed, Interrupted, Failed), 2, "repeat"), 5, false, false},
-		{"given up, and retried", words(attempts(Failed, Rejected), 2, Retry), 3, true, false},
-		{"retried, one used", words(attempts(Failed, Rejected, Failed), 2, Retry), 4, true, false},
-		{"retried, all used", words(attempts(Failed, Rejected, Failed, Failed), 2, Retry), 5, false, false},
-		{"an attempt that nobody has judged is used", attempts(Rejected, Interrupted, Rejected)[2:], 4, false, false},
+		{"accepted after all", attempts(wire.Interrupted, wire.Interrupted, wire.Interrupted, wire.Accepted), 5, false, false},
+		{"interrupted for ever", attempts(all(wire.Interrupted, InterruptionsMax)...), InterruptionsMax + 1, false, true},
+		{"once less than for ever", attempts(all(wire.Interrupted, InterruptionsMax-1)...), InterruptionsMax, true, false},
+		{"interrupted for ever, and retried", words(attempts(all(wire.Interrupted, InterruptionsMax)...), InterruptionsMax, Retry), InterruptionsMax + 1, true, false},
+		{"interrupted for ever, and repeated", words(attempts(all(wire.Interrupted, InterruptionsMax)...), 1, "repeat"), InterruptionsMax + 1, false, true},
+		{"interrupted and skipped", words(attempts(wire.Interrupted), 1, "skip"), 2, false, false},
+		{"skipped, then retried", words(words(attempts(wire.Rejected), 1, "skip"), 1, Retry), 2, true, false},
+		{"a repeat that is interrupted", words(attempts(wire.Failed, wire.Failed, wire.Interrupted), 2, "repeat"), 4, true, false},
+		{"a repeat that is interrupted and fails", words(attempts(wire.Failed, wire.Failed, wire.Interrupted, wire.Failed), 2, "repeat"), 5, false, false},
+		{"given up, and retried", words(attempts(wire.Failed, wire.Rejected), 2, Retry), 3, true, false},
+		{"retried, one used", words(attempts(wire.Failed, wire.Rejected, wire.Failed), 2, Retry), 4, true, false},
+		{"retried, all used", words(attempts(wire.Failed, wire.Rejected, wire.Failed, wire.Failed), 2, Retry), 5, false, false},
+		{"an attempt that nobody has judged is used", attempts(wire.Rejected, wire.Interrupted, wire.Rejected)[2:], 4, false, false},
 	} {
 		if attempt, more := Next(2, c.vs); attempt != c.attempt || more != c.more {
 			t.Errorf("%s: attempt %d, more %v; want %d, %v", c.what, attempt, more, c.attempt, c.more)

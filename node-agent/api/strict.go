@@ -157,7 +157,7 @@ func fieldsOf(t reflect.Type, fields map[string]reflect.Type, required map[strin
 			continue
 		}
 		fields[name] = field.Type
-		if !strings.Contains(options, "omitempty") {
+		if !strings.Contains(options, "omitempty") && !strings.Contains(options, "omitzero") {
 			required[name] = true
 		}
 	}

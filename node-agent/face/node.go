@@ -7,7 +7,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/internal/version"
@@ -95,9 +94,9 @@ func (f *Face) problems(st wire.NodeStatus, hostErr error) []wire.Problem {
 	case st.GPS.Mode < 2 || st.GPS.FixAgeMs == nil || *st.GPS.FixAgeMs > 3000:
 		add("gps", fmt.Sprintf("no fix (mode %d)", st.GPS.Mode), "give the receiver a view of the sky and wait")
 	}
-	if st.Machine != nil && st.Machine.Alarm != "" {
-		need, found, _ := strings.Cut(st.Machine.Alarm, ": ")
-		add(need, found, map[string]string{"battery": "charge it or change it, or connect the mains", "temperature": "let it cool down: shade, air, less to do"}[need])
+	if st.Machine != nil && !st.Machine.Alarm.IsZero() {
+		alarm := st.Machine.Alarm
+		add(string(alarm.Code), alarm.Text, map[wire.ReasonCode]string{"battery": "charge it or change it, or connect the mains", "temperature": "let it cool down: shade, air, less to do"}[alarm.Code])
 	}
 	if st.WallClock.Unset {
 		add("wall_clock", "it shows "+time.Unix(0, st.Clock.WallNs).UTC().Format(time.DateOnly)+", which is before this program was built", "set the clock (chrony, or date), or the receiver's time by chrony")

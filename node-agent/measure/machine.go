@@ -1,7 +1,6 @@
 package measure
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -79,7 +78,7 @@ func (m *Machine) Sample(tBootNs int64) ([]wire.Body, error) {
 	}
 	m.readNs = tBootNs
 	now, known := m.Now()
-	changed := now.BatteryState != m.told.BatteryState || now.Alarm != "" && m.told.Alarm == "" || now.Alarm == "" && m.told.Alarm != ""
+	changed := now.BatteryState != m.told.BatteryState || now.Alarm.IsZero() != m.told.Alarm.IsZero()
 	if !known && m.room == nil || !first && !changed && tBootNs-m.toldNs < tellMachine.Nanoseconds() {
 		return nil, nil
 	}
@@ -91,15 +90,16 @@ func (m *Machine) Sample(tBootNs int64) ([]wire.Body, error) {
 	return []wire.Body{&now}, nil
 }
 
-func (m *Machine) alarm(s wire.Machine) string {
+func (m *Machine) alarm(s wire.Machine) wire.Reason {
 	feeds := s.BatteryState == "discharging" && (s.OnMains == nil || !*s.OnMains)
 	if l := m.limits.BatteryMinPercent; l > 0 && feeds && s.BatteryPercent != nil && *s.BatteryPercent < l {
-		return fmt.Sprintf("battery: %.3g %% left, the limit is %g %%", *s.BatteryPercent, l)
+		return wire.Reason{Code: "battery", Text: fmt.Sprintf("%.3g %% left, the limit is %g %%", *s.BatteryPercent, l)}
 	}
 	if l := m.limits.TemperatureMaxC; l > 0 && s.TemperatureC != nil && *s.TemperatureC > l {
-		return fmt.Sprintf("temperature: %.3g °C at %s, the limit is %g °C", *s.TemperatureC, s.HottestZone, l)
+		text := fmt.Sprintf("%.3g °C at %s, the limit is %g °C", *s.TemperatureC, s.HottestZone, l)
+		return wire.Reason{Code: "temperature", Text: text}
 	}
-	return ""
+	return wire.Reason{}
 }
 
 // power reads class power_supply (Documentation/ABI/testing/sysfs-class-power
@@ -195,8 +195,8 @@ func number(dir, name string) (float64, bool) {
 
 // Fit tells why no trial can begin on the machine as it is; nil when it can.
 func (m *Machine) Fit() error {
-	if now, _ := m.Now(); now.Alarm != "" {
-		return errors.New(now.Alarm)
+	if now, _ := m.Now(); !now.Alarm.IsZero() {
+		return now.Alarm
 	}
 	return nil
 }

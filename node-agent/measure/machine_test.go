@@ -36,7 +36,7 @@ func TestMachineTellsBatteryAndHeat(t *testing.T) {
 	device(t, sysfs, "thermal", "thermal_zone1", map[string]string{"type": "x86_pkg_temp", "temp": "71500"})
 	device(t, sysfs, "thermal", "thermal_zone2", map[string]string{"type": "broken", "temp": "-274000"})
 	now, known := m.Now()
-	if !known || *now.BatteryPercent != 40 || now.BatteryState != "discharging" || *now.BatteryLeftS != 7200 || *now.OnMains || *now.TemperatureC != 71.5 || now.HottestZone != "x86_pkg_temp" || now.Alarm != "" {
+	if !known || *now.BatteryPercent != 40 || now.BatteryState != "discharging" || *now.BatteryLeftS != 7200 || *now.OnMains || *now.TemperatureC != 71.5 || now.HottestZone != "x86_pkg_temp" || !now.Alarm.IsZero() {
 		t.Errorf("%+v", now)
 	}
 	// A second, larger one that is full: what both hold together.
@@ -72,13 +72,13 @@ func TestMachineAlarms(t *testing.T) {
 		device(t, sysfs, "power_supply", "BAT0", map[string]string{"type": "Battery", "capacity": c.percent, "status": c.status})
 		device(t, sysfs, "thermal", "thermal_zone0", map[string]string{"type": "cpu", "temp": c.temp})
 		m := NewMachine(sysfs, MachineLimits{BatteryMinPercent: 5, TemperatureMaxC: 95}, nil)
-		if now, _ := m.Now(); now.Alarm != c.alarm {
+		if now, _ := m.Now(); now.Alarm.String() != c.alarm {
 			t.Errorf("%s: alarm %q, want %q", name, now.Alarm, c.alarm)
 		}
 		if err := m.Fit(); (err == nil) != (c.alarm == "") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if now, _ := NewMachine(sysfs, MachineLimits{}, nil).Now(); now.Alarm != "" {
+		if now, _ := NewMachine(sysfs, MachineLimits{}, nil).Now(); !now.Alarm.IsZero() {
 			t.Errorf("%s: without limits %q", name, now.Alarm)
 		}
 	}
@@ -102,7 +102,7 @@ func TestMachineIsToldWhenThereIsSomethingToTell(t *testing.T) {
 			}
 			for _, b := range bodies {
 				s := b.(*wire.Machine)
-				told[now/tick] = strings.TrimSpace(s.BatteryState + " " + s.Alarm)
+				told[now/tick] = strings.TrimSpace(s.BatteryState + " " + s.Alarm.String())
 			}
 			now += tick
 		}

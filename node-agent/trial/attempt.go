@@ -60,7 +60,7 @@ type attempt struct {
 	done   chan struct{} // closed when kept
 
 	// guarded by engine.mu
-	state  string
+	state  wire.State
 	detail string
 
 	start        chan goOrder // the window's opening, decided once
@@ -153,13 +153,13 @@ func (a *attempt) begin(ctx context.Context) error {
 		case a.ctx.Err() != nil:
 			err = context.Cause(a.ctx)
 		case errors.Is(ctx.Err(), context.Canceled): // the controller went away, or this agent is ending
-			err = verdict.Interruption{Code: verdict.Aborted, Text: "who armed the node did not wait for the end of that"}
+			err = verdict.Interruption{Code: wire.ReasonAborted, Text: "who armed the node did not wait for the end of that"}
 		}
-		go func() { defer e.work.Done(); a.finish(fmt.Errorf("arm_failed: %w", err)) }()
+		go func() { defer e.work.Done(); a.finish(fault{wire.ReasonArmFailed, err}) }()
 		a.wait(ctx)
 		return refuse("not_ready", fmt.Sprintf("node %s cannot arm trial %d: %v", e.cfg.Node, a.key.Trial, err), cureOf(err))
 	}
-	a.setState("armed", "waiting for GO")
+	a.setState(wire.StateArmed, "waiting for GO")
 	go func() { defer e.work.Done(); a.run() }()
 	return nil
 }
@@ -224,7 +224,7 @@ func (e *Engine) admit(k wire.TrialKey) (*attempt, error) {
 func newAttempt(e *Engine, k wire.TrialKey, t wire.Trial) *attempt {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	a := &attempt{engine: e, key: k, trial: t, ctx: ctx, cancel: cancel, done: make(chan struct{}),
-		ready: make(chan struct{}), state: "loaded", detail: "arming", start: make(chan goOrder, 1)}
+		ready: make(chan struct{}), state: wire.StateLoaded, detail: "arming", start: make(chan goOrder, 1)}
 	for _, f := range t.Traffic {
 		// Other client ports at every attempt: those of the last one may still be in TIME_WAIT.
 		f.ClientPort += (k.Attempt - 1) * max(f.Streams, 1)
@@ -302,7 +302,7 @@ func (a *attempt) watchRouting(ctx context.Context) error {
 		return nil
 	}
 	w, err := a.engine.deps.Routing(ctx, a.trial.Routing.Protocol, func(err error) {
-		a.abort("routing_daemon: " + err.Error())
+		a.cancel(fault{wire.ReasonRoutingDaemon, err})
 	})
 	if err != nil {
 		return err
@@ -446,7 +446,7 @@ func (a *attempt) run() {
 	select {
 	case order = <-a.start:
 	case <-patience.C:
-		a.finish(fmt.Errorf("no_go: the initiator %s sent no GO", a.trial.Initiator))
+		a.finish(wire.Reason{Code: wire.ReasonNoGo, Text: "the initiator " + a.trial.Initiator + " sent no GO"})
 		return
 	case <-a.ctx.Done():
 		a.finish(context.Cause(a.ctx))
@@ -460,7 +460,7 @@ func (a *attempt) run() {
 func (a *attempt) measure(order goOrder) error {
 	e := a.engine
 	a.opensAt(order.openBootNs)
-	a.setState("running", "waiting for the window to open")
+	a.setState(wire.StateRunning, "waiting for the window to open")
 	clients := a.startClients(warming)
 	order, err := a.awaitOpening(order)
 	if err != nil {
@@ -472,7 +472,7 @@ func (a *attempt) measure(order goOrder) error {
 		a.cancel(err)
 		return errors.Join(err, a.endFlows(clients))
 	}
-	a.setState("running", "measuring")
+	a.setState(wire.StateRunning, "measuring")
 	err = a.startProbes()
 	clients = append(clients, a.startClients(measuring)...)
 	if err == nil {
@@ -484,7 +484,7 @@ func (a *attempt) measure(order goOrder) error {
 	if err != nil {
 		a.cancel(err) // ends the flows too
 	}
-	a.setState("running", "flows are ending")
+	a.setState(wire.StateRunning, "flows are ending")
 	servers := a.servers
 	a.servers = nil
 	return errors.Join(err, a.endFlows(append(clients, servers...)))
@@ -508,7 +508,7 @@ func (a *attempt) sleepUntil(bootNs int64) error {
 	}
 }
 
-func (a *attempt) setState(state, detail string) {
+func (a *attempt) setState(state wire.State, detail string) {
 	e := a.engine
 	e.mu.Lock()
 	changed := a.state != state
@@ -524,10 +524,8 @@ func (a *attempt) setState(state, detail string) {
 	}
 }
 
-func (a *attempt) abort(reason string) { a.cancel(errors.New(reason)) }
-
 // interrupt ends the attempt for something that is not of the trial.
-func (a *attempt) interrupt(code verdict.Code, text string) {
+func (a *attempt) interrupt(code wire.ReasonCode, text string) {
 	a.cancel(verdict.Interruption{Code: code, Text: text})
 }
 

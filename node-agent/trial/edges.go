@@ -15,7 +15,7 @@ import (
 func (a *attempt) edge(name string, dueNs int64) error {
 	bodies, missed, err := a.sockets.Edge(name, a.engine.deps.Clock.BootNs())
 	if err != nil {
-		return fmt.Errorf("edge: sample sockets at the window's %s: %w", name, err)
+		return faultf(wire.ReasonEdge, "sample sockets at the window's %s: %w", name, err)
 	}
 	now := a.engine.deps.Clock.BootNs()
 	for _, b := range bodies {

@@ -167,12 +167,12 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Engine, error) {
 }
 
 func (e *Engine) buryUnfinished(ctx context.Context, k wire.TrialKey) error {
-	restarted := verdict.Interruption{Code: verdict.AgentRestarted, Text: "the agent was started anew during the attempt"}
-	v := wire.Verdict{TrialKey: k, Outcome: verdict.Interrupted, Reason: restarted.Error()}
+	restarted := verdict.Interruption{Code: wire.ReasonAgentRestarted, Text: "the agent was started anew during the attempt"}
+	v := wire.Verdict{TrialKey: k, Outcome: wire.Interrupted, Reason: restarted.Reason()}
 	if _, err := e.deps.Host.Restore(ctx, "trial"); err != nil {
 		e.deps.Log.Error("restore after restart", "error", err)
 	}
-	if err := e.record(k, &wire.TrialState{State: "kept", Outcome: v.Outcome, Reason: v.Reason}); err != nil {
+	if err := e.record(k, &wire.TrialState{State: wire.StateKept, Outcome: v.Outcome, Reason: v.Reason}); err != nil {
 		return err
 	}
 	if err := e.deps.Spool.Sync(ctx); err != nil {
@@ -231,7 +231,7 @@ func (e *Engine) stop() {
 	a := e.current
 	e.mu.Unlock()
 	if a != nil {
-		a.interrupt(verdict.AgentStopped, "the agent was told to stop")
+		a.interrupt(wire.ReasonAgentStopped, "the agent was told to stop")
 	}
 	e.work.Wait()
 }

@@ -114,7 +114,7 @@ func TestArmingTwiceIsArmingOnce(t *testing.T) {
 	}
 	kept := road.spool.kinds(k, "trial")
 	last := kept[len(kept)-1].Body.(*wire.TrialState)
-	if last.State != "kept" || last.Outcome != "interrupted" || !strings.HasPrefix(last.Reason, "aborted: test") {
+	if last.State != "kept" || last.Outcome != "interrupted" || !strings.HasPrefix(last.Reason.String(), "aborted: test") {
 		t.Errorf("last state %+v", last)
 	}
 }
@@ -207,7 +207,7 @@ func TestHostStartedAnewInterruptsTheTrial(t *testing.T) {
 	road.host.mu.Unlock()
 	await(t, "kept", func() bool { return road.kept(k) })
 	rs := road.spool.kinds(k, "trial")
-	if b := rs[len(rs)-1].Body.(*wire.TrialState); b.Outcome != "interrupted" || !strings.HasPrefix(b.Reason, "host_restarted") {
+	if b := rs[len(rs)-1].Body.(*wire.TrialState); b.Outcome != "interrupted" || !strings.HasPrefix(b.Reason.String(), "host_restarted") {
 		t.Errorf("kept as %+v", b)
 	}
 }
@@ -226,7 +226,7 @@ func TestMachinePutBackInATrialInterruptsIt(t *testing.T) {
 	}
 	await(t, "kept", func() bool { return road.kept(k) })
 	rs := road.spool.kinds(k, "trial")
-	if b := rs[len(rs)-1].Body.(*wire.TrialState); b.Outcome != "interrupted" || !strings.HasPrefix(b.Reason, "host_restored") {
+	if b := rs[len(rs)-1].Body.(*wire.TrialState); b.Outcome != "interrupted" || !strings.HasPrefix(b.Reason.String(), "host_restored") {
 		t.Errorf("kept as %+v", b)
 	}
 }
@@ -276,7 +276,7 @@ func TestSpeedThatNeverComesIsRejectedForTheGate(t *testing.T) {
 	}
 	await(t, "kept", func() bool { return car.kept(k) })
 	rs := car.spool.kinds(k, "trial")
-	if b := rs[len(rs)-1].Body.(*wire.TrialState); b.Outcome != "rejected" || !strings.HasPrefix(b.Reason, errGateTimeout.Error()) {
+	if b := rs[len(rs)-1].Body.(*wire.TrialState); b.Outcome != "rejected" || !strings.HasPrefix(b.Reason.String(), errGateTimeout.Error()) {
 		t.Errorf("kept as %+v", b)
 	}
 }
@@ -408,7 +408,7 @@ func TestNoAttemptBeginsAmongAnothersSockets(t *testing.T) {
 	if _, err := road.Arm(ctx, holder, plan.Run, k); err == nil || !strings.Contains(err.Error(), "sockets_left: ") {
 		t.Errorf("armed: %v", err)
 	}
-	if outcome, reason := road.outcome(t, k); outcome != verdict.Failed || !strings.Contains(reason, "operation not supported; wait until it is gone") {
+	if outcome, reason := road.outcome(t, k); outcome != wire.Failed || !strings.Contains(reason, "operation not supported; wait until it is gone") {
 		t.Errorf("%s: %s", outcome, reason)
 	}
 }
@@ -471,7 +471,7 @@ func TestEdgesAreRecordedAndSocketsEnd(t *testing.T) {
 			t.Errorf("%s: events %+v", r.cfg.Node, left)
 		}
 	}
-	if outcome, reason := car.outcome(t, k); outcome != verdict.Failed || !strings.HasPrefix(reason, "firewall: car stopped all of flow bulk (port 5000) by its own packet filter") {
+	if outcome, reason := car.outcome(t, k); outcome != wire.Failed || !strings.HasPrefix(reason, "firewall: car stopped all of flow bulk (port 5000) by its own packet filter") {
 		t.Errorf("%s: %s", outcome, reason)
 	}
 	admission := false

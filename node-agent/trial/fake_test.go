@@ -124,7 +124,7 @@ func (s *fakeSpool) states(k wire.TrialKey) []string {
 	var out []string
 	for _, r := range s.records {
 		if b, ok := r.Body.(*wire.TrialState); ok && r.Trial == k.Trial && r.Attempt == k.Attempt {
-			out = append(out, b.State)
+			out = append(out, string(b.State))
 		}
 	}
 	return out

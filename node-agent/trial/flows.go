@@ -101,7 +101,7 @@ func (a *attempt) client(ctx context.Context, f wire.Flow, fromBootNs int64) wir
 	now := a.engine.deps.Clock.BootNs()
 	late := &wire.Edge{Edge: "start", Flow: f.Name, DueBootNs: fromBootNs, LateMs: lateMs(now, fromBootNs)}
 	if err := a.emit(now, late); err != nil {
-		a.abort(err.Error())
+		a.cancel(err)
 	}
 	return p.Wait()
 }

@@ -12,7 +12,7 @@ import (
 
 // errGateTimeout is that the gate did not open in time. The attempt is rejected
 // for it: a covariate was never right.
-var errGateTimeout = errors.New("gate_timeout")
+const errGateTimeout = coded(wire.ReasonGateTimeout)
 
 const (
 	gateEvery = 50 * time.Millisecond
@@ -130,7 +130,7 @@ func (a *attempt) initiate() {
 		}
 		a.setDetail(detail)
 		if now > limit {
-			a.cancel(fmt.Errorf("%w: the gate did not open within %.0f s: %s", errGateTimeout, a.trial.Gate.TimeoutS, detail))
+			a.cancel(faultf(wire.ReasonGateTimeout, "the gate did not open within %.0f s: %s", a.trial.Gate.TimeoutS, detail))
 			return
 		}
 		select {
@@ -147,7 +147,7 @@ func (a *attempt) initiate() {
 // giveUp ends the attempt for a reason, unless it has been ended already.
 func (a *attempt) giveUp(err error) {
 	if !errors.Is(err, context.Canceled) {
-		a.abort(err.Error())
+		a.cancel(err)
 	}
 }
 
@@ -155,7 +155,7 @@ func (a *attempt) setDetail(detail string) {
 	e := a.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if a.detail != detail && (a.state == "armed" || a.state == "loaded") {
+	if a.detail != detail && (a.state == wire.StateArmed || a.state == wire.StateLoaded) {
 		a.detail = detail
 		e.bump()
 	}

@@ -11,12 +11,12 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-func (r *rig) outcome(t *testing.T, k wire.TrialKey) (outcome, reason string) {
+func (r *rig) outcome(t *testing.T, k wire.TrialKey) (outcome wire.Outcome, reason string) {
 	t.Helper()
 	await(t, "kept", func() bool { return r.kept(k) })
 	rs := r.spool.kinds(k, "trial")
 	b := rs[len(rs)-1].Body.(*wire.TrialState)
-	return b.Outcome, b.Reason
+	return b.Outcome, b.Reason.String()
 }
 
 // The initiator gave an attempt up after this node had answered its GO: the

@@ -110,7 +110,7 @@ func (e *Engine) obey(ctx context.Context, g wire.Go, receivedNs int64, from net
 	for _, v := range e.verdicts[g.Trial] {
 		decided = decided || v.Attempt == g.Attempt
 	}
-	state := ""
+	state := wire.State("")
 	if a != nil {
 		state = a.state
 	}
@@ -118,11 +118,11 @@ func (e *Engine) obey(ctx context.Context, g wire.Go, receivedNs int64, from net
 	switch {
 	case !fromInitiator:
 		ack.Ready, ack.Reason = false, "this trial is not yours to start"
-	case a != nil && a.key == k && state == "loaded":
+	case a != nil && a.key == k && state == wire.StateLoaded:
 		return nil // still arming: the next repetition is answered
-	case a != nil && a.key == k && state != "restoring" && g.Type == wire.GoArm:
+	case a != nil && a.key == k && state != wire.StateRestoring && g.Type == wire.GoArm:
 		ack.Waiting = clip(a.waitsFor())
-	case a != nil && a.key == k && state != "restoring":
+	case a != nil && a.key == k && state != wire.StateRestoring:
 		a.order(goOrder{openBootNs: receivedNs + g.StartInUs*1000, path: e.pathOf(from)})
 	case decided || a != nil && a.key == k:
 		ack.Ready, ack.Reason = false, "this attempt has ended here"
@@ -151,10 +151,10 @@ func clip(reason string) string {
 // giveWay ends an attempt when its initiator is past it: it was given up there
 // after this node had armed, or had answered GO. A running one gives way to a
 // later one only, so that an old GO sent again cannot end it.
-func (a *attempt) giveWay(k wire.TrialKey, state string) {
+func (a *attempt) giveWay(k wire.TrialKey, state wire.State) {
 	later := k.Trial > a.key.Trial || k.Trial == a.key.Trial && k.Attempt > a.key.Attempt
-	if state == "armed" || state == "running" && later {
-		a.abort(fmt.Sprintf("superseded: GO of trial %d attempt %d came", k.Trial, k.Attempt))
+	if state == wire.StateArmed || state == wire.StateRunning && later {
+		a.cancel(faultf(wire.ReasonSuperseded, "GO of trial %d attempt %d came", k.Trial, k.Attempt))
 	}
 }
 
@@ -280,7 +280,7 @@ func (a *attempt) peers() ([]*peer, error) {
 		}
 		n, ok := e.planNode(name)
 		if !ok {
-			return nil, fmt.Errorf("go_failed: the plan has no node %q", name)
+			return nil, faultf(wire.ReasonGoFailed, "the plan has no node %q", name)
 		}
 		mesh, err := e.meshAddr(name)
 		if err != nil {
@@ -341,7 +341,7 @@ func (e *Engine) leaseHeld() bool {
 }
 
 // errGoUnanswered is that an exchange's time has run out.
-var errGoUnanswered = errors.New("go_unanswered")
+const errGoUnanswered = coded(wire.ReasonGoUnanswered)
 
 // exchangeGo repeats a GO of one type until every peer has answered, or until
 // it is time to fall silent before untilNs.
@@ -349,7 +349,7 @@ func (a *attempt) exchangeGo(ctx context.Context, kind string, peers []*peer, un
 	e := a.engine
 	conn, err := net.ListenUDP("udp4", nil)
 	if err != nil {
-		return fmt.Errorf("go_failed: %w", err)
+		return fault{wire.ReasonGoFailed, err}
 	}
 	defer conn.Close()
 	key, run := e.goKey()
@@ -368,7 +368,7 @@ func (a *attempt) exchangeGo(ctx context.Context, kind string, peers []*peer, un
 			left := time.Duration(untilNs - now)
 			if left < goQuiet {
 				if missing := unanswered(peers); missing != "" {
-					return fmt.Errorf("%w: no answer from %s in time", errGoUnanswered, missing)
+					return faultf(wire.ReasonGoUnanswered, "no answer from %s in time", missing)
 				}
 				return nil // some only slowly
 			}
@@ -377,7 +377,7 @@ func (a *attempt) exchangeGo(ctx context.Context, kind string, peers []*peer, un
 			}
 			g := wire.Go{Type: kind, Run: run, Trial: a.key.Trial, Attempt: a.key.Attempt, From: e.cfg.Node, Nonce: nonce, StartInUs: left.Microseconds()}
 			if err := p.ask(conn, key, g, now); err != nil {
-				return fmt.Errorf("go_failed: %w", err)
+				return fault{wire.ReasonGoFailed, err}
 			}
 			if all, err := a.collectAcks(conn, key, kind, peers, apart); all || err != nil {
 				return err
@@ -412,7 +412,7 @@ func (p *peer) ask(conn *net.UDPConn, key []byte, g wire.Go, now int64) error {
 // again, and fails when one says that it cannot take part.
 func (a *attempt) collectAcks(conn *net.UDPConn, key []byte, kind string, peers []*peer, within time.Duration) (bool, error) {
 	if err := conn.SetReadDeadline(time.Now().Add(within)); err != nil {
-		return false, fmt.Errorf("go_failed: %w", err)
+		return false, fault{wire.ReasonGoFailed, err}
 	}
 	allSure := func() bool {
 		return !slices.ContainsFunc(peers, func(p *peer) bool { return !p.sure(kind) })
@@ -432,7 +432,7 @@ func (a *attempt) collectAcks(conn *net.UDPConn, key []byte, kind string, peers 
 			continue
 		}
 		if !ack.Ready {
-			return false, fmt.Errorf("peer_not_ready: %s: %s", ack.From, ack.Reason)
+			return false, faultf(wire.ReasonPeerNotReady, "%s: %s", ack.From, ack.Reason)
 		}
 		for _, p := range peers {
 			if p.name != ack.From || ack.Nonce < 1 || ack.Nonce > uint64(len(p.asked)) {

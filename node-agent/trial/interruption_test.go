@@ -12,21 +12,21 @@ import (
 )
 
 func TestWhatEndsAnAttemptDecidesWhetherItCounts(t *testing.T) {
-	aborted := verdict.Interruption{Code: verdict.Aborted, Text: "a person"}
+	aborted := verdict.Interruption{Code: wire.ReasonAborted, Text: "a person"}
 	for _, c := range []struct {
 		reason error
-		want   string
+		want   wire.Outcome
 	}{
-		{aborted, verdict.Interrupted},
-		{fmt.Errorf("arm_failed: %w", aborted), verdict.Interrupted},
-		{errors.Join(aborted, errors.New("flow bulk: killed")), verdict.Interrupted},
-		{join(errors.New("routing_daemon: it ended"), hostRestarted()), verdict.Interrupted},
-		{fmt.Errorf("arm_failed: %w", fmt.Errorf("%w: connection refused", host.ErrAway)), verdict.Interrupted},
-		{errors.New("aborted: car: routing_daemon: it ended"), verdict.Failed}, // it follows another node
-		{errors.New("agent_restarted: only words"), verdict.Failed},
-		{errors.New("superseded: GO of trial 1 attempt 2 came"), verdict.Failed},
-		{fmt.Errorf("%w: the gate did not open within 5 s", errGateTimeout), verdict.Rejected},
-		{errors.New("gate_timeout: only words"), verdict.Failed},
+		{aborted, wire.Interrupted},
+		{fault{wire.ReasonArmFailed, aborted}, wire.Interrupted},
+		{errors.Join(aborted, errors.New("flow bulk: killed")), wire.Interrupted},
+		{join(errors.New("routing_daemon: it ended"), hostRestarted()), wire.Interrupted},
+		{faultf(wire.ReasonArmFailed, "arm: %w", fmt.Errorf("%w: connection refused", host.ErrAway)), wire.Interrupted},
+		{errors.New("aborted: car: routing_daemon: it ended"), wire.Failed}, // it follows another node
+		{errors.New("agent_restarted: only words"), wire.Failed},
+		{errors.New("superseded: GO of trial 1 attempt 2 came"), wire.Failed},
+		{faultf(wire.ReasonGateTimeout, "the gate did not open within 5 s"), wire.Rejected},
+		{errors.New("gate_timeout: only words"), wire.Failed},
 	} {
 		if got := outcomeOf(c.reason); got != c.want {
 			t.Errorf("%v: %s, want %s", c.reason, got, c.want)
@@ -38,7 +38,7 @@ func TestWhatEndsAnAttemptDecidesWhetherItCounts(t *testing.T) {
 // why; somebody who aborts one has.
 func TestAnAbortThatFollowsIsNoInterruption(t *testing.T) {
 	_, road, plan := pair(t, 2)
-	for trial, want := range map[int]string{1: verdict.Failed, 2: verdict.Interrupted} {
+	for trial, want := range map[int]wire.Outcome{1: wire.Failed, 2: wire.Interrupted} {
 		k := wire.TrialKey{Trial: trial, Attempt: 1}
 		if _, err := road.Arm(ctx, holder, plan.Run, k); err != nil {
 			t.Fatal(err)
@@ -80,7 +80,7 @@ func TestInterruptedMoreOftenThanThePlanHasAttempts(t *testing.T) {
 		k := wire.TrialKey{Trial: 1, Attempt: life}
 		if life == lives {
 			await(t, "the trial, alone", func() bool { return car.kept(k) && road.kept(k) })
-			if outcome, reason := car.outcome(t, k); outcome != verdict.Accepted {
+			if outcome, reason := car.outcome(t, k); outcome != wire.Accepted {
 				t.Errorf("the last attempt: %s, %s", outcome, reason)
 			}
 		} else {
@@ -104,7 +104,7 @@ func TestInterruptedMoreOftenThanThePlanHasAttempts(t *testing.T) {
 		t.Fatalf("what the last life knows: %+v, %v", v.Trials, err)
 	}
 	for i, a := range v.Trials[0].Attempts[:lives-1] {
-		if a.Outcome != verdict.Interrupted {
+		if a.Outcome != wire.Interrupted {
 			t.Errorf("attempt %d: %+v", i+1, a)
 		}
 	}

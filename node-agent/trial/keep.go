@@ -3,7 +3,6 @@ package trial
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +15,7 @@ import (
 // finish ends sampling, puts the machine back, judges and keeps the attempt.
 // reason is nil when the window was measured to its end.
 func (a *attempt) finish(reason error) {
-	a.setState("restoring", "")
+	a.setState(wire.StateRestoring, "")
 	a.cancel(errors.New("the attempt has ended"))
 	for _, p := range a.servers { // of an attempt that never opened its window
 		out := p.Wait()
@@ -36,14 +35,14 @@ func (a *attempt) finish(reason error) {
 		reason = a.fixAfterClose()
 	}
 	v := a.judge(reason)
-	err = a.engine.record(a.key, &wire.TrialState{State: "kept", Outcome: v.Outcome, Reason: v.Reason})
+	err = a.engine.record(a.key, &wire.TrialState{State: wire.StateKept, Outcome: v.Outcome, Reason: v.Reason})
 	ctx, cancel := context.WithTimeout(context.Background(), restoreTime)
 	defer cancel()
 	if err == nil {
 		err = a.engine.deps.Spool.Sync(ctx)
 	}
 	if err != nil {
-		v.Outcome, v.Reason = verdict.Failed, strings.TrimPrefix(v.Reason+"; "+err.Error(), "; ")
+		v.Outcome, v.Reason = wire.Failed, v.Reason.And(err.Error())
 		a.engine.deps.Log.Error("keep trial", "trial", a.key.Trial, "attempt", a.key.Attempt, "error", err)
 	}
 	a.engine.deps.Log.Info("trial kept", "trial", a.key.Trial, "attempt", a.key.Attempt, "outcome", v.Outcome, "reason", v.Reason, "undone", len(restored.Undone))
@@ -102,10 +101,10 @@ func (a *attempt) restore() (wire.RestoreReport, error) {
 	disturbed := a.stillInForce(ctx)
 	report, err := a.restoreOnce(ctx)
 	if err != nil {
-		return report, fmt.Errorf("restore_failed: %w", err)
+		return report, fault{wire.ReasonRestoreFailed, err}
 	}
 	if st, err := a.engine.deps.Host.Status(ctx); err != nil {
-		return report, fmt.Errorf("restore_failed: %w", err)
+		return report, fault{wire.ReasonRestoreFailed, err}
 	} else if a.hostLife != "" && st.Instance != a.hostLife {
 		return report, hostRestarted()
 	}
@@ -115,13 +114,13 @@ func (a *attempt) restore() (wire.RestoreReport, error) {
 		}
 	}
 	if len(report.Failed) > 0 {
-		return report, fmt.Errorf("restore_failed: %s", strings.Join(report.Failed, "; "))
+		return report, wire.Reason{Code: wire.ReasonRestoreFailed, Text: strings.Join(report.Failed, "; ")}
 	}
 	return report, disturbed
 }
 
 func hostRestarted() error {
-	return verdict.Interruption{Code: verdict.HostRestarted, Text: "the privileged half was started anew during the attempt"}
+	return verdict.Interruption{Code: wire.ReasonHostRestarted, Text: "the privileged half was started anew during the attempt"}
 }
 
 // stillInForce looks whether what the attempt needs is in force as it was made.
@@ -137,7 +136,7 @@ func (a *attempt) stillInForce(ctx context.Context) error {
 	}
 	for _, need := range a.needs {
 		if !slices.Contains(st.Pending, need) {
-			return verdict.Interruption{Code: verdict.HostRestored, Text: need + " was put back during the attempt"}
+			return verdict.Interruption{Code: wire.ReasonHostRestored, Text: need + " was put back during the attempt"}
 		}
 	}
 	return nil
@@ -163,10 +162,10 @@ func (a *attempt) restoreOnce(ctx context.Context) (wire.RestoreReport, error) {
 // covariates; another node knows whether it failed.
 func (a *attempt) judge(reason error) wire.Verdict {
 	if reason != nil {
-		return wire.Verdict{TrialKey: a.key, Outcome: outcomeOf(reason), Reason: reason.Error()}
+		return wire.Verdict{TrialKey: a.key, Outcome: outcomeOf(reason), Reason: reasonOf(reason)}
 	}
 	if a.trial.Initiator != a.engine.cfg.Node {
-		return wire.Verdict{TrialKey: a.key, Outcome: verdict.Accepted}
+		return wire.Verdict{TrialKey: a.key, Outcome: wire.Accepted}
 	}
 	a.mu.Lock()
 	records := a.covers
@@ -175,26 +174,15 @@ func (a *attempt) judge(reason error) wire.Verdict {
 }
 
 // outcomeOf is what becomes of an attempt that ended before its time.
-func outcomeOf(reason error) string {
+func outcomeOf(reason error) wire.Outcome {
 	var interruption verdict.Interruption
 	switch {
 	case errors.As(reason, &interruption), errors.Is(reason, host.ErrAway):
-		return verdict.Interrupted
+		return wire.Interrupted
 	case errors.Is(reason, errGateTimeout):
-		return verdict.Rejected
+		return wire.Rejected
 	}
-	return verdict.Failed
-}
-
-// join adds what went wrong later to what ended the attempt.
-func join(reason, err error) error {
-	switch {
-	case err == nil:
-		return reason
-	case reason == nil:
-		return err
-	}
-	return fmt.Errorf("%w; %w", reason, err)
+	return wire.Failed
 }
 
 func (e *Engine) kept(a *attempt, v wire.Verdict) {

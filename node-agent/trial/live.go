@@ -63,7 +63,7 @@ func (l *liveView) snapshot(e *Engine) *wire.Live {
 	a.mu.Lock()
 	closeNs := a.closeNs
 	a.mu.Unlock()
-	if a.state != "running" {
+	if a.state != wire.StateRunning {
 		return out
 	}
 	out.RemainingS = ptr(max(0, float64(closeNs-e.deps.Clock.BootNs())/1e9))

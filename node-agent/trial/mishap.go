@@ -1,7 +1,6 @@
 package trial
 
 import (
-	"fmt"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -12,16 +11,17 @@ import (
 func (a *attempt) mishap(b wire.Body) {
 	switch s := b.(type) {
 	case *wire.Machine:
-		if s.Alarm != "" {
-			a.abort(s.Alarm)
+		if !s.Alarm.IsZero() {
+			a.cancel(s.Alarm)
 		}
 	case *wire.Event:
 		if s.Level == "error" { // a driver that does something else than it says
-			a.abort(s.Text)
+			a.cancel(wire.Reason{Text: s.Text})
 		}
 	case *wire.WallClock:
 		if s.SteppedNs != nil { // captures bear the wall clock, and what other programs wrote does
-			a.abort(fmt.Sprintf("clock_stepped: the wall clock was put forward by %s during the attempt", time.Duration(*s.SteppedNs).Round(time.Millisecond)))
+			by := time.Duration(*s.SteppedNs).Round(time.Millisecond)
+			a.cancel(faultf(wire.ReasonClockStepped, "the wall clock was put forward by %s during the attempt", by))
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -190,9 +189,9 @@ func (e *Engine) holds(run string) error {
 
 // view is the standing of the run; e.mu is held.
 func (e *Engine) view() wire.CampaignView {
-	v := wire.CampaignView{Version: e.version, Run: e.plan.Run, Campaign: e.plan.Campaign, State: "loaded", Trials: []wire.TrialView{}, Position: e.deps.Spool.Position()}
+	v := wire.CampaignView{Version: e.version, Run: e.plan.Run, Campaign: e.plan.Campaign, State: wire.StateLoaded, Trials: []wire.TrialView{}, Position: e.deps.Spool.Position()}
 	if e.lastKey != nil {
-		v.State, v.Current = "kept", e.lastKey
+		v.State, v.Current = wire.StateKept, e.lastKey
 	}
 	if a := e.current; a != nil {
 		k := a.key
@@ -218,9 +217,9 @@ func (e *Engine) Abort(ctx context.Context, run string, r wire.AbortRequest) (wi
 	e.mu.Unlock()
 	if a != nil && a.key == r.TrialKey {
 		if r.Follows {
-			a.abort("aborted: " + r.Reason)
+			a.cancel(wire.Reason{Code: wire.ReasonAborted, Text: r.Reason})
 		} else {
-			a.interrupt(verdict.Aborted, r.Reason)
+			a.interrupt(wire.ReasonAborted, r.Reason)
 		}
 		a.wait(ctx)
 	}
@@ -296,7 +295,7 @@ func (e *Engine) Restore(ctx context.Context) (wire.RestoreReport, error) {
 	}
 	e.mu.Unlock()
 	if a != nil {
-		a.interrupt(verdict.Aborted, "the node was told to restore")
+		a.interrupt(wire.ReasonAborted, "the node was told to restore")
 		a.wait(ctx)
 	}
 	report, err := e.deps.Host.Restore(ctx, "")

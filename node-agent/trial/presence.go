@@ -12,7 +12,7 @@ import (
 type presence struct {
 	iface string
 	index int
-	gone  func(reason string)
+	gone  func(error)
 }
 
 // watchPresence gives nil for an attempt that leaves the interface as it is.
@@ -25,7 +25,7 @@ func (a *attempt) watchPresence(radio *wire.Caps) error {
 	if err != nil {
 		return fmt.Errorf("find interface %q: %w", name, err)
 	}
-	a.presence = &presence{iface: name, index: i.Index, gone: a.abort}
+	a.presence = &presence{iface: name, index: i.Index, gone: a.cancel}
 	return nil
 }
 
@@ -35,7 +35,8 @@ func (p *presence) Name() string { return "presence of " + p.iface }
 // Sample looks whether the very interface is there.
 func (p *presence) Sample(int64) ([]wire.Body, error) {
 	if i, err := net.InterfaceByName(p.iface); err != nil || i.Index != p.index {
-		p.gone(fmt.Sprintf("radio_gone: %s was taken away during the attempt; plug it in again, or see why its driver went (dmesg)", p.iface))
+		const text = "%s was taken away during the attempt; plug it in again, or see why its driver went (dmesg)"
+		p.gone(faultf(wire.ReasonRadioGone, text, p.iface))
 	}
 	return nil, nil
 }

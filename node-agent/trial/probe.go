@@ -113,7 +113,7 @@ func (a *attempt) startProbes() error {
 	p.done.Go(func() { a.sendProbes(a.ctx, p, key, probe{Run: run, TrialKey: a.key}, to, every) })
 	p.done.Go(func() {
 		if err := a.takeAnswers(p, key); err != nil {
-			a.abort(err.Error())
+			a.cancel(err)
 		}
 	})
 	return nil

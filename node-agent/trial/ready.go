@@ -3,7 +3,6 @@ package trial
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -21,7 +20,7 @@ const (
 )
 
 // errRoutingNotReady is that arming waited for routing in vain.
-var errRoutingNotReady = errors.New("routing_not_ready")
+const errRoutingNotReady = coded(wire.ReasonRoutingNotReady)
 
 // routingNeed is what a node's own routing must have before the trial's window
 // may open.
@@ -84,7 +83,7 @@ func (a *attempt) followReadiness() error {
 	go func() {
 		defer a.looking.Done()
 		if err := a.lookUntilReady(need, began); err != nil {
-			a.abort(err.Error())
+			a.cancel(err)
 		}
 	}()
 	return nil
@@ -159,7 +158,7 @@ func (a *attempt) awaitRouting(ctx context.Context) error {
 	case err != nil && !errors.Is(err, errGoUnanswered):
 		return err
 	case err != nil || own != "":
-		return fmt.Errorf("%w: after %.0f s %s", errRoutingNotReady, limit.Seconds(), lacking(e.cfg.Node, own, peers))
+		return faultf(wire.ReasonRoutingNotReady, "after %.0f s %s", limit.Seconds(), lacking(e.cfg.Node, own, peers))
 	}
 	a.peersReady = true
 	return nil

@@ -156,7 +156,7 @@ func TestArmingAgainWaitsForTheFirst(t *testing.T) {
 	}
 	car.route.set("")
 	for range 2 {
-		if v := <-armed; strings.HasPrefix(v.State, "loaded") {
+		if v := <-armed; v.State == wire.StateLoaded {
 			t.Errorf("a call returned with the node in state %s", v.State)
 		}
 	}

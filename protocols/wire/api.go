@@ -68,8 +68,8 @@ type AbortRequest struct {
 // Verdict is the outcome of one attempt.
 type Verdict struct {
 	TrialKey
-	Outcome string  `json:"outcome"` // accepted | rejected | failed | interrupted
-	Reason  string  `json:"reason,omitempty"`
+	Outcome Outcome `json:"outcome"` // accepted | rejected | failed | interrupted
+	Reason  Reason  `json:"reason,omitzero"`
 	Checks  []Check `json:"checks,omitempty"`
 	Final   bool    `json:"final"` // the controller's; an agent's is provisional
 	Word    *Word   `json:"word,omitempty"`
@@ -90,7 +90,7 @@ type CampaignView struct {
 	Version  uint64        `json:"version"` // rises with every change
 	Run      string        `json:"run"`
 	Campaign string        `json:"campaign"`
-	State    string        `json:"state"` // of the present trial: idle | loaded | armed | running | restoring | kept
+	State    State         `json:"state"` // of the present trial: idle | loaded | armed | running | restoring | kept
 	Current  *TrialKey     `json:"current,omitempty"`
 	Detail   string        `json:"detail,omitempty"` // what it waits for, in words
 	Trials   []TrialView   `json:"trials"`

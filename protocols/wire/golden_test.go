@@ -125,7 +125,7 @@ func checkFilled(t *testing.T, path string, v reflect.Value) {
 		for i := range v.NumField() {
 			field := v.Type().Field(i)
 			name := path + "." + field.Name
-			if strings.Contains(field.Tag.Get("json"), ",omitempty") && v.Field(i).IsZero() && !otherKinds(name) {
+			if strings.Contains(field.Tag.Get("json"), ",omit") && v.Field(i).IsZero() && !otherKinds(name) {
 				t.Errorf("sample %s is not set, so the golden file does not show it", name)
 			}
 			checkFilled(t, name, v.Field(i))

@@ -88,7 +88,7 @@ func collect(t reflect.Type, fields map[string]string, required *[]string) {
 			continue
 		}
 		fields[name] = goKind(field.Type)
-		if !strings.Contains(options, "omitempty") {
+		if !strings.Contains(options, "omitempty") && !strings.Contains(options, "omitzero") {
 			*required = append(*required, name)
 		}
 	}
@@ -98,6 +98,9 @@ func collect(t reflect.Type, fields map[string]string, required *[]string) {
 func goKind(t reflect.Type) string {
 	if t == reflect.TypeFor[json.RawMessage]() {
 		return ""
+	}
+	if t == reflect.TypeFor[wire.Reason]() {
+		return "string"
 	}
 	switch t.Kind() {
 	case reflect.Pointer:

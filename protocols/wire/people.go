@@ -135,10 +135,10 @@ func (n Note) Validate() error {
 
 // Word is what a person decided about an attempt, over the acceptance rules.
 type Word struct {
-	Decision string `json:"decision"`       // accept | repeat | skip | retry, which reopens a trial that was given up
-	By       string `json:"by"`             // by the name of the key that brought the word
-	Text     string `json:"text,omitempty"` // the person's reason
-	Judged   string `json:"judged"`         // the outcome before the word: by the rules
+	Decision string  `json:"decision"`       // accept | repeat | skip | retry, which reopens a trial that was given up
+	By       string  `json:"by"`             // by the name of the key that brought the word
+	Text     string  `json:"text,omitempty"` // the person's reason
+	Judged   Outcome `json:"judged"`         // the outcome before the word: by the rules
 }
 
 // Validate refuses a word that decides nothing.

@@ -12,7 +12,7 @@ func bodies() map[string]any {
 	position := wire.SpoolPosition{Epoch: sampleEpoch, Seq: 48213}
 	spool := wire.SpoolStatus{Newest: position, Oldest: 1, UsedBytes: 18874368, QuotaBytes: 2000000000, FreeBytes: 51539607552}
 	key := wire.TrialKey{Trial: 2, Attempt: 1}
-	verdict := wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: "rejected", Reason: "speed: 62 % of the window in band, 80 % needed", Final: true,
+	verdict := wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: "rejected", Reason: wire.ParseReason("speed: 62 % of the window in band, 80 % needed"), Final: true,
 		Word: &wire.Word{Decision: "skip", By: "phone", Text: "the road is closed", Judged: "rejected"}, Checks: []wire.Check{
 			{Rule: "in_band_share_min", Node: "car", Limit: 0.8, Measured: p(0.62), Pass: false, Detail: "band 13.4 to 14.4 m/s"},
 		}}
@@ -72,7 +72,7 @@ func sampleCaps() *wire.Caps {
 }
 
 func sampleMachine() *wire.Machine {
-	return &wire.Machine{BatteryPercent: p(4.0), BatteryState: "discharging", BatteryLeftS: p(840.0), OnMains: p(false), TemperatureC: p(61.5), HottestZone: "x86_pkg_temp", DiskFreeBytes: p(int64(51539607552)), SpoolBytes: p(int64(18874368)), Alarm: "battery: 4 % left, the limit is 5 %"}
+	return &wire.Machine{BatteryPercent: p(4.0), BatteryState: "discharging", BatteryLeftS: p(840.0), OnMains: p(false), TemperatureC: p(61.5), HottestZone: "x86_pkg_temp", DiskFreeBytes: p(int64(51539607552)), SpoolBytes: p(int64(18874368)), Alarm: wire.ParseReason("battery: 4 % left, the limit is 5 %")}
 }
 
 func sampleWallClock() *wire.WallClock {
@@ -126,7 +126,7 @@ func parkedTrial() wire.Trial {
 // kinds are samples of every kind of record, with every field set.
 func kinds() []wire.Body {
 	return []wire.Body{
-		&wire.TrialState{State: "kept", Outcome: "rejected", Reason: "gate_timeout: 11.2 m/s at best"},
+		&wire.TrialState{State: "kept", Outcome: "rejected", Reason: wire.ParseReason("gate_timeout: 11.2 m/s at best")},
 		&wire.Window{OpenBootNs: 7261834512345, CloseBootNs: 7271834512345, GoPath: "mesh", GoUncertaintyUs: p(850.5)},
 		sampleGPS(),
 		&wire.TCPSample{

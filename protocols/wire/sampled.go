@@ -196,7 +196,7 @@ type Machine struct {
 	DiskFreeBytes *int64 `json:"disk_free_bytes,omitempty" unit:"B"`
 	// records on the node's disk, delivered ones among them until their room is needed
 	SpoolBytes *int64 `json:"spool_bytes,omitempty" unit:"B"`
-	Alarm      string `json:"alarm,omitempty"` // why no trial can go on so; absent while all is well
+	Alarm      Reason `json:"alarm,omitzero"` // why no trial can go on so; absent while all is well
 }
 
 func (*Machine) Kind() string { return "machine" }

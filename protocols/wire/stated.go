@@ -6,10 +6,10 @@ import "encoding/json"
 //
 // A kept trial has an outcome; the agents' is provisional.
 type TrialState struct {
-	State string `json:"state"` // the state that was entered: loaded | armed | running | restoring | kept
+	State State `json:"state"` // the state that was entered: loaded | armed | running | restoring | kept
 	// accepted | rejected | failed | interrupted; provisional, with state kept
-	Outcome string `json:"outcome,omitempty"`
-	Reason  string `json:"reason,omitempty"` // why not accepted: a word, then free text after ": "
+	Outcome Outcome `json:"outcome,omitempty"`
+	Reason  Reason  `json:"reason,omitzero"` // why not accepted: a word, then free text after ": "
 }
 
 func (*TrialState) Kind() string { return "trial" }

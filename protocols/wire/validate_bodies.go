@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"unicode/utf8"
@@ -45,21 +44,6 @@ func (k TrialKey) Validate() error {
 	return nil
 }
 
-// maxReasonRunes bounds a reason in words; it may carry a tool's last lines.
-const maxReasonRunes = 2000
-
-// FitReason cuts a reason that is longer than a body may carry, as that of two
-// hundred nodes which each say why they did not arm. It says what it left out.
-func FitReason(reason string) string {
-	const sign = 40 // room for what is said of the rest
-	all := []rune(reason)
-	if len(all) <= maxReasonRunes {
-		return reason
-	}
-	kept := maxReasonRunes - sign
-	return fmt.Sprintf("%s … (%d characters more)", string(all[:kept]), len(all)-kept)
-}
-
 // Validate refuses an abort of no attempt and an endless reason.
 func (r AbortRequest) Validate() error {
 	if n := utf8.RuneCountInString(r.Reason); n > maxReasonRunes {
@@ -68,14 +52,14 @@ func (r AbortRequest) Validate() error {
 	return r.TrialKey.Validate()
 }
 
-var outcomes = []string{"accepted", "rejected", "failed", "interrupted"}
+var outcomes = []Outcome{Accepted, Rejected, Failed, Interrupted}
 
 // Validate refuses a verdict that says nothing.
 func (v Verdict) Validate() error {
 	if !slices.Contains(outcomes, v.Outcome) {
 		return Errorf(CodeBadRequest, "outcome: %.80q is not accepted, rejected, failed or interrupted", v.Outcome)
 	}
-	if n := utf8.RuneCountInString(v.Reason); n > maxReasonRunes {
+	if n := v.Reason.runes(); n > maxReasonRunes {
 		return Errorf(CodeBadRequest, "reason: %d characters long, at most %d", n, maxReasonRunes)
 	}
 	if len(v.Checks) > 256 {

@@ -160,11 +160,13 @@ func FuzzPlan(f *testing.F) {
 }
 
 func TestALongReasonIsCutToWhatABodyCarries(t *testing.T) {
-	if got := wire.FitReason("short"); got != "short" {
+	short := wire.Reason{Code: "short", Text: "of it"}
+	if got := short.Fit(); got != short {
 		t.Errorf("got %q", got)
 	}
-	got := wire.FitReason(strings.Repeat("ä", 26583))
-	v := wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: "failed", Reason: got}
+	fit := wire.Reason{Text: strings.Repeat("ä", 26583)}.Fit()
+	got := fit.String()
+	v := wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: wire.Failed, Reason: fit}
 	if err := v.Validate(); err != nil {
 		t.Error(err)
 	}

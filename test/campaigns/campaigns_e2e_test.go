@@ -195,7 +195,7 @@ func TestATrialWithAnotherTCPFails(t *testing.T) {
 		t.Fatalf("%v\n%s", rerr, out)
 	}
 	v := a.Decisions()
-	if len(v) != 1 || v[0].Outcome != "failed" || !strings.HasPrefix(v[0].Reason, `not_in_force: a socket of flow bulk on a runs "reno", and tahoe of the trial is "tahoe_`) {
+	if len(v) != 1 || v[0].Outcome != "failed" || !strings.HasPrefix(v[0].Reason.String(), `not_in_force: a socket of flow bulk on a runs "reno", and tahoe of the trial is "tahoe_`) {
 		t.Errorf("verdicts %+v\n%s", v, out)
 	}
 }

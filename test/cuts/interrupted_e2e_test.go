@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
@@ -85,9 +86,9 @@ func TestInterruptedMoreOftenThanThereAreAttempts(t *testing.T) {
 		t.Errorf("%d attempts, want %d", len(decided), len(kinds)+1)
 	}
 	for i, v := range decided {
-		want := "interrupted"
+		want := wire.Interrupted
 		if i == len(decided)-1 {
-			want = "accepted"
+			want = wire.Accepted
 		}
 		t.Logf("attempt %d: %s (%s)", v.Attempt, v.Outcome, v.Reason)
 		if v.Attempt != i+1 || v.Outcome != want {

@@ -56,7 +56,7 @@ func crooked(t *testing.T) *archive.Archive {
 				x.Pass, x.SpeedMps, x.Course.Kind, x.Course.MarkM = "calibration", nil, "parked", new(50.0)
 			}
 		}})
-	outcomes := map[string]int{}
+	outcomes := map[wire.Outcome]int{}
 	for _, v := range a.Decisions() {
 		outcomes[v.Outcome]++
 	}

@@ -271,7 +271,7 @@ func (f *follower) next(ctx context.Context) (step string, k wire.TrialKey, chan
 	if v.Current == nil {
 		return "", k, false
 	}
-	k, step = *v.Current, v.State
+	k, step = *v.Current, string(v.State)
 	if step == "running" && v.Detail == "measuring" {
 		step = "measuring"
 	}

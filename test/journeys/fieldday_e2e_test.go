@@ -155,7 +155,7 @@ func TestMishapsOfAFieldDay(t *testing.T) {
 		if at.Attempt == 1 && (at.Verdict.Outcome == "accepted") != (reason == "") {
 			t.Errorf("trial %d: %s", at.Trial, at.Verdict.Outcome)
 		}
-		if at.Attempt == 1 && !strings.Contains(at.Verdict.Reason, reason) {
+		if at.Attempt == 1 && !strings.Contains(at.Verdict.Reason.String(), reason) {
 			t.Errorf("trial %d: %q does not tell of %q", at.Trial, at.Verdict.Reason, reason)
 		}
 		accepted[at.Trial] = accepted[at.Trial] || at.Verdict.Outcome == "accepted"
@@ -179,7 +179,7 @@ func (k kept) tellsOfTheMachines(t *testing.T, key wire.TrialKey, reason string)
 		switch b := r.Body.(type) {
 		case *wire.Machine:
 			told[r.Node+" machine"]++
-			alarm = alarm || b.Alarm != ""
+			alarm = alarm || !b.Alarm.IsZero()
 			if b.BatteryPercent == nil || b.TemperatureC == nil {
 				t.Errorf("trial %d: %s: %+v", key.Trial, r.Node, b)
 			}

@@ -54,7 +54,7 @@ func TestPlacesAtTheEdgesAreTheFields(t *testing.T) {
 	k.everyTrialOnce(t)
 	for _, at := range k.attempts {
 		if at.TrialKey == first {
-			if v := at.Verdict; v.Outcome != "rejected" || !strings.HasPrefix(v.Reason, "gps: fix_age_ms_max on bravo is ") {
+			if v := at.Verdict; v.Outcome != "rejected" || !strings.HasPrefix(v.Reason.String(), "gps: fix_age_ms_max on bravo is ") {
 				t.Errorf("the roadside's gpsd stood still for 3 s: %s %q", v.Outcome, v.Reason)
 			}
 			continue

@@ -93,10 +93,10 @@ func Attempt(p wire.RunPlan, t wire.Trial, attempt int, c Conditions, seqs map[s
 
 func (m *maker) agent(t wire.Trial, c Conditions) {
 	durationMs := t.DurationS * 1000
-	m.add(-leadMs, &wire.TrialState{State: "armed"})
+	m.add(-leadMs, &wire.TrialState{State: wire.StateArmed})
 	m.add(-leadMs, provenance(m.node))
 	if c.GateTimeout {
-		m.add(0, &wire.TrialState{State: "kept", Outcome: "rejected", Reason: "gate_timeout: the band was never held for 1 s"})
+		m.add(0, &wire.TrialState{State: wire.StateKept, Outcome: wire.Rejected, Reason: wire.ParseReason("gate_timeout: the band was never held for 1 s")})
 		return
 	}
 	if c.NoWindow == m.node {
@@ -123,14 +123,14 @@ func (m *maker) agent(t wire.Trial, c Conditions) {
 	m.compare(durationMs + tailMs)
 	m.add(durationMs+tailMs, &wire.Lateness{Source: "sampler", WindowS: t.DurationS, Events: 100, MeanUs: 120, P99Us: 900, WorstUs: 2100})
 	if c.FailedNode == m.node {
-		m.add(durationMs+tailMs, &wire.TrialState{State: "kept", Outcome: "failed", Reason: "iperf3: did not start"})
+		m.add(durationMs+tailMs, &wire.TrialState{State: wire.StateKept, Outcome: wire.Failed, Reason: wire.ParseReason("iperf3: did not start")})
 		return
 	}
 	if c.InterruptedNode == m.node {
-		m.add(durationMs+tailMs, &wire.TrialState{State: "kept", Outcome: "interrupted", Reason: "agent_restarted: the agent was started anew during the attempt"})
+		m.add(durationMs+tailMs, &wire.TrialState{State: wire.StateKept, Outcome: wire.Interrupted, Reason: wire.ParseReason("agent_restarted: the agent was started anew during the attempt")})
 		return
 	}
-	m.add(durationMs+tailMs, &wire.TrialState{State: "kept", Outcome: "accepted"})
+	m.add(durationMs+tailMs, &wire.TrialState{State: wire.StateKept, Outcome: wire.Accepted})
 }
 
 // compare compares the node's clock with the other's.
@@ -141,7 +141,7 @@ func (m *maker) compare(ms float64) {
 // relay stands at its place in the rows.
 func (m *maker) relay(t wire.Trial, i int) {
 	durationMs := t.DurationS * 1000
-	m.add(-leadMs, &wire.TrialState{State: "armed"})
+	m.add(-leadMs, &wire.TrialState{State: wire.StateArmed})
 	m.add(0, &wire.Window{OpenBootNs: relayBootNs, CloseBootNs: relayBootNs + int64(durationMs*1e6), GoPath: "mesh"})
 	lat := siteLatDeg + float64(20*(i/10))/earthRadiusM*180/math.Pi
 	lon := siteLonDeg + float64(15+10*(i%10))/(earthRadiusM*math.Cos(lat*math.Pi/180))*180/math.Pi
@@ -153,7 +153,7 @@ func (m *maker) relay(t wire.Trial, i int) {
 		m.add(ms, g)
 		m.add(ms, &wire.Station{Peer: "02:00:00:00:00:02", SignalDbm: new(-60.0), TxBitrateMbps: new(54.0), TxRetries: new(uint64(ms + leadMs))})
 	}
-	m.add(durationMs+tailMs, &wire.TrialState{State: "kept", Outcome: "accepted"})
+	m.add(durationMs+tailMs, &wire.TrialState{State: wire.StateKept, Outcome: wire.Accepted})
 }
 
 // gps writes one tick; fixes come at 5 Hz, 40 ms before their tick.

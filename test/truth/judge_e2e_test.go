@@ -41,11 +41,11 @@ const (
 func (j judged) late() bool {
 	switch j.code() {
 	case "lateness", "stalled":
-		return j.Outcome != "accepted"
+		return j.Outcome != wire.Accepted
 	case "edge":
-		return j.Outcome != "accepted" && strings.Contains(j.Reason, " ms late")
+		return j.Outcome != wire.Accepted && strings.Contains(j.Reason.String(), " ms late")
 	case "generator":
-		return j.Outcome != "accepted" && strings.Contains(j.Reason, " ms within the window")
+		return j.Outcome != wire.Accepted && strings.Contains(j.Reason.String(), " ms within the window")
 	}
 	return false
 }
@@ -75,11 +75,10 @@ var innerCode = regexp.MustCompile(`: ([a-z]+_[a-z_]+): `)
 
 // code is the first word of the reason; of an abort, that of its cause.
 func (j judged) code() string {
-	c, rest, _ := strings.Cut(j.Reason, ":")
-	if m := innerCode.FindStringSubmatch(rest); c == "aborted" && m != nil {
+	if m := innerCode.FindStringSubmatch(": " + j.Reason.Text); j.Reason.Code == wire.ReasonAborted && m != nil {
 		return m[1]
 	}
-	return c
+	return string(j.Reason.Code)
 }
 
 // errorShare is how far the figure is above the count's upper bound or below its
@@ -268,7 +267,7 @@ func (y *tally) add(r rehearsed) { y.attempts = append(y.attempts, r.attempts...
 type row struct {
 	name     string
 	attempts int
-	outcomes map[string]int
+	outcomes map[wire.Outcome]int
 	codes    map[string]int
 	worst    float64
 	width    float64
@@ -295,7 +294,7 @@ func (y *tally) rows() []*row {
 		}
 		w := by[name]
 		if w == nil {
-			w = &row{name: name, outcomes: map[string]int{}, codes: map[string]int{}}
+			w = &row{name: name, outcomes: map[wire.Outcome]int{}, codes: map[string]int{}}
 			by[name] = w
 		}
 		w.attempts++

@@ -12,7 +12,7 @@ var appKinds = []string{"gps", "trial", "window", "station", "event"}
 
 // kotlinTypes are the types in Kotlin of values of types in Go.
 var kotlinTypes = map[string]string{
-	"string": "String", "bool": "Boolean", "float64": "Double",
+	"Outcome": "String", "Reason": "String", "State": "String", "string": "String", "bool": "Boolean", "float64": "Double",
 	"int": "Int", "int64": "Long", "uint32": "Long", "uint64": "Long",
 }
 

@@ -66,6 +66,9 @@ func (f field) property() []string {
 // jsonTypes are the schemas of values of types in Go.
 var jsonTypes = map[string]string{
 	"string":          "type: string",
+	"Outcome":         "type: string",
+	"Reason":          "type: string",
+	"State":           "type: string",
 	"bool":            "type: boolean",
 	"float64":         "type: number",
 	"int":             "type: integer, format: int64",

@@ -129,7 +129,7 @@ func fieldOf(f *ast.Field) (field, error) {
 	}
 	out := field{tag: reflect.StructTag(text), doc: paragraphs(f.Doc, f.Comment)}
 	name, options, _ := strings.Cut(out.tag.Get("json"), ",")
-	out.name, out.optional = name, options == "omitempty"
+	out.name, out.optional = name, options == "omitempty" || options == "omitzero"
 	if name == "" {
 		return field{}, fmt.Errorf("no name in JSON")
 	}
@@ -201,7 +201,7 @@ var alternatives = regexp.MustCompile(`\w+(?: \| [\w…]+)+`)
 
 // words are the only words that the field may hold; none where its comment does not list them all.
 func (f field) words() []string {
-	if f.elem != "string" || f.of != "" || len(f.doc) == 0 {
+	if jsonTypes[f.elem] != jsonTypes["string"] || f.of != "" || len(f.doc) == 0 {
 		return nil
 	}
 	list := alternatives.FindString(f.doc[0])

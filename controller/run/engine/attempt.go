@@ -1,0 +1,198 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/internal/verdict"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// armWithin bounds a node's arming; in a rehearsal all of them share one
+// machine, and each needs its share of it.
+const (
+	armWithin = 30 * time.Second
+	armEach   = 500 * time.Millisecond
+)
+
+// ErrAway ends a run at whose end a node is away.
+var ErrAway = errors.New("a node is out of reach: resume the run when it is back, or run `fieldmesh nodes restore` then")
+
+// attempt makes one attempt, from its place to its verdict.
+func (w *worker) attempt(t wire.Trial, k wire.TrialKey) {
+	w.show(Show{Trial: &t, Attempt: k.Attempt, Phase: "placing"})
+	w.do(Place{t, k.Attempt}, fmt.Sprintf("place trial %d", t.Number), func(Answer) {
+		w.clocks("clock exchange before the trial", t, k, func() {
+			w.show(Show{Trial: &t, Attempt: k.Attempt, Phase: "arming"})
+			w.arm(t, k, func(faults []*Fault) {
+				if len(faults) > 0 {
+					w.callOff(t, k, faults)
+					return
+				}
+				w.do(Drive{}, fmt.Sprintf("drive trial %d", t.Number), func(Answer) {
+					w.awaitKept(t, k, t.Nodes(), func() { w.finish(t, k, func() { w.next(t) }) })
+				})
+			})
+		})
+	})
+}
+
+// next looks for something to do when an attempt is decided.
+func (w *worker) next(t wire.Trial) {
+	delete(w.e.taken, t.Number)
+	w.catchUp(func() { w.choosing = true })
+}
+
+func (w *worker) clocks(doing string, t wire.Trial, k wire.TrialKey, then func()) {
+	w.e.do(w.index, "", Clocks{t, k}, func(a Answer) {
+		if a.Fault != nil {
+			w.log(doing, k, a.Fault)
+		}
+		then()
+	})
+}
+
+// arm arms the peers and then the initiator, whose call returns when routing is
+// ready everywhere, and whose gate may open at once.
+func (w *worker) arm(t wire.Trial, k wire.TrialKey, then func([]*Fault)) {
+	names := t.Nodes()
+	within := armWithin + time.Duration(len(names))*armEach + t.Routing.ReadyLimit()
+	some := func(nodes []string, then func([]*Fault)) {
+		w.each(nodes, func(string) Op { return Arm{k, within} }, func(answers map[string]Answer) {
+			var faults []*Fault
+			for _, n := range nodes {
+				if f := answers[n].Fault; f != nil {
+					faults = append(faults, f)
+				}
+			}
+			then(faults)
+		})
+	}
+	some(names[1:], func(faults []*Fault) {
+		if len(faults) > 0 {
+			then(faults)
+			return
+		}
+		some(names[:1], then)
+	})
+}
+
+// callOff ends an attempt that could not be armed everywhere. A call that failed
+// may have reached its node or not, so every node is asked, and those that know
+// the attempt are waited for.
+func (w *worker) callOff(t wire.Trial, k wire.TrialKey, faults []*Fault) {
+	w.views(func(views map[string]wire.CampaignView) {
+		names := takingPart(views, t, k)
+		w.abort(names, wire.AbortRequest{TrialKey: k, Reason: "another node could not be armed", Follows: true}, func(all bool) {
+			if !all {
+				w.e.after(200*time.Millisecond, func() { w.callOff(t, k, faults) })
+				return
+			}
+			w.awaitKept(t, k, names, func() {
+				w.decide(t, w.notArmed(k, faults), func() {
+					if f := unfit(faults); f != nil {
+						w.e.fail(w.index, fmt.Sprintf("trial %d was not begun", t.Number), fmt.Errorf("%w; then go on with --resume", f.Err))
+						return
+					}
+					w.next(t)
+				})
+			})
+		})
+	})
+}
+
+// notArmed is the verdict on an attempt that could not be armed everywhere.
+func (w *worker) notArmed(k wire.TrialKey, faults []*Fault) wire.Verdict {
+	var texts []string
+	away := true // none of them answered
+	for _, f := range faults {
+		texts = append(texts, f.Err.Error())
+		away = away && !f.Timeout // of a node that answers, and does not arm
+	}
+	if i := slices.IndexFunc(faults, func(f *Fault) bool { return f.Code != "" }); i >= 0 {
+		away = away && faults[i].Passes()
+	}
+	text := strings.Join(texts, "\n")
+	v := wire.Verdict{TrialKey: k, Outcome: wire.Failed, Reason: wire.Reason{Code: wire.ReasonArmFailed, Text: text}}
+	if why := w.interrupted(k); why != "" {
+		v.Outcome, v.Reason.Text = wire.Interrupted, why
+	} else if away {
+		v.Outcome, v.Reason.Code = wire.Interrupted, wire.ReasonNodeAway
+	}
+	v.Reason = v.Reason.Fit()
+	return v
+}
+
+// unfit is the refusal of a trial for a reason that every further attempt would
+// meet too: a person has to see to it first.
+func unfit(faults []*Fault) *Fault {
+	i := slices.IndexFunc(faults, func(f *Fault) bool { return f.Code != "" })
+	if i < 0 || faults[i].Code != wire.CodeDiskFull && faults[i].Code != wire.CodeUnfit {
+		return nil
+	}
+	return faults[i]
+}
+
+// AbortWithin is how long a node may take to leave an attempt.
+const AbortWithin = 20 * time.Second
+
+// abort tells nodes to end an attempt; then is told whether all of them have.
+func (w *worker) abort(names []string, r wire.AbortRequest, then func(all bool)) {
+	w.each(names, func(string) Op { return Abort{r} }, func(answers map[string]Answer) {
+		all := true
+		for _, n := range names {
+			if f := answers[n].Fault; f != nil {
+				all = false
+				w.log("abort trial on "+n, r.TrialKey, f)
+			}
+		}
+		then(all)
+	})
+}
+
+// finish judges an attempt whose nodes have all kept it.
+func (w *worker) finish(t wire.Trial, k wire.TrialKey, then func()) {
+	w.show(Show{Trial: &t, Attempt: k.Attempt, Phase: "settling"})
+	w.clocks("clock exchange after the trial", t, k, func() {
+		window := w.windows[k][t.Initiator]
+		settle := Settle{t, k, window.OpenBootNs, window.CloseBootNs}
+		w.do(settle, fmt.Sprintf("settle trial %d", t.Number), func(Answer) {
+			w.do(Captures{k}, "", func(Answer) {
+				w.do(Judge{t, k}, "", func(a Answer) { w.decide(t, w.vouched(a), then) })
+			})
+		})
+	})
+}
+
+// vouched is the judge's verdict, unless nobody knows how late the emulated
+// medium was: the controller was killed between the window and the field's
+// account of it, and the field ended with it.
+func (w *worker) vouched(a Answer) wire.Verdict {
+	v := a.Verdict
+	if v.Outcome == wire.Accepted && w.e.cfg.Emulated && !a.Vouched {
+		gone := verdict.Interruption{Code: wire.ReasonFieldGone, Text: "the field that the window was in has ended, and how late its radio was is not known"}
+		v.Outcome, v.Reason = wire.Interrupted, gone.Reason()
+	}
+	return v
+}
+
+// decide makes the final verdict durable, tells the nodes, and closes the attempt.
+func (w *worker) decide(t wire.Trial, v wire.Verdict, then func()) {
+	v.Final = true
+	w.e.write(w.index, Decide{v}, func() {
+		w.e.decided(v)
+		w.e.do(everybody, "", Seal{v.TrialKey}, nil)
+		w.each(w.nodes, func(string) Op { return Tell{[]wire.Verdict{v}} }, func(answers map[string]Answer) {
+			for _, n := range w.nodes {
+				if f := answers[n].Fault; f != nil { // it learns it when the worker catches up
+					w.log("tell verdict to "+n, v.TrialKey, f)
+				}
+			}
+			w.show(Show{Trial: &t, Attempt: v.Attempt, Phase: "judged", Verdict: &v})
+			then()
+		})
+	})
+}

@@ -1,0 +1,217 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/internal/verdict"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// catchUp brings archive and nodes to one standing: what the nodes did while no
+// controller was there is waited for, judged and decided, and the nodes learn
+// the verdicts that they have missed. What they did while they were waited for
+// comes after.
+func (w *worker) catchUp(then func()) {
+	w.settled(func(views map[string]wire.CampaignView) {
+		keys := w.e.undecided(views)
+		if len(keys) == 0 {
+			w.tellMissing(views, then)
+			return
+		}
+		w.catchUpWith(views, keys, func() { w.catchUp(then) })
+	})
+}
+
+// catchUpWith finishes attempts one after the other.
+func (w *worker) catchUpWith(views map[string]wire.CampaignView, keys []wire.TrialKey, then func()) {
+	if len(keys) == 0 {
+		then()
+		return
+	}
+	k := keys[0]
+	rest := func() { w.catchUpWith(views, keys[1:], then) }
+	t, _ := w.e.trial(k.Trial)
+	if _, decided := w.e.decision(k); decided {
+		rest()
+		return
+	}
+	w.show(Show{Trial: &t, Attempt: k.Attempt, Phase: "catching up"})
+	names := takingPart(views, t, k)
+	await := func() { w.awaitKept(t, k, names, func() { w.finish(t, k, rest) }) }
+	if underWay(views, k) && len(names) < len(t.Nodes()) {
+		r := wire.AbortRequest{TrialKey: k, Reason: "the controller came back and found the trial half armed"}
+		w.abort(names, r, func(bool) { await() })
+		return
+	}
+	await()
+}
+
+// settled asks for the nodes' views until none is at an attempt that is decided
+// already: an order to arm can arrive after it was given up.
+func (w *worker) settled(then func(map[string]wire.CampaignView)) {
+	w.views(func(views map[string]wire.CampaignView) {
+		var busy []string
+		for _, n := range w.nodes {
+			v := views[n]
+			if v.Current == nil || v.State == wire.StateKept {
+				continue
+			}
+			if _, decided := w.e.decision(*v.Current); decided {
+				busy = append(busy, n)
+			}
+		}
+		if len(busy) == 0 {
+			then(views)
+			return
+		}
+		left := len(busy)
+		for _, n := range busy {
+			r := wire.AbortRequest{TrialKey: *views[n].Current, Reason: "the attempt is decided already", Follows: true}
+			w.abort([]string{n}, r, func(bool) {
+				if left--; left == 0 {
+					w.e.after(100*time.Millisecond, func() { w.settled(then) })
+				}
+			})
+		}
+	})
+}
+
+// undecided lists, in order, the attempts that nodes know and the archive has
+// not decided.
+func (e *Engine) undecided(views map[string]wire.CampaignView) []wire.TrialKey {
+	seen := map[wire.TrialKey]bool{}
+	var out []wire.TrialKey
+	add := func(k wire.TrialKey) {
+		_, planned := e.trial(k.Trial)
+		if _, decided := e.decision(k); planned && !decided && !seen[k] {
+			seen[k] = true
+			out = append(out, k)
+		}
+	}
+	for _, v := range views {
+		for _, t := range v.Trials {
+			for _, a := range t.Attempts {
+				add(a.TrialKey)
+			}
+		}
+		if v.Current != nil {
+			add(*v.Current)
+		}
+	}
+	slices.SortFunc(out, func(a, b wire.TrialKey) int {
+		return cmp.Or(cmp.Compare(a.Trial, b.Trial), cmp.Compare(a.Attempt, b.Attempt))
+	})
+	return out
+}
+
+// takingPart lists the nodes that know of an attempt.
+func takingPart(views map[string]wire.CampaignView, t wire.Trial, k wire.TrialKey) []string {
+	var out []string
+	for _, name := range t.Nodes() {
+		v := views[name]
+		knows := v.Current != nil && *v.Current == k
+		for _, tv := range v.Trials {
+			for _, a := range tv.Attempts {
+				knows = knows || a.TrialKey == k
+			}
+		}
+		if knows {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func underWay(views map[string]wire.CampaignView, k wire.TrialKey) bool {
+	for _, v := range views {
+		if v.Current != nil && *v.Current == k && v.State != wire.StateKept {
+			return true
+		}
+	}
+	return false
+}
+
+// verdictsAtOnce keeps a call within what a node takes, 1 MiB.
+const verdictsAtOnce = 200
+
+// tellMissing gives every node the final verdicts that it does not have. One
+// that cannot be told now is told the next time.
+func (w *worker) tellMissing(views map[string]wire.CampaignView, then func()) {
+	left := 1
+	told := func() {
+		if left--; left == 0 {
+			then()
+		}
+	}
+	for _, n := range w.nodes {
+		has := map[wire.TrialKey]wire.Verdict{}
+		for _, t := range views[n].Trials {
+			for _, a := range t.Attempts {
+				has[a.TrialKey] = a
+			}
+		}
+		var missing []wire.Verdict
+		for _, v := range w.e.decisions {
+			if !sameOverride(has[v.TrialKey], v) {
+				missing = append(missing, v)
+			}
+		}
+		if len(missing) > 0 {
+			left++
+			w.tell(n, missing, told)
+		}
+	}
+	told()
+}
+
+func (w *worker) tell(node string, vs []wire.Verdict, then func()) {
+	some := vs[:min(len(vs), verdictsAtOnce)]
+	w.e.do(w.index, node, Tell{some}, func(a Answer) {
+		if a.Fault != nil {
+			w.log("tell verdicts to "+node, wire.TrialKey{}, a.Fault)
+		}
+		if rest := vs[len(some):]; len(rest) > 0 {
+			w.tell(node, rest, then)
+			return
+		}
+		then()
+	})
+}
+
+// recall takes the attempts that the archive has records of when the run begins.
+func (e *Engine) recall(attempts []Attempt) {
+	for _, a := range attempts {
+		_, decided := e.decision(a.TrialKey)
+		switch {
+		case !decided:
+			e.orphans = append(e.orphans, a.TrialKey)
+		case !a.Sealed:
+			e.do(everybody, "", Seal{a.TrialKey}, nil)
+		}
+	}
+}
+
+// decideOrphans decides the attempts that the archive had records of when the
+// run began, and that no node knows any more: the field that they were driven in
+// is gone. Those which nodes began since are theirs.
+func (e *Engine) decideOrphans(then func()) {
+	if len(e.orphans) == 0 {
+		then()
+		return
+	}
+	k := e.orphans[0]
+	e.orphans = e.orphans[1:]
+	if _, decided := e.decision(k); decided {
+		e.decideOrphans(then)
+		return
+	}
+	gone := verdict.Interruption{Code: wire.ReasonControllerRestarted, Text: "the controller ended during the attempt, and no node knows of it"}
+	v := wire.Verdict{TrialKey: k, Outcome: wire.Interrupted, Final: true, Reason: gone.Reason()}
+	e.keep(Decide{v}, func() {
+		e.decided(v)
+		e.do(everybody, "", Seal{k}, nil)
+		e.decideOrphans(then)
+	})
+}

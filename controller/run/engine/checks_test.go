@@ -1,0 +1,370 @@
+package engine
+
+import (
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"fieldmesh.dev/fieldmesh/internal/verdict"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// checks is what a world knows of a run that the run does not, and the first
+// promise that was found broken.
+type checks struct {
+	failure   string
+	sent      time.Duration // when the call that is being received was made
+	began     time.Duration // when the controller last did
+	placed    map[int]wire.TrialKey
+	deciding  map[wire.TrialKey]time.Duration
+	released  map[*node]bool
+	kept      map[wire.TrialKey]map[*node]keptTruth
+	calledOff map[wire.TrialKey]bool // not made to its end, or not known to have been
+	leases    map[*node][]porcupine.Operation
+	decisions []porcupine.Operation
+}
+
+type keptTruth struct {
+	outcome  wire.Outcome
+	recorded bool
+	at       time.Duration
+}
+
+func newChecks() checks {
+	return checks{kept: map[wire.TrialKey]map[*node]keptTruth{}, calledOff: map[wire.TrialKey]bool{}, leases: map[*node][]porcupine.Operation{}}
+}
+
+func (w *world) violated(format string, args ...any) {
+	if w.failure == "" {
+		w.failure = fmt.Sprintf("after %v: ", w.now) + fmt.Sprintf(format, args...)
+	}
+}
+
+// lived begins a controller's life.
+func (w *world) lived() {
+	w.began, w.placed, w.deciding, w.released = w.now, map[int]wire.TrialKey{}, map[wire.TrialKey]time.Duration{}, map[*node]bool{}
+}
+
+func (w *world) decision(k wire.TrialKey) (wire.Verdict, bool) {
+	for _, v := range w.archive.decisions {
+		if v.TrialKey == k {
+			return v, true
+		}
+	}
+	return wire.Verdict{}, false
+}
+
+func (w *world) decided(trial int) (out []wire.Verdict) {
+	for _, v := range w.archive.decisions {
+		if v.Trial == trial {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// asked checks an action against what is true.
+func (w *world) asked(a Action) {
+	switch op := a.Op.(type) {
+	case Place:
+		k := wire.TrialKey{Trial: op.Trial.Number, Attempt: op.Attempt}
+		if want, more := verdict.Next(w.cfg.Plan.AttemptsMax, w.decided(k.Trial)); !more || want != k.Attempt {
+			w.violated("attempt %v is made, and %d is next (more %v)", k, want, more)
+		}
+		for other, at := range w.placed {
+			if other != a.Worker && at.Trial == k.Trial {
+				w.violated("trial %d is made by two workers at once", k.Trial)
+			}
+		}
+		w.placed[a.Worker] = k
+	case Arm:
+		w.arming(a, op)
+	case Drive:
+		if n := w.node(a.Worker, w.trial(w.placed[a.Worker].Trial).Initiator); !n.knows(w.placed[a.Worker]) {
+			w.violated("the car sets off before %v is armed", n)
+		}
+	case Judge:
+		for _, n := range w.nodes[a.Worker] {
+			if w.calm && !n.leased() {
+				w.violated("the lease of %v has run out", n)
+			}
+			if n.cur != nil && n.cur.key == op.Key && n.cur.direct {
+				w.violated("attempt %v is judged while %v is at it", op.Key, n)
+			}
+		}
+	case Decide:
+		w.deciding[op.Verdict.TrialKey] = w.now
+		if w.placed[a.Worker] == op.Verdict.TrialKey {
+			delete(w.placed, a.Worker)
+		}
+	case Renew:
+		if n := w.node(a.Worker, a.Node); w.released[n] || op.TTL != leaseTTL {
+			w.violated("the lease of %v is renewed for %v (given up: %v)", n, op.TTL, w.released[n])
+		}
+	case Release:
+		w.released[w.node(a.Worker, a.Node)] = true
+	case Tell:
+		w.durable(op.Verdicts)
+	case Abort:
+		w.calledOff[op.Request.TrialKey] = true
+	case WriteOff:
+		w.writtenOff(a.Worker, op)
+	case Seal:
+		if _, is := w.decision(op.Key); !is {
+			w.violated("attempt %v is sealed, and not decided", op.Key)
+		}
+	}
+}
+
+// knows reports whether a node has been armed for an attempt; one that is just
+// being started anew will say so.
+func (n *node) knows(k wire.TrialKey) bool {
+	_, had := n.verdictOn(k)
+	return !n.up || had || n.cur != nil && n.cur.key == k
+}
+
+func (w *world) arming(a Action, op Arm) {
+	t := w.trial(op.Key.Trial)
+	if op.Key != w.placed[a.Worker] {
+		w.violated("attempt %v is armed, and the car stands for %v", op.Key, w.placed[a.Worker])
+	}
+	if a.Node != t.Initiator {
+		return
+	}
+	for _, name := range t.Nodes()[1:] {
+		if n := w.node(a.Worker, name); !n.knows(op.Key) {
+			w.violated("the initiator is armed for %v before %v", op.Key, n)
+		}
+	}
+}
+
+func (w *world) durable(vs []wire.Verdict) {
+	for _, v := range vs {
+		if had, is := w.decision(v.TrialKey); !is || !reflect.DeepEqual(had, v) {
+			w.violated("a node is told %+v, and the archive has %+v (%v)", v, had, is)
+		}
+	}
+}
+
+// told checks what reaches a node.
+func (w *world) told(n *node, vs []wire.Verdict) {
+	w.durable(vs)
+	for _, v := range vs {
+		w.decisions = append(w.decisions, porcupine.Operation{Input: decisionOp{v.TrialKey, "", true}, Output: outcome(v), Call: int64(w.now), Return: int64(w.now) + 1})
+	}
+}
+
+func (w *world) writtenOff(worker int, op WriteOff) {
+	n := w.node(worker, op.Node)
+	if n.cur != nil && n.cur.key == op.Key && n.cur.direct {
+		w.violated("%v is written off from %v, and is at it", n, op.Key)
+	}
+	for _, r := range n.records[n.copied:] {
+		if _, state := r.Body.(*wire.TrialState); state && r.Trial == op.Key.Trial && r.Attempt == op.Key.Attempt {
+			w.violated("%v is written off from %v, and its record is on its way", n, op.Key)
+		}
+	}
+}
+
+func (w *world) drive(worker int) { w.driving[worker] = w.placed[worker] }
+
+// commit makes a decision durable, as the archive does.
+func (w *world) commit(v wire.Verdict) {
+	if had, is := w.decision(v.TrialKey); is && v.Word == nil && !reflect.DeepEqual(had, v) {
+		w.violated("attempt %v is decided as %s, and was %s", v.TrialKey, v.Outcome, had.Outcome)
+		return
+	}
+	w.archive.decisions = withVerdict(w.archive.decisions, v)
+	w.decisions = append(w.decisions, porcupine.Operation{Input: decisionOp{v.TrialKey, outcome(v), false}, Call: int64(w.deciding[v.TrialKey]), Return: int64(w.now)})
+	accepted := 0
+	for _, had := range w.decided(v.Trial) {
+		if had.Outcome == wire.Accepted {
+			accepted++
+		}
+	}
+	if accepted > 1 {
+		w.violated("trial %d is accepted %d times", v.Trial, accepted)
+	}
+}
+
+func (w *world) keptSeen(n *node, k wire.TrialKey, o wire.Outcome, recorded bool) {
+	if w.kept[k] == nil {
+		w.kept[k] = map[*node]keptTruth{}
+	}
+	w.kept[k][n] = keptTruth{o, recorded, w.now}
+}
+
+// lost notes that a node forgets: what is not decided of what it did cannot be.
+func (w *world) lost(n *node) {
+	for k := range w.kept {
+		if _, is := w.decision(k); !is {
+			w.calledOff[k] = true
+			delete(w.kept[k], n)
+		}
+	}
+}
+
+// forgotten checks that nobody was there to tell a node that its attempt has ended.
+func (w *world) forgotten(n *node, a *simAttempt) {
+	const enough = 45 * time.Second
+	first, is := w.kept[a.key][w.node(n.worker, w.trial(a.key.Trial).Initiator)]
+	if is && a.direct && !w.calm && w.life%2 == 1 && w.now-w.began > enough && w.now-first.at > enough && w.now > w.calmAt+enough {
+		w.violated("%v waits for GO of %v, which its initiator ended %v ago", n, a.key, w.now-first.at)
+	}
+}
+
+func (w *world) failing(f Fail) {
+	if w.calm || w.now > w.calmAt+3*time.Minute {
+		w.violated("the run fails, and nothing is wrong: %s: %v", f.Doing, f.Err)
+	}
+}
+
+func (w *world) finished() {
+	w.done = true
+	for _, t := range w.cfg.Plan.Trials {
+		if _, more := verdict.Next(w.cfg.Plan.AttemptsMax, w.decided(t.Number)); more {
+			w.violated("the run ends, and trial %d is not done", t.Number)
+		}
+	}
+}
+
+// atEnd checks what is to be true when a run is over.
+func (w *world) atEnd() {
+	for _, nodes := range w.nodes {
+		for _, n := range nodes {
+			switch {
+			case n.started && w.calm:
+				w.violated("%v goes on with a run that is over", n)
+			case n.leased() && n.lease.holder == holder && w.calm:
+				w.violated("%v is left leased", n)
+			case n.copied < len(n.records) && w.calm:
+				w.violated("%d records of %v are not collected", len(n.records)-n.copied, n)
+			}
+		}
+	}
+	for k, by := range w.kept {
+		if len(by) > 0 {
+			w.keptAtEnd(k, by)
+		}
+	}
+	for _, k := range w.archive.attempts() {
+		if _, is := w.decision(k); !is || !w.archive.sealed[k] {
+			w.violated("attempt %v is in the archive: decided %v, sealed %v", k, is, w.archive.sealed[k])
+		}
+	}
+	for _, t := range w.cfg.Plan.Trials {
+		vs := w.decided(t.Number)
+		if w.calm && !w.spoilt(wire.TrialKey{Trial: t.Number, Attempt: 1}) && (len(vs) != 1 || vs[0].Outcome != wire.Accepted) {
+			w.violated("nothing went wrong, and trial %d is %+v", t.Number, vs)
+		}
+	}
+	w.histories()
+}
+
+// keptAtEnd checks that what nodes did is decided, and that what they all
+// measured to its end counts.
+func (w *world) keptAtEnd(k wire.TrialKey, by map[*node]keptTruth) {
+	v, is := w.decision(k)
+	if !is {
+		w.violated("attempt %v was made, and is not decided", k)
+		return
+	}
+	whole := len(by) == len(w.trial(k.Trial).Nodes()) && !w.calledOff[k] && !w.spoilt(k)
+	for _, truth := range by {
+		whole = whole && truth.recorded && truth.outcome == wire.Accepted
+	}
+	if whole && v.Outcome != wire.Accepted {
+		w.violated("attempt %v was measured by all, and is %s (%s)", k, v.Outcome, v.Reason)
+	}
+}
+
+// leaseOp is what somebody wants of a node's lease.
+type leaseOp struct {
+	holder string
+	gives  bool // up
+	lapses bool
+}
+
+func (w *world) leaseSeen(n *node, holder string, ttl time.Duration, granted bool) {
+	if n.lease.holder != "" && !n.leased() {
+		w.lease(n, leaseOp{lapses: true}, true)
+	}
+	w.lease(n, leaseOp{holder: holder, gives: ttl <= 0}, granted)
+}
+
+func (w *world) leaseLost(n *node) { w.lease(n, leaseOp{lapses: true}, true) }
+
+func (w *world) lease(n *node, op leaseOp, granted bool) {
+	call := w.sent
+	if op.lapses || op.holder != holder {
+		call = w.now
+	}
+	w.leases[n] = append(w.leases[n], porcupine.Operation{Input: op, Output: granted, Call: int64(call), Return: int64(w.now) + int64(len(w.leases[n])%2)})
+}
+
+var leaseModel = porcupine.Model{
+	Init: func() any { return "" },
+	Step: func(state, input, output any) (bool, any) {
+		held, op := state.(string), input.(leaseOp)
+		if op.lapses {
+			return true, ""
+		}
+		free := held == "" || held == op.holder
+		switch {
+		case output.(bool) != free:
+			return false, held
+		case !free:
+			return true, held
+		case op.gives:
+			return true, ""
+		}
+		return true, op.holder
+	},
+}
+
+// decisionOp writes a decision, or reads it at a node.
+type decisionOp struct {
+	key     wire.TrialKey
+	outcome string
+	reads   bool
+}
+
+func outcome(v wire.Verdict) string { return string(v.Outcome) + " " + v.Reason.String() }
+
+var decisionModel = porcupine.Model{
+	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
+		by := map[wire.TrialKey][]porcupine.Operation{}
+		for _, op := range history {
+			k := op.Input.(decisionOp).key
+			by[k] = append(by[k], op)
+		}
+		var out [][]porcupine.Operation
+		for _, ops := range by {
+			out = append(out, ops)
+		}
+		return out
+	},
+	Init: func() any { return "" },
+	Step: func(state, input, output any) (bool, any) {
+		is, op := state.(string), input.(decisionOp)
+		if op.reads {
+			return is == output.(string), is
+		}
+		return is == "" || is == op.outcome, op.outcome
+	},
+}
+
+// histories checks that leases and decisions are as if each had happened at one
+// moment between its beginning and its end.
+func (w *world) histories() {
+	if !porcupine.CheckOperations(decisionModel, w.decisions) {
+		w.violated("the history of decisions is not linearizable: %+v", w.decisions)
+	}
+	for n, ops := range w.leases {
+		if !porcupine.CheckOperations(leaseModel, ops) {
+			w.violated("the history of the lease of %v is not linearizable: %+v", n, ops)
+		}
+	}
+}

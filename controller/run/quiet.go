@@ -1,0 +1,60 @@
+package run
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// quiet keeps what sends packets to nodes from it for a while. Where the mesh
+// under test carries control too, the controller says nothing while a window is
+// open: its own packets would be measured.
+type quiet struct {
+	mu       sync.Mutex
+	until    time.Time
+	speaking int
+	silent   chan struct{} // closed when nobody speaks any more; nil while nobody waits for that
+}
+
+// speak does what sends packets, not within a quiet period.
+func (q *quiet) speak(ctx context.Context, do func()) {
+	for {
+		q.mu.Lock()
+		wait := time.Until(q.until)
+		if wait <= 0 {
+			q.speaking++
+			q.mu.Unlock()
+			break
+		}
+		q.mu.Unlock()
+		if sleep(ctx, wait); ctx.Err() != nil {
+			return
+		}
+	}
+	do()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.speaking--; q.speaking == 0 && q.silent != nil {
+		close(q.silent)
+		q.silent = nil
+	}
+}
+
+// begin begins a quiet period, and waits for those who speak already.
+func (q *quiet) begin(ctx context.Context, d time.Duration) {
+	q.mu.Lock()
+	q.until = time.Now().Add(d)
+	if q.speaking == 0 {
+		q.mu.Unlock()
+		return
+	}
+	if q.silent == nil {
+		q.silent = make(chan struct{})
+	}
+	silent := q.silent
+	q.mu.Unlock()
+	select {
+	case <-silent:
+	case <-ctx.Done():
+	}
+}

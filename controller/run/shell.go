@@ -1,0 +1,359 @@
+package run
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/run/engine"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// leavePatience is how long a run that is ended from outside takes to keep what
+// people have decided.
+const leavePatience = 10 * time.Second
+
+// shell does the actions of an engine, each in a goroutine of its own, and
+// tells it what came of them. Only loop calls the engine.
+type shell struct {
+	*Runner
+	engine  *engine.Engine
+	lanes   []*openLane
+	events  chan engine.Event
+	own     *ownRecords
+	ctx     context.Context // ends with the run
+	end     context.CancelFunc
+	leave   context.Context // ends actions: with the run, or when it is ended from outside
+	work    sync.WaitGroup
+	over    bool
+	err     error
+	sealing sync.WaitGroup
+	sealed  chan error
+}
+
+// work has an engine drive the run, or only bring nodes and archive to one standing.
+func (r *Runner) work(ctx context.Context, pullOnly bool) error {
+	s := &shell{Runner: r, engine: engine.New(r.config(pullOnly)), events: make(chan engine.Event), sealed: make(chan error)}
+	var end, leave context.CancelFunc
+	s.ctx, end = context.WithCancel(context.WithoutCancel(ctx))
+	s.leave, leave = context.WithCancel(ctx)
+	s.end = func() { end(); leave() }
+	fresh := r.Archive.Empty()
+	for i, lane := range r.Lanes {
+		s.lanes = append(s.lanes, newOpenLane(s, i, lane, fresh))
+	}
+	s.own = newOwnRecords(r)
+	sealErr := make(chan error)
+	go func() {
+		var all error
+		for err := range s.sealed {
+			all = errors.Join(all, err)
+		}
+		sealErr <- all
+	}()
+	s.loop(ctx)
+	s.end()
+	s.work.Wait()
+	s.own.close()
+	s.sealing.Wait()
+	close(s.sealed)
+	return errors.Join(s.err, <-sealErr)
+}
+
+// loop takes events until nothing is left to do.
+func (s *shell) loop(ctx context.Context) {
+	if err := s.recall(); err != nil {
+		s.err = err
+		return
+	}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	leaving := ctx.Done()
+	var patience <-chan time.Time
+	s.step(engine.Begin{})
+	for !s.over {
+		timer.Stop()
+		if next, wanted := s.engine.Next(); wanted {
+			timer.Reset(time.Until(next))
+		}
+		select {
+		case ev := <-s.events:
+			s.step(ev)
+		case <-timer.C:
+			s.step(engine.Tick{})
+		case <-leaving:
+			leaving, patience, s.err = nil, time.After(leavePatience), context.Cause(ctx)
+			s.step(engine.Leave{})
+		case <-patience:
+			return
+		}
+	}
+}
+
+// recall tells the engine what the archive holds already of attempts that are
+// not decided: a controller that was killed may have collected all of one and
+// judged none of it.
+func (s *shell) recall() error {
+	attempts, err := s.Archive.Trials()
+	if err != nil {
+		return err
+	}
+	for _, at := range attempts {
+		if at.Verdict != nil {
+			continue
+		}
+		for rec, err := range s.Archive.Records(at.Trial, at.Attempt) {
+			if err != nil {
+				return fmt.Errorf("recall trial %d attempt %d: %w", at.Trial, at.Attempt, err)
+			}
+			if rec.Run != s.Plan.Run {
+				continue
+			}
+			for _, ev := range s.sightings(rec) {
+				s.step(ev)
+			}
+		}
+	}
+	return nil
+}
+
+// sightings are the events of a record that is in the archive. Which lane made
+// it is not in it: the attempt is at one only, and that one asks for it.
+func (s *shell) sightings(rec wire.Record) []engine.Event {
+	var out []engine.Event
+	for i := range s.lanes {
+		if ev := sighting(i, rec); ev != nil {
+			out = append(out, ev)
+		}
+		if _, said := rec.Body.(*wire.Noted); said {
+			break
+		}
+	}
+	return out
+}
+
+func (s *shell) step(ev engine.Event) {
+	for _, a := range s.engine.Step(time.Now(), ev) {
+		s.do(a)
+	}
+}
+
+// tell gives the engine an event, unless the run is over.
+func (s *shell) tell(ev engine.Event) {
+	select {
+	case s.events <- ev:
+	case <-s.ctx.Done():
+	}
+}
+
+// do does an action, or has it done.
+func (s *shell) do(a engine.Action) {
+	var lane *openLane
+	if a.Worker >= 0 {
+		lane = s.lanes[a.Worker]
+	}
+	switch op := a.Op.(type) {
+	case engine.Show:
+		s.show(progress(lane, op))
+	case engine.Log:
+		if s.leave.Err() == nil {
+			s.Log.Warn(op.Doing, "trial", op.Key.Trial, "attempt", op.Key.Attempt, "error", op.Err)
+		}
+	case engine.Fail:
+		s.fail(lane, op)
+	case engine.Finished:
+		s.over = true
+	case engine.Seal:
+		s.seal(op.Key)
+	case engine.Collect:
+		lane.collectAll()
+	case engine.Quiet:
+		s.work.Go(func() { lane.silent(s.leave, op.For) })
+	default:
+		s.work.Go(func() {
+			answer := s.answer(lane, a)
+			answer.ID = a.ID
+			s.tell(answer)
+		})
+	}
+}
+
+func progress(lane *openLane, s engine.Show) Progress {
+	p := Progress{Trial: s.Trial, Attempt: s.Attempt, Phase: s.Phase, Detail: s.Detail, Live: s.Live, Verdict: s.Verdict}
+	if lane != nil {
+		p.Lane = lane.Name
+	}
+	return p
+}
+
+// fail ends the run with an error; one that comes of its being ended from
+// outside is not the reason.
+func (s *shell) fail(lane *openLane, f engine.Fail) {
+	if s.leave.Err() != nil {
+		return
+	}
+	err := f.Err
+	if f.Doing != "" {
+		err = fmt.Errorf("%s: %w", f.Doing, err)
+	}
+	if lane != nil {
+		err = lane.named(err)
+	}
+	if s.err == nil {
+		s.err = err
+	}
+	s.over = true
+}
+
+// answer does what is the run's, and leaves to lanes what is theirs.
+func (s *shell) answer(lane *openLane, a engine.Action) engine.Answer {
+	switch op := a.Op.(type) {
+	case engine.Decide:
+		return failed(s.Archive.Decide(op.Verdict))
+	case engine.Note:
+		return failed(s.Archive.Note(op.Text))
+	case engine.Stop:
+		reason := "precise enough: " + op.Look.String()
+		if op.Last {
+			reason = "the most blocks that the campaign has are driven, and the precision was not reached: " + op.Look.String()
+		}
+		err := s.Archive.StopAfter(archive.Stop{Blocks: op.Blocks, Reason: reason})
+		if err == nil {
+			s.show(Progress{Phase: "looked", Detail: reason})
+		}
+		return failed(err)
+	case engine.Measure:
+		return s.measure(op)
+	case engine.ReadAttempts:
+		attempts, err := s.Archive.Trials()
+		answer := failed(err)
+		for _, at := range attempts {
+			answer.Attempts = append(answer.Attempts, engine.Attempt{TrialKey: at.TrialKey, Sealed: at.Sealed})
+		}
+		return answer
+	case engine.WriteOff:
+		return failed(s.own.append(op.Key, &op.State))
+	case engine.Judge:
+		return s.judge(op)
+	}
+	if a.Node != "" {
+		return lane.call(s.leave, a.Node, a.Op)
+	}
+	return lane.act(s.leave, a.Op)
+}
+
+func failed(err error) engine.Answer { return engine.Answer{Fault: faultOf(err)} }
+
+// faultOf is an error as the engine takes it.
+func faultOf(err error) *engine.Fault {
+	if err == nil {
+		return nil
+	}
+	f := &engine.Fault{Err: err, Timeout: errors.Is(err, context.DeadlineExceeded)}
+	var refused *wire.Error
+	if errors.As(err, &refused) {
+		f.Code = refused.Code
+	}
+	return f
+}
+
+// measure reads what an accepted attempt measured.
+func (s *shell) measure(op engine.Measure) engine.Answer {
+	at, err := metrics.Load(s.Archive, op.Key)
+	if err != nil {
+		return failed(err)
+	}
+	_, mbps := metrics.Measured(op.Trial, at.Rows())
+	return engine.Answer{Mbps: mbps}
+}
+
+// judge judges an attempt by what the archive has of it.
+func (s *shell) judge(op engine.Judge) engine.Answer {
+	var records []wire.Record
+	evidence := verdict.NewEvidence(op.Trial)
+	for rec, err := range s.Archive.Records(op.Key.Trial, op.Key.Attempt) {
+		if err != nil {
+			return failed(fmt.Errorf("judge trial %d attempt %d: %w", op.Key.Trial, op.Key.Attempt, err))
+		}
+		if evidence.Needs(rec) {
+			records = append(records, rec)
+		}
+	}
+	v := verdict.Judge(op.Trial, op.Key.Attempt, records, verdict.Scope{Final: true})
+	return engine.Answer{Verdict: v, Vouched: vouchedFor(records)}
+}
+
+// vouchedFor reports whether an emulated radio has said how late it was.
+func vouchedFor(records []wire.Record) bool {
+	for _, r := range records {
+		if late, ok := r.Body.(*wire.Lateness); ok && late.Source == "medium" {
+			return true
+		}
+	}
+	return false
+}
+
+// seal closes an attempt in the archive beside the next trial.
+func (s *shell) seal(k wire.TrialKey) {
+	s.sealing.Go(func() {
+		if err := s.Archive.Seal(k.Trial, k.Attempt); err != nil {
+			s.sealed <- fmt.Errorf("seal trial %d attempt %d: %w", k.Trial, k.Attempt, err)
+		}
+	})
+}
+
+// ownRecords appends records of the controller's own, a clock estimate for
+// instance, one after the other: the archive wants them in their order.
+type ownRecords struct {
+	in   chan ownRecord
+	done chan struct{}
+}
+
+type ownRecord struct {
+	key  wire.TrialKey
+	body wire.Body
+	err  chan error
+}
+
+func newOwnRecords(r *Runner) *ownRecords {
+	o := &ownRecords{in: make(chan ownRecord), done: make(chan struct{})}
+	epoch := newEpoch()
+	go func() {
+		defer close(o.done)
+		seq := uint64(0)
+		for rec := range o.in {
+			seq++
+			line, err := wire.Record{Header: wire.Header{Node: "controller", Epoch: epoch, Seq: seq, TBootNs: bootNs(),
+				Run: r.Plan.Run, Trial: rec.key.Trial, Attempt: rec.key.Attempt}, Body: rec.body}.MarshalJSON()
+			if err == nil {
+				err = r.Archive.Append("controller", [][]byte{line})
+			}
+			rec.err <- err
+		}
+	}()
+	return o
+}
+
+func (o *ownRecords) append(k wire.TrialKey, b wire.Body) error {
+	rec := ownRecord{k, b, make(chan error, 1)}
+	o.in <- rec
+	return <-rec.err
+}
+
+func (o *ownRecords) close() {
+	close(o.in)
+	<-o.done
+}
+
+func newEpoch() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails, by its documentation
+	return hex.EncodeToString(b[:])
+}
