@@ -113,7 +113,8 @@ func filtered(t wire.Trial, records []wire.Record, scope Scope) string {
 				ports = fmt.Sprintf(" (port %d)", f.Port)
 			}
 		}
-		return fmt.Sprintf("firewall: %s stopped all of flow %s%s by its own packet filter: let its port pass between the mesh's addresses (nft list ruleset)", r.Node, e.FilteredFlow, ports)
+		return fmt.Sprintf("firewall: %s stopped all of flow %s%s by its own packet filter: let its port pass "+
+			"between the mesh's addresses (nft list ruleset)", r.Node, e.FilteredFlow, ports)
 	}
 	return ""
 }

@@ -74,7 +74,8 @@ func stillest(t wire.Trial, records []wire.Record, scope Scope) generatorFault {
 				did = "gave nothing to send"
 			}
 		}
-		return generatorFault{faultStill, fmt.Sprintf("%s: on %s: iperf3 of flow %s %s for %.4g ms within the window", generator, r.Node, s.Flow, did, *s.StillMs)}
+		return generatorFault{faultStill, fmt.Sprintf("%s: on %s: iperf3 of flow %s %s for %.4g ms within the "+
+			"window", generator, r.Node, s.Flow, did, *s.StillMs)}
 	}
 	return generatorFault{}
 }
