@@ -11,10 +11,15 @@ const (
 )
 
 var (
-	refusedPackets  = definition{RefusedPackets, "packets", "packets to the flows' ports from other addresses than the plan's, which the nodes dropped from arming to the attempt's end: they had their time on the air; sum over the nodes that can refuse"}
-	filteredPackets = definition{FilteredPackets, "packets", "packets of the flows that a node's own packet filter (firewall) stopped, on their way in or out; sum over the nodes that can count them"}
-	socketsLeft     = definition{SocketsLeft, "nodes", "nodes that could not end the attempt's connections or what waited to be sent: these send in the next window"}
-	standstillMax   = definition{StandstillMaxMs, "ms", "longest time in the window in which the agent of a node did not run"}
+	refusedPackets = definition{RefusedPackets, "packets", "packets to the flows' ports from other addresses " +
+		"than the plan's, which the nodes dropped from arming to the attempt's end: they had their time on " +
+		"the air; sum over the nodes that can refuse"}
+	filteredPackets = definition{FilteredPackets, "packets", "packets of the flows that a node's own packet " +
+		"filter (firewall) stopped, on their way in or out; sum over the nodes that can count them"}
+	socketsLeft = definition{SocketsLeft, "nodes", "nodes that could not end the attempt's connections or " +
+		"what waited to be sent: these send in the next window"}
+	standstillMax = definition{StandstillMaxMs, "ms", "longest time in the window in which the agent of a " +
+		"node did not run"}
 )
 
 // disturbed tells what of the attempt was not as it should be, and was let pass.

@@ -28,7 +28,9 @@ func strangersPackets(d *data) (*threat, string) {
 	if in == 0 {
 		return nil, "Nothing came to the flows' ports from elsewhere."
 	}
-	return &threat{"Strangers sent to the flows' ports", fmt.Sprintf("%.0f packets from other addresses were refused in %s, at most %.0f in one. They are in no amount, but they had their share of the medium.", total, count(in, "accepted trial"), slices.Max(values))}, ""
+	return &threat{"Strangers sent to the flows' ports", fmt.Sprintf("%.0f packets from other addresses were "+
+		"refused in %s, at most %.0f in one. They are in no amount, but they had their share of the medium.",
+		total, count(in, "accepted trial"), slices.Max(values))}, ""
 }
 
 // ownFilters tells of what nodes' own firewalls stopped of the flows.
@@ -37,13 +39,17 @@ func ownFilters(d *data) (*threat, string) {
 	if in == 0 {
 		return nil, ""
 	}
-	return &threat{"A node's own firewall stopped packets of the flows", fmt.Sprintf("%.0f packets in %s, though not all of a flow, which would have failed the attempt. What a firewall stops looks like loss on the air. Let the flows' ports pass between the mesh's addresses.", total, count(in, "accepted trial"))}, ""
+	return &threat{"A node's own firewall stopped packets of the flows", fmt.Sprintf("%.0f packets in %s, "+
+		"though not all of a flow, which would have failed the attempt. What a firewall stops looks like loss "+
+		"on the air. Let the flows' ports pass between the mesh's addresses.", total, count(in, "accepted trial"))}, ""
 }
 
 // socketsLeft tells of connections that outlived their trial.
 func socketsLeft(d *data) (*threat, string) {
 	if _, in := sum(numbersOf(d.attempts, metrics.SocketsLeft)); in > 0 {
-		return &threat{"Connections outlived their trials", fmt.Sprintf("In %s a node could not end all connections or drop what waited to be sent: it may have been on the air in the next window. The records of kind edge have the errors.", count(in, "attempt"))}, ""
+		return &threat{"Connections outlived their trials", fmt.Sprintf("In %s a node could not end all "+
+			"connections or drop what waited to be sent: it may have been on the air in the next window. The "+
+			"records of kind edge have the errors.", count(in, "attempt"))}, ""
 	}
 	return nil, ""
 }
@@ -72,9 +78,11 @@ func unsureAmounts(d *data) (*threat, string) {
 	if n == 0 {
 		return nil, ""
 	}
-	text := fmt.Sprintf("At most %.1f %% of an amount came between the last sample before an edge of its window and the edge's own", 100*worst)
+	text := fmt.Sprintf("At most %.1f %% of an amount came between the last sample before an edge of its "+
+		"window and the edge's own", 100*worst)
 	if in > 0 {
-		return &threat{"Much came at the edges of windows", text + fmt.Sprintf("; more than %g %% in %s. How much of it came within the window is not known.", 100*muchUnsure, count(in, "amount"))}, ""
+		return &threat{"Much came at the edges of windows", text + fmt.Sprintf("; more than %g %% in %s. How "+
+			"much of it came within the window is not known.", 100*muchUnsure, count(in, "amount"))}, ""
 	}
 	return nil, text + "."
 }

@@ -273,7 +273,7 @@ func latenessShare(records []wire.Record) *float64 {
 	var worst *float64
 	for _, r := range records {
 		l, ok := r.Body.(*wire.Lateness)
-		if !ok || l.Source != "medium" || l.WindowS <= 0 {
+		if !ok || l.Source != wire.LateMedium || l.WindowS <= 0 {
 			continue
 		}
 		if share := l.SumS / l.WindowS; worst == nil || share > *worst {

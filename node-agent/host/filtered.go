@@ -48,8 +48,9 @@ func (a Admission) countFiltered(c *nftables.Conn, table *nftables.Table, flows 
 		for _, f := range flows {
 			for _, protocol := range flowProtocols {
 				of := f.packets(protocol, a.Own, g.remote)
-				c.AddRule(&nftables.Rule{Table: table, Chain: before, Exprs: slices.Concat(isWhole(), of, []expr.Any{&expr.Counter{}})})
-				c.AddRule(&nftables.Rule{Table: table, Chain: after, Exprs: append(of, &expr.Counter{})})
+				of = append(of, &expr.Counter{})
+				c.AddRule(&nftables.Rule{Table: table, Chain: before, Exprs: append(isWhole(), of...)})
+				c.AddRule(&nftables.Rule{Table: table, Chain: after, Exprs: of})
 			}
 		}
 	}
@@ -66,7 +67,8 @@ func (f FlowEnd) packets(protocol byte, own netip.Addr, remote uint32) []expr.An
 	if f.Server == outward {
 		port = offsetSourcePort
 	}
-	return slices.Concat(protocolIs(protocol), addressIs(expr.CmpOpEq, ownAt, own), addressIs(expr.CmpOpEq, remote, f.Peer),
+	return slices.Concat(protocolIs(protocol),
+		addressIs(expr.CmpOpEq, ownAt, own), addressIs(expr.CmpOpEq, remote, f.Peer),
 		portWithin(port, f.Port, f.Port))
 }
 
@@ -100,12 +102,15 @@ func isWhole() []expr.Any {
 	const offsetFragment, moreOrOffset = 6, 0x3fff
 	return []expr.Any{
 		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offsetFragment, Len: 2},
-		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 2, Mask: []byte{moreOrOffset >> 8, moreOrOffset & 0xff}, Xor: []byte{0, 0}},
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 2,
+			Mask: []byte{moreOrOffset >> 8, moreOrOffset & 0xff}, Xor: []byte{0, 0}},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{0, 0}},
 	}
 }
 
-func addChainAt(c *nftables.Conn, t *nftables.Table, name string, hook *nftables.ChainHook, priority nftables.ChainPriority) *nftables.Chain {
+func addChainAt(c *nftables.Conn, t *nftables.Table, name string, hook *nftables.ChainHook,
+	priority nftables.ChainPriority) *nftables.Chain {
 	accept := nftables.ChainPolicyAccept
-	return c.AddChain(&nftables.Chain{Name: name, Table: t, Type: nftables.ChainTypeFilter, Hooknum: hook, Priority: &priority, Policy: &accept})
+	return c.AddChain(&nftables.Chain{Name: name, Table: t, Type: nftables.ChainTypeFilter, Hooknum: hook,
+		Priority: &priority, Policy: &accept})
 }

@@ -43,7 +43,8 @@ func (a *attempt) guard(ctx context.Context) error {
 		return ctx.Err()
 	}
 	if err != nil {
-		text := fmt.Sprintf("admission: none; strangers at the flows' ports are told by their sockets, and what this node's firewall stops is not told: %v", err)
+		text := fmt.Sprintf("admission: none; strangers at the flows' ports are told by their sockets, and "+
+			"what this node's firewall stops is not told: %v", err)
 		return e.record(a.key, &wire.Event{Level: "warning", Text: text})
 	}
 	for i := range applied {
@@ -70,7 +71,8 @@ func (a *attempt) clear(ctx context.Context) error {
 		return nil //nolint:nilerr // a host process that is away is told by the next call
 	}
 	if out.Error != "" {
-		return fmt.Errorf("sockets_left: what a former attempt has left cannot be destroyed, and would send in this window: %s; wait until it is gone, or use a kernel that can (CONFIG_INET_DIAG_DESTROY)", out.Error)
+		return fmt.Errorf("sockets_left: what a former attempt has left cannot be destroyed, and would send "+
+			"in this window: %s; wait until it is gone, or use a kernel that can (CONFIG_INET_DIAG_DESTROY)", out.Error)
 	}
 	if out.Destroyed > 0 {
 		text := fmt.Sprintf("sockets of a former attempt were still there, and are destroyed: %d", out.Destroyed)

@@ -1,0 +1,43 @@
+package measure
+
+import "fieldmesh.dev/fieldmesh/protocols/wire"
+
+// Missed is what an edge's samples leave out.
+type Missed struct {
+	Unknown   int // sockets that were met before, are gone, and of whose end the kernel has not told; they are given up
+	Unwatched int // strangers' sockets beyond those that are told of
+}
+
+// Edge finds and reads all data sockets of the flows now, for an edge of the
+// window: "open" or "close". A socket that was destroyed since the last sample
+// has its last one; one that was gone before has none.
+func (t *TCP) Edge(name string, tBootNs int64) (bodies []wire.Body, missed Missed, err error) {
+	if len(t.flows) == 0 {
+		return nil, missed, nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.listen()
+	samples, err := t.look(t.lookedNs)
+	if err == nil {
+		samples, err = t.awaitEnds(samples)
+	}
+	if name == "open" {
+		t.looked = false // the flow starts now: be eager again
+		t.openNs = tBootNs
+		clear(t.standing)
+	}
+	data := samples[:0]
+	for _, s := range samples {
+		if s.Stream != nil || s.Stranger {
+			s.Edge = name
+			data = append(data, s)
+		}
+	}
+	if err == nil {
+		missed = Missed{Unknown: t.giveUp(data), Unwatched: max(t.strange-strangersMost, 0)}
+	}
+	t.watch(tBootNs, data)
+	bodies, err = t.bodies(nil, data, err)
+	return bodies, missed, err
+}
