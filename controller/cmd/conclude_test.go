@@ -95,7 +95,8 @@ func TestTheTableOfUDPSaysWhoseCountItIs(t *testing.T) {
 				x.Traffic[0].Kind, x.Traffic[0].ClientPort, x.Factors = kind, 0, map[string]string{"speed_mps": "5"}
 			}})
 		var out strings.Builder
-		if err := resultTable(&out, a, []metrics.Row{{Trial: 1, Attempt: 1, Flow: "bulk", Name: metrics.Iperf3MB, Value: 3}}); err != nil {
+		rows := []metrics.Row{{Trial: 1, Attempt: 1, Flow: "bulk", Name: metrics.Iperf3MB, Value: 3}}
+		if err := resultTable(&out, a, rows); err != nil {
 			t.Fatal(err)
 		}
 		told := strings.Contains(out.String(), "the kernel keeps none for UDP")

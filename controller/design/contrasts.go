@@ -21,8 +21,9 @@ func Contrasts(f *stats.Fit, t stats.Term) []stats.Estimate {
 	}
 	for i := range first {
 		for j := i + 1; j < first; j++ {
-			e := f.Combine(map[stats.Coefficient]float64{{Term: t.Name, Label: out[j].Label}: 1, {Term: t.Name, Label: out[i].Label}: -1})
-			e.Term, e.Label = t.Name, pair(out[j].Label, out[i].Label)
+			x, y := out[j].Label, out[i].Label
+			e := f.Combine(map[stats.Coefficient]float64{{Term: t.Name, Label: x}: 1, {Term: t.Name, Label: y}: -1})
+			e.Term, e.Label = t.Name, pair(x, y)
 			out = append(out, *e)
 		}
 	}

@@ -33,7 +33,8 @@ func (d *data) sessions() {
 	for i, a := range order {
 		passes[i] = a.pass()
 	}
-	for i, s := range design.Sessions(passes, func(i int) bool { return begins[i] || order[i].at.Sub(order[i-1].at) > pause }) {
+	paused := func(i int) bool { return begins[i] || order[i].at.Sub(order[i-1].at) > pause }
+	for i, s := range design.Sessions(passes, paused) {
 		order[i].Session = s
 	}
 }
