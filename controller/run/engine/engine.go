@@ -50,7 +50,7 @@ type Engine struct {
 	looked    map[int]bool               // after how many blocks the precision was looked at
 	mbps      map[wire.TrialKey]*float64 // what accepted attempts measured
 	writing   int                        // journal entries under way that choosing waits for
-	orphans   []wire.TrialKey // attempts that the archive had when the run began, undecided
+	orphans   []wire.TrialKey            // attempts that the archive had when the run began, undecided
 	ready     int                        // workers that have caught up
 	leaving   bool
 	finished  bool
