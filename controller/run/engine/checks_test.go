@@ -23,6 +23,8 @@ type checks struct {
 	pulls     bool          // and is to drive nothing
 	overruled int           // times that a person did
 	versions  map[wire.TrialKey][]wire.Verdict
+	committed map[wire.TrialKey]time.Duration
+	known     map[wire.TrialKey]time.Duration // since when the archive has a node's end of an attempt
 	placed    map[int]wire.TrialKey
 	deciding  map[wire.TrialKey]time.Duration
 	released  map[*node]bool
@@ -39,7 +41,8 @@ type keptTruth struct {
 }
 
 func newChecks() checks {
-	return checks{versions: map[wire.TrialKey][]wire.Verdict{}, kept: map[wire.TrialKey]map[*node]keptTruth{}, calledOff: map[wire.TrialKey]bool{}, leases: map[*node][]porcupine.Operation{}}
+	return checks{committed: map[wire.TrialKey]time.Duration{}, known: map[wire.TrialKey]time.Duration{},
+		versions: map[wire.TrialKey][]wire.Verdict{}, kept: map[wire.TrialKey]map[*node]keptTruth{}, calledOff: map[wire.TrialKey]bool{}, leases: map[*node][]porcupine.Operation{}}
 }
 
 func (w *world) violated(format string, args ...any) {
@@ -210,6 +213,7 @@ func (w *world) commit(v wire.Verdict) {
 	w.archive.decisions = withVerdict(w.archive.decisions, v)
 	w.versions[v.TrialKey] = append(w.versions[v.TrialKey], v)
 	if v.Word == nil {
+		w.committed[v.TrialKey] = w.now
 		w.decisions = append(w.decisions, porcupine.Operation{Input: decisionOp{v.TrialKey, outcome(v), false}, Call: int64(w.deciding[v.TrialKey]), Return: int64(w.now)})
 	}
 	accepted := 0
@@ -243,9 +247,9 @@ func (w *world) lost(n *node) {
 // forgotten checks that nobody was there to tell a node that its attempt has ended.
 func (w *world) forgotten(n *node, a *simAttempt) {
 	const enough = 45 * time.Second
-	first, is := w.kept[a.key][w.node(n.worker, w.trial(a.key.Trial).Initiator)]
-	if is && a.direct && !w.calm && w.life%2 == 1 && w.now-w.began > enough && w.now-first.at > enough && w.now-w.whole > enough && first.recorded {
-		w.violated("%v waits for GO of %v, which its initiator ended %v ago", n, a.key, w.now-first.at)
+	since, is := w.known[a.key]
+	if is && a.direct && !w.calm && w.life%2 == 1 && w.now-w.began > enough && w.now-since > enough && w.now-w.whole > enough {
+		w.violated("%v waits for GO of %v, of which the archive has an end since %v", n, a.key, since)
 	}
 }
 
@@ -315,7 +319,7 @@ func (w *world) keptAtEnd(k wire.TrialKey, by map[*node]keptTruth) {
 	}
 	whole := len(by) == len(w.trial(k.Trial).Nodes()) && !w.calledOff[k] && !w.spoilt(k)
 	for _, truth := range by {
-		whole = whole && truth.recorded && truth.outcome == wire.Accepted
+		whole = whole && truth.at < w.committed[k] && truth.recorded && truth.outcome == wire.Accepted
 	}
 	if whole && v.Word == nil && v.Outcome != wire.Accepted {
 		w.violated("attempt %v was measured by all, and is %s (%s)", k, v.Outcome, v.Reason)

@@ -139,12 +139,15 @@ func (e *Engine) applyOverride() bool {
 // overridden finds the verdict that a person's decision is about; one about a
 // trial and no attempt is about the newest.
 func (e *Engine) overridden(s Said) (v wire.Verdict, known bool) {
+	if e.taken[s.Key.Trial] { // what comes of it decides too
+		return v, false
+	}
 	for _, had := range e.byTrial[s.Key.Trial] {
 		if had.Attempt == s.Key.Attempt || s.Key.Attempt == 0 {
 			v, known = had, true
 		}
 	}
-	if !known && s.Noted.Note == "skip" && s.Key.Attempt == 0 && !e.taken[s.Key.Trial] {
+	if !known && s.Noted.Note == "skip" && s.Key.Attempt == 0 {
 		if _, planned := e.trial(s.Key.Trial); planned {
 			return verdict.Skipped(s.Key.Trial, s.Noted), true
 		}

@@ -318,7 +318,7 @@ func (w *world) give(life int, ev Event) {
 				w.tell("%d %s: %T %+v", a.Worker, a.Node, a.Op, brief(a.Op))
 				w.asked(a)
 				w.perform(life, a)
-				if w.killIn > 0 && !w.calm && !w.leaving {
+				if w.life == life && w.killIn > 0 && !w.calm && !w.leaving {
 					if w.killIn--; w.killIn == 0 && w.rng.IntN(4) == 0 {
 						w.leave()
 					} else if w.killIn == 0 {
@@ -587,6 +587,9 @@ func (w *world) collect(n *node) {
 		for _, r := range fresh {
 			k := wire.TrialKey{Trial: r.Trial, Attempt: r.Attempt}
 			w.archive.records[k] = append(w.archive.records[k], r)
+			if _, ended := r.Body.(*wire.TrialState); ended && w.known[k] == 0 {
+				w.known[k] = w.now
+			}
 		}
 		for _, r := range fresh {
 			w.sighted(life, n.worker, r)
