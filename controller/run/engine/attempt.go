@@ -182,6 +182,11 @@ func (w *worker) vouched(a Answer) wire.Verdict {
 // decide makes the final verdict durable, tells the nodes, and closes the attempt.
 func (w *worker) decide(t wire.Trial, v wire.Verdict, then func()) {
 	v.Final = true
+	if beside, is := accepted(w.e.byTrial[v.Trial]); is && v.Outcome == wire.Accepted {
+		// A person accepted an earlier one, and the nodes went on alone before they were told.
+		text := fmt.Sprintf("attempt %d of the trial is accepted already", beside.Attempt)
+		v.Outcome, v.Reason = wire.Rejected, wire.Reason{Code: wire.ReasonSuperseded, Text: text}
+	}
 	w.e.write(w.index, Decide{v}, func() {
 		w.e.decided(v)
 		w.e.do(everybody, "", Seal{v.TrialKey}, nil)

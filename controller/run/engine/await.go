@@ -44,7 +44,11 @@ type awaiting struct {
 func (w *worker) awaitKept(t wire.Trial, k wire.TrialKey, names []string, then func()) {
 	a := &awaiting{w: w, trial: t, key: k, names: names, then: then, compared: w.e.now, suspects: map[string]bool{}}
 	w.await = a
-	if w.check(); !a.ended {
+	switch w.check(); {
+	case a.ended:
+	case w.mesh(): // GO may be out at any moment
+		a.lookOverMesh()
+	default:
 		a.lookLater()
 	}
 }
@@ -203,7 +207,7 @@ func (a *awaiting) lookOverMesh() {
 		case a.ended:
 		case answer.Fault != nil:
 			a.lookLater()
-		case v.Current == nil || *v.Current != a.key:
+		case v.Current == nil || *v.Current != a.key || v.State == wire.StateKept:
 			a.writeOff(a.lookLater)
 		default:
 			a.known = v.Version

@@ -24,7 +24,8 @@ func (w *worker) catchUp(then func()) {
 	})
 }
 
-// catchUpWith finishes attempts one after the other.
+// catchUpWith finishes attempts one after the other. Where not all nodes know of
+// one, they are asked again: some may have begun with it since.
 func (w *worker) catchUpWith(views map[string]wire.CampaignView, keys []wire.TrialKey, then func()) {
 	if len(keys) == 0 {
 		then()
@@ -38,8 +39,22 @@ func (w *worker) catchUpWith(views map[string]wire.CampaignView, keys []wire.Tri
 		return
 	}
 	w.show(Show{Trial: &t, Attempt: k.Attempt, Phase: "catching up"})
+	if !w.e.taken[k.Trial] {
+		w.e.taken[k.Trial] = true
+		next := rest
+		rest = func() { delete(w.e.taken, k.Trial); next() }
+	}
+	if len(takingPart(views, t, k)) == len(t.Nodes()) {
+		w.catchUpAt(views, t, k, rest)
+		return
+	}
+	w.views(func(views map[string]wire.CampaignView) { w.catchUpAt(views, t, k, rest) })
+}
+
+// catchUpAt finishes an attempt, and ends one first that is half armed.
+func (w *worker) catchUpAt(views map[string]wire.CampaignView, t wire.Trial, k wire.TrialKey, then func()) {
 	names := takingPart(views, t, k)
-	await := func() { w.awaitKept(t, k, names, func() { w.finish(t, k, rest) }) }
+	await := func() { w.awaitKept(t, k, names, func() { w.finish(t, k, then) }) }
 	if underWay(views, k) && len(names) < len(t.Nodes()) {
 		r := wire.AbortRequest{TrialKey: k, Reason: "the controller came back and found the trial half armed"}
 		w.abort(names, r, func(bool) { await() })

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -17,6 +18,13 @@ type checks struct {
 	failure   string
 	sent      time.Duration // when the call that is being received was made
 	began     time.Duration // when the controller last did
+	whole     time.Duration // since when the last cut is over
+	leaving   bool          // it has been told to end
+	pulls     bool          // and is to drive nothing
+	overruled int           // times that a person did
+	versions  map[wire.TrialKey][]wire.Verdict
+	committed map[wire.TrialKey]time.Duration
+	known     map[wire.TrialKey]time.Duration // since when the archive has a node's end of an attempt
 	placed    map[int]wire.TrialKey
 	deciding  map[wire.TrialKey]time.Duration
 	released  map[*node]bool
@@ -33,7 +41,8 @@ type keptTruth struct {
 }
 
 func newChecks() checks {
-	return checks{kept: map[wire.TrialKey]map[*node]keptTruth{}, calledOff: map[wire.TrialKey]bool{}, leases: map[*node][]porcupine.Operation{}}
+	return checks{committed: map[wire.TrialKey]time.Duration{}, known: map[wire.TrialKey]time.Duration{},
+		versions: map[wire.TrialKey][]wire.Verdict{}, kept: map[wire.TrialKey]map[*node]keptTruth{}, calledOff: map[wire.TrialKey]bool{}, leases: map[*node][]porcupine.Operation{}}
 }
 
 func (w *world) violated(format string, args ...any) {
@@ -44,7 +53,7 @@ func (w *world) violated(format string, args ...any) {
 
 // lived begins a controller's life.
 func (w *world) lived() {
-	w.began, w.placed, w.deciding, w.released = w.now, map[int]wire.TrialKey{}, map[wire.TrialKey]time.Duration{}, map[*node]bool{}
+	w.leaving, w.began, w.placed, w.deciding, w.released = false, w.now, map[int]wire.TrialKey{}, map[wire.TrialKey]time.Duration{}, map[*node]bool{}
 }
 
 func (w *world) decision(k wire.TrialKey) (wire.Verdict, bool) {
@@ -67,11 +76,17 @@ func (w *world) decided(trial int) (out []wire.Verdict) {
 
 // asked checks an action against what is true.
 func (w *world) asked(a Action) {
+	if n := a.Node; n != "" && w.calm && w.cfg.Plan.Control == wire.ControlMesh {
+		w.speaking(a)
+	}
 	switch op := a.Op.(type) {
 	case Place:
 		k := wire.TrialKey{Trial: op.Trial.Number, Attempt: op.Attempt}
 		if want, more := verdict.Next(w.cfg.Plan.AttemptsMax, w.decided(k.Trial)); !more || want != k.Attempt {
 			w.violated("attempt %v is made, and %d is next (more %v)", k, want, more)
+		}
+		if w.leaving || w.pulls {
+			w.violated("attempt %v is begun by a controller that is to begin none", k)
 		}
 		for other, at := range w.placed {
 			if other != a.Worker && at.Trial == k.Trial {
@@ -100,7 +115,7 @@ func (w *world) asked(a Action) {
 			delete(w.placed, a.Worker)
 		}
 	case Renew:
-		if n := w.node(a.Worker, a.Node); w.released[n] || op.TTL != leaseTTL {
+		if n := w.node(a.Worker, a.Node); w.released[n] || op.TTL != w.ttl() {
 			w.violated("the lease of %v is renewed for %v (given up: %v)", n, op.TTL, w.released[n])
 		}
 	case Release:
@@ -114,6 +129,22 @@ func (w *world) asked(a Action) {
 	case Seal:
 		if _, is := w.decision(op.Key); !is {
 			w.violated("attempt %v is sealed, and not decided", op.Key)
+		}
+	}
+}
+
+func (w *world) ttl() time.Duration {
+	if w.cfg.Plan.Control == wire.ControlMesh {
+		return meshLease
+	}
+	return leaseTTL
+}
+
+// speaking checks that the controller says nothing over the mesh while a window is open.
+func (w *world) speaking(a Action) {
+	for _, n := range w.nodes[a.Worker] {
+		if c := n.cur; c != nil && w.now < c.closes && w.now > c.closes-2*time.Second {
+			w.violated("%T is sent to %s while the window of %v is open", a.Op, a.Node, c.key)
 		}
 	}
 }
@@ -142,8 +173,8 @@ func (w *world) arming(a Action, op Arm) {
 
 func (w *world) durable(vs []wire.Verdict) {
 	for _, v := range vs {
-		if had, is := w.decision(v.TrialKey); !is || !reflect.DeepEqual(had, v) {
-			w.violated("a node is told %+v, and the archive has %+v (%v)", v, had, is)
+		if !slices.ContainsFunc(w.versions[v.TrialKey], func(had wire.Verdict) bool { return reflect.DeepEqual(had, v) }) {
+			w.violated("a node is told %+v, and the archive has had %+v", v, w.versions[v.TrialKey])
 		}
 	}
 }
@@ -152,6 +183,9 @@ func (w *world) durable(vs []wire.Verdict) {
 func (w *world) told(n *node, vs []wire.Verdict) {
 	w.durable(vs)
 	for _, v := range vs {
+		if now, _ := w.decision(v.TrialKey); v.Word != nil || now.Word != nil {
+			continue // the register is written once
+		}
 		w.decisions = append(w.decisions, porcupine.Operation{Input: decisionOp{v.TrialKey, "", true}, Output: outcome(v), Call: int64(w.now), Return: int64(w.now) + 1})
 	}
 }
@@ -177,7 +211,11 @@ func (w *world) commit(v wire.Verdict) {
 		return
 	}
 	w.archive.decisions = withVerdict(w.archive.decisions, v)
-	w.decisions = append(w.decisions, porcupine.Operation{Input: decisionOp{v.TrialKey, outcome(v), false}, Call: int64(w.deciding[v.TrialKey]), Return: int64(w.now)})
+	w.versions[v.TrialKey] = append(w.versions[v.TrialKey], v)
+	if v.Word == nil {
+		w.committed[v.TrialKey] = w.now
+		w.decisions = append(w.decisions, porcupine.Operation{Input: decisionOp{v.TrialKey, outcome(v), false}, Call: int64(w.deciding[v.TrialKey]), Return: int64(w.now)})
+	}
 	accepted := 0
 	for _, had := range w.decided(v.Trial) {
 		if had.Outcome == wire.Accepted {
@@ -209,9 +247,9 @@ func (w *world) lost(n *node) {
 // forgotten checks that nobody was there to tell a node that its attempt has ended.
 func (w *world) forgotten(n *node, a *simAttempt) {
 	const enough = 45 * time.Second
-	first, is := w.kept[a.key][w.node(n.worker, w.trial(a.key.Trial).Initiator)]
-	if is && a.direct && !w.calm && w.life%2 == 1 && w.now-w.began > enough && w.now-first.at > enough && w.now > w.calmAt+enough {
-		w.violated("%v waits for GO of %v, which its initiator ended %v ago", n, a.key, w.now-first.at)
+	since, is := w.known[a.key]
+	if is && a.direct && !w.calm && w.life%2 == 1 && w.now-w.began > enough && w.now-since > enough && w.now-w.whole > enough {
+		w.violated("%v waits for GO of %v, of which the archive has an end since %v", n, a.key, since)
 	}
 }
 
@@ -221,12 +259,20 @@ func (w *world) failing(f Fail) {
 	}
 }
 
-func (w *world) finished() {
-	w.done = true
+// open is the first trial that has attempts to come; 0 for none.
+func (w *world) open() int {
 	for _, t := range w.cfg.Plan.Trials {
 		if _, more := verdict.Next(w.cfg.Plan.AttemptsMax, w.decided(t.Number)); more {
-			w.violated("the run ends, and trial %d is not done", t.Number)
+			return t.Number
 		}
+	}
+	return 0
+}
+
+func (w *world) finished() {
+	w.done = true
+	if trial := w.open(); trial > 0 {
+		w.violated("the run ends, and trial %d is not done", trial)
 	}
 }
 
@@ -250,7 +296,7 @@ func (w *world) atEnd() {
 		}
 	}
 	for _, k := range w.archive.attempts() {
-		if _, is := w.decision(k); !is || !w.archive.sealed[k] {
+		if v, is := w.decision(k); !is || !w.archive.sealed[k] && v.Word == nil {
 			w.violated("attempt %v is in the archive: decided %v, sealed %v", k, is, w.archive.sealed[k])
 		}
 	}
@@ -273,9 +319,9 @@ func (w *world) keptAtEnd(k wire.TrialKey, by map[*node]keptTruth) {
 	}
 	whole := len(by) == len(w.trial(k.Trial).Nodes()) && !w.calledOff[k] && !w.spoilt(k)
 	for _, truth := range by {
-		whole = whole && truth.recorded && truth.outcome == wire.Accepted
+		whole = whole && truth.at < w.committed[k] && truth.recorded && truth.outcome == wire.Accepted
 	}
-	if whole && v.Outcome != wire.Accepted {
+	if whole && v.Word == nil && v.Outcome != wire.Accepted {
 		w.violated("attempt %v was measured by all, and is %s (%s)", k, v.Outcome, v.Reason)
 	}
 }

@@ -29,7 +29,9 @@ type node struct {
 	copied   int // of the records, in the archive
 	copying  bool
 	piloting bool
-	mute     bool // it cannot record the end of its next attempt
+	version  uint64
+	watching []func() // called when the version rises
+	mute     bool     // it cannot record the end of its next attempt
 }
 
 type simLease struct {
@@ -41,7 +43,8 @@ type simAttempt struct {
 	key     wire.TrialKey
 	state   wire.State
 	alone   bool
-	direct  bool // armed by a call of the controller that came in time
+	closes  time.Duration // its window, once GO is out
+	direct  bool          // armed by a call of the controller that came in time
 	waiters []func()
 }
 
@@ -90,14 +93,44 @@ func (n *node) set(v wire.Verdict) {
 	n.verdicts[v.Trial] = withVerdict(n.verdicts[v.Trial], v)
 }
 
+// bump says that the view has changed.
+func (n *node) bump() {
+	n.version++
+	watching := n.watching
+	n.watching = nil
+	for _, wake := range watching {
+		wake()
+	}
+}
+
+// watch calls then with a view of another version, or when it has waited long enough.
+func (n *node) watch(known uint64, wait time.Duration, then func()) {
+	if n.version != known || wait == 0 {
+		then()
+		return
+	}
+	over := false
+	once := func() {
+		if !over {
+			over = true
+			then()
+		}
+	}
+	n.watching = append(n.watching, once)
+	n.w.at(wait, once)
+}
+
 func (n *node) view() wire.CampaignView {
-	v := wire.CampaignView{State: wire.StateLoaded, Position: wire.SpoolPosition{Epoch: "e", Seq: uint64(len(n.records))}}
+	v := wire.CampaignView{Version: n.version, State: wire.StateLoaded, Position: wire.SpoolPosition{Epoch: "e", Seq: uint64(len(n.records))}}
 	if n.last != nil {
 		v.State, v.Current = wire.StateKept, n.last
 	}
 	if n.cur != nil {
 		k := n.cur.key
 		v.State, v.Current = n.cur.state, &k
+		if left := (n.cur.closes - n.w.now).Seconds(); v.State == wire.StateRunning && left > 0 {
+			v.Live = &wire.Live{RemainingS: &left}
+		}
 	}
 	for number, vs := range n.verdicts {
 		v.Trials = append(v.Trials, wire.TrialView{Number: number, Attempts: slices.Clone(vs)})
@@ -129,6 +162,7 @@ func (n *node) arm(k wire.TrialKey, alone bool, done func(*Fault)) {
 			return
 		}
 		a.state = wire.StateArmed
+		n.bump()
 		done(nil)
 		n.after(noGoLimit, a, func() {
 			if a.state == wire.StateArmed {
@@ -196,7 +230,7 @@ func (n *node) sendGo(a *simAttempt, tries int) {
 	switch {
 	case ready:
 		for _, p := range append(n.peers(a.key), n) {
-			p.after(500*time.Millisecond, p.cur, p.open(p.cur))
+			p.goes(p.cur)
 		}
 	case tries == 0:
 		n.finish(a, wire.Failed, wire.ReasonGoUnanswered)
@@ -215,14 +249,17 @@ func (n *node) peers(k wire.TrialKey) []*node {
 	return out
 }
 
-func (n *node) open(a *simAttempt) func() {
-	return func() {
-		if a.state != wire.StateArmed {
-			return
-		}
-		a.state = wire.StateRunning
-		n.record(a.key, &wire.Window{OpenBootNs: int64(n.w.now), CloseBootNs: int64(n.w.now + 2*time.Second)})
-		n.after(2*time.Second+n.w.between(0, 500*time.Millisecond), a, func() {
+// goes has the window open after GO.
+func (n *node) goes(a *simAttempt) {
+	const lead, window = 500 * time.Millisecond, 2 * time.Second
+	if a.state != wire.StateArmed {
+		return
+	}
+	a.state, a.closes = wire.StateRunning, n.w.now+lead+window
+	n.bump()
+	n.after(lead, a, func() {
+		n.record(a.key, &wire.Window{OpenBootNs: int64(n.w.now), CloseBootNs: int64(n.w.now + window)})
+		n.after(window+n.w.between(0, 500*time.Millisecond), a, func() {
 			a.state = wire.StateRestoring
 			n.after(n.w.between(10*time.Millisecond, 300*time.Millisecond), a, func() {
 				if n.w.trial(a.key.Trial).Initiator == n.name && n.w.spoilt(a.key) {
@@ -232,7 +269,7 @@ func (n *node) open(a *simAttempt) func() {
 				}
 			})
 		})
-	}
+	})
 }
 
 func (n *node) finish(a *simAttempt, outcome wire.Outcome, code wire.ReasonCode) {
@@ -245,6 +282,7 @@ func (n *node) finish(a *simAttempt, outcome wire.Outcome, code wire.ReasonCode)
 		n.w.violated("the lease of %v ran out in attempt %v", n, k)
 	}
 	n.ended(k, outcome, code)
+	n.bump()
 	for _, wake := range a.waiters {
 		wake()
 	}

@@ -139,12 +139,15 @@ func (e *Engine) applyOverride() bool {
 // overridden finds the verdict that a person's decision is about; one about a
 // trial and no attempt is about the newest.
 func (e *Engine) overridden(s Said) (v wire.Verdict, known bool) {
+	if e.taken[s.Key.Trial] { // what comes of it decides too
+		return v, false
+	}
 	for _, had := range e.byTrial[s.Key.Trial] {
 		if had.Attempt == s.Key.Attempt || s.Key.Attempt == 0 {
 			v, known = had, true
 		}
 	}
-	if !known && s.Noted.Note == "skip" && s.Key.Attempt == 0 && !e.taken[s.Key.Trial] {
+	if !known && s.Noted.Note == "skip" && s.Key.Attempt == 0 {
 		if _, planned := e.trial(s.Key.Trial); planned {
 			return verdict.Skipped(s.Key.Trial, s.Noted), true
 		}
@@ -152,24 +155,28 @@ func (e *Engine) overridden(s Said) (v wire.Verdict, known bool) {
 	return v, known
 }
 
+// override makes of a verdict what a person decided. One attempt of a trial is
+// its result: another is not accepted beside it.
 func (e *Engine) override(v wire.Verdict, n wire.Noted) {
-	i := slices.IndexFunc(e.byTrial[v.Trial], func(had wire.Verdict) bool {
-		return had.Attempt != v.Attempt && had.Outcome == wire.Accepted
-	})
-	if n.Note == "accept" && i >= 0 { // or the trial would count twice
-		e.keep(Note{fmt.Sprintf("%s wished to accept trial %d attempt %d, and attempt %d is accepted: nothing changed",
-			n.By, v.Trial, v.Attempt, e.byTrial[v.Trial][i].Attempt)}, func() {})
-		return
+	unchanged := func(why string) {
+		text := fmt.Sprintf("%s wished to %s trial %d attempt %d, %s: nothing changed", n.By, n.Note, v.Trial, v.Attempt, why)
+		e.keep(Note{text}, func() {})
 	}
 	after, changes := v, v.Word != nil && v.Word.Decision == n.Note && v.Word.Text == n.Text
 	if !changes {
-		if after, changes = verdict.Heed(v, n); !changes {
-			e.keep(Note{fmt.Sprintf("%s wished to %s trial %d attempt %d, which is %s: nothing changed",
-				n.By, n.Note, v.Trial, v.Attempt, v.Outcome)}, func() {})
-			return
-		}
+		after, changes = verdict.Heed(v, n)
 	}
-	e.keep(Decide{after}, func() { e.decided(after) })
+	beside := slices.IndexFunc(e.byTrial[v.Trial], func(had wire.Verdict) bool {
+		return had.Attempt != v.Attempt && had.Outcome == wire.Accepted
+	})
+	switch {
+	case beside >= 0 && (n.Note == "accept" || changes && after.Outcome == wire.Accepted):
+		unchanged(fmt.Sprintf("and attempt %d is accepted", e.byTrial[v.Trial][beside].Attempt))
+	case !changes:
+		unchanged(fmt.Sprintf("which is %s", v.Outcome))
+	default:
+		e.keep(Decide{after}, func() { e.decided(after) })
+	}
 }
 
 // atInterim applies the stopping rule where it has an analysis to make, and

@@ -128,6 +128,9 @@ func newWorld(seed uint64, m *mutant) *world {
 	if seed%64 == 0 { // a node that takes part in no trial
 		names = append(slices.Clone(names), "z")
 	}
+	if seed%8 == 0 && workers == 1 {
+		plan.Control = wire.ControlMesh
+	}
 	w.cfg = Config{Plan: plan, Has: func(int) bool { return true }, LookEvery: 2 * time.Second}
 	w.archive = &archive{records: map[wire.TrialKey][]wire.Record{}, held: map[*node]int{}, sealed: map[wire.TrialKey]bool{}}
 	w.checks = newChecks()
@@ -149,6 +152,9 @@ func (w *world) mishaps() {
 	if w.calm {
 		return
 	}
+	for range w.rng.IntN(4) {
+		w.at(w.between(0, w.calmAt), w.overrule)
+	}
 	for range w.rng.IntN(5) {
 		nodes := w.nodes[w.rng.IntN(len(w.nodes))]
 		n := nodes[w.rng.IntN(len(nodes))]
@@ -168,7 +174,10 @@ func (w *world) mishaps() {
 			}
 			for _, n := range cut {
 				w.at(at, func() { n.cut = true })
-				w.at(over, func() { n.cut = false; w.collect(n) })
+				w.at(over, func() {
+					n.cut, w.whole = false, w.now
+					w.collect(n)
+				})
 			}
 		case 3, 4:
 			w.at(at, n.restart)
@@ -207,7 +216,9 @@ func (w *world) start() {
 	cfg := w.cfg
 	cfg.Decisions = slices.Clone(w.archive.decisions)
 	w.lived()
+	cfg.PullOnly = w.rng.IntN(4) == 0 && w.now < w.calmAt && !w.calm
 	w.mutant.configure(&cfg)
+	w.pulls = cfg.PullOnly
 	w.engine = New(cfg)
 	life := w.life
 	decided := map[wire.TrialKey]bool{}
@@ -249,6 +260,33 @@ func (w *world) sighted(life, worker int, r wire.Record) {
 	}
 }
 
+// overrule has a person decide something, which the archive has a record of.
+func (w *world) overrule() {
+	k := wire.TrialKey{Trial: 1 + w.rng.IntN(len(w.cfg.Plan.Trials)), Attempt: w.rng.IntN(3)}
+	n := wire.Noted{Note: []string{"accept", "repeat", "skip", "mark"}[w.rng.IntN(4)], By: "phone"}
+	if w.life%2 == 1 && !w.leaving {
+		w.tell("a person says %s of %v", n.Note, k)
+		w.overruled++
+		w.give(w.life, Said{k, n})
+	}
+}
+
+// leave ends the controller as a person does.
+func (w *world) leave() {
+	life := w.life
+	w.at(5*time.Second, func() {
+		if w.life == life {
+			w.violated("the controller does not end when it is told to")
+		}
+	})
+	w.at(0, func() {
+		if w.life == life {
+			w.leaving = true
+			w.give(life, Leave{})
+		}
+	})
+}
+
 // kill ends the controller, and has it started anew.
 func (w *world) kill() {
 	w.tell("the controller is killed")
@@ -280,8 +318,10 @@ func (w *world) give(life int, ev Event) {
 				w.tell("%d %s: %T %+v", a.Worker, a.Node, a.Op, brief(a.Op))
 				w.asked(a)
 				w.perform(life, a)
-				if w.killIn > 0 && !w.calm {
-					if w.killIn--; w.killIn == 0 {
+				if w.life == life && w.killIn > 0 && !w.calm && !w.leaving {
+					if w.killIn--; w.killIn == 0 && w.rng.IntN(4) == 0 {
+						w.leave()
+					} else if w.killIn == 0 {
 						w.kill()
 						return
 					}
@@ -345,10 +385,16 @@ func (w *world) perform(life int, a Action) {
 			w.collect(n)
 		}
 	case Fail:
-		w.failing(op)
-		w.kill()
+		if !w.leaving {
+			w.failing(op)
+			w.kill()
+		}
 	case Finished:
-		w.finished()
+		if w.leaving || w.pulls || w.overruled > 0 && w.open() > 0 { // a person resumes it
+			w.kill()
+		} else {
+			w.finished()
+		}
 	case Drive:
 		answer(soon, func() Answer { w.drive(a.Worker); return Answer{} })
 	case Decide:
@@ -470,7 +516,7 @@ func (w *world) receive(n *node, op Op, reply func(Answer)) {
 			return
 		}
 		n.loaded = true
-		reply(Answer{View: n.view(), Held: n.copied == len(n.records)})
+		n.watch(op.Known, op.Wait, func() { reply(Answer{View: n.view(), Held: n.copied == len(n.records)}) })
 	case Renew:
 		reply(Answer{Fault: n.take(holder, op.TTL)})
 	case Release:
@@ -541,6 +587,9 @@ func (w *world) collect(n *node) {
 		for _, r := range fresh {
 			k := wire.TrialKey{Trial: r.Trial, Attempt: r.Attempt}
 			w.archive.records[k] = append(w.archive.records[k], r)
+			if _, ended := r.Body.(*wire.TrialState); ended && w.known[k] == 0 {
+				w.known[k] = w.now
+			}
 		}
 		for _, r := range fresh {
 			w.sighted(life, n.worker, r)
