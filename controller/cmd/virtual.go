@@ -44,7 +44,7 @@ type virtualFlags struct {
 
 func (f *virtualFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.clock, "clock", "", "real or virtual: in virtual time nothing is ever late, and no root is needed (default: real, or as the run was begun)")
-	c.Flags().StringVar(&f.kernel, "kernel", "", "for virtual time: the kernel's file (default: what "+kernel.Build+" built)")
+	c.Flags().StringVar(&f.kernel, "kernel", "", "for virtual time: the kernel's file (default: what `"+kernel.Build+"` built)")
 	c.Flags().IntVar(&f.memoryMB, "memory-mb", 0, "for virtual time: the most that the kernel may take of this machine's memory (default: by the number of nodes)")
 	c.Flags().StringVar(&f.start, "start", "", "for virtual time: what its wall clock shows at the start, as 2026-11-30T12:00:00Z (default: now)")
 }
@@ -82,7 +82,7 @@ func (f *virtualFlags) find() (kernel.Kernel, error) {
 	}
 	k, err := kernel.Find()
 	if errors.Is(err, kernel.ErrNone) {
-		return k, fmt.Errorf("%w; build it once, in the source tree, with\n\n    scripts/setup kernel && %s\n\n"+
+		return k, fmt.Errorf("%w; build it once, in the source tree, with\n\n    %s\n\n"+
 			"(a few minutes of two processors, 170 MB to fetch, 2 GB of disk meanwhile and 6 MB to stay), or go on with --clock real", err, kernel.Build)
 	}
 	return k, err

@@ -28,7 +28,7 @@ type Kernel struct {
 }
 
 // Build is how the kernel is built, for messages.
-const Build = "rehearsal/kernel/build"
+const Build = "make kernel"
 
 // ErrNone is returned when the kernel has not been built.
 var ErrNone = errors.New("the kernel for virtual time has not been built")
