@@ -80,8 +80,8 @@ type RunInfo struct {
 	Campaign    string            `json:"campaign"`
 	CreatedWall time.Time         `json:"created_wall"`
 	Seed        uint64            `json:"seed"`
-	Version     string            `json:"version"` // of the controller that drove the run
-	Place       string            `json:"place"`   // rehearsal | road | bench | log
+	Version     string            `json:"version"`         // of the controller that drove the run
+	Place       string            `json:"place"`           // rehearsal | road | bench | log
 	Clock       *Clock            `json:"clock,omitempty"` // of a rehearsal; nil: nature's
 	Site        map[string]string `json:"site,omitempty"`
 	Paper       *plan.Paper       `json:"paper,omitempty"`  // whose question the campaign puts; nil: nobody's

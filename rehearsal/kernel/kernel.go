@@ -74,6 +74,23 @@ func at(path, hash string) (Kernel, error) {
 	return Kernel{Path: path, Version: strings.TrimSpace(string(out)), Configuration: hash}, nil
 }
 
+// Congestion are the congestion controls that the kernel is built with. There
+// are no others in it: it has no modules, and no BPF that could be one.
+func Congestion() ([]string, error) {
+	text, err := files.ReadFile("config")
+	if err != nil {
+		return nil, fmt.Errorf("read the kernel's configuration: %w", err)
+	}
+	out := []string{"reno"}
+	for line := range strings.Lines(string(text)) {
+		name, ok := strings.CutPrefix(line, "CONFIG_TCP_CONG_")
+		if name, set := strings.CutSuffix(name, "=y\n"); ok && set && name != "ADVANCED" {
+			out = append(out, strings.ToLower(name))
+		}
+	}
+	return out, nil
+}
+
 // hashDigits is how much of a SHA-256 names a kernel.
 const hashDigits = 16
 
