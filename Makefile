@@ -21,7 +21,7 @@ ROOT = $(if $(filter 0,$(shell id -u)),,sudo)
 SUITES = go run ./test/suites
 OWN_GO = $$(find . -path ./.tools -prune -o -name '*.go' -print)
 
-.PHONY: help rehearse test test-all check build app app-test app-verify bench soak dist packages site clean
+.PHONY: help rehearse kernel test test-all check build app app-test app-verify bench soak dist packages site clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' Makefile
@@ -30,6 +30,10 @@ rehearse: ## install what a rehearsal needs, build, rehearse campaigns/velocity.
 	@scripts/setup rehearse
 	@$(MAKE) build
 	@$(if $(ROOT),echo 'The rehearsal makes network namespaces and interfaces; that needs root.' >&2;) $(ROOT) bin/fieldmesh rehearse campaigns/velocity.yaml
+
+kernel: ## build the kernel for rehearsals in virtual time (minutes, once)
+	@scripts/setup kernel
+	@rehearsal/kernel/build
 
 test: ## install what the tests need, run them (needs root)
 	@scripts/setup test
@@ -46,7 +50,7 @@ test-all: ## `make test` and the tests that it leaves out (an hour, needs root)
 check: ## format, vet, lint and unit tests: quick, unprivileged, offline once set up
 	@scripts/setup check
 	@bad=$$(gofmt -l $(OWN_GO)); [ -z "$$bad" ] || { printf 'not formatted by gofmt:\n%s\n' "$$bad" >&2; exit 1; }
-	@for s in scripts/setup scripts/guest scripts/iperf3 packaging/build android-app/maven android-app/agent-test .ci/run; do bash -n $$s; done
+	@for s in scripts/setup scripts/guest scripts/iperf3 rehearsal/kernel/build packaging/build android-app/maven android-app/agent-test .ci/run; do bash -n $$s; done
 	go vet ./...
 	go vet -tags e2e,guest ./...
 	staticcheck -tags e2e,guest ./...

@@ -80,8 +80,9 @@ type RunInfo struct {
 	Campaign    string            `json:"campaign"`
 	CreatedWall time.Time         `json:"created_wall"`
 	Seed        uint64            `json:"seed"`
-	Version     string            `json:"version"` // of the controller that drove the run
-	Place       string            `json:"place"`   // rehearsal | road | bench | log
+	Version     string            `json:"version"`         // of the controller that drove the run
+	Place       string            `json:"place"`           // rehearsal | road | bench | log
+	Clock       *Clock            `json:"clock,omitempty"` // of a rehearsal; nil: nature's
 	Site        map[string]string `json:"site,omitempty"`
 	Paper       *plan.Paper       `json:"paper,omitempty"`  // whose question the campaign puts; nil: nobody's
 	Scale       *plan.Scale       `json:"scale,omitempty"`  // nil: the campaign as its file has it
@@ -93,6 +94,23 @@ type RunInfo struct {
 	Movement map[string][]byte `json:"-"`
 	Plan     wire.RunPlan      `json:"-"` // schedule.json; its key is never stored
 }
+
+// The clocks that a rehearsal can have been driven by.
+const (
+	ClockReal    = "real"
+	ClockVirtual = "virtual"
+)
+
+// Clock is what time was in a rehearsal.
+type Clock struct {
+	Kind          string `json:"kind"`                    // real | virtual
+	Kernel        string `json:"kernel,omitempty"`        // of virtual time: its version
+	Configuration string `json:"configuration,omitempty"` // hash of all that this kernel is built from
+	CallNs        int    `json:"call_ns,omitempty"`       // virtual time that a system call takes
+}
+
+// Virtual reports whether time stands still while anything runs.
+func (c *Clock) Virtual() bool { return c != nil && c.Kind == ClockVirtual }
 
 // stored is run.json.
 type stored struct {

@@ -27,7 +27,7 @@ func FieldCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(fieldShowCommand(), fieldServeCommand())
+	c.AddCommand(fieldShowCommand(), fieldServeCommand(), fieldBootCommand(), fieldDriveCommand())
 	return c
 }
 
@@ -259,6 +259,7 @@ func (s *session) worldConfig(dir, agent string, identity keys.Identity, keysDir
 	if cfg.FilesDir, err = filepath.Abs(cfg.FilesDir); err != nil {
 		return world.Config{}, fmt.Errorf("find the run's folder: %w", err)
 	}
+	cfg.VirtualTime = s.archive.Info().Clock.Virtual()
 	cfg.Dir, cfg.Agent, cfg.ControllerKeys, cfg.Run, cfg.Seed = dir, agent, keysDir, s.plan.Run, s.plan.Seed
 	cfg.Authorized = []keys.Peer{{Name: identity.Name, Role: wire.RoleController, Pin: identity.Pin}}
 	return cfg, nil

@@ -61,6 +61,15 @@ func (p *progress) step(s run.Progress) {
 	p.draw()
 }
 
+// say writes a line of its own.
+func (p *progress) say(line string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.erase()
+	fmt.Fprintln(p.out, line)
+	p.draw()
+}
+
 func number(s run.Progress) int {
 	if s.Trial == nil {
 		return 0

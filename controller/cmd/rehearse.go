@@ -23,9 +23,10 @@ const agentBinary = "fieldmesh-agent"
 
 type rehearseFlags struct {
 	runFlags
-	worlds int
-	dir    string
-	agent  string
+	worlds  int
+	dir     string
+	agent   string
+	virtual virtualFlags
 }
 
 // RehearseCommand is `fieldmesh rehearse FILE`.
@@ -35,30 +36,43 @@ func RehearseCommand() *cobra.Command {
 		Use:   "rehearse FILE",
 		Short: "Rehearse a campaign on this machine: real agents, iperf3 and gpsd over an emulated radio",
 		Long: "Rehearse drives the campaign in FILE in namespaces on this machine, through the same code as `fieldmesh run`.\n" +
-			"It makes network namespaces and interfaces, so it needs root. A rehearsal that was interrupted goes on with --resume RUN,\n" +
-			"and drives a trial again that was given up with --retry TRIAL.",
+			"It makes network namespaces and interfaces, so it needs root; with --clock virtual it does so in a kernel of its own, as any user.\n" +
+			"A rehearsal that was interrupted goes on with --resume RUN, and drives a trial again that was given up with --retry TRIAL.",
 		Args: fileOrResume(&f.runFlags),
 		RunE: func(c *cobra.Command, args []string) error {
-			if os.Geteuid() != 0 {
-				return errors.New("a rehearsal makes network namespaces and interfaces, which needs root: run it with sudo")
+			virtually, err := f.virtually()
+			if err != nil {
+				return err
 			}
+			if virtually {
+				return rehearseVirtually(c.Context(), f, first(args), c.OutOrStdout())
+			}
+			if os.Geteuid() != 0 {
+				return errors.New("a rehearsal makes network namespaces and interfaces, which needs root: run it with sudo, or as it is with --clock virtual")
+			}
+			f.clock = &archive.Clock{Kind: archive.ClockReal}
 			s, err := openSession(f.runFlags, first(args), archive.PlaceRehearsal)
 			if err != nil {
 				return err
 			}
-			err = s.inFields(c.Context(), f, c.OutOrStdout())
+			var lanes []string
+			for i := range f.worlds {
+				lanes = append(lanes, laneName(i, f.worlds))
+			}
+			err = s.inFields(c.Context(), f, newProgress(c.OutOrStdout(), lanes).step)
 			return errors.Join(err, s.conclude(c.OutOrStdout()), s.close())
 		},
 	}
 	f.add(c)
 	c.Flags().IntVar(&f.worlds, "worlds", 1, "fields side by side that share the schedule; too many make trials late, and late ones are rejected")
 	c.Flags().StringVar(&f.dir, "world-dir", "/var/lib/fieldmesh/rehearsal", "folder for the fields' files, which stay there while a run is unfinished; unprivileged users must be able to enter it")
+	f.virtual.add(c)
 	c.Flags().StringVar(&f.agent, "agent", "", "the agent's program (default: "+agentBinary+" beside this program)")
 	return c
 }
 
 // inFields creates the fields, drives the campaign in them, and takes them away.
-func (s *session) inFields(ctx context.Context, f rehearseFlags, out io.Writer) (err error) {
+func (s *session) inFields(ctx context.Context, f rehearseFlags, watch func(run.Progress)) (err error) {
 	if f.worlds < 1 {
 		return fmt.Errorf("--worlds %d: at least one is needed", f.worlds)
 	}
@@ -91,7 +105,7 @@ func (s *session) inFields(ctx context.Context, f rehearseFlags, out io.Writer) 
 	if err != nil {
 		return err
 	}
-	return s.drive(ctx, lanes, f.runFlags, out)
+	return s.drive(ctx, lanes, f.runFlags, watch)
 }
 
 // startFields starts the fields that are asked for. What it returns to close

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/internal/version"
+	"fieldmesh.dev/fieldmesh/rehearsal/virtual"
 )
 
 // Root is the whole command.
@@ -29,8 +30,13 @@ func Root() *cobra.Command {
 	return root
 }
 
+// statusResume is EX_TEMPFAIL of sysexits.h: batch systems can be told that it
+// asks to be run again.
+const statusResume = 75
+
 // Main runs the command line and returns its exit status: 0 for success, 1
-// for an error, which is printed, 130 when it was interrupted.
+// for an error, which is printed, 130 when it was interrupted, and 75 when a
+// rehearsal in virtual time was cut off, however it was, and can be resumed.
 func Main(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -41,6 +47,9 @@ func Main(args []string) int {
 	switch {
 	case err == nil:
 		return 0
+	case errors.Is(err, virtual.ErrCut):
+		fmt.Fprintln(os.Stderr, "fieldmesh:", err)
+		return statusResume
 	case ctx.Err() != nil:
 		fmt.Fprintln(os.Stderr, "fieldmesh: interrupted; what was recorded is kept")
 		for _, e := range besidesInterrupt(err) {

@@ -49,7 +49,7 @@ func (s *session) onFleet(c *cobra.Command, fleetFile string, flags runFlags) er
 		return err
 	}
 	defer closeLane()
-	return s.drive(c.Context(), []*run.Lane{lane}, flags, c.OutOrStdout())
+	return s.drive(c.Context(), []*run.Lane{lane}, flags, newProgress(c.OutOrStdout(), []string{""}).step)
 }
 
 // lane makes the clients of the plan's nodes.

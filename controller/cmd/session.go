@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -36,6 +35,8 @@ type runFlags struct {
 	why      string
 	influx   influxFlags
 	patience time.Duration
+	clock    *archive.Clock // of a rehearsal
+	start    time.Time      // what the run's clock shows when it is begun; zero: now
 }
 
 func (f *runFlags) add(c *cobra.Command) {
@@ -48,6 +49,14 @@ func (f *runFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.why, "why", "", "with --retry: why, for the run's journal and its report")
 	c.Flags().DurationVar(&f.patience, "patience", 20*time.Second, "how long to wait for GPS fixes and nodes before refusing")
 	f.influx.add(c)
+}
+
+// begun is when a new run is begun.
+func (f *runFlags) begun() time.Time {
+	if f.start.IsZero() {
+		return time.Now().UTC()
+	}
+	return f.start.UTC()
 }
 
 // session is one run being driven: its archive, its plan with the secret key,
@@ -79,7 +88,7 @@ func openSession(f runFlags, file, place string) (*session, error) {
 	}
 	name := f.name
 	if name == "" {
-		name = c.Name + "-" + time.Now().UTC().Format("20060102-150405")
+		name = c.Name + "-" + f.begun().Format("20060102-150405")
 	}
 	key := make([]byte, 32)
 	if _, err := rand.Read(key); err != nil {
@@ -94,7 +103,7 @@ func openSession(f runFlags, file, place string) (*session, error) {
 		return nil, err
 	}
 	folder = cmp.Or(folder, name)
-	a, err := archive.Create(filepath.Join(f.runs, folder), archive.RunInfo{Run: name, Shard: shard, Campaign: c.Name, CreatedWall: time.Now().UTC(),
+	a, err := archive.Create(filepath.Join(f.runs, folder), archive.RunInfo{Run: name, Shard: shard, Campaign: c.Name, CreatedWall: f.begun(), Clock: f.clock,
 		Paper: c.Paper, Scale: c.Scale, Enough: c.Design.Enough, Seed: p.Seed, Version: version.String(), Place: place,
 		Site: siteSheet(c.Site), CampaignRaw: c.Raw, Movement: movement, Plan: p})
 	if err != nil {
@@ -251,8 +260,8 @@ func readKey(runs, name string) ([]byte, error) {
 	return key, nil
 }
 
-// drive runs the schedule over the lanes, with the progress on out.
-func (s *session) drive(ctx context.Context, lanes []*run.Lane, f runFlags, out io.Writer) error {
+// drive runs the schedule over the lanes, and has each step watched.
+func (s *session) drive(ctx context.Context, lanes []*run.Lane, f runFlags, watch func(run.Progress)) error {
 	waiting := func(u run.Unmet) {
 		s.log.Warn("waiting, at most "+f.patience.String(), "node", u.Node, "need", u.Need, "found", u.Found)
 	}
@@ -265,12 +274,7 @@ func (s *session) drive(ctx context.Context, lanes []*run.Lane, f runFlags, out 
 	if err != nil {
 		return err
 	}
-	var names []string
-	for _, l := range lanes {
-		names = append(names, l.Name)
-	}
-	p := newProgress(out, names)
-	r := &run.Runner{Archive: s.archive, Plan: s.plan, Lanes: lanes, Watch: p.step, Log: s.log}
+	r := &run.Runner{Archive: s.archive, Plan: s.plan, Lanes: lanes, Watch: watch, Log: s.log}
 	err = r.Run(ctx)
 	if err == nil {
 		err = s.archive.Finish()

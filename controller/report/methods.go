@@ -34,6 +34,9 @@ func proseDesign(d *data) string {
 	switch d.info.Place {
 	case archive.PlaceRehearsal:
 		where = "over an emulated radio, with real kernels, applications and GPS daemons"
+		if d.info.Clock.Virtual() {
+			where += ", in virtual time"
+		}
 	case archive.PlaceBench:
 		where = "on a bench"
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -148,12 +149,24 @@ func runPairs(d *data) []pair {
 		{"radio", of(func(t wire.Trial) string { return radioText(t.Radio) })},
 		{"campaign file, SHA-256", d.info.Plan.CampaignSHA256},
 		{"seed of the order", fmt.Sprint(d.info.Seed)},
+		{"clock", clockText(d.info.Clock)},
 		{"fieldmesh", d.info.Version},
 	}
 	for _, n := range d.info.Plan.Nodes {
 		out = append(out, pair{"node " + n.Name, strings.TrimPrefix(n.Unit+", "+n.MeshPrefix, ", ")})
 	}
 	return slices.DeleteFunc(out, func(p pair) bool { return p.Value == "" })
+}
+
+// clockText is what time was in a rehearsal.
+func clockText(c *archive.Clock) string {
+	switch {
+	case c == nil:
+		return ""
+	case c.Virtual():
+		return fmt.Sprintf("virtual: Linux %s, configuration %s, %d ns a system call", c.Kernel, c.Configuration, c.CallNs)
+	}
+	return c.Kind
 }
 
 func courseText(c wire.Course) string {

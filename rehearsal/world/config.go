@@ -31,13 +31,16 @@ type Config struct {
 	Authorized []keys.Peer `json:"authorized"`
 	// ControllerKeys is the folder of the controller's identity, named in
 	// fleet.yaml; default Dir itself.
-	ControllerKeys string      `json:"controller_keys,omitempty"`
-	FaceUser       string      `json:"face_user,omitempty"` // default nobody
-	Run            string      `json:"run,omitempty"`       // name of the run, for the records
-	Seed           uint64      `json:"seed"`
-	QuotaBytes     int64       `json:"quota_bytes,omitempty"` // of a node's spool; default 1 GiB
-	Field          FieldConfig `json:"field"`
-	RunDir         string      `json:"run_dir,omitempty"` // default DefaultRunDir
+	ControllerKeys string `json:"controller_keys,omitempty"`
+	FaceUser       string `json:"face_user,omitempty"` // default nobody
+	Run            string `json:"run,omitempty"`       // name of the run, for the records
+	Seed           uint64 `json:"seed"`
+	QuotaBytes     int64  `json:"quota_bytes,omitempty"` // of a node's spool; default 1 GiB
+	// VirtualTime: the clock stands still while anything runs, so that nothing
+	// need be done for the radio's punctuality.
+	VirtualTime bool        `json:"virtual_time,omitempty"`
+	Field       FieldConfig `json:"field"`
+	RunDir      string      `json:"run_dir,omitempty"` // default DefaultRunDir
 	// FilesDir is the folder that Field.Mobility's files are below: the
 	// campaign file's.
 	FilesDir string `json:"files_dir,omitempty"`

@@ -217,7 +217,7 @@ func (l ledger) remove() ([]string, error) {
 // deleteLinks takes veths and bridges away at once: the namespace itself goes
 // only some time after its name.
 func deleteLinks(ns netns.NsHandle) error {
-	h, err := netlink.NewHandleAt(ns)
+	h, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
 	if err != nil {
 		return fmt.Errorf("open namespace's links: %w", err)
 	}

@@ -32,7 +32,7 @@ func quiet() error {
 
 // within is netlink in the calling thread's namespace.
 func within(f func(*netlink.Handle) error) error {
-	h, err := netlink.NewHandle()
+	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
 		return fmt.Errorf("open netlink: %w", err)
 	}
@@ -155,7 +155,7 @@ func setPort(control, port string, up bool) error {
 }
 
 func at(ns netns.NsHandle, f func(*netlink.Handle) error) error {
-	h, err := netlink.NewHandleAt(ns)
+	h, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
 	if err != nil {
 		return fmt.Errorf("open netlink: %w", err)
 	}

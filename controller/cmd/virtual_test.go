@@ -1,0 +1,141 @@
+package cmd
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/run"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/rehearsal/kernel"
+)
+
+func TestAVariantThatIsBPFIsRefusedInVirtualTime(t *testing.T) {
+	for _, c := range []struct {
+		tcp  wire.TCP
+		want string // part of the refusal; "": none
+	}{
+		{wire.TCP{Variant: "reno"}, ""},
+		{wire.TCP{Variant: "sack"}, ""},
+		{wire.TCP{Variant: "westwood"}, ""},
+		{wire.TCP{Variant: "reno", Classic: true}, "reno of RFC 2581"},
+		{wire.TCP{Variant: "tahoe"}, "tahoe"},
+	} {
+		s := &session{plan: wire.RunPlan{Trials: []wire.Trial{{Number: 3, TCP: c.tcp}}}}
+		err := s.possible()
+		if (err != nil) != (c.want != "") || err != nil && (!strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "--clock real")) {
+			t.Errorf("%+v: %v, want %q", c.tcp, err, c.want)
+		}
+	}
+}
+
+func TestWithoutTheKernelThereIsAnOffer(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	_, err := (&virtualFlags{}).find()
+	if !errors.Is(err, kernel.ErrNone) || !strings.Contains(err.Error(), "make kernel") || !strings.Contains(err.Error(), "--clock real") {
+		t.Errorf("the offer: %v", err)
+	}
+}
+
+func TestAResumedRehearsalGoesOnByItsOwnClock(t *testing.T) {
+	dir := t.TempDir()
+	for name, clock := range map[string]*archive.Clock{"old": nil, "real": {Kind: archive.ClockReal}, "virtual": {Kind: archive.ClockVirtual, Kernel: "7"}} {
+		a, err := archive.Create(filepath.Join(dir, name), archive.RunInfo{Run: name, Clock: clock, CampaignRaw: []byte("x\n"), Plan: wire.RunPlan{Run: name}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		resume, clock string
+		virtual, fail bool
+	}{
+		{"", "", false, false},
+		{"", "real", false, false},
+		{"", "virtual", true, false},
+		{"", "stopped", false, true},
+		{"old", "", false, false},
+		{"real", "virtual", false, true},
+		{"virtual", "", true, false},
+		{"virtual", "virtual", true, false},
+		{"virtual", "real", false, true},
+		{"none", "", false, true},
+	} {
+		f := rehearseFlags{runFlags: runFlags{runs: dir, resume: c.resume}, virtual: virtualFlags{clock: c.clock}}
+		got, err := f.virtually()
+		if got != c.virtual || (err != nil) != c.fail {
+			t.Errorf("--resume %q --clock %q: %v, %v", c.resume, c.clock, got, err)
+		}
+	}
+}
+
+// No two boots of a run may draw the same: what they draw names their records.
+func TestEachBootHasASeedOfItsOwn(t *testing.T) {
+	a, err := archive.Create(filepath.Join(t.TempDir(), "r"), archive.RunInfo{Run: "r", Seed: 7, CampaignRaw: []byte("x\n"), Plan: wire.RunPlan{Run: "r", Seed: 7}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	seen := map[uint64]bool{}
+	for range 20 {
+		for _, runSeed := range []uint64{7, 8} {
+			seed, err := (&session{archive: a, plan: wire.RunPlan{Seed: runSeed}}).bootSeed()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if seen[seed] {
+				t.Fatalf("seed %d is drawn twice", seed)
+			}
+			seen[seed] = true
+		}
+		if err := a.Note("a boot"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestWhatIsToldInsideIsShownOutside(t *testing.T) {
+	shown, err := os.CreateTemp(t.TempDir(), "out")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shown.Close()
+	h := newHearer(newProgress(shown, []string{""}))
+	h.begun = time.Now().Add(-10 * time.Second)
+	if err := h.ended(); err == nil {
+		t.Error("an end that nobody told is none")
+	}
+	trial := &wire.Trial{Number: 4}
+	for _, l := range []told{
+		{UptimeS: 1, Step: &run.Progress{Trial: trial, Attempt: 1, Phase: "running", Decided: 3, Total: 6}},
+		{UptimeS: 40, Step: &run.Progress{Trial: trial, Attempt: 1, Phase: "judged", Decided: 4, Total: 6, Verdict: &wire.Verdict{Outcome: verdict.Accepted}}},
+		{UptimeS: 41, Ended: &ended{Error: "one trial was given up"}},
+	} {
+		text, err := json.Marshal(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := h.line(append(text, '\n')); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := h.ended(); err == nil || err.Error() != "one trial was given up" {
+		t.Errorf("the end: %v", err)
+	}
+	text, err := os.ReadFile(shown.Name())
+	want := "[3/6] trial 4: running\n[4/6] trial 4: accepted\n        40 s of virtual time in 10 s, about 20s left\n"
+	if err != nil || string(text) != want {
+		t.Errorf("shown:\n%s\nwant:\n%s", text, want)
+	}
+	if err := h.line([]byte("not JSON\n")); err == nil {
+		t.Error("a line that cannot be read is passed over")
+	}
+}

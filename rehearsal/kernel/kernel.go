@@ -1,0 +1,137 @@
+// Package kernel knows the Linux kernel that rehearsals in virtual time run in:
+// what it is built from, and where it lies once built. The script build beside
+// this file builds it; nothing here does.
+package kernel
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+//go:embed build config sources patches/*.patch
+var files embed.FS
+
+// Kernel is a kernel that is there.
+type Kernel struct {
+	Path    string
+	Version string // the kernel's own word, such as 7.3.4
+	// Configuration is the hash of all that it is built from, or of the file
+	// itself where somebody named one.
+	Configuration string
+}
+
+// Build is how the kernel is built, for messages.
+const Build = "make kernel"
+
+// ErrNone is returned when the kernel has not been built.
+var ErrNone = errors.New("the kernel for virtual time has not been built")
+
+// Find returns the kernel of the version that sources lists first.
+func Find() (Kernel, error) {
+	hash, err := hashOf("")
+	if err != nil {
+		return Kernel{}, err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return Kernel{}, fmt.Errorf("find the kernel for virtual time: %w", err)
+	}
+	for _, dir := range []string{filepath.Join(cache, "fieldmesh/kernel"), "/usr/lib/fieldmesh/kernel"} {
+		path := filepath.Join(dir, hash, "linux")
+		if _, err := os.Stat(path); err == nil {
+			return at(path, hash)
+		}
+	}
+	return Kernel{}, ErrNone
+}
+
+// At is the kernel in a file.
+func At(path string) (Kernel, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return Kernel{}, fmt.Errorf("find kernel: %w", err)
+	}
+	body, err := os.ReadFile(path)
+	if err != nil {
+		return Kernel{}, fmt.Errorf("find kernel: %w", err)
+	}
+	sum := sha256.Sum256(body)
+	return at(path, hex.EncodeToString(sum[:])[:hashDigits])
+}
+
+func at(path, hash string) (Kernel, error) {
+	out, err := exec.Command(path, "--version").Output() //nolint:gosec // a file that the user has built or named
+	if err != nil {
+		return Kernel{}, fmt.Errorf("ask kernel %q for its version: %w", path, err)
+	}
+	return Kernel{Path: path, Version: strings.TrimSpace(string(out)), Configuration: hash}, nil
+}
+
+// Congestion are the congestion controls that the kernel is built with. There
+// are no others in it: it has no modules, and no BPF that could be one.
+func Congestion() ([]string, error) {
+	text, err := files.ReadFile("config")
+	if err != nil {
+		return nil, fmt.Errorf("read the kernel's configuration: %w", err)
+	}
+	out := []string{"reno"}
+	for line := range strings.Lines(string(text)) {
+		name, ok := strings.CutPrefix(line, "CONFIG_TCP_CONG_")
+		if name, set := strings.CutSuffix(name, "=y\n"); ok && set && name != "ADVANCED" {
+			out = append(out, strings.ToLower(name))
+		}
+	}
+	return out, nil
+}
+
+// hashDigits is how much of a SHA-256 names a kernel.
+const hashDigits = 16
+
+// hashOf is the hash of all that a version is built from, as build computes it;
+// "" is the first that sources lists.
+func hashOf(version string) (string, error) {
+	line, err := source(version)
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	h.Write([]byte(line + "\n"))
+	names := []string{"build", "config"}
+	patches, err := files.ReadDir("patches") // sorted, as the shell sorts them
+	if err != nil {
+		return "", fmt.Errorf("list the kernel's patches: %w", err)
+	}
+	for _, p := range patches {
+		names = append(names, "patches/"+p.Name())
+	}
+	for _, name := range names {
+		body, err := files.ReadFile(name)
+		if err != nil {
+			return "", fmt.Errorf("read the kernel's sources: %w", err)
+		}
+		h.Write(body)
+	}
+	return hex.EncodeToString(h.Sum(nil))[:hashDigits], nil
+}
+
+// source is the line of sources about a version.
+func source(version string) (string, error) {
+	text, err := files.ReadFile("sources")
+	if err != nil {
+		return "", fmt.Errorf("read the kernel's sources: %w", err)
+	}
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSuffix(line, "\n")
+		if !strings.HasPrefix(line, "#") && (version == "" || strings.HasPrefix(line, version+" ")) {
+			return line, nil
+		}
+	}
+	return "", fmt.Errorf("find kernel %q: sources does not list it", version)
+}

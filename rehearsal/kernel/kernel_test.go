@@ -1,0 +1,84 @@
+package kernel
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The script and the program must agree on what a kernel is called, or the
+// program never finds what was built.
+func TestTheScriptNamesKernelsAsTheProgramDoes(t *testing.T) {
+	for _, version := range []string{"", "7.3", "6.12"} {
+		args := []string{"--hash"}
+		if version != "" {
+			args = append(args, version)
+		}
+		out, err := exec.Command("./build", args...).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := hashOf(version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := strings.TrimSpace(string(out)); got != want || len(got) != hashDigits {
+			t.Errorf("kernel %q: the program says %q, the script %q", version, got, want)
+		}
+	}
+	if hash, err := hashOf("5.10"); err == nil {
+		t.Errorf("a kernel that nobody knows has the hash %q", hash)
+	}
+}
+
+// Every option has its reason: a comment above it, or above the group.
+func TestEveryOptionHasItsReason(t *testing.T) {
+	text, err := os.ReadFile("config")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reason, seen := false, map[string]bool{}
+	for i, line := range strings.Split(string(text), "\n") {
+		switch {
+		case strings.HasPrefix(line, "#"):
+			reason = true
+		case line == "":
+			reason = false
+		case !reason:
+			t.Errorf("config:%d: %s has no reason above it", i+1, line)
+		case seen[line]:
+			t.Errorf("config:%d: %s is there twice", i+1, line)
+		}
+		seen[line] = line != ""
+	}
+}
+
+func TestCongestionControlsAreThoseOfTheConfiguration(t *testing.T) {
+	got, err := Congestion()
+	if want := []string{"reno", "cubic", "westwood", "vegas", "veno", "bbr"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v, want %v", got, err, want)
+	}
+}
+
+func TestAKernelIsFoundWhereItWasBuilt(t *testing.T) {
+	cache := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", cache)
+	hash, err := hashOf("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(cache, "fieldmesh/kernel", hash, "linux")
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("#!/bin/sh\necho 7.0-test\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	k, err := Find()
+	if err != nil || k.Path != path || k.Configuration != hash || k.Version != "7.0-test" {
+		t.Errorf("found %+v, %v", k, err)
+	}
+}

@@ -1,0 +1,193 @@
+package virtual
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Options are a launch.
+type Options struct {
+	Kernel   string    // path of the kernel
+	Init     string    // path of a program that calls Boot for its last argument
+	InitArgs []string  // its arguments before that
+	Command  []string  // what Boot runs
+	Writable string    // folder of this machine that Command may write to; absolute
+	Readable []string  // folders that Command must see, wherever they are; absolute
+	MemoryMB int       // what the kernel may take of this machine's memory
+	Start    time.Time // its wall clock at the start
+	Seed     uint64    // of its entropy
+	CallNs   int       // virtual time that a system call takes
+	Log      string    // file for the console, written anew
+	// Line takes each line that Command writes to its standard output.
+	Line func([]byte) error
+}
+
+// ErrCut is returned when the kernel was ended from outside before its command
+// was done. What was written is kept.
+var ErrCut = errors.New("the kernel in virtual time was ended from outside")
+
+// Launch runs the command in a kernel in virtual time, to its end. When ctx
+// ends, the kernel is killed.
+func Launch(ctx context.Context, o Options) error {
+	c, err := takeCore()
+	if err != nil {
+		return err
+	}
+	err = o.on(ctx, c)
+	return errors.Join(err, c.release())
+}
+
+func (o Options) on(ctx context.Context, c core) error {
+	args, err := o.arguments()
+	if err != nil {
+		return err
+	}
+	dir, err := memoryFolder(int64(o.MemoryMB) << 20)
+	if err != nil {
+		return err
+	}
+	log, err := os.Create(o.Log)
+	if err != nil {
+		return fmt.Errorf("open the console's log: %w", err)
+	}
+	defer log.Close()
+	lines, told, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("open the kernel's channel: %w", err)
+	}
+	defer lines.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	k := exec.CommandContext(ctx, o.Kernel, args...) //nolint:gosec // the user's
+	k.Env = []string{"TMPDIR=" + dir}
+	k.Stdout, k.Stderr = log, log
+	k.ExtraFiles = []*os.File{told}
+	// A process group of its own: a ^C reaches the launcher, which ends it.
+	k.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	ended := make(chan error, 1)
+	started := make(chan struct{})
+	go func() {
+		// Never unlocked: the kernel's parent-death signal is the thread's, which
+		// is bound to one processor besides, and must live until it has ended.
+		runtime.LockOSThread()
+		err := errors.Join(c.pin(), withoutCore())
+		if err == nil {
+			err = k.Start()
+		}
+		close(started)
+		if err == nil {
+			err = k.Wait()
+		}
+		ended <- err
+	}()
+	<-started
+	read := errors.Join(told.Close(), o.follow(lines))
+	if read != nil {
+		cancel()
+	}
+	err = <-ended
+	if read != nil {
+		return read
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", ErrCut, context.Cause(ctx))
+	}
+	return o.judge(err)
+}
+
+// follow passes the command's lines on until the kernel has ended.
+func (o Options) follow(lines io.Reader) error {
+	r := bufio.NewReader(lines)
+	for {
+		line, err := r.ReadBytes('\n')
+		if err != nil {
+			return nil // the rest of a line is nobody's
+		}
+		if err := o.Line(line); err != nil {
+			return err
+		}
+	}
+}
+
+// judge words how the kernel ended; one that was turned off ends well.
+func (o Options) judge(err error) error {
+	end := o.logEnd()
+	switch {
+	case strings.Contains(end, "Out of memory"):
+		return fmt.Errorf("run the kernel in virtual time: its %d MB of memory were not enough; give it more with --memory-mb", o.MemoryMB)
+	case killed(err):
+		return fmt.Errorf("%w: %w", ErrCut, err)
+	case err != nil || strings.Contains(end, "fieldmesh: boot: "):
+		return errors.Join(fmt.Errorf("run the kernel in virtual time: its console %s ends:\n%s", o.Log, end), err)
+	}
+	return nil
+}
+
+// killed reports whether the kernel was ended by a signal that came from
+// elsewhere; one that fails ends itself by others.
+func killed(err error) bool {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return false
+	}
+	status, is := exit.Sys().(syscall.WaitStatus)
+	return is && status.Signaled() && slices.Contains([]syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP}, status.Signal())
+}
+
+// logEnd is the end of the console's log.
+func (o Options) logEnd() string {
+	const most = 1500
+	text, err := os.ReadFile(o.Log)
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(strings.ToValidUTF8(string(text[max(0, len(text)-most):]), ""))
+}
+
+// withoutCore keeps a kernel that fails from leaving its whole memory as a file.
+func withoutCore() error {
+	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
+		return fmt.Errorf("forbid core dumps: %w", err)
+	}
+	return nil
+}
+
+// arguments are the kernel's command line.
+func (o Options) arguments() ([]string, error) {
+	text, err := job{Command: o.Command, Writable: o.Writable, Readable: o.Readable}.encode()
+	if err != nil {
+		return nil, err
+	}
+	init, err := filepath.Abs(o.Init)
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
+	args := []string{
+		"mem=" + strconv.Itoa(o.MemoryMB) + "M",
+		// Without a root of its own this kernel adds one behind the init's arguments.
+		"root=98:0", "rootfstype=hostfs", "rootflags=/", "ro",
+		"time-travel=inf-cpu", "time-travel-start=" + strconv.FormatInt(o.Start.UnixNano(), 10),
+		"time_travel_call_ns=" + strconv.Itoa(o.CallNs),
+		"random-seed=" + strconv.FormatUint(o.Seed, 10),
+		"seccomp=auto", // where the kernel has it
+		// No folder is made for a management console, which this kernel lacks.
+		"uml_dir=/proc/self/", "umid=none",
+		"con=null", "con0=null,fd:1", "con1=null,fd:3", "console=tty0", "quiet", "loglevel=4", "panic=-1",
+		`init="` + init + `"`, "--",
+	}
+	return append(append(args, o.InitArgs...), text), nil
+}

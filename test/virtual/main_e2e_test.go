@@ -1,0 +1,157 @@
+//go:build e2e
+
+package virtual
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/rehearsal/kernel"
+	"fieldmesh.dev/fieldmesh/test/testnet"
+)
+
+// programs is the folder of the built programs, open to every user.
+var programs string
+
+func TestMain(m *testing.M) { os.Exit(testnet.WithPrograms(m.Run, &programs)) }
+
+// desk is a folder of an ordinary user, who has the kernel, a short campaign and
+// a folder for runs.
+type desk struct {
+	dir    string
+	kernel kernel.Kernel
+}
+
+// shortCampaign is velocity.yaml with two speeds and one repetition.
+func newDesk(t *testing.T, speeds string) *desk {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("becoming another user needs root")
+	}
+	if runtime.GOARCH != "amd64" {
+		t.Skip("the kernel for virtual time is for x86-64")
+	}
+	k, err := kernel.Find()
+	if errors.Is(err, kernel.ErrNone) {
+		t.Skipf("%v (%s)", err, kernel.Build)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &desk{dir: testnet.Folder(t), kernel: k}
+	d.write(t, "velocity.yaml", campaign(t, speeds))
+	body, err := os.ReadFile(k.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.write(t, "linux", body)
+	if err := os.Mkdir(d.path("runs"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(d.path("runs"), nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.nothingLeft(t) })
+	return d
+}
+
+func campaign(t *testing.T, speeds string) []byte {
+	t.Helper()
+	text, err := os.ReadFile("../../campaigns/velocity.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := string(text)
+	for old, cut := range map[string]string{"levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]": "levels: " + speeds, "repetitions: 2": "repetitions: 1"} {
+		if strings.Count(out, old) != 1 {
+			t.Fatalf("velocity.yaml has no %q to be cut", old)
+		}
+		out = strings.Replace(out, old, cut, 1)
+	}
+	return []byte(out)
+}
+
+func (d *desk) path(name string) string { return filepath.Join(d.dir, name) }
+
+func (d *desk) write(t *testing.T, name string, body []byte) {
+	t.Helper()
+	if err := os.WriteFile(d.path(name), body, 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// nobody is the ordinary user.
+const nobody = 65534
+
+// rehearse is the command of that user, without any capability or environment.
+func (d *desk) rehearse(args ...string) *exec.Cmd {
+	all := []string{"--reuid", fmt.Sprint(nobody), "--regid", fmt.Sprint(nobody), "--clear-groups", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs",
+		"env", "-i", "PATH=/usr/bin:/bin", filepath.Join(programs, "fieldmesh"), "rehearse", "--runs", "runs", "--kernel", d.path("linux")}
+	cmd := exec.Command("setpriv", append(all, args...)...)
+	cmd.Dir = d.dir
+	return cmd
+}
+
+// processes are those of this desk's kernels: each kernel, and its stubs, which
+// bear no name of the desk but are its children.
+func (d *desk) processes(t *testing.T) (kernels, stubs []int) {
+	t.Helper()
+	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		var pid int
+		if _, err := fmt.Sscanf(path, "/proc/%d/", &pid); err != nil {
+			t.Fatal(err)
+		}
+		switch name, _, _ := strings.Cut(string(text), "\x00"); name {
+		case d.path("linux"):
+			kernels = append(kernels, pid)
+		case "uml-userspace":
+			stubs = append(stubs, pid)
+		}
+	}
+	return kernels, stubs
+}
+
+// endWithin is how long the kernel's processes may take to end once it is dead.
+const endWithin = 20 * time.Second
+
+// nothingLeft waits until no process is left, and looks for files elsewhere
+// than in the folder of runs.
+func (d *desk) nothingLeft(t *testing.T) {
+	t.Helper()
+	for until := time.Now().Add(endWithin); ; time.Sleep(50 * time.Millisecond) {
+		kernels, stubs := d.processes(t)
+		if len(kernels)+len(stubs) == 0 {
+			break
+		}
+		if time.Now().After(until) {
+			t.Errorf("processes are left: kernels %v, stubs %v", kernels, stubs)
+			break
+		}
+	}
+	for _, dir := range []string{"/dev/shm", "/tmp", "/run", d.dir} {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if name := e.Name(); strings.Contains(name, "uml") || strings.Contains(name, "fieldmesh-virtual") || dir == d.dir && strings.HasPrefix(name, ".") {
+				t.Errorf("left behind: %s", filepath.Join(dir, name))
+			}
+		}
+	}
+}

@@ -1,0 +1,95 @@
+//go:build e2e
+
+package virtual
+
+import (
+	"fmt"
+	"math"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/internal/verdict"
+)
+
+// burners keep the processors busy until the test ends.
+func burners(t *testing.T, n int) {
+	t.Helper()
+	for range n {
+		c := exec.Command("sha256sum", "/dev/zero")
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = c.Process.Kill() // it has not ended: there is no end of zeros
+			_ = c.Wait()
+		})
+	}
+}
+
+func TestE2EBusyProcessorsMakeNothingLate(t *testing.T) {
+	d := newDesk(t, "[8.3, 16.7]")
+	burners(t, 4)
+	out, err := d.rehearse("velocity.yaml", "--clock", "virtual", "--name", "busy").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if !strings.Contains(string(out), "s of virtual time in") || !strings.Contains(string(out), "4 of 4 trials accepted") {
+		t.Errorf("the rehearsal says:\n%s", out)
+	}
+	d.whole(t, "busy")
+	a := d.read(t, "busy")
+	if c := a.Info().Clock; c == nil || c.Kind != archive.ClockVirtual || c.Kernel != d.kernel.Version || len(c.Configuration) != 16 {
+		t.Errorf("the run's clock is %+v, its kernel was %s", c, d.kernel.Version)
+	}
+	decisions := a.Decisions()
+	if len(decisions) != 4 {
+		t.Fatalf("%d attempts at 4 trials", len(decisions))
+	}
+	for _, v := range decisions {
+		if v.Outcome != verdict.Accepted {
+			t.Errorf("trial %d attempt %d: %s (%s)", v.Trial, v.Attempt, v.Outcome, v.Reason)
+		}
+	}
+	d.alike(t, a)
+}
+
+// alike: over so short a way the radio's rate is the same at both speeds, so
+// that nothing but lateness could make trials differ by more than 2 %.
+func (d *desk) alike(t *testing.T, a *archive.Archive) {
+	t.Helper()
+	rows, err := metrics.Table(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	least, most, n := math.Inf(1), 0.0, 0
+	for _, r := range rows {
+		if r.Name == "transferred_mb" {
+			least, most, n = min(least, r.Value), max(most, r.Value), n+1
+		}
+	}
+	t.Logf("%d trials, %.2f to %.2f MB", n, least, most)
+	if n != 4 || !(most < 1.02*least) {
+		t.Errorf("%d trials brought %.2f to %.2f MB, want 4 within 2 %%", n, least, most)
+	}
+}
+
+func (d *desk) read(t *testing.T, run string) *archive.Archive {
+	t.Helper()
+	a, err := archive.Read(d.path("runs/" + run))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// whole: every file of the run is as its manifests say.
+func (d *desk) whole(t *testing.T, run string) {
+	t.Helper()
+	findings, err := archive.Verify(d.path("runs/" + run))
+	if err != nil || len(findings) > 0 {
+		t.Error(fmt.Errorf("run %s is not whole: %v: %w", run, findings, err))
+	}
+}
