@@ -30,7 +30,7 @@ type composed struct {
 	Volumes  map[string]any
 }
 
-// No container engine is here: what can be told of the file without one.
+// No container engine is here: what can be reported about the file without one.
 func TestComposeFile(t *testing.T) {
 	raw, err := os.ReadFile("docker-compose.yml")
 	if err != nil {

@@ -186,7 +186,7 @@ func (d desk) endHungForks(t *testing.T) {
 	t.Cleanup(func() { close(done); <-ended })
 }
 
-// isFork says whether a process still runs what its parent runs.
+// isFork reports whether a process still runs what its parent runs.
 func isFork(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -205,7 +205,8 @@ func isFork(pid int) bool {
 	return len(own) > 0 && bytes.Equal(own, line(parent))
 }
 
-// answers says whether the node answers its controller: its version is shown then.
+// answers reports whether the node answers its controller: its version is shown
+// then.
 func (d desk) answers() bool {
 	out, _ := d.command(nil, "fieldmesh", "nodes", "--fleet", d.path("fleet/fleet.yaml")).CombinedOutput()
 	return strings.Contains(string(out), "0.1.0")

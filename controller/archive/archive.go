@@ -262,7 +262,7 @@ func (a *Archive) takeLock() error {
 	return nil
 }
 
-// Empty tells whether nothing is recorded or decided yet.
+// Empty reports whether nothing is recorded or decided yet.
 func (a *Archive) Empty() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -272,7 +272,7 @@ func (a *Archive) Empty() bool {
 
 // Discard takes away a run that is empty, and closes it. Any other is closed only.
 func (a *Archive) Discard() (err error) {
-	if a.lock != nil && a.Empty() { // with the lock held, so that nobody goes on with it meanwhile
+	if a.lock != nil && a.Empty() { // with the lock held, so that nobody resumes it meanwhile
 		for _, name := range []string{runFile, scheduleFile, campaignFile, journalFile, cursorFile, lockFile} {
 			if rerr := os.Remove(filepath.Join(a.dir, name)); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
 				err = errors.Join(err, fmt.Errorf("discard run %q: %w", a.info.Run, rerr))
@@ -315,7 +315,7 @@ func (a *Archive) Trial(number int) (wire.Trial, bool) {
 	return wire.Trial{}, false
 }
 
-// Derived tells whether a path in a run's folder is made from the run and can
+// Derived reports whether a path in a run's folder is made from the run and can
 // be made again: no manifest covers it.
 func Derived(rel string) bool {
 	first, _, _ := strings.Cut(filepath.ToSlash(rel), "/")

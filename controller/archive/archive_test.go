@@ -156,7 +156,7 @@ func TestHowFarANodeIsIsToldSpoolBySpool(t *testing.T) {
 			t.Errorf("holds %v: %v, want %v", at, got, want)
 		}
 	}
-	must(t, a.Reached("car", wire.SpoolPosition{Epoch: "left", Seq: 9})) // 8 and 9 were no records
+	must(t, a.Reached("car", wire.SpoolPosition{Epoch: "left", Seq: 9})) // 8 and 9 were not records
 	must(t, a.Reached("car", wire.SpoolPosition{Epoch: "right", Seq: 1}))
 	if !a.Holds("car", wire.SpoolPosition{Epoch: "left", Seq: 9}) || !a.Holds("car", wire.SpoolPosition{Epoch: "right", Seq: 2}) {
 		t.Error("a position that was reached is not held")

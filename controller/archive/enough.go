@@ -14,7 +14,7 @@ type Stop struct {
 }
 
 // StopAfter writes to the journal that no further block is to be driven. It is
-// said once: a run that is gone on with keeps to it.
+// said once: a run that is resumed keeps to it.
 func (a *Archive) StopAfter(s Stop) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -38,7 +38,7 @@ func (a *Archive) Stopped() *Stop {
 	return a.stop
 }
 
-// Drives tells whether a trial of the plan is driven in this run: not one of
+// Drives reports whether a trial of the plan is driven in this run: not one of
 // another shard, and none of a block after that which was enough. Calibration
 // passes are driven either way.
 func (a *Archive) Drives(t wire.Trial) bool {

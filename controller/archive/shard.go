@@ -22,7 +22,7 @@ type Shard struct {
 	Of     int `json:"of"`
 }
 
-// Has tells whether a trial is in the shard; every trial is in none.
+// Has reports whether a trial is in the shard; every trial is in none.
 func (s *Shard) Has(trial int) bool { return s == nil || (trial-1)%s.Of == s.Number-1 }
 
 // String is the shard as people write it.
@@ -79,7 +79,7 @@ func wholeShard(path string) (*Archive, error) {
 		return nil, err
 	}
 	if a.info.Shard == nil {
-		return nil, fmt.Errorf("%q is no shard: it was driven whole", path)
+		return nil, fmt.Errorf("%q is not a shard: it was driven whole", path)
 	}
 	findings, err := Verify(path)
 	if err != nil {

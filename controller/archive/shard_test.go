@@ -210,7 +210,7 @@ func TestMergeRefuses(t *testing.T) {
 		"shard 2/2 is missing":     {one},
 		"shard 1/2 is there twice": {one, make("one-again", info, shard(t, "1/2"))},
 		"were cut differently":     {one, make("third", info, shard(t, "2/3"))},
-		"is no shard":              {one, make("unsharded", info, nil)},
+		"is not a shard":           {one, make("unsharded", info, nil)},
 		"different campaigns":      {one, make("other", other, shard(t, "2/2"))},
 		"bear one --name":          {one, make("renamed", renamed, shard(t, "2/2"))},
 		"is not whole":             {one, broken},

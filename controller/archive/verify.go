@@ -244,7 +244,8 @@ func (c *check) strangers(finished bool, sealed map[wire.TrialKey]bool) error {
 	return nil
 }
 
-// ours tells whether a file of an unfinished run is one that the archive makes.
+// ours reports whether a file of an unfinished run is one that the archive
+// makes.
 func ours(rel string) bool {
 	parts := strings.Split(filepath.ToSlash(rel), "/")
 	switch parts[0] {

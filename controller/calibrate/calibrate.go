@@ -17,8 +17,8 @@ const (
 	shadowLeastDb = 0.5
 )
 
-// Result is what a run tells of its radio. What it cannot tell is absent, and
-// Open says why.
+// Result is what a run reports about its radio. What it cannot tell is absent,
+// and Open says why.
 type Result struct {
 	Survey
 	Exponent *Estimate
@@ -165,8 +165,8 @@ func (s *Survey) design() design {
 	return d
 }
 
-// bothWays tells whether each link was heard in both directions: differences of
-// power do not hang on the antennas then.
+// bothWays reports whether each link was heard in both directions: differences
+// of power do not hang on the antennas then.
 func (s *Survey) bothWays() bool {
 	heard := map[[2]string]bool{}
 	for _, x := range s.samples {
@@ -199,7 +199,8 @@ func (d design) differences(post *posterior, units []string, columns []int) map[
 	return out
 }
 
-// independent tells whether a column is no sum of others, to within rounding.
+// independent reports whether a column is not a sum of others, to within
+// rounding.
 func independent(columns [][]float64, c []float64) bool {
 	rest := slices.Clone(c)
 	var basis [][]float64

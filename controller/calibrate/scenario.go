@@ -17,10 +17,10 @@ import (
 // without that there is no scenario.
 var ErrNoLaw = errors.New("the run does not tell how signal falls with distance")
 
-// Scenario is the run's campaign with what the run told of the radio in its
-// section `field`, so that it can be rehearsed as it is. What the run does not
-// tell is not in it, even where the campaign had assumed something; what is no
-// matter of the channel (mobility, GPS, queues) stays.
+// Scenario is the run's campaign with what the run reported about the radio in
+// its section `field`, so that it can be rehearsed as it is. What the run does
+// not tell is not in it, even where the campaign had assumed something; what is
+// no matter of the channel (mobility, GPS, queues) stays.
 func (r *Result) Scenario(campaign []byte) ([]byte, error) {
 	c, err := plan.Parse("campaign.yaml", campaign)
 	if err != nil {

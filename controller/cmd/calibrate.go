@@ -58,7 +58,7 @@ func CompareCommand() *cobra.Command {
 	var runs string
 	c := &cobra.Command{
 		Use:   "compare ROAD REHEARSAL",
-		Short: "Set a run on the road beside its rehearsal, cell by cell",
+		Short: "Compare a road run with its rehearsal, cell by cell",
 		Long: "Compare prints, for every cell of the design, throughput, loss and signal of the accepted trials of both runs with their 95 % intervals, " +
 			"and the difference with its own. Where either has fewer than three values there is no interval. It only reads; neither run need be finished.",
 		Args: cobra.ExactArgs(2),

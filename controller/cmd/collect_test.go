@@ -62,7 +62,7 @@ func TestCollectMakesARunOfALog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(printed, "5 records of [phone]; 1 lines are no records") {
+	if !strings.Contains(printed, "5 records of [phone]; 1 lines are not records") {
 		t.Errorf("printed %q", printed)
 	}
 	dir := filepath.Join(runs, "log")
@@ -116,11 +116,11 @@ func TestCollectRefuses(t *testing.T) {
 		return append(line, '\n')
 	}
 	for want, data := range map[string][]byte{
-		"is it a log of the phone app":           []byte("hello\n"),
-		"no log of the phone app: it is empty":   nil,
-		"fieldmesh pull brings those":            of("car", "monday"),
-		`"../../etc", which is no node's name`:   of("../../etc", ""),
-		"records of run \"monday\": fieldmesh p": append(logOf(t, "phone", "e1", 2), of("car", "monday")...),
+		"is it a log of the phone app":            []byte("hello\n"),
+		"no log of the phone app: it is empty":    nil,
+		"fieldmesh pull brings those":             of("car", "monday"),
+		`"../../etc", which is not a node's name`: of("../../etc", ""),
+		"records of run \"monday\": fieldmesh p":  append(logOf(t, "phone", "e1", 2), of("car", "monday")...),
 	} {
 		runs, _, err := collect(t, map[string][]byte{"log": data})
 		if err == nil || !strings.Contains(err.Error(), want) {

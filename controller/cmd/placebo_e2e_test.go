@@ -62,7 +62,8 @@ func (c *counter) TxFailed(int, time.Duration, medium.MAC) {}
 
 func (r road) drive(t wire.Trial, seed uint64) (float64, error) {
 	car := t.Factors["car_unit"]
-	units := []string{car, map[string]string{"laptop-1": "laptop-2", "laptop-2": "laptop-1"}[car]} // of car and roadside
+	// of car and roadside
+	units := []string{car, map[string]string{"laptop-1": "laptop-2", "laptop-2": "laptop-1"}[car]}
 	cfg := medium.Config{Seed: seed, Standard: r.standard, Channel: 6, Propagation: r.propagation, RateMbps: r.rateMbps}
 	macs := []string{"02:00:00:00:00:01", "02:00:00:00:00:02"}
 	for i, unit := range units {
@@ -135,7 +136,7 @@ func sentence(t *testing.T, text, begins string) string {
 	return s
 }
 
-const null = "no difference can be told from noise"
+const null = "no significant difference was detected"
 
 // A hard disc with everybody in range: neither speed nor section does
 // anything. A 95 % interval leaves the truth out one time in twenty, so of the
@@ -168,7 +169,7 @@ func weak() road {
 // from unit, and the report says so beside the effect that it shows.
 func TestSwappedRolesAreFlaggedAsConfounded(t *testing.T) {
 	text := said(t, synthetic.Options{Seed: 1, MB: weak().drivenOn(t)})
-	for _, want := range []string{"Not estimable apart from each other: section, unit that sends", "One hardware unit was in the car throughout",
+	for _, want := range []string{"Confounded, not estimable separately: section, unit that sends", "One hardware unit was in the car throughout",
 		"a difference between the sections may be one between the units' transmitters, and the data cannot say which"} {
 		sentence(t, text, want)
 	}

@@ -305,7 +305,7 @@ func planEffects(w io.Writer, e design.Estimable) error {
 func sessionsText(e design.Estimable) string {
 	how := map[string]string{
 		stats.GroupsInside: " that differ only as the effects do", stats.GroupsFixed: " with an effect each",
-		stats.GroupsRandom: " as a random effect", stats.GroupsNoise: " that cannot be told from noise",
+		stats.GroupsRandom: " as a random effect", stats.GroupsNoise: " that cannot be separated from noise",
 	}
 	return counted(e.Sessions, "session") + how[e.SessionsAs]
 }

@@ -33,7 +33,7 @@ func PreflightCommand() *cobra.Command {
 	var f preflightFlags
 	c := &cobra.Command{
 		Use:   "preflight FILE",
-		Short: "Hold every node of a fleet against what a campaign needs",
+		Short: "Check every node of a fleet against what a campaign needs",
 		Long: `Asks every node that the campaign in FILE names, and prints a table of every
 need with what was found, and the cure of each that is not met. Nothing is
 changed and nothing is driven. The exit status is not zero when a need is not
@@ -120,7 +120,8 @@ func preflightTable(out io.Writer, r preflight.Report) error {
 	fmt.Fprintln(table, "NODE\tNEED\t\tFOUND") //nolint:errcheck // the writer keeps the error for Flush
 	unmet := 0
 	for _, i := range r.Items {
-		fmt.Fprintln(table, strings.Join([]string{orDash(i.Node), i.Need, words[i.State], i.Found}, "\t")) //nolint:errcheck // as above
+		// nolint:errcheck // as above
+		fmt.Fprintln(table, strings.Join([]string{orDash(i.Node), i.Need, words[i.State], i.Found}, "\t"))
 		switch {
 		case i.State == preflight.Unmet:
 			unmet++

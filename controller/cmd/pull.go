@@ -58,7 +58,7 @@ not two whole ones: leave the site when it succeeds.`,
 	c.Flags().StringVar(&f.fleet, "fleet", defaultFleet, "the fleet file")
 	c.Flags().DurationVar(&f.patience, "patience", 5*time.Second, "how long to look for a node that does not answer")
 	c.Flags().StringVar(&f.copyTo, "copy", "", "folder for a second copy, best on another disk")
-	c.Flags().BoolVar(&f.verify, "verify", false, "fail unless both copies are as their checksums say")
+	c.Flags().BoolVar(&f.verify, "verify", false, "fail unless both copies match their checksums")
 	return c
 }
 
@@ -86,7 +86,7 @@ func (s *session) pull(c *cobra.Command, f pullFlags) error {
 	case !found.Whole():
 		return fmt.Errorf("the run is not whole: %s; pull again when it can be had", found.Missing())
 	case left > 0:
-		_, err := fmt.Fprintf(c.OutOrStdout(), "%d of %d trials are decided; the nodes go on with the others, and `fieldmesh run --resume %s` drives them\n", accepted+givenUp, accepted+givenUp+left, s.archive.Dir())
+		_, err := fmt.Fprintf(c.OutOrStdout(), "%d of %d trials are decided; the nodes continue with the others, and `fieldmesh run --resume %s` drives them\n", accepted+givenUp, accepted+givenUp+left, s.archive.Dir())
 		return err
 	}
 	return s.archive.Finish()
@@ -125,11 +125,12 @@ func (f pullFlags) secondCopy(out io.Writer, dir string) error {
 	if sameDisk(dir, second) {
 		warning = "; they are on one disk, which may be lost as a whole"
 	}
-	_, err := fmt.Fprintf(out, "two copies are as their checksums say: %s and %s%s\n", dir, second, warning)
+	_, err := fmt.Fprintf(out, "both copies verified: %s and %s%s\n", dir, second, warning)
 	return err
 }
 
-// sameDisk tells whether two folders are on one file system, as far as it can be told.
+// sameDisk reports whether two folders are on one file system, as far as it can be
+// told.
 func sameDisk(a, b string) bool {
 	device := func(path string) (uint64, bool) {
 		info, err := os.Stat(path)

@@ -35,7 +35,7 @@ func RehearseCommand() *cobra.Command {
 		Use:   "rehearse FILE",
 		Short: "Rehearse a campaign on this machine: real agents, iperf3 and gpsd over an emulated radio",
 		Long: "Rehearse drives the campaign in FILE in namespaces on this machine, through the same code as `fieldmesh run`.\n" +
-			"It makes network namespaces and interfaces, so it needs root. A rehearsal that was interrupted goes on with --resume RUN,\n" +
+			"It makes network namespaces and interfaces, so it needs root. A rehearsal that was interrupted is resumed with --resume RUN,\n" +
 			"and drives a trial again that was given up with --retry TRIAL.",
 		Args: fileOrResume(&f.runFlags),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -108,7 +108,7 @@ func VerifyCommand() *cobra.Command {
 			if len(findings) > 0 {
 				return fmt.Errorf("verify %q: %s", dir, counted(len(findings), "finding"))
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "%s: every file is as its manifest says\n", dir)
+			_, err = fmt.Fprintf(c.OutOrStdout(), "%s: OK: all files match the manifest\n", dir)
 			return err
 		},
 	}

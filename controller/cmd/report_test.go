@@ -29,7 +29,7 @@ func TestReportExportAndVerifyOfARun(t *testing.T) {
 	dir := a.Dir()
 
 	out, err := typed(t, VerifyCommand(), dir)
-	if err != nil || !strings.Contains(out, "every file is as its manifest says") {
+	if err != nil || !strings.Contains(out, "OK: all files match the manifest") {
 		t.Fatalf("verify: %v\n%s", err, out)
 	}
 	out, err = typed(t, ReportCommand(), "--runs", filepath.Dir(dir), filepath.Base(dir))

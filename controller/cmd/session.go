@@ -43,7 +43,7 @@ func (f *runFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.name, "name", "", "name of the run (default: the campaign's name and the time)")
 	c.Flags().StringVar(&f.shard, "shard", "", "drive only a part, such as 2/3 for the second of three; fieldmesh merge puts them together")
 	c.Flags().StringVar(&f.scale, "scale", plan.FullScale, "drive the campaign at one of the scales that its file declares")
-	c.Flags().StringVar(&f.resume, "resume", "", "go on with this run: its folder or its name")
+	c.Flags().StringVar(&f.resume, "resume", "", "continue with this run: its folder or its name")
 	c.Flags().IntSliceVar(&f.retry, "retry", nil, "with --resume: drive this trial again though it was given up; may be given several times, or with commas between trials")
 	c.Flags().StringVar(&f.why, "why", "", "with --retry: why, for the run's journal and its report")
 	c.Flags().DurationVar(&f.patience, "patience", 20*time.Second, "how long to wait for GPS fixes and nodes before refusing")
@@ -57,11 +57,11 @@ type session struct {
 	campaign *plan.Campaign
 	plan     wire.RunPlan
 	log      *slog.Logger
-	runs     string // the folder of runs, for a new run; "" for one that is gone on with
+	runs     string // the folder of runs, for a new run; "" for one that is resumed
 	complete bool   // every trial is accepted or given up, and the archive closed
 }
 
-// openSession begins a run, or goes on with one.
+// openSession begins a run, or resumes one.
 func openSession(f runFlags, file, place string) (*session, error) {
 	if f.resume != "" {
 		return resumeSession(f)
@@ -141,7 +141,7 @@ func runPlan(c *plan.Campaign, name string, key []byte, place string) (wire.RunP
 	return p, p.Validate()
 }
 
-// refused tells whether this is a new run in which nothing has happened.
+// refused reports whether this is a new run in which nothing has happened.
 func (s *session) refused() bool { return s.runs != "" && s.archive.Empty() }
 
 // close ends the session. A new run that was refused before it began leaves

@@ -18,7 +18,7 @@ import (
 func keysTellCommand(dir *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "tell",
-		Short: "Tell every node which apps to let in",
+		Short: "Send every node the list of apps to let in",
 		Long: `Tells every node of the fleet which phones' apps to let in. It is done by itself
 when an app is paired or revoked; this is for nodes that were out of reach then.`,
 		Args: cobra.NoArgs,

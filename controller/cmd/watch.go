@@ -94,7 +94,8 @@ func stepped(v, step float64) *float64 {
 	return &v
 }
 
-// watchNodes asks every node again and again until ctx ends, which is no error.
+// watchNodes asks every node again and again until ctx ends, which is not an
+// error.
 func watchNodes(ctx context.Context, f *fleet.Fleet, identity keys.Identity, every time.Duration, asJSON bool, out io.Writer) error {
 	clients := map[string]*fleet.Client{}
 	for name, n := range f.Nodes {

@@ -37,8 +37,8 @@ func TestDifferencesOfARoadAndItsRehearsal(t *testing.T) {
 			continue
 		}
 		found++
-		// 11, 12 and 13 MB against 16, 17 and 18 in 10 s are 4 Mbit/s more, against
-		// 12, 13 and 14 they are 0.8. Each mean has a standard error of 0.8 ÷ √3; with 2 + 2 degrees of freedom t is 2.776.
+		// 11, 12 and 13 MB against 16, 17 and 18 in 10 s are 4 Mbit/s more, against 12, 13 and 14 they are 0.8. Each
+		// mean has a standard error of 0.8 ÷ √3; with 2 + 2 degrees of freedom t is 2.776.
 		apart := 4.0
 		if strings.Contains(d.Cell, "speed_mps 16.7") {
 			apart = 0.8

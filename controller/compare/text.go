@@ -51,7 +51,7 @@ func (d Difference) told() string {
 	return fmt.Sprintf("%+.2f ± %.2f", *d.Apart, *d.HalfWide)
 }
 
-// surely says whether zero lies outside of the interval.
+// surely reports whether zero lies outside of the interval.
 func (d Difference) surely() string {
 	switch {
 	case d.HalfWide == nil:

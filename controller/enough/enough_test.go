@@ -137,7 +137,7 @@ func simulate(runs int, seed uint64, e plan.Enough, levels, blocks int, effect f
 	return covered, naive, stoppedEarly
 }
 
-// holds tells whether every interval of a look has the truth in it.
+// holds reports whether every interval of a look has the truth in it.
 func holds(look Look, effect float64) bool {
 	for _, c := range look.Contrasts {
 		truth := 0.0

@@ -15,7 +15,7 @@ const dictionaryHead = `# Data dictionary
 Every table of ` + "`records/`" + ` holds the records of one kind, one a row. (node, epoch, seq) names a record. A value that is not
 known is absent (null), never zero. Times are of the node's own boot clock; what lies between the clocks of two nodes, with
 its uncertainty, is in ` + "`records/clock.parquet`" + `. The numbers of ` + "`metrics.csv`" + ` carry unit and definition in their own lines.
-` + "`trials.csv`" + ` says of every attempt what was planned and what became of it: ` + "`target_mps`" + ` is the car's speed as planned, in m/s,
+` + "`trials.csv`" + ` says of every attempt what was planned and what happened to it: ` + "`target_mps`" + ` is the car's speed as planned, in m/s,
 ` + "`duration_s`" + ` the length of the measuring window, ` + "`pass`" + ` says ` + "`calibration`" + ` of what answers no question of the campaign's, and a
 column that has a factor's name its level. A trial has as many attempts as it took: (trial, attempt) is the key of every table, and
 only attempts whose ` + "`outcome`" + ` is ` + "`accepted`" + ` are results.

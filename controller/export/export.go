@@ -76,7 +76,7 @@ func write(from lines, dir string, captures bool) ([]string, error) {
 	files := []file{
 		{"metrics.csv", "Every number of every attempt, one a line, with its unit and definition.", "text/csv",
 			func(w io.Writer) error { return metrics.StreamCSV(w, a) }},
-		{"trials.csv", "Every attempt, one a line: what it was, who sent to whom, what became of it. Each factor is a column.", "text/csv",
+		{"trials.csv", "Every attempt, one a line: what it was, who sent to whom, what happened to it. Each factor is a column.", "text/csv",
 			func(w io.Writer) error { return writeTrials(w, a) }},
 		{"timelines.csv", "Every attempt's window at 10 Hz.", "text/csv",
 			func(w io.Writer) error { return metrics.StreamTimelinesCSV(w, a) }},

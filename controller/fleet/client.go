@@ -145,7 +145,7 @@ func refusal(status int, body []byte) error {
 	return &e
 }
 
-// isConnectionError says whether a call failed below HTTP in a way that a
+// isConnectionError reports whether a call failed below HTTP in a way that a
 // second attempt may mend at once. A time-out is not among them: it has cost
 // enough already.
 func isConnectionError(err error) bool {

@@ -37,7 +37,7 @@ func (e *NodeError) Error() string {
 
 func (e *NodeError) Unwrap() error { return e.Err }
 
-// Unreached says whether an error means that the node could not be talked to
+// Unreached reports whether an error means that the node could not be talked to
 // at all, in contrast to an answer that it gave.
 func Unreached(err error) bool {
 	var refused *wire.Error

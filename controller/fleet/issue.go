@@ -99,7 +99,8 @@ func writeBundle(bundle string, certPEM, keyPEM []byte, peers []keys.Peer) error
 
 // Revoke takes a node, or an app, out of DIR/fleet.yaml and deletes a node's
 // bundle: this controller believes its key no longer. What the node itself
-// believes is in its own authorized.json; the nodes have yet to be told of an app.
+// believes is in its own authorized.json; the nodes have yet to be told about an
+// app.
 func Revoke(dir, name string) error {
 	if err := keys.CheckName(name); err != nil {
 		return fmt.Errorf("revoke node: %w", err)

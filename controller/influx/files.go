@@ -104,7 +104,7 @@ func eachAttempt(dir, sub string, do func(name string, k wire.TrialKey) error) e
 	return nil
 }
 
-// sealed tells whether an attempt is closed: nothing is added to its folder.
+// sealed reports whether an attempt is closed: nothing is added to its folder.
 func sealed(dir string, f recordFile) bool {
 	_, err := os.Stat(filepath.Join(dir, filepath.FromSlash(f.rel), "../../MANIFEST.sha256"))
 	return err == nil

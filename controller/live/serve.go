@@ -38,7 +38,7 @@ func Token() string {
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// Loopback tells whether only this machine reaches an address "host:port".
+// Loopback reports whether only this machine reaches an address "host:port".
 func Loopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

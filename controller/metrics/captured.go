@@ -241,7 +241,7 @@ func (s *set) onLink(r packets.Result, f wire.Flow, uncertaintyNs *float64) {
 }
 
 // sent is how many packets the application's end handed on: of datagrams those
-// too that only the numbers of others tell of.
+// too that only the numbers of others report.
 func sent(r packets.Result) float64 { return float64(r.Sent + r.Skipped) }
 
 // result puts what the captures say of a flow where the application stands.

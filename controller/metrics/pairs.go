@@ -9,9 +9,10 @@ import (
 
 // Pair is where two nodes are to each other at a moment, by GPS.
 type Pair struct {
-	DistanceM        float64
-	BearingDeg       float64  // from the first to the second, from true north
-	RelativeSpeedMps *float64 // of one against the other; absent where positions a second before and after are not known
+	DistanceM  float64
+	BearingDeg float64 // from the first to the second, from true north
+	// of one against the other; absent where positions a second before and after are not known
+	RelativeSpeedMps *float64
 }
 
 // relativeSpan is over how long a relative speed is taken: the difference of

@@ -68,7 +68,7 @@ func macFrames(class string) definition {
 		"MAC frames on the emulated air in the window, RTS, CTS and ACKs too, that were there for " + class + ", sum over the nodes (P3: routing overhead at MAC); rehearsal only"}
 }
 
-// constantRate adds up what became of a trial's constant-bit-rate flows.
+// constantRate adds up what happened to a trial's constant-bit-rate flows.
 type constantRate struct {
 	flows         int
 	sent, arrived uint64

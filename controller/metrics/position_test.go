@@ -9,7 +9,7 @@ import (
 )
 
 // course is a car's drive past a node that stands 5 m beside the road, and what
-// a receiver tells of it.
+// a receiver reports about it.
 type course struct {
 	fromM, speedMps, brakeMps2 float64 // from brakeS on it brakes
 	brakeS                     float64

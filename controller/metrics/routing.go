@@ -48,7 +48,7 @@ func (s *set) routing() {
 	s.framesOnAir()
 }
 
-// ways puts what became of the flow's way, and beside its outage those of
+// ways puts the outcome of the flow's path, and beside its outage those of
 // probes and of data.
 func (s *set) ways(m *topology.Mesh) {
 	var held, hops, most float64
@@ -164,7 +164,8 @@ func (s *set) framesOnAir() {
 		}
 		total += *n
 		for _, of := range retries {
-			if n := s.at.rise(node, of, *w); n != nil { // a peer that was heard for part of the window only has no count of it
+			if n := s.at.rise(node, of, *w); n != nil {
+				// a peer that was heard for part of the window only has no count of it
 				total += *n
 			}
 		}

@@ -12,8 +12,8 @@ import (
 // the few kilometres of a campaign it is as good as the fixes are.
 type Place struct{ EastM, NorthM float64 }
 
-// Heard is what one node's radio told of another at a moment of the window, and
-// where the two were by GPS.
+// Heard is what one node's radio reported about another at a moment of the
+// window, and where the two were by GPS.
 type Heard struct {
 	S         float64 // since the window opened
 	Of, At    Place   // of the node that was heard, and of the one that heard

@@ -36,17 +36,18 @@ type Flow struct {
 	Streams     int
 }
 
-// Result is what became of one flow. Only data packets count, and of those the
+// Result is the outcome of one flow. Only data packets count, and of those the
 // sender sent within its window; each transmission of a segment is a packet.
 type Result struct {
-	Flow               string
-	Sent               uint64 // packets that left the sender
-	Skipped            uint64 // datagrams that were never seen to leave, by the numbers of those that did
-	SentBytes          uint64 // their payload
-	Arrived            uint64 // of those, packets that reached the receiver
-	ArrivedTwice       uint64 // copies of packets that had arrived already
-	Delivered          uint64 // of those that arrived, packets with at least one byte that was new
-	DeliveredBytes     uint64 // new payload bytes that reached the receiver by its window's close, without a hole before them
+	Flow         string
+	Sent         uint64 // packets that left the sender
+	Skipped      uint64 // datagrams that were never seen to leave, by the numbers of those that did
+	SentBytes    uint64 // their payload
+	Arrived      uint64 // of those, packets that reached the receiver
+	ArrivedTwice uint64 // copies of packets that had arrived already
+	Delivered    uint64 // of those that arrived, packets with at least one byte that was new
+	// new payload bytes that reached the receiver by its window's close, without a hole before them
+	DeliveredBytes     uint64
 	Retransmitted      uint64 // packets with at least one byte that was sent before
 	RetransmittedBytes uint64
 	OutOfOrder         uint64 // packets that arrived after one that was sent later (RFC 4737, 3.3)

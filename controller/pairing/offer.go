@@ -1,6 +1,6 @@
-// Package pairing offers a place in the fleet to whoever was given a one-time
-// code. It listens for as long as the code is good, answers one, and ends. What
-// becomes of the key that came is its caller's; the messages are protocols/pairing's.
+// Package pairing offers a place in the fleet to whoever was given a one-time code.
+// It listens for as long as the code is good, answers one, and ends. What happens to
+// the key that came is its caller's; the messages are protocols/pairing's.
 package pairing
 
 import (

@@ -246,7 +246,7 @@ func (v Interval) Side() int {
 	return 0
 }
 
-// within tells whether an interval lies in a range, outside of it, or both.
+// within reports whether an interval lies in a range, outside of it, or both.
 func (v Interval) within(low, high *float64) string {
 	if v.Half == nil {
 		return Undecided

@@ -210,7 +210,8 @@ func tInterval(values []float64) (float64, *float64) {
 	for _, v := range values {
 		ss += (v - mean) * (v - mean)
 	}
-	return mean, new(4.303 * math.Sqrt(ss/float64(len(values)-1)/float64(len(values)))) // of two degrees of freedom: wide enough here
+	// of two degrees of freedom: wide enough here
+	return mean, new(4.303 * math.Sqrt(ss/float64(len(values)-1)/float64(len(values))))
 }
 
 // Ends that every repetition draws anew make no cells of their own; ends that a

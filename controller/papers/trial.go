@@ -138,9 +138,9 @@ type Ours struct {
 	Times  [][]stats.Duration // of the metrics that are times; nil of others
 }
 
-// endsMatter says whether the ends of the traffic tell trials of a repetition
-// apart. Where every repetition draws ends of its own they do not: trials with
-// other ends are then repetitions of one cell.
+// endsMatter reports whether the ends of the traffic tell trials of a
+// repetition apart. Where every repetition draws ends of its own they do not:
+// trials with other ends are then repetitions of one cell.
 func endsMatter(trials []Trial) bool {
 	ends := Condition{"ends": nil}
 	of := map[string]string{}

@@ -93,7 +93,7 @@ func (p *parse) calibrationCells(phase *node) []calibrationCell {
 	return out
 }
 
-// holds tells whether a list has a text.
+// holds reports whether a list has a text.
 func (n *node) holds(text string) bool {
 	for _, item := range n.items {
 		if item.text == text {

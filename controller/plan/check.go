@@ -74,10 +74,10 @@ func (c *check) unfit(path, why, allowed string) {
 	}
 }
 
-// has tells whether a key is there, at fault or not.
+// has reports whether a key is there, at fault or not.
 func (c *check) has(path string) bool { return c.tree.lookup(path) != nil }
 
-// lacks tells whether a key is surely not there: not misspelt, and not left
+// lacks reports whether a key is surely not there: not misspelt, and not left
 // out by a faulty factor.
 func (c *check) lacks(path string) bool {
 	n := c.tree

@@ -24,7 +24,7 @@ func courseKeys(kind string) (needed, possible []string) {
 	return nil, place
 }
 
-// moves tells whether a kind of course has the car drive.
+// moves reports whether a kind of course has the car drive.
 func moves(kind string) bool {
 	return slices.Contains([]string{"depart", "pass", "loop", "segment"}, kind)
 }

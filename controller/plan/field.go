@@ -12,36 +12,46 @@ import (
 // ignored. A key that is absent leaves the choice to the rehearsal's default.
 // Its JSON has the keys of the file.
 type Field struct {
-	Propagation       string             `json:"propagation,omitempty"`        // free_space | log_distance | two_ray_ground | disc
-	PathLossExponent  *float64           `json:"path_loss_exponent,omitempty"` // log_distance
-	ReferenceM        *float64           `json:"reference_m,omitempty"`        // log_distance
-	RangeM            *float64           `json:"range_m,omitempty"`            // disc: radius of reception
-	CarrierSenseM     *float64           `json:"carrier_sense_m,omitempty"`    // disc: radius of carrier sense and interference
-	AntennaHeightM    *float64           `json:"antenna_height_m,omitempty"`   // over the road
-	AntennaGainDbi    *float64           `json:"antenna_gain_dbi,omitempty"`
-	NoiseFigureDb     *float64           `json:"noise_figure_db,omitempty"`
-	TxPowerDbm        *float64           `json:"tx_power_dbm,omitempty"`         // for trials that do not say
-	UnitPowerOffsetDb map[string]float64 `json:"unit_power_offset_db,omitempty"` // hardware unit → dB added to its power
-	UnitGainOffsetDb  map[string]float64 `json:"unit_gain_offset_db,omitempty"`  // hardware unit → dB added to its antenna's gain
-	UnitNoiseOffsetDb map[string]float64 `json:"unit_noise_offset_db,omitempty"` // hardware unit → dB added to its noise figure
+	// free_space | log_distance | two_ray_ground | disc
+	Propagation      string   `json:"propagation,omitempty"`
+	PathLossExponent *float64 `json:"path_loss_exponent,omitempty"` // log_distance
+	ReferenceM       *float64 `json:"reference_m,omitempty"`        // log_distance
+	RangeM           *float64 `json:"range_m,omitempty"`            // disc: radius of reception
+	// disc: radius of carrier sense and interference
+	CarrierSenseM  *float64 `json:"carrier_sense_m,omitempty"`
+	AntennaHeightM *float64 `json:"antenna_height_m,omitempty"` // over the road
+	AntennaGainDbi *float64 `json:"antenna_gain_dbi,omitempty"`
+	NoiseFigureDb  *float64 `json:"noise_figure_db,omitempty"`
+	TxPowerDbm     *float64 `json:"tx_power_dbm,omitempty"` // for trials that do not say
+	// hardware unit → dB added to its power
+	UnitPowerOffsetDb map[string]float64 `json:"unit_power_offset_db,omitempty"`
+	// hardware unit → dB added to its antenna's gain
+	UnitGainOffsetDb map[string]float64 `json:"unit_gain_offset_db,omitempty"`
+	// hardware unit → dB added to its noise figure
+	UnitNoiseOffsetDb map[string]float64 `json:"unit_noise_offset_db,omitempty"`
 	Shadowing         *Shadowing         `json:"shadowing,omitempty"`
 	Fading            *Fading            `json:"fading,omitempty"`
 	ChannelError      *ChannelError      `json:"channel_error,omitempty"`
-	RateControl       string             `json:"rate_control,omitempty"`      // snr | minstrel; where the trial fixes no rate
-	CarrierSenseDbm   *float64           `json:"carrier_sense_dbm,omitempty"` // summed power at which the channel is busy
-	ShortRetryLimit   *int               `json:"short_retry_limit,omitempty"`
-	LongRetryLimit    *int               `json:"long_retry_limit,omitempty"`
-	ShortPreamble     bool               `json:"short_preamble,omitempty"` // 802.11b
-	LongSlot          bool               `json:"long_slot,omitempty"`      // 802.11g
-	RTSThresholdBytes *int               `json:"rts_threshold_bytes,omitempty"`
-	QueueFrames       *int               `json:"queue_frames,omitempty"`
-	FrameLost         bool               `json:"frame_lost,omitempty"`   // every lost frame on the nodes' feedback sockets
-	NMEAHz            *float64           `json:"nmea_hz,omitempty"`      // fixes a second
-	SpacingM          *float64           `json:"spacing_m,omitempty"`    // between nodes that no course places
-	SiteLatDeg        *float64           `json:"site_lat_deg,omitempty"` // of the roadside node, where the course does not say
-	SiteLonDeg        *float64           `json:"site_lon_deg,omitempty"`
-	Mobility          *Mobility          `json:"mobility,omitempty"` // absent: nodes that no course places stand in a row
-	Channels          map[string]int     `json:"channels,omitempty"` // node → channel, where it is not the trial's
+	// snr | minstrel; where the trial fixes no rate
+	RateControl string `json:"rate_control,omitempty"`
+	// summed power at which the channel is busy
+	CarrierSenseDbm   *float64 `json:"carrier_sense_dbm,omitempty"`
+	ShortRetryLimit   *int     `json:"short_retry_limit,omitempty"`
+	LongRetryLimit    *int     `json:"long_retry_limit,omitempty"`
+	ShortPreamble     bool     `json:"short_preamble,omitempty"` // 802.11b
+	LongSlot          bool     `json:"long_slot,omitempty"`      // 802.11g
+	RTSThresholdBytes *int     `json:"rts_threshold_bytes,omitempty"`
+	QueueFrames       *int     `json:"queue_frames,omitempty"`
+	// every lost frame on the nodes' feedback sockets
+	FrameLost bool     `json:"frame_lost,omitempty"`
+	NMEAHz    *float64 `json:"nmea_hz,omitempty"`   // fixes a second
+	SpacingM  *float64 `json:"spacing_m,omitempty"` // between nodes that no course places
+	// of the roadside node, where the course does not say
+	SiteLatDeg *float64 `json:"site_lat_deg,omitempty"`
+	SiteLonDeg *float64 `json:"site_lon_deg,omitempty"`
+	// absent: nodes that no course places stand in a row
+	Mobility *Mobility      `json:"mobility,omitempty"`
+	Channels map[string]int `json:"channels,omitempty"` // node → channel, where it is not the trial's
 	// Agents is "participants" where a node that takes part in no trial only
 	// forwards: it has no agent, no GPS receiver and no records.
 	Agents string `json:"agents,omitempty"` // all | participants
@@ -116,7 +126,8 @@ func (s schema) fieldModel() object {
 			"Whether every lost frame is told on the nodes' feedback sockets as well").or(false),
 		optional("nmea_hz", numberChoice{[]float64{1, 5, 10}, "fixes a second"}, "How often the GPS receivers report").or(10),
 		optional("spacing_m", number{0, 5000, true, false, "m"}, "How far apart nodes stand that no course places").or(20),
-		optional("site_lat_deg", number{-80, 80, false, false, "degrees"}, // the emulated plane does not serve near a pole
+		// the emulated plane does not serve near a pole
+		optional("site_lat_deg", number{-80, 80, false, false, "degrees"},
 			"Latitude of the roadside node, where the course does not say").or(50),
 		optional("site_lon_deg", number{-180, 180, false, false, "degrees"},
 			"Longitude of the roadside node, where the course does not say").or(8),

@@ -74,12 +74,13 @@ type Factor struct {
 
 // Design says how cells become an order of trials.
 type Design struct {
-	Repetitions int                 `json:"repetitions"`
-	Order       string              `json:"order"` // randomised_blocks | as_listed
-	Seed        uint64              `json:"seed"`
-	WholePlots  []string            `json:"whole_plots,omitempty"` // factors that change seldom within a block
-	Balance     map[string][]string `json:"balance,omitempty"`     // dotted key → values spread evenly over a cell's repetitions
-	Enough      *Enough             `json:"enough,omitempty"`      // absent: all repetitions are driven
+	Repetitions int      `json:"repetitions"`
+	Order       string   `json:"order"` // randomised_blocks | as_listed
+	Seed        uint64   `json:"seed"`
+	WholePlots  []string `json:"whole_plots,omitempty"` // factors that change seldom within a block
+	// dotted key → values spread evenly over a cell's repetitions
+	Balance map[string][]string `json:"balance,omitempty"`
+	Enough  *Enough             `json:"enough,omitempty"` // absent: all repetitions are driven
 }
 
 // Load reads a campaign file. Faults of its content come as Problems.
@@ -276,7 +277,7 @@ func (c *Campaign) RunPlan(run string, key []byte) (wire.RunPlan, error) {
 	return out, nil
 }
 
-// NeedsSite tells whether a gate waits for a place, and the file does not say
+// NeedsSite reports whether a gate waits for a place, and the file does not say
 // where on Earth the roadside node stands. A rehearsal then chooses a site and
 // writes it into the trials; on a road the run must be refused.
 func (c *Campaign) NeedsSite() bool {

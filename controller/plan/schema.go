@@ -103,7 +103,7 @@ func (s schema) nodeTable() table {
 		}}}
 }
 
-// isHostPrefix tells whether a text is an address that a host can have, with
+// isHostPrefix reports whether a text is an address that a host can have, with
 // its network's prefix length.
 func isHostPrefix(n *node) bool {
 	p, err := netip.ParsePrefix(n.text)

@@ -39,7 +39,7 @@ func Campaign(c *plan.Campaign, given Given, rehearsed bool) []Item {
 func held(need, words string, have, want float64, given, flag, cure string) Item {
 	switch {
 	case have <= 0:
-		return Item{Need: need, State: Unknown, Found: words, Cure: "look whether there is as much; " + flag + " has it checked"}
+		return Item{Need: need, State: Unknown, Found: words, Cure: "check that there is as much, or pass " + flag + ""}
 	case have < want:
 		return Item{Need: need, State: Unmet, Found: words + "; there are " + given, Cure: cure}
 	}

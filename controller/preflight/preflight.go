@@ -60,7 +60,7 @@ type Scanner interface {
 	Scan(ctx context.Context, channel int) error
 }
 
-// scanning is a node that listens before it tells of itself.
+// scanning is a node that listens before it reports itself.
 type scanning struct {
 	Scanner
 	channels []int
@@ -81,7 +81,7 @@ func Scanning(n Scanner, plan wire.RunPlan) Node {
 // clockExchanges is enough for one of them to meet no queue.
 const clockExchanges = 8
 
-// answerWithin bounds what one node takes to tell of itself, the first time
+// answerWithin bounds what one node takes to report about itself, the first time
 // with a look at all that its kernel can do; clocksWithin the exchanges after it.
 const (
 	answerWithin = 10 * time.Second
@@ -122,7 +122,7 @@ func (t *Told) ask(ctx context.Context, n Node) {
 	}
 }
 
-// compare compares the clocks of a node that has told of itself.
+// compare compares the clocks of a node that has answered.
 func (t *Told) compare(ctx context.Context, n Node) {
 	if t.Err != nil {
 		return
@@ -220,7 +220,7 @@ type judge struct {
 	told    Told
 	st      wire.NodeStatus
 	trials  []wire.Trial   // in which it takes part
-	open    []wire.Problem // that it told of and no need has taken up yet
+	open    []wire.Problem // that it reported and no need has taken up yet
 	items   []Item
 }
 
@@ -260,7 +260,7 @@ func (j *judge) reach() bool {
 		return false
 	}
 	if j.told.ClockErr != nil && j.clockLimitMs() > 0 {
-		p := Unreached(j.told.ClockErr) // gone since it told of itself: its agent may be starting again
+		p := Unreached(j.told.ClockErr) // gone since it answered: its agent may be starting again
 		j.unmet(p.Need, p.Found, p.Cure)
 		return true
 	}

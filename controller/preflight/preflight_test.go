@@ -102,7 +102,7 @@ func TestEveryNeedCanBeUnmet(t *testing.T) {
 			beside(0, map[string]int{"adhoc": 1})(p, n)
 			p.Trials[0].Radio = wire.Radio{Mode: "none"}
 		}, "radio", "is made beside wlan0 only for a plan that sets its radio"},
-		"no radio":           {func(_ *wire.RunPlan, n *Told) { n.Status.Radio = nil }, "radio", "wlan0 is no radio"},
+		"no radio":           {func(_ *wire.RunPlan, n *Told) { n.Status.Radio = nil }, "radio", "wlan0 is not a radio"},
 		"not ours to set":    {func(_ *wire.RunPlan, n *Told) { n.Status.Radio.Driver, n.Status.Radio.Mode = "theirs", "mesh" }, "radio", "in mode mesh"},
 		"forbidden channel":  {func(_ *wire.RunPlan, n *Told) { n.Status.Radio.Channels = []int{1, 11} }, "regulatory", "channel 6 in domain DE, only on [1 11]"},
 		"another network":    {func(_ *wire.RunPlan, n *Told) { n.Status.AllowedPrefixes = []string{"10.78.0.0/16"} }, "address", "10.77.0.1/24, is outside what its agent may set: 10.78.0.0/16"},
@@ -204,7 +204,7 @@ func TestWhatIsNotNeededIsNoFailure(t *testing.T) {
 	}
 }
 
-// What is told of a node that is well, in words that a person can go by.
+// What is reported about a node that is well, in words that a person can go by.
 func TestWhatIsToldOfANodeThatIsWell(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*wire.RunPlan, *Told)
@@ -232,7 +232,7 @@ func TestWhatIsToldOfANodeThatIsWell(t *testing.T) {
 	}
 }
 
-// A stranger is no node that is out of reach, and a cure is given once.
+// A stranger is not a node that is out of reach, and a cure is given once.
 func TestWhyANodeDidNotAnswer(t *testing.T) {
 	stranger := &fleet.NodeError{Node: "car", Address: "a:1", Doing: "ask status", Err: errors.New("it has another key"), Cure: "see to it", Stranger: true}
 	if p := Unreached(fmt.Errorf("once more: %w", stranger)); p != (wire.Problem{Need: "key", Found: "ask status at a:1: it has another key", Cure: "see to it"}) {
@@ -384,7 +384,7 @@ func (q *quietListener) Status(context.Context) (wire.NodeStatus, error) {
 	return q.listener.Told.Status, nil
 }
 
-// counted sees how many had told of themselves when its clock was compared.
+// counted sees how many had answered when its clock was compared.
 type counted struct {
 	*listener
 	told *atomic.Int32
@@ -402,7 +402,7 @@ func (c *counted) ClockOffset(ctx context.Context, n int) (wire.Clock, error) {
 	return c.listener.ClockOffset(ctx, n)
 }
 
-// What nodes do to tell of themselves would make clocks uncertain.
+// What nodes do to report about themselves would make clocks uncertain.
 func TestClocksAreComparedWhenAllHaveTold(t *testing.T) {
 	var told atomic.Int32
 	plan, nodes := need(), map[string]Node{}
@@ -412,7 +412,7 @@ func TestClocksAreComparedWhenAllHaveTold(t *testing.T) {
 	Nodes(t.Context(), plan, 3600, nodes)
 	for name, n := range nodes {
 		if seen := n.(*counted).seen.Load(); int(seen) != len(nodes) || len(nodes) < 2 {
-			t.Errorf("%s: clock compared when %d of %d had told of themselves", name, seen, len(nodes))
+			t.Errorf("%s: clock compared when %d of %d had answered", name, seen, len(nodes))
 		}
 	}
 }

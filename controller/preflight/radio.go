@@ -48,7 +48,7 @@ func (j *judge) radio() {
 	case len(wanted) == 0:
 		j.put("radio", Unneeded, "the plan leaves "+j.st.Interface+" as it is", "")
 	case caps == nil:
-		j.unmet("radio", j.st.Interface+" is no radio that tells of itself", "correct `interface` in the agent's configuration, or say `radio: {mode: none}` in the campaign")
+		j.unmet("radio", j.st.Interface+" is not a Wi-Fi interface", "correct `interface` in the agent's configuration, or say `radio: {mode: none}` in the campaign")
 	case caps.Driver == emulated:
 		j.met("radio", "the emulated field sets it")
 	default:
@@ -99,8 +99,8 @@ func cannotBeBeside(mode string, caps wire.Caps) (found, cure string) {
 		mode, own.Interface, own.Mode, orWord(strings.Join(caps.Combinations, "; "), "one interface only")), cure
 }
 
-// besides tells what the machine's own network does to the plan's channels, where
-// the radio is in both at once; true when it cannot be.
+// besides reports what the machine's own network does to the plan's channels,
+// where the radio is in both at once; true when it cannot be.
 func (j *judge) besides(wanted []wire.Radio, caps wire.Caps) (cannot bool) {
 	own := caps.Beside
 	if own == nil || own.Channel == 0 {

@@ -63,7 +63,7 @@ func carried(d *data, c *comparison) carriedView {
 	return v
 }
 
-// perSpeed tells whether a term is told per m/s.
+// perSpeed reports whether a term is told per m/s.
 func perSpeed(term string) bool {
 	return term == design.Speed || term == design.Interaction || len(term) > 5 && term[:5] == "slope"
 }

@@ -102,6 +102,6 @@ func sessionsInWords(f stats.Fit, unit string) string {
 
 // noiseInWords explains how the model treats sessions of about one trial each.
 func noiseInWords(f stats.Fit) string {
-	return fmt.Sprintf("There are %d sessions for %d trials, and sessions of one trial cannot be told from noise between trials: both are in the residual, by least squares. "+
+	return fmt.Sprintf("There are %d sessions for %d trials, and sessions of one trial cannot be separated from noise between trials: both are in the residual, by least squares. "+
 		"Where trials of one session count together in an estimate, its interval is as wide as it would have to be if sessions were all that varies.", f.GroupCount, f.N)
 }

@@ -236,7 +236,7 @@ func (a *attempt) gps(records []wire.Record) {
 			continue
 		}
 		if a.began.IsZero() && b.TimeUTC != "" {
-			a.began, _ = time.Parse(time.RFC3339Nano, b.TimeUTC) // gpsd's form; anything else is no time
+			a.began, _ = time.Parse(time.RFC3339Nano, b.TimeUTC) // gpsd's form; anything else is not a time
 		}
 		if r.Node == a.Trial.Car && b.SpeedErrMps != nil {
 			sum, n = sum+*b.SpeedErrMps, n+1

@@ -55,7 +55,7 @@ func TestACrossedPlanTrialByTrialFindsTheWeakUnit(t *testing.T) {
 		if !regexp.MustCompile(`By the unit that sends \(laptop-2 − laptop-1\): 1\.[01]\d* MB less \(95 % interval −1\.`).MatchString(page) {
 			t.Errorf("seed %d: the weak unit is not found", seed)
 		}
-		how := map[uint64]string{4: "8 sessions are too few to know", 5: "12 sessions are a random effect", 8: "There are 14 sessions for 16 trials, and sessions of one trial cannot be told from noise"}
+		how := map[uint64]string{4: "8 sessions are too few to know", 5: "12 sessions are a random effect", 8: "There are 14 sessions for 16 trials, and sessions of one trial cannot be separated from noise"}
 		has(t, page, how[seed])
 		hasNot(t, page, "Residual degrees of freedom: 0", "too few to tell it from")
 	}

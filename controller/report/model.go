@@ -16,7 +16,7 @@ type comparison struct {
 	Slopes  []answer // per section, per m/s: made of rows, and not counted again
 	Terms   design.Terms
 	Said    []sentence
-	Aliased []string // sentences on what cannot be told apart
+	Aliased []string // sentences on what cannot be distinguished
 	Missing string   // why there is no model
 	Level   float64  // confidence of every interval
 	results []attempt
@@ -147,7 +147,7 @@ func aliased(f stats.Fit, terms []stats.Term) []string {
 				absent = append(absent, t.Name)
 			}
 		}
-		text := fmt.Sprintf("Not estimable apart from each other: %s. They changed together in this design, so what is printed for one is the effect of all of them.", strings.Join(named, ", "))
+		text := fmt.Sprintf("Confounded, not estimable separately: %s. They changed together in this design, so each printed effect is that of all of them.", strings.Join(named, ", "))
 		if len(named) == 1 {
 			text = fmt.Sprintf("Not estimable on its own: %s. It changed together with other parts of the design.", named[0])
 		}

@@ -192,7 +192,7 @@ func TestThreatsThatApply(t *testing.T) {
 	road := written(t, synthetic.Options{Seed: 5, Speeds: []float64{2.8, 8.3, 16.7}, Repetitions: 3, Place: "road"})
 	hasNot(t, road, "A rehearsal is no evidence", "Few repetitions")
 	confounded := written(t, synthetic.Options{Seed: 5, Speeds: []float64{2.8, 8.3, 16.7}, Repetitions: 3, Confounded: true})
-	has(t, confounded, "Hardware unit and design changed together", "Not estimable apart from each other: section, unit in the car",
+	has(t, confounded, "Hardware unit and design changed together", "Confounded, not estimable separately: section, unit in the car",
 		"No separate estimate is given for unit in the car", "together with all that changed with the section")
 }
 
@@ -211,15 +211,15 @@ func TestModelFindsWhatWasPutIn(t *testing.T) {
 		},
 	})
 	has(t, html, "Section B against section A (together with all that changed with the section), at the mean speed of 6 m/s: 1 MB more",
-		"Not estimable apart from each other: section, unit that sends", "In section A, for each m/s faster: 0.5 MB less",
-		"In section B, for each m/s faster: no difference can be told from noise", "(difference of the slopes, per m/s): 0.5 MB more")
+		"Confounded, not estimable separately: section, unit that sends", "In section A, for each m/s faster: 0.5 MB less",
+		"In section B, for each m/s faster: no significant difference was detected", "(difference of the slopes, per m/s): 0.5 MB more")
 }
 
 // The same words for a null result: noise alone is not dressed up.
 func TestNullResultIsSaid(t *testing.T) {
 	html := written(t, synthetic.Options{Seed: 9, Speeds: []float64{2.8, 8.3, 16.7}, Repetitions: 3,
 		MB: func(_ wire.Trial, noise *rand.Rand) float64 { return 20 + noise.NormFloat64() }})
-	if n := strings.Count(html, "no difference can be told from noise"); n < 3 {
+	if n := strings.Count(html, "no significant difference was detected"); n < 3 {
 		t.Errorf("noise alone is called no difference %d times, want at least in slopes and interaction", n)
 	}
 }

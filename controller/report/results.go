@@ -254,8 +254,8 @@ func (v resultsView) bySpeed(d *data, published papers.Published) resultsView {
 	return v
 }
 
-// distances tells where the window opened and closed, on average, and by how much
-// one of them may be off where a position was extrapolated.
+// distances reports where the window opened and closed, on average, and by how
+// much one of them may be off where a position was extrapolated.
 func distances(attempts []attempt) string {
 	open, closing := numbersOf(attempts, metrics.DistanceOpenM), numbersOf(attempts, metrics.DistanceCloseM)
 	if len(open) == 0 || len(closing) == 0 {

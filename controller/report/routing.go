@@ -165,7 +165,7 @@ func mostly(m *topology.Mesh) string {
 }
 
 // hopStrip is the number of hops over the window, in steps; it breaks where
-// there was no whole way.
+// there was no whole path.
 func hopStrip(m *topology.Mesh, most float64) template.HTML {
 	s := strip{Seconds: m.Seconds, High: max(most, 1), Colour: "#0072b2"}
 	paths := m.PathsInWindow()

@@ -21,7 +21,7 @@ func (d *data) level() float64 {
 	return 1 - (1-e.Confidence)/float64(enough.Plan(*e, d.info.Plan).Count())
 }
 
-// beyond tells whether a trial is of a block after that which was enough.
+// beyond reports whether a trial is of a block after that which was enough.
 func (d *data) beyond(t wire.Trial) bool {
 	return d.stop != nil && t.Pass == "" && t.Block > d.stop.Blocks
 }

@@ -80,7 +80,7 @@ func TestSessionsAreARandomEffect(t *testing.T) {
 		MB: func(x wire.Trial, noise *rand.Rand) float64 { return 20 + noise.NormFloat64() }})
 	html := page1(t, d)
 	says(t, html, "sessions are a random effect (standard deviation", "restricted maximum likelihood with the session as a random effect",
-		"Holm", "Speed and distance cannot be separated in this run", "moves a window", "How many passes a precision takes")
+		"Holm", "Speed and distance cannot be separated in this run", "moves a window", "Passes needed for a given precision")
 	if sessions := levels(d.results(), func(a attempt) string { return a.Session }); len(sessions) < 6 {
 		t.Errorf("%d sessions", len(sessions))
 	}

@@ -58,8 +58,8 @@ func reduced(d *data) (*threat, string) {
 	return &threat{fmt.Sprintf("The campaign was driven at scale %q", s.Name), "It is a declared reduction. What it may change, in the campaign's words: " + s.Why}, ""
 }
 
-// confoundedUnit asks whether the hardware in the car can be told from what the
-// car does.
+// confoundedUnit asks whether the hardware in the car can be distinguished from
+// what the car does.
 func confoundedUnit(d *data) (*threat, string) {
 	results := d.results()
 	units := levels(results, unit)
@@ -197,7 +197,7 @@ func unevenRejections(d *data) (*threat, string) {
 	return &threat{"Attempts were rejected", text}, ""
 }
 
-// interruptions tells what was ended from outside, which no covariate has
+// interruptions reports what was ended from outside, which no covariate has
 // judged: whoever ended it may have seen the throughput.
 func interruptions(d *data) (*threat, string) {
 	var all []string
@@ -213,8 +213,8 @@ func interruptions(d *data) (*threat, string) {
 		count(len(all), "attempt"), shortList(all))}, ""
 }
 
-// peopleDecided tells where a person's word stands over the acceptance rules: a
-// person in the car may have seen the throughput.
+// peopleDecided reports where a person's word stands over the acceptance rules:
+// a person in the car may have seen the throughput.
 func peopleDecided(d *data) (*threat, string) {
 	var words []string
 	for _, a := range d.attempts {

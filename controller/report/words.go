@@ -63,7 +63,7 @@ func (c *comparison) atSpeed() string {
 	return fmt.Sprintf(", at %.3g m/s", *c.Terms.SpeedMps)
 }
 
-// together warns of what an estimate cannot be told from.
+// together warns of what an estimate cannot be distinguished from.
 func (c *comparison) together(term string) string {
 	if !slices.Contains(c.Fit.Confounded, term) {
 		return ""
@@ -131,7 +131,7 @@ func (c *comparison) factorWords(term string) {
 			largest = e
 		}
 	}
-	c.say(term, fmt.Sprintf("%s%s: of %d differences between levels %d can be told from noise (corrected by Holm). The largest, %s: %s",
+	c.say(term, fmt.Sprintf("%s%s: of %d differences between levels %d are significant (corrected by Holm). The largest, %s: %s",
 		upper(term), c.together(term), len(pairs), found, largest.Label, c.inWords(largest)))
 }
 
@@ -201,7 +201,7 @@ func (c *comparison) inWords(e answer) string {
 		return fmt.Sprintf("%s %s %s (%s). Taken alone it would stand out; among all that was asked here it does not (p %s, corrected by Holm).",
 			magnitude(e.Value), c.Unit, word, span, probability(e.Holm))
 	}
-	return fmt.Sprintf("no difference can be told from noise: %s %s (%s). Anything within that interval is compatible with these trials, none at all included.",
+	return fmt.Sprintf("no significant difference was detected: %s %s (%s). The data are consistent with any value in this interval, including zero.",
 		signed(e.Value), c.Unit, span)
 }
 

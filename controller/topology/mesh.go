@@ -129,8 +129,8 @@ func Stalled(node string, records []wire.Record) bool {
 	return false
 }
 
-// HasDaemon tells whether a routing daemon recorded anything. Without one there
-// are no ways and no links.
+// HasDaemon reports whether a routing daemon recorded anything. Without one
+// there are no ways and no links.
 func (m *Mesh) HasDaemon() bool { return len(m.changes)+len(m.counts) > 0 }
 
 // take reads one record.
@@ -191,8 +191,8 @@ func (m *Mesh) takeChange(node string, s float64, b *wire.RouteChange) {
 }
 
 // takeEvent reads what a daemon found worth telling. A protocol whose packets
-// hold their way tells the sender's: the nodes between, or, without hops, that
-// there is none.
+// hold their route tells the sender's: the nodes between, or, without hops,
+// that there is none.
 func (m *Mesh) takeEvent(node string, s float64, b *wire.RoutingEvent) {
 	m.events = append(m.events, event{s, b.Report, b.Value})
 	if b.Report != "source_route" || node != m.From || b.Addr != m.byNode[m.To].String() {

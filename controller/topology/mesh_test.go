@@ -124,7 +124,7 @@ func TestALoopIsNoPath(t *testing.T) {
 	}
 }
 
-// DSR's packets hold their way, and no kernel has a route.
+// DSR's packets hold their route, and no kernel has a route.
 func TestThePathIsWhatPacketsHold(t *testing.T) {
 	plan, trial, records := square()
 	records = slices.DeleteFunc(records, func(r wire.Record) bool { return r.Body.Kind() == "route" })

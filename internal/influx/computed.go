@@ -41,7 +41,7 @@ func result() Measurement {
 	const captured = "; told where packets were captured and the attempt has one measured flow"
 	return Measurement{
 		Name:    ResultName,
-		Meaning: "What became of an attempt at a trial: one point for each that was judged. Its time is the opening of the window.",
+		Meaning: "The outcome of an attempt at a trial: one point for each that was judged. Its time is the opening of the window.",
 		Tags: []Tag{
 			tag("attempt", "attempt at the trial, from 1"),
 			tag("direction", "outbound or inbound: heading along the course"),

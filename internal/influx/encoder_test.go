@@ -320,7 +320,8 @@ func TestRefusedRecordsLeaveNoTrace(t *testing.T) {
 	}
 }
 
-// Lines that are no record, or whose values have another type than the schema.
+// Lines that are not records, or whose values have another type than the
+// schema.
 func TestBadLines(t *testing.T) {
 	e := NewEncoder()
 	for _, text := range []string{

@@ -126,8 +126,8 @@ func (w *Writer) deliver(ctx context.Context, lines []byte) error {
 	})
 }
 
-// Prepare makes the database unless it is there. Servers that know no such
-// call (2.x, 3), or a user who may only write, are no error: the first write
+// Prepare makes the database unless it is there. Servers that know no such call
+// (2.x, 3), or a user who may only write, are not errors: the first write
 // tells. A wrong password is.
 func (w *Writer) Prepare(ctx context.Context) error {
 	if err := w.Target.Validate(); err != nil {

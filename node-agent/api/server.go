@@ -57,7 +57,8 @@ type People interface {
 type Records interface {
 	Position() wire.SpoolPosition
 	Status() wire.SpoolStatus
-	// Read returns up to limit durable records after a sequence number, one JSON object each without newline, and the last one's number.
+	// Read returns up to limit durable records after a sequence number, one JSON object each without newline, and the
+	// last one's number.
 	Read(after uint64, limit int) (lines [][]byte, last uint64, err error)
 	// Wait returns when a record after the given one is durable, or ctx ends.
 	Wait(ctx context.Context, after uint64) error

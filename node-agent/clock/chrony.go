@@ -87,7 +87,7 @@ func (c *Chrony) ask(ctx context.Context) (Tracking, error) {
 // The columns of `chronyc -c tracking`, in the order of its report.
 const (
 	trackingReference  = 0 // in hexadecimal
-	trackingAddress    = 1 // empty where the reference is no server
+	trackingAddress    = 1 // empty where the reference is not a server
 	trackingStratum    = 2
 	trackingOffset     = 4 // s by which the wall clock is behind true time
 	trackingFrequency  = 7 // ppm by which the clock would gain

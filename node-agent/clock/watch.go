@@ -80,7 +80,7 @@ func (w *Watch) Begin() {
 	w.seenNs = 0
 }
 
-// Sample looks for a step, and tells of the clock when it is time to.
+// Sample looks for a step, and reports the clock when it is time to.
 func (w *Watch) Sample(tBootNs int64) ([]wire.Body, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -83,7 +83,7 @@ func (f *Face) Verdicts(ctx context.Context, p api.Peer, run string, vs []wire.V
 	return view, nil
 }
 
-// events opens what the privileged half has the kernel tell of connections.
+// events opens what the privileged half has the kernel report connections.
 func (f *Face) events(ctx context.Context) (measure.Events, error) {
 	r, err := f.host.TCPEvents(ctx)
 	if err != nil {

@@ -37,7 +37,7 @@ const (
 	// connectTimeout is how long iperf3's client tries to connect at least; else as long as its flow lasts. A trial's
 	// own end comes first in most plans; a client that never connects has sent 0 bytes.
 	connectTimeout = 10 * time.Second
-	// keepaliveEvery is how often the dead-man timer is wound up at least.
+	// keepaliveEvery is how often the dead-man timer is re-armed at least.
 	keepaliveEvery = 20 * time.Second
 	// deadManParts is how many keepalives come in the dead man's time at least:
 	// one may be late, another lost while the privileged half is started anew.
@@ -67,7 +67,7 @@ type Face struct {
 	chrony  *clock.Chrony
 }
 
-// radioSource tells of the radio under test: a radio-feedback socket where one
+// radioSource reports the radio under test: a radio-feedback socket where one
 // is configured, the kernel's nl80211 otherwise.
 type radioSource interface {
 	measure.Source

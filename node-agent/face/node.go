@@ -18,7 +18,7 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// Status tells what the node is, can and has, with every problem's cure.
+// Status reports what the node is, can and has, with every problem's cure.
 func (f *Face) Status(ctx context.Context) (wire.NodeStatus, error) {
 	up, mac := provenance.Link(f.cfg.Interface)
 	st := wire.NodeStatus{Node: f.cfg.Node, Version: version.String(), Kernel: provenance.Kernel(), Arch: runtime.GOARCH,
@@ -124,7 +124,7 @@ func (f *Face) interfaceProblem(st wire.NodeStatus) (found, cure string) {
 	case besideUp == nil:
 		return fmt.Sprintf("there is no interface %s, beside which %s is to be made", beside, name), "correct `beside` in the agent's configuration, or plug the radio in"
 	case st.Radio == nil:
-		return fmt.Sprintf("%s, beside which %s is to be made, is no radio", beside, name), "correct `beside` in the agent's configuration, or load the radio's driver"
+		return fmt.Sprintf("%s, beside which %s is to be made, is not a radio", beside, name), "correct `beside` in the agent's configuration, or load the radio's driver"
 	case st.InterfaceUp != nil && st.Host.Reached && !slices.Contains(st.Host.Pending, made):
 		return fmt.Sprintf("there is an interface %s already, which the agent did not make", name),
 			fmt.Sprintf("take it away (iw dev %s del), or name another one as `interface` in the agent's configuration", name)

@@ -6,7 +6,7 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// epochs tells when gpsd has said all that it will say of one epoch, that is,
+// epochs reports when gpsd has said all that it will say of one epoch, that is,
 // one time of the receiver.
 //
 // gpsd reports an epoch once or several times as its sentences come in. When

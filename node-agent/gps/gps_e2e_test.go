@@ -130,7 +130,7 @@ func track(at time.Time, metersPerSecond float64) []string {
 		sentence(fmt.Sprintf("GPRMC,%s,A,%s,%.3f,0.0,%s,,", clockText, lat, metersPerSecond/metersPerSecondPerKnot, at.Format("020106"))),
 		sentence(fmt.Sprintf("GPGGA,%s,%s,1,08,0.9,50.0,M,45.0,M,,", clockText, lat)),
 		sentence("GPGSA,A,3,01,02,03,04,05,06,07,08,,,,,1.8,0.9,1.5"),
-		// gpsd tells of satellites and HDOP only when it has GSV.
+		// gpsd reports satellites and HDOP only when it has GSV.
 		sentence("GPGSV,2,1,08,01,40,083,46,02,17,308,41,03,07,344,39,04,22,228,45"),
 		sentence("GPGSV,2,2,08,05,40,083,46,06,17,308,41,07,07,344,39,08,22,228,45"),
 	}

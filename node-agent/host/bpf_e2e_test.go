@@ -251,7 +251,7 @@ func TestE2EAbilitiesAreTold(t *testing.T) {
 	for _, feature := range []string{"variant reno", "variant reno, classic", "variant tahoe", "variant newreno", "variant fack", "variant vegas", "variant westwood", "fixed_rto", "variant reference"} {
 		at := slices.IndexFunc(st.TCP, func(a wire.Ability) bool { return a.Feature == feature })
 		if at < 0 {
-			t.Errorf("nothing is told of %s", feature)
+			t.Errorf("nothing is reported of %s", feature)
 			continue
 		}
 		if a := st.TCP[at]; a.How == "none" && (a.Reason == "" || a.Needs == "") {

@@ -18,9 +18,9 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// What the emulated radio tells of a lost segment, and of the route change that
-// it turns out to be, is in the map of the reference TCP, with the numbers that
-// its program reads.
+// What the emulated radio reports about a lost segment, and of the route change
+// that it turns out to be, is in the map of the reference TCP, with the numbers
+// that its program reads.
 func TestE2ECausesReachTheReferenceTCP(t *testing.T) {
 	f, _ := newField(t)
 	f.cfg.Feedback = filepath.Join(t.TempDir(), "feedback.sock")

@@ -88,7 +88,7 @@ func decodeEntry(line []byte) (e entry, sound bool, err error) {
 	return e, true, nil
 }
 
-// decode reads an entry's JSON: the change tells of what kind the undo is.
+// decode reads an entry's JSON: the change reports what kind the undo is.
 func (e *entry) decode(body []byte) error {
 	in := struct {
 		*entry

@@ -74,7 +74,7 @@ func (k *kernel) unload(key string) error {
 	return what.Close()
 }
 
-// offered tells whether the kernel has a congestion control of this name.
+// offered reports whether the kernel has a congestion control of this name.
 func offered(name string) (bool, error) {
 	names, err := readSysctl("/proc/sys/net/ipv4/tcp_available_congestion_control")
 	return slices.Contains(strings.Fields(names), name), err

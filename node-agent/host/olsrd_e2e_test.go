@@ -38,7 +38,7 @@ func (f field) watch(t *testing.T, protocol string) watched {
 	return w
 }
 
-// heard waits until the daemon tells of a neighbour that hears it.
+// heard waits until the daemon reports a neighbour that hears it.
 func (w watched) heard(t *testing.T, f field, addr string) {
 	t.Helper()
 	var last *wire.RoutingCount

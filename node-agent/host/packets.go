@@ -193,7 +193,8 @@ func filterIPv4(at uint32, ports []int, snapBytes int) []bpf.Instruction {
 	out := append([]bpf.Instruction{bpf.LoadAbsolute{Off: at + 9, Size: 1}}, filterProtocols(snapBytes, len(judge)+3)...)
 	out = append(out,
 		bpf.LoadAbsolute{Off: at + 6, Size: 2},
-		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: 0x1fff, SkipTrue: uint8(len(judge) + 1)}, // a later fragment has no ports
+		// a later fragment has no ports
+		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: 0x1fff, SkipTrue: uint8(len(judge) + 1)},
 		bpf.LoadMemShift{Off: at})
 	return append(append(out, judge...), bpf.RetConstant{})
 }

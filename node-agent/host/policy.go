@@ -61,7 +61,7 @@ func (p policy) checkWithin(what string, prefix netip.Prefix) (reason, cure stri
 
 func (p policy) checkPeers(network netip.Prefix) (reason, cure string) {
 	if !network.Addr().Is4() {
-		return "the peers are no IPv4 network", ""
+		return "the peers are not an IPv4 network", ""
 	}
 	return p.checkWithin("prefix of peers", network)
 }

@@ -15,10 +15,10 @@ import (
 
 // Whether a segment is acknowledged at once is a property of the route back to
 // its sender, and a routing daemon knows nothing of it. acknowledging gives it
-// to every route that a daemon makes, as soon as the kernel tells of it: each
-// is replaced by itself with the property. A replacement never makes a route,
-// so one that the daemon has taken out since stays out; and where it overtakes
-// a newer one of the daemon's, the kernel has told of that too, and it is
+// to every route that a daemon makes, as soon as the kernel reports it: each is
+// replaced by itself with the property. A replacement never makes a route, so
+// one that the daemon has taken out since stays out; and where it overtakes a
+// newer one of the daemon's, the kernel has reported that too, and it is
 // replaced in its turn.
 type acknowledging struct {
 	protocol int // that marks the daemon's routes

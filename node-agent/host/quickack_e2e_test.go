@@ -24,7 +24,8 @@ func TestE2EADaemonsRoutesAcknowledgeAtOnce(t *testing.T) {
 		a, err = newAcknowledging(protocolBabel, netip.MustParsePrefix("10.77.0.0/16"), slog.New(slog.DiscardHandler))
 		return err
 	})
-	a.group.Go(func() { f.ns.Do(t, func() error { a.run(); return nil }) }) // in the field's namespace, as a host process is
+	// in the field's namespace, as a host process is
+	a.group.Go(func() { f.ns.Do(t, func() error { a.run(); return nil }) })
 	route := func(args string) {
 		t.Helper()
 		f.ns.Run(t, "ip", append([]string{"route"}, strings.Fields(args)...)...)
@@ -44,7 +45,8 @@ func TestE2EADaemonsRoutesAcknowledgeAtOnce(t *testing.T) {
 		route("del 10.77.5.6/32 via 192.168.7.2 dev wlan0 proto babel")
 	}
 	route("add 10.77.5.7/32 via 192.168.7.2 dev wlan0 proto babel")
-	awaitOutput(t, f, "10.77.5.7 via 192.168.7.2 proto babel quickack 1", "-4", "route", "show", "dev", device) // all news before is seen
+	// all news before is seen
+	awaitOutput(t, f, "10.77.5.7 via 192.168.7.2 proto babel quickack 1", "-4", "route", "show", "dev", device)
 	if err := a.Close(); err != nil {
 		t.Error(err)
 	}

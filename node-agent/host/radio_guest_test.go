@@ -387,7 +387,7 @@ func TestGuestHearsOthers(t *testing.T) {
 	t.Logf("heard %+v; can be at once: %q", caps.Heard, caps.Combinations)
 	f.hears(t, "before the join", caps)
 	if len(caps.Combinations) == 0 {
-		t.Error("nothing is told of what the radio can be at once")
+		t.Error("nothing is reported of what the radio can be at once")
 	}
 	restoreAll(t, client)
 	terminate(t, host)

@@ -46,7 +46,8 @@ func (d *radioDevice) checkChannel(r Radio) (reason, cure string) {
 
 // checkKill looks at the switches that silence a radio (Documentation/driver-api/rfkill.rst).
 func (d *radioDevice) checkKill(r Radio) (reason, cure string) {
-	switches, _ := filepath.Glob(filepath.Join("/sys/class/ieee80211", d.phy.Name, "rfkill*")) // only a bad pattern is an error
+	// only a bad pattern is an error
+	switches, _ := filepath.Glob(filepath.Join("/sys/class/ieee80211", d.phy.Name, "rfkill*"))
 	for _, s := range switches {
 		for kind, cure := range map[string]string{
 			"hard": "switch it on at the machine", "soft": "run `rfkill unblock wlan`, or switch aeroplane mode off",

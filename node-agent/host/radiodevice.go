@@ -99,7 +99,7 @@ func openRadio(name string) (*radioDevice, error) {
 	return d, nil
 }
 
-// errNoRadio says that an interface is there but is no radio's.
+// errNoRadio says that an interface is there but is not a radio's.
 var errNoRadio = errors.New("no radio's interface")
 
 func (d *radioDevice) read(name string) error {
@@ -123,7 +123,7 @@ func (d *radioDevice) read(name string) error {
 	return nil
 }
 
-// in tells whether the interface is in a network.
+// in reports whether the interface is in a network.
 func (d *radioDevice) in(n nl80211.Network) (bool, error) {
 	i := d.iface
 	if i.Mode != n.Mode || i.MHz != n.MHz || i.Width != n.Width {
@@ -265,7 +265,8 @@ func (d *radioDevice) awaitJoined(n nl80211.Network, ended <-chan error) error {
 	}
 }
 
-// look tells whether the interface is in a network of that name, and what there is.
+// look reports whether the interface is in a network of that name, and what there
+// is.
 func (d *radioDevice) look(n nl80211.Network) (joined bool, there string, seen quirk.Seen, err error) {
 	i := d.iface
 	seen = quirk.Seen{Want: &n, Interface: i}
@@ -318,7 +319,7 @@ func unsupported(err error) bool {
 	return errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOTSUP)
 }
 
-// shared tells whether another interface of the radio is in a network.
+// shared reports whether another interface of the radio is in a network.
 func (d *radioDevice) shared() bool {
 	all, err := d.conn.Interfaces()
 	return err == nil && slices.ContainsFunc(all, func(i nl80211.Interface) bool {

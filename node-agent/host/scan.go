@@ -24,7 +24,7 @@ func scan(p policy, call scanCall) (err error) {
 	}
 	d, err := openRadio(call.Interface)
 	if errors.Is(err, nl80211.ErrNone) || errors.Is(err, errNoRadio) {
-		return refuse(call.Interface+" is no radio: "+err.Error(), "correct `interface` in agent.yaml, or load the radio's driver")
+		return refuse(call.Interface+" is not a radio: "+err.Error(), "correct `interface` in agent.yaml, or load the radio's driver")
 	}
 	if err != nil {
 		return err

@@ -33,7 +33,7 @@ type Config struct {
 	Beside     string            // the machine's own, on whose radio one of them may be made; empty: none
 	Prefixes   []netip.Prefix    // in which addresses and routes lie
 	Binaries   map[string]string // daemon → absolute path, writable by root alone
-	Feedback   string            // radio-feedback socket, for daemons that heed it; empty: none
+	Feedback   string            // radio-feedback socket, for daemons that use it; empty: none
 	// RadioFeedback is the socket of a real radio's feedback, which knows no causes of losses; empty: none.
 	RadioFeedback string
 	DeadMan       time.Duration // without a call for so long, everything is put back
@@ -48,7 +48,7 @@ type server struct {
 	deadMan  time.Duration
 	mu       sync.Mutex
 	lastCall time.Time // a sign of life
-	// abilities tells what of the transport can be had; probed once, for it
+	// abilities reports what of the transport can be had; probed once, for it
 	// loads every program.
 	abilities func() []wire.Ability
 	detail    string
@@ -185,7 +185,7 @@ func socketOwner(uids []int) int {
 func listen(cfg Config) (*net.UnixListener, error) {
 	if info, err := os.Lstat(cfg.Socket); err == nil {
 		if info.Mode()&os.ModeSocket == 0 {
-			return nil, fmt.Errorf("listen on %q: something that is no socket is there", cfg.Socket)
+			return nil, fmt.Errorf("listen on %q: something that is not a socket is there", cfg.Socket)
 		}
 		if err := os.Remove(cfg.Socket); err != nil {
 			return nil, fmt.Errorf("remove old socket: %w", err)

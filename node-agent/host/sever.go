@@ -105,7 +105,8 @@ func destroySockets(s Sever) (int, error) {
 		}
 		switch err := destroySocket(socket.ID); {
 		case errors.Is(err, unix.ENOENT): // it has ended by itself
-		case errors.Is(err, unix.EOPNOTSUPP) && socket.State == netlink.TCP_TIME_WAIT: // as kernels before 6.4 say; it sends nothing by itself
+		case errors.Is(err, unix.EOPNOTSUPP) && socket.State == netlink.TCP_TIME_WAIT:
+			// as kernels before 6.4 say; it sends nothing by itself
 		case err != nil:
 			errs = append(errs, fmt.Errorf("destroy socket of port %d: %w", socket.ID.SourcePort, err))
 		default:

@@ -11,7 +11,7 @@ import (
 // so a key cannot be turned into a path by replacing its dots.
 type sysctlKey struct {
 	parts  []string // of the path under /proc/sys
-	device string   // interface, or "all"; empty for a key that is no interface's
+	device string   // interface, or "all"; empty for a key that is not an interface's
 }
 
 // tcpKey are the namespace's TCP settings.

@@ -45,7 +45,7 @@ func (v Virtual) prepare(k *kernel, _ uint64) (u *virtualUndo, err error) {
 	}
 	d, err := openRadio(v.Beside)
 	if errors.Is(err, nl80211.ErrNone) || errors.Is(err, errNoRadio) {
-		return nil, &Refused{Reason: v.Beside + " is no radio: " + err.Error(),
+		return nil, &Refused{Reason: v.Beside + " is not a radio: " + err.Error(),
 			Cure: "correct `beside` in agent.yaml, or load the radio's driver"}
 	}
 	if err != nil {
@@ -154,8 +154,8 @@ func (k *kernel) makeVirtual(d *radioDevice, v Virtual, u madeInterface) error {
 }
 
 // made finds the interface that a change made; nil when it has gone, or never
-// was. One of this process's life is known by its index, whatever became of its
-// name and address since.
+// was. One of this process's life is known by its index, whatever happened to
+// its name and address since.
 func (k *kernel) made(u madeInterface) (*nl80211.Interface, error) {
 	conn, err := nl80211.Open()
 	if errors.Is(err, nl80211.ErrNone) {
@@ -181,7 +181,7 @@ func (k *kernel) made(u madeInterface) (*nl80211.Interface, error) {
 	return &all[at], nil
 }
 
-// hasMade tells whether an interface was made by this process.
+// hasMade reports whether an interface was made by this process.
 func (k *kernel) hasMade(index int) bool {
 	for _, what := range k.loaded {
 		if own, ok := what.(ownedInterface); ok && own.index == index {

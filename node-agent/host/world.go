@@ -37,7 +37,8 @@ func presentWorld() (world, error) {
 	cookie, err := unix.GetsockoptUint64(s, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
 	if err == nil {
 		w.Cookie = cookie
-	} else if !errors.Is(err, unix.ENOPROTOOPT) && !errors.Is(err, unix.EINVAL) { // an older kernel, or qemu-user, which asks for an int
+	} else if !errors.Is(err, unix.ENOPROTOOPT) && !errors.Is(err, unix.EINVAL) {
+		// an older kernel, or qemu-user, which asks for an int
 		return world{}, errors.Join(fmt.Errorf("read namespace cookie: %w", err), unix.Close(s))
 	}
 	return w, unix.Close(s)

@@ -31,7 +31,7 @@ func (m Managers) runAndroid(args ...string) (string, error) {
 	return string(out), nil
 }
 
-// androidWifi tells whether Android's Wi-Fi is on.
+// androidWifi reports whether Android's Wi-Fi is on.
 func (m Managers) androidWifi() (on bool, err error) {
 	out, err := m.runAndroid("status")
 	switch {

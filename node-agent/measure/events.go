@@ -4,11 +4,10 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// What happened between two samples of a socket is told from their difference,
-// where the kernel's tracepoints do not tell it (traced.go). It works on every kernel and costs nothing, and it is as exact as the
-// counters: retransmissions and, from Linux 6.7 on, time-outs are counted by
-// the kernel; an episode of recovery that began and ended between two samples
-// is told by the slow-start threshold that it left behind.
+// What happened between two samples of a socket is told from their difference, where the kernel's tracepoints do not
+// tell it (traced.go). It works on every kernel and costs nothing, and it is as exact as the counters: retransmissions
+// and, from Linux 6.7 on, time-outs are counted by the kernel; an episode of recovery that began and ended between two
+// samples is told by the slow-start threshold that it left behind.
 
 // Names of events.
 const (

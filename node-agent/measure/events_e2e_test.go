@@ -15,7 +15,7 @@ import (
 )
 
 // A path that is silent for a while fires the sender's time-out, again and
-// again, and ends in a recovery: samples tell of all of it.
+// again, and ends in a recovery: samples report all of it.
 func TestAnOutageIsToldAsTimeOuts(t *testing.T) {
 	testnet.Need(t, "nft")
 	a, b := testnet.NewNS(t, "send"), testnet.NewNS(t, "recv")
@@ -76,10 +76,10 @@ func TestAnOutageIsToldAsTimeOuts(t *testing.T) {
 		t.Errorf("after the outage: events %v, state %s", events, last.CongestionState)
 	}
 	if total := last.RTOsTotal; total != nil && *total != events[eventRTO] {
-		t.Errorf("%d time-outs were told of, the kernel counts %d", events[eventRTO], *total)
+		t.Errorf("%d time-outs were reported, the kernel counts %d", events[eventRTO], *total)
 	}
 	if last.Retransmits != events[eventRetransmission] {
-		t.Errorf("%d retransmissions were told of, the kernel counts %d", events[eventRetransmission], last.Retransmits)
+		t.Errorf("%d retransmissions were reported, the kernel counts %d", events[eventRetransmission], last.Retransmits)
 	}
 	t.Logf("events %v", events)
 }

@@ -42,8 +42,8 @@ type Machine struct {
 }
 
 // NewMachine makes a source that reads the kernel's classes power_supply and
-// thermal below sysfs, "/sys" where nothing else is meant. room tells of the
-// disk that records go to; nil: nothing is told of it.
+// thermal below sysfs, "/sys" where nothing else is meant. room reports the
+// disk that records go to; nil: nothing is reported of it.
 func NewMachine(sysfs string, limits MachineLimits, room func() wire.SpoolStatus) *Machine {
 	return &Machine{sysfs: sysfs, limits: limits, room: room}
 }
@@ -193,7 +193,7 @@ func number(dir, name string) (float64, bool) {
 	return v, ok && err == nil && !math.IsNaN(v) && !math.IsInf(v, 0)
 }
 
-// Fit tells why no trial can begin on the machine as it is; nil when it can.
+// Fit reports why no trial can begin on the machine as it is; nil when it can.
 func (m *Machine) Fit() error {
 	if now, _ := m.Now(); now.Alarm != "" {
 		return errors.New(now.Alarm)

@@ -125,7 +125,7 @@ func TestMachineIsToldWhenThereIsSomethingToTell(t *testing.T) {
 	}
 }
 
-// A machine without battery and thermometer tells of its disk all the same.
+// A machine without battery and thermometer reports its disk all the same.
 func TestMachineTellsOfItsDisk(t *testing.T) {
 	free := int64(5e9)
 	m := NewMachine(t.TempDir(), MachineLimits{}, func() wire.SpoolStatus { return wire.SpoolStatus{FreeBytes: free, UsedBytes: 7} })

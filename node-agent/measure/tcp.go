@@ -69,7 +69,8 @@ const (
 	// receive buffer of 208 KiB.
 	requestsAtOnce  = 32
 	oneRequestBytes = headerBytes + diagRequestBytes
-	// strangersMost bounds the strangers' sockets that are told of from one look to the next.
+	// strangersMost bounds the strangers' sockets that are reported from one look to the
+	// next.
 	strangersMost = 16
 )
 
@@ -306,7 +307,7 @@ func (t *TCP) meet(m diagMessage) (*sample, error) {
 	}
 	for i := range t.sockets {
 		if t.sockets[i].cookie == m.cookie {
-			return nil, nil // a dump in several parts may tell of one twice
+			return nil, nil // a dump in several parts may report one twice
 		}
 	}
 	if stream >= 0 {

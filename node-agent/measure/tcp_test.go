@@ -219,7 +219,7 @@ func TestAGoneSocketIsAbsentAndALateOneIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _ = p.client[0].Close(), p.server[0].Close()
-	last := false // the kernel tells of its end a little after it
+	last := false // the kernel reports its end a little after it
 	for now := int64(2e9); now < 3e9 && !last; now += 1e7 {
 		time.Sleep(10 * time.Millisecond)
 		bodies, err = s.Sample(now)
@@ -278,7 +278,7 @@ func TestAnEdgeCountsTheSocketsOfWhoseEndNothingIsKnown(t *testing.T) {
 	if _, err := s.Sample(1e9); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.ends.close(); err != nil { // a kernel that tells of no ends
+	if err := s.ends.close(); err != nil { // a kernel that reports no ends
 		t.Fatal(err)
 	}
 	s.deaf = true
@@ -296,8 +296,8 @@ func TestAnEdgeCountsTheSocketsOfWhoseEndNothingIsKnown(t *testing.T) {
 	}
 }
 
-// A socket of another address at the flow's server is a stranger's: it is told
-// of, and counts for nothing.
+// A socket of another address at the flow's server is a stranger's: it is
+// reported, and counts for nothing.
 func TestASocketOfAnotherAddressIsAStrangers(t *testing.T) {
 	p := connect(t, 1, 23900)
 	here, away := netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.66")

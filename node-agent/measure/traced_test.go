@@ -12,7 +12,7 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// fakeEvents tells what it is given, once.
+// fakeEvents reports what it is given, once.
 type fakeEvents struct {
 	events []tcp.Event
 	lost   uint32
@@ -97,7 +97,7 @@ func TestTracedEventsBearTheirOwnTime(t *testing.T) {
 	}
 }
 
-// A trace that breaks is closed, told of, and followed by events from samples.
+// A trace that breaks is closed, reported, and followed by events from samples.
 func TestATraceThatBreaksGivesWayToSamples(t *testing.T) {
 	e := &fakeEvents{fail: errors.New("it is torn")}
 	source := tracedSource(t, e)

@@ -51,7 +51,7 @@ func (c *Conn) Interfaces() ([]Interface, error) {
 	return out, nil
 }
 
-// Interface is the named one; nil when it is no radio's.
+// Interface is the named one; nil when it is not a radio's.
 func (c *Conn) Interface(name string) (*Interface, error) {
 	all, err := c.Interfaces()
 	if err != nil {
@@ -103,7 +103,7 @@ type BSS struct {
 	Capability uint16
 }
 
-// IBSS tells whether the cell is an ad hoc one (IEEE 802.11-2020, 9.4.1.4).
+// IBSS reports whether the cell is an ad hoc one (IEEE 802.11-2020, 9.4.1.4).
 func (b BSS) IBSS() bool { return b.Capability&2 != 0 }
 
 // BSSes lists the cells that an interface knows; it does not scan.

@@ -22,7 +22,8 @@ func TestChannelNumbers(t *testing.T) {
 
 func TestBeaconsElements(t *testing.T) {
 	var b BSS
-	b.elements([]byte{0, 4, 'm', 'e', 's', 'h', 1, 3, 0x82, 0x8b, 12, 50, 1, 108, 45, 0, 1, 9, 1}) // the last one is cut
+	// the last one is cut
+	b.elements([]byte{0, 4, 'm', 'e', 's', 'h', 1, 3, 0x82, 0x8b, 12, 50, 1, 108, 45, 0, 1, 9, 1})
 	if b.SSID != "mesh" || !b.HT || !slices.Equal(b.BasicMbps, []float64{1, 5.5}) || !slices.Equal(b.RatesMbps, []float64{1, 5.5, 6, 54}) {
 		t.Errorf("read %+v", b)
 	}

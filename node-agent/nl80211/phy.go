@@ -31,7 +31,7 @@ type Frequencies struct {
 	band          uint16
 }
 
-// Offers tells whether the radio has a mode.
+// Offers reports whether the radio has a mode.
 func (p Phy) Offers(mode string) bool { return slices.Contains(p.Modes, mode) }
 
 // At is the channel with a centre frequency, nil when the radio has none.

@@ -105,7 +105,7 @@ func halfMbps(rates []float64) []byte {
 	return out
 }
 
-// Leave leaves the network of that mode; being in none is no error.
+// Leave leaves the network of that mode; being in none is not an error.
 func (c *Conn) Leave(ifindex int, mode string) error {
 	command := uint8(unix.NL80211_CMD_LEAVE_IBSS)
 	switch mode {
@@ -178,7 +178,7 @@ func (c *Conn) SetRTS(ifindex int, threshold uint32) error {
 	return nil
 }
 
-// PowerSave tells whether the interface may sleep; SetPowerSave sets it.
+// PowerSave reports whether the interface may sleep; SetPowerSave sets it.
 func (c *Conn) PowerSave(ifindex int) (bool, error) {
 	messages, err := c.call(unix.NL80211_CMD_GET_POWER_SAVE, get, func(e *netlink.AttributeEncoder) {
 		e.Uint32(unix.NL80211_ATTR_IFINDEX, uint32(ifindex))
@@ -199,7 +199,7 @@ func (c *Conn) PowerSave(ifindex int) (bool, error) {
 	return on, nil
 }
 
-// SetPowerSave says whether the interface may sleep.
+// SetPowerSave reports whether the interface may sleep.
 func (c *Conn) SetPowerSave(ifindex int, on bool) error {
 	state := uint32(unix.NL80211_PS_DISABLED)
 	if on {
@@ -259,7 +259,8 @@ func (c *Conn) NewInterface(phy int, name, mode string, mac net.HardwareAddr) (I
 	return made, nil
 }
 
-// DeleteInterface takes an interface off its radio; one that is gone is no error.
+// DeleteInterface takes an interface off its radio; one that is gone is not an
+// error.
 func (c *Conn) DeleteInterface(ifindex int) error {
 	err := c.do(unix.NL80211_CMD_DEL_INTERFACE, ifindex, func(*netlink.AttributeEncoder) {})
 	if err != nil && !errors.Is(err, unix.ENODEV) {

@@ -164,7 +164,7 @@ func Driver(iface string) string {
 	return driver(iface, link)
 }
 
-// Link tells whether the interface exists and is up, and its address.
+// Link reports whether the interface exists and is up, and its address.
 func Link(iface string) (up *bool, mac string) {
 	link, err := netlink.LinkByName(iface)
 	if err != nil {

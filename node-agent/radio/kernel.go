@@ -45,7 +45,7 @@ type Kernel struct {
 	looked  int64             // boot time of the last look for quirks
 	network string            // that the interface was in when it was last looked for quirks
 	since   int64             // boot time of when it was first seen in that
-	told    map[string]string // quirks that were told of it, by name
+	told    map[string]string // quirks that were reported of it, by name
 }
 
 // NewKernel makes a reader of one interface. It opens nothing yet: the radio
@@ -63,7 +63,7 @@ func NewKernelBeside(iface, beside string) *Kernel {
 // Name names the reader as a source of samples.
 func (k *Kernel) Name() string { return "radio" }
 
-// find returns an interface as nl80211 knows it; nil when it is no radio's,
+// find returns an interface as nl80211 knows it; nil when it is not a radio's,
 // and where there is no 802.11 stack at all. mu is held.
 func (k *Kernel) find(name string) (*nl80211.Interface, error) {
 	if k.conn == nil {
@@ -86,7 +86,7 @@ func (k *Kernel) find(name string) (*nl80211.Interface, error) {
 }
 
 // Caps is what the radio can do and how it is set at present; false when the
-// interface is no radio's. Which of the standards it keeps to is not among
+// interface is not a radio's. Which of the standards it keeps to is not among
 // what the kernel tells. Of an interface that is still to be made beside
 // another there is only what the radio can do.
 func (k *Kernel) Caps() (wire.Caps, bool) {
@@ -123,7 +123,7 @@ func (k *Kernel) Caps() (wire.Caps, bool) {
 	return out, true
 }
 
-// cells tells of the networks that an interface has heard, and of the one that
+// cells reports the networks that an interface has heard, and of the one that
 // it is in, when it is the tested one. What cannot be read stays absent: the
 // radio may go at any moment. mu is held.
 func (k *Kernel) cells(out *wire.Caps, ifindex int, tested bool) {
@@ -137,7 +137,7 @@ func (k *Kernel) cells(out *wire.Caps, ifindex int, tested bool) {
 	}
 }
 
-// phy tells what a radio can do on a frequency, and beside what. mu is held.
+// phy reports what a radio can do on a frequency, and beside what. mu is held.
 func (k *Kernel) phy(out *wire.Caps, index, mhz int, other *nl80211.Interface) {
 	phys, _ := k.conn.Phys()
 	for _, p := range phys {
@@ -185,7 +185,8 @@ func limits(p nl80211.Phy) (rts, short, long *int) {
 func ptr[T any](v T) *T { return &v }
 
 // Sample gives a *wire.Station per peer, and up to ten times a second a
-// *wire.Survey of the channel in use. Nothing for an interface that is no radio's.
+// *wire.Survey of the channel in use. Nothing for an interface that is not a
+// radio's.
 func (k *Kernel) Sample(tBootNs int64) ([]wire.Body, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

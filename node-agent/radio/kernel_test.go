@@ -76,7 +76,7 @@ func TestKernelTellsWhatTheRadioIs(t *testing.T) {
 		t.Errorf("caps %+v, %v", caps, ok)
 	}
 	if _, ok := kernelOf("eth0", fakeRadio{}).Caps(); ok {
-		t.Error("an interface that is no radio's has caps")
+		t.Error("an interface that is not a radio's has caps")
 	}
 	if _, ok := kernelOf("wlan0", fakeRadio{down: true}).Caps(); ok {
 		t.Error("a kernel that does not answer has caps")
@@ -130,7 +130,7 @@ func TestKernelSamplesStationsAndTheChannel(t *testing.T) {
 		t.Errorf("no radio: %v, %v", bodies, err)
 	}
 	if _, err := kernelOf("wlan0", fakeRadio{down: true}).Sample(0); err == nil {
-		t.Error("a kernel that does not answer is no error")
+		t.Error("a kernel that does not answer is not an error")
 	}
 }
 
@@ -162,7 +162,7 @@ func samples(t *testing.T, slow time.Duration, want int) {
 	}
 }
 
-// A driver that lies is told of once for each network.
+// A driver that lies is reported once for each network.
 func TestKernelTellsOfLies(t *testing.T) {
 	own := nl80211.BSS{BSSID: "02:11:22:33:44:55", SSID: "mesh", MHz: 2437, Joined: true, Capability: 2}
 	other := nl80211.BSS{BSSID: "02:99:99:99:99:99", SSID: "mesh", MHz: 2437, Capability: 2, SeenMsAgo: 50}

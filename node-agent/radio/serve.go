@@ -18,7 +18,7 @@ import (
 
 const (
 	// lookEvery is how often a real radio's stations are looked at for frames
-	// that it gave up: no driver tells of a single one by itself.
+	// that it gave up: no driver reports a single one by itself.
 	lookEvery = 50 * time.Millisecond
 	// tellEvery is the feedback contract's turn, ten of which are a second, in looks.
 	tellEvery = 2

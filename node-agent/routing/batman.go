@@ -66,8 +66,8 @@ func (b *batmanAdv) follow(ctx context.Context, told func(wire.Body)) error {
 	}
 }
 
-// changes tells what became of routes: a next hop that is another one, a route
-// that is new or gone. Of a cost that varies nothing is told.
+// changes reports what happened to routes: a next hop that is another one, a
+// route that is new or gone. Of a cost that varies nothing is told.
 func changes(before, now map[string]wire.RouteChange, at int64, told func(wire.Body)) {
 	for destination, r := range now {
 		if was, known := before[destination]; !known || was.NextHops[0] != r.NextHops[0] {

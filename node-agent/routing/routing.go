@@ -43,7 +43,7 @@ type Target struct {
 
 // driver speaks one daemon's language.
 type driver interface {
-	// follow tells what happens until ctx ends, or returns why it cannot any
+	// follow reports what happens until ctx ends, or returns why it cannot any
 	// more: the daemon has gone.
 	follow(ctx context.Context, told func(wire.Body)) error
 	// ask reads the present state.

@@ -163,8 +163,8 @@ func (a *ackCosts) round(t *testing.T) {
 
 // more is by how much an ACK of one connection takes longer than of another, in
 // ns: the median over sets of the median over rounds of the difference within
-// each round; and between what the middle half of the sets lies. It is no number
-// where nothing could be timed.
+// each round; and between what the middle half of the sets lies. It is not a
+// number where nothing could be timed.
 func (a *ackCosts) more(i, than int) (ns, low, high float64) {
 	return a.over(func(set [][]float64, round int) float64 { return set[i][round] - set[than][round] })
 }

@@ -127,7 +127,7 @@ func traceLosses(t *testing.T) (seen tracedLosses) {
 }
 
 // Over a path that loses chosen segments, and then everything for a while, the
-// tracepoints tell of as many retransmissions as the kernel counts and as are
+// tracepoints report as many retransmissions as the kernel counts and as are
 // seen on the wire, and of as many time-outs; each at its moment, and of the
 // chosen connection only.
 //
@@ -135,9 +135,9 @@ func traceLosses(t *testing.T) (seen tracedLosses) {
 // process 1, and do not count it as missed either: __bpf_trace_run returns where
 // current->tgid is 1, and a timer or a packet's arrival may well interrupt that
 // process. (Read from the code of such a kernel; its ftrace, which sees all, has
-// those that no program was told of in that process, one or more in 3 of 100
-// connections.) So one of three connections must be told of whole, and none may
-// be told of more than happened.
+// those that no program was told about in that process, one or more in 3 of 100
+// connections.) So one of three connections must be reported whole, and for none
+// more may be reported than happened.
 func TestTracepointsTellWhatKernelAndWireCount(t *testing.T) {
 	testnet.Need(t)
 	for range 3 {
@@ -150,10 +150,11 @@ func TestTracepointsTellWhatKernelAndWireCount(t *testing.T) {
 			return
 		}
 	}
-	t.Error("the kernel counts more than is told of, three times")
+	t.Error("the kernel counts more than is reported, three times")
 }
 
-// whole says whether everything was told of; what is told of must have happened.
+// whole reports whether everything was reported; what is reported about must
+// have happened.
 func whole(t *testing.T, seen tracedLosses) bool {
 	t.Helper()
 	count := map[EventKind]uint32{}
@@ -177,16 +178,16 @@ func whole(t *testing.T, seen tracedLosses) bool {
 		timeouts = uint32(info.Total_rto)
 	}
 	if count[Retransmission] > info.Total_retrans || count[Timeout] > timeouts || count[RecoveryEnd] > count[Recovery]+timeouts {
-		t.Errorf("more is told of than happened: %v", count)
+		t.Errorf("more is reported than happened: %v", count)
 	}
 	return count[Retransmission] == info.Total_retrans && count[Timeout] == timeouts && count[Timeout] > 0 && count[Recovery] > 0 && count[RecoveryEnd] > 0
 }
 
 // A retransmission that finds no route never leaves, and is told as such where
-// the kernel tells of it.
+// the kernel reports it.
 func TestAFailedRetransmissionIsTold(t *testing.T) {
 	if tells, err := tellsFailure(); err != nil || tells == 0 {
-		t.Skipf("the tracepoint of this kernel tells of no failures (from Linux 6.17 on): %v", err)
+		t.Skipf("the tracepoint of this kernel reports no failures (from Linux 6.17 on): %v", err)
 	}
 	testnet.Need(t)
 	a, b := testnet.NewNS(t, "snd"), testnet.NewNS(t, "rcv")
@@ -217,7 +218,7 @@ func TestAFailedRetransmissionIsTold(t *testing.T) {
 }
 
 // A connection of the same ports in another namespace, and one of other ports,
-// are not told of.
+// are not reported.
 func TestOthersConnectionsAreNotTraced(t *testing.T) {
 	testnet.Need(t)
 	other := testnet.NewNS(t, "oth")

@@ -179,7 +179,8 @@ const ownISN = 7000
 // synAck answers a SYN with a window of a gigabyte.
 func (p *peer) synAck(c *played) []byte {
 	const synAndAck = 18
-	options := []byte{2, 4, mss >> 8, mss & 255, 3, 3, 14, 1} // MSS, window scale (RFC 9293, section 3.2; RFC 7323, section 2.2)
+	// MSS, window scale (RFC 9293, section 3.2; RFC 7323, section 2.2)
+	options := []byte{2, 4, mss >> 8, mss & 255, 3, 3, 14, 1}
 	if p.sack {
 		options = append(options, 4, 2, 1, 1) // SACK permitted (RFC 2018, section 2)
 	}

@@ -76,7 +76,7 @@ func modulesOf(dep []byte, known []string) []string {
 }
 
 // Probe tries what of the transport can be had here. As root it loads every
-// program and takes it out again; nothing else is changed. feedback says
+// program and takes it out again; nothing else is changed. feedback reports
 // whether an emulated radio tells why frames are lost.
 func Probe(feedback bool) []wire.Ability {
 	m, err := Here()
@@ -151,7 +151,7 @@ const (
 // kernelTypes is where a kernel describes its own types.
 const kernelTypes = "/sys/kernel/btf/vmlinux"
 
-// canLoad tells what every program needs, in words rather than the loader's.
+// canLoad reports what every program needs, in words rather than the loader's.
 func canLoad(m Machine, feature string) error {
 	if !m.Kernel.AtLeast(structOpsLink) {
 		return &UnsupportedError{Feature: feature, Needs: "Linux " + structOpsLink.String(), Err: fmt.Errorf("this is Linux %s", m.Kernel)}

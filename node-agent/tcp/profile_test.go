@@ -57,7 +57,7 @@ func TestResolve(t *testing.T) {
 		}
 	}
 	if _, err := Resolve(wire.TCP{Variant: "fack", SACK: off}, bare); err == nil {
-		t.Error("fack without SACK is no error")
+		t.Error("fack without SACK is not an error")
 	}
 	for _, low := range []wire.TCP{{Variant: "reference", RTOMinMs: new(999)}, {Variant: "reno", FixedRTO: true, RTOMinMs: new(499)}} {
 		if _, err := Resolve(low, bare); err == nil || !strings.Contains(err.Error(), "too low") {
@@ -103,7 +103,7 @@ func TestNamesInTheKernel(t *testing.T) {
 		}
 	}
 	if _, err := tcpcc.KernelName("westwood", ^uint64(0)); err == nil {
-		t.Error("a name of more than 15 characters is no error")
+		t.Error("a name of more than 15 characters is not an error")
 	}
 	if _, err := Register("compound", "compound_1"); err == nil || !strings.Contains(err.Error(), "compound") {
 		t.Errorf("a variant that does not exist: %v", err)

@@ -108,7 +108,7 @@ func (t Timer) variables() (map[string]any, error) {
 // fill says in an object which connections are meant, and gives it its own variables.
 func (o Of) fill(spec *ebpf.CollectionSpec, variables map[string]any) error {
 	if !o.Peers.IsValid() || !o.Peers.Addr().Is4() {
-		return fmt.Errorf("peers %s are no IPv4 network", o.Peers)
+		return fmt.Errorf("peers %s are not an IPv4 network", o.Peers)
 	}
 	network := o.Peers.Masked().Addr().As4()
 	mask := ^uint32(0) << (32 - o.Peers.Bits())

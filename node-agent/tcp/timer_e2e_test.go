@@ -120,7 +120,7 @@ func TestFixedRTOIsForItsOwnConnectionsOnly(t *testing.T) {
 	}
 }
 
-// referenceRun runs the reference TCP over a path, told of each loss.
+// referenceRun runs the reference TCP over a path, told about each loss.
 func referenceRun(t *testing.T, why Cause, drop func(testnet.Segment) bool, held bool) trace {
 	t.Helper()
 	c := register(t, tcpcc.Reference)

@@ -19,33 +19,39 @@ func TestCauseOfWhatIperf3Says(t *testing.T) {
 	)
 	for said, want := range map[string]string{
 		"": "",
-		"unable to connect to server: Connection refused":                                                wire.CauseRefused, // 3.12
-		hint318 + "Connection refused":                                                                   wire.CauseRefused, // 3.14 on
-		"error - " + hint318 + "Connection refused":                                                      wire.CauseRefused,
-		"unable to connect stream: Connection refused":                                                   wire.CauseRefused,
-		"unable to read from stream socket: Connection refused":                                          wire.CauseRefused, // UDP
-		"the server is busy running a test. try again later":                                             wire.CauseServerBusy,
-		"unable to connect to server: Connection timed out":                                              wire.CauseTimeout,
-		"unable to connect to server: Operation now in progress":                                         wire.CauseTimeout,
-		"unable to read from stream socket: Resource temporarily unavailable":                            wire.CauseTimeout, // UDP's first answer
-		"unable to receive cookie at server: ":                                                           wire.CauseTimeout,
-		"unable to receive results: ":                                                                    wire.CauseTimeout,
-		"idle timeout for receiving data":                                                                wire.CauseTimeout,
-		"error - server test duration expired - test is terminated by the server":                        wire.CauseTimeout,
-		"unable to connect to server: No route to host":                                                  wire.CauseUnreachable,
-		hint318 + "Network is unreachable":                                                               wire.CauseUnreachable,
-		"unable to connect to server: Host is unreachable":                                               wire.CauseUnreachable, // musl
-		"unable to write to stream socket: Network is unreachable":                                       wire.CauseUnreachable,
-		recv318 + "Connection reset by peer":                                                             wire.CauseReset,
-		"unable to write to stream socket: Broken pipe":                                                  wire.CauseReset,
-		"control socket has closed unexpectedly":                                                         wire.CausePeerGone,
-		"the client has unexpectedly closed the connection":                                              wire.CausePeerGone,
-		"the server has terminated":                                                                      wire.CausePeerGone,
-		"the client has terminated":                                                                      wire.CausePeerGone,
-		"SERVER ERROR - unable to receive results: , errno: Connection reset by peer":                    wire.CauseReset,
-		"SERVER ERROR - unable to create a new stream: , errno: Permission denied":                       wire.CauseTool,
-		"unable to create a new stream: Permission denied":                                               wire.CauseTool,
-		"unable to create a new stream: Connection refused":                                              wire.CauseTool, // a stale errno
+		// 3.12
+		"unable to connect to server: Connection refused": wire.CauseRefused,
+		// 3.14 on
+		hint318 + "Connection refused":                 wire.CauseRefused,
+		"error - " + hint318 + "Connection refused":    wire.CauseRefused,
+		"unable to connect stream: Connection refused": wire.CauseRefused,
+		// UDP
+		"unable to read from stream socket: Connection refused":  wire.CauseRefused,
+		"the server is busy running a test. try again later":     wire.CauseServerBusy,
+		"unable to connect to server: Connection timed out":      wire.CauseTimeout,
+		"unable to connect to server: Operation now in progress": wire.CauseTimeout,
+		// UDP's first answer
+		"unable to read from stream socket: Resource temporarily unavailable":     wire.CauseTimeout,
+		"unable to receive cookie at server: ":                                    wire.CauseTimeout,
+		"unable to receive results: ":                                             wire.CauseTimeout,
+		"idle timeout for receiving data":                                         wire.CauseTimeout,
+		"error - server test duration expired - test is terminated by the server": wire.CauseTimeout,
+		"unable to connect to server: No route to host":                           wire.CauseUnreachable,
+		hint318 + "Network is unreachable":                                        wire.CauseUnreachable,
+		// musl
+		"unable to connect to server: Host is unreachable":                            wire.CauseUnreachable,
+		"unable to write to stream socket: Network is unreachable":                    wire.CauseUnreachable,
+		recv318 + "Connection reset by peer":                                          wire.CauseReset,
+		"unable to write to stream socket: Broken pipe":                               wire.CauseReset,
+		"control socket has closed unexpectedly":                                      wire.CausePeerGone,
+		"the client has unexpectedly closed the connection":                           wire.CausePeerGone,
+		"the server has terminated":                                                   wire.CausePeerGone,
+		"the client has terminated":                                                   wire.CausePeerGone,
+		"SERVER ERROR - unable to receive results: , errno: Connection reset by peer": wire.CauseReset,
+		"SERVER ERROR - unable to create a new stream: , errno: Permission denied":    wire.CauseTool,
+		"unable to create a new stream: Permission denied":                            wire.CauseTool,
+		// a stale errno
+		"unable to create a new stream: Connection refused":                                              wire.CauseTool,
 		"unable to create a new stream: No space left on device":                                         wire.CauseTool,
 		"unable to connect to server: Cannot assign requested address":                                   wire.CauseTool,
 		"unable to connect to server: Name or service not known":                                         wire.CauseTool,

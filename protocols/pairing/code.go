@@ -51,7 +51,7 @@ func New(address, pin string) (Code, error) {
 	}
 	whole, err := hex.DecodeString(pin)
 	if err != nil || len(whole) != sha256.Size {
-		return Code{}, fmt.Errorf("make code: %.80q is no pin", pin)
+		return Code{}, fmt.Errorf("make code: %.80q is not a pin", pin)
 	}
 	copy(c.hash[:], whole)
 	if _, err := rand.Read(c.secret[:]); err != nil {
@@ -147,7 +147,7 @@ func checkAddress(address string) error {
 	return nil
 }
 
-// Is says whether a pin is the one whose hash the code carries.
+// Is reports whether a pin is the one whose hash the code carries.
 func (c Code) Is(pin string) bool {
 	whole, err := hex.DecodeString(pin)
 	return err == nil && len(whole) == sha256.Size && bytes.Equal(whole[:hashBytes], c.hash[:])

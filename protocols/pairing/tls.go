@@ -27,7 +27,7 @@ func ServerTLS(controller keys.Identity) *tls.Config {
 			return err
 		}
 		if public, ok := state.PeerCertificates[0].PublicKey.(*ecdsa.PublicKey); !ok || public.Curve != elliptic.P256() {
-			return errors.New("the key that wants to be paired is no ECDSA key on P-256")
+			return errors.New("the key that wants to be paired is not an ECDSA key on P-256")
 		}
 		return nil
 	}

@@ -226,6 +226,6 @@ func TestASilentNeighbourIsTold(t *testing.T) {
 		t.Errorf("packet % x", p)
 	}
 	if told, count := other.of(t, NoNeighbour); len(told)+int(count) != 0 {
-		t.Errorf("another namespace is told of: %v, %d", told, count)
+		t.Errorf("another namespace is reported: %v, %d", told, count)
 	}
 }

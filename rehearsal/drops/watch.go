@@ -135,7 +135,7 @@ func (w *Watch) Settled(ctx context.Context) error {
 	}
 }
 
-// Close detaches from the kernel; nil is no watch. It may be called twice.
+// Close detaches from the kernel; nil is not a watch. It may be called twice.
 func (w *Watch) Close() error {
 	if w == nil {
 		return nil

@@ -242,7 +242,7 @@ func (c *Core) decode(r *station, tx *transmission) {
 	c.trace(Trace{At: c.now, Event: "rx_fail", Node: r.index, Peer: tx.from, Frame: tx.number(), Kind: tx.kind.String(), RateMbps: c.rate(tx.mode), Cause: *miss})
 }
 
-// unlucky says whether the Markov channel loses a data frame that would have
+// unlucky reports whether the Markov channel loses a data frame that would have
 // come through.
 func (s *station) unlucky(tx *transmission) bool {
 	cfg := s.core.cfg.ChannelError

@@ -21,7 +21,7 @@ type markovLink struct {
 	until time.Duration // of the state, for bursts in time
 }
 
-// loses says whether a data frame that arrives now is lost. For bursts in
+// loses reports whether a data frame that arrives now is lost. For bursts in
 // frames each call is a frame.
 func (l *markovLink) loses(cfg ChannelErrorConfig, seed uint64, from, to int, now time.Duration) bool {
 	if !l.known {

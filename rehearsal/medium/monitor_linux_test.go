@@ -194,7 +194,7 @@ func TestFrameLostOnTheFeedbackSockets(t *testing.T) {
 				told = line.FrameLost != nil && *line.FrameLost == want
 			}
 			if told != must {
-				t.Errorf("asked %v: node %d was told of the loss: %v", asked, node, told)
+				t.Errorf("asked %v: node %d was told about the loss: %v", asked, node, told)
 			}
 		}
 	}

@@ -13,9 +13,9 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// A loss for want of a way becomes a route change's once the node that lost it,
-// or the one where the flow begins, has another route there; for what is lost
-// right after, that is told at once.
+// A loss for lack of a route becomes a route change's once the node that lost
+// it, or the one where the flow begins, has another route there; for what is
+// lost right after, that is told at once.
 func TestALossBecomesARouteChanges(t *testing.T) {
 	live, hosts, feeds := startLiveWith(t, testConfig(Standard80211g, 54, 3), true, Options{NoFIFO: true, FrameLost: true})
 	conn, err := net.Dial("unix", feeds[0].FeedbackSocket)

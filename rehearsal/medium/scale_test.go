@@ -95,7 +95,7 @@ func (w *airWatch) see(e Trace) {
 	w.live = append(w.live, onAir{start: e.At, end: w.endOf(e), node: e.Node, free: free})
 }
 
-// senses says whether one node's carrier sense must notice another: by the power
+// senses reports whether one node's carrier sense must notice another: by the power
 // at its antenna, worked out from the trace's places and nothing that the MAC knows.
 func (w *airWatch) senses(node, other int) bool {
 	for _, a := range w.c.stations[node].air {

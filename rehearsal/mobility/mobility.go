@@ -133,7 +133,7 @@ func (d Drive) Brake(t time.Duration) Drive {
 	return d
 }
 
-// Moves says whether this kind of course moves at all.
+// Moves reports whether this kind of course moves at all.
 func (d Drive) Moves() bool { return d.moving }
 
 // At is the car at t.

@@ -1,6 +1,6 @@
-// Package picture draws a rehearsal's field as SVG: nodes, how far they
-// reach, links by their signal, and the ways that nodes take. What the field
-// is like is the world's to say.
+// Package picture draws a rehearsal's field as SVG: nodes, how far they reach,
+// links by their signal, and the paths that nodes take. What the field is like
+// is the world's to say.
 package picture
 
 import (
@@ -47,7 +47,7 @@ func (b *box) take(x, y float64) {
 // leastM is the least side of what is shown.
 const leastM = 40
 
-// fit frames the nodes, their ways, the area, and reaches that are not much
+// fit frames the nodes, their paths, the area, and reaches that are not much
 // larger than all that; reaches beyond are cut off at the edge.
 func fit(s world.Sketch) view {
 	b := box{math.Inf(1), math.Inf(1), math.Inf(-1), math.Inf(-1)}
@@ -82,7 +82,7 @@ func fit(s world.Sketch) view {
 	return v
 }
 
-// shown says whether a node's reach is drawn: the trial's own nodes', and
+// shown reports whether a node's reach is drawn: the trial's own nodes', and
 // everybody's while they are few.
 func shown(s world.Sketch, n world.SketchNode) bool { return n.Role != "" || len(s.Nodes) <= 4 }
 
@@ -187,7 +187,7 @@ func ink(rate, highest float64) (stroke string, width, opacity float64) {
 	return fmt.Sprintf("#%02x%02x%02x", shade(150, 0), shade(196, 70), shade(222, 120)), 1 + 1.6*share, 0.45 + 0.5*share
 }
 
-// mostNames is how many nodes are named and have their ways drawn, besides
+// mostNames is how many nodes are named and have their paths drawn, besides
 // those of the trial.
 const mostNames = 30
 

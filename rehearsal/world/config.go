@@ -87,16 +87,24 @@ type FieldConfig struct {
 	TxPowerDbm *float64 `yaml:"tx_power_dbm" json:"tx_power_dbm,omitempty"`
 	// UnitPowerOffsetDb makes hardware units differ: dB added to a unit's power.
 	UnitPowerOffsetDb map[string]float64 `yaml:"unit_power_offset_db" json:"unit_power_offset_db,omitempty"`
-	UnitGainOffsetDb  map[string]float64 `yaml:"unit_gain_offset_db" json:"unit_gain_offset_db,omitempty"`   // to its antenna's gain
-	UnitNoiseOffsetDb map[string]float64 `yaml:"unit_noise_offset_db" json:"unit_noise_offset_db,omitempty"` // to its noise figure
-	RateControl       string             `yaml:"rate_control" json:"rate_control,omitempty"`                 // snr (default) or minstrel
-	CarrierSenseDbm   *float64           `yaml:"carrier_sense_dbm" json:"carrier_sense_dbm,omitempty"`       // default -82
-	ShortRetryLimit   int                `yaml:"short_retry_limit" json:"short_retry_limit,omitempty"`       // default 7
-	LongRetryLimit    int                `yaml:"long_retry_limit" json:"long_retry_limit,omitempty"`         // default 4
-	ShortPreamble     bool               `yaml:"short_preamble" json:"short_preamble,omitempty"`
-	LongSlot          bool               `yaml:"long_slot" json:"long_slot,omitempty"`
-	RTSThresholdBytes int                `yaml:"rts_threshold_bytes" json:"rts_threshold_bytes,omitempty"` // default: no RTS
-	QueueFrames       int                `yaml:"queue_frames" json:"queue_frames,omitempty"`               // default 50, ns-2's
+	// to its antenna's gain
+	UnitGainOffsetDb map[string]float64 `yaml:"unit_gain_offset_db" json:"unit_gain_offset_db,omitempty"`
+	// to its noise figure
+	UnitNoiseOffsetDb map[string]float64 `yaml:"unit_noise_offset_db" json:"unit_noise_offset_db,omitempty"`
+	// snr (default) or minstrel
+	RateControl string `yaml:"rate_control" json:"rate_control,omitempty"`
+	// default -82
+	CarrierSenseDbm *float64 `yaml:"carrier_sense_dbm" json:"carrier_sense_dbm,omitempty"`
+	// default 7
+	ShortRetryLimit int `yaml:"short_retry_limit" json:"short_retry_limit,omitempty"`
+	// default 4
+	LongRetryLimit int  `yaml:"long_retry_limit" json:"long_retry_limit,omitempty"`
+	ShortPreamble  bool `yaml:"short_preamble" json:"short_preamble,omitempty"`
+	LongSlot       bool `yaml:"long_slot" json:"long_slot,omitempty"`
+	// default: no RTS
+	RTSThresholdBytes int `yaml:"rts_threshold_bytes" json:"rts_threshold_bytes,omitempty"`
+	// default 50, ns-2's
+	QueueFrames int `yaml:"queue_frames" json:"queue_frames,omitempty"`
 	// FrameLost tells every lost frame on the nodes' feedback sockets too. It is
 	// in the records anyway; a TCP that lives on it asks for it here.
 	FrameLost bool    `yaml:"frame_lost" json:"frame_lost,omitempty"`
@@ -214,7 +222,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	for name := range c.Field.Channels {
 		if !seen[name] {
-			return c, fmt.Errorf("check field: channel of %q, which is no node", name)
+			return c, fmt.Errorf("check field: channel of %q, which is not a node", name)
 		}
 	}
 	return c, nil

@@ -33,7 +33,7 @@ func decodeReport(line []byte) (r report, ok bool, err error) {
 	return r, r.Class == "TPV", nil
 }
 
-// at says whether the report shows the node where it is: a full fix, the
+// at reports whether the report shows the node where it is: a full fix, the
 // speed within 0.3 m/s, the place within 5 m on either axis.
 func (r report) at(site mobility.Site, s mobility.State) bool {
 	if r.Mode < 3 || r.Lat == nil || r.Lon == nil || r.Speed == nil {

@@ -17,7 +17,8 @@ import (
 // MobilityConfig is a campaign's `field.mobility:` section: where nodes are
 // that no course places.
 type MobilityConfig struct {
-	Model       string            `yaml:"model" json:"model"` // chain | grid | placed | random_waypoint | ns2 | bonnmotion | tracks
+	// chain | grid | placed | random_waypoint | ns2 | bonnmotion | tracks
+	Model       string            `yaml:"model" json:"model"`
 	Area        *AreaConfig       `yaml:"area" json:"area,omitempty"`
 	SpacingM    float64           `yaml:"spacing_m" json:"spacing_m,omitempty"` // chain, grid
 	Columns     int               `yaml:"columns" json:"columns,omitempty"`     // grid
@@ -111,7 +112,7 @@ func newMovement(c *MobilityConfig, names []string, seed uint64, dir string, sit
 func (m *movement) stand(positions map[string]Point) error {
 	for name, p := range positions {
 		if !slices.Contains(m.names, name) {
-			return fmt.Errorf("check field's mobility: position of %q, which is no node", name)
+			return fmt.Errorf("check field's mobility: position of %q, which is not a node", name)
 		}
 		if err := m.area.Check(p.XM, p.YM); err != nil {
 			return fmt.Errorf("check field's mobility: node %q: %w", name, err)
@@ -125,7 +126,7 @@ func (m *movement) script(places []mobility.Place) error {
 	moves := map[string][]mobility.Move{}
 	for i, v := range m.cfg.Moves {
 		if !slices.Contains(m.names, v.Node) {
-			return fmt.Errorf("check field's mobility: move %d: %q is no node", i+1, v.Node)
+			return fmt.Errorf("check field's mobility: move %d: %q is not a node", i+1, v.Node)
 		}
 		if err := m.area.Check(v.XM, v.YM); err != nil {
 			return fmt.Errorf("check field's mobility: move %d: %w", i+1, err)
@@ -145,7 +146,7 @@ func (m *movement) script(places []mobility.Place) error {
 	return nil
 }
 
-// drawn tells whether movement has no beginning that would mean something.
+// drawn reports whether movement has no beginning that would mean something.
 func (m *movement) drawn() bool { return m.cfg.Model == "random_waypoint" }
 
 // waypoint is the campaign's, at the speeds of a trial that has its own.

@@ -137,7 +137,8 @@ const walkGPX = `<gpx><trk><trkseg><trkpt lat="50" lon="8.001"><time>2026-03-14T
 // from its own beginning or by the clock.
 func TestTracksAreNodes(t *testing.T) {
 	files := map[string]string{"a.nmea": walkNMEA, "b.gpx": walkGPX}
-	for align, x := range map[string]float64{"": 71.7 * 1.5, "clock": 71.7} { // a thousandth of a degree of longitude at 50° is 71.7 m
+	for align, x := range map[string]float64{"": 71.7 * 1.5, "clock": 71.7} {
+		// a thousandth of a degree of longitude at 50° is 71.7 m
 		m := MobilityConfig{Model: "tracks", Align: align, Tracks: map[string]string{"a": "movement/a.nmea", "b": "movement/b.gpx"}, Positions: map[string]Point{"c": {1, 2}}}
 		s, err := staged(t, m, files)
 		if err != nil {
@@ -183,7 +184,7 @@ func TestImpossibleMobilityIsRefused(t *testing.T) {
 		"columns":           {Model: "grid", SpacingM: 1},
 		"no position":       {Model: "placed", Positions: map[string]Point{"a": {}}},
 		"steady state":      {Model: "random_waypoint", Area: area, SpeedMaxMps: 3},
-		"is no node":        {Model: "chain", SpacingM: 1, Moves: []MoveConfig{{Node: "z"}}},
+		"is not a node":     {Model: "chain", SpacingM: 1, Moves: []MoveConfig{{Node: "z"}}},
 		"outside the area":  {Model: "chain", SpacingM: 99, Area: area},
 		"back from 9 s":     {Model: "chain", SpacingM: 9, Moves: []MoveConfig{{Node: "a", AtS: 9, XM: 1, SpeedMps: 1}, {Node: "a", AtS: 8, SpeedMps: 1}}},
 		"moves 1 nodes":     {Model: "ns2", File: "movement/one.tcl"},

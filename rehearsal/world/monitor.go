@@ -16,7 +16,7 @@ type loss struct {
 }
 
 // maxLosses is how many lost frames are kept for one trial. A saturated queue
-// loses thousands a second, all for one reason: the counters tell of the rest.
+// loses thousands a second, all for one reason: the counters report the rest.
 const maxLosses = 20_000
 
 // lossLog keeps lost frames until they are asked for. The radio's thread

@@ -43,7 +43,7 @@ func TestAKernelsNewRouteIsTold(t *testing.T) {
 				return
 			}
 		}
-		t.Fatalf("nothing is told of %s: %v", cause, lines.Err())
+		t.Fatalf("nothing is reported of %s: %v", cause, lines.Err())
 	}
 	mustInNode(t, f, "alpha", "bash", "-c", "echo -n lost >/dev/udp/10.78.0.9/4242")
 	await("no_route")

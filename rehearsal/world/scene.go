@@ -66,7 +66,7 @@ func (s *scene) onPath(p mobility.Path, boot time.Duration) mobility.State {
 	return state
 }
 
-// moves says whether a node can be anywhere else than where it is.
+// moves reports whether a node can be anywhere else than where it is.
 func (s *scene) moves(node int) bool {
 	if node == s.mover {
 		return s.drive.Moves()
@@ -237,7 +237,7 @@ func (s *scene) truth(names []string, car string, open, closed time.Duration) []
 			Of: names[i], XM: at.XM, YM: at.YM, SpeedMps: at.SpeedMps, DistanceM: distance,
 		}})
 	}
-	// through tells of a node from edge to edge: both are told whatever the step.
+	// through reports a node from edge to edge: both are told whatever the step.
 	through := func(i int, every time.Duration) {
 		for t := open; t < closed; t += every {
 			add(i, t)

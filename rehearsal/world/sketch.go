@@ -95,7 +95,7 @@ func NewSketch(cfg Config, t wire.Trial, at time.Duration) (Sketch, error) {
 	return out, nil
 }
 
-// CheckScene says whether a trial's field can be made at all: whether its
+// CheckScene reports whether a trial's field can be made at all: whether its
 // movement files can be read, and every node has a place. What counts of the
 // configuration is as in NewSketch.
 func CheckScene(cfg Config, t wire.Trial) error {

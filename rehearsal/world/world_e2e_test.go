@@ -425,7 +425,8 @@ func echoes(t *testing.T, nodes map[string]*testnet.NS, n int) (back int) {
 }
 
 // The whole length without agents: a field in its own process, a trial placed
-// and driven, echoes over the emulated radio, and what Settle tells of them.
+// and driven, echoes over the emulated radio, and what Settle reports about
+// them.
 func TestATrialCrossesTheEmulatedRadio(t *testing.T) {
 	c := start(t, sleeper(t))
 	ctx := t.Context()

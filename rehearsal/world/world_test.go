@@ -89,7 +89,8 @@ func TestArrangePutsEveryNodeInItsPlace(t *testing.T) {
 	if len(got) != 11+3*2 || got[11].Body.(*wire.Truth).Of != "b" || last.Of != "a" || math.Abs(last.DistanceM-(5+25+10)) > 1e-9 || last.SpeedMps != 10 {
 		t.Errorf("%d truths, the last %+v", len(got), last)
 	}
-	// The close is told to the moment, also where it is no multiple of the step.
+	// The close is told to the moment, also where it is not a multiple of the
+	// step.
 	got = s.truth(f.stage.names, "a", 6*time.Second, 7*time.Second+30*time.Millisecond)
 	if last := got[11]; last.TBootNs != int64(7030*time.Millisecond) || math.Abs(last.Body.(*wire.Truth).DistanceM-(5+25+10.3)) > 1e-9 {
 		t.Errorf("the car at the close: %+v %+v", last.Header, last.Body)

@@ -123,7 +123,7 @@ func drive(t *testing.T, file, scale string, more ...string) {
 }
 
 // senderSeen checks what the nodes of an accepted trial recorded of its TCP, and
-// tells whether a measured flow delivered something.
+// reports whether a measured flow delivered something.
 func senderSeen(t *testing.T, trial wire.Trial, records []wire.Record) (delivered bool) {
 	t.Helper()
 	nodes := map[string]bool{}

@@ -24,7 +24,7 @@ var nodes = []string{"fox", "owl"}
 // stage is where a run is driven.
 type stage interface {
 	begin() []string            // arguments that begin a run
-	resume(run string) []string // arguments that go on with it
+	resume(run string) []string // arguments that continue it
 	netns(node string) string   // "" while the node is not there
 	control() string            // namespace of the control network
 	port(node string) string    // the node's port of the control network
@@ -172,7 +172,7 @@ func (c *campaign) tryCut(x cut) bool {
 	return true
 }
 
-// start begins the run, or goes on with it once its folder has been made.
+// start begins the run, or resumes it once its folder has been made.
 func (c *campaign) start() {
 	c.t.Helper()
 	args := append(c.stage.begin(), "--name", c.name)

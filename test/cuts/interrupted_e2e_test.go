@@ -135,7 +135,7 @@ func TestRetryReopensATrial(t *testing.T) {
 		t.Errorf("a trial that is given up:\n%s", said)
 	}
 	if said := rehearse("--resume", c.name); !strings.Contains(said, "1 given up") {
-		t.Errorf("gone on with:\n%s", said)
+		t.Errorf("resumed:\n%s", said)
 	}
 	if said := rehearse("--resume", c.name, "--retry", "7"); !strings.Contains(said, "retry trial 7: the run has trials 1 to 1") {
 		t.Errorf("no such trial:\n%s", said)

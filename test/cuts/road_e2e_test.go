@@ -18,7 +18,7 @@ import (
 )
 
 // road is two nodes joined by a cable, whose agents a service manager keeps
-// running whatever becomes of the controller.
+// running whatever happens to the controller.
 type road struct {
 	dir, file string
 	pair      *testnet.Pair

@@ -235,7 +235,7 @@ func float(t *testing.T, v any) float64 {
 	t.Helper()
 	n, is := v.(json.Number)
 	if !is {
-		t.Fatalf("%v is no number", v)
+		t.Fatalf("%v is not a number", v)
 	}
 	f, err := n.Float64()
 	if err != nil {
@@ -245,7 +245,7 @@ func float(t *testing.T, v any) float64 {
 }
 
 // theNotebook runs the code of the field guides' notebook, and compares every
-// trial that it tells of.
+// trial that it reports.
 func theNotebook(t *testing.T, dir string, all []reported) {
 	raw, err := os.ReadFile("../../field-guides/throughput.ipynb")
 	if err != nil {
@@ -270,7 +270,7 @@ func theNotebook(t *testing.T, dir string, all []reported) {
 	var rows [][]float64
 	runPython(t, dir, program.String(), &rows)
 	if len(rows) != len(all) {
-		t.Errorf("the notebook tells of %d trials, the report of %d", len(rows), len(all))
+		t.Errorf("the notebook reports %d trials, the report of %d", len(rows), len(all))
 	}
 	for i, r := range all[:min(len(rows), len(all))] {
 		if got := rows[i]; int(got[0]) != r.trial || math.Abs(got[1]-r.speedMps) > 1e-6 || math.Abs(got[2]-r.mbps) > 1e-6*r.mbps {

@@ -130,7 +130,7 @@ func matches(patterns []string, pkg string) bool {
 	return false
 }
 
-// breaks says whether a package may not import another by this rule.
+// breaks reports whether a package may not import another by this rule.
 func (r rule) breaks(from, to string, test bool) bool {
 	if !matches([]string{r.From}, from) || matches(r.But, from) {
 		return false

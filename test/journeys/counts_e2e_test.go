@@ -146,7 +146,7 @@ func (k kept) wallAhead(t *testing.T, key wire.TrialKey, node string) int64 {
 			return c.WallOffsetOpen
 		}
 	}
-	t.Fatalf("%s told of no capture", node)
+	t.Fatalf("%s reported no capture", node)
 	return 0
 }
 

@@ -145,7 +145,7 @@ func (d *desk) stopAgents(t *testing.T) {
 	}
 }
 
-// client talks to a node from inside it, whatever becomes of the control link.
+// client talks to a node from inside it, whatever happens to the control link.
 func (d *desk) client(t *testing.T, name string) *fleet.Client {
 	t.Helper()
 	identity, err := d.fleet.Identity()

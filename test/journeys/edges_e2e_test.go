@@ -107,7 +107,7 @@ func TestAnAgentThatStandsStillAtTheCloseFailsTheAttempt(t *testing.T) {
 			t.Errorf("trial %d: %s's agent stood still for %g s at the close: %s %q", at.Trial, s.node, s.seconds, at.Verdict.Outcome, at.Verdict.Reason)
 		}
 		if hit && told && trial.Receiver == s.node {
-			t.Errorf("trial %d: %g MB are told of a receiver that stood still at the close", at.Trial, mb)
+			t.Errorf("trial %d: %g MB are reported of a receiver that stood still at the close", at.Trial, mb)
 		}
 		if cellOf(trial) == strangersCell {
 			refused := uint64(0)

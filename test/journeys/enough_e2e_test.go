@@ -14,7 +14,7 @@ import (
 
 // A campaign of at most five blocks that asks for little has enough after three:
 // the run stops there, says why in its journal and its report, and is over for
-// whoever would go on with it.
+// whoever would continue it.
 func TestARunStopsWhenItHasEnough(t *testing.T) {
 	testnet.Need(t, "ip", "gpsd", "iperf3")
 	dir := testnet.Folder(t)
@@ -53,7 +53,7 @@ func TestARunStopsWhenItHasEnough(t *testing.T) {
 			t.Errorf("the report does not say %q", want)
 		}
 	}
-	// Gone on with, it has nothing left to do.
+	// Resumed, it has nothing left to do.
 	again := begin(t, "fieldmesh", "rehearse", "--resume", filepath.Join(dir, "enough"), "--runs", dir, "--world-dir", filepath.Join(dir, "worlds"))
 	if err := again.wait(t.Context()); err != nil || !strings.Contains(again.said(), "6 of 6 trials accepted") {
 		t.Errorf("resumed: %v\n%s", err, again.said())

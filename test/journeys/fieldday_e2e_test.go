@@ -156,7 +156,7 @@ func TestMishapsOfAFieldDay(t *testing.T) {
 			t.Errorf("trial %d: %s", at.Trial, at.Verdict.Outcome)
 		}
 		if at.Attempt == 1 && !strings.Contains(at.Verdict.Reason, reason) {
-			t.Errorf("trial %d: %q does not tell of %q", at.Trial, at.Verdict.Reason, reason)
+			t.Errorf("trial %d: %q does not report %q", at.Trial, at.Verdict.Reason, reason)
 		}
 		accepted[at.Trial] = accepted[at.Trial] || at.Verdict.Outcome == "accepted"
 		k.everyChangeUndone(t, at.TrialKey)
@@ -209,7 +209,7 @@ func (k kept) tellsOfTheMachines(t *testing.T, key wire.TrialKey, reason string)
 func unmetNeeds(t *testing.T, fleetFile, campaign string, args ...string) (unmet []string, report preflight.Report) {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(programs, "fieldmesh"), append([]string{"preflight", campaign, "--fleet", fleetFile, "--json"}, args...)...)
-	text, err := cmd.Output() // its status tells whether all is met
+	text, err := cmd.Output() // its status reports whether all is met
 	if jerr := json.Unmarshal(text, &report); jerr != nil {
 		t.Fatalf("%v: %v, %v\n%s", cmd.Args, err, jerr, text)
 	}

@@ -85,7 +85,7 @@ func (s *session) wait(ctx context.Context) error {
 	}
 }
 
-// over tells whether the command has ended.
+// over reports whether the command has ended.
 func (s *session) over() bool {
 	select {
 	case err := <-s.end:

@@ -77,7 +77,7 @@ func trueDelayMs(t *testing.T, k kept, key wire.TrialKey, trial wire.Trial, f wi
 				return packets.End{Name: node, Capture: file, OpenNs: w.OpenBootNs, CloseNs: w.CloseBootNs, Common: func(wallNs int64) int64 { return wallNs - c.WallOffsetOpen }}
 			}
 		}
-		t.Fatalf("%s told of no capture", node)
+		t.Fatalf("%s reported no capture", node)
 		return packets.End{}
 	}
 	address := func(node string) netip.Addr {

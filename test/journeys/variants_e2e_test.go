@@ -202,7 +202,7 @@ func wireOf(t *testing.T, path string, f wire.Flow, attempt int) onWire {
 	}
 	first := f.ClientPort + (attempt-1)*f.Streams
 	data := func(port string) bool {
-		n, _ := strconv.Atoi(port) // 0 is no client's
+		n, _ := strconv.Atoi(port) // 0 is not a client's
 		return n >= first && n < first+f.Streams
 	}
 	var out onWire

@@ -221,7 +221,7 @@ func (f *field) udp(t *testing.T, from, to int) (u udp) {
 	return u
 }
 
-// send sends one packet and says whether it arrives.
+// send sends one packet and reports whether it arrives.
 func (u udp) send(t *testing.T, patience time.Duration) bool {
 	t.Helper()
 	if _, err := u.client.Write([]byte("data")); err != nil {

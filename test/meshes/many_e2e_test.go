@@ -160,7 +160,7 @@ func scattered(t *testing.T, nodes int, widthM, depthM float64) (places []mobili
 	return nil, 0, 0, 0
 }
 
-// firm tells whether every node reaches every other with any third one away.
+// firm reports whether every node reaches every other with any third one away.
 func firm(places []mobility.Place) bool {
 	for without := range places {
 		from := 0

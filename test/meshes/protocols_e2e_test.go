@@ -80,7 +80,7 @@ func (f *field) babeld(t *testing.T) {
 	}
 }
 
-// trace is a flow's way: by each node's kernel, or, where there are no kernel
+// trace is a flow's path: by each node's kernel, or, where there are no kernel
 // routes (DSR's are in its packets), no more than its length and first relay.
 // The way is nil where there is none.
 func (f *field) trace(t *testing.T, c contender, from, to int) (way []int, hops int) {
@@ -132,7 +132,7 @@ func (f *field) nextHop(t *testing.T, node, to int) int {
 	return next
 }
 
-// awaitWay waits until a flow has a way of at least so many hops, both ways
+// awaitWay waits until a flow has a route of at least so many hops, both ways
 // where the protocol makes routes before there is data, and packets pass.
 func (f *field) awaitWay(t *testing.T, c contender, from, to, hopsLeast int) (way []int, hops int) {
 	t.Helper()
@@ -148,7 +148,7 @@ func (f *field) awaitWay(t *testing.T, c contender, from, to, hopsLeast int) (wa
 	return way, hops
 }
 
-// awaitRoutes waits until both ends of a flow have a way to the other.
+// awaitRoutes waits until both ends of a flow have a route to the other.
 func (f *field) awaitRoutes(t *testing.T, c contender, from, to int) {
 	t.Helper()
 	wait(t, 3*time.Minute, func() error {

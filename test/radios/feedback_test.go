@@ -80,7 +80,7 @@ func TestGuestFeedback(t *testing.T) {
 			case at := <-heard:
 				took[i] = at.Sub(start)
 			case <-time.After(20 * time.Second):
-				t.Fatalf("nothing was heard of a lost frame, after %v", took[:i])
+				t.Fatalf("nothing was heard from a lost frame, after %v", took[:i])
 			}
 			owl.radio.Hear(t, 1)
 		}

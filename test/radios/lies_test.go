@@ -13,7 +13,7 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// A cell that is on the air twice, as drivers make it that do not heed a fixed
+// A cell that is on the air twice, as drivers make it that ignore a fixed
 // BSSID, and one in which nobody is heard, are seen by what is heard.
 func TestGuestLies(t *testing.T) {
 	r := newRig(t, "fox", "owl")
@@ -37,8 +37,8 @@ func TestGuestLies(t *testing.T) {
 	}
 }
 
-// event waits for what the agent's sampling of the radio tells of its driver.
-// A cell that was heard counts until it is some seconds old.
+// event waits for what the agent's sampling of the radio reports its driver. A
+// cell that was heard counts until it is some seconds old.
 func (n *node) event(t *testing.T, k *radio.Kernel) (told string) {
 	t.Helper()
 	started := time.Now()

@@ -79,7 +79,8 @@ func (r *rig) begin(t *testing.T, name string, seconds float64) (end func() (wir
 		defer cancel()
 		err := cmd.Wait() // a run without an accepted trial may say so by its status
 		t.Logf("run %s: %v\n%s", name, err, said.String())
-		attempts, _ := filepath.Glob(filepath.Join(runs, name, "trials", "0001-a*", "verdict.json")) // only a bad pattern is an error
+		// only a bad pattern is an error
+		attempts, _ := filepath.Glob(filepath.Join(runs, name, "trials", "0001-a*", "verdict.json"))
 		if len(attempts) > 0 {
 			read(t, attempts[len(attempts)-1], &v)
 		}

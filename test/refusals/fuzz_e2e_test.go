@@ -121,7 +121,8 @@ func (d *desk) behindTheDoor(t *testing.T, address string) {
 	}
 	for name, certificates := range map[string][]tls.Certificate{"no key": nil, "a key of its own": {foreign}} {
 		client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true,
-			TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: certificates}}} //nolint:gosec // the agent has to shut the door, whoever it is
+			// nolint:gosec // the agent has to shut the door, whoever it is
+			TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: certificates}}}
 		for _, path := range []string{"/", "/v1/node", "/v1/clock", "/v1/records", "/v1/restore", "/openapi.yaml"} {
 			response, err := client.Get("https://" + address + path)
 			if err == nil {

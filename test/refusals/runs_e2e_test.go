@@ -46,7 +46,7 @@ func TestE2ETwoControllers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d.run(t, patient, "--name", "one").refused(t, `create run "one": the folder holds a run already; go on with it by --resume one, or give the new run another --name`+"\n")
+		d.run(t, patient, "--name", "one").refused(t, `create run "one": the folder holds a run already; continue it by --resume one, or give the new run another --name`+"\n")
 		if after, err := os.ReadFile(d.path("runs", ".keys", "one.key")); err != nil || !bytes.Equal(after, key) {
 			t.Errorf("the run's key was touched: %v", err)
 		}

@@ -219,7 +219,7 @@ func TestWhatCannotBeDoneIsSaid(t *testing.T) {
 	asItWas(t, node, before)
 }
 
-// A node between two that hear each other no more, and a longer way round.
+// A node between two that hear each other no more, and a longer path round.
 func TestADetourIsFound(t *testing.T) {
 	for _, protocol := range []string{"olsr", "aodv"} {
 		t.Run(protocol, func(t *testing.T) {

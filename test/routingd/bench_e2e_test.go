@@ -77,7 +77,7 @@ func TestBenchDaemonsAtRestAndForwarding(t *testing.T) {
 		}
 		chains[protocol] = a
 	}
-	time.Sleep(20 * time.Second) // until all have told of all
+	time.Sleep(20 * time.Second) // until all have reported all
 	began, all, one := time.Now(), map[string]time.Duration{}, map[string]time.Duration{}
 	for _, p := range protocols {
 		all[p], one[p] = testnet.ProcessorTime(t, pids[p]...), testnet.ProcessorTime(t, pids[p][relay])
@@ -127,7 +127,7 @@ func (a *air) underLoad(t *testing.T, pid int) (busy, over time.Duration) {
 const detours = 5
 
 // TestBenchTimeToTheDetour prints how long after a link is cut the kernel's
-// route leads the other way, and an echo comes back, at equal intervals of
+// route leads the other path, and an echo comes back, at equal intervals of
 // hellos and with data all the while.
 func TestBenchTimeToTheDetour(t *testing.T) {
 	needBench(t)
@@ -138,7 +138,7 @@ func TestBenchTimeToTheDetour(t *testing.T) {
 			var to string
 			var routes, answers []time.Duration
 			for range detours {
-				if a == nil || protocol == "dsr" { // which goes on by the detour that it has found
+				if a == nil || protocol == "dsr" { // which continues by the detour that it has found
 					// 0 - 1 - 2, and 0 - 3 - 4 - 2 around it.
 					a = newAir(t, 5, [2]int{0, 1}, [2]int{1, 2}, [2]int{0, 3}, [2]int{3, 4}, [2]int{4, 2})
 					a.daemonsOf(t, protocol)

@@ -66,7 +66,7 @@ func checkDetour(t *testing.T, a *archive.Archive, trial wire.Trial) {
 		}
 		t.Logf("%s %.3f", name, *v)
 	}
-	// Where the radio tells of a lost link the way round is there at once; hellos take their time.
+	// Where the radio reports a lost link the way round is there at once; hellos take their time.
 	if ping, _ := mesh.PingOutage(); trial.Routing.Readiness() == wire.ReadyRoutes && ping.FromS+ping.Seconds < leavesS {
 		t.Errorf("the longest time without a ping, %+v, was over before the relay left", ping)
 	}

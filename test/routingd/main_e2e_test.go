@@ -166,7 +166,8 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	t.Fatalf("after %s it does not hold that %s", patience, what)
 }
 
-// hasRoute says whether a node's kernel has a host route of a protocol number.
+// hasRoute reports whether a node's kernel has a host route of a protocol
+// number.
 func hasRoute(t *testing.T, node *testnet.NS, to string, words ...string) bool {
 	t.Helper()
 	line := node.Run(t, "ip", "route", "show", to)

@@ -31,7 +31,7 @@ type job struct {
 	pattern string
 }
 
-// result is what became of one suite.
+// result is the outcome of one suite.
 type result struct {
 	suite   Suite
 	left    int     // processes that have not ended

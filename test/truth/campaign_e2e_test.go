@@ -155,7 +155,7 @@ func (r *run) stop() {
 	}
 }
 
-// start begins the run, or goes on with it once its folder has been made.
+// start begins the run, or resumes it once its folder has been made.
 func (r *run) start() {
 	args := []string{"rehearse", filepath.Join(r.dir, "truth.yaml"), "--name", "truth"}
 	if _, err := os.Stat(filepath.Join(r.runDir(), "run.json")); err == nil {
@@ -233,7 +233,8 @@ func (r *run) strike(f *fault, at attempt) bool {
 	return true
 }
 
-// begun tells which attempt has begun: a server of iperf3 that was not there before.
+// begun reports which attempt has begun: a server of iperf3 that was not there
+// before.
 func (r *run) begun() (attempt, bool) {
 	for _, n := range nodes {
 		pid := process(r.netns(n), kind{what: "iperf3 server"}.isOf)

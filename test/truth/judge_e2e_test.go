@@ -35,8 +35,9 @@ const (
 	staleTime = 1700 * time.Millisecond
 )
 
-// late tells whether a busy machine has spoiled an attempt, by the lateness that
-// its reason gives: the emulated radio's, or a node's at an edge of the window.
+// late reports whether a busy machine has spoiled an attempt, by the lateness
+// that its reason gives: the emulated radio's, or a node's at an edge of the
+// window.
 func (j judged) late() bool {
 	return j.Outcome != "accepted" && (j.code() == "lateness" || j.code() == "edge" && strings.Contains(j.Reason, " ms late"))
 }
@@ -61,7 +62,7 @@ type judged struct {
 	hits, aftermaths []struck
 }
 
-// innerCode is what a peer told of an attempt that was aborted for it.
+// innerCode is what a peer reported about an attempt that was aborted for it.
 var innerCode = regexp.MustCompile(`: ([a-z]+_[a-z_]+): `)
 
 // code is the first word of the reason; of an abort, that of its cause.
@@ -234,7 +235,7 @@ func (j judged) figure() string {
 	return ""
 }
 
-// spoils tells whether a fault leaves nothing to be accepted of a window.
+// spoils reports whether a fault leaves nothing to be accepted of a window.
 func (s struck) spoils(openNs, closeNs int64) bool {
 	inWindow := s.beginNs > openNs+edgeTime.Nanoseconds() && s.beginNs < closeNs-edgeTime.Nanoseconds()
 	switch {

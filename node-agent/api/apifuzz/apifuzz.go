@@ -49,9 +49,9 @@ type Test interface {
 // error or that openapi.yaml does not describe, and at a bad request that is
 // let through. It skips, saying so, where schemathesis is not installed.
 //
-// One check is left out, positive_data_acceptance: a plan that fits the schema
-// may still be no plan (a sender that is no node), which no schema can say. And
-// a body with too many items may be refused for its bytes before they are counted.
+// One check is left out, positive_data_acceptance: a plan that fits the schema may
+// still be no plan (a sender that is not a node), which no schema can say. And a
+// body with too many items may be refused for its bytes before they are counted.
 func Run(t Test, target Target) {
 	t.Helper()
 	root := repository(t)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// deadAfter is how long nothing is heard of a network before that is told: a
+// deadAfter is how long nothing is heard from a network before that is told: a
 // hundred beacons.
 const deadAfter = 10 * time.Second
 
@@ -25,7 +25,7 @@ func deadCell() Quirk {
 					return ""
 				}
 			}
-			return fmt.Sprintf("nothing was heard of the network for %.0f s", deadAfter.Seconds())
+			return fmt.Sprintf("nothing was heard from the network for %.0f s", deadAfter.Seconds())
 		},
 	}
 }

@@ -58,8 +58,8 @@ const (
 	attrOrigInterval = 58
 )
 
-// Available says whether this kernel has batman-adv or can load it: nil, or a
-// *tcp.UnsupportedError.
+// Available reports whether this kernel has batman-adv or can load it: nil, or
+// a *tcp.UnsupportedError.
 func Available() error {
 	if _, err := os.Stat("/sys/module/batman_adv"); err == nil {
 		return nil

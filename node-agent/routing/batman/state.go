@@ -11,7 +11,8 @@ import (
 	rtnl "github.com/vishvananda/netlink"
 )
 
-// tqMax is the transmit quality of a way that loses nothing (BATADV_TQ_MAX_VALUE).
+// tqMax is the transmit quality of a path that loses nothing
+// (BATADV_TQ_MAX_VALUE).
 const tqMax = 255
 
 // State is what the module knows. Batman-adv speaks of hardware addresses; a
@@ -31,7 +32,7 @@ type Neighbor struct {
 	Cost      *float64 `json:"cost,omitempty"` // 255/TQ: 1 is a link that loses nothing
 }
 
-// Route is the best way to a node.
+// Route is the best path to a node.
 type Route struct {
 	Destination string  `json:"destination"` // 10.77.0.3/32
 	NextHop     string  `json:"next_hop"`

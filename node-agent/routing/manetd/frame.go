@@ -230,7 +230,8 @@ func (f *framer) receive(take func(manet.Received)) error {
 		f.in.messages[i].header.Namelen = unix.SizeofSockaddrLinklayer
 	}
 	n, err := receiveAllNow(f.fd, f.in.messages[:])
-	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.ENETDOWN) { // the latter is told once; the interface may come up again
+	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.ENETDOWN) {
+		// the latter is told once; the interface may come up again
 		return nil
 	}
 	if err != nil {

@@ -194,7 +194,7 @@ func (u *inUse) read(own netip.Addr) ([]use, error) {
 	return append(uses, arrived...), nil
 }
 
-// recent says whether an entry was renewed since the last reading.
+// recent reports whether an entry was renewed since the last reading.
 func recent(e nftables.SetElement) bool { return inUseTimeout-e.Expires <= inUseEvery }
 
 func (u *inUse) close() error { return u.conn.CloseLasting() }

@@ -16,7 +16,7 @@ import (
 const neighborsMax = 4096
 
 // neighbors knows the neighbours' hardware addresses, as the kernel resolved
-// them, and tells of those that the kernel could not reach.
+// them, and reports those that the kernel could not reach.
 type neighbors struct {
 	index int // of the interface
 

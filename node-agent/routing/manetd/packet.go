@@ -123,7 +123,7 @@ func (g *guard) note(now manet.Time, packet []byte) {
 	g.seen[k] = injected{at: now, times: g.seen[k].times + 1}
 }
 
-// admit says whether a packet may wait for a route.
+// admit reports whether a packet may wait for a route.
 func (g *guard) admit(now manet.Time, packet []byte) bool {
 	i, ok := g.seen[g.key(packet)]
 	return !ok || now-i.at > guardFor || i.times < guardTimes

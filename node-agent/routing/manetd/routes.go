@@ -56,7 +56,7 @@ func (k *kernelRoutes) SetRoute(r manet.SetRoute) error {
 }
 
 // DeleteRoute removes the daemon's route to a destination; one that an
-// interface took with it is no error.
+// interface took with it is not an error.
 func (k *kernelRoutes) DeleteRoute(p netip.Prefix) error {
 	err := netlink.RouteDel(&netlink.Route{Dst: ipNet(p), Protocol: control.RouteProtocol,
 		Table: unix.RT_TABLE_MAIN, Scope: netlink.SCOPE_UNIVERSE})

@@ -131,8 +131,8 @@ func (d *daemon) lookInTime(now manet.Time) {
 	}
 }
 
-// look sees which routes data uses. Where no radio tells of neighbours that
-// are gone, the kernel asks those that data goes to.
+// look sees which routes data uses. Where no radio reports neighbours that are
+// gone, the kernel asks those that data goes to.
 func (d *daemon) look() {
 	if d.inUse != nil {
 		uses, err := d.inUse.read(d.iface.Address)
@@ -169,7 +169,7 @@ func (d *daemon) readTUN(now manet.Time) error {
 func (d *daemon) readPort(now manet.Time) error {
 	packet, some, err := d.port.receive()
 	if errors.Is(err, unix.ENETDOWN) {
-		return nil // told of once; the interface may come up again
+		return nil // reported once; the interface may come up again
 	}
 	if some { // where there is another, the poller says so again
 		d.loop.handle(now, packet)

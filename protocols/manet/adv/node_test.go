@@ -55,7 +55,7 @@ func (l *lab) flood(s simtest.Sent) *Flood {
 	return flood
 }
 
-// hearFlood delivers a flood, with what the neighbour tells of routes.
+// hearFlood delivers a flood, with what the neighbour reports about routes.
 func (l *lab) hearFlood(from string, f Flood, entries ...distance.Entry) {
 	l.T.Helper()
 	f.TTL = 20
@@ -127,7 +127,7 @@ func TestAnActiveReceiver(t *testing.T) {
 	if i < 0 || l.flood(out[i]).Type != Alert || len(out[i].Entries) != 1 || out[i].Entries[0].Seq < 504 || out[i].Entries[0].Hops != 0 {
 		t.Fatalf("answered %+v, want an ALERT with a number beyond that of the INIT", out)
 	}
-	// It tells of itself at least every five seconds, each time with a newer number.
+	// It reports itself at least every five seconds, each time with a newer number.
 	l.Wait(20 * time.Second)
 	last, updates := out[i].Entries[0].Seq, 0
 	for _, s := range l.Take() {
@@ -201,11 +201,11 @@ func TestRoutesAreKeptToReceiversOnly(t *testing.T) {
 	}
 	l.hearFlood(left, Flood{Type: NonAlert, Originator: addr(far), ID: 6, Receiver: addr(far)})
 	if l.Route(far) != "" {
-		t.Error("a route to one that is no receiver any more")
+		t.Error("a route to one that is not a receiver any more")
 	}
 	l.Hear(right, simtest.Entry(far, 104, 1)) // who did not hear of it yet
 	if l.Route(far) != "" {
-		t.Error("a route to one that is no receiver any more, by an update")
+		t.Error("a route to one that is not a receiver any more, by an update")
 	}
 	l.hearFlood(left, Flood{Type: Alert, Originator: addr(far), ID: 7, Receiver: addr(far)}, simtest.Entry(far, 106, 2))
 	if l.Route(far) != left {
@@ -237,7 +237,7 @@ func TestTheUrgeHasToPassTheThreshold(t *testing.T) {
 	if n := len(l.Take()); n != 0 {
 		t.Fatalf("%d updates for a newer number alone", n)
 	}
-	l.Hear(left, simtest.Entry(far, 104, 4)) // and a longer way: 12
+	l.Hear(left, simtest.Entry(far, 104, 4)) // and a longer path: 12
 	l.Wait(time.Second)
 	if n := len(l.Take()); n != 0 {
 		t.Fatalf("%d updates below the threshold", n)
@@ -332,7 +332,7 @@ func FuzzPacket(f *testing.F) {
 		u, flood, err := Parse(data)
 		if err != nil {
 			if !errors.Is(err, distance.ErrMalformed) {
-				t.Fatalf("error %v is no ErrMalformed", err)
+				t.Fatalf("error %v is not ErrMalformed", err)
 			}
 			return
 		}

@@ -163,9 +163,9 @@ func (n *Node) routeUsed(e manet.RouteUsed) {
 }
 
 // use keeps a route and its next hop alive. A neighbour that only was heard of
-// becomes part of an active route by it. AOMDV's other ways are not kept by it:
-// one that data may not take ends at the next node, which in time forgets the
-// number too and could then be brought to lead back here.
+// becomes part of an active route by it. AOMDV's other paths are not kept by
+// it: one that data may not take ends at the next node, which in time forgets
+// the number too and could then be brought to lead back here.
 func (n *Node) use(r *route) {
 	r.asked = true
 	n.watch(r)
@@ -201,8 +201,8 @@ func (n *Node) sayHello() {
 	}
 }
 
-// partOfRoute says whether a discovery's route is there; routes to neighbours
-// that only HELLOs made do not count, or HELLOs would never end.
+// partOfRoute reports whether a discovery's route is there; routes to
+// neighbours that only HELLOs made do not count, or HELLOs would never end.
 func (n *Node) partOfRoute() bool {
 	for _, r := range n.routes {
 		if r.asked && r.state == valid && r.expires > n.now {

@@ -176,7 +176,7 @@ func TestRREQIsAnsweredOrForwarded(t *testing.T) {
 	if l.hear(left, rreq(3, 12), 1, false); len(l.take()) != 0 {
 		t.Error("forwarded at the end of its TTL")
 	}
-	// A longer way of the same number does not take the reverse route over.
+	// A longer path of the same number does not take the reverse route over.
 	longer := rreq(4, 12)
 	longer.HopCount = 5
 	l.hear(right, longer, 5, false)
@@ -253,7 +253,7 @@ func TestRREPIsForwarded(t *testing.T) {
 	if p := l.node.routes[addr(far)].precursors; !slices.Equal(p, []netip.Addr{addr(left)}) {
 		t.Errorf("precursors %v", p)
 	}
-	// One that tells of a longer way goes on with ours: its originator waits.
+	// One that reports a longer path continues with ours: its originator waits.
 	l.hear("10.0.0.4", rrep(20, 3, src), 30, true)
 	if s = l.take(); len(s) != 1 || s[0].to != addr(left) || s[0].m.(RREP).HopCount != 2 || l.Route(far) != right {
 		t.Errorf("an RREP of a longer way was forwarded as %+v", s)
@@ -286,7 +286,7 @@ func TestLinkBreaks(t *testing.T) {
 	if l.Route(far) != "" || l.Route(right) != "" {
 		t.Error("routes over the broken link stay")
 	}
-	// Data that comes nevertheless is told of again.
+	// Data that comes nevertheless is reported again.
 	l.Handle(manet.NeedRoute{Destination: addr(far), Source: addr(src), Previous: addr(left)})
 	if s = l.take(); len(s) != 1 || s[0].to != addr(left) || s[0].m.(RERR).Destinations[0] != want.Destinations[1] || len(l.Dropped) != 1 {
 		t.Errorf("told %+v, dropped %v", s, l.Dropped)

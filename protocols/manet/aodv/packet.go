@@ -65,7 +65,7 @@ type RREQ struct {
 	FirstHop        netip.Addr // of AOMDV: the originator's neighbour that it came over; not valid: not told
 }
 
-// RREP tells a route (section 5.2). A HELLO is one that tells of its sender.
+// RREP tells a route (section 5.2). A HELLO is one that reports its sender.
 type RREP struct {
 	Repair         bool // for multicast; carried, not acted upon
 	AckWanted      bool
@@ -84,7 +84,7 @@ type Unreachable struct {
 	Seq         uint32
 }
 
-// RERR tells of destinations that can no longer be reached (section 5.3).
+// RERR reports destinations that can no longer be reached (section 5.3).
 type RERR struct {
 	NoDelete     bool
 	Destinations []Unreachable

@@ -96,7 +96,7 @@ func FuzzPacket(f *testing.F) {
 		m, err := Parse(data)
 		if err != nil {
 			if !errors.Is(err, ErrMalformed) {
-				t.Fatalf("error %v is no ErrMalformed", err)
+				t.Fatalf("error %v is not ErrMalformed", err)
 			}
 			return
 		}

@@ -19,7 +19,7 @@ var seedsThatFailed = []uint64{
 	6346, // a relay dropped the RREP that its better route made needless, and the originator waited for ever
 	5223, // a loop over a node that learned, after a reboot, of a way that went over itself before
 	335,  // a HELLO left out for an RREQ just sent made a silence of two intervals
-	7239, // a radio that delivered data over a link without a way back for RERRs
+	7239, // a radio that delivered data over a link without a route back for RERRs
 }
 
 // variant is one configuration of the protocol, chosen by the seed. Reboots

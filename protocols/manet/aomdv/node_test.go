@@ -113,7 +113,7 @@ func TestWaysAreDisjoint(t *testing.T) {
 	}
 }
 
-// relay puts the node between src and far, with two ways to either.
+// relay puts the node between src and far, with two paths to either.
 func relay(t *testing.T, change func(*aomdv.Config)) *lab {
 	l := newLab(t, change)
 	l.hear(neighbor(1), rreq(1, far, 1, edge(1)))
@@ -133,8 +133,9 @@ func TestRREQCopies(t *testing.T) {
 	if m := out[0].m.(aodv.RREQ); m.HopCount != 2 || m.FirstHop != addr(edge(1)) {
 		t.Errorf("forwarded as %+v", m)
 	}
-	// Two hops are what was told of the way to src: a longer one is no longer
-	// taken with the same number, though it comes over another first hop.
+	// Two hops are what was reported about the path to src: a longer one is no
+	// longer taken with the same number, though it comes over another first
+	// hop.
 	l.hear(neighbor(3), rreq(1, far, 2, edge(3)))
 	if got := l.hops(src); len(got) != 2 {
 		t.Errorf("ways back %v", got)
@@ -175,7 +176,8 @@ func TestDestinationAnswersCopies(t *testing.T) {
 	for _, s := range l.take() {
 		m := s.m.(aodv.RREP)
 		to = append(to, s.to.String())
-		if m.HopCount != 0 || m.FirstHop.IsValid() || m.DestinationSeq != 0 { // the number does not grow from copy to copy
+		if m.HopCount != 0 || m.FirstHop.IsValid() || m.DestinationSeq != 0 {
+			// the number does not grow from copy to copy
 
 			t.Errorf("answer %+v", m)
 		}

@@ -71,7 +71,7 @@ func FuzzUpdate(f *testing.F) {
 		u, err := Parse(data)
 		if err != nil {
 			if !errors.Is(err, ErrMalformed) {
-				t.Fatalf("error %v is no ErrMalformed", err)
+				t.Fatalf("error %v is not ErrMalformed", err)
 			}
 			return
 		}

@@ -173,7 +173,7 @@ func (n *Node) take(l distance.Link, e distance.Entry) {
 }
 
 // ownNumber goes beyond a number of ours that we do not know: it is from before
-// a reboot, or from someone who lost the way to us.
+// a reboot, or from someone who lost the route to us.
 func (n *Node) ownNumber(seq uint32) {
 	if manet.After32(seq, n.seq) {
 		n.seq = seq&^1 + 2

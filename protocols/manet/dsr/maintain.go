@@ -172,7 +172,7 @@ func (n *Node) passedOn(p []byte, c *carried, at int) {
 }
 
 // linkFailed is a link that does not work, with what is known to have been on
-// its way over it.
+// its routes over it.
 func (n *Node) linkFailed(next netip.Addr) {
 	n.linkBroken(next)
 	if h := n.hops[next]; h != nil {

@@ -180,9 +180,9 @@ func (n *Node) send(p []byte, to netip.Addr) {
 	n.carry(next, p)
 }
 
-// tellWay reports the way of our own packets to a destination when it is another
-// than before: the nodes between, and how many hops it is. Without a way it has
-// neither.
+// tellWay reports the path of our own packets to a destination when it is
+// another than before: the nodes between, and how many hops it is. Without a
+// route it has neither.
 func (n *Node) tellWay(to netip.Addr, route []netip.Addr, ok bool) {
 	r := n.cache.chosen[to]
 	if ok == r.told && slices.Equal(route, r.toldRoute) {

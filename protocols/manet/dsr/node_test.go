@@ -215,7 +215,7 @@ func TestRequestIsAnsweredOrForwarded(t *testing.T) {
 	got := l.one()
 	l.want(got, netip.Addr{}, RouteRequest{ID: 3, Target: ask.Target, Route: addrs(6, 2, 1)})
 	if got.ttl != 249 {
-		t.Errorf("it goes on with a TTL of %d", got.ttl)
+		t.Errorf("it continues with a TTL of %d", got.ttl)
 	}
 	for name, other := range map[string]RouteRequest{
 		"came by here":    {ID: 4, Target: ask.Target, Route: addrs(1, 2)},
@@ -329,7 +329,7 @@ func TestOwnPacketGoesAnotherWay(t *testing.T) {
 	sent = l.sent[0]
 	l.want(l.one(), addr("10.0.0.3"), SourceRoute{SegmentsLeft: 2, Route: addrs(3, 4)})
 	// An error takes the link of the second route; the request that follows
-	// tells of it, before it asks.
+	// reports it, before it asks.
 	lost := RouteError{Type: NodeUnreachable, Source: addr("10.0.0.4"), Destination: addr("10.0.0.1"), Unreachable: addr("10.0.0.5")}
 	l.hear(addr("10.0.0.4"), addr("10.0.0.1"), 255, SourceRoute{Route: addrs(3)}, lost)
 	l.handle(manet.Outgoing{Packet: data(30)})
@@ -351,11 +351,12 @@ func TestLostLinkComesBack(t *testing.T) {
 	lost := RouteError{Type: NodeUnreachable, Source: addr("10.0.0.2"), Destination: addr("10.0.0.1"), Unreachable: addr("10.0.0.3")}
 	l.hear(addr("10.0.0.2"), addr("10.0.0.1"), 255, SourceRoute{Route: []netip.Addr{}}, lost)
 	l.send()
-	for range 2 { // the neighbours are told of it, and then all
+	for range 2 { // the neighbours are told about it, and then all
 		got := l.one()
 		ask, _ := find[RouteRequest](&got.Header)
 		l.want(got, netip.Addr{}, lost, ask)
-		l.hear(addr("10.0.0.1"), broadcast, 254, lost, RouteRequest{ID: ask.ID, Target: ask.Target, Route: addrs(2)}) // a neighbour's copy
+		// a neighbour's copy
+		l.hear(addr("10.0.0.1"), broadcast, 254, lost, RouteRequest{ID: ask.ID, Target: ask.Target, Route: addrs(2)})
 		l.wait(510 * time.Millisecond)
 	}
 	got := l.one()

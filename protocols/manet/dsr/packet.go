@@ -96,10 +96,10 @@ type Ack struct {
 	Source, Destination netip.Addr
 }
 
-// SourceRoute is the way of its packet (section 6.7). Route is the nodes between
-// the packet's source and its destination or, when Salvage is not 0, between
-// the first of them, which salvaged it, and the destination. SegmentsLeft
-// counts the nodes of Route that the packet has not reached yet.
+// SourceRoute is the path of its packet (section 6.7). Route is the nodes
+// between the packet's source and its destination or, when Salvage is not 0,
+// between the first of them, which salvaged it, and the destination.
+// SegmentsLeft counts the nodes of Route that the packet has not reached yet.
 type SourceRoute struct {
 	FirstExternal, LastExternal bool
 	Salvage                     uint8 // 0 to 15

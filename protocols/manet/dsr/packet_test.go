@@ -165,7 +165,7 @@ func FuzzPacket(f *testing.F) {
 		}
 		if err != nil {
 			if !errors.Is(err, ErrMalformed) {
-				t.Fatalf("error %v is no ErrMalformed", err)
+				t.Fatalf("error %v is not ErrMalformed", err)
 			}
 			return
 		}
@@ -182,7 +182,7 @@ func exercise(t *testing.T, p []byte, parsed error) {
 	c, err := look(p)
 	if err != nil {
 		if !errors.Is(err, ErrMalformed) {
-			t.Fatalf("error %v is no ErrMalformed", err)
+			t.Fatalf("error %v is not ErrMalformed", err)
 		}
 		return
 	}

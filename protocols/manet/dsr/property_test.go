@@ -75,7 +75,7 @@ func network(seed uint64) simtest.Network {
 }
 
 // arrivals are when the packets that arrived had been sent, by flow. Data is
-// what tells whether a source-routed protocol works: it installs no routes.
+// what reports whether a source-routed protocol works: it installs no routes.
 type arrivals struct {
 	config dsr.Config
 	sent   map[string][]manet.Time

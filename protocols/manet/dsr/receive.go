@@ -46,8 +46,8 @@ func (n *Node) receive(e manet.Received) {
 	n.take(p, &c)
 }
 
-// options processes all but the source route and requests for
-// acknowledgements. It says whether the packet has come to its end.
+// options processes all but the source route and requests for acknowledgements.
+// It reports whether the packet has come to its end.
 func (n *Node) options(p []byte, h *Header, from netip.Addr) bool {
 	for _, o := range h.Options {
 		switch o := o.(type) {
@@ -144,7 +144,7 @@ func (n *Node) proven(p []byte, path []netip.Addr) []netip.Addr {
 }
 
 // routeError is section 8.3.5. What this node spread itself comes back with its
-// neighbours' copies, and is no error of now.
+// neighbours' copies, and is not an error of now.
 func (n *Node) routeError(p []byte, o RouteError) {
 	if o.Type != NodeUnreachable || o.Source == n.self || source(p) == n.self || !usable(o.Source) || !usable(o.Unreachable) {
 		return

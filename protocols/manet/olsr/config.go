@@ -85,7 +85,7 @@ func Olsrd(interfaces []manet.Interface, seed uint64) Config {
 
 // FullTC is RFC3626 with every symmetric neighbour in TCs (TC_REDUNDANCY 2,
 // section 15). olsrd needs that of all nodes once its ETX is off: its Dijkstra
-// follows a link only where the TCs of both of its ends tell of it.
+// follows a link only where the TCs of both of its ends report it.
 func FullTC(interfaces []manet.Interface, seed uint64) Config {
 	c := RFC3626(interfaces, seed)
 	c.TCRedundancy = 2

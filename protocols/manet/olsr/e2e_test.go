@@ -73,7 +73,7 @@ func number(t *testing.T, s string) (n int) {
 	t.Helper()
 	for _, c := range strings.TrimSpace(s) {
 		if c < '0' || c > '9' {
-			t.Fatalf("%q is no number", s)
+			t.Fatalf("%q is not a number", s)
 		}
 		n = 10*n + int(c-'0')
 	}

@@ -192,7 +192,7 @@ func (n *Node) split(groups []Links) [][]Links {
 	return append(out, current)
 }
 
-// advertisedSet are the neighbours to tell of in TCs (sections 9.3, 15.2).
+// advertisedSet are the neighbours to report in TCs (sections 9.3, 15.2).
 func (n *Node) advertisedSet() []Neighbor {
 	if n.mprsChanged && n.config.TCRedundancy == 1 {
 		n.chooseMPRs()

@@ -20,7 +20,8 @@ var wanted = map[string]struct {
 }{
 	"HELLO": {
 		"0030" + "0007" + // packet length, packet sequence number
-			"01" + "86" + "002c" + "0a000001" + "01" + "00" + "1234" + // type, vtime 6 s, size, originator, TTL, hops, sequence
+			// type, vtime 6 s, size, originator, TTL, hops, sequence
+			"01" + "86" + "002c" + "0a000001" + "01" + "00" + "1234" +
 			"0000" + "05" + "03" + // reserved, htime 2 s, willingness
 			"06" + "00" + "000c" + "0a000002" + "0a000003" + // SYM_NEIGH | SYM_LINK
 			"0a" + "00" + "0008" + "0a000004" + // MPR_NEIGH | SYM_LINK
@@ -146,7 +147,7 @@ func FuzzPacket(f *testing.F) {
 		p, err := ParsePacket(data, 4)
 		if err != nil {
 			if !errors.Is(err, ErrMalformed) {
-				t.Fatalf("error %v is no ErrMalformed", err)
+				t.Fatalf("error %v is not ErrMalformed", err)
 			}
 			return
 		}

@@ -243,8 +243,8 @@ func (n *Node) addTwoHop(nb *neighbor, at int, e edge) {
 	nb.twoHop[at] = e
 }
 
-// revives says whether refreshing an edge changes what follows from it: its cost
-// is another, or it had expired and was only not swept away yet.
+// revives reports whether refreshing an edge changes what follows from it: its
+// cost is another, or it had expired and was only not swept away yet.
 func (n *Node) revives(e *edge, q Quality) bool {
 	return e.expires <= n.now || n.config.ETX && cost(e.quality) != cost(q)
 }

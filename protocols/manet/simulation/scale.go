@@ -35,13 +35,15 @@ type Scale struct {
 // ScaleResult is what a run gave. Rates are per node and second of virtual
 // time. Unknown is absent.
 type ScaleResult struct {
-	Nodes          int                `json:"nodes"`
-	Seed           uint64             `json:"seed"`
-	DurationS      float64            `json:"duration_s"`
-	NeighborsMean  float64            `json:"neighbors_mean"`
-	ConvergedS     *float64           `json:"converged_s,omitempty"`     // until 99 % of the pairs that can have working routes
-	RoutedShare    *float64           `json:"routed_share,omitempty"`    // of those pairs, at the end
-	DiscoveryMs    *float64           `json:"discovery_ms,omitempty"`    // mean of an on-demand protocol's successful discoveries
+	Nodes         int     `json:"nodes"`
+	Seed          uint64  `json:"seed"`
+	DurationS     float64 `json:"duration_s"`
+	NeighborsMean float64 `json:"neighbors_mean"`
+	// until 99 % of the pairs that can have working routes
+	ConvergedS  *float64 `json:"converged_s,omitempty"`
+	RoutedShare *float64 `json:"routed_share,omitempty"` // of those pairs, at the end
+	// mean of an on-demand protocol's successful discoveries
+	DiscoveryMs    *float64           `json:"discovery_ms,omitempty"`
 	Discoveries    int                `json:"discoveries,omitempty"`     //
 	PacketsPerS    float64            `json:"packets_per_s"`             // control packets
 	BytesPerS      float64            `json:"bytes_per_s"`               // of IP

@@ -91,7 +91,7 @@ func TestDataFollowsRoutes(t *testing.T) {
 	}
 	sim.SendData(2, 0, 1000)
 	if _, ok := nodes[2].events[len(nodes[2].events)-1].(manet.NeedRoute); !ok || sim.Held(2) != 1 {
-		t.Error("a packet without a route is not held and told of")
+		t.Error("a packet without a route is not held and reported")
 	}
 	for range 200 {
 		sim.SendData(2, 0, 1000)

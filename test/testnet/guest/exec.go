@@ -310,9 +310,9 @@ func (m *machine) follow(out io.Reader, in io.Writer, up func()) (code int, said
 	}
 }
 
-// debugExit is the byte written to isa-debug-exit for a status; QEMU then
-// ends with twice that plus one. Never 0, so that QEMU's own failure, which is
-// 1, is no status of ours.
+// debugExit is the byte written to isa-debug-exit for a status; QEMU then ends
+// with twice that plus one. Never 0, so that QEMU's own failure, which is 1, is
+// not a status of ours.
 func debugExit(code int) int { return min(max(code, 0), 126) + 1 }
 
 // tail is what the kernel and QEMU said last.

@@ -114,7 +114,7 @@ class Session(
         instrument.mark(note.toMark(saved = false))
     }
 
-    /** What the experimenter wants to become of a trial: accept, repeat or skip. */
+    /** What the experimenter decides on a trial: accept, repeat or skip. */
     fun decide(decision: String, trial: Int, attempt: Int, reason: String) {
         outbox.add { id -> Note(id, decision, reason, 0.0, trial, attempt.takeIf { it > 0 }) }
     }

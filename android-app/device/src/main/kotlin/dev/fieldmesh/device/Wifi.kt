@@ -12,7 +12,7 @@ private const val HIDDEN = "02:00:00:00:00:00"
 private const val EVERY_MS = 1000L
 
 /** The signal of the cell that the phone is in, once a second; nothing while it is in none. */
-@Suppress("DEPRECATION") // the calls that replace these tell of networks that Android itself manages only, and from Android 12 on
+@Suppress("DEPRECATION") // the calls that replace these report networks that Android itself manages only, and from Android 12 on
 fun WifiManager.signals(): Flow<Station> = flow {
     while (true) {
         val info = connectionInfo

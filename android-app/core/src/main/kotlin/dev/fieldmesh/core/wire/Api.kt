@@ -123,7 +123,7 @@ data class NodeStatus(
     val radio: Caps? = null,
 )
 
-/** What the radio tells of itself, as far as the app shows it. */
+/** What the radio reports about itself, as far as the app shows it. */
 @Serializable
 data class Caps(val beside: Beside? = null)
 
@@ -132,7 +132,7 @@ data class Caps(val beside: Beside? = null)
 data class Beside(@SerialName("interface") val interfaceName: String)
 
 /**
- * What a person noted: a mark ("bus passed"), or what is to become of a trial
+ * What a person noted: a mark ("bus passed"), or a decision on a trial
  * (accept, repeat, skip). The node makes a record of it, one for each [id].
  */
 @Serializable

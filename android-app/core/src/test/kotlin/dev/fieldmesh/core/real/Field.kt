@@ -30,11 +30,11 @@ class Field(private val dir: File, private val namespaces: String) {
         giveKeys(node)
     }
 
-    /** The unprivileged half of the agent reads the keys, and writes down which apps it is told of. */
+    /** The unprivileged half of the agent reads the keys, and writes down which apps it is told about. */
     fun giveKeys(node: String) = run("chown", "-R", "65534:65534", "$dir/fleet/nodes/$node")
 
     /** Takes away what a node was told by the controller about phones. */
-    fun forgetApps(node: String) = check(File(dir, "$node/face/apps.json").delete()) { "$node was told of no phones" }
+    fun forgetApps(node: String) = check(File(dir, "$node/face/apps.json").delete()) { "$node was told about no phones" }
 
     fun start(node: String) {
         val log = File(dir, "$node.log")

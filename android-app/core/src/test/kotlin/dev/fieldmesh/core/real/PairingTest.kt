@@ -21,7 +21,7 @@ import kotlin.test.assertFailsWith
 import kotlin.test.assertNotNull
 import kotlin.test.assertTrue
 
-/** The app's pairing with a real `fieldmesh keys pair`, and with a real agent that is told of it. */
+/** The app's pairing with a real `fieldmesh keys pair`, and with a real agent that is told about it. */
 class PairingTest {
     private val field = Field(File(System.getProperty("fieldmesh.field")), System.getProperty("fieldmesh.namespaces"))
 

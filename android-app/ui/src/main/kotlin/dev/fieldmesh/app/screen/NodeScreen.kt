@@ -13,7 +13,7 @@ import dev.fieldmesh.core.wire.NodeStatus
 import dev.fieldmesh.core.wire.Problem
 import kotlin.math.abs
 
-/** What Android tells of the phone itself; null what it does not tell. */
+/** What Android reports about the phone itself; null what it does not tell. */
 class Battery(val percent: Int, val celsius: Double)
 
 /** What the Node screen does with the phone's own receiver and log; the activity stands behind it. */
