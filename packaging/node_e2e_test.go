@@ -45,7 +45,8 @@ func newDesk(t *testing.T, arch string, via ...string) desk {
 	d.ns.Run(t, "ip", "link", "set", "lo", "up")
 	other := testnet.NewNS(t, "peer")
 	testnet.Veth(t, d.ns, "wlan0", "", other, "wlan0", "")
-	config := fmt.Sprintf("node: car\nlisten: 127.0.0.1:7443\ninterface: wlan0\ngpsd: none\nstate_dir: %s\nkeys_dir: %s\nface_user: \"%d:%d\"\n",
+	config := fmt.Sprintf("node: car\nlisten: 127.0.0.1:7443\ninterface: wlan0\ngpsd: none\nstate_dir: %s\nkeys_dir: "+
+		"%s\nface_user: \"%d:%d\"\n",
 		d.path("state"), d.path("keys"), testnet.Nobody, testnet.Nobody)
 	if err := os.WriteFile(d.path("agent.yaml"), []byte(config), 0o644); err != nil {
 		t.Fatal(err)
@@ -265,12 +266,14 @@ func TestE2EArm64UnderEmulation(t *testing.T) {
 	d := newDesk(t, "arm64", "qemu-aarch64")
 	d.endHungForks(t)
 	for _, program := range []string{"fieldmesh", "fieldmesh-agent"} {
-		if out := d.must(t, program, "--version"); !strings.Contains(out, commit) || !strings.Contains(out, "linux/arm64") {
+		if out := d.must(t, program, "--version"); !strings.Contains(out, commit) ||
+			!strings.Contains(out, "linux/arm64") {
 			t.Errorf("%s says %s", program, out)
 		}
 	}
 	config := d.path("agent.yaml")
-	if out := d.must(t, "fieldmesh-agent", "probe", "--config", config); !strings.Contains(out, "arm64") && !strings.Contains(out, "aarch64") {
+	if out := d.must(t, "fieldmesh-agent", "probe", "--config", config); !strings.Contains(out, "arm64") &&
+		!strings.Contains(out, "aarch64") {
 		t.Errorf("probe says %s", out)
 	}
 	if out := d.must(t, "fieldmesh", "plan", "show", "../campaigns/velocity.yaml"); !strings.Contains(out, "16.7") {
@@ -279,7 +282,8 @@ func TestE2EArm64UnderEmulation(t *testing.T) {
 	d.must(t, "fieldmesh", "keys", "init", "--dir", d.path("fleet"))
 	d.pair(t, config)
 	before := testnet.Snapshot(t, d.ns.Name)
-	d.startHalves(t, nil, []string{"setpriv", fmt.Sprintf("--reuid=%d", testnet.Nobody), fmt.Sprintf("--regid=%d", testnet.Nobody), "--clear-groups", "--no-new-privs"})
+	d.startHalves(t, nil, []string{"setpriv", fmt.Sprintf("--reuid=%d", testnet.Nobody),
+		fmt.Sprintf("--regid=%d", testnet.Nobody), "--clear-groups", "--no-new-privs"})
 	await(t, "the emulated node answers the emulated controller", d.answers)
 	client := host.Dial(d.path("state/host/host.sock"))
 	up, mtu := true, 1400
@@ -295,10 +299,12 @@ func TestE2EArm64UnderEmulation(t *testing.T) {
 	}
 	outside := []host.Change{host.Address{Interface: "wlan0", Prefix: netip.MustParsePrefix("192.0.2.1/24")}}
 	var refused *host.Refused
-	if _, err := client.Apply(t.Context(), host.ScopeRun, outside); !errors.As(err, &refused) || !strings.Contains(refused.Reason, "outside the allowed prefixes") {
+	if _, err := client.Apply(t.Context(), host.ScopeRun, outside); !errors.As(err, &refused) ||
+		!strings.Contains(refused.Reason, "outside the allowed prefixes") {
 		t.Errorf("an address that is not allowed: %v", err)
 	}
-	if out := d.must(t, "fieldmesh", "nodes", "restore", "--fleet", d.path("fleet/fleet.yaml")); !strings.Contains(out, "car") {
+	if out := d.must(t, "fieldmesh", "nodes", "restore", "--fleet", d.path("fleet/fleet.yaml")); !strings.Contains(out,
+		"car") {
 		t.Errorf("restore says %s", out)
 	}
 	if after := testnet.Snapshot(t, d.ns.Name); after != before {
@@ -315,10 +321,12 @@ func TestE2EArmv7UnderEmulation(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, program := range []string{"fieldmesh", "fieldmesh-agent"} {
-		if out := run(t, "qemu-arm", filepath.Join(to, "dist", program+"-linux-armv7"), "--version"); !strings.Contains(out, commit) || !strings.Contains(out, "linux/arm") {
+		if out := run(t, "qemu-arm", filepath.Join(to, "dist", program+"-linux-armv7"),
+			"--version"); !strings.Contains(out, commit) || !strings.Contains(out, "linux/arm") {
 			t.Errorf("%s says %s", program, out)
 		}
-		if out := run(t, "dpkg-deb", "--field", filepath.Join(to, "dist", program+"_0.1.0_armhf.deb"), "Architecture"); strings.TrimSpace(out) != "armhf" {
+		if out := run(t, "dpkg-deb", "--field", filepath.Join(to, "dist", program+"_0.1.0_armhf.deb"),
+			"Architecture"); strings.TrimSpace(out) != "armhf" {
 			t.Errorf("the package of %s is for %s", program, out)
 		}
 	}
@@ -327,7 +335,8 @@ func TestE2EArmv7UnderEmulation(t *testing.T) {
 // pair has the emulated programs pair with each other.
 func (d desk) pair(t *testing.T, config string) {
 	t.Helper()
-	offer := d.command(nil, "fieldmesh", "keys", "pair", "car", "--dir", d.path("fleet"), "--listen", "127.0.0.1:7447", "--qr=false")
+	offer := d.command(nil, "fieldmesh", "keys", "pair", "car", "--dir", d.path("fleet"), "--listen", "127.0.0.1:7447",
+		"--qr=false")
 	shown, err := os.Create(d.path("offer.log"))
 	if err != nil {
 		t.Fatal(err)

@@ -187,7 +187,8 @@ func (a *Archive) setAside(node string, lines []unreadable) error {
 	if _, err := a.disk.append(asideFile(node), text); err != nil {
 		return err
 	}
-	return a.note(fmt.Sprintf("%d lines of node %s are set aside in %s; the first, %.80q: %v", len(fresh), node, asideFile(node), fresh[0].line, fresh[0].why))
+	return a.note(fmt.Sprintf("%d lines of node %s are set aside in %s; the first, %.80q: %v", len(fresh), node,
+		asideFile(node), fresh[0].line, fresh[0].why))
 }
 
 // route gives the file of a record. A trial that the plan does not have is not

@@ -153,7 +153,8 @@ func (a *Archive) writeInfo() error {
 		return err
 	}
 	for name, raw := range a.info.Movement {
-		if err := errors.Join(a.disk.mkdir(movementDir), a.disk.replace(filepath.Join(movementDir, filepath.Base(name)), raw)); err != nil {
+		if err := errors.Join(a.disk.mkdir(movementDir), a.disk.replace(filepath.Join(movementDir, filepath.Base(name)),
+			raw)); err != nil {
 			return err
 		}
 	}
@@ -319,7 +320,8 @@ func (a *Archive) Trial(number int) (wire.Trial, bool) {
 // be made again: no manifest covers it.
 func Derived(rel string) bool {
 	first, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
-	return strings.HasPrefix(first, ".") || first == "report.html" || first == "metrics.csv" || first == "calibrated.yaml" || first == "export"
+	return strings.HasPrefix(first, ".") || first == "report.html" || first == "metrics.csv" ||
+		first == "calibrated.yaml" || first == "export"
 }
 
 // writable guards every change. A finished run that is written again loses its

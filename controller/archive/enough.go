@@ -19,7 +19,8 @@ func (a *Archive) StopAfter(s Stop) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.stop != nil {
-		return fmt.Errorf("stop run %q after block %d: it stops after block %d already", a.info.Run, s.Blocks, a.stop.Blocks)
+		return fmt.Errorf("stop run %q after block %d: it stops after block %d already", a.info.Run, s.Blocks,
+			a.stop.Blocks)
 	}
 	if err := a.writable(); err != nil {
 		return errors.Join(fmt.Errorf("stop run %q", a.info.Run), err)

@@ -175,7 +175,8 @@ func solve(samples []sample, moved *mat.SymDense, d0M, own float64, x *mat.Dense
 		return point{}, false
 	}
 	restricted := -0.5 * (whole.LogDet() + normal.LogDet() + float64(n-p)*math.Log(rss))
-	return point{d0M: d0M, ownShare: own, weight: trust * restricted, beta: beta.RawVector().Data, cov: cov, rss: rss}, true
+	return point{d0M: d0M, ownShare: own, weight: trust * restricted, beta: beta.RawVector().Data, cov: cov, rss: rss},
+		true
 }
 
 func symmetric(m *mat.Dense) *mat.SymDense {

@@ -51,7 +51,8 @@ func (r *Result) field(old *plan.Field) (plan.Field, error) {
 		return f, fmt.Errorf("%w: %s", ErrNoLaw, strings.Join(r.Open, "; "))
 	}
 	if n := r.Exponent.Value; n < 1 || n > 8 {
-		return f, fmt.Errorf("%w: an exponent of %.2f is none of a radio's; the emulated radio takes 1 to 8", ErrNoLaw, n)
+		return f, fmt.Errorf("%w: an exponent of %.2f is none of a radio's; the emulated radio takes 1 to 8", ErrNoLaw,
+			n)
 	}
 	f.Propagation, f.PathLossExponent, f.ReferenceM = "log_distance", rounded(r.Exponent.Value), new(1.0)
 	f.AntennaGainDbi = rounded(r.GainDbi.Value)
@@ -59,7 +60,8 @@ func (r *Result) field(old *plan.Field) (plan.Field, error) {
 	f.Fading, f.Shadowing = nil, nil
 	f.UnitPowerOffsetDb, f.UnitGainOffsetDb = values(r.PowerDb), values(r.AntennaDb)
 	if r.ShadowDb != nil && r.CorrelationM != nil {
-		f.Shadowing = &plan.Shadowing{SigmaDb: *rounded(r.ShadowDb.Value), DecorrelationM: *rounded(r.CorrelationM.Value)}
+		f.Shadowing = &plan.Shadowing{SigmaDb: *rounded(r.ShadowDb.Value),
+			DecorrelationM: *rounded(r.CorrelationM.Value)}
 	}
 	return f, nil
 }

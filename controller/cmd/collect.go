@@ -25,8 +25,10 @@ func CollectCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "collect FILE...",
 		Short: "Make a run of logs that phones kept by themselves",
-		Long: "Collect reads logs that the phone app kept without an agent, one record a line, and makes a run of them that has no trials: " +
-			"verify, export and publish take it like any other. A line that is not a record is set aside in the run and told; the logs are left as they are.",
+		Long: "Collect reads logs that the phone app kept without an agent, one record a line, and makes a run of " +
+			"them that has no trials: " +
+			"verify, export and publish take it like any other. A line that is not a record is set aside in the run " +
+			"and told; the logs are left as they are.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if name == "" {
@@ -53,8 +55,10 @@ func collectLogs(dir, name string, paths []string, out io.Writer) (err error) {
 			return fmt.Errorf("collect %q: no log of the phone app: it is empty", path)
 		}
 	}
-	a, err := archive.Create(dir, archive.RunInfo{Run: name, Campaign: "log", CreatedWall: time.Now().UTC(), Version: version.String(), Place: archive.PlaceLog,
-		CampaignRaw: []byte("# There was no campaign: phones logged by themselves.\n"), Plan: wire.RunPlan{Run: name, Campaign: "log"}})
+	a, err := archive.Create(dir, archive.RunInfo{Run: name, Campaign: "log", CreatedWall: time.Now().UTC(),
+		Version: version.String(), Place: archive.PlaceLog,
+		CampaignRaw: []byte("# There was no campaign: phones logged by themselves.\n"),
+		Plan:        wire.RunPlan{Run: name, Campaign: "log"}})
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,8 @@ func TestTheTableHasOneValueATrial(t *testing.T) {
 	var rows []metrics.Row
 	for attempt, mb := range []float64{100, 3} {
 		for flow, part := range map[string]float64{"bulk": mb, "second": mb / 4, "noise": 50} {
-			rows = append(rows, metrics.Row{Trial: 1, Attempt: attempt + 1, Flow: flow, Name: "transferred_mb", Value: part})
+			rows = append(rows, metrics.Row{Trial: 1, Attempt: attempt + 1, Flow: flow, Name: "transferred_mb",
+				Value: part})
 		}
 	}
 	var out strings.Builder

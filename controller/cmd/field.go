@@ -59,10 +59,14 @@ func fieldShowCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show FILE --at T",
 		Short: "Draw the field at a moment of a trial, as SVG",
-		Long: "Show draws where the nodes of the campaign in FILE are T seconds after a trial has set off, how far their lowest and\n" +
-			"highest rates reach, the links between them by their signal, and the ways that they take. For nodes that follow\n" +
-			"field.mobility T is the movement's own time. The SVG goes to standard output, or to a file with --output.\n\n" +
-			"The picture shows what the emulated radio assumes, on average over fading. A rehearsal is no evidence about velocity,\n" +
+		Long: "Show draws where the nodes of the campaign in FILE are T seconds after a trial has set off, how far " +
+			"their lowest and\n" +
+			"highest rates reach, the links between them by their signal, and the ways that they take. For nodes " +
+			"that follow\n" +
+			"field.mobility T is the movement's own time. The SVG goes to standard output, or to a file with " +
+			"--output.\n\n" +
+			"The picture shows what the emulated radio assumes, on average over fading. A rehearsal is no evidence " +
+			"about velocity,\n" +
 			"only about the campaign.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -127,7 +131,8 @@ func sceneConfig(c *plan.Campaign) (world.Config, error) {
 		return world.Config{}, err
 	}
 	for _, n := range c.Nodes {
-		cfg.Nodes = append(cfg.Nodes, world.Node{Name: n.Name, Unit: n.Unit, MeshAddress: n.MeshAddress, Bare: !slices.Contains(taking, n.Name)})
+		cfg.Nodes = append(cfg.Nodes, world.Node{Name: n.Name, Unit: n.Unit, MeshAddress: n.MeshAddress,
+			Bare: !slices.Contains(taking, n.Name)})
 	}
 	return cfg, nil
 }

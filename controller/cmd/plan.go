@@ -141,8 +141,10 @@ func showPlanJSON(w io.Writer, c *plan.Campaign) error {
 	}
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
-	return encoder.Encode(planJSON{Campaign: c.Name, Title: c.Title, SHA256: c.SHA256, Nodes: c.Nodes, Factors: c.Factors,
-		Design: c.Design, Site: c.Site, Field: c.Field, Trials: trials, Estimate: c.Estimate(), Estimable: estimable(c, trials)})
+	return encoder.Encode(planJSON{Campaign: c.Name, Title: c.Title, SHA256: c.SHA256, Nodes: c.Nodes,
+		Factors: c.Factors,
+		Design:  c.Design, Site: c.Site, Field: c.Field, Trials: trials, Estimate: c.Estimate(),
+		Estimable: estimable(c, trials)})
 }
 
 func showPlan(w io.Writer, c *plan.Campaign) error {
@@ -234,13 +236,16 @@ func planTotals(w io.Writer, c *plan.Campaign, trials []wire.Trial, e plan.Estim
 		fmt.Fprintf(w, " and %.0f s for each of %d changes of the node in the car", e.Road.SwapS, e.Swaps)
 	}
 	fmt.Fprintf(w, ", every trial accepted at once\n")
-	fmt.Fprintf(w, "in rehearsal %s in one world, taking %.0f s and %g s a node between trials\n", span(e.RehearsalS), e.Rehearsal.TrialS, e.Rehearsal.NodeS)
+	fmt.Fprintf(w, "in rehearsal %s in one world, taking %.0f s and %g s a node between trials\n", span(e.RehearsalS),
+		e.Rehearsal.TrialS, e.Rehearsal.NodeS)
 	if e.LongestM > 0 {
-		fmt.Fprintf(w, "road from %.0f m to %.0f m of the roadside node's mark; the longest strip is %.0f m, in trial %d\n",
+		fmt.Fprintf(w, "road from %.0f m to %.0f m of the roadside node's mark; the longest strip is %.0f m, in "+
+			"trial %d\n",
 			e.FromM, e.ToM, e.LongestM, e.LongestAt)
 	}
 	if c.NeedsSite() {
-		fmt.Fprintf(w, "on a road the gate needs trial.course.site_lat_deg and site_lon_deg, which this file does not give\n")
+		fmt.Fprintf(w, "on a road the gate needs trial.course.site_lat_deg and site_lon_deg, which this file does "+
+			"not give\n")
 	}
 }
 
@@ -261,7 +266,8 @@ func planEnough(w io.Writer, c *plan.Campaign, trials []wire.Trial) {
 		what = "every difference between levels of " + e.Of
 	}
 	looks := enough.Plan(*e, wire.RunPlan{Trials: trials})
-	fmt.Fprintf(w, "stops once %s is known to ± %s: %s from block %d to block %d, together at %g %% confidence, which makes %.4g %% of each interval\n",
+	fmt.Fprintf(w, "stops once %s is known to ± %s: %s from block %d to block %d, together at %g %% confidence, "+
+		"which makes %.4g %% of each interval\n",
 		what, wish, counted(looks.Count(), "look"), looks.First, looks.Last, 100*e.Confidence, 100*looks.Each())
 }
 
@@ -276,7 +282,8 @@ func estimable(c *plan.Campaign, trials []wire.Trial) design.Estimable {
 
 // planEffects says what the trials can tell, a row an effect.
 func planEffects(w io.Writer, e design.Estimable) error {
-	fmt.Fprintf(w, "\nwhat %s can tell, if each is accepted: %s, %s\n", counted(e.Trials, "trial"), sessionsText(e), counted(e.ResidualDF, "residual degree")+" of freedom")
+	fmt.Fprintf(w, "\nwhat %s can tell, if each is accepted: %s, %s\n", counted(e.Trials, "trial"), sessionsText(e),
+		counted(e.ResidualDF, "residual degree")+" of freedom")
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "effect\tcontrasts\tdf\tconfounded with")
 	for _, f := range e.Effects {

@@ -55,7 +55,8 @@ and does not fail; --time and --road-m have it checked.`,
 	c.Flags().StringVar(&f.fleet, "fleet", defaultFleet, "the fleet file")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print one JSON object instead of a table")
 	c.Flags().DurationVar(&f.time, "time", 0, "how long the road can be used, such as 2h30m")
-	c.Flags().BoolVar(&f.scan, "scan", false, "have every radio listen on the campaign's channels for others who use them")
+	c.Flags().BoolVar(&f.scan, "scan", false, "have every radio listen on the campaign's channels for others who "+
+		"use them")
 	c.Flags().Float64Var(&f.roadM, "road-m", 0, "metres of straight road that can be driven")
 	return c
 }
@@ -115,7 +116,8 @@ func printPreflight(out io.Writer, r preflight.Report, asJSON bool) error {
 
 // preflightTable is a line per need, with the cure under those that are not met.
 func preflightTable(out io.Writer, r preflight.Report) error {
-	words := map[string]string{preflight.Met: "ok", preflight.Unmet: "NOT MET", preflight.Unknown: "?", preflight.Unneeded: "-"}
+	words := map[string]string{preflight.Met: "ok", preflight.Unmet: "NOT MET", preflight.Unknown: "?",
+		preflight.Unneeded: "-"}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "NODE\tNEED\t\tFOUND") //nolint:errcheck // the writer keeps the error for Flush
 	unmet := 0

@@ -43,7 +43,8 @@ not two whole ones: leave the site when it succeeds.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if f.verify && f.copyTo == "" {
-				return errors.New("--verify wants two copies: name where the second one is to be by --copy, best on another disk")
+				return errors.New("--verify wants two copies: name where the second one is to be by --copy, best on " +
+					"another disk")
 			}
 			f.resume = args[0]
 			s, err := resumeSession(f.runFlags)
@@ -51,7 +52,8 @@ not two whole ones: leave the site when it succeeds.`,
 				return err
 			}
 			err = s.pull(c, f)
-			return errors.Join(err, s.conclude(c.OutOrStdout()), s.close(), f.secondCopy(c.OutOrStdout(), s.archive.Dir()))
+			return errors.Join(err, s.conclude(c.OutOrStdout()), s.close(),
+				f.secondCopy(c.OutOrStdout(), s.archive.Dir()))
 		},
 	}
 	c.Flags().StringVar(&f.runs, "runs", "runs", "folder that holds the runs")
@@ -64,7 +66,8 @@ not two whole ones: leave the site when it succeeds.`,
 
 func (s *session) pull(c *cobra.Command, f pullFlags) error {
 	if s.archive.Info().Place == archive.PlaceRehearsal {
-		return fmt.Errorf("pull %s: it was rehearsed, and its nodes end with their field; `fieldmesh rehearse --resume %s` goes on", s.plan.Run, s.archive.Dir())
+		return fmt.Errorf("pull %s: it was rehearsed, and its nodes end with their field; `fieldmesh rehearse "+
+			"--resume %s` goes on", s.plan.Run, s.archive.Dir())
 	}
 	fl, err := fleet.Load(f.fleet)
 	if err != nil {
@@ -86,7 +89,8 @@ func (s *session) pull(c *cobra.Command, f pullFlags) error {
 	case !found.Whole():
 		return fmt.Errorf("the run is not whole: %s; pull again when it can be had", found.Missing())
 	case left > 0:
-		_, err := fmt.Fprintf(c.OutOrStdout(), "%d of %d trials are decided; the nodes continue with the others, and `fieldmesh run --resume %s` drives them\n", accepted+givenUp, accepted+givenUp+left, s.archive.Dir())
+		_, err := fmt.Fprintf(c.OutOrStdout(), "%d of %d trials are decided; the nodes continue with the others, and "+
+			"`fieldmesh run --resume %s` drives them\n", accepted+givenUp, accepted+givenUp+left, s.archive.Dir())
 		return err
 	}
 	return s.archive.Finish()

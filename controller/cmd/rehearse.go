@@ -34,13 +34,16 @@ func RehearseCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rehearse FILE",
 		Short: "Rehearse a campaign on this machine: real agents, iperf3 and gpsd over an emulated radio",
-		Long: "Rehearse drives the campaign in FILE in namespaces on this machine, through the same code as `fieldmesh run`.\n" +
-			"It makes network namespaces and interfaces, so it needs root. A rehearsal that was interrupted is resumed with --resume RUN,\n" +
+		Long: "Rehearse drives the campaign in FILE in namespaces on this machine, through the same code as " +
+			"`fieldmesh run`.\n" +
+			"It makes network namespaces and interfaces, so it needs root. A rehearsal that was interrupted is " +
+			"resumed with --resume RUN,\n" +
 			"and drives a trial again that was given up with --retry TRIAL.",
 		Args: fileOrResume(&f.runFlags),
 		RunE: func(c *cobra.Command, args []string) error {
 			if os.Geteuid() != 0 {
-				return errors.New("a rehearsal makes network namespaces and interfaces, which needs root: run it with sudo")
+				return errors.New("a rehearsal makes network namespaces and interfaces, which needs root: run it " +
+					"with sudo")
 			}
 			s, err := openSession(f.runFlags, first(args), archive.PlaceRehearsal)
 			if err != nil {
@@ -51,8 +54,10 @@ func RehearseCommand() *cobra.Command {
 		},
 	}
 	f.add(c)
-	c.Flags().IntVar(&f.worlds, "worlds", 1, "fields side by side that share the schedule; too many make trials late, and late ones are rejected")
-	c.Flags().StringVar(&f.dir, "world-dir", "/var/lib/fieldmesh/rehearsal", "folder for the fields' files, which stay there while a run is unfinished; unprivileged users must be able to enter it")
+	c.Flags().IntVar(&f.worlds, "worlds", 1, "fields side by side that share the schedule; too many make trials "+
+		"late, and late ones are rejected")
+	c.Flags().StringVar(&f.dir, "world-dir", "/var/lib/fieldmesh/rehearsal", "folder for the fields' files, which "+
+		"stay there while a run is unfinished; unprivileged users must be able to enter it")
 	c.Flags().StringVar(&f.agent, "agent", "", "the agent's program (default: "+agentBinary+" beside this program)")
 	return c
 }
@@ -96,7 +101,8 @@ func (s *session) inFields(ctx context.Context, f rehearseFlags, out io.Writer) 
 
 // startFields starts the fields that are asked for. What it returns to close
 // them is to be called even when it fails.
-func (s *session) startFields(ctx context.Context, end context.CancelCauseFunc, f rehearseFlags, dir, agent string, identity keys.Identity) ([]*run.Lane, func() error, error) {
+func (s *session) startFields(ctx context.Context, end context.CancelCauseFunc, f rehearseFlags, dir, agent string,
+	identity keys.Identity) ([]*run.Lane, func() error, error) {
 	var lanes []*run.Lane
 	var open []func() error
 	closeAll := func() error {
@@ -107,7 +113,8 @@ func (s *session) startFields(ctx context.Context, end context.CancelCauseFunc, 
 		return errors.Join(errs...)
 	}
 	for i := range f.worlds {
-		cfg, err := s.worldConfig(filepath.Join(dir, fmt.Sprintf("field%d", i)), agent, identity, filepath.Join(dir, "controller"))
+		cfg, err := s.worldConfig(filepath.Join(dir, fmt.Sprintf("field%d", i)), agent, identity,
+			filepath.Join(dir, "controller"))
 		if err != nil {
 			return nil, closeAll, err
 		}
@@ -169,7 +176,8 @@ func installAgent(f rehearseFlags, dir string) (string, error) {
 
 // startField starts one field and makes the lane that drives in it. A field
 // that ends by itself ends the run: its nodes will not come back.
-func (s *session) startField(ctx context.Context, end context.CancelCauseFunc, cfg world.Config, name string) (*run.Lane, func() error, error) {
+func (s *session) startField(ctx context.Context, end context.CancelCauseFunc, cfg world.Config,
+	name string) (*run.Lane, func() error, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, nil, fmt.Errorf("find this program: %w", err)

@@ -24,8 +24,11 @@ func Root() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(RehearseCommand(), RunCommand(), FieldCommand(), PlanCommand(), PreflightCommand(), NodesCommand(), KeysCommand(),
-		VerifyCommand(), ReportCommand(), MetricsCommand(), ExportCommand(), PullCommand(), LiveCommand(), PublishCommand(), CollectCommand(), MergeCommand(), CalibrateCommand(), CompareCommand(), TopologyCommand(), SimulateRoutingCommand())
+	root.AddCommand(RehearseCommand(), RunCommand(), FieldCommand(), PlanCommand(), PreflightCommand(), NodesCommand(),
+		KeysCommand(),
+		VerifyCommand(), ReportCommand(), MetricsCommand(), ExportCommand(), PullCommand(), LiveCommand(),
+		PublishCommand(), CollectCommand(), MergeCommand(), CalibrateCommand(), CompareCommand(), TopologyCommand(),
+		SimulateRoutingCommand())
 	return root
 }
 

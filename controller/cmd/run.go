@@ -18,7 +18,8 @@ func RunCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run FILE",
 		Short: "Run a campaign on the nodes of a fleet",
-		Long: "Run drives the campaign in FILE on real nodes. A run that was interrupted is resumed with --resume RUN; FILE is then not needed.\n" +
+		Long: "Run drives the campaign in FILE on real nodes. A run that was interrupted is resumed with --resume " +
+			"RUN; FILE is then not needed.\n" +
 			"With --retry TRIAL it drives a trial again that was given up.",
 		Args: fileOrResume(&flags),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -28,7 +29,8 @@ func RunCommand() *cobra.Command {
 			}
 			err = s.onFleet(c, fleetFile, flags)
 			if c.Context().Err() != nil && !s.refused() {
-				c.PrintErrf("the nodes continue with the run by themselves: `fieldmesh run --resume %s` resumes it here, `fieldmesh nodes restore` ends it there\n", s.archive.Dir())
+				c.PrintErrf("the nodes continue with the run by themselves: `fieldmesh run --resume %s` resumes it "+
+					"here, `fieldmesh nodes restore` ends it there\n", s.archive.Dir())
 			}
 			return errors.Join(err, s.conclude(c.OutOrStdout()), s.close())
 		},

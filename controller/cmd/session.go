@@ -41,12 +41,16 @@ type runFlags struct {
 func (f *runFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.runs, "runs", "runs", "folder that holds the runs")
 	c.Flags().StringVar(&f.name, "name", "", "name of the run (default: the campaign's name and the time)")
-	c.Flags().StringVar(&f.shard, "shard", "", "drive only a part, such as 2/3 for the second of three; fieldmesh merge puts them together")
-	c.Flags().StringVar(&f.scale, "scale", plan.FullScale, "drive the campaign at one of the scales that its file declares")
+	c.Flags().StringVar(&f.shard, "shard", "", "drive only a part, such as 2/3 for the second of three; fieldmesh "+
+		"merge puts them together")
+	c.Flags().StringVar(&f.scale, "scale", plan.FullScale, "drive the campaign at one of the scales that its file "+
+		"declares")
 	c.Flags().StringVar(&f.resume, "resume", "", "continue with this run: its folder or its name")
-	c.Flags().IntSliceVar(&f.retry, "retry", nil, "with --resume: drive this trial again though it was given up; may be given several times, or with commas between trials")
+	c.Flags().IntSliceVar(&f.retry, "retry", nil, "with --resume: drive this trial again though it was given up; may "+
+		"be given several times, or with commas between trials")
 	c.Flags().StringVar(&f.why, "why", "", "with --retry: why, for the run's journal and its report")
-	c.Flags().DurationVar(&f.patience, "patience", 20*time.Second, "how long to wait for GPS fixes and nodes before refusing")
+	c.Flags().DurationVar(&f.patience, "patience", 20*time.Second, "how long to wait for GPS fixes and nodes before "+
+		"refusing")
 	f.influx.add(c)
 }
 
@@ -75,7 +79,8 @@ func openSession(f runFlags, file, place string) (*session, error) {
 		return nil, err
 	}
 	if shard != nil && c.Design.Enough != nil {
-		return nil, fmt.Errorf("--shard %s: the campaign stops when enough is known (design.enough), which no shard can tell alone; drive it whole, or take design.enough out", f.shard)
+		return nil, fmt.Errorf("--shard %s: the campaign stops when enough is known (design.enough), which no shard "+
+			"can tell alone; drive it whole, or take design.enough out", f.shard)
 	}
 	name := f.name
 	if name == "" {
@@ -94,9 +99,11 @@ func openSession(f runFlags, file, place string) (*session, error) {
 		return nil, err
 	}
 	folder = cmp.Or(folder, name)
-	a, err := archive.Create(filepath.Join(f.runs, folder), archive.RunInfo{Run: name, Shard: shard, Campaign: c.Name, CreatedWall: time.Now().UTC(),
-		Paper: c.Paper, Scale: c.Scale, Enough: c.Design.Enough, Seed: p.Seed, Version: version.String(), Place: place,
-		Site: siteSheet(c.Site), CampaignRaw: c.Raw, Movement: movement, Plan: p})
+	a, err := archive.Create(filepath.Join(f.runs, folder), archive.RunInfo{Run: name, Shard: shard, Campaign: c.Name,
+		CreatedWall: time.Now().UTC(),
+		Paper:       c.Paper, Scale: c.Scale, Enough: c.Design.Enough, Seed: p.Seed, Version: version.String(),
+		Place: place,
+		Site:  siteSheet(c.Site), CampaignRaw: c.Raw, Movement: movement, Plan: p})
 	if err != nil {
 		return nil, explainRun(f.runs, folder, err)
 	}
@@ -133,7 +140,8 @@ func runPlan(c *plan.Campaign, name string, key []byte, place string) (wire.RunP
 			return p, err
 		}
 	} else if c.NeedsSite() {
-		return p, errors.New("a gate waits for a place, and the file does not say where the roadside node stands; give course.site_lat_deg and course.site_lon_deg")
+		return p, errors.New("a gate waits for a place, and the file does not say where the roadside node stands; " +
+			"give course.site_lat_deg and course.site_lon_deg")
 	}
 	for i := range p.Nodes {
 		p.Nodes[i].GoPort = wire.DefaultGoPort
@@ -239,7 +247,8 @@ func writeKey(runs, name string, key []byte) error {
 func readKey(runs, name string) ([]byte, error) {
 	b, err := os.ReadFile(keyPath(runs, name))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("resume run %s: its key is not at %s; a run can only be resumed where it was begun", name, keyPath(runs, name))
+		return nil, fmt.Errorf("resume run %s: its key is not at %s; a run can only be resumed where it was begun",
+			name, keyPath(runs, name))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("resume run %s: %w", name, err)
@@ -282,7 +291,8 @@ func (s *session) drive(ctx context.Context, lanes []*run.Lane, f runFlags, out 
 	}
 	accepted, givenUp, left := r.Counts()
 	if givenUp+left > 0 {
-		err = fmt.Errorf("run %s: %d of %d trials accepted, %s; `fieldmesh report %s` tells why, and --resume %[5]s --retry TRIAL drives a trial again",
+		err = fmt.Errorf("run %s: %d of %d trials accepted, %s; `fieldmesh report %s` tells why, and --resume %[5]s "+
+			"--retry TRIAL drives a trial again",
 			s.plan.Run, accepted, accepted+givenUp+left, r.GivenUp(), s.archive.Dir())
 	}
 	return errors.Join(err, forwarded(s.archive))

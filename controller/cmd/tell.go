@@ -65,7 +65,8 @@ func tellApps(ctx context.Context, w io.Writer, dir string) error {
 		}
 	}
 	if missed > 0 {
-		return fmt.Errorf("%d of %d nodes were not told; when they are in reach: fieldmesh keys tell --dir %s", missed, len(f.Nodes), dir)
+		return fmt.Errorf("%d of %d nodes were not told; when they are in reach: fieldmesh keys tell --dir %s", missed,
+			len(f.Nodes), dir)
 	}
 	return nil
 }

@@ -19,14 +19,16 @@ func by(mb float64) func(wire.Trial, *rand.Rand) float64 {
 
 func TestDifferencesOfARoadAndItsRehearsal(t *testing.T) {
 	speeds := []float64{2.8, 16.7}
-	road := synthetic.Run(t, synthetic.Options{Seed: 1, Speeds: speeds, Repetitions: 3, Place: "road", NoField: true, MB: by(10)})
+	road := synthetic.Run(t, synthetic.Options{Seed: 1, Speeds: speeds, Repetitions: 3, Place: "road", NoField: true,
+		MB: by(10)})
 	// Much more than on the road when slow, a little more when fast.
-	rehearsal := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: speeds, Repetitions: 3, MB: func(t wire.Trial, noise *rand.Rand) float64 {
-		if *t.SpeedMps == speeds[0] {
-			return by(15)(t, noise)
-		}
-		return by(11)(t, noise)
-	}})
+	rehearsal := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: speeds, Repetitions: 3,
+		MB: func(t wire.Trial, noise *rand.Rand) float64 {
+			if *t.SpeedMps == speeds[0] {
+				return by(15)(t, noise)
+			}
+			return by(11)(t, noise)
+		}})
 	table, err := compare.Runs(road, rehearsal)
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +62,8 @@ func TestDifferencesOfARoadAndItsRehearsal(t *testing.T) {
 	if err := table.Write(&text); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"signal_mean_dbm, dBm", "+4.00 ± 1.81  higher", "+0.80 ± 1.81  not told apart", "no evidence about velocity"} {
+	for _, want := range []string{"signal_mean_dbm, dBm", "+4.00 ± 1.81  higher", "+0.80 ± 1.81  not told apart",
+		"no evidence about velocity"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%q is not said:\n%s", want, text.String())
 		}

@@ -42,7 +42,8 @@ func Plan(e plan.Enough, p wire.RunPlan) stats.Looks {
 	if n := len(levels(e, p)); n > 1 {
 		questions = n * (n - 1) / 2
 	}
-	return stats.Looks{First: e.MinBlocks, Last: most, Every: e.EveryBlocks, Questions: questions, Confidence: e.Confidence}
+	return stats.Looks{First: e.MinBlocks, Last: most, Every: e.EveryBlocks, Questions: questions,
+		Confidence: e.Confidence}
 }
 
 // blocks is how many the plan has.
@@ -152,7 +153,8 @@ func wanted(e plan.Enough, means []float64) float64 {
 }
 
 // ofBlock is a block's mean, of all its trials and of each level's.
-func ofBlock(e plan.Enough, p wire.RunPlan, block int, mbps func(trial int) *float64) (all float64, each map[string]float64, whole bool) {
+func ofBlock(e plan.Enough, p wire.RunPlan, block int, mbps func(trial int) *float64) (all float64,
+	each map[string]float64, whole bool) {
 	each = map[string]float64{}
 	count, n := map[string]float64{}, 0.0
 	for _, t := range p.Trials {
@@ -178,7 +180,8 @@ func (l Look) String() string {
 	var worst *Contrast
 	for i, c := range l.Contrasts {
 		if c.Half == nil {
-			return fmt.Sprintf("after %d blocks (%d whole): no interval yet, wished for ± %.3g Mbit/s", l.Blocks, l.Whole, l.Wanted)
+			return fmt.Sprintf("after %d blocks (%d whole): no interval yet, wished for ± %.3g Mbit/s", l.Blocks,
+				l.Whole, l.Wanted)
 		}
 		if worst == nil || *c.Half > *worst.Half {
 			worst = &l.Contrasts[i]
@@ -187,5 +190,6 @@ func (l Look) String() string {
 	if worst == nil {
 		return fmt.Sprintf("after %d blocks: nothing to compare", l.Blocks)
 	}
-	return fmt.Sprintf("after %d blocks (%d whole): %s is known to ± %.3g Mbit/s, wished for ± %.3g", l.Blocks, l.Whole, worst.Label, *worst.Half, l.Wanted)
+	return fmt.Sprintf("after %d blocks (%d whole): %s is known to ± %.3g Mbit/s, wished for ± %.3g", l.Blocks, l.Whole,
+		worst.Label, *worst.Half, l.Wanted)
 }

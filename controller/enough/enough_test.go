@@ -17,7 +17,8 @@ func campaign(levels, blocks int) wire.RunPlan {
 	for b := 1; b <= blocks; b++ {
 		for x := range levels {
 			for _, y := range []string{"p", "q"} {
-				p.Trials = append(p.Trials, wire.Trial{Number: len(p.Trials) + 1, Block: b, Factors: map[string]string{"x": fmt.Sprint(x), "y": y}})
+				p.Trials = append(p.Trials, wire.Trial{Number: len(p.Trials) + 1, Block: b,
+					Factors: map[string]string{"x": fmt.Sprint(x), "y": y}})
 			}
 		}
 	}
@@ -62,7 +63,8 @@ func TestALookByHand(t *testing.T) {
 	}
 	look := Take(rule("x", 3), p, 3, value)
 	// s = 1 of three differences; two looks, so that each is at 97.5 %: t(2) = 6.2053.
-	if len(look.Contrasts) != 1 || look.Contrasts[0].Label != "1 − 0" || look.Contrasts[0].Value != 2 || look.Whole != 3 {
+	if len(look.Contrasts) != 1 || look.Contrasts[0].Label != "1 − 0" || look.Contrasts[0].Value != 2 ||
+		look.Whole != 3 {
 		t.Fatalf("look %+v", look)
 	}
 	if half := *look.Contrasts[0].Half; math.Abs(half-6.205346816570788/math.Sqrt(3)) > 1e-9 || look.Enough {
@@ -93,7 +95,8 @@ func TestALookByHand(t *testing.T) {
 // simulate drives campaigns of known truth until they have enough, and counts
 // in how many every interval at the stop holds the truth. What a block's trials
 // have in common varies as much again as they do by themselves.
-func simulate(runs int, seed uint64, e plan.Enough, levels, blocks int, effect float64) (covered, naive, stoppedEarly float64) {
+func simulate(runs int, seed uint64, e plan.Enough, levels, blocks int, effect float64) (covered, naive,
+	stoppedEarly float64) {
 	p := campaign(levels, blocks)
 	noise := rand.New(rand.NewPCG(seed, 1))
 	for range runs {
@@ -177,7 +180,8 @@ func stoppingKeepsCoverage(t *testing.T, runs int) {
 	} {
 		e := rule("x", c.half)
 		covered, naive, early := simulate(runs, 20261122, e, c.levels, c.blocks, c.effect)
-		t.Logf("%d levels, at most %d blocks, ± %g wanted, effect %g: %.4f covered (%.4f without the correction), %.2f stopped early (seed 20261122, %d runs)",
+		t.Logf("%d levels, at most %d blocks, ± %g wanted, effect %g: %.4f covered (%.4f without the correction), "+
+			"%.2f stopped early (seed 20261122, %d runs)",
 			c.levels, c.blocks, c.half, c.effect, covered, naive, early, runs)
 		// Four standard errors of the simulation below the confidence.
 		if least := 0.95 - 4*math.Sqrt(0.95*0.05/float64(runs)); covered < least {
@@ -186,6 +190,7 @@ func stoppingKeepsCoverage(t *testing.T, runs int) {
 		worstNaive = min(worstNaive, naive)
 	}
 	if worstNaive > 0.94 {
-		t.Errorf("without the correction the worst coverage is %.4f: these cases do not tell right from wrong", worstNaive)
+		t.Errorf("without the correction the worst coverage is %.4f: these cases do not tell right from wrong",
+			worstNaive)
 	}
 }

@@ -52,7 +52,8 @@ func (c *Client) explain(k call, err error, took time.Duration) error {
 		pin     *keys.PinError
 		network *net.OpError
 	)
-	timedOut := errors.As(err, &network) && network.Timeout() || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
+	timedOut := errors.As(err, &network) && network.Timeout() || errors.Is(err, os.ErrDeadlineExceeded) ||
+		errors.Is(err, context.DeadlineExceeded)
 	switch {
 	case errors.As(err, &refused): // it brings its own cure
 	case errors.As(err, &pin):

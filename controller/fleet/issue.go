@@ -31,7 +31,8 @@ func Init(dir string) (keys.Identity, error) {
 	}
 	path := filepath.Join(dir, FileName)
 	if _, err := os.Lstat(path); err == nil {
-		return keys.Identity{}, fmt.Errorf("make keys in %q: fleet.yaml exists already; use it, or choose another folder", dir)
+		return keys.Identity{}, fmt.Errorf("make keys in %q: fleet.yaml exists already; use it, or choose "+
+			"another folder", dir)
 	}
 	certPEM, keyPEM, _, err := keys.New(controllerName)
 	if err != nil {

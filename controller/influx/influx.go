@@ -82,7 +82,8 @@ func Publish(ctx context.Context, dir string, w Writer) (Summary, error) {
 // wait on disk. When the server is still away some seconds after done, the
 // summary is given with influx.ErrAway: a later Tail or Publish brings the rest.
 // A cancelled ctx ends it at once; what was acknowledged is noted.
-func Tail(ctx context.Context, dir string, t influx.Target, w Writer, done <-chan struct{}, log *slog.Logger) (Summary, error) {
+func Tail(ctx context.Context, dir string, t influx.Target, w Writer, done <-chan struct{}, log *slog.Logger) (Summary,
+	error) {
 	if err := isRun(dir); err != nil {
 		return Summary{}, fmt.Errorf("tail %q: %w", dir, err)
 	}

@@ -197,7 +197,8 @@ func resultOf(info archive.RunInfo, s report.Summary) (tags map[string]string, f
 		tags["speed"] = metrics.Number(*t.SpeedMps)
 	}
 	fields = map[string]any{
-		"accepted": 0, "counts": 0, "outcome": s.Verdict.Outcome, "reason": s.Verdict.Reason, "place": info.Place, "pass": t.Pass,
+		"accepted": 0, "counts": 0, "outcome": s.Verdict.Outcome, "reason": s.Verdict.Reason, "place": info.Place,
+		"pass":           t.Pass,
 		"planned_trials": planned(info), "speed_target_mps": t.SpeedMps, "transferred_mb": s.MB,
 	}
 	if s.Verdict.Outcome == verdict.Accepted {
@@ -226,11 +227,14 @@ func resultOf(info archive.RunInfo, s report.Summary) (tags map[string]string, f
 // they have the names that they have there.
 var (
 	wholeNumbers = []string{
-		metrics.SpeedMeanMps, metrics.InBandShare, metrics.DistanceMeanM, metrics.SignalMeanDbm, metrics.ClockErrorMs, metrics.LatenessShare,
-		"routing_packets_per_s", "routing_bytes_per_s", "daemon_packets_per_s", "route_outage_s", "data_outage_s", "hops_mean",
+		metrics.SpeedMeanMps, metrics.InBandShare, metrics.DistanceMeanM, metrics.SignalMeanDbm, metrics.ClockErrorMs,
+		metrics.LatenessShare,
+		"routing_packets_per_s", "routing_bytes_per_s", "daemon_packets_per_s", "route_outage_s", "data_outage_s",
+		"hops_mean",
 	}
 	flowNumbers = []string{
-		"packet_loss_percent", "goodput_ratio", "one_way_delay_mean_ms", "one_way_delay_uncertainty_ms", "round_trip_mean_ms",
+		"packet_loss_percent", "goodput_ratio", "one_way_delay_mean_ms", "one_way_delay_uncertainty_ms",
+		"round_trip_mean_ms",
 		"connect_time_ms", "connect_censored_ms", "handshake_ms", "rtt_mean_ms",
 	}
 )

@@ -15,7 +15,8 @@ import (
 // judged is a run of four cells; the first attempt at trial 2 was driven too slowly.
 func judged(t *testing.T) *archive.Archive {
 	t.Helper()
-	return synthetic.Run(t, synthetic.Options{Seed: 5, Speeds: []float64{2.8, 16.7}, Repetitions: 1, Place: archive.PlaceBench,
+	return synthetic.Run(t, synthetic.Options{Seed: 5, Speeds: []float64{2.8, 16.7}, Repetitions: 1,
+		Place:  archive.PlaceBench,
 		Change: func(t *wire.Trial) { t.TCP.Variant, t.Routing.Protocol = "reno", "aodv" },
 		Mishap: func(t wire.Trial, attempt int, c *synthetic.Conditions) {
 			if t.Number == 2 && attempt == 1 {
@@ -64,8 +65,10 @@ func TestResultsAreTheMetrics(t *testing.T) {
 		trial, _ := a.Trial(d.Trial)
 		line := got[fmt.Sprintf("%d.%d", d.Trial, d.Attempt)]
 		want := []string{
-			"run=" + a.Info().Run, ",nodes=2,", "variant=reno", "routing=aodv", "section=" + trial.Factors["section"], "speed=" + metrics.Number(*trial.SpeedMps),
-			"unit=laptop-1", "direction=" + trial.Direction, `outcome="` + d.Outcome + `"`, `place="bench"`, "planned_trials=4i",
+			"run=" + a.Info().Run, ",nodes=2,", "variant=reno", "routing=aodv", "section=" + trial.Factors["section"],
+			"speed=" + metrics.Number(*trial.SpeedMps),
+			"unit=laptop-1", "direction=" + trial.Direction, `outcome="` + d.Outcome + `"`, `place="bench"`,
+			"planned_trials=4i",
 			",throughput_bps=" + metrics.Number(*metrics.Value(rows, "bulk", metrics.ThroughputBps)),
 			",speed_mean_mps=" + metrics.Number(*metrics.Value(rows, "", metrics.SpeedMeanMps)),
 			",retransmits=" + metrics.Number(*metrics.Value(rows, "bulk", metrics.RetransmitsName)),
@@ -113,7 +116,8 @@ func TestTargetsStandBesideTheSteps(t *testing.T) {
 		t.Fatalf("targets %v beside %v; %+v", targets, states, sum)
 	}
 	at := states[0][strings.LastIndexByte(states[0], ' '):]
-	if want := name + "attempt=1,run=r,trial=1 speed_target_mps=1,speed_low_mps=0,speed_high_mps=2.5" + at; targets[0] != want {
+	if want := name + "attempt=1,run=r,trial=1 speed_target_mps=1,speed_low_mps=0,speed_high_mps=2.5" +
+		at; targets[0] != want {
 		t.Errorf("%s, want %s", targets[0], want)
 	}
 }
@@ -144,13 +148,15 @@ func TestResultFollowsItsVerdict(t *testing.T) {
 			t.Errorf("sent %d times: %s", n, p)
 		}
 	}
-	word := wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: "rejected", Reason: "a lorry stood between", Final: true, Word: &wire.Word{Decision: "repeat"}}
+	word := wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: "rejected",
+		Reason: "a lorry stood between", Final: true, Word: &wire.Word{Decision: "repeat"}}
 	if err := a.Decide(word); err != nil {
 		t.Fatal(err)
 	}
 	d.points = map[string]int{}
 	session(t, a.Dir(), d, 2, false)
-	if got := resultsOf(d.points); len(got) != 1 || !strings.Contains(got["1.1"], `accepted=0i,counts=0i,outcome="rejected",reason="a lorry stood between"`) {
+	if got := resultsOf(d.points); len(got) != 1 ||
+		!strings.Contains(got["1.1"], `accepted=0i,counts=0i,outcome="rejected",reason="a lorry stood between"`) {
 		t.Errorf("after a word: %v", got)
 	}
 	all, _ := published(t, a.Dir())

@@ -162,7 +162,8 @@ func unsteady(points []clockPoint, openNs, closeNs int64) clockFit {
 		low, high = min(low, float64(p.offsetNs-p.uncertaintyNs)), max(high, float64(p.offsetNs+p.uncertaintyNs))
 	}
 	mid := (low + high) / 2
-	return clockFit{openNs: openNs, closeNs: closeNs, offsetOpen: mid, offsetClose: mid, uncertaintyNs: (high - low) / 2, points: len(points)}
+	return clockFit{openNs: openNs, closeNs: closeNs, offsetOpen: mid, offsetClose: mid,
+		uncertaintyNs: (high - low) / 2, points: len(points)}
 }
 
 // common is a moment of the node's boot clock by the controller's.

@@ -28,57 +28,98 @@ const (
 )
 
 var (
-	transferred = definition{TransferredMB, "MB", "unique payload bytes (10^6) that the receiver's kernel delivered in the window: sum over the flow's data sockets of tcp_info.bytes_received at the window's close less at its open; 0 when there was no connection, absent when a socket was not sampled at an edge"}
-	throughput  = definition{ThroughputBps, "bit/s", "transferred_mb × 8 × 10^6 ÷ the flow's time within the window"}
-	connected   = definition{"streams_connected", "1", "data sockets of the flow that the receiver had in the window"}
-	firstByte   = definition{FirstByteS, "s", "from the window's opening to the receiver's first sample with payload bytes; as fine as the sampler's period"}
-	retransmits = definition{RetransmitsName, "segments", "tcp_info.total_retrans of the sender's data sockets in the window"}
-	retransMB   = definition{"retransmitted_mb", "MB", "tcp_info.bytes_retrans of the sender's data sockets in the window"}
-	cwndMean    = definition{"cwnd_mean_segments", "segments", "mean of the sender's congestion window over its samples in the window and its data sockets"}
-	rttMean     = definition{"rtt_mean_ms", "ms", "mean of the sender's smoothed round trip time over its samples in the window and its data sockets"}
+	transferred = definition{TransferredMB, "MB", "unique payload bytes (10^6) that the receiver's kernel delivered " +
+		"in the window: sum over the flow's data sockets of tcp_info.bytes_received at the window's close less at " +
+		"its open; 0 when there was no connection, absent when a socket was not sampled at an edge"}
+	throughput = definition{ThroughputBps, "bit/s", "transferred_mb × 8 × 10^6 ÷ the flow's time within the window"}
+	connected  = definition{"streams_connected", "1", "data sockets of the flow that the receiver had in the window"}
+	firstByte  = definition{FirstByteS, "s", "from the window's opening to the receiver's first sample with payload " +
+		"bytes; as fine as the sampler's period"}
+	retransmits = definition{RetransmitsName, "segments", "tcp_info.total_retrans of the sender's data sockets in " +
+		"the window"}
+	retransMB = definition{"retransmitted_mb", "MB", "tcp_info.bytes_retrans of the sender's data sockets in " +
+		"the window"}
+	cwndMean = definition{"cwnd_mean_segments", "segments", "mean of the sender's congestion window over its samples " +
+		"in the window and its data sockets"}
+	rttMean = definition{"rtt_mean_ms", "ms", "mean of the sender's smoothed round trip time over its samples in the " +
+		"window and its data sockets"}
 
-	iperfReceived = definition{Iperf3MB, "MB", "iperf3's own end.sum_received.bytes, as its client printed it; includes bytes after the window"}
-	iperfRate     = definition{"iperf3_received_bps", "bit/s", "iperf3's own end.sum_received.bits_per_second, as its client printed it"}
-	iperfSent     = definition{"iperf3_sent_mb", "MB", "iperf3's own end.sum_sent.bytes; includes what was still in the sender's buffers"}
-	iperfRetrans  = definition{"iperf3_retransmits", "segments", "iperf3's own end.sum_sent.retransmits"}
-	iperfLost     = definition{"iperf3_lost_percent", "%", "iperf3's own end.sum.lost_percent of a UDP flow"}
+	iperfReceived = definition{Iperf3MB, "MB", "iperf3's own end.sum_received.bytes, as its client printed it; " +
+		"includes bytes after the window"}
+	iperfRate = definition{"iperf3_received_bps", "bit/s", "iperf3's own end.sum_received.bits_per_second, as its " +
+		"client printed it"}
+	iperfSent = definition{"iperf3_sent_mb", "MB", "iperf3's own end.sum_sent.bytes; includes what was still in " +
+		"the sender's buffers"}
+	iperfRetrans = definition{"iperf3_retransmits", "segments", "iperf3's own end.sum_sent.retransmits"}
+	iperfLost    = definition{"iperf3_lost_percent", "%", "iperf3's own end.sum.lost_percent of a UDP flow"}
 
 	speedTarget = definition{SpeedTargetMps, "m/s", "the plan's target speed of the car"}
-	speedMean   = definition{SpeedMeanMps, "m/s", "the car's GPS speed over the window, weighted by time: a fix counts until the next, or until it is stale"}
-	inBand      = definition{InBandShare, "1", "share of the window's time in which a fresh fix had the car within the speed band; stale time is out of band"}
-	fixAge      = definition{"fix_age_max_ms", "ms", "oldest that the car's newest fix was at any moment of the window"}
-	fixMode     = definition{"fix_mode_min", "1", "lowest fix mode of the car's GPS in the window (2: 2-D, 3: 3-D)"}
-	fixAgeMean  = definition{"fix_age_mean_ms", "ms", "mean age of the car's newest fix over the window: how far behind its speed was known. A receiver of 1 Hz is half a second behind by its rate alone, and smooths its speed besides"}
-	gpsRate     = definition{"gps_rate_hz", "1/s", "fixes a second of the car's receiver, mean over the window"}
+	speedMean   = definition{SpeedMeanMps, "m/s", "the car's GPS speed over the window, weighted by time: a fix " +
+		"counts until the next, or until it is stale"}
+	inBand = definition{InBandShare, "1", "share of the window's time in which a fresh fix had the car within " +
+		"the speed band; stale time is out of band"}
+	fixAge     = definition{"fix_age_max_ms", "ms", "oldest that the car's newest fix was at any moment of the window"}
+	fixMode    = definition{"fix_mode_min", "1", "lowest fix mode of the car's GPS in the window (2: 2-D, 3: 3-D)"}
+	fixAgeMean = definition{"fix_age_mean_ms", "ms", "mean age of the car's newest fix over the window: how far " +
+		"behind its speed was known. A receiver of 1 Hz is half a second behind by its rate alone, and smooths its " +
+		"speed besides"}
+	gpsRate = definition{"gps_rate_hz", "1/s", "fixes a second of the car's receiver, mean over the window"}
 
-	gpsLag = definition{"gps_speed_lag_s", "s", "by how much the car's reported speeds run behind its positions, as the receiver's smoothing makes them; told where the attempt's records hold a change of speed of 3 m/s"}
+	gpsLag = definition{"gps_speed_lag_s", "s", "by how much the car's reported speeds run behind its positions, as " +
+		"the receiver's smoothing makes them; told where the attempt's records hold a change of speed of 3 m/s"}
 
-	bearingOpen   = definition{"bearing_open_deg", "degree", "bearing from the roadside node (of a pair a/b in column flow: from a) to the car (to b) when the window opens, by GPS, from true north"}
+	bearingOpen = definition{"bearing_open_deg", "degree", "bearing from the roadside node (of a pair a/b in " +
+		"column flow: from a) to the car (to b) when the window opens, by GPS, from true north"}
 	bearingClose  = definition{"bearing_close_deg", "degree", "the same bearing when the window closes"}
-	relativeSpeed = definition{"relative_speed_mean_mps", "m/s", "speed of the two nodes against each other, mean over the window, from GPS positions two seconds apart; of a pair a/b in column flow"}
-	pairDistance  = definition{"pair_distance_mean_m", "m", "great-circle distance of the pair a/b in column flow, mean over the window at 10 Hz; absent where it was not known throughout"}
+	relativeSpeed = definition{"relative_speed_mean_mps", "m/s", "speed of the two nodes against each other, mean " +
+		"over the window, from GPS positions two seconds apart; of a pair a/b in column flow"}
+	pairDistance = definition{"pair_distance_mean_m", "m", "great-circle distance of the pair a/b in column flow, " +
+		"mean over the window at 10 Hz; absent where it was not known throughout"}
 
-	distOpen  = definition{DistanceOpenM, "m", "great-circle distance of the car's and the roadside node's GPS positions when the window opens, interpolated between the fixes on either side; a fix counts at its arrival, so that a receiver's own delay (0.1 to 0.5 s as a rule) is in it"}
-	distClose = definition{DistanceCloseM, "m", "great-circle distance of the car's and the roadside node's GPS positions when the window closes, made in the same way"}
-	openOff   = definition{DistanceOpenUncertaintyM, "m", "by how much distance_open_m may be off for positions that are extrapolated to the edge by speed and track: for each node, its speed's own error (0.5 m/s where it is not told) times the time to its nearest fix, and half of 4 m/s² times the time squared; absent where fixes lie on both sides of the edge"}
-	closeOff  = definition{DistanceCloseUncertaintyM, "m", "the same of distance_close_m"}
-	distMean  = definition{DistanceMeanM, "m", "great-circle distance of the two GPS positions, mean over the window at 10 Hz; absent where it was not known throughout"}
-	trueSpeed = definition{"truth_speed_mean_mps", "m/s", "speed of the car in the emulated field, mean over the window; rehearsal only"}
-	trueOpen  = definition{"truth_distance_open_m", "m", "distance in the emulated field when the window opens; rehearsal only"}
-	trueClose = definition{"truth_distance_close_m", "m", "distance in the emulated field when the window closes; rehearsal only"}
-	trueMean  = definition{"truth_distance_mean_m", "m", "distance in the emulated field, mean over the window; rehearsal only"}
+	distOpen = definition{DistanceOpenM, "m", "great-circle distance of the car's and the roadside node's GPS " +
+		"positions when the window opens, interpolated between the fixes on either side; a fix counts at its " +
+		"arrival, so that a receiver's own delay (0.1 to 0.5 s as a rule) is in it"}
+	distClose = definition{DistanceCloseM, "m", "great-circle distance of the car's and the roadside node's GPS " +
+		"positions when the window closes, made in the same way"}
+	openOff = definition{DistanceOpenUncertaintyM, "m", "by how much distance_open_m may be off for positions that " +
+		"are extrapolated to the edge by speed and track: for each node, its speed's own error (0.5 m/s where it is " +
+		"not told) times the time to its nearest fix, and half of 4 m/s² times the time squared; absent where fixes " +
+		"lie on both sides of the edge"}
+	closeOff = definition{DistanceCloseUncertaintyM, "m", "the same of distance_close_m"}
+	distMean = definition{DistanceMeanM, "m", "great-circle distance of the two GPS positions, mean over the window " +
+		"at 10 Hz; absent where it was not known throughout"}
+	trueSpeed = definition{"truth_speed_mean_mps", "m/s", "speed of the car in the emulated field, mean over the " +
+		"window; rehearsal only"}
+	trueOpen = definition{"truth_distance_open_m", "m", "distance in the emulated field when the window opens; " +
+		"rehearsal only"}
+	trueClose = definition{"truth_distance_close_m", "m", "distance in the emulated field when the window closes; " +
+		"rehearsal only"}
+	trueMean = definition{"truth_distance_mean_m", "m", "distance in the emulated field, mean over the window; " +
+		"rehearsal only"}
 
-	signalMean = definition{SignalMeanDbm, "dBm", "signal of the sender's frames at the receiver, mean over its samples in the window that are of a frame of the last 300 ms"}
-	signalMin  = definition{"signal_min_dbm", "dBm", "signal of the sender's frames at the receiver, lowest sample in the window that is of a frame of the last 300 ms"}
-	bitrate    = definition{"tx_bitrate_mean_mbps", "Mbit/s", "the sender's radio bit rate towards the receiver, mean over its samples in the window"}
-	txRetries  = definition{"tx_retries", "frames", "the sender's link-layer retries towards the receiver in the window; from the newest sample at its open to the newest at its close, neither older than three beats of the sampler"}
-	txFailed   = definition{"tx_failed", "frames", "frames towards the receiver that the sender's radio gave up in the window; from the newest sample at its open to the newest at its close, neither older than three beats of the sampler"}
-	queueDrops = definition{"queue_drops", "frames", "frames that the sender's interface queue dropped in the window; from the newest sample at its open to the newest at its close, neither older than three beats of the sampler"}
+	signalMean = definition{SignalMeanDbm, "dBm", "signal of the sender's frames at the receiver, mean over its " +
+		"samples in the window that are of a frame of the last 300 ms"}
+	signalMin = definition{"signal_min_dbm", "dBm", "signal of the sender's frames at the receiver, lowest sample " +
+		"in the window that is of a frame of the last 300 ms"}
+	bitrate = definition{"tx_bitrate_mean_mbps", "Mbit/s", "the sender's radio bit rate towards the receiver, " +
+		"mean over its samples in the window"}
+	txRetries = definition{"tx_retries", "frames", "the sender's link-layer retries towards the receiver in the " +
+		"window; from the newest sample at its open to the newest at its close, neither older than three beats of " +
+		"the sampler"}
+	txFailed = definition{"tx_failed", "frames", "frames towards the receiver that the sender's radio gave up in " +
+		"the window; from the newest sample at its open to the newest at its close, neither older than three beats " +
+		"of the sampler"}
+	queueDrops = definition{"queue_drops", "frames", "frames that the sender's interface queue dropped in the " +
+		"window; from the newest sample at its open to the newest at its close, neither older than three beats of " +
+		"the sampler"}
 
-	clockErr    = definition{ClockErrorMs, "ms", "uncertainty of the nodes' alignment: that of their clocks' comparison plus that of GO, whichever were measured"}
+	clockErr = definition{ClockErrorMs, "ms", "uncertainty of the nodes' alignment: that of their clocks' " +
+		"comparison plus that of GO, whichever were measured"}
 	lateness    = definition{LatenessShare, "1", "summed lateness of the emulated medium ÷ the window; rehearsal only"}
-	samplerLate = definition{SamplerP99Us, "µs", "99th percentile of the samplers' lateness, the worse of the two nodes"}
-	edgeLate    = definition{EdgeLateMaxMs, "ms", "latest that a node of the trial sampled its sockets at an edge of the window, or started a flow's client"}
+	samplerLate = definition{SamplerP99Us, "µs", "99th percentile of the samplers' lateness, the worse of the " +
+		"two nodes"}
+	edgeLate = definition{EdgeLateMaxMs, "ms", "latest that a node of the trial sampled its sockets at an edge of " +
+		"the window, or started a flow's client"}
 )
 
 // What the captures at a flow's two ends tell. "Packets" are the flow's data
@@ -87,39 +128,86 @@ var (
 // the interface or to the routing daemon, which may hold or discard it. What is
 // told on the interface under test bears "link".
 var (
-	packetsSent          = definition{"packets_sent", "packets", "data packets of the flow that its socket handed on within the sender's window, by captures on the interface and on the routing daemon's device, whichever has them first; UDP: those too that are missing between the numbers of others; each transmission of a segment is one"}
-	packetLoss           = definition{"packet_loss_percent", "%", "dropped ÷ (highest packet number + 1) × 100 at the application's packets (P2): they are numbered from 0 as their socket hands them on, so that this is (packets_sent − those that the receiver's capture has) ÷ packets_sent × 100; too high by what captures dropped"}
-	deliveryFraction     = definition{"delivery_fraction", "1", "packets that the receiver's capture has ÷ packets_sent (P3 for constant-bit-rate flows; P5, which does not define it)"}
-	linkSent             = definition{LinkSent, "packets", "data packets of the flow that left by the sender's interface under test within its window: without what a routing daemon discarded, and those it held only when they were let go"}
-	linkLoss             = definition{LinkLossPercent, "%", "(link_packets_sent − those that the receiver's capture has) ÷ link_packets_sent × 100"}
-	linkDelay            = definition{"link_one_way_delay_mean_ms", "ms", "mean time from a packet's leaving by the sender's interface under test to its arrival by the receiver's, over packets that arrived: without what a routing daemon held it for at the sender"}
-	trueLoss             = definition{"truth_packet_loss_percent", "%", "packets of the flow that the emulated field lost in the window, on the air, in queues or for want of a route in a kernel, ÷ link_packets_sent × 100: what link_packet_loss_percent is checked against. What a routing daemon holds and discards the field does not see; rehearsal only"}
-	goodput              = definition{"goodput_ratio", "1", "packets that brought the receiver at least one new byte ÷ packets_sent: delivered ÷ transmitted (P3)"}
-	packetsRetransmitted = definition{"packets_retransmitted", "packets", "of packets_sent, those with at least one byte that was sent before"}
-	capturedRetransMB    = definition{"packets_retransmitted_mb", "MB", "payload bytes (10^6) that the sender's capture has sent before, in packets_retransmitted"}
-	capturedMB           = definition{"packets_delivered_mb", "MB", "payload bytes (10^6) without a hole before them, by the receiver's capture and its ACKs up to the window's close; UDP: payload of different datagrams"}
-	packetsOutOfOrder    = definition{"packets_out_of_order", "packets", "of packets_sent, those that arrived after one that was sent later (RFC 4737, 3.3)"}
-	packetsTwice         = definition{"packets_duplicated", "packets", "copies at the receiver of one transmission, beyond the first"}
-	packetsUnmatched     = definition{"packets_unmatched", "packets", "data packets in the receiver's capture that the sender's does not have: what its kernel dropped from the capture, or offloads merged"}
-	packetsMerged        = definition{"packets_merged", "packets", "packets whose length differs between the ends because offloads merged or split them; where there are any, loss, goodput, order and one-way delay are not told"}
-	connectMs            = definition{ConnectTimeMs, "ms", "from the client's first SYN to the server, of the control connection that iperf3 opens before those for data, as it leaves its socket, until the first SYN-ACK comes to the client: the routing protocol's search for a way is in it (P3: time to deliver the first packet); of flows that begin within the window. Absent where the window closed before: then there is connect_censored_ms"}
-	connectCensoredMs    = definition{ConnectCensoredMs, "ms", "for how long the client had asked for its first connection when the window closed, and had none: connect_time_ms would have been more (a censored time)"}
-	firstSegmentMs       = definition{"first_segment_ms", "ms", "from a data stream's first SYN, as it leaves its socket, to the first payload byte at the receiver, mean of the streams that delivered any. The control connection came before, so that a way was known; as certain as one_way_delay_uncertainty_ms"}
-	cbrFlows             = definition{"cbr_flows", "flows", "constant-bit-rate UDP flows whose captures are in the next two figures: all of the trial's"}
-	cbrDelivery          = definition{"cbr_delivery_fraction", "1", "packets of all constant-bit-rate flows that arrived ÷ packets_sent of them all (P3)"}
-	cbrLatency           = definition{"cbr_latency_ms", "ms", "mean one-way delay of the packets of all constant-bit-rate flows that arrived, with what routing daemons held them for (P3); as certain as each flow's one_way_delay_uncertainty_ms"}
-	handshakeMs          = definition{"handshake_ms", "ms", "from a data stream's first SYN, as it leaves its socket, to the SYN-ACK, mean of the streams that got one"}
-	oneWayError          = definition{"one_way_delay_uncertainty_ms", "ms", "sum of the two nodes' clock uncertainties over the window, their drift fitted: every one-way delay may be wrong by ± this"}
-	nodesCaptured        = definition{"nodes_captured", "nodes", "nodes of the trial whose captures are in the archive"}
-	captureDropped       = definition{"capture_dropped", "packets", "packets that the kernel dropped from the captures for want of room, sum over nodes_captured"}
-	unreadableCaptures   = definition{"captures_unreadable", "nodes", "nodes whose captures cannot be read; fieldmesh metrics says where they are at fault"}
-	routingPackets       = definition{"routing_packets_per_s", "packets/s", "packets of the routing protocol, those with data left out, that the nodes sent in the window, sum over nodes_captured (P3: routing overhead)"}
-	routingBytes         = definition{"routing_bytes_per_s", "B/s", "bytes at IP of the packets in routing_packets_per_s, and of the headers that routing put before data (routing_header_bytes_per_s), sum over nodes_captured (P3: routing overhead, with the routing information carried by data packets)"}
-	routingHeaders       = definition{"routing_header_bytes_per_s", "B/s", "bytes of the headers that a routing protocol put before data, of packets that the nodes sent in the window, at each hop: DSR's source routes, batman-adv's headers with the inner Ethernet header; sum over nodes_captured; part of routing_bytes_per_s"}
-	arpPackets           = definition{"arp_packets_per_s", "packets/s", "ARP packets that the nodes sent in the window, sum over nodes_captured"}
+	packetsSent = definition{"packets_sent", "packets", "data packets of the flow that its socket handed on " +
+		"within the sender's window, by captures on the interface and on the routing daemon's device, whichever has " +
+		"them first; UDP: those too that are missing between the numbers of others; each transmission of a " +
+		"segment is one"}
+	packetLoss = definition{"packet_loss_percent", "%", "dropped ÷ (highest packet number + 1) × 100 at " +
+		"the application's packets (P2): they are numbered from 0 as their socket hands them on, so that this is " +
+		"(packets_sent − those that the receiver's capture has) ÷ packets_sent × 100; too high by what captures " +
+		"dropped"}
+	deliveryFraction = definition{"delivery_fraction", "1", "packets that the receiver's capture has ÷ " +
+		"packets_sent (P3 for constant-bit-rate flows; P5, which does not define it)"}
+	linkSent = definition{LinkSent, "packets", "data packets of the flow that left by the sender's " +
+		"interface under test within its window: without what a routing daemon discarded, and those it held only " +
+		"when they were let go"}
+	linkLoss = definition{LinkLossPercent, "%", "(link_packets_sent − those that the receiver's capture " +
+		"has) ÷ link_packets_sent × 100"}
+	linkDelay = definition{"link_one_way_delay_mean_ms", "ms", "mean time from a packet's leaving by the " +
+		"sender's interface under test to its arrival by the receiver's, over packets that arrived: without what a " +
+		"routing daemon held it for at the sender"}
+	trueLoss = definition{"truth_packet_loss_percent", "%", "packets of the flow that the emulated field " +
+		"lost in the window, on the air, in queues or for want of a route in a kernel, ÷ link_packets_sent × 100: " +
+		"what link_packet_loss_percent is checked against. What a routing daemon holds and discards the field does " +
+		"not see; rehearsal only"}
+	goodput = definition{"goodput_ratio", "1", "packets that brought the receiver at least one new byte " +
+		"÷ packets_sent: delivered ÷ transmitted (P3)"}
+	packetsRetransmitted = definition{"packets_retransmitted", "packets", "of packets_sent, those with at least one " +
+		"byte that was sent before"}
+	capturedRetransMB = definition{"packets_retransmitted_mb", "MB", "payload bytes (10^6) that the sender's " +
+		"capture has sent before, in packets_retransmitted"}
+	capturedMB = definition{"packets_delivered_mb", "MB", "payload bytes (10^6) without a hole before them, " +
+		"by the receiver's capture and its ACKs up to the window's close; UDP: payload of different datagrams"}
+	packetsOutOfOrder = definition{"packets_out_of_order", "packets", "of packets_sent, those that arrived after " +
+		"one that was sent later (RFC 4737, 3.3)"}
+	packetsTwice = definition{"packets_duplicated", "packets", "copies at the receiver of one transmission, " +
+		"beyond the first"}
+	packetsUnmatched = definition{"packets_unmatched", "packets", "data packets in the receiver's capture that the " +
+		"sender's does not have: what its kernel dropped from the capture, or offloads merged"}
+	packetsMerged = definition{"packets_merged", "packets", "packets whose length differs between the ends " +
+		"because offloads merged or split them; where there are any, loss, goodput, order and one-way delay are " +
+		"not told"}
+	connectMs = definition{ConnectTimeMs, "ms", "from the client's first SYN to the server, of the control " +
+		"connection that iperf3 opens before those for data, as it leaves its socket, until the first SYN-ACK comes " +
+		"to the client: the routing protocol's search for a way is in it (P3: time to deliver the first packet); of " +
+		"flows that begin within the window. Absent where the window closed before: then there is connect_censored_ms"}
+	connectCensoredMs = definition{ConnectCensoredMs, "ms", "for how long the client had asked for its first " +
+		"connection when the window closed, and had none: connect_time_ms would have been more (a censored time)"}
+	firstSegmentMs = definition{"first_segment_ms", "ms", "from a data stream's first SYN, as it leaves its " +
+		"socket, to the first payload byte at the receiver, mean of the streams that delivered any. The control " +
+		"connection came before, so that a way was known; as certain as one_way_delay_uncertainty_ms"}
+	cbrFlows = definition{"cbr_flows", "flows", "constant-bit-rate UDP flows whose captures are in the " +
+		"next two figures: all of the trial's"}
+	cbrDelivery = definition{"cbr_delivery_fraction", "1", "packets of all constant-bit-rate flows that " +
+		"arrived ÷ packets_sent of them all (P3)"}
+	cbrLatency = definition{"cbr_latency_ms", "ms", "mean one-way delay of the packets of all " +
+		"constant-bit-rate flows that arrived, with what routing daemons held them for (P3); as certain as each " +
+		"flow's one_way_delay_uncertainty_ms"}
+	handshakeMs = definition{"handshake_ms", "ms", "from a data stream's first SYN, as it leaves its socket, " +
+		"to the SYN-ACK, mean of the streams that got one"}
+	oneWayError = definition{"one_way_delay_uncertainty_ms", "ms", "sum of the two nodes' clock uncertainties " +
+		"over the window, their drift fitted: every one-way delay may be wrong by ± this"}
+	nodesCaptured  = definition{"nodes_captured", "nodes", "nodes of the trial whose captures are in the archive"}
+	captureDropped = definition{"capture_dropped", "packets", "packets that the kernel dropped from the captures " +
+		"for want of room, sum over nodes_captured"}
+	unreadableCaptures = definition{"captures_unreadable", "nodes", "nodes whose captures cannot be read; fieldmesh " +
+		"metrics says where they are at fault"}
+	routingPackets = definition{"routing_packets_per_s", "packets/s", "packets of the routing protocol, those with " +
+		"data left out, that the nodes sent in the window, sum over nodes_captured (P3: routing overhead)"}
+	routingBytes = definition{"routing_bytes_per_s", "B/s", "bytes at IP of the packets in routing_packets_per_s, " +
+		"and of the headers that routing put before data (routing_header_bytes_per_s), sum over nodes_captured (P3: " +
+		"routing overhead, with the routing information carried by data packets)"}
+	routingHeaders = definition{"routing_header_bytes_per_s", "B/s", "bytes of the headers that a routing protocol " +
+		"put before data, of packets that the nodes sent in the window, at each hop: DSR's source routes, " +
+		"batman-adv's headers with the inner Ethernet header; sum over nodes_captured; part of routing_bytes_per_s"}
+	arpPackets = definition{"arp_packets_per_s", "packets/s", "ARP packets that the nodes sent in the window, sum " +
+		"over nodes_captured"}
 )
 
 const (
-	oneWayText    = "one-way delay: from a packet's leaving its socket, by captures on the interface and on the routing daemon's device, whichever has it first, to its arrival at the receiver, over packets that arrived (P2: end-to-end delay of delivered data packets, here of each transmission)"
-	roundTripText = "round trip: at the sender, from a segment's leaving its socket, of those that were sent once, to the ACK of its last byte"
+	oneWayText = "one-way delay: from a packet's leaving its socket, by captures on the interface and on the " +
+		"routing daemon's device, whichever has it first, to its arrival at the receiver, over packets that arrived " +
+		"(P2: end-to-end delay of delivered data packets, here of each transmission)"
+	roundTripText = "round trip: at the sender, from a segment's leaving its socket, of those that were sent once, " +
+		"to the ACK of its last byte"
 )

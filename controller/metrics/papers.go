@@ -56,16 +56,20 @@ func PaperMetrics() []PaperMetric {
 		row(macFrames("routing"), "the emulated radio's count", "P3"),
 		row(cbrLatency, bothEnds, "P3"),
 		row(cbrDelivery, "captures at both ends of each flow, on the interface and above the routing daemon", "P3"),
-		row(definition{MovingCwndName, "segments", "mean of the congestion windows of the sender's data sockets over the last 5 s, over time (P3)"}, "tcp_info of the sender's sockets, sample_hz times a second", "P3"),
-		row(definition{ReferenceRatio, "1", "throughput_bps of a variant ÷ that of the reference TCP in the trial of the same repetition and otherwise the same factors (P4)"}, "two trials", "P4"),
-		row(deliveryFraction, "captures at both ends of the flow, on the interface and above the routing daemon", "P3", "P5"),
+		row(definition{MovingCwndName, "segments", "mean of the congestion windows of the sender's data sockets over " +
+			"the last 5 s, over time (P3)"}, "tcp_info of the sender's sockets, sample_hz times a second", "P3"),
+		row(definition{ReferenceRatio, "1", "throughput_bps of a variant ÷ that of the reference TCP in the trial of " +
+			"the same repetition and otherwise the same factors (P4)"}, "two trials", "P4"),
+		row(deliveryFraction, "captures at both ends of the flow, on the interface and above the routing daemon", "P3",
+			"P5"),
 	}
 }
 
 // macFrames defines the MAC frames of one class of traffic.
 func macFrames(class string) definition {
 	return definition{"mac_frames_" + class + "_per_s", "frames/s",
-		"MAC frames on the emulated air in the window, RTS, CTS and ACKs too, that were there for " + class + ", sum over the nodes (P3: routing overhead at MAC); rehearsal only"}
+		"MAC frames on the emulated air in the window, RTS, CTS and ACKs too, that were there for " + class +
+			", sum over the nodes (P3: routing overhead at MAC); rehearsal only"}
 }
 
 // constantRate adds up what happened to a trial's constant-bit-rate flows.
@@ -165,7 +169,8 @@ func (at Attempt) flowInField(f wire.Flow) func(string) bool {
 		if f.Reverse {
 			server, client = client, server
 		}
-		return server == f.Port && (protocol == "udp" || f.ClientPort == 0 || client >= first && client < first+max(f.Streams, 1))
+		return server == f.Port && (protocol == "udp" || f.ClientPort == 0 || client >= first && client < first+
+			max(f.Streams, 1))
 	}
 }
 

@@ -26,7 +26,8 @@ type Origin struct{ LatDeg, LonDeg float64 }
 // place is a position on the plane.
 func (o Origin) place(latDeg, lonDeg float64) Place {
 	const rad = math.Pi / 180
-	return Place{EastM: earthRadiusM * (lonDeg - o.LonDeg) * rad * math.Cos(o.LatDeg*rad), NorthM: earthRadiusM * (latDeg - o.LatDeg) * rad}
+	return Place{EastM: earthRadiusM * (lonDeg - o.LonDeg) * rad * math.Cos(o.LatDeg*rad),
+		NorthM: earthRadiusM * (latDeg - o.LatDeg) * rad}
 }
 
 // Origin is the attempt's first position; false when it has none.

@@ -9,7 +9,8 @@ import (
 
 // up puts a frame into one end's capture of the device above its interface.
 func (w *wire) up(end int, at int64, outbound bool, frame []byte) {
-	w.ends[end] = append(w.ends[end], captured{at: at, outbound: outbound, above: true, wire: len(frame), data: frame[:min(96, len(frame))]})
+	w.ends[end] = append(w.ends[end], captured{at: at, outbound: outbound, above: true, wire: len(frame),
+		data: frame[:min(96, len(frame))]})
 }
 
 // fromAbove looks at both ends from above their interfaces.
@@ -50,7 +51,8 @@ func TestWhatADaemonHoldsWasSent(t *testing.T) {
 		t.Errorf("on the interface: %+v", under)
 	}
 	got, _ := w.analyse(flow, w.fromAbove)
-	if got.Sent != 10 || got.Arrived != 8 || got.Skipped != 0 || got.OneWay.MinNs != 5*ms || got.OneWay.MaxNs != 155*ms || got.ArrivedTwice != 0 || got.Unmatched != 0 {
+	if got.Sent != 10 || got.Arrived != 8 || got.Skipped != 0 || got.OneWay.MinNs != 5*ms || got.OneWay.MaxNs !=
+		155*ms || got.ArrivedTwice != 0 || got.Unmatched != 0 {
 		t.Errorf("from above: %+v", got)
 	}
 }
@@ -100,7 +102,8 @@ func TestConnectingHoldsTheSearchForARoute(t *testing.T) {
 	w.handshake(99, 1000*ms, 5*ms)
 	w.send(100, 1000, 1011*ms, 1016*ms)
 	got, _ := w.analyse(w.flow(), w.fromAbove)
-	if got.Ask.ConnectNs == nil || *got.Ask.ConnectNs != 810*ms || *got.Ask.AtNs != 100*ms || got.Handshake.MinNs != 10*ms || got.FirstSegment.MinNs != 16*ms {
+	if got.Ask.ConnectNs == nil || *got.Ask.ConnectNs != 810*ms || *got.Ask.AtNs != 100*ms || got.Handshake.MinNs !=
+		10*ms || got.FirstSegment.MinNs != 16*ms {
 		t.Errorf("%+v %+v", got.Ask, got)
 	}
 	censored, _ := w.analyse(w.flow(), w.fromAbove, func(sender, _ *End) { sender.CloseNs = 905 * ms })

@@ -76,7 +76,8 @@ func (f *flow) stream(h *header, forward bool) *stream {
 	if f.Reverse == forward { // the server sends this one
 		server, client = client, server
 	}
-	if server != f.Port || f.ClientFirst != 0 && (client < f.ClientFirst || int(client) >= int(f.ClientFirst)+f.Streams) {
+	if server != f.Port || f.ClientFirst != 0 && (client < f.ClientFirst || int(client) >= int(f.ClientFirst)+
+		f.Streams) {
 		return nil
 	}
 	s := f.streams[client]
@@ -101,7 +102,8 @@ func (f *flow) asks(e *end, h *header, at int64) {
 	switch {
 	case a.AtNs == nil && h.flags&flagACK == 0 && h.src == client && h.dst == server && h.dport == f.Port:
 		a.AtNs = &at
-	case a.AtNs != nil && a.ConnectNs == nil && h.flags&flagACK != 0 && h.src == server && h.dst == client && h.sport == f.Port:
+	case a.AtNs != nil && a.ConnectNs == nil && h.flags&flagACK != 0 && h.src == server && h.dst == client && h.sport ==
+		f.Port:
 		took := at - *a.AtNs
 		a.ConnectNs = &took
 	}

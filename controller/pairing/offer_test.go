@@ -56,11 +56,13 @@ func begin(t *testing.T) *stand {
 		t.Fatal(err)
 	}
 	s.address = listener.Addr().String()
-	s.offer = &Offer{Identity: identity(t, "controller"), Name: "car", Role: wire.RoleNode, Until: s.time.Add(pairing.Valid),
-		Log: slog.New(slog.NewTextHandler(&s.log, nil)), now: s.now,
+	s.offer = &Offer{Identity: identity(t, "controller"), Name: "car", Role: wire.RoleNode,
+		Until: s.time.Add(pairing.Valid),
+		Log:   slog.New(slog.NewTextHandler(&s.log, nil)), now: s.now,
 		Admit: func(n Newcomer) (pairing.Reply, error) {
 			s.admitted = append(s.admitted, n)
-			return pairing.Reply{Authorized: []keys.Peer{{Name: "controller", Role: wire.RoleController, Pin: s.offer.Identity.Pin}}}, s.fail
+			return pairing.Reply{Authorized: []keys.Peer{{Name: "controller", Role: wire.RoleController,
+				Pin: s.offer.Identity.Pin}}}, s.fail
 		}}
 	if s.offer.Code, err = pairing.New(s.address, s.offer.Identity.Pin); err != nil {
 		t.Fatal(err)
@@ -144,13 +146,15 @@ func TestTheOneWithTheCodeIsLetInOnce(t *testing.T) {
 	own := identity(t, "car")
 	r := s.request(own, s.offer.Code)
 	reply, refused := s.post(own, r)
-	if refused != "" || !s.offer.Code.Admits(s.offer.Identity.Pin, own.Pin, reply) || reply.Name != "car" || len(reply.Authorized) != 1 {
+	if refused != "" || !s.offer.Code.Admits(s.offer.Identity.Pin, own.Pin, reply) || reply.Name != "car" ||
+		len(reply.Authorized) != 1 {
 		t.Fatalf("reply %+v, %q", reply, refused)
 	}
 	if err := s.waitEnd(); err != nil {
 		t.Error(err)
 	}
-	if len(s.admitted) != 1 || s.admitted[0].Pin != own.Pin || s.admitted[0].Port != "7443" || s.admitted[0].Remote != "127.0.0.1" {
+	if len(s.admitted) != 1 || s.admitted[0].Pin != own.Pin || s.admitted[0].Port != "7443" || s.admitted[0].Remote !=
+		"127.0.0.1" {
 		t.Errorf("admitted %+v", s.admitted)
 	}
 	// The door is shut; and an offer that has been used answers nobody, whatever is shown.
@@ -280,7 +284,9 @@ func TestWhatIsNoRequestIsRefused(t *testing.T) {
 	own := identity(t, "car")
 	good := s.request(own, s.offer.Code)
 	for name, change := range map[string]func(*pairing.Request){
-		"version": func(r *pairing.Request) { r.Version = 2 }, "role": func(r *pairing.Request) { r.Role = wire.RoleController },
+		"version": func(r *pairing.Request) {
+			r.Version = 2
+		}, "role": func(r *pairing.Request) { r.Role = wire.RoleController },
 		"no name": func(r *pairing.Request) { r.Name = "" }, "a path": func(r *pairing.Request) { r.Name = "../car" },
 		"no proof": func(r *pairing.Request) { r.Proof = "" }, "no port": func(r *pairing.Request) { r.Listen = "" },
 		"line feed": func(r *pairing.Request) { r.Name = "car\nnode" },
@@ -291,7 +297,8 @@ func TestWhatIsNoRequestIsRefused(t *testing.T) {
 			t.Errorf("%s: %q", name, refused)
 		}
 	}
-	if _, refused := s.post(own, map[string]string{"name": strings.Repeat("x", 2*pairing.BodyLimit)}); refused != wire.CodeTooLarge {
+	if _, refused := s.post(own, map[string]string{"name": strings.Repeat("x", 2*pairing.BodyLimit)}); refused !=
+		wire.CodeTooLarge {
 		t.Errorf("a large body: %q", refused)
 	}
 	if len(s.admitted) != 0 {

@@ -118,7 +118,8 @@ func (p *parse) readAsks(n *node) {
 // factor sets.
 func (p *parse) readBalance(root, n *node) {
 	f := &p.findings
-	if n == nil || !wantShape(f, "design.balance", n, shapeMap, "a mapping from dotted keys of a trial to lists of values") {
+	if n == nil || !wantShape(f, "design.balance", n, shapeMap, "a mapping from dotted keys of a trial to lists "+
+		"of values") {
 		return
 	}
 	taken := map[string]string{}

@@ -29,7 +29,8 @@ func (s schema) enough() object {
 		required("of", reference{"factor, or mean", append(slices.Clone(s.factors), EnoughOfMean)},
 			"The factor of whose levels every pair is compared, or mean for the mean of all trials"),
 		optional("half_width_mbps", number{0, 1000, true, false, "Mbit/s"}, "Wanted half width of the intervals"),
-		optional("half_width_percent", number{0, 100, true, false, "% of the mean"}, "Wanted half width of the intervals"),
+		optional("half_width_percent", number{0, 100, true, false, "% of the mean"}, "Wanted half width of the "+
+			"intervals"),
 		// From fewer blocks an interval says nothing of use, however it is corrected.
 		required("min_blocks", number{3, 1000, false, true, "blocks"}, "When the intervals are looked at first"),
 		optional("every_blocks", number{1, 1000, false, true, "blocks"}, "How far apart two looks are").or(everyBlock),
@@ -48,11 +49,13 @@ func (p *parse) readEnough(n *node) {
 	e := &Enough{EveryBlocks: everyBlock, Confidence: enoughConfidence}
 	n.into(f, e)
 	if (n.child("half_width_mbps") == nil) == (n.child("half_width_percent") == nil) {
-		f.add(n.home, "design.enough: the wished-for precision is needed once; allowed: half_width_mbps or half_width_percent")
+		f.add(n.home, "design.enough: the wished-for precision is needed once; allowed: half_width_mbps or "+
+			"half_width_percent")
 		return
 	}
 	if e.MinBlocks >= p.design.repetitions {
-		f.add(n.child("min_blocks").at, "design.enough.min_blocks: %d is not allowed with repetitions: %d, which are the most blocks that are driven; allowed: fewer than those", e.MinBlocks, p.design.repetitions)
+		f.add(n.child("min_blocks").at, "design.enough.min_blocks: %d is not allowed with repetitions: %d, which are "+
+			"the most blocks that are driven; allowed: fewer than those", e.MinBlocks, p.design.repetitions)
 		return
 	}
 	p.design.enough = e

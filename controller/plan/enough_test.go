@@ -6,15 +6,18 @@ import (
 )
 
 func enoughFile(enough string) []byte {
-	return designFile("{speed: "+speeds+", tcp: "+variants+"}", "{repetitions: 8, order: randomised_blocks, seed: 1, enough: "+enough+"}")
+	return designFile("{speed: "+speeds+", tcp: "+variants+"}", "{repetitions: 8, order: randomised_blocks, seed: 1, "+
+		"enough: "+enough+"}")
 }
 
 func TestEnoughIsRead(t *testing.T) {
 	e := parsed(t, enoughFile("{of: tcp, half_width_percent: 10, min_blocks: 4}")).Design.Enough
-	if e == nil || e.Of != "tcp" || *e.HalfWidthPercent != 10 || e.HalfWidthMbps != nil || e.MinBlocks != 4 || e.EveryBlocks != 1 || e.Confidence != 0.95 {
+	if e == nil || e.Of != "tcp" || *e.HalfWidthPercent != 10 || e.HalfWidthMbps != nil || e.MinBlocks != 4 ||
+		e.EveryBlocks != 1 || e.Confidence != 0.95 {
 		t.Errorf("read %+v", e)
 	}
-	e = parsed(t, enoughFile("{of: mean, half_width_mbps: 0.5, min_blocks: 3, every_blocks: 2, confidence: 0.9}")).Design.Enough
+	e = parsed(t, enoughFile("{of: mean, half_width_mbps: 0.5, min_blocks: 3, every_blocks: 2, confidence: 0.9}")).
+		Design.Enough
 	if e == nil || e.Of != EnoughOfMean || *e.HalfWidthMbps != 0.5 || e.EveryBlocks != 2 || e.Confidence != 0.9 {
 		t.Errorf("read %+v", e)
 	}
@@ -25,15 +28,22 @@ func TestEnoughIsRead(t *testing.T) {
 
 func TestFaultsOfEnough(t *testing.T) {
 	for enough, want := range map[string]string{
-		"{of: tpc, half_width_percent: 10, min_blocks: 4}":                    `design.enough.of: "tpc" is not a defined factor, or mean; allowed: speed, tcp, mean (did you mean "tcp"?)`,
-		"{of: tcp, min_blocks: 4}":                                            "design.enough: the wished-for precision is needed once; allowed: half_width_mbps or half_width_percent",
-		"{of: tcp, half_width_mbps: 1, half_width_percent: 1, min_blocks: 4}": "design.enough: the wished-for precision is needed once",
-		"{of: tcp, half_width_percent: 10, min_blocks: 2}":                    "design.enough.min_blocks: 2 is not allowed; allowed: a whole number from 3 up to 1000 blocks",
-		"{of: tcp, half_width_percent: 10, min_blocks: 8}":                    "design.enough.min_blocks: 8 is not allowed with repetitions: 8, which are the most blocks that are driven; allowed: fewer than those",
-		"{of: tcp, half_width_percent: 10}":                                   `design.enough: key "min_blocks" is missing`,
-		"{of: tcp, half_width_percent: 10, min_blocks: 4, max_blocks: 6}":     `design.enough: unknown key "max_blocks"; did you mean "min_blocks"? allowed: of, half_width_mbps, half_width_percent, min_blocks, every_blocks, confidence`,
-		"{of: tcp, half_width_percent: 0, min_blocks: 4}":                     "design.enough.half_width_percent: 0 is not allowed; allowed: a number above 0",
-		"{of: tcp, half_width_percent: 10, min_blocks: 4, confidence: 1}":     "design.enough.confidence: 1 is not allowed",
+		"{of: tpc, half_width_percent: 10, " +
+			"min_blocks: 4}": `design.enough.of: "tpc" is not a defined factor, or mean; allowed: speed, tcp, mean (did you mean "tcp"?)`,
+		"{of: tcp, min_blocks: 4}": "design.enough: the wished-for precision is needed once; allowed: " +
+			"half_width_mbps or half_width_percent",
+		"{of: tcp, half_width_mbps: 1, half_width_percent: 1, min_blocks: 4}": "design.enough: the wished-for " +
+			"precision is needed once",
+		"{of: tcp, half_width_percent: 10, min_blocks: 2}": "design.enough.min_blocks: 2 is not " +
+			"allowed; allowed: a whole number from 3 up to 1000 blocks",
+		"{of: tcp, half_width_percent: 10, min_blocks: 8}": "design.enough.min_blocks: 8 is not " +
+			"allowed with repetitions: 8, which are the most blocks that are driven; allowed: fewer than those",
+		"{of: tcp, half_width_percent: 10}": `design.enough: key "min_blocks" is missing`,
+		"{of: tcp, half_width_percent: 10, min_blocks: 4, " +
+			"max_blocks: 6}": `design.enough: unknown key "max_blocks"; did you mean "min_blocks"? allowed: of, half_width_mbps, half_width_percent, min_blocks, every_blocks, confidence`,
+		"{of: tcp, half_width_percent: 0, min_blocks: 4}": "design.enough.half_width_percent: 0 is " +
+			"not allowed; allowed: a number above 0",
+		"{of: tcp, half_width_percent: 10, min_blocks: 4, confidence: 1}": "design.enough.confidence: 1 is not allowed",
 		"yes please": "design.enough: \"yes please\" is not allowed; allowed: a mapping with the keys",
 	} {
 		_, err := Parse("f", enoughFile(enough))

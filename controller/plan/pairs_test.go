@@ -50,8 +50,11 @@ func TestDrawnFlows(t *testing.T) {
 			}
 		}
 		tcp := x.Traffic[0]
-		if len(x.Traffic) != 11 || total != 50000 || tcp.Name != "tcp_1" || x.Sender != tcp.From || x.Receiver != tcp.To || x.Gate.LeadS != 6 || x.WarmupS() != 5 || len(x.Nodes()) != 50 || *x.TCP.WindowPackets != 8 {
-			t.Fatalf("trial %d: %d flows, %g bit/s, %s to %s, lead %g s, %d nodes", x.Number, len(x.Traffic), total, x.Sender, x.Receiver, x.Gate.LeadS, len(x.Nodes()))
+		if len(x.Traffic) != 11 || total != 50000 || tcp.Name != "tcp_1" || x.Sender != tcp.From ||
+			x.Receiver != tcp.To || x.Gate.LeadS != 6 || x.WarmupS() != 5 || len(x.Nodes()) != 50 ||
+			*x.TCP.WindowPackets != 8 {
+			t.Fatalf("trial %d: %d flows, %g bit/s, %s to %s, lead %g s, %d nodes", x.Number, len(x.Traffic), total,
+				x.Sender, x.Receiver, x.Gate.LeadS, len(x.Nodes()))
 		}
 		if was, seen := first[x.Repetition]; seen && was != [2]string{tcp.From, tcp.To} {
 			t.Errorf("repetition %d has pairs %v and %s, %s", x.Repetition, was, tcp.From, tcp.To)
@@ -83,20 +86,27 @@ func TestMoreFlowsHaveThoseOfFewer(t *testing.T) {
 
 func TestFaultsOfDrawnFlows(t *testing.T) {
 	for want, change := range map[string][2]string{
-		"one end is drawn and the other is not":                     {"from: random, to: random, flows: 1,", "from: random, to: n05, flows: 1,"},
-		"trial.traffic.tcp.flows: 1 is not allowed between two":     {"from: random, to: random, flows: 1,", "from: sender, to: receiver, flows: 1,"},
-		"trial.traffic.tcp.total_bps: 9000 is not allowed for kind": {"flows: 1, payload_bytes: 1460", "flows: 1, total_bps: 9000, payload_bytes: 1460"},
-		"total_bps":                        {"total_bps: 50000, port", "bitrate_bps: 1000, total_bps: 50000, port"},
-		"flow tcp's already":               {"port: 6000", "port: 5000"},
-		"from -200 s to -200 s is not":     {"port: 5000}", "port: 5000, start_s: -200}"},
-		"trial.warmup_s: 9000":             {"warmup_s: 5, duration_s: 30", "warmup_s: 9000, duration_s: 30"},
-		"tcp.window_packets: 0":            {"window_packets: 8", "window_packets: 0"},
-		"channel_error: a burst's length":  {"  course: {kind: none}", "  conditions: {channel_error: {mean: 0.1}}\n  course: {kind: none}"},
-		"speeds from 30 up to 20 m/s are":  {"  course: {kind: none}", "  conditions: {speed_min_mps: 30}\n  course: {kind: none}"},
-		"there is no level \"tcp9\"":       {"only: [tcp1_cbr10_50]}}\n    design: {repetitions: 3}", "only: [tcp9]}}\n    design: {repetitions: 3}"},
+		"one end is drawn and the other is not": {"from: random, to: random, flows: 1,",
+			"from: random, to: n05, flows: 1,"},
+		"trial.traffic.tcp.flows: 1 is not allowed between two": {"from: random, to: random, flows: 1,",
+			"from: sender, to: receiver, flows: 1,"},
+		"trial.traffic.tcp.total_bps: 9000 is not allowed for kind": {"flows: 1, payload_bytes: 1460",
+			"flows: 1, total_bps: 9000, payload_bytes: 1460"},
+		"total_bps":                    {"total_bps: 50000, port", "bitrate_bps: 1000, total_bps: 50000, port"},
+		"flow tcp's already":           {"port: 6000", "port: 5000"},
+		"from -200 s to -200 s is not": {"port: 5000}", "port: 5000, start_s: -200}"},
+		"trial.warmup_s: 9000":         {"warmup_s: 5, duration_s: 30", "warmup_s: 9000, duration_s: 30"},
+		"tcp.window_packets: 0":        {"window_packets: 8", "window_packets: 0"},
+		"channel_error: a burst's length": {"  course: {kind: none}", "  conditions: {channel_error: {mean: 0.1}}\n " +
+			" course: {kind: none}"},
+		"speeds from 30 up to 20 m/s are": {"  course: {kind: none}", "  conditions: {speed_min_mps: 30}\n  course: " +
+			"{kind: none}"},
+		"there is no level \"tcp9\"": {"only: [tcp1_cbr10_50]}}\n    design: {repetitions: 3}",
+			"only: [tcp9]}}\n    design: {repetitions: 3}"},
 		"acceptance.hops_min: 0 is not al": {"hops_min: 2", "hops_min: 0"},
 	} {
-		if _, err := shippedAt(t, "fixed-rto.yaml", "quick", change[0], change[1]); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := shippedAt(t, "fixed-rto.yaml", "quick", change[0], change[1]); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%.600v, want %q", err, want)
 		}
 	}
@@ -114,7 +124,8 @@ func TestConditionsOfCases(t *testing.T) {
 		seen[x.Factors["case"]] = true
 		switch x.Factors["case"] {
 		case "error_1_congestion":
-			if *x.Conditions.ChannelErrorMean != 0.01 || !x.Still || len(x.Traffic) != 3 || x.Traffic[1].DurationS != 26 || x.Sender != "s" {
+			if *x.Conditions.ChannelErrorMean != 0.01 || !x.Still || len(x.Traffic) != 3 || x.Traffic[1].DurationS !=
+				26 || x.Sender != "s" {
 				t.Fatalf("%+v", x)
 			}
 		case "speed_10":

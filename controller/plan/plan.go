@@ -124,9 +124,11 @@ func ParseAt(name string, raw []byte, scale string) (*Campaign, error) {
 	}
 	sum := sha256.Sum256(raw)
 	c := &Campaign{
-		Path: name, Name: root.textAt("name"), Title: root.textAt("title"), Question: root.textAt("question"), Asks: p.asks, Notes: root.textAt("notes"),
-		Nodes: p.nodes, Control: root.textAt("control"), Factors: p.publicFactors(), Design: p.design.public(), AttemptsMax: p.attemptsMax,
-		Site: p.site, Field: p.field, Paper: p.paper, Scale: p.scale,
+		Path: name, Name: root.textAt("name"), Title: root.textAt("title"), Question: root.textAt("question"),
+		Asks: p.asks, Notes: root.textAt("notes"),
+		Nodes: p.nodes, Control: root.textAt("control"), Factors: p.publicFactors(), Design: p.design.public(),
+		AttemptsMax: p.attemptsMax,
+		Site:        p.site, Field: p.field, Paper: p.paper, Scale: p.scale,
 		Raw: slices.Clone(raw), SHA256: hex.EncodeToString(sum[:]), trials: trials,
 		Warnings: p.differences(trials),
 	}
@@ -234,7 +236,8 @@ func (p *parse) shared(e entry, key string, owners map[string]string) string {
 	}
 	host := hostPart.FindString(n.text)
 	if owner, taken := owners[host]; taken {
-		p.findings.add(n.at, "nodes.%s.%s: %s belongs to node %s already; allowed: one of its own", e.key, key, n.show(), owner)
+		p.findings.add(n.at, "nodes.%s.%s: %s belongs to node %s already; allowed: one of its own", e.key, key,
+			n.show(), owner)
 	} else {
 		owners[host] = e.key
 	}
@@ -263,7 +266,8 @@ func (c *Campaign) RunPlan(run string, key []byte) (wire.RunPlan, error) {
 		return wire.RunPlan{}, fmt.Errorf("name run %q: allowed are 1 to 64 of a-z, 0-9 and -", run)
 	}
 	if len(key) != runKeyBytes {
-		return wire.RunPlan{}, fmt.Errorf("make plan of run %q: the key has %d bytes, allowed are %d", run, len(key), runKeyBytes)
+		return wire.RunPlan{}, fmt.Errorf("make plan of run %q: the key has %d bytes, allowed are %d", run, len(key),
+			runKeyBytes)
 	}
 	trials, err := c.Schedule()
 	if err != nil {

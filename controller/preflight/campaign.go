@@ -20,15 +20,20 @@ func Campaign(c *plan.Campaign, given Given, rehearsed bool) []Item {
 	}
 	e := c.Estimate()
 	out := []Item{
-		held("time", fmt.Sprintf("the campaign takes %s, with every trial accepted at once and %.0f s between trials", span(e.RoadTotalS), e.Road.TrialS),
-			given.Seconds, e.RoadTotalS, span(given.Seconds), "--time", "take fewer repetitions, or come on two days: --resume goes on"),
+		held("time", fmt.Sprintf("the campaign takes %s, with every trial accepted at once and %.0f s between trials",
+			span(e.RoadTotalS), e.Road.TrialS),
+			given.Seconds, e.RoadTotalS, span(given.Seconds), "--time", "take fewer repetitions, or come on two "+
+				"days: --resume goes on"),
 	}
 	if e.LongestM > 0 {
-		out = append(out, held("road", fmt.Sprintf("trial %d takes a strip of %.0f m, run-up and braking included", e.LongestAt, e.LongestM),
-			given.RoadM, e.LongestM, fmt.Sprintf("%.0f m", given.RoadM), "--road-m", "find a longer road, or leave the fastest speed out"))
+		out = append(out, held("road", fmt.Sprintf("trial %d takes a strip of %.0f m, run-up and braking included",
+			e.LongestAt, e.LongestM),
+			given.RoadM, e.LongestM, fmt.Sprintf("%.0f m", given.RoadM), "--road-m", "find a longer road, or leave "+
+				"the fastest speed out"))
 	}
 	if c.NeedsSite() {
-		out = append(out, Item{Need: "site", State: Unmet, Found: "a gate waits for a place, and the file does not say where the roadside node stands",
+		out = append(out, Item{Need: "site", State: Unmet, Found: "a gate waits for a place, and the file does not " +
+			"say where the roadside node stands",
 			Cure: "give course.site_lat_deg and course.site_lon_deg"})
 	}
 	return out

@@ -46,7 +46,8 @@ func placebos() []placebo {
 	const swapped, whole = "velocity.yaml", "velocity-powered.yaml"
 	return []placebo{
 		{"crossed, trial by trial", swapped, []string{"\nfactors:\n", crossing, allSpeeds, "levels: [2.8, 8.3]"}, 0, 0},
-		{"crossed, one speed", swapped, []string{"\nfactors:\n", crossing, allSpeeds, "levels: [5.6]", "repetitions: 2", "repetitions: 4"}, 0, 0},
+		{"crossed, one speed", swapped, []string{"\nfactors:\n", crossing, allSpeeds, "levels: [5.6]", "repetitions: 2",
+			"repetitions: 4"}, 0, 0},
 		{"swapped", swapped, nil, 0, 0},
 		{"swapped, over days", swapped, []string{"repetitions: 2", "repetitions: 6"}, 9, 0},
 		{"whole-plot", whole, nil, 0, 0},
@@ -55,7 +56,8 @@ func placebos() []placebo {
 		{"two repetitions", swapped, []string{allSpeeds, "levels: [5.6, 8.3, 11.1]"}, 0, 0},
 		{"two repetitions, over days", swapped, []string{allSpeeds, "levels: [5.6, 8.3, 11.1]"}, 4, 0},
 		{"swapped, a fifth lost", swapped, nil, 0, 0.2},
-		{"crossed, a fifth lost", swapped, []string{"\nfactors:\n", crossing, allSpeeds, "levels: [2.8, 5.6, 8.3]"}, 0, 0.2},
+		{"crossed, a fifth lost", swapped, []string{"\nfactors:\n", crossing, allSpeeds, "levels: [2.8, 5.6, 8.3]"}, 0,
+			0.2},
 	}
 }
 
@@ -237,7 +239,8 @@ func placeboCoverage(t *testing.T, campaigns int) {
 				by = append(by, fmt.Sprintf("%s %.3f", term, all.share(term)))
 			}
 		}
-		t.Logf("%-28s %9d %9d %7.4f  %s; sessions %v", p.name, campaigns*len(sessionSDs), given, all.share("all"), strings.Join(by, ", "), groups)
+		t.Logf("%-28s %9d %9d %7.4f  %s; sessions %v", p.name, campaigns*len(sessionSDs), given, all.share("all"),
+			strings.Join(by, ", "), groups)
 		if share := all.share("all"); share < 0.93 || share > 0.97 {
 			t.Errorf("%s: of %d intervals %.4f hold 0, want 0.93 to 0.97", p.name, given, share)
 		}
@@ -253,7 +256,8 @@ func (p placebo) judge(t *testing.T, c comparison, want map[string]bool, all tal
 		switch {
 		case r.Term == design.Mean:
 		case told && supported != (r.Low != nil):
-			t.Fatalf("%s: %s has an interval: %v; the design supports one: %v (sessions %s)", p.name, r.Term, r.Low != nil, supported, c.Fit.Groups)
+			t.Fatalf("%s: %s has an interval: %v; the design supports one: %v (sessions %s)", p.name, r.Term,
+				r.Low != nil, supported, c.Fit.Groups)
 		case r.Low != nil:
 			all.add("all", r)
 			all.add(r.Term, r)

@@ -219,7 +219,8 @@ func (d *data) add(r *reading) {
 			at.node[one.Node] = *b
 		case *wire.Event:
 			if b.Level != "info" && len(d.warnings) < maxWarnings {
-				d.warnings = append(d.warnings, fmt.Sprintf("trial %d, attempt %d, %s: %s", at.TrialKey.Trial, at.Attempt, one.Node, b.Text))
+				d.warnings = append(d.warnings, fmt.Sprintf("trial %d, attempt %d, %s: %s", at.TrialKey.Trial,
+					at.Attempt, one.Node, b.Text))
 			}
 		}
 	}

@@ -43,6 +43,7 @@ func leastRTOs(d *data) (*threat, string) {
 	for _, us := range sortedKeys(variants) {
 		parts = append(parts, fmt.Sprintf("%s µs for %s", us, strings.Join(sortedKeys(variants[us]), ", ")))
 	}
-	return &threat{"Least RTOs were not the same", "As read back from the senders' kernels: " + strings.Join(parts, "; ") +
+	return &threat{"Least RTOs were not the same", "As read back from the senders' kernels: " + strings.Join(parts,
+		"; ") +
 		". A difference between these is the least RTO's too. With tcp.rto_min_ms in the campaign they have one."}, ""
 }

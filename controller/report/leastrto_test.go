@@ -11,8 +11,9 @@ import (
 
 // sentWith is an accepted attempt by a sender with a least RTO.
 func sentWith(tcp wire.TCP, us string) attempt {
-	return attempt{Verdict: &wire.Verdict{Outcome: verdict.Accepted}, MB: new(1.0), Trial: wire.Trial{Sender: "a", TCP: tcp},
-		node: map[string]wire.Provenance{"a": {Sysctls: map[string]string{tcpcc.RTOMinKey: us}}}}
+	return attempt{Verdict: &wire.Verdict{Outcome: verdict.Accepted}, MB: new(1.0),
+		Trial: wire.Trial{Sender: "a", TCP: tcp},
+		node:  map[string]wire.Provenance{"a": {Sysctls: map[string]string{tcpcc.RTOMinKey: us}}}}
 }
 
 func TestLeastRTOsThatDifferAreAThreat(t *testing.T) {
@@ -21,13 +22,16 @@ func TestLeastRTOsThatDifferAreAThreat(t *testing.T) {
 		attempts      []attempt
 		threat, clear string
 	}{
-		"they differ": {[]attempt{sentWith(newreno, "200000"), sentWith(reference, "1000000")}, "1000000 µs for reference; 200000 µs for newreno", ""},
-		"they agree":  {[]attempt{sentWith(newreno, "1000000"), sentWith(reference, "1000000")}, "", "same least RTO"},
-		"the factor":  {[]attempt{sentWith(wire.TCP{RTOMinMs: new(200)}, "200000"), sentWith(wire.TCP{RTOMinMs: new(900)}, "900000")}, "", ""},
-		"not told":    {[]attempt{sentWith(newreno, "")}, "", ""},
+		"they differ": {[]attempt{sentWith(newreno, "200000"), sentWith(reference, "1000000")},
+			"1000000 µs for reference; 200000 µs for newreno", ""},
+		"they agree": {[]attempt{sentWith(newreno, "1000000"), sentWith(reference, "1000000")}, "", "same least RTO"},
+		"the factor": {[]attempt{sentWith(wire.TCP{RTOMinMs: new(200)}, "200000"),
+			sentWith(wire.TCP{RTOMinMs: new(900)}, "900000")}, "", ""},
+		"not told": {[]attempt{sentWith(newreno, "")}, "", ""},
 	} {
 		threat, clear := leastRTOs(&data{attempts: c.attempts})
-		if (threat != nil) != (c.threat != "") || threat != nil && !strings.Contains(threat.Text, c.threat) || !strings.Contains(clear, c.clear) || (clear == "") != (c.clear == "") {
+		if (threat != nil) != (c.threat != "") || threat != nil && !strings.Contains(threat.Text, c.threat) ||
+			!strings.Contains(clear, c.clear) || (clear == "") != (c.clear == "") {
 			t.Errorf("%s: %+v, %q", name, threat, clear)
 		}
 	}

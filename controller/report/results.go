@@ -47,7 +47,8 @@ func viewHead(d *data) head {
 		}
 	}
 	h.Counts = fmt.Sprintf("%d of %d planned trials accepted, in %s (%d rejected, %d failed, %d interrupted).",
-		len(accepted), len(d.info.Plan.Trials)-d.spared(), count(len(d.attempts), "attempt"), rejected, failed, interrupted)
+		len(accepted), len(d.info.Plan.Trials)-d.spared(), count(len(d.attempts), "attempt"), rejected, failed,
+		interrupted)
 	if d.stop != nil {
 		h.Counts += fmt.Sprintf(" Stopped after block %d: %s.", d.stop.Blocks, d.stop.Reason)
 	}
@@ -262,7 +263,8 @@ func distances(attempts []attempt) string {
 		return "not measured"
 	}
 	out := fmt.Sprintf("%.0f → %.0f", summarise(open).Mean, summarise(closing).Mean)
-	off := append(numbersOf(attempts, metrics.DistanceOpenUncertaintyM), numbersOf(attempts, metrics.DistanceCloseUncertaintyM)...)
+	off := append(numbersOf(attempts, metrics.DistanceOpenUncertaintyM),
+		numbersOf(attempts, metrics.DistanceCloseUncertaintyM)...)
 	if len(off) > 0 && slices.Max(off) >= 0.5 {
 		out += fmt.Sprintf(" (± %.0f)", slices.Max(off))
 	}

@@ -45,8 +45,10 @@ func viewStopping(d *data) (any, error) {
 	}
 	looks := enough.Plan(*e, d.info.Plan)
 	v := stoppingView{Wish: wishOf(d), Reason: "The run has not stopped yet.",
-		Spent: fmt.Sprintf("There can be %s, from block %d to block %d, at %s; each interval is told at %s, so that all of them together hold at %s.",
-			count(looks.Count(), "look"), looks.First, looks.Last, count(looks.Questions, "estimate"), percent(looks.Each()), percent(e.Confidence))}
+		Spent: fmt.Sprintf("There can be %s, from block %d to block %d, at %s; each interval is told at %s, so that "+
+			"all of them together hold at %s.",
+			count(looks.Count(), "look"), looks.First, looks.Last, count(looks.Questions, "estimate"),
+			percent(looks.Each()), percent(e.Confidence))}
 	if d.stop != nil {
 		v.Reason = fmt.Sprintf("Stopped after block %d: %s.", d.stop.Blocks, d.stop.Reason)
 	}
@@ -56,10 +58,13 @@ func viewStopping(d *data) (any, error) {
 		if d.stop != nil && b > d.stop.Blocks {
 			break
 		}
-		v.Looks = append(v.Looks, lookRowOf(enough.Take(*e, d.info.Plan, b, func(trial int) *float64 { return mbps[trial] })))
+		v.Looks = append(v.Looks, lookRowOf(enough.Take(*e, d.info.Plan, b, func(trial int) *float64 {
+			return mbps[trial]
+		})))
 	}
 	if n := d.drivenBeyond(); n > 0 {
-		v.Beyond = fmt.Sprintf("%s of later blocks had been driven when the run stopped, by nodes that went on alone. They are kept, and in no mean and no model.", count(n, "attempt"))
+		v.Beyond = fmt.Sprintf("%s of later blocks had been driven when the run stopped, by nodes that went on "+
+			"alone. They are kept, and in no mean and no model.", count(n, "attempt"))
 	}
 	return v, nil
 }
@@ -119,7 +124,8 @@ func (d *data) drivenBeyond() int {
 }
 
 func lookRowOf(l enough.Look) lookRow {
-	r := lookRow{Blocks: fmt.Sprint(l.Blocks), Whole: fmt.Sprint(l.Whole), Wanted: fmt.Sprintf("± %.3g", l.Wanted), Enough: l.Enough}
+	r := lookRow{Blocks: fmt.Sprint(l.Blocks), Whole: fmt.Sprint(l.Whole), Wanted: fmt.Sprintf("± %.3g", l.Wanted),
+		Enough: l.Enough}
 	for _, c := range l.Contrasts {
 		if c.Half == nil {
 			r.Contrasts = append(r.Contrasts, c.Label+": no interval yet")

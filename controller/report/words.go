@@ -17,7 +17,8 @@ func (c *comparison) words(sections []string) {
 		return
 	}
 	if e := c.row(design.Section); e != nil && len(sections) == 2 {
-		c.say(design.Section, fmt.Sprintf("Section %s against section %s%s%s: %s", sections[1], sections[0], c.together(design.Section), c.atSpeed(), c.inWords(*e)))
+		c.say(design.Section, fmt.Sprintf("Section %s against section %s%s%s: %s", sections[1], sections[0],
+			c.together(design.Section), c.atSpeed(), c.inWords(*e)))
 	}
 	if e := c.row(design.Sender); e != nil && !slices.Contains(c.Fit.Confounded, design.Sender) {
 		c.say(design.Sender, fmt.Sprintf("By the unit that sends (%s): %s", e.Label, c.inWords(*e)))
@@ -47,7 +48,8 @@ func (c *comparison) unjudged() string {
 		}) {
 			same = fmt.Sprintf("all %d accepted trials gave the same %.3g %s", f.N, mean.Value, c.Unit)
 		}
-		return fmt.Sprintf("These trials cannot tell: %s. Without any spread nothing says how certain a difference is, or that there is none, so no interval is given.", same)
+		return fmt.Sprintf("These trials cannot tell: %s. Without any spread nothing says how certain a difference "+
+			"is, or that there is none, so no interval is given.", same)
 	}
 	return ""
 }
@@ -87,7 +89,8 @@ func (c *comparison) speedWords(sections []string) {
 		return
 	}
 	if slope != nil {
-		c.say(design.Speed, fmt.Sprintf("For each m/s faster%s, over both sections: %s", c.together(design.Speed), c.inWords(*slope)))
+		c.say(design.Speed, fmt.Sprintf("For each m/s faster%s, over both sections: %s", c.together(design.Speed),
+			c.inWords(*slope)))
 	}
 	for i, w := range []float64{-0.5, 0.5} {
 		if e := c.Fit.CombineTerms(map[string]float64{design.Speed: 1, design.Interaction: w}); e != nil {
@@ -99,7 +102,8 @@ func (c *comparison) speedWords(sections []string) {
 	for i, e := range c.Slopes {
 		c.say(perSection, fmt.Sprintf("In section %s, for each m/s faster: %s", sections[i], c.inWords(e)))
 	}
-	c.say(design.Interaction, fmt.Sprintf("Whether speed acts differently in section %s than in section %s (difference of the slopes, per m/s): %s",
+	c.say(design.Interaction, fmt.Sprintf("Whether speed acts differently in section %s than in section %s "+
+		"(difference of the slopes, per m/s): %s",
 		sections[1], sections[0], c.inWords(*both)))
 }
 
@@ -131,7 +135,8 @@ func (c *comparison) factorWords(term string) {
 			largest = e
 		}
 	}
-	c.say(term, fmt.Sprintf("%s%s: of %d differences between levels %d are significant (corrected by Holm). The largest, %s: %s",
+	c.say(term, fmt.Sprintf("%s%s: of %d differences between levels %d are significant (corrected by Holm). The "+
+		"largest, %s: %s",
 		upper(term), c.together(term), len(pairs), found, largest.Label, c.inWords(largest)))
 }
 
@@ -174,9 +179,11 @@ func (c *comparison) answers(asked []string) []string {
 		switch {
 		case said > 0:
 		case !c.Terms.Has(term):
-			out = append(out, fmt.Sprintf("The campaign asks about %s, which did not vary among the accepted trials.%s", term, n))
+			out = append(out, fmt.Sprintf("The campaign asks about %s, which did not vary among the accepted trials.%s",
+				term, n))
 		default:
-			out = append(out, fmt.Sprintf("The campaign asks about %s, of which there is no estimate of its own.%s", term, n))
+			out = append(out, fmt.Sprintf("The campaign asks about %s, of which there is no estimate of its own.%s",
+				term, n))
 		}
 	}
 	return out
@@ -198,10 +205,12 @@ func (c *comparison) inWords(e answer) string {
 	case apart && (e.Holm == nil || *e.Holm <= 1-c.Level):
 		return fmt.Sprintf("%s %s %s (%s).", magnitude(e.Value), c.Unit, word, span)
 	case apart:
-		return fmt.Sprintf("%s %s %s (%s). Taken alone it would stand out; among all that was asked here it does not (p %s, corrected by Holm).",
+		return fmt.Sprintf("%s %s %s (%s). Taken alone it would stand out; among all that was asked here it does not "+
+			"(p %s, corrected by Holm).",
 			magnitude(e.Value), c.Unit, word, span, probability(e.Holm))
 	}
-	return fmt.Sprintf("no significant difference was detected: %s %s (%s). The data are consistent with any value in this interval, including zero.",
+	return fmt.Sprintf("no significant difference was detected: %s %s (%s). The data are consistent with any value "+
+		"in this interval, including zero.",
 		signed(e.Value), c.Unit, span)
 }
 

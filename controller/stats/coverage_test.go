@@ -49,7 +49,8 @@ func (w world) draw(noise *rand.Rand) Model {
 		ones[i] = 1
 	}
 	m.Terms = []Term{
-		{"mean", []Column{{"", ones}}}, {"section", []Column{{"", section}}}, {"speed", []Column{{"", speed}}}, {"unit", []Column{{"", unit}}},
+		{"mean", []Column{{"", ones}}}, {"section", []Column{{"", section}}}, {"speed", []Column{{"", speed}}},
+		{"unit", []Column{{"", unit}}},
 	}
 	return m
 }
@@ -57,12 +58,17 @@ func (w world) draw(noise *rand.Rand) Model {
 func worlds() []world {
 	return []world{
 		{name: "one session, nothing to find", sessions: 1, blocks: 3, perBlock: 6},
-		{name: "one session, few passes, unbalanced", sessions: 1, blocks: 2, perBlock: 6, lost: 0.2, section: 1, slope: -0.5},
-		{name: "three sessions: too few for a spread", sessions: 3, blocks: 2, perBlock: 6, sessionSD: 2, section: 1, noBetweenInterval: true},
+		{name: "one session, few passes, unbalanced", sessions: 1, blocks: 2, perBlock: 6, lost: 0.2, section: 1,
+			slope: -0.5},
+		{name: "three sessions: too few for a spread", sessions: 3, blocks: 2, perBlock: 6, sessionSD: 2, section: 1,
+			noBetweenInterval: true},
 		{name: "eight sessions, nothing to find", sessions: 8, blocks: 1, perBlock: 6, sessionSD: 1, mostUnder: 0.01},
-		{name: "eight sessions that do not differ", sessions: 8, blocks: 1, perBlock: 6, section: 1, slope: -0.5, mostUnder: 0.01},
-		{name: "eight sessions, unbalanced", sessions: 8, blocks: 1, perBlock: 6, lost: 0.3, sessionSD: 2, section: 1, slope: -0.5, mostUnder: 0.02},
-		{name: "twenty sessions, unbalanced", sessions: 20, blocks: 1, perBlock: 6, lost: 0.3, sessionSD: 0.5, mostUnder: 0.01},
+		{name: "eight sessions that do not differ", sessions: 8, blocks: 1, perBlock: 6, section: 1, slope: -0.5,
+			mostUnder: 0.01},
+		{name: "eight sessions, unbalanced", sessions: 8, blocks: 1, perBlock: 6, lost: 0.3, sessionSD: 2, section: 1,
+			slope: -0.5, mostUnder: 0.02},
+		{name: "twenty sessions, unbalanced", sessions: 20, blocks: 1, perBlock: 6, lost: 0.3, sessionSD: 0.5,
+			mostUnder: 0.01},
 	}
 }
 

@@ -38,7 +38,8 @@ func (m *Mesh) Cost() Cost {
 	kinds, kindBytes := map[string]float64{}, map[string]float64{}
 	for _, node := range m.Nodes {
 		first, last := m.span(node)
-		if first == nil || last.s <= first.s || last.PacketsSent == nil || first.PacketsSent == nil || last.BytesSent == nil || first.BytesSent == nil {
+		if first == nil || last.s <= first.s || last.PacketsSent == nil || first.PacketsSent == nil || last.BytesSent ==
+			nil || first.BytesSent == nil {
 			continue
 		}
 		c.Nodes++
@@ -61,7 +62,8 @@ func (m *Mesh) Cost() Cost {
 	}
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 		if kinds[kind] > 0 {
-			c.Messages = append(c.Messages, MessageCost{kind, kinds[kind] / seconds, kindBytes[kind] / seconds, kindBytes[kind] / max(total, 1)})
+			c.Messages = append(c.Messages, MessageCost{kind, kinds[kind] / seconds, kindBytes[kind] / seconds,
+				kindBytes[kind] / max(total, 1)})
 		}
 	}
 	c.FramesPerS = m.frames

@@ -80,9 +80,11 @@ type sample struct {
 // Read makes a mesh of an attempt's records. It is nil when no routing daemon
 // recorded anything and no probe came back, or the window never opened.
 func Read(plan wire.RunPlan, t wire.Trial, records []wire.Record) *Mesh {
-	m := &Mesh{Protocol: t.Routing.Protocol, probed: t.Routing.ProbeHz != nil, Seconds: t.DurationS, Nodes: t.Nodes(), From: t.Sender, To: t.Receiver,
+	m := &Mesh{Protocol: t.Routing.Protocol, probed: t.Routing.ProbeHz != nil, Seconds: t.DurationS, Nodes: t.Nodes(),
+		From: t.Sender, To: t.Receiver,
 		addresses: map[netip.Addr]string{}, byNode: map[string]netip.Addr{}, macs: map[string]string{},
-		changes: map[string][]change{}, counts: map[string][]count{}, signals: map[string][]signal{}, places: map[string][]place{},
+		changes: map[string][]change{}, counts: map[string][]count{}, signals: map[string][]signal{},
+		places:   map[string][]place{},
 		measured: map[string]bool{}, received: map[uint64][]sample{}}
 	for _, f := range slices.Backward(t.Traffic) {
 		if !f.Background {
@@ -250,7 +252,8 @@ func (m *Mesh) Links(s float64) []Link {
 			if err != nil || peer == "" {
 				continue
 			}
-			out = append(out, Link{From: node, To: peer, Symmetric: n.Symmetric, Cost: n.Cost, SignalDbm: m.signal(node, peer, s)})
+			out = append(out, Link{From: node, To: peer, Symmetric: n.Symmetric, Cost: n.Cost,
+				SignalDbm: m.signal(node, peer, s)})
 		}
 	}
 	return out

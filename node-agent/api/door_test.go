@@ -51,7 +51,8 @@ func TestWithoutAKnownKeyTheDoorIsClosed(t *testing.T) {
 	old.MinVersion, old.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
 	borrowed := keys.ClientTLS(identity(t, "controller"), b.server.identity.Pin)
 	// The known certificate in the second place, behind an own one.
-	borrowed.Certificates[0].Certificate = append(borrowed.Certificates[0].Certificate, known.Certificate.Certificate[0])
+	borrowed.Certificates[0].Certificate = append(borrowed.Certificates[0].Certificate,
+		known.Certificate.Certificate[0])
 	stolen := known.Certificate
 	stolen.PrivateKey = identity(t, "thief").Certificate.PrivateKey
 	thief := keys.ClientTLS(known, b.server.identity.Pin)
@@ -85,7 +86,8 @@ func TestClocksDoNotCount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "old-phone"}, NotBefore: past, NotAfter: past.AddDate(0, 0, 1)}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "old-phone"},
+		NotBefore: past, NotAfter: past.AddDate(0, 0, 1)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, public, private)
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +96,8 @@ func TestClocksDoNotCount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	expired := keys.Identity{Name: "old-phone", Pin: keys.PinOf(certificate), Certificate: tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}}
+	expired := keys.Identity{Name: "old-phone", Pin: keys.PinOf(certificate),
+		Certificate: tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}}
 	if err := b.authorized.Add(keys.Peer{Name: "old-phone", Role: wire.RoleApp, Pin: expired.Pin}); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +157,8 @@ func TestSlowClientsAreDropped(t *testing.T) {
 	ends(t, half)
 
 	body := b.dial()
-	fmt.Fprint(body, "PUT /v1/lease HTTP/1.1\r\nHost: n\r\nContent-Type: application/json\r\nContent-Length: 24\r\n\r\n{\"hold")
+	fmt.Fprint(body, "PUT /v1/lease HTTP/1.1\r\nHost: n\r\nContent-Type: application/json\r\nContent-Length: "+
+		"24\r\n\r\n{\"hold")
 	if said := ends(t, body); !strings.HasPrefix(said, "HTTP/1.1 408 ") || !strings.Contains(said, wire.CodeTooSlow) {
 		t.Errorf("a slow body is answered with %q", said)
 	}

@@ -98,7 +98,8 @@ const maxConnections = 128
 
 // New returns a server that lets in the peers of authorized, and nobody else.
 func New(identity keys.Identity, authorized *keys.Authorized, node Node, records Records, log *slog.Logger) *Server {
-	return &Server{identity: identity, authorized: authorized, node: node, records: records, log: log, routes: routes(), times: usualTimes()}
+	return &Server{identity: identity, authorized: authorized, node: node, records: records, log: log, routes: routes(),
+		times: usualTimes()}
 }
 
 // Serve answers on listener (plain TCP; TLS is put on it here) until ctx ends,

@@ -51,7 +51,8 @@ func identity(t *testing.T, name string) keys.Identity {
 // start serves until the test ends. change, if any, is applied before.
 func start(t *testing.T, change func(*Server)) *bench {
 	t.Helper()
-	b := &bench{t: t, node: newFakeNode(), records: newFakeRecords(5), peers: map[string]keys.Identity{}, log: &bytes.Buffer{}, ended: make(chan error, 1)}
+	b := &bench{t: t, node: newFakeNode(), records: newFakeRecords(5), peers: map[string]keys.Identity{},
+		log: &bytes.Buffer{}, ended: make(chan error, 1)}
 	var err error
 	if b.authorized, err = keys.NewAuthorized(); err != nil {
 		t.Fatal(err)

@@ -154,7 +154,8 @@ func TestE2EUpKeepsTheHalvesRunningAndRestores(t *testing.T) {
 	before := testnet.Snapshot(t, n.ns.Name)
 	cmd := n.up(t)
 	n.change(t)
-	if out, err := n.agent(t, "up", "--config", n.path).CombinedOutput(); err == nil || !strings.Contains(string(out), "another fieldmesh-agent runs with state_dir") {
+	if out, err := n.agent(t, "up", "--config", n.path).CombinedOutput(); err == nil ||
+		!strings.Contains(string(out), "another fieldmesh-agent runs with state_dir") {
 		t.Errorf("a second agent: %v\n%s", err, out)
 	}
 

@@ -84,7 +84,8 @@ func Tools() []string { return []string{"babeld", "chronyc", "iperf3", "olsrd", 
 
 // DefaultBinaries is where Debian puts the tools.
 func DefaultBinaries() map[string]string {
-	return map[string]string{"babeld": "/usr/sbin/babeld", "chronyc": "/usr/bin/chronyc", "iperf3": "/usr/bin/iperf3", "olsrd": "/usr/sbin/olsrd",
+	return map[string]string{"babeld": "/usr/sbin/babeld", "chronyc": "/usr/bin/chronyc", "iperf3": "/usr/bin/iperf3",
+		"olsrd":          "/usr/sbin/olsrd",
 		"wpa_supplicant": "/usr/sbin/wpa_supplicant"}
 }
 
@@ -115,7 +116,8 @@ func Load(path string) (Config, error) {
 		return Config{}, fmt.Errorf("read configuration: %w", err)
 	}
 	if info.Size() > maxFileBytes {
-		return Config{}, fmt.Errorf("read configuration %q: %d bytes, more than the %d allowed", path, info.Size(), maxFileBytes)
+		return Config{}, fmt.Errorf("read configuration %q: %d bytes, more than the %d allowed", path, info.Size(),
+			maxFileBytes)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {

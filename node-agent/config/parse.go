@@ -259,7 +259,8 @@ func bound(tag reflect.StructTag, name string, otherwise float64) float64 {
 
 func (d document) checkInterfaces(c Config) error {
 	if c.ControlInterface == c.Interface {
-		return d.at("control_interface", "%q is the interface under test; leave control_interface out when there is no other",
+		return d.at("control_interface", "%q is the interface under test; leave control_interface out when there is "+
+			"no other",
 			c.Interface)
 	}
 	if c.Beside == c.Interface {
@@ -267,7 +268,8 @@ func (d document) checkInterfaces(c Config) error {
 			"or leave beside out to use the interface itself", c.Beside)
 	}
 	if c.Beside != "" && c.FeedbackSocket != "" {
-		return d.at("beside", "feedback_socket is given too, and what serves that sets the radio; leave one of the two out")
+		return d.at("beside", "feedback_socket is given too, and what serves that sets the radio; leave one of the "+
+			"two out")
 	}
 	if c.RadioFeedback && c.FeedbackSocket != "" {
 		return d.at("radio_feedback", "feedback_socket is given too; leave one of the two out")
@@ -308,7 +310,8 @@ func (d document) checkPaths(c Config) error {
 	// sockaddr_un holds 108 bytes with the closing zero (unix(7)). A routing
 	// daemon's socket has the longest path.
 	if n := len(filepath.Join(c.HostDir(), "daemons", "babeld.sock")); n > 107 {
-		return d.at("state_dir", "%q is too long: a socket's path below it would have %d of at most 107 bytes", c.StateDir, n)
+		return d.at("state_dir", "%q is too long: a socket's path below it would have %d of at most 107 bytes",
+			c.StateDir, n)
 	}
 	return nil
 }

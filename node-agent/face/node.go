@@ -21,9 +21,12 @@ import (
 // Status reports what the node is, can and has, with every problem's cure.
 func (f *Face) Status(ctx context.Context) (wire.NodeStatus, error) {
 	up, mac := provenance.Link(f.cfg.Interface)
-	st := wire.NodeStatus{Node: f.cfg.Node, Version: version.String(), Kernel: provenance.Kernel(), Arch: runtime.GOARCH,
-		Interface: f.cfg.Interface, InterfaceUp: up, MAC: mac, Tools: f.reader.Tools(), Congestion: provenance.Congestion(),
-		Spool: f.spool.Status(), Run: f.engine.RunHeld(), Clock: f.Clock(), GPSRateHz: f.gps.RateHz(), ControlInterface: f.cfg.ControlInterface, Problems: []wire.Problem{}}
+	st := wire.NodeStatus{Node: f.cfg.Node, Version: version.String(), Kernel: provenance.Kernel(),
+		Arch:      runtime.GOARCH,
+		Interface: f.cfg.Interface, InterfaceUp: up, MAC: mac, Tools: f.reader.Tools(),
+		Congestion: provenance.Congestion(),
+		Spool:      f.spool.Status(), Run: f.engine.RunHeld(), Clock: f.Clock(), GPSRateHz: f.gps.RateHz(),
+		ControlInterface: f.cfg.ControlInterface, Problems: []wire.Problem{}}
 	fix, _ := f.gps.Last() // before the first fix it tells at least whether gpsd answers
 	st.GPS = &fix
 	host, err := f.host.Status(ctx)
@@ -78,18 +81,22 @@ func (f *Face) problems(st wire.NodeStatus, hostErr error) []wire.Problem {
 	}
 	if f.cfg.FeedbackSocket != "" {
 		if _, ok := f.radio.Caps(); !ok {
-			add("radio", "nothing answers on the radio feedback socket "+f.cfg.FeedbackSocket, "start what serves it, or remove `feedback_socket` from the configuration")
+			add("radio", "nothing answers on the radio feedback socket "+f.cfg.FeedbackSocket,
+				"start what serves it, or remove `feedback_socket` from the configuration")
 		}
 	}
 	if st.Tools["iperf3"] == "" {
-		add("iperf3", "no iperf3 at "+f.cfg.Binary("iperf3"), "install it (apt-get install iperf3), or correct `binaries` in the configuration")
+		add("iperf3", "no iperf3 at "+f.cfg.Binary("iperf3"), "install it (apt-get install iperf3), or correct "+
+			"`binaries` in the configuration")
 	}
 	if found := f.generator.found(); found != "" {
-		add("generator", found, "see that iperf3 runs as the agent's user, that it can write in "+f.generator.Folder+", and that the loopback interface is up")
+		add("generator", found, "see that iperf3 runs as the agent's user, that it can write in "+f.generator.Folder+
+			", and that the loopback interface is up")
 	}
 	switch {
 	case f.cfg.GPSD == config.NoGPSD && !st.GPS.Connected:
-		add("gps", "no app tells where the node is", "open the app on the phone and let it have the location, or name gpsd's address as `gpsd` in the configuration")
+		add("gps", "no app tells where the node is", "open the app on the phone and let it have the location, or "+
+			"name gpsd's address as `gpsd` in the configuration")
 	case st.GPS == nil || !st.GPS.Connected:
 		add("gps", "gpsd does not answer at "+f.cfg.GPSD, "start gpsd, or correct `gpsd` in the configuration")
 	case st.GPS.Mode < 2 || st.GPS.FixAgeMs == nil || *st.GPS.FixAgeMs > 3000:
@@ -97,10 +104,12 @@ func (f *Face) problems(st wire.NodeStatus, hostErr error) []wire.Problem {
 	}
 	if st.Machine != nil && st.Machine.Alarm != "" {
 		need, found, _ := strings.Cut(st.Machine.Alarm, ": ")
-		add(need, found, map[string]string{"battery": "charge it or change it, or connect the mains", "temperature": "let it cool down: shade, air, less to do"}[need])
+		add(need, found, map[string]string{"battery": "charge it or change it, or connect the mains",
+			"temperature": "let it cool down: shade, air, less to do"}[need])
 	}
 	if st.WallClock.Unset {
-		add("wall_clock", "it shows "+time.Unix(0, st.Clock.WallNs).UTC().Format(time.DateOnly)+", which is before this program was built", "set the clock (chrony, or date), or the receiver's time by chrony")
+		add("wall_clock", "it shows "+time.Unix(0, st.Clock.WallNs).UTC().Format(time.DateOnly)+", which is before "+
+			"this program was built", "set the clock (chrony, or date), or the receiver's time by chrony")
 	}
 	if err := f.spool.CheckRoom(1); err != nil {
 		add("disk", err.Error(), "collect and confirm the records, or free disk space")
@@ -114,7 +123,8 @@ func (f *Face) interfaceProblem(st wire.NodeStatus) (found, cure string) {
 	name, beside := f.cfg.Interface, f.cfg.Beside
 	if beside == "" {
 		if st.InterfaceUp == nil {
-			return "there is no interface " + name, "correct `interface` in the agent's configuration, or plug the radio in"
+			return "there is no interface " + name, "correct `interface` in the agent's configuration, or plug the " +
+				"radio in"
 		}
 		return "", ""
 	}
@@ -122,12 +132,15 @@ func (f *Face) interfaceProblem(st wire.NodeStatus) (found, cure string) {
 	besideUp, _ := provenance.Link(beside)
 	switch {
 	case besideUp == nil:
-		return fmt.Sprintf("there is no interface %s, beside which %s is to be made", beside, name), "correct `beside` in the agent's configuration, or plug the radio in"
+		return fmt.Sprintf("there is no interface %s, beside which %s is to be made", beside, name),
+			"correct `beside` in the agent's configuration, or plug the radio in"
 	case st.Radio == nil:
-		return fmt.Sprintf("%s, beside which %s is to be made, is not a radio", beside, name), "correct `beside` in the agent's configuration, or load the radio's driver"
+		return fmt.Sprintf("%s, beside which %s is to be made, is not a radio", beside, name),
+			"correct `beside` in the agent's configuration, or load the radio's driver"
 	case st.InterfaceUp != nil && st.Host.Reached && !slices.Contains(st.Host.Pending, made):
 		return fmt.Sprintf("there is an interface %s already, which the agent did not make", name),
-			fmt.Sprintf("take it away (iw dev %s del), or name another one as `interface` in the agent's configuration", name)
+			fmt.Sprintf("take it away (iw dev %s del), or name another one as `interface` in the agent's configuration",
+				name)
 	}
 	return "", ""
 }

@@ -57,7 +57,8 @@ func (p policy) checkFlowEnds(own netip.Addr, flows []FlowEnd) (reason, cure str
 		switch {
 		case f.Peer == own:
 			return "a flow's two ends have one address", ""
-		case f.Port < 1024 || f.Port > 65535 || f.ClientPort != 0 && (f.ClientPort < 1024 || f.ClientPort+f.Streams-1 > 65535):
+		case f.Port < 1024 || f.Port > 65535 || f.ClientPort != 0 && (f.ClientPort < 1024 || f.ClientPort+f.Streams-1 >
+			65535):
 			return "a port outside 1024 to 65535", ""
 		case f.Streams < 1 || f.Streams > wire.MaxStreams:
 			return fmt.Sprintf("%d streams of a flow, 1 to %d are allowed", f.Streams, wire.MaxStreams), ""
@@ -105,7 +106,8 @@ func (a Admission) apply(*kernel, *admissionUndo) error {
 		}
 		for _, protocol := range []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP} {
 			c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: slices.Concat(
-				protocolIs(protocol), addressIs(expr.CmpOpEq, offsetDestination, a.Own), addressIs(expr.CmpOpNeq, offsetSource, f.Peer),
+				protocolIs(protocol), addressIs(expr.CmpOpEq, offsetDestination, a.Own),
+				addressIs(expr.CmpOpNeq, offsetSource, f.Peer),
 				portWithin(offsetDestinationPort, first, last), countAndDrop(),
 			)})
 		}
@@ -161,7 +163,8 @@ func silence(own netip.Addr, flows []FlowEnd) error {
 			offset = offsetSourcePort
 		}
 		c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: slices.Concat(
-			protocolIs(unix.IPPROTO_TCP), addressIs(expr.CmpOpEq, offsetSource, own), addressIs(expr.CmpOpEq, offsetDestination, f.Peer),
+			protocolIs(unix.IPPROTO_TCP), addressIs(expr.CmpOpEq, offsetSource, own),
+			addressIs(expr.CmpOpEq, offsetDestination, f.Peer),
 			portWithin(offset, f.Port, f.Port), countAndDrop(),
 		)})
 	}
@@ -184,7 +187,8 @@ func addChain(c *nftables.Conn, t *nftables.Table, name string, hook *nftables.C
 }
 
 func protocolIs(number byte) []expr.Any {
-	return []expr.Any{&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{number}}}
+	return []expr.Any{&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1,
+		Data: []byte{number}}}
 }
 
 func addressIs(op expr.CmpOp, offset uint32, a netip.Addr) []expr.Any {

@@ -115,7 +115,8 @@ func (c *Client) call(ctx context.Context, r request) (answer, error) {
 		return answer{}, fmt.Errorf("encode call: %w", err)
 	}
 	if len(line) >= maxRequestBytes {
-		return answer{}, fmt.Errorf("call host process: a request of %d bytes, at most %d are taken", len(line), maxRequestBytes)
+		return answer{}, fmt.Errorf("call host process: a request of %d bytes, at most %d are taken", len(line),
+			maxRequestBytes)
 	}
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", c.socket)

@@ -83,7 +83,8 @@ func decodeEntry(line []byte) (e entry, sound bool, err error) {
 		return entry{}, true, fmt.Errorf("decode journal entry: %w", err)
 	}
 	if e.State != stateUndone && (e.State != statePrepared || e.Undo == nil) {
-		return entry{}, true, fmt.Errorf("decode journal entry %d: state %q is not known or lacks its undo", e.ID, e.State)
+		return entry{}, true, fmt.Errorf("decode journal entry %d: state %q is not known or lacks its undo", e.ID,
+			e.State)
 	}
 	return e, true, nil
 }

@@ -46,11 +46,13 @@ func TestEveryChangeSurvivesTheJournal(t *testing.T) {
 }
 
 func TestADamagedLineLosesNoOther(t *testing.T) {
-	first, second, third := line(t, prepared(1, linkUp())), line(t, prepared(2, sysctl(sack, "0"))), line(t, prepared(3, route("10.77.9.0/24")))
+	first, second, third := line(t, prepared(1, linkUp())), line(t, prepared(2, sysctl(sack, "0"))),
+		line(t, prepared(3, route("10.77.9.0/24")))
 	second[len(second)/2] ^= 1
 	dir := t.TempDir()
 	whole := bytes.Join([][]byte{first, second, third}, nil)
-	if err := os.WriteFile(filepath.Join(dir, "journal"), append(bytes.Clone(whole), "0123abcd {\"id\":4"...), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "journal"), append(bytes.Clone(whole), "0123abcd {\"id\":4"...),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	j, r, err := openJournal(dir)
@@ -74,7 +76,8 @@ func TestADamagedLineLosesNoOther(t *testing.T) {
 }
 
 func TestAnEntryOfALaterVersionIsReported(t *testing.T) {
-	body, err := json.Marshal(map[string]any{"id": 7, "state": "prepared", "scope": "run", "change": map[string]any{"radio": 1}, "undo": map[string]any{}})
+	body, err := json.Marshal(map[string]any{"id": 7, "state": "prepared", "scope": "run",
+		"change": map[string]any{"radio": 1}, "undo": map[string]any{}})
 	if err != nil {
 		t.Fatal(err)
 	}

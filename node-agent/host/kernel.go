@@ -23,12 +23,14 @@ type kernel struct {
 	managers  manager.Managers     // of the machine's Wi-Fi
 }
 
-func newKernel(dir string, binaries map[string]string, socketUID int, feedback string, log *slog.Logger) (*kernel, error) {
+func newKernel(dir string, binaries map[string]string, socketUID int, feedback string, log *slog.Logger) (*kernel,
+	error) {
 	w, err := presentWorld()
 	if err != nil {
 		return nil, err
 	}
-	return &kernel{log: log, dir: dir, binaries: binaries, socketUID: socketUID, feedback: feedback, world: w, loaded: map[string]io.Closer{}, managers: manager.Here()}, nil
+	return &kernel{log: log, dir: dir, binaries: binaries, socketUID: socketUID, feedback: feedback, world: w,
+		loaded: map[string]io.Closer{}, managers: manager.Here()}, nil
 }
 
 func (k *kernel) prepare(id uint64, c Change) (undo, error) {
@@ -62,10 +64,12 @@ func explain(c Change, err error) error {
 	}
 	var missing netlink.LinkNotFoundError
 	if errors.As(err, &missing) {
-		return &Refused{Change: c.String(), Reason: err.Error(), Cure: "plug the radio in, or name another interface in agent.yaml"}
+		return &Refused{Change: c.String(), Reason: err.Error(), Cure: "plug the radio in, or name another interface " +
+			"in agent.yaml"}
 	}
 	if absent(err) {
-		return &Refused{Change: c.String(), Reason: err.Error(), Cure: "this kernel, or this namespace, has no such setting"}
+		return &Refused{Change: c.String(), Reason: err.Error(), Cure: "this kernel, or this namespace, has no such " +
+			"setting"}
 	}
 	return err
 }

@@ -59,7 +59,8 @@ func (u *loadedUndo) revert(k *kernel) (string, error) {
 			return "it went with the process that had loaded it", nil
 		}
 		if time.Since(began) > unloadTime {
-			return "", fmt.Errorf("congestion control %s is still there, and another process holds it", u.Loaded.Congestion)
+			return "", fmt.Errorf("congestion control %s is still there, and another process holds it",
+				u.Loaded.Congestion)
 		}
 	}
 }

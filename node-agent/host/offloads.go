@@ -25,7 +25,8 @@ func (o Offloads) String() string                       { return "offloads of " 
 // mergesSegments tells the features that do, by the kernel's names of them
 // (net/ethtool/common.c).
 func mergesSegments(feature string) bool {
-	return strings.HasPrefix(feature, "rx-gro") || strings.HasPrefix(feature, "rx-lro") || strings.HasPrefix(feature, "rx-udp-gro") ||
+	return strings.HasPrefix(feature, "rx-gro") || strings.HasPrefix(feature, "rx-lro") ||
+		strings.HasPrefix(feature, "rx-udp-gro") ||
 		strings.HasSuffix(feature, "-segmentation")
 }
 
@@ -122,7 +123,8 @@ func readFeatures(device string) (features, error) {
 	if count.data == 0 || count.data > featuresMost {
 		return out, fmt.Errorf("count features of %q: %d are not between 1 and %d", device, count.data, featuresMost)
 	}
-	if err := errors.Join(ethtool(device, unsafe.Pointer(&names)), ethtool(device, unsafe.Pointer(&states))); err != nil {
+	if err := errors.Join(ethtool(device, unsafe.Pointer(&names)), ethtool(device, unsafe.Pointer(&states))); err !=
+		nil {
 		return out, fmt.Errorf("read features of %q: %w", device, err)
 	}
 	for i := range min(count.data, names.length) {

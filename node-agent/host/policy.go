@@ -42,7 +42,8 @@ func (p policy) checkInterface(name string) (reason, cure string) {
 	if slices.Contains(p.interfaces, name) {
 		return "", ""
 	}
-	return fmt.Sprintf("interface %q is not among those that may be changed (%s)", name, strings.Join(p.interfaces, ", ")),
+	return fmt.Sprintf("interface %q is not among those that may be changed (%s)", name,
+			strings.Join(p.interfaces, ", ")),
 		"name it as interface in agent.yaml"
 }
 

@@ -53,7 +53,8 @@ func newAcknowledging(protocol int, network netip.Prefix, log *slog.Logger) (*ac
 		news.Close()
 		return nil, fmt.Errorf("listen to news of routes: %w", err)
 	}
-	return &acknowledging{protocol: protocol, network: network.Masked(), news: news, log: log, stop: make(chan struct{})}, nil
+	return &acknowledging{protocol: protocol, network: network.Masked(), news: news, log: log,
+		stop: make(chan struct{})}, nil
 }
 
 // Close ends it. The routes keep the property; they are the daemon's, and end
@@ -109,7 +110,8 @@ func (a *acknowledging) see(message []byte) {
 		return
 	}
 	destination, ok := r.destination()
-	if !ok || int(r.head.Protocol) != a.protocol || r.head.Type != unix.RTN_UNICAST || r.table() != unix.RT_TABLE_MAIN ||
+	if !ok || int(r.head.Protocol) != a.protocol || r.head.Type != unix.RTN_UNICAST ||
+		r.table() != unix.RT_TABLE_MAIN ||
 		r.head.Flags&unix.RTM_F_CLONED != 0 || !a.network.Contains(destination.Addr()) || r.acknowledgesAtOnce() {
 		return
 	}

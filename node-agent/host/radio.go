@@ -159,12 +159,14 @@ func (r Radio) prepare(k *kernel, id uint64) (u *radioUndo, err error) {
 	switch {
 	case errors.Is(err, nl80211.ErrNone) || errors.Is(err, errNoRadio):
 		return nil, &Refused{Reason: r.Interface + " is not a radio: " + err.Error(),
-			Cure: "correct `interface` in agent.yaml, load the radio's driver, or say `radio: {mode: none}` in the campaign"}
+			Cure: "correct `interface` in agent.yaml, load the radio's driver, or say `radio: {mode: none}` in the " +
+				"campaign"}
 	case err != nil:
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, d.conn.Close()) }()
-	for _, check := range []func(Radio) (reason, cure string){d.checkMode, d.checkChannel, d.checkKill, d.checkUse, d.checkOthers} {
+	for _, check := range []func(Radio) (reason, cure string){d.checkMode, d.checkChannel, d.checkKill, d.checkUse,
+		d.checkOthers} {
 		if reason, cure := check(r); reason != "" {
 			return nil, &Refused{Reason: reason, Cure: cure}
 		}

@@ -33,7 +33,8 @@ func (d *radioDevice) former() (radioState, error) {
 	if err != nil || cell == nil {
 		return u, err
 	}
-	u.Network = &nl80211.Network{Mode: i.Mode, SSID: cell.SSID, BSSID: cell.BSSID, MHz: cell.MHz, Width: i.Width, BasicMbps: cell.BasicMbps}
+	u.Network = &nl80211.Network{Mode: i.Mode, SSID: cell.SSID, BSSID: cell.BSSID, MHz: cell.MHz, Width: i.Width,
+		BasicMbps: cell.BasicMbps}
 	return u, nil
 }
 
@@ -217,7 +218,8 @@ func setUp(name string, up bool) error {
 	}
 	err = setLink(link, &up, nil)
 	if errors.Is(err, unix.ERFKILL) {
-		return fmt.Errorf("%w: the radio is switched off: run `rfkill unblock wlan`, or switch it on at the machine", err)
+		return fmt.Errorf("%w: the radio is switched off: run `rfkill unblock wlan`, or switch it on at the machine",
+			err)
 	}
 	return err
 }
@@ -251,7 +253,8 @@ func (d *radioDevice) awaitJoined(n nl80211.Network, ended <-chan error) error {
 		}
 		// A cell that is heard later may be joined in the place of one that was made.
 		if time.Now().After(deadline) {
-			err := fmt.Errorf("join %q with BSSID %q on %d MHz: %s later the radio is in %s", n.SSID, n.BSSID, n.MHz, patience, there)
+			err := fmt.Errorf("join %q with BSSID %q on %d MHz: %s later the radio is in %s", n.SSID, n.BSSID, n.MHz,
+				patience, there)
 			for _, l := range lies {
 				err = fmt.Errorf("%w; %s", err, l)
 			}

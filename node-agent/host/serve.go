@@ -90,7 +90,8 @@ func serve(ctx context.Context, cfg Config, s system) (err error) {
 	if err != nil {
 		return err
 	}
-	srv := &server{instance: rand.Text(), keeper: own.keeper, uids: cfg.AllowUIDs, deadMan: cfg.DeadMan, lastCall: time.Now()}
+	srv := &server{instance: rand.Text(), keeper: own.keeper, uids: cfg.AllowUIDs, deadMan: cfg.DeadMan,
+		lastCall: time.Now()}
 	srv.abilities = func() []wire.Ability { return nil }
 	if s == nil {
 		srv.abilities = sync.OnceValue(func() []wire.Ability { return tcp.Probe(cfg.Feedback != "") })
@@ -126,7 +127,8 @@ func take(cfg Config, s system) (*owned, error) {
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	p := policy{interfaces: cfg.Interfaces, prefixes: cfg.Prefixes, binaries: binaries, feedback: cfg.Feedback, beside: cfg.Beside}
+	p := policy{interfaces: cfg.Interfaces, prefixes: cfg.Prefixes, binaries: binaries, feedback: cfg.Feedback,
+		beside: cfg.Beside}
 	return &owned{lock: lock, journal: j, binaries: binaries, keeper: newKeeper(s, j, replayed, p, cfg.Log)}, nil
 }
 

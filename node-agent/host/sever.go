@@ -74,7 +74,9 @@ func dropWaiting(device string) error {
 	if err != nil {
 		return err
 	}
-	neighbours, err := redump(func() ([]netlink.Neigh, error) { return netlink.NeighList(link.Attrs().Index, netlink.FAMILY_V4) })
+	neighbours, err := redump(func() ([]netlink.Neigh, error) {
+		return netlink.NeighList(link.Attrs().Index, netlink.FAMILY_V4)
+	})
 	if err != nil {
 		return fmt.Errorf("list neighbours on %q: %w", device, err)
 	}
@@ -136,7 +138,8 @@ func destroySocket(id netlink.SocketID) error {
 	message[0], message[1] = unix.AF_INET, unix.IPPROTO_TCP
 	native := nl.NativeEndian()
 	native.PutUint32(message[4:], 0xffff_ffff)
-	message = append(message, byte(id.SourcePort>>8), byte(id.SourcePort), byte(id.DestinationPort>>8), byte(id.DestinationPort))
+	message = append(message, byte(id.SourcePort>>8), byte(id.SourcePort), byte(id.DestinationPort>>8),
+		byte(id.DestinationPort))
 	for _, ip := range [][]byte{id.Source.To4(), id.Destination.To4()} {
 		message = append(append(message, ip...), make([]byte, 16-len(ip))...)
 	}

@@ -47,7 +47,8 @@ func (t *TCP) events(tBootNs int64, samples []*sample) []*wire.TCPEvent {
 }
 
 func see(tBootNs int64, s *sample) seen {
-	is := seen{tBootNs: tBootNs, retransmits: s.Retransmits, inARow: *s.RTOsInARow, cwnd: s.CwndSegments, ssthresh: s.ssthresh, state: s.CongestionState}
+	is := seen{tBootNs: tBootNs, retransmits: s.Retransmits, inARow: *s.RTOsInARow, cwnd: s.CwndSegments,
+		ssthresh: s.ssthresh, state: s.CongestionState}
 	if s.RTOsTotal != nil {
 		is.rtos = *s.RTOsTotal
 	}
@@ -60,7 +61,8 @@ func (was seen) since(out []*wire.TCPEvent, is seen, s *sample, known bool) []*w
 		if count == 0 {
 			return
 		}
-		e := &wire.TCPEvent{Flow: s.Flow, Stream: s.Stream, Cookie: s.Cookie, Local: s.Local, Remote: s.Remote, Event: name, Source: "tcp_info",
+		e := &wire.TCPEvent{Flow: s.Flow, Stream: s.Stream, Cookie: s.Cookie, Local: s.Local, Remote: s.Remote,
+			Event: name, Source: "tcp_info",
 			Count: count, CwndSegments: &s.CwndSegments, SsthreshSegments: s.SsthreshSegments}
 		if known {
 			from, before := was.tBootNs, was.cwnd // copies, so that a sample without events allocates nothing

@@ -79,7 +79,8 @@ func (m *Machine) Sample(tBootNs int64) ([]wire.Body, error) {
 	}
 	m.readNs = tBootNs
 	now, known := m.Now()
-	changed := now.BatteryState != m.told.BatteryState || now.Alarm != "" && m.told.Alarm == "" || now.Alarm == "" && m.told.Alarm != ""
+	changed := now.BatteryState != m.told.BatteryState || now.Alarm != "" && m.told.Alarm == "" || now.Alarm == "" &&
+		m.told.Alarm != ""
 	if !known && m.room == nil || !first && !changed && tBootNs-m.toldNs < tellMachine.Nanoseconds() {
 		return nil, nil
 	}
@@ -145,7 +146,8 @@ func (m *Machine) power(out *wire.Machine) {
 // charge is what a battery holds, can hold, and gives at present, in µWh and
 // µW or in µAh and µA; 0 for what it does not tell.
 func charge(dir string) (stock, size, draw float64) {
-	for _, names := range [][3]string{{"energy_now", "energy_full", "power_now"}, {"charge_now", "charge_full", "current_now"}} {
+	for _, names := range [][3]string{{"energy_now", "energy_full", "power_now"},
+		{"charge_now", "charge_full", "current_now"}} {
 		stock, ok := number(dir, names[0])
 		if !ok {
 			continue

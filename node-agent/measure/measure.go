@@ -63,7 +63,8 @@ const keptTicks = 9000
 
 // NewSampler makes a sampler; Run starts it. A source that fails is reported
 // once, as an event, and asked again at the next beat.
-func NewSampler(clk clock.Clock, interval time.Duration, sources []Source, emit func(tBootNs int64, b wire.Body) error) *Sampler {
+func NewSampler(clk clock.Clock, interval time.Duration, sources []Source,
+	emit func(tBootNs int64, b wire.Body) error) *Sampler {
 	return &Sampler{
 		clk: clk, interval: interval, sources: sources, emit: emit, sleep: sleep,
 		troubles: make([]string, len(sources)),
@@ -71,7 +72,8 @@ func NewSampler(clk clock.Clock, interval time.Duration, sources []Source, emit 
 }
 
 // Loop is Run of a sampler that emits, at its end, its lateness over its whole life.
-func Loop(ctx context.Context, clk clock.Clock, interval time.Duration, sources []Source, emit func(tBootNs int64, b wire.Body) error) error {
+func Loop(ctx context.Context, clk clock.Clock, interval time.Duration, sources []Source,
+	emit func(tBootNs int64, b wire.Body) error) error {
 	s := NewSampler(clk, interval, sources, emit)
 	from := clk.BootNs()
 	if err := s.Run(ctx); err != nil {
@@ -199,7 +201,8 @@ func (s *Sampler) Lateness(fromBootNs, toBootNs int64) *wire.Lateness {
 		}
 	}
 	s.mu.Unlock()
-	out := &wire.Lateness{Source: "sampler", WindowS: float64(toBootNs-fromBootNs) / 1e9, Events: uint64(len(late)), SumS: float64(behind) / 1e9}
+	out := &wire.Lateness{Source: "sampler", WindowS: float64(toBootNs-fromBootNs) / 1e9, Events: uint64(len(late)),
+		SumS: float64(behind) / 1e9}
 	if len(late) == 0 {
 		return out
 	}

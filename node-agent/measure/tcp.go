@@ -83,8 +83,10 @@ const (
 // port is a stranger's. It works without privileges, in the network namespace
 // in which it is first used.
 func NewTCP(self string, flows []wire.Flow, addresses map[string]netip.Addr) *TCP {
-	t := &TCP{sock: kernelSocket{protocol: unix.NETLINK_INET_DIAG}, ends: kernelSocket{protocol: unix.NETLINK_INET_DIAG, groups: destroyedTCP},
-		congestion: map[uint64]string{}, living: map[uint64]bool{}, seen: map[uint64]seen{}, families: []uint8{unix.AF_INET, unix.AF_INET6}}
+	t := &TCP{sock: kernelSocket{protocol: unix.NETLINK_INET_DIAG}, ends: kernelSocket{protocol: unix.NETLINK_INET_DIAG,
+		groups: destroyedTCP},
+		congestion: map[uint64]string{}, living: map[uint64]bool{}, seen: map[uint64]seen{},
+		families: []uint8{unix.AF_INET, unix.AF_INET6}}
 	for _, f := range flows {
 		client, server := f.From, f.To
 		if f.Reverse {
@@ -352,7 +354,8 @@ func (t *TCP) ask() ([]*sample, error) {
 	for from := 0; from < len(t.sockets); from += requestsAtOnce {
 		to := min(from+requestsAtOnce, len(t.sockets))
 		for i := from; i < to; i++ {
-			t.sockets[i].seq = t.sock.putHeader(t.requests[i*oneRequestBytes:(i+1)*oneRequestBytes], sockDiagByFamily, 0)
+			t.sockets[i].seq = t.sock.putHeader(t.requests[i*oneRequestBytes:(i+1)*oneRequestBytes], sockDiagByFamily,
+				0)
 		}
 		if err := t.sock.send(t.requests[from*oneRequestBytes : to*oneRequestBytes]); err != nil {
 			return nil, err

@@ -23,9 +23,11 @@ type Interface struct {
 
 // widths are channel widths as iw(8) words them (enum nl80211_chan_width).
 var widths = map[uint32]string{
-	unix.NL80211_CHAN_WIDTH_20_NOHT: "20 MHz (no HT)", unix.NL80211_CHAN_WIDTH_20: "20 MHz", unix.NL80211_CHAN_WIDTH_40: "40 MHz",
-	unix.NL80211_CHAN_WIDTH_80: "80 MHz", unix.NL80211_CHAN_WIDTH_80P80: "80+80 MHz", unix.NL80211_CHAN_WIDTH_160: "160 MHz",
-	unix.NL80211_CHAN_WIDTH_5: "5 MHz", unix.NL80211_CHAN_WIDTH_10: "10 MHz",
+	unix.NL80211_CHAN_WIDTH_20_NOHT: "20 MHz (no HT)", unix.NL80211_CHAN_WIDTH_20: "20 MHz",
+	unix.NL80211_CHAN_WIDTH_40: "40 MHz",
+	unix.NL80211_CHAN_WIDTH_80: "80 MHz", unix.NL80211_CHAN_WIDTH_80P80: "80+80 MHz",
+	unix.NL80211_CHAN_WIDTH_160: "160 MHz",
+	unix.NL80211_CHAN_WIDTH_5:   "5 MHz", unix.NL80211_CHAN_WIDTH_10: "10 MHz",
 }
 
 // WidthNoHT is the width of a channel on which only the rates of 802.11a, b

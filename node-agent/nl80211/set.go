@@ -83,7 +83,8 @@ func (c *Conn) connect(ifindex int, n Network, bssid net.HardwareAddr) error {
 			e.Flag(unix.NL80211_ATTR_DISABLE_HT, true)
 		}
 	})
-	if err != nil && !errors.Is(err, unix.EALREADY) && !errors.Is(err, unix.EINPROGRESS) && !errors.Is(err, unix.EISCONN) {
+	if err != nil && !errors.Is(err, unix.EALREADY) && !errors.Is(err, unix.EINPROGRESS) &&
+		!errors.Is(err, unix.EISCONN) {
 		return fmt.Errorf("connect to %q on %d MHz: %w", n.SSID, n.MHz, err)
 	}
 	return nil
@@ -126,7 +127,9 @@ func (c *Conn) Leave(ifindex int, mode string) error {
 func (c *Conn) SetMode(ifindex int, mode string) error {
 	t, err := iftype(mode)
 	if err == nil {
-		err = c.do(unix.NL80211_CMD_SET_INTERFACE, ifindex, func(e *netlink.AttributeEncoder) { e.Uint32(unix.NL80211_ATTR_IFTYPE, t) })
+		err = c.do(unix.NL80211_CMD_SET_INTERFACE, ifindex, func(e *netlink.AttributeEncoder) {
+			e.Uint32(unix.NL80211_ATTR_IFTYPE, t)
+		})
 	}
 	if err != nil {
 		return fmt.Errorf("set mode %s: %w", mode, err)
@@ -205,7 +208,9 @@ func (c *Conn) SetPowerSave(ifindex int, on bool) error {
 	if on {
 		state = unix.NL80211_PS_ENABLED
 	}
-	err := c.do(unix.NL80211_CMD_SET_POWER_SAVE, ifindex, func(e *netlink.AttributeEncoder) { e.Uint32(unix.NL80211_ATTR_PS_STATE, state) })
+	err := c.do(unix.NL80211_CMD_SET_POWER_SAVE, ifindex, func(e *netlink.AttributeEncoder) {
+		e.Uint32(unix.NL80211_ATTR_PS_STATE, state)
+	})
 	if err != nil {
 		return fmt.Errorf("set power save: %w", err)
 	}

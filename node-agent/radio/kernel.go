@@ -132,7 +132,8 @@ func (k *Kernel) cells(out *wire.Caps, ifindex int, tested bool) {
 		if cell.Joined && tested {
 			out.SSID, out.BSSID, out.BasicRatesMbps = cell.SSID, cell.BSSID, cell.BasicMbps
 		} else {
-			out.Heard = append(out.Heard, wire.HeardCell{SSID: cell.SSID, BSSID: cell.BSSID, Channel: nl80211.Channel(cell.MHz), SignalDbm: cell.SignalDbm, AgeMs: int64(cell.SeenMsAgo)})
+			out.Heard = append(out.Heard, wire.HeardCell{SSID: cell.SSID, BSSID: cell.BSSID,
+				Channel: nl80211.Channel(cell.MHz), SignalDbm: cell.SignalDbm, AgeMs: int64(cell.SeenMsAgo)})
 		}
 	}
 }
@@ -160,7 +161,8 @@ func (k *Kernel) phy(out *wire.Caps, index, mhz int, other *nl80211.Interface) {
 
 // beside is what the tested interface shares its radio with.
 func beside(p nl80211.Phy, other nl80211.Interface) *wire.Beside {
-	b := &wire.Beside{Interface: other.Name, Mode: other.Mode, Channel: nl80211.Channel(other.MHz), Channels: map[string]int{}}
+	b := &wire.Beside{Interface: other.Name, Mode: other.Mode, Channel: nl80211.Channel(other.MHz),
+		Channels: map[string]int{}}
 	for _, mode := range p.Modes {
 		if n := p.Beside(mode, other.Mode); n > 0 {
 			b.Channels[mode] = n
@@ -231,13 +233,15 @@ func (k *Kernel) surveys(tBootNs int64, ifindex int) (out []wire.Body, err error
 	}
 	for _, s := range all {
 		if s.InUse {
-			out = append(out, &wire.Survey{Channel: nl80211.Channel(s.MHz), NoiseDbm: s.NoiseDbm, ActiveMs: s.ActiveMs, BusyMs: s.BusyMs})
+			out = append(out, &wire.Survey{Channel: nl80211.Channel(s.MHz), NoiseDbm: s.NoiseDbm, ActiveMs: s.ActiveMs,
+				BusyMs: s.BusyMs})
 		}
 	}
 	return out, nil
 }
 
 func stationOf(s nl80211.Station) *wire.Station {
-	return &wire.Station{Peer: s.MAC, SignalDbm: s.SignalDbm, TxBitrateMbps: s.TxBitrateMbps, RxBitrateMbps: s.RxBitrateMbps,
-		TxRetries: s.TxRetries, TxFailed: s.TxFailed, InactiveMs: s.InactiveMs}
+	return &wire.Station{Peer: s.MAC, SignalDbm: s.SignalDbm, TxBitrateMbps: s.TxBitrateMbps,
+		RxBitrateMbps: s.RxBitrateMbps,
+		TxRetries:     s.TxRetries, TxFailed: s.TxFailed, InactiveMs: s.InactiveMs}
 }

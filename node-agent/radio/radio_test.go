@@ -83,7 +83,8 @@ func TestClientFollowsAndReconnects(t *testing.T) {
 		t.Fatalf("%d samples, %v", len(got), err)
 	}
 	first, second := got[0].(*wire.Station), got[1].(*wire.Station)
-	if first.Peer != "02:00:00:00:00:02" || *first.SignalDbm != -61 || second.Peer != "02:00:00:00:00:03" || got[2].(*wire.Survey).Channel != 6 {
+	if first.Peer != "02:00:00:00:00:02" || *first.SignalDbm != -61 || second.Peer != "02:00:00:00:00:03" ||
+		got[2].(*wire.Survey).Channel != 6 {
 		t.Errorf("samples %+v %+v %+v", first, second, got[2])
 	}
 	if again, _ := c.Sample(1); len(again) != 0 {
@@ -131,7 +132,8 @@ func TestClientWishesForWhatWillBeSampled(t *testing.T) {
 	if hz := wished(t, wishes); hz != 0 {
 		t.Errorf("before anything is sampled %d Hz were wished for", hz)
 	}
-	for interval, want := range map[time.Duration]int{100 * time.Millisecond: 10, 500 * time.Millisecond: 4, time.Second: 2, time.Minute: 1, 0: 0} {
+	for interval, want := range map[time.Duration]int{100 * time.Millisecond: 10, 500 * time.Millisecond: 4,
+		time.Second: 2, time.Minute: 1, 0: 0} {
 		c.Pace(interval)
 		if hz := wished(t, wishes); hz != want {
 			t.Errorf("sampled every %v, %d Hz were wished for, want %d", interval, hz, want)
@@ -176,7 +178,8 @@ func TestStationsAreDecodedWhenSampled(t *testing.T) {
 		t.Errorf("%d dropped before the sample, want 2", n)
 	}
 	got, err := c.Sample(0)
-	if err != nil || len(got) != 2 || *got[0].(*wire.Station).SignalDbm != -51 || *got[1].(*wire.Station).SignalDbm != -61 {
+	if err != nil || len(got) != 2 || *got[0].(*wire.Station).SignalDbm != -51 || *got[1].(*wire.Station).SignalDbm !=
+		-61 {
 		t.Errorf("samples %v, %v", got, err)
 	}
 	if n := c.Dropped(); n != 4 {
@@ -185,7 +188,8 @@ func TestStationsAreDecodedWhenSampled(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	f.Add([]byte(`{"caps":{"driver":"medium","rates_mbps":[6,54]}}` + "\n" + `{"station":{"peer":"02:00:00:00:00:01","signal_dbm":-60.5}}`))
+	f.Add([]byte(`{"caps":{"driver":"medium","rates_mbps":[6,54]}}` + "\n" +
+		`{"station":{"peer":"02:00:00:00:00:01","signal_dbm":-60.5}}`))
 	f.Add([]byte(`{"survey":{"channel":6},"dropped":18446744073709551615}`))
 	f.Add([]byte(`{"station":{}}` + "\nnull\n[]\n{}"))
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -45,7 +45,8 @@ type feedbackReader struct {
 
 // NewServer makes a server for one interface.
 func NewServer(iface string) *Server {
-	return &Server{kernel: NewKernel(iface), watch: watchKernel, readers: map[*feedbackReader]bool{}, failed: map[string]uint64{}}
+	return &Server{kernel: NewKernel(iface), watch: watchKernel, readers: map[*feedbackReader]bool{},
+		failed: map[string]uint64{}}
 }
 
 func watchKernel(ctx context.Context, f func(nl80211.Event)) (err error) {

@@ -28,12 +28,15 @@ func (b *batmanAdv) ask(ctx context.Context) (state, error) {
 }
 
 func batmanState(s batman.State) state {
-	out := state{counts: wire.RoutingCount{Protocol: batman.Protocol, RoutesInstalled: s.Originators, Neighbors: []wire.RoutingNeighbor{}}}
+	out := state{counts: wire.RoutingCount{Protocol: batman.Protocol, RoutesInstalled: s.Originators,
+		Neighbors: []wire.RoutingNeighbor{}}}
 	for _, n := range s.Neighbors {
-		out.counts.Neighbors = append(out.counts.Neighbors, wire.RoutingNeighbor{Addr: n.Addr, Symmetric: n.Symmetric, Cost: n.Cost})
+		out.counts.Neighbors = append(out.counts.Neighbors, wire.RoutingNeighbor{Addr: n.Addr, Symmetric: n.Symmetric,
+			Cost: n.Cost})
 	}
 	for _, r := range s.Routes {
-		out.routes = append(out.routes, wire.RouteChange{Destination: r.Destination, NextHops: []string{r.NextHop}, Metric: &r.Cost})
+		out.routes = append(out.routes, wire.RouteChange{Destination: r.Destination, NextHops: []string{r.NextHop},
+			Metric: &r.Cost})
 	}
 	return out
 }

@@ -54,7 +54,8 @@ func timeACKs(t *testing.T, sets, rounds int, names func(t *testing.T) []string)
 	for set := range sets {
 		t.Run(fmt.Sprintf("set %d", set+1), func(t *testing.T) {
 			a.p = newPeer(t, false)
-			a.p.ns.Run(t, "ip", "route", "change", "10.55.0.0/24", "dev", "path0", "proto", "kernel", "scope", "link", "src", senderAddr,
+			a.p.ns.Run(t, "ip", "route", "change", "10.55.0.0/24", "dev", "path0", "proto", "kernel", "scope", "link",
+				"src", senderAddr,
 				"initcwnd", strconv.Itoa(batchWindow))
 			a.open(t, names(t))
 			a.sets = append(a.sets, make([][]float64, len(a.conns)))
@@ -150,7 +151,8 @@ func (a *ackCosts) round(t *testing.T) {
 		}
 		began := time.Now()
 		for _, f := range batch[batchWarm:] { // Go's own preparations for a system call would be timed too
-			_, _, errno := syscall.RawSyscall(syscall.SYS_WRITE, uintptr(a.p.fd), uintptr(unsafe.Pointer(&f[0])), uintptr(len(f)))
+			_, _, errno := syscall.RawSyscall(syscall.SYS_WRITE, uintptr(a.p.fd), uintptr(unsafe.Pointer(&f[0])),
+				uintptr(len(f)))
 			if errno != 0 {
 				t.Fatal(errno)
 			}

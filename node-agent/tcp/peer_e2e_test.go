@@ -49,7 +49,8 @@ func newPeer(t *testing.T, sack bool) *peer {
 	testnet.Need(t)
 	p := &peer{ns: testnet.NewNS(t, "snd"), conns: map[uint16]*played{}, sack: sack, buf: make([]byte, 2048)}
 	setSysctls(t, p.ns, classicSysctls(sack))
-	setSysctls(t, p.ns, map[string]string{"tcp_wmem": "4096 8388608 8388608", "tcp_rto_min_us": "20000000", "tcp_slow_start_after_idle": "0"})
+	setSysctls(t, p.ns, map[string]string{"tcp_wmem": "4096 8388608 8388608", "tcp_rto_min_us": "20000000",
+		"tcp_slow_start_after_idle": "0"})
 	p.file = p.ns.Tun(t, "path0", senderAddr+"/24")
 	t.Cleanup(func() { _ = p.file.Close() })
 	p.fd = int(p.file.Fd())
@@ -68,7 +69,8 @@ func (p *peer) dial(t *testing.T, congestion string, roundTrip time.Duration) *p
 		return err
 	})
 	t.Cleanup(func() { p.hangUp(t, c) })
-	here, there := &unix.SockaddrInet4{Addr: netip.MustParseAddr(senderAddr).As4()}, &unix.SockaddrInet4{Addr: netip.MustParseAddr(receiverAddr).As4(), Port: 5000}
+	here, there := &unix.SockaddrInet4{Addr: netip.MustParseAddr(senderAddr).As4()},
+		&unix.SockaddrInet4{Addr: netip.MustParseAddr(receiverAddr).As4(), Port: 5000}
 	connect := func() error {
 		if err := unix.Connect(c.fd, there); !errors.Is(err, unix.EINPROGRESS) {
 			return errors.Join(errors.New("connect did not wait"), err)

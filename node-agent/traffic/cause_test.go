@@ -14,8 +14,10 @@ import (
 // What iperf3 says, word for word, by the version that says it so.
 func TestCauseOfWhatIperf3Says(t *testing.T) {
 	const (
-		hint318 = "unable to connect to server - server may have stopped running or use a different port, firewall issue, etc.: "
-		recv318 = "unable to receive control message - port may not be available, the other side may have stopped running, etc.: "
+		hint318 = "unable to connect to server - server may have stopped running or use a different port, firewall " +
+			"issue, etc.: "
+		recv318 = "unable to receive control message - port may not be available, the other side may have stopped " +
+			"running, etc.: "
 	)
 	for said, want := range map[string]string{
 		"": "",
@@ -51,15 +53,22 @@ func TestCauseOfWhatIperf3Says(t *testing.T) {
 		"SERVER ERROR - unable to create a new stream: , errno: Permission denied":    wire.CauseTool,
 		"unable to create a new stream: Permission denied":                            wire.CauseTool,
 		// a stale errno
-		"unable to create a new stream: Connection refused":                                              wire.CauseTool,
-		"unable to create a new stream: No space left on device":                                         wire.CauseTool,
-		"unable to connect to server: Cannot assign requested address":                                   wire.CauseTool,
-		"unable to connect to server: Name or service not known":                                         wire.CauseTool,
-		"unable to accept stream connection: Too many open files":                                        wire.CauseTool,
-		"unable to start listener for connections: Address already in use":                               wire.CauseTool,
-		"unable to set TCP_CONGESTION: Supplied congestion control algorithm not supported on this host": wire.CauseTool,
-		"test duration valid values are 0 to 86400 seconds":                                              wire.CauseTool,
-		"something that a later version says":                                                            wire.CauseTool,
+		"unable to create a new stream: Connection refused": wire.
+			CauseTool,
+		"unable to create a new stream: No space left on device": wire.
+			CauseTool,
+		"unable to connect to server: Cannot assign requested address": wire.
+			CauseTool,
+		"unable to connect to server: Name or service not known": wire.
+			CauseTool,
+		"unable to accept stream connection: Too many open files": wire.
+			CauseTool,
+		"unable to start listener for connections: Address already in use": wire.
+			CauseTool,
+		"unable to set TCP_CONGESTION: Supplied congestion control algorithm not supported on " +
+			"this host": wire.CauseTool,
+		"test duration valid values are 0 to 86400 seconds": wire.CauseTool,
+		"something that a later version says":               wire.CauseTool,
 	} {
 		if got := causeOf(said); got != want {
 			t.Errorf("%q comes from %q, want %q", said, got, want)
@@ -70,21 +79,26 @@ func TestCauseOfWhatIperf3Says(t *testing.T) {
 func TestHowAProcessEnded(t *testing.T) {
 	const mess = `{ "start":{}, "error":"unable to connect to server: No route to host" }`
 	for name, c := range map[string]struct{ script, ended, signal, cause string }{
-		"well":                {`echo '{"end":{}}'`, wire.EndedItself, "", ""},
-		"with a warning":      {`echo '{"end":{}}'; echo 'iperf3: getsockopt - Invalid argument' >&2`, wire.EndedItself, "", ""},
-		"by the network":      {`echo '` + mess + `'; exit 1`, wire.EndedItself, "", wire.CauseUnreachable},
-		"refused, in text":    {`echo 'iperf3: error - unable to connect to server: Connection refused' >&2; exit 1`, wire.EndedItself, "", wire.CauseRefused},
-		"without a word":      {`exit 3`, wire.EndedItself, "", wire.CauseTool},
-		"killed":              {`kill -9 $$`, wire.EndedSignal, "SIGKILL", ""},
-		"its disk full":       {`kill -BUS $$`, wire.EndedSignal, "SIGBUS", ""},
-		"by a signal it took": {`echo '{"error":"interrupt - the server has terminated"}'; exit 1`, wire.EndedSignal, "", ""},
-		"the same, 3.21":      {`echo '{"error":"interrupt - the server has terminated by signal Terminated(15)"}'; exit 0`, wire.EndedSignal, "", ""},
+		"well": {`echo '{"end":{}}'`, wire.EndedItself, "", ""},
+		"with a warning": {`echo '{"end":{}}'; echo 'iperf3: getsockopt - Invalid argument' >&2`, wire.EndedItself,
+			"", ""},
+		"by the network": {`echo '` + mess + `'; exit 1`, wire.EndedItself, "", wire.CauseUnreachable},
+		"refused, in text": {`echo 'iperf3: error - unable to connect to server: Connection refused' >&2; exit 1`,
+			wire.EndedItself, "", wire.CauseRefused},
+		"without a word": {`exit 3`, wire.EndedItself, "", wire.CauseTool},
+		"killed":         {`kill -9 $$`, wire.EndedSignal, "SIGKILL", ""},
+		"its disk full":  {`kill -BUS $$`, wire.EndedSignal, "SIGBUS", ""},
+		"by a signal it took": {`echo '{"error":"interrupt - the server has terminated"}'; exit 1`, wire.EndedSignal,
+			"", ""},
+		"the same, 3.21": {`echo '{"error":"interrupt - the server has terminated by signal Terminated(15)"}'; exit 0`,
+			wire.EndedSignal, "", ""},
 	} {
 		out := run(t, t.Context(), c.script, time.Minute).Wait()
 		if out.Ended != c.ended || out.Signal != c.signal || out.Cause != c.cause {
 			t.Errorf("%s: %+v", name, out)
 		}
-		if out.StartedBootNs == nil || out.EndedBootNs == nil || *out.EndedBootNs < *out.StartedBootNs || out.StoppedBootNs != nil {
+		if out.StartedBootNs == nil || out.EndedBootNs == nil || *out.EndedBootNs < *out.StartedBootNs ||
+			out.StoppedBootNs != nil {
 			t.Errorf("%s: its times are %+v", name, out)
 		}
 	}
@@ -100,7 +114,8 @@ func TestAProcessThatIsStoppedSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := p.Wait()
-	if out.Ended != wire.EndedItself || out.StoppedBootNs == nil || *out.StoppedBootNs < *out.StartedBootNs || *out.EndedBootNs-*out.StoppedBootNs < 90e6 {
+	if out.Ended != wire.EndedItself || out.StoppedBootNs == nil || *out.StoppedBootNs < *out.StartedBootNs ||
+		*out.EndedBootNs-*out.StoppedBootNs < 90e6 {
 		t.Errorf("%+v", out)
 	}
 }

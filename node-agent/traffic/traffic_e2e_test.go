@@ -80,25 +80,29 @@ func (s nodeSpec) run(r *nodeResult) (err error) {
 	if !bufio.NewScanner(os.Stdin).Scan() {
 		return fmt.Errorf("no go")
 	}
-	tcp, iface := measure.NewTCP(s.Self, []wire.Flow{s.Flow}, map[string]netip.Addr{"n1": netip.MustParseAddr("10.77.0.1"), "n2": netip.MustParseAddr("10.77.0.2")}), measure.NewInterface(s.Iface)
+	tcp, iface := measure.NewTCP(s.Self, []wire.Flow{s.Flow},
+		map[string]netip.Addr{"n1": netip.MustParseAddr("10.77.0.1"), "n2": netip.MustParseAddr("10.77.0.2")}),
+		measure.NewInterface(s.Iface)
 	if err := s.edge("open", tcp, iface, &r.Open, &r.IfaceOpen); err != nil {
 		return err
 	}
 	if s.Server {
 		p.EndWithin(s.EndWithin)
-	} else if p, err = g.Client(ctx, s.Flow, map[string]netip.Addr{"n1": netip.MustParseAddr("10.77.0.1"), "n2": netip.MustParseAddr("10.77.0.2")}[s.Self], s.Addr, s.Congestion, 2*time.Second); err != nil {
+	} else if p, err = g.Client(ctx, s.Flow, map[string]netip.Addr{"n1": netip.MustParseAddr("10.77.0.1"),
+		"n2": netip.MustParseAddr("10.77.0.2")}[s.Self], s.Addr, s.Congestion, 2*time.Second); err != nil {
 		return err
 	}
 	sampled := make(chan error, 1)
 	r.Newest = map[uint64]*wire.TCPSample{}
 	go func() {
-		sampled <- measure.Loop(ctx, clock.System{}, 5*time.Millisecond, []measure.Source{tcp}, func(_ int64, b wire.Body) error {
-			if one, ok := b.(*wire.TCPSample); ok {
-				r.Newest[one.Cookie] = one
-				r.Samples++
-			}
-			return nil
-		})
+		sampled <- measure.Loop(ctx, clock.System{}, 5*time.Millisecond, []measure.Source{tcp},
+			func(_ int64, b wire.Body) error {
+				if one, ok := b.(*wire.TCPSample); ok {
+					r.Newest[one.Cookie] = one
+					r.Samples++
+				}
+				return nil
+			})
 	}()
 	time.Sleep(time.Duration(s.Flow.DurationS * float64(time.Second)))
 	if err := s.edge("close", tcp, iface, &r.Close, &r.IfaceClose); err != nil {
@@ -111,7 +115,8 @@ func (s nodeSpec) run(r *nodeResult) (err error) {
 	return <-sampled
 }
 
-func (s nodeSpec) edge(name string, tcp *measure.TCP, iface *measure.Interface, to *[]*wire.TCPSample, counters **wire.Interface) error {
+func (s nodeSpec) edge(name string, tcp *measure.TCP, iface *measure.Interface, to *[]*wire.TCPSample,
+	counters **wire.Interface) error {
 	bodies, unknown, err := tcp.Edge(name)
 	if err != nil || unknown != 0 {
 		return fmt.Errorf("%d sockets of whose end nothing is known, %w", unknown, err)
@@ -276,8 +281,10 @@ func TestSixStreamsBothWaysAgreeWithIperf3AndTheInterface(t *testing.T) {
 			receiver, sender = client, server
 		}
 		for side, r := range map[string]nodeResult{"client": client, "server": server} {
-			if r.Error != "" || r.Iperf3.Killed != "" || r.Iperf3.ExitCode == nil || *r.Iperf3.ExitCode != 0 || r.LeftRunning || r.Iperf3.Side != side {
-				t.Fatalf("reverse %v, %s: error %q, killed %q, exit %v", reverse, side, r.Error, r.Iperf3.Killed, r.Iperf3.ExitCode)
+			if r.Error != "" || r.Iperf3.Killed != "" || r.Iperf3.ExitCode == nil || *r.Iperf3.ExitCode != 0 ||
+				r.LeftRunning || r.Iperf3.Side != side {
+				t.Fatalf("reverse %v, %s: error %q, killed %q, exit %v", reverse, side, r.Error, r.Iperf3.Killed,
+					r.Iperf3.ExitCode)
 			}
 		}
 		checkWindow(t, receiver)
@@ -401,14 +408,16 @@ func TestPeerThatVanishesLeavesPartialResultsInTime(t *testing.T) {
 
 func TestServerThatIsNeverContactedEnds(t *testing.T) {
 	w := newWorld(t)
-	tell, result := w.node(t, nodeSpec{Self: "n2", Flow: mainFlow(0.2), Server: true, Addr: netip.MustParseAddr("10.77.0.2"), EndWithin: 300 * time.Millisecond})
+	tell, result := w.node(t, nodeSpec{Self: "n2", Flow: mainFlow(0.2), Server: true,
+		Addr: netip.MustParseAddr("10.77.0.2"), EndWithin: 300 * time.Millisecond})
 	tell()
 	r := result()
 	if r.Error != "" || r.LeftRunning || !strings.Contains(r.Iperf3.Killed, "time-out") || len(r.Close) != 0 {
 		t.Errorf("%+v", r)
 	}
 	// The port is free again.
-	again, result := w.node(t, nodeSpec{Self: "n2", Flow: mainFlow(0.2), Server: true, Addr: netip.MustParseAddr("10.77.0.2"), EndWithin: 300 * time.Millisecond})
+	again, result := w.node(t, nodeSpec{Self: "n2", Flow: mainFlow(0.2), Server: true,
+		Addr: netip.MustParseAddr("10.77.0.2"), EndWithin: 300 * time.Millisecond})
 	again()
 	if r := result(); r.Error != "" {
 		t.Error(r.Error)
@@ -421,7 +430,8 @@ func TestClientWithoutAServerSaysSo(t *testing.T) {
 	tell()
 	r := result()
 	// iperf3 3.12 with -J exits with 0 though it failed: its error counts.
-	if r.Error != "" || r.Iperf3.ExitCode == nil || r.Iperf3.Ended != wire.EndedItself || r.Iperf3.Cause != wire.CauseRefused || r.Iperf3.Killed != "" {
+	if r.Error != "" || r.Iperf3.ExitCode == nil || r.Iperf3.Ended != wire.EndedItself || r.Iperf3.Cause !=
+		wire.CauseRefused || r.Iperf3.Killed != "" {
 		t.Errorf("%+v", r)
 	}
 }
@@ -437,7 +447,8 @@ func TestAnEndThatIsKilledIsToldFromItsPeer(t *testing.T) {
 		client, server := w.drive(t, f, func() {
 			time.Sleep(time.Second)
 			for _, pid := range testnet.Pids(ns.Name) {
-				if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); err == nil && string(name) == "iperf3\n" {
+				if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); err == nil && string(name) ==
+					"iperf3\n" {
 					if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 						t.Error(err)
 					}
@@ -471,7 +482,8 @@ func TestServerOnATakenPortIsAnError(t *testing.T) {
 	defer l.Close()
 	f := mainFlow(1)
 	f.Port = l.Addr().(*net.TCPAddr).Port
-	if _, err := generator(t, bin).Server(t.Context(), f, netip.MustParseAddr("127.0.0.1")); err == nil || !strings.Contains(err.Error(), "in use") {
+	if _, err := generator(t, bin).Server(t.Context(), f, netip.MustParseAddr("127.0.0.1")); err == nil ||
+		!strings.Contains(err.Error(), "in use") {
 		t.Errorf("somebody else's listener was taken for iperf3's: %v", err)
 	}
 }
@@ -492,10 +504,12 @@ func TestIperf3IsTriedOverLoopback(t *testing.T) {
 		t.Errorf("left behind: %v (%v)", left, err)
 	}
 	for what, spoilt := range map[string]Generator{
-		"an iperf3 that fails":        generator(t, program(t, `exec `+bin+` "$@" --no-such-option`)),
-		"a client that is killed":     generator(t, program(t, `case "$1" in -c) kill -9 $$;; esac; exec `+bin+` "$@"`)),
-		"a client that does not send": generator(t, program(t, `case "$1" in -c) echo '{}'; exit 0;; esac; exec `+bin+` "$@"`)),
-		"no folder":                   {Bin: bin, Folder: "/proc/nowhere", Clock: clock.System{}},
+		"an iperf3 that fails": generator(t, program(t, `exec `+bin+` "$@" --no-such-option`)),
+		"a client that is killed": generator(t, program(t, `case "$1" in -c) kill -9 $$;; esac; exec `+bin+
+			` "$@"`)),
+		"a client that does not send": generator(t, program(t, `case "$1" in -c) echo '{}'; exit 0;; esac; exec `+bin+
+			` "$@"`)),
+		"no folder": {Bin: bin, Folder: "/proc/nowhere", Clock: clock.System{}},
 	} {
 		err := spoilt.Try(t.Context())
 		t.Logf("%s: %v", what, err)

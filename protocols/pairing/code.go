@@ -119,7 +119,8 @@ func Parse(text string) (Code, error) {
 		return Code{}, fmt.Errorf("read code: a code begins with %s; `fieldmesh keys pair` shows one", scheme)
 	}
 	data, err := base32.StdEncoding.DecodeString(parts[2])
-	if err != nil || len(data) != codeBytes || !bytes.Equal(checkOf(data[:codeBytes-checkBytes]), data[codeBytes-checkBytes:]) {
+	if err != nil || len(data) != codeBytes || !bytes.Equal(checkOf(data[:codeBytes-checkBytes]),
+		data[codeBytes-checkBytes:]) {
 		return Code{}, fmt.Errorf("read code: %w", ErrMistyped)
 	}
 	c := Code{Address: strings.ToLower(parts[1])}

@@ -32,7 +32,8 @@ func TestE2EObjectsAreTheirSources(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(version), compiledBy) {
-		t.Skipf("the sources compile; whether the objects are theirs only %s can tell, and here is %s", compiledBy, version)
+		t.Skipf("the sources compile; whether the objects are theirs only %s can tell, and here is %s", compiledBy,
+			version)
 	}
 	sources, err := filepath.Glob("bpf/*.bpf.c")
 	if err != nil || len(sources) != len(Programs())+3 { // RTO, Clamp and Events

@@ -51,11 +51,13 @@ func NewWatch() (w *Watch, err error) {
 	if w.layout, err = kernelLayout(); err != nil {
 		return w, err
 	}
-	w.namespaces, err = ebpf.NewMap(&ebpf.MapSpec{Name: "namespaces", Type: ebpf.Hash, KeySize: 4, ValueSize: 8 * uint32(reasons), MaxEntries: maxNamespaces})
+	w.namespaces, err = ebpf.NewMap(&ebpf.MapSpec{Name: "namespaces", Type: ebpf.Hash, KeySize: 4,
+		ValueSize: 8 * uint32(reasons), MaxEntries: maxNamespaces})
 	if err != nil {
 		return w, err
 	}
-	if w.events, err = ebpf.NewMap(&ebpf.MapSpec{Name: "drops", Type: ebpf.RingBuf, MaxEntries: ringBytes}); err != nil {
+	if w.events, err = ebpf.NewMap(&ebpf.MapSpec{Name: "drops", Type: ebpf.RingBuf, MaxEntries: ringBytes}); err !=
+		nil {
 		return w, err
 	}
 	// The helpers that read the kernel's memory are for GPL-compatible programs.

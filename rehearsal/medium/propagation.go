@@ -110,11 +110,13 @@ func newPropagation(cfg PropagationConfig, freqHz float64) (Propagation, error) 
 			sense = discRatio * cfg.RangeM
 		}
 		if !(sense >= cfg.RangeM && sense <= 1e6) {
-			return nil, fmt.Errorf("check propagation: carrier sense to %g m is less than the range of %g m", sense, cfg.RangeM)
+			return nil, fmt.Errorf("check propagation: carrier sense to %g m is less than the range of %g m", sense,
+				cfg.RangeM)
 		}
 		return Disc{cfg.RangeM, sense}, nil
 	}
-	return nil, fmt.Errorf("check propagation: model %q: free_space, log_distance, two_ray_ground and disc are known", cfg.Model)
+	return nil, fmt.Errorf("check propagation: model %q: free_space, log_distance, two_ray_ground and disc are known",
+		cfg.Model)
 }
 
 func dbToRatio(db float64) float64    { return math.Pow(10, db/10) }

@@ -103,7 +103,8 @@ func (d *Drive) placeForSegment() error {
 	}
 	runUp := *c.SegmentM - c.StartM
 	if need := StopM(d.speed, c.AccelMps2); runUp < need {
-		return fmt.Errorf("plan drive: from start_m %g to segment_m %g the car has %.1f m to reach %g m/s and needs %.1f m",
+		return fmt.Errorf("plan drive: from start_m %g to segment_m %g the car has %.1f m to reach %g m/s and "+
+			"needs %.1f m",
 			c.StartM, *c.SegmentM, runUp, d.speed, need)
 	}
 	if d.sign < 0 {

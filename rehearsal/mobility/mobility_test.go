@@ -132,7 +132,8 @@ func TestSpeedIsTheDerivativeOfPlace(t *testing.T) {
 	const seed = 11
 	r := rand.New(rand.NewPCG(seed, 0))
 	for range 200 {
-		c := wire.Course{Kind: "depart", StartM: 5, AccelMps2: 0.5 + 3*r.Float64(), BrakeMps2: 1 + 4*r.Float64(), HeadingDeg: 360 * r.Float64()}
+		c := wire.Course{Kind: "depart", StartM: 5, AccelMps2: 0.5 + 3*r.Float64(), BrakeMps2: 1 + 4*r.Float64(),
+			HeadingDeg: 360 * r.Float64()}
 		d := mustNew(t, c, 1+30*r.Float64(), "outbound").Depart(sec(r.Float64())).Brake(sec(2 + 20*r.Float64()))
 		for range 50 {
 			at, h := sec(40*r.Float64()), sec(0.001)

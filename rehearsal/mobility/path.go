@@ -76,7 +76,9 @@ func (p Path) Ends() time.Duration { return p.knots[len(p.knots)-1].At }
 // At is the node at a time. DistanceM is to the plane's origin.
 func (p Path) At(t time.Duration) State {
 	// The segment that t is in begins at the last knot not after it.
-	i, exact := slices.BinarySearchFunc(p.knots, t, func(k Knot, t time.Duration) int { return int(min(max(k.At-t, -1), 1)) })
+	i, exact := slices.BinarySearchFunc(p.knots, t, func(k Knot, t time.Duration) int {
+		return int(min(max(k.At-t, -1), 1))
+	})
 	if !exact {
 		i--
 	}

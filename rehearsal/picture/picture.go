@@ -96,7 +96,8 @@ func SVG(s world.Sketch) string {
 		width, v.height(), v.left, v.top, v.wide, v.high)
 	fmt.Fprintf(&b, `<text x="%g" y="%g" font-size="15" font-weight="600" fill="#1d2329">%s, %s after setting off</text>`+"\n",
 		margin, margin+4, html.EscapeString(s.Title), html.EscapeString(fmt.Sprintf("%g s", s.AtS)))
-	fmt.Fprintf(&b, `<g clip-path="url(#plot)"><rect x="%g" y="%g" width="%g" height="%g" fill="#f7f8f9"/>`+"\n", v.left, v.top, v.wide, v.high)
+	fmt.Fprintf(&b, `<g clip-path="url(#plot)"><rect x="%g" y="%g" width="%g" height="%g" fill="#f7f8f9"/>`+"\n",
+		v.left, v.top, v.wide, v.high)
 	grid(&b, v)
 	if s.Area != nil {
 		fmt.Fprintf(&b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="none" stroke="#8b959d" stroke-dasharray="2 3"/>`+"\n",
@@ -127,12 +128,14 @@ func grid(b *strings.Builder, v view) {
 	every := step(90 / v.scale)
 	for k := math.Ceil(v.originX / every); v.x(k*every) < v.left+v.wide; k++ {
 		x := k*every + 0 // never -0
-		fmt.Fprintf(b, `<line x1="%.1f" x2="%.1f" y1="%g" y2="%g" stroke="#e3e7ea"/>`, v.x(x), v.x(x), v.top, v.top+v.high)
+		fmt.Fprintf(b, `<line x1="%.1f" x2="%.1f" y1="%g" y2="%g" stroke="#e3e7ea"/>`, v.x(x), v.x(x), v.top,
+			v.top+v.high)
 		fmt.Fprintf(b, `<text x="%.1f" y="%.1f" fill="#8b959d" font-size="11">%g m</text>`, v.x(x)+3, v.top+v.high-5, x)
 	}
 	for k := math.Ceil((v.maxYM - v.high/v.scale) / every); v.y(k*every) > v.top; k++ {
 		y := k*every + 0
-		fmt.Fprintf(b, `<line x1="%g" x2="%g" y1="%.1f" y2="%.1f" stroke="#e3e7ea"/>`, v.left, v.left+v.wide, v.y(y), v.y(y))
+		fmt.Fprintf(b, `<line x1="%g" x2="%g" y1="%.1f" y2="%.1f" stroke="#e3e7ea"/>`, v.left, v.left+v.wide, v.y(y),
+			v.y(y))
 		fmt.Fprintf(b, `<text x="%.1f" y="%.1f" fill="#8b959d" font-size="11">%g m</text>`, v.left+4, v.y(y)-3, y)
 	}
 	b.WriteString("\n")
@@ -196,7 +199,9 @@ const mostLabels = 8
 
 func links(b *strings.Builder, s world.Sketch, v view) {
 	sorted := slices.Clone(s.Links)
-	slices.SortStableFunc(sorted, func(a, b world.SketchLink) int { return int(math.Copysign(1, a.RateMbps-b.RateMbps)) })
+	slices.SortStableFunc(sorted, func(a, b world.SketchLink) int {
+		return int(math.Copysign(1, a.RateMbps-b.RateMbps))
+	})
 	for _, l := range sorted {
 		from, to := s.Nodes[l.From], s.Nodes[l.To]
 		stroke, wide, opacity := ink(l.RateMbps, s.HighestMbps)
@@ -276,7 +281,9 @@ func (t *taken) place(x float64, name string, heights ...float64) float64 {
 	half := 4 * float64(len(name)) // a letter is about eight units wide
 	for i, y := range heights {
 		b := box{x - half, y - 12, x + half, y + 4}
-		hit := slices.ContainsFunc(*t, func(o box) bool { return b.x0 < o.x1 && o.x0 < b.x1 && b.y0 < o.y1 && o.y0 < b.y1 })
+		hit := slices.ContainsFunc(*t, func(o box) bool {
+			return b.x0 < o.x1 && o.x0 < b.x1 && b.y0 < o.y1 && o.y0 < b.y1
+		})
 		if !hit || i == len(heights)-1 {
 			*t = append(*t, b)
 			return y
@@ -291,7 +298,8 @@ func legend(b *strings.Builder, s world.Sketch, v view) {
 	fmt.Fprintf(b, `<path d="M%g %gv6h%.1fv-6" fill="none" stroke="#1d2329" stroke-width="1.5"/><text x="%g" y="%g" fill="#1d2329">%g m</text>`,
 		margin, y, bar*v.scale, margin, y+22, bar)
 	x := margin + bar*v.scale + 40
-	fmt.Fprintf(b, `<text x="%g" y="%g" fill="#5b6670">link, by the best rate that carries data both ways:</text>`, x, y+8)
+	fmt.Fprintf(b, `<text x="%g" y="%g" fill="#5b6670">link, by the best rate that carries data both ways:</text>`, x,
+		y+8)
 	for i, rate := range []float64{s.HighestMbps, s.LowestMbps, 0} {
 		stroke, wide, opacity := ink(rate, s.HighestMbps)
 		label, dash := fmt.Sprintf("%g Mbit/s", rate), ""
@@ -320,7 +328,8 @@ func reachWords(s world.Sketch) string {
 	if high == low {
 		return fmt.Sprintf("circles: frames of every rate reach %.0f m", high)
 	}
-	text := fmt.Sprintf("circles: full frames at %g Mbit/s reach %.0f m (solid), at %g Mbit/s %.0f m (dashed), without shadowing and fading", s.HighestMbps, high, s.LowestMbps, low)
+	text := fmt.Sprintf("circles: full frames at %g Mbit/s reach %.0f m (solid), at %g Mbit/s %.0f m (dashed), "+
+		"without shadowing and fading", s.HighestMbps, high, s.LowestMbps, low)
 	if high-least > 0.5 {
 		text += "; the units differ"
 	}

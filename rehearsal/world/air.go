@@ -86,8 +86,9 @@ func (f *Field) mediumConfig(r wire.Radio) medium.Config {
 	c := f.cfg.Field
 	m := medium.Config{
 		Seed: f.cfg.Seed, Standard: or(r.Standard, medium.Standard80211g), Channel: or(r.Channel, 6),
-		Propagation: medium.PropagationConfig{Model: c.Propagation, Exponent: c.PathLossExponent, ReferenceM: c.ReferenceM,
-			RangeM: c.RangeM, CarrierSenseM: c.CarrierSenseM},
+		Propagation: medium.PropagationConfig{Model: c.Propagation, Exponent: c.PathLossExponent,
+			ReferenceM: c.ReferenceM,
+			RangeM:     c.RangeM, CarrierSenseM: c.CarrierSenseM},
 		RateControl: c.RateControl, CarrierSenseDbm: c.CarrierSenseDbm,
 		ShortRetryLimit: c.ShortRetryLimit, LongRetryLimit: c.LongRetryLimit,
 		ShortPreamble: c.ShortPreamble, LongSlot: c.LongSlot,
@@ -118,7 +119,8 @@ func (f *Field) mediumConfig(r wire.Radio) medium.Config {
 	for _, n := range f.nodes {
 		m.Nodes = append(m.Nodes, medium.NodeConfig{
 			Name: n.Name, MAC: n.mac.String(), TxPowerDbm: power + c.UnitPowerOffsetDb[n.Unit],
-			AntennaGainDbi: c.AntennaGainDbi + c.UnitGainOffsetDb[n.Unit], NoiseFigureDb: c.NoiseFigureDb + c.UnitNoiseOffsetDb[n.Unit],
+			AntennaGainDbi: c.AntennaGainDbi + c.UnitGainOffsetDb[n.Unit], NoiseFigureDb: c.NoiseFigureDb +
+				c.UnitNoiseOffsetDb[n.Unit],
 			HeightM: c.AntennaHeightM, Channel: c.Channels[n.Name],
 		})
 	}
@@ -134,7 +136,8 @@ func conditioned(m medium.Config, c *wire.Conditions) medium.Config {
 		m.QueueFrames = *c.QueueFrames
 	}
 	if c.ChannelErrorMean != nil {
-		m.ChannelError = medium.ChannelErrorConfig{Mean: *c.ChannelErrorMean, BurstFrames: orZero(c.ChannelErrorBurstFrames)}
+		m.ChannelError = medium.ChannelErrorConfig{Mean: *c.ChannelErrorMean,
+			BurstFrames: orZero(c.ChannelErrorBurstFrames)}
 	}
 	return m
 }
@@ -143,7 +146,8 @@ func conditioned(m medium.Config, c *wire.Conditions) medium.Config {
 func sameChannel(a, b medium.Config) bool {
 	if a.Standard != b.Standard || a.Channel != b.Channel || a.RateMbps != b.RateMbps ||
 		a.QueueFrames != b.QueueFrames || a.ChannelError != b.ChannelError ||
-		a.RTSThresholdBytes != b.RTSThresholdBytes || a.ShortRetryLimit != b.ShortRetryLimit || a.LongRetryLimit != b.LongRetryLimit {
+		a.RTSThresholdBytes != b.RTSThresholdBytes || a.ShortRetryLimit != b.ShortRetryLimit || a.LongRetryLimit !=
+		b.LongRetryLimit {
 		return false
 	}
 	for i := range a.Nodes {

@@ -23,9 +23,11 @@ func crowd(t testing.TB, n int) Config {
 		t.Fatal(err)
 	}
 	c := Config{Dir: dir, AgentCommand: []string{"/bin/sleep", "600"}, Seed: 1, Run: "crowd",
-		Field: FieldConfig{Propagation: "disc", RangeM: 250, Mobility: &MobilityConfig{Model: "grid", Columns: 20, SpacingM: 200}}}
+		Field: FieldConfig{Propagation: "disc", RangeM: 250, Mobility: &MobilityConfig{Model: "grid", Columns: 20,
+			SpacingM: 200}}}
 	for i := range n {
-		c.Nodes = append(c.Nodes, Node{Name: fmt.Sprintf("n%03d", i), Bare: true, MeshAddress: fmt.Sprintf("10.77.1.%d/16", i+1)})
+		c.Nodes = append(c.Nodes, Node{Name: fmt.Sprintf("n%03d", i), Bare: true,
+			MeshAddress: fmt.Sprintf("10.77.1.%d/16", i+1)})
 	}
 	return c
 }

@@ -98,8 +98,10 @@ func (f *Field) buildNode(t *thread, n *node, control netns.NsHandle) error {
 // way than it would go.
 func relay(address string) error {
 	for _, set := range [][2]string{
-		{"ip_forward", "1"}, {"conf/all/rp_filter", "0"}, {"conf/default/rp_filter", "0"}, {"conf/" + radioLink + "/rp_filter", "0"},
-		{"conf/all/send_redirects", "0"}, {"conf/default/send_redirects", "0"}, {"conf/" + radioLink + "/send_redirects", "0"},
+		{"ip_forward", "1"}, {"conf/all/rp_filter", "0"}, {"conf/default/rp_filter", "0"},
+		{"conf/" + radioLink + "/rp_filter", "0"},
+		{"conf/all/send_redirects", "0"}, {"conf/default/send_redirects", "0"},
+		{"conf/" + radioLink + "/send_redirects", "0"},
 	} {
 		if err := os.WriteFile("/proc/sys/net/ipv4/"+set[0], []byte(set[1]+"\n"), 0); err != nil {
 			return fmt.Errorf("let it forward: %w", err)

@@ -21,7 +21,8 @@ func TestTheEndOfAFieldIsToldInWholeSentences(t *testing.T) {
 		if err := f.cmd.Run(); err == nil {
 			t.Fatal("it ended well")
 		}
-		if got := f.lastWords(); !strings.HasSuffix(got, c.want) || strings.Contains(c.want, "--resume") != strings.HasPrefix(got, "; the kernel") {
+		if got := f.lastWords(); !strings.HasSuffix(got, c.want) || strings.Contains(c.want, "--resume") !=
+			strings.HasPrefix(got, "; the kernel") {
 			t.Errorf("%s: %q, want %q", c.script, got, c.want)
 		}
 	}

@@ -175,10 +175,12 @@ func (c FieldConfig) WithDefaults() (FieldConfig, error) {
 		return c, fmt.Errorf("check field: nmea_hz %g: 1, 5 and 10 are possible", c.NMEAHz)
 	}
 	if !(*c.SiteLatDeg >= -80 && *c.SiteLatDeg <= 80) || !(*c.SiteLonDeg >= -180 && *c.SiteLonDeg <= 180) {
-		return c, fmt.Errorf("check field: site %g, %g: latitude is -80 to 80 here, longitude -180 to 180", *c.SiteLatDeg, *c.SiteLonDeg)
+		return c, fmt.Errorf("check field: site %g, %g: latitude is -80 to 80 here, longitude -180 to 180",
+			*c.SiteLatDeg, *c.SiteLonDeg)
 	}
 	if !(c.SpacingM > 0) || !(c.AntennaHeightM > 0) {
-		return c, fmt.Errorf("check field: spacing_m %g and antenna_height_m %g must be above 0", c.SpacingM, c.AntennaHeightM)
+		return c, fmt.Errorf("check field: spacing_m %g and antenna_height_m %g must be above 0", c.SpacingM,
+			c.AntennaHeightM)
 	}
 	return c, nil
 }
@@ -265,7 +267,8 @@ func reachable(dir string) error {
 			return fmt.Errorf("check folder: %w", err)
 		}
 		if info.Mode().Perm()&0o001 == 0 {
-			return fmt.Errorf("check folder %q: %q is closed to other users, as whom the agents run; run: chmod o+x %s", dir, d, d)
+			return fmt.Errorf("check folder %q: %q is closed to other users, as whom the agents run; run: chmod o+x %s",
+				dir, d, d)
 		}
 		if d == filepath.Dir(d) {
 			return nil

@@ -83,7 +83,8 @@ func (f *Field) Settle(ctx context.Context, openBootNs, closeBootNs int64) ([]wi
 	if closeBootNs = min(closeBootNs, int64(now)); openBootNs > int64(f.placed) && closeBootNs > openBootNs {
 		open, closed := time.Duration(openBootNs), time.Duration(closeBootNs)
 		if closed-open > maxWindow {
-			return nil, fmt.Errorf("settle trial %d: a window of %v is longer than %v", f.trial.Number, closed-open, maxWindow)
+			return nil, fmt.Errorf("settle trial %d: a window of %v is longer than %v", f.trial.Number, closed-open,
+				maxWindow)
 		}
 		if a := f.air.Load(); a != nil {
 			l, err := a.channel.Lateness(open, closed)

@@ -145,7 +145,8 @@ func (f *Field) claim(ctx context.Context) (err error) {
 	}
 	for _, name := range f.ledger.Namespaces {
 		if _, err := os.Stat(filepath.Join(namesDir, name)); err == nil {
-			return fmt.Errorf("create field: namespace %q exists and no field owns it; run: ip netns del %s", name, name)
+			return fmt.Errorf("create field: namespace %q exists and no field owns it; run: ip netns del %s", name,
+				name)
 		}
 	}
 	return f.ledger.save(f.cfg.RunDir)

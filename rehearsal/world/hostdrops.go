@@ -130,7 +130,8 @@ func (f *Field) settleHosts(ctx context.Context) error {
 		f.note("warning", "the last frames without a route may be missing from the records: %v", err)
 	}
 	if missed := int64(counted) - int64(h.told.Load()); missed > int64(h.missed) {
-		f.note("warning", "%d frames without a route or a neighbour's answer are counted, but came too fast to be told one by one", missed-int64(h.missed))
+		f.note("warning", "%d frames without a route or a neighbour's answer are counted, but came too fast to be "+
+			"told one by one", missed-int64(h.missed))
 		h.missed = uint64(missed)
 	}
 	return nil

@@ -96,7 +96,8 @@ func TestARouteThatGoesInTheWindowIsTheCause(t *testing.T) {
 		t.Fatalf("%d packets told, %v counted: want the relay's, and 4 of alpha's counted only", len(told), counted)
 	}
 	for _, l := range told {
-		if l.Of != "relay" || l.Peer != "" || !strings.HasPrefix(l.Flow, "10.77.0.1:") || !strings.HasSuffix(l.Flow, ">"+far.String()+"/udp") {
+		if l.Of != "relay" || l.Peer != "" || !strings.HasPrefix(l.Flow, "10.77.0.1:") ||
+			!strings.HasSuffix(l.Flow, ">"+far.String()+"/udp") {
 			t.Errorf("%+v", l)
 		}
 	}

@@ -16,7 +16,8 @@ import (
 // inNode runs a command in a node's namespace.
 func inNode(t *testing.T, f *Field, name string, command ...string) (string, error) {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "ip", append([]string{"netns", "exec", f.nodes[f.find(name)].netns}, command...)...).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "ip", append([]string{"netns", "exec", f.nodes[f.find(name)].netns},
+		command...)...).CombinedOutput()
 	return string(out), err
 }
 
@@ -110,7 +111,8 @@ func TestBareNodesForwardAlongAChain(t *testing.T) {
 			if k < i {
 				via = i - 1
 			}
-			mustInNode(t, f, fmt.Sprintf("n%03d", i), "ip", "route", "add", fmt.Sprintf("10.77.1.%d/32", k+1), "via", fmt.Sprintf("10.77.1.%d", via+1), "dev", "wlan0", "onlink")
+			mustInNode(t, f, fmt.Sprintf("n%03d", i), "ip", "route", "add", fmt.Sprintf("10.77.1.%d/32", k+1), "via",
+				fmt.Sprintf("10.77.1.%d", via+1), "dev", "wlan0", "onlink")
 		}
 	}
 	trial := wire.Trial{Number: 3, Sender: "n000", Receiver: "n003", Course: wire.Course{Kind: "none"},
@@ -138,7 +140,8 @@ func TestBareNodesForwardAlongAChain(t *testing.T) {
 	for _, r := range records {
 		switch b := r.Body.(type) {
 		case *wire.Loss:
-			if b.Of == "n002" && b.Peer == "n003" && b.Cause == "out_of_range" && strings.HasSuffix(b.Flow, "/udp") && b.RetryLimit {
+			if b.Of == "n002" && b.Peer == "n003" && b.Cause == "out_of_range" && strings.HasSuffix(b.Flow, "/udp") &&
+				b.RetryLimit {
 				lost++
 			}
 		case *wire.MediumCount:
@@ -155,7 +158,8 @@ func TestBareNodesForwardAlongAChain(t *testing.T) {
 	if lost == 0 || far != 9000 {
 		t.Errorf("%d frames lost for the node that left; it got %g m far", lost, far)
 	}
-	if c := counted["n002"]; c == nil || c.Lost["out_of_range"] < uint64(lost) || c.Delivered < 2 || c.Attempts < c.Delivered {
+	if c := counted["n002"]; c == nil || c.Lost["out_of_range"] < uint64(lost) || c.Delivered < 2 ||
+		c.Attempts < c.Delivered {
 		t.Errorf("the last router counted %+v", c)
 	}
 }

@@ -101,7 +101,8 @@ func newMovement(c *MobilityConfig, names []string, seed uint64, dir string, sit
 	case "tracks":
 		err = errors.Join(m.readTracks(dir, site), m.stand(c.Positions))
 	default:
-		err = fmt.Errorf("check field's mobility: model %q is none of chain, grid, placed, random_waypoint, ns2, bonnmotion, tracks", c.Model)
+		err = fmt.Errorf("check field's mobility: model %q is none of chain, grid, placed, random_waypoint, ns2, "+
+			"bonnmotion, tracks", c.Model)
 	}
 	if err != nil {
 		return nil, err
@@ -131,7 +132,8 @@ func (m *movement) script(places []mobility.Place) error {
 		if err := m.area.Check(v.XM, v.YM); err != nil {
 			return fmt.Errorf("check field's mobility: move %d: %w", i+1, err)
 		}
-		moves[v.Node] = append(moves[v.Node], mobility.Move{At: time.Duration(v.AtS * float64(time.Second)), XM: v.XM, YM: v.YM, SpeedMps: v.SpeedMps})
+		moves[v.Node] = append(moves[v.Node], mobility.Move{At: time.Duration(v.AtS * float64(time.Second)), XM: v.XM,
+			YM: v.YM, SpeedMps: v.SpeedMps})
 	}
 	for i, name := range m.names {
 		if err := m.area.Check(places[i].XM, places[i].YM); err != nil {
@@ -186,7 +188,8 @@ func (m *movement) readFile(dir string) error {
 			return err
 		}
 		if len(paths) != len(m.names) {
-			return fmt.Errorf("%s: it moves %d nodes and the campaign has %d; allowed: as many, taken in order", m.cfg.File, len(paths), len(m.names))
+			return fmt.Errorf("%s: it moves %d nodes and the campaign has %d; allowed: as many, taken in order",
+				m.cfg.File, len(paths), len(m.names))
 		}
 		for i, p := range paths {
 			m.fixed[m.names[i]] = p

@@ -43,8 +43,10 @@ func noCar(repetition int) wire.Trial {
 // A trial that is still has the places of one that moves, at its beginning.
 func TestAStillTrialStays(t *testing.T) {
 	for name, m := range map[string]MobilityConfig{
-		"scripted": {Model: "chain", SpacingM: 100, Moves: []MoveConfig{{Node: "b", AtS: 0, XM: 100, YM: 500, SpeedMps: 10}}},
-		"waypoint": {Model: "random_waypoint", Area: &AreaConfig{WidthM: 500, HeightM: 500}, SpeedMinMps: 5, SpeedMaxMps: 10},
+		"scripted": {Model: "chain", SpacingM: 100,
+			Moves: []MoveConfig{{Node: "b", AtS: 0, XM: 100, YM: 500, SpeedMps: 10}}},
+		"waypoint": {Model: "random_waypoint", Area: &AreaConfig{WidthM: 500, HeightM: 500}, SpeedMinMps: 5,
+			SpeedMaxMps: 10},
 	} {
 		s, err := staged(t, m, nil)
 		if err != nil {
@@ -62,7 +64,8 @@ func TestAStillTrialStays(t *testing.T) {
 		}
 		stays, moves = stays.departing(0), moves.departing(0)
 		begin, later := stays.at(1, 0), stays.at(1, 20*time.Second)
-		if was := moves.at(1, 0); begin.XM != was.XM || begin.YM != was.YM || begin.XM != later.XM || begin.YM != later.YM {
+		if was := moves.at(1, 0); begin.XM != was.XM || begin.YM != was.YM || begin.XM != later.XM ||
+			begin.YM != later.YM {
 			t.Errorf("%s: %+v, later %+v; the moving one begins at %+v", name, begin, later, was)
 		}
 		if after := moves.at(1, 20*time.Second); after.XM == begin.XM && after.YM == begin.YM {
@@ -107,8 +110,9 @@ func TestScriptedNodesWaitForTheWindow(t *testing.T) {
 // Each repetition is a scenario of its own, which all its cells share; nodes
 // that are given a position stand there.
 func TestRandomWaypointByRepetition(t *testing.T) {
-	s, err := staged(t, MobilityConfig{Model: "random_waypoint", Area: &AreaConfig{400, 800}, SpeedMinMps: 1, SpeedMaxMps: 20,
-		Positions: map[string]Point{"a": {0, 0}, "c": {400, 800}}}, nil)
+	s, err := staged(t, MobilityConfig{Model: "random_waypoint", Area: &AreaConfig{400, 800}, SpeedMinMps: 1,
+		SpeedMaxMps: 20,
+		Positions:   map[string]Point{"a": {0, 0}, "c": {400, 800}}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +143,8 @@ func TestTracksAreNodes(t *testing.T) {
 	files := map[string]string{"a.nmea": walkNMEA, "b.gpx": walkGPX}
 	for align, x := range map[string]float64{"": 71.7 * 1.5, "clock": 71.7} {
 		// a thousandth of a degree of longitude at 50° is 71.7 m
-		m := MobilityConfig{Model: "tracks", Align: align, Tracks: map[string]string{"a": "movement/a.nmea", "b": "movement/b.gpx"}, Positions: map[string]Point{"c": {1, 2}}}
+		m := MobilityConfig{Model: "tracks", Align: align, Tracks: map[string]string{"a": "movement/a.nmea",
+			"b": "movement/b.gpx"}, Positions: map[string]Point{"c": {1, 2}}}
 		s, err := staged(t, m, files)
 		if err != nil {
 			t.Fatal(err)
@@ -163,16 +168,19 @@ func TestTracksAreNodes(t *testing.T) {
 
 // A car on its course, and the others where the mobility has them.
 func TestCarsDriveAmongNodesOfTheField(t *testing.T) {
-	s, err := staged(t, MobilityConfig{Model: "placed", Positions: map[string]Point{"a": {5, 5}, "b": {6, 6}, "c": {7, 7}}}, nil)
+	s, err := staged(t, MobilityConfig{Model: "placed", Positions: map[string]Point{"a": {5, 5}, "b": {6, 6},
+		"c": {7, 7}}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	speed := 10.0
-	scene, err := s.arrange(wire.Trial{Car: "a", Roadside: "b", SpeedMps: &speed, Course: wire.Course{Kind: "depart", StartM: 20, AccelMps2: 2, BrakeMps2: 2}})
+	scene, err := s.arrange(wire.Trial{Car: "a", Roadside: "b", SpeedMps: &speed, Course: wire.Course{Kind: "depart",
+		StartM: 20, AccelMps2: 2, BrakeMps2: 2}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, b, c := scene.at(0, 0), scene.at(1, 0), scene.at(2, 0); a.YM != 20 || b.XM != 0 || b.YM != 0 || c.XM != 7 || c.YM != 7 {
+	if a, b, c := scene.at(0, 0), scene.at(1, 0), scene.at(2, 0); a.YM != 20 || b.XM != 0 || b.YM != 0 || c.XM != 7 ||
+		c.YM != 7 {
 		t.Errorf("%+v %+v %+v", a, b, c)
 	}
 }
@@ -180,24 +188,27 @@ func TestCarsDriveAmongNodesOfTheField(t *testing.T) {
 func TestImpossibleMobilityIsRefused(t *testing.T) {
 	area := &AreaConfig{100, 100}
 	for want, m := range map[string]MobilityConfig{
-		"none of chain":     {Model: "walk"},
-		"columns":           {Model: "grid", SpacingM: 1},
-		"no position":       {Model: "placed", Positions: map[string]Point{"a": {}}},
-		"steady state":      {Model: "random_waypoint", Area: area, SpeedMaxMps: 3},
-		"is not a node":     {Model: "chain", SpacingM: 1, Moves: []MoveConfig{{Node: "z"}}},
-		"outside the area":  {Model: "chain", SpacingM: 99, Area: area},
-		"back from 9 s":     {Model: "chain", SpacingM: 9, Moves: []MoveConfig{{Node: "a", AtS: 9, XM: 1, SpeedMps: 1}, {Node: "a", AtS: 8, SpeedMps: 1}}},
+		"none of chain":    {Model: "walk"},
+		"columns":          {Model: "grid", SpacingM: 1},
+		"no position":      {Model: "placed", Positions: map[string]Point{"a": {}}},
+		"steady state":     {Model: "random_waypoint", Area: area, SpeedMaxMps: 3},
+		"is not a node":    {Model: "chain", SpacingM: 1, Moves: []MoveConfig{{Node: "z"}}},
+		"outside the area": {Model: "chain", SpacingM: 99, Area: area},
+		"back from 9 s": {Model: "chain", SpacingM: 9, Moves: []MoveConfig{{Node: "a", AtS: 9, XM: 1, SpeedMps: 1},
+			{Node: "a", AtS: 8, SpeedMps: 1}}},
 		"moves 1 nodes":     {Model: "ns2", File: "movement/one.tcl"},
 		"no such file":      {Model: "bonnmotion", File: "movement/none"},
 		"not below":         {Model: "ns2", File: "../one.tcl"},
 		"bad.nmea:1: check": {Model: "tracks", Tracks: map[string]string{"a": "movement/bad.nmea"}},
 	} {
-		_, err := staged(t, m, map[string]string{"one.tcl": "$node_(0) set X_ 1\n$node_(0) set Y_ 1\n", "bad.nmea": "$GPRMC,1*00\n"})
+		_, err := staged(t, m, map[string]string{"one.tcl": "$node_(0) set X_ 1\n$node_(0) set Y_ 1\n",
+			"bad.nmea": "$GPRMC,1*00\n"})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
-	s, err := staged(t, MobilityConfig{Model: "tracks", Tracks: map[string]string{"a": "movement/a.nmea"}}, map[string]string{"a.nmea": walkNMEA})
+	s, err := staged(t, MobilityConfig{Model: "tracks", Tracks: map[string]string{"a": "movement/a.nmea"}},
+		map[string]string{"a.nmea": walkNMEA})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +223,8 @@ func TestTruthOfManyNodesIsBounded(t *testing.T) {
 	for i := range 200 {
 		names = append(names, strings.Repeat("n", i+1))
 	}
-	c, err := FieldConfig{Mobility: &MobilityConfig{Model: "random_waypoint", Area: &AreaConfig{1000, 1000}, SpeedMinMps: 1, SpeedMaxMps: 9}}.WithDefaults()
+	c, err := FieldConfig{Mobility: &MobilityConfig{Model: "random_waypoint", Area: &AreaConfig{1000, 1000},
+		SpeedMinMps: 1, SpeedMaxMps: 9}}.WithDefaults()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +243,8 @@ func TestTruthOfManyNodesIsBounded(t *testing.T) {
 
 func TestSketchKnowsRolesLinksAndReach(t *testing.T) {
 	speed := 10.0
-	cfg := Config{Nodes: []Node{{Name: "a", Unit: "u1"}, {Name: "b", Unit: "u2"}}, Field: FieldConfig{UnitPowerOffsetDb: map[string]float64{"u2": -12}}}
+	cfg := Config{Nodes: []Node{{Name: "a", Unit: "u1"}, {Name: "b", Unit: "u2"}},
+		Field: FieldConfig{UnitPowerOffsetDb: map[string]float64{"u2": -12}}}
 	s, err := NewSketch(cfg, wire.Trial{Number: 3, Car: "a", Roadside: "b", SpeedMps: &speed, DurationS: 10,
 		Course: wire.Course{Kind: "depart", StartM: 10, AccelMps2: 2, BrakeMps2: 2, HeadingDeg: 90}}, 10*time.Second)
 	if err != nil {
@@ -239,7 +252,8 @@ func TestSketchKnowsRolesLinksAndReach(t *testing.T) {
 	}
 	a, b := s.Nodes[0], s.Nodes[1]
 	// Two-ray ground beyond its crossover: 12 dB are a factor of two in distance.
-	if a.Role != "car" || b.Role != "roadside" || math.Abs(a.XM-(10+25+50)) > 1e-6 || len(a.Way) == 0 || len(b.Way) != 0 || math.Abs(a.LowReachM/b.LowReachM-2) > 0.01 {
+	if a.Role != "car" || b.Role != "roadside" || math.Abs(a.XM-(10+25+50)) > 1e-6 || len(a.Way) == 0 ||
+		len(b.Way) != 0 || math.Abs(a.LowReachM/b.LowReachM-2) > 0.01 {
 		t.Errorf("%+v %+v", a, b)
 	}
 	if len(s.Links) != 1 || s.Links[0].RateMbps == 0 || s.LowestMbps != 6 || s.HighestMbps != 54 {

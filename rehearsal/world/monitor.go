@@ -79,7 +79,8 @@ func (f *Field) monitored(ctx context.Context, a *air, open, closed time.Duratio
 	losses, untold := a.channel.Losses(open, closed)
 	var out []wire.Record
 	for _, x := range losses {
-		b := &wire.Loss{Of: f.nodes[x.Node].Name, Flow: x.Flow, Seq: x.Seq, Cause: x.Cause.String(), RetryLimit: x.RetryLimit}
+		b := &wire.Loss{Of: f.nodes[x.Node].Name, Flow: x.Flow, Seq: x.Seq, Cause: x.Cause.String(),
+			RetryLimit: x.RetryLimit}
 		if x.Peer >= 0 {
 			b.Peer = f.nodes[x.Peer].Name
 		}
@@ -93,7 +94,8 @@ func (f *Field) monitored(ctx context.Context, a *air, open, closed time.Duratio
 			continue // a silent node says nothing
 		}
 		b := &wire.MediumCount{
-			Of: n.Name, Enqueued: c.Enqueued, Delivered: c.Delivered, Duplicate: c.Duplicate, Attempts: c.Attempts, Retries: c.Retries, TxFailed: c.TxFailed,
+			Of: n.Name, Enqueued: c.Enqueued, Delivered: c.Delivered, Duplicate: c.Duplicate, Attempts: c.Attempts,
+			Retries: c.Retries, TxFailed: c.TxFailed,
 			Lost: byCause(c.Lost), AttemptsFailed: byCause(c.AttemptsFailed), LossesUntold: untold,
 		}
 		if sent != nil {

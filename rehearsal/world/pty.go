@@ -47,7 +47,8 @@ func (p *pty) openSlave(master, uid, gid int) error {
 		return fmt.Errorf("read line settings: %w", err)
 	}
 	// What cfmakeraw(3) clears and sets.
-	tio.Iflag &^= unix.IGNBRK | unix.BRKINT | unix.PARMRK | unix.ISTRIP | unix.INLCR | unix.IGNCR | unix.ICRNL | unix.IXON
+	tio.Iflag &^= unix.IGNBRK | unix.BRKINT | unix.PARMRK | unix.ISTRIP | unix.INLCR | unix.IGNCR | unix.ICRNL | unix.
+		IXON
 	tio.Oflag &^= unix.OPOST
 	tio.Lflag &^= unix.ECHO | unix.ECHONL | unix.ICANON | unix.ISIG | unix.IEXTEN
 	tio.Cflag = tio.Cflag&^(unix.CSIZE|unix.PARENB) | unix.CS8

@@ -52,7 +52,8 @@ func (f *Field) followRoutes(n *node) error {
 	}
 	defer ns.Close()
 	news, done := make(chan netlink.RouteUpdate, 64), make(chan struct{})
-	err = netlink.RouteSubscribeWithOptions(news, done, netlink.RouteSubscribeOptions{Namespace: &ns, ErrorCallback: func(error) {}, ReceiveBufferSize: 1 << 20})
+	err = netlink.RouteSubscribeWithOptions(news, done, netlink.RouteSubscribeOptions{Namespace: &ns,
+		ErrorCallback: func(error) {}, ReceiveBufferSize: 1 << 20})
 	if err != nil {
 		return fmt.Errorf("listen to news of routes: %w", err)
 	}

@@ -9,9 +9,11 @@ import (
 )
 
 func TestWhatIsARouteChange(t *testing.T) {
-	to, other := &net.IPNet{IP: net.IPv4(10, 77, 0, 2), Mask: net.CIDRMask(32, 32)}, &net.IPNet{IP: net.IPv4(10, 77, 0, 3), Mask: net.CIDRMask(32, 32)}
+	to, other := &net.IPNet{IP: net.IPv4(10, 77, 0, 2), Mask: net.CIDRMask(32, 32)},
+		&net.IPNet{IP: net.IPv4(10, 77, 0, 3), Mask: net.CIDRMask(32, 32)}
 	news := func(kind uint16, dst *net.IPNet, gateway byte, change func(*netlink.Route)) netlink.RouteUpdate {
-		r := netlink.Route{Dst: dst, Gw: net.IPv4(10, 77, 0, gateway), LinkIndex: 3, Table: unix.RT_TABLE_MAIN, Type: unix.RTN_UNICAST}
+		r := netlink.Route{Dst: dst, Gw: net.IPv4(10, 77, 0, gateway), LinkIndex: 3, Table: unix.RT_TABLE_MAIN,
+			Type: unix.RTN_UNICAST}
 		if change != nil {
 			change(&r)
 		}
@@ -33,7 +35,8 @@ func TestWhatIsARouteChange(t *testing.T) {
 		{"it is taken out", news(taken, to, 9, nil), false},
 		{"it is made anew", news(made, to, 9, nil), true},
 		{"it is taken out again", news(taken, to, 9, nil), false},
-		{"what says that there is none", news(made, to, 0, func(r *netlink.Route) { r.Type = unix.RTN_UNREACHABLE }), false},
+		{"what says that there is none", news(made, to, 0, func(r *netlink.Route) { r.Type = unix.RTN_UNREACHABLE }),
+			false},
 		{"another table's", news(made, to, 7, func(r *netlink.Route) { r.Table = 77 }), false},
 		{"one that was looked up", news(made, to, 7, func(r *netlink.Route) { r.Flags = unix.RTM_F_CLONED }), false},
 		{"a default route", news(made, nil, 7, nil), false},

@@ -77,7 +77,8 @@ func (s *scene) moves(node int) bool {
 // stand is a node beside the road, metres along it.
 func stand(c wire.Course, alongM float64) mobility.State {
 	sin, cos := math.Sincos(c.HeadingDeg * math.Pi / 180)
-	return mobility.State{XM: alongM * sin, YM: alongM * cos, TrackDeg: math.Mod(c.HeadingDeg+360, 360), DistanceM: math.Abs(alongM)}
+	return mobility.State{XM: alongM * sin, YM: alongM * cos, TrackDeg: math.Mod(c.HeadingDeg+360, 360),
+		DistanceM: math.Abs(alongM)}
 }
 
 // stage is what scenes are made from.

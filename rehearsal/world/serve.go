@@ -119,7 +119,8 @@ func (f *Field) answer(ctx context.Context, r request) response {
 	case r.Call == "fault" && r.Fault != nil:
 		err = f.Fault(*r.Fault)
 	default:
-		err = fmt.Errorf("answer call %q: it is none of place (with a trial), drive, settle, fault (with a fault)", r.Call)
+		err = fmt.Errorf("answer call %q: it is none of place (with a trial), drive, settle, fault (with a fault)",
+			r.Call)
 	}
 	if err != nil {
 		return response{ID: r.ID, Error: err.Error()}

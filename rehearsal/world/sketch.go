@@ -141,7 +141,8 @@ func role(t wire.Trial, name string) string {
 // waySteps is how finely a way is drawn.
 const waySteps = 120
 
-func (f *Field) sketchNode(core *medium.Core, s *scene, t wire.Trial, i int, at time.Duration, low, high float64) SketchNode {
+func (f *Field) sketchNode(core *medium.Core, s *scene, t wire.Trial, i int, at time.Duration, low,
+	high float64) SketchNode {
 	state := s.at(i, at)
 	n := SketchNode{Name: f.nodes[i].Name, Role: role(t, f.nodes[i].Name), XM: state.XM, YM: state.YM,
 		SpeedMps: state.SpeedMps, TrackDeg: state.TrackDeg, Channel: core.Caps(i).Channel,

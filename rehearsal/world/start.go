@@ -151,7 +151,8 @@ func logEnd(path string) string {
 func (f *Field) awaitAgent(ctx context.Context, n *node) error {
 	conn, err := f.dial(ctx, f.ctlNS, n.listen())
 	if err != nil {
-		return fmt.Errorf("wait for the agent of %q: %w; its log ends:\n%s", n.Name, err, logEnd(filepath.Join(n.dir, "agent.log")))
+		return fmt.Errorf("wait for the agent of %q: %w; its log ends:\n%s", n.Name, err,
+			logEnd(filepath.Join(n.dir, "agent.log")))
 	}
 	return conn.Close()
 }
@@ -160,7 +161,8 @@ func (f *Field) awaitAgent(ctx context.Context, n *node) error {
 func (f *Field) awaitFix(ctx context.Context, n *node) error {
 	conn, err := f.dial(ctx, n.netns, "127.0.0.1:"+gpsdPort)
 	if err != nil {
-		return fmt.Errorf("wait for gpsd of %q: %w; its log ends:\n%s", n.Name, err, logEnd(filepath.Join(n.dir, "gpsd.log")))
+		return fmt.Errorf("wait for gpsd of %q: %w; its log ends:\n%s", n.Name, err,
+			logEnd(filepath.Join(n.dir, "gpsd.log")))
 	}
 	defer conn.Close()
 	good := 0

@@ -197,7 +197,8 @@ func checkRecords(t *testing.T, records []wire.Record, v float64) {
 		if r.Trial != 3 || r.Attempt != 1 || r.Run != "test" {
 			t.Errorf("record's header %+v", r.Header)
 		}
-		if tr, ok := r.Body.(*wire.Truth); ok && (tr.Of == "alpha" && (tr.SpeedMps > v+1e-9 || tr.DistanceM < 5) || tr.Of == "beta" && tr.DistanceM != 0) {
+		if tr, ok := r.Body.(*wire.Truth); ok && (tr.Of == "alpha" && (tr.SpeedMps > v+1e-9 || tr.DistanceM < 5) ||
+			tr.Of == "beta" && tr.DistanceM != 0) {
 			t.Errorf("truth %+v", tr)
 		}
 	}
@@ -350,7 +351,8 @@ func TestControlLinkCanBeCut(t *testing.T) {
 	if err := f.Fault(Fault{Kind: FaultControlCut, Node: "beta"}); err != nil {
 		t.Fatal(err)
 	}
-	if s := state(); !strings.Contains(s, "link node2 type veth mtu 1500 up false") || !strings.Contains(s, "link node1 type veth mtu 1500 up true") {
+	if s := state(); !strings.Contains(s, "link node2 type veth mtu 1500 up false") ||
+		!strings.Contains(s, "link node1 type veth mtu 1500 up true") {
 		t.Errorf("beta's link is not cut, or alpha's is:\n%s", s)
 	}
 	if err := f.Fault(Fault{Kind: FaultClear}); err != nil {

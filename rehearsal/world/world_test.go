@@ -26,7 +26,8 @@ func TestBinsOfAWindowAreJoined(t *testing.T) {
 		{310 * ms, 400 * ms, wire.Lateness{SumS: 9, Events: 9, MeanUs: 9, P99Us: 9999, WorstUs: 9999}},
 	}
 	got, err := sumBins(bins, 100*ms, 310*ms)
-	want := wire.Lateness{Source: "medium", WindowS: 0.21, SumS: 0.03, Events: 40, MeanUs: 125, P99Us: 400, WorstUs: 900}
+	want := wire.Lateness{Source: "medium", WindowS: 0.21, SumS: 0.03, Events: 40, MeanUs: 125, P99Us: 400,
+		WorstUs: 900}
 	if err != nil || math.Abs(got.WindowS-want.WindowS) > 1e-12 || math.Abs(got.SumS-want.SumS) > 1e-12 {
 		t.Fatalf("%+v (%v), want %+v", got, err, want)
 	}
@@ -68,7 +69,8 @@ func TestArrangePutsEveryNodeInItsPlace(t *testing.T) {
 	speed, lat, lon := 10.0, -33.0, -70.0
 	trial := wire.Trial{
 		Car: "a", Roadside: "c", SpeedMps: &speed, Direction: "inbound",
-		Course: wire.Course{Kind: "depart", StartM: 5, AccelMps2: 2, BrakeMps2: 3, HeadingDeg: 90, SiteLatDeg: &lat, SiteLonDeg: &lon},
+		Course: wire.Course{Kind: "depart", StartM: 5, AccelMps2: 2, BrakeMps2: 3, HeadingDeg: 90, SiteLatDeg: &lat,
+			SiteLonDeg: &lon},
 	}
 	s, err := f.stage.arrange(trial)
 	if err != nil {
@@ -86,13 +88,15 @@ func TestArrangePutsEveryNodeInItsPlace(t *testing.T) {
 	got := s.truth(f.stage.names, "a", 6*time.Second, 7*time.Second)
 	last := got[10].Body.(*wire.Truth)
 	// The car ten times a second, the three others at the window's edges.
-	if len(got) != 11+3*2 || got[11].Body.(*wire.Truth).Of != "b" || last.Of != "a" || math.Abs(last.DistanceM-(5+25+10)) > 1e-9 || last.SpeedMps != 10 {
+	if len(got) != 11+3*2 || got[11].Body.(*wire.Truth).Of != "b" || last.Of != "a" ||
+		math.Abs(last.DistanceM-(5+25+10)) > 1e-9 || last.SpeedMps != 10 {
 		t.Errorf("%d truths, the last %+v", len(got), last)
 	}
 	// The close is told to the moment, also where it is not a multiple of the
 	// step.
 	got = s.truth(f.stage.names, "a", 6*time.Second, 7*time.Second+30*time.Millisecond)
-	if last := got[11]; last.TBootNs != int64(7030*time.Millisecond) || math.Abs(last.Body.(*wire.Truth).DistanceM-(5+25+10.3)) > 1e-9 {
+	if last := got[11]; last.TBootNs != int64(7030*time.Millisecond) ||
+		math.Abs(last.Body.(*wire.Truth).DistanceM-(5+25+10.3)) > 1e-9 {
 		t.Errorf("the car at the close: %+v %+v", last.Header, last.Body)
 	}
 	trial.Car = "z"
@@ -150,12 +154,14 @@ func TestImpossibleFieldsAreRefused(t *testing.T) {
 
 func TestFieldSectionIsReadFromYAML(t *testing.T) {
 	var c FieldConfig
-	const text = "propagation: log_distance\npath_loss_exponent: 2.2\nunit_power_offset_db: {u2: -6}\nnmea_hz: 5\ntx_power_dbm: 0\n"
+	const text = "propagation: log_distance\npath_loss_exponent: 2.2\nunit_power_offset_db: {u2: -6}\nnmea_hz: " +
+		"5\ntx_power_dbm: 0\n"
 	if err := yaml.UnmarshalWithOptions([]byte(text), &c, yaml.Strict()); err != nil {
 		t.Fatal(err)
 	}
 	c, err := c.WithDefaults()
-	if err != nil || c.Propagation != "log_distance" || c.UnitPowerOffsetDb["u2"] != -6 || *c.TxPowerDbm != 0 || c.AntennaHeightM != 1.5 {
+	if err != nil || c.Propagation != "log_distance" || c.UnitPowerOffsetDb["u2"] != -6 || *c.TxPowerDbm != 0 ||
+		c.AntennaHeightM != 1.5 {
 		t.Errorf("%+v %v", c, err)
 	}
 }
@@ -177,8 +183,10 @@ func TestNodesFilesAreKeptByASecondField(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := Config{Authorized: []keys.Peer{{Name: "desk", Role: wire.RoleController, Pin: pin}}, FaceUser: "nobody", QuotaBytes: 1 << 30}
-	n := &node{Node: Node{Name: "alpha", Unit: "u"}, dir: filepath.Join(dir, "alpha"), feedback: "/run/x.sock", control: controlAddr(3, 11)}
+	c := Config{Authorized: []keys.Peer{{Name: "desk", Role: wire.RoleController, Pin: pin}}, FaceUser: "nobody",
+		QuotaBytes: 1 << 30}
+	n := &node{Node: Node{Name: "alpha", Unit: "u"}, dir: filepath.Join(dir, "alpha"), feedback: "/run/x.sock",
+		control: controlAddr(3, 11)}
 	first, err := n.prepare(c, os.Getuid(), os.Getgid())
 	if err != nil {
 		t.Fatal(err)
@@ -191,7 +199,8 @@ func TestNodesFilesAreKeptByASecondField(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{"node: alpha", "listen: 10.213.3.11:7443", "interface: wlan0", "gpsd: 127.0.0.1:2947", "10.77.0.0/16", "quota_bytes: 1073741824"} {
+	for _, line := range []string{"node: alpha", "listen: 10.213.3.11:7443", "interface: wlan0", "gpsd: 127.0.0.1:2947",
+		"10.77.0.0/16", "quota_bytes: 1073741824"} {
 		if !strings.Contains(string(text), line) {
 			t.Errorf("no %q in\n%s", line, text)
 		}

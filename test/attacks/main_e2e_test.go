@@ -56,7 +56,8 @@ func (p place) fleet() string { return filepath.Join(p.dir, "fleet") }
 func (p place) agentYAML(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join(p.dir, name+".yaml")
-	text := fmt.Sprintf("node: %s\ninterface: wlan0\ncontrol_interface: ctl0\ngpsd: none\nstate_dir: %s\nkeys_dir: %s\nface_user: \"%d:%d\"\n",
+	text := fmt.Sprintf("node: %s\ninterface: wlan0\ncontrol_interface: ctl0\ngpsd: none\nstate_dir: %s\nkeys_dir: "+
+		"%s\nface_user: \"%d:%d\"\n",
 		name, p.state(name), p.keys(name), testnet.Nobody, testnet.Nobody)
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)

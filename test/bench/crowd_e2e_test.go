@@ -73,7 +73,8 @@ field:
   nmea_hz: 1
   agents: participants
   mobility: {model: random_waypoint, area: {width_m: %g, height_m: %g}, speed_min_mps: 1, speed_max_mps: 20, pause_s: 0}
-`, nodes, nodes, list.String(), strings.TrimSuffix(relays.String(), ", "), max(0.5, float64(nodes)/leadNodesPerS), crowdWindowS, trials, lateMost, side, side)
+`, nodes, nodes, list.String(), strings.TrimSuffix(relays.String(), ", "), max(0.5, float64(nodes)/leadNodesPerS),
+		crowdWindowS, trials, lateMost, side, side)
 	path := filepath.Join(t.TempDir(), "crowd.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
@@ -95,7 +96,8 @@ type crowd struct {
 func rehearseCrowd(t *testing.T, nodes, trials, worlds int) crowd {
 	t.Helper()
 	dir, name := t.TempDir(), fmt.Sprintf("crowd-%d-%d", nodes, worlds)
-	c := exec.Command(filepath.Join(programs, "fieldmesh"), "rehearse", crowdCampaign(t, nodes, trials), "--name", name, "--worlds", fmt.Sprint(worlds),
+	c := exec.Command(filepath.Join(programs, "fieldmesh"), "rehearse", crowdCampaign(t, nodes, trials), "--name", name,
+		"--worlds", fmt.Sprint(worlds),
 		"--runs", filepath.Join(dir, "runs"), "--world-dir", filepath.Join(programs, name))
 	began := time.Now()
 	hung := time.AfterFunc(10*time.Minute, func() { _ = c.Process.Signal(os.Interrupt) })
@@ -132,15 +134,19 @@ func TestBenchCrowds(t *testing.T) {
 	testnet.Need(t, "ip", "gpsd", "iperf3")
 	for _, of := range []struct{ nodes, trials int }{{10, 6}, {50, 4}, {100, 2}, {200, 2}} {
 		r := rehearseCrowd(t, of.nodes, of.trials, 1)
-		row := row{goal: fmt.Sprintf("%d nodes with AODV, 2 Mbit/s", of.nodes), reference: "no trial was driven", figure: "-", limit: "each ≤ 1 % late"}
+		row := row{goal: fmt.Sprintf("%d nodes with AODV, 2 Mbit/s", of.nodes), reference: "no trial was driven",
+			figure: "-", limit: "each ≤ 1 % late"}
 		if r.trials > 0 {
 			worst, each := rank(r.late, 1), r.processor.Seconds()/float64(r.trials)
 			row.measured = fmt.Sprintf("%.0f trials an hour a core", 3600/each)
-			row.reference = fmt.Sprintf("%.0f s of a processor a trial, %.0f s in all for %d", each, r.whole.Seconds(), r.trials)
+			row.reference = fmt.Sprintf("%.0f s of a processor a trial, %.0f s in all for %d", each, r.whole.Seconds(),
+				r.trials)
 			row.figure, row.met = fmt.Sprintf("%.2f %%", 100*worst), r.trials == of.trials && worst <= lateMost
 		}
-		report(row, "windows of %d s, one TCP flow of 512-byte segments between two of the nodes, %d to the square kilometre, Random Waypoint at 1 to 20 m/s; every node has agent, "+
-			"GPS receiver and routing daemon, relays are sampled once a second. An hour of one core divided by all processor time of the rehearsal, its beginning and end too, over the trials "+
+		report(row, "windows of %d s, one TCP flow of 512-byte segments between two of the nodes, %d to the square "+
+			"kilometre, Random Waypoint at 1 to 20 m/s; every node has agent, "+
+			"GPS receiver and routing daemon, relays are sampled once a second. An hour of one core divided by all "+
+			"processor time of the rehearsal, its beginning and end too, over the trials "+
 			"driven; late is the emulated radio's summed lateness ÷ window, the worst trial's.", crowdWindowS, perKm2)
 	}
 }
@@ -164,7 +170,8 @@ func TestBenchWorldsSideBySide(t *testing.T) {
 		most = worlds
 	}
 	report(row{
-		goal: "worlds side by side", measured: fmt.Sprintf("%d worlds of %d nodes", most, nodes), reference: fmt.Sprintf("%d processors", runtime.NumCPU()),
-		figure: fmt.Sprint(most), limit: "≥ processors − 1", met: most >= runtime.NumCPU()-1,
+		goal: "worlds side by side", measured: fmt.Sprintf("%d worlds of %d nodes", most, nodes),
+		reference: fmt.Sprintf("%d processors", runtime.NumCPU()),
+		figure:    fmt.Sprint(most), limit: "≥ processors − 1", met: most >= runtime.NumCPU()-1,
 	}, "as many as had no trial of two a world later than 1 %% of its window; %s.", next)
 }

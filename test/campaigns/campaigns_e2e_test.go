@@ -21,7 +21,8 @@ var programs string
 func TestMain(m *testing.M) { os.Exit(testnet.WithPrograms(m.Run, &programs)) }
 
 // patient is what a machine that does other things too cannot keep to.
-var patient = []string{"clock_error_ms_max: 20", "clock_error_ms_max: 5000", "lateness_share_max: 0.01", "lateness_share_max: 1"}
+var patient = []string{"clock_error_ms_max: 20", "clock_error_ms_max: 5000", "lateness_share_max: 0.01",
+	"lateness_share_max: 1"}
 
 // rehearsal is the command that drives a file, and the folder of its run.
 func rehearsal(t *testing.T, file, scale string, more ...string) (args []string, run string) {
@@ -149,7 +150,8 @@ func senderSeen(t *testing.T, trial wire.Trial, records []wire.Record) (delivere
 func chainOf(t *testing.T, changes ...string) string {
 	t.Helper()
 	return testnet.Campaign(t, "../../campaigns/variants-chain.yaml", "chain", append(changes, append(patient,
-		"variant: {levels: [tahoe, vegas]}", "variant: {levels: [tahoe]}", "routing: {levels: [dsr, aodv]}", "routing: {levels: [aodv]}\n      motion: {only: [static]}",
+		"variant: {levels: [tahoe, vegas]}", "variant: {levels: [tahoe]}", "routing: {levels: [dsr, aodv]}",
+		"routing: {levels: [aodv]}\n      motion: {only: [static]}",
 		"trial: {duration_s: 5}", "trial: {duration_s: 2}", "attempts_max: 8", "attempts_max: 1")...)...)
 }
 
@@ -159,7 +161,9 @@ func TestARunWhoseRoutingDidNotForwardFails(t *testing.T) {
 	args, dir := rehearsal(t, chainOf(t, "spacing_m: 180", "spacing_m: 30"), "smoke")
 	out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
 	want := "routing did not forward in 1 of 1 cells"
-	if err == nil || !strings.Contains(string(out), want) || !strings.Contains(string(out), "motion=static routing=aodv variant=tahoe: the longest way of a measured flow had 1 hops, acceptance.hops_min asks for 5") {
+	if err == nil || !strings.Contains(string(out), want) ||
+		!strings.Contains(string(out), "motion=static routing=aodv variant=tahoe: the longest way of a measured flow "+
+			"had 1 hops, acceptance.hops_min asks for 5") {
 		t.Fatalf("%v, want %q:\n%s", err, want, out)
 	}
 	a, err := archive.Read(dir)
@@ -177,7 +181,8 @@ func TestATrialWithAnotherTCPFails(t *testing.T) {
 	args, dir := rehearsal(t, chainOf(t), "smoke")
 	folder := testnet.Folder(t)
 	deaf := filepath.Join(folder, "deaf")
-	script := fmt.Sprintf("#!/bin/sh\nfor a; do shift; [ \"$last\" = -C ] && a=reno; last=$a; set -- \"$@\" \"$a\"; done\nexec %s/iperf3 \"$@\"\n", folder)
+	script := fmt.Sprintf("#!/bin/sh\nfor a; do shift; [ \"$last\" = -C ] && a=reno; last=$a; set -- \"$@\" \"$a\"; "+
+		"done\nexec %s/iperf3 \"$@\"\n", folder)
 	if err := os.WriteFile(deaf, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +200,9 @@ func TestATrialWithAnotherTCPFails(t *testing.T) {
 		t.Fatalf("%v\n%s", rerr, out)
 	}
 	v := a.Decisions()
-	if len(v) != 1 || v[0].Outcome != "failed" || !strings.HasPrefix(v[0].Reason, `not_in_force: a socket of flow bulk on a runs "reno", and tahoe of the trial is "tahoe_`) {
+	if len(v) != 1 || v[0].Outcome != "failed" ||
+		!strings.HasPrefix(v[0].Reason,
+			`not_in_force: a socket of flow bulk on a runs "reno", and tahoe of the trial is "tahoe_`) {
 		t.Errorf("verdicts %+v\n%s", v, out)
 	}
 }

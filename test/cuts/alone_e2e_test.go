@@ -43,7 +43,8 @@ func TestResumeFindsWhatWentOnAlone(t *testing.T) {
 	measuring := func(trial int) func() bool {
 		return func() bool {
 			v, err := fox.View(t.Context(), c.name, 0, 0)
-			return err == nil && v.Current != nil && *v.Current == wire.TrialKey{Trial: trial, Attempt: 1} && v.Detail == "measuring"
+			return err == nil && v.Current != nil && *v.Current == wire.TrialKey{Trial: trial, Attempt: 1} &&
+				v.Detail == "measuring"
 		}
 	}
 	killed := func() {

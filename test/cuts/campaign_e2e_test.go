@@ -85,7 +85,8 @@ func newDatabases(t *testing.T) *testnet.Influxd {
 
 // to are the flags with which a controller writes to one of the databases.
 func (c *campaign) to(database string) []string {
-	return []string{"--influx", c.database.URL, "--database", database, "--user", testnet.InfluxAdmin, "--password-file", c.database.PasswordFile}
+	return []string{"--influx", c.database.URL, "--database", database, "--user", testnet.InfluxAdmin,
+		"--password-file", c.database.PasswordFile}
 }
 
 // points is how many points of this run a measurement has.

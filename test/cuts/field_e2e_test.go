@@ -158,7 +158,8 @@ design: {repetitions: 5, order: randomised_blocks, seed: 7}
 acceptance: {fix_mode_min: 3, fix_age_ms_max: 1500, clock_error_ms_max: 100, attempts_max: 10}
 `
 
-var fieldKinds = []string{controllerKilled, fieldKilled, faceKilled, hostKilled, upKilled, linkCut, influxdKilled, influxdStopped, controllerInterrupted}
+var fieldKinds = []string{controllerKilled, fieldKilled, faceKilled, hostKilled, upKilled, linkCut, influxdKilled,
+	influxdStopped, controllerInterrupted}
 
 // rehearse cuts rehearsals until so many cuts are made, at most ten in each.
 func rehearse(t *testing.T, total int, seed uint64) {
@@ -168,7 +169,8 @@ func rehearse(t *testing.T, total int, seed uint64) {
 	for made, round := 0, 1; made < total; round++ {
 		t.Run(fmt.Sprintf("run%d", round), func(t *testing.T) {
 			dir := testnet.Folder(t)
-			e := &emulated{dir: filepath.Join(dir, "worlds"), file: filepath.Join(dir, "chaos.yaml"), run: fmt.Sprintf("field-%d", round)}
+			e := &emulated{dir: filepath.Join(dir, "worlds"), file: filepath.Join(dir, "chaos.yaml"),
+				run: fmt.Sprintf("field-%d", round)}
 			if err := os.WriteFile(e.file, []byte(emulatedCampaign), 0o644); err != nil {
 				t.Fatal(err)
 			}

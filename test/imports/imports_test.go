@@ -147,7 +147,8 @@ func (r rule) breaks(from, to string, test bool) bool {
 // list loads every package of the module, those of the tags e2e and guest included.
 func list(t *testing.T) []goPackage {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-tags", "e2e,guest", "-e", "-json=ImportPath,Imports,TestImports,XTestImports", "./...")
+	cmd := exec.Command("go", "list", "-tags", "e2e,guest", "-e", "-json=ImportPath,Imports,TestImports,XTestImports",
+		"./...")
 	cmd.Dir = "../.."
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
@@ -266,7 +267,8 @@ func TestRulesBite(t *testing.T) {
 	} {
 		got := check(c.from, []string{module + "/" + c.to}, c.test)
 		if (len(got) > 0) != c.refused {
-			t.Errorf("%s imports %s (test %v): refused %v, want %v: %v", c.from, c.to, c.test, len(got) > 0, c.refused, got)
+			t.Errorf("%s imports %s (test %v): refused %v, want %v: %v", c.from, c.to, c.test, len(got) > 0, c.refused,
+				got)
 		}
 	}
 	for from, refused := range map[string]bool{"controller/plan": true, "controller/cmd": false} {

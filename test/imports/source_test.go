@@ -34,9 +34,12 @@ var sourceRules = []struct {
 		Why: "the agent is root on somebody's phone; no text becomes a command line",
 	},
 	{
-		What:  "func init",
-		Found: func(n ast.Node) bool { f, ok := n.(*ast.FuncDecl); return ok && f.Recv == nil && f.Name.Name == "init" },
-		Why:   "wiring is explicit; two nodes must be able to share a process",
+		What: "func init",
+		Found: func(n ast.Node) bool {
+			f, ok := n.(*ast.FuncDecl)
+			return ok && f.Recv == nil && f.Name.Name == "init"
+		},
+		Why: "wiring is explicit; two nodes must be able to share a process",
 	},
 }
 

@@ -47,16 +47,21 @@ func TestSoakCountsAreTheApplications(t *testing.T) {
 func countsAgree(t *testing.T, protocols, routing string) {
 	t.Helper()
 	dir := testnet.Folder(t)
-	file := variant(t, "variants-chain.yaml", "counts", "duration_s: 360", "duration_s: 20", "levels: [tahoe, reno, newreno, vegas, westwood]", "levels: [newreno]",
-		"levels: [dsdv, dsr, aodv]", "levels: ["+protocols+"]", "      static: {still: true}\n", "", "repetitions: 3", "repetitions: 1", "attempts_max: 8", "attempts_max: 3",
-		"  hops_min: 5 # from A to F there is no shorter way\n", "", "lateness_share_max: 0.01", "lateness_share_max: 1",
+	file := variant(t, "variants-chain.yaml", "counts", "duration_s: 360", "duration_s: 20",
+		"levels: [tahoe, reno, newreno, vegas, westwood]", "levels: [newreno]",
+		"levels: [dsdv, dsr, aodv]", "levels: ["+protocols+"]", "      static: {still: true}\n", "", "repetitions: 3",
+		"repetitions: 1", "attempts_max: 8", "attempts_max: 3",
+		"  hops_min: 5 # from A to F there is no shorter way\n", "", "lateness_share_max: 0.01",
+		"lateness_share_max: 1",
 		"at_s: 50, x_m: 560, y_m: 1000, speed_mps: 10", "at_s: 4, x_m: 560, y_m: 130, speed_mps: 60",
 		"at_s: 100, x_m: 740, y_m: 1000, speed_mps: 10", "at_s: 4, x_m: 740, y_m: 130, speed_mps: 60",
 		"at_s: 250, x_m: 560, y_m: 0, speed_mps: 10", "at_s: 11, x_m: 560, y_m: 0, speed_mps: 60",
 		"at_s: 250, x_m: 740, y_m: 0, speed_mps: 10", "at_s: 11, x_m: 740, y_m: 0, speed_mps: 60",
 		"  capture: {snap_bytes: 128}\n", "  capture: {snap_bytes: 128}\n  routing: {"+routing+"}\n",
-		"port: 5000}\n", "duration_s: 3, port: 5000}\n    steady: {kind: cbr, from: sender, to: receiver, start_s: 1, duration_s: 17, payload_bytes: 512, bitrate_bps: 40960, port: 6000}\n")
-	fieldmesh(t, "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "counts", "--world-dir", filepath.Join(dir, "worlds"))
+		"port: 5000}\n", "duration_s: 3, port: 5000}\n    steady: {kind: cbr, from: sender, to: receiver, start_s: "+
+			"1, duration_s: 17, payload_bytes: 512, bitrate_bps: 40960, port: 6000}\n")
+	fieldmesh(t, "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "counts", "--world-dir",
+		filepath.Join(dir, "worlds"))
 	k := openRun(t, filepath.Join(dir, "runs", "counts"))
 	for _, at := range k.attempts {
 		if at.Verdict == nil || at.Verdict.Outcome != "accepted" {
@@ -125,8 +130,10 @@ func (k kept) datagramsAgree(t *testing.T, key wire.TrialKey, trial wire.Trial, 
 		mean += ms / float64(len(delays))
 	}
 	delivery := float64(len(delays)) / sent
-	t.Logf("sent %g by iperf3, %g here (%g on the link); delivery %.4f and %.4f; latency %.2f ms and %.2f ms (%.2f on the link)", sent, value("packets_sent"),
-		value(metrics.LinkSent), delivery, value(metrics.DeliveryFraction), mean, value(metrics.OneWayMeanMs), value("link_one_way_delay_mean_ms"))
+	t.Logf("sent %g by iperf3, %g here (%g on the link); delivery %.4f and %.4f; latency %.2f ms and %.2f ms (%.2f "+
+		"on the link)", sent, value("packets_sent"),
+		value(metrics.LinkSent), delivery, value(metrics.DeliveryFraction), mean, value(metrics.OneWayMeanMs),
+		value("link_one_way_delay_mean_ms"))
 	if len(delays) == 0 || sent == 0 || len(delays) == int(sent) {
 		t.Fatalf("%d of %g datagrams arrived: nothing to compare", len(delays), sent)
 	}
@@ -167,7 +174,8 @@ func (k kept) stampedDelays(t *testing.T, key wire.TrialKey, node string) map[ui
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &mono); err != nil {
 		t.Fatal(err)
 	}
-	text, err := exec.Command("tshark", "-r", filepath.Join(k.Dir(), archive.CapturePath(key, node)), "-Y", "udp.dstport == 6000",
+	text, err := exec.Command("tshark", "-r", filepath.Join(k.Dir(), archive.CapturePath(key, node)), "-Y",
+		"udp.dstport == 6000",
 		"-T", "fields", "-E", "occurrence=l", "-e", "frame.time_epoch", "-e", "udp.payload").Output()
 	if err != nil {
 		t.Fatalf("tshark: %v", err)
@@ -223,15 +231,19 @@ func (k kept) overheadAgrees(t *testing.T, key wire.TrialKey, trial wire.Trial) 
 		if err != nil {
 			t.Fatal(err)
 		}
-		end, err := packets.Scan(packets.End{Name: node, Capture: f, OpenNs: first[node].atNs, CloseNs: last[node].atNs, Common: func(wallNs int64) int64 { return wallNs - c.WallOffsetOpen }})
+		end, err := packets.Scan(packets.End{Name: node, Capture: f, OpenNs: first[node].atNs, CloseNs: last[node].atNs,
+			Common: func(wallNs int64) int64 { return wallNs - c.WallOffsetOpen }})
 		if err != nil {
 			t.Fatal(err)
 		}
 		f.Close()
-		seen.RoutingPackets, seen.RoutingBytes, seen.RoutingHeaders = seen.RoutingPackets+end.RoutingPackets, seen.RoutingBytes+end.RoutingBytes, seen.RoutingHeaders+end.RoutingHeaders
-		told.packets, told.bytes = told.packets+last[node].packets-first[node].packets, told.bytes+last[node].bytes-first[node].bytes
+		seen.RoutingPackets, seen.RoutingBytes, seen.RoutingHeaders = seen.RoutingPackets+end.RoutingPackets,
+			seen.RoutingBytes+end.RoutingBytes, seen.RoutingHeaders+end.RoutingHeaders
+		told.packets, told.bytes = told.packets+last[node].packets-first[node].packets, told.bytes+last[node].bytes-
+			first[node].bytes
 	}
-	t.Logf("routing: %d packets and %d bytes (%d in headers of data) by captures, %d and %d by the daemons", seen.RoutingPackets, seen.RoutingBytes, seen.RoutingHeaders, told.packets, told.bytes)
+	t.Logf("routing: %d packets and %d bytes (%d in headers of data) by captures, %d and %d by the daemons",
+		seen.RoutingPackets, seen.RoutingBytes, seen.RoutingHeaders, told.packets, told.bytes)
 	off := func(got, want uint64, slack float64) bool {
 		return math.Abs(float64(got)-float64(want)) > max(0.01*float64(want), slack)
 	}
@@ -261,7 +273,8 @@ func (k kept) connectingHoldsTheSearch(t *testing.T, key wire.TrialKey, trial wi
 		text += fmt.Sprintf("; from the data's SYN on %.1f ms", *first)
 	}
 	t.Log(text)
-	if onDemand := trial.Routing.Protocol == "aodv" || trial.Routing.Protocol == "dsr" || trial.Routing.Protocol == "aomdv"; onDemand && search == 0 || *v < search {
+	if onDemand := trial.Routing.Protocol == "aodv" || trial.Routing.Protocol == "dsr" || trial.Routing.Protocol ==
+		"aomdv"; onDemand && search == 0 || *v < search {
 		t.Errorf("%s: the time to connect does not hold the search for a way", trial.Routing.Protocol)
 	}
 }
@@ -271,10 +284,14 @@ func (k kept) connectingHoldsTheSearch(t *testing.T, key wire.TrialKey, trial wi
 func TestConnectionsThatNeverComeAreCensored(t *testing.T) {
 	testnet.Need(t, "ip", "iperf3")
 	dir := testnet.Folder(t)
-	file := variant(t, "variants-chain.yaml", "censored", "duration_s: 360", "duration_s: 4", "levels: [tahoe, reno, newreno, vegas, westwood]", "levels: [newreno]",
-		"levels: [dsdv, dsr, aodv]", "levels: [aodv, dsr]", "      mobile: {still: false}\n", "", "repetitions: 3", "repetitions: 1",
-		"  hops_min: 5 # from A to F there is no shorter way\n", "", "lateness_share_max: 0.01", "lateness_share_max: 1", "spacing_m: 180", "spacing_m: 210")
-	fieldmesh(t, "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "censored", "--world-dir", filepath.Join(dir, "worlds"))
+	file := variant(t, "variants-chain.yaml", "censored", "duration_s: 360", "duration_s: 4",
+		"levels: [tahoe, reno, newreno, vegas, westwood]", "levels: [newreno]",
+		"levels: [dsdv, dsr, aodv]", "levels: [aodv, dsr]", "      mobile: {still: false}\n", "", "repetitions: 3",
+		"repetitions: 1",
+		"  hops_min: 5 # from A to F there is no shorter way\n", "", "lateness_share_max: 0.01",
+		"lateness_share_max: 1", "spacing_m: 180", "spacing_m: 210")
+	fieldmesh(t, "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "censored", "--world-dir",
+		filepath.Join(dir, "worlds"))
 	run := filepath.Join(dir, "runs", "censored")
 	k := openRun(t, run)
 	k.everyTrialOnce(t)

@@ -17,7 +17,8 @@ import (
 func TestTheDeadManPutsBackWhatAKilledControllerLeft(t *testing.T) {
 	d := newDesk(t, "dead_man_s: 10\n")
 	// The window is longer than the dead man's time.
-	file := variant(t, "stationary-check.yaml", "deadman", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [16.7]", "duration_s: 3", "duration_s: 12")
+	file := variant(t, "stationary-check.yaml", "deadman", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]",
+		"levels: [16.7]", "duration_s: 3", "duration_s: 12")
 	clients := map[string]*fleet.Client{}
 	for _, name := range deskNodes {
 		clients[name] = d.client(t, name)

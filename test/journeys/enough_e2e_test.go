@@ -22,12 +22,14 @@ func TestARunStopsWhenItHasEnough(t *testing.T) {
 		"lateness_share_max: 0.01", "lateness_share_max: 1", "  duration_s: 10\n", "  duration_s: 2\n",
 		// Any width is narrow enough: how precise blocks are is judged elsewhere.
 		"repetitions: 2", "enough: {of: section, half_width_mbps: 1000, min_blocks: 3}\n  repetitions: 5")
-	run := begin(t, "fieldmesh", "rehearse", file, "--runs", dir, "--name", "enough", "--world-dir", filepath.Join(dir, "worlds"))
+	run := begin(t, "fieldmesh", "rehearse", file, "--runs", dir, "--name", "enough", "--world-dir",
+		filepath.Join(dir, "worlds"))
 	if err := run.wait(t.Context()); err != nil {
 		t.Fatalf("fieldmesh rehearse: %v\n%s", err, run.said())
 	}
 	said := run.said()
-	for _, want := range []string{"precise enough: after 3 blocks (3 whole): B − A is known to ± ", "stopped after block 3: ", "6 of 6 trials accepted"} {
+	for _, want := range []string{"precise enough: after 3 blocks (3 whole): B − A is known to ± ",
+		"stopped after block 3: ", "6 of 6 trials accepted"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the rehearsal does not say %q:\n%s", want, said)
 		}
@@ -48,13 +50,15 @@ func TestARunStopsWhenItHasEnough(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"Stopped after block 3: precise enough", "98.3 % interval", "6 of 6 planned trials accepted"} {
+	for _, want := range []string{"Stopped after block 3: precise enough", "98.3 % interval",
+		"6 of 6 planned trials accepted"} {
 		if !strings.Contains(string(report), want) {
 			t.Errorf("the report does not say %q", want)
 		}
 	}
 	// Resumed, it has nothing left to do.
-	again := begin(t, "fieldmesh", "rehearse", "--resume", filepath.Join(dir, "enough"), "--runs", dir, "--world-dir", filepath.Join(dir, "worlds"))
+	again := begin(t, "fieldmesh", "rehearse", "--resume", filepath.Join(dir, "enough"), "--runs", dir, "--world-dir",
+		filepath.Join(dir, "worlds"))
 	if err := again.wait(t.Context()); err != nil || !strings.Contains(again.said(), "6 of 6 trials accepted") {
 		t.Errorf("resumed: %v\n%s", err, again.said())
 	}

@@ -22,9 +22,12 @@ import (
 func TestPlacesAtTheEdgesAreTheFields(t *testing.T) {
 	testnet.Need(t, "ip", "gpsd", "iperf3")
 	dir := testnet.Folder(t)
-	file := variant(t, "velocity.yaml", "places", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [5.6, 16.7]", "repetitions: 2", "repetitions: 1",
-		"lateness_share_max: 0.01", "lateness_share_max: 1", "  duration_s: 10\n", "  duration_s: 4.3\n", "nmea_hz: 10", "nmea_hz: 1")
-	run := begin(t, "fieldmesh", "rehearse", file, "--runs", dir, "--name", "places", "--world-dir", filepath.Join(dir, "worlds"))
+	file := variant(t, "velocity.yaml", "places", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [5.6, 16.7]",
+		"repetitions: 2", "repetitions: 1",
+		"lateness_share_max: 0.01", "lateness_share_max: 1", "  duration_s: 10\n", "  duration_s: 4.3\n", "nmea_hz: 10",
+		"nmea_hz: 1")
+	run := begin(t, "fieldmesh", "rehearse", file, "--runs", dir, "--name", "places", "--world-dir",
+		filepath.Join(dir, "worlds"))
 	fl := awaitField(t, run, filepath.Join(dir, "worlds", "places", "field0", "fleet.yaml"))
 	bravo := strings.TrimSuffix(fl.Nodes["bravo"].Netns, "-ctl") + "-bravo"
 	identity, err := fl.Identity()
@@ -53,7 +56,8 @@ func TestPlacesAtTheEdgesAreTheFields(t *testing.T) {
 	k.everyTrialOnce(t)
 	for _, at := range k.attempts {
 		if at.TrialKey == first {
-			if v := at.Verdict; v.Outcome != "rejected" || !strings.HasPrefix(v.Reason, "gps: fix_age_ms_max on bravo is ") {
+			if v := at.Verdict; v.Outcome != "rejected" ||
+				!strings.HasPrefix(v.Reason, "gps: fix_age_ms_max on bravo is ") {
 				t.Errorf("the roadside's gpsd stood still for 3 s: %s %q", v.Outcome, v.Reason)
 			}
 			continue
@@ -72,7 +76,8 @@ func (k kept) trueToTheField(t *testing.T, key wire.TrialKey) {
 		got, told := k.metric(t, key, "distance_"+edge+"_m")
 		truly, known := k.metric(t, key, "truth_distance_"+edge+"_m")
 		if !told || !known || math.Abs(got-truly) > 1 {
-			t.Errorf("trial %d at %g m/s: %.2f m at the %s (told: %v), truly %.2f", key.Trial, *trial.SpeedMps, got, edge, told, truly)
+			t.Errorf("trial %d at %g m/s: %.2f m at the %s (told: %v), truly %.2f", key.Trial, *trial.SpeedMps, got,
+				edge, told, truly)
 		}
 		if off, extrapolated := k.metric(t, key, "distance_"+edge+"_uncertainty_m"); extrapolated {
 			t.Errorf("trial %d: no fix from beyond the %s, ± %.1f m", key.Trial, edge, off)

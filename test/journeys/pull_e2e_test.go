@@ -47,7 +47,8 @@ func TestPullBringsHomeWhatTheNodesDidAlone(t *testing.T) {
 	usb := filepath.Join(d.dir, "usb")
 	pull := []string{"pull", c.runDir(), "--fleet", d.fleetFile(), "--patience", "1s", "--copy", usb, "--verify"}
 	d.control.Run(t, "ip", "link", "set", "bravo", "up")
-	if said := refused(t, pull...); !strings.Contains(said, "alpha is away") || strings.Contains(said, "bravo is away") || !strings.Contains(said, "unfinished MANIFEST.sha256") {
+	if said := refused(t, pull...); !strings.Contains(said, "alpha is away") ||
+		strings.Contains(said, "bravo is away") || !strings.Contains(said, "unfinished MANIFEST.sha256") {
 		t.Errorf("with the car away:\n%s", said)
 	}
 	if got := archivedRecords(t, c.runDir(), "bravo"); got == 0 {

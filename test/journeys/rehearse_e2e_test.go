@@ -19,12 +19,15 @@ import (
 func TestARehearsalReportsWhatACaptureShows(t *testing.T) {
 	testnet.Need(t, "ip", "gpsd", "iperf3", "tcpdump")
 	dir := testnet.Folder(t)
-	file := variant(t, "velocity.yaml", "two-trials", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [8.3]", "repetitions: 2", "repetitions: 1",
+	file := variant(t, "velocity.yaml", "two-trials", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [8.3]",
+		"repetitions: 2", "repetitions: 1",
 		// Beside other work the emulated radio may be late; that is judged elsewhere.
-		"lateness_share_max: 0.01", "lateness_share_max: 1", "  duration_s: 10\n", "  duration_s: 10\n  capture: {snap_bytes: 128}\n")
+		"lateness_share_max: 0.01", "lateness_share_max: 1", "  duration_s: 10\n", "  duration_s: 10\n  capture: "+
+			"{snap_bytes: 128}\n")
 	before := testnet.Snapshot(t, "", "lo", "eth")
 	worlds := filepath.Join(dir, "worlds")
-	run := begin(t, "fieldmesh", "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "two-trials", "--world-dir", worlds)
+	run := begin(t, "fieldmesh", "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "two-trials",
+		"--world-dir", worlds)
 	fl := awaitField(t, run, filepath.Join(worlds, "two-trials", "field0", "fleet.yaml"))
 	world := strings.TrimSuffix(fl.Nodes["alpha"].Netns, "-ctl")
 

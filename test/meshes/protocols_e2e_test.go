@@ -65,10 +65,13 @@ func (f *field) begin(t *testing.T, c contender) {
 func (f *field) babeld(t *testing.T) {
 	t.Helper()
 	for i, ns := range f.spaces {
-		ns.Run(t, "sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.wlan0.rp_filter=0", "net.ipv4.conf.all.send_redirects=0", "net.ipv4.conf.wlan0.send_redirects=0")
+		ns.Run(t, "sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=0",
+			"net.ipv4.conf.wlan0.rp_filter=0", "net.ipv4.conf.all.send_redirects=0",
+			"net.ipv4.conf.wlan0.send_redirects=0")
 		ns.Run(t, "ip", "address", "add", fmt.Sprintf("fe80::%x/64", i+1), "dev", "wlan0", "nodad")
 		dir := filepath.Join(f.dir, fmt.Sprintf("babeld%d", i))
-		text := fmt.Sprintf("skip-kernel-setup true\nrandom-id true\nstate-file %q\ninterface wlan0 type wireless hello-interval 1\n"+
+		text := fmt.Sprintf("skip-kernel-setup true\nrandom-id true\nstate-file %q\ninterface wlan0 type wireless "+
+			"hello-interval 1\n"+
 			"redistribute local ip 10.9.0.0/24 allow\nredistribute local deny\n", dir+".state")
 		if err := os.WriteFile(dir+".conf", []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -141,7 +144,8 @@ func (f *field) awaitWay(t *testing.T, c contender, from, to, hopsLeast int) (wa
 		passed := probe.send(t, time.Second)
 		way, hops = f.trace(t, c, from, to)
 		if !passed || hops < hopsLeast {
-			return fmt.Errorf("a packet passed: %v; the way is %v, %d hops, want at least %d", passed, way, hops, hopsLeast)
+			return fmt.Errorf("a packet passed: %v; the way is %v, %d hops, want at least %d", passed, way, hops,
+				hopsLeast)
 		}
 		return nil
 	})

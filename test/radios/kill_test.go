@@ -59,7 +59,8 @@ func TestGuestPowerLost(t *testing.T) {
 		if m != measuring {
 			earlier = 0 // a journal begins anew with each life
 		}
-		run := exec.CommandContext(t.Context(), filepath.Join(programs, "fieldmesh"), "run", file, "--fleet", r.fleet(), "--place", "bench",
+		run := exec.CommandContext(t.Context(), filepath.Join(programs, "fieldmesh"), "run", file, "--fleet", r.fleet(),
+			"--place", "bench",
 			"--runs", filepath.Join(r.dir, "runs"), "--name", fmt.Sprintf("lost-%d", i))
 		if err := run.Start(); err != nil {
 			t.Fatal(err)
@@ -76,7 +77,8 @@ func TestGuestPowerLost(t *testing.T) {
 		if i%2 == 1 {
 			byHand, byStart = fox, owl
 		}
-		out, err := byHand.ns.Command(t.Context(), filepath.Join(programs, "fieldmesh-agent"), "restore", "--config", filepath.Join(byHand.dir, "agent.yaml")).CombinedOutput()
+		out, err := byHand.ns.Command(t.Context(), filepath.Join(programs, "fieldmesh-agent"), "restore", "--config",
+			filepath.Join(byHand.dir, "agent.yaml")).CombinedOutput()
 		if err != nil {
 			t.Fatalf("restore: %v\n%s", err, out)
 		}

@@ -22,10 +22,12 @@ func TestGuestLies(t *testing.T) {
 		n.ns.Run(t, "ip", "link", "set", "wlan0", "down")
 		n.radio.IW(t, "dev", "wlan0", "set", "type", "ibss")
 		n.ns.Run(t, "ip", "link", "set", "wlan0", "up")
-		n.radio.IW(t, "dev", "wlan0", "ibss", "join", "road", "2437", "NOHT", "fixed-freq", fmt.Sprintf("02:11:22:33:44:6%d", i))
+		n.radio.IW(t, "dev", "wlan0", "ibss", "join", "road", "2437", "NOHT", "fixed-freq",
+			fmt.Sprintf("02:11:22:33:44:6%d", i))
 	}
 	k := radio.NewKernel("wlan0")
-	if got := fox.event(t, k); !strings.HasPrefix(got, "error split_cell: ") || !strings.Contains(got, "02:11:22:33:44:61") {
+	if got := fox.event(t, k); !strings.HasPrefix(got, "error split_cell: ") ||
+		!strings.Contains(got, "02:11:22:33:44:61") {
 		t.Errorf("of a cell that is on the air twice is told: %q", got)
 	}
 	owl.radio.IW(t, "dev", "wlan0", "ibss", "leave")

@@ -18,15 +18,18 @@ import (
 func babeld(t *testing.T, node *testnet.NS, hello time.Duration) *daemon {
 	t.Helper()
 	dir := testnet.Folder(t)
-	for _, set := range []string{"net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.wlan0.rp_filter=0", "net.ipv6.conf.wlan0.accept_dad=0"} {
+	for _, set := range []string{"net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=0",
+		"net.ipv4.conf.wlan0.rp_filter=0", "net.ipv6.conf.wlan0.accept_dad=0"} {
 		node.Run(t, "sysctl", "-qw", set)
 	}
 	node.Run(t, "ip", "link", "set", "wlan0", "addrgenmode", "eui64")
 	node.Run(t, "ip", "link", "set", "wlan0", "down")
 	node.Run(t, "ip", "link", "set", "wlan0", "up")
 	config := filepath.Join(dir, "babeld.conf")
-	text := fmt.Sprintf("skip-kernel-setup true\nrandom-id true\nstate-file %q\ninterface wlan0 type wireless hello-interval %.2f\n"+
-		"redistribute local ip 10.77.0.0/24 allow\nredistribute local deny\n", filepath.Join(dir, "state"), hello.Seconds())
+	text := fmt.Sprintf("skip-kernel-setup true\nrandom-id true\nstate-file %q\ninterface wlan0 type wireless "+
+		"hello-interval %.2f\n"+
+		"redistribute local ip 10.77.0.0/24 allow\nredistribute local deny\n", filepath.Join(dir, "state"),
+		hello.Seconds())
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -92,8 +95,10 @@ func TestBenchDaemonsAtRestAndForwarding(t *testing.T) {
 	for _, p := range protocols {
 		resident, private := testnet.Memory(t, pids[p][relay])
 		busy, over := chains[p].underLoad(t, pids[p][relay])
-		fmt.Printf("%-6s at rest %.4f %% of a processor a node (%.2f of babeld's), its relay %.4f %% (%.2f), hellos every %v; relaying 25 Mbit/s %.3f %%; %.1f MB resident, %.1f its own\n",
-			p, share(all[p], took), float64(all[p])/float64(all["babeld"]), share(one[p], took), float64(one[p])/float64(one["babeld"]), benchHello,
+		fmt.Printf("%-6s at rest %.4f %% of a processor a node (%.2f of babeld's), its relay %.4f %% (%.2f), hellos "+
+			"every %v; relaying 25 Mbit/s %.3f %%; %.1f MB resident, %.1f its own\n",
+			p, share(all[p], took), float64(all[p])/float64(all["babeld"]), share(one[p], took),
+			float64(one[p])/float64(one["babeld"]), benchHello,
 			share(busy, over), resident, private)
 	}
 }

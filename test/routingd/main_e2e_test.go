@@ -68,7 +68,8 @@ func addr(i int) string { return fmt.Sprintf("10.77.0.%d", i+1) }
 
 func (a *air) set(t *testing.T, verb string, i, k int) {
 	t.Helper()
-	a.bridge.Run(t, "nft", fmt.Sprintf("%s element bridge air reach { %s . %s, %s . %s }", verb, port(i), port(k), port(k), port(i)))
+	a.bridge.Run(t, "nft", fmt.Sprintf("%s element bridge air reach { %s . %s, %s . %s }", verb, port(i), port(k),
+		port(k), port(i)))
 }
 
 // cut takes two nodes out of each other's reach.
@@ -123,7 +124,8 @@ func route(t *testing.T, node *testnet.NS, protocol string, more ...string) *dae
 	t.Helper()
 	dir := testnet.Folder(t)
 	socket := filepath.Join(dir, "s")
-	args := append([]string{"route", "--protocol", protocol, "--state-dir", filepath.Join(dir, "state"), "--socket", socket, "--fresh"}, more...)
+	args := append([]string{"route", "--protocol", protocol, "--state-dir", filepath.Join(dir, "state"), "--socket",
+		socket, "--fresh"}, more...)
 	d := start(t, node, filepath.Join(programs, "fieldmesh-agent"), args...)
 	d.socket = socket
 	eventually(t, "the daemon is ready", func() bool { _, err := d.state(); return err == nil })

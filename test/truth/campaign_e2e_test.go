@@ -78,7 +78,8 @@ type attempt struct {
 
 // node is the node in a role of the trial.
 func (a attempt) node(role string) string {
-	return map[string]string{"sender": a.trial.Sender, "receiver": a.trial.Receiver, "car": "fox", "roadside": "owl"}[role]
+	return map[string]string{"sender": a.trial.Sender, "receiver": a.trial.Receiver, "car": "fox",
+		"roadside": "owl"}[role]
 }
 
 // run is one rehearsal, from its first controller to its last.

@@ -113,7 +113,8 @@ func (r *run) endWatches() {
 	for _, w := range r.out.watches {
 		_ = w.cmd.Process.Signal(os.Interrupt) // it may have ended
 		<-w.done
-		if text := w.said.String(); strings.Contains(text, "dropped by kernel") && !strings.Contains(text, "\n0 packets dropped by kernel") {
+		if text := w.said.String(); strings.Contains(text, "dropped by kernel") &&
+			!strings.Contains(text, "\n0 packets dropped by kernel") {
 			r.t.Errorf("tcpdump at %s has lost packets: %s", w.node, text)
 		}
 	}

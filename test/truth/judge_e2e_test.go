@@ -39,7 +39,8 @@ const (
 // that its reason gives: the emulated radio's, or a node's at an edge of the
 // window.
 func (j judged) late() bool {
-	return j.Outcome != "accepted" && (j.code() == "lateness" || j.code() == "edge" && strings.Contains(j.Reason, " ms late"))
+	return j.Outcome != "accepted" && (j.code() == "lateness" || j.code() == "edge" &&
+		strings.Contains(j.Reason, " ms late"))
 }
 
 // rehearsed is what came of one rehearsal.
@@ -242,7 +243,8 @@ func (s struck) spoils(openNs, closeNs int64) bool {
 	case strings.HasPrefix(s.what, "iperf3"):
 		return s.voids && s.beginNs < closeNs-edgeTime.Nanoseconds()
 	case s.what == "gpsd" && s.how == stopped:
-		return s.beginNs < closeNs && min(s.endNs, closeNs) > openNs && min(s.endNs, closeNs)-s.beginNs > staleTime.Nanoseconds()
+		return s.beginNs < closeNs && min(s.endNs, closeNs) > openNs && min(s.endNs, closeNs)-s.beginNs >
+			staleTime.Nanoseconds()
 	}
 	return s.voids && inWindow
 }
@@ -322,7 +324,8 @@ func (y *tally) judge(t *testing.T) {
 		}
 		slices.Sort(codes)
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%.2f %%\t%.2f %%\t%s\n", r.name, r.attempts, r.outcomes["accepted"],
-			r.attempts-r.outcomes["accepted"], strings.Join(codes, ", "), 100*r.worst, 100*r.width, strings.Join(r.wrong, "; "))
+			r.attempts-r.outcomes["accepted"], strings.Join(codes, ", "), 100*r.worst, 100*r.width,
+			strings.Join(r.wrong, "; "))
 	}
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)

@@ -17,7 +17,8 @@ func deadCell() Quirk {
 		Name: "dead_cell",
 		Cure: "when the others are in reach, the driver offers this mode without doing it: use another radio",
 		Look: func(s Seen) string {
-			if mode := s.Interface.Mode; mode != "adhoc" && mode != "mesh" || s.Interface.MHz == 0 || s.Joined < deadAfter {
+			if mode := s.Interface.Mode; mode != "adhoc" && mode != "mesh" || s.Interface.MHz == 0 ||
+				s.Joined < deadAfter {
 				return ""
 			}
 			for _, st := range s.Stations {

@@ -99,7 +99,8 @@ func (t tables) state() State {
 		}
 		out.Originators++
 		for _, a := range addrs[o.orig.String()] {
-			out.Routes = append(out.Routes, Route{Destination: netip.PrefixFrom(a, 32).String(), NextHop: name(o.neigh), Cost: tqMax / float64(o.tq)})
+			out.Routes = append(out.Routes, Route{Destination: netip.PrefixFrom(a, 32).String(), NextHop: name(o.neigh),
+				Cost: tqMax / float64(o.tq)})
 		}
 	}
 	slices.SortFunc(out.Neighbors, func(a, b Neighbor) int { return strings.Compare(a.Addr, b.Addr) })
@@ -152,5 +153,6 @@ func linkLocal(mac net.HardwareAddr) string {
 	if len(mac) != 6 {
 		return mac.String()
 	}
-	return netip.AddrFrom16([16]byte{0xfe, 0x80, 8: mac[0] ^ 2, 9: mac[1], 10: mac[2], 11: 0xff, 12: 0xfe, 13: mac[3], 14: mac[4], 15: mac[5]}).String()
+	return netip.AddrFrom16([16]byte{0xfe, 0x80, 8: mac[0] ^ 2, 9: mac[1], 10: mac[2], 11: 0xff, 12: 0xfe, 13: mac[3],
+		14: mac[4], 15: mac[5]}).String()
 }

@@ -41,7 +41,8 @@ func openBroadcaster(index, mtu int, from netip.Addr, port uint16) (*broadcaster
 		return nil, fmt.Errorf("set priority of packet socket: %w", err)
 	}
 	b := &broadcaster{fd: fd, mtu: mtu, packet: make([]byte, headerBytes, max(mtu, headerBytes))}
-	b.link = unix.RawSockaddrLinklayer{Family: unix.AF_PACKET, Protocol: networkOrder(unix.ETH_P_IP), Ifindex: int32(index), Halen: 6,
+	b.link = unix.RawSockaddrLinklayer{Family: unix.AF_PACKET, Protocol: networkOrder(unix.ETH_P_IP),
+		Ifindex: int32(index), Halen: 6,
 		Addr: [8]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}}
 	b.header = unix.Msghdr{Name: (*byte)(unsafe.Pointer(&b.link)), Namelen: unix.SizeofSockaddrLinklayer, Iov: &b.data}
 	b.header.SetIovlen(1)

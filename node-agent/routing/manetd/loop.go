@@ -63,7 +63,8 @@ type recentUse struct {
 // queue of frames takes its time.
 const recentFor = 2 * inUseEvery
 
-func newLoop(node manet.Node, own []netip.Addr, carrier bool, l links, r router, s stack, told func(manet.Time, Notice)) *loop {
+func newLoop(node manet.Node, own []netip.Addr, carrier bool, l links, r router, s stack,
+	told func(manet.Time, Notice)) *loop {
 	return &loop{node: node, own: own, carrier: carrier, links: l, router: r, stack: s, told: told,
 		held:   manet.NewBuffer[[]byte](heldPackets, heldPackets, heldFor),
 		routes: map[netip.Prefix]manet.SetRoute{}, guard: guard{seen: map[uint64]injected{}}, counts: newCounts(),

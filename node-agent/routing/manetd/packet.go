@@ -19,7 +19,8 @@ const (
 // endpoints reads the addresses of an IPv4 packet; ok is false for anything
 // else, and for a header that is cut off.
 func endpoints(packet []byte) (source, destination netip.Addr, ok bool) {
-	if len(packet) < ipv4HeaderBytes || packet[0]>>4 != 4 || headerLength(packet) < ipv4HeaderBytes || headerLength(packet) > len(packet) {
+	if len(packet) < ipv4HeaderBytes || packet[0]>>4 != 4 || headerLength(packet) < ipv4HeaderBytes ||
+		headerLength(packet) > len(packet) {
 		return netip.Addr{}, netip.Addr{}, false
 	}
 	return netip.AddrFrom4([4]byte(packet[12:16])), netip.AddrFrom4([4]byte(packet[16:20])), true

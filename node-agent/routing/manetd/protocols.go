@@ -99,7 +99,8 @@ func makeAODV(config func([]manet.Interface, uint64) aodv.Config) func(Setup) (m
 		preset := config
 		switch {
 		case preset != nil && !s.Feedback:
-			return nil, fmt.Errorf("this preset of AODV relies on the link layer's reports, and no socket of radio feedback is given")
+			return nil, fmt.Errorf("this preset of AODV relies on the link layer's reports, and no socket of radio " +
+				"feedback is given")
 		case preset == nil && s.Feedback:
 			preset = aodv.LinkLayer
 		case preset == nil:

@@ -124,7 +124,8 @@ func TestAnActiveReceiver(t *testing.T) {
 	l.Wait(10 * time.Millisecond)
 	out := l.Take()
 	i := slices.IndexFunc(out, func(s simtest.Sent) bool { return l.flood(s) != nil })
-	if i < 0 || l.flood(out[i]).Type != Alert || len(out[i].Entries) != 1 || out[i].Entries[0].Seq < 504 || out[i].Entries[0].Hops != 0 {
+	if i < 0 || l.flood(out[i]).Type != Alert || len(out[i].Entries) != 1 || out[i].Entries[0].Seq < 504 ||
+		out[i].Entries[0].Hops != 0 {
 		t.Fatalf("answered %+v, want an ALERT with a number beyond that of the INIT", out)
 	}
 	// It reports itself at least every five seconds, each time with a newer number.
@@ -294,13 +295,15 @@ func TestARequestIsAnswered(t *testing.T) {
 	l.Handle(manet.NeedRoute{Destination: addr(far), Source: addr(right), Previous: addr(right)})
 	l.Handle(manet.NeedRoute{Destination: addr(far), Source: addr(right), Previous: addr(right)})
 	l.Wait(time.Second)
-	if e, _ := l.Told(far); e != (distance.Entry{To: addr(far), Seq: 103, Hops: distance.Infinite, Flags: flagRequest, Value: 2}) {
+	if e, _ := l.Told(far); e != (distance.Entry{To: addr(far), Seq: 103, Hops: distance.Infinite, Flags: flagRequest,
+		Value: 2}) {
 		t.Errorf("told %+v, want a request for two packets", e)
 	}
 }
 
 func TestFloodsByteForByte(t *testing.T) {
-	f := Flood{Type: Alert, TTL: 35, KnownSeq: true, Originator: addr(me), ID: 0x01020304, Receiver: addr(far), Seq: 0xfffffffe}
+	f := Flood{Type: Alert, TTL: 35, KnownSeq: true, Originator: addr(me), ID: 0x01020304, Receiver: addr(far),
+		Seq: 0xfffffffe}
 	const want = "03" + "23" + "01" + "00" + "0a000001" + "01020304" + "0a000009" + "fffffffe"
 	got := f.Marshal()
 	if hex.EncodeToString(got) != want {
@@ -322,7 +325,8 @@ func TestFloodsByteForByte(t *testing.T) {
 func FuzzPacket(f *testing.F) {
 	flood := Flood{Type: Init, TTL: 35, Originator: addr(me), ID: 1, Receiver: addr(far)}
 	for _, u := range []distance.Update{
-		{Full: true, Complete: true, Boot: 1, Heard: []distance.Heard{{Addr: addr(left), Boot: 2}}, Entries: []distance.Entry{simtest.Entry(far, 100, 2)}},
+		{Full: true, Complete: true, Boot: 1, Heard: []distance.Heard{{Addr: addr(left), Boot: 2}},
+			Entries: []distance.Entry{simtest.Entry(far, 100, 2)}},
 		{Kind: kindFlood, Boot: 1, Remainder: flood.Marshal()},
 		{Kind: kindFlood, Boot: 1}, {Kind: 9}, {Remainder: []byte{1}},
 	} {

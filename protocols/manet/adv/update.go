@@ -104,7 +104,8 @@ func (n *Node) update(full bool) {
 	}
 	for _, to := range sorted(n.waiting) { // of which nothing at all is known
 		if n.table.Get(to) == nil {
-			entries = append(entries, distance.Entry{To: to, Seq: 1, Hops: distance.Infinite, Flags: flagUnknown | flagRequest,
+			entries = append(entries, distance.Entry{To: to, Seq: 1, Hops: distance.Infinite,
+				Flags: flagUnknown | flagRequest,
 				Value: uint16(min(n.waiting[to].packets, 0xffff))})
 		}
 	}

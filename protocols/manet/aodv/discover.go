@@ -195,7 +195,8 @@ func (n *Node) linkBroken(neighbor, destination netip.Addr) {
 // repairable reports whether to mend a route here: others go over us, data does
 // so now, and the destination is not too far.
 func (n *Node) repairable(r *route, destination netip.Addr) bool {
-	if !n.config.LocalRepair || n.quiet() || len(r.precursors) == 0 || r.hops > n.config.maxRepairTTL() || n.discoveries[r.to] != nil {
+	if !n.config.LocalRepair || n.quiet() || len(r.precursors) == 0 || r.hops > n.config.maxRepairTTL() ||
+		n.discoveries[r.to] != nil {
 		return false
 	}
 	if destination.IsValid() {

@@ -105,7 +105,8 @@ func (n *Node) addPath(r *route, o offer) bool {
 func (n *Node) insert(r *route, p path) {
 	if p.hops < r.hops {
 		p, r.next, r.iface, r.hops, r.multi.last, r.expires =
-			path{r.next, r.iface, r.hops, r.multi.last, r.expires}, p.next, p.iface, p.hops, p.last, max(p.expires, r.expires)
+			path{r.next, r.iface, r.hops, r.multi.last, r.expires}, p.next, p.iface, p.hops, p.last,
+			max(p.expires, r.expires)
 		n.watch(r)
 	}
 	r.multi.others = append(r.multi.others, p)
@@ -210,15 +211,18 @@ func (n *Node) anotherCopy(id requestID, m RREQ) {
 	}
 	m.HopCount++
 	lifetime := 2*n.config.NetTraversalTime() - 2*time.Duration(m.HopCount)*n.config.NodeTraversalTime
-	n.take(offer{to: m.Originator, seq: m.OriginatorSeq, known: true, hops: int(m.HopCount), lifetime: lifetime, asked: true, last: m.FirstHop})
+	n.take(offer{to: m.Originator, seq: m.OriginatorSeq, known: true, hops: int(m.HopCount), lifetime: lifetime,
+		asked: true, last: m.FirstHop})
 	r := n.active(m.Originator)
-	if r == nil || !n.isOwn(m.Destination) || len(n.copies[id]) >= n.config.Multipath.Paths || slices.Contains(n.copies[id], n.from) {
+	if r == nil || !n.isOwn(m.Destination) || len(n.copies[id]) >= n.config.Multipath.Paths ||
+		slices.Contains(n.copies[id], n.from) {
 		return
 	}
 	for _, hop := range r.nextHops() {
 		if hop.Addr == n.from {
 			n.copies[id] = append(n.copies[id], n.from)
-			n.sendRREPOver(RREP{Destination: m.Destination, DestinationSeq: n.seq, Originator: m.Originator, Lifetime: n.config.myRouteTimeout()}, hop)
+			n.sendRREPOver(RREP{Destination: m.Destination, DestinationSeq: n.seq, Originator: m.Originator,
+				Lifetime: n.config.myRouteTimeout()}, hop)
 		}
 	}
 }

@@ -70,8 +70,9 @@ func network(seed uint64) simtest.Network {
 		Make: maker(seed), Feedback: feedback, Look: 100 * time.Millisecond,
 		// A node that is heard and does not hear is taken for a neighbour again each
 		// time that it asks for a route, so at rest there must be none.
-		Unrest: simulation.Unrest{Every: 2 * time.Second, Until: unrestFor, Reboots: reboots, OneWay: feedback, Mend: true},
-		Flows:  simtest.RandomFlows, AtRest: simtest.Flows,
+		Unrest: simulation.Unrest{Every: 2 * time.Second, Until: unrestFor, Reboots: reboots, OneWay: feedback,
+			Mend: true},
+		Flows: simtest.RandomFlows, AtRest: simtest.Flows,
 		Convergence: config.ConvergenceBound(), Loop: config.LoopBound(),
 		Tables: func(n int) map[string]int {
 			requests := int(config.NetTraversalTime()*2/time.Second+1) * config.RREQRateLimit * n

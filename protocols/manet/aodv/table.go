@@ -158,7 +158,8 @@ func (n *Node) established(r, before *route) {
 }
 
 func (n *Node) install(r *route) {
-	n.act(manet.SetRoute{Destination: host(r.to), Next: r.nextHops(), Hops: r.hops, Metric: float64(r.hops), Cause: n.cause})
+	n.act(manet.SetRoute{Destination: host(r.to), Next: r.nextHops(), Hops: r.hops, Metric: float64(r.hops),
+		Cause: n.cause})
 }
 
 // lose makes a route invalid. Its number grows, so that nothing older, which

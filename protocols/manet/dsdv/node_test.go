@@ -109,7 +109,8 @@ func TestDumps(t *testing.T) {
 	began := l.Now
 	l.Hear(left, simtest.Entry(far, 100, 1))
 	l.Wait(10 * time.Millisecond)
-	if e, at := l.Told(far); e != simtest.Entry(far, 100, 2) || at != began || !l.Sent[0].Full || len(l.Sent[0].Heard) != 1 {
+	if e, at := l.Told(far); e != simtest.Entry(far, 100, 2) || at != began || !l.Sent[0].Full ||
+		len(l.Sent[0].Heard) != 1 {
 		t.Errorf("told %+v at %v", e, at-began)
 	}
 	l.Hear(left, simtest.Entry("10.0.0.7", 2, 1))
@@ -260,7 +261,8 @@ func TestOneWayLinksAndReboots(t *testing.T) {
 	if l.Route(far) != "" {
 		t.Error("learned of one that does not hear us")
 	}
-	l.HearUpdate(left, distance.Update{Complete: true, Boot: 7, Heard: []distance.Heard{{Addr: addr(me), Boot: 1}}, Entries: []distance.Entry{simtest.Entry(far, 100, 1)}})
+	l.HearUpdate(left, distance.Update{Complete: true, Boot: 7, Heard: []distance.Heard{{Addr: addr(me), Boot: 1}},
+		Entries: []distance.Entry{simtest.Entry(far, 100, 1)}})
 	if l.Route(far) != "" {
 		t.Error("learned of one that heard us before our reboot only")
 	}
@@ -277,7 +279,8 @@ func TestOneWayLinksAndReboots(t *testing.T) {
 		t.Error("a route over one that ceased to hear us")
 	}
 	l.Hear(left, simtest.Entry(far, 102, 1))
-	l.HearUpdate(left, distance.Update{Complete: true, Boot: 8, Heard: []distance.Heard{{Addr: addr(me), Boot: l.node.neighbors.Boot}}})
+	l.HearUpdate(left, distance.Update{Complete: true, Boot: 8,
+		Heard: []distance.Heard{{Addr: addr(me), Boot: l.node.neighbors.Boot}}})
 	if l.Route(far) != "" {
 		t.Error("a route over one that lost its state")
 	}

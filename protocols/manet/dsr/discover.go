@@ -67,7 +67,8 @@ func (n *Node) outlived() {
 	old := n.buffer.Expire(n.now)
 	n.evicted(old)
 	for _, p := range old {
-		n.act(manet.Drop{Destination: destination(p), Reason: "no answer in time", Unreachable: true, Packets: [][]byte{p}})
+		n.act(manet.Drop{Destination: destination(p), Reason: "no answer in time", Unreachable: true,
+			Packets: [][]byte{p}})
 	}
 }
 

@@ -267,7 +267,8 @@ func parseOption(kind uint8, data []byte) (Option, error) {
 		if len(data) < requestBytes || len(data)%4 != requestBytes%4 {
 			break
 		}
-		return RouteRequest{ID: binary.BigEndian.Uint16(data), Target: readAddr(data[2:]), Route: readAddrs(data[6:])}, nil
+		return RouteRequest{ID: binary.BigEndian.Uint16(data), Target: readAddr(data[2:]), Route: readAddrs(data[6:])},
+			nil
 	case TypeRouteReply:
 		if len(data) < 5 || len(data)%4 != 1 {
 			break

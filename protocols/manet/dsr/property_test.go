@@ -68,8 +68,10 @@ func network(seed uint64) simtest.Network {
 		},
 		AtRest: seen.check, Convergence: config.ConvergenceBound(),
 		Tables: func(n int) map[string]int {
-			return map[string]int{"links": n * n, "nodes": n, "chosen": 2 * n, "lost": n * n, "buffer": config.SendBuffer, "requests": n,
-				"heard": n, "gratuitous": n * n, "blacklist": n, "hops": n, "held": config.RexmtBufferSize + n, "flows": n * n, "delayed": 64}
+			return map[string]int{"links": n * n, "nodes": n, "chosen": 2 * n, "lost": n * n,
+				"buffer": config.SendBuffer, "requests": n,
+				"heard": n, "gratuitous": n * n, "blacklist": n, "hops": n, "held": config.RexmtBufferSize + n,
+				"flows": n * n, "delayed": 64}
 		},
 	}
 }
@@ -109,7 +111,8 @@ func (a *arrivals) check(sim *simulation.Sim, flows [][2]int) error {
 		}
 		for _, route := range sim.State(f[0]).Routes {
 			if part[f[0]] != part[f[1]] && route.Destination.Addr() == to {
-				return fmt.Errorf("node %d has a route to node %d, which it cannot reach, over %v", f[0], f[1], route.NextHop)
+				return fmt.Errorf("node %d has a route to node %d, which it cannot reach, over %v", f[0], f[1],
+					route.NextHop)
 			}
 		}
 	}

@@ -119,7 +119,8 @@ func (n *Node) sendHello(i int) {
 	}
 	for _, links := range n.split(n.declared(i)) {
 		h := Hello{HTime: EncodeTime(n.config.HelloInterval), Willingness: n.config.Willingness, Links: links}
-		n.enqueue(i, n.ownMessage(kind, n.config.NeighborHold, 1, h.Marshal(n.config.ETX)), manet.Message{Kind: "HELLO"})
+		n.enqueue(i, n.ownMessage(kind, n.config.NeighborHold, 1, h.Marshal(n.config.ETX)),
+			manet.Message{Kind: "HELLO"})
 		n.send(i)
 	}
 }

@@ -162,7 +162,8 @@ func (n *Node) linkFor(m *Message, h *Hello) *link {
 			n.count("full_links")
 			return nil
 		}
-		l = &link{local: n.in.Interface, remote: n.in.From, main: m.Originator, pending: n.config.Hysteresis, etx: newETX(n.inSeq)}
+		l = &link{local: n.in.Interface, remote: n.in.From, main: m.Originator, pending: n.config.Hysteresis,
+			etx: newETX(n.inSeq)}
 		n.links = append(n.links, l)
 		n.inLink = l
 		n.linksChanged = true

@@ -153,7 +153,8 @@ func (w *LoopWatch) look() {
 		}
 		if lasted := w.sim.now - w.since[key]; lasted > w.Worst {
 			w.Worst = lasted
-			w.Report = fmt.Sprintf("node %d in a loop to node %d from %v until %v at least", key[0], key[1], w.since[key], w.sim.now)
+			w.Report = fmt.Sprintf("node %d in a loop to node %d from %v until %v at least", key[0], key[1],
+				w.since[key], w.sim.now)
 		}
 	}
 	for key := range w.since {

@@ -61,7 +61,8 @@ const sampledPairs = 500
 // Run answers the question. proactive says that the protocol keeps routes to
 // all nodes, so that convergence can be judged.
 func (c Scale) Run(proactive bool) (ScaleResult, error) {
-	out := ScaleResult{Nodes: c.Nodes, Seed: c.Seed, DurationS: c.Duration.Seconds(), MessagesPerS: map[string]float64{}}
+	out := ScaleResult{Nodes: c.Nodes, Seed: c.Seed, DurationS: c.Duration.Seconds(),
+		MessagesPerS: map[string]float64{}}
 	sim, err := New(Config{Seed: c.Seed, Nodes: c.Nodes, Radio: c.Radio, Make: c.Make, Feedback: c.Feedback,
 		Carrier: c.Carrier, Promiscuous: c.Carrier})
 	if err != nil {

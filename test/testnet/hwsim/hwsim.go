@@ -223,7 +223,8 @@ func command(number uint8, name string, more func(*netlink.AttributeEncoder)) (e
 	if err != nil {
 		return err
 	}
-	_, err = c.Execute(genetlink.Message{Header: genetlink.Header{Command: number, Version: family.Version}, Data: data},
+	_, err = c.Execute(genetlink.Message{Header: genetlink.Header{Command: number, Version: family.Version},
+		Data: data},
 		family.ID, netlink.Request|netlink.Acknowledge)
 	return err
 }
