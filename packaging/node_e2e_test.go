@@ -244,10 +244,10 @@ func TestE2EUnitsHaveThePrivilegesThatTheyNeed(t *testing.T) {
 	for _, a := range status.TCP {
 		if strings.Contains(a.Reason, "not permitted") || strings.Contains(a.Needs, "CAP_") {
 			missing++
-			t.Errorf("for want of a privilege: %+v", a)
+			t.Errorf("for lack of a privilege: %+v", a)
 		}
 	}
-	t.Logf("%d abilities, %d for want of a privilege not there", len(status.TCP), missing)
+	t.Logf("%d abilities, %d for lack of a privilege not there", len(status.TCP), missing)
 	if _, err := client.Restore(t.Context(), ""); err != nil {
 		t.Error(err)
 	}

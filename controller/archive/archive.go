@@ -11,7 +11,7 @@
 //	cursors.ndjson   how far each node's records are stored
 //	trials/0001-a1/  one attempt: records/NODE.ndjson; once sealed also plan.json,
 //	                 verdict.json, iperf3/, provenance/ and MANIFEST.sha256
-//	between/         records of no trial, one file a node; lines that are no
+//	between/         records of no trial, one file a node; lines that are not
 //	                 records in NODE.unreadable
 //	late/0001-a1/    records that came after their attempt was sealed
 //	MANIFEST.sha256  once the run is finished

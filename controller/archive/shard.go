@@ -165,7 +165,7 @@ func (a *Archive) take(parts []*Archive) error {
 	return nil
 }
 
-// takeFile copies one file of a shard. The run's own files are made anew, and
+// takeFile copies one file of a shard. The run's own files are made again, and
 // those that several shards may have are appended to.
 func (a *Archive) takeFile(p *Archive, rel string) (err error) {
 	switch rel {

@@ -80,7 +80,7 @@ func Verify(dir string) ([]Finding, error) {
 	return c.findings, nil
 }
 
-// basics looks whether the files without which nothing can be read, can be.
+// basics checks whether the files without which nothing can be read, can be.
 func (c *check) basics() {
 	var info stored
 	if err := c.disk.readJSON(runFile, &info); err != nil {

@@ -73,7 +73,7 @@ func TestKeysAreMadeIssuedAndRevoked(t *testing.T) {
 	}
 	again, err := keys.LoadIdentity(issue(t, dir, "car", "192.168.50.11:7443", fleet.IssueOptions{}))
 	if err != nil || again.Pin == node.Pin {
-		t.Errorf("issued anew with pin %s, %v", again.Pin, err)
+		t.Errorf("issued again with pin %s, %v", again.Pin, err)
 	}
 }
 

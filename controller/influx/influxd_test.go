@@ -193,7 +193,7 @@ func TestTailSurvivesTheServer(t *testing.T) {
 
 // The server's disk runs full while a run is published: that is said, and the
 // archive has everything for a server with room. (InfluxDB 1.x writes again
-// only when it has been started anew.)
+// only when it has been started again.)
 func TestDatabaseDiskFull(t *testing.T) {
 	a := newRun(t, 8)
 	for _, s := range busyScript(8) {

@@ -122,7 +122,7 @@ func TestTargetsStandBesideTheSteps(t *testing.T) {
 	}
 }
 
-// A tail sends a result when its attempt is sealed, once, and anew when a
+// A tail sends a result when its attempt is sealed, once, and again when a
 // person's word changes the verdict; then publish makes the same points.
 func TestResultFollowsItsVerdict(t *testing.T) {
 	a := newRun(t, 2)

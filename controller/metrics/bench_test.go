@@ -80,7 +80,7 @@ func TestBenchCapturesOfFiftyNodes(t *testing.T) {
 		t.Log("tshark is not installed: nothing to compare with")
 		return
 	}
-	const looked = 10 // captures: tshark begins anew with each
+	const looked = 10 // captures: tshark starts over with each
 	began = time.Now()
 	for _, node := range trial.Relays[:looked] {
 		file := filepath.Join(a.Dir(), archive.CapturePath(at.key, node))

@@ -147,7 +147,7 @@ var (
 		"sender's interface under test to its arrival by the receiver's, over packets that arrived: without what a " +
 		"routing daemon held it for at the sender"}
 	trueLoss = definition{"truth_packet_loss_percent", "%", "packets of the flow that the emulated field " +
-		"lost in the window, on the air, in queues or for want of a route in a kernel, ÷ link_packets_sent × 100: " +
+		"lost in the window, on the air, in queues or for lack of a route in a kernel, ÷ link_packets_sent × 100: " +
 		"what link_packet_loss_percent is checked against. What a routing daemon holds and discards the field does " +
 		"not see; rehearsal only"}
 	goodput = definition{"goodput_ratio", "1", "packets that brought the receiver at least one new byte " +
@@ -189,7 +189,7 @@ var (
 		"over the window, their drift fitted: every one-way delay may be wrong by ± this"}
 	nodesCaptured  = definition{"nodes_captured", "nodes", "nodes of the trial whose captures are in the archive"}
 	captureDropped = definition{"capture_dropped", "packets", "packets that the kernel dropped from the captures " +
-		"for want of room, sum over nodes_captured"}
+		"for lack of room, sum over nodes_captured"}
 	unreadableCaptures = definition{"captures_unreadable", "nodes", "nodes whose captures cannot be read; fieldmesh " +
 		"metrics says where they are at fault"}
 	routingPackets = definition{"routing_packets_per_s", "packets/s", "packets of the routing protocol, those with " +

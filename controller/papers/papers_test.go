@@ -244,8 +244,8 @@ func tInterval(values []float64) (float64, *float64) {
 	return mean, new(4.303 * math.Sqrt(ss/float64(len(values)-1)/float64(len(values))))
 }
 
-// Ends that every repetition draws anew make no cells of their own; ends that a
-// plan compares do.
+// Ends that every repetition draws again make no cells of their own; ends that
+// a plan compares do.
 func TestEndsThatWereDrawnAreRepetitionsOfACell(t *testing.T) {
 	trial := func(repetition int, ends string) Trial {
 		return Trial{Repetition: repetition, Facts: map[string]string{"ends": ends, "variant": "reno", "tcp": "reno"},

@@ -3,7 +3,7 @@ package plan
 import "slices"
 
 // Enough asks a run to stop by itself as soon as something is known precisely:
-// by whole blocks, after some of them at the least, and at the latest after all
+// by whole blocks, after some of them at least, and at the latest after all
 // that the design has. What is looked at is how wide an interval is, never
 // where it lies.
 type Enough struct {

@@ -15,7 +15,7 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 // shipped are the campaign files of the repository.
 var shipped = []string{"velocity", "velocity-powered", "stationary-check"}

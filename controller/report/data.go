@@ -129,7 +129,7 @@ func (d *data) asks() []string {
 }
 
 // pause ends a session: people went away, and came back to other weather, other
-// traffic and nodes put down anew.
+// traffic and nodes put down again.
 const pause = 30 * time.Minute
 
 // sessions names the session of every attempt but the calibrating ones.

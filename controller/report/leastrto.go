@@ -7,8 +7,8 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
 )
 
-// leastRTOs looks whether senders of different variants had different least RTOs,
-// as they read them back, where the plan does not vary them.
+// leastRTOs checks whether senders of different variants had different least
+// RTOs, as they read them back, where the plan does not vary them.
 func leastRTOs(d *data) (*threat, string) {
 	variants := map[string]map[string]bool{} // least RTO → variants that had it
 	asked := map[int]bool{}

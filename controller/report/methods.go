@@ -175,7 +175,7 @@ func proseStopping(d *data) string {
 	if d.info.Enough == nil {
 		return ""
 	}
-	text := fmt.Sprintf("The run was to stop, by whole blocks and after %d at the least, once %s was known, with the "+
+	text := fmt.Sprintf("The run was to stop, by whole blocks and after %d at least, once %s was known, with the "+
 		"error spent in equal shares over all planned looks (repeated confidence intervals, Jennison and Turnbull "+
 		"1989). ",
 		d.info.Enough.MinBlocks, wishOf(d))

@@ -74,7 +74,7 @@ func confoundedUnit(d *data) (*threat, string) {
 	confounded := stats.Confounded(termsOf(results).List)
 	if len(units) == 1 {
 		text := fmt.Sprintf("Only %q moved. Its own peculiarities as a moving sender and receiver are part of every "+
-			"section and cannot be told from those of moving.", units[0])
+			"section and cannot be separated from those of moving.", units[0])
 		if slices.Contains(confounded, design.Sender) {
 			text += " Swapping the roles swaps the unit that sends as well: a difference between the sections may be " +
 				"one between the units' transmitters, and the data cannot say which. A plan that crosses the unit in " +
@@ -99,7 +99,9 @@ func oneSession(d *data) (*threat, string) {
 		return nil, ""
 	case 1:
 		return &threat{"All of it is one session", "One stretch of driving without a pause and with one set-up. How " +
-			"much another day, other weather or nodes put down anew would change is in no interval of this report."}, ""
+				"much another day, other weather or nodes put down again would change is in no interval of this " +
+				"report."},
+			""
 	}
 	return nil, fmt.Sprintf("The results come from %d sessions: stretches of driving with one unit in the car and "+
 		"without a pause of %d minutes.", len(sessions), int(pause.Minutes()))

@@ -101,5 +101,5 @@ const computedPreface = `
 Besides the records, from the plan and, when an attempt has been judged, from all of its records, with the report's own
 definitions (` + "`metrics.csv`" + ` states them in full). These points have no tag ` + "`node`" +
 	` and none of the fields above. A run that
-goes on, or records that come late, write the same point anew.
+goes on, or records that come late, write the same point again.
 `

@@ -19,7 +19,7 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-var update = flag.Bool("update", false, "write protocols/wire/INFLUX.md and testdata/points.txt anew")
+var update = flag.Bool("update", false, "write protocols/wire/INFLUX.md and testdata/points.txt again")
 
 // point is one decoded line.
 type point struct {

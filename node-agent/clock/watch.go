@@ -73,7 +73,7 @@ func (w *Watch) read() (offsetNs int64, wall time.Time) {
 	return offsetNs, wall
 }
 
-// Begin starts anew: what was before is another trial's.
+// Begin starts again: what was before is another trial's.
 func (w *Watch) Begin() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

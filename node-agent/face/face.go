@@ -40,7 +40,7 @@ const (
 	// keepaliveEvery is how often the dead-man timer is re-armed at least.
 	keepaliveEvery = 20 * time.Second
 	// deadManParts is how many keepalives come in the dead man's time at least:
-	// one may be late, another lost while the privileged half is started anew.
+	// one may be late, another lost while the privileged half is started again.
 	deadManParts = 4
 )
 

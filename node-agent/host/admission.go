@@ -74,7 +74,7 @@ func (p policy) checkEnd(what string, a netip.Addr) (reason, cure string) {
 	return p.checkWithin(what, netip.PrefixFrom(a, a.BitLen()))
 }
 
-// prepare looks whether the kernel has nftables.
+// prepare checks whether the kernel has nftables.
 func (a Admission) prepare(*kernel, uint64) (*admissionUndo, error) {
 	var tables nftables.Conn
 	if _, err := tables.ListTablesOfFamily(nftables.TableFamilyIPv4); err != nil {
@@ -89,7 +89,7 @@ func ownTable() *nftables.Table {
 	return &nftables.Table{Name: admissionTable, Family: nftables.TableFamilyIPv4}
 }
 
-// renewTable has the table taken out, when it is there, and made anew.
+// renewTable has the table taken out, when it is there, and made again.
 func renewTable(c *nftables.Conn) *nftables.Table {
 	c.DelTable(c.AddTable(ownTable()))
 	return c.AddTable(ownTable())

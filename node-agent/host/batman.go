@@ -20,7 +20,7 @@ type meshState struct {
 	Device string `json:"device"`
 	Below  int    `json:"below"` // index of the interface below
 	// Made are the kernel's own routes over the interface below. It makes them
-	// anew with the addresses, those too that a change had replaced.
+	// again with the addresses, those too that a change had replaced.
 	Made [][]byte `json:"made,omitempty"`
 }
 
@@ -176,7 +176,7 @@ func (m *meshState) revert() (string, error) {
 	return "", nil
 }
 
-// revertRoutes takes out what the kernel made anew, once the addresses are
+// revertRoutes takes out what the kernel made again, once the addresses are
 // back, of routes that were not there.
 func (m *meshState) revertRoutes() (string, error) {
 	if m == nil {

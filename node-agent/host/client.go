@@ -24,7 +24,7 @@ const callTimeout = 30 * time.Second
 // is not there, or went meanwhile.
 var ErrAway = errors.New("the host process is away")
 
-// Client calls a host process. It connects anew for each call, so it outlives
+// Client calls a host process. It connects again for each call, so it outlives
 // the host process's restarts. It may be used by several goroutines.
 type Client struct{ socket string }
 

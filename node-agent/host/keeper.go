@@ -97,7 +97,7 @@ func (k *keeper) applyOne(scope string, c Change) (fresh bool, err error) {
 			Note: "it has gone by itself"}); err != nil {
 			return false, err
 		}
-		k.log.Info("gone by itself, made anew", "change", c.String())
+		k.log.Info("gone by itself, made again", "change", c.String())
 		k.pending, at = slices.Delete(k.pending, at, at+1), -1
 	}
 	if at >= 0 {

@@ -239,7 +239,7 @@ func TestWhatIsGoneIsUndone(t *testing.T) {
 	}
 }
 
-// A radio that was unplugged and is plugged in again is changed anew, and how
+// A radio that was unplugged and is plugged in again is changed again, and how
 // the new one was is what is put back.
 func TestWhatIsThereAnewIsChangedAnew(t *testing.T) {
 	m, d := newMachine(), &disk{bomb: &bomb{}}

@@ -72,7 +72,7 @@ func (o Offloads) prepare(*kernel, uint64) (*offloadsUndo, error) {
 	return &offloadsUndo{Offloads: u}, nil
 }
 
-// apply turns them off, and looks whether they are.
+// apply turns them off, and checks whether they are.
 func (o Offloads) apply(_ *kernel, u *offloadsUndo) error {
 	changed := u.Offloads.Changed
 	if err := setFeatures(o.Interface, changed, make([]uint32, len(changed))); err != nil {

@@ -41,7 +41,7 @@ func TestE2EADaemonsRoutesAcknowledgeAtOnce(t *testing.T) {
 	route("replace 10.77.5.2/32 via 192.168.7.3 dev wlan0 proto babel onlink")
 	awaitOutput(t, f, "10.77.5.2 via 192.168.7.3 proto babel onlink quickack 1", "-4", "route", "show", "dev", device)
 	route("del 10.77.5.1/32 via 192.168.7.2 dev wlan0 proto babel metric 9")
-	for range 50 { // routes that come and go are not made anew
+	for range 50 { // routes that come and go are not made again
 		route("add 10.77.5.6/32 via 192.168.7.2 dev wlan0 proto babel")
 		route("del 10.77.5.6/32 via 192.168.7.2 dev wlan0 proto babel")
 	}

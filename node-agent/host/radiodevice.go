@@ -142,7 +142,8 @@ func (d *radioDevice) in(n nl80211.Network) (bool, error) {
 
 // joinTime bounds the joining of a cell: a radio that scans for it first takes
 // some seconds. A station waits for its access point, which another node begins
-// at the same time by a program of its own, and asks anew while it is not there.
+// at the same time by a program of its own, and asks again while it is not
+// there.
 const (
 	joinTime     = 10 * time.Second
 	associate    = 20 * time.Second
@@ -224,9 +225,9 @@ func setUp(name string, up bool) error {
 	return err
 }
 
-// awaitJoined waits until the interface is in the network, and looks whether
-// it is the one that was asked for: some drivers say yes and do otherwise. ended
-// tells that the program which keeps the network up has ended; nil where none does.
+// awaitJoined waits until the interface is in the network, and checks whether it is
+// the one that was asked for: some drivers say yes and do otherwise. ended tells
+// that the program which keeps the network up has ended; nil where none does.
 func (d *radioDevice) awaitJoined(n nl80211.Network, ended <-chan error) error {
 	patience := joinTime
 	if n.Mode == modeStation || n.Mode == modeAP {

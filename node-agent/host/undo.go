@@ -14,7 +14,7 @@ type undo interface {
 	// was made, half made or never made. note says what of it had gone by itself.
 	revert(k *kernel) (note string, err error)
 	// void reports whether there is nothing left to take back: what the change
-	// was made on has gone, or has been made anew under its name.
+	// was made on has gone, or has been made again under its name.
 	void(k *kernel) bool
 
 	// place is the world that the change was made in.

@@ -78,7 +78,8 @@ func runBeside(t *testing.T, laptop, other radioField) {
 	laptop.killedBeside(t, before, was)
 }
 
-// inBoth looks whether the laptop is in the trial's network and in its owner's.
+// inBoth checks whether the laptop is in the trial's network and in its
+// owner's.
 func (f radioField) inBoth(t *testing.T, want Radio) {
 	t.Helper()
 	f.reaches(t, "10.77.0.2")

@@ -90,8 +90,8 @@ func (was seen) since(out []*wire.TCPEvent, is seen, s *sample, known bool) []*w
 }
 
 // rtosUntil counts the time-outs between two sights. Kernels before 6.7 do not
-// count them; there a time-out shows as one more in a row, or as the state
-// that follows it, and those of a row that began anew are the new row's.
+// count them; there a time-out shows as one more in a row, or as the state that
+// follows it, and those of a row that started over are the new row's.
 func (was seen) rtosUntil(is seen, counted bool) uint32 {
 	switch {
 	case counted:

@@ -62,7 +62,7 @@ func (m *Machine) Now() (wire.Machine, bool) {
 	return out, known
 }
 
-// Begin starts anew: the next sample is a trial's first.
+// Begin starts again: the next sample is a trial's first.
 func (m *Machine) Begin() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -87,7 +87,7 @@ func (n Node) vacant() error {
 		path := filepath.Join(n.KeysDir, name)
 		_, err := os.Lstat(path)
 		if err == nil {
-			return fmt.Errorf("this node is paired already: %q exists; to pair it anew, delete the files of that "+
+			return fmt.Errorf("this node is paired already: %q exists; to pair it again, delete the files of that "+
 				"folder first", path)
 		}
 		if !errors.Is(err, fs.ErrNotExist) {

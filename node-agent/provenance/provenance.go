@@ -98,7 +98,7 @@ func sysctl(key string) string {
 	return strings.Join(strings.Fields(string(b)), " ")
 }
 
-// Read reads everything anew. What cannot be read is absent.
+// Read reads everything again. What cannot be read is absent.
 func (r *Reader) Read(context.Context) wire.Provenance {
 	p := wire.Provenance{Agent: version.String(), Kernel: Kernel(), Arch: runtime.GOARCH, Machine: machine(),
 		Interface: r.iface,

@@ -78,7 +78,8 @@ func (k *Kernel) find(name string) (*nl80211.Interface, error) {
 	}
 	i, err := k.conn.Interface(name)
 	if err != nil {
-		// The driver may have been loaded anew: the family's number changes then.
+		// The driver may have been loaded again: the family's number changes
+		// then.
 		err = errors.Join(err, k.conn.Close())
 		k.conn = nil
 	}

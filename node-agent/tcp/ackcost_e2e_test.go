@@ -47,7 +47,7 @@ type ackCosts struct {
 
 // timeACKs does so with a connection of each of the congestion controls that
 // names gives. Every set of rounds has others, of programs that were loaded
-// anew: where a program comes to lie in memory makes tens of nanoseconds.
+// again: where a program comes to lie in memory makes tens of nanoseconds.
 func timeACKs(t *testing.T, sets, rounds int, names func(t *testing.T) []string) *ackCosts {
 	t.Helper()
 	a := &ackCosts{order: rand.New(rand.NewPCG(1, 1))}
@@ -67,7 +67,7 @@ func timeACKs(t *testing.T, sets, rounds int, names func(t *testing.T) []string)
 	return a
 }
 
-// open begins anew with a connection of each, in congestion avoidance.
+// open starts over with a connection of each, in congestion avoidance.
 func (a *ackCosts) open(t *testing.T, names []string) {
 	t.Helper()
 	a.conns = nil
@@ -96,7 +96,7 @@ func (a *ackCosts) open(t *testing.T, names []string) {
 			}
 			upTo := c.sent
 			if round < loss {
-				upTo -= mss // something stays in flight: sending does not begin anew
+				upTo -= mss // something stays in flight: sending does not start over
 			}
 			a.finish(t, c, upTo)
 		}

@@ -89,7 +89,7 @@ func TestWestwoodSetsSsthreshFromItsBandwidthEstimate(t *testing.T) {
 			pathSegments)
 	}
 	if float64(before.unacked) < 3.2*pathSegments {
-		t.Errorf("the flight was %d segments: half of it would not be told from the estimate", before.unacked)
+		t.Errorf("the flight was %d segments: half of it would not be distinguished from the estimate", before.unacked)
 	}
 	if after.cwnd > after.ssthresh+1 {
 		t.Errorf("cwnd is %d after recovery, ssthresh %d", after.cwnd, after.ssthresh)

@@ -78,8 +78,8 @@ func TraceEvents(cookie uint64, connections []Ports) (trace *EventTrace, err err
 	return trace, nil
 }
 
-// tellsFailure looks whether the tracepoint of retransmissions has the argument
-// that reports failed ones; both tracepoints must be there.
+// tellsFailure checks whether the tracepoint of retransmissions has the
+// argument that reports failed ones; both tracepoints must be there.
 func tellsFailure() (uint32, error) {
 	kernel, err := btf.LoadKernelSpec()
 	if err != nil {

@@ -150,7 +150,8 @@ func (w *westwood) check(t *testing.T) {
 			w.ssthresh, w.want)
 	}
 	if half := float64(w.before) / 2; half < w.want+2*mayDiffer(w.want) {
-		t.Errorf("%s: half of the window was %.0f segments, which would not be told from the estimate", w.c.congestion,
+		t.Errorf("%s: half of the window was %.0f segments, which would not be distinguished from the estimate",
+			w.c.congestion,
 			half)
 	}
 }

@@ -15,7 +15,7 @@ import (
 // in their bytes though not in what they do.
 const compiledBy = "clang version 14.0.6"
 
-// TestE2EObjectsAreTheirSources compiles every program anew. What is kept must
+// TestE2EObjectsAreTheirSources compiles every program again. What is kept must
 // be, byte for byte, what the sources give with the same compiler.
 func TestE2EObjectsAreTheirSources(t *testing.T) {
 	for _, tool := range []string{"clang", "llvm-strip"} {

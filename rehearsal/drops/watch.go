@@ -82,7 +82,7 @@ func (w *Watch) Add(netns uint64) error {
 }
 
 // Count is how many packets of a namespace were dropped for a reason since it
-// was added, those included that Run could not tell for want of room.
+// was added, those included that Run could not tell for lack of room.
 func (w *Watch) Count(netns uint64, why Reason) (uint64, error) {
 	var counts [reasons]uint64
 	if err := w.namespaces.Lookup(uint32(netns), &counts); err != nil {

@@ -140,7 +140,7 @@ func (s *station) lock(a arrival, interferenceMw float64) {
 }
 
 // interference is the power at a receiver of all that is on the air there but
-// one transmission. It is summed anew each time, so that no rounding piles up.
+// one transmission. It is summed again each time, so that no rounding piles up.
 func (c *Core) interference(r *station, but *transmission) float64 {
 	sum := 0.0
 	for i := range r.air {

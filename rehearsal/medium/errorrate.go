@@ -122,7 +122,7 @@ type spectrum struct {
 }
 
 // codeSpectrum is the first ten terms for each rate, counted from the generators
-// (a test counts them anew). The tables of Haccoun and Bégin ("High-rate
+// (a test counts them again). The tables of Haccoun and Bégin ("High-rate
 // punctured convolutional codes for Viterbi and sequential decoding", IEEE
 // Trans. Comm. 37(11), 1989) agree to within 0.2 %: they let a path that comes
 // back inside a puncturing period run on to the period's end.

@@ -149,8 +149,8 @@ func TestErrorRateAgainstClosedForms(t *testing.T) {
 	}
 }
 
-// The information weights of the K = 7 code, counted anew: paths that leave the
-// all-zero state and come back, over every puncturing phase.
+// The information weights of the K = 7 code, counted again: paths that leave
+// the all-zero state and come back, over every puncturing phase.
 func TestCodeSpectraAgainstTheGenerators(t *testing.T) {
 	patterns := map[codeRate][]uint{ // bit 0: output of 133, bit 1: of 171
 		codeHalf:          {3},

@@ -202,7 +202,7 @@ func (c *Client) Close() error {
 // killed could not say why.
 func (c *Client) lastWords() string {
 	if status, is := c.cmd.ProcessState.Sys().(syscall.WaitStatus); is && status.Signal() == syscall.SIGKILL {
-		return "; the kernel kills it for want of memory (its log tells) and when its radio stands still, Fieldmesh " +
+		return "; the kernel kills it for lack of memory (its log tells) and when its radio stands still, Fieldmesh " +
 			"when it does not end. " +
 			"What was collected is kept, and --resume goes on. The process: " + c.log.String()
 	}

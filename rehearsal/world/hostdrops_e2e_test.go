@@ -62,7 +62,7 @@ func lostFor(records []wire.Record, cause string) (told []*wire.Loss, counted ma
 }
 
 // A relay whose route goes while the window is open loses what it should have
-// forwarded for want of a route, and the records say so, packet by packet; a
+// forwarded for lack of a route, and the records say so, packet by packet; a
 // sender's own datagrams, refused before they were packets, are in its count.
 func TestARouteThatGoesInTheWindowIsTheCause(t *testing.T) {
 	f := relayed(t, func(*Config) {})

@@ -33,7 +33,7 @@ func (f *Field) watchRoutes() error {
 					f.note("warning", "route changes of %s are not told: %v", n.Name, err)
 					return nil
 				}
-				select { // news was lost: begin anew
+				select { // news was lost: start over
 				case <-f.restCtx.Done():
 				case <-time.After(100 * time.Millisecond):
 				}
@@ -80,7 +80,7 @@ type knownRoute struct {
 }
 
 // see takes one piece of news. A route to a network has changed when it leads
-// another way than before, or is made anew after it had been taken out; the
+// another way than before, or is made again after it had been taken out; the
 // first to a network is none that has changed.
 func (k knownRoutes) see(u netlink.RouteUpdate) (to netip.Prefix, changed bool) {
 	r := u.Route

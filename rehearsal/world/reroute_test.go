@@ -33,7 +33,7 @@ func TestWhatIsARouteChange(t *testing.T) {
 		{"the former way is taken out", news(taken, to, 2, nil), false},
 		{"the same again", news(made, to, 9, nil), false},
 		{"it is taken out", news(taken, to, 9, nil), false},
-		{"it is made anew", news(made, to, 9, nil), true},
+		{"it is made again", news(made, to, 9, nil), true},
 		{"it is taken out again", news(taken, to, 9, nil), false},
 		{"what says that there is none", news(made, to, 0, func(r *netlink.Route) { r.Type = unix.RTN_UNREACHABLE }),
 			false},

@@ -119,7 +119,7 @@ func TestBenchExportToParquet(t *testing.T) {
 		measured:  fmt.Sprintf("%.1f MB/s, %.0f MB of memory", median(ours), float64(peak)/1e6),
 		reference: fmt.Sprintf("pandas and pyarrow: %.1f MB/s, %.0f MB", median(theirs), float64(theirPeak)/1e6),
 		figure:    fmt.Sprintf("%.2f", ratio), limit: "none set", met: true,
-	}, "%.0f MB of records, each program started anew, median of three in turns. Ours writes the whole export: "+
+	}, "%.0f MB of records, each program started again, median of three in turns. Ours writes the whole export: "+
 		"Parquet tables, two tables of numbers, tracks in two "+
 		"formats, the records again, checksums; pandas and pyarrow make the Parquet tables alone (zstd, one a kind) "+
 		"of the same records, held in memory.", float64(size)/1e6)

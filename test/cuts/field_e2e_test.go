@@ -18,7 +18,7 @@ import (
 // worlds is where fields write down what they have made.
 const worlds = "/run/fieldmesh"
 
-// emulated is a rehearsal's field, which ends and is built anew with its
+// emulated is a rehearsal's field, which ends and is built again with its
 // controllers. Its nodes' disks outlast it.
 type emulated struct {
 	dir  string // of the fields' files

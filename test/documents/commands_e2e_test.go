@@ -277,7 +277,7 @@ func (s *scene) do(t *testing.T, l line) {
 	}
 	switch words[1] {
 	case "PAIR":
-		// As an agent says that is to be paired anew.
+		// As an agent says that is to be paired again.
 		if err := os.RemoveAll(filepath.Join(s.dir, "keys")); err != nil {
 			t.Fatal(err)
 		}

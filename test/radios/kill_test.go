@@ -57,7 +57,7 @@ func TestGuestPowerLost(t *testing.T) {
 		fox, owl := r.nodes[0], r.nodes[1]
 		earlier := owl.count(t, m)
 		if m != measuring {
-			earlier = 0 // a journal begins anew with each life
+			earlier = 0 // a journal starts over with each life
 		}
 		run := exec.CommandContext(t.Context(), filepath.Join(programs, "fieldmesh"), "run", file, "--fleet", r.fleet(),
 			"--place", "bench",

@@ -132,7 +132,7 @@ func (m *maker) agent(t wire.Trial, c Conditions) {
 	}
 	if c.InterruptedNode == m.node {
 		m.add(durationMs+tailMs, &wire.TrialState{State: "kept", Outcome: "interrupted", Reason: "agent_restarted: " +
-			"the agent was started anew during the attempt"})
+			"the agent was started again during the attempt"})
 		return
 	}
 	m.add(durationMs+tailMs, &wire.TrialState{State: "kept", Outcome: "accepted"})

@@ -35,7 +35,7 @@ func TestCountBoundsWhatTheKernelTook(t *testing.T) {
 			counted{1000, 1000}},
 		"a hole over the close": {[]segment{data(150, 500, 500), ack(151, 0), data(210, 0, 500), ack(211, 1000)},
 			counted{0, 0}},
-		"dropped, and sent anew": {[]segment{data(90, 0, 1000), ack(91, 0), data(120, 0, 1000), ack(121, 1000)},
+		"dropped, and sent again": {[]segment{data(90, 0, 1000), ack(91, 0), data(120, 0, 1000), ack(121, 1000)},
 			counted{0, 1000}},
 		"sent twice": {[]segment{data(110, 0, 1000), ack(111, 1000), data(120, 0, 1000), ack(121, 1000)},
 			counted{1000, 1000}},

@@ -134,8 +134,8 @@ func (l *loop) transmit(t manet.Transmit) {
 }
 
 // failed counts what the kernel did not do. A mesh goes on without: a frame may
-// be lost in many ways, and a route that an interface's going down took away
-// is set anew when it is up.
+// be lost in many ways, and a route that an interface's going down took away is
+// set again when it is up.
 func (l *loop) failed(what string, err error) {
 	if err == nil {
 		return

@@ -94,7 +94,7 @@ func (n *neighbors) mac(ip netip.Addr) ([6]byte, bool) {
 	return mac, ok
 }
 
-// ask has the kernel find a neighbour's hardware address, or look whether one
+// ask has the kernel find a neighbour's hardware address, or check whether one
 // that it knows is still there.
 func (n *neighbors) ask(ip netip.Addr) error {
 	err := netlink.NeighSet(&netlink.Neigh{LinkIndex: n.index, Family: unix.AF_INET, IP: net.IP(ip.AsSlice()),

@@ -13,7 +13,7 @@ import (
 // over calls which take long: for a daemon at rest, that thread would cost more
 // than all else.
 
-// again reports whether a call is to be made anew.
+// again reports whether a call is to be made again.
 func again(e syscall.Errno) bool { return e == unix.EINTR }
 
 func result(e syscall.Errno) error {

@@ -22,7 +22,7 @@ type poller struct {
 	raw    syscall.RawConn
 	epoll  int
 	clock  int
-	setTo  manet.Time // what the clock is set to; 0: it is to be set anew
+	setTo  manet.Time // what the clock is set to; 0: it is to be set again
 	ready  [8]unix.EpollEvent
 	reader map[int32]func(manet.Time) error
 }

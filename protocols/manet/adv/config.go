@@ -40,7 +40,7 @@ type Config struct {
 
 	UpdateInterval time.Duration // between full updates, while there is an active receiver
 	MissedUpdates  int           // without a packet, after which a neighbour is lost
-	Spacing        time.Duration // between any two updates at the least
+	Spacing        time.Duration // between any two updates at least
 	FullAfter      int           // partial updates, after which the next is a full one
 
 	Weights       Weights

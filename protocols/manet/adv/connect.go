@@ -54,7 +54,7 @@ func (n *Node) receiver(a netip.Addr, active bool) *receiver {
 		n.receivers[a] = r
 		n.interest()
 	}
-	if r == nil || r.ended { // only an ALERT or an INIT begins it anew
+	if r == nil || r.ended { // only an ALERT or an INIT begins it again
 		return nil
 	}
 	return r

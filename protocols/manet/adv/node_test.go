@@ -148,7 +148,8 @@ func TestAnActiveReceiver(t *testing.T) {
 	if kinds, _ := l.floods(); !slices.Equal(kinds, []string{"NON-ALERT " + me}) {
 		t.Errorf("floods %v when the last connection has ended", kinds)
 	}
-	// Data that goes on arriving from one whose INIT was lost makes it active anew.
+	// Data that goes on arriving from one whose INIT was lost makes it active
+	// again.
 	l.Wait(time.Second)
 	l.Handle(manet.RouteUsed{Destination: addr(me), Source: addr(right)})
 	l.Wait(10 * time.Millisecond)

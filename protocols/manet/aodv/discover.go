@@ -70,7 +70,7 @@ func (n *Node) needRoute(e manet.NeedRoute) {
 
 // strayed is section 6.11, case (ii): data came for which there is no route. It
 // is told to the neighbour it came from, whatever the precursors are. In the
-// quiet after a reboot the wait begins anew (6.13).
+// quiet after a reboot the wait starts over (6.13).
 func (n *Node) strayed(e manet.NeedRoute) {
 	n.count("strayed")
 	u := Unreachable{Destination: e.Destination}

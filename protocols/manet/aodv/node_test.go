@@ -473,7 +473,7 @@ func TestQuietStart(t *testing.T) {
 	}
 	l.Wait(10 * time.Second)
 	if len(l.take()) != 0 {
-		t.Error("the wait did not begin anew")
+		t.Error("the wait did not start over")
 	}
 	l.Wait(6 * time.Second)
 	if s := l.take(); len(s) == 0 {

@@ -2,7 +2,7 @@
 // and Das, "Ad hoc on-demand multipath distance vector routing", Wireless
 // Communications and Mobile Computing 6, 2006). It is AODV with lists of paths
 // in place of one, so that its state machine is package aodv's with Multipath
-// set; what belongs to AOMDV alone is that package's multipath.go. Here are the
+// set; what belongs to AOMDV alone is aodv/multipath.go. Here are the
 // settings, the bounds, and the tests of what the paper promises.
 package aomdv
 

@@ -27,7 +27,7 @@ type Config struct {
 
 	Period        time.Duration // between full dumps
 	MissedPeriods int           // without a packet, after which a neighbour is lost
-	Aggregation   time.Duration // between incremental dumps at the least
+	Aggregation   time.Duration // between incremental dumps at least
 	// NumberAggregation is between any dump and an incremental one that only
 	// newer numbers are the reason for.
 	NumberAggregation time.Duration

@@ -39,7 +39,7 @@ func (e *etx) packet(seq uint16) {
 	if gap == 0 {
 		return // the same packet again
 	}
-	if gap > 256 { // late, or the neighbour started anew
+	if gap > 256 { // late, or the neighbour started again
 		gap = 1
 	}
 	e.received[e.active]++

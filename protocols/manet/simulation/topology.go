@@ -60,7 +60,7 @@ func (s *Sim) Scatter(seed uint64, rangeM, degree float64) *Field {
 	return f
 }
 
-// relink makes the links anew from the positions, looking only at nodes in
+// relink makes the links again from the positions, looking only at nodes in
 // adjacent squares of the range's size.
 func (f *Field) relink() {
 	cells := map[[2]int][]int{}

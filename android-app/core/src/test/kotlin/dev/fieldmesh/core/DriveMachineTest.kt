@@ -72,7 +72,7 @@ class DriveMachineTest {
             assertEquals(0.0, it.remainingS, "the countdown ends, and says no more than that")
         }
         machine.onLink(LinkState.UP, 30 * second)
-        machine.onView(view("kept", verdicts = listOf(verdict("interrupted", reason = "agent_restarted: it was started anew"))), 30 * second)
+        machine.onView(view("kept", verdicts = listOf(verdict("interrupted", reason = "agent_restarted: it was started again"))), 30 * second)
         machine.state(30 * second).let {
             assertEquals(Phase.DONE, it.phase)
             assertEquals("interrupted", it.verdict?.outcome)
@@ -140,9 +140,9 @@ class DriveMachineTest {
 
     /**
      * A process may end in any state. The next one, told what the node and the
-     * receiver tell anew, shows the trial as the old one did, and announces
+     * receiver tell again, shows the trial as the old one did, and announces
      * nothing that was announced before. What only the old one could know, how long the
-     * speed was held and the charts, begins anew.
+     * speed was held and the charts, starts over.
      */
     @Test
     fun `property - a process that ended goes on where the trial is`() = repeat(100) { seed ->
