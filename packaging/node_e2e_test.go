@@ -115,15 +115,6 @@ func (d desk) begin(t *testing.T, wrap []string, half string) (stop func() (stri
 	return stop
 }
 
-func await(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for until := time.Now().Add(90 * time.Second); !holds(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatalf("waited in vain: %s", what)
-		}
-	}
-}
-
 // confined is how systemd would start a unit: with its capabilities and no way
 // to others.
 func confined(t *testing.T, name string, uid int) []string {
@@ -223,7 +214,7 @@ func TestE2EUnitsHaveThePrivilegesThatTheyNeed(t *testing.T) {
 	d.must(t, "fieldmesh", "keys", "issue", "car", "--dir", d.path("fleet"), "--address", "127.0.0.1:7443")
 	testnet.GiveKeys(t, d.path("fleet/nodes/car"), d.path("keys"))
 	d.startHalves(t, confined(t, "fieldmesh-host.service", 0), confined(t, "fieldmesh-face.service", testnet.Nobody))
-	await(t, "the node answers its controller", d.answers)
+	testnet.Await(t, 90*time.Second, "the node answers its controller", d.answers)
 	client := host.Dial(d.path("state/host/host.sock"))
 	up, mtu := true, 1400
 	changes := []host.Change{
@@ -284,7 +275,7 @@ func TestE2EArm64UnderEmulation(t *testing.T) {
 	before := testnet.Snapshot(t, d.ns.Name)
 	d.startHalves(t, nil, []string{"setpriv", fmt.Sprintf("--reuid=%d", testnet.Nobody),
 		fmt.Sprintf("--regid=%d", testnet.Nobody), "--clear-groups", "--no-new-privs"})
-	await(t, "the emulated node answers the emulated controller", d.answers)
+	testnet.Await(t, 90*time.Second, "the emulated node answers the emulated controller", d.answers)
 	client := host.Dial(d.path("state/host/host.sock"))
 	up, mtu := true, 1400
 	changes := []host.Change{
@@ -348,7 +339,7 @@ func (d desk) pair(t *testing.T, config string) {
 	done := make(chan error, 1)
 	go func() { done <- offer.Wait() }()
 	var code string
-	await(t, "a code", func() bool {
+	testnet.Await(t, 90*time.Second, "a code", func() bool {
 		text, err := os.ReadFile(shown.Name())
 		code = regexp.MustCompile(`FIELDMESH-PAIR/\S+`).FindString(string(text))
 		return err == nil && strings.Contains(string(text), "nobody else")

@@ -21,20 +21,8 @@ import (
 
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
-
-func newIdentity(t *testing.T, name string) keys.Identity {
-	t.Helper()
-	certPEM, keyPEM, _, err := keys.New(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	id, err := keys.ParseIdentity(certPEM, keyPEM)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return id
-}
 
 // agent is a stand-in for a node's API: it answers as its handler says, behind
 // the real keys, and counts the connections.
@@ -46,7 +34,7 @@ type agent struct {
 
 func newAgent(t *testing.T, handler http.Handler) *agent {
 	t.Helper()
-	a := &agent{identity: newIdentity(t, "car"), controller: newIdentity(t, "controller")}
+	a := &agent{identity: testnet.Identity(t, "car"), controller: testnet.Identity(t, "controller")}
 	list, err := keys.NewAuthorized(keys.Peer{Name: "controller", Role: wire.RoleController, Pin: a.controller.Pin})
 	if err != nil {
 		t.Fatal(err)
@@ -265,12 +253,12 @@ func TestErrorsSayWhatAndWhatToDo(t *testing.T) {
 	_, err = c.Lease(ctx, wire.Lease{Holder: "a"})
 	told(t, err, "take lease", "decode answer")
 
-	_, err = a.client(t, a.controller, newIdentity(t, "other").Pin).Status(ctx)
+	_, err = a.client(t, a.controller, testnet.Identity(t, "other").Pin).Status(ctx)
 	told(t, err, "it answered with key "+a.identity.Pin, "the fleet file pins ")
 	if !Unreached(err) {
 		t.Errorf("a wrong pin counts as reached: %v", err)
 	}
-	stranger := newIdentity(t, "controller")
+	stranger := testnet.Identity(t, "controller")
 	_, err = a.client(t, stranger, a.identity.Pin).Status(ctx)
 	told(t, err, "our key")
 

@@ -32,7 +32,7 @@ func TestNodeInsideANamespaceIsReached(t *testing.T) {
 	testnet.Need(t, "ip")
 	ns := testnet.NewNS(t, "dial")
 	ns.Up(t, "lo", "")
-	node, controller := newIdentity(t, "car"), newIdentity(t, "controller")
+	node, controller := testnet.Identity(t, "car"), testnet.Identity(t, "controller")
 	list, err := keys.NewAuthorized(keys.Peer{Name: "controller", Role: wire.RoleController, Pin: controller.Pin})
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // knock tries a call with a TLS configuration and returns the answer's status.
@@ -49,17 +50,17 @@ func TestWithoutAKnownKeyTheDoorIsClosed(t *testing.T) {
 	bare.Certificates = nil
 	old := keys.ClientTLS(known, b.server.identity.Pin)
 	old.MinVersion, old.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
-	borrowed := keys.ClientTLS(identity(t, "controller"), b.server.identity.Pin)
+	borrowed := keys.ClientTLS(testnet.Identity(t, "controller"), b.server.identity.Pin)
 	// The known certificate in the second place, behind an own one.
 	borrowed.Certificates[0].Certificate = append(borrowed.Certificates[0].Certificate,
 		known.Certificate.Certificate[0])
 	stolen := known.Certificate
-	stolen.PrivateKey = identity(t, "thief").Certificate.PrivateKey
+	stolen.PrivateKey = testnet.Identity(t, "thief").Certificate.PrivateKey
 	thief := keys.ClientTLS(known, b.server.identity.Pin)
 	thief.Certificates = []tls.Certificate{stolen}
 	for name, config := range map[string]*tls.Config{
 		"no certificate":                     bare,
-		"foreign certificate, known name":    keys.ClientTLS(identity(t, "controller"), b.server.identity.Pin),
+		"foreign certificate, known name":    keys.ClientTLS(testnet.Identity(t, "controller"), b.server.identity.Pin),
 		"known certificate behind a foreign": borrowed,
 		"known certificate without its key":  thief,
 		"TLS 1.2":                            old,

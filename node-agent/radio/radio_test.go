@@ -13,19 +13,8 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
-
-// eventually waits for something that another goroutine brings about.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for range 2000 {
-		if holds() {
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	t.Fatalf("never came about: %s", what)
-}
 
 func listen(t *testing.T, path string) net.Listener {
 	t.Helper()
@@ -74,7 +63,7 @@ func TestClientFollowsAndReconnects(t *testing.T) {
 		wire.Feedback{TxFailed: &wire.TxFailed{Peer: "02:00:00:00:00:02"}},
 		wire.Feedback{Survey: &wire.Survey{Channel: 6}, Dropped: 3})
 	fmt.Fprintln(conn, "this is no JSON")
-	eventually(t, "the unreadable line is counted", func() bool { return c.Dropped() == 4 })
+	testnet.Await(t, 10*time.Second, "the unreadable line is counted", func() bool { return c.Dropped() == 4 })
 	if caps, ok := c.Caps(); !ok || caps.Driver != "medium" || caps.Channel != 6 {
 		t.Errorf("caps %+v %v", caps, ok)
 	}
@@ -94,13 +83,19 @@ func TestClientFollowsAndReconnects(t *testing.T) {
 	if err := conn.Close(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a closed connection makes the radio unknown", func() bool { _, ok := c.Caps(); return !ok })
+	testnet.Await(t, 10*time.Second, "a closed connection makes the radio unknown", func() bool {
+		_, ok := c.Caps()
+		return !ok
+	})
 	if stale, _ := c.Sample(2); len(stale) != 0 {
 		t.Errorf("samples of a radio that is gone: %v", stale)
 	}
 	conn = accept(t, l)
 	send(t, conn, wire.Feedback{Caps: &wire.Caps{Driver: "medium", Channel: 11}, Dropped: 2})
-	eventually(t, "the client reconnects", func() bool { caps, _ := c.Caps(); return caps.Channel == 11 })
+	testnet.Await(t, 10*time.Second, "the client reconnects", func() bool {
+		caps, _ := c.Caps()
+		return caps.Channel == 11
+	})
 	if c.Dropped() != 6 {
 		t.Errorf("dropped %d over two connections, want 6", c.Dropped())
 	}
@@ -140,7 +135,7 @@ func TestClientWishesForWhatWillBeSampled(t *testing.T) {
 		}
 	}
 	send(t, conn, station("02:00:00:00:00:02", -60), wire.Feedback{Caps: &wire.Caps{Channel: 6}})
-	eventually(t, "the station is known", func() bool { _, ok := c.Caps(); return ok })
+	testnet.Await(t, 10*time.Second, "the station is known", func() bool { _, ok := c.Caps(); return ok })
 	c.Pace(time.Second)
 	if old, err := c.Sample(0); len(old) > 0 || err != nil {
 		t.Errorf("what is old was given: %v, %v", old, err)

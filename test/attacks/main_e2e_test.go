@@ -155,14 +155,5 @@ func (r *process) end(t *testing.T) error {
 
 func (r *process) says(t *testing.T, words string) {
 	t.Helper()
-	await(t, "it says "+words, func() bool { return strings.Contains(r.log.String(), words) })
-}
-
-func await(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for until := time.Now().Add(time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatalf("waited in vain: %s", what)
-		}
-	}
+	testnet.Await(t, time.Minute, "it says "+words, func() bool { return strings.Contains(r.log.String(), words) })
 }

@@ -116,7 +116,7 @@ func TestE2EAttacksOverTheNetwork(t *testing.T) {
 	before := v.face(t)
 
 	t.Run("wrong key", func(t *testing.T) {
-		stranger := newIdentity(t, "controller")
+		stranger := testnet.Identity(t, "controller")
 		conn, err := v.dial(t, nodeHost+":7443", keys.ClientTLS(stranger, v.pin))
 		if err == nil {
 			_, _, err = tryExchange(conn, "GET /v1/node", nil)
@@ -313,7 +313,7 @@ func TestE2EAttacksOnTheHostSocket(t *testing.T) {
 			t.Errorf("%s: %v", c, err)
 		}
 	}
-	await(t, "every escape is logged", func() bool {
+	testnet.Await(t, time.Minute, "every escape is logged", func() bool {
 		return strings.Count(v.agent.log.String(), "call is refused") >= len(escapes)
 	})
 	if after := testnet.Snapshot(t, v.node.Name); after != before {

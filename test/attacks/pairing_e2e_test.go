@@ -31,7 +31,9 @@ func (p place) offer(t *testing.T, dir string, args ...string) (*process, string
 	t.Helper()
 	args = append([]string{"keys", "pair", "--dir", dir, "--listen", laptopHost + ":7447", "--qr=false"}, args...)
 	r := p.begin(t, p.laptop, "fieldmesh", args...)
-	await(t, "a code", func() bool { return strings.Contains(r.log.String(), "show it to nobody else") })
+	testnet.Await(t, time.Minute, "a code", func() bool {
+		return strings.Contains(r.log.String(), "show it to nobody else")
+	})
 	return r, codeShown.FindString(r.log.String())
 }
 
@@ -100,7 +102,7 @@ func (p place) pairPhone(t *testing.T) keys.Identity {
 	if err != nil {
 		t.Fatal(err)
 	}
-	phone := newIdentity(t, "android")
+	phone := testnet.Identity(t, "android")
 	conn, err := p.dial(t, code.Address, pairing.ClientTLS(phone, code))
 	if err != nil {
 		t.Fatal(err)
@@ -128,19 +130,6 @@ func (p place) pairPhone(t *testing.T) keys.Identity {
 		t.Errorf("the laptop: %v\n%s", err, desk.log.String())
 	}
 	return phone
-}
-
-func newIdentity(t *testing.T, name string) keys.Identity {
-	t.Helper()
-	certPEM, keyPEM, _, err := keys.New(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	id, err := keys.ParseIdentity(certPEM, keyPEM)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return id
 }
 
 // dial makes a TLS connection from the laptop's namespace.

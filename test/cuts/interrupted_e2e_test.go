@@ -65,7 +65,7 @@ func TestInterruptedMoreOftenThanThereAreAttempts(t *testing.T) {
 		if i == 0 || c.controller.ended() {
 			c.start()
 		}
-		await(t, time.Minute, fmt.Sprintf("the window of attempt %d", i+1), func() bool {
+		testnet.Await(t, time.Minute, fmt.Sprintf("the window of attempt %d", i+1), func() bool {
 			return c.windowOpen(i+1) || c.controller.ended()
 		})
 		if !c.inflict(x) {

@@ -137,7 +137,7 @@ func (d *desk) startAgent(t *testing.T, name, extra string) {
 	agent.Env = append(os.Environ(), "TMPDIR=/nowhere") // it needs none of the system's
 	d.agents = append(d.agents, launch(t, agent))
 	client := d.client(t, name)
-	await(t, 30*time.Second, name+"'s agent answers", func() bool {
+	testnet.Await(t, 30*time.Second, name+"'s agent answers", func() bool {
 		_, err := client.Status(t.Context())
 		return err == nil
 	})

@@ -242,7 +242,7 @@ func TestPreflightNamesWhatIsNotMet(t *testing.T) {
 	plain := variant(t, shipped, "plain")
 	passes := func() {
 		t.Helper()
-		await(t, 30*time.Second, "preflight passes, once fixes have come", func() bool {
+		testnet.Await(t, 30*time.Second, "preflight passes, once fixes have come", func() bool {
 			unmet, report := unmetNeeds(t, d.fleetFile(), plain)
 			return len(unmet) == 0 && slices.ContainsFunc(report.Items, func(i preflight.Item) bool {
 				return i.Need == "gps_rate" && i.State == preflight.Met
@@ -368,7 +368,7 @@ func TestClocksFarApartAreAligned(t *testing.T) {
 	}
 	// No real boot clock ever steps. Until the steps of this one are out of what
 	// the node looks back over, it tells a rate of fixes that is none.
-	await(t, 20*time.Second, "alpha tells ten fixes a second", func() bool {
+	testnet.Await(t, 20*time.Second, "alpha tells ten fixes a second", func() bool {
 		st, err := alpha.Status(t.Context())
 		return err == nil && st.GPSRateHz != nil && math.Abs(*st.GPSRateHz-10) < 3
 	})

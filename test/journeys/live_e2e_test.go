@@ -26,7 +26,7 @@ func TestTheLivePageFollowsARehearsal(t *testing.T) {
 	runs := filepath.Join(dir, "runs")
 	run := begin(t, "fieldmesh", "rehearse", file, "--runs", runs, "--name", "watched", "--world-dir",
 		filepath.Join(dir, "worlds"))
-	await(t, time.Minute, "the run has an archive", func() bool {
+	testnet.Await(t, time.Minute, "the run has an archive", func() bool {
 		if run.over() {
 			t.Fatalf("the rehearsal ended: %s", run.said())
 		}

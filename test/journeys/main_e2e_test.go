@@ -108,13 +108,3 @@ func (s *session) stop(t *testing.T, within time.Duration) {
 		_ = s.wait(context.Background())
 	}
 }
-
-// await waits for something to come true.
-func await(t *testing.T, within time.Duration, what string, holds func() bool) {
-	t.Helper()
-	for until := time.Now().Add(within); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatalf("waited %v in vain until %s", within, what)
-		}
-	}
-}

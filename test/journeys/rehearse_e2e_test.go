@@ -93,7 +93,7 @@ func TestARehearsalReportsWhatACaptureShows(t *testing.T) {
 // awaitField waits until the rehearsal's field is there.
 func awaitField(t *testing.T, run *session, path string) *fleet.Fleet {
 	t.Helper()
-	await(t, time.Minute, "the field is there", func() bool {
+	testnet.Await(t, time.Minute, "the field is there", func() bool {
 		if run.over() {
 			t.Fatalf("the rehearsal ended: %s", run.said())
 		}

@@ -144,12 +144,14 @@ func (c *checker) there(name, named string) bool {
 		if c.paths[p] {
 			return true
 		}
-		if i := strings.LastIndex(p, "."); i > strings.LastIndex(p, "/") && c.paths[p[:i]] { // a package and what is in it
+		if i := strings.LastIndex(p, "."); i > strings.LastIndex(p, "/") && c.paths[p[:i]] {
+			// a package and what is in it
 			return true
 		}
 	}
 	for p := range c.paths {
-		if strings.HasSuffix(p, "/"+named) && (strings.Contains(named, "/") || filepath.Ext(named) != ".go" || filepath.Ext(name) != ".go") {
+		if strings.HasSuffix(p, "/"+named) && (strings.Contains(named, "/") || filepath.Ext(named) != ".go" ||
+			filepath.Ext(name) != ".go") {
 			return true
 		}
 	}
@@ -184,10 +186,16 @@ func widths(name, content string, fault func(int, string, ...any)) {
 			}
 		}
 	case ".kt", ".sh", "":
+		raw := false // in a raw string of Kotlin, from line to line
 		for i, line := range lines {
-			if columns(line) > columnsMax && !(ext == ".kt" && strings.Contains(line, `"""`)) {
+			quotes := 0
+			if ext == ".kt" {
+				quotes = strings.Count(line, `"""`)
+			}
+			if columns(line) > columnsMax && !raw && quotes == 0 {
 				wide(i)
 			}
+			raw = raw != (quotes%2 == 1)
 		}
 	}
 }

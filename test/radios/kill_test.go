@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // moment is a step of a trial at a node: so many lines of a kind in its files.
@@ -65,7 +67,7 @@ func TestGuestPowerLost(t *testing.T) {
 		if err := run.Start(); err != nil {
 			t.Fatal(err)
 		}
-		await(t, 3*time.Minute, m.name+" at owl", func() bool { return owl.count(t, m) >= earlier+m.count })
+		testnet.Await(t, 3*time.Minute, m.name+" at owl", func() bool { return owl.count(t, m) >= earlier+m.count })
 		owl.kill(t) // first: a controller that hangs up has the trial given up in order
 		fox.kill(t)
 		_ = run.Process.Kill()
@@ -85,7 +87,7 @@ func TestGuestPowerLost(t *testing.T) {
 		t.Logf("killed at %s; fieldmesh-agent restore at %s:\n%s", m.name, byHand.name, out)
 		byHand.becomes(t, "killed at "+m.name+", put back by hand", before[byHand])
 		byStart.start(t)
-		await(t, time.Minute, "the next life of "+byStart.name, func() bool { return byStart.changes(t) == 0 })
+		testnet.Await(t, time.Minute, "the next life of "+byStart.name, func() bool { return byStart.changes(t) == 0 })
 		byStart.becomes(t, "killed at "+m.name+", started again", before[byStart])
 		byStart.stop()
 	}

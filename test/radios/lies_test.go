@@ -11,6 +11,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/node-agent/radio"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // A cell that is on the air twice, as drivers make it that ignore a fixed
@@ -44,7 +45,7 @@ func TestGuestLies(t *testing.T) {
 func (n *node) event(t *testing.T, k *radio.Kernel) (told string) {
 	t.Helper()
 	started := time.Now()
-	await(t, time.Minute, "something to be told", func() bool {
+	testnet.Await(t, time.Minute, "something to be told", func() bool {
 		n.ns.Do(t, func() error {
 			bodies, err := k.Sample(time.Since(started).Nanoseconds() + int64(time.Hour))
 			for _, b := range bodies {

@@ -82,7 +82,7 @@ func TestResetInATrial(t *testing.T) {
 	if err := run.Start(); err != nil {
 		t.Fatal(err)
 	}
-	await(t, 2*time.Minute, fmt.Sprintf("change %d at owl", steps[boot-1]), func() bool {
+	testnet.Await(t, 2*time.Minute, fmt.Sprintf("change %d at owl", steps[boot-1]), func() bool {
 		return r.nodes[1].changes(t) >= steps[boot-1]
 	})
 	power.Cut(t)
@@ -131,7 +131,7 @@ func (r *rig) comesBack(t *testing.T, step int, before map[*node]string, wifi st
 		n.start(t)
 	}
 	for _, n := range r.nodes {
-		await(t, 2*time.Minute, "the next life of "+n.name, func() bool { return n.changes(t) == 0 })
+		testnet.Await(t, 2*time.Minute, "the next life of "+n.name, func() bool { return n.changes(t) == 0 })
 		n.staysAs(t, fmt.Sprintf("after a reset at change %d", step), before[n])
 	}
 	if state() != "enabled" {

@@ -230,16 +230,6 @@ func (n *node) becomes(t *testing.T, when, before string) {
 	t.Errorf("%s, %s is not as it was:\n%s", when, n.name, testnet.Diff(before, after))
 }
 
-// await runs something until it holds.
-func await(t *testing.T, within time.Duration, what string, holds func() bool) {
-	t.Helper()
-	for until := time.Now().Add(within); !holds(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatalf("waited for %s in vain: %s", within, what)
-		}
-	}
-}
-
 func (r *rig) write(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(r.dir, name)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 	"fieldmesh.dev/fieldmesh/test/testnet/hwsim"
 )
 
@@ -33,7 +34,7 @@ func TestGuestUnplugged(t *testing.T) {
 		n.start(t)
 	}
 	end := r.begin(t, "unplugged", 60)
-	await(t, 3*time.Minute, "the window", func() bool { return strings.Contains(owl.states(t), `"running"`) })
+	testnet.Await(t, 3*time.Minute, "the window", func() bool { return strings.Contains(owl.states(t), `"running"`) })
 	unplugged := time.Now()
 	owl.radio.Unplug(t, owl.ns)
 	v, _ := end()

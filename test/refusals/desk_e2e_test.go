@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
@@ -115,7 +116,7 @@ func (d *desk) up(t *testing.T, node, lines string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.down(t, node, c) })
-	await(t, node+"'s agent is ready", func() bool {
+	testnet.Await(t, 30*time.Second, node+"'s agent is ready", func() bool {
 		text, err := os.ReadFile(log.Name())
 		return err == nil && strings.Contains(string(text), "node is ready")
 	})

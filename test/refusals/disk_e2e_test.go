@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
@@ -71,7 +72,9 @@ func (d *desk) fullMidway(t *testing.T, disk string) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the first trial is under way", func() bool { return strings.Contains(out.String(), "trial 1: running") })
+	testnet.Await(t, 30*time.Second, "the first trial is under way", func() bool {
+		return strings.Contains(out.String(), "trial 1: running")
+	})
 	filler := filepath.Join(disk, "filler")
 	if err := os.WriteFile(filler, make([]byte, 6<<20), 0o644); err != nil {
 		t.Fatal(err)

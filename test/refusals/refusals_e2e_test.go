@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
@@ -104,7 +105,7 @@ func TestE2ENoFix(t *testing.T) {
 	})
 	t.Run("no fix", func(t *testing.T) {
 		d.blindGPSD(t, "alpha")
-		await(t, "the agent hears of its blindness", func() bool {
+		testnet.Await(t, 30*time.Second, "the agent hears of its blindness", func() bool {
 			o := finish(t, d.inside("alpha", "fieldmesh", "nodes", "--fleet", d.path("fleet", "fleet.yaml")))
 			return strings.Contains(o.stdout, "alpha: gps: no fix")
 		})

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
@@ -26,7 +27,7 @@ func TestE2ETwoControllers(t *testing.T) {
 		t.Fatal(err)
 	}
 	others := func(t *testing.T, phase string) {
-		await(t, phase, func() bool { return strings.Contains(out.String(), phase) })
+		testnet.Await(t, 30*time.Second, phase, func() bool { return strings.Contains(out.String(), phase) })
 		d.run(t, patient, "--name", "two").refused(t,
 			`node "alpha" at 10.98.0.1:7443: take lease: node alpha is steered by controller (run one) for another `,
 			"(lease_held): stop the other controller, or wait until its lease has ended\n")

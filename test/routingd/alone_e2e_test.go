@@ -72,7 +72,7 @@ func (a *air) iperf(t *testing.T, from, to int) string {
 	t.Helper()
 	start(t, a.nodes[to], "iperf3", "-s", "-1", "-B", addr(to))
 	var out string
-	eventually(t, fmt.Sprintf("TCP gets from node %d to node %d", from, to), func() bool {
+	testnet.Await(t, patience, fmt.Sprintf("TCP gets from node %d to node %d", from, to), func() bool {
 		text, err := a.nodes[from].Command(t.Context(), "iperf3", "-c", addr(to), "-t", "1", "-b", "2M",
 			"--connect-timeout", "5000").CombinedOutput()
 		out = string(text)
@@ -157,7 +157,7 @@ func TestDaemonsCarryTCPAndLeaveNothing(t *testing.T) {
 			daemons := a.everywhere(t, protocol)
 			a.iperf(t, 0, 2)
 			a.nodes[1].Run(t, "ip", "link", "set", "wlan0", "down")
-			eventually(t, "the relay has lost its neighbours", func() bool {
+			testnet.Await(t, patience, "the relay has lost its neighbours", func() bool {
 				return !hasRoute(t, a.nodes[1], addr(0), "proto 109")
 			})
 			a.nodes[1].Run(t, "ip", "link", "set", "wlan0", "up")
@@ -179,7 +179,9 @@ func TestTheNextOneCleansUp(t *testing.T) {
 	state := filepath.Join(testnet.Folder(t), "state")
 	route(t, a.nodes[1], "olsr")
 	killed := route(t, node, "olsr", "--state-dir", state)
-	eventually(t, "the neighbour has a route", func() bool { return hasRoute(t, node, addr(1), "proto 109") })
+	testnet.Await(t, patience, "the neighbour has a route", func() bool {
+		return hasRoute(t, node, addr(1), "proto 109")
+	})
 	killed.end(t, syscall.SIGKILL)
 	if !hasRoute(t, node, addr(1), "proto 109") || testnet.Snapshot(t, node.Name) == before {
 		t.Fatal("a killed daemon left nothing: this test shows nothing")
@@ -234,13 +236,13 @@ func TestADetourIsFound(t *testing.T) {
 			a := newAir(t, 5, [2]int{0, 1}, [2]int{1, 2}, [2]int{0, 3}, [2]int{3, 4}, [2]int{4, 2})
 			a.everywhere(t, protocol, "--hello", "500ms")
 			to := echo(t, a.nodes[2], addr(2))
-			eventually(t, "the short way is found", func() bool {
+			testnet.Await(t, patience, "the short way is found", func() bool {
 				return ask(t, a.nodes[0], to, 1, 500*time.Millisecond) == 1 && hasRoute(t, a.nodes[0], addr(2),
 					"via "+addr(1))
 			})
 			a.cut(t, 1, 2)
 			cut := time.Now()
-			eventually(t, "the detour is found", func() bool {
+			testnet.Await(t, patience, "the detour is found", func() bool {
 				return ask(t, a.nodes[0], to, 1, 200*time.Millisecond) == 1 && hasRoute(t, a.nodes[0], addr(2),
 					"via "+addr(3))
 			})

@@ -110,7 +110,7 @@ func (a *air) underLoad(t *testing.T, pid int) (busy, over time.Duration) {
 	a.iperf(t, 0, 2) // by now there are routes
 	start(t, a.nodes[2], "iperf3", "-s", "-1", "-B", addr(2))
 	var flow *daemon
-	eventually(t, "a flow has begun", func() bool {
+	testnet.Await(t, patience, "a flow has begun", func() bool {
 		flow = start(t, a.nodes[0], "iperf3", "-c", addr(2), "-u", "-b", "25M", "-t", "14")
 		time.Sleep(2 * time.Second)
 		select {
@@ -173,7 +173,7 @@ func spread(d []time.Duration) string {
 func (a *air) detour(t *testing.T, to string, kernel bool) (route, answer time.Duration) {
 	t.Helper()
 	through := func(relay int) bool { return !kernel || hasRoute(t, a.nodes[0], addr(2), "via "+addr(relay)) }
-	eventually(t, "the short way is found", func() bool {
+	testnet.Await(t, patience, "the short way is found", func() bool {
 		return ask(t, a.nodes[0], to, 1, 200*time.Millisecond) == 1 && through(1)
 	})
 	for until := time.Now().Add(8 * time.Second); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
@@ -181,7 +181,7 @@ func (a *air) detour(t *testing.T, to string, kernel bool) (route, answer time.D
 	}
 	a.cut(t, 1, 2)
 	cut := time.Now()
-	eventually(t, "the detour is found", func() bool {
+	testnet.Await(t, patience, "the detour is found", func() bool {
 		if kernel && route == 0 && through(3) {
 			route = time.Since(cut)
 		}

@@ -128,7 +128,7 @@ func route(t *testing.T, node *testnet.NS, protocol string, more ...string) *dae
 		socket, "--fresh"}, more...)
 	d := start(t, node, filepath.Join(programs, "fieldmesh-agent"), args...)
 	d.socket = socket
-	eventually(t, "the daemon is ready", func() bool { _, err := d.state(); return err == nil })
+	testnet.Await(t, patience, "the daemon is ready", func() bool { _, err := d.state(); return err == nil })
 	return d
 }
 
@@ -157,16 +157,6 @@ func (d *daemon) state() (manetd.State, error) {
 
 // patience is far more than anything here takes on a busy machine.
 const patience = 90 * time.Second
-
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
-		if holds() {
-			return
-		}
-	}
-	t.Fatalf("after %s it does not hold that %s", patience, what)
-}
 
 // hasRoute reports whether a node's kernel has a host route of a protocol
 // number.

@@ -223,7 +223,7 @@ func TestADaemonsDeathEndsTheTrial(t *testing.T) {
 func diesInATrial(t *testing.T, protocol string) {
 	r := rehearse(t, campaign(2, fmt.Sprintf("      it: {routing: {protocol: %s}}\n", protocol), 3))
 	killed := 0
-	eventually(t, "a routing daemon is killed", func() bool {
+	testnet.Await(t, patience, "a routing daemon is killed", func() bool {
 		if said := r.said.said(); strings.Contains(said, "armed") || strings.Contains(said, "running") {
 			killed = killOne(t, filepath.Dir(r.run), protocol)
 		}

@@ -45,7 +45,8 @@ class Session(
 ) {
     private val instrument = Instrument(nowNs, voice::say)
     private val outbox = Outbox(preferences.notes, nowNs)
-    private val received = MutableSharedFlow<Fix>(replay = 1, extraBufferCapacity = 64, onBufferOverflow = BufferOverflow.DROP_OLDEST)
+    private val received =
+        MutableSharedFlow<Fix>(replay = 1, extraBufferCapacity = 64, onBufferOverflow = BufferOverflow.DROP_OLDEST)
     private var client: AgentClient? = null
     private var following: Job? = null
 

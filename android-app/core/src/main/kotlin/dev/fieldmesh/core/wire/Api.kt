@@ -15,7 +15,14 @@ data class AbortRequest(val trial: Int, val attempt: Int, val reason: String)
 
 /** One acceptance rule; an absent [measured] could not be measured, and fails. */
 @Serializable
-data class Check(val rule: String, val node: String? = null, val limit: Double, val measured: Double? = null, val pass: Boolean, val detail: String? = null)
+data class Check(
+    val rule: String,
+    val node: String? = null,
+    val limit: Double,
+    val measured: Double? = null,
+    val pass: Boolean,
+    val detail: String? = null,
+)
 
 /** What a person decided about an attempt: accept, repeat, skip or retry; [judged] is the outcome by the rules. */
 @Serializable

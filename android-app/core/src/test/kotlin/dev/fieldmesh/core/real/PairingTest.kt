@@ -59,7 +59,12 @@ class PairingTest {
         val again = field.offer("third-phone").code
         val other = assertNotNull(PairingCode.parse(again))
         assertTrue(other.port != code.port || other.host == code.host)
-        val forged = assertNotNull(PairingCode.parse(shown.replaceBefore("/", "FIELDMESH-PAIR").replace(":${code.port}/", ":${other.port}/")))
+        val forged =
+            assertNotNull(
+                PairingCode.parse(
+                    shown.replaceBefore("/", "FIELDMESH-PAIR").replace(":${code.port}/", ":${other.port}/"),
+                ),
+            )
         val refused = assertFailsWith<AgentException.Refused> { join(forged, phone, Dispatchers.IO) }
         assertEquals("code_wrong", refused.error.code)
     }
