@@ -137,7 +137,8 @@ func (e *Estimable) warnConfounded() {
 		if slices.Contains(all, Section) && (slices.Contains(all, Sender) || slices.Contains(all, Unit)) {
 			cure = "; a factor car_unit that puts either unit into the car, crossed with the section, tells them apart"
 		}
-		e.warn("confounded: %s change together, so that the effect of one cannot be separated from those of the others%s", what,
+		e.warn("confounded: %s change together, so that the effect of one cannot be separated from those of the "+
+			"others%s", what,
 			cure)
 	}
 }
@@ -159,7 +160,8 @@ func (e *Estimable) warnFew(passes []Pass) {
 	}
 	switch len(blocks(passes)) {
 	case 1:
-		e.warn("one repetition: no cell is driven twice, so that noise cannot be separated from what the model leaves " +
+		e.warn("one repetition: no cell is driven twice, so that noise cannot be separated from what the model " +
+			"leaves " +
 			"out, and no cell has an interval of its own")
 	case 2:
 		e.warn("two repetitions: no cell has an interval of its own, which takes three")

@@ -110,9 +110,7 @@ func FuzzAnswers(f *testing.F) {
 }
 
 // hung is a daemon that stands still.
-type hung struct{}
-
-func (hung) follow(ctx context.Context, _ func(wire.Body)) error { <-ctx.Done(); return ctx.Err() }
+type hung struct{ driver }
 
 func (hung) ask(ctx context.Context) (state, error) { <-ctx.Done(); return state{}, ctx.Err() }
 

@@ -260,15 +260,6 @@ func (s *Sim) Inject(node int, p manet.Packet) {
 	}
 }
 
-// Interface takes a node's interface down or brings it up.
-func (s *Sim) Interface(node, iface int, up bool) {
-	if up {
-		s.handle(s.nodes[node], manet.InterfaceUp{Interface: iface})
-	} else {
-		s.handle(s.nodes[node], manet.InterfaceDown{Interface: iface})
-	}
-}
-
 // At has something done at a time.
 func (s *Sim) At(at manet.Time, do func()) { s.push(event{at: at, do: do}) }
 
