@@ -236,7 +236,7 @@ func planTotals(w io.Writer, c *plan.Campaign, trials []wire.Trial, e plan.Estim
 		fmt.Fprintf(w, " and %.0f s for each of %d changes of the node in the car", e.Road.SwapS, e.Swaps)
 	}
 	fmt.Fprintf(w, ", every trial accepted at once\n")
-	fmt.Fprintf(w, "in rehearsal %s in one world, taking %.0f s and %g s a node between trials\n", span(e.RehearsalS),
+	fmt.Fprintf(w, "in rehearsal %s in one field, taking %.0f s and %g s a node between trials\n", span(e.RehearsalS),
 		e.Rehearsal.TrialS, e.Rehearsal.NodeS)
 	if e.LongestM > 0 {
 		fmt.Fprintf(w, "road from %.0f m to %.0f m of the roadside node's mark; the longest strip is %.0f m, in "+

@@ -97,7 +97,8 @@ func TestTrackingOfChrony(t *testing.T) {
 	// clock gains 5 ppm and is its own reference; of one that has no reference yet.
 	for text, want := range map[string]Tracking{
 		"C0A83201,192.168.50.1,3,1795241186.758373683,-0.000012000,0.000003,0.000010,5.250,0.001,0.050,0.002000000,0.000500000,64.2,Normal\n": {
-			Source: "192.168.50.1", Synchronised: true, Offset: -12 * time.Microsecond, Uncertainty: 1500 * time.Microsecond, DriftPpm: 5.25,
+			Source: "192.168.50.1", Synchronised: true, Offset: -12 * time.Microsecond,
+			Uncertainty: 1500 * time.Microsecond, DriftPpm: 5.25,
 		},
 		"7F7F0101,,8,1795241224.637987572,-0.000010000,0.000000000,0.000000000,5.000,0.000,0.000,0.000000000,0.000000000,0.0,Normal\n": {
 			Source: "7F7F0101", Synchronised: true, Offset: -10 * time.Microsecond, DriftPpm: 5,

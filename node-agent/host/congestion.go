@@ -38,7 +38,7 @@ func (b BPFCongestion) check(p policy) (reason, cure string) {
 
 func (b BPFCongestion) prepare(k *kernel, _ uint64) (u *loadedUndo, err error) {
 	u = unloads(b)
-	if u.Loaded.Congestion, err = tcpcc.KernelName(b.Program, k.world.Cookie); err != nil {
+	if u.Loaded.Congestion, err = tcpcc.KernelName(b.Program, k.netns.Cookie); err != nil {
 		return nil, err
 	}
 	there, err := offered(u.Loaded.Congestion)

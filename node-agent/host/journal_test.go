@@ -22,7 +22,7 @@ func line(t testing.TB, e entry) []byte {
 
 func prepared(id uint64, c Change) entry {
 	u := blankUndo(c)
-	*u.place() = world{Boot: "b", Namespace: 1, Cookie: 2}
+	*u.place() = bootNetns{Boot: "b", Namespace: 1, Cookie: 2}
 	return entry{ID: id, State: statePrepared, Scope: ScopeRun, Change: boxed{c}, Undo: u}
 }
 
@@ -108,7 +108,8 @@ func TestAnAgentBeforeThisOneIsUndone(t *testing.T) {
 		t.Errorf("written again it is\n%s\nand was\n%s", again, data)
 	}
 	d := &disk{data: data, bomb: &bomb{}}
-	k := newKeeper(&kernel{world: world{Boot: "a later one"}}, &journal{file: d, size: r.length}, r, policy{}, quiet())
+	k := newKeeper(&kernel{netns: bootNetns{Boot: "a later one"}}, &journal{file: d, size: r.length}, r, policy{},
+		quiet())
 	report, err := k.restore("")
 	if err != nil || len(report.Failed) > 0 || len(d.data) > 0 {
 		t.Errorf("failed %q, %v; %d bytes are left of the journal", report.Failed, err, len(d.data))

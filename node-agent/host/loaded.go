@@ -9,7 +9,7 @@ import (
 )
 
 // loadedUndo closes what was loaded; a former life's went with it, whatever
-// world it was made in.
+// namespace it was made in.
 type loadedUndo struct {
 	placed
 	Loaded struct {

@@ -169,7 +169,7 @@ func (k *kernel) sameDaemonElsewhere(name string) int {
 			continue
 		}
 		ino, err := namespaceOf(fmt.Sprintf("/proc/%d/ns/net", pid))
-		if err == nil && ino == k.world.Namespace {
+		if err == nil && ino == k.netns.Namespace {
 			return pid
 		}
 	}

@@ -131,21 +131,21 @@ func (s nodeSpec) edge(name string, tcp *measure.TCP, iface *measure.Interface, 
 	return nil
 }
 
-// world is two nodes joined by a veth pair without segmentation offload, so
+// pair is two nodes joined by a veth pair without segmentation offload, so
 // that the interface counts what would be on the air.
-type world struct {
+type pair struct {
 	n1, n2 *testnet.NS
 	bin    string
 }
 
-func newWorld(t *testing.T) *world {
+func newPair(t *testing.T) *pair {
 	t.Helper()
 	testnet.Need(t, "iperf3", "ethtool", "ip")
 	bin, err := exec.LookPath("iperf3")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{n1: testnet.NewNS(t, "a"), n2: testnet.NewNS(t, "b"), bin: bin}
+	w := &pair{n1: testnet.NewNS(t, "a"), n2: testnet.NewNS(t, "b"), bin: bin}
 	testnet.Veth(t, w.n1, "wlan0", "10.77.0.1/24", w.n2, "wlan0", "10.77.0.2/24")
 	for _, n := range []*testnet.NS{w.n1, w.n2} {
 		n.Run(t, "ethtool", "-K", "wlan0", "tso", "off", "gso", "off", "gro", "off")
@@ -154,7 +154,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // node starts a node; tell says go, result waits for its end.
-func (w *world) node(t *testing.T, spec nodeSpec) (tell func(), result func() nodeResult) {
+func (w *pair) node(t *testing.T, spec nodeSpec) (tell func(), result func() nodeResult) {
 	t.Helper()
 	ns := w.n1
 	if spec.Self == "n2" {
@@ -214,7 +214,7 @@ func mainFlow(seconds float64) wire.Flow {
 
 // drive runs a flow between the two nodes and gives the results of iperf3's
 // client and server; during runs once the window is open.
-func (w *world) drive(t *testing.T, f wire.Flow, during func()) (client, server nodeResult) {
+func (w *pair) drive(t *testing.T, f wire.Flow, during func()) (client, server nodeResult) {
 	t.Helper()
 	clientName, serverName, addr := "n1", "n2", netip.MustParseAddr("10.77.0.2")
 	if f.Reverse {
@@ -270,7 +270,7 @@ func near(t *testing.T, what string, got, want, share float64) {
 }
 
 func TestSixStreamsBothWaysAgreeWithIperf3AndTheInterface(t *testing.T) {
-	w := newWorld(t)
+	w := newPair(t)
 	for attempt, reverse := range []bool{false, true} {
 		f := mainFlow(4)
 		f.Reverse = reverse
@@ -361,7 +361,7 @@ func checkSockets(t *testing.T, sender, receiver nodeResult, firstPort int) {
 }
 
 func TestUDPAtAConstantRate(t *testing.T) {
-	w := newWorld(t)
+	w := newPair(t)
 	f := wire.Flow{Name: "cbr", Kind: "iperf3_udp", From: "n1", To: "n2", Port: 5001, Streams: 2,
 		PayloadBytes: ptr(1000), BitrateBps: ptr(4e6), DurationS: 2, ClientPort: 22000}
 	client, server := w.drive(t, f, nil)
@@ -375,7 +375,7 @@ func TestUDPAtAConstantRate(t *testing.T) {
 }
 
 func TestPeerThatVanishesLeavesPartialResultsInTime(t *testing.T) {
-	w := newWorld(t)
+	w := newPair(t)
 	f := mainFlow(4)
 	start := time.Now()
 	client, server := w.drive(t, f, func() {
@@ -407,7 +407,7 @@ func TestPeerThatVanishesLeavesPartialResultsInTime(t *testing.T) {
 }
 
 func TestServerThatIsNeverContactedEnds(t *testing.T) {
-	w := newWorld(t)
+	w := newPair(t)
 	tell, result := w.node(t, nodeSpec{Self: "n2", Flow: mainFlow(0.2), Server: true,
 		Addr: netip.MustParseAddr("10.77.0.2"), EndWithin: 300 * time.Millisecond})
 	tell()
@@ -425,7 +425,7 @@ func TestServerThatIsNeverContactedEnds(t *testing.T) {
 }
 
 func TestClientWithoutAServerSaysSo(t *testing.T) {
-	w := newWorld(t)
+	w := newPair(t)
 	tell, result := w.node(t, nodeSpec{Self: "n1", Flow: mainFlow(0.2), Addr: netip.MustParseAddr("10.77.0.2")})
 	tell()
 	r := result()
@@ -439,7 +439,7 @@ func TestClientWithoutAServerSaysSo(t *testing.T) {
 // One end is killed in the midst of a test: it says so, and the other says that
 // its peer has gone, in the words of the iperf3 that is installed.
 func TestAnEndThatIsKilledIsToldFromItsPeer(t *testing.T) {
-	w := newWorld(t)
+	w := newPair(t)
 	for attempt, victim := range []string{"client", "server"} {
 		f := mainFlow(3)
 		f.ClientPort += f.Streams * attempt

@@ -135,7 +135,7 @@ func TestBenchLatenessOfFiftyNodes(t *testing.T) {
 	began := time.Now()
 	f := newFieldAt(t, cfg, grid(10, 200))
 	row("50 nodes", fmt.Sprintf("set up in %.2f s by one ip(8) at a time, +%.0f MB", time.Since(began).Seconds(),
-		residentMB(t)-memory), "(see world's)")
+		residentMB(t)-memory), "(see field's)")
 	for i := range nodes { // an idle IPv6 is not
 		run(t, f.in(i, "/usr/sbin/sysctl", "-qw", "net.ipv6.conf.wlan0.disable_ipv6=1")...)
 	}

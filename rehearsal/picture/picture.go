@@ -1,6 +1,6 @@
 // Package picture draws a rehearsal's field as SVG: nodes, how far they reach,
 // links by their signal, and the paths that nodes take. What the field is like
-// is the world's to say.
+// is the field's to say.
 package picture
 
 import (
@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"fieldmesh.dev/fieldmesh/rehearsal/world"
+	"fieldmesh.dev/fieldmesh/rehearsal/field"
 )
 
 // Size of the drawing in its own units; its height follows the field's shape.
@@ -49,7 +49,7 @@ const leastM = 40
 
 // fit frames the nodes, their paths, the area, and reaches that are not much
 // larger than all that; reaches beyond are cut off at the edge.
-func fit(s world.Sketch) view {
+func fit(s field.Sketch) view {
 	b := box{math.Inf(1), math.Inf(1), math.Inf(-1), math.Inf(-1)}
 	for _, n := range s.Nodes {
 		b.take(n.XM, n.YM)
@@ -84,10 +84,10 @@ func fit(s world.Sketch) view {
 
 // shown reports whether a node's reach is drawn: the trial's own nodes', and
 // everybody's while they are few.
-func shown(s world.Sketch, n world.SketchNode) bool { return n.Role != "" || len(s.Nodes) <= 4 }
+func shown(s field.Sketch, n field.SketchNode) bool { return n.Role != "" || len(s.Nodes) <= 4 }
 
 // SVG draws a sketch. It is a whole file, without anything from outside.
-func SVG(s world.Sketch) string {
+func SVG(s field.Sketch) string {
 	var b strings.Builder
 	v := fit(s)
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" role="img" aria-label="%s" font-family="system-ui, sans-serif" font-size="13">`+"\n",
@@ -141,7 +141,7 @@ func grid(b *strings.Builder, v view) {
 	b.WriteString("\n")
 }
 
-func reaches(b *strings.Builder, s world.Sketch, v view) {
+func reaches(b *strings.Builder, s field.Sketch, v view) {
 	for _, n := range s.Nodes {
 		if !shown(s, n) {
 			continue
@@ -153,7 +153,7 @@ func reaches(b *strings.Builder, s world.Sketch, v view) {
 	}
 }
 
-func ways(b *strings.Builder, s world.Sketch, v view) {
+func ways(b *strings.Builder, s field.Sketch, v view) {
 	for _, n := range s.Nodes {
 		if len(n.Way) == 0 || n.Role == "" && len(s.Nodes) > mostNames {
 			continue
@@ -197,9 +197,9 @@ const mostNames = 30
 // mostLabels is how many links are labelled: more would hide the field.
 const mostLabels = 8
 
-func links(b *strings.Builder, s world.Sketch, v view) {
+func links(b *strings.Builder, s field.Sketch, v view) {
 	sorted := slices.Clone(s.Links)
-	slices.SortStableFunc(sorted, func(a, b world.SketchLink) int {
+	slices.SortStableFunc(sorted, func(a, b field.SketchLink) int {
 		return int(math.Copysign(1, a.RateMbps-b.RateMbps))
 	})
 	for _, l := range sorted {
@@ -232,14 +232,14 @@ func links(b *strings.Builder, s world.Sketch, v view) {
 	}
 }
 
-func words(l world.SketchLink) string {
+func words(l field.SketchLink) string {
 	if l.RateMbps > 0 {
 		return fmt.Sprintf("%.0f dBm, SNR %.0f dB, %g Mbit/s", l.SignalDbm, l.SNRDb, l.RateMbps)
 	}
 	return fmt.Sprintf("%.0f dBm, no data", l.SignalDbm)
 }
 
-func nodes(b *strings.Builder, s world.Sketch, v view) {
+func nodes(b *strings.Builder, s field.Sketch, v view) {
 	small := len(s.Nodes) > mostNames
 	var names taken
 	for _, n := range s.Nodes {
@@ -292,7 +292,7 @@ func (t *taken) place(x float64, name string, heights ...float64) float64 {
 	return 0
 }
 
-func legend(b *strings.Builder, s world.Sketch, v view) {
+func legend(b *strings.Builder, s field.Sketch, v view) {
 	y := v.top + v.high + 16
 	bar := step(90 / v.scale)
 	fmt.Fprintf(b, `<path d="M%g %gv6h%.1fv-6" fill="none" stroke="#1d2329" stroke-width="1.5"/><text x="%g" y="%g" fill="#1d2329">%g m</text>`,
@@ -314,7 +314,7 @@ func legend(b *strings.Builder, s world.Sketch, v view) {
 }
 
 // reachWords names the circles.
-func reachWords(s world.Sketch) string {
+func reachWords(s field.Sketch) string {
 	low, high := math.Inf(-1), math.Inf(-1)
 	least := math.Inf(1)
 	for _, n := range s.Nodes {

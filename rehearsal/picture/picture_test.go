@@ -8,18 +8,18 @@ import (
 	"strings"
 	"testing"
 
-	"fieldmesh.dev/fieldmesh/rehearsal/world"
+	"fieldmesh.dev/fieldmesh/rehearsal/field"
 )
 
-func sketch() world.Sketch {
-	return world.Sketch{AtS: 8, Title: `a "title" <of> one`, LowestMbps: 6, HighestMbps: 54,
-		Nodes: []world.SketchNode{
+func sketch() field.Sketch {
+	return field.Sketch{AtS: 8, Title: `a "title" <of> one`, LowestMbps: 6, HighestMbps: 54,
+		Nodes: []field.SketchNode{
 			{Name: "bravo", Role: "roadside", LowReachM: 700, HighReachM: 100},
 			{Name: "alpha", Role: "car", XM: 74, YM: -5, SpeedMps: 11, TrackDeg: 90, LowReachM: 700, HighReachM: 100,
-				Way: []world.Point{{XM: 10, YM: -5}, {XM: 150, YM: -5}}},
+				Way: []field.Point{{XM: 10, YM: -5}, {XM: 150, YM: -5}}},
 			{Name: "far", XM: 140, YM: 100, LowReachM: 700, HighReachM: 100},
 		},
-		Links: []world.SketchLink{{From: 0, To: 1, SignalDbm: -58.2, SNRDb: 33, RateMbps: 54},
+		Links: []field.SketchLink{{From: 0, To: 1, SignalDbm: -58.2, SNRDb: 33, RateMbps: 54},
 			{From: 0, To: 2, SignalDbm: -99, SNRDb: -4}}}
 }
 
@@ -63,9 +63,9 @@ func TestOddFieldsAreDrawn(t *testing.T) {
 			0, nil
 	}
 	wellFormed(t, SVG(one))
-	crowd := world.Sketch{LowestMbps: 1, HighestMbps: 11, Area: &world.AreaConfig{WidthM: 1600, HeightM: 400}}
+	crowd := field.Sketch{LowestMbps: 1, HighestMbps: 11, Area: &field.AreaConfig{WidthM: 1600, HeightM: 400}}
 	for i := range 200 {
-		crowd.Nodes = append(crowd.Nodes, world.SketchNode{Name: fmt.Sprint("n", i), XM: float64(i % 20 * 80),
+		crowd.Nodes = append(crowd.Nodes, field.SketchNode{Name: fmt.Sprint("n", i), XM: float64(i % 20 * 80),
 			YM: float64(i / 20 * 40)})
 	}
 	svg := SVG(crowd)

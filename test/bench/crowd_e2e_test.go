@@ -29,8 +29,8 @@ const (
 	// processors: 100 had not in 0.5 s, 45 to 75 had; of 200, 62 to all had in 8 s.
 	// A plan may not ask for more than 10 s.
 	leadNodesPerS = 20
-	// worldsMost ends the search for how many worlds run side by side.
-	worldsMost = 8
+	// fieldsMost ends the search for how many fields run side by side.
+	fieldsMost = 8
 )
 
 // crowdCampaign is TCP between two of many nodes that move at random at 2 Mbit/s,
@@ -91,14 +91,14 @@ type crowd struct {
 	said      string
 }
 
-// rehearseCrowd rehearses so many trials in so many worlds. A rehearsal whose
+// rehearseCrowd rehearses so many trials in so many fields. A rehearsal whose
 // trials were given up is a result too.
-func rehearseCrowd(t *testing.T, nodes, trials, worlds int) crowd {
+func rehearseCrowd(t *testing.T, nodes, trials, fields int) crowd {
 	t.Helper()
-	dir, name := t.TempDir(), fmt.Sprintf("crowd-%d-%d", nodes, worlds)
+	dir, name := t.TempDir(), fmt.Sprintf("crowd-%d-%d", nodes, fields)
 	c := exec.Command(filepath.Join(programs, "fieldmesh"), "rehearse", crowdCampaign(t, nodes, trials), "--name", name,
-		"--worlds", fmt.Sprint(worlds),
-		"--runs", filepath.Join(dir, "runs"), "--world-dir", filepath.Join(programs, name))
+		"--fields", fmt.Sprint(fields),
+		"--runs", filepath.Join(dir, "runs"), "--field-dir", filepath.Join(programs, name))
 	began := time.Now()
 	hung := time.AfterFunc(10*time.Minute, func() { _ = c.Process.Signal(os.Interrupt) })
 	defer hung.Stop()
@@ -151,27 +151,27 @@ func TestBenchCrowds(t *testing.T) {
 	}
 }
 
-// TestBenchWorldsSideBySide adds worlds until the radio of one is late.
-func TestBenchWorldsSideBySide(t *testing.T) {
+// TestBenchFieldsSideBySide adds fields until the radio of one is late.
+func TestBenchFieldsSideBySide(t *testing.T) {
 	begin(t)
 	testnet.Need(t, "ip", "gpsd", "iperf3")
 	const nodes = 10
 	most, next := 0, "more were not tried"
-	for worlds := 1; worlds <= worldsMost; worlds++ {
-		r := rehearseCrowd(t, nodes, 2*worlds, worlds)
-		if r.trials < 2*worlds {
-			next = fmt.Sprintf("of %d not all trials were driven", worlds)
+	for fields := 1; fields <= fieldsMost; fields++ {
+		r := rehearseCrowd(t, nodes, 2*fields, fields)
+		if r.trials < 2*fields {
+			next = fmt.Sprintf("of %d not all trials were driven", fields)
 			break
 		}
 		if late := rank(r.late, 1); late > lateMost {
-			next = fmt.Sprintf("of %d the worst was %.2f %% late", worlds, 100*late)
+			next = fmt.Sprintf("of %d the worst was %.2f %% late", fields, 100*late)
 			break
 		}
-		most = worlds
+		most = fields
 	}
 	report(row{
-		goal: "worlds side by side", measured: fmt.Sprintf("%d worlds of %d nodes", most, nodes),
+		goal: "fields side by side", measured: fmt.Sprintf("%d fields of %d nodes", most, nodes),
 		reference: fmt.Sprintf("%d processors", runtime.NumCPU()),
 		figure:    fmt.Sprint(most), limit: "≥ processors − 1", met: most >= runtime.NumCPU()-1,
-	}, "as many as had no trial of two a world later than 1 %% of its window; %s.", next)
+	}, "as many as had no trial of two a field later than 1 %% of its window; %s.", next)
 }

@@ -35,7 +35,7 @@ func TestBenchRehearsal(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := exec.Command(filepath.Join(programs, "fieldmesh"), "rehearse", campaign, "--name", "bench", "--runs",
-		filepath.Join(dir, "runs"), "--world-dir", filepath.Join(dir, "world"))
+		filepath.Join(dir, "runs"), "--field-dir", filepath.Join(dir, "field"))
 	log, err := os.Create(filepath.Join(dir, "rehearse.log"))
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func TestBenchRehearsal(t *testing.T) {
 	go func() { ended <- c.Wait() }()
 	hung := time.AfterFunc(8*time.Minute, func() { _ = c.Process.Signal(os.Interrupt) })
 	defer hung.Stop()
-	sizes := watchAgents(filepath.Join(dir, "world"), ended)
+	sizes := watchAgents(filepath.Join(dir, "field"), ended)
 	text, err := os.ReadFile(log.Name())
 	if err != nil {
 		t.Fatal(err)
@@ -128,8 +128,8 @@ func reportBetween(t *testing.T, a *archive.Archive) {
 // size is a process's memory in bytes.
 type size struct{ peakRSS, peakPSS int64 }
 
-// watchAgents looks at the agents of a world until the rehearsal has ended.
-func watchAgents(world string, ended <-chan error) map[string]size {
+// watchAgents looks at the agents below a folder until the rehearsal has ended.
+func watchAgents(below string, ended <-chan error) map[string]size {
 	sizes := map[string]size{} // half → the largest
 	for {
 		select {
@@ -143,7 +143,7 @@ func watchAgents(world string, ended <-chan error) map[string]size {
 			words := strings.Split(string(line), "\x00")
 			// The program that `up` was started as has a path, its halves do not.
 			if err != nil || len(words) < 4 || filepath.Base(words[0]) != "fieldmesh-agent" ||
-				!strings.HasPrefix(words[3], world) {
+				!strings.HasPrefix(words[3], below) {
 				continue
 			}
 			s := sizes[words[1]]

@@ -30,7 +30,7 @@ func rehearsal(t *testing.T, file, scale string, more ...string) (args []string,
 	testnet.Need(t, "ip", "gpsd", "iperf3")
 	dir := testnet.Folder(t)
 	args = append([]string{filepath.Join(programs, "fieldmesh"), "rehearse", file, "--scale", scale, "--name", "test",
-		"--runs", filepath.Join(dir, "runs"), "--world-dir", filepath.Join(dir, "worlds")}, more...)
+		"--runs", filepath.Join(dir, "runs"), "--field-dir", filepath.Join(dir, "fields")}, more...)
 	return args, filepath.Join(dir, "runs", "test")
 }
 
@@ -63,7 +63,7 @@ func shipped(t *testing.T, scale string) []string {
 func TestSmokeScales(t *testing.T) {
 	for _, file := range shipped(t, "smoke") {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
-			drive(t, testnet.Campaign(t, file, "patient", patient...), "smoke", "--worlds", "2")
+			drive(t, testnet.Campaign(t, file, "patient", patient...), "smoke", "--fields", "2")
 		})
 	}
 }

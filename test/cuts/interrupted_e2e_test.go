@@ -27,7 +27,7 @@ func rehearsed(t *testing.T, run, text string) (*campaign, *emulated) {
 	t.Helper()
 	testnet.Need(t, "ip", "gpsd", "iperf3", "influxd")
 	dir := testnet.Folder(t)
-	e := &emulated{dir: filepath.Join(dir, "worlds"), file: filepath.Join(dir, "chaos.yaml"), run: run}
+	e := &emulated{dir: filepath.Join(dir, "fields"), file: filepath.Join(dir, "chaos.yaml"), run: run}
 	if err := os.WriteFile(e.file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestRetryReopensATrial(t *testing.T) {
 	}
 	rehearse := func(args ...string) string {
 		t.Helper()
-		cmd := fieldmesh(append([]string{"rehearse", "--world-dir", e.dir, "--runs", c.runs()}, args...)...)
+		cmd := fieldmesh(append([]string{"rehearse", "--field-dir", e.dir, "--runs", c.runs()}, args...)...)
 		cmd.Env = append(os.Environ(), "SUDO_USER=ada")
 		out, err := cmd.CombinedOutput()
 		if err == nil {

@@ -78,10 +78,10 @@ func session(db *testnet.Influxd) []line {
 		{typed: "fieldmesh field show campaigns/velocity.yaml --at 5 > field.svg",
 			run: "field show campaigns/velocity.yaml --at 5", says: "<svg"},
 		{typed: "fieldmesh simulate-routing --protocol dsr --nodes 10,50,100", says: "100"},
-		{typed: "fieldmesh rehearse my-campaign.yaml", run: "rehearse my-campaign.yaml --name run-1 --world-dir worlds",
+		{typed: "fieldmesh rehearse my-campaign.yaml", run: "rehearse my-campaign.yaml --name run-1 --field-dir fields",
 			says: "3 of 3 trials accepted"},
 		// that name is taken
-		{typed: "fieldmesh rehearse FILE", run: "rehearse FILE --name run-1 --world-dir worlds", fails: true,
+		{typed: "fieldmesh rehearse FILE", run: "rehearse FILE --name run-1 --field-dir fields", fails: true,
 			says: "run-1"},
 		{typed: "fieldmesh verify RUN"},
 		{typed: "fieldmesh report RUN"},

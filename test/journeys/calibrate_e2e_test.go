@@ -29,7 +29,7 @@ func TestARehearsalIsCalibratedToWhatItWasMadeOf(t *testing.T) {
 		"propagation: two_ray_ground\n  antenna_height_m: 1.5", "propagation: log_distance\n  path_loss_exponent: "+
 			"2.5\n  unit_power_offset_db: {laptop-2: -6}")
 	runs := filepath.Join(dir, "runs")
-	fieldmesh(t, "rehearse", file, "--runs", runs, "--name", "known", "--world-dir", filepath.Join(dir, "worlds"))
+	fieldmesh(t, "rehearse", file, "--runs", runs, "--name", "known", "--field-dir", filepath.Join(dir, "fields"))
 	said := fieldmesh(t, "calibrate", "known", "--runs", runs)
 	t.Logf("%s", said)
 	r, err := calibrate.Run(openRun(t, filepath.Join(runs, "known")).Archive)

@@ -60,8 +60,8 @@ func countsAgree(t *testing.T, protocols, routing string) {
 		"  capture: {snap_bytes: 128}\n", "  capture: {snap_bytes: 128}\n  routing: {"+routing+"}\n",
 		"port: 5000}\n", "duration_s: 3, port: 5000}\n    steady: {kind: cbr, from: sender, to: receiver, start_s: "+
 			"1, duration_s: 17, payload_bytes: 512, bitrate_bps: 40960, port: 6000}\n")
-	fieldmesh(t, "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "counts", "--world-dir",
-		filepath.Join(dir, "worlds"))
+	fieldmesh(t, "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "counts", "--field-dir",
+		filepath.Join(dir, "fields"))
 	k := openRun(t, filepath.Join(dir, "runs", "counts"))
 	for _, at := range k.attempts {
 		if at.Verdict == nil || at.Verdict.Outcome != "accepted" {
@@ -290,8 +290,8 @@ func TestConnectionsThatNeverComeAreCensored(t *testing.T) {
 		"repetitions: 1",
 		"  hops_min: 5 # from A to F there is no shorter way\n", "", "lateness_share_max: 0.01",
 		"lateness_share_max: 1", "spacing_m: 180", "spacing_m: 210")
-	fieldmesh(t, "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "censored", "--world-dir",
-		filepath.Join(dir, "worlds"))
+	fieldmesh(t, "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "censored", "--field-dir",
+		filepath.Join(dir, "fields"))
 	run := filepath.Join(dir, "runs", "censored")
 	k := openRun(t, run)
 	k.everyTrialOnce(t)

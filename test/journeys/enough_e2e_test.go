@@ -22,8 +22,8 @@ func TestARunStopsWhenItHasEnough(t *testing.T) {
 		"lateness_share_max: 0.01", "lateness_share_max: 1", "  duration_s: 10\n", "  duration_s: 2\n",
 		// Any width is narrow enough: how precise blocks are is judged elsewhere.
 		"repetitions: 2", "enough: {of: section, half_width_mbps: 1000, min_blocks: 3}\n  repetitions: 5")
-	run := begin(t, "fieldmesh", "rehearse", file, "--runs", dir, "--name", "enough", "--world-dir",
-		filepath.Join(dir, "worlds"))
+	run := begin(t, "fieldmesh", "rehearse", file, "--runs", dir, "--name", "enough", "--field-dir",
+		filepath.Join(dir, "fields"))
 	if err := run.wait(t.Context()); err != nil {
 		t.Fatalf("fieldmesh rehearse: %v\n%s", err, run.said())
 	}
@@ -57,8 +57,8 @@ func TestARunStopsWhenItHasEnough(t *testing.T) {
 		}
 	}
 	// Resumed, it has nothing left to do.
-	again := begin(t, "fieldmesh", "rehearse", "--resume", filepath.Join(dir, "enough"), "--runs", dir, "--world-dir",
-		filepath.Join(dir, "worlds"))
+	again := begin(t, "fieldmesh", "rehearse", "--resume", filepath.Join(dir, "enough"), "--runs", dir, "--field-dir",
+		filepath.Join(dir, "fields"))
 	if err := again.wait(t.Context()); err != nil || !strings.Contains(again.said(), "6 of 6 trials accepted") {
 		t.Errorf("resumed: %v\n%s", err, again.said())
 	}

@@ -22,7 +22,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/preflight"
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
-	"fieldmesh.dev/fieldmesh/rehearsal/world"
+	"fieldmesh.dev/fieldmesh/rehearsal/field"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
@@ -433,18 +433,18 @@ func TestPreflightInARehearsal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	field, err := world.Start(context.WithoutCancel(t.Context()), []string{filepath.Join(programs, "fieldmesh"),
-		"field", "serve"}, world.Config{
+	emulated, err := field.Start(context.WithoutCancel(t.Context()), []string{filepath.Join(programs, "fieldmesh"),
+		"field", "serve"}, field.Config{
 		Dir: filepath.Join(dir, "field"), Agent: filepath.Join(programs, "fieldmesh-agent"),
 		ControllerKeys: filepath.Join(dir, "keys"), Run: "preflight", Seed: 1,
-		Nodes:      []world.Node{{Name: "alpha", Unit: "laptop-1"}, {Name: "bravo", Unit: "laptop-2"}},
+		Nodes:      []field.Node{{Name: "alpha", Unit: "laptop-1"}, {Name: "bravo", Unit: "laptop-2"}},
 		Authorized: []keys.Peer{{Name: identity.Name, Role: wire.RoleController, Pin: identity.Pin}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := field.Close(); err != nil {
+		if err := emulated.Close(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -454,7 +454,7 @@ func TestPreflightInARehearsal(t *testing.T) {
 		var unmet []string
 		var report preflight.Report
 		for until := time.Now().Add(30 * time.Second); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
-			if unmet, report = unmetNeeds(t, field.Info().Fleet, campaign); slices.Equal(unmet, want) {
+			if unmet, report = unmetNeeds(t, emulated.Info().Fleet, campaign); slices.Equal(unmet, want) {
 				return
 			}
 		}
@@ -469,23 +469,23 @@ func TestPreflightInARehearsal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := field.Place(t.Context(), trials[0], 1); err != nil {
+	if err := emulated.Place(t.Context(), trials[0], 1); err != nil {
 		t.Fatal(err)
 	}
 	settles()
-	t.Logf("fieldmesh preflight:\n%s", fieldmesh(t, "preflight", campaign, "--fleet", field.Info().Fleet))
+	t.Logf("fieldmesh preflight:\n%s", fieldmesh(t, "preflight", campaign, "--fleet", emulated.Info().Fleet))
 	for _, c := range []struct {
-		fault world.Fault
+		fault field.Fault
 		want  string
 	}{
-		{world.Fault{Kind: world.FaultGPSNoFix, Node: "alpha"}, "alpha gps"},
-		{world.Fault{Kind: world.FaultControlCut, Node: "bravo"}, "bravo reach"},
+		{field.Fault{Kind: field.FaultGPSNoFix, Node: "alpha"}, "alpha gps"},
+		{field.Fault{Kind: field.FaultControlCut, Node: "bravo"}, "bravo reach"},
 	} {
-		if err := field.Fault(t.Context(), c.fault); err != nil {
+		if err := emulated.Fault(t.Context(), c.fault); err != nil {
 			t.Fatal(err)
 		}
 		settles(c.want)
-		if err := field.Fault(t.Context(), world.Fault{Kind: world.FaultClear}); err != nil {
+		if err := emulated.Fault(t.Context(), field.Fault{Kind: field.FaultClear}); err != nil {
 			t.Fatal(err)
 		}
 		settles()

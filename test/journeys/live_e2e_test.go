@@ -24,8 +24,8 @@ func TestTheLivePageFollowsARehearsal(t *testing.T) {
 		// The browser takes what the emulated radio needs; that is judged elsewhere.
 		"lateness_share_max: 0.01", "lateness_share_max: 1")
 	runs := filepath.Join(dir, "runs")
-	run := begin(t, "fieldmesh", "rehearse", file, "--runs", runs, "--name", "watched", "--world-dir",
-		filepath.Join(dir, "worlds"))
+	run := begin(t, "fieldmesh", "rehearse", file, "--runs", runs, "--name", "watched", "--field-dir",
+		filepath.Join(dir, "fields"))
 	testnet.Await(t, time.Minute, "the run has an archive", func() bool {
 		if run.over() {
 			t.Fatalf("the rehearsal ended: %s", run.said())

@@ -29,8 +29,8 @@ func TestCapturesAgreeWithTsharkAndTheKernel(t *testing.T) {
 		"repetitions: 2", "repetitions: 1",
 		"lateness_share_max: 0.01", "lateness_share_max: 1", "  traffic:\n", "  sample_hz: 50\n  capture: "+
 			"{snap_bytes: 96}\n  traffic:\n")
-	fieldmesh(t, "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "captured", "--world-dir",
-		filepath.Join(dir, "worlds"))
+	fieldmesh(t, "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "captured", "--field-dir",
+		filepath.Join(dir, "fields"))
 	run := filepath.Join(dir, "runs", "captured")
 	t.Logf("%s", fieldmesh(t, "metrics", run))
 	k := openRun(t, run)

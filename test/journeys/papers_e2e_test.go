@@ -33,8 +33,8 @@ func TestCapturesAgreeWithTheField(t *testing.T) {
 			"burst_frames: 30}}\n",
 		"port: 5000}\n", "start_s: 0.5, duration_s: 9, port: 5000}\n    steady: {kind: cbr, from: sender, to: "+
 			"receiver, start_s: 0.5, duration_s: 9, payload_bytes: 512, bitrate_bps: 800000, port: 6000}\n")
-	fieldmesh(t, "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "agree", "--world-dir",
-		filepath.Join(dir, "worlds"))
+	fieldmesh(t, "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "agree", "--field-dir",
+		filepath.Join(dir, "fields"))
 	k := openRun(t, filepath.Join(dir, "runs", "agree"))
 	key := k.attempts[0].TrialKey
 	trial, _ := k.Trial(key.Trial)

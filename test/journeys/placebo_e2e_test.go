@@ -63,7 +63,7 @@ func rehearsed(t *testing.T, file string, args ...string) told {
 	dir := testnet.Folder(t)
 	name := strings.TrimSuffix(filepath.Base(file), ".yaml")
 	out := fieldmesh(t, append([]string{"rehearse", file, "--name", name, "--runs", filepath.Join(dir, "runs"),
-		"--world-dir", filepath.Join(dir, "worlds")}, args...)...)
+		"--field-dir", filepath.Join(dir, "fields")}, args...)...)
 	t.Log(out[strings.LastIndex(out, "\n\n"):])
 	k := openRun(t, filepath.Join(dir, "runs", name))
 	k.everyTrialOnce(t)
@@ -142,7 +142,7 @@ func TestARehearsedPlaceboFindsNothing(t *testing.T) {
 // says that the data cannot tell which it was. Two fields side by side share
 // the work: nothing is compared here.
 func TestARehearsalThatSwapsRolesIsConfounded(t *testing.T) {
-	r := rehearsed(t, quick(t, "swapped", "[5.6]", "3", weak...), "--worlds", "2")
+	r := rehearsed(t, quick(t, "swapped", "[5.6]", "3", weak...), "--fields", "2")
 	for _, want := range []string{"Confounded, not estimable separately: section, unit that sends",
 		"a difference between the sections may be one between the units' transmitters, and the data cannot say which"} {
 		if !strings.Contains(r.text, want) {

@@ -26,9 +26,9 @@ func TestPlacesAtTheEdgesAreTheFields(t *testing.T) {
 		"repetitions: 2", "repetitions: 1",
 		"lateness_share_max: 0.01", "lateness_share_max: 1", "  duration_s: 10\n", "  duration_s: 4.3\n", "nmea_hz: 10",
 		"nmea_hz: 1")
-	run := begin(t, "fieldmesh", "rehearse", file, "--runs", dir, "--name", "places", "--world-dir",
-		filepath.Join(dir, "worlds"))
-	fl := awaitField(t, run, filepath.Join(dir, "worlds", "places", "field0", "fleet.yaml"))
+	run := begin(t, "fieldmesh", "rehearse", file, "--runs", dir, "--name", "places", "--field-dir",
+		filepath.Join(dir, "fields"))
+	fl := awaitField(t, run, filepath.Join(dir, "fields", "places", "field0", "fleet.yaml"))
 	bravo := strings.TrimSuffix(fl.Nodes["bravo"].Netns, "-ctl") + "-bravo"
 	identity, err := fl.Identity()
 	if err != nil {

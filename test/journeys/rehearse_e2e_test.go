@@ -25,11 +25,11 @@ func TestARehearsalReportsWhatACaptureShows(t *testing.T) {
 		"lateness_share_max: 0.01", "lateness_share_max: 1", "  duration_s: 10\n", "  duration_s: 10\n  capture: "+
 			"{snap_bytes: 128}\n")
 	before := testnet.Snapshot(t, "", "lo", "eth")
-	worlds := filepath.Join(dir, "worlds")
+	fields := filepath.Join(dir, "fields")
 	run := begin(t, "fieldmesh", "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "two-trials",
-		"--world-dir", worlds)
-	fl := awaitField(t, run, filepath.Join(worlds, "two-trials", "field0", "fleet.yaml"))
-	world := strings.TrimSuffix(fl.Nodes["alpha"].Netns, "-ctl")
+		"--field-dir", fields)
+	fl := awaitField(t, run, filepath.Join(fields, "two-trials", "field0", "fleet.yaml"))
+	field := strings.TrimSuffix(fl.Nodes["alpha"].Netns, "-ctl")
 
 	identity, err := fl.Identity()
 	if err != nil {
@@ -51,7 +51,7 @@ func TestARehearsalReportsWhatACaptureShows(t *testing.T) {
 		case !changed:
 		case step == "armed":
 			for _, name := range deskNodes {
-				captures[k] = append(captures[k], startCapture(t, world+"-"+name, "wlan0", true))
+				captures[k] = append(captures[k], startCapture(t, field+"-"+name, "wlan0", true))
 			}
 		case step == "restoring" || step == "kept":
 			for _, c := range captures[k] {
@@ -63,7 +63,7 @@ func TestARehearsalReportsWhatACaptureShows(t *testing.T) {
 		t.Errorf("fieldmesh rehearse: %v", err)
 	}
 	t.Logf("fieldmesh rehearse:\n%s", run.said())
-	if left := testnet.Namespaces(t, world+"-"); len(left) > 0 {
+	if left := testnet.Namespaces(t, field+"-"); len(left) > 0 {
 		t.Errorf("the field has left %v", left)
 	}
 	if after := testnet.Snapshot(t, "", "lo", "eth"); after != before {

@@ -59,8 +59,8 @@ func TestLevelsWithOneLeastRTOHaveIt(t *testing.T) {
 	if err := os.WriteFile(file, []byte(everyVariant), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run := begin(t, "fieldmesh", "rehearse", file, "--runs", dir, "--name", "least-rto", "--world-dir",
-		filepath.Join(dir, "worlds"))
+	run := begin(t, "fieldmesh", "rehearse", file, "--runs", dir, "--name", "least-rto", "--field-dir",
+		filepath.Join(dir, "fields"))
 	if err := run.wait(t.Context()); err != nil {
 		t.Fatalf("fieldmesh rehearse: %v\n%s", err, run.said())
 	}

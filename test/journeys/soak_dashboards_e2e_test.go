@@ -23,8 +23,8 @@ func TestSoakDashboards(t *testing.T) {
 		"lateness_share_max: 0.01", "lateness_share_max: 1", "  duration_s: 10\n", "  duration_s: 5\n  capture: "+
 			"{snap_bytes: 128}\n",
 		"routing: {protocol: none}", "routing: {protocol: aodv}")
-	fieldmesh(t, "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "drawn", "--world-dir",
-		filepath.Join(dir, "worlds"))
+	fieldmesh(t, "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "drawn", "--field-dir",
+		filepath.Join(dir, "fields"))
 	run := filepath.Join(dir, "runs", "drawn")
 	dashboardsOf(t, run)
 	t.Run("every dashboard is drawn", func(t *testing.T) { everyDashboardIsDrawn(t, run, testnet.NewInfluxd(t)) })

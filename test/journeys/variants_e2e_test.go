@@ -38,11 +38,11 @@ func TestVariantsAreInForceOnTheSender(t *testing.T) {
 		"lateness_share_max: 0.01", "lateness_share_max: 1")
 	before := testnet.Snapshot(t, "", "lo", "eth")
 	run := begin(t, "fieldmesh", "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "variants",
-		"--world-dir", filepath.Join(dir, "worlds"))
-	fl := awaitField(t, run, filepath.Join(dir, "worlds", "variants", "field0", "fleet.yaml"))
-	world, namespaces := strings.TrimSuffix(fl.Nodes["alpha"].Netns, "-ctl"), map[string]string{}
+		"--field-dir", filepath.Join(dir, "fields"))
+	fl := awaitField(t, run, filepath.Join(dir, "fields", "variants", "field0", "fleet.yaml"))
+	field, namespaces := strings.TrimSuffix(fl.Nodes["alpha"].Netns, "-ctl"), map[string]string{}
 	for _, name := range deskNodes {
-		namespaces[name] = world + "-" + name
+		namespaces[name] = field + "-" + name
 	}
 	seen := lookOn(t, run, namespaces, 4*time.Minute)
 	if err := run.wait(t.Context()); err != nil {

@@ -152,14 +152,14 @@ func TestE2ERehearsalsThatCannotBegin(t *testing.T) {
 	d := &desk{dir: testnet.Folder(t)}
 	campaign := write(t, d.dir, "campaign.yaml", patient)
 	rehearse := func(args ...string) outcome {
-		c := program("fieldmesh", append([]string{"rehearse", campaign, "--runs", d.path("runs"), "--world-dir",
-			d.path("world")}, args...)...)
+		c := program("fieldmesh", append([]string{"rehearse", campaign, "--runs", d.path("runs"), "--field-dir",
+			d.path("field")}, args...)...)
 		c.Dir = d.dir
 		return finish(t, c)
 	}
 	left := func(t *testing.T) {
 		d.noRun(t)
-		if entries, err := os.ReadDir(d.path("world")); err == nil && len(entries) > 0 {
+		if entries, err := os.ReadDir(d.path("field")); err == nil && len(entries) > 0 {
 			t.Errorf("it left %v in the fields' folder", entries)
 		}
 	}
@@ -172,16 +172,16 @@ func TestE2ERehearsalsThatCannotBegin(t *testing.T) {
 		if err := os.Mkdir(d.path("closed"), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		rehearse("--world-dir", d.path("closed", "world")).refused(t, `"`+d.path("closed")+
+		rehearse("--field-dir", d.path("closed", "field")).refused(t, `"`+d.path("closed")+
 			`" is closed to other users, as whom the agents run; run: chmod o+x `+d.path("closed")+"\n")
 		left(t)
 	})
-	t.Run("no worlds", func(t *testing.T) {
-		rehearse("--worlds", "0").refused(t, "--worlds 0: at least one is needed\n")
+	t.Run("no fields", func(t *testing.T) {
+		rehearse("--fields", "0").refused(t, "--fields 0: at least one is needed\n")
 		left(t)
 	})
 	t.Run("a program that is missing", func(t *testing.T) {
-		c := program("fieldmesh", "rehearse", campaign, "--runs", d.path("runs"), "--world-dir", d.path("world"))
+		c := program("fieldmesh", "rehearse", campaign, "--runs", d.path("runs"), "--field-dir", d.path("field"))
 		c.Dir, c.Env = d.dir, []string{"PATH=/nonexistent"}
 		finish(t, c).refused(t, "start field: find ip (package iproute2): ")
 		left(t)

@@ -62,7 +62,7 @@ func rehearse(t *testing.T, text string) *rehearsal {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(filepath.Join(programs, "fieldmesh"), "rehearse", file, "--runs", dir, "--name", "r",
-		"--world-dir", filepath.Join(dir, "w"))
+		"--field-dir", filepath.Join(dir, "w"))
 	d := &daemon{cmd: cmd, ended: make(chan error, 1)}
 	cmd.Stdout, cmd.Stderr = &d.log, &d.log
 	if err := cmd.Start(); err != nil {

@@ -117,7 +117,7 @@ type struck struct {
 	beginNs, endNs int64
 }
 
-func (r *run) worlds() string { return filepath.Join(r.dir, "worlds") }
+func (r *run) fields() string { return filepath.Join(r.dir, "fields") }
 func (r *run) runDir() string { return filepath.Join(r.dir, "runs", "truth") }
 
 // rehearse drives a campaign of so many trials with faults in its attempts, but
@@ -129,7 +129,7 @@ func rehearse(t *testing.T, protocol string, trials int, faults []*fault) rehear
 	if err := os.WriteFile(filepath.Join(r.dir, "truth.yaml"), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	r.mountWorlds()
+	r.mountFields()
 	var err error
 	if r.log, err = os.Create(filepath.Join(r.dir, "controllers.log")); err != nil {
 		t.Fatal(err)
@@ -162,7 +162,7 @@ func (r *run) start() {
 	if _, err := os.Stat(filepath.Join(r.runDir(), "run.json")); err == nil {
 		args = []string{"rehearse", "--resume", "truth"}
 	}
-	args = append(args, "--runs", filepath.Dir(r.runDir()), "--world-dir", r.worlds())
+	args = append(args, "--runs", filepath.Dir(r.runDir()), "--field-dir", r.fields())
 	r.lives++
 	c := &controller{cmd: exec.Command(filepath.Join(programs, "fieldmesh"), args...), done: make(chan struct{})}
 	c.cmd.Stdout, c.cmd.Stderr = r.log, r.log
@@ -271,14 +271,14 @@ func next(a *archive.Archive) (attempt, bool) {
 
 // netns is the namespace of a node, as the field's ledger has it; "" without a field.
 func (r *run) netns(node string) string {
-	paths, _ := filepath.Glob("/run/fieldmesh/world-*.json")
+	paths, _ := filepath.Glob("/run/fieldmesh/field-*.json")
 	for _, p := range paths {
 		var l struct {
 			Dir        string   `json:"dir"`
 			Namespaces []string `json:"namespaces"`
 		}
 		text, err := os.ReadFile(p)
-		if err != nil || json.Unmarshal(text, &l) != nil || !strings.HasPrefix(l.Dir, r.worlds()+"/") {
+		if err != nil || json.Unmarshal(text, &l) != nil || !strings.HasPrefix(l.Dir, r.fields()+"/") {
 			continue
 		}
 		for _, ns := range l.Namespaces {
@@ -290,16 +290,16 @@ func (r *run) netns(node string) string {
 	return ""
 }
 
-// mountWorlds has the nodes' disks on a file system of their own.
-func (r *run) mountWorlds() {
-	if err := os.Mkdir(r.worlds(), 0o755); err != nil {
+// mountFields has the nodes' disks on a file system of their own.
+func (r *run) mountFields() {
+	if err := os.Mkdir(r.fields(), 0o755); err != nil {
 		r.t.Fatal(err)
 	}
-	if err := unix.Mount("truth", r.worlds(), "tmpfs", 0, roomy); err != nil {
+	if err := unix.Mount("truth", r.fields(), "tmpfs", 0, roomy); err != nil {
 		r.t.Fatalf("mount the nodes' disk: %v", err)
 	}
 	r.t.Cleanup(func() {
-		if err := unix.Unmount(r.worlds(), 0); err != nil {
+		if err := unix.Unmount(r.fields(), 0); err != nil {
 			r.t.Errorf("unmount the nodes' disk: %v", err)
 		}
 	})
@@ -311,13 +311,13 @@ const roomy = "size=1g,mode=755"
 // fillDisk takes away what is free on the nodes' disk for a while.
 func (r *run) fillDisk(d time.Duration) error {
 	var st unix.Statfs_t
-	if err := unix.Statfs(r.worlds(), &st); err != nil {
+	if err := unix.Statfs(r.fields(), &st); err != nil {
 		return fmt.Errorf("fill disk: %w", err)
 	}
 	used := (st.Blocks - st.Bfree) * uint64(st.Bsize)
-	err := unix.Mount("truth", r.worlds(), "tmpfs", unix.MS_REMOUNT, fmt.Sprintf("size=%d", used))
+	err := unix.Mount("truth", r.fields(), "tmpfs", unix.MS_REMOUNT, fmt.Sprintf("size=%d", used))
 	time.Sleep(d)
-	if err := errors.Join(err, unix.Mount("truth", r.worlds(), "tmpfs", unix.MS_REMOUNT, roomy)); err != nil {
+	if err := errors.Join(err, unix.Mount("truth", r.fields(), "tmpfs", unix.MS_REMOUNT, roomy)); err != nil {
 		return fmt.Errorf("fill disk: %w", err)
 	}
 	return nil

@@ -37,26 +37,26 @@ func (s *script) Handle(_ manet.Time, e manet.Event) []manet.Action {
 
 func (s *script) State(manet.Time) manet.State { return manet.State{} }
 
-// world keeps what the loop does to sockets and kernel, in words.
-type world struct{ did []string }
+// effects keeps what the loop does to sockets and kernel, in words.
+type effects struct{ did []string }
 
-func (w *world) do(format string, args ...any) error {
+func (w *effects) do(format string, args ...any) error {
 	w.did = append(w.did, fmt.Sprintf(format, args...))
 	return nil
 }
 
-func (w *world) Send(s manet.Send) error         { return w.do("send to %s", address(s.To)) }
-func (w *world) Transmit(t manet.Transmit) error { return w.do("transmit to %s", address(t.To)) }
-func (w *world) SetRoute(r manet.SetRoute) error {
+func (w *effects) Send(s manet.Send) error         { return w.do("send to %s", address(s.To)) }
+func (w *effects) Transmit(t manet.Transmit) error { return w.do("transmit to %s", address(t.To)) }
+func (w *effects) SetRoute(r manet.SetRoute) error {
 	return w.do("set %s via %s", r.Destination, r.Next[0].Addr)
 }
-func (w *world) DeleteRoute(p netip.Prefix) error { return w.do("delete %s", p) }
-func (w *world) Inject([]byte) error              { return w.do("inject") }
-func (w *world) Deliver([]byte) error             { return w.do("deliver") }
-func (w *world) Refuse([]byte) error              { return w.do("refuse") }
+func (w *effects) DeleteRoute(p netip.Prefix) error { return w.do("delete %s", p) }
+func (w *effects) Inject([]byte) error              { return w.do("inject") }
+func (w *effects) Deliver([]byte) error             { return w.do("deliver") }
+func (w *effects) Refuse([]byte) error              { return w.do("refuse") }
 
-func testLoop(s *script, carrier bool) (*loop, *world) {
-	w := &world{}
+func testLoop(s *script, carrier bool) (*loop, *effects) {
+	w := &effects{}
 	return newLoop(s, []netip.Addr{self}, carrier, w, w, w, func(manet.Time, Notice) {}), w
 }
 
