@@ -122,7 +122,7 @@ func TestEveryNeedCanBeUnmet(t *testing.T) {
 		}, "radio", "is made beside wlan0 only for a plan that sets its radio"},
 		"no radio": {func(_ *wire.RunPlan, n *Told) {
 			n.Status.Radio = nil
-		}, "radio", "wlan0 is not a radio"},
+		}, "radio", "wlan0 is not a Wi-Fi interface"},
 		"not ours to set": {func(_ *wire.RunPlan, n *Told) {
 			n.Status.Radio.Driver, n.Status.Radio.Mode = "theirs", "mesh"
 		}, "radio", "in mode mesh"},

@@ -278,5 +278,5 @@ func TestOtherCampaignsGetTheirOwnTable(t *testing.T) {
 			has(t, html, fmt.Sprintf(`<th scope="row">%s</th><th scope="row">%s</th>`, s, v))
 		}
 	}
-	has(t, html, "Not estimable", "tcp")
+	has(t, html, "not estimable separately", "tcp")
 }

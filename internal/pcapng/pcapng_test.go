@@ -85,8 +85,8 @@ func TestCorruptCaptures(t *testing.T) {
 		spoil func(data []byte, starts []int64) []byte
 		want  string
 	}{
-		"no capture":         {func([]byte, []int64) []byte { return []byte("records\n") }, "no pcapng file"},
-		"nothing":            {func([]byte, []int64) []byte { return nil }, "no pcapng file"},
+		"no capture":         {func([]byte, []int64) []byte { return []byte("records\n") }, "not a pcapng file"},
+		"nothing":            {func([]byte, []int64) []byte { return nil }, "not a pcapng file"},
 		"magic":              {func(d []byte, _ []int64) []byte { d[8] = 9; return d }, "byte-order magic"},
 		"version":            {func(d []byte, _ []int64) []byte { d[12] = 9; return d }, "version 9"},
 		"length":             {func(d []byte, s []int64) []byte { d[s[1]+4] = 7; return d }, "its length is 7 bytes"},

@@ -18,7 +18,7 @@ func TestPolicyOfPrograms(t *testing.T) {
 		"reference on the road": {BPFCongestion{Program: "reference"}, "emulated radio"},
 		"a timer":               {HeldRTO{Peers: netip.MustParsePrefix("10.77.0.0/24")}, ""},
 		"a timer for all":       {HeldRTO{Peers: netip.MustParsePrefix("0.0.0.0/0")}, "outside the allowed"},
-		"a timer for nobody":    {HeldRTO{}, "no IPv4"},
+		"a timer for nobody":    {HeldRTO{}, "not an IPv4"},
 		"a window":              {WindowClamp{Peers: netip.MustParsePrefix("10.77.0.0/24"), Segments: 8}, ""},
 		"no window":             {WindowClamp{Peers: netip.MustParsePrefix("10.77.0.0/24")}, "outside 1 to"},
 		"a window for all": {WindowClamp{Peers: netip.MustParsePrefix("0.0.0.0/0"), Segments: 8},

@@ -92,8 +92,8 @@ func TestWhatIsNoChangeIsNotTaken(t *testing.T) {
 		`"link"`: "cannot unmarshal",
 		`{"link":{"interface":"wlan0","up":true},"sysctl":{"key":"net.ipv4.tcp_sack","value":"0"}}`: "2 kinds",
 		`{"bpf_congestion":{"program":"tahoe"},"held_rto":{}}`:                                      "2 kinds",
-		`{"reboot":{}}`: `"reboot" is no kind`,
-		`{"Link":{}}`:   `"Link" is no kind`,
+		`{"reboot":{}}`: `"reboot" is not a kind`,
+		`{"Link":{}}`:   `"Link" is not a kind`,
 		`{"link":{"interface":"wlan0","up":true,"then":"sh"}}`: `unknown field "then"`,
 		`{"link":[]}`: "kind link",
 	} {

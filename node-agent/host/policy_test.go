@@ -17,8 +17,8 @@ func TestEscapesAreRefused(t *testing.T) {
 		c    Change
 		want string
 	}{
-		{"nothing", nil, "no kind of change"},
-		{"the address of a change", &Link{Interface: wlan, Up: ptr(true)}, "no kind of change"},
+		{"nothing", nil, "not a kind of change"},
+		{"the address of a change", &Link{Interface: wlan, Up: ptr(true)}, "not a kind of change"},
 		{"other interface", Link{Interface: "eth0", Up: ptr(false)}, `"eth0" is not among`},
 		{"traversal as interface", Link{Interface: "../eth0", Up: ptr(false)}, "not among"},
 		{"link without a wish", Link{Interface: wlan}, "neither up nor"},

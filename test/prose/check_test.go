@@ -204,7 +204,8 @@ func columns(line string) int {
 	return utf8.RuneCountInString(line) + (tabColumns-1)*strings.Count(line, "\t")
 }
 
-// literals are the lines of Go that a literal makes wide which cannot be broken: a raw string, or one without a space.
+// literals are the lines of Go that a literal makes wide which cannot be broken: a raw string, or a
+// long one without a space.
 func literals(content string) map[int]bool {
 	out := map[int]bool{}
 	var s scanner.Scanner
@@ -216,7 +217,11 @@ func literals(content string) map[int]bool {
 		if tok == token.EOF {
 			return out
 		}
-		if tok != token.STRING || lit[0] == '"' && (strings.Contains(lit, " ") || len(lit) < columnsMax/3) {
+		longest := 0
+		for _, piece := range strings.Fields(lit) {
+			longest = max(longest, len(piece))
+		}
+		if tok != token.STRING || lit[0] == '"' && longest < columnsMax/2 {
 			continue
 		}
 		for i := range strings.Count(lit, "\n") + 1 {

@@ -72,12 +72,15 @@ func ofGo(content string) (out []passage) {
 			}
 			last = line
 		case token.STRING:
+			last = -1
+			if strings.HasPrefix(lit, "`json:") { // a field's tags
+				continue
+			}
 			p := passage{quote: true}
 			for i, text := range strings.Split(lit, "\n") {
 				p.add(text, line+i)
 			}
 			out = append(out, p)
-			last = -1
 		default:
 			if tok != token.SEMICOLON || lit != "\n" {
 				last = -1
