@@ -86,7 +86,7 @@ type RunInfo struct {
 	Paper       *plan.Paper       `json:"paper,omitempty"`  // whose question the campaign puts; nil: nobody's
 	Scale       *plan.Scale       `json:"scale,omitempty"`  // nil: the campaign as its file has it
 	Shard       *Shard            `json:"shard,omitempty"`  // nil: the whole campaign
-	Enough      *plan.Enough      `json:"enough,omitempty"` // nil: all blocks are driven
+	Enough      *plan.StopWhen    `json:"enough,omitempty"` // nil: all blocks are driven
 	CampaignRaw []byte            `json:"-"`                // campaign.yaml, byte for byte
 	// Movement are the files that the campaign names, by their name in the
 	// folder movement, byte for byte. They are only written: see Dir.

@@ -22,7 +22,7 @@ var ErrNoLaw = errors.New("the run does not tell how signal falls with distance"
 // not tell is not in it, even where the campaign had assumed something; what is
 // no matter of the channel (mobility, GPS, queues) stays.
 func (r *Result) Scenario(campaign []byte) ([]byte, error) {
-	c, err := plan.Parse("campaign.yaml", campaign)
+	c, err := plan.ParseArchived("campaign.yaml", campaign, plan.FullScale)
 	if err != nil {
 		return nil, fmt.Errorf("read the run's campaign: %w", err)
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/design"
-	"fieldmesh.dev/fieldmesh/controller/enough"
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/stats"
+	"fieldmesh.dev/fieldmesh/controller/stopping"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -229,7 +229,7 @@ func planTotals(w io.Writer, c *plan.Campaign, trials []wire.Trial, e plan.Estim
 		fmt.Fprintf(w, ", seed %d", c.Design.Seed)
 	}
 	fmt.Fprintf(w, "; at most %s a trial\n", counted(c.AttemptsMax, "attempt"))
-	planEnough(w, c, trials)
+	planStopWhen(w, c, trials)
 	fmt.Fprintf(w, "windows %s, drives %s (run-up, hold, lead, window, braking)\n", span(e.WindowS), span(e.DriveS))
 	fmt.Fprintf(w, "on a road %s, taking %.0f s between trials", span(e.RoadTotalS), e.Road.TrialS)
 	if e.Swaps > 0 {
@@ -249,9 +249,9 @@ func planTotals(w io.Writer, c *plan.Campaign, trials []wire.Trial, e plan.Estim
 	}
 }
 
-// planEnough says when the run would stop by itself.
-func planEnough(w io.Writer, c *plan.Campaign, trials []wire.Trial) {
-	e := c.Design.Enough
+// planStopWhen says when the run would stop by itself.
+func planStopWhen(w io.Writer, c *plan.Campaign, trials []wire.Trial) {
+	e := c.Design.StopWhen
 	if e == nil {
 		return
 	}
@@ -262,10 +262,10 @@ func planEnough(w io.Writer, c *plan.Campaign, trials []wire.Trial) {
 		wish = fmt.Sprintf("%g %% of the mean", *e.HalfWidthPercent)
 	}
 	what := "the mean"
-	if e.Of != plan.EnoughOfMean {
+	if e.Of != plan.StopOfMean {
 		what = "every difference between levels of " + e.Of
 	}
-	looks := enough.Plan(*e, wire.RunPlan{Trials: trials})
+	looks := stopping.Plan(*e, wire.RunPlan{Trials: trials})
 	fmt.Fprintf(w, "stops once %s is known to ± %s: %s from block %d to block %d, together at %g %% confidence, "+
 		"which makes %.4g %% of each interval\n",
 		what, wish, counted(looks.Count(), "look"), looks.First, looks.Last, 100*e.Confidence, 100*looks.Each())

@@ -78,9 +78,10 @@ func openSession(f runFlags, file, place string) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if shard != nil && c.Design.Enough != nil {
-		return nil, fmt.Errorf("--shard %s: the campaign stops when enough is known (design.enough), which no shard "+
-			"can tell alone; drive it whole, or take design.enough out", f.shard)
+	if shard != nil && c.Design.StopWhen != nil {
+		return nil, fmt.Errorf("--shard %s: the campaign stops when enough is known (design.stop_when), which "+
+			"no shard "+
+			"can tell alone; drive it whole, or take design.stop_when out", f.shard)
 	}
 	name := f.name
 	if name == "" {
@@ -101,7 +102,7 @@ func openSession(f runFlags, file, place string) (*session, error) {
 	folder = cmp.Or(folder, name)
 	a, err := archive.Create(filepath.Join(f.runs, folder), archive.RunInfo{Run: name, Shard: shard, Campaign: c.Name,
 		CreatedWall: time.Now().UTC(),
-		Paper:       c.Paper, Scale: c.Scale, Enough: c.Design.Enough, Seed: p.Seed, Version: version.String(),
+		Paper:       c.Paper, Scale: c.Scale, Enough: c.Design.StopWhen, Seed: p.Seed, Version: version.String(),
 		Place: place,
 		Site:  siteSheet(c.Site), CampaignRaw: c.Raw, Movement: movement, Plan: p})
 	if err != nil {
@@ -191,7 +192,7 @@ func resumeSession(f runFlags) (*session, error) {
 	if s := a.Info().Scale; s != nil {
 		scale = s.Name
 	}
-	c, err := plan.LoadAt(filepath.Join(dir, "campaign.yaml"), scale)
+	c, err := plan.ParseArchived(filepath.Join(dir, "campaign.yaml"), a.Info().CampaignRaw, scale)
 	if err != nil {
 		return nil, errors.Join(err, a.Close())
 	}

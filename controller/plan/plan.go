@@ -79,8 +79,8 @@ type Design struct {
 	Seed        uint64   `json:"seed"`
 	WholePlots  []string `json:"whole_plots,omitempty"` // factors that change seldom within a block
 	// dotted key → values spread evenly over a cell's repetitions
-	Balance map[string][]string `json:"balance,omitempty"`
-	Enough  *Enough             `json:"enough,omitempty"` // absent: all repetitions are driven
+	Balance  map[string][]string `json:"balance,omitempty"`
+	StopWhen *StopWhen           `json:"stop_when,omitempty"` // absent: all repetitions are driven
 }
 
 // Load reads a campaign file. Faults of its content come as Problems.
@@ -106,11 +106,21 @@ func Parse(name string, raw []byte) (*Campaign, error) { return ParseAt(name, ra
 
 // ParseAt reads a campaign at one of its scales; "" is the full one.
 func ParseAt(name string, raw []byte, scale string) (*Campaign, error) {
+	return parseAs(name, raw, scale, func(*node, string) {})
+}
+
+// ParseArchived is ParseAt for the campaign of a run, whose keys may have their former names.
+func ParseArchived(name string, raw []byte, scale string) (*Campaign, error) {
+	return parseAs(name, raw, scale, (*node).modernise)
+}
+
+func parseAs(name string, raw []byte, scale string, prepare func(*node, string)) (*Campaign, error) {
 	p := &parse{file: name}
 	root := readTree(raw, &p.findings)
 	if root == nil {
 		return nil, p.findings.problems(name, 0)
 	}
+	prepare(root, "")
 	if !p.checkVersion(root) {
 		return nil, p.findings.problems(name, 0)
 	}

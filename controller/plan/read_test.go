@@ -21,7 +21,7 @@ func TestEveryDeclaredKeyIsRead(t *testing.T) {
 		into any
 	}{
 		{paper(), Paper{}}, {siteSheet(), Site{}}, {schema{}.fieldModel(), Field{}}, {schema{}.mobility(), Mobility{}},
-		{placeRule(), Place{}}, {schema{}.enough(), Enough{}}, {course(), wire.Course{}}, {gate(), wire.Gate{}},
+		{placeRule(), Place{}}, {schema{}.stopWhen(), StopWhen{}}, {course(), wire.Course{}}, {gate(), wire.Gate{}},
 		{schema{}.radio(), wire.Radio{}}, {routing(), wire.Routing{}}, {schema{}.acceptance(false), wire.Acceptance{}},
 	} {
 		var fields []string
@@ -53,7 +53,7 @@ func TestWholeSectionsAreRead(t *testing.T) {
     moves: [{node: alpha, at_s: 1.5, x_m: 7, y_m: 8, speed_mps: 2}]
 site: {road: straight, occupants: 2, temperature_c: -4.5}
 paper: {name: p2, scenario: chain}
-design: {enough: {of: section, half_width_mbps: 1, min_blocks: 3}, `, 1)
+design: {stop_when: {of: section, half_width_mbps: 1, min_blocks: 3}, `, 1)
 	c, err := Parse("f", []byte(strings.Replace(raw, "repetitions: 2", "repetitions: 9", 1)))
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ design: {enough: {of: section, half_width_mbps: 1, min_blocks: 3}, `, 1)
 		{c.Field, &field},
 		{c.Site, &Site{Road: "straight", Occupants: new(2), TemperatureC: new(-4.5)}},
 		{c.Paper, &Paper{"p2", "chain"}},
-		{c.Design.Enough, &Enough{Of: "section", HalfWidthMbps: new(1.0), MinBlocks: 3, EveryBlocks: 1,
+		{c.Design.StopWhen, &StopWhen{Of: "section", HalfWidthMbps: new(1.0), MinBlocks: 3, EveryBlocks: 1,
 			Confidence: 0.95}},
 	} {
 		if !reflect.DeepEqual(x[0], x[1]) {

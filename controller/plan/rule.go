@@ -74,6 +74,11 @@ func (o object) check(f *findings, path string, n *node) {
 			continue
 		}
 		near := nearest(e.key, o.keys())
+		if now := presentName(path, e.key); now != "" {
+			f.add(e.at, "%s: key %q is called %q now", section(path), e.key, now)
+			e.value.bad = true
+			continue
+		}
 		f.add(e.at, "%s: unknown key %q; %sallowed: %s", section(path), shorten(e.key), didYouMean(near),
 			strings.Join(o.keys(), ", "))
 		meant = append(meant, near)

@@ -65,7 +65,8 @@ func (s schema) file() object {
 		optional("factors", anything{"a mapping from a factor's name to its levels"},
 			"What is varied; each combination of the factors' levels is a cell of the design"),
 		// design.go: it names factors
-		required("design", anything{"a mapping with the keys repetitions, order, seed, whole_plots, balance, enough"},
+		required("design", anything{"a mapping with the keys repetitions, order, seed, whole_plots, balance, " +
+			"stop_when"},
 			"How the cells become an order of trials"),
 		required("acceptance", s.acceptance(true), "The rules by which a trial is accepted; none of them judges "+
 			"a result"),

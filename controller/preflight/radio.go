@@ -47,7 +47,7 @@ func (j *judge) radio() {
 		j.unmet("radio", fmt.Sprintf("the plan leaves %s as it is, and it is made beside %s only for a plan that "+
 			"sets its radio", j.st.Interface, caps.Beside.Interface),
 			fmt.Sprintf("say in the campaign which network it joins (`radio`), or name %s as `interface` in the "+
-				"agent's configuration, without `beside`", caps.Beside.Interface))
+				"agent's configuration, without `phy_of`", caps.Beside.Interface))
 	case len(wanted) == 0:
 		j.put("radio", Unneeded, "the plan leaves "+j.st.Interface+" as it is", "")
 	case caps == nil:
@@ -99,7 +99,7 @@ func (j *judge) realRadio(wanted []wire.Radio, caps wire.Caps) {
 // cannotBeBeside says why the radio cannot be in a mode while it is the machine's own too.
 func cannotBeBeside(mode string, caps wire.Caps) (found, cure string) {
 	own := caps.Beside
-	cure = fmt.Sprintf("name %s itself as `interface` in the agent's configuration, without `beside`: it leaves its "+
+	cure = fmt.Sprintf("name %s itself as `interface` in the agent's configuration, without `phy_of`: it leaves its "+
 		"own network for the run; or give the node a second radio", own.Interface)
 	for _, instead := range []string{"adhoc", "mesh"} {
 		if own.Channels[instead] > 0 {

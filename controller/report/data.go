@@ -113,7 +113,7 @@ func campaignOf(info archive.RunInfo) *plan.Campaign {
 	if info.Scale != nil {
 		scale = info.Scale.Name
 	}
-	c, err := plan.ParseAt("campaign.yaml", info.CampaignRaw, scale)
+	c, err := plan.ParseArchived("campaign.yaml", info.CampaignRaw, scale)
 	if err != nil {
 		return nil
 	}

@@ -3,9 +3,9 @@ package report
 import (
 	"fmt"
 
-	"fieldmesh.dev/fieldmesh/controller/enough"
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/stats"
+	"fieldmesh.dev/fieldmesh/controller/stopping"
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -18,7 +18,7 @@ func (d *data) level() float64 {
 	if e == nil {
 		return stats.Confidence
 	}
-	return 1 - (1-e.Confidence)/float64(enough.Plan(*e, d.info.Plan).Count())
+	return 1 - (1-e.Confidence)/float64(stopping.Plan(*e, d.info.Plan).Count())
 }
 
 // beyond reports whether a trial is of a block after that which was enough.
@@ -43,7 +43,7 @@ func viewStopping(d *data) (any, error) {
 	if e == nil {
 		return nil, nil
 	}
-	looks := enough.Plan(*e, d.info.Plan)
+	looks := stopping.Plan(*e, d.info.Plan)
 	v := stoppingView{Wish: wishOf(d), Reason: "The run has not stopped yet.",
 		Spent: fmt.Sprintf("There can be %s, from block %d to block %d, at %s; each interval is told at %s, so that "+
 			"all of them together hold at %s.",
@@ -53,12 +53,12 @@ func viewStopping(d *data) (any, error) {
 		v.Reason = fmt.Sprintf("Stopped after block %d: %s.", d.stop.Blocks, d.stop.Reason)
 	}
 	mbps, open := d.perTrial()
-	driven := enough.Driven(d.info.Plan, func(trial int) bool { return open[trial] })
-	for _, b := range enough.Due(*e, d.info.Plan, driven) {
+	driven := stopping.Driven(d.info.Plan, func(trial int) bool { return open[trial] })
+	for _, b := range stopping.Due(*e, d.info.Plan, driven) {
 		if d.stop != nil && b > d.stop.Blocks {
 			break
 		}
-		v.Looks = append(v.Looks, lookRowOf(enough.Take(*e, d.info.Plan, b, func(trial int) *float64 {
+		v.Looks = append(v.Looks, lookRowOf(stopping.Take(*e, d.info.Plan, b, func(trial int) *float64 {
 			return mbps[trial]
 		})))
 	}
@@ -73,7 +73,7 @@ func viewStopping(d *data) (any, error) {
 func wishOf(d *data) string {
 	e := d.info.Enough
 	what := "the mean"
-	if e.Of != plan.EnoughOfMean {
+	if e.Of != plan.StopOfMean {
 		what = fmt.Sprintf("every difference between levels of %s", e.Of)
 	}
 	if e.HalfWidthMbps != nil {
@@ -123,7 +123,7 @@ func (d *data) drivenBeyond() int {
 	return n
 }
 
-func lookRowOf(l enough.Look) lookRow {
+func lookRowOf(l stopping.Look) lookRow {
 	r := lookRow{Blocks: fmt.Sprint(l.Blocks), Whole: fmt.Sprint(l.Whole), Wanted: fmt.Sprintf("± %.3g", l.Wanted),
 		Enough: l.Enough}
 	for _, c := range l.Contrasts {

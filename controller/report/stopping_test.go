@@ -36,7 +36,7 @@ func page1(t *testing.T, d *data) string {
 func TestARunThatHadEnough(t *testing.T) {
 	d := gathered(t, synthetic.Options{Seed: 3, Speeds: []float64{2.8, 8.3}, Repetitions: 5,
 		MB: func(_ wire.Trial, noise *rand.Rand) float64 { return 20 + 0.1*noise.NormFloat64() }})
-	d.info.Enough = &plan.Enough{Of: "section", HalfWidthPercent: new(10.0), MinBlocks: 3, EveryBlocks: 1,
+	d.info.Enough = &plan.StopWhen{Of: "section", HalfWidthPercent: new(10.0), MinBlocks: 3, EveryBlocks: 1,
 		Confidence: 0.95}
 	d.stop = &archive.Stop{Blocks: 3, Reason: "precise enough: after 3 blocks"}
 	says(t, page1(t, d), "Stopped after block 3: precise enough: after 3 blocks.", "12 of 12 planned trials accepted",

@@ -39,7 +39,7 @@ type Config struct {
 	// The interface under test, the only one that the agent changes
 	Interface string `yaml:"interface" kind:"interface" missing:"name the interface to measure on, such as wlan0"`
 	// The machine's own interface, on whose radio the interface under test is made for a run; absent: that one is there
-	Beside string `yaml:"beside" kind:"interface"`
+	PhyOf string `yaml:"phy_of" former:"beside" kind:"interface"`
 	// The interface by which the controller reaches the node; absent: none of its own
 	ControlInterface string `yaml:"control_interface" kind:"interface"`
 	// Where gpsd listens; none: a phone's app pushes fixes

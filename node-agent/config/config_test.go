@@ -72,12 +72,12 @@ func TestDefaults(t *testing.T) {
 
 // The control link may be the very network that the machine keeps.
 func TestAnInterfaceBesideTheMachinesOwn(t *testing.T) {
-	c, err := Parse("agent.yaml", []byte("node: car\ninterface: mesh0\nbeside: wlan0\ncontrol_interface: wlan0\n"))
+	c, err := Parse("agent.yaml", []byte("node: car\ninterface: mesh0\nphy_of: wlan0\ncontrol_interface: wlan0\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Beside != "wlan0" || !slices.Equal(c.HostInterfaces(), []string{"mesh0"}) {
-		t.Errorf("beside %q, the privileged half may change %v", c.Beside, c.HostInterfaces())
+	if c.PhyOf != "wlan0" || !slices.Equal(c.HostInterfaces(), []string{"mesh0"}) {
+		t.Errorf("beside %q, the privileged half may change %v", c.PhyOf, c.HostInterfaces())
 	}
 }
 
@@ -101,11 +101,12 @@ func faults() map[string]struct{ file, want string } {
 		"interface traversal": {"node: car\ninterface: ../x\n", `a.yaml:2:12: interface: "../x"`},
 		"interface all":       {"node: car\ninterface: all\n", `a.yaml:2:12: interface: "all"`},
 		"control is tested":   {base + "control_interface: wlan0\n", "a.yaml:3:20: control_interface"},
-		"beside itself": {base + "beside: wlan0\n",
-			`a.yaml:3:9: beside: "wlan0" is the interface under test; give ` + "`interface` a new name"},
-		"beside traversal": {base + "beside: ../x\n", `a.yaml:3:9: beside: "../x" is not the name`},
-		"beside an emulated radio": {base + "beside: wlan1\nfeedback_socket: /run/x\n",
-			"a.yaml:3:9: beside: feedback_socket is given too"},
+		"a former name":       {base + "beside: wlan0\n", `a.yaml:3:1: key "beside" is called "phy_of" now`},
+		"its own phy": {base + "phy_of: wlan0\n",
+			`a.yaml:3:9: phy_of: "wlan0" is the interface under test; give ` + "`interface` a new name"},
+		"phy traversal": {base + "phy_of: ../x\n", `a.yaml:3:9: phy_of: "../x" is not the name`},
+		"phy of an emulated radio": {base + "phy_of: wlan1\nfeedback_socket: /run/x\n",
+			"a.yaml:3:9: phy_of: feedback_socket is given too"},
 		"root face":  {base + "face_user: root\n", "a.yaml:3:12: face_user"},
 		"uid 0 face": {base + "face_user: \"0:0\"\n", "a.yaml:3:12: face_user"},
 		"prefix": {base + "allow: {prefixes: [10.77.0.0/16, nonsense]}\n",

@@ -149,9 +149,22 @@ func (d document) decodeError(err error) error {
 		e.Line, e.Column = token.Position.Line, token.Position.Column
 		if strings.HasPrefix(e.Message, "unknown field") {
 			e.Message = fmt.Sprintf("unknown key %q; did you mean %q?", token.Value, nearest(token.Value, knownKeys()))
+			if now := renamed(token.Value); now != "" {
+				e.Message = fmt.Sprintf("key %q is called %q now", token.Value, now)
+			}
 		}
 	}
 	return e
+}
+
+// renamed is what a key is called that had this name; "" when none had.
+func renamed(former string) string {
+	for i := range reflect.TypeFor[Config]().NumField() {
+		if tag := reflect.TypeFor[Config]().Field(i).Tag; tag.Get("former") == former {
+			return tag.Get("yaml")
+		}
+	}
+	return ""
 }
 
 // knownKeys are the keys of the file at every level.
@@ -263,12 +276,12 @@ func (d document) checkInterfaces(c Config) error {
 			"no other",
 			c.Interface)
 	}
-	if c.Beside == c.Interface {
-		return d.at("beside", "%q is the interface under test; give `interface` a new name, such as mesh0, "+
-			"or leave beside out to use the interface itself", c.Beside)
+	if c.PhyOf == c.Interface {
+		return d.at("phy_of", "%q is the interface under test; give `interface` a new name, such as mesh0, "+
+			"or leave phy_of out to use the interface itself", c.PhyOf)
 	}
-	if c.Beside != "" && c.FeedbackSocket != "" {
-		return d.at("beside", "feedback_socket is given too, and what serves that sets the radio; leave one of the "+
+	if c.PhyOf != "" && c.FeedbackSocket != "" {
+		return d.at("phy_of", "feedback_socket is given too, and what serves that sets the radio; leave one of the "+
 			"two out")
 	}
 	if c.RadioFeedback && c.FeedbackSocket != "" {

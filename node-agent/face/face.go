@@ -120,7 +120,7 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (*Face, erro
 		TemperatureMaxC: cfg.TemperatureMaxC}, sp.Status)
 	f.chrony = clock.NewChrony(cfg.Binary("chronyc"))
 	f.wall = clock.NewWatch(f.clk, version.Built(), f.gps.BehindBoot, f.chrony.Tracking)
-	f.radio = radio.NewKernelBeside(cfg.Interface, cfg.Beside)
+	f.radio = radio.NewKernelBeside(cfg.Interface, cfg.PhyOf)
 	if cfg.FeedbackSocket != "" {
 		f.radio = radio.New(cfg.FeedbackSocket)
 	}
@@ -133,7 +133,7 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (*Face, erro
 	if err := f.awaitHost(ctx); err != nil {
 		return nil, errors.Join(err, sp.Close())
 	}
-	f.engine, err = trial.New(ctx, trial.Config{Node: cfg.Node, Interface: cfg.Interface, Beside: cfg.Beside,
+	f.engine, err = trial.New(ctx, trial.Config{Node: cfg.Node, Interface: cfg.Interface, Beside: cfg.PhyOf,
 		StateDir: cfg.FaceDir(), GoPort: cfg.GoPort}, f.deps())
 	if err != nil {
 		return nil, errors.Join(err, sp.Close())

@@ -56,8 +56,8 @@ func (f *Face) Scan(ctx context.Context, channel int) error {
 		return wire.Errorf(wire.CodeConflict, "trial %d is under way; a scan would leave its channel", key.Trial)
 	}
 	listens := f.cfg.Interface
-	if up, _ := provenance.Link(listens); up == nil && f.cfg.Beside != "" {
-		listens = f.cfg.Beside // on the same radio
+	if up, _ := provenance.Link(listens); up == nil && f.cfg.PhyOf != "" {
+		listens = f.cfg.PhyOf // on the same radio
 	}
 	var refused *host.Refused
 	err := f.host.Scan(ctx, listens, channel)
@@ -120,7 +120,7 @@ func (f *Face) problems(st wire.NodeStatus, hostErr error) []wire.Problem {
 // interfaceProblem says what is wrong with the interface under test. One that
 // is made beside the machine's own is not there before a run, and must not be.
 func (f *Face) interfaceProblem(st wire.NodeStatus) (found, cure string) {
-	name, beside := f.cfg.Interface, f.cfg.Beside
+	name, beside := f.cfg.Interface, f.cfg.PhyOf
 	if beside == "" {
 		if st.InterfaceUp == nil {
 			return "there is no interface " + name, "correct `interface` in the agent's configuration, or plug the " +
@@ -133,10 +133,10 @@ func (f *Face) interfaceProblem(st wire.NodeStatus) (found, cure string) {
 	switch {
 	case besideUp == nil:
 		return fmt.Sprintf("there is no interface %s, beside which %s is to be made", beside, name),
-			"correct `beside` in the agent's configuration, or plug the radio in"
+			"correct `phy_of` in the agent's configuration, or plug the radio in"
 	case st.Radio == nil:
 		return fmt.Sprintf("%s, beside which %s is to be made, is not a radio", beside, name),
-			"correct `beside` in the agent's configuration, or load the radio's driver"
+			"correct `phy_of` in the agent's configuration, or load the radio's driver"
 	case st.InterfaceUp != nil && st.Host.Reached && !slices.Contains(st.Host.Pending, made):
 		return fmt.Sprintf("there is an interface %s already, which the agent did not make", name),
 			fmt.Sprintf("take it away (iw dev %s del), or name another one as `interface` in the agent's configuration",

@@ -114,7 +114,7 @@ func (d *radioDevice) checkShared(name, mode string, channel int, beside string)
 // sharedBy says why a radio cannot have an interface of a mode on a channel
 // beside another one.
 func sharedBy(phy nl80211.Phy, mode string, channel int, other nl80211.Interface) (reason, cure string) {
-	alone := fmt.Sprintf("name %s itself as `interface` in agent.yaml, without `beside`: it leaves its own network "+
+	alone := fmt.Sprintf("name %s itself as `interface` in agent.yaml, without `phy_of`: it leaves its own network "+
 		"for the run", other.Name)
 	channels := phy.Beside(mode, other.Mode)
 	if channels == 0 {

@@ -46,7 +46,7 @@ func (v Virtual) prepare(k *kernel, _ uint64) (u *virtualUndo, err error) {
 	d, err := openRadio(v.Beside)
 	if errors.Is(err, nl80211.ErrNone) || errors.Is(err, errNoRadio) {
 		return nil, &Refused{Reason: v.Beside + " is not a radio: " + err.Error(),
-			Cure: "correct `beside` in agent.yaml, or load the radio's driver"}
+			Cure: "correct `phy_of` in agent.yaml, or load the radio's driver"}
 	}
 	if err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func (k *kernel) makeVirtual(d *radioDevice, v Virtual, u madeInterface) error {
 	k.loaded[u.key()] = ownedInterface{d.conn, i.Index}
 	if strings.EqualFold(i.MAC, d.iface.MAC) {
 		return fmt.Errorf("make interface %q: its driver gives it the address of %s, and a radio that is two "+
-			"stations needs two: name %s itself as `interface`, without `beside`", v.Interface, v.Beside, v.Beside)
+			"stations needs two: name %s itself as `interface`, without `phy_of`", v.Interface, v.Beside, v.Beside)
 	}
 	return k.managers.AwaitNotice(v.Beside, v.Interface)
 }
@@ -200,7 +200,7 @@ func (v Virtual) check(p policy) (reason, cure string) {
 	}
 	switch {
 	case p.beside == "":
-		return "there is no interface beside which one may be made", "name the machine's own one as beside in " +
+		return "there is no interface beside which one may be made", "name the machine's own one as phy_of in " +
 			"agent.yaml"
 	case v.Beside != p.beside:
 		return fmt.Sprintf("an interface may be made beside %s, not beside %q", p.beside, v.Beside),
@@ -224,7 +224,7 @@ func (d *radioDevice) checkVirtual(m manager.Managers, v Virtual, own *net.Inter
 		return h.Manager == manager.Android
 	}) {
 		return manager.Android + " leaves no part of its radio to others",
-			fmt.Sprintf("leave `beside` out of agent.yaml and name %s as `interface`: Wi-Fi is switched off for "+
+			fmt.Sprintf("leave `phy_of` out of agent.yaml and name %s as `interface`: Wi-Fi is switched off for "+
 				"the run", v.Beside)
 	}
 	if reason, cure = d.checkMode(Radio{Interface: v.Beside, Mode: v.Mode}); reason != "" {

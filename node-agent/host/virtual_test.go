@@ -28,7 +28,7 @@ func TestVirtualsThatNoPolicyAllows(t *testing.T) {
 		}
 	}
 	if refused := (policy{interfaces: []string{"mesh0"}}).check(good); refused == nil ||
-		!strings.Contains(refused.Cure, "as beside in agent.yaml") {
+		!strings.Contains(refused.Cure, "as phy_of in agent.yaml") {
 		t.Errorf("where none is named: %v", refused)
 	}
 	// The machine's own interface may be asked for its place only.

@@ -1,4 +1,4 @@
-// Package enough decides whether a run has driven enough: after every whole
+// Package stopping decides whether a run has driven enough: after every whole
 // block at which its campaign allows a look, how wide the interval is of what
 // the campaign wants to know. It looks at widths and never at where an interval
 // lies, and it only counts; who stops is the run's business.
@@ -7,7 +7,7 @@
 // difference of two levels within it is free of all that the block's trials have
 // in common: the hour, the weather, who sat in the car. Blocks are independent
 // of each other, and as many numbers as there are blocks make the interval.
-package enough
+package stopping
 
 import (
 	"fmt"
@@ -37,7 +37,7 @@ type Look struct {
 }
 
 // Plan is the plan of the looks of a run.
-func Plan(e plan.Enough, p wire.RunPlan) stats.Looks {
+func Plan(e plan.StopWhen, p wire.RunPlan) stats.Looks {
 	most, questions := blocks(p), 1
 	if n := len(levels(e, p)); n > 1 {
 		questions = n * (n - 1) / 2
@@ -58,8 +58,8 @@ func blocks(p wire.RunPlan) int {
 }
 
 // levels are those of the factor that is asked about.
-func levels(e plan.Enough, p wire.RunPlan) []string {
-	if e.Of == plan.EnoughOfMean {
+func levels(e plan.StopWhen, p wire.RunPlan) []string {
+	if e.Of == plan.StopOfMean {
 		return nil
 	}
 	seen := map[string]bool{}
@@ -84,7 +84,7 @@ func Driven(p wire.RunPlan, open func(trial int) bool) int {
 }
 
 // Due lists the looks that so many driven blocks allow.
-func Due(e plan.Enough, p wire.RunPlan, driven int) []int {
+func Due(e plan.StopWhen, p wire.RunPlan, driven int) []int {
 	var out []int
 	looks := Plan(e, p)
 	for b := 1; b <= driven; b++ {
@@ -97,7 +97,7 @@ func Due(e plan.Enough, p wire.RunPlan, driven int) []int {
 
 // Take looks at the first blocks of a run. mbps tells what an accepted trial
 // measured, nil where none was; a block that lacks one says nothing.
-func Take(e plan.Enough, p wire.RunPlan, driven int, mbps func(trial int) *float64) Look {
+func Take(e plan.StopWhen, p wire.RunPlan, driven int, mbps func(trial int) *float64) Look {
 	looks, names := Plan(e, p), levels(e, p)
 	look := Look{Blocks: driven}
 	var means []float64
@@ -113,8 +113,8 @@ func Take(e plan.Enough, p wire.RunPlan, driven int, mbps func(trial int) *float
 			byLevel[l] = append(byLevel[l], v)
 		}
 	}
-	if e.Of == plan.EnoughOfMean {
-		look.Contrasts = []Contrast{contrast(looks, plan.EnoughOfMean, means)}
+	if e.Of == plan.StopOfMean {
+		look.Contrasts = []Contrast{contrast(looks, plan.StopOfMean, means)}
 	}
 	for i, x := range names {
 		for _, y := range names[i+1:] {
@@ -141,7 +141,7 @@ func contrast(looks stats.Looks, label string, values []float64) Contrast {
 }
 
 // wanted is the half width that is enough, in Mbit/s.
-func wanted(e plan.Enough, means []float64) float64 {
+func wanted(e plan.StopWhen, means []float64) float64 {
 	if e.HalfWidthMbps != nil {
 		return *e.HalfWidthMbps
 	}
@@ -153,7 +153,7 @@ func wanted(e plan.Enough, means []float64) float64 {
 }
 
 // ofBlock is a block's mean, of all its trials and of each level's.
-func ofBlock(e plan.Enough, p wire.RunPlan, block int, mbps func(trial int) *float64) (all float64,
+func ofBlock(e plan.StopWhen, p wire.RunPlan, block int, mbps func(trial int) *float64) (all float64,
 	each map[string]float64, whole bool) {
 	each = map[string]float64{}
 	count, n := map[string]float64{}, 0.0

@@ -21,7 +21,7 @@ func TestARunStopsWhenItHasEnough(t *testing.T) {
 	file := variant(t, "velocity.yaml", "enough", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [8.3]",
 		"lateness_share_max: 0.01", "lateness_share_max: 1", "  duration_s: 10\n", "  duration_s: 2\n",
 		// Any width is narrow enough: how precise blocks are is judged elsewhere.
-		"repetitions: 2", "enough: {of: section, half_width_mbps: 1000, min_blocks: 3}\n  repetitions: 5")
+		"repetitions: 2", "stop_when: {of: section, half_width_mbps: 1000, min_blocks: 3}\n  repetitions: 5")
 	run := begin(t, "fieldmesh", "rehearse", file, "--runs", dir, "--name", "enough", "--field-dir",
 		filepath.Join(dir, "fields"))
 	if err := run.wait(t.Context()); err != nil {

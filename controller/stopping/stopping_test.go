@@ -1,4 +1,4 @@
-package enough
+package stopping
 
 import (
 	"fmt"
@@ -25,8 +25,8 @@ func campaign(levels, blocks int) wire.RunPlan {
 	return p
 }
 
-func rule(of string, half float64) plan.Enough {
-	return plan.Enough{Of: of, HalfWidthMbps: &half, MinBlocks: 3, EveryBlocks: 1, Confidence: 0.95}
+func rule(of string, half float64) plan.StopWhen {
+	return plan.StopWhen{Of: of, HalfWidthMbps: &half, MinBlocks: 3, EveryBlocks: 1, Confidence: 0.95}
 }
 
 func TestLooksOfAPlan(t *testing.T) {
@@ -95,7 +95,7 @@ func TestALookByHand(t *testing.T) {
 // simulate drives campaigns of known truth until they have enough, and counts
 // in how many every interval at the stop holds the truth. What a block's trials
 // have in common varies as much again as they do by themselves.
-func simulate(runs int, seed uint64, e plan.Enough, levels, blocks int, effect float64) (covered, naive,
+func simulate(runs int, seed uint64, e plan.StopWhen, levels, blocks int, effect float64) (covered, naive,
 	stoppedEarly float64) {
 	p := campaign(levels, blocks)
 	noise := rand.New(rand.NewPCG(seed, 1))
