@@ -8,7 +8,7 @@
 // file has two structs of plain data: the change with its verbs (String,
 // target, check, prepare, apply) and its undo, which embeds placed (revert,
 // void). The line gives them the name that the socket and the journal know
-// them by; a test then asks for a line of the kind in testdata/journal.
+// them by. `go test ./node-agent/host -run Undone -update` then drafts the kind's line in testdata/journal.
 package host
 
 import (

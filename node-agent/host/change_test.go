@@ -33,7 +33,7 @@ func TestEveryKindHasItsVerbs(t *testing.T) {
 	targets := map[string]string{}
 	for name, k := range kinds() {
 		if len(samples[name]) == 0 {
-			t.Errorf("%s: there is no line of it in testdata/journal", name)
+			t.Errorf("%s: there is no line of it in testdata/journal; go test -run Undone -update drafts one", name)
 		}
 		for _, c := range samples[name] {
 			if other := targets[c.target()]; c.target() == "" || c.String() == "" || other != "" && other != name {
