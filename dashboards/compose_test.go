@@ -30,7 +30,7 @@ type composed struct {
 	Volumes  map[string]any
 }
 
-// No container engine is here: what can be told of the file without one.
+// No container engine is here: what can be reported about the file without one.
 func TestComposeFile(t *testing.T) {
 	raw, err := os.ReadFile("docker-compose.yml")
 	if err != nil {
@@ -40,7 +40,8 @@ func TestComposeFile(t *testing.T) {
 	if err := yaml.Unmarshal(raw, &c); err != nil {
 		t.Fatal(err)
 	}
-	if got := slices.Sorted(maps.Keys(c.Services)); !slices.Equal(got, []string{"grafana", "influxdb1", "influxdb2", "influxdb3"}) {
+	if got := slices.Sorted(maps.Keys(c.Services)); !slices.Equal(got, []string{"grafana", "influxdb1", "influxdb2",
+		"influxdb3"}) {
 		t.Fatalf("services %v", got)
 	}
 	pinned := regexp.MustCompile(`:[0-9]+\.[0-9]+\.[0-9]+(-core)?$`)
@@ -69,7 +70,8 @@ func TestComposeFile(t *testing.T) {
 			t.Errorf("%s keeps nothing beyond its container: %v", name, s.Volumes)
 		}
 		for variable, value := range s.Environment {
-			if secret := strings.Contains(variable, "PASSWORD") || strings.Contains(variable, "TOKEN"); secret && !strings.HasPrefix(value, "${") {
+			if secret := strings.Contains(variable, "PASSWORD") || strings.Contains(variable, "TOKEN"); secret &&
+				!strings.HasPrefix(value, "${") {
 				t.Errorf("%s: %s has the default %q", name, variable, value)
 			}
 		}
@@ -133,7 +135,8 @@ func TestSecrets(t *testing.T) {
 				t.Errorf("%s: %s has mode %v (%v)", generation, f.Name(), info.Mode(), err)
 			}
 		}
-		if out, err := exec.Command("bash", path, generation).CombinedOutput(); err == nil || !strings.Contains(string(out), "is there already") {
+		if out, err := exec.Command("bash", path, generation).CombinedOutput(); err == nil ||
+			!strings.Contains(string(out), "is there already") {
 			t.Errorf("%s: a second time: %v, %s", generation, err, out)
 		}
 	}

@@ -87,7 +87,8 @@ func (s stored) dashboard(name string) Dashboard {
 	}
 	for _, p := range s.Panels {
 		for _, t := range p.Targets {
-			d.Panels = append(d.Panels, Query{Name: p.Title + " " + t.RefID, Text: t.Query, Table: t.ResultFormat == "table"})
+			d.Panels = append(d.Panels, Query{Name: p.Title + " " + t.RefID, Text: t.Query, Table: t.ResultFormat ==
+				"table"})
 		}
 	}
 	for _, a := range s.Annotations.List {

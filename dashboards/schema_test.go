@@ -12,7 +12,8 @@ import (
 
 // beyond are the fields that Grafana's InfluxDB data source keeps in an
 // annotation, and that Grafana's schema, which knows no data source's own, does not name.
-var beyond = regexp.MustCompile(`^annotations\.list\[\d+\]\.AnnotationQuery: unexpected field '(query|textColumn|tagsColumn)'$`)
+var beyond = regexp.MustCompile(
+	`^annotations\.list\[\d+\]\.AnnotationQuery: unexpected field '(query|textColumn|tagsColumn)'$`)
 
 // Grafana's schema, as its own Go types are made of it, knows every field of
 // every dashboard and panel, and has none that is missing or out of its bounds.
@@ -37,13 +38,15 @@ func TestGrafanasSchemaKnowsTheDashboards(t *testing.T) {
 			t.Errorf("%s: no panel was read", d.Name)
 		}
 		for _, p := range read.Panels {
-			if c := p.Panel; c != nil && c.FieldConfig != nil && c.FieldConfig.Defaults.Color != nil && c.FieldConfig.Defaults.Color.Mode == "" {
+			if c := p.Panel; c != nil && c.FieldConfig != nil && c.FieldConfig.Defaults.Color != nil &&
+				c.FieldConfig.Defaults.Color.Mode == "" {
 				t.Errorf("%s, %s: colours without a mode", d.Name, *c.Title)
 			}
 		}
 	}
 	var strange dashboard.Dashboard
-	if err := strange.UnmarshalJSONStrict([]byte(`{"title": "x", "panels": [{"type": "timeseries", "titel": "y"}]}`)); err == nil {
+	if err := strange.UnmarshalJSONStrict(
+		[]byte(`{"title": "x", "panels": [{"type": "timeseries", "titel": "y"}]}`)); err == nil {
 		t.Error("a field that is in no schema is read without a word")
 	}
 }

@@ -83,7 +83,8 @@ func TestE2ETwoBuildsAreTheSameBytes(t *testing.T) {
 	needDist(t)
 	second := filepath.Join(testnet.Folder(t), "a folder", "further down")
 	old := umask(0o077)
-	err := build(second, "amd64 arm64", "TZ=Asia/Tokyo", "LC_ALL=C", "HOME="+t.TempDir(), "GOCACHE="+goEnv(t, "GOCACHE"), "GOMODCACHE="+goEnv(t, "GOMODCACHE"))
+	err := build(second, "amd64 arm64", "TZ=Asia/Tokyo", "LC_ALL=C", "HOME="+t.TempDir(),
+		"GOCACHE="+goEnv(t, "GOCACHE"), "GOMODCACHE="+goEnv(t, "GOMODCACHE"))
 	umask(old)
 	if err != nil {
 		t.Fatal(err)
@@ -151,9 +152,11 @@ echo "left: $(inside find /etc/fieldmesh /var/lib/fieldmesh/host /usr/bin/fieldm
 	t.Log(out)
 	for _, want := range []string{
 		`user: fieldmesh:x:\d+:\d+:.*:/usr/sbin/nologin\n`, `keys: 700 fieldmesh fieldmesh\n`,
-		`version: fieldmesh version 0\.1\.0 \(commit ` + commit + ` of ` + regexp.QuoteMeta(date) + `, go\S+, linux/amd64\)\n`,
+		`version: fieldmesh version 0\.1\.0 \(commit ` + commit + ` of ` + regexp.QuoteMeta(date) +
+			`, go\S+, linux/amd64\)\n`,
 		`agent: fieldmesh-agent version 0\.1\.0 \(commit ` + commit, `verify: whole\n`, `probe: runs\n`,
-		`units: verified\n`, `Overall exposure level for fieldmesh-face\.service: [01]\.\d`, `Overall exposure level for fieldmesh-host\.service: [0-5]\.\d`,
+		`units: verified\n`, `Overall exposure level for fieldmesh-face\.service: [01]\.\d`,
+		`Overall exposure level for fieldmesh-host\.service: [0-5]\.\d`,
 		`kept: agent\.yaml\s+keys\n`, `left: \n`,
 	} {
 		if !regexp.MustCompile(want).MatchString(out) {
@@ -183,11 +186,13 @@ func TestE2ETermuxPackageIsWhole(t *testing.T) {
 	root := testnet.Folder(t)
 	deb := filepath.Join(dist, "fieldmesh-termux_0.1.0_aarch64.deb")
 	run(t, "dpkg-deb", "--raw-extract", deb, root)
-	if control := run(t, "dpkg-deb", "--field", deb, "Architecture", "Depends"); !strings.Contains(control, "aarch64") || !strings.Contains(control, "termux-services") {
+	if control := run(t, "dpkg-deb", "--field", deb, "Architecture", "Depends"); !strings.Contains(control,
+		"aarch64") || !strings.Contains(control, "termux-services") {
 		t.Errorf("control says %s", control)
 	}
 	const prefix = "data/data/com.termux/files/usr/"
-	for _, script := range []string{prefix + "bin/fieldmesh-root", prefix + "var/service/fieldmesh/run", prefix + "var/service/fieldmesh/finish", prefix + "share/fieldmesh/boot", "DEBIAN/postinst", "DEBIAN/prerm"} {
+	for _, script := range []string{prefix + "bin/fieldmesh-root", prefix + "var/service/fieldmesh/run",
+		prefix + "var/service/fieldmesh/finish", prefix + "share/fieldmesh/boot", "DEBIAN/postinst", "DEBIAN/prerm"} {
 		path := filepath.Join(root, script)
 		run(t, "sh", "-n", path)
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o755 {
@@ -229,7 +234,8 @@ func TestE2ERootOfThePhoneRunsNothingOfTheUsers(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, bad := range []string{"", "x; reboot", "FIELDMESH-PAIR/a:1/$(reboot)", "FIELDMESH-PAIR/a:1/A B", "FIELDMESH-PAIR/a:1/`id`", "FIELDMESH-PAIR/a:1/A;id", "FIELDMESH-PAIR/a:1/A\nid"} {
+	for _, bad := range []string{"", "x; reboot", "FIELDMESH-PAIR/a:1/$(reboot)", "FIELDMESH-PAIR/a:1/A B",
+		"FIELDMESH-PAIR/a:1/`id`", "FIELDMESH-PAIR/a:1/A;id", "FIELDMESH-PAIR/a:1/A\nid"} {
 		if out, err := exec.Command("sh", path, "pair", bad).CombinedOutput(); err == nil {
 			t.Errorf("%q is handed to root:\n%s", bad, out)
 		}
@@ -243,8 +249,10 @@ func TestE2ERootOfThePhoneRunsNothingOfTheUsers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "-i PATH=/system/bin:/system/xbin:/sbin:/debug_ramdisk su -c /data/local/fieldmesh/fieldmesh-agent pair FIELDMESH-PAIR/192.168.8.2:7447/AAAA-BBBB --config /data/local/fieldmesh/agent.yaml\n" +
-		"-i PATH=/system/bin:/system/xbin:/sbin:/debug_ramdisk su -c exec /data/local/fieldmesh/fieldmesh-agent up --config /data/local/fieldmesh/agent.yaml\n"
+	want := "-i PATH=/system/bin:/system/xbin:/sbin:/debug_ramdisk su -c /data/local/fieldmesh/fieldmesh-agent pair " +
+		"FIELDMESH-PAIR/192.168.8.2:7447/AAAA-BBBB --config /data/local/fieldmesh/agent.yaml\n" +
+		"-i PATH=/system/bin:/system/xbin:/sbin:/debug_ramdisk su -c exec /data/local/fieldmesh/fieldmesh-agent up " +
+		"--config /data/local/fieldmesh/agent.yaml\n"
 	if string(given) != want {
 		t.Errorf("root is given\n%swant\n%s", given, want)
 	}

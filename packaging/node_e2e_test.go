@@ -45,7 +45,8 @@ func newDesk(t *testing.T, arch string, via ...string) desk {
 	d.ns.Run(t, "ip", "link", "set", "lo", "up")
 	other := testnet.NewNS(t, "peer")
 	testnet.Veth(t, d.ns, "wlan0", "", other, "wlan0", "")
-	config := fmt.Sprintf("node: car\nlisten: 127.0.0.1:7443\ninterface: wlan0\ngpsd: none\nstate_dir: %s\nkeys_dir: %s\nface_user: \"%d:%d\"\n",
+	config := fmt.Sprintf("node: car\nlisten: 127.0.0.1:7443\ninterface: wlan0\ngpsd: none\nstate_dir: %s\nkeys_dir: "+
+		"%s\nface_user: \"%d:%d\"\n",
 		d.path("state"), d.path("keys"), testnet.Nobody, testnet.Nobody)
 	if err := os.WriteFile(d.path("agent.yaml"), []byte(config), 0o644); err != nil {
 		t.Fatal(err)
@@ -114,15 +115,6 @@ func (d desk) begin(t *testing.T, wrap []string, half string) (stop func() (stri
 	return stop
 }
 
-func await(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for until := time.Now().Add(90 * time.Second); !holds(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatalf("waited in vain: %s", what)
-		}
-	}
-}
-
 // confined is how systemd would start a unit: with its capabilities and no way
 // to others.
 func confined(t *testing.T, name string, uid int) []string {
@@ -186,7 +178,7 @@ func (d desk) endHungForks(t *testing.T) {
 	t.Cleanup(func() { close(done); <-ended })
 }
 
-// isFork says whether a process still runs what its parent runs.
+// isFork reports whether a process still runs what its parent runs.
 func isFork(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -205,7 +197,8 @@ func isFork(pid int) bool {
 	return len(own) > 0 && bytes.Equal(own, line(parent))
 }
 
-// answers says whether the node answers its controller: its version is shown then.
+// answers reports whether the node answers its controller: its version is shown
+// then.
 func (d desk) answers() bool {
 	out, _ := d.command(nil, "fieldmesh", "nodes", "--fleet", d.path("fleet/fleet.yaml")).CombinedOutput()
 	return strings.Contains(string(out), "0.1.0")
@@ -221,7 +214,7 @@ func TestE2EUnitsHaveThePrivilegesThatTheyNeed(t *testing.T) {
 	d.must(t, "fieldmesh", "keys", "issue", "car", "--dir", d.path("fleet"), "--address", "127.0.0.1:7443")
 	testnet.GiveKeys(t, d.path("fleet/nodes/car"), d.path("keys"))
 	d.startHalves(t, confined(t, "fieldmesh-host.service", 0), confined(t, "fieldmesh-face.service", testnet.Nobody))
-	await(t, "the node answers its controller", d.answers)
+	testnet.Await(t, 90*time.Second, "the node answers its controller", d.answers)
 	client := host.Dial(d.path("state/host/host.sock"))
 	up, mtu := true, 1400
 	changes := []host.Change{
@@ -242,10 +235,10 @@ func TestE2EUnitsHaveThePrivilegesThatTheyNeed(t *testing.T) {
 	for _, a := range status.TCP {
 		if strings.Contains(a.Reason, "not permitted") || strings.Contains(a.Needs, "CAP_") {
 			missing++
-			t.Errorf("for want of a privilege: %+v", a)
+			t.Errorf("for lack of a privilege: %+v", a)
 		}
 	}
-	t.Logf("%d abilities, %d for want of a privilege not there", len(status.TCP), missing)
+	t.Logf("%d abilities, %d for lack of a privilege not there", len(status.TCP), missing)
 	if _, err := client.Restore(t.Context(), ""); err != nil {
 		t.Error(err)
 	}
@@ -264,12 +257,14 @@ func TestE2EArm64UnderEmulation(t *testing.T) {
 	d := newDesk(t, "arm64", "qemu-aarch64")
 	d.endHungForks(t)
 	for _, program := range []string{"fieldmesh", "fieldmesh-agent"} {
-		if out := d.must(t, program, "--version"); !strings.Contains(out, commit) || !strings.Contains(out, "linux/arm64") {
+		if out := d.must(t, program, "--version"); !strings.Contains(out, commit) ||
+			!strings.Contains(out, "linux/arm64") {
 			t.Errorf("%s says %s", program, out)
 		}
 	}
 	config := d.path("agent.yaml")
-	if out := d.must(t, "fieldmesh-agent", "probe", "--config", config); !strings.Contains(out, "arm64") && !strings.Contains(out, "aarch64") {
+	if out := d.must(t, "fieldmesh-agent", "probe", "--config", config); !strings.Contains(out, "arm64") &&
+		!strings.Contains(out, "aarch64") {
 		t.Errorf("probe says %s", out)
 	}
 	if out := d.must(t, "fieldmesh", "plan", "show", "../campaigns/velocity.yaml"); !strings.Contains(out, "16.7") {
@@ -278,8 +273,9 @@ func TestE2EArm64UnderEmulation(t *testing.T) {
 	d.must(t, "fieldmesh", "keys", "init", "--dir", d.path("fleet"))
 	d.pair(t, config)
 	before := testnet.Snapshot(t, d.ns.Name)
-	d.startHalves(t, nil, []string{"setpriv", fmt.Sprintf("--reuid=%d", testnet.Nobody), fmt.Sprintf("--regid=%d", testnet.Nobody), "--clear-groups", "--no-new-privs"})
-	await(t, "the emulated node answers the emulated controller", d.answers)
+	d.startHalves(t, nil, []string{"setpriv", fmt.Sprintf("--reuid=%d", testnet.Nobody),
+		fmt.Sprintf("--regid=%d", testnet.Nobody), "--clear-groups", "--no-new-privs"})
+	testnet.Await(t, 90*time.Second, "the emulated node answers the emulated controller", d.answers)
 	client := host.Dial(d.path("state/host/host.sock"))
 	up, mtu := true, 1400
 	changes := []host.Change{
@@ -294,10 +290,12 @@ func TestE2EArm64UnderEmulation(t *testing.T) {
 	}
 	outside := []host.Change{host.Address{Interface: "wlan0", Prefix: netip.MustParsePrefix("192.0.2.1/24")}}
 	var refused *host.Refused
-	if _, err := client.Apply(t.Context(), host.ScopeRun, outside); !errors.As(err, &refused) || !strings.Contains(refused.Reason, "outside the allowed prefixes") {
+	if _, err := client.Apply(t.Context(), host.ScopeRun, outside); !errors.As(err, &refused) ||
+		!strings.Contains(refused.Reason, "outside the allowed prefixes") {
 		t.Errorf("an address that is not allowed: %v", err)
 	}
-	if out := d.must(t, "fieldmesh", "nodes", "restore", "--fleet", d.path("fleet/fleet.yaml")); !strings.Contains(out, "car") {
+	if out := d.must(t, "fieldmesh", "nodes", "restore", "--fleet", d.path("fleet/fleet.yaml")); !strings.Contains(out,
+		"car") {
 		t.Errorf("restore says %s", out)
 	}
 	if after := testnet.Snapshot(t, d.ns.Name); after != before {
@@ -314,10 +312,12 @@ func TestE2EArmv7UnderEmulation(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, program := range []string{"fieldmesh", "fieldmesh-agent"} {
-		if out := run(t, "qemu-arm", filepath.Join(to, "dist", program+"-linux-armv7"), "--version"); !strings.Contains(out, commit) || !strings.Contains(out, "linux/arm") {
+		if out := run(t, "qemu-arm", filepath.Join(to, "dist", program+"-linux-armv7"),
+			"--version"); !strings.Contains(out, commit) || !strings.Contains(out, "linux/arm") {
 			t.Errorf("%s says %s", program, out)
 		}
-		if out := run(t, "dpkg-deb", "--field", filepath.Join(to, "dist", program+"_0.1.0_armhf.deb"), "Architecture"); strings.TrimSpace(out) != "armhf" {
+		if out := run(t, "dpkg-deb", "--field", filepath.Join(to, "dist", program+"_0.1.0_armhf.deb"),
+			"Architecture"); strings.TrimSpace(out) != "armhf" {
 			t.Errorf("the package of %s is for %s", program, out)
 		}
 	}
@@ -326,7 +326,8 @@ func TestE2EArmv7UnderEmulation(t *testing.T) {
 // pair has the emulated programs pair with each other.
 func (d desk) pair(t *testing.T, config string) {
 	t.Helper()
-	offer := d.command(nil, "fieldmesh", "keys", "pair", "car", "--dir", d.path("fleet"), "--listen", "127.0.0.1:7447", "--qr=false")
+	offer := d.command(nil, "fieldmesh", "keys", "pair", "car", "--dir", d.path("fleet"), "--listen", "127.0.0.1:7447",
+		"--qr=false")
 	shown, err := os.Create(d.path("offer.log"))
 	if err != nil {
 		t.Fatal(err)
@@ -338,7 +339,7 @@ func (d desk) pair(t *testing.T, config string) {
 	done := make(chan error, 1)
 	go func() { done <- offer.Wait() }()
 	var code string
-	await(t, "a code", func() bool {
+	testnet.Await(t, 90*time.Second, "a code", func() bool {
 		text, err := os.ReadFile(shown.Name())
 		code = regexp.MustCompile(`FIELDMESH-PAIR/\S+`).FindString(string(text))
 		return err == nil && strings.Contains(string(text), "nobody else")

@@ -31,7 +31,7 @@ type cursorLine struct {
 // A node's name is part of paths, so it may not lead out of the folder.
 var nodeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// IsNodeName tells whether a node of this name can have records here.
+// IsNodeName reports whether a node of this name can have records here.
 func IsNodeName(name string) bool { return nodeName.MatchString(name) }
 
 // batch is one append on its way to the files.
@@ -44,7 +44,7 @@ type batch struct {
 	aside []unreadable
 }
 
-// unreadable is a line that is no record, or not one that can be stored.
+// unreadable is a line that is not a record, or not one that can be stored.
 type unreadable struct {
 	line []byte
 	why  error
@@ -57,7 +57,7 @@ type seqKey struct {
 
 // Append stores a node's records, one JSON object each, without newline. When
 // it returns nil they are on disk. Records that are held already, by (node,
-// epoch, seq), and those of another run are passed over. A line that is no
+// epoch, seq), and those of another run are passed over. A line that is not a
 // record is set aside, with a note in the journal: one bad line must not keep
 // the good ones behind it out for ever.
 func (a *Archive) Append(node string, lines [][]byte) error {
@@ -156,11 +156,11 @@ func readHeader(node string, line []byte) (wire.Header, error) {
 	return h, nil
 }
 
-// asideFile holds the lines of a node that are no records. A node's records
+// asideFile holds the lines of a node that are not records. A node's records
 // have names in ndjson, so nothing reads these as one.
 func asideFile(node string) string { return filepath.Join("between", node+".unreadable") }
 
-// setAside keeps lines that are no records, each once: after a restart a node
+// setAside keeps lines that are not records, each once: after a restart a node
 // is asked for some of its lines again.
 func (a *Archive) setAside(node string, lines []unreadable) error {
 	if len(lines) == 0 {
@@ -187,7 +187,8 @@ func (a *Archive) setAside(node string, lines []unreadable) error {
 	if _, err := a.disk.append(asideFile(node), text); err != nil {
 		return err
 	}
-	return a.note(fmt.Sprintf("%d lines of node %s are set aside in %s; the first, %.80q: %v", len(fresh), node, asideFile(node), fresh[0].line, fresh[0].why))
+	return a.note(fmt.Sprintf("%d lines of node %s are set aside in %s; the first, %.80q: %v", len(fresh), node,
+		asideFile(node), fresh[0].line, fresh[0].why))
 }
 
 // route gives the file of a record. A trial that the plan does not have is not
@@ -273,8 +274,8 @@ func (a *Archive) Reached(node string, at wire.SpoolPosition) error {
 	return a.advance(cursorLine{Node: node, Epoch: at.Epoch, Seq: at.Seq})
 }
 
-// Holds tells whether every record of a node up to a position is durable here,
-// or is not this run's.
+// Holds reports whether every record of a node up to a position is durable
+// here, or is not this run's.
 func (a *Archive) Holds(node string, at wire.SpoolPosition) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -295,7 +296,7 @@ func (a *Archive) Cursor(node string) wire.SpoolPosition {
 	return wire.SpoolPosition{Epoch: epoch, Seq: a.placeOf(node, epoch).seq}
 }
 
-// AppendField stores records that the emulated field tells of an attempt, under
+// AppendField stores records that the emulated field makes of an attempt, under
 // the node "field"; the header's node, epoch, seq, run, trial and attempt are
 // set here.
 func (a *Archive) AppendField(trial, attempt int, records []wire.Record) error {

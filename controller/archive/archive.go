@@ -11,7 +11,7 @@
 //	cursors.ndjson   how far each node's records are stored
 //	trials/0001-a1/  one attempt: records/NODE.ndjson; once sealed also plan.json,
 //	                 verdict.json, iperf3/, provenance/ and MANIFEST.sha256
-//	between/         records of no trial, one file a node; lines that are no
+//	between/         records of no trial, one file a node; lines that are not
 //	                 records in NODE.unreadable
 //	late/0001-a1/    records that came after their attempt was sealed
 //	MANIFEST.sha256  once the run is finished
@@ -87,7 +87,7 @@ type RunInfo struct {
 	Paper       *plan.Paper       `json:"paper,omitempty"`  // whose question the campaign puts; nil: nobody's
 	Scale       *plan.Scale       `json:"scale,omitempty"`  // nil: the campaign as its file has it
 	Shard       *Shard            `json:"shard,omitempty"`  // nil: the whole campaign
-	Enough      *plan.Enough      `json:"enough,omitempty"` // nil: all blocks are driven
+	Enough      *plan.StopWhen    `json:"enough,omitempty"` // nil: all blocks are driven
 	CampaignRaw []byte            `json:"-"`                // campaign.yaml, byte for byte
 	// Movement are the files that the campaign names, by their name in the
 	// folder movement, byte for byte. They are only written: see Dir.
@@ -171,7 +171,8 @@ func (a *Archive) writeInfo() error {
 		return err
 	}
 	for name, raw := range a.info.Movement {
-		if err := errors.Join(a.disk.mkdir(movementDir), a.disk.replace(filepath.Join(movementDir, filepath.Base(name)), raw)); err != nil {
+		if err := errors.Join(a.disk.mkdir(movementDir), a.disk.replace(filepath.Join(movementDir, filepath.Base(name)),
+			raw)); err != nil {
 			return err
 		}
 	}
@@ -280,7 +281,7 @@ func (a *Archive) takeLock() error {
 	return nil
 }
 
-// Empty tells whether nothing is recorded or decided yet.
+// Empty reports whether nothing is recorded or decided yet.
 func (a *Archive) Empty() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -290,7 +291,7 @@ func (a *Archive) Empty() bool {
 
 // Discard takes away a run that is empty, and closes it. Any other is closed only.
 func (a *Archive) Discard() (err error) {
-	if a.lock != nil && a.Empty() { // with the lock held, so that nobody goes on with it meanwhile
+	if a.lock != nil && a.Empty() { // with the lock held, so that nobody resumes it meanwhile
 		for _, name := range []string{runFile, scheduleFile, campaignFile, journalFile, cursorFile, lockFile} {
 			if rerr := os.Remove(filepath.Join(a.dir, name)); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
 				err = errors.Join(err, fmt.Errorf("discard run %q: %w", a.info.Run, rerr))
@@ -333,11 +334,12 @@ func (a *Archive) Trial(number int) (wire.Trial, bool) {
 	return wire.Trial{}, false
 }
 
-// Derived tells whether a path in a run's folder is made from the run and can
+// Derived reports whether a path in a run's folder is made from the run and can
 // be made again: no manifest covers it.
 func Derived(rel string) bool {
 	first, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
-	return strings.HasPrefix(first, ".") || first == "report.html" || first == "metrics.csv" || first == "calibrated.yaml" || first == "export"
+	return strings.HasPrefix(first, ".") || first == "report.html" || first == "metrics.csv" ||
+		first == "calibrated.yaml" || first == "export"
 }
 
 // writable guards every change. A finished run that is written again loses its

@@ -121,12 +121,14 @@ func TestWhatIsNoRecordIsSetAside(t *testing.T) {
 	}
 	kept, err := os.ReadFile(filepath.Join(a.Dir(), "between", "car.unreadable"))
 	must(t, err)
-	if got, want := string(kept), strings.ReplaceAll(string(bytes.Join(bad, []byte("\x00"))), "\n", " "); strings.ReplaceAll(got, "\n", "\x00") != want+"\x00" {
+	if got, want := string(kept), strings.ReplaceAll(string(bytes.Join(bad, []byte("\x00"))), "\n",
+		" "); strings.ReplaceAll(got, "\n", "\x00") != want+"\x00" {
 		t.Errorf("set aside:\n%s", got)
 	}
 	journal, err := a.Journal()
 	must(t, err)
-	if len(journal) != 1 || journal[0].Type != "note" || !strings.Contains(journal[0].Text, "5 lines of node car are set aside") {
+	if len(journal) != 1 || journal[0].Type != "note" || !strings.Contains(journal[0].Text, "5 lines of node car are "+
+		"set aside") {
 		t.Errorf("journal %+v", journal)
 	}
 	n := 0
@@ -150,15 +152,17 @@ func TestHowFarANodeIsIsToldSpoolBySpool(t *testing.T) {
 	must(t, a.Append("car", [][]byte{line("car", "left", 7, 1, 1)}))
 	must(t, a.Append("car", [][]byte{line("car", "right", 2, 2, 1)}))
 	for at, want := range map[wire.SpoolPosition]bool{
-		{Epoch: "left", Seq: 7}: true, {Epoch: "left", Seq: 8}: false, {Epoch: "right", Seq: 2}: true, {Epoch: "right", Seq: 3}: false, {Epoch: "other", Seq: 1}: false,
+		{Epoch: "left", Seq: 7}: true, {Epoch: "left", Seq: 8}: false, {Epoch: "right", Seq: 2}: true,
+		{Epoch: "right", Seq: 3}: false, {Epoch: "other", Seq: 1}: false,
 	} {
 		if got := a.Holds("car", at); got != want {
 			t.Errorf("holds %v: %v, want %v", at, got, want)
 		}
 	}
-	must(t, a.Reached("car", wire.SpoolPosition{Epoch: "left", Seq: 9})) // 8 and 9 were no records
+	must(t, a.Reached("car", wire.SpoolPosition{Epoch: "left", Seq: 9})) // 8 and 9 were not records
 	must(t, a.Reached("car", wire.SpoolPosition{Epoch: "right", Seq: 1}))
-	if !a.Holds("car", wire.SpoolPosition{Epoch: "left", Seq: 9}) || !a.Holds("car", wire.SpoolPosition{Epoch: "right", Seq: 2}) {
+	if !a.Holds("car", wire.SpoolPosition{Epoch: "left", Seq: 9}) ||
+		!a.Holds("car", wire.SpoolPosition{Epoch: "right", Seq: 2}) {
 		t.Error("a position that was reached is not held")
 	}
 }
@@ -264,12 +268,14 @@ func TestLateRecordsDoNotBreakASeal(t *testing.T) {
 func TestSealTakesOutIperf3AndProvenance(t *testing.T) {
 	a := synthetic.Run(t, options())
 	for _, name := range []string{
-		"plan.json", "verdict.json", "MANIFEST.sha256", "iperf3/car-bulk-client.json", "iperf3/roadside-bulk-server.json",
+		"plan.json", "verdict.json", "MANIFEST.sha256", "iperf3/car-bulk-client.json",
+		"iperf3/roadside-bulk-server.json",
 		"provenance/car.json", "provenance/roadside.json",
 	} {
 		t1, _ := a.Trial(1)
 		if t1.Sender == "roadside" {
-			name = strings.NewReplacer("car-bulk-client", "roadside-bulk-client", "roadside-bulk-server", "car-bulk-server").Replace(name)
+			name = strings.NewReplacer("car-bulk-client", "roadside-bulk-client", "roadside-bulk-server",
+				"car-bulk-server").Replace(name)
 		}
 		raw, err := os.ReadFile(filepath.Join(a.Dir(), "trials/0001-a1", name))
 		must(t, err)

@@ -63,8 +63,12 @@ func TestOnlyAnEmptyRunIsDiscarded(t *testing.T) {
 	}
 
 	for name, fill := range map[string]func(*archive.Archive) error{
-		"a trial's record": func(a *archive.Archive) error { return a.Append("car", [][]byte{line("car", "e", 1, 1, 1)}) },
-		"another record":   func(a *archive.Archive) error { return a.Append("car", [][]byte{line("car", "e", 1, 0, 0)}) },
+		"a trial's record": func(a *archive.Archive) error {
+			return a.Append("car", [][]byte{line("car", "e", 1, 1, 1)})
+		},
+		"another record": func(a *archive.Archive) error {
+			return a.Append("car", [][]byte{line("car", "e", 1, 0, 0)})
+		},
 		"a decision": func(a *archive.Archive) error {
 			return a.Decide(wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: "failed", Final: true})
 		},

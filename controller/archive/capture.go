@@ -11,7 +11,7 @@ import (
 )
 
 // A capture comes in parts. Until it is whole, and is the one that the node's
-// record told of, its name says that it is not.
+// record reported, its name says that it is not.
 const (
 	captureDir    = "captures"
 	captureSuffix = ".pcapng"
@@ -23,8 +23,8 @@ func CapturePath(k wire.TrialKey, node string) string {
 	return filepath.Join(trialDir(k), captureDir, node+captureSuffix)
 }
 
-// CaptureHeld tells how many bytes of a node's capture are on disk, and whether
-// it is whole.
+// CaptureHeld reports how many bytes of a node's capture are on disk, and
+// whether it is whole.
 func (a *Archive) CaptureHeld(k wire.TrialKey, node string) (bytes int64, whole bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -52,7 +52,8 @@ func (a *Archive) AppendCapture(k wire.TrialKey, node string, data []byte) error
 	return nil
 }
 
-// ErrOtherCapture says that what came is not the capture that the node told of.
+// ErrOtherCapture says that what came is not the capture that the node
+// reported.
 var ErrOtherCapture = errors.New("its SHA-256 is not the one that the node recorded")
 
 // CloseCapture makes a node's capture whole, if it is the one with this

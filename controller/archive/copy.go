@@ -81,7 +81,8 @@ func copyable(from, to string) error {
 // halfCopied: a copy that was interrupted before run.json came.
 func halfCopied(left []os.DirEntry) bool {
 	for _, e := range left {
-		if name := e.Name(); !ours(name) && name != manifestFile && name != "trials" && name != "between" && name != "late" && name != movementDir && !Derived(name) {
+		if name := e.Name(); !ours(name) && name != manifestFile && name != "trials" && name != "between" &&
+			name != "late" && name != movementDir && !Derived(name) {
 			return false
 		}
 	}

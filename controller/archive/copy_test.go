@@ -13,15 +13,19 @@ import (
 // finishedRun is a run with one attempt, sealed and closed.
 func finishedRun(t *testing.T, dir string) *Archive {
 	t.Helper()
-	a, err := Create(dir, RunInfo{Run: "today", CreatedWall: time.Unix(1, 0).UTC(), CampaignRaw: []byte("x\n"), Plan: wire.RunPlan{Run: "today", Trials: []wire.Trial{{Number: 1}}}})
+	a, err := Create(dir, RunInfo{Run: "today", CreatedWall: time.Unix(1, 0).UTC(), CampaignRaw: []byte("x\n"),
+		Plan: wire.RunPlan{Run: "today", Trials: []wire.Trial{{Number: 1}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	line, err := wire.Record{Header: wire.Header{Node: "car", Epoch: "e", Seq: 1, Run: "today", Trial: 1, Attempt: 1}, Body: &wire.Event{Level: "info", Text: "x"}}.MarshalJSON()
+	line, err := wire.Record{Header: wire.Header{Node: "car", Epoch: "e", Seq: 1, Run: "today", Trial: 1, Attempt: 1},
+		Body: &wire.Event{Level: "info", Text: "x"}}.MarshalJSON()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(a.Append("car", [][]byte{line}), a.Decide(wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: "accepted", Final: true}), a.Seal(1, 1), a.Finish(), a.Close()); err != nil {
+	if err := errors.Join(a.Append("car", [][]byte{line}),
+		a.Decide(wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: "accepted", Final: true}),
+		a.Seal(1, 1), a.Finish(), a.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return a
@@ -43,7 +47,8 @@ func TestASecondCopyIsAsGoodAsTheFirst(t *testing.T) {
 	records := filepath.Join(second, "trials", "0001-a1", "records", "car.ndjson")
 	campaign := filepath.Join(second, campaignFile)
 	old := time.Unix(1_000_000, 0)
-	for _, err := range []error{os.WriteFile(records, []byte("{}\n"), 0o644), os.Remove(filepath.Join(second, runFile)), os.Chtimes(campaign, old, old),
+	for _, err := range []error{os.WriteFile(records, []byte("{}\n"), 0o644), os.Remove(filepath.Join(second, runFile)),
+		os.Chtimes(campaign, old, old),
 		os.WriteFile(filepath.Join(second, "trials", "0001-a1", "left.ndjson"), nil, 0o644)} {
 		if err != nil {
 			t.Fatal(err)

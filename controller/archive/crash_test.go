@@ -33,7 +33,8 @@ func crashAt(n int, share float64) (fault func(string, string, int) (int, error)
 
 func crashPlan() RunInfo {
 	trials := []wire.Trial{{Number: 1}, {Number: 2}}
-	return RunInfo{Run: "crash", Campaign: "c", CreatedWall: time.Unix(0, 0).UTC(), Place: PlaceBench, Plan: wire.RunPlan{Run: "crash", Trials: trials}}
+	return RunInfo{Run: "crash", Campaign: "c", CreatedWall: time.Unix(0, 0).UTC(), Place: PlaceBench,
+		Plan: wire.RunPlan{Run: "crash", Trials: trials}}
 }
 
 func crashLine(node string, seq uint64, trial int) []byte {
@@ -65,7 +66,8 @@ func story(a *Archive, durable *map[string]uint64) error {
 		}
 	}
 	for trial := 1; trial <= 2; trial++ {
-		if err := a.Decide(wire.Verdict{TrialKey: wire.TrialKey{Trial: trial, Attempt: 1}, Outcome: "accepted", Final: true}); err != nil {
+		if err := a.Decide(wire.Verdict{TrialKey: wire.TrialKey{Trial: trial, Attempt: 1}, Outcome: "accepted",
+			Final: true}); err != nil {
 			return err
 		}
 		(*durable)[fmt.Sprint("verdict ", trial)] = 1
@@ -124,7 +126,8 @@ func crashOnce(t *testing.T, dir string, n int, share float64) (ended bool) {
 		}
 	}
 	for trial := range 2 {
-		if durable[fmt.Sprint("verdict ", trial+1)] > 0 && b.verdictOf(wire.TrialKey{Trial: trial + 1, Attempt: 1}) == nil {
+		if durable[fmt.Sprint("verdict ", trial+1)] > 0 && b.verdictOf(wire.TrialKey{Trial: trial + 1, Attempt: 1}) ==
+			nil {
 			t.Fatalf("step %d, share %g: the verdict on trial %d is lost", n, share, trial+1)
 		}
 	}
@@ -231,7 +234,8 @@ func TestAFailedWriteLeavesNoTrace(t *testing.T) {
 	}()
 	full := errors.New("no space left")
 	a.disk.fault = func(step, rel string, size int) (int, error) {
-		if step == "write" && rel == filepath.Join(trialDir(wire.TrialKey{Trial: 2, Attempt: 1}), "records", "car.ndjson") {
+		if step == "write" && rel == filepath.Join(trialDir(wire.TrialKey{Trial: 2, Attempt: 1}), "records",
+			"car.ndjson") {
 			return size / 2, full
 		}
 		return size, nil

@@ -10,8 +10,10 @@ import (
 // archive opens and reads again.
 func FuzzAppend(f *testing.F) {
 	for _, seed := range []string{
-		string(crashLine("car", 1, 1)), string(crashLine("car", 9, 0)), `{}`, `{"kind":"event","node":"car","epoch":"e","seq":1}`,
-		`{"kind":"new-kind","node":"car","epoch":"e","seq":2,"trial":1,"attempt":1,"x":[1,2]}`, `{"kind":"gps","node":"car","epoch":"e","seq":1,"mode":"x"}`,
+		string(crashLine("car", 1, 1)), string(crashLine("car", 9, 0)), `{}`,
+		`{"kind":"event","node":"car","epoch":"e","seq":1}`,
+		`{"kind":"new-kind","node":"car","epoch":"e","seq":2,"trial":1,"attempt":1,"x":[1,2]}`,
+		`{"kind":"gps","node":"car","epoch":"e","seq":1,"mode":"x"}`,
 		`{"kind":"event","node":"car","epoch":"../..","seq":1,"trial":1,"attempt":99999999}`, "null", "[]", "\n", "",
 	} {
 		f.Add([]byte(seed))

@@ -18,7 +18,7 @@ func TestRunInfoIsStoredAsEver(t *testing.T) {
 		Place: archive.PlaceRoad, Site: map[string]string{"road": "straight"},
 		Paper: &plan.Paper{Name: "p2", Scenario: "chain"}, Scale: &plan.Scale{Name: "smoke", Why: "short"},
 		Shard:  &archive.Shard{Number: 1, Of: 2},
-		Enough: &plan.Enough{Of: "section", HalfWidthMbps: &half, MinBlocks: 3, EveryBlocks: 1, Confidence: 0.95},
+		Enough: &plan.StopWhen{Of: "section", HalfWidthMbps: &half, MinBlocks: 3, EveryBlocks: 1, Confidence: 0.95},
 	})
 	must(t, err)
 	defer func() { must(t, a.Close()) }()

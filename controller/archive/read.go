@@ -173,7 +173,7 @@ func globEscape(dir string) string {
 }
 
 // Records streams an attempt's records, node by node in the order in which they
-// were stored. A line that is no record ends the stream with an error.
+// were stored. A line that is not a record ends the stream with an error.
 func (a *Archive) Records(trial, attempt int) iter.Seq2[wire.Record, error] {
 	return func(yield func(wire.Record, error) bool) {
 		files, err := a.recordFiles(wire.TrialKey{Trial: trial, Attempt: attempt})

@@ -175,7 +175,7 @@ func (a *Archive) Finish() error {
 	return nil
 }
 
-// attemptOf tells which attempt's folder a path lies in.
+// attemptOf reports which attempt's folder a path lies in.
 func attemptOf(rel string) (wire.TrialKey, bool) {
 	parts := strings.Split(filepath.ToSlash(rel), "/")
 	if len(parts) < 3 || parts[0] != "trials" {

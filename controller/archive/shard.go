@@ -22,7 +22,7 @@ type Shard struct {
 	Of     int `json:"of"`
 }
 
-// Has tells whether a trial is in the shard; every trial is in none.
+// Has reports whether a trial is in the shard; every trial is in none.
 func (s *Shard) Has(trial int) bool { return s == nil || (trial-1)%s.Of == s.Number-1 }
 
 // String is the shard as people write it.
@@ -31,7 +31,8 @@ func (s *Shard) String() string { return fmt.Sprintf("%d/%d", s.Number, s.Of) }
 // ParseShard reads "i/n".
 func ParseShard(text string) (*Shard, error) {
 	var s Shard
-	if n, err := fmt.Sscanf(text+"\n", "%d/%d\n", &s.Number, &s.Of); err != nil || n != 2 || s.Number < 1 || s.Number > s.Of || s.Of > wire.MaxTrials {
+	if n, err := fmt.Sscanf(text+"\n", "%d/%d\n", &s.Number, &s.Of); err != nil || n != 2 || s.Number < 1 ||
+		s.Number > s.Of || s.Of > wire.MaxTrials {
 		return nil, fmt.Errorf("shard %q: it is i/n, such as 2/3 for the second of three", text)
 	}
 	return &s, nil
@@ -79,14 +80,15 @@ func wholeShard(path string) (*Archive, error) {
 		return nil, err
 	}
 	if a.info.Shard == nil {
-		return nil, fmt.Errorf("%q is no shard: it was driven whole", path)
+		return nil, fmt.Errorf("%q is not a shard: it was driven whole", path)
 	}
 	findings, err := Verify(path)
 	if err != nil {
 		return nil, err
 	}
 	if len(findings) > 0 {
-		return nil, fmt.Errorf("shard %s in %q is not whole (%d findings, the first: %s); finish it by --resume, or copy it again", a.info.Shard, path, len(findings), findings[0])
+		return nil, fmt.Errorf("shard %s in %q is not whole (%d findings, the first: %s); finish it by --resume, or "+
+			"copy it again", a.info.Shard, path, len(findings), findings[0])
 	}
 	return a, nil
 }
@@ -101,11 +103,15 @@ func oneCampaign(parts []*Archive) error {
 	for _, p := range parts {
 		switch x, y := p.info, first.info; {
 		case x.Run != y.Run:
-			return fmt.Errorf("%q is of run %q and %q of run %q: shards of one run bear one --name", p.dir, x.Run, first.dir, y.Run)
-		case x.Place != y.Place, x.Seed != y.Seed, !bytes.Equal(x.CampaignRaw, y.CampaignRaw), !reflect.DeepEqual(x.Plan, y.Plan):
-			return fmt.Errorf("%q and %q are of different campaigns: place, seed, campaign file or schedule differ", first.dir, p.dir)
+			return fmt.Errorf("%q is of run %q and %q of run %q: shards of one run bear one --name", p.dir, x.Run,
+				first.dir, y.Run)
+		case x.Place != y.Place, x.Seed != y.Seed, !bytes.Equal(x.CampaignRaw, y.CampaignRaw),
+			!reflect.DeepEqual(x.Plan, y.Plan):
+			return fmt.Errorf("%q and %q are of different campaigns: place, seed, campaign file or schedule differ",
+				first.dir, p.dir)
 		case x.Shard.Of != y.Shard.Of:
-			return fmt.Errorf("%q is shard %s and %q is shard %s: they were cut differently", first.dir, y.Shard, p.dir, x.Shard)
+			return fmt.Errorf("%q is shard %s and %q is shard %s: they were cut differently", first.dir, y.Shard, p.dir,
+				x.Shard)
 		case at[x.Shard.Number] != "":
 			return fmt.Errorf("shard %s is there twice: %q and %q", x.Shard, at[x.Shard.Number], p.dir)
 		}
@@ -137,7 +143,8 @@ func (a *Archive) take(parts []*Archive) error {
 		if err != nil {
 			return err
 		}
-		note := JournalEntry{Wall: p.info.CreatedWall, Type: "note", Text: fmt.Sprintf("shard %s, by %s", p.info.Shard, p.info.Version)}
+		note := JournalEntry{Wall: p.info.CreatedWall, Type: "note", Text: fmt.Sprintf("shard %s, by %s", p.info.Shard,
+			p.info.Version)}
 		journal = append(journal, note)
 		for _, e := range entries {
 			if e.Type != "finished" {
@@ -158,7 +165,7 @@ func (a *Archive) take(parts []*Archive) error {
 	return nil
 }
 
-// takeFile copies one file of a shard. The run's own files are made anew, and
+// takeFile copies one file of a shard. The run's own files are made again, and
 // those that several shards may have are appended to.
 func (a *Archive) takeFile(p *Archive, rel string) (err error) {
 	switch rel {

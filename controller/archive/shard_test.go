@@ -32,12 +32,14 @@ func driven(t *testing.T, dir string, info archive.RunInfo, shard *archive.Shard
 		}
 		from := uint64(tr.Number * 100_000)
 		seqs := map[string]*uint64{"car": new(from), "roadside": new(from), "field": new(from)}
-		for node, records := range synthetic.Attempt(info.Plan, tr, 1, synthetic.Conditions{MB: float64(tr.Number)}, seqs) {
+		for node, records := range synthetic.Attempt(info.Plan, tr, 1, synthetic.Conditions{MB: float64(tr.Number)},
+			seqs) {
 			if err := synthetic.Store(a, node, records); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := a.Decide(wire.Verdict{TrialKey: wire.TrialKey{Trial: tr.Number, Attempt: 1}, Outcome: "accepted", Final: true}); err != nil {
+		if err := a.Decide(wire.Verdict{TrialKey: wire.TrialKey{Trial: tr.Number, Attempt: 1}, Outcome: "accepted",
+			Final: true}); err != nil {
 			t.Fatal(err)
 		}
 		if err := a.Seal(tr.Number, 1); err != nil {
@@ -66,7 +68,8 @@ func TestMergedShardsAreTheWholeCampaign(t *testing.T) {
 	dir, info := t.TempDir(), synthetic.Info(campaign)
 	var shards []string
 	for _, text := range []string{"2/3", "3/3", "1/3"} { // in any order
-		shards = append(shards, driven(t, filepath.Join(dir, strings.ReplaceAll(text, "/", "of")), info, shard(t, text)))
+		shards = append(shards, driven(t, filepath.Join(dir, strings.ReplaceAll(text, "/", "of")), info,
+			shard(t, text)))
 	}
 	whole := read(t, driven(t, filepath.Join(dir, "whole"), info, nil))
 	if err := archive.Merge(filepath.Join(dir, "merged"), shards); err != nil {
@@ -76,7 +79,8 @@ func TestMergedShardsAreTheWholeCampaign(t *testing.T) {
 		t.Errorf("verify: %v %v", findings, err)
 	}
 	merged := read(t, filepath.Join(dir, "merged"))
-	if m, w := merged.Info(), whole.Info(); !reflect.DeepEqual(m.Plan, w.Plan) || m.Seed != w.Seed || m.Run != w.Run || m.Shard != nil || string(m.CampaignRaw) != string(w.CampaignRaw) {
+	if m, w := merged.Info(), whole.Info(); !reflect.DeepEqual(m.Plan, w.Plan) || m.Seed != w.Seed || m.Run != w.Run ||
+		m.Shard != nil || string(m.CampaignRaw) != string(w.CampaignRaw) {
 		t.Errorf("merged %+v, whole %+v", m, w)
 	}
 	if m, w := decided(merged), decided(whole); !slices.Equal(m, w) || len(m) != len(info.Plan.Trials) {
@@ -88,7 +92,8 @@ func TestMergedShardsAreTheWholeCampaign(t *testing.T) {
 			t.Errorf("trial %d: %d records, whole %d, or others", tr.Number, len(m), len(w))
 		}
 	}
-	if m, w := contents(t, merged.Dir()), contents(t, whole.Dir()); !maps.Equal(m, w) || len(w) < 8*len(info.Plan.Trials) {
+	if m, w := contents(t, merged.Dir()), contents(t, whole.Dir()); !maps.Equal(m, w) ||
+		len(w) < 8*len(info.Plan.Trials) {
 		for _, name := range slices.Sorted(maps.Keys(w)) {
 			if m[name] != w[name] {
 				t.Errorf("%s is not as one machine has it:\n%.300s\nwhole:\n%.300s", name, m[name], w[name])
@@ -122,7 +127,8 @@ func contents(t *testing.T, dir string) map[string]string {
 			return err
 		}
 		rel, err := filepath.Rel(dir, path)
-		if err != nil || slices.Contains([]string{"journal.ndjson", "cursors.ndjson", "run.json", "MANIFEST.sha256"}, d.Name()) || d.Name() == "field.ndjson" {
+		if err != nil || slices.Contains([]string{"journal.ndjson", "cursors.ndjson", "run.json", "MANIFEST.sha256"},
+			d.Name()) || d.Name() == "field.ndjson" {
 			return err
 		}
 		text, err := os.ReadFile(path)
@@ -210,7 +216,7 @@ func TestMergeRefuses(t *testing.T) {
 		"shard 2/2 is missing":     {one},
 		"shard 1/2 is there twice": {one, make("one-again", info, shard(t, "1/2"))},
 		"were cut differently":     {one, make("third", info, shard(t, "2/3"))},
-		"is no shard":              {one, make("unsharded", info, nil)},
+		"is not a shard":           {one, make("unsharded", info, nil)},
 		"different campaigns":      {one, make("other", other, shard(t, "2/2"))},
 		"bear one --name":          {one, make("renamed", renamed, shard(t, "2/2"))},
 		"is not whole":             {one, broken},

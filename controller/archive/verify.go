@@ -80,7 +80,7 @@ func Verify(dir string) ([]Finding, error) {
 	return c.findings, nil
 }
 
-// basics looks whether the files without which nothing can be read, can be.
+// basics checks whether the files without which nothing can be read, can be.
 func (c *check) basics() {
 	var info stored
 	if err := c.disk.readJSON(runFile, &info); err != nil {
@@ -244,7 +244,8 @@ func (c *check) strangers(finished bool, sealed map[wire.TrialKey]bool) error {
 	return nil
 }
 
-// ours tells whether a file of an unfinished run is one that the archive makes.
+// ours reports whether a file of an unfinished run is one that the archive
+// makes.
 func ours(rel string) bool {
 	parts := strings.Split(filepath.ToSlash(rel), "/")
 	switch parts[0] {

@@ -34,15 +34,27 @@ func TestVerifyNamesEveryFault(t *testing.T) {
 			must(t, os.Mkdir(d+"/export", 0o755))
 			write(t, d+"/export/timelines.csv")
 		}, nil},
-		"a changed record": {func(t *testing.T, d string) { edit(t, d+"/trials/0001-a1/records/car.ndjson", flip) }, []string{"changed trials/0001-a1/records/car.ndjson"}},
-		"a cut record":     {func(t *testing.T, d string) { edit(t, d+"/trials/0002-a1/records/roadside.ndjson", cut) }, []string{"truncated trials/0002-a1/records/roadside.ndjson"}},
-		"a lost output":    {func(t *testing.T, d string) { must(t, os.Remove(d+"/trials/0001-a1/verdict.json")) }, []string{"missing trials/0001-a1/verdict.json"}},
-		"a lost trial":     {func(t *testing.T, d string) { must(t, os.RemoveAll(d+"/trials/0002-a1")) }, []string{"missing trials/0002-a1/MANIFEST.sha256"}},
+		"a changed record": {func(t *testing.T, d string) { edit(t, d+"/trials/0001-a1/records/car.ndjson", flip) },
+			[]string{"changed trials/0001-a1/records/car.ndjson"}},
+		"a cut record": {func(t *testing.T, d string) { edit(t, d+"/trials/0002-a1/records/roadside.ndjson", cut) },
+			[]string{"truncated trials/0002-a1/records/roadside.ndjson"}},
+		"a lost output": {func(t *testing.T, d string) {
+			must(t, os.Remove(d+"/trials/0001-a1/verdict.json"))
+		}, []string{"missing trials/0001-a1/verdict.json"}},
+		"a lost trial": {func(t *testing.T, d string) {
+			must(t, os.RemoveAll(d+"/trials/0002-a1"))
+		}, []string{"missing trials/0002-a1/MANIFEST.sha256"}},
 		"a stranger in a trial": {func(t *testing.T, d string) { write(t, d+"/trials/0001-a1/records/eve.ndjson") },
 			[]string{"unexpected trials/0001-a1/records/eve.ndjson"}},
-		"a stranger in the run": {func(t *testing.T, d string) { write(t, d+"/notes.txt") }, []string{"unexpected notes.txt"}},
-		"a changed campaign":    {func(t *testing.T, d string) { edit(t, d+"/campaign.yaml", flip) }, []string{"changed campaign.yaml"}},
-		"a lost schedule":       {func(t *testing.T, d string) { must(t, os.Remove(d+"/schedule.json")) }, []string{"missing schedule.json"}},
+		"a stranger in the run": {func(t *testing.T, d string) {
+			write(t, d+"/notes.txt")
+		}, []string{"unexpected notes.txt"}},
+		"a changed campaign": {func(t *testing.T, d string) {
+			edit(t, d+"/campaign.yaml", flip)
+		}, []string{"changed campaign.yaml"}},
+		"a lost schedule": {func(t *testing.T, d string) {
+			must(t, os.Remove(d+"/schedule.json"))
+		}, []string{"missing schedule.json"}},
 		"a forged manifest": {func(t *testing.T, d string) {
 			must(t, os.Remove(d+"/trials/0001-a1/verdict.json"))
 			edit(t, d+"/trials/0001-a1/MANIFEST.sha256", func([]byte) []byte { return []byte("# nothing\n") })
@@ -53,7 +65,9 @@ func TestVerifyNamesEveryFault(t *testing.T) {
 			"unexpected trials/0001-a1/records/car.ndjson", "unexpected trials/0001-a1/records/field.ndjson",
 			"unexpected trials/0001-a1/records/roadside.ndjson",
 		}},
-		"a cut journal": {func(t *testing.T, d string) { edit(t, d+"/journal.ndjson", cut) }, []string{"truncated journal.ndjson"}},
+		"a cut journal": {func(t *testing.T, d string) {
+			edit(t, d+"/journal.ndjson", cut)
+		}, []string{"truncated journal.ndjson"}},
 		"two faults": {func(t *testing.T, d string) {
 			edit(t, d+"/run.json", flip)
 			must(t, os.Remove(d+"/trials/0001-a1/plan.json"))

@@ -17,8 +17,8 @@ const (
 	shadowLeastDb = 0.5
 )
 
-// Result is what a run tells of its radio. What it cannot tell is absent, and
-// Open says why.
+// Result is what a run reports about its radio. What it cannot tell is absent,
+// and Open says why.
 type Result struct {
 	Survey
 	Exponent *Estimate
@@ -72,7 +72,8 @@ func (r *Result) loss(post *posterior, d design) {
 	}
 	n := post.combination(d.only(d.distance))
 	if half := (n.High - n.Low) / 2; half > exponentHalfMost {
-		r.open("path-loss exponent and antenna gain: distances from %.0f to %.0f m tell the exponent to ± %.1f only", r.NearM, r.FarM, half)
+		r.open("path-loss exponent and antenna gain: distances from %.0f to %.0f m tell the exponent to ± %.1f only",
+			r.NearM, r.FarM, half)
 		return
 	}
 	g := post.combination(d.only(0))
@@ -84,10 +85,12 @@ func (r *Result) shadowing(post *posterior) {
 	d0, known := post.correlation()
 	switch {
 	case sigma.Low < shadowLeastDb:
-		r.open("shadowing: its standard deviation may be below %g dB, which is not told from rounding and the fixes' errors (at most %.1f dB)", shadowLeastDb, sigma.High)
+		r.open("shadowing: its standard deviation may be below %g dB, which is not told from rounding and the fixes' "+
+			"errors (at most %.1f dB)", shadowLeastDb, sigma.High)
 	case !known:
 		r.ShadowDb = &sigma
-		r.open("shadowing's correlation distance: anything between %.0f and %.0f m goes with these signals", d0.Low, d0.High)
+		r.open("shadowing's correlation distance: anything between %.0f and %.0f m goes with these signals", d0.Low,
+			d0.High)
 	default:
 		r.ShadowDb, r.CorrelationM = &sigma, &d0
 	}
@@ -111,7 +114,8 @@ func (r *Result) units(post *posterior, d design) {
 	if d.antennaKnown {
 		r.AntennaDb = d.differences(post, r.Survey.units, d.antenna)
 	} else {
-		r.open("antenna gains of %s: only their sums over links are in the signals, which is in the antenna gain of all; three units that meet each other would tell them apart", names)
+		r.open("antenna gains of %s: only their sums over links are in the signals, which is in the antenna gain of "+
+			"all; three units that meet each other would tell them apart", names)
 	}
 }
 
@@ -165,8 +169,8 @@ func (s *Survey) design() design {
 	return d
 }
 
-// bothWays tells whether each link was heard in both directions: differences of
-// power do not hang on the antennas then.
+// bothWays reports whether each link was heard in both directions: differences
+// of power do not hang on the antennas then.
 func (s *Survey) bothWays() bool {
 	heard := map[[2]string]bool{}
 	for _, x := range s.samples {
@@ -199,7 +203,8 @@ func (d design) differences(post *posterior, units []string, columns []int) map[
 	return out
 }
 
-// independent tells whether a column is no sum of others, to within rounding.
+// independent reports whether a column is not a sum of others, to within
+// rounding.
 func independent(columns [][]float64, c []float64) bool {
 	rest := slices.Clone(c)
 	var basis [][]float64

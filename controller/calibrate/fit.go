@@ -24,8 +24,8 @@ import (
 // and how e compares to X are not known either. Both are laid on a grid, each point
 // weighed by its restricted likelihood (Harville, JASA 72(358), 1977) under priors
 // that say little: flat in the logarithms of σ, of d0, and of the odds of e against
-// X in variance. What is told of anything is the average over the grid, so the
-// intervals hold what is not known of the correlation.
+// X in variance. What is reported about anything is the average over the grid, so
+// the intervals hold what is not known of the correlation.
 
 // The odds of e against X that are tried, from leastOwnDb beside 30 dB to hardly
 // any X. Both ways of a link in one place tell e to a tenth, and X is e over the
@@ -175,7 +175,8 @@ func solve(samples []sample, moved *mat.SymDense, d0M, own float64, x *mat.Dense
 		return point{}, false
 	}
 	restricted := -0.5 * (whole.LogDet() + normal.LogDet() + float64(n-p)*math.Log(rss))
-	return point{d0M: d0M, ownShare: own, weight: trust * restricted, beta: beta.RawVector().Data, cov: cov, rss: rss}, true
+	return point{d0M: d0M, ownShare: own, weight: trust * restricted, beta: beta.RawVector().Data, cov: cov, rss: rss},
+		true
 }
 
 func symmetric(m *mat.Dense) *mat.SymDense {

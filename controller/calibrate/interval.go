@@ -42,7 +42,8 @@ func (p *posterior) deviation(share func(ownShare float64) float64) Estimate {
 		sum := 0.0
 		for _, g := range p.grid {
 			// The variance is rss by a chi-squared number.
-			sum += g.weight * (1 - distuv.ChiSquared{K: trust * p.df}.CDF(trust*g.rss*share(g.ownShare)/math.Exp(2*log)))
+			sum += g.weight * (1 - distuv.ChiSquared{K: trust * p.df}.CDF(trust*g.rss*share(g.ownShare)/
+				math.Exp(2*log)))
 		}
 		return sum
 	}

@@ -121,7 +121,8 @@ func (s *Survey) passes(at metrics.Attempt, nodes []wire.PlanNode, o metrics.Ori
 				continue
 			}
 			seen[way] = true
-			base := sample{pass: from + len(out), link: min(way[0], way[1]) + " " + max(way[0], way[1]), tx: unit(way[0]), rx: unit(way[1])}
+			base := sample{pass: from + len(out), link: min(way[0], way[1]) + " " + max(way[0], way[1]),
+				tx: unit(way[0]), rx: unit(way[1])}
 			out = append(out, listened(base, way[0] < way[1], at.Hears(way[1], way[0], o), s.offsetDb(t.Radio))...)
 		}
 	}

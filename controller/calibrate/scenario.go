@@ -17,12 +17,12 @@ import (
 // without that there is no scenario.
 var ErrNoLaw = errors.New("the run does not tell how signal falls with distance")
 
-// Scenario is the run's campaign with what the run told of the radio in its
-// section `field`, so that it can be rehearsed as it is. What the run does not
-// tell is not in it, even where the campaign had assumed something; what is no
-// matter of the channel (mobility, GPS, queues) stays.
+// Scenario is the run's campaign with what the run reported about the radio in
+// its section `field`, so that it can be rehearsed as it is. What the run does
+// not tell is not in it, even where the campaign had assumed something; what is
+// no matter of the channel (mobility, GPS, queues) stays.
 func (r *Result) Scenario(campaign []byte) ([]byte, error) {
-	c, err := plan.Parse("campaign.yaml", campaign)
+	c, err := plan.ParseArchived("campaign.yaml", campaign, plan.FullScale)
 	if err != nil {
 		return nil, fmt.Errorf("read the run's campaign: %w", err)
 	}
@@ -51,7 +51,8 @@ func (r *Result) field(old *plan.Field) (plan.Field, error) {
 		return f, fmt.Errorf("%w: %s", ErrNoLaw, strings.Join(r.Open, "; "))
 	}
 	if n := r.Exponent.Value; n < 1 || n > 8 {
-		return f, fmt.Errorf("%w: an exponent of %.2f is none of a radio's; the emulated radio takes 1 to 8", ErrNoLaw, n)
+		return f, fmt.Errorf("%w: an exponent of %.2f is none of a radio's; the emulated radio takes 1 to 8", ErrNoLaw,
+			n)
 	}
 	f.Propagation, f.PathLossExponent, f.ReferenceM = "log_distance", rounded(r.Exponent.Value), new(1.0)
 	f.AntennaGainDbi = rounded(r.GainDbi.Value)
@@ -59,7 +60,8 @@ func (r *Result) field(old *plan.Field) (plan.Field, error) {
 	f.Fading, f.Shadowing = nil, nil
 	f.UnitPowerOffsetDb, f.UnitGainOffsetDb = values(r.PowerDb), values(r.AntennaDb)
 	if r.ShadowDb != nil && r.CorrelationM != nil {
-		f.Shadowing = &plan.Shadowing{SigmaDb: *rounded(r.ShadowDb.Value), DecorrelationM: *rounded(r.CorrelationM.Value)}
+		f.Shadowing = &plan.Shadowing{SigmaDb: *rounded(r.ShadowDb.Value),
+			DecorrelationM: *rounded(r.CorrelationM.Value)}
 	}
 	return f, nil
 }

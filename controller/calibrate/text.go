@@ -41,16 +41,20 @@ func (r *Result) Write(w io.Writer) error {
 
 // notes are what the numbers rest on, and what is not known.
 func (r *Result) notes() []string {
-	out := []string{fmt.Sprintf("from %d signals in %d accepted attempts, at %d places (each way of a link by itself) from %.0f to %.0f m",
+	out := []string{fmt.Sprintf("from %d signals in %d accepted attempts, at %d places (each way of a link by "+
+		"itself) from %.0f to %.0f m",
 		r.Heard, r.Attempts, r.Used, r.NearM, r.FarM)}
 	if r.CutM != nil {
-		out = append(out, fmt.Sprintf("left out: all from %.0f m on, where more than 2 %% of the moments were silent; shadows deeper than those before it are not in these numbers", *r.CutM))
+		out = append(out, fmt.Sprintf("left out: all from %.0f m on, where more than 2 %% of the moments were "+
+			"silent; shadows deeper than those before it are not in these numbers", *r.CutM))
 	}
 	if len(r.PowerDb) > 0 {
-		out = append(out, "a unit's power holds what its receiver reads too little of others' signals: the two cannot be told apart")
+		out = append(out, "a unit's power holds what its receiver reads too little of others' signals: the two "+
+			"cannot be told apart")
 	}
 	if r.PowerUnstated {
-		out = append(out, fmt.Sprintf("not every trial says its power; %.0f dBm are taken, as a rehearsal does", powerDbm))
+		out = append(out, fmt.Sprintf("not every trial says its power; %.0f dBm are taken, as a rehearsal does",
+			powerDbm))
 	}
 	for _, o := range r.Open {
 		out = append(out, "not known: "+o)

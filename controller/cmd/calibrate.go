@@ -18,9 +18,12 @@ func CalibrateCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "calibrate RUN",
 		Short: "Fit the emulated radio to what a run recorded, and write the campaign to rehearse with it",
-		Long: "Calibrate fits how signal falls with distance, the shadowing about that and the differences of the hardware units to the signals " +
-			"and GPS positions of a run's accepted attempts, and prints each with its 95 % interval, and what the run cannot tell. It writes the " +
-			"run's campaign with the result in its section `field`, ready for `fieldmesh rehearse`: into the run's folder, or with --output elsewhere.",
+		Long: "Calibrate fits how signal falls with distance, the shadowing about that and the differences of the " +
+			"hardware units to the signals " +
+			"and GPS positions of a run's accepted attempts, and prints each with its 95 % interval, and what the " +
+			"run cannot tell. It writes the " +
+			"run's campaign with the result in its section `field`, ready for `fieldmesh rehearse`: into the run's " +
+			"folder, or with --output elsewhere.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			a, err := openRun(runs, args[0])
@@ -58,9 +61,11 @@ func CompareCommand() *cobra.Command {
 	var runs string
 	c := &cobra.Command{
 		Use:   "compare ROAD REHEARSAL",
-		Short: "Set a run on the road beside its rehearsal, cell by cell",
-		Long: "Compare prints, for every cell of the design, throughput, loss and signal of the accepted trials of both runs with their 95 % intervals, " +
-			"and the difference with its own. Where either has fewer than three values there is no interval. It only reads; neither run need be finished.",
+		Short: "Compare a road run with its rehearsal, cell by cell",
+		Long: "Compare prints, for every cell of the design, throughput, loss and signal of the accepted trials of " +
+			"both runs with their 95 % intervals, " +
+			"and the difference with its own. Where either has fewer than three values there is no interval. It only " +
+			"reads; neither run need be finished.",
 		Args: cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			road, err := openRun(runs, args[0])

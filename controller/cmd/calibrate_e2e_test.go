@@ -84,13 +84,15 @@ func recording(t *testing.T, c channel) *archive.Archive {
 	nodes := []string{"car", "roadside"}
 	cfg := medium.Config{Seed: c.seed, Standard: medium.Standard80211g, Channel: 6, RateMbps: c.rateMbps,
 		Propagation: medium.PropagationConfig{Model: "log_distance", Exponent: c.exponent},
-		Shadowing:   medium.ShadowingConfig{SigmaDb: c.sigmaDb, DecorrelationM: c.d0M}, Fading: medium.FadingConfig{Model: c.fading}}
+		Shadowing:   medium.ShadowingConfig{SigmaDb: c.sigmaDb, DecorrelationM: c.d0M},
+		Fading:      medium.FadingConfig{Model: c.fading}}
 	for i, name := range nodes {
 		noise := c.sensitiveNoise
 		if noise == 0 {
 			noise = 7
 		}
-		cfg.Nodes = append(cfg.Nodes, medium.NodeConfig{Name: name, MAC: fmt.Sprintf("02:00:00:00:00:0%d", i+1), TxPowerDbm: 20 + c.powerDb[name],
+		cfg.Nodes = append(cfg.Nodes, medium.NodeConfig{Name: name, MAC: fmt.Sprintf("02:00:00:00:00:0%d", i+1),
+			TxPowerDbm:     20 + c.powerDb[name],
 			AntennaGainDbi: c.gainDbi, NoiseFigureDb: noise, HeightM: 1.5})
 	}
 	var now drive
@@ -118,7 +120,8 @@ func recording(t *testing.T, c channel) *archive.Archive {
 				t.Fatal(err)
 			}
 		}
-		if err := a.Decide(wire.Verdict{TrialKey: wire.TrialKey{Trial: trial.Number, Attempt: 1}, Outcome: "accepted", Final: true}); err != nil {
+		if err := a.Decide(wire.Verdict{TrialKey: wire.TrialKey{Trial: trial.Number, Attempt: 1}, Outcome: "accepted",
+			Final: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -142,7 +145,8 @@ func (deaf) TxFailed(int, time.Duration, medium.MAC)         {}
 func (deaf) FrameLost(int, int, time.Duration, medium.Cause) {}
 
 // hearing are a trial's records of both nodes: its window opens at once.
-func hearing(core *medium.Core, cfg medium.Config, locate medium.Locate, trial wire.Trial, began time.Duration, seqs map[string]uint64) map[string][]wire.Record {
+func hearing(core *medium.Core, cfg medium.Config, locate medium.Locate, trial wire.Trial, began time.Duration,
+	seqs map[string]uint64) map[string][]wire.Record {
 	out := map[string][]wire.Record{}
 	put := func(node int, at time.Duration, b wire.Body) {
 		name := cfg.Nodes[node].Name
@@ -153,7 +157,8 @@ func hearing(core *medium.Core, cfg medium.Config, locate medium.Locate, trial w
 	length := time.Duration(trial.DurationS * float64(time.Second))
 	for node := range cfg.Nodes {
 		put(node, began, &wire.Provenance{MAC: cfg.Nodes[node].MAC})
-		put(node, began, &wire.Window{OpenBootNs: int64(1000*time.Second + began), CloseBootNs: int64(1000*time.Second + began + length)})
+		put(node, began, &wire.Window{OpenBootNs: int64(1000*time.Second + began),
+			CloseBootNs: int64(1000*time.Second + began + length)})
 	}
 	for at := began; at <= began+length; at += 10 * time.Millisecond {
 		core.Advance(at)
@@ -164,7 +169,8 @@ func hearing(core *medium.Core, cfg medium.Config, locate medium.Locate, trial w
 			for node := range cfg.Nodes {
 				x, y := locate(node, at)
 				put(node, at, &wire.GPS{Mode: 3, Connected: true, FixBootNs: new(int64(1000*time.Second + at)),
-					LatDeg: new(50 + y/6371008.8*180/math.Pi), LonDeg: new(8 + x/(6371008.8*math.Cos(50*math.Pi/180))*180/math.Pi)})
+					LatDeg: new(50 + y/6371008.8*180/math.Pi),
+					LonDeg: new(8 + x/(6371008.8*math.Cos(50*math.Pi/180))*180/math.Pi)})
 			}
 		}
 		if (at-began)%(100*time.Millisecond) == 0 {
@@ -217,17 +223,20 @@ func recovered(t *testing.T, seeds int, c channel) held {
 		if err != nil {
 			t.Fatalf("seed %d: %v", c.seed, err)
 		}
-		told := []string{h.look("exponent", r.Exponent, c.exponent), h.look("gain", r.GainDbi, c.gainDbi), h.look("sigma", r.ShadowDb, c.sigmaDb), h.look("d0", r.CorrelationM, c.d0M)}
+		told := []string{h.look("exponent", r.Exponent, c.exponent), h.look("gain", r.GainDbi, c.gainDbi),
+			h.look("sigma", r.ShadowDb, c.sigmaDb), h.look("d0", r.CorrelationM, c.d0M)}
 		if p, known := r.PowerDb["laptop-1"]; known {
 			told = append(told, h.look("power", &p, (c.powerDb["car"]-c.powerDb["roadside"])/2))
 		}
-		t.Logf("seed %d: %s; to %.0f m, used %d, own %.2f dB; open %q", c.seed, strings.Join(told, ", "), r.FarM, r.Used, r.OwnDb.Value, r.Open)
+		t.Logf("seed %d: %s; to %.0f m, used %d, own %.2f dB; open %q", c.seed, strings.Join(told, ", "), r.FarM,
+			r.Used, r.OwnDb.Value, r.Open)
 	}
 	return h
 }
 
 func suburb() channel {
-	return channel{exponent: 3, sigmaDb: 5, d0M: 15, gainDbi: 8, rateMbps: 6, powerDb: map[string]float64{"car": 1, "roadside": -3}}
+	return channel{exponent: 3, sigmaDb: 5, d0M: 15, gainDbi: 8, rateMbps: 6, powerDb: map[string]float64{"car": 1,
+		"roadside": -3}}
 }
 
 // What was put into the emulated radio is within what calibration tells, in 19
@@ -243,7 +252,8 @@ func TestCalibrationRecoversTheEmulatedRadio(t *testing.T) {
 	}
 	for name, most := range map[string]float64{"exponent": 1.2, "sigma": 3, "power": 0.5} {
 		if n := h.of[name]; n < 6 || h.halfWide[name]/float64(n) > most {
-			t.Errorf("%s: told by %d of 8 recordings to ± %.2f on average, want ± %.1f", name, n, h.halfWide[name]/float64(max(n, 1)), most)
+			t.Errorf("%s: told by %d of 8 recordings to ± %.2f on average, want ± %.1f", name, n,
+				h.halfWide[name]/float64(max(n, 1)), most)
 		}
 	}
 	// A road of 900 m has some 60 shadows of 15 m, whose deviation is off by one in
@@ -272,7 +282,8 @@ func TestSoakCalibrationCovers(t *testing.T) {
 			if byChance := 1 - (distuv.Binomial{N: float64(n), P: 0.05}).CDF(float64(missed)-1); byChance < 0.001 {
 				t.Errorf("%s: %s: %d of %d intervals do not hold what was put in", name, what, missed, n)
 			}
-			t.Logf("%s: %s: %d of %d intervals miss; off by %.2f (root mean square)", name, what, missed, n, math.Sqrt(h.squareOf[what]/float64(n)))
+			t.Logf("%s: %s: %d of %d intervals miss; off by %.2f (root mean square)", name, what, missed, n,
+				math.Sqrt(h.squareOf[what]/float64(n)))
 		}
 	}
 }
@@ -304,17 +315,21 @@ func TestCalibrationLeavesOutWhatTheRunCannotTell(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.ShadowDb != nil || r.CorrelationM != nil || r.AntennaDb != nil || r.Exponent == nil || math.Abs(r.Exponent.Value-3) > 0.05 {
-		t.Errorf("without shadowing: exponent %v, shadow %v, %v; antennas %v", r.Exponent, r.ShadowDb, r.CorrelationM, r.AntennaDb)
+	if r.ShadowDb != nil || r.CorrelationM != nil || r.AntennaDb != nil || r.Exponent == nil ||
+		math.Abs(r.Exponent.Value-3) > 0.05 {
+		t.Errorf("without shadowing: exponent %v, shadow %v, %v; antennas %v", r.Exponent, r.ShadowDb, r.CorrelationM,
+			r.AntennaDb)
 	}
-	if open := strings.Join(r.Open, "\n"); !strings.Contains(open, "only their sums") || !strings.Contains(open, "shadowing") {
+	if open := strings.Join(r.Open, "\n"); !strings.Contains(open, "only their sums") ||
+		!strings.Contains(open, "shadowing") {
 		t.Errorf("said: %s", open)
 	}
 	c.parked = true
 	if _, err := calibrate.Run(recording(t, c)); err == nil || !strings.Contains(err.Error(), "one place") {
 		t.Errorf("all from one place: %v", err)
 	}
-	if _, err := calibrate.Run(synthetic.Run(t, synthetic.Options{Seed: 1, Speeds: []float64{5}, Repetitions: 1, Mishap: func(_ wire.Trial, _ int, c *synthetic.Conditions) { c.GateTimeout = true }})); err == nil {
+	if _, err := calibrate.Run(synthetic.Run(t, synthetic.Options{Seed: 1, Speeds: []float64{5}, Repetitions: 1,
+		Mishap: func(_ wire.Trial, _ int, c *synthetic.Conditions) { c.GateTimeout = true }})); err == nil {
 		t.Error("a run without windows is calibrated")
 	}
 }
@@ -329,7 +344,8 @@ func TestCalibrateWritesACampaignToRehearse(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, want := range []string{"path-loss exponent", "power of laptop-1 against the units' mean", "not known: antenna gains", "scenario: "} {
+	for _, want := range []string{"path-loss exponent", "power of laptop-1 against the units' mean",
+		"not known: antenna gains", "scenario: "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not said:\n%s", want, out)
 		}
@@ -339,17 +355,22 @@ func TestCalibrateWritesACampaignToRehearse(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := made.Field
-	if f.Propagation != "log_distance" || math.Abs(*f.PathLossExponent-3) > 1 || f.AntennaHeightM != nil || f.Shadowing != nil || *f.NMEAHz != 5 {
+	if f.Propagation != "log_distance" || math.Abs(*f.PathLossExponent-3) > 1 || f.AntennaHeightM != nil ||
+		f.Shadowing != nil || *f.NMEAHz != 5 {
 		t.Errorf("field %+v", f)
 	}
 	if p := f.UnitPowerOffsetDb; math.Abs(p["laptop-1"]-2) > 0.3 || p["laptop-1"] != -p["laptop-2"] {
 		t.Errorf("power offsets %v, want 2 and -2", p)
 	}
 	text := string(made.Raw)
-	if strings.Contains(text, "What was assumed") || !strings.Contains(text, "# Their names are not") || !strings.Contains(text, "# Calibrated by run") {
+	if strings.Contains(text, "What was assumed") || !strings.Contains(text, "# Their names are not") ||
+		!strings.Contains(text, "# Calibrated by run") {
 		t.Errorf("the campaign:\n%s", text)
 	}
-	if findings, err := archive.Verify(a.Dir()); err != nil || slices.ContainsFunc(findings, func(f archive.Finding) bool { return strings.Contains(fmt.Sprint(f), "calibrated") }) {
+	if findings, err := archive.Verify(a.Dir()); err != nil ||
+		slices.ContainsFunc(findings, func(f archive.Finding) bool {
+			return strings.Contains(fmt.Sprint(f), "calibrated")
+		}) {
 		t.Errorf("the scenario counts as part of the run's record: %v %v", findings, err)
 	}
 }

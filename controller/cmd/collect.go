@@ -25,8 +25,10 @@ func CollectCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "collect FILE...",
 		Short: "Make a run of logs that phones kept by themselves",
-		Long: "Collect reads logs that the phone app kept without an agent, one record a line, and makes a run of them that has no trials: " +
-			"verify, export and publish take it like any other. A line that is no record is set aside in the run and told; the logs are left as they are.",
+		Long: "Collect reads logs that the phone app kept without an agent, one record a line, and makes a run of " +
+			"them that has no trials: " +
+			"verify, export and publish take it like any other. A line that is not a record is set aside in the run " +
+			"and told; the logs are left as they are.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if name == "" {
@@ -53,8 +55,10 @@ func collectLogs(dir, name string, paths []string, out io.Writer) (err error) {
 			return fmt.Errorf("collect %q: no log of the phone app: it is empty", path)
 		}
 	}
-	a, err := archive.Create(dir, archive.RunInfo{Run: name, Campaign: "log", CreatedWall: time.Now().UTC(), Version: version.String(), Place: archive.PlaceLog,
-		CampaignRaw: []byte("# There was no campaign: phones logged by themselves.\n"), Plan: wire.RunPlan{Run: name, Campaign: "log"}})
+	a, err := archive.Create(dir, archive.RunInfo{Run: name, Campaign: "log", CreatedWall: time.Now().UTC(),
+		Version: version.String(), Place: archive.PlaceLog,
+		CampaignRaw: []byte("# There was no campaign: phones logged by themselves.\n"),
+		Plan:        wire.RunPlan{Run: name, Campaign: "log"}})
 	if err != nil {
 		return err
 	}
@@ -84,7 +88,7 @@ type collected struct {
 func (l collected) String() string {
 	text := fmt.Sprintf("%s: %d records of %v", l.path, l.records, l.nodes)
 	if l.bad > 0 {
-		text += fmt.Sprintf("; %d lines are no records and are set aside in between/%s.unreadable", l.bad, l.nodes[0])
+		text += fmt.Sprintf("; %d lines are not records and are set aside in between/%s.unreadable", l.bad, l.nodes[0])
 	}
 	return text
 }
@@ -93,7 +97,7 @@ func (l collected) String() string {
 const logLinesAtOnce = 5000
 
 // store appends a log's lines to the archive, which sets those aside that are
-// no records.
+// not records.
 func (l collected) store(a *archive.Archive) error {
 	again := collected{nodes: l.nodes[:1:1]}
 	batch, held := map[string][][]byte{}, 0
@@ -156,7 +160,7 @@ func (l *collected) take(line []byte) (node string, err error) {
 	case err == nil && r.Run != "":
 		return "", fmt.Errorf("it holds records of run %q: fieldmesh pull brings those from their node", r.Run)
 	case err == nil && !archive.IsNodeName(r.Node):
-		return "", fmt.Errorf("it names node %.80q, which is no node's name", r.Node)
+		return "", fmt.Errorf("it names node %.80q, which is not a node's name", r.Node)
 	case err == nil && r.Epoch != "" && r.Seq > 0:
 		l.records++
 		if !slices.Contains(l.nodes, r.Node) {
@@ -164,7 +168,7 @@ func (l *collected) take(line []byte) (node string, err error) {
 		}
 		return r.Node, nil
 	case len(l.nodes) == 0:
-		return "", errors.New("its first line is no record: is it a log of the phone app?")
+		return "", errors.New("its first line is not a record: is it a log of the phone app?")
 	}
 	l.bad++
 	return l.nodes[0], nil

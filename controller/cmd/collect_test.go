@@ -22,7 +22,8 @@ func logOf(t *testing.T, node, epoch string, seconds int) []byte {
 		ns := int64(i+1) * 1e9
 		line, err := json.Marshal(wire.Record{
 			Header: wire.Header{Node: node, Epoch: epoch, Seq: uint64(i + 1), TBootNs: ns},
-			Body: &wire.GPS{Mode: 3, Connected: true, FixBootNs: &ns, LatDeg: new(52 + float64(i)*9e-5), LonDeg: new(13.0),
+			Body: &wire.GPS{Mode: 3, Connected: true, FixBootNs: &ns, LatDeg: new(52 + float64(i)*9e-5),
+				LonDeg:   new(13.0),
 				SpeedMps: new(10.0), TimeUTC: fmt.Sprintf("2026-05-01T10:00:%02dZ", i)},
 		})
 		if err != nil {
@@ -62,7 +63,7 @@ func TestCollectMakesARunOfALog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(printed, "5 records of [phone]; 1 lines are no records") {
+	if !strings.Contains(printed, "5 records of [phone]; 1 lines are not records") {
 		t.Errorf("printed %q", printed)
 	}
 	dir := filepath.Join(runs, "log")
@@ -81,13 +82,15 @@ func TestCollectMakesARunOfALog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(string(gpx), "<trkpt"); n != 5 || !strings.Contains(string(gpx), "<name>outside trials phone</name>") {
+	if n := strings.Count(string(gpx), "<trkpt"); n != 5 ||
+		!strings.Contains(string(gpx), "<name>outside trials phone</name>") {
 		t.Errorf("%d points in %s", n, gpx)
 	}
 }
 
 func TestCollectJoinsLogsOfOnePhone(t *testing.T) {
-	runs, _, err := collect(t, map[string][]byte{"a": logOf(t, "phone", "e1", 3), "b": logOf(t, "phone", "e2", 4), "again": logOf(t, "phone", "e1", 3)})
+	runs, _, err := collect(t, map[string][]byte{"a": logOf(t, "phone", "e1", 3), "b": logOf(t, "phone", "e2", 4),
+		"again": logOf(t, "phone", "e1", 3)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,18 +112,19 @@ func TestCollectJoinsLogsOfOnePhone(t *testing.T) {
 
 func TestCollectRefuses(t *testing.T) {
 	of := func(node, run string) []byte {
-		line, err := json.Marshal(wire.Record{Header: wire.Header{Node: node, Epoch: "e", Seq: 1, TBootNs: 1, Run: run}, Body: &wire.Event{Level: "info", Text: "x"}})
+		line, err := json.Marshal(wire.Record{Header: wire.Header{Node: node, Epoch: "e", Seq: 1, TBootNs: 1, Run: run},
+			Body: &wire.Event{Level: "info", Text: "x"}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return append(line, '\n')
 	}
 	for want, data := range map[string][]byte{
-		"is it a log of the phone app":           []byte("hello\n"),
-		"no log of the phone app: it is empty":   nil,
-		"fieldmesh pull brings those":            of("car", "monday"),
-		`"../../etc", which is no node's name`:   of("../../etc", ""),
-		"records of run \"monday\": fieldmesh p": append(logOf(t, "phone", "e1", 2), of("car", "monday")...),
+		"is it a log of the phone app":            []byte("hello\n"),
+		"no log of the phone app: it is empty":    nil,
+		"fieldmesh pull brings those":             of("car", "monday"),
+		`"../../etc", which is not a node's name`: of("../../etc", ""),
+		"records of run \"monday\": fieldmesh p":  append(logOf(t, "phone", "e1", 2), of("car", "monday")...),
 	} {
 		runs, _, err := collect(t, map[string][]byte{"log": data})
 		if err == nil || !strings.Contains(err.Error(), want) {

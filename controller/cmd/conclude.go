@@ -60,7 +60,9 @@ func writeReport(a *archive.Archive) (path string, rows []metrics.Row, err error
 	if err != nil {
 		return "", nil, err
 	}
-	return path, rows, replaceFile(filepath.Join(a.Dir(), "metrics.csv"), func(w io.Writer) error { return metrics.WriteCSV(w, rows) })
+	return path, rows, replaceFile(filepath.Join(a.Dir(), "metrics.csv"), func(w io.Writer) error {
+		return metrics.WriteCSV(w, rows)
+	})
 }
 
 // replaceFile writes a derived file beside its place and renames it there, so
@@ -171,7 +173,8 @@ func printCells(out io.Writer, factors []string, cells map[string]*cell) error {
 			sum += v
 			each = append(each, fmt.Sprintf("%.2f", v))
 		}
-		fmt.Fprintf(w, "%s\t%d\t%.2f\t%s\n", strings.Join(c.labels, "\t"), len(c.values), sum/float64(len(c.values)), strings.Join(each, " "))
+		fmt.Fprintf(w, "%s\t%d\t%.2f\t%s\n", strings.Join(c.labels, "\t"), len(c.values), sum/float64(len(c.values)),
+			strings.Join(each, " "))
 	}
 	return w.Flush()
 }

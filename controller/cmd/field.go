@@ -14,8 +14,8 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/rehearsal/field"
 	"fieldmesh.dev/fieldmesh/rehearsal/picture"
-	"fieldmesh.dev/fieldmesh/rehearsal/world"
 )
 
 // FieldCommand is `fieldmesh field`: pictures of a rehearsal's field, and,
@@ -41,11 +41,11 @@ func fieldServeCommand() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			cfg, err := world.LoadConfig(dir)
+			cfg, err := field.LoadConfig(dir)
 			if err != nil {
 				return err
 			}
-			return world.Serve(c.Context(), c.InOrStdin(), c.OutOrStdout(), cfg)
+			return field.Serve(c.Context(), c.InOrStdin(), c.OutOrStdout(), cfg)
 		},
 	}
 	c.Flags().StringVar(&dir, "dir", "", "the field's folder, with field.json")
@@ -59,10 +59,14 @@ func fieldShowCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show FILE --at T",
 		Short: "Draw the field at a moment of a trial, as SVG",
-		Long: "Show draws where the nodes of the campaign in FILE are T seconds after a trial has set off, how far their lowest and\n" +
-			"highest rates reach, the links between them by their signal, and the ways that they take. For nodes that follow\n" +
-			"field.mobility T is the movement's own time. The SVG goes to standard output, or to a file with --output.\n\n" +
-			"The picture shows what the emulated radio assumes, on average over fading. A rehearsal is no evidence about velocity,\n" +
+		Long: "Show draws where the nodes of the campaign in FILE are T seconds after a trial has set off, how far " +
+			"their lowest and\n" +
+			"highest rates reach, the links between them by their signal, and the ways that they take. For nodes " +
+			"that follow\n" +
+			"field.mobility T is the movement's own time. The SVG goes to standard output, or to a file with " +
+			"--output.\n\n" +
+			"The picture shows what the emulated radio assumes, on average over fading. A rehearsal is no evidence " +
+			"about velocity,\n" +
 			"only about the campaign.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -102,7 +106,7 @@ func drawField(c *plan.Campaign, trial int, atS float64) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	s, err := world.NewSketch(cfg, trials[trial-1], time.Duration(atS*float64(time.Second)))
+	s, err := field.NewSketch(cfg, trials[trial-1], time.Duration(atS*float64(time.Second)))
 	if err != nil {
 		return "", err
 	}
@@ -110,24 +114,25 @@ func drawField(c *plan.Campaign, trial int, atS float64) (string, error) {
 	return picture.SVG(s), nil
 }
 
-// sceneConfig is what a world must know of a campaign's nodes and field,
+// sceneConfig is what a field must know of a campaign's nodes and field,
 // wherever it is made.
-func sceneConfig(c *plan.Campaign) (world.Config, error) {
-	field, err := fieldConfig(c)
+func sceneConfig(c *plan.Campaign) (field.Config, error) {
+	settings, err := fieldConfig(c)
 	if err != nil {
-		return world.Config{}, err
+		return field.Config{}, err
 	}
 	dir, err := filepath.Abs(filepath.Dir(c.Path))
 	if err != nil {
-		return world.Config{}, fmt.Errorf("find the campaign's folder: %w", err)
+		return field.Config{}, fmt.Errorf("find the campaign's folder: %w", err)
 	}
-	cfg := world.Config{Seed: c.Design.Seed, Field: field, FilesDir: dir}
+	cfg := field.Config{Seed: c.Design.Seed, Field: settings, FilesDir: dir}
 	taking, err := participants(c)
 	if err != nil {
-		return world.Config{}, err
+		return field.Config{}, err
 	}
 	for _, n := range c.Nodes {
-		cfg.Nodes = append(cfg.Nodes, world.Node{Name: n.Name, Unit: n.Unit, MeshAddress: n.MeshAddress, Bare: !slices.Contains(taking, n.Name)})
+		cfg.Nodes = append(cfg.Nodes, field.Node{Name: n.Name, Unit: n.Unit, MeshAddress: n.MeshAddress,
+			Bare: !slices.Contains(taking, n.Name)})
 	}
 	return cfg, nil
 }
@@ -201,7 +206,7 @@ func checkScene(c *plan.Campaign) error {
 			continue
 		}
 		seen[k] = true
-		if err := world.CheckScene(cfg, t); err != nil {
+		if err := field.CheckScene(cfg, t); err != nil {
 			return fmt.Errorf("%s: %w", c.Path, err)
 		}
 	}
@@ -217,8 +222,8 @@ func deref(v *float64) float64 {
 
 // fieldConfig hands the campaign's field section, whose keys are the field's
 // own, to the field; what the file does not say, the field's defaults say.
-func fieldConfig(c *plan.Campaign) (world.FieldConfig, error) {
-	var f world.FieldConfig
+func fieldConfig(c *plan.Campaign) (field.Settings, error) {
+	var f field.Settings
 	text, err := json.Marshal(c.Field)
 	if err == nil {
 		err = json.Unmarshal(text, &f)
@@ -250,14 +255,14 @@ func movementFiles(c *plan.Campaign) (map[string][]byte, error) {
 	return out, nil
 }
 
-func (s *session) worldConfig(dir, agent string, identity keys.Identity, keysDir string) (world.Config, error) {
+func (s *session) fieldConfigOf(dir, agent string, identity keys.Identity, keysDir string) (field.Config, error) {
 	cfg, err := sceneConfig(s.campaign)
 	if err != nil {
-		return world.Config{}, err
+		return field.Config{}, err
 	}
 	cfg.FilesDir = s.archive.Dir() // the copies that the run keeps
 	if cfg.FilesDir, err = filepath.Abs(cfg.FilesDir); err != nil {
-		return world.Config{}, fmt.Errorf("find the run's folder: %w", err)
+		return field.Config{}, fmt.Errorf("find the run's folder: %w", err)
 	}
 	cfg.VirtualTime = s.archive.Info().Clock.Virtual()
 	cfg.Dir, cfg.Agent, cfg.ControllerKeys, cfg.Run, cfg.Seed = dir, agent, keysDir, s.plan.Run, s.plan.Seed

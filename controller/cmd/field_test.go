@@ -22,7 +22,8 @@ func TestFieldSessions(t *testing.T) {
 			env.Setenv("CAMPAIGNS", campaigns)
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"fieldmesh-field": fieldInside, "fieldmesh-plan": planInside},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"fieldmesh-field": fieldInside,
+			"fieldmesh-plan": planInside},
 	})
 }
 
@@ -63,7 +64,8 @@ func TestOnlyParticipantsHaveAgents(t *testing.T) {
 	if err := rehearsed(&p, c); err != nil {
 		t.Fatal(err)
 	}
-	if len(p.Nodes) != 2 || p.Nodes[0].Name != "alpha" || p.Nodes[1].Name != "delta" || p.Trials[0].Course.SiteLatDeg == nil {
+	if len(p.Nodes) != 2 || p.Nodes[0].Name != "alpha" || p.Nodes[1].Name != "delta" || p.Trials[0].Course.SiteLatDeg ==
+		nil {
 		t.Errorf("the plan has nodes %v", p.Nodes)
 	}
 	cfg, err := sceneConfig(c)

@@ -56,7 +56,8 @@ func standIn(ts *testscript.TestScript, _ bool, args []string) {
 	name, state := args[0], args[1]
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	ts.Check(err)
-	bundle, err := fleet.Issue(filepath.Join(ts.Getenv("WORK"), "fleet"), name, listener.Addr().String(), fleet.IssueOptions{Unit: "laptop-1"})
+	bundle, err := fleet.Issue(filepath.Join(ts.Getenv("WORK"), "fleet"), name, listener.Addr().String(),
+		fleet.IssueOptions{Unit: "laptop-1"})
 	ts.Check(err)
 	if state == "gone" {
 		ts.Check(listener.Close())
@@ -72,7 +73,8 @@ func standIn(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	authorized, err := keys.LoadAuthorized(filepath.Join(bundle, "authorized.json"))
 	ts.Check(err)
-	server := &http.Server{Handler: standInAPI(name, state), TLSConfig: keys.ServerTLS(identity, authorized), ErrorLog: log.New(io.Discard, "", 0)}
+	server := &http.Server{Handler: standInAPI(name, state), TLSConfig: keys.ServerTLS(identity, authorized),
+		ErrorLog: log.New(io.Discard, "", 0)}
 	served := make(chan error, 1)
 	go func() { served <- server.ServeTLS(listener, "", "") }()
 	ts.Defer(func() {
@@ -95,18 +97,22 @@ func standInAPI(name, state string) http.Handler {
 	mux.HandleFunc("GET /v1/node", func(w http.ResponseWriter, _ *http.Request) {
 		up, rate := true, 10.0
 		s := wire.NodeStatus{
-			Node: name, Version: "0.1.0", Kernel: "6.1.0-28-amd64", Arch: "amd64", Interface: "wlan0", InterfaceUp: &up, GPS: &wire.GPS{Mode: 3, Connected: true}, GPSRateHz: &rate,
-			Spool: wire.SpoolStatus{FreeBytes: 51539607552}, Host: wire.HostStatus{Reached: true, Pending: []string{"address"}},
+			Node: name, Version: "0.1.0", Kernel: "6.1.0-28-amd64", Arch: "amd64", Interface: "wlan0", InterfaceUp: &up,
+			GPS: &wire.GPS{Mode: 3, Connected: true}, GPSRateHz: &rate,
+			Spool: wire.SpoolStatus{FreeBytes: 51539607552}, Host: wire.HostStatus{Reached: true,
+				Pending: []string{"address"}},
 		}
 		if state == "sick" {
 			s.InterfaceUp, s.GPS, s.Host = nil, nil, wire.HostStatus{}
-			s.Problems = []wire.Problem{{Need: "gps", Found: "gpsd is not running", Cure: "start gpsd"}, {Need: "host", Found: "no answer", Cure: "start the host process"}}
+			s.Problems = []wire.Problem{{Need: "gps", Found: "gpsd is not running", Cure: "start gpsd"},
+				{Need: "host", Found: "no answer", Cure: "start the host process"}}
 		}
 		answer(w, s)
 	})
 	mux.HandleFunc("POST /v1/restore", func(w http.ResponseWriter, _ *http.Request) {
 		if state == "sick" {
-			answer(w, wire.RestoreReport{Undone: []string{}, Failed: []string{"address 10.0.0.1/24 on wlan0: no such device"}})
+			answer(w, wire.RestoreReport{Undone: []string{},
+				Failed: []string{"address 10.0.0.1/24 on wlan0: no such device"}})
 			return
 		}
 		answer(w, wire.RestoreReport{Undone: []string{"address 10.0.0.1/24 on wlan0"}, Failed: []string{}})
@@ -130,7 +136,8 @@ func TestKeysFileModesKeepSecrets(t *testing.T) {
 	if _, err := fleet.Issue(dir, "car", "10.0.0.1:7443", fleet.IssueOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]os.FileMode{".": 0o700, "controller.key": 0o600, "nodes/car": 0o700, "nodes/car/node.key": 0o600, "nodes/car/authorized.json": 0o600} {
+	for path, want := range map[string]os.FileMode{".": 0o700, "controller.key": 0o600, "nodes/car": 0o700,
+		"nodes/car/node.key": 0o600, "nodes/car/authorized.json": 0o600} {
 		info, err := os.Stat(filepath.Join(dir, path))
 		if err != nil {
 			t.Fatal(err)
@@ -142,7 +149,8 @@ func TestKeysFileModesKeepSecrets(t *testing.T) {
 }
 
 func TestCellsAreShort(t *testing.T) {
-	for n, want := range map[int64]string{0: "0 B", 999: "999 B", 1000: "1 kB", 999600: "1 MB", 51539607552: "51.5 GB", 3e15: "3e+03 TB"} {
+	for n, want := range map[int64]string{0: "0 B", 999: "999 B", 1000: "1 kB", 999600: "1 MB", 51539607552: "51.5 GB",
+		3e15: "3e+03 TB"} {
 		if got := bytesCell(n); got != want {
 			t.Errorf("%d bytes: %q, want %q", n, got, want)
 		}

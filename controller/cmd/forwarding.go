@@ -78,13 +78,15 @@ func shortCells(run string, cells map[string]*forwardingCell) error {
 	var faults []string
 	for _, name := range sortedKeys(cells) {
 		if c := cells[name]; c.hops < c.wanted {
-			faults = append(faults, fmt.Sprintf("%s: the longest way of a measured flow had %d hops, acceptance.hops_min asks for %d", name, c.hops, c.wanted))
+			faults = append(faults, fmt.Sprintf("%s: the longest way of a measured flow had %d hops, "+
+				"acceptance.hops_min asks for %d", name, c.hops, c.wanted))
 		}
 	}
 	if len(faults) == 0 {
 		return nil
 	}
 	slices.Sort(faults)
-	return fmt.Errorf("run %s: routing did not forward in %d of %d cells, whose results compare nothing; put the ends farther apart, or leave hops_min out:\n  %s",
+	return fmt.Errorf("run %s: routing did not forward in %d of %d cells, whose results compare nothing; put the "+
+		"ends farther apart, or leave hops_min out:\n  %s",
 		run, len(faults), len(cells), strings.Join(faults, "\n  "))
 }

@@ -23,9 +23,11 @@ type influxFlags struct {
 
 func (f *influxFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.url, "influx", "", "write to the InfluxDB at this URL, http://HOST:PORT")
-	c.Flags().StringVar(&f.database, "database", "fieldmesh", "database in it; made when it is not there (InfluxDB 2.x: bucket)")
+	c.Flags().StringVar(&f.database, "database", "fieldmesh", "database in it; made when it is not there (InfluxDB "+
+		"2.x: bucket)")
 	c.Flags().StringVar(&f.user, "user", "", "user of the InfluxDB (InfluxDB 2.x: any, with the token as password)")
-	c.Flags().StringVar(&f.passwordFile, "password-file", "", "file with the password, readable by its owner only (default: $"+line.PasswordVariable+")")
+	c.Flags().StringVar(&f.passwordFile, "password-file", "", "file with the password, readable by its owner only "+
+		"(default: $"+line.PasswordVariable+")")
 }
 
 func (f *influxFlags) target() (line.Target, error) {

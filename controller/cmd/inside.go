@@ -67,7 +67,7 @@ func fieldDriveCommand() *cobra.Command {
 		Args:   cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			t := newTeller(c.OutOrStdout())
-			f.resume, f.worlds, f.dir, f.patience = args[0], 1, "/var/lib/fieldmesh/rehearsal", patience
+			f.resume, f.fields, f.dir, f.patience = args[0], 1, "/var/lib/fieldmesh/rehearsal", patience
 			s, err := openSession(f.runFlags, "", archive.PlaceRehearsal)
 			if err == nil {
 				err = s.inFields(c.Context(), f, func(p run.Progress) { t.tell(told{Step: &p}) })

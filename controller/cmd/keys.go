@@ -20,7 +20,8 @@ node, and a bundle for each node that is to be copied to it.`,
 		Args: cobra.NoArgs,
 	}
 	dir := command.PersistentFlags().String("dir", "fleet", "folder of the keys and of fleet.yaml")
-	command.AddCommand(keysInitCommand(dir), keysIssueCommand(dir), keysPairCommand(dir), keysTellCommand(dir), keysRevokeCommand(dir))
+	command.AddCommand(keysInitCommand(dir), keysIssueCommand(dir), keysPairCommand(dir), keysTellCommand(dir),
+		keysRevokeCommand(dir))
 	return command
 }
 
@@ -34,7 +35,8 @@ func keysInitCommand(dir *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(command.OutOrStdout(), "controller key: %s\nfleet file:     %s\n", identity.Pin, filepath.Join(*dir, fleet.FileName))
+			_, err = fmt.Fprintf(command.OutOrStdout(), "controller key: %s\nfleet file:     %s\n", identity.Pin,
+				filepath.Join(*dir, fleet.FileName))
 			return err
 		},
 	}
@@ -52,7 +54,8 @@ func keysIssueCommand(dir *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(command.OutOrStdout(), "bundle: %s\nCopy it to the node by a safe way, and name its folder as keys_dir in agent.yaml there.\n", bundle)
+			_, err = fmt.Fprintf(command.OutOrStdout(), "bundle: %s\nCopy it to the node by a safe way, and name its "+
+				"folder as keys_dir in agent.yaml there.\n", bundle)
 			return err
 		},
 	}
@@ -84,7 +87,9 @@ func keysRevokeCommand(dir *string) *cobra.Command {
 				}
 				return tellApps(command.Context(), command.OutOrStdout(), *dir)
 			}
-			_, err = fmt.Fprintf(command.OutOrStdout(), "%s is revoked: this controller will not talk to its key again.\nOn the node itself, delete its bundle: until then it still obeys this controller's key.\n", args[0])
+			_, err = fmt.Fprintf(command.OutOrStdout(), "%s is revoked: this controller will not talk to its key "+
+				"again.\nOn the node itself, delete its bundle: until then it still obeys this controller's key.\n",
+				args[0])
 			return err
 		},
 	}

@@ -21,9 +21,12 @@ func LiveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "live RUN",
 		Short: "Show a run while it goes, in a browser",
-		Long: "Live serves one page about a run: throughput, speed with its band, signal, positions, nodes and decisions, from the records as " +
-			"they arrive in the archive. It may be started and ended at any time beside the run. By default only this machine reaches it; " +
-			"with --listen on another address a token is made, and the address that is printed carries it. Traffic is not encrypted then: " +
+		Long: "Live serves one page about a run: throughput, speed with its band, signal, positions, nodes and " +
+			"decisions, from the records as " +
+			"they arrive in the archive. It may be started and ended at any time beside the run. By default only " +
+			"this machine reaches it; " +
+			"with --listen on another address a token is made, and the address that is printed carries it. Traffic " +
+			"is not encrypted then: " +
 			"use it in a network that you trust.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -86,7 +89,8 @@ func serveLive(ctx context.Context, l net.Listener, b *live.Board, token string)
 	}
 	followed := make(chan struct{})
 	go func() { defer close(followed); b.Follow(ctx) }()
-	s := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+	s := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute,
+		MaxHeaderBytes: 16 << 10}
 	ended := context.AfterFunc(ctx, func() { _ = s.Close() })
 	defer ended()
 	err = s.Serve(l)

@@ -15,8 +15,9 @@ func MergeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "merge SHARD...",
 		Short: "Make one run of the shards that several machines drove",
-		Long: "Merge puts the shards of a run, driven with --shard 1/n to n/n and one --name, together as a run of that name in the folder of runs. " +
-			"All of them must be there, each once, finished and as their checksums say. The shards stay as they are.",
+		Long: "Merge puts the shards of a run, driven with --shard 1/n to n/n and one --name, together as a run of " +
+			"that name in the folder of runs. " +
+			"All of them must be there, each once, finished and matching their checksums. The shards stay as they are.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			shards := make([]string, len(args))

@@ -33,7 +33,8 @@ func shardsOf(t *testing.T, runs string, of int) (folders []string) {
 					t.Fatal(err)
 				}
 			}
-			if err := a.Decide(wire.Verdict{TrialKey: wire.TrialKey{Trial: trial.Number, Attempt: 1}, Outcome: "accepted", Final: true}); err != nil {
+			if err := a.Decide(wire.Verdict{TrialKey: wire.TrialKey{Trial: trial.Number, Attempt: 1},
+				Outcome: "accepted", Final: true}); err != nil {
 				t.Fatal(err)
 			}
 			if err := a.Seal(trial.Number, 1); err != nil {
@@ -69,14 +70,16 @@ func TestMergeMakesOneRunAndNamesWhatIsMissingOrDoubled(t *testing.T) {
 	if out, err = typed(t, VerifyCommand(), "--runs", runs, "synthetic-6"); err != nil {
 		t.Errorf("verify: %v\n%s", err, out)
 	}
-	if out, err = typed(t, MetricsCommand(), "--runs", runs, "synthetic-6"); err != nil || !strings.Contains(out, "of 4 attempts)") {
+	if out, err = typed(t, MetricsCommand(), "--runs", runs, "synthetic-6"); err != nil ||
+		!strings.Contains(out, "of 4 attempts)") {
 		t.Errorf("metrics: %v\n%s", err, out)
 	}
 }
 
 func TestAShardThatIsNoneIsRefused(t *testing.T) {
 	for _, bad := range []string{"0/3", "4/3", "1", "a/b"} {
-		out, err := typed(t, RunCommand(), "--shard", bad, "--runs", t.TempDir(), filepath.Join("..", "..", "campaigns", "velocity.yaml"))
+		out, err := typed(t, RunCommand(), "--shard", bad, "--runs", t.TempDir(), filepath.Join("..", "..", "campaigns",
+			"velocity.yaml"))
 		if err == nil || !strings.Contains(err.Error(), "it is i/n") {
 			t.Errorf("--shard %s: %v\n%s", bad, err, out)
 		}

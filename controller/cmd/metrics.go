@@ -19,9 +19,12 @@ func MetricsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "metrics RUN",
 		Short: "Compute a run's numbers from its records and packet captures",
-		Long: "Metrics writes metrics.csv into the folder of the run, named or given as a folder: one number a line, with its unit and its " +
-			"definition. Captures at both ends of a flow give delays, loss, goodput, retransmissions, reordering and the time to connect; they " +
-			"are read as streams, however large they are. A capture that is cut or corrupt is named with the place of its fault, and the rest is computed all the same.",
+		Long: "Metrics writes metrics.csv into the folder of the run, named or given as a folder: one number a line, " +
+			"with its unit and its " +
+			"definition. Captures at both ends of a flow give delays, loss, goodput, retransmissions, reordering and " +
+			"the time to connect; they " +
+			"are read as streams, however large they are. A capture that is cut or corrupt is named with the place " +
+			"of its fault, and the rest is computed all the same.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			a, err := openRun(runs, args[0])

@@ -56,7 +56,8 @@ for one that has changed after that.`,
 			}
 			reports := askNodes(command.Context(), f, identity)
 			if asJSON {
-				return errors.Join((&nodeWatch{out: command.OutOrStdout(), asJSON: true, before: map[string]nodeLine{}}).show(reports, time.Now()), notWell(reports))
+				return errors.Join((&nodeWatch{out: command.OutOrStdout(), asJSON: true,
+					before: map[string]nodeLine{}}).show(reports, time.Now()), notWell(reports))
 			}
 			return printNodes(command.OutOrStdout(), reports)
 		},
@@ -109,7 +110,8 @@ func askNode(ctx context.Context, client *fleet.Client) nodeReport {
 // printNodes writes the table and, under it, every problem with its cure.
 func printNodes(out io.Writer, reports []nodeReport) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	lines := []string{"NODE\tUNIT\tLABELS\tREACHED\tVERSION\tKERNEL\tRADIO\tGPS\tCLOCK\tDISK FREE\tBATTERY\tHEAT\tUNDO PENDING\tPROBLEMS"}
+	lines := []string{"NODE\tUNIT\tLABELS\tREACHED\tVERSION\tKERNEL\tRADIO\tGPS\tCLOCK\tDISK " +
+		"FREE\tBATTERY\tHEAT\tUNDO PENDING\tPROBLEMS"}
 	var problems []string
 	for _, r := range reports {
 		lines = append(lines, r.row())
@@ -143,11 +145,14 @@ func notWell(reports []nodeReport) error {
 func (r nodeReport) row() string {
 	s := r.status
 	if s.Node == "" && r.err != nil {
-		return strings.Join([]string{r.node.Name, orDash(r.node.Unit), labelsCell(r.node.Labels), "no", "-", "-", "-", "-", "-", "-", "-", "-", "-", "-"}, "\t")
+		return strings.Join([]string{r.node.Name, orDash(r.node.Unit), labelsCell(r.node.Labels), "no", "-", "-", "-",
+			"-", "-", "-", "-", "-", "-", "-"}, "\t")
 	}
 	return strings.Join([]string{
-		r.node.Name, orDash(r.node.Unit), labelsCell(r.node.Labels), "yes", orDash(s.Version), orDash(s.Kernel), radioCell(s), gpsCell(s), clockCell(r.clock),
-		bytesCell(s.Spool.FreeBytes), batteryCell(s.Machine), heatCell(s.Machine), undoCell(s.Host), fmt.Sprint(len(s.Problems)),
+		r.node.Name, orDash(r.node.Unit), labelsCell(r.node.Labels), "yes", orDash(s.Version), orDash(s.Kernel),
+		radioCell(s), gpsCell(s), clockCell(r.clock),
+		bytesCell(s.Spool.FreeBytes), batteryCell(s.Machine), heatCell(s.Machine), undoCell(s.Host),
+		fmt.Sprint(len(s.Problems)),
 	}, "\t")
 }
 
@@ -157,7 +162,8 @@ func (r nodeReport) problems() []string {
 		out = append(out, r.err.Error())
 	}
 	if r.err == nil && r.status.Node != r.node.Name {
-		out = append(out, fmt.Sprintf("%s: its agent calls itself %q: give the agent the bundle of %s, or correct the fleet file", r.node.Name, r.status.Node, r.node.Name))
+		out = append(out, fmt.Sprintf("%s: its agent calls itself %q: give the agent the bundle of %s, or correct "+
+			"the fleet file", r.node.Name, r.status.Node, r.node.Name))
 	}
 	for _, p := range r.status.Problems {
 		out = append(out, fmt.Sprintf("%s: %s: %s: %s", r.node.Name, p.Need, p.Found, p.Cure))

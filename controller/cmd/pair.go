@@ -46,8 +46,10 @@ fieldmesh-agent pair CODE. The code is good for one, and for five minutes at mos
 	}
 	command.Flags().BoolVar(&o.app, "app", false, "for the phone app, not for a node")
 	command.Flags().StringVar(&o.listen, "listen", ":7447", "HOST:PORT to wait at")
-	command.Flags().StringVar(&o.address, "at", "", "HOST:PORT at which the new one reaches this machine, when it has several addresses")
-	command.Flags().StringVar(&o.node, "address", "", "HOST:PORT at which the node's agent answers; otherwise where the node comes from")
+	command.Flags().StringVar(&o.address, "at", "", "HOST:PORT at which the new one reaches this machine, when it "+
+		"has several addresses")
+	command.Flags().StringVar(&o.node, "address", "", "HOST:PORT at which the node's agent answers; otherwise where "+
+		"the node comes from")
 	command.Flags().StringVar(&o.entry.Unit, "unit", "", "name of the hardware that carries the node")
 	command.Flags().StringToStringVar(&o.entry.Labels, "label", nil, "NAME=VALUE, may be repeated")
 	command.Flags().DurationVar(&o.valid, "valid", pairing.Valid, "how long the code is good, at most 5m")
@@ -72,7 +74,8 @@ func pair(command *cobra.Command, dir, name string, o pairOptions) error {
 	if err != nil {
 		return fmt.Errorf("pair %q: %w; choose another place by --listen", name, err)
 	}
-	offer := &offers.Offer{Identity: identity, Name: name, Role: wire.RoleNode, Until: time.Now().Add(o.valid), Log: slog.New(slog.NewTextHandler(command.ErrOrStderr(), nil))}
+	offer := &offers.Offer{Identity: identity, Name: name, Role: wire.RoleNode, Until: time.Now().Add(o.valid),
+		Log: slog.New(slog.NewTextHandler(command.ErrOrStderr(), nil))}
 	if o.app {
 		offer.Role = wire.RoleApp
 	}
@@ -115,7 +118,8 @@ func admit(dir string, n offers.Newcomer, o pairOptions) (pairing.Reply, fmt.Str
 		}
 		var reply pairing.Reply
 		for _, name := range f.Names() {
-			reply.Nodes = append(reply.Nodes, pairing.Node{Name: name, Address: f.Nodes[name].Address, Pin: f.Nodes[name].Pin})
+			reply.Nodes = append(reply.Nodes, pairing.Node{Name: name, Address: f.Nodes[name].Address,
+				Pin: f.Nodes[name].Pin})
 		}
 		return reply, text(fmt.Sprintf("%s is paired: app, key %.12s…", n.Name, n.Pin)), nil
 	}
@@ -132,7 +136,8 @@ func admit(dir string, n offers.Newcomer, o pairOptions) (pairing.Reply, fmt.Str
 	if err != nil {
 		return pairing.Reply{}, nil, err
 	}
-	return pairing.Reply{Authorized: peers}, text(fmt.Sprintf("%s is paired: node at %s, key %.12s…", n.Name, node.Address, n.Pin)), nil
+	return pairing.Reply{Authorized: peers},
+		text(fmt.Sprintf("%s is paired: node at %s, key %.12s…", n.Name, node.Address, n.Pin)), nil
 }
 
 // codeAddress is what the code names: what was asked for, or the listener's own
@@ -160,7 +165,8 @@ func codeAddress(asked string, listening net.Addr) (string, error) {
 		}
 	}
 	if len(found) != 1 {
-		return "", fmt.Errorf("this machine has %d addresses (%s); say by --at which one the new one reaches", len(found), strings.Join(found, ", "))
+		return "", fmt.Errorf("this machine has %d addresses (%s); say by --at which one the new one reaches",
+			len(found), strings.Join(found, ", "))
 	}
 	return found[0], nil
 }
@@ -179,7 +185,8 @@ func showCode(w io.Writer, offer *offers.Offer, o pairOptions) error {
 	if o.app {
 		what = "On the phone, on the app's Pair screen, scan the picture or type:\n\n    "
 	}
-	_, err := fmt.Fprintf(w, "%s%s\n\nThe code is good for one, until %s. Whoever has it becomes %q: show it to nobody else.\n",
+	_, err := fmt.Fprintf(w, "%s%s\n\nThe code is good for one, until %s. Whoever has it becomes %q: show it to "+
+		"nobody else.\n",
 		what, offer.Code.Groups(), offer.Until.Format("15:04:05"), offer.Name)
 	if err != nil {
 		return fmt.Errorf("show code: %w", err)

@@ -62,11 +62,13 @@ func (c *counter) TxFailed(int, time.Duration, medium.MAC) {}
 
 func (r road) drive(t wire.Trial, seed uint64) (float64, error) {
 	car := t.Factors["car_unit"]
-	units := []string{car, map[string]string{"laptop-1": "laptop-2", "laptop-2": "laptop-1"}[car]} // of car and roadside
+	// of car and roadside
+	units := []string{car, map[string]string{"laptop-1": "laptop-2", "laptop-2": "laptop-1"}[car]}
 	cfg := medium.Config{Seed: seed, Standard: r.standard, Channel: 6, Propagation: r.propagation, RateMbps: r.rateMbps}
 	macs := []string{"02:00:00:00:00:01", "02:00:00:00:00:02"}
 	for i, unit := range units {
-		cfg.Nodes = append(cfg.Nodes, medium.NodeConfig{Name: fmt.Sprint("n", i), MAC: macs[i], TxPowerDbm: 20 + r.offsetDb[unit], NoiseFigureDb: 10, HeightM: 1.5})
+		cfg.Nodes = append(cfg.Nodes, medium.NodeConfig{Name: fmt.Sprint("n", i), MAC: macs[i],
+			TxPowerDbm: 20 + r.offsetDb[unit], NoiseFigureDb: 10, HeightM: 1.5})
 	}
 	drive, err := mobility.New(t.Course, *t.SpeedMps, t.Direction)
 	if err != nil {
@@ -118,7 +120,8 @@ func said(t *testing.T, o synthetic.Options) string {
 	if _, err := report.Write(synthetic.Run(t, o), &b); err != nil {
 		t.Fatal(err)
 	}
-	return html.UnescapeString(regexp.MustCompile(`(?s)<script.*?</script>|<style.*?</style>`).ReplaceAllString(b.String(), ""))
+	return html.UnescapeString(regexp.MustCompile(`(?s)<script.*?</script>|<style.*?</style>`).
+		ReplaceAllString(b.String(), ""))
 }
 
 // sentence is the first that begins so.
@@ -135,18 +138,20 @@ func sentence(t *testing.T, text, begins string) string {
 	return s
 }
 
-const null = "no difference can be told from noise"
+const null = "no significant difference was detected"
 
 // A hard disc with everybody in range: neither speed nor section does
 // anything. A 95 % interval leaves the truth out one time in twenty, so of the
 // four statements of several campaigns a few may be wrong, and no more: five
 // and more of 24 happen in one of 160 such tests.
 func TestPlaceboFindsNothing(t *testing.T) {
-	r := road{propagation: medium.PropagationConfig{Model: "disc", RangeM: 1000}, standard: medium.Standard80211b, rateMbps: 11}
+	r := road{propagation: medium.PropagationConfig{Model: "disc", RangeM: 1000}, standard: medium.Standard80211b,
+		rateMbps: 11}
 	found, statements := 0, 0
 	for seed := uint64(1); seed <= 6; seed++ {
 		text := said(t, synthetic.Options{Seed: seed, MB: r.drivenOn(t)})
-		for _, begins := range []string{"Section B against section A", "In section A, for each m/s faster", "In section B, for each m/s faster", "Whether speed acts differently"} {
+		for _, begins := range []string{"Section B against section A", "In section A, for each m/s faster",
+			"In section B, for each m/s faster", "Whether speed acts differently"} {
 			statements++
 			if s := sentence(t, text, begins); !strings.Contains(s, null) {
 				found++
@@ -161,18 +166,21 @@ func TestPlaceboFindsNothing(t *testing.T) {
 
 // weak is a road on which one laptop transmits at a quarter of the power.
 func weak() road {
-	return road{propagation: medium.PropagationConfig{Model: "two_ray_ground"}, standard: medium.Standard80211g, offsetDb: map[string]float64{"laptop-2": -6}}
+	return road{propagation: medium.PropagationConfig{Model: "two_ray_ground"}, standard: medium.Standard80211g,
+		offsetDb: map[string]float64{"laptop-2": -6}}
 }
 
 // Swapping the roles swaps the sender with them: the plan cannot tell section
 // from unit, and the report says so beside the effect that it shows.
 func TestSwappedRolesAreFlaggedAsConfounded(t *testing.T) {
 	text := said(t, synthetic.Options{Seed: 1, MB: weak().drivenOn(t)})
-	for _, want := range []string{"Not estimable apart from each other: section, unit that sends", "One hardware unit was in the car throughout",
+	for _, want := range []string{"Confounded, not estimable separately: section, unit that sends",
+		"One hardware unit was in the car throughout",
 		"a difference between the sections may be one between the units' transmitters, and the data cannot say which"} {
 		sentence(t, text, want)
 	}
-	if s := sentence(t, text, "Section B against section A"); !strings.Contains(s, "together with all that changed with the section") || !strings.Contains(s, " MB less ") {
+	if s := sentence(t, text, "Section B against section A"); !strings.Contains(s, "together with all that changed "+
+		"with the section") || !strings.Contains(s, " MB less ") {
 		t.Errorf("the weak unit's sections are compared as: %s", s)
 	}
 	if strings.Contains(text, "By the unit that sends") {
@@ -184,7 +192,8 @@ func TestSwappedRolesAreFlaggedAsConfounded(t *testing.T) {
 // the weak unit, and nothing of the section.
 func TestCrossedPlanFindsTheUnitAndNoSection(t *testing.T) {
 	for seed := uint64(1); seed <= 3; seed++ {
-		text := said(t, synthetic.Options{Seed: seed, Units: []string{"laptop-1", "laptop-2"}, Repetitions: 4, MB: weak().drivenOn(t),
+		text := said(t, synthetic.Options{Seed: seed, Units: []string{"laptop-1", "laptop-2"}, Repetitions: 4,
+			MB:     weak().drivenOn(t),
 			Change: func(t *wire.Trial) { t.Block = (t.Block + 1) / 2 }}) // a block holds both units
 		if s := sentence(t, text, "By the unit that sends (laptop-2 − laptop-1): "); !strings.Contains(s, " MB less ") {
 			t.Errorf("seed %d: the weak unit is not found: %s", seed, s)
@@ -196,11 +205,13 @@ func TestCrossedPlanFindsTheUnitAndNoSection(t *testing.T) {
 		// The spread of the interval is that of a straight line through a road on
 		// which the weak unit's link ends first; the estimate itself is none of it.
 		var mb float64
-		if _, err := fmt.Sscanf(strings.Replace(s[strings.Index(s, null)+len(null):], "−", "-", 1), ": %f MB", &mb); err != nil || math.Abs(mb) > 0.3 {
+		if _, err := fmt.Sscanf(strings.Replace(s[strings.Index(s, null)+len(null):], "−", "-", 1), ": %f MB",
+			&mb); err != nil || math.Abs(mb) > 0.3 {
 			t.Errorf("seed %d: the section is told to make %g MB of about 30 MB (%v)", seed, mb, err)
 		}
 		if strings.Contains(text, "Not estimable apart") {
-			t.Errorf("seed %d: the crossed plan is called confounded: %s", seed, sentence(t, text, "Not estimable apart"))
+			t.Errorf("seed %d: the crossed plan is called confounded: %s", seed,
+				sentence(t, text, "Not estimable apart"))
 		}
 		t.Logf("seed %d: %s | %s", seed, sentence(t, text, "By the unit that sends"), s)
 	}
@@ -211,7 +222,8 @@ func TestCrossedPlanFindsTheUnitAndNoSection(t *testing.T) {
 // 31/2 × 20 µs, long preamble 192 µs for data and ACK, 1536 bytes at
 // 11 Mbit/s, SIFS 10 µs, ACK of 14 bytes at 2 Mbit/s.
 func TestPlaceboLinkIsSaturated(t *testing.T) {
-	r := road{propagation: medium.PropagationConfig{Model: "disc", RangeM: 1000}, standard: medium.Standard80211b, rateMbps: 11}
+	r := road{propagation: medium.PropagationConfig{Model: "disc", RangeM: 1000}, standard: medium.Standard80211b,
+		rateMbps: 11}
 	trial := synthetic.Plan(synthetic.Options{Seed: 1, Speeds: []float64{5}, Repetitions: 1}).Trials[0]
 	mb, err := r.drive(trial, 1)
 	cycle := 50e-6 + 31.0/2*20e-6 + 192e-6 + 1536*8/11e6 + 10e-6 + 192e-6 + 14*8/2e6

@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/design"
-	"fieldmesh.dev/fieldmesh/controller/enough"
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/stats"
+	"fieldmesh.dev/fieldmesh/controller/stopping"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -141,8 +141,10 @@ func showPlanJSON(w io.Writer, c *plan.Campaign) error {
 	}
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
-	return encoder.Encode(planJSON{Campaign: c.Name, Title: c.Title, SHA256: c.SHA256, Nodes: c.Nodes, Factors: c.Factors,
-		Design: c.Design, Site: c.Site, Field: c.Field, Trials: trials, Estimate: c.Estimate(), Estimable: estimable(c, trials)})
+	return encoder.Encode(planJSON{Campaign: c.Name, Title: c.Title, SHA256: c.SHA256, Nodes: c.Nodes,
+		Factors: c.Factors,
+		Design:  c.Design, Site: c.Site, Field: c.Field, Trials: trials, Estimate: c.Estimate(),
+		Estimable: estimable(c, trials)})
 }
 
 func showPlan(w io.Writer, c *plan.Campaign) error {
@@ -227,26 +229,29 @@ func planTotals(w io.Writer, c *plan.Campaign, trials []wire.Trial, e plan.Estim
 		fmt.Fprintf(w, ", seed %d", c.Design.Seed)
 	}
 	fmt.Fprintf(w, "; at most %s a trial\n", counted(c.AttemptsMax, "attempt"))
-	planEnough(w, c, trials)
+	planStopWhen(w, c, trials)
 	fmt.Fprintf(w, "windows %s, drives %s (run-up, hold, lead, window, braking)\n", span(e.WindowS), span(e.DriveS))
 	fmt.Fprintf(w, "on a road %s, taking %.0f s between trials", span(e.RoadTotalS), e.Road.TrialS)
 	if e.Swaps > 0 {
 		fmt.Fprintf(w, " and %.0f s for each of %d changes of the node in the car", e.Road.SwapS, e.Swaps)
 	}
 	fmt.Fprintf(w, ", every trial accepted at once\n")
-	fmt.Fprintf(w, "in rehearsal %s in one world, taking %.0f s and %g s a node between trials\n", span(e.RehearsalS), e.Rehearsal.TrialS, e.Rehearsal.NodeS)
+	fmt.Fprintf(w, "in rehearsal %s in one field, taking %.0f s and %g s a node between trials\n", span(e.RehearsalS),
+		e.Rehearsal.TrialS, e.Rehearsal.NodeS)
 	if e.LongestM > 0 {
-		fmt.Fprintf(w, "road from %.0f m to %.0f m of the roadside node's mark; the longest strip is %.0f m, in trial %d\n",
+		fmt.Fprintf(w, "road from %.0f m to %.0f m of the roadside node's mark; the longest strip is %.0f m, in "+
+			"trial %d\n",
 			e.FromM, e.ToM, e.LongestM, e.LongestAt)
 	}
 	if c.NeedsSite() {
-		fmt.Fprintf(w, "on a road the gate needs trial.course.site_lat_deg and site_lon_deg, which this file does not give\n")
+		fmt.Fprintf(w, "on a road the gate needs trial.course.site_lat_deg and site_lon_deg, which this file does "+
+			"not give\n")
 	}
 }
 
-// planEnough says when the run would stop by itself.
-func planEnough(w io.Writer, c *plan.Campaign, trials []wire.Trial) {
-	e := c.Design.Enough
+// planStopWhen says when the run would stop by itself.
+func planStopWhen(w io.Writer, c *plan.Campaign, trials []wire.Trial) {
+	e := c.Design.StopWhen
 	if e == nil {
 		return
 	}
@@ -257,11 +262,12 @@ func planEnough(w io.Writer, c *plan.Campaign, trials []wire.Trial) {
 		wish = fmt.Sprintf("%g %% of the mean", *e.HalfWidthPercent)
 	}
 	what := "the mean"
-	if e.Of != plan.EnoughOfMean {
+	if e.Of != plan.StopOfMean {
 		what = "every difference between levels of " + e.Of
 	}
-	looks := enough.Plan(*e, wire.RunPlan{Trials: trials})
-	fmt.Fprintf(w, "stops once %s is known to ± %s: %s from block %d to block %d, together at %g %% confidence, which makes %.4g %% of each interval\n",
+	looks := stopping.Plan(*e, wire.RunPlan{Trials: trials})
+	fmt.Fprintf(w, "stops once %s is known to ± %s: %s from block %d to block %d, together at %g %% confidence, "+
+		"which makes %.4g %% of each interval\n",
 		what, wish, counted(looks.Count(), "look"), looks.First, looks.Last, 100*e.Confidence, 100*looks.Each())
 }
 
@@ -312,7 +318,7 @@ func effectTable(w io.Writer, e design.Estimable) error {
 func sessionsText(e design.Estimable) string {
 	how := map[string]string{
 		stats.GroupsInside: " that differ only as the effects do", stats.GroupsFixed: " with an effect each",
-		stats.GroupsRandom: " as a random effect", stats.GroupsNoise: " that cannot be told from noise",
+		stats.GroupsRandom: " as a random effect", stats.GroupsNoise: " that cannot be separated from noise",
 	}
 	return counted(e.Sessions, "session") + how[e.SessionsAs]
 }

@@ -33,7 +33,7 @@ func PreflightCommand() *cobra.Command {
 	var f preflightFlags
 	c := &cobra.Command{
 		Use:   "preflight FILE",
-		Short: "Hold every node of a fleet against what a campaign needs",
+		Short: "Check every node of a fleet against what a campaign needs",
 		Long: `Asks every node that the campaign in FILE names, and prints a table of every
 need with what was found, and the cure of each that is not met. Nothing is
 changed and nothing is driven. The exit status is not zero when a need is not
@@ -55,7 +55,8 @@ and does not fail; --time and --road-m have it checked.`,
 	c.Flags().StringVar(&f.fleet, "fleet", defaultFleet, "the fleet file")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print one JSON object instead of a table")
 	c.Flags().DurationVar(&f.time, "time", 0, "how long the road can be used, such as 2h30m")
-	c.Flags().BoolVar(&f.scan, "scan", false, "have every radio listen on the campaign's channels for others who use them")
+	c.Flags().BoolVar(&f.scan, "scan", false, "have every radio listen on the campaign's channels for others who "+
+		"use them")
 	c.Flags().Float64Var(&f.roadM, "road-m", 0, "metres of straight road that can be driven")
 	return c
 }
@@ -115,12 +116,14 @@ func printPreflight(out io.Writer, r preflight.Report, asJSON bool) error {
 
 // preflightTable is a line per need, with the cure under those that are not met.
 func preflightTable(out io.Writer, r preflight.Report) error {
-	words := map[string]string{preflight.Met: "ok", preflight.Unmet: "NOT MET", preflight.Unknown: "?", preflight.Unneeded: "-"}
+	words := map[string]string{preflight.Met: "ok", preflight.Unmet: "NOT MET", preflight.Unknown: "?",
+		preflight.Unneeded: "-"}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "NODE\tNEED\t\tFOUND") //nolint:errcheck // the writer keeps the error for Flush
 	unmet := 0
 	for _, i := range r.Items {
-		fmt.Fprintln(table, strings.Join([]string{orDash(i.Node), i.Need, words[i.State], i.Found}, "\t")) //nolint:errcheck // as above
+		// nolint:errcheck // as above
+		fmt.Fprintln(table, strings.Join([]string{orDash(i.Node), i.Need, words[i.State], i.Found}, "\t"))
 		switch {
 		case i.State == preflight.Unmet:
 			unmet++

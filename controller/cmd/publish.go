@@ -22,8 +22,10 @@ func PublishCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "publish RUN --influx URL",
 		Short: "Write a run's records to an InfluxDB",
-		Long: "Publish writes every record of the run, named or given as a folder, and what became of every judged attempt, to an InfluxDB 1.x, 2.x or 3. " +
-			"It can be repeated: the same records are the same points, also those that were written while the run went.",
+		Long: "Publish writes every record of the run, named or given as a folder, and the outcome of every judged " +
+			"attempt, to an InfluxDB 1.x, 2.x or 3. " +
+			"It can be repeated: the same records are the same points, also those that were written while the " +
+			"run went.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if flags.url == "" {
@@ -53,7 +55,8 @@ func publish(ctx context.Context, runs, given string, flags influxFlags, patienc
 
 // printPublished says how many records are there now, and what is not and why.
 func printPublished(out io.Writer, s influx.Summary, where string) error {
-	_, err := fmt.Fprintf(out, "%s and %s: %s\n", counted(int(s.Points), "record"), counted(int(s.Results), "result"), where)
+	_, err := fmt.Fprintf(out, "%s and %s: %s\n", counted(int(s.Points), "record"), counted(int(s.Results), "result"),
+		where)
 	note := func(n int64, format string, args ...any) {
 		if n > 0 && err == nil {
 			_, err = fmt.Fprintf(out, "  "+format+"\n", args...)
@@ -63,8 +66,9 @@ func printPublished(out io.Writer, s influx.Summary, where string) error {
 		note(1, "left out: %d of node %s, because no clock estimate tells their time", s.Undated[node], node)
 	}
 	note(s.Unknown, "left out: %d of kinds that this version does not know", s.Unknown)
-	note(s.Damaged, "left out: %d lines that are no record; see fieldmesh verify", s.Damaged)
-	note(s.Unreckoned, "left out: results of %d attempts that hold lines that are no record; see fieldmesh verify", s.Unreckoned)
+	note(s.Damaged, "left out: %d lines that are not records; see fieldmesh verify", s.Damaged)
+	note(s.Unreckoned, "left out: results of %d attempts that hold lines that are not records; see fieldmesh verify",
+		s.Unreckoned)
 	note(s.RefusedN, "refused by the database: %d, for example:", s.RefusedN)
 	for _, r := range s.Refused {
 		note(1, "  %s: %.120s", r.Reason, r.Line)

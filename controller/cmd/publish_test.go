@@ -24,8 +24,10 @@ func TestPublishRefuses(t *testing.T) {
 		{[]string{"publish", "--influx", "http://127.0.0.1:1"}, "accepts 1 arg"},
 		{[]string{"publish", "r", "--influx", "http://car:hunter2@h:8086"}, "give user and password apart"},
 		{[]string{"publish", "r", "--influx", "h:8086"}, "expected http://"},
-		{[]string{"publish", "r", "--influx", "http://127.0.0.1:1", "--user", "car", "--password-file", open}, "chmod 600"},
-		{[]string{"publish", "r", "--influx", "http://127.0.0.1:1", "--user", "car", "--password-file", open + ".none"}, "no such file"},
+		{[]string{"publish", "r", "--influx", "http://127.0.0.1:1", "--user", "car", "--password-file", open},
+			"chmod 600"},
+		{[]string{"publish", "r", "--influx", "http://127.0.0.1:1", "--user", "car", "--password-file", open + ".none"},
+			"no such file"},
 		{[]string{"publish", "r", "--influx", "http://127.0.0.1:1", "--patience", "1ms"}, "does not take records"},
 	} {
 		var out bytes.Buffer
@@ -34,7 +36,8 @@ func TestPublishRefuses(t *testing.T) {
 		root.SetOut(&out)
 		root.SetErr(&out)
 		err := root.ExecuteContext(t.Context())
-		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error()+out.String(), "hunter2") {
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error()+out.String(),
+			"hunter2") {
 			t.Errorf("%v: %v\n%s; want %q", c.args, err, out.String(), c.want)
 		}
 	}

@@ -43,7 +43,8 @@ not two whole ones: leave the site when it succeeds.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if f.verify && f.copyTo == "" {
-				return errors.New("--verify wants two copies: name where the second one is to be by --copy, best on another disk")
+				return errors.New("--verify wants two copies: name where the second one is to be by --copy, best on " +
+					"another disk")
 			}
 			f.resume = args[0]
 			s, err := resumeSession(f.runFlags)
@@ -51,20 +52,22 @@ not two whole ones: leave the site when it succeeds.`,
 				return err
 			}
 			err = s.pull(c, f)
-			return errors.Join(err, s.conclude(c.OutOrStdout()), s.close(), f.secondCopy(c.OutOrStdout(), s.archive.Dir()))
+			return errors.Join(err, s.conclude(c.OutOrStdout()), s.close(),
+				f.secondCopy(c.OutOrStdout(), s.archive.Dir()))
 		},
 	}
 	c.Flags().StringVar(&f.runs, "runs", "runs", "folder that holds the runs")
 	c.Flags().StringVar(&f.fleet, "fleet", defaultFleet, "the fleet file")
 	c.Flags().DurationVar(&f.patience, "patience", 5*time.Second, "how long to look for a node that does not answer")
 	c.Flags().StringVar(&f.copyTo, "copy", "", "folder for a second copy, best on another disk")
-	c.Flags().BoolVar(&f.verify, "verify", false, "fail unless both copies are as their checksums say")
+	c.Flags().BoolVar(&f.verify, "verify", false, "fail unless both copies match their checksums")
 	return c
 }
 
 func (s *session) pull(c *cobra.Command, f pullFlags) error {
 	if s.archive.Info().Place == archive.PlaceRehearsal {
-		return fmt.Errorf("pull %s: it was rehearsed, and its nodes end with their field; `fieldmesh rehearse --resume %s` goes on", s.plan.Run, s.archive.Dir())
+		return fmt.Errorf("pull %s: it was rehearsed, and its nodes end with their field; `fieldmesh rehearse "+
+			"--resume %s` goes on", s.plan.Run, s.archive.Dir())
 	}
 	fl, err := fleet.Load(f.fleet)
 	if err != nil {
@@ -86,7 +89,8 @@ func (s *session) pull(c *cobra.Command, f pullFlags) error {
 	case !found.Whole():
 		return fmt.Errorf("the run is not whole: %s; pull again when it can be had", found.Missing())
 	case left > 0:
-		_, err := fmt.Fprintf(c.OutOrStdout(), "%d of %d trials are decided; the nodes go on with the others, and `fieldmesh run --resume %s` drives them\n", accepted+givenUp, accepted+givenUp+left, s.archive.Dir())
+		_, err := fmt.Fprintf(c.OutOrStdout(), "%d of %d trials are decided; the nodes continue with the others, and "+
+			"`fieldmesh run --resume %s` drives them\n", accepted+givenUp, accepted+givenUp+left, s.archive.Dir())
 		return err
 	}
 	return s.archive.Finish()
@@ -125,11 +129,12 @@ func (f pullFlags) secondCopy(out io.Writer, dir string) error {
 	if sameDisk(dir, second) {
 		warning = "; they are on one disk, which may be lost as a whole"
 	}
-	_, err := fmt.Fprintf(out, "two copies are as their checksums say: %s and %s%s\n", dir, second, warning)
+	_, err := fmt.Fprintf(out, "both copies verified: %s and %s%s\n", dir, second, warning)
 	return err
 }
 
-// sameDisk tells whether two folders are on one file system, as far as it can be told.
+// sameDisk reports whether two folders are on one file system, as far as it can be
+// told.
 func sameDisk(a, b string) bool {
 	device := func(path string) (uint64, bool) {
 		info, err := os.Stat(path)

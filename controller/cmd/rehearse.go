@@ -15,7 +15,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/fleet"
 	"fieldmesh.dev/fieldmesh/controller/run"
 	"fieldmesh.dev/fieldmesh/internal/keys"
-	"fieldmesh.dev/fieldmesh/rehearsal/world"
+	"fieldmesh.dev/fieldmesh/rehearsal/field"
 )
 
 // agentBinary is the agent's program, found beside this one.
@@ -23,7 +23,7 @@ const agentBinary = "fieldmesh-agent"
 
 type rehearseFlags struct {
 	runFlags
-	worlds  int
+	fields  int
 	dir     string
 	agent   string
 	virtual virtualFlags
@@ -56,16 +56,18 @@ func RehearseCommand() *cobra.Command {
 				return err
 			}
 			var lanes []string
-			for i := range f.worlds {
-				lanes = append(lanes, laneName(i, f.worlds))
+			for i := range f.fields {
+				lanes = append(lanes, laneName(i, f.fields))
 			}
 			err = s.inFields(c.Context(), f, newProgress(c.OutOrStdout(), lanes).step)
 			return errors.Join(err, s.conclude(c.OutOrStdout()), s.close())
 		},
 	}
 	f.add(c)
-	c.Flags().IntVar(&f.worlds, "worlds", 1, "fields side by side that share the schedule; too many make trials late, and late ones are rejected")
-	c.Flags().StringVar(&f.dir, "world-dir", "/var/lib/fieldmesh/rehearsal", "folder for the fields' files, which stay there while a run is unfinished; unprivileged users must be able to enter it")
+	c.Flags().IntVar(&f.fields, "fields", 1, "fields side by side that share the schedule; too many make trials late, and late ones are rejected")
+	c.Flags().StringVar(&f.dir, "field-dir", "/var/lib/fieldmesh/rehearsal", "folder for the fields' files, which stay there while a run is unfinished; unprivileged users must be able to enter it")
+	rename(c, "worlds", "fields")
+	rename(c, "world-dir", "field-dir")
 	f.virtual.add(c)
 	c.Flags().StringVar(&f.agent, "agent", "", "the agent's program (default: "+agentBinary+" beside this program)")
 	return c
@@ -73,15 +75,15 @@ func RehearseCommand() *cobra.Command {
 
 // inFields creates the fields, drives the campaign in them, and takes them away.
 func (s *session) inFields(ctx context.Context, f rehearseFlags, watch func(run.Progress)) (err error) {
-	if f.worlds < 1 {
-		return fmt.Errorf("--worlds %d: at least one is needed", f.worlds)
+	if f.fields < 1 {
+		return fmt.Errorf("--fields %d: at least one is needed", f.fields)
 	}
-	if _, err := world.Sweep(""); err != nil {
+	if _, err := field.Sweep(""); err != nil {
 		return err
 	}
 	dir, err := filepath.Abs(filepath.Join(f.dir, filepath.Base(s.archive.Dir())))
 	if err != nil {
-		return fmt.Errorf("find --world-dir: %w", err)
+		return fmt.Errorf("find --field-dir: %w", err)
 	}
 	agent, err := installAgent(f, dir)
 	if err != nil {
@@ -110,7 +112,8 @@ func (s *session) inFields(ctx context.Context, f rehearseFlags, watch func(run.
 
 // startFields starts the fields that are asked for. What it returns to close
 // them is to be called even when it fails.
-func (s *session) startFields(ctx context.Context, end context.CancelCauseFunc, f rehearseFlags, dir, agent string, identity keys.Identity) ([]*run.Lane, func() error, error) {
+func (s *session) startFields(ctx context.Context, end context.CancelCauseFunc, f rehearseFlags, dir, agent string,
+	identity keys.Identity) ([]*run.Lane, func() error, error) {
 	var lanes []*run.Lane
 	var open []func() error
 	closeAll := func() error {
@@ -120,12 +123,13 @@ func (s *session) startFields(ctx context.Context, end context.CancelCauseFunc, 
 		}
 		return errors.Join(errs...)
 	}
-	for i := range f.worlds {
-		cfg, err := s.worldConfig(filepath.Join(dir, fmt.Sprintf("field%d", i)), agent, identity, filepath.Join(dir, "controller"))
+	for i := range f.fields {
+		cfg, err := s.fieldConfigOf(filepath.Join(dir, fmt.Sprintf("field%d", i)), agent, identity,
+			filepath.Join(dir, "controller"))
 		if err != nil {
 			return nil, closeAll, err
 		}
-		lane, closeField, err := s.startField(ctx, end, cfg, laneName(i, f.worlds))
+		lane, closeField, err := s.startField(ctx, end, cfg, laneName(i, f.fields))
 		if err != nil {
 			return nil, closeAll, err
 		}
@@ -183,32 +187,33 @@ func installAgent(f rehearseFlags, dir string) (string, error) {
 
 // startField starts one field and makes the lane that drives in it. A field
 // that ends by itself ends the run: its nodes will not come back.
-func (s *session) startField(ctx context.Context, end context.CancelCauseFunc, cfg world.Config, name string) (*run.Lane, func() error, error) {
+func (s *session) startField(ctx context.Context, end context.CancelCauseFunc, cfg field.Config,
+	name string) (*run.Lane, func() error, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, nil, fmt.Errorf("find this program: %w", err)
 	}
 	// Not ctx: an interrupt ends the run first, and then the field, in order.
-	field, err := world.Start(context.WithoutCancel(ctx), []string{self, "field", "serve"}, cfg)
+	started, err := field.Start(context.WithoutCancel(ctx), []string{self, "field", "serve"}, cfg)
 	if err != nil {
 		return nil, nil, err
 	}
-	fl, err := fleet.Load(field.Info().Fleet)
+	fl, err := fleet.Load(started.Info().Fleet)
 	if err != nil {
-		return nil, nil, errors.Join(err, field.Close())
+		return nil, nil, errors.Join(err, started.Close())
 	}
-	lane, closeLane, err := s.lane(name, fl, field)
+	lane, closeLane, err := s.lane(name, fl, started)
 	if err != nil {
-		return nil, nil, errors.Join(err, field.Close())
+		return nil, nil, errors.Join(err, started.Close())
 	}
 	closing, closed := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(closed)
 		select {
-		case <-field.Ended():
+		case <-started.Ended():
 			end(fmt.Errorf("the field ended by itself; `fieldmesh rehearse --resume %s` goes on", s.archive.Dir()))
 		case <-closing:
 		}
 	}()
-	return lane, func() error { close(closing); <-closed; closeLane(); return field.Close() }, nil
+	return lane, func() error { close(closing); <-closed; closeLane(); return started.Close() }, nil
 }

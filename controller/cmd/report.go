@@ -18,7 +18,8 @@ func ReportCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "report RUN",
 		Short: "Write a run's report and its table of numbers",
-		Long: "Report writes report.html, one file that opens without a network, and metrics.csv into the folder of the run, named or " +
+		Long: "Report writes report.html, one file that opens without a network, and metrics.csv into the folder of " +
+			"the run, named or " +
 			"given as a folder. It only reads what the run recorded, and can be repeated while the run goes.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -45,10 +46,14 @@ func ExportCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "export RUN",
 		Short: "Write a run's numbers, timelines and records for other programs",
-		Long: "Export writes metrics.csv (one number a line, with unit and definition), timelines.csv (every attempt at 10 Hz), " +
-			"records.ndjson (every record as it came), the same records as Parquet tables, one a kind, tracks.gpx and tracks.geojson, " +
-			"data-dictionary.md (what every column means) and ro-crate-metadata.json (what the run was, with every file's checksum) into the " +
-			"folder export of the run, or into another; with --captures the packet captures too. It holds one attempt at a time, however large " +
+		Long: "Export writes metrics.csv (one number a line, with unit and definition), timelines.csv (every attempt " +
+			"at 10 Hz), " +
+			"records.ndjson (every record as it came), the same records as Parquet tables, one a kind, tracks.gpx " +
+			"and tracks.geojson, " +
+			"data-dictionary.md (what every column means) and ro-crate-metadata.json (what the run was, with every " +
+			"file's checksum) into the " +
+			"folder export of the run, or into another; with --captures the packet captures too. It holds one " +
+			"attempt at a time, however large " +
 			"the run is. In CSV, a text that a spreadsheet would take for a formula begins with an apostrophe.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -65,7 +70,8 @@ func ExportCommand() *cobra.Command {
 	c.Flags().StringVar(&runs, "runs", "runs", "folder that holds the runs")
 	c.Flags().StringVar(&to, "to", "", "folder to write into (default: export in the run's folder)")
 	c.Flags().BoolVar(&o.Captures, "captures", false, "add the packet captures, pcapng, as they were taken")
-	c.Flags().BoolVar(&o.Redact, "redact", false, "give other people's radios made-up names, and leave out positions outside the measuring windows")
+	c.Flags().BoolVar(&o.Redact, "redact", false, "give other people's radios made-up names, and leave out positions "+
+		"outside the measuring windows")
 	return c
 }
 
@@ -88,8 +94,10 @@ func VerifyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "verify RUN",
 		Short: "Compare a run's files with their checksums",
-		Long: "Verify names every file of the run that is missing, changed, truncated, unreadable, or there without being named by a " +
-			"manifest, and ends with an error when there is one. A run that was not finished has no manifest of its own yet: that is said too.",
+		Long: "Verify names every file of the run that is missing, changed, truncated, unreadable, or there without " +
+			"being named by a " +
+			"manifest, and ends with an error when there is one. A run that was not finished has no manifest of its " +
+			"own yet: that is said too.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			dir := runFolder(runs, args[0])
@@ -108,7 +116,7 @@ func VerifyCommand() *cobra.Command {
 			if len(findings) > 0 {
 				return fmt.Errorf("verify %q: %s", dir, counted(len(findings), "finding"))
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "%s: every file is as its manifest says\n", dir)
+			_, err = fmt.Fprintf(c.OutOrStdout(), "%s: OK: all files match the manifest\n", dir)
 			return err
 		},
 	}

@@ -29,7 +29,7 @@ func TestReportExportAndVerifyOfARun(t *testing.T) {
 	dir := a.Dir()
 
 	out, err := typed(t, VerifyCommand(), dir)
-	if err != nil || !strings.Contains(out, "every file is as its manifest says") {
+	if err != nil || !strings.Contains(out, "OK: all files match the manifest") {
 		t.Fatalf("verify: %v\n%s", err, out)
 	}
 	out, err = typed(t, ReportCommand(), "--runs", filepath.Dir(dir), filepath.Base(dir))
@@ -89,7 +89,8 @@ func TestVerifyNamesTheFileAndFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err := typed(t, VerifyCommand(), a.Dir())
-	if err == nil || !strings.Contains(err.Error(), "1 finding") || !strings.Contains(out, "truncated trials/0001-a1/records/car.ndjson") {
+	if err == nil || !strings.Contains(err.Error(), "1 finding") ||
+		!strings.Contains(out, "truncated trials/0001-a1/records/car.ndjson") {
 		t.Errorf("got %v\n%s", err, out)
 	}
 	if _, err := typed(t, VerifyCommand(), filepath.Join(a.Dir(), "nothing-here")); err == nil {

@@ -18,14 +18,14 @@ import (
 var errNotRestored = errors.New("not every node was put back")
 
 // nodesRestoreCommand is `fieldmesh nodes restore [NODE...]`. Nodes that hold a
-// run go on with it when its controller has gone; this is how a person ends it.
+// run continue it when its controller has gone; this is how a person ends it.
 func nodesRestoreCommand(path *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "restore [NODE...]",
 		Short: "End what nodes are doing and put them back as they were",
 		Long: `Tells the named nodes, or all of the fleet, to end the run that they hold and to
 put back everything that it changed on them. What they have recorded stays
-there; a run that is ended so can still be gone on with by --resume.`,
+there; a run that is ended so can still be resumed by --resume.`,
 		RunE: func(c *cobra.Command, names []string) error {
 			f, err := fleet.Load(*path)
 			if err != nil {

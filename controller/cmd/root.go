@@ -25,8 +25,11 @@ func Root() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(RehearseCommand(), RunCommand(), FieldCommand(), PlanCommand(), PreflightCommand(), NodesCommand(), KeysCommand(),
-		VerifyCommand(), ReportCommand(), MetricsCommand(), ExportCommand(), PullCommand(), LiveCommand(), PublishCommand(), CollectCommand(), MergeCommand(), CalibrateCommand(), CompareCommand(), TopologyCommand(), SimulateRoutingCommand())
+	root.AddCommand(RehearseCommand(), RunCommand(), FieldCommand(), PlanCommand(), PreflightCommand(), NodesCommand(),
+		KeysCommand(),
+		VerifyCommand(), ReportCommand(), MetricsCommand(), ExportCommand(), PullCommand(), LiveCommand(),
+		PublishCommand(), CollectCommand(), MergeCommand(), CalibrateCommand(), CompareCommand(), TopologyCommand(),
+		SimulateRoutingCommand())
 	return root
 }
 
@@ -75,4 +78,15 @@ func besidesInterrupt(err error) []error {
 		return nil
 	}
 	return []error{err}
+}
+
+// renamed is a flag's former name: giving it is an error that says the present one.
+type renamed string
+
+func (renamed) String() string      { return "" }
+func (renamed) Type() string        { return "string" }
+func (to renamed) Set(string) error { return fmt.Errorf("it is --%s now", string(to)) }
+
+func rename(c *cobra.Command, from, to string) {
+	c.Flags().VarPF(renamed(to), from, "", "").Hidden = true
 }

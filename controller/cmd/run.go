@@ -18,7 +18,8 @@ func RunCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run FILE",
 		Short: "Run a campaign on the nodes of a fleet",
-		Long: "Run drives the campaign in FILE on real nodes. A run that was interrupted goes on with --resume RUN; FILE is then not needed.\n" +
+		Long: "Run drives the campaign in FILE on real nodes. A run that was interrupted is resumed with --resume " +
+			"RUN; FILE is then not needed.\n" +
 			"With --retry TRIAL it drives a trial again that was given up.",
 		Args: fileOrResume(&flags),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -28,7 +29,8 @@ func RunCommand() *cobra.Command {
 			}
 			err = s.onFleet(c, fleetFile, flags)
 			if c.Context().Err() != nil && !s.refused() {
-				c.PrintErrf("the nodes go on with the run by themselves: `fieldmesh run --resume %s` goes on with it here, `fieldmesh nodes restore` ends it there\n", s.archive.Dir())
+				c.PrintErrf("the nodes continue with the run by themselves: `fieldmesh run --resume %s` resumes it "+
+					"here, `fieldmesh nodes restore` ends it there\n", s.archive.Dir())
 			}
 			return errors.Join(err, s.conclude(c.OutOrStdout()), s.close())
 		},
@@ -80,7 +82,7 @@ func fileOrResume(flags *runFlags) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		switch {
 		case flags.resume != "" && len(args) > 0:
-			return fmt.Errorf("--resume goes on with the run's own campaign; leave %q out", args[0])
+			return fmt.Errorf("--resume continues with the run's own campaign; leave %q out", args[0])
 		case flags.resume == "" && len(flags.retry) > 0:
 			return errors.New("--retry drives a trial of a run again; name the run too, with --resume RUN")
 		case flags.why != "" && len(flags.retry) == 0:

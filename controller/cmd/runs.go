@@ -23,7 +23,7 @@ func explainRun(runs, given string, err error) error {
 	case errors.Is(err, archive.ErrLocked):
 		return fmt.Errorf("%w; wait for its end, or stop the fieldmesh that drives it", err)
 	case errors.Is(err, archive.ErrExists):
-		return fmt.Errorf("%w; go on with it by --resume %s, or give the new run another --name", err, given)
+		return fmt.Errorf("%w; continue it by --resume %s, or give the new run another --name", err, given)
 	}
 	return err
 }

@@ -42,12 +42,16 @@ type runFlags struct {
 func (f *runFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.runs, "runs", "runs", "folder that holds the runs")
 	c.Flags().StringVar(&f.name, "name", "", "name of the run (default: the campaign's name and the time)")
-	c.Flags().StringVar(&f.shard, "shard", "", "drive only a part, such as 2/3 for the second of three; fieldmesh merge puts them together")
-	c.Flags().StringVar(&f.scale, "scale", plan.FullScale, "drive the campaign at one of the scales that its file declares")
-	c.Flags().StringVar(&f.resume, "resume", "", "go on with this run: its folder or its name")
-	c.Flags().IntSliceVar(&f.retry, "retry", nil, "with --resume: drive this trial again though it was given up; may be given several times, or with commas between trials")
+	c.Flags().StringVar(&f.shard, "shard", "", "drive only a part, such as 2/3 for the second of three; fieldmesh "+
+		"merge puts them together")
+	c.Flags().StringVar(&f.scale, "scale", plan.FullScale, "drive the campaign at one of the scales that its file "+
+		"declares")
+	c.Flags().StringVar(&f.resume, "resume", "", "continue with this run: its folder or its name")
+	c.Flags().IntSliceVar(&f.retry, "retry", nil, "with --resume: drive this trial again though it was given up; may "+
+		"be given several times, or with commas between trials")
 	c.Flags().StringVar(&f.why, "why", "", "with --retry: why, for the run's journal and its report")
-	c.Flags().DurationVar(&f.patience, "patience", 20*time.Second, "how long to wait for GPS fixes and nodes before refusing")
+	c.Flags().DurationVar(&f.patience, "patience", 20*time.Second, "how long to wait for GPS fixes and nodes before "+
+		"refusing")
 	f.influx.add(c)
 }
 
@@ -66,11 +70,11 @@ type session struct {
 	campaign *plan.Campaign
 	plan     wire.RunPlan
 	log      *slog.Logger
-	runs     string // the folder of runs, for a new run; "" for one that is gone on with
+	runs     string // the folder of runs, for a new run; "" for one that is resumed
 	complete bool   // every trial is accepted or given up, and the archive closed
 }
 
-// openSession begins a run, or goes on with one.
+// openSession begins a run, or resumes one.
 func openSession(f runFlags, file, place string) (*session, error) {
 	if f.resume != "" {
 		return resumeSession(f)
@@ -83,8 +87,10 @@ func openSession(f runFlags, file, place string) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if shard != nil && c.Design.Enough != nil {
-		return nil, fmt.Errorf("--shard %s: the campaign stops when enough is known (design.enough), which no shard can tell alone; drive it whole, or take design.enough out", f.shard)
+	if shard != nil && c.Design.StopWhen != nil {
+		return nil, fmt.Errorf("--shard %s: the campaign stops when enough is known (design.stop_when), which "+
+			"no shard "+
+			"can tell alone; drive it whole, or take design.stop_when out", f.shard)
 	}
 	name := f.name
 	if name == "" {
@@ -104,7 +110,7 @@ func openSession(f runFlags, file, place string) (*session, error) {
 	}
 	folder = cmp.Or(folder, name)
 	a, err := archive.Create(filepath.Join(f.runs, folder), archive.RunInfo{Run: name, Shard: shard, Campaign: c.Name, CreatedWall: f.begun(), Clock: f.clock,
-		Paper: c.Paper, Scale: c.Scale, Enough: c.Design.Enough, Seed: p.Seed, Version: version.String(), Place: place,
+		Paper: c.Paper, Scale: c.Scale, Enough: c.Design.StopWhen, Seed: p.Seed, Version: version.String(), Place: place,
 		Site: siteSheet(c.Site), CampaignRaw: c.Raw, Movement: movement, Plan: p})
 	if err != nil {
 		return nil, explainRun(f.runs, folder, err)
@@ -142,7 +148,8 @@ func runPlan(c *plan.Campaign, name string, key []byte, place string) (wire.RunP
 			return p, err
 		}
 	} else if c.NeedsSite() {
-		return p, errors.New("a gate waits for a place, and the file does not say where the roadside node stands; give course.site_lat_deg and course.site_lon_deg")
+		return p, errors.New("a gate waits for a place, and the file does not say where the roadside node stands; " +
+			"give course.site_lat_deg and course.site_lon_deg")
 	}
 	for i := range p.Nodes {
 		p.Nodes[i].GoPort = wire.DefaultGoPort
@@ -150,7 +157,7 @@ func runPlan(c *plan.Campaign, name string, key []byte, place string) (wire.RunP
 	return p, p.Validate()
 }
 
-// refused tells whether this is a new run in which nothing has happened.
+// refused reports whether this is a new run in which nothing has happened.
 func (s *session) refused() bool { return s.runs != "" && s.archive.Empty() }
 
 // close ends the session. A new run that was refused before it began leaves
@@ -192,7 +199,7 @@ func resumeSession(f runFlags) (*session, error) {
 	if s := a.Info().Scale; s != nil {
 		scale = s.Name
 	}
-	c, err := plan.LoadAt(filepath.Join(dir, "campaign.yaml"), scale)
+	c, err := plan.ParseArchived(filepath.Join(dir, "campaign.yaml"), a.Info().CampaignRaw, scale)
 	if err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
@@ -248,7 +255,8 @@ func writeKey(runs, name string, key []byte) error {
 func readKey(runs, name string) ([]byte, error) {
 	b, err := os.ReadFile(keyPath(runs, name))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("resume run %s: its key is not at %s; a run can only be resumed where it was begun", name, keyPath(runs, name))
+		return nil, fmt.Errorf("resume run %s: its key is not at %s; a run can only be resumed where it was begun",
+			name, keyPath(runs, name))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("resume run %s: %w", name, err)
@@ -286,7 +294,8 @@ func (s *session) drive(ctx context.Context, lanes []*run.Lane, f runFlags, watc
 	}
 	accepted, givenUp, left := r.Counts()
 	if givenUp+left > 0 {
-		err = fmt.Errorf("run %s: %d of %d trials accepted, %s; `fieldmesh report %s` tells why, and --resume %[5]s --retry TRIAL drives a trial again",
+		err = fmt.Errorf("run %s: %d of %d trials accepted, %s; `fieldmesh report %s` tells why, and --resume %[5]s "+
+			"--retry TRIAL drives a trial again",
 			s.plan.Run, accepted, accepted+givenUp+left, r.GivenUp(), s.archive.Dir())
 	}
 	return errors.Join(err, forwarded(s.archive))

@@ -85,7 +85,8 @@ type simulateFlags struct {
 // SimulateRoutingCommand is `fieldmesh simulate-routing`: how long a routing
 // protocol takes to converge and what it costs each node, as nodes grow.
 func SimulateRoutingCommand() *cobra.Command {
-	f := simulateFlags{scale: simulation.Scale{Radio: simulation.DefaultRadio(), Feedback: true, FlowStart: 20 * time.Second, PacketBytes: 512}}
+	f := simulateFlags{scale: simulation.Scale{Radio: simulation.DefaultRadio(), Feedback: true,
+		FlowStart: 20 * time.Second, PacketBytes: 512}}
 	var names []string
 	for _, p := range simulatedProtocols() {
 		names = append(names, p.name)
@@ -108,7 +109,8 @@ func SimulateRoutingCommand() *cobra.Command {
 	flags.Float64Var(&f.speedKmh, "speed-kmh", 0, "highest speed of nodes that roam, km/h")
 	flags.DurationVar(&f.scale.Duration, "duration", time.Minute, "virtual time of each run")
 	flags.IntVar(&f.scale.Flows, "flows", 5, "constant flows between random nodes")
-	flags.DurationVar(&f.scale.PacketPeriod, "packet-every", 250*time.Millisecond, "time between a flow's packets of 512 bytes")
+	flags.DurationVar(&f.scale.PacketPeriod, "packet-every", 250*time.Millisecond, "time between a flow's packets of "+
+		"512 bytes")
 	flags.Float64Var(&f.scale.Radio.Loss, "loss", 0, "share of frames lost over any link, 0 to 1")
 	flags.Uint64Var(&f.scale.Seed, "seed", 1, "what all chance follows from")
 	flags.StringVar(&f.pcap, "pcap", "", "write the control packets of the last run to a file")
@@ -185,18 +187,22 @@ func (f *simulateFlags) run(proactive, last bool) (simulation.ScaleResult, error
 	return result, err
 }
 
-func printScale(w io.Writer, table *tabwriter.Writer, asJSON, first bool, r *simulation.ScaleResult, took time.Duration) error {
+func printScale(w io.Writer, table *tabwriter.Writer, asJSON, first bool, r *simulation.ScaleResult,
+	took time.Duration) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(r)
 	}
 	if first {
-		if _, err := fmt.Fprintln(table, "nodes\tneighbours\tconverged s\tdiscovery ms\tpackets/s\tbytes/s\tmessages/s a node\tdelivered\thops\tdelay ms\t× real time"); err != nil {
+		if _, err := fmt.Fprintln(table, "nodes\tneighbours\tconverged s\tdiscovery "+
+			"ms\tpackets/s\tbytes/s\tmessages/s a node\tdelivered\thops\tdelay ms\t× real time"); err != nil {
 			return err
 		}
 	}
 	_, err := fmt.Fprintf(table, "%d\t%.1f\t%s\t%s\t%.2f\t%.0f\t%s\t%s\t%s\t%s\t%.1f\n", r.Nodes, r.NeighborsMean,
-		known(r.ConvergedS, "%.1f", 1), known(r.DiscoveryMs, "%.1f", 1), r.PacketsPerS, r.BytesPerS, byKind(r.MessagesPerS),
-		known(r.DeliveredShare, "%.1f %%", 100), known(r.HopsMean, "%.1f", 1), known(r.DelayMs, "%.1f", 1), r.DurationS/took.Seconds())
+		known(r.ConvergedS, "%.1f", 1), known(r.DiscoveryMs, "%.1f", 1), r.PacketsPerS, r.BytesPerS,
+		byKind(r.MessagesPerS),
+		known(r.DeliveredShare, "%.1f %%", 100), known(r.HopsMean, "%.1f", 1), known(r.DelayMs, "%.1f", 1),
+		r.DurationS/took.Seconds())
 	return err
 }
 

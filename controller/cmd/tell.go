@@ -18,7 +18,7 @@ import (
 func keysTellCommand(dir *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "tell",
-		Short: "Tell every node which apps to let in",
+		Short: "Send every node the list of apps to let in",
 		Long: `Tells every node of the fleet which phones' apps to let in. It is done by itself
 when an app is paired or revoked; this is for nodes that were out of reach then.`,
 		Args: cobra.NoArgs,
@@ -65,7 +65,8 @@ func tellApps(ctx context.Context, w io.Writer, dir string) error {
 		}
 	}
 	if missed > 0 {
-		return fmt.Errorf("%d of %d nodes were not told; when they are in reach: fieldmesh keys tell --dir %s", missed, len(f.Nodes), dir)
+		return fmt.Errorf("%d of %d nodes were not told; when they are in reach: fieldmesh keys tell --dir %s", missed,
+			len(f.Nodes), dir)
 	}
 	return nil
 }

@@ -25,8 +25,10 @@ func TopologyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "topology RUN",
 		Short: "Draw the mesh of a trial at a moment, as its routing daemons knew it",
-		Long: "Topology draws, as SVG, the nodes of a trial, the links that their routing daemons knew of by their quality, and the way that\n" +
-			"the measured flow took, by what every node's kernel had as its next hop. --paths prints that way over the whole window instead.\n" +
+		Long: "Topology draws, as SVG, the nodes of a trial, the links that their routing daemons knew of by their " +
+			"quality, and the way that\n" +
+			"the measured flow took, by what every node's kernel had as its next hop. --paths prints that way over " +
+			"the whole window instead.\n" +
 			"It needs a trial whose routing protocol has a daemon.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -86,7 +88,8 @@ func (f *topologyFlags) read(a *archive.Archive) (*topology.Mesh, error) {
 	}
 	mesh := topology.Read(a.Info().Plan, t, records)
 	if mesh == nil || !mesh.HasDaemon() {
-		return nil, fmt.Errorf("trial %d attempt %d has no records of a routing daemon: its routing is %q", f.trial, at, t.Routing.Protocol)
+		return nil, fmt.Errorf("trial %d attempt %d has no records of a routing daemon: its routing is %q", f.trial, at,
+			t.Routing.Protocol)
 	}
 	return mesh, nil
 }

@@ -95,8 +95,8 @@ func (f *virtualFlags) find() (kernel.Kernel, error) {
 // kernel in virtual time. What needs no field is done out here: the campaign's
 // check, the database, the report.
 func rehearseVirtually(ctx context.Context, f rehearseFlags, file string, out io.Writer) error {
-	if f.worlds != 1 {
-		return fmt.Errorf("--worlds %d: in virtual time a field has one processor; drive parts side by side with --shard", f.worlds)
+	if f.fields != 1 {
+		return fmt.Errorf("--fields %d: in virtual time a field has one processor; drive parts side by side with --shard", f.fields)
 	}
 	k, err := f.virtual.find()
 	if err != nil {

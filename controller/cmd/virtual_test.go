@@ -11,7 +11,6 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/run"
-	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/kernel"
 )
@@ -116,7 +115,7 @@ func TestWhatIsToldInsideIsShownOutside(t *testing.T) {
 	trial := &wire.Trial{Number: 4}
 	for _, l := range []told{
 		{UptimeS: 1, Step: &run.Progress{Trial: trial, Attempt: 1, Phase: "running", Decided: 3, Total: 6}},
-		{UptimeS: 40, Step: &run.Progress{Trial: trial, Attempt: 1, Phase: "judged", Decided: 4, Total: 6, Verdict: &wire.Verdict{Outcome: verdict.Accepted}}},
+		{UptimeS: 40, Step: &run.Progress{Trial: trial, Attempt: 1, Phase: "judged", Decided: 4, Total: 6, Verdict: &wire.Verdict{Outcome: wire.Accepted}}},
 		{UptimeS: 41, Ended: &ended{Error: "one trial was given up"}},
 	} {
 		text, err := json.Marshal(l)

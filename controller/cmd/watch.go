@@ -51,7 +51,8 @@ type nodeProblem struct {
 // line is a report as a line.
 func (r nodeReport) line() nodeLine {
 	s := r.status
-	l := nodeLine{Node: r.node.Name, Unit: r.node.Unit, Labels: r.node.Labels, Reached: s.Node != "", Problems: []nodeProblem{}}
+	l := nodeLine{Node: r.node.Name, Unit: r.node.Unit, Labels: r.node.Labels, Reached: s.Node != "",
+		Problems: []nodeProblem{}}
 	if !l.Reached {
 		if r.err != nil {
 			l.Error = steady(r.err)
@@ -94,8 +95,10 @@ func stepped(v, step float64) *float64 {
 	return &v
 }
 
-// watchNodes asks every node again and again until ctx ends, which is no error.
-func watchNodes(ctx context.Context, f *fleet.Fleet, identity keys.Identity, every time.Duration, asJSON bool, out io.Writer) error {
+// watchNodes asks every node again and again until ctx ends, which is not an
+// error.
+func watchNodes(ctx context.Context, f *fleet.Fleet, identity keys.Identity, every time.Duration, asJSON bool,
+	out io.Writer) error {
 	clients := map[string]*fleet.Client{}
 	for name, n := range f.Nodes {
 		clients[name] = fleet.NewClient(identity, n)

@@ -13,8 +13,10 @@ import (
 )
 
 func reportOf(name string, battery float64, problems ...wire.Problem) nodeReport {
-	return nodeReport{node: fleet.Node{Name: name, Unit: "laptop-1", Labels: map[string]string{"seat": "front", "car": "blue"}},
-		status: wire.NodeStatus{Node: name, Version: "1", GPS: &wire.GPS{Mode: 3, Connected: true}, Problems: problems, Host: wire.HostStatus{Reached: true},
+	return nodeReport{node: fleet.Node{Name: name, Unit: "laptop-1", Labels: map[string]string{"seat": "front",
+		"car": "blue"}},
+		status: wire.NodeStatus{Node: name, Version: "1", GPS: &wire.GPS{Mode: 3, Connected: true}, Problems: problems,
+			Host:    wire.HostStatus{Reached: true},
 			Machine: &wire.Machine{BatteryPercent: &battery, BatteryState: "discharging", TemperatureC: new(51.0)}},
 		clock: &wire.Clock{WallOffsetNs: 12e6, UncertaintyNs: 1e6}}
 }
@@ -23,9 +25,11 @@ func TestWatchWritesALinePerChange(t *testing.T) {
 	var out bytes.Buffer
 	w := &nodeWatch{out: &out, asJSON: true, before: map[string]nodeLine{}}
 	at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	lost := nodeReport{node: fleet.Node{Name: "road"}, err: &fleet.NodeError{Node: "road", Doing: "ask status", Cure: "start it", Err: errors.New("no answer within 3.01s")}}
+	lost := nodeReport{node: fleet.Node{Name: "road"}, err: &fleet.NodeError{Node: "road", Doing: "ask status",
+		Cure: "start it", Err: errors.New("no answer within 3.01s")}}
 	again := lost
-	again.err = &fleet.NodeError{Node: "road", Doing: "ask status", Cure: "start it", Err: errors.New("no answer within 3.02s")}
+	again.err = &fleet.NodeError{Node: "road", Doing: "ask status", Cure: "start it",
+		Err: errors.New("no answer within 3.02s")}
 	for i, reports := range [][]nodeReport{
 		{reportOf("car", 80.2), lost},
 		{reportOf("car", 79.9), again}, // nothing that means anything
@@ -73,7 +77,8 @@ func TestWatchOfAPlainFilePrintsTheTableWhenSomethingChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := strings.Count(out.String(), "BATTERY"); n != 2 || !strings.Contains(out.String(), "car=blue seat=front") || !strings.Contains(out.String(), "20 %") || !strings.Contains(out.String(), "51 °C") {
+	if n := strings.Count(out.String(), "BATTERY"); n != 2 || !strings.Contains(out.String(), "car=blue seat=front") ||
+		!strings.Contains(out.String(), "20 %") || !strings.Contains(out.String(), "51 °C") {
 		t.Errorf("%d tables:\n%s", n, out.String())
 	}
 	if strings.Contains(out.String(), "\x1b") {

@@ -208,7 +208,8 @@ func (t *Table) note() {
 		say("both are of one kind of place: %s", t.A.Place)
 	}
 	if t.B.Place == archive.PlaceRehearsal {
-		say("a rehearsal is no evidence about velocity: what speed and distance do to the radio there is what its section field put into it")
+		say("a rehearsal is no evidence about velocity: what speed and distance do to the radio there is what its " +
+			"section field put into it")
 	}
 	if s, u := scaleOf(t.A), scaleOf(t.B); s != u {
 		say("they were driven at different scales: %s and %s", s, u)

@@ -19,14 +19,16 @@ func by(mb float64) func(wire.Trial, *rand.Rand) float64 {
 
 func TestDifferencesOfARoadAndItsRehearsal(t *testing.T) {
 	speeds := []float64{2.8, 16.7}
-	road := synthetic.Run(t, synthetic.Options{Seed: 1, Speeds: speeds, Repetitions: 3, Place: "road", NoField: true, MB: by(10)})
+	road := synthetic.Run(t, synthetic.Options{Seed: 1, Speeds: speeds, Repetitions: 3, Place: "road", NoField: true,
+		MB: by(10)})
 	// Much more than on the road when slow, a little more when fast.
-	rehearsal := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: speeds, Repetitions: 3, MB: func(t wire.Trial, noise *rand.Rand) float64 {
-		if *t.SpeedMps == speeds[0] {
-			return by(15)(t, noise)
-		}
-		return by(11)(t, noise)
-	}})
+	rehearsal := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: speeds, Repetitions: 3,
+		MB: func(t wire.Trial, noise *rand.Rand) float64 {
+			if *t.SpeedMps == speeds[0] {
+				return by(15)(t, noise)
+			}
+			return by(11)(t, noise)
+		}})
 	table, err := compare.Runs(road, rehearsal)
 	if err != nil {
 		t.Fatal(err)
@@ -37,8 +39,8 @@ func TestDifferencesOfARoadAndItsRehearsal(t *testing.T) {
 			continue
 		}
 		found++
-		// 11, 12 and 13 MB against 16, 17 and 18 in 10 s are 4 Mbit/s more, against
-		// 12, 13 and 14 they are 0.8. Each mean has a standard error of 0.8 ÷ √3; with 2 + 2 degrees of freedom t is 2.776.
+		// 11, 12 and 13 MB against 16, 17 and 18 in 10 s are 4 Mbit/s more, against 12, 13 and 14 they are 0.8. Each
+		// mean has a standard error of 0.8 ÷ √3; with 2 + 2 degrees of freedom t is 2.776.
 		apart := 4.0
 		if strings.Contains(d.Cell, "speed_mps 16.7") {
 			apart = 0.8
@@ -60,7 +62,8 @@ func TestDifferencesOfARoadAndItsRehearsal(t *testing.T) {
 	if err := table.Write(&text); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"signal_mean_dbm, dBm", "+4.00 ± 1.81  higher", "+0.80 ± 1.81  not told apart", "no evidence about velocity"} {
+	for _, want := range []string{"signal_mean_dbm, dBm", "+4.00 ± 1.81  higher", "+0.80 ± 1.81  not told apart",
+		"no evidence about velocity"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%q is not said:\n%s", want, text.String())
 		}

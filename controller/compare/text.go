@@ -8,7 +8,8 @@ import (
 
 // Write tells the comparison to a person.
 func (t *Table) Write(w io.Writer) error {
-	if _, err := fmt.Fprintf(w, "%s (%s) and %s (%s), accepted trials; mean ± half of its 95 %% interval (number of trials)\n\n", t.A.Run, t.A.Place, t.B.Run, t.B.Place); err != nil {
+	if _, err := fmt.Fprintf(w, "%s (%s) and %s (%s), accepted trials; mean ± half of its 95 %% interval (number of "+
+		"trials)\n\n", t.A.Run, t.A.Place, t.B.Run, t.B.Place); err != nil {
 		return err
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -16,7 +17,8 @@ func (t *Table) Write(w io.Writer) error {
 		return err
 	}
 	for _, d := range t.Differences {
-		if _, err := fmt.Fprintf(table, "%s\t%s, %s\t%s\t%s\t%s\t%s\n", d.Cell, d.Number.Name, d.Number.Unit, d.A.told(), d.B.told(), d.told(), d.surely()); err != nil {
+		if _, err := fmt.Fprintf(table, "%s\t%s, %s\t%s\t%s\t%s\t%s\n", d.Cell, d.Number.Name, d.Number.Unit,
+			d.A.told(), d.B.told(), d.told(), d.surely()); err != nil {
 			return err
 		}
 	}
@@ -51,7 +53,7 @@ func (d Difference) told() string {
 	return fmt.Sprintf("%+.2f ± %.2f", *d.Apart, *d.HalfWide)
 }
 
-// surely says whether zero lies outside of the interval.
+// surely reports whether zero lies outside of the interval.
 func (d Difference) surely() string {
 	switch {
 	case d.HalfWide == nil:

@@ -4,7 +4,8 @@ import "slices"
 
 // words are what a campaign may ask about besides its factors.
 func words() map[string]string {
-	return map[string]string{"speed": Speed, "section": Section, "interaction": Interaction, "sender_unit": Sender, "car_unit": Unit, "direction": Direction}
+	return map[string]string{"speed": Speed, "section": Section, "interaction": Interaction, "sender_unit": Sender,
+		"car_unit": Unit, "direction": Direction}
 }
 
 // Words lists what a campaign may ask about besides its factors.

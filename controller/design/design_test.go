@@ -16,7 +16,8 @@ func nodes() []wire.PlanNode {
 
 // cell is a trial of a block: who is in the car, who sends, and how fast it is.
 func cell(block int, car, section string, mps float64, factors ...string) wire.Trial {
-	t := wire.Trial{Block: block, Repetition: block, Car: car, Roadside: "bravo", SpeedMps: &mps, Factors: map[string]string{"section": section}}
+	t := wire.Trial{Block: block, Repetition: block, Car: car, Roadside: "bravo", SpeedMps: &mps,
+		Factors: map[string]string{"section": section}}
 	if car == "bravo" {
 		t.Roadside = "alpha"
 	}
@@ -69,7 +70,8 @@ func (e Estimable) warns(t *testing.T, words ...string) {
 func TestSwappedIsConfoundedAndCrossedIsNot(t *testing.T) {
 	swapped := Judge(nodes(), schedule(3, []string{"alpha"}, 2, 5), nil)
 	section, sender := swapped.effect(t, Section), swapped.effect(t, Sender)
-	if !slices.Equal(section.ConfoundedWith, []string{Sender}) || !slices.Equal(sender.ConfoundedWith, []string{Section}) || !section.Own || sender.Own {
+	if !slices.Equal(section.ConfoundedWith, []string{Sender}) || !slices.Equal(sender.ConfoundedWith,
+		[]string{Section}) || !section.Own || sender.Own {
 		t.Errorf("section %+v, sender %+v", section, sender)
 	}
 	swapped.warns(t, "confounded: section, unit that sends change together", "a factor car_unit")
@@ -91,7 +93,8 @@ func TestSwappedIsConfoundedAndCrossedIsNot(t *testing.T) {
 func TestWhatAPlanIsWarnedOf(t *testing.T) {
 	once := Judge(nodes(), schedule(1, []string{"alpha"}, 2, 5), []string{"speed"})
 	once.warns(t, "uses up all 4 trials", "one repetition", "asks about speed, of which there is no interval")
-	Judge(nodes(), schedule(2, []string{"alpha"}, 5), []string{"speed"}).warns(t, "few residual degrees of freedom (1)", "two repetitions",
+	Judge(nodes(), schedule(2, []string{"alpha"}, 5), []string{"speed"}).warns(t, "few residual degrees of freedom (1)",
+		"two repetitions",
 		"asks about speed, which does not vary")
 	var byTrial []wire.Trial
 	for b := range 4 {
@@ -119,19 +122,22 @@ func TestWhatAPlanIsWarnedOf(t *testing.T) {
 func TestAFactorsNameDoesNotMatter(t *testing.T) {
 	var passes []Pass
 	for _, trial := range schedule(2, []string{"alpha"}, 2, 5) {
-		trial.Factors = map[string]string{"side": trial.Factors["section"], "pace": fmt.Sprint(*trial.SpeedMps), "tcp": map[float64]string{2: "reno", 5: "vegas"}[*trial.SpeedMps]}
+		trial.Factors = map[string]string{"side": trial.Factors["section"], "pace": fmt.Sprint(*trial.SpeedMps),
+			"tcp": map[float64]string{2: "reno", 5: "vegas"}[*trial.SpeedMps]}
 		passes = append(passes, Of(nodes(), trial))
 	}
 	if got := FurtherFactors(passes); !slices.Equal(got, []string{"tcp"}) {
 		t.Errorf("further factors %v, want tcp", got)
 	}
-	if got := Asked([]string{"pace", "side", "tcp", "interaction"}, passes); !slices.Equal(got, []string{Speed, Section, "tcp", Interaction}) {
+	if got := Asked([]string{"pace", "side", "tcp", "interaction"}, passes); !slices.Equal(got,
+		[]string{Speed, Section, "tcp", Interaction}) {
 		t.Errorf("asked %v", got)
 	}
 	if got := Asked(nil, passes); !slices.Equal(got, []string{Speed, Section, "tcp"}) {
 		t.Errorf("asked by default %v", got)
 	}
-	if got := Asked(nil, passesOf(nodes(), schedule(2, []string{"alpha", "bravo"}, 5))); !slices.Equal(got, []string{Section, Sender, Unit}) {
+	if got := Asked(nil, passesOf(nodes(), schedule(2, []string{"alpha", "bravo"}, 5))); !slices.Equal(got,
+		[]string{Section, Sender, Unit}) {
 		t.Errorf("asked by default of units that change places %v", got)
 	}
 }
@@ -141,7 +147,8 @@ func TestAFactorThatGoesWithSpeedIsConfoundedWithIt(t *testing.T) {
 	for i := range trials {
 		trials[i].Factors["tcp"] = map[float64]string{2: "reno", 5: "vegas"}[*trials[i].SpeedMps]
 	}
-	Judge(nodes(), trials, nil).warns(t, "confounded: speed, tcp change together", "asks about tcp, of which there is no estimate of its own")
+	Judge(nodes(), trials, nil).warns(t, "confounded: speed, tcp change together", "asks about tcp, of which there "+
+		"is no estimate of its own")
 }
 
 func TestSessionsEndWithTheUnitAndWithAPause(t *testing.T) {

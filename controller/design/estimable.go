@@ -172,7 +172,9 @@ func (e *Estimable) warnConfounded() {
 		if slices.Contains(all, Section) && (slices.Contains(all, Sender) || slices.Contains(all, Unit)) {
 			cure = "; a factor car_unit that puts either unit into the car, crossed with the section, tells them apart"
 		}
-		e.warn("confounded: %s change together, so that an effect of one cannot be told from one of the others%s", what, cure)
+		e.warn("confounded: %s change together, so that the effect of one cannot be separated from those of the "+
+			"others%s", what,
+			cure)
 	}
 }
 
@@ -185,14 +187,17 @@ func (e *Estimable) warnFew(passes []Pass) {
 	case df == 0:
 		e.warn("the model uses up all %d trials: no effect has an interval; drive more repetitions", e.Trials)
 	case df < fewDF:
-		e.warn("few residual degrees of freedom (%d): an interval reaches %.1f standard errors to either side, with many it is 2; drive more repetitions",
+		e.warn("few residual degrees of freedom (%d): an interval reaches %.1f standard errors to either side, with "+
+			"many it is 2; drive more repetitions",
 			df, stats.TQuantile(stats.Confidence, float64(df)))
 	default:
 		e.warnFewForSome()
 	}
 	switch len(blocks(passes)) {
 	case 1:
-		e.warn("one repetition: no cell is driven twice, so that noise cannot be told from what the model leaves out, and no cell has an interval of its own")
+		e.warn("one repetition: no cell is driven twice, so that noise cannot be separated from what the model " +
+			"leaves " +
+			"out, and no cell has an interval of its own")
 	case 2:
 		e.warn("two repetitions: no cell has an interval of its own, which takes three")
 	}
@@ -208,7 +213,8 @@ func (e *Estimable) warnFewForSome() {
 		}
 	}
 	if len(few) > 0 {
-		e.warn("as few as %.0f degrees of freedom for %s, should sessions differ much: an interval then reaches %.1f standard errors to either side, with many it is 2",
+		e.warn("as few as %.0f degrees of freedom for %s, should sessions differ much: an interval then reaches %.1f "+
+			"standard errors to either side, with many it is 2",
 			least, strings.Join(few, ", "), stats.TQuantile(stats.Confidence, least))
 	}
 }
@@ -219,12 +225,14 @@ func blocks(passes []Pass) []string {
 
 func (e *Estimable) warnSessions(passes []Pass) {
 	if e.Sessions > len(levels(passes, unit))*len(blocks(passes)) {
-		e.warn("another unit is put into the car before %d of %d trials, and each time begins a session, which has something of its own; with design.whole_plots: [car_unit] each unit is in the car once a block",
+		e.warn("another unit is put into the car before %d of %d trials, and each time begins a session, which has "+
+			"something of its own; with design.whole_plots: [car_unit] each unit is in the car once a block",
 			e.Sessions-1, e.Trials)
 	}
 	for _, f := range e.Effects {
 		if f.Between && f.DFMin == nil && e.ResidualDF > 0 {
-			e.warn("%s differs only from session to session, of which there are %d: too few for an interval; drive more repetitions", f.Name, e.Sessions)
+			e.warn("%s differs only from session to session, of which there are %d: too few for an interval; drive "+
+				"more repetitions", f.Name, e.Sessions)
 		}
 	}
 }

@@ -44,22 +44,29 @@ func writeCrate(w io.Writer, run archive.RunInfo, dir string, files []file) erro
 	}
 	const software, action = "#fieldmesh", "#run"
 	head := []entity{
-		{"@id": crateFile, "@type": "CreativeWork", "about": ref("./"), "conformsTo": ref("https://w3id.org/ro/crate/1.1")},
+		{"@id": crateFile, "@type": "CreativeWork", "about": ref("./"),
+			"conformsTo": ref("https://w3id.org/ro/crate/1.1")},
 		{
-			"@id": "./", "@type": "Dataset", "name": fmt.Sprintf("Fieldmesh run %s of campaign %s", run.Run, run.Campaign),
-			"description":   "Throughput of TCP over a moving ad hoc network: records, tables and tracks of one run (" + run.Place + ").",
-			"datePublished": run.CreatedWall.UTC().Format(time.RFC3339), "identifier": run.Run, "hasPart": parts, "mentions": ref(action),
+			"@id": "./", "@type": "Dataset", "name": fmt.Sprintf("Fieldmesh run %s of campaign %s", run.Run,
+				run.Campaign),
+			"description": "Throughput of TCP over a moving ad hoc network: records, tables and tracks of one run (" +
+				run.Place + ").",
+			"datePublished": run.CreatedWall.UTC().Format(time.RFC3339), "identifier": run.Run, "hasPart": parts,
+			"mentions": ref(action),
 		},
 		{"@id": software, "@type": "SoftwareApplication", "name": "Fieldmesh", "softwareVersion": version.String()},
 		{
-			"@id": action, "@type": "CreateAction", "name": "run " + run.Run, "startTime": run.CreatedWall.UTC().Format(time.RFC3339),
+			"@id": action, "@type": "CreateAction", "name": "run " + run.Run,
+			"startTime":  run.CreatedWall.UTC().Format(time.RFC3339),
 			"instrument": ref(software), "result": ref("./"),
-			"description": fmt.Sprintf("campaign %s, place %s, seed %d, driven by Fieldmesh %s", run.Campaign, run.Place, run.Seed, run.Version),
+			"description": fmt.Sprintf("campaign %s, place %s, seed %d, driven by Fieldmesh %s", run.Campaign,
+				run.Place, run.Seed, run.Version),
 		},
 	}
 	e := json.NewEncoder(w)
 	e.SetIndent("", " ")
-	if err := e.Encode(entity{"@context": "https://w3id.org/ro/crate/1.1/context", "@graph": append(head, graph...)}); err != nil {
+	if err := e.Encode(entity{"@context": "https://w3id.org/ro/crate/1.1/context",
+		"@graph": append(head, graph...)}); err != nil {
 		return fmt.Errorf("describe the run: %w", err)
 	}
 	return nil

@@ -12,11 +12,15 @@ import (
 
 const dictionaryHead = `# Data dictionary
 
-Every table of ` + "`records/`" + ` holds the records of one kind, one a row. (node, epoch, seq) names a record. A value that is not
+Every table of ` + "`records/`" +
+	` holds the records of one kind, one a row. (node, epoch, seq) names a record. A value that is not
 known is absent (null), never zero. Times are of the node's own boot clock; what lies between the clocks of two nodes, with
-its uncertainty, is in ` + "`records/clock.parquet`" + `. The numbers of ` + "`metrics.csv`" + ` carry unit and definition in their own lines.
-` + "`trials.csv`" + ` says of every attempt what was planned and what became of it: ` + "`target_mps`" + ` is the car's speed as planned, in m/s,
-` + "`duration_s`" + ` the length of the measuring window, ` + "`pass`" + ` says ` + "`calibration`" + ` of what answers no question of the campaign's, and a
+its uncertainty, is in ` + "`records/clock.parquet`" + `. The numbers of ` + "`metrics.csv`" +
+	` carry unit and definition in their own lines.
+` + "`trials.csv`" + ` says of every attempt what was planned and what happened to it: ` + "`target_mps`" +
+	` is the car's speed as planned, in m/s,
+` + "`duration_s`" + ` the length of the measuring window, ` + "`pass`" + ` says ` + "`calibration`" +
+	` of what answers no question of the campaign's, and a
 column that has a factor's name its level. A trial has as many attempts as it took: (trial, attempt) is the key of every table, and
 only attempts whose ` + "`counts`" + ` is 1 are results: accepted, no calibration, and driven before the run had enough. ` + "`counts`" + ` is
 absent while an attempt is not judged.
@@ -31,7 +35,8 @@ func writeDictionary(w io.Writer, tables []string, unknown map[string]int) error
 		if !slices.Contains(tables, fileOf(m.Name)) {
 			continue
 		}
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| column | type | unit | meaning |\n|---|---|---|---|\n", fileOf(m.Name), m.Meaning)
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| column | type | unit | meaning |\n|---|---|---|---|\n", fileOf(m.Name),
+			m.Meaning)
 		for _, c := range columnsOf(m) {
 			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c.Name, c.Type, c.Unit, c.Meaning)
 		}
@@ -40,7 +45,8 @@ func writeDictionary(w io.Writer, tables []string, unknown map[string]int) error
 		}
 	}
 	for _, kind := range slices.Sorted(maps.Keys(unknown)) {
-		fmt.Fprintf(&b, "\nRecords of kind `%s` (%d) are of no table that this version knows; they are in `records.ndjson`.\n",
+		fmt.Fprintf(&b, "\nRecords of kind `%s` (%d) are of no table that this version knows; they are in "+
+			"`records.ndjson`.\n",
 			strings.ReplaceAll(kind, "`", "'"), unknown[kind])
 	}
 	_, err := io.WriteString(w, b.String())

@@ -36,7 +36,8 @@ type Options struct {
 // holds what it held before.
 func Run(a *archive.Archive, to string, o Options) (paths []string, err error) {
 	if o.Redact && o.Captures {
-		return nil, errors.New("export: captures hold the addresses of other people's radios and cannot be redacted; export them apart")
+		return nil, errors.New("export: captures hold the addresses of other people's radios and cannot be redacted; " +
+			"export them apart")
 	}
 	from := lines{a: a}
 	if o.Redact {
@@ -76,11 +77,13 @@ func write(from lines, dir string, captures bool) ([]string, error) {
 	files := []file{
 		{"metrics.csv", "Every number of every attempt, one a line, with its unit and definition.", "text/csv",
 			func(w io.Writer) error { return metrics.StreamCSV(w, a) }},
-		{"trials.csv", "Every attempt, one a line: what it was, who sent to whom, what became of it. Each factor is a column.", "text/csv",
+		{"trials.csv", "Every attempt, one a line: what it was, who sent to whom, what happened to it. Each factor " +
+			"is a column.", "text/csv",
 			func(w io.Writer) error { return writeTrials(w, a) }},
 		{"timelines.csv", "Every attempt's window at 10 Hz.", "text/csv",
 			func(w io.Writer) error { return metrics.StreamTimelinesCSV(w, a) }},
-		{"records.ndjson", "Every record as it came from its node, one JSON object a line.", "application/x-ndjson", from.copy},
+		{"records.ndjson", "Every record as it came from its node, one JSON object a line.", "application/x-ndjson",
+			from.copy},
 		{"tracks.gpx", "Every node's GPS track in every attempt.", "application/gpx+xml",
 			func(w io.Writer) error { return writeTracks(w, from, gpx{}) }},
 		{"tracks.geojson", "The same tracks as GeoJSON.", "application/geo+json",
@@ -108,7 +111,8 @@ func write(from lines, dir string, captures bool) ([]string, error) {
 		return nil, err
 	}
 	for _, name := range tables {
-		files = append(files, file{name, "The records of one kind, one a row; see data-dictionary.md.", "application/vnd.apache.parquet", nil})
+		files = append(files, file{name, "The records of one kind, one a row; see data-dictionary.md.",
+			"application/vnd.apache.parquet", nil})
 	}
 	dictionary := file{"data-dictionary.md", "What every column means, with its type and unit.", "text/markdown",
 		func(w io.Writer) error { return writeDictionary(w, tables, unknown) }}
@@ -141,7 +145,8 @@ func capturesOf(a *archive.Archive) (files []file, err error) {
 			}
 			files = append(files, file{
 				filepath.Join("captures", fmt.Sprintf("%04d-a%d-%s.pcapng", at.Trial, at.Attempt, node)),
-				fmt.Sprintf("Packets at %s in trial %d, attempt %d.", node, at.Trial, at.Attempt), "application/x-pcapng",
+				fmt.Sprintf("Packets at %s in trial %d, attempt %d.", node, at.Trial, at.Attempt),
+				"application/x-pcapng",
 				func(w io.Writer) (err error) {
 					f, err := a.OpenCapture(at.TrialKey, node)
 					if err != nil {

@@ -30,14 +30,16 @@ func exported(t *testing.T) (*archive.Archive, string) {
 	const packets = "the bytes of a capture"
 	k := wire.TrialKey{Trial: 1, Attempt: 1}
 	path := filepath.Join(a.Dir(), archive.CapturePath(k, "car"))
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(packets), 0o644)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(packets), 0o644)); err !=
+		nil {
 		t.Fatal(err)
 	}
 	paths, err := Run(a, dir, Options{Captures: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := os.ReadFile(filepath.Join(dir, "captures/0001-a1-car.pcapng")); err != nil || string(got) != packets {
+	if got, err := os.ReadFile(filepath.Join(dir, "captures/0001-a1-car.pcapng")); err != nil ||
+		string(got) != packets {
 		t.Errorf("the capture: %q, %v", got, err)
 	}
 	for _, p := range paths {
@@ -111,7 +113,8 @@ func TestTablesHoldEveryRecordAndNothingElse(t *testing.T) {
 			continue
 		}
 		for i, r := range records {
-			if got := rows[i]; got["node"].String() != r.Node || got["seq"].Uint64() != r.Seq || got["t_boot_ns"].Int64() != r.TBootNs ||
+			if got := rows[i]; got["node"].String() != r.Node || got["seq"].Uint64() != r.Seq ||
+				got["t_boot_ns"].Int64() != r.TBootNs ||
 				got["trial"].Int64() != int64(r.Trial) {
 				t.Fatalf("%s, row %d: %v of record %+v", filepath.Base(path), i, got, r.Header)
 			}
@@ -187,11 +190,13 @@ func TestTracksAreGPXAndGeoJSON(t *testing.T) {
 	for i, track := range g.Tracks {
 		f := j.Features[i]
 		if len(track.Points) != len(f.Geometry.Coordinates) || len(f.Properties.TimesUTC) != len(track.Points) {
-			t.Fatalf("%s: %d points, %d coordinates, %d times", track.Name, len(track.Points), len(f.Geometry.Coordinates), len(f.Properties.TimesUTC))
+			t.Fatalf("%s: %d points, %d coordinates, %d times", track.Name, len(track.Points),
+				len(f.Geometry.Coordinates), len(f.Properties.TimesUTC))
 		}
 		for k, p := range track.Points {
 			at := f.Geometry.Coordinates[k]
-			if p.Lon != at[0] || p.Lat != at[1] || f.Properties.SpeedMps[k] == nil || p.Speed != *f.Properties.SpeedMps[k] {
+			if p.Lon != at[0] || p.Lat != at[1] || f.Properties.SpeedMps[k] == nil ||
+				p.Speed != *f.Properties.SpeedMps[k] {
 				t.Fatalf("%s, point %d: %+v beside %v", track.Name, k, p, at)
 			}
 		}
@@ -275,7 +280,8 @@ func TestAFailedExportLeavesTheFolderAsItWas(t *testing.T) {
 
 func TestCapturesCannotBeRedacted(t *testing.T) {
 	a := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: []float64{2.8}, Repetitions: 1})
-	if _, err := Run(a, t.TempDir(), Options{Redact: true, Captures: true}); err == nil || !strings.Contains(err.Error(), "export them apart") {
+	if _, err := Run(a, t.TempDir(), Options{Redact: true, Captures: true}); err == nil ||
+		!strings.Contains(err.Error(), "export them apart") {
 		t.Error(err)
 	}
 }

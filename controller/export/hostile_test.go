@@ -37,14 +37,17 @@ func hostile(name string) string {
 // could have it. What the archive's files are called stays.
 func hostileRun(t *testing.T) *archive.Archive {
 	t.Helper()
-	names := []string{"synthetic-2", "velocity", "car", "roadside", "bulk", "laptop-1", "laptop-2", "reno", "wlan0", "A"}
+	names := []string{"synthetic-2", "velocity", "car", "roadside", "bulk", "laptop-1", "laptop-2", "reno", "wlan0",
+		"A"}
 	a := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: []float64{2.8}, Repetitions: 1})
 	own := func(node string, b wire.Body) wire.Record {
-		return wire.Record{Header: wire.Header{Node: node, Epoch: "own", Seq: 1, TBootNs: synthetic.OpenBootNs["car"], Run: "synthetic-2", Trial: 1, Attempt: 1}, Body: b}
+		return wire.Record{Header: wire.Header{Node: node, Epoch: "own", Seq: 1, TBootNs: synthetic.OpenBootNs["car"],
+			Run: "synthetic-2", Trial: 1, Attempt: 1}, Body: b}
 	}
 	// A mark, and the comparison of clocks that dates the car's records.
 	appendRecord(t, a, own("car", &wire.Event{Level: "warning", Text: hostile("mark")}))
-	appendRecord(t, a, own("controller", &wire.Clock{Peer: "car", OwnWallOffsetNs: new(int64(1_790_000_000e9)), Exchanges: 8}))
+	appendRecord(t, a, own("controller", &wire.Clock{Peer: "car", OwnWallOffsetNs: new(int64(1_790_000_000e9)),
+		Exchanges: 8}))
 	var pairs []string
 	for _, n := range names {
 		as, err := json.Marshal(hostile(n))
@@ -83,7 +86,8 @@ func appendRecord(t *testing.T, a *archive.Archive, r wire.Record) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := os.OpenFile(filepath.Join(a.Dir(), "trials/0001-a1/records", r.Node+".ndjson"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	f, err := os.OpenFile(filepath.Join(a.Dir(), "trials/0001-a1/records", r.Node+".ndjson"),
+		os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +248,8 @@ func TestNamesFromOutsideAreEscapedInLineProtocol(t *testing.T) {
 		}
 	}
 	// A tag can hold no line break.
-	if want := strings.ReplaceAll(hostile("synthetic-2"), "\n", " "); s.Points < 1000 || points < int(s.Points) || len(runs) != 1 || !runs[want] {
+	if want := strings.ReplaceAll(hostile("synthetic-2"), "\n", " "); s.Points < 1000 || points < int(s.Points) ||
+		len(runs) != 1 || !runs[want] {
 		t.Errorf("%d points of %+v, runs %v", points, s, runs)
 	}
 }

@@ -79,6 +79,7 @@ func exportLong(t *testing.T, repetitions int) (size, peak int64) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	peak = c.ProcessState.SysUsage().(*syscall.Rusage).Maxrss * 1024
-	t.Logf("%d trials, %.0f MB: %.0f MB of memory, %.1f s", 2*repetitions, float64(size)/1e6, float64(peak)/1e6, time.Since(begun).Seconds())
+	t.Logf("%d trials, %.0f MB: %.0f MB of memory, %.1f s", 2*repetitions, float64(size)/1e6, float64(peak)/1e6,
+		time.Since(begun).Seconds())
 	return size, peak
 }

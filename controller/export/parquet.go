@@ -23,7 +23,8 @@ const groupRows = 16 << 10
 // windowColumn is the one column that no record has and every reader wants.
 var windowColumn = influx.Column{
 	Name: "t_window_s", Type: influx.Float, Unit: "s",
-	Meaning: "time since this node's measuring window of the attempt opened, by its own boot clock; absent where it had none",
+	Meaning: "time since this node's measuring window of the attempt opened, by its own boot clock; absent where it " +
+		"had none",
 }
 
 // tables are the Parquet files of a run, one a measurement; each is made when

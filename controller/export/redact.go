@@ -76,7 +76,7 @@ func (l lines) keys() ([]wire.TrialKey, error) {
 	return append(out, wire.TrialKey{}), nil
 }
 
-// redactor takes out of records what concerns people who are no part of the
+// redactor takes out of records what concerns people who are not part of the
 // run: addresses of other radios, and where a node was while nothing was
 // measured, which may be somebody's home. A radio keeps one name within an
 // export, and has another in the next.
@@ -142,7 +142,7 @@ func (r *redactor) line(line []byte, opened map[string]wire.Window) ([]byte, err
 	return json.Marshal(members)
 }
 
-// measured tells whether a record falls into its node's measuring window.
+// measured reports whether a record falls into its node's measuring window.
 func measured(opened map[string]wire.Window, h wire.Header) bool {
 	w, ok := opened[h.Node]
 	return ok && h.TBootNs >= w.OpenBootNs && h.TBootNs <= w.CloseBootNs

@@ -136,7 +136,8 @@ func (gpx) begin(w io.Writer, run string) error {
 	if err := xml.EscapeText(&name, []byte(run)); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%s<gpx version=\"1.1\" creator=\"Fieldmesh\" xmlns=\"http://www.topografix.com/GPX/1/1\" xmlns:fm=%q>\n"+
+	_, err := fmt.Fprintf(w, "%s<gpx version=\"1.1\" creator=\"Fieldmesh\" "+
+		"xmlns=\"http://www.topografix.com/GPX/1/1\" xmlns:fm=%q>\n"+
 		"<metadata><name>%s</name></metadata>\n", xml.Header, gpxNamespace, name.String())
 	return err
 }
@@ -144,7 +145,8 @@ func (gpx) begin(w io.Writer, run string) error {
 func (gpx) track(w io.Writer, t track) error {
 	out := gpxTrack{Name: t.name(), Type: t.Outcome}
 	for _, f := range t.fixes {
-		p := gpxPoint{Lat: *f.LatDeg, Lon: *f.LonDeg, Ele: f.AltM, Time: f.TimeUTC, Satellites: f.SatellitesUsed, HDOP: f.HDOP}
+		p := gpxPoint{Lat: *f.LatDeg, Lon: *f.LonDeg, Ele: f.AltM, Time: f.TimeUTC, Satellites: f.SatellitesUsed,
+			HDOP: f.HDOP}
 		if f.SpeedMps != nil || f.TrackDeg != nil {
 			p.Extensions = &gpxExtensions{SpeedMps: f.SpeedMps, TrackDeg: f.TrackDeg}
 		}

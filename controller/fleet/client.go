@@ -145,11 +145,12 @@ func refusal(status int, body []byte) error {
 	return &e
 }
 
-// isConnectionError says whether a call failed below HTTP in a way that a
+// isConnectionError reports whether a call failed below HTTP in a way that a
 // second attempt may mend at once. A time-out is not among them: it has cost
 // enough already.
 func isConnectionError(err error) bool {
-	for _, cause := range []error{syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNABORTED, io.EOF, io.ErrUnexpectedEOF} {
+	for _, cause := range []error{syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNABORTED, io.EOF,
+		io.ErrUnexpectedEOF} {
 		if errors.Is(err, cause) {
 			return true
 		}
@@ -184,7 +185,8 @@ func send[T any](ctx context.Context, c *Client, k call, body any) (T, error) {
 
 // Status asks what the node is, can and has.
 func (c *Client) Status(ctx context.Context) (wire.NodeStatus, error) {
-	return callInto[wire.NodeStatus](ctx, c, call{doing: "ask status", method: http.MethodGet, path: "/v1/node", within: callTime})
+	return callInto[wire.NodeStatus](ctx, c, call{doing: "ask status", method: http.MethodGet, path: "/v1/node",
+		within: callTime})
 }
 
 // scanTime is what a radio that listens on a channel takes beyond an answer.
@@ -194,7 +196,8 @@ const scanTime = 5 * time.Second
 // status from then on.
 func (c *Client) Scan(ctx context.Context, channel int) error {
 	query := url.Values{"scan": {strconv.Itoa(channel)}}
-	_, err := callInto[wire.NodeStatus](ctx, c, call{doing: fmt.Sprintf("scan channel %d", channel), method: http.MethodGet, path: "/v1/node", query: query, within: callTime + scanTime})
+	_, err := callInto[wire.NodeStatus](ctx, c, call{doing: fmt.Sprintf("scan channel %d", channel),
+		method: http.MethodGet, path: "/v1/node", query: query, within: callTime + scanTime})
 	return err
 }
 
@@ -205,7 +208,8 @@ const tryTime = 6 * time.Second
 // itself.
 func (c *Client) TryGenerator(ctx context.Context) (wire.NodeStatus, error) {
 	query := url.Values{"generator": {"1"}}
-	return callInto[wire.NodeStatus](ctx, c, call{doing: "try its iperf3", method: http.MethodGet, path: "/v1/node", query: query, within: callTime + tryTime})
+	return callInto[wire.NodeStatus](ctx, c, call{doing: "try its iperf3", method: http.MethodGet, path: "/v1/node",
+		query: query, within: callTime + tryTime})
 }
 
 // Clock asks for the node's clocks.
@@ -215,12 +219,14 @@ func (c *Client) Clock(ctx context.Context) (wire.ClockReply, error) {
 
 // Lease takes, renews or, with a TTL of 0, gives up the node's lease.
 func (c *Client) Lease(ctx context.Context, l wire.Lease) (wire.Lease, error) {
-	return send[wire.Lease](ctx, c, call{doing: "take lease", method: http.MethodPut, path: "/v1/lease", within: callTime}, l)
+	return send[wire.Lease](ctx, c, call{doing: "take lease", method: http.MethodPut, path: "/v1/lease",
+		within: callTime}, l)
 }
 
 // Load pushes a run's plan.
 func (c *Client) Load(ctx context.Context, plan wire.RunPlan) (wire.CampaignView, error) {
-	k := call{doing: fmt.Sprintf("load run %q", plan.Run), method: http.MethodPut, path: "/v1/runs/" + plan.Run, within: slowTime}
+	k := call{doing: fmt.Sprintf("load run %q", plan.Run), method: http.MethodPut, path: "/v1/runs/" + plan.Run,
+		within: slowTime}
 	return send[wire.CampaignView](ctx, c, k, plan)
 }
 
@@ -232,42 +238,49 @@ func (c *Client) View(ctx context.Context, run string, known uint64, wait time.D
 		query.Set("known", strconv.FormatUint(known, 10))
 		query.Set("wait_ms", strconv.FormatInt(wait.Milliseconds(), 10))
 	}
-	k := call{doing: fmt.Sprintf("view run %q", run), method: http.MethodGet, path: "/v1/runs/" + run, query: query, within: wait + callTime}
+	k := call{doing: fmt.Sprintf("view run %q", run), method: http.MethodGet, path: "/v1/runs/" + run, query: query,
+		within: wait + callTime}
 	return callInto[wire.CampaignView](ctx, c, k)
 }
 
 // Arm arms the node for one attempt.
 func (c *Client) Arm(ctx context.Context, run string, key wire.TrialKey) (wire.CampaignView, error) {
-	k := call{doing: fmt.Sprintf("arm trial %d, attempt %d of run %q", key.Trial, key.Attempt, run), method: http.MethodPost, path: "/v1/runs/" + run + "/arm", within: armTime}
+	k := call{doing: fmt.Sprintf("arm trial %d, attempt %d of run %q", key.Trial, key.Attempt, run),
+		method: http.MethodPost, path: "/v1/runs/" + run + "/arm", within: armTime}
 	return send[wire.CampaignView](ctx, c, k, key)
 }
 
 // Abort ends an attempt.
 func (c *Client) Abort(ctx context.Context, run string, r wire.AbortRequest) (wire.CampaignView, error) {
-	k := call{doing: fmt.Sprintf("abort trial %d, attempt %d of run %q", r.Trial, r.Attempt, run), method: http.MethodPost, path: "/v1/runs/" + run + "/abort", within: slowTime}
+	k := call{doing: fmt.Sprintf("abort trial %d, attempt %d of run %q", r.Trial, r.Attempt, run),
+		method: http.MethodPost, path: "/v1/runs/" + run + "/abort", within: slowTime}
 	return send[wire.CampaignView](ctx, c, k, r)
 }
 
 // Verdicts tells the node the outcomes known so far.
 func (c *Client) Verdicts(ctx context.Context, run string, v []wire.Verdict) (wire.CampaignView, error) {
-	k := call{doing: fmt.Sprintf("tell the verdicts of run %q", run), method: http.MethodPut, path: "/v1/runs/" + run + "/verdicts", within: callTime}
+	k := call{doing: fmt.Sprintf("tell the verdicts of run %q", run), method: http.MethodPut, path: "/v1/runs/" + run +
+		"/verdicts", within: callTime}
 	return send[wire.CampaignView](ctx, c, k, v)
 }
 
 // End ends a run: the node puts everything back.
 func (c *Client) End(ctx context.Context, run string) (wire.RestoreReport, error) {
-	k := call{doing: fmt.Sprintf("end run %q", run), method: http.MethodPost, path: "/v1/runs/" + run + "/end", within: slowTime}
+	k := call{doing: fmt.Sprintf("end run %q", run), method: http.MethodPost, path: "/v1/runs/" + run + "/end",
+		within: slowTime}
 	return callInto[wire.RestoreReport](ctx, c, k)
 }
 
 // Restore puts everything back on the node, whatever it is doing.
 func (c *Client) Restore(ctx context.Context) (wire.RestoreReport, error) {
-	return callInto[wire.RestoreReport](ctx, c, call{doing: "restore", method: http.MethodPost, path: "/v1/restore", within: slowTime})
+	return callInto[wire.RestoreReport](ctx, c, call{doing: "restore", method: http.MethodPost, path: "/v1/restore",
+		within: slowTime})
 }
 
 // LetIn tells the node which apps to let in, all of them.
 func (c *Client) LetIn(ctx context.Context, apps wire.Apps) (wire.Apps, error) {
-	return send[wire.Apps](ctx, c, call{doing: "tell which apps to let in", method: http.MethodPut, path: "/v1/apps", within: callTime}, apps)
+	return send[wire.Apps](ctx, c, call{doing: "tell which apps to let in", method: http.MethodPut, path: "/v1/apps",
+		within: callTime}, apps)
 }
 
 // Records reads up to limit (0: the node's choice) durable records after a
@@ -275,7 +288,8 @@ func (c *Client) LetIn(ctx context.Context, apps wire.Apps) (wire.Apps, error) {
 // nothing there it waits, at most so long (30 s at most). When the node's
 // epoch is another one than asked for, the answer starts from that epoch's
 // beginning: compare.
-func (c *Client) Records(ctx context.Context, epoch string, after uint64, limit int, wait time.Duration) (lines [][]byte, newEpoch string, last uint64, err error) {
+func (c *Client) Records(ctx context.Context, epoch string, after uint64, limit int,
+	wait time.Duration) (lines [][]byte, newEpoch string, last uint64, err error) {
 	query := url.Values{"after": {strconv.FormatUint(after, 10)}}
 	if epoch != "" {
 		query.Set("epoch", epoch)
@@ -288,7 +302,8 @@ func (c *Client) Records(ctx context.Context, epoch string, after uint64, limit 
 	if wait > 0 {
 		query.Set("wait_ms", strconv.FormatInt(wait.Milliseconds(), 10))
 	}
-	k := call{doing: fmt.Sprintf("read records after %d", after), method: http.MethodGet, path: "/v1/records", query: query, within: wait + slowTime}
+	k := call{doing: fmt.Sprintf("read records after %d", after), method: http.MethodGet, path: "/v1/records",
+		query: query, within: wait + slowTime}
 	a, err := c.do(ctx, k)
 	if err != nil {
 		return nil, "", 0, err
@@ -296,7 +311,8 @@ func (c *Client) Records(ctx context.Context, epoch string, after uint64, limit 
 	newEpoch = a.header.Get("Fieldmesh-Epoch")
 	last, err = strconv.ParseUint(a.header.Get("Fieldmesh-Last"), 10, 64)
 	if err != nil || newEpoch == "" {
-		return nil, "", 0, c.explain(k, fmt.Errorf("the answer's headers name epoch %q and last record %q", newEpoch, a.header.Get("Fieldmesh-Last")), 0)
+		return nil, "", 0, c.explain(k, fmt.Errorf("the answer's headers name epoch %q and last record %q", newEpoch,
+			a.header.Get("Fieldmesh-Last")), 0)
 	}
 	for line := range bytes.Lines(a.body) {
 		lines = append(lines, bytes.TrimSuffix(line, []byte("\n")))
@@ -306,9 +322,12 @@ func (c *Client) Records(ctx context.Context, epoch string, after uint64, limit 
 
 // Capture reads at most limit bytes of an attempt's packet capture from an
 // offset on, and the capture's size.
-func (c *Client) Capture(ctx context.Context, run string, key wire.TrialKey, offset int64, limit int) (data []byte, size int64, err error) {
-	query := url.Values{"trial": {strconv.Itoa(key.Trial)}, "attempt": {strconv.Itoa(key.Attempt)}, "offset": {strconv.FormatInt(offset, 10)}, "bytes": {strconv.Itoa(limit)}}
-	k := call{doing: fmt.Sprintf("read capture of trial %d, attempt %d", key.Trial, key.Attempt), method: http.MethodGet, path: "/v1/runs/" + run + "/capture", query: query, within: slowTime}
+func (c *Client) Capture(ctx context.Context, run string, key wire.TrialKey, offset int64, limit int) (data []byte,
+	size int64, err error) {
+	query := url.Values{"trial": {strconv.Itoa(key.Trial)}, "attempt": {strconv.Itoa(key.Attempt)},
+		"offset": {strconv.FormatInt(offset, 10)}, "bytes": {strconv.Itoa(limit)}}
+	k := call{doing: fmt.Sprintf("read capture of trial %d, attempt %d", key.Trial, key.Attempt),
+		method: http.MethodGet, path: "/v1/runs/" + run + "/capture", query: query, within: slowTime}
 	a, err := c.do(ctx, k)
 	if err != nil {
 		return nil, 0, err
@@ -321,6 +340,7 @@ func (c *Client) Capture(ctx context.Context, run string, key wire.TrialKey, off
 
 // Confirm tells the node that the records up to a position are safe elsewhere.
 func (c *Client) Confirm(ctx context.Context, p wire.SpoolPosition) (wire.SpoolStatus, error) {
-	k := call{doing: fmt.Sprintf("confirm records up to %d", p.Seq), method: http.MethodPost, path: "/v1/records/confirm", within: callTime}
+	k := call{doing: fmt.Sprintf("confirm records up to %d", p.Seq), method: http.MethodPost,
+		path: "/v1/records/confirm", within: callTime}
 	return send[wire.SpoolStatus](ctx, c, k, p)
 }

@@ -21,20 +21,8 @@ import (
 
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
-
-func newIdentity(t *testing.T, name string) keys.Identity {
-	t.Helper()
-	certPEM, keyPEM, _, err := keys.New(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	id, err := keys.ParseIdentity(certPEM, keyPEM)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return id
-}
 
 // agent is a stand-in for a node's API: it answers as its handler says, behind
 // the real keys, and counts the connections.
@@ -46,7 +34,7 @@ type agent struct {
 
 func newAgent(t *testing.T, handler http.Handler) *agent {
 	t.Helper()
-	a := &agent{identity: newIdentity(t, "car"), controller: newIdentity(t, "controller")}
+	a := &agent{identity: testnet.Identity(t, "car"), controller: testnet.Identity(t, "controller")}
 	list, err := keys.NewAuthorized(keys.Peer{Name: "controller", Role: wire.RoleController, Pin: a.controller.Pin})
 	if err != nil {
 		t.Fatal(err)
@@ -94,11 +82,13 @@ func described(t *testing.T, called map[string]bool) http.Handler {
 		t.Fatal(err)
 	}
 	files := map[string]string{
-		"NodeStatus": "node_status", "ClockReply": "clock_reply", "Lease": "lease", "CampaignView": "campaign_view", "RestoreReport": "restore_report", "SpoolStatus": "spool_status", "Apps": "apps",
+		"NodeStatus": "node_status", "ClockReply": "clock_reply", "Lease": "lease", "CampaignView": "campaign_view",
+		"RestoreReport": "restore_report", "SpoolStatus": "spool_status", "Apps": "apps",
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for path, item := range doc.Paths.Map() {
-			pattern := regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(path), `\{run\}`, "[a-z0-9-]{1,64}") + "$")
+			pattern := regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(path), `\{run\}`,
+				"[a-z0-9-]{1,64}") + "$")
 			operation := item.GetOperation(r.Method)
 			if !pattern.MatchString(r.URL.Path) || operation == nil {
 				continue
@@ -183,7 +173,8 @@ func TestEveryCallIsAsDescribed(t *testing.T) {
 	var lease wire.Lease
 	var position wire.SpoolPosition
 	var apps wire.Apps
-	for name, into := range map[string]any{"run_plan": &plan, "trial_key": &key, "abort_request": &abort, "verdicts": &verdicts, "lease": &lease, "spool_position": &position, "apps": &apps} {
+	for name, into := range map[string]any{"run_plan": &plan, "trial_key": &key, "abort_request": &abort,
+		"verdicts": &verdicts, "lease": &lease, "spool_position": &position, "apps": &apps} {
 		golden(t, name, into)
 	}
 	view := want[wire.CampaignView](t, "campaign_view")
@@ -262,12 +253,12 @@ func TestErrorsSayWhatAndWhatToDo(t *testing.T) {
 	_, err = c.Lease(ctx, wire.Lease{Holder: "a"})
 	told(t, err, "take lease", "decode answer")
 
-	_, err = a.client(t, a.controller, newIdentity(t, "other").Pin).Status(ctx)
+	_, err = a.client(t, a.controller, testnet.Identity(t, "other").Pin).Status(ctx)
 	told(t, err, "it answered with key "+a.identity.Pin, "the fleet file pins ")
 	if !Unreached(err) {
 		t.Errorf("a wrong pin counts as reached: %v", err)
 	}
-	stranger := newIdentity(t, "controller")
+	stranger := testnet.Identity(t, "controller")
 	_, err = a.client(t, stranger, a.identity.Pin).Status(ctx)
 	told(t, err, "our key")
 
@@ -292,7 +283,8 @@ func TestErrorsSayWhatAndWhatToDo(t *testing.T) {
 func TestAnAnswerAfterTheDeadlineIsATimeout(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 0)
 	defer cancel()
-	if _, err := read(ctx, &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := read(ctx, &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}); !errors.Is(err,
+		context.DeadlineExceeded) {
 		t.Errorf("got %v, want a time-out", err)
 	}
 }
@@ -333,8 +325,10 @@ func TestRefusalsAreNotTriedAgain(t *testing.T) {
 }
 
 func TestOffsetTakesTheAnswerAsHalfway(t *testing.T) {
-	got := offset("car", wire.ClockReply{BootNs: 1000, WallNs: 500_000}, wire.ClockReply{BootNs: 9_000_000, WallNs: 100_000}, wire.ClockReply{BootNs: 1301, WallNs: 500_301})
-	expected := wire.Clock{Peer: "car", OffsetNs: 9_000_000 - 1150, WallOffsetNs: 100_000 - 500_150, RTTNs: 301, UncertaintyNs: 151, OwnWallOffsetNs: new(int64(499_000))}
+	got := offset("car", wire.ClockReply{BootNs: 1000, WallNs: 500_000}, wire.ClockReply{BootNs: 9_000_000,
+		WallNs: 100_000}, wire.ClockReply{BootNs: 1301, WallNs: 500_301})
+	expected := wire.Clock{Peer: "car", OffsetNs: 9_000_000 - 1150, WallOffsetNs: 100_000 - 500_150, RTTNs: 301,
+		UncertaintyNs: 151, OwnWallOffsetNs: new(int64(499_000))}
 	if !reflect.DeepEqual(got, expected) {
 		t.Errorf("got %+v, want %+v", got, expected)
 	}
@@ -354,7 +348,8 @@ func TestClockOffsetTrustsTheQuickestExchange(t *testing.T) {
 		if n != 4 {
 			time.Sleep(40 * time.Millisecond)
 		}
-		data, err := wire.Encode(wire.ClockReply{BootNs: now.BootNs + int64(bootOffset), WallNs: now.WallNs + int64(wallOffset)})
+		data, err := wire.Encode(wire.ClockReply{BootNs: now.BootNs + int64(bootOffset), WallNs: now.WallNs +
+			int64(wallOffset)})
 		if err != nil {
 			t.Error(err)
 		}
@@ -368,7 +363,8 @@ func TestClockOffsetTrustsTheQuickestExchange(t *testing.T) {
 		t.Errorf("the boot clock's offset is wrong by %s, more than ± %d ns", off, got.UncertaintyNs)
 	}
 	// The wall clock may be slewed meanwhile, by at most 500 ppm.
-	if off := time.Duration(got.WallOffsetNs) - wallOffset; off.Abs() > time.Duration(got.UncertaintyNs)+time.Millisecond {
+	if off := time.Duration(got.WallOffsetNs) - wallOffset; off.Abs() > time.Duration(got.UncertaintyNs)+
+		time.Millisecond {
 		t.Errorf("the wall clock's offset is wrong by %s, more than ± %d ns", off, got.UncertaintyNs)
 	}
 	if got.Exchanges != 6 || got.Peer != "car" || got.UncertaintyNs >= int64(20*time.Millisecond) {

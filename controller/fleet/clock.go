@@ -19,7 +19,8 @@ var clockCall = call{doing: "ask clock", method: http.MethodGet, path: "/v1/cloc
 // ownClock reads this machine's clocks.
 func ownClock() (wire.ClockReply, error) {
 	var boot, wall unix.Timespec
-	if err := errors.Join(unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot), unix.ClockGettime(unix.CLOCK_REALTIME, &wall)); err != nil {
+	if err := errors.Join(unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot), unix.ClockGettime(unix.CLOCK_REALTIME,
+		&wall)); err != nil {
 		return wire.ClockReply{}, fmt.Errorf("read own clocks: %w", err)
 	}
 	return wire.ClockReply{BootNs: boot.Nano(), WallNs: wall.Nano()}, nil

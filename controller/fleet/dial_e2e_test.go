@@ -32,7 +32,7 @@ func TestNodeInsideANamespaceIsReached(t *testing.T) {
 	testnet.Need(t, "ip")
 	ns := testnet.NewNS(t, "dial")
 	ns.Up(t, "lo", "")
-	node, controller := newIdentity(t, "car"), newIdentity(t, "controller")
+	node, controller := testnet.Identity(t, "car"), testnet.Identity(t, "controller")
 	list, err := keys.NewAuthorized(keys.Peer{Name: "controller", Role: wire.RoleController, Pin: controller.Pin})
 	if err != nil {
 		t.Fatal(err)
@@ -42,9 +42,10 @@ func TestNodeInsideANamespaceIsReached(t *testing.T) {
 		listener, err = net.Listen("tcp", "127.0.0.1:0")
 		return err
 	})
-	server := &http.Server{TLSConfig: keys.ServerTLS(node, list), Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Write([]byte(`{"boot_ns":1,"wall_ns":2}`))
-	})}
+	server := &http.Server{TLSConfig: keys.ServerTLS(node, list),
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Write([]byte(`{"boot_ns":1,"wall_ns":2}`))
+		})}
 	served := make(chan error, 1)
 	go func() { served <- server.ServeTLS(listener, "", "") }()
 	defer func() {
@@ -72,7 +73,8 @@ func TestNodeInsideANamespaceIsReached(t *testing.T) {
 	}
 	missing := entry
 	missing.Netns = "fm-no-such-namespace"
-	if _, err := NewClient(controller, missing).Clock(context.Background()); err == nil || !strings.Contains(err.Error(), "fm-no-such-namespace") {
+	if _, err := NewClient(controller, missing).Clock(context.Background()); err == nil ||
+		!strings.Contains(err.Error(), "fm-no-such-namespace") {
 		t.Errorf("a namespace that is not there: %v", err)
 	}
 	// Every thread that is still in use is back home.

@@ -37,7 +37,7 @@ func (e *NodeError) Error() string {
 
 func (e *NodeError) Unwrap() error { return e.Err }
 
-// Unreached says whether an error means that the node could not be talked to
+// Unreached reports whether an error means that the node could not be talked to
 // at all, in contrast to an answer that it gave.
 func Unreached(err error) bool {
 	var refused *wire.Error
@@ -52,13 +52,14 @@ func (c *Client) explain(k call, err error, took time.Duration) error {
 		pin     *keys.PinError
 		network *net.OpError
 	)
-	timedOut := errors.As(err, &network) && network.Timeout() || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
+	timedOut := errors.As(err, &network) && network.Timeout() || errors.Is(err, os.ErrDeadlineExceeded) ||
+		errors.Is(err, context.DeadlineExceeded)
 	switch {
 	case errors.As(err, &refused): // it brings its own cure
 	case errors.As(err, &pin):
 		e.Stranger = true
 		e.Err = &explained{fmt.Sprintf("it answered with key %s, the fleet file pins %s", pin.Got, pin.Want), err}
-		e.Cure = "if the node was issued anew, correct its pin; otherwise this is another machine"
+		e.Cure = "if the node was issued again, correct its pin; otherwise this is another machine"
 	case errors.As(err, &network) && network.Op == "remote error":
 		e.Stranger = true
 		e.Err = &explained{fmt.Sprintf("it does not know our key %s (%s)", c.pin, network.Err), err}

@@ -91,7 +91,8 @@ func Load(path string) (*Fleet, error) {
 func readFile(path string) (file, yaml.CommentMap, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return file{}, nil, fmt.Errorf("load fleet %q: there is no such file; `fieldmesh keys init` makes one: %w", path, err)
+		return file{}, nil, fmt.Errorf("load fleet %q: there is no such file; `fieldmesh keys init` makes one: %w",
+			path, err)
 	}
 	if err != nil {
 		return file{}, nil, fmt.Errorf("load fleet: %w", err)
@@ -115,10 +116,12 @@ func parse(data []byte) (file, yaml.CommentMap, error) {
 		return file{}, nil, err
 	}
 	if f.Version != fileVersion {
-		return file{}, nil, under(fmt.Errorf("%d is not %d, the one that this program reads", f.Version, fileVersion), "version")
+		return file{}, nil, under(fmt.Errorf("%d is not %d, the one that this program reads", f.Version, fileVersion),
+			"version")
 	}
 	if f.Keys == "" {
-		return file{}, nil, under(errors.New("missing; name the folder of the controller's key, . for this one"), "keys")
+		return file{}, nil, under(errors.New("missing; name the folder of the controller's key, . for this one"),
+			"keys")
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Nodes)) {
 		n := f.Nodes[name]
@@ -167,7 +170,8 @@ func uniqueNodes(nodes map[string]Node) error {
 		for _, mark := range []string{"address " + n.Address + " " + n.Netns, "pin " + n.Pin} {
 			if other, taken := owner[mark]; taken {
 				key, _, _ := strings.Cut(mark, " ")
-				return under(fmt.Errorf("%s is also that of %s", strings.TrimSpace(strings.TrimPrefix(mark, key)), other), "nodes", name, key)
+				return under(fmt.Errorf("%s is also that of %s", strings.TrimSpace(strings.TrimPrefix(mark, key)),
+					other), "nodes", name, key)
 			}
 			owner[mark] = name
 		}
@@ -221,7 +225,8 @@ func (f *Fleet) Identity() (keys.Identity, error) {
 func (f *Fleet) Client(identity keys.Identity, name string) (*Client, error) {
 	node, ok := f.Nodes[name]
 	if !ok {
-		return nil, fmt.Errorf("find node %q in fleet %q: it has %s; `fieldmesh keys issue %s` adds it", name, f.Path, strings.Join(f.Names(), ", "), name)
+		return nil, fmt.Errorf("find node %q in fleet %q: it has %s; `fieldmesh keys issue %s` adds it", name, f.Path,
+			strings.Join(f.Names(), ", "), name)
 	}
 	return NewClient(identity, node), nil
 }

@@ -29,7 +29,8 @@ func TestKeysAreMadeIssuedAndRevoked(t *testing.T) {
 	if _, err := fleet.Init(dir); err == nil {
 		t.Error("a fleet is written over")
 	}
-	bundle := issue(t, dir, "car", "192.168.50.11:7443", fleet.IssueOptions{Unit: "laptop-1", Labels: map[string]string{"colour": "red"}})
+	bundle := issue(t, dir, "car", "192.168.50.11:7443", fleet.IssueOptions{Unit: "laptop-1",
+		Labels: map[string]string{"colour": "red"}})
 	issue(t, dir, "roadside", "node.example:7443", fleet.IssueOptions{})
 	f, err := fleet.Load(filepath.Join(dir, fleet.FileName))
 	if err != nil {
@@ -43,7 +44,8 @@ func TestKeysAreMadeIssuedAndRevoked(t *testing.T) {
 		t.Fatal(err)
 	}
 	entry := f.Nodes["car"]
-	if entry.Name != "car" || entry.Pin != node.Pin || entry.Address != "192.168.50.11:7443" || entry.Unit != "laptop-1" || entry.Labels["colour"] != "red" {
+	if entry.Name != "car" || entry.Pin != node.Pin || entry.Address != "192.168.50.11:7443" ||
+		entry.Unit != "laptop-1" || entry.Labels["colour"] != "red" {
 		t.Errorf("the entry is %+v, the node's pin %s", entry, node.Pin)
 	}
 	if own, err := f.Identity(); err != nil || own.Pin != controller.Pin {
@@ -53,7 +55,8 @@ func TestKeysAreMadeIssuedAndRevoked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if peers := list.Peers(); len(peers) != 1 || peers[0] != (keys.Peer{Name: "controller", Role: wire.RoleController, Pin: controller.Pin}) {
+	if peers := list.Peers(); len(peers) != 1 || peers[0] != (keys.Peer{Name: "controller", Role: wire.RoleController,
+		Pin: controller.Pin}) {
 		t.Errorf("the node lets in %+v", peers)
 	}
 	if err := fleet.Revoke(dir, "car"); err != nil {
@@ -70,7 +73,7 @@ func TestKeysAreMadeIssuedAndRevoked(t *testing.T) {
 	}
 	again, err := keys.LoadIdentity(issue(t, dir, "car", "192.168.50.11:7443", fleet.IssueOptions{}))
 	if err != nil || again.Pin == node.Pin {
-		t.Errorf("issued anew with pin %s, %v", again.Pin, err)
+		t.Errorf("issued again with pin %s, %v", again.Pin, err)
 	}
 }
 
@@ -106,7 +109,8 @@ func TestNotesInTheFleetFileAreKept(t *testing.T) {
 
 func TestIssueRefuses(t *testing.T) {
 	empty := t.TempDir()
-	if _, err := fleet.Issue(empty, "car", "10.0.0.1:7443", fleet.IssueOptions{}); err == nil || !strings.Contains(err.Error(), "fieldmesh keys init --dir "+empty) {
+	if _, err := fleet.Issue(empty, "car", "10.0.0.1:7443", fleet.IssueOptions{}); err == nil ||
+		!strings.Contains(err.Error(), "fieldmesh keys init --dir "+empty) {
 		t.Errorf("without a controller: %v", err)
 	}
 	dir := t.TempDir()
@@ -146,17 +150,22 @@ func TestFleetFileIsReadStrictly(t *testing.T) {
 	pin := strings.Repeat("a", 64)
 	head := "version: 1\nkeys: .\nnodes:\n"
 	cases := map[string]struct{ text, want string }{
-		"empty":         {"", "empty"},
-		"not YAML":      {"nodes: [", "fleet.yaml:1:8: "},
-		"no version":    {"keys: .\nnodes: {}\n", "version: 0 is not 1"},
-		"no keys":       {"version: 1\nnodes: {}\n", "keys: missing"},
-		"unknown key":   {head + "  car: {address: '10.0.0.1:1', pin: " + pin + ", port: 3}\n", `unknown key "port"; allowed: version, keys, nodes, apps at the top, address, pin, unit, netns, labels in a node`},
-		"double node":   {head + "  car: {address: '10.0.0.1:1', pin: " + pin + "}\n  car: {address: '10.0.0.2:1', pin: " + pin + "}\n", "car"},
-		"bad name":      {head + "  Car: {address: '10.0.0.1:1', pin: " + pin + "}\n", `"Car"`},
-		"bad pin":       {head + "  car: {address: '10.0.0.1:1', pin: abc}\n", "fleet.yaml:4:37: nodes.car.pin: check pin \"abc\""},
-		"no address":    {head + "  car: {pin: " + pin + "}\n", "address"},
-		"pin twice":     {head + "  a: {address: '10.0.0.1:1', pin: " + pin + "}\n  b: {address: '10.0.0.2:1', pin: " + pin + "}\n", "fleet.yaml:5:35: nodes.b.pin: "},
-		"address twice": {head + "  a: {address: '10.0.0.1:1', pin: " + pin + "}\n  b: {address: '10.0.0.1:1', pin: " + strings.Repeat("b", 64) + "}\n", "fleet.yaml:5:16: nodes.b.address: "},
+		"empty":      {"", "empty"},
+		"not YAML":   {"nodes: [", "fleet.yaml:1:8: "},
+		"no version": {"keys: .\nnodes: {}\n", "version: 0 is not 1"},
+		"no keys":    {"version: 1\nnodes: {}\n", "keys: missing"},
+		"unknown key": {head + "  car: {address: '10.0.0.1:1', pin: " + pin + ", port: 3}\n",
+			`unknown key "port"; allowed: version, keys, nodes, apps at the top, address, pin, unit, netns, labels in a node`},
+		"double node": {head + "  car: {address: '10.0.0.1:1', pin: " + pin + "}\n  car: {address: " +
+			"'10.0.0.2:1', pin: " + pin + "}\n", "car"},
+		"bad name": {head + "  Car: {address: '10.0.0.1:1', pin: " + pin + "}\n", `"Car"`},
+		"bad pin": {head + "  car: {address: '10.0.0.1:1', pin: abc}\n", "fleet.yaml:4:37: nodes.car.pin: " +
+			"check pin \"abc\""},
+		"no address": {head + "  car: {pin: " + pin + "}\n", "address"},
+		"pin twice": {head + "  a: {address: '10.0.0.1:1', pin: " + pin + "}\n  b: {address: '10.0.0.2:1', pin: " +
+			pin + "}\n", "fleet.yaml:5:35: nodes.b.pin: "},
+		"address twice": {head + "  a: {address: '10.0.0.1:1', pin: " + pin + "}\n  b: {address: '10.0.0.1:1', pin: " +
+			strings.Repeat("b", 64) + "}\n", "fleet.yaml:5:16: nodes.b.address: "},
 	}
 	for name, c := range cases {
 		path := filepath.Join(t.TempDir(), "fleet.yaml")
@@ -167,12 +176,14 @@ func TestFleetFileIsReadStrictly(t *testing.T) {
 			t.Errorf("%s: %v, want it to say %q", name, err, c.want)
 		}
 	}
-	if _, err := fleet.Load(filepath.Join(t.TempDir(), "none.yaml")); err == nil || !strings.Contains(err.Error(), "keys init") {
+	if _, err := fleet.Load(filepath.Join(t.TempDir(), "none.yaml")); err == nil ||
+		!strings.Contains(err.Error(), "keys init") {
 		t.Errorf("no file: %v", err)
 	}
 	good := filepath.Join(t.TempDir(), "fleet.yaml")
 	// One address in two namespaces is two nodes; and keys may be elsewhere.
-	text := strings.Replace(head, "keys: .", "keys: ../elsewhere", 1) + "  a: {address: '10.0.0.1:1', netns: n1, pin: " + pin + "}\n  b: {address: '10.0.0.1:1', netns: n2, pin: " + strings.Repeat("b", 64) + "}\n"
+	text := strings.Replace(head, "keys: .", "keys: ../elsewhere", 1) + "  a: {address: '10.0.0.1:1', netns: " +
+		"n1, pin: " + pin + "}\n  b: {address: '10.0.0.1:1', netns: n2, pin: " + strings.Repeat("b", 64) + "}\n"
 	if err := os.WriteFile(good, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +201,8 @@ func TestFleetFileIsReadStrictly(t *testing.T) {
 
 // FuzzLoad: any text is read or refused, and what is read is well formed.
 func FuzzLoad(f *testing.F) {
-	f.Add("version: 1\nkeys: .\nnodes:\n  car: {address: '10.0.0.1:1', pin: " + strings.Repeat("a", 64) + ", labels: {a: b}}\n")
+	f.Add("version: 1\nkeys: .\nnodes:\n  car: {address: '10.0.0.1:1', pin: " + strings.Repeat("a", 64) +
+		", labels: {a: b}}\n")
 	f.Add("version: 1\nkeys: .\nnodes: &a\n  car: *a\n")
 	f.Add("a: [[[[{{{{")
 	f.Fuzz(func(t *testing.T, text string) {

@@ -31,7 +31,8 @@ func Init(dir string) (keys.Identity, error) {
 	}
 	path := filepath.Join(dir, FileName)
 	if _, err := os.Lstat(path); err == nil {
-		return keys.Identity{}, fmt.Errorf("make keys in %q: fleet.yaml exists already; use it, or choose another folder", dir)
+		return keys.Identity{}, fmt.Errorf("make keys in %q: fleet.yaml exists already; use it, or choose "+
+			"another folder", dir)
 	}
 	certPEM, keyPEM, _, err := keys.New(controllerName)
 	if err != nil {
@@ -99,7 +100,8 @@ func writeBundle(bundle string, certPEM, keyPEM []byte, peers []keys.Peer) error
 
 // Revoke takes a node, or an app, out of DIR/fleet.yaml and deletes a node's
 // bundle: this controller believes its key no longer. What the node itself
-// believes is in its own authorized.json; the nodes have yet to be told of an app.
+// believes is in its own authorized.json; the nodes have yet to be told about an
+// app.
 func Revoke(dir, name string) error {
 	if err := keys.CheckName(name); err != nil {
 		return fmt.Errorf("revoke node: %w", err)

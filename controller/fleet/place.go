@@ -67,7 +67,8 @@ func locate(name string, data []byte, err error) error {
 		}
 		e.Line, e.Column = token.Position.Line, token.Position.Column
 		if strings.HasPrefix(e.Message, "unknown field") {
-			e.Message = fmt.Sprintf("unknown key %q; allowed: %s at the top, %s in a node", token.Value, keysOf[file](), keysOf[Node]())
+			e.Message = fmt.Sprintf("unknown key %q; allowed: %s at the top, %s in a node", token.Value, keysOf[file](),
+				keysOf[Node]())
 		}
 	}
 	return e

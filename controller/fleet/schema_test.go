@@ -10,7 +10,7 @@ import (
 	"fieldmesh.dev/fieldmesh/test/schemas"
 )
 
-var update = flag.Bool("update", false, "write the JSON Schema anew")
+var update = flag.Bool("update", false, "write the JSON Schema again")
 
 const schemaFile = "fleet.schema.json"
 

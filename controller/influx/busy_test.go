@@ -25,10 +25,14 @@ func (s *scripted) sockets(node string, trial, ticks int) step {
 	for tick := range ticks {
 		for stream := range 7 {
 			b := &wire.TCPSample{
-				Flow: "main", Stream: new(stream), Local: "10.77.0.1:40001", Remote: "10.77.0.2:5000", Cookie: uint64(stream), State: "ESTABLISHED",
-				Congestion: "reno", CwndSegments: uint32(10 + tick%40), SsthreshSegments: new(uint32(20)), MSSBytes: 1448, RTTUs: uint32(20000 + 37*tick),
-				RTTVarUs: 900, RTOUs: 220000, Retransmits: uint32(tick / 9), BytesAcked: uint64(tick) * 31000, BytesReceived: uint64(tick) * 31000,
-				BytesSent: new(uint64(tick) * 32000), BytesRetrans: new(uint64(tick) * 900), DeliveryRateBps: new(2.4e6 + float64(tick)), PacingRateBps: new(5e6),
+				Flow: "main", Stream: new(stream), Local: "10.77.0.1:40001", Remote: "10.77.0.2:5000",
+				Cookie: uint64(stream), State: "ESTABLISHED",
+				Congestion: "reno", CwndSegments: uint32(10 + tick%40), SsthreshSegments: new(uint32(20)),
+				MSSBytes: 1448, RTTUs: uint32(20000 + 37*tick),
+				RTTVarUs: 900, RTOUs: 220000, Retransmits: uint32(tick / 9), BytesAcked: uint64(tick) * 31000,
+				BytesReceived: uint64(tick) * 31000,
+				BytesSent:     new(uint64(tick) * 32000), BytesRetrans: new(uint64(tick) * 900),
+				DeliveryRateBps: new(2.4e6 + float64(tick)), PacingRateBps: new(5e6),
 			}
 			rs = append(rs, wire.Record{Header: s.header(node, trial), Body: b})
 		}

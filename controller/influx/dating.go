@@ -13,7 +13,7 @@ const controllerNode = "controller"
 
 // rebootSlack is how much a record may seem older than the estimate before it:
 // an estimate made after a trial dates the records that followed it, too. More
-// means that the node's boot clock began anew in between.
+// means that the node's boot clock started over in between.
 const rebootSlack = 10 * time.Minute
 
 // dating tells wall time from boot clocks. It must give the same answer
@@ -150,7 +150,7 @@ func (d *dating) neighbour(h wire.Header, final bool) (int64, answer) {
 			return e.wallNs, dated
 		}
 		if ok {
-			break // the node was started anew since
+			break // the node was started again since
 		}
 	}
 	for _, m := range marks[next:] {

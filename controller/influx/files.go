@@ -50,12 +50,15 @@ func list(dir string) ([]recordFile, error) {
 			if err != nil {
 				return fmt.Errorf("list records: %w", err)
 			}
-			out = append(out, recordFile{rel: sub + "/" + e.Name(), node: node, key: key, late: late, size: info.Size()})
+			out = append(out, recordFile{rel: sub + "/" + e.Name(), node: node, key: key, late: late,
+				size: info.Size()})
 		}
 		return nil
 	}
 	err := errors.Join(
-		eachAttempt(dir, "trials", func(name string, k wire.TrialKey) error { return add("trials/"+name+"/records", k, false) }),
+		eachAttempt(dir, "trials", func(name string, k wire.TrialKey) error {
+			return add("trials/"+name+"/records", k, false)
+		}),
 		eachAttempt(dir, "late", func(name string, k wire.TrialKey) error { return add("late/"+name, k, true) }),
 		add("between", wire.TrialKey{}, false),
 	)
@@ -76,7 +79,8 @@ func compareFiles(a, b recordFile) int {
 		}
 		return 1
 	}
-	return cmp.Or(last(a)-last(b), cmp.Compare(a.key.Trial, b.key.Trial), cmp.Compare(a.key.Attempt, b.key.Attempt), first(a)-first(b))
+	return cmp.Or(last(a)-last(b), cmp.Compare(a.key.Trial, b.key.Trial), cmp.Compare(a.key.Attempt, b.key.Attempt),
+		first(a)-first(b))
 }
 
 func eachAttempt(dir, sub string, do func(name string, k wire.TrialKey) error) error {
@@ -104,7 +108,7 @@ func eachAttempt(dir, sub string, do func(name string, k wire.TrialKey) error) e
 	return nil
 }
 
-// sealed tells whether an attempt is closed: nothing is added to its folder.
+// sealed reports whether an attempt is closed: nothing is added to its folder.
 func sealed(dir string, f recordFile) bool {
 	_, err := os.Stat(filepath.Join(dir, filepath.FromSlash(f.rel), "../../MANIFEST.sha256"))
 	return err == nil

@@ -352,7 +352,7 @@ func lines(dir, rel string, from, to int64, do func(line []byte, end int64) erro
 }
 
 // lineStart is from, or 0 when no line begins there: then the file was cut back
-// by a crash and grew anew, and is read from its beginning.
+// by a crash and grew again, and is read from its beginning.
 func lineStart(file *os.File, from int64) (int64, error) {
 	if from == 0 {
 		return 0, nil

@@ -32,7 +32,7 @@ const (
 	shownMax   = 5 // refusals that are shown; the others are counted
 )
 
-// Summary is what became of an archive's records.
+// Summary is what happened to an archive's records.
 type Summary struct {
 	Points   int64            // of records, acknowledged by the server
 	Results  int64            // of judged attempts, likewise
@@ -41,8 +41,9 @@ type Summary struct {
 	RefusedN int64            // all that it did not take
 	Undated  map[string]int64 // node → records left out, for no clock estimate tells their time
 	Unknown  int64            // records of kinds that have no measurement
-	Damaged  int64            // lines of the archive that are no record
-	// Unreckoned are attempts without a result, for one of their lines is no record.
+	Damaged  int64            // lines of the archive that are not records
+	// Unreckoned are attempts without a result, for one of their lines is not a
+	// record.
 	Unreckoned int64
 }
 
@@ -81,7 +82,8 @@ func Publish(ctx context.Context, dir string, w Writer) (Summary, error) {
 // wait on disk. When the server is still away some seconds after done, the
 // summary is given with influx.ErrAway: a later Tail or Publish brings the rest.
 // A cancelled ctx ends it at once; what was acknowledged is noted.
-func Tail(ctx context.Context, dir string, t influx.Target, w Writer, done <-chan struct{}, log *slog.Logger) (Summary, error) {
+func Tail(ctx context.Context, dir string, t influx.Target, w Writer, done <-chan struct{}, log *slog.Logger) (Summary,
+	error) {
 	if err := isRun(dir); err != nil {
 		return Summary{}, fmt.Errorf("tail %q: %w", dir, err)
 	}

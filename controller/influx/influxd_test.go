@@ -65,7 +65,8 @@ func (d *influxd) target() line.Target {
 // prepare makes the database as an administrator does, for a user who may only write.
 func (d *influxd) prepare() *line.Writer {
 	d.t.Helper()
-	w := &line.Writer{Target: line.Target{URL: d.URL, Database: "field", User: testnet.InfluxAdmin, Password: testnet.InfluxAdminPassword}, Patience: time.Minute}
+	w := &line.Writer{Target: line.Target{URL: d.URL, Database: "field", User: testnet.InfluxAdmin,
+		Password: testnet.InfluxAdminPassword}, Patience: time.Minute}
 	if err := w.Prepare(d.t.Context()); err != nil {
 		d.t.Fatal(err)
 	}
@@ -96,7 +97,8 @@ func TestWrongPasswordIsSaid(t *testing.T) {
 		"prepare": w.Prepare(t.Context()),
 		"write":   func() error { _, err := w.Write(t.Context(), []byte("m a=1i 1\n")); return err }(),
 	} {
-		if !errors.Is(err, line.ErrAccess) || !strings.Contains(err.Error(), `user "runner"`) || strings.Contains(err.Error(), "secret") {
+		if !errors.Is(err, line.ErrAccess) || !strings.Contains(err.Error(), `user "runner"`) ||
+			strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -105,7 +107,8 @@ func TestWrongPasswordIsSaid(t *testing.T) {
 		t.Errorf("a user who may only write cannot begin: %v", err)
 	}
 	w.Target.Database = "elsewhere"
-	if _, err := w.Write(t.Context(), []byte("m a=1i 1\n")); !errors.Is(err, line.ErrAccess) || !strings.Contains(err.Error(), "grant WRITE") {
+	if _, err := w.Write(t.Context(), []byte("m a=1i 1\n")); !errors.Is(err, line.ErrAccess) ||
+		!strings.Contains(err.Error(), "grant WRITE") {
 		t.Errorf("a database without a grant: %v", err)
 	}
 }
@@ -190,7 +193,7 @@ func TestTailSurvivesTheServer(t *testing.T) {
 
 // The server's disk runs full while a run is published: that is said, and the
 // archive has everything for a server with room. (InfluxDB 1.x writes again
-// only when it has been started anew.)
+// only when it has been started again.)
 func TestDatabaseDiskFull(t *testing.T) {
 	a := newRun(t, 8)
 	for _, s := range busyScript(8) {
@@ -245,7 +248,8 @@ func TestBadLineInABatch(t *testing.T) {
 	if err != nil || len(refused) != 2 {
 		t.Fatalf("refused %v, error %v", refused, err)
 	}
-	if !strings.Contains(refused[0].Reason, "unable to parse") || !strings.Contains(refused[1].Reason, "field type conflict") {
+	if !strings.Contains(refused[0].Reason, "unable to parse") || !strings.Contains(refused[1].Reason,
+		"field type conflict") {
 		t.Errorf("reasons %q", refused)
 	}
 	if n := len(d.dump()); n != 298 {
@@ -288,7 +292,8 @@ func TestBenchPublish(t *testing.T) {
 		}
 	}
 	rate := func(all time.Duration) float64 { return float64(points) * rounds / all.Seconds() }
-	fmt.Printf("publish, 2 connections   %8.0f points/s\nbare client, 1 connection%8.0f points/s\nratio                    %8.2f (goal >= 0.90)\n",
+	fmt.Printf("publish, 2 connections   %8.0f points/s\nbare client, 1 connection%8.0f points/s\nratio              "+
+		"      %8.2f (goal >= 0.90)\n",
 		rate(ours), rate(bare), rate(ours)/rate(bare))
 }
 

@@ -18,7 +18,7 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// results sends what became of every judged attempt, once, and again when its
+// results sends the outcome of every judged attempt, once, and again when its
 // verdict or its records are others than they were. A tail waits until the
 // attempt is sealed: its numbers and its time are settled then.
 func (f *follower) results(ctx context.Context, final bool) error {
@@ -57,8 +57,8 @@ func (f *follower) results(ctx context.Context, final bool) error {
 	return nil
 }
 
-// judgedAnew tells whether any attempt may have another result than at the last
-// look: it is cheap, for a tail asks twice a second.
+// judgedAnew reports whether any attempt may have another result than at the
+// last look: it is cheap, for a tail asks twice a second.
 func (f *follower) judgedAnew() bool {
 	var now int64
 	if st, err := os.Stat(filepath.Join(f.dir, "journal.ndjson")); err == nil {
@@ -91,7 +91,7 @@ func (f *follower) fingerprint(a *archive.Archive, e archive.Attempt) string {
 // result adds one attempt's point to the pending batch.
 func (f *follower) result(a *archive.Archive, e archive.Attempt, final bool) error {
 	s, err := report.Summarise(a, e)
-	if err != nil { // a line that is no record; it has been counted
+	if err != nil { // a line that is not a record; it has been counted
 		f.miss(func(s *Summary) { s.Unreckoned++ })
 		return nil
 	}
@@ -228,11 +228,14 @@ func resultOf(a *archive.Archive, s report.Summary) (tags map[string]string, fie
 // they have the names that they have there.
 var (
 	wholeNumbers = []string{
-		metrics.SpeedMeanMps, metrics.InBandShare, metrics.DistanceMeanM, metrics.SignalMeanDbm, metrics.ClockErrorMs, metrics.LatenessShare,
-		"routing_packets_per_s", "routing_bytes_per_s", "daemon_packets_per_s", "route_outage_s", "data_outage_s", "hops_mean",
+		metrics.SpeedMeanMps, metrics.InBandShare, metrics.DistanceMeanM, metrics.SignalMeanDbm, metrics.ClockErrorMs,
+		metrics.LatenessShare,
+		"routing_packets_per_s", "routing_bytes_per_s", "daemon_packets_per_s", "route_outage_s", "data_outage_s",
+		"hops_mean",
 	}
 	flowNumbers = []string{
-		"packet_loss_percent", "goodput_ratio", "one_way_delay_mean_ms", "one_way_delay_uncertainty_ms", "round_trip_mean_ms",
+		"packet_loss_percent", "goodput_ratio", "one_way_delay_mean_ms", "one_way_delay_uncertainty_ms",
+		"round_trip_mean_ms",
 		"connect_time_ms", "connect_censored_ms", "handshake_ms", "rtt_mean_ms",
 	}
 )

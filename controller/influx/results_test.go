@@ -15,7 +15,8 @@ import (
 // judged is a run of four cells; the first attempt at trial 2 was driven too slowly.
 func judged(t *testing.T) *archive.Archive {
 	t.Helper()
-	return synthetic.Run(t, synthetic.Options{Seed: 5, Speeds: []float64{2.8, 16.7}, Repetitions: 1, Place: archive.PlaceBench,
+	return synthetic.Run(t, synthetic.Options{Seed: 5, Speeds: []float64{2.8, 16.7}, Repetitions: 1,
+		Place:  archive.PlaceBench,
 		Change: func(t *wire.Trial) { t.TCP.Variant, t.Routing.Protocol = "reno", "aodv" },
 		Mishap: func(t wire.Trial, attempt int, c *synthetic.Conditions) {
 			if t.Number == 2 && attempt == 1 {
@@ -113,12 +114,13 @@ func TestTargetsStandBesideTheSteps(t *testing.T) {
 		t.Fatalf("targets %v beside %v; %+v", targets, states, sum)
 	}
 	at := states[0][strings.LastIndexByte(states[0], ' '):]
-	if want := name + "attempt=1,run=r,trial=1 speed_target_mps=1,speed_low_mps=0,speed_high_mps=2.5" + at; targets[0] != want {
+	if want := name + "attempt=1,run=r,trial=1 speed_target_mps=1,speed_low_mps=0,speed_high_mps=2.5" +
+		at; targets[0] != want {
 		t.Errorf("%s, want %s", targets[0], want)
 	}
 }
 
-// A tail sends a result when its attempt is sealed, once, and anew when a
+// A tail sends a result when its attempt is sealed, once, and again when a
 // person's word changes the verdict; then publish makes the same points.
 func TestResultFollowsItsVerdict(t *testing.T) {
 	a := newRun(t, 2)
@@ -150,7 +152,8 @@ func TestResultFollowsItsVerdict(t *testing.T) {
 	}
 	d.points = map[string]int{}
 	session(t, a.Dir(), d, 2, false)
-	if got := resultsOf(d.points); len(got) != 1 || !strings.Contains(got["1.1"], `accepted=0i,counts=0i,outcome="rejected",reason="a lorry stood between"`) {
+	if got := resultsOf(d.points); len(got) != 1 ||
+		!strings.Contains(got["1.1"], `accepted=0i,counts=0i,outcome="rejected",reason="a lorry stood between"`) {
 		t.Errorf("after a word: %v", got)
 	}
 	all, _ := published(t, a.Dir())

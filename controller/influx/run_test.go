@@ -39,7 +39,8 @@ func script(n int) []step {
 		if k%4 < 2 {
 			out = append(out, s.clocks(k))
 		}
-		out = append(out, s.records("car", k, 20), s.records("roadside", k, 20), s.records(archive.FieldNode, k, 5), s.records("car", 0, 2))
+		out = append(out, s.records("car", k, 20), s.records("roadside", k, 20), s.records(archive.FieldNode, k, 5),
+			s.records("car", 0, 2))
 		if k%4 == 3 {
 			out = append(out, s.clocks(k))
 		}
@@ -99,7 +100,8 @@ func (s *scripted) clocks(trial int) step {
 		if peer == "roadside" {
 			away = roadsNs
 		}
-		rs = append(rs, wire.Record{Header: s.header(controllerNode, trial), Body: &wire.Clock{Peer: peer, OffsetNs: away + drift, OwnWallOffsetNs: new(wallNs)}})
+		rs = append(rs, wire.Record{Header: s.header(controllerNode, trial),
+			Body: &wire.Clock{Peer: peer, OffsetNs: away + drift, OwnWallOffsetNs: new(wallNs)}})
 	}
 	return func(t testing.TB, a *archive.Archive) { t.Helper(); appendAll(t, a, controllerNode, rs) }
 }
@@ -132,9 +134,11 @@ func appendAll(t testing.TB, a *archive.Archive, node string, rs []wire.Record) 
 // newRun makes the empty archive of a run with n trials.
 func newRun(t testing.TB, n int) *archive.Archive {
 	t.Helper()
-	info := archive.RunInfo{Run: "r", Campaign: "c", Place: archive.PlaceBench, CampaignRaw: []byte("version: 1\n"), Plan: wire.RunPlan{Run: "r"}}
+	info := archive.RunInfo{Run: "r", Campaign: "c", Place: archive.PlaceBench, CampaignRaw: []byte("version: 1\n"),
+		Plan: wire.RunPlan{Run: "r"}}
 	for i := range n {
-		info.Plan.Trials = append(info.Plan.Trials, wire.Trial{Number: i + 1, Car: "car", SpeedMps: new(1.0), Acceptance: wire.Acceptance{SpeedBandMps: new(1.5)}})
+		info.Plan.Trials = append(info.Plan.Trials, wire.Trial{Number: i + 1, Car: "car", SpeedMps: new(1.0),
+			Acceptance: wire.Acceptance{SpeedBandMps: new(1.5)}})
 	}
 	a, err := archive.Create(filepath.Join(t.TempDir(), "r"), info)
 	if err != nil {
@@ -193,13 +197,15 @@ func TestPublishDatesEveryRecord(t *testing.T) {
 	}
 	points, sum := published(t, a.Dir())
 	const records = 3 + 2 + 3*(20+20+5+2) + 2*2 + 2
-	if int(sum.Points) != records || sum.Results != 3 || len(points) != records+3 || len(sum.Undated) != 0 || sum.Unknown+sum.Damaged+sum.RefusedN != 0 {
+	if int(sum.Points) != records || sum.Results != 3 || len(points) != records+3 || len(sum.Undated) != 0 ||
+		sum.Unknown+sum.Damaged+sum.RefusedN != 0 {
 		t.Errorf("%d points, %d different, of %d records and 3 results; %+v", sum.Points, len(points), records, sum)
 	}
 	// The first record of all: the car's clock less its offset in trial 1, on
 	// the controller's wall clock, with the record's number as last digits.
 	at := wallNs + 1000*second + second/10 - 1_000_000 + 1
-	want := fmt.Sprintf("fm_gps,node=car,run=r seq=1i,t_boot_ns=%di,mode=3i,connected=true,speed_mps=0 %d", 1000*second+second/10+carAway, at)
+	want := fmt.Sprintf("fm_gps,node=car,run=r seq=1i,t_boot_ns=%di,mode=3i,connected=true,speed_mps=0 %d",
+		1000*second+second/10+carAway, at)
 	if points[want] != 1 {
 		t.Errorf("no point %s", want)
 		for p := range points {
@@ -294,9 +300,11 @@ func TestReboot(t *testing.T) {
 		return wire.Header{Node: "car", Epoch: "e", Seq: seq, TBootNs: bootS * second}
 	}
 	k1, k2 := wire.TrialKey{Trial: 1, Attempt: 1}, wire.TrialKey{Trial: 2, Attempt: 1}
-	d.learn(k1, wire.Header{TBootNs: 100 * second}, &wire.Clock{Peer: "car", OffsetNs: 9000 * second, OwnWallOffsetNs: own})
+	d.learn(k1, wire.Header{TBootNs: 100 * second}, &wire.Clock{Peer: "car", OffsetNs: 9000 * second,
+		OwnWallOffsetNs: own})
 	d.begin(k1, h(10, 9101))
-	d.learn(k2, wire.Header{TBootNs: 400 * second}, &wire.Clock{Peer: "car", OffsetNs: -350 * second, OwnWallOffsetNs: own})
+	d.learn(k2, wire.Header{TBootNs: 400 * second}, &wire.Clock{Peer: "car", OffsetNs: -350 * second,
+		OwnWallOffsetNs: own})
 	d.begin(k2, h(50, 51))
 	before, after := wallNs-9000*second, wallNs+350*second
 	for _, c := range []struct {

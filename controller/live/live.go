@@ -105,7 +105,7 @@ func (b *Board) set(v view) {
 	b.changed = make(chan struct{})
 }
 
-// now is what viewers are told at this moment, and what tells of the next.
+// now is what viewers are told at this moment, and what reports the next.
 func (b *Board) now() (v view, changed <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -125,7 +125,8 @@ func TestBeforeTheWindowTheTimelineIsEmpty(t *testing.T) {
 		}
 		first, _, _ := bytes.Cut(raw, []byte("\n"))
 		later := time.Now().Add(time.Minute)
-		if err := errors.Join(os.WriteFile(path, append(first, '\n'), 0o644), os.Chtimes(path, later, later)); err != nil {
+		if err := errors.Join(os.WriteFile(path, append(first, '\n'), 0o644), os.Chtimes(path, later, later)); err !=
+			nil {
 			t.Fatal(err)
 		}
 	}
@@ -205,7 +206,8 @@ func TestEveryViewerSeesChangesAndFailures(t *testing.T) {
 	const car = "trials/0002-a1/records/car.ndjson"
 	all, err := os.ReadFile(filepath.Join(whole.Dir(), car))
 	later := time.Now().Add(2 * time.Minute) // than halfway's
-	if err := errors.Join(err, os.WriteFile(filepath.Join(dir, car), all, 0o644), os.Chtimes(filepath.Join(dir, car), later, later)); err != nil {
+	if err := errors.Join(err, os.WriteFile(filepath.Join(dir, car), all, 0o644), os.Chtimes(filepath.Join(dir, car),
+		later, later)); err != nil {
 		t.Fatal(err)
 	}
 	b.look()
@@ -216,7 +218,8 @@ func TestEveryViewerSeesChangesAndFailures(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.look()
-	if name, st := status(t, one); name != "status" || !strings.Contains(st.Failure, "no run in this folder") || st.AgeMs == nil {
+	if name, st := status(t, one); name != "status" || !strings.Contains(st.Failure, "no run in this folder") ||
+		st.AgeMs == nil {
 		t.Errorf("%s %+v: the last state is kept, and why it is old is told", name, st)
 	}
 	if err := os.Rename(filepath.Join(dir, "away"), filepath.Join(dir, "run.json")); err != nil {
@@ -266,7 +269,8 @@ func TestThinningKeepsTheNewest(t *testing.T) {
 	for i := range 25 {
 		track = append(track, []float64{float64(i)})
 		got := thin(track, 10)
-		if len(got) == 0 || len(got) > 10 || got[len(got)-1][0] != float64(i) || len(track) <= 10 && len(got) != len(track) {
+		if len(got) == 0 || len(got) > 10 || got[len(got)-1][0] != float64(i) || len(track) <= 10 && len(got) !=
+			len(track) {
 			t.Errorf("%d points become %v", len(track), got)
 		}
 	}
@@ -309,7 +313,8 @@ func TestOnlyWhoMaySeesThePage(t *testing.T) {
 
 func TestLoopback(t *testing.T) {
 	for address, want := range map[string]bool{
-		"127.0.0.1:1": true, "[::1]:1": true, "localhost:1": true, "0.0.0.0:1": false, ":1": false, "192.168.1.2:1": false, "x": false,
+		"127.0.0.1:1": true, "[::1]:1": true, "localhost:1": true, "0.0.0.0:1": false, ":1": false,
+		"192.168.1.2:1": false, "x": false,
 	} {
 		if Loopback(address) != want {
 			t.Errorf("%s: %v", address, !want)

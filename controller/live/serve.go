@@ -38,7 +38,7 @@ func Token() string {
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// Loopback tells whether only this machine reaches an address "host:port".
+// Loopback reports whether only this machine reaches an address "host:port".
 func Loopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -76,7 +76,8 @@ func Handler(ctx context.Context, b *Board, token string) (http.Handler, error) 
 func guard(next http.Handler, token string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		h.Set("Content-Security-Policy", "default-src 'self'; style-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
+		h.Set("Content-Security-Policy", "default-src 'self'; style-src 'self'; img-src 'self' data:; "+
+			"frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cache-Control", "no-store")

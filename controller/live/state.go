@@ -146,7 +146,8 @@ func count(a *archive.Archive, decided []wire.Verdict) (c Counts, recent []Decid
 	for i := len(decided) - 1; i >= 0 && len(recent) < recentMax; i-- {
 		v := decided[i]
 		t, _ := a.Trial(v.Trial) // one that the plan lacks has no factors to show
-		recent = append(recent, Decided{Trial: v.Trial, Attempt: v.Attempt, Factors: t.Factors, Outcome: v.Outcome, Reason: v.Reason})
+		recent = append(recent, Decided{Trial: v.Trial, Attempt: v.Attempt, Factors: t.Factors, Outcome: v.Outcome,
+			Reason: v.Reason})
 	}
 	return c, recent
 }
@@ -167,7 +168,8 @@ func current(a *archive.Archive, k wire.TrialKey, decided []wire.Verdict) (*Curr
 		}
 	}
 	for _, p := range at.Timeline() {
-		c.Timeline = append(c.Timeline, Moment{S: p.S, Bps: p.ThroughputBps, Mps: p.SpeedMps, Dbm: p.SignalDbm, Cwnd: p.CwndSegments, Metres: p.DistanceM})
+		c.Timeline = append(c.Timeline, Moment{S: p.S, Bps: p.ThroughputBps, Mps: p.SpeedMps, Dbm: p.SignalDbm,
+			Cwnd: p.CwndSegments, Metres: p.DistanceM})
 	}
 	c.Timeline = untilNow(c.Timeline)
 	byNode := map[string][]wire.Record{}

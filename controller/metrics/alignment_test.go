@@ -10,7 +10,8 @@ const second = int64(1e9)
 
 // clockOf is a comparison by the controller at its own boot time.
 func clockOf(node string, atNs, offsetNs, uncertaintyNs int64) wire.Record {
-	return wire.Record{Header: wire.Header{Node: "controller", TBootNs: atNs}, Body: &wire.Clock{Peer: node, OffsetNs: offsetNs, UncertaintyNs: uncertaintyNs}}
+	return wire.Record{Header: wire.Header{Node: "controller", TBootNs: atNs},
+		Body: &wire.Clock{Peer: node, OffsetNs: offsetNs, UncertaintyNs: uncertaintyNs}}
 }
 
 func TestNodesTimesMeetOnTheControllersClock(t *testing.T) {
@@ -25,7 +26,8 @@ func TestNodesTimesMeetOnTheControllersClock(t *testing.T) {
 	// Its wall clock is put forward by 1 ms, slowly, during the capture's 50 s.
 	const wall = 1_700_000_000 * second
 	open := start + hour + 25*second
-	told := wire.Capture{OpenBootNs: open, CloseBootNs: open + 50*second, WallOffsetOpen: wall, WallOffsetClose: wall + 1_000_000}
+	told := wire.Capture{OpenBootNs: open, CloseBootNs: open + 50*second, WallOffsetOpen: wall, WallOffsetClose: wall +
+		1_000_000}
 	car := at.align("car", told, wire.Window{OpenBootNs: open, CloseBootNs: open + 50*second})
 	for _, c := range []struct {
 		what       string
@@ -48,7 +50,8 @@ func TestNodesTimesMeetOnTheControllersClock(t *testing.T) {
 		t.Errorf("the car's uncertainty is %.0f ns, want that at the window's end, a quarter of the way from 300 to 200 µs", u)
 	}
 	// One comparison, 75 s before the window's end: the clocks may have drifted by 200 ppm.
-	roadside := at.align("roadside", wire.Capture{}, wire.Window{OpenBootNs: start - hour + 25*second, CloseBootNs: start - hour + 75*second})
+	roadside := at.align("roadside", wire.Capture{}, wire.Window{OpenBootNs: start - hour + 25*second,
+		CloseBootNs: start - hour + 75*second})
 	if u := car.together(roadside); u == nil || *u < 275_000+15_100_000-2000 || *u > 275_000+15_100_000+2000 {
 		t.Errorf("uncertainty %v, want 275 µs and 15.1 ms", u)
 	}
@@ -58,7 +61,8 @@ func TestNodesTimesMeetOnTheControllersClock(t *testing.T) {
 // delay can be told.
 func TestWithoutComparisonWindowsMeet(t *testing.T) {
 	at := Attempt{records: []wire.Record{clockOf("car", 0, 0, 1000)}}
-	roadside := at.align("roadside", wire.Capture{WallOffsetOpen: 7 * second, WallOffsetClose: 7 * second}, wire.Window{OpenBootNs: 40 * second})
+	roadside := at.align("roadside", wire.Capture{WallOffsetOpen: 7 * second, WallOffsetClose: 7 * second},
+		wire.Window{OpenBootNs: 40 * second})
 	if got := roadside.common(49 * second); got != 2*second {
 		t.Errorf("2 s after the window's opening is %d", got)
 	}

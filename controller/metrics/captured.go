@@ -120,7 +120,8 @@ func (at Attempt) link(a *archive.Archive, node string) (packets.End, *alignment
 		return packets.End{}, nil, nil, err
 	}
 	clock := at.align(node, *told, *w)
-	e := packets.End{Name: node, Capture: f, Common: clock.common, OpenNs: clock.of(w.OpenBootNs), CloseNs: clock.of(w.CloseBootNs)}
+	e := packets.End{Name: node, Capture: f, Common: clock.common, OpenNs: clock.of(w.OpenBootNs),
+		CloseNs: clock.of(w.CloseBootNs)}
 	return e, clock, f, nil
 }
 
@@ -246,7 +247,8 @@ func (at Attempt) packetFlows(p pair) ([]packets.Flow, error) {
 	}
 	out := make([]packets.Flow, 0, len(p.flows))
 	for _, f := range p.flows {
-		k := packets.Flow{Name: f.Name, UDP: f.Kind == "iperf3_udp", From: from, To: to, Port: uint16(f.Port), Reverse: f.Reverse, Streams: f.Streams}
+		k := packets.Flow{Name: f.Name, UDP: f.Kind == "iperf3_udp", From: from, To: to, Port: uint16(f.Port),
+			Reverse: f.Reverse, Streams: f.Streams}
 		if f.ClientPort != 0 && !k.UDP {
 			// Each attempt has ports of its own, as the nodes reckon them.
 			k.ClientFirst = uint16(f.ClientPort + (at.key.Attempt-1)*max(f.Streams, 1))
@@ -352,7 +354,8 @@ func (s *set) ends(all []packets.EndResult, whole bool) {
 	var routed, routedBytes, headers, arp, dropped float64
 	known := true
 	for _, e := range all {
-		routed, routedBytes, arp = routed+float64(e.RoutingPackets), routedBytes+float64(e.RoutingBytes), arp+float64(e.ARPPackets)
+		routed, routedBytes, arp = routed+float64(e.RoutingPackets), routedBytes+float64(e.RoutingBytes),
+			arp+float64(e.ARPPackets)
 		headers += float64(e.RoutingHeaders)
 		if known = known && e.KernelDropped != nil; known {
 			dropped += float64(*e.KernelDropped)

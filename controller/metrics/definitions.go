@@ -43,26 +43,37 @@ var (
 	cwndMean          = definition{"cwnd_mean_segments", "segments", "mean of the sender's congestion window over its samples in the window and its data sockets"}
 	rttMean           = definition{"rtt_mean_ms", "ms", "mean of the sender's smoothed round trip time over its samples in the window and its data sockets"}
 
-	iperfReceived = definition{Iperf3MB, "MB", "iperf3's own end.sum_received.bytes, as its client printed it; includes bytes after the window"}
-	iperfRate     = definition{"iperf3_received_bps", "bit/s", "iperf3's own end.sum_received.bits_per_second, as its client printed it"}
-	iperfSent     = definition{"iperf3_sent_mb", "MB", "iperf3's own end.sum_sent.bytes; includes what was still in the sender's buffers"}
-	iperfRetrans  = definition{"iperf3_retransmits", "segments", "iperf3's own end.sum_sent.retransmits"}
-	iperfLost     = definition{"iperf3_lost_percent", "%", "iperf3's own end.sum.lost_percent of a UDP flow"}
+	iperfReceived = definition{Iperf3MB, "MB", "iperf3's own end.sum_received.bytes, as its client printed it; " +
+		"includes bytes after the window"}
+	iperfRate = definition{"iperf3_received_bps", "bit/s", "iperf3's own end.sum_received.bits_per_second, as its " +
+		"client printed it"}
+	iperfSent = definition{"iperf3_sent_mb", "MB", "iperf3's own end.sum_sent.bytes; includes what was still in " +
+		"the sender's buffers"}
+	iperfRetrans = definition{"iperf3_retransmits", "segments", "iperf3's own end.sum_sent.retransmits"}
+	iperfLost    = definition{"iperf3_lost_percent", "%", "iperf3's own end.sum.lost_percent of a UDP flow"}
 
 	speedTarget = definition{SpeedTargetMps, "m/s", "the plan's target speed of the car"}
-	speedMean   = definition{SpeedMeanMps, "m/s", "the car's GPS speed over the window, weighted by time: a fix counts until the next, or until it is stale"}
-	inBand      = definition{InBandShare, "1", "share of the window's time in which a fresh fix had the car within the speed band; stale time is out of band"}
-	fixAge      = definition{"fix_age_max_ms", "ms", "oldest that the car's newest fix was at any moment of the window"}
-	fixMode     = definition{"fix_mode_min", "1", "lowest fix mode of the car's GPS in the window (2: 2-D, 3: 3-D)"}
-	fixAgeMean  = definition{"fix_age_mean_ms", "ms", "mean age of the car's newest fix over the window: how far behind its speed was known. A receiver of 1 Hz is half a second behind by its rate alone, and smooths its speed besides"}
-	gpsRate     = definition{"gps_rate_hz", "1/s", "fixes a second of the car's receiver, mean over the window"}
+	speedMean   = definition{SpeedMeanMps, "m/s", "the car's GPS speed over the window, weighted by time: a fix " +
+		"counts until the next, or until it is stale"}
+	inBand = definition{InBandShare, "1", "share of the window's time in which a fresh fix had the car within " +
+		"the speed band; stale time is out of band"}
+	fixAge     = definition{"fix_age_max_ms", "ms", "oldest that the car's newest fix was at any moment of the window"}
+	fixMode    = definition{"fix_mode_min", "1", "lowest fix mode of the car's GPS in the window (2: 2-D, 3: 3-D)"}
+	fixAgeMean = definition{"fix_age_mean_ms", "ms", "mean age of the car's newest fix over the window: how far " +
+		"behind its speed was known. A receiver of 1 Hz is half a second behind by its rate alone, and smooths its " +
+		"speed besides"}
+	gpsRate = definition{"gps_rate_hz", "1/s", "fixes a second of the car's receiver, mean over the window"}
 
-	gpsLag = definition{"gps_speed_lag_s", "s", "by how much the car's reported speeds run behind its positions, as the receiver's smoothing makes them; told where the attempt's records hold a change of speed of 3 m/s"}
+	gpsLag = definition{"gps_speed_lag_s", "s", "by how much the car's reported speeds run behind its positions, as " +
+		"the receiver's smoothing makes them; told where the attempt's records hold a change of speed of 3 m/s"}
 
-	bearingOpen   = definition{"bearing_open_deg", "degree", "bearing from the roadside node (of a pair a/b in column flow: from a) to the car (to b) when the window opens, by GPS, from true north"}
+	bearingOpen = definition{"bearing_open_deg", "degree", "bearing from the roadside node (of a pair a/b in " +
+		"column flow: from a) to the car (to b) when the window opens, by GPS, from true north"}
 	bearingClose  = definition{"bearing_close_deg", "degree", "the same bearing when the window closes"}
-	relativeSpeed = definition{"relative_speed_mean_mps", "m/s", "speed of the two nodes against each other, mean over the window, from GPS positions two seconds apart; of a pair a/b in column flow"}
-	pairDistance  = definition{"pair_distance_mean_m", "m", "great-circle distance of the pair a/b in column flow, mean over the window at 10 Hz; absent where it was not known throughout"}
+	relativeSpeed = definition{"relative_speed_mean_mps", "m/s", "speed of the two nodes against each other, mean " +
+		"over the window, from GPS positions two seconds apart; of a pair a/b in column flow"}
+	pairDistance = definition{"pair_distance_mean_m", "m", "great-circle distance of the pair a/b in column flow, " +
+		"mean over the window at 10 Hz; absent where it was not known throughout"}
 
 	distOpen  = definition{DistanceOpenM, "m", "great-circle distance of the car's and the roadside node's GPS positions when the window opens, interpolated between the fixes on either side, or extrapolated from the nearest by speed and track. A fix counts at the moment that its receiver tells, where chrony keeps the node's wall clock by a server or a pulse per second to 0.1 s; elsewhere at its arrival, which is up to 0.5 s later"}
 	distClose = definition{DistanceCloseM, "m", "great-circle distance of the car's and the roadside node's GPS positions when the window closes, made in the same way"}
@@ -75,17 +86,29 @@ var (
 	trueClose = definition{"truth_distance_close_m", "m", "distance in the emulated field when the window closes; rehearsal only"}
 	trueMean  = definition{"truth_distance_mean_m", "m", "distance in the emulated field, mean over the window; rehearsal only"}
 
-	signalMean = definition{SignalMeanDbm, "dBm", "signal of the sender's frames at the receiver, mean over its samples in the window that are of a frame of the last 300 ms"}
-	signalMin  = definition{"signal_min_dbm", "dBm", "signal of the sender's frames at the receiver, lowest sample in the window that is of a frame of the last 300 ms"}
-	bitrate    = definition{"tx_bitrate_mean_mbps", "Mbit/s", "the sender's radio bit rate towards the receiver, mean over its samples in the window"}
-	txRetries  = definition{"tx_retries", "frames", "the sender's link-layer retries towards the receiver in the window; from the newest sample at its open to the newest at its close, neither older than three beats of the sampler"}
-	txFailed   = definition{"tx_failed", "frames", "frames towards the receiver that the sender's radio gave up in the window; from the newest sample at its open to the newest at its close, neither older than three beats of the sampler"}
-	queueDrops = definition{"queue_drops", "frames", "frames that the sender's interface queue dropped in the window; from the newest sample at its open to the newest at its close, neither older than three beats of the sampler"}
+	signalMean = definition{SignalMeanDbm, "dBm", "signal of the sender's frames at the receiver, mean over its " +
+		"samples in the window that are of a frame of the last 300 ms"}
+	signalMin = definition{"signal_min_dbm", "dBm", "signal of the sender's frames at the receiver, lowest sample " +
+		"in the window that is of a frame of the last 300 ms"}
+	bitrate = definition{"tx_bitrate_mean_mbps", "Mbit/s", "the sender's radio bit rate towards the receiver, " +
+		"mean over its samples in the window"}
+	txRetries = definition{"tx_retries", "frames", "the sender's link-layer retries towards the receiver in the " +
+		"window; from the newest sample at its open to the newest at its close, neither older than three beats of " +
+		"the sampler"}
+	txFailed = definition{"tx_failed", "frames", "frames towards the receiver that the sender's radio gave up in " +
+		"the window; from the newest sample at its open to the newest at its close, neither older than three beats " +
+		"of the sampler"}
+	queueDrops = definition{"queue_drops", "frames", "frames that the sender's interface queue dropped in the " +
+		"window; from the newest sample at its open to the newest at its close, neither older than three beats of " +
+		"the sampler"}
 
-	clockErr    = definition{ClockErrorMs, "ms", "uncertainty of the nodes' alignment: that of their clocks' comparison plus that of GO, whichever were measured"}
+	clockErr = definition{ClockErrorMs, "ms", "uncertainty of the nodes' alignment: that of their clocks' " +
+		"comparison plus that of GO, whichever were measured"}
 	lateness    = definition{LatenessShare, "1", "summed lateness of the emulated medium ÷ the window; rehearsal only"}
-	samplerLate = definition{SamplerP99Us, "µs", "99th percentile of the samplers' lateness, the worse of the two nodes"}
-	edgeLate    = definition{EdgeLateMaxMs, "ms", "latest that a node of the trial sampled its sockets at an edge of the window, or started a flow's client"}
+	samplerLate = definition{SamplerP99Us, "µs", "99th percentile of the samplers' lateness, the worse of the " +
+		"two nodes"}
+	edgeLate = definition{EdgeLateMaxMs, "ms", "latest that a node of the trial sampled its sockets at an edge of " +
+		"the window, or started a flow's client"}
 )
 
 // What the captures at a flow's two ends tell. "Packets" are the flow's data

@@ -29,9 +29,9 @@ type socket struct {
 // window's open were sampled then, so that one without such a sample is newer,
 // whatever an ordinary sample says: its time is that before the kernel was
 // asked, and the answer may come much later on a busy machine. A socket that
-// ended before the close counts with what the kernel told of its end. known is
-// false when of some socket neither was seen in time: an older sample is not
-// what it had at the close.
+// ended before the close counts with what the kernel reported about its end.
+// known is false when of some socket neither was seen in time: an older sample
+// is not what it had at the close.
 func (at Attempt) sockets(node, flow string, w wire.Window) (out map[uint64]*socket, known bool) {
 	out, known = map[uint64]*socket{}, at.edgesKnown(node, w)
 	inTime := func(r wire.Record, due int64) bool {
@@ -176,7 +176,7 @@ func flowSeconds(f wire.Flow, w wire.Window) float64 {
 	return left
 }
 
-// reaches tells whether a node's records go on to a moment of its clock.
+// reaches reports whether a node's records go on to a moment of its clock.
 func (at Attempt) reaches(node string, bootNs int64) bool {
 	for _, r := range at.records {
 		if r.Node == node && r.TBootNs >= bootNs {
@@ -201,7 +201,7 @@ func (at Attempt) firstByte(f wire.Flow, w wire.Window) *float64 {
 	return first
 }
 
-// sent is what the sender's sockets tell of the path.
+// sent is what the sender's sockets report about the path.
 func (s *set) sent(f wire.Flow) {
 	w := verdict.WindowOf(f.From, s.at.records)
 	if w == nil || !s.at.reaches(f.From, w.CloseBootNs) {

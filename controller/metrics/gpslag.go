@@ -73,7 +73,8 @@ func speedsOf(fixes []verdict.Fix) (reported, made []speedAt) {
 				continue
 			}
 			if span <= lagGapS {
-				made = append(made, speedAt{seconds(f) + span/2, HaversineM(*f.LatDeg, *f.LonDeg, *g.LatDeg, *g.LonDeg) / span})
+				made = append(made, speedAt{seconds(f) + span/2, HaversineM(*f.LatDeg, *f.LonDeg, *g.LatDeg,
+					*g.LonDeg) / span})
 			}
 			break
 		}
@@ -101,7 +102,9 @@ func compareFloat(a, b float64) int {
 // reported speeds taken to be lag seconds late, and at how many moments.
 func disagreement(reported, made []speedAt, lag float64) (e float64, n int) {
 	for _, m := range made {
-		i, _ := slices.BinarySearchFunc(reported, m.s+lag, func(r speedAt, s float64) int { return compareFloat(r.s, s) })
+		i, _ := slices.BinarySearchFunc(reported, m.s+lag, func(r speedAt, s float64) int {
+			return compareFloat(r.s, s)
+		})
 		if i == 0 || i == len(reported) || reported[i].s-reported[i-1].s > lagGapS {
 			continue
 		}

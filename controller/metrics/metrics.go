@@ -165,7 +165,8 @@ func Cell(text string) string {
 // Write adds rows.
 func (t *CSV) Write(rows []Row) error {
 	for _, r := range rows {
-		line := []string{Cell(r.Run), strconv.Itoa(r.Trial), strconv.Itoa(r.Attempt), Cell(r.Flow), r.Name, r.Unit, Number(r.Value), r.Definition}
+		line := []string{Cell(r.Run), strconv.Itoa(r.Trial), strconv.Itoa(r.Attempt), Cell(r.Flow), r.Name, r.Unit,
+			Number(r.Value), r.Definition}
 		if err := t.w.Write(line); err != nil {
 			return fmt.Errorf("write metrics: %w", err)
 		}

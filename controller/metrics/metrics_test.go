@@ -143,7 +143,8 @@ func TestTimelineAddsUpToWhatWasTransferred(t *testing.T) {
 			if p.ThroughputBps != nil {
 				bits += *p.ThroughputBps / metrics.TickHz
 			}
-			if i > 0 && (p.ThroughputBps == nil || p.SpeedMps == nil || p.DistanceM == nil || p.SignalDbm == nil || p.CwndSegments == nil) {
+			if i > 0 && (p.ThroughputBps == nil || p.SpeedMps == nil || p.DistanceM == nil || p.SignalDbm == nil ||
+				p.CwndSegments == nil) {
 				t.Fatalf("trial %d: point %d lacks a number: %+v", trial, i, p)
 			}
 		}

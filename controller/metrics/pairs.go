@@ -9,9 +9,10 @@ import (
 
 // Pair is where two nodes are to each other at a moment, by GPS.
 type Pair struct {
-	DistanceM        float64
-	BearingDeg       float64  // from the first to the second, from true north
-	RelativeSpeedMps *float64 // of one against the other; absent where positions a second before and after are not known
+	DistanceM  float64
+	BearingDeg float64 // from the first to the second, from true north
+	// of one against the other; absent where positions a second before and after are not known
+	RelativeSpeedMps *float64
 }
 
 // relativeSpan is over how long a relative speed is taken: the difference of
@@ -38,7 +39,8 @@ func between(a, b track) func(s float64) *Pair {
 		}
 		from, _ := a.place(s)
 		to, _ := b.place(s)
-		p := &Pair{DistanceM: HaversineM(from.lat, from.lon, to.lat, to.lon), BearingDeg: math.Mod(math.Atan2(east, north)*180/math.Pi+360, 360)}
+		p := &Pair{DistanceM: HaversineM(from.lat, from.lon, to.lat, to.lon),
+			BearingDeg: math.Mod(math.Atan2(east, north)*180/math.Pi+360, 360)}
 		n0, e0, ok0 := apart(s - relativeSpan/2)
 		n1, e1, ok1 := apart(s + relativeSpan/2)
 		if ok0 && ok1 && a.holds(s-relativeSpan/2, s+relativeSpan/2) && b.holds(s-relativeSpan/2, s+relativeSpan/2) {

@@ -20,13 +20,15 @@ func driven(node string, openNs int64, fromM, speedMps, hz float64) []wire.Recor
 		fix := openNs + int64(s*1e9)
 		east := fromM + speedMps*s
 		lon := 8 + east/(perDegree*math.Cos(50*math.Pi/180))
-		out = append(out, at(fix+50_000_000, &wire.GPS{Mode: 3, Connected: true, FixBootNs: &fix, FixAgeMs: new(50.0), LatDeg: new(50.0), LonDeg: &lon, SpeedMps: &speedMps, RateHz: &hz}))
+		out = append(out, at(fix+50_000_000, &wire.GPS{Mode: 3, Connected: true, FixBootNs: &fix, FixAgeMs: new(50.0),
+			LatDeg: new(50.0), LonDeg: &lon, SpeedMps: &speedMps, RateHz: &hz}))
 	}
 	return out
 }
 
 func TestPairsStandToEachOther(t *testing.T) {
-	trial := wire.Trial{Car: "car", Roadside: "road", Sender: "car", Receiver: "road", Initiator: "car", Relays: []string{"relay"}, DurationS: 10}
+	trial := wire.Trial{Car: "car", Roadside: "road", Sender: "car", Receiver: "road", Initiator: "car",
+		Relays: []string{"relay"}, DurationS: 10}
 	// Each node has a boot clock of its own; their windows are one.
 	records := append(driven("car", 1000*second, 100, 10, 5), driven("road", 50*second, 0, 0, 1)...)
 	records = append(records, driven("relay", 7*second, 50, -5, 5)...)
@@ -91,7 +93,8 @@ func runUp(hz, lagS float64) []wire.Record {
 		lon := 8 + way(s)/(perDegree*math.Cos(50*math.Pi/180))
 		lon = math.Round(lon*60*1e4) / 1e4 / 60 // NMEA's four decimals of a minute, 12 cm
 		out = append(out, wire.Record{Header: wire.Header{Node: "car", TBootNs: fix + 50_000_000},
-			Body: &wire.GPS{Mode: 3, Connected: true, FixBootNs: &fix, LatDeg: new(50.0), LonDeg: &lon, SpeedMps: new(speed(s - lagS))}})
+			Body: &wire.GPS{Mode: 3, Connected: true, FixBootNs: &fix, LatDeg: new(50.0), LonDeg: &lon,
+				SpeedMps: new(speed(s - lagS))}})
 	}
 	return out
 }

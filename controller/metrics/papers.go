@@ -70,10 +70,11 @@ func PaperMetrics() []PaperMetric {
 // macFrames defines the MAC frames of one class of traffic.
 func macFrames(class string) definition {
 	return definition{"mac_frames_" + class + "_per_s", "frames/s",
-		"MAC frames on the emulated air in the window, RTS, CTS and ACKs too, that were there for " + class + ", sum over the nodes (P3: routing overhead at MAC); rehearsal only"}
+		"MAC frames on the emulated air in the window, RTS, CTS and ACKs too, that were there for " + class +
+			", sum over the nodes (P3: routing overhead at MAC); rehearsal only"}
 }
 
-// constantRate adds up what became of a trial's constant-bit-rate flows.
+// constantRate adds up what happened to a trial's constant-bit-rate flows.
 type constantRate struct {
 	flows        int
 	sent, unsent float64
@@ -174,7 +175,8 @@ func (at Attempt) flowInField(f wire.Flow) func(string) bool {
 		if f.Reverse {
 			server, client = client, server
 		}
-		return server == f.Port && (protocol == "udp" || f.ClientPort == 0 || client >= first && client < first+max(f.Streams, 1))
+		return server == f.Port && (protocol == "udp" || f.ClientPort == 0 || client >= first && client < first+
+			max(f.Streams, 1))
 	}
 }
 

@@ -97,7 +97,8 @@ func (p *path) file(node string) []byte {
 	all := p.ends[node]
 	slices.SortStableFunc(all, func(a, b seen) int { return int(a.atNs - b.atNs) })
 	var b bytes.Buffer
-	w, err := pcapng.NewWriter(&b, "test", pcapng.Interface{Name: "wlan0", LinkType: pcapng.LinkEthernet, SnapBytes: 96})
+	w, err := pcapng.NewWriter(&b, "test", pcapng.Interface{Name: "wlan0", LinkType: pcapng.LinkEthernet,
+		SnapBytes: 96})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -120,9 +121,11 @@ func (p *path) file(node string) []byte {
 func (p *path) rows(t wire.Trial, losses ...wire.Record) []Row {
 	p.t.Helper()
 	t.Number, t.Sender, t.Receiver, t.Initiator, t.DurationS = 1, "a", "b", "a", 10
-	plan := wire.RunPlan{Run: "known", Campaign: "known", Nodes: []wire.PlanNode{{Name: "a", MeshPrefix: "10.0.0.1/24"}, {Name: "b", MeshPrefix: "10.0.0.2/24"}}, Trials: []wire.Trial{t}}
+	plan := wire.RunPlan{Run: "known", Campaign: "known", Nodes: []wire.PlanNode{{Name: "a", MeshPrefix: "10.0.0.1/24"},
+		{Name: "b", MeshPrefix: "10.0.0.2/24"}}, Trials: []wire.Trial{t}}
 	at := Attempt{run: "known", key: wire.TrialKey{Trial: 1, Attempt: 1}, trial: t, plan: plan, records: losses}
-	a, err := archive.Create(filepath.Join(p.t.TempDir(), "run"), archive.RunInfo{Run: "known", Campaign: "known", Place: archive.PlaceRehearsal, Plan: plan})
+	a, err := archive.Create(filepath.Join(p.t.TempDir(), "run"), archive.RunInfo{Run: "known", Campaign: "known",
+		Place: archive.PlaceRehearsal, Plan: plan})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -151,10 +154,13 @@ func keep(t testing.TB, a *archive.Archive, at *Attempt, node string, file []byt
 	own := func(ns int64, b wire.Body) wire.Record {
 		return wire.Record{Header: wire.Header{Kind: b.Kind(), Node: node, TBootNs: ns}, Body: b}
 	}
-	at.records = append(at.records, own(tenS+ahead, &wire.Window{OpenBootNs: tenS + ahead, CloseBootNs: 2*tenS + ahead}),
-		own(2*tenS+ahead, &wire.Capture{WallOffsetOpen: wallNs, WallOffsetClose: wallNs, OpenBootNs: ahead, CloseBootNs: 3*tenS + ahead}))
+	at.records = append(at.records,
+		own(tenS+ahead, &wire.Window{OpenBootNs: tenS + ahead, CloseBootNs: 2*tenS + ahead}),
+		own(2*tenS+ahead, &wire.Capture{WallOffsetOpen: wallNs, WallOffsetClose: wallNs, OpenBootNs: ahead,
+			CloseBootNs: 3*tenS + ahead}))
 	for _, when := range []int64{8e9, 22e9} {
-		at.records = append(at.records, wire.Record{Header: wire.Header{Kind: "clock", Node: "desk", TBootNs: when}, Body: &wire.Clock{Peer: node, OffsetNs: ahead, UncertaintyNs: comparedN}})
+		at.records = append(at.records, wire.Record{Header: wire.Header{Kind: "clock", Node: "desk", TBootNs: when},
+			Body: &wire.Clock{Peer: node, OffsetNs: ahead, UncertaintyNs: comparedN}})
 	}
 }
 
@@ -169,7 +175,8 @@ func want(t *testing.T, rows []Row, flow, name string, value float64) {
 }
 
 func lostPacket(at int64, flow string) wire.Record {
-	return wire.Record{Header: wire.Header{Kind: "loss", Node: "field", TBootNs: tenS + at}, Body: &wire.Loss{Of: "a", Flow: flow, Cause: "collision"}}
+	return wire.Record{Header: wire.Header{Kind: "loss", Node: "field", TBootNs: tenS + at},
+		Body: &wire.Loss{Of: "a", Flow: flow, Cause: "collision"}}
 }
 
 const bulkInField = "10.0.0.1:20000>10.0.0.2:5000/tcp"
@@ -215,9 +222,12 @@ func (p *path) bulk() (lost []wire.Record) {
 func TestThePapersMetricsOfAKnownPath(t *testing.T) {
 	p := &path{t: t, ends: map[string][]seen{}}
 	losses := p.bulk()
-	losses = append(losses, lostPacket(-msNs, bulkInField), lostPacket(msNs, "10.0.0.2:5000>10.0.0.1:20000/tcp"), lostPacket(msNs, "10.0.0.1:20001>10.0.0.2:5000/tcp"),
-		wire.Record{Header: wire.Header{Kind: "medium", Node: "field", TBootNs: 2 * tenS}, Body: &wire.MediumCount{Of: "a"}})
-	rows := p.rows(wire.Trial{Traffic: []wire.Flow{{Name: "bulk", Kind: "iperf3_tcp", From: "a", To: "b", Port: 5000, Streams: 1, ClientPort: 20000, StartS: -2}}}, losses...)
+	losses = append(losses, lostPacket(-msNs, bulkInField), lostPacket(msNs, "10.0.0.2:5000>10.0.0.1:20000/tcp"),
+		lostPacket(msNs, "10.0.0.1:20001>10.0.0.2:5000/tcp"),
+		wire.Record{Header: wire.Header{Kind: "medium", Node: "field", TBootNs: 2 * tenS},
+			Body: &wire.MediumCount{Of: "a"}})
+	rows := p.rows(wire.Trial{Traffic: []wire.Flow{{Name: "bulk", Kind: "iperf3_tcp", From: "a", To: "b", Port: 5000,
+		Streams: 1, ClientPort: 20000, StartS: -2}}}, losses...)
 	want(t, rows, "bulk", "packets_sent", 1100)
 	want(t, rows, "bulk", PacketLossPercent, 100*100.0/1100)
 	want(t, rows, "bulk", TrueLossPercent, 100*100.0/1100)

@@ -10,7 +10,7 @@ import (
 )
 
 // course is a car's drive past a node that stands 5 m beside the road, and what
-// a receiver tells of it.
+// a receiver reports about it.
 type course struct {
 	fromM, speedMps, brakeMps2 float64 // from brakeS on it brakes
 	brakeS                     float64
@@ -93,12 +93,15 @@ func TestDistancesAtTheEdgesAreTheTrueOnes(t *testing.T) {
 		for _, speed := range []float64{2.8, 5.6, 8.3, 11.1, 13.9, 16.7, 27.8} {
 			for range 20 {
 				seconds := 3 + 9*random.Float64()
-				c := course{fromM: 200*random.Float64() - 60, speedMps: speed, hz: hz, phaseS: random.Float64() / hz, lastS: seconds + 1/hz}
+				c := course{fromM: 200*random.Float64() - 60, speedMps: speed, hz: hz, phaseS: random.Float64() / hz,
+					lastS: seconds + 1/hz}
 				rows := Attempt{trial: drive, records: c.told(seconds)}.Rows()
-				for name, want := range map[string]float64{DistanceOpenM: c.distanceM(0), DistanceCloseM: c.distanceM(seconds), DistanceMeanM: c.meanM(seconds)} {
+				for name, want := range map[string]float64{DistanceOpenM: c.distanceM(0),
+					DistanceCloseM: c.distanceM(seconds), DistanceMeanM: c.meanM(seconds)} {
 					got := Value(rows, "", name)
 					if got == nil || math.Abs(*got-want) > 1 {
-						t.Fatalf("seed %d: %g m/s, %g Hz, %.2f s: %s is %v, truly %.2f", seed, speed, hz, seconds, name, show(got), want)
+						t.Fatalf("seed %d: %g m/s, %g Hz, %.2f s: %s is %v, truly %.2f", seed, speed, hz, seconds, name,
+							show(got), want)
 					}
 					worst = max(worst, math.Abs(*got-want))
 				}
@@ -118,15 +121,19 @@ func TestWhatIsExtrapolatedTellsHowFarItCanBeOff(t *testing.T) {
 		for _, speed := range []float64{2.8, 8.3, 16.7, 27.8} {
 			for range 20 {
 				seconds, age := 10.0, 0.05+1.3*random.Float64()
-				c := course{fromM: 50, speedMps: speed, brakeMps2: brake, brakeS: seconds - age, hz: 1, lastS: seconds - age}
+				c := course{fromM: 50, speedMps: speed, brakeMps2: brake, brakeS: seconds - age, hz: 1,
+					lastS: seconds - age}
 				c.phaseS = math.Mod(seconds-age, 1)
 				rows := Attempt{trial: drive, records: c.told(seconds)}.Rows()
 				got, off := Value(rows, "", DistanceCloseM), Value(rows, "", DistanceCloseUncertaintyM)
 				if got == nil || off == nil || math.Abs(*got-c.distanceM(seconds)) > *off+0.01 {
-					t.Fatalf("seed %d: %g m/s, braking %g, a fix of %.2f s ago: %v ± %v, truly %.2f", seed, speed, brake, age, show(got), show(off), c.distanceM(seconds))
+					t.Fatalf("seed %d: %g m/s, braking %g, a fix of %.2f s ago: %v ± %v, truly %.2f", seed, speed,
+						brake, age, show(got), show(off), c.distanceM(seconds))
 				}
-				if held := c.distanceM(seconds) - c.distanceM(seconds-age); brake == 0 && math.Abs(*got-c.distanceM(seconds)) > 0.01*held+0.01 {
-					t.Errorf("%g m/s steadily, a fix of %.2f s ago: %.2f, truly %.2f", speed, age, *got, c.distanceM(seconds))
+				if held := c.distanceM(seconds) - c.distanceM(seconds-age); brake == 0 &&
+					math.Abs(*got-c.distanceM(seconds)) > 0.01*held+0.01 {
+					t.Errorf("%g m/s steadily, a fix of %.2f s ago: %.2f, truly %.2f", speed, age, *got,
+						c.distanceM(seconds))
 				}
 			}
 		}

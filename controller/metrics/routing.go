@@ -15,24 +15,39 @@ import (
 // What routing did, by its daemons' own word, the kernels' routes, probes, and
 // the radios' counts.
 var (
-	routingReady     = definition{"routing_ready_s", "s", "what arming waited for routing: from a daemon's start until its node had what the plan asks for, at the node where it took longest"}
-	routeOutage      = definition{"route_outage_s", "s", "longest time in the window in which no way led from the measured flow's sender to its receiver by the kernels' routes (DSR: by the sender's source route), or that way had a link whose frames were lost out of reach (rehearsal only: a real radio does not tell why)"}
-	pingOutage       = definition{"ping_outage_s", "s", "longest time in the window in which no probe came back to the sender; as fine as the probes' beat, and absent where the sender's sampler was more than 300 ms late"}
-	dataOutage       = definition{"data_outage_s", "s", "longest time in the window in which the receiver had no new byte of TCP's; as fine as the sampler's period, and absent where the sampler was more than 300 ms late"}
-	routedShare      = definition{"routed_share", "1", "share of the window in which a whole way led from sender to receiver"}
-	hopsMean         = definition{"hops_mean", "hops", "length of the measured flow's way, mean over the time in which it had one"}
-	hopsMost         = definition{"hops_max", "hops", "longest way that the measured flow had in the window"}
-	wayChanges       = definition{"way_changes", "1", "how often the measured flow's way changed in the window"}
-	routeChanges     = definition{"route_changes", "1", "changes of routes in the window, all nodes and destinations"}
-	discoveryMedian  = definition{"discovery_median_ms", "ms", "route discoveries that found a route: from the first request to the route, median over all nodes up to the window's close"}
-	discoveriesFound = definition{"discoveries", "1", "route discoveries that found a route, all nodes, up to the window's close"}
-	discoveriesLost  = definition{"discoveries_failed", "1", "route discoveries that were given up, all nodes, up to the window's close"}
-	daemonPackets    = definition{"daemon_packets_per_s", "packets/s", "routing packets that a daemon sent in the window by its own count, mean of the nodes"}
-	daemonBytes      = definition{"daemon_bytes_per_s", "B/s", "bytes at IP of those"}
-	probeLoss        = definition{"probe_loss_percent", "%", "probes of the window's beat that did not come back within 30 s; absent where the sender's sampler was more than 300 ms late"}
-	probeRTT         = definition{"probe_rtt_median_ms", "ms", "probes there and back, median"}
-	radioFrames      = definition{"radio_frames_per_s", "frames/s", "frames that real radios put on the air in the window, all nodes: what the interface sent and the retries towards every station; without ACKs, which radios do not count"}
-	messagesCut      = definition{"routing_packets_cut", "packets", "routing packets of which the captures do not hold all messages: a larger snap_bytes would"}
+	routingReady = definition{"routing_ready_s", "s", "what arming waited for routing: from a daemon's start " +
+		"until its node had what the plan asks for, at the node where it took longest"}
+	routeOutage = definition{"route_outage_s", "s", "longest time in the window in which no way led from the " +
+		"measured flow's sender to its receiver by the kernels' routes (DSR: by the sender's source route), or that " +
+		"way had a link whose frames were lost out of reach (rehearsal only: a real radio does not tell why)"}
+	pingOutage = definition{"ping_outage_s", "s", "longest time in the window in which no probe came back to " +
+		"the sender; as fine as the probes' beat, and absent where the sender's sampler was more than 300 ms late"}
+	dataOutage = definition{"data_outage_s", "s", "longest time in the window in which the receiver had no new " +
+		"byte of TCP's; as fine as the sampler's period, and absent where the sampler was more than 300 ms late"}
+	routedShare = definition{"routed_share", "1", "share of the window in which a whole way led from sender to " +
+		"receiver"}
+	hopsMean = definition{"hops_mean", "hops", "length of the measured flow's way, mean over the time in " +
+		"which it had one"}
+	hopsMost        = definition{"hops_max", "hops", "longest way that the measured flow had in the window"}
+	wayChanges      = definition{"way_changes", "1", "how often the measured flow's way changed in the window"}
+	routeChanges    = definition{"route_changes", "1", "changes of routes in the window, all nodes and destinations"}
+	discoveryMedian = definition{"discovery_median_ms", "ms", "route discoveries that found a route: from the first " +
+		"request to the route, median over all nodes up to the window's close"}
+	discoveriesFound = definition{"discoveries", "1", "route discoveries that found a route, all nodes, up to the " +
+		"window's close"}
+	discoveriesLost = definition{"discoveries_failed", "1", "route discoveries that were given up, all nodes, up to " +
+		"the window's close"}
+	daemonPackets = definition{"daemon_packets_per_s", "packets/s", "routing packets that a daemon sent in the " +
+		"window by its own count, mean of the nodes"}
+	daemonBytes = definition{"daemon_bytes_per_s", "B/s", "bytes at IP of those"}
+	probeLoss   = definition{"probe_loss_percent", "%", "probes of the window's beat that did not come back within " +
+		"30 s; absent where the sender's sampler was more than 300 ms late"}
+	probeRTT    = definition{"probe_rtt_median_ms", "ms", "probes there and back, median"}
+	radioFrames = definition{"radio_frames_per_s", "frames/s", "frames that real radios put on the air in the " +
+		"window, all nodes: what the interface sent and the retries towards every station; without ACKs, which " +
+		"radios do not count"}
+	messagesCut = definition{"routing_packets_cut", "packets", "routing packets of which the captures do not hold " +
+		"all messages: a larger snap_bytes would"}
 )
 
 // Mesh is the attempt's routing over time; nil where nothing was recorded of it.
@@ -48,7 +63,7 @@ func (s *set) routing() {
 	s.framesOnAir()
 }
 
-// ways puts what became of the flow's way, and beside its outage those of
+// ways puts the outcome of the flow's path, and beside its outage those of
 // probes and of data.
 func (s *set) ways(m *topology.Mesh) {
 	var held, hops, most float64
@@ -87,7 +102,8 @@ func (s *set) routingCost(c topology.Cost) {
 	s.put("", daemonPackets, c.PacketsPerS)
 	s.put("", daemonBytes, c.BytesPerS)
 	for _, k := range c.Messages {
-		s.message("daemon", "sent in the window by the daemons' own counts, mean of the nodes", k.Kind, k.PerS, k.BytesPerS)
+		s.message("daemon", "sent in the window by the daemons' own counts, mean of the nodes", k.Kind, k.PerS,
+			k.BytesPerS)
 	}
 	for _, class := range slices.Sorted(maps.Keys(c.FramesPerS)) {
 		s.put("", macFrames(class), new(c.FramesPerS[class]))
@@ -98,7 +114,8 @@ func (s *set) routingCost(c topology.Cost) {
 func (s *set) message(who, what, kind string, perS, bytesPerS float64) {
 	name := who + "_messages_" + strings.ToLower(strings.ReplaceAll(kind, " ", "-"))
 	s.put("", definition{name + "_per_s", "messages/s", kind + " messages " + what}, &perS)
-	s.put("", definition{name + "_bytes_per_s", "B/s", "bytes of " + kind + " messages with their own headers " + what}, &bytesPerS)
+	s.put("", definition{name + "_bytes_per_s", "B/s", "bytes of " + kind + " messages with their own headers " + what},
+		&bytesPerS)
 }
 
 func (s *set) probes(m *topology.Mesh) {
@@ -164,7 +181,8 @@ func (s *set) framesOnAir() {
 		}
 		total += *n
 		for _, of := range retries {
-			if n := s.at.rise(node, of, *w); n != nil { // a peer that was heard for part of the window only has no count of it
+			if n := s.at.rise(node, of, *w); n != nil {
+				// a peer that was heard for part of the window only has no count of it
 				total += *n
 			}
 		}

@@ -15,7 +15,8 @@ const tenS = int64(10e9)
 // the nodes' clocks began.
 func measured(t wire.Trial, records ...wire.Record) Attempt {
 	t.Sender, t.Receiver, t.Initiator, t.DurationS = "a", "b", "a", 10
-	at := Attempt{trial: t, plan: wire.RunPlan{Nodes: []wire.PlanNode{{Name: "a", MeshPrefix: "10.0.0.1/24"}, {Name: "b", MeshPrefix: "10.0.0.2/24"}}}}
+	at := Attempt{trial: t, plan: wire.RunPlan{Nodes: []wire.PlanNode{{Name: "a", MeshPrefix: "10.0.0.1/24"},
+		{Name: "b", MeshPrefix: "10.0.0.2/24"}}}}
 	for _, n := range []string{"a", "b"} {
 		at.records = append(at.records, told(n, 0, &wire.Window{OpenBootNs: tenS, CloseBootNs: 2 * tenS}))
 	}
@@ -50,7 +51,8 @@ func TestProbesTellTheirLossAndOutage(t *testing.T) {
 	none := measured(wire.Trial{Routing: wire.Routing{Protocol: "none", ProbeHz: new(2.0)}})
 	none.wantRow(t, "probe_loss_percent", 100)
 	none.wantRow(t, "ping_outage_s", 10)
-	stalled := &set{at: measured(at.trial, append(records, told("a", 10, &wire.Lateness{Source: "sampler", WorstUs: 900e3}))...)}
+	stalled := &set{at: measured(at.trial,
+		append(records, told("a", 10, &wire.Lateness{Source: "sampler", WorstUs: 900e3}))...)}
 	stalled.routing()
 	if Value(stalled.rows, "", "probe_loss_percent") != nil || Value(stalled.rows, "", "ping_outage_s") != nil {
 		t.Error("probes that a stalled node did not send count as lost")
@@ -62,8 +64,10 @@ func TestFramesOfRealRadios(t *testing.T) {
 	var records []wire.Record
 	for i := range 101 {
 		n, s := uint64(i), float64(i)/10
-		records = append(records, told("a", s, &wire.Interface{Name: "wlan0", TxPackets: 100 + 50*n}), told("b", s, &wire.Interface{Name: "wlan0", TxPackets: 7}),
-			told("a", s, &wire.Station{Peer: "02:b", TxRetries: new(4 * n)}), told("a", s, &wire.Station{Peer: "02:c", TxRetries: new(n)}))
+		records = append(records, told("a", s, &wire.Interface{Name: "wlan0", TxPackets: 100 + 50*n}),
+			told("b", s, &wire.Interface{Name: "wlan0", TxPackets: 7}),
+			told("a", s, &wire.Station{Peer: "02:b", TxRetries: new(4 * n)}),
+			told("a", s, &wire.Station{Peer: "02:c", TxRetries: new(n)}))
 	}
 	at := measured(wire.Trial{}, records...)
 	s := &set{at: at}
@@ -82,8 +86,10 @@ func TestFramesOfRealRadios(t *testing.T) {
 
 func TestMessagesOfCapturesAreAMeanOfNodes(t *testing.T) {
 	s := &set{at: measured(wire.Trial{})}
-	s.messages([]packets.EndResult{{Messages: map[string]packets.MessageCount{"Route Request": {N: 20, Bytes: 400}}}, {RoutingCut: 3}}, 10)
-	for name, want := range map[string]float64{"captured_messages_route-request_per_s": 1, "captured_messages_route-request_bytes_per_s": 20, "routing_packets_cut": 3} {
+	s.messages([]packets.EndResult{{Messages: map[string]packets.MessageCount{"Route Request": {N: 20, Bytes: 400}}},
+		{RoutingCut: 3}}, 10)
+	for name, want := range map[string]float64{"captured_messages_route-request_per_s": 1,
+		"captured_messages_route-request_bytes_per_s": 20, "routing_packets_cut": 3} {
 		if got := Value(s.rows, "", name); got == nil || *got != want {
 			t.Errorf("%s: %v, want %g", name, got, want)
 		}

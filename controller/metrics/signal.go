@@ -12,8 +12,8 @@ import (
 // the few kilometres of a campaign it is as good as the fixes are.
 type Place struct{ EastM, NorthM float64 }
 
-// Heard is what one node's radio told of another at a moment of the window, and
-// where the two were by GPS.
+// Heard is what one node's radio reported about another at a moment of the
+// window, and where the two were by GPS.
 type Heard struct {
 	S         float64 // since the window opened
 	Of, At    Place   // of the node that was heard, and of the one that heard
@@ -26,7 +26,8 @@ type Origin struct{ LatDeg, LonDeg float64 }
 // place is a position on the plane.
 func (o Origin) place(latDeg, lonDeg float64) Place {
 	const rad = math.Pi / 180
-	return Place{EastM: earthRadiusM * (lonDeg - o.LonDeg) * rad * math.Cos(o.LatDeg*rad), NorthM: earthRadiusM * (latDeg - o.LatDeg) * rad}
+	return Place{EastM: earthRadiusM * (lonDeg - o.LonDeg) * rad * math.Cos(o.LatDeg*rad),
+		NorthM: earthRadiusM * (latDeg - o.LatDeg) * rad}
 }
 
 // Origin is the attempt's first position; false when it has none.

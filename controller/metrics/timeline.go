@@ -66,7 +66,9 @@ func (at Attempt) Timeline() []Point {
 	if sender == nil && receiver == nil {
 		return nil
 	}
-	delivered := at.perSocket(at.trial.Receiver, receiver, func(b *wire.TCPSample) float64 { return float64(b.BytesReceived) })
+	delivered := at.perSocket(at.trial.Receiver, receiver, func(b *wire.TCPSample) float64 {
+		return float64(b.BytesReceived)
+	})
 	cwnd := at.perSocket(at.trial.Sender, sender, func(b *wire.TCPSample) float64 { return float64(b.CwndSegments) })
 	speed, signal, truth := at.speeds(), at.signals(), at.truths()
 	apart, beats := at.apart(), at.beats(at.trial.Receiver, receiver)
@@ -76,7 +78,8 @@ func (at Attempt) Timeline() []Point {
 	for i := range Ticks(at.windowSeconds()) {
 		s := float64(i) / TickHz
 		distance, _ := apart(s)
-		p := Point{S: s, SpeedMps: speed.last(s, fresh), DistanceM: distance, SignalDbm: signal.last(s, sampled), TrueSpeedMps: truth.last(s, sampled)}
+		p := Point{S: s, SpeedMps: speed.last(s, fresh), DistanceM: distance, SignalDbm: signal.last(s, sampled),
+			TrueSpeedMps: truth.last(s, sampled)}
 		if i > 0 && beats.around(s, sampled) {
 			p.ThroughputBps = new((total(delivered, s) - total(delivered, s-1.0/TickHz)) * 8 * TickHz)
 		}
@@ -223,7 +226,8 @@ func StreamTimelinesCSV(w io.Writer, a *archive.Archive) error {
 		return fmt.Errorf("list trials: %w", err)
 	}
 	c := csv.NewWriter(w)
-	head := []string{"run", "trial", "attempt", "s", "throughput_bps", "speed_mps", "distance_m", "signal_dbm", "cwnd_segments", "truth_speed_mps"}
+	head := []string{"run", "trial", "attempt", "s", "throughput_bps", "speed_mps", "distance_m", "signal_dbm",
+		"cwnd_segments", "truth_speed_mps"}
 	if err := c.Write(head); err != nil {
 		return fmt.Errorf("write timelines: %w", err)
 	}
@@ -234,7 +238,8 @@ func StreamTimelinesCSV(w io.Writer, a *archive.Archive) error {
 		}
 		for _, p := range loaded.Timeline() {
 			line := []string{Cell(a.Info().Run), strconv.Itoa(at.Trial), strconv.Itoa(at.Attempt), Number(p.S)}
-			for _, v := range []*float64{p.ThroughputBps, p.SpeedMps, p.DistanceM, p.SignalDbm, p.CwndSegments, p.TrueSpeedMps} {
+			for _, v := range []*float64{p.ThroughputBps, p.SpeedMps, p.DistanceM, p.SignalDbm, p.CwndSegments,
+				p.TrueSpeedMps} {
 				line = append(line, maybe(v))
 			}
 			if err := c.Write(line); err != nil {

@@ -9,17 +9,21 @@ import (
 
 func TestTracesAreOfTheSendersConnections(t *testing.T) {
 	const open = 1_000_000_000_000
-	at := Attempt{trial: wire.Trial{Sender: "car", Receiver: "roadside", Traffic: []wire.Flow{{Name: "main", From: "car", To: "roadside"}, {Name: "cross", Background: true}}}}
+	at := Attempt{trial: wire.Trial{Sender: "car", Receiver: "roadside",
+		Traffic: []wire.Flow{{Name: "main", From: "car", To: "roadside"}, {Name: "cross", Background: true}}}}
 	add := func(node string, s float64, b wire.Body) {
-		at.records = append(at.records, wire.Record{Header: wire.Header{Node: node, TBootNs: open + int64(s*1e9)}, Body: b})
+		at.records = append(at.records, wire.Record{Header: wire.Header{Node: node, TBootNs: open + int64(s*1e9)},
+			Body: b})
 	}
 	sample := func(flow string, stream int, cwnd uint32) *wire.TCPSample {
-		return &wire.TCPSample{Flow: flow, Stream: &stream, Cookie: uint64(10 + stream), CwndSegments: cwnd, RTTUs: 2000, BytesAcked: 3_000_000}
+		return &wire.TCPSample{Flow: flow, Stream: &stream, Cookie: uint64(10 + stream), CwndSegments: cwnd,
+			RTTUs: 2000, BytesAcked: 3_000_000}
 	}
 	add("car", 0, &wire.Window{OpenBootNs: open, CloseBootNs: open + 10e9})
 	add("car", 1, sample("main", 1, 20))
 	add("car", 1, sample("main", 0, 10))
-	add("car", 2, &wire.TCPEvent{Flow: "main", Stream: new(0), Cookie: 10, Event: "rto", Count: 2, FromBootNs: new(int64(open + 1.5e9))})
+	add("car", 2, &wire.TCPEvent{Flow: "main", Stream: new(0), Cookie: 10, Event: "rto", Count: 2,
+		FromBootNs: new(int64(open + 1.5e9))})
 	add("car", -1, sample("main", 0, 99)) // before the window
 	add("car", 11, sample("main", 0, 99)) // after it
 	add("roadside", 2, sample("main", 0, 99))

@@ -9,7 +9,8 @@ import (
 
 // up puts a frame into one end's capture of the device above its interface.
 func (w *wire) up(end int, at int64, outbound bool, frame []byte) {
-	w.ends[end] = append(w.ends[end], captured{at: at, outbound: outbound, above: true, wire: len(frame), data: frame[:min(96, len(frame))]})
+	w.ends[end] = append(w.ends[end], captured{at: at, outbound: outbound, above: true, wire: len(frame),
+		data: frame[:min(96, len(frame))]})
 }
 
 // fromAbove looks at both ends from above their interfaces.

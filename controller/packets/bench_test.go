@@ -47,7 +47,8 @@ func TestBenchCapturesToMetrics(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%7d packets, %.0f MB: tshark %.1f MB/s; here %.0f times as fast", n, bytes/1e6, bytes/1e6/theirs.Seconds(), theirs.Seconds()/ours.Seconds())
+		t.Logf("%7d packets, %.0f MB: tshark %.1f MB/s; here %.0f times as fast", n, bytes/1e6,
+			bytes/1e6/theirs.Seconds(), theirs.Seconds()/ours.Seconds())
 	}
 }
 
@@ -87,7 +88,8 @@ func ourTime(t *testing.T, paths [2]string, flow Flow, sent uint64) (best time.D
 func tsharkTime(paths [2]string) (time.Duration, error) {
 	began := time.Now()
 	for _, p := range paths {
-		c := exec.Command("tshark", "-r", p, "-T", "fields", "-e", "tcp.analysis.retransmission", "-e", "tcp.analysis.out_of_order", "-e", "tcp.analysis.ack_rtt")
+		c := exec.Command("tshark", "-r", p, "-T", "fields", "-e", "tcp.analysis.retransmission", "-e",
+			"tcp.analysis.out_of_order", "-e", "tcp.analysis.ack_rtt")
 		var said bytes.Buffer
 		c.Stderr = &said
 		if err := c.Run(); err != nil {

@@ -66,7 +66,8 @@ func (e *end) advance(s *source) error {
 			return fmt.Errorf("read capture of %s: %w", e.Name, err)
 		}
 		if s.packet.LinkType != pcapng.LinkEthernet && s.packet.LinkType != pcapng.LinkIP {
-			return fmt.Errorf("read capture of %s: link type %d is neither Ethernet's (%d) nor that of bare IP (%d)", e.Name, s.packet.LinkType, pcapng.LinkEthernet, pcapng.LinkIP)
+			return fmt.Errorf("read capture of %s: link type %d is neither Ethernet's (%d) nor that of bare IP (%d)",
+				e.Name, s.packet.LinkType, pcapng.LinkEthernet, pcapng.LinkIP)
 		}
 		if s.packet.Interface != s.number {
 			continue

@@ -117,7 +117,7 @@ func (u *unacked) spoil(part span) {
 }
 
 // ack takes an acknowledgement, and tells when the segment was sent whose last
-// byte is the last that it acknowledges anew.
+// byte is the last that it acknowledges again.
 func (u *unacked) ack(to int64) (sentAt int64, ok bool) {
 	if to <= u.low {
 		return 0, false

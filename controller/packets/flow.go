@@ -75,7 +75,8 @@ func (f *flow) stream(h *header, forward bool) *stream {
 	if f.Reverse == forward { // the server sends this one
 		server, client = client, server
 	}
-	if server != f.Port || f.ClientFirst != 0 && (client < f.ClientFirst || int(client) >= int(f.ClientFirst)+f.Streams) {
+	if server != f.Port || f.ClientFirst != 0 && (client < f.ClientFirst || int(client) >= int(f.ClientFirst)+
+		f.Streams) {
 		return nil
 	}
 	s := f.streams[client]

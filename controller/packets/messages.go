@@ -15,7 +15,8 @@ type MessageCount struct{ N, Bytes uint64 }
 var olsrTypes = map[byte]string{1: "HELLO", 2: "TC", 3: "MID", 4: "HNA", 201: "HELLO", 202: "TC"}
 
 // babelTypes are the TLVs of RFC 8966, 4.6.
-var babelTypes = []string{"Pad1", "PadN", "Acknowledgment Request", "Acknowledgment", "Hello", "IHU", "Router-Id", "Next Hop", "Update",
+var babelTypes = []string{"Pad1", "PadN", "Acknowledgment Request", "Acknowledgment", "Hello", "IHU", "Router-Id",
+	"Next Hop", "Update",
 	"Route Request", "Seqno Request"}
 
 // aodvTypes are those of RFC 3561, 5.

@@ -35,8 +35,10 @@ func TestRoutingIsCountedWhateverTheProtocol(t *testing.T) {
 		w.ends[0] = append(w.ends[0], captured{at: int64(30+i) * ms, outbound: true, wire: 14 + 52, data: frame})
 	}
 	_, ends := w.analyse(w.flow())
-	if got, want := ends[0], (EndResult{Packets: 8, RoutingPackets: 7, RoutingBytes: 6*128 + 52 + 24, RoutingHeaders: 24}); got.Packets != want.Packets ||
-		got.RoutingPackets != want.RoutingPackets || got.RoutingBytes != want.RoutingBytes || got.RoutingHeaders != want.RoutingHeaders {
+	if got, want := ends[0], (EndResult{Packets: 8, RoutingPackets: 7, RoutingBytes: 6*128 + 52 + 24,
+		RoutingHeaders: 24}); got.Packets != want.Packets ||
+		got.RoutingPackets != want.RoutingPackets || got.RoutingBytes != want.RoutingBytes || got.RoutingHeaders !=
+		want.RoutingHeaders {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
@@ -52,14 +54,21 @@ func TestMessagesOfRoutingPackets(t *testing.T) {
 		want  map[string]MessageCount
 		whole bool
 	}{
-		"OLSR":               {signalling.PortOLSR, 1500, olsr, map[string]MessageCount{"HELLO": {1, 8}, "TC": {1, 8}, "other": {1, 4}}, true},
-		"OLSR, cut":          {signalling.PortOLSR, 14 + 28 + 14, olsr, map[string]MessageCount{"HELLO": {1, 8}}, false},
-		"Babel":              {signalling.PortBabel, 1500, babel, map[string]MessageCount{"Hello": {1, 8}, "Pad1": {1, 1}, "IHU": {1, 6}}, true},
-		"Babel, cut":         {signalling.PortBabel, 14 + 28 + 12, babel, map[string]MessageCount{"Hello": {1, 8}}, false},
-		"AODV":               {signalling.PortAODV, 14 + 28 + 4, make([]byte, 20), map[string]MessageCount{"other": {1, 20}}, true},
-		"AODV, a request":    {signalling.PortAODV, 1500, append([]byte{1}, make([]byte, 23)...), map[string]MessageCount{"RREQ": {1, 24}}, true},
-		"a length of nought": {signalling.PortOLSR, 1500, []byte{0, 8, 0, 1, 1, 0, 0, 0}, map[string]MessageCount{}, false},
-		"nothing":            {signalling.PortBabel, 1500, nil, map[string]MessageCount{}, false},
+		"OLSR": {signalling.PortOLSR, 1500, olsr, map[string]MessageCount{"HELLO": {1, 8}, "TC": {1, 8},
+			"other": {1, 4}}, true},
+		"OLSR, cut": {signalling.PortOLSR, 14 + 28 + 14, olsr, map[string]MessageCount{"HELLO": {1, 8}},
+			false},
+		"Babel": {signalling.PortBabel, 1500, babel, map[string]MessageCount{"Hello": {1, 8},
+			"Pad1": {1, 1}, "IHU": {1, 6}}, true},
+		"Babel, cut": {signalling.PortBabel, 14 + 28 + 12, babel, map[string]MessageCount{"Hello": {1, 8}},
+			false},
+		"AODV": {signalling.PortAODV, 14 + 28 + 4, make([]byte, 20),
+			map[string]MessageCount{"other": {1, 20}}, true},
+		"AODV, a request": {signalling.PortAODV, 1500, append([]byte{1}, make([]byte, 23)...),
+			map[string]MessageCount{"RREQ": {1, 24}}, true},
+		"a length of nought": {signalling.PortOLSR, 1500, []byte{0, 8, 0, 1, 1, 0, 0, 0}, map[string]MessageCount{},
+			false},
+		"nothing": {signalling.PortBabel, 1500, nil, map[string]MessageCount{}, false},
 	} {
 		frame, _ := routingFrame(c.port, c.cut, c.body...)
 		var h header

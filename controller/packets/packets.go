@@ -39,7 +39,7 @@ type Flow struct {
 	ByStamp bool
 }
 
-// Result is what became of one flow. Only data packets count, and of those the
+// Result is the outcome of one flow. Only data packets count, and of those the
 // sender sent within its window; each transmission of a segment is a packet.
 type Result struct {
 	Flow               string

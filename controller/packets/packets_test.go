@@ -22,14 +22,17 @@ func TestKnownPathsGiveExactFigures(t *testing.T) {
 		const n = 3000
 		k := w.random(rand.New(rand.NewPCG(seed, 1)), n, first)
 		got, ends := w.analyse(w.flow())
-		have := truth{Sent: got.Sent, Arrived: got.Arrived, Twice: got.ArrivedTwice, OutOfOrder: got.OutOfOrder, Retransmitted: got.Retransmitted, Delivered: got.Delivered}
+		have := truth{Sent: got.Sent, Arrived: got.Arrived, Twice: got.ArrivedTwice, OutOfOrder: got.OutOfOrder,
+			Retransmitted: got.Retransmitted, Delivered: got.Delivered}
 		want := k
 		want.delays, want.landed = nil, nil
-		if have.Sent != want.Sent || have.Arrived != want.Arrived || have.Twice != want.Twice || have.OutOfOrder != want.OutOfOrder ||
+		if have.Sent != want.Sent || have.Arrived != want.Arrived || have.Twice != want.Twice || have.OutOfOrder !=
+			want.OutOfOrder ||
 			have.Retransmitted != want.Retransmitted || have.Delivered != want.Delivered {
 			t.Errorf("seed %d: %+v, want %+v", seed, have, want)
 		}
-		if got.DeliveredBytes != 1000*n || got.SentBytes != 1000*k.Sent || got.RetransmittedBytes != 1000*k.Retransmitted || got.Unmatched+got.Merged != 0 {
+		if got.DeliveredBytes != 1000*n || got.SentBytes != 1000*k.Sent || got.RetransmittedBytes !=
+			1000*k.Retransmitted || got.Unmatched+got.Merged != 0 {
 			t.Errorf("seed %d: %+v", seed, got)
 		}
 		checkDelays(t, "one-way delay", got.OneWay, k.delays)
@@ -47,8 +50,10 @@ func checkDelays(t *testing.T, what string, got Delays, want []int64) {
 	for _, v := range want {
 		sum += float64(v)
 	}
-	if got.N != uint64(len(want)) || got.MinNs != want[0] || got.MaxNs != want[len(want)-1] || math.Abs(got.MeanNs()-sum/float64(len(want))) > 1e-3 {
-		t.Errorf("%s: %d from %d to %d ns, mean %f; want %d from %d to %d", what, got.N, got.MinNs, got.MaxNs, got.MeanNs(), len(want), want[0], want[len(want)-1])
+	if got.N != uint64(len(want)) || got.MinNs != want[0] || got.MaxNs != want[len(want)-1] ||
+		math.Abs(got.MeanNs()-sum/float64(len(want))) > 1e-3 {
+		t.Errorf("%s: %d from %d to %d ns, mean %f; want %d from %d to %d", what, got.N, got.MinNs, got.MaxNs,
+			got.MeanNs(), len(want), want[0], want[len(want)-1])
 	}
 	for _, p := range []float64{0.01, 0.5, 0.95, 0.99, 1} {
 		exact := float64(want[int(math.Ceil(p*float64(len(want))))-1])
@@ -207,7 +212,8 @@ func TestDatagramsAreKnownByTheirNumbers(t *testing.T) {
 	flow.UDP = true
 	got, _ := w.analyse(flow)
 	const payload = 20 + 200 - 8 // TCP's header is part of it here
-	if got.Sent != 4 || got.Arrived != 3 || got.ArrivedTwice != 1 || got.OutOfOrder != 1 || got.Delivered != 3 || got.DeliveredBytes != 3*payload || got.Retransmitted != 0 {
+	if got.Sent != 4 || got.Arrived != 3 || got.ArrivedTwice != 1 || got.OutOfOrder != 1 || got.Delivered != 3 ||
+		got.DeliveredBytes != 3*payload || got.Retransmitted != 0 {
 		t.Errorf("%+v", got)
 	}
 	checkDelays(t, "one-way delay", got.OneWay, []int64{5 * ms, 15 * ms, 4 * ms})
@@ -221,7 +227,8 @@ func TestCorruptCapturesSayWhoseAndWhere(t *testing.T) {
 	_, _, err := Analyse(End{Name: "car", Capture: bytes.NewReader(w.file(0)), CloseNs: forever},
 		End{Name: "roadside", Capture: bytes.NewReader(whole[:len(whole)-100]), CloseNs: forever}, []Flow{w.flow()})
 	var corrupt *pcapng.CorruptError
-	if !errors.As(err, &corrupt) || !strings.Contains(err.Error(), "roadside") || !strings.Contains(err.Error(), "byte ") {
+	if !errors.As(err, &corrupt) || !strings.Contains(err.Error(), "roadside") ||
+		!strings.Contains(err.Error(), "byte ") {
 		t.Errorf("%v", err)
 	}
 	if _, err := Scan(End{Name: "car", Capture: strings.NewReader("no capture")}); !errors.As(err, &corrupt) {
@@ -239,7 +246,8 @@ func TestMemoryHasABound(t *testing.T) {
 	for i := range 3 * mostInFlight {
 		f.put(key{uint32(i), 0}, transmission{at: int64(i)})
 	}
-	if len(f.ring) != mostInFlight || len(f.at) != mostInFlight || f.find(key{3*mostInFlight - 1, 0}) == nil || f.find(key{2*mostInFlight - 1, 0}) != nil {
+	if len(f.ring) != mostInFlight || len(f.at) != mostInFlight || f.find(key{3*mostInFlight - 1, 0}) == nil ||
+		f.find(key{2*mostInFlight - 1, 0}) != nil {
 		t.Errorf("%d in the ring, %d known", len(f.ring), len(f.at))
 	}
 	var u unacked
@@ -296,7 +304,8 @@ func FuzzAnalyse(f *testing.F) {
 		udp := flow
 		udp.Name, udp.UDP = "cross", true
 		// Whatever it is, it ends and does not panic.
-		_, _, err := Analyse(End{Name: "a", Capture: io.Reader(bytes.NewReader(a)), CloseNs: forever}, End{Name: "b", Capture: bytes.NewReader(b), CloseNs: forever}, []Flow{flow, udp})
+		_, _, err := Analyse(End{Name: "a", Capture: io.Reader(bytes.NewReader(a)), CloseNs: forever},
+			End{Name: "b", Capture: bytes.NewReader(b), CloseNs: forever}, []Flow{flow, udp})
 		_ = err
 	})
 }
@@ -324,10 +333,12 @@ func TestDSRCarriesTheFlow(t *testing.T) {
 	w.see(0, 30*ms, true, carried(signalling.NoNextHeader, 8, w.frame(true, 0, 0, 0, 0, 9)))
 	w.see(0, 31*ms, true, carried(protoTCP, 60000, w.frame(true, 0, 0, 0, 0, 9)))
 	got, ends := w.analyse(w.flow())
-	if got.Sent != 3 || got.Arrived != 2 || got.SentBytes != 3000 || got.OneWay.MinNs != 7*ms || got.OneWay.MaxNs != 7*ms {
+	if got.Sent != 3 || got.Arrived != 2 || got.SentBytes != 3000 || got.OneWay.MinNs != 7*ms || got.OneWay.MaxNs !=
+		7*ms {
 		t.Errorf("%+v", got)
 	}
-	if e := ends[0]; e.RoutingPackets != 1 || e.Undecoded != 1 || e.RoutingHeaders != 3*24 || e.RoutingBytes != 3*24+52 {
+	if e := ends[0]; e.RoutingPackets != 1 || e.Undecoded != 1 || e.RoutingHeaders != 3*24 || e.RoutingBytes != 3*24+
+		52 {
 		t.Errorf("%+v", e)
 	}
 }

@@ -31,7 +31,8 @@ type captured struct {
 const ms = 1_000_000
 
 func newWire(t testing.TB) *wire {
-	return &wire{t: t, from: netip.MustParseAddr("10.77.0.1"), to: netip.MustParseAddr("10.77.0.2"), port: 5000, high: 20000}
+	return &wire{t: t, from: netip.MustParseAddr("10.77.0.1"), to: netip.MustParseAddr("10.77.0.2"), port: 5000,
+		high: 20000}
 }
 
 func (w *wire) flow() Flow {
@@ -61,7 +62,8 @@ func (w *wire) frame(forward bool, seq, ack uint32, flags byte, payload int, id 
 
 // see puts a frame into one end's capture.
 func (w *wire) see(end int, at int64, forward bool, frame []byte) {
-	w.ends[end] = append(w.ends[end], captured{at: at, outbound: forward == (end == 0), wire: len(frame), data: frame[:min(96, len(frame))]})
+	w.ends[end] = append(w.ends[end], captured{at: at, outbound: forward == (end == 0), wire: len(frame),
+		data: frame[:min(96, len(frame))]})
 }
 
 // send sends a data segment at a time; it arrives at each of the times given.
@@ -99,7 +101,8 @@ func (w *wire) file(end int) []byte {
 	all := slices.Clone(w.ends[end])
 	slices.SortStableFunc(all, func(a, b captured) int { return int(a.at - b.at) })
 	var b bytes.Buffer
-	out, err := pcapng.NewWriter(&b, "test", pcapng.Interface{Name: "wlan0", LinkType: pcapng.LinkEthernet, SnapBytes: 96},
+	out, err := pcapng.NewWriter(&b, "test", pcapng.Interface{Name: "wlan0", LinkType: pcapng.LinkEthernet,
+		SnapBytes: 96},
 		pcapng.Interface{Name: "fieldmesh0", LinkType: pcapng.LinkIP, SnapBytes: 96})
 	if err != nil {
 		w.t.Fatal(err)

@@ -1,6 +1,6 @@
-// Package pairing offers a place in the fleet to whoever was given a one-time
-// code. It listens for as long as the code is good, answers one, and ends. What
-// becomes of the key that came is its caller's; the messages are protocols/pairing's.
+// Package pairing offers a place in the fleet to whoever was given a one-time code.
+// It listens for as long as the code is good, answers one, and ends. What happens to
+// the key that came is its caller's; the messages are protocols/pairing's.
 package pairing
 
 import (
@@ -40,7 +40,8 @@ var (
 	// ErrExpired says that nobody came in time.
 	ErrExpired = errors.New("the code is not good any more and nobody has used it; `fieldmesh keys pair` makes another")
 	// ErrGuessed says that somebody tried codes.
-	ErrGuessed = fmt.Errorf("somebody in this network has tried %d wrong codes; the offer is withdrawn and nothing was paired", wrongMost)
+	ErrGuessed = fmt.Errorf("somebody in this network has tried %d wrong codes; the offer is withdrawn and nothing "+
+		"was paired", wrongMost)
 )
 
 // Newcomer is who has shown to have the code.
@@ -131,7 +132,8 @@ func (o *Offer) serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		refused := &wire.Error{}
 		if !errors.As(err, &refused) {
-			refused = &wire.Error{Code: wire.CodeInternal, Message: err.Error(), Cure: "look at what `fieldmesh keys pair` says on the controller"}
+			refused = &wire.Error{Code: wire.CodeInternal, Message: err.Error(), Cure: "look at what `fieldmesh keys " +
+				"pair` says on the controller"}
 		}
 		status, body = statusOf(refused.Code), refused
 		o.Log.Warn("pairing refused", "remote", r.RemoteAddr, "code", refused.Code, "error", err)
@@ -206,7 +208,8 @@ func (o *Offer) check(request pairing.Request, pin string) error {
 	case o.used:
 		return wire.Errorf(pairing.CodeUsed, "the code was good for one, and has been used")
 	case !now.Before(o.Until) || o.bad >= wrongMost:
-		return wire.Errorf(pairing.CodeExpired, "the code is not good any more; have `fieldmesh keys pair` make another")
+		return wire.Errorf(pairing.CodeExpired, "the code is not good any more; have `fieldmesh keys pair` make "+
+			"another")
 	case !o.last.IsZero() && now.Sub(o.last) < tryEvery:
 		return wire.Errorf(pairing.CodeWait, "a code was tried within the last second; wait and try again")
 	}
@@ -215,7 +218,8 @@ func (o *Offer) check(request pairing.Request, pin string) error {
 		if o.bad++; o.bad >= wrongMost {
 			o.end(ErrGuessed)
 		}
-		return wire.Errorf(pairing.CodeWrong, "that is not the code; it is good for one pairing and for %s at most", pairing.Valid)
+		return wire.Errorf(pairing.CodeWrong, "that is not the code; it is good for one pairing and for %s at most",
+			pairing.Valid)
 	}
 	return nil
 }
@@ -223,12 +227,14 @@ func (o *Offer) check(request pairing.Request, pin string) error {
 // admit answers who has the code, under the lock.
 func (o *Offer) admit(request pairing.Request, pin, remote string) (pairing.Reply, error) {
 	if request.Role != o.Role {
-		return pairing.Reply{}, &wire.Error{Code: wire.CodeConflict, Message: fmt.Sprintf("the code is for a key of role %s, not %s", o.Role, request.Role),
-			Cure: "`fieldmesh keys pair NAME` makes a code for a node, with --app one for a phone"}
+		return pairing.Reply{}, &wire.Error{Code: wire.CodeConflict,
+			Message: fmt.Sprintf("the code is for a key of role %s, not %s", o.Role, request.Role),
+			Cure:    "`fieldmesh keys pair NAME` makes a code for a node, with --app one for a phone"}
 	}
 	if request.Name != "" && request.Name != o.Name {
-		return pairing.Reply{}, &wire.Error{Code: wire.CodeConflict, Message: fmt.Sprintf("the code is for %q, and you are %q", o.Name, request.Name),
-			Cure: "have the code made for the name that `node` in agent.yaml says, or correct it there"}
+		return pairing.Reply{}, &wire.Error{Code: wire.CodeConflict,
+			Message: fmt.Sprintf("the code is for %q, and you are %q", o.Name, request.Name),
+			Cure:    "have the code made for the name that `node` in agent.yaml says, or correct it there"}
 	}
 	n := Newcomer{Name: o.Name, Role: o.Role, Pin: pin}
 	n.Remote, _, _ = net.SplitHostPort(remote)

@@ -21,19 +21,6 @@ import (
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
-func identity(t *testing.T, name string) keys.Identity {
-	t.Helper()
-	certPEM, keyPEM, _, err := keys.New(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	id, err := keys.ParseIdentity(certPEM, keyPEM)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return id
-}
-
 // stand is an offer for the node "car" that waits on loopback, with a clock of
 // the test's.
 type stand struct {
@@ -56,11 +43,13 @@ func begin(t *testing.T) *stand {
 		t.Fatal(err)
 	}
 	s.address = listener.Addr().String()
-	s.offer = &Offer{Identity: identity(t, "controller"), Name: "car", Role: wire.RoleNode, Until: s.time.Add(pairing.Valid),
-		Log: slog.New(slog.NewTextHandler(&s.log, nil)), now: s.now,
+	s.offer = &Offer{Identity: testnet.Identity(t, "controller"), Name: "car", Role: wire.RoleNode,
+		Until: s.time.Add(pairing.Valid),
+		Log:   slog.New(slog.NewTextHandler(&s.log, nil)), now: s.now,
 		Admit: func(n Newcomer) (pairing.Reply, error) {
 			s.admitted = append(s.admitted, n)
-			return pairing.Reply{Authorized: []keys.Peer{{Name: "controller", Role: wire.RoleController, Pin: s.offer.Identity.Pin}}}, s.fail
+			return pairing.Reply{Authorized: []keys.Peer{{Name: "controller", Role: wire.RoleController,
+				Pin: s.offer.Identity.Pin}}}, s.fail
 		}}
 	if s.offer.Code, err = pairing.New(s.address, s.offer.Identity.Pin); err != nil {
 		t.Fatal(err)
@@ -72,7 +61,7 @@ func begin(t *testing.T) *stand {
 		<-s.ended
 	})
 	// Its time counts from when it answers; only then may a test turn the clock.
-	if _, refused := s.post(identity(t, "nobody"), struct{}{}); refused != wire.CodeBadRequest {
+	if _, refused := s.post(testnet.Identity(t, "nobody"), struct{}{}); refused != wire.CodeBadRequest {
 		t.Fatalf("an empty request: %q", refused)
 	}
 	return s
@@ -141,16 +130,18 @@ func (s *stand) post(own keys.Identity, body any) (pairing.Reply, string) {
 
 func TestTheOneWithTheCodeIsLetInOnce(t *testing.T) {
 	s := begin(t)
-	own := identity(t, "car")
+	own := testnet.Identity(t, "car")
 	r := s.request(own, s.offer.Code)
 	reply, refused := s.post(own, r)
-	if refused != "" || !s.offer.Code.Admits(s.offer.Identity.Pin, own.Pin, reply) || reply.Name != "car" || len(reply.Authorized) != 1 {
+	if refused != "" || !s.offer.Code.Admits(s.offer.Identity.Pin, own.Pin, reply) || reply.Name != "car" ||
+		len(reply.Authorized) != 1 {
 		t.Fatalf("reply %+v, %q", reply, refused)
 	}
 	if err := s.waitEnd(); err != nil {
 		t.Error(err)
 	}
-	if len(s.admitted) != 1 || s.admitted[0].Pin != own.Pin || s.admitted[0].Port != "7443" || s.admitted[0].Remote != "127.0.0.1" {
+	if len(s.admitted) != 1 || s.admitted[0].Pin != own.Pin || s.admitted[0].Port != "7443" || s.admitted[0].Remote !=
+		"127.0.0.1" {
 		t.Errorf("admitted %+v", s.admitted)
 	}
 	// The door is shut; and an offer that has been used answers nobody, whatever is shown.
@@ -171,7 +162,7 @@ func TestOfTwoAtOnceOneIsLetIn(t *testing.T) {
 	var mu sync.Mutex
 	in := 0
 	for range 8 {
-		own := identity(t, "car")
+		own := testnet.Identity(t, "car")
 		wg.Go(func() {
 			if _, refused := s.post(own, s.request(own, s.offer.Code)); refused == "" {
 				mu.Lock()
@@ -188,7 +179,7 @@ func TestOfTwoAtOnceOneIsLetIn(t *testing.T) {
 
 func TestAWrongCodeIsRefusedAndLogged(t *testing.T) {
 	s := begin(t)
-	own, thief := identity(t, "car"), identity(t, "car")
+	own, thief := testnet.Identity(t, "car"), testnet.Identity(t, "car")
 	wrong, err := pairing.New(s.address, s.offer.Identity.Pin)
 	if err != nil {
 		t.Fatal(err)
@@ -219,7 +210,7 @@ func TestAWrongCodeIsRefusedAndLogged(t *testing.T) {
 
 func TestWhoTriesCodesEndsTheOffer(t *testing.T) {
 	s := begin(t)
-	thief := identity(t, "car")
+	thief := testnet.Identity(t, "car")
 	r := s.request(thief, s.offer.Code)
 	r.Proof = strings.Repeat("0", 64)
 	for range wrongMost {
@@ -238,7 +229,7 @@ func TestWhoTriesCodesEndsTheOffer(t *testing.T) {
 
 func TestACodeExpires(t *testing.T) {
 	s := begin(t)
-	own := identity(t, "car")
+	own := testnet.Identity(t, "car")
 	s.pass(pairing.Valid)
 	if _, refused := s.post(own, s.request(own, s.offer.Code)); refused != pairing.CodeExpired {
 		t.Errorf("after %s: %q", pairing.Valid, refused)
@@ -251,7 +242,7 @@ func TestACodeExpires(t *testing.T) {
 // A name or a role other than the code's is said; the code stays good.
 func TestAMistakeIsSaidAndTheCodeStaysGood(t *testing.T) {
 	s := begin(t)
-	own := identity(t, "van")
+	own := testnet.Identity(t, "van")
 	for _, change := range []func(*pairing.Request){
 		func(r *pairing.Request) { r.Name = "van" },
 		func(r *pairing.Request) { r.Name, r.Role, r.Listen = "", wire.RoleApp, "" },
@@ -277,10 +268,12 @@ func TestAMistakeIsSaidAndTheCodeStaysGood(t *testing.T) {
 
 func TestWhatIsNoRequestIsRefused(t *testing.T) {
 	s := begin(t)
-	own := identity(t, "car")
+	own := testnet.Identity(t, "car")
 	good := s.request(own, s.offer.Code)
 	for name, change := range map[string]func(*pairing.Request){
-		"version": func(r *pairing.Request) { r.Version = 2 }, "role": func(r *pairing.Request) { r.Role = wire.RoleController },
+		"version": func(r *pairing.Request) {
+			r.Version = 2
+		}, "role": func(r *pairing.Request) { r.Role = wire.RoleController },
 		"no name": func(r *pairing.Request) { r.Name = "" }, "a path": func(r *pairing.Request) { r.Name = "../car" },
 		"no proof": func(r *pairing.Request) { r.Proof = "" }, "no port": func(r *pairing.Request) { r.Listen = "" },
 		"line feed": func(r *pairing.Request) { r.Name = "car\nnode" },
@@ -291,7 +284,8 @@ func TestWhatIsNoRequestIsRefused(t *testing.T) {
 			t.Errorf("%s: %q", name, refused)
 		}
 	}
-	if _, refused := s.post(own, map[string]string{"name": strings.Repeat("x", 2*pairing.BodyLimit)}); refused != wire.CodeTooLarge {
+	if _, refused := s.post(own, map[string]string{"name": strings.Repeat("x", 2*pairing.BodyLimit)}); refused !=
+		wire.CodeTooLarge {
 		t.Errorf("a large body: %q", refused)
 	}
 	if len(s.admitted) != 0 {
@@ -313,11 +307,11 @@ func TestWhatIsNoRequestIsRefused(t *testing.T) {
 // The client ends the handshake with another controller before it says a word.
 func TestAnotherControllerHearsNothing(t *testing.T) {
 	s := begin(t)
-	elsewhere, err := pairing.New(s.address, identity(t, "controller").Pin)
+	elsewhere, err := pairing.New(s.address, testnet.Identity(t, "controller").Pin)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = tls.Dial("tcp", s.address, pairing.ClientTLS(identity(t, "car"), elsewhere))
+	_, err = tls.Dial("tcp", s.address, pairing.ClientTLS(testnet.Identity(t, "car"), elsewhere))
 	var hash *pairing.HashError
 	if !errors.As(err, &hash) || hash.Got != s.offer.Identity.Pin {
 		t.Errorf("error %v", err)

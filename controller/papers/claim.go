@@ -117,12 +117,17 @@ const Margin = 0.1
 // Rule is how claims are decided, in the words of the report. It was laid down
 // before any trial was driven.
 const Rule = "Two trials make a pair when they are of one repetition and alike in all but what the claim compares. " +
-	"A claim that one has more (or less) is supported when the 95 % t interval of the pairs' mean difference lies wholly on that side of zero, " +
+	"A claim that one has more (or less) is supported when the 95 % t interval of the pairs' mean difference lies " +
+	"wholly on that side of zero, " +
 	"contradicted when it lies wholly on the other, and else cannot be decided. " +
-	"That two are the same is supported when the interval lies within ± 10 % of their mean, contradicted when it lies wholly beyond. " +
-	"A range, of a ratio or of a level, is supported when the 95 % interval lies wholly within it and contradicted when it lies wholly outside. " +
-	"Below three pairs nothing is decided, nor of times where one of the trials had not come to it when its window closed. A claim of several comparisons is supported when all of them are, and contradicted when one is. " +
-	"Intervals are not corrected for there being many claims: of twenty comparisons without any effect, about one comes out on some side."
+	"That two are the same is supported when the interval lies within ± 10 % of their mean, contradicted when it " +
+	"lies wholly beyond. " +
+	"A range, of a ratio or of a level, is supported when the 95 % interval lies wholly within it and contradicted " +
+	"when it lies wholly outside. " +
+	"Below three pairs nothing is decided, nor of times where one of the trials had not come to it when its window " +
+	"closed. A claim of several comparisons is supported when all of them are, and contradicted when one is. " +
+	"Intervals are not corrected for there being many claims: of twenty comparisons without any effect, about one " +
+	"comes out on some side."
 
 // Decide answers a claim.
 func Decide(c Claim, trials []Trial, s Summariser) Answer {
@@ -153,7 +158,8 @@ func Decide(c Claim, trials []Trial, s Summariser) Answer {
 		out.Verdict = Undecided
 		for i := range out.Parts {
 			out.Parts[i].Verdict = Undecided
-			out.Parts[i].Test += fmt.Sprintf("; %d of the trials had not come to it when the window closed, and are not in it", n)
+			out.Parts[i].Test += fmt.Sprintf("; %d of the trials had not come to it when the window closed, and are "+
+				"not in it", n)
 		}
 	}
 	return out
@@ -164,7 +170,9 @@ func Decide(c Claim, trials []Trial, s Summariser) Answer {
 func (c Claim) censored(trials []Trial) int {
 	n := 0
 	for _, t := range trials {
-		compared := slices.ContainsFunc(slices.Concat(c.A.choices(), c.B.choices()), func(k Condition) bool { return k.holds(t) })
+		compared := slices.ContainsFunc(slices.Concat(c.A.choices(), c.B.choices()), func(k Condition) bool {
+			return k.holds(t)
+		})
 		if t.censored(c.Metric) && c.Where.holds(t) && compared {
 			n++
 		}
@@ -246,7 +254,7 @@ func (v Interval) Side() int {
 	return 0
 }
 
-// within tells whether an interval lies in a range, outside of it, or both.
+// within reports whether an interval lies in a range, outside of it, or both.
 func (v Interval) within(low, high *float64) string {
 	if v.Half == nil {
 		return Undecided

@@ -31,7 +31,8 @@ type Paper struct{ ID, Authors, Title string }
 var all = []Paper{
 	{"p1", "Eleje, Hart and Pepple", "Impact of node velocity on TCP throughput of mobile ad-hoc data network"},
 	{"p2", "Oo and Othman", "The effect of packet losses and delay on TCP traffic over wireless ad hoc networks"},
-	{"p3", "Dyer and Boppana", "A comparison of TCP performance over three routing protocols for mobile ad hoc networks"},
+	{"p3", "Dyer and Boppana", "A comparison of TCP performance over three routing protocols for mobile ad hoc " +
+		"networks"},
 	{"p4", "Fu, Meng and Lu", "How bad TCP can perform in mobile ad hoc networks"},
 	{"p5", "Yuvaraju and Chiplunkar", "Scenario based performance analysis of variants of TCP using NS2"},
 }
@@ -114,7 +115,8 @@ func (p *Published) velocity(l []string) error {
 }
 
 // metrics of P2, by our names.
-var metrics = map[string]string{"packet_loss": "packet_loss_percent", "delay": "one_way_delay_mean_ms", "throughput": ThroughputKbitS}
+var metrics = map[string]string{"packet_loss": "packet_loss_percent", "delay": "one_way_delay_mean_ms",
+	"throughput": ThroughputKbitS}
 
 // ThroughputKbitS is throughput_bps in the papers' unit, over all measured TCP
 // connections of a trial.
@@ -130,7 +132,8 @@ func (p *Published) cell(l []string) error {
 		return fmt.Errorf("metric %q", l[1])
 	}
 	units := map[string]string{"percent": "%", "ms": "ms", "kbit_s": "kbit/s"}
-	p.Cells = append(p.Cells, Cell{Scenario: l[0], Metric: name, Unit: units[l[2]], Routing: strings.ToLower(l[3]), Motion: l[4], Variant: strings.ToLower(l[5]), Value: v, Printed: l[6]})
+	p.Cells = append(p.Cells, Cell{Scenario: l[0], Metric: name, Unit: units[l[2]], Routing: strings.ToLower(l[3]),
+		Motion: l[4], Variant: strings.ToLower(l[5]), Value: v, Printed: l[6]})
 	return nil
 }
 

@@ -65,7 +65,8 @@ func TestThePapersFiguresAreWhole(t *testing.T) {
 		}
 	}
 	// The claims' conditions speak of facts that trials have.
-	facts := Facts(wire.Trial{TCP: wire.TCP{WindowPackets: new(8)}, Conditions: &wire.Conditions{SpeedMaxMps: new(5.0)}, Acceptance: wire.Acceptance{HopsMin: new(6)}})
+	facts := Facts(wire.Trial{TCP: wire.TCP{WindowPackets: new(8)}, Conditions: &wire.Conditions{SpeedMaxMps: new(5.0)},
+		Acceptance: wire.Acceptance{HopsMin: new(6)}})
 	for _, c := range p.Tests {
 		for _, k := range []Condition{c.Where, c.A, c.B} {
 			for fact := range k {
@@ -80,13 +81,20 @@ func TestThePapersFiguresAreWhole(t *testing.T) {
 func TestFactsOfATrial(t *testing.T) {
 	yes, no := true, false
 	got := Facts(wire.Trial{
-		Sender: "a", Receiver: "f", Still: true, Routing: wire.Routing{Protocol: "aodv-p3"}, TCP: wire.TCP{Variant: "reno", SACK: &yes, DelayedACK: &yes, FixedRTO: true, RTOMinMs: new(500), WindowPackets: new(8)},
-		Conditions: &wire.Conditions{ChannelErrorMean: new(0.01), QueueFrames: new(50)}, Acceptance: wire.Acceptance{HopsMin: new(6)},
-		Traffic: []wire.Flow{{Kind: "iperf3_tcp", Streams: 2}, {Kind: "iperf3_tcp"}, {Kind: "iperf3_tcp", Background: true},
-			{Kind: "iperf3_udp", Background: true, BitrateBps: new(5e3)}, {Kind: "iperf3_udp", Background: true, Streams: 9, BitrateBps: new(5e3)}},
+		Sender: "a", Receiver: "f", Still: true, Routing: wire.Routing{Protocol: "aodv-p3"},
+		TCP: wire.TCP{Variant: "reno", SACK: &yes, DelayedACK: &yes, FixedRTO: true, RTOMinMs: new(500),
+			WindowPackets: new(8)},
+		Conditions: &wire.Conditions{ChannelErrorMean: new(0.01), QueueFrames: new(50)},
+		Acceptance: wire.Acceptance{HopsMin: new(6)},
+		Traffic: []wire.Flow{{Kind: "iperf3_tcp", Streams: 2}, {Kind: "iperf3_tcp"},
+			{Kind: "iperf3_tcp", Background: true},
+			{Kind: "iperf3_udp", Background: true, BitrateBps: new(5e3)}, {Kind: "iperf3_udp", Background: true,
+				Streams: 9, BitrateBps: new(5e3)}},
 	})
-	want := map[string]string{"routing": "aodv", "variant": "reno", "tcp": "reno+sack+delack+fixedrto", "motion": "static", "speed_max_mps": "0", "channel_error": "0.01",
-		"queue_frames": "50", "window_packets": "8", "rto_min_ms": "500", "tcp_flows": "3", "cbr_flows": "10", "cbr_kbit_s": "50", "nodes": "2", "ends": "a to f", "hops": "6"}
+	want := map[string]string{"routing": "aodv", "variant": "reno", "tcp": "reno+sack+delack+fixedrto",
+		"motion": "static", "speed_max_mps": "0", "channel_error": "0.01",
+		"queue_frames": "50", "window_packets": "8", "rto_min_ms": "500", "tcp_flows": "3", "cbr_flows": "10",
+		"cbr_kbit_s": "50", "nodes": "2", "ends": "a to f", "hops": "6"}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
@@ -100,7 +108,8 @@ func trials(metric string, values map[string][]float64) []Trial {
 	var out []Trial
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		for i, v := range values[name] {
-			out = append(out, Trial{Repetition: i + 1, Facts: map[string]string{"variant": name, "routing": "dsr", "motion": "static"}, Values: map[string]float64{metric: v}})
+			out = append(out, Trial{Repetition: i + 1, Facts: map[string]string{"variant": name, "routing": "dsr",
+				"motion": "static"}, Values: map[string]float64{metric: v}})
 		}
 	}
 	return out
@@ -117,24 +126,40 @@ func TestDecisions(t *testing.T) {
 		verdict string
 	}{
 		{"more", c{A: a, B: b, Relation: More}, map[string][]float64{"vegas": {5, 6, 7}, "reno": {1, 2, 3}}, Supported},
-		{"less", c{A: a, B: b, Relation: Less}, map[string][]float64{"vegas": {5, 6, 7}, "reno": {1, 2, 3}}, Contradicted},
-		{"within noise", c{A: a, B: b, Relation: More}, map[string][]float64{"vegas": {5, 6, 7}, "reno": {4.5, 5.5, 6.5}}, Undecided},
-		{"just touching zero", c{A: a, B: b, Relation: More}, map[string][]float64{"vegas": {5, 6, 7}, "reno": {4, 5, 6}}, Undecided},
+		{"less", c{A: a, B: b, Relation: Less}, map[string][]float64{"vegas": {5, 6, 7}, "reno": {1, 2, 3}},
+			Contradicted},
+		{"within noise", c{A: a, B: b, Relation: More}, map[string][]float64{"vegas": {5, 6, 7},
+			"reno": {4.5, 5.5, 6.5}}, Undecided},
+		{"just touching zero", c{A: a, B: b, Relation: More}, map[string][]float64{"vegas": {5, 6, 7},
+			"reno": {4, 5, 6}}, Undecided},
 		{"two pairs", c{A: a, B: b, Relation: More}, map[string][]float64{"vegas": {5, 6}, "reno": {1, 2}}, Undecided},
-		{"pairs, not trials", c{A: a, B: b, Relation: More}, map[string][]float64{"vegas": {5, 6, 7, 8}, "reno": {1, 2}}, Undecided},
+		{"pairs, not trials", c{A: a, B: b, Relation: More}, map[string][]float64{"vegas": {5, 6, 7, 8},
+			"reno": {1, 2}}, Undecided},
 		{"nothing to compare with", c{A: a, B: b, Relation: More}, map[string][]float64{"vegas": {5, 6, 7}}, NotAsked},
-		{"elsewhere", c{A: a, B: b, Relation: More, Where: Condition{"routing": {"aodv"}}}, map[string][]float64{"vegas": {5, 6, 7}, "reno": {1, 2, 3}}, NotAsked},
-		{"best of all", c{A: a, B: both, Relation: More}, map[string][]float64{"vegas": {5, 6, 7}, "reno": {1, 2, 3}, "tahoe": {1, 1, 1}}, Supported},
-		{"not best of all", c{A: a, B: both, Relation: More}, map[string][]float64{"vegas": {5, 6, 7}, "reno": {1, 2, 3}, "tahoe": {9, 9, 9}}, Contradicted},
-		{"perhaps best of all", c{A: a, B: both, Relation: More}, map[string][]float64{"vegas": {5, 6, 7}, "reno": {1, 2, 3}, "tahoe": {5, 6, 7}}, Undecided},
-		{"same", c{A: a, B: b, Relation: Same}, map[string][]float64{"vegas": {50, 60, 70}, "reno": {50, 60, 70}}, Supported},
-		{"not the same", c{A: a, B: b, Relation: Same}, map[string][]float64{"vegas": {50, 60, 70}, "reno": {70, 80, 90}}, Contradicted},
-		{"perhaps the same", c{A: a, B: b, Relation: Same}, map[string][]float64{"vegas": {5, 6, 7}, "reno": {5, 6, 7}}, Undecided},
-		{"ratio", c{A: a, B: b, Relation: Ratio, Low: new(8.0), High: new(12.0)}, map[string][]float64{"vegas": {10, 20, 30}, "reno": {1, 2, 3}}, Supported},
-		{"ratio beyond", c{A: a, B: b, Relation: Ratio, High: new(8.0)}, map[string][]float64{"vegas": {10, 20, 30}, "reno": {1, 2, 3}}, Contradicted},
-		{"ratio to nothing", c{A: a, B: b, Relation: Ratio, High: new(8.0)}, map[string][]float64{"vegas": {10, 20, 30}, "reno": {0, 2, 3}}, Undecided},
-		{"level", c{A: a, Relation: Level, Low: new(4.0), High: new(8.0)}, map[string][]float64{"vegas": {5, 6, 7}}, Supported},
-		{"level below", c{A: a, Relation: Level, Low: new(8.0)}, map[string][]float64{"vegas": {5, 6, 7}}, Contradicted},
+		{"elsewhere", c{A: a, B: b, Relation: More, Where: Condition{"routing": {"aodv"}}},
+			map[string][]float64{"vegas": {5, 6, 7}, "reno": {1, 2, 3}}, NotAsked},
+		{"best of all", c{A: a, B: both, Relation: More}, map[string][]float64{"vegas": {5, 6, 7}, "reno": {1, 2, 3},
+			"tahoe": {1, 1, 1}}, Supported},
+		{"not best of all", c{A: a, B: both, Relation: More}, map[string][]float64{"vegas": {5, 6, 7},
+			"reno": {1, 2, 3}, "tahoe": {9, 9, 9}}, Contradicted},
+		{"perhaps best of all", c{A: a, B: both, Relation: More}, map[string][]float64{"vegas": {5, 6, 7},
+			"reno": {1, 2, 3}, "tahoe": {5, 6, 7}}, Undecided},
+		{"same", c{A: a, B: b, Relation: Same}, map[string][]float64{"vegas": {50, 60, 70}, "reno": {50, 60, 70}},
+			Supported},
+		{"not the same", c{A: a, B: b, Relation: Same}, map[string][]float64{"vegas": {50, 60, 70},
+			"reno": {70, 80, 90}}, Contradicted},
+		{"perhaps the same", c{A: a, B: b, Relation: Same}, map[string][]float64{"vegas": {5, 6, 7}, "reno": {5, 6, 7}},
+			Undecided},
+		{"ratio", c{A: a, B: b, Relation: Ratio, Low: new(8.0), High: new(12.0)},
+			map[string][]float64{"vegas": {10, 20, 30}, "reno": {1, 2, 3}}, Supported},
+		{"ratio beyond", c{A: a, B: b, Relation: Ratio, High: new(8.0)}, map[string][]float64{"vegas": {10, 20, 30},
+			"reno": {1, 2, 3}}, Contradicted},
+		{"ratio to nothing", c{A: a, B: b, Relation: Ratio, High: new(8.0)}, map[string][]float64{"vegas": {10, 20, 30},
+			"reno": {0, 2, 3}}, Undecided},
+		{"level", c{A: a, Relation: Level, Low: new(4.0), High: new(8.0)}, map[string][]float64{"vegas": {5, 6, 7}},
+			Supported},
+		{"level below", c{A: a, Relation: Level, Low: new(8.0)}, map[string][]float64{"vegas": {5, 6, 7}},
+			Contradicted},
 		{"level perhaps", c{A: a, Relation: Level, Low: new(6.0)}, map[string][]float64{"vegas": {5, 6, 7}}, Undecided},
 		{"no test", c{A: a, Relation: None}, map[string][]float64{"vegas": {5, 6, 7}}, Undecided},
 	} {
@@ -149,14 +174,17 @@ func TestDecisions(t *testing.T) {
 // What is known of times are the short ones: where one is only known to be
 // longer, nothing is decided.
 func TestCensoredTimesDecideNothing(t *testing.T) {
-	claim := Claim{Metric: "connect_time_ms", A: Condition{"variant": {"vegas"}}, B: Condition{"variant": {"reno"}}, Relation: Less}
+	claim := Claim{Metric: "connect_time_ms", A: Condition{"variant": {"vegas"}}, B: Condition{"variant": {"reno"}},
+		Relation: Less}
 	all := trials(claim.Metric, map[string][]float64{"vegas": {100, 101, 102, 103}, "reno": {900, 901, 903, 904}})
 	if got := Decide(claim, all, interval); got.Verdict != Supported {
 		t.Fatalf("%+v", got)
 	}
 	late := all[0]
-	late.Repetition, late.Values, late.Times = 5, nil, map[string][]stats.Duration{claim.Metric: {{Value: 9000, Censored: true}}}
-	if got := Decide(claim, append(all, late), interval); got.Verdict != Undecided || !strings.Contains(got.Parts[0].Test, "1 of the trials had not come to it") {
+	late.Repetition, late.Values, late.Times = 5, nil,
+		map[string][]stats.Duration{claim.Metric: {{Value: 9000, Censored: true}}}
+	if got := Decide(claim, append(all, late), interval); got.Verdict != Undecided ||
+		!strings.Contains(got.Parts[0].Test, "1 of the trials had not come to it") {
 		t.Errorf("%+v", got)
 	}
 	if got := Decide(claim, []Trial{late}, interval); got.Verdict != Undecided {
@@ -178,8 +206,10 @@ func TestPairsAreAlike(t *testing.T) {
 		return out
 	}
 	all := []Trial{
-		one(1, 1, "tcp=reno", "variant=reno", "cbr_flows=10"), one(1, 2, "tcp=reno+sack", "variant=reno", "cbr_flows=10"), one(1, 4, "tcp=reno+sack", "variant=reno", "cbr_flows=10"),
-		one(2, 7, "tcp=reno", "variant=reno", "cbr_flows=10"), one(2, 9, "tcp=reno+sack", "variant=reno", "cbr_flows=40"),
+		one(1, 1, "tcp=reno", "variant=reno", "cbr_flows=10"), one(1, 2, "tcp=reno+sack", "variant=reno",
+			"cbr_flows=10"), one(1, 4, "tcp=reno+sack", "variant=reno", "cbr_flows=10"),
+		one(2, 7, "tcp=reno", "variant=reno", "cbr_flows=10"), one(2, 9, "tcp=reno+sack", "variant=reno",
+			"cbr_flows=40"),
 	}
 	got := pairsOf("m", Condition{"tcp": {"reno+sack"}}, Condition{"tcp": {"reno"}}, all)
 	if !slices.Equal(got, []twin{{3, 1}}) {
@@ -210,14 +240,16 @@ func tInterval(values []float64) (float64, *float64) {
 	for _, v := range values {
 		ss += (v - mean) * (v - mean)
 	}
-	return mean, new(4.303 * math.Sqrt(ss/float64(len(values)-1)/float64(len(values)))) // of two degrees of freedom: wide enough here
+	// of two degrees of freedom: wide enough here
+	return mean, new(4.303 * math.Sqrt(ss/float64(len(values)-1)/float64(len(values))))
 }
 
-// Ends that every repetition draws anew make no cells of their own; ends that a
-// plan compares do.
+// Ends that every repetition draws again make no cells of their own; ends that
+// a plan compares do.
 func TestEndsThatWereDrawnAreRepetitionsOfACell(t *testing.T) {
 	trial := func(repetition int, ends string) Trial {
-		return Trial{Repetition: repetition, Facts: map[string]string{"ends": ends, "variant": "reno", "tcp": "reno"}, Values: map[string]float64{"m": float64(repetition)}}
+		return Trial{Repetition: repetition, Facts: map[string]string{"ends": ends, "variant": "reno", "tcp": "reno"},
+			Values: map[string]float64{"m": float64(repetition)}}
 	}
 	of := func(values []float64) (float64, *float64) { return values[0], nil }
 	for _, c := range []struct {
@@ -226,7 +258,8 @@ func TestEndsThatWereDrawnAreRepetitionsOfACell(t *testing.T) {
 		counts []int
 	}{
 		{[]Trial{trial(1, "a to b"), trial(2, "c to d"), trial(3, "e to f")}, nil, []int{3}},
-		{[]Trial{trial(1, "a to b"), trial(1, "a to c"), trial(2, "a to b"), trial(2, "a to c")}, []string{"ends"}, []int{2, 2}},
+		{[]Trial{trial(1, "a to b"), trial(1, "a to c"), trial(2, "a to b"), trial(2, "a to c")}, []string{"ends"},
+			[]int{2, 2}},
 	} {
 		facts, cells := Cells(c.trials, []string{"m"}, of)
 		var counts []int
@@ -266,7 +299,8 @@ func TestTablesBesidePublishedOnes(t *testing.T) {
 	kinds := map[Relation]int{}
 	for _, c := range claims {
 		kinds[c.Relation]++
-		if got := Decide(c, like(p, "chain", 1, 3), tInterval); got.Verdict == Contradicted || c.Relation == Same && got.Verdict != Supported {
+		if got := Decide(c, like(p, "chain", 1, 3), tInterval); got.Verdict == Contradicted || c.Relation == Same &&
+			got.Verdict != Supported {
 			t.Errorf("%s is %s by its own figures: %+v", c.Text, got.Verdict, got.Parts)
 		}
 	}
@@ -274,7 +308,8 @@ func TestTablesBesidePublishedOnes(t *testing.T) {
 		t.Errorf("claims drawn: %v", kinds)
 	}
 	turned := p.Tables("chain", like(p, "chain", -1, 3), tInterval)[1]
-	if turned.Turned != turned.Compared || len(turned.Remarks) == 0 || !strings.Contains(strings.Join(turned.Remarks, " "), "beyond noise") {
+	if turned.Turned != turned.Compared || len(turned.Remarks) == 0 ||
+		!strings.Contains(strings.Join(turned.Remarks, " "), "beyond noise") {
 		t.Errorf("%d of %d turned: %q", turned.Turned, turned.Compared, turned.Remarks)
 	}
 	t.Logf("%s", turned.Remarks[0])
@@ -291,7 +326,8 @@ func TestPublishedFiguresChangeNoMeasuredCell(t *testing.T) {
 		for _, k := range p.Tables("grid", like(read(t), "grid", 1, 3), tInterval) {
 			for _, r := range k.Rows {
 				for _, c := range r.Cells {
-					out = append(out, fmt.Sprint(k.Metric, k.Unit, r.Routing, r.Motion, c.Ours.Mean, *c.Ours.Half, c.Ours.N))
+					out = append(out, fmt.Sprint(k.Metric, k.Unit, r.Routing, r.Motion, c.Ours.Mean, *c.Ours.Half,
+						c.Ours.N))
 				}
 			}
 		}

@@ -145,7 +145,8 @@ func (t *Table) order(cells []Cell, where Condition, fact string, values []strin
 				continue
 			}
 			t.Turned++
-			d := compared(Claim{Metric: t.Metric, Relation: More}, Condition{fact: {low.name}}, Condition{fact: {high.name}}, there, s)
+			d := compared(Claim{Metric: t.Metric, Relation: More}, Condition{fact: {low.name}},
+				Condition{fact: {high.name}}, there, s)
 			how := "no more than noise"
 			if d.Verdict == Supported {
 				how = "beyond noise"
@@ -158,7 +159,8 @@ func (t *Table) order(cells []Cell, where Condition, fact string, values []strin
 	if len(turned) == 0 {
 		return
 	}
-	t.Remarks = append(t.Remarks, fmt.Sprintf("%s: published %s; here %s. %s.", where, ranked(places, func(p place) float64 { return p.theirs }),
+	t.Remarks = append(t.Remarks, fmt.Sprintf("%s: published %s; here %s. %s.", where,
+		ranked(places, func(p place) float64 { return p.theirs }),
 		ranked(places, func(p place) float64 { return p.ours }), strings.Join(turned, "; ")))
 }
 
@@ -180,7 +182,8 @@ func ranked(places []place, of func(place) float64) string {
 }
 
 // words of P2's metrics.
-var words = map[string]string{"packet_loss_percent": "loss", "one_way_delay_mean_ms": "delay", ThroughputKbitS: "throughput"}
+var words = map[string]string{"packet_loss_percent": "loss", "one_way_delay_mean_ms": "delay",
+	ThroughputKbitS: "throughput"}
 
 // Words names a metric in a word.
 func Words(metric string) string {
@@ -200,7 +203,8 @@ func (p Published) Drawn(scenario string) []Claim {
 		for _, f := range []struct {
 			fact string
 			of   func(Cell) string
-		}{{"variant", func(c Cell) string { return c.Variant }}, {"routing", func(c Cell) string { return c.Routing }}, {"motion", func(c Cell) string { return c.Motion }}} {
+		}{{"variant", func(c Cell) string { return c.Variant }}, {"routing", func(c Cell) string { return c.Routing }},
+			{"motion", func(c Cell) string { return c.Motion }}} {
 			levels := listed(cells, f.of)
 			for i, a := range levels {
 				for _, b := range levels[i+1:] {

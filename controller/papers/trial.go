@@ -47,7 +47,8 @@ func (s Summariser) of(values []float64) Interval {
 
 // Facts are what the papers vary, as a trial has it.
 func Facts(t wire.Trial) map[string]string {
-	out := map[string]string{"routing": t.Routing.Protocol, "variant": t.TCP.Variant, "tcp": profile(t.TCP), "motion": "mobile", "channel_error": "0"}
+	out := map[string]string{"routing": t.Routing.Protocol, "variant": t.TCP.Variant, "tcp": profile(t.TCP),
+		"motion": "mobile", "channel_error": "0"}
 	if t.Routing.Protocol == "aodv-p3" {
 		out["routing"] = "aodv"
 	}
@@ -138,9 +139,9 @@ type Ours struct {
 	Times  [][]stats.Duration // of the metrics that are times; nil of others
 }
 
-// endsMatter says whether the ends of the traffic tell trials of a repetition
-// apart. Where every repetition draws ends of its own they do not: trials with
-// other ends are then repetitions of one cell.
+// endsMatter reports whether the ends of the traffic tell trials of a
+// repetition apart. Where every repetition draws ends of its own they do not:
+// trials with other ends are then repetitions of one cell.
 func endsMatter(trials []Trial) bool {
 	ends := Condition{"ends": nil}
 	of := map[string]string{}
@@ -167,7 +168,8 @@ func Cells(trials []Trial, names []string, s Summariser) (facts []string, cells 
 	}
 	for _, fact := range slices.Sorted(maps.Keys(seen)) {
 		// "tcp" says all that "variant" does, and "motion" is the speed's where there is one.
-		said := fact == "variant" || fact == "motion" && len(seen["speed_max_mps"]) > 1 || fact == "ends" && !endsMatter(trials)
+		said := fact == "variant" || fact == "motion" && len(seen["speed_max_mps"]) > 1 || fact == "ends" &&
+			!endsMatter(trials)
 		if len(seen[fact]) > 1 && !said {
 			facts = append(facts, fact)
 		}
@@ -182,7 +184,9 @@ func Cells(trials []Trial, names []string, s Summariser) (facts []string, cells 
 		key := strings.Join(values, "\x00")
 		groups[key], of[key] = append(groups[key], t), values
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(groups), func(a, b string) int { return slices.CompareFunc(of[a], of[b], wire.CompareLevels) }) {
+	for _, key := range slices.SortedFunc(maps.Keys(groups), func(a, b string) int {
+		return slices.CompareFunc(of[a], of[b], wire.CompareLevels)
+	}) {
 		o := Ours{Facts: of[key], Trials: len(groups[key])}
 		for _, name := range names {
 			var values []float64

@@ -55,7 +55,8 @@ func (p *parse) calibrationTrials(root, base *node, phase string, block int) []w
 			}
 			trials = append(trials, t)
 			if len(trials) > maxTrials {
-				p.findings.add(n.home, "calibration.%s: more than %d passes are not allowed; allowed: fewer marks or factors", phase, maxTrials)
+				p.findings.add(n.home, "calibration.%s: more than %d passes are not allowed; allowed: fewer marks or "+
+					"factors", phase, maxTrials)
 				return nil
 			}
 		}
@@ -82,7 +83,8 @@ func (p *parse) calibrationCells(phase *node) []calibrationCell {
 		var next []calibrationCell
 		for _, c := range out {
 			for _, l := range x.levels {
-				next = append(next, calibrationCell{append(append([]int(nil), c.factors...), i), append(append([]level(nil), c.levels...), l)})
+				next = append(next, calibrationCell{append(append([]int(nil), c.factors...), i),
+					append(append([]level(nil), c.levels...), l)})
 			}
 		}
 		if len(next) > maxCells {
@@ -93,7 +95,7 @@ func (p *parse) calibrationCells(phase *node) []calibrationCell {
 	return out
 }
 
-// holds tells whether a list has a text.
+// holds reports whether a list has a text.
 func (n *node) holds(text string) bool {
 	for _, item := range n.items {
 		if item.text == text {
@@ -106,7 +108,8 @@ func (n *node) holds(text string) bool {
 // parked makes a trial into a parked pass: the car stands at the mark, no rule
 // speaks of speed, and every flow lasts for the whole window.
 func parked(tree, phase, mark *node) *node {
-	drop := []string{"speed_mps", "direction", "duration_s", "gate", "course.kind", "course.start_m", "course.segment_m", "course.length_m",
+	drop := []string{"speed_mps", "direction", "duration_s", "gate", "course.kind", "course.start_m",
+		"course.segment_m", "course.length_m",
 		"course.accel_mps2", "course.brake_mps2", "acceptance.speed_band_mps", "acceptance.in_band_share_min"}
 	for _, e := range tree.child("traffic").entriesOrNone() {
 		if !strings.Contains(e.key, ".") {

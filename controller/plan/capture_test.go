@@ -10,7 +10,8 @@ import (
 // withCapture is a minimal campaign whose trials are captured.
 func withCapture(capture string) []byte {
 	file := string(designFile("{}", "{repetitions: 1, order: as_listed}"))
-	return []byte(strings.Replace(file, "  tcp: {variant: reno}\n", "  tcp: {variant: reno}\n  capture: "+capture+"\n", 1))
+	return []byte(strings.Replace(file, "  tcp: {variant: reno}\n", "  tcp: {variant: reno}\n  capture: "+capture+"\n",
+		1))
 }
 
 // Offloads go off for a capture unless the campaign says otherwise.
@@ -25,7 +26,8 @@ func TestOffloadsOfACapture(t *testing.T) {
 			t.Errorf("%s is read as %+v", capture, got)
 		}
 	}
-	if _, err := Parse("c.yaml", withCapture("{snap_bytes: 96, offloads: on}")); err == nil || !strings.Contains(err.Error(), "recorded") {
+	if _, err := Parse("c.yaml", withCapture("{snap_bytes: 96, offloads: on}")); err == nil ||
+		!strings.Contains(err.Error(), "recorded") {
 		t.Errorf("offloads: on: %v", err)
 	}
 }

@@ -74,10 +74,10 @@ func (c *check) unfit(path, why, allowed string) {
 	}
 }
 
-// has tells whether a key is there, at fault or not.
+// has reports whether a key is there, at fault or not.
 func (c *check) has(path string) bool { return c.tree.lookup(path) != nil }
 
-// lacks tells whether a key is surely not there: not misspelt, and not left
+// lacks reports whether a key is surely not there: not misspelt, and not left
 // out by a faulty factor.
 func (c *check) lacks(path string) bool {
 	n := c.tree
@@ -119,7 +119,8 @@ func (c *check) accessPointFits() {
 	case !slices.Contains(c.participants(), ap):
 		c.add(at, "trial.radio.access_point: node %s takes no part in the trial; allowed: a node with a role", ap)
 	case ap == c.initiator():
-		c.add(at, "trial.radio.access_point: node %s opens the gate, and is in the network last; allowed: another node, such as the roadside's", ap)
+		c.add(at, "trial.radio.access_point: node %s opens the gate, and is in the network last; allowed: another "+
+			"node, such as the roadside's", ap)
 	}
 }
 
@@ -150,7 +151,8 @@ func (c *check) nodes() {
 	c.need("receiver", "a node, car or roadside")
 	for _, key := range []string{"sender", "receiver", "initiator"} {
 		if by := c.tree.textAt(key); (by == "car" || by == "roadside") && c.lacks(by) {
-			c.add(c.tree.child(key).at, "trial.%s: role %s is nobody's; allowed: a node, or a trial with %s", key, by, by)
+			c.add(c.tree.child(key).at, "trial.%s: role %s is nobody's; allowed: a node, or a trial with %s", key, by,
+				by)
 		}
 	}
 	m := c.tree
@@ -161,14 +163,16 @@ func (c *check) nodes() {
 		c.add(m.child("receiver").at, "trial.receiver: node %s is the sender already; allowed: another node", sender)
 	}
 	if initiator, car := c.role("initiator"), m.textAt("car"); initiator != "" && car != "" && initiator != car {
-		c.add(m.child("initiator").at, "trial.initiator: node %s is not in the car, whose place and speed open the gate; allowed: car", initiator)
+		c.add(m.child("initiator").at, "trial.initiator: node %s is not in the car, whose place and speed open the "+
+			"gate; allowed: car", initiator)
 	}
 	relays := m.child("relays")
 	if !relays.fine() {
 		return
 	}
 	for _, item := range relays.items {
-		if slices.Contains([]string{c.role("sender"), c.role("receiver"), m.textAt("car"), m.textAt("roadside")}, item.text) {
+		if slices.Contains([]string{c.role("sender"), c.role("receiver"), m.textAt("car"), m.textAt("roadside")},
+			item.text) {
 			c.add(item.at, "trial.relays: node %s has another role already; allowed: a node without one", item.text)
 		}
 	}
@@ -209,7 +213,8 @@ func (c *check) network() {
 	}
 	if !from.Masked().Contains(to.Addr()) || !to.Masked().Contains(from.Addr()) {
 		at := c.p.addressAt[c.role("receiver")]
-		c.add(at, "nodes: %s of receiver %s and %s of sender %s are not in one network, and routing is none; allowed: addresses of one network, or a routing protocol",
+		c.add(at, "nodes: %s of receiver %s and %s of sender %s are not in one network, and routing is none; "+
+			"allowed: addresses of one network, or a routing protocol",
 			to, c.role("receiver"), from, c.role("sender"))
 	}
 }
@@ -234,21 +239,27 @@ func (c *check) radio() {
 	case "mesh":
 		c.unfit("radio.bssid", "with mode mesh, which has no BSSID", "leave it out")
 	case wire.ModeInfrastructure:
-		c.unfit("radio.bssid", "with mode infrastructure, whose BSSID is the access point's own address", "leave it out")
+		c.unfit("radio.bssid", "with mode infrastructure, whose BSSID is the access point's own address",
+			"leave it out")
 		c.need("radio.access_point", "the node that is the access point, by its name or role")
 		c.accessPointFits()
 	}
 	if mode != "" && mode != wire.ModeInfrastructure {
 		c.unfit("radio.access_point", "with mode "+mode+", which has none", "leave it out, or mode: infrastructure")
 	}
-	if channel := c.tree.numberAt("radio.channel"); channel != nil && standard != "" && !slices.Contains(channels(standard), *channel) {
-		c.add(c.tree.lookup("radio.channel").at, "trial.radio.channel: %s is not a channel of %s; allowed: %s", formatNumber(*channel), standard, joinNumbers(channels(standard)))
+	if channel := c.tree.numberAt("radio.channel"); channel != nil && standard != "" &&
+		!slices.Contains(channels(standard), *channel) {
+		c.add(c.tree.lookup("radio.channel").at, "trial.radio.channel: %s is not a channel of %s; allowed: %s",
+			formatNumber(*channel), standard, joinNumbers(channels(standard)))
 	}
-	if rate := c.tree.numberAt("radio.rate_mbps"); rate != nil && standard != "" && !slices.Contains(rates(standard), *rate) {
-		c.add(c.tree.lookup("radio.rate_mbps").at, "trial.radio.rate_mbps: %s is not a rate of %s; allowed: %s Mbit/s", formatNumber(*rate), standard, joinNumbers(rates(standard)))
+	if rate := c.tree.numberAt("radio.rate_mbps"); rate != nil && standard != "" && !slices.Contains(rates(standard),
+		*rate) {
+		c.add(c.tree.lookup("radio.rate_mbps").at, "trial.radio.rate_mbps: %s is not a rate of %s; allowed: %s Mbit/s",
+			formatNumber(*rate), standard, joinNumbers(rates(standard)))
 	}
 	if c.lacks("radio.standard") {
-		c.unfit("radio.legacy_rates_only", "without radio.standard, which says whose rates", "name the standard, or leave it out")
+		c.unfit("radio.legacy_rates_only", "without radio.standard, which says whose rates",
+			"name the standard, or leave it out")
 	}
 }
 
@@ -256,16 +267,19 @@ func (c *check) acceptance() {
 	m := c.tree
 	if c.lacks("speed_mps") {
 		for _, key := range []string{"speed_band_mps", "in_band_share_min"} {
-			c.unfit("acceptance."+key, "without trial.speed_mps, which it would be judged against", "name a speed, or leave it out")
+			c.unfit("acceptance."+key, "without trial.speed_mps, which it would be judged against",
+				"name a speed, or leave it out")
 		}
 		return
 	}
 	if c.lacks("acceptance.speed_band_mps") {
-		c.unfit("acceptance.in_band_share_min", "without acceptance.speed_band_mps", "give the band too, or leave it out")
+		c.unfit("acceptance.in_band_share_min", "without acceptance.speed_band_mps",
+			"give the band too, or leave it out")
 	}
 	band, speed := m.numberAt("acceptance.speed_band_mps"), m.numberAt("speed_mps")
 	if band != nil && speed != nil && *band >= *speed {
-		c.add(m.lookup("acceptance.speed_band_mps").at, "acceptance.speed_band_mps: %s is not allowed with speed_mps %s, since a car that stands would be in the band; allowed: below the speed",
+		c.add(m.lookup("acceptance.speed_band_mps").at, "acceptance.speed_band_mps: %s is not allowed with speed_mps "+
+			"%s, since a car that stands would be in the band; allowed: below the speed",
 			formatNumber(*band), formatNumber(*speed))
 	}
 }

@@ -14,8 +14,10 @@ func conditions() object {
 			optional("burst_frames", number{1, 1e6, false, false, "frames"}, "Mean length of a burst of losses"),
 		}}, "Losses on top of all else"),
 		optional("queue_frames", number{1, 10_000, false, true, ""}, "Frames that the interface's queue holds"),
-		optional("speed_min_mps", number{0, maxSpeedMps, true, false, "m/s"}, "Least speed of a trip, in random_waypoint"),
-		optional("speed_max_mps", number{0, maxSpeedMps, true, false, "m/s"}, "Greatest speed of a trip, in random_waypoint"),
+		optional("speed_min_mps", number{0, maxSpeedMps, true, false, "m/s"}, "Least speed of a trip, in "+
+			"random_waypoint"),
+		optional("speed_max_mps", number{0, maxSpeedMps, true, false, "m/s"}, "Greatest speed of a trip, in "+
+			"random_waypoint"),
 	}}
 }
 
@@ -29,13 +31,15 @@ func (c *check) conditions() {
 		c.unfit("conditions", "without a section field: a road is as it is", "leave it out, or write the section")
 		return
 	}
-	if e := m.child("channel_error"); e.fine() && orZero(e.numberAt("mean")) > 0 && e.child("burst_frames") == nil && !e.strange {
+	if e := m.child("channel_error"); e.fine() && orZero(e.numberAt("mean")) > 0 && e.child("burst_frames") == nil &&
+		!e.strange {
 		c.add(e.home, "trial.conditions.channel_error: a burst's length is needed; allowed: burst_frames")
 	}
 	least, most := m.numberAt("speed_min_mps"), m.numberAt("speed_max_mps")
 	if model := c.p.fieldTree.textAt("mobility.model"); model != "random_waypoint" {
 		for _, key := range []string{"speed_min_mps", "speed_max_mps"} {
-			c.unfit("conditions."+key, "with this field.mobility, whose speeds are its own", "model: random_waypoint, or leave it out")
+			c.unfit("conditions."+key, "with this field.mobility, whose speeds are its own",
+				"model: random_waypoint, or leave it out")
 		}
 		return
 	}
@@ -46,7 +50,8 @@ func (c *check) conditions() {
 		most = c.p.fieldTree.numberAt("mobility.speed_max_mps")
 	}
 	if least != nil && most != nil && *most < *least {
-		c.add(m.home, "trial.conditions: speeds from %s up to %s m/s are none; allowed: speed_max_mps from speed_min_mps on", formatNumber(*least), formatNumber(*most))
+		c.add(m.home, "trial.conditions: speeds from %s up to %s m/s are none; allowed: speed_max_mps from "+
+			"speed_min_mps on", formatNumber(*least), formatNumber(*most))
 	}
 }
 
@@ -55,8 +60,10 @@ func decodeConditions(m *node) *wire.Conditions {
 		return nil
 	}
 	return &wire.Conditions{
-		ChannelErrorMean: m.numberAt("channel_error.mean"), ChannelErrorBurstFrames: m.numberAt("channel_error.burst_frames"),
-		QueueFrames: m.wholeAt("queue_frames"), SpeedMinMps: m.numberAt("speed_min_mps"), SpeedMaxMps: m.numberAt("speed_max_mps"),
+		ChannelErrorMean:        m.numberAt("channel_error.mean"),
+		ChannelErrorBurstFrames: m.numberAt("channel_error.burst_frames"),
+		QueueFrames:             m.wholeAt("queue_frames"), SpeedMinMps: m.numberAt("speed_min_mps"),
+		SpeedMaxMps: m.numberAt("speed_max_mps"),
 	}
 }
 

@@ -24,7 +24,7 @@ func courseKeys(kind string) (needed, possible []string) {
 	return nil, place
 }
 
-// moves tells whether a kind of course has the car drive.
+// moves reports whether a kind of course has the car drive.
 func moves(kind string) bool {
 	return slices.Contains([]string{"depart", "pass", "loop", "segment"}, kind)
 }
@@ -40,7 +40,8 @@ func (c *check) course() {
 		c.need("course."+key, "a number, which a course of kind "+kind+" needs")
 	}
 	for _, e := range c.tree.child("course").entries {
-		if e.key != "kind" && course().field(e.key) != nil && !slices.Contains(needed, e.key) && !slices.Contains(possible, e.key) {
+		if e.key != "kind" && course().field(e.key) != nil && !slices.Contains(needed, e.key) &&
+			!slices.Contains(possible, e.key) {
 			c.unfit("course."+e.key, "in a course of kind "+kind, strings.Join(append(needed, possible...), ", "))
 		}
 	}
@@ -56,7 +57,8 @@ func (c *check) course() {
 		c.unfit("course."+given, "without "+missing, "both or neither")
 	}
 	if start := c.tree.numberAt("course.start_m"); kind == "pass" && start != nil && *start >= 0 {
-		c.add(c.tree.lookup("course.start_m").at, "trial.course.start_m: %s is not before the roadside node, which a course of kind pass drives past; allowed: below 0", formatNumber(*start))
+		c.add(c.tree.lookup("course.start_m").at, "trial.course.start_m: %s is not before the roadside node, which a "+
+			"course of kind pass drives past; allowed: below 0", formatNumber(*start))
 	}
 }
 
@@ -111,11 +113,13 @@ func (c *check) window() {
 	}
 	stay := *length / *speed
 	if given != nil && *given > stay+0.001 {
-		c.add(m.child("duration_s").at, "trial.duration_s: %s s is longer than the segment lasts at %s m/s; allowed: at most %.1f s, or leave it out",
+		c.add(m.child("duration_s").at, "trial.duration_s: %s s is longer than the segment lasts at %s m/s; allowed: "+
+			"at most %.1f s, or leave it out",
 			formatNumber(*given), formatNumber(*speed), stay)
 	}
 	if given == nil && (stay < 1 || stay > 3600) {
-		c.add(m.lookup("course.length_m").at, "trial.course.length_m: %s m last %.2f s at %s m/s; allowed: a length that takes 1 to 3600 s",
+		c.add(m.lookup("course.length_m").at, "trial.course.length_m: %s m last %.2f s at %s m/s; allowed: a length "+
+			"that takes 1 to 3600 s",
 			formatNumber(*length), stay, formatNumber(*speed))
 	}
 }
@@ -127,14 +131,17 @@ func (c *check) gate() {
 	c.need("gate.lead_s", "a number from 0.1 up to 10 s")
 	band := m.boolAt("gate.speed_band")
 	held := band != nil && *band
-	if !held && (c.lacks("gate.speed_band") || band != nil) && c.lacks("gate.place_m") && c.lacks("gate.after_s") && c.has("gate") && kind != "segment" {
-		c.add(m.child("gate").home, "trial.gate: nothing opens it; allowed: speed_band: true, place_m or after_s, or several")
+	if !held && (c.lacks("gate.speed_band") || band != nil) && c.lacks("gate.place_m") && c.lacks("gate.after_s") &&
+		c.has("gate") && kind != "segment" {
+		c.add(m.child("gate").home, "trial.gate: nothing opens it; allowed: speed_band: true, place_m or after_s, or "+
+			"several")
 	}
 	switch {
 	case held && c.lacks("speed_mps"):
 		c.unfit("gate.speed_band", "without trial.speed_mps", "leave it out, or name a speed")
 	case held && c.lacks("acceptance.speed_band_mps"):
-		c.unfit("gate.speed_band", "without acceptance.speed_band_mps, which is the band", "give the band, or leave it out")
+		c.unfit("gate.speed_band", "without acceptance.speed_band_mps, which is the band",
+			"give the band, or leave it out")
 	case !held && (c.lacks("gate.speed_band") || band != nil):
 		c.unfit("gate.hold_s", "without gate.speed_band: true", "leave it out")
 	}
@@ -152,12 +159,15 @@ func (c *check) gatePlace(kind string) {
 		if c.has("gate.place_m") {
 			c.need("course.heading_deg", "the true bearing of outbound, since the gate waits for a place")
 		}
-		if place, start := m.numberAt("gate.place_m"), m.numberAt("course.start_m"); place != nil && start != nil && *place < *start {
-			c.add(m.lookup("gate.place_m").at, "trial.gate.place_m: %s lies behind the car, which starts at %s; allowed: from %s on",
+		if place, start := m.numberAt("gate.place_m"), m.numberAt("course.start_m"); place != nil && start != nil &&
+			*place < *start {
+			c.add(m.lookup("gate.place_m").at, "trial.gate.place_m: %s lies behind the car, which starts at %s; "+
+				"allowed: from %s on",
 				formatNumber(*place), formatNumber(*start), formatNumber(*start))
 		}
 	default:
-		c.unfit("gate.place_m", "in a course of kind "+orElse(kind, "none"), "leave it out; depart and pass have places")
+		c.unfit("gate.place_m", "in a course of kind "+orElse(kind, "none"), "leave it out; depart and pass "+
+			"have places")
 	}
 }
 
@@ -171,7 +181,8 @@ func (c *check) gateTime(kind string, held bool) {
 	m := c.tree
 	timeout, after := m.numberAt("gate.timeout_s"), m.numberAt("gate.after_s")
 	if timeout != nil && after != nil && *after >= *timeout {
-		c.add(m.lookup("gate.after_s").at, "trial.gate.after_s: %s is not before timeout_s %s; allowed: below it", formatNumber(*after), formatNumber(*timeout))
+		c.add(m.lookup("gate.after_s").at, "trial.gate.after_s: %s is not before timeout_s %s; allowed: below it",
+			formatNumber(*after), formatNumber(*timeout))
 		return
 	}
 	speed, accel := m.numberAt("speed_mps"), m.numberAt("course.accel_mps2")
@@ -187,12 +198,15 @@ func (c *check) gateTime(kind string, held bool) {
 			need += *speed * marginS
 		}
 		if room < need {
-			c.add(m.lookup("course.start_m").at, "trial.course.start_m: %s leaves %s m before the segment at %s, and %s m/s needs %.0f m of run-up (%s m/s², hold, lead and %d s for GPS); allowed: at most %.0f",
-				formatNumber(*start), formatNumber(room), formatNumber(*first), formatNumber(*speed), need, formatNumber(*accel), marginS, math.Floor(*first-need))
+			c.add(m.lookup("course.start_m").at, "trial.course.start_m: %s leaves %s m before the segment at %s, and "+
+				"%s m/s needs %.0f m of run-up (%s m/s², hold, lead and %d s for GPS); allowed: at most %.0f",
+				formatNumber(*start), formatNumber(room), formatNumber(*first), formatNumber(*speed), need,
+				formatNumber(*accel), marginS, math.Floor(*first-need))
 		}
 	}
 	if at := approach(c.decode(), *speed, *accel, hold).seconds; timeout != nil && at >= *timeout {
-		c.add(m.lookup("gate.timeout_s").at, "trial.gate.timeout_s: %s s pass before the car can be at the gate, which takes %.1f s at %s m/s; allowed: above %.1f s",
+		c.add(m.lookup("gate.timeout_s").at, "trial.gate.timeout_s: %s s pass before the car can be at the gate, "+
+			"which takes %.1f s at %s m/s; allowed: above %.1f s",
 			formatNumber(*timeout), at, formatNumber(*speed), at)
 	}
 }

@@ -15,7 +15,7 @@ type design struct {
 	wholePlots  []int // indices of factors
 	wholeNames  []string
 	balance     []balance
-	enough      *Enough
+	stopWhen    *StopWhen
 }
 
 // balance is one key whose values are spread over the repetitions of a cell.
@@ -26,7 +26,8 @@ type balance struct {
 }
 
 func (d design) public() Design {
-	out := Design{Repetitions: d.repetitions, Order: d.order, Seed: d.seed, WholePlots: d.wholeNames, Enough: d.enough}
+	out := Design{Repetitions: d.repetitions, Order: d.order, Seed: d.seed, WholePlots: d.wholeNames,
+		StopWhen: d.stopWhen}
 	for _, b := range d.balance {
 		if out.Balance == nil {
 			out.Balance = map[string][]string{}
@@ -56,7 +57,7 @@ func (s schema) design() object {
 			"Factors that change seldom within a block, as who drives in which car"),
 		optional("balance", anything{}, // a balanced key can be any key of a trial
 			"Keys of a trial, dotted, whose values are spread evenly over a cell's repetitions"),
-		optional("enough", s.enough(), "When the run stops by itself; absent: all repetitions are driven"),
+		optional("stop_when", s.stopWhen(), "When the run stops by itself; absent: all repetitions are driven"),
 	}}
 }
 
@@ -87,7 +88,7 @@ func (p *parse) readDesign(root *node) {
 		}
 	}
 	p.readBalance(root, n.child("balance"))
-	p.readEnough(n.child("enough"))
+	p.readStopWhen(n.child("stop_when"))
 }
 
 func (p *parse) factorNames() []string {
@@ -118,7 +119,8 @@ func (p *parse) readAsks(n *node) {
 // factor sets.
 func (p *parse) readBalance(root, n *node) {
 	f := &p.findings
-	if n == nil || !wantShape(f, "design.balance", n, shapeMap, "a mapping from dotted keys of a trial to lists of values") {
+	if n == nil || !wantShape(f, "design.balance", n, shapeMap, "a mapping from dotted keys of a trial to lists "+
+		"of values") {
 		return
 	}
 	taken := map[string]string{}

@@ -55,11 +55,13 @@ func cellOf(x wire.Trial) string { return fmt.Sprint(x.Factors) }
 
 func TestEveryBlockHoldsEachCellOnce(t *testing.T) {
 	for seed := range 20 {
-		c := parsed(t, designFile("{speed: "+speeds+", tcp: "+variants+"}", fmt.Sprintf("{repetitions: 7, order: randomised_blocks, seed: %d}", seed)))
+		c := parsed(t, designFile("{speed: "+speeds+", tcp: "+variants+"}",
+			fmt.Sprintf("{repetitions: 7, order: randomised_blocks, seed: %d}", seed)))
 		blocks := map[int][]string{}
 		for i, x := range schedule(t, c) {
 			if x.Number != i+1 || x.Block != x.Repetition {
-				t.Fatalf("seed %d: trial %d has number %d, block %d, repetition %d", seed, i+1, x.Number, x.Block, x.Repetition)
+				t.Fatalf("seed %d: trial %d has number %d, block %d, repetition %d", seed, i+1, x.Number, x.Block,
+					x.Repetition)
 			}
 			blocks[x.Block] = append(blocks[x.Block], cellOf(x))
 		}
@@ -87,7 +89,8 @@ func orderOf(t *testing.T, c *Campaign) string {
 func TestSeedDecidesTheOrder(t *testing.T) {
 	file := func(seed, repetitions int) []byte {
 		return designFile("{speed: "+speeds+", tcp: "+variants+"}",
-			fmt.Sprintf("{repetitions: %d, order: randomised_blocks, seed: %d, balance: {direction: [outbound, inbound]}}", repetitions, seed))
+			fmt.Sprintf("{repetitions: %d, order: randomised_blocks, seed: %d, balance: {direction: [outbound, "+
+				"inbound]}}", repetitions, seed))
 	}
 	first := orderOf(t, parsed(t, file(1, 4)))
 	if again := orderOf(t, parsed(t, file(1, 4))); first != again {
@@ -124,7 +127,8 @@ func TestDirectionIsBalanced(t *testing.T) {
 	for seed := range 20 {
 		for _, repetitions := range []int{1, 2, 5, 10} {
 			c := parsed(t, designFile("{speed: "+speeds+", tcp: "+variants+"}",
-				fmt.Sprintf("{repetitions: %d, order: randomised_blocks, seed: %d, balance: {direction: [outbound, inbound]}}", repetitions, seed)))
+				fmt.Sprintf("{repetitions: %d, order: randomised_blocks, seed: %d, balance: {direction: [outbound, "+
+					"inbound]}}", repetitions, seed)))
 			cells, blocks, last := map[string]int{}, map[int]int{}, map[string]string{}
 			for _, x := range schedule(t, c) {
 				if last[cellOf(x)] == x.Direction {
@@ -183,7 +187,8 @@ func TestWholePlotsChangeOnceABlock(t *testing.T) {
 
 func TestLevelsMayLayOverAnything(t *testing.T) {
 	c := parsed(t, designFile(`{load: {levels: {none: {}, some: {traffic: {noise: {kind: cbr, bitrate_bps: 100000, payload_bytes: 512, from: receiver, to: sender, port: 6000}}}}},
-  band: {key: acceptance.speed_band_mps, levels: [0.4, 0.8]}, radio: {key: radio, levels: {off: {mode: none}}}}`, "{repetitions: 1, order: as_listed}"))
+  band: {key: acceptance.speed_band_mps, levels: [0.4, 0.8]}, radio: {key: radio, levels: {off: {mode: none}}}}`,
+		"{repetitions: 1, order: as_listed}"))
 	trials := schedule(t, c)
 	if len(trials) != 4 {
 		t.Fatalf("%d trials, want 4", len(trials))
@@ -198,7 +203,8 @@ func TestLevelsMayLayOverAnything(t *testing.T) {
 		}
 	}
 	noise := trials[3].Traffic[1]
-	if noise.Kind != "iperf3_udp" || !noise.Background || noise.From != "bravo" || noise.To != "alpha" || *noise.BitrateBps != bitrate || *noise.PayloadBytes != payload || noise.Streams != 1 {
+	if noise.Kind != "iperf3_udp" || !noise.Background || noise.From != "bravo" || noise.To != "alpha" ||
+		*noise.BitrateBps != bitrate || *noise.PayloadBytes != payload || noise.Streams != 1 {
 		t.Errorf("constant bit rate flow %+v", noise)
 	}
 	if bulk := trials[3].Traffic[0]; noise.ClientPort == bulk.ClientPort || bulk.Port != 5201 {

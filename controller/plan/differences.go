@@ -18,7 +18,8 @@ func (p *parse) differences(trials []wire.Trial) Problems {
 		said := x.paths()
 		for _, d := range differing(x, trials) {
 			if !slices.Contains(said, d.key) {
-				f.add(x.at, "factors.%s: levels differ also in %s: %s; set %s to make them equal", x.name, d.name, d.text, d.key)
+				f.add(x.at, "factors.%s: levels differ also in %s: %s; set %s to make them equal", x.name, d.name,
+					d.text, d.key)
 			}
 		}
 	}

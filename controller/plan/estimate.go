@@ -58,7 +58,7 @@ type Estimate struct {
 	Road        Turnaround      `json:"road_turnaround"`
 	RoadTotalS  float64         `json:"road_total_s"`
 	Rehearsal   Turnaround      `json:"rehearsal_turnaround"`
-	RehearsalS  float64         `json:"rehearsal_total_s"` // in one world
+	RehearsalS  float64         `json:"rehearsal_total_s"` // in one field
 	FromM       float64         `json:"from_m"`            // the strip of road that covers every trial's
 	ToM         float64         `json:"to_m"`
 	LongestM    float64         `json:"longest_m"` // the longest strip of one trial

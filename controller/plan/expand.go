@@ -23,7 +23,8 @@ func (p *parse) cells() []cell {
 	for _, x := range p.factors {
 		count *= len(x.levels)
 		if count > maxCells {
-			p.findings.add(p.factors[0].at, "factors: more than %d cells are not allowed; allowed: fewer factors or levels", maxCells)
+			p.findings.add(p.factors[0].at, "factors: more than %d cells are not allowed; allowed: fewer factors "+
+				"or levels", maxCells)
 			return nil
 		}
 	}
@@ -52,7 +53,8 @@ func (p *parse) expand(root *node) []wire.Trial {
 	}
 	d := p.design
 	if total := d.repetitions * len(cells); total > maxTrials {
-		p.findings.add(root.lookup("design.repetitions").at, "design.repetitions: %d trials in all are not allowed; allowed: at most %d", total, maxTrials)
+		p.findings.add(root.lookup("design.repetitions").at, "design.repetitions: %d trials in all are not allowed; "+
+			"allowed: at most %d", total, maxTrials)
 		return nil
 	}
 	trials := p.calibrationTrials(root, base, "before", 0)
@@ -225,7 +227,8 @@ func (p *parse) assignClientPorts(root *node, trials []wire.Trial) {
 			need += f.Streams * attempts
 		}
 		if need > room/4 {
-			p.findings.add(root.lookup("trial").home, "trial: %d streams and %d attempts need %d client ports in a trial; allowed: at most %d", need/attempts, attempts, need, room/4)
+			p.findings.add(root.lookup("trial").home, "trial: %d streams and %d attempts need %d client ports in a "+
+				"trial; allowed: at most %d", need/attempts, attempts, need, room/4)
 			return
 		}
 		if next+need > room {

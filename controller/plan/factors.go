@@ -33,8 +33,10 @@ const levelsAllowed = "a mapping from labels to partial trials, or, with a key, 
 
 func factorRule() object {
 	return object{[]field{
-		optional("key", text{200}, "The key of a trial that the levels set, dotted; absent: each level is a partial trial"),
-		required("levels", anything{levelsAllowed}, "The levels: labels with what each sets, or a list of the key's values"),
+		optional("key", text{200}, "The key of a trial that the levels set, dotted; absent: each level is a "+
+			"partial trial"),
+		required("levels", anything{levelsAllowed}, "The levels: labels with what each sets, or a list of the "+
+			"key's values"),
 	}}
 }
 
@@ -61,7 +63,8 @@ func (p *parse) readFactors(root *node) {
 	for _, e := range n.entries {
 		path := join("factors", e.key)
 		if !nameOf.MatchString(e.key) || slices.Contains(reservedFactors, e.key) {
-			f.add(e.at, "factors: %q cannot name a factor; allowed: %s, other than %s", shorten(e.key), wordWords, strings.Join(reservedFactors, ", "))
+			f.add(e.at, "factors: %q cannot name a factor; allowed: %s, other than %s", shorten(e.key), wordWords,
+				strings.Join(reservedFactors, ", "))
 		}
 		factorRule().check(f, path, e.value)
 		if e.value.shape != shapeMap {
@@ -107,7 +110,8 @@ func (p *parse) keyRule(root *node, path string, key *node) rule {
 		}
 		if next == nil {
 			p.findings.add(key.at, "%s: %s is not a key of a trial: %s has no %q; %sallowed there: %s",
-				path, key.show(), orElse(walked, "a trial"), shorten(word), didYouMean(nearest(word, known)), orNone(known))
+				path, key.show(), orElse(walked, "a trial"), shorten(word), didYouMean(nearest(word, known)),
+				orNone(known))
 			key.bad = true
 			return nil
 		}
@@ -169,7 +173,8 @@ func (p *parse) listedLevels(path string, items []*node, key string, target rule
 			continue
 		}
 		if item.shape == shapeMap || item.shape == shapeList || seen[label(item)] {
-			f.add(item.at, "%s: %s cannot label a level; allowed: distinct single values, or a mapping from labels to values", path, item.show())
+			f.add(item.at, "%s: %s cannot label a level; allowed: distinct single values, or a mapping from labels "+
+				"to values", path, item.show())
 			continue
 		}
 		seen[label(item)] = true
@@ -206,7 +211,8 @@ func (p *parse) checkOverlap() {
 	for _, x := range p.factors {
 		for _, path := range x.paths() {
 			if other, taken := owner[path]; taken {
-				p.findings.add(x.at, "factors.%s sets %s, which factor %s sets too; allowed: one factor for a key", x.name, path, other)
+				p.findings.add(x.at, "factors.%s sets %s, which factor %s sets too; allowed: one factor for a key",
+					x.name, path, other)
 				continue
 			}
 			owner[path] = x.name

@@ -12,36 +12,46 @@ import (
 // ignored. A key that is absent leaves the choice to the rehearsal's default.
 // Its JSON has the keys of the file.
 type Field struct {
-	Propagation       string             `json:"propagation,omitempty"`        // free_space | log_distance | two_ray_ground | disc
-	PathLossExponent  *float64           `json:"path_loss_exponent,omitempty"` // log_distance
-	ReferenceM        *float64           `json:"reference_m,omitempty"`        // log_distance
-	RangeM            *float64           `json:"range_m,omitempty"`            // disc: radius of reception
-	CarrierSenseM     *float64           `json:"carrier_sense_m,omitempty"`    // disc: radius of carrier sense and interference
-	AntennaHeightM    *float64           `json:"antenna_height_m,omitempty"`   // over the road
-	AntennaGainDbi    *float64           `json:"antenna_gain_dbi,omitempty"`
-	NoiseFigureDb     *float64           `json:"noise_figure_db,omitempty"`
-	TxPowerDbm        *float64           `json:"tx_power_dbm,omitempty"`         // for trials that do not say
-	UnitPowerOffsetDb map[string]float64 `json:"unit_power_offset_db,omitempty"` // hardware unit → dB added to its power
-	UnitGainOffsetDb  map[string]float64 `json:"unit_gain_offset_db,omitempty"`  // hardware unit → dB added to its antenna's gain
-	UnitNoiseOffsetDb map[string]float64 `json:"unit_noise_offset_db,omitempty"` // hardware unit → dB added to its noise figure
+	// free_space | log_distance | two_ray_ground | disc
+	Propagation      string   `json:"propagation,omitempty"`
+	PathLossExponent *float64 `json:"path_loss_exponent,omitempty"` // log_distance
+	ReferenceM       *float64 `json:"reference_m,omitempty"`        // log_distance
+	RangeM           *float64 `json:"range_m,omitempty"`            // disc: radius of reception
+	// disc: radius of carrier sense and interference
+	CarrierSenseM  *float64 `json:"carrier_sense_m,omitempty"`
+	AntennaHeightM *float64 `json:"antenna_height_m,omitempty"` // over the road
+	AntennaGainDbi *float64 `json:"antenna_gain_dbi,omitempty"`
+	NoiseFigureDb  *float64 `json:"noise_figure_db,omitempty"`
+	TxPowerDbm     *float64 `json:"tx_power_dbm,omitempty"` // for trials that do not say
+	// hardware unit → dB added to its power
+	UnitPowerOffsetDb map[string]float64 `json:"unit_power_offset_db,omitempty"`
+	// hardware unit → dB added to its antenna's gain
+	UnitGainOffsetDb map[string]float64 `json:"unit_gain_offset_db,omitempty"`
+	// hardware unit → dB added to its noise figure
+	UnitNoiseOffsetDb map[string]float64 `json:"unit_noise_offset_db,omitempty"`
 	Shadowing         *Shadowing         `json:"shadowing,omitempty"`
 	Fading            *Fading            `json:"fading,omitempty"`
 	ChannelError      *ChannelError      `json:"channel_error,omitempty"`
-	RateControl       string             `json:"rate_control,omitempty"`      // snr | minstrel; where the trial fixes no rate
-	CarrierSenseDbm   *float64           `json:"carrier_sense_dbm,omitempty"` // summed power at which the channel is busy
-	ShortRetryLimit   *int               `json:"short_retry_limit,omitempty"`
-	LongRetryLimit    *int               `json:"long_retry_limit,omitempty"`
-	ShortPreamble     bool               `json:"short_preamble,omitempty"` // 802.11b
-	LongSlot          bool               `json:"long_slot,omitempty"`      // 802.11g
-	RTSThresholdBytes *int               `json:"rts_threshold_bytes,omitempty"`
-	QueueFrames       *int               `json:"queue_frames,omitempty"`
-	FrameLost         bool               `json:"frame_lost,omitempty"`   // every lost frame on the nodes' feedback sockets
-	NMEAHz            *float64           `json:"nmea_hz,omitempty"`      // fixes a second
-	SpacingM          *float64           `json:"spacing_m,omitempty"`    // between nodes that no course places
-	SiteLatDeg        *float64           `json:"site_lat_deg,omitempty"` // of the roadside node, where the course does not say
-	SiteLonDeg        *float64           `json:"site_lon_deg,omitempty"`
-	Mobility          *Mobility          `json:"mobility,omitempty"` // absent: nodes that no course places stand in a row
-	Channels          map[string]int     `json:"channels,omitempty"` // node → channel, where it is not the trial's
+	// snr | minstrel; where the trial fixes no rate
+	RateControl string `json:"rate_control,omitempty"`
+	// summed power at which the channel is busy
+	CarrierSenseDbm   *float64 `json:"carrier_sense_dbm,omitempty"`
+	ShortRetryLimit   *int     `json:"short_retry_limit,omitempty"`
+	LongRetryLimit    *int     `json:"long_retry_limit,omitempty"`
+	ShortPreamble     bool     `json:"short_preamble,omitempty"` // 802.11b
+	LongSlot          bool     `json:"long_slot,omitempty"`      // 802.11g
+	RTSThresholdBytes *int     `json:"rts_threshold_bytes,omitempty"`
+	QueueFrames       *int     `json:"queue_frames,omitempty"`
+	// every lost frame on the nodes' feedback sockets
+	FrameLost bool     `json:"frame_lost,omitempty"`
+	NMEAHz    *float64 `json:"nmea_hz,omitempty"`   // fixes a second
+	SpacingM  *float64 `json:"spacing_m,omitempty"` // between nodes that no course places
+	// of the roadside node, where the course does not say
+	SiteLatDeg *float64 `json:"site_lat_deg,omitempty"`
+	SiteLonDeg *float64 `json:"site_lon_deg,omitempty"`
+	// absent: nodes that no course places stand in a row
+	Mobility *Mobility      `json:"mobility,omitempty"`
+	Channels map[string]int `json:"channels,omitempty"` // node → channel, where it is not the trial's
 	// Agents is "participants" where a node that takes part in no trial only
 	// forwards: it has no agent, no GPS receiver and no records.
 	Agents string `json:"agents,omitempty"` // all | participants
@@ -68,7 +78,8 @@ type ChannelError struct {
 
 // perUnit is decibels by hardware unit.
 func perUnit() table {
-	return table{what: "unit", name: regexp.MustCompile(nameForm), names: nameWords, row: number{-30, 30, false, false, "dB"}}
+	return table{what: "unit", name: regexp.MustCompile(nameForm), names: nameWords, row: number{-30, 30, false, false,
+		"dB"}}
 }
 
 func (s schema) fieldModel() object {
@@ -84,13 +95,15 @@ func (s schema) fieldModel() object {
 		optional("antenna_height_m", number{0, 100, true, false, "m"}, "Height of the antennas over the road").or(1.5),
 		optional("antenna_gain_dbi", number{-20, 20, false, false, "dBi"}, "Gain of the antennas").or(0),
 		optional("noise_figure_db", number{0, 30, true, false, "dB"}, "Noise figure of the receivers").or(10),
-		optional("tx_power_dbm", number{0, 30, false, false, "dBm"}, "Transmit power, for trials that do not say").or(20),
+		optional("tx_power_dbm", number{0, 30, false, false, "dBm"}, "Transmit power, for trials that do not say").
+			or(20),
 		optional("unit_power_offset_db", perUnit(), "What a hardware unit's power is off by"),
 		optional("unit_gain_offset_db", perUnit(), "What the gain of a hardware unit's antenna is off by"),
 		optional("unit_noise_offset_db", perUnit(), "What a hardware unit's noise figure is off by"),
 		optional("shadowing", object{[]field{
 			required("sigma_db", number{0, 20, true, false, "dB"}, "Standard deviation"),
-			required("decorrelation_m", number{0, 1000, true, false, "m"}, "The way after which 1/e of the correlation is left"),
+			required("decorrelation_m", number{0, 1000, true, false, "m"}, "The way after which 1/e of the "+
+				"correlation is left"),
 		}}, "Log-normal shadowing, correlated over distance; absent: none"),
 		optional("fading", object{[]field{
 			required("model", choice{"rayleigh", "rician"}, "Whether there is a line of sight (rician) or none"),
@@ -101,8 +114,10 @@ func (s schema) fieldModel() object {
 			optional("burst_frames", number{1, 1e6, false, false, "frames"}, "Mean length of a burst of losses"),
 			optional("burst_s", number{0, 3600, true, false, "s"}, "Mean length of a burst of losses"),
 		}}, "Losses in bursts on top of all else; absent: none"),
-		optional("rate_control", choice{"snr", "minstrel"}, "What chooses the rate where the trial fixes none").or("snr"),
-		optional("carrier_sense_dbm", number{-110, 0, false, false, "dBm"}, "Power at which the channel is busy").or(-82),
+		optional("rate_control", choice{"snr", "minstrel"}, "What chooses the rate where the trial fixes none").
+			or("snr"),
+		optional("carrier_sense_dbm", number{-110, 0, false, false, "dBm"}, "Power at which the channel is busy").
+			or(-82),
 		// dot11ShortRetryLimit and dot11LongRetryLimit (IEEE 802.11-2020, annex C)
 		optional("short_retry_limit", number{1, 255, false, true, ""}, "How often a frame is sent at most").or(7),
 		optional("long_retry_limit", number{1, 255, false, true, ""},
@@ -114,9 +129,12 @@ func (s schema) fieldModel() object {
 		optional("queue_frames", number{1, 10000, false, true, ""}, "Frames that the interface's queue holds").or(50),
 		optional("frame_lost", boolean{},
 			"Whether every lost frame is told on the nodes' feedback sockets as well").or(false),
-		optional("nmea_hz", numberChoice{[]float64{1, 5, 10}, "fixes a second"}, "How often the GPS receivers report").or(10),
-		optional("spacing_m", number{0, 5000, true, false, "m"}, "How far apart nodes stand that no course places").or(20),
-		optional("site_lat_deg", number{-80, 80, false, false, "degrees"}, // the emulated plane does not serve near a pole
+		optional("nmea_hz", numberChoice{[]float64{1, 5, 10}, "fixes a second"}, "How often the GPS receivers report").
+			or(10),
+		optional("spacing_m", number{0, 5000, true, false, "m"}, "How far apart nodes stand that no course places").
+			or(20),
+		// the emulated plane does not serve near a pole
+		optional("site_lat_deg", number{-80, 80, false, false, "degrees"},
 			"Latitude of the roadside node, where the course does not say").or(50),
 		optional("site_lon_deg", number{-180, 180, false, false, "degrees"},
 			"Longitude of the roadside node, where the course does not say").or(8),
@@ -124,7 +142,8 @@ func (s schema) fieldModel() object {
 		optional("channels", table{what: "node", name: regexp.MustCompile(nameForm), names: nameWords, row: channel()},
 			"Channels of nodes, where they are not the trial's"),
 		optional("agents", choice{"all", "participants"},
-			"Which nodes have an agent; with participants those in no trial only forward and leave no records").or("all"),
+			"Which nodes have an agent; with participants those in no trial only forward and leave no records").
+			or("all"),
 	}}
 }
 
@@ -140,10 +159,12 @@ func (p *parse) checkField(root *node) {
 	p.checkLoss(n)
 	lat, lon := n.child("site_lat_deg"), n.child("site_lon_deg")
 	if lat != nil && lon == nil && !n.strange {
-		f.add(lat.home, "field.site_lat_deg: %s is not allowed without site_lon_deg; allowed: both or neither", lat.show())
+		f.add(lat.home, "field.site_lat_deg: %s is not allowed without site_lon_deg; allowed: both or neither",
+			lat.show())
 	}
 	if lon != nil && lat == nil && !n.strange {
-		f.add(lon.home, "field.site_lon_deg: %s is not allowed without site_lat_deg; allowed: both or neither", lon.show())
+		f.add(lon.home, "field.site_lon_deg: %s is not allowed without site_lat_deg; allowed: both or neither",
+			lon.show())
 	}
 	p.checkMobility(n.child("mobility"))
 	p.checkChannels(root, n.child("channels"))
@@ -161,9 +182,11 @@ func (p *parse) checkField(root *node) {
 func (p *parse) checkLoss(n *node) {
 	f := &p.findings
 	model, atFault := n.textAt("propagation"), n.child("propagation").atFault()
-	for _, k := range [][2]string{{"path_loss_exponent", "log_distance"}, {"reference_m", "log_distance"}, {"range_m", "disc"}, {"carrier_sense_m", "disc"}} {
+	for _, k := range [][2]string{{"path_loss_exponent", "log_distance"}, {"reference_m", "log_distance"},
+		{"range_m", "disc"}, {"carrier_sense_m", "disc"}} {
 		if v := n.child(k[0]); v != nil && model != k[1] && !atFault {
-			f.add(v.home, "field.%s: %s is not allowed without propagation: %s; allowed: leave it out", k[0], v.show(), k[1])
+			f.add(v.home, "field.%s: %s is not allowed without propagation: %s; allowed: leave it out", k[0], v.show(),
+				k[1])
 		}
 	}
 	if model == "disc" {
@@ -172,20 +195,24 @@ func (p *parse) checkLoss(n *node) {
 		}
 		for _, key := range []string{"shadowing", "fading"} {
 			if v := n.child(key); v != nil {
-				f.add(v.home, "field.%s: %s is not allowed with propagation: disc, which has neither shadowing nor fading; allowed: leave it out", key, v.show())
+				f.add(v.home, "field.%s: %s is not allowed with propagation: disc, which has neither shadowing nor "+
+					"fading; allowed: leave it out", key, v.show())
 			}
 		}
 	}
 	if r, cs := n.numberAt("range_m"), n.numberAt("carrier_sense_m"); r != nil && cs != nil && *cs < *r {
-		f.add(n.child("carrier_sense_m").at, "field.carrier_sense_m: %s is below range_m %s; allowed: from it on", formatNumber(*cs), formatNumber(*r))
+		f.add(n.child("carrier_sense_m").at, "field.carrier_sense_m: %s is below range_m %s; allowed: from it on",
+			formatNumber(*cs), formatNumber(*r))
 	}
 	rician, k := n.textAt("fading.model") == "rician", n.lookup("fading.k_factor_db")
 	if fading := n.child("fading"); fading.fine() && rician && k == nil && !fading.strange {
 		f.add(fading.home, "field.fading: key %q is missing; allowed: %s", "k_factor_db", kFactor().allowed())
 	} else if k != nil && n.textAt("fading.model") == "rayleigh" {
-		f.add(k.home, "field.fading.k_factor_db: %s is not allowed with model rayleigh; allowed: leave it out", k.show())
+		f.add(k.home, "field.fading.k_factor_db: %s is not allowed with model rayleigh; allowed: leave it out",
+			k.show())
 	}
-	if e := n.child("channel_error"); e.fine() && !e.strange && (e.child("burst_frames") == nil) == (e.child("burst_s") == nil) {
+	if e := n.child("channel_error"); e.fine() && !e.strange && (e.child("burst_frames") == nil) ==
+		(e.child("burst_s") == nil) {
 		f.add(e.home, "field.channel_error: a burst's length is needed once; allowed: burst_frames or burst_s")
 	}
 }
@@ -198,7 +225,8 @@ func (p *parse) checkChannels(root, n *node) {
 			reference{"node", p.schema.nodes}.check(&p.findings, "field.channels", textNode(e.key, e.at))
 		}
 		if e.value.fine() && standard != "" && !slices.Contains(channels(standard), e.value.number) {
-			p.findings.add(e.value.at, "field.channels.%s: %s is not a channel of %s; allowed: %s", e.key, e.value.show(), standard, joinNumbers(channels(standard)))
+			p.findings.add(e.value.at, "field.channels.%s: %s is not a channel of %s; allowed: %s", e.key,
+				e.value.show(), standard, joinNumbers(channels(standard)))
 		}
 	}
 }

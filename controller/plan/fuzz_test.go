@@ -16,8 +16,10 @@ func FuzzParse(f *testing.F) {
 	for _, x := range readFaults(f) {
 		f.Add(x.file(f))
 	}
-	for _, raw := range []string{"", "a", "a: [", "? a\n: b", "- - -", "a: &x [*x]", "fieldmesh: 1\n---\n", "a: !!binary x", "%YAML 1.2\n---\na: 1", "\xef\xbb\xbffieldmesh: 1",
-		"fieldmesh: 1\ntrial: {traffic: {\"a.b\": {}}}\nfactors: {f: {key: traffic.a.b.port, levels: [1]}}", "a: |\n  b\n", "? [a, b]\n: c\n", "{a: 1, ? b}"} {
+	for _, raw := range []string{"", "a", "a: [", "? a\n: b", "- - -", "a: &x [*x]", "fieldmesh: 1\n---\n",
+		"a: !!binary x", "%YAML 1.2\n---\na: 1", "\xef\xbb\xbffieldmesh: 1",
+		"fieldmesh: 1\ntrial: {traffic: {\"a.b\": {}}}\nfactors: {f: {key: traffic.a.b.port, levels: [1]}}",
+		"a: |\n  b\n", "? [a, b]\n: c\n", "{a: 1, ? b}"} {
 		f.Add([]byte(raw))
 	}
 	validate := editor(f)
@@ -51,14 +53,17 @@ func FuzzParse(f *testing.F) {
 func checkDrivable(t *testing.T, c *Campaign) {
 	t.Helper()
 	for i, x := range schedule(t, c) {
-		if x.Number != i+1 || x.Sender == "" || x.Receiver == "" || x.Sender == x.Receiver || x.Initiator == "" || x.DurationS <= 0 || len(x.Traffic) == 0 {
+		if x.Number != i+1 || x.Sender == "" || x.Receiver == "" || x.Sender == x.Receiver || x.Initiator == "" ||
+			x.DurationS <= 0 || len(x.Traffic) == 0 {
 			t.Fatalf("trial %d: %s", i+1, line(x))
 		}
-		if x.SpeedMps != nil && (*x.SpeedMps <= 0 || *x.SpeedMps > maxSpeedMps || x.Car != x.Initiator || x.Direction == "") {
+		if x.SpeedMps != nil && (*x.SpeedMps <= 0 || *x.SpeedMps > maxSpeedMps || x.Car != x.Initiator ||
+			x.Direction == "") {
 			t.Fatalf("trial %d: %s", i+1, line(x))
 		}
 		for _, flow := range x.Traffic {
-			if flow.From == "" || flow.To == "" || flow.From == flow.To || flow.DurationS <= 0 || flow.ClientPort < clientPortFirst {
+			if flow.From == "" || flow.To == "" || flow.From == flow.To || flow.DurationS <= 0 || flow.ClientPort <
+				clientPortFirst {
 				t.Fatalf("trial %d: flow %+v", i+1, flow)
 			}
 		}

@@ -135,7 +135,8 @@ func (w writer) elsewhere(path string) keywords {
 	case "scales.*.design":
 		return writer{w.t, true}.of(path, schema{}.design())
 	case "scales.*.factors":
-		return keywords{"type": "object", "additionalProperties": keywords{"type": "object", "additionalProperties": false,
+		return keywords{"type": "object", "additionalProperties": keywords{"type": "object",
+			"additionalProperties": false,
 			"properties": keywords{
 				"key":    keywords{"type": "string", "description": "The key of a trial that the levels set, dotted"},
 				"levels": keywords{"type": []string{"array", "object"}, "description": "Levels laid over the factor's"},
@@ -214,7 +215,8 @@ func (w writer) factor(keys []key) keywords {
 			patterns = append(patterns, c)
 		}
 		cases = append(cases, keywords{"if": keywords{"properties": keywords{"key": k.matches()}},
-			"then": keywords{"properties": keywords{"levels": keywords{"items": k.ref, "additionalProperties": k.ref}}}})
+			"then": keywords{"properties": keywords{"levels": keywords{"items": k.ref,
+				"additionalProperties": k.ref}}}})
 	}
 	out["if"], out["then"] = keywords{"required": []string{"key"}}, keywords{"allOf": cases}
 	partial := keywords{"type": "object", "additionalProperties": ref("level")}

@@ -93,8 +93,10 @@ func (s schema) mobility() object {
 	name := pattern{regexp.MustCompile(nameForm), nameWords}
 	speed := number{0, maxSpeedMps, false, false, "m/s"}
 	side := number{1, planeMost, false, false, "m"}
-	file := pattern{regexp.MustCompile(movementFile), "a file in the folder movement beside the campaign, such as movement/walk.tcl"}
-	track := pattern{regexp.MustCompile(strings.TrimSuffix(movementFile, "$") + `\.(gpx|nmea)$`), "a .gpx or .nmea file in the folder movement beside the campaign, such as movement/walk.gpx"}
+	file := pattern{regexp.MustCompile(movementFile), "a file in the folder movement beside the campaign, such as " +
+		"movement/walk.tcl"}
+	track := pattern{regexp.MustCompile(strings.TrimSuffix(movementFile, "$") + `\.(gpx|nmea)$`),
+		"a .gpx or .nmea file in the folder movement beside the campaign, such as movement/walk.gpx"}
 	return object{[]field{
 		required("model", choice{"chain", "grid", "placed", "random_waypoint", "ns2", "bonnmotion", "tracks"},
 			"How the nodes move, or stand"),
@@ -114,8 +116,10 @@ func (s schema) mobility() object {
 			required("speed_mps", speed, "How fast it goes"),
 		}}, false}, "Moves in straight lines, each node's in the order of time"),
 		optional("speed_min_mps", tripSpeed(), "random_waypoint: least speed of a trip"),
-		optional("speed_max_mps", number{0, maxSpeedMps, true, false, "m/s"}, "random_waypoint: greatest speed of a trip"),
-		optional("pause_s", number{0, 86400, false, false, "s"}, "random_waypoint: how long a node rests after a trip").or(0),
+		optional("speed_max_mps", number{0, maxSpeedMps, true, false, "m/s"}, "random_waypoint: greatest speed "+
+			"of a trip"),
+		optional("pause_s", number{0, 86400, false, false, "s"}, "random_waypoint: how long a node rests after a trip").
+			or(0),
 		optional("file", file, "ns2, bonnmotion: the movement file"),
 		optional("tracks", table{what: "node", name: name.form, names: nameWords, row: track},
 			"tracks: recordings of GPS, by node"),
@@ -169,8 +173,10 @@ func (s scene) keys() {
 		}
 	}
 	for _, e := range s.tree.entries {
-		if e.key != "model" && s.p.schema.mobility().field(e.key) != nil && !slices.Contains(needed, e.key) && !slices.Contains(possible, e.key) {
-			s.add(e.at, ".%s: %s is not allowed with model %s; allowed: %s", e.key, e.value.show(), model, strings.Join(append(needed, possible...), ", "))
+		if e.key != "model" && s.p.schema.mobility().field(e.key) != nil && !slices.Contains(needed, e.key) &&
+			!slices.Contains(possible, e.key) {
+			s.add(e.at, ".%s: %s is not allowed with model %s; allowed: %s", e.key, e.value.show(), model,
+				strings.Join(append(needed, possible...), ", "))
 		}
 	}
 }
@@ -178,7 +184,8 @@ func (s scene) keys() {
 func (s scene) speeds() {
 	least, most := s.tree.numberAt("speed_min_mps"), s.tree.numberAt("speed_max_mps")
 	if least != nil && most != nil && *most < *least {
-		s.add(s.tree.child("speed_max_mps").at, ".speed_max_mps: %s is below speed_min_mps %s; allowed: from it on", formatNumber(*most), formatNumber(*least))
+		s.add(s.tree.child("speed_max_mps").at, ".speed_max_mps: %s is below speed_min_mps %s; allowed: from it on",
+			formatNumber(*most), formatNumber(*least))
 	}
 }
 
@@ -200,9 +207,11 @@ func (s scene) whole() {
 	for _, name := range nodes {
 		switch has := s.tree.child("positions").child(name) != nil; {
 		case has && s.tree.child("tracks").child(name) != nil:
-			s.add(s.tree.lookup("positions."+name).home, ".positions: node %s has a track already; allowed: one of them", name)
+			s.add(s.tree.lookup("positions."+name).home, ".positions: node %s has a track already; allowed: one "+
+				"of them", name)
 		case !has && s.tree.child("tracks").child(name) == nil:
-			s.add(s.tree.home, ": node %s has no place; allowed: %s for every node", name, map[string]string{"placed": "positions", "tracks": "tracks or positions"}[model])
+			s.add(s.tree.home, ": node %s has no place; allowed: %s for every node", name,
+				map[string]string{"placed": "positions", "tracks": "tracks or positions"}[model])
 		}
 	}
 }
@@ -213,7 +222,8 @@ func (s scene) outside(x, y *float64) string {
 	if w == nil || h == nil || x == nil || y == nil || *x >= 0 && *x <= *w && *y >= 0 && *y <= *h {
 		return ""
 	}
-	return fmt.Sprintf("(%s, %s) is outside the area; allowed: x_m 0 to %s, y_m 0 to %s", formatNumber(*x), formatNumber(*y), formatNumber(*w), formatNumber(*h))
+	return fmt.Sprintf("(%s, %s) is outside the area; allowed: x_m 0 to %s, y_m 0 to %s", formatNumber(*x),
+		formatNumber(*y), formatNumber(*w), formatNumber(*h))
 }
 
 func (s scene) places() {
@@ -251,7 +261,8 @@ func (s scene) moves() {
 			continue
 		}
 		if before, any := newest[name]; any && *at < before {
-			s.add(m.child("at_s").at, ".moves: move %d: node %s goes back in time from %s s to %s s; allowed: a node's moves in the order of time", i+1, name, formatNumber(before), formatNumber(*at))
+			s.add(m.child("at_s").at, ".moves: move %d: node %s goes back in time from %s s to %s s; allowed: a "+
+				"node's moves in the order of time", i+1, name, formatNumber(before), formatNumber(*at))
 		}
 		newest[name] = *at
 	}

@@ -51,7 +51,8 @@ func (c *check) drawnFlows(flows *node) {
 		from, to := c.flowEnd(e.value, "from") == drawn, c.flowEnd(e.value, "to") == drawn
 		switch {
 		case from != to:
-			c.add(e.at, "trial.traffic.%s: one end is drawn and the other is not; allowed: from: random and to: random, or neither", e.key)
+			c.add(e.at, "trial.traffic.%s: one end is drawn and the other is not; allowed: from: random and to: "+
+				"random, or neither", e.key)
 		case !from:
 			c.unfit(path+"flows", "between two nodes that are named", "streams, or from: random and to: random")
 			c.unfit(path+"total_bps", "without flows that are drawn", "bitrate_bps")
@@ -62,20 +63,23 @@ func (c *check) drawnFlows(flows *node) {
 	}
 	n := len(slices.Compact(slices.Sorted(slices.Values(c.participants()))))
 	if most := n * (n - 1) / 2; pairs > most {
-		c.add(flows.home, "trial.traffic: %d flows are drawn and %d nodes take part, which have %d pairs; allowed: no more flows than pairs", pairs, n, most)
+		c.add(flows.home, "trial.traffic: %d flows are drawn and %d nodes take part, which have %d pairs; allowed: "+
+			"no more flows than pairs", pairs, n, most)
 	}
 }
 
 func (c *check) drawnNames(e entry) {
 	if len(e.key) > maxFlowName && e.value.child("flows") != nil {
-		c.add(e.at, "trial.traffic: %q is too long for a name of several flows; allowed: at most %d characters", e.key, maxFlowName)
+		c.add(e.at, "trial.traffic: %q is too long for a name of several flows; allowed: at most %d characters", e.key,
+			maxFlowName)
 	}
 	first, k := iperf3Port, flowsOf(e.value)
 	if port := e.value.wholeAt("port"); port != nil {
 		first = *port
 	}
 	if last := first + k - 1; last > 65535 || first < clientPortFirst && last >= clientPortFirst {
-		c.add(e.at, "trial.traffic.%s.port: %d flows from port %d on meet ports that are not for servers; allowed: a lower port", e.key, k, first)
+		c.add(e.at, "trial.traffic.%s.port: %d flows from port %d on meet ports that are not for servers; allowed: a "+
+			"lower port", e.key, k, first)
 	}
 }
 

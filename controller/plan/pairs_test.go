@@ -50,8 +50,11 @@ func TestDrawnFlows(t *testing.T) {
 			}
 		}
 		tcp := x.Traffic[0]
-		if len(x.Traffic) != 11 || total != 50000 || tcp.Name != "tcp_1" || x.Sender != tcp.From || x.Receiver != tcp.To || x.Gate.LeadS != 6 || x.WarmupS() != 5 || len(x.Nodes()) != 50 || *x.TCP.WindowPackets != 8 {
-			t.Fatalf("trial %d: %d flows, %g bit/s, %s to %s, lead %g s, %d nodes", x.Number, len(x.Traffic), total, x.Sender, x.Receiver, x.Gate.LeadS, len(x.Nodes()))
+		if len(x.Traffic) != 11 || total != 50000 || tcp.Name != "tcp_1" || x.Sender != tcp.From ||
+			x.Receiver != tcp.To || x.Gate.LeadS != 6 || x.WarmupS() != 5 || len(x.Nodes()) != 50 ||
+			*x.TCP.WindowPackets != 8 {
+			t.Fatalf("trial %d: %d flows, %g bit/s, %s to %s, lead %g s, %d nodes", x.Number, len(x.Traffic), total,
+				x.Sender, x.Receiver, x.Gate.LeadS, len(x.Nodes()))
 		}
 		if was, seen := first[x.Repetition]; seen && was != [2]string{tcp.From, tcp.To} {
 			t.Errorf("repetition %d has pairs %v and %s, %s", x.Repetition, was, tcp.From, tcp.To)
@@ -98,7 +101,8 @@ func TestFaultsOfDrawnFlows(t *testing.T) {
 		"trial.traffic.cbr.port: datagram": {"port: 6000", "port: 6690"}, // ten flows: the seventh has babeld's
 		"acceptance.hops_min: 0 is not al": {"hops_min: 2", "hops_min: 0"},
 	} {
-		if _, err := shippedAt(t, "fixed-rto.yaml", "quick", change[0], change[1]); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := shippedAt(t, "fixed-rto.yaml", "quick", change[0], change[1]); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%.600v, want %q", err, want)
 		}
 	}
@@ -116,7 +120,8 @@ func TestConditionsOfCases(t *testing.T) {
 		seen[x.Factors["case"]] = true
 		switch x.Factors["case"] {
 		case "error_1_congestion":
-			if *x.Conditions.ChannelErrorMean != 0.01 || !x.Still || len(x.Traffic) != 3 || x.Traffic[1].DurationS != 26 || x.Sender != "s" {
+			if *x.Conditions.ChannelErrorMean != 0.01 || !x.Still || len(x.Traffic) != 3 || x.Traffic[1].DurationS !=
+				26 || x.Sender != "s" {
 				t.Fatalf("%+v", x)
 			}
 		case "speed_10":

@@ -21,7 +21,8 @@ func TestACampaignNamesItsPaper(t *testing.T) {
 		t.Errorf("paper %+v", c.Paper)
 	}
 	_, err = Parse("chain", []byte(strings.Replace(string(raw), "paper: {name: p2", "paper: {name: p9", 1)))
-	if err == nil || !strings.Contains(err.Error(), "paper.name") || !strings.Contains(err.Error(), "p1, p2, p3, p4, p5") {
+	if err == nil || !strings.Contains(err.Error(), "paper.name") ||
+		!strings.Contains(err.Error(), "p1, p2, p3, p4, p5") {
 		t.Errorf("%v", err)
 	}
 }

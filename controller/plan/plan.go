@@ -74,12 +74,13 @@ type Factor struct {
 
 // Design says how cells become an order of trials.
 type Design struct {
-	Repetitions int                 `json:"repetitions"`
-	Order       string              `json:"order"` // randomised_blocks | as_listed
-	Seed        uint64              `json:"seed"`
-	WholePlots  []string            `json:"whole_plots,omitempty"` // factors that change seldom within a block
-	Balance     map[string][]string `json:"balance,omitempty"`     // dotted key → values spread evenly over a cell's repetitions
-	Enough      *Enough             `json:"enough,omitempty"`      // absent: all repetitions are driven
+	Repetitions int      `json:"repetitions"`
+	Order       string   `json:"order"` // randomised_blocks | as_listed
+	Seed        uint64   `json:"seed"`
+	WholePlots  []string `json:"whole_plots,omitempty"` // factors that change seldom within a block
+	// dotted key → values spread evenly over a cell's repetitions
+	Balance  map[string][]string `json:"balance,omitempty"`
+	StopWhen *StopWhen           `json:"stop_when,omitempty"` // absent: all repetitions are driven
 }
 
 // Load reads a campaign file. Faults of its content come as Problems.
@@ -105,11 +106,21 @@ func Parse(name string, raw []byte) (*Campaign, error) { return ParseAt(name, ra
 
 // ParseAt reads a campaign at one of its scales; "" is the full one.
 func ParseAt(name string, raw []byte, scale string) (*Campaign, error) {
+	return parseAs(name, raw, scale, func(*node, string) {})
+}
+
+// ParseArchived is ParseAt for the campaign of a run, whose keys may have their former names.
+func ParseArchived(name string, raw []byte, scale string) (*Campaign, error) {
+	return parseAs(name, raw, scale, (*node).modernise)
+}
+
+func parseAs(name string, raw []byte, scale string, prepare func(*node, string)) (*Campaign, error) {
 	p := &parse{file: name}
 	root := readTree(raw, &p.findings)
 	if root == nil {
 		return nil, p.findings.problems(name, 0)
 	}
+	prepare(root, "")
 	if !p.checkVersion(root) {
 		return nil, p.findings.problems(name, 0)
 	}
@@ -123,9 +134,11 @@ func ParseAt(name string, raw []byte, scale string) (*Campaign, error) {
 	}
 	sum := sha256.Sum256(raw)
 	c := &Campaign{
-		Path: name, Name: root.textAt("name"), Title: root.textAt("title"), Question: root.textAt("question"), Asks: p.asks, Notes: root.textAt("notes"),
-		Nodes: p.nodes, Control: root.textAt("control"), Factors: p.publicFactors(), Design: p.design.public(), AttemptsMax: p.attemptsMax,
-		Site: p.site, Field: p.field, Paper: p.paper, Scale: p.scale,
+		Path: name, Name: root.textAt("name"), Title: root.textAt("title"), Question: root.textAt("question"),
+		Asks: p.asks, Notes: root.textAt("notes"),
+		Nodes: p.nodes, Control: root.textAt("control"), Factors: p.publicFactors(), Design: p.design.public(),
+		AttemptsMax: p.attemptsMax,
+		Site:        p.site, Field: p.field, Paper: p.paper, Scale: p.scale,
 		Raw: slices.Clone(raw), SHA256: hex.EncodeToString(sum[:]), trials: trials,
 		Warnings: p.differences(trials),
 	}
@@ -233,7 +246,8 @@ func (p *parse) shared(e entry, key string, owners map[string]string) string {
 	}
 	host := hostPart.FindString(n.text)
 	if owner, taken := owners[host]; taken {
-		p.findings.add(n.at, "nodes.%s.%s: %s belongs to node %s already; allowed: one of its own", e.key, key, n.show(), owner)
+		p.findings.add(n.at, "nodes.%s.%s: %s belongs to node %s already; allowed: one of its own", e.key, key,
+			n.show(), owner)
 	} else {
 		owners[host] = e.key
 	}
@@ -262,7 +276,8 @@ func (c *Campaign) RunPlan(run string, key []byte) (wire.RunPlan, error) {
 		return wire.RunPlan{}, fmt.Errorf("name run %q: allowed are 1 to 64 of a-z, 0-9 and -", run)
 	}
 	if len(key) != runKeyBytes {
-		return wire.RunPlan{}, fmt.Errorf("make plan of run %q: the key has %d bytes, allowed are %d", run, len(key), runKeyBytes)
+		return wire.RunPlan{}, fmt.Errorf("make plan of run %q: the key has %d bytes, allowed are %d", run, len(key),
+			runKeyBytes)
 	}
 	trials, err := c.Schedule()
 	if err != nil {
@@ -276,7 +291,7 @@ func (c *Campaign) RunPlan(run string, key []byte) (wire.RunPlan, error) {
 	return out, nil
 }
 
-// NeedsSite tells whether a gate waits for a place, and the file does not say
+// NeedsSite reports whether a gate waits for a place, and the file does not say
 // where on Earth the roadside node stands. A rehearsal then chooses a site and
 // writes it into the trials; on a road the run must be refused.
 func (c *Campaign) NeedsSite() bool {

@@ -15,7 +15,7 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 // shipped are the campaign files of the repository.
 var shipped = []string{"velocity", "velocity-powered", "stationary-check"}
@@ -54,7 +54,8 @@ func line(t wire.Trial) string {
 	if t.Course.MarkM != nil {
 		mark = formatNumber(*t.Course.MarkM)
 	}
-	return fmt.Sprintf("%d block=%d rep=%d pass=%q %s car=%s %s>%s by %s speed=%s dir=%q %s start=%g mark=%s place=%s window=%g port=%d",
+	return fmt.Sprintf("%d block=%d rep=%d pass=%q %s car=%s %s>%s by %s speed=%s dir=%q %s start=%g mark=%s "+
+		"place=%s window=%g port=%d",
 		t.Number, t.Block, t.Repetition, t.Pass, strings.Join(labels, " "), t.Car, t.Sender, t.Receiver, t.Initiator,
 		speed, t.Direction, t.Course.Kind, t.Course.StartM, mark, place, t.DurationS, t.Traffic[0].ClientPort)
 }
@@ -91,7 +92,8 @@ func TestVelocityIsThePapersDesign(t *testing.T) {
 		t.Fatalf("%d trials, want 24", len(trials))
 	}
 	power, window := 20.0, 65536
-	radio := wire.Radio{Mode: "adhoc", Standard: "802.11g", Channel: 6, SSID: "fieldmesh", BSSID: "02:0a:5e:00:00:06", LegacyRatesOnly: true, TxPowerDbm: &power}
+	radio := wire.Radio{Mode: "adhoc", Standard: "802.11g", Channel: 6, SSID: "fieldmesh", BSSID: "02:0a:5e:00:00:06",
+		LegacyRatesOnly: true, TxPowerDbm: &power}
 	speeds := map[float64]int{}
 	for _, x := range trials {
 		if !reflect.DeepEqual(x.Radio, radio) {
@@ -101,7 +103,8 @@ func TestVelocityIsThePapersDesign(t *testing.T) {
 			t.Errorf("trial %d: %+v", x.Number, x)
 		}
 		f := x.Traffic[0]
-		if len(x.Traffic) != 1 || f.Streams != 6 || f.Port != 5000 || *f.WindowBytes != window || f.DurationS != 10 || f.From != x.Sender || f.To != x.Receiver {
+		if len(x.Traffic) != 1 || f.Streams != 6 || f.Port != 5000 || *f.WindowBytes != window || f.DurationS != 10 ||
+			f.From != x.Sender || f.To != x.Receiver {
 			t.Errorf("trial %d: flow %+v", x.Number, f)
 		}
 		car := map[string]string{"A": x.Sender, "B": x.Receiver}[x.Factors["section"]]
@@ -124,7 +127,8 @@ func TestPoweredTakesConfoundsApart(t *testing.T) {
 	for i, x := range schedule(t, c) {
 		if x.Pass == "calibration" {
 			calibration[x.Factors["calibration"]+" "+x.Factors["car_unit"]+" "+x.Factors["mark_m"]]++
-			if x.SpeedMps != nil || x.Acceptance.SpeedBandMps != nil || x.Gate.SpeedBand || x.Direction != "" || x.Gate.AfterS == nil {
+			if x.SpeedMps != nil || x.Acceptance.SpeedBandMps != nil || x.Gate.SpeedBand || x.Direction != "" ||
+				x.Gate.AfterS == nil {
 				t.Errorf("trial %d is parked and has rules on speed: %s", x.Number, line(x))
 			}
 			continue
@@ -160,10 +164,12 @@ func TestRunPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Run != "velocity-1" || p.Campaign != "velocity" || p.CampaignSHA256 != c.SHA256 || p.Seed != 20261120 || p.AttemptsMax != 3 || len(p.Trials) != 24 {
+	if p.Run != "velocity-1" || p.Campaign != "velocity" || p.CampaignSHA256 != c.SHA256 || p.Seed != 20261120 ||
+		p.AttemptsMax != 3 || len(p.Trials) != 24 {
 		t.Errorf("plan %+v", p)
 	}
-	want := []wire.PlanNode{{Name: "alpha", Unit: "laptop-1", MeshPrefix: "10.77.0.1/24"}, {Name: "bravo", Unit: "laptop-2", MeshPrefix: "10.77.0.2/24"}}
+	want := []wire.PlanNode{{Name: "alpha", Unit: "laptop-1", MeshPrefix: "10.77.0.1/24"},
+		{Name: "bravo", Unit: "laptop-2", MeshPrefix: "10.77.0.2/24"}}
 	if !reflect.DeepEqual(p.Nodes, want) {
 		t.Errorf("nodes %+v", p.Nodes)
 	}
@@ -193,7 +199,8 @@ func TestSiteAndField(t *testing.T) {
 		t.Errorf("site %+v", c.Site)
 	}
 	got, err := json.Marshal(c.Field)
-	if want := `{"propagation":"two_ray_ground","antenna_height_m":1.5,"nmea_hz":10}`; err != nil || string(got) != want {
+	if want := `{"propagation":"two_ray_ground","antenna_height_m":1.5,"nmea_hz":10}`; err != nil ||
+		string(got) != want {
 		t.Errorf("field %s, want %s: %v", got, want, err)
 	}
 	if load(t, "velocity").NeedsSite() || !load(t, "velocity-powered").NeedsSite() {
@@ -218,7 +225,8 @@ func TestClientPortsComeBackLate(t *testing.T) {
 							t.Fatalf("%s: trial %d attempt %d uses port %d", name, x.Number, attempt, port)
 						}
 						if before := last[port]; before > 0 && now-before < 50 {
-							t.Fatalf("%s: trial %d attempt %d uses port %d again after %d attempts", name, x.Number, attempt, port, now-before)
+							t.Fatalf("%s: trial %d attempt %d uses port %d again after %d attempts", name, x.Number,
+								attempt, port, now-before)
 						}
 						last[port] = now
 					}
@@ -257,7 +265,8 @@ func TestEstimate(t *testing.T) {
 }
 
 func TestLoadNamesTheFile(t *testing.T) {
-	if _, err := Load(filepath.Join(t.TempDir(), "none.yaml")); err == nil || !strings.Contains(err.Error(), "none.yaml") {
+	if _, err := Load(filepath.Join(t.TempDir(), "none.yaml")); err == nil ||
+		!strings.Contains(err.Error(), "none.yaml") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -122,8 +122,10 @@ func TestFilesThatAreNoCampaign(t *testing.T) {
 		"a word":        {"hello\n", "f:1:1: the file holds text; allowed: a mapping that begins with fieldmesh: 1"},
 		"binary":        {"a: \x00", "f:1:4: byte 0x00 is not text; allowed: UTF-8 without control characters"},
 		"not UTF-8":     {"a: 1\nb: \xff\n", "f:2:4: byte 0xff is not text; allowed: UTF-8 without control characters"},
-		"two documents": {"fieldmesh: 1\n---\nfieldmesh: 1\n", "f:2:1: a second YAML document begins here; allowed: one document in a file"},
-		"too large":     {strings.Repeat("#", maxFileBytes+1), "f:1:1: the file has 262145 bytes; allowed: at most 262144"},
+		"two documents": {"fieldmesh: 1\n---\nfieldmesh: 1\n", "f:2:1: a second YAML document begins here; allowed: " +
+			"one document in a file"},
+		"too large": {strings.Repeat("#", maxFileBytes+1), "f:1:1: the file has 262145 bytes; allowed: at " +
+			"most 262144"},
 		"deep brackets": {"a: " + strings.Repeat("[", 5000), "f:1:100: nested too deeply; allowed: 24 levels"},
 		"deep dashes":   {strings.Repeat("- ", 5000), "f:1:193: nested too deeply; allowed: 24 levels"},
 	} {
@@ -137,7 +139,8 @@ func TestFilesThatAreNoCampaign(t *testing.T) {
 func TestNearest(t *testing.T) {
 	known := []string{"speed_mps", "duration_s", "direction", "sender"}
 	for word, want := range map[string]string{
-		"sped_mps": "speed_mps", "speed_msp": "speed_mps", "duration": "duration_s", "xyz": "", "": "", "snedre": "sender",
+		"sped_mps": "speed_mps", "speed_msp": "speed_mps", "duration": "duration_s", "xyz": "", "": "",
+		"snedre":                         "sender",
 		strings.Repeat("speed_mps", 100): "",
 	} {
 		if got := nearest(word, known); got != want {

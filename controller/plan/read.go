@@ -52,7 +52,8 @@ func readTree(raw []byte, f *findings) *node {
 	}
 	root := convert(body, position{1, 1}, 0, f)
 	if root.shape != shapeMap {
-		f.add(root.at, "the file holds %s; allowed: a mapping that begins with fieldmesh: %d", root.shape, formatVersion)
+		f.add(root.at, "the file holds %s; allowed: a mapping that begins with fieldmesh: %d", root.shape,
+			formatVersion)
 		return nil
 	}
 	return root
@@ -73,7 +74,8 @@ func fitToParse(raw []byte, f *findings) bool {
 		i += size
 		column++
 		if (r == utf8.RuneError && size == 1) || (r < ' ' && r != '\n' && r != '\t' && r != '\r') {
-			f.add(position{line, column}, "byte 0x%02x is not text; allowed: UTF-8 without control characters", raw[i-1])
+			f.add(position{line, column}, "byte 0x%02x is not text; allowed: UTF-8 without control characters",
+				raw[i-1])
 			return false
 		}
 		switch {
@@ -197,7 +199,8 @@ func convertScalar(out *node, n ast.Node, f *findings) {
 		}
 		out.number = x
 	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode:
-		f.add(out.at, "%q begins an anchor, alias or tag, which are not part of the format; allowed: the value written out", shorten(out.text))
+		f.add(out.at, "%q begins an anchor, alias or tag, which are not part of the format; allowed: the value "+
+			"written out", shorten(out.text))
 		out.bad = true
 	default:
 		f.add(out.at, "%q is not understood here; allowed: a value, a list or a mapping", shorten(out.text))

@@ -21,7 +21,7 @@ func TestEveryDeclaredKeyIsRead(t *testing.T) {
 		into any
 	}{
 		{paper(), Paper{}}, {siteSheet(), Site{}}, {schema{}.fieldModel(), Field{}}, {schema{}.mobility(), Mobility{}},
-		{placeRule(), Place{}}, {schema{}.enough(), Enough{}}, {course(), wire.Course{}}, {gate(), wire.Gate{}},
+		{placeRule(), Place{}}, {schema{}.stopWhen(), StopWhen{}}, {course(), wire.Course{}}, {gate(), wire.Gate{}},
 		{schema{}.radio(), wire.Radio{}}, {routing(), wire.Routing{}}, {schema{}.acceptance(false), wire.Acceptance{}},
 	} {
 		var fields []string
@@ -53,14 +53,15 @@ func TestWholeSectionsAreRead(t *testing.T) {
     moves: [{node: alpha, at_s: 1.5, x_m: 7, y_m: 8, speed_mps: 2}]
 site: {road: straight, occupants: 2, temperature_c: -4.5}
 paper: {name: p2, scenario: chain}
-design: {enough: {of: section, half_width_mbps: 1, min_blocks: 3}, `, 1)
+design: {stop_when: {of: section, half_width_mbps: 1, min_blocks: 3}, `, 1)
 	c, err := Parse("f", []byte(strings.Replace(raw, "repetitions: 2", "repetitions: 9", 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	field := Field{Propagation: "log_distance", PathLossExponent: new(3.0),
 		UnitPowerOffsetDb: map[string]float64{"laptop-1": -3.5},
-		Shadowing:         &Shadowing{4, 20}, Fading: &Fading{"rician", new(6.0)}, ShortRetryLimit: new(5), LongSlot: true,
+		Shadowing:         &Shadowing{4, 20}, Fading: &Fading{"rician", new(6.0)}, ShortRetryLimit: new(5),
+		LongSlot: true,
 		Channels: map[string]int{"alpha": 11},
 		Mobility: &Mobility{Model: "placed", Area: &Area{300, 200}, Moves: []Move{{"alpha", 1.5, 7, 8, 2}},
 			Positions: map[string]Place{"alpha": {1, 2}, "bravo": {3, 4}, "relay-1": {5, 6}}}}
@@ -68,7 +69,8 @@ design: {enough: {of: section, half_width_mbps: 1, min_blocks: 3}, `, 1)
 		{c.Field, &field},
 		{c.Site, &Site{Road: "straight", Occupants: new(2), TemperatureC: new(-4.5)}},
 		{c.Paper, &Paper{"p2", "chain"}},
-		{c.Design.Enough, &Enough{Of: "section", HalfWidthMbps: new(1.0), MinBlocks: 3, EveryBlocks: 1, Confidence: 0.95}},
+		{c.Design.StopWhen, &StopWhen{Of: "section", HalfWidthMbps: new(1.0), MinBlocks: 3, EveryBlocks: 1,
+			Confidence: 0.95}},
 	} {
 		if !reflect.DeepEqual(x[0], x[1]) {
 			t.Errorf("read %+v, want %+v", x[0], x[1])

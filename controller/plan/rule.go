@@ -74,7 +74,13 @@ func (o object) check(f *findings, path string, n *node) {
 			continue
 		}
 		near := nearest(e.key, o.keys())
-		f.add(e.at, "%s: unknown key %q; %sallowed: %s", section(path), shorten(e.key), didYouMean(near), strings.Join(o.keys(), ", "))
+		if now := presentName(path, e.key); now != "" {
+			f.add(e.at, "%s: key %q is called %q now", section(path), e.key, now)
+			e.value.bad = true
+			continue
+		}
+		f.add(e.at, "%s: unknown key %q; %sallowed: %s", section(path), shorten(e.key), didYouMean(near),
+			strings.Join(o.keys(), ", "))
 		meant = append(meant, near)
 		n.strange, e.value.bad = true, true
 	}
@@ -271,7 +277,8 @@ func (r reference) allowed() string { return orNone(r.defined) }
 
 func (r reference) check(f *findings, path string, n *node) {
 	allowed := r.allowed()
-	if !wantShape(f, path, n, shapeText, "the name of a "+r.what) || r.defined == nil || slices.Contains(r.defined, n.text) {
+	if !wantShape(f, path, n, shapeText, "the name of a "+r.what) || r.defined == nil ||
+		slices.Contains(r.defined, n.text) {
 		return
 	}
 	if near := nearest(n.text, r.defined); near != "" {

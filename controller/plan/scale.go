@@ -26,7 +26,8 @@ func (s schema) scaleRule() object {
 			"Keys of the section trial that this scale sets"),
 		optional("factors", anything{"a mapping from a factor's name to its levels"},
 			"Factors whose levels this scale replaces or leaves out"),
-		optional("design", anything{"a mapping with keys of design"}, "Keys of the section design that this scale sets"),
+		optional("design", anything{"a mapping with keys of design"}, "Keys of the section design that this "+
+			"scale sets"),
 		optional("field", object{[]field{
 			optional("mobility", s.mobilityPart(), "Keys of field.mobility that this scale sets"),
 		}}, "What a rehearsal assumes in this scale"),
@@ -41,7 +42,8 @@ func (s schema) mobilityPart() object {
 }
 
 func (s schema) scales() table {
-	return table{what: "scale", name: regexp.MustCompile(wordForm), names: wordWords, reserved: []string{FullScale}, row: s.scaleRule()}
+	return table{what: "scale", name: regexp.MustCompile(wordForm), names: wordWords, reserved: []string{FullScale},
+		row: s.scaleRule()}
 }
 
 // scaled lays the named scale over the file. The full scale is the file itself;
@@ -80,7 +82,8 @@ func (p *parse) onlyLevels(scaled, chosen *node) *node {
 		scaled = without(scaled, "factors."+e.key+".only")
 		all := scaled.lookup(path)
 		if labels.shape != shapeList || all == nil || all.shape != shapeMap {
-			p.findings.add(labels.at, "factors.%s.only: %s is not allowed; allowed: a list of labels of levels that are a mapping", e.key, labels.show())
+			p.findings.add(labels.at, "factors.%s.only: %s is not allowed; allowed: a list of labels of levels that "+
+				"are a mapping", e.key, labels.show())
 			continue
 		}
 		few := *all
@@ -88,7 +91,8 @@ func (p *parse) onlyLevels(scaled, chosen *node) *node {
 		for _, item := range labels.items {
 			l := all.child(label(item))
 			if l == nil {
-				p.findings.add(item.at, "factors.%s.only: there is no level %s; allowed: %s", e.key, item.show(), strings.Join(keysOf(all), ", "))
+				p.findings.add(item.at, "factors.%s.only: there is no level %s; allowed: %s", e.key, item.show(),
+					strings.Join(keysOf(all), ", "))
 				continue
 			}
 			few.entries = append(few.entries, entry{label(item), item.at, l})
@@ -111,8 +115,10 @@ func keysOf(n *node) []string {
 func (p *parse) keepRadio(scales *node) {
 	for _, e := range scales.entriesOrNone() {
 		for _, path := range leaves(e.value, "") {
-			if strings.HasPrefix(path, "trial.radio") || strings.HasPrefix(path, "factors.") && strings.Contains(path, ".radio") {
-				p.findings.add(e.at, "scales.%s.%s: a scale may not change the radio; allowed: durations, repetitions, levels, movements", e.key, path)
+			if strings.HasPrefix(path, "trial.radio") || strings.HasPrefix(path, "factors.") &&
+				strings.Contains(path, ".radio") {
+				p.findings.add(e.at, "scales.%s.%s: a scale may not change the radio; allowed: durations, "+
+					"repetitions, levels, movements", e.key, path)
 			}
 		}
 	}

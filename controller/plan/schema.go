@@ -54,18 +54,22 @@ func (s schema) file() object {
 		optional("asks", anything{"a list of effects"}, // checked in design.go: a factor's name is one
 			"Effects that the question is about, which the report answers for first; absent: what the design varies"),
 		optional("notes", text{4000}, "Whatever else a reader should know"),
-		optional("paper", paper(), "The paper whose question it is; the report sets the paper's figures beside the run's"),
+		optional("paper", paper(), "The paper whose question it is; the report sets the paper's figures beside "+
+			"the run's"),
 		required("nodes", s.nodeTable(), "The nodes, by name"),
 		optional("control", choice{wire.ControlOwn, wire.ControlMesh},
-			"How the controller reaches the nodes: by a link of its own or over the mesh under test; absent: either will do"),
+			"How the controller reaches the nodes: by a link of its own or over the mesh under test; absent: either "+
+				"will do"),
 		required("trial", s.trial(), "One trial; a factor's levels may set any of its keys"),
 		// factors.go: what a level may be depends on the factor's key
 		optional("factors", anything{"a mapping from a factor's name to its levels"},
 			"What is varied; each combination of the factors' levels is a cell of the design"),
 		// design.go: it names factors
-		required("design", anything{"a mapping with the keys repetitions, order, seed, whole_plots, balance, enough"},
+		required("design", anything{"a mapping with the keys repetitions, order, seed, whole_plots, balance, " +
+			"stop_when"},
 			"How the cells become an order of trials"),
-		required("acceptance", s.acceptance(true), "The rules by which a trial is accepted; none of them judges a result"),
+		required("acceptance", s.acceptance(true), "The rules by which a trial is accepted; none of them judges "+
+			"a result"),
 		optional("calibration", object{[]field{
 			optional("before", s.calibration(), "Passes before the first block"),
 			optional("after", s.calibration(), "Passes after the last block"),
@@ -103,7 +107,7 @@ func (s schema) nodeTable() table {
 		}}}
 }
 
-// isHostPrefix tells whether a text is an address that a host can have, with
+// isHostPrefix reports whether a text is an address that a host can have, with
 // its network's prefix length.
 func isHostPrefix(n *node) bool {
 	p, err := netip.ParsePrefix(n.text)
@@ -148,25 +152,29 @@ func (s schema) trial() object {
 		optional("duration_s", number{1, 3600, false, false, "s"},
 			"Length of the measuring window; absent in a segment: its length over the speed"),
 		optional("course", course(), "Where the car drives relative to the roadside node"),
-		optional("warmup_s", number{0, maxWarmupS, false, false, "s before the window"}, "When background flows begin").or(0),
+		optional("warmup_s", number{0, maxWarmupS, false, false, "s before the window"}, "When background flows begin").
+			or(0),
 		optional("still", boolean{}, "Whether the nodes of a rehearsal stay where their movement begins").or(false),
 		optional("conditions", conditions(),
 			"What a rehearsal's field is like in this trial, where not as section field says"),
 		optional("gate", gate(), "When the window opens: all that is given here must hold at once"),
 		optional("radio", s.radio(), "What the interface under test is to be"),
 		optional("routing", routing(), "The routing protocol"),
-		optional("tcp", transport(), "The transport profile, the same on every node; absent keys: as the kernel has it"),
+		optional("tcp", transport(), "The transport profile, the same on every node; absent keys: as the "+
+			"kernel has it"),
 		optional("traffic", table{what: "flow", name: regexp.MustCompile(wordForm), names: wordWords, row: s.flow()},
 			"The flows, by name"),
 		optional("sample_hz", number{wire.SampleHzMin, wire.SampleHzMax, false, true, "samples of tcp_info a second"},
 			"How often TCP is sampled").or(wire.SampleHzMin),
-		optional("relay_sample_hz", number{1, wire.SampleHzMin, false, true, "samples a second of a node that only relays"},
+		optional("relay_sample_hz", number{1, wire.SampleHzMin, false, true, "samples a second of a node that " +
+			"only relays"},
 			"How often a relay is sampled").or(wire.SampleHzMin),
 		optional("capture", object{[]field{
 			required("snap_bytes", number{wire.SnapBytesMin, wire.SnapBytesMax, false, true, "bytes of each frame"},
 				"How much of a frame is kept, from its link-layer header on"),
 			optional("offloads", choice{wire.OffloadsOff, wire.OffloadsRecorded},
-				"Whether offloads, which merge or split segments, are turned off or only recorded").or(wire.OffloadsOff),
+				"Whether offloads, which merge or split segments, are turned off or only recorded").
+				or(wire.OffloadsOff),
 		}}, "Packet captures at every node; absent: none"),
 	}}
 }
@@ -182,7 +190,8 @@ func (s schema) override() object {
 
 func routing() object {
 	return object{[]field{
-		optional("protocol", choice(wire.RoutingProtocols()), "The protocol, or the daemon that speaks it").or(noRouting),
+		optional("protocol", choice(wire.RoutingProtocols()), "The protocol, or the daemon that speaks it").
+			or(noRouting),
 		optional("hello_s", number{0.1, 60, false, false, "s"}, "Interval of the daemon's hellos; absent: its own"),
 		optional("ready", choice(wire.RoutingReadiness()), "What arming waits for; absent: what suits the protocol"),
 		optional("ready_s", number{1, wire.RoutingReadyMaxS, false, false, "s"},
@@ -209,7 +218,8 @@ func course() object {
 			"Latitude of the roadside node; absent: a rehearsal chooses"),
 		optional("site_lon_deg", number{-180, 180, false, false, "degrees"},
 			"Longitude of the roadside node; absent: a rehearsal chooses"),
-		optional("heading_deg", number{0, 360, false, false, "degrees from true north"}, "Bearing of the outbound drive"),
+		optional("heading_deg", number{0, 360, false, false, "degrees from true north"},
+			"Bearing of the outbound drive"),
 	}}
 }
 
@@ -222,7 +232,8 @@ func gate() object {
 		optional("after_s", number{0, 3600, false, false, "s since the trial was armed"},
 			"When the window opens at the earliest"),
 		optional("timeout_s", number{1, 3600, false, false, "s"}, "When the attempt is given up and rejected"),
-		optional("lead_s", number{0.1, 10, false, false, "s from the first GO to the window"}, "How much earlier GO is sent"),
+		optional("lead_s", number{0.1, 10, false, false, "s from the first GO to the window"},
+			"How much earlier GO is sent"),
 	}}
 }
 
@@ -233,7 +244,8 @@ func channel() number { return number{1, 165, false, true, ""} }
 func channels(standard string) []float64 {
 	switch standard {
 	case "802.11a":
-		return []float64{36, 40, 44, 48, 52, 56, 60, 64, 100, 104, 108, 112, 116, 120, 124, 128, 132, 136, 140, 144, 149, 153, 157, 161, 165}
+		return []float64{36, 40, 44, 48, 52, 56, 60, 64, 100, 104, 108, 112, 116, 120, 124, 128, 132, 136, 140, 144,
+			149, 153, 157, 161, 165}
 	case "802.11b":
 		return []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}
 	case "802.11g":
@@ -271,10 +283,12 @@ func (s schema) radio() object {
 		optional("legacy_rates_only", boolean{}, "Whether 802.11n and later (HT, VHT) stay off").or(false),
 		// 30 dBm: the most that any 2.4 GHz rule allows (FCC 15.247)
 		optional("tx_power_dbm", number{0, 30, false, false, "dBm"}, "Transmit power; absent: as the driver has it"),
-		optional("rate_mbps", numberChoice{rates("802.11g"), "Mbit/s"}, "Fixed rate; absent: the driver's rate control"),
+		optional("rate_mbps", numberChoice{rates("802.11g"), "Mbit/s"}, "Fixed rate; absent: the driver's rate "+
+			"control"),
 		// dot11RTSThreshold (IEEE 802.11-2020, annex C)
 		optional("rts_threshold_bytes", number{1, wire.RTSNever, false, true, "bytes"},
-			fmt.Sprintf("Longer frames are announced by RTS, %d is never; absent: as the driver has it", wire.RTSNever)),
+			fmt.Sprintf("Longer frames are announced by RTS, %d is never; absent: as the driver has it",
+				wire.RTSNever)),
 		optional("retry_limit", number{1, 255, false, true, ""},
 			"How often a frame is sent at most; absent: as the driver has it"),
 		optional("access_point", s.roleOr("car", "roadside", "sender", "receiver"),
@@ -299,7 +313,8 @@ func (s schema) flow() object {
 	start := number{-maxWarmupS, 3600, false, false, "s after the window opens; below 0 in the time of warmup_s"}
 	ends := s.roleOr("sender", "receiver", "car", "roadside", drawn)
 	return object{[]field{
-		optional("kind", choice{"iperf3_tcp", "iperf3_udp", "cbr"}, "What iperf3 sends; cbr is iperf3_udp in the background"),
+		optional("kind", choice{"iperf3_tcp", "iperf3_udp", "cbr"}, "What iperf3 sends; cbr is iperf3_udp in the "+
+			"background"),
 		optional("background", boolean{}, "Whether the flow only loads the network and is not measured").or(false),
 		optional("from", ends, "The node that sends, by name or role, or drawn by the seed").or("sender"),
 		optional("to", ends, "The node that receives, by name or role, or drawn by the seed").or("receiver"),
@@ -308,14 +323,17 @@ func (s schema) flow() object {
 		optional("port", serverPort(), "Port of iperf3's server").or(iperf3Port),
 		optional("streams", number{1, 128, false, true, ""}, // iperf3's own limit (MAX_STREAMS)
 			"Parallel streams").or(oneStream),
-		optional("window_bytes", number{1024, 64 << 20, false, true, "bytes"}, "Socket buffer; absent: tcp.window_bytes"),
+		optional("window_bytes", number{1024, 64 << 20, false, true, "bytes"},
+			"Socket buffer; absent: tcp.window_bytes"),
 		// UDP: what fits a 1500-byte MTU in one piece. TCP (the MSS): the kernel's floor is 88 (TCP_MIN_MSS).
 		optional("payload_bytes", number{16, 1472, false, true, "bytes"}, "Payload of a datagram, or TCP's MSS"),
 		optional("bitrate_bps", number{100, 1e9, false, false, "bit/s"}, // a packet of 512 bytes in 41 s
 			"Constant bit rate of a UDP flow"),
-		optional("total_bps", number{1000, 1e9, false, false, "bit/s"}, "Bit rate of all flows that are drawn together"),
+		optional("total_bps", number{1000, 1e9, false, false, "bit/s"}, "Bit rate of all flows that are drawn "+
+			"together"),
 		optional("start_s", start, "When the flow begins; absent: with the window, in the background with warmup_s"),
-		optional("duration_s", number{0.1, 3600, false, false, "s"}, "How long the flow lasts; absent: to the window's end"),
+		optional("duration_s", number{0.1, 3600, false, false, "s"}, "How long the flow lasts; absent: to the "+
+			"window's end"),
 	}}
 }
 
@@ -325,10 +343,13 @@ func (s schema) acceptance(top bool) object {
 	o := object{[]field{
 		optional("speed_band_mps", number{0, 10, true, false, "m/s either side of the target"},
 			"How far the car's speed may be off"),
-		optional("in_band_share_min", number{0, 1, true, false, ""}, "Least share of the window with the speed in the band"),
-		optional("fix_mode_min", numberChoice{[]float64{2, 3}, ""}, "Least mode of the GPS fix: two or three dimensions"),
+		optional("in_band_share_min", number{0, 1, true, false, ""}, "Least share of the window with the speed in "+
+			"the band"),
+		optional("fix_mode_min", numberChoice{[]float64{2, 3}, ""}, "Least mode of the GPS fix: two or three "+
+			"dimensions"),
 		optional("fix_age_ms_max", number{50, 60000, false, false, "ms"}, "Greatest age of a GPS fix"),
-		optional("clock_error_ms_max", number{0, 10000, true, false, "ms"}, "Greatest uncertainty of the clocks' offset"),
+		optional("clock_error_ms_max", number{0, 10000, true, false, "ms"}, "Greatest uncertainty of the "+
+			"clocks' offset"),
 		optional("lateness_share_max", number{0, 1, true, false, ""},
 			"Greatest share of frames that a rehearsal's radio handled late"),
 		optional("hops_min", number{1, wire.MaxNodes - 1, false, true, "hops"}, // of a cell: see the run's end
@@ -346,7 +367,8 @@ func (s schema) calibration() object {
 	return object{[]field{
 		required("marks_m", list{1, 50, mark, true}, "Where the car is parked, one pass each"),
 		required("duration_s", number{1, 3600, false, false, "s"}, "Length of a pass's window"),
-		optional("after_s", number{0, 3600, false, false, "s since the trial was armed"}, "When the window opens").or(0),
+		optional("after_s", number{0, 3600, false, false, "s since the trial was armed"},
+			"When the window opens").or(0),
 		optional("factors", list{1, 16, text{32}, true}, // that they are factors is checked in calibration.go
 			"Factors in each of whose levels the passes are made; the others stay as the section trial has them"),
 	}}

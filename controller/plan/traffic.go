@@ -63,7 +63,8 @@ func (c *check) ownPort(e entry, f wire.Flow, servers map[string]string) {
 		if given := e.value.child("port"); given != nil {
 			at = given.at
 		}
-		c.add(at, "trial.traffic.%s.port: %d on node %s is flow %s's already; allowed: a port of its own", e.key, f.Port, node, other)
+		c.add(at, "trial.traffic.%s.port: %d on node %s is flow %s's already; allowed: a port of its own", e.key,
+			f.Port, node, other)
 	}
 	servers[node+port], servers[port] = e.key, e.key
 }
@@ -96,12 +97,14 @@ func (c *check) flow(name string, m *node) {
 		c.unfit(path+"bitrate_bps", "for kind iperf3_tcp, whose rate is TCP's", "leave it out")
 		c.unfit(path+"total_bps", "for kind iperf3_tcp, whose rate is TCP's", "leave it out")
 		if mss := m.numberAt("payload_bytes"); mss != nil && (*mss < minMSS || *mss > maxMSS) {
-			c.add(m.child("payload_bytes").at, "trial.%spayload_bytes: %s cannot be a segment's payload; allowed: %d to %d bytes for kind iperf3_tcp", path, formatNumber(*mss), minMSS, maxMSS)
+			c.add(m.child("payload_bytes").at, "trial.%spayload_bytes: %s cannot be a segment's payload; allowed: %d "+
+				"to %d bytes for kind iperf3_tcp", path, formatNumber(*mss), minMSS, maxMSS)
 		}
 	case "iperf3_udp", "cbr":
 		kind := m.textAt("kind")
 		if c.lacks(path + "total_bps") {
-			c.need(path+"bitrate_bps", "a number of bit/s, which kind "+kind+" needs; or total_bps, that of all its flows together")
+			c.need(path+"bitrate_bps", "a number of bit/s, which kind "+kind+" needs; or total_bps, that of all its "+
+				"flows together")
 		} else {
 			c.unfit(path+"bitrate_bps", "beside total_bps", "one of them")
 		}
@@ -176,9 +179,11 @@ func (c *check) flowEnds(name string, m *node) {
 		switch node := c.flowEnd(m, key); {
 		case node == drawn:
 		case node == "" && (n.text == "car" || n.text == "roadside") && c.lacks(n.text):
-			c.add(n.at, "trial.traffic.%s.%s: role %s is nobody's; allowed: a node, or a trial with %s", name, key, n.text, n.text)
+			c.add(n.at, "trial.traffic.%s.%s: role %s is nobody's; allowed: a node, or a trial with %s", name, key,
+				n.text, n.text)
 		case node != "" && !slices.Contains(c.participants(), node):
-			c.add(n.at, "trial.traffic.%s.%s: node %s takes no part in the trial; allowed: a node with a role, such as one of trial.relays", name, key, node)
+			c.add(n.at, "trial.traffic.%s.%s: node %s takes no part in the trial; allowed: a node with a role, such "+
+				"as one of trial.relays", name, key, node)
 		}
 	}
 	from, to := c.flowEnd(m, "from"), c.flowEnd(m, "to")

@@ -13,7 +13,8 @@ import (
 // probe's to say.
 func tcpVariants() choice {
 	return choice{"tahoe", "reno", "newreno", "sack", "fack", "vegas", "westwood", "reference",
-		"cubic", "bbr", "bic", "cdg", "dctcp", "highspeed", "htcp", "hybla", "illinois", "lp", "nv", "scalable", "veno", "yeah"}
+		"cubic", "bbr", "bic", "cdg", "dctcp", "highspeed", "htcp", "hybla", "illinois", "lp", "nv", "scalable", "veno",
+		"yeah"}
 }
 
 func transport() object {
@@ -68,7 +69,8 @@ func (c *check) transport() {
 		c.unfit("tcp.fixed_rto", "for variant reference, which has a timer of its own", "leave it out")
 	}
 	if err := tcpcc.CheckRTOMin(c.decodeTCP()); err != nil {
-		c.add(c.tree.lookup("tcp.rto_min_ms").at, "trial.tcp.rto_min_ms: %v; allowed: from %d ms on", err, tcpcc.RTOMinFloorMs(c.decodeTCP()))
+		c.add(c.tree.lookup("tcp.rto_min_ms").at, "trial.tcp.rto_min_ms: %v; allowed: from %d ms on", err,
+			tcpcc.RTOMinFloorMs(c.decodeTCP()))
 	}
 }
 
@@ -91,7 +93,9 @@ func (c *check) tcpWindow(flow *node) *int {
 // why a frame was lost.
 func (p *parse) checkReference(root *node, trials []wire.Trial) {
 	if root.child("field") == nil && slices.ContainsFunc(trials, isReference) {
-		p.findings.add(root.at, "trial.tcp.variant: %s", fmt.Sprintf("%q is for rehearsals only, and this campaign has no field; allowed: another variant, or a field section", "reference"))
+		p.findings.add(root.at, "trial.tcp.variant: %s",
+			fmt.Sprintf("%q is for rehearsals only, and this campaign has no field; allowed: another variant, or a "+
+				"field section", "reference"))
 	}
 }
 

@@ -12,17 +12,21 @@ func withTCP(tcp string) []byte {
 }
 
 func TestTransportProfile(t *testing.T) {
-	c := parsed(t, withTCP("{variant: reno, classic: on, sack: off, delayed_ack: off, fixed_rto: on, rto_min_ms: 600, window_bytes: 65536}"))
+	c := parsed(t, withTCP("{variant: reno, classic: on, sack: off, delayed_ack: off, fixed_rto: on, rto_min_ms: "+
+		"600, window_bytes: 65536}"))
 	trial := c.trials[0]
 	p := trial.TCP
-	if p.Variant != "reno" || !p.Classic || p.SACK == nil || *p.SACK || p.DelayedACK == nil || *p.DelayedACK || !p.FixedRTO || p.RTOMinMs == nil || *p.RTOMinMs != 600 {
+	if p.Variant != "reno" || !p.Classic || p.SACK == nil || *p.SACK || p.DelayedACK == nil || *p.DelayedACK ||
+		!p.FixedRTO || p.RTOMinMs == nil || *p.RTOMinMs != 600 {
 		t.Errorf("the profile is read as %+v", p)
 	}
 	if w := trial.Traffic[0].WindowBytes; w == nil || *w != 65536 {
 		t.Errorf("the flow's window is %v", w)
 	}
-	rto := parsed(t, designFile("{rto: {key: tcp.rto_min_ms, levels: [200, 1000]}}", "{repetitions: 1, order: as_listed}"))
-	if a, b := rto.trials[0].TCP.RTOMinMs, rto.trials[1].TCP.RTOMinMs; a == nil || b == nil || *a != 200 || *b != 1000 || len(rto.Warnings) != 0 {
+	rto := parsed(t, designFile("{rto: {key: tcp.rto_min_ms, levels: [200, 1000]}}", "{repetitions: 1, order: "+
+		"as_listed}"))
+	if a, b := rto.trials[0].TCP.RTOMinMs, rto.trials[1].TCP.RTOMinMs; a == nil || b == nil || *a != 200 ||
+		*b != 1000 || len(rto.Warnings) != 0 {
 		t.Errorf("the least RTO as a factor is %v and %v, warned %v", a, b, rto.Warnings)
 	}
 	c = parsed(t, withTCP("{variant: newreno, sack: true, fixed_rto: false}"))
@@ -57,7 +61,8 @@ func TestTransportProfileAtFault(t *testing.T) {
 
 // withVariants is a minimal campaign over transport profiles.
 func withVariants(base, levels string) []byte {
-	file := string(designFile("{tcp: {levels: "+levels+"}}", "{repetitions: 1, order: as_listed}")) + "field: {propagation: disc, range_m: 100}\n"
+	file := string(designFile("{tcp: {levels: "+levels+"}}", "{repetitions: 1, order: as_listed}")) +
+		"field: {propagation: disc, range_m: 100}\n"
 	return []byte(strings.Replace(file, "tcp: {variant: reno}", "tcp: "+base, 1))
 }
 
@@ -66,14 +71,20 @@ func TestLevelsThatDifferInMoreThanTheySay(t *testing.T) {
 	least := "levels differ also in least RTO: "
 	for name, c := range map[string]struct{ base, levels, want string }{
 		"reference": {"{classic: on}", "{newreno: {tcp: {variant: newreno}}, reference: {tcp: {variant: reference}}}",
-			least + "newreno the kernel's own (200 ms as Linux comes); reference 1000 ms; set tcp.rto_min_ms to make them equal"},
-		"fixed RTO": {"{variant: reno}", "{reno: {}, held: {tcp: {fixed_rto: on}}}", least + "reno the kernel's own (200 ms as Linux comes); held 500 ms"},
-		"two timers": {"{classic: on}", "{fixed: {tcp: {variant: reno, fixed_rto: on}}, reference: {tcp: {variant: reference}}}",
+			least + "newreno the kernel's own (200 ms as Linux comes); reference 1000 ms; set tcp.rto_min_ms to make " +
+				"them equal"},
+		"fixed RTO": {"{variant: reno}", "{reno: {}, held: {tcp: {fixed_rto: on}}}", least + "reno the kernel's own " +
+			"(200 ms as Linux comes); held 500 ms"},
+		"two timers": {"{classic: on}", "{fixed: {tcp: {variant: reno, fixed_rto: on}}, reference: {tcp: {variant: " +
+			"reference}}}",
 			least + "fixed 500 ms; reference 1000 ms"},
-		"made equal": {"{rto_min_ms: 1000}", "{newreno: {tcp: {variant: newreno}}, fixed: {tcp: {variant: reno, fixed_rto: on}}, reference: {tcp: {variant: reference}}}", ""},
-		"said":       {"{variant: reno}", "{short: {tcp: {rto_min_ms: 200}}, long: {tcp: {rto_min_ms: 1000}}}", ""},
-		"classic":    {"{variant: reno}", "{kernel: {}, paper: {tcp: {classic: on}}}", "levels differ also in SACK: kernel the kernel's own; paper off; set tcp.sack"},
-		"by name":    {"{classic: on}", "{reno: {tcp: {variant: reno}}, sack: {tcp: {variant: sack}}, fack: {tcp: {variant: fack}}}", ""},
+		"made equal": {"{rto_min_ms: 1000}", "{newreno: {tcp: {variant: newreno}}, fixed: {tcp: {variant: reno, " +
+			"fixed_rto: on}}, reference: {tcp: {variant: reference}}}", ""},
+		"said": {"{variant: reno}", "{short: {tcp: {rto_min_ms: 200}}, long: {tcp: {rto_min_ms: 1000}}}", ""},
+		"classic": {"{variant: reno}", "{kernel: {}, paper: {tcp: {classic: on}}}", "levels differ also in SACK: " +
+			"kernel the kernel's own; paper off; set tcp.sack"},
+		"by name": {"{classic: on}", "{reno: {tcp: {variant: reno}}, sack: {tcp: {variant: sack}}, fack: {tcp: " +
+			"{variant: fack}}}", ""},
 	} {
 		got := parsed(t, withVariants(c.base, c.levels)).Warnings.Error()
 		if c.want == "" && got != "" || !strings.Contains(got, c.want) {

@@ -182,10 +182,10 @@ func mapNode(at position, entries ...entry) *node {
 // formatNumber writes a number without an exponent, as short as it is exact.
 func formatNumber(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
-// fine tells whether a value is there and without a reported fault.
+// fine reports whether a value is there and without a reported fault.
 func (n *node) fine() bool { return n != nil && !n.bad }
 
-// atFault tells whether a value is there and its fault was reported.
+// atFault reports whether a value is there and its fault was reported.
 func (n *node) atFault() bool { return n != nil && n.bad }
 
 // numberAt is the number at a dotted path, nil when absent or at fault.

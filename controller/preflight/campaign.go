@@ -20,15 +20,20 @@ func Campaign(c *plan.Campaign, given Given, rehearsed bool) []Item {
 	}
 	e := c.Estimate()
 	out := []Item{
-		held("time", fmt.Sprintf("the campaign takes %s, with every trial accepted at once and %.0f s between trials", span(e.RoadTotalS), e.Road.TrialS),
-			given.Seconds, e.RoadTotalS, span(given.Seconds), "--time", "take fewer repetitions, or come on two days: --resume goes on"),
+		held("time", fmt.Sprintf("the campaign takes %s, with every trial accepted at once and %.0f s between trials",
+			span(e.RoadTotalS), e.Road.TrialS),
+			given.Seconds, e.RoadTotalS, span(given.Seconds), "--time", "take fewer repetitions, or come on two "+
+				"days: --resume goes on"),
 	}
 	if e.LongestM > 0 {
-		out = append(out, held("road", fmt.Sprintf("trial %d takes a strip of %.0f m, run-up and braking included", e.LongestAt, e.LongestM),
-			given.RoadM, e.LongestM, fmt.Sprintf("%.0f m", given.RoadM), "--road-m", "find a longer road, or leave the fastest speed out"))
+		out = append(out, held("road", fmt.Sprintf("trial %d takes a strip of %.0f m, run-up and braking included",
+			e.LongestAt, e.LongestM),
+			given.RoadM, e.LongestM, fmt.Sprintf("%.0f m", given.RoadM), "--road-m", "find a longer road, or leave "+
+				"the fastest speed out"))
 	}
 	if c.NeedsSite() {
-		out = append(out, Item{Need: "site", State: Unmet, Found: "a gate waits for a place, and the file does not say where the roadside node stands",
+		out = append(out, Item{Need: "site", State: Unmet, Found: "a gate waits for a place, and the file does not " +
+			"say where the roadside node stands",
 			Cure: "give course.site_lat_deg and course.site_lon_deg"})
 	}
 	return out
@@ -39,7 +44,7 @@ func Campaign(c *plan.Campaign, given Given, rehearsed bool) []Item {
 func held(need, words string, have, want float64, given, flag, cure string) Item {
 	switch {
 	case have <= 0:
-		return Item{Need: need, State: Unknown, Found: words, Cure: "look whether there is as much; " + flag + " has it checked"}
+		return Item{Need: need, State: Unknown, Found: words, Cure: "check that there is as much, or pass " + flag + ""}
 	case have < want:
 		return Item{Need: need, State: Unmet, Found: words + "; there are " + given, Cure: cure}
 	}

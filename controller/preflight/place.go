@@ -53,7 +53,8 @@ func (j *judge) gps() {
 		}
 	}
 	if g := j.st.GPS; g == nil || g.Mode < least || g.FixAgeMs == nil || *g.FixAgeMs > freshFixMs {
-		j.unmet("gps", gpsWords(j.st)+fmt.Sprintf(", and the plan wants a %d-D one", least), "give the receiver a view of the sky and wait")
+		j.unmet("gps", gpsWords(j.st)+fmt.Sprintf(", and the plan wants a %d-D one", least),
+			"give the receiver a view of the sky and wait")
 	} else {
 		j.met("gps", "%s", gpsWords(j.st))
 	}
@@ -89,10 +90,12 @@ func (j *judge) gpsRate() {
 	between := 1000 / *rate
 	switch {
 	case strictest > 0 && between > strictest:
-		j.unmet("gps_rate", fmt.Sprintf("%.3g fixes a second: the newest is up to %.0f ms old, the limit is %g ms", *rate, between, strictest),
+		j.unmet("gps_rate", fmt.Sprintf("%.3g fixes a second: the newest is up to %.0f ms old, the limit is %g ms",
+			*rate, between, strictest),
 			"set the receiver to a higher rate (gpsctl -c), or raise acceptance.fix_age_ms_max")
 	case *rate < slowHz:
-		j.met("gps_rate", "%.3g Hz: a speed stands for up to %.1f s, and such receivers smooth it besides", *rate, between/1000)
+		j.met("gps_rate", "%.3g Hz: a speed stands for up to %.1f s, and such receivers smooth it besides", *rate,
+			between/1000)
 	default:
 		j.met("gps_rate", "%.3g Hz", *rate)
 	}
@@ -117,7 +120,8 @@ func (j *judge) clock() {
 	}
 	got, limitMs := float64(j.told.Clock.UncertaintyNs)/1e6, j.clockLimitMs()
 	if limitMs > 0 && got > limitMs {
-		j.unmet("clock", fmt.Sprintf("its clock can be aligned only within ± %.3g ms, the limit is %g ms", got, limitMs), "use a faster control link, or raise acceptance.clock_error_ms_max")
+		j.unmet("clock", fmt.Sprintf("its clock can be aligned only within ± %.3g ms, the limit is %g ms", got,
+			limitMs), "use a faster control link, or raise acceptance.clock_error_ms_max")
 		return
 	}
 	j.met("clock", "aligned within ± %.3g ms", got)
@@ -133,13 +137,15 @@ func (j *judge) wallClock() {
 	}
 	off := time.Duration(j.told.Clock.WallOffsetNs)
 	if off.Abs() > wallLimit {
-		j.unmet("wall_clock", fmt.Sprintf("its wall clock is %s off the controller's, the limit is %s", off.Round(time.Second), wallLimit), "set the clock of the node or of the controller (chrony, or date)")
+		j.unmet("wall_clock", fmt.Sprintf("its wall clock is %s off the controller's, the limit is %s",
+			off.Round(time.Second), wallLimit), "set the clock of the node or of the controller (chrony, or date)")
 		return
 	}
 	words := fmt.Sprintf("%s off the controller's", off.Round(time.Millisecond))
 	if w := j.st.WallClock; w != nil {
 		if w.GPSOffsetNs != nil {
-			words += fmt.Sprintf("; GPS time is %s ± %s from it", time.Duration(*w.GPSOffsetNs).Round(time.Millisecond), time.Duration(*w.GPSUncertaintyNs))
+			words += fmt.Sprintf("; GPS time is %s ± %s from it", time.Duration(*w.GPSOffsetNs).Round(time.Millisecond),
+				time.Duration(*w.GPSUncertaintyNs))
 		}
 		if w.Sync != "" {
 			words += "; chrony: " + w.Sync
@@ -167,9 +173,11 @@ func (j *judge) disk() {
 	room := min(s.QuotaBytes-s.UsedBytes, s.FreeBytes)
 	switch {
 	case room < most:
-		j.unmet("disk", fmt.Sprintf("room for %s of records, a trial may take %s", megabytes(room), megabytes(most)), "collect and confirm the records (`fieldmesh pull RUN`), free disk space, or raise `quota_bytes`")
+		j.unmet("disk", fmt.Sprintf("room for %s of records, a trial may take %s", megabytes(room), megabytes(most)),
+			"collect and confirm the records (`fieldmesh pull RUN`), free disk space, or raise `quota_bytes`")
 	case room < all:
-		j.met("disk", "room for %s; alone it can go on for %d of %d trials", megabytes(room), int64(len(j.trials))*room/all, len(j.trials))
+		j.met("disk", "room for %s; alone it can go on for %d of %d trials", megabytes(room),
+			int64(len(j.trials))*room/all, len(j.trials))
 	default:
 		j.met("disk", "room for %s, the whole run takes at most %s", megabytes(room), megabytes(all))
 	}
@@ -188,7 +196,8 @@ func (j *judge) battery() {
 	case m.BatteryState != "discharging":
 		j.met("battery", "%.0f %%, %s", *m.BatteryPercent, orWord(m.BatteryState, "not discharging"))
 	case m.BatteryLeftS != nil && j.seconds > 0 && *m.BatteryLeftS < j.seconds:
-		j.unmet("battery", fmt.Sprintf("%.0f %% last %s, the campaign takes %s", *m.BatteryPercent, span(*m.BatteryLeftS), span(j.seconds)), "charge it, bring a second one, or feed the node from the car")
+		j.unmet("battery", fmt.Sprintf("%.0f %% last %s, the campaign takes %s", *m.BatteryPercent,
+			span(*m.BatteryLeftS), span(j.seconds)), "charge it, bring a second one, or feed the node from the car")
 	case m.BatteryLeftS != nil:
 		j.met("battery", "%.0f %%, for %s", *m.BatteryPercent, span(*m.BatteryLeftS))
 	default:
@@ -233,8 +242,10 @@ func (j *judge) address() {
 			return
 		}
 	}
-	j.unmet("address", fmt.Sprintf("its address in the mesh, %s, is outside what its agent may set: %s", own, strings.Join(j.st.AllowedPrefixes, ", ")),
-		fmt.Sprintf("add %s to `allow.prefixes` in the agent's configuration and start it again, or plan with addresses inside", own.Masked()))
+	j.unmet("address", fmt.Sprintf("its address in the mesh, %s, is outside what its agent may set: %s", own,
+		strings.Join(j.st.AllowedPrefixes, ", ")),
+		fmt.Sprintf("add %s to `allow.prefixes` in the agent's configuration and start it again, or plan with "+
+			"addresses inside", own.Masked()))
 }
 
 // control says which way the controller talks to the node, and whether that is
@@ -243,12 +254,16 @@ func (j *judge) control() {
 	overMesh := j.overMesh()
 	switch {
 	case overMesh && j.plan.Control == wire.ControlOwn:
-		j.unmet("control", fmt.Sprintf("the fleet file's address %s is on the mesh, and the plan wants a control link of its own", j.told.Entry.Address),
-			"give the node a second interface (USB, Bluetooth, cellular) and put its address into the fleet file; or say `control: mesh` in the campaign")
+		j.unmet("control", fmt.Sprintf("the fleet file's address %s is on the mesh, and the plan wants a control "+
+			"link of its own", j.told.Entry.Address),
+			"give the node a second interface (USB, Bluetooth, cellular) and put its address into the fleet file; or "+
+				"say `control: mesh` in the campaign")
 	case j.plan.Control == wire.ControlOwn && j.st.ControlInterface == "":
-		j.unmet("control", "the agent knows of no control interface, and the plan wants one", "name it as `control_interface` in the agent's configuration")
+		j.unmet("control", "the agent knows of no control interface, and the plan wants one",
+			"name it as `control_interface` in the agent's configuration")
 	case j.plan.Control == wire.ControlMesh && !overMesh:
-		j.met("control", "by %s until the run begins; the plan lets it go over the mesh", orWord(j.st.ControlInterface, j.told.Entry.Address))
+		j.met("control", "by %s until the run begins; the plan lets it go over the mesh",
+			orWord(j.st.ControlInterface, j.told.Entry.Address))
 	case overMesh:
 		j.met("control", "over the mesh itself, silent while measuring")
 	default:

@@ -60,7 +60,7 @@ type Scanner interface {
 	Scan(ctx context.Context, channel int) error
 }
 
-// scanning is a node that listens before it tells of itself.
+// scanning is a node that listens before it reports itself.
 type scanning struct {
 	Scanner
 	channels []int
@@ -81,7 +81,7 @@ func Scanning(n Scanner, plan wire.RunPlan) Node {
 // clockExchanges is enough for one of them to meet no queue.
 const clockExchanges = 8
 
-// answerWithin bounds what one node takes to tell of itself, the first time
+// answerWithin bounds what one node takes to report about itself, the first time
 // with a look at all that its kernel can do; clocksWithin the exchanges after it.
 const (
 	answerWithin = 10 * time.Second
@@ -122,7 +122,7 @@ func (t *Told) ask(ctx context.Context, n Node) {
 	}
 }
 
-// compare compares the clocks of a node that has told of itself.
+// compare compares the clocks of a node that has answered.
 func (t *Told) compare(ctx context.Context, n Node) {
 	if t.Err != nil {
 		return
@@ -172,7 +172,8 @@ func Nodes(ctx context.Context, plan wire.RunPlan, seconds float64, nodes map[st
 	var out []Item
 	for i, n := range plan.Nodes {
 		if nodes[n.Name] == nil {
-			out = append(out, Item{n.Name, "reach", Unmet, "it is not in the fleet file", "`fieldmesh keys issue " + n.Name + "` adds it; or correct the name in the campaign"})
+			out = append(out, Item{n.Name, "reach", Unmet, "it is not in the fleet file", "`fieldmesh keys issue " +
+				n.Name + "` adds it; or correct the name in the campaign"})
 			continue
 		}
 		out = append(out, Judge(plan, n.Name, seconds, told[i])...)
@@ -220,7 +221,7 @@ type judge struct {
 	told    Told
 	st      wire.NodeStatus
 	trials  []wire.Trial   // in which it takes part
-	open    []wire.Problem // that it told of and no need has taken up yet
+	open    []wire.Problem // that it reported and no need has taken up yet
 	items   []Item
 }
 
@@ -260,7 +261,7 @@ func (j *judge) reach() bool {
 		return false
 	}
 	if j.told.ClockErr != nil && j.clockLimitMs() > 0 {
-		p := Unreached(j.told.ClockErr) // gone since it told of itself: its agent may be starting again
+		p := Unreached(j.told.ClockErr) // gone since it answered: its agent may be starting again
 		j.unmet(p.Need, p.Found, p.Cure)
 		return true
 	}
@@ -270,7 +271,8 @@ func (j *judge) reach() bool {
 
 // Unreached puts into words why a node did not answer, or not to us.
 func Unreached(err error) wire.Problem {
-	p := wire.Problem{Need: "reach", Found: err.Error(), Cure: "start the agent, check the control link and the address in the fleet file"}
+	p := wire.Problem{Need: "reach", Found: err.Error(), Cure: "start the agent, check the control link and the " +
+		"address in the fleet file"}
 	var e *fleet.NodeError
 	if !errors.As(err, &e) {
 		return p
@@ -316,7 +318,8 @@ func (j *judge) generator() {
 	case j.told.Tried:
 		j.met("generator", "iperf3 has sent to itself")
 	case j.told.TryErr != nil:
-		j.put("generator", Unknown, Unreached(j.told.TryErr).Found, "ask again when no trial is under way, with an agent of this version")
+		j.put("generator", Unknown, Unreached(j.told.TryErr).Found, "ask again when no trial is under way, with an "+
+			"agent of this version")
 	default:
 		j.put("generator", Unknown, "iperf3 has not been tried", "ask again")
 	}
@@ -342,7 +345,8 @@ func wants[T comparable](trials []wire.Trial, of func(wire.Trial) (T, bool)) []T
 
 func (j *judge) routing() {
 	daemons := wants(j.trials, func(t wire.Trial) (string, bool) {
-		return t.Routing.Protocol, t.Routing.Protocol != "" && t.Routing.Protocol != "none" && t.Routing.Protocol != "static"
+		return t.Routing.Protocol, t.Routing.Protocol != "" && t.Routing.Protocol != "none" && t.Routing.Protocol !=
+			"static"
 	})
 	if len(daemons) == 0 {
 		j.put("routing", Unneeded, "no trial wants a routing daemon", "")
@@ -351,11 +355,13 @@ func (j *judge) routing() {
 	for _, d := range daemons {
 		switch {
 		case d == "batman-adv" && j.st.Tools[d] == "":
-			j.unmet("routing", "the kernel has no batman-adv, loaded or as a module", "use a kernel with the module batman-adv, such as Debian's, then start the agent again")
+			j.unmet("routing", "the kernel has no batman-adv, loaded or as a module", "use a kernel with the module "+
+				"batman-adv, such as Debian's, then start the agent again")
 		case d != "babeld" && d != "olsrd" && d != "batman-adv":
 			j.met("routing", "%s is the agent's own", d)
 		case j.st.Tools[d] == "":
-			j.unmet("routing", "there is no "+d, "install it, or name its place as `binaries` in the agent's configuration")
+			j.unmet("routing", "there is no "+d, "install it, or name its place as `binaries` in the agent's "+
+				"configuration")
 		default:
 			j.met("routing", "%s: %s", d, j.st.Tools[d])
 		}

@@ -18,10 +18,15 @@ import (
 // need is a plan of one trial that asks for everything.
 func need() wire.RunPlan {
 	return wire.RunPlan{
-		Run: "a", Nodes: []wire.PlanNode{{Name: "car", MeshPrefix: "10.77.0.1/24"}, {Name: "road", MeshPrefix: "10.77.0.2/24"}},
-		Trials: []wire.Trial{{Number: 1, Car: "car", Roadside: "road", Sender: "car", Receiver: "road", Initiator: "car", SpeedMps: new(8.0), DurationS: 10,
-			Gate: wire.Gate{TimeoutS: 60}, Radio: wire.Radio{Mode: "adhoc", Standard: "802.11g", Channel: 6, RateMbps: new(6.0)}, Routing: wire.Routing{Protocol: "babeld"},
-			TCP: wire.TCP{Variant: "reno"}, Traffic: []wire.Flow{{Name: "bulk", Kind: "iperf3_tcp", From: "car", To: "road"}}, Acceptance: wire.Acceptance{FixModeMin: new(3), FixAgeMsMax: new(1500.0), ClockErrorMsMax: new(20.0)}}},
+		Run: "a", Nodes: []wire.PlanNode{{Name: "car", MeshPrefix: "10.77.0.1/24"},
+			{Name: "road", MeshPrefix: "10.77.0.2/24"}},
+		Trials: []wire.Trial{{Number: 1, Car: "car", Roadside: "road", Sender: "car", Receiver: "road",
+			Initiator: "car", SpeedMps: new(8.0), DurationS: 10,
+			Gate: wire.Gate{TimeoutS: 60}, Radio: wire.Radio{Mode: "adhoc", Standard: "802.11g", Channel: 6,
+				RateMbps: new(6.0)}, Routing: wire.Routing{Protocol: "babeld"},
+			TCP: wire.TCP{Variant: "reno"}, Traffic: []wire.Flow{{Name: "bulk", Kind: "iperf3_tcp", From: "car",
+				To: "road"}}, Acceptance: wire.Acceptance{FixModeMin: new(3), FixAgeMsMax: new(1500.0),
+				ClockErrorMsMax: new(20.0)}}},
 	}
 }
 
@@ -30,11 +35,15 @@ func well() Told {
 	return Told{
 		Entry: fleet.Node{Name: "car", Address: "192.168.50.11:7443"},
 		Status: wire.NodeStatus{
-			Node: "car", Version: "1", Interface: "wlan0", AllowedPrefixes: []string{"10.77.0.0/16"}, Tools: map[string]string{"iperf3": "3.12", "babeld": "1.12"}, Congestion: []string{"reno"},
-			GPS: &wire.GPS{Mode: 3, Connected: true, FixAgeMs: new(100.0), SatellitesUsed: new(9)}, GPSRateHz: new(10.0), ControlInterface: "eth0",
+			Node: "car", Version: "1", Interface: "wlan0", AllowedPrefixes: []string{"10.77.0.0/16"},
+			Tools: map[string]string{"iperf3": "3.12", "babeld": "1.12"}, Congestion: []string{"reno"},
+			GPS:       &wire.GPS{Mode: 3, Connected: true, FixAgeMs: new(100.0), SatellitesUsed: new(9)},
+			GPSRateHz: new(10.0), ControlInterface: "eth0",
 			Spool: wire.SpoolStatus{QuotaBytes: 2e9, FreeBytes: 50e9}, Host: wire.HostStatus{Reached: true},
-			Radio:   &wire.Caps{Driver: "nl80211", Modes: []string{"adhoc", "mesh"}, Channels: []int{1, 6, 11}, Country: "DE", RatesMbps: []float64{6, 54}},
-			Machine: &wire.Machine{BatteryPercent: new(80.0), BatteryState: "discharging", BatteryLeftS: new(7200.0), TemperatureC: new(50.0), HottestZone: "cpu"},
+			Radio: &wire.Caps{Driver: "nl80211", Modes: []string{"adhoc", "mesh"}, Channels: []int{1, 6, 11},
+				Country: "DE", RatesMbps: []float64{6, 54}},
+			Machine: &wire.Machine{BatteryPercent: new(80.0), BatteryState: "discharging", BatteryLeftS: new(7200.0),
+				TemperatureC: new(50.0), HottestZone: "cpu"},
 		},
 		Clock: &wire.Clock{UncertaintyNs: 300_000, WallOffsetNs: 40_000_000}, Tried: true,
 	}
@@ -54,7 +63,8 @@ func told(items []Item, need string) (states []string, words string) {
 func TestARelayNeedsNoVariant(t *testing.T) {
 	p := need()
 	p.Trials[0].TCP.Variant, p.Trials[0].Traffic[0].From = "vegas", "elsewhere"
-	if states, words := told(Judge(p, "car", 3600, well()), "tcp"); !slices.Equal(states, []string{Unneeded}) || !strings.Contains(words, "no TCP flow") {
+	if states, words := told(Judge(p, "car", 3600, well()), "tcp"); !slices.Equal(states, []string{Unneeded}) ||
+		!strings.Contains(words, "no TCP flow") {
 		t.Errorf("%v %s", states, words)
 	}
 }
@@ -71,7 +81,8 @@ func TestANodeThatIsWellMeetsEverything(t *testing.T) {
 			t.Errorf("%+v", i)
 		}
 	}
-	if got := strings.Join(needs, " "); got != "reach host iperf3 generator radio regulatory channel address routing tcp gps gps_rate clock wall_clock disk battery temperature control" {
+	if got := strings.Join(needs, " "); got != "reach host iperf3 generator radio regulatory channel address routing "+
+		"tcp gps gps_rate clock wall_clock disk battery temperature control" {
 		t.Errorf("needs %s", got)
 	}
 	r := Report{}
@@ -93,41 +104,84 @@ func TestEveryNeedCanBeUnmet(t *testing.T) {
 		"host":         {problem("host"), "host", "its cure"},
 		"iperf3":       {problem("iperf3"), "iperf3", "its cure"},
 		"generator":    {problem("generator"), "generator", "its cure"},
-		"no such mode": {func(_ *wire.RunPlan, n *Told) { n.Status.Radio.Modes = []string{"managed"} }, "radio", "no mode adhoc, only managed"},
-		"no such rate": {func(_ *wire.RunPlan, n *Told) { n.Status.Radio.RatesMbps = []float64{1, 2} }, "radio", "no rate of 6"},
-		"not beside":   {beside(0, nil), "radio", "cannot be in adhoc mode beside wlan0, which is managed: at once it can have one interface only; name wlan0 itself as `interface`"},
-		"mesh beside":  {beside(0, map[string]int{"mesh": 1}), "radio", "or plan mode mesh"},
-		"one channel":  {beside(11, map[string]int{"adhoc": 1}), "channel", "wlan0 is in its own network on channel 11, the plan wants channel 6, and the radio can be on one channel only; set that network's access point to channel 6"},
+		"no such mode": {func(_ *wire.RunPlan, n *Told) {
+			n.Status.Radio.Modes = []string{"managed"}
+		}, "radio", "no mode adhoc, only managed"},
+		"no such rate": {func(_ *wire.RunPlan, n *Told) {
+			n.Status.Radio.RatesMbps = []float64{1, 2}
+		}, "radio", "no rate of 6"},
+		"not beside": {beside(0, nil), "radio", "cannot be in adhoc mode beside wlan0, which is managed: at once it " +
+			"can have one interface only; name wlan0 itself as `interface`"},
+		"mesh beside": {beside(0, map[string]int{"mesh": 1}), "radio", "or plan mode mesh"},
+		"one channel": {beside(11, map[string]int{"adhoc": 1}), "channel", "wlan0 is in its own network on channel " +
+			"11, the plan wants channel 6, and the radio can be on one channel only; set that network's access point " +
+			"to channel 6"},
 		"left, and not there": {func(p *wire.RunPlan, n *Told) {
 			beside(0, map[string]int{"adhoc": 1})(p, n)
 			p.Trials[0].Radio = wire.Radio{Mode: "none"}
 		}, "radio", "is made beside wlan0 only for a plan that sets its radio"},
-		"no radio":           {func(_ *wire.RunPlan, n *Told) { n.Status.Radio = nil }, "radio", "wlan0 is no radio"},
-		"not ours to set":    {func(_ *wire.RunPlan, n *Told) { n.Status.Radio.Driver, n.Status.Radio.Mode = "theirs", "mesh" }, "radio", "in mode mesh"},
-		"forbidden channel":  {func(_ *wire.RunPlan, n *Told) { n.Status.Radio.Channels = []int{1, 11} }, "regulatory", "channel 6 in domain DE, only on [1 11]"},
-		"another network":    {func(_ *wire.RunPlan, n *Told) { n.Status.AllowedPrefixes = []string{"10.78.0.0/16"} }, "address", "10.77.0.1/24, is outside what its agent may set: 10.78.0.0/16"},
-		"a wider network":    {func(_ *wire.RunPlan, n *Told) { n.Status.AllowedPrefixes = []string{"10.77.0.0/25"} }, "address", "outside"},
-		"no access point":    {func(p *wire.RunPlan, n *Told) { infrastructure(p, "car"); n.Status.Radio.Modes = []string{"ap"} }, "radio", "no wpa_supplicant"},
-		"no station":         {func(p *wire.RunPlan, n *Told) { infrastructure(p, "road"); n.Status.Radio.Modes = []string{"ap"} }, "radio", "no mode managed, only ap"},
-		"no daemon":          {func(_ *wire.RunPlan, n *Told) { delete(n.Status.Tools, "babeld") }, "routing", "no babeld"},
-		"no such variant":    {func(p *wire.RunPlan, _ *Told) { p.Trials[0].TCP.Variant = "vegas" }, "tcp", `"vegas" is not available`},
-		"gpsd":               {problem("gps"), "gps", "its cure"},
-		"a flat fix":         {func(_ *wire.RunPlan, n *Told) { n.Status.GPS.Mode = 2 }, "gps", "wants a 3-D one"},
-		"an old fix":         {func(_ *wire.RunPlan, n *Told) { n.Status.GPS.FixAgeMs = new(4000.0) }, "gps", "view of the sky"},
-		"too slow a GPS":     {func(_ *wire.RunPlan, n *Told) { n.Status.GPSRateHz = new(0.5) }, "gps_rate", "up to 2000 ms old, the limit is 1500"},
-		"a slow link":        {func(_ *wire.RunPlan, n *Told) { n.Clock.UncertaintyNs = 30e6 }, "clock", "± 30 ms, the limit is 20 ms"},
-		"no clock":           {func(_ *wire.RunPlan, n *Told) { n.Clock, n.ClockErr = nil, errors.New("cut") }, "reach", "cut"},
-		"wall clock ahead":   {func(_ *wire.RunPlan, n *Told) { n.Clock.WallOffsetNs = (wallLimit + time.Second).Nanoseconds() }, "wall_clock", "1m1s off the controller's, the limit is 1m0s"},
-		"wall clock of 1970": {func(_ *wire.RunPlan, n *Told) { n.Clock.WallOffsetNs = -(56 * 365 * 24 * time.Hour).Nanoseconds() }, "wall_clock", "-490560h0m0s off"},
-		"a clock not set":    {problem("wall_clock"), "wall_clock", "its cure"},
-		"disk":               {problem("disk"), "disk", "its cure"},
-		"a small disk":       {func(_ *wire.RunPlan, n *Told) { n.Status.Spool.FreeBytes = 15e6 }, "disk", "room for 15 MB of records, a trial may take"},
-		"battery alarm":      {problem("battery"), "battery", "its cure"},
-		"a short battery":    {func(_ *wire.RunPlan, n *Told) { n.Status.Machine.BatteryLeftS = new(1800.0) }, "battery", "80 % last 0 h 30 min, the campaign takes 1 h 00 min"},
-		"too hot":            {problem("temperature"), "temperature", "its cure"},
-		"no link of its own": {func(p *wire.RunPlan, n *Told) { p.Control, n.Entry.Address = wire.ControlOwn, "10.77.0.1:7443" }, "control", "is on the mesh"},
-		"no control device":  {func(p *wire.RunPlan, n *Told) { p.Control, n.Status.ControlInterface = wire.ControlOwn, "" }, "control", "no control interface"},
-		"what is new":        {problem("antenna"), "antenna", "its cure"},
+		"no radio": {func(_ *wire.RunPlan, n *Told) {
+			n.Status.Radio = nil
+		}, "radio", "wlan0 is not a Wi-Fi interface"},
+		"not ours to set": {func(_ *wire.RunPlan, n *Told) {
+			n.Status.Radio.Driver, n.Status.Radio.Mode = "theirs", "mesh"
+		}, "radio", "in mode mesh"},
+		"forbidden channel": {func(_ *wire.RunPlan, n *Told) { n.Status.Radio.Channels = []int{1, 11} }, "regulatory",
+			"channel 6 in domain DE, only on [1 11]"},
+		"another network": {func(_ *wire.RunPlan, n *Told) { n.Status.AllowedPrefixes = []string{"10.78.0.0/16"} },
+			"address", "10.77.0.1/24, is outside what its agent may set: 10.78.0.0/16"},
+		"a wider network": {func(_ *wire.RunPlan, n *Told) { n.Status.AllowedPrefixes = []string{"10.77.0.0/25"} },
+			"address", "outside"},
+		"no access point": {func(p *wire.RunPlan, n *Told) {
+			infrastructure(p, "car")
+			n.Status.Radio.Modes = []string{"ap"}
+		}, "radio", "no wpa_supplicant"},
+		"no station": {func(p *wire.RunPlan, n *Told) {
+			infrastructure(p, "road")
+			n.Status.Radio.Modes = []string{"ap"}
+		}, "radio", "no mode managed, only ap"},
+		"no daemon": {func(_ *wire.RunPlan, n *Told) {
+			delete(n.Status.Tools, "babeld")
+		}, "routing", "no babeld"},
+		"no such variant": {func(p *wire.RunPlan, _ *Told) {
+			p.Trials[0].TCP.Variant = "vegas"
+		}, "tcp", `"vegas" is not available`},
+		"gpsd":       {problem("gps"), "gps", "its cure"},
+		"a flat fix": {func(_ *wire.RunPlan, n *Told) { n.Status.GPS.Mode = 2 }, "gps", "wants a 3-D one"},
+		"an old fix": {func(_ *wire.RunPlan, n *Told) {
+			n.Status.GPS.FixAgeMs = new(4000.0)
+		}, "gps", "view of the sky"},
+		"too slow a GPS": {func(_ *wire.RunPlan, n *Told) {
+			n.Status.GPSRateHz = new(0.5)
+		}, "gps_rate", "up to 2000 ms old, the limit is 1500"},
+		"a slow link": {func(_ *wire.RunPlan, n *Told) {
+			n.Clock.UncertaintyNs = 30e6
+		}, "clock", "± 30 ms, the limit is 20 ms"},
+		"no clock": {func(_ *wire.RunPlan, n *Told) { n.Clock, n.ClockErr = nil, errors.New("cut") }, "reach",
+			"cut"},
+		"wall clock ahead": {func(_ *wire.RunPlan, n *Told) {
+			n.Clock.WallOffsetNs = (wallLimit + time.Second).Nanoseconds()
+		}, "wall_clock", "1m1s off the controller's, the limit is 1m0s"},
+		"wall clock of 1970": {func(_ *wire.RunPlan, n *Told) {
+			n.Clock.WallOffsetNs = -(56 * 365 * 24 * time.Hour).Nanoseconds()
+		}, "wall_clock", "-490560h0m0s off"},
+		"a clock not set": {problem("wall_clock"), "wall_clock", "its cure"},
+		"disk":            {problem("disk"), "disk", "its cure"},
+		"a small disk": {func(_ *wire.RunPlan, n *Told) {
+			n.Status.Spool.FreeBytes = 15e6
+		}, "disk", "room for 15 MB of records, a trial may take"},
+		"battery alarm": {problem("battery"), "battery", "its cure"},
+		"a short battery": {func(_ *wire.RunPlan, n *Told) {
+			n.Status.Machine.BatteryLeftS = new(1800.0)
+		}, "battery", "80 % last 0 h 30 min, the campaign takes 1 h 00 min"},
+		"too hot": {problem("temperature"), "temperature", "its cure"},
+		"no link of its own": {func(p *wire.RunPlan, n *Told) {
+			p.Control, n.Entry.Address = wire.ControlOwn, "10.77.0.1:7443"
+		}, "control", "is on the mesh"},
+		"no control device": {func(p *wire.RunPlan, n *Told) {
+			p.Control, n.Status.ControlInterface = wire.ControlOwn, ""
+		}, "control", "no control interface"},
+		"what is new": {problem("antenna"), "antenna", "its cure"},
 	} {
 		p, n := need(), well()
 		c.spoil(&p, &n)
@@ -149,7 +203,8 @@ func TestEveryNeedCanBeUnmet(t *testing.T) {
 func beside(channel int, channels map[string]int) func(*wire.RunPlan, *Told) {
 	return func(_ *wire.RunPlan, n *Told) {
 		n.Scanned = true
-		n.Status.Interface, n.Status.Radio.Beside = "mesh0", &wire.Beside{Interface: "wlan0", Mode: "managed", Channel: channel, Channels: channels}
+		n.Status.Interface, n.Status.Radio.Beside = "mesh0", &wire.Beside{Interface: "wlan0", Mode: "managed",
+			Channel: channel, Channels: channels}
 	}
 }
 
@@ -165,10 +220,12 @@ func TestAnInterfaceBesideTheMachinesOwn(t *testing.T) {
 		p, n := need(), well()
 		beside(c.channel, map[string]int{"adhoc": c.at})(&p, &n)
 		items := Judge(p, "car", 3600, n)
-		if states, words := told(items, "radio"); len(states) != 1 || states[0] != Met || !strings.Contains(words, "mesh0, made beside wlan0 for the run") {
+		if states, words := told(items, "radio"); len(states) != 1 || states[0] != Met ||
+			!strings.Contains(words, "mesh0, made beside wlan0 for the run") {
 			t.Errorf("%s: radio %v %s", name, states, words)
 		}
-		if states, words := told(items, "channel"); len(states) == 0 || states[0] != c.state || !strings.Contains(words, c.want) {
+		if states, words := told(items, "channel"); len(states) == 0 || states[0] != c.state ||
+			!strings.Contains(words, c.want) {
 			t.Errorf("%s: channel %v %s", name, states, words)
 		}
 	}
@@ -188,7 +245,8 @@ func problem(need string) func(*wire.RunPlan, *Told) {
 
 func TestWhatIsNotNeededIsNoFailure(t *testing.T) {
 	p, n := need(), well()
-	p.Trials[0].SpeedMps, p.Trials[0].Radio.Mode, p.Trials[0].Routing.Protocol, p.Trials[0].Acceptance = nil, "none", "none", wire.Acceptance{}
+	p.Trials[0].SpeedMps, p.Trials[0].Radio.Mode, p.Trials[0].Routing.Protocol, p.Trials[0].Acceptance = nil, "none",
+		"none", wire.Acceptance{}
 	problem("gps")(&p, &n)
 	n.Status.Radio, n.Status.GPSRateHz, n.Status.Machine = nil, nil, nil
 	items := Judge(p, "car", 0, n)
@@ -204,38 +262,49 @@ func TestWhatIsNotNeededIsNoFailure(t *testing.T) {
 	}
 }
 
-// What is told of a node that is well, in words that a person can go by.
+// What is reported about a node that is well, in words that a person can go by.
 func TestWhatIsToldOfANodeThatIsWell(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*wire.RunPlan, *Told)
 		need   string
 		want   string
 	}{
-		"1 Hz": {func(_ *wire.RunPlan, n *Told) { n.Status.GPSRateHz = new(1.0) }, "gps_rate", "1 Hz: a speed stands for up to 1.0 s"},
+		"1 Hz": {func(_ *wire.RunPlan, n *Told) {
+			n.Status.GPSRateHz = new(1.0)
+		}, "gps_rate", "1 Hz: a speed stands for up to 1.0 s"},
 		"chrony and GPS": {func(_ *wire.RunPlan, n *Told) {
-			n.Status.WallClock = &wire.WallClock{GPSOffsetNs: new(int64(-42e6)), GPSUncertaintyNs: new(int64(100e6)), Sync: "synchronised"}
+			n.Status.WallClock = &wire.WallClock{GPSOffsetNs: new(int64(-42e6)), GPSUncertaintyNs: new(int64(100e6)),
+				Sync: "synchronised"}
 		}, "wall_clock", "40ms off the controller's; GPS time is -42ms ± 100ms from it; chrony: synchronised"},
 		"a disk that fills": {func(p *wire.RunPlan, n *Told) {
 			n.Status.Spool.FreeBytes = 44e6
-			p.Trials = append(p.Trials, p.Trials[0], p.Trials[0], p.Trials[0], p.Trials[0], p.Trials[0], p.Trials[0], p.Trials[0])
+			p.Trials = append(p.Trials, p.Trials[0], p.Trials[0], p.Trials[0], p.Trials[0], p.Trials[0], p.Trials[0],
+				p.Trials[0])
 		}, "disk", "alone it can go on for 2 of 8 trials"},
-		"control by mesh": {func(p *wire.RunPlan, n *Told) { p.Control, n.Entry.Address = wire.ControlMesh, "10.77.0.1:7443" }, "control", "silent while measuring"},
-		"emulated":        {func(_ *wire.RunPlan, n *Told) { n.Status.Radio = &wire.Caps{Driver: "medium"} }, "radio", "the emulated field sets it"},
-		"no battery":      {func(_ *wire.RunPlan, n *Told) { n.Status.Machine = nil }, "battery", "it has none"},
-		"on the mains":    {func(_ *wire.RunPlan, n *Told) { n.Status.Machine.BatteryState = "charging" }, "battery", "80 %, charging"},
+		"control by mesh": {func(p *wire.RunPlan, n *Told) {
+			p.Control, n.Entry.Address = wire.ControlMesh, "10.77.0.1:7443"
+		}, "control", "silent while measuring"},
+		"emulated": {func(_ *wire.RunPlan, n *Told) { n.Status.Radio = &wire.Caps{Driver: "medium"} }, "radio",
+			"the emulated field sets it"},
+		"no battery": {func(_ *wire.RunPlan, n *Told) { n.Status.Machine = nil }, "battery", "it has none"},
+		"on the mains": {func(_ *wire.RunPlan, n *Told) { n.Status.Machine.BatteryState = "charging" }, "battery",
+			"80 %, charging"},
 	} {
 		p, n := need(), well()
 		c.change(&p, &n)
-		if states, words := told(Judge(p, "car", 3600, n), c.need); len(states) != 1 || states[0] != Met || !strings.Contains(words, c.want) {
+		if states, words := told(Judge(p, "car", 3600, n), c.need); len(states) != 1 || states[0] != Met ||
+			!strings.Contains(words, c.want) {
 			t.Errorf("%s: %v %s", name, states, words)
 		}
 	}
 }
 
-// A stranger is no node that is out of reach, and a cure is given once.
+// A stranger is not a node that is out of reach, and a cure is given once.
 func TestWhyANodeDidNotAnswer(t *testing.T) {
-	stranger := &fleet.NodeError{Node: "car", Address: "a:1", Doing: "ask status", Err: errors.New("it has another key"), Cure: "see to it", Stranger: true}
-	if p := Unreached(fmt.Errorf("once more: %w", stranger)); p != (wire.Problem{Need: "key", Found: "ask status at a:1: it has another key", Cure: "see to it"}) {
+	stranger := &fleet.NodeError{Node: "car", Address: "a:1", Doing: "ask status",
+		Err: errors.New("it has another key"), Cure: "see to it", Stranger: true}
+	if p := Unreached(fmt.Errorf("once more: %w", stranger)); p !=
+		(wire.Problem{Need: "key", Found: "ask status at a:1: it has another key", Cure: "see to it"}) {
 		t.Errorf("a stranger: %+v", p)
 	}
 	silent := &fleet.NodeError{Node: "car", Address: "a:1", Doing: "ask status", Err: errors.New("nothing")}
@@ -247,7 +316,8 @@ func TestWhyANodeDidNotAnswer(t *testing.T) {
 		t.Errorf("%+v", items)
 	}
 	missing := Nodes(t.Context(), need(), 0, nil)
-	if len(missing) != 2 || missing[0].Node != "car" || missing[1].Node != "road" || missing[0].State != Unmet || !strings.Contains(missing[0].Found, "not in the fleet") {
+	if len(missing) != 2 || missing[0].Node != "car" || missing[1].Node != "road" || missing[0].State != Unmet ||
+		!strings.Contains(missing[0].Found, "not in the fleet") {
 		t.Errorf("%+v", missing)
 	}
 }
@@ -268,10 +338,12 @@ func TestTimeAndRoad(t *testing.T) {
 	if got := states(Given{}); got["time"] != Unknown || got["road"] != Unknown || len(got) != 2 {
 		t.Errorf("nothing given: %v", got)
 	}
-	if got := states(Given{Seconds: e.RoadTotalS + 1, RoadM: e.LongestM + 1}); got["time"] != Met || got["road"] != Met {
+	if got := states(Given{Seconds: e.RoadTotalS + 1, RoadM: e.LongestM + 1}); got["time"] != Met ||
+		got["road"] != Met {
 		t.Errorf("enough: %v", got)
 	}
-	if got := states(Given{Seconds: e.RoadTotalS - 60, RoadM: e.LongestM - 1}); got["time"] != Unmet || got["road"] != Unmet {
+	if got := states(Given{Seconds: e.RoadTotalS - 60, RoadM: e.LongestM - 1}); got["time"] != Unmet ||
+		got["road"] != Unmet {
 		t.Errorf("too little: %v", got)
 	}
 	if items := Campaign(c, Given{}, true); len(items) != 1 || items[0].State != Unneeded {
@@ -289,7 +361,9 @@ func TestOthersOnTheChannelAreNamed(t *testing.T) {
 		{SSID: p.Trials[0].Radio.SSID, BSSID: "02:00:00:00:00:04", Channel: 6},
 	}
 	states, words := told(Judge(p, "car", 3600, n), "channel")
-	if len(states) != 1 || states[0] != Unknown || !strings.Contains(words, `also used by "home" on channel 6 at -71 dBm, "beside" on channel 9`) || strings.Contains(words, "distant") {
+	if len(states) != 1 || states[0] != Unknown ||
+		!strings.Contains(words, `also used by "home" on channel 6 at -71 dBm, "beside" on channel 9`) ||
+		strings.Contains(words, "distant") {
 		t.Errorf("%v %s", states, words)
 	}
 }
@@ -364,11 +438,13 @@ func TestRadiosListenOnDemand(t *testing.T) {
 	if state, words := channel(l); state != Unknown || !strings.Contains(words, "--scan") || len(l.scanned) != 0 {
 		t.Errorf("not asked to: %s %s, listened on %v", state, words, l.scanned)
 	}
-	if state, words := channel(Scanning(l, need())); state != Unknown || !strings.Contains(words, `"home" on channel 6`) || len(l.scanned) != 1 {
+	if state, words := channel(Scanning(l, need())); state != Unknown ||
+		!strings.Contains(words, `"home" on channel 6`) || len(l.scanned) != 1 {
 		t.Errorf("asked to: %s %s, listened on %v", state, words, l.scanned)
 	}
 	l = &listener{Told: well()}
-	if state, words := channel(Scanning(&quietListener{l}, need())); state != Met || !strings.Contains(words, "nobody else") {
+	if state, words := channel(Scanning(&quietListener{l}, need())); state != Met ||
+		!strings.Contains(words, "nobody else") {
 		t.Errorf("alone: %s %s", state, words)
 	}
 	l = &listener{Told: well(), refused: errors.New("wlan0 is down")}
@@ -384,7 +460,7 @@ func (q *quietListener) Status(context.Context) (wire.NodeStatus, error) {
 	return q.listener.Told.Status, nil
 }
 
-// counted sees how many had told of themselves when its clock was compared.
+// counted sees how many had answered when its clock was compared.
 type counted struct {
 	*listener
 	told *atomic.Int32
@@ -402,7 +478,7 @@ func (c *counted) ClockOffset(ctx context.Context, n int) (wire.Clock, error) {
 	return c.listener.ClockOffset(ctx, n)
 }
 
-// What nodes do to tell of themselves would make clocks uncertain.
+// What nodes do to report about themselves would make clocks uncertain.
 func TestClocksAreComparedWhenAllHaveTold(t *testing.T) {
 	var told atomic.Int32
 	plan, nodes := need(), map[string]Node{}
@@ -412,7 +488,7 @@ func TestClocksAreComparedWhenAllHaveTold(t *testing.T) {
 	Nodes(t.Context(), plan, 3600, nodes)
 	for name, n := range nodes {
 		if seen := n.(*counted).seen.Load(); int(seen) != len(nodes) || len(nodes) < 2 {
-			t.Errorf("%s: clock compared when %d of %d had told of themselves", name, seen, len(nodes))
+			t.Errorf("%s: clock compared when %d of %d had answered", name, seen, len(nodes))
 		}
 	}
 }

@@ -19,7 +19,8 @@ func (j *judge) radios() []wire.Radio {
 	var out []wire.Radio
 	for _, t := range j.trials {
 		known := slices.ContainsFunc(out, func(r wire.Radio) bool {
-			return r.ModeAt(j.name) == t.Radio.ModeAt(j.name) && r.Standard == t.Radio.Standard && r.Channel == t.Radio.Channel && fmt.Sprint(orZero(r.RateMbps)) == fmt.Sprint(orZero(t.Radio.RateMbps))
+			return r.ModeAt(j.name) == t.Radio.ModeAt(j.name) && r.Standard == t.Radio.Standard && r.Channel ==
+				t.Radio.Channel && fmt.Sprint(orZero(r.RateMbps)) == fmt.Sprint(orZero(t.Radio.RateMbps))
 		})
 		if t.Radio.Mode != "" && t.Radio.Mode != "none" && !known {
 			out = append(out, t.Radio)
@@ -43,12 +44,15 @@ func (j *judge) radio() {
 	wanted, caps := j.radios(), j.st.Radio
 	switch {
 	case len(wanted) == 0 && j.st.InterfaceUp == nil && caps != nil && caps.Beside != nil:
-		j.unmet("radio", fmt.Sprintf("the plan leaves %s as it is, and it is made beside %s only for a plan that sets its radio", j.st.Interface, caps.Beside.Interface),
-			fmt.Sprintf("say in the campaign which network it joins (`radio`), or name %s as `interface` in the agent's configuration, without `beside`", caps.Beside.Interface))
+		j.unmet("radio", fmt.Sprintf("the plan leaves %s as it is, and it is made beside %s only for a plan that "+
+			"sets its radio", j.st.Interface, caps.Beside.Interface),
+			fmt.Sprintf("say in the campaign which network it joins (`radio`), or name %s as `interface` in the "+
+				"agent's configuration, without `phy_of`", caps.Beside.Interface))
 	case len(wanted) == 0:
 		j.put("radio", Unneeded, "the plan leaves "+j.st.Interface+" as it is", "")
 	case caps == nil:
-		j.unmet("radio", j.st.Interface+" is no radio that tells of itself", "correct `interface` in the agent's configuration, or say `radio: {mode: none}` in the campaign")
+		j.unmet("radio", j.st.Interface+" is not a Wi-Fi interface", "correct `interface` in the agent's "+
+			"configuration, or say `radio: {mode: none}` in the campaign")
 	case caps.Driver == emulated:
 		j.met("radio", "the emulated field sets it")
 	default:
@@ -63,20 +67,26 @@ func (j *judge) realRadio(wanted []wire.Radio, caps wire.Caps) {
 		switch {
 		case caps.Driver == settable && len(caps.Modes) > 0 && !slices.Contains(caps.Modes, mode):
 			fine = false
-			j.unmet("radio", fmt.Sprintf("its driver has no mode %s, only %s", mode, strings.Join(caps.Modes, ", ")), "take another radio, or another mode in the campaign (`infrastructure` is for radios that can be an access point or a station only)")
+			j.unmet("radio", fmt.Sprintf("its driver has no mode %s, only %s", mode, strings.Join(caps.Modes, ", ")),
+				"take another radio, or another mode in the campaign (`infrastructure` is for radios that can be an "+
+					"access point or a station only)")
 		case caps.Beside != nil && caps.Beside.Channels[mode] == 0:
 			fine = false
 			found, cure := cannotBeBeside(mode, caps)
 			j.unmet("radio", found, cure)
 		case caps.Driver != settable && caps.Mode != "" && caps.Mode != mode:
 			fine = false
-			j.unmet("radio", fmt.Sprintf("it is in mode %s, and the agent cannot set it", caps.Mode), "set it to "+mode+" by what serves its feedback socket")
+			j.unmet("radio", fmt.Sprintf("it is in mode %s, and the agent cannot set it", caps.Mode),
+				"set it to "+mode+" by what serves its feedback socket")
 		case caps.Driver == settable && mode == "ap" && j.st.Tools["wpa_supplicant"] == "":
 			fine = false
-			j.unmet("radio", "there is no wpa_supplicant, which makes it an access point", "install it (apt-get install wpasupplicant), name its place as `binaries`, or choose another radio.access_point in the campaign")
+			j.unmet("radio", "there is no wpa_supplicant, which makes it an access point",
+				"install it (apt-get install wpasupplicant), name its place as `binaries`, or choose another "+
+					"radio.access_point in the campaign")
 		case r.RateMbps != nil && len(caps.RatesMbps) > 0 && !slices.Contains(caps.RatesMbps, *r.RateMbps):
 			fine = false
-			j.unmet("radio", fmt.Sprintf("it has no rate of %g Mbit/s", *r.RateMbps), fmt.Sprintf("choose one of %v, or leave rate_mbps out", caps.RatesMbps))
+			j.unmet("radio", fmt.Sprintf("it has no rate of %g Mbit/s", *r.RateMbps),
+				fmt.Sprintf("choose one of %v, or leave rate_mbps out", caps.RatesMbps))
 		}
 	}
 	if fine && caps.Beside != nil {
@@ -89,7 +99,8 @@ func (j *judge) realRadio(wanted []wire.Radio, caps wire.Caps) {
 // cannotBeBeside says why the radio cannot be in a mode while it is the machine's own too.
 func cannotBeBeside(mode string, caps wire.Caps) (found, cure string) {
 	own := caps.Beside
-	cure = fmt.Sprintf("name %s itself as `interface` in the agent's configuration, without `beside`: it leaves its own network for the run; or give the node a second radio", own.Interface)
+	cure = fmt.Sprintf("name %s itself as `interface` in the agent's configuration, without `phy_of`: it leaves its "+
+		"own network for the run; or give the node a second radio", own.Interface)
 	for _, instead := range []string{"adhoc", "mesh"} {
 		if own.Channels[instead] > 0 {
 			cure += "; or plan mode " + instead
@@ -99,8 +110,8 @@ func cannotBeBeside(mode string, caps wire.Caps) (found, cure string) {
 		mode, own.Interface, own.Mode, orWord(strings.Join(caps.Combinations, "; "), "one interface only")), cure
 }
 
-// besides tells what the machine's own network does to the plan's channels, where
-// the radio is in both at once; true when it cannot be.
+// besides reports what the machine's own network does to the plan's channels,
+// where the radio is in both at once; true when it cannot be.
 func (j *judge) besides(wanted []wire.Radio, caps wire.Caps) (cannot bool) {
 	own := caps.Beside
 	if own == nil || own.Channel == 0 {
@@ -110,13 +121,18 @@ func (j *judge) besides(wanted []wire.Radio, caps wire.Caps) (cannot bool) {
 	for _, r := range wanted {
 		switch {
 		case own.Channel == r.Channel:
-			j.put("channel", Unknown, fmt.Sprintf("%s is in its own network on channel %d too: what that sends is in the same air", own.Interface, own.Channel), leave+"; or let little go over it")
+			j.put("channel", Unknown, fmt.Sprintf("%s is in its own network on channel %d too: what that sends is in "+
+				"the same air", own.Interface, own.Channel), leave+"; or let little go over it")
 		case own.Channels[r.ModeAt(j.name)] == 1:
 			cannot = true
-			j.unmet("channel", fmt.Sprintf("%s is in its own network on channel %d, the plan wants channel %d, and the radio can be on one channel only", own.Interface, own.Channel, r.Channel),
-				fmt.Sprintf("set that network's access point to channel %d, or plan channel %d; or %s", r.Channel, own.Channel, leave))
+			j.unmet("channel", fmt.Sprintf("%s is in its own network on channel %d, the plan wants channel %d, and "+
+				"the radio can be on one channel only", own.Interface, own.Channel, r.Channel),
+				fmt.Sprintf("set that network's access point to channel %d, or plan channel %d; or %s", r.Channel,
+					own.Channel, leave))
 		case own.Channels[r.ModeAt(j.name)] > 1:
-			j.put("channel", Unknown, fmt.Sprintf("%s is in its own network on channel %d, the plan wants channel %d: the radio shares its time between the two, and hears nothing of the one while it is on the other", own.Interface, own.Channel, r.Channel),
+			j.put("channel", Unknown, fmt.Sprintf("%s is in its own network on channel %d, the plan wants channel "+
+				"%d: the radio shares its time between the two, and hears nothing of the one while it is on the other",
+				own.Interface, own.Channel, r.Channel),
 				leave+fmt.Sprintf("; or set its access point to channel %d", r.Channel))
 		}
 	}
@@ -138,7 +154,8 @@ func (j *judge) channel() {
 	}
 	for _, r := range wanted {
 		if len(caps.Channels) > 0 && !slices.Contains(caps.Channels, r.Channel) {
-			j.unmet("regulatory", fmt.Sprintf("no network may be begun on channel %d in domain %s, only on %v", r.Channel, orWord(caps.Country, "unknown"), caps.Channels),
+			j.unmet("regulatory", fmt.Sprintf("no network may be begun on channel %d in domain %s, only on %v",
+				r.Channel, orWord(caps.Country, "unknown"), caps.Channels),
 				"set the country where the radio is (iw reg set), if it is wrong; else choose one of these channels")
 		} else {
 			j.met("regulatory", "domain %s has channel %d", orWord(caps.Country, "unknown"), r.Channel)
@@ -148,7 +165,8 @@ func (j *judge) channel() {
 		return
 	}
 	if others := heardOn(wanted, *caps); others != "" {
-		j.put("channel", Unknown, "also used by "+others, "choose a channel that nobody else uses, or a place farther from them; what they cost is not known")
+		j.put("channel", Unknown, "also used by "+others, "choose a channel that nobody else uses, or a place "+
+			"farther from them; what they cost is not known")
 		return
 	}
 	switch {
@@ -158,7 +176,8 @@ func (j *judge) channel() {
 		p := Unreached(j.told.ScanErr)
 		j.put("channel", Unknown, "it could not be scanned: "+p.Found, p.Cure)
 	default:
-		j.put("channel", Unknown, "nobody else was heard lately, and nobody may have looked", "have the nodes listen: `fieldmesh preflight --scan` with the same file")
+		j.put("channel", Unknown, "nobody else was heard lately, and nobody may have looked",
+			"have the nodes listen: `fieldmesh preflight --scan` with the same file")
 	}
 }
 

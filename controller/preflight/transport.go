@@ -43,7 +43,8 @@ func transportProblems(t wire.TCP, st wire.NodeStatus) []wire.Problem {
 	for _, need := range transportNeeds(t) {
 		at := slices.IndexFunc(st.Host.TCP, func(a wire.Ability) bool { return a.Feature == need })
 		if at < 0 && !strings.HasPrefix(need, "variant ") {
-			out = append(out, wire.Problem{Need: "tcp", Found: need + " is not known to the node's agent", Cure: "install this version's agent there, or leave tcp." + need + " out"})
+			out = append(out, wire.Problem{Need: "tcp", Found: need + " is not known to the node's agent",
+				Cure: "install this version's agent there, or leave tcp." + need + " out"})
 			continue
 		}
 		if at < 0 {
@@ -51,14 +52,16 @@ func transportProblems(t wire.TCP, st wire.NodeStatus) []wire.Problem {
 			continue
 		}
 		if a := st.Host.TCP[at]; a.How == "none" {
-			out = append(out, wire.Problem{Need: "tcp", Found: fmt.Sprintf("%s cannot be had: %s", need, a.Reason), Cure: cureOf(a)})
+			out = append(out, wire.Problem{Need: "tcp", Found: fmt.Sprintf("%s cannot be had: %s", need, a.Reason),
+				Cure: cureOf(a)})
 		}
 	}
 	return out
 }
 
 func notOffered(variant string, have []string) wire.Problem {
-	return wire.Problem{Need: "tcp", Found: fmt.Sprintf("congestion control %q is not available, only %s", variant, strings.Join(have, ", ")),
+	return wire.Problem{Need: "tcp", Found: fmt.Sprintf("congestion control %q is not available, only %s", variant,
+		strings.Join(have, ", ")),
 		Cure: "load its kernel module on the node, or choose another variant"}
 }
 

@@ -9,8 +9,10 @@ import (
 
 func TestTransportProblems(t *testing.T) {
 	told := wire.NodeStatus{Congestion: []string{"reno", "cubic"}, Host: wire.HostStatus{TCP: []wire.Ability{
-		{Feature: "variant reno", How: "native"}, {Feature: "variant sack", How: "native"}, {Feature: "variant tahoe", How: "bpf"},
-		{Feature: "variant reno, classic", How: "none", Reason: "the kernel does not describe its own types", Needs: "a kernel with BTF"},
+		{Feature: "variant reno", How: "native"}, {Feature: "variant sack", How: "native"},
+		{Feature: "variant tahoe", How: "bpf"},
+		{Feature: "variant reno, classic", How: "none", Reason: "the kernel does not describe its own types",
+			Needs: "a kernel with BTF"},
 		{Feature: "variant reference", How: "none", Reason: "it is not there", Needs: "a rehearsal"},
 		{Feature: "fixed_rto", How: "none", Reason: "this is Linux 6.1", Needs: "Linux 6.15"},
 		{Feature: "rto_min_ms", How: "none", Reason: "there is no such sysctl", Needs: "Linux 6.11"},
@@ -21,17 +23,25 @@ func TestTransportProblems(t *testing.T) {
 		status wire.NodeStatus
 		want   []string // in the one problem; nil: none
 	}{
-		"native":                     {wire.TCP{Variant: "reno"}, told, nil},
-		"by program":                 {wire.TCP{Variant: "tahoe", Classic: true}, told, nil},
-		"sack, by name":              {wire.TCP{Variant: "sack"}, told, nil},
-		"classic needs the program":  {wire.TCP{Variant: "reno", Classic: true}, told, []string{"describe its own types", "BTF"}},
-		"fixed rto":                  {wire.TCP{Variant: "reno", FixedRTO: true}, told, []string{"this is Linux 6.1", "Linux 6.15"}},
-		"least rto":                  {wire.TCP{Variant: "reno", RTOMinMs: new(500)}, told, []string{"no such sysctl", "Linux 6.11"}},
-		"an older agent, least rto":  {wire.TCP{Variant: "reno", RTOMinMs: new(500)}, wire.NodeStatus{Host: wire.HostStatus{TCP: told.Host.TCP[:1]}}, []string{"rto_min_ms is not known", "leave tcp.rto_min_ms out"}},
-		"unknown to the node":        {wire.TCP{Variant: "vegas"}, told, []string{`"vegas" is not available`, "reno, cubic", "module"}},
-		"an older agent, its own":    {wire.TCP{Variant: "cubic"}, silent, nil},
-		"an older agent, a program":  {wire.TCP{Variant: "tahoe"}, silent, []string{`"tahoe" is not available`}},
-		"reference outside of field": {wire.TCP{Variant: "reference"}, wire.NodeStatus{Host: wire.HostStatus{TCP: []wire.Ability{{Feature: "variant reference", How: "none", Needs: "a rehearsal"}, {Feature: "fixed_rto", How: "bpf"}}}}, []string{"a rehearsal"}},
+		"native":        {wire.TCP{Variant: "reno"}, told, nil},
+		"by program":    {wire.TCP{Variant: "tahoe", Classic: true}, told, nil},
+		"sack, by name": {wire.TCP{Variant: "sack"}, told, nil},
+		"classic needs the program": {wire.TCP{Variant: "reno", Classic: true}, told,
+			[]string{"describe its own types", "BTF"}},
+		"fixed rto": {wire.TCP{Variant: "reno", FixedRTO: true}, told,
+			[]string{"this is Linux 6.1", "Linux 6.15"}},
+		"least rto": {wire.TCP{Variant: "reno", RTOMinMs: new(500)}, told,
+			[]string{"no such sysctl", "Linux 6.11"}},
+		"an older agent, least rto": {wire.TCP{Variant: "reno", RTOMinMs: new(500)},
+			wire.NodeStatus{Host: wire.HostStatus{TCP: told.Host.TCP[:1]}}, []string{"rto_min_ms is not known",
+				"leave tcp.rto_min_ms out"}},
+		"unknown to the node": {wire.TCP{Variant: "vegas"}, told, []string{`"vegas" is not available`,
+			"reno, cubic", "module"}},
+		"an older agent, its own":   {wire.TCP{Variant: "cubic"}, silent, nil},
+		"an older agent, a program": {wire.TCP{Variant: "tahoe"}, silent, []string{`"tahoe" is not available`}},
+		"reference outside of field": {wire.TCP{Variant: "reference"},
+			wire.NodeStatus{Host: wire.HostStatus{TCP: []wire.Ability{{Feature: "variant reference", How: "none",
+				Needs: "a rehearsal"}, {Feature: "fixed_rto", How: "bpf"}}}}, []string{"a rehearsal"}},
 	} {
 		got := transportProblems(c.tcp, c.status)
 		if (len(got) == 1) != (c.want != nil) || len(got) > 1 {

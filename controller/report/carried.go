@@ -31,15 +31,18 @@ func carried(d *data, c *comparison) carriedView {
 	relative, from := speedScale(c.results)
 	switch {
 	case amounts == nil:
-		v.Missing = append(v.Missing, "How well the nodes' clocks were aligned was not measured in every trial: its part is not known.")
+		v.Missing = append(v.Missing, "How well the nodes' clocks were aligned was not measured in every trial: its "+
+			"part is not known.")
 	default:
-		v.Clock = fmt.Sprintf("The clocks' alignment (at worst %.2g ms) moves a window's edges: of each trial at most what it received in that time.", worstMs)
+		v.Clock = fmt.Sprintf("The clocks' alignment (at worst %.2g ms) moves a window's edges: of each trial at "+
+			"most what it received in that time.", worstMs)
 	}
 	switch {
 	case relative == nil:
 		v.Missing = append(v.Missing, "The car's receiver did not say how sure its speed was: its part is not known.")
 	default:
-		v.Speed = fmt.Sprintf("By its own account the car's receiver was sure of its speed to %s on average. If all of that were one wrong scale, every slope would be off by as much.", from)
+		v.Speed = fmt.Sprintf("By its own account the car's receiver was sure of its speed to %s on average. If all "+
+			"of that were one wrong scale, every slope would be off by as much.", from)
 	}
 	for _, e := range append(slices.Clone(c.Rows), c.Slopes...) {
 		if e.Term == design.Mean || e.Low == nil {
@@ -63,7 +66,7 @@ func carried(d *data, c *comparison) carriedView {
 	return v
 }
 
-// perSpeed tells whether a term is told per m/s.
+// perSpeed reports whether a term is told per m/s.
 func perSpeed(term string) bool {
 	return term == design.Speed || term == design.Interaction || len(term) > 5 && term[:5] == "slope"
 }
@@ -121,7 +124,9 @@ func measuredSpeed(d *data, c *comparison) string {
 	if e == nil || e.Low == nil {
 		return ""
 	}
-	return fmt.Sprintf("With the measured mean speed of each window in the place of the target, the slope is %s %s per m/s (%s to %s). The target was set before the trial, so that a car beside it adds noise and does not flatten the slope (Berkson's error, not the classical one).",
+	return fmt.Sprintf("With the measured mean speed of each window in the place of the target, the slope is %s %s "+
+		"per m/s (%s to %s). The target was set before the trial, so that a car beside it adds noise and does not "+
+		"flatten the slope (Berkson's error, not the classical one).",
 		signed(e.Value), c.Unit, signed(*e.Low), signed(*e.High))
 }
 
@@ -147,10 +152,13 @@ func atEqualDistance(d *data, c *comparison) string {
 	for i := range distance {
 		distance[i] -= sum / float64(len(c.results))
 	}
-	held := append(slices.Clone(c.Terms.List), stats.Term{Name: "distance", Columns: []stats.Column{{Label: "per m", Values: distance}}})
+	held := append(slices.Clone(c.Terms.List),
+		stats.Term{Name: "distance", Columns: []stats.Column{{Label: "per m", Values: distance}}})
 	inflation := stats.Inflation(held, design.Speed, "distance")
 	if inflation > mostInflation {
-		return fmt.Sprintf("Speed and distance cannot be separated in this run: on course %s they went together, and holding the distance would inflate the variance of the slope %s-fold (up to %d is given). What is printed for speed is the effect of both.",
+		return fmt.Sprintf("Speed and distance cannot be separated in this run: on course %s they went together, and "+
+			"holding the distance would inflate the variance of the slope %s-fold (up to %d is given). What is "+
+			"printed for speed is the effect of both.",
 			quoted(d.courses()), folds(inflation), mostInflation)
 	}
 	f, err := d.model(c.results, held).Fit()
@@ -161,8 +169,11 @@ func atEqualDistance(d *data, c *comparison) string {
 	if speed == nil || far == nil || speed.Low == nil || far.Low == nil {
 		return "Speed and distance could not be separated: too few trials."
 	}
-	text := fmt.Sprintf("With the mean distance held, each m/s faster makes %s %s (%s interval %s to %s); each metre farther makes %s (%s to %s). The variance of the slope is %s-fold what it would be if speed and distance had nothing to do with each other.",
-		signed(speed.Value), c.Unit, percent(c.Level), signed(*speed.Low), signed(*speed.High), signed(far.Value), signed(*far.Low), signed(*far.High), folds(inflation))
+	text := fmt.Sprintf("With the mean distance held, each m/s faster makes %s %s (%s interval %s to %s); each metre "+
+		"farther makes %s (%s to %s). The variance of the slope is %s-fold what it would be if speed and distance "+
+		"had nothing to do with each other.",
+		signed(speed.Value), c.Unit, percent(c.Level), signed(*speed.Low), signed(*speed.High), signed(far.Value),
+		signed(*far.Low), signed(*far.High), folds(inflation))
 	if slices.Equal(d.courses(), []string{"segment"}) {
 		text += " The course itself separates them: every speed was driven over the same stretch."
 	}

@@ -56,7 +56,8 @@ func viewComparison(d *data) (any, error) {
 }
 
 func rowOf(e answer) estimateRow {
-	r := estimateRow{Term: e.Term, Label: e.Label, Value: signed(e.Value), SE: "—", DF: "—", Interval: "none", P: "—", Holm: probability(e.Holm)}
+	r := estimateRow{Term: e.Term, Label: e.Label, Value: signed(e.Value), SE: "—", DF: "—", Interval: "none", P: "—",
+		Holm: probability(e.Holm)}
 	if e.SE != nil {
 		r.SE = fmt.Sprintf("%.3g", *e.SE)
 	}
@@ -81,7 +82,8 @@ func speedInWords(t design.Terms) string {
 	case !t.Has(design.Speed):
 		return fmt.Sprintf("Every trial's target was %.3g m/s, so speed is in no term.", *t.SpeedMps)
 	}
-	return fmt.Sprintf("Speed is the target, centred at its mean of %.3g m/s, so that section and mean are told there.", *t.SpeedMps)
+	return fmt.Sprintf("Speed is the target, centred at its mean of %.3g m/s, so that section and mean are told there.",
+		*t.SpeedMps)
 }
 
 // sessionsInWords says what the model made of the sessions.
@@ -90,13 +92,16 @@ func sessionsInWords(f stats.Fit, unit string) string {
 	case stats.GroupsOne:
 		return "All of it is one session: what varies from session to session is in no interval here."
 	case stats.GroupsInside:
-		return fmt.Sprintf("The %d sessions differ only as blocks and the other terms do, which take them out.", f.GroupCount)
+		return fmt.Sprintf("The %d sessions differ only as blocks and the other terms do, which take them out.",
+			f.GroupCount)
 	case stats.GroupsFixed:
-		return fmt.Sprintf("The %d sessions are too few to know how much sessions vary, so each has an effect of its own.", f.GroupCount)
+		return fmt.Sprintf("The %d sessions are too few to know how much sessions vary, so each has an effect of "+
+			"its own.", f.GroupCount)
 	case stats.GroupsNoise:
 		return noiseInWords(f)
 	}
-	return fmt.Sprintf("The %d sessions are a random effect (standard deviation %.3g %s), by restricted maximum likelihood; degrees of freedom are Satterthwaite's.",
+	return fmt.Sprintf("The %d sessions are a random effect (standard deviation %.3g %s), by restricted maximum "+
+		"likelihood; degrees of freedom are Satterthwaite's.",
 		f.GroupCount, *f.GroupSD, unit)
 }
 
@@ -110,6 +115,8 @@ func (c *comparison) meanUnjudged() string {
 
 // noiseInWords explains how the model treats sessions of about one trial each.
 func noiseInWords(f stats.Fit) string {
-	return fmt.Sprintf("There are %d sessions for %d trials, and sessions of one trial cannot be told from noise between trials: both are in the residual, by least squares. "+
-		"Where trials of one session count together in an estimate, its interval is as wide as it would have to be if sessions were all that varies.", f.GroupCount, f.N)
+	return fmt.Sprintf("There are %d sessions for %d trials, and sessions of one trial cannot be separated from "+
+		"noise between trials: both are in the residual, by least squares. "+
+		"Where trials of one session count together in an estimate, its interval is as wide as it would have to be "+
+		"if sessions were all that varies.", f.GroupCount, f.N)
 }

@@ -50,7 +50,8 @@ func placebos() []placebo {
 	const swapped, whole = "velocity.yaml", "velocity-powered.yaml"
 	return []placebo{
 		{"crossed, trial by trial", swapped, []string{"\nfactors:\n", crossing, allSpeeds, "levels: [2.8, 8.3]"}, 0, 0},
-		{"crossed, one speed", swapped, []string{"\nfactors:\n", crossing, allSpeeds, "levels: [5.6]", "repetitions: 2", "repetitions: 4"}, 0, 0},
+		{"crossed, one speed", swapped, []string{"\nfactors:\n", crossing, allSpeeds, "levels: [5.6]", "repetitions: 2",
+			"repetitions: 4"}, 0, 0},
 		{"swapped", swapped, nil, 0, 0},
 		{"swapped, over days", swapped, []string{"repetitions: 2", "repetitions: 6"}, 9, 0},
 		{"whole-plot", whole, nil, 0, 0},
@@ -62,7 +63,8 @@ func placebos() []placebo {
 		{"three sections, three repetitions", swapped, []string{allSpeeds, "levels: [2.8, 8.3]", "repetitions: 2", "repetitions: 3",
 			lastSection, lastSection + "      C: {sender: car, receiver: roadside}\n"}, 0, 0},
 		{"swapped, a fifth lost", swapped, nil, 0, 0.2},
-		{"crossed, a fifth lost", swapped, []string{"\nfactors:\n", crossing, allSpeeds, "levels: [2.8, 5.6, 8.3]"}, 0, 0.2},
+		{"crossed, a fifth lost", swapped, []string{"\nfactors:\n", crossing, allSpeeds, "levels: [2.8, 5.6, 8.3]"}, 0,
+			0.2},
 	}
 }
 

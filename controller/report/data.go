@@ -128,7 +128,7 @@ func campaignOf(info archive.RunInfo) *plan.Campaign {
 	if info.Scale != nil {
 		scale = info.Scale.Name
 	}
-	c, err := plan.ParseAt("campaign.yaml", info.CampaignRaw, scale)
+	c, err := plan.ParseArchived("campaign.yaml", info.CampaignRaw, scale)
 	if err != nil {
 		return nil
 	}
@@ -212,7 +212,8 @@ func (d *data) add(r *reading) {
 			at.node[one.Node] = *b
 		case *wire.Event:
 			if b.Level != "info" && len(d.warnings) < maxWarnings {
-				d.warnings = append(d.warnings, fmt.Sprintf("trial %d, attempt %d, %s: %s", at.TrialKey.Trial, at.Attempt, one.Node, b.Text))
+				d.warnings = append(d.warnings, fmt.Sprintf("trial %d, attempt %d, %s: %s", at.TrialKey.Trial,
+					at.Attempt, one.Node, b.Text))
 			}
 		}
 	}
@@ -229,7 +230,7 @@ func (a *attempt) gps(records []wire.Record) {
 			continue
 		}
 		if a.began.IsZero() && b.TimeUTC != "" {
-			a.began, _ = time.Parse(time.RFC3339Nano, b.TimeUTC) // gpsd's form; anything else is no time
+			a.began, _ = time.Parse(time.RFC3339Nano, b.TimeUTC) // gpsd's form; anything else is not a time
 		}
 		if r.Node == a.Trial.Car && b.SpeedErrMps != nil {
 			sum, n = sum+*b.SpeedErrMps, n+1

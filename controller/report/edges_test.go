@@ -55,7 +55,8 @@ func TestACrossedPlanTrialByTrialFindsTheWeakUnit(t *testing.T) {
 		if !regexp.MustCompile(`By the unit that sends \(laptop-2 − laptop-1\): 1\.[01]\d* MB less \(95 % interval −1\.`).MatchString(page) {
 			t.Errorf("seed %d: the weak unit is not found", seed)
 		}
-		how := map[uint64]string{4: "8 sessions are too few to know", 5: "12 sessions are a random effect", 8: "There are 14 sessions for 16 trials, and sessions of one trial cannot be told from noise"}
+		how := map[uint64]string{4: "8 sessions are too few to know", 5: "12 sessions are a random effect",
+			8: "There are 14 sessions for 16 trials, and sessions of one trial cannot be separated from noise"}
 		has(t, page, how[seed])
 		hasNot(t, page, "Residual degrees of freedom: 0", "too few to tell it from")
 	}
@@ -64,7 +65,8 @@ func TestACrossedPlanTrialByTrialFindsTheWeakUnit(t *testing.T) {
 // One speed is told as it was, and is in no term.
 func TestOneSpeedIsToldAsItWas(t *testing.T) {
 	page := html.UnescapeString(written(t, synthetic.Options{Seed: 4, Speeds: []float64{5.6}, Repetitions: 6}))
-	has(t, page, "together with all that changed with the section), at 5.6 m/s:", "Every trial's target was 5.6 m/s, so speed is in no term.")
+	has(t, page, "together with all that changed with the section), at 5.6 m/s:", "Every trial's target was 5.6 m/s, "+
+		"so speed is in no term.")
 	hasNot(t, page, "mean speed of", " 0 m/s", "straight line in speed")
 }
 
@@ -81,12 +83,14 @@ func TestTheMeanIsThatOfAllBlocks(t *testing.T) {
 // Trials of which none had a connection show no spread: there is no interval, of
 // no width either.
 func TestNoSpreadGivesNoInterval(t *testing.T) {
-	page := written(t, synthetic.Options{Seed: 4, Speeds: []float64{2.8, 5.6}, Repetitions: 3, Mishap: func(_ wire.Trial, _ int, c *synthetic.Conditions) {
-		c.NoConnection, c.MB = true, 0
-	}})
+	page := written(t, synthetic.Options{Seed: 4, Speeds: []float64{2.8, 5.6}, Repetitions: 3,
+		Mishap: func(_ wire.Trial, _ int, c *synthetic.Conditions) {
+			c.NoConnection, c.MB = true, 0
+		}})
 	has(t, page, "These trials cannot tell: all 12 accepted trials gave the same 0 MB.", "no interval: all alike")
 	hasNot(t, page, "+0 to +0", "0.00 to 0.00", "Anything within that interval")
-	if head := heads(t, page); !strings.Contains(head, "These trials cannot tell: all 12 accepted trials gave the same 0 MB.") || !strings.Contains(head, "n = 12 trials.") {
+	if head := heads(t, page); !strings.Contains(head, "These trials cannot tell: all 12 accepted trials gave the "+
+		"same 0 MB.") || !strings.Contains(head, "n = 12 trials.") {
 		t.Errorf("the head does not say that the trials cannot tell: %s", head)
 	}
 }
@@ -111,7 +115,8 @@ func TestTheHeadAnswersWhatIsAsked(t *testing.T) {
 // Where speed acts differently in the sections the head gives each its slope.
 func TestTheHeadTellsSlopesThatDiffer(t *testing.T) {
 	page := written(t, synthetic.Options{Seed: 9, Speeds: []float64{2.8, 8.3, 13.9}, Repetitions: 2})
-	for _, begins := range []string{"For each m/s faster, over both sections:", "In section A, for each m/s faster:", "In section B, for each m/s faster:"} {
+	for _, begins := range []string{"For each m/s faster, over both sections:", "In section A, for each m/s faster:",
+		"In section B, for each m/s faster:"} {
 		if head := heads(t, page); !regexp.MustCompile(`(?m)^` + begins + `.* n = 12 trials\.$`).MatchString(head) {
 			t.Errorf("the head does not say %q: %s", begins, head)
 		}

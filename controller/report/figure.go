@@ -16,7 +16,8 @@ type style struct {
 }
 
 var styles = []style{
-	{"#0072b2", "circle"}, {"#d55e00", "square"}, {"#009e73", "triangle"}, {"#cc79a7", "diamond"}, {"#666666", "circle"},
+	{"#0072b2", "circle"}, {"#d55e00", "square"}, {"#009e73", "triangle"}, {"#cc79a7", "diamond"},
+	{"#666666", "circle"},
 }
 
 func styleOf(i int) style { return styles[i%len(styles)] }
@@ -91,7 +92,8 @@ func (a axis) at(v float64) float64 { return a.from + (a.to-a.from)*v/a.max }
 func (p plot) draw() template.HTML {
 	var b strings.Builder
 	x, y := p.axes()
-	fmt.Fprintf(&b, `<svg class="plot" viewBox="0 0 %g %g" role="img" aria-label="%s">`, plotWidth, plotHeight, esc(p.Title))
+	fmt.Fprintf(&b, `<svg class="plot" viewBox="0 0 %g %g" role="img" aria-label="%s">`, plotWidth, plotHeight,
+		esc(p.Title))
 	drawGrid(&b, x, y)
 	text(&b, "axis", (plotLeft+plotWidth-plotRight)/2, plotHeight-8, "middle", p.XLabel)
 	fmt.Fprintf(&b, `<text class="axis" transform="translate(14 %.1f) rotate(-90)" text-anchor="middle">%s</text>`,
@@ -123,14 +125,17 @@ func (p plot) axes() (x, y axis) {
 
 func drawGrid(b *strings.Builder, x, y axis) {
 	for _, v := range y.ticks {
-		fmt.Fprintf(b, `<line class="grid" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/>`, plotLeft, plotWidth-plotRight, y.at(v), y.at(v))
+		fmt.Fprintf(b, `<line class="grid" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/>`, plotLeft, plotWidth-plotRight,
+			y.at(v), y.at(v))
 		text(b, "tick", plotLeft-7, y.at(v)+4, "end", short(v))
 	}
 	for _, v := range x.ticks {
-		fmt.Fprintf(b, `<line class="grid" x1="%.1f" x2="%.1f" y1="%g" y2="%g"/>`, x.at(v), x.at(v), plotTop, plotHeight-plotBottom)
+		fmt.Fprintf(b, `<line class="grid" x1="%.1f" x2="%.1f" y1="%g" y2="%g"/>`, x.at(v), x.at(v), plotTop,
+			plotHeight-plotBottom)
 		text(b, "tick", x.at(v), plotHeight-plotBottom+17, "middle", short(v))
 	}
-	fmt.Fprintf(b, `<line class="base" x1="%g" x2="%g" y1="%g" y2="%g"/>`, plotLeft, plotWidth-plotRight, plotHeight-plotBottom, plotHeight-plotBottom)
+	fmt.Fprintf(b, `<line class="base" x1="%g" x2="%g" y1="%g" y2="%g"/>`, plotLeft, plotWidth-plotRight,
+		plotHeight-plotBottom, plotHeight-plotBottom)
 }
 
 func drawLine(b *strings.Builder, s series, x, y axis) {
@@ -148,7 +153,8 @@ func drawPoint(b *strings.Builder, st style, pt point, x, y axis) {
 	px, py := x.at(pt.X), y.at(pt.Y)
 	fmt.Fprintf(b, `<g stroke="%s"><title>%s</title>`, st.Colour, esc(pt.Hint))
 	if pt.XLow != nil && pt.XHigh != nil {
-		fmt.Fprintf(b, `<line class="whisker" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`, x.at(*pt.XLow), x.at(*pt.XHigh), py, py)
+		fmt.Fprintf(b, `<line class="whisker" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`, x.at(*pt.XLow),
+			x.at(*pt.XHigh), py, py)
 	}
 	b.WriteString(marker(st, px, py))
 	b.WriteString(`</g>`)
@@ -170,7 +176,8 @@ func marker(st style, x, y float64) string {
 
 // key is a series' sign for a legend.
 func (s series) key() template.HTML {
-	return template.HTML(fmt.Sprintf(`<svg class="key" viewBox="0 0 14 14" aria-hidden="true"><g stroke="%s">%s</g></svg>`,
+	return template.HTML(fmt.Sprintf(
+		`<svg class="key" viewBox="0 0 14 14" aria-hidden="true"><g stroke="%s">%s</g></svg>`,
 		s.Style.Colour, marker(s.Style, 7, 7)))
 }
 
@@ -207,7 +214,8 @@ func (s strip) draw() template.HTML {
 		return stripHeight - 2 - (stripHeight-4)*(v-s.Low)/max(s.High-s.Low, 1e-9)
 	}
 	if s.BandLow != nil && s.BandHigh != nil {
-		fmt.Fprintf(&b, `<rect class="band" x="0" width="%g" y="%.1f" height="%.1f"/>`, stripWidth, y(*s.BandHigh), y(*s.BandLow)-y(*s.BandHigh))
+		fmt.Fprintf(&b, `<rect class="band" x="0" width="%g" y="%.1f" height="%.1f"/>`, stripWidth, y(*s.BandHigh),
+			y(*s.BandLow)-y(*s.BandHigh))
 	}
 	fmt.Fprintf(&b, `<line class="base" x1="0" x2="%g" y1="%g" y2="%g"/>`, stripWidth, stripHeight-1, stripHeight-1)
 	path, pen := strings.Builder{}, "M"

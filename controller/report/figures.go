@@ -73,9 +73,11 @@ func speedFigure(d *data) figureView {
 	for i := range all {
 		all[i].Line = meansBySpeed(d, levels(d.results(), section), i)
 	}
-	f := figureView{Number: 1, Legend: legend(all), Caption: "Throughput of every accepted trial against the car's GPS speed in its window. " +
+	f := figureView{Number: 1, Legend: legend(all), Caption: "Throughput of every accepted trial against the car's " +
+		"GPS speed in its window. " +
 		"Lines join the means at each target speed."}
-	return f.with(plot{Title: "Throughput against speed", XLabel: "mean GPS speed in the window, m/s", YLabel: "throughput, Mbit/s", Series: all},
+	return f.with(plot{Title: "Throughput against speed", XLabel: "mean GPS speed in the window, m/s",
+		YLabel: "throughput, Mbit/s", Series: all},
 		"No accepted trial has a GPS speed.")
 }
 
@@ -113,9 +115,11 @@ func distanceFigure(d *data) figureView {
 		}
 		return p, true
 	})
-	f := figureView{Number: 2, Legend: legend(all), Caption: "The same trials against the distance of the two nodes by GPS: " +
+	f := figureView{Number: 2, Legend: legend(all), Caption: "The same trials against the distance of the two nodes " +
+		"by GPS: " +
 		"the mark is the mean over the window, the bar reaches from where it opened to where it closed."}
-	return f.with(plot{Title: "Throughput against distance", XLabel: "distance of the nodes in the window, m", YLabel: "throughput, Mbit/s", Series: all},
+	return f.with(plot{Title: "Throughput against distance", XLabel: "distance of the nodes in the window, m",
+		YLabel: "throughput, Mbit/s", Series: all},
 		"No accepted trial has a GPS distance: one of the nodes had no fix.")
 }
 

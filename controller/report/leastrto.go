@@ -10,8 +10,8 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// leastRTOs looks whether senders of different variants had different least RTOs,
-// as they read them back, where the plan does not vary them.
+// leastRTOs checks whether senders of different variants had different least
+// RTOs, as they read them back, where the plan does not vary them.
 func leastRTOs(d *data) (*threat, string) {
 	variants := map[string]map[string]bool{} // least RTO → variants that had it
 	routed := map[string]bool{}              // variants of senders with a route that has one of its own

@@ -39,7 +39,8 @@ func TestLeastRTOsThatDifferAreAThreat(t *testing.T) {
 		"all routes'": {[]attempt{routed(sentWith(newreno, "200000"))}, "a route's own", ""},
 	} {
 		threat, clear := leastRTOs(&data{attempts: c.attempts})
-		if (threat != nil) != (c.threat != "") || threat != nil && !strings.Contains(threat.Text, c.threat) || !strings.Contains(clear, c.clear) || (clear == "") != (c.clear == "") {
+		if (threat != nil) != (c.threat != "") || threat != nil && !strings.Contains(threat.Text, c.threat) ||
+			!strings.Contains(clear, c.clear) || (clear == "") != (c.clear == "") {
 			t.Errorf("%s: %+v, %q", name, threat, clear)
 		}
 	}

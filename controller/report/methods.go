@@ -17,7 +17,8 @@ import (
 // from the plan, the records and the model that was fitted.
 func prose(d *data) []string {
 	return slices.DeleteFunc([]string{
-		proseDesign(d), proseTrial(d), proseVerdicts(d), proseAnalysis(d), proseStopping(d), proseCertainty(d), proseSoftware(d),
+		proseDesign(d), proseTrial(d), proseVerdicts(d), proseAnalysis(d), proseStopping(d), proseCertainty(d),
+		proseSoftware(d),
 	}, func(s string) bool { return s == "" })
 }
 
@@ -28,7 +29,8 @@ func proseDesign(d *data) string {
 	}
 	var factors []string
 	for _, name := range factorNames(all) {
-		factors = append(factors, fmt.Sprintf("%s (%s)", name, strings.Join(levels(all, func(a attempt) string { return a.Trial.Factors[name] }), ", ")))
+		factors = append(factors, fmt.Sprintf("%s (%s)", name,
+			strings.Join(levels(all, func(a attempt) string { return a.Trial.Factors[name] }), ", ")))
 	}
 	where := "on a road"
 	switch d.info.Place {
@@ -41,9 +43,11 @@ func proseDesign(d *data) string {
 		where = "on a bench"
 	}
 	blocks := levels(all, func(a attempt) string { return fmt.Sprint(a.Trial.Block) })
-	text := fmt.Sprintf("Campaign %s was driven %s, begun on %s. ", d.info.Campaign, where, d.info.CreatedWall.UTC().Format("2 January 2006"))
+	text := fmt.Sprintf("Campaign %s was driven %s, begun on %s. ", d.info.Campaign, where,
+		d.info.CreatedWall.UTC().Format("2 January 2006"))
 	if len(factors) > 0 {
-		text += fmt.Sprintf("Its %s were planned in %s, each of which holds every combination of %s once. ", count(len(all), "trial"), count(len(blocks), "block"), strings.Join(factors, ", "))
+		text += fmt.Sprintf("Its %s were planned in %s, each of which holds every combination of %s once. ",
+			count(len(all), "trial"), count(len(blocks), "block"), strings.Join(factors, ", "))
 	} else {
 		text += fmt.Sprintf("Its %s were planned in %s. ", count(len(all), "trial"), count(len(blocks), "block"))
 	}
@@ -81,7 +85,8 @@ func order(d *data) string {
 		text += fmt.Sprintf(", in whole plots of %s", strings.Join(c.Design.WholePlots, ", "))
 	}
 	if len(c.Design.Balance) > 0 {
-		text += fmt.Sprintf("; %s was balanced over the repetitions", strings.Join(slices.Sorted(maps.Keys(c.Design.Balance)), ", "))
+		text += fmt.Sprintf("; %s was balanced over the repetitions",
+			strings.Join(slices.Sorted(maps.Keys(c.Design.Balance)), ", "))
 	}
 	return text + ". "
 }
@@ -94,10 +99,15 @@ func proseTrial(d *data) string {
 	of := func(f func(wire.Trial) string) string {
 		return strings.Join(levels(all, func(a attempt) string { return f(a.Trial) }), ", or ")
 	}
-	return fmt.Sprintf("In a trial traffic was %s; TCP %s; routing %s; radio: %s. Course: %s. The initiator opened a window of %s when its gate's conditions held. "+
-		"The response is what the receiver's kernel delivered between the window's edges, unique payload bytes summed over connections; a trial without a connection counts as 0. ",
-		of(trafficText), of(func(t wire.Trial) string { return t.TCP.Variant }), of(func(t wire.Trial) string { return t.Routing.Protocol }),
-		of(func(t wire.Trial) string { return radioText(t.Radio) }), of(func(t wire.Trial) string { return courseText(t.Course) }),
+	return fmt.Sprintf("In a trial traffic was %s; TCP %s; routing %s; radio: %s. Course: %s. The initiator opened a "+
+		"window of %s when its gate's conditions held. "+
+		"The response is what the receiver's kernel delivered between the window's edges, unique payload bytes "+
+		"summed over connections; a trial without a connection counts as 0. ",
+		of(trafficText), of(func(t wire.Trial) string { return t.TCP.Variant }),
+		of(func(t wire.Trial) string { return t.Routing.Protocol }),
+		of(func(t wire.Trial) string {
+			return radioText(t.Radio)
+		}), of(func(t wire.Trial) string { return courseText(t.Course) }),
 		of(func(t wire.Trial) string { return fmt.Sprintf("%.3g s", t.DurationS) }))
 }
 
@@ -133,9 +143,11 @@ func proseAnalysis(d *data) string {
 	}
 	how := "least squares"
 	if c.Fit.Groups == stats.GroupsRandom {
-		how = "restricted maximum likelihood with the session as a random effect (degrees of freedom after Satterthwaite)"
+		how = "restricted maximum likelihood with the session as a random effect (degrees of freedom after " +
+			"Satterthwaite)"
 	}
-	text := fmt.Sprintf("The unit of analysis is the pass (n = %d). The response, in %s, was modelled on %s by %s. ", c.Fit.N, c.Unit, strings.Join(c.Terms.Names()[1:], ", "), how)
+	text := fmt.Sprintf("The unit of analysis is the pass (n = %d). The response, in %s, was modelled on %s by %s. ",
+		c.Fit.N, c.Unit, strings.Join(c.Terms.Names()[1:], ", "), how)
 	switch c.Fit.Groups {
 	case stats.GroupsFixed:
 		text += fmt.Sprintf("The %d sessions each had an effect of their own. ", c.Fit.GroupCount)
@@ -154,14 +166,17 @@ func proseAnalysis(d *data) string {
 	if asked == 0 {
 		return text + "No estimate has an interval. "
 	}
-	return text + fmt.Sprintf("Intervals are at %s each; p values are corrected by Holm's procedure (%s). ", percent(c.Level), count(asked, "contrast"))
+	return text + fmt.Sprintf("Intervals are at %s each; p values are corrected by Holm's procedure (%s). ",
+		percent(c.Level), count(asked, "contrast"))
 }
 
 func proseStopping(d *data) string {
 	if d.info.Enough == nil {
 		return ""
 	}
-	text := fmt.Sprintf("The run was to stop, by whole blocks and after %d at the least, once %s was known, with the error spent in equal shares over all planned looks (repeated confidence intervals, Jennison and Turnbull 1989). ",
+	text := fmt.Sprintf("The run was to stop, by whole blocks and after %d at least, once %s was known, with the "+
+		"error spent in equal shares over all planned looks (repeated confidence intervals, Jennison and Turnbull "+
+		"1989). ",
 		d.info.Enough.MinBlocks, wishOf(d))
 	if d.stop != nil {
 		text += fmt.Sprintf("It stopped after %d blocks: %s. ", d.stop.Blocks, d.stop.Reason)
@@ -172,7 +187,8 @@ func proseStopping(d *data) string {
 func proseCertainty(d *data) string {
 	text := ""
 	if v := numbersOf(d.results(), metrics.ClockErrorMs); len(v) > 0 {
-		text += fmt.Sprintf("The nodes' windows were aligned within %.2g ms (worst of %d accepted trials). ", slices.Max(v), len(v))
+		text += fmt.Sprintf("The nodes' windows were aligned within %.2g ms (worst of %d accepted trials). ",
+			slices.Max(v), len(v))
 	}
 	if _, from := speedScale(d.results()); from != "" {
 		text += fmt.Sprintf("The car's GPS receiver gave its speed's error as %s on average. ", from)

@@ -17,7 +17,7 @@ type comparison struct {
 	Slopes  []answer // per section, per m/s: made of rows, and not counted again
 	Terms   design.Terms
 	Said    []sentence
-	Aliased []string // sentences on what cannot be told apart
+	Aliased []string // sentences on what cannot be distinguished
 	Missing string   // why there is no model
 	Level   float64  // confidence of every interval
 	results []attempt
@@ -144,9 +144,11 @@ func aliased(f stats.Fit, terms []stats.Term) []string {
 				absent = append(absent, t.Name)
 			}
 		}
-		text := fmt.Sprintf("Not estimable apart from each other: %s. They changed together in this design, so what is printed for one is the effect of all of them.", strings.Join(named, ", "))
+		text := fmt.Sprintf("Confounded, not estimable separately: %s. They changed together in this design, so each "+
+			"printed effect is that of all of them.", strings.Join(named, ", "))
 		if len(named) == 1 {
-			text = fmt.Sprintf("Not estimable on its own: %s. It changed together with other parts of the design.", named[0])
+			text = fmt.Sprintf("Not estimable on its own: %s. It changed together with other parts of the design.",
+				named[0])
 		}
 		if len(absent) > 0 {
 			text += fmt.Sprintf(" No separate estimate is given for %s.", strings.Join(absent, ", "))
@@ -164,11 +166,13 @@ func aliased(f stats.Fit, terms []stats.Term) []string {
 		}
 	}
 	if len(judged) > 0 {
-		out = append(out, fmt.Sprintf("Differs only from session to session: %s. It is judged by how much the %d sessions differ otherwise, which is hardly known from so few: its interval is wide for that.",
+		out = append(out, fmt.Sprintf("Differs only from session to session: %s. It is judged by how much the %d "+
+			"sessions differ otherwise, which is hardly known from so few: its interval is wide for that.",
 			strings.Join(judged, ", "), f.GroupCount))
 	}
 	if len(open) > 0 {
-		out = append(out, fmt.Sprintf("Differs only from session to session: %s. Of %s, that is too few to tell it from what else differs between sessions, so no interval is given.",
+		out = append(out, fmt.Sprintf("Differs only from session to session: %s. Of %s, that is too few to tell it "+
+			"from what else differs between sessions, so no interval is given.",
 			strings.Join(open, ", "), count(f.GroupCount, "session")))
 	}
 	return out

@@ -6,13 +6,14 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/design"
 )
 
-// asksP1 tells whether the campaign puts P1's question, so that P1's answer
+// asksP1 reports whether the campaign puts P1's question, so that P1's answer
 // belongs beside it: its name says so and its factors are speed and section.
 func asksP1(d *data) bool {
 	return strings.HasPrefix(d.info.Campaign, "velocity") && speedBySection(d)
 }
 
-// speedBySection tells whether speed and section are what the campaign varies.
+// speedBySection reports whether speed and section are what the campaign
+// varies.
 func speedBySection(d *data) bool {
 	all := d.planned()
 	if len(speeds(all)) < 2 {

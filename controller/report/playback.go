@@ -82,7 +82,8 @@ func placesOf(t wire.Trial, records []wire.Record, o *origin) map[string][]place
 		if !ok || b.LatDeg == nil || b.LonDeg == nil || b.FixBootNs == nil {
 			continue
 		}
-		if w := verdict.WindowOf(r.Node, records); w != nil && *b.FixBootNs >= w.OpenBootNs-1e9 && *b.FixBootNs <= w.CloseBootNs {
+		if w := verdict.WindowOf(r.Node, records); w != nil && *b.FixBootNs >= w.OpenBootNs-1e9 && *b.FixBootNs <=
+			w.CloseBootNs {
 			x, y := o.plane(*b.LatDeg, *b.LonDeg)
 			out[r.Node] = append(out[r.Node], at(*b.FixBootNs, *w, x, y))
 		}
@@ -129,9 +130,11 @@ func viewPlayback(d *data) (any, error) {
 }
 
 func (d *data) replay(a attempt, every int) replay {
-	r := replay{Name: fmt.Sprintf("%d.%d", a.Trial.Number, a.Attempt), What: what(a), Seconds: a.points[len(a.points)-1].S,
-		Roles: map[string]string{}, Places: map[string][]place{}, StepS: float64(every) / metrics.TickHz}
-	for _, n := range []struct{ name, role string }{{a.Trial.Receiver, "receiver"}, {a.Trial.Sender, "sender"}, {a.Trial.Roadside, "roadside"}, {a.Trial.Car, "car"}} {
+	r := replay{Name: fmt.Sprintf("%d.%d", a.Trial.Number, a.Attempt), What: what(a),
+		Seconds: a.points[len(a.points)-1].S,
+		Roles:   map[string]string{}, Places: map[string][]place{}, StepS: float64(every) / metrics.TickHz}
+	for _, n := range []struct{ name, role string }{{a.Trial.Receiver, "receiver"}, {a.Trial.Sender, "sender"},
+		{a.Trial.Roadside, "roadside"}, {a.Trial.Car, "car"}} {
 		if n.name != "" {
 			r.Roles[n.name] = n.role
 		}

@@ -22,7 +22,8 @@ type played struct {
 
 func playback(t *testing.T, html string) []played {
 	t.Helper()
-	m := regexp.MustCompile(`(?s)<script type="application/json" id="replay-data">(.*?)</script>`).FindStringSubmatch(html)
+	m := regexp.MustCompile(`(?s)<script type="application/json" id="replay-data">(.*?)</script>`).
+		FindStringSubmatch(html)
 	if m == nil {
 		t.Fatal("no playback in the report")
 	}
@@ -65,7 +66,8 @@ func TestPlaybackHasTheFieldsTruth(t *testing.T) {
 // On a road there is no truth: GPS places the nodes, on one plane.
 func TestPlaybackOfARoadHasGPS(t *testing.T) {
 	const speed = 11.1
-	a, err := synthetic.Build(t.TempDir()+"/run", synthetic.Options{Seed: 2, Place: "road", Speeds: []float64{speed}, Repetitions: 1, NoField: true,
+	a, err := synthetic.Build(t.TempDir()+"/run", synthetic.Options{Seed: 2, Place: "road", Speeds: []float64{speed},
+		Repetitions: 1, NoField: true,
 		Change: func(t *wire.Trial) { t.Acceptance.LatenessShareMax = nil }})
 	if err != nil {
 		t.Fatal(err)

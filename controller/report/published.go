@@ -167,7 +167,8 @@ func paperValues(a attempt) map[string]float64 {
 	put(metrics.DeliveryFraction, a.weighted(metrics.DeliveryFraction, sent))
 	put(metrics.OneWayMeanMs, a.weighted(metrics.OneWayMeanMs, arrived))
 	put(metrics.ConnectTimeMs, a.weighted(metrics.ConnectTimeMs, func(string) *float64 { return new(1.0) }))
-	for _, name := range []string{metrics.RoutingPacketsPS, metrics.RoutingBytesPS, metrics.CBRLatencyMs, metrics.CBRDelivery} {
+	for _, name := range []string{metrics.RoutingPacketsPS, metrics.RoutingBytesPS, metrics.CBRLatencyMs,
+		metrics.CBRDelivery} {
 		put(name, metrics.Value(a.packets, "", name))
 	}
 	put(metrics.MACRoutingPS, a.number(metrics.MACRoutingPS))
@@ -242,8 +243,10 @@ func (v *publishedView) claims(claims []papers.Claim, trials []papers.Trial) {
 		}
 		v.Claims = append(v.Claims, answer)
 	}
-	v.Counts = fmt.Sprintf("Of %d claims this run supports %d and contradicts %d; %d cannot be decided by it, and %d it does not ask.",
-		len(claims), count[papers.Supported], count[papers.Contradicted], count[papers.Undecided], count[papers.NotAsked])
+	v.Counts = fmt.Sprintf("Of %d claims this run supports %d and contradicts %d; %d cannot be decided by it, and %d "+
+		"it does not ask.",
+		len(claims), count[papers.Supported], count[papers.Contradicted], count[papers.Undecided],
+		count[papers.NotAsked])
 }
 
 func viewPart(c papers.Claim, p papers.Part) partView {
@@ -260,7 +263,8 @@ func viewPart(c papers.Claim, p papers.Part) partView {
 	if p.Estimate.Mean < 0 {
 		sign = "−"
 	}
-	out.Estimate = "difference " + strings.TrimSpace(sign+digits(math.Abs(p.Estimate.Mean))+halfText(p.Estimate)+" "+unit)
+	out.Estimate = "difference " + strings.TrimSpace(sign+digits(math.Abs(p.Estimate.Mean))+halfText(p.Estimate)+" "+
+		unit)
 	if p.Ratio != nil {
 		out.Ratio = "ratio " + interval(*p.Ratio, "")
 	}
@@ -317,9 +321,11 @@ func tableView(t papers.Table) publishedTable {
 	case t.Compared == 0:
 		out.Orders = "No two cells that differ as published were driven: no order can be compared."
 	case t.Turned == 0:
-		out.Orders = fmt.Sprintf("All %d orders of two variants or protocols that could be compared are as published.", t.Compared)
+		out.Orders = fmt.Sprintf("All %d orders of two variants or protocols that could be compared are as published.",
+			t.Compared)
 	default:
-		out.Orders = fmt.Sprintf("Of %s of two variants or protocols that could be compared, the other way round here: %d.", count(t.Compared, "order"), t.Turned)
+		out.Orders = fmt.Sprintf("Of %s of two variants or protocols that could be compared, the other way round "+
+			"here: %d.", count(t.Compared, "order"), t.Turned)
 	}
 	return out
 }
@@ -355,7 +361,9 @@ func fieldCheck(d *data) string {
 			continue
 		}
 		for _, f := range a.Trial.Traffic {
-			n, seen, truth := metrics.Value(a.packets, f.Name, metrics.LinkSent), metrics.Value(a.packets, f.Name, metrics.LinkLossPercent), metrics.Value(a.packets, f.Name, metrics.TrueLossPercent)
+			n, seen, truth := metrics.Value(a.packets, f.Name, metrics.LinkSent),
+				metrics.Value(a.packets, f.Name, metrics.LinkLossPercent),
+				metrics.Value(a.packets, f.Name, metrics.TrueLossPercent)
 			if n == nil || seen == nil || truth == nil {
 				continue
 			}
@@ -369,7 +377,11 @@ func fieldCheck(d *data) string {
 	if len(more) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Loss by captures on the radios' interfaces against the emulated field's own word, over %s of %.0f packets: %.3g %% and %.3g %% in all; flow by flow within 0.1 percentage points in %d, and captures less field from %s to %s packets. "+
-		"What captures have more was discarded by routing daemons on the way, which the field cannot see; what they have less are packets of the connection without data, and packets at the window's edges.",
-		count(len(more), "flow"), sent, 100*missed/sent, 100*lost/sent, agree, signed(slices.Min(more)), signed(slices.Max(more)))
+	return fmt.Sprintf("Loss by captures on the radios' interfaces against the emulated field's own word, over %s of "+
+		"%.0f packets: %.3g %% and %.3g %% in all; flow by flow within 0.1 percentage points in %d, and captures "+
+		"less field from %s to %s packets. "+
+		"What captures have more was discarded by routing daemons on the way, which the field cannot see; what they "+
+		"have less are packets of the connection without data, and packets at the window's edges.",
+		count(len(more), "flow"), sent, 100*missed/sent, 100*lost/sent, agree, signed(slices.Min(more)),
+		signed(slices.Max(more)))
 }

@@ -25,7 +25,9 @@ func beside(variant, routing string, repetition int, mbps float64, connections .
 	for i, c := range connections {
 		flow := fmt.Sprintf("f%d", i)
 		a.Trial.Traffic = append(a.Trial.Traffic, wire.Flow{Name: flow, Kind: "iperf3_tcp"})
-		for name, v := range map[string]float64{"packets_sent": c.sent, metrics.LinkSent: c.sent, metrics.PacketLossPercent: c.lossPercent, metrics.LinkLossPercent: c.lossPercent, metrics.DeliveryFraction: 1 - c.lossPercent/100, metrics.OneWayMeanMs: c.delayMs} {
+		for name, v := range map[string]float64{"packets_sent": c.sent, metrics.LinkSent: c.sent,
+			metrics.PacketLossPercent: c.lossPercent, metrics.LinkLossPercent: c.lossPercent,
+			metrics.DeliveryFraction: 1 - c.lossPercent/100, metrics.OneWayMeanMs: c.delayMs} {
 			a.packets = append(a.packets, metrics.Row{Flow: flow, Name: name, Value: v})
 		}
 	}
@@ -71,7 +73,8 @@ func TestFlowsWithoutIperf3sTotalAreNamed(t *testing.T) {
 // a mean of the connections' means.
 func TestPapersValuesAreOverAllPackets(t *testing.T) {
 	got := paperValues(beside("reno", "dsr", 1, 0.3, connection{1000, 10, 20}, connection{100, 0, 130}))
-	for name, want := range map[string]float64{"throughput_kbit_s": 300, metrics.PacketLossPercent: 100.0 / 11, metrics.DeliveryFraction: 10.0 / 11, metrics.OneWayMeanMs: (900*20 + 100*130) / 1000.0} {
+	for name, want := range map[string]float64{"throughput_kbit_s": 300, metrics.PacketLossPercent: 100.0 / 11,
+		metrics.DeliveryFraction: 10.0 / 11, metrics.OneWayMeanMs: (900*20 + 100*130) / 1000.0} {
 		if math.Abs(got[name]-want) > 1e-9 {
 			t.Errorf("%s is %g, want %g", name, got[name], want)
 		}
@@ -94,14 +97,16 @@ func TestARunBesideThePapersFigures(t *testing.T) {
 	d := &data{info: archive.RunInfo{Run: "r", Paper: &plan.Paper{Name: "p2", Scenario: "chain"}}}
 	for rep := 1; rep <= 3; rep++ {
 		off := 0.001 * float64(rep)
-		d.attempts = append(d.attempts, beside("tahoe", "dsr", rep, 0.2+off, connection{1000, 1 + off, 100 + off}), beside("vegas", "dsr", rep, 0.3+2*off, connection{1000, 2 + 2*off, 50 + 2*off}))
+		d.attempts = append(d.attempts, beside("tahoe", "dsr", rep, 0.2+off, connection{1000, 1 + off, 100 + off}),
+			beside("vegas", "dsr", rep, 0.3+2*off, connection{1000, 2 + 2*off, 50 + 2*off}))
 	}
 	view, err := viewPublished(d)
 	if err != nil {
 		t.Fatal(err)
 	}
 	v := view.(publishedView)
-	if len(v.Tables) != 3 || len(v.Cells) != 2 || v.Counts != "Of 33 claims this run supports 1 and contradicts 1; 0 cannot be decided by it, and 31 it does not ask." {
+	if len(v.Tables) != 3 || len(v.Cells) != 2 || v.Counts != "Of 33 claims this run supports 1 and contradicts 1; 0 "+
+		"cannot be decided by it, and 31 it does not ask." {
 		t.Errorf("%d tables, %d cells, %s", len(v.Tables), len(v.Cells), v.Counts)
 	}
 	cell := v.Tables[0].Rows[2].Cells[0] // loss, DSR, static, Tahoe: published 0.09
@@ -109,7 +114,8 @@ func TestARunBesideThePapersFigures(t *testing.T) {
 		t.Errorf("%+v", cell)
 	}
 	remark := strings.Join(v.Tables[0].Remarks, "\n")
-	if !strings.Contains(remark, "published vegas < tahoe; here tahoe < vegas. vegas is above tahoe here (beyond noise)") {
+	if !strings.Contains(remark, "published vegas < tahoe; here tahoe < vegas. vegas is above tahoe here "+
+		"(beyond noise)") {
 		t.Errorf("%q", remark)
 	}
 	pages, err := template.ParseFS(page, "page/*.html")
@@ -120,7 +126,8 @@ func TestARunBesideThePapersFigures(t *testing.T) {
 	if err := pages.ExecuteTemplate(&b, "published", v); err != nil {
 		t.Fatal(err)
 	}
-	says(t, b.String(), "Oo and Othman", "cannot be decided by it", "one_way_delay_mean_ms", "paired t interval, n = 3: contradicted")
+	says(t, b.String(), "Oo and Othman", "cannot be decided by it", "one_way_delay_mean_ms",
+		"paired t interval, n = 3: contradicted")
 	d.info.Paper = nil
 	if view, err := viewPublished(d); view != nil || err != nil {
 		t.Errorf("a run of nobody's question stands beside %v, %v", view, err)
@@ -168,7 +175,8 @@ func TestCapturesAgainstTheFieldsWord(t *testing.T) {
 		a.packets = append(a.packets, metrics.Row{Flow: "f0", Name: metrics.TrueLossPercent, Value: truth})
 		d.attempts = append(d.attempts, a)
 	}
-	says(t, fieldCheck(d), "over 3 flows of 3000 packets: 1 % and 0.717 % in all; flow by flow within 0.1 percentage points in 2", "from +0 to +8 packets")
+	says(t, fieldCheck(d), "over 3 flows of 3000 packets: 1 % and 0.717 % in all; flow by flow within 0.1 percentage "+
+		"points in 2", "from +0 to +8 packets")
 	if text := fieldCheck(&data{attempts: []attempt{beside("reno", "dsr", 1, 1, connection{1, 0, 1})}}); text != "" {
 		t.Errorf("no field told anything: %q", text)
 	}

@@ -32,7 +32,7 @@ func parts() []part {
 		{"figures", "Throughput against speed and distance", viewFigures},
 		{"comparison", "Comparison of the sections", viewComparison},
 		{"published", "Beside the paper's figures", viewPublished},
-		{"stopping", "When it was enough", viewStopping},
+		{"stopping", "Why it stopped", viewStopping},
 		{"threats", "Threats to validity in this run", viewThreats},
 		{"timelines", "Every trial over its window", viewTimelines},
 		{"routing", "Routing", viewRouting},

@@ -47,7 +47,8 @@ func viewHead(d *data) head {
 		}
 	}
 	h.Counts = fmt.Sprintf("%d of %d planned trials accepted, in %s (%d rejected, %d failed, %d interrupted).",
-		len(accepted), len(d.info.Plan.Trials)-d.spared(), count(len(d.attempts), "attempt"), rejected, failed, interrupted)
+		len(accepted), len(d.info.Plan.Trials)-d.spared(), count(len(d.attempts), "attempt"), rejected, failed,
+		interrupted)
 	if d.stop != nil {
 		h.Counts += fmt.Sprintf(" Stopped after block %d: %s.", d.stop.Blocks, d.stop.Reason)
 	}
@@ -254,15 +255,16 @@ func (v resultsView) bySpeed(d *data, published papers.Published) resultsView {
 	return v
 }
 
-// distances tells where the window opened and closed, on average, and by how much
-// one of them may be off where a position was extrapolated.
+// distances reports where the window opened and closed, on average, and by how
+// much one of them may be off where a position was extrapolated.
 func distances(attempts []attempt) string {
 	open, closing := numbersOf(attempts, metrics.DistanceOpenM), numbersOf(attempts, metrics.DistanceCloseM)
 	if len(open) == 0 || len(closing) == 0 {
 		return "not measured"
 	}
 	out := fmt.Sprintf("%.0f → %.0f", summarise(open).Mean, summarise(closing).Mean)
-	off := append(numbersOf(attempts, metrics.DistanceOpenUncertaintyM), numbersOf(attempts, metrics.DistanceCloseUncertaintyM)...)
+	off := append(numbersOf(attempts, metrics.DistanceOpenUncertaintyM),
+		numbersOf(attempts, metrics.DistanceCloseUncertaintyM)...)
 	if len(off) > 0 && slices.Max(off) >= 0.5 {
 		out += fmt.Sprintf(" (± %.0f)", slices.Max(off))
 	}

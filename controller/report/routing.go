@@ -73,10 +73,13 @@ const unknown = "—"
 
 func routingOf(a attempt, hopsMost float64) routingRow {
 	m, cost := a.mesh, a.mesh.Cost()
-	row := routingRow{Name: fmt.Sprintf("%d.%d", a.Trial.Number, a.Attempt), What: what(a), Protocol: m.Protocol, Outcome: outcome(a),
-		Path: unknown, Changes: unknown, Ready: unknown, Route: unknown, Ping: unknown, TCP: unknown, Discovery: unknown, Packets: unknown, Bytes: unknown, Frames: unknown}
+	row := routingRow{Name: fmt.Sprintf("%d.%d", a.Trial.Number, a.Attempt), What: what(a), Protocol: m.Protocol,
+		Outcome: outcome(a),
+		Path:    unknown, Changes: unknown, Ready: unknown, Route: unknown, Ping: unknown, TCP: unknown,
+		Discovery: unknown, Packets: unknown, Bytes: unknown, Frames: unknown}
 	if m.HasDaemon() {
-		row.Hops, row.Path, row.Changes, row.Route = hopStrip(m, hopsMost), mostly(m), fmt.Sprint(cost.RouteChanges), seconds(m.RouteOutage())
+		row.Hops, row.Path, row.Changes, row.Route = hopStrip(m, hopsMost), mostly(m), fmt.Sprint(cost.RouteChanges),
+			seconds(m.RouteOutage())
 	}
 	if o, ok := m.PingOutage(); ok {
 		row.Ping = seconds(o)
@@ -104,7 +107,8 @@ func (row *routingRow) costs(a attempt, cost topology.Cost) {
 	by := fmt.Sprintf("daemons of %s", count(cost.Nodes, "node"))
 	nodes := metrics.Value(a.heard, "", "nodes_captured")
 	if packets == nil && nodes != nil {
-		packets, bytes = metrics.Value(a.heard, "", "routing_packets_per_s"), metrics.Value(a.heard, "", "routing_bytes_per_s")
+		packets, bytes = metrics.Value(a.heard, "", "routing_packets_per_s"),
+			metrics.Value(a.heard, "", "routing_bytes_per_s")
 		if packets != nil {
 			packets, bytes = new(*packets / *nodes), new(*bytes / *nodes)
 			by = fmt.Sprintf("captures of %s", count(int(*nodes), "node"))
@@ -168,7 +172,7 @@ func mostly(m *topology.Mesh) string {
 }
 
 // hopStrip is the number of hops over the window, in steps; it breaks where
-// there was no whole way.
+// there was no whole path.
 func hopStrip(m *topology.Mesh, most float64) template.HTML {
 	s := strip{Seconds: m.Seconds, High: max(most, 1), Colour: "#0072b2"}
 	paths := m.PathsInWindow()

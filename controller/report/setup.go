@@ -23,7 +23,8 @@ func viewCalibration(d *data) (any, error) {
 		r := calibrationRow{
 			Trial: fmt.Sprintf("%d.%d", a.Trial.Number, a.Attempt), Section: a.Section, Outcome: outcome(a), Mark: "—",
 			MB: maybe("%.2f", a.MB), Mbps: maybe("%.2f", a.Mbps),
-			Distance: maybe("%.0f", a.number(metrics.DistanceMeanM)), Signal: maybe("%.0f", a.number(metrics.SignalMeanDbm)),
+			Distance: maybe("%.0f", a.number(metrics.DistanceMeanM)),
+			Signal:   maybe("%.0f", a.number(metrics.SignalMeanDbm)),
 		}
 		if a.Trial.Course.MarkM != nil {
 			r.Mark = fmt.Sprintf("%g", *a.Trial.Course.MarkM)
@@ -175,7 +176,8 @@ func courseText(c wire.Course) string {
 		return "depart: from the roadside node outwards, so that a faster car is farther away"
 	case "segment":
 		if c.SegmentM != nil && c.LengthM != nil {
-			return fmt.Sprintf("segment: the same stretch of road at every speed, from %g m for %g m", *c.SegmentM, *c.LengthM)
+			return fmt.Sprintf("segment: the same stretch of road at every speed, from %g m for %g m", *c.SegmentM,
+				*c.LengthM)
 		}
 		return "segment: the same stretch of road at every speed"
 	case "pass":
@@ -230,7 +232,8 @@ func radioText(r wire.Radio) string {
 func properties(p wire.Provenance) map[string]string {
 	out := map[string]string{
 		"agent": p.Agent, "kernel": p.Kernel, "architecture": p.Arch, "machine": p.Machine, "interface": p.Interface,
-		"driver": p.Driver, "MAC": p.MAC, "addresses": strings.Join(p.Addresses, ", "), "routes": strings.Join(p.Routes, "; "),
+		"driver": p.Driver, "MAC": p.MAC, "addresses": strings.Join(p.Addresses, ", "),
+		"routes":                      strings.Join(p.Routes, "; "),
 		"congestion controls at hand": strings.Join(p.Congestion, ", "),
 	}
 	for k, v := range p.Tools {

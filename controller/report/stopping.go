@@ -4,9 +4,9 @@ import (
 	"fmt"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
-	"fieldmesh.dev/fieldmesh/controller/enough"
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/stats"
+	"fieldmesh.dev/fieldmesh/controller/stopping"
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -19,7 +19,7 @@ func (d *data) level() float64 {
 	if e == nil {
 		return stats.Confidence
 	}
-	return 1 - (1-e.Confidence)/float64(enough.Plan(*e, d.info.Plan).Count())
+	return 1 - (1-e.Confidence)/float64(stopping.Plan(*e, d.info.Plan).Count())
 }
 
 // beyond reports whether a trial is of a block after that which was enough.
@@ -45,23 +45,28 @@ func viewStopping(d *data) (any, error) {
 	if e == nil {
 		return nil, nil
 	}
-	looks := enough.Plan(*e, d.info.Plan)
+	looks := stopping.Plan(*e, d.info.Plan)
 	v := stoppingView{Wish: wishOf(d), Reason: "The run has not stopped yet.",
-		Spent: fmt.Sprintf("There can be %s, from block %d to block %d, at %s; each interval is told at %s, so that all of them together hold at %s.",
-			count(looks.Count(), "look"), looks.First, looks.Last, count(looks.Questions, "estimate"), percent(looks.Each()), percent(e.Confidence))}
+		Spent: fmt.Sprintf("There can be %s, from block %d to block %d, at %s; each interval is told at %s, so that "+
+			"all of them together hold at %s.",
+			count(looks.Count(), "look"), looks.First, looks.Last, count(looks.Questions, "estimate"),
+			percent(looks.Each()), percent(e.Confidence))}
 	if d.stop != nil {
 		v.Reason = fmt.Sprintf("Stopped after block %d: %s.", d.stop.Blocks, d.stop.Reason)
 	}
 	mbps, open := d.perTrial()
-	driven := enough.Driven(d.info.Plan, func(trial int) bool { return open[trial] })
-	for _, b := range enough.Due(*e, d.info.Plan, driven) {
+	driven := stopping.Driven(d.info.Plan, func(trial int) bool { return open[trial] })
+	for _, b := range stopping.Due(*e, d.info.Plan, driven) {
 		if d.stop != nil && b > d.stop.Blocks {
 			break
 		}
-		v.Looks = append(v.Looks, lookRowOf(enough.Take(*e, d.info.Plan, b, func(trial int) *float64 { return mbps[trial] })))
+		v.Looks = append(v.Looks, lookRowOf(stopping.Take(*e, d.info.Plan, b, func(trial int) *float64 {
+			return mbps[trial]
+		})))
 	}
 	if n := d.drivenBeyond(); n > 0 {
-		v.Beyond = fmt.Sprintf("%s of later blocks had been driven when the run stopped, by nodes that went on alone. They are kept, and in no mean and no model.", count(n, "attempt"))
+		v.Beyond = fmt.Sprintf("%s of later blocks had been driven when the run stopped, by nodes that went on "+
+			"alone. They are kept, and in no mean and no model.", count(n, "attempt"))
 	}
 	return v, nil
 }
@@ -70,7 +75,7 @@ func viewStopping(d *data) (any, error) {
 func wishOf(d *data) string {
 	e := d.info.Enough
 	what := "the mean"
-	if e.Of != plan.EnoughOfMean {
+	if e.Of != plan.StopOfMean {
 		what = fmt.Sprintf("every difference between levels of %s", e.Of)
 	}
 	if e.HalfWidthMbps != nil {
@@ -120,8 +125,9 @@ func (d *data) drivenBeyond() int {
 	return n
 }
 
-func lookRowOf(l enough.Look) lookRow {
-	r := lookRow{Blocks: fmt.Sprint(l.Blocks), Whole: fmt.Sprint(l.Whole), Wanted: fmt.Sprintf("± %.3g", l.Wanted), Enough: l.Enough}
+func lookRowOf(l stopping.Look) lookRow {
+	r := lookRow{Blocks: fmt.Sprint(l.Blocks), Whole: fmt.Sprint(l.Whole), Wanted: fmt.Sprintf("± %.3g", l.Wanted),
+		Enough: l.Enough}
 	for _, c := range l.Contrasts {
 		if c.Half == nil {
 			r.Contrasts = append(r.Contrasts, c.Label+": no interval yet")

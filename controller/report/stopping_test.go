@@ -36,11 +36,14 @@ func page1(t *testing.T, d *data) string {
 func TestARunThatHadEnough(t *testing.T) {
 	d := gathered(t, synthetic.Options{Seed: 3, Speeds: []float64{2.8, 8.3}, Repetitions: 5,
 		MB: func(_ wire.Trial, noise *rand.Rand) float64 { return 20 + 0.1*noise.NormFloat64() }})
-	d.info.Enough = &plan.Enough{Of: "section", HalfWidthPercent: new(10.0), MinBlocks: 3, EveryBlocks: 1, Confidence: 0.95}
+	d.info.Enough = &plan.StopWhen{Of: "section", HalfWidthPercent: new(10.0), MinBlocks: 3, EveryBlocks: 1,
+		Confidence: 0.95}
 	d.stop = &archive.Stop{Blocks: 3, Reason: "precise enough: after 3 blocks"}
 	says(t, page1(t, d), "Stopped after block 3: precise enough: after 3 blocks.", "12 of 12 planned trials accepted",
-		"every difference between levels of section to ± 10 % of the mean", "There can be 3 looks, from block 3 to block 5",
-		"98.3 % interval", "B − A: ", "8 attempts of later blocks had been driven", "The unit of analysis is the pass (n = 12)",
+		"every difference between levels of section to ± 10 % of the mean", "There can be 3 looks, from block 3 to "+
+			"block 5",
+		"98.3 % interval", "B − A: ", "8 attempts of later blocks had been driven", "The unit of analysis is the "+
+			"pass (n = 12)",
 		"It stopped after 3 blocks: precise enough", "All of it is one session")
 	if n := len(d.results()); n != 12 {
 		t.Errorf("%d results, want those of three blocks", n)
@@ -79,8 +82,10 @@ func TestSessionsAreARandomEffect(t *testing.T) {
 	d := gathered(t, synthetic.Options{Seed: 2, Speeds: []float64{2.8, 8.3}, Repetitions: 6, Confounded: true,
 		MB: func(x wire.Trial, noise *rand.Rand) float64 { return 20 + noise.NormFloat64() }})
 	html := page1(t, d)
-	says(t, html, "sessions are a random effect (standard deviation", "restricted maximum likelihood with the session as a random effect",
-		"Holm", "Speed and distance cannot be separated in this run", "moves a window", "How many passes a precision takes")
+	says(t, html, "sessions are a random effect (standard deviation", "restricted maximum likelihood with the "+
+		"session as a random effect",
+		"Holm", "Speed and distance cannot be separated in this run", "moves a window", "Passes needed for a given "+
+			"precision")
 	if sessions := levels(d.results(), func(a attempt) string { return a.Session }); len(sessions) < 6 {
 		t.Errorf("%d sessions", len(sessions))
 	}

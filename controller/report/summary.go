@@ -27,7 +27,8 @@ type Summary struct {
 func Summarise(a *archive.Archive, e archive.Attempt) (Summary, error) {
 	t, planned := a.Trial(e.Trial)
 	if !planned || e.Verdict == nil {
-		return Summary{}, fmt.Errorf("summarise trial %d attempt %d: it is not planned, or not judged", e.Trial, e.Attempt)
+		return Summary{}, fmt.Errorf("summarise trial %d attempt %d: it is not planned, or not judged", e.Trial,
+			e.Attempt)
 	}
 	loaded, err := metrics.Load(a, e.TrialKey)
 	if err != nil {
@@ -35,7 +36,8 @@ func Summarise(a *archive.Archive, e archive.Attempt) (Summary, error) {
 	}
 	rows, _ := loaded.AllRows(a) // captures that cannot be read are counted in a row
 	p := design.Of(a.Info().Plan.Nodes, t)
-	s := Summary{TrialKey: e.TrialKey, Trial: t, Verdict: *e.Verdict, Section: p.Section, Unit: p.Unit, Rows: rows, Records: loaded.Records()}
+	s := Summary{TrialKey: e.TrialKey, Trial: t, Verdict: *e.Verdict, Section: p.Section, Unit: p.Unit, Rows: rows,
+		Records: loaded.Records()}
 	s.MB, s.Mbps = metrics.Measured(t, rows)
 	return s, nil
 }

@@ -47,7 +47,9 @@ func emulated(d *data) (*threat, string) {
 	if d.info.Place != archive.PlaceRehearsal {
 		return nil, ""
 	}
-	return &threat{"The radio was emulated", "A rehearsal is no evidence about velocity, only about the campaign: whether its trials can be driven, its data come together and its analysis runs. What the emulated medium does with speed and distance is what was put into it."}, ""
+	return &threat{"The radio was emulated", "A rehearsal is no evidence about velocity, only about the campaign: " +
+		"whether its trials can be driven, its data come together and its analysis runs. What the emulated medium " +
+		"does with speed and distance is what was put into it."}, ""
 }
 
 // reduced tells that the campaign was driven shorter than its file has it.
@@ -56,11 +58,12 @@ func reduced(d *data) (*threat, string) {
 	if s == nil {
 		return nil, ""
 	}
-	return &threat{fmt.Sprintf("The campaign was driven at scale %q", s.Name), "It is a declared reduction. What it may change, in the campaign's words: " + s.Why}, ""
+	return &threat{fmt.Sprintf("The campaign was driven at scale %q", s.Name), "It is a declared reduction. What it " +
+		"may change, in the campaign's words: " + s.Why}, ""
 }
 
-// confoundedUnit asks whether the hardware in the car can be told from what the
-// car does.
+// confoundedUnit asks whether the hardware in the car can be distinguished from
+// what the car does.
 func confoundedUnit(d *data) (*threat, string) {
 	results := d.results()
 	units := levels(results, unit)
@@ -69,16 +72,22 @@ func confoundedUnit(d *data) (*threat, string) {
 	}
 	confounded := stats.Confounded(termsOf(results).List)
 	if len(units) == 1 {
-		text := fmt.Sprintf("Only %q moved. Its own peculiarities as a moving sender and receiver are part of every section and cannot be told from those of moving.", units[0])
+		text := fmt.Sprintf("Only %q moved. Its own peculiarities as a moving sender and receiver are part of every "+
+			"section and cannot be separated from those of moving.", units[0])
 		if slices.Contains(confounded, design.Sender) {
-			text += " Swapping the roles swaps the unit that sends as well: a difference between the sections may be one between the units' transmitters, and the data cannot say which. A plan that crosses the unit in the car with the section can."
+			text += " Swapping the roles swaps the unit that sends as well: a difference between the sections may be " +
+				"one between the units' transmitters, and the data cannot say which. A plan that crosses the unit in " +
+				"the car with the section can."
 		}
 		return &threat{"One hardware unit was in the car throughout", text}, ""
 	}
 	if slices.Contains(confounded, design.Unit) {
-		return &threat{"Hardware unit and design changed together", "Which unit was in the car is determined by the other factors (section, block or direction). A difference between the sections may be one between the units; the data cannot say which."}, ""
+		return &threat{"Hardware unit and design changed together", "Which unit was in the car is determined by the " +
+			"other factors (section, block or direction). A difference between the sections may be one between the " +
+			"units; the data cannot say which."}, ""
 	}
-	return nil, fmt.Sprintf("The units %s were in the car in turn, and not only with one section: unit and section can be told apart.", strings.Join(units, " and "))
+	return nil, fmt.Sprintf("The units %s were in the car in turn, and not only with one section: unit and section "+
+		"can be told apart.", strings.Join(units, " and "))
 }
 
 // oneSession asks whether what differs from one session to the next was seen.
@@ -88,7 +97,10 @@ func oneSession(d *data) (*threat, string) {
 	case 0:
 		return nil, ""
 	case 1:
-		return &threat{"All of it is one session", "One stretch of driving without a pause and with one set-up. How much another day, other weather or nodes put down anew would change is in no interval of this report."}, ""
+		return &threat{"All of it is one session", "One stretch of driving without a pause and with one set-up. How " +
+				"much another day, other weather or nodes put down again would change is in no interval of this " +
+				"report."},
+			""
 	}
 	return nil, fmt.Sprintf("The results come from %d sessions: stretches of driving on one set of nodes, with one unit in the car and without a pause of %d minutes.", len(sessions), int(pause.Minutes()))
 }
@@ -111,11 +123,14 @@ func speedWithDistance(d *data) (*threat, string) {
 	course := strings.Join(d.courses(), ", ")
 	r := correlation(speed, distance)
 	if r == nil {
-		return &threat{"Speed and distance: not known", fmt.Sprintf("On course %q it could not be computed how far speed went with distance (%d trials have both).", course, len(speed))}, ""
+		return &threat{"Speed and distance: not known", fmt.Sprintf("On course %q it could not be computed how far "+
+			"speed went with distance (%d trials have both).", course, len(speed))}, ""
 	}
-	text := fmt.Sprintf("Over the accepted trials, course %q, the correlation of mean speed and mean distance is %.2f (n = %d).", course, *r, len(speed))
+	text := fmt.Sprintf("Over the accepted trials, course %q, the correlation of mean speed and mean distance is "+
+		"%.2f (n = %d).", course, *r, len(speed))
 	if math.Abs(*r) >= highCorrelation {
-		return &threat{"Speed goes with distance", text + " A faster car was on average elsewhere: what looks like an effect of speed may be one of distance, and this run cannot separate them."}, ""
+		return &threat{"Speed goes with distance", text + " A faster car was on average elsewhere: what looks like " +
+			"an effect of speed may be one of distance, and this run cannot separate them."}, ""
 	}
 	return nil, text
 }
@@ -139,7 +154,9 @@ func fewRepetitions(d *data) (*threat, string) {
 	if few == 0 {
 		return nil, fmt.Sprintf("Every cell has at least %d accepted trials.", least)
 	}
-	return &threat{"Few repetitions", fmt.Sprintf("%d of %d cells have fewer than three accepted trials (least: %d). Their means have no interval, and the model's intervals lean on all cells having the same spread.", few, cells, least)}, ""
+	return &threat{"Few repetitions", fmt.Sprintf("%d of %d cells have fewer than three accepted trials (least: %d). "+
+		"Their means have no interval, and the model's intervals lean on all cells having the same spread.", few, cells,
+		least)}, ""
 }
 
 func undriven(d *data) (*threat, string) {
@@ -158,7 +175,8 @@ func undriven(d *data) (*threat, string) {
 	if len(open) == 0 {
 		return nil, "Every trial that was to be driven has an accepted attempt."
 	}
-	return &threat{"Planned trials are missing", fmt.Sprintf("%d of %d planned trials have no accepted attempt: %s. The blocks are not whole.", len(open), len(d.info.Plan.Trials), shortList(open))}, ""
+	return &threat{"Planned trials are missing", fmt.Sprintf("%d of %d planned trials have no accepted attempt: %s. "+
+		"The blocks are not whole.", len(open), len(d.info.Plan.Trials), shortList(open))}, ""
 }
 
 func shortList(all []string) string {
@@ -191,14 +209,15 @@ func unevenRejections(d *data) (*threat, string) {
 	for _, s := range levels(d.attempts, section) {
 		by = append(by, fmt.Sprintf("%d of %d in section %s", tally[s][0], tally[s][1], s))
 	}
-	text := fmt.Sprintf("%s rejected or failed (%s). Verdicts look at covariates only, never at throughput; but what made a covariate fail may also act on throughput.", count(total, "attempt"), strings.Join(by, ", "))
+	text := fmt.Sprintf("%s rejected or failed (%s). Verdicts look at covariates only, never at throughput; but what "+
+		"made a covariate fail may also act on throughput.", count(total, "attempt"), strings.Join(by, ", "))
 	if len(by) == 0 {
 		text = strings.Replace(text, " ()", "", 1)
 	}
 	return &threat{"Attempts were rejected", text}, ""
 }
 
-// interruptions tells what was ended from outside, which no covariate has
+// interruptions reports what was ended from outside, which no covariate has
 // judged: whoever ended it may have seen the throughput.
 func interruptions(d *data) (*threat, string) {
 	var all []string
@@ -210,23 +229,28 @@ func interruptions(d *data) (*threat, string) {
 	if len(all) == 0 {
 		return nil, ""
 	}
-	return &threat{"Attempts were interrupted", fmt.Sprintf("%s ended from outside, by a person or a program that was restarted (%s). No covariate failed in them, they are in no mean, and they use up no attempt of their trials; but who ends an attempt by hand may have seen its throughput.",
+	return &threat{"Attempts were interrupted", fmt.Sprintf("%s ended from outside, by a person or a program that "+
+		"was restarted (%s). No covariate failed in them, they are in no mean, and they use up no attempt of their "+
+		"trials; but who ends an attempt by hand may have seen its throughput.",
 		count(len(all), "attempt"), shortList(all))}, ""
 }
 
-// peopleDecided tells where a person's word stands over the acceptance rules: a
-// person in the car may have seen the throughput.
+// peopleDecided reports where a person's word stands over the acceptance rules:
+// a person in the car may have seen the throughput.
 func peopleDecided(d *data) (*threat, string) {
 	var words []string
 	for _, a := range d.attempts {
 		if a.Verdict != nil && a.Verdict.Word != nil {
-			words = append(words, fmt.Sprintf("trial %d.%d, by the rules %s: %s", a.Trial.Number, a.Attempt, a.Verdict.Word.Judged, wordText(*a.Verdict.Word)))
+			words = append(words, fmt.Sprintf("trial %d.%d, by the rules %s: %s", a.Trial.Number, a.Attempt,
+				a.Verdict.Word.Judged, wordText(*a.Verdict.Word)))
 		}
 	}
 	if len(words) == 0 {
 		return nil, "No person decided about an attempt: all were judged by the acceptance rules alone."
 	}
-	return &threat{"People decided about attempts", fmt.Sprintf("%s decided by people over the acceptance rules (%s). Whoever decides may have seen the throughput, which the rules never do: look at the result without these attempts too.",
+	return &threat{"People decided about attempts", fmt.Sprintf("%s decided by people over the acceptance rules "+
+		"(%s). Whoever decides may have seen the throughput, which the rules never do: look at the result without "+
+		"these attempts too.",
 		count(len(words), "attempt"), shortList(words))}, ""
 }
 
@@ -244,7 +268,9 @@ func noConnection(d *data) (*threat, string) {
 	if n == 0 {
 		return nil, ""
 	}
-	return &threat{"Trials without a connection count as 0", count(n, "accepted trial") + " transferred nothing. Such trials stay in every mean and in the model: leaving them out would keep the links that survived. Their spread is not that of the others, which the model does not know."}, ""
+	return &threat{"Trials without a connection count as 0", count(n, "accepted trial") + " transferred nothing. " +
+		"Such trials stay in every mean and in the model: leaving them out would keep the links that survived. Their " +
+		"spread is not that of the others, which the model does not know."}, ""
 }
 
 func mediumLateness(d *data) (*threat, string) {
@@ -253,9 +279,11 @@ func mediumLateness(d *data) (*threat, string) {
 		return nil, ""
 	}
 	worst := slices.Max(values)
-	text := fmt.Sprintf("The emulated medium was late for at most %.2f %% of an accepted trial's window (mean %.2f %%).", 100*worst, 100*summarise(values).Mean)
+	text := fmt.Sprintf("The emulated medium was late for at most %.2f %% of an accepted trial's window (mean "+
+		"%.2f %%).", 100*worst, 100*summarise(values).Mean)
 	if worst >= 0.01 {
-		return &threat{"The emulated medium ran late", text + " While it is late, frames wait longer than the model means them to."}, ""
+		return &threat{"The emulated medium ran late", text + " While it is late, frames wait longer than the model " +
+			"means them to."}, ""
 	}
 	return nil, text
 }
@@ -273,9 +301,11 @@ func samplerLateness(d *data) (*threat, string) {
 	if worst > beatUs/4 {
 		text += " Timelines are blurred by as much. "
 		if len(numbersOf(d.results(), metrics.EdgeLateMaxMs)) == len(d.results()) {
-			return &threat{"The samplers ran late", text + "Amounts are not: they are of the samples at the window's edges, whose lateness fails an attempt."}, ""
+			return &threat{"The samplers ran late", text + "Amounts are not: they are of the samples at the window's " +
+				"edges, whose lateness fails an attempt."}, ""
 		}
-		return &threat{"The samplers ran late", text + "So may amounts be: how late the samples at the window's edges were is not recorded in every trial."}, ""
+		return &threat{"The samplers ran late", text + "So may amounts be: how late the samples at the window's " +
+			"edges were is not recorded in every trial."}, ""
 	}
 	return nil, text
 }
@@ -283,12 +313,15 @@ func samplerLateness(d *data) (*threat, string) {
 func clockError(d *data) (*threat, string) {
 	values := numbersOf(d.results(), metrics.ClockErrorMs)
 	if len(values) < len(d.results()) && len(d.results()) > 0 {
-		return &threat{"The nodes' alignment is not known everywhere", fmt.Sprintf("%d of %d accepted trials have no measured clock error.", len(d.results())-len(values), len(d.results()))}, ""
+		return &threat{"The nodes' alignment is not known everywhere",
+			fmt.Sprintf("%d of %d accepted trials have no measured clock error.", len(d.results())-len(values),
+				len(d.results()))}, ""
 	}
 	if len(values) == 0 {
 		return nil, ""
 	}
-	return nil, fmt.Sprintf("The nodes' windows are aligned within %.1f ms in every accepted trial.", slices.Max(values))
+	return nil, fmt.Sprintf("The nodes' windows are aligned within %.1f ms in every accepted trial.",
+		slices.Max(values))
 }
 
 func offloads(d *data) (*threat, string) {
@@ -310,7 +343,9 @@ func offloads(d *data) (*threat, string) {
 	if len(on) == 0 {
 		return nil, "Segmentation offloads were off on every node."
 	}
-	return &threat{"Segmentation offloads were on", fmt.Sprintf("In force: %s. The reported MB are not touched by it; packets seen by a capture or counted on the interface are merged ones.", strings.Join(sortedKeys(on), ", "))}, ""
+	return &threat{"Segmentation offloads were on", fmt.Sprintf("In force: %s. The reported MB are not touched by "+
+		"it; packets seen by a capture or counted on the interface are merged ones.",
+		strings.Join(sortedKeys(on), ", "))}, ""
 }
 
 func congestion(d *data) (*threat, string) {
@@ -350,7 +385,8 @@ func iperf3Differs(d *data) (*threat, string) {
 	worst, both, without, most := 0.0, 0, 0, 0.0
 	for _, a := range d.results() {
 		for _, f := range a.Trial.Traffic {
-			kernel, own := metrics.Value(a.rows, f.Name, metrics.TransferredMB), metrics.Value(a.rows, f.Name, metrics.Iperf3MB)
+			kernel, own := metrics.Value(a.rows, f.Name, metrics.TransferredMB),
+				metrics.Value(a.rows, f.Name, metrics.Iperf3MB)
 			switch {
 			case kernel == nil: // of UDP there is nothing to compare
 			case own == nil:
@@ -366,10 +402,12 @@ func iperf3Differs(d *data) (*threat, string) {
 	}
 	var text []string
 	if both > 0 {
-		text = append(text, fmt.Sprintf("iperf3's own amount differs from the receiving kernel's by at most %.1f %% (%d flows have both; iperf3 also counts bytes after the window).", 100*worst, both))
+		text = append(text, fmt.Sprintf("iperf3's own amount differs from the receiving kernel's by at most %.1f %% "+
+			"(%d flows have both; iperf3 also counts bytes after the window).", 100*worst, both))
 	}
 	if without > 0 {
-		text = append(text, fmt.Sprintf("Of %s iperf3 left no amount of its own: it was cut off before its end. In these the receiving kernel counted %.2f MB at most.", count(without, "flow"), most))
+		text = append(text, fmt.Sprintf("Of %s iperf3 left no amount of its own: it was cut off before its end. In "+
+			"these the receiving kernel counted %.2f MB at most.", count(without, "flow"), most))
 	}
 	if worst > 0.05 {
 		return &threat{"iperf3 and the kernel disagree", strings.Join(text, " ")}, ""

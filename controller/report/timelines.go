@@ -30,11 +30,18 @@ func (t track) Scale() string {
 
 func tracks() []track {
 	return []track{
-		{Name: "throughput", Unit: "Mbit/s", Colour: "#0072b2", fromZero: true, of: func(p metrics.Point) *float64 { return scaled(p.ThroughputBps, 1e-6) }},
-		{Name: "speed", Unit: "m/s", Colour: "#d55e00", fromZero: true, of: func(p metrics.Point) *float64 { return p.SpeedMps }},
-		{Name: "distance", Unit: "m", Colour: "#009e73", fromZero: true, of: func(p metrics.Point) *float64 { return p.DistanceM }},
+		{Name: "throughput", Unit: "Mbit/s", Colour: "#0072b2", fromZero: true, of: func(p metrics.Point) *float64 {
+			return scaled(p.ThroughputBps, 1e-6)
+		}},
+		{Name: "speed", Unit: "m/s", Colour: "#d55e00", fromZero: true, of: func(p metrics.Point) *float64 {
+			return p.SpeedMps
+		}},
+		{Name: "distance", Unit: "m", Colour: "#009e73", fromZero: true, of: func(p metrics.Point) *float64 {
+			return p.DistanceM
+		}},
 		{Name: "signal", Unit: "dBm", Colour: "#8a5a83", of: func(p metrics.Point) *float64 { return p.SignalDbm }},
-		{Name: "cwnd, all streams", Unit: "segments", Colour: "#555555", fromZero: true, of: func(p metrics.Point) *float64 { return p.CwndSegments }},
+		{Name: "cwnd, all streams", Unit: "segments", Colour: "#555555", fromZero: true,
+			of: func(p metrics.Point) *float64 { return p.CwndSegments }},
 	}
 }
 
@@ -70,7 +77,8 @@ func viewTimelines(d *data) (any, error) {
 		return cmp.Or(cmp.Compare(a.Section, b.Section), cmp.Compare(sa, sb))
 	})
 	for _, a := range shown {
-		row := timelineRow{Name: fmt.Sprintf("%d.%d", a.Trial.Number, a.Attempt), What: what(a), Outcome: outcome(a), Value: "—"}
+		row := timelineRow{Name: fmt.Sprintf("%d.%d", a.Trial.Number, a.Attempt), What: what(a), Outcome: outcome(a),
+			Value: "—"}
 		if a.MB != nil {
 			row.Value = fmt.Sprintf("%.2f MB", *a.MB)
 		}

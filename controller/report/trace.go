@@ -41,7 +41,8 @@ func viewTraces(d *data) (any, error) {
 	out := make([]traceView, 0, len(shown))
 	for i, a := range shown {
 		f := traceFigure{traces: a.traces, seconds: a.points[len(a.points)-1].S, bins: bins}
-		out = append(out, traceView{Name: fmt.Sprintf("%d.%d", a.Trial.Number, a.Attempt), What: what(a), Outcome: outcome(a),
+		out = append(out, traceView{Name: fmt.Sprintf("%d.%d", a.Trial.Number, a.Attempt), What: what(a),
+			Outcome: outcome(a),
 			Streams: len(a.traces), Told: toldEvents(a.traces), SVG: f.draw(), Open: i == 0})
 	}
 	return out, nil
@@ -58,7 +59,8 @@ func toldEvents(traces []metrics.Trace) string {
 			}
 		}
 	}
-	text := fmt.Sprintf("%d segments retransmitted, %d time-outs, %d episodes of recovery", count["retransmission"], count["rto"], count["recovery"])
+	text := fmt.Sprintf("%d segments retransmitted, %d time-outs, %d episodes of recovery", count["retransmission"],
+		count["rto"], count["recovery"])
 	if n := count["failed_retransmission"]; n > 0 {
 		text += fmt.Sprintf(", %d segments that could not be sent again", n)
 	}
@@ -98,7 +100,8 @@ func (f traceFigure) draw() template.HTML {
 	x := newAxis(f.seconds, plotLeft, plotWidth-plotRight)
 	x.max = max(f.seconds, 1e-9)
 	f.windows(&b, x, f.panel(0, "cwnd, segments", func(p metrics.TracePoint) *float64 { return &p.CwndSegments }))
-	f.lines(&b, x, f.panel(1, "round trip, ms", func(p metrics.TracePoint) *float64 { return p.RTTMs }), func(p metrics.TracePoint) *float64 { return p.RTTMs }, "line")
+	f.lines(&b, x, f.panel(1, "round trip, ms", func(p metrics.TracePoint) *float64 { return p.RTTMs }),
+		func(p metrics.TracePoint) *float64 { return p.RTTMs }, "line")
 	sequence := f.panel(2, "acknowledged, MB", func(p metrics.TracePoint) *float64 { return &p.AckedMB })
 	f.lines(&b, x, sequence, func(p metrics.TracePoint) *float64 { return &p.AckedMB }, "line")
 	f.marks(&b, x, sequence)
@@ -162,17 +165,20 @@ func (f traceFigure) windows(b *strings.Builder, x axis, p panel) {
 // lines draws a number of every connection, with the panel's grid behind it.
 func (f traceFigure) lines(b *strings.Builder, x axis, p panel, of func(metrics.TracePoint) *float64, class string) {
 	for _, v := range p.y.ticks {
-		fmt.Fprintf(b, `<line class="grid" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/>`, plotLeft, plotWidth-plotRight, p.y.at(v), p.y.at(v))
+		fmt.Fprintf(b, `<line class="grid" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/>`, plotLeft, plotWidth-plotRight,
+			p.y.at(v), p.y.at(v))
 		text(b, "tick", plotLeft-7, p.y.at(v)+4, "end", short(v))
 	}
-	fmt.Fprintf(b, `<text class="axis" transform="translate(12 %.1f) rotate(-90)" text-anchor="middle">%s</text>`, p.top+panelHeight/2, esc(p.label))
+	fmt.Fprintf(b, `<text class="axis" transform="translate(12 %.1f) rotate(-90)" text-anchor="middle">%s</text>`,
+		p.top+panelHeight/2, esc(p.label))
 	for i, t := range f.traces {
 		f.line(b, x, p, t, of, class, styleOf(i).Colour)
 	}
 }
 
 // line draws one connection's number: of each bin of time the last sample.
-func (f traceFigure) line(b *strings.Builder, x axis, p panel, t metrics.Trace, of func(metrics.TracePoint) *float64, class, colour string) {
+func (f traceFigure) line(b *strings.Builder, x axis, p panel, t metrics.Trace, of func(metrics.TracePoint) *float64,
+	class, colour string) {
 	path := polyline{b: b}
 	for i, at := range t.Points {
 		if i+1 < len(t.Points) && f.bin(t.Points[i+1].S) == f.bin(at.S) {
@@ -214,7 +220,8 @@ func (f traceFigure) marks(b *strings.Builder, x axis, p panel) {
 				continue
 			}
 			at := t.Points[min(i, len(t.Points)-1)]
-			b.WriteString(eventMark(m.Event, x.at(m.S), p.y.at(at.AckedMB), fmt.Sprintf("%s, stream %d, %.2f s", strings.ReplaceAll(m.Event, "_", " "), t.Stream, m.S)))
+			b.WriteString(eventMark(m.Event, x.at(m.S), p.y.at(at.AckedMB), fmt.Sprintf("%s, stream %d, %.2f s",
+				strings.ReplaceAll(m.Event, "_", " "), t.Stream, m.S)))
 		}
 	}
 }

@@ -51,7 +51,8 @@ func (c *comparison) unjudged() string {
 		}) {
 			same = fmt.Sprintf("all %d accepted trials gave the same %.3g %s", f.N, mean.Value, c.Unit)
 		}
-		return fmt.Sprintf("These trials cannot tell: %s. Without any spread nothing says how certain a difference is, or that there is none, so no interval is given.", same)
+		return fmt.Sprintf("These trials cannot tell: %s. Without any spread nothing says how certain a difference "+
+			"is, or that there is none, so no interval is given.", same)
 	}
 	return ""
 }
@@ -67,7 +68,7 @@ func (c *comparison) atSpeed() string {
 	return fmt.Sprintf(", at %.3g m/s", *c.Terms.SpeedMps)
 }
 
-// together warns of what an estimate cannot be told from.
+// together warns of what an estimate cannot be distinguished from.
 func (c *comparison) together(term string) string {
 	if !slices.Contains(c.Fit.Confounded, term) {
 		return ""
@@ -191,9 +192,11 @@ func (c *comparison) answers(asked []string) []string {
 		switch {
 		case said > 0:
 		case !c.Terms.Has(term):
-			out = append(out, fmt.Sprintf("The campaign asks about %s, which did not vary among the accepted trials.%s", term, n))
+			out = append(out, fmt.Sprintf("The campaign asks about %s, which did not vary among the accepted trials.%s",
+				term, n))
 		default:
-			out = append(out, fmt.Sprintf("The campaign asks about %s, of which there is no estimate of its own.%s", term, n))
+			out = append(out, fmt.Sprintf("The campaign asks about %s, of which there is no estimate of its own.%s",
+				term, n))
 		}
 	}
 	return out
@@ -215,10 +218,12 @@ func (c *comparison) inWords(e answer) string {
 	case apart && (e.Holm == nil || *e.Holm <= 1-c.Level):
 		return fmt.Sprintf("%s %s %s (%s).", magnitude(e.Value), c.Unit, word, span)
 	case apart:
-		return fmt.Sprintf("%s %s %s (%s). Taken alone it would stand out; among all that was asked here it does not (p %s, corrected by Holm).",
+		return fmt.Sprintf("%s %s %s (%s). Taken alone it would stand out; among all that was asked here it does not "+
+			"(p %s, corrected by Holm).",
 			magnitude(e.Value), c.Unit, word, span, probability(e.Holm))
 	}
-	return fmt.Sprintf("no difference can be told from noise: %s %s (%s). Anything within that interval is compatible with these trials, none at all included.",
+	return fmt.Sprintf("no significant difference was detected: %s %s (%s). The data are consistent with any value "+
+		"in this interval, including zero.",
 		signed(e.Value), c.Unit, span)
 }
 

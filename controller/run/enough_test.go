@@ -28,7 +28,7 @@ func halfDrivenBut(t *testing.T, blocks, but int, mb func(wire.Trial, *rand.Rand
 	t.Helper()
 	o := synthetic.Options{Seed: 4, Speeds: []float64{2.8, 5.6}, Repetitions: 6, MB: mb}
 	info := synthetic.Info(o)
-	info.Enough = &plan.Enough{Of: "section", HalfWidthMbps: new(1.0), MinBlocks: 3, EveryBlocks: 1, Confidence: 0.95}
+	info.Enough = &plan.StopWhen{Of: "section", HalfWidthMbps: new(1.0), MinBlocks: 3, EveryBlocks: 1, Confidence: 0.95}
 	a, err := archive.Create(filepath.Join(t.TempDir(), "run"), info)
 	if err != nil {
 		t.Fatal(err)

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// A world makes campaigns of known truth: blocks of a factor within sessions,
+// A population makes campaigns of known truth: blocks of a factor within sessions,
 // speeds, and a factor that changes with the session only.
-type world struct {
+type population struct {
 	name              string
 	sessions, blocks  int     // blocks of each session
 	perBlock          int     // trials of each block
@@ -21,7 +21,7 @@ type world struct {
 	noBetweenInterval bool
 }
 
-func (w world) draw(noise *rand.Rand) Model {
+func (w population) draw(noise *rand.Rand) Model {
 	var section, speed, unit []float64
 	var blocks [][]float64
 	m := Model{}
@@ -49,20 +49,26 @@ func (w world) draw(noise *rand.Rand) Model {
 		ones[i] = 1
 	}
 	m.Terms = []Term{
-		{"mean", []Column{{"", ones}}}, {"section", []Column{{"", section}}}, {"speed", []Column{{"", speed}}}, {"unit", []Column{{"", unit}}},
+		{"mean", []Column{{"", ones}}}, {"section", []Column{{"", section}}}, {"speed", []Column{{"", speed}}},
+		{"unit", []Column{{"", unit}}},
 	}
 	return m
 }
 
-func worlds() []world {
-	return []world{
+func populations() []population {
+	return []population{
 		{name: "one session, nothing to find", sessions: 1, blocks: 3, perBlock: 6},
-		{name: "one session, few passes, unbalanced", sessions: 1, blocks: 2, perBlock: 6, lost: 0.2, section: 1, slope: -0.5},
-		{name: "three sessions: too few for a spread", sessions: 3, blocks: 2, perBlock: 6, sessionSD: 2, section: 1, noBetweenInterval: true},
+		{name: "one session, few passes, unbalanced", sessions: 1, blocks: 2, perBlock: 6, lost: 0.2, section: 1,
+			slope: -0.5},
+		{name: "three sessions: too few for a spread", sessions: 3, blocks: 2, perBlock: 6, sessionSD: 2, section: 1,
+			noBetweenInterval: true},
 		{name: "eight sessions, nothing to find", sessions: 8, blocks: 1, perBlock: 6, sessionSD: 1, mostUnder: 0.01},
-		{name: "eight sessions that do not differ", sessions: 8, blocks: 1, perBlock: 6, section: 1, slope: -0.5, mostUnder: 0.01},
-		{name: "eight sessions, unbalanced", sessions: 8, blocks: 1, perBlock: 6, lost: 0.3, sessionSD: 2, section: 1, slope: -0.5, mostUnder: 0.02},
-		{name: "twenty sessions, unbalanced", sessions: 20, blocks: 1, perBlock: 6, lost: 0.3, sessionSD: 0.5, mostUnder: 0.01},
+		{name: "eight sessions that do not differ", sessions: 8, blocks: 1, perBlock: 6, section: 1, slope: -0.5,
+			mostUnder: 0.01},
+		{name: "eight sessions, unbalanced", sessions: 8, blocks: 1, perBlock: 6, lost: 0.3, sessionSD: 2, section: 1,
+			slope: -0.5, mostUnder: 0.02},
+		{name: "twenty sessions, unbalanced", sessions: 20, blocks: 1, perBlock: 6, lost: 0.3, sessionSD: 0.5,
+			mostUnder: 0.01},
 	}
 }
 
@@ -81,7 +87,7 @@ func coverage(t *testing.T, runs int) {
 	t.Helper()
 	const seed = 20261122
 	least := Confidence - 4*math.Sqrt(Confidence*(1-Confidence)/float64(runs))
-	for i, w := range worlds() {
+	for i, w := range populations() {
 		noise := rand.New(rand.NewPCG(seed, uint64(i)))
 		truth := map[string]float64{"section": w.section, "speed": w.slope, "unit": 0}
 		held, asked, familywise := map[string]float64{}, map[string]float64{}, 0.0
@@ -120,7 +126,7 @@ func coverage(t *testing.T, runs int) {
 
 // count adds up which intervals hold the truth, and tells (as 1) whether there
 // is a false finding after Holm's correction.
-func (w world) count(f *Fit, truth, held, asked map[string]float64) float64 {
+func (w population) count(f *Fit, truth, held, asked map[string]float64) float64 {
 	var p []float64
 	var null []bool
 	for _, e := range f.Estimates {

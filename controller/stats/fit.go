@@ -38,7 +38,7 @@ const (
 	GroupsInside = "inside" // the terms tell all that differs from group to group
 	GroupsFixed  = "fixed"  // each has an effect of its own: too few to know their spread
 	GroupsRandom = "random" // they are a sample, with a spread of their own
-	GroupsNoise  = "noise"  // of about one row each: their spread cannot be told from the rows'
+	GroupsNoise  = "noise"  // of about one row each: their spread cannot be distinguished from the rows'
 )
 
 const (
@@ -145,8 +145,8 @@ func (m Model) Fit() (Fit, error) {
 }
 
 // Support fits noise in the place of responses, with random groups' variance so
-// many times the rows': degrees of freedom, and what cannot be told apart, are
-// the design's, whatever comes out of it.
+// many times the rows': degrees of freedom, and what cannot be distinguished,
+// are the design's, whatever comes out of it.
 func (m Model) Support(ratio float64) (Fit, error) {
 	noise := rand.New(rand.NewPCG(1, 1))
 	m.Y = make([]float64, len(m.Terms[0].Columns[0].Values))
@@ -340,6 +340,6 @@ func (f *Fit) EstimateOf(name string) *Estimate {
 	return nil
 }
 
-// Influence tells how much an estimate changes when every response changes by
+// Influence reports how much an estimate changes when every response changes by
 // as much as amounts says: what an error that all trials share does to it.
 func (f *Fit) Influence(e Estimate, amounts []float64) float64 { return dot(e.rows, amounts) }

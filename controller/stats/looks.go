@@ -28,7 +28,7 @@ func (l Looks) Count() int {
 	return n
 }
 
-// At tells whether there is a look after so many blocks.
+// At reports whether there is a look after so many blocks.
 func (l Looks) At(blocks int) bool {
 	return blocks == l.Last || blocks >= l.First && blocks < l.Last && (blocks-l.First)%l.Every == 0
 }

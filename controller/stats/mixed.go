@@ -242,7 +242,7 @@ func (v *variances) stratum(rest int) *stratum {
 	return s
 }
 
-// variance is that of an estimate, at the least.
+// variance is that of an estimate, at least.
 func (s *stratum) variance(rows []float64) float64 {
 	length := dot(rows, rows)
 	return s.mean * length * max(1, overGroups(rows, s.z)/length/s.root)

@@ -2,6 +2,7 @@ package stats
 
 import (
 	"math"
+	"sort"
 
 	"gonum.org/v1/gonum/integrate/quad"
 	"gonum.org/v1/gonum/stat/distuv"
@@ -73,29 +74,11 @@ const mostBlocks = 100_000
 // BlocksForWidth is the fewest blocks after which half the interval's width is
 // expected to be no more than wished; 0 when no number that could be driven is.
 func (p Plan) BlocksForWidth(half float64) int {
-	return p.fewest(func(b int) bool { return TQuantile(p.Confidence, p.DF(b))*p.at(b) <= half })
-}
-
-// BlocksForPower is the fewest blocks with which an effect is found with the
-// wished-for probability; 0 when no number that could be driven is.
-func (p Plan) BlocksForPower(effect, power float64) int {
-	return p.fewest(func(b int) bool { return Power(effect/p.at(b), p.DF(b), p.Confidence) >= power })
-}
-
-// fewest searches by halving: both conditions hold from some number on.
-func (p Plan) fewest(enough func(int) bool) int {
-	low, high := 0, 1
-	for p.DF(high) < 1 || !enough(high) {
-		if low, high = high, high*2; high > mostBlocks {
-			return 0
-		}
+	b := 1 + sort.Search(mostBlocks, func(i int) bool {
+		return p.DF(i+1) >= 1 && TQuantile(p.Confidence, p.DF(i+1))*p.at(i+1) <= half
+	})
+	if b > mostBlocks {
+		return 0
 	}
-	for high-low > 1 {
-		if mid := (low + high) / 2; p.DF(mid) >= 1 && enough(mid) {
-			high = mid
-		} else {
-			low = mid
-		}
-	}
-	return high
+	return b
 }

@@ -46,7 +46,8 @@ func TestGoldenNumbersAreWhatTheScriptWrites(t *testing.T) {
 	for i, q := range got.Quantiles {
 		approx(t, "quantile", q[2], want.Quantiles[i][2], closed)
 	}
-	if len(got.Quantiles) != len(want.Quantiles) || len(got.Mixed) != len(want.Mixed) || len(got.Apart) != len(want.Apart) || math.IsNaN(got.Mixed[0].S2) {
+	if len(got.Quantiles) != len(want.Quantiles) || len(got.Mixed) != len(want.Mixed) || len(got.Apart) !=
+		len(want.Apart) || math.IsNaN(got.Mixed[0].S2) {
 		t.Errorf("the script writes other cases than are committed")
 	}
 }

@@ -10,13 +10,15 @@ import (
 type Cost struct {
 	Nodes        int // that counted
 	PacketsPerS  *float64
-	BytesPerS    *float64           // of IP
-	Messages     []MessageCost      // by type, sorted
-	RouteChanges int                // of all nodes' routes, or of the sender's where packets hold their way
-	FramesPerS   map[string]float64 // on the air, ACKs too, by what they are for, summed over the nodes; nil where the radio does not tell
-	DiscoveryMs  []float64          // of those that came to a route, sorted
-	Failed       int                // discoveries that did not
-	ReadyS       *float64           // from a daemon's start to the routes that arming waits for, at the node where it took longest
+	BytesPerS    *float64      // of IP
+	Messages     []MessageCost // by type, sorted
+	RouteChanges int           // of all nodes' routes, or of the sender's where packets hold their route
+	// on the air, ACKs too, by what they are for, summed over the nodes; nil where the radio does not tell
+	FramesPerS  map[string]float64
+	DiscoveryMs []float64 // of those that came to a route, sorted
+	Failed      int       // discoveries that did not
+	// from a daemon's start to the routes that arming waits for, at the node where it took longest
+	ReadyS *float64
 }
 
 // dataHeader is what DSR's daemon calls the header that a data packet has with
@@ -60,7 +62,8 @@ func (m *Mesh) Cost() Cost {
 	kinds, kindBytes := map[string]float64{}, map[string]float64{}
 	for _, node := range m.Nodes {
 		first, last := m.span(node)
-		if first == nil || last.s <= first.s || last.PacketsSent == nil || first.PacketsSent == nil || last.BytesSent == nil || first.BytesSent == nil {
+		if first == nil || last.s <= first.s || last.PacketsSent == nil || first.PacketsSent == nil || last.BytesSent ==
+			nil || first.BytesSent == nil {
 			continue
 		}
 		c.Nodes++
@@ -85,7 +88,8 @@ func (m *Mesh) Cost() Cost {
 	}
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 		if kinds[kind] > 0 {
-			c.Messages = append(c.Messages, MessageCost{kind, kinds[kind] / seconds, kindBytes[kind] / seconds, kindBytes[kind] / max(total, 1)})
+			c.Messages = append(c.Messages, MessageCost{kind, kinds[kind] / seconds, kindBytes[kind] / seconds,
+				kindBytes[kind] / max(total, 1)})
 		}
 	}
 	c.FramesPerS = m.frames

@@ -80,9 +80,11 @@ type sample struct {
 // Read makes a mesh of an attempt's records. It is nil when no routing daemon
 // recorded anything and no probe came back, or the window never opened.
 func Read(plan wire.RunPlan, t wire.Trial, records []wire.Record) *Mesh {
-	m := &Mesh{Protocol: t.Routing.Protocol, probed: t.Routing.ProbeHz != nil, Seconds: t.DurationS, Nodes: t.Nodes(), From: t.Sender, To: t.Receiver,
+	m := &Mesh{Protocol: t.Routing.Protocol, probed: t.Routing.ProbeHz != nil, Seconds: t.DurationS, Nodes: t.Nodes(),
+		From: t.Sender, To: t.Receiver,
 		addresses: map[netip.Addr]string{}, byNode: map[string]netip.Addr{}, macs: map[string]string{},
-		changes: map[string][]change{}, counts: map[string][]count{}, signals: map[string][]signal{}, places: map[string][]place{},
+		changes: map[string][]change{}, counts: map[string][]count{}, signals: map[string][]signal{},
+		places:   map[string][]place{},
 		measured: map[string]bool{}, received: map[uint64][]sample{}}
 	for _, f := range slices.Backward(t.Traffic) {
 		if !f.Background {
@@ -129,8 +131,8 @@ func Stalled(node string, records []wire.Record) bool {
 	return false
 }
 
-// HasDaemon tells whether a routing daemon recorded anything. Without one there
-// are no ways and no links.
+// HasDaemon reports whether a routing daemon recorded anything. Without one
+// there are no ways and no links.
 func (m *Mesh) HasDaemon() bool { return len(m.changes)+len(m.counts) > 0 }
 
 // take reads one record.
@@ -191,8 +193,8 @@ func (m *Mesh) takeChange(node string, s float64, b *wire.RouteChange) {
 }
 
 // takeEvent reads what a daemon found worth telling. A protocol whose packets
-// hold their way tells the sender's: the nodes between, or, without hops, that
-// there is none.
+// hold their route tells the sender's: the nodes between, or, without hops,
+// that there is none.
 func (m *Mesh) takeEvent(node string, s float64, b *wire.RoutingEvent) {
 	m.events = append(m.events, event{s, b.Report, b.Value})
 	if b.Report != "source_route" || node != m.From || b.Addr != m.byNode[m.To].String() {
@@ -250,7 +252,8 @@ func (m *Mesh) Links(s float64) []Link {
 			if err != nil || peer == "" {
 				continue
 			}
-			out = append(out, Link{From: node, To: peer, Symmetric: n.Symmetric, Cost: n.Cost, SignalDbm: m.signal(node, peer, s)})
+			out = append(out, Link{From: node, To: peer, Symmetric: n.Symmetric, Cost: n.Cost,
+				SignalDbm: m.signal(node, peer, s)})
 		}
 	}
 	return out

@@ -34,22 +34,30 @@ func route(node string, s float64, action, to, via string) wire.Record {
 // square is a plan of a, b, c and d at 10.0.0.1 to 4, and a flow from a to d
 // that goes over b until b loses d, and over c 1.5 s later.
 func square() (wire.RunPlan, wire.Trial, []wire.Record) {
-	plan := wire.RunPlan{Nodes: []wire.PlanNode{{Name: "a", MeshPrefix: "10.0.0.1/24"}, {Name: "b", MeshPrefix: "10.0.0.2/24"},
+	plan := wire.RunPlan{Nodes: []wire.PlanNode{{Name: "a", MeshPrefix: "10.0.0.1/24"},
+		{Name: "b", MeshPrefix: "10.0.0.2/24"},
 		{Name: "c", MeshPrefix: "10.0.0.3/24"}, {Name: "d", MeshPrefix: "10.0.0.4/24"}}}
-	t := wire.Trial{Sender: "a", Receiver: "d", Initiator: "a", Relays: []string{"b", "c"}, DurationS: 10, Routing: wire.Routing{Protocol: "aodv"},
+	t := wire.Trial{Sender: "a", Receiver: "d", Initiator: "a", Relays: []string{"b", "c"}, DurationS: 10,
+		Routing: wire.Routing{Protocol: "aodv"},
 		Traffic: []wire.Flow{{Name: "bulk", From: "a", To: "d"}}}
 	var out []wire.Record
 	for _, n := range []string{"a", "b", "c", "d"} {
 		out = append(out, record(n, 0, &wire.Window{OpenBootNs: boot(0), CloseBootNs: boot(10)}))
 	}
 	out = append(out,
-		route("a", -3, "present", "10.0.0.4/32", "10.0.0.2"), route("b", -3, "present", "10.0.0.4/32", "10.0.0.4"), route("c", -3, "present", "10.0.0.4/32", "10.0.0.4"),
-		route("b", 4, "delete", "10.0.0.4/32", ""), route("a", 4.1, "delete", "10.0.0.4/32", ""), route("a", 5.5, "set", "10.0.0.4/32", "10.0.0.3"),
-		record("a", 5.5, &wire.RoutingEvent{Report: "discovery_us", AtBootNs: boot(5.5), Addr: "10.0.0.4", Value: ptr(12500.0)}))
+		route("a", -3, "present", "10.0.0.4/32", "10.0.0.2"), route("b", -3, "present", "10.0.0.4/32", "10.0.0.4"),
+		route("c", -3, "present", "10.0.0.4/32", "10.0.0.4"),
+		route("b", 4, "delete", "10.0.0.4/32", ""), route("a", 4.1, "delete", "10.0.0.4/32", ""),
+		route("a", 5.5, "set", "10.0.0.4/32", "10.0.0.3"),
+		record("a", 5.5, &wire.RoutingEvent{Report: "discovery_us", AtBootNs: boot(5.5), Addr: "10.0.0.4",
+			Value: ptr(12500.0)}))
 	for s := -1.0; s <= 10; s++ {
 		n := uint64(100 + 10*(s+1))
-		out = append(out, record("a", s, &wire.RoutingCount{Protocol: "aodv", PacketsSent: ptr(n), BytesSent: ptr(50 * n), Messages: map[string]uint64{"RREQ": n}, MessageBytes: map[string]uint64{"RREQ": 24 * n},
-			Neighbors: []wire.RoutingNeighbor{{Addr: "10.0.0.2", Symmetric: true, Cost: ptr(1.5)}, {Addr: "10.0.0.9", Symmetric: true}}}))
+		out = append(out, record("a", s, &wire.RoutingCount{Protocol: "aodv", PacketsSent: ptr(n),
+			BytesSent: ptr(50 * n), Messages: map[string]uint64{"RREQ": n},
+			MessageBytes: map[string]uint64{"RREQ": 24 * n},
+			Neighbors: []wire.RoutingNeighbor{{Addr: "10.0.0.2", Symmetric: true, Cost: ptr(1.5)},
+				{Addr: "10.0.0.9", Symmetric: true}}}))
 	}
 	for i := range 101 {
 		s := float64(i) / 10
@@ -99,7 +107,8 @@ func TestTheOutageIsOfTheMeasuredFlowsStreams(t *testing.T) {
 	records = slices.DeleteFunc(records, func(r wire.Record) bool { return r.Body.Kind() == "tcp" })
 	trial.Traffic = append(trial.Traffic, wire.Flow{Name: "other", From: "b", To: "d", Background: true})
 	got := func(s float64, flow string, cookie, bytes uint64) {
-		records = append(records, record("d", s, &wire.TCPSample{Flow: flow, Stream: ptr(0), Cookie: cookie, BytesReceived: bytes}))
+		records = append(records, record("d", s, &wire.TCPSample{Flow: flow, Stream: ptr(0), Cookie: cookie,
+			BytesReceived: bytes}))
 	}
 	for i := range 101 {
 		s, n := float64(i)/10, uint64(i+1)
@@ -111,7 +120,8 @@ func TestTheOutageIsOfTheMeasuredFlowsStreams(t *testing.T) {
 		}
 		got(s, "other", 3, 1000*n)
 	}
-	if o, ok := Read(plan, trial, records).TCPOutage(); !ok || math.Abs(o.FromS-2) > 1e-9 || math.Abs(o.Seconds-3) > 1e-9 {
+	if o, ok := Read(plan, trial, records).TCPOutage(); !ok || math.Abs(o.FromS-2) > 1e-9 || math.Abs(o.Seconds-3) >
+		1e-9 {
 		t.Errorf("TCP outage %+v, %v; want 3 s from 2 s", o, ok)
 	}
 }
@@ -124,14 +134,16 @@ func TestALoopIsNoPath(t *testing.T) {
 	}
 }
 
-// DSR's packets hold their way, and no kernel has a route.
+// DSR's packets hold their route, and no kernel has a route.
 func TestThePathIsWhatPacketsHold(t *testing.T) {
 	plan, trial, records := square()
 	records = slices.DeleteFunc(records, func(r wire.Record) bool { return r.Body.Kind() == "route" })
 	way := func(node string, s float64, note string, hops *float64) wire.Record {
-		return record(node, s, &wire.RoutingEvent{Report: "source_route", AtBootNs: boot(s), Addr: "10.0.0.4", Note: note, Value: hops})
+		return record(node, s, &wire.RoutingEvent{Report: "source_route", AtBootNs: boot(s), Addr: "10.0.0.4",
+			Note: note, Value: hops})
 	}
-	m := Read(plan, trial, append(records, way("a", -1, "10.0.0.2", ptr(2.0)), way("a", 4, "", nil), way("b", 5, "", ptr(1.0)), way("a", 6, "10.0.0.2 10.0.0.3", ptr(3.0))))
+	m := Read(plan, trial, append(records, way("a", -1, "10.0.0.2", ptr(2.0)), way("a", 4, "", nil),
+		way("b", 5, "", ptr(1.0)), way("a", 6, "10.0.0.2 10.0.0.3", ptr(3.0))))
 	var got []string
 	for _, p := range m.PathsInWindow() {
 		got = append(got, p.String())
@@ -155,12 +167,14 @@ func TestAWayOverALostLinkIsNone(t *testing.T) {
 		return record("field", s, &wire.Loss{Of: of, Peer: peer, Cause: cause, RetryLimit: true})
 	}
 	m := Read(plan, trial, append(records, lose(2, "b", "d", "out_of_range"), // of the moment: data came after it
-		lose(4.1, "b", "d", "collision"), lose(4.2, "c", "d", "out_of_range"), lose(4.5, "b", "d", "out_of_range"), lose(5, "b", "d", "out_of_range")))
+		lose(4.1, "b", "d", "collision"), lose(4.2, "c", "d", "out_of_range"), lose(4.5, "b", "d", "out_of_range"),
+		lose(5, "b", "d", "out_of_range")))
 	var got []string
 	for _, p := range m.PathsInWindow() {
 		got = append(got, p.String())
 	}
-	if want := []string{"a → b → d (2 hops)", "a → b → d is out of reach", "a → c → d (2 hops)"}; !slices.Equal(got, want) {
+	if want := []string{"a → b → d (2 hops)", "a → b → d is out of reach", "a → c → d (2 hops)"}; !slices.Equal(got,
+		want) {
 		t.Errorf("paths %q, want %q", got, want)
 	}
 	if o := m.RouteOutage(); math.Abs(o.FromS-4.5) > 1e-9 || math.Abs(o.Seconds-1) > 1e-9 {
@@ -177,7 +191,8 @@ func TestThePingOutageIsBetweenAnswers(t *testing.T) {
 	records = slices.DeleteFunc(records, func(r wire.Record) bool { return strings.HasPrefix(r.Body.Kind(), "rout") })
 	for i := range 100 {
 		if s := float64(i) / 10; s < 4 || s > 6.45 {
-			records = append(records, record("a", s, &wire.Probe{Peer: "d", ProbeSeq: uint64(i + 1), SentBootNs: boot(s), RTTUs: 900}))
+			records = append(records, record("a", s, &wire.Probe{Peer: "d", ProbeSeq: uint64(i + 1),
+				SentBootNs: boot(s), RTTUs: 900}))
 		}
 	}
 	m := Read(plan, trial, records)
@@ -189,7 +204,8 @@ func TestThePingOutageIsBetweenAnswers(t *testing.T) {
 func TestFramesOnTheAirAreSummedOverNodes(t *testing.T) {
 	plan, trial, records := square()
 	for _, n := range []string{"a", "b"} {
-		records = append(records, record("field", 10, &wire.MediumCount{Of: n, FramesPerS: map[string]float64{"routing": 2, "traffic": 100}}))
+		records = append(records, record("field", 10,
+			&wire.MediumCount{Of: n, FramesPerS: map[string]float64{"routing": 2, "traffic": 100}}))
 	}
 	if c := Read(plan, trial, records).Cost(); c.FramesPerS["routing"] != 4 || c.FramesPerS["traffic"] != 200 {
 		t.Errorf("frames %v", c.FramesPerS)
@@ -198,7 +214,8 @@ func TestFramesOnTheAirAreSummedOverNodes(t *testing.T) {
 
 func TestCostIsOfTheWindow(t *testing.T) {
 	c := Read(square()).Cost()
-	if c.Nodes != 1 || *c.PacketsPerS != 10 || *c.BytesPerS != 500 || c.RouteChanges != 3 || !slices.Equal(c.DiscoveryMs, []float64{12.5}) {
+	if c.Nodes != 1 || *c.PacketsPerS != 10 || *c.BytesPerS != 500 || c.RouteChanges != 3 ||
+		!slices.Equal(c.DiscoveryMs, []float64{12.5}) {
 		t.Errorf("cost %+v", c)
 	}
 	if len(c.Messages) != 1 || c.Messages[0] != (MessageCost{"RREQ", 10, 240, 1}) {

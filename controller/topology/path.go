@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Path is the flow's way from a moment on.
+// Path is the flow's path from a moment on.
 type Path struct {
 	S     float64 // since the window opened; the first may lie before
 	Nodes []string
@@ -41,10 +41,10 @@ func (t table) next(to netip.Addr) (netip.Addr, bool) {
 	return t[best], best.IsValid()
 }
 
-// Paths are the flow's ways over time, by what each node's kernel had as the
-// next hop at the moment, or, where packets hold their way, by what the sender
-// put into them. Each differs from the one before. A way is no more one when
-// its packets are lost out of reach, where the radio tells of that.
+// Paths are the flow's paths over time, by what each node's kernel had as the
+// next hop at the moment, or, where packets hold their route, by what the
+// sender put into them. Each differs from the one before. A way is no more one
+// when its packets are lost out of reach, where the radio reports that.
 func (m *Mesh) Paths() []Path {
 	if len(m.ways) > 0 {
 		return m.broken(m.ways)
@@ -152,7 +152,7 @@ func (m *Mesh) walk(tables map[string]table) Path {
 	return p
 }
 
-// PathAt is the flow's way at a moment.
+// PathAt is the flow's path at a moment.
 func (m *Mesh) PathAt(s float64) Path {
 	if p := latest(m.Paths(), s, func(p Path) float64 { return p.S }); p != nil {
 		return *p
@@ -246,7 +246,7 @@ func (m *Mesh) longestGap(moments []float64) Outage {
 	return worst
 }
 
-// PathText is the flow's way over the window, a line for each change.
+// PathText is the flow's path over the window, a line for each change.
 func (m *Mesh) PathText() string {
 	var b strings.Builder
 	for _, p := range m.PathsInWindow() {
@@ -255,7 +255,7 @@ func (m *Mesh) PathText() string {
 	return b.String()
 }
 
-// PathsInWindow are the ways from the window's opening to its close: the first
+// PathsInWindow are the paths from the window's opening to its close: the first
 // is the one that was there at the opening.
 func (m *Mesh) PathsInWindow() []Path {
 	first := m.PathAt(0)

@@ -34,7 +34,8 @@ func (m *Mesh) SVG(title string, s float64) string {
 		pictureWidth, height, html.EscapeString("the mesh: "+title))
 	fmt.Fprintf(&b, `<rect width="%g" height="%g" fill="#fff"/>`+"\n", pictureWidth, height)
 	fmt.Fprintf(&b, `<text x="28" y="26" font-size="15" font-weight="600" fill="#1d2329">%s, %.1f s into the window</text>`+"\n", html.EscapeString(title), s)
-	fmt.Fprintf(&b, `<text x="28" y="46" fill="#5b646c">%s</text>`+"\n", html.EscapeString(describe(m.Protocol, path, known)))
+	fmt.Fprintf(&b, `<text x="28" y="46" fill="#5b646c">%s</text>`+"\n",
+		html.EscapeString(describe(m.Protocol, path, known)))
 	drawPath(&b, spots, path)
 	m.drawLinks(&b, spots, s)
 	drawOut(&b, spots, path)
@@ -73,7 +74,8 @@ func (m *Mesh) spots(s float64) (out map[string]spot, tall float64, known bool) 
 	tall = max((high.y-low.y)*scale, plotLeast)
 	middle := spot{(low.x + high.x) / 2, (low.y + high.y) / 2}
 	for n, p := range out { // north is up
-		out[n] = spot{pictureWidth/2 + (p.x-middle.x)*scale, titleHeight + pictureMargin + tall/2 - (p.y-middle.y)*scale}
+		out[n] = spot{pictureWidth/2 + (p.x-middle.x)*scale, titleHeight + pictureMargin + tall/2 - (p.y-middle.y)*
+			scale}
 	}
 	return out, tall, true
 }
@@ -82,7 +84,8 @@ func (m *Mesh) circle() map[string]spot {
 	out := map[string]spot{}
 	for i, n := range m.Nodes {
 		angle := 2 * math.Pi * float64(i) / float64(len(m.Nodes))
-		out[n] = spot{pictureWidth/2 + plotMost*math.Cos(angle), titleHeight + pictureMargin + plotMost/2*(1+math.Sin(angle))}
+		out[n] = spot{pictureWidth/2 + plotMost*math.Cos(angle), titleHeight + pictureMargin + plotMost/2*
+			(1+math.Sin(angle))}
 	}
 	return out
 }
@@ -92,7 +95,8 @@ func (m *Mesh) circle() map[string]spot {
 func (l Link) quality() (share float64, text string, ok bool) {
 	switch {
 	case l.SignalDbm != nil:
-		return min(max((*l.SignalDbm+90)/30, 0), 1), strings.Replace(fmt.Sprintf("%.0f dBm", *l.SignalDbm), "-", "−", 1), true
+		return min(max((*l.SignalDbm+90)/30, 0), 1), strings.Replace(fmt.Sprintf("%.0f dBm", *l.SignalDbm), "-", "−",
+			1), true
 	case l.Cost != nil && *l.Cost >= 16: // babeld's unit is 1/256 of a transmission, 96 at least on a cable
 		return min(max(1-(*l.Cost/256-1)/3, 0), 1), fmt.Sprintf("cost %.0f", *l.Cost), true
 	case l.Cost != nil:
@@ -119,9 +123,11 @@ func (m *Mesh) drawLinks(b *strings.Builder, spots map[string]spot, s float64) {
 		if !back(l) {
 			dash = ` stroke-dasharray="5 4"`
 		}
-		fmt.Fprintf(b, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s" stroke-width="1.5"%s/>`, from.x, from.y, to.x, to.y, colour, dash)
+		fmt.Fprintf(b, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s" stroke-width="1.5"%s/>`, from.x,
+			from.y, to.x, to.y, colour, dash)
 		if text != "" && len(links) <= 60 {
-			fmt.Fprintf(b, `<text class="o" x="%.1f" y="%.1f" font-size="11" fill="%s" text-anchor="middle">%s</text>`, (from.x+to.x)/2, (from.y+to.y)/2+4, colour, text)
+			fmt.Fprintf(b, `<text class="o" x="%.1f" y="%.1f" font-size="11" fill="%s" text-anchor="middle">%s</text>`,
+				(from.x+to.x)/2, (from.y+to.y)/2+4, colour, text)
 		}
 		b.WriteString("\n")
 	}
@@ -157,7 +163,9 @@ func (m *Mesh) drawNodes(b *strings.Builder, spots map[string]spot, p Path) {
 			role = " (receives)"
 		}
 		at := spots[n]
-		fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="9" fill="%s" stroke="#1d2329" stroke-width="1.5"/>`, at.x, at.y, fill)
-		fmt.Fprintf(b, `<text class="o" x="%.1f" y="%.1f" text-anchor="middle" fill="#1d2329">%s</text>`+"\n", at.x, at.y+26, html.EscapeString(n+role))
+		fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="9" fill="%s" stroke="#1d2329" stroke-width="1.5"/>`, at.x, at.y,
+			fill)
+		fmt.Fprintf(b, `<text class="o" x="%.1f" y="%.1f" text-anchor="middle" fill="#1d2329">%s</text>`+"\n", at.x,
+			at.y+26, html.EscapeString(n+role))
 	}
 }

@@ -47,10 +47,12 @@ type Cell struct {
 // names the measurement. Its texts are whole, unlike those of a point.
 func (e *Encoder) Row(dst []Cell, p *Point) ([]Cell, string, error) {
 	if p.layout == nil {
-		return dst, "", fmt.Errorf("tabulate record %s/%d of kind %q: %w", p.Header.Node, p.Header.Seq, p.Header.Kind, ErrNoMeasurement)
+		return dst, "", fmt.Errorf("tabulate record %s/%d of kind %q: %w", p.Header.Node, p.Header.Seq, p.Header.Kind,
+			ErrNoMeasurement)
 	}
 	h := p.Header
-	dst = append(dst[:0], textCell(h.Run), countCell(h.Trial), countCell(h.Attempt), textCell(h.Node), textCell(h.Epoch),
+	dst = append(dst[:0], textCell(h.Run), countCell(h.Trial), countCell(h.Attempt), textCell(h.Node),
+		textCell(h.Epoch),
 		Cell{Present: true, Integer: int64(h.Seq)}, Cell{Present: true, Integer: h.TBootNs})
 	for i, t := range p.layout.Tags {
 		c := textCell(t.absent)

@@ -22,8 +22,9 @@ const (
 
 func target() Measurement {
 	return Measurement{
-		Name:    TargetName,
-		Meaning: "The speed that the plan asks of the car: one point for each step of the trial's life on the car's node, at the step's time, where the plan names a speed.",
+		Name: TargetName,
+		Meaning: "The speed that the plan asks of the car: one point for each step of the trial's life on the car's " +
+			"node, at the step's time, where the plan names a speed.",
 		Tags: []Tag{
 			tag("attempt", "attempt at the trial, from 1"),
 			tag("run", "run"),
@@ -40,15 +41,17 @@ func target() Measurement {
 func result() Measurement {
 	const captured = "; told where packets were captured and the attempt has one measured flow"
 	return Measurement{
-		Name:    ResultName,
-		Meaning: "What became of an attempt at a trial: one point for each that was judged. Its time is the opening of the window.",
+		Name: ResultName,
+		Meaning: "The outcome of an attempt at a trial: one point for each that was judged. Its time is the opening " +
+			"of the window.",
 		Tags: []Tag{
 			tag("attempt", "attempt at the trial, from 1"),
 			tag("direction", "outbound or inbound: heading along the course"),
 			tag("nodes", "how many nodes took part"),
 			tag("routing", "the routing protocol"),
 			tag("run", "run"),
-			tag("section", "section of the campaign: A where the car sends, B where it receives, or the campaign's own"),
+			tag("section", "section of the campaign: A where the car sends, B where it receives, or the "+
+				"campaign's own"),
 			tag("speed", "the plan's target speed in m/s, as text to group by"),
 			tag("trial", "trial's place in the schedule, from 1"),
 			tag("unit", "hardware in the car"),
@@ -66,21 +69,28 @@ func result() Measurement {
 			float("speed_mean_mps", "m/s", "the car's GPS speed over the window, weighted by time"),
 			float("in_band_share", "1", "share of the window in which a fresh fix had the car within the speed band"),
 			float("distance_mean_m", "m", "distance of the two nodes' GPS positions, mean over the window"),
-			float("throughput_bps", "bit/s", "what the receiver's kernel delivered in the window, sum of the measured flows; 0 when there was no connection"),
+			float("throughput_bps", "bit/s", "what the receiver's kernel delivered in the window, sum of the "+
+				"measured flows; 0 when there was no connection"),
 			float("transferred_mb", "MB", "the same as an amount"),
-			float("packet_loss_percent", "%", "data packets that the sender's socket handed on and that did not reach the receiver"+captured),
+			float("packet_loss_percent", "%", "data packets that the sender's socket handed on and that did not "+
+				"reach the receiver"+captured),
 			float("goodput_ratio", "1", "packets that brought a new byte ÷ packets sent"+captured),
-			float("one_way_delay_mean_ms", "ms", "of data packets that arrived, from their leaving the socket"+captured),
+			float("one_way_delay_mean_ms", "ms", "of data packets that arrived, from their leaving the socket"+
+				captured),
 			float("one_way_delay_uncertainty_ms", "ms", "the one-way delay may be wrong by ± this"),
 			float("round_trip_mean_ms", "ms", "from a segment to its ACK at the sender"+captured),
 			float("connect_time_ms", "ms", "from the client's asking for its first connection to the first SYN-ACK that it got, the search for a way in it"+captured),
 			float("connect_censored_ms", "ms", "in its place: for how long the client had asked in vain when the window closed or it gave up"+captured),
 			float("handshake_ms", "ms", "from a data connection's first SYN to the SYN-ACK at the sender"+captured),
-			float("rtt_mean_ms", "ms", "the sender's smoothed round trip time by its kernel, mean over the window; told where the attempt has one measured flow"),
-			float("retransmits", "segments", "that the sender's kernel retransmitted in the window, sum of the measured flows"),
+			float("rtt_mean_ms", "ms", "the sender's smoothed round trip time by its kernel, mean over the window; "+
+				"told where the attempt has one measured flow"),
+			float("retransmits", "segments", "that the sender's kernel retransmitted in the window, sum of the "+
+				"measured flows"),
 			float("routing_packets_per_s", "packets/s", "routing packets at IP that all nodes sent, by their captures"),
-			float("routing_bytes_per_s", "B/s", "bytes at IP of those, and of the headers that routing put before data"),
-			float("daemon_packets_per_s", "packets/s", "routing packets that a daemon sent by its own count, mean of the nodes"),
+			float("routing_bytes_per_s", "B/s", "bytes at IP of those, and of the headers that routing put "+
+				"before data"),
+			float("daemon_packets_per_s", "packets/s", "routing packets that a daemon sent by its own count, mean of "+
+				"the nodes"),
 			float("route_outage_s", "s", "longest time in the window without a whole way from sender to receiver"),
 			float("data_outage_s", "s", "longest time in the window in which no new byte came"),
 			float("hops_mean", "hops", "length of the measured flow's way"),
@@ -94,7 +104,8 @@ func result() Measurement {
 // AppendPoint adds a point of a computed measurement to dst. A tag that is
 // empty and a field that is nil are absent. What the measurement does not name,
 // or has with another type, is an error: a field's type never changes.
-func (m Measurement) AppendPoint(dst []byte, tags map[string]string, fields map[string]any, at time.Time) ([]byte, error) {
+func (m Measurement) AppendPoint(dst []byte, tags map[string]string, fields map[string]any, at time.Time) ([]byte,
+	error) {
 	line := append(dst, m.Name...)
 	known := 0
 	for _, t := range m.Tags { // sorted by name, as the server wants them

@@ -24,7 +24,8 @@ func TestComputedPoint(t *testing.T) {
 		fails  string
 	}{
 		"what is unknown is absent": {
-			map[string]string{"run": "r", "trial": "1", "unit": ""}, map[string]any{"accepted": 1, "reason": "", "throughput_bps": new(0.0), "goodput_ratio": unknown},
+			map[string]string{"run": "r", "trial": "1", "unit": ""}, map[string]any{"accepted": 1, "reason": "",
+				"throughput_bps": new(0.0), "goodput_ratio": unknown},
 			"fm_result,run=r,trial=1 accepted=1i,throughput_bps=0 1790000000000000001\n", "",
 		},
 		"names from outside": {

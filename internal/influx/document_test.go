@@ -78,10 +78,13 @@ const preface = `# Records in InfluxDB
 
 <!-- Made by go generate ./protocols/wire -->
 
-Every record of a kind below becomes one point, from the controller (` + "`--influx`" + ` during a run, ` + "`fieldmesh publish`" + ` afterwards)
-or from ` + "`fieldmesh-agent log`" + `. The archive is the truth; the database can be wiped and rebuilt from it at any time.
+Every record of a kind below becomes one point, from the controller (` + "`--influx`" + ` during a run, ` +
+	"`fieldmesh publish`" + ` afterwards)
+or from ` + "`fieldmesh-agent log`" +
+	`. The archive is the truth; the database can be wiped and rebuilt from it at any time.
 
-- One write path serves InfluxDB 1.x, 2.x and 3: ` + "`POST /write?db=…&precision=ns`" + `, gzip, Basic authentication. For 2.x any user with the token as password.
+- One write path serves InfluxDB 1.x, 2.x and 3: ` + "`POST /write?db=…&precision=ns`" +
+	`, gzip, Basic authentication. For 2.x any user with the token as password.
 - Tags and fields have the names that they have in the record. What is unknown is absent from the point, never zero.
 - A field's type never changes. No name is a tag in one measurement and a field in another.
 - The timestamp is UTC in nanoseconds: the node's boot clock, put on the controller's wall clock by the clock estimate of the
@@ -96,6 +99,7 @@ const computedPreface = `
 # What the controller computes
 
 Besides the records, from the plan and, when an attempt has been judged, from all of its records, with the report's own
-definitions (` + "`metrics.csv`" + ` states them in full). These points have no tag ` + "`node`" + ` and none of the fields above. A run that
-goes on, or records that come late, write the same point anew.
+definitions (` + "`metrics.csv`" + ` states them in full). These points have no tag ` + "`node`" +
+	` and none of the fields above. A run that
+goes on, or records that come late, write the same point again.
 `

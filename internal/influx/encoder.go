@@ -160,7 +160,8 @@ func Timestamp(h wire.Header, wallOffsetNs int64) (int64, error) {
 	at := h.TBootNs + wallOffsetNs
 	overflow := wallOffsetNs > 0 && at < h.TBootNs || wallOffsetNs < 0 && at > h.TBootNs
 	if overflow || at < 1000 || at > math.MaxInt64-1000 {
-		return 0, fmt.Errorf("encode record %s/%d: boot clock %d ns with offset %d ns is no wall time", h.Node, h.Seq, h.TBootNs, wallOffsetNs)
+		return 0, fmt.Errorf("encode record %s/%d: boot clock %d ns with offset %d ns is not a wall time", h.Node,
+			h.Seq, h.TBootNs, wallOffsetNs)
 	}
 	return at - at%1000 + int64(h.Seq%1000), nil
 }

@@ -19,7 +19,7 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-var update = flag.Bool("update", false, "write protocols/wire/INFLUX.md and testdata/points.txt anew")
+var update = flag.Bool("update", false, "write protocols/wire/INFLUX.md and testdata/points.txt again")
 
 // point is one decoded line.
 type point struct {
@@ -182,7 +182,8 @@ func checkAgainst(t *testing.T, m Measurement, r wire.Record, p point) {
 			t.Errorf("%s has no field %s", m.Name, f.Name)
 			continue
 		}
-		want := map[Type]lineprotocol.ValueKind{Integer: lineprotocol.Int, Float: lineprotocol.Float, Boolean: lineprotocol.Bool, Text: lineprotocol.String}[f.Type]
+		want := map[Type]lineprotocol.ValueKind{Integer: lineprotocol.Int, Float: lineprotocol.Float,
+			Boolean: lineprotocol.Bool, Text: lineprotocol.String}[f.Type]
 		if v.Kind() != want {
 			t.Errorf("%s.%s is %v, documented %s", m.Name, f.Name, v.Kind(), f.Type)
 		}
@@ -271,8 +272,10 @@ func TestUnknownIsAbsent(t *testing.T) {
 
 func TestAwkwardText(t *testing.T) {
 	e := NewEncoder()
-	for _, text := range []string{`a "quoted" \ word`, "two\nlines", "tab\tand\x00nul", "Grüße, =x y", `ends in \`, strings.Repeat("ü", 6000), "\xff\xfe"} {
-		r := wire.Record{Header: wire.Header{Node: "car, one=1", Run: "r", Seq: 1, TBootNs: 1}, Body: &wire.Event{Level: text, Text: text}}
+	for _, text := range []string{`a "quoted" \ word`, "two\nlines", "tab\tand\x00nul", "Grüße, =x y", `ends in \`,
+		strings.Repeat("ü", 6000), "\xff\xfe"} {
+		r := wire.Record{Header: wire.Header{Node: "car, one=1", Run: "r", Seq: 1, TBootNs: 1},
+			Body: &wire.Event{Level: text, Text: text}}
 		lines, err := appendRecord(t, e, nil, r, offset)
 		if err != nil {
 			t.Errorf("%.20q: %v", text, err)
@@ -295,7 +298,8 @@ func TestRefusedRecordsLeaveNoTrace(t *testing.T) {
 	e := NewEncoder()
 	before := []byte("fm_x a=1i 1\n")
 	for name, r := range map[string]wire.Record{
-		"unknown kind": {Header: wire.Header{Node: "a", Seq: 1}, Body: wire.Unknown{Name: "moon", Raw: []byte(`{"kind":"moon","node":"a","seq":1}`)}},
+		"unknown kind": {Header: wire.Header{Node: "a", Seq: 1},
+			Body: wire.Unknown{Name: "moon", Raw: []byte(`{"kind":"moon","node":"a","seq":1}`)}},
 		"out of range": {Header: wire.Header{Node: "a", Seq: 1, TBootNs: math.MaxInt64}, Body: &wire.GPS{}},
 		"before 1970":  {Header: wire.Header{Node: "a", Seq: 1, TBootNs: -2 * offset}, Body: &wire.GPS{}},
 		"seq":          {Header: wire.Header{Node: "a", Seq: math.MaxUint64}, Body: &wire.GPS{}},
@@ -309,7 +313,8 @@ func TestRefusedRecordsLeaveNoTrace(t *testing.T) {
 		}
 	}
 	// A value that a field cannot hold is absent, and its record stays.
-	big := wire.Record{Header: wire.Header{Node: "a", Seq: 1}, Body: &wire.Interface{Name: "w", RxBytes: math.MaxUint64, TxBytes: 5}}
+	big := wire.Record{Header: wire.Header{Node: "a", Seq: 1}, Body: &wire.Interface{Name: "w", RxBytes: math.MaxUint64,
+		TxBytes: 5}}
 	lines, err := appendRecord(t, e, nil, big, offset)
 	if err != nil {
 		t.Fatal(err)
@@ -320,15 +325,21 @@ func TestRefusedRecordsLeaveNoTrace(t *testing.T) {
 	}
 }
 
-// Lines that are no record, or whose values have another type than the schema.
+// Lines that are not records, or whose values have another type than the
+// schema.
 func TestBadLines(t *testing.T) {
 	e := NewEncoder()
 	for _, text := range []string{
-		``, `[]`, `{`, `{}`, `{"kind":5`, `{"kind":"gps"`, `{"kind":"gps",}`, `{"kind":"gps"}x`, `{"kind":"gps" "node":"a"}`, `{"kind":"gps","node":}`,
-		`{"kind":"gps","mode":tru}`, `{"kind":"gps","seq":-1}`, `{"kind":"gps","seq":1.5}`, `{"kind":"gps","t_boot_ns":"1"}`, `{"kind":"gps","node":{}}`,
-		`{"node":"a"}`, "{\"kind\":\"gps\",\"node\":\"a\nb\"}", `{"kind":"gps","node":"\x"}`, `{"kind":"gps","x":[{"a":"]}`, `{"kind":"gps","trial":4294967296}`,
-		`{"kind":"gps","node":"a","mode":"3"}`, `{"kind":"gps","node":"a","mode":3.5}`, `{"kind":"gps","node":"a","connected":1}`,
-		`{"kind":"gps","node":"a","speed_mps":1e999}`, `{"kind":"gps","node":"a","speed_mps":0x1p4}`, `{"kind":"gps","node":"a","time_utc":[1]}`,
+		``, `[]`, `{`, `{}`, `{"kind":5`, `{"kind":"gps"`, `{"kind":"gps",}`, `{"kind":"gps"}x`,
+		`{"kind":"gps" "node":"a"}`, `{"kind":"gps","node":}`,
+		`{"kind":"gps","mode":tru}`, `{"kind":"gps","seq":-1}`, `{"kind":"gps","seq":1.5}`,
+		`{"kind":"gps","t_boot_ns":"1"}`, `{"kind":"gps","node":{}}`,
+		`{"node":"a"}`, "{\"kind\":\"gps\",\"node\":\"a\nb\"}", `{"kind":"gps","node":"\x"}`,
+		`{"kind":"gps","x":[{"a":"]}`, `{"kind":"gps","trial":4294967296}`,
+		`{"kind":"gps","node":"a","mode":"3"}`, `{"kind":"gps","node":"a","mode":3.5}`,
+		`{"kind":"gps","node":"a","connected":1}`,
+		`{"kind":"gps","node":"a","speed_mps":1e999}`, `{"kind":"gps","node":"a","speed_mps":0x1p4}`,
+		`{"kind":"gps","node":"a","time_utc":[1]}`,
 		`{"kind":"event","node":"a","level":{"a":1}}`,
 	} {
 		p, err := e.Parse([]byte(text))
@@ -345,7 +356,8 @@ func TestBadLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines, err := e.Append(nil, p, offset)
-	if want := "fm_gps,node=a seq=7i,t_boot_ns=5i,mode=2i,connected=false 1790000000000000007\n"; err != nil || string(lines) != want {
+	if want := "fm_gps,node=a seq=7i,t_boot_ns=5i,mode=2i,connected=false 1790000000000000007\n"; err != nil ||
+		string(lines) != want {
 		t.Errorf("got %s, %v, want %s", lines, err, want)
 	}
 }

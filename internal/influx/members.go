@@ -158,7 +158,7 @@ func (m member) null() bool { return string(m.value) == "null" }
 func (m member) text() (string, error) {
 	switch {
 	case len(m.value) == 0 || m.value[0] == '{' || m.value[0] == '[':
-		return "", fmt.Errorf("%.40q is no text", m.value)
+		return "", fmt.Errorf("%.40q is not a text", m.value)
 	case m.null():
 		return "", nil
 	case m.value[0] != '"':
@@ -179,17 +179,17 @@ func (m member) small() (int, error) {
 	return int(n), err
 }
 
-// integer tells whether a whole number fits 64 bits with a sign: InfluxDB 1.x
+// integer reports whether a whole number fits 64 bits with a sign: InfluxDB 1.x
 // has no unsigned type.
 func (m member) integer() (fits bool, err error) {
 	digits := bytes.TrimPrefix(m.value, []byte("-"))
 	for _, c := range digits {
 		if c < '0' || c > '9' {
-			return false, fmt.Errorf("%.40q is no whole number", m.value)
+			return false, fmt.Errorf("%.40q is not a whole number", m.value)
 		}
 	}
 	if len(digits) == 0 {
-		return false, fmt.Errorf("%.40q is no whole number", m.value)
+		return false, fmt.Errorf("%.40q is not a whole number", m.value)
 	}
 	if len(digits) < 19 {
 		return true, nil
@@ -202,7 +202,7 @@ func (m member) integer() (fits bool, err error) {
 func (m member) float() error {
 	x, err := strconv.ParseFloat(string(m.value), 64)
 	if err != nil || math.IsInf(x, 0) || math.IsNaN(x) {
-		return fmt.Errorf("%.40q is no number", m.value)
+		return fmt.Errorf("%.40q is not a number", m.value)
 	}
 	return nil
 }

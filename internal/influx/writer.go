@@ -126,8 +126,8 @@ func (w *Writer) deliver(ctx context.Context, lines []byte) error {
 	})
 }
 
-// Prepare makes the database unless it is there. Servers that know no such
-// call (2.x, 3), or a user who may only write, are no error: the first write
+// Prepare makes the database unless it is there. Servers that know no such call
+// (2.x, 3), or a user who may only write, are not errors: the first write
 // tells. A wrong password is.
 func (w *Writer) Prepare(ctx context.Context) error {
 	if err := w.Target.Validate(); err != nil {
@@ -139,7 +139,8 @@ func (w *Writer) Prepare(ctx context.Context) error {
 func (w *Writer) create(ctx context.Context) error {
 	quoted := `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(w.Target.Database) + `"`
 	err := w.call(ctx, "/query", url.Values{"q": {"CREATE DATABASE " + quoted}}, nil)
-	if answer, ok := errors.AsType[*statusError](err); ok && answer.code != http.StatusUnauthorized && !answer.passes() {
+	if answer, ok := errors.AsType[*statusError](err); ok && answer.code != http.StatusUnauthorized &&
+		!answer.passes() {
 		return nil
 	}
 	return err
@@ -187,7 +188,8 @@ func (w *Writer) explain(err error) error {
 		return fmt.Errorf("write to %v as %s: %w: %w; check user and password", w.Target, who, ErrAccess, err)
 	}
 	if answer.noDatabase() {
-		return fmt.Errorf("write to %v: %w: user %q may not make it; make it as an administrator and grant WRITE on it: %w", w.Target, ErrAccess, w.Target.User, err)
+		return fmt.Errorf("write to %v: %w: user %q may not make it; make it as an administrator and grant WRITE "+
+			"on it: %w", w.Target, ErrAccess, w.Target.User, err)
 	}
 	return fmt.Errorf("write to %v: %w", w.Target, err)
 }

@@ -78,7 +78,10 @@ func ok(int, []string) (int, string, map[string]string) { return http.StatusNoCo
 func TestWriteSendsOneGzipBatchWithItsTarget(t *testing.T) {
 	var got *http.Request
 	s := &server{answer: ok}
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { got = r.Clone(r.Context()); s.ServeHTTP(w, r) }))
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = r.Clone(r.Context())
+		s.ServeHTTP(w, r)
+	}))
 	defer web.Close()
 	w := &Writer{Target: Target{URL: web.URL + "/influx/", Database: "my db", User: "car", Password: secret}}
 	refused, err := w.Write(t.Context(), []byte("m a=1i 1\nm a=2i 2"))
@@ -86,7 +89,8 @@ func TestWriteSendsOneGzipBatchWithItsTarget(t *testing.T) {
 		t.Fatal(refused, err)
 	}
 	user, password, _ := got.BasicAuth()
-	if got.Method != "POST" || got.URL.Path != "/influx/write" || got.URL.RawQuery != "db=my+db&precision=ns" || user != "car" || password != secret {
+	if got.Method != "POST" || got.URL.Path != "/influx/write" || got.URL.RawQuery != "db=my+db&precision=ns" ||
+		user != "car" || password != secret {
 		t.Errorf("%s %s as %s", got.Method, got.URL, user)
 	}
 	if len(s.stored) != 2 {
@@ -193,7 +197,9 @@ func TestBadLinesAreSetAside(t *testing.T) {
 }
 
 func TestEverythingRefusedIsAnError(t *testing.T) {
-	w, _ := start(t, &server{answer: func(int, []string) (int, string, map[string]string) { return 400, `{"error":"no such thing"}`, nil }})
+	w, _ := start(t, &server{answer: func(int, []string) (int, string, map[string]string) {
+		return 400, `{"error":"no such thing"}`, nil
+	}})
 	_, err := w.Write(t.Context(), []byte(strings.Repeat("m a=1i 1\n", 500)))
 	if err == nil || !strings.Contains(err.Error(), "line after line: no such thing") {
 		t.Errorf("error %v", err)

@@ -151,7 +151,7 @@ func (a *Authorized) SetRole(role string, peers []Peer) error {
 	return nil
 }
 
-// Remove takes a peer off the list and says whether it was on it.
+// Remove takes a peer off the list and reports whether it was on it.
 func (a *Authorized) Remove(name string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

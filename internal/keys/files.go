@@ -28,10 +28,12 @@ func LoadIdentity(dir string) (Identity, error) {
 	}
 	switch len(found) {
 	case 0:
-		return Identity{}, fmt.Errorf("load identity of %q: %w: neither controller.key nor node.key nor app.key", dir, ErrNoIdentity)
+		return Identity{}, fmt.Errorf("load identity of %q: %w: neither controller.key nor node.key nor app.key", dir,
+			ErrNoIdentity)
 	case 1:
 	default:
-		return Identity{}, fmt.Errorf("load identity of %q: it holds the keys of %q and %q; keep one in a folder", dir, found[0], found[1])
+		return Identity{}, fmt.Errorf("load identity of %q: it holds the keys of %q and %q; keep one in a folder", dir,
+			found[0], found[1])
 	}
 	certPEM, err := os.ReadFile(filepath.Join(dir, found[0]+".crt"))
 	if err != nil {

@@ -124,7 +124,8 @@ func ParseIdentity(certPEM, keyPEM []byte) (Identity, error) {
 		return Identity{}, fmt.Errorf("read certificate: %w", err)
 	}
 	if public, ok := leaf.PublicKey.(*ecdsa.PublicKey); !ok || public.Curve != elliptic.P256() {
-		return Identity{}, fmt.Errorf("read certificate %q: its key is no ECDSA key on P-256; make one with fieldmesh keys", leaf.Subject.CommonName)
+		return Identity{}, fmt.Errorf("read certificate %q: its key is not an ECDSA key on P-256; make one with "+
+			"fieldmesh keys", leaf.Subject.CommonName)
 	}
 	pair.Leaf = leaf
 	return Identity{Name: leaf.Subject.CommonName, Pin: PinOf(leaf), Certificate: pair}, nil

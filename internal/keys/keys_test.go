@@ -67,7 +67,8 @@ func TestIdentityIsAP256KeyForACentury(t *testing.T) {
 	if certificate.NotBefore.Year() != 2000 || certificate.NotAfter.Year() != 2100 {
 		t.Errorf("valid from %s until %s", certificate.NotBefore, certificate.NotAfter)
 	}
-	if err := certificate.CheckSignature(certificate.SignatureAlgorithm, certificate.RawTBSCertificate, certificate.Signature); err != nil {
+	if err := certificate.CheckSignature(certificate.SignatureAlgorithm, certificate.RawTBSCertificate,
+		certificate.Signature); err != nil {
 		t.Errorf("not signed by itself: %v", err)
 	}
 }
@@ -158,7 +159,8 @@ func TestOnlySomeKindsOfKeyAreTaken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = keys.ParseIdentity(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}))
+		_, err = keys.ParseIdentity(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+			pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}))
 		return err
 	}
 	if err := read(&p256.PublicKey, p256); err != nil {
@@ -180,7 +182,8 @@ func TestOnlySomeKindsOfKeyAreTaken(t *testing.T) {
 func TestAuthorizedList(t *testing.T) {
 	a, _, _ := made(t, "controller")
 	b, _, _ := made(t, "phone")
-	list, err := keys.NewAuthorized(keys.Peer{Name: "controller", Role: wire.RoleController, Pin: a.Pin}, keys.Peer{Name: "phone", Role: wire.RoleApp, Pin: b.Pin})
+	list, err := keys.NewAuthorized(keys.Peer{Name: "controller", Role: wire.RoleController, Pin: a.Pin},
+		keys.Peer{Name: "phone", Role: wire.RoleApp, Pin: b.Pin})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +211,8 @@ func TestAuthorizedList(t *testing.T) {
 		t.Errorf("readable by others: %v", err)
 	}
 	for _, bad := range []keys.Peer{
-		{Name: "Phone", Role: wire.RoleApp, Pin: b.Pin}, {Name: "x", Role: "root", Pin: b.Pin}, {Name: "x", Role: wire.RoleApp, Pin: "12"},
+		{Name: "Phone", Role: wire.RoleApp, Pin: b.Pin}, {Name: "x", Role: "root", Pin: b.Pin},
+		{Name: "x", Role: wire.RoleApp, Pin: "12"},
 		{Name: "controller", Role: wire.RoleApp, Pin: b.Pin}, {Name: "x", Role: wire.RoleApp, Pin: a.Pin},
 	} {
 		if err := back.Add(bad); err == nil {
@@ -284,7 +288,8 @@ func TestBothEndsArePinned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if serverErr, clientErr := handshake(t, keys.ServerTLS(node, list), keys.ClientTLS(controller, node.Pin)); serverErr != nil || clientErr != nil {
+	if serverErr, clientErr := handshake(t, keys.ServerTLS(node, list),
+		keys.ClientTLS(controller, node.Pin)); serverErr != nil || clientErr != nil {
 		t.Errorf("known to each other: %v, %v", serverErr, clientErr)
 	}
 	serverErr, clientErr := handshake(t, keys.ServerTLS(node, list), keys.ClientTLS(stranger, node.Pin))
@@ -308,14 +313,17 @@ func TestPeersOfARoleAreReplaced(t *testing.T) {
 	controller, _, _ := made(t, "controller")
 	old, _, _ := made(t, "old")
 	phone, _, _ := made(t, "phone")
-	list, err := keys.NewAuthorized(keys.Peer{Name: "controller", Role: wire.RoleController, Pin: controller.Pin}, keys.Peer{Name: "old", Role: wire.RoleApp, Pin: old.Pin})
+	list, err := keys.NewAuthorized(keys.Peer{Name: "controller", Role: wire.RoleController, Pin: controller.Pin},
+		keys.Peer{Name: "old", Role: wire.RoleApp, Pin: old.Pin})
 	if err != nil {
 		t.Fatal(err)
 	}
 	app := keys.Peer{Name: "phone", Role: wire.RoleApp, Pin: phone.Pin}
 	for name, peers := range map[string][]keys.Peer{
-		"another role": {app, {Name: "x", Role: wire.RoleController, Pin: strings.Repeat("a", 64)}}, "the controller's key": {{Name: "x", Role: wire.RoleApp, Pin: controller.Pin}},
-		"the controller's name": {{Name: "controller", Role: wire.RoleApp, Pin: phone.Pin}}, "one twice": {app, app}, "no key": {{Name: "x", Role: wire.RoleApp}},
+		"another role":          {app, {Name: "x", Role: wire.RoleController, Pin: strings.Repeat("a", 64)}},
+		"the controller's key":  {{Name: "x", Role: wire.RoleApp, Pin: controller.Pin}},
+		"the controller's name": {{Name: "controller", Role: wire.RoleApp, Pin: phone.Pin}}, "one twice": {app, app},
+		"no key": {{Name: "x", Role: wire.RoleApp}},
 	} {
 		if err := list.SetRole(wire.RoleApp, peers); err == nil {
 			t.Errorf("%s is taken", name)

@@ -82,7 +82,7 @@ type Packet struct {
 // Counts are what a capture says of itself at its end.
 type Counts struct {
 	Received *uint64 // by the interface
-	Dropped  *uint64 // for want of room
+	Dropped  *uint64 // for lack of room
 }
 
 // CorruptError says where a capture is not one.

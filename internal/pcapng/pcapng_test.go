@@ -13,13 +13,15 @@ import (
 func written(t testing.TB, n int) (data []byte, starts []int64) {
 	t.Helper()
 	var b bytes.Buffer
-	w, err := NewWriter(&b, "test", Interface{Name: "wlan0", Filter: "tcp port 5000", LinkType: LinkEthernet, SnapBytes: 96})
+	w, err := NewWriter(&b, "test", Interface{Name: "wlan0", Filter: "tcp port 5000", LinkType: LinkEthernet,
+		SnapBytes: 96})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range n {
 		starts = append(starts, w.Bytes())
-		if err := w.Packet(0, 1767225600123456789+int64(i), 1500+i, Direction(i%3), bytes.Repeat([]byte{byte(i)}, i)); err != nil {
+		if err := w.Packet(0, 1767225600123456789+int64(i), 1500+i, Direction(i%3),
+			bytes.Repeat([]byte{byte(i)}, i)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -40,7 +42,8 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 		if err := r.Next(&p); err != nil {
 			t.Fatal(err)
 		}
-		if p.TimeNs != 1767225600123456789+int64(i) || p.WireBytes != 1500+i || len(p.Data) != i || p.Direction != Direction(i%3) || r.Offset() != starts[i] {
+		if p.TimeNs != 1767225600123456789+int64(i) || p.WireBytes != 1500+i || len(p.Data) != i ||
+			p.Direction != Direction(i%3) || r.Offset() != starts[i] {
 			t.Fatalf("packet %d at byte %d is %+v", i, r.Offset(), p)
 		}
 	}
@@ -82,8 +85,8 @@ func TestCorruptCaptures(t *testing.T) {
 		spoil func(data []byte, starts []int64) []byte
 		want  string
 	}{
-		"no capture":         {func([]byte, []int64) []byte { return []byte("records\n") }, "no pcapng file"},
-		"nothing":            {func([]byte, []int64) []byte { return nil }, "no pcapng file"},
+		"no capture":         {func([]byte, []int64) []byte { return []byte("records\n") }, "not a pcapng file"},
+		"nothing":            {func([]byte, []int64) []byte { return nil }, "not a pcapng file"},
 		"magic":              {func(d []byte, _ []int64) []byte { d[8] = 9; return d }, "byte-order magic"},
 		"version":            {func(d []byte, _ []int64) []byte { d[12] = 9; return d }, "version 9"},
 		"length":             {func(d []byte, s []int64) []byte { d[s[1]+4] = 7; return d }, "its length is 7 bytes"},
@@ -148,7 +151,8 @@ func TestForeignCapturesAreRead(t *testing.T) {
 }
 
 func TestResolutionsOfTime(t *testing.T) {
-	for resolution, want := range map[byte]uint64{0: 1, 6: 1e6, 9: 1e9, 12: 1e12, 13: 0, 0x80: 1, 0x94: 1 << 20, 0xff: 0} {
+	for resolution, want := range map[byte]uint64{0: 1, 6: 1e6, 9: 1e9, 12: 1e12, 13: 0, 0x80: 1, 0x94: 1 << 20,
+		0xff: 0} {
 		if got := unitsPerSecond(resolution); got != want {
 			t.Errorf("%#x: %d a second, want %d", resolution, got, want)
 		}

@@ -29,7 +29,8 @@ type described struct {
 	offsetS   int64
 }
 
-// NewReader reads a capture's beginning. What is no capture is a *CorruptError.
+// NewReader reads a capture's beginning. What is not a capture is a
+// *CorruptError.
 func NewReader(r io.Reader) (*Reader, error) {
 	out := &Reader{r: bufio.NewReaderSize(r, 256<<10), order: binary.LittleEndian}
 	head, err := out.r.Peek(4)
@@ -37,7 +38,7 @@ func NewReader(r io.Reader) (*Reader, error) {
 		if err != nil && !errors.Is(err, io.EOF) {
 			return nil, fmt.Errorf("read capture: %w", err)
 		}
-		return nil, out.corrupt("it does not begin with a section header: this is no pcapng file")
+		return nil, out.corrupt("it does not begin with a section header: this is not a pcapng file")
 	}
 	return out, nil
 }

@@ -9,5 +9,6 @@ func Build() string {
 	if Date != "" {
 		of = " of " + Date
 	}
-	return Version + " (commit " + Commit + of + ", " + runtime.Version() + ", " + runtime.GOOS + "/" + runtime.GOARCH + ")"
+	return Version + " (commit " + Commit + of + ", " + runtime.Version() + ", " + runtime.GOOS + "/" + runtime.GOARCH +
+		")"
 }

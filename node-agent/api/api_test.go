@@ -21,7 +21,8 @@ func TestRoutesAreThoseOfTheDescription(t *testing.T) {
 			described[method+" "+path] = slices.Sorted(maps.Keys(operation.Responses.Map()))
 		}
 	}
-	if got, want := slices.Sorted(slices.Values(Routes())), slices.Sorted(maps.Keys(described)); !slices.Equal(got, want) {
+	if got, want := slices.Sorted(slices.Values(Routes())), slices.Sorted(maps.Keys(described)); !slices.Equal(got,
+		want) {
 		t.Errorf("the server has\n%s\nopenapi.yaml has\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	for _, r := range routes() {
@@ -121,7 +122,9 @@ func mustJSON(t *testing.T, v any) string {
 func TestRolesMayDoWhatIsTheirs(t *testing.T) {
 	b := start(t, nil)
 	allowed := map[string]string{
-		wire.RoleApp:  "GET /v1/node, GET /v1/clock, GET /v1/runs/velocity-1, GET /v1/runs/velocity-1/schedule, POST /v1/gps, POST /v1/notes, POST /v1/runs/velocity-1/abort, GET /v1/records?epoch=e1&after=2&limit=2, POST /v1/restore",
+		wire.RoleApp: "GET /v1/node, GET /v1/clock, GET /v1/runs/velocity-1, GET /v1/runs/velocity-1/schedule, POST " +
+			"/v1/gps, POST /v1/notes, POST /v1/runs/velocity-1/abort, GET /v1/records?epoch=e1&after=2&limit=2, POST " +
+			"/v1/restore",
 		wire.RoleNode: "GET /v1/clock",
 	}
 	if r := b.ask(wire.RoleController, "PUT", "/v1/runs/velocity-1", golden(t, "run_plan")); r.status != http.StatusOK {
@@ -180,7 +183,8 @@ func TestWhatIsNotThereIsSaid(t *testing.T) {
 	for _, c := range cases {
 		r := b.askBy(client, c.method, c.path, "")
 		if r.status != c.status || r.header.Get("Allow") != c.allow {
-			t.Errorf("%s %s: %d, Allow %q; want %d, %q: %s", c.method, c.path, r.status, r.header.Get("Allow"), c.status, c.allow, r.body)
+			t.Errorf("%s %s: %d, Allow %q; want %d, %q: %s", c.method, c.path, r.status, r.header.Get("Allow"),
+				c.status, c.allow, r.body)
 		}
 	}
 }
@@ -205,9 +209,12 @@ func TestBodiesAreReadStrictly(t *testing.T) {
 		{"/v1/lease", `{"holder":"a","ttl_s":1e400}`, "does not fit"},
 		{"/v1/lease", `{"holder":"","ttl_s":1}`, "lease: holder"},
 		{"/v1/runs/other", plan, `plan: run: "velocity-1", but the path names "other"`},
-		{"/v1/runs/velocity-1", strings.Replace(plan, `"timeout_s": 120`, `"timeout_s": 120, "timeout_ms": 1`, 1), `body.trials[0].gate: unknown name "timeout_ms"`},
-		{"/v1/runs/velocity-1", strings.Replace(plan, `"streams": 6`, `"streams": 0`, 1), "plan: trials[0].traffic[0].streams: 0"},
-		{"/v1/runs/velocity-1/verdicts", `[{"trial":1,"attempt":1,"outcome":"won","final":true}]`, `body[0]: outcome: "won"`},
+		{"/v1/runs/velocity-1", strings.Replace(plan, `"timeout_s": 120`, `"timeout_s": 120, "timeout_ms": 1`, 1),
+			`body.trials[0].gate: unknown name "timeout_ms"`},
+		{"/v1/runs/velocity-1", strings.Replace(plan, `"streams": 6`, `"streams": 0`, 1),
+			"plan: trials[0].traffic[0].streams: 0"},
+		{"/v1/runs/velocity-1/verdicts", `[{"trial":1,"attempt":1,"outcome":"won","final":true}]`,
+			`body[0]: outcome: "won"`},
 		{"/v1/runs/velocity-1/verdicts", `[{"trial":1,"attempt":1,"outcome":"accepted"}]`, "body[0]: final missing"},
 	}
 	for _, c := range cases {
@@ -216,7 +223,8 @@ func TestBodiesAreReadStrictly(t *testing.T) {
 			t.Errorf("PUT %s %.60s: %d %s, want 400 with %q", c.path, c.body, r.status, r.body, c.want)
 		}
 	}
-	for _, body := range []string{`{"trial":0,"attempt":1}`, `{"trial":1.5,"attempt":1}`, `{"trial":1,"attempt":1001}`, ""} {
+	for _, body := range []string{`{"trial":0,"attempt":1}`, `{"trial":1.5,"attempt":1}`, `{"trial":1,"attempt":1001}`,
+		""} {
 		if r := b.askBy(client, "POST", "/v1/runs/velocity-1/arm", body); r.status/100 != 4 {
 			t.Errorf("arm %s: %d", body, r.status)
 		}
@@ -245,7 +253,8 @@ func TestLargeBodiesAreRefused(t *testing.T) {
 		}
 	}
 	// Chunked, the size is not announced.
-	request, err := http.NewRequest("PUT", "https://"+b.address+"/v1/lease", struct{ *strings.Reader }{strings.NewReader(strings.Repeat(" ", bodyLimit+1))})
+	request, err := http.NewRequest("PUT", "https://"+b.address+"/v1/lease",
+		struct{ *strings.Reader }{strings.NewReader(strings.Repeat(" ", bodyLimit+1))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +271,8 @@ func TestLargeBodiesAreRefused(t *testing.T) {
 
 func TestOnlyJSONIsTaken(t *testing.T) {
 	b := start(t, nil)
-	request, err := http.NewRequest("PUT", "https://"+b.address+"/v1/lease", strings.NewReader(`{"holder":"a","ttl_s":1}`))
+	request, err := http.NewRequest("PUT", "https://"+b.address+"/v1/lease",
+		strings.NewReader(`{"holder":"a","ttl_s":1}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,8 +289,10 @@ func TestOnlyJSONIsTaken(t *testing.T) {
 
 func TestErrorsOfTheNodeReachThePeer(t *testing.T) {
 	for code, status := range map[string]int{
-		wire.CodeBadRequest: 400, wire.CodeForbidden: 403, wire.CodeNotFound: 404, wire.CodeMethodNotAllowed: 405, wire.CodeTooSlow: 408, wire.CodeConflict: 409,
-		wire.CodeLeaseHeld: 409, wire.CodeLeaseNeeded: 409, wire.CodeNotReady: 409, wire.CodeEpochChanged: 409, "a_new_word": 409, wire.CodeTooLarge: 413,
+		wire.CodeBadRequest: 400, wire.CodeForbidden: 403, wire.CodeNotFound: 404, wire.CodeMethodNotAllowed: 405,
+		wire.CodeTooSlow: 408, wire.CodeConflict: 409,
+		wire.CodeLeaseHeld: 409, wire.CodeLeaseNeeded: 409, wire.CodeNotReady: 409, wire.CodeEpochChanged: 409,
+		"a_new_word": 409, wire.CodeTooLarge: 413,
 		wire.CodeMediaType: 415, wire.CodeInternal: 500, wire.CodeUnavailable: 503, wire.CodeDiskFull: 507,
 	} {
 		if got := wire.HTTPStatus(code); got != status {
@@ -291,10 +303,12 @@ func TestErrorsOfTheNodeReachThePeer(t *testing.T) {
 	if r := b.ask(wire.RoleController, "PUT", "/v1/lease", `{"holder":"a","ttl_s":9}`); r.status != 200 {
 		t.Fatalf("%d %s", r.status, r.body)
 	}
-	if r := b.ask(wire.RoleController, "PUT", "/v1/lease", `{"holder":"b","ttl_s":9}`); r.status != 409 || r.code() != wire.CodeLeaseHeld {
+	if r := b.ask(wire.RoleController, "PUT", "/v1/lease", `{"holder":"b","ttl_s":9}`); r.status != 409 ||
+		r.code() != wire.CodeLeaseHeld {
 		t.Errorf("second lease: %d %s", r.status, r.body)
 	}
-	if e := asWire(errors.New("spool: broken")); e.Code != wire.CodeInternal || !strings.Contains(e.Message, "spool: broken") {
+	if e := asWire(errors.New("spool: broken")); e.Code != wire.CodeInternal ||
+		!strings.Contains(e.Message, "spool: broken") {
 		t.Errorf("a plain error becomes %+v", e)
 	}
 }
@@ -328,7 +342,8 @@ func TestRecordsAreReadByOffset(t *testing.T) {
 	for _, c := range cases {
 		r := b.askBy(client, "GET", "/v1/records"+c.query, "")
 		first, _, _ := strings.Cut(string(r.body), "\n")
-		if r.status != 200 || first != c.first || r.header.Get("Fieldmesh-Last") != c.last || r.header.Get("Fieldmesh-Epoch") != "e1" {
+		if r.status != 200 || first != c.first || r.header.Get("Fieldmesh-Last") != c.last ||
+			r.header.Get("Fieldmesh-Epoch") != "e1" {
 			t.Errorf("%s: %d, %q, %v", c.query, r.status, first, r.header)
 		}
 	}
@@ -353,7 +368,8 @@ func TestPollsWaitForSomethingNew(t *testing.T) {
 	if r := b.askBy(client, "PUT", "/v1/runs/velocity-1", golden(t, "run_plan")); r.status != 200 {
 		t.Fatalf("%d %s", r.status, r.body)
 	}
-	if r := b.askBy(client, "GET", "/v1/runs/velocity-1?known=1&wait_ms=300", ""); r.status != 200 || !strings.Contains(string(r.body), `"version":1,`) {
+	if r := b.askBy(client, "GET", "/v1/runs/velocity-1?known=1&wait_ms=300", ""); r.status != 200 ||
+		!strings.Contains(string(r.body), `"version":1,`) {
 		t.Errorf("poll without news: %d %s", r.status, r.body)
 	}
 	if r := b.askBy(client, "GET", "/v1/records?after=5&wait_ms=200", ""); r.status != 200 || len(r.body) != 0 {

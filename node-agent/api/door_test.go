@@ -19,6 +19,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // knock tries a call with a TLS configuration and returns the answer's status.
@@ -49,16 +50,17 @@ func TestWithoutAKnownKeyTheDoorIsClosed(t *testing.T) {
 	bare.Certificates = nil
 	old := keys.ClientTLS(known, b.server.identity.Pin)
 	old.MinVersion, old.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
-	borrowed := keys.ClientTLS(identity(t, "controller"), b.server.identity.Pin)
+	borrowed := keys.ClientTLS(testnet.Identity(t, "controller"), b.server.identity.Pin)
 	// The known certificate in the second place, behind an own one.
-	borrowed.Certificates[0].Certificate = append(borrowed.Certificates[0].Certificate, known.Certificate.Certificate[0])
+	borrowed.Certificates[0].Certificate = append(borrowed.Certificates[0].Certificate,
+		known.Certificate.Certificate[0])
 	stolen := known.Certificate
-	stolen.PrivateKey = identity(t, "thief").Certificate.PrivateKey
+	stolen.PrivateKey = testnet.Identity(t, "thief").Certificate.PrivateKey
 	thief := keys.ClientTLS(known, b.server.identity.Pin)
 	thief.Certificates = []tls.Certificate{stolen}
 	for name, config := range map[string]*tls.Config{
 		"no certificate":                     bare,
-		"foreign certificate, known name":    keys.ClientTLS(identity(t, "controller"), b.server.identity.Pin),
+		"foreign certificate, known name":    keys.ClientTLS(testnet.Identity(t, "controller"), b.server.identity.Pin),
 		"known certificate behind a foreign": borrowed,
 		"known certificate without its key":  thief,
 		"TLS 1.2":                            old,
@@ -85,7 +87,8 @@ func TestClocksDoNotCount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "old-phone"}, NotBefore: past, NotAfter: past.AddDate(0, 0, 1)}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "old-phone"},
+		NotBefore: past, NotAfter: past.AddDate(0, 0, 1)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, public, private)
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +97,8 @@ func TestClocksDoNotCount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	expired := keys.Identity{Name: "old-phone", Pin: keys.PinOf(certificate), Certificate: tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}}
+	expired := keys.Identity{Name: "old-phone", Pin: keys.PinOf(certificate),
+		Certificate: tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}}
 	if err := b.authorized.Add(keys.Peer{Name: "old-phone", Role: wire.RoleApp, Pin: expired.Pin}); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +158,8 @@ func TestSlowClientsAreDropped(t *testing.T) {
 	ends(t, half)
 
 	body := b.dial()
-	fmt.Fprint(body, "PUT /v1/lease HTTP/1.1\r\nHost: n\r\nContent-Type: application/json\r\nContent-Length: 24\r\n\r\n{\"hold")
+	fmt.Fprint(body, "PUT /v1/lease HTTP/1.1\r\nHost: n\r\nContent-Type: application/json\r\nContent-Length: "+
+		"24\r\n\r\n{\"hold")
 	if said := ends(t, body); !strings.HasPrefix(said, "HTTP/1.1 408 ") || !strings.Contains(said, wire.CodeTooSlow) {
 		t.Errorf("a slow body is answered with %q", said)
 	}

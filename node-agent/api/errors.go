@@ -14,7 +14,9 @@ func asWire(err error) *wire.Error {
 		return known
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		return &wire.Error{Code: wire.CodeUnavailable, Message: "the node did not finish in time: " + err.Error(), Cure: "ask again; look at the agent's log if it stays so"}
+		return &wire.Error{Code: wire.CodeUnavailable, Message: "the node did not finish in time: " + err.Error(),
+			Cure: "ask again; look at the agent's log if it stays so"}
 	}
-	return &wire.Error{Code: wire.CodeInternal, Message: err.Error(), Cure: "look at the agent's log; this is a fault of the agent"}
+	return &wire.Error{Code: wire.CodeInternal, Message: err.Error(), Cure: "look at the agent's log; this is a " +
+		"fault of the agent"}
 }

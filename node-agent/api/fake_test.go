@@ -25,7 +25,8 @@ type fakeNode struct {
 }
 
 func newFakeNode() *fakeNode {
-	return &fakeNode{plans: map[string]wire.RunPlan{}, views: map[string]wire.CampaignView{}, changed: make(chan struct{}), boot: time.Now()}
+	return &fakeNode{plans: map[string]wire.RunPlan{}, views: map[string]wire.CampaignView{},
+		changed: make(chan struct{}), boot: time.Now()}
 }
 
 func (n *fakeNode) TryGenerator(context.Context) error {
@@ -44,7 +45,8 @@ func (n *fakeNode) Status(context.Context) (wire.NodeStatus, error) {
 	if n.fault != nil {
 		n.fault()
 	}
-	return wire.NodeStatus{Node: "car", Version: "test", Kernel: "test", Arch: "test", Interface: "wlan0", Spool: wire.SpoolStatus{Newest: wire.SpoolPosition{Epoch: "e1"}}}, nil
+	return wire.NodeStatus{Node: "car", Version: "test", Kernel: "test", Arch: "test", Interface: "wlan0",
+		Spool: wire.SpoolStatus{Newest: wire.SpoolPosition{Epoch: "e1"}}}, nil
 }
 
 func (n *fakeNode) Clock() wire.ClockReply {
@@ -55,7 +57,8 @@ func (n *fakeNode) Lease(_ context.Context, _ Peer, l wire.Lease) (wire.Lease, e
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.holder != "" && n.holder != l.Holder {
-		return wire.Lease{}, &wire.Error{Code: wire.CodeLeaseHeld, Message: fmt.Sprintf("%q holds the lease", n.holder), Cure: "wait"}
+		return wire.Lease{}, &wire.Error{Code: wire.CodeLeaseHeld, Message: fmt.Sprintf("%q holds the lease", n.holder),
+			Cure: "wait"}
 	}
 	n.holder = l.Holder
 	if l.TTLS == 0 {
@@ -85,7 +88,8 @@ func (n *fakeNode) change(run string, f func(*wire.CampaignView) error) (wire.Ca
 func (n *fakeNode) Load(_ context.Context, _ Peer, plan wire.RunPlan) (wire.CampaignView, error) {
 	n.mu.Lock()
 	n.plans[plan.Run] = plan
-	n.views[plan.Run] = wire.CampaignView{Run: plan.Run, Campaign: plan.Campaign, State: "loaded", Position: wire.SpoolPosition{Epoch: "e1"}}
+	n.views[plan.Run] = wire.CampaignView{Run: plan.Run, Campaign: plan.Campaign, State: "loaded",
+		Position: wire.SpoolPosition{Epoch: "e1"}}
 	n.mu.Unlock()
 	return n.change(plan.Run, func(*wire.CampaignView) error { return nil })
 }
@@ -133,7 +137,8 @@ func (n *fakeNode) Abort(_ context.Context, run string, r wire.AbortRequest) (wi
 func (n *fakeNode) Verdicts(_ context.Context, _ Peer, run string, list []wire.Verdict) (wire.CampaignView, error) {
 	return n.change(run, func(v *wire.CampaignView) error {
 		for _, verdict := range list {
-			v.Trials = append(slices.Clone(v.Trials), wire.TrialView{Number: verdict.Trial, Attempts: []wire.Verdict{verdict}})
+			v.Trials = append(slices.Clone(v.Trials), wire.TrialView{Number: verdict.Trial,
+				Attempts: []wire.Verdict{verdict}})
 		}
 		return nil
 	})

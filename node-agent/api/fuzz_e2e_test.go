@@ -14,6 +14,7 @@ import (
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/node-agent/api/apifuzz"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // hastyNode and hastyRecords do not wait, so that fuzzed polls cost nothing.
@@ -40,7 +41,8 @@ func TestAPIWithstandsSchemathesis(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := New(identity(t, "car"), authorized, hastyNode{newFakeNode()}, hastyRecords{newFakeRecords(20)}, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	server := New(testnet.Identity(t, "car"), authorized, hastyNode{newFakeNode()}, hastyRecords{newFakeRecords(20)},
+		slog.New(slog.NewTextHandler(io.Discard, nil)))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -49,8 +51,9 @@ func TestAPIWithstandsSchemathesis(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(ctx, listener) }()
 	apifuzz.Run(t, apifuzz.Target{
-		Address: listener.Addr().String(), CertPath: filepath.Join(dir, "controller.crt"), KeyPath: filepath.Join(dir, "controller.key"),
-		Seed: 20260101, MaxExamples: 25, Limit: 4 * time.Minute, LongPolls: true,
+		Address: listener.Addr().String(), CertPath: filepath.Join(dir, "controller.crt"),
+		KeyPath: filepath.Join(dir, "controller.key"),
+		Seed:    20260101, MaxExamples: 25, Limit: 4 * time.Minute, LongPolls: true,
 	})
 	stop()
 	if err := <-ended; err != nil {

@@ -35,10 +35,12 @@ func (s *Server) handler(serving context.Context) http.Handler {
 }
 
 // serve takes a request from its peer's key to the node's answer.
-func (s *Server) serve(serving context.Context, w http.ResponseWriter, r *http.Request) (peer Peer, answer any, err error) {
+func (s *Server) serve(serving context.Context, w http.ResponseWriter, r *http.Request) (peer Peer, answer any,
+	err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			s.log.Error("panic in a call", "method", r.Method, "path", r.URL.Path, "panic", fault, "stack", string(debug.Stack()))
+			s.log.Error("panic in a call", "method", r.Method, "path", r.URL.Path, "panic", fault, "stack",
+				string(debug.Stack()))
 			err = wire.Errorf(wire.CodeInternal, "%s %.200s: the call failed inside the agent", r.Method, r.URL.Path)
 		}
 	}()
@@ -50,7 +52,8 @@ func (s *Server) serve(serving context.Context, w http.ResponseWriter, r *http.R
 	case route != nil:
 	case len(allowed) > 0:
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		return peer, nil, wire.Errorf(wire.CodeMethodNotAllowed, "%.200s takes %s, not %.20s", r.URL.Path, strings.Join(allowed, " and "), r.Method)
+		return peer, nil, wire.Errorf(wire.CodeMethodNotAllowed, "%.200s takes %s, not %.20s", r.URL.Path,
+			strings.Join(allowed, " and "), r.Method)
 	default:
 		return peer, nil, wire.Errorf(wire.CodeNotFound, "there is no path %.200q", r.URL.Path)
 	}
@@ -81,7 +84,8 @@ func (s *Server) peer(r *http.Request) (Peer, error) {
 	}
 	known, ok := s.authorized.Find(pin)
 	if !ok {
-		return Peer{}, &wire.Error{Code: wire.CodeForbidden, Message: fmt.Sprintf("key %s is no longer authorized", pin), Cure: "issue the node anew, or pair again"}
+		return Peer{}, &wire.Error{Code: wire.CodeForbidden, Message: fmt.Sprintf("key %s is no longer authorized",
+			pin), Cure: "issue the node again, or pair again"}
 	}
 	return Peer{Name: known.Name, Role: known.Role}, nil
 }
@@ -122,7 +126,8 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, route *route, pee
 // readBody reads a JSON body within its limit and its time.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return nil, wire.Errorf(wire.CodeMediaType, "the body is %.80q, not application/json", r.Header.Get("Content-Type"))
+		return nil, wire.Errorf(wire.CodeMediaType, "the body is %.80q, not application/json",
+			r.Header.Get("Content-Type"))
 	}
 	tooLarge := wire.Errorf(wire.CodeTooLarge, "the body exceeds %d bytes", most)
 	if r.ContentLength > most {
@@ -151,7 +156,8 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, most int64) ([
 func (s *Server) refusal(w http.ResponseWriter, r *http.Request, peer Peer, err error) *wire.Error {
 	refused := asWire(err)
 	status := wire.HTTPStatus(refused.Code)
-	attributes := []any{"method", r.Method, "path", r.URL.Path, "peer", peer.Name, "role", peer.Role, "remote", r.RemoteAddr, "status", status, "error", err}
+	attributes := []any{"method", r.Method, "path", r.URL.Path, "peer", peer.Name, "role", peer.Role, "remote",
+		r.RemoteAddr, "status", status, "error", err}
 	switch {
 	case status == http.StatusInternalServerError:
 		s.log.Error("call failed", attributes...)

@@ -67,7 +67,8 @@ func (s *Server) confirm(c *call) (any, error) {
 	}
 	newest := s.records.Position()
 	if p.Epoch != newest.Epoch {
-		return nil, &wire.Error{Code: wire.CodeEpochChanged, Message: "the spool's epoch is " + newest.Epoch + ", not " + p.Epoch, Cure: "read the records of the present epoch from their beginning"}
+		return nil, &wire.Error{Code: wire.CodeEpochChanged, Message: "the spool's epoch is " + newest.Epoch +
+			", not " + p.Epoch, Cure: "read the records of the present epoch from their beginning"}
 	}
 	if p.Seq > newest.Seq {
 		return nil, wire.Errorf(wire.CodeConflict, "record %d is not written yet; the newest is %d", p.Seq, newest.Seq)

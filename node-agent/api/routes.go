@@ -48,12 +48,14 @@ func routes() []route {
 		{http.MethodPost, "/v1/runs/{run}/abort", people, nil, bodyLimit, (*Server).abort},
 		{http.MethodPut, "/v1/runs/{run}/verdicts", steering, nil, bodyLimit, (*Server).verdicts},
 		{http.MethodPost, "/v1/runs/{run}/end", steering, nil, 0, (*Server).end},
-		{http.MethodGet, "/v1/runs/{run}/capture", steering, []string{"trial", "attempt", "offset", "bytes"}, 0, (*Server).capture},
+		{http.MethodGet, "/v1/runs/{run}/capture", steering, []string{"trial", "attempt", "offset", "bytes"}, 0,
+			(*Server).capture},
 		{http.MethodPost, "/v1/restore", people, nil, 0, (*Server).restore},
 		{http.MethodPost, "/v1/gps", people, nil, bodyLimit, (*Server).pushFix},
 		{http.MethodPost, "/v1/notes", people, nil, bodyLimit, (*Server).note},
 		{http.MethodPut, "/v1/apps", steering, nil, bodyLimit, (*Server).letIn},
-		{http.MethodGet, "/v1/records", people, []string{"epoch", "after", "limit", "wait_ms"}, 0, (*Server).readRecords},
+		{http.MethodGet, "/v1/records", people, []string{"epoch", "after", "limit", "wait_ms"}, 0,
+			(*Server).readRecords},
 		{http.MethodPost, "/v1/records/confirm", steering, nil, bodyLimit, (*Server).confirm},
 	}
 }
@@ -125,7 +127,8 @@ func (c *call) number(name string, least, most, fallback uint64) (uint64, error)
 	text := c.query.Get(name)
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || n < least || n > most {
-		return 0, wire.Errorf(wire.CodeBadRequest, "query: %s: %.80q is not a whole number within %d to %d", name, text, least, most)
+		return 0, wire.Errorf(wire.CodeBadRequest, "query: %s: %.80q is not a whole number within %d to %d", name, text,
+			least, most)
 	}
 	return n, nil
 }

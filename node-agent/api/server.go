@@ -57,7 +57,8 @@ type People interface {
 type Records interface {
 	Position() wire.SpoolPosition
 	Status() wire.SpoolStatus
-	// Read returns up to limit durable records after a sequence number, one JSON object each without newline, and the last one's number.
+	// Read returns up to limit durable records after a sequence number, one JSON object each without newline, and the
+	// last one's number.
 	Read(after uint64, limit int) (lines [][]byte, last uint64, err error)
 	// Wait returns when a record after the given one is durable, or ctx ends.
 	Wait(ctx context.Context, after uint64) error
@@ -97,7 +98,8 @@ const maxConnections = 128
 
 // New returns a server that lets in the peers of authorized, and nobody else.
 func New(identity keys.Identity, authorized *keys.Authorized, node Node, records Records, log *slog.Logger) *Server {
-	return &Server{identity: identity, authorized: authorized, node: node, records: records, log: log, routes: routes(), times: usualTimes()}
+	return &Server{identity: identity, authorized: authorized, node: node, records: records, log: log, routes: routes(),
+		times: usualTimes()}
 }
 
 // Serve answers on listener (plain TCP; TLS is put on it here) until ctx ends,

@@ -18,6 +18,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // bench is a server on loopback with a peer of each role.
@@ -35,29 +36,17 @@ type bench struct {
 	doc        *openapi3.T
 }
 
-func identity(t *testing.T, name string) keys.Identity {
-	t.Helper()
-	certPEM, keyPEM, _, err := keys.New(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	id, err := keys.ParseIdentity(certPEM, keyPEM)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return id
-}
-
 // start serves until the test ends. change, if any, is applied before.
 func start(t *testing.T, change func(*Server)) *bench {
 	t.Helper()
-	b := &bench{t: t, node: newFakeNode(), records: newFakeRecords(5), peers: map[string]keys.Identity{}, log: &bytes.Buffer{}, ended: make(chan error, 1)}
+	b := &bench{t: t, node: newFakeNode(), records: newFakeRecords(5), peers: map[string]keys.Identity{},
+		log: &bytes.Buffer{}, ended: make(chan error, 1)}
 	var err error
 	if b.authorized, err = keys.NewAuthorized(); err != nil {
 		t.Fatal(err)
 	}
 	for _, role := range everyone {
-		b.peers[role] = identity(t, role)
+		b.peers[role] = testnet.Identity(t, role)
 		if err := b.authorized.Add(keys.Peer{Name: role, Role: role, Pin: b.peers[role].Pin}); err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +54,8 @@ func start(t *testing.T, change func(*Server)) *bench {
 	if b.doc, err = openapi3.NewLoader().LoadFromFile("../../protocols/wire/openapi.yaml"); err != nil {
 		t.Fatal(err)
 	}
-	b.server = New(identity(t, "car"), b.authorized, b.node, b.records, slog.New(slog.NewTextHandler(b.log, nil)))
+	b.server = New(testnet.Identity(t, "car"), b.authorized, b.node, b.records,
+		slog.New(slog.NewTextHandler(b.log, nil)))
 	if change != nil {
 		change(b.server)
 	}

@@ -75,7 +75,8 @@ func Start(o Options) (*Capture, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("capture on %q: %w", under.Interface, err), c.close())
 	}
-	c.told = wire.Capture{Name: filepath.Base(o.Path), Interface: under.Interface, SnapBytes: o.SnapBytes, Filter: under.Filter, Offloads: o.Offloads}
+	c.told = wire.Capture{Name: filepath.Base(o.Path), Interface: under.Interface, SnapBytes: o.SnapBytes,
+		Filter: under.Filter, Offloads: o.Offloads}
 	if len(o.Points) > 1 {
 		c.told.Above = o.Points[1].Interface
 	}
@@ -105,7 +106,8 @@ func (c *Capture) fit() error {
 	}
 	free := int64(st.Bavail)*int64(st.Bsize) - leaveBytes // 32 bits on some machines
 	if free < leastBytes {
-		return wire.Errorf(wire.CodeDiskFull, "a capture needs %d MB of free disk space more than the %d MB that are left to records", (leastBytes-free)>>20+1, leaveBytes>>20)
+		return wire.Errorf(wire.CodeDiskFull, "a capture needs %d MB of free disk space more than the %d MB that are "+
+			"left to records", (leastBytes-free)>>20+1, leaveBytes>>20)
 	}
 	c.o.MaxBytes = min(c.o.MaxBytes, free)
 	return nil
@@ -120,7 +122,8 @@ func (c *Capture) open() error {
 			return err
 		}
 		c.rings = append(c.rings, r)
-		i := pcapng.Interface{Name: p.Interface, Filter: p.Filter, LinkType: pcapng.LinkEthernet, SnapBytes: c.o.SnapBytes}
+		i := pcapng.Interface{Name: p.Interface, Filter: p.Filter, LinkType: pcapng.LinkEthernet,
+			SnapBytes: c.o.SnapBytes}
 		if p.BareIP {
 			i.LinkType = pcapng.LinkIP
 		}

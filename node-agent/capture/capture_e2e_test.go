@@ -31,7 +31,8 @@ func loopback(t *testing.T) *os.File {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: unix.ETH_P_ALL<<8&0xff00 | unix.ETH_P_ALL>>8, Ifindex: lo.Index}); err != nil {
+	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: unix.ETH_P_ALL<<8&0xff00 | unix.ETH_P_ALL>>8,
+		Ifindex: lo.Index}); err != nil {
 		t.Fatal(err)
 	}
 	return os.NewFile(uintptr(fd), "packets of lo")
@@ -90,7 +91,8 @@ func packetsTo(t *testing.T, path string, port uint16, told wire.Capture) (outbo
 			continue
 		}
 		if boot := p.TimeNs - told.WallOffsetOpen; boot < told.OpenBootNs || boot > told.CloseBootNs {
-			t.Errorf("a packet of %d ns after the boot in a capture from %d to %d", boot, told.OpenBootNs, told.CloseBootNs)
+			t.Errorf("a packet of %d ns after the boot in a capture from %d to %d", boot, told.OpenBootNs,
+				told.CloseBootNs)
 		}
 		if p.Direction == pcapng.Outbound {
 			outbound++
@@ -127,7 +129,8 @@ func TestEveryPacketIsInTheFile(t *testing.T) {
 func TestAFileIsNotLargerThanItMayBe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "0001-a1.pcapng")
 	const most = 20_000
-	c, err := Start(Options{Path: path, Points: []Point{{Sock: loopback(t), Interface: "lo"}}, SnapBytes: 96, MaxBytes: most})
+	c, err := Start(Options{Path: path, Points: []Point{{Sock: loopback(t), Interface: "lo"}}, SnapBytes: 96,
+		MaxBytes: most})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +147,8 @@ func TestAFileThatIsThereIsNotOverwritten(t *testing.T) {
 	if err := os.WriteFile(path, []byte("another"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Start(Options{Path: path, Points: []Point{{Sock: loopback(t), Interface: "lo"}}, SnapBytes: 96}); !errors.Is(err, os.ErrExist) {
+	if _, err := Start(Options{Path: path, Points: []Point{{Sock: loopback(t), Interface: "lo"}},
+		SnapBytes: 96}); !errors.Is(err, os.ErrExist) {
 		t.Errorf("%v", err)
 	}
 }

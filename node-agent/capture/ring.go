@@ -57,7 +57,8 @@ func openRing(fd int) (*ring, error) {
 	if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_VERSION, unix.TPACKET_V3); err != nil {
 		return nil, fmt.Errorf("ask for a ring of version 3: %w", err)
 	}
-	req := unix.TpacketReq3{Block_size: blockBytes, Block_nr: blocks, Frame_size: frameBytes, Frame_nr: blocks * (blockBytes / frameBytes), Retire_blk_tov: retireMs}
+	req := unix.TpacketReq3{Block_size: blockBytes, Block_nr: blocks, Frame_size: frameBytes,
+		Frame_nr: blocks * (blockBytes / frameBytes), Retire_blk_tov: retireMs}
 	if err := unix.SetsockoptTpacketReq3(fd, unix.SOL_PACKET, unix.PACKET_RX_RING, &req); err != nil {
 		return nil, fmt.Errorf("make ring of %d MiB: %w", blockBytes*blocks>>20, err)
 	}

@@ -28,7 +28,8 @@ func (s Store) Path(run string, k wire.TrialKey) string {
 func (s Store) Read(run string, k wire.TrialKey, offset int64, limit int) (data []byte, size int64, err error) {
 	f, err := os.Open(s.Path(run, k))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, 0, wire.Errorf(wire.CodeNotFound, "there is no capture of trial %d attempt %d of run %s", k.Trial, k.Attempt, run)
+		return nil, 0, wire.Errorf(wire.CodeNotFound, "there is no capture of trial %d attempt %d of run %s", k.Trial,
+			k.Attempt, run)
 	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("read capture: %w", err)

@@ -30,7 +30,8 @@ func (t Tracking) fill(out *wire.WallClock) {
 		return
 	}
 	out.Sync, out.SyncSource = "synchronised", t.Source
-	out.SyncOffsetNs, out.SyncUncertaintyNs, out.SyncDriftPpm = new(t.Offset.Nanoseconds()), new(t.Uncertainty.Nanoseconds()), new(t.DriftPpm)
+	out.SyncOffsetNs, out.SyncUncertaintyNs, out.SyncDriftPpm = new(t.Offset.Nanoseconds()),
+		new(t.Uncertainty.Nanoseconds()), new(t.DriftPpm)
 }
 
 const (
@@ -87,7 +88,7 @@ func (c *Chrony) ask(ctx context.Context) (Tracking, error) {
 // The columns of `chronyc -c tracking`, in the order of its report.
 const (
 	trackingReference  = 0 // in hexadecimal
-	trackingAddress    = 1 // empty where the reference is no server
+	trackingAddress    = 1 // empty where the reference is not a server
 	trackingStratum    = 2
 	trackingOffset     = 4 // s by which the wall clock is behind true time
 	trackingFrequency  = 7 // ppm by which the clock would gain
@@ -115,7 +116,8 @@ func parseTracking(text string) (Tracking, error) {
 		numbers[i] = v
 	}
 	seconds := func(i int) time.Duration { return time.Duration(numbers[i] * float64(time.Second)) }
-	t := Tracking{Source: cmp.Or(row[trackingAddress], row[trackingReference]), Offset: seconds(trackingOffset), DriftPpm: numbers[trackingFrequency],
+	t := Tracking{Source: cmp.Or(row[trackingAddress], row[trackingReference]), Offset: seconds(trackingOffset),
+		DriftPpm:    numbers[trackingFrequency],
 		Uncertainty: seconds(trackingDelay)/2 + seconds(trackingDispersion)}
 	t.Synchronised = row[trackingLeap] != "Not synchronised" && numbers[trackingStratum] > 0
 	return t, nil

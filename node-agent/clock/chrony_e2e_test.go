@@ -22,7 +22,8 @@ func TestARealChronydIsUnderstood(t *testing.T) {
 	dir := testnet.Folder(t)
 	ns := testnet.NewNS(t, "chrony")
 	config := filepath.Join(dir, "chrony.conf")
-	text := fmt.Sprintf("local stratum 8\nport 0\nbindcmdaddress 127.0.0.1\nbindcmdaddress %s/chronyd.sock\npidfile %[1]s/chronyd.pid\ndriftfile %[1]s/drift\nuser root\n", dir)
+	text := fmt.Sprintf("local stratum 8\nport 0\nbindcmdaddress 127.0.0.1\nbindcmdaddress %s/chronyd.sock\npidfile "+
+		"%[1]s/chronyd.pid\ndriftfile %[1]s/drift\nuser root\n", dir)
 	for path, contents := range map[string]string{config: text, filepath.Join(dir, "drift"): "5.0 0.1\n"} {
 		if err := os.WriteFile(path, []byte(contents), 0o644); err != nil {
 			t.Fatal(err)
@@ -43,7 +44,8 @@ func TestARealChronydIsUnderstood(t *testing.T) {
 		t.Fatal(err)
 	}
 	wrapper := filepath.Join(dir, "chronyc")
-	if err := os.WriteFile(wrapper, fmt.Appendf(nil, "#!/bin/sh\nexec ip netns exec %s %s -h 127.0.0.1 \"$@\"\n", ns.Name, chronyc), 0o755); err != nil {
+	if err := os.WriteFile(wrapper, fmt.Appendf(nil, "#!/bin/sh\nexec ip netns exec %s %s -h 127.0.0.1 \"$@\"\n",
+		ns.Name, chronyc), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	c := NewChrony(wrapper)

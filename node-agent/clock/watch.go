@@ -73,14 +73,14 @@ func (w *Watch) read() (offsetNs int64, wall time.Time) {
 	return offsetNs, wall
 }
 
-// Begin starts anew: what was before is another trial's.
+// Begin starts again: what was before is another trial's.
 func (w *Watch) Begin() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.seenNs = 0
 }
 
-// Sample looks for a step, and tells of the clock when it is time to.
+// Sample looks for a step, and reports the clock when it is time to.
 func (w *Watch) Sample(tBootNs int64) ([]wire.Body, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -73,12 +73,15 @@ func TestWatchHoldsTheWallClockAgainstOthers(t *testing.T) {
 	clk := &played{boot: 500 * second, wall: built.Add(time.Hour).UnixNano()}
 	// GPS says that it is 2 s later than the wall clock has it.
 	gps := func() (int64, bool) { return clk.boot - (clk.wall + 2*second), true }
-	kept := Tracking{Source: "PPS0", Synchronised: true, Offset: -time.Millisecond, Uncertainty: 3 * time.Millisecond, DriftPpm: 5}
+	kept := Tracking{Source: "PPS0", Synchronised: true, Offset: -time.Millisecond, Uncertainty: 3 * time.Millisecond,
+		DriftPpm: 5}
 	now := NewWatch(clk, built, gps, func() (Tracking, bool) { return kept, true }).Now()
-	if now.Unset || *now.GPSOffsetNs != 2*second || *now.GPSUncertaintyNs != wire.NMEATimeUncertaintyNs || now.OwnWallOffsetNs != clk.wall-clk.boot {
+	if now.Unset || *now.GPSOffsetNs != 2*second || *now.GPSUncertaintyNs != wire.NMEATimeUncertaintyNs ||
+		now.OwnWallOffsetNs != clk.wall-clk.boot {
 		t.Errorf("%+v", now)
 	}
-	if now.Sync != "synchronised" || now.SyncSource != "PPS0" || *now.SyncOffsetNs != -1e6 || *now.SyncUncertaintyNs != 3e6 || *now.SyncDriftPpm != 5 {
+	if now.Sync != "synchronised" || now.SyncSource != "PPS0" || *now.SyncOffsetNs != -1e6 || *now.SyncUncertaintyNs !=
+		3e6 || *now.SyncDriftPpm != 5 {
 		t.Errorf("%+v", now)
 	}
 	clk.wall = 0
@@ -93,12 +96,20 @@ func TestTrackingOfChrony(t *testing.T) {
 	// As chronyc 4.3 prints it: of a machine that follows a server; of one whose
 	// clock gains 5 ppm and is its own reference; of one that has no reference yet.
 	for text, want := range map[string]Tracking{
-		"C0A83201,192.168.50.1,3,1795241186.758373683,-0.000012000,0.000003,0.000010,5.250,0.001,0.050,0.002000000,0.000500000,64.2,Normal\n": {Source: "192.168.50.1", Synchronised: true, Offset: -12 * time.Microsecond, Uncertainty: 1500 * time.Microsecond, DriftPpm: 5.25},
-		"7F7F0101,,8,1795241224.637987572,-0.000010000,0.000000000,0.000000000,5.000,0.000,0.000,0.000000000,0.000000000,0.0,Normal\n":        {Source: "7F7F0101", Synchronised: true, Offset: -10 * time.Microsecond, DriftPpm: 5},
-		"00000000,,0,0.000000000,0.000000000,0.000000000,0.000000000,0.000,0.000,0.000,1.000000000,1.000000000,0.0,Not synchronised\n":        {Source: "00000000", Uncertainty: 1500 * time.Millisecond},
+		"C0A83201,192.168.50.1,3,1795241186.758373683,-0.000012000,0.000003,0.000010,5.250,0.001,0.050,0.002000000,0.000500000,64.2,Normal\n": {
+			Source: "192.168.50.1", Synchronised: true, Offset: -12 * time.Microsecond,
+			Uncertainty: 1500 * time.Microsecond, DriftPpm: 5.25,
+		},
+		"7F7F0101,,8,1795241224.637987572,-0.000010000,0.000000000,0.000000000,5.000,0.000,0.000,0.000000000,0.000000000,0.0,Normal\n": {
+			Source: "7F7F0101", Synchronised: true, Offset: -10 * time.Microsecond, DriftPpm: 5,
+		},
+		"00000000,,0,0.000000000,0.000000000,0.000000000,0.000000000,0.000,0.000,0.000,1.000000000,1.000000000,0.0,Not synchronised\n": {
+			Source: "00000000", Uncertainty: 1500 * time.Millisecond,
+		},
 	} {
 		got, err := parseTracking(text)
-		if err != nil || got.Source != want.Source || got.Synchronised != want.Synchronised || got.Offset != want.Offset || got.Uncertainty != want.Uncertainty || got.DriftPpm != want.DriftPpm {
+		if err != nil || got.Source != want.Source || got.Synchronised != want.Synchronised ||
+			got.Offset != want.Offset || got.Uncertainty != want.Uncertainty || got.DriftPpm != want.DriftPpm {
 			t.Errorf("%s: %+v, %v", text, got, err)
 		}
 	}
@@ -120,7 +131,8 @@ func TestChronyIsAskedByItsProgram(t *testing.T) {
 	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := NewChrony(path).ask(t.Context()); err != nil || got.Offset != 500*time.Millisecond || got.Uncertainty != 200*time.Millisecond {
+	if got, err := NewChrony(path).ask(t.Context()); err != nil || got.Offset != 500*time.Millisecond ||
+		got.Uncertainty != 200*time.Millisecond {
 		t.Errorf("%+v, %v", got, err)
 	}
 	c := NewChrony(filepath.Join(t.TempDir(), "absent"))
@@ -165,7 +177,8 @@ func TestSkewedClock(t *testing.T) {
 		t.Errorf("the wall clock is %.0f ns off", off)
 	}
 	write(Skew{BootOffsetNs: -40 * second, WallOffsetNs: 3600 * second, DriftPpm: 50, FromBootNs: from})
-	for until := time.Now().Add(10 * time.Second); c.Wall().Sub(System{}.Wall()) < 1000*time.Second; time.Sleep(time.Millisecond) {
+	for until := time.Now().Add(10 * time.Second); c.Wall().Sub(System{}.Wall()) <
+		1000*time.Second; time.Sleep(time.Millisecond) {
 		if time.Now().After(until) {
 			t.Fatal("the step is not seen")
 		}

@@ -127,7 +127,8 @@ func writeRestored(w io.Writer, report wire.RestoreReport) error {
 func hostConfig(cfg config.Config, uids []int, log *slog.Logger) host.Config {
 	return host.Config{
 		Socket: cfg.HostSocket(), StateDir: cfg.JournalDir(), AllowUIDs: uids,
-		Interfaces: cfg.HostInterfaces(), Beside: cfg.Beside, Prefixes: cfg.Allow.Prefixes, Binaries: cfg.Daemons(), Feedback: cfg.FeedbackSocket, RadioFeedback: cfg.RadioSocket(),
+		Interfaces: cfg.HostInterfaces(), Beside: cfg.PhyOf, Prefixes: cfg.Allow.Prefixes, Binaries: cfg.Daemons(),
+		Feedback: cfg.FeedbackSocket, RadioFeedback: cfg.RadioSocket(),
 		DeadMan: cfg.DeadMan(), Log: log,
 	}
 }
@@ -149,7 +150,8 @@ func faceUser(cfg config.Config) (identity, error) {
 	if !numeric {
 		u, err := user.Lookup(cfg.FaceUser)
 		if err != nil {
-			return identity{}, fmt.Errorf("find face_user %q: %w; make it with `useradd --system --no-create-home %s`, or set face_user in agent.yaml",
+			return identity{}, fmt.Errorf("find face_user %q: %w; make it with `useradd --system --no-create-home "+
+				"%s`, or set face_user in agent.yaml",
 				cfg.FaceUser, err, cfg.FaceUser)
 		}
 		uid, gid = u.Uid, u.Gid
@@ -163,7 +165,8 @@ func faceUser(cfg config.Config) (identity, error) {
 		return identity{}, fmt.Errorf("read face_user %q: %w", cfg.FaceUser, err)
 	}
 	if id.uid == 0 || id.gid == 0 {
-		return identity{}, fmt.Errorf("face_user %q is root, or of root's group: the part that faces the network must not be", cfg.FaceUser)
+		return identity{}, fmt.Errorf("face_user %q is root, or of root's group: the part that faces the network "+
+			"must not be", cfg.FaceUser)
 	}
 	return id, nil
 }

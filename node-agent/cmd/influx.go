@@ -31,7 +31,8 @@ func (f *influxFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.url, "influx", "", "write to the InfluxDB at this URL too, http://HOST:PORT")
 	c.Flags().StringVar(&f.database, "database", "fieldmesh", "database in it; made when it is not there")
 	c.Flags().StringVar(&f.user, "user", "", "user of the InfluxDB")
-	c.Flags().StringVar(&f.passwordFile, "password-file", "", "file with the password, readable by its owner only (default: $"+influx.PasswordVariable+")")
+	c.Flags().StringVar(&f.passwordFile, "password-file", "", "file with the password, readable by its owner only "+
+		"(default: $"+influx.PasswordVariable+")")
 }
 
 // follow writes what this log records to the database, when one is named, from
@@ -90,7 +91,8 @@ func (s *influxSender) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if err := s.pass(ctx); err != nil && ctx.Err() == nil {
 			// The log goes on: what it is for is the disk.
-			fmt.Fprintf(os.Stderr, "no more records go to influxdb; they are on disk, from number %d: %v\n", s.after+1, err)
+			fmt.Fprintf(os.Stderr, "no more records go to influxdb; they are on disk, from number %d: %v\n", s.after+1,
+				err)
 			return nil
 		}
 		select {

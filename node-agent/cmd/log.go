@@ -50,7 +50,7 @@ func LogCommand() *cobra.Command {
 		host = "node"
 	}
 	c.Flags().StringVar(&f.node, "node", host, "name of this node in the records")
-	c.Flags().StringVar(&f.dir, "dir", "fieldmesh-log", "folder for the records; one that exists is gone on with")
+	c.Flags().StringVar(&f.dir, "dir", "fieldmesh-log", "folder for the records; one that exists is resumed")
 	c.Flags().StringVar(&f.iface, "interface", "wlan0", "interface whose counters are recorded")
 	c.Flags().StringVar(&f.gpsd, "gpsd", "127.0.0.1:2947", "where gpsd answers")
 	c.Flags().Float64Var(&f.forS, "for-s", 0, "stop after so many seconds (default: on Ctrl-C)")

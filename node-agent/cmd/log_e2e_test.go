@@ -19,12 +19,15 @@ import (
 func TestLogIntoInfluxDB(t *testing.T) {
 	d := testnet.NewInfluxd(t)
 	program := filepath.Join(t.TempDir(), "fieldmesh-agent")
-	if out, err := exec.Command("go", "build", "-o", program, "../../cmd/fieldmesh-agent").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", program, "../../cmd/fieldmesh-agent").CombinedOutput(); err !=
+		nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	dir := filepath.Join(t.TempDir(), "log")
-	out, err := exec.Command(program, "log", "--node", "car", "--dir", dir, "--interface", "lo", "--gpsd", "127.0.0.1:9", "--for-s", "3",
-		"--influx", d.URL, "--database", "field", "--user", testnet.InfluxAdmin, "--password-file", d.PasswordFile).CombinedOutput()
+	out, err := exec.Command(program, "log", "--node", "car", "--dir", dir, "--interface", "lo", "--gpsd",
+		"127.0.0.1:9", "--for-s", "3",
+		"--influx", d.URL, "--database", "field", "--user", testnet.InfluxAdmin, "--password-file",
+		d.PasswordFile).CombinedOutput()
 	if err != nil {
 		t.Fatalf("log: %v\n%s", err, out)
 	}

@@ -37,11 +37,13 @@ waits for its keys.`,
 			if err != nil {
 				return err
 			}
-			controller, err := joins.Join(c.Context(), code, joins.Node{Name: cfg.Node, Listen: cfg.Listen, KeysDir: cfg.KeysDir, UID: face.uid, GID: face.gid})
+			controller, err := joins.Join(c.Context(), code, joins.Node{Name: cfg.Node, Listen: cfg.Listen,
+				KeysDir: cfg.KeysDir, UID: face.uid, GID: face.gid})
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "%s is paired: it obeys the controller with key %.12s…\n", cfg.Node, controller)
+			_, err = fmt.Fprintf(c.OutOrStdout(), "%s is paired: it obeys the controller with key %.12s…\n", cfg.Node,
+				controller)
 			return err
 		},
 	}

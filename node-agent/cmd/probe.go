@@ -28,7 +28,8 @@ func ProbeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p := probed{provenance.New(c.Context(), cfg.Interface, cfg.Binaries).Read(c.Context()), cfg.Beside, tcp.Probe(cfg.FeedbackSocket != "")}
+			p := probed{provenance.New(c.Context(), cfg.Interface, cfg.Binaries).Read(c.Context()), cfg.PhyOf,
+				tcp.Probe(cfg.FeedbackSocket != "")}
 			if p.Driver == "" && p.Beside != "" {
 				p.Driver = provenance.Driver(p.Beside)
 			}

@@ -26,7 +26,8 @@ func Root() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(UpCommand(), HostCommand(), FaceCommand(), RouteCommand(), ProbeCommand(), LogCommand(), PairCommand(), RestoreCommand())
+	root.AddCommand(UpCommand(), HostCommand(), FaceCommand(), RouteCommand(), ProbeCommand(), LogCommand(),
+		PairCommand(), RestoreCommand())
 	return root
 }
 

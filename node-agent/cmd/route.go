@@ -51,13 +51,16 @@ func RouteCommand() *cobra.Command {
 	flags.StringVar(&f.Protocol, "protocol", "", strings.Join(manetd.Names(), ", "))
 	flags.StringVar(&f.Interface, "interface", "wlan0", "the interface of the mesh")
 	flags.StringVar(&f.Feedback, "feedback", "", "unix socket of the radio's feedback: what it could not deliver")
-	flags.StringVar(&f.catch, "network", "", "the mesh's network, 10.77.0.0/16 (default: that of the interface's address)")
-	flags.BoolVar(&f.Fresh, "fresh", false, "nobody can remember an earlier life of this node: AODV need not wait at its start")
+	flags.StringVar(&f.catch, "network", "", "the mesh's network, 10.77.0.0/16 (default: that of the interface's "+
+		"address)")
+	flags.BoolVar(&f.Fresh, "fresh", false, "nobody can remember an earlier life of this node: AODV need not wait at "+
+		"its start")
 	flags.DurationVar(&f.hello, "hello", 0, "interval of HELLOs (default: the protocol's own)")
 	flags.StringVar(&f.Socket, "socket", "", "unix socket for state and notices (default: in --state-dir)")
 	flags.IntVar(&f.SocketUID, "socket-uid", 0, "user that may read the socket, beside root")
 	flags.StringVar(&f.stateDir, "state-dir", "", "what is to be put back (default: a folder in /run/fieldmesh)")
-	flags.StringVar(&f.file, "config", "", "configuration that the privileged half writes; the kernel is set up already then")
+	flags.StringVar(&f.file, "config", "", "configuration that the privileged half writes; the kernel is set up "+
+		"already then")
 	flags.StringVar(&f.show, "show", "", "ask the daemon that runs: state, or follow for what happens")
 	return c
 }

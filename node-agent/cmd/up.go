@@ -111,7 +111,8 @@ func lockNode(cfg config.Config) (*os.File, error) {
 	}
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		err = fmt.Errorf("another fieldmesh-agent runs with state_dir %s; stop it first, or give this one a state_dir of its own", cfg.StateDir)
+		err = fmt.Errorf("another fieldmesh-agent runs with state_dir %s; stop it first, or give this one a "+
+			"state_dir of its own", cfg.StateDir)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())

@@ -111,20 +111,11 @@ func (n node) up(t *testing.T) *exec.Cmd {
 			t.Logf("up:\n%s", text)
 		}
 	})
-	await(t, "the host process answers", func() bool {
+	testnet.Await(t, 30*time.Second, "the host process answers", func() bool {
 		_, err := host.Dial(n.cfg.HostSocket()).Status(t.Context())
 		return err == nil
 	})
 	return cmd
-}
-
-func await(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for until := time.Now().Add(30 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatalf("waited for it in vain: %s", what)
-		}
-	}
 }
 
 // half finds a running half of the node; 0 when there is none.
@@ -154,7 +145,8 @@ func TestE2EUpKeepsTheHalvesRunningAndRestores(t *testing.T) {
 	before := testnet.Snapshot(t, n.ns.Name)
 	cmd := n.up(t)
 	n.change(t)
-	if out, err := n.agent(t, "up", "--config", n.path).CombinedOutput(); err == nil || !strings.Contains(string(out), "another fieldmesh-agent runs with state_dir") {
+	if out, err := n.agent(t, "up", "--config", n.path).CombinedOutput(); err == nil ||
+		!strings.Contains(string(out), "another fieldmesh-agent runs with state_dir") {
 		t.Errorf("a second agent: %v\n%s", err, out)
 	}
 
@@ -166,7 +158,7 @@ func TestE2EUpKeepsTheHalvesRunningAndRestores(t *testing.T) {
 	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "a new host process has restored", func() bool {
+	testnet.Await(t, 30*time.Second, "a new host process has restored", func() bool {
 		s, err := host.Dial(n.cfg.HostSocket()).Status(t.Context())
 		return err == nil && strings.Contains(s.Detail, "2 undone, 0 failed")
 	})
@@ -202,7 +194,9 @@ func TestE2EAKilledUpTakesItsHalvesAlong(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // "signal: killed"
-	await(t, "the halves end", func() bool { return n.half("host") == 0 && n.half("face") == 0 })
+	testnet.Await(t, 30*time.Second, "the halves end", func() bool {
+		return n.half("host") == 0 && n.half("face") == 0
+	})
 	if after := testnet.Snapshot(t, n.ns.Name); after != before {
 		t.Errorf("the machine is\n%s\nwas\n%s", after, before)
 	}
@@ -217,7 +211,7 @@ func TestE2ETheFaceHasNoPrivileges(t *testing.T) {
 	n.giveKeys(t)
 	cmd := n.up(t)
 	var status string
-	await(t, "a look at the face", func() bool {
+	testnet.Await(t, 30*time.Second, "a look at the face", func() bool {
 		pid := n.half("face")
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 		status = string(text)

@@ -39,7 +39,7 @@ type Config struct {
 	// The interface under test, the only one that the agent changes
 	Interface string `yaml:"interface" kind:"interface" missing:"name the interface to measure on, such as wlan0"`
 	// The machine's own interface, on whose radio the interface under test is made for a run; absent: that one is there
-	Beside string `yaml:"beside" kind:"interface"`
+	PhyOf string `yaml:"phy_of" former:"beside" kind:"interface"`
 	// The interface by which the controller reaches the node; absent: none of its own
 	ControlInterface string `yaml:"control_interface" kind:"interface"`
 	// Where gpsd listens; none: a phone's app pushes fixes
@@ -84,7 +84,8 @@ func Tools() []string { return []string{"babeld", "chronyc", "iperf3", "olsrd", 
 
 // DefaultBinaries is where Debian puts the tools.
 func DefaultBinaries() map[string]string {
-	return map[string]string{"babeld": "/usr/sbin/babeld", "chronyc": "/usr/bin/chronyc", "iperf3": "/usr/bin/iperf3", "olsrd": "/usr/sbin/olsrd",
+	return map[string]string{"babeld": "/usr/sbin/babeld", "chronyc": "/usr/bin/chronyc", "iperf3": "/usr/bin/iperf3",
+		"olsrd":          "/usr/sbin/olsrd",
 		"wpa_supplicant": "/usr/sbin/wpa_supplicant"}
 }
 
@@ -115,7 +116,8 @@ func Load(path string) (Config, error) {
 		return Config{}, fmt.Errorf("read configuration: %w", err)
 	}
 	if info.Size() > maxFileBytes {
-		return Config{}, fmt.Errorf("read configuration %q: %d bytes, more than the %d allowed", path, info.Size(), maxFileBytes)
+		return Config{}, fmt.Errorf("read configuration %q: %d bytes, more than the %d allowed", path, info.Size(),
+			maxFileBytes)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {

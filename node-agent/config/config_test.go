@@ -48,7 +48,8 @@ func TestWholeFileIsRead(t *testing.T) {
 	if c.Binary("iperf3") != "/opt/bin/iperf3" || c.Binary("babeld") != "/usr/sbin/babeld" {
 		t.Errorf("binaries %v", c.Binaries)
 	}
-	if c.DeadMan() != 12500*time.Millisecond || c.HostSocket() != "/srv/fieldmesh/host/host.sock" || c.SpoolDir() != "/srv/fieldmesh/face/spool" {
+	if c.DeadMan() != 12500*time.Millisecond || c.HostSocket() != "/srv/fieldmesh/host/host.sock" || c.SpoolDir() !=
+		"/srv/fieldmesh/face/spool" {
 		t.Errorf("derived %s %s %s", c.DeadMan(), c.HostSocket(), c.SpoolDir())
 	}
 	if d := c.Daemons(); len(d) != 3 || d["babeld"] == "" || d["olsrd"] == "" || d["wpa_supplicant"] == "" {
@@ -71,12 +72,12 @@ func TestDefaults(t *testing.T) {
 
 // The control link may be the very network that the machine keeps.
 func TestAnInterfaceBesideTheMachinesOwn(t *testing.T) {
-	c, err := Parse("agent.yaml", []byte("node: car\ninterface: mesh0\nbeside: wlan0\ncontrol_interface: wlan0\n"))
+	c, err := Parse("agent.yaml", []byte("node: car\ninterface: mesh0\nphy_of: wlan0\ncontrol_interface: wlan0\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Beside != "wlan0" || !slices.Equal(c.HostInterfaces(), []string{"mesh0"}) {
-		t.Errorf("beside %q, the privileged half may change %v", c.Beside, c.HostInterfaces())
+	if c.PhyOf != "wlan0" || !slices.Equal(c.HostInterfaces(), []string{"mesh0"}) {
+		t.Errorf("beside %q, the privileged half may change %v", c.PhyOf, c.HostInterfaces())
 	}
 }
 
@@ -84,32 +85,42 @@ func TestAnInterfaceBesideTheMachinesOwn(t *testing.T) {
 func faults() map[string]struct{ file, want string } {
 	const base = "node: car\ninterface: wlan0\n"
 	return map[string]struct{ file, want string }{
-		"empty":                         {"", "a.yaml: node: missing"},
-		"two feedbacks":                 {"node: n\ninterface: wlan0\nfeedback_socket: /run/x\nradio_feedback: true\n", "a.yaml:4:17: radio_feedback: feedback_socket is given too; leave one of the two out"},
-		"not yaml":                      {"node: [", "a.yaml:1:"},
-		"unknown key":                   {base + "inteface: x\n", `a.yaml:3:1: unknown key "inteface"; did you mean "interface"?`},
-		"unknown nested key":            {base + "allow:\n  prefix: []\n", `a.yaml:4:3: unknown key "prefix"; did you mean "prefixes"?`},
-		"twice":                         {base + "node: b\n", "a.yaml:3:1:"},
-		"type":                          {base + "go_port: x\n", "a.yaml:3:10:"},
-		"port":                          {base + "go_port: 70000\n", "a.yaml:3:10: go_port: 70000; allowed is 1 to 65535"},
-		"node":                          {"node: Car\ninterface: wlan0\n", `a.yaml:1:7: node: "Car"`},
-		"interface traversal":           {"node: car\ninterface: ../x\n", `a.yaml:2:12: interface: "../x"`},
-		"interface all":                 {"node: car\ninterface: all\n", `a.yaml:2:12: interface: "all"`},
-		"control is tested":             {base + "control_interface: wlan0\n", "a.yaml:3:20: control_interface"},
-		"beside itself":                 {base + "beside: wlan0\n", `a.yaml:3:9: beside: "wlan0" is the interface under test; give ` + "`interface` a new name"},
-		"beside traversal":              {base + "beside: ../x\n", `a.yaml:3:9: beside: "../x" is not the name`},
-		"beside an emulated radio":      {base + "beside: wlan1\nfeedback_socket: /run/x\n", "a.yaml:3:9: beside: feedback_socket is given too"},
-		"root face":                     {base + "face_user: root\n", "a.yaml:3:12: face_user"},
-		"uid 0 face":                    {base + "face_user: \"0:0\"\n", "a.yaml:3:12: face_user"},
-		"prefix":                        {base + "allow: {prefixes: [10.77.0.0/16, nonsense]}\n", `"nonsense" is not a prefix`},
-		"prefix bits":                   {base + "allow: {prefixes: [10.77.0.1/16]}\n", "write 10.77.0.0/16"},
-		"prefix wide":                   {base + "allow: {prefixes: [0.0.0.0/0]}\n", "a.yaml:3:20: allow.prefixes[0]: 0.0.0.0/0 is wider"},
-		"relative":                      {base + "state_dir: lib\n", "a.yaml:3:12: state_dir"},
-		"no room for a daemon's socket": {base + "state_dir: /" + strings.Repeat("x", 84) + "\n", "a.yaml:3:12: state_dir: "},
-		"traversal":                     {base + "keys_dir: /etc/../root\n", "a.yaml:3:11: keys_dir"},
-		"tool":                          {base + "binaries:\n  bash: /bin/bash\n", "a.yaml:4:9: binaries.bash: not a tool"},
-		"dead man":                      {base + "dead_man_s: 0\n", "a.yaml:3:13: dead_man_s: 0; allowed is 10 to 86400"},
-		"dead man nan":                  {base + "dead_man_s: .nan\n", "a.yaml:3:13: dead_man_s"},
+		"empty": {"", "a.yaml: node: missing"},
+		"two feedbacks": {"node: n\ninterface: wlan0\nfeedback_socket: /run/x\nradio_feedback: true\n",
+			"a.yaml:4:17: radio_feedback: feedback_socket is given too; leave one of the two out"},
+		"not yaml": {"node: [", "a.yaml:1:"},
+		"unknown key": {base + "inteface: x\n",
+			`a.yaml:3:1: unknown key "inteface"; did you mean "interface"?`},
+		"unknown nested key": {base + "allow:\n  prefix: []\n",
+			`a.yaml:4:3: unknown key "prefix"; did you mean "prefixes"?`},
+		"twice": {base + "node: b\n", "a.yaml:3:1:"},
+		"type":  {base + "go_port: x\n", "a.yaml:3:10:"},
+		"port": {base + "go_port: 70000\n", "a.yaml:3:10: go_port: 70000; allowed is 1 " +
+			"to 65535"},
+		"node":                {"node: Car\ninterface: wlan0\n", `a.yaml:1:7: node: "Car"`},
+		"interface traversal": {"node: car\ninterface: ../x\n", `a.yaml:2:12: interface: "../x"`},
+		"interface all":       {"node: car\ninterface: all\n", `a.yaml:2:12: interface: "all"`},
+		"control is tested":   {base + "control_interface: wlan0\n", "a.yaml:3:20: control_interface"},
+		"a former name":       {base + "beside: wlan0\n", `a.yaml:3:1: key "beside" is called "phy_of" now`},
+		"its own phy": {base + "phy_of: wlan0\n",
+			`a.yaml:3:9: phy_of: "wlan0" is the interface under test; give ` + "`interface` a new name"},
+		"phy traversal": {base + "phy_of: ../x\n", `a.yaml:3:9: phy_of: "../x" is not the name`},
+		"phy of an emulated radio": {base + "phy_of: wlan1\nfeedback_socket: /run/x\n",
+			"a.yaml:3:9: phy_of: feedback_socket is given too"},
+		"root face":  {base + "face_user: root\n", "a.yaml:3:12: face_user"},
+		"uid 0 face": {base + "face_user: \"0:0\"\n", "a.yaml:3:12: face_user"},
+		"prefix": {base + "allow: {prefixes: [10.77.0.0/16, nonsense]}\n",
+			`"nonsense" is not a prefix`},
+		"prefix bits": {base + "allow: {prefixes: [10.77.0.1/16]}\n", "write 10.77.0.0/16"},
+		"prefix wide": {base + "allow: {prefixes: [0.0.0.0/0]}\n",
+			"a.yaml:3:20: allow.prefixes[0]: 0.0.0.0/0 is wider"},
+		"relative": {base + "state_dir: lib\n", "a.yaml:3:12: state_dir"},
+		"no room for a daemon's socket": {base + "state_dir: /" + strings.Repeat("x", 84) + "\n",
+			"a.yaml:3:12: state_dir: "},
+		"traversal":    {base + "keys_dir: /etc/../root\n", "a.yaml:3:11: keys_dir"},
+		"tool":         {base + "binaries:\n  bash: /bin/bash\n", "a.yaml:4:9: binaries.bash: not a tool"},
+		"dead man":     {base + "dead_man_s: 0\n", "a.yaml:3:13: dead_man_s: 0; allowed is 10 to 86400"},
+		"dead man nan": {base + "dead_man_s: .nan\n", "a.yaml:3:13: dead_man_s"},
 	}
 }
 

@@ -149,9 +149,22 @@ func (d document) decodeError(err error) error {
 		e.Line, e.Column = token.Position.Line, token.Position.Column
 		if strings.HasPrefix(e.Message, "unknown field") {
 			e.Message = fmt.Sprintf("unknown key %q; did you mean %q?", token.Value, nearest(token.Value, knownKeys()))
+			if now := renamed(token.Value); now != "" {
+				e.Message = fmt.Sprintf("key %q is called %q now", token.Value, now)
+			}
 		}
 	}
 	return e
+}
+
+// renamed is what a key is called that had this name; "" when none had.
+func renamed(former string) string {
+	for i := range reflect.TypeFor[Config]().NumField() {
+		if tag := reflect.TypeFor[Config]().Field(i).Tag; tag.Get("former") == former {
+			return tag.Get("yaml")
+		}
+	}
+	return ""
 }
 
 // knownKeys are the keys of the file at every level.
@@ -259,15 +272,17 @@ func bound(tag reflect.StructTag, name string, otherwise float64) float64 {
 
 func (d document) checkInterfaces(c Config) error {
 	if c.ControlInterface == c.Interface {
-		return d.at("control_interface", "%q is the interface under test; leave control_interface out when there is no other",
+		return d.at("control_interface", "%q is the interface under test; leave control_interface out when there is "+
+			"no other",
 			c.Interface)
 	}
-	if c.Beside == c.Interface {
-		return d.at("beside", "%q is the interface under test; give `interface` a new name, such as mesh0, "+
-			"or leave beside out to use the interface itself", c.Beside)
+	if c.PhyOf == c.Interface {
+		return d.at("phy_of", "%q is the interface under test; give `interface` a new name, such as mesh0, "+
+			"or leave phy_of out to use the interface itself", c.PhyOf)
 	}
-	if c.Beside != "" && c.FeedbackSocket != "" {
-		return d.at("beside", "feedback_socket is given too, and what serves that sets the radio; leave one of the two out")
+	if c.PhyOf != "" && c.FeedbackSocket != "" {
+		return d.at("phy_of", "feedback_socket is given too, and what serves that sets the radio; leave one of the "+
+			"two out")
 	}
 	if c.RadioFeedback && c.FeedbackSocket != "" {
 		return d.at("radio_feedback", "feedback_socket is given too; leave one of the two out")
@@ -308,7 +323,8 @@ func (d document) checkPaths(c Config) error {
 	// sockaddr_un holds 108 bytes with the closing zero (unix(7)). A routing
 	// daemon's socket has the longest path.
 	if n := len(filepath.Join(c.HostDir(), "daemons", "babeld.sock")); n > 107 {
-		return d.at("state_dir", "%q is too long: a socket's path below it would have %d of at most 107 bytes", c.StateDir, n)
+		return d.at("state_dir", "%q is too long: a socket's path below it would have %d of at most 107 bytes",
+			c.StateDir, n)
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 	"fieldmesh.dev/fieldmesh/test/schemas"
 )
 
-var update = flag.Bool("update", false, "write the JSON Schema anew")
+var update = flag.Bool("update", false, "write the JSON Schema again")
 
 const schemaFile = "agent.schema.json"
 
@@ -49,7 +49,7 @@ func TestSchemaTakesWhatTheAgentTakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	texts := [][]byte{[]byte(whole), []byte("node: car\ninterface: mesh0\nbeside: wlan0\ngpsd: none\n")}
+	texts := [][]byte{[]byte(whole), []byte("node: car\ninterface: mesh0\nphy_of: wlan0\ngpsd: none\n")}
 	for _, system := range []string{"debian", "termux"} {
 		text, err := os.ReadFile(filepath.Join("..", "..", "packaging", system, "agent.yaml"))
 		if err != nil {
@@ -75,7 +75,7 @@ func TestSchemaRefusesWhatTheAgentRefuses(t *testing.T) {
 	}
 	faults := faults()
 	for _, name := range []string{"empty", "unknown key", "unknown nested key", "type", "port", "node",
-		"interface traversal", "beside traversal", "prefix", "relative", "tool", "dead man"} {
+		"interface traversal", "phy traversal", "prefix", "relative", "tool", "dead man"} {
 		if text, there := faults[name]; !there || validate([]byte(text.file)) == nil {
 			t.Errorf("%s: the schema takes it, or it is no fault; there are %v", name, slices.Sorted(maps.Keys(faults)))
 		}

@@ -30,7 +30,8 @@ func letIn(cfg config.Config) (*keys.Authorized, error) {
 		err = authorized.SetRole(wire.RoleApp, told.Peers())
 	}
 	if err != nil {
-		return nil, fmt.Errorf("load the apps that the controller told of: %w; delete %q and have it tell them again: fieldmesh keys tell", err, path)
+		return nil, fmt.Errorf("load the apps that the controller reported: %w; delete %q and have it tell them "+
+			"again: fieldmesh keys tell", err, path)
 	}
 	return authorized, nil
 }

@@ -16,7 +16,8 @@ import (
 // capture begins a capture through sockets of the privileged half's: on the
 // interface under test and, where a flow ends at this node and a routing daemon
 // holds or carries data, on that daemon's device too.
-func (f *Face) capture(ctx context.Context, run string, k wire.TrialKey, t wire.Trial, flows []wire.Flow) (trial.Capture, error) {
+func (f *Face) capture(ctx context.Context, run string, k wire.TrialKey, t wire.Trial,
+	flows []wire.Flow) (trial.Capture, error) {
 	want := host.Packets{Interface: f.cfg.Interface, SnapBytes: t.Capture.SnapBytes}
 	ends := false
 	for _, flow := range flows {
@@ -83,7 +84,7 @@ func (f *Face) Verdicts(ctx context.Context, p api.Peer, run string, vs []wire.V
 	return view, nil
 }
 
-// events opens what the privileged half has the kernel tell of connections.
+// events opens what the privileged half has the kernel report connections.
 func (f *Face) events(ctx context.Context) (measure.Events, error) {
 	r, err := f.host.TCPEvents(ctx)
 	if err != nil {

@@ -37,10 +37,10 @@ const (
 	// connectTimeout is how long iperf3's client tries to connect at least; else as long as its flow lasts. A trial's
 	// own end comes first in most plans; a client that never connects has sent 0 bytes.
 	connectTimeout = 10 * time.Second
-	// keepaliveEvery is how often the dead-man timer is wound up at least.
+	// keepaliveEvery is how often the dead-man timer is re-armed at least.
 	keepaliveEvery = 20 * time.Second
 	// deadManParts is how many keepalives come in the dead man's time at least:
-	// one may be late, another lost while the privileged half is started anew.
+	// one may be late, another lost while the privileged half is started again.
 	deadManParts = 4
 )
 
@@ -67,7 +67,7 @@ type Face struct {
 	chrony  *clock.Chrony
 }
 
-// radioSource tells of the radio under test: a radio-feedback socket where one
+// radioSource reports the radio under test: a radio-feedback socket where one
 // is configured, the kernel's nl80211 otherwise.
 type radioSource interface {
 	measure.Source
@@ -93,7 +93,8 @@ func Run(ctx context.Context, cfg config.Config, log *slog.Logger) error {
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", cfg.Listen)
 	if err != nil {
-		return fmt.Errorf("listen for the API on %s: %w; correct `listen` in the configuration, or stop what listens there", cfg.Listen, err)
+		return fmt.Errorf("listen for the API on %s: %w; correct `listen` in the configuration, or stop what "+
+			"listens there", cfg.Listen, err)
 	}
 	log.Info("node is ready", "node", cfg.Node, "listen", listener.Addr().String(), "interface", cfg.Interface)
 	return f.serve(ctx, api.New(identity, authorized, f, f.spool, log), listener)
@@ -112,16 +113,19 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (*Face, erro
 	if err != nil {
 		return nil, err
 	}
-	f := &Face{cfg: cfg, log: log, spool: sp, clk: clk, host: host.Dial(cfg.HostSocket()), stored: capture.NewStore(filepath.Join(cfg.FaceDir(), "captures"))}
+	f := &Face{cfg: cfg, log: log, spool: sp, clk: clk, host: host.Dial(cfg.HostSocket()),
+		stored: capture.NewStore(filepath.Join(cfg.FaceDir(), "captures"))}
 	f.gps = receiver(cfg.GPSD, f.clk)
-	f.machine = measure.NewMachine(cfg.SysfsDir, measure.MachineLimits{BatteryMinPercent: cfg.BatteryMinPercent, TemperatureMaxC: cfg.TemperatureMaxC}, sp.Status)
+	f.machine = measure.NewMachine(cfg.SysfsDir, measure.MachineLimits{BatteryMinPercent: cfg.BatteryMinPercent,
+		TemperatureMaxC: cfg.TemperatureMaxC}, sp.Status)
 	f.chrony = clock.NewChrony(cfg.Binary("chronyc"))
 	f.wall = clock.NewWatch(f.clk, version.Built(), f.gps.BehindBoot, f.chrony.Tracking)
-	f.radio = radio.NewKernelBeside(cfg.Interface, cfg.Beside)
+	f.radio = radio.NewKernelBeside(cfg.Interface, cfg.PhyOf)
 	if cfg.FeedbackSocket != "" {
 		f.radio = radio.New(cfg.FeedbackSocket)
 	}
-	f.generator.Generator = traffic.Generator{Bin: cfg.Binary("iperf3"), Folder: filepath.Join(cfg.FaceDir(), "traffic"), Clock: clk}
+	f.generator.Generator = traffic.Generator{Bin: cfg.Binary("iperf3"), Folder: filepath.Join(cfg.FaceDir(),
+		"traffic"), Clock: clk}
 	if err := f.generator.Sweep(); err != nil {
 		log.Warn("traffic", "error", err) // whether iperf3 can write there is looked at before every trial
 	}
@@ -129,7 +133,8 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (*Face, erro
 	if err := f.awaitHost(ctx); err != nil {
 		return nil, errors.Join(err, sp.Close())
 	}
-	f.engine, err = trial.New(ctx, trial.Config{Node: cfg.Node, Interface: cfg.Interface, Beside: cfg.Beside, StateDir: cfg.FaceDir(), GoPort: cfg.GoPort}, f.deps())
+	f.engine, err = trial.New(ctx, trial.Config{Node: cfg.Node, Interface: cfg.Interface, Beside: cfg.PhyOf,
+		StateDir: cfg.FaceDir(), GoPort: cfg.GoPort}, f.deps())
 	if err != nil {
 		return nil, errors.Join(err, sp.Close())
 	}
@@ -160,7 +165,8 @@ func (f *Face) awaitHost(ctx context.Context) error {
 			return ctx.Err()
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("reach the privileged half: %w; start it: fieldmesh-agent host, or both halves by fieldmesh-agent up", err)
+			return fmt.Errorf("reach the privileged half: %w; start it: fieldmesh-agent host, or both halves by "+
+				"fieldmesh-agent up", err)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
@@ -169,7 +175,8 @@ func (f *Face) awaitHost(ctx context.Context) error {
 func (f *Face) deps() trial.Deps {
 	return trial.Deps{
 		Clock: f.clk, Host: f.host, Spool: f.spool, GPS: f.gps, Flows: &f.generator,
-		Sockets: func(node string, fl []wire.Flow, addresses map[string]netip.Addr, traced measure.Events) (trial.Sockets, error) {
+		Sockets: func(node string, fl []wire.Flow, addresses map[string]netip.Addr,
+			traced measure.Events) (trial.Sockets, error) {
 			t := measure.NewTCP(node, fl, addresses)
 			if traced != nil {
 				t.Trace(traced)

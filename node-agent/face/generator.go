@@ -40,7 +40,8 @@ func (g *generator) Server(ctx context.Context, f wire.Flow, bind netip.Addr) (t
 	return g.Generator.Server(ctx, f, bind)
 }
 
-func (g *generator) Client(ctx context.Context, f wire.Flow, from, to netip.Addr, variant string) (trial.Process, error) {
+func (g *generator) Client(ctx context.Context, f wire.Flow, from, to netip.Addr, variant string) (trial.Process,
+	error) {
 	patience := max(connectTimeout, time.Duration(f.DurationS*float64(time.Second)))
 	return g.Generator.Client(ctx, f, from, to, variant, patience)
 }

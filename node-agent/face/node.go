@@ -17,12 +17,15 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// Status tells what the node is, can and has, with every problem's cure.
+// Status reports what the node is, can and has, with every problem's cure.
 func (f *Face) Status(ctx context.Context) (wire.NodeStatus, error) {
 	up, mac := provenance.Link(f.cfg.Interface)
-	st := wire.NodeStatus{Node: f.cfg.Node, Version: version.String(), Kernel: provenance.Kernel(), Arch: runtime.GOARCH,
-		Interface: f.cfg.Interface, InterfaceUp: up, MAC: mac, Tools: f.reader.Tools(), Congestion: provenance.Congestion(),
-		Spool: f.spool.Status(), Run: f.engine.RunHeld(), Clock: f.Clock(), GPSRateHz: f.gps.RateHz(), ControlInterface: f.cfg.ControlInterface, Problems: []wire.Problem{}}
+	st := wire.NodeStatus{Node: f.cfg.Node, Version: version.String(), Kernel: provenance.Kernel(),
+		Arch:      runtime.GOARCH,
+		Interface: f.cfg.Interface, InterfaceUp: up, MAC: mac, Tools: f.reader.Tools(),
+		Congestion: provenance.Congestion(),
+		Spool:      f.spool.Status(), Run: f.engine.RunHeld(), Clock: f.Clock(), GPSRateHz: f.gps.RateHz(),
+		ControlInterface: f.cfg.ControlInterface, Problems: []wire.Problem{}}
 	fix, _ := f.gps.Last() // before the first fix it tells at least whether gpsd answers
 	st.GPS = &fix
 	host, err := f.host.Status(ctx)
@@ -52,8 +55,8 @@ func (f *Face) Scan(ctx context.Context, channel int) error {
 		return wire.Errorf(wire.CodeConflict, "trial %d is under way; a scan would leave its channel", key.Trial)
 	}
 	listens := f.cfg.Interface
-	if up, _ := provenance.Link(listens); up == nil && f.cfg.Beside != "" {
-		listens = f.cfg.Beside // on the same radio
+	if up, _ := provenance.Link(listens); up == nil && f.cfg.PhyOf != "" {
+		listens = f.cfg.PhyOf // on the same radio
 	}
 	var refused *host.Refused
 	err := f.host.Scan(ctx, listens, channel)
@@ -77,18 +80,22 @@ func (f *Face) problems(st wire.NodeStatus, hostErr error) []wire.Problem {
 	}
 	if f.cfg.FeedbackSocket != "" {
 		if _, ok := f.radio.Caps(); !ok {
-			add("radio", "nothing answers on the radio feedback socket "+f.cfg.FeedbackSocket, "start what serves it, or remove `feedback_socket` from the configuration")
+			add("radio", "nothing answers on the radio feedback socket "+f.cfg.FeedbackSocket,
+				"start what serves it, or remove `feedback_socket` from the configuration")
 		}
 	}
 	if st.Tools["iperf3"] == "" {
-		add("iperf3", "no iperf3 at "+f.cfg.Binary("iperf3"), "install it (apt-get install iperf3), or correct `binaries` in the configuration")
+		add("iperf3", "no iperf3 at "+f.cfg.Binary("iperf3"), "install it (apt-get install iperf3), or correct "+
+			"`binaries` in the configuration")
 	}
 	if found := f.generator.found(); found != "" {
-		add("generator", found, "see that iperf3 runs as the agent's user, that it can write in "+f.generator.Folder+", and that the loopback interface is up")
+		add("generator", found, "see that iperf3 runs as the agent's user, that it can write in "+f.generator.Folder+
+			", and that the loopback interface is up")
 	}
 	switch {
 	case f.cfg.GPSD == config.NoGPSD && !st.GPS.Connected:
-		add("gps", "no app tells where the node is", "open the app on the phone and let it have the location, or name gpsd's address as `gpsd` in the configuration")
+		add("gps", "no app tells where the node is", "open the app on the phone and let it have the location, or "+
+			"name gpsd's address as `gpsd` in the configuration")
 	case st.GPS == nil || !st.GPS.Connected:
 		add("gps", "gpsd does not answer at "+f.cfg.GPSD, "start gpsd, or correct `gpsd` in the configuration")
 	case st.GPS.Mode < 2 || st.GPS.FixAgeMs == nil || *st.GPS.FixAgeMs > 3000:
@@ -99,7 +106,8 @@ func (f *Face) problems(st wire.NodeStatus, hostErr error) []wire.Problem {
 		add(string(alarm.Code), alarm.Text, map[wire.ReasonCode]string{"battery": "charge it or change it, or connect the mains", "temperature": "let it cool down: shade, air, less to do"}[alarm.Code])
 	}
 	if st.WallClock.Unset {
-		add("wall_clock", "it shows "+time.Unix(0, st.Clock.WallNs).UTC().Format(time.DateOnly)+", which is before this program was built", "set the clock (chrony, or date), or the receiver's time by chrony")
+		add("wall_clock", "it shows "+time.Unix(0, st.Clock.WallNs).UTC().Format(time.DateOnly)+", which is before "+
+			"this program was built", "set the clock (chrony, or date), or the receiver's time by chrony")
 	}
 	if err := f.spool.CheckRoom(1); err != nil {
 		add("disk", err.Error(), "collect and confirm the records, or free disk space")
@@ -110,10 +118,11 @@ func (f *Face) problems(st wire.NodeStatus, hostErr error) []wire.Problem {
 // interfaceProblem says what is wrong with the interface under test. One that
 // is made beside the machine's own is not there before a run, and must not be.
 func (f *Face) interfaceProblem(st wire.NodeStatus) (found, cure string) {
-	name, beside := f.cfg.Interface, f.cfg.Beside
+	name, beside := f.cfg.Interface, f.cfg.PhyOf
 	if beside == "" {
 		if st.InterfaceUp == nil {
-			return "there is no interface " + name, "correct `interface` in the agent's configuration, or plug the radio in"
+			return "there is no interface " + name, "correct `interface` in the agent's configuration, or plug the " +
+				"radio in"
 		}
 		return "", ""
 	}
@@ -121,12 +130,15 @@ func (f *Face) interfaceProblem(st wire.NodeStatus) (found, cure string) {
 	besideUp, _ := provenance.Link(beside)
 	switch {
 	case besideUp == nil:
-		return fmt.Sprintf("there is no interface %s, beside which %s is to be made", beside, name), "correct `beside` in the agent's configuration, or plug the radio in"
+		return fmt.Sprintf("there is no interface %s, beside which %s is to be made", beside, name),
+			"correct `phy_of` in the agent's configuration, or plug the radio in"
 	case st.Radio == nil:
-		return fmt.Sprintf("%s, beside which %s is to be made, is no radio", beside, name), "correct `beside` in the agent's configuration, or load the radio's driver"
+		return fmt.Sprintf("%s, beside which %s is to be made, is not a radio", beside, name),
+			"correct `phy_of` in the agent's configuration, or load the radio's driver"
 	case st.InterfaceUp != nil && st.Host.Reached && !slices.Contains(st.Host.Pending, made):
 		return fmt.Sprintf("there is an interface %s already, which the agent did not make", name),
-			fmt.Sprintf("take it away (iw dev %s del), or name another one as `interface` in the agent's configuration", name)
+			fmt.Sprintf("take it away (iw dev %s del), or name another one as `interface` in the agent's configuration",
+				name)
 	}
 	return "", ""
 }

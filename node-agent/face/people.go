@@ -59,6 +59,7 @@ func (f *Face) recordNote(p api.Peer, n wire.Note) error {
 	}
 	now := f.clk.BootNs()
 	h := wire.Header{TBootNs: now, Run: f.engine.RunHeld(), Trial: n.Trial, Attempt: n.Attempt}
-	_, err := f.spool.Append(h, &wire.Noted{ID: n.ID, Note: n.Note, Text: n.Text, NotedBootNs: now - int64(n.AgeMs*1e6), By: p.Name, LatDeg: n.LatDeg, LonDeg: n.LonDeg})
+	_, err := f.spool.Append(h, &wire.Noted{ID: n.ID, Note: n.Note, Text: n.Text, NotedBootNs: now - int64(n.AgeMs*1e6),
+		By: p.Name, LatDeg: n.LatDeg, LonDeg: n.LonDeg})
 	return err
 }

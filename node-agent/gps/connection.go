@@ -41,7 +41,7 @@ func (c *Client) follow(ctx context.Context) error {
 	}
 }
 
-// connect follows one connection to its end, and says whether gpsd answered
+// connect follows one connection to its end, and reports whether gpsd answered
 // in it. Why it ended does not matter: Connected tells that it has.
 func (c *Client) connect(ctx context.Context) (answered bool) {
 	d := net.Dialer{Timeout: dialTimeout}

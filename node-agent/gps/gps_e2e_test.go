@@ -127,10 +127,11 @@ func track(at time.Time, metersPerSecond float64) []string {
 	minutes := 6 + float64(at.UnixMilli()%60_000)/60_000
 	lat := fmt.Sprintf("52%07.4f,N,01136.0000,E", minutes)
 	return []string{
-		sentence(fmt.Sprintf("GPRMC,%s,A,%s,%.3f,0.0,%s,,", clockText, lat, metersPerSecond/metersPerSecondPerKnot, at.Format("020106"))),
+		sentence(fmt.Sprintf("GPRMC,%s,A,%s,%.3f,0.0,%s,,", clockText, lat, metersPerSecond/metersPerSecondPerKnot,
+			at.Format("020106"))),
 		sentence(fmt.Sprintf("GPGGA,%s,%s,1,08,0.9,50.0,M,45.0,M,,", clockText, lat)),
 		sentence("GPGSA,A,3,01,02,03,04,05,06,07,08,,,,,1.8,0.9,1.5"),
-		// gpsd tells of satellites and HDOP only when it has GSV.
+		// gpsd reports satellites and HDOP only when it has GSV.
 		sentence("GPGSV,2,1,08,01,40,083,46,02,17,308,41,03,07,344,39,04,22,228,45"),
 		sentence("GPGSV,2,2,08,05,40,083,46,06,17,308,41,07,07,344,39,08,22,228,45"),
 	}
@@ -214,7 +215,8 @@ func TestSpeedsOfARealGpsd(t *testing.T) {
 		if want := speedAt(at); math.Abs(*g.SpeedMps-want) > 0.01 {
 			t.Errorf("at %s gpsd says %.3f m/s, the track was driven at %.3f", g.TimeUTC, *g.SpeedMps, want)
 		}
-		if g.Mode != 3 || g.LatDeg == nil || *g.LatDeg < 52 || *g.LatDeg > 53 || *g.FixAgeMs > 1000 || *g.FixAgeMs < float64(quiet.Milliseconds()) {
+		if g.Mode != 3 || g.LatDeg == nil || *g.LatDeg < 52 || *g.LatDeg > 53 || *g.FixAgeMs > 1000 ||
+			*g.FixAgeMs < float64(quiet.Milliseconds()) {
 			t.Errorf("fix %+v", g)
 		}
 	}

@@ -62,13 +62,15 @@ func TestAFixIsInOneTickOnlyAndAges(t *testing.T) {
 	}
 	clk.set(1150 * time.Millisecond)
 	g := c.Tick()
-	if speedOf(g) != "13.9" || *g.FixAgeMs != 150 || *g.FixBootNs != int64(time.Second) || g.Mode != 3 || *g.SatellitesUsed != 2 || *g.HDOP != 1.2 || !g.Connected {
+	if speedOf(g) != "13.9" || *g.FixAgeMs != 150 || *g.FixBootNs != int64(time.Second) || g.Mode != 3 ||
+		*g.SatellitesUsed != 2 || *g.HDOP != 1.2 || !g.Connected {
 		t.Errorf("first tick: %+v", g)
 	}
 	for i := range 30 {
 		clk.set(time.Duration(1250+100*i) * time.Millisecond)
 		g = c.Tick()
-		if want := float64(250 + 100*i); g.SpeedMps != nil || g.LatDeg != nil || g.FixBootNs != nil || g.TimeUTC != "" || *g.FixAgeMs != want || g.Mode != 3 {
+		if want := float64(250 + 100*i); g.SpeedMps != nil || g.LatDeg != nil || g.FixBootNs != nil ||
+			g.TimeUTC != "" || *g.FixAgeMs != want || g.Mode != 3 {
 			t.Fatalf("tick %d shows a fix again or has the wrong age: %+v", i, g)
 		}
 	}
@@ -147,7 +149,8 @@ func TestASpeedFromPositionsIsNotShown(t *testing.T) {
 }
 
 func TestUsualReports(t *testing.T) {
-	for want, counts := range map[int][]int{maxReports + 1: {}, 1: {1}, 2: {2, 3, 2, 3}, 3: {3, 3, 3, 1, 3, 3, 1, 3}, 4: {4, 4}} {
+	for want, counts := range map[int][]int{maxReports + 1: {}, 1: {1}, 2: {2, 3, 2, 3}, 3: {3, 3, 3, 1, 3, 3, 1, 3},
+		4: {4, 4}} {
 		e := epochs{counts: counts}
 		if got := e.usual(); got != want {
 			t.Errorf("usual of %v is %d, want %d", counts, got, want)
@@ -253,7 +256,8 @@ func TestClientAsksReconnectsAndGivesUpOnSilence(t *testing.T) {
 		if g := c.Tick(); g.Connected {
 			t.Error("connected before gpsd has said anything")
 		}
-		fmt.Fprintf(conn, `{"class":"VERSION","release":"3.22"}`+"\r\n%s\r\n", fixAt(time.Duration(round)*10*time.Second, float64(round)))
+		fmt.Fprintf(conn, `{"class":"VERSION","release":"3.22"}`+"\r\n%s\r\n",
+			fixAt(time.Duration(round)*10*time.Second, float64(round)))
 		if round == 0 {
 			// Silent from now on: it is asked once more and then given up.
 			request = make([]byte, len(version))

@@ -30,7 +30,7 @@ const (
 	maxCatchUp = 5 * time.Second
 )
 
-// late says whether a fix that arrived at a boot time was held up. Fixes
+// late reports whether a fix that arrived at a boot time was held up. Fixes
 // without a time cannot be told, and are not.
 func (l *lag) late(t *tpv, arrivedNs int64) bool {
 	if t.utc.IsZero() {

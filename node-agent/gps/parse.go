@@ -27,7 +27,7 @@ func (t *tpv) hasFix() bool {
 	return t.fix.SpeedMps != nil || t.fix.LatDeg != nil && t.fix.LonDeg != nil
 }
 
-// sky is what gpsd tells of the satellites.
+// sky is what gpsd reports about the satellites.
 type sky struct {
 	used *int
 	hdop *float64
@@ -68,7 +68,7 @@ type rawReport struct {
 // bareNaN finds numbers that some versions of gpsd print and JSON does not know.
 var bareNaN = regexp.MustCompile(`(?i):\s*[+-]?(nan|inf(inity)?)\b`)
 
-// parse reads one line; false when it is no JSON object with a class.
+// parse reads one line; false when it is not a JSON object with a class.
 func parse(line []byte) (report, bool) {
 	var raw rawReport
 	if json.Unmarshal(line, &raw) != nil {

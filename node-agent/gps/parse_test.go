@@ -12,14 +12,19 @@ func TestParseQuirks(t *testing.T) {
 	for _, c := range []struct{ name, line, want string }{
 		{"full", `{"class":"TPV","device":"/dev/x","mode":3,"time":"2025-06-01T12:00:00.200Z","lat":1.5,"lon":-2.5,"altMSL":30,"alt":31,"speed":0,"track":360,"eps":0.1,"eph":4}`,
 			`{"mode":3,"time_utc":"2025-06-01T12:00:00.200Z","lat_deg":1.5,"lon_deg":-2.5,"alt_m":30,"speed_mps":0,"track_deg":360,"speed_err_mps":0.1,"horiz_err_m":4,"connected":false}`},
-		{"old altitude", `{"class":"TPV","mode":3,"alt":31,"speed":1}`, `{"mode":3,"alt_m":31,"speed_mps":1,"connected":false}`},
-		{"2-D has no altitude", `{"class":"TPV","mode":2,"altMSL":31,"lat":1,"lon":2}`, `{"mode":2,"lat_deg":1,"lon_deg":2,"connected":false}`},
-		{"no fix has nothing", `{"class":"TPV","mode":1,"time":"2025-06-01T12:00:00Z","lat":1,"lon":2,"speed":3}`, `{"mode":1,"connected":false}`},
+		{"old altitude", `{"class":"TPV","mode":3,"alt":31,"speed":1}`,
+			`{"mode":3,"alt_m":31,"speed_mps":1,"connected":false}`},
+		{"2-D has no altitude", `{"class":"TPV","mode":2,"altMSL":31,"lat":1,"lon":2}`,
+			`{"mode":2,"lat_deg":1,"lon_deg":2,"connected":false}`},
+		{"no fix has nothing", `{"class":"TPV","mode":1,"time":"2025-06-01T12:00:00Z","lat":1,"lon":2,"speed":3}`,
+			`{"mode":1,"connected":false}`},
 		{"no mode", `{"class":"TPV","lat":1,"lon":2,"speed":3}`, `{"mode":0,"connected":false}`},
 		{"odd mode", `{"class":"TPV","mode":7,"speed":3}`, `{"mode":0,"connected":false}`},
-		{"out of range", `{"class":"TPV","mode":3,"lat":91,"lon":2,"speed":-1,"track":400,"altMSL":1e9,"eps":-4}`, `{"mode":3,"connected":false}`},
+		{"out of range", `{"class":"TPV","mode":3,"lat":91,"lon":2,"speed":-1,"track":400,"altMSL":1e9,"eps":-4}`,
+			`{"mode":3,"connected":false}`},
 		{"half a position", `{"class":"TPV","mode":3,"lat":1,"speed":4}`, `{"mode":3,"speed_mps":4,"connected":false}`},
-		{"NaN", `{"class":"TPV","mode":3,"lat":nan,"lon":-nan,"speed":4,"track": NaN,"eps":inf}`, `{"mode":3,"speed_mps":4,"connected":false}`},
+		{"NaN", `{"class":"TPV","mode":3,"lat":nan,"lon":-nan,"speed":4,"track": NaN,"eps":inf}`,
+			`{"mode":3,"speed_mps":4,"connected":false}`},
 		{"wrong types", `{"class":"TPV","mode":3,"time":1.5e9,"speed":"fast","lat":null,"track":[1],"device":7,"eph":3}`, `{"mode":3,"horiz_err_m":3,"connected":false}`},
 	} {
 		r, ok := parse([]byte(c.line))
@@ -61,8 +66,10 @@ func TestParseSky(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
-		string(fixAt(0, 1)), `{"class":"SKY","uSat":3,"hdop":1}`, `{"class":"VERSION"}`, `{"class":"TPV","mode":3,"lat":nan}`,
-		`{"class":"TPV","mode":1e400,"speed":-0}`, `{"class":"TPV","mode":2,"time":"0000-01-01T00:00:00Z","speed":1}`, `[]`, `null`, ``, `{"class":1}`,
+		string(fixAt(0, 1)), `{"class":"SKY","uSat":3,"hdop":1}`, `{"class":"VERSION"}`,
+		`{"class":"TPV","mode":3,"lat":nan}`,
+		`{"class":"TPV","mode":1e400,"speed":-0}`, `{"class":"TPV","mode":2,"time":"0000-01-01T00:00:00Z","speed":1}`,
+		`[]`, `null`, ``, `{"class":1}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -78,7 +85,8 @@ func FuzzParse(f *testing.F) {
 		if g.Mode < 0 || g.Mode > 3 || g.Mode < 2 && (g.SpeedMps != nil || g.LatDeg != nil) {
 			t.Fatalf("tick %+v", g)
 		}
-		if g.SpeedMps != nil && !(*g.SpeedMps >= 0 && *g.SpeedMps <= maxSpeedMps) || g.LatDeg != nil && (g.LonDeg == nil || *g.LatDeg > 90 || *g.LatDeg < -90) {
+		if g.SpeedMps != nil && !(*g.SpeedMps >= 0 && *g.SpeedMps <= maxSpeedMps) || g.LatDeg != nil &&
+			(g.LonDeg == nil || *g.LatDeg > 90 || *g.LatDeg < -90) {
 			t.Fatalf("tick %+v", g)
 		}
 	})

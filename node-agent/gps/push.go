@@ -14,7 +14,7 @@ const pushedFresh = 3 * time.Second
 // NewPushed makes a client that no gpsd feeds: Push does.
 func NewPushed(clk clock.Clock) *Client { return &Client{clk: clk, pushed: true} }
 
-// Push takes a fix from elsewhere, and says whether it is new. The same fix
+// Push takes a fix from elsewhere, and reports whether it is new. The same fix
 // again, or one that is older than the newest, changes nothing but shows that
 // its sender is there.
 func (c *Client) Push(f wire.Fix) bool {

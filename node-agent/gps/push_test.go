@@ -25,7 +25,8 @@ func TestAPushedFixIsOfWhenItWasTaken(t *testing.T) {
 		t.Error("a first fix is not new")
 	}
 	g := c.Tick()
-	if speedOf(g) != "13.9" || *g.FixAgeMs != 200 || *g.FixBootNs != int64(9800*time.Millisecond) || !g.Connected || g.Mode != 3 {
+	if speedOf(g) != "13.9" || *g.FixAgeMs != 200 || *g.FixBootNs != int64(9800*time.Millisecond) || !g.Connected ||
+		g.Mode != 3 {
 		t.Errorf("first tick: %+v", g)
 	}
 	if g := c.Tick(); g.SpeedMps != nil {

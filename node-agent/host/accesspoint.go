@@ -27,7 +27,8 @@ func (k *kernel) prepareAccessPoint(id uint64, r Radio, index int) (*daemonProce
 	binary := k.binaries[supplicant]
 	if binary == "" {
 		return nil, &Refused{Reason: "there is no " + supplicant + ", which makes a radio an access point",
-			Cure: "install it (apt-get install wpasupplicant), or name its place as binaries." + supplicant + " in agent.yaml; then start the agent again"}
+			Cure: "install it (apt-get install wpasupplicant), or name its place as binaries." + supplicant +
+				" in agent.yaml; then start the agent again"}
 	}
 	return &daemonProcess{Name: supplicant, Binary: binary, Interface: r.Interface, Index: index,
 		Dir: filepath.Join(k.dir, "daemons", fmt.Sprintf("%d-%s", id, supplicant))}, nil
@@ -54,6 +55,7 @@ func (d *radioDevice) begin(n nl80211.Network, p daemonProcess) error {
 // socket, and looks for nobody first (ap_scan=2): the channel is the plan's. The
 // SSID is in hexadecimal, in which nothing has to be quoted.
 func accessPointConfig(n nl80211.Network) string {
-	return fmt.Sprintf("ap_scan=2\np2p_disabled=1\nnetwork={\n ssid=%s\n mode=2\n frequency=%d\n key_mgmt=NONE\n disable_ht=1\n disable_vht=1\n}\n",
+	return fmt.Sprintf("ap_scan=2\np2p_disabled=1\nnetwork={\n ssid=%s\n mode=2\n frequency=%d\n key_mgmt=NONE\n "+
+		"disable_ht=1\n disable_vht=1\n}\n",
 		hex.EncodeToString([]byte(n.SSID)), n.MHz)
 }

@@ -59,7 +59,8 @@ func (p policy) checkFlowEnds(own netip.Addr, flows []FlowEnd) (reason, cure str
 		switch {
 		case f.Peer == own:
 			return "a flow's two ends have one address", ""
-		case f.Port < 1024 || f.Port > 65535 || f.ClientPort != 0 && (f.ClientPort < 1024 || f.ClientPort+f.Streams-1 > 65535):
+		case f.Port < 1024 || f.Port > 65535 || f.ClientPort != 0 && (f.ClientPort < 1024 || f.ClientPort+f.Streams-1 >
+			65535):
 			return "a port outside 1024 to 65535", ""
 		case f.Streams < 1 || f.Streams > wire.MaxStreams:
 			return fmt.Sprintf("%d streams of a flow, 1 to %d are allowed", f.Streams, wire.MaxStreams), ""
@@ -75,7 +76,7 @@ func (p policy) checkEnd(what string, a netip.Addr) (reason, cure string) {
 	return p.checkWithin(what, netip.PrefixFrom(a, a.BitLen()))
 }
 
-// prepare looks whether the kernel has nftables.
+// prepare checks whether the kernel has nftables.
 func (a Admission) prepare(*kernel, uint64) (*admissionUndo, error) {
 	var tables nftables.Conn
 	if _, err := tables.ListTablesOfFamily(nftables.TableFamilyIPv4); err != nil {
@@ -90,7 +91,7 @@ func ownTable() *nftables.Table {
 	return &nftables.Table{Name: admissionTable, Family: nftables.TableFamilyIPv4}
 }
 
-// renewTable has the table taken out, when it is there, and made anew.
+// renewTable has the table taken out, when it is there, and made again.
 func renewTable(c *nftables.Conn) *nftables.Table {
 	c.DelTable(c.AddTable(ownTable()))
 	return c.AddTable(ownTable())
@@ -122,7 +123,8 @@ func (a Admission) refuseStrangers(c *nftables.Conn, table *nftables.Table, flow
 		}
 		for _, protocol := range flowProtocols {
 			c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: slices.Concat(
-				protocolIs(protocol), addressIs(expr.CmpOpEq, offsetDestination, a.Own), addressIs(expr.CmpOpNeq, offsetSource, f.Peer),
+				protocolIs(protocol), addressIs(expr.CmpOpEq, offsetDestination, a.Own),
+				addressIs(expr.CmpOpNeq, offsetSource, f.Peer),
 				portWithin(offsetDestinationPort, first, last), countAndDrop(),
 			)})
 		}
@@ -185,7 +187,8 @@ func silence(own netip.Addr, flows []FlowEnd) error {
 			offset = offsetSourcePort
 		}
 		c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: slices.Concat(
-			protocolIs(unix.IPPROTO_TCP), addressIs(expr.CmpOpEq, offsetSource, own), addressIs(expr.CmpOpEq, offsetDestination, f.Peer),
+			protocolIs(unix.IPPROTO_TCP), addressIs(expr.CmpOpEq, offsetSource, own),
+			addressIs(expr.CmpOpEq, offsetDestination, f.Peer),
 			portWithin(offset, f.Port, f.Port), countAndDrop(),
 		)})
 	}
@@ -206,7 +209,8 @@ func addChain(c *nftables.Conn, t *nftables.Table, name string, hook *nftables.C
 }
 
 func protocolIs(number byte) []expr.Any {
-	return []expr.Any{&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{number}}}
+	return []expr.Any{&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1,
+		Data: []byte{number}}}
 }
 
 func addressIs(op expr.CmpOp, offset uint32, a netip.Addr) []expr.Any {

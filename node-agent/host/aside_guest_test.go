@@ -31,7 +31,8 @@ func (f radioField) connected(t *testing.T) bool {
 
 // trialAside is what a run begins with on a real radio.
 func trialAside() []Change {
-	return []Change{Aside{Interface: device}, sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"), adhoc(), address("10.77.0.1/24")}
+	return []Change{Aside{Interface: device}, sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"), adhoc(),
+		address("10.77.0.1/24")}
 }
 
 // runAside has the network's managers set aside, once put back in order and
@@ -47,7 +48,8 @@ func runAside(t *testing.T, f radioField, idle func() bool) {
 		apply(t, client, ScopeRun, trialAside())
 		for range 10 { // nobody takes the interface away in the time of a trial
 			time.Sleep(300 * time.Millisecond)
-			if info := f.radio.IW(t, "dev", device, "info"); !strings.Contains(info, "type IBSS") || !strings.Contains(info, "ssid fieldmesh") {
+			if info := f.radio.IW(t, "dev", device, "info"); !strings.Contains(info, "type IBSS") ||
+				!strings.Contains(info, "ssid fieldmesh") {
 				t.Fatalf("the radio is not in the trial's network:\n%s", info)
 			}
 		}
@@ -85,7 +87,8 @@ func (f radioField) settles(t *testing.T, when, before string) {
 func TestGuestSupplicantAside(t *testing.T) {
 	f := atHome(t)
 	config := filepath.Join(t.TempDir(), "laptop.conf")
-	if err := os.WriteFile(config, []byte("ctrl_interface=/run/wpa_supplicant\nnetwork={\n ssid=\"home\"\n key_mgmt=NONE\n}\n"), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte("ctrl_interface=/run/wpa_supplicant\nnetwork={\n ssid=\"home\"\n "+
+		"key_mgmt=NONE\n}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	hwsim.Daemon(t, f.ns, "/usr/sbin/wpa_supplicant", "-i", device, "-c", config)
@@ -131,7 +134,8 @@ func TestGuestNetworkManagerAside(t *testing.T) {
 	hwsim.Bus(t)
 	dir := t.TempDir()
 	config := filepath.Join(dir, "nm.conf")
-	for path, text := range map[string]string{config: fmt.Sprintf(nmConfig, dir), filepath.Join(dir, "home.nmconnection"): nmProfile} {
+	for path, text := range map[string]string{config: fmt.Sprintf(nmConfig, dir),
+		filepath.Join(dir, "home.nmconnection"): nmProfile} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +148,8 @@ func TestGuestNetworkManagerAside(t *testing.T) {
 	hwsim.Daemon(t, f.ns, "/usr/sbin/wpa_supplicant", "-u", "-s", "-O", "/run/wpa_supplicant")
 	// A read-only /sys tells it that no udev runs.
 	hwsim.Daemon(t, f.ns, "unshare", "--mount", "sh", "-ec",
-		"mount -o remount,ro,bind /sys; exec /usr/sbin/NetworkManager --no-daemon --log-level=INFO --config="+config+" --config-dir="+dir+"/none --system-config-dir="+dir+"/none")
+		"mount -o remount,ro,bind /sys; exec /usr/sbin/NetworkManager --no-daemon --log-level=INFO --config="+config+
+			" --config-dir="+dir+"/none --system-config-dir="+dir+"/none")
 	nmcli := func(args ...string) (string, error) {
 		out, err := f.ns.Command(t.Context(), "nmcli", args...).CombinedOutput()
 		return string(out), err

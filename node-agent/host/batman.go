@@ -20,14 +20,15 @@ type meshState struct {
 	Device string `json:"device"`
 	Below  int    `json:"below"` // index of the interface below
 	// Made are the kernel's own routes over the interface below. It makes them
-	// anew with the addresses, those too that a change had replaced.
+	// again with the addresses, those too that a change had replaced.
 	Made [][]byte `json:"made,omitempty"`
 }
 
 // madeRoutes are the kernel's own routes of IPv4 over an interface.
 func madeRoutes(index int) ([][]byte, error) {
 	out, err := routesWhere(func(r routeMessage) bool {
-		return r.head.Family == unix.AF_INET && r.head.Protocol == unix.RTPROT_KERNEL && r.table() == unix.RT_TABLE_MAIN && r.through(index)
+		return r.head.Family == unix.AF_INET && r.head.Protocol == unix.RTPROT_KERNEL && r.table() ==
+			unix.RT_TABLE_MAIN && r.through(index)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list the kernel's own routes: %w", err)
@@ -38,14 +39,16 @@ func madeRoutes(index int) ([][]byte, error) {
 // prepareMesh sees to it that there can be a mesh, and that no other is there.
 func (u *daemonUndo) prepareMesh(below netlink.Link) error {
 	if err := batman.Available(); err != nil {
-		return &Refused{Reason: err.Error(), Cure: "use a kernel that has it, such as Debian's, or a plan with other routing"}
+		return &Refused{Reason: err.Error(), Cure: "use a kernel that has it, such as Debian's, or a plan with other " +
+			"routing"}
 	}
 	other, err := lookForLink(batman.Device)
 	if err != nil {
 		return err
 	}
 	if other != nil {
-		return &Refused{Reason: "there is an interface " + batman.Device + " already, which is not ours", Cure: "take it out: ip link del " + batman.Device}
+		return &Refused{Reason: "there is an interface " + batman.Device + " already, which is not ours",
+			Cure: "take it out: ip link del " + batman.Device}
 	}
 	state, err := readInterface(below)
 	if err != nil {
@@ -131,7 +134,8 @@ func moveTo(mesh, below netlink.Link, network netip.Prefix, routes [][]byte) err
 		if !ok || !network.Contains(to.Addr()) || to.Bits() < network.Bits() || r.table() != unix.RT_TABLE_MAIN {
 			continue
 		}
-		if err := sendMessage(unix.RTM_NEWROUTE, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, throughInstead(m, mesh.Attrs().Index)); err != nil {
+		if err := sendMessage(unix.RTM_NEWROUTE, unix.NLM_F_CREATE|unix.NLM_F_REPLACE,
+			throughInstead(m, mesh.Attrs().Index)); err != nil {
 			return fmt.Errorf("move the route to %s to %q: %w", to, batman.Device, err)
 		}
 	}
@@ -172,7 +176,7 @@ func (m *meshState) revert() (string, error) {
 	return "", nil
 }
 
-// revertRoutes takes out what the kernel made anew, once the addresses are
+// revertRoutes takes out what the kernel made again, once the addresses are
 // back, of routes that were not there.
 func (m *meshState) revertRoutes() (string, error) {
 	if m == nil {

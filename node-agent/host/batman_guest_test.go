@@ -24,7 +24,8 @@ import (
 
 func batmanDaemon() Change {
 	hello := 0.5
-	return Daemon{Name: batman.Protocol, Interface: device, Announce: netip.MustParsePrefix("10.77.0.0/24"), HelloS: &hello}
+	return Daemon{Name: batman.Protocol, Interface: device, Announce: netip.MustParsePrefix("10.77.0.0/24"),
+		HelloS: &hello}
 }
 
 // A chain of three radios, of which the ends do not hear each other: the
@@ -51,7 +52,9 @@ func TestGuestBatmanCarriesAChain(t *testing.T) {
 		nodes, clients, befores = append(nodes, f), append(clients, c), append(befores, f.snapshot(t))
 	}
 	own := netip.MustParseAddr("10.77.0.1")
-	apply(t, clients[0], ScopeTrial, []Change{Route{Interface: device, Destination: netip.MustParsePrefix("10.77.0.0/24"), Source: &own, QuickAck: true}})
+	apply(t, clients[0], ScopeTrial,
+		[]Change{Route{Interface: device, Destination: netip.MustParsePrefix("10.77.0.0/24"), Source: &own,
+			QuickAck: true}})
 	for _, c := range clients {
 		apply(t, c, ScopeTrial, []Change{batmanDaemon()})
 		apply(t, c, ScopeTrial, []Change{batmanDaemon()}) // again: nothing more
@@ -135,7 +138,8 @@ func judgeMesh(t *testing.T, f radioField) {
 	if got := f.ns.Run(t, "ip", "-4", "addr", "show", "dev", batman.Device); !strings.Contains(got, "10.77.0.1/24") {
 		t.Errorf("the mesh's address is elsewhere:\n%s", got)
 	}
-	if got := f.ns.Run(t, "ip", "route", "show", "10.77.0.0/24"); !strings.Contains(got, "dev bat0") || !strings.Contains(got, "quickack 1") || strings.Contains(got, "dev wlan0") {
+	if got := f.ns.Run(t, "ip", "route", "show", "10.77.0.0/24"); !strings.Contains(got, "dev bat0") ||
+		!strings.Contains(got, "quickack 1") || strings.Contains(got, "dev wlan0") {
 		t.Errorf("the route of the trial is not over the mesh:\n%s", got)
 	}
 }
@@ -152,7 +156,8 @@ func (w watched) goes(t *testing.T, f radioField, destination, via string) {
 		})
 		if slices.ContainsFunc(all, func(b wire.Body) bool {
 			r, ok := b.(*wire.RouteChange)
-			return ok && r.Action == "set" && r.Destination == destination && slices.Equal(r.NextHops, []string{via}) && *r.Metric >= 1
+			return ok && r.Action == "set" && r.Destination == destination && slices.Equal(r.NextHops, []string{via}) &&
+				*r.Metric >= 1
 		}) {
 			return
 		}
@@ -173,7 +178,8 @@ func (f radioField) carries(t *testing.T, to radioField, addr string) {
 	defer func() { _ = errors.Join(server.Process.Kill(), server.Wait()) }() // it has ended, or the test has failed
 	var out string
 	for until := time.Now().Add(2 * time.Minute); time.Now().Before(until); time.Sleep(time.Second) {
-		text, err := f.ns.Command(t.Context(), "iperf3", "-c", addr, "-t", "2", "-b", "500k", "--connect-timeout", "10000").CombinedOutput()
+		text, err := f.ns.Command(t.Context(), "iperf3", "-c", addr, "-t", "2", "-b", "500k", "--connect-timeout",
+			"10000").CombinedOutput()
 		if out = string(text); err == nil {
 			for line := range strings.Lines(out) {
 				if strings.Contains(line, "receiver") {

@@ -76,7 +76,10 @@ func withoutPrograms(snapshot string) string {
 	lines := strings.SplitAfter(snapshot, "\n")
 	for i, line := range lines {
 		if head, names, ok := strings.Cut(line, "tcp_allowed_congestion_control = "); ok {
-			kernels := slices.DeleteFunc(strings.Fields(names), func(name string) bool { _, is := tcpcc.ProgramOf(name); return is })
+			kernels := slices.DeleteFunc(strings.Fields(names), func(name string) bool {
+				_, is := tcpcc.ProgramOf(name)
+				return is
+			})
 			lines[i] = head + "tcp_allowed_congestion_control = " + strings.Join(kernels, " ") + "\n"
 		}
 	}
@@ -90,7 +93,8 @@ func attachedFor(p *ebpf.Program) (what string, cookie uint64) {
 	if err != nil {
 		return "", 0
 	}
-	what = map[string]string{"hold": "a timer", "retransmitted": "a trace of retransmissions", "state_set": "a trace of states"}[info.Name]
+	what = map[string]string{"hold": "a timer", "retransmitted": "a trace of retransmissions",
+		"state_set": "a trace of states"}[info.Name]
 	if what == "" {
 		return "", 0
 	}
@@ -178,7 +182,8 @@ func TestE2EProgramsGoWithTheirProcess(t *testing.T) {
 
 	c, cmd := f.start(t, true)
 	apply(t, c, ScopeTrial, changes)
-	for _, want := range []string{"congestion control " + name + " is registered", "a timer is attached", "a trace of retransmissions is attached", "a trace of states is attached", "tcp_congestion_control = " + name} {
+	for _, want := range []string{"congestion control " + name + " is registered", "a timer is attached",
+		"a trace of retransmissions is attached", "a trace of states is attached", "tcp_congestion_control = " + name} {
 		if s := f.snapshot(t); !strings.Contains(s, want) {
 			t.Fatalf("in force there is no %q in\n%s", want, s)
 		}
@@ -212,7 +217,8 @@ func TestE2EProgramsGoWithTheirProcess(t *testing.T) {
 	terminate(t, cmd)
 	mustEqual(t, "after SIGTERM", before, f.snapshot(t))
 	awaitGone(t, name)
-	if s := other.snapshot(t); !strings.Contains(s, otherName) || !strings.Contains(s, "a timer is attached") || !strings.Contains(s, "a trace of states is attached") {
+	if s := other.snapshot(t); !strings.Contains(s, otherName) || !strings.Contains(s, "a timer is attached") ||
+		!strings.Contains(s, "a trace of states is attached") {
 		t.Errorf("the other agent has lost its own:\n%s", s)
 	}
 	restoreAll(t, oc)
@@ -248,10 +254,11 @@ func TestE2EAbilitiesAreTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, feature := range []string{"variant reno", "variant reno, classic", "variant tahoe", "variant newreno", "variant fack", "variant vegas", "variant westwood", "fixed_rto", "variant reference"} {
+	for _, feature := range []string{"variant reno", "variant reno, classic", "variant tahoe", "variant newreno",
+		"variant fack", "variant vegas", "variant westwood", "fixed_rto", "variant reference"} {
 		at := slices.IndexFunc(st.TCP, func(a wire.Ability) bool { return a.Feature == feature })
 		if at < 0 {
-			t.Errorf("nothing is told of %s", feature)
+			t.Errorf("nothing is reported of %s", feature)
 			continue
 		}
 		if a := st.TCP[at]; a.How == "none" && (a.Reason == "" || a.Needs == "") {

@@ -18,10 +18,11 @@ func TestPolicyOfPrograms(t *testing.T) {
 		"reference on the road": {BPFCongestion{Program: "reference"}, "emulated radio"},
 		"a timer":               {HeldRTO{Peers: netip.MustParsePrefix("10.77.0.0/24")}, ""},
 		"a timer for all":       {HeldRTO{Peers: netip.MustParsePrefix("0.0.0.0/0")}, "outside the allowed"},
-		"a timer for nobody":    {HeldRTO{}, "no IPv4"},
+		"a timer for nobody":    {HeldRTO{}, "not an IPv4"},
 		"a window":              {WindowClamp{Peers: netip.MustParsePrefix("10.77.0.0/24"), Segments: 8}, ""},
 		"no window":             {WindowClamp{Peers: netip.MustParsePrefix("10.77.0.0/24")}, "outside 1 to"},
-		"a window for all":      {WindowClamp{Peers: netip.MustParsePrefix("0.0.0.0/0"), Segments: 8}, "outside the allowed"},
+		"a window for all": {WindowClamp{Peers: netip.MustParsePrefix("0.0.0.0/0"), Segments: 8},
+			"outside the allowed"},
 	} {
 		refused := p.check(c.change)
 		if (refused != nil) != (c.refusal != "") || refused != nil && !strings.Contains(refused.Reason, c.refusal) {
@@ -38,7 +39,8 @@ func TestPortsOf(t *testing.T) {
 	if from, to, err := portsOf("10.77.0.1:20001>10.77.0.2:5000/tcp"); err != nil || from != 20001 || to != 5000 {
 		t.Errorf("ports %d and %d, %v", from, to, err)
 	}
-	for _, flow := range []string{"", "10.77.0.1:1>10.77.0.2:2/udp", "10.77.0.1>10.77.0.2/tcp", "10.77.0.1:1/tcp", "x:1>y:2/tcp"} {
+	for _, flow := range []string{"", "10.77.0.1:1>10.77.0.2:2/udp", "10.77.0.1>10.77.0.2/tcp", "10.77.0.1:1/tcp",
+		"x:1>y:2/tcp"} {
 		if _, _, err := portsOf(flow); err == nil {
 			t.Errorf("%q is read as a flow of TCP", flow)
 		}

@@ -15,7 +15,7 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// causeFeed tells the reference TCP what the emulated radio tells of lost
+// causeFeed tells the reference TCP what the emulated radio reports about lost
 // frames. It owns the congestion control: closing the one closes the other.
 type causeFeed struct {
 	congestion *tcp.Congestion
@@ -65,7 +65,8 @@ func (f *causeFeed) listen(ctx context.Context, socket string) {
 		}
 		from, to, err := portsOf(line.FrameLost.Flow)
 		if err == nil {
-			_ = f.congestion.Lost(from, to, line.FrameLost.Seq, tcp.CauseOf(line.FrameLost.Cause)) // fails only when closed
+			// fails only when closed
+			_ = f.congestion.Lost(from, to, line.FrameLost.Seq, tcp.CauseOf(line.FrameLost.Cause))
 		}
 	}
 }

@@ -18,9 +18,9 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// What the emulated radio tells of a lost segment, and of the route change that
-// it turns out to be, is in the map of the reference TCP, with the numbers that
-// its program reads.
+// What the emulated radio reports about a lost segment, and of the route change
+// that it turns out to be, is in the map of the reference TCP, with the numbers
+// that its program reads.
 func TestE2ECausesReachTheReferenceTCP(t *testing.T) {
 	f, _ := newField(t)
 	f.cfg.Feedback = filepath.Join(t.TempDir(), "feedback.sock")
@@ -45,8 +45,10 @@ func TestE2ECausesReachTheReferenceTCP(t *testing.T) {
 	for _, step := range []struct {
 		cause string
 		want  tcp.Cause
-	}{{"collision", tcp.CauseCongestion}, {"channel_error", tcp.CauseChannelError}, {"out_of_range", tcp.CauseDisconnection}, {"route_change", tcp.CauseRouteChange}} {
-		if err := say.Encode(wire.Feedback{FrameLost: &wire.FrameLost{Flow: "10.77.0.1:20000>10.77.0.2:5000/tcp", Seq: 4242, Cause: step.cause}}); err != nil {
+	}{{"collision", tcp.CauseCongestion}, {"channel_error", tcp.CauseChannelError},
+		{"out_of_range", tcp.CauseDisconnection}, {"route_change", tcp.CauseRouteChange}} {
+		if err := say.Encode(wire.Feedback{FrameLost: &wire.FrameLost{Flow: "10.77.0.1:20000>10.77.0.2:5000/tcp",
+			Seq: 4242, Cause: step.cause}}); err != nil {
 			t.Fatal(err)
 		}
 		until := time.Now().Add(20 * time.Second)

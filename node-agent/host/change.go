@@ -8,7 +8,7 @@
 // file has two structs of plain data: the change with its verbs (String,
 // target, check, prepare, apply) and its undo, which embeds placed (revert,
 // void). The line gives them the name that the socket and the journal know
-// them by; a test then asks for a line of the kind in testdata/journal.
+// them by. `go test ./node-agent/host -run Undone -update` then drafts the kind's line in testdata/journal.
 package host
 
 import (
@@ -100,7 +100,7 @@ func kindOf(c Change) (name string, _ kind, err error) {
 			return name, k, nil
 		}
 	}
-	return "", kind{}, fmt.Errorf("%T is no kind of change", c)
+	return "", kind{}, fmt.Errorf("%T is not a kind of change", c)
 }
 
 // boxed is a change as the socket and the journal have it: {"link":{…}}.
@@ -127,7 +127,7 @@ func (b *boxed) UnmarshalJSON(data []byte) error {
 	for name, data := range members {
 		k, known := kinds()[name]
 		if !known {
-			return fmt.Errorf("decode change: %.40q is no kind of change", name)
+			return fmt.Errorf("decode change: %.40q is not a kind of change", name)
 		}
 		var err error
 		if b.Change, err = k.decode(data); err != nil {

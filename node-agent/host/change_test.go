@@ -33,7 +33,7 @@ func TestEveryKindHasItsVerbs(t *testing.T) {
 	targets := map[string]string{}
 	for name, k := range kinds() {
 		if len(samples[name]) == 0 {
-			t.Errorf("%s: there is no line of it in testdata/journal", name)
+			t.Errorf("%s: there is no line of it in testdata/journal; go test -run Undone -update drafts one", name)
 		}
 		for _, c := range samples[name] {
 			if other := targets[c.target()]; c.target() == "" || c.String() == "" || other != "" && other != name {
@@ -92,8 +92,8 @@ func TestWhatIsNoChangeIsNotTaken(t *testing.T) {
 		`"link"`: "cannot unmarshal",
 		`{"link":{"interface":"wlan0","up":true},"sysctl":{"key":"net.ipv4.tcp_sack","value":"0"}}`: "2 kinds",
 		`{"bpf_congestion":{"program":"tahoe"},"held_rto":{}}`:                                      "2 kinds",
-		`{"reboot":{}}`: `"reboot" is no kind`,
-		`{"Link":{}}`:   `"Link" is no kind`,
+		`{"reboot":{}}`: `"reboot" is not a kind`,
+		`{"Link":{}}`:   `"Link" is not a kind`,
 		`{"link":{"interface":"wlan0","up":true,"then":"sh"}}`: `unknown field "then"`,
 		`{"link":[]}`: "kind link",
 	} {

@@ -24,7 +24,7 @@ const callTimeout = 30 * time.Second
 // is not there, or went meanwhile.
 var ErrAway = errors.New("the host process is away")
 
-// Client calls a host process. It connects anew for each call, so it outlives
+// Client calls a host process. It connects again for each call, so it outlives
 // the host process's restarts. It may be used by several goroutines.
 type Client struct{ socket string }
 
@@ -115,7 +115,8 @@ func (c *Client) call(ctx context.Context, r request) (answer, error) {
 		return answer{}, fmt.Errorf("encode call: %w", err)
 	}
 	if len(line) >= maxRequestBytes {
-		return answer{}, fmt.Errorf("call host process: a request of %d bytes, at most %d are taken", len(line), maxRequestBytes)
+		return answer{}, fmt.Errorf("call host process: a request of %d bytes, at most %d are taken", len(line),
+			maxRequestBytes)
 	}
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", c.socket)

@@ -27,7 +27,8 @@ func (b BPFCongestion) String() string { return "bpf congestion control " + b.Pr
 
 func (b BPFCongestion) check(p policy) (reason, cure string) {
 	if !slices.Contains(tcpcc.Programs(), b.Program) {
-		return fmt.Sprintf("%.40q is not a variant that there is a program of (%s)", b.Program, strings.Join(tcpcc.Programs(), ", ")), ""
+		return fmt.Sprintf("%.40q is not a variant that there is a program of (%s)", b.Program,
+			strings.Join(tcpcc.Programs(), ", ")), ""
 	}
 	if b.Program == tcpcc.Reference && p.feedback == "" {
 		return "only an emulated radio knows why a frame was lost", "use the reference TCP in a rehearsal"
@@ -37,7 +38,7 @@ func (b BPFCongestion) check(p policy) (reason, cure string) {
 
 func (b BPFCongestion) prepare(k *kernel, _ uint64) (u *loadedUndo, err error) {
 	u = unloads(b)
-	if u.Loaded.Congestion, err = tcpcc.KernelName(b.Program, k.world.Cookie); err != nil {
+	if u.Loaded.Congestion, err = tcpcc.KernelName(b.Program, k.netns.Cookie); err != nil {
 		return nil, err
 	}
 	there, err := offered(u.Loaded.Congestion)

@@ -42,7 +42,8 @@ func (s *server) converse(ctx context.Context, conn *net.UnixConn) {
 	if err != nil || (uid != 0 && !slices.Contains(s.uids, uid)) {
 		s.keeper.log.Warn("caller is refused", "uid", uid, "error", err)
 		s.say(conn, answer{Refused: &Refused{
-			Change: "the call", Reason: fmt.Sprintf("user %d may not change this machine", uid), Cure: "call as the agent's own user, or as root",
+			Change: "the call", Reason: fmt.Sprintf("user %d may not change this machine", uid),
+			Cure: "call as the agent's own user, or as root",
 		}})
 		return
 	}

@@ -45,7 +45,8 @@ func DaemonSocket(stateDir, name string) string {
 func (d Daemon) check(p policy) (reason, cure string) {
 	kind, known := daemonKinds()[d.Name]
 	if !known {
-		return fmt.Sprintf("%q is not a daemon that the host process knows (%s)", d.Name, strings.Join(slices.Sorted(maps.Keys(daemonKinds())), ", ")), ""
+		return fmt.Sprintf("%q is not a daemon that the host process knows (%s)", d.Name,
+			strings.Join(slices.Sorted(maps.Keys(daemonKinds())), ", ")), ""
 	}
 	if reason, cure = p.checkInterface(d.Interface); reason != "" {
 		return reason, cure
@@ -54,7 +55,8 @@ func (d Daemon) check(p policy) (reason, cure string) {
 		return reason, cure
 	}
 	if p.binaries[kind.binary] == "" {
-		return "no installed binary is configured for " + d.Name, "install it, or set binaries." + d.Name + " in agent.yaml; then start the agent again"
+		return "no installed binary is configured for " + d.Name, "install it, or set binaries." + d.Name +
+			" in agent.yaml; then start the agent again"
 	}
 	if d.HelloS != nil && !(*d.HelloS >= 0.1 && *d.HelloS <= 60) {
 		return fmt.Sprintf("hello interval %g s is outside 0.1 to 60 s", *d.HelloS), ""
@@ -76,8 +78,9 @@ func (d Daemon) prepare(k *kernel, id uint64) (*daemonUndo, error) {
 	}
 	if _, err := readSysctl("/proc/sys/net/ipv6/conf/" + d.Interface + "/disable_ipv6"); err != nil && kind.linkLocal {
 		return nil, &Refused{
-			Reason: fmt.Sprintf("%s speaks over IPv6 link-local addresses, and %s cannot have any: %v", d.Name, d.Interface, err),
-			Cure:   "use a kernel with IPv6, or a plan with routing: static",
+			Reason: fmt.Sprintf("%s speaks over IPv6 link-local addresses, and %s cannot have any: %v", d.Name,
+				d.Interface, err),
+			Cure: "use a kernel with IPv6, or a plan with routing: static",
 		}
 	}
 	u := &daemonUndo{Daemon: daemonProcess{

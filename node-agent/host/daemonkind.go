@@ -139,7 +139,8 @@ func connects(u daemonProcess) error {
 func ownConfig(k *kernel, d Daemon, u daemonProcess) (string, error) {
 	c := control.Config{Protocol: d.Name, Interface: d.Interface, Socket: u.socketPath(), SocketUID: k.socketUID,
 		Feedback: k.feedback, Catch: d.Announce.Masked(),
-		// All nodes of a trial start theirs anew, once all have stopped the last one's.
+		// All nodes of a trial start theirs again, once all have stopped the last
+		// one's.
 		Fresh: true}
 	if d.HelloS != nil {
 		hello := time.Duration(*d.HelloS * float64(time.Second))

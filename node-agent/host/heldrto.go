@@ -37,7 +37,7 @@ func (h HeldRTO) prepare(k *kernel, _ uint64) (*loadedUndo, error) {
 
 func (h HeldRTO) apply(k *kernel, u *loadedUndo) error {
 	return k.load(u, func() (io.Closer, error) {
-		t := tcp.Timer{Of: tcp.Of{Cookie: k.world.Cookie, Peers: h.Peers}}
+		t := tcp.Timer{Of: tcp.Of{Cookie: k.netns.Cookie, Peers: h.Peers}}
 		if h.Reference {
 			t.Reference = k.reference()
 		}

@@ -110,7 +110,8 @@ func fieldConfig(t *testing.T) Config {
 	dir := t.TempDir()
 	return Config{
 		Socket: filepath.Join(dir, "host.sock"), StateDir: filepath.Join(dir, "host"),
-		Interfaces: []string{device}, Prefixes: []netip.Prefix{netip.MustParsePrefix("10.77.0.0/16"), netip.MustParsePrefix("fd77::/48")},
+		Interfaces: []string{device}, Prefixes: []netip.Prefix{netip.MustParsePrefix("10.77.0.0/16"),
+			netip.MustParsePrefix("fd77::/48")},
 		Binaries: map[string]string{babeld: "/usr/sbin/babeld"}, DeadMan: time.Hour,
 	}
 }
@@ -227,8 +228,10 @@ func trialChanges() []Change {
 		HeldRTO{Peers: netip.MustParsePrefix("10.77.0.0/24")},
 		TCPEvents{Flows: []TracedFlow{{Port: 5000, ClientPort: 20000, Streams: 6}}},
 		Offloads{Interface: device},
-		Admission{Own: netip.MustParseAddr("10.77.0.1"), Flows: []FlowEnd{{Peer: netip.MustParseAddr("10.77.0.2"), Port: 5000, Streams: 6, Server: true}}},
-		Route{Interface: device, Destination: netip.MustParsePrefix("10.77.0.0/24"), Source: ptr(netip.MustParseAddr("10.77.0.1")), QuickAck: true},
+		Admission{Own: netip.MustParseAddr("10.77.0.1"),
+			Flows: []FlowEnd{{Peer: netip.MustParseAddr("10.77.0.2"), Port: 5000, Streams: 6, Server: true}}},
+		Route{Interface: device, Destination: netip.MustParsePrefix("10.77.0.0/24"),
+			Source: ptr(netip.MustParseAddr("10.77.0.1")), QuickAck: true},
 		routingDaemon(),
 	}
 }
@@ -259,20 +262,25 @@ func TestE2EEveryChangeIsMadeAndUndone(t *testing.T) {
 	during := f.snapshot(t)
 	for _, want := range []string{
 		"mtu 1400", "address 10.77.0.1/24 on wlan0", "sysctl net/ipv4/tcp_congestion_control = reno", "babeld runs",
-		"10.77.9.0/24 via 10.77.0.2 dev wlan0 proto static congctl reno", "10.77.3.0/24 via 10.77.0.2 dev wlan0 proto static metric 7",
-		"10.77.0.0/24 dev wlan0 proto static scope link src 10.77.0.1 quickack 1", "congestion control tahoe_", "a timer is attached",
+		"10.77.9.0/24 via 10.77.0.2 dev wlan0 proto static congctl reno", "10.77.3.0/24 via 10.77.0.2 dev wlan0 " +
+			"proto static metric 7",
+		"10.77.0.0/24 dev wlan0 proto static scope link src 10.77.0.1 quickack 1", "congestion control tahoe_",
+		"a timer is attached",
 		"table ip fieldmesh-admission", "ip daddr 10.77.0.1 ip saddr != 10.77.0.2 tcp dport 5000-5000 counter",
-		"sysctl net/ipv4/ip_forward = 1", "sysctl net/ipv4/conf/wlan0/rp_filter = 0", "sysctl net/ipv4/conf/all/rp_filter = 0",
+		"sysctl net/ipv4/ip_forward = 1", "sysctl net/ipv4/conf/wlan0/rp_filter = 0",
+		"sysctl net/ipv4/conf/all/rp_filter = 0",
 	} {
 		if !strings.Contains(during, want) {
 			t.Errorf("in force there is no %q in\n%s", want, during)
 		}
 	}
 	read, err := c.Readback(t.Context(), device, []string{"net.ipv4.tcp_congestion_control"})
-	if err != nil || read.Sysctls["net.ipv4.tcp_congestion_control"] != "reno" || !slices.Contains(read.Addresses, "10.77.0.1/24") {
+	if err != nil || read.Sysctls["net.ipv4.tcp_congestion_control"] != "reno" ||
+		!slices.Contains(read.Addresses, "10.77.0.1/24") {
 		t.Errorf("read back %+v, %v", read, err)
 	}
-	if _, known := read.Offloads["gro"]; !known || !slices.Contains(read.Routes, "10.77.3.0/24 via 10.77.0.2 dev wlan0 metric 7 proto static") {
+	if _, known := read.Offloads["gro"]; !known || !slices.Contains(read.Routes, "10.77.3.0/24 via 10.77.0.2 dev "+
+		"wlan0 metric 7 proto static") {
 		t.Errorf("read back %+v", read)
 	}
 	if _, err := c.Restore(t.Context(), ScopeTrial); err != nil {
@@ -303,8 +311,10 @@ func TestE2EAnErrorLeavesNothingOfItsCall(t *testing.T) {
 	c, cmd := f.start(t, true)
 	apply(t, c, ScopeRun, runChanges())
 	before := f.snapshot(t)
-	_, err := c.Apply(t.Context(), ScopeTrial, append(trialChanges(), sysctl("net.ipv4.tcp_congestion_control", "nosuch")))
-	if err == nil || !strings.Contains(err.Error(), "tcp_congestion_control=nosuch") || !strings.Contains(err.Error(), "this kernel has: reno") {
+	_, err := c.Apply(t.Context(), ScopeTrial,
+		append(trialChanges(), sysctl("net.ipv4.tcp_congestion_control", "nosuch")))
+	if err == nil || !strings.Contains(err.Error(), "tcp_congestion_control=nosuch") ||
+		!strings.Contains(err.Error(), "this kernel has: reno") {
 		t.Errorf("unknown congestion control: %v", err)
 	}
 	mustEqual(t, "after a failed call", before, f.snapshot(t))
@@ -450,7 +460,9 @@ func TestE2EAnInterfaceThatVanishes(t *testing.T) {
 	f.ns.Run(t, "ip", "link", "del", device)
 	f.ns.Run(t, "ip", "link", "add", device, "type", "veth", "peer", "name", "far0") // another one by its name
 	report := restoreAll(t, c)
-	if len(report.Undone) != len(runChanges())+len(trialChanges()) || !strings.Contains(strings.Join(report.Undone, "\n"), "address 10.77.0.1/24 on wlan0 (interface wlan0 is gone)") ||
+	if len(report.Undone) != len(runChanges())+len(trialChanges()) ||
+		!strings.Contains(strings.Join(report.Undone, "\n"), "address 10.77.0.1/24 on wlan0 (interface wlan0 "+
+			"is gone)") ||
 		!strings.Contains(strings.Join(report.Undone, "\n"), "congctl reno (interface wlan0 is gone)") {
 		t.Errorf("report %q", report.Undone)
 	}
@@ -482,14 +494,16 @@ func TestE2EStrangersAndWrongNamespaces(t *testing.T) {
 	}
 	socket := filepath.Join(dir, "host.sock")
 	copied := filepath.Join(dir, "program")
-	if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(copied, program, 0o755), os.Link(f.cfg.Socket, socket)); err != nil {
+	if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(copied, program, 0o755),
+		os.Link(f.cfg.Socket, socket)); err != nil {
 		t.Fatal(err)
 	}
 	cfg, err := json.Marshal(Config{Socket: socket})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for mode, want := range map[os.FileMode]string{0o600: "permission denied", 0o666: "user 65534 may not change this machine"} {
+	for mode, want := range map[os.FileMode]string{0o600: "permission denied", 0o666: "user 65534 may not change " +
+		"this machine"} {
 		if err := os.Chmod(socket, mode); err != nil {
 			t.Fatal(err)
 		}

@@ -31,7 +31,7 @@ func lookForLink(name string) (netlink.Link, error) {
 }
 
 // sameLink finds the very interface that an undo is about. It is nil when the
-// interface vanished, or was made anew under its name: then it bears nothing
+// interface vanished, or was made again under its name: then it bears nothing
 // of what was changed.
 func sameLink(name string, index int) (netlink.Link, error) {
 	link, err := lookForLink(name)
@@ -105,7 +105,7 @@ func readInterface(link netlink.Link) (interfaceState, error) {
 }
 
 // keepsAddress tells the addresses of an interface that somebody gave it from
-// temporary ones (RFC 8981), which the kernel makes anew.
+// temporary ones (RFC 8981), which the kernel makes again.
 func keepsAddress(message []byte, index int) bool {
 	if len(message) < unix.SizeofIfAddrmsg {
 		return false

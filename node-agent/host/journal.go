@@ -83,12 +83,13 @@ func decodeEntry(line []byte) (e entry, sound bool, err error) {
 		return entry{}, true, fmt.Errorf("decode journal entry: %w", err)
 	}
 	if e.State != stateUndone && (e.State != statePrepared || e.Undo == nil) {
-		return entry{}, true, fmt.Errorf("decode journal entry %d: state %q is not known or lacks its undo", e.ID, e.State)
+		return entry{}, true, fmt.Errorf("decode journal entry %d: state %q is not known or lacks its undo", e.ID,
+			e.State)
 	}
 	return e, true, nil
 }
 
-// decode reads an entry's JSON: the change tells of what kind the undo is.
+// decode reads an entry's JSON: the change reports what kind the undo is.
 func (e *entry) decode(body []byte) error {
 	in := struct {
 		*entry

@@ -72,8 +72,9 @@ func (k *keeper) checkNesting(scope string, c Change) *Refused {
 		if _, failed := k.failed[e.ID]; e.Scope == ScopeTrial && !failed {
 			return &Refused{
 				Change: c.String(),
-				Reason: fmt.Sprintf("a trial's changes are in force (%s), and a run's must be made before them", e.Change),
-				Cure:   "restore the trial first",
+				Reason: fmt.Sprintf("a trial's changes are in force (%s), and a run's must be made before them",
+					e.Change),
+				Cure: "restore the trial first",
 			}
 		}
 	}
@@ -92,10 +93,11 @@ func (k *keeper) applyOne(scope string, c Change) (fresh bool, err error) {
 	if at >= 0 && k.system.void(k.pending[at].Undo) {
 		// The radio was unplugged and is plugged in again: that it is changed,
 		// and how it was, is to be known of the new one.
-		if err := k.journal.append(entry{ID: k.pending[at].ID, State: stateUndone, Note: "it has gone by itself"}); err != nil {
+		if err := k.journal.append(entry{ID: k.pending[at].ID, State: stateUndone,
+			Note: "it has gone by itself"}); err != nil {
 			return false, err
 		}
-		k.log.Info("gone by itself, made anew", "change", c.String())
+		k.log.Info("gone by itself, made again", "change", c.String())
 		k.pending, at = slices.Delete(k.pending, at, at+1), -1
 	}
 	if at >= 0 {

@@ -79,10 +79,12 @@ func TestEveryCrashIsRecovered(t *testing.T) {
 				live(t, m, d, 0, recovery)
 				lives++
 				if !maps.Equal(m.snapshot(), before) {
-					t.Fatalf("killed at step %d (%d bytes torn) and in recovery at %d: machine is %v, was %v", at, torn, second, m.snapshot(), before)
+					t.Fatalf("killed at step %d (%d bytes torn) and in recovery at %d: machine is %v, was %v", at, torn,
+						second, m.snapshot(), before)
 				}
 				if left := replay(d.data); len(left.pending) > 0 {
-					t.Fatalf("killed at step %d (%d bytes torn) and in recovery at %d: %d changes still pending", at, torn, second, len(left.pending))
+					t.Fatalf("killed at step %d (%d bytes torn) and in recovery at %d: %d changes still pending", at,
+						torn, second, len(left.pending))
 				}
 				if took < second || torn > 0 {
 					break
@@ -138,7 +140,8 @@ func TestARepeatedCallKeepsTheFirstUndo(t *testing.T) {
 	before := m.snapshot()
 	calls := []Change{sysctl(sack, "0"), address("10.77.0.1/24")}
 	made, err := k.apply(ScopeTrial, calls)
-	if err != nil || len(made) != 2 || made[0].What != "sysctl net.ipv4.tcp_sack=0" || made[0].Scope != ScopeTrial || made[0].Action != "applied" {
+	if err != nil || len(made) != 2 || made[0].What != "sysctl net.ipv4.tcp_sack=0" || made[0].Scope != ScopeTrial ||
+		made[0].Action != "applied" {
 		t.Fatalf("made %v, %v", made, err)
 	}
 	length := len(d.data)
@@ -171,7 +174,8 @@ func TestARepeatedCallLeavesAnOverridingChange(t *testing.T) {
 	if got := m.state["sysctl net.ipv4.tcp_sack/a"]; got != "sysctl net.ipv4.tcp_sack=2" {
 		t.Errorf("in force is %q", got)
 	}
-	if _, err := k.restore(ScopeTrial); err != nil || m.state["sysctl net.ipv4.tcp_sack/a"] != "sysctl net.ipv4.tcp_sack=0" {
+	if _, err := k.restore(ScopeTrial); err != nil || m.state["sysctl net.ipv4.tcp_sack/a"] !=
+		"sysctl net.ipv4.tcp_sack=0" {
 		t.Errorf("after the trial in force is %q, %v", m.state["sysctl net.ipv4.tcp_sack/a"], err)
 	}
 }
@@ -204,7 +208,8 @@ func TestAFailedUndoIsKeptAndTriedAgain(t *testing.T) {
 	stuck := address("10.77.0.1/24")
 	m.deny[stuck.target()] = errors.New("device is busy")
 	report, err := k.restore("")
-	if err != nil || len(report.Undone) != 2 || len(report.Failed) != 1 || !strings.Contains(report.Failed[0], "device is busy") {
+	if err != nil || len(report.Undone) != 2 || len(report.Failed) != 1 || !strings.Contains(report.Failed[0],
+		"device is busy") {
 		t.Fatalf("report %+v, %v", report, err)
 	}
 	if s := k.status(); len(s.Pending) != 1 || len(s.Failed) != 1 {
@@ -215,7 +220,8 @@ func TestAFailedUndoIsKeptAndTriedAgain(t *testing.T) {
 		t.Errorf("report of the next life %+v", report)
 	}
 	delete(m.deny, stuck.target())
-	if report, _ = k.restore(""); len(report.Undone) != 1 || len(report.Failed) != 0 || !maps.Equal(m.snapshot(), before) {
+	if report, _ = k.restore(""); len(report.Undone) != 1 || len(report.Failed) != 0 ||
+		!maps.Equal(m.snapshot(), before) {
 		t.Errorf("report %+v, machine %v", report, m.snapshot())
 	}
 }
@@ -233,7 +239,7 @@ func TestWhatIsGoneIsUndone(t *testing.T) {
 	}
 }
 
-// A radio that was unplugged and is plugged in again is changed anew, and how
+// A radio that was unplugged and is plugged in again is changed again, and how
 // the new one was is what is put back.
 func TestWhatIsThereAnewIsChangedAnew(t *testing.T) {
 	m, d := newMachine(), &disk{bomb: &bomb{}}

@@ -17,18 +17,20 @@ type kernel struct {
 	binaries  map[string]string // daemon → path, checked
 	socketUID int               // who may read a daemon's own socket
 	feedback  string            // the radio-feedback socket, for daemons; empty: none
-	world     world
+	netns     bootNetns
 	log       *slog.Logger
 	loaded    map[string]io.Closer // what hangs on this process in the kernel, by the changes' targets
 	managers  manager.Managers     // of the machine's Wi-Fi
 }
 
-func newKernel(dir string, binaries map[string]string, socketUID int, feedback string, log *slog.Logger) (*kernel, error) {
-	w, err := presentWorld()
+func newKernel(dir string, binaries map[string]string, socketUID int, feedback string, log *slog.Logger) (*kernel,
+	error) {
+	w, err := presentNetns()
 	if err != nil {
 		return nil, err
 	}
-	return &kernel{log: log, dir: dir, binaries: binaries, socketUID: socketUID, feedback: feedback, world: w, loaded: map[string]io.Closer{}, managers: manager.Here()}, nil
+	return &kernel{log: log, dir: dir, binaries: binaries, socketUID: socketUID, feedback: feedback, netns: w,
+		loaded: map[string]io.Closer{}, managers: manager.Here()}, nil
 }
 
 func (k *kernel) prepare(id uint64, c Change) (undo, error) {
@@ -40,7 +42,7 @@ func (k *kernel) prepare(id uint64, c Change) (undo, error) {
 	if err != nil {
 		return nil, explain(c, err)
 	}
-	*u.place() = k.world
+	*u.place() = k.netns
 	return u, nil
 }
 
@@ -62,27 +64,29 @@ func explain(c Change, err error) error {
 	}
 	var missing netlink.LinkNotFoundError
 	if errors.As(err, &missing) {
-		return &Refused{Change: c.String(), Reason: err.Error(), Cure: "plug the radio in, or name another interface in agent.yaml"}
+		return &Refused{Change: c.String(), Reason: err.Error(), Cure: "plug the radio in, or name another interface " +
+			"in agent.yaml"}
 	}
 	if absent(err) {
-		return &Refused{Change: c.String(), Reason: err.Error(), Cure: "this kernel, or this namespace, has no such setting"}
+		return &Refused{Change: c.String(), Reason: err.Error(), Cure: "this kernel, or this namespace, has no such " +
+			"setting"}
 	}
 	return err
 }
 
-// revert takes back what is left of a change: of another world's only what did
+// revert takes back what is left of a change: of another namespace or boot only what did
 // not go with that.
 func (k *kernel) revert(u undo) (string, error) {
 	made := *u.place()
-	if made == k.world || !u.bound() {
+	if made == k.netns || !u.bound() {
 		return u.revert(k)
 	}
 	err := u.revertLasting(k)
-	if how := made.lives(k.world); how != "" {
+	if how := made.lives(k.netns); how != "" {
 		err = errors.Join(err, fmt.Errorf("it was made in another network namespace, which still exists: "+
 			"run `%s fieldmesh-agent restore`", how))
 	}
 	return "its namespace or boot is gone", err
 }
 
-func (k *kernel) void(u undo) bool { return *u.place() == k.world && u.void(k) }
+func (k *kernel) void(u undo) bool { return *u.place() == k.netns && u.void(k) }

@@ -9,7 +9,7 @@ import (
 )
 
 // loadedUndo closes what was loaded; a former life's went with it, whatever
-// world it was made in.
+// namespace it was made in.
 type loadedUndo struct {
 	placed
 	Loaded struct {
@@ -59,7 +59,8 @@ func (u *loadedUndo) revert(k *kernel) (string, error) {
 			return "it went with the process that had loaded it", nil
 		}
 		if time.Since(began) > unloadTime {
-			return "", fmt.Errorf("congestion control %s is still there, and another process holds it", u.Loaded.Congestion)
+			return "", fmt.Errorf("congestion control %s is still there, and another process holds it",
+				u.Loaded.Congestion)
 		}
 	}
 }
@@ -74,7 +75,7 @@ func (k *kernel) unload(key string) error {
 	return what.Close()
 }
 
-// offered tells whether the kernel has a congestion control of this name.
+// offered reports whether the kernel has a congestion control of this name.
 func offered(name string) (bool, error) {
 	names, err := readSysctl("/proc/sys/net/ipv4/tcp_available_congestion_control")
 	return slices.Contains(strings.Fields(names), name), err

@@ -25,7 +25,8 @@ func (o Offloads) String() string                       { return "offloads of " 
 // mergesSegments tells the features that do, by the kernel's names of them
 // (net/ethtool/common.c).
 func mergesSegments(feature string) bool {
-	return strings.HasPrefix(feature, "rx-gro") || strings.HasPrefix(feature, "rx-lro") || strings.HasPrefix(feature, "rx-udp-gro") ||
+	return strings.HasPrefix(feature, "rx-gro") || strings.HasPrefix(feature, "rx-lro") ||
+		strings.HasPrefix(feature, "rx-udp-gro") ||
 		strings.HasSuffix(feature, "-segmentation")
 }
 
@@ -71,7 +72,7 @@ func (o Offloads) prepare(*kernel, uint64) (*offloadsUndo, error) {
 	return &offloadsUndo{Offloads: u}, nil
 }
 
-// apply turns them off, and looks whether they are.
+// apply turns them off, and checks whether they are.
 func (o Offloads) apply(_ *kernel, u *offloadsUndo) error {
 	changed := u.Offloads.Changed
 	if err := setFeatures(o.Interface, changed, make([]uint32, len(changed))); err != nil {
@@ -122,7 +123,8 @@ func readFeatures(device string) (features, error) {
 	if count.data == 0 || count.data > featuresMost {
 		return out, fmt.Errorf("count features of %q: %d are not between 1 and %d", device, count.data, featuresMost)
 	}
-	if err := errors.Join(ethtool(device, unsafe.Pointer(&names)), ethtool(device, unsafe.Pointer(&states))); err != nil {
+	if err := errors.Join(ethtool(device, unsafe.Pointer(&names)), ethtool(device, unsafe.Pointer(&states))); err !=
+		nil {
 		return out, fmt.Errorf("read features of %q: %w", device, err)
 	}
 	for i := range min(count.data, names.length) {

@@ -23,7 +23,8 @@ func TestE2EOffloadsGoOffAndComeBack(t *testing.T) {
 	// Not everything is on at first, and what is off must stay so.
 	f.ns.Run(t, "ethtool", "-K", device, "gro", "on", "tx-tcp-ecn-segmentation", "off", "rx-gro-list", "on")
 	before := f.offloaded(t)
-	for _, want := range []string{"generic-receive-offload: on", "generic-segmentation-offload: on", "tx-tcp-ecn-segmentation: off", "rx-gro-list: on"} {
+	for _, want := range []string{"generic-receive-offload: on", "generic-segmentation-offload: on",
+		"tx-tcp-ecn-segmentation: off", "rx-gro-list: on"} {
 		if !strings.Contains(before, want) {
 			t.Fatalf("the interface does not have %q:\n%s", want, before)
 		}
@@ -32,7 +33,8 @@ func TestE2EOffloadsGoOffAndComeBack(t *testing.T) {
 	off := func() {
 		t.Helper()
 		now := f.offloaded(t)
-		for _, want := range []string{"generic-receive-offload: off", "generic-segmentation-offload: off", "tcp-segmentation-offload: off", "rx-gro-list: off", "tx-udp-segmentation: off"} {
+		for _, want := range []string{"generic-receive-offload: off", "generic-segmentation-offload: off",
+			"tcp-segmentation-offload: off", "rx-gro-list: off", "tx-udp-segmentation: off"} {
 			if !strings.Contains(now, want) {
 				t.Errorf("with offloads off there is no %q:\n%s", want, now)
 			}

@@ -30,7 +30,8 @@ func olsrdConfig(_ *kernel, d Daemon, u daemonProcess) (string, error) {
 	fmt.Fprintf(&b, "LockFile %q\n", filepath.Join(u.Dir, "lock"))
 	// The kernel's settings are the host process's, with their undo.
 	b.WriteString("SetIpForward no\nClearScreen no\n")
-	fmt.Fprintf(&b, "LoadPlugin \"olsrd_jsoninfo.so.1.1\"\n{\n PlParam \"port\" \"%d\"\n PlParam \"accept\" \"127.0.0.1\"\n}\n", olsrdJSONPort)
+	fmt.Fprintf(&b, "LoadPlugin \"olsrd_jsoninfo.so.1.1\"\n{\n PlParam \"port\" \"%d\"\n PlParam \"accept\" "+
+		"\"127.0.0.1\"\n}\n", olsrdJSONPort)
 	fmt.Fprintf(&b, "Interface %q\n{\n", d.Interface)
 	if d.HelloS != nil {
 		// Validity three times the interval: RFC 3626, section 18.3.

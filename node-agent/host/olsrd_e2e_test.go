@@ -30,7 +30,8 @@ func (f field) watch(t *testing.T, protocol string) watched {
 	w := watched{gone: make(chan error, 1)}
 	began := time.Now()
 	f.ns.Do(t, func() (err error) {
-		w.Watch, err = routing.Begin(t.Context(), routing.Target{Protocol: protocol, Socket: DaemonSocket(f.cfg.StateDir, protocol), Interface: device,
+		w.Watch, err = routing.Begin(t.Context(), routing.Target{Protocol: protocol,
+			Socket: DaemonSocket(f.cfg.StateDir, protocol), Interface: device,
 			BootNs: func() int64 { return time.Since(began).Nanoseconds() + 1 }}, func(err error) { w.gone <- err })
 		return err
 	})
@@ -38,7 +39,7 @@ func (f field) watch(t *testing.T, protocol string) watched {
 	return w
 }
 
-// heard waits until the daemon tells of a neighbour that hears it.
+// heard waits until the daemon reports a neighbour that hears it.
 func (w watched) heard(t *testing.T, f field, addr string) {
 	t.Helper()
 	var last *wire.RoutingCount
@@ -81,7 +82,8 @@ func TestE2EOlsrdFindsItsNeighbour(t *testing.T) {
 		f.cfg.Binaries = map[string]string{olsrd: binary}
 		c, cmd := f.start(t, true)
 		apply(t, c, ScopeRun, []Change{address(fmt.Sprintf("10.77.0.%d/24", i+1))})
-		apply(t, c, ScopeTrial, []Change{Daemon{Name: olsrd, Interface: device, Announce: netip.MustParsePrefix("10.77.0.0/24"), HelloS: &hello}})
+		apply(t, c, ScopeTrial, []Change{Daemon{Name: olsrd, Interface: device,
+			Announce: netip.MustParsePrefix("10.77.0.0/24"), HelloS: &hello}})
 		clients, hosts = append(clients, c), append(hosts, cmd)
 	}
 	judgeFiles(t, a)
@@ -121,7 +123,8 @@ func judgeFiles(t *testing.T, f field) {
 		t.Fatalf("configurations %q, %v", files, err)
 	}
 	text, err := os.ReadFile(files[0])
-	if want := fmt.Sprintf("LockFile %q", filepath.Join(filepath.Dir(files[0]), "lock")); err != nil || !strings.Contains(string(text), want) {
+	if want := fmt.Sprintf("LockFile %q", filepath.Join(filepath.Dir(files[0]), "lock")); err != nil ||
+		!strings.Contains(string(text), want) {
 		t.Errorf("olsrd's configuration lacks %s: %v\n%s", want, err, text)
 	}
 	journal, err := os.ReadFile(filepath.Join(f.cfg.StateDir, "journal"))

@@ -46,7 +46,8 @@ func (p policy) checkPackets(want Packets) *Refused {
 	switch {
 	case reason != "":
 	case want.SnapBytes < wire.SnapBytesMin || want.SnapBytes > wire.SnapBytesMax:
-		reason = fmt.Sprintf("%d bytes of each frame are outside %d to %d", want.SnapBytes, wire.SnapBytesMin, wire.SnapBytesMax)
+		reason = fmt.Sprintf("%d bytes of each frame are outside %d to %d", want.SnapBytes, wire.SnapBytesMin,
+			wire.SnapBytesMax)
 	case len(want.Ports) > wire.MaxFlows:
 		reason = fmt.Sprintf("%d ports, at most %d", len(want.Ports), wire.MaxFlows)
 	case slices.ContainsFunc(want.Ports, func(port int) bool { return port < 1024 || port > 65535 }):
@@ -85,7 +86,8 @@ func (p policy) packetSocket(want Packets) (*os.File, PacketFilter, error) {
 		err = unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_ALL), Ifindex: device.Index})
 	}
 	if err != nil {
-		return nil, PacketFilter{}, errors.Join(fmt.Errorf("make packet socket of %q: %w", device.Name, err), file.Close())
+		return nil, PacketFilter{}, errors.Join(fmt.Errorf("make packet socket of %q: %w", device.Name, err),
+			file.Close())
 	}
 	return file, PacketFilter{Text: text, Interface: device.Name, BareIP: bareIP}, nil
 }
@@ -96,12 +98,14 @@ func packetDevice(want Packets) (device *net.Interface, bareIP bool, refused *Re
 	if want.Above {
 		var err error
 		if name, bareIP, err = above(); err != nil {
-			return nil, false, &Refused{Change: "a capture above " + want.Interface, Reason: err.Error(), Cure: "run the capture while the trial's routing daemon runs"}
+			return nil, false, &Refused{Change: "a capture above " + want.Interface, Reason: err.Error(),
+				Cure: "run the capture while the trial's routing daemon runs"}
 		}
 	}
 	device, err := net.InterfaceByName(name)
 	if err != nil {
-		return nil, false, &Refused{Change: "a capture on " + name, Reason: err.Error(), Cure: "plug the radio in, or correct `interface` in agent.yaml"}
+		return nil, false, &Refused{Change: "a capture on " + name, Reason: err.Error(), Cure: "plug the radio in, " +
+			"or correct `interface` in agent.yaml"}
 	}
 	return device, bareIP, nil
 }
@@ -190,10 +194,12 @@ const (
 // filterIPv4 judges a packet of IPv4 that begins at a byte; it ends the program.
 func filterIPv4(at uint32, ports []int, snapBytes int) []bpf.Instruction {
 	judge := filterPorts(ports, snapBytes, bpf.LoadIndirect{Off: at, Size: 2}, bpf.LoadIndirect{Off: at + 2, Size: 2})
-	out := append([]bpf.Instruction{bpf.LoadAbsolute{Off: at + 9, Size: 1}}, filterProtocols(snapBytes, len(judge)+3)...)
+	out := append([]bpf.Instruction{bpf.LoadAbsolute{Off: at + 9, Size: 1}},
+		filterProtocols(snapBytes, len(judge)+3)...)
 	out = append(out,
 		bpf.LoadAbsolute{Off: at + 6, Size: 2},
-		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: 0x1fff, SkipTrue: uint8(len(judge) + 1)}, // a later fragment has no ports
+		// a later fragment has no ports
+		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: 0x1fff, SkipTrue: uint8(len(judge) + 1)},
 		bpf.LoadMemShift{Off: at})
 	return append(append(out, judge...), bpf.RetConstant{})
 }
@@ -202,8 +208,10 @@ func filterIPv4(at uint32, ports []int, snapBytes int) []bpf.Instruction {
 // flows and routing send; it ends the program.
 func filterIPv6(ports []int, snapBytes int) []bpf.Instruction {
 	judge := filterPorts(ports, snapBytes,
-		bpf.LoadAbsolute{Off: etherBytes + ipv6Bytes, Size: 2}, bpf.LoadAbsolute{Off: etherBytes + ipv6Bytes + 2, Size: 2})
-	out := append([]bpf.Instruction{bpf.LoadAbsolute{Off: etherBytes + 6, Size: 1}}, filterProtocols(snapBytes, len(judge))...)
+		bpf.LoadAbsolute{Off: etherBytes + ipv6Bytes, Size: 2}, bpf.LoadAbsolute{Off: etherBytes + ipv6Bytes + 2,
+			Size: 2})
+	out := append([]bpf.Instruction{bpf.LoadAbsolute{Off: etherBytes + 6, Size: 1}},
+		filterProtocols(snapBytes, len(judge))...)
 	return append(append(out, judge...), bpf.RetConstant{})
 }
 

@@ -70,8 +70,10 @@ func TestFilterTakesFlowsAndRouting(t *testing.T) {
 		}
 		for _, port := range slices.Concat(upTo(8000), []int{49653, 49654, 49655, 49656}) {
 			for _, version := range []int{4, 6} {
-				check(fmt.Sprint("to port ", port, " by IPv", version), frame(version, tcp, 0, 40000, port, 0), wanted[port])
-				check(fmt.Sprint("from port ", port, " by IPv", version), frame(version, udp, 0, port, 40000, 0), wanted[port])
+				check(fmt.Sprint("to port ", port, " by IPv", version), frame(version, tcp, 0, 40000, port, 0),
+					wanted[port])
+				check(fmt.Sprint("from port ", port, " by IPv", version), frame(version, udp, 0, port, 40000, 0),
+					wanted[port])
 			}
 		}
 		check("a header with options", frame(4, tcp, 12, 698, 1, 0), true)

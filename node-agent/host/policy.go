@@ -42,7 +42,8 @@ func (p policy) checkInterface(name string) (reason, cure string) {
 	if slices.Contains(p.interfaces, name) {
 		return "", ""
 	}
-	return fmt.Sprintf("interface %q is not among those that may be changed (%s)", name, strings.Join(p.interfaces, ", ")),
+	return fmt.Sprintf("interface %q is not among those that may be changed (%s)", name,
+			strings.Join(p.interfaces, ", ")),
 		"name it as interface in agent.yaml"
 }
 
@@ -61,7 +62,7 @@ func (p policy) checkWithin(what string, prefix netip.Prefix) (reason, cure stri
 
 func (p policy) checkPeers(network netip.Prefix) (reason, cure string) {
 	if !network.Addr().Is4() {
-		return "the peers are no IPv4 network", ""
+		return "the peers are not an IPv4 network", ""
 	}
 	return p.checkWithin("prefix of peers", network)
 }

@@ -17,8 +17,8 @@ func TestEscapesAreRefused(t *testing.T) {
 		c    Change
 		want string
 	}{
-		{"nothing", nil, "no kind of change"},
-		{"the address of a change", &Link{Interface: wlan, Up: ptr(true)}, "no kind of change"},
+		{"nothing", nil, "not a kind of change"},
+		{"the address of a change", &Link{Interface: wlan, Up: ptr(true)}, "not a kind of change"},
 		{"other interface", Link{Interface: "eth0", Up: ptr(false)}, `"eth0" is not among`},
 		{"traversal as interface", Link{Interface: "../eth0", Up: ptr(false)}, "not among"},
 		{"link without a wish", Link{Interface: wlan}, "neither up nor"},
@@ -31,15 +31,20 @@ func TestEscapesAreRefused(t *testing.T) {
 		{"default route", Route{Interface: wlan, Destination: any4}, "outside the allowed prefixes"},
 		{"route outside", route("10.78.0.0/24"), "outside the allowed prefixes"},
 		{"route with host bits", route("10.77.0.1/24"), "bits set"},
-		{"gateway outside", Route{Interface: wlan, Destination: inside, Via: ptr(netip.MustParseAddr("10.78.0.1"))}, "gateway 10.78.0.1/32 is outside"},
-		{"gateway of other family", Route{Interface: wlan, Destination: inside, Via: ptr(netip.MustParseAddr("fd77::1"))}, "one family"},
-		{"source outside", Route{Interface: wlan, Destination: inside, Source: ptr(netip.MustParseAddr("8.8.8.8"))}, "source 8.8.8.8/32 is outside"},
-		{"congestion control", Route{Interface: wlan, Destination: inside, Congestion: "reno; reboot"}, "name of a congestion control"},
+		{"gateway outside", Route{Interface: wlan, Destination: inside, Via: ptr(netip.MustParseAddr("10.78.0.1"))},
+			"gateway 10.78.0.1/32 is outside"},
+		{"gateway of other family", Route{Interface: wlan, Destination: inside,
+			Via: ptr(netip.MustParseAddr("fd77::1"))}, "one family"},
+		{"source outside", Route{Interface: wlan, Destination: inside, Source: ptr(netip.MustParseAddr("8.8.8.8"))},
+			"source 8.8.8.8/32 is outside"},
+		{"congestion control", Route{Interface: wlan, Destination: inside, Congestion: "reno; reboot"},
+			"name of a congestion control"},
 		{"negative metric", Route{Interface: wlan, Destination: inside, Metric: -1}, "metric -1"},
 		{"kernel sysctl", sysctl("kernel.core_pattern", "x"), "not among those"},
 		{"sysctl traversal", sysctl("net.ipv4.tcp_../../../kernel/core_pattern", "x"), "not among those"},
 		{"sysctl with slashes", sysctl("net/ipv4/tcp_sack", "0"), "not among those"},
-		{"sysctl device traversal", sysctl("net.ipv4.conf.../../../kernel.rp_filter", "0"), "not the name of an interface"},
+		{"sysctl device traversal", sysctl("net.ipv4.conf.../../../kernel.rp_filter", "0"),
+			"not the name of an interface"},
 		{"sysctl device dots", sysctl("net.ipv4.conf....rp_filter", "0"), "not the name of an interface"},
 		{"sysctl of other device", sysctl("net.ipv4.conf.eth0.rp_filter", "0"), `"eth0" is not among`},
 		{"sysctl of default", sysctl("net.ipv4.conf.default.rp_filter", "0"), "not the name of an interface"},
@@ -54,7 +59,8 @@ func TestEscapesAreRefused(t *testing.T) {
 		{"path as daemon", Daemon{Name: "../../bin/sh", Interface: wlan, Announce: inside}, "not a daemon"},
 		{"daemon elsewhere", Daemon{Name: babeld, Interface: "eth0", Announce: inside}, "not among"},
 		{"daemon announces the world", Daemon{Name: babeld, Interface: wlan, Announce: any4}, "outside the allowed"},
-		{"interface beside another", Virtual{Interface: wlan, Beside: "eth0", Mode: "adhoc", Channel: 6}, "no interface beside which"},
+		{"interface beside another", Virtual{Interface: wlan, Beside: "eth0", Mode: "adhoc", Channel: 6},
+			"no interface beside which"},
 		{"daemon's hello", Daemon{Name: babeld, Interface: wlan, Announce: inside, HelloS: ptr(0.0)}, "hello interval"},
 	}
 	for _, c := range cases {
@@ -74,10 +80,13 @@ func TestWhatTrialsNeedIsAllowed(t *testing.T) {
 	gateway := netip.MustParseAddr("10.77.0.2")
 	for _, c := range []Change{
 		linkUp(), Link{Interface: "wlan0", MTUBytes: ptr(1500)}, address("10.77.0.1/24"), address("fd77::1/64"),
-		route("10.77.0.0/24"), Route{Interface: "wlan0", Destination: netip.MustParsePrefix("10.77.3.0/24"), Via: &gateway, Source: &gateway, Metric: 5, Congestion: "reno"},
+		route("10.77.0.0/24"), Route{Interface: "wlan0", Destination: netip.MustParsePrefix("10.77.3.0/24"),
+			Via: &gateway, Source: &gateway, Metric: 5, Congestion: "reno"},
 		sysctl("net.ipv4.tcp_congestion_control", "reno"), sysctl("net.ipv4.tcp_rmem", "4096 131072 6291456"),
-		sysctl("net.ipv4.ip_forward", "1"), sysctl("net.ipv4.conf.wlan0.rp_filter", "0"), sysctl("net.ipv4.conf.all.rp_filter", "0"),
-		sysctl("net.ipv4.neigh.wlan0.ucast_solicit", "2"), sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"), routingDaemon(),
+		sysctl("net.ipv4.ip_forward", "1"), sysctl("net.ipv4.conf.wlan0.rp_filter", "0"),
+		sysctl("net.ipv4.conf.all.rp_filter", "0"),
+		sysctl("net.ipv4.neigh.wlan0.ucast_solicit", "2"), sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"),
+		routingDaemon(),
 	} {
 		if refused := testPolicy().check(c); refused != nil {
 			t.Errorf("%s: %v", c, refused)
@@ -87,7 +96,8 @@ func TestWhatTrialsNeedIsAllowed(t *testing.T) {
 
 func TestAnInterfaceWithDotsIsOneName(t *testing.T) {
 	key, err := parseKey("net.ipv4.conf.wlan0.5.rp_filter")
-	if err != nil || key.device != "wlan0.5" || (setting{Parts: key.parts}).path() != "/proc/sys/net/ipv4/conf/wlan0.5/rp_filter" {
+	if err != nil || key.device != "wlan0.5" || (setting{Parts: key.parts}).path() !=
+		"/proc/sys/net/ipv4/conf/wlan0.5/rp_filter" {
 		t.Errorf("parsed %+v, %v", key, err)
 	}
 }

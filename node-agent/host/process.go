@@ -15,9 +15,10 @@ import (
 )
 
 const (
-	daemonReady = 15 * time.Second // from start to its socket's answering; one of hundreds on one machine waits for the others
-	daemonStop  = 3 * time.Second  // from SIGTERM to SIGKILL: it retracts its routes meanwhile
-	daemonKill  = 2 * time.Second  // from SIGKILL to its end
+	// from start to its socket's answering; one of hundreds on one machine waits for the others
+	daemonReady = 15 * time.Second
+	daemonStop  = 3 * time.Second // from SIGTERM to SIGKILL: it retracts its routes meanwhile
+	daemonKill  = 2 * time.Second // from SIGKILL to its end
 	pollEvery   = 10 * time.Millisecond
 )
 
@@ -168,7 +169,7 @@ func (k *kernel) sameDaemonElsewhere(name string) int {
 			continue
 		}
 		ino, err := namespaceOf(fmt.Sprintf("/proc/%d/ns/net", pid))
-		if err == nil && ino == k.world.Namespace {
+		if err == nil && ino == k.netns.Namespace {
 			return pid
 		}
 	}

@@ -81,7 +81,8 @@ func decodeRequest(line []byte) (request, error) {
 		return request{}, fmt.Errorf("decode request: %w", err)
 	}
 	calls := 0
-	for _, set := range []bool{r.Apply != nil, r.Restore != nil, r.Status != nil, r.Keepalive != nil, r.Readback != nil, r.Packets != nil, r.TCPEvents != nil, r.Scan != nil, r.Sever != nil} {
+	for _, set := range []bool{r.Apply != nil, r.Restore != nil, r.Status != nil, r.Keepalive != nil, r.Readback != nil,
+		r.Packets != nil, r.TCPEvents != nil, r.Scan != nil, r.Sever != nil} {
 		if set {
 			calls++
 		}
@@ -90,7 +91,8 @@ func decodeRequest(line []byte) (request, error) {
 		return request{}, fmt.Errorf("decode request: %d calls in one, there must be exactly 1", calls)
 	}
 	if r.Apply != nil && len(r.Apply.Changes) > maxChanges {
-		return request{}, fmt.Errorf("decode request: %d changes, at most %d go into one call", len(r.Apply.Changes), maxChanges)
+		return request{}, fmt.Errorf("decode request: %d changes, at most %d go into one call", len(r.Apply.Changes),
+			maxChanges)
 	}
 	return r, nil
 }

@@ -15,10 +15,10 @@ import (
 
 // Whether a segment is acknowledged at once is a property of the route back to
 // its sender, and a routing daemon knows nothing of it. acknowledging gives it
-// to every route that a daemon makes, as soon as the kernel tells of it: each
-// is replaced by itself with the property. A replacement never makes a route,
-// so one that the daemon has taken out since stays out; and where it overtakes
-// a newer one of the daemon's, the kernel has told of that too, and it is
+// to every route that a daemon makes, as soon as the kernel reports it: each is
+// replaced by itself with the property. A replacement never makes a route, so
+// one that the daemon has taken out since stays out; and where it overtakes a
+// newer one of the daemon's, the kernel has reported that too, and it is
 // replaced in its turn.
 type acknowledging struct {
 	protocol int // that marks the daemon's routes
@@ -53,7 +53,8 @@ func newAcknowledging(protocol int, network netip.Prefix, log *slog.Logger) (*ac
 		news.Close()
 		return nil, fmt.Errorf("listen to news of routes: %w", err)
 	}
-	return &acknowledging{protocol: protocol, network: network.Masked(), news: news, log: log, stop: make(chan struct{})}, nil
+	return &acknowledging{protocol: protocol, network: network.Masked(), news: news, log: log,
+		stop: make(chan struct{})}, nil
 }
 
 // Close ends it. The routes keep the property; they are the daemon's, and end
@@ -109,7 +110,8 @@ func (a *acknowledging) see(message []byte) {
 		return
 	}
 	destination, ok := r.destination()
-	if !ok || int(r.head.Protocol) != a.protocol || r.head.Type != unix.RTN_UNICAST || r.table() != unix.RT_TABLE_MAIN ||
+	if !ok || int(r.head.Protocol) != a.protocol || r.head.Type != unix.RTN_UNICAST ||
+		r.table() != unix.RT_TABLE_MAIN ||
 		r.head.Flags&unix.RTM_F_CLONED != 0 || !a.network.Contains(destination.Addr()) || r.acknowledgesAtOnce() {
 		return
 	}

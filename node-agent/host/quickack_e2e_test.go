@@ -24,7 +24,8 @@ func TestE2EADaemonsRoutesAcknowledgeAtOnce(t *testing.T) {
 		a, err = newAcknowledging(protocolBabel, netip.MustParsePrefix("10.77.0.0/16"), slog.New(slog.DiscardHandler))
 		return err
 	})
-	a.group.Go(func() { f.ns.Do(t, func() error { a.run(); return nil }) }) // in the field's namespace, as a host process is
+	// in the field's namespace, as a host process is
+	a.group.Go(func() { f.ns.Do(t, func() error { a.run(); return nil }) })
 	route := func(args string) {
 		t.Helper()
 		f.ns.Run(t, "ip", append([]string{"route"}, strings.Fields(args)...)...)
@@ -34,22 +35,25 @@ func TestE2EADaemonsRoutesAcknowledgeAtOnce(t *testing.T) {
 	route("add 10.77.5.3/32 via 192.168.7.2 dev wlan0 proto 98")
 	route("add 10.78.5.4/32 via 192.168.7.2 dev wlan0 proto babel")
 	route("add unreachable 10.77.5.5/32 proto babel")
-	awaitOutput(t, f, "10.77.5.1 via 192.168.7.2 proto babel metric 9 mtu lock 1300 quickack 1", "-4", "route", "show", "dev", device)
+	awaitOutput(t, f, "10.77.5.1 via 192.168.7.2 proto babel metric 9 mtu lock 1300 quickack 1", "-4", "route", "show",
+		"dev", device)
 	awaitOutput(t, f, "10.77.5.2 via 192.168.7.2 proto babel onlink quickack 1", "-4", "route", "show", "dev", device)
 	route("replace 10.77.5.2/32 via 192.168.7.3 dev wlan0 proto babel onlink")
 	awaitOutput(t, f, "10.77.5.2 via 192.168.7.3 proto babel onlink quickack 1", "-4", "route", "show", "dev", device)
 	route("del 10.77.5.1/32 via 192.168.7.2 dev wlan0 proto babel metric 9")
-	for range 50 { // routes that come and go are not made anew
+	for range 50 { // routes that come and go are not made again
 		route("add 10.77.5.6/32 via 192.168.7.2 dev wlan0 proto babel")
 		route("del 10.77.5.6/32 via 192.168.7.2 dev wlan0 proto babel")
 	}
 	route("add 10.77.5.7/32 via 192.168.7.2 dev wlan0 proto babel")
-	awaitOutput(t, f, "10.77.5.7 via 192.168.7.2 proto babel quickack 1", "-4", "route", "show", "dev", device) // all news before is seen
+	// all news before is seen
+	awaitOutput(t, f, "10.77.5.7 via 192.168.7.2 proto babel quickack 1", "-4", "route", "show", "dev", device)
 	if err := a.Close(); err != nil {
 		t.Error(err)
 	}
 	now := f.ns.Run(t, "ip", "-4", "route", "show")
-	for _, want := range []string{"10.77.5.3 via 192.168.7.2 dev wlan0 proto 98 \n", "10.78.5.4 via 192.168.7.2 dev wlan0 proto babel \n", "unreachable 10.77.5.5 proto babel \n"} {
+	for _, want := range []string{"10.77.5.3 via 192.168.7.2 dev wlan0 proto 98 \n", "10.78.5.4 via 192.168.7.2 dev " +
+		"wlan0 proto babel \n", "unreachable 10.77.5.5 proto babel \n"} {
 		if !strings.Contains(now, want) {
 			t.Errorf("there is no %q in\n%s", want, now)
 		}
@@ -72,7 +76,8 @@ func TestE2EImmediateAcknowledgementsOverBabeld(t *testing.T) {
 		f[i].ns.Run(t, "ip", "link", "set", "dev", device, "down")
 		f[i].ns.Run(t, "ip", "link", "set", "dev", device, "up")
 		c, _ := f[i].start(t, true)
-		apply(t, c, ScopeRun, []Change{sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"), address([]string{"10.77.0.1/24", "10.77.0.2/24"}[i])})
+		apply(t, c, ScopeRun, []Change{sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"),
+			address([]string{"10.77.0.1/24", "10.77.0.2/24"}[i])})
 		clients = append(clients, c)
 	}
 	hello := 0.5
@@ -82,7 +87,8 @@ func TestE2EImmediateAcknowledgementsOverBabeld(t *testing.T) {
 		d.HelloS, d.QuickAck = &hello, atOnce
 		for i := range f {
 			// A packet is a segment: nothing merges or splits them.
-			apply(t, clients[i], ScopeTrial, []Change{Offloads{Interface: device}, sysctl("net.ipv4.tcp_congestion_control", "reno"), d})
+			apply(t, clients[i], ScopeTrial, []Change{Offloads{Interface: device},
+				sysctl("net.ipv4.tcp_congestion_control", "reno"), d})
 		}
 		want := map[bool]string{true: " quickack 1"}[atOnce]
 		awaitOutput(t, a, "10.77.0.2 via 192.168.7.2 proto babel onlink"+want, "-4", "route", "show", "dev", device)
@@ -99,7 +105,8 @@ func TestE2EImmediateAcknowledgementsOverBabeld(t *testing.T) {
 	}
 	t.Logf("ACKs a segment: %.3f at once, %.3f delayed", perSegment[true], perSegment[false])
 	if perSegment[true] < 0.9 || perSegment[true] > 1.1 || perSegment[false] > 0.75 {
-		t.Errorf("ACKs a segment: %.3f at once, %.3f delayed; want about 1 and about a half", perSegment[true], perSegment[false])
+		t.Errorf("ACKs a segment: %.3f at once, %.3f delayed; want about 1 and about a half", perSegment[true],
+			perSegment[false])
 	}
 }
 
@@ -111,7 +118,8 @@ func (f field) acksPerSegment(t *testing.T, from field) float64 {
 	defer l.Close()
 	var out *net.TCPConn
 	from.ns.Do(t, func() (err error) {
-		out, err = net.DialTCP("tcp4", &net.TCPAddr{IP: net.IPv4(10, 77, 0, 1)}, &net.TCPAddr{IP: net.IPv4(10, 77, 0, 2), Port: 5000})
+		out, err = net.DialTCP("tcp4", &net.TCPAddr{IP: net.IPv4(10, 77, 0, 1)},
+			&net.TCPAddr{IP: net.IPv4(10, 77, 0, 2), Port: 5000})
 		return err
 	})
 	defer out.Close()
@@ -151,7 +159,9 @@ func (f field) acksPerSegment(t *testing.T, from field) float64 {
 		t.Fatal(err)
 	}
 	var info *unix.TCPInfo
-	if cerr := raw.Control(func(fd uintptr) { info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) }); cerr != nil || err != nil {
+	if cerr := raw.Control(func(fd uintptr) {
+		info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+	}); cerr != nil || err != nil {
 		t.Fatal(errors.Join(cerr, err))
 	}
 	t.Logf("%d segments with data in, %d segments out", info.Data_segs_in, info.Segs_out)

@@ -14,20 +14,22 @@ import (
 	"fieldmesh.dev/fieldmesh/node-agent/nl80211"
 )
 
-// Radio has a radio's interface join an ad hoc cell or an 802.11s mesh on a
-// channel, be an access point there or that one's station, with rates of 802.11a, b or g only: never those of 802.11n and
-// later, which would answer for another radio than the one under test.
+// Radio has a radio's interface join an ad hoc cell or an 802.11s mesh on a channel, be an access point there or that
+// one's station, with rates of 802.11a, b or g only: never those of 802.11n and later, which would answer for another
+// radio than the one under test.
 type Radio struct {
-	Interface         string   `json:"interface"`
-	Mode              string   `json:"mode"`     // adhoc | mesh | ap | managed, which is a station
-	Standard          string   `json:"standard"` // 802.11a | 802.11b | 802.11g
-	Channel           int      `json:"channel"`
-	SSID              string   `json:"ssid"`
-	BSSID             string   `json:"bssid,omitempty"`               // adhoc; absent: the cell that is heard, or a new one
+	Interface string `json:"interface"`
+	Mode      string `json:"mode"`     // adhoc | mesh | ap | managed, which is a station
+	Standard  string `json:"standard"` // 802.11a | 802.11b | 802.11g
+	Channel   int    `json:"channel"`
+	SSID      string `json:"ssid"`
+	// adhoc; absent: the cell that is heard, or a new one
+	BSSID             string   `json:"bssid,omitempty"`
 	RateMbps          *float64 `json:"rate_mbps,omitempty"`           // fixed; absent: the driver's rate control
 	TxPowerDbm        *float64 `json:"tx_power_dbm,omitempty"`        // absent: as the driver has it
 	RTSThresholdBytes *int     `json:"rts_threshold_bytes,omitempty"` // absent: as the driver has it
-	RetryLimit        *int     `json:"retry_limit,omitempty"`         // of frames shorter than the RTS threshold, and of longer ones
+	// of frames shorter than the RTS threshold, and of longer ones
+	RetryLimit *int `json:"retry_limit,omitempty"`
 	// Keep is where the interface's addresses stay. All others of IPv4 belong to
 	// a network that it leaves: they are taken off, lest they be sent from.
 	Keep netip.Prefix `json:"keep"`
@@ -116,7 +118,7 @@ func (r Radio) check(p policy) (reason, cure string) {
 	case nl80211.Frequency(r.Channel) == 0 || (r.Channel > 14) != (r.Standard == "802.11a"):
 		return fmt.Sprintf("channel %d is none of %s", r.Channel, r.Standard), ""
 	case r.RateMbps != nil && !slices.Contains(standard.all, *r.RateMbps):
-		return fmt.Sprintf("%g Mbit/s is no rate of %s", *r.RateMbps, r.Standard), ""
+		return fmt.Sprintf("%g Mbit/s is not a rate of %s", *r.RateMbps, r.Standard), ""
 	case r.TxPowerDbm != nil && !(*r.TxPowerDbm >= 0 && *r.TxPowerDbm <= txPowerMaxDbm):
 		return fmt.Sprintf("transmit power %g dBm is outside 0 to %d dBm", *r.TxPowerDbm, txPowerMaxDbm), ""
 	case r.RTSThresholdBytes != nil && (*r.RTSThresholdBytes < 0 || *r.RTSThresholdBytes > rtsMaxBytes):
@@ -139,7 +141,7 @@ func checkBSSID(r Radio) (reason, cure string) {
 	case r.Mode == modeAP:
 		return "an access point's BSSID is its own address", "leave it out"
 	case err != nil || len(mac) != 6:
-		return fmt.Sprintf("%q is no BSSID", r.BSSID), "write it as 02:11:22:33:44:55"
+		return fmt.Sprintf("%q is not a BSSID", r.BSSID), "write it as 02:11:22:33:44:55"
 	case mac[0]&1 != 0:
 		return fmt.Sprintf("BSSID %s is the address of a group", r.BSSID), "begin it with 02"
 	}
@@ -156,13 +158,15 @@ func (r Radio) prepare(k *kernel, id uint64) (u *radioUndo, err error) {
 	d, err := openRadio(r.Interface)
 	switch {
 	case errors.Is(err, nl80211.ErrNone) || errors.Is(err, errNoRadio):
-		return nil, &Refused{Reason: r.Interface + " is no radio: " + err.Error(),
-			Cure: "correct `interface` in agent.yaml, load the radio's driver, or say `radio: {mode: none}` in the campaign"}
+		return nil, &Refused{Reason: r.Interface + " is not a radio: " + err.Error(),
+			Cure: "correct `interface` in agent.yaml, load the radio's driver, or say `radio: {mode: none}` in the " +
+				"campaign"}
 	case err != nil:
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, d.conn.Close()) }()
-	for _, check := range []func(Radio) (reason, cure string){d.checkMode, d.checkChannel, d.checkKill, d.checkUse, d.checkOthers} {
+	for _, check := range []func(Radio) (reason, cure string){d.checkMode, d.checkChannel, d.checkKill, d.checkUse,
+		d.checkOthers} {
 		if reason, cure := check(r); reason != "" {
 			return nil, &Refused{Reason: reason, Cure: cure}
 		}

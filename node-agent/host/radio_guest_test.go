@@ -27,7 +27,8 @@ const cell = "02:11:22:33:44:55"
 
 // adhoc is the change of a trial in the campaigns that ship.
 func adhoc() Radio {
-	return Radio{Interface: device, Mode: "adhoc", Standard: "802.11g", Channel: 6, SSID: "fieldmesh", BSSID: cell, TxPowerDbm: ptr(12.0), Keep: netip.MustParsePrefix("10.77.0.0/24")}
+	return Radio{Interface: device, Mode: "adhoc", Standard: "802.11g", Channel: 6, SSID: "fieldmesh", BSSID: cell,
+		TxPowerDbm: ptr(12.0), Keep: netip.MustParsePrefix("10.77.0.0/24")}
 }
 
 // radioField is a namespace with a radio that has seen some use.
@@ -60,7 +61,8 @@ var varies = regexp.MustCompile(`(?m)^\s*(ifindex|multicast TXQ|qsz-byt|0\t|txpo
 func (f radioField) snapshot(t *testing.T) string {
 	t.Helper()
 	return f.field.snapshot(t) + varies.ReplaceAllString(f.radio.IW(t, "dev", device, "info"), "") +
-		f.radio.IW(t, "dev", device, "get", "power_save") + retries.FindString(f.radio.IW(t, "phy", f.radio.Phy, "info"))
+		f.radio.IW(t, "dev", device, "get", "power_save") + retries.FindString(f.radio.IW(t, "phy", f.radio.Phy,
+		"info"))
 }
 
 var retries = regexp.MustCompile(`(?m)(^\s*(RTS|Retry|Fragmentation).*\n)+`)
@@ -133,24 +135,29 @@ func TestGuestJoinsReadBack(t *testing.T) {
 	cb, hostB := b.start(t, true)
 	before, was := a.snapshot(t), power(t, a)
 	for _, want := range []Radio{
-		{Mode: "adhoc", Standard: "802.11g", Channel: 6, SSID: "one", BSSID: cell, TxPowerDbm: ptr(12.0), RTSThresholdBytes: ptr(500), RetryLimit: ptr(5)},
-		{Mode: "adhoc", Standard: "802.11a", Channel: 40, SSID: "two", BSSID: cell, RateMbps: ptr(24.0), TxPowerDbm: ptr(5.0)},
+		{Mode: "adhoc", Standard: "802.11g", Channel: 6, SSID: "one", BSSID: cell, TxPowerDbm: ptr(12.0),
+			RTSThresholdBytes: ptr(500), RetryLimit: ptr(5)},
+		{Mode: "adhoc", Standard: "802.11a", Channel: 40, SSID: "two", BSSID: cell, RateMbps: ptr(24.0),
+			TxPowerDbm: ptr(5.0)},
 		{Mode: "mesh", Standard: "802.11b", Channel: 1, SSID: "three", RateMbps: ptr(5.5)},
 	} {
 		t.Run(want.SSID, func(t *testing.T) {
 			want.Interface, want.Keep = device, netip.MustParsePrefix("10.77.0.0/24")
 			for i, c := range []*Client{ca, cb} {
-				apply(t, c, ScopeRun, []Change{sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"), want, address(fmt.Sprintf("10.77.0.%d/24", i+1))})
+				apply(t, c, ScopeRun, []Change{sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"), want,
+					address(fmt.Sprintf("10.77.0.%d/24", i+1))})
 			}
 			a.reaches(t, "10.77.0.2")
 			judge(t, want, a.caps(t))
 			judgeStations(t, want, a)
 			info := a.radio.IW(t, "dev", device, "info") // what a tool that is not ours reads
 			t.Logf("iw dev wlan0 info:\n%s", info)
-			if !strings.Contains(info, fmt.Sprintf("channel %d (%d MHz), width: 20 MHz (no HT)", want.Channel, nl80211.Frequency(want.Channel))) {
+			if !strings.Contains(info, fmt.Sprintf("channel %d (%d MHz), width: 20 MHz (no HT)", want.Channel,
+				nl80211.Frequency(want.Channel))) {
 				t.Errorf("iw has no channel %d without HT:\n%s", want.Channel, info)
 			}
-			if want.RetryLimit != nil && !strings.Contains(a.radio.IW(t, "phy", a.radio.Phy, "info"), fmt.Sprintf("RTS threshold: %d", *want.RTSThresholdBytes)) {
+			if want.RetryLimit != nil && !strings.Contains(a.radio.IW(t, "phy", a.radio.Phy, "info"),
+				fmt.Sprintf("RTS threshold: %d", *want.RTSThresholdBytes)) {
 				t.Error("the RTS threshold is not in force")
 			}
 			for _, c := range []*Client{ca, cb} {
@@ -231,7 +238,8 @@ func judgeStations(t *testing.T, want Radio, f radioField) {
 func TestGuestKilledAtEveryChange(t *testing.T) {
 	hwsim.NeedGuest(t)
 	f := newRadioField(t, hwsim.Load(t, 1)[0], "a")
-	run := []Change{sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"), adhoc(), Link{Interface: device, Up: ptr(true)}, address("10.77.0.1/24")}
+	run := []Change{sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"), adhoc(), Link{Interface: device, Up: ptr(true)},
+		address("10.77.0.1/24")}
 	trial := trialChanges()[:3]
 	f.becomes(t, "before anything", f.snapshot(t))
 	before := f.snapshot(t)
@@ -316,7 +324,8 @@ func TestGuestRefusals(t *testing.T) {
 			client, host := f.start(t, true)
 			_, err := client.Apply(t.Context(), ScopeRun, []Change{c})
 			var refused *Refused
-			if !errors.As(err, &refused) || !strings.Contains(refused.Reason, reason) || !strings.Contains(refused.Cure, cure) {
+			if !errors.As(err, &refused) || !strings.Contains(refused.Reason, reason) ||
+				!strings.Contains(refused.Cure, cure) {
 				t.Errorf("got %v, want a refusal because %q with the cure %q", err, reason, cure)
 			} else {
 				t.Log(err)
@@ -326,10 +335,13 @@ func TestGuestRefusals(t *testing.T) {
 		})
 	}
 	refuse("no such mode", g, adhoc(), ", not adhoc", "use a radio whose driver has this mode")
-	refuse("forbidden channel", f, with(func(r *Radio) { r.Channel = 13 }), "channel 13 (2472 MHz) is forbidden in the regulatory domain US", "iw reg set XX")
-	refuse("no such channel", f, with(func(r *Radio) { r.Standard, r.Channel = "802.11a", 177 }), "channel 177", "plan one of the channels")
+	refuse("forbidden channel", f, with(func(r *Radio) { r.Channel = 13 }), "channel 13 (2472 MHz) is forbidden in "+
+		"the regulatory domain US", "iw reg set XX")
+	refuse("no such channel", f, with(func(r *Radio) { r.Standard, r.Channel = "802.11a", 177 }), "channel 177",
+		"plan one of the channels")
 	refuse("not a channel", f, with(func(r *Radio) { r.Channel = 36 }), "channel 36 is none of 802.11g", "")
-	refuse("no radio", f, with(func(r *Radio) { r.Interface = "lo" }), `interface "lo" is not among those`, "agent.yaml")
+	refuse("no radio", f, with(func(r *Radio) { r.Interface = "lo" }), `interface "lo" is not among those`,
+		"agent.yaml")
 	inUse(t, other)
 	refuse("in use", other, adhoc(), "wlan0 is in use as ap", "nmcli device set wlan0 managed no")
 	killSwitch(t, f, "1")
@@ -355,7 +367,8 @@ func killSwitch(t *testing.T, f radioField, state string) {
 func (f radioField) hears(t *testing.T, when string, caps wire.Caps) {
 	t.Helper()
 	if !slices.ContainsFunc(caps.Heard, func(c wire.HeardCell) bool {
-		return c.SSID == "neighbours" && c.BSSID == "02:11:22:33:44:77" && c.Channel == 6 && c.SignalDbm != nil && c.AgeMs < 20_000
+		return c.SSID == "neighbours" && c.BSSID == "02:11:22:33:44:77" && c.Channel == 6 && c.SignalDbm != nil &&
+			c.AgeMs < 20_000
 	}) {
 		t.Errorf("%s it heard %+v, want the neighbours", when, caps.Heard)
 	}
@@ -370,7 +383,9 @@ func TestGuestHearsOthers(t *testing.T) {
 	other.radio.IW(t, "dev", device, "set", "type", "ibss")
 	other.ns.Run(t, "ip", "link", "set", device, "up")
 	other.radio.IW(t, "dev", device, "ibss", "join", "neighbours", "2437", "NOHT", "fixed-freq", "02:11:22:33:44:77")
-	hwsim.Await(t, time.Minute, "the other network", func() bool { return strings.Contains(other.radio.IW(t, "dev", device, "info"), "channel 6") })
+	hwsim.Await(t, time.Minute, "the other network", func() bool {
+		return strings.Contains(other.radio.IW(t, "dev", device, "info"), "channel 6")
+	})
 	before := f.snapshot(t)
 	client, host := f.start(t, true)
 	if err := client.Scan(t.Context(), device, 6); err != nil {
@@ -379,7 +394,8 @@ func TestGuestHearsOthers(t *testing.T) {
 	f.hears(t, "on demand", f.caps(t))
 	f.becomes(t, "after a scan", before)
 	var refused *Refused
-	if err := client.Scan(t.Context(), device, 34); !errors.As(err, &refused) || !strings.Contains(refused.Reason, "no channel 34") {
+	if err := client.Scan(t.Context(), device, 34); !errors.As(err, &refused) ||
+		!strings.Contains(refused.Reason, "no channel 34") {
 		t.Errorf("a channel that is none: %v", err)
 	}
 	apply(t, client, ScopeRun, []Change{adhoc()})
@@ -387,7 +403,7 @@ func TestGuestHearsOthers(t *testing.T) {
 	t.Logf("heard %+v; can be at once: %q", caps.Heard, caps.Combinations)
 	f.hears(t, "before the join", caps)
 	if len(caps.Combinations) == 0 {
-		t.Error("nothing is told of what the radio can be at once")
+		t.Error("nothing is reported of what the radio can be at once")
 	}
 	restoreAll(t, client)
 	terminate(t, host)

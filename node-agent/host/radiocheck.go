@@ -15,7 +15,8 @@ func (d *radioDevice) checkMode(r Radio) (reason, cure string) {
 		return "", ""
 	}
 	return fmt.Sprintf("%s (%s) offers %s, not %s", r.Interface, d.phy.Name, strings.Join(d.phy.Modes, ", "), r.Mode),
-		"use a radio whose driver has this mode (many ath9k, ath9k_htc and mt76 dongles have both), or plan another of adhoc, mesh and infrastructure"
+		"use a radio whose driver has this mode (many ath9k, ath9k_htc and mt76 dongles have both), or plan another " +
+			"of adhoc, mesh and infrastructure"
 }
 
 func (d *radioDevice) checkChannel(r Radio) (reason, cure string) {
@@ -33,20 +34,24 @@ func (d *radioDevice) checkChannel(r Radio) (reason, cure string) {
 			"tell the radio in which country it is (iw reg set XX), or " + usable
 	case r.Mode == modeStation: // it begins nothing, and hears from its access point when it may speak
 	case f.NoIR:
-		return fmt.Sprintf("on channel %d (%d MHz) a network may not be begun in the regulatory domain %s (no initiating radiation)", r.Channel, f.MHz, country),
+		return fmt.Sprintf("on channel %d (%d MHz) a network may not be begun in the regulatory domain %s (no "+
+				"initiating radiation)", r.Channel, f.MHz, country),
 			"tell the radio in which country it is (iw reg set XX), or " + usable
 	case f.Radar:
-		return fmt.Sprintf("channel %d (%d MHz) is shared with radars and needs their detection, which an %s network cannot do here", r.Channel, f.MHz, r.Mode), usable
+		return fmt.Sprintf("channel %d (%d MHz) is shared with radars and needs their detection, which an %s network "+
+			"cannot do here", r.Channel, f.MHz, r.Mode), usable
 	}
 	if missing := len(r.allowed()) - len(f.Common(r.allowed())); missing > 0 {
-		return fmt.Sprintf("%s has the rates %v Mbit/s on channel %d, and %v are wanted", r.Interface, f.RatesMbps, r.Channel, r.allowed()), "plan another standard or rate"
+		return fmt.Sprintf("%s has the rates %v Mbit/s on channel %d, and %v are wanted", r.Interface, f.RatesMbps,
+			r.Channel, r.allowed()), "plan another standard or rate"
 	}
 	return "", ""
 }
 
 // checkKill looks at the switches that silence a radio (Documentation/driver-api/rfkill.rst).
 func (d *radioDevice) checkKill(r Radio) (reason, cure string) {
-	switches, _ := filepath.Glob(filepath.Join("/sys/class/ieee80211", d.phy.Name, "rfkill*")) // only a bad pattern is an error
+	// only a bad pattern is an error
+	switches, _ := filepath.Glob(filepath.Join("/sys/class/ieee80211", d.phy.Name, "rfkill*"))
 	for _, s := range switches {
 		for kind, cure := range map[string]string{
 			"hard": "switch it on at the machine", "soft": "run `rfkill unblock wlan`, or switch aeroplane mode off",
@@ -68,7 +73,8 @@ func (d *radioDevice) checkOthers(r Radio) (reason, cure string) {
 // checkUse refuses an interface that somebody else uses in a way that could
 // not be put back: what is known of an association is not enough to make it again.
 func (d *radioDevice) checkUse(r Radio) (reason, cure string) {
-	cure = "disconnect it first (`nmcli device set " + r.Interface + " managed no`, or stop wpa_supplicant on it), or name another interface in agent.yaml"
+	cure = "disconnect it first (`nmcli device set " + r.Interface + " managed no`, or stop wpa_supplicant on it), " +
+		"or name another interface in agent.yaml"
 	switch d.iface.Mode {
 	case "adhoc", "mesh", "monitor":
 		return "", ""
@@ -94,7 +100,8 @@ func (d *radioDevice) checkShared(name, mode string, channel int, beside string)
 			return err == nil && i.Flags&net.FlagUp != 0
 		}
 		// Monitors, and the parts of an access point, are software: they need no place.
-		if other.Phy != d.phy.Index || other.Name == name || other.Mode == "monitor" || other.Mode == "ap-vlan" || other.Name != beside && !up() {
+		if other.Phy != d.phy.Index || other.Name == name || other.Mode == "monitor" || other.Mode == "ap-vlan" ||
+			other.Name != beside && !up() {
 			continue
 		}
 		if reason, cure = sharedBy(d.phy, mode, channel, other); reason != "" {
@@ -107,7 +114,8 @@ func (d *radioDevice) checkShared(name, mode string, channel int, beside string)
 // sharedBy says why a radio cannot have an interface of a mode on a channel
 // beside another one.
 func sharedBy(phy nl80211.Phy, mode string, channel int, other nl80211.Interface) (reason, cure string) {
-	alone := fmt.Sprintf("name %s itself as `interface` in agent.yaml, without `beside`: it leaves its own network for the run", other.Name)
+	alone := fmt.Sprintf("name %s itself as `interface` in agent.yaml, without `phy_of`: it leaves its own network "+
+		"for the run", other.Name)
 	channels := phy.Beside(mode, other.Mode)
 	if channels == 0 {
 		cure = alone + "; or give the node a second radio"
@@ -116,15 +124,18 @@ func sharedBy(phy nl80211.Phy, mode string, channel int, other nl80211.Interface
 				cure += "; or plan mode " + instead
 			}
 		}
-		return fmt.Sprintf("the radio (%s) cannot be in %s mode beside %s, which is %s: at once it can have %s", phy.Name, mode, other.Name, other.Mode, combinations(phy)), cure
+		return fmt.Sprintf("the radio (%s) cannot be in %s mode beside %s, which is %s: at once it can have %s",
+			phy.Name, mode, other.Name, other.Mode, combinations(phy)), cure
 	}
 	if channels == 1 && other.MHz != 0 && other.MHz != nl80211.Frequency(channel) {
 		is := fmt.Sprintf("channel %d", nl80211.Channel(other.MHz))
 		if nl80211.Channel(other.MHz) == 0 {
 			is = fmt.Sprintf("%d MHz", other.MHz)
 		}
-		return fmt.Sprintf("%s is in its own network on %s, the plan wants channel %d, and the radio (%s) can be on one channel only", other.Name, is, channel, phy.Name),
-			fmt.Sprintf("set that network's access point to channel %d, plan %s, or leave the network: nmcli device disconnect %s; or %s", channel, is, other.Name, alone)
+		return fmt.Sprintf("%s is in its own network on %s, the plan wants channel %d, and the radio (%s) can be on "+
+				"one channel only", other.Name, is, channel, phy.Name),
+			fmt.Sprintf("set that network's access point to channel %d, plan %s, or leave the network: nmcli device "+
+				"disconnect %s; or %s", channel, is, other.Name, alone)
 	}
 	return "", ""
 }

@@ -33,7 +33,8 @@ func (d *radioDevice) former() (radioState, error) {
 	if err != nil || cell == nil {
 		return u, err
 	}
-	u.Network = &nl80211.Network{Mode: i.Mode, SSID: cell.SSID, BSSID: cell.BSSID, MHz: cell.MHz, Width: i.Width, BasicMbps: cell.BasicMbps}
+	u.Network = &nl80211.Network{Mode: i.Mode, SSID: cell.SSID, BSSID: cell.BSSID, MHz: cell.MHz, Width: i.Width,
+		BasicMbps: cell.BasicMbps}
 	return u, nil
 }
 
@@ -99,7 +100,7 @@ func openRadio(name string) (*radioDevice, error) {
 	return d, nil
 }
 
-// errNoRadio says that an interface is there but is no radio's.
+// errNoRadio says that an interface is there but is not a radio's.
 var errNoRadio = errors.New("no radio's interface")
 
 func (d *radioDevice) read(name string) error {
@@ -123,7 +124,7 @@ func (d *radioDevice) read(name string) error {
 	return nil
 }
 
-// in tells whether the interface is in a network.
+// in reports whether the interface is in a network.
 func (d *radioDevice) in(n nl80211.Network) (bool, error) {
 	i := d.iface
 	if i.Mode != n.Mode || i.MHz != n.MHz || i.Width != n.Width {
@@ -141,7 +142,8 @@ func (d *radioDevice) in(n nl80211.Network) (bool, error) {
 
 // joinTime bounds the joining of a cell: a radio that scans for it first takes
 // some seconds. A station waits for its access point, which another node begins
-// at the same time by a program of its own, and asks anew while it is not there.
+// at the same time by a program of its own, and asks again while it is not
+// there.
 const (
 	joinTime     = 10 * time.Second
 	associate    = 20 * time.Second
@@ -217,14 +219,15 @@ func setUp(name string, up bool) error {
 	}
 	err = setLink(link, &up, nil)
 	if errors.Is(err, unix.ERFKILL) {
-		return fmt.Errorf("%w: the radio is switched off: run `rfkill unblock wlan`, or switch it on at the machine", err)
+		return fmt.Errorf("%w: the radio is switched off: run `rfkill unblock wlan`, or switch it on at the machine",
+			err)
 	}
 	return err
 }
 
-// awaitJoined waits until the interface is in the network, and looks whether
-// it is the one that was asked for: some drivers say yes and do otherwise. ended
-// tells that the program which keeps the network up has ended; nil where none does.
+// awaitJoined waits until the interface is in the network, and checks whether it is
+// the one that was asked for: some drivers say yes and do otherwise. ended tells
+// that the program which keeps the network up has ended; nil where none does.
 func (d *radioDevice) awaitJoined(n nl80211.Network, ended <-chan error) error {
 	patience := joinTime
 	if n.Mode == modeStation || n.Mode == modeAP {
@@ -251,7 +254,8 @@ func (d *radioDevice) awaitJoined(n nl80211.Network, ended <-chan error) error {
 		}
 		// A cell that is heard later may be joined in the place of one that was made.
 		if time.Now().After(deadline) {
-			err := fmt.Errorf("join %q with BSSID %q on %d MHz: %s later the radio is in %s", n.SSID, n.BSSID, n.MHz, patience, there)
+			err := fmt.Errorf("join %q with BSSID %q on %d MHz: %s later the radio is in %s", n.SSID, n.BSSID, n.MHz,
+				patience, there)
 			for _, l := range lies {
 				err = fmt.Errorf("%w; %s", err, l)
 			}
@@ -265,7 +269,8 @@ func (d *radioDevice) awaitJoined(n nl80211.Network, ended <-chan error) error {
 	}
 }
 
-// look tells whether the interface is in a network of that name, and what there is.
+// look reports whether the interface is in a network of that name, and what there
+// is.
 func (d *radioDevice) look(n nl80211.Network) (joined bool, there string, seen quirk.Seen, err error) {
 	i := d.iface
 	seen = quirk.Seen{Want: &n, Interface: i}
@@ -318,7 +323,7 @@ func unsupported(err error) bool {
 	return errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOTSUP)
 }
 
-// shared tells whether another interface of the radio is in a network.
+// shared reports whether another interface of the radio is in a network.
 func (d *radioDevice) shared() bool {
 	all, err := d.conn.Interfaces()
 	return err == nil && slices.ContainsFunc(all, func(i nl80211.Interface) bool {

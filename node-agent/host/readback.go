@@ -24,7 +24,8 @@ func readback(p policy, call readbackCall) (Readback, error) {
 	if reason, cure := p.checkInterface(call.Interface); reason != "" {
 		return Readback{}, &Refused{Change: "readback", Reason: reason, Cure: cure}
 	}
-	out := Readback{Addresses: []string{}, Routes: []string{}, Sysctls: map[string]string{}, Offloads: offloads(call.Interface)}
+	out := Readback{Addresses: []string{}, Routes: []string{}, Sysctls: map[string]string{},
+		Offloads: offloads(call.Interface)}
 	for _, name := range call.Sysctls {
 		key, err := parseKey(name)
 		if err != nil {

@@ -180,7 +180,9 @@ func standing(messages [][]byte) ([][]byte, error) {
 			return nil, err
 		}
 		index := attributeUint32(r.attrs, unix.RTA_OIF)
-		if index == 0 || slices.ContainsFunc(links, func(l netlink.Link) bool { return l.Attrs().Index == int(index) }) {
+		if index == 0 || slices.ContainsFunc(links, func(l netlink.Link) bool {
+			return l.Attrs().Index == int(index)
+		}) {
 			out = append(out, m)
 		}
 	}

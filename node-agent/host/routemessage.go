@@ -45,7 +45,7 @@ func (r routeMessage) made() bool {
 		slices.Contains([]uint8{unix.RTPROT_KERNEL, unix.RTPROT_RA, unix.RTPROT_REDIRECT}, r.head.Protocol)
 }
 
-// through tells whether a route leads out of an interface.
+// through reports whether a route leads out of an interface.
 func (r routeMessage) through(index int) bool {
 	if attributeUint32(r.attrs, unix.RTA_OIF) == uint32(index) {
 		return true
@@ -78,7 +78,7 @@ func (r routeMessage) destination() (netip.Prefix, bool) {
 	return p, p.IsValid() && (r.head.Family == unix.AF_INET || r.head.Family == unix.AF_INET6)
 }
 
-// hasKey tells whether the kernel would take a route for another's place.
+// hasKey reports whether the kernel would take a route for another's place.
 func (r routeMessage) hasKey(want Route) bool {
 	dst, ok := r.destination()
 	metric := want.Metric

@@ -33,7 +33,7 @@ type Config struct {
 	Beside     string            // the machine's own, on whose radio one of them may be made; empty: none
 	Prefixes   []netip.Prefix    // in which addresses and routes lie
 	Binaries   map[string]string // daemon → absolute path, writable by root alone
-	Feedback   string            // radio-feedback socket, for daemons that heed it; empty: none
+	Feedback   string            // radio-feedback socket, for daemons that use it; empty: none
 	// RadioFeedback is the socket of a real radio's feedback, which knows no causes of losses; empty: none.
 	RadioFeedback string
 	DeadMan       time.Duration // without a call for so long, everything is put back
@@ -48,7 +48,7 @@ type server struct {
 	deadMan  time.Duration
 	mu       sync.Mutex
 	lastCall time.Time // a sign of life
-	// abilities tells what of the transport can be had; probed once, for it
+	// abilities reports what of the transport can be had; probed once, for it
 	// loads every program.
 	abilities func() []wire.Ability
 	detail    string
@@ -90,7 +90,8 @@ func serve(ctx context.Context, cfg Config, s system) (err error) {
 	if err != nil {
 		return err
 	}
-	srv := &server{instance: rand.Text(), keeper: own.keeper, uids: cfg.AllowUIDs, deadMan: cfg.DeadMan, lastCall: time.Now()}
+	srv := &server{instance: rand.Text(), keeper: own.keeper, uids: cfg.AllowUIDs, deadMan: cfg.DeadMan,
+		lastCall: time.Now()}
 	srv.abilities = func() []wire.Ability { return nil }
 	if s == nil {
 		srv.abilities = sync.OnceValue(func() []wire.Ability { return append(tcp.Probe(cfg.Feedback != ""), destroying()) })
@@ -126,7 +127,8 @@ func take(cfg Config, s system) (*owned, error) {
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	p := policy{interfaces: cfg.Interfaces, prefixes: cfg.Prefixes, binaries: binaries, feedback: cfg.Feedback, beside: cfg.Beside}
+	p := policy{interfaces: cfg.Interfaces, prefixes: cfg.Prefixes, binaries: binaries, feedback: cfg.Feedback,
+		beside: cfg.Beside}
 	return &owned{lock: lock, journal: j, binaries: binaries, keeper: newKeeper(s, j, replayed, p, cfg.Log)}, nil
 }
 
@@ -185,7 +187,7 @@ func socketOwner(uids []int) int {
 func listen(cfg Config) (*net.UnixListener, error) {
 	if info, err := os.Lstat(cfg.Socket); err == nil {
 		if info.Mode()&os.ModeSocket == 0 {
-			return nil, fmt.Errorf("listen on %q: something that is no socket is there", cfg.Socket)
+			return nil, fmt.Errorf("listen on %q: something that is not a socket is there", cfg.Socket)
 		}
 		if err := os.Remove(cfg.Socket); err != nil {
 			return nil, fmt.Errorf("remove old socket: %w", err)

@@ -69,7 +69,8 @@ func TestCallsAndTheirEnd(t *testing.T) {
 		t.Errorf("status %+v, %v", s, err)
 	}
 	var refused *Refused
-	if _, err := c.Apply(t.Context(), ScopeRun, []Change{Link{Interface: "eth0", Up: ptr(false)}}); !errors.As(err, &refused) || refused.Cure == "" {
+	if _, err := c.Apply(t.Context(), ScopeRun, []Change{Link{Interface: "eth0", Up: ptr(false)}}); !errors.As(err,
+		&refused) || refused.Cure == "" {
 		t.Errorf("eth0: %v", err)
 	}
 	if err := c.Keepalive(t.Context()); err != nil {

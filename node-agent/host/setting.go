@@ -144,7 +144,7 @@ func sideEffects(k sysctlKey) ([][]string, error) {
 	return nil, nil
 }
 
-// noticedWithin bounds awaitNoticed; the kernel tells of a carrier once a second.
+// noticedWithin bounds awaitNoticed; the kernel reports a carrier once a second.
 const noticedWithin = 3 * time.Second
 
 // awaitNoticed waits until the kernel's protocols have noticed that a link has

@@ -95,7 +95,9 @@ func dropWaiting(device string) error {
 	if err != nil {
 		return err
 	}
-	neighbours, err := redump(func() ([]netlink.Neigh, error) { return netlink.NeighList(link.Attrs().Index, netlink.FAMILY_V4) })
+	neighbours, err := redump(func() ([]netlink.Neigh, error) {
+		return netlink.NeighList(link.Attrs().Index, netlink.FAMILY_V4)
+	})
 	if err != nil {
 		return fmt.Errorf("list neighbours on %q: %w", device, err)
 	}
@@ -126,7 +128,8 @@ func destroySockets(s Sever) (int, error) {
 		}
 		switch err := destroySocket(socket.ID); {
 		case errors.Is(err, unix.ENOENT): // it has ended by itself
-		case errors.Is(err, unix.EOPNOTSUPP) && socket.State == netlink.TCP_TIME_WAIT: // as kernels before 6.4 say; it sends nothing by itself
+		case errors.Is(err, unix.EOPNOTSUPP) && socket.State == netlink.TCP_TIME_WAIT:
+			// as kernels before 6.4 say; it sends nothing by itself
 		case err != nil:
 			errs = append(errs, fmt.Errorf("destroy socket of port %d: %w", socket.ID.SourcePort, err))
 		default:
@@ -156,7 +159,8 @@ func destroySocket(id netlink.SocketID) error {
 	message[0], message[1] = unix.AF_INET, unix.IPPROTO_TCP
 	native := nl.NativeEndian()
 	native.PutUint32(message[4:], 0xffff_ffff)
-	message = append(message, byte(id.SourcePort>>8), byte(id.SourcePort), byte(id.DestinationPort>>8), byte(id.DestinationPort))
+	message = append(message, byte(id.SourcePort>>8), byte(id.SourcePort), byte(id.DestinationPort>>8),
+		byte(id.DestinationPort))
 	for _, ip := range [][]byte{id.Source.To4(), id.Destination.To4()} {
 		message = append(append(message, ip...), make([]byte, 16-len(ip))...)
 	}

@@ -27,7 +27,8 @@ type ends struct {
 func newEnds(t *testing.T) ends {
 	t.Helper()
 	a, b := newField(t)
-	e := ends{server: a, client: b, flow: FlowEnd{Peer: netip.MustParseAddr("10.77.0.2"), Port: 5000, Streams: 1, ClientPort: 20000, Server: true}}
+	e := ends{server: a, client: b, flow: FlowEnd{Peer: netip.MustParseAddr("10.77.0.2"), Port: 5000, Streams: 1,
+		ClientPort: 20000, Server: true}}
 	e.host, _ = a.start(t, true)
 	apply(t, e.host, ScopeRun, []Change{address("10.77.0.1/24")})
 	for _, line := range []string{"addr add 10.77.0.2/24 dev wlan0", "addr add 10.77.0.66/24 dev wlan0"} {
@@ -72,7 +73,8 @@ func (e ends) dial(t *testing.T, from, to string) (net.Conn, error) {
 
 func (e ends) sever(t *testing.T) Severed {
 	t.Helper()
-	s, err := e.host.Sever(t.Context(), Sever{Interface: device, Own: netip.MustParseAddr("10.77.0.1"), Flows: []FlowEnd{e.flow}})
+	s, err := e.host.Sever(t.Context(), Sever{Interface: device, Own: netip.MustParseAddr("10.77.0.1"),
+		Flows: []FlowEnd{e.flow}})
 	if err != nil || s.Error != "" {
 		t.Fatalf("severed %+v, %v", s, err)
 	}
@@ -190,7 +192,8 @@ func TestE2ESeveredSocketsAreGoneAndSilent(t *testing.T) {
 		t.Run(fmt.Sprintf("admission %t", admitted), func(t *testing.T) {
 			e := newEnds(t)
 			if admitted {
-				apply(t, e.host, ScopeTrial, []Change{Admission{Own: netip.MustParseAddr("10.77.0.1"), Flows: []FlowEnd{e.flow}}})
+				apply(t, e.host, ScopeTrial, []Change{Admission{Own: netip.MustParseAddr("10.77.0.1"),
+					Flows: []FlowEnd{e.flow}}})
 			}
 			flow, other := e.listen(t, "10.77.0.1:5000"), e.listen(t, "10.77.0.1:5001")
 			open, err1 := e.dial(t, "10.77.0.2:20000", "10.77.0.1:5000")
@@ -277,7 +280,8 @@ func TestE2ESeveredPacketsDoNotWaitForANeighbour(t *testing.T) {
 			}
 		}
 		e.client.ns.Run(t, "ip", "link", "set", "dev", device, "arp", "on")
-		heard := e.client.ns.Command(t.Context(), "timeout", "3", "tcpdump", "-nn", "-c", "1", "-i", device, "udp", "port", "5009")
+		heard := e.client.ns.Command(t.Context(), "timeout", "3", "tcpdump", "-nn", "-c", "1", "-i", device, "udp",
+			"port", "5009")
 		err := heard.Run() // tcpdump ends well when it has heard one
 		if severed && err == nil {
 			t.Error("a packet of before is sent to the neighbour that was found")

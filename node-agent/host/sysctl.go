@@ -11,14 +11,15 @@ import (
 // so a key cannot be turned into a path by replacing its dots.
 type sysctlKey struct {
 	parts  []string // of the path under /proc/sys
-	device string   // interface, or "all"; empty for a key that is no interface's
+	device string   // interface, or "all"; empty for a key that is not an interface's
 }
 
 // tcpKey are the namespace's TCP settings.
 var tcpKey = regexp.MustCompile(`^net\.ipv4\.(tcp_[a-z0-9_]{1,40})$`)
 
 // tcpForbidden are TCP keys that hold a secret or are read-only.
-var tcpForbidden = []string{"tcp_fastopen_key", "tcp_available_congestion_control", "tcp_available_ulp", "tcp_ehash_entries"}
+var tcpForbidden = []string{"tcp_fastopen_key", "tcp_available_congestion_control", "tcp_available_ulp",
+	"tcp_ehash_entries"}
 
 // deviceTree is a subtree of keys per interface. Keys of all lists those that
 // may also be set under "all": there the kernel combines the value with the
@@ -36,9 +37,11 @@ func deviceTrees() []deviceTree {
 			prefix: "net.ipv4.conf.", path: []string{"net", "ipv4", "conf"},
 			keys: []string{
 				"accept_local", "accept_redirects", "arp_announce", "arp_filter", "arp_ignore", "forwarding",
-				"log_martians", "promote_secondaries", "rp_filter", "secure_redirects", "send_redirects", "src_valid_mark",
+				"log_martians", "promote_secondaries", "rp_filter", "secure_redirects", "send_redirects",
+				"src_valid_mark",
 			},
-			keysOfAll: []string{"accept_local", "accept_redirects", "arp_announce", "arp_ignore", "rp_filter", "send_redirects"},
+			keysOfAll: []string{"accept_local", "accept_redirects", "arp_announce", "arp_ignore", "rp_filter",
+				"send_redirects"},
 		},
 		{
 			prefix: "net.ipv4.neigh.", path: []string{"net", "ipv4", "neigh"},
@@ -49,7 +52,8 @@ func deviceTrees() []deviceTree {
 		},
 		{
 			prefix: "net.ipv6.conf.", path: []string{"net", "ipv6", "conf"},
-			keys: []string{"accept_dad", "accept_ra", "accept_redirects", "autoconf", "disable_ipv6", "router_solicitations"},
+			keys: []string{"accept_dad", "accept_ra", "accept_redirects", "autoconf", "disable_ipv6",
+				"router_solicitations"},
 		},
 	}
 }

@@ -64,7 +64,7 @@ func (e TCPEvents) check(policy) (reason, cure string) {
 func (e TCPEvents) prepare(*kernel, uint64) (*loadedUndo, error) { return unloads(e), nil }
 
 func (e TCPEvents) apply(k *kernel, u *loadedUndo) error {
-	return k.load(u, func() (io.Closer, error) { return tcp.TraceEvents(k.world.Cookie, e.connections()) })
+	return k.load(u, func() (io.Closer, error) { return tcp.TraceEvents(k.netns.Cookie, e.connections()) })
 }
 
 // TCPEvents gives the events of the connections that a TCPEvents change

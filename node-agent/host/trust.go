@@ -53,7 +53,7 @@ func trusted(path string) (string, os.FileInfo, error) {
 // of the system's own services.
 const androidSystem = 1000
 
-// androidData says whether a path is Android's /data, which belongs to the
+// androidData reports whether a path is Android's /data, which belongs to the
 // system's services there: whoever is one of them rules the phone without our
 // root, and there is no other place that is kept over a boot. On any other
 // system user 1000 is a person.

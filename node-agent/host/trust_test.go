@@ -29,8 +29,10 @@ func TestAndroidsDataIsTrustedOnAndroidOnly(t *testing.T) {
 		t.Errorf("/data of the system's services is trusted: %v; this is Android: %v", !android, android)
 	}
 	for name, bad := range map[string]bool{
-		"another folder": androidData("/data/local", data), "a person's": androidData("/data", seen{1001, androidSystem, 0o771}),
-		"another group's": androidData("/data", seen{androidSystem, 1001, 0o771}), "everybody's": androidData("/data", seen{androidSystem, androidSystem, 0o777}),
+		"another folder": androidData("/data/local", data), "a person's": androidData("/data",
+			seen{1001, androidSystem, 0o771}),
+		"another group's": androidData("/data", seen{androidSystem, 1001, 0o771}), "everybody's": androidData("/data",
+			seen{androidSystem, androidSystem, 0o777}),
 	} {
 		if bad {
 			t.Errorf("%s is trusted", name)

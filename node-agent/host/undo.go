@@ -10,28 +10,28 @@ import (
 // change is made. There is nothing in it that was not so when the change was
 // prepared, and its verbs are idempotent.
 type undo interface {
-	// revert takes the change back in the world that it was made in, whether it
+	// revert takes the change back in the namespace that it was made in, whether it
 	// was made, half made or never made. note says what of it had gone by itself.
 	revert(k *kernel) (note string, err error)
 	// void reports whether there is nothing left to take back: what the change
-	// was made on has gone, or has been made anew under its name.
+	// was made on has gone, or has been made again under its name.
 	void(k *kernel) bool
 
-	// place is the world that the change was made in.
-	place() *world
-	// bound reports whether the change goes with that world.
+	// place is the namespace that the change was made in.
+	place() *bootNetns
+	// bound reports whether the change goes with that namespace.
 	bound() bool
 	// revertLasting takes back what neither a boot nor a namespace takes along.
 	revertLasting(k *kernel) error
 }
 
-// placed is in every undo: for a change that goes with its world, with all
+// placed is in every undo: for a change that goes with its namespace, with all
 // that it made.
 type placed struct {
-	World world `json:"world"`
+	Netns bootNetns `json:"world"`
 }
 
-func (p *placed) place() *world             { return &p.World }
+func (p *placed) place() *bootNetns         { return &p.Netns }
 func (*placed) bound() bool                 { return true }
 func (*placed) revertLasting(*kernel) error { return nil }
 

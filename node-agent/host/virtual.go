@@ -45,8 +45,8 @@ func (v Virtual) prepare(k *kernel, _ uint64) (u *virtualUndo, err error) {
 	}
 	d, err := openRadio(v.Beside)
 	if errors.Is(err, nl80211.ErrNone) || errors.Is(err, errNoRadio) {
-		return nil, &Refused{Reason: v.Beside + " is no radio: " + err.Error(),
-			Cure: "correct `beside` in agent.yaml, or load the radio's driver"}
+		return nil, &Refused{Reason: v.Beside + " is not a radio: " + err.Error(),
+			Cure: "correct `phy_of` in agent.yaml, or load the radio's driver"}
 	}
 	if err != nil {
 		return nil, err
@@ -106,7 +106,9 @@ func localAddress(own net.HardwareAddr, taken []net.HardwareAddr) (net.HardwareA
 	for n := shifts - 1; n >= 0; n-- {
 		mac := slices.Clone(own)
 		mac[0] = (mac[0] | localBit) ^ byte(n<<firstShift)
-		if !slices.ContainsFunc(append(taken, own), func(other net.HardwareAddr) bool { return slices.Equal(other, mac) }) {
+		if !slices.ContainsFunc(append(taken, own), func(other net.HardwareAddr) bool {
+			return slices.Equal(other, mac)
+		}) {
 			return mac, nil
 		}
 	}
@@ -148,14 +150,15 @@ func (k *kernel) makeVirtual(d *radioDevice, v Virtual, u madeInterface) error {
 	}
 	k.loaded[u.key()] = ownedInterface{d.conn, i.Index}
 	if strings.EqualFold(i.MAC, d.iface.MAC) {
-		return fmt.Errorf("make interface %q: its driver gives it the address of %s, and a radio that is two stations needs two: name %s itself as `interface`, without `beside`", v.Interface, v.Beside, v.Beside)
+		return fmt.Errorf("make interface %q: its driver gives it the address of %s, and a radio that is two "+
+			"stations needs two: name %s itself as `interface`, without `phy_of`", v.Interface, v.Beside, v.Beside)
 	}
 	return k.managers.AwaitNotice(v.Beside, v.Interface)
 }
 
 // made finds the interface that a change made; nil when it has gone, or never
-// was. One of this process's life is known by its index, whatever became of its
-// name and address since.
+// was. One of this process's life is known by its index, whatever happened to
+// its name and address since.
 func (k *kernel) made(u madeInterface) (*nl80211.Interface, error) {
 	conn, err := nl80211.Open()
 	if errors.Is(err, nl80211.ErrNone) {
@@ -181,7 +184,7 @@ func (k *kernel) made(u madeInterface) (*nl80211.Interface, error) {
 	return &all[at], nil
 }
 
-// hasMade tells whether an interface was made by this process.
+// hasMade reports whether an interface was made by this process.
 func (k *kernel) hasMade(index int) bool {
 	for _, what := range k.loaded {
 		if own, ok := what.(ownedInterface); ok && own.index == index {
@@ -197,9 +200,11 @@ func (v Virtual) check(p policy) (reason, cure string) {
 	}
 	switch {
 	case p.beside == "":
-		return "there is no interface beside which one may be made", "name the machine's own one as beside in agent.yaml"
+		return "there is no interface beside which one may be made", "name the machine's own one as phy_of in " +
+			"agent.yaml"
 	case v.Beside != p.beside:
-		return fmt.Sprintf("an interface may be made beside %s, not beside %q", p.beside, v.Beside), "correct beside in agent.yaml"
+		return fmt.Sprintf("an interface may be made beside %s, not beside %q", p.beside, v.Beside),
+			"correct beside in agent.yaml"
 	case !slices.Contains(radioModes(), v.Mode):
 		return fmt.Sprintf("mode %q is none of %s", v.Mode, strings.Join(radioModes(), ", ")), ""
 	case nl80211.Frequency(v.Channel) == 0:
@@ -215,8 +220,12 @@ func (d *radioDevice) checkVirtual(m manager.Managers, v Virtual, own *net.Inter
 			fmt.Sprintf("take it away (iw dev %s del), or name another one as `interface` in agent.yaml", v.Interface)
 	}
 	held, err := m.Find(own) // whoever cannot be asked now is asked again before the interface is set
-	if errors.Is(err, manager.ErrByHand) || slices.ContainsFunc(held, func(h manager.Held) bool { return h.Manager == manager.Android }) {
-		return manager.Android + " leaves no part of its radio to others", fmt.Sprintf("leave `beside` out of agent.yaml and name %s as `interface`: Wi-Fi is switched off for the run", v.Beside)
+	if errors.Is(err, manager.ErrByHand) || slices.ContainsFunc(held, func(h manager.Held) bool {
+		return h.Manager == manager.Android
+	}) {
+		return manager.Android + " leaves no part of its radio to others",
+			fmt.Sprintf("leave `phy_of` out of agent.yaml and name %s as `interface`: Wi-Fi is switched off for "+
+				"the run", v.Beside)
 	}
 	if reason, cure = d.checkMode(Radio{Interface: v.Beside, Mode: v.Mode}); reason != "" {
 		return reason, cure

@@ -52,7 +52,8 @@ func runBeside(t *testing.T, laptop, other radioField) {
 	laptop.ns.Run(t, "ip", "addr", "add", "192.168.9.2/24", "dev", device)
 	laptop.radio.IW(t, "dev", device, "set", "power_save", "on")
 	before, was := laptop.snapshot(t), power(t, laptop)
-	if caps := laptop.besideCaps(t); caps.Mode != "" || caps.Channel != 0 || caps.Beside == nil || caps.Beside.Channel != 11 || caps.Beside.Channels["adhoc"] != 1 {
+	if caps := laptop.besideCaps(t); caps.Mode != "" || caps.Channel != 0 || caps.Beside == nil ||
+		caps.Beside.Channel != 11 || caps.Beside.Channels["adhoc"] != 1 {
 		t.Errorf("before the run the agent sees %+v, beside %+v", caps, caps.Beside)
 	}
 	client, host := laptop.start(t, true)
@@ -77,14 +78,16 @@ func runBeside(t *testing.T, laptop, other radioField) {
 	laptop.killedBeside(t, before, was)
 }
 
-// inBoth looks whether the laptop is in the trial's network and in its owner's.
+// inBoth checks whether the laptop is in the trial's network and in its
+// owner's.
 func (f radioField) inBoth(t *testing.T, want Radio) {
 	t.Helper()
 	f.reaches(t, "10.77.0.2")
 	f.reaches(t, "192.168.9.1")
 	caps := f.besideCaps(t)
 	judge(t, want, caps)
-	if b := caps.Beside; b == nil || b.Interface != device || b.Mode != "managed" || b.Channel != 11 || *caps.RTSThresholdBytes != 500 {
+	if b := caps.Beside; b == nil || b.Interface != device || b.Mode != "managed" || b.Channel != 11 ||
+		*caps.RTSThresholdBytes != 500 {
 		t.Errorf("beside %+v, RTS threshold %d", b, *caps.RTSThresholdBytes)
 	}
 	if ps := f.radio.IW(t, "dev", device, "get", "power_save"); !strings.Contains(ps, "off") {
@@ -138,18 +141,21 @@ func (f radioField) refusesBeside(t *testing.T, client *Client) {
 		t.Helper()
 		_, err := client.Apply(t.Context(), ScopeRun, changes)
 		var refused *Refused
-		if !errors.As(err, &refused) || !strings.Contains(refused.Reason, reason) || !strings.Contains(refused.Cure, cure) {
+		if !errors.As(err, &refused) || !strings.Contains(refused.Reason, reason) ||
+			!strings.Contains(refused.Cure, cure) {
 			t.Errorf("got %v, want a refusal because %q with the cure %q", err, reason, cure)
 		} else {
 			t.Log(err)
 		}
 	}
-	refuse(beside(6), "wlan0 is in its own network on channel 11, the plan wants channel 6", "nmcli device disconnect wlan0")
+	refuse(beside(6), "wlan0 is in its own network on channel 11, the plan wants channel 6",
+		"nmcli device disconnect wlan0")
 	// Somebody's ad hoc interface on the radio, of which there can be one.
 	f.radio.IW(t, "phy", f.radio.Phy, "interface", "add", besideDevice, "type", "ibss", "addr", "02:00:00:00:00:99")
 	refuse(beside(11), "there is an interface mesh0 already", "iw dev mesh0 del")
 	f.ns.Run(t, "ip", "link", "set", besideDevice, "name", "theirs")
 	f.ns.Run(t, "ip", "link", "set", "theirs", "up")
-	refuse(beside(11), "cannot be in adhoc mode beside theirs, which is adhoc: at once it can have #{ adhoc } <= 1", "; or plan mode mesh")
+	refuse(beside(11), "cannot be in adhoc mode beside theirs, which is adhoc: at once it can have #{ adhoc } <= 1",
+		"; or plan mode mesh")
 	f.radio.IW(t, "dev", "theirs", "del") // which nobody has taken away
 }

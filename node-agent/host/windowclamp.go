@@ -33,6 +33,6 @@ func (w WindowClamp) prepare(*kernel, uint64) (*loadedUndo, error) { return unlo
 
 func (w WindowClamp) apply(k *kernel, u *loadedUndo) error {
 	return k.load(u, func() (io.Closer, error) {
-		return tcp.ClampWindow(tcp.Clamp{Of: tcp.Of{Cookie: k.world.Cookie, Peers: w.Peers}, Segments: w.Segments})
+		return tcp.ClampWindow(tcp.Clamp{Of: tcp.Of{Cookie: k.netns.Cookie, Peers: w.Peers}, Segments: w.Segments})
 	})
 }

@@ -26,12 +26,13 @@ func (m Managers) runAndroid(args ...string) (string, error) {
 	cmd.WaitDelay = patience // what it started may keep its output open
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("run cmd wifi %s: %w: %.200s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+		return "", fmt.Errorf("run cmd wifi %s: %w: %.200s", strings.Join(args, " "), err,
+			strings.TrimSpace(string(out)))
 	}
 	return string(out), nil
 }
 
-// androidWifi tells whether Android's Wi-Fi is on.
+// androidWifi reports whether Android's Wi-Fi is on.
 func (m Managers) androidWifi() (on bool, err error) {
 	out, err := m.runAndroid("status")
 	switch {

@@ -44,7 +44,8 @@ type Managers struct {
 // Here are the managers of this machine. Their places are not configurable:
 // root speaks to them.
 func Here() Managers {
-	return Managers{bus: "/run/dbus/system_bus_socket", controls: []string{"/run/wpa_supplicant", "/var/run/wpa_supplicant"}, android: "/system/bin"}
+	return Managers{bus: "/run/dbus/system_bus_socket", controls: []string{"/run/wpa_supplicant",
+		"/var/run/wpa_supplicant"}, android: "/system/bin"}
 }
 
 // Find tells who holds an interface: nobody, one, or more of them. A manager

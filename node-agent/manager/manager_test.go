@@ -100,10 +100,12 @@ func TestSupplicantIsToldToDisconnectAndToReconnect(t *testing.T) {
 	s := &supplicant{state: "COMPLETED", busy: 2}
 	s.serve(t, filepath.Join(m.controls[0], "wlan0"))
 	held, err := m.Find(wlan)
-	if err != nil || len(held) != 1 || held[0] != (Held{Manager: Supplicant, Interface: "wlan0"}) || Names(held) != Supplicant {
+	if err != nil || len(held) != 1 || held[0] != (Held{Manager: Supplicant, Interface: "wlan0"}) ||
+		Names(held) != Supplicant {
 		t.Fatalf("found %v, %v", held, err)
 	}
-	if other, err := m.Find(&net.Interface{Name: "wlan0", HardwareAddr: net.HardwareAddr{2, 0, 0, 0, 0, 8}}); err != nil || len(other) != 0 {
+	if other, err := m.Find(&net.Interface{Name: "wlan0", HardwareAddr: net.HardwareAddr{2, 0, 0, 0, 0, 8}}); err !=
+		nil || len(other) != 0 {
 		t.Errorf("an interface of that name in another namespace is held by %v, %v", other, err)
 	}
 	for range 2 { // again changes nothing more
@@ -114,7 +116,8 @@ func TestSupplicantIsToldToDisconnectAndToReconnect(t *testing.T) {
 	if err := m.TakeBack(held[0]); err != nil || s.state != "SCANNING" {
 		t.Errorf("taken back: %v, it is %s", err, s.state)
 	}
-	if want := []string{"DISCONNECT", "DISCONNECT", "RECONNECT", "RECONNECT", "RECONNECT"}; !slices.Equal(s.heard, want) {
+	if want := []string{"DISCONNECT", "DISCONNECT", "RECONNECT", "RECONNECT", "RECONNECT"}; !slices.Equal(s.heard,
+		want) {
 		t.Errorf("it heard %q, want %q", s.heard, want)
 	}
 }
@@ -127,9 +130,11 @@ func fakeAndroid(t *testing.T, m Managers, state string) (path string) {
 		t.Fatal(err)
 	}
 	path = filepath.Join(m.android, "state")
-	script := "#!/bin/sh\n[ \"$1\" = wifi ] || exit 9\ncase $2 in\nstatus) read s <" + path + "; echo \"Wifi is $s\"; echo \"Wifi scanning is always available\" ;;\n" +
+	script := "#!/bin/sh\n[ \"$1\" = wifi ] || exit 9\ncase $2 in\nstatus) read s <" + path + "; echo \"Wifi is " +
+		"$s\"; echo \"Wifi scanning is always available\" ;;\n" +
 		"set-wifi-enabled) echo $3 >" + path + " ;;\n*) exit 9 ;;\nesac\n"
-	if err := errors.Join(os.WriteFile(path, []byte(state+"\n"), 0o600), os.WriteFile(filepath.Join(m.android, "cmd"), []byte(script), 0o755)); err != nil {
+	if err := errors.Join(os.WriteFile(path, []byte(state+"\n"), 0o600), os.WriteFile(filepath.Join(m.android, "cmd"),
+		[]byte(script), 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	return path

@@ -33,7 +33,8 @@ const (
 )
 
 // errAbsent says that NetworkManager does not run.
-var errAbsent = errors.New("NetworkManager does not run: start it (systemctl start NetworkManager); a reboot gives the interface back too")
+var errAbsent = errors.New("NetworkManager does not run: start it (systemctl start NetworkManager); a reboot gives " +
+	"the interface back too")
 
 // networkManager is a connection to a NetworkManager that runs.
 type networkManager struct {
@@ -67,7 +68,8 @@ func (m Managers) openNetworkManager(ctx context.Context) (*networkManager, erro
 
 // with calls f with NetworkManager and its object for an interface; the object
 // is empty where it knows none, and nm nil where none runs.
-func (m Managers) with(iface string, f func(ctx context.Context, nm *networkManager, device dbus.ObjectPath) error) (err error) {
+func (m Managers) with(iface string, f func(ctx context.Context, nm *networkManager,
+	device dbus.ObjectPath) error) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
 	nm, err := m.openNetworkManager(ctx)
@@ -79,7 +81,8 @@ func (m Managers) with(iface string, f func(ctx context.Context, nm *networkMana
 	}
 	defer func() { err = errors.Join(err, nm.conn.Close()) }()
 	var device dbus.ObjectPath
-	err = nm.conn.Object(nmName, nmPath).CallWithContext(ctx, nmName+".GetDeviceByIpIface", dbus.FlagNoAutoStart, iface).Store(&device)
+	err = nm.conn.Object(nmName, nmPath).CallWithContext(ctx, nmName+".GetDeviceByIpIface", dbus.FlagNoAutoStart,
+		iface).Store(&device)
 	var refused dbus.Error
 	if errors.As(err, &refused) && refused.Name == nmNoDevice {
 		device, err = "", nil
@@ -93,7 +96,8 @@ func (m Managers) with(iface string, f func(ctx context.Context, nm *networkMana
 // get reads a property into a value.
 func (nm *networkManager) get(ctx context.Context, object dbus.ObjectPath, iface, name string, into any) error {
 	var v dbus.Variant
-	err := nm.conn.Object(nmName, object).CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", dbus.FlagNoAutoStart, iface, name).Store(&v)
+	err := nm.conn.Object(nmName, object).CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get",
+		dbus.FlagNoAutoStart, iface, name).Store(&v)
 	if err == nil {
 		err = v.Store(into)
 	}
@@ -122,7 +126,8 @@ func (nm *networkManager) profile(ctx context.Context, device dbus.ObjectPath) (
 }
 
 func (nm *networkManager) manage(ctx context.Context, device dbus.ObjectPath, on bool) error {
-	return nm.conn.Object(nmName, device).CallWithContext(ctx, "org.freedesktop.DBus.Properties.Set", dbus.FlagNoAutoStart,
+	return nm.conn.Object(nmName, device).CallWithContext(ctx, "org.freedesktop.DBus.Properties.Set",
+		dbus.FlagNoAutoStart,
 		nmDevice, "Managed", dbus.MakeVariant(on)).Err
 }
 
@@ -137,7 +142,8 @@ func (m Managers) findNetworkManager(iface *net.Interface) (held *Held, err erro
 		}
 		// One in another namespace may have an interface of that name.
 		var mac string
-		if err := nm.get(ctx, device, nmDevice, "HwAddress", &mac); err != nil || !strings.EqualFold(mac, iface.HardwareAddr.String()) {
+		if err := nm.get(ctx, device, nmDevice, "HwAddress", &mac); err != nil ||
+			!strings.EqualFold(mac, iface.HardwareAddr.String()) {
 			return err
 		}
 		held = &Held{Manager: NetworkManager, Interface: iface.Name}
@@ -196,9 +202,11 @@ func (nm *networkManager) reconnect(ctx context.Context, device dbus.ObjectPath,
 		return err
 	}
 	var settings, active dbus.ObjectPath
-	err := nm.conn.Object(nmName, nmPath+"/Settings").CallWithContext(ctx, nmSettings+".GetConnectionByUuid", dbus.FlagNoAutoStart, uuid).Store(&settings)
+	err := nm.conn.Object(nmName, nmPath+"/Settings").CallWithContext(ctx, nmSettings+".GetConnectionByUuid",
+		dbus.FlagNoAutoStart, uuid).Store(&settings)
 	if err == nil {
-		err = nm.conn.Object(nmName, nmPath).CallWithContext(ctx, nmActivation, dbus.FlagNoAutoStart, settings, device, dbus.ObjectPath("/")).Store(&active)
+		err = nm.conn.Object(nmName, nmPath).CallWithContext(ctx, nmActivation, dbus.FlagNoAutoStart, settings, device,
+			dbus.ObjectPath("/")).Store(&active)
 	}
 	var refused dbus.Error
 	if errors.As(err, &refused) {

@@ -60,7 +60,7 @@ func recording(t *testing.T, n int) {
 		}
 		samples += len(bodies)
 	}
-	for i := range 5 { // finding them is no part of it
+	for i := range 5 { // finding them is not part of it
 		tick(int64(i) * 1e9)
 	}
 	samples = 0

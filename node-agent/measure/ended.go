@@ -22,7 +22,7 @@ const (
 	destroyedTCP  = 1<<(destroyedTCP4-1) | 1<<(destroyedTCP6-1)
 )
 
-// endsWithin is how long Edge waits to be told of a socket that is gone: the
+// endsWithin is how long Edge waits to be told about a socket that is gone: the
 // kernel tells a little after it, from a work queue.
 const endsWithin = 100 * time.Millisecond
 
@@ -84,8 +84,8 @@ func (t *TCP) last(payload []byte) (*sample, error) {
 	return s, nil
 }
 
-// awaitEnds waits until the kernel has told of every living data socket that is
-// not among the samples, but not longer than endsWithin.
+// awaitEnds waits until the kernel has reported every living data socket that
+// is not among the samples, but not longer than endsWithin.
 func (t *TCP) awaitEnds(samples []*sample) ([]*sample, error) {
 	for deadline := time.Now().Add(endsWithin); ; {
 		var err error

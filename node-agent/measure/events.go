@@ -4,11 +4,10 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// What happened between two samples of a socket is told from their difference,
-// where the kernel's tracepoints do not tell it (traced.go). It works on every kernel and costs nothing, and it is as exact as the
-// counters: retransmissions and, from Linux 6.7 on, time-outs are counted by
-// the kernel; an episode of recovery that began and ended between two samples
-// is told by the slow-start threshold that it left behind.
+// What happened between two samples of a socket is told from their difference, where the kernel's tracepoints do not
+// tell it (traced.go). It works on every kernel and costs nothing, and it is as exact as the counters: retransmissions
+// and, from Linux 6.7 on, time-outs are counted by the kernel; an episode of recovery that began and ended between two
+// samples is told by the slow-start threshold that it left behind.
 
 // Names of events.
 const (
@@ -48,7 +47,8 @@ func (t *TCP) events(tBootNs int64, samples []*sample) []*wire.TCPEvent {
 }
 
 func see(tBootNs int64, s *sample) seen {
-	is := seen{tBootNs: tBootNs, retransmits: s.Retransmits, inARow: *s.RTOsInARow, cwnd: s.CwndSegments, ssthresh: s.ssthresh, state: s.CongestionState}
+	is := seen{tBootNs: tBootNs, retransmits: s.Retransmits, inARow: *s.RTOsInARow, cwnd: s.CwndSegments,
+		ssthresh: s.ssthresh, state: s.CongestionState}
 	if s.RTOsTotal != nil {
 		is.rtos = *s.RTOsTotal
 	}
@@ -61,7 +61,8 @@ func (was seen) since(out []*wire.TCPEvent, is seen, s *sample, known bool) []*w
 		if count == 0 {
 			return
 		}
-		e := &wire.TCPEvent{Flow: s.Flow, Stream: s.Stream, Cookie: s.Cookie, Local: s.Local, Remote: s.Remote, Event: name, Source: "tcp_info",
+		e := &wire.TCPEvent{Flow: s.Flow, Stream: s.Stream, Cookie: s.Cookie, Local: s.Local, Remote: s.Remote,
+			Event: name, Source: "tcp_info",
 			Count: count, CwndSegments: &s.CwndSegments, SsthreshSegments: s.SsthreshSegments}
 		if known {
 			from, before := was.tBootNs, was.cwnd // copies, so that a sample without events allocates nothing
@@ -89,8 +90,8 @@ func (was seen) since(out []*wire.TCPEvent, is seen, s *sample, known bool) []*w
 }
 
 // rtosUntil counts the time-outs between two sights. Kernels before 6.7 do not
-// count them; there a time-out shows as one more in a row, or as the state
-// that follows it, and those of a row that began anew are the new row's.
+// count them; there a time-out shows as one more in a row, or as the state that
+// follows it, and those of a row that started over are the new row's.
 func (was seen) rtosUntil(is seen, counted bool) uint32 {
 	switch {
 	case counted:

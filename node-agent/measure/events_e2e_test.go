@@ -15,7 +15,7 @@ import (
 )
 
 // A path that is silent for a while fires the sender's time-out, again and
-// again, and ends in a recovery: samples tell of all of it.
+// again, and ends in a recovery: samples report all of it.
 func TestAnOutageIsToldAsTimeOuts(t *testing.T) {
 	testnet.Need(t, "nft")
 	a, b := testnet.NewNS(t, "send"), testnet.NewNS(t, "recv")
@@ -36,8 +36,10 @@ func TestAnOutageIsToldAsTimeOuts(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	ends := map[string]netip.Addr{"sender": netip.MustParseAddr("10.78.4.1"), "receiver": netip.MustParseAddr("10.78.4.2")}
-	s := sourceAt(t, "sender", ends, wire.Flow{Name: "main", Kind: "iperf3_tcp", From: "sender", To: "receiver", Port: 5000, ClientPort: port, Streams: 1})
+	ends := map[string]netip.Addr{"sender": netip.MustParseAddr("10.78.4.1"),
+		"receiver": netip.MustParseAddr("10.78.4.2")}
+	s := sourceAt(t, "sender", ends, wire.Flow{Name: "main", Kind: "iperf3_tcp", From: "sender", To: "receiver",
+		Port: 5000, ClientPort: port, Streams: 1})
 	events := map[string]uint32{}
 	var last *wire.TCPSample
 	look := func() {
@@ -62,24 +64,28 @@ func TestAnOutageIsToldAsTimeOuts(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The least time-out is 200 ms (TCP_RTO_MIN, net/tcp.h), and doubles.
-	for until := time.Now().Add(20 * time.Second); events[eventRTO] < 3 && time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
+	for until := time.Now().Add(20 * time.Second); events[eventRTO] < 3 &&
+		time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
 		look()
 	}
-	if events[eventRTO] < 3 || events[eventRetransmission] < 3 || last.CongestionState != "loss" || last.CwndSegments != 1 {
+	if events[eventRTO] < 3 || events[eventRetransmission] < 3 || last.CongestionState != "loss" || last.CwndSegments !=
+		1 {
 		t.Errorf("in the outage: events %v, state %s, cwnd %d", events, last.CongestionState, last.CwndSegments)
 	}
 	b.Run(t, "nft", "delete table ip outage")
-	for until := time.Now().Add(30 * time.Second); events[eventRecoveryEnd] < 1 && time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
+	for until := time.Now().Add(30 * time.Second); events[eventRecoveryEnd] < 1 &&
+		time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
 		look()
 	}
 	if events[eventRecoveryEnd] < 1 || last.CongestionState == "loss" {
 		t.Errorf("after the outage: events %v, state %s", events, last.CongestionState)
 	}
 	if total := last.RTOsTotal; total != nil && *total != events[eventRTO] {
-		t.Errorf("%d time-outs were told of, the kernel counts %d", events[eventRTO], *total)
+		t.Errorf("%d time-outs were reported, the kernel counts %d", events[eventRTO], *total)
 	}
 	if last.Retransmits != events[eventRetransmission] {
-		t.Errorf("%d retransmissions were told of, the kernel counts %d", events[eventRetransmission], last.Retransmits)
+		t.Errorf("%d retransmissions were reported, the kernel counts %d", events[eventRetransmission],
+			last.Retransmits)
 	}
 	t.Logf("events %v", events)
 }

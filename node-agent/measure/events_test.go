@@ -36,14 +36,26 @@ func TestEventsLieBetweenSamples(t *testing.T) {
 		sights []sight
 		want   string // the events after each sight but the first
 	}{
-		"nothing happens":                {[]sight{{state: "open", cwnd: 10, ssthresh: inf}, {state: "disorder", cwnd: 20, ssthresh: inf}}, ""},
-		"fast retransmit and its end":    {[]sight{{state: "open", cwnd: 20, ssthresh: inf}, {state: "recovery", retrans: 2, cwnd: 10, ssthresh: 10}, {state: "open", retrans: 2, cwnd: 10, ssthresh: 10}}, "retransmission×2 recovery×1 | recovery_end×1"},
-		"an episode between two samples": {[]sight{{state: "open", cwnd: 20, ssthresh: 40}, {state: "open", retrans: 1, cwnd: 11, ssthresh: 10}}, "retransmission×1 recovery×1 recovery_end×1"},
-		"a second episode at once":       {[]sight{{state: "recovery", retrans: 1, cwnd: 20, ssthresh: 20}, {state: "recovery", retrans: 2, cwnd: 10, ssthresh: 10}}, "retransmission×1 recovery×1"},
-		"time-outs that are counted":     {[]sight{{state: "open", cwnd: 20, ssthresh: inf}, {state: "loss", retrans: 3, rtos: 3, inARow: 3, cwnd: 1, ssthresh: 10}, {state: "open", retrans: 9, rtos: 3, cwnd: 8, ssthresh: 10}}, "retransmission×3 rto×3 | retransmission×6 recovery_end×1"},
-		"time-outs in a row":             {[]sight{{state: "open", cwnd: 20, ssthresh: inf, uncounted: true}, {state: "loss", retrans: 1, inARow: 1, cwnd: 1, ssthresh: 10, uncounted: true}, {state: "loss", retrans: 3, inARow: 3, cwnd: 1, ssthresh: 10, uncounted: true}}, "retransmission×1 rto×1 | retransmission×2 rto×2"},
-		"a time-out that was over":       {[]sight{{state: "open", cwnd: 20, ssthresh: inf, uncounted: true}, {state: "loss", retrans: 4, cwnd: 3, ssthresh: 10, uncounted: true}}, "retransmission×4 rto×1"},
-		"the kernel's 16 bits wrap":      {[]sight{{state: "loss", rtos: 65535, cwnd: 1, ssthresh: 2}, {state: "loss", rtos: 1, retrans: 2, cwnd: 1, ssthresh: 2}}, "retransmission×2 rto×2"},
+		"nothing happens": {[]sight{{state: "open", cwnd: 10, ssthresh: inf},
+			{state: "disorder", cwnd: 20, ssthresh: inf}}, ""},
+		"fast retransmit and its end": {[]sight{{state: "open", cwnd: 20, ssthresh: inf},
+			{state: "recovery", retrans: 2, cwnd: 10, ssthresh: 10}, {state: "open", retrans: 2, cwnd: 10,
+				ssthresh: 10}}, "retransmission×2 recovery×1 | recovery_end×1"},
+		"an episode between two samples": {[]sight{{state: "open", cwnd: 20, ssthresh: 40},
+			{state: "open", retrans: 1, cwnd: 11, ssthresh: 10}}, "retransmission×1 recovery×1 recovery_end×1"},
+		"a second episode at once": {[]sight{{state: "recovery", retrans: 1, cwnd: 20, ssthresh: 20},
+			{state: "recovery", retrans: 2, cwnd: 10, ssthresh: 10}}, "retransmission×1 recovery×1"},
+		"time-outs that are counted": {[]sight{{state: "open", cwnd: 20, ssthresh: inf},
+			{state: "loss", retrans: 3, rtos: 3, inARow: 3, cwnd: 1, ssthresh: 10}, {state: "open", retrans: 9, rtos: 3,
+				cwnd: 8, ssthresh: 10}}, "retransmission×3 rto×3 | retransmission×6 recovery_end×1"},
+		"time-outs in a row": {[]sight{{state: "open", cwnd: 20, ssthresh: inf, uncounted: true},
+			{state: "loss", retrans: 1, inARow: 1, cwnd: 1, ssthresh: 10, uncounted: true},
+			{state: "loss", retrans: 3, inARow: 3, cwnd: 1, ssthresh: 10, uncounted: true}},
+			"retransmission×1 rto×1 | retransmission×2 rto×2"},
+		"a time-out that was over": {[]sight{{state: "open", cwnd: 20, ssthresh: inf, uncounted: true},
+			{state: "loss", retrans: 4, cwnd: 3, ssthresh: 10, uncounted: true}}, "retransmission×4 rto×1"},
+		"the kernel's 16 bits wrap": {[]sight{{state: "loss", rtos: 65535, cwnd: 1, ssthresh: 2},
+			{state: "loss", rtos: 1, retrans: 2, cwnd: 1, ssthresh: 2}}, "retransmission×2 rto×2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			source := NewTCP("car", nil, nil)

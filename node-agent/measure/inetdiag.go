@@ -41,8 +41,8 @@ func stateName(n uint8) string {
 	return fmt.Sprintf("STATE_%d", n)
 }
 
-// diagMessage is one socket as the kernel tells of it. Its slices are valid
-// as long as the datagram that they lie in.
+// diagMessage is one socket as the kernel reports it. Its slices are valid as
+// long as the datagram that they lie in.
 type diagMessage struct {
 	family, state uint8
 	id            []byte // struct inet_diag_sockid, to ask for this very socket again

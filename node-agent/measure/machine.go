@@ -41,8 +41,8 @@ type Machine struct {
 }
 
 // NewMachine makes a source that reads the kernel's classes power_supply and
-// thermal below sysfs, "/sys" where nothing else is meant. room tells of the
-// disk that records go to; nil: nothing is told of it.
+// thermal below sysfs, "/sys" where nothing else is meant. room reports the
+// disk that records go to; nil: nothing is reported of it.
 func NewMachine(sysfs string, limits MachineLimits, room func() wire.SpoolStatus) *Machine {
 	return &Machine{sysfs: sysfs, limits: limits, room: room}
 }
@@ -61,7 +61,7 @@ func (m *Machine) Now() (wire.Machine, bool) {
 	return out, known
 }
 
-// Begin starts anew: the next sample is a trial's first.
+// Begin starts again: the next sample is a trial's first.
 func (m *Machine) Begin() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -145,7 +145,8 @@ func (m *Machine) power(out *wire.Machine) {
 // charge is what a battery holds, can hold, and gives at present, in µWh and
 // µW or in µAh and µA; 0 for what it does not tell.
 func charge(dir string) (stock, size, draw float64) {
-	for _, names := range [][3]string{{"energy_now", "energy_full", "power_now"}, {"charge_now", "charge_full", "current_now"}} {
+	for _, names := range [][3]string{{"energy_now", "energy_full", "power_now"},
+		{"charge_now", "charge_full", "current_now"}} {
 		stock, ok := number(dir, names[0])
 		if !ok {
 			continue
@@ -193,7 +194,7 @@ func number(dir, name string) (float64, bool) {
 	return v, ok && err == nil && !math.IsNaN(v) && !math.IsInf(v, 0)
 }
 
-// Fit tells why no trial can begin on the machine as it is; nil when it can.
+// Fit reports why no trial can begin on the machine as it is; nil when it can.
 func (m *Machine) Fit() error {
 	if now, _ := m.Now(); !now.Alarm.IsZero() {
 		return now.Alarm

@@ -30,8 +30,10 @@ func TestMachineTellsBatteryAndHeat(t *testing.T) {
 		t.Errorf("a machine with nothing tells %+v", now)
 	}
 	device(t, sysfs, "power_supply", "AC", map[string]string{"type": "Mains", "online": "0"})
-	device(t, sysfs, "power_supply", "BAT0", map[string]string{"type": "Battery", "capacity": "40", "status": "Discharging", "energy_now": "20000000", "energy_full": "50000000", "power_now": "10000000"})
-	device(t, sysfs, "power_supply", "mouse", map[string]string{"type": "Battery", "scope": "Device", "capacity": "1", "status": "Discharging"})
+	device(t, sysfs, "power_supply", "BAT0", map[string]string{"type": "Battery", "capacity": "40",
+		"status": "Discharging", "energy_now": "20000000", "energy_full": "50000000", "power_now": "10000000"})
+	device(t, sysfs, "power_supply", "mouse", map[string]string{"type": "Battery", "scope": "Device", "capacity": "1",
+		"status": "Discharging"})
 	device(t, sysfs, "thermal", "thermal_zone0", map[string]string{"type": "acpitz", "temp": "42000"})
 	device(t, sysfs, "thermal", "thermal_zone1", map[string]string{"type": "x86_pkg_temp", "temp": "71500"})
 	device(t, sysfs, "thermal", "thermal_zone2", map[string]string{"type": "broken", "temp": "-274000"})
@@ -40,7 +42,8 @@ func TestMachineTellsBatteryAndHeat(t *testing.T) {
 		t.Errorf("%+v", now)
 	}
 	// A second, larger one that is full: what both hold together.
-	device(t, sysfs, "power_supply", "BAT1", map[string]string{"type": "Battery", "capacity": "100", "status": "Not charging", "energy_now": "100000000", "energy_full": "100000000", "power_now": "0"})
+	device(t, sysfs, "power_supply", "BAT1", map[string]string{"type": "Battery", "capacity": "100",
+		"status": "Not charging", "energy_now": "100000000", "energy_full": "100000000", "power_now": "0"})
 	if now, _ = m.Now(); *now.BatteryPercent != 80 || now.BatteryState != "discharging" {
 		t.Errorf("two batteries: %+v", now)
 	}
@@ -49,8 +52,10 @@ func TestMachineTellsBatteryAndHeat(t *testing.T) {
 // Phones tell charge and current instead, the current with a sign.
 func TestMachineOfAPhone(t *testing.T) {
 	sysfs := t.TempDir()
-	device(t, sysfs, "power_supply", "battery", map[string]string{"type": "Battery", "capacity": "50", "status": "Discharging", "charge_now": "1500000", "charge_full": "3000000", "current_now": "-500000"})
-	if now, _ := NewMachine(sysfs, MachineLimits{}, nil).Now(); now.BatteryLeftS == nil || *now.BatteryLeftS != 3*3600 || now.OnMains != nil {
+	device(t, sysfs, "power_supply", "battery", map[string]string{"type": "Battery", "capacity": "50",
+		"status": "Discharging", "charge_now": "1500000", "charge_full": "3000000", "current_now": "-500000"})
+	if now, _ := NewMachine(sysfs, MachineLimits{}, nil).Now(); now.BatteryLeftS == nil || *now.BatteryLeftS !=
+		3*3600 || now.OnMains != nil {
 		t.Errorf("%+v", now)
 	}
 }
@@ -69,7 +74,8 @@ func TestMachineAlarms(t *testing.T) {
 	} {
 		sysfs := t.TempDir()
 		device(t, sysfs, "power_supply", "AC", map[string]string{"type": "Mains", "online": c.mains})
-		device(t, sysfs, "power_supply", "BAT0", map[string]string{"type": "Battery", "capacity": c.percent, "status": c.status})
+		device(t, sysfs, "power_supply", "BAT0", map[string]string{"type": "Battery", "capacity": c.percent,
+			"status": c.status})
 		device(t, sysfs, "thermal", "thermal_zone0", map[string]string{"type": "cpu", "temp": c.temp})
 		m := NewMachine(sysfs, MachineLimits{BatteryMinPercent: 5, TemperatureMaxC: 95}, nil)
 		if now, _ := m.Now(); now.Alarm.String() != c.alarm {
@@ -87,7 +93,8 @@ func TestMachineAlarms(t *testing.T) {
 func TestMachineIsToldWhenThereIsSomethingToTell(t *testing.T) {
 	sysfs := t.TempDir()
 	battery := func(percent, status string) {
-		device(t, sysfs, "power_supply", "BAT0", map[string]string{"type": "Battery", "capacity": percent, "status": status})
+		device(t, sysfs, "power_supply", "BAT0", map[string]string{"type": "Battery", "capacity": percent,
+			"status": status})
 	}
 	battery("50", "Discharging")
 	m := NewMachine(sysfs, MachineLimits{BatteryMinPercent: 5}, nil)
@@ -114,7 +121,8 @@ func TestMachineIsToldWhenThereIsSomethingToTell(t *testing.T) {
 	sample(30)
 	m.Begin() // the trial has ended; another begins
 	sample(5)
-	want := map[int64]string{1: "discharging", 101: "discharging", 121: "discharging battery: 4 % left, the limit is 5 %", 141: "charging", 171: "charging"}
+	want := map[int64]string{1: "discharging", 101: "discharging", 121: "discharging battery: 4 % left, the " +
+		"limit is 5 %", 141: "charging", 171: "charging"}
 	if len(told) != len(want) {
 		t.Errorf("told %v, want %v", told, want)
 	}
@@ -125,10 +133,12 @@ func TestMachineIsToldWhenThereIsSomethingToTell(t *testing.T) {
 	}
 }
 
-// A machine without battery and thermometer tells of its disk all the same.
+// A machine without battery and thermometer reports its disk all the same.
 func TestMachineTellsOfItsDisk(t *testing.T) {
 	free := int64(5e9)
-	m := NewMachine(t.TempDir(), MachineLimits{}, func() wire.SpoolStatus { return wire.SpoolStatus{FreeBytes: free, UsedBytes: 7} })
+	m := NewMachine(t.TempDir(), MachineLimits{}, func() wire.SpoolStatus {
+		return wire.SpoolStatus{FreeBytes: free, UsedBytes: 7}
+	})
 	m.Begin()
 	for _, c := range []struct {
 		atS  int64
@@ -139,7 +149,8 @@ func TestMachineTellsOfItsDisk(t *testing.T) {
 			t.Fatalf("after %d s: %v, %v", c.atS, got, err)
 		}
 		if c.want != nil {
-			if now := got[0].(*wire.Machine); *now.DiskFreeBytes != *c.want || *now.SpoolBytes != 7 || now.TemperatureC != nil {
+			if now := got[0].(*wire.Machine); *now.DiskFreeBytes != *c.want || *now.SpoolBytes != 7 ||
+				now.TemperatureC != nil {
 				t.Errorf("after %d s: %+v", c.atS, now)
 			}
 		}

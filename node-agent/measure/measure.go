@@ -45,7 +45,7 @@ type Sampler struct {
 	sources  []Source
 	emit     func(tBootNs int64, b wire.Body) error
 	sleep    func(ctx context.Context, d time.Duration) error
-	troubles []string // by source: the error that was last told of
+	troubles []string // by source: the error that was last reported
 
 	mu    sync.Mutex
 	ticks []tick // a ring of the newest ticks
@@ -63,9 +63,10 @@ type tick struct {
 // comes after it.
 const keptFor = time.Hour + 5*time.Minute
 
-// NewSampler makes a sampler; Run starts it. A source that fails is told of
+// NewSampler makes a sampler; Run starts it. A source that fails is reported
 // once, as an event, and asked again at the next beat.
-func NewSampler(clk clock.Clock, interval time.Duration, sources []Source, emit func(tBootNs int64, b wire.Body) error) *Sampler {
+func NewSampler(clk clock.Clock, interval time.Duration, sources []Source,
+	emit func(tBootNs int64, b wire.Body) error) *Sampler {
 	return &Sampler{
 		clk: clk, interval: interval, sources: sources, emit: emit, sleep: sleep,
 		troubles: make([]string, len(sources)),
@@ -73,7 +74,8 @@ func NewSampler(clk clock.Clock, interval time.Duration, sources []Source, emit 
 }
 
 // Loop is Run of a sampler that emits, at its end, its lateness over its whole life.
-func Loop(ctx context.Context, clk clock.Clock, interval time.Duration, sources []Source, emit func(tBootNs int64, b wire.Body) error) error {
+func Loop(ctx context.Context, clk clock.Clock, interval time.Duration, sources []Source,
+	emit func(tBootNs int64, b wire.Body) error) error {
 	s := NewSampler(clk, interval, sources, emit)
 	from := clk.BootNs()
 	if err := s.Run(ctx); err != nil {
@@ -83,8 +85,8 @@ func Loop(ctx context.Context, clk clock.Clock, interval time.Duration, sources 
 	return emit(now, s.Lateness(from, now))
 }
 
-// Run samples until ctx ends, which is no error, or emit fails. Beats are due
-// at fixed times from the start, so that lateness does not add up.
+// Run samples until ctx ends, which is not an error, or emit fails. Beats are
+// due at fixed times from the start, so that lateness does not add up.
 func (s *Sampler) Run(ctx context.Context) error {
 	if s.interval <= 0 {
 		return fmt.Errorf("sample every %v: the interval must be positive", s.interval)
@@ -157,7 +159,7 @@ func (s *Sampler) sample() error {
 	return nil
 }
 
-// trouble makes the event that tells of a source's new error or of its end.
+// trouble makes the event that reports a source's new error or its end.
 func (s *Sampler) trouble(i int, err error) *wire.Event {
 	text := ""
 	if err != nil {

@@ -40,7 +40,8 @@ func (s *scripted) Sample(t int64) ([]wire.Body, error) {
 }
 
 // runFor runs a sampler on a hand clock, whose sleeps end late by oversleep.
-func runFor(t *testing.T, clk *handClock, source *scripted, beats int, oversleep time.Duration) (*Sampler, []wire.Body) {
+func runFor(t *testing.T, clk *handClock, source *scripted, beats int, oversleep time.Duration) (*Sampler,
+	[]wire.Body) {
 	t.Helper()
 	var bodies []wire.Body
 	s := NewSampler(clk, 100*time.Millisecond, []Source{source}, func(_ int64, b wire.Body) error {
@@ -74,7 +75,8 @@ func TestBeatsAreAbsoluteAndLatenessDoesNotAddUp(t *testing.T) {
 		}
 	}
 	got := s.Lateness(5e9+1, 5e9+4e9)
-	if got.Events != 39 || got.MeanUs != 3000 || got.WorstUs != 3000 || got.P99Us != 3000 || got.Source != "sampler" || got.WindowS < 3.99 {
+	if got.Events != 39 || got.MeanUs != 3000 || got.WorstUs != 3000 || got.P99Us != 3000 || got.Source != "sampler" ||
+		got.WindowS < 3.99 {
 		t.Errorf("lateness %+v", got)
 	}
 	if d := got.SumS - 39*0.003; d > 1e-9 || d < -1e-9 {
@@ -152,7 +154,8 @@ func TestATroubledSourceIsToldOfOnce(t *testing.T) {
 			events = append(events, e.Level+" "+e.Text)
 		}
 	}
-	want := "warning source scripted: no such device|warning source scripted: other|info source scripted gives samples again"
+	want := "warning source scripted: no such device|warning source scripted: other|info source scripted gives " +
+		"samples again"
 	if strings.Join(events, "|") != want {
 		t.Errorf("events %q", events)
 	}
@@ -164,7 +167,9 @@ func TestATroubledSourceIsToldOfOnce(t *testing.T) {
 func TestLoopEndsWithItsContextOrAFailedEmit(t *testing.T) {
 	clk := &handClock{}
 	full := errors.New("spool is full")
-	err := Loop(t.Context(), clk, time.Second, []Source{&scripted{clk: clk}}, func(int64, wire.Body) error { return full })
+	err := Loop(t.Context(), clk, time.Second, []Source{&scripted{clk: clk}}, func(int64, wire.Body) error {
+		return full
+	})
 	if !errors.Is(err, full) {
 		t.Errorf("failed emit: %v", err)
 	}
@@ -194,7 +199,9 @@ func (p *paced) Pace(interval time.Duration) { p.told = append(p.told, interval)
 func TestASourceIsToldHowOftenItWillBeAsked(t *testing.T) {
 	clk := &handClock{}
 	source := &paced{scripted: scripted{clk: clk}}
-	s := NewSampler(clk, time.Second, []Source{&scripted{clk: clk}, source}, func(int64, wire.Body) error { return nil })
+	s := NewSampler(clk, time.Second, []Source{&scripted{clk: clk}, source}, func(int64, wire.Body) error {
+		return nil
+	})
 	s.sleep = func(context.Context, time.Duration) error {
 		if want := []time.Duration{time.Second}; !slices.Equal(source.told, want) {
 			t.Errorf("while it is asked it was told %v, want %v", source.told, want)

@@ -127,7 +127,7 @@ func (k *kernelSocket) poll(handle func(kind uint16, seq uint32, payload []byte)
 func (k *kernelSocket) messages(n int, handle func(kind uint16, seq uint32, payload []byte) error) error {
 	for rest := k.buf[:n]; len(rest) > 0; {
 		if len(rest) < headerBytes {
-			return fmt.Errorf("read the kernel's answer: %d bytes are no message", len(rest))
+			return fmt.Errorf("read the kernel's answer: %d bytes are not messages", len(rest))
 		}
 		length := int(native.Uint32(rest))
 		if length < headerBytes || length > len(rest) {

@@ -32,7 +32,8 @@ func TestOldKernelsTellLess(t *testing.T) {
 		if c.refused != (err != nil) {
 			t.Errorf("%d bytes: %v", c.bytes, err)
 		}
-		if c.rate != (s.DeliveryRateBps != nil) || c.sent != (s.BytesSent != nil) || c.retrans != (s.BytesRetrans != nil) {
+		if c.rate != (s.DeliveryRateBps != nil) || c.sent != (s.BytesSent != nil) ||
+			c.retrans != (s.BytesRetrans != nil) {
 			t.Errorf("%d bytes: %+v", c.bytes, s.TCPSample)
 		}
 	}
@@ -53,7 +54,8 @@ func TestWhatTheKernelDoesNotKnowIsAbsent(t *testing.T) {
 	native.PutUint64(b[offDeliveryRate:], 1000)
 	native.PutUint32(b[offSndSsthresh:], 7)
 	native.PutUint64(b[offPacingRate:], 2000)
-	if err := s.fill(b); err != nil || *s.DeliveryRateBps != 8000 || *s.SsthreshSegments != 7 || *s.PacingRateBps != 16000 {
+	if err := s.fill(b); err != nil || *s.DeliveryRateBps != 8000 || *s.SsthreshSegments != 7 || *s.PacingRateBps !=
+		16000 {
 		t.Errorf("%+v %v", s.TCPSample, err)
 	}
 }

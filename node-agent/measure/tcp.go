@@ -73,7 +73,8 @@ const (
 	// receive buffer of 208 KiB.
 	requestsAtOnce  = 32
 	oneRequestBytes = headerBytes + diagRequestBytes
-	// strangersMost bounds the strangers' sockets that are told of from one look to the next.
+	// strangersMost bounds the strangers' sockets that are reported from one look to the
+	// next.
 	strangersMost = 16
 )
 
@@ -281,7 +282,7 @@ func (t *TCP) meet(m diagMessage) (*sample, error) {
 	}
 	for i := range t.sockets {
 		if t.sockets[i].cookie == m.cookie {
-			return nil, nil // a dump in several parts may tell of one twice
+			return nil, nil // a dump in several parts may report one twice
 		}
 	}
 	if stream >= 0 {
@@ -327,7 +328,8 @@ func (t *TCP) ask() ([]*sample, error) {
 	for from := 0; from < len(t.sockets); from += requestsAtOnce {
 		to := min(from+requestsAtOnce, len(t.sockets))
 		for i := from; i < to; i++ {
-			t.sockets[i].seq = t.sock.putHeader(t.requests[i*oneRequestBytes:(i+1)*oneRequestBytes], sockDiagByFamily, 0)
+			t.sockets[i].seq = t.sock.putHeader(t.requests[i*oneRequestBytes:(i+1)*oneRequestBytes], sockDiagByFamily,
+				0)
 		}
 		if err := t.sock.send(t.requests[from*oneRequestBytes : to*oneRequestBytes]); err != nil {
 			return nil, err

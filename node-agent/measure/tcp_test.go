@@ -32,7 +32,8 @@ func connect(t testing.TB, streams, first int) *pair {
 	}
 	t.Cleanup(func() { _ = l.Close() })
 	p := &pair{listener: l, flow: wire.Flow{
-		Name: "main", Kind: "iperf3_tcp", From: "sender", To: "receiver", Port: l.Addr().(*net.TCPAddr).Port, Streams: streams,
+		Name: "main", Kind: "iperf3_tcp", From: "sender", To: "receiver", Port: l.Addr().(*net.TCPAddr).Port,
+		Streams: streams,
 	}}
 	p.control[0], p.control[1] = p.dial(t, 0)
 	for try := range 50 {
@@ -63,7 +64,8 @@ func (p *pair) data(t testing.TB, first int) bool {
 
 func (p *pair) dial(t testing.TB, port int) (client, server net.Conn) {
 	t.Helper()
-	client, err := net.DialTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}, p.listener.Addr().(*net.TCPAddr))
+	client, err := net.DialTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port},
+		p.listener.Addr().(*net.TCPAddr))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,13 +163,15 @@ func TestSocketsAreFoundAndCountedExactly(t *testing.T) {
 		if got := c.BytesReceived - open[i].BytesReceived; got != uint64(1000*(i+1)) {
 			t.Errorf("stream %d received %d bytes", i, got)
 		}
-		if c.Edge != "close" || open[i].Edge != "open" || ticks[i].Edge != "" || c.Flow != "main" || c.State != "ESTABLISHED" || c.Cookie == 0 || c.Cookie != ticks[i].Cookie {
+		if c.Edge != "close" || open[i].Edge != "open" || ticks[i].Edge != "" || c.Flow != "main" ||
+			c.State != "ESTABLISHED" || c.Cookie == 0 || c.Cookie != ticks[i].Cookie {
 			t.Errorf("stream %d: %+v", i, c)
 		}
 		if c.Local != p.listener.Addr().String() || c.Remote != fmt.Sprintf("127.0.0.1:%d", p.flow.ClientPort+i) {
 			t.Errorf("stream %d: %s from %s", i, c.Local, c.Remote)
 		}
-		if c.MSSBytes == 0 || c.RTOUs == 0 || c.CwndSegments == 0 || c.Congestion == "" || c.SsthreshSegments != nil || c.BytesSent == nil || *c.BytesSent != 0 {
+		if c.MSSBytes == 0 || c.RTOUs == 0 || c.CwndSegments == 0 || c.Congestion == "" || c.SsthreshSegments != nil ||
+			c.BytesSent == nil || *c.BytesSent != 0 {
 			t.Errorf("stream %d: %+v", i, c)
 		}
 	}
@@ -177,7 +181,8 @@ func TestSocketsAreFoundAndCountedExactly(t *testing.T) {
 	bodies, err = sender.Sample(1e9)
 	sent := byStream(t, bodies, err)
 	for i := range 3 {
-		if sent[i] == nil || *sent[i].BytesSent != uint64(1000*(i+1)) || sent[i].BytesReceived != 0 || *sent[i].BytesRetrans != 0 {
+		if sent[i] == nil || *sent[i].BytesSent != uint64(1000*(i+1)) || sent[i].BytesReceived != 0 ||
+			*sent[i].BytesRetrans != 0 {
 			t.Errorf("sender's stream %d: %+v", i, sent[i])
 		}
 	}
@@ -219,7 +224,7 @@ func TestAGoneSocketIsAbsentAndALateOneIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _ = p.client[0].Close(), p.server[0].Close()
-	last := false // the kernel tells of its end a little after it
+	last := false // the kernel reports its end a little after it
 	for now := int64(2e9); now < 3e9 && !last; now += 1e7 {
 		time.Sleep(10 * time.Millisecond)
 		bodies, err = s.Sample(now)
@@ -257,7 +262,8 @@ func TestAnEdgeCountsWhatASocketReceivedBeforeItEnded(t *testing.T) {
 	bodies, err = edge(s, "close")
 	got := byStream(t, bodies, err)
 	// A FIN counts as a byte.
-	if got[0] == nil || got[0].BytesReceived-235_000 > 1 || got[0].Edge != "close" || got[0].State != "CLOSE" || got[0].Congestion == "" {
+	if got[0] == nil || got[0].BytesReceived-235_000 > 1 || got[0].Edge != "close" || got[0].State != "CLOSE" ||
+		got[0].Congestion == "" {
 		t.Errorf("the ended one: %+v", got[0])
 	}
 	if got[1] == nil || got[1].State != "ESTABLISHED" {
@@ -278,7 +284,7 @@ func TestAnEdgeCountsTheSocketsOfWhoseEndNothingIsKnown(t *testing.T) {
 	if _, err := s.Sample(1e9); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.ends.close(); err != nil { // a kernel that tells of no ends
+	if err := s.ends.close(); err != nil { // a kernel that reports no ends
 		t.Fatal(err)
 	}
 	s.deaf = true
@@ -296,8 +302,8 @@ func TestAnEdgeCountsTheSocketsOfWhoseEndNothingIsKnown(t *testing.T) {
 	}
 }
 
-// A socket of another address at the flow's server is a stranger's: it is told
-// of, and counts for nothing.
+// A socket of another address at the flow's server is a stranger's: it is
+// reported, and counts for nothing.
 func TestASocketOfAnotherAddressIsAStrangers(t *testing.T) {
 	p := connect(t, 1, 23900)
 	here, away := netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.66")
@@ -319,7 +325,8 @@ func TestASocketOfAnotherAddressIsAStrangers(t *testing.T) {
 	if data != 4321 {
 		t.Errorf("the stranger's bytes: %d", data)
 	}
-	if got, err := NewTCP("sender", []wire.Flow{p.flow}, map[string]netip.Addr{"receiver": away, "sender": here}).Sample(1); len(got) != 0 || err != nil {
+	if got, err := NewTCP("sender", []wire.Flow{p.flow}, map[string]netip.Addr{"receiver": away, "sender": here}).
+		Sample(1); len(got) != 0 || err != nil {
 		t.Errorf("this node's own connections to others are none of the flow's: %v, %v", got, err)
 	}
 }
@@ -354,7 +361,8 @@ func TestFlowsOfOthersAndOtherAttemptsAreNotMixed(t *testing.T) {
 	reverse := p.flow
 	reverse.Reverse, reverse.From, reverse.To = true, reverse.To, reverse.From
 	bodies, err = edge(source(t, "receiver", reverse), "open")
-	if got := byStream(t, bodies, err); len(got) != 2 || !strings.HasSuffix(got[0].Local, fmt.Sprint(":", p.flow.Port)) {
+	if got := byStream(t, bodies, err); len(got) != 2 ||
+		!strings.HasSuffix(got[0].Local, fmt.Sprint(":", p.flow.Port)) {
 		t.Errorf("reversed, the sending node is the server: %v", got)
 	}
 	second := connect(t, 1, 23450)
@@ -372,7 +380,8 @@ func TestFlowsOfOthersAndOtherAttemptsAreNotMixed(t *testing.T) {
 }
 
 func TestLooksAreRareOnceAllIsFound(t *testing.T) {
-	missing := source(t, "receiver", wire.Flow{Kind: "iperf3_tcp", From: "s", To: "receiver", Port: 9, Streams: 1, ClientPort: 9})
+	missing := source(t, "receiver", wire.Flow{Kind: "iperf3_tcp", From: "s", To: "receiver", Port: 9, Streams: 1,
+		ClientPort: 9})
 	looks := 0
 	for now := int64(0); now < 20e9; now += 100e6 {
 		if _, err := missing.Sample(now); err != nil {
@@ -383,7 +392,8 @@ func TestLooksAreRareOnceAllIsFound(t *testing.T) {
 		}
 	}
 	if looks < 30 || looks > 45 {
-		t.Errorf("%d looks in 20 s for a socket that is not there, want 20 in the first 2 s and then one a second", looks)
+		t.Errorf("%d looks in 20 s for a socket that is not there, want 20 in the first 2 s and then one a second",
+			looks)
 	}
 	p := connect(t, 1, 23500)
 	there := source(t, "receiver", p.flow)
@@ -412,7 +422,8 @@ func TestInterfaceCountersOfLoopback(t *testing.T) {
 		t.Fatal(err)
 	}
 	after := second[0].(*wire.Interface)
-	if after == before || after.Name != "lo" || after.RxBytes-before.RxBytes < 100_000 || after.TxBytes-before.TxBytes < 100_000 || after.RxPackets == before.RxPackets {
+	if after == before || after.Name != "lo" || after.RxBytes-before.RxBytes < 100_000 || after.TxBytes-before.TxBytes <
+		100_000 || after.RxPackets == before.RxPackets {
 		t.Errorf("before %+v, after %+v", before, after)
 	}
 	if _, err := NewInterface("nonesuch0").Sample(0); err == nil || !strings.Contains(err.Error(), `"nonesuch0"`) {
@@ -455,7 +466,8 @@ func BenchmarkSS(b *testing.B) {
 				cmd := exec.CommandContext(ctx, ss, "-Htin", "sport", "=", fmt.Sprintf(":%d", p.flow.Port))
 				out, err := cmd.Output()
 				cancel()
-				if got := strings.Count(string(out), "cubic") + strings.Count(string(out), "bbr") + strings.Count(string(out), "reno"); err != nil || got < streams {
+				if got := strings.Count(string(out), "cubic") + strings.Count(string(out), "bbr") +
+					strings.Count(string(out), "reno"); err != nil || got < streams {
 					b.Fatalf("%d sockets, %v", got, err)
 				}
 				cpu += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()

@@ -59,7 +59,8 @@ type sample struct {
 // Rates are bits per second; the kernel's are bytes.
 func (s *sample) fill(info []byte) error {
 	if len(info) < minInfoBytes {
-		return fmt.Errorf("the kernel's tcp_info has %d bytes, %d are needed to know what was received: Linux 4.1 or later is needed", len(info), minInfoBytes)
+		return fmt.Errorf("the kernel's tcp_info has %d bytes, %d are needed to know what was received: Linux 4.1 or "+
+			"later is needed", len(info), minInfoBytes)
 	}
 	u32 := func(off int) uint32 { return native.Uint32(info[off:]) }
 	u64 := func(off int) (uint64, bool) {
@@ -108,8 +109,10 @@ func (s *sample) fillMore(info []byte) {
 		off  int
 		into **uint32
 	}{
-		{offUnacked, &s.Unacked}, {offSacked, &s.Sacked}, {offReordering, &s.Reordering}, {offDataSegsIn, &s.DataSegsIn},
-		{offDataSegsOut, &s.DataSegsOut}, {offDSACKs, &s.DSACKs}, {offReordSeen, &s.ReorderSeen}, {offOutOfOrder, &s.OutOfOrder},
+		{offUnacked, &s.Unacked}, {offSacked, &s.Sacked}, {offReordering, &s.Reordering},
+		{offDataSegsIn, &s.DataSegsIn},
+		{offDataSegsOut, &s.DataSegsOut}, {offDSACKs, &s.DSACKs}, {offReordSeen, &s.ReorderSeen},
+		{offOutOfOrder, &s.OutOfOrder},
 	} {
 		if len(info) >= f.off+4 {
 			s.more[1+i] = native.Uint32(info[f.off:])

@@ -39,7 +39,8 @@ func (t *TCP) told(out []wire.Body, err error) ([]wire.Body, error) {
 		}
 	})
 	if lost := t.traced.Lost(); lost > t.lost {
-		out = append(out, &wire.Event{Level: "warning", Text: fmt.Sprintf("%d events of TCP found no room on their way from the kernel; its counters have them", lost-t.lost)})
+		out = append(out, &wire.Event{Level: "warning", Text: fmt.Sprintf("%d events of TCP found no room on their "+
+			"way from the kernel; its counters have them", lost-t.lost)})
 		t.lost = lost
 	}
 	if readErr == nil {
@@ -49,8 +50,9 @@ func (t *TCP) told(out []wire.Body, err error) ([]wire.Body, error) {
 }
 
 func tracedEvent(e tcp.Event, flow string, stream int, name string) *wire.TCPEvent {
-	out := &wire.TCPEvent{Flow: flow, Stream: &stream, Cookie: e.Cookie, Local: e.Local.String(), Remote: e.Remote.String(),
-		Event: name, Source: "tracepoint", Count: e.Count, CwndSegments: &e.CwndSegments}
+	out := &wire.TCPEvent{Flow: flow, Stream: &stream, Cookie: e.Cookie, Local: e.Local.String(),
+		Remote: e.Remote.String(),
+		Event:  name, Source: "tracepoint", Count: e.Count, CwndSegments: &e.CwndSegments}
 	if e.SsthreshSegments < infiniteSsthresh {
 		out.SsthreshSegments = &e.SsthreshSegments
 	}

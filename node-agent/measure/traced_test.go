@@ -12,7 +12,7 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// fakeEvents tells what it is given, once.
+// fakeEvents reports what it is given, once.
 type fakeEvents struct {
 	events []tcp.Event
 	lost   uint32
@@ -32,7 +32,8 @@ func (f *fakeEvents) Close() error { f.closed++; return nil }
 
 func tracedSource(t *testing.T, e *fakeEvents) *TCP {
 	t.Helper()
-	s := NewTCP("car", []wire.Flow{{Name: "main", Kind: "iperf3_tcp", From: "car", To: "roadside", Port: 5000, ClientPort: 20000, Streams: 2}},
+	s := NewTCP("car", []wire.Flow{{Name: "main", Kind: "iperf3_tcp", From: "car", To: "roadside", Port: 5000,
+		ClientPort: 20000, Streams: 2}},
 		map[string]netip.Addr{"car": netip.MustParseAddr("10.77.0.1"), "roadside": netip.MustParseAddr("10.77.0.2")})
 	s.Trace(e)
 	t.Cleanup(func() {
@@ -59,12 +60,15 @@ func TestTracedEventsBearTheirOwnTime(t *testing.T) {
 	remote := port(t, "10.77.0.2:5000")
 	data, control := port(t, "10.77.0.1:20001"), port(t, "10.77.0.1:40000")
 	e := &fakeEvents{events: []tcp.Event{
-		{BootNs: 11, Cookie: 7, Kind: tcp.Recovery, Count: 1, CwndSegments: 20, SsthreshSegments: 10, Local: data, Remote: remote},
-		{BootNs: 12, Cookie: 7, Kind: tcp.Retransmission, Count: 3, CwndSegments: 10, SsthreshSegments: 10, Local: data, Remote: remote},
+		{BootNs: 11, Cookie: 7, Kind: tcp.Recovery, Count: 1, CwndSegments: 20, SsthreshSegments: 10, Local: data,
+			Remote: remote},
+		{BootNs: 12, Cookie: 7, Kind: tcp.Retransmission, Count: 3, CwndSegments: 10, SsthreshSegments: 10, Local: data,
+			Remote: remote},
 		{BootNs: 13, Cookie: 8, Kind: tcp.Retransmission, Count: 1, Local: control, Remote: remote},
 		{BootNs: 13, Cookie: 9, Kind: tcp.Retransmission, Count: 1, Local: data, Remote: port(t, "10.77.0.66:5000")},
 		{BootNs: 14, Cookie: 7, Kind: 99, Count: 1, Local: data, Remote: remote},
-		{BootNs: 15, Cookie: 7, Kind: tcp.FailedRetransmission, Count: 1, CwndSegments: 1, SsthreshSegments: infinite, Local: data, Remote: remote},
+		{BootNs: 15, Cookie: 7, Kind: tcp.FailedRetransmission, Count: 1, CwndSegments: 1, SsthreshSegments: infinite,
+			Local: data, Remote: remote},
 	}, lost: 4}
 	source := tracedSource(t, e)
 	var got []string
@@ -75,7 +79,8 @@ func TestTracedEventsBearTheirOwnTime(t *testing.T) {
 			if v.SsthreshSegments != nil {
 				threshold = fmt.Sprint(*v.SsthreshSegments)
 			}
-			got = append(got, fmt.Sprintf("%d %s %d %s ×%d by %s, cwnd %d ssthresh %s, %s to %s", at, v.Flow, *v.Stream, v.Event, v.Count, v.Source, *v.CwndSegments, threshold, v.Local, v.Remote))
+			got = append(got, fmt.Sprintf("%d %s %d %s ×%d by %s, cwnd %d ssthresh %s, %s to %s", at, v.Flow, *v.Stream,
+				v.Event, v.Count, v.Source, *v.CwndSegments, threshold, v.Local, v.Remote))
 		case *wire.Event:
 			got = append(got, fmt.Sprintf("%d %s", at, v.Text))
 		}
@@ -97,7 +102,7 @@ func TestTracedEventsBearTheirOwnTime(t *testing.T) {
 	}
 }
 
-// A trace that breaks is closed, told of, and followed by events from samples.
+// A trace that breaks is closed, reported, and followed by events from samples.
 func TestATraceThatBreaksGivesWayToSamples(t *testing.T) {
 	e := &fakeEvents{fail: errors.New("it is torn")}
 	source := tracedSource(t, e)

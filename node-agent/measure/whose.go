@@ -2,7 +2,7 @@ package measure
 
 import "net/netip"
 
-// tells reports whether one stranger's socket more is to be told of.
+// tells reports whether one more stranger's socket is to be reported.
 func (t *TCP) tells() bool {
 	t.strange++
 	return t.strange <= strangersMost

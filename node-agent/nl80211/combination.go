@@ -31,7 +31,7 @@ func (c Combination) String() string {
 	return fmt.Sprintf("%s, total <= %d, #channels <= %d", strings.Join(limits, ", "), c.Interfaces, c.Channels)
 }
 
-// Beside tells whether a radio can have an interface of a mode beside one of
+// Beside reports whether a radio can have an interface of a mode beside one of
 // another, and on how many channels the two may be: 0 for not at all.
 func (p Phy) Beside(mode, other string) (channels int) {
 	for _, c := range p.Combinations {

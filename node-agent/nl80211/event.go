@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Event is something that the radio told of by itself about another station.
+// Event is something that the radio reported by itself about another station.
 type Event struct {
 	Index int // of the interface
 	Kind  string

@@ -23,9 +23,11 @@ type Interface struct {
 
 // widths are channel widths as iw(8) words them (enum nl80211_chan_width).
 var widths = map[uint32]string{
-	unix.NL80211_CHAN_WIDTH_20_NOHT: "20 MHz (no HT)", unix.NL80211_CHAN_WIDTH_20: "20 MHz", unix.NL80211_CHAN_WIDTH_40: "40 MHz",
-	unix.NL80211_CHAN_WIDTH_80: "80 MHz", unix.NL80211_CHAN_WIDTH_80P80: "80+80 MHz", unix.NL80211_CHAN_WIDTH_160: "160 MHz",
-	unix.NL80211_CHAN_WIDTH_5: "5 MHz", unix.NL80211_CHAN_WIDTH_10: "10 MHz",
+	unix.NL80211_CHAN_WIDTH_20_NOHT: "20 MHz (no HT)", unix.NL80211_CHAN_WIDTH_20: "20 MHz",
+	unix.NL80211_CHAN_WIDTH_40: "40 MHz",
+	unix.NL80211_CHAN_WIDTH_80: "80 MHz", unix.NL80211_CHAN_WIDTH_80P80: "80+80 MHz",
+	unix.NL80211_CHAN_WIDTH_160: "160 MHz",
+	unix.NL80211_CHAN_WIDTH_5:   "5 MHz", unix.NL80211_CHAN_WIDTH_10: "10 MHz",
 }
 
 // WidthNoHT is the width of a channel on which only the rates of 802.11a, b
@@ -51,7 +53,7 @@ func (c *Conn) Interfaces() ([]Interface, error) {
 	return out, nil
 }
 
-// Interface is the named one; nil when it is no radio's.
+// Interface is the named one; nil when it is not a radio's.
 func (c *Conn) Interface(name string) (*Interface, error) {
 	all, err := c.Interfaces()
 	if err != nil {
@@ -103,7 +105,7 @@ type BSS struct {
 	Capability uint16
 }
 
-// IBSS tells whether the cell is an ad hoc one (IEEE 802.11-2020, 9.4.1.4).
+// IBSS reports whether the cell is an ad hoc one (IEEE 802.11-2020, 9.4.1.4).
 func (b BSS) IBSS() bool { return b.Capability&2 != 0 }
 
 // BSSes lists the cells that an interface knows; it does not scan.

@@ -56,7 +56,8 @@ func encode(f func(*netlink.AttributeEncoder)) ([]byte, error) {
 // call sends a command with attributes made by f. An acknowledgement is asked
 // for only where nothing else is answered: it comes apart from an answer and
 // would be taken for that of the next call.
-func (c *Conn) call(command uint8, flags netlink.HeaderFlags, f func(*netlink.AttributeEncoder)) ([]genetlink.Message, error) {
+func (c *Conn) call(command uint8, flags netlink.HeaderFlags, f func(*netlink.AttributeEncoder)) ([]genetlink.Message,
+	error) {
 	data, err := encode(f)
 	if err != nil {
 		return nil, fmt.Errorf("encode attributes: %w", err)
@@ -107,7 +108,8 @@ func nested(d *netlink.AttributeDecoder, f func(*netlink.AttributeDecoder)) {
 var words = map[uint32]string{
 	unix.NL80211_IFTYPE_ADHOC: "adhoc", unix.NL80211_IFTYPE_STATION: "managed", unix.NL80211_IFTYPE_AP: "ap",
 	unix.NL80211_IFTYPE_AP_VLAN: "ap-vlan", unix.NL80211_IFTYPE_WDS: "wds", unix.NL80211_IFTYPE_MONITOR: "monitor",
-	unix.NL80211_IFTYPE_MESH_POINT: "mesh", unix.NL80211_IFTYPE_P2P_CLIENT: "p2p-client", unix.NL80211_IFTYPE_P2P_GO: "p2p-go",
+	unix.NL80211_IFTYPE_MESH_POINT: "mesh", unix.NL80211_IFTYPE_P2P_CLIENT: "p2p-client",
+	unix.NL80211_IFTYPE_P2P_GO:     "p2p-go",
 	unix.NL80211_IFTYPE_P2P_DEVICE: "p2p-device", unix.NL80211_IFTYPE_OCB: "ocb", unix.NL80211_IFTYPE_NAN: "nan",
 }
 

@@ -22,8 +22,10 @@ func TestChannelNumbers(t *testing.T) {
 
 func TestBeaconsElements(t *testing.T) {
 	var b BSS
-	b.elements([]byte{0, 4, 'm', 'e', 's', 'h', 1, 3, 0x82, 0x8b, 12, 50, 1, 108, 45, 0, 1, 9, 1}) // the last one is cut
-	if b.SSID != "mesh" || !b.HT || !slices.Equal(b.BasicMbps, []float64{1, 5.5}) || !slices.Equal(b.RatesMbps, []float64{1, 5.5, 6, 54}) {
+	// the last one is cut
+	b.elements([]byte{0, 4, 'm', 'e', 's', 'h', 1, 3, 0x82, 0x8b, 12, 50, 1, 108, 45, 0, 1, 9, 1})
+	if b.SSID != "mesh" || !b.HT || !slices.Equal(b.BasicMbps, []float64{1, 5.5}) ||
+		!slices.Equal(b.RatesMbps, []float64{1, 5.5, 6, 54}) {
 		t.Errorf("read %+v", b)
 	}
 }
@@ -41,13 +43,15 @@ func TestWhatARadioCanBeAtOnce(t *testing.T) {
 		{Interfaces: 1, Channels: 1, Limits: []Limit{{1, []string{"ap"}}, {1, []string{"adhoc"}}}},
 	}}
 	for pair, want := range map[[2]string]int{
-		{"adhoc", "managed"}: 1, {"managed", "adhoc"}: 1, {"managed", "managed"}: 2, {"managed", "mesh"}: 0, {"adhoc", "adhoc"}: 0, {"ap", "adhoc"}: 0,
+		{"adhoc", "managed"}: 1, {"managed", "adhoc"}: 1, {"managed", "managed"}: 2, {"managed", "mesh"}: 0,
+		{"adhoc", "adhoc"}: 0, {"ap", "adhoc"}: 0,
 	} {
 		if got := p.Beside(pair[0], pair[1]); got != want {
 			t.Errorf("%v on %d channels, want %d", pair, got, want)
 		}
 	}
-	if got := p.Combinations[0].String(); got != "#{ adhoc } <= 1, #{ managed, mesh } <= 1, total <= 2, #channels <= 1" {
+	if got := p.Combinations[0].String(); got != "#{ adhoc } <= 1, #{ managed, mesh } <= 1, total <= 2, "+
+		"#channels <= 1" {
 		t.Errorf("worded %q", got)
 	}
 }
@@ -69,7 +73,8 @@ func FuzzMessages(f *testing.F) {
 		_ = each(data, func(d *netlink.AttributeDecoder) { p.take(d, map[[2]int][]float64{}) })
 		b.elements(data)
 		for _, command := range []uint8{unix.NL80211_CMD_NEW_STATION, unix.NL80211_CMD_NOTIFY_CQM, 0} {
-			if e, ok := event(genetlink.Message{Header: genetlink.Header{Command: command}, Data: data}); ok && e.MAC == "" {
+			if e, ok := event(genetlink.Message{Header: genetlink.Header{Command: command}, Data: data}); ok &&
+				e.MAC == "" {
 				t.Errorf("an event without a station: %+v", e)
 			}
 		}

@@ -31,7 +31,7 @@ type Frequencies struct {
 	band          uint16
 }
 
-// Offers tells whether the radio has a mode.
+// Offers reports whether the radio has a mode.
 func (p Phy) Offers(mode string) bool { return slices.Contains(p.Modes, mode) }
 
 // At is the channel with a centre frequency, nil when the radio has none.
@@ -119,7 +119,9 @@ func (p *Phy) take(d *netlink.AttributeDecoder, rates map[[2]int][]float64) {
 			nested(band, func(part *netlink.AttributeDecoder) {
 				switch part.Type() {
 				case unix.NL80211_BAND_ATTR_FREQS:
-					nested(part, func(f *netlink.AttributeDecoder) { p.Frequencies = append(p.Frequencies, frequency(f, number)) })
+					nested(part, func(f *netlink.AttributeDecoder) {
+						p.Frequencies = append(p.Frequencies, frequency(f, number))
+					})
 				case unix.NL80211_BAND_ATTR_RATES:
 					key := [2]int{p.Index, int(number)}
 					nested(part, func(r *netlink.AttributeDecoder) {

@@ -83,7 +83,8 @@ func (c *Conn) connect(ifindex int, n Network, bssid net.HardwareAddr) error {
 			e.Flag(unix.NL80211_ATTR_DISABLE_HT, true)
 		}
 	})
-	if err != nil && !errors.Is(err, unix.EALREADY) && !errors.Is(err, unix.EINPROGRESS) && !errors.Is(err, unix.EISCONN) {
+	if err != nil && !errors.Is(err, unix.EALREADY) && !errors.Is(err, unix.EINPROGRESS) &&
+		!errors.Is(err, unix.EISCONN) {
 		return fmt.Errorf("connect to %q on %d MHz: %w", n.SSID, n.MHz, err)
 	}
 	return nil
@@ -105,7 +106,7 @@ func halfMbps(rates []float64) []byte {
 	return out
 }
 
-// Leave leaves the network of that mode; being in none is no error.
+// Leave leaves the network of that mode; being in none is not an error.
 func (c *Conn) Leave(ifindex int, mode string) error {
 	command := uint8(unix.NL80211_CMD_LEAVE_IBSS)
 	switch mode {
@@ -126,7 +127,9 @@ func (c *Conn) Leave(ifindex int, mode string) error {
 func (c *Conn) SetMode(ifindex int, mode string) error {
 	t, err := iftype(mode)
 	if err == nil {
-		err = c.do(unix.NL80211_CMD_SET_INTERFACE, ifindex, func(e *netlink.AttributeEncoder) { e.Uint32(unix.NL80211_ATTR_IFTYPE, t) })
+		err = c.do(unix.NL80211_CMD_SET_INTERFACE, ifindex, func(e *netlink.AttributeEncoder) {
+			e.Uint32(unix.NL80211_ATTR_IFTYPE, t)
+		})
 	}
 	if err != nil {
 		return fmt.Errorf("set mode %s: %w", mode, err)
@@ -178,7 +181,7 @@ func (c *Conn) SetRTS(ifindex int, threshold uint32) error {
 	return nil
 }
 
-// PowerSave tells whether the interface may sleep; SetPowerSave sets it.
+// PowerSave reports whether the interface may sleep; SetPowerSave sets it.
 func (c *Conn) PowerSave(ifindex int) (bool, error) {
 	messages, err := c.call(unix.NL80211_CMD_GET_POWER_SAVE, get, func(e *netlink.AttributeEncoder) {
 		e.Uint32(unix.NL80211_ATTR_IFINDEX, uint32(ifindex))
@@ -199,13 +202,15 @@ func (c *Conn) PowerSave(ifindex int) (bool, error) {
 	return on, nil
 }
 
-// SetPowerSave says whether the interface may sleep.
+// SetPowerSave reports whether the interface may sleep.
 func (c *Conn) SetPowerSave(ifindex int, on bool) error {
 	state := uint32(unix.NL80211_PS_DISABLED)
 	if on {
 		state = unix.NL80211_PS_ENABLED
 	}
-	err := c.do(unix.NL80211_CMD_SET_POWER_SAVE, ifindex, func(e *netlink.AttributeEncoder) { e.Uint32(unix.NL80211_ATTR_PS_STATE, state) })
+	err := c.do(unix.NL80211_CMD_SET_POWER_SAVE, ifindex, func(e *netlink.AttributeEncoder) {
+		e.Uint32(unix.NL80211_ATTR_PS_STATE, state)
+	})
 	if err != nil {
 		return fmt.Errorf("set power save: %w", err)
 	}
@@ -259,7 +264,8 @@ func (c *Conn) NewInterface(phy int, name, mode string, mac net.HardwareAddr) (I
 	return made, nil
 }
 
-// DeleteInterface takes an interface off its radio; one that is gone is no error.
+// DeleteInterface takes an interface off its radio; one that is gone is not an
+// error.
 func (c *Conn) DeleteInterface(ifindex int) error {
 	err := c.do(unix.NL80211_CMD_DEL_INTERFACE, ifindex, func(*netlink.AttributeEncoder) {})
 	if err != nil && !errors.Is(err, unix.ENODEV) {

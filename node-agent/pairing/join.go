@@ -54,7 +54,8 @@ func Join(ctx context.Context, code pairing.Code, n Node) (controller string, er
 	}
 	var reply pairing.Reply
 	for i := 1; ; i++ {
-		reply, controller, err = ask(ctx, code, own, pairing.Request{Version: pairing.Version, Name: n.Name, Role: wire.RoleNode, Listen: n.Listen})
+		reply, controller, err = ask(ctx, code, own, pairing.Request{Version: pairing.Version, Name: n.Name,
+			Role: wire.RoleNode, Listen: n.Listen})
 		var refused *wire.Error
 		if i == tries || !errors.As(err, &refused) || refused.Code != pairing.CodeWait {
 			break
@@ -73,7 +74,8 @@ func Join(ctx context.Context, code pairing.Code, n Node) (controller string, er
 		return "", fmt.Errorf("pair with the controller at %s: %w", code.Address, err)
 	}
 	if err := n.save(certPEM, keyPEM, authorized); err != nil {
-		return "", fmt.Errorf("%w; the controller knows this node already: correct the cause, `fieldmesh keys revoke %s` there, and pair again", err, n.Name)
+		return "", fmt.Errorf("%w; the controller knows this node already: correct the cause, `fieldmesh keys revoke "+
+			"%s` there, and pair again", err, n.Name)
 	}
 	return controller, nil
 }
@@ -85,7 +87,8 @@ func (n Node) vacant() error {
 		path := filepath.Join(n.KeysDir, name)
 		_, err := os.Lstat(path)
 		if err == nil {
-			return fmt.Errorf("this node is paired already: %q exists; to pair it anew, delete the files of that folder first", path)
+			return fmt.Errorf("this node is paired already: %q exists; to pair it again, delete the files of that "+
+				"folder first", path)
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("look for keys: %w", err)
@@ -95,7 +98,8 @@ func (n Node) vacant() error {
 }
 
 // ask makes the one call, and returns the pin of who answered.
-func ask(ctx context.Context, code pairing.Code, own keys.Identity, request pairing.Request) (reply pairing.Reply, controller string, err error) {
+func ask(ctx context.Context, code pairing.Code, own keys.Identity, request pairing.Request) (reply pairing.Reply,
+	controller string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	conn, err := dial(ctx, code.Address, pairing.ClientTLS(own, code))
@@ -112,7 +116,8 @@ func ask(ctx context.Context, code pairing.Code, own keys.Identity, request pair
 	if err != nil {
 		return reply, "", err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+code.Address+pairing.Path, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+code.Address+pairing.Path,
+		bytes.NewReader(body))
 	if err != nil {
 		return reply, "", fmt.Errorf("make request: %w", err)
 	}
@@ -129,7 +134,8 @@ func checkReply(code pairing.Code, controller, own, name string, reply pairing.R
 	case !code.Admits(controller, own, reply):
 		return nil, errors.New("who answered does not know the code; nothing was kept")
 	case reply.Name != name || reply.Role != wire.RoleNode:
-		return nil, fmt.Errorf("the controller takes this node for %q of role %q; nothing was kept", reply.Name, reply.Role)
+		return nil, fmt.Errorf("the controller takes this node for %q of role %q; nothing was kept", reply.Name,
+			reply.Role)
 	}
 	authorized, err := keys.NewAuthorized(reply.Authorized...)
 	if err != nil {

@@ -45,7 +45,8 @@ func offloads(iface string) map[string]bool {
 		v := ethtoolValue{cmd: cmd}
 		req := ifreqData{data: unsafe.Pointer(&v)}
 		copy(req.name[:], iface)
-		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&req))); errno == 0 {
+		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL,
+			uintptr(unsafe.Pointer(&req))); errno == 0 {
 			out[name] = v.data != 0
 		}
 	}

@@ -44,7 +44,8 @@ func New(ctx context.Context, iface string, binaries map[string]string) *Reader 
 }
 
 // versionFlag is how each tool is asked for its version.
-var versionFlag = map[string]string{"iperf3": "--version", "babeld": "-V", "chronyc": "-v", "gpsd": "-V", "wpa_supplicant": "-v"}
+var versionFlag = map[string]string{"iperf3": "--version", "babeld": "-V", "chronyc": "-v", "gpsd": "-V",
+	"wpa_supplicant": "-v"}
 
 // patience bounds a start with tools that hang; a node is not ready before.
 const patience = 5 * time.Second
@@ -82,8 +83,10 @@ func Congestion() []string {
 
 // shaping are the sysctls that shape what TCP does.
 var shaping = []string{
-	"tcp_congestion_control", "tcp_sack", "tcp_timestamps", "tcp_window_scaling", "tcp_ecn", "tcp_recovery", "tcp_early_retrans",
-	"tcp_frto", "tcp_no_metrics_save", "tcp_rmem", "tcp_wmem", "tcp_moderate_rcvbuf", "tcp_slow_start_after_idle", "tcp_mtu_probing", "tcp_retries2",
+	"tcp_congestion_control", "tcp_sack", "tcp_timestamps", "tcp_window_scaling", "tcp_ecn", "tcp_recovery",
+	"tcp_early_retrans",
+	"tcp_frto", "tcp_no_metrics_save", "tcp_rmem", "tcp_wmem", "tcp_moderate_rcvbuf", "tcp_slow_start_after_idle",
+	"tcp_mtu_probing", "tcp_retries2",
 	"tcp_dsack", "tcp_max_reordering", "tcp_rto_min_us",
 }
 
@@ -95,10 +98,12 @@ func sysctl(key string) string {
 	return strings.Join(strings.Fields(string(b)), " ")
 }
 
-// Read reads everything anew. What cannot be read is absent.
+// Read reads everything again. What cannot be read is absent.
 func (r *Reader) Read(context.Context) wire.Provenance {
-	p := wire.Provenance{Agent: version.String(), Kernel: Kernel(), Arch: runtime.GOARCH, Machine: machine(), Interface: r.iface,
-		Tools: r.tools, Sysctls: map[string]string{}, Offloads: offloads(r.iface), Congestion: Congestion(), Addresses: []string{}, Routes: []string{}}
+	p := wire.Provenance{Agent: version.String(), Kernel: Kernel(), Arch: runtime.GOARCH, Machine: machine(),
+		Interface: r.iface,
+		Tools:     r.tools, Sysctls: map[string]string{}, Offloads: offloads(r.iface), Congestion: Congestion(),
+		Addresses: []string{}, Routes: []string{}}
 	for _, s := range shaping {
 		if v := sysctl("net.ipv4." + s); v != "" {
 			p.Sysctls["net.ipv4."+s] = v
@@ -164,7 +169,7 @@ func Driver(iface string) string {
 	return driver(iface, link)
 }
 
-// Link tells whether the interface exists and is up, and its address.
+// Link reports whether the interface exists and is up, and its address.
 func Link(iface string) (up *bool, mac string) {
 	link, err := netlink.LinkByName(iface)
 	if err != nil {

@@ -18,8 +18,8 @@ func Failures(ctx context.Context, socket string, failed func(peer net.HardwareA
 	})
 }
 
-// readFailures decodes only the lines that matter: a server that heeds no wishes
-// sends far more others.
+// readFailures decodes only the lines that matter: a server that ignores
+// feedback rates sends far more others.
 func readFailures(r io.Reader, failed func(net.HardwareAddr)) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 4096), maxLineBytes)

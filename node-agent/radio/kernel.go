@@ -45,7 +45,7 @@ type Kernel struct {
 	looked  int64             // boot time of the last look for quirks
 	network string            // that the interface was in when it was last looked for quirks
 	since   int64             // boot time of when it was first seen in that
-	told    map[string]string // quirks that were told of it, by name
+	told    map[string]string // quirks that were reported of it, by name
 }
 
 // NewKernel makes a reader of one interface. It opens nothing yet: the radio
@@ -63,7 +63,7 @@ func NewKernelBeside(iface, beside string) *Kernel {
 // Name names the reader as a source of samples.
 func (k *Kernel) Name() string { return "radio" }
 
-// find returns an interface as nl80211 knows it; nil when it is no radio's,
+// find returns an interface as nl80211 knows it; nil when it is not a radio's,
 // and where there is no 802.11 stack at all. mu is held.
 func (k *Kernel) find(name string) (*nl80211.Interface, error) {
 	if k.conn == nil {
@@ -78,7 +78,8 @@ func (k *Kernel) find(name string) (*nl80211.Interface, error) {
 	}
 	i, err := k.conn.Interface(name)
 	if err != nil {
-		// The driver may have been loaded anew: the family's number changes then.
+		// The driver may have been loaded again: the family's number changes
+		// then.
 		err = errors.Join(err, k.conn.Close())
 		k.conn = nil
 	}
@@ -86,7 +87,7 @@ func (k *Kernel) find(name string) (*nl80211.Interface, error) {
 }
 
 // Caps is what the radio can do and how it is set at present; false when the
-// interface is no radio's. Which of the standards it keeps to is not among
+// interface is not a radio's. Which of the standards it keeps to is not among
 // what the kernel tells. Of an interface that is still to be made beside
 // another there is only what the radio can do.
 func (k *Kernel) Caps() (wire.Caps, bool) {
@@ -123,7 +124,7 @@ func (k *Kernel) Caps() (wire.Caps, bool) {
 	return out, true
 }
 
-// cells tells of the networks that an interface has heard, and of the one that
+// cells reports the networks that an interface has heard, and of the one that
 // it is in, when it is the tested one. What cannot be read stays absent: the
 // radio may go at any moment. mu is held.
 func (k *Kernel) cells(out *wire.Caps, ifindex int, tested bool) {
@@ -132,12 +133,13 @@ func (k *Kernel) cells(out *wire.Caps, ifindex int, tested bool) {
 		if cell.Joined && tested {
 			out.SSID, out.BSSID, out.BasicRatesMbps = cell.SSID, cell.BSSID, cell.BasicMbps
 		} else {
-			out.Heard = append(out.Heard, wire.HeardCell{SSID: cell.SSID, BSSID: cell.BSSID, Channel: nl80211.Channel(cell.MHz), SignalDbm: cell.SignalDbm, AgeMs: int64(cell.SeenMsAgo)})
+			out.Heard = append(out.Heard, wire.HeardCell{SSID: cell.SSID, BSSID: cell.BSSID,
+				Channel: nl80211.Channel(cell.MHz), SignalDbm: cell.SignalDbm, AgeMs: int64(cell.SeenMsAgo)})
 		}
 	}
 }
 
-// phy tells what a radio can do on a frequency, and beside what. mu is held.
+// phy reports what a radio can do on a frequency, and beside what. mu is held.
 func (k *Kernel) phy(out *wire.Caps, index, mhz int, other *nl80211.Interface) {
 	phys, _ := k.conn.Phys()
 	for _, p := range phys {
@@ -160,7 +162,8 @@ func (k *Kernel) phy(out *wire.Caps, index, mhz int, other *nl80211.Interface) {
 
 // beside is what the tested interface shares its radio with.
 func beside(p nl80211.Phy, other nl80211.Interface) *wire.Beside {
-	b := &wire.Beside{Interface: other.Name, Mode: other.Mode, Channel: nl80211.Channel(other.MHz), Channels: map[string]int{}}
+	b := &wire.Beside{Interface: other.Name, Mode: other.Mode, Channel: nl80211.Channel(other.MHz),
+		Channels: map[string]int{}}
 	for _, mode := range p.Modes {
 		if n := p.Beside(mode, other.Mode); n > 0 {
 			b.Channels[mode] = n
@@ -185,7 +188,8 @@ func limits(p nl80211.Phy) (rts, short, long *int) {
 func ptr[T any](v T) *T { return &v }
 
 // Sample gives a *wire.Station per peer, and up to ten times a second a
-// *wire.Survey of the channel in use. Nothing for an interface that is no radio's.
+// *wire.Survey of the channel in use. Nothing for an interface that is not a
+// radio's.
 func (k *Kernel) Sample(tBootNs int64) ([]wire.Body, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -230,13 +234,15 @@ func (k *Kernel) surveys(tBootNs int64, ifindex int) (out []wire.Body, err error
 	}
 	for _, s := range all {
 		if s.InUse {
-			out = append(out, &wire.Survey{Channel: nl80211.Channel(s.MHz), NoiseDbm: s.NoiseDbm, ActiveMs: s.ActiveMs, BusyMs: s.BusyMs})
+			out = append(out, &wire.Survey{Channel: nl80211.Channel(s.MHz), NoiseDbm: s.NoiseDbm, ActiveMs: s.ActiveMs,
+				BusyMs: s.BusyMs})
 		}
 	}
 	return out, nil
 }
 
 func stationOf(s nl80211.Station) *wire.Station {
-	return &wire.Station{Peer: s.MAC, SignalDbm: s.SignalDbm, TxBitrateMbps: s.TxBitrateMbps, RxBitrateMbps: s.RxBitrateMbps,
-		TxRetries: s.TxRetries, TxFailed: s.TxFailed, InactiveMs: s.InactiveMs}
+	return &wire.Station{Peer: s.MAC, SignalDbm: s.SignalDbm, TxBitrateMbps: s.TxBitrateMbps,
+		RxBitrateMbps: s.RxBitrateMbps,
+		TxRetries:     s.TxRetries, TxFailed: s.TxFailed, InactiveMs: s.InactiveMs}
 }

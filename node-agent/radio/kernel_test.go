@@ -30,7 +30,8 @@ func (f fakeRadio) Interface(name string) (*nl80211.Interface, error) {
 	if name != "wlan0" {
 		return nil, nil
 	}
-	return &nl80211.Interface{Name: "wlan0", MAC: "02:00:00:00:00:01", Mode: "adhoc", MHz: 2437, Width: nl80211.WidthNoHT, TxPowerDbm: ptr(17.0)}, nil
+	return &nl80211.Interface{Name: "wlan0", MAC: "02:00:00:00:00:01", Mode: "adhoc", MHz: 2437,
+		Width: nl80211.WidthNoHT, TxPowerDbm: ptr(17.0)}, nil
 }
 
 func (f fakeRadio) BSSes(int) ([]nl80211.BSS, error) {
@@ -54,12 +55,14 @@ func (f fakeRadio) Phys() ([]nl80211.Phy, error) {
 }
 
 func (fakeRadio) Stations(int) ([]nl80211.Station, error) {
-	return []nl80211.Station{{MAC: "02:00:00:00:00:02", SignalDbm: ptr(-61.0), TxBitrateMbps: ptr(54.0), TxRetries: ptr(uint64(7)), InactiveMs: ptr(20.0)}}, nil
+	return []nl80211.Station{{MAC: "02:00:00:00:00:02", SignalDbm: ptr(-61.0), TxBitrateMbps: ptr(54.0),
+		TxRetries: ptr(uint64(7)), InactiveMs: ptr(20.0)}}, nil
 }
 
 func (f fakeRadio) Surveys(int) ([]nl80211.Survey, error) {
 	time.Sleep(f.slow)
-	return []nl80211.Survey{{MHz: 2412, NoiseDbm: ptr(-90.0)}, {MHz: 2437, NoiseDbm: ptr(-95.0), InUse: true, ActiveMs: ptr(1000.0), BusyMs: ptr(250.0)}}, nil
+	return []nl80211.Survey{{MHz: 2412, NoiseDbm: ptr(-90.0)}, {MHz: 2437, NoiseDbm: ptr(-95.0), InUse: true,
+		ActiveMs: ptr(1000.0), BusyMs: ptr(250.0)}}, nil
 }
 
 func kernelOf(iface string, f fakeRadio) *Kernel {
@@ -71,12 +74,14 @@ func kernelOf(iface string, f fakeRadio) *Kernel {
 func TestKernelTellsWhatTheRadioIs(t *testing.T) {
 	caps, ok := kernelOf("wlan0", fakeRadio{}).Caps()
 	if !ok || caps.Mode != "adhoc" || caps.Channel != 6 || caps.MAC != "02:00:00:00:00:01" || caps.Standard != "" ||
-		caps.BSSID != "02:11:22:33:44:55" || caps.Width != nl80211.WidthNoHT || caps.TxPowerDbm != 17 || caps.Country != "DE" ||
-		len(caps.Heard) != 1 || caps.Heard[0].SSID != "home" || caps.Heard[0].Channel != 1 || caps.Heard[0].AgeMs != 120 {
+		caps.BSSID != "02:11:22:33:44:55" || caps.Width != nl80211.WidthNoHT || caps.TxPowerDbm != 17 || caps.Country !=
+		"DE" ||
+		len(caps.Heard) != 1 || caps.Heard[0].SSID != "home" || caps.Heard[0].Channel != 1 || caps.Heard[0].AgeMs !=
+		120 {
 		t.Errorf("caps %+v, %v", caps, ok)
 	}
 	if _, ok := kernelOf("eth0", fakeRadio{}).Caps(); ok {
-		t.Error("an interface that is no radio's has caps")
+		t.Error("an interface that is not a radio's has caps")
 	}
 	if _, ok := kernelOf("wlan0", fakeRadio{down: true}).Caps(); ok {
 		t.Error("a kernel that does not answer has caps")
@@ -86,12 +91,15 @@ func TestKernelTellsWhatTheRadioIs(t *testing.T) {
 // Before a run an interface beside the machine's own has what its radio can do,
 // and nothing of the network that the other is in; then it has its own.
 func TestKernelTellsOfTheRadioBeside(t *testing.T) {
-	f := fakeRadio{phys: []nl80211.Phy{{Modes: []string{"adhoc", "mesh"}, Frequencies: []nl80211.Frequencies{{MHz: 2437, RatesMbps: []float64{6}}},
-		Combinations: []nl80211.Combination{{Interfaces: 2, Channels: 1, Limits: []nl80211.Limit{{Interfaces: 2, Modes: []string{"adhoc", "mesh"}}}}}}}}
+	f := fakeRadio{phys: []nl80211.Phy{{Modes: []string{"adhoc", "mesh"},
+		Frequencies: []nl80211.Frequencies{{MHz: 2437, RatesMbps: []float64{6}}},
+		Combinations: []nl80211.Combination{{Interfaces: 2, Channels: 1,
+			Limits: []nl80211.Limit{{Interfaces: 2, Modes: []string{"adhoc", "mesh"}}}}}}}}
 	k := NewKernelBeside("mesh0", "wlan0")
 	k.open = func() (reader, error) { return f, nil }
 	caps, ok := k.Caps()
-	if !ok || caps.MAC != "" || caps.Mode != "" || caps.Channel != 0 || caps.SSID != "" || caps.TxPowerDbm != 0 || len(caps.RatesMbps) != 0 || len(caps.Modes) != 2 ||
+	if !ok || caps.MAC != "" || caps.Mode != "" || caps.Channel != 0 || caps.SSID != "" || caps.TxPowerDbm != 0 ||
+		len(caps.RatesMbps) != 0 || len(caps.Modes) != 2 ||
 		len(caps.Heard) != 2 || caps.Heard[0].SSID != "mesh" {
 		t.Errorf("before: %+v, %v", caps, ok)
 	}
@@ -105,7 +113,8 @@ func TestKernelTellsOfTheRadioBeside(t *testing.T) {
 	f.other = true
 	k = NewKernelBeside("mesh0", "wlan0")
 	k.open = func() (reader, error) { return f, nil }
-	if caps, ok = k.Caps(); !ok || caps.MAC != "06:00:00:00:00:01" || caps.Mode != "mesh" || caps.Channel != 6 || caps.Beside == nil || caps.Beside.Channel != 6 || len(caps.RatesMbps) != 1 {
+	if caps, ok = k.Caps(); !ok || caps.MAC != "06:00:00:00:00:01" || caps.Mode != "mesh" || caps.Channel != 6 ||
+		caps.Beside == nil || caps.Beside.Channel != 6 || len(caps.RatesMbps) != 1 {
 		t.Errorf("in the run: %+v, %v", caps, ok)
 	}
 	k = NewKernelBeside("mesh0", "wlan1")
@@ -130,7 +139,7 @@ func TestKernelSamplesStationsAndTheChannel(t *testing.T) {
 		t.Errorf("no radio: %v, %v", bodies, err)
 	}
 	if _, err := kernelOf("wlan0", fakeRadio{down: true}).Sample(0); err == nil {
-		t.Error("a kernel that does not answer is no error")
+		t.Error("a kernel that does not answer is not an error")
 	}
 }
 
@@ -146,7 +155,8 @@ func samples(t *testing.T, slow time.Duration, want int) {
 			switch b := b.(type) {
 			case *wire.Station:
 				stations++
-				if *b.SignalDbm != -61 || *b.TxBitrateMbps != 54 || *b.TxRetries != 7 || b.TxFailed != nil || *b.InactiveMs != 20 {
+				if *b.SignalDbm != -61 || *b.TxBitrateMbps != 54 || *b.TxRetries != 7 || b.TxFailed != nil ||
+					*b.InactiveMs != 20 {
 					t.Fatalf("station %+v", b)
 				}
 			case *wire.Survey:
@@ -162,7 +172,7 @@ func samples(t *testing.T, slow time.Duration, want int) {
 	}
 }
 
-// A driver that lies is told of once for each network.
+// A driver that lies is reported once for each network.
 func TestKernelTellsOfLies(t *testing.T) {
 	own := nl80211.BSS{BSSID: "02:11:22:33:44:55", SSID: "mesh", MHz: 2437, Joined: true, Capability: 2}
 	other := nl80211.BSS{BSSID: "02:99:99:99:99:99", SSID: "mesh", MHz: 2437, Capability: 2, SeenMsAgo: 50}

@@ -9,7 +9,7 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// quirks tells, once each and anew for each network, how the driver lies: an
+// quirks tells, once each and again for each network, how the driver lies: an
 // error is one with which nothing that is measured counts. mu is held.
 func (k *Kernel) quirks(tBootNs int64, i nl80211.Interface, stations []nl80211.Station) ([]wire.Body, error) {
 	if i.MHz == 0 {

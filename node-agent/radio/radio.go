@@ -110,7 +110,7 @@ func reconnect(ctx context.Context, socket string, read func(net.Conn)) error {
 	}
 }
 
-// follow reads one connection to its end and says whether there was one. Why
+// follow reads one connection to its end and reports whether there was one. Why
 // it ended does not matter: Caps then says that the radio is not known.
 func follow(ctx context.Context, socket string, read func(net.Conn)) (connected bool) {
 	var d net.Dialer

@@ -13,19 +13,8 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
-
-// eventually waits for something that another goroutine brings about.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for range 2000 {
-		if holds() {
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	t.Fatalf("never came about: %s", what)
-}
 
 func listen(t *testing.T, path string) net.Listener {
 	t.Helper()
@@ -74,7 +63,7 @@ func TestClientFollowsAndReconnects(t *testing.T) {
 		wire.Feedback{TxFailed: &wire.TxFailed{Peer: "02:00:00:00:00:02"}},
 		wire.Feedback{Survey: &wire.Survey{Channel: 6}, Dropped: 3})
 	fmt.Fprintln(conn, "this is no JSON")
-	eventually(t, "the unreadable line is counted", func() bool { return c.Dropped() == 4 })
+	testnet.Await(t, 10*time.Second, "the unreadable line is counted", func() bool { return c.Dropped() == 4 })
 	if caps, ok := c.Caps(); !ok || caps.Driver != "medium" || caps.Channel != 6 {
 		t.Errorf("caps %+v %v", caps, ok)
 	}
@@ -83,7 +72,8 @@ func TestClientFollowsAndReconnects(t *testing.T) {
 		t.Fatalf("%d samples, %v", len(got), err)
 	}
 	first, second := got[0].(*wire.Station), got[1].(*wire.Station)
-	if first.Peer != "02:00:00:00:00:02" || *first.SignalDbm != -61 || second.Peer != "02:00:00:00:00:03" || got[2].(*wire.Survey).Channel != 6 {
+	if first.Peer != "02:00:00:00:00:02" || *first.SignalDbm != -61 || second.Peer != "02:00:00:00:00:03" ||
+		got[2].(*wire.Survey).Channel != 6 {
 		t.Errorf("samples %+v %+v %+v", first, second, got[2])
 	}
 	if again, _ := c.Sample(1); len(again) != 0 {
@@ -93,13 +83,19 @@ func TestClientFollowsAndReconnects(t *testing.T) {
 	if err := conn.Close(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a closed connection makes the radio unknown", func() bool { _, ok := c.Caps(); return !ok })
+	testnet.Await(t, 10*time.Second, "a closed connection makes the radio unknown", func() bool {
+		_, ok := c.Caps()
+		return !ok
+	})
 	if stale, _ := c.Sample(2); len(stale) != 0 {
 		t.Errorf("samples of a radio that is gone: %v", stale)
 	}
 	conn = accept(t, l)
 	send(t, conn, wire.Feedback{Caps: &wire.Caps{Driver: "medium", Channel: 11}, Dropped: 2})
-	eventually(t, "the client reconnects", func() bool { caps, _ := c.Caps(); return caps.Channel == 11 })
+	testnet.Await(t, 10*time.Second, "the client reconnects", func() bool {
+		caps, _ := c.Caps()
+		return caps.Channel == 11
+	})
 	if c.Dropped() != 6 {
 		t.Errorf("dropped %d over two connections, want 6", c.Dropped())
 	}
@@ -131,14 +127,15 @@ func TestClientWishesForWhatWillBeSampled(t *testing.T) {
 	if hz := wished(t, wishes); hz != 0 {
 		t.Errorf("before anything is sampled %d Hz were wished for", hz)
 	}
-	for interval, want := range map[time.Duration]int{100 * time.Millisecond: 10, 500 * time.Millisecond: 4, time.Second: 2, time.Minute: 1, 0: 0} {
+	for interval, want := range map[time.Duration]int{100 * time.Millisecond: 10, 500 * time.Millisecond: 4,
+		time.Second: 2, time.Minute: 1, 0: 0} {
 		c.Pace(interval)
 		if hz := wished(t, wishes); hz != want {
 			t.Errorf("sampled every %v, %d Hz were wished for, want %d", interval, hz, want)
 		}
 	}
 	send(t, conn, station("02:00:00:00:00:02", -60), wire.Feedback{Caps: &wire.Caps{Channel: 6}})
-	eventually(t, "the station is known", func() bool { _, ok := c.Caps(); return ok })
+	testnet.Await(t, 10*time.Second, "the station is known", func() bool { _, ok := c.Caps(); return ok })
 	c.Pace(time.Second)
 	if old, err := c.Sample(0); len(old) > 0 || err != nil {
 		t.Errorf("what is old was given: %v, %v", old, err)
@@ -176,7 +173,8 @@ func TestStationsAreDecodedWhenSampled(t *testing.T) {
 		t.Errorf("%d dropped before the sample, want 2", n)
 	}
 	got, err := c.Sample(0)
-	if err != nil || len(got) != 2 || *got[0].(*wire.Station).SignalDbm != -51 || *got[1].(*wire.Station).SignalDbm != -61 {
+	if err != nil || len(got) != 2 || *got[0].(*wire.Station).SignalDbm != -51 || *got[1].(*wire.Station).SignalDbm !=
+		-61 {
 		t.Errorf("samples %v, %v", got, err)
 	}
 	if n := c.Dropped(); n != 4 {
@@ -185,7 +183,8 @@ func TestStationsAreDecodedWhenSampled(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	f.Add([]byte(`{"caps":{"driver":"medium","rates_mbps":[6,54]}}` + "\n" + `{"station":{"peer":"02:00:00:00:00:01","signal_dbm":-60.5}}`))
+	f.Add([]byte(`{"caps":{"driver":"medium","rates_mbps":[6,54]}}` + "\n" +
+		`{"station":{"peer":"02:00:00:00:00:01","signal_dbm":-60.5}}`))
 	f.Add([]byte(`{"survey":{"channel":6},"dropped":18446744073709551615}`))
 	f.Add([]byte(`{"station":{}}` + "\nnull\n[]\n{}"))
 	f.Fuzz(func(t *testing.T, data []byte) {

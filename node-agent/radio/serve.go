@@ -18,7 +18,7 @@ import (
 
 const (
 	// lookEvery is how often a real radio's stations are looked at for frames
-	// that it gave up: no driver tells of a single one by itself.
+	// that it gave up: no driver reports a single one by itself.
 	lookEvery = 50 * time.Millisecond
 	// tellEvery is the feedback contract's turn, ten of which are a second, in looks.
 	tellEvery = 2
@@ -45,7 +45,8 @@ type feedbackReader struct {
 
 // NewServer makes a server for one interface.
 func NewServer(iface string) *Server {
-	return &Server{kernel: NewKernel(iface), watch: watchKernel, readers: map[*feedbackReader]bool{}, failed: map[string]uint64{}}
+	return &Server{kernel: NewKernel(iface), watch: watchKernel, readers: map[*feedbackReader]bool{},
+		failed: map[string]uint64{}}
 }
 
 func watchKernel(ctx context.Context, f func(nl80211.Event)) (err error) {

@@ -11,6 +11,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/node-agent/nl80211"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // failingRadio gives up one more frame each time that it is asked.
@@ -34,7 +35,7 @@ func TestServerHeedsWishes(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx, socket) }()
 	var conn net.Conn
-	eventually(t, "it listens", func() (ok bool) {
+	testnet.Await(t, 10*time.Second, "it listens", func() (ok bool) {
 		var err error
 		conn, err = net.Dial("unix", socket)
 		return err == nil

@@ -43,7 +43,8 @@ func (b *babeld) ask(ctx context.Context) (state, error) {
 	if err != nil {
 		return state{}, err
 	}
-	return state{counts: wire.RoutingCount{Protocol: "babeld", RoutesInstalled: len(routes), Neighbors: neighbors}, routes: routes}, nil
+	return state{counts: wire.RoutingCount{Protocol: "babeld", RoutesInstalled: len(routes), Neighbors: neighbors},
+		routes: routes}, nil
 }
 
 func name(neighbors []wire.RoutingNeighbor, device string, table []netlink.Neigh) {

@@ -28,12 +28,15 @@ func (b *batmanAdv) ask(ctx context.Context) (state, error) {
 }
 
 func batmanState(s batman.State) state {
-	out := state{counts: wire.RoutingCount{Protocol: batman.Protocol, RoutesInstalled: s.Originators, Neighbors: []wire.RoutingNeighbor{}}}
+	out := state{counts: wire.RoutingCount{Protocol: batman.Protocol, RoutesInstalled: s.Originators,
+		Neighbors: []wire.RoutingNeighbor{}}}
 	for _, n := range s.Neighbors {
-		out.counts.Neighbors = append(out.counts.Neighbors, wire.RoutingNeighbor{Addr: n.Addr, Symmetric: n.Symmetric, Cost: n.Cost})
+		out.counts.Neighbors = append(out.counts.Neighbors, wire.RoutingNeighbor{Addr: n.Addr, Symmetric: n.Symmetric,
+			Cost: n.Cost})
 	}
 	for _, r := range s.Routes {
-		out.routes = append(out.routes, wire.RouteChange{Destination: r.Destination, NextHops: []string{r.NextHop}, Metric: &r.Cost})
+		out.routes = append(out.routes, wire.RouteChange{Destination: r.Destination, NextHops: []string{r.NextHop},
+			Metric: &r.Cost})
 	}
 	return out
 }
@@ -66,8 +69,8 @@ func (b *batmanAdv) follow(ctx context.Context, told func(wire.Body)) error {
 	}
 }
 
-// changes tells what became of routes: a next hop that is another one, a route
-// that is new or gone. Of a cost that varies nothing is told.
+// changes reports what happened to routes: a next hop that is another one, a
+// route that is new or gone. Of a cost that varies nothing is told.
 func changes(before, now map[string]wire.RouteChange, at int64, told func(wire.Body)) {
 	for destination, r := range now {
 		if was, known := before[destination]; !known || was.NextHops[0] != r.NextHops[0] {

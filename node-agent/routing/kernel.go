@@ -25,7 +25,8 @@ func (k kernelRoutes) list() ([]wire.RouteChange, error) {
 	var found []netlink.Route
 	var err error
 	for range 10 {
-		found, err = netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Protocol: netlink.RouteProtocol(k.protocol)}, netlink.RT_FILTER_PROTOCOL)
+		found, err = netlink.RouteListFiltered(netlink.FAMILY_V4,
+			&netlink.Route{Protocol: netlink.RouteProtocol(k.protocol)}, netlink.RT_FILTER_PROTOCOL)
 		if !errors.Is(err, netlink.ErrDumpInterrupted) {
 			break
 		}

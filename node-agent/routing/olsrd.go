@@ -41,7 +41,8 @@ func (o *olsrd) ask(ctx context.Context) (state, error) {
 	if err != nil {
 		return state{}, err
 	}
-	return state{counts: wire.RoutingCount{Protocol: "olsrd", RoutesInstalled: len(routes), Neighbors: neighbors}, routes: routes}, nil
+	return state{counts: wire.RoutingCount{Protocol: "olsrd", RoutesInstalled: len(routes), Neighbors: neighbors},
+		routes: routes}, nil
 }
 
 // getJSON asks the plugin, which understands no more of HTTP than a first
@@ -97,7 +98,8 @@ func parseLinks(text []byte) ([]wire.RoutingNeighbor, error) {
 	}
 	out := []wire.RoutingNeighbor{}
 	for _, l := range answer.Links {
-		out = append(out, wire.RoutingNeighbor{Addr: l.RemoteIP, Symmetric: cmp.Or(l.Status, l.Former) == "SYMMETRIC", Cost: linkETX(l.LinkCost)})
+		out = append(out, wire.RoutingNeighbor{Addr: l.RemoteIP, Symmetric: cmp.Or(l.Status, l.Former) == "SYMMETRIC",
+			Cost: linkETX(l.LinkCost)})
 	}
 	return out, nil
 }

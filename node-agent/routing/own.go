@@ -55,10 +55,12 @@ func (o *own) state(s manetd.State) state {
 		Messages: counts(c.Messages), MessageBytes: counts(c.MessageBytes), RoutesInstalled: len(s.Routes),
 		HeldPackets: count(int64(s.HeldPackets)), Neighbors: []wire.RoutingNeighbor{}}}
 	for _, n := range s.Neighbors {
-		out.counts.Neighbors = append(out.counts.Neighbors, wire.RoutingNeighbor{Addr: n.Addr.String(), Symmetric: n.Symmetric, Cost: n.Cost, Role: n.Role})
+		out.counts.Neighbors = append(out.counts.Neighbors, wire.RoutingNeighbor{Addr: n.Addr.String(),
+			Symmetric: n.Symmetric, Cost: n.Cost, Role: n.Role})
 	}
 	for _, r := range s.Routes {
-		c := wire.RouteChange{Destination: r.Destination.String(), NextHops: []string{r.NextHop.String()}, Metric: &r.Metric}
+		c := wire.RouteChange{Destination: r.Destination.String(), NextHops: []string{r.NextHop.String()},
+			Metric: &r.Metric}
 		if r.Hops > 0 {
 			c.Hops = &r.Hops
 		}
@@ -93,7 +95,8 @@ func (o *own) follow(ctx context.Context, told func(wire.Body)) error {
 				return err
 			}
 			if n.Missed > missed {
-				told(&wire.Event{Level: "warning", Text: fmt.Sprintf("%d changes of routes came too fast to be told", n.Missed-missed)})
+				told(&wire.Event{Level: "warning", Text: fmt.Sprintf("%d changes of routes came too fast to be told",
+					n.Missed-missed)})
 				missed = n.Missed
 			}
 			if b := bodyOf(n); b != nil {
@@ -117,7 +120,8 @@ func bodyOf(n manetd.Notice) wire.Body {
 	switch {
 	case n.Route != nil:
 		r := n.Route
-		return &wire.RouteChange{Action: r.Action, AtBootNs: n.TBootNs, Destination: r.Destination, NextHops: r.NextHops, Hops: r.Hops, Metric: r.Metric, Cause: r.Cause}
+		return &wire.RouteChange{Action: r.Action, AtBootNs: n.TBootNs, Destination: r.Destination,
+			NextHops: r.NextHops, Hops: r.Hops, Metric: r.Metric, Cause: r.Cause}
 	case n.Report != nil:
 		r := n.Report
 		out := &wire.RoutingEvent{Report: r.Kind, AtBootNs: n.TBootNs, Addr: r.Addr, Note: r.Note}

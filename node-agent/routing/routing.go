@@ -43,7 +43,7 @@ type Target struct {
 
 // driver speaks one daemon's language.
 type driver interface {
-	// follow tells what happens until ctx ends, or returns why it cannot any
+	// follow reports what happens until ctx ends, or returns why it cannot any
 	// more: the daemon has gone.
 	follow(ctx context.Context, told func(wire.Body)) error
 	// ask reads the present state.
@@ -138,7 +138,8 @@ func (w *Watch) Sample(tBootNs int64) ([]wire.Body, error) {
 	w.pending, w.lost = nil, 0
 	w.mu.Unlock()
 	if lost > 0 {
-		out = append(out, &wire.Event{Level: "warning", Text: fmt.Sprintf("%d changes of routes came too fast to be recorded", lost)})
+		out = append(out, &wire.Event{Level: "warning", Text: fmt.Sprintf("%d changes of routes came too fast to be "+
+			"recorded", lost)})
 	}
 	if w.answer == nil && w.counted != 0 && tBootNs-w.counted < (countEvery-earlyBeat).Nanoseconds() {
 		return out, nil

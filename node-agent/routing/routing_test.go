@@ -32,14 +32,16 @@ func TestBabeldsNeighbours(t *testing.T) {
 	if err != nil || len(got) != 2 {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	name(got, "wlan0", []netlink.Neigh{{IP: net.ParseIP("10.77.0.2"), HardwareAddr: net.HardwareAddr{2, 0, 0, 0, 0, 2}}})
+	name(got, "wlan0", []netlink.Neigh{{IP: net.ParseIP("10.77.0.2"), HardwareAddr: net.HardwareAddr{2, 0, 0, 0, 0,
+		2}}})
 	if n := got[0]; n.Addr != "10.77.0.2" || !n.Symmetric || *n.Cost != 256 {
 		t.Errorf("the first neighbour is %+v", n)
 	}
 	if n := got[1]; n.Addr != "fe80::ff:fe00:3" || n.Symmetric || n.Cost != nil {
 		t.Errorf("the one that does not hear is %+v", n)
 	}
-	for name, text := range map[string]string{"cut off": dump[:len(dump)-3], "refused": "BABEL 1.0\nok\nbad\n", "empty": ""} {
+	for name, text := range map[string]string{"cut off": dump[:len(dump)-3], "refused": "BABEL 1.0\nok\nbad\n",
+		"empty": ""} {
 		if got, err := readDump(strings.NewReader(text)); err == nil {
 			t.Errorf("%s: %+v", name, got)
 		}
@@ -108,9 +110,7 @@ func FuzzAnswers(f *testing.F) {
 }
 
 // hung is a daemon that stands still.
-type hung struct{}
-
-func (hung) follow(ctx context.Context, _ func(wire.Body)) error { <-ctx.Done(); return ctx.Err() }
+type hung struct{ driver }
 
 func (hung) ask(ctx context.Context) (state, error) { <-ctx.Done(); return state{}, ctx.Err() }
 

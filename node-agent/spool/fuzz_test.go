@@ -10,7 +10,8 @@ import (
 // FuzzOpen opens a folder whose newest segment holds anything at all: it must
 // open, read without end or repetition, and go on.
 func FuzzOpen(f *testing.F) {
-	good := appendLine(nil, []byte(`{"kind":"event","version":1,"node":"n1","epoch":"0","seq":1,"t_boot_ns":1,"level":"info","text":"a"}`))
+	good := appendLine(nil, []byte(
+		`{"kind":"event","version":1,"node":"n1","epoch":"0","seq":1,"t_boot_ns":1,"level":"info","text":"a"}`))
 	f.Add(good)
 	f.Add(good[:len(good)-5])
 	f.Add(append(bytes.Clone(good), good...))
@@ -21,7 +22,8 @@ func FuzzOpen(f *testing.F) {
 	f.Add(append(appendLine(nil, []byte(`{"seq":7}`)), appendLine([]byte("damage\n"), []byte(`{"seq":3}`))...))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		dir := t.TempDir()
-		for name, content := range map[string][]byte{epochFile: []byte("0123456789abcdef\n"), filepath.Base(segmentPath("", 1)): data} {
+		for name, content := range map[string][]byte{epochFile: []byte("0123456789abcdef\n"),
+			filepath.Base(segmentPath("", 1)): data} {
 			if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
 				t.Fatal(err)
 			}

@@ -174,11 +174,12 @@ func readEpoch(dir string, hasSegments bool) (string, error) {
 		return epoch, replaceFile(path, epoch+"\n")
 	}
 	if err != nil {
-		return "", fmt.Errorf("read epoch: %w; if the file is lost, move the folder away and start anew", err)
+		return "", fmt.Errorf("read epoch: %w; if the file is lost, move the folder away and start again", err)
 	}
 	epoch := strings.TrimSuffix(string(text), "\n")
 	if raw, err := hex.DecodeString(epoch); err != nil || len(raw) != 8 {
-		return "", fmt.Errorf("read epoch: %q is not 16 hexadecimal digits; move the folder away and start anew", epoch)
+		return "", fmt.Errorf("read epoch: %q is not 16 hexadecimal digits; move the folder away and start again",
+			epoch)
 	}
 	return epoch, nil
 }

@@ -105,7 +105,8 @@ func replay(t *testing.T, dir string, epoch []byte, opt Options, writes []write,
 	if err != nil {
 		t.Fatalf("write %d, byte %d: %v", w, cut, err)
 	}
-	if got := s.Recovered(); got.CutBytes != int64(tornBytes) || got.DamagedLines != 0 || (got.TornFile != "") != (tornBytes > 0) {
+	if got := s.Recovered(); got.CutBytes != int64(tornBytes) || got.DamagedLines != 0 || (got.TornFile != "") !=
+		(tornBytes > 0) {
 		t.Fatalf("write %d, byte %d: recovered %+v, %d bytes are torn", w, cut, got, tornBytes)
 	}
 	wantRange(t, seqs(t, s, 0, 100), 1, uint64(whole))

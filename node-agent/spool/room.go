@@ -107,7 +107,8 @@ func (s *Spool) room(need int64) error {
 	}
 	if byQuota := s.opt.QuotaBytes - s.taken(); byQuota < need {
 		return &FullError{NeededBytes: need, FreeBytes: max(byQuota, 0), Cure: fmt.Sprintf(
-			"let the controller collect and confirm the records in %s (fieldmesh run --resume RUN), or raise the spool's quota of %s", s.dir, amount(s.opt.QuotaBytes))}
+			"let the controller collect and confirm the records in %s (fieldmesh run --resume RUN), or raise the "+
+				"spool's quota of %s", s.dir, amount(s.opt.QuotaBytes))}
 	}
 	if left := s.left(); left < need {
 		return &FullError{NeededBytes: need, FreeBytes: max(left, 0), Cure: s.diskCure()}

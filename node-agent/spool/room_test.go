@@ -195,7 +195,8 @@ func TestShortDiskRefusesUntilThereIsRoom(t *testing.T) {
 	setFree(1010)
 	mustSync(t, s)
 	var full *FullError
-	if _, err := s.Append(wire.Header{}, event(0)); !errors.As(err, &full) || !strings.Contains(full.Cure, "free space") {
+	if _, err := s.Append(wire.Header{}, event(0)); !errors.As(err, &full) ||
+		!strings.Contains(full.Cure, "free space") {
 		t.Fatalf("append on a short disk: %v", err)
 	}
 	setFree(1 << 20)

@@ -55,7 +55,8 @@ const bytesBetweenMarks = 64 << 10
 
 // note remembers where a line begins, if no other mark is near.
 func (g *segment) note(seq uint64, offset int64) {
-	if n := len(g.marks); n == 0 && offset >= bytesBetweenMarks || n > 0 && offset >= g.marks[n-1].offset+bytesBetweenMarks {
+	if n := len(g.marks); n == 0 && offset >= bytesBetweenMarks || n > 0 && offset >= g.marks[n-1].offset+
+		bytesBetweenMarks {
 		g.marks = append(g.marks, mark{seq, offset})
 	}
 }
@@ -148,7 +149,8 @@ func seqOf(json []byte) (uint64, bool) {
 // scan calls visit with every whole, undamaged line of r in turn until visit
 // says false. Offsets count from base. It returns how many lines were damaged
 // before the last good one, and where that one ended.
-func scan(r io.Reader, base int64, visit func(json []byte, seq uint64, offset int64) bool) (damaged int, end int64, err error) {
+func scan(r io.Reader, base int64, visit func(json []byte, seq uint64, offset int64) bool) (damaged int, end int64,
+	err error) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	offset, suspect := base, 0
 	end = base

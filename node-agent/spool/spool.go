@@ -54,7 +54,8 @@ func (o Options) withDefaults() (Options, error) {
 		o.SegmentBytes = max(min(defaultSegmentBytes, o.QuotaBytes/8), 1)
 	}
 	if o.QuotaBytes < 0 || o.SegmentBytes < 0 || o.SyncEvery < 0 || o.SyncEvery > maxSyncEvery {
-		return o, fmt.Errorf("spool options %+v: sizes and times must be positive, sync_every at most %v", o, maxSyncEvery)
+		return o, fmt.Errorf("spool options %+v: sizes and times must be positive, sync_every at most %v", o,
+			maxSyncEvery)
 	}
 	return o, nil
 }
@@ -110,7 +111,8 @@ func Open(dir, node string, opt Options) (*Spool, error) {
 	return open(dir, node, opt, openSegmentFile, diskFree)
 }
 
-func open(dir, node string, opt Options, openSegment func(string) (file, error), free func(string) (int64, error)) (_ *Spool, err error) {
+func open(dir, node string, opt Options, openSegment func(string) (file, error),
+	free func(string) (int64, error)) (_ *Spool, err error) {
 	opt, err = opt.withDefaults()
 	if err != nil {
 		return nil, err
@@ -165,7 +167,8 @@ func (s *Spool) Append(h wire.Header, b wire.Body) (uint64, error) {
 		return 0, fmt.Errorf("append to spool %q: %w", s.dir, err)
 	}
 	if len(json) > maxRecordBytes {
-		return 0, fmt.Errorf("append to spool %q: a %s record of %d bytes is above the limit of %d", s.dir, h.Kind, len(json), maxRecordBytes)
+		return 0, fmt.Errorf("append to spool %q: a %s record of %d bytes is above the limit of %d", s.dir, h.Kind,
+			len(json), maxRecordBytes)
 	}
 	if err := s.room(int64(len(json)) + lineOverhead); err != nil {
 		return 0, fmt.Errorf("append to spool %q: %w", s.dir, err)

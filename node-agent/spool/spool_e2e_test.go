@@ -33,7 +33,8 @@ func TestRealFullDisk(t *testing.T) {
 	}
 	dir := filepath.Join(disk, "spool")
 	// Without the look at the disk, so that it is the write that fails.
-	s, err := open(dir, "n1", Options{MinFreeBytes: -1, SegmentBytes: 20 << 10}, openSegmentFile, func(string) (int64, error) { return 1 << 40, nil })
+	s, err := open(dir, "n1", Options{MinFreeBytes: -1, SegmentBytes: 20 << 10}, openSegmentFile,
+		func(string) (int64, error) { return 1 << 40, nil })
 	if err != nil {
 		t.Fatal(err)
 	}

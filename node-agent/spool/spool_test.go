@@ -110,7 +110,8 @@ func TestAppendIsReadBackAndOutlivesTheProcess(t *testing.T) {
 	if err := json.Unmarshal(lines[0], &r); err != nil {
 		t.Fatal(err)
 	}
-	want := wire.Header{Kind: "event", Version: wire.SchemaVersion, Node: "n1", Epoch: epoch, Seq: 5, TBootNs: 4, Run: "r", Trial: 1, Attempt: 1}
+	want := wire.Header{Kind: "event", Version: wire.SchemaVersion, Node: "n1", Epoch: epoch, Seq: 5, TBootNs: 4,
+		Run: "r", Trial: 1, Attempt: 1}
 	if r.Header != want || r.Body.(*wire.Event).Text != event(4).Text {
 		t.Errorf("record 5 is %+v %+v, want header %+v", r.Header, r.Body, want)
 	}
@@ -192,8 +193,10 @@ func TestUnknownBodyIsRefused(t *testing.T) {
 
 func TestOpenRefusesWhatItCannotTrust(t *testing.T) {
 	for name, spoil := range map[string]func(dir string) error{
-		"lost epoch":    func(dir string) error { return os.Remove(filepath.Join(dir, epochFile)) },
-		"damaged epoch": func(dir string) error { return os.WriteFile(filepath.Join(dir, epochFile), []byte("zz\n"), 0o600) },
+		"lost epoch": func(dir string) error { return os.Remove(filepath.Join(dir, epochFile)) },
+		"damaged epoch": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, epochFile), []byte("zz\n"), 0o600)
+		},
 	} {
 		dir := t.TempDir()
 		s := mustOpen(t, dir, noFloor)

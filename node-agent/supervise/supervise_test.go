@@ -156,7 +156,8 @@ func TestAMissingProgramIsTriedAgain(t *testing.T) {
 	done := make(chan error, 1)
 	none := Child{Name: "none", Path: "/nonexistent/program", Args: []string{"program"}}
 	go func() { done <- Run(ctx, []Child{none}, slog.New(slog.NewTextHandler(&log, nil))) }()
-	for until := time.Now().Add(30 * time.Second); strings.Count(log.String(), "no such file") < 2; time.Sleep(5 * time.Millisecond) {
+	for until := time.Now().Add(30 * time.Second); strings.Count(log.String(), "no such file") <
+		2; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(until) {
 			t.Fatalf("logged %q", log.String())
 		}

@@ -47,14 +47,15 @@ type ackCosts struct {
 
 // timeACKs does so with a connection of each of the congestion controls that
 // names gives. Every set of rounds has others, of programs that were loaded
-// anew: where a program comes to lie in memory makes tens of nanoseconds.
+// again: where a program comes to lie in memory makes tens of nanoseconds.
 func timeACKs(t *testing.T, sets, rounds int, names func(t *testing.T) []string) *ackCosts {
 	t.Helper()
 	a := &ackCosts{order: rand.New(rand.NewPCG(1, 1))}
 	for set := range sets {
 		t.Run(fmt.Sprintf("set %d", set+1), func(t *testing.T) {
 			a.p = newPeer(t, false)
-			a.p.ns.Run(t, "ip", "route", "change", "10.55.0.0/24", "dev", "path0", "proto", "kernel", "scope", "link", "src", senderAddr,
+			a.p.ns.Run(t, "ip", "route", "change", "10.55.0.0/24", "dev", "path0", "proto", "kernel", "scope", "link",
+				"src", senderAddr,
 				"initcwnd", strconv.Itoa(batchWindow))
 			a.open(t, names(t))
 			a.sets = append(a.sets, make([][]float64, len(a.conns)))
@@ -66,7 +67,7 @@ func timeACKs(t *testing.T, sets, rounds int, names func(t *testing.T) []string)
 	return a
 }
 
-// open begins anew with a connection of each, in congestion avoidance.
+// open starts over with a connection of each, in congestion avoidance.
 func (a *ackCosts) open(t *testing.T, names []string) {
 	t.Helper()
 	a.conns = nil
@@ -95,7 +96,7 @@ func (a *ackCosts) open(t *testing.T, names []string) {
 			}
 			upTo := c.sent
 			if round < loss {
-				upTo -= mss // something stays in flight: sending does not begin anew
+				upTo -= mss // something stays in flight: sending does not start over
 			}
 			a.finish(t, c, upTo)
 		}
@@ -150,7 +151,8 @@ func (a *ackCosts) round(t *testing.T) {
 		}
 		began := time.Now()
 		for _, f := range batch[batchWarm:] { // Go's own preparations for a system call would be timed too
-			_, _, errno := syscall.RawSyscall(syscall.SYS_WRITE, uintptr(a.p.fd), uintptr(unsafe.Pointer(&f[0])), uintptr(len(f)))
+			_, _, errno := syscall.RawSyscall(syscall.SYS_WRITE, uintptr(a.p.fd), uintptr(unsafe.Pointer(&f[0])),
+				uintptr(len(f)))
 			if errno != 0 {
 				t.Fatal(errno)
 			}
@@ -163,8 +165,8 @@ func (a *ackCosts) round(t *testing.T) {
 
 // more is by how much an ACK of one connection takes longer than of another, in
 // ns: the median over sets of the median over rounds of the difference within
-// each round; and between what the middle half of the sets lies. It is no number
-// where nothing could be timed.
+// each round; and between what the middle half of the sets lies. It is not a
+// number where nothing could be timed.
 func (a *ackCosts) more(i, than int) (ns, low, high float64) {
 	return a.over(func(set [][]float64, round int) float64 { return set[i][round] - set[than][round] })
 }

@@ -53,9 +53,11 @@ func TestBenchVariants(t *testing.T) {
 		return append(names, modules...)
 	})
 	own, low, high := a.more(call, nothing)
-	t.Logf("bench: an ACK takes the kernel %.0f ns with its reno, whose own function takes %.0f ns of it (%.0f to %.0f in the middle half of 12 loadings)", a.whole(reno), own, low, high)
+	t.Logf("bench: an ACK takes the kernel %.0f ns with its reno, whose own function takes %.0f ns of it (%.0f to "+
+		"%.0f in the middle half of 12 loadings)", a.whole(reno), own, low, high)
 	entry, low, high := a.more(nothing, reno)
-	t.Logf("bench: the way into a program that does nothing and back takes %.0f ns (%.0f to %.0f)", entry+own, low+own, high+own)
+	t.Logf("bench: the way into a program that does nothing and back takes %.0f ns (%.0f to %.0f)", entry+own, low+own,
+		high+own)
 	for i, label := range labels {
 		if label == "" {
 			continue
@@ -65,7 +67,8 @@ func TestBenchVariants(t *testing.T) {
 			goal = "; goal 60"
 		}
 		ns, low, high := a.more(i, reno)
-		t.Logf("bench: %-19s %5.1f ns an ACK, calls included (%.0f to %.0f in the middle half of 12 loadings)%s", label, ns+own, low+own, high+own, goal)
+		t.Logf("bench: %-19s %5.1f ns an ACK, calls included (%.0f to %.0f in the middle half of 12 loadings)%s", label,
+			ns+own, low+own, high+own, goal)
 	}
 }
 
@@ -85,7 +88,8 @@ func TestBenchThroughput(t *testing.T) {
 			ours = append(ours, carried(t, a, b, congestion, time.Second))
 			ratios = append(ratios, ours[len(ours)-1]/renos[len(renos)-1])
 		}
-		t.Logf("bench: %-9s carries %.2f of what the kernel's reno does (%.2f to %.2f in %d turns; %.0f against %.0f Mbit/s) at 1 Gbit/s",
+		t.Logf("bench: %-9s carries %.2f of what the kernel's reno does (%.2f to %.2f in %d turns; %.0f against %.0f "+
+			"Mbit/s) at 1 Gbit/s",
 			label, median(ratios), slices.Min(ratios), slices.Max(ratios), pairs, median(ours)/1e6, median(renos)/1e6)
 	}
 	compare("reno", "reno") // with itself: what the machine makes of nothing

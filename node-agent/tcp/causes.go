@@ -48,7 +48,8 @@ func (c *Congestion) Lost(fromPort, toPort uint16, seq uint32, why Cause) error 
 	if c.losses == nil {
 		return fmt.Errorf("tell %q of a loss: it is not the reference TCP", c.Name)
 	}
-	if err := c.losses.Update(segment{Seq: seq, FromPort: fromPort, ToPort: toPort}, uint32(why), ebpf.UpdateAny); err != nil {
+	if err := c.losses.Update(segment{Seq: seq, FromPort: fromPort, ToPort: toPort}, uint32(why),
+		ebpf.UpdateAny); err != nil {
 		return fmt.Errorf("tell %q of a loss: %w", c.Name, err)
 	}
 	return nil

@@ -23,7 +23,8 @@ func ClampWindow(c Clamp) (*ClampedWindow, error) {
 	if c.Segments < 1 {
 		return nil, errors.New("bound window: at least one segment is needed")
 	}
-	l, err := c.attach("window_packets", tcpcc.Clamp, "clamp", map[string]any{"segments": uint32(c.Segments)}, ebpf.CollectionOptions{})
+	l, err := c.attach("window_packets", tcpcc.Clamp, "clamp", map[string]any{"segments": uint32(c.Segments)},
+		ebpf.CollectionOptions{})
 	if err != nil {
 		return nil, err
 	}

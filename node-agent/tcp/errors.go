@@ -54,7 +54,8 @@ const (
 // what would. It tries the least of programs first: what the loader makes of
 // not being permitted may read as if the kernel lacked something.
 func refused(feature, otherwise string, err error) error {
-	p, least := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SockOps, AttachType: ebpf.AttachCGroupSockOps, License: "MIT",
+	p, least := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SockOps, AttachType: ebpf.AttachCGroupSockOps,
+		License:      "MIT",
 		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 1), asm.Return()}})
 	for _, bare := range []error{unix.EPERM, unix.ENOSYS} {
 		if errors.Is(least, bare) {

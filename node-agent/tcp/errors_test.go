@@ -24,7 +24,8 @@ func TestWhatKeepsAProgramOutIsNamed(t *testing.T) {
 	} {
 		err := unsupported("variant tahoe", otherwise, c.err)
 		var u *UnsupportedError
-		if !errors.As(err, &u) || u.Feature != "variant tahoe" || u.Needs != c.needs || !strings.Contains(err.Error(), c.says) || !errors.Is(err, c.err) {
+		if !errors.As(err, &u) || u.Feature != "variant tahoe" || u.Needs != c.needs ||
+			!strings.Contains(err.Error(), c.says) || !errors.Is(err, c.err) {
 			t.Errorf("%s: %v, want that it needs %q and says %q", name, err, c.needs, c.says)
 		}
 	}

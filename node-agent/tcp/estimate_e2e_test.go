@@ -52,11 +52,13 @@ func TestVegasKeepsItsBacklogBetweenAlphaAndBeta(t *testing.T) {
 	vegas := slow(register(t, tcpcc.Vegas).Name, 300)
 	queued := backlog(vegas)
 	low, high := queued[len(queued)/20], queued[len(queued)*19/20]
-	t.Logf("backlog: median %d, %d to %d in nine of ten; %d timeouts", queued[len(queued)/2], low, high, vegas.timeouts())
+	t.Logf("backlog: median %d, %d to %d in nine of ten; %d timeouts", queued[len(queued)/2], low, high,
+		vegas.timeouts())
 	// One segment on either side: the queue is seen when a segment comes to it,
 	// and cwnd is a whole number.
 	if low < alpha-1 || high > beta+1 {
-		t.Errorf("the backlog is %d to %d segments in nine of ten, want between alpha, %d, and beta, %d", low, high, alpha, beta)
+		t.Errorf("the backlog is %d to %d segments in nine of ten, want between alpha, %d, and beta, %d", low, high,
+			alpha, beta)
 	}
 	reno := backlog(slow("reno", 150))
 	if reno[len(reno)/2] < 3*beta {
@@ -83,10 +85,11 @@ func TestWestwoodSetsSsthreshFromItsBandwidthEstimate(t *testing.T) {
 	from := tr.points[entry/2]
 	carried := float64(before.ack-from.ack) / before.at.Sub(from.at).Seconds() * 2 * bottleneckWay.Seconds()
 	if s := float64(after.ssthresh); s < 0.66*min(pathSegments, carried) || s > 1.5*pathSegments {
-		t.Errorf("ssthresh is %d after a loss, want about %.0f segments, bandwidth x least round trip", after.ssthresh, pathSegments)
+		t.Errorf("ssthresh is %d after a loss, want about %.0f segments, bandwidth x least round trip", after.ssthresh,
+			pathSegments)
 	}
 	if float64(before.unacked) < 3.2*pathSegments {
-		t.Errorf("the flight was %d segments: half of it would not be told from the estimate", before.unacked)
+		t.Errorf("the flight was %d segments: half of it would not be distinguished from the estimate", before.unacked)
 	}
 	if after.cwnd > after.ssthresh+1 {
 		t.Errorf("cwnd is %d after recovery, ssthresh %d", after.cwnd, after.ssthresh)

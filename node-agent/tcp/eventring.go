@@ -16,7 +16,8 @@ import (
 // EventKind is what a connection did, by the numbers of events.bpf.c.
 type EventKind uint32
 
-// What is told of. A failed retransmission never left the node: no route, say.
+// What is reported about. A failed retransmission never left the node: no
+// route, say.
 const (
 	Retransmission EventKind = iota + 1
 	FailedRetransmission

@@ -43,18 +43,21 @@ func TraceEvents(cookie uint64, connections []Ports) (trace *EventTrace, err err
 	}
 	failures, err := tellsFailure()
 	if err != nil {
-		return nil, &UnsupportedError{Feature: feature, Needs: "a kernel with BTF (CONFIG_DEBUG_INFO_BTF), Linux 5.19", Err: err}
+		return nil, &UnsupportedError{Feature: feature, Needs: "a kernel with BTF (CONFIG_DEBUG_INFO_BTF), Linux 5.19",
+			Err: err}
 	}
 	spec, err := specOf(tcpcc.Events)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(spec.Variables["namespace_cookie"].Set(cookie), spec.Variables["tells_failure"].Set(failures)); err != nil {
+	if err := errors.Join(spec.Variables["namespace_cookie"].Set(cookie),
+		spec.Variables["tells_failure"].Set(failures)); err != nil {
 		return nil, fmt.Errorf("prepare trace: %w", err)
 	}
 	coll, err := ebpf.NewCollection(spec)
 	if err != nil {
-		return nil, &UnsupportedError{Feature: feature, Needs: "a kernel that takes BPF programs on tracepoints, Linux 5.19", Err: loadError(err)}
+		return nil, &UnsupportedError{Feature: feature, Needs: "a kernel that takes BPF programs on tracepoints, " +
+			"Linux 5.19", Err: loadError(err)}
 	}
 	defer coll.Close() // the links and the ring's own copy keep what they need
 	for _, c := range connections {
@@ -67,15 +70,16 @@ func TraceEvents(cookie uint64, connections []Ports) (trace *EventTrace, err err
 	for _, program := range []string{"retransmitted", "state_set"} {
 		l, err := link.AttachTracing(link.TracingOptions{Program: coll.Programs[program]})
 		if err != nil {
-			return nil, errors.Join(&UnsupportedError{Feature: feature, Needs: "a kernel that attaches BPF programs to tracepoints", Err: err}, trace.Close())
+			return nil, errors.Join(&UnsupportedError{Feature: feature, Needs: "a kernel that attaches BPF programs " +
+				"to tracepoints", Err: err}, trace.Close())
 		}
 		trace.links = append(trace.links, l)
 	}
 	return trace, nil
 }
 
-// tellsFailure looks whether the tracepoint of retransmissions has the
-// argument that tells of failed ones; both tracepoints must be there.
+// tellsFailure checks whether the tracepoint of retransmissions has the
+// argument that reports failed ones; both tracepoints must be there.
 func tellsFailure() (uint32, error) {
 	kernel, err := btf.LoadKernelSpec()
 	if err != nil {

@@ -49,7 +49,8 @@ func dialFrom(t *testing.T, ns *testnet.NS, port int) *net.TCPConn {
 	t.Helper()
 	var conn *net.TCPConn
 	ns.Do(t, func() (err error) {
-		conn, err = net.DialTCP("tcp4", &net.TCPAddr{IP: net.ParseIP(senderAddr), Port: port}, &net.TCPAddr{IP: net.ParseIP(receiverAddr), Port: 5000})
+		conn, err = net.DialTCP("tcp4", &net.TCPAddr{IP: net.ParseIP(senderAddr), Port: port},
+			&net.TCPAddr{IP: net.ParseIP(receiverAddr), Port: 5000})
 		return err
 	})
 	// A write that finds no room on a path that is dead would wait for ever.
@@ -66,7 +67,9 @@ func infoOf(t *testing.T, c *net.TCPConn) *unix.TCPInfo {
 		t.Fatal(err)
 	}
 	var info *unix.TCPInfo
-	if cerr := raw.Control(func(fd uintptr) { info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) }); cerr != nil || err != nil {
+	if cerr := raw.Control(func(fd uintptr) {
+		info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+	}); cerr != nil || err != nil {
 		t.Fatal(errors.Join(cerr, err))
 	}
 	return info
@@ -92,12 +95,13 @@ func traceLosses(t *testing.T) (seen tracedLosses) {
 		}
 		return !began.IsZero() && s.At.Sub(began) < 900*time.Millisecond
 	}
-	testnet.NewPath(t, a, senderAddr+"/24", b, receiverAddr+"/24", testnet.PathConfig{Delay: 5 * time.Millisecond, RateBps: 8e6, Queue: 1000, Drop: func(s testnet.Segment) bool {
-		if s.Times > 1 {
-			seen.again = append(seen.again, s)
-		}
-		return singly(s) || silent(s)
-	}})
+	testnet.NewPath(t, a, senderAddr+"/24", b, receiverAddr+"/24", testnet.PathConfig{Delay: 5 * time.Millisecond,
+		RateBps: 8e6, Queue: 1000, Drop: func(s testnet.Segment) bool {
+			if s.Times > 1 {
+				seen.again = append(seen.again, s)
+			}
+			return singly(s) || silent(s)
+		}})
 	reader := traced(t, a)
 	got := receive(t, b)
 	seen.from = bootNow(t)
@@ -127,7 +131,7 @@ func traceLosses(t *testing.T) (seen tracedLosses) {
 }
 
 // Over a path that loses chosen segments, and then everything for a while, the
-// tracepoints tell of as many retransmissions as the kernel counts and as are
+// tracepoints report as many retransmissions as the kernel counts and as are
 // seen on the wire, and of as many time-outs; each at its moment, and of the
 // chosen connection only.
 //
@@ -135,9 +139,9 @@ func traceLosses(t *testing.T) (seen tracedLosses) {
 // process 1, and do not count it as missed either: __bpf_trace_run returns where
 // current->tgid is 1, and a timer or a packet's arrival may well interrupt that
 // process. (Read from the code of such a kernel; its ftrace, which sees all, has
-// those that no program was told of in that process, one or more in 3 of 100
-// connections.) So one of three connections must be told of whole, and none may
-// be told of more than happened.
+// those that no program was told about in that process, one or more in 3 of 100
+// connections.) So one of three connections must be reported whole, and for none
+// more may be reported than happened.
 func TestTracepointsTellWhatKernelAndWireCount(t *testing.T) {
 	testnet.Need(t)
 	for range 3 {
@@ -150,47 +154,56 @@ func TestTracepointsTellWhatKernelAndWireCount(t *testing.T) {
 			return
 		}
 	}
-	t.Error("the kernel counts more than is told of, three times")
+	t.Error("the kernel counts more than is reported, three times")
 }
 
-// whole says whether everything was told of; what is told of must have happened.
+// whole reports whether everything was reported; what is reported about must
+// have happened.
 func whole(t *testing.T, seen tracedLosses) bool {
 	t.Helper()
 	count := map[EventKind]uint32{}
 	for i, e := range seen.events {
 		count[e.Kind] += e.Count
-		if e.BootNs < seen.from || e.BootNs > seen.to || i > 0 && e.BootNs < seen.events[i-1].BootNs || e.Cookie == 0 || e.Cookie != seen.events[0].Cookie ||
+		if e.BootNs < seen.from || e.BootNs > seen.to || i > 0 && e.BootNs < seen.events[i-1].BootNs || e.Cookie == 0 ||
+			e.Cookie != seen.events[0].Cookie ||
 			e.Local.String() != "10.55.0.1:20100" || e.Remote.String() != "10.55.0.2:5000" || e.CwndSegments == 0 {
 			t.Errorf("event %d: %+v", i, e)
 		}
-		if e.Kind == Retransmission && !slices.ContainsFunc(seen.again, func(s testnet.Segment) bool { return s.Seq == e.Seq }) {
+		if e.Kind == Retransmission && !slices.ContainsFunc(seen.again, func(s testnet.Segment) bool {
+			return s.Seq == e.Seq
+		}) {
 			t.Errorf("a retransmission of sequence number %d is not on the wire", e.Seq)
 		}
 	}
 	info := seen.info
-	t.Logf("events %v of %d, the kernel counts %d retransmissions and %d time-outs, the path saw %d", count, len(seen.events), info.Total_retrans, info.Total_rto, len(seen.again))
+	t.Logf("events %v of %d, the kernel counts %d retransmissions and %d time-outs, the path saw %d", count,
+		len(seen.events), info.Total_retrans, info.Total_rto, len(seen.again))
 	if int(info.Total_retrans) != len(seen.again) || seen.lost != 0 || count[FailedRetransmission] != 0 {
-		t.Errorf("the kernel counts %d retransmissions, the path saw %d, %d are told as failed; %d events lost", info.Total_retrans, len(seen.again), count[FailedRetransmission], seen.lost)
+		t.Errorf("the kernel counts %d retransmissions, the path saw %d, %d are told as failed; %d events lost",
+			info.Total_retrans, len(seen.again), count[FailedRetransmission], seen.lost)
 	}
 	timeouts := count[Timeout] // kernels before Linux 6.7 do not count them
 	if kernelCountsTimeouts(t) {
 		timeouts = uint32(info.Total_rto)
 	}
-	if count[Retransmission] > info.Total_retrans || count[Timeout] > timeouts || count[RecoveryEnd] > count[Recovery]+timeouts {
-		t.Errorf("more is told of than happened: %v", count)
+	if count[Retransmission] > info.Total_retrans || count[Timeout] > timeouts || count[RecoveryEnd] > count[Recovery]+
+		timeouts {
+		t.Errorf("more is reported than happened: %v", count)
 	}
-	return count[Retransmission] == info.Total_retrans && count[Timeout] == timeouts && count[Timeout] > 0 && count[Recovery] > 0 && count[RecoveryEnd] > 0
+	return count[Retransmission] == info.Total_retrans && count[Timeout] == timeouts && count[Timeout] > 0 &&
+		count[Recovery] > 0 && count[RecoveryEnd] > 0
 }
 
 // A retransmission that finds no route never leaves, and is told as such where
-// the kernel tells of it.
+// the kernel reports it.
 func TestAFailedRetransmissionIsTold(t *testing.T) {
 	if tells, err := tellsFailure(); err != nil || tells == 0 {
-		t.Skipf("the tracepoint of this kernel tells of no failures (from Linux 6.17 on): %v", err)
+		t.Skipf("the tracepoint of this kernel reports no failures (from Linux 6.17 on): %v", err)
 	}
 	testnet.Need(t)
 	a, b := testnet.NewNS(t, "snd"), testnet.NewNS(t, "rcv")
-	testnet.NewPath(t, a, senderAddr+"/24", b, receiverAddr+"/24", testnet.PathConfig{Drop: func(s testnet.Segment) bool { return s.Index >= 3 }})
+	testnet.NewPath(t, a, senderAddr+"/24", b, receiverAddr+"/24",
+		testnet.PathConfig{Drop: func(s testnet.Segment) bool { return s.Index >= 3 }})
 	reader := traced(t, a)
 	receive(t, b)
 	conn := dialFrom(t, a, tracedPort)
@@ -202,7 +215,8 @@ func TestAFailedRetransmissionIsTold(t *testing.T) {
 	}
 	a.Run(t, "ip", "route", "del", "10.55.0.0/24")
 	failed := uint32(0)
-	for until := time.Now().Add(30 * time.Second); failed == 0 && time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+	for until := time.Now().Add(30 * time.Second); failed == 0 &&
+		time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
 		if err := reader.Read(func(e Event) {
 			if e.Kind == FailedRetransmission {
 				failed += e.Count
@@ -217,7 +231,7 @@ func TestAFailedRetransmissionIsTold(t *testing.T) {
 }
 
 // A connection of the same ports in another namespace, and one of other ports,
-// are not told of.
+// are not reported.
 func TestOthersConnectionsAreNotTraced(t *testing.T) {
 	testnet.Need(t)
 	other := testnet.NewNS(t, "oth")

@@ -97,7 +97,8 @@ func (x experiment) run(t *testing.T) trace {
 	}
 	t.Run("path", func(t *testing.T) { // its end stops the path, so that the trace is complete
 		testnet.NewPath(t, a, senderAddr+"/24", b, receiverAddr+"/24", cfg)
-		b.Run(t, "ip", "route", "change", "10.55.0.0/24", "dev", "path0", "proto", "kernel", "scope", "link", "src", receiverAddr, "quickack", "1")
+		b.Run(t, "ip", "route", "change", "10.55.0.0/24", "dev", "path0", "proto", "kernel", "scope", "link", "src",
+			receiverAddr, "quickack", "1")
 		got := receive(t, b)
 		conn := x.dial(t, a)
 		mu.Lock()
@@ -178,16 +179,21 @@ func look(t *testing.T, c *net.TCPConn, ack testnet.Ack) point {
 		return point{}
 	}
 	var info *unix.TCPInfo
-	if cerr := raw.Control(func(fd uintptr) { info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) }); cerr != nil || err != nil {
+	if cerr := raw.Control(func(fd uintptr) {
+		info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+	}); cerr != nil || err != nil {
 		return point{} // closed at the end
 	}
 	return pointOf(info, ack)
 }
 
 func pointOf(info *unix.TCPInfo, ack testnet.Ack) point {
-	return point{at: ack.At, ack: ack.Offset / mss, highest: ack.Highest / mss, cwnd: info.Snd_cwnd, ssthresh: info.Snd_ssthresh,
-		state: uint32(info.Ca_state), unacked: info.Unacked, lost: info.Lost, retrans: info.Retrans, sacked: info.Sacked,
-		rtos: uint32(info.Total_rto), rttUs: info.Rtt, backoff: uint32(info.Backoff), retransmits: uint32(info.Retransmits)}
+	return point{at: ack.At, ack: ack.Offset / mss, highest: ack.Highest / mss, cwnd: info.Snd_cwnd,
+		ssthresh: info.Snd_ssthresh,
+		state:    uint32(info.Ca_state), unacked: info.Unacked, lost: info.Lost, retrans: info.Retrans,
+		sacked: info.Sacked,
+		rtos:   uint32(info.Total_rto), rttUs: info.Rtt, backoff: uint32(info.Backoff),
+		retransmits: uint32(info.Retransmits)}
 }
 
 func setSysctls(t *testing.T, ns *testnet.NS, values map[string]string) {
@@ -205,8 +211,10 @@ func setSysctls(t *testing.T, ns *testnet.NS, values map[string]string) {
 // classicSysctls is what the profile of the same name sets.
 func classicSysctls(sack bool) map[string]string {
 	return map[string]string{
-		"tcp_sack": map[bool]string{true: "1", false: "0"}[sack], "tcp_dsack": "0", "tcp_timestamps": "0", "tcp_recovery": "0",
-		"tcp_early_retrans": "0", "tcp_frto": "0", "tcp_no_metrics_save": "1", "tcp_ecn": "0", "tcp_max_reordering": "3",
+		"tcp_sack": map[bool]string{true: "1", false: "0"}[sack], "tcp_dsack": "0", "tcp_timestamps": "0",
+		"tcp_recovery":      "0",
+		"tcp_early_retrans": "0", "tcp_frto": "0", "tcp_no_metrics_save": "1", "tcp_ecn": "0",
+		"tcp_max_reordering": "3",
 	}
 }
 

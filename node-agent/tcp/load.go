@@ -48,12 +48,14 @@ func attach(spec *ebpf.CollectionSpec, program, name string) (*Congestion, error
 	}
 	coll, err := ebpf.NewCollection(spec)
 	if err != nil {
-		return nil, fmt.Errorf("load congestion control %q: %w", program, refused("variant "+program, needsStructOps, err))
+		return nil, fmt.Errorf("load congestion control %q: %w", program, refused("variant "+program, needsStructOps,
+			err))
 	}
 	defer coll.Close() // the link and the map's own copies keep what they need
 	l, err := link.AttachStructOps(link.StructOpsOptions{Map: coll.Maps[opsVariable]})
 	if errors.Is(err, unix.EEXIST) {
-		return nil, fmt.Errorf("register congestion control %q: there is one of this name; another agent of this network namespace may have made it", name)
+		return nil, fmt.Errorf("register congestion control %q: there is one of this name; another agent of this "+
+			"network namespace may have made it", name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("register congestion control %q: %w", name, err)

@@ -49,12 +49,14 @@ func vegasLikeTheModule(t *testing.T) {
 		}
 		if i >= loss { // half of windows that had parted before
 			if i > loss && b.end-b.ssthresh != a.end-a.ssthresh {
-				t.Errorf("at turn %d, after the loss, the kernel's window is %d with ssthresh %d, ours %d with %d", i, a.end, a.ssthresh, b.end, b.ssthresh)
+				t.Errorf("at turn %d, after the loss, the kernel's window is %d with ssthresh %d, ours %d with %d", i,
+					a.end, a.ssthresh, b.end, b.ssthresh)
 			}
 			continue
 		}
 		if least, largest := theirs.may(i, min(a.low, b.low), max(a.high, b.high)); least == largest {
-			t.Errorf("at turn %d the kernel's window is %d with ssthresh %d, ours %d with %d", i, a.end, a.ssthresh, b.end, b.ssthresh)
+			t.Errorf("at turn %d the kernel's window is %d with ssthresh %d, ours %d with %d", i, a.end, a.ssthresh,
+				b.end, b.ssthresh)
 		}
 	}
 	t.Logf("the same after %d of %d turns\nthe kernel's:\n%s\nours:\n%s", same, len(theirs.turns), theirs, ours)
@@ -67,7 +69,9 @@ func westwoodLikeTheModule(t *testing.T) {
 	theirs, ours := all[0], all[1]
 	theirs.check(t)
 	ours.check(t)
-	if d := float64(max(theirs.ssthresh, ours.ssthresh) - min(theirs.ssthresh, ours.ssthresh)); d > mayDiffer(ours.want) || theirs.before != ours.before || theirs.cwnd != theirs.ssthresh || ours.cwnd != ours.ssthresh {
+	if d := float64(max(theirs.ssthresh, ours.ssthresh) - min(theirs.ssthresh, ours.ssthresh)); d >
+		mayDiffer(ours.want) || theirs.before != ours.before || theirs.cwnd != theirs.ssthresh ||
+		ours.cwnd != ours.ssthresh {
 		t.Errorf("the kernel's window goes from %d to %d with ssthresh %d, ours from %d to %d with %d",
 			theirs.before, theirs.cwnd, theirs.ssthresh, ours.before, ours.cwnd, ours.ssthresh)
 	}
@@ -81,7 +85,8 @@ func needTun(t *testing.T) {
 		t.Fatal(err)
 	}
 	// There is no udev; 10, 200 is the kernel's number for it (devices.txt).
-	if err := unix.Mknod("/dev/net/tun", unix.S_IFCHR|0o600, int(unix.Mkdev(10, 200))); err != nil && !errors.Is(err, unix.EEXIST) {
+	if err := unix.Mknod("/dev/net/tun", unix.S_IFCHR|0o600, int(unix.Mkdev(10, 200))); err != nil &&
+		!errors.Is(err, unix.EEXIST) {
 		t.Fatal(err)
 	}
 }
@@ -112,7 +117,8 @@ func TestGuestEveryProgramRuns(t *testing.T) {
 		}
 		p.drain(t)
 		if lost := p.info(t, c); lost.Ca_state != stateRecovery || lost.Snd_ssthresh != first || c.again != 1 {
-			t.Errorf("%s: state %d, ssthresh %d and %d retransmissions at the third duplicate ACK, want recovery, %d and 1",
+			t.Errorf("%s: state %d, ssthresh %d and %d retransmissions at the third duplicate ACK, want recovery, "+
+				"%d and 1",
 				program, lost.Ca_state, lost.Snd_ssthresh, c.again, first)
 		}
 	}

@@ -49,7 +49,8 @@ func newPeer(t *testing.T, sack bool) *peer {
 	testnet.Need(t)
 	p := &peer{ns: testnet.NewNS(t, "snd"), conns: map[uint16]*played{}, sack: sack, buf: make([]byte, 2048)}
 	setSysctls(t, p.ns, classicSysctls(sack))
-	setSysctls(t, p.ns, map[string]string{"tcp_wmem": "4096 8388608 8388608", "tcp_rto_min_us": "20000000", "tcp_slow_start_after_idle": "0"})
+	setSysctls(t, p.ns, map[string]string{"tcp_wmem": "4096 8388608 8388608", "tcp_rto_min_us": "20000000",
+		"tcp_slow_start_after_idle": "0"})
 	p.file = p.ns.Tun(t, "path0", senderAddr+"/24")
 	t.Cleanup(func() { _ = p.file.Close() })
 	p.fd = int(p.file.Fd())
@@ -68,7 +69,8 @@ func (p *peer) dial(t *testing.T, congestion string, roundTrip time.Duration) *p
 		return err
 	})
 	t.Cleanup(func() { p.hangUp(t, c) })
-	here, there := &unix.SockaddrInet4{Addr: netip.MustParseAddr(senderAddr).As4()}, &unix.SockaddrInet4{Addr: netip.MustParseAddr(receiverAddr).As4(), Port: 5000}
+	here, there := &unix.SockaddrInet4{Addr: netip.MustParseAddr(senderAddr).As4()},
+		&unix.SockaddrInet4{Addr: netip.MustParseAddr(receiverAddr).As4(), Port: 5000}
 	connect := func() error {
 		if err := unix.Connect(c.fd, there); !errors.Is(err, unix.EINPROGRESS) {
 			return errors.Join(errors.New("connect did not wait"), err)
@@ -179,7 +181,8 @@ const ownISN = 7000
 // synAck answers a SYN with a window of a gigabyte.
 func (p *peer) synAck(c *played) []byte {
 	const synAndAck = 18
-	options := []byte{2, 4, mss >> 8, mss & 255, 3, 3, 14, 1} // MSS, window scale (RFC 9293, section 3.2; RFC 7323, section 2.2)
+	// MSS, window scale (RFC 9293, section 3.2; RFC 7323, section 2.2)
+	options := []byte{2, 4, mss >> 8, mss & 255, 3, 3, 14, 1}
 	if p.sack {
 		options = append(options, 4, 2, 1, 1) // SACK permitted (RFC 2018, section 2)
 	}

@@ -67,7 +67,8 @@ func modulesOf(dep []byte, known []string) []string {
 		path, _, ok := bytes.Cut(line, []byte(":"))
 		name, found := strings.CutPrefix(filepath.Base(string(path)), "tcp_")
 		name, _, _ = strings.Cut(name, ".")
-		if !ok || !found || !strings.Contains(string(path), "net/ipv4/") || name == "diag" || slices.Contains(known, name) {
+		if !ok || !found || !strings.Contains(string(path), "net/ipv4/") || name == "diag" ||
+			slices.Contains(known, name) {
 			continue
 		}
 		out = append(out, name)
@@ -76,7 +77,7 @@ func modulesOf(dep []byte, known []string) []string {
 }
 
 // Probe tries what of the transport can be had here. As root it loads every
-// program and takes it out again; nothing else is changed. feedback says
+// program and takes it out again; nothing else is changed. feedback reports
 // whether an emulated radio tells why frames are lost.
 func Probe(feedback bool) []wire.Ability {
 	m, err := Here()
@@ -97,7 +98,8 @@ func Probe(feedback bool) []wire.Ability {
 		case slices.Contains(m.Native, program):
 			continue // the kernel's own is preferred
 		case program == tcpcc.Reference && !feedback:
-			add(feature, "bpf", &UnsupportedError{Feature: feature, Needs: "a rehearsal: only an emulated radio knows why a frame was lost"})
+			add(feature, "bpf", &UnsupportedError{Feature: feature, Needs: "a rehearsal: only an emulated radio " +
+				"knows why a frame was lost"})
 			continue
 		}
 		add(feature, "bpf", tryProgram(m, program, feature))
@@ -151,10 +153,11 @@ const (
 // kernelTypes is where a kernel describes its own types.
 const kernelTypes = "/sys/kernel/btf/vmlinux"
 
-// canLoad tells what every program needs, in words rather than the loader's.
+// canLoad reports what every program needs, in words rather than the loader's.
 func canLoad(m Machine, feature string) error {
 	if !m.Kernel.AtLeast(structOpsLink) {
-		return &UnsupportedError{Feature: feature, Needs: "Linux " + structOpsLink.String(), Err: fmt.Errorf("this is Linux %s", m.Kernel)}
+		return &UnsupportedError{Feature: feature, Needs: "Linux " + structOpsLink.String(),
+			Err: fmt.Errorf("this is Linux %s", m.Kernel)}
 	}
 	if _, err := os.Stat(kernelTypes); err != nil {
 		return &UnsupportedError{Feature: feature, Needs: needsBTF, Err: err}
@@ -177,7 +180,8 @@ func hasRTOMin() error {
 func tryTimer(m Machine) error {
 	const feature = "fixed_rto"
 	if !m.Kernel.AtLeast(rtoMaxOption) {
-		return &UnsupportedError{Feature: feature, Needs: "Linux " + rtoMaxOption.String(), Err: fmt.Errorf("this is Linux %s, which does not bound the RTO (TCP_RTO_MAX_MS)", m.Kernel)}
+		return &UnsupportedError{Feature: feature, Needs: "Linux " + rtoMaxOption.String(),
+			Err: fmt.Errorf("this is Linux %s, which does not bound the RTO (TCP_RTO_MAX_MS)", m.Kernel)}
 	}
 	return trySockops(m, feature, tcpcc.RTO)
 }

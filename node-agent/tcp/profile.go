@@ -38,7 +38,8 @@ var bpfOnly = []string{tcpcc.Tahoe, tcpcc.NewReno, tcpcc.Fack, tcpcc.Reference}
 // Resolve works a plan's transport out. What the machine lacks shows when the
 // host process makes the changes; the probe tells before.
 func Resolve(t wire.TCP, m Machine) (Profile, error) {
-	p := Profile{Window: t.WindowPackets, InForce: wire.TCPInForce{Variant: t.Variant, FixedRTO: t.FixedRTO, WindowPackets: t.WindowPackets}}
+	p := Profile{Window: t.WindowPackets, InForce: wire.TCPInForce{Variant: t.Variant, FixedRTO: t.FixedRTO,
+		WindowPackets: t.WindowPackets}}
 	switch {
 	case t.Variant == "sack":
 		p.Kernel = "reno"
@@ -46,7 +47,8 @@ func Resolve(t wire.TCP, m Machine) (Profile, error) {
 		p.Program = tcpcc.Reno
 	case slices.Contains(bpfOnly, t.Variant):
 		p.Program = t.Variant
-	case slices.Contains(tcpcc.Programs(), t.Variant) && t.Variant != tcpcc.Reno && !slices.Contains(m.Native, t.Variant):
+	case slices.Contains(tcpcc.Programs(), t.Variant) && t.Variant != tcpcc.Reno &&
+		!slices.Contains(m.Native, t.Variant):
 		p.Program = t.Variant
 	default:
 		p.Kernel = t.Variant
@@ -82,11 +84,13 @@ func (p *Profile) describe(t wire.TCP, m Machine) error {
 		sum := sha256.Sum256(object)
 		f.Provider, f.Program, f.SHA256 = "bpf", p.Program, hex.EncodeToString(sum[:])
 		if !m.Kernel.AtLeast(congControlOfFour) && m.Kernel != (Version{}) {
-			f.Notes = append(f.Notes, fmt.Sprintf("cong_control has two arguments before Linux %s, where the program is not proved", congControlOfFour))
+			f.Notes = append(f.Notes, fmt.Sprintf("cong_control has two arguments before Linux %s, where the program "+
+				"is not proved", congControlOfFour))
 		}
 	}
 	if sack := tcpcc.SACK(t); sack != nil && *sack && t.Classic && m.Kernel.AtLeast(rackAlways) {
-		f.Notes = append(f.Notes, fmt.Sprintf("from Linux %s on losses are detected by RACK wherever SACK is on; tcp_recovery=0 has no effect", rackAlways))
+		f.Notes = append(f.Notes, fmt.Sprintf("from Linux %s on losses are detected by RACK wherever SACK is on; "+
+			"tcp_recovery=0 has no effect", rackAlways))
 	}
 	return nil
 }

@@ -22,18 +22,26 @@ func TestResolve(t *testing.T) {
 		program string
 		has     []string // settings
 	}{
-		"the kernel's own reno":       {wire.TCP{Variant: "reno"}, bare, "reno", "", []string{"tcp_no_metrics_save=1", "tcp_retries2=255"}},
-		"the papers' reno":            {wire.TCP{Variant: "reno", Classic: true}, bare, "reno_10", "reno", []string{"tcp_sack=0", "tcp_recovery=0", "tcp_timestamps=0"}},
-		"the papers' reno with sack":  {wire.TCP{Variant: "reno", Classic: true, SACK: on}, bare, "reno_10", "reno", []string{"tcp_sack=1"}},
-		"sack is the kernel's reno":   {wire.TCP{Variant: "sack"}, bare, "reno", "", []string{"tcp_sack=1"}},
-		"fack needs sack":             {wire.TCP{Variant: "fack", Classic: true}, bare, "fack_10", "fack", []string{"tcp_sack=1"}},
-		"vegas, no module":            {wire.TCP{Variant: "vegas"}, bare, "vegas_10", "vegas", nil},
-		"vegas, the kernel's own":     {wire.TCP{Variant: "vegas"}, stock, "vegas", "", nil},
-		"what no program stands for":  {wire.TCP{Variant: "illinois"}, bare, "illinois", "", nil},
-		"fixed RTO":                   {wire.TCP{Variant: "reno", SACK: off, FixedRTO: true}, bare, "reno", "", []string{"tcp_sack=0", "tcp_rto_min_us=500000", "tcp_retries2=255"}},
-		"reference has its own timer": {wire.TCP{Variant: "reference", FixedRTO: true}, bare, "ideal_10", "reference", []string{"tcp_rto_min_us=1000000", "tcp_retries2=255"}},
-		"the least RTO of any":        {wire.TCP{Variant: "reno", RTOMinMs: new(1000)}, bare, "reno", "", []string{"tcp_rto_min_us=1000000"}},
-		"the least RTO of fixed RTO":  {wire.TCP{Variant: "reno", RTOMinMs: new(700), FixedRTO: true}, bare, "reno", "", []string{"tcp_rto_min_us=700000"}},
+		"the kernel's own reno": {wire.TCP{Variant: "reno"}, bare, "reno", "",
+			[]string{"tcp_no_metrics_save=1", "tcp_retries2=255"}},
+		"the papers' reno": {wire.TCP{Variant: "reno", Classic: true}, bare, "reno_10", "reno",
+			[]string{"tcp_sack=0", "tcp_recovery=0", "tcp_timestamps=0"}},
+		"the papers' reno with sack": {wire.TCP{Variant: "reno", Classic: true, SACK: on}, bare, "reno_10", "reno",
+			[]string{"tcp_sack=1"}},
+		"sack is the kernel's reno": {wire.TCP{Variant: "sack"}, bare, "reno", "", []string{"tcp_sack=1"}},
+		"fack needs sack": {wire.TCP{Variant: "fack", Classic: true}, bare, "fack_10", "fack",
+			[]string{"tcp_sack=1"}},
+		"vegas, no module":           {wire.TCP{Variant: "vegas"}, bare, "vegas_10", "vegas", nil},
+		"vegas, the kernel's own":    {wire.TCP{Variant: "vegas"}, stock, "vegas", "", nil},
+		"what no program stands for": {wire.TCP{Variant: "illinois"}, bare, "illinois", "", nil},
+		"fixed RTO": {wire.TCP{Variant: "reno", SACK: off, FixedRTO: true}, bare, "reno", "",
+			[]string{"tcp_sack=0", "tcp_rto_min_us=500000", "tcp_retries2=255"}},
+		"reference has its own timer": {wire.TCP{Variant: "reference", FixedRTO: true}, bare, "ideal_10", "reference",
+			[]string{"tcp_rto_min_us=1000000", "tcp_retries2=255"}},
+		"the least RTO of any": {wire.TCP{Variant: "reno", RTOMinMs: new(1000)}, bare, "reno", "",
+			[]string{"tcp_rto_min_us=1000000"}},
+		"the least RTO of fixed RTO": {wire.TCP{Variant: "reno", RTOMinMs: new(700), FixedRTO: true}, bare, "reno", "",
+			[]string{"tcp_rto_min_us=700000"}},
 	} {
 		p, err := Resolve(c.tcp, c.machine)
 		if err != nil {
@@ -52,14 +60,16 @@ func TestResolve(t *testing.T) {
 				t.Errorf("%s: %s is not among %v", name, want, settings)
 			}
 		}
-		if f := p.InForce; f.Kernel != p.Kernel || (f.Provider == "bpf") != (p.Program != "") || (f.SHA256 != "") != (p.Program != "") {
+		if f := p.InForce; f.Kernel != p.Kernel || (f.Provider == "bpf") != (p.Program != "") || (f.SHA256 != "") !=
+			(p.Program != "") {
 			t.Errorf("%s: in force is %+v", name, f)
 		}
 	}
 	if _, err := Resolve(wire.TCP{Variant: "fack", SACK: off}, bare); err == nil {
-		t.Error("fack without SACK is no error")
+		t.Error("fack without SACK is not an error")
 	}
-	for _, low := range []wire.TCP{{Variant: "reference", RTOMinMs: new(999)}, {Variant: "reno", FixedRTO: true, RTOMinMs: new(499)}} {
+	for _, low := range []wire.TCP{{Variant: "reference", RTOMinMs: new(999)},
+		{Variant: "reno", FixedRTO: true, RTOMinMs: new(499)}} {
 		if _, err := Resolve(low, bare); err == nil || !strings.Contains(err.Error(), "too low") {
 			t.Errorf("%+v with a timer that cannot be held: %v", low, err)
 		}
@@ -74,9 +84,10 @@ func TestLeastRTOIsReadBack(t *testing.T) {
 		state wire.Provenance
 		want  *int
 	}{
-		"told":               {wire.Provenance{Sysctls: told, Routes: []string{"10.77.0.0/24 dev wlan0"}}, new(700000)},
-		"an older kernel":    {wire.Provenance{Sysctls: map[string]string{}}, nil},
-		"a route of its own": {wire.Provenance{Sysctls: told, Routes: []string{"10.77.0.0/24 dev wlan0 rto_min_ms 300"}}, nil},
+		"told":            {wire.Provenance{Sysctls: told, Routes: []string{"10.77.0.0/24 dev wlan0"}}, new(700000)},
+		"an older kernel": {wire.Provenance{Sysctls: map[string]string{}}, nil},
+		"a route of its own": {wire.Provenance{Sysctls: told,
+			Routes: []string{"10.77.0.0/24 dev wlan0 rto_min_ms 300"}}, nil},
 	} {
 		got := InForce(Profile{InForce: wire.TCPInForce{Variant: "reno"}}, c.state).RTOMinUs
 		if (got == nil) != (c.want == nil) || got != nil && *got != *c.want {
@@ -103,7 +114,7 @@ func TestNamesInTheKernel(t *testing.T) {
 		}
 	}
 	if _, err := tcpcc.KernelName("westwood", ^uint64(0)); err == nil {
-		t.Error("a name of more than 15 characters is no error")
+		t.Error("a name of more than 15 characters is not an error")
 	}
 	if _, err := Register("compound", "compound_1"); err == nil || !strings.Contains(err.Error(), "compound") {
 		t.Errorf("a variant that does not exist: %v", err)
@@ -111,15 +122,19 @@ func TestNamesInTheKernel(t *testing.T) {
 }
 
 func TestModulesOf(t *testing.T) {
-	dep := "kernel/net/ipv4/tcp_vegas.ko:\nkernel/net/ipv4/tcp_bbr.ko.xz:\nkernel/net/ipv4/tcp_diag.ko: kernel/net/ipv4/inet_diag.ko\nkernel/fs/tcp_fs.ko:\n"
+	dep := "kernel/net/ipv4/tcp_vegas.ko:\nkernel/net/ipv4/tcp_bbr.ko.xz:\nkernel/net/ipv4/tcp_diag.ko: " +
+		"kernel/net/ipv4/inet_diag.ko\nkernel/fs/tcp_fs.ko:\n"
 	if got := modulesOf([]byte(dep), []string{"bbr"}); !slices.Equal(got, []string{"vegas"}) {
 		t.Errorf("modules of congestion controls: %v", got)
 	}
 }
 
 func TestAbilityNamesWhatWouldDo(t *testing.T) {
-	a := ability("fixed_rto", "bpf", fmt.Errorf("probe: %w", &UnsupportedError{Feature: "fixed_rto", Needs: "Linux 6.15", Err: errors.New("this is Linux 6.1")}))
-	if want := (wire.Ability{Feature: "fixed_rto", How: "none", Reason: "this is Linux 6.1", Needs: "Linux 6.15"}); a != want {
+	a := ability("fixed_rto", "bpf",
+		fmt.Errorf("probe: %w", &UnsupportedError{Feature: "fixed_rto", Needs: "Linux 6.15",
+			Err: errors.New("this is Linux 6.1")}))
+	if want := (wire.Ability{Feature: "fixed_rto", How: "none", Reason: "this is Linux 6.1", Needs: "Linux 6.15"}); a !=
+		want {
 		t.Errorf("%+v, want %+v", a, want)
 	}
 	for release, want := range map[string]Version{"6.12.5-cloud-amd64": {6, 12}, "5.10.198-android13": {5, 10}} {
@@ -127,7 +142,8 @@ func TestAbilityNamesWhatWouldDo(t *testing.T) {
 			t.Errorf("%s is read as %v, %v", release, v, err)
 		}
 	}
-	if !(Version{6, 4}).AtLeast(structOpsLink) || (Version{6, 1}).AtLeast(structOpsLink) || !(Version{7, 0}).AtLeast(rackAlways) {
+	if !(Version{6, 4}).AtLeast(structOpsLink) || (Version{6, 1}).AtLeast(structOpsLink) ||
+		!(Version{7, 0}).AtLeast(rackAlways) {
 		t.Error("versions compare wrongly")
 	}
 }

@@ -104,7 +104,8 @@ func playLosses(t *testing.T, congestion string, sack bool, segments int, lost f
 		}
 		p.give(t, p.ack(c, r.next, blocks...))
 		p.drain(t)
-		out.points = append(out.points, pointOf(p.info(t, c), testnet.Ack{At: time.Now(), Offset: r.next, Highest: r.highest()}))
+		out.points = append(out.points,
+			pointOf(p.info(t, c), testnet.Ack{At: time.Now(), Offset: r.next, Highest: r.highest()}))
 	}
 	if r.next != uint32(segments*mss) {
 		t.Errorf("%d segments arrived of %d", r.next/mss, segments)

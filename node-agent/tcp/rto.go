@@ -49,7 +49,8 @@ func HoldRTO(t Timer) (*HeldRTO, error) {
 
 // attach loads the sockops program entry of an object for the connections, with
 // its variables filled in, and attaches it to all the machine's control groups.
-func (o Of) attach(feature, object, entry string, variables map[string]any, opts ebpf.CollectionOptions) (link.Link, error) {
+func (o Of) attach(feature, object, entry string, variables map[string]any, opts ebpf.CollectionOptions) (link.Link,
+	error) {
 	cgroup, err := cgroupRoot(feature)
 	if err != nil {
 		return nil, err
@@ -67,9 +68,11 @@ func (o Of) attach(feature, object, entry string, variables map[string]any, opts
 		return nil, fmt.Errorf("load %s: %w", feature, refused(feature, needsSockops, err))
 	}
 	defer coll.Close()
-	l, err := link.AttachCgroup(link.CgroupOptions{Path: fmt.Sprintf("/proc/self/fd/%d", cgroup.Fd()), Attach: ebpf.AttachCGroupSockOps, Program: coll.Programs[entry]})
+	l, err := link.AttachCgroup(link.CgroupOptions{Path: fmt.Sprintf("/proc/self/fd/%d", cgroup.Fd()),
+		Attach: ebpf.AttachCGroupSockOps, Program: coll.Programs[entry]})
 	if errors.Is(err, unix.E2BIG) { // BPF_CGROUP_MAX_PROGS of include/linux/bpf-cgroup.h
-		err = fmt.Errorf("the kernel runs no more than 64 such programs at a time, which nodes on one machine share: have TCP flows end at fewer of them (%w)", err)
+		err = fmt.Errorf("the kernel runs no more than 64 such programs at a time, which nodes on one machine share: "+
+			"have TCP flows end at fewer of them (%w)", err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("attach %s: %w", feature, err)
@@ -108,7 +111,7 @@ func (t Timer) variables() (map[string]any, error) {
 // fill says in an object which connections are meant, and gives it its own variables.
 func (o Of) fill(spec *ebpf.CollectionSpec, variables map[string]any) error {
 	if !o.Peers.IsValid() || !o.Peers.Addr().Is4() {
-		return fmt.Errorf("peers %s are no IPv4 network", o.Peers)
+		return fmt.Errorf("peers %s are not an IPv4 network", o.Peers)
 	}
 	network := o.Peers.Masked().Addr().As4()
 	mask := ^uint32(0) << (32 - o.Peers.Bits())
@@ -157,5 +160,6 @@ func cgroupRoot(feature string) (*os.File, error) {
 }
 
 func noCgroups(feature string, err error) error {
-	return unsupported(feature, "a kernel with control groups version 2 (CONFIG_CGROUPS, CONFIG_CGROUP_BPF)", fmt.Errorf("mount cgroup2: %w", err))
+	return unsupported(feature, "a kernel with control groups version 2 (CONFIG_CGROUPS, CONFIG_CGROUP_BPF)",
+		fmt.Errorf("mount cgroup2: %w", err))
 }

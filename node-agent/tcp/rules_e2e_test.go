@@ -107,9 +107,11 @@ type vegasPlay struct {
 func playVegas(t *testing.T, names []string) *vegasPlay {
 	t.Helper()
 	s := &vegasPlay{p: newPeer(t, false)}
-	s.p.ns.Run(t, "ip", "route", "change", "10.55.0.0/24", "dev", "path0", "proto", "kernel", "scope", "link", "src", senderAddr, "initcwnd", strconv.Itoa(scriptWindow))
+	s.p.ns.Run(t, "ip", "route", "change", "10.55.0.0/24", "dev", "path0", "proto", "kernel", "scope", "link", "src",
+		senderAddr, "initcwnd", strconv.Itoa(scriptWindow))
 	for _, name := range names {
-		s.all = append(s.all, &vegas{c: s.p.dial(t, name, scriptTrip), sent: map[uint32][2]time.Time{}, base: forever, least: forever})
+		s.all = append(s.all, &vegas{c: s.p.dial(t, name, scriptTrip), sent: map[uint32][2]time.Time{}, base: forever,
+			least: forever})
 	}
 	for _, v := range s.all {
 		v.sends(t, s.p, func() { v.c.write(t, scriptWindow) })
@@ -276,7 +278,8 @@ const few = 2
 
 // avoids says that a turn was in congestion avoidance and Vegas's.
 func (v *vegas) avoids(i int) bool {
-	return i > 0 && v.turns[i].before >= v.turns[i-1].ssthresh && v.turns[i].before > few+1 && !math.IsInf(v.turns[i].high, 1)
+	return i > 0 && v.turns[i].before >= v.turns[i-1].ssthresh && v.turns[i].before > few+1 &&
+		!math.IsInf(v.turns[i].high, 1)
 }
 
 // told counts the turns in congestion avoidance for which the rule knows but
@@ -303,20 +306,23 @@ func (v *vegas) check(t *testing.T, loss int) {
 				v.c.congestion, i, turn.before, turn.after, turn.low, turn.high, least, largest)
 		}
 		if v.avoids(i) && turn.end != turn.after {
-			t.Errorf("%s: at turn %d cwnd went on from %d to %d within a round", v.c.congestion, i, turn.after, turn.end)
+			t.Errorf("%s: at turn %d cwnd went on from %d to %d within a round", v.c.congestion, i, turn.after,
+				turn.end)
 		}
 	}
 	if moves := v.told(); moves[1] < enough || moves[0] < enough || moves[-1] < enough {
 		t.Errorf("%s: too few turns that tell anything, by what the rule wants: %v\n%s", v.c.congestion, moves, v)
 	}
 	if half, got := max(v.turns[loss-1].end/2, 2), v.turns[loss+1]; got.ssthresh != half || got.end != half {
-		t.Errorf("%s: after the loss ssthresh is %d and cwnd %d, want half the window, %d\n%s", v.c.congestion, got.ssthresh, got.end, half, v)
+		t.Errorf("%s: after the loss ssthresh is %d and cwnd %d, want half the window, %d\n%s", v.c.congestion,
+			got.ssthresh, got.end, half, v)
 	}
 }
 
 func (v *vegas) String() (s string) {
 	for i, turn := range v.turns {
-		s += fmt.Sprintf("%2d cwnd %d to %d, %d at the end, ssthresh %d, queued %.2f to %.2f\n", i, turn.before, turn.after, turn.end, turn.ssthresh, turn.low, turn.high)
+		s += fmt.Sprintf("%2d cwnd %d to %d, %d at the end, ssthresh %d, queued %.2f to %.2f\n", i, turn.before,
+			turn.after, turn.end, turn.ssthresh, turn.low, turn.high)
 	}
 	return s
 }

@@ -70,11 +70,13 @@ func (w *westwood) write(t *testing.T, p *peer, segments int) {
 func playWestwood(t *testing.T, names []string) []*westwood {
 	t.Helper()
 	p := newPeer(t, false)
-	p.ns.Run(t, "ip", "route", "change", "10.55.0.0/24", "dev", "path0", "proto", "kernel", "scope", "link", "src", senderAddr,
+	p.ns.Run(t, "ip", "route", "change", "10.55.0.0/24", "dev", "path0", "proto", "kernel", "scope", "link", "src",
+		senderAddr,
 		"initcwnd", strconv.Itoa(westwoodBurst+10))
 	var all []*westwood
 	for _, name := range names {
-		all = append(all, &westwood{c: p.dial(t, name, westwoodTrip), estimate: estimate{least: time.Hour, began: time.Now()}})
+		all = append(all, &westwood{c: p.dial(t, name, westwoodTrip), estimate: estimate{least: time.Hour,
+			began: time.Now()}})
 	}
 	each := func(pause time.Duration, f func(w *westwood)) {
 		time.Sleep(pause)
@@ -140,13 +142,17 @@ func mayDiffer(segments float64) float64 {
 // check holds ssthresh after the loss to the estimate.
 func (w *westwood) check(t *testing.T) {
 	t.Helper()
-	t.Logf("%s: cwnd %d at the loss, then ssthresh %d and cwnd %d; the estimate is %.2f segments, other than by %.2f is wrong",
+	t.Logf("%s: cwnd %d at the loss, then ssthresh %d and cwnd %d; the estimate is %.2f segments, other than by %.2f "+
+		"is wrong",
 		w.c.congestion, w.before, w.ssthresh, w.cwnd, w.want, mayDiffer(w.want))
 	if d := float64(w.ssthresh) - w.want; d > mayDiffer(w.want) || -d > mayDiffer(w.want) {
-		t.Errorf("%s: ssthresh is %d after the loss, want bandwidth x least round trip, %.2f segments", w.c.congestion, w.ssthresh, w.want)
+		t.Errorf("%s: ssthresh is %d after the loss, want bandwidth x least round trip, %.2f segments", w.c.congestion,
+			w.ssthresh, w.want)
 	}
 	if half := float64(w.before) / 2; half < w.want+2*mayDiffer(w.want) {
-		t.Errorf("%s: half of the window was %.0f segments, which would not be told from the estimate", w.c.congestion, half)
+		t.Errorf("%s: half of the window was %.0f segments, which would not be distinguished from the estimate",
+			w.c.congestion,
+			half)
 	}
 }
 

@@ -92,7 +92,8 @@ func TestFixedRTOThroughAnOutage(t *testing.T) {
 	needTimer(t)
 	t.Parallel() // it sleeps
 	o := &outage{from: 30, lasts: 22 * time.Second}
-	x := experiment{congestion: "reno", segments: 120, patience: 60 * time.Second, path: testnet.PathConfig{Delay: oneWay, Drop: o.drop},
+	x := experiment{congestion: "reno", segments: 120, patience: 60 * time.Second,
+		path:    testnet.PathConfig{Delay: oneWay, Drop: o.drop},
 		sysctls: map[string]string{"tcp_rto_min_us": fixedMinUs, "tcp_retries2": "255"}, before: hold(t, nil)}
 	gaps := o.gaps(x.run(t)) // that all arrives, run checks
 	if len(gaps) < 12 {
@@ -111,7 +112,8 @@ func TestFixedRTOIsForItsOwnConnectionsOnly(t *testing.T) {
 	needTimer(t)
 	t.Parallel()
 	o := &outage{from: 30, lasts: 6 * time.Second}
-	x := experiment{congestion: "reno", segments: 60, patience: 30 * time.Second, path: testnet.PathConfig{Delay: oneWay, Drop: o.drop},
+	x := experiment{congestion: "reno", segments: 60, patience: 30 * time.Second,
+		path:    testnet.PathConfig{Delay: oneWay, Drop: o.drop},
 		sysctls: map[string]string{"tcp_rto_min_us": fixedMinUs},
 		before:  func(cookie uint64) { hold(t, nil)(cookie + 1) }}
 	gaps := o.gaps(x.run(t))
@@ -120,7 +122,7 @@ func TestFixedRTOIsForItsOwnConnectionsOnly(t *testing.T) {
 	}
 }
 
-// referenceRun runs the reference TCP over a path, told of each loss.
+// referenceRun runs the reference TCP over a path, told about each loss.
 func referenceRun(t *testing.T, why Cause, drop func(testnet.Segment) bool, held bool) trace {
 	t.Helper()
 	c := register(t, tcpcc.Reference)
@@ -149,7 +151,8 @@ func TestReferenceOnDuplicateACKs(t *testing.T) {
 		before := tr.points[entry-1]
 		for i, p := range tr.points[entry:] {
 			if p.cwnd < before.cwnd-3 || p.ssthresh != before.ssthresh {
-				t.Fatalf("cwnd %d ssthresh %d after a channel error, before: %s\n%s", p.cwnd, p.ssthresh, before, tr.around(entry-2, entry+i+2))
+				t.Fatalf("cwnd %d ssthresh %d after a channel error, before: %s\n%s", p.cwnd, p.ssthresh, before,
+					tr.around(entry-2, entry+i+2))
 			}
 		}
 		if tr.timeouts() != 0 {
@@ -160,7 +163,8 @@ func TestReferenceOnDuplicateACKs(t *testing.T) {
 		tr := referenceRun(t, CauseRouteChange, losing(40), false)
 		entry := tr.into(t, stateRecovery, 0)
 		if p := tr.points[entry+1]; p.cwnd != 1 || p.ssthresh != tr.points[0].ssthresh {
-			t.Errorf("cwnd %d ssthresh %d after a route change, want 1 and %d", p.cwnd, p.ssthresh, tr.points[0].ssthresh)
+			t.Errorf("cwnd %d ssthresh %d after a route change, want 1 and %d", p.cwnd, p.ssthresh,
+				tr.points[0].ssthresh)
 		}
 	})
 	for name, why := range map[string]Cause{"congestion": CauseCongestion, "unknown": 0} { // NewReno
@@ -222,7 +226,8 @@ func TestReferenceOnTimeout(t *testing.T) {
 			}
 			before, after := tr.points[last], tr.points[last+1]
 			if kept := after.cwnd >= before.cwnd; kept == c.grows {
-				t.Errorf("cwnd %d before and %d after the outage\n%s", before.cwnd, after.cwnd, tr.around(last-2, last+4))
+				t.Errorf("cwnd %d before and %d after the outage\n%s", before.cwnd, after.cwnd,
+					tr.around(last-2, last+4))
 			}
 		})
 	}

@@ -22,7 +22,8 @@ func (tr trace) halving(t *testing.T) (entry int) {
 	t.Helper()
 	entry = tr.into(t, stateRecovery, 0)
 	if want := min(tr.points[entry-1].cwnd, tr.points[entry-1].unacked) / 2; tr.points[entry].ssthresh != want {
-		t.Errorf("ssthresh is %d at the third duplicate ACK, want half the flight, %d\n%s", tr.points[entry].ssthresh, want, tr.around(entry-4, entry+3))
+		t.Errorf("ssthresh is %d at the third duplicate ACK, want half the flight, %d\n%s", tr.points[entry].ssthresh,
+			want, tr.around(entry-4, entry+3))
 	}
 	return entry
 }
@@ -35,13 +36,15 @@ func TestTahoeFallsToOneSegment(t *testing.T) {
 	ssthresh := tr.points[entry].ssthresh
 	for i := entry + 1; tr.points[i].ack == tr.points[entry].ack; i++ {
 		if tr.points[i].cwnd != 1 {
-			t.Fatalf("cwnd is %d, want 1 until the retransmission is acknowledged\n%s", tr.points[i].cwnd, tr.around(entry-2, i+2))
+			t.Fatalf("cwnd is %d, want 1 until the retransmission is acknowledged\n%s", tr.points[i].cwnd,
+				tr.around(entry-2, i+2))
 		}
 	}
 	// Slow start from one segment: each ACK of new data adds one, until ssthresh.
 	for i := end; tr.points[i].cwnd < ssthresh; i++ {
 		if tr.points[i+1].cwnd != tr.points[i].cwnd+1 {
-			t.Fatalf("slow start goes from %d to %d at an ACK\n%s", tr.points[i].cwnd, tr.points[i+1].cwnd, tr.around(i-2, i+4))
+			t.Fatalf("slow start goes from %d to %d at an ACK\n%s", tr.points[i].cwnd, tr.points[i+1].cwnd,
+				tr.around(i-2, i+4))
 		}
 	}
 	if tr.timeouts() != 0 {
@@ -77,7 +80,8 @@ func TestRenoPaysForEachLossOfAWindow(t *testing.T) {
 	}
 	first := large.points[entry].ssthresh
 	if want := []uint32{first, first / 2, first / 4}; !slices.Equal(seen, want) || large.timeouts() > 0 {
-		t.Errorf("three losses of one window took ssthresh through %v with %d timeouts, want %v and none", seen, large.timeouts(), want)
+		t.Errorf("three losses of one window took ssthresh through %v with %d timeouts, want %v and none", seen,
+			large.timeouts(), want)
 	}
 	small := lossy(t, tcpcc.Reno, false, 10, 12, 14, 16)
 	if small.timeouts() == 0 {
@@ -98,8 +102,10 @@ func TestNewRenoRepairsEachHoleByPartialACK(t *testing.T) {
 		entry := tr.halving(t)
 		ssthresh := tr.points[entry].ssthresh
 		for i, p := range tr.points[entry+1:] {
-			if p.ssthresh != ssthresh || p.state == stateRecovery && p.cwnd > max(ssthresh, p.unacked-p.sacked-p.lost+p.retrans) {
-				t.Fatalf("%s: cwnd %d ssthresh %d in a recovery that began with ssthresh %d\n%s", name, p.cwnd, p.ssthresh, ssthresh, tr.around(entry-2, entry+i+4))
+			if p.ssthresh != ssthresh || p.state == stateRecovery && p.cwnd > max(ssthresh, p.unacked-p.sacked-p.lost+
+				p.retrans) {
+				t.Fatalf("%s: cwnd %d ssthresh %d in a recovery that began with ssthresh %d\n%s", name, p.cwnd,
+					p.ssthresh, ssthresh, tr.around(entry-2, entry+i+4))
 			}
 		}
 		if tr.timeouts() != 0 {
@@ -134,7 +140,8 @@ func TestFackSendsByForwardMostSACK(t *testing.T) {
 		}
 	}
 	if tr.timeouts() != 0 || tr.points[len(tr.points)-1].ssthresh != ssthresh {
-		t.Errorf("%d timeouts, ssthresh %d at the end, %d after one halving", tr.timeouts(), tr.points[len(tr.points)-1].ssthresh, ssthresh)
+		t.Errorf("%d timeouts, ssthresh %d at the end, %d after one halving", tr.timeouts(),
+			tr.points[len(tr.points)-1].ssthresh, ssthresh)
 	}
 	fewest := ^uint32(0)
 	for _, p := range tr.points[entry:] {

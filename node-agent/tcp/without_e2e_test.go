@@ -67,8 +67,10 @@ func TestE2EProbeSaysWhatIsMissing(t *testing.T) {
 			if programs < 4 {
 				t.Errorf("without %s: %d programs are told to be impossible: %+v", lack, programs, got.Abilities)
 			}
-			if feature := "variant " + tcpcc.Tahoe; !strings.Contains(got.Registering, feature) || !strings.Contains(got.Registering, want.needs) {
-				t.Errorf("registering without %s says %q, want %q and %q in it", lack, got.Registering, feature, want.needs)
+			if feature := "variant " + tcpcc.Tahoe; !strings.Contains(got.Registering, feature) ||
+				!strings.Contains(got.Registering, want.needs) {
+				t.Errorf("registering without %s says %q, want %q and %q in it", lack, got.Registering, feature,
+					want.needs)
 			}
 			t.Logf("without %s: %s", lack, got.Registering)
 		})
@@ -143,7 +145,8 @@ func loseBPF() error {
 		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
 	}
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	if _, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&program))); errno != 0 {
+	if _, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0,
+		uintptr(unsafe.Pointer(&program))); errno != 0 {
 		return fmt.Errorf("filter bpf: %w", errno)
 	}
 	return nil

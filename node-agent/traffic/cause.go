@@ -120,7 +120,8 @@ func causeOfErrno(said string) string {
 func complaint(stderr string) string {
 	for line := range strings.Lines(stderr) {
 		said := strings.TrimPrefix(strings.TrimSpace(line), "iperf3: ")
-		if strings.HasPrefix(said, "error - ") || strings.HasPrefix(said, "parameter error - ") || strings.HasPrefix(said, interrupted) {
+		if strings.HasPrefix(said, "error - ") || strings.HasPrefix(said, "parameter error - ") ||
+			strings.HasPrefix(said, interrupted) {
 			return said
 		}
 	}

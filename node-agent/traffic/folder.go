@@ -28,7 +28,8 @@ func (g Generator) folder() (string, error) {
 		name, err = os.MkdirTemp(g.Folder, folderBegin) // 0700
 	}
 	if err != nil {
-		return "", fmt.Errorf("make a temporary folder for iperf3: %w: give the agent's user a folder %s in which it can write", err, g.Folder)
+		return "", fmt.Errorf("make a temporary folder for iperf3: %w: give the agent's user a folder %s in which it "+
+			"can write", err, g.Folder)
 	}
 	return name, nil
 }

@@ -60,7 +60,8 @@ func (g Generator) start(ctx context.Context, args []string, flow, side string, 
 	}
 	p := &Process{
 		clk: g.Clock, stop: make(chan string, 1), within: make(chan time.Duration), done: make(chan struct{}),
-		result: wire.Iperf3{Flow: flow, Side: side}, stdout: limited{max: maxOutputBytes}, stderr: limited{max: maxErrorBytes}, folder: folder,
+		result: wire.Iperf3{Flow: flow, Side: side}, stdout: limited{max: maxOutputBytes},
+		stderr: limited{max: maxErrorBytes}, folder: folder,
 	}
 	started, ended := make(chan error, 1), make(chan error, 1)
 	go p.run(exec.Command(g.Bin, args...), started, ended)
@@ -271,11 +272,13 @@ func keepOutput(r *wire.Iperf3, stdout, stderr *limited) {
 	} else {
 		r.RawText = strings.ToValidUTF8(string(text), "\uFFFD")
 	}
-	if complaint := strings.ToValidUTF8(string(bytes.TrimSpace(stderr.kept)), "\uFFFD"); complaint != "" && r.Error == "" {
+	if complaint := strings.ToValidUTF8(string(bytes.TrimSpace(stderr.kept)), "\uFFFD"); complaint != "" && r.Error ==
+		"" {
 		r.Error = complaint
 	}
 	if stdout.cut > 0 {
-		r.Error = strings.TrimPrefix(fmt.Sprintf("%s; its output was cut at %d bytes, %d are lost", r.Error, maxOutputBytes, stdout.cut), "; ")
+		r.Error = strings.TrimPrefix(fmt.Sprintf("%s; its output was cut at %d bytes, %d are lost", r.Error,
+			maxOutputBytes, stdout.cut), "; ")
 	}
 }
 

@@ -51,7 +51,8 @@ func (g Generator) Server(ctx context.Context, f wire.Flow, bind netip.Addr) (*P
 	if err := p.awaitListening(ctx, netip.AddrPortFrom(bind, uint16(f.Port))); err != nil {
 		p.Stop("did not come to listen")
 		out := p.Wait()
-		return nil, fmt.Errorf("start iperf3 server for flow %q on %s port %d: %w%s", f.Name, bind, f.Port, err, said(out))
+		return nil, fmt.Errorf("start iperf3 server for flow %q on %s port %d: %w%s", f.Name, bind, f.Port, err,
+			said(out))
 	}
 	return p, nil
 }
@@ -71,7 +72,8 @@ func said(out wire.Iperf3) string {
 // server; empty leaves it alone. The flow's duration is rounded up to whole
 // seconds, which is all that iperf3 takes: the window's edges are cut by the
 // receiver's samples.
-func (g Generator) Client(ctx context.Context, f wire.Flow, from, to netip.Addr, congestion string, connectTimeout time.Duration) (*Process, error) {
+func (g Generator) Client(ctx context.Context, f wire.Flow, from, to netip.Addr, congestion string,
+	connectTimeout time.Duration) (*Process, error) {
 	args, err := clientArgs(f, from, to, congestion, connectTimeout)
 	if err != nil {
 		return nil, fmt.Errorf("start iperf3 client for flow %q: %w", f.Name, err)
@@ -126,7 +128,8 @@ func clientArgs(f wire.Flow, from, to netip.Addr, congestion string, connectTime
 	}
 	if congestion != "" {
 		if !isKernelName(congestion) {
-			return nil, fmt.Errorf("congestion control %q is no kernel's name: lower-case letters, digits and _ are allowed", congestion)
+			return nil, fmt.Errorf("congestion control %q is no kernel's name: lower-case letters, digits and _ are "+
+				"allowed", congestion)
 		}
 		args = append(args, "-C", congestion)
 	}

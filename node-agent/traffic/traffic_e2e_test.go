@@ -80,25 +80,29 @@ func (s nodeSpec) run(r *nodeResult) (err error) {
 	if !bufio.NewScanner(os.Stdin).Scan() {
 		return fmt.Errorf("no go")
 	}
-	tcp, iface := measure.NewTCP(s.Self, []wire.Flow{s.Flow}, map[string]netip.Addr{"n1": netip.MustParseAddr("10.77.0.1"), "n2": netip.MustParseAddr("10.77.0.2")}), measure.NewInterface(s.Iface)
+	tcp, iface := measure.NewTCP(s.Self, []wire.Flow{s.Flow},
+		map[string]netip.Addr{"n1": netip.MustParseAddr("10.77.0.1"), "n2": netip.MustParseAddr("10.77.0.2")}),
+		measure.NewInterface(s.Iface)
 	if err := s.edge("open", tcp, iface, &r.Open, &r.IfaceOpen); err != nil {
 		return err
 	}
 	if s.Server {
 		p.EndWithin(s.EndWithin)
-	} else if p, err = g.Client(ctx, s.Flow, map[string]netip.Addr{"n1": netip.MustParseAddr("10.77.0.1"), "n2": netip.MustParseAddr("10.77.0.2")}[s.Self], s.Addr, s.Congestion, 2*time.Second); err != nil {
+	} else if p, err = g.Client(ctx, s.Flow, map[string]netip.Addr{"n1": netip.MustParseAddr("10.77.0.1"),
+		"n2": netip.MustParseAddr("10.77.0.2")}[s.Self], s.Addr, s.Congestion, 2*time.Second); err != nil {
 		return err
 	}
 	sampled := make(chan error, 1)
 	r.Newest = map[uint64]*wire.TCPSample{}
 	go func() {
-		sampled <- measure.Loop(ctx, clock.System{}, 5*time.Millisecond, []measure.Source{tcp}, func(_ int64, b wire.Body) error {
-			if one, ok := b.(*wire.TCPSample); ok {
-				r.Newest[one.Cookie] = one
-				r.Samples++
-			}
-			return nil
-		})
+		sampled <- measure.Loop(ctx, clock.System{}, 5*time.Millisecond, []measure.Source{tcp},
+			func(_ int64, b wire.Body) error {
+				if one, ok := b.(*wire.TCPSample); ok {
+					r.Newest[one.Cookie] = one
+					r.Samples++
+				}
+				return nil
+			})
 	}()
 	time.Sleep(time.Duration(s.Flow.DurationS * float64(time.Second)))
 	if err := s.edge("close", tcp, iface, &r.Close, &r.IfaceClose); err != nil {
@@ -126,21 +130,21 @@ func (s nodeSpec) edge(name string, tcp *measure.TCP, iface *measure.Interface, 
 	return nil
 }
 
-// world is two nodes joined by a veth pair without segmentation offload, so
+// pair is two nodes joined by a veth pair without segmentation offload, so
 // that the interface counts what would be on the air.
-type world struct {
+type pair struct {
 	n1, n2 *testnet.NS
 	bin    string
 }
 
-func newWorld(t *testing.T) *world {
+func newPair(t *testing.T) *pair {
 	t.Helper()
 	testnet.Need(t, "iperf3", "ethtool", "ip")
 	bin, err := exec.LookPath("iperf3")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{n1: testnet.NewNS(t, "a"), n2: testnet.NewNS(t, "b"), bin: bin}
+	w := &pair{n1: testnet.NewNS(t, "a"), n2: testnet.NewNS(t, "b"), bin: bin}
 	testnet.Veth(t, w.n1, "wlan0", "10.77.0.1/24", w.n2, "wlan0", "10.77.0.2/24")
 	for _, n := range []*testnet.NS{w.n1, w.n2} {
 		n.Run(t, "ethtool", "-K", "wlan0", "tso", "off", "gso", "off", "gro", "off")
@@ -149,7 +153,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // node starts a node; tell says go, result waits for its end.
-func (w *world) node(t *testing.T, spec nodeSpec) (tell func(), result func() nodeResult) {
+func (w *pair) node(t *testing.T, spec nodeSpec) (tell func(), result func() nodeResult) {
 	t.Helper()
 	ns := w.n1
 	if spec.Self == "n2" {
@@ -209,7 +213,7 @@ func mainFlow(seconds float64) wire.Flow {
 
 // drive runs a flow between the two nodes and gives the results of iperf3's
 // client and server; during runs once the window is open.
-func (w *world) drive(t *testing.T, f wire.Flow, during func()) (client, server nodeResult) {
+func (w *pair) drive(t *testing.T, f wire.Flow, during func()) (client, server nodeResult) {
 	t.Helper()
 	clientName, serverName, addr := "n1", "n2", netip.MustParseAddr("10.77.0.2")
 	if f.Reverse {
@@ -265,7 +269,7 @@ func near(t *testing.T, what string, got, want, share float64) {
 }
 
 func TestSixStreamsBothWaysAgreeWithIperf3AndTheInterface(t *testing.T) {
-	w := newWorld(t)
+	w := newPair(t)
 	for attempt, reverse := range []bool{false, true} {
 		f := mainFlow(4)
 		f.Reverse = reverse
@@ -276,8 +280,10 @@ func TestSixStreamsBothWaysAgreeWithIperf3AndTheInterface(t *testing.T) {
 			receiver, sender = client, server
 		}
 		for side, r := range map[string]nodeResult{"client": client, "server": server} {
-			if r.Error != "" || r.Iperf3.Killed != "" || r.Iperf3.ExitCode == nil || *r.Iperf3.ExitCode != 0 || r.LeftRunning || r.Iperf3.Side != side {
-				t.Fatalf("reverse %v, %s: error %q, killed %q, exit %v", reverse, side, r.Error, r.Iperf3.Killed, r.Iperf3.ExitCode)
+			if r.Error != "" || r.Iperf3.Killed != "" || r.Iperf3.ExitCode == nil || *r.Iperf3.ExitCode != 0 ||
+				r.LeftRunning || r.Iperf3.Side != side {
+				t.Fatalf("reverse %v, %s: error %q, killed %q, exit %v", reverse, side, r.Error, r.Iperf3.Killed,
+					r.Iperf3.ExitCode)
 			}
 		}
 		checkWindow(t, receiver)
@@ -354,7 +360,7 @@ func checkSockets(t *testing.T, sender, receiver nodeResult, firstPort int) {
 }
 
 func TestUDPAtAConstantRate(t *testing.T) {
-	w := newWorld(t)
+	w := newPair(t)
 	f := wire.Flow{Name: "cbr", Kind: "iperf3_udp", From: "n1", To: "n2", Port: 5001, Streams: 2,
 		PayloadBytes: ptr(1000), BitrateBps: ptr(4e6), DurationS: 2, ClientPort: 22000}
 	client, server := w.drive(t, f, nil)
@@ -368,7 +374,7 @@ func TestUDPAtAConstantRate(t *testing.T) {
 }
 
 func TestPeerThatVanishesLeavesPartialResultsInTime(t *testing.T) {
-	w := newWorld(t)
+	w := newPair(t)
 	f := mainFlow(4)
 	start := time.Now()
 	client, server := w.drive(t, f, func() {
@@ -400,15 +406,17 @@ func TestPeerThatVanishesLeavesPartialResultsInTime(t *testing.T) {
 }
 
 func TestServerThatIsNeverContactedEnds(t *testing.T) {
-	w := newWorld(t)
-	tell, result := w.node(t, nodeSpec{Self: "n2", Flow: mainFlow(0.2), Server: true, Addr: netip.MustParseAddr("10.77.0.2"), EndWithin: 300 * time.Millisecond})
+	w := newPair(t)
+	tell, result := w.node(t, nodeSpec{Self: "n2", Flow: mainFlow(0.2), Server: true,
+		Addr: netip.MustParseAddr("10.77.0.2"), EndWithin: 300 * time.Millisecond})
 	tell()
 	r := result()
 	if r.Error != "" || r.LeftRunning || !strings.Contains(r.Iperf3.Killed, "time-out") || len(r.Close) != 0 {
 		t.Errorf("%+v", r)
 	}
 	// The port is free again.
-	again, result := w.node(t, nodeSpec{Self: "n2", Flow: mainFlow(0.2), Server: true, Addr: netip.MustParseAddr("10.77.0.2"), EndWithin: 300 * time.Millisecond})
+	again, result := w.node(t, nodeSpec{Self: "n2", Flow: mainFlow(0.2), Server: true,
+		Addr: netip.MustParseAddr("10.77.0.2"), EndWithin: 300 * time.Millisecond})
 	again()
 	if r := result(); r.Error != "" {
 		t.Error(r.Error)
@@ -416,12 +424,13 @@ func TestServerThatIsNeverContactedEnds(t *testing.T) {
 }
 
 func TestClientWithoutAServerSaysSo(t *testing.T) {
-	w := newWorld(t)
+	w := newPair(t)
 	tell, result := w.node(t, nodeSpec{Self: "n1", Flow: mainFlow(0.2), Addr: netip.MustParseAddr("10.77.0.2")})
 	tell()
 	r := result()
 	// iperf3 3.12 with -J exits with 0 though it failed: its error counts.
-	if r.Error != "" || r.Iperf3.ExitCode == nil || r.Iperf3.Ended != wire.EndedItself || r.Iperf3.Cause != wire.CauseRefused || r.Iperf3.Killed != "" {
+	if r.Error != "" || r.Iperf3.ExitCode == nil || r.Iperf3.Ended != wire.EndedItself || r.Iperf3.Cause !=
+		wire.CauseRefused || r.Iperf3.Killed != "" {
 		t.Errorf("%+v", r)
 	}
 }
@@ -429,7 +438,7 @@ func TestClientWithoutAServerSaysSo(t *testing.T) {
 // One end is killed in the midst of a test: it says so, and the other says that
 // its peer has gone, in the words of the iperf3 that is installed.
 func TestAnEndThatIsKilledIsToldFromItsPeer(t *testing.T) {
-	w := newWorld(t)
+	w := newPair(t)
 	for attempt, victim := range []string{"client", "server"} {
 		f := mainFlow(3)
 		f.ClientPort += f.Streams * attempt
@@ -437,7 +446,8 @@ func TestAnEndThatIsKilledIsToldFromItsPeer(t *testing.T) {
 		client, server := w.drive(t, f, func() {
 			time.Sleep(time.Second)
 			for _, pid := range testnet.Pids(ns.Name) {
-				if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); err == nil && string(name) == "iperf3\n" {
+				if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); err == nil && string(name) ==
+					"iperf3\n" {
 					if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 						t.Error(err)
 					}
@@ -471,7 +481,8 @@ func TestServerOnATakenPortIsAnError(t *testing.T) {
 	defer l.Close()
 	f := mainFlow(1)
 	f.Port = l.Addr().(*net.TCPAddr).Port
-	if _, err := generator(t, bin).Server(t.Context(), f, netip.MustParseAddr("127.0.0.1")); err == nil || !strings.Contains(err.Error(), "in use") {
+	if _, err := generator(t, bin).Server(t.Context(), f, netip.MustParseAddr("127.0.0.1")); err == nil ||
+		!strings.Contains(err.Error(), "in use") {
 		t.Errorf("somebody else's listener was taken for iperf3's: %v", err)
 	}
 }
@@ -492,10 +503,12 @@ func TestIperf3IsTriedOverLoopback(t *testing.T) {
 		t.Errorf("left behind: %v (%v)", left, err)
 	}
 	for what, spoilt := range map[string]Generator{
-		"an iperf3 that fails":        generator(t, program(t, `exec `+bin+` "$@" --no-such-option`)),
-		"a client that is killed":     generator(t, program(t, `case "$1" in -c) kill -9 $$;; esac; exec `+bin+` "$@"`)),
-		"a client that does not send": generator(t, program(t, `case "$1" in -c) echo '{}'; exit 0;; esac; exec `+bin+` "$@"`)),
-		"no folder":                   {Bin: bin, Folder: "/proc/nowhere", Clock: clock.System{}},
+		"an iperf3 that fails": generator(t, program(t, `exec `+bin+` "$@" --no-such-option`)),
+		"a client that is killed": generator(t, program(t, `case "$1" in -c) kill -9 $$;; esac; exec `+bin+
+			` "$@"`)),
+		"a client that does not send": generator(t, program(t, `case "$1" in -c) echo '{}'; exit 0;; esac; exec `+bin+
+			` "$@"`)),
+		"no folder": {Bin: bin, Folder: "/proc/nowhere", Clock: clock.System{}},
 	} {
 		err := spoilt.Try(t.Context())
 		t.Logf("%s: %v", what, err)

@@ -18,7 +18,8 @@ import (
 var self, peer = netip.MustParseAddr("10.77.0.1"), netip.MustParseAddr("10.77.0.2")
 
 func tcpFlow() wire.Flow {
-	return wire.Flow{Name: "main", Kind: "iperf3_tcp", From: "n1", To: "n2", Port: 5000, Streams: 6, DurationS: 9.2, ClientPort: 21000}
+	return wire.Flow{Name: "main", Kind: "iperf3_tcp", From: "n1", To: "n2", Port: 5000, Streams: 6, DurationS: 9.2,
+		ClientPort: 21000}
 }
 
 func ptr[T any](v T) *T { return &v }
@@ -26,15 +27,19 @@ func ptr[T any](v T) *T { return &v }
 func TestClientArguments(t *testing.T) {
 	reverse := tcpFlow()
 	reverse.Reverse, reverse.WindowBytes, reverse.PayloadBytes = true, ptr(65536), ptr(1400)
-	udp := wire.Flow{Name: "cbr", Kind: "iperf3_udp", Port: 5001, Streams: 2, DurationS: 10, ClientPort: 22000, BitrateBps: ptr(1e6), PayloadBytes: ptr(1000)}
+	udp := wire.Flow{Name: "cbr", Kind: "iperf3_udp", Port: 5001, Streams: 2, DurationS: 10, ClientPort: 22000,
+		BitrateBps: ptr(1e6), PayloadBytes: ptr(1000)}
 	for _, c := range []struct {
 		flow       wire.Flow
 		congestion string
 		want       string
 	}{
-		{tcpFlow(), "reno", "-c 10.77.0.2 -J -4 -p 5000 -B 10.77.0.1 --cport 21000 -P 6 -t 10 -i 1 --connect-timeout 2000 -C reno"},
-		{reverse, "", "-c 10.77.0.2 -J -4 -p 5000 -B 10.77.0.1 --cport 21000 -P 6 -t 10 -i 1 --connect-timeout 2000 -R -w 65536 -M 1400"},
-		{udp, "reno", "-c 10.77.0.2 -J -4 -p 5001 -B 10.77.0.1 --cport 22000 -P 2 -t 10 -i 1 --connect-timeout 2000 -u -b 500000 -l 1000"},
+		{tcpFlow(), "reno", "-c 10.77.0.2 -J -4 -p 5000 -B 10.77.0.1 --cport 21000 -P 6 -t 10 -i 1 --connect-timeout " +
+			"2000 -C reno"},
+		{reverse, "", "-c 10.77.0.2 -J -4 -p 5000 -B 10.77.0.1 --cport 21000 -P 6 -t 10 -i 1 --connect-timeout 2000 " +
+			"-R -w 65536 -M 1400"},
+		{udp, "reno", "-c 10.77.0.2 -J -4 -p 5001 -B 10.77.0.1 --cport 22000 -P 2 -t 10 -i 1 --connect-timeout 2000 " +
+			"-u -b 500000 -l 1000"},
 	} {
 		got, err := clientArgs(c.flow, self, peer, c.congestion, 2*time.Second)
 		if err != nil || strings.Join(got, " ") != c.want {
@@ -99,8 +104,10 @@ func run(t *testing.T, ctx context.Context, script string, within time.Duration)
 }
 
 func TestWhatIperf3PrintsIsKept(t *testing.T) {
-	out := run(t, t.Context(), `printf '{ "end":\n {"a": 1},\n "error": "unable to connect" }\n'; exit 1`, time.Minute).Wait()
-	if string(out.Output) != `{"end":{"a":1},"error":"unable to connect"}` || out.Error != "unable to connect" || *out.ExitCode != 1 || out.Killed != "" || out.RawText != "" {
+	out := run(t, t.Context(), `printf '{ "end":\n {"a": 1},\n "error": "unable to connect" }\n'; exit 1`,
+		time.Minute).Wait()
+	if string(out.Output) != `{"end":{"a":1},"error":"unable to connect"}` || out.Error != "unable to connect" ||
+		*out.ExitCode != 1 || out.Killed != "" || out.RawText != "" {
 		t.Errorf("JSON: %+v", out)
 	}
 	out = run(t, t.Context(), `printf '{ "end": -nan }'; echo why >&2`, time.Minute).Wait()
@@ -172,9 +179,12 @@ func TestStopContextAndANewDeadline(t *testing.T) {
 
 func TestListenersInProcNetTCP(t *testing.T) {
 	table := "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n" +
-		"   0: 01004D0A:1388 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 777 1 0 100 0 0 10 0\n" +
-		"   1: 01004D0A:1388 02004D0A:5208 01 00000000:00000000 00:00000000 00000000     0        0 778 1 0 100 0 0 10 0\n" +
-		"   2: 00000000:1388 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 779 1 0 100 0 0 10 0\n" +
+		"   0: 01004D0A:1388 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 777 1 0 100 0 " +
+		"0 10 0\n" +
+		"   1: 01004D0A:1388 02004D0A:5208 01 00000000:00000000 00:00000000 00000000     0        0 778 1 0 100 0 " +
+		"0 10 0\n" +
+		"   2: 00000000:1388 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 779 1 0 100 0 " +
+		"0 10 0\n" +
 		"   3: short\n"
 	at := netip.MustParseAddrPort("10.77.0.1:5000")
 	if procAddress(at) != "01004D0A:1388" {

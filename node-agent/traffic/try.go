@@ -65,7 +65,7 @@ func tried(r wire.Iperf3) error {
 	case r.Ended != wire.EndedItself || r.Cause != "":
 		return fmt.Errorf("try iperf3 over loopback: its %s ended by %s: %s%s", r.Side, r.Ended, r.Killed, said(r))
 	case json.Unmarshal(r.Output, &out) != nil || out.End.SumReceived.Bytes <= 0:
-		return fmt.Errorf("try iperf3 over loopback: its %s tells of nothing received%s", r.Side, said(r))
+		return fmt.Errorf("try iperf3 over loopback: its %s reports nothing received%s", r.Side, said(r))
 	}
 	return nil
 }

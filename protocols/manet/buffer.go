@@ -25,7 +25,8 @@ type heldPacket[T any] struct {
 // NewBuffer makes a buffer. ns-2 and the drafts of DSR use 64 packets for
 // 30 s, which the runners here keep to.
 func NewBuffer[T any](perDestination, total int, maxAge time.Duration) *Buffer[T] {
-	return &Buffer[T]{PerDestination: perDestination, Total: total, MaxAge: maxAge, held: map[netip.Addr][]heldPacket[T]{}}
+	return &Buffer[T]{PerDestination: perDestination, Total: total, MaxAge: maxAge,
+		held: map[netip.Addr][]heldPacket[T]{}}
 }
 
 // Len is the number of packets held.

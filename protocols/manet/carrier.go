@@ -2,14 +2,14 @@ package manet
 
 import "net/netip"
 
-// A carrier is a protocol that carries data itself instead of having the
-// kernel do it along routes: DSR, whose packets hold their way in a header of
-// their own. Its runner gives it every data packet of the node and every
-// packet of its IP protocol number, and sets no kernel route for it; the
-// protocol buffers what waits. Events of a carrier are Outgoing and Received
-// in place of NeedRoute, RouteUsed and Packet; its actions are Transmit and
-// Deliver in place of Send, SetRoute, DeleteRoute, Release and Drop. A Drop
-// with Unreachable and a Report mean what they mean for others.
+// A carrier is a protocol that carries data itself instead of having the kernel
+// do it along routes: DSR, whose packets hold their route in a header of their
+// own. Its runner gives it every data packet of the node and every packet of
+// its IP protocol number, and sets no kernel route for it; the protocol buffers
+// what waits. Events of a carrier are Outgoing and Received in place of
+// NeedRoute, RouteUsed and Packet; its actions are Transmit and Deliver in
+// place of Send, SetRoute, DeleteRoute, Release and Drop. A Drop with
+// Unreachable and a Report mean what they mean for others.
 
 // Outgoing is a data packet that this node's own kernel sends: a whole IPv4
 // packet, which is the protocol's to keep and to change.

@@ -11,7 +11,8 @@ func TestSequenceNumbersWrap(t *testing.T) {
 	for _, c := range []struct {
 		a, b  uint16
 		after bool
-	}{{1, 0, true}, {0, 1, false}, {5, 5, false}, {0, 0xffff, true}, {0xffff, 0, false}, {0x7fff, 0, true}, {0, 0x8001, true}} {
+	}{{1, 0, true}, {0, 1, false}, {5, 5, false}, {0, 0xffff, true}, {0xffff, 0, false}, {0x7fff, 0, true},
+		{0, 0x8001, true}} {
 		if got := After16(c.a, c.b); got != c.after {
 			t.Errorf("After16(%#x, %#x) = %v", c.a, c.b, got)
 		}

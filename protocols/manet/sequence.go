@@ -2,15 +2,15 @@ package manet
 
 import "math/rand/v2"
 
-// After16 says whether the 16-bit sequence number a is newer than b, where
+// After16 reports whether the 16-bit sequence number a is newer than b, where
 // numbers wrap: RFC 3626 section 19. Numbers exactly half the space apart are
 // ordered by their value, as there.
 func After16(a, b uint16) bool {
 	return a > b && a-b <= 0x7fff || b > a && b-a > 0x7fff
 }
 
-// After32 says whether the 32-bit sequence number a is newer than b, by signed
-// subtraction: RFC 3561 section 6.1.
+// After32 reports whether the 32-bit sequence number a is newer than b, by
+// signed subtraction: RFC 3561 section 6.1.
 func After32(a, b uint32) bool { return int32(a-b) > 0 }
 
 // Jitter is a deterministic source of delays: the same seed gives the same

@@ -51,7 +51,7 @@ func New(address, pin string) (Code, error) {
 	}
 	whole, err := hex.DecodeString(pin)
 	if err != nil || len(whole) != sha256.Size {
-		return Code{}, fmt.Errorf("make code: %.80q is no pin", pin)
+		return Code{}, fmt.Errorf("make code: %.80q is not a pin", pin)
 	}
 	copy(c.hash[:], whole)
 	if _, err := rand.Read(c.secret[:]); err != nil {
@@ -119,7 +119,8 @@ func Parse(text string) (Code, error) {
 		return Code{}, fmt.Errorf("read code: a code begins with %s; `fieldmesh keys pair` shows one", scheme)
 	}
 	data, err := base32.StdEncoding.DecodeString(parts[2])
-	if err != nil || len(data) != codeBytes || !bytes.Equal(checkOf(data[:codeBytes-checkBytes]), data[codeBytes-checkBytes:]) {
+	if err != nil || len(data) != codeBytes || !bytes.Equal(checkOf(data[:codeBytes-checkBytes]),
+		data[codeBytes-checkBytes:]) {
 		return Code{}, fmt.Errorf("read code: %w", ErrMistyped)
 	}
 	c := Code{Address: strings.ToLower(parts[1])}
@@ -147,7 +148,7 @@ func checkAddress(address string) error {
 	return nil
 }
 
-// Is says whether a pin is the one whose hash the code carries.
+// Is reports whether a pin is the one whose hash the code carries.
 func (c Code) Is(pin string) bool {
 	whole, err := hex.DecodeString(pin)
 	return err == nil && len(whole) == sha256.Size && bytes.Equal(whole[:hashBytes], c.hash[:])

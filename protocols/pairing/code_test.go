@@ -28,7 +28,8 @@ func TestACodeIsReadAsItWasShown(t *testing.T) {
 		c := newCode(t, address)
 		lower := strings.ToLower(c.Groups())
 		spaced := strings.ReplaceAll(c.Groups(), "-", " ") + "\n"
-		for _, text := range []string{c.String(), c.Groups(), lower, strings.Replace(spaced, "FIELDMESH PAIR", "FIELDMESH-PAIR", 1)} {
+		for _, text := range []string{c.String(), c.Groups(), lower, strings.Replace(spaced, "FIELDMESH PAIR",
+			"FIELDMESH-PAIR", 1)} {
 			back, err := pairing.Parse(text)
 			if err != nil || back != c {
 				t.Errorf("%q is read as %+v, %v", text, back, err)
@@ -59,7 +60,8 @@ func TestAMistypedLetterIsNoticed(t *testing.T) {
 			}
 		}
 	}
-	for _, bad := range []string{"", "hello", text[:len(text)-1], text + "A", "FIELDMESH-PAIR//" + text[start:], "FIELDMESH-PAIR/a:0/" + text[start:], "FIELDMESH-PAIR/a b;c:9/" + text[start:]} {
+	for _, bad := range []string{"", "hello", text[:len(text)-1], text + "A", "FIELDMESH-PAIR//" + text[start:],
+		"FIELDMESH-PAIR/a:0/" + text[start:], "FIELDMESH-PAIR/a b;c:9/" + text[start:]} {
 		if _, err := pairing.Parse(bad); err == nil {
 			t.Errorf("%q is taken", bad)
 		}
@@ -99,8 +101,10 @@ func TestAProofIsForNothingElse(t *testing.T) {
 	renamed, promoted, moved := r, r, r
 	renamed.Name, promoted.Role, moved.Listen = "van", wire.RoleApp, ":1"
 	for name, taken := range map[string]bool{
-		"another code": newCode(t, "a:1").Proves(pin, other, r), "keys swapped": c.Proves(other, pin, r), "another new key": c.Proves(pin, pin, r),
-		"another name": c.Proves(pin, other, renamed), "another role": c.Proves(pin, other, promoted), "another port": c.Proves(pin, other, moved),
+		"another code": newCode(t, "a:1").Proves(pin, other, r), "keys swapped": c.Proves(other, pin, r),
+		"another new key": c.Proves(pin, pin, r),
+		"another name":    c.Proves(pin, other, renamed), "another role": c.Proves(pin, other, promoted),
+		"another port":        c.Proves(pin, other, moved),
 		"as the controller's": c.Admits(pin, other, pairing.Reply{Proof: r.Proof, Name: r.Name, Role: r.Role}),
 	} {
 		if taken {

@@ -33,10 +33,11 @@ const (
 // so it says no key.
 type Request struct {
 	Version int    `json:"version"`
-	Name    string `json:"name,omitempty"`   // the node's own; an app has none and takes the offered one
-	Role    string `json:"role"`             // node | app
-	Listen  string `json:"listen,omitempty"` // a node's: host:port of its API, the host empty where it listens on every address
-	Proof   string `json:"proof"`            // see Code.Prove
+	Name    string `json:"name,omitempty"` // the node's own; an app has none and takes the offered one
+	Role    string `json:"role"`           // node | app
+	// a node's: host:port of its API, the host empty where it listens on every address
+	Listen string `json:"listen,omitempty"`
+	Proof  string `json:"proof"` // see Code.Prove
 }
 
 // Validate refuses what cannot be.
@@ -91,7 +92,7 @@ func (c Code) Prove(controllerPin, newPin string, r Request) string {
 	return c.proof("joins", controllerPin, newPin, r.Name, r.Role, r.Listen)
 }
 
-// Proves says whether a request's proof is right, in constant time.
+// Proves reports whether a request's proof is right, in constant time.
 func (c Code) Proves(controllerPin, newPin string, r Request) bool {
 	return hmac.Equal([]byte(strings.ToLower(r.Proof)), []byte(c.Prove(controllerPin, newPin, r)))
 }
@@ -102,7 +103,7 @@ func (c Code) Admit(controllerPin, newPin string, r Reply) string {
 	return c.proof("admits", controllerPin, newPin, r.Name, r.Role, "")
 }
 
-// Admits says whether a reply's proof is right, in constant time.
+// Admits reports whether a reply's proof is right, in constant time.
 func (c Code) Admits(controllerPin, newPin string, r Reply) bool {
 	return hmac.Equal([]byte(strings.ToLower(r.Proof)), []byte(c.Admit(controllerPin, newPin, r)))
 }

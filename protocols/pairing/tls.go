@@ -15,7 +15,8 @@ import (
 type HashError struct{ Got string }
 
 func (e *HashError) Error() string {
-	return fmt.Sprintf("who answers has key %.12s…, not the key of the code: it is another controller, or somebody in the middle; nothing was told to it", e.Got)
+	return fmt.Sprintf("who answers has key %.12s…, not the key of the code: it is another controller, or somebody "+
+		"in the middle; nothing was told to it", e.Got)
 }
 
 // ServerTLS lets anybody in who holds the private key to a P-256 certificate:
@@ -26,8 +27,9 @@ func ServerTLS(controller keys.Identity) *tls.Config {
 		if _, err := keys.PeerPin(state); err != nil {
 			return err
 		}
-		if public, ok := state.PeerCertificates[0].PublicKey.(*ecdsa.PublicKey); !ok || public.Curve != elliptic.P256() {
-			return errors.New("the key that wants to be paired is no ECDSA key on P-256")
+		if public, ok := state.PeerCertificates[0].PublicKey.(*ecdsa.PublicKey); !ok || public.Curve !=
+			elliptic.P256() {
+			return errors.New("the key that wants to be paired is not an ECDSA key on P-256")
 		}
 		return nil
 	}

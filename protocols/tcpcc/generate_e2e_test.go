@@ -15,7 +15,7 @@ import (
 // in their bytes though not in what they do.
 const compiledBy = "clang version 14.0.6"
 
-// TestE2EObjectsAreTheirSources compiles every program anew. What is kept must
+// TestE2EObjectsAreTheirSources compiles every program again. What is kept must
 // be, byte for byte, what the sources give with the same compiler.
 func TestE2EObjectsAreTheirSources(t *testing.T) {
 	for _, tool := range []string{"clang", "llvm-strip"} {
@@ -32,7 +32,8 @@ func TestE2EObjectsAreTheirSources(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(version), compiledBy) {
-		t.Skipf("the sources compile; whether the objects are theirs only %s can tell, and here is %s", compiledBy, version)
+		t.Skipf("the sources compile; whether the objects are theirs only %s can tell, and here is %s", compiledBy,
+			version)
 	}
 	sources, err := filepath.Glob("bpf/*.bpf.c")
 	if err != nil || len(sources) != len(Programs())+3 { // RTO, Clamp and Events

@@ -64,7 +64,8 @@ func CheckRTOMin(t wire.TCP) error {
 	if t.Variant == Reference {
 		timer = "variant " + Reference
 	}
-	return fmt.Errorf("a least RTO of %d ms is too low for %s, whose timer the kernel holds constant from %d ms on", *t.RTOMinMs, timer, floor)
+	return fmt.Errorf("a least RTO of %d ms is too low for %s, whose timer the kernel holds constant from %d ms on",
+		*t.RTOMinMs, timer, floor)
 }
 
 // NeedsSACK reports whether a variant is defined with SACK on.

@@ -59,7 +59,8 @@ func KernelName(program string, cookie uint64) (string, error) {
 	}
 	name := stem + mark + strconv.FormatUint(cookie, 36)
 	if len(name) > nameMax {
-		return "", fmt.Errorf("name program %q: %q is longer than the %d characters that the kernel takes", program, name, nameMax)
+		return "", fmt.Errorf("name program %q: %q is longer than the %d characters that the kernel takes", program,
+			name, nameMax)
 	}
 	return name, nil
 }

@@ -157,7 +157,8 @@ func TestARelayWithoutRouteIsTold(t *testing.T) {
 	}
 	for i, d := range told {
 		p := d.Packet
-		if d.Netns != w.Netns() || p[0] != 0x45 || p[9] != syscall.IPPROTO_UDP || [4]byte(p[12:]) != [4]byte{10, 9, 1, 1} ||
+		if d.Netns != w.Netns() || p[0] != 0x45 || p[9] != syscall.IPPROTO_UDP || [4]byte(p[12:]) !=
+			[4]byte{10, 9, 1, 1} ||
 			[4]byte(p[16:]) != [4]byte{10, 9, 77, 1} || binary.BigEndian.Uint16(p[22:]) != 4242 || p[28] != byte(i) {
 			t.Errorf("drop %d: %+v", i, d)
 		}
@@ -176,7 +177,8 @@ func TestARelayWhoseRouteSaysUnreachableIsTold(t *testing.T) {
 	send(t, a, "10.9.77.1:4242", 3)
 	told, count := w.of(t, Unreachable)
 	if len(told) != 3 || count != 3 || w.noRoutes(t) != before {
-		t.Fatalf("%d told, %d counted by the program, %d by the kernel, want 3, 3 and none", len(told), count, w.noRoutes(t)-before)
+		t.Fatalf("%d told, %d counted by the program, %d by the kernel, want 3, 3 and none", len(told), count,
+			w.noRoutes(t)-before)
 	}
 	if p := told[2].Packet; [4]byte(p[16:]) != [4]byte{10, 9, 77, 1} || p[28] != 2 {
 		t.Errorf("packet % x", p)
@@ -202,7 +204,8 @@ func TestAConnectionWithoutRouteIsTold(t *testing.T) {
 		t.Fatalf("%d told, %d counted, want the segment", len(told), count)
 	}
 	p := told[0].Packet
-	if p[9] != syscall.IPPROTO_TCP || [4]byte(p[12:]) != [4]byte{10, 9, 1, 1} || [4]byte(p[16:]) != [4]byte{10, 9, 2, 3} ||
+	if p[9] != syscall.IPPROTO_TCP || [4]byte(p[12:]) != [4]byte{10, 9, 1, 1} || [4]byte(p[16:]) !=
+		[4]byte{10, 9, 2, 3} ||
 		int(binary.BigEndian.Uint16(p[20:])) != port || binary.BigEndian.Uint32(p[24:]) == 0 {
 		t.Errorf("packet % x, from port %d", p, port)
 	}
@@ -216,7 +219,8 @@ func TestASilentNeighbourIsTold(t *testing.T) {
 	send(t, a, "10.9.1.99:4242", 2)
 	var told []Drop
 	var count uint64
-	for deadline := time.Now().Add(20 * time.Second); len(told) < 2 && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); len(told) < 2 &&
+		time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		told, count = w.of(t, NoNeighbour)
 	}
 	if len(told) != 2 || count != 2 {
@@ -226,6 +230,6 @@ func TestASilentNeighbourIsTold(t *testing.T) {
 		t.Errorf("packet % x", p)
 	}
 	if told, count := other.of(t, NoNeighbour); len(told)+int(count) != 0 {
-		t.Errorf("another namespace is told of: %v, %d", told, count)
+		t.Errorf("another namespace is reported: %v, %d", told, count)
 	}
 }

@@ -65,7 +65,8 @@ func kernelLayout() (layout, error) {
 	}
 	l.number(enum.Values)
 	if l.localNoRoute == 0 || len(l.reason[NoRoute]) == 0 {
-		return layout{}, fmt.Errorf("find the kernel's reasons of drops: this kernel has none for a missing route: %w", ebpf.ErrNotSupported)
+		return layout{}, fmt.Errorf("find the kernel's reasons of drops: this kernel has none for a missing route: %w",
+			ebpf.ErrNotSupported)
 	}
 	return l, nil
 }

@@ -132,9 +132,9 @@ func (l layout) count() asm.Instructions {
 	return append(p, asm.StoreXAdd(regCounts, asm.R1, asm.DWord))
 }
 
-// unreachable goes on with a drop for which the kernel gives no reason only when
-// the packet's route is one that says "unreachable". It uses the event's place
-// on the stack, which is written later.
+// unreachable continues with a drop for which the kernel gives no reason only
+// when the packet's route is one that says "unreachable". It uses the event's
+// place on the stack, which is written later.
 func (l layout) unreachable() asm.Instructions {
 	const sure = "sure"
 	var p asm.Instructions

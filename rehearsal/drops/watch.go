@@ -51,11 +51,13 @@ func NewWatch() (w *Watch, err error) {
 	if w.layout, err = kernelLayout(); err != nil {
 		return w, err
 	}
-	w.namespaces, err = ebpf.NewMap(&ebpf.MapSpec{Name: "namespaces", Type: ebpf.Hash, KeySize: 4, ValueSize: 8 * uint32(reasons), MaxEntries: maxNamespaces})
+	w.namespaces, err = ebpf.NewMap(&ebpf.MapSpec{Name: "namespaces", Type: ebpf.Hash, KeySize: 4,
+		ValueSize: 8 * uint32(reasons), MaxEntries: maxNamespaces})
 	if err != nil {
 		return w, err
 	}
-	if w.events, err = ebpf.NewMap(&ebpf.MapSpec{Name: "drops", Type: ebpf.RingBuf, MaxEntries: ringBytes}); err != nil {
+	if w.events, err = ebpf.NewMap(&ebpf.MapSpec{Name: "drops", Type: ebpf.RingBuf, MaxEntries: ringBytes}); err !=
+		nil {
 		return w, err
 	}
 	// The helpers that read the kernel's memory are for GPL-compatible programs.
@@ -80,7 +82,7 @@ func (w *Watch) Add(netns uint64) error {
 }
 
 // Count is how many packets of a namespace were dropped for a reason since it
-// was added, those included that Run could not tell for want of room.
+// was added, those included that Run could not tell for lack of room.
 func (w *Watch) Count(netns uint64, why Reason) (uint64, error) {
 	var counts [reasons]uint64
 	if err := w.namespaces.Lookup(uint32(netns), &counts); err != nil {
@@ -135,7 +137,7 @@ func (w *Watch) Settled(ctx context.Context) error {
 	}
 }
 
-// Close detaches from the kernel; nil is no watch. It may be called twice.
+// Close detaches from the kernel; nil is not a watch. It may be called twice.
 func (w *Watch) Close() error {
 	if w == nil {
 		return nil

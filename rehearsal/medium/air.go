@@ -79,7 +79,8 @@ func (c *Core) newTx(kind frameKind, from, to, mode, bytes int) *transmission {
 // startTx puts a frame on the air. A station that transmits is deaf.
 func (c *Core) startTx(tx *transmission) {
 	s := c.stations[tx.from]
-	c.trace(Trace{At: c.now, Event: "tx", Node: tx.from, Peer: tx.to, Frame: tx.number(), Kind: tx.kind.String(), RateMbps: c.rate(tx.mode)})
+	c.trace(Trace{At: c.now, Event: "tx", Node: tx.from, Peer: tx.to, Frame: tx.number(), Kind: tx.kind.String(),
+		RateMbps: c.rate(tx.mode)})
 	s.tx = tx
 	if s.rx.tx != nil {
 		s.rx.tx.miss[s.rx.slot] = Collision
@@ -139,7 +140,7 @@ func (s *station) lock(a arrival, interferenceMw float64) {
 }
 
 // interference is the power at a receiver of all that is on the air there but
-// one transmission. It is summed anew each time, so that no rounding piles up.
+// one transmission. It is summed again each time, so that no rounding piles up.
 func (c *Core) interference(r *station, but *transmission) float64 {
 	sum := 0.0
 	for i := range r.air {
@@ -239,10 +240,11 @@ func (c *Core) decode(r *station, tx *transmission) {
 		*miss = ChannelError
 	}
 	r.eifs = true
-	c.trace(Trace{At: c.now, Event: "rx_fail", Node: r.index, Peer: tx.from, Frame: tx.number(), Kind: tx.kind.String(), RateMbps: c.rate(tx.mode), Cause: *miss})
+	c.trace(Trace{At: c.now, Event: "rx_fail", Node: r.index, Peer: tx.from, Frame: tx.number(), Kind: tx.kind.String(),
+		RateMbps: c.rate(tx.mode), Cause: *miss})
 }
 
-// unlucky says whether the Markov channel loses a data frame that would have
+// unlucky reports whether the Markov channel loses a data frame that would have
 // come through.
 func (s *station) unlucky(tx *transmission) bool {
 	cfg := s.core.cfg.ChannelError

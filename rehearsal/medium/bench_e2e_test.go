@@ -66,7 +66,8 @@ func TestBenchSaturatedHop(t *testing.T) {
 	var got iperfResult
 	percent, p99 := f.share(t, 10, func() { got = f.iperf3(t, 10, "-u", "-b", "40M", "-l", "1472") })
 	row("saturated hop at 54 Mbit/s", fmt.Sprintf("%.1f %% of a core, p99 %.0f us", percent, p99), "<= 25 %")
-	row("the same, UDP in real time against theory", fmt.Sprintf("%.2f of %.2f Mbit/s", got.Mbps, limit), "within 4 %, quiet machine")
+	row("the same, UDP in real time against theory", fmt.Sprintf("%.2f of %.2f Mbit/s", got.Mbps, limit),
+		"within 4 %, quiet machine")
 }
 
 func TestBenchChainOfSix(t *testing.T) {
@@ -83,13 +84,15 @@ func TestBenchChainOfSix(t *testing.T) {
 				next = i - 1
 			}
 			if to != i && next != to {
-				run(t, f.in(i, "/usr/sbin/ip", "route", "add", nodeIP(to)+"/32", "via", nodeIP(next), "dev", "wlan0")...)
+				run(t, f.in(i, "/usr/sbin/ip", "route", "add", nodeIP(to)+"/32", "via", nodeIP(next), "dev",
+					"wlan0")...)
 			}
 		}
 	}
 	var got iperfResult
 	percent, p99 := f.share(t, 10, func() { got = f.iperf3To(t, 5, 10, "-C", "reno") })
-	row("chain of 6 nodes at 11 Mbit/s, TCP end to end", fmt.Sprintf("%.1f %% of a core, %.2f Mbit/s, p99 %.0f us", percent, got.Mbps, p99), "<= 12 %")
+	row("chain of 6 nodes at 11 Mbit/s, TCP end to end", fmt.Sprintf("%.1f %% of a core, %.2f Mbit/s, p99 %.0f us",
+		percent, got.Mbps, p99), "<= 12 %")
 }
 
 // udpIn opens a UDP socket in a node's namespace.
@@ -131,7 +134,8 @@ func TestBenchLatenessOfFiftyNodes(t *testing.T) {
 	memory := residentMB(t)
 	began := time.Now()
 	f := newFieldAt(t, cfg, grid(10, 200))
-	row("50 nodes", fmt.Sprintf("set up in %.2f s by one ip(8) at a time, +%.0f MB", time.Since(began).Seconds(), residentMB(t)-memory), "(see world's)")
+	row("50 nodes", fmt.Sprintf("set up in %.2f s by one ip(8) at a time, +%.0f MB", time.Since(began).Seconds(),
+		residentMB(t)-memory), "(see field's)")
 	for i := range nodes { // an idle IPv6 is not
 		run(t, f.in(i, "/usr/sbin/sysctl", "-qw", "net.ipv6.conf.wlan0.disable_ipv6=1")...)
 	}
@@ -156,7 +160,8 @@ func TestBenchLatenessOfFiftyNodes(t *testing.T) {
 	for i := range nodes {
 		delivered += f.live.Counters(i).Delivered
 	}
-	row("50 nodes, 10 flows of 2 Mbit/s", fmt.Sprintf("p99 %.0f us late, %.1f %% of a core (%d frames)", p99, percent, delivered), "p99 <= 2000 us, quiet machine")
+	row("50 nodes, 10 flows of 2 Mbit/s", fmt.Sprintf("p99 %.0f us late, %.1f %% of a core (%d frames)", p99, percent,
+		delivered), "p99 <= 2000 us, quiet machine")
 }
 
 // pace sends datagrams to a node at a rate and says how many.

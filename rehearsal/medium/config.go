@@ -146,7 +146,8 @@ func (cfg Config) validate() (Config, error) {
 		return cfg, fmt.Errorf("check medium: %d nodes: a channel needs at least 2", len(cfg.Nodes))
 	}
 	if cfg.ShortRetryLimit < 0 || cfg.LongRetryLimit < 0 {
-		return cfg, fmt.Errorf("check medium: retry limits %d and %d: neither can be negative", cfg.ShortRetryLimit, cfg.LongRetryLimit)
+		return cfg, fmt.Errorf("check medium: retry limits %d and %d: neither can be negative", cfg.ShortRetryLimit,
+			cfg.LongRetryLimit)
 	}
 	if cfg.ShortRetryLimit == 0 {
 		cfg.ShortRetryLimit = shortRetryLimit
@@ -163,7 +164,8 @@ func (cfg Config) validateChannel() error {
 	switch cfg.RateControl {
 	case "", rateControlSNR, rateControlMinstrel:
 	default:
-		return fmt.Errorf("check medium: rate control %q: %s and %s are known", cfg.RateControl, rateControlSNR, rateControlMinstrel)
+		return fmt.Errorf("check medium: rate control %q: %s and %s are known", cfg.RateControl, rateControlSNR,
+			rateControlMinstrel)
 	}
 	if disc && (cfg.Shadowing.SigmaDb != 0 || cfg.Fading.Model != "") {
 		return fmt.Errorf("check medium: a disc has neither shadowing nor fading")
@@ -187,7 +189,8 @@ func (cfg Config) validateNodes() error {
 		case n.NoiseFigureDb < 0:
 			return fmt.Errorf("check node %q: noise figure %g dB is negative", n.Name, n.NoiseFigureDb)
 		case cfg.Propagation.Model == "two_ray_ground" && n.HeightM <= 0:
-			return fmt.Errorf("check node %q: two_ray_ground needs an antenna height above 0 m, not %g", n.Name, n.HeightM)
+			return fmt.Errorf("check node %q: two_ray_ground needs an antenna height above 0 m, not %g", n.Name,
+				n.HeightM)
 		}
 		for _, v := range []float64{n.TxPowerDbm, n.AntennaGainDbi, n.NoiseFigureDb, n.HeightM} {
 			if math.IsNaN(v) || math.IsInf(v, 0) {

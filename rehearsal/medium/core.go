@@ -93,7 +93,7 @@ func (c *Core) addStations() error {
 // Now is the model time up to which the core has run.
 func (c *Core) Now() time.Duration { return c.now }
 
-// Enqueue gives a node's radio an Ethernet frame (copied) at Now. It says
+// Enqueue gives a node's radio an Ethernet frame (copied) at Now. It reports
 // whether the frame was taken; one that was not is counted in Lost.
 func (c *Core) Enqueue(node int, ethernet []byte) bool {
 	s := c.stations[node]

@@ -407,19 +407,23 @@ func TestConfigurationsThatCannotBe(t *testing.T) {
 			c.Propagation.Model = "two_ray_ground"
 			c.Nodes[0].HeightM = 0
 		},
-		"queue":            func(c *Config) { c.QueueFrames = -1 },
-		"node's channel":   func(c *Config) { c.Nodes[1].Channel = 36 },
-		"disc":             func(c *Config) { c.Propagation = PropagationConfig{Model: "disc"} },
-		"carrier sense":    func(c *Config) { c.Propagation = PropagationConfig{Model: "disc", RangeM: 250, CarrierSenseM: 200} },
-		"faded disc":       func(c *Config) { *c = disc(*c, 550); c.Fading.Model = "rayleigh" },
-		"shadowed disc":    func(c *Config) { *c = disc(*c, 550); c.Shadowing = ShadowingConfig{6, 20} },
-		"shadowing":        func(c *Config) { c.Shadowing = ShadowingConfig{SigmaDb: -1, DecorrelationM: 20} },
-		"decorrelation":    func(c *Config) { c.Shadowing = ShadowingConfig{SigmaDb: 6} },
-		"fading":           func(c *Config) { c.Fading.Model = "nakagami" },
-		"K factor":         func(c *Config) { c.Fading = FadingConfig{"rician", math.NaN()} },
-		"error mean":       func(c *Config) { c.ChannelError = ChannelErrorConfig{Mean: 1, BurstFrames: 2} },
-		"error burst":      func(c *Config) { c.ChannelError = ChannelErrorConfig{Mean: 0.1} },
-		"two error bursts": func(c *Config) { c.ChannelError = ChannelErrorConfig{Mean: 0.1, BurstFrames: 2, BurstS: 1} },
+		"queue":          func(c *Config) { c.QueueFrames = -1 },
+		"node's channel": func(c *Config) { c.Nodes[1].Channel = 36 },
+		"disc":           func(c *Config) { c.Propagation = PropagationConfig{Model: "disc"} },
+		"carrier sense": func(c *Config) {
+			c.Propagation = PropagationConfig{Model: "disc", RangeM: 250, CarrierSenseM: 200}
+		},
+		"faded disc":    func(c *Config) { *c = disc(*c, 550); c.Fading.Model = "rayleigh" },
+		"shadowed disc": func(c *Config) { *c = disc(*c, 550); c.Shadowing = ShadowingConfig{6, 20} },
+		"shadowing":     func(c *Config) { c.Shadowing = ShadowingConfig{SigmaDb: -1, DecorrelationM: 20} },
+		"decorrelation": func(c *Config) { c.Shadowing = ShadowingConfig{SigmaDb: 6} },
+		"fading":        func(c *Config) { c.Fading.Model = "nakagami" },
+		"K factor":      func(c *Config) { c.Fading = FadingConfig{"rician", math.NaN()} },
+		"error mean":    func(c *Config) { c.ChannelError = ChannelErrorConfig{Mean: 1, BurstFrames: 2} },
+		"error burst":   func(c *Config) { c.ChannelError = ChannelErrorConfig{Mean: 0.1} },
+		"two error bursts": func(c *Config) {
+			c.ChannelError = ChannelErrorConfig{Mean: 0.1, BurstFrames: 2, BurstS: 1}
+		},
 		"impossible burst": func(c *Config) { c.ChannelError = ChannelErrorConfig{Mean: 0.9, BurstFrames: 2} },
 		"rate control":     func(c *Config) { c.RateControl = "oracle" },
 		"retry limit":      func(c *Config) { c.LongRetryLimit = -1 },

@@ -9,7 +9,8 @@ import (
 
 // contend lets n stations in one cell send to a sink, always having a frame, and
 // returns the payload rate that arrived (Ethernet payload, Mbit/s) and the share of attempts that failed.
-func contend(t *testing.T, cfg Config, n, payloadBytes int, during time.Duration, tune func(*Core)) (mbps, failed float64) {
+func contend(t *testing.T, cfg Config, n, payloadBytes int, during time.Duration, tune func(*Core)) (mbps,
+	failed float64) {
 	t.Helper()
 	cfg.Propagation = PropagationConfig{Model: "disc", RangeM: 1000} // no capture, no noise
 	cfg.QueueFrames = 2

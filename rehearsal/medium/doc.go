@@ -1,5 +1,5 @@
 // Package medium is the emulated radio channel of a rehearsal: it decides when
-// a frame is on the air, who hears it, and what becomes of it.
+// a frame is on the air, who hears it, and what happens to it.
 //
 // Its core is pure: events in model time, a seed, and positions that the caller
 // supplies; no clock, no device, no goroutine. The same configuration, seed and

@@ -30,7 +30,9 @@ func craigQ(x float64) float64 {
 func exactDQPSK(ebN0 float64) float64 {
 	a, b := math.Sqrt(2*ebN0*(1-math.Sqrt2/2)), math.Sqrt(2*ebN0*(1+math.Sqrt2/2))
 	scaledI0 := func(x float64) float64 { // exp(-x) I0(x)
-		return integrate(0, math.Pi, 300, func(theta float64) float64 { return math.Exp(x*(math.Cos(theta)-1)) / math.Pi })
+		return integrate(0, math.Pi, 300, func(theta float64) float64 {
+			return math.Exp(x*(math.Cos(theta)-1)) / math.Pi
+		})
 	}
 	marcum := integrate(b, b+8, 800, func(x float64) float64 {
 		return x * math.Exp(-(x-a)*(x-a)/2) * scaledI0(a*x)
@@ -104,7 +106,8 @@ func closedForm(standard string, rate float64, bytes int) func(snr float64) floa
 	v := map[float64]struct {
 		bits int
 		code string
-	}{6: {1, "1/2"}, 9: {1, "3/4"}, 12: {2, "1/2"}, 18: {2, "3/4"}, 24: {4, "1/2"}, 36: {4, "3/4"}, 48: {6, "2/3"}, 54: {6, "3/4"}}[rate]
+	}{6: {1, "1/2"}, 9: {1, "3/4"}, 12: {2, "1/2"}, 18: {2, "3/4"}, 24: {4, "1/2"}, 36: {4, "3/4"}, 48: {6, "2/3"},
+		54: {6, "3/4"}}[rate]
 	return func(snr float64) float64 { return lost(n+22, boundAfterViterbi(v.code, qamBER(v.bits, snr))) }
 }
 
@@ -126,7 +129,8 @@ func TestErrorCurvesOfEveryRateAgainstClosedForms(t *testing.T) {
 				}
 				snr := dbToRatio(high)
 				got := -math.Expm1(m.logSuccess(snr, payloadBits(m, bytes)))
-				t.Logf("%s %4g Mbit/s at %6.2f dB: %.5f of the frames lost, theory %.5f", standard, m.RateMbps, high, got, share)
+				t.Logf("%s %4g Mbit/s at %6.2f dB: %.5f of the frames lost, theory %.5f", standard, m.RateMbps, high,
+					got, share)
 				// Union bounds and asymptotes err upwards, and vanish with the error rate.
 				if got < 0.97*share-1e-9 || got > 1.25*share {
 					t.Errorf("%s %g Mbit/s at %g dB: error rate %g, want %g", standard, m.RateMbps, high, got, share)

@@ -122,18 +122,20 @@ type spectrum struct {
 }
 
 // codeSpectrum is the first ten terms for each rate, counted from the generators
-// (a test counts them anew). The tables of Haccoun and Bégin ("High-rate
+// (a test counts them again). The tables of Haccoun and Bégin ("High-rate
 // punctured convolutional codes for Viterbi and sequential decoding", IEEE
 // Trans. Comm. 37(11), 1989) agree to within 0.2 %: they let a path that comes
 // back inside a puncturing period run on to the period's end.
 func codeSpectrum(c codeRate) spectrum {
 	switch c {
 	case codeHalf:
-		return spectrum{10, 2, 1, [10]float64{36, 211, 1404, 11633, 77433, 502690, 3322763, 21292910, 134365911, 843425871}}
+		return spectrum{10, 2, 1, [10]float64{36, 211, 1404, 11633, 77433, 502690, 3322763, 21292910, 134365911,
+			843425871}}
 	case codeTwoThirds:
 		return spectrum{6, 1, 2, [10]float64{3, 70, 285, 1276, 6160, 27128, 117019, 498835, 2103480, 8781268}}
 	default:
-		return spectrum{5, 1, 3, [10]float64{42, 201, 1492, 10469, 62935, 379546, 2252394, 13064540, 75080308, 427474864}}
+		return spectrum{5, 1, 3, [10]float64{42, 201, 1492, 10469, 62935, 379546, 2252394, 13064540, 75080308,
+			427474864}}
 	}
 }
 

@@ -14,7 +14,8 @@ type fadeStats struct{ lcrHz, afdS float64 }
 // crossings lets node 1 move and counts, over independent links, how often per
 // second the envelope rises through ρ times its root mean square, and how long
 // it stays below on average.
-func crossings(t *testing.T, fading FadingConfig, speedMps float64, rhos []float64, path func(s float64) (x, y float64)) []fadeStats {
+func crossings(t *testing.T, fading FadingConfig, speedMps float64, rhos []float64,
+	path func(s float64) (x, y float64)) []fadeStats {
 	const links, waves, stepsPerWave = 120, 40, 100
 	const steps = waves * stepsPerWave
 	stepS := testWaveM / stepsPerWave / speedMps
@@ -57,7 +58,9 @@ func TestRayleighLevelCrossingsAndFadeDurations(t *testing.T) {
 	rhos := []float64{0.1, 0.3, 1}
 	for _, speed := range []float64{1.4, 8.3, 16.7} {
 		doppler := speed / testWaveM
-		got := crossings(t, FadingConfig{Model: "rayleigh"}, speed, rhos, func(s float64) (x, y float64) { return 500 + 0.6*s, 0.8 * s })
+		got := crossings(t, FadingConfig{Model: "rayleigh"}, speed, rhos, func(s float64) (x, y float64) {
+			return 500 + 0.6*s, 0.8 * s
+		})
 		for j, rho := range rhos {
 			wantLCR := math.Sqrt(2*math.Pi) * doppler * rho * math.Exp(-rho*rho)
 			wantAFD := math.Expm1(rho*rho) / (rho * doppler * math.Sqrt(2*math.Pi))
@@ -83,7 +86,8 @@ func TestRicianLevelCrossingsAndFadeDurations(t *testing.T) {
 		doppler := speed / testWaveM
 		got := crossings(t, FadingConfig{Model: "rician", KFactorDb: kDb}, speed, rhos, circle)
 		for j, rho := range rhos {
-			wantLCR := math.Sqrt(2*math.Pi*(k+1)) * doppler * rho * math.Exp(-k-(k+1)*rho*rho) * besselI0(2*rho*math.Sqrt(k*(k+1)))
+			wantLCR := math.Sqrt(2*math.Pi*(k+1)) * doppler * rho * math.Exp(-k-(k+1)*rho*rho) *
+				besselI0(2*rho*math.Sqrt(k*(k+1)))
 			checkFades(t, speed, rho, got[j], fadeStats{wantLCR, riceBelow(k, rho) / wantLCR})
 		}
 	}
@@ -91,7 +95,8 @@ func TestRicianLevelCrossingsAndFadeDurations(t *testing.T) {
 
 func checkFades(t *testing.T, speedMps, rho float64, got, want fadeStats) {
 	t.Helper()
-	t.Logf("%g m/s, ρ = %g: %.2f crossings/s, want %.2f; fades of %.3g s, want %.3g", speedMps, rho, got.lcrHz, want.lcrHz, got.afdS, want.afdS)
+	t.Logf("%g m/s, ρ = %g: %.2f crossings/s, want %.2f; fades of %.3g s, want %.3g", speedMps, rho, got.lcrHz,
+		want.lcrHz, got.afdS, want.afdS)
 	within(t, "level crossing rate", got.lcrHz, want.lcrHz, 0.1)
 	within(t, "average fade duration", got.afdS, want.afdS, 0.1)
 }

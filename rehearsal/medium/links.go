@@ -40,7 +40,7 @@ type link struct {
 }
 
 // links knows who can hear whom. All is worked out when a radio transmits, and
-// anew only when one has moved: a transmission costs by those who can hear it,
+// again only when one has moved: a transmission costs by those who can hear it,
 // and radios that stand cost nothing.
 type links struct {
 	c        *Core
@@ -161,7 +161,7 @@ func (l *links) limitM2(from int) float64 {
 	return far * far
 }
 
-// forget makes the links of a radio be worked out anew: its power has changed.
+// forget makes the links of a radio be worked out again: its power has changed.
 func (l *links) forget(from int) { l.reach[from].step, l.reach[from].limitM2 = -1, 0 }
 
 // meanMw is the power of a radio at another, without fading.

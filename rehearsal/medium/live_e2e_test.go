@@ -155,7 +155,8 @@ func (f *field) iperf3To(t *testing.T, to, seconds int, args ...string) iperfRes
 		_ = server.Wait()
 	}()
 	waitListening(t, f, to)
-	line := f.in(0, append([]string{"/usr/bin/iperf3", "-J", "-c", nodeIP(to), "-p", "5000", "-t", strconv.Itoa(seconds)}, args...)...)
+	line := f.in(0, append([]string{"/usr/bin/iperf3", "-J", "-c", nodeIP(to), "-p", "5000", "-t",
+		strconv.Itoa(seconds)}, args...)...)
 	var report struct {
 		End struct {
 			SumReceived struct {
@@ -207,8 +208,10 @@ func (f *field) measured(t *testing.T, what string, load func()) wire.Lateness {
 	wall := time.Since(start)
 	used := cpuTime(t) - cpu
 	late := f.live.EndWindow()
-	t.Logf("%s: %.1f %% of a core; late: mean %.0f µs, p99 %.0f µs, worst %.0f µs, behind %.4f s of %.1f s, %d deliveries",
-		what, 100*float64(used)/float64(wall), late.MeanUs, late.P99Us, late.WorstUs, late.SumS, late.WindowS, late.Events)
+	t.Logf("%s: %.1f %% of a core; late: mean %.0f µs, p99 %.0f µs, worst %.0f µs, behind %.4f s of %.1f s, %d "+
+		"deliveries",
+		what, 100*float64(used)/float64(wall), late.MeanUs, late.P99Us, late.WorstUs, late.SumS, late.WindowS,
+		late.Events)
 	return late
 }
 
@@ -261,7 +264,8 @@ func TestRealTrafficCrossesTheMedium(t *testing.T) {
 	} else {
 		t.Logf("not judged against theory: behind for %.4f s, iperf3 paused for %v", late.SumS, source.sum)
 	}
-	t.Logf("TCP %.2f Mbit/s, UDP %.2f Mbit/s, in theory %.2f; FIFO and %d CPUs", tcp.Mbps, udp.Mbps, limit, runtime.NumCPU())
+	t.Logf("TCP %.2f Mbit/s, UDP %.2f Mbit/s, in theory %.2f; FIFO and %d CPUs", tcp.Mbps, udp.Mbps, limit,
+		runtime.NumCPU())
 	if n := f.live.Counters(0); n.Lost[QueueFull] == 0 {
 		t.Errorf("40 Mbit/s into %g dropped nothing from the queue: %+v", limit, n)
 	}

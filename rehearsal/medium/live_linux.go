@@ -64,7 +64,7 @@ type Live struct {
 	watchers atomic.Int32    // clients of all feedback sockets
 	paused   int             // ports that wait for room
 	homes    map[[4]byte]int // the node that each IPv4 address sent from first; for FrameLost
-	stranded []stranded      // losses for want of a way that no reroute has explained yet
+	stranded []stranded      // losses for lack of a route that no reroute has explained yet
 	reroutes []reroute       // of late
 
 	nextFeedback time.Duration
@@ -314,7 +314,7 @@ func (l *Live) TxFailed(node int, _ time.Duration, peer MAC) {
 	}
 }
 
-// watched says whether any client wants feedback.
+// watched reports whether any client wants feedback.
 func (l *Live) watched() bool {
 	return l.watchers.Load() > 0
 }
@@ -330,7 +330,8 @@ func (l *Live) sendFeedback() {
 	l.nextFeedback = time.Duration(turn+1) * feedbackEvery
 	for i, f := range l.feeds {
 		if f != nil && f.active.Load() > 0 {
-			f.turn(turn+int64(i), func() []wire.Feedback { return l.report(i) }) // by node, so that not all are told in one
+			// by node, so that not all are told in one
+			f.turn(turn+int64(i), func() []wire.Feedback { return l.report(i) })
 		}
 	}
 }

@@ -17,7 +17,7 @@ func (l *Live) learnHome(node int, ethernet []byte) {
 
 // tellLoss passes losses on to a hook, if any, and to the feedback sockets of
 // the node that lost the frame and of the one that its flow starts at: a TCP
-// that is to know what became of its segments reads its own node's socket.
+// that is to know what happened to its segments reads its own node's socket.
 func (l *Live) tellLoss(hook func(FrameLoss)) func(FrameLoss) {
 	return func(loss FrameLoss) {
 		if hook != nil {

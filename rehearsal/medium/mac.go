@@ -165,7 +165,7 @@ func (s *station) scheduleAccess() {
 	s.core.events.push(event{at: s.accessAt, kind: evAccess, node: int32(s.index), gen: s.accessGen})
 }
 
-// updateCarrier looks whether the channel is busy: own transmission, a frame
+// updateCarrier checks whether the channel is busy: own transmission, a frame
 // being received, or enough power of any kind.
 func (s *station) updateCarrier() {
 	busy := s.tx != nil || s.rx.tx != nil || s.core.interference(s, nil) >= s.core.carrierMw

@@ -88,7 +88,8 @@ func TestDeadRadioDeliversNothing(t *testing.T) {
 		c.Enqueue(0, ethernet(0, i%2*2-1, i, 500))
 	}
 	c.Advance(time.Second)
-	if n := c.Counters(0); len(sink.delivered) != 0 || n.Lost[RadioDead] == 0 || n.Lost[RadioDead] != n.Lost.Total()-n.Lost[OutOfRange] {
+	if n := c.Counters(0); len(sink.delivered) != 0 || n.Lost[RadioDead] == 0 || n.Lost[RadioDead] != n.Lost.Total()-
+		n.Lost[OutOfRange] {
 		t.Errorf("dead radio: delivered %v, counters %+v", sink.delivered, n)
 	}
 	c.SetDead(false)
@@ -223,11 +224,12 @@ func TestClassesOfFrames(t *testing.T) {
 		frame []byte
 		class Class
 	}{
-		"AODV":                 {ethernetOf(0x0800, ipv4Packet(protoUDP, 654>>8, 654&255, 1, 1)), Routing},
-		"DSDV":                 {ethernetOf(0x0800, ipv4Packet(protoUDP, 49654>>8, 49654&255, 1, 1)), Routing},
-		"ADV":                  {ethernetOf(0x0800, ipv4Packet(protoUDP, 1, 1, 49655>>8, 49655&255)), Routing},
-		"Babel":                {ethernetOf(etherTypeIPv6, six), Routing},
-		"DSR without data":     {ethernetOf(0x0800, ipv4Packet(signalling.ProtocolDSR, signalling.NoNextHeader, 0, 0, 4)), Routing},
+		"AODV":  {ethernetOf(0x0800, ipv4Packet(protoUDP, 654>>8, 654&255, 1, 1)), Routing},
+		"DSDV":  {ethernetOf(0x0800, ipv4Packet(protoUDP, 49654>>8, 49654&255, 1, 1)), Routing},
+		"ADV":   {ethernetOf(0x0800, ipv4Packet(protoUDP, 1, 1, 49655>>8, 49655&255)), Routing},
+		"Babel": {ethernetOf(etherTypeIPv6, six), Routing},
+		"DSR without data": {ethernetOf(0x0800, ipv4Packet(signalling.ProtocolDSR, signalling.NoNextHeader, 0, 0,
+			4)), Routing},
 		"DSR with TCP":         {ethernetOf(0x0800, ipv4Packet(signalling.ProtocolDSR, protoTCP, 0, 0, 4)), Traffic},
 		"TCP from port 698":    {ethernetOf(0x0800, ipv4Packet(protoTCP, 698>>8, 698&255, 1, 1)), Traffic},
 		"batman-adv's OGM":     {ethernetOf(signalling.EtherBatman, []byte{0, 15}), Routing},

@@ -21,7 +21,7 @@ type markovLink struct {
 	until time.Duration // of the state, for bursts in time
 }
 
-// loses says whether a data frame that arrives now is lost. For bursts in
+// loses reports whether a data frame that arrives now is lost. For bursts in
 // frames each call is a frame.
 func (l *markovLink) loses(cfg ChannelErrorConfig, seed uint64, from, to int, now time.Duration) bool {
 	if !l.known {
@@ -69,7 +69,8 @@ func (cfg ChannelErrorConfig) validate() error {
 	case cfg.Mean > 0 && (cfg.BurstFrames == 0) == (cfg.BurstS == 0):
 		return fmt.Errorf("check channel error: a mean burst in frames or in seconds is needed, and not both")
 	case cfg.BurstFrames != 0 && !(cfg.BurstFrames >= 1 && cfg.BurstFrames >= cfg.Mean/(1-cfg.Mean)):
-		return fmt.Errorf("check channel error: bursts of %g frames cannot give a mean of %g", cfg.BurstFrames, cfg.Mean)
+		return fmt.Errorf("check channel error: bursts of %g frames cannot give a mean of %g", cfg.BurstFrames,
+			cfg.Mean)
 	case cfg.BurstS != 0 && !(cfg.BurstS >= 1e-6):
 		return fmt.Errorf("check channel error: bursts of %g s are shorter than a microsecond", cfg.BurstS)
 	}

@@ -54,12 +54,13 @@ func TestFlowsOfPackets(t *testing.T) {
 	}{
 		"tcp":              {ipv4Frame(0, 1, hostA, hostB, 6, 7, tcp), "10.0.0.1:5201>10.0.0.2:40000/tcp", 0xdeadbeef},
 		"tcp with options": {options, "10.0.0.1:5201>10.0.0.2:40000/tcp", 0xdeadbeef},
-		"udp":              {ipv4Frame(0, 1, hostA, hostB, 17, 999, ports(698, 699, 0, 0, 0, 0)), "10.0.0.1:698>10.0.0.2:699/udp", 999},
-		"icmp":             {ipv4Frame(0, 1, hostA, hostB, 1, 3, make([]byte, 8)), "10.0.0.1>10.0.0.2/icmp", 3},
-		"another":          {ipv4Frame(0, 1, hostA, hostB, 89, 4, make([]byte, 8)), "10.0.0.1>10.0.0.2/89", 4},
-		"later fragment":   {later, "10.0.0.1>10.0.0.2/udp", 8},
-		"cut short":        {ipv4Frame(0, 1, hostA, hostB, 6, 7, ports(1, 2)), "10.0.0.1>10.0.0.2/tcp", 7},
-		"arp":              {arp, "", 0},
+		"udp": {ipv4Frame(0, 1, hostA, hostB, 17, 999, ports(698, 699, 0, 0, 0, 0)),
+			"10.0.0.1:698>10.0.0.2:699/udp", 999},
+		"icmp":           {ipv4Frame(0, 1, hostA, hostB, 1, 3, make([]byte, 8)), "10.0.0.1>10.0.0.2/icmp", 3},
+		"another":        {ipv4Frame(0, 1, hostA, hostB, 89, 4, make([]byte, 8)), "10.0.0.1>10.0.0.2/89", 4},
+		"later fragment": {later, "10.0.0.1>10.0.0.2/udp", 8},
+		"cut short":      {ipv4Frame(0, 1, hostA, hostB, 6, 7, ports(1, 2)), "10.0.0.1>10.0.0.2/tcp", 7},
+		"arp":            {arp, "", 0},
 	} {
 		flow, seq := "", uint32(0)
 		if ip, is := ipv4Of(v.frame); is {
@@ -194,7 +195,7 @@ func TestFrameLostOnTheFeedbackSockets(t *testing.T) {
 				told = line.FrameLost != nil && *line.FrameLost == want
 			}
 			if told != must {
-				t.Errorf("asked %v: node %d was told of the loss: %v", asked, node, told)
+				t.Errorf("asked %v: node %d was told about the loss: %v", asked, node, told)
 			}
 		}
 	}

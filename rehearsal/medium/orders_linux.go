@@ -54,7 +54,7 @@ func (l *Live) setRunning(running bool) {
 	l.orders = nil
 }
 
-// BeginWindow starts the account of lateness anew.
+// BeginWindow starts the account of lateness again.
 func (l *Live) BeginWindow() {
 	l.do(func() { l.late.begin(l.now()) })
 }

@@ -36,7 +36,8 @@ func TestPathLossAgainstFormulas(t *testing.T) {
 	two := TwoRayGround{freq}
 	cross := two.CrossoverM(1.5, 2)
 	within(t, "crossover", cross, 4*math.Pi*1.5*2/lambda, 1e-9)
-	within(t, "continuous at the crossover", two.LossDb(cross*1.0000001, 1.5, 2), two.LossDb(cross*0.9999999, 1.5, 2), 1e-6)
+	within(t, "continuous at the crossover", two.LossDb(cross*1.0000001, 1.5, 2), two.LossDb(cross*0.9999999, 1.5, 2),
+		1e-6)
 	d := 3 * cross
 	within(t, "two-ray", two.LossDb(d, 1.5, 2), -10*math.Log10(1.5*1.5*2*2/math.Pow(d, 4)), 1e-9)
 	if near := (FreeSpace{freq}).LossDb(0, 1, 1); near != (FreeSpace{freq}).LossDb(1, 1, 1) {
@@ -87,7 +88,8 @@ func TestErrorRateFallsWithSNRAndGrowsWithLengthAndRate(t *testing.T) {
 					t.Fatalf("%s %g Mbit/s at %g dB: error rate %g after %g", standard, m.RateMbps, db, per, last)
 				}
 				if short := p.frameErrorRate(m, snr, 64); short > per+1e-12 {
-					t.Fatalf("%s %g Mbit/s at %g dB: 64 bytes fail more (%g) than 1500 (%g)", standard, m.RateMbps, db, short, per)
+					t.Fatalf("%s %g Mbit/s at %g dB: 64 bytes fail more (%g) than 1500 (%g)", standard, m.RateMbps, db,
+						short, per)
 				}
 				last = per
 			}
@@ -147,8 +149,8 @@ func TestErrorRateAgainstClosedForms(t *testing.T) {
 	}
 }
 
-// The information weights of the K = 7 code, counted anew: paths that leave the
-// all-zero state and come back, over every puncturing phase.
+// The information weights of the K = 7 code, counted again: paths that leave
+// the all-zero state and come back, over every puncturing phase.
 func TestCodeSpectraAgainstTheGenerators(t *testing.T) {
 	patterns := map[codeRate][]uint{ // bit 0: output of 133, bit 1: of 171
 		codeHalf:          {3},
@@ -233,7 +235,8 @@ func TestCCKAgainstSimulatedDecisions(t *testing.T) {
 		return [4]float64{quarter(0), quarter(1), quarter(2), quarter(3)}
 	}, 256)
 	half := cckWords(func(bits int) [4]float64 {
-		return [4]float64{float64(bits&3) * math.Pi / 2, float64(bits>>2&1)*math.Pi + math.Pi/2, 0, float64(bits>>3&1) * math.Pi}
+		return [4]float64{float64(bits&3) * math.Pi / 2, float64(bits>>2&1)*math.Pi + math.Pi/2, 0,
+			float64(bits>>3&1) * math.Pi}
 	}, 16)
 	for _, v := range []struct {
 		name  string

@@ -91,7 +91,8 @@ func awaitReply(fd, seq int, until time.Time) bool {
 			continue
 		}
 		icmp := buf[int(buf[0]&15)*4 : n]
-		if icmp[0] == 0 && binary.BigEndian.Uint16(icmp[4:]) == 0x4d44 && int(binary.BigEndian.Uint16(icmp[6:])) == seq {
+		if icmp[0] == 0 && binary.BigEndian.Uint16(icmp[4:]) == 0x4d44 && int(binary.BigEndian.Uint16(icmp[6:])) ==
+			seq {
 			return true
 		}
 	}

@@ -64,12 +64,11 @@ func (p TwoRayGround) LossDb(distanceM, txHeightM, rxHeightM float64) float64 {
 	return 40*math.Log10(d) - 20*math.Log10(txHeightM*rxHeightM)
 }
 
-// Disc is the unit disc of ns-2-era studies: whoever is within RangeM gets a
-// frame whole, unless another radio within CarrierSenseM of him sends at the
-// same time; within CarrierSenseM the channel is sensed busy, and a frame that
-// cannot be read is followed by EIFS. Powers, antennas and noise do not matter in it. ns-2's radio (a 914 MHz WaveLAN card under
-// two-ray ground) receives to 250 m and senses to 550 m; but a frame there
-// survives an interferer 10 dB weaker, and here none.
+// Disc is the unit disc of ns-2-era studies: whoever is within RangeM gets a frame whole, unless another radio within
+// CarrierSenseM of him sends at the same time; within CarrierSenseM the channel is sensed busy, and a frame that cannot
+// be read is followed by EIFS. Powers, antennas and noise do not matter in it. ns-2's radio (a 914 MHz WaveLAN card
+// under two-ray ground) receives to 250 m and senses to 550 m; but a frame there survives an interferer 10 dB weaker,
+// and here none.
 type Disc struct{ RangeM, CarrierSenseM float64 }
 
 // discRatio is ns-2's 550 m to 250 m.
@@ -111,11 +110,13 @@ func newPropagation(cfg PropagationConfig, freqHz float64) (Propagation, error) 
 			sense = discRatio * cfg.RangeM
 		}
 		if !(sense >= cfg.RangeM && sense <= 1e6) {
-			return nil, fmt.Errorf("check propagation: carrier sense to %g m is less than the range of %g m", sense, cfg.RangeM)
+			return nil, fmt.Errorf("check propagation: carrier sense to %g m is less than the range of %g m", sense,
+				cfg.RangeM)
 		}
 		return Disc{cfg.RangeM, sense}, nil
 	}
-	return nil, fmt.Errorf("check propagation: model %q: free_space, log_distance, two_ray_ground and disc are known", cfg.Model)
+	return nil, fmt.Errorf("check propagation: model %q: free_space, log_distance, two_ray_ground and disc are known",
+		cfg.Model)
 }
 
 func dbToRatio(db float64) float64    { return math.Pow(10, db/10) }

@@ -25,11 +25,13 @@ func TestDiscReceivesWithinItsRangeAndSensesWithinItsOwn(t *testing.T) {
 		c.Enqueue(0, ethernet(0, -1, 1, 1000))
 		c.Advance(200 * time.Microsecond)
 		if got := c.stations[1].busy; got != v.senses {
-			t.Errorf("disc %g/%g m: at %g m the channel is sensed busy: %v, want %v", v.rangeM, v.senseM, v.distanceM, got, v.senses)
+			t.Errorf("disc %g/%g m: at %g m the channel is sensed busy: %v, want %v", v.rangeM, v.senseM, v.distanceM,
+				got, v.senses)
 		}
 		c.Advance(time.Second)
 		if got := sink.delivered[[2]int{1, 1}] == 1; got != v.gets {
-			t.Errorf("disc %g/%g m: at %g m the frame is received: %v, want %v", v.rangeM, v.senseM, v.distanceM, got, v.gets)
+			t.Errorf("disc %g/%g m: at %g m the frame is received: %v, want %v", v.rangeM, v.senseM, v.distanceM, got,
+				v.gets)
 		}
 	}
 }
@@ -82,9 +84,11 @@ func TestShadowingVarianceAndCorrelation(t *testing.T) {
 		within(t, "variance", correlation(0, 0), 1, 0.08)
 		for _, d := range []float64{0.1, 0.25, 0.5, 1, 2} {
 			one, both := correlation(d*cfg.DecorrelationM, 0), correlation(d*cfg.DecorrelationM, -d*cfg.DecorrelationM)
-			t.Logf("moved by %g d0: correlation %.3f, want %.3f; both %.3f, want %.3f", d, one, math.Exp(-d), both, math.Exp(-2*d))
+			t.Logf("moved by %g d0: correlation %.3f, want %.3f; both %.3f, want %.3f", d, one, math.Exp(-d), both,
+				math.Exp(-2*d))
 			if math.Abs(one-math.Exp(-d)) > 0.05 || math.Abs(both-math.Exp(-2*d)) > 0.05 {
-				t.Errorf("seed %d: moved by %g d0: correlation %g, want %g; both ends %g, want %g", seed, d, one, math.Exp(-d), both, math.Exp(-2*d))
+				t.Errorf("seed %d: moved by %g d0: correlation %g, want %g; both ends %g, want %g", seed, d, one,
+					math.Exp(-d), both, math.Exp(-2*d))
 			}
 		}
 	}

@@ -62,7 +62,7 @@ func stayAwake() (*os.File, error) {
 // for each other by sched_yield, which lets nobody run whose priority is lower,
 // and the event thread waited so for a collector of garbage that it had itself
 // put off its processor. One priority for all threads cures that and makes
-// events twice as late, so collections are made rare instead (world.Serve).
+// events twice as late, so collections are made rare instead (field.Serve).
 func boundWaking() error {
 	most := uint64(awakeMost.Microseconds())
 	if err := unix.Setrlimit(unix.RLIMIT_RTTIME, &unix.Rlimit{Cur: most, Max: most + most/2}); err != nil {

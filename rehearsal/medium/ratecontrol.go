@@ -44,7 +44,7 @@ type rateControl interface {
 	pick(peer, attempt int, at time.Duration) int
 	// heard says at which SNR (a ratio) a frame of the peer came in.
 	heard(peer int, snr float64, at time.Duration)
-	// result says whether an attempt was acknowledged.
+	// result reports whether an attempt was acknowledged.
 	result(peer, mode int, ok bool)
 }
 

@@ -11,7 +11,7 @@ func (c *Core) Strength(from, to int) (signalDbm, snrDb float64) {
 	return ratioToDb(mw), ratioToDb(mw / c.stations[to].noiseMw)
 }
 
-// Hears says whether a node may notice what another sends now at all.
+// Hears reports whether a node may notice what another sends now at all.
 func (c *Core) Hears(from, to int) bool {
 	for _, j := range c.links.hearers(from) {
 		if int(j) == to {

@@ -17,7 +17,8 @@ func apart(m float64) Locate {
 // space the reach of 6 Mbit/s is where the closed form has the least SNR.
 func TestReachIsWhereTheRateEnds(t *testing.T) {
 	cfg := Config{Standard: Standard80211g, Channel: 6, Propagation: PropagationConfig{Model: "two_ray_ground"},
-		Nodes: []NodeConfig{{Name: "a", MAC: "02:00:00:00:00:01", TxPowerDbm: 20, NoiseFigureDb: 10, HeightM: 1.5}, {Name: "b", MAC: "02:00:00:00:00:02", TxPowerDbm: 20, NoiseFigureDb: 10, HeightM: 1.5}}}
+		Nodes: []NodeConfig{{Name: "a", MAC: "02:00:00:00:00:01", TxPowerDbm: 20, NoiseFigureDb: 10, HeightM: 1.5},
+			{Name: "b", MAC: "02:00:00:00:00:02", TxPowerDbm: 20, NoiseFigureDb: 10, HeightM: 1.5}}}
 	probe, err := NewCore(cfg, apart(1), nobody{})
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,8 @@ func (s *station) heard(a arrival, snr float64) {
 // received takes a whole frame: the one dispatch of frame kinds.
 func (s *station) received(tx *transmission) {
 	c := s.core
-	c.trace(Trace{At: c.now, Event: "rx", Node: s.index, Peer: tx.from, Frame: tx.number(), Kind: tx.kind.String(), RateMbps: c.rate(tx.mode)})
+	c.trace(Trace{At: c.now, Event: "rx", Node: s.index, Peer: tx.from, Frame: tx.number(), Kind: tx.kind.String(),
+		RateMbps: c.rate(tx.mode)})
 	if tx.to == toAll {
 		s.deliver(tx)
 		return

@@ -8,7 +8,7 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// routeChange is what a loss for want of a way is, in the words of the
+// routeChange is what a loss for lack of a route is, in the words of the
 // contract, once there is another way. It is no cause of a frame's loss: the
 // channel's accounts do not have it.
 const routeChange = "route_change"
@@ -40,7 +40,7 @@ type reroute struct {
 	at   time.Duration
 }
 
-// strand keeps a loss for want of a way until there is one, or tells at once
+// strand keeps a loss for lack of a route until there is one, or tells at once
 // that there is one already.
 func (l *Live) strand(loss FrameLoss) {
 	switch loss.Cause {
@@ -60,8 +60,8 @@ func (l *Live) strand(loss FrameLoss) {
 	l.stranded = append(l.stranded, s)
 }
 
-// explains tells whether a loss was on the route that has changed: at the node
-// that lost it, or at the one where its flow begins.
+// explains reports whether a loss was on the route that has changed: at the
+// node that lost it, or at the one where its flow begins.
 func (l *Live) explains(r reroute, s stranded) bool {
 	home, known := l.homes[s.src]
 	return r.to.Contains(netip.AddrFrom4(s.dst)) && (s.node == r.node || known && home == r.node)
@@ -80,7 +80,7 @@ func (l *Live) tellReroute(s stranded) {
 }
 
 // Rerouted says that a node has another route to a network than before. What
-// was lost on the old one, for want of a way, was lost to a route change: the
+// was lost on the old one, for lack of a route, was lost to a route change: the
 // feedback sockets are told so, after they were told how it was lost. It does
 // not wait.
 func (l *Live) Rerouted(node int, to netip.Prefix) {

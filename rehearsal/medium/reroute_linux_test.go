@@ -13,11 +13,12 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// A loss for want of a way becomes a route change's once the node that lost it,
-// or the one where the flow begins, has another route there; for what is lost
-// right after, that is told at once.
+// A loss for lack of a route becomes a route change's once the node that lost
+// it, or the one where the flow begins, has another route there; for what is
+// lost right after, that is told at once.
 func TestALossBecomesARouteChanges(t *testing.T) {
-	live, hosts, feeds := startLiveWith(t, testConfig(Standard80211g, 54, 3), true, Options{NoFIFO: true, FrameLost: true})
+	live, hosts, feeds := startLiveWith(t, testConfig(Standard80211g, 54, 3), true,
+		Options{NoFIFO: true, FrameLost: true})
 	conn, err := net.Dial("unix", feeds[0].FeedbackSocket)
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +50,8 @@ func TestALossBecomesARouteChanges(t *testing.T) {
 	}
 	// lose has node 0 send to a node that is not there.
 	lose := func(seq byte) {
-		if _, err := unix.Write(hosts[0], ipv4Frame(0, 77, hostA, hostB, 6, 1, ports(5201, 40000, 0, 0, 0, seq, 0, 0, 0, 0))); err != nil {
+		if _, err := unix.Write(hosts[0], ipv4Frame(0, 77, hostA, hostB, 6, 1, ports(5201, 40000, 0, 0, 0, seq, 0, 0, 0,
+			0))); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -90,12 +90,13 @@ func (w *airWatch) see(e Trace) {
 			continue // an answer, a collision in the same instant, or out of earshot
 		}
 		w.overlap++
-		w.t.Errorf("seed %d: node %d sends %s at %s over node %d, which it hears since %s", w.seed, e.Node, e.Kind, e.At, o.node, o.start)
+		w.t.Errorf("seed %d: node %d sends %s at %s over node %d, which it hears since %s", w.seed, e.Node, e.Kind,
+			e.At, o.node, o.start)
 	}
 	w.live = append(w.live, onAir{start: e.At, end: w.endOf(e), node: e.Node, free: free})
 }
 
-// senses says whether one node's carrier sense must notice another: by the power
+// senses reports whether one node's carrier sense must notice another: by the power
 // at its antenna, worked out from the trace's places and nothing that the MAC knows.
 func (w *airWatch) senses(node, other int) bool {
 	for _, a := range w.c.stations[node].air {
@@ -157,7 +158,8 @@ func checkRandomFields(t *testing.T, from, to uint64) {
 			unicastLost += n.Lost.Total()
 		}
 		if queueFull != full || told > unicastLost {
-			t.Errorf("seed %d: the monitor told %d losses (%d for the queue), counted are %d (%d)", seed, told, queueFull, unicastLost, full)
+			t.Errorf("seed %d: the monitor told %d losses (%d for the queue), counted are %d (%d)", seed, told,
+				queueFull, unicastLost, full)
 		}
 	}
 	if checked < 1000 {
@@ -189,7 +191,8 @@ func TestHearersAgainstAllPairs(t *testing.T) {
 					pairs++
 					want := c.stations[i].channel == c.stations[j].channel && audible(c, locate, i, j)
 					if got := slices.Contains(list, int32(j)); got != want {
-						t.Fatalf("seed %d, %+v, %s: node %d is among the hearers of %d: %v, want %v", seed, cfg.Propagation, c.Now(), j, i, got, want)
+						t.Fatalf("seed %d, %+v, %s: node %d is among the hearers of %d: %v, want %v", seed,
+							cfg.Propagation, c.Now(), j, i, got, want)
 					}
 					if want {
 						heard++
@@ -210,7 +213,8 @@ func audible(c *Core, locate Locate, i, j int) bool {
 		return d <= disc.CarrierSenseM
 	}
 	a, b := c.cfg.Nodes[i], c.cfg.Nodes[j]
-	dbm := c.stations[i].txPowerDbm + a.AntennaGainDbi + b.AntennaGainDbi - c.links.props[i].LossDb(d, a.HeightM, b.HeightM)
+	dbm := c.stations[i].txPowerDbm + a.AntennaGainDbi + b.AntennaGainDbi - c.links.props[i].LossDb(d, a.HeightM,
+		b.HeightM)
 	if c.links.shadow != nil {
 		x, y := min(i, j), max(i, j)
 		px, py := locate(x, c.now)

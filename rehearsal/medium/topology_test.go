@@ -55,7 +55,8 @@ func TestHiddenTerminal(t *testing.T) {
 		cfg.RTSThresholdBytes = rts
 		hidden := sum(goodputs(t, disc(cfg, 250), line(200), udpBytes, flow{0, 1}, flow{2, 1}))
 		open := sum(goodputs(t, disc(cfg, 500), line(200), udpBytes, flow{0, 1}, flow{2, 1}))
-		t.Logf("%g Mbit/s, %d bytes, RTS threshold %d: hidden %.3f Mbit/s, in earshot %.3f", rate, udpBytes, rts, hidden, open)
+		t.Logf("%g Mbit/s, %d bytes, RTS threshold %d: hidden %.3f Mbit/s, in earshot %.3f", rate, udpBytes, rts,
+			hidden, open)
 		return 1 - hidden/open
 	}
 	long, rts := lossOf(2, 1472, 0), lossOf(2, 1472, 1)
@@ -67,7 +68,8 @@ func TestHiddenTerminal(t *testing.T) {
 		t.Errorf("with RTS and CTS %.0f %% is lost still", 100*rts)
 	}
 	if short > 0.7*long || fast > 0.7*long {
-		t.Errorf("long frames lose %.0f %%, short ones %.0f %%, fast ones %.0f %%; want much less", 100*long, 100*short, 100*fast)
+		t.Errorf("long frames lose %.0f %%, short ones %.0f %%, fast ones %.0f %%; want much less", 100*long, 100*short,
+			100*fast)
 	}
 }
 
@@ -166,7 +168,8 @@ func TestChainThroughputFallsAsInLiEtAl(t *testing.T) {
 			rows[hops][i] = chain(t, c, hops, 1472, 60*time.Second)
 		}
 		r, one := rows[hops], rows[1]
-		t.Logf("%4d  %6.3f  %8.2f  %6.3f  %8.2f  %s", hops, r[0], r[0]/one[0], r[1], r[1]/one[1], cmp.Or(theirs[hops], "a plot only"))
+		t.Logf("%4d  %6.3f  %8.2f  %6.3f  %8.2f  %s", hops, r[0], r[0]/one[0], r[1], r[1]/one[1],
+			cmp.Or(theirs[hops], "a plot only"))
 		for i := range r {
 			checkChain(t, hops, r[i], rows[max(1, hops-1)][i], one[i])
 		}

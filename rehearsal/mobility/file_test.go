@@ -69,7 +69,8 @@ func TestTracksArePlayedBack(t *testing.T) {
 		}
 	}
 	track, err := ReadNMEA("a", strings.NewReader("$GNRMC,235959.250,A,3354.0,S,15112.5,W,,,311299,,"))
-	if err != nil || track[0].At.Format(time.RFC3339Nano) != "2099-12-31T23:59:59.25Z" || !near(track[0].LatDeg, -33.9, 1e-9) || !near(track[0].LonDeg, -151.20833, 1e-4) {
+	if err != nil || track[0].At.Format(time.RFC3339Nano) != "2099-12-31T23:59:59.25Z" ||
+		!near(track[0].LatDeg, -33.9, 1e-9) || !near(track[0].LonDeg, -151.20833, 1e-4) {
 		t.Errorf("%+v %v", track, err)
 	}
 }
@@ -104,7 +105,8 @@ func TestFaultsOfFilesHaveTheirPlace(t *testing.T) {
 	}{
 		{"ns-2 syntax", ns2(start + "$ns_ at 1 $node_(0) setdest 1 1 1"), 3, "not a line"},
 		{"ns-2 number", ns2("\n$node_(0) set X_ 1e"), 2, `"1e" is not a number`},
-		{"ns-2 time", ns2(start + "$ns_ at 5 \"$node_(0) setdest 2 2 1\"\n$ns_ at 4 \"$node_(0) setdest 3 3 1\""), 4, "back from 5 s to 4 s"},
+		{"ns-2 time", ns2(start + "$ns_ at 5 \"$node_(0) setdest 2 2 1\"\n$ns_ at 4 \"$node_(0) setdest 3 3 1\""), 4,
+			"back from 5 s to 4 s"},
 		{"ns-2 area", ns2(start + `$ns_ at 5 "$node_(0) setdest 2 101 1"`), 3, "outside the area of 100 m × 100 m"},
 		{"ns-2 start outside", ns2("$node_(0) set X_ 101\n$node_(0) set Y_ 1"), 2, "outside"},
 		{"ns-2 speed", ns2(start + `$ns_ at 5 "$node_(0) setdest 2 1 -3"`), 3, "negative"},
@@ -122,7 +124,8 @@ func TestFaultsOfFilesHaveTheirPlace(t *testing.T) {
 		{"gpx bad time", gpx(p + `<trkpt lat="1" lon="2"><time>noon</time></trkpt>`), 2, `"noon"`},
 		{"gpx no lat", gpx(p + `<trkpt lon="2"><time>2026-03-14T09:30:00Z</time></trkpt>`), 2, "lat"},
 		{"gpx pole", gpx(p + `<trkpt lat="91" lon="2"><time>2026-03-14T09:30:00Z</time></trkpt>`), 2, "latitude"},
-		{"gpx back", gpx(p + "<trkpt lat='1' lon='2'><time>2026-03-14T09:30:00Z</time></trkpt>\n<trkpt lat='1' lon='2'><time>2026-03-14T09:29:00Z</time></trkpt>"), 3, "goes back"},
+		{"gpx back", gpx(p + "<trkpt lat='1' lon='2'><time>2026-03-14T09:30:00Z</time></trkpt>\n<trkpt lat='1' " +
+			"lon='2'><time>2026-03-14T09:29:00Z</time></trkpt>"), 3, "goes back"},
 		{"gpx empty", gpx("<gpx></gpx>"), 1, "no track point"},
 		{"nmea words", nmea("$GPGGA,1\nhello"), 2, "not an NMEA sentence"},
 		{"nmea checksum", nmea("$GPRMC,093000.00,V,,,,,,,140326,,,N*00"), 1, "checksum"},
@@ -173,7 +176,8 @@ func fuzzed(t *testing.T, paths []Path, err error) {
 
 func FuzzReadNS2(f *testing.F) {
 	f.Add(ns2File)
-	f.Add("$node_(0) set X_ 1\n$node_(0) set Y_ 1\n$ns_ at 0 \"$node_(0) setdest 2 2 0.0001\"\n$ns_ at 0 \"$node_(0) setdest 0 0 9\"")
+	f.Add("$node_(0) set X_ 1\n$node_(0) set Y_ 1\n$ns_ at 0 \"$node_(0) setdest 2 2 0.0001\"\n$ns_ at 0 \"$node_(0) " +
+		"setdest 0 0 9\"")
 	f.Add("$node_(999999999) set X_ 1")
 	f.Fuzz(func(t *testing.T, s string) {
 		paths, err := ReadNS2("f", strings.NewReader(s), Area{})

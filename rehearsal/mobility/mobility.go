@@ -103,7 +103,8 @@ func (d *Drive) placeForSegment() error {
 	}
 	runUp := *c.SegmentM - c.StartM
 	if need := StopM(d.speed, c.AccelMps2); runUp < need {
-		return fmt.Errorf("plan drive: from start_m %g to segment_m %g the car has %.1f m to reach %g m/s and needs %.1f m",
+		return fmt.Errorf("plan drive: from start_m %g to segment_m %g the car has %.1f m to reach %g m/s and "+
+			"needs %.1f m",
 			c.StartM, *c.SegmentM, runUp, d.speed, need)
 	}
 	if d.sign < 0 {
@@ -133,25 +134,13 @@ func (d Drive) Brake(t time.Duration) Drive {
 	return d
 }
 
-// Moves says whether this kind of course moves at all.
+// Moves reports whether this kind of course moves at all.
 func (d Drive) Moves() bool { return d.moving }
 
 // At is the car at t.
 func (d Drive) At(t time.Duration) State {
 	travelled, speed := d.travelled(t)
 	return d.place(d.startM+d.sign*travelled, speed)
-}
-
-// Standstill is when a braking car stands, false while it is not braking.
-func (d Drive) Standstill() (time.Duration, bool) {
-	if d.departs == nil {
-		return 0, true
-	}
-	if d.brakes == nil {
-		return 0, false
-	}
-	_, speed := d.cruise((*d.brakes - *d.departs).Seconds())
-	return *d.brakes + time.Duration(speed/d.course.BrakeMps2*float64(time.Second)), true
 }
 
 // travelled is the way since the start, and the speed.
@@ -206,33 +195,3 @@ func (d Drive) place(s, speed float64) State {
 // StopM is the way in which a uniform acceleration (or braking) of accelMps2
 // takes a car from rest to speedMps (or from it to rest).
 func StopM(speedMps, accelMps2 float64) float64 { return speedMps * speedMps / (2 * accelMps2) }
-
-// RoadNeededM is the length of road that a trial's drive covers: run-up, the
-// way at target speed while the gate holds and GO leads, the window, and
-// braking. It is 0 for a car that stands. A loop's road is its circumference.
-func RoadNeededM(t wire.Trial) float64 {
-	c := t.Course
-	if t.SpeedMps == nil || c.AccelMps2 <= 0 || c.BrakeMps2 <= 0 {
-		return 0
-	}
-	v := *t.SpeedMps
-	ramps := StopM(v, c.AccelMps2) + StopM(v, c.BrakeMps2)
-	switch c.Kind {
-	case "depart":
-		return ramps + v*(t.Gate.HoldS+t.Gate.LeadS+t.DurationS)
-	case "pass":
-		// The whole approach, and as much beyond the node as the window can last.
-		return math.Abs(c.StartM) + v*t.DurationS + StopM(v, c.BrakeMps2)
-	case "segment":
-		if c.SegmentM == nil || c.LengthM == nil {
-			return 0
-		}
-		return *c.SegmentM - c.StartM + *c.LengthM + StopM(v, c.BrakeMps2)
-	case "loop":
-		if c.LengthM == nil {
-			return 0
-		}
-		return *c.LengthM
-	}
-	return 0
-}

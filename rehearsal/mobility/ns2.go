@@ -53,7 +53,8 @@ func ReadNS2(file string, r io.Reader, area Area) ([]Path, error) {
 	for i := range out {
 		n := nodes[i]
 		if n == nil || n.x == nil || n.y == nil {
-			return nil, &FileError{file, 1, fmt.Sprintf("node %d has no start: X_ and Y_ are needed for every node up to %d", i, most)}
+			return nil, &FileError{file, 1, fmt.Sprintf("node %d has no start: X_ and Y_ are needed for every node "+
+				"up to %d", i, most)}
 		}
 		if n.start == nil {
 			out[i] = Stand(*n.x, *n.y)

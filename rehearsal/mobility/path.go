@@ -11,7 +11,7 @@ import (
 // the east, y to the north, metres. The zero Area has no bounds.
 type Area struct{ WidthM, HeightM float64 }
 
-// Bounded says whether the area has bounds at all.
+// Bounded reports whether the area has bounds at all.
 func (a Area) Bounded() bool { return a != Area{} }
 
 // Check refuses a place outside the area.
@@ -60,7 +60,7 @@ func Stand(xM, yM float64) Path { return Path{knots: []Knot{{XM: xM, YM: yM}}} }
 // Knots are the path's, in the order of time.
 func (p Path) Knots() []Knot { return slices.Clone(p.knots) }
 
-// Moves says whether the node ever changes its place.
+// Moves reports whether the node ever changes its place.
 func (p Path) Moves() bool {
 	for _, k := range p.knots[1:] {
 		if k.XM != p.knots[0].XM || k.YM != p.knots[0].YM {
@@ -76,7 +76,9 @@ func (p Path) Ends() time.Duration { return p.knots[len(p.knots)-1].At }
 // At is the node at a time. DistanceM is to the plane's origin.
 func (p Path) At(t time.Duration) State {
 	// The segment that t is in begins at the last knot not after it.
-	i, exact := slices.BinarySearchFunc(p.knots, t, func(k Knot, t time.Duration) int { return int(min(max(k.At-t, -1), 1)) })
+	i, exact := slices.BinarySearchFunc(p.knots, t, func(k Knot, t time.Duration) int {
+		return int(min(max(k.At-t, -1), 1))
+	})
 	if !exact {
 		i--
 	}

@@ -24,7 +24,8 @@ func TestPathGoesStraightAndStandsOutsideItsTime(t *testing.T) {
 		{12 * second, 30, 40, 0, 0}, {99 * second, 30, 40, 0, 0},
 	} {
 		s := p.At(c.at)
-		if !near(s.XM, c.x, 1e-9) || !near(s.YM, c.y, 1e-9) || !near(s.SpeedMps, c.speed, 1e-9) || !near(s.TrackDeg, c.track, 1e-3) {
+		if !near(s.XM, c.x, 1e-9) || !near(s.YM, c.y, 1e-9) || !near(s.SpeedMps, c.speed, 1e-9) ||
+			!near(s.TrackDeg, c.track, 1e-3) {
 			t.Errorf("at %v: %+v, want %+v", c.at, s, c)
 		}
 	}
@@ -45,7 +46,8 @@ func TestScriptedMoves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for at, y := range map[float64]float64{0: 0, 50: 0, 51: 10, 150: 1000, 200: 1000, 250: 1000, 300: 500, 350: 0, 400: 0} {
+	for at, y := range map[float64]float64{0: 0, 50: 0, 51: 10, 150: 1000, 200: 1000, 250: 1000, 300: 500, 350: 0,
+		400: 0} {
 		if s := p.At(seconds(at)); s.XM != 400 || !near(s.YM, y, 1e-6) {
 			t.Errorf("at %g s: (%g, %g), want y %g", at, s.XM, s.YM, y)
 		}
@@ -61,7 +63,8 @@ func TestScriptedMoves(t *testing.T) {
 	if s := p.At(60 * second); !near(s.XM, 40, 1e-9) || !near(s.YM, 10, 1e-9) || s.SpeedMps != 0 {
 		t.Errorf("stopped: %+v", s)
 	}
-	if _, err := Script(0, 0, Move{5 * second, 1, 1, 1}, Move{4 * second, 2, 2, 1}); err == nil || !strings.Contains(err.Error(), "back") {
+	if _, err := Script(0, 0, Move{5 * second, 1, 1, 1}, Move{4 * second, 2, 2, 1}); err == nil ||
+		!strings.Contains(err.Error(), "back") {
 		t.Errorf("time going back: %v", err)
 	}
 	if _, err := Script(0, 0, Move{0, 1, 1, -1}); err == nil {

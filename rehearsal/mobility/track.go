@@ -56,7 +56,8 @@ func (t *Track) add(f Fix) error {
 	if n := len(*t); n > 0 {
 		last := (*t)[n-1].At
 		if f.At.Before(last) {
-			return fmt.Errorf("time goes back from %s to %s", last.Format(time.RFC3339Nano), f.At.Format(time.RFC3339Nano))
+			return fmt.Errorf("time goes back from %s to %s", last.Format(time.RFC3339Nano),
+				f.At.Format(time.RFC3339Nano))
 		}
 		if f.At.Equal(last) {
 			return nil

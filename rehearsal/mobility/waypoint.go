@@ -32,13 +32,17 @@ const maxLegs = 1_000_000
 func (w Waypoint) Check() error {
 	switch {
 	case !(w.Area.WidthM > 0) || !(w.Area.HeightM > 0) || !finite(w.Area.WidthM) || !finite(w.Area.HeightM):
-		return fmt.Errorf("check random waypoint: an area of %g m × %g m is none to move in", w.Area.WidthM, w.Area.HeightM)
+		return fmt.Errorf("check random waypoint: an area of %g m × %g m is none to move in", w.Area.WidthM,
+			w.Area.HeightM)
 	case !(w.SpeedMinMps > 0):
-		return fmt.Errorf("check random waypoint: a minimum speed of %g m/s: it must be above 0. The slower a trip, the longer it lasts; "+
-			"with speeds down to 0 the mean duration of a trip is infinite, the nodes' mean speed falls for ever, and there is no steady state to start in "+
+		return fmt.Errorf("check random waypoint: a minimum speed of %g m/s: it must be above 0. The slower a trip, "+
+			"the longer it lasts; "+
+			"with speeds down to 0 the mean duration of a trip is infinite, the nodes' mean speed falls for ever, "+
+			"and there is no steady state to start in "+
 			"(Yoon, Liu and Noble, \"Random waypoint considered harmful\", INFOCOM 2003)", w.SpeedMinMps)
 	case !(w.SpeedMaxMps >= w.SpeedMinMps) || !finite(w.SpeedMaxMps):
-		return fmt.Errorf("check random waypoint: a maximum speed of %g m/s is below the minimum of %g m/s", w.SpeedMaxMps, w.SpeedMinMps)
+		return fmt.Errorf("check random waypoint: a maximum speed of %g m/s is below the minimum of %g m/s",
+			w.SpeedMaxMps, w.SpeedMinMps)
 	case w.Pause < 0:
 		return fmt.Errorf("check random waypoint: a pause of %v is negative", w.Pause)
 	}
@@ -86,7 +90,8 @@ func (w Waypoint) Path(seed uint64, node int, until time.Duration) (Path, error)
 	knots := w.start(rng)
 	for legs := 0; knots[len(knots)-1].At < until; legs++ {
 		if legs == maxLegs {
-			return Path{}, fmt.Errorf("draw random waypoints: %d trips in %v: the area is too small for its speeds", maxLegs, until)
+			return Path{}, fmt.Errorf("draw random waypoints: %d trips in %v: the area is too small for its speeds",
+				maxLegs, until)
 		}
 		x, y := w.place(rng)
 		knots = w.trip(knots, x, y, w.SpeedMinMps+rng.Float64()*(w.SpeedMaxMps-w.SpeedMinMps))

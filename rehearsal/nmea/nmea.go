@@ -59,14 +59,16 @@ func rmc(f Fix) string {
 	if !f.Valid {
 		return fmt.Sprintf("GPRMC,%s,V,,,,,,,%s,,,N", clock, date)
 	}
-	return fmt.Sprintf("GPRMC,%s,A,%s,%.3f,%s,%s,,,A", clock, position(f), f.SpeedMps*knotsPerMps, degrees(f.TrackDeg), date)
+	return fmt.Sprintf("GPRMC,%s,A,%s,%.3f,%s,%s,,,A", clock, position(f), f.SpeedMps*knotsPerMps, degrees(f.TrackDeg),
+		date)
 }
 
 func vtg(f Fix) string {
 	if !f.Valid {
 		return "GPVTG,,T,,M,,N,,K,N"
 	}
-	return fmt.Sprintf("GPVTG,%s,T,,M,%.3f,N,%.3f,K,A", degrees(f.TrackDeg), f.SpeedMps*knotsPerMps, f.SpeedMps*kmhPerMps)
+	return fmt.Sprintf("GPVTG,%s,T,,M,%.3f,N,%.3f,K,A", degrees(f.TrackDeg), f.SpeedMps*knotsPerMps,
+		f.SpeedMps*kmhPerMps)
 }
 
 func gga(f Fix) string {
@@ -74,7 +76,8 @@ func gga(f Fix) string {
 	if !f.Valid {
 		return fmt.Sprintf("GPGGA,%s,,,,,0,00,99.99,,,,,,", clock)
 	}
-	return fmt.Sprintf("GPGGA,%s,%s,1,%02d,%.2f,%.2f,M,%.1f,M,,", clock, position(f), len(f.Satellites), f.HDOP, f.AltM, f.GeoidM)
+	return fmt.Sprintf("GPGGA,%s,%s,1,%02d,%.2f,%.2f,M,%.1f,M,,", clock, position(f), len(f.Satellites), f.HDOP, f.AltM,
+		f.GeoidM)
 }
 
 func gsa(f Fix) string {

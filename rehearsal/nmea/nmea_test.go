@@ -113,7 +113,8 @@ func TestMinutesCarryIntoDegrees(t *testing.T) {
 
 func TestWithoutAFixNothingButTheTimeIsSaid(t *testing.T) {
 	r := read(t, nmea.Epoch(nmea.Fix{Time: time.Unix(1_800_000_000, 0), LatDeg: 50, LonDeg: 8, SpeedMps: 9}))
-	if r.fields["GPRMC"][2] != "V" || r.fields["GPGGA"][6] != "0" || r.fields["GPGSA"][2] != "1" || r.fields["GPVTG"][9] != "N" {
+	if r.fields["GPRMC"][2] != "V" || r.fields["GPGGA"][6] != "0" || r.fields["GPGSA"][2] != "1" ||
+		r.fields["GPVTG"][9] != "N" {
 		t.Errorf("a fix is claimed: %v", r.fields)
 	}
 	for _, f := range []string{r.fields["GPRMC"][3], r.fields["GPRMC"][7], r.fields["GPGGA"][2], r.fields["GPVTG"][5]} {

@@ -1,6 +1,6 @@
-// Package picture draws a rehearsal's field as SVG: nodes, how far they
-// reach, links by their signal, and the ways that nodes take. What the field
-// is like is the world's to say.
+// Package picture draws a rehearsal's field as SVG: nodes, how far they reach,
+// links by their signal, and the paths that nodes take. What the field is like
+// is the field's to say.
 package picture
 
 import (
@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"fieldmesh.dev/fieldmesh/rehearsal/world"
+	"fieldmesh.dev/fieldmesh/rehearsal/field"
 )
 
 // Size of the drawing in its own units; its height follows the field's shape.
@@ -47,9 +47,9 @@ func (b *box) take(x, y float64) {
 // leastM is the least side of what is shown.
 const leastM = 40
 
-// fit frames the nodes, their ways, the area, and reaches that are not much
+// fit frames the nodes, their paths, the area, and reaches that are not much
 // larger than all that; reaches beyond are cut off at the edge.
-func fit(s world.Sketch) view {
+func fit(s field.Sketch) view {
 	b := box{math.Inf(1), math.Inf(1), math.Inf(-1), math.Inf(-1)}
 	for _, n := range s.Nodes {
 		b.take(n.XM, n.YM)
@@ -82,12 +82,12 @@ func fit(s world.Sketch) view {
 	return v
 }
 
-// shown says whether a node's reach is drawn: the trial's own nodes', and
+// shown reports whether a node's reach is drawn: the trial's own nodes', and
 // everybody's while they are few.
-func shown(s world.Sketch, n world.SketchNode) bool { return n.Role != "" || len(s.Nodes) <= 4 }
+func shown(s field.Sketch, n field.SketchNode) bool { return n.Role != "" || len(s.Nodes) <= 4 }
 
 // SVG draws a sketch. It is a whole file, without anything from outside.
-func SVG(s world.Sketch) string {
+func SVG(s field.Sketch) string {
 	var b strings.Builder
 	v := fit(s)
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" role="img" aria-label="%s" font-family="system-ui, sans-serif" font-size="13">`+"\n",
@@ -96,7 +96,8 @@ func SVG(s world.Sketch) string {
 		width, v.height(), v.left, v.top, v.wide, v.high)
 	fmt.Fprintf(&b, `<text x="%g" y="%g" font-size="15" font-weight="600" fill="#1d2329">%s, %s after setting off</text>`+"\n",
 		margin, margin+4, html.EscapeString(s.Title), html.EscapeString(fmt.Sprintf("%g s", s.AtS)))
-	fmt.Fprintf(&b, `<g clip-path="url(#plot)"><rect x="%g" y="%g" width="%g" height="%g" fill="#f7f8f9"/>`+"\n", v.left, v.top, v.wide, v.high)
+	fmt.Fprintf(&b, `<g clip-path="url(#plot)"><rect x="%g" y="%g" width="%g" height="%g" fill="#f7f8f9"/>`+"\n",
+		v.left, v.top, v.wide, v.high)
 	grid(&b, v)
 	if s.Area != nil {
 		fmt.Fprintf(&b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="none" stroke="#8b959d" stroke-dasharray="2 3"/>`+"\n",
@@ -127,18 +128,20 @@ func grid(b *strings.Builder, v view) {
 	every := step(90 / v.scale)
 	for k := math.Ceil(v.originX / every); v.x(k*every) < v.left+v.wide; k++ {
 		x := k*every + 0 // never -0
-		fmt.Fprintf(b, `<line x1="%.1f" x2="%.1f" y1="%g" y2="%g" stroke="#e3e7ea"/>`, v.x(x), v.x(x), v.top, v.top+v.high)
+		fmt.Fprintf(b, `<line x1="%.1f" x2="%.1f" y1="%g" y2="%g" stroke="#e3e7ea"/>`, v.x(x), v.x(x), v.top,
+			v.top+v.high)
 		fmt.Fprintf(b, `<text x="%.1f" y="%.1f" fill="#8b959d" font-size="11">%g m</text>`, v.x(x)+3, v.top+v.high-5, x)
 	}
 	for k := math.Ceil((v.maxYM - v.high/v.scale) / every); v.y(k*every) > v.top; k++ {
 		y := k*every + 0
-		fmt.Fprintf(b, `<line x1="%g" x2="%g" y1="%.1f" y2="%.1f" stroke="#e3e7ea"/>`, v.left, v.left+v.wide, v.y(y), v.y(y))
+		fmt.Fprintf(b, `<line x1="%g" x2="%g" y1="%.1f" y2="%.1f" stroke="#e3e7ea"/>`, v.left, v.left+v.wide, v.y(y),
+			v.y(y))
 		fmt.Fprintf(b, `<text x="%.1f" y="%.1f" fill="#8b959d" font-size="11">%g m</text>`, v.left+4, v.y(y)-3, y)
 	}
 	b.WriteString("\n")
 }
 
-func reaches(b *strings.Builder, s world.Sketch, v view) {
+func reaches(b *strings.Builder, s field.Sketch, v view) {
 	for _, n := range s.Nodes {
 		if !shown(s, n) {
 			continue
@@ -150,7 +153,7 @@ func reaches(b *strings.Builder, s world.Sketch, v view) {
 	}
 }
 
-func ways(b *strings.Builder, s world.Sketch, v view) {
+func ways(b *strings.Builder, s field.Sketch, v view) {
 	for _, n := range s.Nodes {
 		if len(n.Way) == 0 || n.Role == "" && len(s.Nodes) > mostNames {
 			continue
@@ -187,16 +190,18 @@ func ink(rate, highest float64) (stroke string, width, opacity float64) {
 	return fmt.Sprintf("#%02x%02x%02x", shade(150, 0), shade(196, 70), shade(222, 120)), 1 + 1.6*share, 0.45 + 0.5*share
 }
 
-// mostNames is how many nodes are named and have their ways drawn, besides
+// mostNames is how many nodes are named and have their paths drawn, besides
 // those of the trial.
 const mostNames = 30
 
 // mostLabels is how many links are labelled: more would hide the field.
 const mostLabels = 8
 
-func links(b *strings.Builder, s world.Sketch, v view) {
+func links(b *strings.Builder, s field.Sketch, v view) {
 	sorted := slices.Clone(s.Links)
-	slices.SortStableFunc(sorted, func(a, b world.SketchLink) int { return int(math.Copysign(1, a.RateMbps-b.RateMbps)) })
+	slices.SortStableFunc(sorted, func(a, b field.SketchLink) int {
+		return int(math.Copysign(1, a.RateMbps-b.RateMbps))
+	})
 	for _, l := range sorted {
 		from, to := s.Nodes[l.From], s.Nodes[l.To]
 		stroke, wide, opacity := ink(l.RateMbps, s.HighestMbps)
@@ -227,14 +232,14 @@ func links(b *strings.Builder, s world.Sketch, v view) {
 	}
 }
 
-func words(l world.SketchLink) string {
+func words(l field.SketchLink) string {
 	if l.RateMbps > 0 {
 		return fmt.Sprintf("%.0f dBm, SNR %.0f dB, %g Mbit/s", l.SignalDbm, l.SNRDb, l.RateMbps)
 	}
 	return fmt.Sprintf("%.0f dBm, no data", l.SignalDbm)
 }
 
-func nodes(b *strings.Builder, s world.Sketch, v view) {
+func nodes(b *strings.Builder, s field.Sketch, v view) {
 	small := len(s.Nodes) > mostNames
 	var names taken
 	for _, n := range s.Nodes {
@@ -276,7 +281,9 @@ func (t *taken) place(x float64, name string, heights ...float64) float64 {
 	half := 4 * float64(len(name)) // a letter is about eight units wide
 	for i, y := range heights {
 		b := box{x - half, y - 12, x + half, y + 4}
-		hit := slices.ContainsFunc(*t, func(o box) bool { return b.x0 < o.x1 && o.x0 < b.x1 && b.y0 < o.y1 && o.y0 < b.y1 })
+		hit := slices.ContainsFunc(*t, func(o box) bool {
+			return b.x0 < o.x1 && o.x0 < b.x1 && b.y0 < o.y1 && o.y0 < b.y1
+		})
 		if !hit || i == len(heights)-1 {
 			*t = append(*t, b)
 			return y
@@ -285,13 +292,14 @@ func (t *taken) place(x float64, name string, heights ...float64) float64 {
 	return 0
 }
 
-func legend(b *strings.Builder, s world.Sketch, v view) {
+func legend(b *strings.Builder, s field.Sketch, v view) {
 	y := v.top + v.high + 16
 	bar := step(90 / v.scale)
 	fmt.Fprintf(b, `<path d="M%g %gv6h%.1fv-6" fill="none" stroke="#1d2329" stroke-width="1.5"/><text x="%g" y="%g" fill="#1d2329">%g m</text>`,
 		margin, y, bar*v.scale, margin, y+22, bar)
 	x := margin + bar*v.scale + 40
-	fmt.Fprintf(b, `<text x="%g" y="%g" fill="#5b6670">link, by the best rate that carries data both ways:</text>`, x, y+8)
+	fmt.Fprintf(b, `<text x="%g" y="%g" fill="#5b6670">link, by the best rate that carries data both ways:</text>`, x,
+		y+8)
 	for i, rate := range []float64{s.HighestMbps, s.LowestMbps, 0} {
 		stroke, wide, opacity := ink(rate, s.HighestMbps)
 		label, dash := fmt.Sprintf("%g Mbit/s", rate), ""
@@ -306,7 +314,7 @@ func legend(b *strings.Builder, s world.Sketch, v view) {
 }
 
 // reachWords names the circles.
-func reachWords(s world.Sketch) string {
+func reachWords(s field.Sketch) string {
 	low, high := math.Inf(-1), math.Inf(-1)
 	least := math.Inf(1)
 	for _, n := range s.Nodes {
@@ -320,7 +328,8 @@ func reachWords(s world.Sketch) string {
 	if high == low {
 		return fmt.Sprintf("circles: frames of every rate reach %.0f m", high)
 	}
-	text := fmt.Sprintf("circles: full frames at %g Mbit/s reach %.0f m (solid), at %g Mbit/s %.0f m (dashed), without shadowing and fading", s.HighestMbps, high, s.LowestMbps, low)
+	text := fmt.Sprintf("circles: full frames at %g Mbit/s reach %.0f m (solid), at %g Mbit/s %.0f m (dashed), "+
+		"without shadowing and fading", s.HighestMbps, high, s.LowestMbps, low)
 	if high-least > 0.5 {
 		text += "; the units differ"
 	}

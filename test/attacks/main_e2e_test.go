@@ -56,7 +56,8 @@ func (p place) fleet() string { return filepath.Join(p.dir, "fleet") }
 func (p place) agentYAML(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join(p.dir, name+".yaml")
-	text := fmt.Sprintf("node: %s\ninterface: wlan0\ncontrol_interface: ctl0\ngpsd: none\nstate_dir: %s\nkeys_dir: %s\nface_user: \"%d:%d\"\n",
+	text := fmt.Sprintf("node: %s\ninterface: wlan0\ncontrol_interface: ctl0\ngpsd: none\nstate_dir: %s\nkeys_dir: "+
+		"%s\nface_user: \"%d:%d\"\n",
 		name, p.state(name), p.keys(name), testnet.Nobody, testnet.Nobody)
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
@@ -154,14 +155,5 @@ func (r *process) end(t *testing.T) error {
 
 func (r *process) says(t *testing.T, words string) {
 	t.Helper()
-	await(t, "it says "+words, func() bool { return strings.Contains(r.log.String(), words) })
-}
-
-func await(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for until := time.Now().Add(time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatalf("waited in vain: %s", what)
-		}
-	}
+	testnet.Await(t, time.Minute, "it says "+words, func() bool { return strings.Contains(r.log.String(), words) })
 }

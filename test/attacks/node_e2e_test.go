@@ -116,7 +116,7 @@ func TestE2EAttacksOverTheNetwork(t *testing.T) {
 	before := v.face(t)
 
 	t.Run("wrong key", func(t *testing.T) {
-		stranger := newIdentity(t, "controller")
+		stranger := testnet.Identity(t, "controller")
 		conn, err := v.dial(t, nodeHost+":7443", keys.ClientTLS(stranger, v.pin))
 		if err == nil {
 			_, _, err = tryExchange(conn, "GET /v1/node", nil)
@@ -128,7 +128,8 @@ func TestE2EAttacksOverTheNetwork(t *testing.T) {
 	})
 	t.Run("path traversal in names", func(t *testing.T) {
 		for _, path := range []string{
-			"/v1/runs/..", "/v1/runs/../../../etc/passwd", "/v1/runs/..%2f..%2f..%2fetc%2fpasswd", "/v1/runs/%2e%2e/schedule", "/v1/runs/a%00b", "/v1/runs/.hidden",
+			"/v1/runs/..", "/v1/runs/../../../etc/passwd", "/v1/runs/..%2f..%2f..%2fetc%2fpasswd",
+			"/v1/runs/%2e%2e/schedule", "/v1/runs/a%00b", "/v1/runs/.hidden",
 			"//v1/runs/x", "/v1/runs/..%2f..%2fspool/capture?trial=1&attempt=1&offset=0&bytes=9",
 		} {
 			if status, refused := v.call(t, "GET "+path, ""); status != 400 && status != 404 {
@@ -147,7 +148,8 @@ func TestE2EAttacksOverTheNetwork(t *testing.T) {
 			t.Fatalf("the lease: %d %+v", status, refused)
 		}
 		for _, late := range []string{`{"holder":"run-a","ttl_s":60}`, `{"holder":"run-a","ttl_s":0}`} {
-			if status, refused := v.call(t, "PUT /v1/lease", late); status != 409 || refused.Code != wire.CodeLeaseHeld {
+			if status, refused := v.call(t, "PUT /v1/lease", late); status != 409 || refused.Code !=
+				wire.CodeLeaseHeld {
 				t.Errorf("another run's lease %s: %d %+v", late, status, refused)
 			}
 		}
@@ -182,9 +184,11 @@ func (v victim) flood(t *testing.T, chunked bool, size int) int {
 	t.Helper()
 	conn := v.connect(t)
 	defer conn.Close()
-	head := fmt.Sprintf("PUT /v1/runs/big HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", size)
+	head := fmt.Sprintf("PUT /v1/runs/big HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: "+
+		"%d\r\n\r\n", size)
 	if chunked {
-		head = "PUT /v1/runs/big HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+		head = "PUT /v1/runs/big HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: " +
+			"chunked\r\n\r\n"
 	}
 	answered := make(chan int, 1)
 	go func() {
@@ -221,7 +225,8 @@ func (v victim) slow(t *testing.T) {
 	header, body := v.connect(t), v.connect(t)
 	for conn, text := range map[net.Conn]string{
 		header: "GET /v1/node HTTP/1.1\r\nHo",
-		body:   "PUT /v1/lease HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 30\r\n\r\n{\"hol",
+		body: "PUT /v1/lease HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: " +
+			"30\r\n\r\n{\"hol",
 	} {
 		if _, err := io.WriteString(conn, text); err != nil {
 			t.Fatal(err)
@@ -282,7 +287,8 @@ func TestE2EAttacksOnTheHostSocket(t *testing.T) {
 	if err := os.Chmod(socket, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := call(); err == nil || !strings.Contains(out, fmt.Sprintf("user %d may not change this machine", somebody)) {
+	if out, err := call(); err == nil || !strings.Contains(out, fmt.Sprintf("user %d may not change this machine",
+		somebody)) {
 		t.Errorf("another user at the open socket: %v %s", err, out)
 	}
 	v.agent.says(t, "caller is refused")
@@ -307,7 +313,9 @@ func TestE2EAttacksOnTheHostSocket(t *testing.T) {
 			t.Errorf("%s: %v", c, err)
 		}
 	}
-	await(t, "every escape is logged", func() bool { return strings.Count(v.agent.log.String(), "call is refused") >= len(escapes) })
+	testnet.Await(t, time.Minute, "every escape is logged", func() bool {
+		return strings.Count(v.agent.log.String(), "call is refused") >= len(escapes)
+	})
 	if after := testnet.Snapshot(t, v.node.Name); after != before {
 		t.Errorf("the machine is\n%s\nwas\n%s", after, before)
 	}

@@ -31,7 +31,9 @@ func (p place) offer(t *testing.T, dir string, args ...string) (*process, string
 	t.Helper()
 	args = append([]string{"keys", "pair", "--dir", dir, "--listen", laptopHost + ":7447", "--qr=false"}, args...)
 	r := p.begin(t, p.laptop, "fieldmesh", args...)
-	await(t, "a code", func() bool { return strings.Contains(r.log.String(), "show it to nobody else") })
+	testnet.Await(t, time.Minute, "a code", func() bool {
+		return strings.Contains(r.log.String(), "show it to nobody else")
+	})
 	return r, codeShown.FindString(r.log.String())
 }
 
@@ -64,7 +66,8 @@ func TestE2ENodeAndPhoneArePairedByACode(t *testing.T) {
 
 	desk, code := p.offer(t, p.fleet(), "car", "--unit", "thinkpad-1")
 	said := p.must(t, p.node, "fieldmesh-agent", p.pair(code, p.config)...)
-	if err := desk.end(t); err != nil || !strings.Contains(desk.log.String(), "car is paired: node at "+nodeHost+":7443") {
+	if err := desk.end(t); err != nil || !strings.Contains(desk.log.String(), "car is paired: node at "+nodeHost+
+		":7443") {
 		t.Errorf("the laptop: %v\n%s", err, desk.log.String())
 	}
 	if !strings.Contains(said, "car is paired: it obeys the controller with key ") {
@@ -99,7 +102,7 @@ func (p place) pairPhone(t *testing.T) keys.Identity {
 	if err != nil {
 		t.Fatal(err)
 	}
-	phone := newIdentity(t, "android")
+	phone := testnet.Identity(t, "android")
 	conn, err := p.dial(t, code.Address, pairing.ClientTLS(phone, code))
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +119,8 @@ func (p place) pairPhone(t *testing.T) keys.Identity {
 	}
 	status, answer := exchange(t, conn, "POST "+pairing.Path, body)
 	var reply pairing.Reply
-	if err := json.Unmarshal(answer, &reply); err != nil || status != 200 || !code.Admits(controller, phone.Pin, reply) {
+	if err := json.Unmarshal(answer, &reply); err != nil || status != 200 || !code.Admits(controller, phone.Pin,
+		reply) {
 		t.Fatalf("the phone is answered %d %s", status, answer)
 	}
 	if reply.Name != "phone" || len(reply.Nodes) != 1 || reply.Nodes[0].Address != nodeHost+":7443" {
@@ -126,19 +130,6 @@ func (p place) pairPhone(t *testing.T) keys.Identity {
 		t.Errorf("the laptop: %v\n%s", err, desk.log.String())
 	}
 	return phone
-}
-
-func newIdentity(t *testing.T, name string) keys.Identity {
-	t.Helper()
-	certPEM, keyPEM, _, err := keys.New(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	id, err := keys.ParseIdentity(certPEM, keyPEM)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return id
 }
 
 // dial makes a TLS connection from the laptop's namespace.
@@ -173,7 +164,8 @@ func exchange(t *testing.T, conn *tls.Conn, what string, body []byte) (status in
 }
 
 func tryExchange(conn *tls.Conn, what string, body []byte) (int, []byte, error) {
-	head := fmt.Sprintf("%s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", what, len(body))
+	head := fmt.Sprintf("%s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", what,
+		len(body))
 	if _, err := conn.Write(append([]byte(head), body...)); err != nil {
 		return 0, nil, err
 	}
@@ -215,7 +207,8 @@ func TestE2EPairingAttacks(t *testing.T) {
 		if _, err := os.Stat(p.keys("car")); !os.IsNotExist(err) {
 			t.Errorf("%s: the node has a folder of keys: %v", name, err)
 		}
-		if text, err := os.ReadFile(filepath.Join(p.fleet(), "fleet.yaml")); err != nil || strings.Contains(string(text), "car") {
+		if text, err := os.ReadFile(filepath.Join(p.fleet(), "fleet.yaml")); err != nil ||
+			strings.Contains(string(text), "car") {
 			t.Errorf("%s: the fleet is %s, %v", name, text, err)
 		}
 	}
@@ -226,7 +219,8 @@ func TestE2EPairingAttacks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.refused(t, []string{"it is another controller, or somebody in the middle; nothing was told to it"}, p.node, "fieldmesh-agent", p.pair(forged.String(), p.config)...)
+	p.refused(t, []string{"it is another controller, or somebody in the middle; nothing was told to it"}, p.node,
+		"fieldmesh-agent", p.pair(forged.String(), p.config)...)
 	unpaired("another controller")
 	middle.says(t, "TLS handshake error")
 	if err := middle.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -244,12 +238,15 @@ func TestE2EPairingAttacks(t *testing.T) {
 	if last == mistyped[len(mistyped)-1] {
 		t.Fatal("the test has not mistyped")
 	}
-	p.refused(t, []string{"a letter of the code is wrong or missing"}, p.node, "fieldmesh-agent", p.pair(mistyped, p.config)...)
+	p.refused(t, []string{"a letter of the code is wrong or missing"}, p.node, "fieldmesh-agent",
+		p.pair(mistyped, p.config)...)
 	unpaired("wrong codes")
-	if err := desk.end(t); err == nil || !strings.Contains(desk.log.String(), "the code is not good any more and nobody has used it") {
+	if err := desk.end(t); err == nil || !strings.Contains(desk.log.String(), "the code is not good any more and "+
+		"nobody has used it") {
 		t.Errorf("the laptop: %v\n%s", err, desk.log.String())
 	}
-	p.refused(t, []string{"connection refused", "is the code still shown"}, p.node, "fieldmesh-agent", p.pair(code, p.config)...)
+	p.refused(t, []string{"connection refused", "is the code still shown"}, p.node, "fieldmesh-agent",
+		p.pair(code, p.config)...)
 	unpaired("an expired code")
 
 	// A code for another name says so and stays good; used twice it is not.

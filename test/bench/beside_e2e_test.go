@@ -62,11 +62,14 @@ func TestBenchThroughputBesideTheAgent(t *testing.T) {
 	ratio, low := middleAndBound(ratios)
 	ratio, low = math.Exp(ratio), math.Exp(low)
 	report(row{
-		goal:     "iperf3 beside the agent",
-		measured: fmt.Sprintf("%.2f Gbit/s with it", stat.Mean(with, nil)/1e9), reference: fmt.Sprintf("%.2f Gbit/s without", stat.Mean(without, nil)/1e9),
-		figure: fmt.Sprintf("%.4f, surely ≥ %.4f", ratio, low), limit: "bound ≥ 0.97", met: low >= 0.97,
-	}, "%d blocks ABBA of 1 s over a veth pair, %d streams, what the receiver got; with: at both ends everything that an agent samples in a trial at 10 Hz "+
-		"(GPS, interface, every socket), onto disk. Averages left and right; the ratio is the Hodges-Lehmann estimate over the blocks, its bound that of Wilcoxon's signed ranks, 95 %% one-sided: "+
+		goal:      "iperf3 beside the agent",
+		measured:  fmt.Sprintf("%.2f Gbit/s with it", stat.Mean(with, nil)/1e9),
+		reference: fmt.Sprintf("%.2f Gbit/s without", stat.Mean(without, nil)/1e9),
+		figure:    fmt.Sprintf("%.4f, surely ≥ %.4f", ratio, low), limit: "bound ≥ 0.97", met: low >= 0.97,
+	}, "%d blocks ABBA of 1 s over a veth pair, %d streams, what the receiver got; with: at both ends everything "+
+		"that an agent samples in a trial at 10 Hz "+
+		"(GPS, interface, every socket), onto disk. Averages left and right; the ratio is the Hodges-Lehmann "+
+		"estimate over the blocks, its bound that of Wilcoxon's signed ranks, 95 %% one-sided: "+
 		"neither minds a few blocks that something else on the machine got into.", blocks, streams)
 }
 
@@ -111,11 +114,13 @@ func (p *pipe) run(t *testing.T, sampled bool) float64 {
 	p.runs++
 	port := 20000 + 10*p.runs // none that may still be in TIME_WAIT
 	if sampled {
-		flow := wire.Flow{Name: "bulk", Kind: "iperf3_tcp", From: "a", To: "b", Port: 5000, Streams: streams, ClientPort: port}
+		flow := wire.Flow{Name: "bulk", Kind: "iperf3_tcp", From: "a", To: "b", Port: 5000, Streams: streams,
+			ClientPort: port}
 		defer p.sampler(t, p.a, sampling{Node: "a", Flow: flow})()
 		defer p.sampler(t, p.b, sampling{Node: "b", Flow: flow})()
 	}
-	c := p.a.Command(t.Context(), "iperf3", "-c", "10.77.0.2", "-p", "5000", "-t", "1", "-P", fmt.Sprint(streams), "--cport", fmt.Sprint(port), "-J")
+	c := p.a.Command(t.Context(), "iperf3", "-c", "10.77.0.2", "-p", "5000", "-t", "1", "-P", fmt.Sprint(streams),
+		"--cport", fmt.Sprint(port), "-J")
 	out, err := c.Output()
 	if err != nil {
 		t.Fatalf("iperf3: %v\n%s", err, out)
@@ -179,7 +184,8 @@ func (p *pipe) sampler(t *testing.T, ns *testnet.NS, s sampling) (stop func()) {
 		_ = c.Process.Signal(syscall.SIGTERM)
 		var sockets int
 		if _, err := fmt.Fscanf(lines, "%d sockets\n", &sockets); err != nil || sockets < streams*5 {
-			t.Errorf("the sampler at %s saw sockets %d times (%v): it was not beside the transfer", s.Node, sockets, err)
+			t.Errorf("the sampler at %s saw sockets %d times (%v): it was not beside the transfer", s.Node, sockets,
+				err)
 		}
 		if err := c.Wait(); err != nil {
 			t.Errorf("sampler: %v", err)
@@ -216,7 +222,8 @@ func sampleUntilTold(orders string) error {
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return receiver.Run(gctx) })
 	addresses := map[string]netip.Addr{"a": netip.MustParseAddr("10.77.0.1"), "b": netip.MustParseAddr("10.77.0.2")}
-	sources := []measure.Source{receiver, measure.NewTCP(s.Node, []wire.Flow{s.Flow}, addresses), measure.NewInterface("wlan0")}
+	sources := []measure.Source{receiver, measure.NewTCP(s.Node, []wire.Flow{s.Flow}, addresses),
+		measure.NewInterface("wlan0")}
 	g.Go(func() error { return measure.Loop(gctx, clk, 100*time.Millisecond, sources, emit) })
 	fmt.Println("sampling")
 	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {

@@ -29,8 +29,8 @@ const (
 	// processors: 100 had not in 0.5 s, 45 to 75 had; of 200, 62 to all had in 8 s.
 	// A plan may not ask for more than 10 s.
 	leadNodesPerS = 20
-	// worldsMost ends the search for how many worlds run side by side.
-	worldsMost = 8
+	// fieldsMost ends the search for how many fields run side by side.
+	fieldsMost = 8
 )
 
 // crowdCampaign is TCP between two of many nodes that move at random at 2 Mbit/s,
@@ -73,7 +73,8 @@ field:
   nmea_hz: 1
   agents: participants
   mobility: {model: random_waypoint, area: {width_m: %g, height_m: %g}, speed_min_mps: 1, speed_max_mps: 20, pause_s: 0}
-`, nodes, nodes, list.String(), strings.TrimSuffix(relays.String(), ", "), max(0.5, float64(nodes)/leadNodesPerS), crowdWindowS, trials, lateMost, side, side)
+`, nodes, nodes, list.String(), strings.TrimSuffix(relays.String(), ", "), max(0.5, float64(nodes)/leadNodesPerS),
+		crowdWindowS, trials, lateMost, side, side)
 	path := filepath.Join(t.TempDir(), "crowd.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
@@ -90,13 +91,14 @@ type crowd struct {
 	said      string
 }
 
-// rehearseCrowd rehearses so many trials in so many worlds. A rehearsal whose
+// rehearseCrowd rehearses so many trials in so many fields. A rehearsal whose
 // trials were given up is a result too.
-func rehearseCrowd(t *testing.T, nodes, trials, worlds int) crowd {
+func rehearseCrowd(t *testing.T, nodes, trials, fields int) crowd {
 	t.Helper()
-	dir, name := t.TempDir(), fmt.Sprintf("crowd-%d-%d", nodes, worlds)
-	c := exec.Command(filepath.Join(programs, "fieldmesh"), "rehearse", crowdCampaign(t, nodes, trials), "--name", name, "--worlds", fmt.Sprint(worlds),
-		"--runs", filepath.Join(dir, "runs"), "--world-dir", filepath.Join(programs, name))
+	dir, name := t.TempDir(), fmt.Sprintf("crowd-%d-%d", nodes, fields)
+	c := exec.Command(filepath.Join(programs, "fieldmesh"), "rehearse", crowdCampaign(t, nodes, trials), "--name", name,
+		"--fields", fmt.Sprint(fields),
+		"--runs", filepath.Join(dir, "runs"), "--field-dir", filepath.Join(programs, name))
 	began := time.Now()
 	hung := time.AfterFunc(10*time.Minute, func() { _ = c.Process.Signal(os.Interrupt) })
 	defer hung.Stop()
@@ -132,39 +134,44 @@ func TestBenchCrowds(t *testing.T) {
 	testnet.Need(t, "ip", "gpsd", "iperf3")
 	for _, of := range []struct{ nodes, trials int }{{10, 6}, {50, 4}, {100, 2}, {200, 2}} {
 		r := rehearseCrowd(t, of.nodes, of.trials, 1)
-		row := row{goal: fmt.Sprintf("%d nodes with AODV, 2 Mbit/s", of.nodes), reference: "no trial was driven", figure: "-", limit: "each ≤ 1 % late"}
+		row := row{goal: fmt.Sprintf("%d nodes with AODV, 2 Mbit/s", of.nodes), reference: "no trial was driven",
+			figure: "-", limit: "each ≤ 1 % late"}
 		if r.trials > 0 {
 			worst, each := rank(r.late, 1), r.processor.Seconds()/float64(r.trials)
 			row.measured = fmt.Sprintf("%.0f trials an hour a core", 3600/each)
-			row.reference = fmt.Sprintf("%.0f s of a processor a trial, %.0f s in all for %d", each, r.whole.Seconds(), r.trials)
+			row.reference = fmt.Sprintf("%.0f s of a processor a trial, %.0f s in all for %d", each, r.whole.Seconds(),
+				r.trials)
 			row.figure, row.met = fmt.Sprintf("%.2f %%", 100*worst), r.trials == of.trials && worst <= lateMost
 		}
-		report(row, "windows of %d s, one TCP flow of 512-byte segments between two of the nodes, %d to the square kilometre, Random Waypoint at 1 to 20 m/s; every node has agent, "+
-			"GPS receiver and routing daemon, relays are sampled once a second. An hour of one core divided by all processor time of the rehearsal, its beginning and end too, over the trials "+
+		report(row, "windows of %d s, one TCP flow of 512-byte segments between two of the nodes, %d to the square "+
+			"kilometre, Random Waypoint at 1 to 20 m/s; every node has agent, "+
+			"GPS receiver and routing daemon, relays are sampled once a second. An hour of one core divided by all "+
+			"processor time of the rehearsal, its beginning and end too, over the trials "+
 			"driven; late is the emulated radio's summed lateness ÷ window, the worst trial's.", crowdWindowS, perKm2)
 	}
 }
 
-// TestBenchWorldsSideBySide adds worlds until the radio of one is late.
-func TestBenchWorldsSideBySide(t *testing.T) {
+// TestBenchFieldsSideBySide adds fields until the radio of one is late.
+func TestBenchFieldsSideBySide(t *testing.T) {
 	begin(t)
 	testnet.Need(t, "ip", "gpsd", "iperf3")
 	const nodes = 10
 	most, next := 0, "more were not tried"
-	for worlds := 1; worlds <= worldsMost; worlds++ {
-		r := rehearseCrowd(t, nodes, 2*worlds, worlds)
-		if r.trials < 2*worlds {
-			next = fmt.Sprintf("of %d not all trials were driven", worlds)
+	for fields := 1; fields <= fieldsMost; fields++ {
+		r := rehearseCrowd(t, nodes, 2*fields, fields)
+		if r.trials < 2*fields {
+			next = fmt.Sprintf("of %d not all trials were driven", fields)
 			break
 		}
 		if late := rank(r.late, 1); late > lateMost {
-			next = fmt.Sprintf("of %d the worst was %.2f %% late", worlds, 100*late)
+			next = fmt.Sprintf("of %d the worst was %.2f %% late", fields, 100*late)
 			break
 		}
-		most = worlds
+		most = fields
 	}
 	report(row{
-		goal: "worlds side by side", measured: fmt.Sprintf("%d worlds of %d nodes", most, nodes), reference: fmt.Sprintf("%d processors", runtime.NumCPU()),
-		figure: fmt.Sprint(most), limit: "≥ processors − 1", met: most >= runtime.NumCPU()-1,
-	}, "as many as had no trial of two a world later than 1 %% of its window; %s.", next)
+		goal: "fields side by side", measured: fmt.Sprintf("%d fields of %d nodes", most, nodes),
+		reference: fmt.Sprintf("%d processors", runtime.NumCPU()),
+		figure:    fmt.Sprint(most), limit: "≥ processors − 1", met: most >= runtime.NumCPU()-1,
+	}, "as many as had no trial of two a field later than 1 %% of its window; %s.", next)
 }

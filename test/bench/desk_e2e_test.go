@@ -57,7 +57,8 @@ func TestBenchReportOfAThousandTrials(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, trial := range a.Info().Plan.Trials {
-		if err := a.Decide(wire.Verdict{TrialKey: wire.TrialKey{Trial: trial.Number, Attempt: 1}, Outcome: "accepted", Final: true}); err != nil {
+		if err := a.Decide(wire.Verdict{TrialKey: wire.TrialKey{Trial: trial.Number, Attempt: 1}, Outcome: "accepted",
+			Final: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -67,10 +68,13 @@ func TestBenchReportOfAThousandTrials(t *testing.T) {
 	}
 	took, peak := timed(t, filepath.Join(programs, "fieldmesh"), "report", dir)
 	report(row{
-		goal:     "report of 1,000 trials",
-		measured: fmt.Sprintf("%.1f s, %.0f MB of memory", took.Seconds(), float64(peak)/1e6), reference: fmt.Sprintf("%d trials, %.0f MB of records", trials, float64(size)/1e6),
-		figure: fmt.Sprintf("%.1f s, %.0f MB", took.Seconds(), float64(peak)/1e6), limit: "≤ 20 s, ≤ 500 MB", met: took <= 20*time.Second && peak <= 500e6,
-	}, "`fieldmesh report` of a run of two nodes, six speeds, two sections, six streams and windows of 10 s, with every attempt accepted; largest resident memory of the process.")
+		goal:      "report of 1,000 trials",
+		measured:  fmt.Sprintf("%.1f s, %.0f MB of memory", took.Seconds(), float64(peak)/1e6),
+		reference: fmt.Sprintf("%d trials, %.0f MB of records", trials, float64(size)/1e6),
+		figure:    fmt.Sprintf("%.1f s, %.0f MB", took.Seconds(), float64(peak)/1e6), limit: "≤ 20 s, ≤ 500 MB",
+		met: took <= 20*time.Second && peak <= 500e6,
+	}, "`fieldmesh report` of a run of two nodes, six speeds, two sections, six streams and windows of 10 s, with "+
+		"every attempt accepted; largest resident memory of the process.")
 }
 
 // TestBenchExportToParquet takes turns between the export and pyarrow, which
@@ -93,7 +97,8 @@ func TestBenchExportToParquet(t *testing.T) {
 	for i := range 3 {
 		turns := []func(){
 			func() {
-				took, p := timed(t, filepath.Join(programs, "fieldmesh"), "export", dir, "--to", filepath.Join(dir, fmt.Sprint("export", i)))
+				took, p := timed(t, filepath.Join(programs, "fieldmesh"), "export", dir, "--to",
+					filepath.Join(dir, fmt.Sprint("export", i)))
 				ours, peak = append(ours, float64(size)/1e6/took.Seconds()), max(peak, p)
 			},
 			func() {
@@ -110,11 +115,14 @@ func TestBenchExportToParquet(t *testing.T) {
 	}
 	ratio := median(ours) / median(theirs)
 	report(row{
-		goal:     "export of a run",
-		measured: fmt.Sprintf("%.1f MB/s, %.0f MB of memory", median(ours), float64(peak)/1e6), reference: fmt.Sprintf("pandas and pyarrow: %.1f MB/s, %.0f MB", median(theirs), float64(theirPeak)/1e6),
-		figure: fmt.Sprintf("%.2f", ratio), limit: "none set", met: true,
-	}, "%.0f MB of records, each program started anew, median of three in turns. Ours writes the whole export: Parquet tables, two tables of numbers, tracks in two "+
-		"formats, the records again, checksums; pandas and pyarrow make the Parquet tables alone (zstd, one a kind) of the same records, held in memory.", float64(size)/1e6)
+		goal:      "export of a run",
+		measured:  fmt.Sprintf("%.1f MB/s, %.0f MB of memory", median(ours), float64(peak)/1e6),
+		reference: fmt.Sprintf("pandas and pyarrow: %.1f MB/s, %.0f MB", median(theirs), float64(theirPeak)/1e6),
+		figure:    fmt.Sprintf("%.2f", ratio), limit: "none set", met: true,
+	}, "%.0f MB of records, each program started again, median of three in turns. Ours writes the whole export: "+
+		"Parquet tables, two tables of numbers, tracks in two "+
+		"formats, the records again, checksums; pandas and pyarrow make the Parquet tables alone (zstd, one a kind) "+
+		"of the same records, held in memory.", float64(size)/1e6)
 }
 
 // liveNodes is what the live page is measured with.
@@ -124,7 +132,8 @@ const liveNodes = 200
 // and looks at what `fieldmesh live` takes for it with one viewer.
 func TestBenchLivePage(t *testing.T) {
 	begin(t)
-	o := synthetic.Options{Seed: 13, Speeds: []float64{8.3}, Repetitions: 1, Relays: liveNodes - 2, WindowS: func(wire.Trial) float64 { return 30 }}
+	o := synthetic.Options{Seed: 13, Speeds: []float64{8.3}, Repetitions: 1, Relays: liveNodes - 2,
+		WindowS: func(wire.Trial) float64 { return 30 }}
 	dir := filepath.Join(testnet.Folder(t), "run")
 	info := synthetic.Info(o)
 	a, err := archive.Create(dir, info)
@@ -162,10 +171,12 @@ func TestBenchLivePage(t *testing.T) {
 		t.Fatalf("the viewer saw %d states", states)
 	}
 	report(row{
-		goal:     fmt.Sprintf("live page at %d nodes", liveNodes),
-		measured: fmt.Sprintf("%.0f kB/s to a viewer, %.0f MB of memory", float64(bytes)/1e3/took, memory), reference: fmt.Sprintf("%.0f kB/s of new records", float64(written)/1e3/took),
-		figure: fmt.Sprintf("%.1f %% of a processor", 100*load), limit: "≤ 25 %", met: load <= 0.25,
-	}, "%d nodes at 10 Hz through a window of 30 s, appended once a second; one viewer, who got %d states. A processor's share is that of one core.", liveNodes, states)
+		goal:      fmt.Sprintf("live page at %d nodes", liveNodes),
+		measured:  fmt.Sprintf("%.0f kB/s to a viewer, %.0f MB of memory", float64(bytes)/1e3/took, memory),
+		reference: fmt.Sprintf("%.0f kB/s of new records", float64(written)/1e3/took),
+		figure:    fmt.Sprintf("%.1f %% of a processor", 100*load), limit: "≤ 25 %", met: load <= 0.25,
+	}, "%d nodes at 10 Hz through a window of 30 s, appended once a second; one viewer, who got %d states. A "+
+		"processor's share is that of one core.", liveNodes, states)
 }
 
 // grow appends the records of a trial to their files, each in its second, and
@@ -182,7 +193,9 @@ func grow(t *testing.T, dir string, p wire.RunPlan) (written int) {
 	for left := true; left; {
 		left = false
 		for node, records := range told {
-			n := slices.IndexFunc(records, func(r wire.Record) bool { return r.TBootNs > records[0].TBootNs+int64(time.Second) })
+			n := slices.IndexFunc(records, func(r wire.Record) bool {
+				return r.TBootNs > records[0].TBootNs+int64(time.Second)
+			})
 			if n < 0 {
 				n = len(records)
 			}
@@ -241,7 +254,8 @@ func view(t *testing.T, url string) viewer {
 				v.got <- [2]int{n, states}
 				return
 			}
-			if data, ok := strings.CutPrefix(line, "data: "); ok && strings.Contains(line, `"timeline":`) && json.Valid([]byte(data)) {
+			if data, ok := strings.CutPrefix(line, "data: "); ok && strings.Contains(line, `"timeline":`) &&
+				json.Valid([]byte(data)) {
 				states++
 			}
 		}

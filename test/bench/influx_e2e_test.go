@@ -54,7 +54,8 @@ func TestBenchArchiveToInfluxDB(t *testing.T) {
 			first, second = second, first
 		}
 		took := map[string]time.Duration{}
-		for turn, f := range []func(*testing.T, *testnet.Influxd, string, string, [][]byte) (string, time.Duration){first, second} {
+		for turn, f := range []func(*testing.T, *testnet.Influxd, string, string, [][]byte) (string,
+			time.Duration){first, second} {
 			who, d := f(t, d, fmt.Sprintf("bench%d%d", i, turn), dir, packed)
 			took[who] = d
 		}
@@ -65,11 +66,14 @@ func TestBenchArchiveToInfluxDB(t *testing.T) {
 	middle, low := middleAndBound(ratios)
 	ratio := math.Exp(middle)
 	report(row{
-		goal:     "archive to InfluxDB",
-		measured: fmt.Sprintf("%.0f thousand points/s", rate(publishing)), reference: fmt.Sprintf("bare HTTP client: %.0f thousand/s", rate(bare)),
-		figure: fmt.Sprintf("%.2f, surely ≥ %.2f", ratio, math.Exp(low)), limit: "≥ 0.9", met: ratio >= 0.9,
-	}, "%d points of an archive on disk, read, dated, encoded, packed and sent; against a client that sends the same requests, packed beforehand, over as many "+
-		"connections. %d pairs, who is first in turns, each time into a new database of Debian's influxd; median rates, and of the pairs' ratios the "+
+		goal:      "archive to InfluxDB",
+		measured:  fmt.Sprintf("%.0f thousand points/s", rate(publishing)),
+		reference: fmt.Sprintf("bare HTTP client: %.0f thousand/s", rate(bare)),
+		figure:    fmt.Sprintf("%.2f, surely ≥ %.2f", ratio, math.Exp(low)), limit: "≥ 0.9", met: ratio >= 0.9,
+	}, "%d points of an archive on disk, read, dated, encoded, packed and sent; against a client that sends the same "+
+		"requests, packed beforehand, over as many "+
+		"connections. %d pairs, who is first in turns, each time into a new database of Debian's influxd; median "+
+		"rates, and of the pairs' ratios the "+
 		"Hodges-Lehmann estimate with its bound as above.", summary.Points, influxPairs)
 }
 
@@ -88,8 +92,11 @@ func buildArchive(t *testing.T, dir string, o synthetic.Options) {
 		for _, node := range slices.Sorted(maps.Keys(told)) {
 			if node != archive.FieldNode {
 				seq++
-				h := wire.Header{Node: "controller", Epoch: "c", Seq: seq, TBootNs: told[node][0].TBootNs, Run: info.Plan.Run, Trial: trial.Number, Attempt: 1}
-				told["controller"] = append(told["controller"], wire.Record{Header: h, Body: &wire.Clock{Peer: node, OwnWallOffsetNs: new(int64(1_790_000_000e9)), Exchanges: 8}})
+				h := wire.Header{Node: "controller", Epoch: "c", Seq: seq, TBootNs: told[node][0].TBootNs,
+					Run: info.Plan.Run, Trial: trial.Number, Attempt: 1}
+				told["controller"] = append(told["controller"],
+					wire.Record{Header: h, Body: &wire.Clock{Peer: node, OwnWallOffsetNs: new(int64(1_790_000_000e9)),
+						Exchanges: 8}})
 			}
 		}
 		for node, records := range told {
@@ -97,7 +104,8 @@ func buildArchive(t *testing.T, dir string, o synthetic.Options) {
 				t.Fatal(err)
 			}
 		}
-		if err := errors.Join(a.Decide(wire.Verdict{TrialKey: wire.TrialKey{Trial: trial.Number, Attempt: 1}, Outcome: "accepted", Final: true}), a.Seal(trial.Number, 1)); err != nil {
+		if err := errors.Join(a.Decide(wire.Verdict{TrialKey: wire.TrialKey{Trial: trial.Number, Attempt: 1},
+			Outcome: "accepted", Final: true}), a.Seal(trial.Number, 1)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -137,7 +145,8 @@ func (r *recorder) pack(t *testing.T) (packed [][]byte, lines int) {
 }
 
 func publishOnce(t *testing.T, d *testnet.Influxd, database, dir string, _ [][]byte) (string, time.Duration) {
-	w := &line.Writer{Target: line.Target{URL: d.URL, Database: database, User: testnet.InfluxAdmin, Password: testnet.InfluxAdminPassword}, Patience: time.Minute}
+	w := &line.Writer{Target: line.Target{URL: d.URL, Database: database, User: testnet.InfluxAdmin,
+		Password: testnet.InfluxAdminPassword}, Patience: time.Minute}
 	if err := w.Prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +162,8 @@ func publishOnce(t *testing.T, d *testnet.Influxd, database, dir string, _ [][]b
 const bareConnections = 2
 
 func bareOnce(t *testing.T, d *testnet.Influxd, database, _ string, packed [][]byte) (string, time.Duration) {
-	w := &line.Writer{Target: line.Target{URL: d.URL, Database: database, User: testnet.InfluxAdmin, Password: testnet.InfluxAdminPassword}, Patience: time.Minute}
+	w := &line.Writer{Target: line.Target{URL: d.URL, Database: database, User: testnet.InfluxAdmin,
+		Password: testnet.InfluxAdminPassword}, Patience: time.Minute}
 	if err := w.Prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}

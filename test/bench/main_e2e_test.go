@@ -62,7 +62,8 @@ func withPrograms(run func() int) (code int, err error) {
 		return 0, err
 	}
 	// As they are shipped: see the Makefile.
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -buildid=", "-o", programs+"/", "../../cmd/fieldmesh", "../../cmd/fieldmesh-agent")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -buildid=", "-o", programs+"/",
+		"../../cmd/fieldmesh", "../../cmd/fieldmesh-agent")
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		return 0, fmt.Errorf("build the programs: %w", err)
@@ -90,7 +91,8 @@ func printTable() error {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	lines := []string{"", "GOAL\tMEASURED\tBESIDE IT\tFIGURE\tWANTED\t"}
 	for _, r := range table {
-		lines = append(lines, strings.Join([]string{r.goal, r.measured, r.reference, r.figure, r.limit, map[bool]string{true: "met", false: "MISSED"}[r.met]}, "\t"))
+		lines = append(lines, strings.Join([]string{r.goal, r.measured, r.reference, r.figure, r.limit,
+			map[bool]string{true: "met", false: "MISSED"}[r.met]}, "\t"))
 	}
 	if _, err := fmt.Fprintln(w, strings.Join(lines, "\n")); err != nil {
 		return err

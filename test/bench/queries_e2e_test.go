@@ -29,7 +29,8 @@ func TestBenchQueriesOfAThousandTrials(t *testing.T) {
 	db := testnet.NewInfluxd(t)
 	dir := filepath.Join(testnet.Folder(t), "thousand")
 	buildArchive(t, dir, synthetic.Options{Seed: 17, Repetitions: repetitions})
-	w := &line.Writer{Target: line.Target{URL: db.URL, Database: "fieldmesh", User: testnet.InfluxAdmin, Password: testnet.InfluxAdminPassword}, Patience: time.Minute}
+	w := &line.Writer{Target: line.Target{URL: db.URL, Database: "fieldmesh", User: testnet.InfluxAdmin,
+		Password: testnet.InfluxAdminPassword}, Patience: time.Minute}
 	if err := w.Prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -63,14 +64,18 @@ func TestBenchQueriesOfAThousandTrials(t *testing.T) {
 			}
 		}
 	}
-	const note = "Every variable's, panel's and annotation's query once, through HTTP, to Debian's influxd with %d points of %d trials in it. For one trial that trial is chosen, as from a row of Campaign; with all of them the slowest takes seconds."
+	const note = "Every variable's, panel's and annotation's query once, through HTTP, to Debian's influxd with %d " +
+		"points of %d trials in it. For one trial that trial is chosen, as from a row of Campaign; with all of them " +
+		"the slowest takes seconds."
 	for _, whole := range []bool{false, true} {
 		limit, what := 200*time.Millisecond, "queries of one trial"
 		if whole {
 			limit, what = 2*time.Second, "queries of 1,000 trials"
 		}
-		report(row{goal: what, measured: fmt.Sprintf("%v", slowest[whole].Round(time.Millisecond)), reference: "slowest: " + name[whole],
-			figure: fmt.Sprintf("%v", slowest[whole].Round(time.Millisecond)), limit: "≤ " + limit.String(), met: slowest[whole] <= limit},
+		report(row{goal: what, measured: fmt.Sprintf("%v", slowest[whole].Round(time.Millisecond)),
+			reference: "slowest: " + name[whole],
+			figure:    fmt.Sprintf("%v", slowest[whole].Round(time.Millisecond)), limit: "≤ " + limit.String(),
+			met: slowest[whole] <= limit},
 			note, summary.Points, 12*repetitions)
 	}
 }

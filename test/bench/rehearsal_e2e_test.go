@@ -28,12 +28,14 @@ func TestBenchRehearsal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	short := strings.NewReplacer("duration_s: 10", "duration_s: 3", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [2.8, 5.6]", "repetitions: 2", "repetitions: 4").Replace(string(shipped))
+	short := strings.NewReplacer("duration_s: 10", "duration_s: 3", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]",
+		"levels: [2.8, 5.6]", "repetitions: 2", "repetitions: 4").Replace(string(shipped))
 	campaign := filepath.Join(dir, "short.yaml")
 	if err := os.WriteFile(campaign, []byte(short), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	c := exec.Command(filepath.Join(programs, "fieldmesh"), "rehearse", campaign, "--name", "bench", "--runs", filepath.Join(dir, "runs"), "--world-dir", filepath.Join(dir, "world"))
+	c := exec.Command(filepath.Join(programs, "fieldmesh"), "rehearse", campaign, "--name", "bench", "--runs",
+		filepath.Join(dir, "runs"), "--field-dir", filepath.Join(dir, "field"))
 	log, err := os.Create(filepath.Join(dir, "rehearse.log"))
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +48,7 @@ func TestBenchRehearsal(t *testing.T) {
 	go func() { ended <- c.Wait() }()
 	hung := time.AfterFunc(8*time.Minute, func() { _ = c.Process.Signal(os.Interrupt) })
 	defer hung.Stop()
-	sizes := watchAgents(filepath.Join(dir, "world"), ended)
+	sizes := watchAgents(filepath.Join(dir, "field"), ended)
 	text, err := os.ReadFile(log.Name())
 	if err != nil {
 		t.Fatal(err)
@@ -111,19 +113,23 @@ func reportBetween(t *testing.T, a *archive.Archive) {
 		own = append(own, p.toBand+p.lead+p.closed-p.open)
 	}
 	report(row{
-		goal:     "time between trials",
-		measured: fmt.Sprintf("median %.2f s, 95 %% within %.2f s", median(sum), rank(sum, 0.95)), reference: fmt.Sprintf("window and driving: median %.2f s", median(own)),
-		figure: fmt.Sprintf("%.2f s", median(sum)), limit: "≤ 1.5 s", met: median(sum) <= 1.5,
-	}, "of %d successive trials, from one window's close to the next one's open, less what the plan itself asks for: (speed − band) ÷ acceleration + hold, "+
-		"and the lead. Of it, median %.2f s from the close until the next trial is armed and the car may set off (draining, putting back, collecting, "+
-		"judging, placing, clocks, arming), and %.2f s from the band's being held to GO (the receiver's and gpsd's delay).", len(sum), median(turn), median(gate))
+		goal:      "time between trials",
+		measured:  fmt.Sprintf("median %.2f s, 95 %% within %.2f s", median(sum), rank(sum, 0.95)),
+		reference: fmt.Sprintf("window and driving: median %.2f s", median(own)),
+		figure:    fmt.Sprintf("%.2f s", median(sum)), limit: "≤ 1.5 s", met: median(sum) <= 1.5,
+	}, "of %d successive trials, from one window's close to the next one's open, less what the plan itself asks for: "+
+		"(speed − band) ÷ acceleration + hold, "+
+		"and the lead. Of it, median %.2f s from the close until the next trial is armed and the car may set off "+
+		"(draining, putting back, collecting, "+
+		"judging, placing, clocks, arming), and %.2f s from the band's being held to GO (the receiver's and gpsd's "+
+		"delay).", len(sum), median(turn), median(gate))
 }
 
 // size is a process's memory in bytes.
 type size struct{ peakRSS, peakPSS int64 }
 
-// watchAgents looks at the agents of a world until the rehearsal has ended.
-func watchAgents(world string, ended <-chan error) map[string]size {
+// watchAgents looks at the agents below a folder until the rehearsal has ended.
+func watchAgents(below string, ended <-chan error) map[string]size {
 	sizes := map[string]size{} // half → the largest
 	for {
 		select {
@@ -136,7 +142,8 @@ func watchAgents(world string, ended <-chan error) map[string]size {
 			line, err := os.ReadFile(path)
 			words := strings.Split(string(line), "\x00")
 			// The program that `up` was started as has a path, its halves do not.
-			if err != nil || len(words) < 4 || filepath.Base(words[0]) != "fieldmesh-agent" || !strings.HasPrefix(words[3], world) {
+			if err != nil || len(words) < 4 || filepath.Base(words[0]) != "fieldmesh-agent" ||
+				!strings.HasPrefix(words[3], below) {
 				continue
 			}
 			s := sizes[words[1]]
@@ -176,11 +183,14 @@ func reportMemory(t *testing.T, sizes map[string]size) {
 		whole += s.peakPSS
 	}
 	report(row{
-		goal:     "agent's memory",
-		measured: "face " + mb(sizes["face"].peakRSS) + ", host " + mb(sizes["host"].peakRSS) + ", up " + mb(sizes["up"].peakRSS), reference: "a node's three, shared pages once: " + mb(whole),
+		goal: "agent's memory",
+		measured: "face " + mb(sizes["face"].peakRSS) + ", host " + mb(sizes["host"].peakRSS) + ", up " +
+			mb(sizes["up"].peakRSS), reference: "a node's three, shared pages once: " + mb(whole),
 		figure: mb(sizes["face"].peakRSS), limit: "≤ 25 MB", met: sizes["face"].peakRSS <= 25e6,
-	}, "largest resident memory of each process over the whole rehearsal. The three run one program, whose %s of code and data they share; "+
-		"beside it stands the sum of each one's largest proportional share (PSS).", mb(fileSize(filepath.Join(programs, "fieldmesh-agent"))))
+	}, "largest resident memory of each process over the whole rehearsal. The three run one program, whose %s of "+
+		"code and data they share; "+
+		"beside it stands the sum of each one's largest proportional share (PSS).",
+		mb(fileSize(filepath.Join(programs, "fieldmesh-agent"))))
 }
 
 func fileSize(path string) int64 {

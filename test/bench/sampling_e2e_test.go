@@ -36,7 +36,8 @@ func TestBenchCPUPerConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	ns := testnet.NewNS(t, "cpu")
-	flow := wire.Flow{Name: "bulk", Kind: "iperf3_tcp", From: "a", To: "b", Port: 5000, Streams: streams, ClientPort: 20000}
+	flow := wire.Flow{Name: "bulk", Kind: "iperf3_tcp", From: "a", To: "b", Port: 5000, Streams: streams,
+		ClientPort: 20000}
 	sp, err := spool.Open(filepath.Join(t.TempDir(), "spool"), "b", spool.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -75,11 +76,14 @@ func TestBenchCPUPerConnection(t *testing.T) {
 	samples := float64(samplingRounds * ticksARound * (streams + 1))
 	alone, agent, reference = alone/samples, agent/samples, reference/shown
 	report(row{
-		goal:     "CPU per sampled connection",
-		measured: fmt.Sprintf("%.1f µs (%.1f µs without the disk)", agent*1e6, alone*1e6), reference: fmt.Sprintf("ss -ti: %.0f µs", reference*1e6),
-		figure: fmt.Sprintf("1/%.0f", reference/agent), limit: "≤ 1/20", met: agent <= reference/20,
-	}, "user and system time of %d samples of %d sockets each: asked of the kernel, decoded, encoded as records, written and synced; against %d runs of "+
-		"`ss -Htin sport = :%d`, which shows the same sockets. In turns of %d and %d.", samplingRounds*ticksARound, streams+1, samplingRounds*ssARound, flow.Port, ticksARound, ssARound)
+		goal:      "CPU per sampled connection",
+		measured:  fmt.Sprintf("%.1f µs (%.1f µs without the disk)", agent*1e6, alone*1e6),
+		reference: fmt.Sprintf("ss -ti: %.0f µs", reference*1e6),
+		figure:    fmt.Sprintf("1/%.0f", reference/agent), limit: "≤ 1/20", met: agent <= reference/20,
+	}, "user and system time of %d samples of %d sockets each: asked of the kernel, decoded, encoded as records, "+
+		"written and synced; against %d runs of "+
+		"`ss -Htin sport = :%d`, which shows the same sockets. In turns of %d and %d.", samplingRounds*ticksARound,
+		streams+1, samplingRounds*ssARound, flow.Port, ticksARound, ssARound)
 }
 
 // connections are laid out as iperf3's: a control connection and the streams.

@@ -21,7 +21,8 @@ var programs string
 func TestMain(m *testing.M) { os.Exit(testnet.WithPrograms(m.Run, &programs)) }
 
 // patient is what a machine that does other things too cannot keep to.
-var patient = []string{"clock_error_ms_max: 20", "clock_error_ms_max: 5000", "lateness_share_max: 0.01", "lateness_share_max: 1"}
+var patient = []string{"clock_error_ms_max: 20", "clock_error_ms_max: 5000", "lateness_share_max: 0.01",
+	"lateness_share_max: 1"}
 
 // rehearsal is the command that drives a file, and the folder of its run.
 func rehearsal(t *testing.T, file, scale string, more ...string) (args []string, run string) {
@@ -29,7 +30,7 @@ func rehearsal(t *testing.T, file, scale string, more ...string) (args []string,
 	testnet.Need(t, "ip", "gpsd", "iperf3")
 	dir := testnet.Folder(t)
 	args = append([]string{filepath.Join(programs, "fieldmesh"), "rehearse", file, "--scale", scale, "--name", "test",
-		"--runs", filepath.Join(dir, "runs"), "--world-dir", filepath.Join(dir, "worlds")}, more...)
+		"--runs", filepath.Join(dir, "runs"), "--field-dir", filepath.Join(dir, "fields")}, more...)
 	return args, filepath.Join(dir, "runs", "test")
 }
 
@@ -62,7 +63,7 @@ func shipped(t *testing.T, scale string) []string {
 func TestSmokeScales(t *testing.T) {
 	for _, file := range shipped(t, "smoke") {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
-			drive(t, testnet.Campaign(t, file, "patient", patient...), "smoke", "--worlds", "2")
+			drive(t, testnet.Campaign(t, file, "patient", patient...), "smoke", "--fields", "2")
 		})
 	}
 }
@@ -123,7 +124,7 @@ func drive(t *testing.T, file, scale string, more ...string) {
 }
 
 // senderSeen checks what the nodes of an accepted trial recorded of its TCP, and
-// tells whether a measured flow delivered something.
+// reports whether a measured flow delivered something.
 func senderSeen(t *testing.T, trial wire.Trial, records []wire.Record) (delivered bool) {
 	t.Helper()
 	nodes := map[string]bool{}
@@ -149,7 +150,8 @@ func senderSeen(t *testing.T, trial wire.Trial, records []wire.Record) (delivere
 func chainOf(t *testing.T, changes ...string) string {
 	t.Helper()
 	return testnet.Campaign(t, "../../campaigns/variants-chain.yaml", "chain", append(changes, append(patient,
-		"variant: {levels: [tahoe, vegas]}", "variant: {levels: [tahoe]}", "routing: {levels: [dsr, aodv]}", "routing: {levels: [aodv]}\n      motion: {only: [static]}",
+		"variant: {levels: [tahoe, vegas]}", "variant: {levels: [tahoe]}", "routing: {levels: [dsr, aodv]}",
+		"routing: {levels: [aodv]}\n      motion: {only: [static]}",
 		"trial: {duration_s: 5}", "trial: {duration_s: 2}", "attempts_max: 8", "attempts_max: 1")...)...)
 }
 
@@ -159,7 +161,9 @@ func TestARunWhoseRoutingDidNotForwardFails(t *testing.T) {
 	args, dir := rehearsal(t, chainOf(t, "spacing_m: 180", "spacing_m: 30"), "smoke")
 	out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
 	want := "routing did not forward in 1 of 1 cells"
-	if err == nil || !strings.Contains(string(out), want) || !strings.Contains(string(out), "motion=static routing=aodv variant=tahoe: the longest way of a measured flow had 1 hops, acceptance.hops_min asks for 5") {
+	if err == nil || !strings.Contains(string(out), want) ||
+		!strings.Contains(string(out), "motion=static routing=aodv variant=tahoe: the longest way of a measured flow "+
+			"had 1 hops, acceptance.hops_min asks for 5") {
 		t.Fatalf("%v, want %q:\n%s", err, want, out)
 	}
 	a, err := archive.Read(dir)
@@ -177,7 +181,8 @@ func TestATrialWithAnotherTCPFails(t *testing.T) {
 	args, dir := rehearsal(t, chainOf(t), "smoke")
 	folder := testnet.Folder(t)
 	deaf := filepath.Join(folder, "deaf")
-	script := fmt.Sprintf("#!/bin/sh\nfor a; do shift; [ \"$last\" = -C ] && a=reno; last=$a; set -- \"$@\" \"$a\"; done\nexec %s/iperf3 \"$@\"\n", folder)
+	script := fmt.Sprintf("#!/bin/sh\nfor a; do shift; [ \"$last\" = -C ] && a=reno; last=$a; set -- \"$@\" \"$a\"; "+
+		"done\nexec %s/iperf3 \"$@\"\n", folder)
 	if err := os.WriteFile(deaf, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,8 @@ func TestResumeFindsWhatWentOnAlone(t *testing.T) {
 	measuring := func(trial int) func() bool {
 		return func() bool {
 			v, err := fox.View(t.Context(), c.name, 0, 0)
-			return err == nil && v.Current != nil && *v.Current == wire.TrialKey{Trial: trial, Attempt: 1} && v.Detail == "measuring"
+			return err == nil && v.Current != nil && *v.Current == wire.TrialKey{Trial: trial, Attempt: 1} &&
+				v.Detail == "measuring"
 		}
 	}
 	killed := func() {
@@ -53,15 +54,15 @@ func TestResumeFindsWhatWentOnAlone(t *testing.T) {
 	}
 
 	c.start()
-	await(t, time.Minute, "the first window", measuring(1))
+	testnet.Await(t, time.Minute, "the first window", measuring(1))
 	killed()
 	c.start()
-	await(t, time.Minute, "the second window", measuring(2))
+	testnet.Await(t, time.Minute, "the second window", measuring(2))
 	killed()
 	if got := decided(t, c.runDir()); len(got) != 1 || got[0].Outcome != "accepted" {
 		t.Fatalf("before the nodes go on alone this was decided: %+v", got)
 	}
-	await(t, 2*time.Minute, "the third window, which nobody orders", measuring(3))
+	testnet.Await(t, 2*time.Minute, "the third window, which nobody orders", measuring(3))
 	c.start()
 	if made := c.drive(nil); made != 0 || !c.controller.ended() {
 		t.Fatal("the run has not come to its end")

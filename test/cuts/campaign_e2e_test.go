@@ -24,7 +24,7 @@ var nodes = []string{"fox", "owl"}
 // stage is where a run is driven.
 type stage interface {
 	begin() []string            // arguments that begin a run
-	resume(run string) []string // arguments that go on with it
+	resume(run string) []string // arguments that continue it
 	netns(node string) string   // "" while the node is not there
 	control() string            // namespace of the control network
 	port(node string) string    // the node's port of the control network
@@ -85,7 +85,8 @@ func newDatabases(t *testing.T) *testnet.Influxd {
 
 // to are the flags with which a controller writes to one of the databases.
 func (c *campaign) to(database string) []string {
-	return []string{"--influx", c.database.URL, "--database", database, "--user", testnet.InfluxAdmin, "--password-file", c.database.PasswordFile}
+	return []string{"--influx", c.database.URL, "--database", database, "--user", testnet.InfluxAdmin,
+		"--password-file", c.database.PasswordFile}
 }
 
 // points is how many points of this run a measurement has.
@@ -172,7 +173,7 @@ func (c *campaign) tryCut(x cut) bool {
 	return true
 }
 
-// start begins the run, or goes on with it once its folder has been made.
+// start begins the run, or resumes it once its folder has been made.
 func (c *campaign) start() {
 	c.t.Helper()
 	args := append(c.stage.begin(), "--name", c.name)

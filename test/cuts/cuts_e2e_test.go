@@ -30,7 +30,7 @@ const (
 // cut is one thing that goes wrong, drawn before the run begins.
 type cut struct {
 	kind  string
-	node  string        // of which it is; "" for both, or for what is no node's
+	node  string        // of which it is; "" for both, or for what is not a node's
 	after time.Duration // since the cut before, or the controller's start
 	lasts time.Duration // of what ends by itself
 }

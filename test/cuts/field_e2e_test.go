@@ -15,10 +15,10 @@ import (
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
-// worlds is where fields write down what they have made.
-const worlds = "/run/fieldmesh"
+// fields is where fields write down what they have made.
+const fields = "/run/fieldmesh"
 
-// emulated is a rehearsal's field, which ends and is built anew with its
+// emulated is a rehearsal's field, which ends and is built again with its
 // controllers. Its nodes' disks outlast it.
 type emulated struct {
 	dir  string // of the fields' files
@@ -27,11 +27,11 @@ type emulated struct {
 }
 
 func (e *emulated) begin() []string {
-	return []string{"rehearse", e.file, "--world-dir", e.dir}
+	return []string{"rehearse", e.file, "--field-dir", e.dir}
 }
 
 func (e *emulated) resume(run string) []string {
-	return []string{"rehearse", "--resume", run, "--world-dir", e.dir}
+	return []string{"rehearse", "--resume", run, "--field-dir", e.dir}
 }
 
 // ledger is what a field has written down of itself.
@@ -48,7 +48,7 @@ func (e *emulated) ledgers() []ledger {
 }
 
 func allLedgers() []ledger {
-	paths, _ := filepath.Glob(filepath.Join(worlds, "world-*.json"))
+	paths, _ := filepath.Glob(filepath.Join(fields, "field-*.json"))
 	var out []ledger
 	for _, p := range paths {
 		var l ledger
@@ -110,7 +110,7 @@ func (e *emulated) gone(t *testing.T) {
 	}
 	var found []string
 	for _, n := range nodes {
-		for _, pattern := range []string{testnet.Dir + "/fm*-" + n, worlds + "/world-*-" + n + ".sock"} {
+		for _, pattern := range []string{testnet.Dir + "/fm*-" + n, fields + "/field-*-" + n + ".sock"} {
 			paths, _ := filepath.Glob(pattern)
 			found = append(found, paths...)
 		}
@@ -119,7 +119,7 @@ func (e *emulated) gone(t *testing.T) {
 	for _, l := range allLedgers() {
 		for _, n := range nodes {
 			others[fmt.Sprintf("%s/fm%d-%s", testnet.Dir, l.ID, n)] = true
-			others[fmt.Sprintf("%s/world-%d-%s.sock", worlds, l.ID, n)] = true
+			others[fmt.Sprintf("%s/field-%d-%s.sock", fields, l.ID, n)] = true
 		}
 	}
 	for _, path := range found {
@@ -158,7 +158,8 @@ design: {repetitions: 5, order: randomised_blocks, seed: 7}
 acceptance: {fix_mode_min: 3, fix_age_ms_max: 1500, clock_error_ms_max: 100, attempts_max: 10}
 `
 
-var fieldKinds = []string{controllerKilled, fieldKilled, faceKilled, hostKilled, upKilled, linkCut, influxdKilled, influxdStopped, controllerInterrupted}
+var fieldKinds = []string{controllerKilled, fieldKilled, faceKilled, hostKilled, upKilled, linkCut, influxdKilled,
+	influxdStopped, controllerInterrupted}
 
 // rehearse cuts rehearsals until so many cuts are made, at most ten in each.
 func rehearse(t *testing.T, total int, seed uint64) {
@@ -168,7 +169,8 @@ func rehearse(t *testing.T, total int, seed uint64) {
 	for made, round := 0, 1; made < total; round++ {
 		t.Run(fmt.Sprintf("run%d", round), func(t *testing.T) {
 			dir := testnet.Folder(t)
-			e := &emulated{dir: filepath.Join(dir, "worlds"), file: filepath.Join(dir, "chaos.yaml"), run: fmt.Sprintf("field-%d", round)}
+			e := &emulated{dir: filepath.Join(dir, "fields"), file: filepath.Join(dir, "chaos.yaml"),
+				run: fmt.Sprintf("field-%d", round)}
 			if err := os.WriteFile(e.file, []byte(emulatedCampaign), 0o644); err != nil {
 				t.Fatal(err)
 			}

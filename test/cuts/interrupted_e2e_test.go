@@ -19,7 +19,8 @@ import (
 // oneTrial is a campaign of a single trial with few attempts.
 func oneTrial(attempts int, routing string) string {
 	return strings.NewReplacer("duration_s: 1\n", "duration_s: 3\n", "repetitions: 5", "repetitions: 1",
-		"      B: {sender: roadside, receiver: car}\n", "", "attempts_max: 10", fmt.Sprintf("attempts_max: %d", attempts), "protocol: none", routing).Replace(emulatedCampaign)
+		"      B: {sender: roadside, receiver: car}\n", "", "attempts_max: 10",
+		fmt.Sprintf("attempts_max: %d", attempts), "protocol: none", routing).Replace(emulatedCampaign)
 }
 
 // rehearsed is a rehearsal of a campaign's text that is to be interrupted.
@@ -27,7 +28,7 @@ func rehearsed(t *testing.T, run, text string) (*campaign, *emulated) {
 	t.Helper()
 	testnet.Need(t, "ip", "gpsd", "iperf3", "influxd")
 	dir := testnet.Folder(t)
-	e := &emulated{dir: filepath.Join(dir, "worlds"), file: filepath.Join(dir, "chaos.yaml"), run: run}
+	e := &emulated{dir: filepath.Join(dir, "fields"), file: filepath.Join(dir, "chaos.yaml"), run: run}
 	if err := os.WriteFile(e.file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +37,8 @@ func rehearsed(t *testing.T, run, text string) (*campaign, *emulated) {
 
 // windowOpen reports whether the archive has the window of the trial's attempt.
 func (c *campaign) windowOpen(attempt int) bool {
-	text, err := os.ReadFile(filepath.Join(c.runDir(), "trials", fmt.Sprintf("0001-a%d", attempt), "records", nodes[0]+".ndjson"))
+	text, err := os.ReadFile(filepath.Join(c.runDir(), "trials", fmt.Sprintf("0001-a%d", attempt), "records",
+		nodes[0]+".ndjson"))
 	return err == nil && bytes.Contains(text, []byte(`"kind":"window"`))
 }
 
@@ -58,12 +60,15 @@ func (c *campaign) awaitEnd() {
 func TestInterruptedMoreOftenThanThereAreAttempts(t *testing.T) {
 	c, e := rehearsed(t, "interrupted", oneTrial(2, "protocol: none"))
 	before := machine(t)
-	kinds := []cut{{kind: controllerInterrupted}, {kind: controllerKilled}, {kind: fieldKilled}, {kind: faceKilled, node: nodes[1]}, {kind: hostKilled, node: nodes[0]}, {kind: controllerInterrupted}}
+	kinds := []cut{{kind: controllerInterrupted}, {kind: controllerKilled}, {kind: fieldKilled},
+		{kind: faceKilled, node: nodes[1]}, {kind: hostKilled, node: nodes[0]}, {kind: controllerInterrupted}}
 	for i, x := range kinds {
 		if i == 0 || c.controller.ended() {
 			c.start()
 		}
-		await(t, time.Minute, fmt.Sprintf("the window of attempt %d", i+1), func() bool { return c.windowOpen(i+1) || c.controller.ended() })
+		testnet.Await(t, time.Minute, fmt.Sprintf("the window of attempt %d", i+1), func() bool {
+			return c.windowOpen(i+1) || c.controller.ended()
+		})
 		if !c.inflict(x) {
 			t.Fatalf("nothing to be cut: %s", x)
 		}
@@ -117,14 +122,15 @@ func TestRetryReopensATrial(t *testing.T) {
 		}
 		for _, j := range entries {
 			if j.Verdict != nil && j.Verdict.Word != nil {
-				words = append(words, fmt.Sprintf("%d.%d %s by %s: %s", j.Verdict.Trial, j.Verdict.Attempt, j.Verdict.Word.Decision, j.Verdict.Word.By, j.Verdict.Word.Text))
+				words = append(words, fmt.Sprintf("%d.%d %s by %s: %s", j.Verdict.Trial, j.Verdict.Attempt,
+					j.Verdict.Word.Decision, j.Verdict.Word.By, j.Verdict.Word.Text))
 			}
 		}
 		return len(a.Decisions()), words
 	}
 	rehearse := func(args ...string) string {
 		t.Helper()
-		cmd := fieldmesh(append([]string{"rehearse", "--world-dir", e.dir, "--runs", c.runs()}, args...)...)
+		cmd := fieldmesh(append([]string{"rehearse", "--field-dir", e.dir, "--runs", c.runs()}, args...)...)
 		cmd.Env = append(os.Environ(), "SUDO_USER=ada")
 		out, err := cmd.CombinedOutput()
 		if err == nil {
@@ -132,13 +138,15 @@ func TestRetryReopensATrial(t *testing.T) {
 		}
 		return string(out)
 	}
-	if said := rehearse(e.file, "--name", c.name); !strings.Contains(said, "1 given up after at most 1 attempts that count, or skipped: trials 1; ") || !strings.Contains(said, "--retry TRIAL") {
+	if said := rehearse(e.file, "--name", c.name); !strings.Contains(said, "1 given up after at most 1 attempts that "+
+		"count, or skipped: trials 1; ") || !strings.Contains(said, "--retry TRIAL") {
 		t.Errorf("a trial that is given up:\n%s", said)
 	}
 	if said := rehearse("--resume", c.name); !strings.Contains(said, "1 given up") {
-		t.Errorf("gone on with:\n%s", said)
+		t.Errorf("resumed:\n%s", said)
 	}
-	if said := rehearse("--resume", c.name, "--retry", "7"); !strings.Contains(said, "retry trial 7: the run has trials 1 to 1") {
+	if said := rehearse("--resume", c.name, "--retry", "7"); !strings.Contains(said, "retry trial 7: the run has "+
+		"trials 1 to 1") {
 		t.Errorf("no such trial:\n%s", said)
 	}
 	if n, words := attempts(); n != 1 || len(words) != 0 {

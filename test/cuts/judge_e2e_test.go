@@ -46,7 +46,8 @@ func (c *campaign) decisions(a *archive.Archive) {
 		}
 		attempts[v.Trial] = v.Attempt
 		if accepted[v.Trial] != 0 {
-			c.t.Errorf("trial %d: attempt %d was driven though attempt %d is accepted", v.Trial, v.Attempt, accepted[v.Trial])
+			c.t.Errorf("trial %d: attempt %d was driven though attempt %d is accepted", v.Trial, v.Attempt,
+				accepted[v.Trial])
 		}
 		switch v.Outcome {
 		case "accepted":
@@ -128,7 +129,8 @@ func (c *campaign) nothingLost(a *archive.Archive, spooled map[string][][]byte) 
 			}
 			if archived[name{node, h.Epoch, h.Seq}] != string(text) {
 				if lost++; lost <= 3 {
-					c.t.Errorf("%s had this on disk, and the archive has it not, or has %.200q:\n%.300s", node, archived[name{node, h.Epoch, h.Seq}], text)
+					c.t.Errorf("%s had this on disk, and the archive has it not, or has %.200q:\n%.300s", node,
+						archived[name{node, h.Epoch, h.Seq}], text)
 				}
 			}
 		}
@@ -139,7 +141,8 @@ func (c *campaign) nothingLost(a *archive.Archive, spooled map[string][][]byte) 
 			c.t.Errorf("nobody saw records of %s", node)
 		}
 	}
-	c.t.Logf("%d records of the nodes' are in the archive, %d with the controller's and the field's", total, len(archived))
+	c.t.Logf("%d records of the nodes' are in the archive, %d with the controller's and the field's", total,
+		len(archived))
 }
 
 // inDatabase: what was written live is what the archive has, and what a
@@ -174,7 +177,8 @@ func (c *campaign) inDatabase(a *archive.Archive) {
 	for _, m := range line.Schema() {
 		live, afterwards := c.points("live", m.Name), c.points("afterwards", m.Name)
 		if live != want[m.Kind] || afterwards != want[m.Kind] {
-			c.t.Errorf("%s: the archive has %d records, the database %d points written live, and %d published afterwards", m.Name, want[m.Kind], live, afterwards)
+			c.t.Errorf("%s: the archive has %d records, the database %d points written live, and %d published "+
+				"afterwards", m.Name, want[m.Kind], live, afterwards)
 		}
 	}
 }
@@ -208,7 +212,8 @@ func inSessions(sessions map[int]bool) []string {
 		_, after, _ := strings.Cut(string(text[max(0, bytes.LastIndexByte(text, ')')):]), ") ")
 		var state string
 		var ppid, group, session int
-		if _, err := fmt.Sscan(after, &state, &ppid, &group, &session); err == nil && sessions[session] && state != "Z" {
+		if _, err := fmt.Sscan(after, &state, &ppid, &group, &session); err == nil && sessions[session] &&
+			state != "Z" {
 			args, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
 			out = append(out, fmt.Sprintf("%s (parent %d): %q", filepath.Dir(path), ppid, args))
 		}

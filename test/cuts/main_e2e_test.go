@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
-	"time"
 
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
@@ -50,14 +49,4 @@ func must(t *testing.T, cmd *exec.Cmd) string {
 		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
 	}
 	return string(out)
-}
-
-// await waits for something that has to come; how long says only when to give up.
-func await(t *testing.T, within time.Duration, what string, holds func() bool) {
-	t.Helper()
-	for until := time.Now().Add(within); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatalf("waited for %s in vain: %s", within, what)
-		}
-	}
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // road is two nodes joined by a cable, whose agents a service manager keeps
-// running whatever becomes of the controller.
+// running whatever happens to the controller.
 type road struct {
 	dir, file string
 	pair      *testnet.Pair
@@ -91,7 +91,8 @@ func newRoad(t *testing.T, dir, campaign string) *road {
 	t.Helper()
 	testnet.Need(t, "ip", "iperf3", "influxd")
 	pair := testnet.NewPair(t, "10.213.252", [2]string(nodes))
-	r := &road{dir: dir, file: filepath.Join(dir, "chaos.yaml"), pair: pair, ns: pair.Nodes, ctl: pair.Control, stop: make(chan struct{})}
+	r := &road{dir: dir, file: filepath.Join(dir, "chaos.yaml"), pair: pair, ns: pair.Nodes, ctl: pair.Control,
+		stop: make(chan struct{})}
 	if err := os.WriteFile(r.file, []byte(campaign), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +131,8 @@ func (r *road) issueKeys(t *testing.T) {
 		}
 		keysDir := filepath.Join(r.dir, n, "keys")
 		testnet.GiveKeys(t, bundle, keysDir)
-		config := fmt.Sprintf("node: %s\nlisten: %s\nstate_dir: %s/state\ninterface: wlan0\ncontrol_interface: ctl0\nface_user: nobody\nkeys_dir: %s\n",
+		config := fmt.Sprintf("node: %s\nlisten: %s\nstate_dir: %s/state\ninterface: wlan0\ncontrol_interface: "+
+			"ctl0\nface_user: nobody\nkeys_dir: %s\n",
 			n, address, filepath.Join(r.dir, n), keysDir)
 		if err := os.WriteFile(filepath.Join(r.dir, n, "agent.yaml"), []byte(config), 0o644); err != nil {
 			t.Fatal(err)
@@ -153,7 +155,8 @@ func (r *road) startAgent(t *testing.T, node string) {
 	r.agents.Go(func() {
 		defer log.Close()
 		for {
-			cmd := exec.Command("ip", "netns", "exec", r.ns[node].Name, filepath.Join(programs, "fieldmesh-agent"), "up", "--config", filepath.Join(r.dir, node, "agent.yaml"))
+			cmd := exec.Command("ip", "netns", "exec", r.ns[node].Name, filepath.Join(programs, "fieldmesh-agent"),
+				"up", "--config", filepath.Join(r.dir, node, "agent.yaml"))
 			cmd.Stdout, cmd.Stderr = log, log
 			if err := cmd.Start(); err != nil {
 				t.Error(err)
@@ -209,7 +212,8 @@ func setLink(ns, link, state string) error {
 	return nil
 }
 
-var roadKinds = []string{controllerKilled, faceKilled, hostKilled, upKilled, linkCut, controllerKilled, influxdKilled, influxdStopped, controllerInterrupted}
+var roadKinds = []string{controllerKilled, faceKilled, hostKilled, upKilled, linkCut, controllerKilled, influxdKilled,
+	influxdStopped, controllerInterrupted}
 
 // drive cuts runs on a road until so many cuts are made, at most ten in each.
 func drive(t *testing.T, total int, seed uint64) {

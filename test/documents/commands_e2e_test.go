@@ -33,7 +33,8 @@ var proved = []struct{ like, wants, test string }{
 	{`^fieldmesh rehearse campaigns/velocity.yaml$`, "minutes", "TestARehearsalReportsWhatACaptureShows"},
 	{`^fieldmesh rehearse campaigns/.* --scale \w+`, "an hour", "TestAScaleIsTheSameCampaignShorter"},
 	{`^fieldmesh merge\b`, "several machines", "TestMergedShardsAreTheWholeCampaign"},
-	{`^fieldmesh (?:calibrate|rehearse runs/.*/calibrated.yaml)`, "a run on the road", "TestCalibrateWritesACampaignToRehearse"},
+	{`^fieldmesh (?:calibrate|rehearse runs/.*/calibrated.yaml)`, "a run on the road",
+		"TestCalibrateWritesACampaignToRehearse"},
 	{`^fieldmesh compare `, "a run on the road", "TestWhatCannotBeComparedIsAbsent"},
 	{`^fieldmesh keys pair \w+ --app`, "a phone", "TestE2ENodeAndPhoneArePairedByACode"},
 }
@@ -57,7 +58,8 @@ type line struct {
 // session is what a reader would type, in an order in which each has what it
 // needs. Words in capitals stand for what takes two programs at once.
 func session(db *testnet.Influxd) []line {
-	publish := fmt.Sprintf("publish run-1 --influx %s --user %s --password-file %s", db.URL, testnet.InfluxAdmin, db.PasswordFile)
+	publish := fmt.Sprintf("publish run-1 --influx %s --user %s --password-file %s", db.URL, testnet.InfluxAdmin,
+		db.PasswordFile)
 	const nodes = "--fleet fleet/fleet.yaml"
 	return []line{
 		{typed: "fieldmesh plan check my-campaign.yaml", says: "3 trials"},
@@ -73,10 +75,14 @@ func session(db *testnet.Influxd) []line {
 		{typed: "fieldmesh plan show campaigns/fixed-rto.yaml --scale quick"},
 		{typed: "fieldmesh plan show campaigns/reference-tcp.yaml --scale quick"},
 		{typed: "fieldmesh plan show campaigns/six-variants.yaml --scale quick"},
-		{typed: "fieldmesh field show campaigns/velocity.yaml --at 5 > field.svg", run: "field show campaigns/velocity.yaml --at 5", says: "<svg"},
+		{typed: "fieldmesh field show campaigns/velocity.yaml --at 5 > field.svg",
+			run: "field show campaigns/velocity.yaml --at 5", says: "<svg"},
 		{typed: "fieldmesh simulate-routing --protocol dsr --nodes 10,50,100", says: "100"},
-		{typed: "fieldmesh rehearse my-campaign.yaml", run: "rehearse my-campaign.yaml --name run-1 --world-dir worlds", says: "3 of 3 trials accepted"},
-		{typed: "fieldmesh rehearse FILE", run: "rehearse FILE --name run-1 --world-dir worlds", fails: true, says: "run-1"}, // that name is taken
+		{typed: "fieldmesh rehearse my-campaign.yaml", run: "rehearse my-campaign.yaml --name run-1 --field-dir fields",
+			says: "3 of 3 trials accepted"},
+		// that name is taken
+		{typed: "fieldmesh rehearse FILE", run: "rehearse FILE --name run-1 --field-dir fields", fails: true,
+			says: "run-1"},
 		{typed: "fieldmesh verify RUN"},
 		{typed: "fieldmesh report RUN"},
 		{typed: "fieldmesh export RUN"},
@@ -102,14 +108,16 @@ func session(db *testnet.Influxd) []line {
 		{typed: "fieldmesh nodes --watch", until: "alpha"},
 		{typed: "fieldmesh nodes --watch --json", until: `"alpha"`},
 		{typed: "fieldmesh preflight campaigns/velocity.yaml " + nodes, fails: true, says: "bravo"},
-		{typed: "fieldmesh preflight campaigns/velocity.yaml " + nodes + " --road-m 400 --time 2h", fails: true, says: "road"},
+		{typed: "fieldmesh preflight campaigns/velocity.yaml " + nodes + " --road-m 400 --time 2h", fails: true,
+			says: "road"},
 		{typed: "fieldmesh preflight FILE", fails: true, says: "bravo"},
 		{typed: "fieldmesh preflight campaigns/velocity.yaml --scan", fails: true, says: "alpha"},
 		{typed: "fieldmesh nodes restore", says: "alpha"},
 		{typed: "fieldmesh nodes restore " + nodes, says: "alpha"},
 		{typed: "fieldmesh-agent restore", run: "restore --config agent.yaml", says: "nothing to put back"},
 		{typed: "fieldmesh keys tell"},
-		{typed: "fieldmesh keys issue alpha --dir fleet --address 192.168.8.11:7443", run: "keys issue bravo --dir fleet --address 192.168.8.11:7443"},
+		{typed: "fieldmesh keys issue alpha --dir fleet --address 192.168.8.11:7443", run: "keys issue bravo --dir " +
+			"fleet --address 192.168.8.11:7443"},
 		{typed: "fieldmesh keys revoke alpha"},
 		{typed: "fieldmesh keys pair alpha --unit laptop-1", run: "PAIR alpha --unit laptop-1"},
 	}
@@ -136,7 +144,8 @@ func commandsOfPages(t *testing.T) map[string]bool {
 }
 
 // anywhere finds also what stands behind another program: srun sudo fieldmesh …
-var anywhere = regexp.MustCompile("(?m)(?:^    (?:[a-z]+ )?(?:sudo )?|`(?:sudo )?)((?:fieldmesh|fieldmesh-agent) [a-z][^`\\n#|]*)")
+var anywhere = regexp.MustCompile("(?m)(?:^    (?:[a-z]+ )?(?:sudo )?|`(?:sudo )?)((?:fieldmesh|fieldmesh-agent) " +
+	"[a-z][^`\\n#|]*)")
 
 // Every command of the pages is run by the next test, or is listed with what it
 // wants and the test that does it.
@@ -232,8 +241,10 @@ func newScene(t *testing.T) *scene {
 	s := &scene{ns: testnet.NewNS(t, "desk"), dir: testnet.Folder(t)}
 	s.ns.Run(t, "ip", "link", "set", "lo", "up")
 	testnet.Veth(t, s.ns, "wlan0", "10.99.0.1/24", testnet.NewNS(t, "air"), "wlan0", "10.99.0.2/24")
-	config := fmt.Sprintf("node: alpha\nlisten: 127.0.0.1:7443\ninterface: wlan0\ngpsd: none\nstate_dir: %[1]s/state\nkeys_dir: %[1]s/keys\nface_user: \"%[2]d:%[2]d\"\n", s.dir, testnet.Nobody)
-	for name, text := range map[string]string{"agent.yaml": config, "my-campaign.yaml": strings.TrimLeft(smallCampaign, "\n"), "FILE": strings.TrimLeft(smallCampaign, "\n")} {
+	config := fmt.Sprintf("node: alpha\nlisten: 127.0.0.1:7443\ninterface: wlan0\ngpsd: none\nstate_dir: "+
+		"%[1]s/state\nkeys_dir: %[1]s/keys\nface_user: \"%[2]d:%[2]d\"\n", s.dir, testnet.Nobody)
+	for name, text := range map[string]string{"agent.yaml": config, "my-campaign.yaml": strings.TrimLeft(smallCampaign,
+		"\n"), "FILE": strings.TrimLeft(smallCampaign, "\n")} {
 		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -266,7 +277,7 @@ func (s *scene) do(t *testing.T, l line) {
 	}
 	switch words[1] {
 	case "PAIR":
-		// As an agent says that is to be paired anew.
+		// As an agent says that is to be paired again.
 		if err := os.RemoveAll(filepath.Join(s.dir, "keys")); err != nil {
 			t.Fatal(err)
 		}
@@ -302,7 +313,8 @@ func (s *scene) goesOn(t *testing.T, cmd *exec.Cmd, l line) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	for until := time.Now().Add(time.Minute); !strings.Contains(said.String(), l.until); time.Sleep(20 * time.Millisecond) {
+	for until := time.Now().Add(time.Minute); !strings.Contains(said.String(),
+		l.until); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(until) || len(ended) > 0 {
 			t.Errorf("%s does not say %q:\n%s", l.typed, l.until, said.String())
 			break
@@ -324,7 +336,8 @@ func (s *scene) goesOn(t *testing.T, cmd *exec.Cmd, l line) {
 func (s *scene) pair(t *testing.T, node []string) {
 	t.Helper()
 	var shown testnet.Output
-	offer := s.command(t, append([]string{"fieldmesh", "keys", "pair"}, append(node, "--dir", "fleet", "--listen", "127.0.0.1:7447", "--qr=false")...)...)
+	offer := s.command(t, append([]string{"fieldmesh", "keys", "pair"}, append(node, "--dir", "fleet", "--listen",
+		"127.0.0.1:7447", "--qr=false")...)...)
 	offer.Stdout, offer.Stderr = &shown, &shown
 	if err := offer.Start(); err != nil {
 		t.Fatal(err)
@@ -332,12 +345,14 @@ func (s *scene) pair(t *testing.T, node []string) {
 	ended := make(chan error, 1)
 	go func() { ended <- offer.Wait() }()
 	code := regexp.MustCompile(`FIELDMESH-PAIR/\S+`)
-	for until := time.Now().Add(time.Minute); !strings.Contains(shown.String(), "nobody else"); time.Sleep(20 * time.Millisecond) {
+	for until := time.Now().Add(time.Minute); !strings.Contains(shown.String(), "nobody else"); time.Sleep(20 *
+		time.Millisecond) {
 		if time.Now().After(until) || len(ended) > 0 {
 			t.Fatalf("no code is shown:\n%s", shown.String())
 		}
 	}
-	out, err := s.command(t, "fieldmesh-agent", "pair", code.FindString(shown.String()), "--config", "agent.yaml").CombinedOutput()
+	out, err := s.command(t, "fieldmesh-agent", "pair", code.FindString(shown.String()), "--config",
+		"agent.yaml").CombinedOutput()
 	if err != nil {
 		t.Fatalf("pair: %v\n%s", err, out)
 	}
@@ -350,7 +365,8 @@ func (s *scene) pair(t *testing.T, node []string) {
 func (s *scene) route(t *testing.T) {
 	t.Helper()
 	var said testnet.Output
-	cmd := s.command(t, "fieldmesh-agent", "route", "--protocol", "aodv", "--interface", "wlan0", "--state-dir", filepath.Join(s.dir, "routes"))
+	cmd := s.command(t, "fieldmesh-agent", "route", "--protocol", "aodv", "--interface", "wlan0", "--state-dir",
+		filepath.Join(s.dir, "routes"))
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -358,9 +374,11 @@ func (s *scene) route(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	var state []byte
-	for until := time.Now().Add(time.Minute); !strings.Contains(string(state), "aodv"); time.Sleep(50 * time.Millisecond) {
+	for until := time.Now().Add(time.Minute); !strings.Contains(string(state),
+		"aodv"); time.Sleep(50 * time.Millisecond) {
 		var err error
-		state, err = s.command(t, "fieldmesh-agent", "route", "--interface", "wlan0", "--show", "state", "--state-dir", filepath.Join(s.dir, "routes")).CombinedOutput()
+		state, err = s.command(t, "fieldmesh-agent", "route", "--interface", "wlan0", "--show", "state", "--state-dir",
+			filepath.Join(s.dir, "routes")).CombinedOutput()
 		if time.Now().After(until) || len(ended) > 0 {
 			t.Fatalf("the state of the routing protocol: %v\n%s\nit said:\n%s", err, state, said.String())
 		}
@@ -386,7 +404,8 @@ func (s *scene) up(t *testing.T) {
 			t.Logf("the agent ends with %v:\n%s", err, said.String())
 		}
 	})
-	for until := time.Now().Add(time.Minute); !strings.Contains(said.String(), "node is ready"); time.Sleep(20 * time.Millisecond) {
+	for until := time.Now().Add(time.Minute); !strings.Contains(said.String(), "node is ready"); time.Sleep(20 *
+		time.Millisecond) {
 		if time.Now().After(until) {
 			t.Fatalf("the agent is not ready:\n%s", said.String())
 		}

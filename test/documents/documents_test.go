@@ -85,7 +85,8 @@ func check(root *cobra.Command, line string) string {
 
 func TestCheckBites(t *testing.T) {
 	for line, fine := range map[string]bool{
-		"fieldmesh rehearse FILE": true, "fieldmesh rehearse --resume RUN": true, "fieldmesh keys issue NODE --dir fleet": true,
+		"fieldmesh rehearse FILE": true, "fieldmesh rehearse --resume RUN": true, "fieldmesh keys issue NODE " +
+			"--dir fleet": true,
 		"fieldmesh rehearse --resum RUN": false, "fieldmesh dance": false, "fieldmesh nodes --flet x": false,
 	} {
 		if problem := check(controller.Root(), line); (problem == "") != fine {
@@ -119,7 +120,8 @@ func declaredTests(t *testing.T) map[string]bool {
 		if err != nil {
 			return err
 		}
-		if e.IsDir() && (e.Name() == ".tools" || e.Name() == ".git" || e.Name() == "node_modules" || e.Name() == "target") {
+		if e.IsDir() && (e.Name() == ".tools" || e.Name() == ".git" || e.Name() == "node_modules" ||
+			e.Name() == "target") {
 			return filepath.SkipDir
 		}
 		if !strings.HasSuffix(path, "_test.go") {

@@ -49,8 +49,9 @@ func mishaps(t wire.Trial, attempt int, c *synthetic.Conditions) {
 // crooked is the archive of such a run, with a calibration pass in it.
 func crooked(t *testing.T) *archive.Archive {
 	t.Helper()
-	a := synthetic.Run(t, synthetic.Options{Seed: 17, Speeds: []float64{2.8, 8.3, 13.9}, Repetitions: 3, Mishap: mishaps,
-		MB: func(x wire.Trial, _ *rand.Rand) float64 { return 5 + float64(x.Number)/3 },
+	a := synthetic.Run(t, synthetic.Options{Seed: 17, Speeds: []float64{2.8, 8.3, 13.9}, Repetitions: 3,
+		Mishap: mishaps,
+		MB:     func(x wire.Trial, _ *rand.Rand) float64 { return 5 + float64(x.Number)/3 },
 		Change: func(x *wire.Trial) {
 			if x.Number == 7 {
 				x.Pass, x.SpeedMps, x.Course.Kind, x.Course.MarkM = "calibration", nil, "parked", new(50.0)
@@ -60,7 +61,8 @@ func crooked(t *testing.T) *archive.Archive {
 	for _, v := range a.Decisions() {
 		outcomes[v.Outcome]++
 	}
-	if outcomes["accepted"] != 17 || outcomes["rejected"] != 4 || outcomes["failed"] != 3 || outcomes["interrupted"] != 4 {
+	if outcomes["accepted"] != 17 || outcomes["rejected"] != 4 || outcomes["failed"] != 3 || outcomes["interrupted"] !=
+		4 {
 		t.Fatalf("the run has %v", outcomes)
 	}
 	return a
@@ -90,7 +92,8 @@ func results(t *testing.T, a *archive.Archive) []reported {
 			continue
 		}
 		cell := fmt.Sprintf("%s %g", s.Section, *s.Trial.SpeedMps)
-		out = append(out, reported{trial: at.Trial, cell: cell, mb: *s.MB, mbps: *s.Mbps, speedMps: *metrics.Value(s.Rows, "", metrics.SpeedMeanMps)})
+		out = append(out, reported{trial: at.Trial, cell: cell, mb: *s.MB, mbps: *s.Mbps,
+			speedMps: *metrics.Value(s.Rows, "", metrics.SpeedMeanMps)})
 	}
 	if len(out) != 16 {
 		t.Fatalf("the report has %d results", len(out))
@@ -213,7 +216,8 @@ func byDuckDB(t *testing.T, dir, text string) map[string]float64 {
 func published(t *testing.T, a *archive.Archive) *testnet.Influxd {
 	t.Helper()
 	db := testnet.NewInfluxd(t)
-	c := exec.Command(filepath.Join(programs, "fieldmesh"), "publish", a.Dir(), "--influx", db.URL, "--user", testnet.InfluxAdmin, "--password-file", db.PasswordFile)
+	c := exec.Command(filepath.Join(programs, "fieldmesh"), "publish", a.Dir(), "--influx", db.URL, "--user",
+		testnet.InfluxAdmin, "--password-file", db.PasswordFile)
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("publish: %v\n%s", err, out)
 	}
@@ -235,7 +239,7 @@ func float(t *testing.T, v any) float64 {
 	t.Helper()
 	n, is := v.(json.Number)
 	if !is {
-		t.Fatalf("%v is no number", v)
+		t.Fatalf("%v is not a number", v)
 	}
 	f, err := n.Float64()
 	if err != nil {
@@ -245,7 +249,7 @@ func float(t *testing.T, v any) float64 {
 }
 
 // theNotebook runs the code of the field guides' notebook, and compares every
-// trial that it tells of.
+// trial that it reports.
 func theNotebook(t *testing.T, dir string, all []reported) {
 	raw, err := os.ReadFile("../../field-guides/throughput.ipynb")
 	if err != nil {
@@ -266,14 +270,16 @@ func theNotebook(t *testing.T, dir string, all []reported) {
 			program.WriteString(strings.Join(c.Source, "") + "\n")
 		}
 	}
-	program.WriteString("import json\nprint(json.dumps([[int(k[0]), float(r.speed_mps), float(r.bulk)] for k, r in result.iterrows()]))\n")
+	program.WriteString("import json\nprint(json.dumps([[int(k[0]), float(r.speed_mps), float(r.bulk)] for k, r in " +
+		"result.iterrows()]))\n")
 	var rows [][]float64
 	runPython(t, dir, program.String(), &rows)
 	if len(rows) != len(all) {
-		t.Errorf("the notebook tells of %d trials, the report of %d", len(rows), len(all))
+		t.Errorf("the notebook reports %d trials, the report of %d", len(rows), len(all))
 	}
 	for i, r := range all[:min(len(rows), len(all))] {
-		if got := rows[i]; int(got[0]) != r.trial || math.Abs(got[1]-r.speedMps) > 1e-6 || math.Abs(got[2]-r.mbps) > 1e-6*r.mbps {
+		if got := rows[i]; int(got[0]) != r.trial || math.Abs(got[1]-r.speedMps) > 1e-6 || math.Abs(got[2]-r.mbps) >
+			1e-6*r.mbps {
 			t.Errorf("the notebook has trial, m/s, Mbit/s %v; the report %d, %v, %v", got, r.trial, r.speedMps, r.mbps)
 		}
 	}
@@ -285,7 +291,8 @@ func theDashboards(t *testing.T, db *testnet.Influxd, run string, all []reported
 	if err != nil {
 		t.Fatal(err)
 	}
-	fill := dashboards.Macros(map[string]string{"run": run, "other": run}, "'2000-01-01T00:00:00Z'", "'2100-01-01T00:00:00Z'", "1s")
+	fill := dashboards.Macros(map[string]string{"run": run, "other": run}, "'2000-01-01T00:00:00Z'",
+		"'2100-01-01T00:00:00Z'", "1s")
 	asked := 0
 	for _, d := range boards {
 		for _, q := range d.Panels {
@@ -293,7 +300,8 @@ func theDashboards(t *testing.T, db *testnet.Influxd, run string, all []reported
 				continue
 			}
 			asked++
-			bySection, bySpeed := strings.Contains(q.Text, `"section" GROUP BY`) || strings.Contains(q.Text, `, "section"`), strings.Contains(q.Text, `"speed"`)
+			bySection, bySpeed := strings.Contains(q.Text, `"section" GROUP BY`) ||
+				strings.Contains(q.Text, `, "section"`), strings.Contains(q.Text, `"speed"`)
 			key := func(section, speed string) string {
 				out := ""
 				if bySection {

@@ -92,9 +92,11 @@ func TestEverySnippetIsExecuted(t *testing.T) {
 }
 
 func TestSnippetsAreFound(t *testing.T) {
-	const page = "Text\n\n    import pandas\n    x = 1\n\n    y = 2\n\nText\n\n    fieldmesh report RUN\n\n```sql\nSELECT 1\n```\n\n    SELECT mean(\"mb\")\n    FROM \"fm_result\"\n"
+	const page = "Text\n\n    import pandas\n    x = 1\n\n    y = 2\n\nText\n\n    fieldmesh report " +
+		"RUN\n\n```sql\nSELECT 1\n```\n\n    SELECT mean(\"mb\")\n    FROM \"fm_result\"\n"
 	got := snippetsOf("a/b.md", page)
-	want := []snippet{{"b.md", "pandas", "import pandas\nx = 1\n\ny = 2"}, {"b.md", "influxql", "SELECT mean(\"mb\")\nFROM \"fm_result\""}, {"b.md", "duckdb", "SELECT 1"}}
+	want := []snippet{{"b.md", "pandas", "import pandas\nx = 1\n\ny = 2"},
+		{"b.md", "influxql", "SELECT mean(\"mb\")\nFROM \"fm_result\""}, {"b.md", "duckdb", "SELECT 1"}}
 	if len(got) != len(want) {
 		t.Fatalf("found %q", got)
 	}

@@ -130,7 +130,7 @@ func matches(patterns []string, pkg string) bool {
 	return false
 }
 
-// breaks says whether a package may not import another by this rule.
+// breaks reports whether a package may not import another by this rule.
 func (r rule) breaks(from, to string, test bool) bool {
 	if !matches([]string{r.From}, from) || matches(r.But, from) {
 		return false
@@ -147,7 +147,8 @@ func (r rule) breaks(from, to string, test bool) bool {
 // list loads every package of the module, those of the tags e2e and guest included.
 func list(t *testing.T) []goPackage {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-tags", "e2e,guest", "-e", "-json=ImportPath,Imports,TestImports,XTestImports", "./...")
+	cmd := exec.Command("go", "list", "-tags", "e2e,guest", "-e", "-json=ImportPath,Imports,TestImports,XTestImports",
+		"./...")
 	cmd.Dir = "../.."
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
@@ -257,16 +258,17 @@ func TestRulesBite(t *testing.T) {
 		{"controller/cmd", "protocols/wire", false, false},
 		{"node-agent/api", "controller/plan", false, true},
 		{"node-agent/api", "internal/version", false, false},
-		{"rehearsal/world", "node-agent/host", false, true},
-		{"rehearsal/world", "test/testnet", false, true},
-		{"rehearsal/world", "test/testnet", true, false},
+		{"rehearsal/field", "node-agent/host", false, true},
+		{"rehearsal/field", "test/testnet", false, true},
+		{"rehearsal/field", "test/testnet", true, false},
 		{"controller/report", "test/synthetic", false, true},
 		{"controller/report", "test/synthetic", true, false},
 		{"test/synthetic", "test/testnet", false, false},
 	} {
 		got := check(c.from, []string{module + "/" + c.to}, c.test)
 		if (len(got) > 0) != c.refused {
-			t.Errorf("%s imports %s (test %v): refused %v, want %v: %v", c.from, c.to, c.test, len(got) > 0, c.refused, got)
+			t.Errorf("%s imports %s (test %v): refused %v, want %v: %v", c.from, c.to, c.test, len(got) > 0, c.refused,
+				got)
 		}
 	}
 	for from, refused := range map[string]bool{"controller/plan": true, "controller/cmd": false} {

@@ -16,10 +16,12 @@ import (
 	"testing"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 	"github.com/gopacket/gopacket/pcapgo"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // capture is tcpdump at work on an interface under test: it and the kernel's
@@ -45,7 +47,9 @@ func startCapture(t *testing.T, ns, iface string, atOnce bool) *capture {
 		args = append(args, "--immediate-mode")
 	}
 	c.tcpdump = launch(t, exec.Command("ip", args...))
-	await(t, 10*time.Second, "tcpdump listens", func() bool { return strings.Contains(c.tcpdump.said(), "listening on") })
+	testnet.Await(t, 10*time.Second, "tcpdump listens", func() bool {
+		return strings.Contains(c.tcpdump.said(), "listening on")
+	})
 	return c
 }
 
@@ -133,7 +137,8 @@ func (c *capture) look(t *testing.T, trial wire.Trial, attempt int, p wire.RunPl
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &looker{seen: seen{classes: map[string]int{}}, flows: flowsOf(t, trial, attempt, p), streams: map[uint16]*stream{}, open: open, closed: closed}
+	l := &looker{seen: seen{classes: map[string]int{}}, flows: flowsOf(t, trial, attempt, p),
+		streams: map[uint16]*stream{}, open: open, closed: closed}
 	var fr frame
 	parser := gopacket.NewDecodingLayerParser(layers.LayerTypeEthernet, &fr.eth, &fr.arp, &fr.ip, &fr.tcp, &fr.udp)
 	parser.IgnoreUnsupported = true

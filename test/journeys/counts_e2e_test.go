@@ -111,8 +111,10 @@ func (k kept) datagramsAgree(t *testing.T, key wire.TrialKey, trial wire.Trial, 
 		mean += ms / float64(len(delays))
 	}
 	delivery := float64(len(delays)) / sent
-	t.Logf("sent %g by iperf3, %g here (%g on the link); delivery %.4f and %.4f; latency %.2f ms and %.2f ms (%.2f on the link)", sent, value("packets_sent"),
-		value(metrics.LinkSent), delivery, value(metrics.DeliveryFraction), mean, value(metrics.OneWayMeanMs), value("link_one_way_delay_mean_ms"))
+	t.Logf("sent %g by iperf3, %g here (%g on the link); delivery %.4f and %.4f; latency %.2f ms and %.2f ms (%.2f "+
+		"on the link)", sent, value("packets_sent"),
+		value(metrics.LinkSent), delivery, value(metrics.DeliveryFraction), mean, value(metrics.OneWayMeanMs),
+		value("link_one_way_delay_mean_ms"))
 	if len(delays) == 0 || sent == 0 || len(delays) == int(sent) {
 		t.Fatalf("%d of %g datagrams arrived: nothing to compare", len(delays), sent)
 	}
@@ -132,7 +134,7 @@ func (k kept) wallAhead(t *testing.T, key wire.TrialKey, node string) int64 {
 			return c.WallOffsetOpen
 		}
 	}
-	t.Fatalf("%s told of no capture", node)
+	t.Fatalf("%s reported no capture", node)
 	return 0
 }
 
@@ -153,7 +155,8 @@ func (k kept) stampedDelays(t *testing.T, key wire.TrialKey, node string) map[ui
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &mono); err != nil {
 		t.Fatal(err)
 	}
-	text, err := exec.Command("tshark", "-r", filepath.Join(k.Dir(), archive.CapturePath(key, node)), "-Y", "udp.dstport == 6000",
+	text, err := exec.Command("tshark", "-r", filepath.Join(k.Dir(), archive.CapturePath(key, node)), "-Y",
+		"udp.dstport == 6000",
 		"-T", "fields", "-E", "occurrence=l", "-e", "frame.time_epoch", "-e", "udp.payload").Output()
 	if err != nil {
 		t.Fatalf("tshark: %v", err)
@@ -326,7 +329,8 @@ func (k kept) connectingHoldsTheSearch(t *testing.T, key wire.TrialKey, trial wi
 		text += fmt.Sprintf("; from the data's SYN on %.1f ms", *first)
 	}
 	t.Log(text)
-	if onDemand := trial.Routing.Protocol == "aodv" || trial.Routing.Protocol == "dsr" || trial.Routing.Protocol == "aomdv"; onDemand && search == 0 || *v < search {
+	if onDemand := trial.Routing.Protocol == "aodv" || trial.Routing.Protocol == "dsr" || trial.Routing.Protocol ==
+		"aomdv"; onDemand && search == 0 || *v < search {
 		t.Errorf("%s: the time to connect does not hold the search for a way", trial.Routing.Protocol)
 	}
 }
@@ -336,10 +340,14 @@ func (k kept) connectingHoldsTheSearch(t *testing.T, key wire.TrialKey, trial wi
 func TestConnectionsThatNeverComeAreCensored(t *testing.T) {
 	testnet.Need(t, "ip", "iperf3")
 	dir := testnet.Folder(t)
-	file := variant(t, "variants-chain.yaml", "censored", "duration_s: 360", "duration_s: 4", "levels: [tahoe, reno, newreno, vegas, westwood]", "levels: [newreno]",
-		"levels: [dsdv, dsr, aodv]", "levels: [aodv, dsr]", "      mobile: {still: false}\n", "", "repetitions: 3", "repetitions: 1",
-		"  hops_min: 5 # from A to F there is no shorter way\n", "", "lateness_share_max: 0.01", "lateness_share_max: 1", "spacing_m: 180", "spacing_m: 210")
-	fieldmesh(t, "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "censored", "--world-dir", filepath.Join(dir, "worlds"))
+	file := variant(t, "variants-chain.yaml", "censored", "duration_s: 360", "duration_s: 4",
+		"levels: [tahoe, reno, newreno, vegas, westwood]", "levels: [newreno]",
+		"levels: [dsdv, dsr, aodv]", "levels: [aodv, dsr]", "      mobile: {still: false}\n", "", "repetitions: 3",
+		"repetitions: 1",
+		"  hops_min: 5 # from A to F there is no shorter way\n", "", "lateness_share_max: 0.01",
+		"lateness_share_max: 1", "spacing_m: 180", "spacing_m: 210")
+	fieldmesh(t, "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "censored", "--field-dir",
+		filepath.Join(dir, "fields"))
 	run := filepath.Join(dir, "runs", "censored")
 	k := openRun(t, run)
 	k.everyTrialOnce(t)

@@ -21,7 +21,8 @@ import (
 // mayBeEmpty are measurements, and fields of them, of which a rehearsal that
 // goes well on a machine like this has no point: no warning, no time-out, no
 // person's note, no battery.
-var mayBeEmpty = regexp.MustCompile(`FROM "(fm_event|fm_tcp_event|fm_note|fm_loss)"|"(battery_percent|temperature_c|alarm)"|'(rejected|failed|interrupted)'`)
+var mayBeEmpty = regexp.MustCompile(
+	`FROM "(fm_event|fm_tcp_event|fm_note|fm_loss)"|"(battery_percent|temperature_c|alarm)"|'(rejected|failed|interrupted)'`)
 
 // unrouted are those of a campaign without a routing protocol.
 var unrouted = regexp.MustCompile(`FROM "(fm_route|fm_routing)"`)
@@ -32,11 +33,15 @@ var macro = regexp.MustCompile(`\$[A-Za-z_{]`)
 // dashboardsOf puts the dashboards to every InfluxDB that is to be had, with a
 // run's data in it.
 func dashboardsOf(t *testing.T, run string) {
-	t.Run("every dashboard answers, InfluxDB of the distribution", func(t *testing.T) { everyDashboardAnswers(t, run, testnet.NewInfluxd(t)) })
+	t.Run("every dashboard answers, InfluxDB of the distribution", func(t *testing.T) {
+		everyDashboardAnswers(t, run, testnet.NewInfluxd(t))
+	})
 	t.Run("every dashboard answers, InfluxDB 1.8.3", func(t *testing.T) {
 		everyDashboardAnswers(t, run, testnet.NewInfluxdOf(t, testnet.Influxd18(t, "../.."), t.TempDir()))
 	})
-	t.Run("every dashboard answers, InfluxDB 2", func(t *testing.T) { everyDashboardAnswers(t, run, testnet.NewInfluxd2(t)) })
+	t.Run("every dashboard answers, InfluxDB 2", func(t *testing.T) {
+		everyDashboardAnswers(t, run, testnet.NewInfluxd2(t))
+	})
 }
 
 // everyDashboardAnswers publishes a run to a real InfluxDB and puts every
@@ -134,7 +139,8 @@ func TestTheDashboardsAreWhatTheirSourceMakes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, args := range [][]string{{"npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"}, {"node", "src/generate.mjs", "json"}} {
+	for _, args := range [][]string{{"npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"},
+		{"node", "src/generate.mjs", "json"}} {
 		cmd := exec.Command(args[0], args[1:]...)
 		cmd.Dir = dir
 		if out, err := cmd.CombinedOutput(); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/fleet"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // The controller is killed in the middle of a trial and never comes back. The
@@ -17,7 +18,8 @@ import (
 func TestTheDeadManPutsBackWhatAKilledControllerLeft(t *testing.T) {
 	d := newDesk(t, "dead_man_s: 10\n")
 	// The window is longer than the dead man's time.
-	file := variant(t, "stationary-check.yaml", "deadman", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [16.7]", "duration_s: 3", "duration_s: 12")
+	file := variant(t, "stationary-check.yaml", "deadman", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]",
+		"levels: [16.7]", "duration_s: 3", "duration_s: 12")
 	clients := map[string]*fleet.Client{}
 	for _, name := range deskNodes {
 		clients[name] = d.client(t, name)
@@ -51,7 +53,9 @@ func TestTheDeadManPutsBackWhatAKilledControllerLeft(t *testing.T) {
 	}
 	c.drive(t, 3*time.Minute, func() bool { return done == len(c.trials) })
 	for _, name := range deskNodes {
-		await(t, 30*time.Second, name+" has put everything back", func() bool { return len(host(name).Pending) == 0 })
+		testnet.Await(t, 30*time.Second, name+" has put everything back", func() bool {
+			return len(host(name).Pending) == 0
+		})
 		if s := host(name); !strings.Contains(s.Detail, "no call came for 10s") || len(s.Failed) > 0 {
 			t.Errorf("%s: %q, failed %v", name, s.Detail, s.Failed)
 		}

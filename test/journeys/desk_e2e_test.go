@@ -97,7 +97,8 @@ func (d *desk) issueKeys(t *testing.T) {
 	keysDir := filepath.Join(d.dir, "fleet")
 	fieldmesh(t, "keys", "init", "--dir", keysDir)
 	for i, name := range deskNodes {
-		fieldmesh(t, "keys", "issue", name, "--dir", keysDir, "--address", d.address(name), "--unit", fmt.Sprintf("laptop-%d", i+1))
+		fieldmesh(t, "keys", "issue", name, "--dir", keysDir, "--address", d.address(name), "--unit",
+			fmt.Sprintf("laptop-%d", i+1))
 	}
 	text, err := os.ReadFile(d.fleetFile())
 	if err != nil {
@@ -124,17 +125,22 @@ func (d *desk) startAgent(t *testing.T, name, extra string) {
 	t.Helper()
 	dir := d.nodeDir(name)
 	testnet.GiveKeys(t, filepath.Join(d.dir, "fleet", "nodes", name), filepath.Join(dir, "keys"))
-	config := fmt.Sprintf("node: %s\nlisten: %s\nstate_dir: %s/state\ninterface: wlan0\ncontrol_interface: ctl0\nface_user: nobody\nkeys_dir: %s/keys\n%s",
+	config := fmt.Sprintf("node: %s\nlisten: %s\nstate_dir: %s/state\ninterface: wlan0\ncontrol_interface: "+
+		"ctl0\nface_user: nobody\nkeys_dir: %s/keys\n%s",
 		name, d.address(name), dir, dir, strings.ReplaceAll(extra, "NODE", name))
 	path := filepath.Join(dir, "agent.yaml")
 	if err := os.WriteFile(path, []byte(config), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	agent := exec.Command("ip", "netns", "exec", d.nodes[name].Name, filepath.Join(programs, "fieldmesh-agent"), "up", "--config", path)
+	agent := exec.Command("ip", "netns", "exec", d.nodes[name].Name, filepath.Join(programs, "fieldmesh-agent"), "up",
+		"--config", path)
 	agent.Env = append(os.Environ(), "TMPDIR=/nowhere") // it needs none of the system's
 	d.agents = append(d.agents, launch(t, agent))
 	client := d.client(t, name)
-	await(t, 30*time.Second, name+"'s agent answers", func() bool { _, err := client.Status(t.Context()); return err == nil })
+	testnet.Await(t, 30*time.Second, name+"'s agent answers", func() bool {
+		_, err := client.Status(t.Context())
+		return err == nil
+	})
 }
 
 // stopAgents ends the agents as a service manager does.
@@ -145,7 +151,7 @@ func (d *desk) stopAgents(t *testing.T) {
 	}
 }
 
-// client talks to a node from inside it, whatever becomes of the control link.
+// client talks to a node from inside it, whatever happens to the control link.
 func (d *desk) client(t *testing.T, name string) *fleet.Client {
 	t.Helper()
 	identity, err := d.fleet.Identity()
@@ -202,7 +208,8 @@ func variant(t *testing.T, shipped, name string, changes ...string) string {
 // start begins `fieldmesh run FILE`.
 func (d *desk) start(t *testing.T, name, file string) *campaign {
 	t.Helper()
-	c := &campaign{desk: d, name: name, trials: map[int]wire.Trial{}, follow: &follower{client: d.client(t, "alpha"), run: name}}
+	c := &campaign{desk: d, name: name, trials: map[int]wire.Trial{}, follow: &follower{client: d.client(t, "alpha"),
+		run: name}}
 	planned, err := plan.Load(file)
 	if err != nil {
 		t.Fatal(err)
@@ -214,7 +221,8 @@ func (d *desk) start(t *testing.T, name, file string) *campaign {
 	for _, trial := range p.Trials {
 		c.trials[trial.Number] = trial
 	}
-	c.run = begin(t, "fieldmesh", "run", file, "--fleet", d.fleetFile(), "--runs", filepath.Join(d.dir, "runs"), "--name", name, "--place", archive.PlaceBench)
+	c.run = begin(t, "fieldmesh", "run", file, "--fleet", d.fleetFile(), "--runs", filepath.Join(d.dir, "runs"),
+		"--name", name, "--place", archive.PlaceBench)
 	return c
 }
 

@@ -54,7 +54,8 @@ func (d *desk) stranger(t *testing.T) {
 	t.Helper()
 	d.nodes["alpha"].Run(t, "ip", "addr", "add", "10.77.0.66/32", "dev", "wlan0")
 	defer d.nodes["alpha"].Run(t, "ip", "addr", "del", "10.77.0.66/32", "dev", "wlan0")
-	out, err := d.nodes["alpha"].Command(t.Context(), "timeout", "1", "iperf3", "-c", "10.77.0.2", "-B", "10.77.0.66", "-p", "5000", "-t", "9").CombinedOutput()
+	out, err := d.nodes["alpha"].Command(t.Context(), "timeout", "1", "iperf3", "-c", "10.77.0.2", "-B", "10.77.0.66",
+		"-p", "5000", "-t", "9").CombinedOutput()
 	if err == nil {
 		t.Errorf("a stranger got his test:\n%s", out)
 	}
@@ -80,7 +81,8 @@ func cellOf(trial wire.Trial) string { return trial.Factors["speed"] + " " + tri
 // throughput, and is repeated. So it is where the sender's stood still.
 func TestAnAgentThatStandsStillAtTheCloseFailsTheAttempt(t *testing.T) {
 	d := newDesk(t, "")
-	file := variant(t, "stationary-check.yaml", "stalls", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [5.6, 8.3, 11.1]")
+	file := variant(t, "stationary-check.yaml", "stalls", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]",
+		"levels: [5.6, 8.3, 11.1]")
 	c := d.start(t, "stalls", file)
 	c.steps = func(step string, k wire.TrialKey) {
 		if cellOf(c.trials[k.Trial]) == strangersCell && step == "armed" {
@@ -107,7 +109,7 @@ func TestAnAgentThatStandsStillAtTheCloseFailsTheAttempt(t *testing.T) {
 			t.Errorf("trial %d: %s's agent stood still for %g s at the close: %s %q", at.Trial, s.node, s.seconds, at.Verdict.Outcome, at.Verdict.Reason)
 		}
 		if hit && told && trial.Receiver == s.node {
-			t.Errorf("trial %d: %g MB are told of a receiver that stood still at the close", at.Trial, mb)
+			t.Errorf("trial %d: %g MB are reported of a receiver that stood still at the close", at.Trial, mb)
 		}
 		if cellOf(trial) == strangersCell {
 			refused := uint64(0)
@@ -122,7 +124,8 @@ func TestAnAgentThatStandsStillAtTheCloseFailsTheAttempt(t *testing.T) {
 			}
 		}
 		if !hit && (!told || mb < 1) {
-			t.Errorf("trial %d attempt %d, in which nothing was wrong: %g MB (told: %v)", at.Trial, at.Attempt, mb, told)
+			t.Errorf("trial %d attempt %d, in which nothing was wrong: %g MB (told: %v)", at.Trial, at.Attempt, mb,
+				told)
 		}
 	}
 	d.stopAgents(t)
@@ -133,7 +136,8 @@ func TestAnAgentThatStandsStillAtTheCloseFailsTheAttempt(t *testing.T) {
 // in order. None of them is heard of again once the next attempt is armed.
 func TestATrialsConnectionsEndWithIt(t *testing.T) {
 	d := newDesk(t, "")
-	file := variant(t, "stationary-check.yaml", "silence", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [5.6, 8.3]")
+	file := variant(t, "stationary-check.yaml", "silence", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]",
+		"levels: [5.6, 8.3]")
 	heard := d.listen(t, "bravo")
 	c := d.start(t, "silence", file)
 	c.steps = func(step string, k wire.TrialKey) {
@@ -181,7 +185,8 @@ func TestATrialsConnectionsEndWithIt(t *testing.T) {
 			if p.bootNs < armed {
 				before[p.connection] = true
 			} else if before[p.connection] {
-				t.Errorf("trial %d attempt %d: %.2f s after it was armed there is a packet of a former attempt: %s", at.Trial, at.Attempt, float64(p.bootNs-armed)/1e9, p.line)
+				t.Errorf("trial %d attempt %d: %.2f s after it was armed there is a packet of a former attempt: %s",
+					at.Trial, at.Attempt, float64(p.bootNs-armed)/1e9, p.line)
 				break
 			}
 		}

@@ -61,14 +61,16 @@ func pullAtHalfTime(t *testing.T, d *desk, _ wire.Trial) {
 // goes on to its end, and no node is left changed.
 func TestMishapsAreDataAndNeverLeaveANodeChanged(t *testing.T) {
 	d := newDesk(t, "")
-	file := variant(t, "stationary-check.yaml", "mishaps", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [5.6, 8.3, 11.1]",
+	file := variant(t, "stationary-check.yaml", "mishaps", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]",
+		"levels: [5.6, 8.3, 11.1]",
 		"duration_s: 3", fmt.Sprintf("duration_s: %g", faultWindow.Seconds()))
 	cell := func(trial wire.Trial) string { return trial.Factors["speed"] + " " + trial.Factors["section"] }
 	c := d.start(t, "mishaps", file)
 	c.steps = func(step string, k wire.TrialKey) {
 		trial := c.trials[k.Trial]
 		f := faults[cell(trial)]
-		do := map[string]func(*testing.T, *desk, wire.Trial){"armed": f.armed, "measuring": f.measuring, "kept": f.kept}[step]
+		do := map[string]func(*testing.T, *desk, wire.Trial){"armed": f.armed, "measuring": f.measuring,
+			"kept": f.kept}[step]
 		if do != nil && k.Attempt == 1 {
 			t.Logf("trial %d, %s: mishap when %s", k.Trial, cell(trial), step)
 			do(t, d, trial)
@@ -168,12 +170,15 @@ func gpsWasSeenToStop(t *testing.T, k kept, d *desk, trial wire.Trial) {
 		trueAge := float64(r.TBootNs-written) / 1e6
 		worst = max(worst, trueAge-*g.FixAgeMs)
 		if trueAge > staleAfterMs || *g.FixAgeMs > staleAfterMs {
-			t.Errorf("%.1f s into the window a speed is recorded that is %.0f ms old; the record says %.0f ms", float64(r.TBootNs-w.OpenBootNs)/1e9, trueAge, *g.FixAgeMs)
+			t.Errorf("%.1f s into the window a speed is recorded that is %.0f ms old; the record says %.0f ms",
+				float64(r.TBootNs-w.OpenBootNs)/1e9, trueAge, *g.FixAgeMs)
 		}
 	}
-	t.Logf("trial %d: oldest fix %.0f ms, its age grew over %d records without a speed; %d fixes, none older than its record says by more than %.0f ms", trial.Number, oldest, grew, fixes, worst)
+	t.Logf("trial %d: oldest fix %.0f ms, its age grew over %d records without a speed; %d fixes, none older than "+
+		"its record says by more than %.0f ms", trial.Number, oldest, grew, fixes, worst)
 	if oldest < 2500 || oldest > 4000 || grew < 20 || fixes < 10 {
-		t.Errorf("gpsd stood still for 3 s of %v: oldest fix %.0f ms, growing over %d records, %d fixes", faultWindow, oldest, grew, fixes)
+		t.Errorf("gpsd stood still for 3 s of %v: oldest fix %.0f ms, growing over %d records, %d fixes", faultWindow,
+			oldest, grew, fixes)
 	}
 }
 
@@ -188,7 +193,8 @@ func nothingCame(t *testing.T, k kept, _ *desk, trial wire.Trial) {
 	if w := windowOf(t, k.records(t, key), "bravo"); w.GoPath != "control" {
 		t.Errorf("trial %d: GO came by %q", trial.Number, w.GoPath)
 	}
-	t.Logf("trial %d without a link: %g MB, accepted; iperf3's client: %s", trial.Number, mb, k.iperf3(t, key, "bulk", "client").Error)
+	t.Logf("trial %d without a link: %g MB, accepted; iperf3's client: %s", trial.Number, mb,
+		k.iperf3(t, key, "bulk", "client").Error)
 }
 
 // halfCame: the link was there for half of the window.
@@ -204,10 +210,12 @@ func halfCame(t *testing.T, k kept, _ *desk, trial wire.Trial) {
 		late += s.upTo(w.CloseBootNs + 1e9)
 	}
 	mb, ok := k.metric(t, key, "transferred_mb")
-	t.Logf("trial %d: %.1f MB by half time, %.1f MB in all, %.1f MB reported; iperf3's client: %+v", trial.Number, float64(atHalf)/1e6, float64(late)/1e6, mb, k.iperf3(t, key, "bulk", "client").Killed)
+	t.Logf("trial %d: %.1f MB by half time, %.1f MB in all, %.1f MB reported; iperf3's client: %+v", trial.Number,
+		float64(atHalf)/1e6, float64(late)/1e6, mb, k.iperf3(t, key, "bulk", "client").Killed)
 	// The cable is pulled a little after half time.
 	if early == 0 || !ok || mb*1e6 < float64(atHalf) || mb*1e6 > 1.2*float64(atHalf) {
-		t.Errorf("trial %d, the cable pulled at half time: reported %g MB (measured: %v), %.1f MB by half time", trial.Number, mb, ok, float64(atHalf)/1e6)
+		t.Errorf("trial %d, the cable pulled at half time: reported %g MB (measured: %v), %.1f MB by half time",
+			trial.Number, mb, ok, float64(atHalf)/1e6)
 	}
 	for _, side := range []string{"client", "server"} {
 		if r := k.iperf3(t, key, "bulk", side); r.Output == nil && r.RawText == "" {

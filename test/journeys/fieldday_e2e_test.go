@@ -22,7 +22,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/preflight"
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
-	"fieldmesh.dev/fieldmesh/rehearsal/world"
+	"fieldmesh.dev/fieldmesh/rehearsal/field"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
@@ -104,7 +104,8 @@ func (m *machines) clock(node string, s skew) {
 func TestMishapsOfAFieldDay(t *testing.T) {
 	m := newMachines(t)
 	d := newDesk(t, m.lines())
-	file := variant(t, "stationary-check.yaml", "fieldday", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [5.6, 16.7]", "duration_s: 3", "duration_s: 6")
+	file := variant(t, "stationary-check.yaml", "fieldday", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]",
+		"levels: [5.6, 16.7]", "duration_s: 3", "duration_s: 6")
 	reasons := map[string]string{
 		"5.6 A":  "gps: ",
 		"5.6 B":  "clock_stepped: the wall clock was put forward by 1h0m0s",
@@ -151,7 +152,8 @@ func TestMishapsOfAFieldDay(t *testing.T) {
 	accepted := map[int]bool{}
 	for _, at := range k.attempts {
 		reason := reasons[cell(c.trials[at.Trial])]
-		t.Logf("trial %d attempt %d, %s: %s %q", at.Trial, at.Attempt, cell(c.trials[at.Trial]), at.Verdict.Outcome, at.Verdict.Reason)
+		t.Logf("trial %d attempt %d, %s: %s %q", at.Trial, at.Attempt, cell(c.trials[at.Trial]), at.Verdict.Outcome,
+			at.Verdict.Reason)
 		if at.Attempt == 1 && (at.Verdict.Outcome == "accepted") != (reason == "") {
 			t.Errorf("trial %d: %s", at.Trial, at.Verdict.Outcome)
 		}
@@ -190,7 +192,8 @@ func (k kept) tellsOfTheMachines(t *testing.T, key wire.TrialKey, reason string)
 				t.Errorf("trial %d: alpha has GPS, and does not say where its clock stands to it: %+v", key.Trial, b)
 			}
 			// The test's receiver tells its time as it is, some milliseconds late.
-			if r.Node == "alpha" && b.GPSOffsetNs != nil && math.Abs(float64(*b.GPSOffsetNs)) > 10*wire.NMEATimeUncertaintyNs {
+			if r.Node == "alpha" && b.GPSOffsetNs != nil && math.Abs(float64(*b.GPSOffsetNs)) >
+				10*wire.NMEATimeUncertaintyNs {
 				t.Errorf("trial %d: GPS time is %d ns off alpha's clock", key.Trial, *b.GPSOffsetNs)
 			}
 		}
@@ -200,7 +203,8 @@ func (k kept) tellsOfTheMachines(t *testing.T, key wire.TrialKey, reason string)
 			t.Errorf("trial %d attempt %d: %s tells %v", key.Trial, key.Attempt, n, told)
 		}
 	}
-	if first := key.Attempt == 1; alarm != (first && strings.Contains(reason, "%")) || stepped != (first && strings.HasPrefix(reason, "clock")) {
+	if first := key.Attempt == 1; alarm != (first && strings.Contains(reason, "%")) ||
+		stepped != (first && strings.HasPrefix(reason, "clock")) {
 		t.Errorf("trial %d attempt %d: alarm %v, stepped %v", key.Trial, key.Attempt, alarm, stepped)
 	}
 }
@@ -208,8 +212,9 @@ func (k kept) tellsOfTheMachines(t *testing.T, key wire.TrialKey, reason string)
 // unmetNeeds runs preflight and gives its unmet needs, "node need", in order.
 func unmetNeeds(t *testing.T, fleetFile, campaign string, args ...string) (unmet []string, report preflight.Report) {
 	t.Helper()
-	cmd := exec.Command(filepath.Join(programs, "fieldmesh"), append([]string{"preflight", campaign, "--fleet", fleetFile, "--json"}, args...)...)
-	text, err := cmd.Output() // its status tells whether all is met
+	cmd := exec.Command(filepath.Join(programs, "fieldmesh"),
+		append([]string{"preflight", campaign, "--fleet", fleetFile, "--json"}, args...)...)
+	text, err := cmd.Output() // its status reports whether all is met
 	if jerr := json.Unmarshal(text, &report); jerr != nil {
 		t.Fatalf("%v: %v, %v\n%s", cmd.Args, err, jerr, text)
 	}
@@ -237,9 +242,11 @@ func TestPreflightNamesWhatIsNotMet(t *testing.T) {
 	plain := variant(t, shipped, "plain")
 	passes := func() {
 		t.Helper()
-		await(t, 30*time.Second, "preflight passes, once fixes have come", func() bool {
+		testnet.Await(t, 30*time.Second, "preflight passes, once fixes have come", func() bool {
 			unmet, report := unmetNeeds(t, d.fleetFile(), plain)
-			return len(unmet) == 0 && slices.ContainsFunc(report.Items, func(i preflight.Item) bool { return i.Need == "gps_rate" && i.State == preflight.Met })
+			return len(unmet) == 0 && slices.ContainsFunc(report.Items, func(i preflight.Item) bool {
+				return i.Need == "gps_rate" && i.State == preflight.Met
+			})
 		})
 	}
 	passes()
@@ -251,18 +258,37 @@ func TestPreflightNamesWhatIsNotMet(t *testing.T) {
 		spoil, mend func()
 		want        []string
 	}{
-		"battery":    {spoil: func() { m.battery("alpha", 3, "Discharging") }, mend: func() { m.battery("alpha", 80, "Full") }, want: []string{"alpha battery"}},
-		"heat":       {spoil: func() { m.heat("bravo", 99) }, mend: func() { m.heat("bravo", 40) }, want: []string{"bravo temperature"}},
-		"1970":       {spoil: func() { m.clock("alpha", skew{WallOffsetNs: -time.Now().UnixNano()}) }, mend: func() { m.clock("alpha", skew{}) }, want: []string{"alpha wall_clock"}},
-		"two hours":  {spoil: func() { m.clock("bravo", skew{WallOffsetNs: 2 * time.Hour.Nanoseconds()}) }, mend: func() { m.clock("bravo", skew{}) }, want: []string{"bravo wall_clock"}},
-		"gpsd":       {spoil: func() { d.receiver.pause(t, true); time.Sleep(4 * time.Second) }, mend: func() { d.receiver.pause(t, false); passes() }, want: []string{"alpha gps"}},
-		"control":    {spoil: func() { d.control.Run(t, "ip", "link", "set", "bravo", "down") }, mend: func() { d.control.Run(t, "ip", "link", "set", "bravo", "up") }, want: []string{"bravo reach"}},
-		"radio":      {campaign: variant(t, shipped, "radio", "radio: {mode: none}", "radio: {mode: adhoc, standard: 802.11g, channel: 6, ssid: x}"), want: []string{"alpha radio", "bravo radio"}},
-		"tcp":        {campaign: variant(t, shipped, "tcp", "tcp: {variant: reno}", "tcp: {variant: yeah}"), want: []string{"alpha tcp", "bravo tcp"}},
-		"routing":    {campaign: variant(t, shipped, "routing", "routing: {protocol: none}", "routing: {protocol: olsrd}"), want: []string{"alpha routing", "bravo routing"}},
-		"clock":      {campaign: variant(t, shipped, "clock", "clock_error_ms_max: 20", "clock_error_ms_max: 0.00001"), want: []string{"alpha clock", "bravo clock"}},
-		"disk":       {campaign: variant(t, shipped, "disk", "duration_s: 3", "duration_s: 3600\n  sample_hz: 100"), want: []string{"alpha disk", "bravo disk"}},
-		"not there":  {campaign: variant(t, shipped, "who", "bravo: {unit: laptop-2", "charlie: {unit: laptop-2", "roadside: bravo", "roadside: charlie"), want: []string{"charlie reach"}},
+		"battery": {spoil: func() {
+			m.battery("alpha", 3, "Discharging")
+		}, mend: func() { m.battery("alpha", 80, "Full") }, want: []string{"alpha battery"}},
+		"heat": {spoil: func() {
+			m.heat("bravo", 99)
+		}, mend: func() { m.heat("bravo", 40) }, want: []string{"bravo temperature"}},
+		"1970": {spoil: func() {
+			m.clock("alpha", skew{WallOffsetNs: -time.Now().UnixNano()})
+		}, mend: func() { m.clock("alpha", skew{}) }, want: []string{"alpha wall_clock"}},
+		"two hours": {spoil: func() {
+			m.clock("bravo", skew{WallOffsetNs: 2 * time.Hour.Nanoseconds()})
+		}, mend: func() { m.clock("bravo", skew{}) }, want: []string{"bravo wall_clock"}},
+		"gpsd": {spoil: func() {
+			d.receiver.pause(t, true)
+			time.Sleep(4 * time.Second)
+		}, mend: func() { d.receiver.pause(t, false); passes() }, want: []string{"alpha gps"}},
+		"control": {spoil: func() {
+			d.control.Run(t, "ip", "link", "set", "bravo", "down")
+		}, mend: func() { d.control.Run(t, "ip", "link", "set", "bravo", "up") }, want: []string{"bravo reach"}},
+		"radio": {campaign: variant(t, shipped, "radio", "radio: {mode: none}", "radio: {mode: adhoc, standard: "+
+			"802.11g, channel: 6, ssid: x}"), want: []string{"alpha radio", "bravo radio"}},
+		"tcp": {campaign: variant(t, shipped, "tcp", "tcp: {variant: reno}", "tcp: {variant: yeah}"),
+			want: []string{"alpha tcp", "bravo tcp"}},
+		"routing": {campaign: variant(t, shipped, "routing", "routing: {protocol: none}",
+			"routing: {protocol: olsrd}"), want: []string{"alpha routing", "bravo routing"}},
+		"clock": {campaign: variant(t, shipped, "clock", "clock_error_ms_max: 20", "clock_error_ms_max: 0.00001"),
+			want: []string{"alpha clock", "bravo clock"}},
+		"disk": {campaign: variant(t, shipped, "disk", "duration_s: 3", "duration_s: 3600\n  sample_hz: 100"),
+			want: []string{"alpha disk", "bravo disk"}},
+		"not there": {campaign: variant(t, shipped, "who", "bravo: {unit: laptop-2", "charlie: {unit: laptop-2",
+			"roadside: bravo", "roadside: charlie"), want: []string{"charlie reach"}},
 		"a stranger": {fleet: strange, spoil: func() { d.strangeFleet(t, strange) }, want: []string{"alpha key"}},
 	} {
 		if c.spoil != nil {
@@ -318,13 +344,15 @@ func TestClocksFarApartAreAligned(t *testing.T) {
 	}
 	defer alpha.Close()
 	for _, offsetS := range []float64{0.3, 5, -40} {
-		s := skew{BootOffsetNs: int64(offsetS * 1e9), WallOffsetNs: int64(offsetS * 1e9), DriftPpm: 50, FromBootNs: bootNs() - 100e9}
+		s := skew{BootOffsetNs: int64(offsetS * 1e9), WallOffsetNs: int64(offsetS * 1e9), DriftPpm: 50,
+			FromBootNs: bootNs() - 100e9}
 		m.clock("alpha", s)
 		time.Sleep(200 * time.Millisecond) // it is looked at again
 		est := d.compare(t, alpha)
 		at := bootNs()
 		off := float64(est.OffsetNs) - (s.of(at) - float64(at))
-		t.Logf("%+g s and 50 ppm: estimated %.6f s ± %.3f ms, off by %.3f ms", offsetS, float64(est.OffsetNs)/1e9, float64(est.UncertaintyNs)/1e6, off/1e6)
+		t.Logf("%+g s and 50 ppm: estimated %.6f s ± %.3f ms, off by %.3f ms", offsetS, float64(est.OffsetNs)/1e9,
+			float64(est.UncertaintyNs)/1e6, off/1e6)
 		// The comparison was some milliseconds before; at 50 ppm that is nothing.
 		if math.Abs(off) > float64(est.UncertaintyNs)+1000 || est.UncertaintyNs > limitNs {
 			t.Errorf("%+g s: off by %.0f ns, stated %d ns", offsetS, off, est.UncertaintyNs)
@@ -340,11 +368,12 @@ func TestClocksFarApartAreAligned(t *testing.T) {
 	}
 	// No real boot clock ever steps. Until the steps of this one are out of what
 	// the node looks back over, it tells a rate of fixes that is none.
-	await(t, 20*time.Second, "alpha tells ten fixes a second", func() bool {
+	testnet.Await(t, 20*time.Second, "alpha tells ten fixes a second", func() bool {
 		st, err := alpha.Status(t.Context())
 		return err == nil && st.GPSRateHz != nil && math.Abs(*st.GPSRateHz-10) < 3
 	})
-	c := d.start(t, "apart", variant(t, "stationary-check.yaml", "apart", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [16.7]"))
+	c := d.start(t, "apart", variant(t, "stationary-check.yaml", "apart", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]",
+		"levels: [16.7]"))
 	c.steps = func(string, wire.TrialKey) {}
 	c.finish(t, 3*time.Minute)
 	k := openRun(t, c.runDir())
@@ -365,7 +394,8 @@ func TestClocksFarApartAreAligned(t *testing.T) {
 				machine := common(theirs) // the controller goes by the machine's own clock
 				worst = max(worst, math.Abs(skews[n].of(machine)-float64(theirs)))
 			}
-			t.Logf("trial %d: %s is aligned within %.3f ms, off by %.3f ms at most", at.Trial, n, uncertainty/1e6, worst/1e6)
+			t.Logf("trial %d: %s is aligned within %.3f ms, off by %.3f ms at most", at.Trial, n, uncertainty/1e6,
+				worst/1e6)
 			if worst > uncertainty+1000 {
 				t.Errorf("trial %d: %s: off by %.0f ns, stated %.0f ns", at.Trial, n, worst, uncertainty)
 			}
@@ -403,16 +433,18 @@ func TestPreflightInARehearsal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	field, err := world.Start(context.WithoutCancel(t.Context()), []string{filepath.Join(programs, "fieldmesh"), "field", "serve"}, world.Config{
-		Dir: filepath.Join(dir, "field"), Agent: filepath.Join(programs, "fieldmesh-agent"), ControllerKeys: filepath.Join(dir, "keys"), Run: "preflight", Seed: 1,
-		Nodes:      []world.Node{{Name: "alpha", Unit: "laptop-1"}, {Name: "bravo", Unit: "laptop-2"}},
+	emulated, err := field.Start(context.WithoutCancel(t.Context()), []string{filepath.Join(programs, "fieldmesh"),
+		"field", "serve"}, field.Config{
+		Dir: filepath.Join(dir, "field"), Agent: filepath.Join(programs, "fieldmesh-agent"),
+		ControllerKeys: filepath.Join(dir, "keys"), Run: "preflight", Seed: 1,
+		Nodes:      []field.Node{{Name: "alpha", Unit: "laptop-1"}, {Name: "bravo", Unit: "laptop-2"}},
 		Authorized: []keys.Peer{{Name: identity.Name, Role: wire.RoleController, Pin: identity.Pin}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := field.Close(); err != nil {
+		if err := emulated.Close(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -422,7 +454,7 @@ func TestPreflightInARehearsal(t *testing.T) {
 		var unmet []string
 		var report preflight.Report
 		for until := time.Now().Add(30 * time.Second); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
-			if unmet, report = unmetNeeds(t, field.Info().Fleet, campaign); slices.Equal(unmet, want) {
+			if unmet, report = unmetNeeds(t, emulated.Info().Fleet, campaign); slices.Equal(unmet, want) {
 				return
 			}
 		}
@@ -437,23 +469,23 @@ func TestPreflightInARehearsal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := field.Place(t.Context(), trials[0], 1); err != nil {
+	if err := emulated.Place(t.Context(), trials[0], 1); err != nil {
 		t.Fatal(err)
 	}
 	settles()
-	t.Logf("fieldmesh preflight:\n%s", fieldmesh(t, "preflight", campaign, "--fleet", field.Info().Fleet))
+	t.Logf("fieldmesh preflight:\n%s", fieldmesh(t, "preflight", campaign, "--fleet", emulated.Info().Fleet))
 	for _, c := range []struct {
-		fault world.Fault
+		fault field.Fault
 		want  string
 	}{
-		{world.Fault{Kind: world.FaultGPSNoFix, Node: "alpha"}, "alpha gps"},
-		{world.Fault{Kind: world.FaultControlCut, Node: "bravo"}, "bravo reach"},
+		{field.Fault{Kind: field.FaultGPSNoFix, Node: "alpha"}, "alpha gps"},
+		{field.Fault{Kind: field.FaultControlCut, Node: "bravo"}, "bravo reach"},
 	} {
-		if err := field.Fault(t.Context(), c.fault); err != nil {
+		if err := emulated.Fault(t.Context(), c.fault); err != nil {
 			t.Fatal(err)
 		}
 		settles(c.want)
-		if err := field.Fault(t.Context(), world.Fault{Kind: world.FaultClear}); err != nil {
+		if err := emulated.Fault(t.Context(), field.Fault{Kind: field.FaultClear}); err != nil {
 			t.Fatal(err)
 		}
 		settles()

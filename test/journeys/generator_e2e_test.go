@@ -63,7 +63,8 @@ func (d *desk) asItsAgent(t *testing.T, node string, command ...string) {
 		if err != nil || !strings.HasPrefix(string(name), "fieldmesh-agent") {
 			continue
 		}
-		if out, err := exec.Command("nsenter", append([]string{"-t", fmt.Sprint(pid), "-m", "--"}, command...)...).CombinedOutput(); err != nil {
+		if out, err := exec.Command("nsenter", append([]string{"-t", fmt.Sprint(pid), "-m", "--"}, command...)...).
+			CombinedOutput(); err != nil {
 			t.Errorf("%v on %s: %v: %s", command, node, err, out)
 		}
 		return
@@ -88,16 +89,27 @@ var generatorFaults = map[string]struct {
 	node   func(wire.Trial) string
 	reason string // empty: accepted
 }{
-	"5.6 A":  {fault{measuring: strikeSender(syscall.SIGKILL)}, sender, "iperf3's client of flow bulk was ended by SIGKILL"},
-	"5.6 B":  {fault{measuring: strikeReceiver(syscall.SIGKILL)}, receiverOf, "iperf3's server of flow bulk was ended by SIGKILL"},
-	"8.3 A":  {fault{armed: func(t *testing.T, d *desk, trial wire.Trial) { strike(t, d, trial.Receiver, syscall.SIGKILL) }}, receiverOf, "iperf3's server of flow bulk was ended by SIGKILL before the window opened"},
-	"8.3 B":  {fault{measuring: strikeSender(syscall.SIGTERM)}, sender, "iperf3's client of flow bulk was ended by a signal"},
-	"11.1 A": {fault{measuring: strikeSender(syscall.SIGSTOP)}, sender, "iperf3's client of flow bulk was stopped by a signal"},
-	"11.1 B": {fault{measuring: strikeReceiver(syscall.SIGSTOP)}, receiverOf, "iperf3's server of flow bulk was stopped by a signal"},
-	"13.9 A": {fault{armed: spoil("ro,mode=0700"), kept: unspoil}, sender, "iperf3's client of flow bulk could not start: make a temporary folder for iperf3: "},
-	"13.9 B": {fault{armed: spoil("size=4k,mode=0777"), kept: unspoil}, sender, "iperf3's client of flow bulk ended 0.0 s into the window: "},
+	"5.6 A": {fault{measuring: strikeSender(syscall.SIGKILL)}, sender, "iperf3's client of flow bulk was ended by " +
+		"SIGKILL"},
+	"5.6 B": {fault{measuring: strikeReceiver(syscall.SIGKILL)}, receiverOf, "iperf3's server of flow bulk was " +
+		"ended by SIGKILL"},
+	"8.3 A": {fault{armed: func(t *testing.T, d *desk, trial wire.Trial) {
+		strike(t, d, trial.Receiver, syscall.SIGKILL)
+	}}, receiverOf, "iperf3's server of flow bulk was ended by SIGKILL before the window opened"},
+	"8.3 B": {fault{measuring: strikeSender(syscall.SIGTERM)}, sender, "iperf3's client of flow bulk was ended by " +
+		"a signal"},
+	"11.1 A": {fault{measuring: strikeSender(syscall.SIGSTOP)}, sender, "iperf3's client of flow bulk was stopped by " +
+		"a signal"},
+	"11.1 B": {fault{measuring: strikeReceiver(syscall.SIGSTOP)}, receiverOf, "iperf3's server of flow bulk was " +
+		"stopped by a signal"},
+	"13.9 A": {fault{armed: spoil("ro,mode=0700"), kept: unspoil}, sender, "iperf3's client of flow bulk could not " +
+		"start: make a temporary folder for iperf3: "},
+	"13.9 B": {fault{armed: spoil("size=4k,mode=0777"), kept: unspoil}, sender, "iperf3's client of flow bulk ended " +
+		"0.0 s into the window: "},
 	"16.7 A": {},
-	"16.7 B": {fault{armed: func(t *testing.T, d *desk, trial wire.Trial) { strike(t, d, trial.Receiver, syscall.SIGTERM) }}, receiverOf, "iperf3's server of flow bulk was ended by a signal before the window opened"},
+	"16.7 B": {fault{armed: func(t *testing.T, d *desk, trial wire.Trial) {
+		strike(t, d, trial.Receiver, syscall.SIGTERM)
+	}}, receiverOf, "iperf3's server of flow bulk was ended by a signal before the window opened"},
 }
 
 func sender(t wire.Trial) string     { return t.Sender }
@@ -108,14 +120,16 @@ func receiverOf(t wire.Trial) string { return t.Receiver }
 func TestAnAttemptWhoseGeneratorDiesFails(t *testing.T) {
 	testnet.Need(t, "nsenter", "mount")
 	d := newDesk(t, "")
-	file := variant(t, "stationary-check.yaml", "generator", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [5.6, 8.3, 11.1, 13.9, 16.7]",
+	file := variant(t, "stationary-check.yaml", "generator", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]",
+		"levels: [5.6, 8.3, 11.1, 13.9, 16.7]",
 		"duration_s: 3", fmt.Sprintf("duration_s: %g", faultWindow.Seconds()))
 	cell := func(trial wire.Trial) string { return trial.Factors["speed"] + " " + trial.Factors["section"] }
 	preflightSeesTheFolder(t, d, file)
 	c := d.start(t, "generator", file)
 	c.steps = func(step string, k wire.TrialKey) {
 		f := generatorFaults[cell(c.trials[k.Trial])]
-		do := map[string]func(*testing.T, *desk, wire.Trial){"armed": f.armed, "measuring": f.measuring, "kept": f.kept}[step]
+		do := map[string]func(*testing.T, *desk, wire.Trial){"armed": f.armed, "measuring": f.measuring,
+			"kept": f.kept}[step]
 		if do != nil && k.Attempt == 1 {
 			do(t, d, c.trials[k.Trial])
 		}
@@ -137,7 +151,8 @@ func TestAnAttemptWhoseGeneratorDiesFails(t *testing.T) {
 			continue
 		}
 		if mb, ok := k.metric(t, at.TrialKey, "transferred_mb"); at.Verdict.Outcome != "accepted" || !ok || mb < 1 {
-			t.Errorf("trial %d attempt %d, in which nothing was wrong: %s %q, %g MB (measured: %v)", at.Trial, at.Attempt, at.Verdict.Outcome, at.Verdict.Reason, mb, ok)
+			t.Errorf("trial %d attempt %d, in which nothing was wrong: %s %q, %g MB (measured: %v)", at.Trial,
+				at.Attempt, at.Verdict.Outcome, at.Verdict.Reason, mb, ok)
 		}
 	}
 	if len(k.attempts) != 2*len(c.trials)-1 {
@@ -162,7 +177,8 @@ func preflightSeesTheFolder(t *testing.T, d *desk, file string) {
 		t.Fatalf("give %s to its agent", folder)
 	}
 	needs := func() map[string]preflight.Item {
-		out, _ := exec.Command(filepath.Join(programs, "fieldmesh"), "preflight", file, "--fleet", d.fleetFile(), "--json").Output()
+		out, _ := exec.Command(filepath.Join(programs, "fieldmesh"), "preflight", file, "--fleet", d.fleetFile(),
+			"--json").Output()
 		var r preflight.Report
 		if err := json.Unmarshal(out, &r); err != nil {
 			t.Fatalf("preflight: %v: %s", err, out)
@@ -180,7 +196,8 @@ func preflightSeesTheFolder(t *testing.T, d *desk, file string) {
 	d.asItsAgent(t, "bravo", "umount", folder)
 	well := needs()
 	t.Logf("spoilt: %+v\nwell: %+v", spoilt, well)
-	if b := spoilt["bravo"]; b.State != preflight.Unmet || !strings.Contains(b.Found, folder) || b.Cure == "" || spoilt["alpha"].State != preflight.Met {
+	if b := spoilt["bravo"]; b.State != preflight.Unmet || !strings.Contains(b.Found, folder) || b.Cure == "" ||
+		spoilt["alpha"].State != preflight.Met {
 		t.Errorf("with a folder that cannot be written: %+v", spoilt)
 	}
 	if well["alpha"].State != preflight.Met || well["bravo"].State != preflight.Met {

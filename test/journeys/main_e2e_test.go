@@ -85,7 +85,7 @@ func (s *session) wait(ctx context.Context) error {
 	}
 }
 
-// over tells whether the command has ended.
+// over reports whether the command has ended.
 func (s *session) over() bool {
 	select {
 	case err := <-s.end:
@@ -106,15 +106,5 @@ func (s *session) stop(t *testing.T, within time.Duration) {
 		t.Errorf("%v does not end on an interrupt", s.cmd.Args)
 		_ = s.cmd.Process.Kill()
 		_ = s.wait(context.Background())
-	}
-}
-
-// await waits for something to come true.
-func await(t *testing.T, within time.Duration, what string, holds func() bool) {
-	t.Helper()
-	for until := time.Now().Add(within); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatalf("waited %v in vain until %s", within, what)
-		}
 	}
 }

@@ -13,7 +13,8 @@ import (
 // alpha, uses it for control, and is silent while a window is open.
 func TestControlOverTheMeshIsSilentWhileMeasuring(t *testing.T) {
 	d := newDeskOn(t, "", true)
-	c := d.start(t, "overmesh", variant(t, "stationary-check.yaml", "overmesh", "nodes:\n  alpha", "control: mesh\nnodes:\n  alpha",
+	c := d.start(t, "overmesh", variant(t, "stationary-check.yaml", "overmesh", "nodes:\n  alpha",
+		"control: mesh\nnodes:\n  alpha",
 		"levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [16.7]"))
 	captures := map[wire.TrialKey]*capture{}
 	c.steps = func(step string, k wire.TrialKey) {
@@ -32,7 +33,8 @@ func TestControlOverTheMeshIsSilentWhileMeasuring(t *testing.T) {
 	for _, at := range k.attempts {
 		trial, _ := k.Trial(at.Trial)
 		w := windowOf(t, k.records(t, at.TrialKey), trial.Receiver)
-		s := captures[at.TrialKey].look(t, trial, at.Attempt, k.Info().Plan, wallOf(w.OpenBootNs), wallOf(w.CloseBootNs))
+		s := captures[at.TrialKey].look(t, trial, at.Attempt, k.Info().Plan, wallOf(w.OpenBootNs),
+			wallOf(w.CloseBootNs))
 		t.Logf("trial %d: frames in the window %v", at.Trial, s.classes)
 		for _, f := range s.strangers {
 			t.Errorf("trial %d: in the window: %s", at.Trial, f)

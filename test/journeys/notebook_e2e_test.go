@@ -37,7 +37,8 @@ func theNotebookReadsTheExport(t *testing.T, run string) {
 		t.Error("the notebook draws nothing")
 	}
 	// One line a trial: its section, and numbers in every column.
-	rows := regexp.MustCompile(`(?m)^\W*\d+ +\d+ +([AB]) +(\d+\.\d+) +(\d+\.\d+) +(\d+\.\d+)\b`).FindAllStringSubmatch(string(text), -1)
+	rows := regexp.MustCompile(`(?m)^\W*\d+ +\d+ +([AB]) +(\d+\.\d+) +(\d+\.\d+) +(\d+\.\d+)\b`).
+		FindAllStringSubmatch(string(text), -1)
 	if len(rows) != 2 {
 		t.Errorf("of two trials the notebook tells %q:\n%s", rows, text)
 	}

@@ -25,9 +25,12 @@ import (
 func TestCapturesAgreeWithTsharkAndTheKernel(t *testing.T) {
 	testnet.Need(t, "ip", "gpsd", "iperf3", "tshark")
 	dir := testnet.Folder(t)
-	file := variant(t, "velocity.yaml", "captured", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [8.3]", "repetitions: 2", "repetitions: 1",
-		"lateness_share_max: 0.01", "lateness_share_max: 1", "  traffic:\n", "  sample_hz: 50\n  capture: {snap_bytes: 96}\n  traffic:\n")
-	fieldmesh(t, "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "captured", "--world-dir", filepath.Join(dir, "worlds"))
+	file := variant(t, "velocity.yaml", "captured", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [8.3]",
+		"repetitions: 2", "repetitions: 1",
+		"lateness_share_max: 0.01", "lateness_share_max: 1", "  traffic:\n", "  sample_hz: 50\n  capture: "+
+			"{snap_bytes: 96}\n  traffic:\n")
+	fieldmesh(t, "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "captured", "--field-dir",
+		filepath.Join(dir, "fields"))
 	run := filepath.Join(dir, "runs", "captured")
 	t.Logf("%s", fieldmesh(t, "metrics", run))
 	k := openRun(t, run)
@@ -94,7 +97,8 @@ type analysed struct {
 }
 
 var tsharkFields = []string{"frame.number", "frame.time_epoch", "tcp.srcport", "tcp.dstport", "tcp.seq", "tcp.len",
-	"tcp.analysis.retransmission", "tcp.analysis.out_of_order", "tcp.analysis.ack_rtt", "tcp.analysis.acks_frame", "tcp.flags.syn"}
+	"tcp.analysis.retransmission", "tcp.analysis.out_of_order", "tcp.analysis.ack_rtt", "tcp.analysis.acks_frame",
+	"tcp.flags.syn"}
 
 // tshark analyses a sender's capture. A sender sends nothing out of order: what
 // tshark takes for that is a retransmission too. It gives round trips of
@@ -112,7 +116,7 @@ func tshark(t *testing.T, path string, f wire.Flow, attempt int, open, closed fl
 	}
 	first := f.ClientPort + (attempt-1)*f.Streams
 	data := func(port string) bool {
-		n, _ := strconv.Atoi(port) // 0 is no client's
+		n, _ := strconv.Atoi(port) // 0 is not a client's
 		return n >= first && n < first+f.Streams
 	}
 	type acked struct {
@@ -169,7 +173,8 @@ func compareCut(t *testing.T, k kept) {
 		t.Fatal(err)
 	}
 	out, err := exec.Command(filepath.Join(programs, "fieldmesh"), "metrics", k.Dir()).CombinedOutput()
-	want := fmt.Sprintf("trial %d attempt %d: read capture of %s: corrupt pcapng: block at byte ", key.Trial, key.Attempt, deskNodes[1])
+	want := fmt.Sprintf("trial %d attempt %d: read capture of %s: corrupt pcapng: block at byte ", key.Trial,
+		key.Attempt, deskNodes[1])
 	if err == nil || !strings.Contains(string(out), want) {
 		t.Errorf("metrics of a capture that was cut: %v\n%s", err, out)
 	}

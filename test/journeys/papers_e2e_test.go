@@ -23,12 +23,18 @@ import (
 func TestCapturesAgreeWithTheField(t *testing.T) {
 	testnet.Need(t, "ip", "iperf3")
 	dir := testnet.Folder(t)
-	file := variant(t, "variants-chain.yaml", "agree", "receiver: f", "receiver: c", "relays: [b, c, d, e]", "relays: [b]", "duration_s: 360", "duration_s: 12",
-		"levels: [tahoe, reno, newreno, vegas, westwood]", "levels: [newreno]", "levels: [dsdv, dsr, aodv]", "levels: [static]", "      mobile: {still: false}\n", "",
-		"repetitions: 3", "repetitions: 1", "  hops_min: 5 # from A to F there is no shorter way\n", "", "lateness_share_max: 0.01", "lateness_share_max: 1",
-		"  capture: {snap_bytes: 128}\n", "  capture: {snap_bytes: 128}\n  conditions: {channel_error: {mean: 0.1, burst_frames: 30}}\n",
-		"port: 5000}\n", "start_s: 0.5, duration_s: 9, port: 5000}\n    steady: {kind: cbr, from: sender, to: receiver, start_s: 0.5, duration_s: 9, payload_bytes: 512, bitrate_bps: 800000, port: 6000}\n")
-	fieldmesh(t, "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "agree", "--world-dir", filepath.Join(dir, "worlds"))
+	file := variant(t, "variants-chain.yaml", "agree", "receiver: f", "receiver: c", "relays: [b, c, d, e]",
+		"relays: [b]", "duration_s: 360", "duration_s: 12",
+		"levels: [tahoe, reno, newreno, vegas, westwood]", "levels: [newreno]", "levels: [dsdv, dsr, aodv]",
+		"levels: [static]", "      mobile: {still: false}\n", "",
+		"repetitions: 3", "repetitions: 1", "  hops_min: 5 # from A to F there is no shorter way\n", "",
+		"lateness_share_max: 0.01", "lateness_share_max: 1",
+		"  capture: {snap_bytes: 128}\n", "  capture: {snap_bytes: 128}\n  conditions: {channel_error: {mean: 0.1, "+
+			"burst_frames: 30}}\n",
+		"port: 5000}\n", "start_s: 0.5, duration_s: 9, port: 5000}\n    steady: {kind: cbr, from: sender, to: "+
+			"receiver, start_s: 0.5, duration_s: 9, payload_bytes: 512, bitrate_bps: 800000, port: 6000}\n")
+	fieldmesh(t, "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "agree", "--field-dir",
+		filepath.Join(dir, "fields"))
 	k := openRun(t, filepath.Join(dir, "runs", "agree"))
 	key := k.attempts[0].TrialKey
 	trial, _ := k.Trial(key.Trial)
@@ -49,11 +55,14 @@ func TestCapturesAgreeWithTheField(t *testing.T) {
 			return *v
 		}
 		seen, truth := value(metrics.PacketLossPercent), value(metrics.TrueLossPercent)
-		t.Logf("%s: %g packets, lost %.4g %% by captures, %.4g %% by the field", f.Name, value("packets_sent"), seen, truth)
+		t.Logf("%s: %g packets, lost %.4g %% by captures, %.4g %% by the field", f.Name, value("packets_sent"), seen,
+			truth)
 		if seen == 0 || math.Abs(seen-truth) > 0.1 {
-			t.Errorf("%s: captures have %g %% lost, the field %g %%: want some, and the same within 0.1 percentage points", f.Name, seen, truth)
+			t.Errorf("%s: captures have %g %% lost, the field %g %%: want some, and the same within 0.1 "+
+				"percentage points", f.Name, seen, truth)
 		}
-		delay, stated, exact := value(metrics.OneWayMeanMs), value("one_way_delay_uncertainty_ms"), trueDelayMs(t, k, key, trial, f)
+		delay, stated, exact := value(metrics.OneWayMeanMs), value("one_way_delay_uncertainty_ms"),
+			trueDelayMs(t, k, key, trial, f)
 		t.Logf("%s: delayed %.4f ± %.4f ms by captures, in truth %.4f ms", f.Name, delay, stated, exact)
 		if math.Abs(delay-exact) > stated {
 			t.Errorf("%s: one-way delay is %g ± %g ms, and in truth %g ms", f.Name, delay, stated, exact)
@@ -74,10 +83,11 @@ func trueDelayMs(t *testing.T, k kept, key wire.TrialKey, trial wire.Trial, f wi
 		w := windowOf(t, records, node)
 		for _, r := range records {
 			if c, ok := r.Body.(*wire.Capture); ok && r.Node == node {
-				return packets.End{Name: node, Capture: file, OpenNs: w.OpenBootNs, CloseNs: w.CloseBootNs, Common: func(wallNs int64) int64 { return wallNs - c.WallOffsetOpen }}
+				return packets.End{Name: node, Capture: file, OpenNs: w.OpenBootNs, CloseNs: w.CloseBootNs,
+					Common: func(wallNs int64) int64 { return wallNs - c.WallOffsetOpen }}
 			}
 		}
-		t.Fatalf("%s told of no capture", node)
+		t.Fatalf("%s reported no capture", node)
 		return packets.End{}
 	}
 	address := func(node string) netip.Addr {
@@ -89,7 +99,8 @@ func trueDelayMs(t *testing.T, k kept, key wire.TrialKey, trial wire.Trial, f wi
 		t.Fatalf("the plan has no node %q", node)
 		return netip.Addr{}
 	}
-	flow := packets.Flow{Name: f.Name, UDP: f.Kind == "iperf3_udp", From: address(f.From), To: address(f.To), Port: uint16(f.Port), Reverse: f.Reverse, Streams: f.Streams}
+	flow := packets.Flow{Name: f.Name, UDP: f.Kind == "iperf3_udp", From: address(f.From), To: address(f.To),
+		Port: uint16(f.Port), Reverse: f.Reverse, Streams: f.Streams}
 	if !flow.UDP {
 		flow.ClientFirst = uint16(f.ClientPort + (key.Attempt-1)*max(f.Streams, 1))
 	}

@@ -23,10 +23,13 @@ import (
 func TestPlacesAtTheEdgesAreTheFields(t *testing.T) {
 	testnet.Need(t, "ip", "gpsd", "iperf3")
 	dir := testnet.Folder(t)
-	file := variant(t, "velocity.yaml", "places", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [5.6, 16.7]", "repetitions: 2", "repetitions: 1",
-		"lateness_share_max: 0.01", "lateness_share_max: 1", "  duration_s: 10\n", "  duration_s: 4.3\n", "nmea_hz: 10", "nmea_hz: 1")
-	run := begin(t, "fieldmesh", "rehearse", file, "--runs", dir, "--name", "places", "--world-dir", filepath.Join(dir, "worlds"))
-	fl := awaitField(t, run, filepath.Join(dir, "worlds", "places", "field0", "fleet.yaml"))
+	file := variant(t, "velocity.yaml", "places", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [5.6, 16.7]",
+		"repetitions: 2", "repetitions: 1",
+		"lateness_share_max: 0.01", "lateness_share_max: 1", "  duration_s: 10\n", "  duration_s: 4.3\n", "nmea_hz: 10",
+		"nmea_hz: 1")
+	run := begin(t, "fieldmesh", "rehearse", file, "--runs", dir, "--name", "places", "--field-dir",
+		filepath.Join(dir, "fields"))
+	fl := awaitField(t, run, filepath.Join(dir, "fields", "places", "field0", "fleet.yaml"))
 	bravo := strings.TrimSuffix(fl.Nodes["bravo"].Netns, "-ctl") + "-bravo"
 	identity, err := fl.Identity()
 	if err != nil {
@@ -73,7 +76,8 @@ func (k kept) trueToTheField(t *testing.T, key wire.TrialKey) {
 		got, told := k.metric(t, key, "distance_"+edge+"_m")
 		truly, known := k.metric(t, key, "truth_distance_"+edge+"_m")
 		if !told || !known || math.Abs(got-truly) > 1 {
-			t.Errorf("trial %d at %g m/s: %.2f m at the %s (told: %v), truly %.2f", key.Trial, *trial.SpeedMps, got, edge, told, truly)
+			t.Errorf("trial %d at %g m/s: %.2f m at the %s (told: %v), truly %.2f", key.Trial, *trial.SpeedMps, got,
+				edge, told, truly)
 		}
 		off, _ := k.metric(t, key, "distance_"+edge+"_uncertainty_m")
 		for _, node := range []string{trial.Car, trial.Roadside} {

@@ -47,7 +47,8 @@ func TestPullBringsHomeWhatTheNodesDidAlone(t *testing.T) {
 	usb := filepath.Join(d.dir, "usb")
 	pull := []string{"pull", c.runDir(), "--fleet", d.fleetFile(), "--patience", "1s", "--copy", usb, "--verify"}
 	d.control.Run(t, "ip", "link", "set", "bravo", "up")
-	if said := refused(t, pull...); !strings.Contains(said, "alpha is away") || strings.Contains(said, "bravo is away") || !strings.Contains(said, "unfinished MANIFEST.sha256") {
+	if said := refused(t, pull...); !strings.Contains(said, "alpha is away") ||
+		strings.Contains(said, "bravo is away") || !strings.Contains(said, "unfinished MANIFEST.sha256") {
 		t.Errorf("with the car away:\n%s", said)
 	}
 	if got := archivedRecords(t, c.runDir(), "bravo"); got == 0 {
@@ -57,7 +58,7 @@ func TestPullBringsHomeWhatTheNodesDidAlone(t *testing.T) {
 	d.control.Run(t, "ip", "link", "set", "alpha", "up")
 	said := fieldmesh(t, pull...)
 	t.Logf("fieldmesh pull:\n%s", said)
-	if !strings.Contains(said, "two copies are as their checksums say") || !strings.Contains(said, "2 of 2 trials accepted") {
+	if !strings.Contains(said, "both copies verified") || !strings.Contains(said, "2 of 2 trials accepted") {
 		t.Errorf("the pull does not say that all is there:\n%s", said)
 	}
 	k := openRun(t, c.runDir())
@@ -72,7 +73,7 @@ func TestPullBringsHomeWhatTheNodesDidAlone(t *testing.T) {
 	d.restored(t) // with the last trial the run ended
 
 	// Again: nothing is left to do, and nothing is spoilt by it.
-	if said := fieldmesh(t, pull...); !strings.Contains(said, "two copies are as their checksums say") {
+	if said := fieldmesh(t, pull...); !strings.Contains(said, "both copies verified") {
 		t.Errorf("a second pull:\n%s", said)
 	}
 	if said := refused(t, "pull", c.runDir(), "--fleet", d.fleetFile(), "--verify"); !strings.Contains(said, "--copy") {

@@ -31,32 +31,37 @@ func (m *madeUp) frame(seconds float64, top ...gopacket.SerializableLayer) {
 		eth.EthernetType = layers.EthernetTypeARP
 	}
 	buf := gopacket.NewSerializeBuffer()
-	err := gopacket.SerializeLayers(buf, gopacket.SerializeOptions{FixLengths: true}, append([]gopacket.SerializableLayer{eth}, top...)...)
+	err := gopacket.SerializeLayers(buf, gopacket.SerializeOptions{FixLengths: true},
+		append([]gopacket.SerializableLayer{eth}, top...)...)
 	if err != nil {
 		m.t.Fatal(err)
 	}
 	data := buf.Bytes()
 	kept := min(len(data), 134)
-	info := gopacket.CaptureInfo{Timestamp: m.open.Add(time.Duration(seconds * 1e9)), CaptureLength: kept, Length: len(data)}
+	info := gopacket.CaptureInfo{Timestamp: m.open.Add(time.Duration(seconds * 1e9)), CaptureLength: kept,
+		Length: len(data)}
 	if err := m.w.WritePacket(info, data[:kept]); err != nil {
 		m.t.Fatal(err)
 	}
 }
 
 func ip(from, to byte, protocol layers.IPProtocol) *layers.IPv4 {
-	return &layers.IPv4{Version: 4, IHL: 5, TTL: 64, Protocol: protocol, SrcIP: net.IPv4(10, 77, 0, from), DstIP: net.IPv4(10, 77, 0, to)}
+	return &layers.IPv4{Version: 4, IHL: 5, TTL: 64, Protocol: protocol, SrcIP: net.IPv4(10, 77, 0, from),
+		DstIP: net.IPv4(10, 77, 0, to)}
 }
 
 // data is a segment of alpha's to bravo's port 5000, offset bytes after the
 // first, whose sequence number is just below its range's end.
 func (m *madeUp) data(seconds float64, port layers.TCPPort, offset uint32, n int) {
 	const first = 1<<32 - 1000
-	m.frame(seconds, ip(1, 2, layers.IPProtocolTCP), &layers.TCP{SrcPort: port, DstPort: 5000, Seq: first + offset, ACK: true}, gopacket.Payload(make([]byte, n)))
+	m.frame(seconds, ip(1, 2, layers.IPProtocolTCP), &layers.TCP{SrcPort: port, DstPort: 5000, Seq: first + offset,
+		ACK: true}, gopacket.Payload(make([]byte, n)))
 }
 
 func (m *madeUp) syn(seconds float64, port layers.TCPPort) {
 	const first = 1<<32 - 1000
-	m.frame(seconds, ip(1, 2, layers.IPProtocolTCP), &layers.TCP{SrcPort: port, DstPort: 5000, Seq: first - 1, SYN: true})
+	m.frame(seconds, ip(1, 2, layers.IPProtocolTCP), &layers.TCP{SrcPort: port, DstPort: 5000, Seq: first - 1,
+		SYN: true})
 }
 
 // What a capture is read for is itself tested: bytes that came twice, early,
@@ -85,8 +90,10 @@ func TestACaptureIsReadExactly(t *testing.T) {
 	m.data(0.2, 20002, 0, 37)
 	m.data(0.6, 20000, 0, 90) // below the client ports: iperf3's control
 	m.frame(0.2, ip(2, 1, layers.IPProtocolTCP), &layers.TCP{SrcPort: 5000, DstPort: 20001, ACK: true})
-	m.frame(0.3, &layers.ARP{AddrType: layers.LinkTypeEthernet, Protocol: layers.EthernetTypeIPv4, HwAddressSize: 6, ProtAddressSize: 4, Operation: 1,
-		SourceHwAddress: make([]byte, 6), SourceProtAddress: make([]byte, 4), DstHwAddress: make([]byte, 6), DstProtAddress: make([]byte, 4)})
+	m.frame(0.3, &layers.ARP{AddrType: layers.LinkTypeEthernet, Protocol: layers.EthernetTypeIPv4, HwAddressSize: 6,
+		ProtAddressSize: 4, Operation: 1,
+		SourceHwAddress: make([]byte, 6), SourceProtAddress: make([]byte, 4), DstHwAddress: make([]byte, 6),
+		DstProtAddress: make([]byte, 4)})
 	m.frame(-0.01, ip(1, 2, layers.IPProtocolUDP), &layers.UDP{SrcPort: 9, DstPort: 7446}) // GO, just before the window
 	m.frame(0.7, ip(1, 2, layers.IPProtocolUDP), &layers.UDP{SrcPort: 9, DstPort: 7446})   // and in it
 	m.frame(0.8, ip(1, 2, layers.IPProtocolTCP), &layers.TCP{SrcPort: 40000, DstPort: 7443, ACK: true})
@@ -94,8 +101,10 @@ func TestACaptureIsReadExactly(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p := wire.RunPlan{Nodes: []wire.PlanNode{{Name: "alpha", MeshPrefix: "10.77.0.1/24"}, {Name: "bravo", MeshPrefix: "10.77.0.2/24"}}}
-	trial := wire.Trial{Receiver: "bravo", Traffic: []wire.Flow{{From: "alpha", To: "bravo", Port: 5000, ClientPort: 20001, Streams: 2}}}
+	p := wire.RunPlan{Nodes: []wire.PlanNode{{Name: "alpha", MeshPrefix: "10.77.0.1/24"},
+		{Name: "bravo", MeshPrefix: "10.77.0.2/24"}}}
+	trial := wire.Trial{Receiver: "bravo",
+		Traffic: []wire.Flow{{From: "alpha", To: "bravo", Port: 5000, ClientPort: 20001, Streams: 2}}}
 	got := (&capture{file: path}).look(t, trial, 1, p, m.open, m.open.Add(time.Second))
 	if want := uint64(500 + 200 + 200 + 400 + 37); got.delivered != want {
 		t.Errorf("delivered %d bytes, want %d", got.delivered, want)
@@ -106,7 +115,8 @@ func TestACaptureIsReadExactly(t *testing.T) {
 		}
 	}
 	all := strings.Join(got.strangers, "\n")
-	if len(got.strangers) != 3 || !strings.Contains(all, "7446") || !strings.Contains(all, "7443") || !strings.Contains(all, "ICMP") {
+	if len(got.strangers) != 3 || !strings.Contains(all, "7446") || !strings.Contains(all, "7443") ||
+		!strings.Contains(all, "ICMP") {
 		t.Errorf("%d strangers, want three:\n%s", len(got.strangers), all)
 	}
 	if again := (&capture{file: path}).look(t, trial, 2, p, m.open, m.open.Add(time.Second)); again.delivered != 0 {

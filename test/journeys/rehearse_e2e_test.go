@@ -19,14 +19,17 @@ import (
 func TestARehearsalReportsWhatACaptureShows(t *testing.T) {
 	testnet.Need(t, "ip", "gpsd", "iperf3", "tcpdump")
 	dir := testnet.Folder(t)
-	file := variant(t, "velocity.yaml", "two-trials", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [8.3]", "repetitions: 2", "repetitions: 1",
+	file := variant(t, "velocity.yaml", "two-trials", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [8.3]",
+		"repetitions: 2", "repetitions: 1",
 		// Beside other work the emulated radio may be late; that is judged elsewhere.
-		"lateness_share_max: 0.01", "lateness_share_max: 1", "  duration_s: 10\n", "  duration_s: 10\n  capture: {snap_bytes: 128}\n")
+		"lateness_share_max: 0.01", "lateness_share_max: 1", "  duration_s: 10\n", "  duration_s: 10\n  capture: "+
+			"{snap_bytes: 128}\n")
 	before := testnet.Snapshot(t, "", "lo", "eth")
-	worlds := filepath.Join(dir, "worlds")
-	run := begin(t, "fieldmesh", "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "two-trials", "--world-dir", worlds)
-	fl := awaitField(t, run, filepath.Join(worlds, "two-trials", "field0", "fleet.yaml"))
-	world := strings.TrimSuffix(fl.Nodes["alpha"].Netns, "-ctl")
+	fields := filepath.Join(dir, "fields")
+	run := begin(t, "fieldmesh", "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "two-trials",
+		"--field-dir", fields)
+	fl := awaitField(t, run, filepath.Join(fields, "two-trials", "field0", "fleet.yaml"))
+	field := strings.TrimSuffix(fl.Nodes["alpha"].Netns, "-ctl")
 
 	identity, err := fl.Identity()
 	if err != nil {
@@ -48,7 +51,7 @@ func TestARehearsalReportsWhatACaptureShows(t *testing.T) {
 		case !changed:
 		case step == "armed":
 			for _, name := range deskNodes {
-				captures[k] = append(captures[k], startCapture(t, world+"-"+name, "wlan0", true))
+				captures[k] = append(captures[k], startCapture(t, field+"-"+name, "wlan0", true))
 			}
 		case step == "restoring" || step == "kept":
 			for _, c := range captures[k] {
@@ -60,7 +63,7 @@ func TestARehearsalReportsWhatACaptureShows(t *testing.T) {
 		t.Errorf("fieldmesh rehearse: %v", err)
 	}
 	t.Logf("fieldmesh rehearse:\n%s", run.said())
-	if left := testnet.Namespaces(t, world+"-"); len(left) > 0 {
+	if left := testnet.Namespaces(t, field+"-"); len(left) > 0 {
 		t.Errorf("the field has left %v", left)
 	}
 	if after := testnet.Snapshot(t, "", "lo", "eth"); after != before {
@@ -90,7 +93,7 @@ func TestARehearsalReportsWhatACaptureShows(t *testing.T) {
 // awaitField waits until the rehearsal's field is there.
 func awaitField(t *testing.T, run *session, path string) *fleet.Fleet {
 	t.Helper()
-	await(t, time.Minute, "the field is there", func() bool {
+	testnet.Await(t, time.Minute, "the field is there", func() bool {
 		if run.over() {
 			t.Fatalf("the rehearsal ended: %s", run.said())
 		}

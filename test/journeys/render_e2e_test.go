@@ -31,7 +31,8 @@ type drawn struct {
 
 // mayBeBare are panels without data after a rehearsal that goes well, on a
 // machine without a battery, over a radio that loses no frame for good.
-var mayBeBare = map[string]bool{"Battery": true, "Temperature": true, "Frames lost": true, "Hops": true, "Routing packets": true}
+var mayBeBare = map[string]bool{"Battery": true, "Temperature": true, "Frames lost": true, "Hops": true,
+	"Routing packets": true}
 
 // everyDashboardIsDrawn draws the dashboards with Grafana's libraries over a
 // real InfluxDB that holds the run. Half a gigabyte of packages is installed
@@ -47,7 +48,8 @@ func everyDashboardIsDrawn(t *testing.T, run string, db *testnet.Influxd) {
 		t.Fatal(err)
 	}
 	name := filepath.Base(run)
-	asked, err := json.Marshal(map[string]any{"run": name, "other": name, "from": milliseconds(t, from), "to": milliseconds(t, to) + 1000})
+	asked, err := json.Marshal(map[string]any{"run": name, "other": name, "from": milliseconds(t, from),
+		"to": milliseconds(t, to) + 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +96,8 @@ func bundled(t *testing.T) (folder string) {
 		}
 	}
 	folder = filepath.Join(dir, "render")
-	for _, args := range [][]string{{"npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--legacy-peer-deps"}, {"npm", "run", "bundle"}} {
+	for _, args := range [][]string{{"npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--legacy-peer-deps"},
+		{"npm", "run", "bundle"}} {
 		cmd := exec.Command(args[0], args[1:]...)
 		cmd.Dir = folder
 		began := time.Now()

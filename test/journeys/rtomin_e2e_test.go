@@ -59,7 +59,8 @@ func TestLevelsWithOneLeastRTOHaveIt(t *testing.T) {
 	if err := os.WriteFile(file, []byte(everyVariant), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run := begin(t, "fieldmesh", "rehearse", file, "--runs", dir, "--name", "least-rto", "--world-dir", filepath.Join(dir, "worlds"))
+	run := begin(t, "fieldmesh", "rehearse", file, "--runs", dir, "--name", "least-rto", "--field-dir",
+		filepath.Join(dir, "fields"))
 	if err := run.wait(t.Context()); err != nil {
 		t.Fatalf("fieldmesh rehearse: %v\n%s", err, run.said())
 	}
@@ -85,7 +86,8 @@ func TestLevelsWithOneLeastRTOHaveIt(t *testing.T) {
 		if shortest < leastMs*1000 || shortest == ^uint32(0) {
 			t.Errorf("%s: the shortest RTO of a data socket is %d µs", level, shortest)
 		}
-		t.Logf("%s: least RTO %d ms on %d nodes, shortest RTO of a data socket %d µs", level, leastMs, told[level], shortest)
+		t.Logf("%s: least RTO %d ms on %d nodes, shortest RTO of a data socket %d µs", level, leastMs, told[level],
+			shortest)
 	}
 	if len(told) != 10 {
 		t.Errorf("levels with provenance: %v", told)

@@ -26,7 +26,8 @@ func TestARunComesThroughWithoutItsControlLink(t *testing.T) {
 	c.steps = func(step string, k wire.TrialKey) {
 		switch step {
 		case "armed":
-			t.Logf("trial %d attempt %d: armed, %.1f m/s, %s receives", k.Trial, k.Attempt, *c.trials[k.Trial].SpeedMps, c.trials[k.Trial].Receiver)
+			t.Logf("trial %d attempt %d: armed, %.1f m/s, %s receives", k.Trial, k.Attempt, *c.trials[k.Trial].SpeedMps,
+				c.trials[k.Trial].Receiver)
 			if k.Trial == cutForOne || k.Trial == cutFrom {
 				d.controlLink(t, false)
 			}
@@ -69,10 +70,13 @@ func compareWithCapture(t *testing.T, k kept, key wire.TrialKey, c *capture) {
 	s := c.look(t, trial, key.Attempt, k.Info().Plan, wallOf(w.OpenBootNs), wallOf(w.CloseBootNs))
 	reported, ok := k.metric(t, key, "transferred_mb")
 	captured := float64(s.delivered) / 1e6
-	t.Logf("trial %d attempt %d, section %s at %s m/s: reported %.4f MB, captured %.4f MB, off by %+.3f %%; last data after %v; frames %v",
-		key.Trial, key.Attempt, trial.Factors["section"], trial.Factors["speed"], reported, captured, 100*(reported/captured-1), s.lastData, s.classes)
+	t.Logf("trial %d attempt %d, section %s at %s m/s: reported %.4f MB, captured %.4f MB, off by %+.3f %%; last "+
+		"data after %v; frames %v",
+		key.Trial, key.Attempt, trial.Factors["section"], trial.Factors["speed"], reported, captured,
+		100*(reported/captured-1), s.lastData, s.classes)
 	if !ok || captured == 0 || math.Abs(reported/captured-1) > tolerance {
-		t.Errorf("trial %d attempt %d: reported %.4f MB (measured: %v), captured %.4f MB", key.Trial, key.Attempt, reported, ok, captured)
+		t.Errorf("trial %d attempt %d: reported %.4f MB (measured: %v), captured %.4f MB", key.Trial, key.Attempt,
+			reported, ok, captured)
 	}
 	for _, f := range s.strangers {
 		t.Errorf("trial %d attempt %d: in the window, on the interface under test: %s", key.Trial, key.Attempt, f)

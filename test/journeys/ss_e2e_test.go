@@ -60,7 +60,8 @@ func lookOn(t *testing.T, run *session, namespaces map[string]string, within tim
 
 func (l *looks) look(ctx context.Context, node, ns string) {
 	from := bootNs()
-	text, err := exec.CommandContext(ctx, "ip", "netns", "exec", ns, "ss", "-tinOH", "state", "established", "( sport = :5000 or dport = :5000 )").Output()
+	text, err := exec.CommandContext(ctx, "ip", "netns", "exec", ns, "ss", "-tinOH", "state", "established",
+		"( sport = :5000 or dport = :5000 )").Output()
 	if err != nil {
 		return // the field is not there yet, or not any more
 	}
@@ -117,7 +118,8 @@ func (l *looks) agree(t *testing.T, trial wire.Trial, records []wire.Record) {
 		}
 		compared++
 		if !slices.Contains(s.words, before.Congestion) {
-			t.Errorf("trial %d: ss shows a socket of the sender with %v, recorded was %s", trial.Number, s.words, before.Congestion)
+			t.Errorf("trial %d: ss shows a socket of the sender with %v, recorded was %s", trial.Number, s.words,
+				before.Congestion)
 		}
 		if got := s.number("mss"); got != uint64(before.MSSBytes) {
 			t.Errorf("trial %d: ss shows a segment size of %d, recorded was %d", trial.Number, got, before.MSSBytes)
@@ -126,11 +128,14 @@ func (l *looks) agree(t *testing.T, trial wire.Trial, records []wire.Record) {
 			name           string
 			least, highest uint64
 		}{
-			{"bytes_acked", before.BytesAcked, after.BytesAcked}, {"retrans", uint64(before.Retransmits), uint64(after.Retransmits)},
-			{"bytes_sent", *before.BytesSent, *after.BytesSent}, {"data_segs_out", uint64(*before.DataSegsOut), uint64(*after.DataSegsOut)},
+			{"bytes_acked", before.BytesAcked, after.BytesAcked}, {"retrans", uint64(before.Retransmits),
+				uint64(after.Retransmits)},
+			{"bytes_sent", *before.BytesSent, *after.BytesSent}, {"data_segs_out", uint64(*before.DataSegsOut),
+				uint64(*after.DataSegsOut)},
 		} {
 			if got := s.number(c.name); got < c.least || got > c.highest {
-				t.Errorf("trial %d: %s: ss shows %s:%d, recorded were %d before and %d after", trial.Number, s.local, c.name, got, c.least, c.highest)
+				t.Errorf("trial %d: %s: ss shows %s:%d, recorded were %d before and %d after", trial.Number, s.local,
+					c.name, got, c.least, c.highest)
 			}
 		}
 	}

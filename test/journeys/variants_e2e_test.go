@@ -28,17 +28,21 @@ import (
 func TestVariantsAreInForceOnTheSender(t *testing.T) {
 	testnet.Need(t, "ip", "ss", "gpsd", "iperf3", "tshark")
 	dir := testnet.Folder(t)
-	file := variant(t, "velocity.yaml", "variants", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [8.3]", "repetitions: 2", "repetitions: 1",
+	file := variant(t, "velocity.yaml", "variants", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [8.3]",
+		"repetitions: 2", "repetitions: 1",
 		"tcp: {variant: reno}", "tcp: {classic: on}\n  capture: {snap_bytes: 96}", "window_bytes: 65536, ", "",
-		"A: {sender: car, receiver: roadside}", "A: {sender: car, receiver: roadside, tcp: {variant: newreno, sack: off, delayed_ack: off, window_bytes: 16384}, routing: {protocol: olsr, hello_s: 0.5}}",
-		"B: {sender: roadside, receiver: car}", "B: {sender: roadside, receiver: car, tcp: {variant: reference, sack: on, delayed_ack: on, window_bytes: 65536}}",
+		"A: {sender: car, receiver: roadside}", "A: {sender: car, receiver: roadside, tcp: {variant: newreno, sack: "+
+			"off, delayed_ack: off, window_bytes: 16384}, routing: {protocol: olsr, hello_s: 0.5}}",
+		"B: {sender: roadside, receiver: car}", "B: {sender: roadside, receiver: car, tcp: {variant: reference, "+
+			"sack: on, delayed_ack: on, window_bytes: 65536}}",
 		"lateness_share_max: 0.01", "lateness_share_max: 1")
 	before := testnet.Snapshot(t, "", "lo", "eth")
-	run := begin(t, "fieldmesh", "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "variants", "--world-dir", filepath.Join(dir, "worlds"))
-	fl := awaitField(t, run, filepath.Join(dir, "worlds", "variants", "field0", "fleet.yaml"))
-	world, namespaces := strings.TrimSuffix(fl.Nodes["alpha"].Netns, "-ctl"), map[string]string{}
+	run := begin(t, "fieldmesh", "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "variants",
+		"--field-dir", filepath.Join(dir, "fields"))
+	fl := awaitField(t, run, filepath.Join(dir, "fields", "variants", "field0", "fleet.yaml"))
+	field, namespaces := strings.TrimSuffix(fl.Nodes["alpha"].Netns, "-ctl"), map[string]string{}
 	for _, name := range deskNodes {
-		namespaces[name] = world + "-" + name
+		namespaces[name] = field + "-" + name
 	}
 	seen := lookOn(t, run, namespaces, 4*time.Minute)
 	if err := run.wait(t.Context()); err != nil {
@@ -92,7 +96,8 @@ func inForce(t *testing.T, trial wire.Trial, records []wire.Record) {
 			}
 			sockets++
 			if program, ours := tcpcc.ProgramOf(b.Congestion); !ours || program != trial.TCP.Variant {
-				t.Fatalf("trial %d: a socket of the sender %s runs %q, want %s", trial.Number, r.Node, b.Congestion, trial.TCP.Variant)
+				t.Fatalf("trial %d: a socket of the sender %s runs %q, want %s", trial.Number, r.Node, b.Congestion,
+					trial.TCP.Variant)
 			}
 		case *wire.Provenance:
 			nodes[r.Node] = true
@@ -102,7 +107,8 @@ func inForce(t *testing.T, trial wire.Trial, records []wire.Record) {
 					t.Errorf("trial %d: %s is %q on %s, want %s", trial.Number, key, got, r.Node, want)
 				}
 			}
-			if b.TCP == nil || b.TCP.Provider != "bpf" || b.TCP.Program != trial.TCP.Variant || b.TCP.Kernel != b.Sysctls["net.ipv4.tcp_congestion_control"] {
+			if b.TCP == nil || b.TCP.Provider != "bpf" || b.TCP.Program != trial.TCP.Variant || b.TCP.Kernel !=
+				b.Sysctls["net.ipv4.tcp_congestion_control"] {
 				t.Errorf("trial %d: %s records %+v in force", trial.Number, r.Node, b.TCP)
 			}
 		}
@@ -153,7 +159,8 @@ func tracedAsCounted(t *testing.T, trial wire.Trial, records []wire.Record) {
 	for cookie, s := range sockets {
 		told += s.told
 		if s.told > s.counted || s.told+s.failed < s.counted || s.rtosTold != s.rtosCounted {
-			t.Errorf("trial %d: of connection %d %d retransmissions and %d time-outs are told, the kernel counted %d and %d",
+			t.Errorf("trial %d: of connection %d %d retransmissions and %d time-outs are told, the kernel counted "+
+				"%d and %d",
 				trial.Number, cookie, s.told, s.rtosTold, s.counted, s.rtosCounted)
 		}
 	}
@@ -195,14 +202,15 @@ type onWire struct {
 
 func wireOf(t *testing.T, path string, f wire.Flow, attempt int) onWire {
 	t.Helper()
-	text, err := exec.Command("tshark", "-r", path, "-Y", "tcp", "-T", "fields", "-e", "tcp.srcport", "-e", "tcp.dstport", "-e", "tcp.len",
+	text, err := exec.Command("tshark", "-r", path, "-Y", "tcp", "-T", "fields", "-e", "tcp.srcport", "-e",
+		"tcp.dstport", "-e", "tcp.len",
 		"-e", "tcp.flags.syn", "-e", "tcp.options.sack_perm", "-e", "tcp.window_size").Output()
 	if err != nil {
 		t.Fatalf("tshark: %v", err)
 	}
 	first := f.ClientPort + (attempt-1)*f.Streams
 	data := func(port string) bool {
-		n, _ := strconv.Atoi(port) // 0 is no client's
+		n, _ := strconv.Atoi(port) // 0 is not a client's
 		return n >= first && n < first+f.Streams
 	}
 	var out onWire
@@ -238,11 +246,13 @@ func visible(t *testing.T, a, b onWire) {
 	t.Helper()
 	t.Logf("A: %+v, B: %+v", a, b)
 	if a.syns == 0 || a.sackSYNs != 0 || b.syns == 0 || b.sackSYNs != b.syns {
-		t.Errorf("SACK is permitted by %d of %d SYNs of A, %d of %d of B; want none, all", a.sackSYNs, a.syns, b.sackSYNs, b.syns)
+		t.Errorf("SACK is permitted by %d of %d SYNs of A, %d of %d of B; want none, all", a.sackSYNs, a.syns,
+			b.sackSYNs, b.syns)
 	}
 	perSegment := func(w onWire) float64 { return float64(w.acks) / float64(max(w.segments, 1)) }
 	if a.segments < 1000 || b.segments < 1000 || perSegment(a) < 0.9 || perSegment(b) > 0.75 {
-		t.Errorf("ACKs a segment: %.2f of %d in A, %.2f of %d in B; want about 1 and about a half", perSegment(a), a.segments, perSegment(b), b.segments)
+		t.Errorf("ACKs a segment: %.2f of %d in A, %.2f of %d in B; want about 1 and about a half", perSegment(a),
+			a.segments, perSegment(b), b.segments)
 	}
 	// SO_RCVBUF also bounds what the window may grow to; both ends round it.
 	if a.window == 0 || a.window > 2*16384 || b.window <= a.window || b.window > 2*65536 {

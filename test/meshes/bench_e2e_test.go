@@ -57,11 +57,13 @@ func TestBenchDSRDataPlane(t *testing.T) {
 		reference, cost := bare.measure(t, seconds, loops)
 		own, ownCost := ours.measure(t, seconds, daemons)
 		speeds, costs = append(speeds, own/reference), append(costs, ownCost/cost)
-		t.Logf("DSR %.0f Mbit/s at %.2f ns of processor a byte; bare loop %.0f Mbit/s at %.2f ns", own/1e6, ownCost, reference/1e6, cost)
+		t.Logf("DSR %.0f Mbit/s at %.2f ns of processor a byte; bare loop %.0f Mbit/s at %.2f ns", own/1e6, ownCost,
+			reference/1e6, cost)
 	}
 	slices.Sort(speeds)
 	slices.Sort(costs)
-	fmt.Printf("DSR's data plane against a bare copy loop: %.2f of its throughput (goal: 0.9), %.2f of its processor time a byte; medians of %d pairs\n",
+	fmt.Printf("DSR's data plane against a bare copy loop: %.2f of its throughput (goal: 0.9), %.2f of its processor "+
+		"time a byte; medians of %d pairs\n",
 		speeds[rounds/2], costs[rounds/2], rounds)
 }
 
@@ -169,7 +171,8 @@ func openLoop(node int) (tun, link *os.File, index int, err error) {
 	}
 	to := &net.IPNet{IP: net.ParseIP(address(1 - node)), Mask: net.CIDRMask(32, 32)}
 	err = errors.Join(netlink.LinkSetMTU(device, 1500-dsr.Room(dsr.MaxHops)), netlink.LinkSetUp(device),
-		netlink.RouteAdd(&netlink.Route{LinkIndex: device.Attrs().Index, Dst: to, Src: net.ParseIP(address(node)), Scope: netlink.SCOPE_LINK}))
+		netlink.RouteAdd(&netlink.Route{LinkIndex: device.Attrs().Index, Dst: to, Src: net.ParseIP(address(node)),
+			Scope: netlink.SCOPE_LINK}))
 	if err != nil {
 		return nil, nil, 0, err
 	}
@@ -199,7 +202,9 @@ func copyOut(tun, link *os.File, peer *unix.SockaddrLinklayer) error {
 			return err
 		}
 		var sending error
-		if err := raw.Control(func(fd uintptr) { sending = unix.Sendto(int(fd), buf[:n], unix.MSG_DONTWAIT, peer) }); err != nil {
+		if err := raw.Control(func(fd uintptr) {
+			sending = unix.Sendto(int(fd), buf[:n], unix.MSG_DONTWAIT, peer)
+		}); err != nil {
 			return err
 		}
 		if sending != nil && !errors.Is(sending, unix.ENOBUFS) && !errors.Is(sending, unix.EAGAIN) {

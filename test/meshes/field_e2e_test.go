@@ -62,14 +62,16 @@ func newField(t *testing.T, nodes int, rateMbps float64, locate medium.Locate) *
 	var ports []medium.Port
 	for i := range nodes {
 		mac := fmt.Sprintf("02:00:00:00:09:%02x", i+1)
-		cfg.Nodes = append(cfg.Nodes, medium.NodeConfig{Name: fmt.Sprintf("n%d", i+1), MAC: mac, TxPowerDbm: 16, NoiseFigureDb: 7})
+		cfg.Nodes = append(cfg.Nodes, medium.NodeConfig{Name: fmt.Sprintf("n%d", i+1), MAC: mac, TxPowerDbm: 16,
+			NoiseFigureDb: 7})
 		ns := testnet.NewNS(t, "mesh")
 		f.spaces = append(f.spaces, ns)
 		ports = append(ports, medium.Port{FD: openTAP(t, ns, mac), FeedbackSocket: f.radio(i)})
 		ns.Up(t, "wlan0", address(i)+"/24")
 	}
 	var err error
-	f.live, err = medium.NewLive(cfg, locate, ports, medium.Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	f.live, err = medium.NewLive(cfg, locate, ports,
+		medium.Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +131,8 @@ func (f *field) route(t *testing.T, protocol string, args ...string) {
 		out := &testnet.Output{}
 		said = append(said, out)
 		cmd := ns.Command(context.Background(), filepath.Join(programs, "fieldmesh-agent"),
-			append([]string{"route", "--protocol", protocol, "--socket", f.socket(i), "--state-dir", filepath.Join(f.dir, fmt.Sprintf("state%d", i))}, args...)...)
+			append([]string{"route", "--protocol", protocol, "--socket", f.socket(i), "--state-dir",
+				filepath.Join(f.dir, fmt.Sprintf("state%d", i))}, args...)...)
 		if !f.wired {
 			cmd.Args = append(cmd.Args, "--feedback", f.radio(i))
 		}
@@ -185,7 +188,8 @@ func wait(t *testing.T, patience time.Duration, holds func() error) {
 // state asks a node's daemon for its state.
 func (f *field) state(t *testing.T, node int) (s manet.State) {
 	t.Helper()
-	out := f.spaces[node].Run(t, filepath.Join(programs, "fieldmesh-agent"), "route", "--show", "state", "--socket", f.socket(node))
+	out := f.spaces[node].Run(t, filepath.Join(programs, "fieldmesh-agent"), "route", "--show", "state", "--socket",
+		f.socket(node))
 	if err := json.Unmarshal([]byte(out), &s); err != nil {
 		t.Fatalf("read state %q: %v", out, err)
 	}
@@ -214,14 +218,15 @@ func (f *field) udp(t *testing.T, from, to int) (u udp) {
 	})
 	t.Cleanup(func() { _ = u.server.Close() })
 	f.spaces[from].Do(t, func() (err error) {
-		u.client, err = net.DialUDP("udp4", &net.UDPAddr{IP: net.ParseIP(address(from))}, u.server.LocalAddr().(*net.UDPAddr))
+		u.client, err = net.DialUDP("udp4", &net.UDPAddr{IP: net.ParseIP(address(from))},
+			u.server.LocalAddr().(*net.UDPAddr))
 		return err
 	})
 	t.Cleanup(func() { _ = u.client.Close() })
 	return u
 }
 
-// send sends one packet and says whether it arrives.
+// send sends one packet and reports whether it arrives.
 func (u udp) send(t *testing.T, patience time.Duration) bool {
 	t.Helper()
 	if _, err := u.client.Write([]byte("data")); err != nil {
@@ -332,7 +337,8 @@ func (f *field) iperf3(t *testing.T, from, to int, patience time.Duration, args 
 		}
 		return nil
 	})
-	out, err := f.spaces[from].Command(ctx, "iperf3", append([]string{"-c", address(to), "-B", address(from), "-p", port, "-J"}, args...)...).Output()
+	out, err := f.spaces[from].Command(ctx, "iperf3",
+		append([]string{"-c", address(to), "-B", address(from), "-p", port, "-J"}, args...)...).Output()
 	if decoding := json.Unmarshal(out, &r); err != nil || decoding != nil || r.Error != "" {
 		return r, fmt.Errorf("iperf3: %v, %v, %q; its server said: %s", err, decoding, r.Error, said)
 	}

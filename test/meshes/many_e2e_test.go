@@ -87,7 +87,8 @@ func carry(t *testing.T, c contender, places []mobility.Place, from, to int) {
 	t.Logf("%s: the first packet took %.2f s", c.name, time.Since(asked).Seconds())
 	first := f.bulk(t, from, to, bulkBytes)
 	before, hops := f.awaitWay(t, c, from, to, least)
-	t.Logf("%s: %d bytes over TCP took %.1f s, %d retransmissions; afterwards %d hops: %s", c.name, bulkBytes, first.End.Received.Seconds, first.End.Sent.Retransmits, hops, names(before))
+	t.Logf("%s: %d bytes over TCP took %.1f s, %d retransmissions; afterwards %d hops: %s", c.name, bulkBytes,
+		first.End.Received.Seconds, first.End.Sent.Retransmits, hops, names(before))
 	relay := before[1]
 	if hopsFrom(places, from, relay)[to] < 0 {
 		t.Fatalf("without n%d there is no way: another seed is wanted", relay+1)
@@ -104,7 +105,8 @@ func carry(t *testing.T, c contender, places []mobility.Place, from, to int) {
 		}
 		return nil
 	})
-	t.Logf("%s: without n%d packets passed again after %.1f s, %d hops: %s", c.name, relay+1, time.Since(cut).Seconds(), hops, names(after))
+	t.Logf("%s: without n%d packets passed again after %.1f s, %d hops: %s", c.name, relay+1, time.Since(cut).Seconds(),
+		hops, names(after))
 	second := f.bulk(t, from, to, bulkBytes)
 	t.Logf("%s: over the detour they took %.1f s", c.name, second.End.Received.Seconds)
 }
@@ -160,7 +162,7 @@ func scattered(t *testing.T, nodes int, widthM, depthM float64) (places []mobili
 	return nil, 0, 0, 0
 }
 
-// firm tells whether every node reaches every other with any third one away.
+// firm reports whether every node reaches every other with any third one away.
 func firm(places []mobility.Place) bool {
 	for without := range places {
 		from := 0

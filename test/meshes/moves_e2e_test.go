@@ -57,7 +57,8 @@ func chainPlay(t *testing.T) *play {
 	for i, leaves := range []time.Duration{0, 0, cLeaves, dLeaves, 0, 0} {
 		var moves []mobility.Move
 		if leaves > 0 {
-			moves = []mobility.Move{{At: leaves, XM: 100 * float64(i), YM: asideM, SpeedMps: moveMps}, {At: turnBack, XM: 100 * float64(i), SpeedMps: moveMps}}
+			moves = []mobility.Move{{At: leaves, XM: 100 * float64(i), YM: asideM, SpeedMps: moveMps},
+				{At: turnBack, XM: 100 * float64(i), SpeedMps: moveMps}}
 		}
 		path, err := mobility.Script(100*float64(i), 0, moves...)
 		if err != nil {
@@ -143,8 +144,10 @@ func moveChain(t *testing.T, c contender) {
 	_, hops := f.awaitWay(t, c, 0, 5, 5)
 	probesFrom, probesOut := probes.longest()
 	streamFrom, streamOut := stream.longest()
-	t.Logf("%s: C and D were away from %v to %v; probes came none for %.1f s from %.1f s, TCP's data for %.1f s from %.1f s; then %d hops",
-		c.name, cLeaves, back, probesOut.Seconds(), probesFrom.Seconds(), streamOut.Seconds(), streamFrom.Seconds(), hops)
+	t.Logf("%s: C and D were away from %v to %v; probes came none for %.1f s from %.1f s, TCP's data for %.1f s from "+
+		"%.1f s; then %d hops",
+		c.name, cLeaves, back, probesOut.Seconds(), probesFrom.Seconds(), streamOut.Seconds(), streamFrom.Seconds(),
+		hops)
 }
 
 // came says what has not arrived since a moment of the script.
@@ -193,7 +196,8 @@ func (f *field) stream(t *testing.T, p *play) *arrivals {
 	t.Cleanup(func() { _ = listener.Close() })
 	var client *net.TCPConn
 	f.spaces[0].Do(t, func() (err error) {
-		if client, err = net.DialTCP("tcp4", &net.TCPAddr{IP: net.ParseIP(address(0))}, listener.Addr().(*net.TCPAddr)); err != nil {
+		if client, err = net.DialTCP("tcp4", &net.TCPAddr{IP: net.ParseIP(address(0))},
+			listener.Addr().(*net.TCPAddr)); err != nil {
 			return err
 		}
 		return client.SetWriteBuffer(8 << 10)

@@ -65,10 +65,13 @@ func (f *field) begin(t *testing.T, c contender) {
 func (f *field) babeld(t *testing.T) {
 	t.Helper()
 	for i, ns := range f.spaces {
-		ns.Run(t, "sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.wlan0.rp_filter=0", "net.ipv4.conf.all.send_redirects=0", "net.ipv4.conf.wlan0.send_redirects=0")
+		ns.Run(t, "sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=0",
+			"net.ipv4.conf.wlan0.rp_filter=0", "net.ipv4.conf.all.send_redirects=0",
+			"net.ipv4.conf.wlan0.send_redirects=0")
 		ns.Run(t, "ip", "address", "add", fmt.Sprintf("fe80::%x/64", i+1), "dev", "wlan0", "nodad")
 		dir := filepath.Join(f.dir, fmt.Sprintf("babeld%d", i))
-		text := fmt.Sprintf("skip-kernel-setup true\nrandom-id true\nstate-file %q\ninterface wlan0 type wireless hello-interval 1\n"+
+		text := fmt.Sprintf("skip-kernel-setup true\nrandom-id true\nstate-file %q\ninterface wlan0 type wireless "+
+			"hello-interval 1\n"+
 			"redistribute local ip 10.9.0.0/24 allow\nredistribute local deny\n", dir+".state")
 		if err := os.WriteFile(dir+".conf", []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -80,7 +83,7 @@ func (f *field) babeld(t *testing.T) {
 	}
 }
 
-// trace is a flow's way: by each node's kernel, or, where there are no kernel
+// trace is a flow's path: by each node's kernel, or, where there are no kernel
 // routes (DSR's are in its packets), no more than its length and first relay.
 // The way is nil where there is none.
 func (f *field) trace(t *testing.T, c contender, from, to int) (way []int, hops int) {
@@ -132,7 +135,7 @@ func (f *field) nextHop(t *testing.T, node, to int) int {
 	return next
 }
 
-// awaitWay waits until a flow has a way of at least so many hops, both ways
+// awaitWay waits until a flow has a route of at least so many hops, both ways
 // where the protocol makes routes before there is data, and packets pass.
 func (f *field) awaitWay(t *testing.T, c contender, from, to, hopsLeast int) (way []int, hops int) {
 	t.Helper()
@@ -141,14 +144,15 @@ func (f *field) awaitWay(t *testing.T, c contender, from, to, hopsLeast int) (wa
 		passed := probe.send(t, time.Second)
 		way, hops = f.trace(t, c, from, to)
 		if !passed || hops < hopsLeast {
-			return fmt.Errorf("a packet passed: %v; the way is %v, %d hops, want at least %d", passed, way, hops, hopsLeast)
+			return fmt.Errorf("a packet passed: %v; the way is %v, %d hops, want at least %d", passed, way, hops,
+				hopsLeast)
 		}
 		return nil
 	})
 	return way, hops
 }
 
-// awaitRoutes waits until both ends of a flow have a way to the other.
+// awaitRoutes waits until both ends of a flow have a route to the other.
 func (f *field) awaitRoutes(t *testing.T, c contender, from, to int) {
 	t.Helper()
 	wait(t, 3*time.Minute, func() error {

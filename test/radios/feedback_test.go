@@ -51,7 +51,7 @@ func TestGuestFeedback(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	await(t, time.Minute, "the two to hear each other, and fox's agent", func() bool {
+	testnet.Await(t, time.Minute, "the two to hear each other, and fox's agent", func() bool {
 		send()
 		if _, err := os.Stat(socket); err != nil {
 			return false
@@ -59,7 +59,7 @@ func TestGuestFeedback(t *testing.T) {
 		return len(fox.radio.IW(t, "dev", "wlan0", "station", "dump")) > 0
 	})
 	owl.radio.Hear(t, 2) // out of reach
-	await(t, time.Minute, "the driver to read the feedback", func() bool {
+	testnet.Await(t, time.Minute, "the driver to read the feedback", func() bool {
 		send()
 		return len(heard) > 0
 	})
@@ -80,7 +80,7 @@ func TestGuestFeedback(t *testing.T) {
 			case at := <-heard:
 				took[i] = at.Sub(start)
 			case <-time.After(20 * time.Second):
-				t.Fatalf("nothing was heard of a lost frame, after %v", took[:i])
+				t.Fatalf("nothing was heard from a lost frame, after %v", took[:i])
 			}
 			owl.radio.Hear(t, 1)
 		}

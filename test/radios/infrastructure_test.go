@@ -19,9 +19,11 @@ func TestGuestInfrastructure(t *testing.T) {
 	r := newRig(t, "fox", "owl")
 	hwsim.Managers(t)
 	text := fmt.Sprintf(campaign, 5.0, "{protocol: none}", "", "")
-	text = strings.NewReplacer("mode: adhoc", "mode: infrastructure", "    bssid: \"02:11:22:33:44:66\"\n", "", "after_s: 20", "after_s: 2").Replace(text)
+	text = strings.NewReplacer("mode: adhoc", "mode: infrastructure", "    bssid: \"02:11:22:33:44:66\"\n", "",
+		"after_s: 20", "after_s: 2").Replace(text)
 	text = strings.Replace(text, "    standard: 802.11g\n", "    access_point: owl\n    standard: 802.11g\n", 1)
-	file := r.write(t, "infrastructure.yaml", text+"factors:\n  section:\n    levels:\n      A: {sender: fox, receiver: owl}\n      B: {sender: owl, receiver: fox}\n")
+	file := r.write(t, "infrastructure.yaml", text+"factors:\n  section:\n    levels:\n      A: {sender: fox, "+
+		"receiver: owl}\n      B: {sender: owl, receiver: fox}\n")
 	received := map[string]bool{}
 	for _, dir := range r.run(t, file, 2) {
 		var plan struct{ Trial wire.Trial }
@@ -47,7 +49,8 @@ func judgeInfrastructure(t *testing.T, dir, node, mode string, receives bool) {
 	for _, record := range records(t, filepath.Join(dir, "records", node+".ndjson")) {
 		switch b := record.Body.(type) {
 		case *wire.Provenance:
-			if c := b.Radio; c == nil || c.Mode != mode || c.Channel != 11 || c.Width != "20 MHz (no HT)" || c.SSID != "road" || c.TxPowerDbm != 14 {
+			if c := b.Radio; c == nil || c.Mode != mode || c.Channel != 11 || c.Width != "20 MHz (no HT)" ||
+				c.SSID != "road" || c.TxPowerDbm != 14 {
 				t.Errorf("%s of %s: the radio in force is %+v, want mode %s", node, dir, c, mode)
 			}
 		case *wire.Station:

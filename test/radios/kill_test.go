@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // moment is a step of a trial at a node: so many lines of a kind in its files.
@@ -57,14 +59,15 @@ func TestGuestPowerLost(t *testing.T) {
 		fox, owl := r.nodes[0], r.nodes[1]
 		earlier := owl.count(t, m)
 		if m != measuring {
-			earlier = 0 // a journal begins anew with each life
+			earlier = 0 // a journal starts over with each life
 		}
-		run := exec.CommandContext(t.Context(), filepath.Join(programs, "fieldmesh"), "run", file, "--fleet", r.fleet(), "--place", "bench",
+		run := exec.CommandContext(t.Context(), filepath.Join(programs, "fieldmesh"), "run", file, "--fleet", r.fleet(),
+			"--place", "bench",
 			"--runs", filepath.Join(r.dir, "runs"), "--name", fmt.Sprintf("lost-%d", i))
 		if err := run.Start(); err != nil {
 			t.Fatal(err)
 		}
-		await(t, 3*time.Minute, m.name+" at owl", func() bool { return owl.count(t, m) >= earlier+m.count })
+		testnet.Await(t, 3*time.Minute, m.name+" at owl", func() bool { return owl.count(t, m) >= earlier+m.count })
 		owl.kill(t) // first: a controller that hangs up has the trial given up in order
 		fox.kill(t)
 		_ = run.Process.Kill()
@@ -76,14 +79,15 @@ func TestGuestPowerLost(t *testing.T) {
 		if i%2 == 1 {
 			byHand, byStart = fox, owl
 		}
-		out, err := byHand.ns.Command(t.Context(), filepath.Join(programs, "fieldmesh-agent"), "restore", "--config", filepath.Join(byHand.dir, "agent.yaml")).CombinedOutput()
+		out, err := byHand.ns.Command(t.Context(), filepath.Join(programs, "fieldmesh-agent"), "restore", "--config",
+			filepath.Join(byHand.dir, "agent.yaml")).CombinedOutput()
 		if err != nil {
 			t.Fatalf("restore: %v\n%s", err, out)
 		}
 		t.Logf("killed at %s; fieldmesh-agent restore at %s:\n%s", m.name, byHand.name, out)
 		byHand.becomes(t, "killed at "+m.name+", put back by hand", before[byHand])
 		byStart.start(t)
-		await(t, time.Minute, "the next life of "+byStart.name, func() bool { return byStart.changes(t) == 0 })
+		testnet.Await(t, time.Minute, "the next life of "+byStart.name, func() bool { return byStart.changes(t) == 0 })
 		byStart.becomes(t, "killed at "+m.name+", started again", before[byStart])
 		byStart.stop()
 	}

@@ -11,9 +11,10 @@ import (
 
 	"fieldmesh.dev/fieldmesh/node-agent/radio"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
-// A cell that is on the air twice, as drivers make it that do not heed a fixed
+// A cell that is on the air twice, as drivers make it that ignore a fixed
 // BSSID, and one in which nobody is heard, are seen by what is heard.
 func TestGuestLies(t *testing.T) {
 	r := newRig(t, "fox", "owl")
@@ -22,10 +23,12 @@ func TestGuestLies(t *testing.T) {
 		n.ns.Run(t, "ip", "link", "set", "wlan0", "down")
 		n.radio.IW(t, "dev", "wlan0", "set", "type", "ibss")
 		n.ns.Run(t, "ip", "link", "set", "wlan0", "up")
-		n.radio.IW(t, "dev", "wlan0", "ibss", "join", "road", "2437", "NOHT", "fixed-freq", fmt.Sprintf("02:11:22:33:44:6%d", i))
+		n.radio.IW(t, "dev", "wlan0", "ibss", "join", "road", "2437", "NOHT", "fixed-freq",
+			fmt.Sprintf("02:11:22:33:44:6%d", i))
 	}
 	k := radio.NewKernel("wlan0")
-	if got := fox.event(t, k); !strings.HasPrefix(got, "error split_cell: ") || !strings.Contains(got, "02:11:22:33:44:61") {
+	if got := fox.event(t, k); !strings.HasPrefix(got, "error split_cell: ") ||
+		!strings.Contains(got, "02:11:22:33:44:61") {
 		t.Errorf("of a cell that is on the air twice is told: %q", got)
 	}
 	owl.radio.IW(t, "dev", "wlan0", "ibss", "leave")
@@ -37,12 +40,12 @@ func TestGuestLies(t *testing.T) {
 	}
 }
 
-// event waits for what the agent's sampling of the radio tells of its driver.
-// A cell that was heard counts until it is some seconds old.
+// event waits for what the agent's sampling of the radio reports its driver. A
+// cell that was heard counts until it is some seconds old.
 func (n *node) event(t *testing.T, k *radio.Kernel) (told string) {
 	t.Helper()
 	started := time.Now()
-	await(t, time.Minute, "something to be told", func() bool {
+	testnet.Await(t, time.Minute, "something to be told", func() bool {
 		n.ns.Do(t, func() error {
 			bodies, err := k.Sample(time.Since(started).Nanoseconds() + int64(time.Hour))
 			for _, b := range bodies {

@@ -22,7 +22,9 @@ import (
 // it is on outlives a reboot. It stands for all nodes of the guest.
 func aPhone(t *testing.T, state string) {
 	t.Helper()
-	script := "#!/bin/sh\ncase $2 in\nstatus) read s <" + state + "; echo \"Wifi is $s\" ;;\nset-wifi-enabled) echo $3 >" + state + ".new; /bin/sync " + state + ".new; /bin/mv " + state + ".new " + state + "; /bin/sync " + filepath.Dir(state) + " ;;\nesac\n"
+	script := "#!/bin/sh\ncase $2 in\nstatus) read s <" + state + "; echo \"Wifi is $s\" ;;\nset-wifi-enabled) " +
+		"echo $3 >" + state + ".new; /bin/sync " + state + ".new; /bin/mv " + state + ".new " + state + "; /bin/sync " +
+		filepath.Dir(state) + " ;;\nesac\n"
 	err := os.MkdirAll("/system/bin", 0o755)
 	if err == nil {
 		err = os.WriteFile("/system/bin/cmd", []byte(script), 0o755)
@@ -80,7 +82,9 @@ func TestResetInATrial(t *testing.T) {
 	if err := run.Start(); err != nil {
 		t.Fatal(err)
 	}
-	await(t, 2*time.Minute, fmt.Sprintf("change %d at owl", steps[boot-1]), func() bool { return r.nodes[1].changes(t) >= steps[boot-1] })
+	testnet.Await(t, 2*time.Minute, fmt.Sprintf("change %d at owl", steps[boot-1]), func() bool {
+		return r.nodes[1].changes(t) >= steps[boot-1]
+	})
 	power.Cut(t)
 }
 
@@ -127,7 +131,7 @@ func (r *rig) comesBack(t *testing.T, step int, before map[*node]string, wifi st
 		n.start(t)
 	}
 	for _, n := range r.nodes {
-		await(t, 2*time.Minute, "the next life of "+n.name, func() bool { return n.changes(t) == 0 })
+		testnet.Await(t, 2*time.Minute, "the next life of "+n.name, func() bool { return n.changes(t) == 0 })
 		n.staysAs(t, fmt.Sprintf("after a reset at change %d", step), before[n])
 	}
 	if state() != "enabled" {

@@ -89,7 +89,8 @@ func (r *rig) moveControl(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile(r.fleet())
 	if err == nil {
-		err = os.WriteFile(r.fleet(), regexp.MustCompile(`netns: .*`).ReplaceAll(text, []byte("netns: "+r.ctl.Name)), 0o600)
+		err = os.WriteFile(r.fleet(), regexp.MustCompile(`netns: .*`).ReplaceAll(text, []byte("netns: "+r.ctl.Name)),
+			0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +122,8 @@ func (r *rig) configure(t *testing.T, n *node, address string) {
 		t.Fatal(err)
 	}
 	// Without KVM everything is late; the free memory is the disk here.
-	config := fmt.Sprintf("node: %s\nlisten: %s\nstate_dir: %s/state\ninterface: wlan0\ncontrol_interface: ctl0\nface_user: nobody\nkeys_dir: %s\nquota_bytes: 100000000\nquota_free_bytes: 10000000\n",
+	config := fmt.Sprintf("node: %s\nlisten: %s\nstate_dir: %s/state\ninterface: wlan0\ncontrol_interface: "+
+		"ctl0\nface_user: nobody\nkeys_dir: %s\nquota_bytes: 100000000\nquota_free_bytes: 10000000\n",
 		n.name, address, n.dir, keys)
 	if err := os.WriteFile(filepath.Join(n.dir, "agent.yaml"), []byte(config), 0o644); err != nil {
 		t.Fatal(err)
@@ -135,7 +137,8 @@ func (n *node) start(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := n.ns.Command(t.Context(), filepath.Join(programs, "fieldmesh-agent"), "up", "--config", filepath.Join(n.dir, "agent.yaml"))
+	cmd := n.ns.Command(t.Context(), filepath.Join(programs, "fieldmesh-agent"), "up", "--config",
+		filepath.Join(n.dir, "agent.yaml"))
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	if err := cmd.Start(); err != nil {
@@ -191,7 +194,8 @@ var retries = regexp.MustCompile(`(?m)(^\s*(RTS|Retry|Fragmentation).*\n)+`)
 func (n *node) snapshot(t *testing.T) string {
 	t.Helper()
 	return testnet.Snapshot(t, n.ns.Name) + numbers.ReplaceAllString(n.radio.IW(t, "dev"), "") +
-		n.radio.IW(t, "dev", "wlan0", "get", "power_save") + retries.FindString(n.radio.IW(t, "phy", n.radio.Phy, "info")) + n.services()
+		n.radio.IW(t, "dev", "wlan0", "get", "power_save") + retries.FindString(n.radio.IW(t, "phy", n.radio.Phy,
+		"info")) + n.services()
 }
 
 // services are the programs that run at a node beside the agent's own processes.
@@ -224,16 +228,6 @@ func (n *node) becomes(t *testing.T, when, before string) {
 		after = n.snapshot(t)
 	}
 	t.Errorf("%s, %s is not as it was:\n%s", when, n.name, testnet.Diff(before, after))
-}
-
-// await runs something until it holds.
-func await(t *testing.T, within time.Duration, what string, holds func() bool) {
-	t.Helper()
-	for until := time.Now().Add(within); !holds(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatalf("waited for %s in vain: %s", within, what)
-		}
-	}
 }
 
 func (r *rig) write(t *testing.T, name, text string) string {

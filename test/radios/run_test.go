@@ -97,7 +97,8 @@ func TestGuestRun(t *testing.T) {
 		r.nodes[i].radio.Hear(t, mask)
 	}
 	congestion(t, "vegas", "westwood")
-	file := r.write(t, "road.yaml", fmt.Sprintf(campaign, 6.0, "{protocol: babeld, hello_s: 0.5}", "  relays: [elk]\n", "  elk: {unit: three, mesh_address: 10.77.0.3/24}\n")+variants)
+	file := r.write(t, "road.yaml", fmt.Sprintf(campaign, 6.0, "{protocol: babeld, hello_s: 0.5}", "  relays: [elk]\n",
+		"  elk: {unit: three, mesh_address: 10.77.0.3/24}\n")+variants)
 	var way atomic.Bool
 	watch, end := context.WithCancel(t.Context())
 	var watching sync.WaitGroup
@@ -128,7 +129,8 @@ func TestGuestChain(t *testing.T) {
 		r.nodes[i].radio.Hear(t, mask)
 	}
 	r.nodes[2].beside(t)
-	text := fmt.Sprintf(campaign, 6.0, "{protocol: none}", "  relays: [elk]\n", "  elk: {unit: three, mesh_address: 10.77.0.3/24}\n")
+	text := fmt.Sprintf(campaign, 6.0, "{protocol: none}", "  relays: [elk]\n", "  elk: {unit: three, mesh_address: "+
+		"10.77.0.3/24}\n")
 	ways := []string{"aodv", "static"}
 	if os.Getenv("FIELDMESH_SOAK") != "" {
 		hwsim.Modprobe(t, "batman_adv")
@@ -143,7 +145,8 @@ func TestGuestChain(t *testing.T) {
 	for _, dir := range r.run(t, r.write(t, "chain.yaml", text), len(ways)) {
 		judgeTrial(t, dir)
 		for _, record := range records(t, filepath.Join(dir, "records", "owl.ndjson")) {
-			if p, ok := record.Body.(*wire.Provenance); ok && (p.Interface != "mesh0" || p.Radio == nil || p.Radio.Beside == nil || p.Radio.Beside.Interface != "wlan0") {
+			if p, ok := record.Body.(*wire.Provenance); ok && (p.Interface != "mesh0" || p.Radio == nil ||
+				p.Radio.Beside == nil || p.Radio.Beside.Interface != "wlan0") {
 				t.Errorf("%s: owl was in the network by %s, with the radio %+v", dir, p.Interface, p.Radio)
 			}
 		}
@@ -156,7 +159,8 @@ func (n *node) beside(t *testing.T) {
 	path := filepath.Join(n.dir, "agent.yaml")
 	text, err := os.ReadFile(path)
 	if err == nil {
-		err = os.WriteFile(path, []byte(strings.Replace(string(text), "interface: wlan0\n", "interface: mesh0\nbeside: wlan0\n", 1)), 0o644)
+		err = os.WriteFile(path, []byte(strings.Replace(string(text), "interface: wlan0\n",
+			"interface: mesh0\nbeside: wlan0\n", 1)), 0o644)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -173,7 +177,8 @@ const rtprotBabel = 42
 func (n *node) awaitRoute(ctx context.Context, t *testing.T, to, over string, seen *atomic.Bool) {
 	for ctx.Err() == nil && !seen.Load() {
 		n.ns.Do(t, func() error {
-			routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Protocol: rtprotBabel}, netlink.RT_FILTER_PROTOCOL)
+			routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Protocol: rtprotBabel},
+				netlink.RT_FILTER_PROTOCOL)
 			for _, r := range routes {
 				if r.Dst != nil && r.Dst.IP.String() == to && r.Gw.String() == over {
 					seen.Store(true)
@@ -242,10 +247,12 @@ func judgeTrial(t *testing.T, dir string) (variant string) {
 			switch b := record.Body.(type) {
 			case *wire.Provenance:
 				c := b.Radio
-				if c == nil || c.Mode != "adhoc" || c.Channel != 11 || c.Width != "20 MHz (no HT)" || c.SSID != "road" || c.BSSID != "02:11:22:33:44:66" || c.TxPowerDbm != 14 {
+				if c == nil || c.Mode != "adhoc" || c.Channel != 11 || c.Width != "20 MHz (no HT)" ||
+					c.SSID != "road" || c.BSSID != "02:11:22:33:44:66" || c.TxPowerDbm != 14 {
 					t.Errorf("%s of %s: the radio in force is %+v", node, dir, c)
 				}
-				if c != nil && (!is(c.RTSThresholdBytes, 500) || !is(c.ShortRetryLimit, 5) || !is(c.LongRetryLimit, 5)) {
+				if c != nil && (!is(c.RTSThresholdBytes, 500) || !is(c.ShortRetryLimit, 5) ||
+					!is(c.LongRetryLimit, 5)) {
 					t.Errorf("%s of %s: RTS threshold or retry limits in force are not the plan's: %+v", node, dir, c)
 				}
 			case *wire.Station:

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 	"fieldmesh.dev/fieldmesh/test/testnet/hwsim"
 )
 
@@ -33,7 +34,7 @@ func TestGuestUnplugged(t *testing.T) {
 		n.start(t)
 	}
 	end := r.begin(t, "unplugged", 60)
-	await(t, 3*time.Minute, "the window", func() bool { return strings.Contains(owl.states(t), `"running"`) })
+	testnet.Await(t, 3*time.Minute, "the window", func() bool { return strings.Contains(owl.states(t), `"running"`) })
 	unplugged := time.Now()
 	owl.radio.Unplug(t, owl.ns)
 	v, _ := end()
@@ -41,7 +42,9 @@ func TestGuestUnplugged(t *testing.T) {
 		t.Errorf("%s after the radio was taken away the trial is %+v", took, v)
 	}
 	fox.becomes(t, "after the trial without a radio", before)
-	if v, said := r.begin(t, "without", 6)(); v.Outcome != "" || !strings.Contains(said, "node owl: radio: there is no interface wlan0") || !strings.Contains(said, "plug the radio in") {
+	if v, said := r.begin(t, "without", 6)(); v.Outcome != "" ||
+		!strings.Contains(said, "node owl: radio: there is no interface wlan0") ||
+		!strings.Contains(said, "plug the radio in") {
 		t.Errorf("without the radio the next run is not refused: %+v", v)
 	}
 	owl.radio = hwsim.Plug(t, "again")
@@ -69,7 +72,8 @@ func (r *rig) begin(t *testing.T, name string, seconds float64) (end func() (wir
 	runs := filepath.Join(r.dir, "runs")
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	var said strings.Builder
-	cmd := exec.CommandContext(ctx, filepath.Join(programs, "fieldmesh"), "run", file, "--fleet", r.fleet(), "--place", "bench", "--runs", runs, "--name", name)
+	cmd := exec.CommandContext(ctx, filepath.Join(programs, "fieldmesh"), "run", file, "--fleet", r.fleet(), "--place",
+		"bench", "--runs", runs, "--name", name)
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -79,7 +83,8 @@ func (r *rig) begin(t *testing.T, name string, seconds float64) (end func() (wir
 		defer cancel()
 		err := cmd.Wait() // a run without an accepted trial may say so by its status
 		t.Logf("run %s: %v\n%s", name, err, said.String())
-		attempts, _ := filepath.Glob(filepath.Join(runs, name, "trials", "0001-a*", "verdict.json")) // only a bad pattern is an error
+		// only a bad pattern is an error
+		attempts, _ := filepath.Glob(filepath.Join(runs, name, "trials", "0001-a*", "verdict.json"))
 		if len(attempts) > 0 {
 			read(t, attempts[len(attempts)-1], &v)
 		}
@@ -91,18 +96,19 @@ func (r *rig) begin(t *testing.T, name string, seconds float64) (end func() (wir
 func (n *node) states(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
-	err := filepath.WalkDir(filepath.Join(n.dir, "state", "face", "spool"), func(path string, e os.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		for line := range strings.Lines(string(text)) {
-			if strings.Contains(line, `"kind":"trial"`) {
-				all.WriteString(line)
+	err := filepath.WalkDir(filepath.Join(n.dir, "state", "face", "spool"),
+		func(path string, e os.DirEntry, err error) error {
+			if err != nil || e.IsDir() {
+				return err
 			}
-		}
-		return err
-	})
+			text, err := os.ReadFile(path)
+			for line := range strings.Lines(string(text)) {
+				if strings.Contains(line, `"kind":"trial"`) {
+					all.WriteString(line)
+				}
+			}
+			return err
+		})
 	if err != nil && !os.IsNotExist(err) {
 		t.Fatal(err)
 	}

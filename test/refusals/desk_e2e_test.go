@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
@@ -55,12 +56,14 @@ type desk struct {
 func newDesk(t *testing.T) *desk {
 	t.Helper()
 	testnet.Need(t, "ip", "iperf3")
-	d := &desk{dir: testnet.Folder(t), spaces: map[string]*testnet.NS{"alpha": testnet.NewNS(t, "bia"), "bravo": testnet.NewNS(t, "bib")}, before: map[string]string{}}
+	d := &desk{dir: testnet.Folder(t), spaces: map[string]*testnet.NS{"alpha": testnet.NewNS(t, "bia"),
+		"bravo": testnet.NewNS(t, "bib")}, before: map[string]string{}}
 	testnet.Veth(t, d.spaces["alpha"], "wlan0", "", d.spaces["bravo"], "wlan0", "")
 	testnet.Veth(t, d.spaces["alpha"], "ctl0", "10.98.0.1/24", d.spaces["bravo"], "ctl0", "10.98.0.2/24")
 	mustRun(t, program("fieldmesh", "keys", "init", "--dir", d.path("fleet")))
 	for i, name := range []string{"alpha", "bravo"} {
-		mustRun(t, program("fieldmesh", "keys", "issue", name, "--dir", d.path("fleet"), "--address", fmt.Sprintf("10.98.0.%d:7443", i+1)))
+		mustRun(t, program("fieldmesh", "keys", "issue", name, "--dir", d.path("fleet"), "--address",
+			fmt.Sprintf("10.98.0.%d:7443", i+1)))
 		d.before[name] = testnet.Snapshot(t, d.spaces[name].Name)
 	}
 	return d
@@ -97,7 +100,8 @@ func (d *desk) up(t *testing.T, node, lines string) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := fmt.Sprintf("node: %s\ninterface: wlan0\ncontrol_interface: ctl0\nkeys_dir: %s\nface_user: \"%d:%d\"\n", node, keys, face, face)
+	text := fmt.Sprintf("node: %s\ninterface: wlan0\ncontrol_interface: ctl0\nkeys_dir: %s\nface_user: \"%d:%d\"\n",
+		node, keys, face, face)
 	if !strings.Contains(lines, "state_dir:") {
 		text += "state_dir: " + d.path("state", node) + "\n"
 	}
@@ -112,7 +116,7 @@ func (d *desk) up(t *testing.T, node, lines string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.down(t, node, c) })
-	await(t, node+"'s agent is ready", func() bool {
+	testnet.Await(t, 30*time.Second, node+"'s agent is ready", func() bool {
 		text, err := os.ReadFile(log.Name())
 		return err == nil && strings.Contains(string(text), "node is ready")
 	})
@@ -134,7 +138,8 @@ func (d *desk) down(t *testing.T, node string, c *exec.Cmd) {
 }
 
 func (d *desk) inside(node, name string, args ...string) *exec.Cmd {
-	words := slices.Concat([]string{"netns", "exec", d.spaces[node].Name}, d.wrap, []string{filepath.Join(programs, name)}, args)
+	words := slices.Concat([]string{"netns", "exec", d.spaces[node].Name}, d.wrap,
+		[]string{filepath.Join(programs, name)}, args)
 	c := exec.Command("ip", words...)
 	c.Dir = d.dir
 	return c
@@ -148,7 +153,8 @@ func (d *desk) run(t *testing.T, campaign string, args ...string) outcome {
 
 func (d *desk) runArgs(t *testing.T, campaign string, args ...string) []string {
 	t.Helper()
-	return append([]string{"run", write(t, d.dir, "campaign.yaml", campaign), "--place", "bench", "--patience", "1s", "--runs", d.path("runs")}, args...)
+	return append([]string{"run", write(t, d.dir, "campaign.yaml", campaign), "--place", "bench", "--patience", "1s",
+		"--runs", d.path("runs")}, args...)
 }
 
 // noRun fails the test when a refused run has left something behind.

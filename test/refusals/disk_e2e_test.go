@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
@@ -20,7 +21,8 @@ func TestE2EASpoolThatIsTooSmall(t *testing.T) {
 	d.up(t, "alpha", "quota_bytes: 1000000\nquota_free_bytes: 0\n")
 	d.up(t, "bravo", "")
 	o := d.run(t, patient)
-	o.refused(t, "node alpha has no room for the records of trial 1: spool has room for ", " MB, 6.1 MB are needed: let the controller collect and confirm the records in ",
+	o.refused(t, "node alpha has no room for the records of trial 1: spool has room for ", " MB, 6.1 MB are needed: "+
+		"let the controller collect and confirm the records in ",
 		" (fieldmesh run --resume RUN), or raise the spool's quota of 1.0 MB (disk_full)\n")
 	d.noRun(t)
 	if strings.Contains(o.stdout, "trial 1") {
@@ -37,7 +39,8 @@ func TestE2EADiskThatIsFull(t *testing.T) {
 		d := newDesk(t)
 		d.upOnSmallDisk(t, "alpha", 3, "") // 256 MB are to be left
 		d.up(t, "bravo", "")
-		d.run(t, patient).refused(t, "node alpha: disk: spool is full: free space on the disk of "+d.path("small", "face", "spool")+
+		d.run(t, patient).refused(t, "node alpha: disk: spool is full: free space on the disk of "+d.path("small",
+			"face", "spool")+
 			" (256.0 MB of it are left to others); collect and confirm the records, or free disk space\n")
 		d.noRun(t)
 	})
@@ -45,7 +48,8 @@ func TestE2EADiskThatIsFull(t *testing.T) {
 		d := newDesk(t)
 		d.upOnSmallDisk(t, "alpha", 3, "quota_free_bytes: 0\n")
 		d.up(t, "bravo", "")
-		d.run(t, patient).refused(t, "node alpha has no room for the records of trial 1: spool has room for ", " MB, 6.1 MB are needed: free space on the disk of "+d.path("small", "face", "spool"))
+		d.run(t, patient).refused(t, "node alpha has no room for the records of trial 1: spool has room for ",
+			" MB, 6.1 MB are needed: free space on the disk of "+d.path("small", "face", "spool"))
 		d.noRun(t)
 	})
 	t.Run("full in the middle of a run", func(t *testing.T) {
@@ -68,14 +72,17 @@ func (d *desk) fullMidway(t *testing.T, disk string) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the first trial is under way", func() bool { return strings.Contains(out.String(), "trial 1: running") })
+	testnet.Await(t, 30*time.Second, "the first trial is under way", func() bool {
+		return strings.Contains(out.String(), "trial 1: running")
+	})
 	filler := filepath.Join(disk, "filler")
 	if err := os.WriteFile(filler, make([]byte, 6<<20), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	_ = c.Wait()
 	o := outcome{c.ProcessState.ExitCode(), out.String(), errs.String()}
-	o.refused(t, "trial 2 was not begun: node \"alpha\" at 10.98.0.1:7443: arm trial 2, attempt 1 of run \"midway\": node alpha has no room for the records of trial 2: ", "; then go on with --resume")
+	o.refused(t, "trial 2 was not begun: node \"alpha\" at 10.98.0.1:7443: arm trial 2, attempt 1 of run \"midway\": "+
+		"node alpha has no room for the records of trial 2: ", "; then continue with --resume")
 	if !strings.Contains(o.stdout, "trial 1: accepted") {
 		t.Error("the first trial, for which there was room, was not accepted")
 	}
@@ -85,7 +92,8 @@ func (d *desk) fullMidway(t *testing.T, disk string) {
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
-	again := finish(t, d.inside("alpha", "fieldmesh", "run", "--resume", "midway", "--runs", d.path("runs"), "--fleet", d.path("fleet", "fleet.yaml")))
+	again := finish(t, d.inside("alpha", "fieldmesh", "run", "--resume", "midway", "--runs", d.path("runs"), "--fleet",
+		d.path("fleet", "fleet.yaml")))
 	t.Logf("%s%s", again.stdout, again.stderr)
 	if again.status != 0 || !strings.Contains(again.stdout, "3 of 3 trials accepted") {
 		t.Error("with room again, the run does not come to its end")
@@ -100,7 +108,8 @@ func (d *desk) upOnSmallDisk(t *testing.T, node string, megabytes int, lines str
 		t.Fatal(err)
 	}
 	// ip netns exec gives each program a mount namespace of its own.
-	d.wrap = []string{"sh", "-c", fmt.Sprintf(`mount -t tmpfs -o size=%dm,mode=755 none %s && exec "$@"`, megabytes, d.path("small")), "sh"}
+	d.wrap = []string{"sh", "-c", fmt.Sprintf(`mount -t tmpfs -o size=%dm,mode=755 none %s && exec "$@"`, megabytes,
+		d.path("small")), "sh"}
 	defer func() { d.wrap = nil }()
 	c := d.up(t, node, lines+"state_dir: "+d.path("small")+"\n")
 	return fmt.Sprintf("/proc/%d/root%s", c.Process.Pid, d.path("small"))

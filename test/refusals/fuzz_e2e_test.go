@@ -78,12 +78,16 @@ func TestE2EARealAgentIsFuzzed(t *testing.T) {
 // fuzzedPlan is one that alpha can begin, alone.
 func fuzzedPlan() wire.RunPlan {
 	after := 0.0
-	return wire.RunPlan{Run: "fuzzed", Campaign: "fuzzed", CampaignSHA256: strings.Repeat("0", 64), Key: bytes.Repeat([]byte{7}, 32), AttemptsMax: 100,
-		Nodes: []wire.PlanNode{{Name: "alpha", MeshPrefix: "10.77.0.1/24", GoPort: wire.DefaultGoPort}, {Name: "bravo", MeshPrefix: "10.77.0.2/24", GoPort: wire.DefaultGoPort}},
-		Trials: []wire.Trial{{Number: 1, Block: 1, Repetition: 1, Factors: map[string]string{}, Sender: "bravo", Receiver: "alpha", Initiator: "alpha",
+	return wire.RunPlan{Run: "fuzzed", Campaign: "fuzzed", CampaignSHA256: strings.Repeat("0", 64),
+		Key: bytes.Repeat([]byte{7}, 32), AttemptsMax: 100,
+		Nodes: []wire.PlanNode{{Name: "alpha", MeshPrefix: "10.77.0.1/24", GoPort: wire.DefaultGoPort},
+			{Name: "bravo", MeshPrefix: "10.77.0.2/24", GoPort: wire.DefaultGoPort}},
+		Trials: []wire.Trial{{Number: 1, Block: 1, Repetition: 1, Factors: map[string]string{}, Sender: "bravo",
+			Receiver: "alpha", Initiator: "alpha",
 			Course: wire.Course{Kind: "none"}, Gate: wire.Gate{AfterS: &after, TimeoutS: 1, LeadS: 0.3}, DurationS: 1,
 			Radio: wire.Radio{Mode: "none"}, Routing: wire.Routing{Protocol: "none"}, TCP: wire.TCP{Variant: "reno"},
-			Traffic: []wire.Flow{{Name: "bulk", Kind: "iperf3_tcp", From: "bravo", To: "alpha", Port: 5000, Streams: 2, DurationS: 1, ClientPort: 20000}}}}}
+			Traffic: []wire.Flow{{Name: "bulk", Kind: "iperf3_tcp", From: "bravo", To: "alpha", Port: 5000, Streams: 2,
+				DurationS: 1, ClientPort: 20000}}}}}
 }
 
 // restore ends what the fuzzing left under way.
@@ -121,7 +125,8 @@ func (d *desk) behindTheDoor(t *testing.T, address string) {
 	}
 	for name, certificates := range map[string][]tls.Certificate{"no key": nil, "a key of its own": {foreign}} {
 		client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true,
-			TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: certificates}}} //nolint:gosec // the agent has to shut the door, whoever it is
+			// nolint:gosec // the agent has to shut the door, whoever it is
+			TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: certificates}}}
 		for _, path := range []string{"/", "/v1/node", "/v1/clock", "/v1/records", "/v1/restore", "/openapi.yaml"} {
 			response, err := client.Get("https://" + address + path)
 			if err == nil {

@@ -29,7 +29,8 @@ func (d *desk) blindGPSD(t *testing.T, node string) {
 		defer close(stopped)
 		for second := 0; ; second++ {
 			// Status V, mode 1: no fix (NMEA 0183). Not heard while gpsd starts.
-			_, _ = line.Write([]byte(sentence(fmt.Sprintf("GPRMC,1200%02d.00,V,,,,,,,201126,,,N", second%60)) + sentence("GPGSA,A,1,,,,,,,,,,,,,,,")))
+			_, _ = line.Write([]byte(sentence(fmt.Sprintf("GPRMC,1200%02d.00,V,,,,,,,201126,,,N", second%60)) +
+				sentence("GPGSA,A,1,,,,,,,,,,,,,,,")))
 			select {
 			case <-stop:
 				return

@@ -73,13 +73,3 @@ func (o outcome) refused(t *testing.T, words ...string) {
 func program(name string, args ...string) *exec.Cmd {
 	return exec.CommandContext(context.Background(), filepath.Join(programs, name), args...)
 }
-
-// await waits for something that is to come about by itself.
-func await(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for until := time.Now().Add(30 * time.Second); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatalf("waited in vain: %s", what)
-		}
-	}
-}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
@@ -30,13 +31,15 @@ func TestE2EStrangersAndTheClock(t *testing.T) {
 		other := strings.Replace(string(good), pin.FindString(string(good)), "pin: "+strings.Repeat("a", 64), 1)
 		fleet := write(t, d.path("fleet"), "pinned.yaml", other)
 		d.run(t, patient, "--fleet", fleet, "--patience", "1h").refused(t, // an hour: it must not wait
-			"node alpha: key: ask status at 10.98.0.1:7443: it answered with key ", ", the fleet file pins "+strings.Repeat("a", 64),
-			"; if the node was issued anew, correct its pin; otherwise this is another machine\n")
+			"node alpha: key: ask status at 10.98.0.1:7443: it answered with key ", ", the fleet file pins "+
+				strings.Repeat("a", 64),
+			"; if the node was issued again, correct its pin; otherwise this is another machine\n")
 		d.noRun(t)
 	})
 	t.Run("a controller that the agents do not know", func(t *testing.T) {
 		mustRun(t, program("fieldmesh", "keys", "init", "--dir", d.path("stranger")))
-		fleet := write(t, d.path("fleet"), "stranger.yaml", strings.Replace(string(good), "keys: .", "keys: "+d.path("stranger"), 1))
+		fleet := write(t, d.path("fleet"), "stranger.yaml", strings.Replace(string(good), "keys: .",
+			"keys: "+d.path("stranger"), 1))
 		d.run(t, patient, "--fleet", fleet, "--patience", "1h").refused(t,
 			"node alpha: key: ask status at 10.98.0.1:7443: it does not know our key ",
 			"node bravo: key: ask status at 10.98.0.2:7443: it does not know our key ",
@@ -45,7 +48,8 @@ func TestE2EStrangersAndTheClock(t *testing.T) {
 	})
 	t.Run("clocks cannot be aligned within the limit", func(t *testing.T) {
 		d.run(t, standing+"acceptance: {clock_error_ms_max: 0.00001, attempts_max: 1}\n").refused(t,
-			"node alpha: clock: its clock can be aligned only within ± ", " ms, the limit is 1e-05 ms; use a faster control link, or raise acceptance.clock_error_ms_max\n",
+			"node alpha: clock: its clock can be aligned only within ± ", " ms, the limit is 1e-05 ms; use a faster "+
+				"control link, or raise acceptance.clock_error_ms_max\n",
 			"node bravo: clock: ")
 		d.noRun(t)
 	})
@@ -61,7 +65,8 @@ func TestE2EStrangersAndTheClock(t *testing.T) {
 			t.Skip("needs a kernel that lacks one of", variants)
 		}
 		d.run(t, strings.Replace(patient, "reno", variants[i], 1)).refused(t,
-			`node alpha: tcp: congestion control "`+variants[i]+`" is not available, only `, "; load its kernel module on the node, or choose another variant\n")
+			`node alpha: tcp: congestion control "`+variants[i]+`" is not available, only `,
+			"; load its kernel module on the node, or choose another variant\n")
 		d.noRun(t)
 	})
 }
@@ -71,12 +76,14 @@ func TestE2EAgentsWithoutTheirTools(t *testing.T) {
 	d.up(t, "alpha", "binaries: {iperf3: /nonexistent/iperf3}\n")
 	bravo := d.up(t, "bravo", "")
 	t.Run("no iperf3", func(t *testing.T) {
-		d.run(t, patient).refused(t, "the fleet cannot run this plan:\n  node alpha: iperf3: no iperf3 at /nonexistent/iperf3; install it (apt-get install iperf3), or correct `binaries` in the configuration\n")
+		d.run(t, patient).refused(t, "the fleet cannot run this plan:\n  node alpha: iperf3: no iperf3 at "+
+			"/nonexistent/iperf3; install it (apt-get install iperf3), or correct `binaries` in the configuration\n")
 		d.noRun(t)
 	})
 	t.Run("an agent that does not run", func(t *testing.T) {
 		d.down(t, "bravo", bravo)
-		d.run(t, patient).refused(t, "node bravo: reach: ask status at 10.98.0.2:7443: connection refused; is the agent running there? start it with `fieldmesh-agent up`\n")
+		d.run(t, patient).refused(t, "node bravo: reach: ask status at 10.98.0.2:7443: connection refused; is the "+
+			"agent running there? start it with `fieldmesh-agent up`\n")
 		d.noRun(t)
 	})
 }
@@ -92,17 +99,19 @@ func TestE2ENoFix(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Run("no gpsd", func(t *testing.T) {
-		d.run(t, string(campaign)).refused(t, "node alpha: gps: gpsd does not answer at 127.0.0.1:2947; start gpsd, or correct `gpsd` in the configuration\n")
+		d.run(t, string(campaign)).refused(t, "node alpha: gps: gpsd does not answer at 127.0.0.1:2947; start gpsd, "+
+			"or correct `gpsd` in the configuration\n")
 		d.noRun(t)
 	})
 	t.Run("no fix", func(t *testing.T) {
 		d.blindGPSD(t, "alpha")
-		await(t, "the agent hears of its blindness", func() bool {
+		testnet.Await(t, 30*time.Second, "the agent hears of its blindness", func() bool {
 			o := finish(t, d.inside("alpha", "fieldmesh", "nodes", "--fleet", d.path("fleet", "fleet.yaml")))
 			return strings.Contains(o.stdout, "alpha: gps: no fix")
 		})
 		o := d.run(t, string(campaign), "--patience", "3s")
-		o.refused(t, "node alpha: gps: no fix (mode 1); give the receiver a view of the sky and wait\n", "waiting, at most 3s", `found="no fix (mode 1)"`)
+		o.refused(t, "node alpha: gps: no fix (mode 1); give the receiver a view of the sky and wait\n",
+			"waiting, at most 3s", `found="no fix (mode 1)"`)
 		d.noRun(t)
 	})
 }
@@ -120,14 +129,19 @@ func TestE2EWithoutRoot(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"fieldmesh", "rehearse", campaign, "--runs", dir}, "a rehearsal makes network namespaces and interfaces, which needs root: run it with sudo\n"},
-		{[]string{"fieldmesh-agent", "up", "--config", config}, "must run as root: it changes network settings; run sudo fieldmesh-agent up\n"},
-		{[]string{"fieldmesh-agent", "host", "--config", config}, "must run as root: it changes network settings; run sudo fieldmesh-agent host\n"},
-		{[]string{"fieldmesh-agent", "restore", "--config", config}, "must run as root: it changes network settings; run sudo fieldmesh-agent restore\n"},
+		{[]string{"fieldmesh", "rehearse", campaign, "--runs", dir}, "a rehearsal makes network namespaces and " +
+			"interfaces, which needs root: run it with sudo\n"},
+		{[]string{"fieldmesh-agent", "up", "--config", config}, "must run as root: it changes network settings; run " +
+			"sudo fieldmesh-agent up\n"},
+		{[]string{"fieldmesh-agent", "host", "--config", config}, "must run as root: it changes network settings; " +
+			"run sudo fieldmesh-agent host\n"},
+		{[]string{"fieldmesh-agent", "restore", "--config", config}, "must run as root: it changes network settings; " +
+			"run sudo fieldmesh-agent restore\n"},
 	} {
 		cmd := program(c.args[0], c.args[1:]...)
 		cmd.Dir = dir
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: face, Gid: face, Groups: []uint32{}}}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: face, Gid: face,
+			Groups: []uint32{}}}
 		finish(t, cmd).refused(t, c.want)
 	}
 }
@@ -138,33 +152,36 @@ func TestE2ERehearsalsThatCannotBegin(t *testing.T) {
 	d := &desk{dir: testnet.Folder(t)}
 	campaign := write(t, d.dir, "campaign.yaml", patient)
 	rehearse := func(args ...string) outcome {
-		c := program("fieldmesh", append([]string{"rehearse", campaign, "--runs", d.path("runs"), "--world-dir", d.path("world")}, args...)...)
+		c := program("fieldmesh", append([]string{"rehearse", campaign, "--runs", d.path("runs"), "--field-dir",
+			d.path("field")}, args...)...)
 		c.Dir = d.dir
 		return finish(t, c)
 	}
 	left := func(t *testing.T) {
 		d.noRun(t)
-		if entries, err := os.ReadDir(d.path("world")); err == nil && len(entries) > 0 {
+		if entries, err := os.ReadDir(d.path("field")); err == nil && len(entries) > 0 {
 			t.Errorf("it left %v in the fields' folder", entries)
 		}
 	}
 	t.Run("no agent", func(t *testing.T) {
-		rehearse("--agent", "/nonexistent/agent").refused(t, "find the agent's program: open /nonexistent/agent: no such file or directory; build it with `make build`, or name it with --agent\n")
+		rehearse("--agent", "/nonexistent/agent").refused(t, "find the agent's program: open /nonexistent/agent: no "+
+			"such file or directory; build it with `make build`, or name it with --agent\n")
 		left(t)
 	})
 	t.Run("a closed folder", func(t *testing.T) {
 		if err := os.Mkdir(d.path("closed"), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		rehearse("--world-dir", d.path("closed", "world")).refused(t, `"`+d.path("closed")+`" is closed to other users, as whom the agents run; run: chmod o+x `+d.path("closed")+"\n")
+		rehearse("--field-dir", d.path("closed", "field")).refused(t, `"`+d.path("closed")+
+			`" is closed to other users, as whom the agents run; run: chmod o+x `+d.path("closed")+"\n")
 		left(t)
 	})
-	t.Run("no worlds", func(t *testing.T) {
-		rehearse("--worlds", "0").refused(t, "--worlds 0: at least one is needed\n")
+	t.Run("no fields", func(t *testing.T) {
+		rehearse("--fields", "0").refused(t, "--fields 0: at least one is needed\n")
 		left(t)
 	})
 	t.Run("a program that is missing", func(t *testing.T) {
-		c := program("fieldmesh", "rehearse", campaign, "--runs", d.path("runs"), "--world-dir", d.path("world"))
+		c := program("fieldmesh", "rehearse", campaign, "--runs", d.path("runs"), "--field-dir", d.path("field"))
 		c.Dir, c.Env = d.dir, []string{"PATH=/nonexistent"}
 		finish(t, c).refused(t, "start field: find ip (package iproute2): ")
 		left(t)

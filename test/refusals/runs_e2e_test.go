@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
@@ -26,10 +27,13 @@ func TestE2ETwoControllers(t *testing.T) {
 		t.Fatal(err)
 	}
 	others := func(t *testing.T, phase string) {
-		await(t, phase, func() bool { return strings.Contains(out.String(), phase) })
-		d.run(t, patient, "--name", "two").refused(t, `node "alpha" at 10.98.0.1:7443: take lease: node alpha is steered by controller (run one) for another `,
+		testnet.Await(t, 30*time.Second, phase, func() bool { return strings.Contains(out.String(), phase) })
+		d.run(t, patient, "--name", "two").refused(t,
+			`node "alpha" at 10.98.0.1:7443: take lease: node alpha is steered by controller (run one) for another `,
 			"(lease_held): stop the other controller, or wait until its lease has ended\n")
-		d.resume("one", t).refused(t, `open run "`+d.path("runs", "one")+`": the run is being written by another process; wait for its end, or stop the fieldmesh that drives it`+"\n")
+		d.resume("one", t).refused(t, `open run "`+d.path("runs", "one")+
+			`": the run is being written by another process; wait for its end, or stop the fieldmesh that drives it`+
+			"\n")
 		if _, err := os.Stat(d.path("runs", "two")); err == nil {
 			t.Error("the refused run left its folder behind")
 		}
@@ -46,13 +50,15 @@ func TestE2ETwoControllers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d.run(t, patient, "--name", "one").refused(t, `create run "one": the folder holds a run already; go on with it by --resume one, or give the new run another --name`+"\n")
+		d.run(t, patient, "--name", "one").refused(t,
+			`create run "one": the folder holds a run already; continue it by --resume one, or give the new run another --name`+"\n")
 		if after, err := os.ReadFile(d.path("runs", ".keys", "one.key")); err != nil || !bytes.Equal(after, key) {
 			t.Errorf("the run's key was touched: %v", err)
 		}
 	})
 	t.Run("the next run on the same nodes", func(t *testing.T) {
-		if o := d.run(t, patient, "--name", "two"); o.status != 0 || !strings.Contains(o.stdout, "1 of 1 trials accepted") {
+		if o := d.run(t, patient, "--name", "two"); o.status != 0 ||
+			!strings.Contains(o.stdout, "1 of 1 trials accepted") {
 			t.Errorf("status %d\n%s%s", o.status, o.stdout, o.stderr)
 		}
 	})
@@ -61,7 +67,8 @@ func TestE2ETwoControllers(t *testing.T) {
 		if err := os.RemoveAll(d.path("runs", "one")); err != nil {
 			t.Fatal(err)
 		}
-		if o := d.run(t, patient, "--name", "one"); o.status != 0 || !strings.Contains(o.stdout, "1 of 1 trials accepted") {
+		if o := d.run(t, patient, "--name", "one"); o.status != 0 ||
+			!strings.Contains(o.stdout, "1 of 1 trials accepted") {
 			t.Errorf("status %d\n%s%s", o.status, o.stdout, o.stderr)
 		}
 		mustRun(t, program("fieldmesh", "verify", "one", "--runs", d.path("runs")))
@@ -70,7 +77,8 @@ func TestE2ETwoControllers(t *testing.T) {
 
 func (d *desk) resume(name string, t *testing.T) outcome {
 	t.Helper()
-	return finish(t, d.inside("alpha", "fieldmesh", "run", "--resume", name, "--runs", d.path("runs"), "--fleet", d.path("fleet", "fleet.yaml"), "--patience", "1s"))
+	return finish(t, d.inside("alpha", "fieldmesh", "run", "--resume", name, "--runs", d.path("runs"), "--fleet",
+		d.path("fleet", "fleet.yaml"), "--patience", "1s"))
 }
 
 // TestE2ENoInfluxDB: the run does not depend on its database.
@@ -85,7 +93,8 @@ func TestE2ENoInfluxDB(t *testing.T) {
 		if o.status != 0 || !strings.Contains(o.stdout, "1 of 1 trials accepted") {
 			t.Errorf("status %d: the run was lost with its database", o.status)
 		}
-		for _, want := range []string{"influxdb is away; records wait on disk", "reach " + nobody + ": ", "connection refused", "influxdb does not have everything; `fieldmesh publish` brings the rest"} {
+		for _, want := range []string{"influxdb is away; records wait on disk", "reach " + nobody + ": ",
+			"connection refused", "influxdb does not have everything; `fieldmesh publish` brings the rest"} {
 			if !strings.Contains(o.stderr, want) {
 				t.Errorf("it does not say %q", want)
 			}
@@ -93,10 +102,12 @@ func TestE2ENoInfluxDB(t *testing.T) {
 		mustRun(t, program("fieldmesh", "verify", "offline", "--runs", d.path("runs")))
 	})
 	t.Run("publish", func(t *testing.T) {
-		finish(t, d.inside("alpha", "fieldmesh", "publish", "offline", "--runs", d.path("runs"), "--influx", nobody, "--patience", "1s")).
+		finish(t, d.inside("alpha", "fieldmesh", "publish", "offline", "--runs", d.path("runs"), "--influx", nobody,
+			"--patience", "1s")).
 			refused(t, `write to database "fieldmesh" at `+nobody+": ", "connection refused")
 	})
 	t.Run("no URL", func(t *testing.T) {
-		d.run(t, patient, "--influx", "desk:8086", "--name", "bad").refused(t, `influx url "desk:8086": expected http://HOST:PORT or https://HOST:PORT`)
+		d.run(t, patient, "--influx", "desk:8086", "--name", "bad").refused(t,
+			`influx url "desk:8086": expected http://HOST:PORT or https://HOST:PORT`)
 	})
 }

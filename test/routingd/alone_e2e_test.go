@@ -72,8 +72,9 @@ func (a *air) iperf(t *testing.T, from, to int) string {
 	t.Helper()
 	start(t, a.nodes[to], "iperf3", "-s", "-1", "-B", addr(to))
 	var out string
-	eventually(t, fmt.Sprintf("TCP gets from node %d to node %d", from, to), func() bool {
-		text, err := a.nodes[from].Command(t.Context(), "iperf3", "-c", addr(to), "-t", "1", "-b", "2M", "--connect-timeout", "5000").CombinedOutput()
+	testnet.Await(t, patience, fmt.Sprintf("TCP gets from node %d to node %d", from, to), func() bool {
+		text, err := a.nodes[from].Command(t.Context(), "iperf3", "-c", addr(to), "-t", "1", "-b", "2M",
+			"--connect-timeout", "5000").CombinedOutput()
 		out = string(text)
 		return err == nil
 	})
@@ -97,10 +98,12 @@ func TestOneDatagramIsEnough(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Runner.Caught != 1 || s.Runner.Released != 1 || s.HeldPackets != 0 || s.Runner.Messages["RREQ"] == 0 || s.Runner.Errors["inject"] != 0 {
+	if s.Runner.Caught != 1 || s.Runner.Released != 1 || s.HeldPackets != 0 || s.Runner.Messages["RREQ"] == 0 ||
+		s.Runner.Errors["inject"] != 0 {
 		t.Errorf("the daemon says %+v", s.Runner)
 	}
-	if !hasRoute(t, a.nodes[0], addr(3), "via "+addr(1), "proto 109") || !hasRoute(t, a.nodes[0], addr(1), "proto 109", "scope link") {
+	if !hasRoute(t, a.nodes[0], addr(3), "via "+addr(1), "proto 109") || !hasRoute(t, a.nodes[0], addr(1), "proto 109",
+		"scope link") {
 		t.Errorf("routes:\n%s", a.nodes[0].Run(t, "ip", "route"))
 	}
 }
@@ -154,7 +157,9 @@ func TestDaemonsCarryTCPAndLeaveNothing(t *testing.T) {
 			daemons := a.everywhere(t, protocol)
 			a.iperf(t, 0, 2)
 			a.nodes[1].Run(t, "ip", "link", "set", "wlan0", "down")
-			eventually(t, "the relay has lost its neighbours", func() bool { return !hasRoute(t, a.nodes[1], addr(0), "proto 109") })
+			testnet.Await(t, patience, "the relay has lost its neighbours", func() bool {
+				return !hasRoute(t, a.nodes[1], addr(0), "proto 109")
+			})
 			a.nodes[1].Run(t, "ip", "link", "set", "wlan0", "up")
 			a.iperf(t, 0, 2)
 			for i, d := range daemons {
@@ -174,7 +179,9 @@ func TestTheNextOneCleansUp(t *testing.T) {
 	state := filepath.Join(testnet.Folder(t), "state")
 	route(t, a.nodes[1], "olsr")
 	killed := route(t, node, "olsr", "--state-dir", state)
-	eventually(t, "the neighbour has a route", func() bool { return hasRoute(t, node, addr(1), "proto 109") })
+	testnet.Await(t, patience, "the neighbour has a route", func() bool {
+		return hasRoute(t, node, addr(1), "proto 109")
+	})
 	killed.end(t, syscall.SIGKILL)
 	if !hasRoute(t, node, addr(1), "proto 109") || testnet.Snapshot(t, node.Name) == before {
 		t.Fatal("a killed daemon left nothing: this test shows nothing")
@@ -193,7 +200,9 @@ func TestWhatCannotBeDoneIsSaid(t *testing.T) {
 	before := testnet.Snapshot(t, node.Name)
 	refused := func(name string, want string, args ...string) {
 		t.Helper()
-		out, err := node.Command(t.Context(), filepath.Join(programs, "fieldmesh-agent"), append([]string{"route", "--state-dir", filepath.Join(testnet.Folder(t), "state")}, args...)...).CombinedOutput()
+		out, err := node.Command(t.Context(), filepath.Join(programs, "fieldmesh-agent"),
+			append([]string{"route", "--state-dir", filepath.Join(testnet.Folder(t), "state")}, args...)...).
+			CombinedOutput()
 		if err == nil || !strings.Contains(string(out), want) {
 			t.Errorf("%s: %v, said %q, want %q in it", name, err, out, want)
 		}
@@ -219,7 +228,7 @@ func TestWhatCannotBeDoneIsSaid(t *testing.T) {
 	asItWas(t, node, before)
 }
 
-// A node between two that hear each other no more, and a longer way round.
+// A node between two that hear each other no more, and a longer path round.
 func TestADetourIsFound(t *testing.T) {
 	for _, protocol := range []string{"olsr", "aodv"} {
 		t.Run(protocol, func(t *testing.T) {
@@ -227,13 +236,15 @@ func TestADetourIsFound(t *testing.T) {
 			a := newAir(t, 5, [2]int{0, 1}, [2]int{1, 2}, [2]int{0, 3}, [2]int{3, 4}, [2]int{4, 2})
 			a.everywhere(t, protocol, "--hello", "500ms")
 			to := echo(t, a.nodes[2], addr(2))
-			eventually(t, "the short way is found", func() bool {
-				return ask(t, a.nodes[0], to, 1, 500*time.Millisecond) == 1 && hasRoute(t, a.nodes[0], addr(2), "via "+addr(1))
+			testnet.Await(t, patience, "the short way is found", func() bool {
+				return ask(t, a.nodes[0], to, 1, 500*time.Millisecond) == 1 && hasRoute(t, a.nodes[0], addr(2),
+					"via "+addr(1))
 			})
 			a.cut(t, 1, 2)
 			cut := time.Now()
-			eventually(t, "the detour is found", func() bool {
-				return ask(t, a.nodes[0], to, 1, 200*time.Millisecond) == 1 && hasRoute(t, a.nodes[0], addr(2), "via "+addr(3))
+			testnet.Await(t, patience, "the detour is found", func() bool {
+				return ask(t, a.nodes[0], to, 1, 200*time.Millisecond) == 1 && hasRoute(t, a.nodes[0], addr(2),
+					"via "+addr(3))
 			})
 			t.Logf("%s took the detour after %s", protocol, time.Since(cut).Round(10*time.Millisecond))
 		})

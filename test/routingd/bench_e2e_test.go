@@ -18,15 +18,18 @@ import (
 func babeld(t *testing.T, node *testnet.NS, hello time.Duration) *daemon {
 	t.Helper()
 	dir := testnet.Folder(t)
-	for _, set := range []string{"net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.wlan0.rp_filter=0", "net.ipv6.conf.wlan0.accept_dad=0"} {
+	for _, set := range []string{"net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=0",
+		"net.ipv4.conf.wlan0.rp_filter=0", "net.ipv6.conf.wlan0.accept_dad=0"} {
 		node.Run(t, "sysctl", "-qw", set)
 	}
 	node.Run(t, "ip", "link", "set", "wlan0", "addrgenmode", "eui64")
 	node.Run(t, "ip", "link", "set", "wlan0", "down")
 	node.Run(t, "ip", "link", "set", "wlan0", "up")
 	config := filepath.Join(dir, "babeld.conf")
-	text := fmt.Sprintf("skip-kernel-setup true\nrandom-id true\nstate-file %q\ninterface wlan0 type wireless hello-interval %.2f\n"+
-		"redistribute local ip 10.77.0.0/24 allow\nredistribute local deny\n", filepath.Join(dir, "state"), hello.Seconds())
+	text := fmt.Sprintf("skip-kernel-setup true\nrandom-id true\nstate-file %q\ninterface wlan0 type wireless "+
+		"hello-interval %.2f\n"+
+		"redistribute local ip 10.77.0.0/24 allow\nredistribute local deny\n", filepath.Join(dir, "state"),
+		hello.Seconds())
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +80,7 @@ func TestBenchDaemonsAtRestAndForwarding(t *testing.T) {
 		}
 		chains[protocol] = a
 	}
-	time.Sleep(20 * time.Second) // until all have told of all
+	time.Sleep(20 * time.Second) // until all have reported all
 	began, all, one := time.Now(), map[string]time.Duration{}, map[string]time.Duration{}
 	for _, p := range protocols {
 		all[p], one[p] = testnet.ProcessorTime(t, pids[p]...), testnet.ProcessorTime(t, pids[p][relay])
@@ -92,8 +95,10 @@ func TestBenchDaemonsAtRestAndForwarding(t *testing.T) {
 	for _, p := range protocols {
 		resident, private := testnet.Memory(t, pids[p][relay])
 		busy, over := chains[p].underLoad(t, pids[p][relay])
-		fmt.Printf("%-6s at rest %.4f %% of a processor a node (%.2f of babeld's), its relay %.4f %% (%.2f), hellos every %v; relaying 25 Mbit/s %.3f %%; %.1f MB resident, %.1f its own\n",
-			p, share(all[p], took), float64(all[p])/float64(all["babeld"]), share(one[p], took), float64(one[p])/float64(one["babeld"]), benchHello,
+		fmt.Printf("%-6s at rest %.4f %% of a processor a node (%.2f of babeld's), its relay %.4f %% (%.2f), hellos "+
+			"every %v; relaying 25 Mbit/s %.3f %%; %.1f MB resident, %.1f its own\n",
+			p, share(all[p], took), float64(all[p])/float64(all["babeld"]), share(one[p], took),
+			float64(one[p])/float64(one["babeld"]), benchHello,
 			share(busy, over), resident, private)
 	}
 }
@@ -105,7 +110,7 @@ func (a *air) underLoad(t *testing.T, pid int) (busy, over time.Duration) {
 	a.iperf(t, 0, 2) // by now there are routes
 	start(t, a.nodes[2], "iperf3", "-s", "-1", "-B", addr(2))
 	var flow *daemon
-	eventually(t, "a flow has begun", func() bool {
+	testnet.Await(t, patience, "a flow has begun", func() bool {
 		flow = start(t, a.nodes[0], "iperf3", "-c", addr(2), "-u", "-b", "25M", "-t", "14")
 		time.Sleep(2 * time.Second)
 		select {
@@ -127,7 +132,7 @@ func (a *air) underLoad(t *testing.T, pid int) (busy, over time.Duration) {
 const detours = 5
 
 // TestBenchTimeToTheDetour prints how long after a link is cut the kernel's
-// route leads the other way, and an echo comes back, at equal intervals of
+// route leads the other path, and an echo comes back, at equal intervals of
 // hellos and with data all the while.
 func TestBenchTimeToTheDetour(t *testing.T) {
 	needBench(t)
@@ -138,7 +143,7 @@ func TestBenchTimeToTheDetour(t *testing.T) {
 			var to string
 			var routes, answers []time.Duration
 			for range detours {
-				if a == nil || protocol == "dsr" { // which goes on by the detour that it has found
+				if a == nil || protocol == "dsr" { // which continues by the detour that it has found
 					// 0 - 1 - 2, and 0 - 3 - 4 - 2 around it.
 					a = newAir(t, 5, [2]int{0, 1}, [2]int{1, 2}, [2]int{0, 3}, [2]int{3, 4}, [2]int{4, 2})
 					a.daemonsOf(t, protocol)
@@ -168,7 +173,7 @@ func spread(d []time.Duration) string {
 func (a *air) detour(t *testing.T, to string, kernel bool) (route, answer time.Duration) {
 	t.Helper()
 	through := func(relay int) bool { return !kernel || hasRoute(t, a.nodes[0], addr(2), "via "+addr(relay)) }
-	eventually(t, "the short way is found", func() bool {
+	testnet.Await(t, patience, "the short way is found", func() bool {
 		return ask(t, a.nodes[0], to, 1, 200*time.Millisecond) == 1 && through(1)
 	})
 	for until := time.Now().Add(8 * time.Second); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
@@ -176,7 +181,7 @@ func (a *air) detour(t *testing.T, to string, kernel bool) (route, answer time.D
 	}
 	a.cut(t, 1, 2)
 	cut := time.Now()
-	eventually(t, "the detour is found", func() bool {
+	testnet.Await(t, patience, "the detour is found", func() bool {
 		if kernel && route == 0 && through(3) {
 			route = time.Since(cut)
 		}

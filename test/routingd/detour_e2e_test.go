@@ -51,7 +51,8 @@ func checkDetour(t *testing.T, a *archive.Archive, trial wire.Trial) {
 	samplerOf := map[string]string{
 		"data_outage_s": trial.Receiver, "ping_outage_s": trial.Sender, "probe_rtt_median_ms": trial.Sender,
 	}
-	for _, name := range []string{"route_outage_s", "ping_outage_s", "data_outage_s", "hops_mean", "mac_frames_routing_per_s", "routing_packets_per_s", "probe_rtt_median_ms"} {
+	for _, name := range []string{"route_outage_s", "ping_outage_s", "data_outage_s", "hops_mean",
+		"mac_frames_routing_per_s", "routing_packets_per_s", "probe_rtt_median_ms"} {
 		v := metrics.Value(rows, "", name)
 		// Beside other work an agent may stop for a while: then nobody knows.
 		if node := samplerOf[name]; node != "" && topology.Stalled(node, at.Records()) {
@@ -66,14 +67,16 @@ func checkDetour(t *testing.T, a *archive.Archive, trial wire.Trial) {
 		}
 		t.Logf("%s %.3f", name, *v)
 	}
-	// Where the radio tells of a lost link the way round is there at once; hellos take their time.
-	if ping, _ := mesh.PingOutage(); trial.Routing.Readiness() == wire.ReadyRoutes && ping.FromS+ping.Seconds < leavesS {
+	// Where the radio reports a lost link the way round is there at once; hellos take their time.
+	if ping, _ := mesh.PingOutage(); trial.Routing.Readiness() == wire.ReadyRoutes && ping.FromS+ping.Seconds <
+		leavesS {
 		t.Errorf("the longest time without a ping, %+v, was over before the relay left", ping)
 	}
 	if frames := metrics.Value(rows, "", "mac_frames_routing_per_s"); frames != nil && *frames == 0 {
 		t.Error("no frame of routing was on the air")
 	}
-	message := map[string]string{"babeld": "captured_messages_hello_per_s", "olsr": "captured_messages_hello_per_s", "aodv": "captured_messages_rreq_per_s"}[trial.Routing.Protocol]
+	message := map[string]string{"babeld": "captured_messages_hello_per_s", "olsr": "captured_messages_hello_per_s",
+		"aodv": "captured_messages_rreq_per_s"}[trial.Routing.Protocol]
 	if v := metrics.Value(rows, "", message); v == nil || *v == 0 {
 		t.Errorf("%s is not known, or nought", message)
 	}

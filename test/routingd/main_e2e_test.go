@@ -68,7 +68,8 @@ func addr(i int) string { return fmt.Sprintf("10.77.0.%d", i+1) }
 
 func (a *air) set(t *testing.T, verb string, i, k int) {
 	t.Helper()
-	a.bridge.Run(t, "nft", fmt.Sprintf("%s element bridge air reach { %s . %s, %s . %s }", verb, port(i), port(k), port(k), port(i)))
+	a.bridge.Run(t, "nft", fmt.Sprintf("%s element bridge air reach { %s . %s, %s . %s }", verb, port(i), port(k),
+		port(k), port(i)))
 }
 
 // cut takes two nodes out of each other's reach.
@@ -123,10 +124,11 @@ func route(t *testing.T, node *testnet.NS, protocol string, more ...string) *dae
 	t.Helper()
 	dir := testnet.Folder(t)
 	socket := filepath.Join(dir, "s")
-	args := append([]string{"route", "--protocol", protocol, "--state-dir", filepath.Join(dir, "state"), "--socket", socket, "--fresh"}, more...)
+	args := append([]string{"route", "--protocol", protocol, "--state-dir", filepath.Join(dir, "state"), "--socket",
+		socket, "--fresh"}, more...)
 	d := start(t, node, filepath.Join(programs, "fieldmesh-agent"), args...)
 	d.socket = socket
-	eventually(t, "the daemon is ready", func() bool { _, err := d.state(); return err == nil })
+	testnet.Await(t, patience, "the daemon is ready", func() bool { _, err := d.state(); return err == nil })
 	return d
 }
 
@@ -156,17 +158,8 @@ func (d *daemon) state() (manetd.State, error) {
 // patience is far more than anything here takes on a busy machine.
 const patience = 90 * time.Second
 
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
-		if holds() {
-			return
-		}
-	}
-	t.Fatalf("after %s it does not hold that %s", patience, what)
-}
-
-// hasRoute says whether a node's kernel has a host route of a protocol number.
+// hasRoute reports whether a node's kernel has a host route of a protocol
+// number.
 func hasRoute(t *testing.T, node *testnet.NS, to string, words ...string) bool {
 	t.Helper()
 	line := node.Run(t, "ip", "route", "show", to)

@@ -20,7 +20,8 @@ func olsrd(t *testing.T, node *testnet.NS, plain bool) *daemon {
 	t.Helper()
 	dir := testnet.Folder(t)
 	config := filepath.Join(dir, "olsrd.conf")
-	text := fmt.Sprintf("DebugLevel 1\nIpVersion 4\nLockFile %q\nInterface \"wlan0\"\n{\n}\n", filepath.Join(dir, "lock"))
+	text := fmt.Sprintf("DebugLevel 1\nIpVersion 4\nLockFile %q\nInterface \"wlan0\"\n{\n}\n",
+		filepath.Join(dir, "lock"))
 	if plain {
 		text += "LinkQualityLevel 0\nUseHysteresis no\n"
 	}

@@ -43,7 +43,8 @@ func TestWithoutRootItIsSaid(t *testing.T) {
 	testnet.Need(t, "setpriv")
 	a := newAir(t, 2, chain(2)...)
 	before := testnet.Snapshot(t, a.nodes[0].Name)
-	out, err := a.nodes[0].Command(t.Context(), "setpriv", "--reuid", "65534", "--clear-groups", "--", filepath.Join(programs, "fieldmesh-agent"),
+	out, err := a.nodes[0].Command(t.Context(), "setpriv", "--reuid", "65534", "--clear-groups", "--",
+		filepath.Join(programs, "fieldmesh-agent"),
 		"route", "--protocol", "aodv", "--interface", "wlan0").CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "root") {
 		t.Errorf("%v, said %q, want root in it", err, out)

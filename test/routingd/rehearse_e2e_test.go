@@ -38,7 +38,8 @@ func campaign(nodes int, routing string, attempts int) string {
 	}
 	b.WriteString("  duration_s: 8\n  course: {kind: none}\n  gate: {after_s: 1, timeout_s: 60, lead_s: 0.5}\n" +
 		"  radio: {mode: adhoc, standard: 802.11b, channel: 1, ssid: chain, rate_mbps: 11}\n  tcp: {variant: reno}\n" +
-		"  traffic:\n    bulk: {kind: iperf3_tcp, from: sender, to: receiver, streams: 1, window_bytes: 16384, port: 5000}\n" +
+		"  traffic:\n    bulk: {kind: iperf3_tcp, from: sender, to: receiver, streams: 1, window_bytes: 16384, port: " +
+		"5000}\n" +
 		"factors:\n  routing:\n    levels:\n" + routing)
 	fmt.Fprintf(&b, "design: {repetitions: 1, order: as_listed, seed: 1}\nacceptance: {attempts_max: %d}\n", attempts)
 	b.WriteString("field:\n  propagation: disc\n  range_m: 250\n  mobility: {model: chain, spacing_m: 200}\n")
@@ -60,7 +61,8 @@ func rehearse(t *testing.T, text string) *rehearsal {
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(filepath.Join(programs, "fieldmesh"), "rehearse", file, "--runs", dir, "--name", "r", "--world-dir", filepath.Join(dir, "w"))
+	cmd := exec.Command(filepath.Join(programs, "fieldmesh"), "rehearse", file, "--runs", dir, "--name", "r",
+		"--field-dir", filepath.Join(dir, "w"))
 	d := &daemon{cmd: cmd, ended: make(chan error, 1)}
 	cmd.Stdout, cmd.Stderr = &d.log, &d.log
 	if err := cmd.Start(); err != nil {
@@ -133,7 +135,8 @@ func TestACampaignOverFiveHops(t *testing.T) {
 			}
 		}
 		if whole != 5 {
-			t.Errorf("%s: the longest whole way had %d hops, want 5\n%s", trial.Routing.Protocol, whole, mesh.PathText())
+			t.Errorf("%s: the longest whole way had %d hops, want 5\n%s", trial.Routing.Protocol, whole,
+				mesh.PathText())
 		}
 		if trial.Routing.Readiness() == wire.ReadyRoutes {
 			routesCameFirst(t, trial, mesh, all)
@@ -181,7 +184,8 @@ func routesCameFirst(t *testing.T, trial wire.Trial, mesh *topology.Mesh, all []
 			}
 		}
 	}
-	t.Logf("%s: routes took %.1f s; as the window opened the way was %s", trial.Routing.Protocol, *mesh.Cost().ReadyS, mesh.PathAt(0))
+	t.Logf("%s: routes took %.1f s; as the window opened the way was %s", trial.Routing.Protocol, *mesh.Cost().ReadyS,
+		mesh.PathAt(0))
 }
 
 // A kernel without the module cannot take part in a campaign of batman-adv:
@@ -194,7 +198,8 @@ func TestBatmanIsRefusedWithoutItsModule(t *testing.T) {
 	select {
 	case err := <-r.said.ended:
 		r.said.ended <- err
-		if said := r.said.said(); err == nil || !strings.Contains(said, "the kernel has no batman-adv") || strings.Contains(said, "armed") {
+		if said := r.said.said(); err == nil || !strings.Contains(said, "the kernel has no batman-adv") ||
+			strings.Contains(said, "armed") {
 			t.Errorf("%v, said:\n%s", err, said)
 		}
 	case <-time.After(5 * time.Minute):
@@ -218,7 +223,7 @@ func TestADaemonsDeathEndsTheTrial(t *testing.T) {
 func diesInATrial(t *testing.T, protocol string) {
 	r := rehearse(t, campaign(2, fmt.Sprintf("      it: {routing: {protocol: %s}}\n", protocol), 3))
 	killed := 0
-	eventually(t, "a routing daemon is killed", func() bool {
+	testnet.Await(t, patience, "a routing daemon is killed", func() bool {
 		if said := r.said.said(); strings.Contains(said, "armed") || strings.Contains(said, "running") {
 			killed = killOne(t, filepath.Dir(r.run), protocol)
 		}

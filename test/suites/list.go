@@ -96,7 +96,8 @@ func read(path string) ([]Suite, error) {
 
 func parse(words []string) (Suite, error) {
 	if len(words) != 4 {
-		return Suite{}, fmt.Errorf("want a suite, its need and two budgets in seconds, or \"long\", a test and what it proves; got %q", words)
+		return Suite{}, fmt.Errorf("want a suite, its need and two budgets in seconds, or \"long\", a test and what "+
+			"it proves; got %q", words)
 	}
 	s := Suite{Name: words[0], Need: Need(words[1])}
 	if !slices.Contains([]Need{busy, waiting, alone}, s.Need) {
@@ -137,7 +138,8 @@ func choose(list []Suite, m Mode, names []string) ([]Suite, error) {
 		out = append(out, s)
 	}
 	if len(out) < max(1, len(names)) {
-		return nil, fmt.Errorf("mode %s has no suite, or not every one, of %q: test/suites/suites.txt lists them", m, names)
+		return nil, fmt.Errorf("mode %s has no suite, or not every one, of %q: test/suites/suites.txt lists them", m,
+			names)
 	}
 	return out, nil
 }

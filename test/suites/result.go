@@ -67,7 +67,8 @@ func (r result) line(budgetS float64) string {
 	if counts["SKIP"] > 0 {
 		skipped = fmt.Sprintf(", %d skipped", counts["SKIP"])
 	}
-	return fmt.Sprintf("%s  %-32s %4.0f%s s  %d tests%s", word, r.suite.Name, r.tookS, limit, counts["PASS"]+counts["FAIL"], skipped)
+	return fmt.Sprintf("%s  %-32s %4.0f%s s  %d tests%s", word, r.suite.Name, r.tookS, limit,
+		counts["PASS"]+counts["FAIL"], skipped)
 }
 
 // failure returns the output of a suite that failed without that of its tests
@@ -163,7 +164,8 @@ func (r *runner) conclude(tookS interface{ Seconds() float64 }) error {
 			fmt.Printf("%s", res.summary())
 			problems = append(problems, fmt.Errorf("%s failed", res.suite.Name))
 		} else if res.overdue {
-			problems = append(problems, fmt.Errorf("%s took %.0f s, more than %.1f times its budget: make it quicker, or raise its budget in test/suites/suites.txt and say why",
+			problems = append(problems, fmt.Errorf("%s took %.0f s, more than %.1f times its budget: make it "+
+				"quicker, or raise its budget in test/suites/suites.txt and say why",
 				res.suite.Name, res.tookS, overdueFactor))
 		}
 	}

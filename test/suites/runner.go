@@ -31,7 +31,7 @@ type job struct {
 	pattern string
 }
 
-// result is what became of one suite.
+// result is the outcome of one suite.
 type result struct {
 	suite   Suite
 	left    int     // processes that have not ended
@@ -78,7 +78,8 @@ func (r *runner) say(format string, args ...any) {
 // build compiles the programs once for every suite, and every suite, so that
 // none runs beside the compiler.
 func (r *runner) build(ctx context.Context, list []Suite) error {
-	jobs := [][]string{{"build", "-trimpath", "-ldflags", "-s -w -buildid=", "-o", r.dir + "/", "./cmd/fieldmesh", "./cmd/fieldmesh-agent"}}
+	jobs := [][]string{{"build", "-trimpath", "-ldflags", "-s -w -buildid=", "-o", r.dir + "/", "./cmd/fieldmesh",
+		"./cmd/fieldmesh-agent"}}
 	for _, s := range list {
 		if s.isPackage() {
 			jobs = append(jobs, []string{"test", "-tags", "e2e", "-vet=off", "-c", "-o", r.program(s), "./" + s.Name})
@@ -234,7 +235,8 @@ func rootEnvironment(env []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	env = append(env, "GOMODCACHE="+strings.TrimSpace(string(modules)), "GOCACHE="+here+"/.tools/go-cache-root", "CGO_ENABLED=0")
+	env = append(env, "GOMODCACHE="+strings.TrimSpace(string(modules)), "GOCACHE="+here+"/.tools/go-cache-root",
+		"CGO_ENABLED=0")
 	for _, name := range []string{"PATH", "GOFLAGS", "GOTOOLCHAIN", "FIELDMESH_SEED", "FIELDMESH_ATTEMPTS"} {
 		if value, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+value)

@@ -23,7 +23,8 @@ func listed(t *testing.T) []Suite {
 // Every package whose tests need more than the compiler is listed once.
 func TestEverySuiteIsListed(t *testing.T) {
 	list := listed(t)
-	out, err := exec.Command("git", "grep", "-lE", `^//go:build .*\be2e\b|`+benchVariable+`|`+soakVariable, "--", "*_test.go").Output()
+	out, err := exec.Command("git", "grep", "-lE", `^//go:build .*\be2e\b|`+benchVariable+`|`+soakVariable, "--",
+		"*_test.go").Output()
 	if err != nil {
 		t.Skipf("git grep: %v: not a checkout", err)
 	}
@@ -114,11 +115,13 @@ func TestAFailureIsShownWithoutWhatPassed(t *testing.T) {
 		t.Fatalf("tests: %+v", r.tests)
 	}
 	got := string(r.failure())
-	if strings.Contains(got, "all is well") || !strings.Contains(got, "it is 3, want 4") || !strings.Contains(got, "--- FAIL: TestBad") {
+	if strings.Contains(got, "all is well") || !strings.Contains(got, "it is 3, want 4") ||
+		!strings.Contains(got, "--- FAIL: TestBad") {
 		t.Errorf("the failure is shown as\n%s", got)
 	}
 	r.suite.Name = "test/x"
-	want := "    a_test.go:2: it is 3, want 4\ntest/x --- FAIL: TestBad (12.50s)\ntest/x --- FAIL: TestBad/part (0.00s)\n"
+	want := "    a_test.go:2: it is 3, want 4\ntest/x --- FAIL: TestBad (12.50s)\ntest/x --- FAIL: TestBad/part " +
+		"(0.00s)\n"
 	if got := string(r.summary()); got != want {
 		t.Errorf("the conclusion repeats\n%s, want\n%s", got, want)
 	}

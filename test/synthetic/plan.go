@@ -88,7 +88,8 @@ func Plan(o Options) wire.RunPlan {
 	var relays []string
 	for i := range o.Relays {
 		relays = append(relays, fmt.Sprintf("relay-%03d", i+1))
-		p.Nodes = append(p.Nodes, wire.PlanNode{Name: relays[i], Unit: relays[i], MeshPrefix: fmt.Sprintf("10.77.%d.%d/16", 1+i/200, 1+i%200), GoPort: 5577})
+		p.Nodes = append(p.Nodes, wire.PlanNode{Name: relays[i], Unit: relays[i],
+			MeshPrefix: fmt.Sprintf("10.77.%d.%d/16", 1+i/200, 1+i%200), GoPort: 5577})
 	}
 	order := rand.New(rand.NewPCG(o.Seed, 1))
 	for block := 1; block <= o.Repetitions; block++ {
@@ -125,9 +126,10 @@ func trial(o Options, section string, speed float64, block int, direction string
 		Factors: map[string]string{"speed_mps": fmt.Sprint(speed), "section": section, "car_unit": unit},
 		Car:     "car", Roadside: "roadside", Sender: "car", Receiver: "roadside", Initiator: "car",
 		SpeedMps: &speed, DurationS: 10,
-		Course:  wire.Course{Kind: o.Course, AccelMps2: 1.5, BrakeMps2: 2, OffsetM: 5},
-		Gate:    wire.Gate{SpeedBand: true, HoldS: 1, TimeoutS: 60, LeadS: 0.5},
-		Radio:   wire.Radio{Mode: "adhoc", Standard: "802.11g", Channel: 6, LegacyRatesOnly: true, TxPowerDbm: new(20.0)},
+		Course: wire.Course{Kind: o.Course, AccelMps2: 1.5, BrakeMps2: 2, OffsetM: 5},
+		Gate:   wire.Gate{SpeedBand: true, HoldS: 1, TimeoutS: 60, LeadS: 0.5},
+		Radio: wire.Radio{Mode: "adhoc", Standard: "802.11g", Channel: 6, LegacyRatesOnly: true,
+			TxPowerDbm: new(20.0)},
 		Routing: wire.Routing{Protocol: "static"}, TCP: wire.TCP{Variant: "reno"},
 		Acceptance: wire.Acceptance{
 			SpeedBandMps: new(0.8), InBandShareMin: new(0.9), FixModeMin: new(3), FixAgeMsMax: new(1500.0),

@@ -71,7 +71,8 @@ func (m *maker) add(ms float64, b wire.Body) {
 
 // Attempt makes all records of one attempt, node by node. seqs counts each
 // node's records on from trial to trial.
-func Attempt(p wire.RunPlan, t wire.Trial, attempt int, c Conditions, seqs map[string]*uint64) map[string][]wire.Record {
+func Attempt(p wire.RunPlan, t wire.Trial, attempt int, c Conditions, seqs map[string]*uint64) map[string][]wire.
+	Record {
 	out := map[string][]wire.Record{}
 	for _, node := range append([]string{"car", "roadside", "field"}, t.Relays...) {
 		if seqs[node] == nil {
@@ -151,7 +152,8 @@ func (m *maker) relay(t wire.Trial, i int) {
 			g.FixBootNs, g.LatDeg, g.LonDeg, g.SpeedMps = new(relayBootNs+int64((ms-40)*1e6)), &lat, &lon, new(0.1)
 		}
 		m.add(ms, g)
-		m.add(ms, &wire.Station{Peer: "02:00:00:00:00:02", SignalDbm: new(-60.0), TxBitrateMbps: new(54.0), TxRetries: new(uint64(ms + leadMs))})
+		m.add(ms, &wire.Station{Peer: "02:00:00:00:00:02", SignalDbm: new(-60.0), TxBitrateMbps: new(54.0),
+			TxRetries: new(uint64(ms + leadMs))})
 	}
 	m.add(durationMs+tailMs, &wire.TrialState{State: wire.StateKept, Outcome: wire.Accepted})
 }
@@ -231,9 +233,11 @@ func (m *maker) sockets(t wire.Trial, c Conditions, ms float64) {
 	}
 	for i := range f.Streams {
 		bytes := uint64(math.Round(wobble * float64(StreamBytes(c.MB, f.Streams, i))))
-		s := &wire.TCPSample{Flow: f.Name, Stream: new(i), Edge: edge, Cookie: uint64(1000*m.key.Trial + 10*m.key.Attempt + i),
-			State: "ESTABLISHED", Congestion: t.TCP.Variant, CwndSegments: uint32(10 + 3*math.Abs(math.Sin(float64(i)+5*share))),
-			MSSBytes: 1448, RTTUs: uint32(8000 + 3000*share), RTTVarUs: 500, RTOUs: 208000}
+		s := &wire.TCPSample{Flow: f.Name, Stream: new(i), Edge: edge,
+			Cookie: uint64(1000*m.key.Trial + 10*m.key.Attempt + i),
+			State:  "ESTABLISHED", Congestion: t.TCP.Variant,
+			CwndSegments: uint32(10 + 3*math.Abs(math.Sin(float64(i)+5*share))),
+			MSSBytes:     1448, RTTUs: uint32(8000 + 3000*share), RTTVarUs: 500, RTOUs: 208000}
 		client, server := fmt.Sprintf("10.77.0.1:%d", f.ClientPort+i), fmt.Sprintf("10.77.0.2:%d", f.Port)
 		if m.node == t.Receiver {
 			s.Local, s.Remote, s.BytesReceived = server, client, bytes
@@ -260,14 +264,16 @@ func (m *maker) iperf3(t wire.Trial, c Conditions) {
 func (m *maker) iperf3Of(t wire.Trial, f wire.Flow, c Conditions, side string) {
 	began := openBootNs(m.node) + int64(f.StartS*1e9)
 	over := began + int64(f.DurationS*1e9) + tailMs*1e6
-	b := &wire.Iperf3{Flow: f.Name, Side: side, ExitCode: new(0), StartedBootNs: &began, EndedBootNs: &over, Ended: wire.EndedItself}
+	b := &wire.Iperf3{Flow: f.Name, Side: side, ExitCode: new(0), StartedBootNs: &began, EndedBootNs: &over,
+		Ended: wire.EndedItself}
 	switch {
 	case c.NoConnection && side == "server":
 		b.ExitCode, b.Killed, b.Ended = nil, "time", wire.EndedDeadline
 	case c.NoConnection:
 		b.ExitCode, b.Error, b.Cause = new(1), "unable to connect to server: No route to host", wire.CauseUnreachable
 	default:
-		sent := map[string]any{"bytes": c.MB*1e6 + 70000, "seconds": 10.0, "bits_per_second": c.MB*8e5 + 56000, "retransmits": 30}
+		sent := map[string]any{"bytes": c.MB*1e6 + 70000, "seconds": 10.0, "bits_per_second": c.MB*8e5 + 56000,
+			"retransmits": 30}
 		received := map[string]any{"bytes": c.MB * 1e6, "seconds": 10.02, "bits_per_second": c.MB * 8e6 / 10.02}
 		raw, err := json.Marshal(map[string]any{"end": map[string]any{"sum_sent": sent, "sum_received": received}})
 		if err == nil {
@@ -291,12 +297,14 @@ func (m *maker) field(t wire.Trial, c Conditions) {
 
 func provenance(node string) *wire.Provenance {
 	return &wire.Provenance{
-		Agent: "0.1.0 (abc1234)", Kernel: "6.12.9", Arch: "amd64", Machine: "Test laptop <one>", Interface: "wlan0", Driver: "medium",
+		Agent: "0.1.0 (abc1234)", Kernel: "6.12.9", Arch: "amd64", Machine: "Test laptop <one>", Interface: "wlan0",
+		Driver:    "medium",
 		MAC:       "02:00:00:00:00:0" + map[string]string{"car": "1", "roadside": "2"}[node],
 		Tools:     map[string]string{"iperf3": "3.12", "gpsd": "3.22"},
 		Sysctls:   map[string]string{"net.ipv4.tcp_congestion_control": "reno", "net.ipv4.tcp_no_metrics_save": "1"},
 		Offloads:  map[string]bool{"gro": false, "gso": false, "tso": false},
-		Addresses: []string{"10.77.0.1/24"}, Routes: []string{"10.77.0.0/24 dev wlan0"}, Congestion: []string{"bbr", "cubic", "reno"},
+		Addresses: []string{"10.77.0.1/24"}, Routes: []string{"10.77.0.0/24 dev wlan0"},
+		Congestion: []string{"bbr", "cubic", "reno"},
 	}
 }
 

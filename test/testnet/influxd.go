@@ -79,18 +79,23 @@ func NewInfluxdOf(t testing.TB, program, dir string) *Influxd {
 func startInfluxd(t testing.TB, dir string, run ...string) *Influxd {
 	t.Helper()
 	api, backup := FreePort(t), FreePort(t)
-	d := &Influxd{t: t, run: run, dir: dir, URL: fmt.Sprintf("http://127.0.0.1:%d", api), PasswordFile: filepath.Join(dir, "password")}
-	conf := fmt.Sprintf("reporting-disabled = true\nbind-address = \"127.0.0.1:%d\"\n[meta]\ndir = %q\n[data]\ndir = %q\nwal-dir = %q\nquery-log-enabled = false\n"+
-		"[http]\nbind-address = \"127.0.0.1:%d\"\nauth-enabled = true\nlog-enabled = false\n[monitor]\nstore-enabled = false\n",
+	d := &Influxd{t: t, run: run, dir: dir, URL: fmt.Sprintf("http://127.0.0.1:%d", api),
+		PasswordFile: filepath.Join(dir, "password")}
+	conf := fmt.Sprintf("reporting-disabled = true\nbind-address = \"127.0.0.1:%d\"\n[meta]\ndir = %q\n[data]\ndir = "+
+		"%q\nwal-dir = %q\nquery-log-enabled = false\n"+
+		"[http]\nbind-address = \"127.0.0.1:%d\"\nauth-enabled = true\nlog-enabled = false\n[monitor]\nstore-enabled "+
+		"= false\n",
 		backup, dir+"/meta", dir+"/data", dir+"/wal", api)
-	for path, text := range map[string]string{filepath.Join(dir, "influxdb.conf"): conf, d.PasswordFile: InfluxAdminPassword + "\n"} {
+	for path, text := range map[string]string{filepath.Join(dir, "influxdb.conf"): conf,
+		d.PasswordFile: InfluxAdminPassword + "\n"} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	d.Start()
 	t.Cleanup(d.Kill)
-	d.QueryAs("", "", "", fmt.Sprintf(`CREATE USER %s WITH PASSWORD '%s' WITH ALL PRIVILEGES`, InfluxAdmin, strings.ReplaceAll(InfluxAdminPassword, `'`, `\'`)))
+	d.QueryAs("", "", "", fmt.Sprintf(`CREATE USER %s WITH PASSWORD '%s' WITH ALL PRIVILEGES`, InfluxAdmin,
+		strings.ReplaceAll(InfluxAdminPassword, `'`, `\'`)))
 	return d
 }
 
@@ -100,7 +105,8 @@ func NewInfluxdOn(t testing.TB, megabytes int) *Influxd {
 	t.Helper()
 	Need(t, "influxd", "unshare", "nsenter", "mount")
 	dir := t.TempDir()
-	return startInfluxd(t, dir, "unshare", "--mount", "sh", "-c", fmt.Sprintf(`mkdir -p "$0/data" "$0/wal"; mount -t tmpfs -o size=%dm tmpfs "$0/data"; mkdir -p "$0/data/wal" && mount --bind "$0/data/wal" "$0/wal"; exec influxd run -config "$0/influxdb.conf"`, megabytes), dir)
+	return startInfluxd(t, dir, "unshare", "--mount", "sh", "-c",
+		fmt.Sprintf(`mkdir -p "$0/data" "$0/wal"; mount -t tmpfs -o size=%dm tmpfs "$0/data"; mkdir -p "$0/data/wal" && mount --bind "$0/data/wal" "$0/wal"; exec influxd run -config "$0/influxdb.conf"`, megabytes), dir)
 }
 
 // NewInfluxd2 starts an InfluxDB 2.x with a bucket for fieldmesh, where the PATH
@@ -111,7 +117,8 @@ func NewInfluxd2(t testing.TB) *Influxd {
 	program := ""
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
 		found := filepath.Join(dir, "influxd")
-		if said, err := exec.Command(found, "version").CombinedOutput(); err == nil && strings.Contains(string(said), "InfluxDB v2") {
+		if said, err := exec.Command(found, "version").CombinedOutput(); err == nil && strings.Contains(string(said),
+			"InfluxDB v2") {
 			program = found
 		}
 	}
@@ -120,15 +127,18 @@ func NewInfluxd2(t testing.TB) *Influxd {
 	}
 	dir := t.TempDir()
 	api := FreePort(t)
-	d := &Influxd{t: t, dir: dir, URL: fmt.Sprintf("http://127.0.0.1:%d", api), PasswordFile: filepath.Join(dir, "password")}
+	d := &Influxd{t: t, dir: dir, URL: fmt.Sprintf("http://127.0.0.1:%d", api),
+		PasswordFile: filepath.Join(dir, "password")}
 	d.run = []string{program, "--reporting-disabled", "--http-bind-address", fmt.Sprintf("127.0.0.1:%d", api),
-		"--bolt-path", filepath.Join(dir, "bolt"), "--sqlite-path", filepath.Join(dir, "sqlite"), "--engine-path", filepath.Join(dir, "engine")}
+		"--bolt-path", filepath.Join(dir, "bolt"), "--sqlite-path", filepath.Join(dir, "sqlite"), "--engine-path",
+		filepath.Join(dir, "engine")}
 	if err := os.WriteFile(d.PasswordFile, []byte(InfluxAdminPassword+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	d.Start()
 	t.Cleanup(d.Kill)
-	setup, err := json.Marshal(map[string]string{"username": InfluxAdmin, "password": InfluxAdminPassword, "token": InfluxAdminPassword, "org": "fieldmesh", "bucket": "fieldmesh"})
+	setup, err := json.Marshal(map[string]string{"username": InfluxAdmin, "password": InfluxAdminPassword,
+		"token": InfluxAdminPassword, "org": "fieldmesh", "bucket": "fieldmesh"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +226,8 @@ type influxAnswer struct {
 // "name", its measurement. Numbers are json.Number. An error ends the test.
 func (d *Influxd) QueryAs(user, password, database, q string) []map[string]any {
 	d.t.Helper()
-	req, err := http.NewRequest(http.MethodPost, d.URL+"/query?"+url.Values{"db": {database}, "q": {q}, "epoch": {"ns"}}.Encode(), nil)
+	req, err := http.NewRequest(http.MethodPost, d.URL+"/query?"+url.Values{"db": {database}, "q": {q},
+		"epoch": {"ns"}}.Encode(), nil)
 	if err != nil {
 		d.t.Fatal(err)
 	}

@@ -36,7 +36,8 @@ func NewPair(t testing.TB, prefix string, names [2]string) *Pair {
 	}
 	Veth(t, p.Nodes[names[0]], "wlan0", "", p.Nodes[names[1]], "wlan0", "")
 	for _, name := range names {
-		p.Nodes[name].Run(t, "tc", "qdisc", "add", "dev", "wlan0", "root", "tbf", "rate", "50mbit", "burst", "128kb", "latency", "400ms")
+		p.Nodes[name].Run(t, "tc", "qdisc", "add", "dev", "wlan0", "root", "tbf", "rate", "50mbit", "burst", "128kb",
+			"latency", "400ms")
 	}
 	return p
 }

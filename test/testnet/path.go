@@ -231,7 +231,8 @@ func (p *Path) deliver() error {
 			data := p.wait[end][0].data
 			p.wait[end] = p.wait[end][1:]
 			// The kernel of the other end takes the packet in before Write returns.
-			if _, err := p.files[1-end].Write(data); err != nil && !errors.Is(err, io.ErrShortWrite) && !errors.Is(err, unix.EIO) {
+			if _, err := p.files[1-end].Write(data); err != nil && !errors.Is(err, io.ErrShortWrite) &&
+				!errors.Is(err, unix.EIO) {
 				return fmt.Errorf("give a packet to its end: %w", err)
 			}
 			if ack, is := p.flow.ack(data); end == 1 && is && p.cfg.Acked != nil {

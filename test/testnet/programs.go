@@ -38,7 +38,8 @@ func withPrograms(run func() int, folder *string) (code int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(*folder)) }()
-	build := exec.Command("go", "build", "-o", *folder+"/", "fieldmesh.dev/fieldmesh/cmd/fieldmesh", "fieldmesh.dev/fieldmesh/cmd/fieldmesh-agent")
+	build := exec.Command("go", "build", "-o", *folder+"/", "fieldmesh.dev/fieldmesh/cmd/fieldmesh",
+		"fieldmesh.dev/fieldmesh/cmd/fieldmesh-agent")
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		return 0, fmt.Errorf("build the programs: %w", err)

@@ -57,7 +57,8 @@ func Snapshot(t testing.TB, ns string, own ...string) string {
 			return err
 		}
 		defer h.Close()
-		for _, part := range []func(*netlink.Handle, func(string) bool) ([]string, error){links, rules, routes, neighbours} {
+		for _, part := range []func(*netlink.Handle, func(string) bool) ([]string, error){links, rules, routes,
+			neighbours} {
 			lines, err := part(h, keep)
 			if err != nil {
 				return err
@@ -163,7 +164,8 @@ func rules(h *netlink.Handle, _ func(string) bool) ([]string, error) {
 
 func routes(h *netlink.Handle, keep func(string) bool) ([]string, error) {
 	all, err := dump(func() ([]netlink.Route, error) {
-		return h.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
+		return h.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{Table: unix.RT_TABLE_UNSPEC},
+			netlink.RT_FILTER_TABLE)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list routes: %w", err)
@@ -186,7 +188,8 @@ func routes(h *netlink.Handle, keep func(string) bool) ([]string, error) {
 		for _, m := range r.MultiPath {
 			hops = append(hops, fmt.Sprintf("%s@%s", m.Gw, name[m.LinkIndex]))
 		}
-		out = append(out, fmt.Sprintf("route %v via %v dev %q hops %v table %d proto %d metric %d scope %d src %v type %d\n",
+		out = append(out, fmt.Sprintf("route %v via %v dev %q hops %v table %d proto %d metric %d scope %d src %v "+
+			"type %d\n",
 			r.Dst, r.Gw, dev, hops, r.Table, r.Protocol, r.Priority, r.Scope, r.Src, r.Type))
 	}
 	return out, nil

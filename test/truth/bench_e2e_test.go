@@ -88,7 +88,8 @@ func (d *bench) agent(t *testing.T, node, listen string, g generator) {
 			t.Logf("the agent of %s said:\n%s", node, log)
 		}
 	})
-	for until := time.Now().Add(30 * time.Second); !strings.Contains(log.String(), "node is ready"); time.Sleep(20 * time.Millisecond) {
+	for until := time.Now().Add(30 * time.Second); !strings.Contains(log.String(), "node is ready"); time.Sleep(20 *
+		time.Millisecond) {
 		if time.Now().After(until) {
 			t.Fatalf("the agent of %s is not ready: %s", node, log)
 		}

@@ -85,7 +85,8 @@ type attempt struct {
 
 // node is the node in a role of the trial.
 func (a attempt) node(role string) string {
-	return map[string]string{"sender": a.trial.Sender, "receiver": a.trial.Receiver, "car": "fox", "roadside": "owl"}[role]
+	return map[string]string{"sender": a.trial.Sender, "receiver": a.trial.Receiver, "car": "fox",
+		"roadside": "owl"}[role]
 }
 
 // run is one rehearsal, from its first controller to its last.
@@ -123,7 +124,7 @@ type struck struct {
 	beginNs, endNs int64
 }
 
-func (r *run) worlds() string { return filepath.Join(r.dir, "worlds") }
+func (r *run) fields() string { return filepath.Join(r.dir, "fields") }
 func (r *run) runDir() string { return filepath.Join(r.dir, "runs", "truth") }
 
 // rehearse drives a campaign of so many trials with faults in its attempts, but
@@ -135,7 +136,7 @@ func rehearse(t *testing.T, protocol string, trials int, faults []*fault) rehear
 	if err := os.WriteFile(filepath.Join(r.dir, "truth.yaml"), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	r.mountWorlds()
+	r.mountFields()
 	var err error
 	if r.log, err = os.Create(filepath.Join(r.dir, "controllers.log")); err != nil {
 		t.Fatal(err)
@@ -162,13 +163,13 @@ func (r *run) stop() {
 	}
 }
 
-// start begins the run, or goes on with it once its folder has been made.
+// start begins the run, or resumes it once its folder has been made.
 func (r *run) start() {
 	args := []string{"rehearse", filepath.Join(r.dir, "truth.yaml"), "--name", "truth"}
 	if _, err := os.Stat(filepath.Join(r.runDir(), "run.json")); err == nil {
 		args = []string{"rehearse", "--resume", "truth"}
 	}
-	args = append(args, "--runs", filepath.Dir(r.runDir()), "--world-dir", r.worlds())
+	args = append(args, "--runs", filepath.Dir(r.runDir()), "--field-dir", r.fields())
 	r.lives++
 	c := &controller{cmd: exec.Command(filepath.Join(programs, "fieldmesh"), args...), done: make(chan struct{})}
 	c.cmd.Stdout, c.cmd.Stderr = r.log, r.log
@@ -243,7 +244,8 @@ func (r *run) strike(f *fault, at attempt) bool {
 	return true
 }
 
-// begun tells which attempt has begun: a server of iperf3 that was not there before.
+// begun reports which attempt has begun: a server of iperf3 that was not there
+// before.
 func (r *run) begun() (attempt, bool) {
 	for _, n := range nodes {
 		pid := process(r.netns(n), kind{what: "iperf3 server"}.isOf)
@@ -279,14 +281,14 @@ func next(a *archive.Archive) (attempt, bool) {
 
 // netns is the namespace of a node, as the field's ledger has it; "" without a field.
 func (r *run) netns(node string) string {
-	paths, _ := filepath.Glob("/run/fieldmesh/world-*.json")
+	paths, _ := filepath.Glob("/run/fieldmesh/field-*.json")
 	for _, p := range paths {
 		var l struct {
 			Dir        string   `json:"dir"`
 			Namespaces []string `json:"namespaces"`
 		}
 		text, err := os.ReadFile(p)
-		if err != nil || json.Unmarshal(text, &l) != nil || !strings.HasPrefix(l.Dir, r.worlds()+"/") {
+		if err != nil || json.Unmarshal(text, &l) != nil || !strings.HasPrefix(l.Dir, r.fields()+"/") {
 			continue
 		}
 		for _, ns := range l.Namespaces {
@@ -298,16 +300,16 @@ func (r *run) netns(node string) string {
 	return ""
 }
 
-// mountWorlds has the nodes' disks on a file system of their own.
-func (r *run) mountWorlds() {
-	if err := os.Mkdir(r.worlds(), 0o755); err != nil {
+// mountFields has the nodes' disks on a file system of their own.
+func (r *run) mountFields() {
+	if err := os.Mkdir(r.fields(), 0o755); err != nil {
 		r.t.Fatal(err)
 	}
-	if err := unix.Mount("truth", r.worlds(), "tmpfs", 0, roomy); err != nil {
+	if err := unix.Mount("truth", r.fields(), "tmpfs", 0, roomy); err != nil {
 		r.t.Fatalf("mount the nodes' disk: %v", err)
 	}
 	r.t.Cleanup(func() {
-		if err := unix.Unmount(r.worlds(), 0); err != nil {
+		if err := unix.Unmount(r.fields(), 0); err != nil {
 			r.t.Errorf("unmount the nodes' disk: %v", err)
 		}
 	})
@@ -319,13 +321,13 @@ const roomy = "size=1g,mode=755"
 // fillDisk takes away what is free on the nodes' disk for a while.
 func (r *run) fillDisk(d time.Duration) error {
 	var st unix.Statfs_t
-	if err := unix.Statfs(r.worlds(), &st); err != nil {
+	if err := unix.Statfs(r.fields(), &st); err != nil {
 		return fmt.Errorf("fill disk: %w", err)
 	}
 	used := (st.Blocks - st.Bfree) * uint64(st.Bsize)
-	err := unix.Mount("truth", r.worlds(), "tmpfs", unix.MS_REMOUNT, fmt.Sprintf("size=%d", used))
+	err := unix.Mount("truth", r.fields(), "tmpfs", unix.MS_REMOUNT, fmt.Sprintf("size=%d", used))
 	time.Sleep(d)
-	if err := errors.Join(err, unix.Mount("truth", r.worlds(), "tmpfs", unix.MS_REMOUNT, roomy)); err != nil {
+	if err := errors.Join(err, unix.Mount("truth", r.fields(), "tmpfs", unix.MS_REMOUNT, roomy)); err != nil {
 		return fmt.Errorf("fill disk: %w", err)
 	}
 	return nil

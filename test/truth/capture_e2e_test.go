@@ -43,7 +43,7 @@ func (w *watch) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// covers tells whether it was at work from one moment to another.
+// covers reports whether it was at work from one moment to another.
 func (w *watch) covers(fromNs, toNs int64) bool {
 	return w.beganNs != 0 && w.beganNs <= fromNs && toNs <= w.endedNs
 }
@@ -113,7 +113,8 @@ func (r *run) endWatches() {
 	for _, w := range r.out.watches {
 		_ = w.cmd.Process.Signal(os.Interrupt) // it may have ended
 		<-w.done
-		if text := w.said.String(); strings.Contains(text, "dropped by kernel") && !strings.Contains(text, "\n0 packets dropped by kernel") {
+		if text := w.said.String(); strings.Contains(text, "dropped by kernel") &&
+			!strings.Contains(text, "\n0 packets dropped by kernel") {
 			r.t.Errorf("tcpdump at %s has lost packets: %s", w.node, text)
 		}
 	}
@@ -242,7 +243,7 @@ func count(all []segment, from, to netip.AddrPort, openNs, closeNs int64) (sum c
 		case s.from == from && s.to == to && s.payload > 0 && c.known:
 			c.arrives(s)
 		case s.from == to && s.to == from && s.flags&flagACK != 0 && c.known:
-			c.acked = max(c.acked, min(int64(int32(s.ack-c.isn))-1, c.front)) // a FIN is no payload
+			c.acked = max(c.acked, min(int64(int32(s.ack-c.isn))-1, c.front)) // a FIN is not a payload
 		}
 		if s.wallNs <= openNs {
 			c.frontAtOpen, c.ackedAtOpen = c.front, c.acked

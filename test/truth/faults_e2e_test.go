@@ -22,7 +22,7 @@ import (
 type kind struct {
 	what string // which process or thing
 	how  string // what happens to it
-	role string // whose it is: sender, receiver, car, roadside; "" for what is no node's
+	role string // whose it is: sender, receiver, car, roadside; "" for what is not a node's
 	// allowed are the codes of the reasons that the fault explains. An attempt
 	// that it hit may always be accepted, if its figure is true, unless voids.
 	allowed []string

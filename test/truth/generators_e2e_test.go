@@ -180,7 +180,9 @@ func isServer(_ string, args []string) bool { return isIperf3(args) && slices.Co
 func isClient(_ string, args []string) bool { return isIperf3(args) && slices.Contains(args, "-c") }
 
 func isIperf3(args []string) bool {
-	return isFlows("iperf3", args) && slices.ContainsFunc(args, func(arg string) bool { return filepath.Base(arg) == "iperf3" })
+	return isFlows("iperf3", args) && slices.ContainsFunc(args, func(arg string) bool {
+		return filepath.Base(arg) == "iperf3"
+	})
 }
 
 // cutAlong cuts the cable in each trial as its phase says, and tells how long
@@ -269,7 +271,8 @@ func (d *bench) report(t *testing.T, client, server generator, w *watch, took ma
 			p := phases[v.Trial-1]
 			name = p.name
 			// A cut that comes before all data lets none through; one that comes later does.
-			if before := p.after == atOnce || p.after == beforeData; (!before || p.back == 0) && before != (j.count.mostBytes == 0) {
+			if before := p.after == atOnce || p.after == beforeData; (!before || p.back == 0) && before !=
+				(j.count.mostBytes == 0) {
 				t.Errorf("cut %s: the capture has %s: the cut was not where it should be", name, j.count)
 			}
 		}
@@ -286,7 +289,8 @@ func (d *bench) report(t *testing.T, client, server generator, w *watch, took ma
 			t.Errorf("cut %s: %s: %s", name, j.figure(), j.describe())
 		}
 		if took[i+1] > trialTakes {
-			t.Errorf("cut %s: iperf3 ran for %v after the window had opened, at most %v are right", name, took[i+1], trialTakes)
+			t.Errorf("cut %s: iperf3 ran for %v after the window had opened, at most %v are right", name, took[i+1],
+				trialTakes)
 		}
 	}
 	if err := table.Flush(); err != nil {

@@ -70,7 +70,7 @@ type judged struct {
 	hits, aftermaths []struck
 }
 
-// innerCode is what a peer told of an attempt that was aborted for it.
+// innerCode is what a peer reported about an attempt that was aborted for it.
 var innerCode = regexp.MustCompile(`: ([a-z]+_[a-z_]+): `)
 
 // code is the first word of the reason; of an abort, that of its cause.
@@ -241,7 +241,7 @@ func (j judged) figure() string {
 	return ""
 }
 
-// spoils tells whether a fault leaves nothing to be accepted of a window.
+// spoils reports whether a fault leaves nothing to be accepted of a window.
 func (s struck) spoils(openNs, closeNs int64) bool {
 	inWindow := s.beginNs > openNs+edgeTime.Nanoseconds() && s.beginNs < closeNs-edgeTime.Nanoseconds()
 	switch {
@@ -253,7 +253,8 @@ func (s struck) spoils(openNs, closeNs int64) bool {
 	case strings.HasPrefix(s.what, "iperf3"):
 		return s.voids && s.beginNs < closeNs-edgeTime.Nanoseconds()
 	case s.what == "gpsd" && s.how == stopped:
-		return s.beginNs < closeNs && min(s.endNs, closeNs) > openNs && min(s.endNs, closeNs)-s.beginNs > staleTime.Nanoseconds()
+		return s.beginNs < closeNs && min(s.endNs, closeNs) > openNs && min(s.endNs, closeNs)-s.beginNs >
+			staleTime.Nanoseconds()
 	}
 	return s.voids && inWindow
 }
@@ -333,7 +334,8 @@ func (y *tally) judge(t *testing.T) {
 		}
 		slices.Sort(codes)
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%.2f %%\t%.2f %%\t%s\n", r.name, r.attempts, r.outcomes["accepted"],
-			r.attempts-r.outcomes["accepted"], strings.Join(codes, ", "), 100*r.worst, 100*r.width, strings.Join(r.wrong, "; "))
+			r.attempts-r.outcomes["accepted"], strings.Join(codes, ", "), 100*r.worst, 100*r.width,
+			strings.Join(r.wrong, "; "))
 	}
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)

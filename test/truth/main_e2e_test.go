@@ -82,7 +82,9 @@ func TestSoakAcceptedFiguresAreTrue(t *testing.T) {
 		if protocol != "none" {
 			of = append(of[:len(of):len(of)], daemonKinds...)
 		}
-		t.Run(strconv.Itoa(round)+"-"+protocol, func(t *testing.T) { all.add(rehearse(t, protocol, 30, draw(random, of))) })
+		t.Run(strconv.Itoa(round)+"-"+protocol, func(t *testing.T) {
+			all.add(rehearse(t, protocol, 30, draw(random, of)))
+		})
 	}
 	all.judge(t)
 }

@@ -27,7 +27,8 @@ func (r *run) stranger(f *fault, at attempt) error {
 	flow := at.trial.Traffic[0]
 	local := flow.ClientPort + (at.Attempt-1)*flow.Streams
 	from, space := strangerAddress, r.netns("elk")
-	to := netip.MustParsePrefix(map[string]string{"fox": "10.77.0.1/24", "owl": "10.77.0.2/24"}[at.trial.Receiver]).Addr().String()
+	to := netip.MustParsePrefix(map[string]string{"fox": "10.77.0.1/24", "owl": "10.77.0.2/24"}[at.trial.Receiver]).
+		Addr().String()
 	if f.how == "beside" {
 		from, to, space = "127.0.0.1", "127.0.0.1", r.netns(at.trial.Receiver)
 	}
@@ -42,13 +43,16 @@ func (r *run) stranger(f *fault, at attempt) error {
 		}
 		defer l.Close()
 		go swallow(l)
-	} else if out, err := exec.Command("ip", "-n", space, "address", "replace", from+"/24", "dev", "wlan0").CombinedOutput(); err != nil {
+	} else if out, err := exec.Command("ip", "-n", space, "address", "replace", from+"/24", "dev",
+		"wlan0").CombinedOutput(); err != nil {
 		return fmt.Errorf("give the stranger its address: %w: %s", err, out)
 	}
 	connections, sent, tries := 0, 0, 0
-	for until := time.Now().Add(f.lasts); time.Now().Before(until) && !r.controller.ended(); time.Sleep(20 * time.Millisecond) {
+	for until := time.Now().Add(f.lasts); time.Now().Before(until) &&
+		!r.controller.ended(); time.Sleep(20 * time.Millisecond) {
 		tries++
-		c, err := dial(r.t, space, net.JoinHostPort(from, fmt.Sprint(local+tries%flow.Streams)), server, 300*time.Millisecond)
+		c, err := dial(r.t, space, net.JoinHostPort(from, fmt.Sprint(local+tries%flow.Streams)), server,
+			300*time.Millisecond)
 		if err != nil {
 			continue // refused, denied, or still closing: it tries again
 		}
@@ -98,7 +102,9 @@ func dial(t testing.TB, space, from, to string, within time.Duration) (c *net.TC
 	}
 	d := net.Dialer{LocalAddr: local, Timeout: within, Control: func(_, _ string, raw syscall.RawConn) error {
 		var set error
-		err := raw.Control(func(fd uintptr) { set = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEADDR, 1) })
+		err := raw.Control(func(fd uintptr) {
+			set = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
+		})
 		return errors.Join(err, set)
 	}}
 	(&testnet.NS{Name: space}).Do(t, func() error {

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -52,7 +51,7 @@ func TestE2ESoakKilledAnywhere(t *testing.T) {
 	d.whole(t, "killed")
 	accepted := map[int]int{}
 	for _, v := range d.kept(t, before) {
-		if v.Outcome == verdict.Accepted {
+		if v.Outcome == wire.Accepted {
 			accepted[v.Trial]++
 		}
 	}

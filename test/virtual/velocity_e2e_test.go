@@ -11,7 +11,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
-	"fieldmesh.dev/fieldmesh/internal/verdict"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // burners keep the processors busy until the test ends.
@@ -49,7 +49,7 @@ func TestE2EBusyProcessorsMakeNothingLate(t *testing.T) {
 		t.Fatalf("%d attempts at 4 trials", len(decisions))
 	}
 	for _, v := range decisions {
-		if v.Outcome != verdict.Accepted {
+		if v.Outcome != wire.Accepted {
 			t.Errorf("trial %d attempt %d: %s (%s)", v.Trial, v.Attempt, v.Outcome, v.Reason)
 		}
 	}

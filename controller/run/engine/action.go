@@ -3,7 +3,7 @@ package engine
 import (
 	"time"
 
-	"fieldmesh.dev/fieldmesh/controller/enough"
+	"fieldmesh.dev/fieldmesh/controller/stopping"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -117,7 +117,7 @@ type (
 	// Stop makes durable that no further block is to be driven.
 	Stop struct {
 		Blocks int
-		Look   enough.Look
+		Look   stopping.Look
 		Last   bool // the plan has no further block, and the precision is not reached
 	}
 	// Measure reads what an accepted attempt measured. It answers with Mbps.

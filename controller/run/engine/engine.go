@@ -23,7 +23,7 @@ type Config struct {
 	// Emulated says that the radio is: an attempt counts only where the field has
 	// said how late its medium was.
 	Emulated  bool
-	Stopping  *plan.Enough   // the stopping rule; nil: every block is driven
+	Stopping  *plan.StopWhen // the stopping rule; nil: every block is driven
 	Decisions []wire.Verdict // in the archive
 	Stopped   int            // after so many blocks, by the archive; 0: it has not stopped
 	PullOnly  bool           // nothing is driven

@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"slices"
 
-	"fieldmesh.dev/fieldmesh/controller/enough"
+	"fieldmesh.dev/fieldmesh/controller/stopping"
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -185,16 +185,16 @@ func (e *Engine) atInterim() bool {
 	if e.cfg.Stopping == nil || e.stopped > 0 {
 		return false
 	}
-	for _, b := range enough.Due(*e.cfg.Stopping, e.cfg.Plan, e.driven()) {
+	for _, b := range stopping.Due(*e.cfg.Stopping, e.cfg.Plan, e.driven()) {
 		if e.looked[b] {
 			continue
 		}
 		if e.measure() {
 			return true
 		}
-		look := enough.Take(*e.cfg.Stopping, e.cfg.Plan, b, e.measured)
+		look := stopping.Take(*e.cfg.Stopping, e.cfg.Plan, b, e.measured)
 		e.looked[b] = true
-		last := b == enough.Plan(*e.cfg.Stopping, e.cfg.Plan).Last
+		last := b == stopping.Plan(*e.cfg.Stopping, e.cfg.Plan).Last
 		if look.Enough || last {
 			e.keep(Stop{Blocks: b, Look: look, Last: !look.Enough}, func() { e.stopped = b })
 			return true
@@ -251,13 +251,13 @@ func (e *Engine) early(t wire.Trial) bool {
 	if e.cfg.Stopping == nil || t.Pass != "" || len(e.taken) == 0 || e.stopped > 0 {
 		return false
 	}
-	due := func(blocks int) int { return len(enough.Due(*e.cfg.Stopping, e.cfg.Plan, blocks)) }
+	due := func(blocks int) int { return len(stopping.Due(*e.cfg.Stopping, e.cfg.Plan, blocks)) }
 	return due(t.Block-1) > due(e.driven())
 }
 
 // driven is how many blocks are decided to the last trial.
 func (e *Engine) driven() int {
-	return enough.Driven(e.cfg.Plan, func(trial int) bool {
+	return stopping.Driven(e.cfg.Plan, func(trial int) bool {
 		_, more := verdict.Next(e.cfg.Plan.AttemptsMax, e.byTrial[trial])
 		return more || e.taken[trial]
 	})

@@ -49,9 +49,9 @@ type Test interface {
 // error or that openapi.yaml does not describe, and at a bad request that is
 // let through. It skips, saying so, where schemathesis is not installed.
 //
-// One check is left out, positive_data_acceptance: a plan that fits the schema
-// may still be no plan (a sender that is no node), which no schema can say. And
-// a body with too many items may be refused for its bytes before they are counted.
+// One check is left out, positive_data_acceptance: a plan that fits the schema may
+// still be no plan (a sender that is not a node), which no schema can say. And a
+// body with too many items may be refused for its bytes before they are counted.
 func Run(t Test, target Target) {
 	t.Helper()
 	root := repository(t)
@@ -65,16 +65,20 @@ func Run(t Test, target Target) {
 		t.Fatalf("%v", err)
 	}
 	config := filepath.Join(dir, "schemathesis.toml")
-	if err := os.WriteFile(config, []byte("[checks.negative_data_rejection]\nexpected-statuses = [400, 401, 403, 404, 405, 409, 413, 415]\n"), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte("[checks.negative_data_rejection]\nexpected-statuses = [400, 401, 403, "+
+		"404, 405, 409, 413, 415]\n"), 0o600); err != nil {
 		t.Fatalf("%v", err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), target.Limit)
 	defer cancel()
 	command := exec.CommandContext(ctx, tool, "--config-file", config, "run", spec,
-		"--url", "https://"+target.Address, "--tls-verify", "false", "--request-cert", target.CertPath, "--request-cert-key", target.KeyPath,
+		"--url", "https://"+target.Address, "--tls-verify", "false", "--request-cert", target.CertPath,
+		"--request-cert-key", target.KeyPath,
 		"--checks", "all", "--exclude-checks", "positive_data_acceptance",
-		"--phases", "examples,coverage,fuzzing", "--mode", "all", "--workers", "1", "--continue-on-failure", "--max-failures", "20",
-		"--max-examples", strconv.Itoa(target.MaxExamples), "--seed", strconv.Itoa(target.Seed), "--generation-database", "none",
+		"--phases", "examples,coverage,fuzzing", "--mode", "all", "--workers", "1", "--continue-on-failure",
+		"--max-failures", "20",
+		"--max-examples", strconv.Itoa(target.MaxExamples), "--seed", strconv.Itoa(target.Seed),
+		"--generation-database", "none",
 		"--suppress-health-check", "all", "--request-timeout", "40", "--output-sanitize", "false", "--warnings", "off")
 	command.Dir = dir // whatever it leaves behind, it leaves there
 	command.Env = append(os.Environ(), "NO_COLOR=1", "SCHEMATHESIS_HOOKS=", "PYTHONWARNINGS=ignore")
@@ -146,8 +150,9 @@ func prepare(wireDir, out string, target Target) error {
 
 // goldenOf names the golden file of each call's body.
 var goldenOf = map[string]string{
-	"putLease": "lease", "putRun": "run_plan", "arm": "trial_key", "abort": "abort_request", "putVerdicts": "verdicts", "confirmRecords": "spool_position",
-	"pushFix": "fix", "putNote": "note", "putApps": "apps",
+	"putLease": "lease", "putRun": "run_plan", "arm": "trial_key", "abort": "abort_request", "putVerdicts": "verdicts",
+	"confirmRecords": "spool_position",
+	"pushFix":        "fix", "putNote": "note", "putApps": "apps",
 }
 
 func addExample(wireDir string, operation object, bodies map[string]any) error {

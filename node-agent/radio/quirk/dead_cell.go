@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// deadAfter is how long nothing is heard of a network before that is told: a
+// deadAfter is how long nothing is heard from a network before that is told: a
 // hundred beacons.
 const deadAfter = 10 * time.Second
 
@@ -17,7 +17,8 @@ func deadCell() Quirk {
 		Name: "dead_cell",
 		Cure: "when the others are in reach, the driver offers this mode without doing it: use another radio",
 		Look: func(s Seen) string {
-			if mode := s.Interface.Mode; mode != "adhoc" && mode != "mesh" || s.Interface.MHz == 0 || s.Joined < deadAfter {
+			if mode := s.Interface.Mode; mode != "adhoc" && mode != "mesh" || s.Interface.MHz == 0 ||
+				s.Joined < deadAfter {
 				return ""
 			}
 			for _, st := range s.Stations {
@@ -25,7 +26,7 @@ func deadCell() Quirk {
 					return ""
 				}
 			}
-			return fmt.Sprintf("nothing was heard of the network for %.0f s", deadAfter.Seconds())
+			return fmt.Sprintf("nothing was heard from the network for %.0f s", deadAfter.Seconds())
 		},
 	}
 }

@@ -10,10 +10,12 @@ func ignoredBSSID() Quirk {
 		Name: "ignored_bssid", Fatal: true,
 		Cure: "use another radio, or leave `bssid` out and have the nodes join one after the other",
 		Look: func(s Seen) string {
-			if s.Want == nil || s.Want.BSSID == "" || s.Cell == nil || s.Cell.SSID != s.Want.SSID || s.Cell.BSSID == s.Want.BSSID {
+			if s.Want == nil || s.Want.BSSID == "" || s.Cell == nil || s.Cell.SSID != s.Want.SSID || s.Cell.BSSID ==
+				s.Want.BSSID {
 				return ""
 			}
-			return fmt.Sprintf("the driver joined %q with BSSID %s, %s was asked for", s.Cell.SSID, s.Cell.BSSID, s.Want.BSSID)
+			return fmt.Sprintf("the driver joined %q with BSSID %s, %s was asked for", s.Cell.SSID, s.Cell.BSSID,
+				s.Want.BSSID)
 		},
 	}
 }

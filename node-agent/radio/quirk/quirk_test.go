@@ -44,22 +44,29 @@ func TestQuirksAreSeen(t *testing.T) {
 		spoil func(*Seen)
 		want  string // empty: nothing is wrong
 	}{
-		{"another BSSID", func(s *Seen) { s.Cell.BSSID = theirs }, "ignored_bssid: the driver joined \"road\" with BSSID " + theirs},
+		{"another BSSID", func(s *Seen) {
+			s.Cell.BSSID = theirs
+		}, "ignored_bssid: the driver joined \"road\" with BSSID " + theirs},
 		{"any BSSID", func(s *Seen) { s.Cell.BSSID, s.Want.BSSID = theirs, ""; s.Cells = nil }, ""},
 		{"another channel", func(s *Seen) { s.Interface.MHz = 2412 }, "other_channel: the driver is on 2412 MHz"},
-		{"a wider channel", func(s *Seen) { s.Interface.Width = "20 MHz" }, "other_channel: the driver made the channel"},
+		{"a wider channel", func(s *Seen) {
+			s.Interface.Width = "20 MHz"
+		}, "other_channel: the driver made the channel"},
 		{"two cells", other(func(*nl80211.BSS) {}), "split_cell: \"road\" is on the air twice"},
 		{"an old cell", other(func(c *nl80211.BSS) { c.SeenMsAgo = 60000 }), ""},
 		{"an access point of that name", other(func(c *nl80211.BSS) { c.Capability = 1 }), ""},
 		{"a cell of another name", other(func(c *nl80211.BSS) { c.SSID = "home" }), ""},
 		{"a cell on another channel", other(func(c *nl80211.BSS) { c.MHz = 2462 }), ""},
 		{"rates of 802.11n", func(s *Seen) { s.Stations[0].TxHT = true }, "ht_rates: "},
-		{"rates of 802.11n where they may be", func(s *Seen) { s.Stations[0].TxHT, s.Want, s.Interface.Width = true, nil, "20 MHz" }, ""},
+		{"rates of 802.11n where they may be", func(s *Seen) {
+			s.Stations[0].TxHT, s.Want, s.Interface.Width = true, nil, "20 MHz"
+		}, ""},
 		{"nobody", func(s *Seen) { s.Stations = nil }, "dead_cell: nothing was heard"},
 		{"nobody yet", func(s *Seen) { s.Stations, s.Joined = nil, time.Second }, ""},
 		{"somebody long ago", func(s *Seen) { s.Stations[0].InactiveMs = &long }, "dead_cell: "},
 		{"in no network", func(s *Seen) { s.Stations, s.Cell, s.Interface.MHz = nil, nil, 0 }, ""},
-		{"a station of an access point", func(s *Seen) { s.Stations, s.Interface.Mode, s.Want = nil, "managed", nil }, ""},
+		{"a station of an access point", func(s *Seen) { s.Stations, s.Interface.Mode, s.Want = nil, "managed", nil },
+			""},
 	} {
 		s := sound()
 		c.spoil(&s)

@@ -12,14 +12,17 @@ const recentMs = 3000
 func splitCell() Quirk {
 	return Quirk{
 		Name: "split_cell", Fatal: true,
-		Cure: "give the plan a fixed `bssid`; where it has one, the other node's driver ignores it: use another radio there",
+		Cure: "give the plan a fixed `bssid`; where it has one, the other node's driver ignores it: use another " +
+			"radio there",
 		Look: func(s Seen) string {
 			if s.Cell == nil || !s.Cell.IBSS() {
 				return ""
 			}
 			for _, c := range s.Cells {
-				if c.IBSS() && c.SSID == s.Cell.SSID && c.MHz == s.Cell.MHz && c.BSSID != s.Cell.BSSID && c.SeenMsAgo <= recentMs {
-					return fmt.Sprintf("%q is on the air twice: here with BSSID %s, and with %s", s.Cell.SSID, s.Cell.BSSID, c.BSSID)
+				if c.IBSS() && c.SSID == s.Cell.SSID && c.MHz == s.Cell.MHz && c.BSSID != s.Cell.BSSID && c.SeenMsAgo <=
+					recentMs {
+					return fmt.Sprintf("%q is on the air twice: here with BSSID %s, and with %s", s.Cell.SSID,
+						s.Cell.BSSID, c.BSSID)
 				}
 			}
 			return ""

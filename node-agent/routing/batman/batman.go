@@ -58,8 +58,8 @@ const (
 	attrOrigInterval = 58
 )
 
-// Available says whether this kernel has batman-adv or can load it: nil, or a
-// *tcp.UnsupportedError.
+// Available reports whether this kernel has batman-adv or can load it: nil, or
+// a *tcp.UnsupportedError.
 func Available() error {
 	if _, err := os.Stat("/sys/module/batman_adv"); err == nil {
 		return nil
@@ -75,7 +75,8 @@ func Available() error {
 			return nil
 		}
 	}
-	return &tcp.UnsupportedError{Feature: "routing " + Protocol, Needs: "the kernel module batman-adv (CONFIG_BATMAN_ADV)",
+	return &tcp.UnsupportedError{Feature: "routing " + Protocol, Needs: "the kernel module batman-adv " +
+		"(CONFIG_BATMAN_ADV)",
 		Err: fmt.Errorf("it is neither loaded nor in %s", dir)}
 }
 
@@ -113,7 +114,8 @@ func open(mesh int) (*conn, error) {
 	return &conn{c: c, family: f, mesh: mesh}, nil
 }
 
-func (c *conn) call(command uint8, flags netlink.HeaderFlags, more func(*netlink.AttributeEncoder)) ([]genetlink.Message, error) {
+func (c *conn) call(command uint8, flags netlink.HeaderFlags,
+	more func(*netlink.AttributeEncoder)) ([]genetlink.Message, error) {
 	e := netlink.NewAttributeEncoder()
 	e.Uint32(attrMeshIfindex, uint32(c.mesh))
 	if more != nil {
@@ -123,7 +125,8 @@ func (c *conn) call(command uint8, flags netlink.HeaderFlags, more func(*netlink
 	if err != nil {
 		return nil, err
 	}
-	return c.c.Execute(genetlink.Message{Header: genetlink.Header{Command: command, Version: c.family.Version}, Data: data}, c.family.ID, netlink.Request|flags)
+	return c.c.Execute(genetlink.Message{Header: genetlink.Header{Command: command, Version: c.family.Version},
+		Data: data}, c.family.ID, netlink.Request|flags)
 }
 
 // entry is one of a dump; what it does not tell is zero.

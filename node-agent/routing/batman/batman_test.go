@@ -29,8 +29,9 @@ func TestAddressesStandForNodes(t *testing.T) {
 			{orig: hard(6), neigh: hard(2), tq: 51, best: true},
 		},
 		neighbors: []entry{{neigh: hard(2)}, {neigh: hard(5)}},
-		clients:   []entry{{client: soft(2), orig: hard(2)}, {client: soft(3), orig: hard(3)}, {client: soft(4), orig: hard(4)}},
-		cached:    []entry{{client: soft(3), addr: net.IP{10, 77, 0, 3}}, {client: soft(9), addr: net.IP{10, 77, 0, 9}}},
+		clients: []entry{{client: soft(2), orig: hard(2)}, {client: soft(3), orig: hard(3)},
+			{client: soft(4), orig: hard(4)}},
+		cached: []entry{{client: soft(3), addr: net.IP{10, 77, 0, 3}}, {client: soft(9), addr: net.IP{10, 77, 0, 9}}},
 		resolved: []rtnl.Neigh{{IP: net.ParseIP("10.77.0.2"), HardwareAddr: soft(2)},
 			{IP: net.ParseIP("10.77.0.6"), HardwareAddr: net.HardwareAddr{6, 0, 0, 0, 1, 6}}},
 	}.state()
@@ -67,7 +68,8 @@ func message(t testing.TB) []byte {
 
 func TestAnEntryIsRead(t *testing.T) {
 	got, err := parseEntry(message(t))
-	if err != nil || got.orig.String() != hard(3).String() || got.neigh.String() != hard(2).String() || got.tq != 204 || !got.best {
+	if err != nil || got.orig.String() != hard(3).String() || got.neigh.String() != hard(2).String() || got.tq != 204 ||
+		!got.best {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -93,7 +95,8 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 		return
 	}
 	var unsupported *tcp.UnsupportedError
-	if !errors.As(err, &unsupported) || unsupported.Needs != "the kernel module batman-adv (CONFIG_BATMAN_ADV)" || Version() != "" {
+	if !errors.As(err, &unsupported) || unsupported.Needs != "the kernel module batman-adv (CONFIG_BATMAN_ADV)" ||
+		Version() != "" {
 		t.Errorf("%v; version %q", err, Version())
 	}
 }

@@ -60,7 +60,7 @@ func Run(ctx context.Context, cfg control.Config) error {
 	return errors.Join(err, closing)
 }
 
-// watch looks whether the mesh is still there.
+// watch checks whether the mesh is still there.
 func watch(ctx context.Context, device string) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()

@@ -11,7 +11,8 @@ import (
 	rtnl "github.com/vishvananda/netlink"
 )
 
-// tqMax is the transmit quality of a way that loses nothing (BATADV_TQ_MAX_VALUE).
+// tqMax is the transmit quality of a path that loses nothing
+// (BATADV_TQ_MAX_VALUE).
 const tqMax = 255
 
 // State is what the module knows. Batman-adv speaks of hardware addresses; a
@@ -31,7 +32,7 @@ type Neighbor struct {
 	Cost      *float64 `json:"cost,omitempty"` // 255/TQ: 1 is a link that loses nothing
 }
 
-// Route is the best way to a node.
+// Route is the best path to a node.
 type Route struct {
 	Destination string  `json:"destination"` // 10.77.0.3/32
 	NextHop     string  `json:"next_hop"`
@@ -98,7 +99,8 @@ func (t tables) state() State {
 		}
 		out.Originators++
 		for _, a := range addrs[o.orig.String()] {
-			out.Routes = append(out.Routes, Route{Destination: netip.PrefixFrom(a, 32).String(), NextHop: name(o.neigh), Cost: tqMax / float64(o.tq)})
+			out.Routes = append(out.Routes, Route{Destination: netip.PrefixFrom(a, 32).String(), NextHop: name(o.neigh),
+				Cost: tqMax / float64(o.tq)})
 		}
 	}
 	slices.SortFunc(out.Neighbors, func(a, b Neighbor) int { return strings.Compare(a.Addr, b.Addr) })
@@ -151,5 +153,6 @@ func linkLocal(mac net.HardwareAddr) string {
 	if len(mac) != 6 {
 		return mac.String()
 	}
-	return netip.AddrFrom16([16]byte{0xfe, 0x80, 8: mac[0] ^ 2, 9: mac[1], 10: mac[2], 11: 0xff, 12: 0xfe, 13: mac[3], 14: mac[4], 15: mac[5]}).String()
+	return netip.AddrFrom16([16]byte{0xfe, 0x80, 8: mac[0] ^ 2, 9: mac[1], 10: mac[2], 11: 0xff, 12: 0xfe, 13: mac[3],
+		14: mac[4], 15: mac[5]}).String()
 }

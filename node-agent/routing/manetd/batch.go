@@ -42,8 +42,8 @@ func (s *slab) put(packet []byte) {
 	}
 }
 
-// sameRoom says whether two packets end in the same piece of memory, wherever
-// in it they begin.
+// sameRoom reports whether two packets end in the same piece of memory,
+// wherever in it they begin.
 func sameRoom(a, b []byte) bool {
 	return cap(a) > 0 && cap(b) > 0 && &a[:cap(a)][cap(a)-1] == &b[:cap(b)][cap(b)-1]
 }

@@ -31,7 +31,8 @@ const (
 )
 
 func openBroadcaster(index, mtu int, from netip.Addr, port uint16) (*broadcaster, error) {
-	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0) // 0: it receives nothing
+	// 0: it receives nothing
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open packet socket: %w", err)
 	}
@@ -40,7 +41,8 @@ func openBroadcaster(index, mtu int, from netip.Addr, port uint16) (*broadcaster
 		return nil, fmt.Errorf("set priority of packet socket: %w", err)
 	}
 	b := &broadcaster{fd: fd, mtu: mtu, packet: make([]byte, headerBytes, max(mtu, headerBytes))}
-	b.link = unix.RawSockaddrLinklayer{Family: unix.AF_PACKET, Protocol: networkOrder(unix.ETH_P_IP), Ifindex: int32(index), Halen: 6,
+	b.link = unix.RawSockaddrLinklayer{Family: unix.AF_PACKET, Protocol: networkOrder(unix.ETH_P_IP),
+		Ifindex: int32(index), Halen: 6,
 		Addr: [8]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}}
 	b.header = unix.Msghdr{Name: (*byte)(unsafe.Pointer(&b.link)), Namelen: unix.SizeofSockaddrLinklayer, Iov: &b.data}
 	b.header.SetIovlen(1)
@@ -53,8 +55,8 @@ func openBroadcaster(index, mtu int, from netip.Addr, port uint16) (*broadcaster
 	return b, nil
 }
 
-// fits says whether a packet needs no fragments, which the kernel makes of those
-// of UDP sockets only.
+// fits reports whether a packet needs no fragments, which the kernel makes of
+// those of UDP sockets only.
 func (b *broadcaster) fits(s manet.Send) bool { return len(s.Data)+headerBytes <= b.mtu }
 
 func (b *broadcaster) send(s manet.Send) error {

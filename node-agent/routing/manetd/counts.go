@@ -34,7 +34,8 @@ type Counts struct {
 }
 
 func newCounts() Counts {
-	return Counts{Messages: map[string]int64{}, MessageBytes: map[string]int64{}, Dropped: map[string]int64{}, Errors: map[string]int64{}}
+	return Counts{Messages: map[string]int64{}, MessageBytes: map[string]int64{}, Dropped: map[string]int64{},
+		Errors: map[string]int64{}}
 }
 
 // sent counts what was sent for routing; whole says that there was nothing else

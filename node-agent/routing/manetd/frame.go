@@ -43,7 +43,8 @@ type frames struct {
 // wire joins the headers of messages to what they are about.
 func (f *frames) wire() {
 	for i := range f.messages {
-		f.messages[i].header = unix.Msghdr{Name: (*byte)(unsafe.Pointer(&f.link[i])), Namelen: unix.SizeofSockaddrLinklayer, Iov: &f.data[i]}
+		f.messages[i].header = unix.Msghdr{Name: (*byte)(unsafe.Pointer(&f.link[i])),
+			Namelen: unix.SizeofSockaddrLinklayer, Iov: &f.data[i]}
 		f.messages[i].header.SetIovlen(1)
 	}
 }
@@ -113,7 +114,8 @@ func setUpFramer(fd, index, protocol int) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, frameBuffer); err != nil {
 		return fmt.Errorf("set receive buffer: %w", err)
 	}
-	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_IP), Ifindex: index}); err != nil {
+	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_IP), Ifindex: index}); err !=
+		nil {
 		return fmt.Errorf("bind packet socket: %w", err)
 	}
 	return nil
@@ -129,7 +131,8 @@ func attach(fd int, instructions ...bpf.Instruction) error {
 	for _, i := range filter {
 		program = append(program, unix.SockFilter{Code: i.Op, Jt: i.Jt, Jf: i.Jf, K: i.K})
 	}
-	err = unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})
+	err = unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
+		&unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})
 	if err != nil {
 		return fmt.Errorf("attach filter: %w", err)
 	}
@@ -195,7 +198,8 @@ func (f *framer) send(mac [6]byte, packet []byte) error {
 	if f.queued == batchPackets {
 		err = f.flush()
 	}
-	to := unix.RawSockaddrLinklayer{Family: unix.AF_PACKET, Protocol: networkOrder(unix.ETH_P_IP), Ifindex: int32(f.index), Halen: 6}
+	to := unix.RawSockaddrLinklayer{Family: unix.AF_PACKET, Protocol: networkOrder(unix.ETH_P_IP),
+		Ifindex: int32(f.index), Halen: 6}
 	copy(to.Addr[:], mac[:])
 	f.out.link[f.queued] = to
 	f.out.put(f.queued, packet)
@@ -230,7 +234,8 @@ func (f *framer) receive(take func(manet.Received)) error {
 		f.in.messages[i].header.Namelen = unix.SizeofSockaddrLinklayer
 	}
 	n, err := receiveAllNow(f.fd, f.in.messages[:])
-	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.ENETDOWN) { // the latter is told once; the interface may come up again
+	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.ENETDOWN) {
+		// the latter is told once; the interface may come up again
 		return nil
 	}
 	if err != nil {

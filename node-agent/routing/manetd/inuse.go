@@ -75,10 +75,13 @@ func ownTable(socket *netlink.Conn, name string) error {
 	}
 	head := func(family byte, resource byte) []byte { return []byte{family, unix.NFNETLINK_V0, 0, resource} }
 	_, err = socket.SendMessages([]netlink.Message{
-		{Header: netlink.Header{Type: unix.NFNL_MSG_BATCH_BEGIN, Flags: netlink.Request}, Data: head(unix.AF_UNSPEC, unix.NFNL_SUBSYS_NFTABLES)},
+		{Header: netlink.Header{Type: unix.NFNL_MSG_BATCH_BEGIN, Flags: netlink.Request},
+			Data: head(unix.AF_UNSPEC, unix.NFNL_SUBSYS_NFTABLES)},
 		{Header: netlink.Header{Type: unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_NEWTABLE,
-			Flags: netlink.Request | netlink.Acknowledge | netlink.Create | netlink.Excl}, Data: append(head(unix.NFPROTO_IPV4, 0), data...)},
-		{Header: netlink.Header{Type: unix.NFNL_MSG_BATCH_END, Flags: netlink.Request}, Data: head(unix.AF_UNSPEC, unix.NFNL_SUBSYS_NFTABLES)},
+			Flags: netlink.Request | netlink.Acknowledge | netlink.Create | netlink.Excl},
+			Data: append(head(unix.NFPROTO_IPV4, 0), data...)},
+		{Header: netlink.Header{Type: unix.NFNL_MSG_BATCH_END, Flags: netlink.Request},
+			Data: head(unix.AF_UNSPEC, unix.NFNL_SUBSYS_NFTABLES)},
 	})
 	if err != nil {
 		return err
@@ -156,7 +159,8 @@ func on(key expr.MetaKey, device string) []expr.Any {
 }
 
 func update(s *nftables.Set) []expr.Any {
-	return []expr.Any{&expr.Dynset{SrcRegKey: register0, SetName: s.Name, SetID: s.ID, Operation: unix.NFT_DYNSET_OP_UPDATE, Timeout: inUseTimeout}}
+	return []expr.Any{&expr.Dynset{SrcRegKey: register0, SetName: s.Name, SetID: s.ID,
+		Operation: unix.NFT_DYNSET_OP_UPDATE, Timeout: inUseTimeout}}
 }
 
 // read gives what data passed since the last inUseEvery: first what left, with
@@ -194,7 +198,7 @@ func (u *inUse) read(own netip.Addr) ([]use, error) {
 	return append(uses, arrived...), nil
 }
 
-// recent says whether an entry was renewed since the last reading.
+// recent reports whether an entry was renewed since the last reading.
 func recent(e nftables.SetElement) bool { return inUseTimeout-e.Expires <= inUseEvery }
 
 func (u *inUse) close() error { return u.conn.CloseLasting() }

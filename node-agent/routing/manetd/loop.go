@@ -63,7 +63,8 @@ type recentUse struct {
 // queue of frames takes its time.
 const recentFor = 2 * inUseEvery
 
-func newLoop(node manet.Node, own []netip.Addr, carrier bool, l links, r router, s stack, told func(manet.Time, Notice)) *loop {
+func newLoop(node manet.Node, own []netip.Addr, carrier bool, l links, r router, s stack,
+	told func(manet.Time, Notice)) *loop {
 	return &loop{node: node, own: own, carrier: carrier, links: l, router: r, stack: s, told: told,
 		held:   manet.NewBuffer[[]byte](heldPackets, heldPackets, heldFor),
 		routes: map[netip.Prefix]manet.SetRoute{}, guard: guard{seen: map[uint64]injected{}}, counts: newCounts(),
@@ -133,8 +134,8 @@ func (l *loop) transmit(t manet.Transmit) {
 }
 
 // failed counts what the kernel did not do. A mesh goes on without: a frame may
-// be lost in many ways, and a route that an interface's going down took away
-// is set anew when it is up.
+// be lost in many ways, and a route that an interface's going down took away is
+// set again when it is up.
 func (l *loop) failed(what string, err error) {
 	if err == nil {
 		return

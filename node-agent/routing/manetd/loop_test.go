@@ -37,26 +37,26 @@ func (s *script) Handle(_ manet.Time, e manet.Event) []manet.Action {
 
 func (s *script) State(manet.Time) manet.State { return manet.State{} }
 
-// world keeps what the loop does to sockets and kernel, in words.
-type world struct{ did []string }
+// effects keeps what the loop does to sockets and kernel, in words.
+type effects struct{ did []string }
 
-func (w *world) do(format string, args ...any) error {
+func (w *effects) do(format string, args ...any) error {
 	w.did = append(w.did, fmt.Sprintf(format, args...))
 	return nil
 }
 
-func (w *world) Send(s manet.Send) error         { return w.do("send to %s", address(s.To)) }
-func (w *world) Transmit(t manet.Transmit) error { return w.do("transmit to %s", address(t.To)) }
-func (w *world) SetRoute(r manet.SetRoute) error {
+func (w *effects) Send(s manet.Send) error         { return w.do("send to %s", address(s.To)) }
+func (w *effects) Transmit(t manet.Transmit) error { return w.do("transmit to %s", address(t.To)) }
+func (w *effects) SetRoute(r manet.SetRoute) error {
 	return w.do("set %s via %s", r.Destination, r.Next[0].Addr)
 }
-func (w *world) DeleteRoute(p netip.Prefix) error { return w.do("delete %s", p) }
-func (w *world) Inject([]byte) error              { return w.do("inject") }
-func (w *world) Deliver([]byte) error             { return w.do("deliver") }
-func (w *world) Refuse([]byte) error              { return w.do("refuse") }
+func (w *effects) DeleteRoute(p netip.Prefix) error { return w.do("delete %s", p) }
+func (w *effects) Inject([]byte) error              { return w.do("inject") }
+func (w *effects) Deliver([]byte) error             { return w.do("deliver") }
+func (w *effects) Refuse([]byte) error              { return w.do("refuse") }
 
-func testLoop(s *script, carrier bool) (*loop, *world) {
-	w := &world{}
+func testLoop(s *script, carrier bool) (*loop, *effects) {
+	w := &effects{}
 	return newLoop(s, []netip.Addr{self}, carrier, w, w, w, func(manet.Time, Notice) {}), w
 }
 
@@ -129,7 +129,8 @@ func TestOnlyThoseWhoMustKnowHearThatThereIsNoWay(t *testing.T) {
 		"another node's data": {ip(next, far, 17, make([]byte, 8)...), ""},
 	} {
 		l, w := testLoop(&script{answer: func(e manet.Event) []manet.Action {
-			return []manet.Action{manet.Drop{Destination: e.(manet.NeedRoute).Destination, Reason: "no route", Unreachable: true}}
+			return []manet.Action{manet.Drop{Destination: e.(manet.NeedRoute).Destination, Reason: "no route",
+				Unreachable: true}}
 		}}, false)
 		l.caught(0, c.packet)
 		if got := strings.Join(w.did, " "); got != c.want || l.held.Len() != 0 || l.counts.Dropped["no route"] != 1 {
@@ -140,7 +141,8 @@ func TestOnlyThoseWhoMustKnowHearThatThereIsNoWay(t *testing.T) {
 
 func TestACarrierGetsItsOwnNodesPacketsAlone(t *testing.T) {
 	s := &script{answer: func(manet.Event) []manet.Action {
-		return []manet.Action{manet.Transmit{To: next, Packet: make([]byte, 100), Messages: []manet.Message{{Kind: "SOURCE_ROUTE", Bytes: 12}}}}
+		return []manet.Action{manet.Transmit{To: next, Packet: make([]byte, 100),
+			Messages: []manet.Message{{Kind: "SOURCE_ROUTE", Bytes: 12}}}}
 	}}
 	l, w := testLoop(s, true)
 	l.caught(0, ip(next, far, 17))
@@ -174,7 +176,8 @@ func TestUnchangedRoutesStayAlone(t *testing.T) {
 	l.act(0, set)
 	l.act(0, manet.DeleteRoute{Destination: netip.PrefixFrom(self, 32)})
 	l.act(0, manet.DeleteRoute{Destination: set.Destination})
-	if want := []string{"set 10.77.0.9/32 via 10.77.0.2", "delete 10.77.0.9/32"}; !slices.Equal(w.did, want) || l.counts.RouteChanges != 3 {
+	if want := []string{"set 10.77.0.9/32 via 10.77.0.2", "delete 10.77.0.9/32"}; !slices.Equal(w.did, want) ||
+		l.counts.RouteChanges != 3 {
 		t.Errorf("did %q, %d changes", w.did, l.counts.RouteChanges)
 	}
 }
@@ -203,7 +206,8 @@ func TestUnreachableIsWhatRFC792Says(t *testing.T) {
 	about := ip(self, far, 17, 1, 2, 3, 4, 5, 6, 7, 8, 9)
 	m := unreachable(about, next)
 	source, destination, ok := endpoints(m)
-	if !ok || source != next || destination != self || m[9] != 1 || m[20] != 3 || m[21] != 1 || !slices.Equal(m[28:], about[:28]) {
+	if !ok || source != next || destination != self || m[9] != 1 || m[20] != 3 || m[21] != 1 ||
+		!slices.Equal(m[28:], about[:28]) {
 		t.Errorf("message % x", m)
 	}
 	if checksum(m[:20]) != 0 || checksum(m[20:]) != 0 {
@@ -216,7 +220,8 @@ func TestUnreachableIsWhatRFC792Says(t *testing.T) {
 
 func TestHalvesCoverTheNetwork(t *testing.T) {
 	for network, want := range map[string]string{
-		"10.77.0.0/24": "10.77.0.0/25 10.77.0.128/25", "10.77.0.0/16": "10.77.0.0/17 10.77.128.0/17", "10.77.0.4/31": "10.77.0.4/32 10.77.0.5/32",
+		"10.77.0.0/24": "10.77.0.0/25 10.77.0.128/25", "10.77.0.0/16": "10.77.0.0/17 10.77.128.0/17",
+		"10.77.0.4/31": "10.77.0.4/32 10.77.0.5/32",
 	} {
 		h := halves(netip.MustParsePrefix(network))
 		if got := h[0].String() + " " + h[1].String(); got != want {
@@ -246,7 +251,8 @@ func TestWhatEveryProtocolSendsIsKnownAsRouting(t *testing.T) {
 		if m, ok := signalling.Of(p.Name); !ok || m.Port != p.Port || int(m.Protocol) != p.IPProtocol {
 			t.Errorf("%s is known by %+v, and speaks by UDP port %d or IP protocol %d", p.Name, m, p.Port, p.IPProtocol)
 		}
-		node, err := p.Make(Setup{Interfaces: []manet.Interface{{Name: "wlan0", Address: self, MTU: 1500}}, Feedback: true, Fresh: true})
+		node, err := p.Make(Setup{Interfaces: []manet.Interface{{Name: "wlan0", Address: self, MTU: 1500}},
+			Feedback: true, Fresh: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -290,7 +296,8 @@ func TestWhatEveryProtocolSendsIsKnownAsRouting(t *testing.T) {
 // is data.
 func TestSilentProtocolsAreNotWaitedFor(t *testing.T) {
 	for _, p := range Protocols() {
-		node, err := p.Make(Setup{Interfaces: []manet.Interface{{Name: "wlan0", Address: self, MTU: 1500}}, Feedback: true, Fresh: true})
+		node, err := p.Make(Setup{Interfaces: []manet.Interface{{Name: "wlan0", Address: self, MTU: 1500}},
+			Feedback: true, Fresh: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -302,7 +309,8 @@ func TestSilentProtocolsAreNotWaitedFor(t *testing.T) {
 		}
 		sent := len(w.did) > 0
 		if waits := (wire.Routing{Protocol: p.Name}).Readiness() != wire.ReadyDaemon; waits != sent {
-			t.Errorf("%s: sent something without data: %v, arming waits for more than the daemon: %v", p.Name, sent, waits)
+			t.Errorf("%s: sent something without data: %v, arming waits for more than the daemon: %v", p.Name, sent,
+				waits)
 		}
 	}
 }

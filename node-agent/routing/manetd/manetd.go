@@ -133,7 +133,8 @@ func (d *daemon) findInterface() error {
 		return fmt.Errorf("read addresses of %q: %w", d.cfg.Interface, err)
 	}
 	if len(addrs) == 0 {
-		return fmt.Errorf("interface %q has no IPv4 address: give it one, for example `ip address add 10.77.0.1/24 dev %s`", d.cfg.Interface, d.cfg.Interface)
+		return fmt.Errorf("interface %q has no IPv4 address: give it one, for example `ip address add 10.77.0.1/24 "+
+			"dev %s`", d.cfg.Interface, d.cfg.Interface)
 	}
 	own, _ := netip.AddrFromSlice(addrs[0].IP.To4())
 	bits, _ := addrs[0].Mask.Size()
@@ -142,7 +143,8 @@ func (d *daemon) findInterface() error {
 		d.network = d.cfg.Catch.Masked()
 	}
 	if !d.network.Addr().Is4() || d.network.IsSingleIP() {
-		return fmt.Errorf("%s is no network of a mesh: give the interface's address a prefix length below 32, or name the network", d.network)
+		return fmt.Errorf("%s is no network of a mesh: give the interface's address a prefix length below 32, or "+
+			"name the network", d.network)
 	}
 	d.link = link
 	d.iface = manet.Interface{Name: d.cfg.Interface, Address: own, MTU: link.Attrs().MTU}
@@ -214,12 +216,15 @@ func (d *daemon) makeLoop() error {
 	if _, err := rand.Read(seed[:]); err != nil {
 		return fmt.Errorf("draw seed: %w", err)
 	}
-	node, err := d.protocol.Make(Setup{Interfaces: []manet.Interface{d.iface}, Seed: binary.NativeEndian.Uint64(seed[:]),
-		FirstSeq: uint32(time.Now().UnixMilli() * 16 / 1000), Feedback: d.cfg.Feedback != "", Fresh: d.cfg.Fresh, Hello: d.cfg.Hello})
+	node, err := d.protocol.Make(Setup{Interfaces: []manet.Interface{d.iface},
+		Seed:     binary.NativeEndian.Uint64(seed[:]),
+		FirstSeq: uint32(time.Now().UnixMilli() * 16 / 1000), Feedback: d.cfg.Feedback != "", Fresh: d.cfg.Fresh,
+		Hello: d.cfg.Hello})
 	if err != nil {
 		return err
 	}
-	d.loop = newLoop(node, []netip.Addr{d.iface.Address}, d.protocol.carrier(), outbound{d}, d.routes, inbound{d.injector, d.tun, d.framer}, d.tell)
+	d.loop = newLoop(node, []netip.Addr{d.iface.Address}, d.protocol.carrier(), outbound{d}, d.routes,
+		inbound{d.injector, d.tun, d.framer}, d.tell)
 	return nil
 }
 

@@ -16,7 +16,7 @@ import (
 const neighborsMax = 4096
 
 // neighbors knows the neighbours' hardware addresses, as the kernel resolved
-// them, and tells of those that the kernel could not reach.
+// them, and reports those that the kernel could not reach.
 type neighbors struct {
 	index int // of the interface
 
@@ -50,7 +50,8 @@ func (n *neighbors) watch(ctx context.Context, resolved, failed func(netip.Addr)
 		switch {
 		case u.Type == unix.RTM_NEWNEIGH && u.State&netlink.NUD_FAILED != 0:
 			failed(ip)
-		case u.Type == unix.RTM_NEWNEIGH && len(u.HardwareAddr) == 6 && u.State&(netlink.NUD_INCOMPLETE|netlink.NUD_NOARP) == 0:
+		case u.Type == unix.RTM_NEWNEIGH && len(u.HardwareAddr) == 6 &&
+			u.State&(netlink.NUD_INCOMPLETE|netlink.NUD_NOARP) == 0:
 			if n.learn(ip, [6]byte(u.HardwareAddr)) {
 				resolved(ip)
 			}
@@ -93,10 +94,11 @@ func (n *neighbors) mac(ip netip.Addr) ([6]byte, bool) {
 	return mac, ok
 }
 
-// ask has the kernel find a neighbour's hardware address, or look whether one
+// ask has the kernel find a neighbour's hardware address, or check whether one
 // that it knows is still there.
 func (n *neighbors) ask(ip netip.Addr) error {
-	err := netlink.NeighSet(&netlink.Neigh{LinkIndex: n.index, Family: unix.AF_INET, IP: net.IP(ip.AsSlice()), Flags: netlink.NTF_USE})
+	err := netlink.NeighSet(&netlink.Neigh{LinkIndex: n.index, Family: unix.AF_INET, IP: net.IP(ip.AsSlice()),
+		Flags: netlink.NTF_USE})
 	if err != nil {
 		return fmt.Errorf("resolve %s: %w", ip, err)
 	}

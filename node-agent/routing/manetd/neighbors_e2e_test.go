@@ -13,8 +13,8 @@ import (
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
-// Without a radio that reports, the kernel's own asking tells of a neighbour
-// that has gone: one that is there is found and stays, one that is cut off fails.
+// Without a radio that reports, the kernel's own asking reports a neighbour that
+// has gone: one that is there is found and stays, one that is cut off fails.
 func TestE2EProbingFindsWhoIsGone(t *testing.T) {
 	testnet.Need(t, "ip")
 	here, there := testnet.NewNS(t, "here"), testnet.NewNS(t, "there")
@@ -47,7 +47,7 @@ func TestE2EProbingFindsWhoIsGone(t *testing.T) {
 		select {
 		case a := <-c:
 			if a != peer {
-				t.Errorf("%s: told of %s, want %s", what, a, peer)
+				t.Errorf("%s: told about %s, want %s", what, a, peer)
 			}
 		case <-time.After(time.Minute):
 			t.Fatalf("%s: nothing is told within a minute", what)

@@ -13,7 +13,7 @@ import (
 // over calls which take long: for a daemon at rest, that thread would cost more
 // than all else.
 
-// again says whether a call is to be made anew.
+// again reports whether a call is to be made again.
 func again(e syscall.Errno) bool { return e == unix.EINTR }
 
 func result(e syscall.Errno) error {
@@ -26,7 +26,8 @@ func result(e syscall.Errno) error {
 // readNow reads what is there; EAGAIN says that nothing is.
 func readNow(fd int, b []byte) (int, error) {
 	for {
-		n, _, e := syscall.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
+		n, _, e := syscall.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))),
+			uintptr(len(b)))
 		if !again(e) {
 			return int(n), result(e)
 		}
@@ -35,7 +36,8 @@ func readNow(fd int, b []byte) (int, error) {
 
 func writeNow(fd int, b []byte) error {
 	for {
-		_, _, e := syscall.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
+		_, _, e := syscall.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))),
+			uintptr(len(b)))
 		if !again(e) {
 			return result(e)
 		}
@@ -69,7 +71,8 @@ type message struct {
 // receiveAllNow fills messages from the first on and says how many.
 func receiveAllNow(fd int, m []message) (int, error) {
 	for {
-		n, _, e := syscall.RawSyscall6(unix.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(m))), uintptr(len(m)), unix.MSG_DONTWAIT, 0, 0)
+		n, _, e := syscall.RawSyscall6(unix.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(m))),
+			uintptr(len(m)), unix.MSG_DONTWAIT, 0, 0)
 		if !again(e) {
 			return int(n), result(e)
 		}
@@ -81,7 +84,8 @@ func receiveAllNow(fd int, m []message) (int, error) {
 func sendAllNow(fd int, m []message) (sent int, err error) {
 	for sent < len(m) {
 		rest := m[sent:]
-		n, _, e := syscall.RawSyscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(rest))), uintptr(len(rest)), unix.MSG_DONTWAIT, 0, 0)
+		n, _, e := syscall.RawSyscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(rest))),
+			uintptr(len(rest)), unix.MSG_DONTWAIT, 0, 0)
 		switch {
 		case again(e):
 		case e != 0:
@@ -96,7 +100,8 @@ func sendAllNow(fd int, m []message) (sent int, err error) {
 // pollNow gives what an epoll instance has ready.
 func pollNow(fd int, events []unix.EpollEvent) (int, error) {
 	for {
-		n, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), 0, 0, 0)
+		n, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(fd),
+			uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), 0, 0, 0)
 		if !again(e) {
 			return int(n), result(e)
 		}

@@ -19,7 +19,8 @@ const (
 // endpoints reads the addresses of an IPv4 packet; ok is false for anything
 // else, and for a header that is cut off.
 func endpoints(packet []byte) (source, destination netip.Addr, ok bool) {
-	if len(packet) < ipv4HeaderBytes || packet[0]>>4 != 4 || headerLength(packet) < ipv4HeaderBytes || headerLength(packet) > len(packet) {
+	if len(packet) < ipv4HeaderBytes || packet[0]>>4 != 4 || headerLength(packet) < ipv4HeaderBytes ||
+		headerLength(packet) > len(packet) {
 		return netip.Addr{}, netip.Addr{}, false
 	}
 	return netip.AddrFrom4([4]byte(packet[12:16])), netip.AddrFrom4([4]byte(packet[16:20])), true
@@ -123,7 +124,7 @@ func (g *guard) note(now manet.Time, packet []byte) {
 	g.seen[k] = injected{at: now, times: g.seen[k].times + 1}
 }
 
-// admit says whether a packet may wait for a route.
+// admit reports whether a packet may wait for a route.
 func (g *guard) admit(now manet.Time, packet []byte) bool {
 	i, ok := g.seen[g.key(packet)]
 	return !ok || now-i.at > guardFor || i.times < guardTimes

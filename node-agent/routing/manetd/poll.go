@@ -22,7 +22,7 @@ type poller struct {
 	raw    syscall.RawConn
 	epoll  int
 	clock  int
-	setTo  manet.Time // what the clock is set to; 0: it is to be set anew
+	setTo  manet.Time // what the clock is set to; 0: it is to be set again
 	ready  [8]unix.EpollEvent
 	reader map[int32]func(manet.Time) error
 }
@@ -35,7 +35,8 @@ func openPoller() (*poller, error) {
 	if err := unix.SetNonblock(fd, true); err != nil { // or the runtime would not wait for it
 		return nil, errors.Join(fmt.Errorf("open epoll: %w", err), unix.Close(fd))
 	}
-	p := &poller{file: os.NewFile(uintptr(fd), "epoll"), epoll: fd, clock: -1, reader: map[int32]func(manet.Time) error{}}
+	p := &poller{file: os.NewFile(uintptr(fd), "epoll"), epoll: fd, clock: -1,
+		reader: map[int32]func(manet.Time) error{}}
 	if p.raw, err = p.file.SyscallConn(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open epoll: %w", err), p.close())
 	}
@@ -91,7 +92,8 @@ func (p *poller) set(now, at manet.Time) error {
 	}
 	p.setTo = at
 	in := max(at-now, 1) // none at all would stop it
-	if err := setTimerNow(p.clock, &unix.ItimerSpec{Value: unix.NsecToTimespec(int64(min(in, 1000*time.Hour)))}); err != nil {
+	if err := setTimerNow(p.clock, &unix.ItimerSpec{Value: unix.NsecToTimespec(int64(min(in, 1000*time.Hour)))}); err !=
+		nil {
 		return fmt.Errorf("set clock: %w", err)
 	}
 	return nil

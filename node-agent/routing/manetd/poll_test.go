@@ -66,7 +66,7 @@ func TestThePollerWaitsForPacketsAndForTheClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	round()
-	round() // what one call did not read is told of again
+	round() // what one call did not read is reported again
 	if string(got) != "ab" {
 		t.Errorf("read %q", got)
 	}

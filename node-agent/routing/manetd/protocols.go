@@ -35,8 +35,8 @@ type Protocol struct {
 	// IPProtocol is a carrier's own protocol number (see manet.Outgoing); 0 for
 	// a protocol that sets kernel routes.
 	IPProtocol int
-	// OverheadBytes is what a carrier adds to a data packet at most: the
-	// kernel is told of an MTU that is so much smaller.
+	// OverheadBytes is what a carrier adds to a data packet at most: the kernel
+	// is told about an MTU that is so much smaller.
 	OverheadBytes int
 	// OnDemand protocols are told which routes data uses.
 	OnDemand bool
@@ -99,7 +99,8 @@ func makeAODV(config func([]manet.Interface, uint64) aodv.Config) func(Setup) (m
 		preset := config
 		switch {
 		case preset != nil && !s.Feedback:
-			return nil, fmt.Errorf("this preset of AODV relies on the link layer's reports, and no socket of radio feedback is given")
+			return nil, fmt.Errorf("this preset of AODV relies on the link layer's reports, and no socket of radio " +
+				"feedback is given")
 		case preset == nil && s.Feedback:
 			preset = aodv.LinkLayer
 		case preset == nil:
@@ -186,7 +187,7 @@ func halves(p netip.Prefix) []netip.Prefix {
 	return []netip.Prefix{first, netip.PrefixFrom(second, p.Bits()+1)}
 }
 
-// Forwards says whether the kernel forwards data for a protocol: it does for
+// Forwards reports whether the kernel forwards data for a protocol: it does for
 // all but those that carry data themselves.
 func Forwards(name string) (bool, error) {
 	p, err := find(name)

@@ -45,8 +45,9 @@ func (k *kernelRoutes) SetRoute(r manet.SetRoute) error {
 	}
 	for _, hop := range r.Next {
 		if len(r.Next) > 1 {
-			route.MultiPath = append(route.MultiPath, &netlink.NexthopInfo{LinkIndex: k.links[hop.Interface].Attrs().Index,
-				Gw: hop.Addr.AsSlice(), Flags: int(netlink.FLAG_ONLINK)})
+			route.MultiPath = append(route.MultiPath,
+				&netlink.NexthopInfo{LinkIndex: k.links[hop.Interface].Attrs().Index,
+					Gw: hop.Addr.AsSlice(), Flags: int(netlink.FLAG_ONLINK)})
 		}
 	}
 	if err := netlink.RouteReplace(route); err != nil {
@@ -56,7 +57,7 @@ func (k *kernelRoutes) SetRoute(r manet.SetRoute) error {
 }
 
 // DeleteRoute removes the daemon's route to a destination; one that an
-// interface took with it is no error.
+// interface took with it is not an error.
 func (k *kernelRoutes) DeleteRoute(p netip.Prefix) error {
 	err := netlink.RouteDel(&netlink.Route{Dst: ipNet(p), Protocol: control.RouteProtocol,
 		Table: unix.RT_TABLE_MAIN, Scope: netlink.SCOPE_UNIVERSE})
@@ -118,7 +119,8 @@ func (k *kernelRoutes) through(r netlink.Route) bool {
 // with the device, however this process ends.
 func catch(device netlink.Link, network netip.Prefix, own netip.Addr) error {
 	for _, half := range halves(network) {
-		err := netlink.RouteReplace(&netlink.Route{LinkIndex: device.Attrs().Index, Dst: ipNet(half), Priority: catchMetric,
+		err := netlink.RouteReplace(&netlink.Route{LinkIndex: device.Attrs().Index, Dst: ipNet(half),
+			Priority: catchMetric,
 			Protocol: control.RouteProtocol, Scope: netlink.SCOPE_LINK, Src: own.AsSlice()})
 		if err != nil {
 			return fmt.Errorf("lead %s into %s: %w", half, device.Attrs().Name, err)

@@ -131,8 +131,8 @@ func (d *daemon) lookInTime(now manet.Time) {
 	}
 }
 
-// look sees which routes data uses. Where no radio tells of neighbours that
-// are gone, the kernel asks those that data goes to.
+// look sees which routes data uses. Where no radio reports neighbours that are
+// gone, the kernel asks those that data goes to.
 func (d *daemon) look() {
 	if d.inUse != nil {
 		uses, err := d.inUse.read(d.iface.Address)
@@ -169,7 +169,7 @@ func (d *daemon) readTUN(now manet.Time) error {
 func (d *daemon) readPort(now manet.Time) error {
 	packet, some, err := d.port.receive()
 	if errors.Is(err, unix.ENETDOWN) {
-		return nil // told of once; the interface may come up again
+		return nil // reported once; the interface may come up again
 	}
 	if some { // where there is another, the poller says so again
 		d.loop.handle(now, packet)
@@ -231,7 +231,8 @@ func (d *daemon) waitingFor(ip netip.Addr) [][]byte {
 // ends the daemon: another of its name would be another.
 func (d *daemon) watchInterface(ctx context.Context) error {
 	updates := make(chan netlink.LinkUpdate, 64)
-	err := netlink.LinkSubscribeWithOptions(updates, ctx.Done(), netlink.LinkSubscribeOptions{ListExisting: true, ErrorCallback: func(error) {}})
+	err := netlink.LinkSubscribeWithOptions(updates, ctx.Done(), netlink.LinkSubscribeOptions{ListExisting: true,
+		ErrorCallback: func(error) {}})
 	if err != nil {
 		return fmt.Errorf("follow interfaces: %w", err)
 	}
@@ -268,13 +269,15 @@ func (d *daemon) upOrDown(up bool) func(manet.Time) {
 // know of this node goes by it.
 func (d *daemon) watchAddress(ctx context.Context) error {
 	updates := make(chan netlink.AddrUpdate, 64)
-	err := netlink.AddrSubscribeWithOptions(updates, ctx.Done(), netlink.AddrSubscribeOptions{ErrorCallback: func(error) {}})
+	err := netlink.AddrSubscribeWithOptions(updates, ctx.Done(),
+		netlink.AddrSubscribeOptions{ErrorCallback: func(error) {}})
 	if err != nil {
 		return fmt.Errorf("follow addresses: %w", err)
 	}
 	for u := range updates {
 		ip, ok := netip.AddrFromSlice(u.LinkAddress.IP)
-		if ctx.Err() == nil && !u.NewAddr && ok && u.LinkIndex == d.link.Attrs().Index && ip.Unmap() == d.iface.Address {
+		if ctx.Err() == nil && !u.NewAddr && ok && u.LinkIndex == d.link.Attrs().Index && ip.Unmap() ==
+			d.iface.Address {
 			return fmt.Errorf("interface %q has lost its address %s", d.cfg.Interface, d.iface.Address)
 		}
 	}
@@ -296,6 +299,8 @@ func (d *daemon) ask(ctx context.Context) (State, error) {
 }
 
 func (d *daemon) state(now manet.Time) State {
-	return State{State: d.loop.node.State(now), Interface: d.cfg.Interface, Address: d.iface.Address.String(), UptimeS: now.Seconds(),
-		Feedback: d.cfg.Feedback != "", RouteInUse: d.inUse != nil, HeldPackets: d.loop.held.Len(), Runner: d.loop.counts.copied()}
+	return State{State: d.loop.node.State(now), Interface: d.cfg.Interface, Address: d.iface.Address.String(),
+		UptimeS:  now.Seconds(),
+		Feedback: d.cfg.Feedback != "", RouteInUse: d.inUse != nil, HeldPackets: d.loop.held.Len(),
+		Runner: d.loop.counts.copied()}
 }

@@ -47,7 +47,8 @@ func openPort(iface, index int, i manet.Interface, number uint16) (*port, error)
 		err = unix.Bind(fd, &unix.SockaddrInet4{Port: int(number)})
 	}
 	if errors.Is(err, unix.EADDRINUSE) {
-		return nil, errors.Join(fmt.Errorf("another routing daemon holds UDP port %d on %s: stop it first (%w)", number, i.Name, err), unix.Close(fd))
+		return nil, errors.Join(fmt.Errorf("another routing daemon holds UDP port %d on %s: stop it first (%w)", number,
+			i.Name, err), unix.Close(fd))
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open UDP port %d on %s: %w", number, i.Name, err), unix.Close(fd))
@@ -65,7 +66,8 @@ func openPort(iface, index int, i manet.Interface, number uint16) (*port, error)
 
 // wire joins the headers of messages to what they are about.
 func (p *port) wire() {
-	p.out = unix.Msghdr{Name: (*byte)(unsafe.Pointer(&p.to)), Namelen: unix.SizeofSockaddrInet4, Iov: &p.outData, Control: &p.source[0]}
+	p.out = unix.Msghdr{Name: (*byte)(unsafe.Pointer(&p.to)), Namelen: unix.SizeofSockaddrInet4, Iov: &p.outData,
+		Control: &p.source[0]}
 	p.out.SetIovlen(1)
 	p.out.SetControllen(len(p.source))
 	p.inData.Base = &p.scratch[0]

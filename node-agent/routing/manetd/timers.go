@@ -65,7 +65,8 @@ func (t *timers) next() manet.Time {
 func (t *timers) take(now manet.Time) (manet.TimerKey, bool) {
 	first := -1
 	for i := range t.list {
-		if a := &t.list[i]; a.At <= now && (first < 0 || a.At < t.list[first].At || a.At == t.list[first].At && a.serial < t.list[first].serial) {
+		if a := &t.list[i]; a.At <= now && (first < 0 || a.At < t.list[first].At || a.At == t.list[first].At &&
+			a.serial < t.list[first].serial) {
 			first = i
 		}
 	}

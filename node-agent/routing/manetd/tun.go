@@ -42,7 +42,8 @@ func openTUN(name string, mtu int, memory *slab) (*tun, error) {
 func (t *tun) setUp(name string, mtu int) error {
 	// What of the kernel's would come out of the device by itself, and what
 	// would keep a packet of a far node from coming in by it.
-	for key, value := range map[string]string{"ipv6/conf/" + name + "/disable_ipv6": "1", "ipv4/conf/" + name + "/rp_filter": "0"} {
+	for key, value := range map[string]string{"ipv6/conf/" + name + "/disable_ipv6": "1", "ipv4/conf/" + name +
+		"/rp_filter": "0"} {
 		err := os.WriteFile("/proc/sys/net/"+key, []byte(value), 0)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("set up device %q: %w", name, err)

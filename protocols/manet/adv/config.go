@@ -40,7 +40,7 @@ type Config struct {
 
 	UpdateInterval time.Duration // between full updates, while there is an active receiver
 	MissedUpdates  int           // without a packet, after which a neighbour is lost
-	Spacing        time.Duration // between any two updates at the least
+	Spacing        time.Duration // between any two updates at least
 	FullAfter      int           // partial updates, after which the next is a full one
 
 	Weights       Weights
@@ -107,7 +107,8 @@ func (c *Config) check() error {
 			return fmt.Errorf("configure adv: interface %q has address %q, want an IPv4 address", i.Name, i.Address)
 		}
 	}
-	for name, d := range map[string]time.Duration{"update interval": c.UpdateInterval, "buffer timeout": c.BufferTimeout,
+	for name, d := range map[string]time.Duration{"update interval": c.UpdateInterval,
+		"buffer timeout":     c.BufferTimeout,
 		"connection timeout": c.ConnectionTimeout, "retry": c.InitRetry} {
 		if d < 100*time.Millisecond || d > time.Hour {
 			return fmt.Errorf("configure adv: %s of %v, want 100ms to 1h", name, d)
@@ -118,7 +119,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("configure adv: missed updates, partial updates and diameter want 1 or more")
 	case c.Spacing < 0 || c.Spacing > c.UpdateInterval || c.Jitter < 0 || c.Jitter > c.UpdateInterval:
 		return fmt.Errorf("configure adv: spacing and jitter want 0 to the update interval")
-	case c.Threshold <= 0 || c.ThresholdMax < c.Threshold || c.ThresholdRise < 1 || c.ThresholdFall <= 0 || c.ThresholdFall > 1:
+	case c.Threshold <= 0 || c.ThresholdMax < c.Threshold || c.ThresholdRise < 1 || c.ThresholdFall <= 0 ||
+		c.ThresholdFall > 1:
 		return fmt.Errorf("configure adv: a threshold of %g to %g, rising by %g and falling by %g, makes no sense",
 			c.Threshold, c.ThresholdMax, c.ThresholdRise, c.ThresholdFall)
 	case c.FirstSeq%2 != 0:

@@ -12,7 +12,7 @@ import (
 type receiver struct {
 	heard manet.Time // of it, last
 	alert uint32     // the newest ALERT's ID
-	ended bool       // a NON-ALERT came; what others still tell of it counts no more
+	ended bool       // a NON-ALERT came; what others still report about it counts no more
 }
 
 // connection is data of our own host to a receiver.
@@ -54,7 +54,7 @@ func (n *Node) receiver(a netip.Addr, active bool) *receiver {
 		n.receivers[a] = r
 		n.interest()
 	}
-	if r == nil || r.ended { // only an ALERT or an INIT begins it anew
+	if r == nil || r.ended { // only an ALERT or an INIT begins it again
 		return nil
 	}
 	return r
@@ -72,7 +72,7 @@ func (n *Node) begin(a netip.Addr) *receiver {
 	return r
 }
 
-// finish ends a receiver: its route goes, and nothing is told of it.
+// finish ends a receiver: its route goes, and nothing is reported of it.
 func (n *Node) finish(a netip.Addr) {
 	if r := n.table.Get(a); r != nil {
 		n.table.Break(n.now, r)
@@ -82,8 +82,8 @@ func (n *Node) finish(a netip.Addr) {
 	}
 }
 
-// isReceiver says whether we are an active receiver; interested whether there
-// is any to keep routes to.
+// isReceiver reports whether we are an active receiver; interested whether
+// there is any to keep routes to.
 func (n *Node) isReceiver() bool { return len(n.sources) > 0 }
 
 func (n *Node) interested() bool { return n.isReceiver() || len(n.receivers) > 0 }
@@ -305,7 +305,7 @@ func (n *Node) flooded(f Flood) {
 	n.later(f)
 }
 
-// answer does what a flood asks for, and says whether it is to go on.
+// answer does what a flood asks for, and reports whether it is to go on.
 func (n *Node) answer(f Flood) bool {
 	switch f.Type {
 	case Init:

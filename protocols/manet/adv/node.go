@@ -64,9 +64,11 @@ func New(config Config) (*Node, error) {
 	if err := config.check(); err != nil {
 		return nil, err
 	}
-	n := &Node{config: config, jitter: manet.NewJitter(config.Seed), counters: map[string]int64{}, seq: config.FirstSeq, ifaces: distance.NewInterfaces(config.Interfaces),
-		receivers: map[netip.Addr]*receiver{}, sources: map[netip.Addr]manet.Time{}, connections: map[netip.Addr]*connection{},
-		waiting: map[netip.Addr]*wait{}, seen: map[floodID]manet.Time{}, threshold: config.Threshold}
+	n := &Node{config: config, jitter: manet.NewJitter(config.Seed), counters: map[string]int64{}, seq: config.FirstSeq,
+		ifaces:    distance.NewInterfaces(config.Interfaces),
+		receivers: map[netip.Addr]*receiver{}, sources: map[netip.Addr]manet.Time{},
+		connections: map[netip.Addr]*connection{},
+		waiting:     map[netip.Addr]*wait{}, seen: map[floodID]manet.Time{}, threshold: config.Threshold}
 	n.table = distance.NewTable[extra](config.MaxEntries, n.act)
 	n.neighbors = distance.NewNeighbors(n.jitter.Uint32(), config.hold(), config.MaxEntries)
 	n.id = n.jitter.Uint32() // those from before a reboot are still remembered
@@ -241,7 +243,8 @@ func (n *Node) told(l distance.Link, e distance.Entry, symmetric bool) {
 }
 
 func (n *Node) take(l distance.Link, e distance.Entry) {
-	r, before, taken := n.table.Take(n.now, distance.Offer{To: e.To, Seq: e.Seq, Hops: int(e.Hops), From: l.Addr, Iface: l.Iface})
+	r, before, taken := n.table.Take(n.now, distance.Offer{To: e.To, Seq: e.Seq, Hops: int(e.Hops), From: l.Addr,
+		Iface: l.Iface})
 	switch {
 	case !taken:
 	case r.Broken():
@@ -259,7 +262,7 @@ func (n *Node) take(l distance.Link, e distance.Entry) {
 }
 
 // ownNumber goes beyond a number of ours that we do not know: it is from before
-// a reboot, or from someone who lost the way to us.
+// a reboot, or from someone who lost the route to us.
 func (n *Node) ownNumber(seq uint32) {
 	if manet.After32(seq, n.seq) {
 		n.seq = seq&^1 + 2
@@ -272,8 +275,10 @@ func (n *Node) ownNumber(seq uint32) {
 
 // State describes the node.
 func (n *Node) State(now manet.Time) manet.State {
-	s := manet.State{Protocol: "adv", Neighbors: n.neighbors.State(now), Routes: n.table.State(), Counters: map[string]int64{},
-		TableSizes: map[string]int{"routes": n.table.Len(), "neighbors": n.neighbors.Len(), "receivers": len(n.receivers), "sources": len(n.sources),
+	s := manet.State{Protocol: "adv", Neighbors: n.neighbors.State(now), Routes: n.table.State(),
+		Counters: map[string]int64{},
+		TableSizes: map[string]int{"routes": n.table.Len(), "neighbors": n.neighbors.Len(),
+			"receivers": len(n.receivers), "sources": len(n.sources),
 			"connections": len(n.connections), "waiting": len(n.waiting), "seen": len(n.seen), "floods": len(n.floods)}}
 	for to := range n.waiting {
 		s.Discovery = append(s.Discovery, to)

@@ -55,7 +55,7 @@ func (l *lab) flood(s simtest.Sent) *Flood {
 	return flood
 }
 
-// hearFlood delivers a flood, with what the neighbour tells of routes.
+// hearFlood delivers a flood, with what the neighbour reports about routes.
 func (l *lab) hearFlood(from string, f Flood, entries ...distance.Entry) {
 	l.T.Helper()
 	f.TTL = 20
@@ -124,10 +124,11 @@ func TestAnActiveReceiver(t *testing.T) {
 	l.Wait(10 * time.Millisecond)
 	out := l.Take()
 	i := slices.IndexFunc(out, func(s simtest.Sent) bool { return l.flood(s) != nil })
-	if i < 0 || l.flood(out[i]).Type != Alert || len(out[i].Entries) != 1 || out[i].Entries[0].Seq < 504 || out[i].Entries[0].Hops != 0 {
+	if i < 0 || l.flood(out[i]).Type != Alert || len(out[i].Entries) != 1 || out[i].Entries[0].Seq < 504 ||
+		out[i].Entries[0].Hops != 0 {
 		t.Fatalf("answered %+v, want an ALERT with a number beyond that of the INIT", out)
 	}
-	// It tells of itself at least every five seconds, each time with a newer number.
+	// It reports itself at least every five seconds, each time with a newer number.
 	l.Wait(20 * time.Second)
 	last, updates := out[i].Entries[0].Seq, 0
 	for _, s := range l.Take() {
@@ -147,7 +148,8 @@ func TestAnActiveReceiver(t *testing.T) {
 	if kinds, _ := l.floods(); !slices.Equal(kinds, []string{"NON-ALERT " + me}) {
 		t.Errorf("floods %v when the last connection has ended", kinds)
 	}
-	// Data that goes on arriving from one whose INIT was lost makes it active anew.
+	// Data that goes on arriving from one whose INIT was lost makes it active
+	// again.
 	l.Wait(time.Second)
 	l.Handle(manet.RouteUsed{Destination: addr(me), Source: addr(right)})
 	l.Wait(10 * time.Millisecond)
@@ -201,11 +203,11 @@ func TestRoutesAreKeptToReceiversOnly(t *testing.T) {
 	}
 	l.hearFlood(left, Flood{Type: NonAlert, Originator: addr(far), ID: 6, Receiver: addr(far)})
 	if l.Route(far) != "" {
-		t.Error("a route to one that is no receiver any more")
+		t.Error("a route to one that is not a receiver any more")
 	}
 	l.Hear(right, simtest.Entry(far, 104, 1)) // who did not hear of it yet
 	if l.Route(far) != "" {
-		t.Error("a route to one that is no receiver any more, by an update")
+		t.Error("a route to one that is not a receiver any more, by an update")
 	}
 	l.hearFlood(left, Flood{Type: Alert, Originator: addr(far), ID: 7, Receiver: addr(far)}, simtest.Entry(far, 106, 2))
 	if l.Route(far) != left {
@@ -237,7 +239,7 @@ func TestTheUrgeHasToPassTheThreshold(t *testing.T) {
 	if n := len(l.Take()); n != 0 {
 		t.Fatalf("%d updates for a newer number alone", n)
 	}
-	l.Hear(left, simtest.Entry(far, 104, 4)) // and a longer way: 12
+	l.Hear(left, simtest.Entry(far, 104, 4)) // and a longer path: 12
 	l.Wait(time.Second)
 	if n := len(l.Take()); n != 0 {
 		t.Fatalf("%d updates below the threshold", n)
@@ -294,13 +296,15 @@ func TestARequestIsAnswered(t *testing.T) {
 	l.Handle(manet.NeedRoute{Destination: addr(far), Source: addr(right), Previous: addr(right)})
 	l.Handle(manet.NeedRoute{Destination: addr(far), Source: addr(right), Previous: addr(right)})
 	l.Wait(time.Second)
-	if e, _ := l.Told(far); e != (distance.Entry{To: addr(far), Seq: 103, Hops: distance.Infinite, Flags: flagRequest, Value: 2}) {
+	if e, _ := l.Told(far); e != (distance.Entry{To: addr(far), Seq: 103, Hops: distance.Infinite, Flags: flagRequest,
+		Value: 2}) {
 		t.Errorf("told %+v, want a request for two packets", e)
 	}
 }
 
 func TestFloodsByteForByte(t *testing.T) {
-	f := Flood{Type: Alert, TTL: 35, KnownSeq: true, Originator: addr(me), ID: 0x01020304, Receiver: addr(far), Seq: 0xfffffffe}
+	f := Flood{Type: Alert, TTL: 35, KnownSeq: true, Originator: addr(me), ID: 0x01020304, Receiver: addr(far),
+		Seq: 0xfffffffe}
 	const want = "03" + "23" + "01" + "00" + "0a000001" + "01020304" + "0a000009" + "fffffffe"
 	got := f.Marshal()
 	if hex.EncodeToString(got) != want {
@@ -322,7 +326,8 @@ func TestFloodsByteForByte(t *testing.T) {
 func FuzzPacket(f *testing.F) {
 	flood := Flood{Type: Init, TTL: 35, Originator: addr(me), ID: 1, Receiver: addr(far)}
 	for _, u := range []distance.Update{
-		{Full: true, Complete: true, Boot: 1, Heard: []distance.Heard{{Addr: addr(left), Boot: 2}}, Entries: []distance.Entry{simtest.Entry(far, 100, 2)}},
+		{Full: true, Complete: true, Boot: 1, Heard: []distance.Heard{{Addr: addr(left), Boot: 2}},
+			Entries: []distance.Entry{simtest.Entry(far, 100, 2)}},
 		{Kind: kindFlood, Boot: 1, Remainder: flood.Marshal()},
 		{Kind: kindFlood, Boot: 1}, {Kind: 9}, {Remainder: []byte{1}},
 	} {
@@ -332,7 +337,7 @@ func FuzzPacket(f *testing.F) {
 		u, flood, err := Parse(data)
 		if err != nil {
 			if !errors.Is(err, distance.ErrMalformed) {
-				t.Fatalf("error %v is no ErrMalformed", err)
+				t.Fatalf("error %v is not ErrMalformed", err)
 			}
 			return
 		}

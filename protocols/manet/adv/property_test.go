@@ -43,8 +43,9 @@ func network(seed uint64) simtest.Network {
 		Flows:  simtest.RandomFlows, AtRest: simtest.Flows,
 		Convergence: config.ConvergenceBound(12), Loop: config.LoopBound(),
 		Tables: func(n int) map[string]int {
-			return map[string]int{"routes": n, "neighbors": n, "receivers": n, "sources": n, "connections": n, "waiting": n,
-				"seen": 30 * n * n, "floods": 64}
+			return map[string]int{"routes": n, "neighbors": n, "receivers": n, "sources": n, "connections": n,
+				"waiting": n,
+				"seen":    30 * n * n, "floods": 64}
 		},
 	}
 }

@@ -58,7 +58,7 @@ func (n *Node) fullBy(at manet.Time) {
 	}
 }
 
-// interest begins the regular updates, where there was nothing to tell of so
+// interest begins the regular updates, where there was nothing to report so
 // far.
 func (n *Node) interest() {
 	n.fullBy(n.now + n.config.UpdateInterval - n.jitter.Below(n.config.UpdateInterval/8))
@@ -76,7 +76,7 @@ func (n *Node) updateFull() {
 	n.fullBy(n.now + n.config.UpdateInterval - n.jitter.Below(n.config.UpdateInterval/8))
 }
 
-// updatePartial tells what is news, if the urge has lasted.
+// updatePartial reports what is news, if the urge has lasted.
 func (n *Node) updatePartial() {
 	if n.meter < n.threshold && !n.greet {
 		return
@@ -104,7 +104,8 @@ func (n *Node) update(full bool) {
 	}
 	for _, to := range sorted(n.waiting) { // of which nothing at all is known
 		if n.table.Get(to) == nil {
-			entries = append(entries, distance.Entry{To: to, Seq: 1, Hops: distance.Infinite, Flags: flagUnknown | flagRequest,
+			entries = append(entries, distance.Entry{To: to, Seq: 1, Hops: distance.Infinite,
+				Flags: flagUnknown | flagRequest,
 				Value: uint16(min(n.waiting[to].packets, 0xffff))})
 		}
 	}
@@ -115,7 +116,7 @@ func (n *Node) update(full bool) {
 	n.send(distance.Update{Full: full, Entries: entries}, kind, false)
 }
 
-// tellable says whether a destination is an active receiver.
+// tellable reports whether a destination is an active receiver.
 func (n *Node) tellable(to netip.Addr) bool {
 	r := n.receivers[to]
 	return r != nil && !r.ended

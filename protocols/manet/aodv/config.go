@@ -140,13 +140,16 @@ func (c *Config) check() error {
 			return fmt.Errorf("configure aodv: interface %q has address %q, want an IPv4 address", i.Name, i.Address)
 		}
 	}
-	for name, d := range map[string]time.Duration{"active route timeout": c.ActiveRouteTimeout, "node traversal time": c.NodeTraversalTime, "hello interval": c.HelloInterval} {
+	for name, d := range map[string]time.Duration{"active route timeout": c.ActiveRouteTimeout,
+		"node traversal time": c.NodeTraversalTime, "hello interval": c.HelloInterval} {
 		if d < time.Millisecond || d > time.Hour {
 			return fmt.Errorf("configure aodv: %s of %v, want 1ms to 1h", name, d)
 		}
 	}
-	for name, v := range map[string]int{"net diameter": c.NetDiameter, "RREQ rate limit": c.RREQRateLimit, "RERR rate limit": c.RERRRateLimit,
-		"TTL start": c.TTLStart, "TTL increment": c.TTLIncrement, "allowed hello loss": c.AllowedHelloLoss, "delete factor": c.DeleteFactor} {
+	for name, v := range map[string]int{"net diameter": c.NetDiameter, "RREQ rate limit": c.RREQRateLimit,
+		"RERR rate limit": c.RERRRateLimit,
+		"TTL start":       c.TTLStart, "TTL increment": c.TTLIncrement, "allowed hello loss": c.AllowedHelloLoss,
+		"delete factor": c.DeleteFactor} {
 		if v < 1 || v > 255 {
 			return fmt.Errorf("configure aodv: %s of %d, want 1 to 255", name, v)
 		}

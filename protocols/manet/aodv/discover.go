@@ -25,7 +25,7 @@ type limiter struct {
 	times     []manet.Time
 }
 
-// allow says whether one more may happen now, and counts it.
+// allow reports whether one more may happen now, and counts it.
 func (l *limiter) allow(now manet.Time) bool {
 	l.times = slices.DeleteFunc(l.times, func(t manet.Time) bool { return now-t >= time.Second })
 	if len(l.times) >= l.perSecond {
@@ -70,7 +70,7 @@ func (n *Node) needRoute(e manet.NeedRoute) {
 
 // strayed is section 6.11, case (ii): data came for which there is no route. It
 // is told to the neighbour it came from, whatever the precursors are. In the
-// quiet after a reboot the wait begins anew (6.13).
+// quiet after a reboot the wait starts over (6.13).
 func (n *Node) strayed(e manet.NeedRoute) {
 	n.count("strayed")
 	u := Unreachable{Destination: e.Destination}
@@ -139,7 +139,7 @@ func (n *Node) discoveryTimer(d *discovery, at manet.Time) {
 	n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerDiscovery, Addr: d.to}, At: at})
 }
 
-// noAnswer goes on with a discovery, or gives it up.
+// noAnswer continues with a discovery, or gives it up.
 func (n *Node) noAnswer(to netip.Addr) {
 	d := n.discoveries[to]
 	switch {
@@ -192,10 +192,11 @@ func (n *Node) linkBroken(neighbor, destination netip.Addr) {
 	}
 }
 
-// repairable says whether to mend a route here: others go over us, data does
+// repairable reports whether to mend a route here: others go over us, data does
 // so now, and the destination is not too far.
 func (n *Node) repairable(r *route, destination netip.Addr) bool {
-	if !n.config.LocalRepair || n.quiet() || len(r.precursors) == 0 || r.hops > n.config.maxRepairTTL() || n.discoveries[r.to] != nil {
+	if !n.config.LocalRepair || n.quiet() || len(r.precursors) == 0 || r.hops > n.config.maxRepairTTL() ||
+		n.discoveries[r.to] != nil {
 		return false
 	}
 	if destination.IsValid() {

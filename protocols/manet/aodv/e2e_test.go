@@ -22,7 +22,8 @@ func TestDissected(t *testing.T) {
 	d := simtest.Dissect(t, tshark, capture(t))
 	d.Kinds("aodv.type", "1", "2", "3", "4")
 	// What the dissector reads is what was meant, in an RREQ and in a HELLO.
-	first := d.Read("-Y", "aodv.type == 1", "-c", "40", "-T", "fields", "-e", "ip.src", "-e", "aodv.orig_ip", "-e", "aodv.dest_ip", "-e", "aodv.hopcount")
+	first := d.Read("-Y", "aodv.type == 1", "-c", "40", "-T", "fields", "-e", "ip.src", "-e", "aodv.orig_ip", "-e",
+		"aodv.dest_ip", "-e", "aodv.hopcount")
 	if line, _, _ := strings.Cut(first, "\n"); line != "10.0.0.1\t10.0.0.1\t10.0.0.6\t0" {
 		t.Errorf("the first RREQ is read as %q", line)
 	}

@@ -12,7 +12,7 @@ import (
 // multipath distance vector routing", WCMC 2006). Package aomdv says where the
 // paper asks for what.
 
-// Multipath is how a node keeps several ways to a destination.
+// Multipath is how a node keeps several paths to a destination.
 type Multipath struct {
 	Paths        int  // to a destination at most, and RREQ copies that a destination answers
 	NodeDisjoint bool // a relay offers one way only; else ways may meet in a node, not in a link
@@ -42,14 +42,15 @@ type path struct {
 type paths struct {
 	others     []path // none of them shorter than the route itself
 	last       netip.Addr
-	advertised int                         // hops that others were told; notAdvertised: none were
-	replied    map[netip.Addr][]netip.Addr // by destination: next hops of this route that RREPs went since its last RREQ
+	advertised int // hops that others were told; notAdvertised: none were
+	// by destination: next hops of this route that RREPs went since its last RREQ
+	replied map[netip.Addr][]netip.Addr
 }
 
 // notAdvertised stands for the paper's infinite advertised hop count.
 const notAdvertised = -1
 
-// nextHops are those of all ways, the shortest first.
+// nextHops are those of all paths, the shortest first.
 func (r *route) nextHops() []manet.Hop {
 	out := append(make([]manet.Hop, 0, 1+len(r.multi.others)), manet.Hop{Addr: r.next, Interface: r.iface})
 	for _, p := range r.multi.others {
@@ -66,8 +67,8 @@ func (n *Node) lastHop(o *offer) netip.Addr {
 	return o.last
 }
 
-// alternative says whether an offer is one more way with the number that the
-// route has, which AOMDV's own rule is for.
+// alternative reports whether an offer is one more path with the number that
+// the route has, which AOMDV's own rule is for.
 func (n *Node) alternative(r *route, o *offer) bool {
 	return o.known && r.known && o.seq == r.seq && r.state == valid
 }
@@ -104,7 +105,8 @@ func (n *Node) addPath(r *route, o offer) bool {
 func (n *Node) insert(r *route, p path) {
 	if p.hops < r.hops {
 		p, r.next, r.iface, r.hops, r.multi.last, r.expires =
-			path{r.next, r.iface, r.hops, r.multi.last, r.expires}, p.next, p.iface, p.hops, p.last, max(p.expires, r.expires)
+			path{r.next, r.iface, r.hops, r.multi.last, r.expires}, p.next, p.iface, p.hops, p.last,
+			max(p.expires, r.expires)
 		n.watch(r)
 	}
 	r.multi.others = append(r.multi.others, p)
@@ -113,8 +115,9 @@ func (n *Node) insert(r *route, p path) {
 	n.install(r)
 }
 
-// dropPath takes the ways over a neighbour out of a route. It says whether none
-// is left, in which case the route is as it was and is the caller's to end.
+// dropPath takes the routes over a neighbour out of a route. It reports whether
+// none is left, in which case the route is as it was and is the caller's to
+// end.
 func (n *Node) dropPath(r *route, neighbor netip.Addr) (last bool) {
 	before := len(r.multi.others)
 	r.multi.others = slices.DeleteFunc(r.multi.others, func(p path) bool { return p.next == neighbor })
@@ -142,8 +145,8 @@ func (n *Node) promote(r *route) {
 	n.install(r)
 }
 
-// expirePaths drops the ways whose time is over, and says whether the route is
-// there still by another way than before.
+// expirePaths drops the paths whose time is over, and reports whether the route
+// is there still by another way than before.
 func (n *Node) expirePaths(r *route) bool {
 	before := len(r.multi.others)
 	r.multi.others = slices.DeleteFunc(r.multi.others, func(p path) bool { return p.expires <= n.now })
@@ -169,7 +172,7 @@ func (r *route) firstExpiry() manet.Time {
 }
 
 // tellHops is the hop count that others are told. The first telling with a
-// number fixes it at the longest way that there is then.
+// number fixes it at the longest path that there is then.
 func (n *Node) tellHops(r *route) uint8 {
 	if n.config.Multipath == nil {
 		return uint8(r.hops)
@@ -208,15 +211,18 @@ func (n *Node) anotherCopy(id requestID, m RREQ) {
 	}
 	m.HopCount++
 	lifetime := 2*n.config.NetTraversalTime() - 2*time.Duration(m.HopCount)*n.config.NodeTraversalTime
-	n.take(offer{to: m.Originator, seq: m.OriginatorSeq, known: true, hops: int(m.HopCount), lifetime: lifetime, asked: true, last: m.FirstHop})
+	n.take(offer{to: m.Originator, seq: m.OriginatorSeq, known: true, hops: int(m.HopCount), lifetime: lifetime,
+		asked: true, last: m.FirstHop})
 	r := n.active(m.Originator)
-	if r == nil || !n.isOwn(m.Destination) || len(n.copies[id]) >= n.config.Multipath.Paths || slices.Contains(n.copies[id], n.from) {
+	if r == nil || !n.isOwn(m.Destination) || len(n.copies[id]) >= n.config.Multipath.Paths ||
+		slices.Contains(n.copies[id], n.from) {
 		return
 	}
 	for _, hop := range r.nextHops() {
 		if hop.Addr == n.from {
 			n.copies[id] = append(n.copies[id], n.from)
-			n.sendRREPOver(RREP{Destination: m.Destination, DestinationSeq: n.seq, Originator: m.Originator, Lifetime: n.config.myRouteTimeout()}, hop)
+			n.sendRREPOver(RREP{Destination: m.Destination, DestinationSeq: n.seq, Originator: m.Originator,
+				Lifetime: n.config.myRouteTimeout()}, hop)
 		}
 	}
 }

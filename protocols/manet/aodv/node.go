@@ -70,7 +70,8 @@ func New(config Config) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{config: config, jitter: manet.NewJitter(config.Seed),
-		routes: map[netip.Addr]*route{}, discoveries: map[netip.Addr]*discovery{}, seen: map[requestID]manet.Time{}, copies: map[requestID][]netip.Addr{},
+		routes: map[netip.Addr]*route{}, discoveries: map[netip.Addr]*discovery{}, seen: map[requestID]manet.Time{},
+		copies:    map[requestID][]netip.Addr{},
 		blacklist: map[netip.Addr]manet.Time{}, watched: map[netip.Addr]manet.Time{}, awaited: map[netip.Addr]bool{},
 		answered: map[netip.Addr]manet.Time{}, counters: map[string]int64{},
 		rreqs: limiter{perSecond: config.RREQRateLimit}, rerrs: limiter{perSecond: config.RERRRateLimit}}
@@ -95,7 +96,8 @@ func (n *Node) Handle(now manet.Time, event manet.Event) []manet.Action {
 	case manet.Start:
 		n.quietUntil = now + n.config.QuietStart
 		if n.config.Hello {
-			n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerHello}, At: now + n.jitter.Below(n.config.HelloInterval)})
+			n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerHello},
+				At: now + n.jitter.Below(n.config.HelloInterval)})
 		}
 	case manet.Packet:
 		n.receive(e)
@@ -163,9 +165,9 @@ func (n *Node) routeUsed(e manet.RouteUsed) {
 }
 
 // use keeps a route and its next hop alive. A neighbour that only was heard of
-// becomes part of an active route by it. AOMDV's other ways are not kept by it:
-// one that data may not take ends at the next node, which in time forgets the
-// number too and could then be brought to lead back here.
+// becomes part of an active route by it. AOMDV's other paths are not kept by
+// it: one that data may not take ends at the next node, which in time forgets
+// the number too and could then be brought to lead back here.
 func (n *Node) use(r *route) {
 	r.asked = true
 	n.watch(r)
@@ -196,13 +198,14 @@ func (n *Node) sayHello() {
 	for i := range n.ifaces {
 		if n.ifaces[i].up {
 			own := n.ifaces[i].Address
-			n.act(n.send(i, netip.Addr{}, 1, RREP{Destination: own, DestinationSeq: n.seq, Originator: own, Lifetime: lifetime}, false))
+			n.act(n.send(i, netip.Addr{}, 1, RREP{Destination: own, DestinationSeq: n.seq, Originator: own,
+				Lifetime: lifetime}, false))
 		}
 	}
 }
 
-// partOfRoute says whether a discovery's route is there; routes to neighbours
-// that only HELLOs made do not count, or HELLOs would never end.
+// partOfRoute reports whether a discovery's route is there; routes to
+// neighbours that only HELLOs made do not count, or HELLOs would never end.
 func (n *Node) partOfRoute() bool {
 	for _, r := range n.routes {
 		if r.asked && r.state == valid && r.expires > n.now {
@@ -291,9 +294,11 @@ func (n *Node) setInterface(i int, up bool) {
 
 // State describes the node.
 func (n *Node) State(now manet.Time) manet.State {
-	s := manet.State{Protocol: n.config.protocol(), Counters: map[string]int64{}, TableSizes: map[string]int{"routes": len(n.routes),
-		"discoveries": len(n.discoveries), "seen": len(n.seen), "blacklist": len(n.blacklist), "watched": len(n.watched),
-		"awaited": len(n.awaited), "answered": len(n.answered), "delayed": len(n.delayed), "copies": len(n.copies)}}
+	s := manet.State{Protocol: n.config.protocol(), Counters: map[string]int64{},
+		TableSizes: map[string]int{"routes": len(n.routes),
+			"discoveries": len(n.discoveries), "seen": len(n.seen), "blacklist": len(n.blacklist),
+			"watched": len(n.watched),
+			"awaited": len(n.awaited), "answered": len(n.answered), "delayed": len(n.delayed), "copies": len(n.copies)}}
 	for _, to := range n.sorted() {
 		r := n.routes[to]
 		s.TableSizes["precursors"] += len(r.precursors)
@@ -301,7 +306,8 @@ func (n *Node) State(now manet.Time) manet.State {
 		if r.state != valid || r.expires <= now {
 			continue
 		}
-		s.Routes = append(s.Routes, manet.Route{Destination: host(to), NextHop: r.next, Interface: r.iface, Hops: r.hops, Metric: float64(r.hops)})
+		s.Routes = append(s.Routes, manet.Route{Destination: host(to), NextHop: r.next, Interface: r.iface,
+			Hops: r.hops, Metric: float64(r.hops)})
 		if r.hops == 1 {
 			nb := manet.Neighbor{Addr: to, Interface: r.iface}
 			if n.blacklist[to] > now {

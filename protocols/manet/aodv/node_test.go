@@ -69,11 +69,13 @@ func (l *lab) take() []sent {
 }
 
 func rreq(id uint32, seq uint32) RREQ {
-	return RREQ{ID: id, HopCount: 1, Destination: addr(far), UnknownSeq: true, Originator: addr(src), OriginatorSeq: seq}
+	return RREQ{ID: id, HopCount: 1, Destination: addr(far), UnknownSeq: true, Originator: addr(src),
+		OriginatorSeq: seq}
 }
 
 func rrep(seq uint32, hops uint8, to string) RREP {
-	return RREP{HopCount: hops, Destination: addr(far), DestinationSeq: seq, Originator: addr(to), Lifetime: 6 * time.Second}
+	return RREP{HopCount: hops, Destination: addr(far), DestinationSeq: seq, Originator: addr(to),
+		Lifetime: 6 * time.Second}
 }
 
 // relay puts the node between src (over left) and far (over right).
@@ -100,7 +102,8 @@ func TestExpandingRing(t *testing.T) {
 		if !ok || s.to.IsValid() {
 			t.Fatalf("sent %+v", s)
 		}
-		if m.OriginatorSeq != uint32(i+1) || !m.UnknownSeq || m.HopCount != 0 || !m.Gratuitous || m.ID != l.sent[0].m.(RREQ).ID+uint32(i) {
+		if m.OriginatorSeq != uint32(i+1) || !m.UnknownSeq || m.HopCount != 0 || !m.Gratuitous ||
+			m.ID != l.sent[0].m.(RREQ).ID+uint32(i) {
 			t.Errorf("RREQ %d is %+v", i, m)
 		}
 		ttls, at = append(ttls, s.ttl), append(at, s.at/time.Millisecond)
@@ -126,7 +129,8 @@ func TestDiscovery(t *testing.T) {
 	l.Wait(100 * time.Millisecond)
 	l.take()
 	l.hear(right, rrep(20, 1, me), 30, true)
-	if r := l.Routes[host(addr(far))]; l.Route(far) != right || r.Hops != 2 || !slices.Equal(l.Released, []netip.Addr{addr(far)}) {
+	if r := l.Routes[host(addr(far))]; l.Route(far) != right || r.Hops != 2 ||
+		!slices.Equal(l.Released, []netip.Addr{addr(far)}) {
 		t.Errorf("route %+v, released %v", r, l.Released)
 	}
 	if l.Reports["discovery_us"] != 100000 || len(l.take()) != 0 {
@@ -176,7 +180,7 @@ func TestRREQIsAnsweredOrForwarded(t *testing.T) {
 	if l.hear(left, rreq(3, 12), 1, false); len(l.take()) != 0 {
 		t.Error("forwarded at the end of its TTL")
 	}
-	// A longer way of the same number does not take the reverse route over.
+	// A longer path of the same number does not take the reverse route over.
 	longer := rreq(4, 12)
 	longer.HopCount = 5
 	l.hear(right, longer, 5, false)
@@ -200,7 +204,8 @@ func TestRREQIsAnsweredOrForwarded(t *testing.T) {
 func TestRelayAnswers(t *testing.T) {
 	l := relay(t, nil)
 	ask := func(id, seq uint32, change func(*RREQ)) []sent {
-		m := RREQ{ID: id, Destination: addr(far), DestinationSeq: seq, Originator: addr("10.0.0.7"), OriginatorSeq: 5 + id, HopCount: 0}
+		m := RREQ{ID: id, Destination: addr(far), DestinationSeq: seq, Originator: addr("10.0.0.7"),
+			OriginatorSeq: 5 + id, HopCount: 0}
 		change(&m)
 		l.hear("10.0.0.7", m, 5, false)
 		return l.take()
@@ -213,7 +218,8 @@ func TestRelayAnswers(t *testing.T) {
 	if s[0].to != addr("10.0.0.7") || answer.HopCount != 2 || answer.DestinationSeq != 20 {
 		t.Errorf("answered %+v", s[0])
 	}
-	if s[1].to != addr(right) || gratuitous.Destination != addr("10.0.0.7") || gratuitous.Originator != addr(far) || gratuitous.HopCount != 1 || gratuitous.DestinationSeq != 6 {
+	if s[1].to != addr(right) || gratuitous.Destination != addr("10.0.0.7") || gratuitous.Originator != addr(far) ||
+		gratuitous.HopCount != 1 || gratuitous.DestinationSeq != 6 {
 		t.Errorf("gratuitous %+v", s[1])
 	}
 	if r := l.node.routes[addr(far)]; !slices.Contains(r.precursors, addr("10.0.0.7")) {
@@ -235,9 +241,11 @@ func TestRelayAnswers(t *testing.T) {
 		}
 	}
 	// Who asks is not sent back to itself.
-	l.hear(right, RREQ{ID: 9, Destination: addr(far), UnknownSeq: true, Originator: addr(right), OriginatorSeq: 1}, 5, false)
+	l.hear(right, RREQ{ID: 9, Destination: addr(far), UnknownSeq: true, Originator: addr(right), OriginatorSeq: 1}, 5,
+		false)
 	if s := l.take(); len(s) != 1 || s[0].m.(RREQ).DestinationSeq != 20 || s[0].m.(RREQ).UnknownSeq {
-		t.Errorf("the next hop of a route asked for it and got %+v; want the RREQ forwarded with the number known here", s)
+		t.Errorf("the next hop of a route asked for it and got %+v; want the RREQ forwarded with the number known here",
+			s)
 	}
 }
 
@@ -253,12 +261,13 @@ func TestRREPIsForwarded(t *testing.T) {
 	if p := l.node.routes[addr(far)].precursors; !slices.Equal(p, []netip.Addr{addr(left)}) {
 		t.Errorf("precursors %v", p)
 	}
-	// One that tells of a longer way goes on with ours: its originator waits.
+	// One that reports a longer path continues with ours: its originator waits.
 	l.hear("10.0.0.4", rrep(20, 3, src), 30, true)
 	if s = l.take(); len(s) != 1 || s[0].to != addr(left) || s[0].m.(RREP).HopCount != 2 || l.Route(far) != right {
 		t.Errorf("an RREP of a longer way was forwarded as %+v", s)
 	}
-	if l.hear("10.0.0.4", rrep(19, 0, src), 30, true); l.take()[0].m.(RREP).DestinationSeq != 20 || l.Route(far) != right {
+	if l.hear("10.0.0.4", rrep(19, 0, src), 30, true); l.take()[0].m.(RREP).DestinationSeq != 20 || l.Route(far) !=
+		right {
 		t.Error("an older RREP was forwarded as it came, or believed")
 	}
 	if l.hear(right, rrep(30, 1, "10.0.0.77"), 30, true); len(l.take()) != 0 {
@@ -286,9 +295,10 @@ func TestLinkBreaks(t *testing.T) {
 	if l.Route(far) != "" || l.Route(right) != "" {
 		t.Error("routes over the broken link stay")
 	}
-	// Data that comes nevertheless is told of again.
+	// Data that comes nevertheless is reported again.
 	l.Handle(manet.NeedRoute{Destination: addr(far), Source: addr(src), Previous: addr(left)})
-	if s = l.take(); len(s) != 1 || s[0].to != addr(left) || s[0].m.(RERR).Destinations[0] != want.Destinations[1] || len(l.Dropped) != 1 {
+	if s = l.take(); len(s) != 1 || s[0].to != addr(left) || s[0].m.(RERR).Destinations[0] != want.Destinations[1] ||
+		len(l.Dropped) != 1 {
 		t.Errorf("told %+v, dropped %v", s, l.Dropped)
 	}
 	// RERRs are limited to ten a second.
@@ -326,7 +336,8 @@ func TestLocalRepair(t *testing.T) {
 	l.Handle(manet.LinkFailed{Neighbor: addr(right), Destination: addr(far)})
 	s := l.take()
 	if len(s) != 2 || s[1].m.(RREQ).DestinationSeq != 21 || s[1].ttl != 4 {
-		t.Fatalf("sent %+v, want, after an RERR for the neighbour itself, an RREQ with TTL 2 + LOCAL_ADD_TTL and the number raised", s)
+		t.Fatalf("sent %+v, want, after an RERR for the neighbour itself, an RREQ with TTL 2 + LOCAL_ADD_TTL and the "+
+			"number raised", s)
 	}
 	l.Handle(manet.NeedRoute{Destination: addr(far), Source: addr(src), Previous: addr(left)})
 	if len(l.Dropped) != 0 || len(l.take()) != 0 {
@@ -395,7 +406,8 @@ func TestBlacklist(t *testing.T) {
 		t.Error("answered a neighbour that does not hear us")
 	}
 	// RREP-ACKs are given to who asks.
-	m.hear(right, RREP{AckWanted: true, Destination: addr(far), DestinationSeq: 1, Originator: addr(me), Lifetime: time.Second}, 30, true)
+	m.hear(right, RREP{AckWanted: true, Destination: addr(far), DestinationSeq: 1, Originator: addr(me),
+		Lifetime: time.Second}, 30, true)
 	if s := m.take(); len(s) != 1 || s[0].m != Message(RREPAck{}) || s[0].to != addr(right) {
 		t.Errorf("sent %+v, want an RREP-ACK", s)
 	}
@@ -411,7 +423,8 @@ func TestHello(t *testing.T) {
 	l.hear(right, rrep(20, 1, src), 30, true)
 	l.take()
 	hello := func(from string) {
-		l.hear(from, RREP{Destination: addr(from), DestinationSeq: 4, Originator: addr(from), Lifetime: 2 * time.Second}, 1, false)
+		l.hear(from, RREP{Destination: addr(from), DestinationSeq: 4, Originator: addr(from),
+			Lifetime: 2 * time.Second}, 1, false)
 	}
 	for range 4 {
 		hello(left)
@@ -420,7 +433,8 @@ func TestHello(t *testing.T) {
 		l.Wait(time.Second)
 	}
 	s := l.take()
-	if len(s) < 3 || s[0].m != Message(RREP{Destination: addr(me), Originator: addr(me), Lifetime: 2 * time.Second}) || s[0].ttl != 1 || s[0].to.IsValid() {
+	if len(s) < 3 || s[0].m != Message(RREP{Destination: addr(me), Originator: addr(me), Lifetime: 2 * time.Second}) ||
+		s[0].ttl != 1 || s[0].to.IsValid() {
 		t.Errorf("HELLOs: %+v", s)
 	}
 	for range 3 { // right is silent
@@ -459,7 +473,7 @@ func TestQuietStart(t *testing.T) {
 	}
 	l.Wait(10 * time.Second)
 	if len(l.take()) != 0 {
-		t.Error("the wait did not begin anew")
+		t.Error("the wait did not start over")
 	}
 	l.Wait(6 * time.Second)
 	if s := l.take(); len(s) == 0 {
@@ -494,7 +508,8 @@ func TestHostilePacketsFillNothing(t *testing.T) {
 	l := newLab(t, func(c *Config) { c.MaxEntries = 64; c.Hello = true })
 	for i := range 5000 {
 		a := netip.AddrFrom4([4]byte{10, 2, byte(i >> 8), byte(i)})
-		l.hear(a.String(), RREQ{ID: uint32(i), Destination: addr(far), Originator: a, OriginatorSeq: uint32(i)}, 255, false)
+		l.hear(a.String(), RREQ{ID: uint32(i), Destination: addr(far), Originator: a, OriginatorSeq: uint32(i)}, 255,
+			false)
 		l.hear(a.String(), RREP{Destination: a, Originator: a, DestinationSeq: 1, Lifetime: 1 << 40}, 255, false)
 		l.Handle(manet.NeedRoute{Destination: netip.AddrFrom4([4]byte{10, 3, byte(i >> 8), byte(i)}), Local: true})
 	}
@@ -504,7 +519,8 @@ func TestHostilePacketsFillNothing(t *testing.T) {
 		}
 	}
 	l.Wait(20 * time.Minute)
-	if n := len(l.node.routes) + len(l.node.seen) + len(l.node.discoveries) + len(l.node.watched) + len(l.node.answered); n != 0 {
+	if n := len(l.node.routes) + len(l.node.seen) + len(l.node.discoveries) + len(l.node.watched) +
+		len(l.node.answered); n != 0 {
 		t.Errorf("%d entries are never forgotten", n)
 	}
 }
@@ -544,7 +560,8 @@ func TestConfigIsChecked(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if c := P3(nil, 1); c.ActiveRouteTimeout != 50*time.Second || c.TTLStart != 1 || c.TTLIncrement != 2 || c.TTLThreshold != 7 || !c.LocalRepair || c.Hello {
+	if c := P3(nil, 1); c.ActiveRouteTimeout != 50*time.Second || c.TTLStart != 1 || c.TTLIncrement != 2 ||
+		c.TTLThreshold != 7 || !c.LocalRepair || c.Hello {
 		t.Errorf("P3 is %+v", c)
 	}
 }

@@ -65,7 +65,7 @@ type RREQ struct {
 	FirstHop        netip.Addr // of AOMDV: the originator's neighbour that it came over; not valid: not told
 }
 
-// RREP tells a route (section 5.2). A HELLO is one that tells of its sender.
+// RREP tells a route (section 5.2). A HELLO is one that reports its sender.
 type RREP struct {
 	Repair         bool // for multicast; carried, not acted upon
 	AckWanted      bool
@@ -84,7 +84,7 @@ type Unreachable struct {
 	Seq         uint32
 }
 
-// RERR tells of destinations that can no longer be reached (section 5.3).
+// RERR reports destinations that can no longer be reached (section 5.3).
 type RERR struct {
 	NoDelete     bool
 	Destinations []Unreachable
@@ -105,7 +105,8 @@ func flag(b byte, on bool) byte {
 
 // Marshal writes the message.
 func (m RREQ) Marshal() []byte {
-	flags := flag(0x80, m.Join) | flag(0x40, m.Repair) | flag(0x20, m.Gratuitous) | flag(0x10, m.DestinationOnly) | flag(0x08, m.UnknownSeq)
+	flags := flag(0x80, m.Join) | flag(0x40, m.Repair) | flag(0x20, m.Gratuitous) | flag(0x10,
+		m.DestinationOnly) | flag(0x08, m.UnknownSeq)
 	b := make([]byte, 0, rreqBytes)
 	b = append(b, TypeRREQ, flags, 0, m.HopCount)
 	b = binary.BigEndian.AppendUint32(b, m.ID)
@@ -122,7 +123,8 @@ func (m RREP) Marshal() []byte {
 	b = appendAddr(b, m.Destination)
 	b = binary.BigEndian.AppendUint32(b, m.DestinationSeq)
 	b = appendAddr(b, m.Originator)
-	return appendFirstHop(binary.BigEndian.AppendUint32(b, uint32(max(0, min(m.Lifetime.Milliseconds(), 1<<32-1)))), m.FirstHop)
+	return appendFirstHop(binary.BigEndian.AppendUint32(b, uint32(max(0, min(m.Lifetime.Milliseconds(), 1<<32-1)))),
+		m.FirstHop)
 }
 
 func appendFirstHop(b []byte, hop netip.Addr) []byte {
@@ -202,8 +204,9 @@ func parseRREQ(b []byte) (Message, error) {
 		return nil, err
 	}
 	return RREQ{
-		Join: b[1]&0x80 != 0, Repair: b[1]&0x40 != 0, Gratuitous: b[1]&0x20 != 0, DestinationOnly: b[1]&0x10 != 0, UnknownSeq: b[1]&0x08 != 0,
-		HopCount: b[3], ID: binary.BigEndian.Uint32(b[4:]),
+		Join: b[1]&0x80 != 0, Repair: b[1]&0x40 != 0, Gratuitous: b[1]&0x20 != 0, DestinationOnly: b[1]&0x10 != 0,
+		UnknownSeq: b[1]&0x08 != 0,
+		HopCount:   b[3], ID: binary.BigEndian.Uint32(b[4:]),
 		Destination: readAddr(b[8:]), DestinationSeq: binary.BigEndian.Uint32(b[12:]),
 		Originator: readAddr(b[16:]), OriginatorSeq: binary.BigEndian.Uint32(b[20:]), FirstHop: hop,
 	}, nil

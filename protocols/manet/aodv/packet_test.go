@@ -19,19 +19,26 @@ var wanted = map[string]struct {
 	m   Message
 }{
 	"RREQ": {"01" + "38" + "00" + "03" + "00000007" + "0a000009" + "00000102" + "0a000001" + "80000001",
-		RREQ{Gratuitous: true, DestinationOnly: true, UnknownSeq: true, HopCount: 3, ID: 7, Destination: addr("10.0.0.9"), DestinationSeq: 0x102,
+		RREQ{Gratuitous: true, DestinationOnly: true, UnknownSeq: true, HopCount: 3, ID: 7,
+			Destination: addr("10.0.0.9"), DestinationSeq: 0x102,
 			Originator: addr("10.0.0.1"), OriginatorSeq: 0x80000001}},
 	"RREQ for multicast": {"01" + "c0" + "00" + "00" + "00000007" + "0a000009" + "00000000" + "0a000001" + "00000001",
-		RREQ{Join: true, Repair: true, ID: 7, Destination: addr("10.0.0.9"), Originator: addr("10.0.0.1"), OriginatorSeq: 1}},
+		RREQ{Join: true, Repair: true, ID: 7, Destination: addr("10.0.0.9"), Originator: addr("10.0.0.1"),
+			OriginatorSeq: 1}},
 	"RREP": {"02" + "40" + "18" + "02" + "0a000009" + "00000102" + "0a000001" + "00001770",
-		RREP{AckWanted: true, PrefixBits: 24, HopCount: 2, Destination: addr("10.0.0.9"), DestinationSeq: 0x102, Originator: addr("10.0.0.1"), Lifetime: 6 * time.Second}},
+		RREP{AckWanted: true, PrefixBits: 24, HopCount: 2, Destination: addr("10.0.0.9"), DestinationSeq: 0x102,
+			Originator: addr("10.0.0.1"), Lifetime: 6 * time.Second}},
 	"RERR": {"03" + "80" + "00" + "02" + "0a000009" + "00000103" + "0a000008" + "00000000",
 		RERR{NoDelete: true, Destinations: []Unreachable{{addr("10.0.0.9"), 0x103}, {addr("10.0.0.8"), 0}}}},
 	"RREP-ACK": {"0400", RREPAck{}},
-	"RREQ of AOMDV": {"01" + "08" + "00" + "03" + "00000007" + "0a000009" + "00000000" + "0a000001" + "80000001" + "4004" + "0a000005",
-		RREQ{UnknownSeq: true, HopCount: 3, ID: 7, Destination: addr("10.0.0.9"), Originator: addr("10.0.0.1"), OriginatorSeq: 0x80000001, FirstHop: addr("10.0.0.5")}},
-	"RREP of AOMDV": {"02" + "00" + "00" + "02" + "0a000009" + "00000102" + "0a000001" + "00001770" + "4004" + "0a000005",
-		RREP{HopCount: 2, Destination: addr("10.0.0.9"), DestinationSeq: 0x102, Originator: addr("10.0.0.1"), Lifetime: 6 * time.Second, FirstHop: addr("10.0.0.5")}},
+	"RREQ of AOMDV": {"01" + "08" + "00" + "03" + "00000007" + "0a000009" + "00000000" + "0a000001" + "80000001" +
+		"4004" + "0a000005",
+		RREQ{UnknownSeq: true, HopCount: 3, ID: 7, Destination: addr("10.0.0.9"), Originator: addr("10.0.0.1"),
+			OriginatorSeq: 0x80000001, FirstHop: addr("10.0.0.5")}},
+	"RREP of AOMDV": {"02" + "00" + "00" + "02" + "0a000009" + "00000102" + "0a000001" + "00001770" + "4004" +
+		"0a000005",
+		RREP{HopCount: 2, Destination: addr("10.0.0.9"), DestinationSeq: 0x102, Originator: addr("10.0.0.1"),
+			Lifetime: 6 * time.Second, FirstHop: addr("10.0.0.5")}},
 }
 
 func TestPacketsByteForByte(t *testing.T) {
@@ -96,13 +103,14 @@ func FuzzPacket(f *testing.F) {
 		m, err := Parse(data)
 		if err != nil {
 			if !errors.Is(err, ErrMalformed) {
-				t.Fatalf("error %v is no ErrMalformed", err)
+				t.Fatalf("error %v is not ErrMalformed", err)
 			}
 			return
 		}
 		written := m.Marshal()
 		again, err := Parse(written)
-		if err != nil || !reflect.DeepEqual(again, m) || len(written) > len(data) || !bytes.Equal(again.Marshal(), written) {
+		if err != nil || !reflect.DeepEqual(again, m) || len(written) > len(data) ||
+			!bytes.Equal(again.Marshal(), written) {
 			t.Fatalf("read %x, written %x, %v", data, written, err)
 		}
 	})

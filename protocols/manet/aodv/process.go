@@ -89,7 +89,8 @@ func (n *Node) rreq(m RREQ) {
 	// The reverse route: only when it is newer or shorter than the one there,
 	// and alive until the RREP can be back (MinimalLifetime).
 	lifetime := 2*n.config.NetTraversalTime() - 2*time.Duration(m.HopCount)*n.config.NodeTraversalTime
-	n.take(offer{to: m.Originator, seq: m.OriginatorSeq, known: true, hops: int(m.HopCount), lifetime: lifetime, asked: true, last: m.FirstHop})
+	n.take(offer{to: m.Originator, seq: m.OriginatorSeq, known: true, hops: int(m.HopCount), lifetime: lifetime,
+		asked: true, last: m.FirstHop})
 	if n.isOwn(m.Destination) {
 		n.answerSelf(m)
 		return
@@ -131,7 +132,8 @@ func (n *Node) answerSelf(m RREQ) {
 	if n.config.Multipath != nil {
 		n.copies[requestID{m.Originator, m.ID}] = []netip.Addr{n.from}
 	}
-	n.sendRREP(RREP{Destination: m.Destination, DestinationSeq: n.seq, Originator: m.Originator, Lifetime: n.config.myRouteTimeout()}, n.routes[m.Originator])
+	n.sendRREP(RREP{Destination: m.Destination, DestinationSeq: n.seq, Originator: m.Originator,
+		Lifetime: n.config.myRouteTimeout()}, n.routes[m.Originator])
 }
 
 // answerFor is sections 6.6.2 and 6.6.3.
@@ -142,10 +144,12 @@ func (n *Node) answerFor(r *route, m RREQ) {
 	}
 	r.addPrecursor(back.next)
 	back.addPrecursor(r.next)
-	n.sendRREP(RREP{HopCount: n.tellHops(r), Destination: m.Destination, DestinationSeq: r.seq, Originator: m.Originator, Lifetime: r.expires - n.now, FirstHop: r.multi.last}, back)
+	n.sendRREP(RREP{HopCount: n.tellHops(r), Destination: m.Destination, DestinationSeq: r.seq,
+		Originator: m.Originator, Lifetime: r.expires - n.now, FirstHop: r.multi.last}, back)
 	if m.Gratuitous {
 		n.count("gratuitous")
-		n.sendRREP(RREP{HopCount: n.tellHops(back), Destination: m.Originator, DestinationSeq: back.seq, Originator: m.Destination, Lifetime: back.expires - n.now, FirstHop: back.multi.last}, r)
+		n.sendRREP(RREP{HopCount: n.tellHops(back), Destination: m.Originator, DestinationSeq: back.seq,
+			Originator: m.Destination, Lifetime: back.expires - n.now, FirstHop: back.multi.last}, r)
 	}
 }
 
@@ -159,7 +163,8 @@ func (n *Node) rrep(m RREP) {
 	}
 	n.neighborHeard()
 	m.HopCount++
-	taken := n.take(offer{to: m.Destination, seq: m.DestinationSeq, known: true, hops: int(m.HopCount), lifetime: m.Lifetime, asked: true, last: m.FirstHop})
+	taken := n.take(offer{to: m.Destination, seq: m.DestinationSeq, known: true, hops: int(m.HopCount),
+		lifetime: m.Lifetime, asked: true, last: m.FirstHop})
 	if n.isOwn(m.Originator) || !taken && !n.improve(&m) {
 		return
 	}

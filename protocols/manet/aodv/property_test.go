@@ -19,7 +19,7 @@ var seedsThatFailed = []uint64{
 	6346, // a relay dropped the RREP that its better route made needless, and the originator waited for ever
 	5223, // a loop over a node that learned, after a reboot, of a way that went over itself before
 	335,  // a HELLO left out for an RREQ just sent made a silence of two intervals
-	7239, // a radio that delivered data over a link without a way back for RERRs
+	7239, // a radio that delivered data over a link without a route back for RERRs
 }
 
 // variant is one configuration of the protocol, chosen by the seed. Reboots
@@ -70,8 +70,9 @@ func network(seed uint64) simtest.Network {
 		Make: maker(seed), Feedback: feedback, Look: 100 * time.Millisecond,
 		// A node that is heard and does not hear is taken for a neighbour again each
 		// time that it asks for a route, so at rest there must be none.
-		Unrest: simulation.Unrest{Every: 2 * time.Second, Until: unrestFor, Reboots: reboots, OneWay: feedback, Mend: true},
-		Flows:  simtest.RandomFlows, AtRest: simtest.Flows,
+		Unrest: simulation.Unrest{Every: 2 * time.Second, Until: unrestFor, Reboots: reboots, OneWay: feedback,
+			Mend: true},
+		Flows: simtest.RandomFlows, AtRest: simtest.Flows,
 		Convergence: config.ConvergenceBound(), Loop: config.LoopBound(),
 		Tables: func(n int) map[string]int {
 			requests := int(config.NetTraversalTime()*2/time.Second+1) * config.RREQRateLimit * n

@@ -52,9 +52,9 @@ type offer struct {
 	last     netip.Addr // of AOMDV: the neighbour of the destination on the way
 }
 
-// take updates the table with a way over the sender of the message at hand, if
-// it is newer or shorter than what is there (section 6.2, with the readings in
-// README.md). It says whether the entry is now that way.
+// take updates the table with a routes over the sender of the message at hand,
+// if it is newer or shorter than what is there (section 6.2, with the readings
+// in README.md). It reports whether the entry is now that way.
 func (n *Node) take(o offer) bool {
 	if !n.usableAddr(o.to) || o.hops > maxHops {
 		return false // never a route to ourselves
@@ -115,7 +115,7 @@ func (n *Node) watchHop(next netip.Addr) {
 	}
 }
 
-// yieldsTo says whether a way replaces or renews the entry.
+// yieldsTo reports whether a way replaces or renews the entry.
 func (r *route) yieldsTo(o *offer, from netip.Addr) bool {
 	if !o.known {
 		// Heard from the neighbour itself. A route that works is not given up
@@ -158,7 +158,8 @@ func (n *Node) established(r, before *route) {
 }
 
 func (n *Node) install(r *route) {
-	n.act(manet.SetRoute{Destination: host(r.to), Next: r.nextHops(), Hops: r.hops, Metric: float64(r.hops), Cause: n.cause})
+	n.act(manet.SetRoute{Destination: host(r.to), Next: r.nextHops(), Hops: r.hops, Metric: float64(r.hops),
+		Cause: n.cause})
 }
 
 // lose makes a route invalid. Its number grows, so that nothing older, which

@@ -1,8 +1,8 @@
 // Package aomdv is Ad hoc On-demand Multipath Distance Vector routing (Marina
 // and Das, "Ad hoc on-demand multipath distance vector routing", Wireless
-// Communications and Mobile Computing 6, 2006). It is AODV with lists of ways
+// Communications and Mobile Computing 6, 2006). It is AODV with lists of paths
 // in place of one, so that its state machine is package aodv's with Multipath
-// set; what belongs to AOMDV alone is that package's multipath.go. Here are the
+// set; what belongs to AOMDV alone is aodv/multipath.go. Here are the
 // settings, the bounds, and the tests of what the paper promises.
 package aomdv
 
@@ -25,9 +25,9 @@ type Config struct{ aodv.Config }
 // open and finds few more than three to be of use.
 const defaultPaths = 3
 
-// LinkDisjoint keeps ways that share no link: the paper's usual form, with link
-// layer feedback as in its simulations. Local repair is not part of it: there
-// are other ways instead.
+// LinkDisjoint keeps paths that share no link: the paper's usual form, with
+// link layer feedback as in its simulations. Local repair is not part of it:
+// there are other paths instead.
 func LinkDisjoint(interfaces []manet.Interface, seed uint64) Config {
 	c := Config{aodv.LinkLayer(interfaces, seed)}
 	c.Multipath = &aodv.Multipath{Paths: defaultPaths}
@@ -35,7 +35,7 @@ func LinkDisjoint(interfaces []manet.Interface, seed uint64) Config {
 	return c
 }
 
-// NodeDisjoint keeps ways that share no node.
+// NodeDisjoint keeps paths that share no node.
 func NodeDisjoint(interfaces []manet.Interface, seed uint64) Config {
 	c := LinkDisjoint(interfaces, seed)
 	c.Multipath.NodeDisjoint = true

@@ -81,11 +81,13 @@ func (l *lab) hops(to string) (out []string) {
 }
 
 func rreq(id uint32, to string, hops uint8, first string) aodv.RREQ {
-	return aodv.RREQ{ID: id, HopCount: hops, Destination: addr(to), UnknownSeq: true, Originator: addr(src), OriginatorSeq: id, FirstHop: addr(first)}
+	return aodv.RREQ{ID: id, HopCount: hops, Destination: addr(to), UnknownSeq: true, Originator: addr(src),
+		OriginatorSeq: id, FirstHop: addr(first)}
 }
 
 func rrep(seq uint32, hops uint8, first string) aodv.RREP {
-	return aodv.RREP{HopCount: hops, Destination: addr(far), DestinationSeq: seq, Originator: addr(me), Lifetime: 6 * time.Second, FirstHop: addr(first)}
+	return aodv.RREP{HopCount: hops, Destination: addr(far), DestinationSeq: seq, Originator: addr(me),
+		Lifetime: 6 * time.Second, FirstHop: addr(first)}
 }
 
 func TestWaysAreDisjoint(t *testing.T) {
@@ -101,7 +103,8 @@ func TestWaysAreDisjoint(t *testing.T) {
 		{neighbor(2), rrep(10, 4, edge(1)), []string{neighbor(1)}, "the same last hop"},
 		{neighbor(1), rrep(10, 4, edge(2)), []string{neighbor(1)}, "the same next hop"},
 		{neighbor(3), rrep(10, 4, edge(3)), []string{neighbor(1), neighbor(3)}, "another way"},
-		{neighbor(4), rrep(10, 2, edge(4)), []string{neighbor(4), neighbor(1), neighbor(3)}, "a shorter one goes first"},
+		{neighbor(4), rrep(10, 2, edge(4)), []string{neighbor(4), neighbor(1), neighbor(3)},
+			"a shorter one goes first"},
 		{neighbor(5), rrep(10, 2, edge(5)), []string{neighbor(4), neighbor(1), neighbor(3)}, "a fourth"},
 		{neighbor(6), rrep(9, 1, edge(6)), []string{neighbor(4), neighbor(1), neighbor(3)}, "an older number"},
 		{neighbor(6), rrep(11, 7, edge(6)), []string{neighbor(6)}, "a newer number ends all that was"},
@@ -113,7 +116,7 @@ func TestWaysAreDisjoint(t *testing.T) {
 	}
 }
 
-// relay puts the node between src and far, with two ways to either.
+// relay puts the node between src and far, with two paths to either.
 func relay(t *testing.T, change func(*aomdv.Config)) *lab {
 	l := newLab(t, change)
 	l.hear(neighbor(1), rreq(1, far, 1, edge(1)))
@@ -133,8 +136,9 @@ func TestRREQCopies(t *testing.T) {
 	if m := out[0].m.(aodv.RREQ); m.HopCount != 2 || m.FirstHop != addr(edge(1)) {
 		t.Errorf("forwarded as %+v", m)
 	}
-	// Two hops are what was told of the way to src: a longer one is no longer
-	// taken with the same number, though it comes over another first hop.
+	// Two hops are what was reported about the path to src: a longer one is no
+	// longer taken with the same number, though it comes over another first
+	// hop.
 	l.hear(neighbor(3), rreq(1, far, 2, edge(3)))
 	if got := l.hops(src); len(got) != 2 {
 		t.Errorf("ways back %v", got)
@@ -151,7 +155,8 @@ func TestAdvertisedHopCount(t *testing.T) {
 	ask.FirstHop = netip.Addr{}
 	l.hear(src, ask)
 	out := l.take()
-	if len(out) == 0 || out[0].to != addr(src) || out[0].m.(aodv.RREP).HopCount != 6 || out[0].m.(aodv.RREP).FirstHop != addr(edge(1)) {
+	if len(out) == 0 || out[0].to != addr(src) || out[0].m.(aodv.RREP).HopCount != 6 || out[0].m.(aodv.RREP).FirstHop !=
+		addr(edge(1)) {
 		t.Fatalf("answered %+v; want the 6 hops of the longest way", out)
 	}
 	// What was told binds: the teller's count has to be below it.
@@ -175,7 +180,8 @@ func TestDestinationAnswersCopies(t *testing.T) {
 	for _, s := range l.take() {
 		m := s.m.(aodv.RREP)
 		to = append(to, s.to.String())
-		if m.HopCount != 0 || m.FirstHop.IsValid() || m.DestinationSeq != 0 { // the number does not grow from copy to copy
+		if m.HopCount != 0 || m.FirstHop.IsValid() || m.DestinationSeq != 0 {
+			// the number does not grow from copy to copy
 
 			t.Errorf("answer %+v", m)
 		}
@@ -223,7 +229,8 @@ func TestABrokenLinkLeavesTheOtherWays(t *testing.T) {
 		t.Fatalf("next hops %v; want the other way", got)
 	}
 	for _, s := range l.take() { // of the neighbour itself there may be one
-		if m, ok := s.m.(aodv.RERR); !ok || len(m.Destinations) != 1 || m.Destinations[0].Destination != addr(neighbor(5)) {
+		if m, ok := s.m.(aodv.RERR); !ok || len(m.Destinations) != 1 || m.Destinations[0].Destination !=
+			addr(neighbor(5)) {
 			t.Errorf("sent %+v, though a way is left", s.m)
 		}
 	}
@@ -269,7 +276,8 @@ func TestASecondWayNeedsNoDiscovery(t *testing.T) {
 			return aomdv.New(c)
 		},
 	} {
-		sim, err := simulation.New(simulation.Config{Seed: 4, Nodes: 6, Radio: simulation.DefaultRadio(), Feedback: true, Make: make})
+		sim, err := simulation.New(simulation.Config{Seed: 4, Nodes: 6, Radio: simulation.DefaultRadio(),
+			Feedback: true, Make: make})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -53,12 +53,14 @@ func network(seed uint64) simtest.Network {
 	feedback := !config.Hello // as for AODV: without reports there must be no links in one direction
 	return simtest.Network{
 		Make: maker(seed), Feedback: feedback, Look: 100 * time.Millisecond,
-		Unrest: simulation.Unrest{Every: 2 * time.Second, Until: unrestFor, Reboots: true, OneWay: feedback, Mend: true},
-		Flows:  simtest.RandomFlows, AtRest: simtest.Flows,
+		Unrest: simulation.Unrest{Every: 2 * time.Second, Until: unrestFor, Reboots: true, OneWay: feedback,
+			Mend: true},
+		Flows: simtest.RandomFlows, AtRest: simtest.Flows,
 		Convergence: config.ConvergenceBound(), Loop: config.LoopBound(),
 		Tables: func(n int) map[string]int {
 			requests := int(config.NetTraversalTime()*2/time.Second+1) * config.RREQRateLimit * n
-			return map[string]int{"routes": n, "alternates": n * (config.Multipath.Paths - 1), "discoveries": n, "blacklist": n,
+			return map[string]int{"routes": n, "alternates": n * (config.Multipath.Paths - 1), "discoveries": n,
+				"blacklist":  n,
 				"precursors": n * n, "seen": requests, "copies": requests, "delayed": 64}
 		},
 	}

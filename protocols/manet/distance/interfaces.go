@@ -24,18 +24,18 @@ func NewInterfaces(all []manet.Interface) (out Interfaces) {
 	return out
 }
 
-// IsOwn says whether an address is one of the node's.
+// IsOwn reports whether an address is one of the node's.
 func (f Interfaces) IsOwn(a netip.Addr) bool {
 	return slices.ContainsFunc(f, func(i Interface) bool { return i.Address == a })
 }
 
-// Accept says whether a packet came in on an interface that is up, from an
+// Accept reports whether a packet came in on an interface that is up, from an
 // address that may be a neighbour's.
 func (f Interfaces) Accept(p manet.Packet) bool {
 	return p.Interface >= 0 && p.Interface < len(f) && f[p.Interface].Up && manet.Unicast(p.From) && !f.IsOwn(p.From)
 }
 
-// Set takes an interface up or down, and says whether that changed anything.
+// Set takes an interface up or down, and reports whether that changed anything.
 func (f Interfaces) Set(i int, up bool) bool {
 	if i < 0 || i >= len(f) || f[i].Up == up {
 		return false
@@ -44,7 +44,7 @@ func (f Interfaces) Set(i int, up bool) bool {
 	return true
 }
 
-// Own is what a node tells of itself.
+// Own is what a node reports about itself.
 func (f Interfaces) Own(seq uint32) (out []Entry) {
 	for _, i := range f {
 		out = append(out, Entry{To: i.Address, Seq: seq})

@@ -71,7 +71,7 @@ func (n *Neighbors) Heard(now manet.Time, l Link, own netip.Addr, u *Update) (a 
 	return a
 }
 
-// Symmetric says whether a neighbour is known to hear us.
+// Symmetric reports whether a neighbour is known to hear us.
 func (n *Neighbors) Symmetric(now manet.Time, l Link) bool {
 	nb := n.list[l]
 	return nb != nil && nb.both > now

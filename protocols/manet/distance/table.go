@@ -178,7 +178,8 @@ func (t *Table[E]) All(yield func(*Route[E]) bool) {
 func (t *Table[E]) State() (out []manet.Route) {
 	for r := range t.All {
 		if !r.Broken() {
-			out = append(out, manet.Route{Destination: manet.Host(r.To), NextHop: r.Next, Interface: r.Iface, Hops: r.Hops, Metric: float64(r.Hops)})
+			out = append(out, manet.Route{Destination: manet.Host(r.To), NextHop: r.Next, Interface: r.Iface,
+				Hops: r.Hops, Metric: float64(r.Hops)})
 		}
 	}
 	return out

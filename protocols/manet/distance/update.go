@@ -106,18 +106,21 @@ func Parse(b []byte) (*Update, error) {
 	if b[2]&^(flagFull|flagHeard) != 0 || b[3] != 0 {
 		return nil, fmt.Errorf("%w update: reserved bits are set", ErrMalformed)
 	}
-	u := &Update{Kind: b[1], Full: b[2]&flagFull != 0, Complete: b[2]&flagHeard != 0, Boot: binary.BigEndian.Uint32(b[4:])}
+	u := &Update{Kind: b[1], Full: b[2]&flagFull != 0, Complete: b[2]&flagHeard != 0,
+		Boot: binary.BigEndian.Uint32(b[4:])}
 	heard, entries := int(binary.BigEndian.Uint16(b[8:])), int(binary.BigEndian.Uint16(b[10:]))
 	rest := b[HeaderBytes:]
 	if len(rest) < heard*HeardBytes+entries*EntryBytes {
-		return nil, fmt.Errorf("%w update: %d bytes for %d neighbours and %d entries", ErrMalformed, len(b), heard, entries)
+		return nil, fmt.Errorf("%w update: %d bytes for %d neighbours and %d entries", ErrMalformed, len(b), heard,
+			entries)
 	}
 	for ; heard > 0; heard-- {
 		u.Heard = append(u.Heard, Heard{readAddr(rest), binary.BigEndian.Uint32(rest[4:])})
 		rest = rest[HeardBytes:]
 	}
 	for ; entries > 0; entries-- {
-		e := Entry{readAddr(rest), binary.BigEndian.Uint32(rest[4:]), rest[8], rest[9], binary.BigEndian.Uint16(rest[10:])}
+		e := Entry{readAddr(rest), binary.BigEndian.Uint32(rest[4:]), rest[8], rest[9],
+			binary.BigEndian.Uint16(rest[10:])}
 		if (e.Seq%2 == 1) != (e.Hops == Infinite) {
 			return nil, fmt.Errorf("%w update: %d hops with the number %d", ErrMalformed, e.Hops, e.Seq)
 		}

@@ -43,11 +43,12 @@ func TestUpdatesByteForByte(t *testing.T) {
 		}
 	}
 	for name, text := range map[string]string{
-		"another version":                    "02000000" + "00000001" + "00000000",
-		"a reserved bit":                     "01002000" + "00000001" + "00000000",
-		"a reserved byte":                    "01000001" + "00000001" + "00000000",
-		"a broken route with an even number": "01000000" + "00000001" + "00000001" + "0a000009" + "00000002" + "ff000000",
-		"a route with an odd number":         "01000000" + "00000001" + "00000001" + "0a000009" + "00000003" + "01000000",
+		"another version": "02000000" + "00000001" + "00000000",
+		"a reserved bit":  "01002000" + "00000001" + "00000000",
+		"a reserved byte": "01000001" + "00000001" + "00000000",
+		"a broken route with an even number": "01000000" + "00000001" + "00000001" + "0a000009" + "00000002" +
+			"ff000000",
+		"a route with an odd number": "01000000" + "00000001" + "00000001" + "0a000009" + "00000003" + "01000000",
 	} {
 		data, err := hex.DecodeString(text)
 		if err != nil {
@@ -71,7 +72,7 @@ func FuzzUpdate(f *testing.F) {
 		u, err := Parse(data)
 		if err != nil {
 			if !errors.Is(err, ErrMalformed) {
-				t.Fatalf("error %v is no ErrMalformed", err)
+				t.Fatalf("error %v is not ErrMalformed", err)
 			}
 			return
 		}

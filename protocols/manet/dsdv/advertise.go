@@ -17,7 +17,7 @@ type advert struct {
 	seq      uint32
 	hops     int
 	from     manet.Time // until then the route is settling, and what was told before is told
-	best     manet.Time // when the best way with the present number came
+	best     manet.Time // when the best path with the present number came
 	settling time.Duration
 	samples  bool // settling is an average, not yet the start value
 	urgent   bool // belongs into the next incremental dump
@@ -68,7 +68,7 @@ func (n *Node) changed(r, before *route) {
 	}
 }
 
-// broke tells of a broken route at once.
+// broke reports a broken route at once.
 func (n *Node) broke(r *route) {
 	n.count("broken")
 	r.Extra.from = n.now
@@ -131,7 +131,7 @@ func (n *Node) replaceIncremental() {
 	}
 }
 
-// dumpIncremental tells what changed. What does not fit one packet is a full
+// dumpIncremental reports what changed. What does not fit one packet is a full
 // dump instead, as the paper has it.
 func (n *Node) dumpIncremental() {
 	n.incremental = n.now

@@ -27,7 +27,7 @@ type Config struct {
 
 	Period        time.Duration // between full dumps
 	MissedPeriods int           // without a packet, after which a neighbour is lost
-	Aggregation   time.Duration // between incremental dumps at the least
+	Aggregation   time.Duration // between incremental dumps at least
 	// NumberAggregation is between any dump and an incremental one that only
 	// newer numbers are the reason for.
 	NumberAggregation time.Duration
@@ -114,7 +114,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("configure dsdv: period of %v, want 100ms to 1h", c.Period)
 	case c.MissedPeriods < 1 || c.MissedPeriods > 255:
 		return fmt.Errorf("configure dsdv: %d missed periods, want 1 to 255", c.MissedPeriods)
-	case c.Aggregation < 0 || c.Aggregation > c.Period || c.NumberAggregation < 0 || c.NumberAggregation > c.Period+time.Second || c.SettlingStart < 0 || c.Jitter < 0 || c.Jitter > c.Period:
+	case c.Aggregation < 0 || c.Aggregation > c.Period || c.NumberAggregation < 0 || c.NumberAggregation > c.Period+
+		time.Second || c.SettlingStart < 0 || c.Jitter < 0 || c.Jitter > c.Period:
 		return fmt.Errorf("configure dsdv: aggregation, settling time and jitter want 0 to the period")
 	case c.SettlingWeight < 0 || c.SettlingWeight >= 1:
 		return fmt.Errorf("configure dsdv: settling weight of %g, want 0 or more and below 1", c.SettlingWeight)

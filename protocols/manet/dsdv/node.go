@@ -39,7 +39,8 @@ func New(config Config) (*Node, error) {
 	if err := config.check(); err != nil {
 		return nil, err
 	}
-	n := &Node{config: config, jitter: manet.NewJitter(config.Seed), counters: map[string]int64{}, seq: config.FirstSeq, ifaces: distance.NewInterfaces(config.Interfaces)}
+	n := &Node{config: config, jitter: manet.NewJitter(config.Seed), counters: map[string]int64{}, seq: config.FirstSeq,
+		ifaces: distance.NewInterfaces(config.Interfaces)}
 	n.table = distance.NewTable[advert](config.MaxEntries, n.act)
 	n.neighbors = distance.NewNeighbors(n.jitter.Uint32(), config.hold(), config.MaxEntries)
 	return n, nil
@@ -95,7 +96,8 @@ func (n *Node) timer(kind uint8) {
 // wakeToSweep sets the clock to when something may have gone silent or stale.
 func (n *Node) wakeToSweep() {
 	at := min(n.neighbors.Next(n.now), n.table.Next(n.now, n.config.RouteHold(), n.config.forget()))
-	n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerSweep}, At: max(at, n.now+n.config.Period/8), Slack: n.config.Period / 8})
+	n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerSweep}, At: max(at, n.now+n.config.Period/8),
+		Slack: n.config.Period / 8})
 }
 
 // sweep looks for neighbours that went silent and routes that went stale.
@@ -158,7 +160,8 @@ func (n *Node) take(l distance.Link, e distance.Entry) {
 	case !manet.Unicast(e.To):
 		return
 	}
-	r, before, taken := n.table.Take(n.now, distance.Offer{To: e.To, Seq: e.Seq, Hops: int(e.Hops), From: l.Addr, Iface: l.Iface})
+	r, before, taken := n.table.Take(n.now, distance.Offer{To: e.To, Seq: e.Seq, Hops: int(e.Hops), From: l.Addr,
+		Iface: l.Iface})
 	switch {
 	case taken && r.Broken():
 		n.broke(r)
@@ -173,7 +176,7 @@ func (n *Node) take(l distance.Link, e distance.Entry) {
 }
 
 // ownNumber goes beyond a number of ours that we do not know: it is from before
-// a reboot, or from someone who lost the way to us.
+// a reboot, or from someone who lost the route to us.
 func (n *Node) ownNumber(seq uint32) {
 	if manet.After32(seq, n.seq) {
 		n.seq = seq&^1 + 2
@@ -199,7 +202,8 @@ func (n *Node) interfaceDown(i int) {
 
 // State describes the node.
 func (n *Node) State(now manet.Time) manet.State {
-	s := manet.State{Protocol: "dsdv", Neighbors: n.neighbors.State(now), Routes: n.table.State(), Counters: map[string]int64{},
+	s := manet.State{Protocol: "dsdv", Neighbors: n.neighbors.State(now), Routes: n.table.State(),
+		Counters:   map[string]int64{},
 		TableSizes: map[string]int{"routes": n.table.Len(), "neighbors": n.neighbors.Len()}}
 	for k, v := range n.counters {
 		s.Counters[k] = v

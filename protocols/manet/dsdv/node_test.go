@@ -109,7 +109,8 @@ func TestDumps(t *testing.T) {
 	began := l.Now
 	l.Hear(left, simtest.Entry(far, 100, 1))
 	l.Wait(10 * time.Millisecond)
-	if e, at := l.Told(far); e != simtest.Entry(far, 100, 2) || at != began || !l.Sent[0].Full || len(l.Sent[0].Heard) != 1 {
+	if e, at := l.Told(far); e != simtest.Entry(far, 100, 2) || at != began || !l.Sent[0].Full ||
+		len(l.Sent[0].Heard) != 1 {
 		t.Errorf("told %+v at %v", e, at-began)
 	}
 	l.Hear(left, simtest.Entry("10.0.0.7", 2, 1))
@@ -179,7 +180,7 @@ func TestSettling(t *testing.T) {
 	l.Hear(right)
 	l.Hear(left, simtest.Entry(far, 100, 2))
 	l.Wait(2 * time.Second)
-	// A newer number over a longer way: the shorter is likely to follow, and
+	// A newer number over a longer path: the shorter is likely to follow, and
 	// packets go the newer way while the older is told.
 	l.Hear(right, simtest.Entry(far, 102, 6))
 	began := l.Now
@@ -192,7 +193,8 @@ func TestSettling(t *testing.T) {
 	if e, at := l.Told(far); e != simtest.Entry(far, 102, 3) || at-began > 2*time.Second {
 		t.Errorf("the better way is told as %+v after %v", e, at-began)
 	}
-	// The next longer way waits for twice the average: (7·(7/8·4 s + 0) + 1 s)/8 twice, about 6.4 s.
+	// The next longer path waits for twice the average: (7·(7/8·4 s + 0) + 1 s)/8 twice, about 6.4
+	// s.
 	l.Hear(right, simtest.Entry(far, 104, 6))
 	began = l.Now
 	l.Wait(5 * time.Second)
@@ -219,7 +221,7 @@ func TestBrokenLink(t *testing.T) {
 	if e, at := l.Told(far); e != simtest.Entry(far, 101, distance.Infinite) || at != began {
 		t.Errorf("told %+v after %v, want an odd number at once", e, at-began)
 	}
-	// Who lost a route of which we have one as new is told of ours.
+	// Who lost a route of which we have one as new is told about ours.
 	l.Hear(right, simtest.Entry(far, 102, 4))
 	l.Wait(30 * time.Second)
 	l.Hear(right, simtest.Entry(far, 106, 4))
@@ -259,7 +261,8 @@ func TestOneWayLinksAndReboots(t *testing.T) {
 	if l.Route(far) != "" {
 		t.Error("learned of one that does not hear us")
 	}
-	l.HearUpdate(left, distance.Update{Complete: true, Boot: 7, Heard: []distance.Heard{{Addr: addr(me), Boot: 1}}, Entries: []distance.Entry{simtest.Entry(far, 100, 1)}})
+	l.HearUpdate(left, distance.Update{Complete: true, Boot: 7, Heard: []distance.Heard{{Addr: addr(me), Boot: 1}},
+		Entries: []distance.Entry{simtest.Entry(far, 100, 1)}})
 	if l.Route(far) != "" {
 		t.Error("learned of one that heard us before our reboot only")
 	}
@@ -276,7 +279,8 @@ func TestOneWayLinksAndReboots(t *testing.T) {
 		t.Error("a route over one that ceased to hear us")
 	}
 	l.Hear(left, simtest.Entry(far, 102, 1))
-	l.HearUpdate(left, distance.Update{Complete: true, Boot: 8, Heard: []distance.Heard{{Addr: addr(me), Boot: l.node.neighbors.Boot}}})
+	l.HearUpdate(left, distance.Update{Complete: true, Boot: 8,
+		Heard: []distance.Heard{{Addr: addr(me), Boot: l.node.neighbors.Boot}}})
 	if l.Route(far) != "" {
 		t.Error("a route over one that lost its state")
 	}
@@ -287,7 +291,7 @@ func TestOwnNumber(t *testing.T) {
 	l.Hear(left)
 	l.Wait(5 * time.Second)
 	for _, c := range [][2]uint32{{501, 502}, {777, 778}} {
-		l.Hear(left, simtest.Entry(me, c[0], distance.Infinite)) // someone lost the way to us
+		l.Hear(left, simtest.Entry(me, c[0], distance.Infinite)) // someone lost the route to us
 		l.Wait(2 * time.Second)
 		if e, _ := l.Told(me); e != simtest.Entry(me, c[1], 0) {
 			t.Errorf("told %+v, want number %d", e, c[1])

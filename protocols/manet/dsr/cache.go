@@ -43,7 +43,7 @@ type chosen struct {
 	expires manet.Time
 	used    manet.Time
 
-	told      bool         // the way of our packets was reported
+	told      bool         // the path of our packets was reported
 	toldRoute []netip.Addr // and was this
 }
 

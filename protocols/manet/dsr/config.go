@@ -71,12 +71,14 @@ const MaxSalvageCount = 15
 // RFC4728 is the configuration with section 9's and appendix A's values, link
 // layer feedback and every optional mechanism that needs no flow state.
 func RFC4728(i manet.Interface, seed uint64) Config {
-	return Config{Interface: i, Seed: seed, Maintenance: LinkLayer, CachedReplies: true, Shortening: true, Salvaging: true, MaxHops: MaxHops,
+	return Config{Interface: i, Seed: seed, Maintenance: LinkLayer, CachedReplies: true, Shortening: true,
+		Salvaging: true, MaxHops: MaxHops,
 		DiscoveryHopLimit: 255, BroadcastJitter: 10 * time.Millisecond, ReplyHop: 5 * time.Millisecond,
 		RouteCacheTimeout: 300 * time.Second, SendBuffer: 64, SendBufferTimeout: 30 * time.Second,
 		RequestTableSize: 64, RequestTableIDs: 16, MaxRequestRexmt: 16,
-		RequestPeriod: 500 * time.Millisecond, MaxRequestPeriod: 10 * time.Second, NonpropRequestTimeout: 30 * time.Millisecond,
-		RexmtBufferSize: 50, MaintHoldoffTime: 250 * time.Millisecond, MaxMaintRexmt: 2, TryPassiveAcks: 1,
+		RequestPeriod: 500 * time.Millisecond, MaxRequestPeriod: 10 * time.Second,
+		NonpropRequestTimeout: 30 * time.Millisecond,
+		RexmtBufferSize:       50, MaintHoldoffTime: 250 * time.Millisecond, MaxMaintRexmt: 2, TryPassiveAcks: 1,
 		PassiveAckTimeout: 100 * time.Millisecond, GratReplyHoldoff: time.Second, BlacklistTimeout: 3 * time.Second,
 		InitStability: 25 * time.Second, StabilityDecrFactor: 2, StabilityIncrFactor: 4, MinLifetime: time.Second,
 		UseExtends: 120 * time.Second, MaxEntries: 1 << 12}
@@ -105,22 +107,29 @@ func (c *Config) ConvergenceBound() time.Duration {
 
 func (c *Config) check() error {
 	if !c.Interface.Address.Is4() {
-		return fmt.Errorf("configure dsr: interface %q has address %q, want an IPv4 address", c.Interface.Name, c.Interface.Address)
+		return fmt.Errorf("configure dsr: interface %q has address %q, want an IPv4 address", c.Interface.Name,
+			c.Interface.Address)
 	}
 	if c.Interface.MTU != 0 && c.Interface.MTU-Room(c.MaxHops) < 576 {
-		return fmt.Errorf("configure dsr: routes of %d hops leave %d bytes of an MTU of %d, want 576", c.MaxHops, c.Interface.MTU-Room(c.MaxHops), c.Interface.MTU)
+		return fmt.Errorf("configure dsr: routes of %d hops leave %d bytes of an MTU of %d, want 576", c.MaxHops,
+			c.Interface.MTU-Room(c.MaxHops), c.Interface.MTU)
 	}
-	for name, d := range map[string]time.Duration{"route cache timeout": c.RouteCacheTimeout, "send buffer timeout": c.SendBufferTimeout,
-		"request period": c.RequestPeriod, "longest request period": c.MaxRequestPeriod, "wait for neighbours' answers": c.NonpropRequestTimeout,
-		"maintenance hold-off": c.MaintHoldoffTime, "wait for passive acknowledgements": c.PassiveAckTimeout,
+	for name, d := range map[string]time.Duration{"route cache timeout": c.RouteCacheTimeout,
+		"send buffer timeout": c.SendBufferTimeout,
+		"request period":      c.RequestPeriod, "longest request period": c.MaxRequestPeriod,
+		"wait for neighbours' answers": c.NonpropRequestTimeout,
+		"maintenance hold-off":         c.MaintHoldoffTime, "wait for passive acknowledgements": c.PassiveAckTimeout,
 		"initial stability": c.InitStability, "shortest lifetime": c.MinLifetime} {
 		if d < time.Millisecond || d > time.Hour {
 			return fmt.Errorf("configure dsr: %s of %v, want 1ms to 1h", name, d)
 		}
 	}
-	for name, v := range map[string]int{"hop limit": c.DiscoveryHopLimit, "send buffer": c.SendBuffer, "request table": c.RequestTableSize,
-		"identifications": c.RequestTableIDs, "tries of a request": c.MaxRequestRexmt, "maintenance buffer": c.RexmtBufferSize,
-		"tries of a packet": c.MaxMaintRexmt, "decrease of stability": c.StabilityDecrFactor, "increase of stability": c.StabilityIncrFactor} {
+	for name, v := range map[string]int{"hop limit": c.DiscoveryHopLimit, "send buffer": c.SendBuffer,
+		"request table":   c.RequestTableSize,
+		"identifications": c.RequestTableIDs, "tries of a request": c.MaxRequestRexmt,
+		"maintenance buffer": c.RexmtBufferSize,
+		"tries of a packet":  c.MaxMaintRexmt, "decrease of stability": c.StabilityDecrFactor,
+		"increase of stability": c.StabilityIncrFactor} {
 		if v < 1 || v > 255 {
 			return fmt.Errorf("configure dsr: %s of %d, want 1 to 255", name, v)
 		}
@@ -128,7 +137,8 @@ func (c *Config) check() error {
 	switch {
 	case c.MaxHops < 1 || c.MaxHops > maxAddresses:
 		return fmt.Errorf("configure dsr: routes of %d hops, want 1 to %d", c.MaxHops, maxAddresses)
-	case c.BroadcastJitter < 0 || c.ReplyHop < 0 || c.GratReplyHoldoff < 0 || c.BlacklistTimeout < 0 || c.UseExtends < 0 || c.TryPassiveAcks < 0:
+	case c.BroadcastJitter < 0 || c.ReplyHop < 0 || c.GratReplyHoldoff < 0 || c.BlacklistTimeout < 0 ||
+		c.UseExtends < 0 || c.TryPassiveAcks < 0:
 		return fmt.Errorf("configure dsr: a value below 0")
 	case c.Maintenance > PassiveAcks:
 		return fmt.Errorf("configure dsr: no maintenance %d", c.Maintenance)

@@ -146,8 +146,9 @@ func (c *carried) path(p []byte) []netip.Addr {
 	return list
 }
 
-// sound says whether a source route can be meant: nodes with addresses that a
-// node can have, none twice. A packet that is salvaged may come by its source.
+// sound reports whether a source route can be meant: nodes with addresses that
+// a node can have, none twice. A packet that is salvaged may come by its
+// source.
 func (c *carried) sound(p []byte) bool {
 	first := 0
 	if c.salvage(p) != 0 {
@@ -167,13 +168,13 @@ func (c *carried) sound(p []byte) bool {
 	return usable(source(p))
 }
 
-// sentBy says whether the neighbour that sent a packet is the one on its source
-// route, where it is known.
+// sentBy reports whether the neighbour that sent a packet is the one on its
+// source route, where it is known.
 func (c *carried) sentBy(p []byte, neighbor netip.Addr) bool {
 	return !neighbor.IsValid() || neighbor == c.hop(p, c.next(p)-1)
 }
 
-// usable says whether a node can have an address.
+// usable reports whether a node can have an address.
 func usable(a netip.Addr) bool {
 	return a.Is4() && !a.IsUnspecified() && !a.IsMulticast() && !a.IsLoopback() && a.As4()[0] < 240
 }

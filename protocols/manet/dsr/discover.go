@@ -67,7 +67,8 @@ func (n *Node) outlived() {
 	old := n.buffer.Expire(n.now)
 	n.evicted(old)
 	for _, p := range old {
-		n.act(manet.Drop{Destination: destination(p), Reason: "no answer in time", Unreachable: true, Packets: [][]byte{p}})
+		n.act(manet.Drop{Destination: destination(p), Reason: "no answer in time", Unreachable: true,
+			Packets: [][]byte{p}})
 	}
 }
 
@@ -95,7 +96,7 @@ func (n *Node) ask(to netip.Addr, r *request) {
 	n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerRequest, Addr: to}, At: r.next})
 }
 
-// spreadErrors is for how long Route Requests tell of an error (3.4.4, which
+// spreadErrors is for how long Route Requests report an error (3.4.4, which
 // gives no value): caches that it concerns are asked in that time.
 const spreadErrors = 3 * time.Second
 
@@ -200,7 +201,7 @@ func (n *Node) spread(p []byte, h *Header, o RouteRequest) {
 	n.later(delayed{at: n.now + n.jitter.Below(n.config.BroadcastJitter), packet: out})
 }
 
-// repeated says whether a Route Request came before, and remembers it.
+// repeated reports whether a Route Request came before, and remembers it.
 func (n *Node) repeated(who netip.Addr, o RouteRequest) bool {
 	i := n.heard[who]
 	if i == nil {
@@ -232,7 +233,7 @@ func (n *Node) dropOldest() {
 	delete(n.heard, oldest)
 }
 
-// oneWay says whether a Request is to be dropped because unicast to the
+// oneWay reports whether a Request is to be dropped because unicast to the
 // neighbour that it came from failed of late (4.6). Where that is some time
 // ago, the neighbour is asked whether it hears us; the Request at hand is not
 // kept for the answer, as the next will do.
@@ -293,7 +294,7 @@ func (n *Node) needless(from, to netip.Addr, hops int) {
 	})
 }
 
-// distinct says whether all are addresses that nodes can have, none twice.
+// distinct reports whether all are addresses that nodes can have, none twice.
 func distinct(list []netip.Addr) bool {
 	for i, a := range list {
 		if !usable(a) || slices.Contains(list[:i], a) {

@@ -19,7 +19,8 @@ func TestPropertiesMore(t *testing.T) { protocol.MoreProperties(t) }
 // send, as IP protocol 48, control and data alike.
 func TestDissected(t *testing.T) {
 	tshark := simtest.NeedTshark(t)
-	sim, err := simulation.New(simulation.Config{Seed: 1, Nodes: 6, Radio: simulation.DefaultRadio(), Carrier: true, Promiscuous: true,
+	sim, err := simulation.New(simulation.Config{Seed: 1, Nodes: 6, Radio: simulation.DefaultRadio(), Carrier: true,
+		Promiscuous: true,
 		Make: func(_ int, i []manet.Interface, seed uint64) (manet.Node, error) {
 			c := dsr.RFC4728(i[0], seed)
 			c.Maintenance = dsr.NetworkAcks
@@ -41,11 +42,13 @@ func TestDissected(t *testing.T) {
 		t.Errorf("frames that are not read as DSR: %s", other)
 	}
 	// What the dissector reads is what was meant.
-	first := d.Read("-Y", "dsr.option.type == 1", "-T", "fields", "-e", "ip.proto", "-e", "ip.dst", "-e", "ip.ttl", "-e", "dsr.option.rreq.targetaddress")
+	first := d.Read("-Y", "dsr.option.type == 1", "-T", "fields", "-e", "ip.proto", "-e", "ip.dst", "-e", "ip.ttl",
+		"-e", "dsr.option.rreq.targetaddress")
 	if line, _, _ := strings.Cut(first, "\n"); line != "48\t255.255.255.255\t1\t10.0.0.6" {
 		t.Errorf("the first Route Request is read as %q", line)
 	}
-	routed := d.Read("-Y", "ip.src == 10.0.0.1 && dsr.nexthdr == 253", "-T", "fields", "-e", "dsr.option.srcrt.segsleft")
+	routed := d.Read("-Y", "ip.src == 10.0.0.1 && dsr.nexthdr == 253", "-T", "fields", "-e",
+		"dsr.option.srcrt.segsleft")
 	if line, _, _ := strings.Cut(routed, "\n"); line != "3" {
 		t.Errorf("a data packet over 10.0.0.2, .3 and .5 has %q segments left", line)
 	}

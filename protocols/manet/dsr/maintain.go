@@ -172,7 +172,7 @@ func (n *Node) passedOn(p []byte, c *carried, at int) {
 }
 
 // linkFailed is a link that does not work, with what is known to have been on
-// its way over it.
+// its routes over it.
 func (n *Node) linkFailed(next netip.Addr) {
 	n.linkBroken(next)
 	if h := n.hops[next]; h != nil {
@@ -274,13 +274,15 @@ func (n *Node) salvage(p []byte, c *carried, h *Header) {
 		return false
 	})
 	route, ok := n.cache.route(n.now, to)
-	if !ok || !n.config.Salvaging || level >= MaxSalvageCount || h.Next == noNextHeader && len(h.Options) == 0 || to == n.self {
+	if !ok || !n.config.Salvaging || level >= MaxSalvageCount || h.Next == noNextHeader && len(h.Options) == 0 ||
+		to == n.self {
 		n.count("lost")
 		return
 	}
 	n.cache.use(n.now, to)
 	way := append([]netip.Addr{n.self}, route...)
-	h.Options = append([]Option{SourceRoute{Salvage: uint8(level + 1), SegmentsLeft: uint8(len(route)), Route: way}}, h.Options...)
+	h.Options = append([]Option{SourceRoute{Salvage: uint8(level + 1), SegmentsLeft: uint8(len(route)), Route: way}},
+		h.Options...)
 	out := rewrite(p, c, h)
 	if n.config.Interface.MTU > 0 && len(out) > n.config.Interface.MTU {
 		n.count("too_big")

@@ -82,7 +82,8 @@ func New(config Config) (*Node, error) {
 	}
 	n := &Node{config: config, self: config.Interface.Address, up: true, jitter: manet.NewJitter(config.Seed),
 		buffer:   manet.NewBuffer[[]byte](config.SendBuffer, config.SendBuffer, config.SendBufferTimeout),
-		requests: map[netip.Addr]*request{}, heard: map[netip.Addr]*initiator{}, gratis: map[[2]netip.Addr]time.Duration{},
+		requests: map[netip.Addr]*request{}, heard: map[netip.Addr]*initiator{},
+		gratis:    map[[2]netip.Addr]time.Duration{},
 		blacklist: map[netip.Addr]manet.Time{}, hops: map[netip.Addr]*hop{}, flows: map[[2]netip.Addr]*flow{},
 		counters: map[string]int64{}, headers: map[int][]manet.Message{}}
 	n.cache = newCache(&n.config, n.self)
@@ -180,9 +181,9 @@ func (n *Node) send(p []byte, to netip.Addr) {
 	n.carry(next, p)
 }
 
-// tellWay reports the way of our own packets to a destination when it is another
-// than before: the nodes between, and how many hops it is. Without a way it has
-// neither.
+// tellWay reports the path of our own packets to a destination when it is
+// another than before: the nodes between, and how many hops it is. Without a
+// route it has neither.
 func (n *Node) tellWay(to netip.Addr, route []netip.Addr, ok bool) {
 	r := n.cache.chosen[to]
 	if ok == r.told && slices.Equal(route, r.toldRoute) {
@@ -323,7 +324,8 @@ func (n *Node) down() {
 
 // keep makes sure that tables are looked at while there is anything in them.
 func (n *Node) keep() {
-	if n.awake || n.cache.count+len(n.requests)+len(n.heard)+len(n.gratis)+len(n.blacklist)+len(n.hops)+len(n.flows) == 0 {
+	if n.awake || n.cache.count+len(n.requests)+len(n.heard)+len(n.gratis)+len(n.blacklist)+len(n.hops)+len(n.flows) ==
+		0 {
 		return
 	}
 	n.awake = true
@@ -357,9 +359,12 @@ func forget[K comparable, V any](table map[K]V, old func(V) bool) {
 
 // State describes the node.
 func (n *Node) State(now manet.Time) manet.State {
-	s := manet.State{Protocol: "dsr", Counters: map[string]int64{}, TableSizes: map[string]int{"links": n.cache.count, "nodes": len(n.cache.nodes),
-		"chosen": len(n.cache.chosen), "lost": len(n.cache.lost), "buffer": n.buffer.Len(), "requests": len(n.requests), "heard": len(n.heard),
-		"gratuitous": len(n.gratis), "blacklist": len(n.blacklist), "hops": len(n.hops), "held": n.held, "flows": len(n.flows),
+	s := manet.State{Protocol: "dsr", Counters: map[string]int64{}, TableSizes: map[string]int{"links": n.cache.count,
+		"nodes":  len(n.cache.nodes),
+		"chosen": len(n.cache.chosen), "lost": len(n.cache.lost), "buffer": n.buffer.Len(), "requests": len(n.requests),
+		"heard":      len(n.heard),
+		"gratuitous": len(n.gratis), "blacklist": len(n.blacklist), "hops": len(n.hops), "held": n.held,
+		"flows":   len(n.flows),
 		"delayed": len(n.delayed)}}
 	for name, v := range n.counters {
 		s.Counters[name] = v
@@ -376,7 +381,8 @@ func (n *Node) State(now manet.Time) manet.State {
 	for to := range n.cache.chosen {
 		if route, ok := n.cache.route(now, to); ok {
 			hop := append(slices.Clone(route), to)[0]
-			s.Routes = append(s.Routes, manet.Route{Destination: netip.PrefixFrom(to, 32), NextHop: hop, Hops: len(route) + 1, Metric: float64(len(route) + 1)})
+			s.Routes = append(s.Routes, manet.Route{Destination: netip.PrefixFrom(to, 32), NextHop: hop,
+				Hops: len(route) + 1, Metric: float64(len(route) + 1)})
 		}
 	}
 	slices.SortFunc(s.Routes, func(a, b manet.Route) int { return a.Destination.Addr().Compare(b.Destination.Addr()) })

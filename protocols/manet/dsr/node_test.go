@@ -206,7 +206,8 @@ func TestRequestIsAnsweredOrForwarded(t *testing.T) {
 	ask := RouteRequest{ID: 3, Target: addr("10.0.0.1"), Route: addrs(6, 2)}
 	l.hear(from, broadcast, 250, ask)
 	l.wait(11 * time.Millisecond)
-	l.want(l.one(), addr("10.0.0.2"), SourceRoute{SegmentsLeft: 2, Route: addrs(2, 6)}, RouteReply{Route: addrs(6, 2, 1)})
+	l.want(l.one(), addr("10.0.0.2"), SourceRoute{SegmentsLeft: 2, Route: addrs(2, 6)},
+		RouteReply{Route: addrs(6, 2, 1)})
 	ask.Target = addr("10.0.0.9")
 	for range 2 {
 		l.hear(from, broadcast, 250, ask)
@@ -215,13 +216,14 @@ func TestRequestIsAnsweredOrForwarded(t *testing.T) {
 	got := l.one()
 	l.want(got, netip.Addr{}, RouteRequest{ID: 3, Target: ask.Target, Route: addrs(6, 2, 1)})
 	if got.ttl != 249 {
-		t.Errorf("it goes on with a TTL of %d", got.ttl)
+		t.Errorf("it continues with a TTL of %d", got.ttl)
 	}
 	for name, other := range map[string]RouteRequest{
-		"came by here":    {ID: 4, Target: ask.Target, Route: addrs(1, 2)},
-		"a node twice":    {ID: 5, Target: ask.Target, Route: addrs(2, 2)},
-		"multicast":       {ID: 6, Target: addr("224.0.0.1"), Route: addrs(2)},
-		"too long a way":  {ID: 7, Target: ask.Target, Route: addrs(20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34)},
+		"came by here": {ID: 4, Target: ask.Target, Route: addrs(1, 2)},
+		"a node twice": {ID: 5, Target: ask.Target, Route: addrs(2, 2)},
+		"multicast":    {ID: 6, Target: addr("224.0.0.1"), Route: addrs(2)},
+		"too long a way": {ID: 7, Target: ask.Target, Route: addrs(20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32,
+			33, 34)},
 		"no node's route": {ID: 8, Target: ask.Target, Route: []netip.Addr{broadcast}}} {
 		l.hear(from, broadcast, 250, other)
 		l.wait(11 * time.Millisecond)
@@ -230,7 +232,8 @@ func TestRequestIsAnsweredOrForwarded(t *testing.T) {
 		}
 	}
 	l.hear(from, broadcast, 1, RouteRequest{ID: 9, Target: ask.Target})
-	l.handle(manet.Received{From: addr("10.0.0.8"), Packet: l.packet(from, broadcast, 9, RouteRequest{ID: 10, Target: ask.Target, Route: addrs(2)})})
+	l.handle(manet.Received{From: addr("10.0.0.8"), Packet: l.packet(from, broadcast, 9,
+		RouteRequest{ID: 10, Target: ask.Target, Route: addrs(2)})})
 	l.wait(11 * time.Millisecond)
 	if sent := l.take(); len(sent) != 0 {
 		t.Errorf("at the end of its TTL, or by another than it says: %+v", sent)
@@ -249,7 +252,8 @@ func TestCachedReply(t *testing.T) {
 			}
 			continue
 		}
-		l.want(l.one(), addr("10.0.0.6"), SourceRoute{SegmentsLeft: 1, Route: addrs(6)}, RouteReply{Route: addrs(6, 1, 2, 3, 5)})
+		l.want(l.one(), addr("10.0.0.6"), SourceRoute{SegmentsLeft: 1, Route: addrs(6)},
+			RouteReply{Route: addrs(6, 1, 2, 3, 5)})
 		// Not where the route would come by a node twice, nor where the asker is
 		// heard to use one as short.
 		l.hear(addr("10.0.0.7"), broadcast, 1, RouteRequest{ID: 4, Target: addr("10.0.0.5"), Route: addrs(3)})
@@ -289,7 +293,8 @@ func TestSalvage(t *testing.T) {
 			t.Fatalf("salvaging %v: %+v", on, got)
 		}
 		l.want(got[0], addr("10.0.0.6"), SourceRoute{SegmentsLeft: 1, Route: addrs(6)},
-			RouteError{Type: NodeUnreachable, Source: addr("10.0.0.1"), Destination: addr("10.0.0.7"), Unreachable: addr("10.0.0.2")})
+			RouteError{Type: NodeUnreachable, Source: addr("10.0.0.1"), Destination: addr("10.0.0.7"),
+				Unreachable: addr("10.0.0.2")})
 		if on {
 			l.want(got[1], addr("10.0.0.4"), SourceRoute{Salvage: 1, SegmentsLeft: 1, Route: addrs(1, 4)})
 		}
@@ -329,8 +334,9 @@ func TestOwnPacketGoesAnotherWay(t *testing.T) {
 	sent = l.sent[0]
 	l.want(l.one(), addr("10.0.0.3"), SourceRoute{SegmentsLeft: 2, Route: addrs(3, 4)})
 	// An error takes the link of the second route; the request that follows
-	// tells of it, before it asks.
-	lost := RouteError{Type: NodeUnreachable, Source: addr("10.0.0.4"), Destination: addr("10.0.0.1"), Unreachable: addr("10.0.0.5")}
+	// reports it, before it asks.
+	lost := RouteError{Type: NodeUnreachable, Source: addr("10.0.0.4"), Destination: addr("10.0.0.1"),
+		Unreachable: addr("10.0.0.5")}
 	l.hear(addr("10.0.0.4"), addr("10.0.0.1"), 255, SourceRoute{Route: addrs(3)}, lost)
 	l.handle(manet.Outgoing{Packet: data(30)})
 	got := l.one()
@@ -339,7 +345,8 @@ func TestOwnPacketGoesAnotherWay(t *testing.T) {
 	if l.node.State(l.now).TableSizes["buffer"] != 1 {
 		t.Error("the packet does not wait")
 	}
-	if want := []string{"10.0.0.5: 10.0.0.2 (2 hops)", "10.0.0.5: 10.0.0.3 10.0.0.4 (3 hops)", "10.0.0.5:  (0 hops)"}; !slices.Equal(l.ways, want) {
+	if want := []string{"10.0.0.5: 10.0.0.2 (2 hops)", "10.0.0.5: 10.0.0.3 10.0.0.4 (3 hops)",
+		"10.0.0.5:  (0 hops)"}; !slices.Equal(l.ways, want) {
 		t.Errorf("ways %q, want %q", l.ways, want)
 	}
 }
@@ -348,14 +355,16 @@ func TestOwnPacketGoesAnotherWay(t *testing.T) {
 func TestLostLinkComesBack(t *testing.T) {
 	l := newLab(t, nil)
 	l.reply(2, 3)
-	lost := RouteError{Type: NodeUnreachable, Source: addr("10.0.0.2"), Destination: addr("10.0.0.1"), Unreachable: addr("10.0.0.3")}
+	lost := RouteError{Type: NodeUnreachable, Source: addr("10.0.0.2"), Destination: addr("10.0.0.1"),
+		Unreachable: addr("10.0.0.3")}
 	l.hear(addr("10.0.0.2"), addr("10.0.0.1"), 255, SourceRoute{Route: []netip.Addr{}}, lost)
 	l.send()
-	for range 2 { // the neighbours are told of it, and then all
+	for range 2 { // the neighbours are told about it, and then all
 		got := l.one()
 		ask, _ := find[RouteRequest](&got.Header)
 		l.want(got, netip.Addr{}, lost, ask)
-		l.hear(addr("10.0.0.1"), broadcast, 254, lost, RouteRequest{ID: ask.ID, Target: ask.Target, Route: addrs(2)}) // a neighbour's copy
+		// a neighbour's copy
+		l.hear(addr("10.0.0.1"), broadcast, 254, lost, RouteRequest{ID: ask.ID, Target: ask.Target, Route: addrs(2)})
 		l.wait(510 * time.Millisecond)
 	}
 	got := l.one()
@@ -363,7 +372,8 @@ func TestLostLinkComesBack(t *testing.T) {
 	l.want(got, netip.Addr{}, ask)
 	l.hear(addr("10.0.0.2"), addr("10.0.0.1"), 255, SourceRoute{Route: []netip.Addr{}}, lost) // it fails again
 	// From a cache beyond the link: not for others, but for who asked.
-	other := l.packet(addr("10.0.0.3"), addr("10.0.0.7"), 255, SourceRoute{Route: addrs(2)}, RouteReply{Route: addrs(2, 3, 5)})
+	other := l.packet(addr("10.0.0.3"), addr("10.0.0.7"), 255, SourceRoute{Route: addrs(2)},
+		RouteReply{Route: addrs(2, 3, 5)})
 	l.handle(manet.Received{Overheard: true, Packet: other})
 	if sent := l.take(); len(sent) != 0 {
 		t.Errorf("with a link that another's reply has: %+v", sent)
@@ -409,7 +419,8 @@ func TestNetworkAcknowledgements(t *testing.T) {
 	if _, ok := find[AckRequest](&l.take()[0].Header); ok {
 		t.Error("two are asked for at once")
 	}
-	l.hear(addr("10.0.0.2"), addr("10.0.0.1"), 1, Ack{ID: ask.ID, Source: addr("10.0.0.2"), Destination: addr("10.0.0.1")})
+	l.hear(addr("10.0.0.2"), addr("10.0.0.1"), 1, Ack{ID: ask.ID, Source: addr("10.0.0.2"),
+		Destination: addr("10.0.0.1")})
 	l.wait(200 * time.Millisecond)
 	l.send()
 	if got := l.one(); len(got.Options) != 1 || l.node.held != 0 {
@@ -495,7 +506,8 @@ func TestBlacklist(t *testing.T) {
 	other.ID++
 	l.hear(addr("10.0.0.7"), broadcast, 250, other)
 	test := l.one()
-	if o, _ := find[RouteRequest](&test.Header); test.next != addr("10.0.0.2") || o.Target != test.next || test.ttl != 1 {
+	if o, _ := find[RouteRequest](&test.Header); test.next != addr("10.0.0.2") || o.Target != test.next ||
+		test.ttl != 1 {
 		t.Errorf("the link is tested by %+v", test)
 	}
 	l.hear(addr("10.0.0.2"), addr("10.0.0.1"), 255, SourceRoute{Route: []netip.Addr{}}, RouteReply{Route: addrs(2)})
@@ -508,9 +520,11 @@ func TestBlacklist(t *testing.T) {
 }
 
 func TestUnknownOptions(t *testing.T) {
-	for kind, want := range map[uint8]Option{0x10: Unknown{0x10, []byte{1, 2}}, 0x30: nil, 0x50: Unknown{0x50, []byte{0x81, 2}}, 0x70: SourceRoute{}, 0x90: Unknown{0x90, []byte{1, 2}}} {
+	for kind, want := range map[uint8]Option{0x10: Unknown{0x10, []byte{1, 2}}, 0x30: nil,
+		0x50: Unknown{0x50, []byte{0x81, 2}}, 0x70: SourceRoute{}, 0x90: Unknown{0x90, []byte{1, 2}}} {
 		l := newLab(t, nil)
-		l.hear(addr("10.0.0.7"), addr("10.0.0.5"), 64, SourceRoute{SegmentsLeft: 3, Route: addrs(6, 1, 2, 3)}, Unknown{kind, []byte{1, 2}})
+		l.hear(addr("10.0.0.7"), addr("10.0.0.5"), 64, SourceRoute{SegmentsLeft: 3, Route: addrs(6, 1, 2, 3)},
+			Unknown{kind, []byte{1, 2}})
 		got := l.take()
 		if kind == 0x70 {
 			if len(got) != 0 {
@@ -592,9 +606,14 @@ func TestInterfaceDown(t *testing.T) {
 
 func TestConfigIsChecked(t *testing.T) {
 	for name, change := range map[string]func(*Config){
-		"address": func(c *Config) { c.Interface.Address = netip.Addr{} }, "mtu": func(c *Config) { c.Interface.MTU = 600 },
-		"hops": func(c *Config) { c.MaxHops = 63 }, "period": func(c *Config) { c.RequestPeriod = 0 }, "tries": func(c *Config) { c.MaxMaintRexmt = 0 },
-		"below": func(c *Config) { c.BroadcastJitter = -1 }, "maintenance": func(c *Config) { c.Maintenance = 9 }, "entries": func(c *Config) { c.MaxEntries = 1 }} {
+		"address": func(c *Config) {
+			c.Interface.Address = netip.Addr{}
+		}, "mtu": func(c *Config) { c.Interface.MTU = 600 },
+		"hops": func(c *Config) {
+			c.MaxHops = 63
+		}, "period": func(c *Config) { c.RequestPeriod = 0 }, "tries": func(c *Config) { c.MaxMaintRexmt = 0 },
+		"below": func(c *Config) { c.BroadcastJitter = -1 }, "maintenance": func(c *Config) { c.Maintenance = 9 },
+		"entries": func(c *Config) { c.MaxEntries = 1 }} {
 		c := RFC4728(manet.Interface{Address: addr("10.0.0.1")}, 1)
 		change(&c)
 		if _, err := New(c); err == nil {

@@ -96,10 +96,10 @@ type Ack struct {
 	Source, Destination netip.Addr
 }
 
-// SourceRoute is the way of its packet (section 6.7). Route is the nodes between
-// the packet's source and its destination or, when Salvage is not 0, between
-// the first of them, which salvaged it, and the destination. SegmentsLeft
-// counts the nodes of Route that the packet has not reached yet.
+// SourceRoute is the path of its packet (section 6.7). Route is the nodes
+// between the packet's source and its destination or, when Salvage is not 0,
+// between the first of them, which salvaged it, and the destination.
+// SegmentsLeft counts the nodes of Route that the packet has not reached yet.
 type SourceRoute struct {
 	FirstExternal, LastExternal bool
 	Salvage                     uint8 // 0 to 15
@@ -267,7 +267,8 @@ func parseOption(kind uint8, data []byte) (Option, error) {
 		if len(data) < requestBytes || len(data)%4 != requestBytes%4 {
 			break
 		}
-		return RouteRequest{ID: binary.BigEndian.Uint16(data), Target: readAddr(data[2:]), Route: readAddrs(data[6:])}, nil
+		return RouteRequest{ID: binary.BigEndian.Uint16(data), Target: readAddr(data[2:]), Route: readAddrs(data[6:])},
+			nil
 	case TypeRouteReply:
 		if len(data) < 5 || len(data)%4 != 1 {
 			break

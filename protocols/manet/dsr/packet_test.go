@@ -29,9 +29,11 @@ var wanted = map[string]struct {
 	"Route Reply": {"3b00" + "000c" + "0209" + "80" + "0a000002" + "0a000009" + "e0",
 		RouteReply{LastExternal: true, Route: addrs(2, 9)}},
 	"Route Error": {"3b00" + "0010" + "030e" + "01" + "05" + "0a000003" + "0a000001" + "0a000004",
-		RouteError{Type: NodeUnreachable, Salvage: 5, Source: addr("10.0.0.3"), Destination: addr("10.0.0.1"), Unreachable: addr("10.0.0.4")}},
+		RouteError{Type: NodeUnreachable, Salvage: 5, Source: addr("10.0.0.3"), Destination: addr("10.0.0.1"),
+			Unreachable: addr("10.0.0.4")}},
 	"Route Error about an option": {"3b00" + "0010" + "030b" + "03" + "00" + "0a000003" + "0a000001" + "81" + "000100",
-		RouteError{Type: OptionNotSupported, Source: addr("10.0.0.3"), Destination: addr("10.0.0.1"), Unsupported: 0x81}},
+		RouteError{Type: OptionNotSupported, Source: addr("10.0.0.3"), Destination: addr("10.0.0.1"),
+			Unsupported: 0x81}},
 	"Route Error about flow state": {"3b00" + "000c" + "030a" + "02" + "00" + "0a000003" + "0a000001",
 		RouteError{Type: FlowStateNotSupported, Source: addr("10.0.0.3"), Destination: addr("10.0.0.1")}},
 	"Acknowledgement Request": {"3b00" + "0004" + "a002" + "0102", AckRequest{ID: 0x102}},
@@ -59,9 +61,12 @@ func TestPacketsByteForByte(t *testing.T) {
 			}
 		}
 	}
-	for name, text := range map[string]string{"flow state header": "3b800000", "request with half an address": "3b000008" + "0108" + "0007" + "0a0000090000",
-		"a reply without addresses": "3b000004" + "0201" + "00e0", "an error without its node": "3b00000c" + "030a" + "0100" + "0a0000030a000001",
-		"a short acknowledgement": "3b000004" + "2002" + "0001", "an odd source route": "3b000008" + "6005" + "0000" + "0a0000" + "e0",
+	for name, text := range map[string]string{"flow state header": "3b800000",
+		"request with half an address": "3b000008" + "0108" + "0007" + "0a0000090000",
+		"a reply without addresses":    "3b000004" + "0201" + "00e0", "an error without its node": "3b00000c" + "030a" +
+			"0100" + "0a0000030a000001",
+		"a short acknowledgement": "3b000004" + "2002" + "0001", "an odd source route": "3b000008" + "6005" + "0000" +
+			"0a0000" + "e0",
 		"an option beyond the header": "3b000004" + "a009" + "0001"} {
 		b, err := hex.DecodeString(text)
 		if err != nil {
@@ -92,7 +97,8 @@ func TestDataPlane(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "1100" + "0010" + "600e" + "0003" + "0a000002" + "0a000003" + "0a000004"
-	if got := hex.EncodeToString(p[ipBytes : ipBytes+20]); got != want || p[9] != Protocol || len(p) != len(original)+20 {
+	if got := hex.EncodeToString(p[ipBytes : ipBytes+20]); got != want || p[9] != Protocol || len(p) != len(original)+
+		20 {
 		t.Errorf("header %s, want %s", got, want)
 	}
 	for i, node := range addrs(2, 3, 4) {
@@ -131,8 +137,10 @@ func TestDataPlane(t *testing.T) {
 // TestSoundRoutes: no source route names an address that a node cannot have, or
 // a node twice.
 func TestSoundRoutes(t *testing.T) {
-	for name, route := range map[string][]netip.Addr{"multicast": {addr("224.0.0.1")}, "broadcast": {addr("255.255.255.255")},
-		"loopback": {addr("127.0.0.1")}, "none": {addr("0.0.0.0")}, "twice": addrs(2, 3, 2), "the source": addrs(2, 1), "the destination": addrs(5)} {
+	for name, route := range map[string][]netip.Addr{"multicast": {addr("224.0.0.1")},
+		"broadcast": {addr("255.255.255.255")},
+		"loopback":  {addr("127.0.0.1")}, "none": {addr("0.0.0.0")}, "twice": addrs(2, 3, 2), "the source": addrs(2, 1),
+		"the destination": addrs(5)} {
 		p, err := Encapsulate(data(8), route)
 		if err != nil {
 			t.Fatal(err)
@@ -150,7 +158,8 @@ func TestSoundRoutes(t *testing.T) {
 // malformed, and what is read is the same after having been written.
 func FuzzPacket(f *testing.F) {
 	for _, want := range wanted {
-		h := Header{Next: 17, Options: []Option{want.o, AckRequest{ID: 9}, SourceRoute{SegmentsLeft: 1, Route: addrs(2)}}}
+		h := Header{Next: 17, Options: []Option{want.o, AckRequest{ID: 9},
+			SourceRoute{SegmentsLeft: 1, Route: addrs(2)}}}
 		f.Add(append(h.Marshal(), 1, 2, 3))
 	}
 	f.Add([]byte{59, 0, 0, 4, 0, 2, 0, 0})
@@ -165,7 +174,7 @@ func FuzzPacket(f *testing.F) {
 		}
 		if err != nil {
 			if !errors.Is(err, ErrMalformed) {
-				t.Fatalf("error %v is no ErrMalformed", err)
+				t.Fatalf("error %v is not ErrMalformed", err)
 			}
 			return
 		}
@@ -182,7 +191,7 @@ func exercise(t *testing.T, p []byte, parsed error) {
 	c, err := look(p)
 	if err != nil {
 		if !errors.Is(err, ErrMalformed) {
-			t.Fatalf("error %v is no ErrMalformed", err)
+			t.Fatalf("error %v is not ErrMalformed", err)
 		}
 		return
 	}

@@ -68,14 +68,16 @@ func network(seed uint64) simtest.Network {
 		},
 		AtRest: seen.check, Convergence: config.ConvergenceBound(),
 		Tables: func(n int) map[string]int {
-			return map[string]int{"links": n * n, "nodes": n, "chosen": 2 * n, "lost": n * n, "buffer": config.SendBuffer, "requests": n,
-				"heard": n, "gratuitous": n * n, "blacklist": n, "hops": n, "held": config.RexmtBufferSize + n, "flows": n * n, "delayed": 64}
+			return map[string]int{"links": n * n, "nodes": n, "chosen": 2 * n, "lost": n * n,
+				"buffer": config.SendBuffer, "requests": n,
+				"heard": n, "gratuitous": n * n, "blacklist": n, "hops": n, "held": config.RexmtBufferSize + n,
+				"flows": n * n, "delayed": 64}
 		},
 	}
 }
 
 // arrivals are when the packets that arrived had been sent, by flow. Data is
-// what tells whether a source-routed protocol works: it installs no routes.
+// what reports whether a source-routed protocol works: it installs no routes.
 type arrivals struct {
 	config dsr.Config
 	sent   map[string][]manet.Time
@@ -109,7 +111,8 @@ func (a *arrivals) check(sim *simulation.Sim, flows [][2]int) error {
 		}
 		for _, route := range sim.State(f[0]).Routes {
 			if part[f[0]] != part[f[1]] && route.Destination.Addr() == to {
-				return fmt.Errorf("node %d has a route to node %d, which it cannot reach, over %v", f[0], f[1], route.NextHop)
+				return fmt.Errorf("node %d has a route to node %d, which it cannot reach, over %v", f[0], f[1],
+					route.NextHop)
 			}
 		}
 	}

@@ -46,8 +46,8 @@ func (n *Node) receive(e manet.Received) {
 	n.take(p, &c)
 }
 
-// options processes all but the source route and requests for
-// acknowledgements. It says whether the packet has come to its end.
+// options processes all but the source route and requests for acknowledgements.
+// It reports whether the packet has come to its end.
 func (n *Node) options(p []byte, h *Header, from netip.Addr) bool {
 	for _, o := range h.Options {
 		switch o := o.(type) {
@@ -79,7 +79,8 @@ func (n *Node) unknown(p []byte, c *carried, h *Header) ([]byte, error) {
 	for _, option := range h.Options {
 		o, ok := option.(Unknown)
 		if ok && o.Type&0x80 != 0 && source(p) != n.self {
-			n.tell(source(p), RouteError{Type: OptionNotSupported, Source: n.self, Destination: source(p), Unsupported: o.Type})
+			n.tell(source(p), RouteError{Type: OptionNotSupported, Source: n.self, Destination: source(p),
+				Unsupported: o.Type})
 		}
 		switch act := o.Type & 0x60; {
 		case ok && act == 0x60:
@@ -144,9 +145,10 @@ func (n *Node) proven(p []byte, path []netip.Addr) []netip.Addr {
 }
 
 // routeError is section 8.3.5. What this node spread itself comes back with its
-// neighbours' copies, and is no error of now.
+// neighbours' copies, and is not an error of now.
 func (n *Node) routeError(p []byte, o RouteError) {
-	if o.Type != NodeUnreachable || o.Source == n.self || source(p) == n.self || !usable(o.Source) || !usable(o.Unreachable) {
+	if o.Type != NodeUnreachable || o.Source == n.self || source(p) == n.self || !usable(o.Source) ||
+		!usable(o.Unreachable) {
 		return
 	}
 	n.count("errors_heard")

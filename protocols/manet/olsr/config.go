@@ -64,8 +64,10 @@ type Config struct {
 func RFC3626(interfaces []manet.Interface, seed uint64) Config {
 	return Config{
 		Interfaces: interfaces, Seed: seed, Willingness: WillDefault,
-		HelloInterval: 2 * time.Second, TCInterval: 5 * time.Second, MIDInterval: 5 * time.Second, HNAInterval: 5 * time.Second,
-		NeighborHold: 6 * time.Second, TopologyHold: 15 * time.Second, MIDHold: 15 * time.Second, HNAHold: 15 * time.Second,
+		HelloInterval: 2 * time.Second, TCInterval: 5 * time.Second, MIDInterval: 5 * time.Second,
+		HNAInterval:  5 * time.Second,
+		NeighborHold: 6 * time.Second, TopologyHold: 15 * time.Second, MIDHold: 15 * time.Second,
+		HNAHold:       15 * time.Second,
 		DuplicateHold: 30 * time.Second, MaxJitter: 500 * time.Millisecond,
 		MPRCoverage: 1, HystScaling: 0.5, HystHigh: 0.8, HystLow: 0.3,
 		RouteDelay: 100 * time.Millisecond, RouteInterval: 500 * time.Millisecond, MaxEntries: 1 << 16,
@@ -77,7 +79,8 @@ func RFC3626(interfaces []manet.Interface, seed uint64) Config {
 // neighbour, and long validity times.
 func Olsrd(interfaces []manet.Interface, seed uint64) Config {
 	c := RFC3626(interfaces, seed)
-	c.NeighborHold, c.TopologyHold, c.MIDHold, c.HNAHold = 20*time.Second, 300*time.Second, 300*time.Second, 300*time.Second
+	c.NeighborHold, c.TopologyHold, c.MIDHold, c.HNAHold = 20*time.Second, 300*time.Second, 300*time.Second,
+		300*time.Second
 	c.TCRedundancy, c.MPRCoverage = 2, 7
 	c.ETX, c.FishEye = true, true
 	return c
@@ -85,7 +88,7 @@ func Olsrd(interfaces []manet.Interface, seed uint64) Config {
 
 // FullTC is RFC3626 with every symmetric neighbour in TCs (TC_REDUNDANCY 2,
 // section 15). olsrd needs that of all nodes once its ETX is off: its Dijkstra
-// follows a link only where the TCs of both of its ends tell of it.
+// follows a link only where the TCs of both of its ends report it.
 func FullTC(interfaces []manet.Interface, seed uint64) Config {
 	c := RFC3626(interfaces, seed)
 	c.TCRedundancy = 2
@@ -99,7 +102,8 @@ func (c *Config) check() error {
 	main := c.Interfaces[0].Address
 	for _, i := range c.Interfaces {
 		if !i.Address.IsValid() || i.Address.Is4() != main.Is4() || i.Address.Is4In6() || i.Address.Zone() != "" {
-			return fmt.Errorf("configure olsr: interface %q has address %q; want one of the same family on each", i.Name, i.Address)
+			return fmt.Errorf("configure olsr: interface %q has address %q; want one of the same family on each",
+				i.Name, i.Address)
 		}
 	}
 	for _, n := range c.Networks {
@@ -107,7 +111,8 @@ func (c *Config) check() error {
 			return fmt.Errorf("configure olsr: network %q is not of the interfaces' family", n)
 		}
 	}
-	for name, d := range map[string]time.Duration{"hello": c.HelloInterval, "tc": c.TCInterval, "mid": c.MIDInterval, "hna": c.HNAInterval} {
+	for name, d := range map[string]time.Duration{"hello": c.HelloInterval, "tc": c.TCInterval, "mid": c.MIDInterval,
+		"hna": c.HNAInterval} {
 		if d < 10*time.Millisecond {
 			return fmt.Errorf("configure olsr: %s interval %v is below 10 ms", name, d)
 		}
@@ -116,7 +121,8 @@ func (c *Config) check() error {
 	case c.Willingness > WillAlways:
 		return fmt.Errorf("configure olsr: willingness %d, want 0 to %d", c.Willingness, WillAlways)
 	case c.MPRCoverage < 1 || c.TCRedundancy < 0 || c.TCRedundancy > 2:
-		return fmt.Errorf("configure olsr: MPR coverage %d or TC redundancy %d out of range", c.MPRCoverage, c.TCRedundancy)
+		return fmt.Errorf("configure olsr: MPR coverage %d or TC redundancy %d out of range", c.MPRCoverage,
+			c.TCRedundancy)
 	case c.ETX && c.Hysteresis:
 		return fmt.Errorf("configure olsr: hysteresis and ETX exclude each other")
 	case c.MaxEntries < 16:

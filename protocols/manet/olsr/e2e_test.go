@@ -56,7 +56,8 @@ func capture(t *testing.T, config func([]manet.Interface, uint64) olsr.Config) s
 // messages and the header is the packet's length.
 func sizes(t *testing.T, d *simtest.Dissector) {
 	t.Helper()
-	out := d.Read("-T", "fields", "-E", "occurrence=a", "-E", "aggregator= ", "-e", "olsr.packet_len", "-e", "olsr.message_size")
+	out := d.Read("-T", "fields", "-E", "occurrence=a", "-E", "aggregator= ", "-e", "olsr.packet_len", "-e",
+		"olsr.message_size")
 	for i, line := range strings.Split(out, "\n") {
 		length, messages, ok := strings.Cut(line, "\t")
 		sum := 4
@@ -73,7 +74,7 @@ func number(t *testing.T, s string) (n int) {
 	t.Helper()
 	for _, c := range strings.TrimSpace(s) {
 		if c < '0' || c > '9' {
-			t.Fatalf("%q is no number", s)
+			t.Fatalf("%q is not a number", s)
 		}
 		n = 10*n + int(c-'0')
 	}

@@ -119,7 +119,8 @@ func (n *Node) sendHello(i int) {
 	}
 	for _, links := range n.split(n.declared(i)) {
 		h := Hello{HTime: EncodeTime(n.config.HelloInterval), Willingness: n.config.Willingness, Links: links}
-		n.enqueue(i, n.ownMessage(kind, n.config.NeighborHold, 1, h.Marshal(n.config.ETX)), manet.Message{Kind: "HELLO"})
+		n.enqueue(i, n.ownMessage(kind, n.config.NeighborHold, 1, h.Marshal(n.config.ETX)),
+			manet.Message{Kind: "HELLO"})
 		n.send(i)
 	}
 }
@@ -192,7 +193,7 @@ func (n *Node) split(groups []Links) [][]Links {
 	return append(out, current)
 }
 
-// advertisedSet are the neighbours to tell of in TCs (sections 9.3, 15.2).
+// advertisedSet are the neighbours to report in TCs (sections 9.3, 15.2).
 func (n *Node) advertisedSet() []Neighbor {
 	if n.mprsChanged && n.config.TCRedundancy == 1 {
 		n.chooseMPRs()

@@ -39,7 +39,7 @@ func (e *etx) packet(seq uint16) {
 	if gap == 0 {
 		return // the same packet again
 	}
-	if gap > 256 { // late, or the neighbour started anew
+	if gap > 256 { // late, or the neighbour started again
 		gap = 1
 	}
 	e.received[e.active]++
@@ -48,7 +48,8 @@ func (e *etx) packet(seq uint16) {
 	e.missed = 0
 }
 
-// second closes one second of counting and says whether what is used changed.
+// second closes one second of counting and reports whether what is used
+// changed.
 func (e *etx) second(now, htime manet.Time) bool {
 	if e.overdue != 0 && now >= e.overdue {
 		e.missed++
@@ -77,7 +78,8 @@ func (e *etx) second(now, htime manet.Time) bool {
 	return true
 }
 
-// notable says whether a quality changed by more than a tenth or became full.
+// notable reports whether a quality changed by more than a tenth or became
+// full.
 func notable(from, to uint8) bool {
 	if to == 255 {
 		return from != 255

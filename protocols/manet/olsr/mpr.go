@@ -155,7 +155,9 @@ func (n *Node) candidates(iface int) ([]*candidate, int) {
 			continue
 		}
 		nb := n.neighbors[l.main]
-		if nb == nil || nb.willingness == WillNever || slices.ContainsFunc(all, func(c *candidate) bool { return c.nb == nb }) {
+		if nb == nil || nb.willingness == WillNever || slices.ContainsFunc(all, func(c *candidate) bool {
+			return c.nb == nb
+		}) {
 			continue
 		}
 		all = append(all, &candidate{nb: nb})

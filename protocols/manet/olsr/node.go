@@ -91,8 +91,9 @@ func New(config Config) (*Node, error) {
 	config.Networks = slices.Clone(config.Networks)
 	n := &Node{
 		config: config, main: config.Interfaces[0].Address, mtu: 1 << 16,
-		jitter: manet.NewJitter(config.Seed), neighbors: map[netip.Addr]*neighbor{}, selectors: map[netip.Addr]manet.Time{},
-		topology: map[netip.Addr]*origin{}, duplicates: map[netip.Addr][]duplicate{},
+		jitter: manet.NewJitter(config.Seed), neighbors: map[netip.Addr]*neighbor{},
+		selectors: map[netip.Addr]manet.Time{},
+		topology:  map[netip.Addr]*origin{}, duplicates: map[netip.Addr][]duplicate{},
 		associations: map[netip.Addr]association{}, gateways: map[gateway]manet.Time{},
 		routes: map[netip.Prefix]route{}, spare: map[netip.Prefix]route{},
 		graph: graph{ids: map[netip.Addr]int32{}}, counters: map[string]int64{},
@@ -160,7 +161,8 @@ func (n *Node) settle() {
 		n.computeRoutes()
 	case n.routesStale && !n.routesDue:
 		n.routesDue = true
-		n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerRoutes}, At: max(n.now+n.config.RouteDelay, n.lastRoutes+n.config.RouteInterval)})
+		n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerRoutes}, At: max(n.now+n.config.RouteDelay,
+			n.lastRoutes+n.config.RouteInterval)})
 	}
 }
 
@@ -303,7 +305,8 @@ func (n *Node) State(now manet.Time) manet.State {
 		s.Neighbors = append(s.Neighbors, nb)
 	}
 	for p, r := range n.routes {
-		s.Routes = append(s.Routes, manet.Route{Destination: p, NextHop: r.next, Interface: r.iface, Hops: r.hops, Metric: float64(r.cost) / costOne})
+		s.Routes = append(s.Routes, manet.Route{Destination: p, NextHop: r.next, Interface: r.iface, Hops: r.hops,
+			Metric: float64(r.cost) / costOne})
 	}
 	slices.SortFunc(s.Neighbors, func(a, b manet.Neighbor) int { return a.Addr.Compare(b.Addr) })
 	slices.SortFunc(s.Routes, func(a, b manet.Route) int { return comparePrefixes(a.Destination, b.Destination) })
@@ -315,7 +318,8 @@ func (n *Node) State(now manet.Time) manet.State {
 
 func (n *Node) sizes() map[string]int {
 	sizes := map[string]int{"links": len(n.links), "neighbors": len(n.neighbors), "selectors": len(n.selectors),
-		"topology": len(n.topology), "associations": len(n.associations), "gateways": len(n.gateways), "routes": len(n.routes)}
+		"topology": len(n.topology), "associations": len(n.associations), "gateways": len(n.gateways),
+		"routes": len(n.routes)}
 	for _, nb := range n.neighbors {
 		sizes["two_hop"] += len(nb.twoHop)
 	}

@@ -86,7 +86,8 @@ func neighbors(addresses ...string) []Neighbor {
 
 // hello is a HELLO that hears us and has symmetric neighbours.
 func hello(will uint8, us uint8, others ...string) Message {
-	h := Hello{HTime: EncodeTime(2 * time.Second), Willingness: will, Links: []Links{{LinkSymmetric, us, neighbors(me)}}}
+	h := Hello{HTime: EncodeTime(2 * time.Second), Willingness: will,
+		Links: []Links{{LinkSymmetric, us, neighbors(me)}}}
 	if len(others) > 0 {
 		h.Links = append(h.Links, Links{LinkSymmetric, NeighborSym, neighbors(others...)})
 	}
@@ -95,7 +96,8 @@ func hello(will uint8, us uint8, others ...string) Message {
 
 func tc(origin string, seq, ansn uint16, ttl uint8, to ...string) Message {
 	body := TC{ANSN: ansn, Neighbors: neighbors(to...)}.Marshal(false)
-	return Message{Type: TypeTC, VTime: EncodeTime(15 * time.Second), Originator: addr(origin), TTL: ttl, Seq: seq, Body: body}
+	return Message{Type: TypeTC, VTime: EncodeTime(15 * time.Second), Originator: addr(origin), TTL: ttl, Seq: seq,
+		Body: body}
 }
 
 func (l *lab) route(to string) string {
@@ -139,8 +141,10 @@ func TestLinkSensing(t *testing.T) {
 	deaf := Hello{HTime: EncodeTime(2 * time.Second), Willingness: 3}
 	l.hear("10.0.0.2", Message{Type: TypeHello, Body: deaf.Marshal(false)})
 	l.Wait(2 * time.Second)
-	if link, kind, ok := l.declaredAs("10.0.0.2"); !ok || link != LinkAsymmetric || kind != NeighborNot || l.route("10.0.0.2") != "" {
-		t.Errorf("a neighbour that does not hear us is declared %d %d %v with route %q", link, kind, ok, l.route("10.0.0.2"))
+	if link, kind, ok := l.declaredAs("10.0.0.2"); !ok || link != LinkAsymmetric || kind != NeighborNot ||
+		l.route("10.0.0.2") != "" {
+		t.Errorf("a neighbour that does not hear us is declared %d %d %v with route %q", link, kind, ok,
+			l.route("10.0.0.2"))
 	}
 	l.hear("10.0.0.2", hello(3, NeighborSym))
 	if l.route("10.0.0.2") != "10.0.0.2" {
@@ -204,9 +208,12 @@ func TestMPRSelection(t *testing.T) {
 		"the only one":            {1, map[string][]string{a: {x}, b: {}}, nil, []string{a}},
 		"who reaches more":        {1, map[string][]string{a: {x}, b: {x, y}, c: {y}}, nil, []string{b}},
 		"alone for one, then all": {1, map[string][]string{a: {x, y}, b: {y, z}, c: {y}}, nil, []string{a, b}},
-		"willingness first":       {1, map[string][]string{a: {x, y}, b: {x, y}}, map[string]uint8{b: WillHigh}, []string{b}},
-		"always":                  {1, map[string][]string{a: {}, b: {x}}, map[string]uint8{a: WillAlways}, []string{a, b}},
-		"never":                   {1, map[string][]string{a: {x}, b: {x}}, map[string]uint8{a: WillNever}, []string{b}},
+		"willingness first": {1, map[string][]string{a: {x, y}, b: {x, y}}, map[string]uint8{b: WillHigh},
+			[]string{b}},
+		"always": {1, map[string][]string{a: {}, b: {x}}, map[string]uint8{a: WillAlways},
+			[]string{a, b}},
+		"never": {1, map[string][]string{a: {x}, b: {x}}, map[string]uint8{a: WillNever},
+			[]string{b}},
 		"never, even alone":       {1, map[string][]string{a: {x}}, map[string]uint8{a: WillNever}, nil},
 		"covered twice":           {2, map[string][]string{a: {x}, b: {x}, c: {x}}, nil, []string{a, b}},
 		"a neighbour is no 2-hop": {1, map[string][]string{a: {b, x}, b: {a, x}, c: {a, b}}, nil, []string{a}},
@@ -409,7 +416,8 @@ func TestSeveralInterfaces(t *testing.T) {
 			t.Errorf("route to %s over %q", a, l.route(a))
 		}
 	}
-	l.hearOn(1, "10.1.0.2", Message{Type: TypeMID, VTime: EncodeTime(15 * time.Second), Originator: addr("10.0.0.3"), TTL: 5, Seq: 9, Body: MarshalMID([]netip.Addr{addr("10.1.0.3")})})
+	l.hearOn(1, "10.1.0.2", Message{Type: TypeMID, VTime: EncodeTime(15 * time.Second), Originator: addr("10.0.0.3"),
+		TTL: 5, Seq: 9, Body: MarshalMID([]netip.Addr{addr("10.1.0.3")})})
 	l.Wait(time.Second)
 	if l.route("10.1.0.3") != "10.1.0.2" {
 		t.Error("no route to an address that a MID told")
@@ -446,7 +454,8 @@ func TestNetworks(t *testing.T) {
 	l.hear("10.0.0.2", hello(3, NeighborSym, "10.0.0.3"))
 	far := netip.MustParsePrefix("172.16.0.0/12")
 	hna := func(from string, seq uint16) Message {
-		return Message{Type: TypeHNA, VTime: EncodeTime(15 * time.Second), Originator: addr(from), TTL: 5, Seq: seq, Body: MarshalHNA([]netip.Prefix{far, own})}
+		return Message{Type: TypeHNA, VTime: EncodeTime(15 * time.Second), Originator: addr(from), TTL: 5, Seq: seq,
+			Body: MarshalHNA([]netip.Prefix{far, own})}
 	}
 	l.hear("10.0.0.2", hna("10.0.0.3", 1))
 	l.Wait(time.Second)

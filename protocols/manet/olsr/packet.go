@@ -132,7 +132,7 @@ func eachMessage(data []byte, size int, visit func(Message)) error {
 	for at := packetHeader; at < len(data); {
 		rest := data[at:]
 		if len(rest) < messageFixed+size {
-			return malformed("%d bytes left are no message", len(rest))
+			return malformed("%d bytes left are not messages", len(rest))
 		}
 		stated := int(binary.BigEndian.Uint16(rest[2:]))
 		if stated < messageFixed+size || stated > len(rest) {

@@ -20,7 +20,8 @@ var wanted = map[string]struct {
 }{
 	"HELLO": {
 		"0030" + "0007" + // packet length, packet sequence number
-			"01" + "86" + "002c" + "0a000001" + "01" + "00" + "1234" + // type, vtime 6 s, size, originator, TTL, hops, sequence
+			// type, vtime 6 s, size, originator, TTL, hops, sequence
+			"01" + "86" + "002c" + "0a000001" + "01" + "00" + "1234" +
 			"0000" + "05" + "03" + // reserved, htime 2 s, willingness
 			"06" + "00" + "000c" + "0a000002" + "0a000003" + // SYM_NEIGH | SYM_LINK
 			"0a" + "00" + "0008" + "0a000004" + // MPR_NEIGH | SYM_LINK
@@ -31,27 +32,33 @@ var wanted = map[string]struct {
 				{LinkSymmetric, NeighborMPR, []Neighbor{{Addr: addr("10.0.0.4")}}},
 				{LinkAsymmetric, NeighborNot, []Neighbor{{Addr: addr("10.0.0.5")}}},
 			}}
-			return Message{Type: TypeHello, VTime: EncodeTime(6 * time.Second), TTL: 1, Seq: 0x1234, Body: h.Marshal(false)}
+			return Message{Type: TypeHello, VTime: EncodeTime(6 * time.Second), TTL: 1, Seq: 0x1234,
+				Body: h.Marshal(false)}
 		},
 	},
 	"TC": {
-		"001c" + "0007" + "02" + "e7" + "0018" + "0a000001" + "ff" + "00" + "1234" + "0102" + "0000" + "0a000002" + "0a000003",
+		"001c" + "0007" + "02" + "e7" + "0018" + "0a000001" + "ff" + "00" + "1234" + "0102" + "0000" + "0a000002" +
+			"0a000003",
 		func() Message {
 			tc := TC{ANSN: 0x0102, Neighbors: []Neighbor{{Addr: addr("10.0.0.2")}, {Addr: addr("10.0.0.3")}}}
-			return Message{Type: TypeTC, VTime: EncodeTime(15 * time.Second), TTL: 255, Seq: 0x1234, Body: tc.Marshal(false)}
+			return Message{Type: TypeTC, VTime: EncodeTime(15 * time.Second), TTL: 255, Seq: 0x1234,
+				Body: tc.Marshal(false)}
 		},
 	},
 	"MID": {
 		"0014" + "0007" + "03" + "e7" + "0010" + "0a000001" + "ff" + "00" + "1234" + "0a010001",
 		func() Message {
-			return Message{Type: TypeMID, VTime: EncodeTime(15 * time.Second), TTL: 255, Seq: 0x1234, Body: MarshalMID([]netip.Addr{addr("10.1.0.1")})}
+			return Message{Type: TypeMID, VTime: EncodeTime(15 * time.Second), TTL: 255, Seq: 0x1234,
+				Body: MarshalMID([]netip.Addr{addr("10.1.0.1")})}
 		},
 	},
 	"HNA": {
-		"0020" + "0007" + "04" + "e7" + "001c" + "0a000001" + "ff" + "00" + "1234" + "c0a80000" + "ffff0000" + "00000000" + "00000000",
+		"0020" + "0007" + "04" + "e7" + "001c" + "0a000001" + "ff" + "00" + "1234" + "c0a80000" + "ffff0000" +
+			"00000000" + "00000000",
 		func() Message {
 			networks := []netip.Prefix{netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("0.0.0.0/0")}
-			return Message{Type: TypeHNA, VTime: EncodeTime(15 * time.Second), TTL: 255, Seq: 0x1234, Body: MarshalHNA(networks)}
+			return Message{Type: TypeHNA, VTime: EncodeTime(15 * time.Second), TTL: 255, Seq: 0x1234,
+				Body: MarshalHNA(networks)}
 		},
 	},
 	"LQ_HELLO": {
@@ -60,14 +67,17 @@ var wanted = map[string]struct {
 		func() Message {
 			h := Hello{HTime: EncodeTime(2 * time.Second), Willingness: 3, Links: []Links{
 				{LinkSymmetric, NeighborSym, []Neighbor{{addr("10.0.0.2"), Quality{255, 128}}}}}}
-			return Message{Type: TypeLQHello, VTime: EncodeTime(20 * time.Second), TTL: 1, Seq: 0x1234, Body: h.Marshal(true)}
+			return Message{Type: TypeLQHello, VTime: EncodeTime(20 * time.Second), TTL: 1, Seq: 0x1234,
+				Body: h.Marshal(true)}
 		},
 	},
 	"LQ_TC": {
-		"001c" + "0007" + "ca" + "2c" + "0018" + "0a000001" + "02" + "00" + "1234" + "0102" + "ffff" + "0a000002" + "ff800000",
+		"001c" + "0007" + "ca" + "2c" + "0018" + "0a000001" + "02" + "00" + "1234" + "0102" + "ffff" + "0a000002" +
+			"ff800000",
 		func() Message {
 			tc := TC{ANSN: 0x0102, Border: 0xffff, Neighbors: []Neighbor{{addr("10.0.0.2"), Quality{255, 128}}}}
-			return Message{Type: TypeLQTC, VTime: EncodeTime(288 * time.Second), TTL: 2, Seq: 0x1234, Body: tc.Marshal(true)}
+			return Message{Type: TypeLQTC, VTime: EncodeTime(288 * time.Second), TTL: 2, Seq: 0x1234,
+				Body: tc.Marshal(true)}
 		},
 	},
 }
@@ -115,7 +125,8 @@ func TestTimesEncode(t *testing.T) {
 }
 
 func TestIPv6(t *testing.T) {
-	m := Message{Type: TypeMID, Originator: addr("fd00::1"), TTL: 9, Seq: 3, Body: MarshalMID([]netip.Addr{addr("fd00::2")})}
+	m := Message{Type: TypeMID, Originator: addr("fd00::1"), TTL: 9, Seq: 3,
+		Body: MarshalMID([]netip.Addr{addr("fd00::2")})}
 	b, err := Packet{Messages: []Message{m}}.Marshal()
 	if err != nil || len(b) != 4+24+16 {
 		t.Fatalf("%d bytes, %v", len(b), err)
@@ -146,7 +157,7 @@ func FuzzPacket(f *testing.F) {
 		p, err := ParsePacket(data, 4)
 		if err != nil {
 			if !errors.Is(err, ErrMalformed) {
-				t.Fatalf("error %v is no ErrMalformed", err)
+				t.Fatalf("error %v is not ErrMalformed", err)
 			}
 			return
 		}
@@ -155,7 +166,8 @@ func FuzzPacket(f *testing.F) {
 		}
 		for _, m := range p.Messages {
 			quality := m.Type >= TypeLQHello
-			if tc, err := ParseTC(m.Body, 4, quality); err == nil && !quality && !bytes.Equal(tc.Marshal(false), m.Body) {
+			if tc, err := ParseTC(m.Body, 4, quality); err == nil && !quality && !bytes.Equal(tc.Marshal(false),
+				m.Body) {
 				t.Fatalf("TC %x changed", m.Body)
 			}
 			if h, err := ParseHello(m.Body, 4, quality); err == nil {

@@ -162,7 +162,8 @@ func (n *Node) linkFor(m *Message, h *Hello) *link {
 			n.count("full_links")
 			return nil
 		}
-		l = &link{local: n.in.Interface, remote: n.in.From, main: m.Originator, pending: n.config.Hysteresis, etx: newETX(n.inSeq)}
+		l = &link{local: n.in.Interface, remote: n.in.From, main: m.Originator, pending: n.config.Hysteresis,
+			etx: newETX(n.inSeq)}
 		n.links = append(n.links, l)
 		n.inLink = l
 		n.linksChanged = true
@@ -243,8 +244,8 @@ func (n *Node) addTwoHop(nb *neighbor, at int, e edge) {
 	nb.twoHop[at] = e
 }
 
-// revives says whether refreshing an edge changes what follows from it: its cost
-// is another, or it had expired and was only not swept away yet.
+// revives reports whether refreshing an edge changes what follows from it: its
+// cost is another, or it had expired and was only not swept away yet.
 func (n *Node) revives(e *edge, q Quality) bool {
 	return e.expires <= n.now || n.config.ETX && cost(e.quality) != cost(q)
 }

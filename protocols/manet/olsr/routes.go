@@ -200,7 +200,7 @@ func (n *Node) plain() bool {
 		!slices.ContainsFunc(n.links, func(l *link) bool { return l.remote != l.main })
 }
 
-// wasReached says whether this computation came to a vertex.
+// wasReached reports whether this computation came to a vertex.
 func (g *graph) wasReached(v *vertex) bool { return v.computed == g.computed && v.via != nil }
 
 // remember notes what is installed with the vertices.
@@ -347,7 +347,8 @@ func (n *Node) install(routes map[netip.Prefix]route) {
 	n.ask(routes, changed)
 }
 
-// differs says whether the host has to be told of a route in place of another.
+// differs reports whether the host has to be told about a route in place of
+// another.
 func (r route) differs(o route) bool {
 	return r.next != o.next || r.iface != o.iface || r.hops != o.hops
 }

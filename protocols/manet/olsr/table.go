@@ -33,7 +33,7 @@ func (l *link) usable(now manet.Time, hysteresis bool) bool {
 	return l.failed <= now && (!hysteresis || !l.pending)
 }
 
-// symmetric says whether the link may carry data (sections 4.2.1, 14.2).
+// symmetric reports whether the link may carry data (sections 4.2.1, 14.2).
 func (l *link) symmetric(now manet.Time, hysteresis bool) bool {
 	return l.usable(now, hysteresis) && l.symTime > now
 }
@@ -161,7 +161,7 @@ type gateway struct {
 	network netip.Prefix
 }
 
-// usableAddr says whether an address may be another node's.
+// usableAddr reports whether an address may be another node's.
 func (n *Node) usableAddr(a netip.Addr) bool {
 	return a.IsValid() && !a.IsUnspecified() && !a.IsMulticast() && !a.IsLoopback() && a != broadcast4 && !n.isOwn(a)
 }
@@ -187,7 +187,7 @@ func (n *Node) linkOf(local int, remote netip.Addr) *link {
 	return nil
 }
 
-// symmetricSender says whether a packet came over a symmetric link.
+// symmetricSender reports whether a packet came over a symmetric link.
 func (n *Node) symmetricSender(local int, from netip.Addr) (*link, bool) {
 	l := n.linkOf(local, from)
 	return l, l != nil && l.symmetric(n.now, n.config.Hysteresis)
@@ -233,8 +233,8 @@ func (n *Node) refreshNeighbors() {
 	}
 }
 
-// better says whether data should rather take link a than b: the cheaper one,
-// then the one between main addresses, then the first interface.
+// better reports whether data should rather take link a than b: the cheaper
+// one, then the one between main addresses, then the first interface.
 func (n *Node) better(a, b *link) bool {
 	switch {
 	case b == nil:

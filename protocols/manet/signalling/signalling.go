@@ -104,7 +104,8 @@ func InIP(protocol uint8, body []byte) Share {
 		return Share{Whole: true}
 	case protocol == ProtocolUDP && len(body) >= 4:
 		ports := Ports()
-		return Share{Whole: slices.Contains(ports, binary.BigEndian.Uint16(body)) || slices.Contains(ports, binary.BigEndian.Uint16(body[2:]))}
+		return Share{Whole: slices.Contains(ports, binary.BigEndian.Uint16(body)) ||
+			slices.Contains(ports, binary.BigEndian.Uint16(body[2:]))}
 	case protocol == ProtocolDSR && len(body) >= 1 && body[0] == NoNextHeader:
 		return Share{Whole: true}
 	case protocol == ProtocolDSR && len(body) >= 4: // RFC 4728, 6.1: the length is that of the options

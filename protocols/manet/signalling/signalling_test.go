@@ -20,7 +20,8 @@ func TestEveryProtocolOfAPlanIsKnown(t *testing.T) {
 		if !ok {
 			continue
 		}
-		known := slices.Contains(signalling.Ports(), m.Port) || slices.Contains(signalling.Protocols(), m.Protocol) || m.EtherType == signalling.EtherBatman
+		known := slices.Contains(signalling.Ports(), m.Port) || slices.Contains(signalling.Protocols(), m.Protocol) ||
+			m.EtherType == signalling.EtherBatman
 		if !known {
 			t.Errorf("%s: %+v is in no list", name, m)
 		}

@@ -100,7 +100,8 @@ func (s *Sim) InjectWhole(node int, p manet.Received) {
 // receiveWhole hands a carrier's packet to a node, with the faults of the radio.
 func (s *Sim) receiveWhole(from netip.Addr, to *port, f frame, overheard bool) {
 	n := s.nodes[to.node]
-	packet := manet.Received{Interface: to.iface, From: from, Overheard: overheard, Packet: slices.Clone(s.damaged(f.whole))}
+	packet := manet.Received{Interface: to.iface, From: from, Overheard: overheard,
+		Packet: slices.Clone(s.damaged(f.whole))}
 	s.soonOrLate(n, packet)
 	if r := &s.config.Radio; r.Duplicate > 0 && s.random.Float64() < r.Duplicate {
 		packet.Packet = slices.Clone(f.whole)

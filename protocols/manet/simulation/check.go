@@ -38,7 +38,7 @@ func (s *Sim) Components() []int {
 	return part
 }
 
-// works says whether two ports hear one another well enough.
+// works reports whether two ports hear one another well enough.
 func (s *Sim) works(a, b int) bool {
 	return !s.nodes[s.ports[a].node].down && !s.nodes[s.ports[b].node].down && s.hears(a, b) && s.hears(b, a)
 }
@@ -153,7 +153,8 @@ func (w *LoopWatch) look() {
 		}
 		if lasted := w.sim.now - w.since[key]; lasted > w.Worst {
 			w.Worst = lasted
-			w.Report = fmt.Sprintf("node %d in a loop to node %d from %v until %v at least", key[0], key[1], w.since[key], w.sim.now)
+			w.Report = fmt.Sprintf("node %d in a loop to node %d from %v until %v at least", key[0], key[1],
+				w.since[key], w.sim.now)
 		}
 	}
 	for key := range w.since {
@@ -245,7 +246,7 @@ func prune(left map[int]bool, edges map[int][]int) {
 	}
 }
 
-// HasRoute says whether a node has a route to another's first address.
+// HasRoute reports whether a node has a route to another's first address.
 func (s *Sim) HasRoute(from, to int) bool {
 	_, ok := s.nodes[from].lookup(Address(to, 0))
 	return ok

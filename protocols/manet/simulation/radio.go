@@ -131,7 +131,7 @@ func (s *Sim) finish(p *port, f frame) {
 	}
 	s.overhear(p, f)
 	i := slices.IndexFunc(p.links, func(l link) bool { return l.to == f.to })
-	// Without a way back no acknowledgement comes, and the sender gives up.
+	// Without a route back no acknowledgement comes, and the sender gives up.
 	if i >= 0 && s.linked(p.links[i].to, p) && s.arrives(p.links[i]) {
 		to := s.ports[p.links[i].to]
 		s.next(p, true)
@@ -147,7 +147,7 @@ func (s *Sim) finish(p *port, f frame) {
 	s.givenUp(sender, p, f)
 }
 
-// linked says whether a port is heard by another at all.
+// linked reports whether a port is heard by another at all.
 func (s *Sim) linked(from int, to *port) bool {
 	return slices.ContainsFunc(s.ports[from].links, func(l link) bool { return s.ports[l.to] == to })
 }
@@ -168,7 +168,7 @@ func (s *Sim) givenUp(sender *node, p *port, f frame) {
 	s.handle(sender, failed)
 }
 
-// next goes on with a port's queue, with its first frame gone or not.
+// next continues with a port's queue, with its first frame gone or not.
 func (s *Sim) next(p *port, gone bool) {
 	if gone {
 		p.queue = p.queue[1:]

@@ -35,13 +35,15 @@ type Scale struct {
 // ScaleResult is what a run gave. Rates are per node and second of virtual
 // time. Unknown is absent.
 type ScaleResult struct {
-	Nodes          int                `json:"nodes"`
-	Seed           uint64             `json:"seed"`
-	DurationS      float64            `json:"duration_s"`
-	NeighborsMean  float64            `json:"neighbors_mean"`
-	ConvergedS     *float64           `json:"converged_s,omitempty"`     // until 99 % of the pairs that can have working routes
-	RoutedShare    *float64           `json:"routed_share,omitempty"`    // of those pairs, at the end
-	DiscoveryMs    *float64           `json:"discovery_ms,omitempty"`    // mean of an on-demand protocol's successful discoveries
+	Nodes         int     `json:"nodes"`
+	Seed          uint64  `json:"seed"`
+	DurationS     float64 `json:"duration_s"`
+	NeighborsMean float64 `json:"neighbors_mean"`
+	// until 99 % of the pairs that can have working routes
+	ConvergedS  *float64 `json:"converged_s,omitempty"`
+	RoutedShare *float64 `json:"routed_share,omitempty"` // of those pairs, at the end
+	// mean of an on-demand protocol's successful discoveries
+	DiscoveryMs    *float64           `json:"discovery_ms,omitempty"`
 	Discoveries    int                `json:"discoveries,omitempty"`     //
 	PacketsPerS    float64            `json:"packets_per_s"`             // control packets
 	BytesPerS      float64            `json:"bytes_per_s"`               // of IP
@@ -59,7 +61,8 @@ const sampledPairs = 500
 // Run answers the question. proactive says that the protocol keeps routes to
 // all nodes, so that convergence can be judged.
 func (c Scale) Run(proactive bool) (ScaleResult, error) {
-	out := ScaleResult{Nodes: c.Nodes, Seed: c.Seed, DurationS: c.Duration.Seconds(), MessagesPerS: map[string]float64{}}
+	out := ScaleResult{Nodes: c.Nodes, Seed: c.Seed, DurationS: c.Duration.Seconds(),
+		MessagesPerS: map[string]float64{}}
 	sim, err := New(Config{Seed: c.Seed, Nodes: c.Nodes, Radio: c.Radio, Make: c.Make, Feedback: c.Feedback,
 		Carrier: c.Carrier, Promiscuous: c.Carrier})
 	if err != nil {

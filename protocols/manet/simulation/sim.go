@@ -171,7 +171,8 @@ func New(config Config) (*Sim, error) {
 	if config.Nodes < 1 || config.Nodes > 65000 {
 		return nil, fmt.Errorf("simulate mesh: %d nodes, want 1 to 65000", config.Nodes)
 	}
-	s := &Sim{config: config, random: rand.New(rand.NewPCG(config.Seed, 1)), byAddr: map[netip.Addr]int{}, carried: map[uint64]*Packet{}}
+	s := &Sim{config: config, random: rand.New(rand.NewPCG(config.Seed, 1)), byAddr: map[netip.Addr]int{},
+		carried: map[uint64]*Packet{}}
 	for i := range config.Nodes {
 		n := &node{index: i, Stats: NodeStats{Messages: map[string]int64{}, MessageBytes: map[string]int64{}}}
 		for k := range config.Interfaces {
@@ -191,7 +192,8 @@ func New(config Config) (*Sim, error) {
 func (s *Sim) boot(n *node) error {
 	var interfaces []manet.Interface
 	for _, p := range n.ports {
-		interfaces = append(interfaces, manet.Interface{Name: fmt.Sprintf("wlan%d", s.ports[p].iface), Address: s.ports[p].addr, MTU: 1500})
+		interfaces = append(interfaces, manet.Interface{Name: fmt.Sprintf("wlan%d", s.ports[p].iface),
+			Address: s.ports[p].addr, MTU: 1500})
 	}
 	protocol, err := s.config.Make(n.index, interfaces, s.random.Uint64())
 	if err != nil {
@@ -255,15 +257,6 @@ func (s *Sim) clearQueues(n *node) {
 func (s *Sim) Inject(node int, p manet.Packet) {
 	if n := s.nodes[node]; !n.down {
 		s.handle(n, p)
-	}
-}
-
-// Interface takes a node's interface down or brings it up.
-func (s *Sim) Interface(node, iface int, up bool) {
-	if up {
-		s.handle(s.nodes[node], manet.InterfaceUp{Interface: iface})
-	} else {
-		s.handle(s.nodes[node], manet.InterfaceDown{Interface: iface})
 	}
 }
 

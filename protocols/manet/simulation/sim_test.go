@@ -91,7 +91,7 @@ func TestDataFollowsRoutes(t *testing.T) {
 	}
 	sim.SendData(2, 0, 1000)
 	if _, ok := nodes[2].events[len(nodes[2].events)-1].(manet.NeedRoute); !ok || sim.Held(2) != 1 {
-		t.Error("a packet without a route is not held and told of")
+		t.Error("a packet without a route is not held and reported")
 	}
 	for range 200 {
 		sim.SendData(2, 0, 1000)
@@ -166,8 +166,10 @@ func olsrMaker(_ int, interfaces []manet.Interface, seed uint64) (manet.Node, er
 }
 
 func scale(nodes int, duration time.Duration) simulation.Scale {
-	return simulation.Scale{Seed: 3, Nodes: nodes, RangeM: 250, Degree: 10, Radio: simulation.DefaultRadio(), Make: olsrMaker,
-		Duration: duration, Flows: 5, FlowStart: 20 * time.Second, PacketBytes: 512, PacketPeriod: 250 * time.Millisecond}
+	return simulation.Scale{Seed: 3, Nodes: nodes, RangeM: 250, Degree: 10, Radio: simulation.DefaultRadio(),
+		Make:     olsrMaker,
+		Duration: duration, Flows: 5, FlowStart: 20 * time.Second, PacketBytes: 512,
+		PacketPeriod: 250 * time.Millisecond}
 }
 
 func TestTheSameSeedIsTheSameRun(t *testing.T) {
@@ -204,7 +206,8 @@ func TestBenchScale(t *testing.T) {
 		largest, speed := 0, 0.0
 		for _, nodes := range []int{100, 200, 300, 400, 500, 600, 800, 1000, 1400, 2000} {
 			question := scale(nodes, 30*time.Second)
-			question.Make, question.Flows, question.FlowStart, question.Feedback = benchmarked()[name], 10, 15*time.Second, true
+			question.Make, question.Flows, question.FlowStart, question.Feedback = benchmarked()[name], 10,
+				15*time.Second, true
 			began := processorTime(t)
 			if _, err := question.Run(name == "olsr"); err != nil {
 				t.Fatal(err)
@@ -215,7 +218,8 @@ func TestBenchScale(t *testing.T) {
 			}
 			largest, speed = nodes, times
 		}
-		fmt.Printf("simulation %s: %d nodes at %.1f times real time (goal: 500 at 1; 10 neighbours, 10 flows of 4 packets/s)\n", name, largest, speed)
+		fmt.Printf("simulation %s: %d nodes at %.1f times real time (goal: 500 at 1; 10 neighbours, 10 flows of 4 "+
+			"packets/s)\n", name, largest, speed)
 		if largest < 500 {
 			t.Errorf("%s: %d nodes are the most, want 500", name, largest)
 		}

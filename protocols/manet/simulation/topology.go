@@ -51,7 +51,8 @@ const (
 // stays the same as nodes grow.
 func (s *Sim) Scatter(seed uint64, rangeM, degree float64) *Field {
 	n := float64(len(s.nodes))
-	f := &Field{sim: s, RangeM: rangeM, SideM: math.Sqrt(n * math.Pi * rangeM * rangeM / degree), random: rand.New(rand.NewPCG(seed, 2))}
+	f := &Field{sim: s, RangeM: rangeM, SideM: math.Sqrt(n * math.Pi * rangeM * rangeM / degree),
+		random: rand.New(rand.NewPCG(seed, 2))}
 	for range s.nodes {
 		f.at = append(f.at, point{f.random.Float64() * f.SideM, f.random.Float64() * f.SideM})
 	}
@@ -59,7 +60,7 @@ func (s *Sim) Scatter(seed uint64, rangeM, degree float64) *Field {
 	return f
 }
 
-// relink makes the links anew from the positions, looking only at nodes in
+// relink makes the links again from the positions, looking only at nodes in
 // adjacent squares of the range's size.
 func (f *Field) relink() {
 	cells := map[[2]int][]int{}
@@ -75,7 +76,8 @@ func (f *Field) relink() {
 			for dy := -1; dy <= 1; dy++ {
 				for _, j := range cells[[2]int{c[0] + dx, c[1] + dy}] {
 					if d := math.Hypot(p.x-f.at[j].x, p.y-f.at[j].y) / f.RangeM; j != i && d <= 1 {
-						*links = append(*links, link{f.sim.nodes[j].ports[0], greyLoss * max(d-greyFrom, 0) / (1 - greyFrom)})
+						*links = append(*links, link{f.sim.nodes[j].ports[0], greyLoss * max(d-greyFrom, 0) /
+							(1 - greyFrom)})
 					}
 				}
 			}

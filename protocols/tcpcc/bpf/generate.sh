@@ -9,6 +9,7 @@ cd "$(dirname "$0")"
 mkdir -p "$to/yardsticks"
 for source in *.bpf.c yardsticks/*.bpf.c; do
 	object=$to/${source%.c}.o
-	clang -target bpfel -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-parameter -Werror -ffile-prefix-map="$PWD=." -fdebug-compilation-dir=. -c "$source" -o "$object"
+	clang -target bpfel -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-parameter -Werror \
+		-ffile-prefix-map="$PWD=." -fdebug-compilation-dir=. -c "$source" -o "$object"
 	llvm-strip --strip-debug "$object"
 done

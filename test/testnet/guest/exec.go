@@ -50,12 +50,14 @@ func execute(binary string, args []string) (int, error) {
 	if err := makeDisk(dir); err != nil {
 		return 1, err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT,
+		syscall.SIGHUP)
 	defer stop()
 	for boot, died := 1, 0; boot <= bootsMax; {
 		next := req
 		next.Env = append(slices.Clone(req.Env), fmt.Sprintf("FIELDMESH_GUEST_BOOT=%d", boot))
-		if err := packInitramfs(filepath.Join(dir, "initramfs"), filepath.Join(kernel, "lib/modules", release), next); err != nil {
+		if err := packInitramfs(filepath.Join(dir, "initramfs"), filepath.Join(kernel, "lib/modules", release),
+			next); err != nil {
 			return 1, fmt.Errorf("make the initramfs: %w", err)
 		}
 		m := &machine{kernel: kernel, dir: dir, token: req.Token, limit: testLimit(args)}
@@ -160,7 +162,8 @@ func newRequest(binary string, args []string, kernel, release string) (request, 
 // environment is what a test sees: what is about tests and the language, not
 // the host's services.
 func environment() []string {
-	out := []string{"HOME=/root", "USER=root", "FIELDMESH_GUEST=1", "PATH=" + os.Getenv("PATH") + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+	out := []string{"HOME=/root", "USER=root", "FIELDMESH_GUEST=1", "PATH=" + os.Getenv("PATH") +
+		":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	for _, e := range os.Environ() {
 		for _, prefix := range []string{"FIELDMESH_", "LANG=", "LC_ALL=", "GOTRACEBACK=", "GODEBUG=", "GOROOT="} {
 			if strings.HasPrefix(e, prefix) {
@@ -211,16 +214,20 @@ func (m *machine) console() string { return filepath.Join(m.dir, "console") }
 // commandLine is the kernel's: quiet, no self-tests, nothing that costs time
 // under emulation, and a panic ends the machine instead of hanging it. The test
 // of the timer panics where the emulator gets no processor for some ticks.
-const commandLine = "no_timer_check console=ttyS0 quiet loglevel=4 panic=-1 cryptomgr.notests init_on_alloc=0 lsm=none mitigations=off nokaslr"
+const commandLine = "no_timer_check console=ttyS0 quiet loglevel=4 panic=-1 cryptomgr.notests init_on_alloc=0 " +
+	"lsm=none mitigations=off nokaslr"
 
 func (m *machine) command(ctx context.Context) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "qemu-system-x86_64",
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
 		"-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "1536",
-		"-kernel", filepath.Join(m.kernel, "vmlinux"), "-initrd", filepath.Join(m.dir, "initramfs"), "-append", commandLine,
+		"-kernel", filepath.Join(m.kernel, "vmlinux"), "-initrd", filepath.Join(m.dir, "initramfs"), "-append",
+		commandLine,
 		"-serial", "file:"+m.console(),
-		"-device", "virtio-serial-pci,max_ports=2", "-chardev", "stdio,id=out,signal=off", "-device", "virtserialport,nr=1,chardev=out",
-		"-fsdev", "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap", "-device", "virtio-9p-pci,fsdev=root,mount_tag=root",
+		"-device", "virtio-serial-pci,max_ports=2", "-chardev", "stdio,id=out,signal=off", "-device",
+		"virtserialport,nr=1,chardev=out",
+		"-fsdev", "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap", "-device",
+		"virtio-9p-pci,fsdev=root,mount_tag=root",
 		"-drive", "file="+diskOf(m.dir)+",format=raw,if=none,id=disk", "-device", "virtio-blk-pci,drive=disk",
 		"-device", "virtio-rng-pci", "-device", "isa-debug-exit,iobase=0xf4,iosize=1")
 	cmd.Stderr = &m.stderr
@@ -249,13 +256,17 @@ func (m *machine) run(ctx context.Context) (int, error) {
 	if err := cmd.Start(); err != nil {
 		return 1, fmt.Errorf("start QEMU: %w (scripts/setup test installs it)", err)
 	}
-	watchdog := time.AfterFunc(bootLimit, func() { cancel(fmt.Errorf("the guest did not come up within %s", bootLimit)) })
+	watchdog := time.AfterFunc(bootLimit, func() {
+		cancel(fmt.Errorf("the guest did not come up within %s", bootLimit))
+	})
 	defer watchdog.Stop()
 	isUp := false
 	code, said := m.follow(out, in, func() {
 		isUp = true
 		watchdog.Stop()
-		watchdog = time.AfterFunc(m.limit+graceLimit, func() { cancel(fmt.Errorf("the guest was still running %s after its start", m.limit+graceLimit)) })
+		watchdog = time.AfterFunc(m.limit+graceLimit, func() {
+			cancel(fmt.Errorf("the guest was still running %s after its start", m.limit+graceLimit))
+		})
 	})
 	err = cmd.Wait()
 	if cause := context.Cause(ctx); cause != nil {
@@ -275,7 +286,8 @@ func (m *machine) run(ctx context.Context) (int, error) {
 		return 1, fmt.Errorf("the guest ended without the test's exit status (QEMU: %s)", cmd.ProcessState)
 	}
 	if got, want := cmd.ProcessState.ExitCode(), debugExit(code)<<1|1; got != want {
-		return 1, fmt.Errorf("the guest said that the test's exit status is %d, but QEMU ended with %d where that gives %d", code, got, want)
+		return 1, fmt.Errorf("the guest said that the test's exit status is %d, but QEMU ended with %d where that "+
+			"gives %d", code, got, want)
 	}
 	return code, nil
 }
@@ -310,9 +322,9 @@ func (m *machine) follow(out io.Reader, in io.Writer, up func()) (code int, said
 	}
 }
 
-// debugExit is the byte written to isa-debug-exit for a status; QEMU then
-// ends with twice that plus one. Never 0, so that QEMU's own failure, which is
-// 1, is no status of ours.
+// debugExit is the byte written to isa-debug-exit for a status; QEMU then ends
+// with twice that plus one. Never 0, so that QEMU's own failure, which is 1, is
+// not a status of ours.
 func debugExit(code int) int { return min(max(code, 0), 126) + 1 }
 
 // tail is what the kernel and QEMU said last.
@@ -323,5 +335,6 @@ func (m *machine) tail() string {
 	}
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	lines = lines[max(0, len(lines)-80):]
-	return fmt.Sprintf("the guest's console ended with:\n%s\nQEMU said: %q", strings.Join(lines, "\n"), m.stderr.String())
+	return fmt.Sprintf("the guest's console ended with:\n%s\nQEMU said: %q", strings.Join(lines, "\n"),
+		m.stderr.String())
 }

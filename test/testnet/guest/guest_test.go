@@ -14,12 +14,14 @@ import (
 func TestModulesLoadAfterWhatTheyNeed(t *testing.T) {
 	dir := t.TempDir()
 	index := "kernel/a/9p.ko: kernel/n/9pnet.ko kernel/f/netfs.ko\nkernel/n/9pnet.ko:\nkernel/f/netfs.ko.xz:\n" +
-		"kernel/n/9pnet_virtio.ko: kernel/n/9pnet.ko kernel/v/virtio-ring.ko\nkernel/v/virtio-ring.ko:\nkernel/x/other.ko:\n"
+		"kernel/n/9pnet_virtio.ko: kernel/n/9pnet.ko " +
+		"kernel/v/virtio-ring.ko\nkernel/v/virtio-ring.ko:\nkernel/x/other.ko:\n"
 	if err := os.WriteFile(filepath.Join(dir, "modules.dep"), []byte(index), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	got, err := moduleFiles(dir, []string{"9pnet_virtio", "built_in", "9p"})
-	want := []string{"kernel/n/9pnet.ko", "kernel/v/virtio-ring.ko", "kernel/n/9pnet_virtio.ko", "kernel/f/netfs.ko", "kernel/a/9p.ko"}
+	want := []string{"kernel/n/9pnet.ko", "kernel/v/virtio-ring.ko", "kernel/n/9pnet_virtio.ko", "kernel/f/netfs.ko",
+		"kernel/a/9p.ko"}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %v, %v; want %v", got, err, want)
 	}
@@ -51,7 +53,8 @@ func TestNewerPackagesComeFirst(t *testing.T) {
 			t.Errorf("%s is not taken for later than %s", pair[0], pair[1])
 		}
 	}
-	if !flavours[1].pattern.MatchString("linux-image-6.12.117+deb12-amd64") || flavours[1].pattern.MatchString("linux-image-6.12.117+deb12-rt-amd64") {
+	if !flavours[1].pattern.MatchString("linux-image-6.12.117+deb12-amd64") ||
+		flavours[1].pattern.MatchString("linux-image-6.12.117+deb12-rt-amd64") {
 		t.Error("6.12 is not told from its variants")
 	}
 }

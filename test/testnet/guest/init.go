@@ -119,7 +119,8 @@ func prepareRoot(modulesDir string) error {
 			return err
 		}
 	}
-	if err := unix.Mount("root", "/lower", "9p", unix.MS_RDONLY, "trans=virtio,version=9p2000.L,msize=524288,cache=loose"); err != nil {
+	if err := unix.Mount("root", "/lower", "9p", unix.MS_RDONLY,
+		"trans=virtio,version=9p2000.L,msize=524288,cache=loose"); err != nil {
 		return fmt.Errorf("mount the host's root: %w", err)
 	}
 	if err := unix.Mount("layer", "/layer", "tmpfs", 0, "size=90%,mode=755"); err != nil {
@@ -128,7 +129,8 @@ func prepareRoot(modulesDir string) error {
 	if err := errors.Join(os.Mkdir("/layer/upper", 0o755), os.Mkdir("/layer/work", 0o755)); err != nil {
 		return err
 	}
-	if err := unix.Mount("root", "/new", "overlay", 0, "lowerdir=/lower,upperdir=/layer/upper,workdir=/layer/work"); err != nil {
+	if err := unix.Mount("root", "/new", "overlay", 0,
+		"lowerdir=/lower,upperdir=/layer/upper,workdir=/layer/work"); err != nil {
 		return fmt.Errorf("mount the root: %w", err)
 	}
 	for _, m := range mounts {
@@ -141,7 +143,8 @@ func prepareRoot(modulesDir string) error {
 			return fmt.Errorf("mount %s: %w", m.target, err)
 		}
 	}
-	if err := errors.Join(os.MkdirAll("/new/lib/modules", 0o755), unix.Mount("/new"+modulesDir, "/new/lib/modules", "", unix.MS_BIND, "")); err != nil {
+	if err := errors.Join(os.MkdirAll("/new/lib/modules", 0o755), unix.Mount("/new"+modulesDir, "/new/lib/modules", "",
+		unix.MS_BIND, "")); err != nil {
 		return fmt.Errorf("bind the modules: %w", err)
 	}
 	if err := errors.Join(unix.Chroot("/new"), os.Chdir("/")); err != nil {
@@ -187,7 +190,8 @@ func runTest(req request, port *os.File) (int, error) {
 	if err != nil {
 		return 1, err
 	}
-	p, err := os.StartProcess(path, req.Args, &os.ProcAttr{Dir: req.Dir, Env: req.Env, Files: []*os.File{null, port, port}})
+	p, err := os.StartProcess(path, req.Args, &os.ProcAttr{Dir: req.Dir, Env: req.Env,
+		Files: []*os.File{null, port, port}})
 	if err != nil {
 		return 1, err
 	}

@@ -28,9 +28,12 @@ var flavours = []struct {
 // wantedModules are the folders below kernel/ that a test may load from; the
 // drivers of real hardware would be most of the room.
 var wantedModules = []string{
-	"arch/x86/crypto", "crypto", "lib", "net", "fs/9p", "fs/ext4", "fs/fscache", "fs/jbd2", "fs/mbcache.ko", "fs/netfs", "fs/overlayfs",
-	"drivers/block", "drivers/char", "drivers/net/dummy.ko", "drivers/net/ifb.ko", "drivers/net/mac80211_hwsim.ko", "drivers/net/tun.ko",
-	"drivers/net/veth.ko", "drivers/net/vrf.ko", "drivers/net/wireless/mac80211_hwsim.ko", "drivers/net/wireless/virtual", "drivers/virtio",
+	"arch/x86/crypto", "crypto", "lib", "net", "fs/9p", "fs/ext4", "fs/fscache", "fs/jbd2", "fs/mbcache.ko", "fs/netfs",
+	"fs/overlayfs",
+	"drivers/block", "drivers/char", "drivers/net/dummy.ko", "drivers/net/ifb.ko", "drivers/net/mac80211_hwsim.ko",
+	"drivers/net/tun.ko",
+	"drivers/net/veth.ko", "drivers/net/vrf.ko", "drivers/net/wireless/mac80211_hwsim.ko",
+	"drivers/net/wireless/virtual", "drivers/virtio",
 }
 
 // fetchKernels provides every flavour that the distribution has and fails

@@ -13,14 +13,16 @@ import (
 func packages() []string {
 	return []string{
 		"network-manager", "wpasupplicant", "dbus", "dbus-daemon", "libdbus-1-3",
-		"libnm0", "libndp0", "libteamdctl0", "libmm-glib0", "libbluetooth3", "libcurl3-gnutls", "libjansson4", "libpsl5",
+		"libnm0", "libndp0", "libteamdctl0", "libmm-glib0", "libbluetooth3", "libcurl3-gnutls", "libjansson4",
+		"libpsl5",
 		"libpcsclite1", "libnl-3-200", "libnl-genl-3-200", "libnl-route-3-200", "libreadline8", "libglib2.0-0",
 	}
 }
 
 // unwanted are folders that no program reads.
 func unwanted() []string {
-	return []string{"usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/bash-completion", "usr/share/lintian"}
+	return []string{"usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/bash-completion",
+		"usr/share/lintian"}
 }
 
 // fetchPackages unpacks the packages below dir, unless they are there.

@@ -29,7 +29,7 @@ const phys = "/sys/class/ieee80211"
 
 // Radio is one simulated radio with the interface that the kernel made for it.
 type Radio struct {
-	Phy       string // phy0; another one after the module was loaded anew
+	Phy       string // phy0; another one after the module was loaded again
 	Interface string // wlan0
 	NS        string // the namespace that it was moved to, "" for the guest's own
 }
@@ -223,7 +223,8 @@ func command(number uint8, name string, more func(*netlink.AttributeEncoder)) (e
 	if err != nil {
 		return err
 	}
-	_, err = c.Execute(genetlink.Message{Header: genetlink.Header{Command: number, Version: family.Version}, Data: data},
+	_, err = c.Execute(genetlink.Message{Header: genetlink.Header{Command: number, Version: family.Version},
+		Data: data},
 		family.ID, netlink.Request|netlink.Acknowledge)
 	return err
 }

@@ -25,7 +25,8 @@ func Managers(t testing.TB) {
 	for dir != "/" {
 		packages := filepath.Join(dir, ".tools/guest/packages")
 		if _, err := os.Stat(packages); err == nil {
-			run(t, "cp", "-R", "-d", "--preserve=mode,timestamps", packages+"/.", "/") // root's, who fetched it does not matter
+			// root's, who fetched it does not matter
+			run(t, "cp", "-R", "-d", "--preserve=mode,timestamps", packages+"/.", "/")
 			return
 		}
 		dir = filepath.Dir(dir)

@@ -82,7 +82,8 @@ func (d *Dissector) Read(options ...string) string {
 func (d *Dissector) Kinds(field string, wanted ...string) map[string]int {
 	d.t.Helper()
 	seen := map[string]int{}
-	for _, kind := range strings.Fields(d.Read("-T", "fields", "-E", "occurrence=a", "-E", "aggregator= ", "-e", field)) {
+	for _, kind := range strings.Fields(d.Read("-T", "fields", "-E", "occurrence=a", "-E", "aggregator= ", "-e",
+		field)) {
 		seen[kind]++
 	}
 	for _, kind := range wanted {

@@ -44,7 +44,8 @@ func (h *Hostile) Test(t *testing.T) {
 func (h *Hostile) attacked(t *testing.T, seed uint64) *simulation.Sim {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 4))
-	sim, err := simulation.New(simulation.Config{Seed: seed, Nodes: 6, Radio: Rough(), Make: h.Make(seed), Carrier: h.Carrier, Promiscuous: h.Carrier})
+	sim, err := simulation.New(simulation.Config{Seed: seed, Nodes: 6, Radio: Rough(), Make: h.Make(seed),
+		Carrier: h.Carrier, Promiscuous: h.Carrier})
 	if err != nil {
 		t.Fatal(err)
 	}

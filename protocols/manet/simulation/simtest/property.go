@@ -73,8 +73,9 @@ const heldMax = 64
 func (p *Protocol) simulate(seed uint64) (time.Duration, error) {
 	r := rand.New(rand.NewPCG(seed, 9))
 	c := p.Network(seed)
-	sim, err := simulation.New(simulation.Config{Seed: seed, Nodes: 4 + r.IntN(9), Radio: Rough(), Make: c.Make, Feedback: c.Feedback,
-		HoldMax: heldMax, Carrier: c.Carrier, Promiscuous: c.Carrier})
+	sim, err := simulation.New(simulation.Config{Seed: seed, Nodes: 4 + r.IntN(9), Radio: Rough(), Make: c.Make,
+		Feedback: c.Feedback,
+		HoldMax:  heldMax, Carrier: c.Carrier, Promiscuous: c.Carrier})
 	if err != nil {
 		return 0, err
 	}
@@ -141,7 +142,8 @@ func Flows(sim *simulation.Sim, flows [][2]int) error {
 			return err
 		}
 		if part[f[0]] != part[f[1]] && sim.HasRoute(f[0], f[1]) {
-			return fmt.Errorf("node %d has a route to node %d, which it cannot reach (%d hops, %v)", f[0], f[1], hops, err)
+			return fmt.Errorf("node %d has a route to node %d, which it cannot reach (%d hops, %v)", f[0], f[1], hops,
+				err)
 		}
 	}
 	return nil
@@ -153,7 +155,8 @@ func bounded(sim *simulation.Sim, limits map[string]int) error {
 		sizes := sim.State(i).TableSizes
 		for table, limit := range limits {
 			if sizes[table] > limit {
-				return fmt.Errorf("node %d of %d has %d entries in table %s, want at most %d", i, sim.Nodes(), sizes[table], table, limit)
+				return fmt.Errorf("node %d of %d has %d entries in table %s, want at most %d", i, sim.Nodes(),
+					sizes[table], table, limit)
 			}
 		}
 		if held := sim.Stats(i).HeldMax; held > heldMax {

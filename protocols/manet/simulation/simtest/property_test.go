@@ -19,7 +19,8 @@ func (s stubborn) Handle(_ manet.Time, e manet.Event) (out []manet.Action) {
 	for to := range s.nodes {
 		if to != s.node {
 			next := simulation.Address(s.node^1, 0)
-			out = append(out, manet.SetRoute{Destination: manet.Host(simulation.Address(to, 0)), Next: []manet.Hop{{Addr: next}}})
+			out = append(out, manet.SetRoute{Destination: manet.Host(simulation.Address(to, 0)),
+				Next: []manet.Hop{{Addr: next}}})
 		}
 	}
 	return out
@@ -46,8 +47,11 @@ func TestABadProtocolIsFoundOut(t *testing.T) {
 		}, ""},
 	} {
 		p := Protocol{Network: func(uint64) Network {
-			n := Network{Look: 100 * time.Millisecond, Unrest: simulation.Unrest{Every: time.Second, Until: 5 * time.Second},
-				Make:  func(node int, _ []manet.Interface, _ uint64) (manet.Node, error) { return stubborn{node, 4}, nil },
+			n := Network{Look: 100 * time.Millisecond, Unrest: simulation.Unrest{Every: time.Second,
+				Until: 5 * time.Second},
+				Make: func(node int, _ []manet.Interface, _ uint64) (manet.Node, error) {
+					return stubborn{node, 4}, nil
+				},
 				Flows: RandomFlows, AtRest: Pairs, Loop: time.Second, Convergence: time.Second,
 				Tables: func(int) map[string]int { return map[string]int{"routes": 3} }}
 			c.change(&n)

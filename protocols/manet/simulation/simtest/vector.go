@@ -86,7 +86,8 @@ func Entry(to string, seq uint32, hops uint8) distance.Entry {
 
 // Variants makes nodes of a protocol by a configuration that a seed chooses.
 // change has the last word; the seed that it gets is the node's.
-func Variants[C any, N manet.Node](variant func(seed uint64, interfaces []manet.Interface) (C, bool), change func(c *C, seed uint64),
+func Variants[C any, N manet.Node](variant func(seed uint64, interfaces []manet.Interface) (C, bool),
+	change func(c *C, seed uint64),
 	build func(C) (N, error)) func(variantSeed uint64) simulation.Maker {
 	return func(variantSeed uint64) simulation.Maker {
 		return func(_ int, interfaces []manet.Interface, seed uint64) (manet.Node, error) {

@@ -111,12 +111,22 @@ class AgentClientTest {
     @Test
     fun `a pairing line is read as people write it`() {
         val pin = "ab".repeat(32)
-        assertEquals(Pairing("127.0.0.1", 7443, Pin(pin)), Pairing.parse(" fieldmesh:127.0.0.1:7443#\n${pin.uppercase()} "))
+        assertEquals(
+            Pairing("127.0.0.1", 7443, Pin(pin)),
+            Pairing.parse(" fieldmesh:127.0.0.1:7443#\n${pin.uppercase()} "),
+        )
         for (host in listOf("node.local", "192.168.1.2", "fe80::1")) {
             val pairing = Pairing(host, 7443, Pin(pin))
             assertEquals(pairing, Pairing.parse(pairing.toString()))
         }
-        for (bad in listOf("", "127.0.0.1:7443#$pin", "fieldmesh:h:0#$pin", "fieldmesh:h:99999#$pin", "fieldmesh:h:1#abc", "fieldmesh:h;x:1#$pin")) {
+        for (bad in listOf(
+            "",
+            "127.0.0.1:7443#$pin",
+            "fieldmesh:h:0#$pin",
+            "fieldmesh:h:99999#$pin",
+            "fieldmesh:h:1#abc",
+            "fieldmesh:h;x:1#$pin",
+        )) {
             assertNull(Pairing.parse(bad), bad)
         }
     }

@@ -39,9 +39,25 @@ class CampaignStateTest {
     /** How the first of two trials, with at most two attempts each, stands after attempts with these outcomes. */
     private fun standing(outcomes: List<String>, word: String? = null): Standing {
         val attempts = outcomes.mapIndexed { i, o ->
-            Verdict(1, i + 1, o, isFinal = true, word = word?.takeIf { i == outcomes.lastIndex }?.let { Word(it, "ada", judged = o) })
+            Verdict(
+                1,
+                i + 1,
+                o,
+                isFinal = true,
+                word = word?.takeIf {
+                    i == outcomes.lastIndex
+                }?.let { Word(it, "ada", judged = o) },
+            )
         }
-        val view = CampaignView(1uL, "run", "c", "loaded", trials = listOf(TrialView(1, attempts)), position = SpoolPosition("e", 1))
+        val view =
+            CampaignView(
+                1uL,
+                "run",
+                "c",
+                "loaded",
+                trials = listOf(TrialView(1, attempts)),
+                position = SpoolPosition("e", 1),
+            )
         return CampaignState.of(Schedule("run", "c", 2, listOf(trial(1), trial(2))), view).rows.first().standing
     }
 

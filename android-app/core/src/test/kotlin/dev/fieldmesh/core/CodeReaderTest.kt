@@ -14,7 +14,8 @@ import kotlin.test.assertNull
 
 /** The picture that `fieldmesh keys pair` prints, which the Go side tests too, read as the camera's pictures are. */
 class CodeReaderTest {
-    private val picture = TerminalPicture(File(System.getProperty("fieldmesh.golden"), "../../pairing/golden/picture.txt").readText())
+    private val picture =
+        TerminalPicture(File(System.getProperty("fieldmesh.golden"), "../../pairing/golden/picture.txt").readText())
     private val text = "FIELDMESH-PAIR/192.168.8.2:7447/AAAQEAYEAUDAOCAJBIFQYDIOB4ASGRLHRGV433YBENCWPCNLZXXXATD3"
 
     @Test
@@ -34,8 +35,10 @@ class CodeReaderTest {
             "noise of a dark room" to View(noise = 30.0),
             "half in the shade" to View(shade = 0.6),
             "padded rows" to View(width = 1000, padding = 24),
-            "all at once" to View(turnDeg = 12.0, lean = 0.08, tall = 1.1, noise = 15.0, shade = 0.4, module = 9.0, padding = 32),
-            "all at once, light" to View(turnDeg = -70.0, lean = 0.08, noise = 15.0, shade = 0.4, module = 9.0, darkOnLight = true),
+            "all at once" to
+                View(turnDeg = 12.0, lean = 0.08, tall = 1.1, noise = 15.0, shade = 0.4, module = 9.0, padding = 32),
+            "all at once, light" to
+                View(turnDeg = -70.0, lean = 0.08, noise = 15.0, shade = 0.4, module = 9.0, darkOnLight = true),
         )
         for ((name, view) in views) assertEquals(text, CodeReader.read(picture.seen(view)), name)
         assertNotNull(PairingCode.parse(text))

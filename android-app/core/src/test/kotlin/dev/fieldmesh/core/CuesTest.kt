@@ -57,7 +57,14 @@ class CuesTest {
         var saidNs: Long? = null
         repeat(1500) { step ->
             now += random.nextLong(10_000_000, 700_000_000)
-            speed = if (random.nextInt(50) == 0) random.nextDouble(0.0, 40.0) else (speed + random.nextDouble(-1.0, 1.0)).coerceAtLeast(0.0)
+            speed =
+                if (random.nextInt(50) ==
+                    0
+                ) {
+                    random.nextDouble(0.0, 40.0)
+                } else {
+                    (speed + random.nextDouble(-1.0, 1.0)).coerceAtLeast(0.0)
+                }
             val known = speed.takeIf { random.nextInt(20) > 0 }
             val asked = Band(random.nextInt(1, 4) * 8.3, random.nextDouble(0.2, 2.0)).takeIf { random.nextInt(30) > 0 }
             if (random.nextInt(40) == 0) cues.happened(Cue.entries.filter { it.isEvent }.random(random))

@@ -140,7 +140,10 @@ class DeliveryTest {
             val text = File(System.getProperty("fieldmesh.golden"), "$name.json").readText()
             val value = WireJson.decodeFromString(serializer, text)
             val written = WireJson.parseToJsonElement(
-                WireJson.encodeToString(@Suppress("UNCHECKED_CAST") (serializer as kotlinx.serialization.KSerializer<Any>), value),
+                WireJson.encodeToString(
+                    @Suppress("UNCHECKED_CAST") (serializer as kotlinx.serialization.KSerializer<Any>),
+                    value,
+                ),
             )
             val sample = WireJson.parseToJsonElement(text)
             val names = (written as Map<*, *>).keys

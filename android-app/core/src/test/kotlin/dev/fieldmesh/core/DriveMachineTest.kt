@@ -22,7 +22,8 @@ class DriveMachineTest {
         onSchedule(schedule())
     }
 
-    private fun fix(ns: Long, speed: Double, lonDeg: Double = 0.0) = Fix(ns, mode = 3, latDeg = 0.0, lonDeg = lonDeg, speedMps = speed, trackDeg = 90.0)
+    private fun fix(ns: Long, speed: Double, lonDeg: Double = 0.0) =
+        Fix(ns, mode = 3, latDeg = 0.0, lonDeg = lonDeg, speedMps = speed, trackDeg = 90.0)
 
     @Test
     fun `a trial from armed to done`() {
@@ -72,7 +73,10 @@ class DriveMachineTest {
             assertEquals(0.0, it.remainingS, "the countdown ends, and says no more than that")
         }
         machine.onLink(LinkState.UP, 30 * second)
-        machine.onView(view("kept", verdicts = listOf(verdict("interrupted", reason = "agent_restarted: it was started anew"))), 30 * second)
+        machine.onView(
+            view("kept", verdicts = listOf(verdict("interrupted", reason = "agent_restarted: it was started again"))),
+            30 * second,
+        )
         machine.state(30 * second).let {
             assertEquals(Phase.DONE, it.phase)
             assertEquals("interrupted", it.verdict?.outcome)
@@ -140,9 +144,9 @@ class DriveMachineTest {
 
     /**
      * A process may end in any state. The next one, told what the node and the
-     * receiver tell anew, shows the trial as the old one did, and announces
+     * receiver tell again, shows the trial as the old one did, and announces
      * nothing that was announced before. What only the old one could know, how long the
-     * speed was held and the charts, begins anew.
+     * speed was held and the charts, starts over.
      */
     @Test
     fun `property - a process that ended goes on where the trial is`() = repeat(100) { seed ->
@@ -165,9 +169,23 @@ class DriveMachineTest {
             val shown = next.state(later)
             val where = "seed $seed step $step"
             assertEquals(was.phase, shown.phase, where)
-            assertEquals(listOf(was.key, was.band, was.remainingS, was.detail), listOf(shown.key, shown.band, shown.remainingS, shown.detail), where)
-            assertEquals(listOf(was.verdict, was.toGateM, was.trialsTotal), listOf(shown.verdict, shown.toGateM, shown.trialsTotal), where)
-            assertTrue(next.takeEvents().none { it in listOf(Cue.GO, Cue.DONE, Cue.REJECTED, Cue.FAILED, Cue.INTERRUPTED) }, where)
+            assertEquals(
+                listOf(was.key, was.band, was.remainingS, was.detail),
+                listOf(shown.key, shown.band, shown.remainingS, shown.detail),
+                where,
+            )
+            assertEquals(
+                listOf(was.verdict, was.toGateM, was.trialsTotal),
+                listOf(shown.verdict, shown.toGateM, shown.trialsTotal),
+                where,
+            )
+            assertTrue(
+                next.takeEvents().none {
+                    it in
+                        listOf(Cue.GO, Cue.DONE, Cue.REJECTED, Cue.FAILED, Cue.INTERRUPTED)
+                },
+                where,
+            )
             old.takeEvents()
         }
     }
@@ -175,7 +193,13 @@ class DriveMachineTest {
     private fun anyView(random: Random) = view(
         state = listOf("loaded", "armed", "running", "restoring", "kept").random(random),
         key = TrialKey(random.nextInt(1, 3), random.nextInt(1, 3)).takeIf { random.nextInt(5) > 0 },
-        verdicts = if (random.nextBoolean()) listOf(verdict(listOf("accepted", "rejected", "failed", "interrupted").random(random))) else emptyList(),
+        verdicts = if (random.nextBoolean()) {
+            listOf(
+                verdict(listOf("accepted", "rejected", "failed", "interrupted").random(random)),
+            )
+        } else {
+            emptyList()
+        },
         live = Live(fixMode = 3, remainingS = random.nextDouble(0.0, 10.0)).takeIf { random.nextBoolean() },
         run = "run-${random.nextInt(2)}",
     )

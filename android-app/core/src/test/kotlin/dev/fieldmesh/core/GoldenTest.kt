@@ -77,7 +77,9 @@ class GoldenTest {
     /** All that [own] has, [whole] has too, and the same. */
     private fun within(own: Any?, whole: Any?, where: String) {
         when {
-            own is Map<*, *> && whole is Map<*, *> -> own.forEach { (name, value) -> within(value, whole[name], "$where.$name") }
+            own is Map<*, *> && whole is Map<*, *> -> own.forEach { (name, value) ->
+                within(value, whole[name], "$where.$name")
+            }
             own is List<*> && whole is List<*> -> {
                 assertEquals(whole.size, own.size, where)
                 own.forEachIndexed { i, value -> within(value, whole[i], "$where[$i]") }

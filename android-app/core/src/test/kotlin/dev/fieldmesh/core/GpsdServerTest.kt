@@ -51,7 +51,14 @@ class GpsdServerTest {
     fun `nonsense is answered and harms nobody`() = runBlocking(Dispatchers.IO) {
         val server = GpsdServer(MutableSharedFlow(replay = 1), Dispatchers.IO, port = 0)
         val job = launch { server.run() }
-        for (text in listOf("GET / HTTP/1.1\r\n", "?WATCH={;\n", "?WATCH=[];\n", "?NOTHING;\n", "?POLL;\n", "?VERSION;")) {
+        for (text in listOf(
+            "GET / HTTP/1.1\r\n",
+            "?WATCH={;\n",
+            "?WATCH=[];\n",
+            "?NOTHING;\n",
+            "?POLL;\n",
+            "?VERSION;",
+        )) {
             Socket(InetAddress.getLoopbackAddress(), server.port).use { socket ->
                 val lines = socket.getInputStream().bufferedReader()
                 lines.readLine()

@@ -13,7 +13,11 @@ private const val SECRET = "secret"
 fun newKeyStore(name: String): KeyStore {
     val file = File(Files.createTempDirectory("keys").toFile(), "keys.p12")
     val process = ProcessBuilder(
-        File(System.getProperty("java.home"), "bin/keytool").path, "-genkeypair", "-alias", name, "-keyalg", "EC", "-groupname", "secp256r1",
+        File(
+            System.getProperty("java.home"),
+            "bin/keytool",
+        ).path,
+        "-genkeypair", "-alias", name, "-keyalg", "EC", "-groupname", "secp256r1",
         "-dname", "CN=$name", "-validity", "3650", "-storetype", "PKCS12", "-keystore", file.path, "-storepass", SECRET,
     ).redirectErrorStream(true).start()
     val printed = process.inputStream.reader().readText()
@@ -24,4 +28,5 @@ fun newKeyStore(name: String): KeyStore {
 
 fun newIdentity(name: String): Identity = newKeyStore(name).identity(name)
 
-fun KeyStore.identity(name: String) = Identity(getCertificate(name) as X509Certificate, getKey(name, SECRET.toCharArray()) as PrivateKey)
+fun KeyStore.identity(name: String) =
+    Identity(getCertificate(name) as X509Certificate, getKey(name, SECRET.toCharArray()) as PrivateKey)

@@ -23,7 +23,10 @@ class PairingCodeTest {
         assertTrue(code.fits(controller))
         assertFalse(code.fits(own))
         assertEquals("8bf99f7605caddef4924729dd24f72a3806d8dcf966e818f4fdc193c86ffbdbd", code.joins(controller, own))
-        assertEquals("dc449660fd5b0db511349ac15b346df1b17ac9573db6f844e847165a7c0f7765", code.admits(controller, own, "phone", "app"))
+        assertEquals(
+            "dc449660fd5b0db511349ac15b346df1b17ac9573db6f844e847165a7c0f7765",
+            code.admits(controller, own, "phone", "app"),
+        )
     }
 
     @Test
@@ -40,10 +43,21 @@ class PairingCodeTest {
         val start = text.lastIndexOf('/') + 1
         for (i in start until text.length) {
             for (letter in ('A'..'Z') + ('2'..'7')) {
-                if (letter != text[i]) assertNull(PairingCode.parse(text.replaceRange(i, i + 1, "$letter")), "letter $i")
+                if (letter !=
+                    text[i]
+                ) {
+                    assertNull(PairingCode.parse(text.replaceRange(i, i + 1, "$letter")), "letter $i")
+                }
             }
         }
-        for (bad in listOf("", "FIELDMESH-PAIR//$letters", "FIELDMESH-PAIR/a:0/$letters", "FIELDMESH-PAIR/a:99999/$letters", text.dropLast(1), text + "A")) {
+        for (bad in listOf(
+            "",
+            "FIELDMESH-PAIR//$letters",
+            "FIELDMESH-PAIR/a:0/$letters",
+            "FIELDMESH-PAIR/a:99999/$letters",
+            text.dropLast(1),
+            text + "A",
+        )) {
             assertNull(PairingCode.parse(bad), bad)
         }
     }

@@ -23,12 +23,22 @@ class PeersTest {
     fun `where other nodes were is shown with an age that grows, until it says nothing`() {
         instrument.heard(Heard.Plan(schedule()))
         instrument.heard(Heard.View(view("armed")))
-        assertEquals(emptyList(), peers, "nobody told of any")
-        instrument.heard(Heard.View(view("armed").copy(places = listOf(Place("roadside", 0.001, 0.002, 2300.0), Place("relay", 0.0, 0.0, 599_000.0)))))
+        assertEquals(emptyList(), peers, "nobody told about any")
+        instrument.heard(
+            Heard.View(
+                view(
+                    "armed",
+                ).copy(places = listOf(Place("roadside", 0.001, 0.002, 2300.0), Place("relay", 0.0, 0.0, 599_000.0))),
+            ),
+        )
         assertEquals(listOf(Peer("roadside", 0.001, 0.002, 2), Peer("relay", 0.0, 0.0, 599)), peers)
         instrument.heard(Heard.Lost(AgentException.Unreachable(IOException("gone"))))
         at(10.0)
-        assertEquals(listOf(Peer("roadside", 0.001, 0.002, 12)), peers, "an age does not stand still, and the old is left out")
+        assertEquals(
+            listOf(Peer("roadside", 0.001, 0.002, 12)),
+            peers,
+            "an age does not stand still, and the old is left out",
+        )
         at(700.0)
         assertEquals(emptyList(), peers)
     }

@@ -16,20 +16,44 @@ import dev.fieldmesh.core.wire.TrialView
 import dev.fieldmesh.core.wire.Verdict
 
 fun trial(number: Int, speed: Double? = 13.9, placeM: Double? = 20.0, direction: String = "outbound") = Trial(
-    number = number, block = 1, repetition = 1, factors = mapOf("speed_mps" to "$speed"), car = "car", roadside = "roadside",
+    number = number, block = 1, repetition = 1,
+    factors = mapOf(
+        "speed_mps" to "$speed",
+    ),
+    car = "car", roadside = "roadside",
     sender = "car", receiver = "roadside", initiator = "car", speedMps = speed, direction = direction,
-    course = Course("depart", 0.0, 5.0, accelMps2 = 1.8, brakeMps2 = 2.5, siteLatDeg = 0.0, siteLonDeg = 0.0, headingDeg = 90.0),
+    course = Course(
+        "depart",
+        0.0,
+        5.0,
+        accelMps2 = 1.8,
+        brakeMps2 = 2.5,
+        siteLatDeg = 0.0,
+        siteLonDeg = 0.0,
+        headingDeg = 90.0,
+    ),
     gate = Gate(speedBand = true, holdS = 1.0, placeM = placeM, timeoutS = 60.0, leadS = 0.3), durationS = 10.0,
-    radio = Radio("adhoc"), routing = Routing("static"), tcp = TcpProfile("reno"), acceptance = Acceptance(speedBandMps = 0.5),
+    radio = Radio(
+        "adhoc",
+    ),
+    routing = Routing("static"), tcp = TcpProfile("reno"), acceptance = Acceptance(speedBandMps = 0.5),
 )
 
-fun schedule(run: String = "run-1", trials: List<Trial> = listOf(trial(1), trial(2))) = Schedule(run, "velocity", 3, trials)
+fun schedule(run: String = "run-1", trials: List<Trial> = listOf(trial(1), trial(2))) =
+    Schedule(run, "velocity", 3, trials)
 
-fun verdict(outcome: String, trial: Int = 1, attempt: Int = 1, reason: String? = null) = Verdict(trial, attempt, outcome, reason, isFinal = false)
+fun verdict(outcome: String, trial: Int = 1, attempt: Int = 1, reason: String? = null) =
+    Verdict(trial, attempt, outcome, reason, isFinal = false)
 
 private var versions = 0uL
 
-fun view(state: String, key: TrialKey? = TrialKey(1, 1), verdicts: List<Verdict> = emptyList(), live: Live? = null, run: String = "run-1") = CampaignView(
+fun view(
+    state: String,
+    key: TrialKey? = TrialKey(1, 1),
+    verdicts: List<Verdict> = emptyList(),
+    live: Live? = null,
+    run: String = "run-1",
+) = CampaignView(
     ++versions, run, "velocity", state, key, null,
     verdicts.groupBy { it.trial }.map { (n, list) -> TrialView(n, list) }, SpoolPosition("e", 1), live,
 )

@@ -12,7 +12,8 @@ import kotlin.test.assertNull
 import kotlin.test.assertTrue
 
 class SpeedFilterTest {
-    private fun fix(ns: Long, speed: Double?, error: Double? = 0.3) = Fix(ns, mode = 3, latDeg = 0.0, lonDeg = 0.0, speedMps = speed, speedErrMps = error)
+    private fun fix(ns: Long, speed: Double?, error: Double? = 0.3) =
+        Fix(ns, mode = 3, latDeg = 0.0, lonDeg = 0.0, speedMps = speed, speedErrMps = error)
 
     @Test
     fun `nothing is known before the first fix and after the last is old`() {
@@ -64,7 +65,12 @@ class SpeedFilterTest {
                     filtered += (shown - truth) * (shown - truth)
                 }
                 val what = "$target m/s at $rateHz Hz"
-                assertTrue(sqrt(filtered / count) <= sqrt(raw / count) * 1.001, "$what: ${sqrt(filtered / count)} against ${sqrt(raw / count)}")
+                assertTrue(
+                    sqrt(filtered / count) <= sqrt(raw / count) * 1.001,
+                    "$what: ${sqrt(filtered / count)} against ${sqrt(
+                        raw / count,
+                    )}",
+                )
                 assertTrue(worst < 1.6, "$what: off by $worst")
             }
         }
@@ -76,26 +82,47 @@ class SpeedFilterTest {
      */
     @Test
     fun `recorded tracks are followed`() {
-        for ((name, least) in listOf("bt451" to 5.0, "bundg_zeus_9" to 2.0, "haicom-305N" to 2.0, "quectel-eg25-g" to 1.0)) {
+        for ((name, least) in listOf(
+            "bt451" to 5.0,
+            "bundg_zeus_9" to 2.0,
+            "haicom-305N" to 2.0,
+            "quectel-eg25-g" to 1.0,
+        )) {
             val speeds = recorded(name)
-            assertTrue(speeds.size > 10 && speeds.any { it.second > least }, "$name: ${speeds.size} speeds up to ${speeds.maxOfOrNull { it.second }}")
+            assertTrue(
+                speeds.size > 10 &&
+                    speeds.any {
+                        it.second > least
+                    },
+                "$name: ${speeds.size} speeds up to ${speeds.maxOfOrNull { it.second }}",
+            )
             val filter = SpeedFilter()
             val off = speeds.mapIndexed { i, (ns, said) ->
                 val shown = filter.add(fix(ns, said, error = null))
                 val lately = speeds.take(i + 1).filter { ns - it.first <= 5_000_000_000 }.map { it.second }
-                assertTrue(shown != null && shown in lately.min() - 1e-9..lately.max() + 1e-9, "$name at $ns: $shown, lately $lately")
+                assertTrue(
+                    shown != null && shown in lately.min() - 1e-9..lately.max() + 1e-9,
+                    "$name at $ns: $shown, lately $lately",
+                )
                 abs(shown - said)
             }
-            assertTrue(off.sorted()[off.size / 2] < 0.3, "$name: half of what is shown is off by ${off.sorted()[off.size / 2]} m/s and more")
+            assertTrue(
+                off.sorted()[off.size / 2] < 0.3,
+                "$name: half of what is shown is off by ${off.sorted()[off.size / 2]} m/s and more",
+            )
         }
     }
 
     /** Times and speeds of the valid RMC sentences of a recording. */
-    private fun recorded(name: String): List<Pair<Long, Double>> = File(System.getProperty("fieldmesh.nmea"), "$name.nmea").readLines()
-        .map { it.substringBefore('*').split(',') }
-        .filter { it.first().endsWith("RMC") && it.getOrNull(2) == "A" && it[7].isNotEmpty() }
-        .map { (it[1].take(2).toInt() * 3600 + it[1].substring(2, 4).toInt() * 60 + it[1].drop(4).toDouble()) * 1e9 to it[7].toDouble() * KNOT_MPS }
-        .map { (ns, mps) -> ns.toLong() to mps }
+    private fun recorded(name: String): List<Pair<Long, Double>> =
+        File(System.getProperty("fieldmesh.nmea"), "$name.nmea").readLines()
+            .map { it.substringBefore('*').split(',') }
+            .filter { it.first().endsWith("RMC") && it.getOrNull(2) == "A" && it[7].isNotEmpty() }
+            .map {
+                (it[1].take(2).toInt() * 3600 + it[1].substring(2, 4).toInt() * 60 + it[1].drop(4).toDouble()) * 1e9 to
+                    it[7].toDouble() * KNOT_MPS
+            }
+            .map { (ns, mps) -> ns.toLong() to mps }
 
     private companion object {
         /** 1852 m an hour. */

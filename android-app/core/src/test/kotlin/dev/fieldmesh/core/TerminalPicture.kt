@@ -62,7 +62,11 @@ class TerminalPicture(text: String) {
         val depth = 1 - view.lean * v / lines.size
         val column = u / depth + columns / 2.0
         val row = (v / depth / view.tall + lines.size) / 2
-        if (column !in 0.0..<columns.toDouble() || row !in 0.0..<lines.size.toDouble()) return if (view.darkOnLight) 1.0 else 0.0
+        if (column !in 0.0..<columns.toDouble() ||
+            row !in 0.0..<lines.size.toDouble()
+        ) {
+            return if (view.darkOnLight) 1.0 else 0.0
+        }
         val within = row - row.toInt()
         val block = lines[row.toInt()].getOrElse(column.toInt()) { ' ' }
         val drawn = within >= view.lineGap && (block == '█' || block == if (within < 0.5) '▀' else '▄')

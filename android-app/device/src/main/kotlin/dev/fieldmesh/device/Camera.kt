@@ -25,11 +25,15 @@ import java.io.IOException
 class Shot(val picture: GrayPicture, val turnDeg: Int)
 
 /** The camera cannot be used, or not any more. */
-class CameraException(cause: Throwable?) : IOException("use the camera: ${cause?.message ?: "another app has taken it"}", cause)
+class CameraException(cause: Throwable?) :
+    IOException("use the camera: ${cause?.message ?: "another app has taken it"}", cause)
 
 /** Where pictures come from. */
 fun interface Pictures {
-    /** What the camera sees for as long as it is collected, the newest only; [screenDeg] is how the screen is turned. Fails with [CameraException]. */
+    /**
+     * What the camera sees for as long as it is collected, the newest only; [screenDeg] is how the screen is
+     * turned. Fails with [CameraException].
+     */
     fun shots(screenDeg: Int): Flow<Shot>
 }
 
@@ -54,7 +58,10 @@ class BackCamera(private val manager: CameraManager, private val looper: Looper 
 
     private fun back(): String {
         val ids = manager.cameraIdList
-        return ids.firstOrNull { manager.getCameraCharacteristics(it)[CameraCharacteristics.LENS_FACING] == CameraCharacteristics.LENS_FACING_BACK }
+        return ids.firstOrNull {
+            manager.getCameraCharacteristics(it)[CameraCharacteristics.LENS_FACING] ==
+                CameraCharacteristics.LENS_FACING_BACK
+        }
             ?: ids.firstOrNull() ?: throw CameraException(IOException("there is none"))
     }
 }
@@ -69,7 +76,12 @@ private class CameraUse(
 ) : CameraDevice.StateCallback() {
     private val what = manager.getCameraCharacteristics(id)
     private val turnDeg = ((what[CameraCharacteristics.SENSOR_ORIENTATION] ?: 0) - screenDeg + 360) % 360
-    private val size = sizeOf(what[CameraCharacteristics.SCALER_STREAM_CONFIGURATION_MAP]?.getOutputSizes(ImageFormat.YUV_420_888).orEmpty())
+    private val size =
+        sizeOf(
+            what[CameraCharacteristics.SCALER_STREAM_CONFIGURATION_MAP]?.getOutputSizes(
+                ImageFormat.YUV_420_888,
+            ).orEmpty(),
+        )
     private val reader = ImageReader.newInstance(size.width, size.height, ImageFormat.YUV_420_888, 2)
     private var device: CameraDevice? = null
     private var closed = false
@@ -118,7 +130,11 @@ private class CameraUse(
     private fun request(camera: CameraDevice) = camera.createCaptureRequest(CameraDevice.TEMPLATE_PREVIEW).apply {
         addTarget(reader.surface)
         val sharp = CaptureRequest.CONTROL_AF_MODE_CONTINUOUS_PICTURE
-        if (what[CameraCharacteristics.CONTROL_AF_AVAILABLE_MODES]?.contains(sharp) == true) set(CaptureRequest.CONTROL_AF_MODE, sharp)
+        if (what[CameraCharacteristics.CONTROL_AF_AVAILABLE_MODES]?.contains(sharp) ==
+            true
+        ) {
+            set(CaptureRequest.CONTROL_AF_MODE, sharp)
+        }
     }.build()
 
     override fun onDisconnected(camera: CameraDevice) = fail(null)
@@ -131,7 +147,8 @@ private class CameraUse(
 }
 
 /** The smallest that shows a code of 50 modules well; more only takes longer to read. */
-internal fun sizeOf(offered: Array<out Size>): Size = offered.filter { minOf(it.width, it.height) >= LEAST_PIXELS }.minByOrNull { it.width * it.height }
-    ?: offered.maxByOrNull { it.width * it.height } ?: Size(LEAST_PIXELS * 4 / 3, LEAST_PIXELS)
+internal fun sizeOf(offered: Array<out Size>): Size =
+    offered.filter { minOf(it.width, it.height) >= LEAST_PIXELS }.minByOrNull { it.width * it.height }
+        ?: offered.maxByOrNull { it.width * it.height } ?: Size(LEAST_PIXELS * 4 / 3, LEAST_PIXELS)
 
 private const val LEAST_PIXELS = 720

@@ -31,7 +31,14 @@ interface LocationHost {
 }
 
 /** The texts and the picture of the notification, and where a touch on it leads. */
-class Wording(val channel: String, val title: String, val text: String, val stop: String, val icon: Int, val opens: Class<*>)
+class Wording(
+    val channel: String,
+    val title: String,
+    val text: String,
+    val stop: String,
+    val icon: Int,
+    val opens: Class<*>,
+)
 
 /**
  * Reads the receiver as long as a person wants it: with the screen off, in Doze
@@ -88,7 +95,9 @@ class LocationService : Service() {
 
     private fun notification(words: Wording): Notification {
         val manager = getSystemService(NotificationManager::class.java)
-        manager.createNotificationChannel(NotificationChannel(CHANNEL, words.channel, NotificationManager.IMPORTANCE_LOW))
+        manager.createNotificationChannel(
+            NotificationChannel(CHANNEL, words.channel, NotificationManager.IMPORTANCE_LOW),
+        )
         val open = PendingIntent.getActivity(this, 0, Intent(this, words.opens), PendingIntent.FLAG_IMMUTABLE)
         val stop = PendingIntent.getService(this, 1, intent(this).setAction(STOP), PendingIntent.FLAG_IMMUTABLE)
         return Notification.Builder(this, CHANNEL)

@@ -17,7 +17,9 @@ class PhoneLog(private val folder: File) {
     private var addedNs = 0L
 
     /** The log's files, oldest first. */
-    val files: List<File> get() = folder.listFiles { f -> f.name.endsWith(ENDING) }.orEmpty().sortedBy { it.lastModified() }
+    val files: List<File> get() = folder.listFiles { f ->
+        f.name.endsWith(ENDING)
+    }.orEmpty().sortedBy { it.lastModified() }
 
     @Synchronized
     fun add(fix: Fix) {

@@ -45,7 +45,8 @@ class Session(
 ) {
     private val instrument = Instrument(nowNs, voice::say)
     private val outbox = Outbox(preferences.notes, nowNs)
-    private val received = MutableSharedFlow<Fix>(replay = 1, extraBufferCapacity = 64, onBufferOverflow = BufferOverflow.DROP_OLDEST)
+    private val received =
+        MutableSharedFlow<Fix>(replay = 1, extraBufferCapacity = 64, onBufferOverflow = BufferOverflow.DROP_OLDEST)
     private var client: AgentClient? = null
     private var following: Job? = null
 
@@ -114,7 +115,7 @@ class Session(
         instrument.mark(note.toMark(saved = false))
     }
 
-    /** What the experimenter wants to become of a trial: accept, repeat or skip. */
+    /** What the experimenter decides on a trial: accept, repeat or skip. */
     fun decide(decision: String, trial: Int, attempt: Int, reason: String) {
         outbox.add { id -> Note(id, decision, reason, 0.0, trial, attempt.takeIf { it > 0 }) }
     }

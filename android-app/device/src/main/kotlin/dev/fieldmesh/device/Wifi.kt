@@ -12,13 +12,22 @@ private const val HIDDEN = "02:00:00:00:00:00"
 private const val EVERY_MS = 1000L
 
 /** The signal of the cell that the phone is in, once a second; nothing while it is in none. */
-@Suppress("DEPRECATION") // the calls that replace these tell of networks that Android itself manages only, and from Android 12 on
+// The calls that replace these report networks that Android itself manages only, and from Android 12 on.
+@Suppress("DEPRECATION")
 fun WifiManager.signals(): Flow<Station> = flow {
     while (true) {
         val info = connectionInfo
         val cell = info?.bssid
         if (cell != null && cell != HIDDEN && info.rssi > NO_RSSI) {
-            emit(Station(peer = cell, signalDbm = info.rssi.toDouble(), txBitrateMbps = info.linkSpeed.takeIf { it > 0 }?.toDouble()))
+            emit(
+                Station(
+                    peer = cell,
+                    signalDbm = info.rssi.toDouble(),
+                    txBitrateMbps = info.linkSpeed.takeIf {
+                        it > 0
+                    }?.toDouble(),
+                ),
+            )
         }
         delay(EVERY_MS)
     }

@@ -19,7 +19,10 @@ import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.MainScope
 import java.io.File
 
-/** Holds what outlives every screen. A process that ended starts here again, and follows the node that it was paired with. */
+/**
+ * Holds what outlives every screen. A process that ended starts here again, and follows the node that it was
+ * paired with.
+ */
 open class Fieldmesh :
     Application(),
     LocationHost {

@@ -171,10 +171,15 @@ class MainActivity : Activity() {
     }
 
     private fun onAbort(button: TextView) = twice(button, R.string.abort, R.string.abort_sure) {
-        scope.launch { if (!app.session.abort(getString(R.string.abort_reason))) tell(getString(R.string.abort_failed)) }
+        scope.launch {
+            if (!app.session.abort(getString(R.string.abort_reason))) tell(getString(R.string.abort_failed))
+        }
     }
 
-    /** A first tap asks, a second one within three seconds acts: no dialog, which a thumb in a moving car would miss. */
+    /**
+     * A first tap asks, a second one within three seconds acts: no dialog, which a thumb in a moving car
+     * would miss.
+     */
     private fun twice(button: TextView, usual: Int, sure: Int, act: () -> Unit) {
         val asked = button.getTag(R.id.link) as? Runnable
         if (asked != null) {
@@ -215,7 +220,8 @@ class MainActivity : Activity() {
         } else if (checkSelfPermission(Manifest.permission.ACCESS_FINE_LOCATION) == PackageManager.PERMISSION_GRANTED) {
             startGps()
         } else {
-            val wanted = mutableListOf(Manifest.permission.ACCESS_FINE_LOCATION, Manifest.permission.ACCESS_COARSE_LOCATION)
+            val wanted =
+                mutableListOf(Manifest.permission.ACCESS_FINE_LOCATION, Manifest.permission.ACCESS_COARSE_LOCATION)
             if (Build.VERSION.SDK_INT >= Build.VERSION_CODES.TIRAMISU) wanted += Manifest.permission.POST_NOTIFICATIONS
             requestPermissions(wanted.toTypedArray(), ASK_LOCATION)
         }
@@ -224,8 +230,20 @@ class MainActivity : Activity() {
     override fun onRequestPermissionsResult(code: Int, names: Array<String>, results: IntArray) {
         val granted = names.filterIndexed { i, _ -> results[i] == PackageManager.PERMISSION_GRANTED }
         when (code) {
-            ASK_LOCATION -> if (Manifest.permission.ACCESS_FINE_LOCATION in granted) startGps() else tell(getString(R.string.gps_denied))
-            ASK_CAMERA -> if (Manifest.permission.CAMERA in granted) open(Tab.SCAN) else tell(getString(R.string.scan_denied))
+            ASK_LOCATION -> if (Manifest.permission.ACCESS_FINE_LOCATION in
+                granted
+            ) {
+                startGps()
+            } else {
+                tell(getString(R.string.gps_denied))
+            }
+            ASK_CAMERA -> if (Manifest.permission.CAMERA in
+                granted
+            ) {
+                open(Tab.SCAN)
+            } else {
+                tell(getString(R.string.scan_denied))
+            }
         }
     }
 
@@ -284,7 +302,12 @@ class MainActivity : Activity() {
 
         override fun saveLog() {
             val name = "fieldmesh-phone-${LocalDate.now()}.ndjson"
-            startActivityForResult(Intent(Intent.ACTION_CREATE_DOCUMENT).setType("application/x-ndjson").putExtra(Intent.EXTRA_TITLE, name), ASK_LOG)
+            startActivityForResult(
+                Intent(
+                    Intent.ACTION_CREATE_DOCUMENT,
+                ).setType("application/x-ndjson").putExtra(Intent.EXTRA_TITLE, name),
+                ASK_LOG,
+            )
         }
     }
 

@@ -43,6 +43,7 @@ class ContrastTest {
             val s = c / 255.0
             return if (s <= 0.04045) s / 12.92 else ((s + 0.055) / 1.055).pow(2.4)
         }
-        return 0.2126 * channel(Color.red(color)) + 0.7152 * channel(Color.green(color)) + 0.0722 * channel(Color.blue(color))
+        return 0.2126 * channel(Color.red(color)) + 0.7152 * channel(Color.green(color)) +
+            0.0722 * channel(Color.blue(color))
     }
 }

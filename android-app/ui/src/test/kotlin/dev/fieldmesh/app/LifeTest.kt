@@ -85,7 +85,10 @@ class LifeTest {
     @Test
     fun `the service reads the receiver, tells its loss, and ends by its button`() {
         shadowOf(app).grantPermissions(Manifest.permission.ACCESS_FINE_LOCATION)
-        val service = Robolectric.buildService(LocationService::class.java, Intent(app, LocationService::class.java)).create().startCommand(0, 1)
+        val service = Robolectric.buildService(
+            LocationService::class.java,
+            Intent(app, LocationService::class.java),
+        ).create().startCommand(0, 1)
         shadowOf(app.mainLooper).idle()
         assertNotNull(shadowOf(service.get()).lastForegroundNotification)
         val manager = app.getSystemService(LocationManager::class.java)
@@ -108,10 +111,19 @@ class LifeTest {
         assumeTrue("needs gpspipe (Debian: gpsd-clients)", onPath("gpspipe"))
         shadowOf(app).grantPermissions(Manifest.permission.ACCESS_FINE_LOCATION)
         app.preferences.gpsdServer = true
-        val service = Robolectric.buildService(LocationService::class.java, Intent(app, LocationService::class.java)).create().startCommand(0, 1)
+        val service = Robolectric.buildService(
+            LocationService::class.java,
+            Intent(app, LocationService::class.java),
+        ).create().startCommand(0, 1)
         shadowOf(app.mainLooper).idle()
         val said = File.createTempFile("gpspipe", ".json")
-        val pipe = ProcessBuilder("gpspipe", "-w", "-n", "40", "127.0.0.1").redirectErrorStream(true).redirectOutput(said).start()
+        val pipe = ProcessBuilder(
+            "gpspipe",
+            "-w",
+            "-n",
+            "40",
+            "127.0.0.1",
+        ).redirectErrorStream(true).redirectOutput(said).start()
         val speeds = listOf(2.8f, 8.3f, 13.9f, 16.7f)
         val manager = app.getSystemService(LocationManager::class.java)
         val before = System.nanoTime() + 30_000_000_000
@@ -131,7 +143,9 @@ class LifeTest {
         for (mps in told) assertTrue(speeds.any { abs(it - mps) <= 0.1 }, "$mps m/s was never driven: $text")
     }
 
-    private fun onPath(program: String) = System.getenv("PATH").split(File.pathSeparator).any { File(it, program).canExecute() }
+    private fun onPath(program: String) = System.getenv("PATH").split(File.pathSeparator).any {
+        File(it, program).canExecute()
+    }
 
     @Test
     fun `a log that the phone keeps outlives the process, and is saved whole`() {
@@ -161,7 +175,10 @@ class LifeTest {
         val line = activity.findViewById<EditText>(R.id.line)
         line.setText("FIELDMESH-PAIR/192.168.8.2:7447/AAAA-AAAA")
         activity.findViewById<View>(R.id.pair).performClick()
-        assertEquals(app.getString(R.string.pair_mistyped), activity.findViewById<TextView>(R.id.pair_error).text.toString())
+        assertEquals(
+            app.getString(R.string.pair_mistyped),
+            activity.findViewById<TextView>(R.id.pair_error).text.toString(),
+        )
     }
 
     private fun location(mps: Float) = Location(LocationManager.GPS_PROVIDER).apply {

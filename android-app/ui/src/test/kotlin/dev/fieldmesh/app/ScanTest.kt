@@ -76,7 +76,10 @@ class ScanTest {
             awaitCancellation()
         }
         press(R.id.scan)
-        assertEquals(app.getString(R.string.scan_other), controller.get().findViewById<TextView>(R.id.scan_hint).text.toString())
+        assertEquals(
+            app.getString(R.string.scan_other),
+            controller.get().findViewById<TextView>(R.id.scan_hint).text.toString(),
+        )
         assertNull(Preferences(app).pairing)
     }
 
@@ -84,10 +87,21 @@ class ScanTest {
     fun `the camera is asked for only here, and without it the code is typed`() {
         assertNull(shadowOf(controller.get()).lastRequestedPermission)
         press(R.id.scan)
-        assertContains(shadowOf(controller.get()).lastRequestedPermission.requestedPermissions, Manifest.permission.CAMERA)
-        controller.get().onRequestPermissionsResult(2, arrayOf(Manifest.permission.CAMERA), intArrayOf(PackageManager.PERMISSION_DENIED))
+        assertContains(
+            shadowOf(controller.get()).lastRequestedPermission.requestedPermissions,
+            Manifest.permission.CAMERA,
+        )
+        controller.get().onRequestPermissionsResult(
+            2,
+            arrayOf(Manifest.permission.CAMERA),
+            intArrayOf(PackageManager.PERMISSION_DENIED),
+        )
         assertNotNull(controller.get().findViewById(R.id.line))
-        controller.get().onRequestPermissionsResult(2, arrayOf(Manifest.permission.CAMERA), intArrayOf(PackageManager.PERMISSION_GRANTED))
+        controller.get().onRequestPermissionsResult(
+            2,
+            arrayOf(Manifest.permission.CAMERA),
+            intArrayOf(PackageManager.PERMISSION_GRANTED),
+        )
         assertNotNull(controller.get().findViewById(R.id.preview))
         press(R.id.scan_type)
         assertNotNull(controller.get().findViewById(R.id.line))
@@ -130,6 +144,9 @@ class ScanTest {
         shadowOf(app).grantPermissions(Manifest.permission.CAMERA)
         app.seen = flow { throw CameraException(null) }
         press(R.id.scan)
-        assertEquals(app.getString(R.string.scan_failed), controller.get().findViewById<TextView>(R.id.scan_hint).text.toString())
+        assertEquals(
+            app.getString(R.string.scan_failed),
+            controller.get().findViewById<TextView>(R.id.scan_hint).text.toString(),
+        )
     }
 }

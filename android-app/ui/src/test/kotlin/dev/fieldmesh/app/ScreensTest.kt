@@ -84,7 +84,11 @@ class ScreensTest {
         val activity = controller.get()
         val content = activity.findViewById<ViewGroup>(R.id.content)
         content.removeAllViews()
-        activity.layoutInflater.inflate(activity.resources.getIdentifier(name, "layout", activity.packageName), content, true)
+        activity.layoutInflater.inflate(
+            activity.resources.getIdentifier(name, "layout", activity.packageName),
+            content,
+            true,
+        )
         activity.findViewById<TextView>(R.id.link).text = activity.linkText(state)
         for (tab in listOf("drive", "campaign", "track", "node", "pair")) {
             val button = activity.resources.getIdentifier("tab_$tab", "id", activity.packageName)
@@ -112,7 +116,9 @@ class ScreensTest {
         val bitmap = Bitmap.createBitmap(metrics.widthPixels, metrics.heightPixels, Bitmap.Config.ARGB_8888)
         root.draw(Canvas(bitmap))
         pictures.mkdirs()
-        File(pictures, "$picture.png").outputStream().use { assertTrue(bitmap.compress(Bitmap.CompressFormat.PNG, 100, it)) }
+        File(pictures, "$picture.png").outputStream().use {
+            assertTrue(bitmap.compress(Bitmap.CompressFormat.PNG, 100, it))
+        }
         bitmap.recycle()
     }
 
@@ -121,15 +127,27 @@ class ScreensTest {
         val least = 48 * activity.resources.displayMetrics.density - 1
         for (v in activity.window.decorView.all().filter { it.isClickable && it.isShown && it.width > 0 }) {
             if (v is TextView && v.isTextSelectable) continue
-            assertTrue(v.height >= least && v.width >= least, "$picture: $v is ${v.width} by ${v.height} pixels, least is $least")
+            assertTrue(
+                v.height >= least && v.width >= least,
+                "$picture: $v is ${v.width} by ${v.height} pixels, least is $least",
+            )
         }
     }
 
     /** No word on a button or in the great field is cut off. */
     private fun checkText(activity: Activity, picture: String) {
-        for (v in activity.window.decorView.all().filterIsInstance<TextView>().filter { it.isShown && it.text.isNotEmpty() }) {
+        for (v in activity.window.decorView.all().filterIsInstance<TextView>().filter {
+            it.isShown &&
+                it.text.isNotEmpty()
+        }) {
             val layout = v.layout ?: continue
-            for (line in 0 until layout.lineCount) assertEquals(0, layout.getEllipsisCount(line), "$picture: ${v.text} is cut")
+            for (line in 0 until layout.lineCount) {
+                assertEquals(
+                    0,
+                    layout.getEllipsisCount(line),
+                    "$picture: ${v.text} is cut",
+                )
+            }
             val room = v.width - v.totalPaddingLeft - v.totalPaddingRight
             assertTrue(
                 (0 until layout.lineCount).all {
@@ -157,7 +175,18 @@ class ScreensTest {
 
     /** With a picture in portrait of a sensor that lies on its side, or with a camera that fails. */
     private fun scanning(view: View, works: Boolean) = ScanScreen(view) {}.also { screen ->
-        runBlocking { screen.look(if (works) flowOf(shotOf("another code", turnDeg = 90)) else flow { throw CameraException(null) }, Dispatchers.Unconfined) }
+        runBlocking {
+            screen.look(
+                if (works) {
+                    flowOf(shotOf("another code", turnDeg = 90))
+                } else {
+                    flow {
+                        throw CameraException(null)
+                    }
+                },
+                Dispatchers.Unconfined,
+            )
+        }
     }
 
     private class Paired(yes: Boolean) : PairActions {

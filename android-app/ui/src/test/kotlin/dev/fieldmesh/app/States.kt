@@ -36,7 +36,8 @@ private val schedule = plan.copy(
     },
 )
 
-private fun verdict(trial: Int, attempt: Int, outcome: String, reason: String? = null) = Verdict(trial, attempt, outcome, reason, isFinal = true)
+private fun verdict(trial: Int, attempt: Int, outcome: String, reason: String? = null) =
+    Verdict(trial, attempt, outcome, reason, isFinal = true)
 
 private val view = CampaignView(
     3uL,
@@ -47,7 +48,13 @@ private val view = CampaignView(
     "waiting for 13.4 to 14.4 m/s",
     listOf(
         TrialView(1, listOf(verdict(1, 1, "accepted"))),
-        TrialView(2, listOf(verdict(2, 1, "rejected", "speed: 62 % of the window in band, 80 % needed"), verdict(2, 2, "accepted"))),
+        TrialView(
+            2,
+            listOf(
+                verdict(2, 1, "rejected", "speed: 62 % of the window in band, 80 % needed"),
+                verdict(2, 2, "accepted"),
+            ),
+        ),
         TrialView(3, listOf(verdict(3, 1, "accepted"))),
         TrialView(4, List(3) { verdict(4, it + 1, "failed", "gate_timeout: the band was not reached in 120 s") }),
         TrialView(5, listOf(verdict(5, 1, "rejected", "fix_age: 2300 ms, 1500 ms allowed"))),
@@ -59,9 +66,22 @@ private val sampleCampaign = CampaignState.of(schedule, view)
 
 private val way = TrackState(
     points = List(200) { i ->
-        TrackPoint(-26.682 + 0.00002 * sin(i / 15.0) * i / 10, 27.092 + i * 0.00002, if (i in 20..180) 1.8e7 * (1 - i / 200.0) else null)
+        TrackPoint(
+            -26.682 + 0.00002 * sin(i / 15.0) * i / 10,
+            27.092 + i * 0.00002,
+            if (i in
+                20..180
+            ) {
+                1.8e7 * (1 - i / 200.0)
+            } else {
+                null
+            },
+        )
     },
-    marks = listOf(Mark("a", "Bus passed", -26.68195, 27.0932, true), Mark("b", "Person near", -26.6821, 27.0945, false)),
+    marks = listOf(
+        Mark("a", "Bus passed", -26.68195, 27.0932, true),
+        Mark("b", "Person near", -26.6821, 27.0945, false),
+    ),
     peers = listOf(Peer("roadside", -26.68202, 27.0922, 4), Peer("relay", -26.6813, 27.0948, 95)),
     siteLatDeg = -26.682,
     siteLonDeg = 27.092,
@@ -71,15 +91,28 @@ private val chart = List(120) { Point(it * 250_000_000L, (12 + 8 * sin(it / 12.0
 private val levels = List(120) { Point(it * 250_000_000L, -60 - 15 * sin(it / 20.0)) }
 
 private val armed = DriveState(
-    link = LinkState.UP, phase = Phase.ARMED, key = TrialKey(5, 2), trialsTotal = 24, band = Band(13.9, 0.5), speedMps = 9.2,
-    hasFix = true, trackDeg = 84.0, wantedTrackDeg = 87.5, toGateM = 143.0, holdS = 1.0, durationS = 10.0, detail = "waiting for 13.4 to 14.4 m/s",
+    link = LinkState.UP, phase = Phase.ARMED,
+    key = TrialKey(
+        5,
+        2,
+    ),
+    trialsTotal = 24, band = Band(13.9, 0.5), speedMps = 9.2,
+    hasFix = true, trackDeg = 84.0, wantedTrackDeg = 87.5, toGateM = 143.0, holdS = 1.0, durationS = 10.0,
+    detail = "waiting for 13.4 to 14.4 m/s",
 ).zoned()
 
 private fun DriveState.zoned() = copy(zone = band?.zone(speedMps) ?: zone)
 
 /** Every state that a screen may be in, by the name of its picture. */
 object States {
-    val ready = AppState(sampleNode.copy(problems = emptyList(), host = sampleNode.host.copy(failed = null)), armed, sampleCampaign, way, schedule.trials[4])
+    val ready =
+        AppState(
+            sampleNode.copy(problems = emptyList(), host = sampleNode.host.copy(failed = null)),
+            armed,
+            sampleCampaign,
+            way,
+            schedule.trials[4],
+        )
 
     private fun drive(change: DriveState.() -> DriveState) = ready.copy(drive = armed.change().zoned())
 
@@ -90,21 +123,65 @@ object States {
         "armed-in-band" to drive { copy(speedMps = 13.8, inBandS = 0.6, toGateM = 12.0) },
         "armed-too-fast" to drive { copy(speedMps = 15.6, toGateM = 60.0) },
         "running" to drive {
-            copy(phase = Phase.RUNNING, speedMps = 14.0, inBandS = 7.3, remainingS = 3.7, detail = null, throughput = chart, signal = levels, toGateM = -93.0)
+            copy(
+                phase = Phase.RUNNING,
+                speedMps = 14.0,
+                inBandS = 7.3,
+                remainingS = 3.7,
+                detail = null,
+                throughput = chart,
+                signal = levels,
+                toGateM = -93.0,
+            )
         },
-        "running-lost" to drive { copy(link = LinkState.LOST, phase = Phase.RUNNING, staleSinceNs = 1, speedMps = 14.0, remainingS = 2.0, throughput = chart) },
+        "running-lost" to
+            drive {
+                copy(
+                    link = LinkState.LOST,
+                    phase = Phase.RUNNING,
+                    staleSinceNs = 1,
+                    speedMps = 14.0,
+                    remainingS = 2.0,
+                    throughput = chart,
+                )
+            },
         "restoring" to drive { copy(phase = Phase.RESTORING, band = null, detail = null) },
         "done" to
             drive {
-                copy(phase = Phase.DONE, band = null, speedMps = 3.2, detail = null, verdict = verdict(5, 2, "accepted"), throughput = chart, signal = levels)
+                copy(
+                    phase = Phase.DONE,
+                    band = null,
+                    speedMps = 3.2,
+                    detail = null,
+                    verdict = verdict(5, 2, "accepted"),
+                    throughput = chart,
+                    signal = levels,
+                )
             },
         "rejected" to drive {
-            copy(phase = Phase.DONE, band = null, speedMps = 3.2, verdict = verdict(5, 2, "rejected", "speed: 62 % of the window in band, 80 % needed"))
+            copy(
+                phase = Phase.DONE,
+                band = null,
+                speedMps = 3.2,
+                verdict = verdict(5, 2, "rejected", "speed: 62 % of the window in band, 80 % needed"),
+            )
         },
         "failed" to
-            drive { copy(phase = Phase.DONE, band = null, speedMps = 0.0, verdict = verdict(5, 2, "failed", "routing_daemon: it ended during the attempt")) },
+            drive {
+                copy(
+                    phase = Phase.DONE,
+                    band = null,
+                    speedMps = 0.0,
+                    verdict = verdict(5, 2, "failed", "routing_daemon: it ended during the attempt"),
+                )
+            },
         "interrupted" to drive {
-            copy(phase = Phase.DONE, band = null, speedMps = 0.0, verdict = verdict(5, 2, "interrupted", "agent_restarted: during the attempt"))
+            copy(
+                phase = Phase.DONE,
+                band = null,
+                speedMps = 0.0,
+                verdict = verdict(5, 2, "interrupted", "agent_restarted: during the attempt"),
+            )
         },
     )
 
@@ -118,7 +195,11 @@ object States {
                 radio = null,
                 gps = sampleNode.gps?.copy(mode = 1, fixAgeMs = null),
                 problems = listOf(
-                    Problem("radio", "there is no interface wlan0", "correct `interface` in the agent's configuration, or plug the radio in"),
+                    Problem(
+                        "radio",
+                        "there is no interface wlan0",
+                        "correct `interface` in the agent's configuration, or plug the radio in",
+                    ),
                     Problem("gps", "no fix (mode 1)", "give the receiver a view of the sky and wait"),
                 ),
             ),

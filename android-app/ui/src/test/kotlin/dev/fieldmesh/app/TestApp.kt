@@ -25,14 +25,23 @@ class TestApp : Fieldmesh() {
         val key: Identity by lazy {
             val file = File(Files.createTempDirectory("keys").toFile(), "keys.p12")
             val process = ProcessBuilder(
-                File(System.getProperty("java.home"), "bin/keytool").path, "-genkeypair", "-alias", "app", "-keyalg", "EC", "-groupname", "secp256r1",
+                File(
+                    System.getProperty("java.home"),
+                    "bin/keytool",
+                ).path,
+                "-genkeypair", "-alias", "app", "-keyalg", "EC", "-groupname", "secp256r1",
                 "-dname", "CN=app", "-storetype", "PKCS12", "-keystore", file.path, "-storepass", "secret",
             ).redirectErrorStream(true).start()
             val printed = process.inputStream.reader().readText()
             check(process.waitFor() == 0) { printed }
-            val store = KeyStore.getInstance("PKCS12").apply { file.inputStream().use { load(it, "secret".toCharArray()) } }
+            val store = KeyStore.getInstance("PKCS12").apply {
+                file.inputStream().use { load(it, "secret".toCharArray()) }
+            }
             file.delete()
-            Identity(store.getCertificate("app") as X509Certificate, store.getKey("app", "secret".toCharArray()) as PrivateKey)
+            Identity(
+                store.getCertificate("app") as X509Certificate,
+                store.getKey("app", "secret".toCharArray()) as PrivateKey,
+            )
         }
     }
 }

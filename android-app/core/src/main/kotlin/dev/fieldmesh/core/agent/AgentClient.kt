@@ -61,8 +61,12 @@ sealed class AgentException(message: String, cause: Throwable? = null) : IOExcep
 data class RecordPage(val position: SpoolPosition, val lines: List<String>)
 
 /** Calls a node's agent; see protocols/wire/openapi.yaml. Every call is idempotent and can be cancelled. */
-class AgentClient(pairing: Pairing, identity: Identity, private val io: CoroutineDispatcher, timeout: Duration = Duration.ofSeconds(5)) :
-    NodeApi,
+class AgentClient(
+    pairing: Pairing,
+    identity: Identity,
+    private val io: CoroutineDispatcher,
+    timeout: Duration = Duration.ofSeconds(5),
+) : NodeApi,
     FixSink,
     NoteSink {
     private val base = HttpUrl.Builder().scheme("https").host(pairing.host).port(pairing.port).build()
@@ -94,7 +98,8 @@ class AgentClient(pairing: Pairing, identity: Identity, private val io: Coroutin
         val request = get("v1/records", place + mapOf("limit" to "$limit", "wait_ms" to "$waitMs"))
         return exchange(request, waitMs) { response, text ->
             val epoch = response.header("Fieldmesh-Epoch") ?: throw SerializationException("no Fieldmesh-Epoch")
-            val last = response.header("Fieldmesh-Last")?.toLongOrNull() ?: throw SerializationException("no Fieldmesh-Last")
+            val last =
+                response.header("Fieldmesh-Last")?.toLongOrNull() ?: throw SerializationException("no Fieldmesh-Last")
             RecordPage(SpoolPosition(epoch, last), text.lineSequence().filter(String::isNotEmpty).toList())
         }
     }
@@ -110,7 +115,8 @@ class AgentClient(pairing: Pairing, identity: Identity, private val io: Coroutin
     private inline fun <reified T> post(path: String, body: T): Request =
         post(path, WireJson.encodeToString(serializer<T>(), body).toByteArray().toRequestBody(JSON))
 
-    private fun post(path: String, body: RequestBody): Request = Request.Builder().url(base.newBuilder().addPathSegments(path).build()).post(body).build()
+    private fun post(path: String, body: RequestBody): Request =
+        Request.Builder().url(base.newBuilder().addPathSegments(path).build()).post(body).build()
 
     private suspend inline fun <reified T> call(request: Request, longerMs: Long = 0): T {
         val serializer: KSerializer<T> = serializer()
@@ -118,22 +124,23 @@ class AgentClient(pairing: Pairing, identity: Identity, private val io: Coroutin
     }
 
     /** Sends a request and reads its whole answer; a wait of [longerMs] comes on top of the usual time. */
-    private suspend fun <T> exchange(request: Request, longerMs: Long, read: (Response, String) -> T): T = withContext(io) {
-        val client = if (longerMs == 0L) http else http.longer(longerMs)
-        try {
-            client.newCall(request).await().use { response ->
-                val text = response.body?.string().orEmpty()
-                if (response.code != 200) throw refusal(response.code, text)
-                read(response, text)
+    private suspend fun <T> exchange(request: Request, longerMs: Long, read: (Response, String) -> T): T =
+        withContext(io) {
+            val client = if (longerMs == 0L) http else http.longer(longerMs)
+            try {
+                client.newCall(request).await().use { response ->
+                    val text = response.body?.string().orEmpty()
+                    if (response.code != 200) throw refusal(response.code, text)
+                    read(response, text)
+                }
+            } catch (e: AgentException) {
+                throw e
+            } catch (e: IOException) {
+                throw reason(e)
+            } catch (e: SerializationException) {
+                throw AgentException.BadAnswer(e)
             }
-        } catch (e: AgentException) {
-            throw e
-        } catch (e: IOException) {
-            throw reason(e)
-        } catch (e: SerializationException) {
-            throw AgentException.BadAnswer(e)
         }
-    }
 
     private companion object {
         const val RESTORE_MS = 60_000L
@@ -151,7 +158,13 @@ internal fun refusal(status: Int, text: String): AgentException {
     } catch (e: SerializationException) {
         return AgentException.BadAnswer(e)
     }
-    return if (status == 403 && error.code == "forbidden") AgentException.NotPaired(null) else AgentException.Refused(error)
+    return if (status == 403 &&
+        error.code == "forbidden"
+    ) {
+        AgentException.NotPaired(null)
+    } else {
+        AgentException.Refused(error)
+    }
 }
 
 /** Tells a wrong key on either side from a network that fails. */
@@ -171,21 +184,25 @@ private fun Throwable.isCertificateAlert(): Boolean {
     return "alert" in text && ("certificate" in text || "access denied" in text || "unknown ca" in text)
 }
 
-internal fun httpClient(identity: Identity, trust: X509TrustManager, timeout: Duration): OkHttpClient = OkHttpClient.Builder()
-    .sslSocketFactory(tlsContext(identity, trust).socketFactory, trust)
-    .hostnameVerifier { _, _ -> true } // the pin has been checked; names say nothing here
-    .connectionSpecs(listOf(ConnectionSpec.Builder(ConnectionSpec.MODERN_TLS).tlsVersions(TlsVersion.TLS_1_3).build()))
-    .protocols(listOf(Protocol.HTTP_1_1))
-    .followRedirects(false)
-    .connectTimeout(timeout)
-    .readTimeout(timeout)
-    .callTimeout(timeout)
-    .build()
+internal fun httpClient(identity: Identity, trust: X509TrustManager, timeout: Duration): OkHttpClient =
+    OkHttpClient.Builder()
+        .sslSocketFactory(tlsContext(identity, trust).socketFactory, trust)
+        .hostnameVerifier { _, _ -> true } // the pin has been checked; names say nothing here
+        .connectionSpecs(
+            listOf(ConnectionSpec.Builder(ConnectionSpec.MODERN_TLS).tlsVersions(TlsVersion.TLS_1_3).build()),
+        )
+        .protocols(listOf(Protocol.HTTP_1_1))
+        .followRedirects(false)
+        .connectTimeout(timeout)
+        .readTimeout(timeout)
+        .callTimeout(timeout)
+        .build()
 
 internal suspend fun Call.await(): Response = suspendCancellableCoroutine { continuation ->
     continuation.invokeOnCancellation { cancel() }
     enqueue(object : Callback {
-        override fun onResponse(call: Call, response: Response) = continuation.resume(response) { _, late, _ -> late.close() }
+        override fun onResponse(call: Call, response: Response) =
+            continuation.resume(response) { _, late, _ -> late.close() }
 
         override fun onFailure(call: Call, e: IOException) {
             if (continuation.isActive) continuation.resumeWithException(e)

@@ -61,7 +61,7 @@ class AgentLink(private val api: NodeApi, private val nowNs: () -> Long) {
             return
         }
         try {
-            // The wait ends with the first change; without one, the live figures are read anew after it.
+            // The wait ends with the first change; without one, the live figures are read again after it.
             val view = api.view(held, known, LIVE_EVERY_MS)
             known = view.version
             emit(Heard.View(view))

@@ -24,7 +24,12 @@ import javax.net.ssl.X509TrustManager
  *
  * @throws AgentException when it is refused, out of reach, or another answers
  */
-suspend fun join(code: PairingCode, own: Identity, io: CoroutineDispatcher, timeout: Duration = PATIENCE): List<FleetNode> = withContext(io) {
+suspend fun join(
+    code: PairingCode,
+    own: Identity,
+    io: CoroutineDispatcher,
+    timeout: Duration = PATIENCE,
+): List<FleetNode> = withContext(io) {
     val trust = CodesTrust(code)
     val url = HttpUrl.Builder().scheme("https").host(code.host).port(code.port).addPathSegments("v1/pair").build()
     val request = Request.Builder().url(url).post(Proof { code.joins(trust.controller(), own.pin) }).build()
@@ -34,7 +39,11 @@ suspend fun join(code: PairingCode, own: Identity, io: CoroutineDispatcher, time
             if (response.code != 200) throw refusal(response.code, text)
             val reply = WireJson.decodeFromString(PairReply.serializer(), text)
             val right = code.admits(trust.controller(), own.pin, reply.name, reply.role)
-            if (reply.proof.lowercase() != right) throw AgentException.WrongNode(CertificateException("the answer's proof is wrong"))
+            if (reply.proof.lowercase() !=
+                right
+            ) {
+                throw AgentException.WrongNode(CertificateException("the answer's proof is wrong"))
+            }
             reply.nodes.map(::fleetNode)
         }
     } catch (e: AgentException) {
@@ -65,7 +74,8 @@ private class Proof(private val prove: () -> String) : RequestBody() {
 
     override fun isOneShot() = true
 
-    private fun text(proof: String) = WireJson.encodeToString(PairRequest.serializer(), PairRequest(1, PairingCode.ROLE, proof)).toByteArray()
+    private fun text(proof: String) =
+        WireJson.encodeToString(PairRequest.serializer(), PairRequest(1, PairingCode.ROLE, proof)).toByteArray()
 }
 
 /** Admits the one server whose key the code tells, and keeps that key. */
@@ -81,7 +91,8 @@ private class CodesTrust(private val code: PairingCode) : X509TrustManager {
         seen = got
     }
 
-    override fun checkClientTrusted(chain: Array<X509Certificate>, authType: String) = throw CertificateException("the app serves nobody")
+    override fun checkClientTrusted(chain: Array<X509Certificate>, authType: String) =
+        throw CertificateException("the app serves nobody")
 
     override fun getAcceptedIssuers(): Array<X509Certificate> = emptyArray()
 }

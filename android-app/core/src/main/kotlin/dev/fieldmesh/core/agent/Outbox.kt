@@ -68,8 +68,12 @@ class Outbox(private val shelf: Shelf, private val nowNs: () -> Long) {
         }
     }
 
-    /** The boot clock starts anew with the phone; then the note is of before, and its age unknown but at least this. */
-    private fun age(w: WaitingNote): Double = ((nowNs() - w.notedBootNs).coerceAtLeast(0) / 1e6).coerceAtMost(MOST_AGE_MS)
+    /**
+     * The boot clock starts again with the phone; then the note is of before, and its age unknown but at
+     * least this.
+     */
+    private fun age(w: WaitingNote): Double =
+        ((nowNs() - w.notedBootNs).coerceAtLeast(0) / 1e6).coerceAtMost(MOST_AGE_MS)
 
     private fun done(w: WaitingNote) {
         waiting.remove(w)

@@ -10,9 +10,13 @@ data class Pairing(val host: String, val port: Int, val pin: Pin) {
 
     companion object {
         private const val SCHEME = "fieldmesh:"
-        private val FORM = Regex("""fieldmesh:(?:\[([0-9A-Fa-f:.]+)]|([A-Za-z0-9.-]+)):([0-9]{1,5})#([0-9A-Fa-f]{64})""")
+        private val FORM =
+            Regex("""fieldmesh:(?:\[([0-9A-Fa-f:.]+)]|([A-Za-z0-9.-]+)):([0-9]{1,5})#([0-9A-Fa-f]{64})""")
 
-        /** Reads a line that was typed, pasted or scanned; blanks in and around it do not matter. Null when it is none. */
+        /**
+         * Reads a line that was typed, pasted or scanned; blanks in and around it do not matter. Null when it
+         * is none.
+         */
         fun parse(text: String): Pairing? {
             val match = FORM.matchEntire(text.filterNot(Char::isWhitespace)) ?: return null
             val (six, name, port, pin) = match.destructured

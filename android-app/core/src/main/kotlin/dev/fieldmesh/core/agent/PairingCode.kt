@@ -10,7 +10,12 @@ import javax.crypto.spec.SecretKeySpec
  * first half of the pin by which it is known, and the secret that shows who was
  * given the code. See protocols/pairing.
  */
-class PairingCode private constructor(val host: String, val port: Int, private val secret: ByteArray, private val half: ByteArray) {
+class PairingCode private constructor(
+    val host: String,
+    val port: Int,
+    private val secret: ByteArray,
+    private val half: ByteArray,
+) {
 
     /** Whether a pin is the one whose first half the code carries. */
     fun fits(pin: Pin): Boolean = pin.hex.startsWith(half.hex())
@@ -19,7 +24,8 @@ class PairingCode private constructor(val host: String, val port: Int, private v
     fun joins(controller: Pin, own: Pin): String = proof("joins", controller, own, "", ROLE)
 
     /** What shows this app that the controller has made the code. */
-    fun admits(controller: Pin, own: Pin, name: String, role: String): String = proof("admits", controller, own, name, role)
+    fun admits(controller: Pin, own: Pin, name: String, role: String): String =
+        proof("admits", controller, own, name, role)
 
     private fun proof(vararg parts: Any): String {
         val lines = listOf("fieldmesh pairing 1") + parts.map { if (it is Pin) it.hex else "$it" } + ""

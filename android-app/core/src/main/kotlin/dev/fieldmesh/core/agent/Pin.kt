@@ -46,10 +46,15 @@ class PinnedTrust(private val want: Pin) : X509TrustManager {
     override fun checkServerTrusted(chain: Array<X509Certificate>, authType: String) {
         // The first certificate is the one whose key signed the handshake (RFC 8446, section 4.4.3).
         val got = Pin.of(chain.firstOrNull() ?: throw CertificateException("the node shows no certificate"))
-        if (got != want) throw WrongKeyException("the node shows key ${got.hex.take(12)}…, paired is ${want.hex.take(12)}…")
+        if (got !=
+            want
+        ) {
+            throw WrongKeyException("the node shows key ${got.hex.take(12)}…, paired is ${want.hex.take(12)}…")
+        }
     }
 
-    override fun checkClientTrusted(chain: Array<X509Certificate>, authType: String) = throw CertificateException("the app serves nobody")
+    override fun checkClientTrusted(chain: Array<X509Certificate>, authType: String) =
+        throw CertificateException("the app serves nobody")
 
     override fun getAcceptedIssuers(): Array<X509Certificate> = emptyArray()
 }

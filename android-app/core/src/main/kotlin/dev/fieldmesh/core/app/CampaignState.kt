@@ -9,7 +9,13 @@ import dev.fieldmesh.core.wire.Verdict
 enum class Standing { OPEN, NEXT, PRESENT, ACCEPTED, REJECTED, FAILED, INTERRUPTED }
 
 /** One line of the campaign. [newest] is the outcome of the newest attempt. */
-data class TrialRow(val number: Int, val factors: Map<String, String>, val standing: Standing, val attempts: Int, val newest: Verdict?)
+data class TrialRow(
+    val number: Int,
+    val factors: Map<String, String>,
+    val standing: Standing,
+    val attempts: Int,
+    val newest: Verdict?,
+)
 
 /** What is done, what comes next and what was rejected, and why. */
 data class CampaignState(
@@ -27,7 +33,9 @@ data class CampaignState(
         fun of(schedule: Schedule, view: CampaignView): CampaignState {
             val verdicts = view.trials.associate { it.number to it.attempts }
             val underWay = view.current?.trial.takeIf { view.state in setOf("armed", "running", "restoring") }
-            val closed = schedule.trials.filter { t -> isClosed(verdicts[t.number].orEmpty(), schedule.attemptsMax) }.map { it.number }.toSet()
+            val closed = schedule.trials.filter { t ->
+                isClosed(verdicts[t.number].orEmpty(), schedule.attemptsMax)
+            }.map { it.number }.toSet()
             val next = schedule.trials.firstOrNull { it.number !in closed && it.number != underWay }?.number
             val rows = schedule.trials.map { t ->
                 val attempts = verdicts[t.number].orEmpty()
@@ -40,7 +48,15 @@ data class CampaignState(
                 TrialRow(t.number, t.factors, standing, attempts.size, newest)
             }
             val open = schedule.trials.filter { it.number !in closed }
-            return CampaignState(schedule.campaign, schedule.run, rows, open.sumOf { it.driveS() }, open.sumOf { it.driveM() })
+            return CampaignState(
+                schedule.campaign,
+                schedule.run,
+                rows,
+                open.sumOf {
+                    it.driveS()
+                },
+                open.sumOf { it.driveM() },
+            )
         }
 
         /**
@@ -67,7 +83,10 @@ data class CampaignState(
                     }
                 }
             }
-            return skipped || used >= allowed || interrupted >= INTERRUPTIONS_MAX || attempts.any { it.outcome == "accepted" }
+            return skipped ||
+                used >= allowed ||
+                interrupted >= INTERRUPTIONS_MAX ||
+                attempts.any { it.outcome == "accepted" }
         }
 
         private const val INTERRUPTIONS_MAX = 20

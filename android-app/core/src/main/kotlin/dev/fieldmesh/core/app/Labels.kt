@@ -26,11 +26,18 @@ class Labels(private val width: Float, private val height: Float) {
         return near.firstOrNull(::isFree)?.also(::keepFree)
     }
 
-    private fun isFree(box: Box) = box.left >= 0 && box.top >= 0 && box.right <= width && box.bottom <= height && taken.none(box::meets)
+    private fun isFree(box: Box) =
+        box.left >= 0 && box.top >= 0 && box.right <= width && box.bottom <= height && taken.none(box::meets)
 
     private fun around(symbol: Box, wide: Float, high: Float, away: Float): Sequence<Box> {
         val middle = (symbol.left + symbol.right - wide) / 2
-        val sides = if (width > wide) listOf(middle.coerceIn(0f, width - wide), symbol.right, symbol.left - wide) else listOf(0f)
+        val sides = if (width >
+            wide
+        ) {
+            listOf(middle.coerceIn(0f, width - wide), symbol.right, symbol.left - wide)
+        } else {
+            listOf(0f)
+        }
         val rows = listOf(symbol.bottom + away, symbol.top - away - high)
         return sides.asSequence().flatMap { left -> rows.map { top -> Box(left, top, left + wide, top + high) } }
     }

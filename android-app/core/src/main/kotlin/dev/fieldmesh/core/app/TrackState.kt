@@ -23,10 +23,13 @@ data class TrackState(
 ) {
     private val origin get() = when {
         siteLatDeg != null && siteLonDeg != null -> siteLatDeg to siteLonDeg
-        else -> points.firstOrNull()?.let { it.latDeg to it.lonDeg } ?: peers.firstOrNull()?.let { it.latDeg to it.lonDeg }
+        else -> points.firstOrNull()?.let { it.latDeg to it.lonDeg }
+            ?: peers.firstOrNull()?.let { it.latDeg to it.lonDeg }
     }
 
-    fun metres(latDeg: Double, lonDeg: Double): Metres? = origin?.let { (lat, lon) -> metresFrom(lat, lon, latDeg, lonDeg) }
+    fun metres(latDeg: Double, lonDeg: Double): Metres? = origin?.let { (lat, lon) ->
+        metresFrom(lat, lon, latDeg, lonDeg)
+    }
 
     /** With one more place; those nearer than a metre to the last are left out, and the oldest go. */
     fun with(fix: Fix, throughputBps: Double?): TrackState {
@@ -38,7 +41,11 @@ data class TrackState(
             val step = metresFrom(last.latDeg, last.lonDeg, lat, lon)
             if (step.east * step.east + step.north * step.north < 1.0) return this
         }
-        return copy(points = (if (points.size < MOST_POINTS) points else points.drop(points.size - MOST_POINTS + 1)) + TrackPoint(lat, lon, throughputBps))
+        return copy(
+            points =
+            (if (points.size < MOST_POINTS) points else points.drop(points.size - MOST_POINTS + 1)) +
+                TrackPoint(lat, lon, throughputBps),
+        )
     }
 
     private companion object {

@@ -58,7 +58,7 @@ class CueLogic {
 
     /**
      * What to say now, if anything. [band] is absent while no speed is asked
-     * for; then the next trial's first cue is said anew.
+     * for; then the next trial's first cue is said again.
      */
     fun next(nowNs: Long, speedMps: Double?, band: Band?): Cue? {
         if (band == null) saidZone = null

@@ -18,7 +18,7 @@ fun metresFrom(originLatDeg: Double, originLonDeg: Double, latDeg: Double, lonDe
 
 /**
  * How far the car still has to go to the trial's gate, in metres along its
- * direction; negative behind it. Null when the gate is no place, when the plan
+ * direction; negative behind it. Null when the gate is not a place, when the plan
  * does not say where the course lies, or when the car's place is unknown.
  */
 fun distanceToGateM(trial: Trial, fix: Fix): Double? {

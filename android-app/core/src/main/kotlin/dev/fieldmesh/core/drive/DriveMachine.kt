@@ -185,7 +185,10 @@ class DriveMachine {
     }
 }
 
-private fun CampaignView.verdictOf(key: TrialKey): Verdict? = trials.find { it.number == key.trial }?.attempts?.find { it.attempt == key.attempt }
+private fun CampaignView.verdictOf(key: TrialKey): Verdict? = trials.find { it.number == key.trial }?.attempts?.find {
+    it.attempt ==
+        key.attempt
+}
 
 private fun wantedTrack(trial: Trial): Double? = when (trial.direction) {
     "outbound" -> trial.course.headingDeg

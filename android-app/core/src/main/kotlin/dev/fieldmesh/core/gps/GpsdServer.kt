@@ -29,7 +29,8 @@ import java.util.concurrent.atomic.AtomicInteger
  * VERSION, WATCH, DEVICES and POLL asked, TPV and SKY told. It listens on the
  * loopback address only; every app on the phone can read it there.
  */
-class GpsdServer(private val fixes: SharedFlow<Fix>, private val io: CoroutineDispatcher, port: Int = GPSD_PORT) : AutoCloseable {
+class GpsdServer(private val fixes: SharedFlow<Fix>, private val io: CoroutineDispatcher, port: Int = GPSD_PORT) :
+    AutoCloseable {
     private val listener = ServerSocket(port, BACKLOG, InetAddress.getByAddress(byteArrayOf(127, 0, 0, 1)))
     private val clients = AtomicInteger()
 
@@ -76,13 +77,14 @@ class GpsdServer(private val fixes: SharedFlow<Fix>, private val io: CoroutineDi
     }
 
     /** A blocking call on a socket ends when the socket is closed, and by nothing else. */
-    private fun CoroutineScope.closeWhenCancelled(socket: Closeable): Job = launch(start = CoroutineStart.UNDISPATCHED) {
-        try {
-            awaitCancellation()
-        } finally {
-            socket.close()
+    private fun CoroutineScope.closeWhenCancelled(socket: Closeable): Job =
+        launch(start = CoroutineStart.UNDISPATCHED) {
+            try {
+                awaitCancellation()
+            } finally {
+                socket.close()
+            }
         }
-    }
 
     private suspend fun CoroutineScope.converse(socket: Socket) {
         // A client that does not read loses the oldest lines, and holds up nobody.

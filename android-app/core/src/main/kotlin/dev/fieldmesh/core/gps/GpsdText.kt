@@ -67,7 +67,13 @@ internal object GpsdText {
     fun answer(request: String, newest: Fix?): List<String> = when (request.substringBefore('=').trim()) {
         "?VERSION" -> listOf(version())
         "?DEVICES" -> listOf(devices())
-        "?WATCH" -> if (request == "?WATCH" || watch(request) != null) listOf(devices(), watchText(watch(request) ?: false)) else listOf(error(request))
+        "?WATCH" -> if (request == "?WATCH" ||
+            watch(request) != null
+        ) {
+            listOf(devices(), watchText(watch(request) ?: false))
+        } else {
+            listOf(error(request))
+        }
         "?POLL" -> listOf(poll(newest))
         else -> listOf(error(request))
     }

@@ -28,7 +28,11 @@ class SpeedFilter {
             doubted = true
             return speed
         }
-        if (doubted && abs(surprise) > MOST_CAR_MPS2 * seconds + MOST_ERROR_MPS) return restart(fix.bootNs, measured, noise)
+        if (doubted &&
+            abs(surprise) > MOST_CAR_MPS2 * seconds + MOST_ERROR_MPS
+        ) {
+            return restart(fix.bootNs, measured, noise)
+        }
         doubted = false
         val gain = predicted / (predicted + noise)
         speed += gain * surprise

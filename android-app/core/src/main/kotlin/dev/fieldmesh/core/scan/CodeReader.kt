@@ -28,7 +28,10 @@ class GrayPicture(val pixels: ByteArray, val width: Int, val height: Int) {
     }
 
     companion object {
-        /** Takes a plane as cameras give it: its rows are [rowStride] bytes apart, the last may end with its last pixel. */
+        /**
+         * Takes a plane as cameras give it: its rows are [rowStride] bytes apart, the last may end with its
+         * last pixel.
+         */
         fun of(plane: ByteBuffer, width: Int, height: Int, rowStride: Int): GrayPicture {
             val from = plane.duplicate()
             val pixels = ByteArray(width * height)
@@ -45,11 +48,21 @@ class GrayPicture(val pixels: ByteArray, val width: Int, val height: Int) {
 /** Reads QR codes in a camera's pictures, whichever way up they are. */
 object CodeReader {
     /** What the picture's code says; null where none can be read. */
-    fun read(picture: GrayPicture): String? =
-        readAsItIs(picture) ?: if (min(picture.width, picture.height) < LEAST_TO_HALVE) null else readAsItIs(picture.halved())
+    fun read(picture: GrayPicture): String? = readAsItIs(picture)
+        ?: if (min(picture.width, picture.height) < LEAST_TO_HALVE) null else readAsItIs(picture.halved())
 
     private fun readAsItIs(picture: GrayPicture): String? {
-        val source = PlanarYUVLuminanceSource(picture.pixels, picture.width, picture.height, 0, 0, picture.width, picture.height, false)
+        val source =
+            PlanarYUVLuminanceSource(
+                picture.pixels,
+                picture.width,
+                picture.height,
+                0,
+                0,
+                picture.width,
+                picture.height,
+                false,
+            )
         // On a terminal with a light ground the code of `fieldmesh keys pair` is light on dark.
         return read(source) ?: read(source.invert())
     }

@@ -15,7 +15,14 @@ data class AbortRequest(val trial: Int, val attempt: Int, val reason: String)
 
 /** One acceptance rule; an absent [measured] could not be measured, and fails. */
 @Serializable
-data class Check(val rule: String, val node: String? = null, val limit: Double, val measured: Double? = null, val pass: Boolean, val detail: String? = null)
+data class Check(
+    val rule: String,
+    val node: String? = null,
+    val limit: Double,
+    val measured: Double? = null,
+    val pass: Boolean,
+    val detail: String? = null,
+)
 
 /** What a person decided about an attempt: accept, repeat, skip or retry; [judged] is the outcome by the rules. */
 @Serializable
@@ -123,7 +130,7 @@ data class NodeStatus(
     val radio: Caps? = null,
 )
 
-/** What the radio tells of itself, as far as the app shows it. */
+/** What the radio reports about itself, as far as the app shows it. */
 @Serializable
 data class Caps(val beside: Beside? = null)
 
@@ -132,7 +139,7 @@ data class Caps(val beside: Beside? = null)
 data class Beside(@SerialName("interface") val interfaceName: String)
 
 /**
- * What a person noted: a mark ("bus passed"), or what is to become of a trial
+ * What a person noted: a mark ("bus passed"), or a decision on a trial
  * (accept, repeat, skip). The node makes a record of it, one for each [id].
  */
 @Serializable

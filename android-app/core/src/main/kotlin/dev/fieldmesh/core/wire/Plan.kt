@@ -5,7 +5,12 @@ import kotlinx.serialization.Serializable
 
 /** A run's plan as people may see it: all but the key that authenticates GO. */
 @Serializable
-data class Schedule(val run: String, val campaign: String, @SerialName("attempts_max") val attemptsMax: Int, val trials: List<Trial>)
+data class Schedule(
+    val run: String,
+    val campaign: String,
+    @SerialName("attempts_max") val attemptsMax: Int,
+    val trials: List<Trial>,
+)
 
 /** One cell of the schedule; of its many fields those that a driver or a passenger needs. */
 @Serializable

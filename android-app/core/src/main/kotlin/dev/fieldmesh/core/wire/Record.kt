@@ -40,7 +40,7 @@ data class Record(val header: Header, val body: Body) {
     }
 
     companion object {
-        /** @throws SerializationException when [line] is no record */
+        /** @throws SerializationException when [line] is not a record */
         fun decode(line: String): Record {
             val element = WireJson.parseToJsonElement(line) as? JsonObject
                 ?: throw SerializationException("decode record: no object in ${line.take(80)}")

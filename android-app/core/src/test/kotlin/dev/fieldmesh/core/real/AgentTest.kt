@@ -61,14 +61,15 @@ class AgentTest {
     }
 
     @Test
-    fun `through two trials, with a key that is not known, an agent that is killed and a network that fails`() = runBlocking {
-        try {
-            story()
-        } catch (e: Throwable) {
-            println("state: ${instrument.state.value}\nsaid: $said\n${field.log()}")
-            throw e
+    fun `through two trials, with a key that is not known, an agent that is killed and a network that fails`() =
+        runBlocking {
+            try {
+                story()
+            } catch (e: Throwable) {
+                println("state: ${instrument.state.value}\nsaid: $said\n${field.log()}")
+                throw e
+            }
         }
-    }
 
     private suspend fun story() {
         val phone = newIdentity("app")
@@ -84,7 +85,9 @@ class AgentTest {
         load()
         val loaded = reach("the run is there") { it.campaign?.rows?.size == 3 && it.drive.phase == Phase.IDLE }
         assertEquals(Standing.NEXT, loaded.campaign!!.rows[0].standing)
-        reach("the roadside's place is known") { it.track.peers.any { peer -> peer.node == "roadside" && peer.ageS >= 3 } }
+        reach("the roadside's place is known") {
+            it.track.peers.any { peer -> peer.node == "roadside" && peer.ageS >= 3 }
+        }
 
         firstTrial(client)
         killedInTheSecond()
@@ -124,11 +127,24 @@ class AgentTest {
         withTimeout(PATIENCE_MS) { while (outbox.pending.isNotEmpty()) delay(20) }
         delivering.cancel()
         assertEquals("[]", shelf.text)
-        val records = generateSequence<dev.fieldmesh.core.agent.RecordPage>({ runBlocking { client.records(null, 10_000) } }) { page ->
+        val records = generateSequence<dev.fieldmesh.core.agent.RecordPage>({
+            runBlocking { client.records(null, 10_000) }
+        }) { page ->
             runBlocking { client.records(page.position, 10_000) }.takeIf { it.lines.isNotEmpty() }
         }.flatMap { it.lines }.toList()
-        assertEquals(1, records.count { it.contains("\"kind\":\"note\"") && it.contains("bus passed") }, "sent twice it is one record")
-        assertTrue(records.any { it.contains("\"kind\":\"gps\"") && it.contains("\"speed_mps\":13.9") }, "the pushed fixes are in the trial's records")
+        assertEquals(
+            1,
+            records.count {
+                it.contains("\"kind\":\"note\"") && it.contains("bus passed")
+            },
+            "sent twice it is one record",
+        )
+        assertTrue(
+            records.any {
+                it.contains("\"kind\":\"gps\"") && it.contains("\"speed_mps\":13.9")
+            },
+            "the pushed fixes are in the trial's records",
+        )
     }
 
     private suspend fun killedInTheSecond() {
@@ -137,11 +153,25 @@ class AgentTest {
         reach("trial 2 is armed") { it.drive.phase == Phase.ARMED && it.drive.key?.trial == 2 }
         field.killFace("car")
         // It may be back before anybody has missed it; that it is missed is shown below.
-        val back = reach("it is back, the attempt interrupted") { it.drive.link == LinkState.UP && it.drive.phase == Phase.DONE && it.drive.key?.trial == 2 }
+        val back = reach("it is back, the attempt interrupted") {
+            it.drive.link == LinkState.UP &&
+                it.drive.phase == Phase.DONE &&
+                it.drive.key?.trial == 2
+        }
         // Before the car's node goes on alone: that attempt used up none.
-        for (node in listOf("car", "roadside")) field.call(node, "PUT", "/v1/lease", """{"holder":"test","ttl_s":120}""")
+        for (node in listOf(
+            "car",
+            "roadside",
+        )) {
+            field.call(node, "PUT", "/v1/lease", """{"holder":"test","ttl_s":120}""")
+        }
         // The roadside still waits for its GO: a controller has it leave that attempt, too.
-        field.call("roadside", "POST", "/v1/runs/app-test/abort", """{"trial":2,"attempt":1,"reason":"the car has left it"}""")
+        field.call(
+            "roadside",
+            "POST",
+            "/v1/runs/app-test/abort",
+            """{"trial":2,"attempt":1,"reason":"the car has left it"}""",
+        )
         assertEquals("interrupted", back.drive.verdict?.outcome)
         awaitSaid(Cue.INTERRUPTED)
     }
@@ -150,10 +180,17 @@ class AgentTest {
         arm(3)
         reach("trial 3 is armed") { it.drive.phase == Phase.ARMED && it.drive.key?.trial == 3 }
         field.cut("car")
-        reach("the network is gone, and the screen says so") { it.drive.link == LinkState.LOST && it.drive.staleSinceNs != null }
+        reach("the network is gone, and the screen says so") {
+            it.drive.link == LinkState.LOST &&
+                it.drive.staleSinceNs != null
+        }
         awaitSaid(Cue.NODE_LOST)
         field.mend("car")
-        reach("it is back in the same trial") { it.drive.link == LinkState.UP && it.drive.phase == Phase.ARMED && it.drive.key?.trial == 3 }
+        reach("it is back in the same trial") {
+            it.drive.link == LinkState.UP &&
+                it.drive.phase == Phase.ARMED &&
+                it.drive.key?.trial == 3
+        }
         client.abort("app-test", AbortRequest(3, 1, "by hand, on the phone"))
         val done = reach("trial 3 is aborted") { it.drive.phase == Phase.DONE && it.drive.key?.trial == 3 }
         assertEquals("interrupted", done.drive.verdict?.outcome)
@@ -164,9 +201,13 @@ class AgentTest {
 
     private suspend fun wrongKeys() {
         val pairing = field.pairing("car")
-        assertFailsWith<AgentException.NotPaired> { AgentClient(pairing, newIdentity("stranger"), Dispatchers.IO).status() }
+        assertFailsWith<AgentException.NotPaired> {
+            AgentClient(pairing, newIdentity("stranger"), Dispatchers.IO).status()
+        }
         val other = Pairing(pairing.host, pairing.port, Pin("0".repeat(64)))
-        assertFailsWith<AgentException.WrongNode> { AgentClient(other, newIdentity("stranger"), Dispatchers.IO).status() }
+        assertFailsWith<AgentException.WrongNode> {
+            AgentClient(other, newIdentity("stranger"), Dispatchers.IO).status()
+        }
     }
 
     private fun follow(client: AgentClient) {
@@ -206,11 +247,21 @@ class AgentTest {
     /** One of the nodes may still be ending the trial before: it is asked again, as the controller does. */
     private suspend fun arm(trial: Int) = listOf("roadside", "car").forEach { node ->
         withTimeout(60_000) {
-            while (runCatching { armOne(node, trial) }.onFailure { if ("\"busy\"" !in it.message.orEmpty()) throw it }.isFailure) delay(200)
+            while (runCatching { armOne(node, trial) }.onFailure {
+                    if ("\"busy\"" !in
+                        it.message.orEmpty()
+                    ) {
+                        throw it
+                    }
+                }.isFailure
+            ) {
+                delay(200)
+            }
         }
     }
 
-    private fun armOne(node: String, trial: Int) = field.call(node, "POST", "/v1/runs/app-test/arm", """{"trial":$trial,"attempt":1}""")
+    private fun armOne(node: String, trial: Int) =
+        field.call(node, "POST", "/v1/runs/app-test/arm", """{"trial":$trial,"attempt":1}""")
 
     private fun plan(): String {
         val trials = (1..3).joinToString(",") { n ->
@@ -220,7 +271,9 @@ class AgentTest {
             "traffic":[{"name":"main","kind":"iperf3_tcp","from":"car","to":"roadside","port":5201,"streams":1,"start_s":0,"duration_s":8,"client_port":${50000 + n * 10}}],
             "acceptance":{"speed_band_mps":0.5,"in_band_share_min":0.5}}"""
         }
-        return """{"run":"app-test","campaign":"app","campaign_sha256":"${"0".repeat(64)}","seed":1,"key":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
+        return """{"run":"app-test","campaign":"app","campaign_sha256":"${"0".repeat(
+            64,
+        )}","seed":1,"key":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
             "nodes":[{"name":"car","mesh_prefix":"10.77.0.1/24","go_port":7446},{"name":"roadside","mesh_prefix":"10.77.0.2/24","go_port":7446}],
             "trials":[$trials],"attempts_max":1}"""
     }

@@ -20,7 +20,8 @@ class Field(private val dir: File, private val namespaces: String) {
     val controller: Identity = identity(File(dir, "fleet"), "controller")
     private val processes = mutableMapOf<String, Process>()
 
-    fun pairing(node: String): Pairing = Pairing(HOSTS.getValue(node), 7443, identity(File(dir, "fleet/nodes/$node"), "node").pin)
+    fun pairing(node: String): Pairing =
+        Pairing(HOSTS.getValue(node), 7443, identity(File(dir, "fleet/nodes/$node"), "node").pin)
 
     /** Lets a phone's key in, as a person does it: an entry in authorized.json. */
     fun letIn(node: String, app: Pin) {
@@ -30,16 +31,27 @@ class Field(private val dir: File, private val namespaces: String) {
         giveKeys(node)
     }
 
-    /** The unprivileged half of the agent reads the keys, and writes down which apps it is told of. */
+    /** The unprivileged half of the agent reads the keys, and writes down which apps it is told about. */
     fun giveKeys(node: String) = run("chown", "-R", "65534:65534", "$dir/fleet/nodes/$node")
 
     /** Takes away what a node was told by the controller about phones. */
-    fun forgetApps(node: String) = check(File(dir, "$node/face/apps.json").delete()) { "$node was told of no phones" }
+    fun forgetApps(node: String) =
+        check(File(dir, "$node/face/apps.json").delete()) { "$node was told about no phones" }
 
     fun start(node: String) {
         val log = File(dir, "$node.log")
-        processes[node] = ProcessBuilder("ip", "netns", "exec", namespace(node), "$dir/fieldmesh-agent", "up", "--config", "$dir/$node.yaml")
-            .redirectErrorStream(true).redirectOutput(ProcessBuilder.Redirect.appendTo(log)).start()
+        processes[node] =
+            ProcessBuilder(
+                "ip",
+                "netns",
+                "exec",
+                namespace(node),
+                "$dir/fieldmesh-agent",
+                "up",
+                "--config",
+                "$dir/$node.yaml",
+            )
+                .redirectErrorStream(true).redirectOutput(ProcessBuilder.Redirect.appendTo(log)).start()
     }
 
     /** Kills the half of the agent that faces the network, without a word. */
@@ -60,18 +72,24 @@ class Field(private val dir: File, private val namespaces: String) {
         if (!process.waitFor(30, TimeUnit.SECONDS)) process.destroyForcibly()
     }
 
-    fun log(): String = processes.keys.joinToString("\n") { "== $it\n" + File(dir, "$it.log").takeIf(File::exists)?.readText().orEmpty().takeLast(6000) }
+    fun log(): String = processes.keys.joinToString("\n") {
+        "== $it\n" +
+            File(dir, "$it.log").takeIf(File::exists)?.readText().orEmpty().takeLast(6000)
+    }
 
     /** What `keys pair` shows; the process ends by itself. */
     class Offer(val process: Process, val code: String, val picture: String)
 
     /** Starts `keys pair` for the app. */
     fun offer(name: String): Offer {
-        val process = ProcessBuilder("$dir/fieldmesh", "keys", "pair", name, "--app", "--dir", "$dir/fleet", "--listen", "127.0.0.1:0")
+        val arguments = listOf("keys", "pair", name, "--app", "--dir", "$dir/fleet", "--listen", "127.0.0.1:0")
+        val process = ProcessBuilder(listOf("$dir/fieldmesh") + arguments)
             .redirectErrorStream(true).start()
         processes["keys pair"] = process
         val shown = mutableListOf<String>()
-        process.inputStream.bufferedReader().lineSequence().first { line -> shown.add(line) && "FIELDMESH-PAIR/" in line }
+        process.inputStream.bufferedReader().lineSequence().first { line ->
+            shown.add(line) && "FIELDMESH-PAIR/" in line
+        }
         return Offer(process, shown.last().trim(), shown.filter { line -> line.any { it in "█▀▄" } }.joinToString("\n"))
     }
 
@@ -87,7 +105,15 @@ class Field(private val dir: File, private val namespaces: String) {
             connection.setRequestProperty("Content-Type", "application/json")
             connection.outputStream.use { it.write(body.toByteArray()) }
         }
-        val text = (if (connection.responseCode == 200) connection.inputStream else connection.errorStream).reader().readText()
+        val text = (
+            if (connection.responseCode ==
+                200
+            ) {
+                connection.inputStream
+            } else {
+                connection.errorStream
+            }
+            ).reader().readText()
         check(connection.responseCode == 200) { "$method $path: ${connection.responseCode} $text" }
         return text
     }
@@ -104,7 +130,9 @@ class Field(private val dir: File, private val namespaces: String) {
     }
 
     private fun identity(folder: File, stem: String): Identity {
-        val certificate = File(folder, "$stem.crt").inputStream().use { CertificateFactory.getInstance("X.509").generateCertificate(it) }
+        val certificate = File(folder, "$stem.crt").inputStream().use {
+            CertificateFactory.getInstance("X.509").generateCertificate(it)
+        }
         val text = File(folder, "$stem.key").readLines().filterNot { it.startsWith("-----") }.joinToString("")
         val key = KeyFactory.getInstance("EC").generatePrivate(PKCS8EncodedKeySpec(Base64.getDecoder().decode(text)))
         return Identity(certificate as X509Certificate, key)

@@ -33,12 +33,20 @@ class GpsReadersTest {
         val server = GpsdServer(fixes, Dispatchers.IO, port = 0)
         val serving = launch { server.run() }
         val driving = launch { drive(fixes) { speeds[it / 5 % speeds.size] } }
-        val pipe = ProcessBuilder("gpspipe", "-w", "-n", "60", "127.0.0.1:${server.port}").redirectErrorStream(true).start()
+        val pipe = ProcessBuilder(
+            "gpspipe",
+            "-w",
+            "-n",
+            "60",
+            "127.0.0.1:${server.port}",
+        ).redirectErrorStream(true).start()
         val text = pipe.inputStream.reader().readText()
         assertTrue(pipe.waitFor(30, TimeUnit.SECONDS))
         driving.cancelAndJoin()
         serving.cancelAndJoin()
-        val told = text.lines().filter { it.contains("\"TPV\"") }.map { Json.parseToJsonElement(it).jsonObject.getValue("speed").jsonPrimitive.double }
+        val told = text.lines().filter {
+            it.contains("\"TPV\"")
+        }.map { Json.parseToJsonElement(it).jsonObject.getValue("speed").jsonPrimitive.double }
         assertTrue(told.size >= 50, text)
         assertEquals(speeds.toSet(), told.toSet())
     }
@@ -80,7 +88,15 @@ class GpsReadersTest {
         while (true) {
             val ns = System.nanoTime()
             fixes.emit(
-                Fix(ns, 3, utcMs = startMs + (ns - startNs) / 1_000_000, latDeg = -26.682, lonDeg = 27.092 + n * 1e-5, speedMps = speed(n), trackDeg = 90.0),
+                Fix(
+                    ns,
+                    3,
+                    utcMs = startMs + (ns - startNs) / 1_000_000,
+                    latDeg = -26.682,
+                    lonDeg = 27.092 + n * 1e-5,
+                    speedMps = speed(n),
+                    trackDeg = 90.0,
+                ),
             )
             n++
             delay(100)

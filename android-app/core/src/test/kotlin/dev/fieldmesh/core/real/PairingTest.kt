@@ -21,7 +21,7 @@ import kotlin.test.assertFailsWith
 import kotlin.test.assertNotNull
 import kotlin.test.assertTrue
 
-/** The app's pairing with a real `fieldmesh keys pair`, and with a real agent that is told of it. */
+/** The app's pairing with a real `fieldmesh keys pair`, and with a real agent that is told about it. */
 class PairingTest {
     private val field = Field(File(System.getProperty("fieldmesh.field")), System.getProperty("fieldmesh.namespaces"))
 
@@ -59,7 +59,12 @@ class PairingTest {
         val again = field.offer("third-phone").code
         val other = assertNotNull(PairingCode.parse(again))
         assertTrue(other.port != code.port || other.host == code.host)
-        val forged = assertNotNull(PairingCode.parse(shown.replaceBefore("/", "FIELDMESH-PAIR").replace(":${code.port}/", ":${other.port}/")))
+        val forged =
+            assertNotNull(
+                PairingCode.parse(
+                    shown.replaceBefore("/", "FIELDMESH-PAIR").replace(":${code.port}/", ":${other.port}/"),
+                ),
+            )
         val refused = assertFailsWith<AgentException.Refused> { join(forged, phone, Dispatchers.IO) }
         assertEquals("code_wrong", refused.error.code)
     }

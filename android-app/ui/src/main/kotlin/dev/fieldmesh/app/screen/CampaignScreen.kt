@@ -26,7 +26,9 @@ class CampaignScreen(override val view: View, onTrial: (TrialRow) -> Unit) : Scr
 
     override fun show(state: AppState) {
         val c = state.campaign
-        text(R.id.done).text = c?.let { context.getString(R.string.campaign_done, it.accepted, it.rows.size) } ?: context.getString(R.string.campaign_none)
+        text(R.id.done).text =
+            c?.let { context.getString(R.string.campaign_done, it.accepted, it.rows.size) }
+                ?: context.getString(R.string.campaign_none)
         text(R.id.left).text = c?.let(::leftText).orEmpty()
         val next = c?.next
         text(R.id.next).apply {
@@ -82,7 +84,13 @@ class CampaignScreen(override val view: View, onTrial: (TrialRow) -> Unit) : Scr
         }
 
         private fun reason(trial: TrialRow): String {
-            val attempts = if (trial.attempts > 1) context.resources.getQuantityString(R.plurals.attempts, trial.attempts, trial.attempts) else null
+            val attempts = if (trial.attempts >
+                1
+            ) {
+                context.resources.getQuantityString(R.plurals.attempts, trial.attempts, trial.attempts)
+            } else {
+                null
+            }
             return listOfNotNull(attempts, trial.newest?.reason).joinToString(": ")
         }
     }

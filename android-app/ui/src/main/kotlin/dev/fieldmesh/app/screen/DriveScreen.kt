@@ -35,8 +35,9 @@ class DriveScreen(override val view: View, onAbort: (TextView) -> Unit) : Screen
         speed.text = d.speedMps?.let(::kmh) ?: unknown
         speed.contentDescription = context.getString(R.string.speed_spoken, speed.text, word.text)
         view.findViewById<SpeedBandView>(R.id.band).show(d.band, d.speedMps)
-        text(R.id.target).text = d.band?.let { context.getString(R.string.target, kmhFine(it.targetMps), kmhFine(it.halfWidthMps)) }
-            ?: context.getString(R.string.no_target)
+        text(R.id.target).text =
+            d.band?.let { context.getString(R.string.target, kmhFine(it.targetMps), kmhFine(it.halfWidthMps)) }
+                ?: context.getString(R.string.no_target)
         figures(d)
         charts(d)
         text(R.id.detail).text = d.verdict?.reason ?: d.detail.orEmpty()
@@ -50,7 +51,9 @@ class DriveScreen(override val view: View, onAbort: (TextView) -> Unit) : Screen
     }
 
     private fun figures(d: DriveState) {
-        text(R.id.to_gate).text = d.toGateM?.takeIf { d.phase == Phase.ARMED }?.let { context.getString(R.string.metres, it.roundToInt()) } ?: unknown
+        text(R.id.to_gate).text =
+            d.toGateM?.takeIf { d.phase == Phase.ARMED }?.let { context.getString(R.string.metres, it.roundToInt()) }
+                ?: unknown
         text(R.id.in_band).text = inBand(d)
         text(R.id.remaining).text = (d.remainingS ?: d.durationS?.takeIf { d.phase == Phase.ARMED })
             ?.let { context.getString(R.string.seconds, it) } ?: unknown
@@ -59,7 +62,8 @@ class DriveScreen(override val view: View, onAbort: (TextView) -> Unit) : Screen
 
     private fun inBand(d: DriveState): String {
         val held = d.inBandS ?: return unknown
-        val asked = d.holdS?.takeIf { d.phase == Phase.ARMED && it > 0 } ?: return context.getString(R.string.seconds, held)
+        val asked =
+            d.holdS?.takeIf { d.phase == Phase.ARMED && it > 0 } ?: return context.getString(R.string.seconds, held)
         return context.getString(R.string.of_seconds, held, asked)
     }
 

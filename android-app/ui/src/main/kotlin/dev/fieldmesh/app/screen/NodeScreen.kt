@@ -13,7 +13,7 @@ import dev.fieldmesh.core.wire.NodeStatus
 import dev.fieldmesh.core.wire.Problem
 import kotlin.math.abs
 
-/** What Android tells of the phone itself; null what it does not tell. */
+/** What Android reports about the phone itself; null what it does not tell. */
 class Battery(val percent: Int, val celsius: Double)
 
 /** What the Node screen does with the phone's own receiver and log; the activity stands behind it. */
@@ -32,7 +32,12 @@ interface PhoneActions {
 }
 
 /** What the node is and has, and what stands in the way of a trial, each with its cure. */
-class NodeScreen(override val view: View, private val wallMs: () -> Long, private val battery: () -> Battery?, private val phone: PhoneActions) : Screen {
+class NodeScreen(
+    override val view: View,
+    private val wallMs: () -> Long,
+    private val battery: () -> Battery?,
+    private val phone: PhoneActions,
+) : Screen {
     private val context = view.context
     private val rows: ViewGroup = view.findViewById(R.id.rows)
     private val problems: ViewGroup = view.findViewById(R.id.problems)
@@ -81,8 +86,11 @@ class NodeScreen(override val view: View, private val wallMs: () -> Long, privat
         R.string.node_tcp to (state.trial?.tcp?.variant ?: n.congestionAvailable.joinToString(", ")),
         R.string.node_gps to gpsText(n.gps, n.gpsRateHz),
         R.string.node_clock to clock(n),
-        battery()?.let { R.string.node_battery to context.getString(R.string.node_battery_state, it.percent, it.celsius) },
-        R.string.node_disk to context.getString(R.string.node_disk_free, size(n.spool.diskFreeBytes), size(n.spool.usedBytes)),
+        battery()?.let {
+            R.string.node_battery to context.getString(R.string.node_battery_state, it.percent, it.celsius)
+        },
+        R.string.node_disk to
+            context.getString(R.string.node_disk_free, size(n.spool.diskFreeBytes), size(n.spool.usedBytes)),
         R.string.node_undo to undo(n),
         R.string.node_software to "${n.version}, Linux ${n.kernel}, ${n.arch}",
     )

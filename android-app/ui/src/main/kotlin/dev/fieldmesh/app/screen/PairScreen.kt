@@ -40,7 +40,8 @@ class PairScreen(override val view: View, private val actions: PairActions) : Sc
     private val entry: String? = actions.ownPin?.let { """{"name": "phone", "role": "app", "pin": "${it.hex}"}""" }
 
     init {
-        text(R.id.own_key).text = actions.ownPin?.hex?.chunked(GROUP)?.joinToString(" ") ?: context.getString(R.string.unknown)
+        text(R.id.own_key).text =
+            actions.ownPin?.hex?.chunked(GROUP)?.joinToString(" ") ?: context.getString(R.string.unknown)
         text(R.id.copy).setOnClickListener { copy() }
         text(R.id.pair).setOnClickListener { pair() }
         text(R.id.unpair).setOnClickListener { actions.unpair() }
@@ -62,7 +63,12 @@ class PairScreen(override val view: View, private val actions: PairActions) : Sc
     private fun text(id: Int): TextView = view.findViewById(id)
 
     private fun copy() {
-        context.getSystemService(ClipboardManager::class.java).setPrimaryClip(ClipData.newPlainText("key", entry ?: return))
+        context.getSystemService(ClipboardManager::class.java).setPrimaryClip(
+            ClipData.newPlainText(
+                "key",
+                entry ?: return,
+            ),
+        )
         Toast.makeText(context, R.string.pair_copied, Toast.LENGTH_SHORT).show()
     }
 
@@ -83,7 +89,9 @@ class PairScreen(override val view: View, private val actions: PairActions) : Sc
 
     override fun show(state: AppState) {
         val paired = actions.pairing
-        text(R.id.paired).text = paired?.let { context.getString(R.string.pair_with, "${it.host}:${it.port}") } ?: context.getString(R.string.link_unpaired)
+        text(R.id.paired).text =
+            paired?.let { context.getString(R.string.pair_with, "${it.host}:${it.port}") }
+                ?: context.getString(R.string.link_unpaired)
         text(R.id.unpair).visibility = if (paired == null) View.GONE else View.VISIBLE
     }
 

@@ -29,7 +29,10 @@ class ScanScreen(override val view: View, onType: () -> Unit) : Screen {
 
     override fun show(state: AppState) = Unit
 
-    /** Gives the first code or line that [shots] show; null when the camera fails, and the screen says so. Pictures are searched on [worker]. */
+    /**
+     * Gives the first code or line that [shots] show; null when the camera fails, and the screen says so.
+     * Pictures are searched on [worker].
+     */
     suspend fun look(shots: Flow<Shot>, worker: CoroutineDispatcher): String? = shots
         .onEach(preview::show)
         .map { shot -> withContext(worker) { CodeReader.read(shot.picture) } }

@@ -14,7 +14,12 @@ import java.util.Locale
 internal class Word(val text: Int, val color: Int)
 
 internal fun DriveState.word(): Word = when {
-    staleSinceNs != null && phase in setOf(Phase.ARMED, Phase.RUNNING, Phase.RESTORING) -> Word(R.string.word_stale, R.color.bad)
+    staleSinceNs != null &&
+        phase in setOf(
+            Phase.ARMED,
+            Phase.RUNNING,
+            Phase.RESTORING,
+        ) -> Word(R.string.word_stale, R.color.bad)
     phase == Phase.NO_RUN -> Word(R.string.word_no_run, R.color.text_soft)
     phase == Phase.IDLE -> Word(R.string.word_idle, R.color.text_soft)
     phase == Phase.RESTORING -> Word(R.string.word_restoring, R.color.text_soft)
@@ -65,7 +70,15 @@ internal fun kmh(mps: Double): String = String.format(Locale.getDefault(), "%.0f
 internal fun kmhFine(mps: Double): String = String.format(Locale.getDefault(), "%.1f", mps * KMH_PER_MPS)
 
 /** Units that stand at the end of the plan's names, and how they are written. */
-private val units = mapOf("_mps" to "m/s", "_dbm" to "dBm", "_bytes" to "bytes", "_bps" to "bit/s", "_ms" to "ms", "_s" to "s", "_m" to "m")
+private val units = mapOf(
+    "_mps" to "m/s",
+    "_dbm" to "dBm",
+    "_bytes" to "bytes",
+    "_bps" to "bit/s",
+    "_ms" to "ms",
+    "_s" to "s",
+    "_m" to "m",
+)
 
 /** "speed_mps" → "speed 13.9 m/s": the plan's own words and numbers, so that they agree with the report's. */
 internal fun factorText(factors: Map<String, String>): String = factors.entries.joinToString(", ") { (name, level) ->

@@ -4,9 +4,11 @@ import android.content.Context
 import android.graphics.Paint
 import android.util.TypedValue
 
-internal fun Context.dp(value: Float) = TypedValue.applyDimension(TypedValue.COMPLEX_UNIT_DIP, value, resources.displayMetrics)
+internal fun Context.dp(value: Float) =
+    TypedValue.applyDimension(TypedValue.COMPLEX_UNIT_DIP, value, resources.displayMetrics)
 
-internal fun Context.sp(value: Float) = TypedValue.applyDimension(TypedValue.COMPLEX_UNIT_SP, value, resources.displayMetrics)
+internal fun Context.sp(value: Float) =
+    TypedValue.applyDimension(TypedValue.COMPLEX_UNIT_SP, value, resources.displayMetrics)
 
 internal fun Context.fill(color: Int) = Paint(Paint.ANTI_ALIAS_FLAG).also { it.color = getColor(color) }
 

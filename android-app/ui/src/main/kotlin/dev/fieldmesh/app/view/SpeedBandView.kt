@@ -53,7 +53,8 @@ class SpeedBandView(context: Context, attributes: AttributeSet?) : View(context,
     }
 
     /** How far a speed is off the target, in half widths of the band. */
-    private fun off(b: Band, speed: Double) = ((speed - b.targetMps) / b.halfWidthMps).coerceIn(-SPAN.toDouble(), SPAN.toDouble()).toFloat()
+    private fun off(b: Band, speed: Double) =
+        ((speed - b.targetMps) / b.halfWidthMps).coerceIn(-SPAN.toDouble(), SPAN.toDouble()).toFloat()
 
     private fun drawNeedle(canvas: Canvas, x: Float, bottom: Float, paint: Paint) {
         val wide = context.dp(12f)

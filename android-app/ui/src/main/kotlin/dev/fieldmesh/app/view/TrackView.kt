@@ -62,8 +62,17 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
         val caption = context.getString(R.string.track_grid, step)
         canvas.drawText(caption, context.dp(10f), height - context.dp(10f), words)
         val room = Labels(width.toFloat(), height.toFloat())
-        room.keepFree(Box(0f, height - context.dp(10f) - words.textSize, context.dp(10f) + words.measureText(caption), height.toFloat()))
-        val nodes = others.map { (peer, place) -> context.getString(R.string.track_peer, peer.node, peer.ageS) to place }
+        room.keepFree(
+            Box(
+                0f,
+                height - context.dp(10f) - words.textSize,
+                context.dp(10f) + words.measureText(caption),
+                height.toFloat(),
+            ),
+        )
+        val nodes = others.map { (peer, place) ->
+            context.getString(R.string.track_peer, peer.node, peer.ageS) to place
+        }
         drawWords(canvas, room, nodes + marks, listOfNotNull(sitePlace(), places.lastOrNull()))
     }
 
@@ -93,7 +102,11 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
         val east = places.maxOf { it.east }
         val south = places.minOf { it.north }
         val north = places.maxOf { it.north }
-        val metres = maxOf((east - west) / (width * ROOM), (north - south) / (height * ROOM), LEAST_M / minOf(width, height))
+        val metres = maxOf(
+            (east - west) / (width * ROOM),
+            (north - south) / (height * ROOM),
+            LEAST_M / minOf(width, height),
+        )
         return Scale(Metres((west + east) / 2, (south + north) / 2), metres)
     }
 
@@ -178,7 +191,10 @@ class TrackView(context: Context, attributes: AttributeSet?) : View(context, att
         const val LEAST_M = 100.0
         const val BRIGHTNESS = 0.75f
 
-        /** Above it a diamond is drawn hollow: the node tells its place every ten seconds, so two tellings have been missed. */
+        /**
+         * Above it a diamond is drawn hollow: the node tells its place every ten seconds, so two tellings
+         * have been missed.
+         */
         const val FRESH_S = 30L
         val STEPS = listOf(10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000)
     }

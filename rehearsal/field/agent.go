@@ -1,0 +1,125 @@
+package field
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"fieldmesh.dev/fieldmesh/internal/keys"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"github.com/goccy/go-yaml"
+)
+
+const (
+	apiPort = 7443
+	goPort  = wire.DefaultGoPort
+	// meshPrefix is what an agent here may set addresses and routes in.
+	meshPrefix = "10.77.0.0/16"
+)
+
+// agentFile is agent.yaml as the agent reads it.
+type agentFile struct {
+	Node             string   `yaml:"node"`
+	Listen           string   `yaml:"listen"`
+	GoPort           int      `yaml:"go_port"`
+	StateDir         string   `yaml:"state_dir"`
+	Interface        string   `yaml:"interface"`
+	ControlInterface string   `yaml:"control_interface"`
+	GPSD             string   `yaml:"gpsd"`
+	FeedbackSocket   string   `yaml:"feedback_socket"`
+	FaceUser         string   `yaml:"face_user"`
+	KeysDir          string   `yaml:"keys_dir"`
+	Allow            allowing `yaml:"allow"`
+	QuotaBytes       int64    `yaml:"quota_bytes"`
+}
+
+type allowing struct {
+	Prefixes []string `yaml:"prefixes"`
+}
+
+// fleetFile is fleet.yaml as the controller reads it.
+type fleetFile struct {
+	Version int                   `yaml:"version"`
+	Keys    string                `yaml:"keys"`
+	Nodes   map[string]fleetEntry `yaml:"nodes"`
+}
+
+type fleetEntry struct {
+	Address string `yaml:"address"`
+	Pin     string `yaml:"pin"`
+	Unit    string `yaml:"unit,omitempty"`
+	Netns   string `yaml:"netns"`
+}
+
+// prepare writes a node's folder: keys (kept when they are there), agent.yaml
+// and the place for its state. It returns the node's entry for the fleet.
+func (n *node) prepare(c Config, uid, gid int) (fleetEntry, error) {
+	keysDir := filepath.Join(n.dir, "keys")
+	for _, d := range []string{n.dir, keysDir, n.stateDir()} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			return fleetEntry{}, fmt.Errorf("prepare node %q: %w", n.Name, err)
+		}
+	}
+	pin, err := issue(keysDir, n.Name, c.Authorized, uid, gid)
+	if err != nil {
+		return fleetEntry{}, fmt.Errorf("prepare node %q: %w", n.Name, err)
+	}
+	text, err := yaml.Marshal(agentFile{
+		Node: n.Name, Listen: n.listen(), GoPort: goPort, StateDir: n.stateDir(),
+		Interface: radioLink, ControlInterface: controlLink, GPSD: "127.0.0.1:" + gpsdPort,
+		FeedbackSocket: n.feedback, FaceUser: c.FaceUser, KeysDir: keysDir,
+		Allow: allowing{[]string{meshPrefix}}, QuotaBytes: c.QuotaBytes,
+	})
+	if err != nil {
+		return fleetEntry{}, fmt.Errorf("encode agent.yaml of %q: %w", n.Name, err)
+	}
+	if err := keys.WriteFile(n.agentFile(), text, 0o644); err != nil {
+		return fleetEntry{}, err
+	}
+	return fleetEntry{Address: n.listen(), Pin: pin, Unit: n.Unit}, nil
+}
+
+// issue makes a node's identity, or loads the one that is there, and writes
+// the list of peers that it lets in. The files belong to the agent's
+// unprivileged half.
+func issue(dir, name string, peers []keys.Peer, uid, gid int) (pin string, err error) {
+	id, err := keys.LoadIdentity(dir)
+	switch {
+	case err == nil:
+		pin = id.Pin
+	case errors.Is(err, keys.ErrNoIdentity):
+		cert, key, fresh, err := keys.New(name)
+		if err != nil {
+			return "", err
+		}
+		if err := keys.SaveIdentity(dir, wire.RoleNode, cert, key); err != nil {
+			return "", err
+		}
+		pin = fresh
+	default:
+		return "", err
+	}
+	list, err := keys.NewAuthorized(peers...)
+	if err != nil {
+		return "", err
+	}
+	if err := list.Save(filepath.Join(dir, "authorized.json")); err != nil {
+		return "", err
+	}
+	return pin, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(path, uid, gid)
+	})
+}
+
+func writeFleet(path, controllerKeys string, entries map[string]fleetEntry) error {
+	text, err := yaml.Marshal(fleetFile{Version: 1, Keys: or(controllerKeys, "."), Nodes: entries})
+	if err != nil {
+		return fmt.Errorf("encode fleet file: %w", err)
+	}
+	return keys.WriteFile(path, text, 0o644)
+}

@@ -1,0 +1,165 @@
+package field
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium"
+)
+
+// channel is what the field wants of an emulated radio channel that runs in
+// real time.
+type channel interface {
+	Run(ctx context.Context) error
+	SetDead(dead bool)
+	// Lateness is how late the channel was during [open, close] of the boot clock.
+	Lateness(open, closed time.Duration) (wire.Lateness, error)
+	// Counters are a node's since the channel was opened.
+	Counters(node int) medium.Counters
+	// Sent are the frames a second that every node put on the air during
+	// [open, close] of the boot clock, by class; nil where that is not known.
+	Sent(open, closed time.Duration) []map[string]float64
+	// Losses are the frames lost during [open, close] of the boot clock, as
+	// far as they were kept, and how many were not, since the last Forget.
+	Losses(open, closed time.Duration) ([]loss, uint64)
+	Forget()
+	// Miss adds a packet that a node's kernel gave up before the channel could
+	// have it. It does not wait.
+	Miss(boot time.Duration, node int, packet []byte, why medium.Cause)
+}
+
+// air is the channel that is open at present, set as one trial's radio wants.
+type air struct {
+	config  medium.Config
+	channel channel
+	cancel  context.CancelFunc
+	ended   chan struct{}
+	err     error             // of the channel, once ended
+	before  []medium.Counters // by node, when the present trial was placed
+}
+
+func (a *air) close() error {
+	if a == nil {
+		return nil
+	}
+	a.cancel()
+	<-a.ended
+	if a.err != nil {
+		return fmt.Errorf("run the emulated radio: %w", a.err)
+	}
+	return nil
+}
+
+// tune opens the channel that a trial's radio and conditions want; one that is
+// open already and fits goes on, with its queues and rates as they are.
+func (f *Field) tune(t wire.Trial) error {
+	cfg := conditioned(f.mediumConfig(t.Radio), t.Conditions)
+	if a := f.air.Load(); a != nil && sameChannel(a.config, cfg) {
+		a.count(len(f.nodes))
+		return nil
+	}
+	if err := f.air.Swap(nil).close(); err != nil {
+		return err
+	}
+	ch, err := f.openChannel(cfg)
+	if err != nil {
+		return fmt.Errorf("open the emulated radio: %w", err)
+	}
+	ctx, cancel := context.WithCancel(f.restCtx)
+	a := &air{config: cfg, channel: ch, cancel: cancel, ended: make(chan struct{})}
+	go func() {
+		defer close(a.ended)
+		if err := ch.Run(ctx); err != nil && ctx.Err() == nil {
+			a.err = err
+			f.stopRest() // see Failed
+		}
+	}()
+	ch.SetDead(f.dead.Load())
+	a.before = make([]medium.Counters, len(f.nodes))
+	f.air.Store(a)
+	return nil
+}
+
+func (f *Field) mediumConfig(r wire.Radio) medium.Config {
+	c := f.cfg.Field
+	m := medium.Config{
+		Seed: f.cfg.Seed, Standard: or(r.Standard, medium.Standard80211g), Channel: or(r.Channel, 6),
+		Propagation: medium.PropagationConfig{Model: c.Propagation, Exponent: c.PathLossExponent,
+			ReferenceM: c.ReferenceM,
+			RangeM:     c.RangeM, CarrierSenseM: c.CarrierSenseM},
+		RateControl: c.RateControl, CarrierSenseDbm: c.CarrierSenseDbm,
+		ShortRetryLimit: c.ShortRetryLimit, LongRetryLimit: c.LongRetryLimit,
+		ShortPreamble: c.ShortPreamble, LongSlot: c.LongSlot,
+		RTSThresholdBytes: c.RTSThresholdBytes, QueueFrames: c.QueueFrames,
+	}
+	if s := c.Shadowing; s != nil {
+		m.Shadowing = medium.ShadowingConfig{SigmaDb: s.SigmaDb, DecorrelationM: s.DecorrelationM}
+	}
+	if s := c.Fading; s != nil {
+		m.Fading = medium.FadingConfig{Model: s.Model, KFactorDb: s.KFactorDb}
+	}
+	if e := c.ChannelError; e != nil {
+		m.ChannelError = medium.ChannelErrorConfig{Mean: e.Mean, BurstFrames: e.BurstFrames, BurstS: e.BurstS}
+	}
+	if r.RateMbps != nil {
+		m.RateMbps = *r.RateMbps
+	}
+	if r.RTSThresholdBytes != nil {
+		m.RTSThresholdBytes = *r.RTSThresholdBytes
+	}
+	if r.RetryLimit != nil {
+		m.ShortRetryLimit, m.LongRetryLimit = *r.RetryLimit, *r.RetryLimit
+	}
+	power := *c.TxPowerDbm
+	if r.TxPowerDbm != nil {
+		power = *r.TxPowerDbm
+	}
+	for _, n := range f.nodes {
+		m.Nodes = append(m.Nodes, medium.NodeConfig{
+			Name: n.Name, MAC: n.mac.String(), TxPowerDbm: power + c.UnitPowerOffsetDb[n.Unit],
+			AntennaGainDbi: c.AntennaGainDbi + c.UnitGainOffsetDb[n.Unit], NoiseFigureDb: c.NoiseFigureDb +
+				c.UnitNoiseOffsetDb[n.Unit],
+			HeightM: c.AntennaHeightM, Channel: c.Channels[n.Name],
+		})
+	}
+	return m
+}
+
+// conditioned is the channel with a trial's own conditions.
+func conditioned(m medium.Config, c *wire.Conditions) medium.Config {
+	if c == nil {
+		return m
+	}
+	if c.QueueFrames != nil {
+		m.QueueFrames = *c.QueueFrames
+	}
+	if c.ChannelErrorMean != nil {
+		m.ChannelError = medium.ChannelErrorConfig{Mean: *c.ChannelErrorMean,
+			BurstFrames: orZero(c.ChannelErrorBurstFrames)}
+	}
+	return m
+}
+
+// sameChannel compares what a trial can change.
+func sameChannel(a, b medium.Config) bool {
+	if a.Standard != b.Standard || a.Channel != b.Channel || a.RateMbps != b.RateMbps ||
+		a.QueueFrames != b.QueueFrames || a.ChannelError != b.ChannelError ||
+		a.RTSThresholdBytes != b.RTSThresholdBytes || a.ShortRetryLimit != b.ShortRetryLimit || a.LongRetryLimit !=
+		b.LongRetryLimit {
+		return false
+	}
+	for i := range a.Nodes {
+		if a.Nodes[i] != b.Nodes[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// locate is where a node is, for the channel.
+func (f *Field) locate(node int, boot time.Duration) (xM, yM float64) {
+	s := f.scene.Load().at(node, boot)
+	return s.XM, s.YM
+}

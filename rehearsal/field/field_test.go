@@ -1,0 +1,329 @@
+package field
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/internal/keys"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/rehearsal/mobility"
+	"github.com/goccy/go-yaml"
+)
+
+func TestBinsOfAWindowAreJoined(t *testing.T) {
+	ms := time.Millisecond
+	bins := []lateBin{
+		{0, 100 * ms, wire.Lateness{SumS: 9, Events: 9, MeanUs: 9, P99Us: 9, WorstUs: 9}},
+		{100 * ms, 200 * ms, wire.Lateness{SumS: 0.01, Events: 30, MeanUs: 100, P99Us: 400, WorstUs: 500}},
+		{200 * ms, 310 * ms, wire.Lateness{SumS: 0.02, Events: 10, MeanUs: 200, P99Us: 300, WorstUs: 900}},
+		{310 * ms, 400 * ms, wire.Lateness{SumS: 9, Events: 9, MeanUs: 9, P99Us: 9999, WorstUs: 9999}},
+	}
+	got, err := sumBins(bins, 100*ms, 310*ms)
+	want := wire.Lateness{Source: "medium", WindowS: 0.21, SumS: 0.03, Events: 40, MeanUs: 125, P99Us: 400,
+		WorstUs: 900}
+	if err != nil || math.Abs(got.WindowS-want.WindowS) > 1e-12 || math.Abs(got.SumS-want.SumS) > 1e-12 {
+		t.Fatalf("%+v (%v), want %+v", got, err, want)
+	}
+	got.WindowS, got.SumS = want.WindowS, want.SumS
+	if got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if got, err := sumBins(bins, 199*ms, 201*ms); err != nil || got.Events != 40 {
+		t.Errorf("a window within two bins: %+v, %v", got, err)
+	}
+	for _, w := range [][2]time.Duration{{-1, 100 * ms}, {100 * ms, 401 * ms}} {
+		if _, err := sumBins(bins, w[0], w[1]); err == nil {
+			t.Errorf("window %v passes, which no bin covers", w)
+		}
+	}
+	if _, err := sumBins(nil, 0, 1); err == nil {
+		t.Error("no bins cover a window")
+	}
+}
+
+func testField(t *testing.T, names ...string) *Field {
+	t.Helper()
+	c, err := Settings{}.WithDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &Field{cfg: Config{Field: c, Run: "r"}}
+	for i, n := range names {
+		f.nodes = append(f.nodes, &node{Node: Node{Name: n, Unit: "unit-" + n}, index: i})
+	}
+	if f.stage, err = newStage(c, names, 1, t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestArrangePutsEveryNodeInItsPlace(t *testing.T) {
+	f := testField(t, "a", "b", "c", "d")
+	speed, lat, lon := 10.0, -33.0, -70.0
+	trial := wire.Trial{
+		Car: "a", Roadside: "c", SpeedMps: &speed, Direction: "inbound",
+		Course: wire.Course{Kind: "depart", StartM: 5, AccelMps2: 2, BrakeMps2: 3, HeadingDeg: 90, SiteLatDeg: &lat,
+			SiteLonDeg: &lon},
+	}
+	s, err := f.stage.arrange(trial)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []float64{-5, 20, 0, 40} {
+		if got := s.at(i, 0); math.Abs(got.XM-want) > 1e-9 || math.Abs(got.YM) > 1e-9 {
+			t.Errorf("%s is at %g, %g; want %g, 0", f.nodes[i].Name, got.XM, got.YM, want)
+		}
+	}
+	if s.site != (mobility.Site{LatDeg: lat, LonDeg: lon}) {
+		t.Errorf("site %+v", s.site)
+	}
+	s.drive = s.drive.Depart(time.Second)
+	got := s.truth(f.stage.names, "a", 6*time.Second, 7*time.Second)
+	last := got[10].Body.(*wire.Truth)
+	// The car ten times a second, the three others at the window's edges.
+	if len(got) != 11+3*2 || got[11].Body.(*wire.Truth).Of != "b" || last.Of != "a" ||
+		math.Abs(last.DistanceM-(5+25+10)) > 1e-9 || last.SpeedMps != 10 {
+		t.Errorf("%d truths, the last %+v", len(got), last)
+	}
+	// The close is told to the moment, also where it is not a multiple of the
+	// step.
+	got = s.truth(f.stage.names, "a", 6*time.Second, 7*time.Second+30*time.Millisecond)
+	if last := got[11]; last.TBootNs != int64(7030*time.Millisecond) ||
+		math.Abs(last.Body.(*wire.Truth).DistanceM-(5+25+10.3)) > 1e-9 {
+		t.Errorf("the car at the close: %+v %+v", last.Header, last.Body)
+	}
+	trial.Car = "z"
+	if _, err := f.stage.arrange(trial); err == nil || !strings.Contains(err.Error(), `"z"`) {
+		t.Errorf("unknown car: %v", err)
+	}
+	still, err := f.stage.arrange(wire.Trial{Course: wire.Course{Kind: "none"}})
+	if err != nil || len(still.truth(f.stage.names, "", 0, time.Second)) != 8 || still.at(1, 0).DistanceM != 20 {
+		t.Errorf("nobody moves: %+v %v", still, err)
+	}
+}
+
+func TestUnitsDifferInPower(t *testing.T) {
+	f := testField(t, "a", "b")
+	f.cfg.Field.UnitPowerOffsetDb = map[string]float64{"unit-b": -6}
+	for _, n := range f.nodes {
+		n.mac = []byte{2, 0, 0, 0, 0, byte(n.index + 1)}
+	}
+	power := 17.0
+	m := f.mediumConfig(wire.Radio{TxPowerDbm: &power, Standard: "802.11b", Channel: 11})
+	if m.Nodes[0].TxPowerDbm != 17 || m.Nodes[1].TxPowerDbm != 11 || m.Standard != "802.11b" || m.Channel != 11 {
+		t.Errorf("%+v", m)
+	}
+	open := f.mediumConfig(wire.Radio{})
+	if open.Nodes[0].TxPowerDbm != 20 || open.Channel != 6 || sameChannel(m, open) || !sameChannel(m, m) {
+		t.Errorf("defaults %+v", open)
+	}
+}
+
+func TestImpossibleFieldsAreRefused(t *testing.T) {
+	ok := Config{Dir: "/tmp/x", Agent: "/bin/agent", Nodes: []Node{{Name: "a"}, {Name: "b"}}}
+	if c, err := ok.withDefaults(); err != nil || c.FaceUser != "nobody" || c.Field.NMEAHz != 10 {
+		t.Fatalf("%+v %v", c, err)
+	}
+	lat := 91.0
+	for want, spoil := range map[string]func(*Config){
+		"absolute":   func(c *Config) { c.Dir = "x" },
+		"agent":      func(c *Config) { c.Agent = "agent" },
+		"1 nodes":    func(c *Config) { c.Nodes = c.Nodes[:1] },
+		"twice":      func(c *Config) { c.Nodes = []Node{{Name: "a"}, {Name: "a"}} },
+		"itself":     func(c *Config) { c.Nodes = []Node{{Name: "a"}, {Name: "ctl"}} },
+		"allowed":    func(c *Config) { c.Nodes = []Node{{Name: "a"}, {Name: "../b"}} },
+		"nmea_hz 7":  func(c *Config) { c.Field.NMEAHz = 7 },
+		"together":   func(c *Config) { c.Field.SiteLatDeg = &lat },
+		"latitude":   func(c *Config) { c.Field.SiteLatDeg, c.Field.SiteLonDeg = &lat, &lat },
+		"spacing_m ": func(c *Config) { c.Field.SpacingM = -1 },
+	} {
+		c := ok
+		spoil(&c)
+		if _, err := c.withDefaults(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}
+
+func TestFieldSectionIsReadFromYAML(t *testing.T) {
+	var c Settings
+	const text = "propagation: log_distance\npath_loss_exponent: 2.2\nunit_power_offset_db: {u2: -6}\nnmea_hz: " +
+		"5\ntx_power_dbm: 0\n"
+	if err := yaml.UnmarshalWithOptions([]byte(text), &c, yaml.Strict()); err != nil {
+		t.Fatal(err)
+	}
+	c, err := c.WithDefaults()
+	if err != nil || c.Propagation != "log_distance" || c.UnitPowerOffsetDb["u2"] != -6 || *c.TxPowerDbm != 0 ||
+		c.AntennaHeightM != 1.5 {
+		t.Errorf("%+v %v", c, err)
+	}
+}
+
+func TestFolderThatIsClosedToOthersIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	closed := filepath.Join(dir, "closed")
+	if err := os.MkdirAll(filepath.Join(closed, "run"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := reachable(filepath.Join(closed, "run")); err == nil || !strings.Contains(err.Error(), "chmod o+x ") {
+		t.Errorf("closed folder: %v", err)
+	}
+}
+
+func TestNodesFilesAreKeptByASecondField(t *testing.T) {
+	dir := t.TempDir()
+	_, _, pin, err := keys.New("desk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Config{Authorized: []keys.Peer{{Name: "desk", Role: wire.RoleController, Pin: pin}}, FaceUser: "nobody",
+		QuotaBytes: 1 << 30}
+	n := &node{Node: Node{Name: "alpha", Unit: "u"}, dir: filepath.Join(dir, "alpha"), feedback: "/run/x.sock",
+		control: controlAddr(3, 11)}
+	first, err := n.prepare(c, os.Getuid(), os.Getgid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := n.prepare(c, os.Getuid(), os.Getgid())
+	if err != nil || first != second || first.Address != "10.213.3.11:7443" {
+		t.Errorf("%+v then %+v (%v)", first, second, err)
+	}
+	text, err := os.ReadFile(n.agentFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"node: alpha", "listen: 10.213.3.11:7443", "interface: wlan0", "gpsd: 127.0.0.1:2947",
+		"10.77.0.0/16", "quota_bytes: 1073741824"} {
+		if !strings.Contains(string(text), line) {
+			t.Errorf("no %q in\n%s", line, text)
+		}
+	}
+	list, err := keys.LoadAuthorized(filepath.Join(n.dir, "keys", "authorized.json"))
+	if _, ok := list.Find(pin); err != nil || !ok {
+		t.Errorf("the controller is not let in: %v", err)
+	}
+}
+
+func TestLocksNumberFieldsAndSweepSparesTheLiving(t *testing.T) {
+	dir := t.TempDir()
+	a, lockA, err := claim(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lockA.Close()
+	b, lockB, err := claim(dir)
+	if err != nil || a != 0 || b != 1 {
+		t.Fatalf("numbers %d and %d (%v)", a, b, err)
+	}
+	for _, id := range []int{a, b} {
+		if err := (ledger{ID: id}).save(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := lockB.Close(); err != nil { // its owner dies
+		t.Fatal(err)
+	}
+	if _, err := Sweep(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(ledgerPath(dir, a)); err != nil {
+		t.Errorf("the living field's ledger: %v", err)
+	}
+	if _, err := os.Stat(ledgerPath(dir, b)); err == nil {
+		t.Error("the dead field's ledger is left")
+	}
+	if _, err := (ledger{ID: 1, Namespaces: []string{"production"}}).remove(); err == nil {
+		t.Error("a ledger may name any namespace")
+	}
+}
+
+func FuzzDecodeReport(f *testing.F) {
+	f.Add([]byte(`{"class":"TPV","mode":3,"time":"2026-01-01T00:00:00.000Z","lat":50.1,"lon":8.2,"speed":3.4}`))
+	f.Add([]byte(`{"class":"VERSION","release":"3.22"}`))
+	f.Add([]byte(`{"class":"TPV","mode":1}`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		r, ok, err := decodeReport(line)
+		if ok && (err != nil || r.Class != "TPV") {
+			t.Errorf("%+v %v", r, err)
+		}
+		r.at(mobility.Site{LatDeg: 50, LonDeg: 8}, mobility.State{}) // must not panic on what is absent
+	})
+}
+
+func FuzzDecodeRequest(f *testing.F) {
+	f.Add([]byte(`{"id":1,"call":"place","trial":{"number":1,"car":"a"},"attempt":1}`))
+	f.Add([]byte(`{"id":2,"call":"settle","open_boot_ns":5,"close_boot_ns":6}`))
+	f.Add([]byte(`{"id":3,"call":"fault","fault":{"kind":"radio_dead"}}`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		r, err := decodeRequest(line)
+		if err == nil && r.ID == 0 {
+			t.Errorf("accepted %q", line)
+		}
+	})
+}
+
+func TestAnswersCarryRecordsWhole(t *testing.T) {
+	line, err := json.Marshal(response{ID: 4, OK: true, Records: []wire.Record{
+		{Header: wire.Header{Node: "field", TBootNs: 7}, Body: &wire.Truth{Of: "a", SpeedMps: 3}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back response
+	if err := json.Unmarshal(line, &back); err != nil || len(back.Records) != 1 {
+		t.Fatalf("%s: %v", line, err)
+	}
+	if tr, ok := back.Records[0].Body.(*wire.Truth); !ok || tr.SpeedMps != 3 || back.Records[0].TBootNs != 7 {
+		t.Errorf("%+v", back.Records[0])
+	}
+}
+
+// A field that is ending holds its folder, and the next one waits for it.
+func TestAFolderHasOneFieldAtATime(t *testing.T) {
+	dir := t.TempDir()
+	first, err := lockFolder(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	impatient, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := lockFolder(impatient, dir); !errors.Is(err, context.Canceled) {
+		t.Errorf("two fields in one folder: %v", err)
+	}
+	time.AfterFunc(50*time.Millisecond, func() { _ = first.Close() })
+	second, err := lockFolder(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// What a killed field leaves of sockets goes with its namespaces.
+func TestSweepTakesSocketsAlong(t *testing.T) {
+	dir := t.TempDir()
+	if err := (ledger{ID: 3}).save(dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"field-3-car.sock", "field-31-car.sock"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Sweep(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "field-3-car.sock")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the dead field's socket: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "field-31-car.sock")); err != nil {
+		t.Errorf("another field's socket: %v", err)
+	}
+}

@@ -1,0 +1,174 @@
+package field
+
+import (
+	"fmt"
+	"net"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium"
+)
+
+// Sketch is a field at one moment of a trial, for a picture. Links and reaches
+// are means: fading is left out.
+type Sketch struct {
+	AtS         float64 // since the car set off; for nodes that follow the field's mobility, its own time
+	Title       string
+	Area        *AreaConfig // absent: the field has no bounds
+	LowestMbps  float64
+	HighestMbps float64
+	Nodes       []SketchNode
+	Links       []SketchLink
+}
+
+// SketchNode is one node and where it comes by.
+type SketchNode struct {
+	Name       string
+	Role       string // car | roadside | sender | receiver | relay; empty for the others
+	XM, YM     float64
+	SpeedMps   float64
+	TrackDeg   float64
+	Channel    int
+	LowReachM  float64 // of the lowest rate
+	HighReachM float64 // of the highest
+	Way        []Point // of the whole trial; empty for a node that stands
+}
+
+// SketchLink is a pair of nodes that can notice each other.
+type SketchLink struct {
+	From, To  int     // indices of Nodes
+	SignalDbm float64 // of the weaker direction
+	SNRDb     float64
+	RateMbps  float64 // the highest that carries data both ways, 0 for none
+}
+
+// silent takes what a radio would do; nothing is sent in a sketch.
+type silent struct{}
+
+func (silent) Deliver(int, time.Duration, []byte) bool { return false }
+func (silent) TxFailed(int, time.Duration, medium.MAC) {}
+
+// NewSketch works a trial's field out without making it: no root is needed.
+// Of the configuration Nodes, Field, Seed and FilesDir count.
+func NewSketch(cfg Config, t wire.Trial, at time.Duration) (Sketch, error) {
+	var err error
+	if cfg.Field, err = cfg.Field.WithDefaults(); err != nil {
+		return Sketch{}, err
+	}
+	f := &Field{cfg: cfg}
+	if f.stage, err = newStage(cfg.Field, namesOf(cfg.Nodes), cfg.Seed, cfg.FilesDir); err != nil {
+		return Sketch{}, err
+	}
+	for i, n := range cfg.Nodes {
+		f.nodes = append(f.nodes, &node{Node: n, index: i, mac: net.HardwareAddr{0x02, 0, 0, 0, byte(i >> 8), byte(i)}})
+	}
+	standing, err := f.stage.arrange(t)
+	if err != nil {
+		return Sketch{}, err
+	}
+	standing.lead = 0
+	scene := standing.departing(0)
+	locate := func(node int, _ time.Duration) (xM, yM float64) {
+		s := scene.at(node, at)
+		return s.XM, s.YM
+	}
+	core, err := medium.NewCore(f.mediumConfig(t.Radio), locate, silent{})
+	if err != nil {
+		return Sketch{}, err
+	}
+	out := Sketch{AtS: at.Seconds(), Title: title(t)}
+	if m := cfg.Field.Mobility; m != nil {
+		out.Area = m.Area
+	}
+	rates := core.RatesMbps()
+	out.LowestMbps, out.HighestMbps = rates[0], rates[len(rates)-1]
+	for i := range f.nodes {
+		out.Nodes = append(out.Nodes, f.sketchNode(core, scene, t, i, at, out.LowestMbps, out.HighestMbps))
+	}
+	for i := range f.nodes {
+		for j := range i {
+			if l, ok := sketchLink(core, j, i); ok {
+				out.Links = append(out.Links, l)
+			}
+		}
+	}
+	return out, nil
+}
+
+// CheckScene reports whether a trial's field can be made at all: whether its
+// movement files can be read, and every node has a place. What counts of the
+// configuration is as in NewSketch.
+func CheckScene(cfg Config, t wire.Trial) error {
+	field, err := cfg.Field.WithDefaults()
+	if err != nil {
+		return err
+	}
+	s, err := newStage(field, namesOf(cfg.Nodes), cfg.Seed, cfg.FilesDir)
+	if err != nil {
+		return err
+	}
+	_, err = s.arrange(t)
+	return err
+}
+
+func title(t wire.Trial) string {
+	s := fmt.Sprintf("trial %d", t.Number)
+	if t.SpeedMps != nil {
+		s += fmt.Sprintf(", course %s at %g m/s %s", t.Course.Kind, *t.SpeedMps, t.Direction)
+	}
+	return s
+}
+
+func role(t wire.Trial, name string) string {
+	switch name {
+	case t.Car:
+		return "car"
+	case t.Roadside:
+		return "roadside"
+	case t.Sender:
+		return "sender"
+	case t.Receiver:
+		return "receiver"
+	}
+	for _, r := range t.Relays {
+		if r == name {
+			return "relay"
+		}
+	}
+	return ""
+}
+
+// waySteps is how finely a way is drawn.
+const waySteps = 120
+
+func (f *Field) sketchNode(core *medium.Core, s *scene, t wire.Trial, i int, at time.Duration, low,
+	high float64) SketchNode {
+	state := s.at(i, at)
+	n := SketchNode{Name: f.nodes[i].Name, Role: role(t, f.nodes[i].Name), XM: state.XM, YM: state.YM,
+		SpeedMps: state.SpeedMps, TrackDeg: state.TrackDeg, Channel: core.Caps(i).Channel,
+		LowReachM: core.ReachM(i, low), HighReachM: core.ReachM(i, high)}
+	if !s.moves(i) {
+		return n
+	}
+	// The car gathers speed and holds it before the window.
+	whole := t.DurationS
+	if i == s.mover && t.SpeedMps != nil && t.Course.AccelMps2 > 0 {
+		whole += *t.SpeedMps/t.Course.AccelMps2 + t.Gate.HoldS + t.Gate.LeadS
+	}
+	end := max(time.Duration(whole*float64(time.Second)), at)
+	for k := range waySteps + 1 {
+		p := s.at(i, end*time.Duration(k)/waySteps)
+		n.Way = append(n.Way, Point{p.XM, p.YM})
+	}
+	return n
+}
+
+func sketchLink(core *medium.Core, i, j int) (SketchLink, bool) {
+	if core.Caps(i).Channel != core.Caps(j).Channel || !core.Hears(i, j) && !core.Hears(j, i) {
+		return SketchLink{}, false
+	}
+	there, snr := core.Strength(i, j)
+	back, backSNR := core.Strength(j, i)
+	return SketchLink{From: i, To: j, SignalDbm: min(there, back), SNRDb: min(snr, backSNR),
+		RateMbps: min(core.BestRateMbps(i, j), core.BestRateMbps(j, i))}, true
+}
