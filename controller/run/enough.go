@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
-	enough "fieldmesh.dev/fieldmesh/controller/stopping"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	enough "fieldmesh.dev/fieldmesh/controller/stopping"
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
