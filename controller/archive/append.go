@@ -247,11 +247,16 @@ func (a *Archive) Begin(node string, at wire.SpoolPosition) error {
 	if _, known := a.newest[node]; known || at.Seq == 0 {
 		return nil
 	}
+	return a.reach(node, at, "begin with")
+}
+
+// reach advances to a position. mu is held.
+func (a *Archive) reach(node string, at wire.SpoolPosition, doing string) error {
 	if err := a.writable(); err != nil {
-		return fmt.Errorf("begin with the records of %q: %w", node, err)
+		return fmt.Errorf("%s the records of %q: %w", doing, node, err)
 	}
 	if !nodeName.MatchString(node) {
-		return fmt.Errorf("begin with the records of %q: not a node's name", node)
+		return fmt.Errorf("%s the records of %q: not a node's name", doing, node)
 	}
 	return a.advance(cursorLine{Node: node, Epoch: at.Epoch, Seq: at.Seq})
 }
@@ -265,13 +270,7 @@ func (a *Archive) Reached(node string, at wire.SpoolPosition) error {
 	if at.Seq <= a.placeOf(node, at.Epoch).seq {
 		return nil
 	}
-	if err := a.writable(); err != nil {
-		return fmt.Errorf("note how far the records of %q are: %w", node, err)
-	}
-	if !nodeName.MatchString(node) {
-		return fmt.Errorf("note how far the records of %q are: not a node's name", node)
-	}
-	return a.advance(cursorLine{Node: node, Epoch: at.Epoch, Seq: at.Seq})
+	return a.reach(node, at, "note the end of")
 }
 
 // Holds reports whether every record of a node up to a position is durable

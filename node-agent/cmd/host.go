@@ -28,14 +28,7 @@ func HostCommand() *cobra.Command {
 		Short: "Run the privileged half: changes to this machine, each with its undo on disk first",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := needRoot("host"); err != nil {
-				return err
-			}
-			cfg, err := config.Load(path)
-			if err != nil {
-				return err
-			}
-			face, err := faceUser(cfg)
+			cfg, face, err := asRoot("host", path)
 			if err != nil {
 				return err
 			}
@@ -138,6 +131,19 @@ func needRoot(command string) error {
 		return nil
 	}
 	return fmt.Errorf("must run as root: it changes network settings; run sudo fieldmesh-agent %s", command)
+}
+
+// asRoot is how a command begins that only root may give: with the configuration, and who the network face runs as.
+func asRoot(command, path string) (config.Config, identity, error) {
+	if err := needRoot(command); err != nil {
+		return config.Config{}, identity{}, err
+	}
+	cfg, err := config.Load(path)
+	if err != nil {
+		return config.Config{}, identity{}, err
+	}
+	face, err := faceUser(cfg)
+	return cfg, face, err
 }
 
 // identity is a user as the kernel knows it.

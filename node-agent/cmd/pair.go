@@ -26,14 +26,7 @@ waits for its keys.`,
 			if err != nil {
 				return err
 			}
-			if err := needRoot("pair"); err != nil {
-				return err
-			}
-			cfg, err := config.Load(path)
-			if err != nil {
-				return err
-			}
-			face, err := faceUser(cfg)
+			cfg, face, err := asRoot("pair", path)
 			if err != nil {
 				return err
 			}

@@ -32,9 +32,6 @@ func UpCommand() *cobra.Command {
 		Short: "Run this node: its privileged half and its network face, each kept running",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := needRoot("up"); err != nil {
-				return err
-			}
 			return up(c.Context(), path, slog.New(slog.NewTextHandler(os.Stderr, nil)))
 		},
 	}
@@ -43,11 +40,7 @@ func UpCommand() *cobra.Command {
 }
 
 func up(ctx context.Context, path string, log *slog.Logger) (err error) {
-	cfg, err := config.Load(path)
-	if err != nil {
-		return err
-	}
-	face, err := faceUser(cfg)
+	cfg, face, err := asRoot("up", path)
 	if err != nil {
 		return err
 	}

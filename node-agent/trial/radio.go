@@ -72,7 +72,7 @@ func (e *Engine) findRadio(want wire.Radio) (*wire.Caps, error) {
 	caps, ok := e.deps.Radio()
 	key, name := "interface", e.cfg.Interface
 	if e.cfg.Beside != "" {
-		key, name = "beside", e.cfg.Beside
+		key, name = "phy_of", e.cfg.Beside
 	}
 	_, missing := net.InterfaceByName(name)
 	switch {
@@ -94,7 +94,7 @@ func (e *Engine) leftAsItIs() error {
 		return nil
 	}
 	if _, err := net.InterfaceByName(e.cfg.Interface); err != nil {
-		return fmt.Errorf("radio: the plan leaves %s as it is, and it is there only while a plan sets its radio; say in the campaign which network it joins (`radio`), or name %s as `interface` in the agent's configuration, without `beside`", e.cfg.Interface, e.cfg.Beside)
+		return fmt.Errorf("radio: the plan leaves %s as it is, and it is there only while a plan sets its radio; say in the campaign which network it joins (`radio`), or name %s as `interface` in the agent's configuration, without `phy_of`", e.cfg.Interface, e.cfg.Beside)
 	}
 	return nil
 }

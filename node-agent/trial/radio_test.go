@@ -72,7 +72,7 @@ func TestTheRadioBesideIsLookedFor(t *testing.T) {
 		err    string // in it; empty: none
 	}{
 		"a radio":                  {"lo", &wire.Caps{Driver: realDriver}, adhoc, ""},
-		"no radio":                 {"lo", nil, adhoc, "lo is no radio; correct `beside`"},
+		"no radio":                 {"lo", nil, adhoc, "lo is no radio; correct `phy_of`"},
 		"not there":                {"wlan9", nil, adhoc, "wlan9 is not there; plug it in"},
 		"left as it is":            {"lo", &wire.Caps{Driver: realDriver}, wire.Radio{Mode: "none"}, "is there only while a plan sets its radio"},
 		"none beside, not there":   {"", nil, adhoc, "mesh9 is not there"},

@@ -82,7 +82,7 @@ func (d *desk) fullMidway(t *testing.T, disk string) {
 	_ = c.Wait()
 	o := outcome{c.ProcessState.ExitCode(), out.String(), errs.String()}
 	o.refused(t, "trial 2 was not begun: node \"alpha\" at 10.98.0.1:7443: arm trial 2, attempt 1 of run \"midway\": "+
-		"node alpha has no room for the records of trial 2: ", "; then continue with --resume")
+		"node alpha has no room for the records of trial 2: ", " with --resume")
 	if !strings.Contains(o.stdout, "trial 1: accepted") {
 		t.Error("the first trial, for which there was room, was not accepted")
 	}

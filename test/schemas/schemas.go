@@ -212,3 +212,26 @@ func (s Source) value(tag reflect.StructTag, v reflect.Value) (Keywords, error) 
 	}
 	return out, nil
 }
+
+// FieldDefaults are the defaults of section field in the campaigns' schema, which lies in a file.
+func FieldDefaults(file string) (map[string]any, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read schema: %w", err)
+	}
+	var schema struct {
+		Properties struct {
+			Field struct {
+				Properties map[string]struct{ Default any }
+			}
+		}
+	}
+	if err := json.Unmarshal(text, &schema); err != nil {
+		return nil, fmt.Errorf("read schema: %w", err)
+	}
+	out := map[string]any{}
+	for key, p := range schema.Properties.Field.Properties {
+		out[key] = p.Default
+	}
+	return out, nil
+}

@@ -107,14 +107,7 @@ func makeAODV(config func([]manet.Interface, uint64) aodv.Config) func(Setup) (m
 			preset = aodv.RFC3561
 		}
 		c := preset(s.Interfaces, s.Seed)
-		c.FirstSeq = s.FirstSeq
-		if s.Hello != nil {
-			c.HelloInterval = *s.Hello
-		}
-		c.QuietStart = c.DeletePeriod()
-		if s.Fresh {
-			c.QuietStart = 0
-		}
+		settleAODV(&c, s)
 		return aodv.New(c)
 	}
 }
@@ -128,6 +121,12 @@ func makeAOMDV(s Setup) (manet.Node, error) {
 		preset = aomdv.LinkDisjoint
 	}
 	c := preset(s.Interfaces, s.Seed)
+	settleAODV(&c.Config, s)
+	return aomdv.New(c)
+}
+
+// settleAODV puts what belongs to this node into a preset.
+func settleAODV(c *aodv.Config, s Setup) {
 	c.FirstSeq = s.FirstSeq
 	if s.Hello != nil {
 		c.HelloInterval = *s.Hello
@@ -136,7 +135,6 @@ func makeAOMDV(s Setup) (manet.Node, error) {
 	if s.Fresh {
 		c.QuietStart = 0
 	}
-	return aomdv.New(c)
 }
 
 // makeDSDV makes DSDV. Its full dumps stand for HELLOs.
