@@ -37,7 +37,7 @@ func RehearseCommand() *cobra.Command {
 		Short: "Rehearse a campaign on this machine: real agents, iperf3 and gpsd over an emulated radio",
 		Long: "Rehearse drives the campaign in FILE in namespaces on this machine, through the same code as `fieldmesh run`.\n" +
 			"It makes network namespaces and interfaces, so it needs root; with --clock virtual it does so in a kernel of its own, as any user.\n" +
-			"A rehearsal that was interrupted goes on with --resume RUN, and drives a trial again that was given up with --retry TRIAL.",
+			"A rehearsal that was interrupted continues with --resume RUN, and drives a trial again that was given up with --retry TRIAL.",
 		Args: fileOrResume(&f.runFlags),
 		RunE: func(c *cobra.Command, args []string) error {
 			virtually, err := f.virtually()

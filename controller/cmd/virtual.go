@@ -86,7 +86,7 @@ func (f *virtualFlags) find() (kernel.Kernel, error) {
 	k, err := kernel.Find()
 	if errors.Is(err, kernel.ErrNone) {
 		return k, fmt.Errorf("%w; build it once, in the source tree, with\n\n    %s\n\n"+
-			"(a few minutes of two processors, 170 MB to fetch, 2 GB of disk meanwhile and 6 MB to stay), or go on with --clock real", err, kernel.Build)
+			"(a few minutes of two processors, 170 MB to fetch, 2 GB of disk meanwhile and 6 MB to stay), or continue with --clock real", err, kernel.Build)
 	}
 	return k, err
 }
@@ -176,7 +176,7 @@ func (s *session) launch(ctx context.Context, f rehearseFlags, k kernel.Kernel, 
 	return err
 }
 
-// reopen reads the run's folder anew: it was written to inside.
+// reopen reads the run's folder again: it was written to inside.
 func (s *session) reopen() error {
 	dir := s.archive.Dir()
 	if err := s.archive.Close(); err != nil {

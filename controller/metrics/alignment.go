@@ -12,7 +12,7 @@ import (
 type alignment struct {
 	capture    wire.Capture
 	fit        *clockfit.Fit // nil: nobody compared
-	openBootNs int64         // of the window, for want of a comparison
+	openBootNs int64         // of the window, for lack of a comparison
 }
 
 func (at Attempt) align(node string, told wire.Capture, w wire.Window) *alignment {

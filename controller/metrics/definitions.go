@@ -123,7 +123,7 @@ var (
 	linkSent             = definition{LinkSent, "packets", "data packets of the flow that left by the sender's interface under test within its window: without what a routing daemon discarded, and those it held only when they were let go"}
 	linkLoss             = definition{LinkLossPercent, "%", "(link_packets_sent − those that the receiver's capture has) ÷ link_packets_sent × 100"}
 	linkDelay            = definition{"link_one_way_delay_mean_ms", "ms", "mean time from a packet's leaving by the sender's interface under test to its arrival by the receiver's, over packets that arrived: without what a routing daemon held it for at the sender"}
-	trueLoss             = definition{"truth_packet_loss_percent", "%", "packets of the flow that the emulated field lost in the window, on the air, in queues or for want of a route in a kernel, ÷ link_packets_sent × 100: what link_packet_loss_percent is checked against. What a routing daemon holds and discards the field does not see; rehearsal only"}
+	trueLoss             = definition{"truth_packet_loss_percent", "%", "packets of the flow that the emulated field lost in the window, on the air, in queues or for lack of a route in a kernel, ÷ link_packets_sent × 100: what link_packet_loss_percent is checked against. What a routing daemon holds and discards the field does not see; rehearsal only"}
 	goodput              = definition{"goodput_ratio", "1", "packets that brought the receiver at least one new byte ÷ packets_sent: delivered ÷ transmitted (P3)"}
 	packetsRetransmitted = definition{"packets_retransmitted", "packets", "of packets_sent, those with at least one byte that was sent before"}
 	capturedRetransMB    = definition{"packets_retransmitted_mb", "MB", "payload bytes (10^6) that the sender's capture has sent before, in packets_retransmitted"}
@@ -143,7 +143,7 @@ var (
 	handshakeMs          = definition{"handshake_ms", "ms", "from a data stream's first SYN, as it leaves its socket, to the SYN-ACK, mean of the streams that got one"}
 	oneWayError          = definition{"one_way_delay_uncertainty_ms", "ms", "sum of the two nodes' clock uncertainties over the window, their drift fitted: every one-way delay may be wrong by ± this"}
 	nodesCaptured        = definition{"nodes_captured", "nodes", "nodes of the trial whose captures are in the archive and can be read"}
-	captureDropped       = definition{CaptureDropped, "packets", "packets that the kernel dropped from the captures for want of room, sum over nodes_captured"}
+	captureDropped       = definition{CaptureDropped, "packets", "packets that the kernel dropped from the captures for lack of room, sum over nodes_captured"}
 	captureFileDropped   = definition{"capture_file_dropped", "packets", "packets that the largest size of a file, or the disk, left out of the captures, sum over the trial's nodes"}
 	incompleteCaptures   = definition{"captures_incomplete", "nodes", "nodes of the trial whose captures are not of the whole window: missing, failed, begun late, ended early, or with packets that the file had no room for; figures that need them are absent. The report says what each lacks"}
 	unreadableCaptures   = definition{CapturesUnreadable, "nodes", "nodes whose captures cannot be read; figures that need them are absent, and fieldmesh metrics says where they are at fault"}

@@ -31,7 +31,7 @@ func TestIncompleteCapturesTellNothing(t *testing.T) {
 		"the disk failed":   {of(func(b *wire.Capture) { b.Error = "write: no space left on device" }), "no space left"},
 		"began late":        {of(func(b *wire.Capture) { b.OpenBootNs = tenS + aheadNs + 1 }), "after the window opened"},
 		"ended early":       {of(func(b *wire.Capture) { b.CloseBootNs = 2*tenS + aheadNs - 5e8 }), "0.5 s before the window closed"},
-		"never told of": {func(at *Attempt) {
+		"never reported": {func(at *Attempt) {
 			at.records = slices.DeleteFunc(at.records, func(r wire.Record) bool { return r.Body.Kind() == "capture" && r.Node == "b" })
 		}, "no record"},
 		"no window at the node": {func(at *Attempt) {
@@ -64,7 +64,7 @@ func TestIncompleteCapturesTellNothing(t *testing.T) {
 	}
 }
 
-// A capture that its node told of and that did not come is incomplete, too.
+// A capture that its node reported and that did not come is incomplete, too.
 func TestACaptureThatDidNotComeIsIncomplete(t *testing.T) {
 	a, at := captured(t, "a")
 	at.records = append(at.records, at.records[0], at.records[1])

@@ -19,7 +19,7 @@ func lacksOf(lacks []metrics.Lack, captured []metrics.Row) []string {
 	return out
 }
 
-// incompleteCaptures tells of the trials that count whose captures are not whole, so
+// incompleteCaptures reports the trials that count whose captures are not whole, so
 // that numbers are absent which other trials have.
 func incompleteCaptures(d *data) (*threat, string) {
 	captured, trials := 0, 0

@@ -72,7 +72,7 @@ func captureDrops(d *data) (*threat, string) {
 	case dropped == 0:
 		return nil, fmt.Sprintf("The kernels dropped nothing from the captures of %s.", count(known, "accepted trial"))
 	}
-	text := fmt.Sprintf("The kernels dropped %.0f packets from the captures of %d of %s for want of room (%s). "+
+	text := fmt.Sprintf("The kernels dropped %.0f packets from the captures of %d of %s for lack of room (%s). "+
 		"By captures, loss may be too high and routing's overhead too low by as much.",
 		total, dropped, count(known, "accepted trial"), shortList(where))
 	return &threat{"Captures lack packets", text}, ""

@@ -62,7 +62,7 @@ func TestThreeSectionsAreTold(t *testing.T) {
 	const of, trials = ` \(95 % interval .* to .*\)\.`, ` n = 27 trials\.`
 	tells(t, c.answers(design.Asked([]string{"speed", "section", "interaction"}, passesOf(d.results()))),
 		`For each m/s faster, over all 3 sections: (1|1\.0\d|0\.9\d+) MB less`+of+trials,
-		`In section A, for each m/s faster: no difference can be told from noise: .*`+trials,
+		`In section A, for each m/s faster: no difference can be distinguished from noise: .*`+trials,
 		`In section B, for each m/s faster: (1|1\.0\d|0\.9\d+) MB less`+of+trials,
 		`In section C, for each m/s faster: (2|2\.0\d|1\.9\d) MB less`+of+trials,
 		`Section B against section A \(together with all that changed with the section\), at the mean speed of 6 m/s: .* MB more`+of+trials,
@@ -92,8 +92,8 @@ func TestManySectionsAreSummedUp(t *testing.T) {
 	answers := c.answers([]string{design.Speed, design.Section, design.Interaction})
 	tells(t, answers,
 		`For each m/s faster, over all 4 sections: 1\.7\d MB less .*`,
-		`Sections \(together with all that changed with the section\), at the mean speed of 6 m/s: of 6 differences 6 can be told from noise \(corrected by Holm\)\. The largest, D − A: .* MB more .*`,
-		`Whether speed acts differently by section \(difference of the slopes, per m/s\): of 6 differences 6 can be told from noise \(corrected by Holm\)\. The largest, slope of D − A: .* MB less .*`)
+		`Sections \(together with all that changed with the section\), at the mean speed of 6 m/s: of 6 differences 6 can be distinguished from noise \(corrected by Holm\)\. The largest, D − A: .* MB more .*`,
+		`Whether speed acts differently by section \(difference of the slopes, per m/s\): of 6 differences 6 can be distinguished from noise \(corrected by Holm\)\. The largest, slope of D − A: .* MB less .*`)
 	if all := strings.Join(answers, "\n"); strings.Contains(all, "no estimate of its own") {
 		t.Errorf("there are estimates: %s", all)
 	}

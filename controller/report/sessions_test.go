@@ -66,8 +66,8 @@ func TestSessionsFollowEachOtherInTime(t *testing.T) {
 		"a controller's clock that is hours off": {[]seen{{gps: 0, decided: 301}, {gps: -1, decided: 305}, {gps: 8, decided: 309}}, "1 1 1"},
 		"driven alone and fetched in the evening": {
 			[]seen{{gps: 0, decided: 600}, {gps: -1, decided: 600.1}, {gps: 20, decided: 600.2}}, "1 1 1"},
-		"an agent that was set up anew": {[]seen{{gps: 0, spools: "ab"}, {gps: 2, spools: "cb"}, {gps: 4, spools: "cd"}}, "1 1 1"},
-		"all nodes set up anew":         {[]seen{{gps: 0, spools: "ab"}, {gps: 2, spools: "ab"}, {gps: 4, spools: "cd"}}, "1 1 2"},
+		"an agent that was set up again": {[]seen{{gps: 0, spools: "ab"}, {gps: 2, spools: "cb"}, {gps: 4, spools: "cd"}}, "1 1 1"},
+		"all nodes set up again":         {[]seen{{gps: 0, spools: "ab"}, {gps: 2, spools: "ab"}, {gps: 4, spools: "cd"}}, "1 1 2"},
 		"another unit":                  {[]seen{{gps: 0, unit: "x"}, {gps: 2, unit: "y"}, {gps: 1, unit: "x"}}, "1 2 1"},
 	} {
 		if got := sessionsOf(c.attempts); got != c.want {

@@ -150,7 +150,7 @@ func (c *comparison) pairWords(term, all string, one func(label string) string) 
 			largest = e
 		}
 	}
-	c.say(term, fmt.Sprintf("%s: of %d differences %d can be told from noise (corrected by Holm). The largest, %s: %s",
+	c.say(term, fmt.Sprintf("%s: of %d differences %d can be distinguished from noise (corrected by Holm). The largest, %s: %s",
 		all, len(pairs), found, largest.Label, c.inWords(largest)))
 }
 

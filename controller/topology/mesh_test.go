@@ -224,7 +224,7 @@ func TestCostIsOfTheWindow(t *testing.T) {
 }
 
 // What a daemon sent while nobody asked it nobody knows, nor what it sent before it
-// began to count anew.
+// began to count from 0 again.
 func TestCostIsOfTheWholeWindow(t *testing.T) {
 	count := func(s float64, n uint64) wire.Record {
 		return record("a", s, &wire.RoutingCount{Protocol: "aodv", PacketsSent: &n, BytesSent: ptr(50 * n)})
@@ -237,7 +237,7 @@ func TestCostIsOfTheWholeWindow(t *testing.T) {
 		"mute from 2 s on": {[]wire.Record{count(-0.5, 0), count(2, 100)}, nil},
 		"mute at first":    {[]wire.Record{count(-8, 0), count(6, 50), count(9.5, 100)}, nil},
 		"later only":       {[]wire.Record{count(1, 0), count(9.5, 100)}, nil},
-		"counts anew":      {[]wire.Record{count(-0.5, 90), count(4, 120), count(5, 0), count(9.5, 40)}, nil},
+		"counts from 0 again":     {[]wire.Record{count(-0.5, 90), count(4, 120), count(5, 0), count(9.5, 40)}, nil},
 	} {
 		plan, trial, records := square()
 		records = slices.DeleteFunc(records, func(r wire.Record) bool { return r.Body.Kind() == "routing" })

@@ -77,7 +77,7 @@ func severFlows(s Sever) (out Severed, errs []error) {
 	return out, append(errs, destroyErr)
 }
 
-// destroying tells whether the kernel destroys sockets when it is asked to: of one
+// destroying reports whether the kernel destroys sockets when it is asked to: of one
 // that is not there it then says that it is not.
 func destroying() wire.Ability {
 	err := destroySocket(netlink.SocketID{SourcePort: 9, DestinationPort: 9, Source: net.IPv4zero, Destination: net.IPv4zero})

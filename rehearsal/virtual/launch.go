@@ -31,7 +31,7 @@ type Options struct {
 	Start    time.Time // its wall clock at the start
 	Seed     uint64    // of its entropy
 	CallNs   int       // virtual time that a system call takes
-	Log      string    // file for the console, written anew
+	Log      string    // file for the console, truncated at the start
 	// Line takes each line that Command writes to its standard output.
 	Line func([]byte) error
 }

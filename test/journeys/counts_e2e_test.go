@@ -42,7 +42,7 @@ func TestCountsAreTheApplications(t *testing.T) {
 		"at_s: 250, x_m: 740, y_m: 0, speed_mps: 10", "at_s: 11, x_m: 740, y_m: 0, speed_mps: 60",
 		"  capture: {snap_bytes: 128}\n", "  capture: {snap_bytes: 128}\n  routing: {ready_s: 120}\n",
 		"port: 5000}\n", "duration_s: 3, port: 5000}\n    steady: {kind: cbr, from: sender, to: receiver, start_s: 1, duration_s: 17, payload_bytes: 512, bitrate_bps: 40960, port: 6000}\n")
-	fieldmesh(t, "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "counts", "--world-dir", filepath.Join(dir, "worlds"))
+	fieldmesh(t, "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "counts", "--field-dir", filepath.Join(dir, "fields"))
 	k := openRun(t, filepath.Join(dir, "runs", "counts"))
 	for _, at := range k.attempts {
 		if at.Verdict == nil || at.Verdict.Outcome != "accepted" {

@@ -128,7 +128,7 @@ func (m *maker) agent(t wire.Trial, c Conditions) {
 		return
 	}
 	if c.InterruptedNode == m.node {
-		m.add(durationMs+tailMs, &wire.TrialState{State: wire.StateKept, Outcome: wire.Interrupted, Reason: wire.ParseReason("agent_restarted: the agent was started anew during the attempt")})
+		m.add(durationMs+tailMs, &wire.TrialState{State: wire.StateKept, Outcome: wire.Interrupted, Reason: wire.ParseReason("agent_restarted: the agent was started again during the attempt")})
 		return
 	}
 	m.add(durationMs+tailMs, &wire.TrialState{State: wire.StateKept, Outcome: wire.Accepted})
