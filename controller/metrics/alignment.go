@@ -28,7 +28,8 @@ func (at Attempt) comparisons(node string) []clockfit.Point {
 	var out []clockfit.Point
 	for _, r := range at.records {
 		if b, ok := r.Body.(*wire.Clock); ok && b.Peer == node {
-			out = append(out, clockfit.Point{BootNs: r.TBootNs + b.OffsetNs, OffsetNs: b.OffsetNs, UncertaintyNs: b.UncertaintyNs})
+			out = append(out, clockfit.Point{BootNs: r.TBootNs + b.OffsetNs, OffsetNs: b.OffsetNs,
+				UncertaintyNs: b.UncertaintyNs})
 		}
 	}
 	return out

@@ -14,7 +14,8 @@ var (
 func answered(k packet) packet { k.back, k.flags = true, 18; return k }
 
 func bulkTrial() wire.Trial {
-	return wire.Trial{Traffic: []wire.Flow{{Name: "bulk", Kind: "iperf3_tcp", From: "a", To: "b", Port: 5000, Streams: 1,
+	return wire.Trial{Traffic: []wire.Flow{{Name: "bulk", Kind: "iperf3_tcp", From: "a", To: "b", Port: 5000,
+		Streams:    1,
 		ClientPort: 20000}}}
 }
 

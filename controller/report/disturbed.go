@@ -64,7 +64,8 @@ func unsureAmounts(d *data) (*threat, string) {
 	worst, in, n := 0.0, 0, 0
 	for _, a := range d.results() {
 		for _, f := range a.Trial.Traffic {
-			mb, unsure := metrics.Value(a.rows, f.Name, metrics.TransferredMB), metrics.Value(a.rows, f.Name, metrics.TransferredUnsureMB)
+			mb, unsure := metrics.Value(a.rows, f.Name, metrics.TransferredMB),
+				metrics.Value(a.rows, f.Name, metrics.TransferredUnsureMB)
 			if mb == nil || unsure == nil || *mb == 0 {
 				continue
 			}
@@ -93,5 +94,6 @@ func standstills(d *data) (*threat, string) {
 	if len(values) == 0 {
 		return nil, ""
 	}
-	return nil, fmt.Sprintf("No agent stood still for longer than %.0f ms in the window of an accepted trial.", slices.Max(values))
+	return nil, fmt.Sprintf("No agent stood still for longer than %.0f ms in the window of an accepted trial.",
+		slices.Max(values))
 }

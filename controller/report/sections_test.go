@@ -19,7 +19,8 @@ func sectioned(t *testing.T, slopes ...float64) *data {
 	for i := 2; i < len(slopes); i++ {
 		fmt.Fprintf(&more, "      %c: {sender: car, receiver: roadside}\n", 'A'+i)
 	}
-	p := placebo{file: "velocity.yaml", changes: []string{allSpeeds, "levels: [2, 5, 11]", "repetitions: 2", "repetitions: 3",
+	p := placebo{file: "velocity.yaml", changes: []string{allSpeeds, "levels: [2, 5, 11]", "repetitions: 2",
+		"repetitions: 3",
 		lastSection, lastSection + more.String(), "balance:", "# balance:"}}
 	noise := rand.New(rand.NewPCG(20261125, uint64(len(slopes))))
 	d := p.driven(t, p.campaign(t, 7), noise)
@@ -55,7 +56,8 @@ func TestThreeSectionsAreTold(t *testing.T) {
 		t.Fatalf("%d slopes", len(c.Slopes))
 	}
 	for i, e := range c.Slopes {
-		if want := fmt.Sprintf("slope in section %c", 'A'+i); e.Term != want || math.Abs(e.Value+float64(i)) > 0.03 || e.Low == nil {
+		if want := fmt.Sprintf("slope in section %c", 'A'+i); e.Term != want || math.Abs(e.Value+float64(i)) > 0.03 ||
+			e.Low == nil {
 			t.Errorf("slope %d: %+v", i, e)
 		}
 	}

@@ -109,7 +109,8 @@ func (m *Mesh) span(node string) (first, last *count) {
 		return c
 	}
 	first, last = at(0), at(m.Seconds)
-	if first == nil || last == nil || fell(first.PacketsSent, last.PacketsSent) || fell(first.BytesSent, last.BytesSent) {
+	if first == nil || last == nil || fell(first.PacketsSent, last.PacketsSent) ||
+		fell(first.BytesSent, last.BytesSent) {
 		return nil, nil
 	}
 	return first, last

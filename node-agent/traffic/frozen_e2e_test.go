@@ -48,7 +48,8 @@ func TestE2EAProcessThatItsControlGroupFreezesSaysSo(t *testing.T) {
 			if err := write(c.file, c.thaw); err != nil {
 				t.Fatal(err)
 			}
-			if out := p.Wait(); out.Ended != wire.EndedItself || out.FrozenBootNs == nil || out.StoppedBootNs != nil || *out.FrozenBootNs <= *out.StartedBootNs {
+			if out := p.Wait(); out.Ended != wire.EndedItself || out.FrozenBootNs == nil || out.StoppedBootNs != nil ||
+				*out.FrozenBootNs <= *out.StartedBootNs {
 				t.Errorf("%+v", out)
 			}
 		})
