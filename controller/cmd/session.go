@@ -112,8 +112,7 @@ func openSession(f runFlags, file, place string) (*session, error) {
 	a, err := archive.Create(filepath.Join(f.runs, folder),
 		archive.RunInfo{Run: name, Shard: shard, Campaign: c.Name, CreatedWall: f.begun(), Clock: f.clock,
 			Paper: c.Paper, Scale: c.Scale, Enough: c.Design.StopWhen, Seed: p.Seed, Version: version.String(),
-			Place: place,
-			Site:  siteSheet(c.Site), CampaignRaw: c.Raw, Movement: movement, Plan: p})
+			Place: place, Site: siteSheet(c.Site), CampaignRaw: c.Raw, Movement: movement, Plan: p})
 	if err != nil {
 		return nil, explainRun(f.runs, folder, err)
 	}

@@ -48,8 +48,8 @@ type virtualFlags struct {
 func (f *virtualFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.clock, "clock", "", "real or virtual: in virtual time nothing is ever late, and no root "+
 		"is needed (default: real, or as the run was begun)")
-	c.Flags().StringVar(&f.kernel, "kernel", "", "for virtual time: the kernel's file (default: what `"+kernel.Build+
-		"` built)")
+	c.Flags().StringVar(&f.kernel, "kernel", "",
+		"for virtual time: the kernel's file (default: what `"+kernel.Build+"` built)")
 	c.Flags().IntVar(&f.memoryMB, "memory-mb", 0,
 		"for virtual time: the most that the kernel may take of this machine's memory (default: by "+
 			"the number of nodes)")
@@ -142,8 +142,8 @@ func (s *session) possible() error {
 			continue
 		}
 		return fmt.Errorf("trial %d wants TCP variant %s, which is a BPF program; the kernel in virtual time has no "+
-			"JIT for BPF, which such programs need. "+
-			"It has %s: choose one of them, or rehearse with --clock real", t.Number, variant, strings.Join(has, ", "))
+			"JIT for BPF, which such programs need. It has %s: choose one of them, or rehearse with --clock real",
+			t.Number, variant, strings.Join(has, ", "))
 	}
 	return nil
 }

@@ -68,10 +68,9 @@ func trialLine(a *archive.Archive, at archive.Attempt, factors []string) []strin
 	}
 	line := []string{
 		metrics.Cell(a.Info().Run), strconv.Itoa(at.Trial), strconv.Itoa(at.Attempt), metrics.Cell(outcome), counts,
-		metrics.Cell(reason),
-		strconv.Itoa(t.Block), strconv.Itoa(t.Repetition), metrics.Cell(t.Direction), metrics.Cell(t.Pass),
-		metrics.Cell(t.Sender), metrics.Cell(t.Receiver),
-		metrics.Cell(t.Car), target, metrics.Number(t.DurationS),
+		metrics.Cell(reason), strconv.Itoa(t.Block), strconv.Itoa(t.Repetition), metrics.Cell(t.Direction),
+		metrics.Cell(t.Pass), metrics.Cell(t.Sender), metrics.Cell(t.Receiver), metrics.Cell(t.Car),
+		target, metrics.Number(t.DurationS),
 	}
 	for _, name := range factors {
 		line = append(line, metrics.Cell(t.Factors[name]))

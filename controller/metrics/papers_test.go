@@ -259,10 +259,12 @@ func TestConstantBitRateOfAKnownPath(t *testing.T) {
 	for i := range 100 { // flow two: none lost, 10 ms
 		p.send(int64(i)*50*msNs, packet{udp: true, client: 30001, srv: 5002, seq: uint32(i + 1), payload: 512}, 10*msNs)
 	}
-	flows := []wire.Flow{{Name: "one", Kind: "iperf3_udp", Background: true, From: "a", To: "b", Port: 5001, Streams: 1,
-		DurationS: 4, BitrateBps: new(50.0 * 8 * 512)},
+	flows := []wire.Flow{
+		{Name: "one", Kind: "iperf3_udp", Background: true, From: "a", To: "b", Port: 5001, Streams: 1, DurationS: 4,
+			BitrateBps: new(50.0 * 8 * 512)},
 		{Name: "two", Kind: "iperf3_udp", Background: true, From: "a", To: "b", Port: 5002, Streams: 1, DurationS: 5,
-			BitrateBps: new(20.0 * 8 * 512)}}
+			BitrateBps: new(20.0 * 8 * 512)},
+	}
 	records := []wire.Record{sender("one", 4.1, seconds(30000, 50, 4), ""),
 		sender("two", 5.1, seconds(30001, 20, 5), "")}
 	rows := p.rows(wire.Trial{Traffic: flows}, records...)

@@ -61,8 +61,8 @@ func (c course) told(seconds float64) []wire.Record {
 	if c.sync != "" {
 		for node, ns := range map[string]int64{"car": carNs, "road": sideNs} {
 			out = append(out, at(node, ns, &wire.WallClock{OwnWallOffsetNs: wallNs, Sync: "synchronised",
-				SyncSource:   c.sync,
-				SyncOffsetNs: new(int64(3_000_000)), SyncUncertaintyNs: new(int64(2_000_000))}))
+				SyncSource: c.sync, SyncOffsetNs: new(int64(3_000_000)),
+				SyncUncertaintyNs: new(int64(2_000_000))}))
 		}
 	}
 	fix := func(node string, openNs int64, s, late, eastM, northM, speed float64, track *float64) {
@@ -208,9 +208,8 @@ func TestAFixCountsAtItsOwnMomentWhereThatIsKnown(t *testing.T) {
 		"the receiver's sentences": {"NMEA", same, 0.4},
 		"unsynchronised":           {"PPS0", func(b *wire.WallClock) { b.Sync = "unsynchronised" }, 0.4},
 		"stepped":                  {"PPS0", func(b *wire.WallClock) { b.SteppedNs = new(int64(2e9)) }, 0.4},
-		"too uncertain": {"192.0.2.1", func(b *wire.WallClock) {
-			b.SyncUncertaintyNs = new(int64(2e8))
-		}, 0.4},
+		"too uncertain": {"192.0.2.1",
+			func(b *wire.WallClock) { b.SyncUncertaintyNs = new(int64(2e8)) }, 0.4},
 		"a receiver without leap s":  {"PPS0", func(b *wire.WallClock) { b.OwnWallOffsetNs += 18e9 }, 0.4},
 		"a fix from what is to come": {"PPS0", func(b *wire.WallClock) { b.OwnWallOffsetNs -= 1e9 }, 0.4},
 	} {

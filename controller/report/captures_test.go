@@ -25,8 +25,8 @@ func TestIncompleteCapturesAreNamedWithTheirReason(t *testing.T) {
 	if threat, clear := incompleteCaptures(&data{attempts: []attempt{of(1)}}); threat != nil || clear == "" {
 		t.Errorf("whole captures: %+v, %q", threat, clear)
 	}
-	if threat,
-		clear := incompleteCaptures(&data{attempts: []attempt{{Verdict: &wire.Verdict{Outcome: wire.Accepted}}}}); threat != nil || clear != "" {
+	without := &data{attempts: []attempt{{Verdict: &wire.Verdict{Outcome: wire.Accepted}}}}
+	if threat, clear := incompleteCaptures(without); threat != nil || clear != "" {
 		t.Errorf("no captures: %+v, %q", threat, clear)
 	}
 }

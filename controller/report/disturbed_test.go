@@ -23,11 +23,11 @@ func TestWhatDisturbedAttemptsIsTold(t *testing.T) {
 		return a
 	}
 	quiet := of(wire.Accepted, map[string]float64{metrics.RefusedPackets: 0, metrics.FilteredPackets: 0,
-		metrics.SocketsLeft:     0,
-		metrics.StandstillMaxMs: 12, metrics.TransferredMB: 2, metrics.TransferredUnsureMB: 0.02})
+		metrics.SocketsLeft: 0, metrics.StandstillMaxMs: 12, metrics.TransferredMB: 2,
+		metrics.TransferredUnsureMB: 0.02})
 	flooded := of(wire.Accepted, map[string]float64{metrics.RefusedPackets: 41_000, metrics.FilteredPackets: 3,
-		metrics.SocketsLeft:     0,
-		metrics.StandstillMaxMs: 180, metrics.TransferredMB: 2, metrics.TransferredUnsureMB: 1.2})
+		metrics.SocketsLeft: 0, metrics.StandstillMaxMs: 180, metrics.TransferredMB: 2,
+		metrics.TransferredUnsureMB: 1.2})
 	failed := of(wire.Failed, map[string]float64{metrics.RefusedPackets: 9, metrics.FilteredPackets: 9,
 		metrics.SocketsLeft: 1, metrics.StandstillMaxMs: 4000})
 	unknown := of(wire.Accepted, nil)

@@ -19,9 +19,8 @@ func sectioned(t *testing.T, slopes ...float64) *data {
 	for i := 2; i < len(slopes); i++ {
 		fmt.Fprintf(&more, "      %c: {sender: car, receiver: roadside}\n", 'A'+i)
 	}
-	p := placebo{file: "velocity.yaml", changes: []string{allSpeeds, "levels: [2, 5, 11]", "repetitions: 2",
-		"repetitions: 3",
-		lastSection, lastSection + more.String(), "balance:", "# balance:"}}
+	p := placebo{file: "velocity.yaml", changes: []string{allSpeeds, "levels: [2, 5, 11]",
+		"repetitions: 2", "repetitions: 3", lastSection, lastSection + more.String(), "balance:", "# balance:"}}
 	noise := rand.New(rand.NewPCG(20261125, uint64(len(slopes))))
 	d := p.driven(t, p.campaign(t, 7), noise)
 	for i := range d.attempts {

@@ -29,10 +29,9 @@ func viewThreats(d *data) (any, error) {
 	var v threatsView
 	for _, c := range []check{
 		emulated, reduced, confoundedUnit, oneSession, speedWithDistance, fewRepetitions, undriven, unevenRejections,
-		interruptions, peopleDecided, noConnection,
-		withoutNumbers, mediumLateness, samplerLateness, clockError, offloads, congestion, leastRTOs, iperf3Differs,
-		unsureAmounts, standstills, strangersPackets, ownFilters, socketsLeft, incompleteCaptures, nodesEvents,
-		olderAgents, captureDrops,
+		interruptions, peopleDecided, noConnection, withoutNumbers, mediumLateness, samplerLateness, clockError,
+		offloads, congestion, leastRTOs, iperf3Differs, unsureAmounts, standstills, strangersPackets,
+		ownFilters, socketsLeft, incompleteCaptures, nodesEvents, olderAgents, captureDrops,
 	} {
 		t, clear := c(d)
 		if t != nil {

@@ -154,8 +154,7 @@ func (c *comparison) pairWords(term, all string, one func(label string) string) 
 		}
 	}
 	c.say(term, fmt.Sprintf("%s: of %d differences %d can be distinguished from noise (corrected by Holm). "+
-		"The largest, %s: %s",
-		all, len(pairs), found, largest.Label, c.inWords(largest)))
+		"The largest, %s: %s", all, len(pairs), found, largest.Label, c.inWords(largest)))
 }
 
 func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

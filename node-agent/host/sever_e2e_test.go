@@ -116,8 +116,8 @@ func TestE2EAdmissionIsTheFlowsPeerOnly(t *testing.T) {
 // packets in and out; what it lets pass is no firewall's.
 func TestE2EWhatAFirewallStopsIsTold(t *testing.T) {
 	testnet.Need(t, "nft")
-	const table = "table inet firewalld { chain filter_INPUT { type filter hook input priority 10; %s; }; chain " +
-		"filter_OUTPUT { type filter hook output priority 10; %s; }; }"
+	const table = "table inet firewalld { chain filter_INPUT { type filter hook input priority 10; %s; }; " +
+		"chain filter_OUTPUT { type filter hook output priority 10; %s; }; }"
 	for name, c := range map[string]struct {
 		in, out string
 		stopped bool // all of the flow
@@ -171,8 +171,8 @@ func TestE2EALostAnswerIsNoFirewall(t *testing.T) {
 	testnet.Need(t, "nft")
 	e := newEnds(t)
 	e.listen(t, "10.77.0.1:5000")
-	e.client.ns.Run(t, "nft", "table ip lost { chain in { type filter hook prerouting priority 0; tcp "+
-		"sport 5000 drop; }; }")
+	e.client.ns.Run(t, "nft", "table ip lost { chain in { type filter hook prerouting priority 0; "+
+		"tcp sport 5000 drop; }; }")
 	apply(t, e.host, ScopeTrial, []Change{Admission{Own: netip.MustParseAddr("10.77.0.1"), Flows: []FlowEnd{e.flow}}})
 	if _, err := e.dial(t, "10.77.0.2:20000", "10.77.0.1:5000"); !isTimeout(err) {
 		t.Fatalf("dialled: %v", err)

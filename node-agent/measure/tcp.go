@@ -87,10 +87,12 @@ const (
 // port is a stranger's. It works without privileges, in the network namespace
 // in which it is first used.
 func NewTCP(self string, flows []wire.Flow, addresses map[string]netip.Addr) *TCP {
-	t := &TCP{sock: kernelSocket{protocol: unix.NETLINK_INET_DIAG},
+	t := &TCP{
+		sock:       kernelSocket{protocol: unix.NETLINK_INET_DIAG},
 		ends:       kernelSocket{protocol: unix.NETLINK_INET_DIAG, groups: destroyedTCP},
 		congestion: map[uint64]string{}, living: map[uint64]bool{}, seen: map[uint64]seen{},
-		standing: map[uint64]*standing{}, families: []uint8{unix.AF_INET, unix.AF_INET6}}
+		standing: map[uint64]*standing{}, families: []uint8{unix.AF_INET, unix.AF_INET6},
+	}
 	for _, f := range flows {
 		client, server := f.From, f.To
 		if f.Reverse {

@@ -37,17 +37,18 @@ func TestCountsAreTheApplications(t *testing.T) {
 		"levels: [tahoe, reno, newreno, vegas, westwood]", "levels: [newreno]",
 		"levels: [dsdv, dsr, aodv]", "levels: [aodv, dsr, adv, aomdv, olsr, dsdv]", "      static: {still: true}\n", "",
 		"repetitions: 3", "repetitions: 1", "attempts_max: 8", "attempts_max: 3",
-		"  hops_min: 5 # from A to F there is no shorter way\n", "", "lateness_share_max: 0.01",
-		"lateness_share_max: 1",
+		"  hops_min: 5 # from A to F there is no shorter way\n", "",
+		"lateness_share_max: 0.01", "lateness_share_max: 1",
 		"at_s: 50, x_m: 560, y_m: 1000, speed_mps: 10", "at_s: 4, x_m: 560, y_m: 130, speed_mps: 60",
 		"at_s: 100, x_m: 740, y_m: 1000, speed_mps: 10", "at_s: 4, x_m: 740, y_m: 130, speed_mps: 60",
 		"at_s: 250, x_m: 560, y_m: 0, speed_mps: 10", "at_s: 11, x_m: 560, y_m: 0, speed_mps: 60",
 		"at_s: 250, x_m: 740, y_m: 0, speed_mps: 10", "at_s: 11, x_m: 740, y_m: 0, speed_mps: 60",
 		"  capture: {snap_bytes: 128}\n", "  capture: {snap_bytes: 128}\n  routing: {ready_s: 120}\n",
-		"port: 5000}\n", "duration_s: 3, port: 5000}\n    steady: {kind: cbr, from: sender, to: receiver, start_s: "+
-			"1, duration_s: 17, payload_bytes: 512, bitrate_bps: 40960, port: 6000}\n")
-	fieldmesh(t, "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "counts", "--field-dir",
-		filepath.Join(dir, "fields"))
+		"port: 5000}\n", "duration_s: 3, port: 5000}\n"+
+			"    steady: {kind: cbr, from: sender, to: receiver, start_s: 1, duration_s: 17, "+
+			"payload_bytes: 512, bitrate_bps: 40960, port: 6000}\n")
+	fieldmesh(t, "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "counts",
+		"--field-dir", filepath.Join(dir, "fields"))
 	k := openRun(t, filepath.Join(dir, "runs", "counts"))
 	for _, at := range k.attempts {
 		if at.Verdict == nil || at.Verdict.Outcome != "accepted" {

@@ -95,8 +95,8 @@ const nobody = 65534
 func (d *desk) rehearse(args ...string) *exec.Cmd {
 	all := []string{"--reuid", fmt.Sprint(nobody), "--regid", fmt.Sprint(nobody), "--clear-groups",
 		"--bounding-set=-all", "--inh-caps=-all", "--no-new-privs",
-		"env", "-i", "PATH=/usr/bin:/bin", filepath.Join(programs, "fieldmesh"), "rehearse", "--runs", "runs",
-		"--kernel", d.path("linux")}
+		"env", "-i", "PATH=/usr/bin:/bin", filepath.Join(programs, "fieldmesh"), "rehearse",
+		"--runs", "runs", "--kernel", d.path("linux")}
 	cmd := exec.Command("setpriv", append(all, args...)...)
 	cmd.Dir = d.dir
 	return cmd
