@@ -203,7 +203,8 @@ func TestOneWriterAtATime(t *testing.T) {
 
 func TestDecisionsSurviveAndDoNotChange(t *testing.T) {
 	a := create(t)
-	v := wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: "rejected", Reason: wire.ParseReason("speed: slow"), Final: true,
+	v := wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: "rejected",
+		Reason: wire.ParseReason("speed: slow"), Final: true,
 		Checks: []wire.Check{{Rule: "in_band_share_min", Limit: 0.9, Measured: new(0.1 + 0.2)}}}
 	must(t, a.Decide(v))
 	must(t, a.Note("the lorry in lane 1"))

@@ -51,7 +51,7 @@ func Counts(t wire.Trial, v *wire.Verdict, s *Stop) bool {
 	return v != nil && v.Outcome == wire.Accepted && t.Pass == "" && !s.Beyond(t)
 }
 
-// Drives tells whether a trial of the plan is driven in this run: not one of
+// Drives reports whether a trial of the plan is driven in this run: not one of
 // another shard, and none of a block after that which was enough. Calibration
 // passes are driven either way.
 func (a *Archive) Drives(t wire.Trial) bool {

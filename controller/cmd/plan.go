@@ -295,7 +295,8 @@ func planEffects(w io.Writer, e design.Estimable) error {
 }
 
 func effectTable(w io.Writer, e design.Estimable) error {
-	fmt.Fprintf(w, "what %s can tell, if each is accepted: %s, %s\n", counted(e.Trials, "trial"), sessionsText(e), counted(e.ResidualDF, "residual degree")+" of freedom")
+	fmt.Fprintf(w, "what %s can tell, if each is accepted: %s, %s\n", counted(e.Trials, "trial"), sessionsText(e),
+		counted(e.ResidualDF, "residual degree")+" of freedom")
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "effect\tcontrasts\tdf\tconfounded with")
 	for _, f := range e.Effects {

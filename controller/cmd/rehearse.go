@@ -35,9 +35,12 @@ func RehearseCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rehearse FILE",
 		Short: "Rehearse a campaign on this machine: real agents, iperf3 and gpsd over an emulated radio",
-		Long: "Rehearse drives the campaign in FILE in namespaces on this machine, through the same code as `fieldmesh run`.\n" +
-			"It makes network namespaces and interfaces, so it needs root; with --clock virtual it does so in a kernel of its own, as any user.\n" +
-			"A rehearsal that was interrupted goes on with --resume RUN, and drives a trial again that was given up with --retry TRIAL.",
+		Long: "Rehearse drives the campaign in FILE in namespaces on this machine, through the same code as " +
+			"`fieldmesh run`.\n" +
+			"It makes network namespaces and interfaces, so it needs root; with --clock virtual it does so in a " +
+			"kernel of its own, as any user.\n" +
+			"A rehearsal that was interrupted continues with --resume RUN, and drives a trial again that was given " +
+			"up with --retry TRIAL.",
 		Args: fileOrResume(&f.runFlags),
 		RunE: func(c *cobra.Command, args []string) error {
 			virtually, err := f.virtually()
@@ -48,7 +51,8 @@ func RehearseCommand() *cobra.Command {
 				return rehearseVirtually(c.Context(), f, first(args), c.OutOrStdout())
 			}
 			if os.Geteuid() != 0 {
-				return errors.New("a rehearsal makes network namespaces and interfaces, which needs root: run it with sudo, or as it is with --clock virtual")
+				return errors.New("a rehearsal makes network namespaces and interfaces, which needs root: run it " +
+					"with sudo, or as it is with --clock virtual")
 			}
 			f.clock = &archive.Clock{Kind: archive.ClockReal}
 			s, err := openSession(f.runFlags, first(args), archive.PlaceRehearsal)
@@ -64,8 +68,11 @@ func RehearseCommand() *cobra.Command {
 		},
 	}
 	f.add(c)
-	c.Flags().IntVar(&f.fields, "fields", 1, "fields side by side that share the schedule; too many make trials late, and late ones are rejected")
-	c.Flags().StringVar(&f.dir, "field-dir", "/var/lib/fieldmesh/rehearsal", "folder for the fields' files, which stay there while a run is unfinished; unprivileged users must be able to enter it")
+	c.Flags().IntVar(&f.fields, "fields", 1, "fields side by side that share the schedule; too many make trials "+
+		"late, and late ones are rejected")
+	c.Flags().StringVar(&f.dir, "field-dir", "/var/lib/fieldmesh/rehearsal",
+		"folder for the fields' files, which stay there while a run is unfinished; unprivileged users must "+
+			"be able to enter it")
 	rename(c, "worlds", "fields")
 	rename(c, "world-dir", "field-dir")
 	f.virtual.add(c)

@@ -109,9 +109,10 @@ func openSession(f runFlags, file, place string) (*session, error) {
 		return nil, err
 	}
 	folder = cmp.Or(folder, name)
-	a, err := archive.Create(filepath.Join(f.runs, folder), archive.RunInfo{Run: name, Shard: shard, Campaign: c.Name, CreatedWall: f.begun(), Clock: f.clock,
-		Paper: c.Paper, Scale: c.Scale, Enough: c.Design.StopWhen, Seed: p.Seed, Version: version.String(), Place: place,
-		Site: siteSheet(c.Site), CampaignRaw: c.Raw, Movement: movement, Plan: p})
+	a, err := archive.Create(filepath.Join(f.runs, folder),
+		archive.RunInfo{Run: name, Shard: shard, Campaign: c.Name, CreatedWall: f.begun(), Clock: f.clock,
+			Paper: c.Paper, Scale: c.Scale, Enough: c.Design.StopWhen, Seed: p.Seed, Version: version.String(),
+			Place: place, Site: siteSheet(c.Site), CampaignRaw: c.Raw, Movement: movement, Plan: p})
 	if err != nil {
 		return nil, explainRun(f.runs, folder, err)
 	}

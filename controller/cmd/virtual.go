@@ -46,10 +46,15 @@ type virtualFlags struct {
 }
 
 func (f *virtualFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.clock, "clock", "", "real or virtual: in virtual time nothing is ever late, and no root is needed (default: real, or as the run was begun)")
-	c.Flags().StringVar(&f.kernel, "kernel", "", "for virtual time: the kernel's file (default: what `"+kernel.Build+"` built)")
-	c.Flags().IntVar(&f.memoryMB, "memory-mb", 0, "for virtual time: the most that the kernel may take of this machine's memory (default: by the number of nodes)")
-	c.Flags().StringVar(&f.start, "start", "", "for virtual time: what its wall clock shows at the start, as 2026-11-30T12:00:00Z (default: now)")
+	c.Flags().StringVar(&f.clock, "clock", "", "real or virtual: in virtual time nothing is ever late, and no root "+
+		"is needed (default: real, or as the run was begun)")
+	c.Flags().StringVar(&f.kernel, "kernel", "",
+		"for virtual time: the kernel's file (default: what `"+kernel.Build+"` built)")
+	c.Flags().IntVar(&f.memoryMB, "memory-mb", 0,
+		"for virtual time: the most that the kernel may take of this machine's memory (default: by "+
+			"the number of nodes)")
+	c.Flags().StringVar(&f.start, "start", "", "for virtual time: what its wall clock shows at the start, as "+
+		"2026-11-30T12:00:00Z (default: now)")
 }
 
 // virtually reports whether a rehearsal is to be in virtual time: as it is asked
@@ -71,7 +76,8 @@ func (f *rehearseFlags) virtually() (bool, error) {
 			begun = archive.ClockVirtual
 		}
 		if asked != "" && asked != begun {
-			return false, fmt.Errorf("--clock %s: run %s was begun in %s time, and goes on in it", asked, a.Info().Run, begun)
+			return false, fmt.Errorf("--clock %s: run %s was begun in %s time, and goes on in it", asked, a.Info().Run,
+				begun)
 		}
 		asked = begun
 	}
@@ -86,7 +92,8 @@ func (f *virtualFlags) find() (kernel.Kernel, error) {
 	k, err := kernel.Find()
 	if errors.Is(err, kernel.ErrNone) {
 		return k, fmt.Errorf("%w; build it once, in the source tree, with\n\n    %s\n\n"+
-			"(a few minutes of two processors, 170 MB to fetch, 2 GB of disk meanwhile and 6 MB to stay), or go on with --clock real", err, kernel.Build)
+			"(a few minutes of two processors, 170 MB to fetch, 2 GB of disk meanwhile and 6 MB to stay), or "+
+			"continue with --clock real", err, kernel.Build)
 	}
 	return k, err
 }
@@ -96,7 +103,8 @@ func (f *virtualFlags) find() (kernel.Kernel, error) {
 // check, the database, the report.
 func rehearseVirtually(ctx context.Context, f rehearseFlags, file string, out io.Writer) error {
 	if f.fields != 1 {
-		return fmt.Errorf("--fields %d: in virtual time a field has one processor; drive parts side by side with --shard", f.fields)
+		return fmt.Errorf("--fields %d: in virtual time a field has one processor; drive parts side "+
+			"by side with --shard", f.fields)
 	}
 	k, err := f.virtual.find()
 	if err != nil {
@@ -107,7 +115,8 @@ func rehearseVirtually(ctx context.Context, f rehearseFlags, file string, out io
 			return fmt.Errorf("--start: %w", err)
 		}
 	}
-	f.clock = &archive.Clock{Kind: archive.ClockVirtual, Kernel: k.Version, Configuration: k.Configuration, CallNs: callNs}
+	f.clock = &archive.Clock{Kind: archive.ClockVirtual, Kernel: k.Version, Configuration: k.Configuration,
+		CallNs: callNs}
 	s, err := openSession(f.runFlags, file, archive.PlaceRehearsal)
 	if err != nil {
 		return err
@@ -132,8 +141,9 @@ func (s *session) possible() error {
 		} else if variant == "sack" || slices.Contains(has, variant) {
 			continue
 		}
-		return fmt.Errorf("trial %d wants TCP variant %s, which is a BPF program; the kernel in virtual time has no JIT for BPF, which such programs need. "+
-			"It has %s: choose one of them, or rehearse with --clock real", t.Number, variant, strings.Join(has, ", "))
+		return fmt.Errorf("trial %d wants TCP variant %s, which is a BPF program; the kernel in virtual time has no "+
+			"JIT for BPF, which such programs need. It has %s: choose one of them, or rehearse with --clock real",
+			t.Number, variant, strings.Join(has, ", "))
 	}
 	return nil
 }
@@ -141,7 +151,8 @@ func (s *session) possible() error {
 // launch drives the run inside a kernel, and then reads what it has become.
 func (s *session) launch(ctx context.Context, f rehearseFlags, k kernel.Kernel, out io.Writer) error {
 	if c := s.archive.Info().Clock; *c != *f.clock {
-		return fmt.Errorf("run %s was begun with kernel %s of configuration %s, and this is %s of %s; name the former with --kernel",
+		return fmt.Errorf("run %s was begun with kernel %s of configuration %s, and this is %s of %s; name the "+
+			"former with --kernel",
 			s.plan.Run, c.Kernel, c.Configuration, k.Version, k.Configuration)
 	}
 	o, err := s.launchOptions(f, k)
@@ -152,10 +163,12 @@ func (s *session) launch(ctx context.Context, f rehearseFlags, k kernel.Kernel, 
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(out, "virtual time: Linux %s on one processor, at most %d MB; console: %s\n", k.Version, o.MemoryMB, o.Log); err != nil {
+	if _, err := fmt.Fprintf(out, "virtual time: Linux %s on one processor, at most %d MB; console: %s\n", k.Version,
+		o.MemoryMB, o.Log); err != nil {
 		return err
 	}
-	if err := s.archive.Note(fmt.Sprintf("virtual time: Linux %s, configuration %s", k.Version, k.Configuration)); err != nil {
+	if err := s.archive.Note(fmt.Sprintf("virtual time: Linux %s, configuration %s", k.Version,
+		k.Configuration)); err != nil {
 		return err
 	}
 	heard := newHearer(newProgress(out, []string{""}))
@@ -176,7 +189,7 @@ func (s *session) launch(ctx context.Context, f rehearseFlags, k kernel.Kernel, 
 	return err
 }
 
-// reopen reads the run's folder anew: it was written to inside.
+// reopen reads the run's folder again: it was written to inside.
 func (s *session) reopen() error {
 	dir := s.archive.Dir()
 	if err := s.archive.Close(); err != nil {
@@ -207,7 +220,8 @@ func (s *session) launchOptions(f rehearseFlags, k kernel.Kernel) (virtual.Optio
 		return virtual.Options{}, fmt.Errorf("find the agent's program: %w", err)
 	}
 	if _, err := os.Stat(agent); err != nil {
-		return virtual.Options{}, fmt.Errorf("find the agent's program: %w; build it with `make build`, or name it with --agent", err)
+		return virtual.Options{}, fmt.Errorf("find the agent's program: %w; build it with `make build`, or "+
+			"name it with --agent", err)
 	}
 	seed, err := s.bootSeed()
 	if err != nil {

@@ -28,7 +28,8 @@ func TestAVariantThatIsBPFIsRefusedInVirtualTime(t *testing.T) {
 	} {
 		s := &session{plan: wire.RunPlan{Trials: []wire.Trial{{Number: 3, TCP: c.tcp}}}}
 		err := s.possible()
-		if (err != nil) != (c.want != "") || err != nil && (!strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "--clock real")) {
+		if (err != nil) != (c.want != "") || err != nil &&
+			(!strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "--clock real")) {
 			t.Errorf("%+v: %v, want %q", c.tcp, err, c.want)
 		}
 	}
@@ -37,15 +38,18 @@ func TestAVariantThatIsBPFIsRefusedInVirtualTime(t *testing.T) {
 func TestWithoutTheKernelThereIsAnOffer(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	_, err := (&virtualFlags{}).find()
-	if !errors.Is(err, kernel.ErrNone) || !strings.Contains(err.Error(), "make kernel") || !strings.Contains(err.Error(), "--clock real") {
+	if !errors.Is(err, kernel.ErrNone) || !strings.Contains(err.Error(), "make kernel") ||
+		!strings.Contains(err.Error(), "--clock real") {
 		t.Errorf("the offer: %v", err)
 	}
 }
 
 func TestAResumedRehearsalGoesOnByItsOwnClock(t *testing.T) {
 	dir := t.TempDir()
-	for name, clock := range map[string]*archive.Clock{"old": nil, "real": {Kind: archive.ClockReal}, "virtual": {Kind: archive.ClockVirtual, Kernel: "7"}} {
-		a, err := archive.Create(filepath.Join(dir, name), archive.RunInfo{Run: name, Clock: clock, CampaignRaw: []byte("x\n"), Plan: wire.RunPlan{Run: name}})
+	for name, clock := range map[string]*archive.Clock{"old": nil, "real": {Kind: archive.ClockReal},
+		"virtual": {Kind: archive.ClockVirtual, Kernel: "7"}} {
+		a, err := archive.Create(filepath.Join(dir, name),
+			archive.RunInfo{Run: name, Clock: clock, CampaignRaw: []byte("x\n"), Plan: wire.RunPlan{Run: name}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +82,8 @@ func TestAResumedRehearsalGoesOnByItsOwnClock(t *testing.T) {
 
 // No two boots of a run may draw the same: what they draw names their records.
 func TestEachBootHasASeedOfItsOwn(t *testing.T) {
-	a, err := archive.Create(filepath.Join(t.TempDir(), "r"), archive.RunInfo{Run: "r", Seed: 7, CampaignRaw: []byte("x\n"), Plan: wire.RunPlan{Run: "r", Seed: 7}})
+	a, err := archive.Create(filepath.Join(t.TempDir(), "r"),
+		archive.RunInfo{Run: "r", Seed: 7, CampaignRaw: []byte("x\n"), Plan: wire.RunPlan{Run: "r", Seed: 7}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +120,8 @@ func TestWhatIsToldInsideIsShownOutside(t *testing.T) {
 	trial := &wire.Trial{Number: 4}
 	for _, l := range []told{
 		{UptimeS: 1, Step: &run.Progress{Trial: trial, Attempt: 1, Phase: "running", Decided: 3, Total: 6}},
-		{UptimeS: 40, Step: &run.Progress{Trial: trial, Attempt: 1, Phase: "judged", Decided: 4, Total: 6, Verdict: &wire.Verdict{Outcome: wire.Accepted}}},
+		{UptimeS: 40, Step: &run.Progress{Trial: trial, Attempt: 1, Phase: "judged", Decided: 4, Total: 6,
+			Verdict: &wire.Verdict{Outcome: wire.Accepted}}},
 		{UptimeS: 41, Ended: &ended{Error: "one trial was given up"}},
 	} {
 		text, err := json.Marshal(l)

@@ -183,7 +183,8 @@ func TestDegreesOfFreedomAreThoseOfAllContrasts(t *testing.T) {
 	}
 	tcp, section := e.effect(t, "tcp"), e.effect(t, Section)
 	if *tcp.DFMin > 16 || *tcp.DFMax < *section.DFMax-1 {
-		t.Errorf("tcp is judged by %.1f to %.1f degrees of freedom, section by %.1f to %.1f: want from those of 16 sessions to as many",
+		t.Errorf("tcp is judged by %.1f to %.1f degrees of freedom, section by %.1f to %.1f: want from those of 16 "+
+			"sessions to as many",
 			*tcp.DFMin, *tcp.DFMax, *section.DFMin, *section.DFMax)
 	}
 }

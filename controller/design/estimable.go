@@ -149,9 +149,11 @@ func (e *Estimable) warnUnmeasured() {
 	switch {
 	case e.WithoutTCP == 0:
 	case e.Trials == 0:
-		e.warn("no trial measures a flow of TCP, so that there is no model of throughput: of UDP the receiver's kernel counts nothing; iperf3's own figures are in metrics.csv")
+		e.warn("no trial measures a flow of TCP, so that there is no model of throughput: of UDP the receiver's " +
+			"kernel counts nothing; iperf3's own figures are in metrics.csv")
 	default:
-		e.warn("%d of %d trials measure no flow of TCP, and are in no model of throughput", e.WithoutTCP, e.Trials+e.WithoutTCP)
+		e.warn("%d of %d trials measure no flow of TCP, and are in no model of throughput", e.WithoutTCP,
+			e.Trials+e.WithoutTCP)
 	}
 }
 

@@ -148,6 +148,7 @@ func TestMeanAndSlopeAreThoseOverAllLevels(t *testing.T) {
 		h.is(t, e.Label, e, weights...)
 	}
 	if len(of(Section)) != 2 || len(of(Interaction)) != 2 || len(f.Confounded) > 0 {
-		t.Errorf("%d contrasts of sections, %d of slopes, confounded %v", len(of(Section)), len(of(Interaction)), f.Confounded)
+		t.Errorf("%d contrasts of sections, %d of slopes, confounded %v", len(of(Section)), len(of(Interaction)),
+			f.Confounded)
 	}
 }

@@ -14,7 +14,8 @@ import (
 )
 
 // trialColumns are those that every run has; the factors' come after them.
-var trialColumns = []string{"run", "trial", "attempt", "outcome", "counts", "reason", "block", "repetition", "direction", "pass", "sender", "receiver", "car", "target_mps", "duration_s"}
+var trialColumns = []string{"run", "trial", "attempt", "outcome", "counts", "reason", "block", "repetition",
+	"direction", "pass", "sender", "receiver", "car", "target_mps", "duration_s"}
 
 // writeTrials writes one line an attempt. What is not known is an empty cell.
 func writeTrials(w io.Writer, a *archive.Archive) error {
@@ -66,9 +67,10 @@ func trialLine(a *archive.Archive, at archive.Attempt, factors []string) []strin
 		target = metrics.Number(*t.SpeedMps)
 	}
 	line := []string{
-		metrics.Cell(a.Info().Run), strconv.Itoa(at.Trial), strconv.Itoa(at.Attempt), metrics.Cell(outcome), counts, metrics.Cell(reason),
-		strconv.Itoa(t.Block), strconv.Itoa(t.Repetition), metrics.Cell(t.Direction), metrics.Cell(t.Pass), metrics.Cell(t.Sender), metrics.Cell(t.Receiver),
-		metrics.Cell(t.Car), target, metrics.Number(t.DurationS),
+		metrics.Cell(a.Info().Run), strconv.Itoa(at.Trial), strconv.Itoa(at.Attempt), metrics.Cell(outcome), counts,
+		metrics.Cell(reason), strconv.Itoa(t.Block), strconv.Itoa(t.Repetition), metrics.Cell(t.Direction),
+		metrics.Cell(t.Pass), metrics.Cell(t.Sender), metrics.Cell(t.Receiver), metrics.Cell(t.Car),
+		target, metrics.Number(t.DurationS),
 	}
 	for _, name := range factors {
 		line = append(line, metrics.Cell(t.Factors[name]))

@@ -85,7 +85,8 @@ func (f *follower) fingerprint(a *archive.Archive, e archive.Attempt) string {
 		}
 	}
 	t, _ := a.Trial(e.Trial)
-	return fmt.Sprintf("%d %s %t %s", bytes, e.Verdict.Outcome, archive.Counts(t, e.Verdict, a.Stopped()), e.Verdict.Reason)
+	return fmt.Sprintf("%d %s %t %s", bytes, e.Verdict.Outcome, archive.Counts(t, e.Verdict, a.Stopped()),
+		e.Verdict.Reason)
 }
 
 // result adds one attempt's point to the pending batch.
@@ -199,7 +200,8 @@ func resultOf(a *archive.Archive, s report.Summary) (tags map[string]string, fie
 		tags["speed"] = metrics.Number(*t.SpeedMps)
 	}
 	fields = map[string]any{
-		"accepted": 0, "counts": 0, "outcome": string(s.Verdict.Outcome), "reason": s.Verdict.Reason.String(), "place": info.Place, "pass": t.Pass,
+		"accepted": 0, "counts": 0, "outcome": string(s.Verdict.Outcome), "reason": s.Verdict.Reason.String(),
+		"place": info.Place, "pass": t.Pass,
 		"planned_trials": planned(info), "speed_target_mps": t.SpeedMps, "transferred_mb": s.MB,
 	}
 	if s.Verdict.Outcome == wire.Accepted {

@@ -65,7 +65,8 @@ func TestResultsAreTheMetrics(t *testing.T) {
 		trial, _ := a.Trial(d.Trial)
 		line := got[fmt.Sprintf("%d.%d", d.Trial, d.Attempt)]
 		want := []string{
-			"run=" + a.Info().Run, ",nodes=2,", "variant=reno", "routing=aodv", "section=" + trial.Factors["section"], "speed=" + metrics.Number(*trial.SpeedMps),
+			"run=" + a.Info().Run, ",nodes=2,", "variant=reno", "routing=aodv", "section=" + trial.Factors["section"],
+			"speed=" + metrics.Number(*trial.SpeedMps),
 			"unit=laptop-1", "direction=" + trial.Direction, `outcome="` + string(d.Outcome) + `"`, `place="bench"`, "planned_trials=4i",
 			",throughput_bps=" + metrics.Number(*metrics.Value(rows, "bulk", metrics.ThroughputBps)),
 			",speed_mean_mps=" + metrics.Number(*metrics.Value(rows, "", metrics.SpeedMeanMps)),
@@ -146,7 +147,8 @@ func TestResultFollowsItsVerdict(t *testing.T) {
 			t.Errorf("sent %d times: %s", n, p)
 		}
 	}
-	word := wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: "rejected", Reason: wire.ParseReason("a lorry stood between"), Final: true, Word: &wire.Word{Decision: "repeat"}}
+	word := wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: "rejected",
+		Reason: wire.ParseReason("a lorry stood between"), Final: true, Word: &wire.Word{Decision: "repeat"}}
 	if err := a.Decide(word); err != nil {
 		t.Fatal(err)
 	}

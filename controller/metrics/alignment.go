@@ -12,7 +12,7 @@ import (
 type alignment struct {
 	capture    wire.Capture
 	fit        *clockfit.Fit // nil: nobody compared
-	openBootNs int64         // of the window, for want of a comparison
+	openBootNs int64         // of the window, for lack of a comparison
 }
 
 func (at Attempt) align(node string, told wire.Capture, w wire.Window) *alignment {
@@ -28,7 +28,8 @@ func (at Attempt) comparisons(node string) []clockfit.Point {
 	var out []clockfit.Point
 	for _, r := range at.records {
 		if b, ok := r.Body.(*wire.Clock); ok && b.Peer == node {
-			out = append(out, clockfit.Point{BootNs: r.TBootNs + b.OffsetNs, OffsetNs: b.OffsetNs, UncertaintyNs: b.UncertaintyNs})
+			out = append(out, clockfit.Point{BootNs: r.TBootNs + b.OffsetNs, OffsetNs: b.OffsetNs,
+				UncertaintyNs: b.UncertaintyNs})
 		}
 	}
 	return out

@@ -47,7 +47,8 @@ func TestNodesTimesMeetOnTheControllersClock(t *testing.T) {
 		near("a packet's time", car.common(c.boot+wall+c.wallSlewed))
 	}
 	if u := car.fit.UncertaintyNs; u < 274_000 || u > 276_000 {
-		t.Errorf("the car's uncertainty is %.0f ns, want that at the window's end, a quarter of the way from 300 to 200 µs", u)
+		t.Errorf("the car's uncertainty is %.0f ns, want that at the window's end, a quarter of the way "+
+			"from 300 to 200 µs", u)
 	}
 	// One comparison, 75 s before the window's end: the clocks may have drifted by 200 ppm.
 	roadside := at.align("roadside", wire.Capture{}, wire.Window{OpenBootNs: start - hour + 25*second,

@@ -205,7 +205,8 @@ const (
 
 // analyse reads the captures of a pair. uncertainty is that of the two clocks
 // against each other.
-func (at Attempt) analyse(a *archive.Archive, p pair, where view) (out []packets.Result, uncertaintyNs *float64, err error) {
+func (at Attempt) analyse(a *archive.Archive, p pair, where view) (out []packets.Result,
+	uncertaintyNs *float64, err error) {
 	from, fromClock, f, err := at.link(a, p.from)
 	if err != nil {
 		return nil, nil, err

@@ -14,8 +14,8 @@ var (
 func answered(k packet) packet { k.back, k.flags = true, 18; return k }
 
 func bulkTrial() wire.Trial {
-	return wire.Trial{Traffic: []wire.Flow{{Name: "bulk", Kind: "iperf3_tcp", From: "a", To: "b", Port: 5000, Streams: 1,
-		ClientPort: 20000}}}
+	return wire.Trial{Traffic: []wire.Flow{{Name: "bulk", Kind: "iperf3_tcp", From: "a", To: "b", Port: 5000,
+		Streams: 1, ClientPort: 20000}}}
 }
 
 // started is a's record of the start of the flow's client.

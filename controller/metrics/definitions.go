@@ -33,15 +33,28 @@ const (
 )
 
 var (
-	transferred       = definition{TransferredMB, "MB", "unique payload bytes (10^6) that the receiver's kernel delivered in the window: sum over the flow's data sockets of tcp_info.bytes_received at the window's close less at its open; 0 when there was no connection, absent when a socket was not sampled at an edge"}
-	transferredUnsure = definition{TransferredUnsureMB, "MB", "at most so much of transferred_mb may be of the time just before or just after the window, or lack of it: what the flow's data sockets received between their last sample before an edge of the window and that edge's own, which is never early and at most as late as edge_late_max_ms. A steady flow's share is that lateness by the window's length"}
-	throughput        = definition{ThroughputBps, "bit/s", "transferred_mb × 8 × 10^6 ÷ the time within the window for which iperf3 was told to send"}
-	connected         = definition{"streams_connected", "1", "data sockets of the flow that the receiver had in the window"}
-	firstByte         = definition{FirstByteS, "s", "from the window's opening to the receiver's first sample with payload bytes; as fine as the sampler's period"}
-	retransmits       = definition{RetransmitsName, "segments", "tcp_info.total_retrans of the sender's data sockets in the window"}
-	retransMB         = definition{"retransmitted_mb", "MB", "tcp_info.bytes_retrans of the sender's data sockets in the window"}
-	cwndMean          = definition{"cwnd_mean_segments", "segments", "mean of the sender's congestion window over its samples in the window and its data sockets"}
-	rttMean           = definition{"rtt_mean_ms", "ms", "mean of the sender's smoothed round trip time over its samples in the window and its data sockets"}
+	transferred = definition{TransferredMB, "MB",
+		"unique payload bytes (10^6) that the receiver's kernel delivered in the window: sum over the flow's data " +
+			"sockets of tcp_info.bytes_received at the window's close less at its open; 0 when there was no " +
+			"connection, absent when a socket was not sampled at an edge"}
+	transferredUnsure = definition{TransferredUnsureMB, "MB",
+		"at most so much of transferred_mb may be of the time just before or just after the window, or lack of it: " +
+			"what the flow's data sockets received between their last sample before an edge of the window and that " +
+			"edge's own, which is never early and at most as late as edge_late_max_ms. A steady flow's share is that " +
+			"lateness by the window's length"}
+	throughput = definition{ThroughputBps, "bit/s",
+		"transferred_mb × 8 × 10^6 ÷ the time within the window for which iperf3 was told to send"}
+	connected = definition{"streams_connected", "1", "data sockets of the flow that the receiver had in the window"}
+	firstByte = definition{FirstByteS, "s", "from the window's opening to the receiver's first sample with payload " +
+		"bytes; as fine as the sampler's period"}
+	retransmits = definition{RetransmitsName, "segments",
+		"tcp_info.total_retrans of the sender's data sockets in the window"}
+	retransMB = definition{"retransmitted_mb", "MB",
+		"tcp_info.bytes_retrans of the sender's data sockets in the window"}
+	cwndMean = definition{"cwnd_mean_segments", "segments",
+		"mean of the sender's congestion window over its samples in the window and its data sockets"}
+	rttMean = definition{"rtt_mean_ms", "ms", "mean of the sender's smoothed round trip time over its samples in the " +
+		"window and its data sockets"}
 
 	iperfReceived = definition{Iperf3MB, "MB", "iperf3's own end.sum_received.bytes, as its client printed it; " +
 		"includes bytes after the window"}
@@ -75,16 +88,33 @@ var (
 	pairDistance = definition{"pair_distance_mean_m", "m", "great-circle distance of the pair a/b in column flow, " +
 		"mean over the window at 10 Hz; absent where it was not known throughout"}
 
-	distOpen  = definition{DistanceOpenM, "m", "great-circle distance of the car's and the roadside node's GPS positions when the window opens, interpolated between the fixes on either side, or extrapolated from the nearest by speed and track. A fix counts at the moment that its receiver tells, where chrony keeps the node's wall clock by a server or a pulse per second to 0.1 s; elsewhere at its arrival, which is up to 0.5 s later"}
-	distClose = definition{DistanceCloseM, "m", "great-circle distance of the car's and the roadside node's GPS positions when the window closes, made in the same way"}
-	openOff   = definition{DistanceOpenUncertaintyM, "m", "distance_open_m may be off by ± this because of what nobody saw, the receivers' errors of position (horiz_err_m) aside; the sum of both nodes'. How a node moved: between fixes half of 4 m/s² times the time since the one times the time to the other; beyond the last its speed's error (0.5 m/s where it is not told) times the time, and half of 4 m/s² times the time squared. When a fix was: its speed and the speed's error times 0.5 s, or chrony's uncertainty where the receiver's own time counts, and half of 4 m/s² times that time squared. A node that stands (under 0.5 m/s by its fixes) adds nothing"}
-	closeOff  = definition{DistanceCloseUncertaintyM, "m", "the same of distance_close_m"}
-	distMean  = definition{DistanceMeanM, "m", "great-circle distance of the two GPS positions, mean over the window at 10 Hz; absent where it was not known throughout"}
-	meanOff   = definition{"distance_mean_uncertainty_m", "m", "the same of distance_mean_m: the mean of what every moment of it may be off"}
-	trueSpeed = definition{"truth_speed_mean_mps", "m/s", "speed of the car in the emulated field, mean over the window; rehearsal only"}
-	trueOpen  = definition{"truth_distance_open_m", "m", "distance in the emulated field when the window opens; rehearsal only"}
-	trueClose = definition{"truth_distance_close_m", "m", "distance in the emulated field when the window closes; rehearsal only"}
-	trueMean  = definition{"truth_distance_mean_m", "m", "distance in the emulated field, mean over the window; rehearsal only"}
+	distOpen = definition{DistanceOpenM, "m", "great-circle distance of the car's and the roadside node's GPS " +
+		"positions when the window opens, interpolated between the fixes on either side, or extrapolated from the " +
+		"nearest by speed and track. A fix counts at the moment that its receiver tells, where chrony keeps the " +
+		"node's wall clock by a server or a pulse per second to 0.1 s; elsewhere at its arrival, which " +
+		"is up to 0.5 s later"}
+	distClose = definition{DistanceCloseM, "m", "great-circle distance of the car's and the roadside node's GPS " +
+		"positions when the window closes, made in the same way"}
+	openOff = definition{DistanceOpenUncertaintyM, "m",
+		"distance_open_m may be off by ± this because of what nobody saw, the receivers' errors of position " +
+			"(horiz_err_m) aside; the sum of both nodes'. How a node moved: between fixes half of 4 m/s² times the " +
+			"time since the one times the time to the other; beyond the last its speed's error (0.5 m/s where it is " +
+			"not told) times the time, and half of 4 m/s² times the time squared. When a fix was: its speed and the " +
+			"speed's error times 0.5 s, or chrony's uncertainty where the receiver's own time counts, and half of 4 " +
+			"m/s² times that time squared. A node that stands (under 0.5 m/s by its fixes) adds nothing"}
+	closeOff = definition{DistanceCloseUncertaintyM, "m", "the same of distance_close_m"}
+	distMean = definition{DistanceMeanM, "m", "great-circle distance of the two GPS positions, mean over the window " +
+		"at 10 Hz; absent where it was not known throughout"}
+	meanOff = definition{"distance_mean_uncertainty_m", "m",
+		"the same of distance_mean_m: the mean of what every moment of it may be off"}
+	trueSpeed = definition{"truth_speed_mean_mps", "m/s",
+		"speed of the car in the emulated field, mean over the window; rehearsal only"}
+	trueOpen = definition{"truth_distance_open_m", "m",
+		"distance in the emulated field when the window opens; rehearsal only"}
+	trueClose = definition{"truth_distance_close_m", "m",
+		"distance in the emulated field when the window closes; rehearsal only"}
+	trueMean = definition{"truth_distance_mean_m", "m",
+		"distance in the emulated field, mean over the window; rehearsal only"}
 
 	signalMean = definition{SignalMeanDbm, "dBm", "signal of the sender's frames at the receiver, mean over its " +
 		"samples in the window that are of a frame of the last 300 ms"}
@@ -117,43 +147,120 @@ var (
 // the interface or to the routing daemon, which may hold or discard it. What is
 // told on the interface under test bears "link".
 var (
-	packetsSent          = definition{"packets_sent", "packets", "data packets of the flow that its socket handed on within the sender's window, by captures on the interface and on the routing daemon's device, whichever has them first; each transmission of a segment is one. UDP: datagrams that iperf3 wrote to its socket from the window's open to its close, by their numbers and stamps in the captures and, behind the last that a capture has, by iperf3's own count at the ends of its seconds and the plan's rate since; absent where neither tells"}
-	packetLoss           = definition{"packet_loss_percent", "%", "dropped ÷ (highest packet number + 1) × 100 at the application's packets (P2): they are numbered from 0 as their socket hands them on, so that this is (packets_sent − those that the receiver's capture has) ÷ packets_sent × 100; too high by what captures dropped"}
-	deliveryFraction     = definition{"delivery_fraction", "1", "packets that the receiver's capture has ÷ packets_sent (P3 for constant-bit-rate flows; P5, which does not define it)"}
-	linkSent             = definition{LinkSent, "packets", "data packets of the flow that left by the sender's interface under test within its window: without what a routing daemon discarded, and those it held only when they were let go"}
-	linkLoss             = definition{LinkLossPercent, "%", "(link_packets_sent − those that the receiver's capture has) ÷ link_packets_sent × 100"}
-	linkDelay            = definition{"link_one_way_delay_mean_ms", "ms", "mean time from a packet's leaving by the sender's interface under test to its arrival by the receiver's, over packets that arrived: without what a routing daemon held it for at the sender"}
-	trueLoss             = definition{"truth_packet_loss_percent", "%", "packets of the flow that the emulated field lost in the window, on the air, in queues or for want of a route in a kernel, ÷ link_packets_sent × 100: what link_packet_loss_percent is checked against. What a routing daemon holds and discards the field does not see; rehearsal only"}
-	goodput              = definition{"goodput_ratio", "1", "packets that brought the receiver at least one new byte ÷ packets_sent: delivered ÷ transmitted (P3)"}
-	packetsRetransmitted = definition{"packets_retransmitted", "packets", "of packets_sent, those with at least one byte that was sent before"}
-	capturedRetransMB    = definition{"packets_retransmitted_mb", "MB", "payload bytes (10^6) that the sender's capture has sent before, in packets_retransmitted"}
-	capturedMB           = definition{"packets_delivered_mb", "MB", "payload bytes (10^6) without a hole before them, by the receiver's capture and its ACKs up to the window's close; UDP: payload of different datagrams"}
-	packetsOutOfOrder    = definition{"packets_out_of_order", "packets", "of packets_sent, those that arrived after one that was sent later (RFC 4737, 3.3)"}
-	packetsTwice         = definition{"packets_duplicated", "packets", "copies at the receiver of one transmission, beyond the first"}
-	packetsUnmatched     = definition{"packets_unmatched", "packets", "data packets in the receiver's capture that the sender's does not have: what its kernel dropped from the capture, or offloads merged"}
-	packetsMerged        = definition{"packets_merged", "packets", "packets whose length differs between the ends because offloads merged or split them; where there are any, loss, goodput, order and one-way delay are not told"}
-	connectMs            = definition{ConnectTimeMs, "ms", "from when the client asks for its first connection to the server, the control connection that iperf3 opens before those for data, until the first SYN-ACK comes to the client: the routing protocol's search for a way is in it (P3: time to deliver the first packet); of flows that begin within the window. It asks when its first SYN leaves its socket, by the capture above the routing daemon; without one when its first SYN is on the interface or, where that is 0.5 s or more behind iperf3's start, at that start, as the SYN then waited for its neighbour's address. Where there is no answer within the window there is connect_censored_ms"}
-	connectCensoredMs    = definition{ConnectCensoredMs, "ms", "for how long the client had asked for its first connection when the window closed, or when it gave up before, and had none: connect_time_ms would have been more (a censored time); absent where the client's record does not say that it had none"}
-	connectOffMs         = definition{"connect_time_uncertainty_ms", "ms", "by how much connect_time_ms or connect_censored_ms may be wrong where no capture above the interface tells when the client asked: counted from a SYN, too short by this at most, which is that SYN's distance from iperf3's start; counted from iperf3's start, too long by this at most"}
-	firstSegmentMs       = definition{"first_segment_ms", "ms", "from a data stream's first SYN, as it leaves its socket, to the first payload byte at the receiver, mean of the streams that delivered any. The control connection came before, so that a way was known; as certain as one_way_delay_uncertainty_ms"}
-	cbrFlows             = definition{"cbr_flows", "flows", "constant-bit-rate UDP flows whose captures are in the next two figures: all of the trial's"}
-	cbrDelivery          = definition{"cbr_delivery_fraction", "1", "packets of all constant-bit-rate flows that arrived ÷ (packets_sent of them all + cbr_packets_unsent) (P3, whose sources send on whatever the network does)"}
-	cbrUnsent            = definition{"cbr_packets_unsent", "packets", "datagrams that the plan's rate has the constant-bit-rate flows send in the window and that iperf3 did not, because the network kept it from it: from the flow's start until iperf3 sent, where that took longer than a SYN's first time-out of 1 s, and from when iperf3 gave up to the end of the flow's time"}
-	cbrLatency           = definition{"cbr_latency_ms", "ms", "mean one-way delay of the packets of all constant-bit-rate flows that arrived, from iperf3's writing them to its socket, by their stamps (P3); as certain as each flow's one_way_delay_uncertainty_ms"}
-	handshakeMs          = definition{"handshake_ms", "ms", "from a data stream's first SYN, as it leaves its socket, to the SYN-ACK, mean of the streams that got one"}
-	oneWayError          = definition{"one_way_delay_uncertainty_ms", "ms", "sum of the two nodes' clock uncertainties over the window, their drift fitted: every one-way delay may be wrong by ± this"}
-	nodesCaptured        = definition{"nodes_captured", "nodes", "nodes of the trial whose captures are in the archive and can be read"}
-	captureDropped       = definition{CaptureDropped, "packets", "packets that the kernel dropped from the captures for want of room, sum over nodes_captured"}
-	captureFileDropped   = definition{"capture_file_dropped", "packets", "packets that the largest size of a file, or the disk, left out of the captures, sum over the trial's nodes"}
-	incompleteCaptures   = definition{"captures_incomplete", "nodes", "nodes of the trial whose captures are not of the whole window: missing, failed, begun late, ended early, or with packets that the file had no room for; figures that need them are absent. The report says what each lacks"}
-	unreadableCaptures   = definition{CapturesUnreadable, "nodes", "nodes whose captures cannot be read; figures that need them are absent, and fieldmesh metrics says where they are at fault"}
-	routingPackets       = definition{"routing_packets_per_s", "packets/s", "packets of the routing protocol, those with data left out, that the nodes sent in the window, sum over all nodes of the trial; absent unless the captures of all are whole (P3: routing overhead)"}
-	routingBytes         = definition{"routing_bytes_per_s", "B/s", "bytes at IP of the packets in routing_packets_per_s, and of the headers that routing put before data (routing_header_bytes_per_s), sum over all nodes of the trial (P3: routing overhead, with the routing information carried by data packets)"}
-	routingHeaders       = definition{"routing_header_bytes_per_s", "B/s", "bytes of the headers that a routing protocol put before data, of packets that the nodes sent in the window, at each hop: DSR's source routes, batman-adv's headers with the inner Ethernet header; sum over all nodes of the trial; part of routing_bytes_per_s"}
-	arpPackets           = definition{"arp_packets_per_s", "packets/s", "ARP packets that the nodes sent in the window, sum over all nodes of the trial"}
+	packetsSent = definition{"packets_sent", "packets",
+		"data packets of the flow that its socket handed on within the sender's window, by captures on the interface " +
+			"and on the routing daemon's device, whichever has them first; each transmission of a segment is one. " +
+			"UDP: datagrams that iperf3 wrote to its socket from the window's open to its close, by their numbers " +
+			"and stamps in the captures and, behind the last that a capture has, by iperf3's own count at the ends " +
+			"of its seconds and the plan's rate since; absent where neither tells"}
+	packetLoss = definition{"packet_loss_percent", "%",
+		"dropped ÷ (highest packet number + 1) × 100 at the application's packets (P2): they are numbered from 0 as " +
+			"their socket hands them on, so that this is (packets_sent − those that the receiver's capture has) ÷ " +
+			"packets_sent × 100; too high by what captures dropped"}
+	deliveryFraction = definition{"delivery_fraction", "1",
+		"packets that the receiver's capture has ÷ packets_sent (P3 for constant-bit-rate flows; P5, which " +
+			"does not define it)"}
+	linkSent = definition{LinkSent, "packets",
+		"data packets of the flow that left by the sender's interface under test within its window: without what a " +
+			"routing daemon discarded, and those it held only when they were let go"}
+	linkLoss = definition{LinkLossPercent, "%",
+		"(link_packets_sent − those that the receiver's capture has) ÷ link_packets_sent × 100"}
+	linkDelay = definition{"link_one_way_delay_mean_ms", "ms",
+		"mean time from a packet's leaving by the sender's interface under test to its arrival by the receiver's, " +
+			"over packets that arrived: without what a routing daemon held it for at the sender"}
+	trueLoss = definition{"truth_packet_loss_percent", "%",
+		"packets of the flow that the emulated field lost in the window, on the air, in queues or for lack of a " +
+			"route in a kernel, ÷ link_packets_sent × 100: what link_packet_loss_percent is checked against. What a " +
+			"routing daemon holds and discards the field does not see; rehearsal only"}
+	goodput = definition{"goodput_ratio", "1",
+		"packets that brought the receiver at least one new byte ÷ packets_sent: delivered ÷ transmitted (P3)"}
+	packetsRetransmitted = definition{"packets_retransmitted", "packets",
+		"of packets_sent, those with at least one byte that was sent before"}
+	capturedRetransMB = definition{"packets_retransmitted_mb", "MB",
+		"payload bytes (10^6) that the sender's capture has sent before, in packets_retransmitted"}
+	capturedMB = definition{"packets_delivered_mb", "MB",
+		"payload bytes (10^6) without a hole before them, by the receiver's capture and its ACKs up to the window's " +
+			"close; UDP: payload of different datagrams"}
+	packetsOutOfOrder = definition{"packets_out_of_order", "packets",
+		"of packets_sent, those that arrived after one that was sent later (RFC 4737, 3.3)"}
+	packetsTwice = definition{"packets_duplicated", "packets",
+		"copies at the receiver of one transmission, beyond the first"}
+	packetsUnmatched = definition{"packets_unmatched", "packets",
+		"data packets in the receiver's capture that the sender's does not have: what its kernel dropped from the " +
+			"capture, or offloads merged"}
+	packetsMerged = definition{"packets_merged", "packets",
+		"packets whose length differs between the ends because offloads merged or split them; where there are any, " +
+			"loss, goodput, order and one-way delay are not told"}
+	connectMs = definition{ConnectTimeMs, "ms",
+		"from when the client asks for its first connection to the server, the control connection that iperf3 opens " +
+			"before those for data, until the first SYN-ACK comes to the client: the routing protocol's search for a " +
+			"way is in it (P3: time to deliver the first packet); of flows that begin within the window. It asks " +
+			"when its first SYN leaves its socket, by the capture above the routing daemon; without one when its " +
+			"first SYN is on the interface or, where that is 0.5 s or more behind iperf3's start, at that start, as " +
+			"the SYN then waited for its neighbour's address. Where there is no answer within the window there is " +
+			"connect_censored_ms"}
+	connectCensoredMs = definition{ConnectCensoredMs, "ms",
+		"for how long the client had asked for its first connection when the window closed, or when it gave up " +
+			"before, and had none: connect_time_ms would have been more (a censored time); absent where the client's " +
+			"record does not say that it had none"}
+	connectOffMs = definition{"connect_time_uncertainty_ms", "ms",
+		"by how much connect_time_ms or connect_censored_ms may be wrong where no capture above the interface tells " +
+			"when the client asked: counted from a SYN, too short by this at most, which is that SYN's distance from " +
+			"iperf3's start; counted from iperf3's start, too long by this at most"}
+	firstSegmentMs = definition{"first_segment_ms", "ms",
+		"from a data stream's first SYN, as it leaves its socket, to the first payload byte at the receiver, mean of " +
+			"the streams that delivered any. The control connection came before, so that a way was known; as certain " +
+			"as one_way_delay_uncertainty_ms"}
+	cbrFlows = definition{"cbr_flows", "flows",
+		"constant-bit-rate UDP flows whose captures are in the next two figures: all of the trial's"}
+	cbrDelivery = definition{"cbr_delivery_fraction", "1",
+		"packets of all constant-bit-rate flows that arrived ÷ (packets_sent of them all + cbr_packets_unsent) (P3, " +
+			"whose sources send on whatever the network does)"}
+	cbrUnsent = definition{"cbr_packets_unsent", "packets",
+		"datagrams that the plan's rate has the constant-bit-rate flows send in the window and that iperf3 did not, " +
+			"because the network kept it from it: from the flow's start until iperf3 sent, where that took longer " +
+			"than a SYN's first time-out of 1 s, and from when iperf3 gave up to the end of the flow's time"}
+	cbrLatency = definition{"cbr_latency_ms", "ms",
+		"mean one-way delay of the packets of all constant-bit-rate flows that arrived, from iperf3's writing them " +
+			"to its socket, by their stamps (P3); as certain as each flow's one_way_delay_uncertainty_ms"}
+	handshakeMs = definition{"handshake_ms", "ms",
+		"from a data stream's first SYN, as it leaves its socket, to the SYN-ACK, mean of the streams that got one"}
+	oneWayError = definition{"one_way_delay_uncertainty_ms", "ms",
+		"sum of the two nodes' clock uncertainties over the window, their drift fitted: every one-way delay may " +
+			"be wrong by ± this"}
+	nodesCaptured = definition{"nodes_captured", "nodes",
+		"nodes of the trial whose captures are in the archive and can be read"}
+	captureDropped = definition{CaptureDropped, "packets",
+		"packets that the kernel dropped from the captures for lack of room, sum over nodes_captured"}
+	captureFileDropped = definition{"capture_file_dropped", "packets",
+		"packets that the largest size of a file, or the disk, left out of the captures, sum over the trial's nodes"}
+	incompleteCaptures = definition{"captures_incomplete", "nodes",
+		"nodes of the trial whose captures are not of the whole window: missing, failed, begun late, ended early, or " +
+			"with packets that the file had no room for; figures that need them are absent. The report " +
+			"says what each lacks"}
+	unreadableCaptures = definition{CapturesUnreadable, "nodes",
+		"nodes whose captures cannot be read; figures that need them are absent, and fieldmesh metrics says " +
+			"where they are at fault"}
+	routingPackets = definition{"routing_packets_per_s", "packets/s",
+		"packets of the routing protocol, those with data left out, that the nodes sent in the window, sum over all " +
+			"nodes of the trial; absent unless the captures of all are whole (P3: routing overhead)"}
+	routingBytes = definition{"routing_bytes_per_s", "B/s",
+		"bytes at IP of the packets in routing_packets_per_s, and of the headers that routing put before data " +
+			"(routing_header_bytes_per_s), sum over all nodes of the trial (P3: routing overhead, with the routing " +
+			"information carried by data packets)"}
+	routingHeaders = definition{"routing_header_bytes_per_s", "B/s",
+		"bytes of the headers that a routing protocol put before data, of packets that the nodes sent in the window, " +
+			"at each hop: DSR's source routes, batman-adv's headers with the inner Ethernet header; sum over all " +
+			"nodes of the trial; part of routing_bytes_per_s"}
+	arpPackets = definition{"arp_packets_per_s", "packets/s",
+		"ARP packets that the nodes sent in the window, sum over all nodes of the trial"}
 )
 
 const (
-	oneWayText    = "one-way delay: from a packet's leaving its socket, by captures on the interface and on the routing daemon's device, whichever has it first, UDP: by iperf3's stamp in it, to its arrival at the receiver, over packets that arrived (P2: end-to-end delay of delivered data packets, here of each transmission)"
-	roundTripText = "round trip: at the sender, from a segment's leaving its socket, of those that were sent once, to the ACK of its last byte"
+	oneWayText = "one-way delay: from a packet's leaving its socket, by captures on the interface and on the " +
+		"routing daemon's device, whichever has it first, UDP: by iperf3's stamp in it, to its arrival at the " +
+		"receiver, over packets that arrived (P2: end-to-end delay of delivered data packets, here of " +
+		"each transmission)"
+	roundTripText = "round trip: at the sender, from a segment's leaving its socket, of those that were sent once, " +
+		"to the ACK of its last byte"
 )

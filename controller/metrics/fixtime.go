@@ -81,7 +81,7 @@ func (at Attempt) trueTime(node string) (out []trueClock) {
 		if !kept || b.Unset || b.SteppedNs != nil || !independent(b.SyncSource) {
 			return nil
 		}
-		// chrony works on the offset that it last told of: it may be gone by now.
+		// chrony works on the offset that it last reported: it may be gone by now.
 		off := *b.SyncUncertaintyNs + max(*b.SyncOffsetNs, -*b.SyncOffsetNs)
 		if off > syncMaxNs {
 			return nil

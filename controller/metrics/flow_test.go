@@ -12,7 +12,8 @@ import (
 func receivedAt(f wire.Flow, samples ...wire.Record) *set {
 	w := wire.Window{OpenBootNs: 5 * second, CloseBootNs: 15 * second}
 	records := append([]wire.Record{{Header: wire.Header{Node: f.To, TBootNs: w.OpenBootNs}, Body: &w}}, samples...)
-	records = append(records, wire.Record{Header: wire.Header{Node: f.To, TBootNs: w.CloseBootNs + second}, Body: &wire.TrialState{State: "kept"}})
+	records = append(records, wire.Record{Header: wire.Header{Node: f.To, TBootNs: w.CloseBootNs + second},
+		Body: &wire.TrialState{State: "kept"}})
 	return &set{at: Attempt{trial: wire.Trial{Traffic: []wire.Flow{f}, DurationS: 10}, records: records}}
 }
 
@@ -27,13 +28,18 @@ func TestWhatComesAfterTheEdgeIsNoPartOfTheWindow(t *testing.T) {
 		samples            []wire.Record
 		wantMB, wantUnsure float64
 	}{
-		"a steady flow": {[]wire.Record{sampled(9900, "", "ESTABLISHED", 9_900_000), sampled(10_001, "close", "ESTABLISHED", 10_000_000)}, 10, 0.1},
-		"it ended after the edge's sample": {[]wire.Record{sampled(9900, "", "ESTABLISHED", 9_900_000), sampled(10_001, "close", "ESTABLISHED", 10_000_000),
+		"a steady flow": {[]wire.Record{sampled(9900, "", "ESTABLISHED", 9_900_000),
+			sampled(10_001, "close", "ESTABLISHED", 10_000_000)}, 10, 0.1},
+		"it ended after the edge's sample": {[]wire.Record{sampled(9900, "", "ESTABLISHED", 9_900_000),
+			sampled(10_001, "close", "ESTABLISHED", 10_000_000),
 			sampled(10_030, "", "CLOSE", 10_900_000)}, 10, 0.1},
-		"it ended before the edge's sample": {[]wire.Record{sampled(9900, "", "ESTABLISHED", 9_900_000), sampled(10_030, "", "CLOSE", 10_000_000)}, 10, 0.1},
-		"the link came back at the close":   {[]wire.Record{sampled(9900, "", "ESTABLISHED", 1_000_000), sampled(10_040, "close", "ESTABLISHED", 3_000_000)}, 3, 2},
-		"it came with the close":            {[]wire.Record{sampled(10_040, "close", "ESTABLISHED", 3_000_000)}, 3, 3},
-		"from before the window": {[]wire.Record{sampled(-80, "", "ESTABLISHED", 400_000), sampled(1, "open", "ESTABLISHED", 500_000),
+		"it ended before the edge's sample": {[]wire.Record{sampled(9900, "", "ESTABLISHED", 9_900_000),
+			sampled(10_030, "", "CLOSE", 10_000_000)}, 10, 0.1},
+		"the link came back at the close": {[]wire.Record{sampled(9900, "", "ESTABLISHED", 1_000_000),
+			sampled(10_040, "close", "ESTABLISHED", 3_000_000)}, 3, 2},
+		"it came with the close": {[]wire.Record{sampled(10_040, "close", "ESTABLISHED", 3_000_000)}, 3, 3},
+		"from before the window": {[]wire.Record{sampled(-80, "", "ESTABLISHED", 400_000),
+			sampled(1, "open", "ESTABLISHED", 500_000),
 			sampled(9900, "", "ESTABLISHED", 9_000_000), sampled(10_001, "close", "ESTABLISHED", 9_000_000)}, 8.5, 0.1},
 	} {
 		s := receivedAt(f, c.samples...)
@@ -75,7 +81,8 @@ func TestASignalWithoutATimeIsNotThePresentOne(t *testing.T) {
 
 func TestWhatDisturbsAnAttemptIsCounted(t *testing.T) {
 	end := func(node string, refused, filtered *uint64, err string) wire.Record {
-		return wire.Record{Header: wire.Header{Node: node}, Body: &wire.Edge{Edge: "end", Refused: refused, Filtered: filtered, Error: err}}
+		return wire.Record{Header: wire.Header{Node: node},
+			Body: &wire.Edge{Edge: "end", Refused: refused, Filtered: filtered, Error: err}}
 	}
 	late := func(node, source string, us float64) wire.Record {
 		return wire.Record{Header: wire.Header{Node: node}, Body: &wire.Lateness{Source: source, WorstUs: us}}
@@ -85,9 +92,11 @@ func TestWhatDisturbsAnAttemptIsCounted(t *testing.T) {
 		want    map[string]float64
 	}{
 		"an older version's": {nil, map[string]float64{}},
-		"quiet": {[]wire.Record{end("a", new(uint64(0)), new(uint64(0)), ""), end("b", nil, nil, ""), late("a", "agent", 20e3), late("a", "sampler", 3e6)},
+		"quiet": {[]wire.Record{end("a", new(uint64(0)), new(uint64(0)), ""), end("b", nil, nil, ""),
+			late("a", "agent", 20e3), late("a", "sampler", 3e6)},
 			map[string]float64{RefusedPackets: 0, FilteredPackets: 0, SocketsLeft: 0, StandstillMaxMs: 20}},
-		"not": {[]wire.Record{end("a", new(uint64(7)), new(uint64(2)), "operation not supported"), end("b", new(uint64(5)), new(uint64(0)), ""), late("a", "agent", 20e3), late("b", "agent", 90e3)},
+		"not": {[]wire.Record{end("a", new(uint64(7)), new(uint64(2)), "operation not supported"),
+			end("b", new(uint64(5)), new(uint64(0)), ""), late("a", "agent", 20e3), late("b", "agent", 90e3)},
 			map[string]float64{RefusedPackets: 12, FilteredPackets: 2, SocketsLeft: 1, StandstillMaxMs: 90}},
 	} {
 		s := &set{at: Attempt{records: c.records}}

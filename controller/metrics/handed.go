@@ -11,7 +11,7 @@ import (
 
 // datagrams is what a UDP flow's sender handed to its sockets. Captures do not
 // tell it all: what waits for a neighbour's address, or is dropped by a queue,
-// comes to none, and behind the last datagram that was seen no number tells of
+// comes to none, and behind the last datagram that was seen no number reports
 // others. iperf3 counts what it sends, second by second.
 type datagrams struct {
 	flow     wire.Flow

@@ -28,21 +28,28 @@ func TestIncompleteCapturesTellNothing(t *testing.T) {
 	}{
 		"whole":             {of(func(*wire.Capture) {}), ""},
 		"the file was full": {of(func(b *wire.Capture) { b.FileDrops = 120 }), "120 packets"},
-		"the disk failed":   {of(func(b *wire.Capture) { b.Error = "write: no space left on device" }), "no space left"},
-		"began late":        {of(func(b *wire.Capture) { b.OpenBootNs = tenS + aheadNs + 1 }), "after the window opened"},
-		"ended early":       {of(func(b *wire.Capture) { b.CloseBootNs = 2*tenS + aheadNs - 5e8 }), "0.5 s before the window closed"},
-		"never told of": {func(at *Attempt) {
-			at.records = slices.DeleteFunc(at.records, func(r wire.Record) bool { return r.Body.Kind() == "capture" && r.Node == "b" })
+		"the disk failed": {of(func(b *wire.Capture) { b.Error = "write: no space left on device" }),
+			"no space left"},
+		"began late": {of(func(b *wire.Capture) { b.OpenBootNs = tenS + aheadNs + 1 }), "after the window opened"},
+		"ended early": {of(func(b *wire.Capture) { b.CloseBootNs = 2*tenS + aheadNs - 5e8 }),
+			"0.5 s before the window closed"},
+		"never reported": {func(at *Attempt) {
+			at.records = slices.DeleteFunc(at.records, func(r wire.Record) bool {
+				return r.Body.Kind() == "capture" && r.Node == "b"
+			})
 		}, "no record"},
 		"no window at the node": {func(at *Attempt) {
-			at.records = slices.DeleteFunc(at.records, func(r wire.Record) bool { return r.Body.Kind() == "window" && r.Node == "b" })
+			at.records = slices.DeleteFunc(at.records, func(r wire.Record) bool {
+				return r.Body.Kind() == "window" && r.Node == "b"
+			})
 		}, "no window"},
 	} {
 		a, at := captured(t, "a", "b")
 		c.spoil(&at)
 		rows, lacks := at.Captured(a), at.Lacks(a)
 		if c.lacks == "" {
-			if len(lacks) != 0 || Value(rows, "bulk", DeliveryFraction) == nil || Value(rows, "", RoutingPacketsPS) == nil || Value(rows, "", "captures_incomplete") != nil {
+			if len(lacks) != 0 || Value(rows, "bulk", DeliveryFraction) == nil ||
+				Value(rows, "", RoutingPacketsPS) == nil || Value(rows, "", "captures_incomplete") != nil {
 				t.Errorf("%s: lacks %v, rows %+v", name, lacks, rows)
 			}
 			continue
@@ -55,7 +62,8 @@ func TestIncompleteCapturesTellNothing(t *testing.T) {
 				t.Errorf("%s: %s is %g", name, absent, *v)
 			}
 		}
-		for _, absent := range []string{RoutingPacketsPS, RoutingBytesPS, "routing_header_bytes_per_s", "arp_packets_per_s"} {
+		for _, absent := range []string{RoutingPacketsPS, RoutingBytesPS, "routing_header_bytes_per_s",
+			"arp_packets_per_s"} {
 			if v := Value(rows, "", absent); v != nil {
 				t.Errorf("%s: %s is %g", name, absent, *v)
 			}
@@ -64,15 +72,17 @@ func TestIncompleteCapturesTellNothing(t *testing.T) {
 	}
 }
 
-// A capture that its node told of and that did not come is incomplete, too.
+// A capture that its node reported and that did not come is incomplete, too.
 func TestACaptureThatDidNotComeIsIncomplete(t *testing.T) {
 	a, at := captured(t, "a")
 	at.records = append(at.records, at.records[0], at.records[1])
-	for i, b := range []wire.Body{&wire.Window{OpenBootNs: tenS, CloseBootNs: 2 * tenS}, &wire.Capture{CloseBootNs: 3 * tenS}} {
+	for i, b := range []wire.Body{&wire.Window{OpenBootNs: tenS, CloseBootNs: 2 * tenS},
+		&wire.Capture{CloseBootNs: 3 * tenS}} {
 		at.records[len(at.records)-2+i] = wire.Record{Header: wire.Header{Kind: b.Kind(), Node: "b"}, Body: b}
 	}
 	rows, lacks := at.Captured(a), at.Lacks(a)
-	if len(lacks) != 1 || lacks[0].Node != "b" || !strings.Contains(lacks[0].What, "not in the archive") || Value(rows, "", RoutingPacketsPS) != nil {
+	if len(lacks) != 1 || lacks[0].Node != "b" || !strings.Contains(lacks[0].What, "not in the archive") ||
+		Value(rows, "", RoutingPacketsPS) != nil {
 		t.Errorf("lacks %v, rows %+v", lacks, rows)
 	}
 }
@@ -113,12 +123,16 @@ func captured(t *testing.T, nodes ...string) (*archive.Archive, Attempt) {
 		p.send(int64(i)*50*msNs, packet{udp: true, client: 30001, srv: 5002, seq: uint32(i + 1), payload: 512}, 10*msNs)
 		p.send(int64(i)*50*msNs+msNs, packet{udp: true, client: 654, srv: 654, payload: 20})
 	}
-	trial := wire.Trial{Number: 1, Sender: "a", Receiver: "b", Initiator: "a", DurationS: 10, Capture: &wire.CapturePlan{SnapBytes: 96},
+	trial := wire.Trial{Number: 1, Sender: "a", Receiver: "b", Initiator: "a", DurationS: 10,
+		Capture: &wire.CapturePlan{SnapBytes: 96},
 		Traffic: []wire.Flow{{Name: "bulk", Kind: "iperf3_udp", From: "a", To: "b", Port: 5002, Streams: 1,
 			BitrateBps: new(20.0 * 8 * 512)}}}
-	plan := wire.RunPlan{Run: "known", Campaign: "known", Nodes: []wire.PlanNode{{Name: "a", MeshPrefix: "10.0.0.1/24"}, {Name: "b", MeshPrefix: "10.0.0.2/24"}}, Trials: []wire.Trial{trial}}
+	plan := wire.RunPlan{Run: "known", Campaign: "known",
+		Nodes:  []wire.PlanNode{{Name: "a", MeshPrefix: "10.0.0.1/24"}, {Name: "b", MeshPrefix: "10.0.0.2/24"}},
+		Trials: []wire.Trial{trial}}
 	at := Attempt{run: "known", key: wire.TrialKey{Trial: 1, Attempt: 1}, trial: trial, plan: plan}
-	a, err := archive.Create(filepath.Join(t.TempDir(), "run"), archive.RunInfo{Run: "known", Campaign: "known", Place: archive.PlaceRehearsal, Plan: plan})
+	a, err := archive.Create(filepath.Join(t.TempDir(), "run"),
+		archive.RunInfo{Run: "known", Campaign: "known", Place: archive.PlaceRehearsal, Plan: plan})
 	if err != nil {
 		t.Fatal(err)
 	}

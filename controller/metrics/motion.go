@@ -60,7 +60,9 @@ func (at Attempt) track(node string) track {
 	if node == "" || w == nil {
 		return out
 	}
-	fixes := slices.DeleteFunc(verdict.Fixes(node, at.records), func(f verdict.Fix) bool { return f.LatDeg == nil || f.LonDeg == nil })
+	fixes := slices.DeleteFunc(verdict.Fixes(node, at.records), func(f verdict.Fix) bool {
+		return f.LatDeg == nil || f.LonDeg == nil
+	})
 	moments, offS := at.moments(node, fixes)
 	out.offS = offS
 	for i, f := range fixes {

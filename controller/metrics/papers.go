@@ -41,8 +41,9 @@ type PaperMetric struct {
 }
 
 const (
-	atBothEnds = "captures at both ends of the flow, on the interface and above the routing daemon, and iperf3's own count of datagrams"
-	bothEnds   = "captures at both ends of the flow, on the interface and above the routing daemon, clocks compared"
+	atBothEnds = "captures at both ends of the flow, on the interface and above the routing daemon, and iperf3's own " +
+		"count of datagrams"
+	bothEnds = "captures at both ends of the flow, on the interface and above the routing daemon, clocks compared"
 )
 
 // PaperMetrics lists the papers' metrics, each as it is defined here.
@@ -61,8 +62,10 @@ func PaperMetrics() []PaperMetric {
 		row(macFrames("routing"), "the emulated radio's count", "P3"),
 		row(cbrLatency, bothEnds, "P3"),
 		row(cbrDelivery, atBothEnds, "P3"),
-		row(definition{MovingCwndName, "segments", "mean of the congestion windows of the sender's data sockets over the last 5 s, over time (P3)"}, "tcp_info of the sender's sockets, sample_hz times a second", "P3"),
-		row(definition{ReferenceRatio, "1", "throughput_bps of a variant ÷ that of the reference TCP in the trial of the same repetition and otherwise the same factors (P4)"}, "two trials", "P4"),
+		row(definition{MovingCwndName, "segments", "mean of the congestion windows of the sender's data sockets over " +
+			"the last 5 s, over time (P3)"}, "tcp_info of the sender's sockets, sample_hz times a second", "P3"),
+		row(definition{ReferenceRatio, "1", "throughput_bps of a variant ÷ that of the reference TCP in the trial of " +
+			"the same repetition and otherwise the same factors (P4)"}, "two trials", "P4"),
 		row(deliveryFraction, atBothEnds, "P3", "P5"),
 	}
 }

@@ -259,16 +259,22 @@ func TestConstantBitRateOfAKnownPath(t *testing.T) {
 	for i := range 100 { // flow two: none lost, 10 ms
 		p.send(int64(i)*50*msNs, packet{udp: true, client: 30001, srv: 5002, seq: uint32(i + 1), payload: 512}, 10*msNs)
 	}
-	flows := []wire.Flow{{Name: "one", Kind: "iperf3_udp", Background: true, From: "a", To: "b", Port: 5001, Streams: 1, DurationS: 4, BitrateBps: new(50.0 * 8 * 512)},
-		{Name: "two", Kind: "iperf3_udp", Background: true, From: "a", To: "b", Port: 5002, Streams: 1, DurationS: 5, BitrateBps: new(20.0 * 8 * 512)}}
-	records := []wire.Record{sender("one", 4.1, seconds(30000, 50, 4), ""), sender("two", 5.1, seconds(30001, 20, 5), "")}
+	flows := []wire.Flow{
+		{Name: "one", Kind: "iperf3_udp", Background: true, From: "a", To: "b", Port: 5001, Streams: 1, DurationS: 4,
+			BitrateBps: new(50.0 * 8 * 512)},
+		{Name: "two", Kind: "iperf3_udp", Background: true, From: "a", To: "b", Port: 5002, Streams: 1, DurationS: 5,
+			BitrateBps: new(20.0 * 8 * 512)},
+	}
+	records := []wire.Record{sender("one", 4.1, seconds(30000, 50, 4), ""),
+		sender("two", 5.1, seconds(30001, 20, 5), "")}
 	rows := p.rows(wire.Trial{Traffic: flows}, records...)
 	want(t, rows, "one", DeliveryFraction, 0.75)
 	want(t, rows, "two", DeliveryFraction, 1)
 	want(t, rows, "", CBRDelivery, 250.0/300)
 	want(t, rows, "", CBRLatencyMs, (150*40+100*10)/250.0)
 	// A flow whose captures are not there spoils the figures of all.
-	rows = p.rows(wire.Trial{Traffic: append(flows, wire.Flow{Name: "three", Kind: "iperf3_udp", From: "b", To: "c", Port: 5003, Streams: 1})}, records...)
+	rows = p.rows(wire.Trial{Traffic: append(flows,
+		wire.Flow{Name: "three", Kind: "iperf3_udp", From: "b", To: "c", Port: 5003, Streams: 1})}, records...)
 	if v := Value(rows, "", CBRDelivery); v != nil {
 		t.Errorf("delivery of flows one of which was not captured is %g", *v)
 	}

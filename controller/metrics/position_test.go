@@ -60,16 +60,18 @@ func (c course) told(seconds float64) []wire.Record {
 	const wallNs = 1_700_000_000 * second // at boot; true time is 3 ms ahead of it
 	if c.sync != "" {
 		for node, ns := range map[string]int64{"car": carNs, "road": sideNs} {
-			out = append(out, at(node, ns, &wire.WallClock{OwnWallOffsetNs: wallNs, Sync: "synchronised", SyncSource: c.sync,
-				SyncOffsetNs: new(int64(3_000_000)), SyncUncertaintyNs: new(int64(2_000_000))}))
+			out = append(out, at(node, ns, &wire.WallClock{OwnWallOffsetNs: wallNs, Sync: "synchronised",
+				SyncSource: c.sync, SyncOffsetNs: new(int64(3_000_000)),
+				SyncUncertaintyNs: new(int64(2_000_000))}))
 		}
 	}
 	fix := func(node string, openNs int64, s, late, eastM, northM, speed float64, track *float64) {
 		moment := openNs + int64(s*1e9)
 		when := moment + int64(late*1e9)
 		utc := time.Unix(0, moment+wallNs+3_000_000).UTC().Format(time.RFC3339Nano)
-		out = append(out, at(node, when+100_000_000, &wire.GPS{Mode: 3, Connected: true, FixBootNs: &when, TimeUTC: utc, SpeedMps: &speed, TrackDeg: track,
-			LatDeg: new(50 + northM/perDegree), LonDeg: new(8 + eastM/(perDegree*math.Cos(50*math.Pi/180)))}))
+		out = append(out, at(node, when+100_000_000,
+			&wire.GPS{Mode: 3, Connected: true, FixBootNs: &when, TimeUTC: utc, SpeedMps: &speed, TrackDeg: track,
+				LatDeg: new(50 + northM/perDegree), LonDeg: new(8 + eastM/(perDegree*math.Cos(50*math.Pi/180)))}))
 	}
 	for s := c.phaseS - 3; s <= c.lastS; s += 1 / c.hz {
 		const h = 1e-6
@@ -152,7 +154,8 @@ func TestBetweenFixesADistanceTellsHowFarItCanBeOff(t *testing.T) {
 			for _, late := range []float64{0, 0.1, 0.5} {
 				for range 20 {
 					const seconds = 10.0
-					c := course{fromM: 50, speedMps: speed, brakeMps2: 3.9, brakeS: seconds - 2*random.Float64(), hz: hz, phaseS: random.Float64() / hz, lastS: seconds + 2/hz, lateS: late}
+					c := course{fromM: 50, speedMps: speed, brakeMps2: 3.9, brakeS: seconds - 2*random.Float64(),
+						hz: hz, phaseS: random.Float64() / hz, lastS: seconds + 2/hz, lateS: late}
 					rows := Attempt{trial: drive, records: c.told(seconds)}.Rows()
 					got, off := Value(rows, "", DistanceCloseM), Value(rows, "", DistanceCloseUncertaintyM)
 					if got == nil || off == nil {
@@ -160,7 +163,8 @@ func TestBetweenFixesADistanceTellsHowFarItCanBeOff(t *testing.T) {
 					}
 					bound := (speed+speedErrMps)*0.5 + 4*0.5*0.5/2 + 4/(8*hz*hz)
 					if truly := c.distanceM(seconds); math.Abs(*got-truly) > *off+slowM || *off > bound+0.01 {
-						t.Fatalf("seed %d: %g m/s, %g Hz, %g s late: %.2f ± %.2f, truly %.2f; ± %.2f at most", seed, speed, hz, late, *got, *off, truly, bound)
+						t.Fatalf("seed %d: %g m/s, %g Hz, %g s late: %.2f ± %.2f, truly %.2f; ± %.2f at most", seed,
+							speed, hz, late, *got, *off, truly, bound)
 					} else if *off > 0 {
 						worst = max(worst, math.Abs(*got-truly) / *off)
 					}
@@ -190,7 +194,8 @@ func TestAFixCountsAtItsOwnMomentWhereThatIsKnown(t *testing.T) {
 	same := func(*wire.WallClock) {}
 	for _, source := range []string{"192.0.2.1", "PPS0"} {
 		// 5 ms at 17.2 m/s, and half of 4 m/s² times 0.7 s times 0.3 s
-		if err, off := of(source, same, 0.5); math.Abs(err) > 0.1 || math.Abs(off-(17.2*0.005+4*0.005*0.005/2+2*0.7*0.3)) > 1e-3 {
+		if err, off := of(source, same, 0.5); math.Abs(err) > 0.1 ||
+			math.Abs(off-(17.2*0.005+4*0.005*0.005/2+2*0.7*0.3)) > 1e-3 {
 			t.Errorf("by %s: off by %.2f m, ± %.2f", source, err, off)
 		}
 	}
@@ -199,11 +204,12 @@ func TestAFixCountsAtItsOwnMomentWhereThatIsKnown(t *testing.T) {
 		change func(*wire.WallClock)
 		late   float64
 	}{
-		"nothing keeps it":           {"", same, 0.4},
-		"the receiver's sentences":   {"NMEA", same, 0.4},
-		"unsynchronised":             {"PPS0", func(b *wire.WallClock) { b.Sync = "unsynchronised" }, 0.4},
-		"stepped":                    {"PPS0", func(b *wire.WallClock) { b.SteppedNs = new(int64(2e9)) }, 0.4},
-		"too uncertain":              {"192.0.2.1", func(b *wire.WallClock) { b.SyncUncertaintyNs = new(int64(2e8)) }, 0.4},
+		"nothing keeps it":         {"", same, 0.4},
+		"the receiver's sentences": {"NMEA", same, 0.4},
+		"unsynchronised":           {"PPS0", func(b *wire.WallClock) { b.Sync = "unsynchronised" }, 0.4},
+		"stepped":                  {"PPS0", func(b *wire.WallClock) { b.SteppedNs = new(int64(2e9)) }, 0.4},
+		"too uncertain": {"192.0.2.1",
+			func(b *wire.WallClock) { b.SyncUncertaintyNs = new(int64(2e8)) }, 0.4},
 		"a receiver without leap s":  {"PPS0", func(b *wire.WallClock) { b.OwnWallOffsetNs += 18e9 }, 0.4},
 		"a fix from what is to come": {"PPS0", func(b *wire.WallClock) { b.OwnWallOffsetNs -= 1e9 }, 0.4},
 	} {
@@ -272,9 +278,11 @@ func TestTheFieldsDistanceIsThatAtTheEdge(t *testing.T) {
 	for name, c := range map[string]struct {
 		at          Attempt
 		open, close *float64
-	}{"between": {between, new(100.0), new(200.0)}, "within": {within, nil, nil}, "exact": {exact, new(100.0), new(200.0)}} {
+	}{"between": {between, new(100.0), new(200.0)}, "within": {within, nil, nil},
+		"exact": {exact, new(100.0), new(200.0)}} {
 		rows := c.at.Rows()
-		for metric, want := range map[string]*float64{"truth_distance_open_m": c.open, "truth_distance_close_m": c.close} {
+		for metric, want := range map[string]*float64{"truth_distance_open_m": c.open,
+			"truth_distance_close_m": c.close} {
 			got := Value(rows, "", metric)
 			if (got == nil) != (want == nil) || got != nil && math.Abs(*got-*want) > 1e-9 {
 				t.Errorf("%s: %s is %v, want %v", name, metric, got, want)

@@ -205,7 +205,8 @@ func (s *set) messages(all []packets.EndResult, seconds float64) {
 	n := float64(len(all))
 	for _, kind := range slices.Sorted(maps.Keys(total)) {
 		m := total[kind]
-		s.message("captured", "that nodes sent in the window by their captures, mean of all nodes of the trial", kind, float64(m.N)/seconds/n, float64(m.Bytes)/seconds/n)
+		s.message("captured", "that nodes sent in the window by their captures, mean of all nodes of the trial", kind,
+			float64(m.N)/seconds/n, float64(m.Bytes)/seconds/n)
 	}
 	if cut > 0 {
 		s.put("", messagesCut, new(float64(cut)))

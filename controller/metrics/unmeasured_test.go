@@ -29,7 +29,8 @@ func TestWhatIsMissingForAnAmountIsNamed(t *testing.T) {
 		"no end": {[]wire.Record{begin, sample(1, "")}, "the records of b end before the window's close"},
 		"late": {[]wire.Record{begin, sample(1, ""), sample(10, "close"), edge("close", 10, 900), end},
 			"b did not sample its sockets in time at both edges"},
-		"a socket's end":  {[]wire.Record{begin, sample(1, ""), closing, end}, "of a socket of b nobody knows what it had"},
+		"a socket's end": {[]wire.Record{begin, sample(1, ""), closing, end},
+			"of a socket of b nobody knows what it had"},
 		"no edges at all": {[]wire.Record{sample(1, ""), end}, "of a socket of b nobody knows what it had"},
 	} {
 		at := measured(trial, c.records...)
@@ -52,7 +53,8 @@ func TestWhatOlderAgentsDoNotRecordIsNamed(t *testing.T) {
 	var whole []wire.Record
 	for _, n := range []string{"a", "b"} {
 		whole = append(whole, told(n, 0, &wire.Edge{Edge: "open"}),
-			told(n, 0, &wire.Provenance{TCP: &wire.TCPInForce{}}), told(n, 11, &wire.Iperf3{Flow: "bulk", Ended: wire.EndedItself}))
+			told(n, 0, &wire.Provenance{TCP: &wire.TCPInForce{}}),
+			told(n, 11, &wire.Iperf3{Flow: "bulk", Ended: wire.EndedItself}))
 	}
 	if got := measured(trial, whole...).Unjudged(); len(got) != 0 {
 		t.Errorf("%q of agents that record all", got)

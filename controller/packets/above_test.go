@@ -47,14 +47,16 @@ func TestWhatADaemonHoldsWasSent(t *testing.T) {
 		}
 	}
 	under, _ := w.analyse(flow)
-	if n := under.Numbers[w.high]; n.First.Number != 1 || n.Close.Before.Number != 10 || n.Close.After != nil || n.Bytes != 512 {
+	if n := under.Numbers[w.high]; n.First.Number != 1 || n.Close.Before.Number != 10 || n.Close.After != nil ||
+		n.Bytes != 512 {
 		t.Errorf("numbers: %+v", n)
 	}
 	if under.Sent != 8 || under.Arrived != 8 || under.OneWay.MaxNs != 5*ms {
 		t.Errorf("on the interface: %+v", under)
 	}
 	got, _ := w.analyse(flow, w.fromAbove)
-	if got.Sent != 10 || got.Arrived != 8 || got.OneWay.MinNs != 5*ms || got.OneWay.MaxNs != 155*ms || got.ArrivedTwice != 0 || got.Unmatched != 0 {
+	if got.Sent != 10 || got.Arrived != 8 || got.OneWay.MinNs != 5*ms || got.OneWay.MaxNs != 155*ms ||
+		got.ArrivedTwice != 0 || got.Unmatched != 0 {
 		t.Errorf("from above: %+v", got)
 	}
 }
@@ -104,11 +106,13 @@ func TestConnectingHoldsTheSearchForARoute(t *testing.T) {
 	w.handshake(99, 1000*ms, 5*ms)
 	w.send(100, 1000, 1011*ms, 1016*ms)
 	got, _ := w.analyse(w.flow(), w.fromAbove)
-	if got.Ask.AnsweredNs == nil || *got.Ask.AnsweredNs != 910*ms || *got.Ask.AtNs != 100*ms || got.Handshake.MinNs != 10*ms || got.FirstSegment.MinNs != 16*ms {
+	if got.Ask.AnsweredNs == nil || *got.Ask.AnsweredNs != 910*ms || *got.Ask.AtNs != 100*ms ||
+		got.Handshake.MinNs != 10*ms || got.FirstSegment.MinNs != 16*ms {
 		t.Errorf("%+v %+v", got.Ask, got)
 	}
 	censored, _ := w.analyse(w.flow(), w.fromAbove, func(sender, _ *End) { sender.CloseNs = 905 * ms })
-	if a := censored.Ask; a.AtNs == nil || *a.AtNs != 100*ms || a.AnsweredNs == nil || *a.AnsweredNs != 910*ms || a.CloseNs != 905*ms {
+	if a := censored.Ask; a.AtNs == nil || *a.AtNs != 100*ms || a.AnsweredNs == nil || *a.AnsweredNs != 910*ms ||
+		a.CloseNs != 905*ms {
 		t.Errorf("%+v", a)
 	}
 }
@@ -143,7 +147,8 @@ func TestStampsTellWhenDatagramsWereHandedOn(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	n := got.Numbers[w.high]
-	if n.Open.Before.Number != 4 || n.Open.After.Number != 7 || n.Close.Before.Number != 9 || n.Close.After.Number != 10 {
+	if n.Open.Before.Number != 4 || n.Open.After.Number != 7 || n.Close.Before.Number != 9 ||
+		n.Close.After.Number != 10 {
 		t.Errorf("open %+v %+v, close %+v %+v", n.Open.Before, n.Open.After, n.Close.Before, n.Close.After)
 	}
 	flow.ByStamp = false

@@ -48,12 +48,12 @@ type Result struct {
 	Arrived            uint64 // of those, packets that reached the receiver
 	ArrivedTwice       uint64 // copies of packets that had arrived already
 	Delivered          uint64 // of those that arrived, packets with at least one byte that was new
-	DeliveredBytes     uint64 // new payload bytes that reached the receiver by its window's close, without a hole before them
+	DeliveredBytes     uint64 // new payload bytes at the receiver by its window's close, without a hole before them
 	Retransmitted      uint64 // packets with at least one byte that was sent before
 	RetransmittedBytes uint64
 	OutOfOrder         uint64             // packets that arrived after one that was sent later (RFC 4737, 3.3)
 	Unmatched          uint64             // packets at the receiver that the sender's capture does not have
-	Merged             uint64             // packets whose length differs between the ends: offloads merged or split them
+	Merged             uint64             // packets whose length differs between the ends: merged or split by offloads
 	OneWay             Delays             // of each packet that arrived
 	RoundTrip          Delays             // at the sender: from a segment sent once to the ACK of its last byte
 	FirstSegment       Delays             // one a stream: from its first SYN to the receiver's first new payload

@@ -86,18 +86,24 @@ func TestMoreFlowsHaveThoseOfFewer(t *testing.T) {
 
 func TestFaultsOfDrawnFlows(t *testing.T) {
 	for want, change := range map[string][2]string{
-		"one end is drawn and the other is not":                     {"from: random, to: random, flows: 1,", "from: random, to: n05, flows: 1,"},
-		"trial.traffic.tcp.flows: 1 is not allowed between two":     {"from: random, to: random, flows: 1,", "from: sender, to: receiver, flows: 1,"},
-		"trial.traffic.tcp.total_bps: 9000 is not allowed for kind": {"flows: 1, payload_bytes: 1460", "flows: 1, total_bps: 9000, payload_bytes: 1460"},
+		"one end is drawn and the other is not": {"from: random, to: random, flows: 1,",
+			"from: random, to: n05, flows: 1,"},
+		"trial.traffic.tcp.flows: 1 is not allowed between two": {"from: random, to: random, flows: 1,",
+			"from: sender, to: receiver, flows: 1,"},
+		"trial.traffic.tcp.total_bps: 9000 is not allowed for kind": {"flows: 1, payload_bytes: 1460",
+			"flows: 1, total_bps: 9000, payload_bytes: 1460"},
 		"total_bps":                    {"total_bps: 50000, port", "bitrate_bps: 1000, total_bps: 50000, port"},
 		"flow tcp's already":           {"port: 6000", "port: 5000"},
 		"from -200 s to -200 s is not": {"port: 5000}", "port: 5000, start_s: -200}"},
 		"tcp.duration_s: iperf3 cannot send for 0.5 s; allowed: whole": {"port: 5000}", "port: 5000, duration_s: 0.5}"},
-		"trial.warmup_s: 9000":             {"warmup_s: 5, duration_s: 30", "warmup_s: 9000, duration_s: 30"},
-		"tcp.window_packets: 0":            {"window_packets: 8", "window_packets: 0"},
-		"channel_error: a burst's length":  {"  course: {kind: none}", "  conditions: {channel_error: {mean: 0.1}}\n  course: {kind: none}"},
-		"speeds from 30 up to 20 m/s are":  {"  course: {kind: none}", "  conditions: {speed_min_mps: 30}\n  course: {kind: none}"},
-		"there is no level \"tcp9\"":       {"only: [tcp1_cbr10_50]}}\n    design: {repetitions: 3}", "only: [tcp9]}}\n    design: {repetitions: 3}"},
+		"trial.warmup_s: 9000":  {"warmup_s: 5, duration_s: 30", "warmup_s: 9000, duration_s: 30"},
+		"tcp.window_packets: 0": {"window_packets: 8", "window_packets: 0"},
+		"channel_error: a burst's length": {"  course: {kind: none}",
+			"  conditions: {channel_error: {mean: 0.1}}\n  course: {kind: none}"},
+		"speeds from 30 up to 20 m/s are": {"  course: {kind: none}",
+			"  conditions: {speed_min_mps: 30}\n  course: {kind: none}"},
+		"there is no level \"tcp9\"": {"only: [tcp1_cbr10_50]}}\n    design: {repetitions: 3}",
+			"only: [tcp9]}}\n    design: {repetitions: 3}"},
 		"trial.traffic.cbr.port: datagram": {"port: 6000", "port: 6690"}, // ten flows: the seventh has babeld's
 		"acceptance.hops_min: 0 is not al": {"hops_min: 2", "hops_min: 0"},
 	} {

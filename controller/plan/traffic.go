@@ -81,7 +81,8 @@ func (c *check) dataPorts(e entry) {
 			if given := e.value.child("port"); given != nil {
 				at = given.at
 			}
-			c.add(at, "trial.traffic.%s.port: datagrams to port %d would count as packets of the routing protocol %s; allowed: a port that no routing protocol has",
+			c.add(at, "trial.traffic.%s.port: datagrams to port %d would count as packets of the routing protocol "+
+				"%s; allowed: a port that no routing protocol has",
 				e.key, f.Port, strings.Join(of, ", "))
 			return
 		}
@@ -138,7 +139,8 @@ func (c *check) wholeSeconds(name string, m *node, start, window float64) {
 	if lasts == nil || *lasts == math.Trunc(*lasts) || window <= 0 || start+*lasts > window-0.001 {
 		return
 	}
-	c.add(m.child("duration_s").at, "trial.traffic.%s.duration_s: iperf3 cannot send for %s s; allowed: whole seconds, or to the window's end at %s s, as without this key",
+	c.add(m.child("duration_s").at, "trial.traffic.%s.duration_s: iperf3 cannot send for %s s; allowed: whole "+
+		"seconds, or to the window's end at %s s, as without this key",
 		name, formatNumber(*lasts), formatNumber(window))
 }
 

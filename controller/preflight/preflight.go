@@ -387,7 +387,8 @@ func (j *judge) tcp() {
 	for _, a := range j.st.Host.TCP {
 		if a.Feature == wire.DestroySockets && a.How == "none" {
 			ok = false
-			j.unmet("tcp", "connections that a trial leaves cannot be destroyed, and would send in the next window: "+a.Reason, "use "+a.Needs)
+			j.unmet("tcp", "connections that a trial leaves cannot be destroyed, and would send in the next window: "+
+				a.Reason, "use "+a.Needs)
 		}
 	}
 	if !j.problems("tcp") && ok {

@@ -61,9 +61,11 @@ func TestANodeMustBeAbleToEndConnections(t *testing.T) {
 	for how, want := range map[string]string{"native": Met, "none": Unmet} {
 		node := well()
 		node.Status.Host.TCP = []wire.Ability{{Feature: "variant reno", How: "native"},
-			{Feature: wire.DestroySockets, How: how, Reason: "operation not supported", Needs: "a kernel with CONFIG_INET_DIAG_DESTROY"}}
+			{Feature: wire.DestroySockets, How: how, Reason: "operation not supported",
+				Needs: "a kernel with CONFIG_INET_DIAG_DESTROY"}}
 		states, words := told(Judge(need(), "car", 3600, node), "tcp")
-		if len(states) != 1 || states[0] != want || (want == Unmet) != strings.Contains(words, "use a kernel with CONFIG_INET_DIAG_DESTROY") {
+		if len(states) != 1 || states[0] != want ||
+			(want == Unmet) != strings.Contains(words, "use a kernel with CONFIG_INET_DIAG_DESTROY") {
 			t.Errorf("%s: %v %s", how, states, words)
 		}
 	}

@@ -19,7 +19,7 @@ func lacksOf(lacks []metrics.Lack, captured []metrics.Row) []string {
 	return out
 }
 
-// incompleteCaptures tells of the trials that count whose captures are not whole, so
+// incompleteCaptures reports the trials that count whose captures are not whole, so
 // that numbers are absent which other trials have.
 func incompleteCaptures(d *data) (*threat, string) {
 	captured, trials := 0, 0
@@ -40,10 +40,12 @@ func incompleteCaptures(d *data) (*threat, string) {
 	case captured == 0:
 		return nil, ""
 	case trials == 0:
-		return nil, fmt.Sprintf("The captures of %s hold the whole window at every node.", count(captured, "accepted trial"))
+		return nil, fmt.Sprintf("The captures of %s hold the whole window at every node.",
+			count(captured, "accepted trial"))
 	}
 	text := fmt.Sprintf("Of %s that captured, %d lack a part at a node. "+
-		"Loss, delay and delivery of the flows there are left out, and what routing sent in all, whose means are then of the other trials: %s.",
+		"Loss, delay and delivery of the flows there are left out, and what routing sent in all, whose means are "+
+		"then of the other trials: %s.",
 		count(captured, "accepted trial"), trials, shortList(all))
 	return &threat{"Captures are incomplete", text}, ""
 }

@@ -9,19 +9,24 @@ import (
 
 func TestIncompleteCapturesAreNamedWithTheirReason(t *testing.T) {
 	of := func(number int, lacks ...string) attempt {
-		return attempt{TrialKey: wire.TrialKey{Trial: number, Attempt: 1}, lacks: lacks, Verdict: &wire.Verdict{Outcome: wire.Accepted},
-			Trial: wire.Trial{Number: number, Capture: &wire.CapturePlan{SnapBytes: 96}}}
+		return attempt{TrialKey: wire.TrialKey{Trial: number, Attempt: 1}, lacks: lacks,
+			Verdict: &wire.Verdict{Outcome: wire.Accepted},
+			Trial:   wire.Trial{Number: number, Capture: &wire.CapturePlan{SnapBytes: 96}}}
 	}
-	lacks := lacksOf([]metrics.Lack{{Node: "van", What: "its file was full, and 120 packets are missing"}}, []metrics.Row{{Name: metrics.CapturesUnreadable, Value: 1}})
+	lacks := lacksOf([]metrics.Lack{{Node: "van", What: "its file was full, and 120 packets are missing"}},
+		[]metrics.Row{{Name: metrics.CapturesUnreadable, Value: 1}})
 	threat, _ := incompleteCaptures(&data{attempts: []attempt{of(1), of(2, lacks...)}})
 	if threat == nil {
 		t.Fatal("an incomplete capture is no threat")
 	}
-	says(t, threat.Text, "Of 2 accepted trials", "1 lack", "trial 2.1, van: its file was full, and 120 packets are missing", "trial 2.1, of 1 node the capture cannot be read")
+	says(t, threat.Text, "Of 2 accepted trials", "1 lack",
+		"trial 2.1, van: its file was full, and 120 packets are missing",
+		"trial 2.1, of 1 node the capture cannot be read")
 	if threat, clear := incompleteCaptures(&data{attempts: []attempt{of(1)}}); threat != nil || clear == "" {
 		t.Errorf("whole captures: %+v, %q", threat, clear)
 	}
-	if threat, clear := incompleteCaptures(&data{attempts: []attempt{{Verdict: &wire.Verdict{Outcome: wire.Accepted}}}}); threat != nil || clear != "" {
+	without := &data{attempts: []attempt{{Verdict: &wire.Verdict{Outcome: wire.Accepted}}}}
+	if threat, clear := incompleteCaptures(without); threat != nil || clear != "" {
 		t.Errorf("no captures: %+v, %q", threat, clear)
 	}
 }

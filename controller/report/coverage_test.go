@@ -59,9 +59,11 @@ func placebos() []placebo {
 		{"one speed", swapped, []string{allSpeeds, "levels: [5.6]", "repetitions: 2", "repetitions: 6"}, 0, 0},
 		{"two repetitions", swapped, []string{allSpeeds, "levels: [5.6, 8.3, 11.1]"}, 0, 0},
 		{"two repetitions, over days", swapped, []string{allSpeeds, "levels: [5.6, 8.3, 11.1]"}, 4, 0},
-		{"three repetitions, a day each", swapped, []string{allSpeeds, "levels: [5.6, 8.3, 11.1]", "repetitions: 2", "repetitions: 3"}, 6, 0},
-		{"three sections, three repetitions", swapped, []string{allSpeeds, "levels: [2.8, 8.3]", "repetitions: 2", "repetitions: 3",
-			lastSection, lastSection + "      C: {sender: car, receiver: roadside}\n"}, 0, 0},
+		{"three repetitions, a day each", swapped,
+			[]string{allSpeeds, "levels: [5.6, 8.3, 11.1]", "repetitions: 2", "repetitions: 3"}, 6, 0},
+		{"three sections, three repetitions", swapped,
+			[]string{allSpeeds, "levels: [2.8, 8.3]", "repetitions: 2", "repetitions: 3",
+				lastSection, lastSection + "      C: {sender: car, receiver: roadside}\n"}, 0, 0},
 		{"swapped, a fifth lost", swapped, nil, 0, 0.2},
 		{"crossed, a fifth lost", swapped, []string{"\nfactors:\n", crossing, allSpeeds, "levels: [2.8, 5.6, 8.3]"}, 0,
 			0.2},
@@ -266,7 +268,8 @@ var sessionSDs = []float64{0, 0.5, 3}
 // placeboCoverage draws so many campaigns of each kind and each spread of
 // sessions; every tenth has an order of its own.
 func placeboCoverage(t *testing.T, campaigns int) {
-	t.Logf("share of intervals that hold the truth (the least that it has to be) by what sessions differ: %v", sessionSDs)
+	t.Logf("share of intervals that hold the truth (the least that it has to be) by what sessions differ: %v",
+		sessionSDs)
 	for i, p := range placebos() {
 		noise := rand.New(rand.NewPCG(20261123, uint64(i)))
 		all, groups := tally{}, map[string]int{}
@@ -361,7 +364,8 @@ func (p placebo) judge(t *testing.T, c comparison, want map[string]bool) {
 	t.Helper()
 	for _, r := range append(slices.Clone(c.Rows), c.Slopes...) {
 		if supported, told := want[r.Term]; told && supported != (r.Low != nil) {
-			t.Fatalf("%s: %s has an interval: %v; the design supports one: %v (sessions %s)", p.name, r.Term, r.Low != nil, supported, c.Fit.Groups)
+			t.Fatalf("%s: %s has an interval: %v; the design supports one: %v (sessions %s)", p.name, r.Term,
+				r.Low != nil, supported, c.Fit.Groups)
 		}
 	}
 	for term, supported := range want {

@@ -17,7 +17,7 @@ func sum(values []float64) (total float64, in int) {
 	return total, in
 }
 
-// strangersPackets tells of what came to the flows' ports from elsewhere. It is in
+// strangersPackets reports what came to the flows' ports from elsewhere. It is in
 // no amount, but it was on the air.
 func strangersPackets(d *data) (*threat, string) {
 	values := numbersOf(d.results(), metrics.RefusedPackets)
@@ -33,7 +33,7 @@ func strangersPackets(d *data) (*threat, string) {
 		total, count(in, "accepted trial"), slices.Max(values))}, ""
 }
 
-// ownFilters tells of what nodes' own firewalls stopped of the flows.
+// ownFilters reports what nodes' own firewalls stopped of the flows.
 func ownFilters(d *data) (*threat, string) {
 	total, in := sum(numbersOf(d.results(), metrics.FilteredPackets))
 	if in == 0 {
@@ -44,7 +44,7 @@ func ownFilters(d *data) (*threat, string) {
 		"on the air. Let the flows' ports pass between the mesh's addresses.", total, count(in, "accepted trial"))}, ""
 }
 
-// socketsLeft tells of connections that outlived their trial.
+// socketsLeft reports connections that outlived their trial.
 func socketsLeft(d *data) (*threat, string) {
 	if _, in := sum(numbersOf(d.attempts, metrics.SocketsLeft)); in > 0 {
 		return &threat{"Connections outlived their trials", fmt.Sprintf("In %s a node could not end all "+
@@ -64,7 +64,8 @@ func unsureAmounts(d *data) (*threat, string) {
 	worst, in, n := 0.0, 0, 0
 	for _, a := range d.results() {
 		for _, f := range a.Trial.Traffic {
-			mb, unsure := metrics.Value(a.rows, f.Name, metrics.TransferredMB), metrics.Value(a.rows, f.Name, metrics.TransferredUnsureMB)
+			mb, unsure := metrics.Value(a.rows, f.Name, metrics.TransferredMB),
+				metrics.Value(a.rows, f.Name, metrics.TransferredUnsureMB)
 			if mb == nil || unsure == nil || *mb == 0 {
 				continue
 			}
@@ -93,5 +94,6 @@ func standstills(d *data) (*threat, string) {
 	if len(values) == 0 {
 		return nil, ""
 	}
-	return nil, fmt.Sprintf("No agent stood still for longer than %.0f ms in the window of an accepted trial.", slices.Max(values))
+	return nil, fmt.Sprintf("No agent stood still for longer than %.0f ms in the window of an accepted trial.",
+		slices.Max(values))
 }

@@ -11,7 +11,8 @@ import (
 // What disturbed accepted attempts is told with its numbers.
 func TestWhatDisturbedAttemptsIsTold(t *testing.T) {
 	of := func(outcome wire.Outcome, numbers map[string]float64) attempt {
-		a := attempt{Verdict: &wire.Verdict{Outcome: outcome}, MB: new(2.0), Trial: wire.Trial{Traffic: []wire.Flow{{Name: "main"}}}}
+		a := attempt{Verdict: &wire.Verdict{Outcome: outcome}, MB: new(2.0),
+			Trial: wire.Trial{Traffic: []wire.Flow{{Name: "main"}}}}
 		for name, v := range numbers {
 			flow := ""
 			if name == metrics.TransferredMB || name == metrics.TransferredUnsureMB {
@@ -21,11 +22,14 @@ func TestWhatDisturbedAttemptsIsTold(t *testing.T) {
 		}
 		return a
 	}
-	quiet := of(wire.Accepted, map[string]float64{metrics.RefusedPackets: 0, metrics.FilteredPackets: 0, metrics.SocketsLeft: 0,
-		metrics.StandstillMaxMs: 12, metrics.TransferredMB: 2, metrics.TransferredUnsureMB: 0.02})
-	flooded := of(wire.Accepted, map[string]float64{metrics.RefusedPackets: 41_000, metrics.FilteredPackets: 3, metrics.SocketsLeft: 0,
-		metrics.StandstillMaxMs: 180, metrics.TransferredMB: 2, metrics.TransferredUnsureMB: 1.2})
-	failed := of(wire.Failed, map[string]float64{metrics.RefusedPackets: 9, metrics.FilteredPackets: 9, metrics.SocketsLeft: 1, metrics.StandstillMaxMs: 4000})
+	quiet := of(wire.Accepted, map[string]float64{metrics.RefusedPackets: 0, metrics.FilteredPackets: 0,
+		metrics.SocketsLeft: 0, metrics.StandstillMaxMs: 12, metrics.TransferredMB: 2,
+		metrics.TransferredUnsureMB: 0.02})
+	flooded := of(wire.Accepted, map[string]float64{metrics.RefusedPackets: 41_000, metrics.FilteredPackets: 3,
+		metrics.SocketsLeft: 0, metrics.StandstillMaxMs: 180, metrics.TransferredMB: 2,
+		metrics.TransferredUnsureMB: 1.2})
+	failed := of(wire.Failed, map[string]float64{metrics.RefusedPackets: 9, metrics.FilteredPackets: 9,
+		metrics.SocketsLeft: 1, metrics.StandstillMaxMs: 4000})
 	unknown := of(wire.Accepted, nil)
 	for name, c := range map[string]struct {
 		attempts []attempt
@@ -33,20 +37,26 @@ func TestWhatDisturbedAttemptsIsTold(t *testing.T) {
 		threat   string // in the text; empty: none
 		clear    string
 	}{
-		"quiet":             {[]attempt{quiet, failed}, strangersPackets, "", "Nothing came to the flows' ports from elsewhere."},
-		"flooded":           {[]attempt{quiet, flooded}, strangersPackets, "41000 packets from other addresses were refused in 1 accepted trial, at most 41000 in one", ""},
-		"no admission":      {[]attempt{unknown}, strangersPackets, "", ""},
-		"filtered":          {[]attempt{quiet, flooded, failed}, ownFilters, "3 packets in 1 accepted trial", ""},
-		"not filtered":      {[]attempt{quiet}, ownFilters, "", ""},
-		"sockets left":      {[]attempt{quiet, failed}, socketsLeft, "In 1 attempt a node could not end all connections", ""},
-		"no sockets left":   {[]attempt{quiet, flooded}, socketsLeft, "", ""},
-		"sure":              {[]attempt{quiet}, unsureAmounts, "", "At most 1.0 % of an amount came between"},
-		"a late edge":       {[]attempt{quiet, flooded}, unsureAmounts, "At most 60.0 % of an amount came between the last sample before an edge of its window and the edge's own; more than 5 % in 1 amount.", ""},
+		"quiet": {[]attempt{quiet, failed}, strangersPackets, "",
+			"Nothing came to the flows' ports from elsewhere."},
+		"flooded": {[]attempt{quiet, flooded}, strangersPackets,
+			"41000 packets from other addresses were refused in 1 accepted trial, at most 41000 in one", ""},
+		"no admission": {[]attempt{unknown}, strangersPackets, "", ""},
+		"filtered":     {[]attempt{quiet, flooded, failed}, ownFilters, "3 packets in 1 accepted trial", ""},
+		"not filtered": {[]attempt{quiet}, ownFilters, "", ""},
+		"sockets left": {[]attempt{quiet, failed}, socketsLeft,
+			"In 1 attempt a node could not end all connections", ""},
+		"no sockets left": {[]attempt{quiet, flooded}, socketsLeft, "", ""},
+		"sure":            {[]attempt{quiet}, unsureAmounts, "", "At most 1.0 % of an amount came between"},
+		"a late edge": {[]attempt{quiet, flooded}, unsureAmounts,
+			"At most 60.0 % of an amount came between the last sample before an edge of its window and the edge's " +
+				"own; more than 5 % in 1 amount.", ""},
 		"of older versions": {[]attempt{unknown}, unsureAmounts, "", ""},
 		"standstills":       {[]attempt{quiet, flooded, failed}, standstills, "", "longer than 180 ms in the window"},
 	} {
 		got, clear := c.check(&data{attempts: c.attempts})
-		if (got != nil) != (c.threat != "") || got != nil && !strings.Contains(got.Text, c.threat) || !strings.Contains(clear, c.clear) || (c.clear == "") != (clear == "") {
+		if (got != nil) != (c.threat != "") || got != nil && !strings.Contains(got.Text, c.threat) ||
+			!strings.Contains(clear, c.clear) || (c.clear == "") != (clear == "") {
 			t.Errorf("%s: %+v, %q", name, got, clear)
 		}
 	}

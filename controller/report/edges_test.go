@@ -126,10 +126,13 @@ func TestTheHeadTellsSlopesThatDiffer(t *testing.T) {
 // Where only UDP is measured there is no result, and the reason given is that.
 func TestUDPAloneHasNoResult(t *testing.T) {
 	udp := func(x *wire.Trial) { x.Traffic[0].Kind, x.Traffic[0].ClientPort = "iperf3_udp", 0 }
-	page := html.UnescapeString(written(t, synthetic.Options{Seed: 4, Speeds: []float64{2.8, 5.6}, Repetitions: 1, Change: udp}))
-	has(t, page, "4 accepted trials without a transferred amount", "it measures no flow of TCP; of UDP the receiver's kernel counts nothing", "no accepted trial with a result")
+	page := html.UnescapeString(written(t, synthetic.Options{Seed: 4, Speeds: []float64{2.8, 5.6}, Repetitions: 1,
+		Change: udp}))
+	has(t, page, "4 accepted trials without a transferred amount",
+		"it measures no flow of TCP; of UDP the receiver's kernel counts nothing", "no accepted trial with a result")
 	hasNot(t, page, "the receiver's records end before", "Nothing that could be compared varied")
-	if head := heads(t, page); !strings.Contains(head, "There is no model of throughput: no accepted trial measures a flow of TCP.") {
+	if head := heads(t, page); !strings.Contains(head,
+		"There is no model of throughput: no accepted trial measures a flow of TCP.") {
 		t.Errorf("the head does not say why there is no model: %s", head)
 	}
 	some := html.UnescapeString(written(t, synthetic.Options{Seed: 4, Speeds: []float64{2.8, 5.6}, Repetitions: 2,

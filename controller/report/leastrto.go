@@ -45,7 +45,8 @@ func leastRTOs(d *data) (*threat, string) {
 		}
 	}
 	if len(routed) > 0 {
-		parts = append(parts, "a route's own, which goes before the kernel's, for "+strings.Join(sortedKeys(routed), ", "))
+		parts = append(parts, "a route's own, which goes before the kernel's, for "+
+			strings.Join(sortedKeys(routed), ", "))
 	}
 	unknown := ""
 	if silent > 0 {

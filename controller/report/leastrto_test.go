@@ -10,8 +10,9 @@ import (
 
 // sentWith is an accepted attempt by a sender with a least RTO.
 func sentWith(tcp wire.TCP, us string) attempt {
-	return attempt{Verdict: &wire.Verdict{Outcome: wire.Accepted}, MB: new(1.0), Trial: wire.Trial{Sender: "a", TCP: tcp},
-		node: map[string]wire.Provenance{"a": {Sysctls: map[string]string{tcpcc.RTOMinKey: us}}}}
+	return attempt{Verdict: &wire.Verdict{Outcome: wire.Accepted}, MB: new(1.0),
+		Trial: wire.Trial{Sender: "a", TCP: tcp},
+		node:  map[string]wire.Provenance{"a": {Sysctls: map[string]string{tcpcc.RTOMinKey: us}}}}
 }
 
 // routed gives an attempt's sender a route with a least RTO of its own.
@@ -29,11 +30,14 @@ func TestLeastRTOsThatDifferAreAThreat(t *testing.T) {
 		attempts      []attempt
 		threat, clear string
 	}{
-		"they differ": {[]attempt{sentWith(newreno, "200000"), sentWith(reference, "1000000")}, "1000000 µs for reference; 200000 µs for newreno", ""},
-		"they agree":  {[]attempt{sentWith(newreno, "1000000"), sentWith(reference, "1000000")}, "", "same least RTO"},
-		"the factor":  {[]attempt{sentWith(wire.TCP{RTOMinMs: new(200)}, "200000"), sentWith(wire.TCP{RTOMinMs: new(900)}, "900000")}, "", ""},
-		"not told":    {[]attempt{sentWith(newreno, "")}, "", ""},
-		"some do not": {[]attempt{sentWith(newreno, "200000"), sentWith(newreno, "")}, "", "In 1 of 2 accepted trials the sender does not tell"},
+		"they differ": {[]attempt{sentWith(newreno, "200000"), sentWith(reference, "1000000")},
+			"1000000 µs for reference; 200000 µs for newreno", ""},
+		"they agree": {[]attempt{sentWith(newreno, "1000000"), sentWith(reference, "1000000")}, "", "same least RTO"},
+		"the factor": {[]attempt{sentWith(wire.TCP{RTOMinMs: new(200)}, "200000"),
+			sentWith(wire.TCP{RTOMinMs: new(900)}, "900000")}, "", ""},
+		"not told": {[]attempt{sentWith(newreno, "")}, "", ""},
+		"some do not": {[]attempt{sentWith(newreno, "200000"), sentWith(newreno, "")}, "",
+			"In 1 of 2 accepted trials the sender does not tell"},
 		"a route's": {[]attempt{sentWith(newreno, "200000"), routed(sentWith(newreno, "200000"))},
 			"200000 µs for newreno; a route's own, which goes before the kernel's, for newreno", ""},
 		"all routes'": {[]attempt{routed(sentWith(newreno, "200000"))}, "a route's own", ""},

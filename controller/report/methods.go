@@ -122,8 +122,11 @@ func proseVerdicts(d *data) string {
 	for _, n := range tally {
 		total += n
 	}
-	text := fmt.Sprintf("Of %s %d were accepted, %d rejected, %d failed and %d interrupted from outside; at most %d a trial were made, those interrupted not counted. Attempts were judged by covariates, never by what they transferred",
-		count(total, "attempt"), tally[wire.Accepted], tally[wire.Rejected], tally[wire.Failed], tally[wire.Interrupted], d.info.Plan.AttemptsMax)
+	text := fmt.Sprintf("Of %s %d were accepted, %d rejected, %d failed and %d interrupted from outside; at most %d "+
+		"a trial were made, those interrupted not counted. Attempts were judged by covariates, never by "+
+		"what they transferred",
+		count(total, "attempt"), tally[wire.Accepted], tally[wire.Rejected], tally[wire.Failed],
+		tally[wire.Interrupted], d.info.Plan.AttemptsMax)
 	if all := d.planned(); len(all) > 0 {
 		var said []string
 		for _, r := range rules(all[0].Trial.Acceptance) {

@@ -131,8 +131,9 @@ func paperTrials(d *data) []papers.Trial {
 	var out []papers.Trial
 	for _, a := range d.attempts {
 		if d.counts(a) {
-			out = append(out, papers.Trial{Repetition: a.Trial.Repetition, Facts: papers.Facts(a.Trial), Values: paperValues(a),
-				Times: map[string][]stats.Duration{metrics.ConnectTimeMs: connectTimes(a)}})
+			out = append(out, papers.Trial{Repetition: a.Trial.Repetition, Facts: papers.Facts(a.Trial),
+				Values: paperValues(a),
+				Times:  map[string][]stats.Duration{metrics.ConnectTimeMs: connectTimes(a)}})
 		}
 	}
 	papers.WithReferenceRatio(out)

@@ -21,7 +21,8 @@ type connection struct{ sent, lossPercent, delayMs float64 }
 // beside makes an accepted attempt of the chain with its connections.
 func beside(variant, routing string, repetition int, mbps float64, connections ...connection) attempt {
 	a := attempt{Verdict: &wire.Verdict{Outcome: wire.Accepted}, Mbps: &mbps,
-		Trial: wire.Trial{Repetition: repetition, Still: true, Routing: wire.Routing{Protocol: routing}, TCP: wire.TCP{Variant: variant}}}
+		Trial: wire.Trial{Repetition: repetition, Still: true, Routing: wire.Routing{Protocol: routing},
+			TCP: wire.TCP{Variant: variant}}}
 	for i, c := range connections {
 		flow := fmt.Sprintf("f%d", i)
 		a.Trial.Traffic = append(a.Trial.Traffic, wire.Flow{Name: flow, Kind: "iperf3_tcp"})
@@ -47,8 +48,9 @@ func says(t *testing.T, text string, words ...string) {
 // the comparison names them.
 func TestFlowsWithoutIperf3sTotalAreNamed(t *testing.T) {
 	flow := func(kernel float64, own ...float64) attempt {
-		a := attempt{Verdict: &wire.Verdict{Outcome: wire.Accepted}, MB: &kernel, Trial: wire.Trial{Traffic: []wire.Flow{{Name: "bulk", Kind: "iperf3_tcp"}}},
-			rows: []metrics.Row{{Flow: "bulk", Name: metrics.TransferredMB, Value: kernel}}}
+		a := attempt{Verdict: &wire.Verdict{Outcome: wire.Accepted}, MB: &kernel,
+			Trial: wire.Trial{Traffic: []wire.Flow{{Name: "bulk", Kind: "iperf3_tcp"}}},
+			rows:  []metrics.Row{{Flow: "bulk", Name: metrics.TransferredMB, Value: kernel}}}
 		for _, mb := range own {
 			a.rows = append(a.rows, metrics.Row{Flow: "bulk", Name: metrics.Iperf3MB, Value: mb})
 		}
@@ -191,7 +193,8 @@ func TestTrialsBeyondEnoughAreInNoPapersFigure(t *testing.T) {
 		a.Trial.Block = block
 		d.attempts = append(d.attempts, a)
 	}
-	if got := paperTrials(d); len(got) != 2 || got[0].Values["throughput_kbit_s"] != 1000 || got[1].Values["throughput_kbit_s"] != 2000 {
+	if got := paperTrials(d); len(got) != 2 || got[0].Values["throughput_kbit_s"] != 1000 ||
+		got[1].Values["throughput_kbit_s"] != 2000 {
 		t.Errorf("trials %+v", got)
 	}
 }

@@ -21,7 +21,8 @@ func withoutNumbers(d *data) (*threat, string) {
 	if len(all) == 0 {
 		return nil, ""
 	}
-	text := fmt.Sprintf("%s without a transferred amount (%s). They are in no mean.", count(len(all), "accepted trial"), shortList(all))
+	text := fmt.Sprintf("%s without a transferred amount (%s). They are in no mean.", count(len(all), "accepted trial"),
+		shortList(all))
 	return &threat{"Accepted trials without a result", text}, ""
 }
 
@@ -40,9 +41,10 @@ func olderAgents(d *data) (*threat, string) {
 	for _, what := range sortedKeys(trials) {
 		parts = append(parts, fmt.Sprintf("%s (trials %s)", what, shortList(trials[what])))
 	}
-	return &threat{"Agents recorded less than attempts are judged by", "In some accepted trials a node did not record " +
-		strings.Join(parts, ", or ") + ", as agents of older versions do not. " +
-		"What the rules of acceptance say of it was not applied to these trials."}, ""
+	return &threat{"Agents recorded less than attempts are judged by",
+		"In some accepted trials a node did not record " +
+			strings.Join(parts, ", or ") + ", as agents of older versions do not. " +
+			"What the rules of acceptance say of it was not applied to these trials."}, ""
 }
 
 // captureDrops tells what the kernel did not let the captures of accepted trials
@@ -72,7 +74,7 @@ func captureDrops(d *data) (*threat, string) {
 	case dropped == 0:
 		return nil, fmt.Sprintf("The kernels dropped nothing from the captures of %s.", count(known, "accepted trial"))
 	}
-	text := fmt.Sprintf("The kernels dropped %.0f packets from the captures of %d of %s for want of room (%s). "+
+	text := fmt.Sprintf("The kernels dropped %.0f packets from the captures of %d of %s for lack of room (%s). "+
 		"By captures, loss may be too high and routing's overhead too low by as much.",
 		total, dropped, count(known, "accepted trial"), shortList(where))
 	return &threat{"Captures lack packets", text}, ""

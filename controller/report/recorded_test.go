@@ -52,7 +52,8 @@ func TestWhatCapturesLackIsTold(t *testing.T) {
 	}
 	says(t, found.Text, "dropped 12 packets from the captures of 1 of 2 accepted trials", "2.1: 12")
 	d.table = d.table[:1]
-	if found, clear := captureDrops(d); found != nil || clear != "The kernels dropped nothing from the captures of 1 accepted trial." {
+	if found, clear := captureDrops(d); found != nil ||
+		clear != "The kernels dropped nothing from the captures of 1 accepted trial." {
 		t.Errorf("%+v %q", found, clear)
 	}
 	if found, clear := captureDrops(&data{}); found != nil || clear != "" {

@@ -151,7 +151,8 @@ func TestOutsideStringsAreEscaped(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		v := wire.Verdict{TrialKey: wire.TrialKey{Trial: tr.Number, Attempt: 1}, Outcome: "accepted", Reason: wire.ParseReason(evil), Final: true}
+		v := wire.Verdict{TrialKey: wire.TrialKey{Trial: tr.Number, Attempt: 1}, Outcome: "accepted",
+			Reason: wire.ParseReason(evil), Final: true}
 		if tr.Number == 1 {
 			v.Word = &wire.Word{Decision: "accept", By: "phone", Text: evil, Judged: "rejected"}
 		}

@@ -19,8 +19,8 @@ func sectioned(t *testing.T, slopes ...float64) *data {
 	for i := 2; i < len(slopes); i++ {
 		fmt.Fprintf(&more, "      %c: {sender: car, receiver: roadside}\n", 'A'+i)
 	}
-	p := placebo{file: "velocity.yaml", changes: []string{allSpeeds, "levels: [2, 5, 11]", "repetitions: 2", "repetitions: 3",
-		lastSection, lastSection + more.String(), "balance:", "# balance:"}}
+	p := placebo{file: "velocity.yaml", changes: []string{allSpeeds, "levels: [2, 5, 11]",
+		"repetitions: 2", "repetitions: 3", lastSection, lastSection + more.String(), "balance:", "# balance:"}}
 	noise := rand.New(rand.NewPCG(20261125, uint64(len(slopes))))
 	d := p.driven(t, p.campaign(t, 7), noise)
 	for i := range d.attempts {
@@ -55,14 +55,15 @@ func TestThreeSectionsAreTold(t *testing.T) {
 		t.Fatalf("%d slopes", len(c.Slopes))
 	}
 	for i, e := range c.Slopes {
-		if want := fmt.Sprintf("slope in section %c", 'A'+i); e.Term != want || math.Abs(e.Value+float64(i)) > 0.03 || e.Low == nil {
+		if want := fmt.Sprintf("slope in section %c", 'A'+i); e.Term != want || math.Abs(e.Value+float64(i)) > 0.03 ||
+			e.Low == nil {
 			t.Errorf("slope %d: %+v", i, e)
 		}
 	}
 	const of, trials = ` \(95 % interval .* to .*\)\.`, ` n = 27 trials\.`
 	tells(t, c.answers(design.Asked([]string{"speed", "section", "interaction"}, passesOf(d.results()))),
 		`For each m/s faster, over all 3 sections: (1|1\.0\d|0\.9\d+) MB less`+of+trials,
-		`In section A, for each m/s faster: no significant difference was detected: .*`+trials,
+		`In section A, for each m/s faster: no difference can be distinguished from noise: .*`+trials,
 		`In section B, for each m/s faster: (1|1\.0\d|0\.9\d+) MB less`+of+trials,
 		`In section C, for each m/s faster: (2|2\.0\d|1\.9\d) MB less`+of+trials,
 		`Section B against section A \(together with all that changed with the section\), at the mean speed of 6 m/s: .* MB more`+of+trials,
@@ -92,8 +93,8 @@ func TestManySectionsAreSummedUp(t *testing.T) {
 	answers := c.answers([]string{design.Speed, design.Section, design.Interaction})
 	tells(t, answers,
 		`For each m/s faster, over all 4 sections: 1\.7\d MB less .*`,
-		`Sections \(together with all that changed with the section\), at the mean speed of 6 m/s: of 6 differences 6 can be told from noise \(corrected by Holm\)\. The largest, D − A: .* MB more .*`,
-		`Whether speed acts differently by section \(difference of the slopes, per m/s\): of 6 differences 6 can be told from noise \(corrected by Holm\)\. The largest, slope of D − A: .* MB less .*`)
+		`Sections \(together with all that changed with the section\), at the mean speed of 6 m/s: of 6 differences 6 can be distinguished from noise \(corrected by Holm\)\. The largest, D − A: .* MB more .*`,
+		`Whether speed acts differently by section \(difference of the slopes, per m/s\): of 6 differences 6 can be distinguished from noise \(corrected by Holm\)\. The largest, slope of D − A: .* MB less .*`)
 	if all := strings.Join(answers, "\n"); strings.Contains(all, "no estimate of its own") {
 		t.Errorf("there are estimates: %s", all)
 	}

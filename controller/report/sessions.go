@@ -10,7 +10,7 @@ import (
 )
 
 // pause ends a session: people went away, and came back to other weather, other
-// traffic and nodes put down anew.
+// traffic and nodes put down again.
 const pause = 30 * time.Minute
 
 // sessions names the session of every attempt but the calibrating ones. Attempts

@@ -56,19 +56,28 @@ func TestSessionsFollowEachOtherInTime(t *testing.T) {
 		attempts []seen
 		want     string
 	}{
-		"a night between":                        {[]seen{{gps: 0, decided: 1}, {gps: 2, decided: 3}, {gps: day, decided: day + 1}}, "1 1 2"},
-		"no GPS time on the evening's last":      {[]seen{{gps: 0, decided: 1}, {gps: -1, decided: 3}, {gps: day, decided: day + 1}}, "1 1 2"},
-		"no GPS time on the morning's first":     {[]seen{{gps: 0, decided: 1}, {gps: -1, decided: day}, {gps: day + 2, decided: day + 3}}, "1 2 2"},
-		"no GPS time at all":                     {[]seen{{gps: -1, decided: 0}, {gps: -1, decided: 20}, {gps: -1, decided: day}}, "1 1 2"},
-		"no time at all":                         {[]seen{{gps: -1, decided: -1}, {gps: -1, decided: -1}}, "1 1"},
-		"no time of one":                         {[]seen{{gps: 0, decided: 1}, {gps: -1, decided: -1}, {gps: 20, decided: 21}, {gps: 40, decided: 41}}, "1 1 1 1"},
-		"a retry days later":                     {[]seen{{gps: 0, decided: 1}, {gps: 3 * day, decided: 3*day + 1}, {gps: 4, decided: 5}, {gps: 8, decided: 9}}, "1 2 1 1"},
-		"a controller's clock that is hours off": {[]seen{{gps: 0, decided: 301}, {gps: -1, decided: 305}, {gps: 8, decided: 309}}, "1 1 1"},
+		"a night between": {[]seen{{gps: 0, decided: 1}, {gps: 2, decided: 3},
+			{gps: day, decided: day + 1}}, "1 1 2"},
+		"no GPS time on the evening's last": {[]seen{{gps: 0, decided: 1}, {gps: -1, decided: 3},
+			{gps: day, decided: day + 1}}, "1 1 2"},
+		"no GPS time on the morning's first": {[]seen{{gps: 0, decided: 1}, {gps: -1, decided: day},
+			{gps: day + 2, decided: day + 3}}, "1 2 2"},
+		"no GPS time at all": {[]seen{{gps: -1, decided: 0}, {gps: -1, decided: 20},
+			{gps: -1, decided: day}}, "1 1 2"},
+		"no time at all": {[]seen{{gps: -1, decided: -1}, {gps: -1, decided: -1}}, "1 1"},
+		"no time of one": {[]seen{{gps: 0, decided: 1}, {gps: -1, decided: -1},
+			{gps: 20, decided: 21}, {gps: 40, decided: 41}}, "1 1 1 1"},
+		"a retry days later": {[]seen{{gps: 0, decided: 1}, {gps: 3 * day, decided: 3*day + 1},
+			{gps: 4, decided: 5}, {gps: 8, decided: 9}}, "1 2 1 1"},
+		"a controller's clock that is hours off": {[]seen{{gps: 0, decided: 301}, {gps: -1, decided: 305},
+			{gps: 8, decided: 309}}, "1 1 1"},
 		"driven alone and fetched in the evening": {
 			[]seen{{gps: 0, decided: 600}, {gps: -1, decided: 600.1}, {gps: 20, decided: 600.2}}, "1 1 1"},
-		"an agent that was set up anew": {[]seen{{gps: 0, spools: "ab"}, {gps: 2, spools: "cb"}, {gps: 4, spools: "cd"}}, "1 1 1"},
-		"all nodes set up anew":         {[]seen{{gps: 0, spools: "ab"}, {gps: 2, spools: "ab"}, {gps: 4, spools: "cd"}}, "1 1 2"},
-		"another unit":                  {[]seen{{gps: 0, unit: "x"}, {gps: 2, unit: "y"}, {gps: 1, unit: "x"}}, "1 2 1"},
+		"an agent that was set up again": {[]seen{{gps: 0, spools: "ab"}, {gps: 2, spools: "cb"},
+			{gps: 4, spools: "cd"}}, "1 1 1"},
+		"all nodes set up again": {[]seen{{gps: 0, spools: "ab"}, {gps: 2, spools: "ab"}, {gps: 4, spools: "cd"}},
+			"1 1 2"},
+		"another unit": {[]seen{{gps: 0, unit: "x"}, {gps: 2, unit: "y"}, {gps: 1, unit: "x"}}, "1 2 1"},
 	} {
 		if got := sessionsOf(c.attempts); got != c.want {
 			t.Errorf("%s: sessions %s, want %s", name, got, c.want)
@@ -124,7 +133,8 @@ func TestSessionsByTheJournal(t *testing.T) {
 	for _, at := range d.attempts {
 		want := []string{"1", "2"}[at.Trial.Number/5]
 		if at.Session != want || !at.accepted() || len(at.spools) != 2 {
-			t.Errorf("trial %d is of session %s, want %s (%+v, spools %v)", at.Trial.Number, at.Session, want, at.Verdict, at.spools)
+			t.Errorf("trial %d is of session %s, want %s (%+v, spools %v)", at.Trial.Number, at.Session, want,
+				at.Verdict, at.spools)
 		}
 	}
 }

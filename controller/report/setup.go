@@ -165,7 +165,8 @@ func clockText(c *archive.Clock) string {
 	case c == nil:
 		return ""
 	case c.Virtual():
-		return fmt.Sprintf("virtual: Linux %s, configuration %s, %d ns a system call", c.Kernel, c.Configuration, c.CallNs)
+		return fmt.Sprintf("virtual: Linux %s, configuration %s, %d ns a system call", c.Kernel, c.Configuration,
+			c.CallNs)
 	}
 	return c.Kind
 }

@@ -28,10 +28,10 @@ type check func(*data) (*threat, string)
 func viewThreats(d *data) (any, error) {
 	var v threatsView
 	for _, c := range []check{
-		emulated, reduced, confoundedUnit, oneSession, speedWithDistance, fewRepetitions, undriven, unevenRejections, interruptions, peopleDecided, noConnection,
-		withoutNumbers, mediumLateness, samplerLateness, clockError, offloads, congestion, leastRTOs, iperf3Differs,
-		unsureAmounts, standstills, strangersPackets, ownFilters, socketsLeft, incompleteCaptures, nodesEvents,
-		olderAgents, captureDrops,
+		emulated, reduced, confoundedUnit, oneSession, speedWithDistance, fewRepetitions, undriven, unevenRejections,
+		interruptions, peopleDecided, noConnection, withoutNumbers, mediumLateness, samplerLateness, clockError,
+		offloads, congestion, leastRTOs, iperf3Differs, unsureAmounts, standstills, strangersPackets,
+		ownFilters, socketsLeft, incompleteCaptures, nodesEvents, olderAgents, captureDrops,
 	} {
 		t, clear := c(d)
 		if t != nil {
@@ -102,7 +102,8 @@ func oneSession(d *data) (*threat, string) {
 				"report."},
 			""
 	}
-	return nil, fmt.Sprintf("The results come from %d sessions: stretches of driving on one set of nodes, with one unit in the car and without a pause of %d minutes.", len(sessions), int(pause.Minutes()))
+	return nil, fmt.Sprintf("The results come from %d sessions: stretches of driving on one set of nodes, with one "+
+		"unit in the car and without a pause of %d minutes.", len(sessions), int(pause.Minutes()))
 }
 
 // highCorrelation is where a threat is called one. It has no statistical

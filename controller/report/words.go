@@ -94,13 +94,16 @@ func (c *comparison) speedWords(sections []string) {
 		over = fmt.Sprintf(", over all %d sections", len(sections))
 	}
 	if slope != nil {
-		c.say(design.Speed, fmt.Sprintf("For each m/s faster%s%s: %s", c.together(design.Speed), over, c.inWords(*slope)))
+		c.say(design.Speed, fmt.Sprintf("For each m/s faster%s%s: %s", c.together(design.Speed), over,
+			c.inWords(*slope)))
 	}
 	c.slopes(sections)
-	c.pairWords(design.Interaction, "Whether speed acts differently by section (difference of the slopes, per m/s)", func(label string) string {
-		of, less := design.Levels(label)
-		return fmt.Sprintf("Whether speed acts differently in section %s than in section %s (difference of the slopes, per m/s)", of, less)
-	})
+	c.pairWords(design.Interaction, "Whether speed acts differently by section (difference of the slopes, per m/s)",
+		func(label string) string {
+			of, less := design.Levels(label)
+			return fmt.Sprintf("Whether speed acts differently in section %s than in section %s (difference of "+
+				"the slopes, per m/s)", of, less)
+		})
 }
 
 // slopes tells the slope in each section, where they may differ.
@@ -150,8 +153,8 @@ func (c *comparison) pairWords(term, all string, one func(label string) string) 
 			largest = e
 		}
 	}
-	c.say(term, fmt.Sprintf("%s: of %d differences %d can be told from noise (corrected by Holm). The largest, %s: %s",
-		all, len(pairs), found, largest.Label, c.inWords(largest)))
+	c.say(term, fmt.Sprintf("%s: of %d differences %d can be distinguished from noise (corrected by Holm). "+
+		"The largest, %s: %s", all, len(pairs), found, largest.Label, c.inWords(largest)))
 }
 
 func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
@@ -159,7 +162,9 @@ func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 // asDiffering has each section's slope follow on speed, where they are found to
 // differ: then the slope over all is that of none.
 func (c *comparison) asDiffering(asked []string) []string {
-	if !slices.ContainsFunc(c.rows(design.Interaction), func(e answer) bool { return e.Holm != nil && *e.Holm <= 1-c.Level }) {
+	if !slices.ContainsFunc(c.rows(design.Interaction), func(e answer) bool {
+		return e.Holm != nil && *e.Holm <= 1-c.Level
+	}) {
 		return asked
 	}
 	var out []string

@@ -165,7 +165,8 @@ func TestGroupsThatTheTermsTellGiveTheMeanNoInterval(t *testing.T) {
 		y[i], groups[i] = 10+5*float64(group)+0.1*float64(i*i%7), string(rune('a'+group))
 	}
 	f := fitted(t, Model{Y: y, Groups: groups, Terms: []Term{
-		{Name: "mean", Columns: []Column{{"", slices.Repeat([]float64{1}, 12)}}}, {Name: "x", Columns: []Column{{"", x}}},
+		{Name: "mean", Columns: []Column{{"", slices.Repeat([]float64{1}, 12)}}},
+		{Name: "x", Columns: []Column{{"", x}}},
 		{Name: "block", Columns: []Column{{"2 − 1", second}, {"3 − 1", third}}},
 	}})
 	if mean := f.EstimateOf("mean"); f.Groups != GroupsInside || mean.Low != nil || mean.SE != nil || !mean.Between {

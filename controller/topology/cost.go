@@ -99,7 +99,7 @@ func (m *Mesh) Cost() Cost {
 
 // span is a node's newest count at the window's open and that at its close. Both
 // are nil where either is missing or older than staleS, as nobody knows what the
-// node sent since, or where the daemon began to count anew between them.
+// node sent since, or where the daemon began to count from 0 again between them.
 func (m *Mesh) span(node string) (first, last *count) {
 	at := func(s float64) *count {
 		c := latest(m.counts[node], s, func(c count) float64 { return c.s })
@@ -109,7 +109,8 @@ func (m *Mesh) span(node string) (first, last *count) {
 		return c
 	}
 	first, last = at(0), at(m.Seconds)
-	if first == nil || last == nil || fell(first.PacketsSent, last.PacketsSent) || fell(first.BytesSent, last.BytesSent) {
+	if first == nil || last == nil || fell(first.PacketsSent, last.PacketsSent) ||
+		fell(first.BytesSent, last.BytesSent) {
 		return nil, nil
 	}
 	return first, last

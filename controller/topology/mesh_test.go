@@ -224,7 +224,7 @@ func TestCostIsOfTheWindow(t *testing.T) {
 }
 
 // What a daemon sent while nobody asked it nobody knows, nor what it sent before it
-// began to count anew.
+// began to count from 0 again.
 func TestCostIsOfTheWholeWindow(t *testing.T) {
 	count := func(s float64, n uint64) wire.Record {
 		return record("a", s, &wire.RoutingCount{Protocol: "aodv", PacketsSent: &n, BytesSent: ptr(50 * n)})
@@ -233,11 +233,11 @@ func TestCostIsOfTheWholeWindow(t *testing.T) {
 		counts  []wire.Record
 		packets *float64
 	}{
-		"throughout":       {[]wire.Record{count(-0.5, 0), count(4, 40), count(9.5, 100)}, ptr(10.0)},
-		"mute from 2 s on": {[]wire.Record{count(-0.5, 0), count(2, 100)}, nil},
-		"mute at first":    {[]wire.Record{count(-8, 0), count(6, 50), count(9.5, 100)}, nil},
-		"later only":       {[]wire.Record{count(1, 0), count(9.5, 100)}, nil},
-		"counts anew":      {[]wire.Record{count(-0.5, 90), count(4, 120), count(5, 0), count(9.5, 40)}, nil},
+		"throughout":          {[]wire.Record{count(-0.5, 0), count(4, 40), count(9.5, 100)}, ptr(10.0)},
+		"mute from 2 s on":    {[]wire.Record{count(-0.5, 0), count(2, 100)}, nil},
+		"mute at first":       {[]wire.Record{count(-8, 0), count(6, 50), count(9.5, 100)}, nil},
+		"later only":          {[]wire.Record{count(1, 0), count(9.5, 100)}, nil},
+		"counts from 0 again": {[]wire.Record{count(-0.5, 90), count(4, 120), count(5, 0), count(9.5, 40)}, nil},
 	} {
 		plan, trial, records := square()
 		records = slices.DeleteFunc(records, func(r wire.Record) bool { return r.Body.Kind() == "routing" })
@@ -263,7 +263,8 @@ func TestDataPacketsWithTheirWayAreNoRoutingPackets(t *testing.T) {
 		for s := range 11 {
 			n := uint64(s)
 			b := &wire.RoutingCount{Protocol: "dsr", PacketsSent: ptr(c.packets * n), BytesSent: ptr(1400 * n),
-				Messages: map[string]uint64{"SR": c.headers * n, "RREQ": 2 * n}, MessageBytes: map[string]uint64{"SR": 1200 * n, "RREQ": 20 * n}}
+				Messages:     map[string]uint64{"SR": c.headers * n, "RREQ": 2 * n},
+				MessageBytes: map[string]uint64{"SR": 1200 * n, "RREQ": 20 * n}}
 			if c.apart > 0 {
 				b.DataPacketsSent = ptr(c.apart * n)
 			}
@@ -283,8 +284,9 @@ func TestDaemonsOfATrialCountAlike(t *testing.T) {
 	for s := range 11 {
 		n := uint64(s)
 		for node, headers := range map[string]uint64{"a": 100, "b": 3} {
-			records = append(records, record(node, float64(s), &wire.RoutingCount{Protocol: "dsr", PacketsSent: ptr(5 * n), BytesSent: ptr(1400 * n),
-				Messages: map[string]uint64{"SR": headers * n}}))
+			records = append(records, record(node, float64(s),
+				&wire.RoutingCount{Protocol: "dsr", PacketsSent: ptr(5 * n), BytesSent: ptr(1400 * n),
+					Messages: map[string]uint64{"SR": headers * n}}))
 		}
 	}
 	if c := Read(plan, trial, records).Cost(); *c.PacketsPerS != 5 {

@@ -165,7 +165,8 @@ func unsteady(points []Point, openNs, closeNs int64) Fit {
 		low, high = min(low, float64(p.OffsetNs-p.UncertaintyNs)), max(high, float64(p.OffsetNs+p.UncertaintyNs))
 	}
 	mid := (low + high) / 2
-	return Fit{openNs: openNs, closeNs: closeNs, offsetOpen: mid, offsetClose: mid, UncertaintyNs: (high - low) / 2, points: len(points)}
+	return Fit{openNs: openNs, closeNs: closeNs, offsetOpen: mid, offsetClose: mid, UncertaintyNs: (high - low) / 2,
+		points: len(points)}
 }
 
 // Common is a moment of the node's boot clock by the controller's.

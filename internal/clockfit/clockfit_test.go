@@ -47,7 +47,8 @@ func TestFitHoldsWhatItStates(t *testing.T) {
 			}
 			for _, commonNs := range []float64{open, 25e9, closed} {
 				if off := math.Abs(float64(f.Common(at(commonNs))) - commonNs); off > f.UncertaintyNs+10 {
-					t.Errorf("round %d, %d comparisons: off by %.0f ns at %.0f s, stated %.0f ns", round, len(when), off, commonNs/1e9, f.UncertaintyNs)
+					t.Errorf("round %d, %d comparisons: off by %.0f ns at %.0f s, stated %.0f ns", round, len(when),
+						off, commonNs/1e9, f.UncertaintyNs)
 				}
 			}
 			if len(when) == 2 {

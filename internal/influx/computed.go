@@ -59,7 +59,8 @@ func result() Measurement {
 		},
 		Fields: []Field{
 			integer("accepted", "", "1 when it was accepted, else 0: its sum counts the trials that are done"),
-			integer("counts", "", "1 when it is a result of the campaign: accepted, no calibration pass, and driven before the run had enough; else 0"),
+			integer("counts", "", "1 when it is a result of the campaign: accepted, no calibration pass, and driven "+
+				"before the run had enough; else 0"),
 			text("outcome", "accepted, rejected, failed or interrupted"),
 			text("reason", "why not accepted"),
 			text("place", "rehearsal, road or bench"),
@@ -79,8 +80,10 @@ func result() Measurement {
 				captured),
 			float("one_way_delay_uncertainty_ms", "ms", "the one-way delay may be wrong by ± this"),
 			float("round_trip_mean_ms", "ms", "from a segment to its ACK at the sender"+captured),
-			float("connect_time_ms", "ms", "from the client's asking for its first connection to the first SYN-ACK that it got, the search for a way in it"+captured),
-			float("connect_censored_ms", "ms", "in its place: for how long the client had asked in vain when the window closed or it gave up"+captured),
+			float("connect_time_ms", "ms", "from the client's asking for its first connection to the first SYN-ACK "+
+				"that it got, the search for a way in it"+captured),
+			float("connect_censored_ms", "ms", "in its place: for how long the client had asked in vain when the "+
+				"window closed or it gave up"+captured),
 			float("handshake_ms", "ms", "from a data connection's first SYN to the SYN-ACK at the sender"+captured),
 			float("rtt_mean_ms", "ms", "the sender's smoothed round trip time by its kernel, mean over the window; "+
 				"told where the attempt has one measured flow"),

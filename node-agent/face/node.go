@@ -103,7 +103,9 @@ func (f *Face) problems(st wire.NodeStatus, hostErr error) []wire.Problem {
 	}
 	if st.Machine != nil && !st.Machine.Alarm.IsZero() {
 		alarm := st.Machine.Alarm
-		add(string(alarm.Code), alarm.Text, map[wire.ReasonCode]string{"battery": "charge it or change it, or connect the mains", "temperature": "let it cool down: shade, air, less to do"}[alarm.Code])
+		add(string(alarm.Code), alarm.Text,
+			map[wire.ReasonCode]string{"battery": "charge it or change it, or connect the mains",
+				"temperature": "let it cool down: shade, air, less to do"}[alarm.Code])
 	}
 	if st.WallClock.Unset {
 		add("wall_clock", "it shows "+time.Unix(0, st.Clock.WallNs).UTC().Format(time.DateOnly)+", which is before "+

@@ -72,7 +72,7 @@ func (f FlowEnd) packets(protocol byte, own netip.Addr, remote uint32) []expr.An
 		portWithin(port, f.Port, f.Port))
 }
 
-// filteredPackets tells of each flow of admission what was stopped. What comes in
+// filteredPackets reports of each flow of admission what was stopped. What comes in
 // between the two looks is taken for nothing.
 func filteredPackets(c *nftables.Conn, flows int) ([]Filtered, error) {
 	out := make([]Filtered, flows)

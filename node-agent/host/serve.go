@@ -94,7 +94,9 @@ func serve(ctx context.Context, cfg Config, s system) (err error) {
 		lastCall: time.Now()}
 	srv.abilities = func() []wire.Ability { return nil }
 	if s == nil {
-		srv.abilities = sync.OnceValue(func() []wire.Ability { return append(tcp.Probe(cfg.Feedback != ""), destroying()) })
+		srv.abilities = sync.OnceValue(func() []wire.Ability {
+			return append(tcp.Probe(cfg.Feedback != ""), destroying())
+		})
 	}
 	if len(left.Undone)+len(left.Failed) > 0 {
 		srv.detail = tell("its last life had left changes in force", left)

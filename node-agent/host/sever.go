@@ -77,14 +77,16 @@ func severFlows(s Sever) (out Severed, errs []error) {
 	return out, append(errs, destroyErr)
 }
 
-// destroying tells whether the kernel destroys sockets when it is asked to: of one
+// destroying reports whether the kernel destroys sockets when it is asked to: of one
 // that is not there it then says that it is not.
 func destroying() wire.Ability {
-	err := destroySocket(netlink.SocketID{SourcePort: 9, DestinationPort: 9, Source: net.IPv4zero, Destination: net.IPv4zero})
+	err := destroySocket(netlink.SocketID{SourcePort: 9, DestinationPort: 9, Source: net.IPv4zero,
+		Destination: net.IPv4zero})
 	if errors.Is(err, unix.ENOENT) {
 		return wire.Ability{Feature: wire.DestroySockets, How: "native"}
 	}
-	return wire.Ability{Feature: wire.DestroySockets, How: "none", Reason: fmt.Sprint(err), Needs: "a kernel with CONFIG_INET_DIAG_DESTROY"}
+	return wire.Ability{Feature: wire.DestroySockets, How: "none", Reason: fmt.Sprint(err),
+		Needs: "a kernel with CONFIG_INET_DIAG_DESTROY"}
 }
 
 // dropWaiting drops the packets that wait for the addresses of neighbours on an

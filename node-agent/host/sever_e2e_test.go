@@ -116,7 +116,8 @@ func TestE2EAdmissionIsTheFlowsPeerOnly(t *testing.T) {
 // packets in and out; what it lets pass is no firewall's.
 func TestE2EWhatAFirewallStopsIsTold(t *testing.T) {
 	testnet.Need(t, "nft")
-	const table = "table inet firewalld { chain filter_INPUT { type filter hook input priority 10; %s; }; chain filter_OUTPUT { type filter hook output priority 10; %s; }; }"
+	const table = "table inet firewalld { chain filter_INPUT { type filter hook input priority 10; %s; }; " +
+		"chain filter_OUTPUT { type filter hook output priority 10; %s; }; }"
 	for name, c := range map[string]struct {
 		in, out string
 		stopped bool // all of the flow
@@ -133,7 +134,8 @@ func TestE2EWhatAFirewallStopsIsTold(t *testing.T) {
 			e := newEnds(t)
 			e.listen(t, "10.77.0.1:5000")
 			e.server.ns.Run(t, "nft", fmt.Sprintf(table, c.in, c.out))
-			apply(t, e.host, ScopeTrial, []Change{Admission{Own: netip.MustParseAddr("10.77.0.1"), Flows: []FlowEnd{e.flow}}})
+			apply(t, e.host, ScopeTrial,
+				[]Change{Admission{Own: netip.MustParseAddr("10.77.0.1"), Flows: []FlowEnd{e.flow}}})
 			_, err := e.dial(t, "10.77.0.2:20000", "10.77.0.1:5000")
 			if (err != nil) != c.stopped || c.stopped && isTimeout(err) == c.refusal {
 				t.Fatalf("dialled: %v", err)
@@ -169,7 +171,8 @@ func TestE2EALostAnswerIsNoFirewall(t *testing.T) {
 	testnet.Need(t, "nft")
 	e := newEnds(t)
 	e.listen(t, "10.77.0.1:5000")
-	e.client.ns.Run(t, "nft", "table ip lost { chain in { type filter hook prerouting priority 0; tcp sport 5000 drop; }; }")
+	e.client.ns.Run(t, "nft", "table ip lost { chain in { type filter hook prerouting priority 0; "+
+		"tcp sport 5000 drop; }; }")
 	apply(t, e.host, ScopeTrial, []Change{Admission{Own: netip.MustParseAddr("10.77.0.1"), Flows: []FlowEnd{e.flow}}})
 	if _, err := e.dial(t, "10.77.0.2:20000", "10.77.0.1:5000"); !isTimeout(err) {
 		t.Fatalf("dialled: %v", err)
@@ -318,7 +321,8 @@ func TestE2EAdmissionOfTheMostFlows(t *testing.T) {
 	e := newEnds(t)
 	var flows []FlowEnd
 	for i := range wire.MaxFlows {
-		flows = append(flows, FlowEnd{Peer: netip.MustParseAddr("10.77.0.2"), Port: 5000 + i, Streams: 1, ClientPort: 20000 + i, Server: i%2 == 0})
+		flows = append(flows, FlowEnd{Peer: netip.MustParseAddr("10.77.0.2"), Port: 5000 + i, Streams: 1,
+			ClientPort: 20000 + i, Server: i%2 == 0})
 	}
 	own := netip.MustParseAddr("10.77.0.1")
 	apply(t, e.host, ScopeTrial, []Change{Admission{Own: own, Flows: flows}})

@@ -5,7 +5,7 @@ import "fieldmesh.dev/fieldmesh/protocols/wire"
 // Missed is what an edge's samples leave out.
 type Missed struct {
 	Unknown   int // sockets that were met before, are gone, and of whose end the kernel has not told; they are given up
-	Unwatched int // strangers' sockets beyond those that are told of
+	Unwatched int // strangers' sockets beyond those that are reported
 }
 
 // Edge finds and reads all data sockets of the flows now, for an edge of the

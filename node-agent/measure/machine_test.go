@@ -38,7 +38,8 @@ func TestMachineTellsBatteryAndHeat(t *testing.T) {
 	device(t, sysfs, "thermal", "thermal_zone1", map[string]string{"type": "x86_pkg_temp", "temp": "71500"})
 	device(t, sysfs, "thermal", "thermal_zone2", map[string]string{"type": "broken", "temp": "-274000"})
 	now, known := m.Now()
-	if !known || *now.BatteryPercent != 40 || now.BatteryState != "discharging" || *now.BatteryLeftS != 7200 || *now.OnMains || *now.TemperatureC != 71.5 || now.HottestZone != "x86_pkg_temp" || !now.Alarm.IsZero() {
+	if !known || *now.BatteryPercent != 40 || now.BatteryState != "discharging" || *now.BatteryLeftS != 7200 ||
+		*now.OnMains || *now.TemperatureC != 71.5 || now.HottestZone != "x86_pkg_temp" || !now.Alarm.IsZero() {
 		t.Errorf("%+v", now)
 	}
 	// A second, larger one that is full: what both hold together.

@@ -226,7 +226,8 @@ func (s *Sampler) Lateness(fromBootNs, toBootNs int64) *wire.Lateness {
 		}
 	}
 	s.mu.Unlock()
-	out := &wire.Lateness{Source: wire.LateSampler, WindowS: float64(toBootNs-fromBootNs) / 1e9, Events: uint64(len(late)), SumS: float64(behind) / 1e9}
+	out := &wire.Lateness{Source: wire.LateSampler, WindowS: float64(toBootNs-fromBootNs) / 1e9,
+		Events: uint64(len(late)), SumS: float64(behind) / 1e9}
 	if len(late) == 0 {
 		return out
 	}

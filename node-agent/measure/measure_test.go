@@ -130,11 +130,13 @@ func TestAStandstillIsTold(t *testing.T) {
 		from, to         int64
 		worstMs, sleptMs float64
 	}{
-		{0, 10 * second, 3950, 2000}, {0, 4 * second, 1, 0}, {6 * second, 10 * second, 2000, 0}, {0, 5 * second, 950, 2000},
+		{0, 10 * second, 3950, 2000}, {0, 4 * second, 1, 0}, {6 * second, 10 * second, 2000, 0},
+		{0, 5 * second, 950, 2000},
 		{9 * second, 10 * second, 50, 0},
 	} {
 		got := s.Standstill(c.from, c.to)
-		if got.Source != "agent" || got.WorstUs != c.worstMs*1e3 || got.SuspendedMs == nil || *got.SuspendedMs != c.sleptMs {
+		if got.Source != "agent" || got.WorstUs != c.worstMs*1e3 || got.SuspendedMs == nil ||
+			*got.SuspendedMs != c.sleptMs {
 			t.Errorf("from %d to %d: %+v, want %g ms, asleep for %g", c.from, c.to, got, c.worstMs, c.sleptMs)
 		}
 	}

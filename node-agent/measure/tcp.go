@@ -87,8 +87,12 @@ const (
 // port is a stranger's. It works without privileges, in the network namespace
 // in which it is first used.
 func NewTCP(self string, flows []wire.Flow, addresses map[string]netip.Addr) *TCP {
-	t := &TCP{sock: kernelSocket{protocol: unix.NETLINK_INET_DIAG}, ends: kernelSocket{protocol: unix.NETLINK_INET_DIAG, groups: destroyedTCP},
-		congestion: map[uint64]string{}, living: map[uint64]bool{}, seen: map[uint64]seen{}, standing: map[uint64]*standing{}, families: []uint8{unix.AF_INET, unix.AF_INET6}}
+	t := &TCP{
+		sock:       kernelSocket{protocol: unix.NETLINK_INET_DIAG},
+		ends:       kernelSocket{protocol: unix.NETLINK_INET_DIAG, groups: destroyedTCP},
+		congestion: map[uint64]string{}, living: map[uint64]bool{}, seen: map[uint64]seen{},
+		standing: map[uint64]*standing{}, families: []uint8{unix.AF_INET, unix.AF_INET6},
+	}
 	for _, f := range flows {
 		client, server := f.From, f.To
 		if f.Reverse {
@@ -97,7 +101,8 @@ func NewTCP(self string, flows []wire.Flow, addresses map[string]netip.Addr) *TC
 		if self != client && self != server {
 			continue
 		}
-		e := endpoint{flow: f, server: self == server, sends: self == f.From, own: addresses[client], peer: addresses[server]}
+		e := endpoint{flow: f, server: self == server, sends: self == f.From, own: addresses[client],
+			peer: addresses[server]}
 		if e.server {
 			e.own, e.peer = e.peer, e.own
 		}
@@ -145,7 +150,8 @@ func (t *TCP) Sample(tBootNs int64) ([]wire.Body, error) {
 	t.watch(tBootNs, samples)
 	t.out, err = t.bodies(t.out[:0], samples, err)
 	if err == nil && t.strange > strangersMost {
-		err = fmt.Errorf("%d connections of strangers reached the flows' ports, and only %d are watched", t.strange, strangersMost)
+		err = fmt.Errorf("%d connections of strangers reached the flows' ports, and only %d are watched", t.strange,
+			strangersMost)
 	}
 	between := t.events(tBootNs, samples)
 	if t.traced != nil {

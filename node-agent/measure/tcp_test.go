@@ -331,7 +331,7 @@ func TestASocketOfAnotherAddressIsAStrangers(t *testing.T) {
 	}
 }
 
-// More strangers than are watched are counted at an edge, and told of between.
+// More strangers than are watched are counted at an edge, and reported between.
 func TestACrowdOfStrangersIsNotAllWatched(t *testing.T) {
 	p := connect(t, strangersMost+3, 24000)
 	here, away := netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.66")

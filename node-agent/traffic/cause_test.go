@@ -91,7 +91,8 @@ func TestCauseOfEveryErrno(t *testing.T) {
 		}
 		errnos++
 		for _, doing := range overTheNetwork {
-			for _, said := range []string{doing + ": " + f[1], "error - " + doing + " - with a hint, etc.: " + f[1], "SERVER ERROR - " + doing + ": , errno: " + f[1]} {
+			for _, said := range []string{doing + ": " + f[1], "error - " + doing + " - with a hint, etc.: " + f[1],
+				"SERVER ERROR - " + doing + ": , errno: " + f[1]} {
 				if got := causeOf(said); got != f[2] {
 					t.Errorf("%s: %q comes from %q, want %q", f[0], said, got, f[2])
 				}
@@ -105,10 +106,18 @@ func TestCauseOfEveryErrno(t *testing.T) {
 		t.Errorf("%d errnos, Linux has more", errnos)
 	}
 	for end, want := range map[string]string{ // musl's and bionic's
-		"Operation timed out": wire.CauseTimeout, "Try again": wire.CauseTimeout, "No error information": wire.CauseTimeout,
-		"Host is unreachable": wire.CauseUnreachable, "Network unreachable": wire.CauseUnreachable, "Connection reset by network": wire.CauseReset,
-		"Connection aborted": wire.CauseReset, "Socket not connected": wire.CauseReset, "Cannot send after socket shutdown": wire.CauseReset,
-		"No file descriptors available": wire.CauseTool, "Address not available": wire.CauseTool, "Operation not permitted": wire.CauseTool,
+		"Operation timed out":               wire.CauseTimeout,
+		"Try again":                         wire.CauseTimeout,
+		"No error information":              wire.CauseTimeout,
+		"Host is unreachable":               wire.CauseUnreachable,
+		"Network unreachable":               wire.CauseUnreachable,
+		"Connection reset by network":       wire.CauseReset,
+		"Connection aborted":                wire.CauseReset,
+		"Socket not connected":              wire.CauseReset,
+		"Cannot send after socket shutdown": wire.CauseReset,
+		"No file descriptors available":     wire.CauseTool,
+		"Address not available":             wire.CauseTool,
+		"Operation not permitted":           wire.CauseTool,
 	} {
 		if got := causeOf("unable to read from stream socket: " + end); got != want {
 			t.Errorf("%q comes from %q, want %q", end, got, want)

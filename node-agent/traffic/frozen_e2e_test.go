@@ -14,7 +14,7 @@ import (
 )
 
 // A process is frozen by its control group while it runs, and thawed again: no
-// signal tells of it, and its record does.
+// signal reports it, and its record does.
 func TestE2EAProcessThatItsControlGroupFreezesSaysSo(t *testing.T) {
 	for _, c := range []struct{ root, file, freeze, thaw string }{
 		{"/sys/fs/cgroup", "cgroup.freeze", "1", "0"}, {"/sys/fs/cgroup/unified", "cgroup.freeze", "1", "0"},
@@ -48,7 +48,8 @@ func TestE2EAProcessThatItsControlGroupFreezesSaysSo(t *testing.T) {
 			if err := write(c.file, c.thaw); err != nil {
 				t.Fatal(err)
 			}
-			if out := p.Wait(); out.Ended != wire.EndedItself || out.FrozenBootNs == nil || out.StoppedBootNs != nil || *out.FrozenBootNs <= *out.StartedBootNs {
+			if out := p.Wait(); out.Ended != wire.EndedItself || out.FrozenBootNs == nil || out.StoppedBootNs != nil ||
+				*out.FrozenBootNs <= *out.StartedBootNs {
 				t.Errorf("%+v", out)
 			}
 		})

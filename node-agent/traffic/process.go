@@ -47,7 +47,8 @@ type Process struct {
 
 // start runs iperf3 and sees to its end, not longer than within; 0: as long as ctx
 // lets it.
-func (g Generator) start(ctx context.Context, args []string, flow, side string, within time.Duration) (*Process, error) {
+func (g Generator) start(ctx context.Context, args []string, flow, side string,
+	within time.Duration) (*Process, error) {
 	if err := checkBinary(g.Bin); err != nil {
 		return nil, err
 	}

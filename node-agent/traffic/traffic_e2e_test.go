@@ -115,7 +115,8 @@ func (s nodeSpec) run(r *nodeResult) (err error) {
 	return <-sampled
 }
 
-func (s nodeSpec) edge(name string, tcp *measure.TCP, iface *measure.Interface, to *[]*wire.TCPSample, counters **wire.Interface) error {
+func (s nodeSpec) edge(name string, tcp *measure.TCP, iface *measure.Interface, to *[]*wire.TCPSample,
+	counters **wire.Interface) error {
 	bodies, missed, err := tcp.Edge(name, clock.System{}.BootNs())
 	if err != nil || missed != (measure.Missed{}) {
 		return fmt.Errorf("sockets were missed: %+v, %w", missed, err)

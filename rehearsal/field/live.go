@@ -61,7 +61,8 @@ func (f *Field) live(cfg medium.Config) (channel, error) {
 	cfg.FrameLost = r.add
 	locate := func(node int, at time.Duration) (xM, yM float64) { return f.locate(node, r.bootAt0+at) }
 	r.live, err = medium.NewLive(cfg, locate, ports, medium.Options{
-		Epoch: epoch, NoFIFO: f.cfg.VirtualTime, FrameLost: f.cfg.Field.FrameLost, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Epoch: epoch, NoFIFO: f.cfg.VirtualTime, FrameLost: f.cfg.Field.FrameLost,
+		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	if err != nil {
 		return nil, err

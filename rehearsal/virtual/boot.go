@@ -28,7 +28,8 @@ func own() []string { return []string{"/run", "/tmp", "/var/tmp", "/var/lib"} }
 // return unless the machine is no machine of ours.
 func Boot(text string) error {
 	if os.Getpid() != 1 {
-		return errors.New("boot: this is for the first process of a kernel in virtual time; run `fieldmesh rehearse FILE --clock virtual`")
+		return errors.New("boot: this is for the first process of a kernel in virtual time; run `fieldmesh rehearse " +
+			"FILE --clock virtual`")
 	}
 	j, err := decodeJob(text)
 	if err == nil {

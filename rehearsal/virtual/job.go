@@ -24,7 +24,8 @@ func (j job) encode() (string, error) {
 	}
 	out := base64.RawURLEncoding.EncodeToString(text)
 	if len(out) > mostJob {
-		return "", fmt.Errorf("the paths of this rehearsal are too long for the kernel's command line (%d bytes of %d); use shorter folders", len(out), mostJob)
+		return "", fmt.Errorf("the paths of this rehearsal are too long for the kernel's command line (%d bytes of "+
+			"%d); use shorter folders", len(out), mostJob)
 	}
 	return out, nil
 }

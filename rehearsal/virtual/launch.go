@@ -31,7 +31,7 @@ type Options struct {
 	Start    time.Time // its wall clock at the start
 	Seed     uint64    // of its entropy
 	CallNs   int       // virtual time that a system call takes
-	Log      string    // file for the console, written anew
+	Log      string    // file for the console, truncated at the start
 	// Line takes each line that Command writes to its standard output.
 	Line func([]byte) error
 }
@@ -128,7 +128,8 @@ func (o Options) judge(err error) error {
 	end := o.logEnd()
 	switch {
 	case strings.Contains(end, "Out of memory"):
-		return fmt.Errorf("run the kernel in virtual time: its %d MB of memory were not enough; give it more with --memory-mb", o.MemoryMB)
+		return fmt.Errorf("run the kernel in virtual time: its %d MB of memory were not enough; give it "+
+			"more with --memory-mb", o.MemoryMB)
 	case killed(err):
 		return fmt.Errorf("%w: %w", ErrCut, err)
 	case err != nil || strings.Contains(end, "fieldmesh: boot: "):
@@ -145,7 +146,9 @@ func killed(err error) bool {
 		return false
 	}
 	status, is := exit.Sys().(syscall.WaitStatus)
-	return is && status.Signaled() && slices.Contains([]syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP}, status.Signal())
+	return is && status.Signaled() &&
+		slices.Contains([]syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP},
+			status.Signal())
 }
 
 // logEnd is the end of the console's log.

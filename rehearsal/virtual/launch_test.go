@@ -17,7 +17,8 @@ import (
 func launch(t *testing.T, ctx context.Context, script string, line func([]byte) error) (Options, error) {
 	t.Helper()
 	dir := t.TempDir()
-	o := Options{Kernel: filepath.Join(dir, "kernel"), Init: "/init", Command: []string{"/program", "an argument"}, Writable: dir, MemoryMB: 16,
+	o := Options{Kernel: filepath.Join(dir, "kernel"), Init: "/init", Command: []string{"/program", "an argument"},
+		Writable: dir, MemoryMB: 16,
 		Start: time.Unix(1, 5), Seed: 7, CallNs: 9, Log: filepath.Join(dir, "log"), Line: line}
 	if err := os.WriteFile(o.Kernel, []byte("#!/bin/sh\n"+script), 0o755); err != nil {
 		t.Fatal(err)

@@ -20,8 +20,9 @@ func memoryFolder(bytes int64) (string, error) {
 			return dir, nil
 		}
 	}
-	return "", errors.Join(errNoRoom, fmt.Errorf("neither /dev/shm nor %s has %d MB and allows execution; set TMPDIR to a folder that does, or ask for less with --memory-mb",
-		os.TempDir(), bytes>>20))
+	return "", errors.Join(errNoRoom,
+		fmt.Errorf("neither /dev/shm nor %s has %d MB and allows execution; set TMPDIR to a folder that does, "+
+			"or ask for less with --memory-mb", os.TempDir(), bytes>>20))
 }
 
 var errNoRoom = errors.New("no room for the kernel's memory")

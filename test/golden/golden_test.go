@@ -72,7 +72,8 @@ func TestRunsOfEarlierCommitsAreReadable(t *testing.T) {
 				}
 			}
 			if want, err := os.ReadFile(now); err != nil || !bytes.Equal(computed, want) {
-				t.Errorf("the metrics are not those of %s (%v); if they should change, say why and run with -update", now, err)
+				t.Errorf("the metrics are not those of %s (%v); if they should change, say why and run with -update",
+					now, err)
 			}
 			compare(t, then, table(t, filepath.Join(dir, "metrics.csv")), a.redefined)
 		})
@@ -91,7 +92,9 @@ func compare(t *testing.T, then, now map[string]string, redefined map[string]str
 			kept++
 		case known:
 			used[name] = true
-		case !there && slices.ContainsFunc(strings.Fields(gone), func(prefix string) bool { return strings.HasPrefix(name, prefix) }):
+		case !there && slices.ContainsFunc(strings.Fields(gone), func(prefix string) bool {
+			return strings.HasPrefix(name, prefix)
+		}):
 		default:
 			t.Errorf("%s was %s and is %q", key, was, is)
 		}
@@ -142,7 +145,8 @@ func table(t *testing.T, path string) map[string]string {
 	column := func(name string) int { return slices.Index(rows[0], name) }
 	out := map[string]string{}
 	for _, row := range rows[1:] {
-		key := strings.Join([]string{row[column("trial")], row[column("attempt")], row[column("flow")], row[column("name")]}, " ")
+		key := strings.Join([]string{row[column("trial")], row[column("attempt")], row[column("flow")],
+			row[column("name")]}, " ")
 		out[key] = row[column("value")] + " " + row[column("unit")]
 	}
 	return out

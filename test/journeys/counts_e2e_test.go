@@ -33,16 +33,22 @@ import (
 func TestCountsAreTheApplications(t *testing.T) {
 	testnet.Need(t, "ip", "iperf3", "tshark")
 	dir := testnet.Folder(t)
-	file := variant(t, "variants-chain.yaml", "counts", "duration_s: 360", "duration_s: 20", "levels: [tahoe, reno, newreno, vegas, westwood]", "levels: [newreno]",
-		"levels: [dsdv, dsr, aodv]", "levels: [aodv, dsr, adv, aomdv, olsr, dsdv]", "      static: {still: true}\n", "", "repetitions: 3", "repetitions: 1", "attempts_max: 8", "attempts_max: 3",
-		"  hops_min: 5 # from A to F there is no shorter way\n", "", "lateness_share_max: 0.01", "lateness_share_max: 1",
+	file := variant(t, "variants-chain.yaml", "counts", "duration_s: 360", "duration_s: 20",
+		"levels: [tahoe, reno, newreno, vegas, westwood]", "levels: [newreno]",
+		"levels: [dsdv, dsr, aodv]", "levels: [aodv, dsr, adv, aomdv, olsr, dsdv]", "      static: {still: true}\n", "",
+		"repetitions: 3", "repetitions: 1", "attempts_max: 8", "attempts_max: 3",
+		"  hops_min: 5 # from A to F there is no shorter way\n", "",
+		"lateness_share_max: 0.01", "lateness_share_max: 1",
 		"at_s: 50, x_m: 560, y_m: 1000, speed_mps: 10", "at_s: 4, x_m: 560, y_m: 130, speed_mps: 60",
 		"at_s: 100, x_m: 740, y_m: 1000, speed_mps: 10", "at_s: 4, x_m: 740, y_m: 130, speed_mps: 60",
 		"at_s: 250, x_m: 560, y_m: 0, speed_mps: 10", "at_s: 11, x_m: 560, y_m: 0, speed_mps: 60",
 		"at_s: 250, x_m: 740, y_m: 0, speed_mps: 10", "at_s: 11, x_m: 740, y_m: 0, speed_mps: 60",
 		"  capture: {snap_bytes: 128}\n", "  capture: {snap_bytes: 128}\n  routing: {ready_s: 120}\n",
-		"port: 5000}\n", "duration_s: 3, port: 5000}\n    steady: {kind: cbr, from: sender, to: receiver, start_s: 1, duration_s: 17, payload_bytes: 512, bitrate_bps: 40960, port: 6000}\n")
-	fieldmesh(t, "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "counts", "--world-dir", filepath.Join(dir, "worlds"))
+		"port: 5000}\n", "duration_s: 3, port: 5000}\n"+
+			"    steady: {kind: cbr, from: sender, to: receiver, start_s: 1, duration_s: 17, "+
+			"payload_bytes: 512, bitrate_bps: 40960, port: 6000}\n")
+	fieldmesh(t, "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "counts",
+		"--field-dir", filepath.Join(dir, "fields"))
 	k := openRun(t, filepath.Join(dir, "runs", "counts"))
 	for _, at := range k.attempts {
 		if at.Verdict == nil || at.Verdict.Outcome != "accepted" {
@@ -215,10 +221,13 @@ func (k kept) overheadAgrees(t *testing.T, key wire.TrialKey, trial wire.Trial, 
 		}
 		return *v
 	}
-	t.Logf("routing: in %.1f s of all nodes the daemons sent %.0f packets and %.0f bytes, by captures %.0f and %.0f; in the window %.0f and %.0f, beside its edges %.0f and %.0f",
-		told.seconds, told.packets, told.bytes, seen.packets, seen.bytes, window.packets, window.bytes, edges.packets, edges.bytes)
+	t.Logf("routing: in %.1f s of all nodes the daemons sent %.0f packets and %.0f bytes, by captures %.0f and %.0f; "+
+		"in the window %.0f and %.0f, beside its edges %.0f and %.0f",
+		told.seconds, told.packets, told.bytes, seen.packets, seen.bytes, window.packets, window.bytes, edges.packets,
+		edges.bytes)
 	if int(nodes) != len(trial.Nodes()) || seen.packets < 20 {
-		t.Errorf("%.0f of %d daemons told, and %.0f packets were captured: too little to compare", nodes, len(trial.Nodes()), seen.packets)
+		t.Errorf("%.0f of %d daemons told, and %.0f packets were captured: too little to compare", nodes,
+			len(trial.Nodes()), seen.packets)
 	}
 	near := func(what string, got, want, slack float64) {
 		if math.Abs(got-want) > 0.01*want+slack {
@@ -249,7 +258,8 @@ func (s sent) and(o sent) sent {
 // between is what a daemon counted from one word to another.
 func between(first, last wire.Record) sent {
 	a, b := first.Body.(*wire.RoutingCount), last.Body.(*wire.RoutingCount)
-	return sent{float64(*b.PacketsSent - *a.PacketsSent), float64(*b.BytesSent - *a.BytesSent), float64(last.TBootNs-first.TBootNs) / 1e9}
+	return sent{float64(*b.PacketsSent - *a.PacketsSent), float64(*b.BytesSent - *a.BytesSent),
+		float64(last.TBootNs-first.TBootNs) / 1e9}
 }
 
 func daemonsWords(records []wire.Record) map[string][]wire.Record {
@@ -301,7 +311,8 @@ func (k kept) captured(t *testing.T, key wire.TrialKey, node string, fromNs, toN
 	}
 	defer f.Close()
 	ahead := k.wallAhead(t, key, node)
-	end, err := packets.Scan(packets.End{Name: node, Capture: f, OpenNs: fromNs, CloseNs: toNs, Common: func(wallNs int64) int64 { return wallNs - ahead }})
+	end, err := packets.Scan(packets.End{Name: node, Capture: f, OpenNs: fromNs, CloseNs: toNs,
+		Common: func(wallNs int64) int64 { return wallNs - ahead }})
 	if err != nil {
 		t.Fatal(err)
 	}

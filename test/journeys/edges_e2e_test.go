@@ -104,9 +104,11 @@ func TestAnAgentThatStandsStillAtTheCloseFailsTheAttempt(t *testing.T) {
 		hit = hit && at.Attempt == 1
 		mb, told := k.metric(t, at.TrialKey, "transferred_mb")
 		late, _ := k.metric(t, at.TrialKey, "edge_late_max_ms")
-		t.Logf("trial %d attempt %d, %s, stalled %v: %s %q; %.2f MB (told: %v), at most %.1f ms late", at.Trial, at.Attempt, cellOf(trial), hit, at.Verdict.Outcome, at.Verdict.Reason, mb, told, late)
+		t.Logf("trial %d attempt %d, %s, stalled %v: %s %q; %.2f MB (told: %v), at most %.1f ms late", at.Trial,
+			at.Attempt, cellOf(trial), hit, at.Verdict.Outcome, at.Verdict.Reason, mb, told, late)
 		if hit && (at.Verdict.Outcome != "failed" || !strings.HasPrefix(at.Verdict.Reason.String(), "edge: "+s.node)) {
-			t.Errorf("trial %d: %s's agent stood still for %g s at the close: %s %q", at.Trial, s.node, s.seconds, at.Verdict.Outcome, at.Verdict.Reason)
+			t.Errorf("trial %d: %s's agent stood still for %g s at the close: %s %q", at.Trial, s.node, s.seconds,
+				at.Verdict.Outcome, at.Verdict.Reason)
 		}
 		if hit && told && trial.Receiver == s.node {
 			t.Errorf("trial %d: %g MB are reported of a receiver that stood still at the close", at.Trial, mb)

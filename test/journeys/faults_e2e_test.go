@@ -96,8 +96,10 @@ func TestMishapsAreDataAndNeverLeaveANodeChanged(t *testing.T) {
 		switch {
 		case v == nil:
 			t.Errorf("trial %d has no first attempt", n)
-		case f.rejected == "" && v.Outcome != "accepted", f.rejected != "" && (v.Outcome != "rejected" || !strings.HasPrefix(v.Reason.String(), f.rejected)):
-			t.Errorf("trial %d, %s: %s %q, want rejected for %q, or accepted where there is none", n, cell(trial), v.Outcome, v.Reason, f.rejected)
+		case f.rejected == "" && v.Outcome != "accepted",
+			f.rejected != "" && (v.Outcome != "rejected" || !strings.HasPrefix(v.Reason.String(), f.rejected)):
+			t.Errorf("trial %d, %s: %s %q, want rejected for %q, or accepted where there is none", n, cell(trial),
+				v.Outcome, v.Reason, f.rejected)
 		}
 		f.check(t, k, d, trial)
 		k.everyChangeUndone(t, wire.TrialKey{Trial: n, Attempt: 1})

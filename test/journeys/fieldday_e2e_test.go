@@ -158,7 +158,7 @@ func TestMishapsOfAFieldDay(t *testing.T) {
 			t.Errorf("trial %d: %s", at.Trial, at.Verdict.Outcome)
 		}
 		if at.Attempt == 1 && !strings.Contains(at.Verdict.Reason.String(), reason) {
-			t.Errorf("trial %d: %q does not tell of %q", at.Trial, at.Verdict.Reason, reason)
+			t.Errorf("trial %d: %q does not report %q", at.Trial, at.Verdict.Reason, reason)
 		}
 		accepted[at.Trial] = accepted[at.Trial] || at.Verdict.Outcome == "accepted"
 		k.everyChangeUndone(t, at.TrialKey)

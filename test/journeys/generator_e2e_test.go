@@ -146,7 +146,8 @@ func TestAnAttemptWhoseGeneratorDiesFails(t *testing.T) {
 		if at.Attempt == 1 && f.reason != "" {
 			want := "generator: on " + f.node(trial) + ": " + f.reason
 			if at.Verdict.Outcome != "failed" || !strings.HasPrefix(at.Verdict.Reason.String(), want) {
-				t.Errorf("trial %d, %s: %s %q, want failed for %q", at.Trial, cell(trial), at.Verdict.Outcome, at.Verdict.Reason, want)
+				t.Errorf("trial %d, %s: %s %q, want failed for %q", at.Trial, cell(trial), at.Verdict.Outcome,
+					at.Verdict.Reason, want)
 			}
 			continue
 		}

@@ -57,7 +57,8 @@ func TestPlacesAtTheEdgesAreTheFields(t *testing.T) {
 	k.everyTrialOnce(t)
 	for _, at := range k.attempts {
 		if at.TrialKey == first {
-			if v := at.Verdict; v.Outcome != "rejected" || !strings.HasPrefix(v.Reason.String(), "gps: fix_age_ms_max on bravo is ") {
+			if v := at.Verdict; v.Outcome != "rejected" ||
+				!strings.HasPrefix(v.Reason.String(), "gps: fix_age_ms_max on bravo is ") {
 				t.Errorf("the roadside's gpsd stood still for 3 s: %s %q", v.Outcome, v.Reason)
 			}
 			continue
@@ -86,7 +87,8 @@ func (k kept) trueToTheField(t *testing.T, key wire.TrialKey) {
 			}
 		}
 		if math.Abs(got-truly) > off {
-			t.Errorf("trial %d at %g m/s: %.2f ± %.2f m at the %s, truly %.2f", key.Trial, *trial.SpeedMps, got, off, edge, truly)
+			t.Errorf("trial %d at %g m/s: %.2f ± %.2f m at the %s, truly %.2f", key.Trial, *trial.SpeedMps, got, off,
+				edge, truly)
 		}
 		t.Logf("trial %d at %g m/s, %s: %.2f ± %.2f m, truly %.2f", key.Trial, *trial.SpeedMps, edge, got, off, truly)
 	}

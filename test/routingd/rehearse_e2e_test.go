@@ -234,7 +234,8 @@ func diesInATrial(t *testing.T, protocol string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(attempts) < 2 || attempts[0].Verdict.Outcome != "failed" || !strings.Contains(attempts[0].Verdict.Reason.String(), "routing_daemon") {
+	if len(attempts) < 2 || attempts[0].Verdict.Outcome != "failed" ||
+		!strings.Contains(attempts[0].Verdict.Reason.String(), "routing_daemon") {
 		t.Errorf("the first attempt: %+v", attempts[0].Verdict)
 	}
 	if last := attempts[len(attempts)-1]; last.Verdict.Outcome != "accepted" {

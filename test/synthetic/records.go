@@ -97,14 +97,16 @@ func (m *maker) agent(t wire.Trial, c Conditions) {
 	m.add(-leadMs, &wire.TrialState{State: wire.StateArmed})
 	m.add(-leadMs, provenance(m.node))
 	if c.GateTimeout {
-		m.add(0, &wire.TrialState{State: wire.StateKept, Outcome: wire.Rejected, Reason: wire.ParseReason("gate_timeout: the band was never held for 1 s")})
+		m.add(0, &wire.TrialState{State: wire.StateKept, Outcome: wire.Rejected,
+			Reason: wire.ParseReason("gate_timeout: the band was never held for 1 s")})
 		return
 	}
 	if c.NoWindow == m.node {
 		return
 	}
 	m.compare(-500)
-	w := &wire.Window{OpenBootNs: OpenBootNs[m.node], CloseBootNs: OpenBootNs[m.node] + int64(durationMs*1e6), GoPath: "self"}
+	w := &wire.Window{OpenBootNs: OpenBootNs[m.node], CloseBootNs: OpenBootNs[m.node] + int64(durationMs*1e6),
+		GoPath: "self"}
 	if m.node != t.Initiator {
 		w.GoPath, w.GoUncertaintyUs = "mesh", new(c.GoUncertainUs+900)
 	}
@@ -115,20 +117,24 @@ func (m *maker) agent(t wire.Trial, c Conditions) {
 		}
 		m.gps(t, c, ms)
 		m.add(ms, &wire.Station{Peer: "02:00:00:00:00:0" + map[string]string{"car": "2", "roadside": "1"}[m.node],
-			SignalDbm: new(signalDbm(distanceM(t, c, ms/1000))), TxBitrateMbps: new(54.0), TxRetries: new(uint64(ms + leadMs)), TxFailed: new(uint64(0)), InactiveMs: new(2.0)})
+			SignalDbm: new(signalDbm(distanceM(t, c, ms/1000))), TxBitrateMbps: new(54.0),
+			TxRetries: new(uint64(ms + leadMs)), TxFailed: new(uint64(0)), InactiveMs: new(2.0)})
 		if ms >= 0 && ms <= durationMs && !c.NoConnection {
 			m.sockets(t, c, ms)
 		}
 	}
 	m.iperf3(t, c)
 	m.compare(durationMs + tailMs)
-	m.add(durationMs+tailMs, &wire.Lateness{Source: "sampler", WindowS: t.DurationS, Events: 100, MeanUs: 120, P99Us: 900, WorstUs: 2100})
+	m.add(durationMs+tailMs, &wire.Lateness{Source: "sampler", WindowS: t.DurationS, Events: 100, MeanUs: 120,
+		P99Us: 900, WorstUs: 2100})
 	if c.FailedNode == m.node {
-		m.add(durationMs+tailMs, &wire.TrialState{State: wire.StateKept, Outcome: wire.Failed, Reason: wire.ParseReason("iperf3: did not start")})
+		m.add(durationMs+tailMs, &wire.TrialState{State: wire.StateKept, Outcome: wire.Failed,
+			Reason: wire.ParseReason("iperf3: did not start")})
 		return
 	}
 	if c.InterruptedNode == m.node {
-		m.add(durationMs+tailMs, &wire.TrialState{State: wire.StateKept, Outcome: wire.Interrupted, Reason: wire.ParseReason("agent_restarted: the agent was started anew during the attempt")})
+		m.add(durationMs+tailMs, &wire.TrialState{State: wire.StateKept, Outcome: wire.Interrupted,
+			Reason: wire.ParseReason("agent_restarted: the agent was started again during the attempt")})
 		return
 	}
 	m.add(durationMs+tailMs, &wire.TrialState{State: wire.StateKept, Outcome: wire.Accepted})
@@ -136,7 +142,8 @@ func (m *maker) agent(t wire.Trial, c Conditions) {
 
 // compare compares the node's clock with the other's.
 func (m *maker) compare(ms float64) {
-	m.add(ms, &wire.Clock{Peer: other(m.node), OffsetNs: openBootNs(other(m.node)) - openBootNs(m.node), UncertaintyNs: 800_000, RTTNs: 1_600_000, Exchanges: 8})
+	m.add(ms, &wire.Clock{Peer: other(m.node), OffsetNs: openBootNs(other(m.node)) - openBootNs(m.node),
+		UncertaintyNs: 800_000, RTTNs: 1_600_000, Exchanges: 8})
 }
 
 // relay stands at its place in the rows.

@@ -24,7 +24,7 @@ var freezers = []struct{ root, file, freeze, thaw string }{
 	{"/sys/fs/cgroup/freezer", "freezer.state", "FROZEN", "THAWED"},
 }
 
-// freeze has a control group freeze a process for a while: no signal tells of it.
+// freeze has a control group freeze a process for a while: no signal reports it.
 // The process goes back to its own group when it is over.
 func freeze(pid int, lasts time.Duration) error {
 	for _, z := range freezers {

@@ -35,7 +35,7 @@ const (
 	staleTime = 1700 * time.Millisecond
 )
 
-// late tells whether a busy machine has spoiled an attempt, by the lateness that
+// late reports whether a busy machine has spoiled an attempt, by the lateness that
 // its reason gives: the emulated radio's, a node's at an edge of the window, or that
 // of a node or an iperf3 that did not run for a while.
 func (j judged) late() bool {

@@ -69,7 +69,8 @@ func campaign(t *testing.T, speeds string) []byte {
 		t.Fatal(err)
 	}
 	out := string(text)
-	for old, cut := range map[string]string{"levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]": "levels: " + speeds, "repetitions: 2": "repetitions: 1"} {
+	for old, cut := range map[string]string{"levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]": "levels: " + speeds,
+		"repetitions: 2": "repetitions: 1"} {
 		if strings.Count(out, old) != 1 {
 			t.Fatalf("velocity.yaml has no %q to be cut", old)
 		}
@@ -92,8 +93,10 @@ const nobody = 65534
 
 // rehearse is the command of that user, without any capability or environment.
 func (d *desk) rehearse(args ...string) *exec.Cmd {
-	all := []string{"--reuid", fmt.Sprint(nobody), "--regid", fmt.Sprint(nobody), "--clear-groups", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs",
-		"env", "-i", "PATH=/usr/bin:/bin", filepath.Join(programs, "fieldmesh"), "rehearse", "--runs", "runs", "--kernel", d.path("linux")}
+	all := []string{"--reuid", fmt.Sprint(nobody), "--regid", fmt.Sprint(nobody), "--clear-groups",
+		"--bounding-set=-all", "--inh-caps=-all", "--no-new-privs",
+		"env", "-i", "PATH=/usr/bin:/bin", filepath.Join(programs, "fieldmesh"), "rehearse",
+		"--runs", "runs", "--kernel", d.path("linux")}
 	cmd := exec.Command("setpriv", append(all, args...)...)
 	cmd.Dir = d.dir
 	return cmd
@@ -149,7 +152,8 @@ func (d *desk) nothingLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, e := range entries {
-			if name := e.Name(); strings.Contains(name, "uml") || strings.Contains(name, "fieldmesh-virtual") || dir == d.dir && strings.HasPrefix(name, ".") {
+			if name := e.Name(); strings.Contains(name, "uml") || strings.Contains(name, "fieldmesh-virtual") ||
+				dir == d.dir && strings.HasPrefix(name, ".") {
 				t.Errorf("left behind: %s", filepath.Join(dir, name))
 			}
 		}

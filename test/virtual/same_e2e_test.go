@@ -28,7 +28,8 @@ func TestE2EOneSeedOneArchive(t *testing.T) {
 	for i, busy := range []int{0, 4} {
 		burners(t, busy)
 		into := fmt.Sprintf("runs/%d", i)
-		args := []string{"velocity.yaml", "--clock", "virtual", "--name", "same", "--start", "2027-01-01T12:00:00Z", "--runs", into}
+		args := []string{"velocity.yaml", "--clock", "virtual", "--name", "same", "--start", "2027-01-01T12:00:00Z",
+			"--runs", into}
 		if out, err := d.rehearse(args...).CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
@@ -76,7 +77,8 @@ func files(t *testing.T, dir string) map[string][]byte {
 	out := map[string][]byte{}
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		rel, _ := filepath.Rel(dir, path)
-		if err != nil || e.IsDir() || strings.HasPrefix(e.Name(), ".") || slices.Contains([]string{"report.html", "metrics.csv"}, rel) {
+		if err != nil || e.IsDir() || strings.HasPrefix(e.Name(), ".") ||
+			slices.Contains([]string{"report.html", "metrics.csv"}, rel) {
 			return err
 		}
 		out[rel], err = os.ReadFile(path)

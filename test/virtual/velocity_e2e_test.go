@@ -36,12 +36,14 @@ func TestE2EBusyProcessorsMakeNothingLate(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if !strings.Contains(string(out), "s of virtual time in") || !strings.Contains(string(out), "4 of 4 trials accepted") {
+	if !strings.Contains(string(out), "s of virtual time in") ||
+		!strings.Contains(string(out), "4 of 4 trials accepted") {
 		t.Errorf("the rehearsal says:\n%s", out)
 	}
 	d.whole(t, "busy")
 	a := d.read(t, "busy")
-	if c := a.Info().Clock; c == nil || c.Kind != archive.ClockVirtual || c.Kernel != d.kernel.Version || len(c.Configuration) != 16 {
+	if c := a.Info().Clock; c == nil || c.Kind != archive.ClockVirtual || c.Kernel != d.kernel.Version ||
+		len(c.Configuration) != 16 {
 		t.Errorf("the run's clock is %+v, its kernel was %s", c, d.kernel.Version)
 	}
 	decisions := a.Decisions()

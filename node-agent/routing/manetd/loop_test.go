@@ -150,7 +150,8 @@ func TestACarrierGetsItsOwnNodesPacketsAlone(t *testing.T) {
 	if len(s.events) != 1 || !slices.Equal(w.did, []string{"transmit to 10.77.0.2"}) || l.counts.Strayed != 1 {
 		t.Errorf("events %v, did %q, strayed %d", s.events, w.did, l.counts.Strayed)
 	}
-	if l.counts.BytesSent != 12 || l.counts.PacketsSent != 0 || l.counts.DataPacketsSent != 1 || l.counts.Messages["SOURCE_ROUTE"] != 1 {
+	if l.counts.BytesSent != 12 || l.counts.PacketsSent != 0 || l.counts.DataPacketsSent != 1 ||
+		l.counts.Messages["SOURCE_ROUTE"] != 1 {
 		t.Errorf("overhead counted as %+v", l.counts)
 	}
 }
