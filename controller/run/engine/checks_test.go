@@ -296,7 +296,7 @@ func (w *world) atEnd() {
 		}
 	}
 	for _, k := range w.archive.attempts() {
-		if v, is := w.decision(k); !is || !w.archive.sealed[k] && v.Word == nil {
+		if v, is := w.decision(k); !is || !w.archive.sealed[k] && v.Word == nil && w.known[k] < w.committed[k] {
 			w.violated("attempt %v is in the archive: decided %v, sealed %v", k, is, w.archive.sealed[k])
 		}
 	}
@@ -320,6 +320,9 @@ func (w *world) keptAtEnd(k wire.TrialKey, by map[*node]keptTruth) {
 	whole := len(by) == len(w.trial(k.Trial).Nodes()) && !w.calledOff[k] && !w.spoilt(k)
 	for _, truth := range by {
 		whole = whole && truth.at < w.committed[k] && truth.recorded && truth.outcome == wire.Accepted
+	}
+	if v.Reason.Code == wire.ReasonSuperseded { // a person accepted another before
+		return
 	}
 	if whole && v.Word == nil && v.Outcome != wire.Accepted {
 		w.violated("attempt %v was measured by all, and is %s (%s)", k, v.Outcome, v.Reason)

@@ -474,7 +474,7 @@ func (w *world) call(life int, a Action, n *node) {
 	case w.chance(0.01): // lost
 		away()
 		return
-	case w.chance(0.01): // late, after it was given up
+	case len(w.nodes) == 1 && w.chance(0.01): // late, after it was given up
 		away()
 		w.at(w.between(time.Second, 40*time.Second), func() { deliver(func(Answer) {}) })
 		return
