@@ -245,7 +245,7 @@ func TestBadLineInABatch(t *testing.T) {
 	if err != nil || len(refused) != 2 {
 		t.Fatalf("refused %v, error %v", refused, err)
 	}
-	if !strings.Contains(refused[0].Reason, "unable to parse") || !strings.Contains(refused[1].Reason.String(), "field type conflict") {
+	if !strings.Contains(refused[0].Reason, "unable to parse") || !strings.Contains(refused[1].Reason, "field type conflict") {
 		t.Errorf("reasons %q", refused)
 	}
 	if n := len(d.dump()); n != 298 {

@@ -179,7 +179,7 @@ func (k kept) tellsOfTheMachines(t *testing.T, key wire.TrialKey, reason string)
 		switch b := r.Body.(type) {
 		case *wire.Machine:
 			told[r.Node+" machine"]++
-			alarm = alarm || b.Alarm != ""
+			alarm = alarm || !b.Alarm.IsZero()
 			if b.BatteryPercent == nil || b.TemperatureC == nil {
 				t.Errorf("trial %d: %s: %+v", key.Trial, r.Node, b)
 			}

@@ -110,6 +110,10 @@ func (w *world) asked(a Action) {
 			}
 		}
 	case Decide:
+		k := op.Verdict.TrialKey
+		if ought := w.judge(Judge{Trial: w.trial(k.Trial), Key: k}); op.Verdict.Word == nil && op.Verdict.Outcome == wire.Accepted && ought.Outcome != wire.Accepted {
+			w.violated("attempt %v is accepted, and is %s (%s)", k, ought.Outcome, ought.Reason)
+		}
 		w.deciding[op.Verdict.TrialKey] = w.now
 		if w.placed[a.Worker] == op.Verdict.TrialKey {
 			delete(w.placed, a.Worker)

@@ -330,9 +330,12 @@ func (n *node) restart() {
 	n.up, n.lease = false, simLease{}
 	n.w.leaseLost(n)
 	n.life++
-	left := n.cur
+	left, life := n.cur, n.life
 	n.cur = nil
 	n.w.at(n.w.between(time.Second, 5*time.Second), func() {
+		if n.life != life {
+			return // it was replaced meanwhile
+		}
 		n.up = true
 		if left != nil {
 			n.last = &left.key

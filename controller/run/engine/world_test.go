@@ -217,8 +217,8 @@ func (w *world) start() {
 	cfg.Decisions = slices.Clone(w.archive.decisions)
 	w.lived()
 	cfg.PullOnly = w.rng.IntN(4) == 0 && w.now < w.calmAt && !w.calm
-	w.mutant.configure(&cfg)
 	w.pulls = cfg.PullOnly
+	w.mutant.configure(&cfg)
 	w.engine = New(cfg)
 	life := w.life
 	decided := map[wire.TrialKey]bool{}
