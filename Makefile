@@ -84,6 +84,7 @@ soak: ## the long form of the tests that cut and kill (hours, needs root)
 	@scripts/setup test
 	@scripts/iperf3
 	@$(MAKE) build
+	FIELDMESH_SOAK=1 go test -run Soak ./controller/run/engine
 	@$(SUITES) soak
 
 dist: ## programs for linux amd64, arm64 and armv7, .deb and Termux packages, checksums: in dist/

@@ -66,7 +66,8 @@ func (l *openLane) captureBytes(ctx context.Context, k wire.TrialKey, node strin
 		if whole || held >= told.FileBytes {
 			return nil
 		}
-		l.s.show(Progress{Lane: l.Name, Phase: "collecting", Detail: fmt.Sprintf("capture of %s: %d of %d kB", node, held/1000, told.FileBytes/1000)})
+		detail := fmt.Sprintf("capture of %s: %d of %d kB", node, held/1000, told.FileBytes/1000)
+		l.s.show(Progress{Lane: l.Name, Phase: "collecting", Detail: detail})
 		var data []byte
 		err := l.insist(ctx, c, func() (err error) {
 			data, _, err = c.Capture(ctx, l.s.Plan.Run, k, held, captureChunk)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -138,6 +139,9 @@ func (l *openLane) see(line []byte) {
 	l.s.tell(ev)
 }
 
+// lookedAt are the kinds of records that tell the engine something.
+var lookedAt = []string{"trial", "window", "note"}
+
 // sightingIn is the event of a record's line, nil for none. Records of another
 // run, which the spool may still hold, are not looked at.
 func sightingIn(lane int, run string, line []byte) engine.Event {
@@ -145,7 +149,7 @@ func sightingIn(lane int, run string, line []byte) engine.Event {
 		return nil
 	}
 	var head wire.Header
-	if json.Unmarshal(line, &head) != nil || head.Run != run || head.Kind != "trial" && head.Kind != "window" && head.Kind != "note" {
+	if json.Unmarshal(line, &head) != nil || head.Run != run || !slices.Contains(lookedAt, head.Kind) {
 		return nil
 	}
 	var rec wire.Record
@@ -174,7 +178,7 @@ func sighting(lane int, rec wire.Record) engine.Event {
 // that is not looked at, as almost all do: they need not be decoded for that.
 func uninteresting(line []byte) bool {
 	kind, ok := bytes.CutPrefix(line, []byte(`{"kind":"`))
-	return ok && !bytes.HasPrefix(kind, []byte(`trial"`)) && !bytes.HasPrefix(kind, []byte(`window"`)) && !bytes.HasPrefix(kind, []byte(`note"`))
+	return ok && !slices.ContainsFunc(lookedAt, func(k string) bool { return bytes.HasPrefix(kind, []byte(k+`"`)) })
 }
 
 // pace spares nodes questions while no attempt is ending.

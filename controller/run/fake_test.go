@@ -28,12 +28,13 @@ import (
 // fakeField is two nodes, car and road, behind the API's real TLS. A trial is
 // over as soon as the car is armed.
 type fakeField struct {
-	t     *testing.T
-	mu    sync.Mutex
-	nodes map[string]*fakeNode
-	mute  string                             // this node cannot record that it has kept an attempt
-	armed func()                             // called when the car is
-	ends  func() (wire.Outcome, wire.Reason) // how the car ends an attempt; nil: accepted
+	t      *testing.T
+	mu     sync.Mutex
+	nodes  map[string]*fakeNode
+	mute   string // this node cannot record that it has kept an attempt
+	loaded func()
+	armed  func()                             // called when the car is
+	ends   func() (wire.Outcome, wire.Reason) // how the car ends an attempt; nil: accepted
 }
 
 type fakeNode struct {
@@ -123,6 +124,8 @@ func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "PUT /v1/lease":
 		n.read(body, &n.lease)
 		answer = n.lease
+	case "GET /v1/node":
+		answer = wire.NodeStatus{Node: n.name, Run: "today"}
 	case "GET /v1/clock":
 		answer = wire.ClockReply{BootNs: bootNs(), WallNs: time.Now().UnixNano()}
 	case "GET /v1/records":
@@ -137,6 +140,9 @@ func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		n.plan = &wire.RunPlan{}
 		n.read(body, n.plan)
 		answer = n.view()
+		if n.field.loaded != nil && n.field.nodes["car"].plan != nil && n.field.nodes["road"].plan != nil {
+			n.field.loaded()
+		}
 	case "POST /v1/runs/today/arm":
 		var k wire.TrialKey
 		n.read(body, &k)

@@ -59,20 +59,11 @@ func withControl(plan wire.RunPlan, nodes map[string]*fleet.Client) wire.RunPlan
 // once, and another run does not.
 func (l *openLane) holder() string { return "run " + l.s.Plan.Run }
 
-// leaseTTL is what a call takes with which the lease is taken in passing.
-const leaseTTL = 30 * time.Second
-
-// meshLeaseTTL outlasts a window, in which no lease can be renewed.
-const meshLeaseTTL = 120 * time.Second
-
 func (l *openLane) mesh() bool { return l.s.Plan.Control == wire.ControlMesh }
 
+// lease takes a node's lease, before a call that needs it.
 func (l *openLane) lease(ctx context.Context, c *fleet.Client) error {
-	ttl := leaseTTL
-	if l.mesh() {
-		ttl = meshLeaseTTL
-	}
-	_, err := c.Lease(ctx, wire.Lease{Holder: l.holder(), TTLS: ttl.Seconds()})
+	_, err := c.Lease(ctx, wire.Lease{Holder: l.holder(), TTLS: engine.LeaseTTL(l.s.Plan).Seconds()})
 	return err
 }
 

@@ -96,7 +96,8 @@ func (r *Runner) Run(ctx context.Context) error { return r.work(ctx, false) }
 // config is the run as its archive holds it.
 func (r *Runner) config(pullOnly bool) engine.Config {
 	info := r.Archive.Info()
-	cfg := engine.Config{Plan: r.Plan, Has: info.Shard.Has, Emulated: info.Place == archive.PlaceRehearsal, Stopping: info.Enough,
+	cfg := engine.Config{Plan: r.Plan, Has: info.Shard.Has,
+		Emulated: info.Place == archive.PlaceRehearsal, Stopping: info.Enough,
 		Decisions: slices.Clone(r.Archive.Decisions()), PullOnly: pullOnly, LookEvery: cmp.Or(r.lookEvery, time.Second)}
 	if stop := r.Archive.Stopped(); stop != nil {
 		cfg.Stopped = stop.Blocks

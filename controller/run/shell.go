@@ -40,7 +40,8 @@ type shell struct {
 
 // work has an engine drive the run, or only bring nodes and archive to one standing.
 func (r *Runner) work(ctx context.Context, pullOnly bool) error {
-	s := &shell{Runner: r, engine: engine.New(r.config(pullOnly)), events: make(chan engine.Event), sealed: make(chan error)}
+	s := &shell{Runner: r, engine: engine.New(r.config(pullOnly)),
+		events: make(chan engine.Event), sealed: make(chan error)}
 	var end, leave context.CancelFunc
 	s.ctx, end = context.WithCancel(context.WithoutCancel(ctx))
 	s.leave, leave = context.WithCancel(ctx)
@@ -220,10 +221,11 @@ func (s *shell) answer(lane *openLane, a engine.Action) engine.Answer {
 	case engine.Note:
 		return failed(s.Archive.Note(op.Text))
 	case engine.Stop:
-		reason := "precise enough: " + op.Look.String()
+		why := "precise enough: "
 		if op.Last {
-			reason = "the most blocks that the campaign has are driven, and the precision was not reached: " + op.Look.String()
+			why = "the most blocks that the campaign has are driven, and the precision was not reached: "
 		}
+		reason := why + op.Look.String()
 		err := s.Archive.StopAfter(archive.Stop{Blocks: op.Blocks, Reason: reason})
 		if err == nil {
 			s.show(Progress{Phase: "looked", Detail: reason})

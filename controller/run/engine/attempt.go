@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -86,7 +85,8 @@ func (w *worker) arm(t wire.Trial, k wire.TrialKey, then func([]*Fault)) {
 func (w *worker) callOff(t wire.Trial, k wire.TrialKey, faults []*Fault) {
 	w.views(func(views map[string]wire.CampaignView) {
 		names := takingPart(views, t, k)
-		w.abort(names, wire.AbortRequest{TrialKey: k, Reason: "another node could not be armed", Follows: true}, func(all bool) {
+		r := wire.AbortRequest{TrialKey: k, Reason: "another node could not be armed", Follows: true}
+		w.abort(names, r, func(all bool) {
 			if !all {
 				w.e.after(200*time.Millisecond, func() { w.callOff(t, k, faults) })
 				return
@@ -94,7 +94,8 @@ func (w *worker) callOff(t wire.Trial, k wire.TrialKey, faults []*Fault) {
 			w.awaitKept(t, k, names, func() {
 				w.decide(t, w.notArmed(k, faults), func() {
 					if f := unfit(faults); f != nil {
-						w.e.fail(w.index, fmt.Sprintf("trial %d was not begun", t.Number), fmt.Errorf("%w; then go on with --resume", f.Err))
+						doing := fmt.Sprintf("trial %d was not begun", t.Number)
+						w.e.fail(w.index, doing, fmt.Errorf("%w; then go on with --resume", f.Err))
 						return
 					}
 					w.next(t)
@@ -173,8 +174,8 @@ func (w *worker) finish(t wire.Trial, k wire.TrialKey, then func()) {
 func (w *worker) vouched(a Answer) wire.Verdict {
 	v := a.Verdict
 	if v.Outcome == wire.Accepted && w.e.cfg.Emulated && !a.Vouched {
-		gone := verdict.Interruption{Code: wire.ReasonFieldGone, Text: "the field that the window was in has ended, and how late its radio was is not known"}
-		v.Outcome, v.Reason = wire.Interrupted, gone.Reason()
+		const text = "the field that the window was in has ended, and how late its radio was is not known"
+		v.Outcome, v.Reason = wire.Interrupted, wire.Reason{Code: wire.ReasonFieldGone, Text: text}
 	}
 	return v
 }

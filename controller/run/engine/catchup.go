@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -222,8 +221,9 @@ func (e *Engine) decideOrphans(then func()) {
 		e.decideOrphans(then)
 		return
 	}
-	gone := verdict.Interruption{Code: wire.ReasonControllerRestarted, Text: "the controller ended during the attempt, and no node knows of it"}
-	v := wire.Verdict{TrialKey: k, Outcome: wire.Interrupted, Final: true, Reason: gone.Reason()}
+	const text = "the controller ended during the attempt, and no node knows of it"
+	v := wire.Verdict{TrialKey: k, Outcome: wire.Interrupted, Final: true,
+		Reason: wire.Reason{Code: wire.ReasonControllerRestarted, Text: text}}
 	e.keep(Decide{v}, func() {
 		e.decided(v)
 		e.do(everybody, "", Seal{k}, nil)

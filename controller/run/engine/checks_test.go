@@ -42,7 +42,8 @@ type keptTruth struct {
 
 func newChecks() checks {
 	return checks{committed: map[wire.TrialKey]time.Duration{}, known: map[wire.TrialKey]time.Duration{},
-		versions: map[wire.TrialKey][]wire.Verdict{}, kept: map[wire.TrialKey]map[*node]keptTruth{}, calledOff: map[wire.TrialKey]bool{}, leases: map[*node][]porcupine.Operation{}}
+		versions: map[wire.TrialKey][]wire.Verdict{}, kept: map[wire.TrialKey]map[*node]keptTruth{},
+		calledOff: map[wire.TrialKey]bool{}, leases: map[*node][]porcupine.Operation{}}
 }
 
 func (w *world) violated(format string, args ...any) {
@@ -53,7 +54,8 @@ func (w *world) violated(format string, args ...any) {
 
 // lived begins a controller's life.
 func (w *world) lived() {
-	w.leaving, w.began, w.placed, w.deciding, w.released = false, w.now, map[int]wire.TrialKey{}, map[wire.TrialKey]time.Duration{}, map[*node]bool{}
+	w.leaving, w.began, w.placed = false, w.now, map[int]wire.TrialKey{}
+	w.deciding, w.released = map[wire.TrialKey]time.Duration{}, map[*node]bool{}
 }
 
 func (w *world) decision(k wire.TrialKey) (wire.Verdict, bool) {
@@ -110,6 +112,10 @@ func (w *world) asked(a Action) {
 			}
 		}
 	case Decide:
+		k, byRules := op.Verdict.TrialKey, op.Verdict.Word == nil && op.Verdict.Outcome == wire.Accepted
+		if ought := w.judge(Judge{Trial: w.trial(k.Trial), Key: k}); byRules && ought.Outcome != wire.Accepted {
+			w.violated("attempt %v is accepted, and is %s (%s)", k, ought.Outcome, ought.Reason)
+		}
 		w.deciding[op.Verdict.TrialKey] = w.now
 		if w.placed[a.Worker] == op.Verdict.TrialKey {
 			delete(w.placed, a.Worker)
@@ -173,7 +179,8 @@ func (w *world) arming(a Action, op Arm) {
 
 func (w *world) durable(vs []wire.Verdict) {
 	for _, v := range vs {
-		if !slices.ContainsFunc(w.versions[v.TrialKey], func(had wire.Verdict) bool { return reflect.DeepEqual(had, v) }) {
+		same := func(had wire.Verdict) bool { return reflect.DeepEqual(had, v) }
+		if !slices.ContainsFunc(w.versions[v.TrialKey], same) {
 			w.violated("a node is told %+v, and the archive has had %+v", v, w.versions[v.TrialKey])
 		}
 	}
@@ -186,7 +193,8 @@ func (w *world) told(n *node, vs []wire.Verdict) {
 		if now, _ := w.decision(v.TrialKey); v.Word != nil || now.Word != nil {
 			continue // the register is written once
 		}
-		w.decisions = append(w.decisions, porcupine.Operation{Input: decisionOp{v.TrialKey, "", true}, Output: outcome(v), Call: int64(w.now), Return: int64(w.now) + 1})
+		w.decisions = append(w.decisions, porcupine.Operation{Input: decisionOp{v.TrialKey, "", true},
+			Output: outcome(v), Call: int64(w.now), Return: int64(w.now) + 1})
 	}
 }
 
@@ -214,7 +222,8 @@ func (w *world) commit(v wire.Verdict) {
 	w.versions[v.TrialKey] = append(w.versions[v.TrialKey], v)
 	if v.Word == nil {
 		w.committed[v.TrialKey] = w.now
-		w.decisions = append(w.decisions, porcupine.Operation{Input: decisionOp{v.TrialKey, outcome(v), false}, Call: int64(w.deciding[v.TrialKey]), Return: int64(w.now)})
+		w.decisions = append(w.decisions, porcupine.Operation{Input: decisionOp{v.TrialKey, outcome(v), false},
+			Call: int64(w.deciding[v.TrialKey]), Return: int64(w.now)})
 	}
 	accepted := 0
 	for _, had := range w.decided(v.Trial) {
@@ -248,7 +257,7 @@ func (w *world) lost(n *node) {
 func (w *world) forgotten(n *node, a *simAttempt) {
 	const enough = 45 * time.Second
 	since, is := w.known[a.key]
-	if is && a.direct && !w.calm && w.life%2 == 1 && w.now-w.began > enough && w.now-since > enough && w.now-w.whole > enough {
+	if is && a.direct && w.life%2 == 1 && min(w.now-w.began, w.now-since, w.now-w.whole) > enough {
 		w.violated("%v waits for GO of %v, of which the archive has an end since %v", n, a.key, since)
 	}
 }
@@ -296,13 +305,14 @@ func (w *world) atEnd() {
 		}
 	}
 	for _, k := range w.archive.attempts() {
-		if v, is := w.decision(k); !is || !w.archive.sealed[k] && v.Word == nil {
+		if v, is := w.decision(k); !is || !w.archive.sealed[k] && v.Word == nil && w.known[k] < w.committed[k] {
 			w.violated("attempt %v is in the archive: decided %v, sealed %v", k, is, w.archive.sealed[k])
 		}
 	}
 	for _, t := range w.cfg.Plan.Trials {
 		vs := w.decided(t.Number)
-		if w.calm && !w.spoilt(wire.TrialKey{Trial: t.Number, Attempt: 1}) && (len(vs) != 1 || vs[0].Outcome != wire.Accepted) {
+		spoilt := w.spoilt(wire.TrialKey{Trial: t.Number, Attempt: 1})
+		if w.calm && !spoilt && (len(vs) != 1 || vs[0].Outcome != wire.Accepted) {
 			w.violated("nothing went wrong, and trial %d is %+v", t.Number, vs)
 		}
 	}
@@ -320,6 +330,9 @@ func (w *world) keptAtEnd(k wire.TrialKey, by map[*node]keptTruth) {
 	whole := len(by) == len(w.trial(k.Trial).Nodes()) && !w.calledOff[k] && !w.spoilt(k)
 	for _, truth := range by {
 		whole = whole && truth.at < w.committed[k] && truth.recorded && truth.outcome == wire.Accepted
+	}
+	if v.Reason.Code == wire.ReasonSuperseded { // a person accepted another before
+		return
 	}
 	if whole && v.Word == nil && v.Outcome != wire.Accepted {
 		w.violated("attempt %v was measured by all, and is %s (%s)", k, v.Outcome, v.Reason)
@@ -347,7 +360,8 @@ func (w *world) lease(n *node, op leaseOp, granted bool) {
 	if op.lapses || op.holder != holder {
 		call = w.now
 	}
-	w.leases[n] = append(w.leases[n], porcupine.Operation{Input: op, Output: granted, Call: int64(call), Return: int64(w.now) + int64(len(w.leases[n])%2)})
+	w.leases[n] = append(w.leases[n], porcupine.Operation{Input: op, Output: granted,
+		Call: int64(call), Return: int64(w.now)})
 }
 
 var leaseModel = porcupine.Model{

@@ -159,6 +159,14 @@ var planted = []mutant{
 		last := len(c.Plan.Trials)
 		c.Has = func(trial int) bool { return trial < last }
 	}},
+	{name: "resume: it drives where it is only to pull", config: func(c *Config) { c.PullOnly = false }},
+	{name: "quiet: looks go on over the mesh", event: func(_ *world, ev Event) []Event {
+		if a, is := ev.(Answer); is && a.View.Live != nil {
+			a.View.Live = nil
+			ev = a
+		}
+		return []Event{ev}
+	}},
 	{name: "end: nodes are not told", action: without[End](nil)},
 	{name: "end: the last records are not waited for", action: without[Drain](nil)},
 }

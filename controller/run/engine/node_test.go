@@ -121,7 +121,8 @@ func (n *node) watch(known uint64, wait time.Duration, then func()) {
 }
 
 func (n *node) view() wire.CampaignView {
-	v := wire.CampaignView{Version: n.version, State: wire.StateLoaded, Position: wire.SpoolPosition{Epoch: "e", Seq: uint64(len(n.records))}}
+	at := wire.SpoolPosition{Epoch: "e", Seq: uint64(len(n.records))}
+	v := wire.CampaignView{Version: n.version, State: wire.StateLoaded, Position: at}
 	if n.last != nil {
 		v.State, v.Current = wire.StateKept, n.last
 	}
@@ -302,7 +303,8 @@ func (n *node) ended(k wire.TrialKey, outcome wire.Outcome, code wire.ReasonCode
 }
 
 func (n *node) record(k wire.TrialKey, b wire.Body) {
-	n.records = append(n.records, wire.Record{Header: wire.Header{Kind: b.Kind(), Node: n.name, Trial: k.Trial, Attempt: k.Attempt}, Body: b})
+	h := wire.Header{Kind: b.Kind(), Node: n.name, Trial: k.Trial, Attempt: k.Attempt}
+	n.records = append(n.records, wire.Record{Header: h, Body: b})
 	n.w.collect(n)
 }
 
@@ -330,9 +332,12 @@ func (n *node) restart() {
 	n.up, n.lease = false, simLease{}
 	n.w.leaseLost(n)
 	n.life++
-	left := n.cur
+	left, life := n.cur, n.life
 	n.cur = nil
 	n.w.at(n.w.between(time.Second, 5*time.Second), func() {
+		if n.life != life {
+			return // it was replaced meanwhile
+		}
 		n.up = true
 		if left != nil {
 			n.last = &left.key

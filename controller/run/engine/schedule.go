@@ -20,7 +20,8 @@ func (e *Engine) schedule() {
 		}
 	}
 	last := (over == len(e.workers) || e.leaving) && !e.finished
-	if e.writing > 0 || !last && (e.leaving || !slices.ContainsFunc(e.workers, func(w *worker) bool { return w.choosing })) {
+	idle := !e.leaving && slices.ContainsFunc(e.workers, func(w *worker) bool { return w.choosing })
+	if e.writing > 0 || !last && !idle {
 		return
 	}
 	if e.applyOverride() {
@@ -159,7 +160,8 @@ func (e *Engine) overridden(s Said) (v wire.Verdict, known bool) {
 // its result: another is not accepted beside it.
 func (e *Engine) override(v wire.Verdict, n wire.Noted) {
 	unchanged := func(why string) {
-		text := fmt.Sprintf("%s wished to %s trial %d attempt %d, %s: nothing changed", n.By, n.Note, v.Trial, v.Attempt, why)
+		text := fmt.Sprintf("%s wished to %s trial %d attempt %d, %s: nothing changed",
+			n.By, n.Note, v.Trial, v.Attempt, why)
 		e.keep(Note{text}, func() {})
 	}
 	after, changes := v, v.Word != nil && v.Word.Decision == n.Note && v.Word.Text == n.Text

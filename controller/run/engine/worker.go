@@ -39,8 +39,8 @@ type worker struct {
 }
 
 func newWorker(e *Engine, index int, nodes []string) *worker {
-	return &worker{e: e, index: index, nodes: slices.Sorted(slices.Values(nodes)), renewing: map[string]bool{}, late: map[string]error{},
-		kept: map[wire.TrialKey]map[string]wire.TrialState{}, windows: map[wire.TrialKey]map[string]wire.Window{}}
+	return &worker{e: e, index: index, nodes: slices.Sorted(slices.Values(nodes)),
+		renewing: map[string]bool{}, late: map[string]error{}, kept: map[wire.TrialKey]map[string]wire.TrialState{}, windows: map[wire.TrialKey]map[string]wire.Window{}}
 }
 
 func (w *worker) mesh() bool { return w.e.cfg.Plan.Control == wire.ControlMesh }
@@ -143,7 +143,7 @@ func (w *worker) renew(node string) {
 	}
 	next := e.now.Add(leaseEvery)
 	w.renewing[node] = true
-	e.do(w.index, node, Renew{TTL: w.leaseTTL()}, func(a Answer) {
+	e.do(w.index, node, Renew{TTL: LeaseTTL(e.cfg.Plan)}, func(a Answer) {
 		delete(w.renewing, node)
 		if a.Fault != nil {
 			w.log("renew lease of "+node, wire.TrialKey{}, a.Fault)
@@ -156,8 +156,9 @@ func (w *worker) renew(node string) {
 	})
 }
 
-func (w *worker) leaseTTL() time.Duration {
-	if w.mesh() {
+// LeaseTTL is how long a run's lease on a node is to last.
+func LeaseTTL(p wire.RunPlan) time.Duration {
+	if p.Control == wire.ControlMesh {
 		return meshLease
 	}
 	return leaseTTL

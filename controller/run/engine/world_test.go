@@ -49,7 +49,6 @@ type world struct {
 type archive struct {
 	decisions []wire.Verdict
 	records   map[wire.TrialKey][]wire.Record
-	held      map[*node]int
 	sealed    map[wire.TrialKey]bool
 	notes     int
 }
@@ -116,13 +115,15 @@ const (
 
 // newWorld draws a fleet and its mishaps.
 func newWorld(seed uint64, m *mutant) *world {
-	w := &world{seed: seed, rng: rand.New(rand.NewPCG(seed, 7)), calm: seed%16 == 0, slow: seed%32 >= 24 || seed%32 == 0, mutant: m, driving: map[int]wire.TrialKey{}}
+	w := &world{seed: seed, rng: rand.New(rand.NewPCG(seed, 7)), mutant: m, driving: map[int]wire.TrialKey{},
+		calm: seed%16 == 0, slow: seed%32 >= 24 || seed%32 == 0}
 	w.calmAt = w.between(20*time.Second, 120*time.Second)
 	names := []string{"a", "b", "c"}[:2+w.rng.IntN(2)]
 	workers := 1 + w.rng.IntN(4)/3
 	plan := wire.RunPlan{Run: "today", AttemptsMax: 1 + w.rng.IntN(3)}
 	for i := range 2 + w.rng.IntN(2) {
-		t := wire.Trial{Number: i + 1, Block: i + 1, Car: "a", Roadside: "b", Sender: "a", Receiver: "b", Initiator: names[w.rng.IntN(2)], Relays: names[2:]}
+		t := wire.Trial{Number: i + 1, Block: i + 1, Car: "a", Roadside: "b", Sender: "a", Receiver: "b", Relays: names[2:]}
+		t.Initiator = names[w.rng.IntN(2)]
 		plan.Trials = append(plan.Trials, t)
 	}
 	if seed%64 == 0 { // a node that takes part in no trial
@@ -132,7 +133,7 @@ func newWorld(seed uint64, m *mutant) *world {
 		plan.Control = wire.ControlMesh
 	}
 	w.cfg = Config{Plan: plan, Has: func(int) bool { return true }, LookEvery: 2 * time.Second}
-	w.archive = &archive{records: map[wire.TrialKey][]wire.Record{}, held: map[*node]int{}, sealed: map[wire.TrialKey]bool{}}
+	w.archive = &archive{records: map[wire.TrialKey][]wire.Record{}, sealed: map[wire.TrialKey]bool{}}
 	w.checks = newChecks()
 	for i := range workers {
 		var nodes []*node
@@ -217,8 +218,8 @@ func (w *world) start() {
 	cfg.Decisions = slices.Clone(w.archive.decisions)
 	w.lived()
 	cfg.PullOnly = w.rng.IntN(4) == 0 && w.now < w.calmAt && !w.calm
-	w.mutant.configure(&cfg)
 	w.pulls = cfg.PullOnly
+	w.mutant.configure(&cfg)
 	w.engine = New(cfg)
 	life := w.life
 	decided := map[wire.TrialKey]bool{}
@@ -431,170 +432,6 @@ func (w *world) judge(op Judge) wire.Verdict {
 		v.Outcome, v.Reason = wire.Rejected, wire.Reason{Code: wire.ReasonSpeed}
 	}
 	return v
-}
-
-// call makes a call of a node. It may be lost on its way or on the way back, come
-// late, or twice.
-func (w *world) call(life int, a Action, n *node) {
-	answered := false
-	answer := func(d time.Duration, ans Answer) {
-		w.at(d, func() {
-			if answered {
-				return
-			}
-			answered = true
-			ans.ID = a.ID
-			w.give(life, ans)
-		})
-	}
-	away := func() {
-		answer(w.between(100*time.Millisecond, 8*time.Second), Answer{Fault: &Fault{Err: errAway, Timeout: w.rng.IntN(3) == 0}})
-	}
-	_, patient := a.Op.(Arm)
-	reply := func(ans Answer) {
-		if n.cut || w.chance(0.01) {
-			away()
-			return
-		}
-		answer(w.between(time.Millisecond, 20*time.Millisecond), ans)
-	}
-	if _, aborts := a.Op.(Abort); aborts || patient { // a bound for what never answers
-		answer(30*time.Second, Answer{Fault: &Fault{Err: errAway, Timeout: true}})
-	}
-	sent := w.now
-	deliver := func(reply func(Answer)) {
-		w.sent = sent
-		if n.up && !n.cut {
-			w.receive(n, a.Op, reply)
-		} else {
-			away()
-		}
-	}
-	switch {
-	case w.chance(0.01): // lost
-		away()
-		return
-	case w.chance(0.01): // late, after it was given up
-		away()
-		w.at(w.between(time.Second, 40*time.Second), func() { deliver(func(Answer) {}) })
-		return
-	case w.chance(0.01): // twice
-		w.at(w.between(time.Millisecond, 10*time.Second), func() { deliver(func(Answer) {}) })
-	}
-	w.at(w.between(time.Millisecond, 20*time.Millisecond), func() { deliver(reply) })
-}
-
-// receive is the node's API.
-func (w *world) receive(n *node, op Op, reply func(Answer)) {
-	first, steers := false, true
-	switch op := op.(type) {
-	case Load, End:
-		first = true
-	case View:
-		first, steers = op.Leased, false
-	case Renew, Release, Drain, Abort:
-		steers = false
-	}
-	var f *Fault
-	if first {
-		f = n.take(holder, leaseTTL)
-	}
-	if f == nil && steers {
-		f = n.steer(holder)
-	}
-	if f != nil {
-		reply(Answer{Fault: f})
-		return
-	}
-	switch op := op.(type) {
-	case Load:
-		n.loaded = true
-		reply(Answer{})
-	case View:
-		if !n.loaded && !op.Leased {
-			reply(Answer{Fault: &Fault{Code: wire.CodeNotFound, Err: errBusy}})
-			return
-		}
-		n.loaded = true
-		n.watch(op.Known, op.Wait, func() { reply(Answer{View: n.view(), Held: n.copied == len(n.records)}) })
-	case Renew:
-		reply(Answer{Fault: n.take(holder, op.TTL)})
-	case Release:
-		reply(Answer{Fault: n.take(holder, 0)})
-	case Arm:
-		had := n.cur
-		n.arm(op.Key, false, func(f *Fault) { reply(Answer{Fault: f}) })
-		if n.cur != nil && n.cur != had {
-			n.cur.direct = w.now-w.sent < time.Second
-		}
-	case Abort:
-		n.abort(op.Request, func() { reply(Answer{}) })
-	case Tell:
-		w.told(n, op.Verdicts)
-		for _, v := range op.Verdicts {
-			n.set(v)
-		}
-		n.pilot()
-		reply(Answer{})
-	case End:
-		n.started = false
-		restored := func() {
-			n.record(wire.TrialKey{}, &wire.HostChange{Scope: "run", Action: "undone"})
-			reply(Answer{})
-		}
-		if n.cur != nil {
-			n.abort(wire.AbortRequest{TrialKey: n.cur.key}, restored)
-			return
-		}
-		restored()
-	case Drain:
-		w.drain(n, int(op.Position.Seq), reply)
-	}
-}
-
-func (w *world) drain(n *node, to int, reply func(Answer)) {
-	if n.copied >= to {
-		reply(Answer{})
-		return
-	}
-	w.at(20*time.Millisecond, func() { w.drain(n, to, reply) })
-}
-
-// collect copies a node's records to the archive, and tells the controller of them.
-func (w *world) collect(n *node) {
-	if n.copying || w.life%2 == 0 {
-		return
-	}
-	n.copying = true
-	life := w.life
-	most := 300 * time.Millisecond
-	if w.slow && !w.calm && w.now < w.calmAt {
-		most = 40 * time.Second
-	}
-	w.at(w.between(10*time.Millisecond, most), func() {
-		n.copying = false
-		if w.life != life {
-			if w.life%2 == 1 {
-				w.collect(n)
-			}
-			return
-		}
-		if !n.up || n.cut { // its return begins anew
-			return
-		}
-		fresh := n.records[n.copied:]
-		n.copied = len(n.records)
-		for _, r := range fresh {
-			k := wire.TrialKey{Trial: r.Trial, Attempt: r.Attempt}
-			w.archive.records[k] = append(w.archive.records[k], r)
-			if _, ended := r.Body.(*wire.TrialState); ended && w.known[k] == 0 {
-				w.known[k] = w.now
-			}
-		}
-		for _, r := range fresh {
-			w.sighted(life, n.worker, r)
-		}
-	})
 }
 
 // run lets the world go on until the run is over, and returns what was wrong.

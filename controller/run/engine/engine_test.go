@@ -1,0 +1,72 @@
+package engine
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+func twoNodes(decisions ...wire.Verdict) Config {
+	t := wire.Trial{Number: 1, Block: 1, Car: "car", Roadside: "roadside", Sender: "car", Receiver: "roadside", Initiator: "car"}
+	return Config{Plan: wire.RunPlan{Run: "today", AttemptsMax: 2, Trials: []wire.Trial{t}}, LookEvery: time.Second,
+		Has: func(int) bool { return true }, Workers: []Worker{{Nodes: []string{"car", "roadside"}}}, Decisions: decisions}
+}
+
+// A node that rejected what it measured to the end must not have the others
+// aborted, which would make a failed trial of a rejected one.
+func TestWhoGivesUpEndsTheOthersAndWhoRejectsDoesNot(t *testing.T) {
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	for _, c := range []struct {
+		name     string
+		outcome  wire.Outcome
+		measured bool
+		gaveUp   bool
+	}{
+		{"accepted", wire.Accepted, true, false},
+		{"rejected after its window", wire.Rejected, true, false},
+		{"rejected for the gate", wire.Rejected, false, true},
+		{"failed before its window", wire.Failed, false, true},
+		{"failed in its window", wire.Failed, true, true},
+	} {
+		e := New(twoNodes())
+		if c.measured {
+			e.Step(time.Unix(0, 0), Opened{Node: "car", Key: k, Window: wire.Window{OpenBootNs: 1, CloseBootNs: 2}})
+		}
+		st := wire.TrialState{State: wire.StateKept, Outcome: c.outcome, Reason: wire.Reason{Code: "why"}}
+		e.Step(time.Unix(0, 0), Kept{Node: "car", Key: k, State: st})
+		missing, gaveUp, _ := e.workers[0].lacking(k, []string{"car", "roadside"})
+		if !slices.Equal(missing, []string{"roadside"}) || (gaveUp == "car: why") != c.gaveUp {
+			t.Errorf("%s: missing %v, given up %q", c.name, missing, gaveUp)
+		}
+	}
+}
+
+// The rules accepted the first attempt, a person had it repeated, and the second
+// was accepted. Whatever is decided of the first then, the trial has one result.
+func TestNoDecisionAcceptsASecondAttempt(t *testing.T) {
+	first := wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: wire.Rejected, Final: true,
+		Word: &wire.Word{Decision: "repeat", By: "phone", Judged: wire.Accepted}}
+	second := wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 2}, Outcome: wire.Accepted, Final: true}
+	for _, decision := range []string{"accept", "skip", "repeat"} {
+		e := New(twoNodes(first, second))
+		e.workers[0].choosing = true
+		said := Said{Key: first.TrialKey, Noted: wire.Noted{Note: decision, By: "phone", Text: "after all"}}
+		var noted string
+		for _, a := range e.Step(time.Unix(0, 0), said) {
+			switch op := a.Op.(type) {
+			case Note:
+				noted = op.Text
+			case Decide:
+				if op.Verdict.Outcome == wire.Accepted {
+					t.Errorf("%s: decided %+v", decision, op.Verdict)
+				}
+			}
+		}
+		if decision != "repeat" && !strings.Contains(noted, "attempt 2 is accepted") {
+			t.Errorf("%s: noted %q", decision, noted)
+		}
+	}
+}

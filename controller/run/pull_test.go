@@ -1,0 +1,69 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// What nodes did alone is judged when they are pulled, and nothing is driven.
+func TestAPullJudgesAndDrivesNothing(t *testing.T) {
+	lane, field := newLane(t, "only")
+	r := newRunner(t, 2, 1, lane)
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	for _, n := range field.nodes {
+		n.record(wire.TrialKey{}, &wire.Event{Level: "info", Text: "before the run"}) // which Begin passes over
+	}
+	field.armed = func() { t.Errorf("armed for %+v", field.nodes["car"].current) }
+	made := false
+	field.loaded = func() {
+		if made {
+			return
+		}
+		made = true
+		for _, n := range field.nodes {
+			n.record(k, &wire.Window{OpenBootNs: 5, CloseBootNs: 6})
+			n.record(k, &wire.TrialState{State: wire.StateKept, Outcome: wire.Accepted})
+			n.keep(wire.Verdict{TrialKey: k, Outcome: wire.Accepted})
+		}
+	}
+	found, err := r.Pull(within(t), time.Second)
+	if err != nil || !found.Whole() {
+		t.Fatalf("found %+v, %v", found, err)
+	}
+	if vs := r.Archive.Decisions(); len(vs) != 1 || vs[0].TrialKey != k || vs[0].Outcome != wire.Accepted {
+		t.Errorf("decided %+v", vs)
+	}
+	for name, n := range field.nodes {
+		if n.lease.TTLS != 0 {
+			t.Errorf("node %s is left with the lease %+v", name, n.lease)
+		}
+	}
+}
+
+// A run that a person ends keeps what people have decided until then.
+func TestARunThatIsEndedKeepsWhatWasDecided(t *testing.T) {
+	lane, field := newLane(t, "only")
+	r := newRunner(t, 2, 1, lane)
+	r.lookEvery = time.Hour // nobody notices that the second trial will not end
+	ctx, end := context.WithCancelCause(within(t))
+	ended := errors.New("somebody pressed Ctrl-C")
+	car, first := field.nodes["car"], wire.TrialKey{Trial: 1, Attempt: 1}
+	field.armed = func() {
+		if car.current.Trial == 2 {
+			car.record(first, &wire.Noted{ID: "a", Note: "repeat", By: "phone"})
+			field.mute = "road" // so that it does not end
+			time.AfterFunc(500*time.Millisecond, func() { end(ended) })
+		}
+	}
+	if err := r.Run(ctx); !errors.Is(err, ended) {
+		t.Fatalf("the run ended with %v", err)
+	}
+	vs := r.Archive.Decisions()
+	if len(vs) == 0 || vs[0].TrialKey != first || vs[0].Word == nil || vs[0].Word.Decision != "repeat" {
+		t.Errorf("decided %+v", vs)
+	}
+}
