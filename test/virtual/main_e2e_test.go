@@ -29,7 +29,7 @@ type desk struct {
 	kernel kernel.Kernel
 }
 
-// shortCampaign is velocity.yaml with two speeds and one repetition.
+// newDesk has velocity.yaml with these speeds and one repetition: two trials each.
 func newDesk(t *testing.T, speeds string) *desk {
 	t.Helper()
 	if os.Geteuid() != 0 {
