@@ -109,6 +109,9 @@ func oneCampaign(parts []*Archive) error {
 			!reflect.DeepEqual(x.Plan, y.Plan):
 			return fmt.Errorf("%q and %q are of different campaigns: place, seed, campaign file or schedule differ",
 				first.dir, p.dir)
+		case !sameClock(x.Clock, y.Clock):
+			return fmt.Errorf("%q and %q were driven by different clocks (%s); shards of one run have one --clock, and "+
+				"one kernel", first.dir, p.dir, clocks(y.Clock, x.Clock))
 		case x.Shard.Of != y.Shard.Of:
 			return fmt.Errorf("%q is shard %s and %q is shard %s: they were cut differently", first.dir, y.Shard, p.dir,
 				x.Shard)
@@ -123,6 +126,25 @@ func oneCampaign(parts []*Archive) error {
 		}
 	}
 	return nil
+}
+
+// sameClock: a run that does not say its clock had the real one.
+func sameClock(x, y *Clock) bool {
+	if x.Virtual() && y.Virtual() {
+		return *x == *y
+	}
+	return x.Virtual() == y.Virtual()
+}
+
+// clocks words two clocks.
+func clocks(x, y *Clock) string {
+	word := func(c *Clock) string {
+		if !c.Virtual() {
+			return ClockReal
+		}
+		return fmt.Sprintf("%s: kernel %s of configuration %s", c.Kind, c.Kernel, c.Configuration)
+	}
+	return word(x) + "; " + word(y)
 }
 
 // take copies what the shards hold. What stands in a trial's folder is copied as

@@ -204,6 +204,8 @@ func TestMergeRefuses(t *testing.T) {
 	other.Seed++
 	renamed := synthetic.Info(campaign)
 	renamed.Run = "another"
+	virtual, real := synthetic.Info(campaign), synthetic.Info(campaign)
+	virtual.Clock, real.Clock = &archive.Clock{Kind: archive.ClockVirtual, Kernel: "7.3"}, &archive.Clock{Kind: archive.ClockReal}
 	make := func(name string, info archive.RunInfo, s *archive.Shard) string {
 		return driven(t, filepath.Join(dir, name), info, s)
 	}
@@ -218,6 +220,7 @@ func TestMergeRefuses(t *testing.T) {
 		"were cut differently":     {one, make("third", info, shard(t, "2/3"))},
 		"is not a shard":           {one, make("unsharded", info, nil)},
 		"different campaigns":      {one, make("other", other, shard(t, "2/2"))},
+		"by different clocks":      {one, make("virtual", virtual, shard(t, "2/2"))},
 		"bear one --name":          {one, make("renamed", renamed, shard(t, "2/2"))},
 		"is not whole":             {one, broken},
 		"no run in this folder":    {one, filepath.Join(dir, "nowhere")},
@@ -232,6 +235,9 @@ func TestMergeRefuses(t *testing.T) {
 	}
 	if err := archive.Merge(filepath.Join(dir, "merged"), []string{one, two}); err != nil {
 		t.Errorf("whole shards are refused: %v", err)
+	}
+	if err := archive.Merge(filepath.Join(dir, "said"), []string{one, make("real", real, shard(t, "2/2"))}); err != nil {
+		t.Errorf("a shard that says that its clock was the real one is refused: %v", err)
 	}
 	for _, bad := range []string{"", "0/2", "3/2", "1", "1/2/3", "a/b", "-1/2"} {
 		if _, err := archive.ParseShard(bad); err == nil {

@@ -96,11 +96,16 @@ func (d *desk) goOn(t *testing.T, meanwhile func(*exec.Cmd)) (int, string) {
 func (d *desk) killOnce(t *testing.T, dice *rand.Rand) {
 	t.Helper()
 	after := time.Duration(dice.Int64N(int64(15 * time.Second)))
-	way := dice.IntN(3)
+	way := dice.IntN(4)
 	want := resumeStatus
 	status, out := d.goOn(t, func(cmd *exec.Cmd) {
 		time.Sleep(after)
-		switch kernels, _ := d.processes(t); {
+		kernels, stubs := d.processes(t)
+		if way == 3 && len(stubs) > 0 { // a program in virtual time dies; what is then, is interrupted
+			_ = syscall.Kill(stubs[dice.IntN(len(stubs))], syscall.SIGKILL)
+			time.Sleep(3 * time.Second)
+		}
+		switch {
 		case way == 0 && len(kernels) == 1:
 			_ = syscall.Kill(kernels[0], syscall.SIGKILL) // it may just have ended
 		case way == 1:
