@@ -84,14 +84,14 @@ func TestAnEntryOfALaterVersionIsReported(t *testing.T) {
 	}
 }
 
-// TestAnAgentBeforeThisOneIsUndone: testdata/journal has every kind of change,
-// and every part of an undo, in the form in which agents are in the field. It is
-// read whole, written again as it was, and undone: in another boot, by what
-// outlives one.
+// TestAnAgentBeforeThisOneIsUndone: the samples have every kind of change, and
+// every part of an undo, in the form in which agents are in the field. Their
+// journal is read whole, written again as it was, and undone: in another boot,
+// by what outlives one.
 func TestAnAgentBeforeThisOneIsUndone(t *testing.T) {
-	data, err := os.ReadFile("testdata/journal")
-	if err != nil {
-		t.Fatal(err)
+	data := sampleJournal(t)
+	if first := "f528ac2b {\"id\":1,\"state\":\"prepared\","; !bytes.HasPrefix(data, []byte(first)) {
+		t.Errorf("a line begins with %.40s, and began with %s", data, first)
 	}
 	r := replay(data)
 	if len(r.pending) != bytes.Count(data, []byte("\n")) || len(r.damage) > 0 {
@@ -111,26 +111,9 @@ func TestAnAgentBeforeThisOneIsUndone(t *testing.T) {
 		t.Errorf("failed %q, %v; %d bytes are left of the journal", report.Failed, err, len(d.data))
 	}
 	slices.Reverse(report.Undone)
-	const gone, process = " (its namespace or boot is gone)", " (it went with the process that had loaded it)"
-	want := []string{
-		"interface wlan0 beside wlan9" + gone,
-		"managers of wlan0 aside" + gone,
-		"sysctl net.ipv6.conf.wlan0.disable_ipv6=1" + gone,
-		`radio wlan0 ap "fieldmesh" 802.11g channel 6 rate 5.5 Mbit/s power 12 dBm rts 500 retries 4` + gone,
-		`radio wlan0 adhoc "fieldmesh" 802.11b channel 1 bssid 02:11:22:33:44:55` + gone,
-		"link wlan0 up mtu 1400" + gone,
-		"address 10.77.0.1/24 on wlan0" + gone,
-		"address 10.77.0.9/24 on wlan0" + gone,
-		"route 10.77.3.0/24 via 10.77.0.2 dev wlan0 src 10.77.0.1 metric 5 congctl reno quickack 1" + gone,
-		"sysctl net.ipv4.tcp_congestion_control=reno" + gone,
-		"bpf congestion control tahoe" + process,
-		"reference timer for peers in 10.77.0.0/24" + process,
-		"window of 8 segments for peers in 10.77.0.0/24" + process,
-		"tracepoints of 2 connections" + process,
-		"offloads of wlan0 off" + gone,
-		"admission of 1 flows at 10.77.0.1" + gone,
-		"daemon babeld on wlan0 announcing 10.77.0.0/24 quickack 1" + gone,
-		"daemon batman-adv on wlan0 announcing 10.77.0.0/24" + gone,
+	var want []string
+	for _, s := range samples() {
+		want = append(want, s.undone)
 	}
 	if !slices.Equal(report.Undone, want) {
 		t.Errorf("undone\n%s\nwant\n%s", strings.Join(report.Undone, "\n"), strings.Join(want, "\n"))
