@@ -119,13 +119,11 @@ import kotlinx.serialization.Serializable
 
 func dataClass(b *bytes.Buffer, s structure) error {
 	var params []string
-	plain := true // no parameter has an annotation
 	for _, f := range s.fields {
 		p, err := f.kotlin()
 		if err != nil {
 			return err
 		}
-		plain = plain && p[0] != '@'
 		params = append(params, p)
 	}
 	end := ")"
@@ -134,7 +132,7 @@ func dataClass(b *bytes.Buffer, s structure) error {
 	}
 	class := kotlinClass(s.name)
 	signature := fmt.Sprintf("data class %s(%s%s", class, strings.Join(params, ", "), end)
-	if len(params) > 1 && (!plain || len(signature) > kotlinWidth) {
+	if len(signature) > kotlinWidth {
 		signature = fmt.Sprintf("data class %s(\n    %s,\n%s", class, strings.Join(params, ",\n    "), end)
 	}
 	fmt.Fprintf(b, "\n%s@Serializable\n%s\n", kdoc(s.says()), signature)

@@ -80,10 +80,7 @@ data class Place(
 
 /** The agent's clocks at one instant. */
 @Serializable
-data class ClockReply(
-    @SerialName("boot_ns") val bootNs: Long,
-    @SerialName("wall_ns") val wallNs: Long,
-)
+data class ClockReply(@SerialName("boot_ns") val bootNs: Long, @SerialName("wall_ns") val wallNs: Long)
 
 /** How full a spool is. */
 @Serializable
@@ -174,12 +171,7 @@ data class PushedFix(
 
 /** A run's plan without its secret, for people to look at. */
 @Serializable
-data class Schedule(
-    val run: String,
-    val campaign: String,
-    @SerialName("attempts_max") val attemptsMax: Int,
-    val trials: List<Trial>,
-)
+data class Schedule(val run: String, val campaign: String, @SerialName("attempts_max") val attemptsMax: Int, val trials: List<Trial>)
 
 /** One cell of the schedule, expanded: nothing in it refers elsewhere. */
 @Serializable
