@@ -18,13 +18,20 @@ func bases(t *testing.T) []*node {
 	var out []*node
 	for _, edit := range []*strings.Replacer{
 		change(),
-		change("nodes:", "field: {propagation: two_ray_ground, mobility: {model: random_waypoint, area: {width_m: 100, height_m: 100}, speed_min_mps: 1, speed_max_mps: 2, pause_s: 0}}\nnodes:", "course: {kind: depart, start_m: 10, accel_mps2: 2.5, brake_mps2: 4}", "course: {kind: none}",
+		change("nodes:", "field: {propagation: two_ray_ground, mobility: {model: random_waypoint, "+
+			"area: {width_m: 100, height_m: 100}, speed_min_mps: 1, speed_max_mps: 2, pause_s: 0}}\nnodes:",
+			"course: {kind: depart, start_m: 10, accel_mps2: 2.5, brake_mps2: 4}", "course: {kind: none}",
 			"bulk: {", "load: {kind: iperf3_udp, background: true, payload_bytes: 100, bitrate_bps: 1000}\n    bulk: {"),
-		change("radio: {mode: adhoc, standard: 802.11g", "routing: {protocol: olsr}\n  radio: {mode: infrastructure, standard: 802.11g, access_point: bravo"),
-		change("bulk: {kind: iperf3_tcp, streams: 6, port: 5000}", "bulk: {kind: iperf3_udp, payload_bytes: 100, bitrate_bps: 1000}"),
-		change("  duration_s: 10", "  relays: [relay-1]\n  duration_s: 10", "bulk: {", "load: {kind: cbr, from: random, to: random, payload_bytes: 100, bitrate_bps: 1000}\n    bulk: {"),
-		change("  duration_s: 10", "  speed_mps: 2.8\n  duration_s: 10", "speed_mps, levels: [2.8, 5.6]", "sample_hz, levels: [10, 20]",
-			"direction: [outbound, inbound]", "relay_sample_hz: [1, 2]", "A: {sender: car, receiver: roadside}", "A: {still: true}",
+		change("radio: {mode: adhoc, standard: 802.11g",
+			"routing: {protocol: olsr}\n  radio: {mode: infrastructure, standard: 802.11g, access_point: bravo"),
+		change("bulk: {kind: iperf3_tcp, streams: 6, port: 5000}",
+			"bulk: {kind: iperf3_udp, payload_bytes: 100, bitrate_bps: 1000}"),
+		change("  duration_s: 10", "  relays: [relay-1]\n  duration_s: 10", "bulk: {",
+			"load: {kind: cbr, from: random, to: random, payload_bytes: 100, bitrate_bps: 1000}\n    bulk: {"),
+		change("  duration_s: 10", "  speed_mps: 2.8\n  duration_s: 10",
+			"speed_mps, levels: [2.8, 5.6]", "sample_hz, levels: [10, 20]",
+			"direction: [outbound, inbound]", "relay_sample_hz: [1, 2]",
+			"A: {sender: car, receiver: roadside}", "A: {still: true}",
 			"B: {sender: roadside, receiver: car}", "B: {still: false}"),
 	} {
 		var f findings

@@ -65,8 +65,8 @@ func (c *check) drawnFlows(flows *node) {
 	if most := n * (n - 1) / 2; pairs > most {
 		c.add(flows.home, "trial.traffic: %d flows are drawn and %d nodes take part, which have %d pairs; allowed: no more flows than pairs", pairs, n, most)
 	} else if pairs > 0 && pairs+len(named) > most {
-		c.add(flows.home, "trial.traffic: %d flows are drawn and %d of the %d pairs of nodes have a flow already; allowed: no more flows than pairs",
-			pairs, len(named), most)
+		c.add(flows.home, "trial.traffic: %d flows are drawn and %d of the %d pairs of nodes have a flow already; "+
+			"allowed: no more flows than pairs", pairs, len(named), most)
 	}
 }
 

@@ -34,18 +34,19 @@ const (
 )
 
 var (
-	runForm     = formOf(`^[a-z0-9-]{1,64}$`, "1 to 64 characters of a to z, 0 to 9 and -")
-	nodeForm    = formOf(`^[a-z0-9-]{1,32}$`, "1 to 32 characters of a to z, 0 to 9 and -")
-	flowForm    = formOf(`^[A-Za-z0-9_-]{1,32}$`, "1 to 32 letters, digits, _ and -")
-	shaForm     = formOf(`^[0-9a-f]{64}$`, "64 lower-case hexadecimal digits")
-	hostForm    = formOf(`^[A-Za-z0-9.:%_-]{1,253}$`, "an address or a host name")
-	prefixForm  = formOf(`^[0-9A-Fa-f:.]{2,45}/[0-9]{1,3}$`, "an address with a prefix length, as 10.77.0.1/24")
-	bssidForm   = formOf(`^([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$`, "a MAC address, as 02:11:22:33:44:55")
-	epochForm   = formOf(`^[A-Za-z0-9_-]{1,64}$`, "1 to 64 letters, digits, _ and -")
-	noteForm    = formOf(`^[A-Za-z0-9_-]{1,64}$`, "1 to 64 letters, digits, _ and -")
-	timeForm    = formOf(`^[0-9TZ:.+-]{0,40}$`, "a time")
-	codeForm    = formOf(`^[a-z0-9_]{1,64}$`, "1 to 64 characters of a to z, 0 to 9 and _")
-	variantForm = formOf(`^[A-Za-z0-9_-]{1,15}$`, "the kernel's name of a congestion control, as reno") // TCP_CA_NAME_MAX is 16 with the final zero
+	runForm    = formOf(`^[a-z0-9-]{1,64}$`, "1 to 64 characters of a to z, 0 to 9 and -")
+	nodeForm   = formOf(`^[a-z0-9-]{1,32}$`, "1 to 32 characters of a to z, 0 to 9 and -")
+	flowForm   = formOf(`^[A-Za-z0-9_-]{1,32}$`, "1 to 32 letters, digits, _ and -")
+	shaForm    = formOf(`^[0-9a-f]{64}$`, "64 lower-case hexadecimal digits")
+	hostForm   = formOf(`^[A-Za-z0-9.:%_-]{1,253}$`, "an address or a host name")
+	prefixForm = formOf(`^[0-9A-Fa-f:.]{2,45}/[0-9]{1,3}$`, "an address with a prefix length, as 10.77.0.1/24")
+	bssidForm  = formOf(`^([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$`, "a MAC address, as 02:11:22:33:44:55")
+	epochForm  = formOf(`^[A-Za-z0-9_-]{1,64}$`, "1 to 64 letters, digits, _ and -")
+	noteForm   = formOf(`^[A-Za-z0-9_-]{1,64}$`, "1 to 64 letters, digits, _ and -")
+	timeForm   = formOf(`^[0-9TZ:.+-]{0,40}$`, "a time")
+	codeForm   = formOf(`^[a-z0-9_]{1,64}$`, "1 to 64 characters of a to z, 0 to 9 and _")
+	// TCP_CA_NAME_MAX is 16 with the final zero
+	variantForm = formOf(`^[A-Za-z0-9_-]{1,15}$`, "the kernel's name of a congestion control, as reno")
 )
 
 // CheckRunName refuses what cannot be a run's name: [a-z0-9-], 1 to 64 characters.
@@ -96,7 +97,8 @@ func (n PlanNode) check(c *checker, nodes map[string]bool, addresses map[netip.A
 	prefix, err := netip.ParsePrefix(n.MeshPrefix)
 	c.that(err == nil, "mesh_prefix", "%.80q is not %s", n.MeshPrefix, prefixForm.words)
 	address := prefix.Addr()
-	c.that(err != nil || address.IsGlobalUnicast() || address.IsLinkLocalUnicast(), "mesh_prefix", "%s is not the address of one node", address)
+	one := err != nil || address.IsGlobalUnicast() || address.IsLinkLocalUnicast()
+	c.that(one, "mesh_prefix", "%s is not the address of one node", address)
 	c.that(addresses[address] == "", "mesh_prefix", "%s is %q's already", address, addresses[address])
 	addresses[address] = n.Name
 }
@@ -114,7 +116,8 @@ func (t *Trial) check(c *checker, nodes map[string]bool) {
 	}
 	t.Radio.check(c)
 	r := t.Routing
-	c.that(r.Ready == "" || r.Protocol != "none" && r.Protocol != "static", "routing.ready", "routing %s has no daemon to wait for", r.Protocol)
+	daemon := r.Protocol != "none" && r.Protocol != "static"
+	c.that(r.Ready == "" || daemon, "routing.ready", "routing %s has no daemon to wait for", r.Protocol)
 	t.checkTraffic(c)
 }
 
@@ -143,7 +146,8 @@ func (o Course) check(c *checker) {
 }
 
 func (r Radio) check(c *checker) {
-	c.that((r.Mode == ModeInfrastructure) == (r.AccessPoint != ""), "radio.access_point", "goes with mode %s, which needs it", ModeInfrastructure)
+	fits := (r.Mode == ModeInfrastructure) == (r.AccessPoint != "")
+	c.that(fits, "radio.access_point", "goes with mode %s, which needs it", ModeInfrastructure)
 	c.that(r.Mode == "none" || r.Channel > 0, "radio.channel", "%d is not within 1 to %d", r.Channel, maxChannel)
 	c.that(len(r.SSID) <= maxSSIDBytes, "radio.ssid", "%d bytes; at most %d", len(r.SSID), maxSSIDBytes)
 }

@@ -56,9 +56,12 @@ func (f field) check(strict []structure) (string, error) {
 		text, err := f.checkText(f.one(value))
 		return f.ifThere(value, text), err
 	}
-	l, method := f.limits, map[string]string{"int": "integer", "int64": "integer64", "uint64": "unsigned", "float64": "number"}[f.elem]
+	l, method := f.limits, map[string]string{"int": "integer", "uint64": "unsigned", "float64": "number"}[f.elem]
 	if l.above.is() {
 		l.min, method = l.above, "numberAbove"
+	}
+	if method == "" && (l.min.is() || l.max.is()) {
+		return "", fmt.Errorf("a %s in a request has no check of bounds: use int, uint64 or float64", f.elem)
 	}
 	if method == "unsigned" && l.max.is() {
 		l.min = limit{"0", "0"}

@@ -39,7 +39,8 @@ type constants struct {
 }
 
 func newConstants() constants {
-	return constants{files: token.NewFileSet(), texts: map[string]string{}, forms: map[string]string{}, lists: map[string]*ast.CompositeLit{}}
+	return constants{files: token.NewFileSet(), texts: map[string]string{}, forms: map[string]string{},
+		lists: map[string]*ast.CompositeLit{}}
 }
 
 // add notes what a file declares of types that are texts, forms and lists of words.

@@ -160,7 +160,8 @@ func (f field) base64() []string {
 	}
 	whole, end := 4*(n/3)+n%3, []string{"", "[AQgw]==", "[AEIMQUYcgkosw048]="}[n%3] // RFC 4648, 4
 	length := 4 * ((n + 2) / 3)
-	return []string{"type: string", "contentEncoding: base64", fmt.Sprintf("minLength: %d", length), fmt.Sprintf("maxLength: %d", length),
+	return []string{"type: string", "contentEncoding: base64",
+		fmt.Sprintf("minLength: %d", length), fmt.Sprintf("maxLength: %d", length),
 		"pattern: " + quoted(fmt.Sprintf("^[A-Za-z0-9+/]{%d}%s$", whole, end))}
 }
 

@@ -146,7 +146,8 @@ func kindOf(d ast.Decl) (s structure, is bool, err error) {
 		}
 	}
 	return structure{}, false, fmt.Errorf(
-		"method Kind of %s declares no record kind: write it as func (*T) Kind() string { return \"t\" }", types.ExprString(receiver))
+		"method Kind of %s declares no record kind: write it as func (*T) Kind() string { return \"t\" }",
+		types.ExprString(receiver))
 }
 
 // declared adds the structs of a declaration to specs, without the fields that are not JSON.
