@@ -31,9 +31,9 @@ const (
 
 // Error is the body of every answer that is not 2xx.
 type Error struct {
-	Code    string `json:"code" form:"codeForm"` // a word a program can branch on
-	Message string `json:"message" min:"1"`      // where, what
-	Cure    string `json:"cure,omitempty"`       // what to do
+	Code    string `json:"code" pattern:"^[a-z0-9_]{1,64}$"` // a word a program can branch on
+	Message string `json:"message" min:"1"`                  // where, what
+	Cure    string `json:"cure,omitempty"`                   // what to do
 }
 
 func (e *Error) Error() string {

@@ -8,9 +8,9 @@
 // function that lists them). Bounds may name constants. Its comment is its meaning; words that it may hold stand there
 // as "open | close". `go generate ./protocols/wire` makes everything else of that, and the golden files.
 //
-// A record kind is a struct and its method Kind, in sampled.go, stated.go or beside its like, and a sample at the end of
-// those in sample_test.go. Its fields' tags also say what they are in InfluxDB (influx: tag, absent=, name=, after=) and
-// why one is only in the archive (archive).
+// A record kind is a struct and its method Kind, in sampled.go, stated.go or beside its like, and a sample at the end
+// of those in sample_test.go. Its fields' tags also say what they are in InfluxDB (influx: tag, absent=, name=, after=)
+// and why one is only in the archive (archive).
 //
 // A key of a campaign's trial is a field of Trial or of its parts, and its value in sampleTrial in sample_test.go. The
 // tag campaign says what is otherwise in a campaign than on the wire: see generate/campaign.go.

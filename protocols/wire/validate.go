@@ -44,7 +44,6 @@ var (
 	epochForm  = formOf(`^[A-Za-z0-9_-]{1,64}$`, "1 to 64 letters, digits, _ and -")
 	noteForm   = formOf(`^[A-Za-z0-9_-]{1,64}$`, "1 to 64 letters, digits, _ and -")
 	timeForm   = formOf(`^[0-9TZ:.+-]{0,40}$`, "a time")
-	codeForm   = formOf(`^[a-z0-9_]{1,64}$`, "1 to 64 characters of a to z, 0 to 9 and _")
 	// TCP_CA_NAME_MAX is 16 with the final zero
 	variantForm = formOf(`^[A-Za-z0-9_-]{1,15}$`, "the kernel's name of a congestion control, as reno")
 )

@@ -17,7 +17,7 @@ import (
 type limits struct {
 	min, above, max limit
 	form            string // the form's name in Go
-	pattern         string // its expression
+	pattern         string // its expression; of an answer, which nothing checks, the tag pattern gives it
 	words           []string
 	listedBy        string // the function that lists the words; "" when the comment does
 }
@@ -114,7 +114,7 @@ func (noImports) Import(path string) (*types.Package, error) {
 }
 
 func (c *constants) limitsOf(f field) (limits, error) {
-	l := limits{form: f.tag.Get("form"), listedBy: f.tag.Get("words"), words: f.listed()}
+	l := limits{form: f.tag.Get("form"), pattern: f.tag.Get("pattern"), listedBy: f.tag.Get("words"), words: f.listed()}
 	var err error
 	for _, bound := range []struct {
 		tag string
