@@ -6,9 +6,6 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// passCalibration marks a trial in which the car stands at a mark.
-const passCalibration = "calibration"
-
 // parkedTimeoutS is what a parked pass waits for its peers beyond its own time.
 const parkedTimeoutS = 30
 
@@ -48,7 +45,7 @@ func (p *parse) calibrationTrials(root, base *node, phase string, block int) []w
 		}
 		for _, mark := range n.child("marks_m").items {
 			t := p.trialOf(parked(tree, n, mark), "")
-			t.Block, t.Pass = block, passCalibration
+			t.Block, t.Pass = block, wire.PassCalibration
 			t.Factors = map[string]string{"mark_m": label(mark)}
 			for name, l := range labels {
 				t.Factors[name] = l

@@ -226,7 +226,7 @@ func (c *check) radio() {
 	mode, standard := c.tree.textAt("radio.mode"), c.tree.textAt("radio.standard")
 	switch mode {
 	case "none":
-		for _, key := range (schema{}).radio().keys()[1:] {
+		for _, key := range (object{(schema{}).radioKeys()}).keys()[1:] {
 			c.unfit(path+key, "with mode none, which leaves the interface as it is", "no other key of radio")
 		}
 		return

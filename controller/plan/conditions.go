@@ -7,18 +7,12 @@ const maxWarmupS = wire.MaxLeadS - 10 // gate.lead_s has the rest
 
 // conditions are what a trial may have otherwise than the section field says,
 // so that a factor can set them: they are questions of the papers, not of a place.
-func conditions() object {
-	return object{[]field{
+func (s schema) conditions() object {
+	return object{append(s.conditionsKeys(),
 		optional("channel_error", object{[]field{
 			required("mean", number{0, 0.95, false, false, ""}, "Share of frames lost; 0: none"),
 			optional("burst_frames", number{1, 1e6, false, false, "frames"}, "Mean length of a burst of losses"),
-		}}, "Losses on top of all else"),
-		optional("queue_frames", number{1, 10_000, false, true, ""}, "Frames that the interface's queue holds"),
-		optional("speed_min_mps", number{0, maxSpeedMps, true, false, "m/s"}, "Least speed of a trip, in "+
-			"random_waypoint"),
-		optional("speed_max_mps", number{0, maxSpeedMps, true, false, "m/s"}, "Greatest speed of a trip, in "+
-			"random_waypoint"),
-	}}
+		}}, "Losses on top of all else"))}
 }
 
 // conditions judges a trial's conditions against its field.
@@ -55,16 +49,14 @@ func (c *check) conditions() {
 	}
 }
 
-func decodeConditions(m *node) *wire.Conditions {
-	if m == nil {
-		return nil
+func (c *check) decodeConditions() *wire.Conditions {
+	m := c.tree.child("conditions")
+	out := read[wire.Conditions](&c.p.findings, m)
+	if out != nil {
+		out.ChannelErrorMean = m.numberAt("channel_error.mean")
+		out.ChannelErrorBurstFrames = m.numberAt("channel_error.burst_frames")
 	}
-	return &wire.Conditions{
-		ChannelErrorMean:        m.numberAt("channel_error.mean"),
-		ChannelErrorBurstFrames: m.numberAt("channel_error.burst_frames"),
-		QueueFrames:             m.wholeAt("queue_frames"), SpeedMinMps: m.numberAt("speed_min_mps"),
-		SpeedMaxMps: m.numberAt("speed_max_mps"),
-	}
+	return out
 }
 
 // warmupS is how long the network is at work before the window opens.

@@ -40,8 +40,8 @@ func (c *check) course() {
 		c.need("course."+key, "a number, which a course of kind "+kind+" needs")
 	}
 	for _, e := range c.tree.child("course").entries {
-		if e.key != "kind" && course().field(e.key) != nil && !slices.Contains(needed, e.key) &&
-			!slices.Contains(possible, e.key) {
+		if e.key != "kind" && (object{(schema{}).courseKeys()}).field(e.key) != nil &&
+			!slices.Contains(needed, e.key) && !slices.Contains(possible, e.key) {
 			c.unfit("course."+e.key, "in a course of kind "+kind, strings.Join(append(needed, possible...), ", "))
 		}
 	}

@@ -132,7 +132,7 @@ func (c *check) decode() wire.Trial {
 	t.Gate.LeadS += c.warmupS()
 	t.Gate.PlaceM = c.placeM()
 	t.Radio.AccessPoint = c.accessPoint()
-	t.TCP, t.Conditions = c.decodeTCP(), decodeConditions(m.child("conditions"))
+	t.TCP, t.Conditions = c.decodeTCP(), c.decodeConditions()
 	if t.Capture != nil { // packets that were merged have neither delay nor loss of their own
 		t.Capture.Offloads = orElse(t.Capture.Offloads, wire.OffloadsOff)
 	}
@@ -180,30 +180,15 @@ const (
 
 func (c *check) decodeFlow(e entry) wire.Flow {
 	m := e.value
-	f := wire.Flow{
-		Name: e.key, Kind: m.textAt("kind"), From: c.flowEnd(m, "from"), To: c.flowEnd(m, "to"),
-		Port: iperf3Port, Streams: oneStream,
-		WindowBytes: c.tcpWindow(m), PayloadBytes: m.wholeAt("payload_bytes"), BitrateBps: rate(m),
-	}
+	f := wire.Flow{Port: iperf3Port, Streams: oneStream}
+	m.into(&c.p.findings, &f)
+	f.Name, f.From, f.To = e.key, c.flowEnd(m, "from"), c.flowEnd(m, "to")
+	f.WindowBytes, f.BitrateBps = c.tcpWindow(m), rate(m)
 	if f.Kind == "cbr" {
 		f.Kind, f.Background = "iperf3_udp", true
 	}
-	if b := m.boolAt("background"); b != nil {
-		f.Background = *b
-	}
-	if r := m.boolAt("reverse"); r != nil {
-		f.Reverse = *r
-	}
-	if start := m.numberAt("start_s"); start != nil {
-		f.StartS = *start
-	} else if f.Background {
+	if m.numberAt("start_s") == nil && f.Background {
 		f.StartS = -c.warmupS()
-	}
-	if port := m.wholeAt("port"); port != nil {
-		f.Port = *port
-	}
-	if streams := m.wholeAt("streams"); streams != nil {
-		f.Streams = *streams
 	}
 	f.DurationS = roundTo(c.duration()-f.StartS, 1e3)
 	if d := m.numberAt("duration_s"); d != nil {

@@ -139,7 +139,8 @@ func (s schema) fieldModel() object {
 		optional("site_lon_deg", number{-180, 180, false, false, "degrees"},
 			"Longitude of the roadside node, where the course does not say").or(8),
 		optional("mobility", s.mobility(), "How nodes move that no course places; absent: they stand in a row"),
-		optional("channels", table{what: "node", name: regexp.MustCompile(nameForm), names: nameWords, row: channel()},
+		optional("channels", table{what: "node", name: regexp.MustCompile(nameForm), names: nameWords,
+			row: number{1, maxChannel, false, true, ""}},
 			"Channels of nodes, where they are not the trial's"),
 		optional("agents", choice{"all", "participants"},
 			"Which nodes have an agent; with participants those in no trial only forward and leave no records").

@@ -45,7 +45,7 @@ func (c *check) decodeFlows(e entry) []wire.Flow {
 
 // drawnFlows judges flows whose ends are drawn.
 func (c *check) drawnFlows(flows *node) {
-	pairs := 0
+	pairs, named := 0, map[[2]string]bool{}
 	for _, e := range flows.entries {
 		path := "traffic." + e.key + "."
 		from, to := c.flowEnd(e.value, "from") == drawn, c.flowEnd(e.value, "to") == drawn
@@ -54,6 +54,7 @@ func (c *check) drawnFlows(flows *node) {
 			c.add(e.at, "trial.traffic.%s: one end is drawn and the other is not; allowed: from: random and to: "+
 				"random, or neither", e.key)
 		case !from:
+			named[pair(c.flowEnd(e.value, "from"), c.flowEnd(e.value, "to"))] = true
 			c.unfit(path+"flows", "between two nodes that are named", "streams, or from: random and to: random")
 			c.unfit(path+"total_bps", "without flows that are drawn", "bitrate_bps")
 		default:
@@ -65,6 +66,9 @@ func (c *check) drawnFlows(flows *node) {
 	if most := n * (n - 1) / 2; pairs > most {
 		c.add(flows.home, "trial.traffic: %d flows are drawn and %d nodes take part, which have %d pairs; allowed: "+
 			"no more flows than pairs", pairs, n, most)
+	} else if pairs > 0 && pairs+len(named) > most {
+		c.add(flows.home, "trial.traffic: %d flows are drawn and %d of the %d pairs of nodes have a flow already; "+
+			"allowed: no more flows than pairs", pairs, len(named), most)
 	}
 }
 
@@ -98,7 +102,7 @@ func drawPairs(seed uint64, t *wire.Trial) {
 	roles := false
 	for i := range t.Traffic {
 		f := &t.Traffic[i]
-		if f.From != drawn || len(nodes) < 2 {
+		if f.From != drawn || !pairIsFree(nodes, taken) { // none left is a fault, and was reported
 			roles = roles || !f.Background
 			continue
 		}
@@ -117,6 +121,17 @@ func drawPairs(seed uint64, t *wire.Trial) {
 			takeRoles(t, nodes, *f)
 		}
 	}
+}
+
+func pairIsFree(nodes []string, taken map[[2]string]bool) bool {
+	for i, a := range nodes {
+		for _, b := range nodes[:i] {
+			if !taken[pair(a, b)] {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func pair(a, b string) [2]string { return [2]string{min(a, b), max(a, b)} }

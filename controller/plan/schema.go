@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -37,11 +36,12 @@ type names struct {
 	factors []string
 }
 
-// schema is the format, given what the file defines. Every key is declared here
-// or in the files of its section, once, with what it means; the JSON Schema of
-// campaigns, which editors use, is written from these declarations.
+// schema is the format, given what the file defines. Every key is declared once,
+// with what it means: a trial's in protocols/wire, all others here or in the files
+// of their section. The JSON Schema of campaigns, which editors use, is written
+// from these declarations.
 //
-//go:generate go test -run TestCampaignSchemaIsCurrent -update .
+//go:generate go test -run "^TestFaultsAreReported$|^TestCampaignSchemaIsCurrent$" -update .
 type schema struct{ names }
 
 func (s schema) file() object {
@@ -137,46 +137,26 @@ func (s schema) roleOr(roles ...string) reference {
 
 // trial is what one trial can say. Nothing in it is required here: a factor's
 // level may bring what the base leaves out, and completeness is judged per cell.
+//
+// The keys that a node's trial has too are declared with it, in protocols/wire;
+// keys.go lists them. What is written here the planner turns into something else.
 func (s schema) trial() object {
-	n := reference{"node", s.nodes}
-	return object{[]field{
-		optional("car", n, "The node that moves"),
-		optional("roadside", n, "The node that stands beside the road"),
-		optional("sender", s.roleOr("car", "roadside"), "The node that sends the measured data, by name or role"),
-		optional("receiver", s.roleOr("car", "roadside"), "The node that receives the measured data, by name or role"),
-		optional("initiator", s.roleOr("car", "roadside", "sender", "receiver"),
-			"The node whose gate opens the window, by name or role; absent: the car's, without a car the sender's"),
-		optional("relays", list{1, 200, n, true}, "The nodes that only forward"),
-		optional("speed_mps", number{0, maxSpeedMps, true, false, "m/s"}, "Target speed of the car"),
-		optional("direction", choice{"outbound", "inbound"}, "Direction of the drive along the road").or("outbound"),
-		optional("duration_s", number{1, 3600, false, false, "s"},
-			"Length of the measuring window; absent in a segment: its length over the speed"),
-		optional("course", course(), "Where the car drives relative to the roadside node"),
+	return object{append(s.trialKeys(),
 		optional("warmup_s", number{0, maxWarmupS, false, false, "s before the window"}, "When background flows begin").
-			or(0),
-		optional("still", boolean{}, "Whether the nodes of a rehearsal stay where their movement begins").or(false),
-		optional("conditions", conditions(),
-			"What a rehearsal's field is like in this trial, where not as section field says"),
-		optional("gate", gate(), "When the window opens: all that is given here must hold at once"),
-		optional("radio", s.radio(), "What the interface under test is to be"),
-		optional("routing", routing(), "The routing protocol"),
-		optional("tcp", transport(), "The transport profile, the same on every node; absent keys: as the "+
-			"kernel has it"),
-		optional("traffic", table{what: "flow", name: regexp.MustCompile(wordForm), names: wordWords, row: s.flow()},
-			"The flows, by name"),
-		optional("sample_hz", number{wire.SampleHzMin, wire.SampleHzMax, false, true, "samples of tcp_info a second"},
-			"How often TCP is sampled").or(wire.SampleHzMin),
-		optional("relay_sample_hz", number{1, wire.SampleHzMin, false, true, "samples a second of a node that " +
-			"only relays"},
-			"How often a relay is sampled").or(wire.SampleHzMin),
-		optional("capture", object{[]field{
-			required("snap_bytes", number{wire.SnapBytesMin, wire.SnapBytesMax, false, true, "bytes of each frame"},
-				"How much of a frame is kept, from its link-layer header on"),
-			optional("offloads", choice{wire.OffloadsOff, wire.OffloadsRecorded},
-				"Whether offloads, which merge or split segments, are turned off or only recorded").
-				or(wire.OffloadsOff),
-		}}, "Packet captures at every node; absent: none"),
-	}}
+			or(0))}
+}
+
+func (s schema) node() reference { return reference{"node", s.nodes} }
+
+func (s schema) relays() list { return list{1, 200, s.node(), true} }
+
+func (s schema) carOrRoadside() reference { return s.roleOr("car", "roadside") }
+
+// anyRole is a node, by name or by the role that has it in the trial.
+func (s schema) anyRole() reference { return s.roleOr("car", "roadside", "sender", "receiver") }
+
+func (s schema) traffic() table {
+	return table{what: "flow", name: regexp.MustCompile(wordForm), names: wordWords, row: s.flow()}
 }
 
 // override is what a factor's level can say: a part of a trial, and the
@@ -188,56 +168,14 @@ func (s schema) override() object {
 	return t
 }
 
-func routing() object {
-	return object{[]field{
-		optional("protocol", choice(wire.RoutingProtocols()), "The protocol, or the daemon that speaks it").
-			or(noRouting),
-		optional("hello_s", number{0.1, 60, false, false, "s"}, "Interval of the daemon's hellos; absent: its own"),
-		optional("ready", choice(wire.RoutingReadiness()), "What arming waits for; absent: what suits the protocol"),
-		optional("ready_s", number{1, wire.RoutingReadyMaxS, false, false, "s"},
-			"How long arming waits at most").or(wire.RoutingReadyS),
-		optional("probe_hz", number{wire.ProbeHzMin, wire.ProbeHzMax, false, false, "packets a second"},
-			"How often a small packet goes there and back between the ends of the measured flow; absent: never"),
-	}}
-}
-
-func course() object {
-	along := number{-5000, 5000, false, false, "m along the road from the roadside node's mark"}
-	return object{[]field{
-		optional("kind", choice{"depart", "pass", "loop", "segment", "parked", "none"}, "Kind of the drive"),
-		optional("start_m", along, "Where the car stands before it sets off"),
-		optional("offset_m", number{0, 1000, false, false, "m beside the roadside node"},
-			"How far the road is from the roadside node").or(0),
-		optional("segment_m", along, "Where the segment begins, at whose edge the window opens"),
-		optional("length_m", number{1, 10000, false, false, "m"}, "Length of the segment, or round the loop"),
-		// Tyres on a dry road hold about 1 g: no ordinary car does more.
-		optional("accel_mps2", number{0, 9.8, true, false, "m/s²"}, "How the car gathers speed"),
-		optional("brake_mps2", number{0, 9.8, true, false, "m/s²"}, "How the car brakes"),
-		optional("mark_m", along, "Where the parked car stands"),
-		optional("site_lat_deg", number{-90, 90, false, false, "degrees"},
-			"Latitude of the roadside node; absent: a rehearsal chooses"),
-		optional("site_lon_deg", number{-180, 180, false, false, "degrees"},
-			"Longitude of the roadside node; absent: a rehearsal chooses"),
-		optional("heading_deg", number{0, 360, false, false, "degrees from true north"},
-			"Bearing of the outbound drive"),
-	}}
-}
-
-func gate() object {
-	return object{[]field{
-		optional("speed_band", boolean{}, "Whether the GPS speed must be in acceptance.speed_band_mps").or(false),
-		optional("hold_s", number{0, 60, false, false, "s"}, "How long the speed must have been in the band").or(0),
-		optional("place_m", number{-5000, 5000, false, false, "m along the road from the roadside node's mark"},
-			"Where the car must have passed"),
-		optional("after_s", number{0, 3600, false, false, "s since the trial was armed"},
-			"When the window opens at the earliest"),
-		optional("timeout_s", number{1, 3600, false, false, "s"}, "When the attempt is given up and rejected"),
-		optional("lead_s", number{0.1, 10, false, false, "s from the first GO to the window"},
-			"How much earlier GO is sent"),
-	}}
-}
-
-func channel() number { return number{1, 165, false, true, ""} }
+// Bounds that are narrower in a campaign than on the wire.
+const (
+	maxCarMps2      = 9.8 // tyres on a dry road hold about 1 g: no ordinary car does more
+	maxChannel      = 165
+	maxTxPowerDbm   = 30 // the most that any 2.4 GHz rule allows (FCC 15.247)
+	maxWindowBytes  = 64 << 20
+	maxPayloadBytes = 1472 // UDP: what fits a 1500-byte MTU in one piece
+)
 
 // Channels of IEEE 802.11-2020: 15.4.4.3 numbers the 2.4 GHz band (14, in
 // Japan, is for DSSS and CCK only), annex E the 20 MHz channels of 5 GHz.
@@ -269,32 +207,13 @@ func rates(standard string) []float64 {
 	return nil
 }
 
-func (s schema) radio() object {
-	// An IBSS's id is an individual, locally administered address (IEEE 802.11-2020, 9.2.4.3.4).
-	bssid := pattern{regexp.MustCompile(`^[0-9a-f][26ae](:[0-9a-f]{2}){5}$`),
+// ownBSSID is an IBSS's id: an individual, locally administered address (IEEE 802.11-2020, 9.2.4.3.4).
+func ownBSSID() pattern {
+	return pattern{regexp.MustCompile(`^[0-9a-f][26ae](:[0-9a-f]{2}){5}$`),
 		`six pairs of 0-9 and a-f, locally administered and not multicast, such as "02:11:22:33:44:55"`}
-	return object{[]field{
-		optional("mode", choice{"adhoc", "mesh", wire.ModeInfrastructure, "none"},
-			"Kind of the network; none leaves the interface as it is"),
-		optional("standard", choice{"802.11a", "802.11b", "802.11g"}, "Standard of the radio"),
-		optional("channel", channel(), "Channel, one of the standard's"),
-		optional("ssid", text{32}, "Name of the network"), // IEEE 802.11-2020, 9.4.2.2
-		optional("bssid", bssid, "BSSID of the ad hoc network"),
-		optional("legacy_rates_only", boolean{}, "Whether 802.11n and later (HT, VHT) stay off").or(false),
-		// 30 dBm: the most that any 2.4 GHz rule allows (FCC 15.247)
-		optional("tx_power_dbm", number{0, 30, false, false, "dBm"}, "Transmit power; absent: as the driver has it"),
-		optional("rate_mbps", numberChoice{rates("802.11g"), "Mbit/s"}, "Fixed rate; absent: the driver's rate "+
-			"control"),
-		// dot11RTSThreshold (IEEE 802.11-2020, annex C)
-		optional("rts_threshold_bytes", number{1, wire.RTSNever, false, true, "bytes"},
-			fmt.Sprintf("Longer frames are announced by RTS, %d is never; absent: as the driver has it",
-				wire.RTSNever)),
-		optional("retry_limit", number{1, 255, false, true, ""},
-			"How often a frame is sent at most; absent: as the driver has it"),
-		optional("access_point", s.roleOr("car", "roadside", "sender", "receiver"),
-			"The node that is the infrastructure's access point"),
-	}}
 }
+
+func anyRate() numberChoice { return numberChoice{rates("802.11g"), "Mbit/s"} }
 
 // Client ports are a range of their own, so that no server may sit in it.
 const (
@@ -309,58 +228,29 @@ func serverPort() rule {
 		map[string]any{"not": map[string]any{"minimum": clientPortFirst, "maximum": clientPortLast}}}
 }
 
+func flowKinds() choice { return choice{"iperf3_tcp", "iperf3_udp", "cbr"} }
+
+func (s schema) flowEnds() reference { return s.roleOr("sender", "receiver", "car", "roadside", drawn) }
+
 func (s schema) flow() object {
-	start := number{-maxWarmupS, 3600, false, false, "s after the window opens; below 0 in the time of warmup_s"}
-	ends := s.roleOr("sender", "receiver", "car", "roadside", drawn)
-	return object{[]field{
-		optional("kind", choice{"iperf3_tcp", "iperf3_udp", "cbr"}, "What iperf3 sends; cbr is iperf3_udp in the "+
-			"background"),
-		optional("background", boolean{}, "Whether the flow only loads the network and is not measured").or(false),
-		optional("from", ends, "The node that sends, by name or role, or drawn by the seed").or("sender"),
-		optional("to", ends, "The node that receives, by name or role, or drawn by the seed").or("receiver"),
+	return object{append(s.flowKeys(),
 		optional("flows", number{1, maxDrawn, false, true, ""}, "How many flows are drawn").or(1),
-		optional("reverse", boolean{}, "Whether the receiver is iperf3's client (iperf3 -R)").or(false),
-		optional("port", serverPort(), "Port of iperf3's server").or(iperf3Port),
-		optional("streams", number{1, 128, false, true, ""}, // iperf3's own limit (MAX_STREAMS)
-			"Parallel streams").or(oneStream),
-		optional("window_bytes", number{1024, 64 << 20, false, true, "bytes"},
-			"Socket buffer; absent: tcp.window_bytes"),
-		// UDP: what fits a 1500-byte MTU in one piece. TCP (the MSS): the kernel's floor is 88 (TCP_MIN_MSS).
-		optional("payload_bytes", number{16, 1472, false, true, "bytes"}, "Payload of a datagram, or TCP's MSS"),
-		optional("bitrate_bps", number{100, 1e9, false, false, "bit/s"}, // a packet of 512 bytes in 41 s
-			"Constant bit rate of a UDP flow"),
-		optional("total_bps", number{1000, 1e9, false, false, "bit/s"}, "Bit rate of all flows that are drawn "+
-			"together"),
-		optional("start_s", start, "When the flow begins; absent: with the window, in the background with warmup_s"),
-		optional("duration_s", number{0.1, 3600, false, false, "s"}, "How long the flow lasts; absent: to the "+
-			"window's end"),
-	}}
+		optional("total_bps", number{1000, 1e9, false, false, "bit/s"},
+			"Bit rate of all flows that are drawn together"))}
 }
 
 // acceptance has covariates only. A rule on a result (throughput, a loss, a
 // round trip) has no key here on purpose: it would select among results.
 func (s schema) acceptance(top bool) object {
-	o := object{[]field{
-		optional("speed_band_mps", number{0, 10, true, false, "m/s either side of the target"},
-			"How far the car's speed may be off"),
-		optional("in_band_share_min", number{0, 1, true, false, ""}, "Least share of the window with the speed in "+
-			"the band"),
-		optional("fix_mode_min", numberChoice{[]float64{2, 3}, ""}, "Least mode of the GPS fix: two or three "+
-			"dimensions"),
-		optional("fix_age_ms_max", number{50, 60000, false, false, "ms"}, "Greatest age of a GPS fix"),
-		optional("clock_error_ms_max", number{0, 10000, true, false, "ms"}, "Greatest uncertainty of the "+
-			"clocks' offset"),
-		optional("lateness_share_max", number{0, 1, true, false, ""},
-			"Greatest share of frames that a rehearsal's radio handled late"),
-		optional("hops_min", number{1, wire.MaxNodes - 1, false, true, "hops"}, // of a cell: see the run's end
-			"Least hops between sender and receiver, as the forwarding showed"),
-	}}
+	o := object{s.acceptanceKeys()}
 	if top {
 		attempts := required("attempts_max", number{1, 20, false, true, ""}, "Attempts at a trial, the first included")
 		o.fields = append(o.fields, attempts)
 	}
 	return o
 }
+
+func fixModes() numberChoice { return numberChoice{[]float64{2, 3}, ""} }
 
 func (s schema) calibration() object {
 	mark := number{-5000, 5000, false, false, "m along the road from the roadside node's mark"}

@@ -17,19 +17,10 @@ func tcpVariants() choice {
 		"yeah"}
 }
 
-func transport() object {
-	return object{[]field{
-		optional("variant", tcpVariants(), "The congestion control, by the papers' or the kernel's name"),
-		optional("classic", toggle{},
-			"Whether what the papers' TCPs did not have is off: RACK, tail loss probes, F-RTO, timestamps").or(false),
-		optional("sack", toggle{}, "Selective acknowledgements"),
-		optional("delayed_ack", toggle{}, "Delayed acknowledgements; off: every segment is acknowledged at once"),
-		optional("fixed_rto", toggle{}, "Whether from the second timeout in a row on the RTO is not doubled").or(false),
-		optional("rto_min_ms", number{wire.RTOMinMsLeast, wire.RTOMinMsMost, false, true, "ms"}, "The least RTO"),
-		optional("window_bytes", number{1024, 64 << 20, false, true, "bytes"}, "Socket buffer of flows that give none"),
-		optional("window_packets", number{1, wire.MaxWindowPackets, false, true, "segments"},
-			"The most that a sender has in the network"),
-	}}
+func (s schema) transport() object {
+	return object{append(s.tcpKeys(),
+		optional("window_bytes", number{1024, maxWindowBytes, false, true, "bytes"},
+			"Socket buffer of flows that give none"))}
 }
 
 // toggle is on or off, as the papers' tables have it, or true or false.
@@ -37,21 +28,15 @@ type toggle struct{}
 
 func (toggle) allowed() string { return "on or off" }
 
+// check turns on and off into truth values: what reads the tree later knows no toggles.
 func (r toggle) check(f *findings, path string, n *node) {
-	if n.bad || n.shape == shapeBool || n.shape == shapeText && (n.text == "on" || n.text == "off") {
-		return
+	switch {
+	case n.bad || n.shape == shapeBool:
+	case n.shape == shapeText && (n.text == "on" || n.text == "off"):
+		n.shape, n.truth = shapeBool, n.text == "on"
+	default:
+		reject(f, path, n, r.allowed())
 	}
-	reject(f, path, n, r.allowed())
-}
-
-// toggleAt is the toggle at a dotted path, nil when absent or at fault.
-func (n *node) toggleAt(path string) *bool {
-	switch n.textAt(path) {
-	case "on", "off":
-		on := n.textAt(path) == "on"
-		return &on
-	}
-	return n.boolAt(path)
 }
 
 func isOn(b *bool) bool { return b != nil && *b }
@@ -62,10 +47,10 @@ func isOff(b *bool) bool { return b != nil && !*b }
 func (c *check) transport() {
 	c.need("tcp.variant", "the congestion control that every node pins")
 	variant := c.tree.textAt("tcp.variant")
-	if (variant == "sack" || variant == "fack") && isOff(c.tree.toggleAt("tcp.sack")) {
+	if (variant == "sack" || variant == "fack") && isOff(c.tree.boolAt("tcp.sack")) {
 		c.unfit("tcp.sack", "for variant "+variant+", which needs SACK", "on, or leave it out")
 	}
-	if variant == "reference" && isOn(c.tree.toggleAt("tcp.fixed_rto")) {
+	if variant == "reference" && isOn(c.tree.boolAt("tcp.fixed_rto")) {
 		c.unfit("tcp.fixed_rto", "for variant reference, which has a timer of its own", "leave it out")
 	}
 	if err := tcpcc.CheckRTOMin(c.decodeTCP()); err != nil {
@@ -75,10 +60,9 @@ func (c *check) transport() {
 }
 
 func (c *check) decodeTCP() wire.TCP {
-	m := c.tree.child("tcp")
-	return wire.TCP{Variant: m.textAt("variant"), Classic: isOn(m.toggleAt("classic")), SACK: m.toggleAt("sack"),
-		DelayedACK: m.toggleAt("delayed_ack"), FixedRTO: isOn(m.toggleAt("fixed_rto")),
-		RTOMinMs: m.wholeAt("rto_min_ms"), WindowPackets: m.wholeAt("window_packets")}
+	var out wire.TCP
+	c.tree.child("tcp").into(&c.p.findings, &out)
+	return out
 }
 
 // tcpWindow is a TCP flow's: its own, or the transport profile's.

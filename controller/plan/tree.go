@@ -210,7 +210,7 @@ func (n *node) wholeAt(path string) *int {
 // is absent or at fault leaves the struct's field as it is. The rules have seen
 // to it that the rest fits.
 func (n *node) into(f *findings, out any) {
-	if n == nil {
+	if n == nil || n.shape != shapeMap {
 		return
 	}
 	raw, err := json.Marshal(n.plain())

@@ -152,7 +152,7 @@ func TestGoldenPoints(t *testing.T) {
 	known := strings.SplitAfter(string(want), "\n")
 	for line := range strings.Lines(string(lines)) {
 		if !slices.Contains(known, line) {
-			t.Errorf("no such point in %s; on purpose? go test ./internal/influx -run Golden -update\n%s", path, line)
+			t.Errorf("no such point in %s; on purpose? go generate ./protocols/wire\n%s", path, line)
 		}
 	}
 	if len(lines) != len(want) {

@@ -4,12 +4,15 @@
 // of its own, reached over a unix socket by typed calls only. Measuring, and
 // everything that faces the network, stays out.
 //
-// A kind of change is one file, such as link.go, and one line in kinds. The
-// file has two structs of plain data: the change with its verbs (String,
-// target, check, prepare, apply) and its undo, which embeds placed (revert,
-// void). The line gives them the name that the socket and the journal know
-// them by. `go test ./node-agent/host -run Undone -update` then drafts the kind's line in testdata/journal.
+// A kind of change is one file, such as link.go, and a sample at the end of
+// those in sample_test.go. The file has two structs of plain data: the change
+// with its verbs (String, target, check, prepare, apply) and its undo, which
+// embeds placed (revert, void). `go generate ./node-agent/host` finds them by
+// prepare and lists them in kinds.go, by the names that the socket and the
+// journal know them by: held_rto for HeldRTO.
 package host
+
+//go:generate go test -run ^TestKindsAreListed$ -update .
 
 import (
 	"encoding/json"
@@ -44,26 +47,6 @@ type verbs[U undo] interface {
 	// apply makes the change, or leaves it half made with an error; made
 	// again, it changes nothing more.
 	apply(k *kernel, u U) error
-}
-
-// kinds are all that are known, by their names on the socket and in the journal.
-func kinds() map[string]kind {
-	return map[string]kind{
-		"link":           of[Link, linkUndo](),
-		"address":        of[Address, addressUndo](),
-		"route":          of[Route, routeUndo](),
-		"sysctl":         of[Sysctl, sysctlUndo](),
-		"daemon":         of[Daemon, daemonUndo](),
-		"radio":          of[Radio, radioUndo](),
-		"aside":          of[Aside, asideUndo](),
-		"virtual":        of[Virtual, virtualUndo](),
-		"bpf_congestion": of[BPFCongestion, loadedUndo](),
-		"held_rto":       of[HeldRTO, loadedUndo](),
-		"window_clamp":   of[WindowClamp, loadedUndo](),
-		"tcp_events":     of[TCPEvents, loadedUndo](),
-		"offloads":       of[Offloads, offloadsUndo](),
-		"admission":      of[Admission, admissionUndo](),
-	}
 }
 
 // kind is a kind of change without its types.

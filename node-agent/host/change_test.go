@@ -2,7 +2,6 @@ package host
 
 import (
 	"encoding/json"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -13,15 +12,11 @@ import (
 )
 
 // TestEveryKindHasItsVerbs: what the compiler cannot see of a kind. There is a
-// line of each in testdata/journal, which a policy that lets it in allows; a
-// change that says nothing is refused.
+// sample of each, which a policy that lets it in allows; a change that says
+// nothing is refused.
 func TestEveryKindHasItsVerbs(t *testing.T) {
-	data, err := os.ReadFile("testdata/journal")
-	if err != nil {
-		t.Fatal(err)
-	}
 	samples := map[string][]Change{}
-	for _, e := range replay(data).pending {
+	for _, e := range replay(sampleJournal(t)).pending {
 		name, _, err := kindOf(e.Change.Change)
 		if err != nil {
 			t.Fatal(err)
@@ -33,7 +28,7 @@ func TestEveryKindHasItsVerbs(t *testing.T) {
 	targets := map[string]string{}
 	for name, k := range kinds() {
 		if len(samples[name]) == 0 {
-			t.Errorf("%s: there is no line of it in testdata/journal; go test -run Undone -update drafts one", name)
+			t.Errorf("%s: there is no sample of it in sample_test.go", name)
 		}
 		for _, c := range samples[name] {
 			if other := targets[c.target()]; c.target() == "" || c.String() == "" || other != "" && other != name {

@@ -31,9 +31,9 @@ const (
 
 // Error is the body of every answer that is not 2xx.
 type Error struct {
-	Code    string `json:"code"`           // a word a program can branch on
-	Message string `json:"message"`        // where, what
-	Cure    string `json:"cure,omitempty"` // what to do
+	Code    string `json:"code" pattern:"^[a-z0-9_]{1,64}$"` // a word a program can branch on
+	Message string `json:"message" min:"1"`                  // where, what
+	Cure    string `json:"cure,omitempty"`                   // what to do
 }
 
 func (e *Error) Error() string {
@@ -45,22 +45,24 @@ func (e *Error) Error() string {
 
 // Lease lets one controller at a time steer a node.
 type Lease struct {
-	Holder string  `json:"holder"`
-	TTLS   float64 `json:"ttl_s"`            // 0 gives it up
-	Places []Place `json:"places,omitempty"` // asked: the other nodes', as the controller heard them; answered: the node's own
+	Holder string  `json:"holder" min:"1" max:"maxTextRunes"`
+	TTLS   float64 `json:"ttl_s" min:"0" max:"3600"` // 0 gives it up
+	// asked: the other nodes', as the controller heard them; answered: the node's own
+	Places []Place `json:"places,omitempty" max:"MaxNodes"`
 }
 
 // TrialKey names one attempt at one trial of a run.
 type TrialKey struct {
-	Trial   int `json:"trial"`
-	Attempt int `json:"attempt"`
+	Trial   int `json:"trial" min:"1" max:"MaxTrials"`
+	Attempt int `json:"attempt" min:"1" max:"MaxAttempts"`
 }
 
 // AbortRequest ends an attempt, whatever its state.
 type AbortRequest struct {
 	TrialKey
-	Reason string `json:"reason"`
-	// Follows: another node has ended the attempt, and this one is to leave it too.
+	Reason string `json:"reason" max:"maxReasonRunes"`
+	// another node has ended the attempt, and this one is to leave it too
+	//
 	// Without it the abort is somebody's wish, and interrupts the attempt.
 	Follows bool `json:"follows,omitempty"`
 }
@@ -69,8 +71,8 @@ type AbortRequest struct {
 type Verdict struct {
 	TrialKey
 	Outcome Outcome `json:"outcome"` // accepted | rejected | failed | interrupted
-	Reason  Reason  `json:"reason,omitzero"`
-	Checks  []Check `json:"checks,omitempty"`
+	Reason  Reason  `json:"reason,omitzero" max:"maxReasonRunes"`
+	Checks  []Check `json:"checks,omitempty" max:"256"`
 	Final   bool    `json:"final"` // the controller's; an agent's is provisional
 	Word    *Word   `json:"word,omitempty"`
 }
@@ -87,7 +89,7 @@ type Check struct {
 
 // CampaignView is what a node knows of a run.
 type CampaignView struct {
-	Version  uint64        `json:"version"` // rises with every change
+	Version  uint64        `json:"version" max:"1<<64-1"` // rises with every change
 	Run      string        `json:"run"`
 	Campaign string        `json:"campaign"`
 	State    State         `json:"state"` // of the present trial: idle | loaded | armed | running | restoring | kept
@@ -108,7 +110,7 @@ type TrialView struct {
 // Live is the present moment, for a person to look at; not a record.
 type Live struct {
 	SpeedMps      *float64 `json:"speed_mps,omitempty"`
-	FixMode       int      `json:"fix_mode"`
+	FixMode       int      `json:"fix_mode" min:"0" max:"3"`
 	ThroughputBps *float64 `json:"throughput_bps,omitempty"` // at the receiver, over the last second
 	RemainingS    *float64 `json:"remaining_s,omitempty"`
 }
@@ -121,8 +123,8 @@ type ClockReply struct {
 
 // SpoolPosition names the newest record of a spool.
 type SpoolPosition struct {
-	Epoch string `json:"epoch"`
-	Seq   uint64 `json:"seq"`
+	Epoch string `json:"epoch" form:"epochForm"`
+	Seq   uint64 `json:"seq" max:"maxSeq"`
 }
 
 // SpoolStatus is how full a spool is.
@@ -154,11 +156,11 @@ type NodeStatus struct {
 	Problems    []Problem         `json:"problems"`     // what stands in the way of a trial
 	MemoryBytes int64             `json:"memory_bytes"` // resident, of the network face
 	Radio       *Caps             `json:"radio,omitempty"`
-	// ControlInterface is the control link's own; absent: control goes over the mesh.
+	// the control link's own; absent: control goes over the mesh
 	ControlInterface string     `json:"control_interface,omitempty"`
 	Machine          *Machine   `json:"machine,omitempty"`
 	WallClock        *WallClock `json:"wall_clock,omitempty"`
-	// AllowedPrefixes are those in which a plan's addresses may lie here; absent from an agent that does not tell.
+	// those in which a plan's addresses may lie here; absent from an agent that does not tell
 	AllowedPrefixes []string `json:"allowed_prefixes,omitempty"`
 }
 
@@ -168,11 +170,9 @@ type HostStatus struct {
 	Pending []string `json:"pending"`          // changes in force that have an undo in the journal
 	Failed  []string `json:"failed,omitempty"` // of these, what a restore could not undo, with the reason
 	Detail  string   `json:"detail,omitempty"` // what it did by itself, such as a dead-man restore
-	// Instance is random for each life of the privileged half: when it changes,
-	// everything that was in force before has been put back.
+	// random for each life of the privileged half: when it changes, everything that was in force before has been put back
 	Instance string `json:"instance,omitempty"`
-	// TCP tells of each variant and knob of the transport whether it can be had
-	// here; absent from an agent that does not tell.
+	// of each variant and knob of the transport, whether it can be had here; absent from an agent that does not tell
 	TCP []Ability `json:"tcp,omitempty"`
 }
 

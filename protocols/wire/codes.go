@@ -14,7 +14,10 @@ const (
 	CodeTooSlow          = "too_slow"           // the request's body did not arrive in time
 	CodeConflict         = "conflict"           // does not fit what the node is doing
 	CodeLeaseHeld        = "lease_held"         // another controller steers the node
-	CodeLeaseNeeded      = "lease_needed"       // the call needs the lease, and the caller does not hold it
+	CodeLeaseNeeded      = "no_lease"           // the call needs the lease, and nobody holds it
+	CodeBusy             = "busy"               // an attempt is under way
+	CodeStopping         = "stopping"           // the agent is being stopped
+	CodeHost             = "host"               // the privileged half could not put the machine back
 	CodeNotReady         = "not_ready"          // a need of the trial is not met: see NodeStatus.Problems
 	CodeEpochChanged     = "epoch_changed"      // the spool is another one than the position names
 	CodeTooLarge         = "too_large"          // the body exceeds its limit

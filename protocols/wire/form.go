@@ -10,13 +10,14 @@ import (
 // this package and asks for none.
 type form struct {
 	pattern  string
+	words    string // the same in words
 	once     sync.Once
 	compiled *regexp.Regexp
 }
 
-func formOf(pattern string) *form { return &form{pattern: pattern} }
+func formOf(pattern, words string) *form { return &form{pattern: pattern, words: words} }
 
-// MatchString says whether a text is of the form.
+// MatchString reports whether a text is of the form.
 func (f *form) MatchString(s string) bool {
 	f.once.Do(func() { f.compiled = regexp.MustCompile(f.pattern) })
 	return f.compiled.MatchString(s)

@@ -101,7 +101,7 @@ func golden(t *testing.T, name string, value any) []byte {
 	}
 	want, err := os.ReadFile(path)
 	if err != nil {
-		t.Fatalf("%v (a new sample? run go test -run Golden -update)", err)
+		t.Fatalf("%v (a new sample? go generate ./protocols/wire)", err)
 	}
 	if !bytes.Equal(text.Bytes(), want) {
 		t.Errorf("%s: the encoding changed:\n%s\nwant:\n%s", path, text.Bytes(), want)

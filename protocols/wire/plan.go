@@ -11,15 +11,16 @@ import (
 // RunPlan is the whole of a run as every node holds it: with it a node can do
 // every trial without a controller. It is pushed once, before the first trial.
 type RunPlan struct {
-	Run            string     `json:"run"`      // unique name of the run, [a-z0-9-]{1,64}
-	Campaign       string     `json:"campaign"` // the campaign's name
-	CampaignSHA256 string     `json:"campaign_sha256"`
-	Seed           uint64     `json:"seed"` // what the order of trials was drawn from
-	Key            []byte     `json:"key"`  // 32 random bytes that authenticate GO; secret
-	Nodes          []PlanNode `json:"nodes"`
-	Trials         []Trial    `json:"trials"` // in the order in which they are to be driven
-	AttemptsMax    int        `json:"attempts_max"`
-	Control        string     `json:"control,omitempty"` // ControlOwn | ControlMesh; absent: either will do
+	Run            string     `json:"run" form:"runForm"`                  // unique name of the run
+	Campaign       string     `json:"campaign" min:"1" max:"maxTextRunes"` // the campaign's name
+	CampaignSHA256 string     `json:"campaign_sha256" form:"shaForm"`
+	Seed           uint64     `json:"seed" max:"1<<64-1"`   // what the order of trials was drawn from
+	Key            []byte     `json:"key" max:"GoKeyBytes"` // 32 random bytes that authenticate GO; secret
+	Nodes          []PlanNode `json:"nodes" min:"1" max:"MaxNodes"`
+	Trials         []Trial    `json:"trials" min:"1" max:"MaxTrials"` // in the order in which they are to be driven
+	AttemptsMax    int        `json:"attempts_max" min:"1" max:"MaxAttempts"`
+	// how the controller reaches the nodes: own | mesh; absent: either will do
+	Control string `json:"control,omitempty"`
 }
 
 // Ways by which a controller reaches its nodes.
@@ -33,60 +34,82 @@ const DefaultGoPort = 7446
 
 // PlanNode is one node as the others need to know it.
 type PlanNode struct {
-	Name        string `json:"name"`
-	Unit        string `json:"unit,omitempty"`         // which hardware carries the node
-	MeshPrefix  string `json:"mesh_prefix"`            // address on the tested interface, "10.77.0.1/24"
-	ControlAddr string `json:"control_addr,omitempty"` // host of the control link; absent when there is none
-	GoPort      int    `json:"go_port"`                // UDP port on which the node listens for GO
+	Name       string `json:"name" form:"nodeForm"`
+	Unit       string `json:"unit,omitempty" max:"maxTextRunes"` // which hardware carries the node
+	MeshPrefix string `json:"mesh_prefix" form:"prefixForm"`     // address on the tested interface, "10.77.0.1/24"
+	// host of the control link; absent when there is none
+	ControlAddr string `json:"control_addr,omitempty" form:"hostForm"`
+	// UDP port on which the node listens for GO
+	GoPort int `json:"go_port" min:"minOpenPort" max:"maxPort"`
 }
 
 // Trial is one cell of the schedule, expanded: nothing in it refers elsewhere.
 type Trial struct {
-	Number     int               `json:"number"` // 1-based place in the schedule; with run and attempt the trial's key
-	Block      int               `json:"block"`
-	Repetition int               `json:"repetition"`
-	Pass       string            `json:"pass,omitempty"` // "calibration" for a parked pass; absent for an ordinary one
-	Factors    map[string]string `json:"factors"`        // factor name → level's label, for tables and models
+	// 1-based place in the schedule; with run and attempt the trial's key
+	Number     int `json:"number" min:"1" max:"MaxTrials" campaign:"-"`
+	Block      int `json:"block" min:"0" max:"MaxTrials" campaign:"-"`
+	Repetition int `json:"repetition" min:"0" max:"MaxTrials" campaign:"-"`
+	// calibration, for a parked pass; absent for an ordinary one
+	Pass string `json:"pass,omitempty" words:"passes" campaign:"-"`
+	// factor name → level's label, for tables and models
+	Factors map[string]string `json:"factors" max:"64" campaign:"-"`
 
-	Car       string   `json:"car,omitempty"`      // node that moves; absent when nobody does
-	Roadside  string   `json:"roadside,omitempty"` // node that stands
-	Sender    string   `json:"sender"`             // node that sends the measured data
-	Receiver  string   `json:"receiver"`           // node that receives it
-	Initiator string   `json:"initiator"`          // node whose gate opens the trial
-	Relays    []string `json:"relays,omitempty"`
+	// the node that moves; absent when nobody does
+	Car string `json:"car,omitempty" campaign:"rule=s.node()"`
+	// the node that stands beside the road
+	Roadside string `json:"roadside,omitempty" campaign:"rule=s.node()"`
+	// the node that sends the measured data; a campaign may name it by its role
+	Sender string `json:"sender" campaign:"rule=s.carOrRoadside()"`
+	// the node that receives the measured data; a campaign may name it by its role
+	Receiver string `json:"receiver" campaign:"rule=s.carOrRoadside()"`
+	// the node whose gate opens the window; a campaign may name it by its role; absent there: the car's, without a car
+	// the sender's
+	Initiator string `json:"initiator" campaign:"rule=s.anyRole()"`
+	// the nodes that only forward
+	Relays []string `json:"relays,omitempty" campaign:"rule=s.relays()"`
 
-	SpeedMps  *float64 `json:"speed_mps,omitempty"` // target; absent when nobody moves
-	Direction string   `json:"direction,omitempty"` // "outbound" or "inbound": heading along the course
-	Course    Course   `json:"course"`
-	Gate      Gate     `json:"gate"`
-	DurationS float64  `json:"duration_s"` // of the measuring window
-	// Still keeps the nodes of a rehearsal where their movement begins.
+	// target speed of the car; absent when nobody moves
+	SpeedMps *float64 `json:"speed_mps,omitempty" unit:"m/s" min:"0" max:"maxSpeedMps" campaign:"above=0,max=maxSpeedMps"`
+	// direction of the drive along the course: outbound | inbound
+	Direction string `json:"direction,omitempty" campaign:"default=\"outbound\""`
+	// where the car drives relative to the roadside node
+	Course Course `json:"course"`
+	// when the window opens: all that is given here must hold at once
+	Gate Gate `json:"gate"`
+	// length of the measuring window; absent in the segment of a campaign: its length over the speed
+	DurationS float64 `json:"duration_s" unit:"s" above:"0" max:"maxSeconds" campaign:"min=1,max=3600"`
+	// whether the nodes of a rehearsal stay where their movement begins
 	Still bool `json:"still,omitempty"`
-	// Conditions are what a rehearsal's field is to be like in this trial, where
-	// that is not as the campaign's field section says.
-	Conditions *Conditions `json:"conditions,omitempty"`
+	// what a rehearsal's field is like in this trial, where not as the campaign's section field says
+	Conditions *Conditions `json:"conditions,omitempty" campaign:"rule=s.conditions()"`
 
-	Radio      Radio      `json:"radio"`
-	Routing    Routing    `json:"routing"`
-	TCP        TCP        `json:"tcp"`
-	Traffic    []Flow     `json:"traffic"`
-	Acceptance Acceptance `json:"acceptance"`
+	Radio      Radio      `json:"radio"`                                                      // what the interface under test is to be
+	Routing    Routing    `json:"routing"`                                                    // the routing protocol
+	TCP        TCP        `json:"tcp" campaign:"rule=s.transport()"`                          // the transport profile, the same on every node
+	Traffic    []Flow     `json:"traffic" min:"1" max:"MaxFlows" campaign:"rule=s.traffic()"` // the flows
+	Acceptance Acceptance `json:"acceptance" campaign:"-"`
 
-	SampleHz *int `json:"sample_hz,omitempty"` // how often tcp_info is sampled, 10 to 100 times a second; absent: 10
-	// RelaySampleHz is how often a node that only relays is sampled, 1 to 10 times
-	// a second; absent: 10.
-	RelaySampleHz *int         `json:"relay_sample_hz,omitempty"`
-	Capture       *CapturePlan `json:"capture,omitempty"` // absent: no packets are captured
+	// how often TCP is sampled; absent: 10
+	SampleHz *int `json:"sample_hz,omitempty" unit:"samples of tcp_info a second" min:"SampleHzMin" max:"SampleHzMax" campaign:"default=wire.SampleHzMin"`
+	// how often a node that only relays is sampled; absent: 10
+	RelaySampleHz *int `json:"relay_sample_hz,omitempty" unit:"samples a second" min:"1" max:"SampleHzMin" campaign:"default=wire.SampleHzMin"`
+	// packet captures at every node; absent: none
+	Capture *CapturePlan `json:"capture,omitempty"`
 }
+
+func passes() []string { return []string{PassCalibration} }
+
+// PassCalibration is a parked pass, which is no trial of the campaign's question.
+const PassCalibration = "calibration"
 
 // CapturePlan says how packets of the trial's flows and of routing are captured
 // at every node.
 type CapturePlan struct {
-	SnapBytes int `json:"snap_bytes"` // of each frame, from its link-layer header on
-	// Offloads of the tested interface, which merge or split segments before a
-	// capture sees them, are turned off for the trial, or only recorded: off |
-	// recorded. Absent: recorded.
-	Offloads string `json:"offloads,omitempty"`
+	// how much of a frame is kept, from its link-layer header on
+	SnapBytes int `json:"snap_bytes" unit:"bytes of each frame" min:"SnapBytesMin" max:"SnapBytesMax" campaign:"required"`
+	// whether the tested interface's offloads, which merge or split segments before a capture sees them, are turned
+	// off or only recorded: off | recorded; absent in a trial: recorded
+	Offloads string `json:"offloads,omitempty" campaign:"default=wire.OffloadsOff"`
 }
 
 // What becomes of the tested interface's offloads while packets are captured.
@@ -154,47 +177,71 @@ func (t Trial) Nodes() []string {
 // Course says where the car drives relative to the roadside node. Distances
 // are along the road from the roadside node's mark, positive outbound.
 type Course struct {
-	Kind      string   `json:"kind"`                // depart | pass | loop | segment | parked | none
-	StartM    float64  `json:"start_m"`             // where the car stands before it sets off
-	OffsetM   float64  `json:"offset_m"`            // lateral distance of the road from the roadside node
-	SegmentM  *float64 `json:"segment_m,omitempty"` // segment: its first metre; the window opens here
-	LengthM   *float64 `json:"length_m,omitempty"`  // segment: its length; duration_s = length / speed. loop: circumference
-	AccelMps2 float64  `json:"accel_mps2"`          // a car's ordinary acceleration
-	BrakeMps2 float64  `json:"brake_mps2"`          // a car's ordinary braking
-	MarkM     *float64 `json:"mark_m,omitempty"`    // parked: the distance at which the car stands
-	// Site of the roadside node; lets a plan say where on Earth it is. Absent in a rehearsal: the field chooses one.
-	SiteLatDeg *float64 `json:"site_lat_deg,omitempty"`
-	SiteLonDeg *float64 `json:"site_lon_deg,omitempty"`
-	HeadingDeg float64  `json:"heading_deg"` // true bearing of "outbound"
+	// kind of the drive: depart | pass | loop | segment | parked | none
+	Kind string `json:"kind"`
+	// where the car stands before it sets off
+	StartM float64 `json:"start_m" unit:"m along the road from the roadside node's mark" min:"-maxMetres" max:"maxMetres" campaign:"min=-5000,max=5000"`
+	// how far the road is from the roadside node
+	OffsetM float64 `json:"offset_m" unit:"m beside the roadside node" min:"-maxMetres" max:"maxMetres" campaign:"min=0,max=1000,default=0"`
+	// where the segment begins, at whose edge the window opens
+	SegmentM *float64 `json:"segment_m,omitempty" unit:"m along the road from the roadside node's mark" min:"-maxMetres" max:"maxMetres" campaign:"min=-5000,max=5000"`
+	// length of the segment, or round the loop
+	LengthM *float64 `json:"length_m,omitempty" unit:"m" above:"0" max:"maxMetres" campaign:"min=1,max=10000"`
+	// how the car gathers speed
+	AccelMps2 float64 `json:"accel_mps2" unit:"m/s²" min:"0" max:"100" campaign:"above=0,max=maxCarMps2"`
+	// how the car brakes
+	BrakeMps2 float64 `json:"brake_mps2" unit:"m/s²" min:"0" max:"100" campaign:"above=0,max=maxCarMps2"`
+	// where the parked car stands
+	MarkM *float64 `json:"mark_m,omitempty" unit:"m along the road from the roadside node's mark" min:"-maxMetres" max:"maxMetres" campaign:"min=-5000,max=5000"`
+	// latitude of the roadside node; absent: a rehearsal chooses
+	SiteLatDeg *float64 `json:"site_lat_deg,omitempty" unit:"degrees" min:"-90" max:"90"`
+	// longitude of the roadside node; absent: a rehearsal chooses
+	SiteLonDeg *float64 `json:"site_lon_deg,omitempty" unit:"degrees" min:"-180" max:"180"`
+	// bearing of the outbound drive
+	HeadingDeg float64 `json:"heading_deg" unit:"degrees from true north" min:"0" max:"360"`
 }
 
 // Gate says when the initiator may open the window. Every part that is
 // present must hold at once.
 type Gate struct {
-	SpeedBand bool     `json:"speed_band,omitempty"` // GPS speed within the acceptance band for HoldS
-	HoldS     float64  `json:"hold_s,omitempty"`     // how long the band must have held
-	PlaceM    *float64 `json:"place_m,omitempty"`    // the car has crossed this distance from the roadside node's site along its direction
-	AfterS    *float64 `json:"after_s,omitempty"`    // this long since the trial was armed
-	TimeoutS  float64  `json:"timeout_s"`            // give up: the trial is rejected(gate_timeout)
-	LeadS     float64  `json:"lead_s"`               // from the first GO to the window's opening
+	// whether the GPS speed must be in acceptance.speed_band_mps
+	SpeedBand bool `json:"speed_band,omitempty"`
+	// how long the speed must have been in the band
+	HoldS float64 `json:"hold_s,omitempty" unit:"s" min:"0" max:"maxSeconds" campaign:"max=60,default=0"`
+	// where the car must have passed
+	PlaceM *float64 `json:"place_m,omitempty" unit:"m along the road from the roadside node's mark" min:"-maxMetres" max:"maxMetres" campaign:"min=-5000,max=5000"`
+	// when the window opens at the earliest
+	AfterS *float64 `json:"after_s,omitempty" unit:"s since the trial was armed" min:"0" max:"maxSeconds" campaign:"max=3600"`
+	// when the attempt is given up and rejected
+	TimeoutS float64 `json:"timeout_s" unit:"s" above:"0" max:"maxSeconds" campaign:"min=1,max=3600"`
+	// how much earlier than the window the first GO is sent
+	LeadS float64 `json:"lead_s" unit:"s from the first GO to the window" min:"0" max:"MaxLeadS" campaign:"min=0.1,max=10"`
 }
 
 // Radio is what the tested interface is to be.
 type Radio struct {
-	Mode            string   `json:"mode"`               // adhoc | mesh | infrastructure | none (leave the interface as it is)
-	Standard        string   `json:"standard,omitempty"` // 802.11a | 802.11b | 802.11g
-	Channel         int      `json:"channel,omitempty"`
-	SSID            string   `json:"ssid,omitempty"`
-	BSSID           string   `json:"bssid,omitempty"`
-	LegacyRatesOnly bool     `json:"legacy_rates_only,omitempty"` // no HT or VHT
-	TxPowerDbm      *float64 `json:"tx_power_dbm,omitempty"`
-	RateMbps        *float64 `json:"rate_mbps,omitempty"` // fixed rate; absent: the driver's rate control
-	// Frames longer than this are announced by RTS; 2347, longer than any, is never. Absent: as the driver has it.
-	RTSThresholdBytes *int `json:"rts_threshold_bytes,omitempty"`
-	// How often a frame is sent at most, announced by RTS or not (dot11ShortRetryLimit and dot11LongRetryLimit). Absent: as the driver has it.
-	RetryLimit *int `json:"retry_limit,omitempty"`
-	// AccessPoint is the node that is the access point of an infrastructure; the others are its stations.
-	AccessPoint string `json:"access_point,omitempty"`
+	// kind of the network: adhoc | mesh | infrastructure | none, which leaves the interface as it is
+	Mode string `json:"mode"`
+	// standard of the radio: 802.11a | 802.11b | 802.11g
+	Standard string `json:"standard,omitempty"`
+	// channel, one of the standard's
+	Channel int `json:"channel,omitempty" min:"0" max:"maxChannel" campaign:"min=1,max=maxChannel"`
+	// name of the network
+	SSID string `json:"ssid,omitempty" max:"maxSSIDBytes"`
+	// BSSID of the ad hoc network
+	BSSID string `json:"bssid,omitempty" form:"bssidForm" campaign:"rule=ownBSSID()"`
+	// whether 802.11n and later (HT, VHT) stay off
+	LegacyRatesOnly bool `json:"legacy_rates_only,omitempty"`
+	// transmit power; absent: as the driver has it
+	TxPowerDbm *float64 `json:"tx_power_dbm,omitempty" unit:"dBm" min:"-50" max:"50" campaign:"min=0,max=maxTxPowerDbm"`
+	// fixed rate; absent: the driver's rate control
+	RateMbps *float64 `json:"rate_mbps,omitempty" above:"0" max:"10000" campaign:"rule=anyRate()"`
+	// longer frames are announced by RTS, 2347 is never; absent: as the driver has it
+	RTSThresholdBytes *int `json:"rts_threshold_bytes,omitempty" unit:"bytes" min:"1" max:"RTSNever"`
+	// how often a frame is sent at most, announced by RTS or not; absent: as the driver has it
+	RetryLimit *int `json:"retry_limit,omitempty" min:"1" max:"255"`
+	// the node that is the infrastructure's access point; the others are its stations
+	AccessPoint string `json:"access_point,omitempty" campaign:"rule=s.anyRole()"`
 }
 
 // ModeInfrastructure is the radio mode of an access point and its stations:
@@ -214,59 +261,87 @@ func (r Radio) ModeAt(node string) string {
 
 // Routing names the routing protocol of the trial.
 type Routing struct {
-	Protocol string   `json:"protocol"`           // one of RoutingProtocols
-	HelloS   *float64 `json:"hello_s,omitempty"`  // interval of the daemon's hellos; absent: its own
-	Ready    string   `json:"ready,omitempty"`    // what arming waits for, one of RoutingReadiness; absent: as Readiness has it
-	ReadyS   *float64 `json:"ready_s,omitempty"`  // how long it waits at most; absent: RoutingReadyS
-	ProbeHz  *float64 `json:"probe_hz,omitempty"` // small packets a second there and back between the ends of the measured flow; absent: none
+	// the protocol, or the daemon that speaks it
+	Protocol string `json:"protocol" words:"RoutingProtocols" campaign:"default=noRouting"`
+	// interval of the daemon's hellos; absent: its own
+	HelloS *float64 `json:"hello_s,omitempty" unit:"s" min:"0.1" max:"60"`
+	// what arming waits for; absent: what suits the protocol
+	Ready string `json:"ready,omitempty" words:"RoutingReadiness"`
+	// how long arming waits at most
+	ReadyS *float64 `json:"ready_s,omitempty" unit:"s" min:"1" max:"RoutingReadyMaxS" campaign:"default=wire.RoutingReadyS"`
+	// how often a small packet goes there and back between the ends of the measured flow; absent: never
+	ProbeHz *float64 `json:"probe_hz,omitempty" unit:"packets a second" min:"ProbeHzMin" max:"ProbeHzMax"`
 }
 
 // TCP is the transport profile, the same on every node of the trial. What is
 // absent stays as the node's kernel has it.
 type TCP struct {
-	// Variant is tahoe, reno, newreno, sack, fack, vegas, westwood, reference
-	// (rehearsal only), or the kernel's name of another congestion control.
-	// "reno" is the kernel's own unless Classic is set; "sack" is that with SACK on.
-	Variant string `json:"variant"`
-	// Classic turns off what the papers' TCPs did not have (RACK, tail loss
-	// probes, F-RTO, timestamps, D-SACK, ECN), and makes "reno" that of RFC 2581.
-	Classic    bool  `json:"classic,omitempty"`
-	SACK       *bool `json:"sack,omitempty"`
-	DelayedACK *bool `json:"delayed_ack,omitempty"` // false: every segment is acknowledged at once
-	FixedRTO   bool  `json:"fixed_rto,omitempty"`   // from the second timeout in a row on the RTO is not doubled
-	// RTOMinMs is the least RTO: the least that the kernel adds to the smoothed
-	// round trip. Absent: the kernel's own, or what FixedRTO or reference needs.
-	RTOMinMs *int `json:"rto_min_ms,omitempty"`
-	// WindowPackets is the most that a sender has in the network, in segments.
-	WindowPackets *int `json:"window_packets,omitempty"`
+	// the congestion control: tahoe, reno, newreno, sack, fack, vegas, westwood, reference (rehearsal only), or the
+	// kernel's name of another
+	//
+	// Reno is the kernel's own unless classic is set; sack is that with SACK on.
+	Variant string `json:"variant" form:"variantForm" campaign:"rule=tcpVariants()"`
+	// whether what the papers' TCPs did not have is off: RACK, tail loss probes, F-RTO, timestamps, D-SACK, ECN
+	//
+	// It makes reno that of RFC 2581.
+	Classic bool `json:"classic,omitempty" campaign:"rule=toggle{}"`
+	// selective acknowledgements
+	SACK *bool `json:"sack,omitempty" campaign:"rule=toggle{}"`
+	// delayed acknowledgements; off: every segment is acknowledged at once
+	DelayedACK *bool `json:"delayed_ack,omitempty" campaign:"rule=toggle{}"`
+	// whether from the second timeout in a row on the RTO is not doubled
+	FixedRTO bool `json:"fixed_rto,omitempty" campaign:"rule=toggle{}"`
+	// the least RTO: the least that the kernel adds to the smoothed round trip; absent: the kernel's own, or what
+	// fixed_rto or reference needs
+	RTOMinMs *int `json:"rto_min_ms,omitempty" unit:"ms" min:"RTOMinMsLeast" max:"RTOMinMsMost"`
+	// the most that a sender has in the network
+	WindowPackets *int `json:"window_packets,omitempty" unit:"segments" min:"1" max:"MaxWindowPackets"`
 }
 
 // Conditions are a rehearsal's, of one trial. What is absent is as in the
 // campaign's field section.
 type Conditions struct {
-	ChannelErrorMean        *float64 `json:"channel_error_mean,omitempty"`         // share of frames lost; 0: none
-	ChannelErrorBurstFrames *float64 `json:"channel_error_burst_frames,omitempty"` // mean length of a burst
-	QueueFrames             *int     `json:"queue_frames,omitempty"`               // of every node's interface queue
-	SpeedMinMps             *float64 `json:"speed_min_mps,omitempty"`              // of nodes in random_waypoint
-	SpeedMaxMps             *float64 `json:"speed_max_mps,omitempty"`
+	// share of frames lost on top of all else; 0: none
+	ChannelErrorMean *float64 `json:"channel_error_mean,omitempty" min:"0" max:"0.95" campaign:"-"`
+	// mean length of a burst of losses
+	ChannelErrorBurstFrames *float64 `json:"channel_error_burst_frames,omitempty" min:"1" max:"1e6" campaign:"-"`
+	// frames that the queue of a node's interface holds
+	QueueFrames *int `json:"queue_frames,omitempty" min:"1" max:"10_000"`
+	// least speed of a trip, in random_waypoint
+	SpeedMinMps *float64 `json:"speed_min_mps,omitempty" unit:"m/s" min:"0" max:"maxSpeedMps" campaign:"above=0,max=maxSpeedMps"`
+	// greatest speed of a trip, in random_waypoint
+	SpeedMaxMps *float64 `json:"speed_max_mps,omitempty" unit:"m/s" min:"0" max:"maxSpeedMps" campaign:"above=0,max=maxSpeedMps"`
 }
 
 // Flow is one flow of traffic between two nodes.
 type Flow struct {
-	Name         string   `json:"name"`
-	Kind         string   `json:"kind"`                 // iperf3_tcp | iperf3_udp
-	Background   bool     `json:"background,omitempty"` // loads the network; not what is measured
-	From         string   `json:"from"`                 // node that sends the data
-	To           string   `json:"to"`                   // node that receives it
-	Reverse      bool     `json:"reverse,omitempty"`    // true: the receiver is iperf3's client (iperf3 -R)
-	Port         int      `json:"port"`
-	Streams      int      `json:"streams"`
-	WindowBytes  *int     `json:"window_bytes,omitempty"`
-	PayloadBytes *int     `json:"payload_bytes,omitempty"` // UDP: datagram payload. TCP: MSS
-	BitrateBps   *float64 `json:"bitrate_bps,omitempty"`   // UDP: constant bit rate
-	StartS       float64  `json:"start_s"`                 // after the window opens; below 0 for a flow that warms the network up
-	DurationS    float64  `json:"duration_s"`
-	ClientPort   int      `json:"client_port"` // first of Streams consecutive ports of the client's data sockets
+	Name string `json:"name" form:"flowForm" campaign:"-"`
+	// what iperf3 sends: iperf3_tcp | iperf3_udp; in a campaign also cbr, which is iperf3_udp in the background
+	Kind string `json:"kind" campaign:"rule=flowKinds()"`
+	// whether the flow only loads the network and is not measured
+	Background bool `json:"background,omitempty"`
+	// the node that sends the data; a campaign may name it by its role, or have it drawn by the seed
+	From string `json:"from" campaign:"rule=s.flowEnds(),default=\"sender\""`
+	// the node that receives it; a campaign may name it by its role, or have it drawn by the seed
+	To string `json:"to" campaign:"rule=s.flowEnds(),default=\"receiver\""`
+	// whether the receiver is iperf3's client (iperf3 -R)
+	Reverse bool `json:"reverse,omitempty"`
+	// port of iperf3's server
+	Port int `json:"port" min:"minOpenPort" max:"maxPort" campaign:"rule=serverPort(),default=iperf3Port"`
+	// parallel streams
+	Streams int `json:"streams" min:"1" max:"MaxStreams" campaign:"default=oneStream"`
+	// socket buffer; absent in a campaign: tcp.window_bytes
+	WindowBytes *int `json:"window_bytes,omitempty" unit:"bytes" min:"1" max:"1<<30" campaign:"min=1024,max=maxWindowBytes"`
+	// payload of a datagram, or TCP's MSS
+	PayloadBytes *int `json:"payload_bytes,omitempty" unit:"bytes" min:"16" max:"maxUDPBytes" campaign:"max=maxPayloadBytes"`
+	// constant bit rate of a UDP flow
+	BitrateBps *float64 `json:"bitrate_bps,omitempty" unit:"bit/s" above:"0" max:"1e12" campaign:"min=100,max=1e9"`
+	// when the flow begins, after the window opens; below 0 for a flow that warms the network up
+	StartS float64 `json:"start_s" unit:"s after the window opens" min:"-MaxLeadS" max:"maxSeconds" campaign:"min=-maxWarmupS,max=3600"`
+	// how long the flow lasts; absent in a campaign: to the window's end
+	DurationS float64 `json:"duration_s" unit:"s" above:"0" max:"maxSeconds" campaign:"min=0.1,max=3600"`
+	// first of as many consecutive ports of the client's data sockets as there are streams
+	ClientPort int `json:"client_port" min:"0" max:"maxPort" campaign:"-"`
 }
 
 // Client is the node on which iperf3 runs as the client.
@@ -291,15 +366,21 @@ func (f Flow) SendS() float64 { return math.Ceil(f.DurationS) }
 // Acceptance is judged on covariates only, never on the trial's result. A
 // rule that is absent is not applied.
 type Acceptance struct {
-	SpeedBandMps     *float64 `json:"speed_band_mps,omitempty"`     // half width of the band about the target
-	InBandShareMin   *float64 `json:"in_band_share_min,omitempty"`  // share of the window's time
-	FixModeMin       *int     `json:"fix_mode_min,omitempty"`       // 2 or 3
-	FixAgeMsMax      *float64 `json:"fix_age_ms_max,omitempty"`     // oldest fix in the window
-	ClockErrorMsMax  *float64 `json:"clock_error_ms_max,omitempty"` // uncertainty of the nodes' alignment
-	LatenessShareMax *float64 `json:"lateness_share_max,omitempty"` // summed lateness of the emulated medium ÷ window
-	// HopsMin is how long a way a measured flow must have taken in some accepted
-	// trial of the cell: a run is judged by it at its end, no trial is.
-	HopsMin *int `json:"hops_min,omitempty"`
+	// how far the car's speed may be off
+	SpeedBandMps *float64 `json:"speed_band_mps,omitempty" unit:"m/s either side of the target" min:"0" max:"maxSpeedMps" campaign:"above=0,max=10"`
+	// least share of the window with the speed in the band
+	InBandShareMin *float64 `json:"in_band_share_min,omitempty" min:"0" max:"1" campaign:"above=0"`
+	// least mode of the GPS fix: two or three dimensions
+	FixModeMin *int `json:"fix_mode_min,omitempty" min:"0" max:"3" campaign:"rule=fixModes()"`
+	// greatest age of a GPS fix in the window
+	FixAgeMsMax *float64 `json:"fix_age_ms_max,omitempty" unit:"ms" min:"0" max:"maxSeconds*1000" campaign:"min=50,max=60000"`
+	// greatest uncertainty of the clocks' offset
+	ClockErrorMsMax *float64 `json:"clock_error_ms_max,omitempty" unit:"ms" min:"0" max:"maxSeconds*1000" campaign:"above=0,max=10000"`
+	// greatest share of frames that a rehearsal's radio handled late: their summed lateness over the window
+	LatenessShareMax *float64 `json:"lateness_share_max,omitempty" min:"0" max:"1" campaign:"above=0"`
+	// least hops between sender and receiver, as the forwarding showed in some accepted trial of the cell: a run is
+	// judged by it at its end, no trial is
+	HopsMin *int `json:"hops_min,omitempty" unit:"hops" min:"1" max:"MaxNodes-1"`
 }
 
 // CompareLevels orders the labels of a factor's levels: numbers by their value,

@@ -3,15 +3,23 @@
 // schema. It holds types, their encoding and their validation; no socket, no
 // clock, no file.
 //
-// A record kind is declared once: a struct and its method Kind, in sampled.go, stated.go or beside its like. A field's
-// tags are its name in JSON, its unit (unit), its bounds (min, max), what it is in InfluxDB (influx: tag, absent=,
-// name=, after=) and why it is only in the archive (archive); its comment is its meaning, with the words that it may
-// hold as "open | close". `go generate ./protocols/wire` makes everything else of that. Then add a sample at the end of
-// those in sample_test.go, and run `go test ./protocols/wire ./internal/influx -run Golden -update`.
+// Every fact is declared once, here. A field's tags are its name in JSON (json); its unit (unit); what it may hold:
+// bounds of a number, or of the length of a text or list (min, above, max), a form (form) or words (words names a
+// function that lists them). Bounds may name constants. Its comment is its meaning; words that it may hold stand there
+// as "open | close". `go generate ./protocols/wire` makes everything else of that, and the golden files.
+//
+// A record kind is a struct and its method Kind, in sampled.go, stated.go or beside its like, and a sample at the end
+// of those in sample_test.go. Its fields' tags also say what they are in InfluxDB (influx: tag, absent=, name=, after=)
+// and why one is only in the archive (archive).
+//
+// A key of a campaign's trial is a field of Trial or of its parts, and its value in sampleTrial in sample_test.go. The
+// tag campaign says what is otherwise in a campaign than on the wire: see generate/campaign.go.
 package wire
 
 //go:generate go run ./generate
-//go:generate go test ../../internal/influx -run Document -update
+//go:generate go test . -run Golden -update
+//go:generate go test ../../internal/influx -run "Golden|Document" -update
+//go:generate go generate ../../controller/plan
 
 import (
 	"bytes"

@@ -58,7 +58,7 @@ func TestPlanIsRefusedWithThePlaceOfTheFault(t *testing.T) {
 		"infrastructure":  {first(func(t *wire.Trial) { t.Radio.Mode = wire.ModeInfrastructure }), "trials[0].radio.access_point"},
 		"channel":         {first(func(t *wire.Trial) { t.Radio.Channel = 0 }), "trials[0].radio.channel: 0"},
 		"BSSID":           {first(func(t *wire.Trial) { t.Radio.BSSID = "02:11" }), "trials[0].radio.bssid"},
-		"SSID":            {first(func(t *wire.Trial) { t.Radio.SSID = strings.Repeat("x", 33) }), "trials[0].radio.ssid: 33 bytes"},
+		"SSID":            {first(func(t *wire.Trial) { t.Radio.SSID = strings.Repeat("ä", 17) }), "trials[0].radio.ssid: 34 bytes"},
 		"routing":         {first(func(t *wire.Trial) { t.Routing.Protocol = "rm -rf" }), "trials[0].routing.protocol"},
 		"variant":         {first(func(t *wire.Trial) { t.TCP.Variant = "reno;reboot" }), "trials[0].tcp.variant"},
 		"share":           {first(func(t *wire.Trial) { t.Acceptance.InBandShareMin = p(1.01) }), "in_band_share_min: 1.01"},

@@ -33,7 +33,6 @@ func newBody(kind string) Body {
 var influxTypes = map[string]string{
 	"int": "Integer", "int64": "Integer", "uint32": "Integer", "uint64": "Integer",
 	"float64": "Float", "bool": "Boolean", "string": "Text",
-	"Outcome": "Text", "Reason": "Text", "State": "Text",
 }
 
 // influxSchema is records.go of the package influx.

@@ -1,5 +1,6 @@
-// Command generate writes what follows from the record kinds that the package wire declares: the table of kinds,
-// InfluxDB's schema, the records' part of the API's description and the phone app's types.
+// Command generate writes what follows from the bodies and record kinds that the package wire declares: the table of
+// kinds, the checks of requests, InfluxDB's schema, the keys of a campaign's trial, the bodies in the API's description
+// and the phone app's types.
 // `go generate ./protocols/wire` runs it.
 //
 // It reads source text and imports nothing of ours, so that it runs when what it made no longer builds.
@@ -35,19 +36,7 @@ func run(wire string) error {
 
 // generated returns the generated files by their paths from the folder of the package wire.
 func generated(wire string) (map[string][]byte, error) {
-	all, err := read(wire)
-	if err != nil {
-		return nil, err
-	}
-	kinds, err := kindTable(all)
-	if err != nil {
-		return nil, err
-	}
-	schema, err := influxSchema(all)
-	if err != nil {
-		return nil, err
-	}
-	bodies, err := kotlin(all)
+	c, err := read(wire)
 	if err != nil {
 		return nil, err
 	}
@@ -59,10 +48,29 @@ func generated(wire string) (map[string][]byte, error) {
 	if !found {
 		return nil, fmt.Errorf("openapi.yaml: no line %q", openAPIMark)
 	}
-	return map[string][]byte{
-		"../../android-app/core/src/main/kotlin/dev/fieldmesh/core/wire/Bodies.kt": bodies,
-		"kinds.go":                         kinds,
-		"../../internal/influx/records.go": schema,
-		"openapi.yaml":                     append(byHand, openAPI(all)...),
-	}, nil
+	api, err := bodiesOf(byHand, c)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]byte{"openapi.yaml": append(byHand, openAPI(api, c.records)...)}
+	for path, write := range map[string]func() ([]byte, error){
+		"kinds.go":                         func() ([]byte, error) { return kindTable(c.records) },
+		"bounds.go":                        func() ([]byte, error) { return boundsCode(api.strict) },
+		"../../internal/influx/records.go": func() ([]byte, error) { return influxSchema(c.records) },
+		"../../controller/plan/keys.go":    func() ([]byte, error) { return campaignKeys(c.structs) },
+		app + "Bodies.kt":                  func() ([]byte, error) { return kotlinRecords(c.records) },
+		app + "Api.kt":                     func() ([]byte, error) { return kotlinAPI(c.structs) },
+	} {
+		text, err := write()
+		if err != nil {
+			return nil, err
+		}
+		if text != nil {
+			out[path] = text
+		}
+	}
+	return out, nil
 }
+
+// app is the folder of the phone app's types.
+const app = "../../android-app/core/src/main/kotlin/dev/fieldmesh/core/wire/"

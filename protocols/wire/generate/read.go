@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/parser"
-	"go/token"
+	"go/types"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -17,10 +17,10 @@ import (
 // first are the files whose kinds come before those of the others in all documents.
 var first = []string{"sampled.go", "stated.go"}
 
-// structure is a record's body, or a struct that is part of one.
+// structure is a body of the API or a record's, or a struct that is part of one.
 type structure struct {
 	name   string   // in Go
-	kind   string   // of the record; "" for a part
+	kind   string   // of the record; "" for all else
 	doc    []string // the paragraphs of its comment
 	fields []field
 }
@@ -28,15 +28,26 @@ type structure struct {
 // field is a field of a structure.
 type field struct {
 	name     string // in JSON
+	goName   string // "" for an embedded struct, which elem names
 	optional bool   // absent when it is empty
-	of       string // "" for one value, "list" or "map"
-	elem     string // the Go type of the value or of the elements; "" for one that no record has
+	pointer  bool
+	of       string // "" for one value, "list", "map" or "bytes"
+	elem     string // the Go type of the value or of the elements; "" for one that no body has
+	asString string // what makes a Go string of a value of a type of ours, where elem is string because of it
 	doc      []string
 	tag      reflect.StructTag
+	limits   limits
 }
 
-// read returns the record kinds in the order of documents, each followed by those of its parts that are new.
-func read(folder string) ([]structure, error) {
+// contract is what the package declares.
+type contract struct {
+	records []structure // in the order of documents, each kind followed by those of its parts that are new
+	structs map[string]structure
+	constants
+}
+
+// read reads the package in a folder.
+func read(folder string) (*contract, error) {
 	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil {
 		return nil, err
@@ -44,21 +55,62 @@ func read(folder string) ([]structure, error) {
 	paths = slices.DeleteFunc(paths, func(p string) bool { return strings.HasSuffix(p, "_test.go") })
 	slices.SortStableFunc(paths, func(a, b string) int { return cmp.Compare(place(a), place(b)) })
 	var kinds []structure
-	specs := map[string]structure{}
+	c := &contract{structs: map[string]structure{}, constants: newConstants()}
 	for _, path := range paths {
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
+		file, err := parser.ParseFile(c.files, path, nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			return nil, err
 		}
+		c.add(file)
 		for _, d := range file.Decls {
-			if s, ok := kindOf(d); ok {
-				kinds = append(kinds, s)
-			} else if err := declared(specs, d); err != nil {
+			s, is, err := kindOf(d)
+			if err == nil && !is {
+				err = declared(c.structs, d)
+			}
+			if err != nil {
 				return nil, fmt.Errorf("%s: %w", path, err)
+			}
+			if is {
+				kinds = append(kinds, s)
 			}
 		}
 	}
-	return withParts(kinds, specs)
+	c.evaluate()
+	if err := c.complete(); err != nil {
+		return nil, err
+	}
+	c.records, err = withParts(kinds, c.structs)
+	return c, err
+}
+
+// complete puts embedded structs' fields in their places, and reads what the
+// fields' types and tags name.
+func (c *contract) complete() error {
+	for name, s := range c.structs {
+		var whole []field
+		for _, f := range s.fields {
+			if f.goName == "" {
+				whole = append(whole, c.structs[f.elem].fields...)
+				continue
+			}
+			whole = append(whole, f)
+		}
+		s.fields = whole
+		c.structs[name] = s
+	}
+	for name, s := range c.structs {
+		for i := range s.fields {
+			f := &s.fields[i]
+			if conversion := c.texts[f.elem]; conversion != "" {
+				f.asString, f.elem = conversion, "string"
+			}
+			var err error
+			if f.limits, err = c.limitsOf(*f); err != nil {
+				return fmt.Errorf("%s.%s: %w", name, f.name, err)
+			}
+		}
+	}
+	return nil
 }
 
 func place(path string) int {
@@ -72,26 +124,33 @@ func place(path string) int {
 //
 //	func (*GPS) Kind() string { return "gps" }
 //
-// declares.
-func kindOf(d ast.Decl) (structure, bool) {
+// declares. A method Kind in any other form is an error: nothing would be made
+// of it.
+func kindOf(d ast.Decl) (s structure, is bool, err error) {
 	f, ok := d.(*ast.FuncDecl)
-	if !ok || f.Recv == nil || f.Name.Name != "Kind" || len(f.Body.List) != 1 {
-		return structure{}, false
+	if !ok || f.Recv == nil || f.Name.Name != "Kind" {
+		return structure{}, false, nil
 	}
-	star, pointer := f.Recv.List[0].Type.(*ast.StarExpr)
-	result, returns := f.Body.List[0].(*ast.ReturnStmt)
-	if !pointer || !returns {
-		return structure{}, false
+	receiver := f.Recv.List[0].Type
+	if name, ok := receiver.(*ast.Ident); ok && name.Name == "Unknown" {
+		return structure{}, false, nil // whose kind is the header's
 	}
-	literal, ok := result.Results[0].(*ast.BasicLit)
-	if !ok {
-		return structure{}, false
+	if star, ok := receiver.(*ast.StarExpr); ok && len(f.Body.List) == 1 {
+		name, named := star.X.(*ast.Ident)
+		result, returns := f.Body.List[0].(*ast.ReturnStmt)
+		if named && returns && len(result.Results) == 1 {
+			if literal, ok := result.Results[0].(*ast.BasicLit); ok {
+				kind, err := strconv.Unquote(literal.Value)
+				return structure{name: name.Name, kind: kind}, true, err
+			}
+		}
 	}
-	kind, err := strconv.Unquote(literal.Value)
-	return structure{name: star.X.(*ast.Ident).Name, kind: kind}, err == nil
+	return structure{}, false, fmt.Errorf(
+		"method Kind of %s declares no record kind: write it as func (*T) Kind() string { return \"t\" }",
+		types.ExprString(receiver))
 }
 
-// declared adds the structs of a declaration to specs, without the embedded ones and those that are not JSON.
+// declared adds the structs of a declaration to specs, without the fields that are not JSON.
 func declared(specs map[string]structure, d ast.Decl) error {
 	g, ok := d.(*ast.GenDecl)
 	if !ok {
@@ -108,6 +167,9 @@ func declared(specs map[string]structure, d ast.Decl) error {
 		}
 		out := structure{name: t.Name.Name, doc: paragraphs(g.Doc)}
 		for _, f := range body.Fields.List {
+			if name, ok := f.Type.(*ast.Ident); ok && f.Tag == nil && len(f.Names) == 0 {
+				out.fields = append(out.fields, field{elem: name.Name})
+			}
 			if f.Tag == nil || len(f.Names) != 1 {
 				continue
 			}
@@ -127,7 +189,7 @@ func fieldOf(f *ast.Field) (field, error) {
 	if err != nil {
 		return field{}, err
 	}
-	out := field{tag: reflect.StructTag(text), doc: paragraphs(f.Doc, f.Comment)}
+	out := field{goName: f.Names[0].Name, tag: reflect.StructTag(text), doc: paragraphs(f.Doc, f.Comment)}
 	name, options, _ := strings.Cut(out.tag.Get("json"), ",")
 	out.name, out.optional = name, options == "omitempty" || options == "omitzero"
 	if name == "" {
@@ -136,7 +198,7 @@ func fieldOf(f *ast.Field) (field, error) {
 	expr := f.Type
 	switch t := expr.(type) {
 	case *ast.StarExpr:
-		expr = t.X
+		out.pointer, expr = true, t.X
 	case *ast.ArrayType:
 		out.of, expr = "list", t.Elt
 	case *ast.MapType:
@@ -148,39 +210,49 @@ func fieldOf(f *ast.Field) (field, error) {
 	case *ast.SelectorExpr:
 		out.elem = t.X.(*ast.Ident).Name + "." + t.Sel.Name
 	}
+	if out.of == "list" && out.elem == "byte" {
+		out.of, out.elem = "bytes", "string"
+	}
 	return out, nil
 }
 
 // withParts completes the kinds by their declarations, and adds the structs that they are made of.
 func withParts(kinds []structure, specs map[string]structure) ([]structure, error) {
 	var out []structure
-	var add func(name, kind string) error
-	add = func(name, kind string) error {
-		s, ok := specs[name]
-		if !ok {
-			return fmt.Errorf("no struct %q in the package", name)
-		}
-		if slices.ContainsFunc(out, func(had structure) bool { return had.name == name }) {
-			return nil
-		}
-		s.kind = kind
-		out = append(out, s)
-		for _, f := range s.fields {
-			if _, single := jsonTypes[f.elem]; single {
-				continue
-			}
-			if err := add(f.elem, ""); err != nil {
-				return fmt.Errorf("%s: %w", f.name, err)
-			}
-		}
-		return nil
-	}
 	for _, k := range kinds {
-		if err := add(k.name, k.kind); err != nil {
+		var err error
+		if out, err = join(out, specs, k.name, k.kind); err != nil {
 			return nil, fmt.Errorf("record kind %q: %w", k.kind, err)
 		}
 	}
 	return out, nil
+}
+
+// join adds a struct to a list, and after it those that it is made of, if they are not there.
+func join(list []structure, specs map[string]structure, name, kind string) ([]structure, error) {
+	s, ok := specs[name]
+	if !ok {
+		return nil, fmt.Errorf("no struct %q in the package", name)
+	}
+	if has(list, name) {
+		return list, nil
+	}
+	s.kind = kind
+	list = append(list, s)
+	for _, f := range s.fields {
+		if _, single := jsonTypes[f.elem]; single {
+			continue
+		}
+		var err error
+		if list, err = join(list, specs, f.elem, ""); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.name, err)
+		}
+	}
+	return list, nil
+}
+
+func has(list []structure, name string) bool {
+	return slices.ContainsFunc(list, func(s structure) bool { return s.name == name })
 }
 
 // paragraphs are those of comments, each as one line.
@@ -197,11 +269,11 @@ func paragraphs(groups ...*ast.CommentGroup) []string {
 }
 
 // alternatives are the words that a text may be, as comments list them: "open | close".
-var alternatives = regexp.MustCompile(`\w+(?: \| [\w…]+)+`)
+var alternatives = regexp.MustCompile(`[\w.]*\w(?: \| (?:[\w.]*\w|…))+`)
 
-// words are the only words that the field may hold; none where its comment does not list them all.
-func (f field) words() []string {
-	if jsonTypes[f.elem] != jsonTypes["string"] || f.of != "" || len(f.doc) == 0 {
+// listed are the only words that the field may hold; none where its comment does not list them all.
+func (f field) listed() []string {
+	if f.elem != "string" || f.of != "" || len(f.doc) == 0 {
 		return nil
 	}
 	list := alternatives.FindString(f.doc[0])
@@ -235,6 +307,18 @@ func (s structure) meaning() (string, error) {
 		}
 	}
 	return "", fmt.Errorf("%s: its comment does not begin with %q", s.name, s.name+" is")
+}
+
+// says is the first paragraph of the comment with the name in Go left out.
+func (s structure) says() string {
+	if len(s.doc) == 0 {
+		return ""
+	}
+	rest := strings.TrimPrefix(s.doc[0], s.name+" ")
+	for _, verb := range []string{"is ", "are "} {
+		rest = strings.TrimPrefix(rest, verb)
+	}
+	return sentence(rest)
 }
 
 // sentence begins with a capital, unless it begins with a name such as tcp_info.

@@ -105,14 +105,8 @@ private fun DriveState.zoned() = copy(zone = band?.zone(speedMps) ?: zone)
 
 /** Every state that a screen may be in, by the name of its picture. */
 object States {
-    val ready =
-        AppState(
-            sampleNode.copy(problems = emptyList(), host = sampleNode.host.copy(failed = null)),
-            armed,
-            sampleCampaign,
-            way,
-            schedule.trials[4],
-        )
+    private val sound = sampleNode.copy(problems = emptyList(), host = sampleNode.host.copy(failed = emptyList()))
+    val ready = AppState(sound, armed, sampleCampaign, way, schedule.trials[4])
 
     private fun drive(change: DriveState.() -> DriveState) = ready.copy(drive = armed.change().zoned())
 

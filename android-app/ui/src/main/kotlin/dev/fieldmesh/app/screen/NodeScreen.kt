@@ -126,7 +126,7 @@ class NodeScreen(
     }
 
     private fun undo(n: NodeStatus): String {
-        val failed = n.host.failed.orEmpty()
+        val failed = n.host.failed
         return when {
             failed.isNotEmpty() -> context.getString(R.string.restore_partly, failed.joinToString("\n"))
             n.host.pending.isEmpty() -> context.getString(R.string.node_undo_none)
