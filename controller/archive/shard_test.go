@@ -205,7 +205,8 @@ func TestMergeRefuses(t *testing.T) {
 	renamed := synthetic.Info(campaign)
 	renamed.Run = "another"
 	virtual, real := synthetic.Info(campaign), synthetic.Info(campaign)
-	virtual.Clock, real.Clock = &archive.Clock{Kind: archive.ClockVirtual, Kernel: "7.3"}, &archive.Clock{Kind: archive.ClockReal}
+	virtual.Clock = &archive.Clock{Kind: archive.ClockVirtual, Kernel: "7.3"}
+	real.Clock = &archive.Clock{Kind: archive.ClockReal}
 	make := func(name string, info archive.RunInfo, s *archive.Shard) string {
 		return driven(t, filepath.Join(dir, name), info, s)
 	}
@@ -236,7 +237,8 @@ func TestMergeRefuses(t *testing.T) {
 	if err := archive.Merge(filepath.Join(dir, "merged"), []string{one, two}); err != nil {
 		t.Errorf("whole shards are refused: %v", err)
 	}
-	if err := archive.Merge(filepath.Join(dir, "said"), []string{one, make("real", real, shard(t, "2/2"))}); err != nil {
+	said := []string{one, make("real", real, shard(t, "2/2"))}
+	if err := archive.Merge(filepath.Join(dir, "said"), said); err != nil {
 		t.Errorf("a shard that says that its clock was the real one is refused: %v", err)
 	}
 	for _, bad := range []string{"", "0/2", "3/2", "1", "1/2/3", "a/b", "-1/2"} {

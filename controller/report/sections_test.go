@@ -63,7 +63,7 @@ func TestThreeSectionsAreTold(t *testing.T) {
 	const of, trials = ` \(95 % interval .* to .*\)\.`, ` n = 27 trials\.`
 	tells(t, c.answers(design.Asked([]string{"speed", "section", "interaction"}, passesOf(d.results()))),
 		`For each m/s faster, over all 3 sections: (1|1\.0\d|0\.9\d+) MB less`+of+trials,
-		`In section A, for each m/s faster: no difference can be distinguished from noise: .*`+trials,
+		`In section A, for each m/s faster: no significant difference was detected: .*`+trials,
 		`In section B, for each m/s faster: (1|1\.0\d|0\.9\d+) MB less`+of+trials,
 		`In section C, for each m/s faster: (2|2\.0\d|1\.9\d) MB less`+of+trials,
 		`Section B against section A \(together with all that changed with the section\), at the mean speed of 6 m/s: .* MB more`+of+trials,

@@ -194,7 +194,11 @@ func (e *Engine) recordAt(tBootNs int64, k wire.TrialKey, b wire.Body) error {
 		h.Run = e.plan.Run
 	}
 	if _, err := e.deps.Spool.Append(h, b); err != nil {
-		return fmt.Errorf("record %s of trial %d attempt %d: %w", b.Kind(), k.Trial, k.Attempt, err)
+		code := wire.ReasonUnrecorded
+		if e.deps.Spool.CheckRoom(1) != nil {
+			code = wire.ReasonDiskFull
+		}
+		return faultf(code, "record %s of trial %d attempt %d: %w", b.Kind(), k.Trial, k.Attempt, err)
 	}
 	return nil
 }

@@ -95,6 +95,9 @@ type fakeSpool struct {
 func (s *fakeSpool) Append(h wire.Header, b wire.Body) (uint64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.full != nil {
+		return 0, s.full
+	}
 	h.Seq = uint64(len(s.records) + 1)
 	s.records = append(s.records, wire.Record{Header: h, Body: b})
 	return h.Seq, nil

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"errors"
 	"fmt"
 
 	"fieldmesh.dev/fieldmesh/internal/verdict"
@@ -67,6 +68,9 @@ func reasonOf(err error) wire.Reason {
 			r = r.And(more.Error())
 		}
 		return r
+	}
+	if inner := (fault{}); errors.As(err, &inner) { // wrapped by somebody who says where it was met
+		return wire.Reason{Code: inner.code, Text: err.Error()}
 	}
 	return wire.Reason{Text: err.Error()}
 }

@@ -51,6 +51,7 @@ const (
 const (
 	ReasonArmFailed       ReasonCode = "arm_failed"
 	ReasonClockStepped    ReasonCode = "clock_stepped"
+	ReasonDiskFull        ReasonCode = "disk_full" // the node could not keep its records
 	ReasonEdge            ReasonCode = "edge"      // the sockets were not read at the window's edge
 	ReasonFirewall        ReasonCode = "firewall"  // a node's own packet filter stopped a flow
 	ReasonGenerator       ReasonCode = "generator" // an iperf3 did not live through the window
@@ -69,7 +70,7 @@ const (
 	ReasonStalled         ReasonCode = "stalled" // a node stood still within the window
 	ReasonStranger        ReasonCode = "stranger"
 	ReasonSuperseded      ReasonCode = "superseded"
-	ReasonUnrecorded      ReasonCode = "unrecorded" // a node ended the attempt without a record of it
+	ReasonUnrecorded      ReasonCode = "unrecorded" // a node could not write a record of the attempt, or has none of its end
 )
 
 // The acceptance rules by which attempts are rejected, and what people decide.
