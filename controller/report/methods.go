@@ -114,7 +114,7 @@ func proseTrial(d *data) string {
 func proseVerdicts(d *data) string {
 	tally := map[wire.Outcome]int{}
 	for _, a := range d.attempts {
-		if !a.calibration() {
+		if a.Verdict != nil && !a.calibration() { // one that was cut off is not decided yet
 			tally[a.Verdict.Outcome]++
 		}
 	}

@@ -1,7 +1,7 @@
 // Package virtual runs a program in virtual time: in a Linux kernel that is
 // itself an ordinary process of this machine (User-mode Linux), whose clock
 // stands still while anything runs and jumps to the next timer when all are
-// idle. What runs in it is never late, whatever else the machine does.
+// idle. Whatever else the machine does, it makes nothing late in it.
 //
 // Launch starts the kernel, as any user, on one processor; Boot is the first
 // process in it. The program sees this machine's files, read-only, and folders

@@ -16,7 +16,7 @@ func memoryFolder(bytes int64) (string, error) {
 		if err := unix.Statfs(dir, &fs); err != nil {
 			continue
 		}
-		if fs.Flags&unix.ST_NOEXEC == 0 && int64(fs.Bavail)*fs.Bsize >= bytes {
+		if fs.Flags&unix.ST_NOEXEC == 0 && int64(fs.Bavail)*int64(fs.Bsize) >= bytes {
 			return dir, nil
 		}
 	}

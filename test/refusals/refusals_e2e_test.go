@@ -130,7 +130,7 @@ func TestE2EWithoutRoot(t *testing.T) {
 		want string
 	}{
 		{[]string{"fieldmesh", "rehearse", campaign, "--runs", dir}, "a rehearsal makes network namespaces and " +
-			"interfaces, which needs root: run it with sudo\n"},
+			"interfaces, which needs root: run it with sudo, or as it is with --clock virtual\n"},
 		{[]string{"fieldmesh-agent", "up", "--config", config}, "must run as root: it changes network settings; run " +
 			"sudo fieldmesh-agent up\n"},
 		{[]string{"fieldmesh-agent", "host", "--config", config}, "must run as root: it changes network settings; " +

@@ -103,8 +103,8 @@ func (d *desk) rehearse(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// processes are those of this desk's kernels: each kernel, and its stubs, which
-// bear no name of the desk but are its children.
+// processes are those of this desk's kernels: each kernel, and the stubs, which
+// bear no name of the desk: those that are not another living kernel's children.
 func (d *desk) processes(t *testing.T) (kernels, stubs []int) {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -124,10 +124,28 @@ func (d *desk) processes(t *testing.T) (kernels, stubs []int) {
 		case d.path("linux"):
 			kernels = append(kernels, pid)
 		case "uml-userspace":
-			stubs = append(stubs, pid)
+			if !d.another(pid) {
+				stubs = append(stubs, pid)
+			}
 		}
 	}
 	return kernels, stubs
+}
+
+// another reports whether a stub's parent is a kernel of another desk.
+func (d *desk) another(stub int) bool {
+	var parent int
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", stub))
+	if err != nil {
+		return true // it has ended
+	}
+	_, after, _ := strings.Cut(string(stat), ") ")
+	if _, err := fmt.Sscanf(after, "%1s %d", new(string), &parent); err != nil {
+		return false
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", parent))
+	name, rest, _ := strings.Cut(string(text), "\x00")
+	return err == nil && name != d.path("linux") && strings.Contains(rest, "time-travel=")
 }
 
 // endWithin is how long the kernel's processes may take to end once it is dead.

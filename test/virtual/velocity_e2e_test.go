@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"math"
 	"os/exec"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
@@ -14,11 +16,14 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// burners keep the processors busy until the test ends.
+// burners keep the processors busy until the test ends. They are the children of
+// the calling thread, which they do not outlive.
 func burners(t *testing.T, n int) {
 	t.Helper()
+	runtime.LockOSThread() // the test's goroutine ends with its thread
 	for range n {
 		c := exec.Command("sha256sum", "/dev/zero")
+		c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
