@@ -43,6 +43,7 @@ test: ## install what the tests need, run them (needs root)
 
 test-all: ## `make test` and the tests that it leaves out (an hour, needs root)
 	@scripts/setup test
+	@$(MAKE) kernel
 	@$(MAKE) check
 	@$(MAKE) build
 	@$(SUITES) all
@@ -83,6 +84,7 @@ bench: ## print the goals of speed and size, each beside its reference (needs ro
 soak: ## the long form of the tests that cut and kill (hours, needs root)
 	@scripts/setup test
 	@scripts/iperf3
+	@$(MAKE) kernel
 	@$(MAKE) build
 	FIELDMESH_SOAK=1 go test -run Soak ./controller/run/engine
 	@$(SUITES) soak
