@@ -34,7 +34,7 @@ type rankedReason struct {
 // window or did not find its peer; zero when all did. What an attempt
 // transferred is the network's doing only if they did. An iperf3 that the
 // network silenced or cut off lived.
-func generatorFailed(t wire.Trial, records []wire.Record, scope Scope) wire.Reason {
+func generatorFailed(t wire.Trial, records []wire.Record, scope Scope) rankedReason {
 	ended := endsOf(records)
 	var faults []rankedReason
 	if fault := stillest(t, records, scope); !fault.reason.IsZero() {
@@ -58,9 +58,17 @@ func generatorFailed(t wire.Trial, records []wire.Record, scope Scope) wire.Reas
 		}
 	}
 	if len(faults) == 0 {
-		return wire.Reason{}
+		return rankedReason{}
 	}
-	return slices.MinFunc(faults, func(a, b rankedReason) int { return cmp.Compare(a.rank, b.rank) }).reason
+	return slices.MinFunc(faults, func(a, b rankedReason) int { return cmp.Compare(a.rank, b.rank) })
+}
+
+// ended is the reason of one that somebody ended: no standstill explains it.
+func (r rankedReason) ended() wire.Reason {
+	if r.rank < faultStill {
+		return r.reason
+	}
+	return wire.Reason{}
 }
 
 // end is one side of a flow.

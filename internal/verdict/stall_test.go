@@ -76,3 +76,22 @@ func TestTheStallLimitIsAShareOfLongWindows(t *testing.T) {
 		}
 	}
 }
+
+// An iperf3 that somebody ended is the cause, also where its node stood still: no
+// standstill ends it. One that only stood still did so with its node.
+func TestWhatEndedIperf3GoesBeforeAStandstill(t *testing.T) {
+	for name, c := range map[string]struct {
+		server *wire.Iperf3
+		more   wire.Record
+		code   wire.ReasonCode
+	}{
+		"killed":   {lived(wire.EndedSignal, 3), agentLate("roadside", 260, nil), wire.ReasonGenerator},
+		"standing": {lived(wire.EndedItself, 11), still("roadside", "main", "close", 900), wire.ReasonStalled},
+	} {
+		tr, records := generated(c.server, lived(wire.EndedItself, 11))
+		v := Judge(tr, 2, append(records, agentLate("roadside", 260, nil), c.more), Scope{Final: true})
+		if v.Outcome != wire.Failed || v.Reason.Code != c.code {
+			t.Errorf("%s: %s %q, want %s", name, v.Outcome, v.Reason, c.code)
+		}
+	}
+}

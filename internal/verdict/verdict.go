@@ -25,9 +25,9 @@ type Scope struct{ Final bool }
 // whatever the others made of it; an attempt that the initiator gave up before
 // its window takes the initiator's reason; a node that failed, fails it; a node
 // without a window fails it; a TCP that was not the trial's fails it; so does an
-// edge of the window at which a node's sockets were not sampled in time, a node
-// that stood still within it, and an iperf3 that did not live through the window
-// or found no server; then the acceptance rules speak, and the first that does not
+// edge of the window at which a node's sockets were not sampled in time, an iperf3
+// that somebody ended, a node that stood still within the window, and an iperf3 that
+// did so or found no server; then the acceptance rules speak, and the first that does not
 // hold is the reason.
 func Judge(t wire.Trial, attempt int, records []wire.Record, scope Scope) wire.Verdict {
 	v := wire.Verdict{TrialKey: wire.TrialKey{Trial: t.Number, Attempt: attempt}, Final: scope.Final}
@@ -36,7 +36,8 @@ func Judge(t wire.Trial, attempt int, records []wire.Record, scope Scope) wire.V
 		v.Outcome, v.Reason = outcome, reason
 		return v
 	}
-	fault := cmp.Or(notInForce(t, own), atEdges(t, own, scope), stalled(t, own, scope), generatorFailed(t, own, scope))
+	generator := generatorFailed(t, own, scope)
+	fault := cmp.Or(notInForce(t, own), atEdges(t, own, scope), generator.ended(), stalled(t, own, scope), generator.reason)
 	if !fault.IsZero() {
 		v.Outcome, v.Reason = wire.Failed, fault.Fit() // iperf3 may have said much
 		return v
