@@ -160,7 +160,7 @@ func (n *node) beside(t *testing.T) {
 	text, err := os.ReadFile(path)
 	if err == nil {
 		err = os.WriteFile(path, []byte(strings.Replace(string(text), "interface: wlan0\n",
-			"interface: mesh0\nbeside: wlan0\n", 1)), 0o644)
+			"interface: mesh0\nphy_of: wlan0\n", 1)), 0o644)
 	}
 	if err != nil {
 		t.Fatal(err)
