@@ -38,7 +38,7 @@ func Retry(a *archive.Archive, trials []int, by, why string) error {
 		if newest.Attempt >= wire.MaxAttempts {
 			return fmt.Errorf("retry trial %d: it has had %d attempts, and no trial has more", n, newest.Attempt)
 		}
-		v, _ := verdict.Heed(newest, wire.Noted{Note: verdict.Retry, By: by, Text: why})
+		v, _ := verdict.ApplyOverride(newest, wire.Noted{Note: verdict.Retry, By: by, Text: why})
 		reopened = append(reopened, v)
 	}
 	for _, v := range reopened {

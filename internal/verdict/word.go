@@ -7,11 +7,11 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// Heed gives the verdict that a person's word makes of the one before it, and
-// whether it makes another at all. Words are no rules: the verdict keeps what
+// ApplyOverride returns a verdict as a person overrides it, and reports whether
+// that changes it. Words are no rules: the verdict keeps what
 // was judged, so that a report can tell how much people decided. An attempt
 // that failed or was interrupted measured nothing that could be accepted.
-func Heed(v wire.Verdict, n wire.Noted) (wire.Verdict, bool) {
+func ApplyOverride(v wire.Verdict, n wire.Noted) (wire.Verdict, bool) {
 	judged := v.Outcome
 	if v.Word != nil {
 		judged = v.Word.Judged

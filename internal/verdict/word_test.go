@@ -11,10 +11,10 @@ func said(note string) wire.Noted { return wire.Noted{Note: note, By: "phone", T
 
 func TestAWordStandsOverTheRules(t *testing.T) {
 	for _, c := range []struct {
-		judged wire.Outcome
-		note   string
-		want   wire.Outcome
-		heeded bool
+		judged  wire.Outcome
+		note    string
+		want    wire.Outcome
+		changed bool
 	}{
 		{wire.Rejected, "accept", wire.Accepted, true},
 		{wire.Accepted, "repeat", wire.Rejected, true},
@@ -30,11 +30,11 @@ func TestAWordStandsOverTheRules(t *testing.T) {
 		{wire.Failed, Retry, wire.Failed, true},
 		{wire.Rejected, "mark", wire.Rejected, false},
 	} {
-		v, heeded := Heed(wire.Verdict{TrialKey: wire.TrialKey{Trial: 3, Attempt: 1}, Outcome: c.judged}, said(c.note))
-		if heeded != c.heeded || v.Outcome != c.want && heeded {
-			t.Errorf("%s, %s: %s, heeded %v; want %s, %v", c.judged, c.note, v.Outcome, heeded, c.want, c.heeded)
+		v, changed := ApplyOverride(wire.Verdict{TrialKey: wire.TrialKey{Trial: 3, Attempt: 1}, Outcome: c.judged}, said(c.note))
+		if changed != c.changed || v.Outcome != c.want && changed {
+			t.Errorf("%s, %s: %s, changed %v; want %s, %v", c.judged, c.note, v.Outcome, changed, c.want, c.changed)
 		}
-		if heeded && (v.Word.Judged != c.judged || v.Word.By != "phone" || v.Word.Text != "a bus passed") {
+		if changed && (v.Word.Judged != c.judged || v.Word.By != "phone" || v.Word.Text != "a bus passed") {
 			t.Errorf("%s, %s: the word is %+v", c.judged, c.note, v.Word)
 		}
 	}
@@ -42,13 +42,13 @@ func TestAWordStandsOverTheRules(t *testing.T) {
 
 func TestTheLastWordCountsAndTheFirstJudgementIsKept(t *testing.T) {
 	v := wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: wire.Accepted}
-	repeated, _ := Heed(v, said("repeat"))
-	again, heeded := Heed(repeated, said("repeat"))
-	if heeded || again.Outcome != wire.Rejected {
-		t.Errorf("the same word twice: %+v, heeded %v", again, heeded)
+	repeated, _ := ApplyOverride(v, said("repeat"))
+	again, changed := ApplyOverride(repeated, said("repeat"))
+	if changed || again.Outcome != wire.Rejected {
+		t.Errorf("the same word twice: %+v, changed %v", again, changed)
 	}
-	back, heeded := Heed(repeated, said("accept"))
-	if !heeded || back.Outcome != wire.Accepted || !back.Reason.IsZero() || back.Word.Judged != wire.Accepted {
+	back, changed := ApplyOverride(repeated, said("accept"))
+	if !changed || back.Outcome != wire.Accepted || !back.Reason.IsZero() || back.Word.Judged != wire.Accepted {
 		t.Errorf("accepted after all: %+v %+v", back, back.Word)
 	}
 }
@@ -56,7 +56,7 @@ func TestTheLastWordCountsAndTheFirstJudgementIsKept(t *testing.T) {
 func TestNextCountsWords(t *testing.T) {
 	key := func(n int) wire.TrialKey { return wire.TrialKey{Trial: 1, Attempt: n} }
 	word := func(n int, outcome wire.Outcome, note string) wire.Verdict {
-		v, _ := Heed(wire.Verdict{TrialKey: key(n), Outcome: outcome}, said(note))
+		v, _ := ApplyOverride(wire.Verdict{TrialKey: key(n), Outcome: outcome}, said(note))
 		return v
 	}
 	for _, c := range []struct {
@@ -91,7 +91,7 @@ func TestInterruptedAttemptsUseUpNone(t *testing.T) {
 		return vs
 	}
 	words := func(vs []wire.Verdict, attempt int, word string) []wire.Verdict {
-		vs[attempt-1], _ = Heed(vs[attempt-1], said(word))
+		vs[attempt-1], _ = ApplyOverride(vs[attempt-1], said(word))
 		return vs
 	}
 	all := func(outcome wire.Outcome, n int) (out []wire.Outcome) {

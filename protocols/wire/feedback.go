@@ -44,7 +44,7 @@ func (w FeedbackWish) Turns() int64 {
 const maxWishBytes = 1024
 
 // ReadWishes reads a reader's wishes until it is gone, or sends what is none.
-func ReadWishes(r io.Reader, heed func(FeedbackWish)) {
+func ReadWishes(r io.Reader, each func(FeedbackWish)) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxWishBytes)
 	for lines.Scan() {
@@ -52,7 +52,7 @@ func ReadWishes(r io.Reader, heed func(FeedbackWish)) {
 		if json.Unmarshal(lines.Bytes(), &w) != nil {
 			return
 		}
-		heed(w)
+		each(w)
 	}
 }
 

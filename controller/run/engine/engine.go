@@ -1,6 +1,6 @@
 // Package engine decides what a run does: which attempt a worker makes next,
-// when nodes are armed, what becomes of an attempt that ends otherwise than
-// planned, and what a controller that comes back makes of what it finds. It
+// when nodes are armed, how an attempt that does not go as planned is ended, and
+// what a controller that comes back does about the attempts that it finds. It
 // does nothing itself: Step takes an event and returns the actions that follow
 // from it, and their answers are further events. It has no clock, no lock, no
 // network and no disk; the package run does its actions.

@@ -166,7 +166,7 @@ func (e *Engine) override(v wire.Verdict, n wire.Noted) {
 	}
 	after, changes := v, v.Word != nil && v.Word.Decision == n.Note && v.Word.Text == n.Text
 	if !changes {
-		after, changes = verdict.Heed(v, n)
+		after, changes = verdict.ApplyOverride(v, n)
 	}
 	beside := slices.IndexFunc(e.byTrial[v.Trial], func(had wire.Verdict) bool {
 		return had.Attempt != v.Attempt && had.Outcome == wire.Accepted

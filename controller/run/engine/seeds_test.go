@@ -30,8 +30,8 @@ func seeds(n int, f func(seed uint64) bool) {
 
 // A run keeps its promises, whatever is cut, killed, restarted, lost, late or
 // done twice: no accepted trial is lost, none is accepted twice, a decision is
-// durable before anybody is told of it, one controller steers a node, and the
-// run ends. FIELDMESH_SEED repeats one schedule.
+// on disk before any node learns it, one controller steers a node, and the run
+// ends. FIELDMESH_SEED repeats one schedule.
 func TestSoakSchedulesOfCuts(t *testing.T) {
 	if text := os.Getenv("FIELDMESH_SEED"); text != "" {
 		seed, err := strconv.ParseUint(text, 10, 64)
