@@ -42,7 +42,7 @@ func newestRuns(runs string) string {
 		}
 	}
 	if len(found) == 0 {
-		return fmt.Sprintf("there is no run in %q; --runs names another folder", runs)
+		return fmt.Sprintf("%q has none either; --runs names another folder", runs)
 	}
 	slices.SortFunc(found, func(a, b known) int { return b.info.ModTime().Compare(a.info.ModTime()) })
 	var names []string

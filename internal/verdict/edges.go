@@ -8,12 +8,13 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// How late a node may sample its sockets at an edge of the window: a steady flow
-// brings no more than 1 % of its bytes within that time, in windows above 5 s
-// less.
+// How late a node may sample its sockets at an edge of the window: at both edges
+// together a steady flow brings no more than 1 % of its bytes within that time, in
+// windows above 10 s less. A client may start late by 1 % of the window.
 const (
 	edgeLateMsMost = 50.0
-	edgeLateShare  = 0.01
+	edgeLateShare  = 0.005
+	startLateShare = 0.01
 	shortestNs     = 1e9 // of the windows that a campaign may ask for
 )
 
@@ -21,7 +22,7 @@ const (
 // window that is shorter than any campaign's has no limit: no machine is that
 // punctual.
 func EdgeLateMsMax(w wire.Window) float64 {
-	if share := startLateMsMax(w); !math.IsInf(share, 1) {
+	if share := shareMs(edgeLateShare, w); !math.IsInf(share, 1) {
 		return min(edgeLateMsMost, share)
 	}
 	return math.Inf(1)
@@ -30,10 +31,14 @@ func EdgeLateMsMax(w wire.Window) float64 {
 // startLateMsMax returns how late, in ms, a flow's client may be started: no more
 // than that share of the window is lost, however fast the flow is.
 func startLateMsMax(w wire.Window) float64 {
+	return shareMs(startLateShare, w)
+}
+
+func shareMs(share float64, w wire.Window) float64 {
 	if w.CloseBootNs-w.OpenBootNs < shortestNs {
 		return math.Inf(1)
 	}
-	return edgeLateShare * float64(w.CloseBootNs-w.OpenBootNs) / 1e6
+	return share * float64(w.CloseBootNs-w.OpenBootNs) / 1e6
 }
 
 // atEdges says why what the nodes at the ends of flows did and counted between

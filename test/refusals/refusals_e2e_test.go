@@ -188,7 +188,7 @@ func TestE2ERehearsalsThatCannotBegin(t *testing.T) {
 	})
 	t.Run("a run that is not there", func(t *testing.T) {
 		c := program("fieldmesh", "rehearse", "--resume", "tuesday", "--runs", d.path("runs"))
-		finish(t, c).refused(t, `open run "`+d.path("runs", "tuesday")+`": there is no run in this folder; `)
+		finish(t, c).refused(t, `read run "`+d.path("runs", "tuesday")+`": there is no run in this folder; `)
 		left(t)
 	})
 }
