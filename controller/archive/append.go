@@ -187,7 +187,7 @@ func (a *Archive) setAside(node string, lines []unreadable) error {
 	if _, err := a.disk.append(asideFile(node), text); err != nil {
 		return err
 	}
-	return a.note(fmt.Sprintf("%d lines of node %s are set aside in %s; the first, %.80q: %v", len(fresh), node,
+	return a.note("", fmt.Sprintf("%d lines of node %s are set aside in %s; the first, %.80q: %v", len(fresh), node,
 		asideFile(node), fresh[0].line, fresh[0].why))
 }
 
@@ -369,7 +369,7 @@ func (a *Archive) noteShortFiles(durable map[string]int64) error {
 	for rel, want := range durable {
 		if got := a.disk.size(rel); got < want {
 			text := fmt.Sprintf("%s has %d bytes, but %d were made durable: records are lost", rel, got, want)
-			if err := a.note(text); err != nil {
+			if err := a.note("", text); err != nil {
 				return err
 			}
 		}

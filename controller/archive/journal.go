@@ -16,6 +16,7 @@ type JournalEntry struct {
 	Verdict *wire.Verdict  `json:"verdict,omitempty"`
 	Trial   *wire.TrialKey `json:"sealed,omitempty"`
 	Text    string         `json:"text,omitempty"`
+	NoteID  string         `json:"note_id,omitempty"` // of the person's note that the text answers
 	Stop    *Stop          `json:"enough,omitempty"`
 }
 
@@ -61,17 +62,20 @@ func (a *Archive) decided(v wire.Verdict) {
 }
 
 // Note writes a remark about the run to the journal.
-func (a *Archive) Note(text string) error {
+func (a *Archive) Note(text string) error { return a.Answer("", text) }
+
+// Answer writes to the journal what came of a person's note that decided nothing.
+func (a *Archive) Answer(noteID, text string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.note(text)
+	return a.note(noteID, text)
 }
 
-func (a *Archive) note(text string) error {
+func (a *Archive) note(id, text string) error {
 	if err := a.writable(); err != nil {
 		return fmt.Errorf("write note: %w", err)
 	}
-	return a.write(JournalEntry{Type: "note", Text: text})
+	return a.write(JournalEntry{Type: "note", Text: text, NoteID: id})
 }
 
 func (a *Archive) write(e JournalEntry) error {

@@ -99,43 +99,46 @@ func (s *shell) loop(ctx context.Context) {
 }
 
 // recall tells the engine what the archive holds already of attempts that are
-// not decided: a controller that was killed may have collected all of one and
-// judged none of it.
+// not decided, and what people decided that the journal has no answer to: a
+// controller that was killed may have collected it and done nothing about it.
 func (s *shell) recall() error {
 	attempts, err := s.Archive.Trials()
 	if err != nil {
 		return err
 	}
-	for _, at := range attempts {
-		if at.Verdict != nil {
-			continue
-		}
-		for rec, err := range s.Archive.Records(at.Trial, at.Attempt) {
-			if err != nil {
-				return fmt.Errorf("recall trial %d attempt %d: %w", at.Trial, at.Attempt, err)
-			}
-			if rec.Run != s.Plan.Run {
-				continue
-			}
-			for _, ev := range s.sightings(rec) {
+	journal, err := s.Archive.Journal()
+	if err != nil {
+		return err
+	}
+	answered := answeredNotes(journal)
+	for _, at := range append(attempts, archive.Attempt{}) { // the last: what belongs to no attempt
+		decided := at.Verdict != nil || at.Trial == 0
+		err := s.Archive.EachLine(at.TrialKey, func(line []byte) error {
+			for i := range s.lanes { // which lane made it is not in it; the one at the attempt asks for it
+				ev := sightingIn(i, s.Plan.Run, line)
+				said, isSaid := ev.(engine.Said)
+				if ev == nil || decided && !isSaid || isSaid && (i > 0 || answered[said.Noted.ID]) {
+					continue
+				}
 				s.step(ev)
 			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("recall trial %d attempt %d: %w", at.Trial, at.Attempt, err)
 		}
 	}
 	return nil
 }
 
-// sightings are the events of a record that is in the archive. Which lane made
-// it is not in it: the attempt is at one only, and that one asks for it.
-func (s *shell) sightings(rec wire.Record) []engine.Event {
-	var out []engine.Event
-	for i := range s.lanes {
-		if ev := sighting(i, rec); ev != nil {
-			out = append(out, ev)
+// answeredNotes are the IDs of the notes that the journal has an answer to.
+func answeredNotes(journal []archive.JournalEntry) map[string]bool {
+	out := map[string]bool{}
+	for _, e := range journal {
+		if e.Verdict != nil && e.Verdict.Word != nil {
+			out[e.Verdict.Word.NoteID] = true
 		}
-		if _, said := rec.Body.(*wire.Noted); said {
-			break
-		}
+		out[e.NoteID] = true
 	}
 	return out
 }
@@ -219,7 +222,7 @@ func (s *shell) answer(lane *openLane, a engine.Action) engine.Answer {
 	case engine.Decide:
 		return failed(s.Archive.Decide(op.Verdict))
 	case engine.Note:
-		return failed(s.Archive.Note(op.Text))
+		return failed(s.Archive.Answer(op.NoteID, op.Text))
 	case engine.Stop:
 		why := "precise enough: "
 		if op.Last {

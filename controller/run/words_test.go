@@ -120,3 +120,41 @@ func TestATrialIsAcceptedOnce(t *testing.T) {
 	}
 	t.Errorf("the journal does not tell of the wish: %+v", entries)
 }
+
+// What a person decided about an attempt that was decided before, and about a
+// trial and no attempt of it, is done by the next controller when the one that
+// collected it ended first; what the journal has an answer to is not done again.
+func TestDecisionsThatWereNotMadeAreMadeOnResume(t *testing.T) {
+	lane, field := newLane(t, "only")
+	r := newRunner(t, 3, 1, lane)
+	first, answered := wire.TrialKey{Trial: 1, Attempt: 1}, wire.TrialKey{Trial: 2, Attempt: 1}
+	for _, k := range []wire.TrialKey{first, answered} {
+		if err := r.Archive.Decide(wire.Verdict{TrialKey: k, Outcome: wire.Accepted, Final: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Archive.Answer("c", "phone wished: nothing changed"); err != nil {
+		t.Fatal(err)
+	}
+	car := field.nodes["car"]
+	car.record(first, &wire.Noted{ID: "a", Note: "repeat", By: "phone"})
+	car.record(wire.TrialKey{Trial: 3}, &wire.Noted{ID: "b", Note: "skip", By: "phone"})
+	car.record(answered, &wire.Noted{ID: "c", Note: "repeat", By: "phone"})
+	if err := r.Archive.Append("car", car.lines); err != nil { // by a controller that then was killed
+		t.Fatal(err)
+	}
+	if err := r.Run(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	want := map[wire.TrialKey]wire.Outcome{first: wire.Rejected, {Trial: 1, Attempt: 2}: wire.Accepted,
+		answered: wire.Accepted, {Trial: 3, Attempt: 1}: wire.Failed}
+	for _, v := range r.Archive.Decisions() {
+		if v.Outcome != want[v.TrialKey] {
+			t.Errorf("trial %d attempt %d is %s, want %q", v.Trial, v.Attempt, v.Outcome, want[v.TrialKey])
+		}
+		delete(want, v.TrialKey)
+	}
+	for k := range want {
+		t.Errorf("trial %d attempt %d is not decided", k.Trial, k.Attempt)
+	}
+}

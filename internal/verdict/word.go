@@ -16,8 +16,8 @@ func ApplyOverride(v wire.Verdict, n wire.Noted) (wire.Verdict, bool) {
 	if v.Word != nil {
 		judged = v.Word.Judged
 	}
-	word := wire.Word{Decision: n.Note, By: n.By, Text: n.Text, Judged: judged}
-	if v.Word != nil && *v.Word == word {
+	word := wire.Word{Decision: n.Note, By: n.By, Text: n.Text, NoteID: n.ID, Judged: judged}
+	if had := v.Word; had != nil && had.Decision == word.Decision && had.By == word.By && had.Text == word.Text {
 		return v, false
 	}
 	if judged == wire.Accepted {
@@ -41,7 +41,7 @@ func ApplyOverride(v wire.Verdict, n wire.Noted) (wire.Verdict, bool) {
 func Skipped(trial int, n wire.Noted) wire.Verdict {
 	return wire.Verdict{TrialKey: wire.TrialKey{Trial: trial, Attempt: 1}, Outcome: wire.Failed, Final: true,
 		Reason: wire.Reason{Code: wire.ReasonSkipped, Text: n.By + " skipped the trial before its first attempt"},
-		Word:   &wire.Word{Decision: "skip", By: n.By, Text: n.Text, Judged: wire.Failed}}
+		Word:   &wire.Word{Decision: "skip", By: n.By, Text: n.Text, NoteID: n.ID, Judged: wire.Failed}}
 }
 
 // Retry is the word that reopens a trial that was given up. It stands at the

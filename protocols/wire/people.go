@@ -67,6 +67,7 @@ type Word struct {
 	Decision string `json:"decision"`
 	By       string `json:"by"`                                  // by the name of the key that brought the word
 	Text     string `json:"text,omitempty" max:"maxReasonRunes"` // the person's reason
+	NoteID   string `json:"note_id,omitempty"`                   // of the note that it came by
 	// the outcome before the word, by the rules: accepted | rejected | failed | interrupted
 	Judged Outcome `json:"judged"`
 }

@@ -13,7 +13,7 @@ func bodies() map[string]any {
 	spool := wire.SpoolStatus{Newest: position, Oldest: 1, UsedBytes: 18874368, QuotaBytes: 2000000000, FreeBytes: 51539607552}
 	key := wire.TrialKey{Trial: 2, Attempt: 1}
 	verdict := wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: "rejected", Reason: wire.ParseReason("speed: 62 % of the window in band, 80 % needed"), Final: true,
-		Word: &wire.Word{Decision: "skip", By: "phone", Text: "the road is closed", Judged: "rejected"}, Checks: []wire.Check{
+		Word: &wire.Word{Decision: "skip", By: "phone", Text: "the road is closed", NoteID: "7f3a", Judged: "rejected"}, Checks: []wire.Check{
 			{Rule: "in_band_share_min", Node: "car", Limit: 0.8, Measured: p(0.62), Pass: false, Detail: "band 13.4 to 14.4 m/s"},
 		}}
 	return map[string]any{

@@ -111,7 +111,10 @@ type (
 	// Decide makes a final verdict durable.
 	Decide struct{ Verdict wire.Verdict }
 	// Note writes a note to the journal.
-	Note struct{ Text string }
+	Note struct {
+		Text   string
+		NoteID string // of the person's note that it answers
+	}
 	// Seal closes an attempt that is decided.
 	Seal struct{ Key wire.TrialKey }
 	// Stop makes durable that no further block is to be driven.

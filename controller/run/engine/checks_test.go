@@ -220,7 +220,9 @@ func (w *world) commit(v wire.Verdict) {
 	}
 	w.archive.decisions = withVerdict(w.archive.decisions, v)
 	w.versions[v.TrialKey] = append(w.versions[v.TrialKey], v)
-	if v.Word == nil {
+	if v.Word != nil {
+		w.archive.answered[v.Word.NoteID] = true
+	} else {
 		w.committed[v.TrialKey] = w.now
 		w.decisions = append(w.decisions, porcupine.Operation{Input: decisionOp{v.TrialKey, outcome(v), false},
 			Call: int64(w.deciding[v.TrialKey]), Return: int64(w.now)})
@@ -314,6 +316,11 @@ func (w *world) atEnd() {
 		spoilt := w.spoilt(wire.TrialKey{Trial: t.Number, Attempt: 1})
 		if w.calm && !spoilt && (len(vs) != 1 || vs[0].Outcome != wire.Accepted) {
 			w.violated("nothing went wrong, and trial %d is %+v", t.Number, vs)
+		}
+	}
+	for _, s := range w.archive.said {
+		if _, is := w.decision(s.Key); is && s.Noted.Note != "mark" && !w.archive.answered[s.Noted.ID] {
+			w.violated("a person's %s of attempt %v has no answer", s.Noted.Note, s.Key)
 		}
 	}
 	w.histories()

@@ -143,6 +143,7 @@ var planted = []mutant{
 	{name: "decide: another attempt", event: views(func(a *Answer) { a.Verdict.Attempt++ })},
 	{name: "decide: what is accepted is sealed only", action: without(func(s Seal) bool { return s.Key.Trial != 1 })},
 	{name: "resume: what the archive holds is not recalled"},
+	{name: "resume: what people decided is not recalled"},
 	{name: "resume: the newest decision is forgotten", config: func(c *Config) {
 		if n := len(c.Decisions); n > 0 {
 			c.Decisions = c.Decisions[:n-1]

@@ -162,10 +162,10 @@ func (e *Engine) override(v wire.Verdict, n wire.Noted) {
 	unchanged := func(why string) {
 		text := fmt.Sprintf("%s wished to %s trial %d attempt %d, %s: nothing changed",
 			n.By, n.Note, v.Trial, v.Attempt, why)
-		e.keep(Note{text}, func() {})
+		e.keep(Note{Text: text, NoteID: n.ID}, func() {})
 	}
-	after, changes := v, v.Word != nil && v.Word.Decision == n.Note && v.Word.Text == n.Text
-	if !changes {
+	after, changes := v, true // of a trial that is skipped before its first attempt
+	if _, decided := e.decision(v.TrialKey); decided {
 		after, changes = verdict.ApplyOverride(v, n)
 	}
 	beside := slices.IndexFunc(e.byTrial[v.Trial], func(had wire.Verdict) bool {

@@ -50,7 +50,8 @@ type archive struct {
 	decisions []wire.Verdict
 	records   map[wire.TrialKey][]wire.Record
 	sealed    map[wire.TrialKey]bool
-	notes     int
+	said      []Said // by people
+	answered  map[string]bool
 }
 
 type happening struct {
@@ -133,7 +134,8 @@ func newWorld(seed uint64, m *mutant) *world {
 		plan.Control = wire.ControlMesh
 	}
 	w.cfg = Config{Plan: plan, Has: func(int) bool { return true }, LookEvery: 2 * time.Second}
-	w.archive = &archive{records: map[wire.TrialKey][]wire.Record{}, sealed: map[wire.TrialKey]bool{}}
+	w.archive = &archive{records: map[wire.TrialKey][]wire.Record{}, sealed: map[wire.TrialKey]bool{},
+		answered: map[string]bool{}}
 	w.checks = newChecks()
 	for i := range workers {
 		var nodes []*node
@@ -226,6 +228,11 @@ func (w *world) start() {
 	for _, v := range w.archive.decisions {
 		decided[v.TrialKey] = true
 	}
+	for _, s := range w.archive.said {
+		if !w.archive.answered[s.Noted.ID] && !w.mutant.is("resume: what people decided is not recalled") {
+			w.give(life, s)
+		}
+	}
 	for _, k := range w.archive.attempts() {
 		if decided[k] || w.mutant.is("resume: what the archive holds is not recalled") {
 			continue
@@ -264,10 +271,12 @@ func (w *world) sighted(life, worker int, r wire.Record) {
 // overrule has a person decide something, which the archive has a record of.
 func (w *world) overrule() {
 	k := wire.TrialKey{Trial: 1 + w.rng.IntN(len(w.cfg.Plan.Trials)), Attempt: w.rng.IntN(3)}
-	n := wire.Noted{Note: []string{"accept", "repeat", "skip", "mark"}[w.rng.IntN(4)], By: "phone"}
+	n := wire.Noted{Note: []string{"accept", "repeat", "skip", "mark"}[w.rng.IntN(4)], By: "phone",
+		ID: fmt.Sprint("note ", len(w.archive.said))}
 	if w.life%2 == 1 && !w.leaving {
 		w.tell("a person says %s of %v", n.Note, k)
 		w.overruled++
+		w.archive.said = append(w.archive.said, Said{k, n})
 		w.give(w.life, Said{k, n})
 	}
 }
@@ -401,7 +410,7 @@ func (w *world) perform(life int, a Action) {
 	case Decide:
 		answer(soon, func() Answer { w.commit(op.Verdict); return Answer{} })
 	case Note:
-		answer(soon, func() Answer { w.archive.notes++; return Answer{} })
+		answer(soon, func() Answer { w.archive.answered[op.NoteID] = true; return Answer{} })
 	case WriteOff:
 		answer(soon, func() Answer {
 			st := op.State

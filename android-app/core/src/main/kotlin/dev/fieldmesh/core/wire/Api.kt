@@ -30,7 +30,13 @@ data class Check(
 
 /** What a person decided about an attempt, over the acceptance rules. */
 @Serializable
-data class Word(val decision: String, val by: String, val text: String? = null, val judged: String)
+data class Word(
+    val decision: String,
+    val by: String,
+    val text: String? = null,
+    @SerialName("note_id") val noteId: String? = null,
+    val judged: String,
+)
 
 /** The outcome of one attempt. */
 @Serializable
