@@ -229,6 +229,7 @@ type Attempt struct {
 type Fault struct {
 	Code    string
 	Timeout bool
+	Node    string // that could not be armed
 	Err     error
 }
 

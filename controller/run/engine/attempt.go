@@ -64,6 +64,7 @@ func (w *worker) arm(t wire.Trial, k wire.TrialKey, then func([]*Fault)) {
 			var faults []*Fault
 			for _, n := range nodes {
 				if f := answers[n].Fault; f != nil {
+					f.Node = n
 					faults = append(faults, f)
 				}
 			}
@@ -92,7 +93,7 @@ func (w *worker) callOff(t wire.Trial, k wire.TrialKey, faults []*Fault) {
 				return
 			}
 			w.awaitKept(t, k, names, func() {
-				w.decide(t, w.notArmed(k, faults), func() {
+				w.decide(t, w.notArmed(k, faults, names), func() {
 					if f := unfit(faults); f != nil {
 						doing := fmt.Sprintf("trial %d was not begun", t.Number)
 						w.e.fail(w.index, doing, fmt.Errorf("%w; then go on with --resume", f.Err))
@@ -105,13 +106,15 @@ func (w *worker) callOff(t wire.Trial, k wire.TrialKey, faults []*Fault) {
 	})
 }
 
-// notArmed is the verdict on an attempt that could not be armed everywhere.
-func (w *worker) notArmed(k wire.TrialKey, faults []*Fault) wire.Verdict {
+// notArmed is the verdict on an attempt that could not be armed everywhere, of
+// which some nodes know.
+func (w *worker) notArmed(k wire.TrialKey, faults []*Fault, know []string) wire.Verdict {
 	var texts []string
-	away := true // none of them answered
+	away := true // none of them was reached
 	for _, f := range faults {
 		texts = append(texts, f.Err.Error())
-		away = away && !f.Timeout // of a node that answers, and does not arm
+		// One that knows of it was reached, and did not arm in time.
+		away = away && !(f.Timeout && slices.Contains(know, f.Node))
 	}
 	if i := slices.IndexFunc(faults, func(f *Fault) bool { return f.Code != "" }); i >= 0 {
 		away = away && faults[i].Passes()

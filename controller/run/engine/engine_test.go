@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -67,6 +68,31 @@ func TestNoDecisionAcceptsASecondAttempt(t *testing.T) {
 		}
 		if decision != "repeat" && !strings.Contains(noted, "attempt 2 is accepted") {
 			t.Errorf("%s: noted %q", decision, noted)
+		}
+	}
+}
+
+// An attempt that could not be armed because a node was out of reach uses up none
+// of the trial's attempts; one that a node was asked for, and did not arm, does.
+func TestALinkThatDiesUsesUpNoAttempt(t *testing.T) {
+	k := wire.TrialKey{Trial: 1, Attempt: 1}
+	away := errors.New("no answer")
+	for name, c := range map[string]struct {
+		faults []*Fault
+		know   []string
+		want   wire.Outcome
+	}{
+		"not reached": {[]*Fault{{Node: "car", Err: away}}, nil, wire.Interrupted},
+		"silent, and not asked": {[]*Fault{{Node: "car", Err: away, Timeout: true}}, []string{"roadside"},
+			wire.Interrupted},
+		"asked, and silent": {[]*Fault{{Node: "car", Err: away, Timeout: true}}, []string{"car"}, wire.Failed},
+		"one of both": {[]*Fault{{Node: "car", Err: away}, {Node: "roadside", Err: away, Timeout: true}},
+			[]string{"roadside"}, wire.Failed},
+		"refused":                    {[]*Fault{{Node: "car", Err: away, Code: wire.CodeUnfit}}, nil, wire.Failed},
+		"its other half is starting": {[]*Fault{{Node: "car", Err: away, Code: "host"}}, nil, wire.Interrupted},
+	} {
+		if v := New(twoNodes()).workers[0].notArmed(k, c.faults, c.know); v.Outcome != c.want {
+			t.Errorf("%s: %s (%s), want %s", name, v.Outcome, v.Reason, c.want)
 		}
 	}
 }
