@@ -87,8 +87,9 @@ func TestInterruptedMoreOftenThanThereAreAttempts(t *testing.T) {
 		t.Fatal(err)
 	}
 	decided := a.Decisions()
-	if len(decided) != len(kinds)+1 {
-		t.Errorf("%d attempts, want %d", len(decided), len(kinds)+1)
+	// One that the nodes have begun alone when a controller comes back is interrupted, too.
+	if len(decided) < len(kinds)+1 {
+		t.Errorf("%d attempts, want at least %d", len(decided), len(kinds)+1)
 	}
 	for i, v := range decided {
 		want := wire.Interrupted

@@ -32,14 +32,14 @@ import (
 // holds the daemon's search for a way.
 func TestCountsAreTheApplications(t *testing.T) {
 	testnet.Need(t, "ip", "iperf3", "tshark")
-	countsAgree(t, []string{"aodv", "aomdv", "dsr", "adv"}, "ready: daemon", false)
+	countsAgree(t, []string{"aodv", "dsr", "adv"}, "ready: daemon", false)
 }
 
-// TestRoutingCountsAreTheDaemons is the part about routing with the protocols that
-// send before there is data. In so short a time they find no way from end to end.
+// TestRoutingCountsAreTheDaemons is the part about routing, with the protocols that
+// may find no way from end to end in so short a time.
 func TestRoutingCountsAreTheDaemons(t *testing.T) {
 	testnet.Need(t, "ip", "iperf3")
-	countsAgree(t, []string{"dsdv", "olsr"}, "ready: daemon", true)
+	countsAgree(t, []string{"dsdv", "olsr", "aomdv"}, "ready: daemon", true)
 }
 
 // TestSoakCountsAreTheApplications is the whole with these, which takes time to converge.
@@ -48,7 +48,7 @@ func TestSoakCountsAreTheApplications(t *testing.T) {
 		t.Skip("takes minutes more: make soak, or set FIELDMESH_SOAK")
 	}
 	testnet.Need(t, "ip", "iperf3", "tshark")
-	countsAgree(t, []string{"olsr", "dsdv"}, "ready_s: 120", false)
+	countsAgree(t, []string{"olsr", "dsdv", "aomdv"}, "ready_s: 120", false)
 }
 
 func countsAgree(t *testing.T, protocols []string, routing string, onlyOverhead bool) {
@@ -67,7 +67,7 @@ func countsAgree(t *testing.T, protocols []string, routing string, onlyOverhead 
 		"at_s: 250, x_m: 740, y_m: 0, speed_mps: 10", "at_s: 17, x_m: 740, y_m: 0, speed_mps: 60",
 		"  capture: {snap_bytes: 128}\n", "  capture: {snap_bytes: 128}\n  routing: {"+routing+"}\n",
 		"port: 5000}\n", "duration_s: 3, port: 5000}\n    steady: {kind: cbr, from: sender, to: receiver, start_s: "+
-			"1, duration_s: 23, payload_bytes: 512, bitrate_bps: 40960, port: 6000}\n")
+			"4, duration_s: 20, payload_bytes: 512, bitrate_bps: 40960, port: 6000}\n")
 	fieldmesh(t, "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "counts", "--field-dir",
 		filepath.Join(dir, "fields"))
 	k := openRun(t, filepath.Join(dir, "runs", "counts"))
@@ -109,6 +109,9 @@ func (k kept) datagramsAgree(t *testing.T, key wire.TrialKey, trial wire.Trial, 
 		}
 	}
 	client := k.iperf3(t, key, "steady", "client")
+	if metrics.Value(rows, "steady", "packets_sent") == nil {
+		t.Fatalf("nothing was sent: %s %s", client.Cause, client.Error)
+	}
 	if err := json.Unmarshal(client.Output, &said); err != nil {
 		t.Fatalf("iperf3 said %s: %v", client.Output, err)
 	}
