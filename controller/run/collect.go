@@ -33,7 +33,8 @@ const (
 
 // source is a node whose records are collected.
 type source interface {
-	Records(ctx context.Context, epoch string, after uint64, limit int, wait time.Duration) (lines [][]byte, newEpoch string, last uint64, err error)
+	Records(ctx context.Context, epoch string, after uint64, limit int,
+		wait time.Duration) (lines [][]byte, newEpoch string, last uint64, err error)
 	Confirm(ctx context.Context, p wire.SpoolPosition) (wire.SpoolStatus, error)
 }
 
@@ -103,7 +104,8 @@ func (l *openLane) holdFor() time.Duration {
 
 // copyRecords copies what follows a position, waiting at most so long for it,
 // and gives the position after it.
-func (l *openLane) copyRecords(ctx context.Context, name string, c source, at wire.SpoolPosition, wait time.Duration) ([][]byte, wire.SpoolPosition, error) {
+func (l *openLane) copyRecords(ctx context.Context, name string, c source, at wire.SpoolPosition,
+	wait time.Duration) ([][]byte, wire.SpoolPosition, error) {
 	lines, epoch, last, err := c.Records(ctx, at.Epoch, at.Seq, collectLimit, wait)
 	next := wire.SpoolPosition{Epoch: epoch, Seq: last}
 	if err != nil {

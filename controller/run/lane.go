@@ -114,7 +114,7 @@ func (l *openLane) call(ctx context.Context, node string, op engine.Op) engine.A
 	return failed(fmt.Errorf("no call of a node: %T", op))
 }
 
-// refusal is the code of faults that are no node's and do not pass.
+// refusal is the code of faults that come from none of the nodes and do not pass.
 const refusal = "here"
 
 func fatal(err error) engine.Answer {
@@ -238,7 +238,7 @@ func eachNamed(names []string, f func(name string) error) error {
 }
 
 // insist makes a call of a node with the lease in hand, again and again while
-// the node is out of reach or is just being started anew.
+// the node is out of reach or is just being restarted.
 func (l *openLane) insist(ctx context.Context, c *fleet.Client, call func() error) error {
 	for {
 		err := l.lease(ctx, c)

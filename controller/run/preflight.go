@@ -64,7 +64,7 @@ func Preflight(ctx context.Context, plan wire.RunPlan, lane *Lane, patience time
 // tellAfter spares words about needs that are met at once.
 const tellAfter = 2 * time.Second
 
-// mayPass tells whether waiting can help.
+// mayPass reports whether waiting can help.
 func mayPass(unmet []Unmet) bool {
 	for _, u := range unmet {
 		if !slices.Contains([]string{"gps", "reach", "radio", "host"}, u.Need) {
@@ -79,7 +79,8 @@ func preflightOnce(ctx context.Context, plan wire.RunPlan, lane *Lane) ([]Unmet,
 	for _, n := range plan.Nodes {
 		c := lane.Nodes[n.Name]
 		if c == nil {
-			return nil, fmt.Errorf("preflight: the plan's node %q is not in the fleet, which has %s: add it with `fieldmesh keys issue %s`", n.Name, strings.Join(names(lane.Nodes), ", "), n.Name)
+			return nil, fmt.Errorf("preflight: the plan's node %q is not in the fleet, which has %s: add it with "+
+				"`fieldmesh keys issue %s`", n.Name, strings.Join(names(lane.Nodes), ", "), n.Name)
 		}
 		asked[n.Name] = c
 	}

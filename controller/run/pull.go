@@ -18,7 +18,7 @@ type Pulled struct {
 	Other map[string]string // nodes that hold another run by now: they were read and left as they are
 }
 
-// Whole tells whether every node was read and judged by.
+// Whole reports whether every node was read, and judged by what it recorded.
 func (p Pulled) Whole() bool { return len(p.Away)+len(p.Other) == 0 }
 
 // Pull collects what the nodes have recorded, judges what they have done by
@@ -99,7 +99,8 @@ func (p Pulled) Missing() string {
 		out = append(out, fmt.Sprintf("%s is away (%v)", name, err))
 	}
 	for name, held := range p.Other {
-		out = append(out, fmt.Sprintf("%s holds run %s by now: what it has of this one was read, and nothing was judged by it", name, held))
+		out = append(out, fmt.Sprintf("%s holds run %s by now: what it has of this one was read, and nothing was "+
+			"judged by it", name, held))
 	}
 	slices.Sort(out)
 	return strings.Join(out, "; ")

@@ -190,7 +190,8 @@ func (s *shell) do(a engine.Action) {
 }
 
 func progress(lane *openLane, s engine.Show) Progress {
-	p := Progress{Trial: s.Trial, Attempt: s.Attempt, Phase: s.Phase, Detail: s.Detail, Live: s.Live, Verdict: s.Verdict}
+	p := Progress{Trial: s.Trial, Attempt: s.Attempt, Phase: s.Phase, Detail: s.Detail, Live: s.Live,
+		Verdict: s.Verdict}
 	if lane != nil {
 		p.Lane = lane.Name
 	}

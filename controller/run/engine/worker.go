@@ -40,7 +40,8 @@ type worker struct {
 
 func newWorker(e *Engine, index int, nodes []string) *worker {
 	return &worker{e: e, index: index, nodes: slices.Sorted(slices.Values(nodes)),
-		renewing: map[string]bool{}, late: map[string]error{}, kept: map[wire.TrialKey]map[string]wire.TrialState{}, windows: map[wire.TrialKey]map[string]wire.Window{}}
+		renewing: map[string]bool{}, late: map[string]error{}, kept: map[wire.TrialKey]map[string]wire.TrialState{},
+		windows: map[wire.TrialKey]map[string]wire.Window{}}
 }
 
 func (w *worker) mesh() bool { return w.e.cfg.Plan.Control == wire.ControlMesh }
@@ -81,7 +82,7 @@ func (w *worker) opened() {
 }
 
 // insist makes a call of a node, with the lease in hand, again and again while
-// the node is out of reach or is just being started anew.
+// the node is out of reach or is just being restarted.
 func (w *worker) insist(node string, op Op, doing string, then func(Answer)) {
 	w.e.do(w.index, node, op, func(a Answer) {
 		switch {
