@@ -77,7 +77,8 @@ func edgesOf(node string, w wire.Window, t wire.Trial, edges []*wire.Edge) wire.
 		case e.Edge != "open" && e.Edge != "close":
 			continue
 		case e.LateMs > limit:
-			return edgeFault("%s sampled its sockets at the window's %s %.4g ms late, limit %g", node, e.Edge, e.LateMs, limit)
+			return edgeFault("%s sampled its sockets at the window's %s %.4g ms late, limit %g", node, e.Edge,
+				e.LateMs, limit)
 		case e.Unknown > 0:
 			return edgeFault("%s does not know the end of %d sockets at the window's %s", node, e.Unknown, e.Edge)
 		}
@@ -122,8 +123,9 @@ func filtered(t wire.Trial, records []wire.Record, scope Scope) wire.Reason {
 				ports = fmt.Sprintf(" (port %d)", f.Port)
 			}
 		}
-		return wire.Reason{Code: wire.ReasonFirewall, Text: fmt.Sprintf("%s stopped all of flow %s%s by its own packet filter: "+
-			"let its port pass between the mesh's addresses (nft list ruleset)", r.Node, e.FilteredFlow, ports)}
+		return wire.Reason{Code: wire.ReasonFirewall,
+			Text: fmt.Sprintf("%s stopped all of flow %s%s by its own packet filter: "+
+				"let its port pass between the mesh's addresses (nft list ruleset)", r.Node, e.FilteredFlow, ports)}
 	}
 	return wire.Reason{}
 }
@@ -142,7 +144,8 @@ func strangers(records []wire.Record) wire.Reason {
 		}
 		w := WindowOf(r.Node, records)
 		if w != nil && (s.Edge == "close" || s.Edge == "" && r.TBootNs >= w.OpenBootNs && r.TBootNs <= w.CloseBootNs) {
-			text := fmt.Sprintf("%s reached the port of flow %s on %s, and sent %d bytes", s.Remote, s.Flow, r.Node, s.BytesReceived)
+			text := fmt.Sprintf("%s reached the port of flow %s on %s, and sent %d bytes", s.Remote, s.Flow, r.Node,
+				s.BytesReceived)
 			return wire.Reason{Code: wire.ReasonStranger, Text: text}
 		}
 	}

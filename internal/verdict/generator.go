@@ -53,7 +53,8 @@ func generatorFailed(t wire.Trial, records []wire.Record, scope Scope) rankedRea
 			fault := faultOf(f, w, b, earlyNs(e.side, records))
 			if fault.text != "" {
 				text := fmt.Sprintf("iperf3's %s of flow %s %s", e.side, e.flow, fault.text)
-				faults = append(faults, rankedReason{fault.rank, wire.Reason{Code: wire.ReasonGenerator, Node: e.node, Text: text}})
+				faults = append(faults, rankedReason{fault.rank,
+					wire.Reason{Code: wire.ReasonGenerator, Node: e.node, Text: text}})
 			}
 		}
 	}
@@ -170,7 +171,8 @@ func faultOf(f wire.Flow, w *wire.Window, b *wire.Iperf3, earlyNs float64) gener
 		return generatorFault{faultTool, fmt.Sprintf("ended %s: %s", when, cmp.Or(b.Error, "without saying why"))}
 	case "":
 		if b.EndedBootNs != nil {
-			return generatorFault{faultEarly, fmt.Sprintf("ended %s, before its time was over and without an error", when)}
+			return generatorFault{faultEarly,
+				fmt.Sprintf("ended %s, before its time was over and without an error", when)}
 		}
 	}
 	return generatorFault{}
