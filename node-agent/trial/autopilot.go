@@ -16,7 +16,7 @@ const (
 	autopilotPause = 3 * time.Second
 )
 
-// autopilot goes on with the schedule while no controller steers: the
+// autopilot continues the schedule while no controller steers: the
 // initiator of the next trial arms itself, and its GO arms the others.
 func (e *Engine) autopilot(ctx context.Context) {
 	ticker := time.NewTicker(autopilotEvery)

@@ -65,7 +65,8 @@ func (e *Engine) serveGo(ctx context.Context, conn net.PacketConn) {
 			continue
 		}
 		var g wire.Go
-		if err := wire.Open(key, buf[:n], &g); err != nil || g.Type != wire.GoStart && g.Type != wire.GoArm || g.Run != run {
+		if err := wire.Open(key, buf[:n], &g); err != nil || g.Type != wire.GoStart && g.Type != wire.GoArm ||
+			g.Run != run {
 			if time.Since(told) > refusedEvery { // who floods the port must not fill the disk
 				told = time.Now()
 				e.deps.Log.Warn("GO refused", "from", from.String(), "error", err)
@@ -76,7 +77,8 @@ func (e *Engine) serveGo(ctx context.Context, conn net.PacketConn) {
 			// Of a trial that is over, or from who is not its initiator, among them: a replay.
 			if !ack.Ready && time.Since(told) > refusedEvery {
 				told = time.Now()
-				e.deps.Log.Warn("GO not obeyed", "from", from.String(), "trial", g.Trial, "attempt", g.Attempt, "reason", ack.Reason)
+				e.deps.Log.Warn("GO not obeyed", "from", from.String(), "trial", g.Trial, "attempt", g.Attempt,
+					"reason", ack.Reason)
 			}
 			answer, err := wire.Seal(key, ack)
 			if err == nil {
@@ -100,7 +102,8 @@ func (e *Engine) goKey() ([]byte, string) {
 
 // obey does what a GO asks and returns the answer, nil for none yet.
 func (e *Engine) obey(ctx context.Context, g wire.Go, receivedNs int64, from net.Addr) *wire.Ack {
-	ack := &wire.Ack{Type: "ack", Run: g.Run, Trial: g.Trial, Attempt: g.Attempt, From: e.cfg.Node, Nonce: g.Nonce, Ready: true}
+	ack := &wire.Ack{Type: "ack", Run: g.Run, Trial: g.Trial, Attempt: g.Attempt, From: e.cfg.Node, Nonce: g.Nonce,
+		Ready: true}
 	k := wire.TrialKey{Trial: g.Trial, Attempt: g.Attempt}
 	e.mu.Lock()
 	a := e.current
@@ -253,7 +256,7 @@ type peer struct {
 	heardAt uint64       // and the repetition
 }
 
-// sure tells whether the peer need not be asked again.
+// sure reports whether the peer need not be asked again.
 func (p *peer) sure(kind string) bool {
 	return p.acked && (kind == wire.GoArm || p.bestRTT <= goFine || len(p.asked) >= goMost)
 }
@@ -375,7 +378,8 @@ func (a *attempt) exchangeGo(ctx context.Context, kind string, peers []*peer, un
 			if ctx.Err() != nil {
 				return context.Canceled
 			}
-			g := wire.Go{Type: kind, Run: run, Trial: a.key.Trial, Attempt: a.key.Attempt, From: e.cfg.Node, Nonce: nonce, StartInUs: left.Microseconds()}
+			g := wire.Go{Type: kind, Run: run, Trial: a.key.Trial, Attempt: a.key.Attempt, From: e.cfg.Node,
+				Nonce: nonce, StartInUs: left.Microseconds()}
 			if err := p.ask(conn, key, g, now); err != nil {
 				return fault{wire.ReasonGoFailed, err}
 			}
@@ -408,9 +412,10 @@ func (p *peer) ask(conn *net.UDPConn, key []byte, g wire.Go, now int64) error {
 	return nil
 }
 
-// collectAcks reads answers for a time; it tells whether none need be asked
+// collectAcks reads answers for a time; it reports whether no peer need be asked
 // again, and fails when one says that it cannot take part.
-func (a *attempt) collectAcks(conn *net.UDPConn, key []byte, kind string, peers []*peer, within time.Duration) (bool, error) {
+func (a *attempt) collectAcks(conn *net.UDPConn, key []byte, kind string, peers []*peer,
+	within time.Duration) (bool, error) {
 	if err := conn.SetReadDeadline(time.Now().Add(within)); err != nil {
 		return false, fault{wire.ReasonGoFailed, err}
 	}
@@ -428,7 +433,8 @@ func (a *attempt) collectAcks(conn *net.UDPConn, key []byte, kind string, peers 
 			continue // an ICMP error of an earlier send; the deadline ends the loop
 		}
 		var ack wire.Ack
-		if wire.Open(key, buf[:n], &ack) != nil || ack.Type != "ack" || ack.Trial != a.key.Trial || ack.Attempt != a.key.Attempt {
+		if wire.Open(key, buf[:n], &ack) != nil || ack.Type != "ack" || ack.Trial != a.key.Trial ||
+			ack.Attempt != a.key.Attempt {
 			continue
 		}
 		if !ack.Ready {

@@ -24,7 +24,8 @@ func (a *attempt) traceEvents(ctx context.Context) (measure.Events, error) {
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		return nil, e.record(a.key, &wire.Event{Level: "info", Text: fmt.Sprintf("events of TCP are told from samples: %v", err)})
+		return nil, e.record(a.key, &wire.Event{Level: "info",
+			Text: fmt.Sprintf("events of TCP are told from samples: %v", err)})
 	}
 	for i := range applied {
 		if err := e.record(a.key, &applied[i]); err != nil {
@@ -34,7 +35,8 @@ func (a *attempt) traceEvents(ctx context.Context) (measure.Events, error) {
 	a.needs = append(a.needs, change.String())
 	traced, err := e.deps.Events(ctx)
 	if err != nil {
-		return nil, e.record(a.key, &wire.Event{Level: "warning", Text: fmt.Sprintf("events of TCP are told from samples: %v", err)})
+		return nil, e.record(a.key, &wire.Event{Level: "warning",
+			Text: fmt.Sprintf("events of TCP are told from samples: %v", err)})
 	}
 	return traced, nil
 }
@@ -48,7 +50,8 @@ func tracedFlows(flows []wire.Flow, node string) []host.TracedFlow {
 			client, server = server, client
 		}
 		if f.Kind == "iperf3_tcp" && (node == client || node == server) {
-			out = append(out, host.TracedFlow{Port: f.Port, ClientPort: f.ClientPort, Streams: f.Streams, Server: node == server})
+			out = append(out, host.TracedFlow{Port: f.Port, ClientPort: f.ClientPort, Streams: f.Streams,
+				Server: node == server})
 		}
 	}
 	return out
