@@ -45,7 +45,8 @@ func (f field) check(strict []structure) (string, error) {
 	case f.of == "bytes":
 		return fmt.Sprintf("c.bytes(%q, %s, %s)\n", f.name, value, f.limits.max.code), nil
 	case f.of == "list" && has(strict, f.elem):
-		loop := fmt.Sprintf("for i := range %s {\nc.element(%q, i)\n%s[i].bounds(c)\nc.leave()\n}\n", value, f.name, value)
+		loop := fmt.Sprintf("for i := range %s {\nc.element(%q, i)\n%s[i].bounds(c)\nc.leave()\n}\n", value,
+			f.name, value)
 		count, err := f.limits.call("count", f.name, "len("+value+")")
 		return count + loop, err
 	case f.of != "":

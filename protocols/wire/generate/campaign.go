@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// campaignKeys is keys.go of the package plan: the keys of a campaign's trial
+// campaignKeys returns controller/plan/keys.go: the keys of a campaign's trial
 // that a node's trial has too. The tag campaign holds what is otherwise in a
 // campaign than on the wire, separated by commas: min, above and max (numbers
 // or constants of the package plan), default (what holds when the key is absent),

@@ -18,16 +18,17 @@ type appBody struct {
 
 // appBodies are all of them; types that another package declares too have a name of their own in the app.
 var appBodies = []appBody{
-	{"Error", ""}, {"TrialKey", ""}, {"AbortRequest", "trial attempt reason"}, {"Check", ""}, {"Word", ""}, {"Verdict", ""},
-	{"TrialView", ""}, {"Live", ""}, {"SpoolPosition", ""}, {"CampaignView", ""}, {"Place", ""}, {"ClockReply", ""},
-	{"SpoolStatus", ""}, {"HostStatus", "reached pending failed detail instance"}, {"Problem", ""}, {"RestoreReport", ""},
-	{"NodeStatus", "node version kernel arch interface interface_up mac tools congestion_available gps gps_rate_hz spool " +
-		"host run clock problems memory_bytes radio"},
+	{"Error", ""}, {"TrialKey", ""}, {"AbortRequest", "trial attempt reason"}, {"Check", ""}, {"Word", ""},
+	{"Verdict", ""}, {"TrialView", ""}, {"Live", ""}, {"SpoolPosition", ""}, {"CampaignView", ""}, {"Place", ""},
+	{"ClockReply", ""}, {"SpoolStatus", ""}, {"HostStatus", "reached pending failed detail instance"},
+	{"Problem", ""}, {"RestoreReport", ""},
+	{"NodeStatus", "node version kernel arch interface interface_up mac tools congestion_available gps gps_rate_hz " +
+		"spool host run clock problems memory_bytes radio"},
 	{"Caps", "beside"}, {"Beside", "interface"}, {"Note", ""},
 	{"Fix", "age_ms mode time_utc lat_deg lon_deg speed_mps track_deg speed_err_mps horiz_err_m satellites_used"},
 	{"Schedule", "run campaign attempts_max trials"},
-	{"Trial", "number block repetition pass factors car roadside sender receiver initiator speed_mps direction course gate " +
-		"duration_s radio routing tcp acceptance"},
+	{"Trial", "number block repetition pass factors car roadside sender receiver initiator speed_mps direction " +
+		"course gate duration_s radio routing tcp acceptance"},
 	{"Course", ""}, {"Gate", ""}, {"Radio", "mode standard channel"}, {"Routing", "protocol"}, {"TCP", "variant"},
 	{"Acceptance", "speed_band_mps in_band_share_min fix_mode_min fix_age_ms_max"},
 }
@@ -105,7 +106,8 @@ import kotlinx.serialization.Serializable
 		}
 		if body.fields != "" {
 			names := strings.Fields(body.fields)
-			s.fields = slices.DeleteFunc(slices.Clone(s.fields), func(f field) bool { return !slices.Contains(names, f.name) })
+			s.fields = slices.DeleteFunc(slices.Clone(s.fields),
+				func(f field) bool { return !slices.Contains(names, f.name) })
 			if len(s.fields) != len(names) {
 				return nil, fmt.Errorf("%s has not all the fields that the app uses: %s", s.name, body.fields)
 			}
