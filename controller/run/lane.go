@@ -28,7 +28,7 @@ type openLane struct {
 	places places
 }
 
-// askedAtOnce bounds how many nodes work on one demand: in a rehearsal all share
+// askedAtOnce bounds how many nodes are asked at once: in a rehearsal all share
 // one machine, and two hundred that armed together kept each other's daemons from
 // answering in time.
 const askedAtOnce = 16
@@ -191,7 +191,7 @@ func (l *openLane) drain(ctx context.Context, node string, newest wire.SpoolPosi
 	return nil
 }
 
-// act does what is no single node's.
+// act does an action that concerns the lane and not a single node.
 func (l *openLane) act(ctx context.Context, op engine.Op) engine.Answer {
 	switch op := op.(type) {
 	case engine.Place:

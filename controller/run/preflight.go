@@ -34,7 +34,8 @@ func (e *UnmetError) Error() string {
 // Preflight asks every node that the plan names whether it can do what the
 // plan needs, with the field as the first trial wants it. It repeats until
 // everything is met or patience is over: a GPS receiver may still be looking
-// for satellites. What it waits for is told once each, when it takes a while.
+// for satellites. Each need that it waits for is passed to tell once, when
+// that takes a while.
 func Preflight(ctx context.Context, plan wire.RunPlan, lane *Lane, patience time.Duration, tell func(Unmet)) error {
 	if err := lane.Field.Place(ctx, plan.Trials[0], 1); err != nil {
 		return fmt.Errorf("preflight: %w", err)
@@ -61,7 +62,8 @@ func Preflight(ctx context.Context, plan wire.RunPlan, lane *Lane, patience time
 	}
 }
 
-// tellAfter spares words about needs that are met at once.
+// tellAfter is how long a need stays unmet before it is reported: one that is met
+// at once is not worth a line.
 const tellAfter = 2 * time.Second
 
 // mayPass reports whether waiting can help.

@@ -97,8 +97,8 @@ func edgeFault(format string, args ...any) wire.Reason {
 }
 
 // startsOf says which client was started too late, of a flow in the background
-// or not: what is loaded later than the plan has it is another trial. That one
-// was not started at all is in iperf3's record.
+// or not: a network that is loaded later than planned is another trial. A client
+// that was not started at all is in iperf3's record.
 func startsOf(node string, w wire.Window, edges []*wire.Edge) wire.Reason {
 	limit := startLateMsMax(w)
 	for _, e := range edges {
@@ -109,8 +109,8 @@ func startsOf(node string, w wire.Window, edges []*wire.Edge) wire.Reason {
 	return wire.Reason{}
 }
 
-// filtered says whose own packet filter let nothing of a flow in or out: a filter
-// is no network, and what it answers looks like one that is out of reach.
+// filtered says whose own packet filter let nothing of a flow in or out: that is
+// not the network's doing, and a filter's answer looks like a node out of reach.
 func filtered(t wire.Trial, records []wire.Record, scope Scope) wire.Reason {
 	for _, r := range records {
 		e, ok := r.Body.(*wire.Edge)
@@ -131,7 +131,7 @@ func filtered(t wire.Trial, records []wire.Record, scope Scope) wire.Reason {
 }
 
 // strangers says whose connection at a flow's server carried data within the
-// window: it had its share of the medium, and of the server.
+// window: that took a share of the medium, and of the server.
 func strangers(records []wire.Record) wire.Reason {
 	for _, r := range records {
 		if e, ok := r.Body.(*wire.Edge); ok && e.Unwatched > 0 {

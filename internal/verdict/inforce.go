@@ -9,7 +9,7 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// notInForce tells where a node had not made what the trial asks of TCP, or a
+// notInForce returns where a node had not made what the trial asks of TCP, or a
 // sender's data sockets ran something else; zero when all that is known of
 // them is right. A trial with another TCP than its cell's would be a result of
 // a cell that was never measured.
@@ -59,7 +59,7 @@ func beyond(s *wire.TCPSample, most *int) bool {
 	return most != nil && s.State != "SYN_SENT" && s.CwndSegments > uint32(*most)
 }
 
-// madeOtherwise is what a node has made of a profile, where it is not the profile.
+// madeOtherwise says how what a node has made differs from the profile.
 func madeOtherwise(want wire.TCP, made *wire.TCPInForce) string {
 	var faults []string
 	if made.Variant != want.Variant {

@@ -1,6 +1,7 @@
 // Package verdict judges one attempt at a trial by its covariates: the traffic
-// generator's life, speed, GPS, clock and lateness, never by its throughput. The initiator's agent uses it
-// provisionally with its own records, the controller finally with everybody's.
+// generator's life, speed, GPS, clock and lateness, never by its throughput. The
+// initiator's agent uses it provisionally with its own records, the controller
+// finally with everybody's.
 // It is pure: records in, verdict out; no file, no clock, no network.
 package verdict
 
@@ -17,7 +18,7 @@ import (
 // windows, the clocks' alignment, and the medium's lateness.
 type Scope struct{ Final bool }
 
-// Judge gives the verdict on one attempt from the records of its nodes.
+// Judge returns the verdict on one attempt from the records of its nodes.
 // Records of other trials and attempts are passed over; clock records may also
 // belong to no trial.
 //
@@ -177,7 +178,7 @@ func atMost(rule string, limit float64, measured *float64) wire.Check {
 	return c
 }
 
-// reasonOf words a failed check: a word to count by, then what was found.
+// reasonOf is the reason of a failed check: a code to count by, and what was found.
 func reasonOf(c wire.Check) wire.Reason {
 	code := map[string]wire.ReasonCode{
 		"in_band_share_min": wire.ReasonSpeed, "fix_mode_min": wire.ReasonGPS, "fix_age_ms_max": wire.ReasonGPS,

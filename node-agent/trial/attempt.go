@@ -17,7 +17,8 @@ import (
 
 const (
 	sampleInterval = 100 * time.Millisecond // 10 Hz
-	// pulseInterval is the beat by which the agent notices that it did not run.
+	// pulseInterval is the beat of the loop whose lateness shows that the agent did
+	// not run.
 	pulseInterval = 50 * time.Millisecond
 	// restoreTime is the most that putting the machine back may take. A node of its
 	// own takes less than a second; of hundreds on one machine each waits for the

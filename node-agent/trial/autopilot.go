@@ -66,7 +66,7 @@ func (e *Engine) mine() (wire.TrialKey, bool) {
 	return k, t.Initiator == e.cfg.Node
 }
 
-// able tells why this node could not arm at present. An attempt that would fail
+// able returns why this node could not arm at present. An attempt that would fail
 // here at once is not begun: after a reboot the radio may need a while, and
 // until then one attempt after the other would be used up.
 func (e *Engine) able(ctx context.Context, k wire.TrialKey) error {

@@ -106,8 +106,8 @@ func (a *attempt) sever() error {
 	return a.emit(e.deps.Clock.BootNs(), edge)
 }
 
-// tellFiltered tells what this node's own packet filters stopped of the flows that
-// end here, in the order of flowEnds.
+// tellFiltered puts into the edge what this node's own packet filters stopped of
+// the flows that end here, in the order of flowEnds.
 func (a *attempt) tellFiltered(edge *wire.Edge, filtered []host.Filtered) {
 	if filtered == nil {
 		return

@@ -74,8 +74,8 @@ type Capture interface{ Stop() wire.Capture }
 // Routing is a trial's routing daemon under watch (node-agent/routing).
 type Routing interface {
 	measure.Source
-	// Missing says in words what the daemon lacks of routes to nodes, and of a
-	// neighbour that hears this node; "" for nothing.
+	// Missing returns in words which routes to nodes the daemon lacks, and whether
+	// it lacks a neighbour that hears this node; "" for nothing.
 	Missing(ctx context.Context, routes []netip.Addr, neighbor bool) (string, error)
 	Close() error
 }
@@ -103,7 +103,7 @@ type Deps struct {
 	// called when it goes before the watch is closed.
 	Routing func(ctx context.Context, protocol string, gone func(error)) (Routing, error)
 	Radio   func() (wire.Caps, bool)
-	// Transport tells what a transport profile's making depends on; nil: nothing
+	// Transport returns what making a transport profile depends on; nil: nothing
 	// is known, and variants are taken for the kernel's own.
 	Transport func() (tcp.Machine, error)
 	// Fit returns why no trial can run on the machine as it is; nil, or returning nil: it can.
@@ -273,7 +273,7 @@ func setVerdict(vs []wire.Verdict, v wire.Verdict) []wire.Verdict {
 	return append(vs, v)
 }
 
-// refuse is an answer that a caller can act on.
+// refuse returns a refusal that a caller can act on.
 func refuse(code, message, cure string) *wire.Error {
 	return &wire.Error{Code: code, Message: message, Cure: cure}
 }

@@ -10,7 +10,7 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// errGateTimeout is that the gate did not open in time. The attempt is rejected
+// errGateTimeout says that the gate did not open in time. The attempt is rejected
 // for it: a covariate was never right.
 const errGateTimeout = coded(wire.ReasonGateTimeout)
 

@@ -20,8 +20,8 @@ const (
 	// at once wait for each other, and how long they do makes GO uncertain. It is
 	// what a GO of 200 bytes is on the air at 1 Mbit/s, the lowest rate of 802.11.
 	goApart = 2 * time.Millisecond
-	// goFine is a round trip that says well enough when a peer opens its window;
-	// whose answer took longer is asked again, goMost times in all.
+	// goFine is a round trip that says well enough when a peer opens its window; a
+	// peer whose answer took longer is asked again, goMost times in all.
 	goFine = 10 * time.Millisecond
 	goMost = 5
 	// goQuiet is how long before the window GO falls silent, so that nothing
@@ -32,7 +32,7 @@ const (
 	// meshAfter is how many unanswered GOs on the control link send the next
 	// ones over the mesh as well.
 	meshAfter = 3
-	// refusedEvery is how often at most a forged GO is told in the log.
+	// refusedEvery is how often at most a forged GO is logged.
 	refusedEvery = time.Second
 )
 
@@ -151,9 +151,9 @@ func clip(reason string) string {
 	return strings.ToValidUTF8(reason[:most], "") + "…"
 }
 
-// giveWay ends an attempt when its initiator is past it: it was given up there
-// after this node had armed, or had answered GO. A running one gives way to a
-// later one only, so that an old GO sent again cannot end it.
+// giveWay ends an attempt that its initiator gave up after this node had armed, or
+// had answered GO. A running one gives way to a later one only, so that an old GO
+// sent again cannot end it.
 func (a *attempt) giveWay(k wire.TrialKey, state wire.State) {
 	later := k.Trial > a.key.Trial || k.Trial == a.key.Trial && k.Attempt > a.key.Attempt
 	if state == wire.StateArmed || state == wire.StateRunning && later {
@@ -228,7 +228,7 @@ func (a *attempt) awaitOpening(o goOrder) (goOrder, error) {
 	}
 }
 
-// pathOf tells by which way a GO came: the sender's mesh address or another.
+// pathOf returns by which way a GO came: the sender's mesh address or another.
 func (e *Engine) pathOf(from net.Addr) string {
 	u, ok := from.(*net.UDPAddr)
 	if !ok {
@@ -343,7 +343,7 @@ func (e *Engine) leaseHeld() bool {
 	return e.leased()
 }
 
-// errGoUnanswered is that an exchange's time has run out.
+// errGoUnanswered says that an exchange's time has run out.
 const errGoUnanswered = coded(wire.ReasonGoUnanswered)
 
 // exchangeGo repeats a GO of one type until every peer has answered, or until

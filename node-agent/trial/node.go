@@ -22,7 +22,7 @@ func (e *Engine) roomFor(t wire.Trial) error {
 
 // Lease gives the controller named holder the right to steer for a while. A
 // lease that somebody else holds is refused, and given back with TTLS 0. What
-// the lease itself says of its holder tells two runs of one controller apart:
+// the lease itself says of its holder distinguishes two runs of one controller:
 // the second would take the nodes away from the first.
 func (e *Engine) Lease(_ context.Context, holder string, l wire.Lease) (wire.Lease, error) {
 	e.mu.Lock()

@@ -15,7 +15,7 @@ type presence struct {
 	gone  func(error)
 }
 
-// watchPresence gives nil for an attempt that leaves the interface as it is.
+// watchPresence returns nil for an attempt that leaves the interface as it is.
 func (a *attempt) watchPresence(radio *wire.Caps) error {
 	if !setsRadio(radio) {
 		return nil

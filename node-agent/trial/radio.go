@@ -18,10 +18,10 @@ const realDriver = "nl80211"
 func setsRadio(caps *wire.Caps) bool { return caps != nil && caps.Driver == realDriver }
 
 // withRadio adds the joining of the trial's network, and before everything else
-// has those that manage the radio for the machine's user leave it alone. Joining takes seconds, so
-// where all trials of a run have one radio it is joined once; else it belongs
-// to the trial. An interface beside the machine's own is made first, and so goes
-// last.
+// makes whatever manages the radio for the machine's user leave it alone. Joining
+// takes seconds, so where all trials of a run have one radio it is joined once;
+// else it belongs to the trial. An interface beside the machine's own is made
+// first, and so is removed last.
 func withRadio(plan wire.RunPlan, t wire.Trial, cfg Config,
 	run, trial []host.Change) (withRun, withTrial []host.Change) {
 	r, node, iface := t.Radio, cfg.Node, cfg.Interface
@@ -63,7 +63,7 @@ func virtual(plan wire.RunPlan, cfg Config) host.Virtual {
 // setByPlan is false for a plan that leaves the radio as it is.
 func setByPlan(r wire.Radio) bool { return r.Mode != "none" && r.Mode != "" }
 
-// findRadio gives the radio of a trial that needs one, set as the plan wants it
+// findRadio returns the radio of a trial that needs one, set as the plan wants it
 // or to be set so by the host process; nil for a trial that leaves the
 // interface as it is.
 func (e *Engine) findRadio(want wire.Radio) (*wire.Caps, error) {
@@ -115,7 +115,7 @@ func (e *Engine) radioInForce(want wire.Radio) (*wire.Caps, error) {
 }
 
 func (e *Engine) compareRadio(want wire.Radio, is wire.Caps) error {
-	// What nothing tells cannot be held against the plan; the records say what was told.
+	// What is not reported cannot be held against the plan; the records say what was.
 	for _, c := range []struct{ what, want, is string }{
 		{"mode", want.ModeAt(e.cfg.Node), is.Mode}, {"standard", want.Standard, is.Standard},
 		{"channel", number(want.Channel), number(is.Channel)},

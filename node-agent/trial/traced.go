@@ -9,9 +9,9 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// traceEvents has the kernel tell what the flows' connections do about losses.
-// Where it cannot, samples have to tell it; a record says why, and every event
-// by which of the two it was seen.
+// traceEvents has the kernel report what the flows' connections do about losses.
+// Where it cannot, samples have to show it; a record says why, and every event
+// says by which of the two it was seen.
 func (a *attempt) traceEvents(ctx context.Context) (measure.Events, error) {
 	e := a.engine
 	flows := tracedFlows(a.flows, e.cfg.Node)

@@ -53,7 +53,7 @@ func (w *worker) awaitKept(t wire.Trial, k wire.TrialKey, names []string, then f
 	}
 }
 
-// keep takes a node's word that it has kept an attempt.
+// keep notes that a node has kept an attempt.
 func (w *worker) keep(node string, k wire.TrialKey, st wire.TrialState) {
 	put(w.kept, k, node, st)
 	w.check()

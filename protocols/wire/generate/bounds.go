@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// boundsCode is bounds.go: it holds the fields of requests to their tags.
+// boundsCode returns protocols/wire/bounds.go: it holds the fields of requests to their tags.
 func boundsCode(strict []structure) ([]byte, error) {
 	var code map[string]string
 	for { // until no struct that has nothing to check is part of another

@@ -52,7 +52,7 @@ func keysOf(name string) string {
 	return strings.ToLower(name[:1]) + name[1:] + "Keys"
 }
 
-// key is a field as the package plan declares a key; "" for one that is none.
+// key is a field as the package plan declares a key; "" for one that is not a key.
 func (f field) key(structs map[string]structure) (string, error) {
 	tag, err := f.campaign()
 	if err != nil || f.tag.Get("campaign") == "-" {
