@@ -13,11 +13,11 @@ import (
 // control link carries within a call's time.
 const captureChunk = 1 << 20
 
-// captures fetches the packet captures that the attempt's records tell of. It
-// is done between trials, so that nothing of it is in the air of a window, and
-// before the verdict, by which the nodes forget their captures. A node that is
-// away is waited for, as it is for its records; a capture that is not to be had
-// is told of in the run.
+// captures fetches the packet captures that the attempt's records name. It runs
+// between trials, so that nothing of it is in the air of a window, and before the
+// verdict, by which the nodes forget their captures. A node that is away is waited
+// for, as it is for its records; a capture that cannot be had is recorded as an
+// event of the run.
 func (l *openLane) captures(ctx context.Context, k wire.TrialKey) error {
 	told := map[string]*wire.Capture{}
 	for rec, err := range l.s.Archive.Records(k.Trial, k.Attempt) {

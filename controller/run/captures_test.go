@@ -17,15 +17,16 @@ func TestCapturesComeIntoTheArchive(t *testing.T) {
 	for name, c := range map[string]struct {
 		capture, told, held string
 		asked               []int64 // absent: whatever
-		event               string  // the event that tells of a loss
+		event               string  // the event that reports a loss
 	}{
-		"piece by piece":                        {capture: file, asked: []int64{0, 4, 5, 9, 13}},
-		"from where a former controller was":    {capture: file, held: file[:10], asked: []int64{10, 14, 15}},
-		"anew, where what it left is another's": {capture: file, held: "another's"},
-		"all there but for its name":            {capture: file, held: file},
-		"not there any more":                    {told: file, event: "there is no capture"},
-		"shorter than it should be":             {capture: file[:7], told: file, event: "the file ends at byte 7 of 16"},
-		"another than it should be":             {capture: "0123456789abcdeX", told: file, event: "SHA-256"},
+		"piece by piece":                                  {capture: file, asked: []int64{0, 4, 5, 9, 13}},
+		"from where a former controller was":              {capture: file, held: file[:10], asked: []int64{10, 14, 15}},
+		"from the start, where what it left is another's": {capture: file, held: "another's"},
+		"all there but for its name":                      {capture: file, held: file},
+		"not there any more":                              {told: file, event: "there is no capture"},
+		"shorter than it should be": {capture: file[:7], told: file,
+			event: "the file ends at byte 7 of 16"},
+		"another than it should be": {capture: "0123456789abcdeX", told: file, event: "SHA-256"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lane, field := newLane(t, "only")
@@ -91,6 +92,6 @@ func checkCapture(t *testing.T, a *archive.Archive, k wire.TrialKey, want, event
 		e, ok := r.Body.(*wire.Event)
 		return ok && strings.Contains(e.Text, "the capture of node road is lost") && strings.Contains(e.Text, event)
 	}) {
-		t.Errorf("no event tells that %q", event)
+		t.Errorf("no event says %q", event)
 	}
 }

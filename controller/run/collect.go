@@ -33,7 +33,8 @@ const (
 
 // source is a node whose records are collected.
 type source interface {
-	Records(ctx context.Context, epoch string, after uint64, limit int, wait time.Duration) (lines [][]byte, newEpoch string, last uint64, err error)
+	Records(ctx context.Context, epoch string, after uint64, limit int,
+		wait time.Duration) (lines [][]byte, newEpoch string, last uint64, err error)
 	Confirm(ctx context.Context, p wire.SpoolPosition) (wire.SpoolStatus, error)
 }
 
@@ -102,8 +103,9 @@ func (l *openLane) holdFor() time.Duration {
 }
 
 // copyRecords copies what follows a position, waiting at most so long for it,
-// and gives the position after it.
-func (l *openLane) copyRecords(ctx context.Context, name string, c source, at wire.SpoolPosition, wait time.Duration) ([][]byte, wire.SpoolPosition, error) {
+// and returns the position after it.
+func (l *openLane) copyRecords(ctx context.Context, name string, c source, at wire.SpoolPosition,
+	wait time.Duration) ([][]byte, wire.SpoolPosition, error) {
 	lines, epoch, last, err := c.Records(ctx, at.Epoch, at.Seq, collectLimit, wait)
 	next := wire.SpoolPosition{Epoch: epoch, Seq: last}
 	if err != nil {
@@ -142,8 +144,8 @@ func (l *openLane) see(line []byte) {
 // lookedAt are the kinds of records that tell the engine something.
 var lookedAt = []string{"trial", "window", "note"}
 
-// sightingIn is the event of a record's line, nil for none. Records of another
-// run, which the spool may still hold, are not looked at.
+// sightingIn returns the event that a record's line stands for, or nil. Records of
+// another run, which the spool may still hold, are ignored.
 func sightingIn(lane int, run string, line []byte) engine.Event {
 	if uninteresting(line) {
 		return nil
@@ -181,7 +183,8 @@ func uninteresting(line []byte) bool {
 	return ok && !slices.ContainsFunc(lookedAt, func(k string) bool { return bytes.HasPrefix(kind, []byte(k+`"`)) })
 }
 
-// pace spares nodes questions while no attempt is ending.
+// pace keeps a lane from asking its nodes for records all the time while no
+// attempt is ending.
 type pace struct {
 	mu     sync.Mutex
 	ending chan struct{} // closed when a node is at the end of an attempt

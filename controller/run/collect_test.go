@@ -15,7 +15,8 @@ import (
 func TestRecordsOfAnotherRunAreNotSeen(t *testing.T) {
 	k := wire.TrialKey{Trial: 1, Attempt: 1}
 	seen := func(run string, b wire.Body) engine.Event {
-		text, err := wire.Record{Header: wire.Header{Node: "car", Epoch: "e", Seq: 1, Run: run, Trial: k.Trial, Attempt: k.Attempt}, Body: b}.MarshalJSON()
+		text, err := wire.Record{Header: wire.Header{Node: "car", Epoch: "e", Seq: 1, Run: run, Trial: k.Trial,
+			Attempt: k.Attempt}, Body: b}.MarshalJSON()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +68,8 @@ func TestWhatTheArchiveHoldsIsRecalled(t *testing.T) {
 }
 
 func TestWhichRefusalsPass(t *testing.T) {
-	for code, want := range map[string]bool{"no_lease": true, "host": true, "stopping": true, "lease_held": false, "conflict": false, "busy": false} {
+	for code, want := range map[string]bool{"no_lease": true, "host": true, "stopping": true, "lease_held": false,
+		"conflict": false, "busy": false} {
 		if got := faultOf(fmt.Errorf("load: %w", wire.Errorf(code, "no"))).Passes(); got != want {
 			t.Errorf("%s: %v", code, got)
 		}

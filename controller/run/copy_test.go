@@ -23,7 +23,8 @@ type fakeSource struct {
 	asked chan wire.SpoolPosition
 }
 
-func (f *fakeSource) Records(ctx context.Context, epoch string, after uint64, _ int, _ time.Duration) ([][]byte, string, uint64, error) {
+func (f *fakeSource) Records(ctx context.Context, epoch string, after uint64, _ int,
+	_ time.Duration) ([][]byte, string, uint64, error) {
 	select {
 	case f.asked <- wire.SpoolPosition{Epoch: epoch, Seq: after}:
 	case <-ctx.Done():
@@ -43,12 +44,14 @@ func (f *fakeSource) Confirm(context.Context, wire.SpoolPosition) (wire.SpoolSta
 // it tells.
 func collecting(t *testing.T, f *fakeSource) (*openLane, <-chan engine.Event) {
 	t.Helper()
-	a, err := archive.Create(filepath.Join(t.TempDir(), "run"), synthetic.Info(synthetic.Options{Seed: 4, Speeds: []float64{5.6}, Repetitions: 1}))
+	a, err := archive.Create(filepath.Join(t.TempDir(), "run"),
+		synthetic.Info(synthetic.Options{Seed: 4, Speeds: []float64{5.6}, Repetitions: 1}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &shell{Runner: &Runner{Archive: a, Log: slog.New(slog.DiscardHandler), Plan: a.Info().Plan}, ctx: ctx, events: make(chan engine.Event, 100)}
+	s := &shell{Runner: &Runner{Archive: a, Log: slog.New(slog.DiscardHandler), Plan: a.Info().Plan}, ctx: ctx,
+		events: make(chan engine.Event, 100)}
 	l := newOpenLane(s, 0, &Lane{}, false)
 	f.asked = make(chan wire.SpoolPosition)
 	var working sync.WaitGroup
@@ -63,10 +66,11 @@ func collecting(t *testing.T, f *fakeSource) (*openLane, <-chan engine.Event) {
 	return l, s.events
 }
 
-// A line that is no record blocks nothing, also as the last one of a node.
-func TestALineThatIsNoRecordDoesNotStopTheCollector(t *testing.T) {
+// A line that is not a record blocks nothing, also as the last one of a node.
+func TestALineThatIsNotARecordDoesNotStopTheCollector(t *testing.T) {
 	state := wire.TrialState{State: wire.StateKept, Outcome: wire.Accepted}
-	kept, err := wire.Record{Header: wire.Header{Node: "car", Epoch: "e", Seq: 1, Run: "synthetic-4", Trial: 1, Attempt: 1}, Body: &state}.MarshalJSON()
+	kept, err := wire.Record{Header: wire.Header{Node: "car", Epoch: "e", Seq: 1, Run: "synthetic-4", Trial: 1,
+		Attempt: 1}, Body: &state}.MarshalJSON()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +90,7 @@ func TestALineThatIsNoRecordDoesNotStopTheCollector(t *testing.T) {
 }
 
 // A disk of our own that is full is not a node out of reach.
-func TestTroubleIsToldAsWhatItIs(t *testing.T) {
+func TestTroubleIsReportedAsWhatItIs(t *testing.T) {
 	f := &fakeSource{away: errors.New("no route")}
 	_, events := collecting(t, f)
 	<-f.asked

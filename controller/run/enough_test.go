@@ -56,7 +56,8 @@ func (r *Runner) driveSynthetic(t *testing.T, o synthetic.Options, x wire.Trial,
 			t.Fatal(err)
 		}
 	}
-	if err := r.Archive.Decide(wire.Verdict{TrialKey: wire.TrialKey{Trial: x.Number, Attempt: 1}, Outcome: "accepted", Final: true}); err != nil {
+	v := wire.Verdict{TrialKey: wire.TrialKey{Trial: x.Number, Attempt: 1}, Outcome: "accepted", Final: true}
+	if err := r.Archive.Decide(v); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -115,13 +116,14 @@ func TestARunStopsAfterTheBlockThatWasEnough(t *testing.T) {
 		t.Fatalf("driven %+v: want nothing left", c.placed)
 	}
 	s := r.Archive.Stopped()
-	if s == nil || s.Blocks != 3 || !strings.HasPrefix(s.Reason, "precise enough: after 3 blocks (3 whole): B − A is known to ± ") {
+	if s == nil || s.Blocks != 3 ||
+		!strings.HasPrefix(s.Reason, "precise enough: after 3 blocks (3 whole): B − A is known to ± ") {
 		t.Fatalf("stopped: %+v", s)
 	}
 	if accepted, givenUp, left := r.Counts(); accepted != 12 || givenUp != 0 || left != 0 {
 		t.Errorf("%d accepted, %d given up, %d left: want 12, 0, 0", accepted, givenUp, left)
 	}
-	// What was decided is on disk: whoever goes on with the run keeps to it.
+	// What was decided is on disk: whoever resumes the run keeps to it.
 	again, err := archive.Read(r.Archive.Dir())
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +149,8 @@ func TestTheLastBlockSaysWhatWasNotReached(t *testing.T) {
 	if c := choosing(t, r, 1); len(c.placed) != 0 {
 		t.Fatalf("driven %+v", c.placed)
 	}
-	if s := r.Archive.Stopped(); s == nil || s.Blocks != 6 || !strings.Contains(s.Reason, "the precision was not reached: after 6 blocks") {
+	if s := r.Archive.Stopped(); s == nil || s.Blocks != 6 ||
+		!strings.Contains(s.Reason, "the precision was not reached: after 6 blocks") {
 		t.Errorf("stopped: %+v", s)
 	}
 }
@@ -158,7 +161,8 @@ func TestAWorkerWaitsForTheBlockThatMayBeTheLast(t *testing.T) {
 	r := halfDrivenBut(t, 3, 6, noisy(0.01)) // of block 2
 	c := choosing(t, r, 2)
 	if len(c.placed) != 1 || c.placed[0].Trial.Number != 6 || c.ended != 0 || r.Archive.Stopped() != nil {
-		t.Fatalf("driven %+v, %d ended, stopped %+v: want trial 6, and to wait for it", c.placed, c.ended, r.Archive.Stopped())
+		t.Fatalf("driven %+v, %d ended, stopped %+v: want trial 6, and to wait for it", c.placed, c.ended,
+			r.Archive.Stopped())
 	}
 	at := c.held[0]
 	k := wire.TrialKey{Trial: 6, Attempt: 1}
@@ -173,7 +177,8 @@ func TestAWorkerWaitsForTheBlockThatMayBeTheLast(t *testing.T) {
 	}
 	c.take(engine.Answer{ID: at.ID})
 	for _, n := range c.placed[0].Trial.Nodes() {
-		c.take(engine.Kept{Worker: at.Worker, Node: n, Key: k, State: wire.TrialState{State: wire.StateKept, Outcome: wire.Accepted}})
+		c.take(engine.Kept{Worker: at.Worker, Node: n, Key: k,
+			State: wire.TrialState{State: wire.StateKept, Outcome: wire.Accepted}})
 	}
 	if len(c.placed) != 1 || c.ended != 4 || r.Archive.Stopped() == nil {
 		t.Errorf("%d driven, %d ended, stopped %+v: want nothing more", len(c.placed), c.ended, r.Archive.Stopped())

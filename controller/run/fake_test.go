@@ -75,7 +75,8 @@ func newLane(t *testing.T, name string) (*Lane, *fakeField) {
 	f := &fakeField{t: t, nodes: map[string]*fakeNode{}}
 	lane := &Lane{Name: name, Nodes: map[string]*fleet.Client{}, Field: Road{}}
 	for _, n := range []string{"car", "road"} {
-		node := &fakeNode{name: n, epoch: name + "-" + n, field: f, trials: map[int][]wire.Verdict{}, changed: make(chan struct{})}
+		node := &fakeNode{name: n, epoch: name + "-" + n, field: f, trials: map[int][]wire.Verdict{},
+			changed: make(chan struct{})}
 		f.nodes[n] = node
 		id := identityOf(t, n)
 		server := httptest.NewUnstartedServer(node)
@@ -93,11 +94,14 @@ func newLane(t *testing.T, name string) (*Lane, *fakeField) {
 // newRunner makes a run of so many trials over lanes.
 func newRunner(t *testing.T, trials, attempts int, lanes ...*Lane) *Runner {
 	t.Helper()
-	plan := wire.RunPlan{Run: "today", Campaign: "c", AttemptsMax: attempts, Nodes: []wire.PlanNode{{Name: "car"}, {Name: "road"}}}
+	plan := wire.RunPlan{Run: "today", Campaign: "c", AttemptsMax: attempts,
+		Nodes: []wire.PlanNode{{Name: "car"}, {Name: "road"}}}
 	for i := 1; i <= trials; i++ {
-		plan.Trials = append(plan.Trials, wire.Trial{Number: i, Car: "car", Roadside: "road", Sender: "car", Receiver: "road", Initiator: "car", DurationS: 1})
+		plan.Trials = append(plan.Trials, wire.Trial{Number: i, Car: "car", Roadside: "road", Sender: "car",
+			Receiver: "road", Initiator: "car", DurationS: 1})
 	}
-	a, err := archive.Create(filepath.Join(t.TempDir(), "today"), archive.RunInfo{Run: "today", Plan: plan, Place: archive.PlaceBench})
+	a, err := archive.Create(filepath.Join(t.TempDir(), "today"),
+		archive.RunInfo{Run: "today", Plan: plan, Place: archive.PlaceBench})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +110,8 @@ func newRunner(t *testing.T, trials, attempts int, lanes ...*Lane) *Runner {
 			t.Error(err)
 		}
 	})
-	return &Runner{Archive: a, Plan: plan, Lanes: lanes, Log: slog.New(slog.DiscardHandler), lookEvery: 10 * time.Millisecond}
+	return &Runner{Archive: a, Plan: plan, Lanes: lanes, Log: slog.New(slog.DiscardHandler),
+		lookEvery: 10 * time.Millisecond}
 }
 
 func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -175,7 +180,8 @@ func (n *fakeNode) read(body []byte, into any) {
 }
 
 func (n *fakeNode) view() wire.CampaignView {
-	v := wire.CampaignView{Version: 1, Run: "today", State: "loaded", Trials: []wire.TrialView{}, Position: wire.SpoolPosition{Epoch: n.epoch, Seq: uint64(len(n.lines))}}
+	v := wire.CampaignView{Version: 1, Run: "today", State: "loaded", Trials: []wire.TrialView{},
+		Position: wire.SpoolPosition{Epoch: n.epoch, Seq: uint64(len(n.lines))}}
 	for number, vs := range n.trials {
 		v.Trials = append(v.Trials, wire.TrialView{Number: number, Attempts: vs})
 	}
@@ -228,8 +234,8 @@ func (n *fakeNode) arm(k wire.TrialKey) {
 }
 
 func (n *fakeNode) record(k wire.TrialKey, b wire.Body) {
-	line, err := wire.Record{Header: wire.Header{Node: n.name, Epoch: n.epoch, Seq: uint64(len(n.lines) + 1), Run: "today",
-		TBootNs: bootNs(), Trial: k.Trial, Attempt: k.Attempt}, Body: b}.MarshalJSON()
+	line, err := wire.Record{Header: wire.Header{Node: n.name, Epoch: n.epoch, Seq: uint64(len(n.lines) + 1),
+		Run: "today", TBootNs: bootNs(), Trial: k.Trial, Attempt: k.Attempt}, Body: b}.MarshalJSON()
 	if err != nil {
 		n.field.t.Error(err)
 	}

@@ -28,7 +28,7 @@ type openLane struct {
 	places places
 }
 
-// askedAtOnce bounds how many nodes work on one demand: in a rehearsal all share
+// askedAtOnce bounds how many nodes are asked at once: in a rehearsal all share
 // one machine, and two hundred that armed together kept each other's daemons from
 // answering in time.
 const askedAtOnce = 16
@@ -114,7 +114,7 @@ func (l *openLane) call(ctx context.Context, node string, op engine.Op) engine.A
 	return failed(fmt.Errorf("no call of a node: %T", op))
 }
 
-// refusal is the code of faults that are no node's and do not pass.
+// refusal is the code of faults that come from none of the nodes and do not pass.
 const refusal = "here"
 
 func fatal(err error) engine.Answer {
@@ -191,7 +191,7 @@ func (l *openLane) drain(ctx context.Context, node string, newest wire.SpoolPosi
 	return nil
 }
 
-// act does what is no single node's.
+// act does an action that concerns the lane and not a single node.
 func (l *openLane) act(ctx context.Context, op engine.Op) engine.Answer {
 	switch op := op.(type) {
 	case engine.Place:
@@ -238,7 +238,7 @@ func eachNamed(names []string, f func(name string) error) error {
 }
 
 // insist makes a call of a node with the lease in hand, again and again while
-// the node is out of reach or is just being started anew.
+// the node is out of reach or is just being restarted.
 func (l *openLane) insist(ctx context.Context, c *fleet.Client, call func() error) error {
 	for {
 		err := l.lease(ctx, c)

@@ -19,7 +19,7 @@ type toldPlace struct {
 	at time.Time // the node was asked; so its age is never given too low
 }
 
-// hear takes a node's answer; one that tells no place leaves the last to grow old.
+// hear takes a node's answer; one without a place leaves the last to grow old.
 func (p *places) hear(node string, asked time.Time, answer wire.Lease) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -33,7 +33,7 @@ func (p *places) hear(node string, asked time.Time, answer wire.Lease) {
 	}
 }
 
-// others gives all places but one node's own, with their ages now; one that was
+// others returns all places but one node's own, with their ages now; one that was
 // told since the caller read now is as old as its node said.
 func (p *places) others(node string, now time.Time) []wire.Place {
 	p.mu.Lock()

@@ -34,7 +34,8 @@ func (e *UnmetError) Error() string {
 // Preflight asks every node that the plan names whether it can do what the
 // plan needs, with the field as the first trial wants it. It repeats until
 // everything is met or patience is over: a GPS receiver may still be looking
-// for satellites. What it waits for is told once each, when it takes a while.
+// for satellites. Each need that it waits for is passed to tell once, when
+// that takes a while.
 func Preflight(ctx context.Context, plan wire.RunPlan, lane *Lane, patience time.Duration, tell func(Unmet)) error {
 	if err := lane.Field.Place(ctx, plan.Trials[0], 1); err != nil {
 		return fmt.Errorf("preflight: %w", err)
@@ -61,10 +62,11 @@ func Preflight(ctx context.Context, plan wire.RunPlan, lane *Lane, patience time
 	}
 }
 
-// tellAfter spares words about needs that are met at once.
+// tellAfter is how long a need stays unmet before it is reported: one that is met
+// at once is not worth a line.
 const tellAfter = 2 * time.Second
 
-// mayPass tells whether waiting can help.
+// mayPass reports whether waiting can help.
 func mayPass(unmet []Unmet) bool {
 	for _, u := range unmet {
 		if !slices.Contains([]string{"gps", "reach", "radio", "host"}, u.Need) {
@@ -79,7 +81,8 @@ func preflightOnce(ctx context.Context, plan wire.RunPlan, lane *Lane) ([]Unmet,
 	for _, n := range plan.Nodes {
 		c := lane.Nodes[n.Name]
 		if c == nil {
-			return nil, fmt.Errorf("preflight: the plan's node %q is not in the fleet, which has %s: add it with `fieldmesh keys issue %s`", n.Name, strings.Join(names(lane.Nodes), ", "), n.Name)
+			return nil, fmt.Errorf("preflight: the plan's node %q is not in the fleet, which has %s: add it with "+
+				"`fieldmesh keys issue %s`", n.Name, strings.Join(names(lane.Nodes), ", "), n.Name)
 		}
 		asked[n.Name] = c
 	}

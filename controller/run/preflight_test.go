@@ -25,9 +25,11 @@ func TestWhatWaitingCannotHelpIsRefusedAtOnce(t *testing.T) {
 	}
 }
 
-func TestWhatIsUnmetIsToldWithItsCure(t *testing.T) {
-	all := (&UnmetError{[]Unmet{{"car", wire.Problem{Need: "gps", Found: "no fix", Cure: "wait"}}, {"roadside", wire.Problem{Need: "reach", Found: "nothing", Cure: "start the agent"}}}}).Error()
-	want := "the fleet cannot run this plan:\n  node car: gps: no fix; wait\n  node roadside: reach: nothing; start the agent"
+func TestUnmetNeedsAreReportedWithTheirCure(t *testing.T) {
+	all := (&UnmetError{[]Unmet{{"car", wire.Problem{Need: "gps", Found: "no fix", Cure: "wait"}},
+		{"roadside", wire.Problem{Need: "reach", Found: "nothing", Cure: "start the agent"}}}}).Error()
+	want := "the fleet cannot run this plan:\n  node car: gps: no fix; wait\n  node roadside: reach: nothing; " +
+		"start the agent"
 	if all != want {
 		t.Errorf("told as\n%s\nwant\n%s", all, want)
 	}

@@ -18,11 +18,11 @@ type Pulled struct {
 	Other map[string]string // nodes that hold another run by now: they were read and left as they are
 }
 
-// Whole tells whether every node was read and judged by.
+// Whole reports whether every node was read, and judged by what it recorded.
 func (p Pulled) Whole() bool { return len(p.Away)+len(p.Other) == 0 }
 
 // Pull collects what the nodes have recorded, judges what they have done by
-// themselves, and has nothing driven. When no trial is left it ends the run, so
+// themselves, and drives nothing. When no trial is left it ends the run, so
 // that the nodes put everything back; otherwise it lets them go on. A node that
 // does not answer within patience is away: the others are read all the same.
 func (r *Runner) Pull(ctx context.Context, patience time.Duration) (Pulled, error) {
@@ -92,14 +92,15 @@ func (l *openLane) copyAll(ctx context.Context, name string, c source) error {
 	}
 }
 
-// Missing words what keeps a pull from being whole; empty when nothing does.
+// Missing returns in words what keeps a pull from being whole; empty when nothing does.
 func (p Pulled) Missing() string {
 	var out []string
 	for name, err := range p.Away {
 		out = append(out, fmt.Sprintf("%s is away (%v)", name, err))
 	}
 	for name, held := range p.Other {
-		out = append(out, fmt.Sprintf("%s holds run %s by now: what it has of this one was read, and nothing was judged by it", name, held))
+		out = append(out, fmt.Sprintf("%s holds run %s by now: what it has of this one was read, and nothing was "+
+			"judged by it", name, held))
 	}
 	slices.Sort(out)
 	return strings.Join(out, "; ")

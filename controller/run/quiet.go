@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// quiet keeps what sends packets to nodes from it for a while. Where the mesh
+// quiet holds back for a while whatever sends packets to nodes. Where the mesh
 // under test carries control too, the controller says nothing while a window is
 // open: its own packets would be measured.
 type quiet struct {
@@ -16,7 +16,7 @@ type quiet struct {
 	silent   chan struct{} // closed when nobody speaks any more; nil while nobody waits for that
 }
 
-// speak does what sends packets, not within a quiet period.
+// speak calls do, which sends packets, after any quiet period is over.
 func (q *quiet) speak(ctx context.Context, do func()) {
 	for {
 		q.mu.Lock()
@@ -40,7 +40,7 @@ func (q *quiet) speak(ctx context.Context, do func()) {
 	}
 }
 
-// begin begins a quiet period, and waits for those who speak already.
+// begin begins a quiet period, and waits for the calls of speak under way.
 func (q *quiet) begin(ctx context.Context, d time.Duration) {
 	q.mu.Lock()
 	q.until = time.Now().Add(d)

@@ -27,12 +27,14 @@ func Retry(a *archive.Archive, trials []int, by, why string) error {
 		case !planned:
 			return fmt.Errorf("retry trial %d: the run has trials 1 to %d", n, len(a.Info().Plan.Trials))
 		case !a.Drives(t):
-			return fmt.Errorf("retry trial %d: this run does not drive it: it is another shard's, or of a block after that which was enough", n)
+			return fmt.Errorf("retry trial %d: this run does not drive it: it is another shard's, or of a block after "+
+				"that which was enough", n)
 		case more:
 			continue
 		}
 		if isAccepted(verdicts[n]) {
-			return fmt.Errorf("retry trial %d: it is accepted; who wants it measured again says so by the word repeat, in the app", n)
+			return fmt.Errorf("retry trial %d: it is accepted; who wants it measured again says so by the word "+
+				"repeat, in the app", n)
 		}
 		newest := slices.MaxFunc(verdicts[n], func(x, y wire.Verdict) int { return x.Attempt - y.Attempt })
 		if newest.Attempt >= wire.MaxAttempts {
@@ -68,10 +70,12 @@ func (r *Runner) GivenUp() string {
 	}
 	var out []string
 	if len(used) > 0 {
-		out = append(out, fmt.Sprintf("%d given up after at most %d attempts that count, or skipped: trials %s", len(used), max(r.Plan.AttemptsMax, 1), listed(used)))
+		out = append(out, fmt.Sprintf("%d given up after at most %d attempts that count, or skipped: trials %s",
+			len(used), max(r.Plan.AttemptsMax, 1), listed(used)))
 	}
 	if len(interrupted) > 0 {
-		out = append(out, fmt.Sprintf("%d given up after %d interruptions, which say nothing of the trial: trials %s; see what ends the agents", len(interrupted), verdict.InterruptionsMax, listed(interrupted)))
+		out = append(out, fmt.Sprintf("%d given up after %d interruptions, which say nothing of the trial: trials %s; "+
+			"see what ends the agents", len(interrupted), verdict.InterruptionsMax, listed(interrupted)))
 	}
 	return strings.Join(out, "; ")
 }

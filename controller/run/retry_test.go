@@ -15,7 +15,8 @@ import (
 func decide(t *testing.T, r *Runner, trial int, outcomes ...wire.Outcome) {
 	t.Helper()
 	for i, o := range outcomes {
-		v := wire.Verdict{TrialKey: wire.TrialKey{Trial: trial, Attempt: i + 1}, Outcome: o, Reason: wire.ParseReason("speed: too slow"), Final: true}
+		v := wire.Verdict{TrialKey: wire.TrialKey{Trial: trial, Attempt: i + 1}, Outcome: o,
+			Reason: wire.ParseReason("speed: too slow"), Final: true}
 		if err := r.Archive.Decide(v); err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +48,8 @@ func TestATrialThatWasGivenUpIsRetried(t *testing.T) {
 	for _, v := range r.Archive.Decisions() {
 		got[fmt.Sprintf("%d.%d", v.Trial, v.Attempt)] = string(v.Outcome)
 	}
-	if fmt.Sprint(got) != fmt.Sprint(map[string]string{"1.1": "rejected", "1.2": "failed", "2.1": "accepted", "3.1": "rejected", "3.2": "rejected", "3.3": "accepted"}) {
+	if fmt.Sprint(got) != fmt.Sprint(map[string]string{"1.1": "rejected", "1.2": "failed", "2.1": "accepted",
+		"3.1": "rejected", "3.2": "rejected", "3.3": "accepted"}) {
 		t.Errorf("decided %v", got)
 	}
 	if vs := field.nodes["road"].trials[3]; len(vs) != 3 {
@@ -64,7 +66,9 @@ func TestATrialThatWasGivenUpIsRetried(t *testing.T) {
 		}
 		words++
 		want := wire.Word{Decision: verdict.Retry, By: "ada", Text: "the battery was flat", Judged: "rejected"}
-		if e.Verdict.TrialKey != (wire.TrialKey{Trial: 3, Attempt: 2}) || *e.Verdict.Word != want || e.Verdict.Outcome != "rejected" || e.Verdict.Reason.String() != "speed: too slow" || e.Wall.Before(before.Add(-time.Second)) {
+		if e.Verdict.TrialKey != (wire.TrialKey{Trial: 3, Attempt: 2}) || *e.Verdict.Word != want ||
+			e.Verdict.Outcome != "rejected" || e.Verdict.Reason.String() != "speed: too slow" ||
+			e.Wall.Before(before.Add(-time.Second)) {
 			t.Errorf("the journal has %+v %+v", e, e.Verdict.Word)
 		}
 	}
@@ -100,7 +104,7 @@ func TestInterruptedAttemptsAreDrivenAgain(t *testing.T) {
 	drives := 0
 	field.ends = func() (wire.Outcome, wire.Reason) {
 		if drives++; drives <= 4 {
-			return wire.Interrupted, wire.ParseReason("agent_restarted: anew")
+			return wire.Interrupted, wire.ParseReason("agent_restarted: killed")
 		}
 		return wire.Accepted, wire.Reason{}
 	}
@@ -121,7 +125,9 @@ func TestInterruptedAttemptsAreDrivenAgain(t *testing.T) {
 // run says that this was why.
 func TestATrialThatIsAlwaysInterruptedIsGivenUp(t *testing.T) {
 	lane, field := newLane(t, "only")
-	field.ends = func() (wire.Outcome, wire.Reason) { return wire.Interrupted, wire.ParseReason("agent_restarted: anew") }
+	field.ends = func() (wire.Outcome, wire.Reason) {
+		return wire.Interrupted, wire.ParseReason("agent_restarted: killed")
+	}
 	r := newRunner(t, 1, 2, lane)
 	if err := r.Run(within(t)); err != nil {
 		t.Fatal(err)

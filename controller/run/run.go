@@ -32,7 +32,7 @@ type Field interface {
 	Place(ctx context.Context, t wire.Trial, attempt int) error
 	// Drive lets the car set off.
 	Drive(ctx context.Context) error
-	// Settle ends the drive and tells what only the field knows of the window
+	// Settle ends the drive and returns what only the field knows of the window
 	// [openBootNs, closeBootNs]; both are 0 when it never opened.
 	Settle(ctx context.Context, openBootNs, closeBootNs int64) ([]wire.Record, error)
 }
@@ -57,7 +57,7 @@ type Lane struct {
 	Field Field
 }
 
-// named says in which lane an error was met, where there are several.
+// named adds to an error the lane in which it was met, where there are several.
 func (l *Lane) named(err error) error {
 	if l.Name == "" {
 		return err
@@ -117,7 +117,7 @@ func (r *Runner) verdicts() map[int][]wire.Verdict {
 	return out
 }
 
-// Counts tells how many of the trials that are driven here are accepted, given
+// Counts returns how many of the trials that are driven here are accepted, given
 // up, and left.
 func (r *Runner) Counts() (accepted, givenUp, left int) {
 	verdicts := r.verdicts()

@@ -97,7 +97,8 @@ func TestANodeLearnsALongRunInPieces(t *testing.T) {
 	const trials = 250
 	r := newRunner(t, trials, 1, lane)
 	for n := 1; n <= trials; n++ {
-		if err := r.Archive.Decide(wire.Verdict{TrialKey: wire.TrialKey{Trial: n, Attempt: 1}, Outcome: "accepted", Final: true}); err != nil {
+		v := wire.Verdict{TrialKey: wire.TrialKey{Trial: n, Attempt: 1}, Outcome: "accepted", Final: true}
+		if err := r.Archive.Decide(v); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -38,7 +38,7 @@ type shell struct {
 	sealed  chan error
 }
 
-// work has an engine drive the run, or only bring nodes and archive to one standing.
+// work has an engine drive the run, or only make nodes and archive agree.
 func (r *Runner) work(ctx context.Context, pullOnly bool) error {
 	s := &shell{Runner: r, engine: engine.New(r.config(pullOnly)),
 		events: make(chan engine.Event), sealed: make(chan error)}
@@ -190,7 +190,8 @@ func (s *shell) do(a engine.Action) {
 }
 
 func progress(lane *openLane, s engine.Show) Progress {
-	p := Progress{Trial: s.Trial, Attempt: s.Attempt, Phase: s.Phase, Detail: s.Detail, Live: s.Live, Verdict: s.Verdict}
+	p := Progress{Trial: s.Trial, Attempt: s.Attempt, Phase: s.Phase, Detail: s.Detail, Live: s.Live,
+		Verdict: s.Verdict}
 	if lane != nil {
 		p.Lane = lane.Name
 	}
@@ -295,7 +296,7 @@ func (s *shell) judge(op engine.Judge) engine.Answer {
 	return engine.Answer{Verdict: v, Vouched: vouchedFor(records)}
 }
 
-// vouchedFor reports whether an emulated radio has said how late it was.
+// vouchedFor reports whether the records say how late an emulated radio was.
 func vouchedFor(records []wire.Record) bool {
 	for _, r := range records {
 		if late, ok := r.Body.(*wire.Lateness); ok && late.Source == "medium" {

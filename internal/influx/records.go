@@ -61,7 +61,7 @@ func Schema() []Measurement {
 				{"min_rtt_us", Integer, "µs", "least round-trip time; absent before the first; from Linux 4.6 on", ""},
 				{"data_segments_out", Integer, "segments", "with data, sent so far, retransmissions included; from Linux 4.6 on", ""},
 				{"data_segments_in", Integer, "segments", "with data, that came so far; from Linux 4.6 on", ""},
-				{"dsacks", Integer, "segments", "duplicates that the peer told of so far; from Linux 4.19 on", ""},
+				{"dsacks", Integer, "segments", "duplicates that the peer reported so far; from Linux 4.19 on", ""},
 				{"out_of_order_segments", Integer, "segments", "that came out of order so far; from Linux 5.4 on", ""},
 				{"stranger", Boolean, "", "it reached the flow's server from an address that is not the flow's client's", ""},
 				{"still_ms", Float, "ms", "at the window's close and at a socket's end: the longest time of the window in which iperf3 here left data unread, or gave nothing to send though its flow was to go on", ""},
@@ -342,7 +342,7 @@ func Schema() []Measurement {
 		},
 		{
 			Name: "fm_note", Kind: "note",
-			Meaning: "What a person saw, or wants to become of an attempt.",
+			Meaning: "What a person saw, or wants to happen to an attempt.",
 			Tags: []Tag{
 				{"by", "the peer that sent it, by the name of its key", ""},
 			},

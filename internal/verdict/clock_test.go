@@ -30,7 +30,8 @@ func TestAnOldComparisonOfClocksIsLessSure(t *testing.T) {
 	} {
 		records := append(without(good(), isKind("clock")), c.clocks...)
 		m := Measure(trial(), records)
-		if m.ClockErrorMs == nil || math.Abs(*m.ClockErrorMs-c.wantMs) > 0.02 || !strings.HasPrefix(m.ClockSource, c.source) {
+		if m.ClockErrorMs == nil || math.Abs(*m.ClockErrorMs-c.wantMs) > 0.02 ||
+			!strings.HasPrefix(m.ClockSource, c.source) {
 			t.Errorf("%s: %.3f (%s), want %g (%s)", name, *m.ClockErrorMs, m.ClockSource, c.wantMs, c.source)
 		}
 	}

@@ -12,7 +12,7 @@ func TestARewordedReasonChangesNoVerdict(t *testing.T) {
 		reason string
 		want   wire.Outcome
 	}{
-		{"generator: on car: iperf3 was ended by a signal", wire.Accepted}, // judged anew, by all records
+		{"generator: on car: iperf3 was ended by a signal", wire.Accepted}, // judged again, by all records
 		{"generator: said in other words", wire.Accepted},
 		{"generators are down: of another kind", wire.Failed},
 		{"spool: the disk is full", wire.Failed},

@@ -56,7 +56,8 @@ func Fixes(node string, records []wire.Record) []Fix {
 		if !ok || r.Node != node || g.FixBootNs == nil {
 			continue
 		}
-		out = append(out, Fix{BootNs: *g.FixBootNs, SpeedMps: g.SpeedMps, LatDeg: g.LatDeg, LonDeg: g.LonDeg, TrackDeg: g.TrackDeg, SpeedErrMps: g.SpeedErrMps})
+		out = append(out, Fix{BootNs: *g.FixBootNs, SpeedMps: g.SpeedMps, LatDeg: g.LatDeg, LonDeg: g.LonDeg,
+			TrackDeg: g.TrackDeg, SpeedErrMps: g.SpeedErrMps})
 	}
 	slices.SortStableFunc(out, func(a, b Fix) int { return cmp.Compare(a.BootNs, b.BootNs) })
 	return slices.CompactFunc(out, func(a, b Fix) bool { return a.BootNs == b.BootNs })

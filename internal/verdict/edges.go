@@ -77,7 +77,8 @@ func edgesOf(node string, w wire.Window, t wire.Trial, edges []*wire.Edge) wire.
 		case e.Edge != "open" && e.Edge != "close":
 			continue
 		case e.LateMs > limit:
-			return edgeFault("%s sampled its sockets at the window's %s %.4g ms late, limit %g", node, e.Edge, e.LateMs, limit)
+			return edgeFault("%s sampled its sockets at the window's %s %.4g ms late, limit %g", node, e.Edge,
+				e.LateMs, limit)
 		case e.Unknown > 0:
 			return edgeFault("%s does not know the end of %d sockets at the window's %s", node, e.Unknown, e.Edge)
 		}
@@ -96,8 +97,8 @@ func edgeFault(format string, args ...any) wire.Reason {
 }
 
 // startsOf says which client was started too late, of a flow in the background
-// or not: what is loaded later than the plan has it is another trial. That one
-// was not started at all is in iperf3's record.
+// or not: a network that is loaded later than planned is another trial. A client
+// that was not started at all is in iperf3's record.
 func startsOf(node string, w wire.Window, edges []*wire.Edge) wire.Reason {
 	limit := startLateMsMax(w)
 	for _, e := range edges {
@@ -108,8 +109,8 @@ func startsOf(node string, w wire.Window, edges []*wire.Edge) wire.Reason {
 	return wire.Reason{}
 }
 
-// filtered says whose own packet filter let nothing of a flow in or out: a filter
-// is no network, and what it answers looks like one that is out of reach.
+// filtered says whose own packet filter let nothing of a flow in or out: that is
+// not the network's doing, and a filter's answer looks like a node out of reach.
 func filtered(t wire.Trial, records []wire.Record, scope Scope) wire.Reason {
 	for _, r := range records {
 		e, ok := r.Body.(*wire.Edge)
@@ -122,14 +123,15 @@ func filtered(t wire.Trial, records []wire.Record, scope Scope) wire.Reason {
 				ports = fmt.Sprintf(" (port %d)", f.Port)
 			}
 		}
-		return wire.Reason{Code: wire.ReasonFirewall, Text: fmt.Sprintf("%s stopped all of flow %s%s by its own packet filter: "+
-			"let its port pass between the mesh's addresses (nft list ruleset)", r.Node, e.FilteredFlow, ports)}
+		return wire.Reason{Code: wire.ReasonFirewall,
+			Text: fmt.Sprintf("%s stopped all of flow %s%s by its own packet filter: "+
+				"let its port pass between the mesh's addresses (nft list ruleset)", r.Node, e.FilteredFlow, ports)}
 	}
 	return wire.Reason{}
 }
 
 // strangers says whose connection at a flow's server carried data within the
-// window: it had its share of the medium, and of the server.
+// window: that took a share of the medium, and of the server.
 func strangers(records []wire.Record) wire.Reason {
 	for _, r := range records {
 		if e, ok := r.Body.(*wire.Edge); ok && e.Unwatched > 0 {
@@ -142,7 +144,8 @@ func strangers(records []wire.Record) wire.Reason {
 		}
 		w := WindowOf(r.Node, records)
 		if w != nil && (s.Edge == "close" || s.Edge == "" && r.TBootNs >= w.OpenBootNs && r.TBootNs <= w.CloseBootNs) {
-			text := fmt.Sprintf("%s reached the port of flow %s on %s, and sent %d bytes", s.Remote, s.Flow, r.Node, s.BytesReceived)
+			text := fmt.Sprintf("%s reached the port of flow %s on %s, and sent %d bytes", s.Remote, s.Flow, r.Node,
+				s.BytesReceived)
 			return wire.Reason{Code: wire.ReasonStranger, Text: text}
 		}
 	}

@@ -19,16 +19,20 @@ func started(node string, ms float64) wire.Record {
 }
 
 func stranger(edge string, s float64, bytes uint64) wire.Record {
-	return at("roadside", s, &wire.TCPSample{Flow: "main", Edge: edge, Remote: "10.77.0.66:50000", BytesReceived: bytes, Stranger: true})
+	return at("roadside", s, &wire.TCPSample{Flow: "main", Edge: edge, Remote: "10.77.0.66:50000", BytesReceived: bytes,
+		Stranger: true})
 }
 
 // The edges of the window are those of a result only if every node at the end
 // of a flow of TCP sampled its sockets there and then.
 func TestEdges(t *testing.T) {
 	inTime := []wire.Record{sampledAt("car", "open", 1), started("car", 99), sampledAt("car", "close", 15),
-		sampledAt("roadside", "open", 2), sampledAt("roadside", "close", 49), sampledAt("relay", "open", 900), sampledAt("relay", "close", 900)}
+		sampledAt("roadside", "open", 2), sampledAt("roadside", "close", 49), sampledAt("relay", "open", 900),
+		sampledAt("relay", "close", 900)}
 	but := func(node, edge string, more ...wire.Record) []wire.Record {
-		return append(without(inTime, func(r wire.Record) bool { return r.Node == node && r.Body.(*wire.Edge).Edge == edge }), more...)
+		return append(without(inTime, func(r wire.Record) bool {
+			return r.Node == node && r.Body.(*wire.Edge).Edge == edge
+		}), more...)
 	}
 	unknown := sampledAt("roadside", "close", 1)
 	unknown.Body.(*wire.Edge).Unknown = 2
@@ -39,23 +43,39 @@ func TestEdges(t *testing.T) {
 		provisional string
 		final       string
 	}{
-		"in time":                       {inTime, "", ""},
-		"a version without edges":       {nil, "", ""},
-		"the receiver late at the end":  {but("roadside", "close", sampledAt("roadside", "close", 250)), "", "edge: roadside sampled its sockets at the window's close 250 ms late, limit 50"},
-		"the sender late at the end":    {but("car", "close", sampledAt("car", "close", 51)), "edge: car", "edge: car sampled its sockets at the window's close 51 ms late, limit 50"},
-		"the receiver late to open":     {but("roadside", "open", sampledAt("roadside", "open", 60)), "", "edge: roadside sampled its sockets at the window's open"},
-		"no edge at the close":          {but("roadside", "close"), "", "edge: roadside has not sampled its sockets at the window's close"},
-		"an end that is not known":      {but("roadside", "close", unknown), "", "edge: roadside does not know the end of 2 sockets at the window's close"},
-		"a client started late":         {but("car", "start", started("car", 2000)), "edge: car started", "edge: car started the client of flow main 2000 ms late"},
-		"more strangers than are told":  {but("roadside", "close", crowd), "stranger: 7", "stranger: 7 connections more than are watched reached the flows' ports on roadside"},
-		"a background flow late":        {append(inTime, at("roadside", 6, &wire.Edge{Edge: "start", Flow: "load", LateMs: 6000})), "", "edge: roadside started the client of flow load 6000 ms late, limit 100"},
-		"a firewall at the receiver":    {append(inTime, at("roadside", 12, &wire.Edge{Edge: "end", Filtered: new(uint64(5)), FilteredFlow: "main"})), "", "firewall: roadside stopped all of flow main (port 5000) by its own packet filter: let its port"},
-		"a firewall at the sender":      {append(inTime, at("car", 12, &wire.Edge{Edge: "end", Filtered: new(uint64(5)), FilteredFlow: "load"})), "firewall: car", "firewall: car stopped all of flow load by its own"},
-		"a filter that drops a packet":  {append(inTime, at("roadside", 12, &wire.Edge{Edge: "end", Filtered: new(uint64(1))})), "", ""},
-		"a stranger at its close":       {append(inTime, stranger("close", 10, 28_835_877)), "stranger:", "stranger: 10.77.0.66:50000 reached the port of flow main on roadside, and sent 28835877 bytes"},
-		"a stranger that came and left": {append(inTime, stranger("", 4, 80)), "stranger:", "stranger: 10.77.0.66:50000"},
-		"a stranger before the window":  {append(inTime, stranger("", -1, 80), stranger("open", 0, 80)), "", ""},
-		"a stranger who says nothing":   {append(inTime, stranger("close", 10, 0)), "", ""},
+		"in time":                 {inTime, "", ""},
+		"a version without edges": {nil, "", ""},
+		"the receiver late at the end": {but("roadside", "close", sampledAt("roadside", "close", 250)), "",
+			"edge: roadside sampled its sockets at the window's close 250 ms late, limit 50"},
+		"the sender late at the end": {but("car", "close", sampledAt("car", "close", 51)), "edge: car",
+			"edge: car sampled its sockets at the window's close 51 ms late, limit 50"},
+		"the receiver late to open": {but("roadside", "open", sampledAt("roadside", "open", 60)), "",
+			"edge: roadside sampled its sockets at the window's open"},
+		"no edge at the close": {but("roadside", "close"), "",
+			"edge: roadside has not sampled its sockets at the window's close"},
+		"an end that is not known": {but("roadside", "close", unknown), "",
+			"edge: roadside does not know the end of 2 sockets at the window's close"},
+		"a client started late": {but("car", "start", started("car", 2000)), "edge: car started",
+			"edge: car started the client of flow main 2000 ms late"},
+		"more strangers than are told": {but("roadside", "close", crowd), "stranger: 7",
+			"stranger: 7 connections more than are watched reached the flows' ports on roadside"},
+		"a background flow late": {append(inTime,
+			at("roadside", 6, &wire.Edge{Edge: "start", Flow: "load", LateMs: 6000})), "",
+			"edge: roadside started the client of flow load 6000 ms late, limit 100"},
+		"a firewall at the receiver": {append(inTime,
+			at("roadside", 12, &wire.Edge{Edge: "end", Filtered: new(uint64(5)), FilteredFlow: "main"})), "",
+			"firewall: roadside stopped all of flow main (port 5000) by its own packet filter: let its port"},
+		"a firewall at the sender": {append(inTime,
+			at("car", 12, &wire.Edge{Edge: "end", Filtered: new(uint64(5)), FilteredFlow: "load"})), "firewall: car",
+			"firewall: car stopped all of flow load by its own"},
+		"a filter that drops a packet": {append(inTime,
+			at("roadside", 12, &wire.Edge{Edge: "end", Filtered: new(uint64(1))})), "", ""},
+		"a stranger at its close": {append(inTime, stranger("close", 10, 28_835_877)), "stranger:",
+			"stranger: 10.77.0.66:50000 reached the port of flow main on roadside, and sent 28835877 bytes"},
+		"a stranger that came and left": {append(inTime, stranger("", 4, 80)), "stranger:",
+			"stranger: 10.77.0.66:50000"},
+		"a stranger before the window": {append(inTime, stranger("", -1, 80), stranger("open", 0, 80)), "", ""},
+		"a stranger who says nothing":  {append(inTime, stranger("close", 10, 0)), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tr, records := generated(lived(wire.EndedItself, 11), lived(wire.EndedItself, 11))
@@ -64,7 +84,8 @@ func TestEdges(t *testing.T) {
 			records = append(append(records, window("relay", nil)), c.edges...)
 			for scope, want := range map[Scope]string{{}: c.provisional, {Final: true}: c.final} {
 				v := Judge(tr, 2, records, scope)
-				if want == "" && v.Outcome != wire.Accepted || want != "" && (v.Outcome != wire.Failed || !strings.HasPrefix(v.Reason.String(), want)) {
+				if want == "" && v.Outcome != wire.Accepted ||
+					want != "" && (v.Outcome != wire.Failed || !strings.HasPrefix(v.Reason.String(), want)) {
 					t.Errorf("final %t: %s %q, want %q", scope.Final, v.Outcome, v.Reason, want)
 				}
 			}

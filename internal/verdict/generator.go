@@ -30,7 +30,7 @@ type rankedReason struct {
 	reason wire.Reason
 }
 
-// generatorFailed tells which iperf3 of the attempt did not live through the
+// generatorFailed returns which iperf3 of the attempt did not live through the
 // window or did not find its peer; zero when all did. What an attempt
 // transferred is the network's doing only if they did. An iperf3 that the
 // network silenced or cut off lived.
@@ -53,7 +53,8 @@ func generatorFailed(t wire.Trial, records []wire.Record, scope Scope) rankedRea
 			fault := faultOf(f, w, b, earlyNs(e.side, records))
 			if fault.text != "" {
 				text := fmt.Sprintf("iperf3's %s of flow %s %s", e.side, e.flow, fault.text)
-				faults = append(faults, rankedReason{fault.rank, wire.Reason{Code: wire.ReasonGenerator, Node: e.node, Text: text}})
+				faults = append(faults, rankedReason{fault.rank,
+					wire.Reason{Code: wire.ReasonGenerator, Node: e.node, Text: text}})
 			}
 		}
 	}
@@ -63,7 +64,7 @@ func generatorFailed(t wire.Trial, records []wire.Record, scope Scope) rankedRea
 	return slices.MinFunc(faults, func(a, b rankedReason) int { return cmp.Compare(a.rank, b.rank) })
 }
 
-// ended is the reason of one that somebody ended: no standstill explains it.
+// ended is the reason where somebody ended an iperf3, which no standstill explains.
 func (r rankedReason) ended() wire.Reason {
 	if r.rank < faultStill {
 		return r.reason
@@ -85,8 +86,7 @@ func endsOf(records []wire.Record) map[end]*wire.Iperf3 {
 	return ended
 }
 
-// untoldNs is by how much the windows of two nodes may differ where GO does not
-// tell.
+// untoldNs is by how much the windows of two nodes may differ where GO does not say.
 const untoldNs = 250e6
 
 // earlyNs is how much before its flow's time is over, by its own node's window, a
@@ -170,7 +170,8 @@ func faultOf(f wire.Flow, w *wire.Window, b *wire.Iperf3, earlyNs float64) gener
 		return generatorFault{faultTool, fmt.Sprintf("ended %s: %s", when, cmp.Or(b.Error, "without saying why"))}
 	case "":
 		if b.EndedBootNs != nil {
-			return generatorFault{faultEarly, fmt.Sprintf("ended %s, before its time was over and without an error", when)}
+			return generatorFault{faultEarly,
+				fmt.Sprintf("ended %s, before its time was over and without an error", when)}
 		}
 	}
 	return generatorFault{}

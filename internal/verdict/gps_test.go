@@ -12,7 +12,8 @@ import (
 func standingFixes(stopsS float64, after wire.GPS) []wire.Record {
 	var out []wire.Record
 	for s := -1.5; s < 10; s++ {
-		g := wire.GPS{Mode: 3, Connected: true, FixAgeMs: new(20.0), FixBootNs: new(openNs + int64(s*1e9)), LatDeg: new(50.0), LonDeg: new(8.0)}
+		g := wire.GPS{Mode: 3, Connected: true, FixAgeMs: new(20.0), FixBootNs: new(openNs + int64(s*1e9)),
+			LatDeg: new(50.0), LonDeg: new(8.0)}
 		if s > stopsS {
 			g = after
 			g.FixAgeMs = new((s-stopsS)*1e3 + 20)
@@ -30,15 +31,21 @@ func TestTheRoadsidesGPSIsJudged(t *testing.T) {
 		change  func(*wire.Trial)
 		reason  string
 	}{
-		"well":                         {standingFixes(20, stopped), nil, ""},
-		"gpsd stood still":             {standingFixes(2.5, stopped), nil, "gps: fix_age_ms_max on roadside is 7500, limit 1500"},
-		"gpsd stopped before":          {standingFixes(-2, stopped), nil, "gps: fix_age_ms_max on roadside is 1.152e+04, limit 1500"},
-		"gpsd died":                    {standingFixes(8.5, died), nil, "gps: fix_mode_min on roadside is 0, limit 2"},
-		"it lost its satellites":       {standingFixes(8.5, wire.GPS{Mode: 1, Connected: true}), nil, "gps: fix_mode_min on roadside is 1, limit 2"},
-		"no receiver":                  {[]wire.Record{at("roadside", 1, &wire.GPS{}), at("roadside", 2, &wire.GPS{})}, nil, ""},
-		"nothing told of one":          {nil, nil, ""},
-		"no rule is set":               {standingFixes(2.5, died), func(t *wire.Trial) { t.Acceptance.FixAgeMsMax, t.Acceptance.FixModeMin = nil, nil }, ""},
-		"no car, from which to be far": {standingFixes(2.5, died), func(t *wire.Trial) { t.Car, t.SpeedMps = "", nil }, ""},
+		"well": {standingFixes(20, stopped), nil, ""},
+		"gpsd stood still": {standingFixes(2.5, stopped), nil,
+			"gps: fix_age_ms_max on roadside is 7500, limit 1500"},
+		"gpsd stopped before": {standingFixes(-2, stopped), nil,
+			"gps: fix_age_ms_max on roadside is 1.152e+04, limit 1500"},
+		"gpsd died": {standingFixes(8.5, died), nil, "gps: fix_mode_min on roadside is 0, limit 2"},
+		"it lost its satellites": {standingFixes(8.5, wire.GPS{Mode: 1, Connected: true}), nil,
+			"gps: fix_mode_min on roadside is 1, limit 2"},
+		"no receiver": {[]wire.Record{at("roadside", 1, &wire.GPS{}), at("roadside", 2, &wire.GPS{})},
+			nil, ""},
+		"nothing recorded of one": {nil, nil, ""},
+		"no rule is set": {standingFixes(2.5, died),
+			func(t *wire.Trial) { t.Acceptance.FixAgeMsMax, t.Acceptance.FixModeMin = nil, nil }, ""},
+		"no car, from which to be far": {standingFixes(2.5, died),
+			func(t *wire.Trial) { t.Car, t.SpeedMps = "", nil }, ""},
 	} {
 		tr := trial()
 		if c.change != nil {

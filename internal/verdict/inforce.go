@@ -9,7 +9,7 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// notInForce tells where a node had not made what the trial asks of TCP, or a
+// notInForce returns where a node had not made what the trial asks of TCP, or a
 // sender's data sockets ran something else; zero when all that is known of
 // them is right. A trial with another TCP than its cell's would be a result of
 // a cell that was never measured.
@@ -33,13 +33,16 @@ func notInForce(t wire.Trial, records []wire.Record) wire.Reason {
 			continue
 		}
 		if s.Congestion != "" && s.Congestion != made[r.Node].Kernel {
-			return alienTCP("a socket of flow %s on %s runs %q, and %s of the trial is %q there", s.Flow, r.Node, s.Congestion, t.TCP.Variant, made[r.Node].Kernel)
+			return alienTCP("a socket of flow %s on %s runs %q, and %s of the trial is %q there", s.Flow, r.Node,
+				s.Congestion, t.TCP.Variant, made[r.Node].Kernel)
 		}
 		if least := t.TCP.RTOMinMs; below(s, least) {
-			return alienTCP("a socket of flow %s on %s had an RTO of %d µs, and the trial's least is %d ms", s.Flow, r.Node, s.RTOUs, *least)
+			return alienTCP("a socket of flow %s on %s had an RTO of %d µs, and the trial's least is %d ms", s.Flow,
+				r.Node, s.RTOUs, *least)
 		}
 		if most := t.TCP.WindowPackets; beyond(s, most) {
-			return alienTCP("a socket of flow %s on %s had a window of %d segments, and the trial's is %d", s.Flow, r.Node, s.CwndSegments, *most)
+			return alienTCP("a socket of flow %s on %s had a window of %d segments, and the trial's is %d", s.Flow,
+				r.Node, s.CwndSegments, *most)
 		}
 	}
 	return wire.Reason{}
@@ -49,14 +52,14 @@ func alienTCP(format string, args ...any) wire.Reason {
 	return wire.Reason{Code: wire.ReasonNotInForce, Text: fmt.Sprintf(format, args...)}
 }
 
-// beyond tells whether a socket's window was larger than the trial's. The bound
+// beyond reports whether a socket's window was larger than the trial's. The bound
 // comes with the connection: before, the kernel's own first window stands there,
 // of which nothing is sent.
 func beyond(s *wire.TCPSample, most *int) bool {
 	return most != nil && s.State != "SYN_SENT" && s.CwndSegments > uint32(*most)
 }
 
-// madeOtherwise is what a node has made of a profile, where it is not the profile.
+// madeOtherwise says how what a node has made differs from the profile.
 func madeOtherwise(want wire.TCP, made *wire.TCPInForce) string {
 	var faults []string
 	if made.Variant != want.Variant {
@@ -115,10 +118,11 @@ func NewEvidence(t wire.Trial) *Evidence {
 	return &Evidence{seen: map[evidence]bool{}, most: t.TCP.WindowPackets, least: t.TCP.RTOMinMs}
 }
 
-// Needs tells whether a verdict needs the record.
+// Needs reports whether a verdict needs the record.
 func (e *Evidence) Needs(r wire.Record) bool {
 	switch b := r.Body.(type) {
-	case *wire.GPS, *wire.Window, *wire.TrialState, *wire.Clock, *wire.Lateness, *wire.Provenance, *wire.Iperf3, *wire.Edge:
+	case *wire.GPS, *wire.Window, *wire.TrialState, *wire.Clock, *wire.Lateness, *wire.Provenance,
+		*wire.Iperf3, *wire.Edge:
 		return true
 	case *wire.TCPSample:
 		if b.StillMs != nil {

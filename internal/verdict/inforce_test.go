@@ -14,44 +14,60 @@ func TestATCPThatWasNotTheTrialsFailsIt(t *testing.T) {
 	plan := trial()
 	plan.TCP = wire.TCP{Variant: "tahoe", FixedRTO: true, RTOMinMs: new(700), WindowPackets: new(8)}
 	plan.Traffic = []wire.Flow{{Name: "bulk", From: "car", To: "roadside"}}
-	made := wire.TCPInForce{Variant: "tahoe", Kernel: "tahoe_1x", FixedRTO: true, RTOMinUs: new(700_000), WindowPackets: new(8)}
-	sample := wire.TCPSample{Flow: "bulk", Stream: new(0), Cookie: 1, Congestion: "tahoe_1x", CwndSegments: 8, RTTUs: 20_000, RTOUs: 720_000}
+	made := wire.TCPInForce{Variant: "tahoe", Kernel: "tahoe_1x", FixedRTO: true, RTOMinUs: new(700_000),
+		WindowPackets: new(8)}
+	sample := wire.TCPSample{Flow: "bulk", Stream: new(0), Cookie: 1, Congestion: "tahoe_1x", CwndSegments: 8,
+		RTTUs: 20_000, RTOUs: 720_000}
 	for name, c := range map[string]struct {
 		change func(*wire.TCPInForce, *wire.TCPSample)
 		node   string // of the sample
 		want   string
 	}{
-		"as planned":          {func(*wire.TCPInForce, *wire.TCPSample) {}, "car", ""},
-		"another variant":     {func(f *wire.TCPInForce, _ *wire.TCPSample) { f.Variant = "cubic" }, "car", `node car has made variant "cubic" of "tahoe"`},
-		"no fixed RTO":        {func(f *wire.TCPInForce, _ *wire.TCPSample) { f.FixedRTO = false }, "car", "has a fixed RTO: false, wanted: true"},
-		"no bound":            {func(f *wire.TCPInForce, _ *wire.TCPSample) { f.WindowPackets = nil }, "car", "does not bound windows to 8 segments"},
-		"another least RTO":   {func(f *wire.TCPInForce, _ *wire.TCPSample) { f.RTOMinUs = new(200_000) }, "car", "has a least RTO of 200000 µs, wanted: 700 ms"},
-		"no least RTO told":   {func(f *wire.TCPInForce, _ *wire.TCPSample) { f.RTOMinUs = nil }, "car", "does not tell its least RTO, wanted: 700 ms"},
-		"too early a timer":   {func(_ *wire.TCPInForce, s *wire.TCPSample) { s.RTOUs = 224_000 }, "car", "had an RTO of 224000 µs, and the trial's least is 700 ms"},
-		"no round trip yet":   {func(_ *wire.TCPInForce, s *wire.TCPSample) { s.RTTUs, s.RTOUs = 0, 224_000 }, "car", ""},
-		"another socket's":    {func(_ *wire.TCPInForce, s *wire.TCPSample) { s.Congestion = "cubic" }, "car", `a socket of flow bulk on car runs "cubic"`},
-		"the receiver's own":  {func(_ *wire.TCPInForce, s *wire.TCPSample) { s.Congestion = "cubic" }, "roadside", ""},
-		"iperf3's control":    {func(_ *wire.TCPInForce, s *wire.TCPSample) { s.Congestion, s.Stream = "cubic", nil }, "car", ""},
-		"too large a window":  {func(_ *wire.TCPInForce, s *wire.TCPSample) { s.CwndSegments = 9 }, "car", "had a window of 9 segments, and the trial's is 8"},
-		"not connected yet":   {func(_ *wire.TCPInForce, s *wire.TCPSample) { s.CwndSegments, s.State = 10, "SYN_SENT" }, "car", ""},
-		"nothing told of TCP": {func(_ *wire.TCPInForce, s *wire.TCPSample) { s.Congestion = "" }, "car", ""},
+		"as planned":      {func(*wire.TCPInForce, *wire.TCPSample) {}, "car", ""},
+		"another variant": {func(f *wire.TCPInForce, _ *wire.TCPSample) { f.Variant = "cubic" }, "car", `node car has made variant "cubic" of "tahoe"`},
+		"no fixed RTO": {func(f *wire.TCPInForce, _ *wire.TCPSample) { f.FixedRTO = false }, "car",
+			"has a fixed RTO: false, wanted: true"},
+		"no bound": {func(f *wire.TCPInForce, _ *wire.TCPSample) { f.WindowPackets = nil }, "car",
+			"does not bound windows to 8 segments"},
+		"another least RTO": {func(f *wire.TCPInForce, _ *wire.TCPSample) { f.RTOMinUs = new(200_000) }, "car",
+			"has a least RTO of 200000 µs, wanted: 700 ms"},
+		"no least RTO told": {func(f *wire.TCPInForce, _ *wire.TCPSample) { f.RTOMinUs = nil }, "car",
+			"does not tell its least RTO, wanted: 700 ms"},
+		"too early a timer": {func(_ *wire.TCPInForce, s *wire.TCPSample) { s.RTOUs = 224_000 }, "car",
+			"had an RTO of 224000 µs, and the trial's least is 700 ms"},
+		"no round trip yet": {func(_ *wire.TCPInForce, s *wire.TCPSample) { s.RTTUs, s.RTOUs = 0, 224_000 }, "car",
+			""},
+		"another socket's":   {func(_ *wire.TCPInForce, s *wire.TCPSample) { s.Congestion = "cubic" }, "car", `a socket of flow bulk on car runs "cubic"`},
+		"the receiver's own": {func(_ *wire.TCPInForce, s *wire.TCPSample) { s.Congestion = "cubic" }, "roadside", ""},
+		"iperf3's control": {func(_ *wire.TCPInForce, s *wire.TCPSample) { s.Congestion, s.Stream = "cubic", nil },
+			"car", ""},
+		"too large a window": {func(_ *wire.TCPInForce, s *wire.TCPSample) { s.CwndSegments = 9 }, "car",
+			"had a window of 9 segments, and the trial's is 8"},
+		"not connected yet": {func(_ *wire.TCPInForce, s *wire.TCPSample) {
+			s.CwndSegments, s.State = 10, "SYN_SENT"
+		}, "car", ""},
+		"nothing known of TCP": {func(_ *wire.TCPInForce, s *wire.TCPSample) { s.Congestion = "" }, "car", ""},
 	} {
 		f, s := made, sample
 		c.change(&f, &s)
 		records := append(good(), at("car", -1, &wire.Provenance{TCP: &f}), at(c.node, 2, &s),
-			at("car", 12, &wire.Iperf3{Flow: "bulk", Side: "client"}), at("roadside", 12, &wire.Iperf3{Flow: "bulk", Side: "server"}))
+			at("car", 12, &wire.Iperf3{Flow: "bulk", Side: "client"}),
+			at("roadside", 12, &wire.Iperf3{Flow: "bulk", Side: "server"}))
 		v := Judge(plan, 2, records, Scope{Final: true})
-		if c.want == "" && v.Outcome != wire.Accepted || c.want != "" && (v.Outcome != wire.Failed || !strings.HasPrefix(v.Reason.String(), "not_in_force: ") || !strings.Contains(v.Reason.String(), c.want)) {
+		if c.want == "" && v.Outcome != wire.Accepted ||
+			c.want != "" && (v.Outcome != wire.Failed || !strings.HasPrefix(v.Reason.String(), "not_in_force: ") ||
+				!strings.Contains(v.Reason.String(), c.want)) {
 			t.Errorf("%s: %s %q, want %q", name, v.Outcome, v.Reason, c.want)
 		}
 	}
 }
 
 // An archive of a version that did not tell the least RTO is judged as it was.
-func TestALeastRTOThatNobodyToldIsNoFault(t *testing.T) {
+func TestAnUnreportedLeastRTOIsNoFault(t *testing.T) {
 	plan := trial()
 	plan.TCP = wire.TCP{Variant: "reference"}
-	v := Judge(plan, 2, append(good(), at("car", -1, &wire.Provenance{TCP: &wire.TCPInForce{Variant: "reference"}})), Scope{Final: true})
+	v := Judge(plan, 2, append(good(), at("car", -1, &wire.Provenance{TCP: &wire.TCPInForce{Variant: "reference"}})),
+		Scope{Final: true})
 	if v.Outcome != wire.Accepted {
 		t.Errorf("%s %q", v.Outcome, v.Reason)
 	}
@@ -64,7 +80,8 @@ func TestARouteWithALeastRTOOfItsOwnIsNotTheProfiles(t *testing.T) {
 		plan.TCP = wire.TCP{Variant: variant}
 		made := &wire.TCPInForce{Variant: variant, Notes: []string{tcpcc.RouteRTOMinNote}}
 		v := Judge(plan, 2, append(good(), at("car", -1, &wire.Provenance{TCP: made})), Scope{Final: true})
-		if (v.Outcome == wire.Failed) != sets || sets && !strings.Contains(v.Reason.String(), "a route with a least RTO of its own, wanted: 1000 ms") {
+		if (v.Outcome == wire.Failed) != sets ||
+			sets && !strings.Contains(v.Reason.String(), "a route with a least RTO of its own, wanted: 1000 ms") {
 			t.Errorf("%s: %s %q", variant, v.Outcome, v.Reason)
 		}
 	}
@@ -76,18 +93,21 @@ func TestEvidence(t *testing.T) {
 	plan := wire.Trial{TCP: wire.TCP{WindowPackets: new(8), RTOMinMs: new(700)}}
 	e, kept := NewEvidence(plan), 0
 	sample := func(congestion string, cookie uint64, cwnd uint32) wire.Record {
-		return at("car", 1, &wire.TCPSample{Flow: "bulk", Stream: new(0), Cookie: cookie, Congestion: congestion, CwndSegments: cwnd})
+		return at("car", 1, &wire.TCPSample{Flow: "bulk", Stream: new(0), Cookie: cookie, Congestion: congestion,
+			CwndSegments: cwnd})
 	}
 	early := sample("tahoe_1x", 1, 4)
 	early.Body.(*wire.TCPSample).RTTUs = 1
 	for range 1000 {
-		for _, r := range []wire.Record{early, sample("tahoe_1x", 1, 4), sample("tahoe_1x", 2, 8), sample("tahoe_1x", 2, 9), sample("cubic", 2, 9)} {
+		for _, r := range []wire.Record{early, sample("tahoe_1x", 1, 4), sample("tahoe_1x", 2, 8),
+			sample("tahoe_1x", 2, 9), sample("cubic", 2, 9)} {
 			if e.Needs(r) {
 				kept++
 			}
 		}
 	}
-	if kept != 5 || !e.Needs(window("car", nil)) || e.Needs(at("car", 1, &wire.TCPEvent{})) || e.Needs(at("car", 1, &wire.TCPSample{})) {
+	if kept != 5 || !e.Needs(window("car", nil)) || e.Needs(at("car", 1, &wire.TCPEvent{})) ||
+		e.Needs(at("car", 1, &wire.TCPSample{})) {
 		t.Errorf("%d of 5000 samples kept, want 5", kept)
 	}
 }

@@ -4,7 +4,7 @@ import "fieldmesh.dev/fieldmesh/protocols/wire"
 
 // InterruptionsMax bounds how many interrupted attempts a trial may have: an
 // agent that crashes at every attempt must not be driven for ever. A person who
-// has a trial that was given up driven again starts the count anew.
+// retries a trial that was given up starts the count again.
 const InterruptionsMax = 20
 
 // Interruption is the error with which an attempt ends from outside. It says

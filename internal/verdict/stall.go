@@ -60,7 +60,7 @@ func stall(format string, args ...any) wire.Reason {
 	return wire.Reason{Code: wire.ReasonStalled, Text: fmt.Sprintf(format, args...)}
 }
 
-// stillest tells which iperf3 left its sockets alone for too long, though it was
+// stillest returns which iperf3 left its sockets alone for too long, though it was
 // not seen to be stopped: one that its control group froze does so.
 func stillest(t wire.Trial, records []wire.Record, scope Scope) rankedReason {
 	for _, r := range records {

@@ -9,7 +9,8 @@ import (
 )
 
 func agentLate(node string, worstMs float64, suspendedMs *float64) wire.Record {
-	return at(node, 10.1, &wire.Lateness{Source: "agent", WindowS: 10, Events: 200, WorstUs: worstMs * 1e3, SuspendedMs: suspendedMs})
+	return at(node, 10.1, &wire.Lateness{Source: "agent", WindowS: 10, Events: 200, WorstUs: worstMs * 1e3,
+		SuspendedMs: suspendedMs})
 }
 
 func still(node, flow, edge string, ms float64) wire.Record {
@@ -23,20 +24,31 @@ func TestANodeThatStandsStillIsNoNetwork(t *testing.T) {
 		records            []wire.Record
 		provisional, final string
 	}{
-		"busy":                           {[]wire.Record{agentLate("car", 60, new(0.4)), agentLate("roadside", 249, new(0.0))}, "", ""},
-		"the receiver frozen":            {[]wire.Record{agentLate("roadside", 4000, new(0.0))}, "", "stalled: roadside stood still for 4000 ms within the window, limit 250"},
-		"the initiator frozen":           {[]wire.Record{agentLate("car", 251, nil)}, "stalled: car", "stalled: car stood still for 251 ms"},
-		"both, one of them longer":       {[]wire.Record{agentLate("car", 300, nil), agentLate("roadside", 1200, nil)}, "stalled: car", "stalled: roadside stood still for 1200 ms"},
-		"suspended":                      {[]wire.Record{agentLate("car", 2000, new(1950.0))}, "stalled: car was", "stalled: car was suspended for 1950 ms"},
-		"a relay":                        {[]wire.Record{agentLate("relay", 4000, new(4000.0))}, "", ""},
-		"a sampler with a slow source":   {[]wire.Record{at("car", 10, &wire.Lateness{Source: "sampler", WindowS: 10, WorstUs: 3e6})}, "", ""},
-		"an iperf3 that reads":           {[]wire.Record{still("roadside", "main", "close", 200)}, "", ""},
-		"an iperf3 that does not":        {[]wire.Record{still("roadside", "main", "close", 900)}, "", "generator: on roadside: iperf3 of flow main read nothing of what had come for 900 ms"},
-		"one that gives nothing to send": {[]wire.Record{still("car", "main", "", 900)}, "generator: on car", "generator: on car: iperf3 of flow main gave nothing to send for 900 ms"},
-		"one that its control group froze": {[]wire.Record{at("roadside", 12, with(&wire.Iperf3{Flow: "main", Side: "server"}, func(b *wire.Iperf3) {
-			*b = *lived(wire.EndedItself, 11)
-			b.Flow, b.Side, b.FrozenBootNs = "main", "server", new(openNs+3e9)
-		}))}, "", "generator: on roadside: iperf3's server of flow main was frozen by its control group 3.0 s into the window"},
+		"busy": {[]wire.Record{agentLate("car", 60, new(0.4)),
+			agentLate("roadside", 249, new(0.0))}, "", ""},
+		"the receiver frozen": {[]wire.Record{agentLate("roadside", 4000, new(0.0))}, "",
+			"stalled: roadside stood still for 4000 ms within the window, limit 250"},
+		"the initiator frozen": {[]wire.Record{agentLate("car", 251, nil)}, "stalled: car",
+			"stalled: car stood still for 251 ms"},
+		"both, one of them longer": {[]wire.Record{agentLate("car", 300, nil), agentLate("roadside", 1200, nil)},
+			"stalled: car", "stalled: roadside stood still for 1200 ms"},
+		"suspended": {[]wire.Record{agentLate("car", 2000, new(1950.0))}, "stalled: car was",
+			"stalled: car was suspended for 1950 ms"},
+		"a relay": {[]wire.Record{agentLate("relay", 4000, new(4000.0))}, "", ""},
+		"a sampler with a slow source": {[]wire.Record{at("car", 10,
+			&wire.Lateness{Source: "sampler", WindowS: 10, WorstUs: 3e6})}, "", ""},
+		"an iperf3 that reads": {[]wire.Record{still("roadside", "main", "close", 200)}, "", ""},
+		"an iperf3 that does not": {[]wire.Record{still("roadside", "main", "close", 900)}, "",
+			"generator: on roadside: iperf3 of flow main read nothing of what had come for 900 ms"},
+		"one that gives nothing to send": {[]wire.Record{still("car", "main", "", 900)}, "generator: on car",
+			"generator: on car: iperf3 of flow main gave nothing to send for 900 ms"},
+		"one that its control group froze": {[]wire.Record{at("roadside", 12,
+			with(&wire.Iperf3{Flow: "main", Side: "server"}, func(b *wire.Iperf3) {
+				*b = *lived(wire.EndedItself, 11)
+				b.Flow, b.Side, b.FrozenBootNs = "main", "server", new(openNs+3e9)
+			}))}, "",
+			"generator: on roadside: iperf3's server of flow main was frozen by its control group 3.0 s into " +
+				"the window"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tr, records := generated(lived(wire.EndedItself, 11), lived(wire.EndedItself, 11))
@@ -44,7 +56,8 @@ func TestANodeThatStandsStillIsNoNetwork(t *testing.T) {
 			records = append(append(records, window("relay", nil)), c.records...)
 			for scope, want := range map[Scope]string{{}: c.provisional, {Final: true}: c.final} {
 				v := Judge(tr, 2, records, scope)
-				if want == "" && v.Outcome != wire.Accepted || want != "" && (v.Outcome != wire.Failed || !strings.HasPrefix(v.Reason.String(), want)) {
+				if want == "" && v.Outcome != wire.Accepted ||
+					want != "" && (v.Outcome != wire.Failed || !strings.HasPrefix(v.Reason.String(), want)) {
 					t.Errorf("final %t: %s %q, want %q", scope.Final, v.Outcome, v.Reason, want)
 				}
 			}
@@ -64,7 +77,8 @@ func sameOfWhatIsKept(t *testing.T, tr wire.Trial, records []wire.Record) {
 			some = append(some, r)
 		}
 	}
-	if all, few := Judge(tr, 2, records, Scope{Final: true}), Judge(tr, 2, some, Scope{Final: true}); all.Reason != few.Reason {
+	all, few := Judge(tr, 2, records, Scope{Final: true}), Judge(tr, 2, some, Scope{Final: true})
+	if all.Reason != few.Reason {
 		t.Errorf("of all records %q, of those that are kept %q", all.Reason, few.Reason)
 	}
 }

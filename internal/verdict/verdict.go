@@ -1,6 +1,7 @@
 // Package verdict judges one attempt at a trial by its covariates: the traffic
-// generator's life, speed, GPS, clock and lateness, never by its throughput. The initiator's agent uses it
-// provisionally with its own records, the controller finally with everybody's.
+// generator's life, speed, GPS, clock and lateness, never by its throughput. The
+// initiator's agent uses it provisionally with its own records, the controller
+// finally with everybody's.
 // It is pure: records in, verdict out; no file, no clock, no network.
 package verdict
 
@@ -17,7 +18,7 @@ import (
 // windows, the clocks' alignment, and the medium's lateness.
 type Scope struct{ Final bool }
 
-// Judge gives the verdict on one attempt from the records of its nodes.
+// Judge returns the verdict on one attempt from the records of its nodes.
 // Records of other trials and attempts are passed over; clock records may also
 // belong to no trial.
 //
@@ -37,7 +38,8 @@ func Judge(t wire.Trial, attempt int, records []wire.Record, scope Scope) wire.V
 		return v
 	}
 	generator := generatorFailed(t, own, scope)
-	fault := cmp.Or(notInForce(t, own), atEdges(t, own, scope), generator.ended(), stalled(t, own, scope), generator.reason)
+	fault := cmp.Or(notInForce(t, own), atEdges(t, own, scope), generator.ended(), stalled(t, own, scope),
+		generator.reason)
 	if !fault.IsZero() {
 		v.Outcome, v.Reason = wire.Failed, fault.Fit() // iperf3 may have said much
 		return v
@@ -65,9 +67,11 @@ func ofAttempt(t wire.Trial, attempt int, records []wire.Record) []wire.Record {
 	return out
 }
 
-// withoutRules tells whether the attempt is decided before any rule is applied.
+// withoutRules judges the attempt where no rule is needed for that: it returns
+// no outcome when the rules decide.
 func withoutRules(t wire.Trial, records []wire.Record, scope Scope) (outcome wire.Outcome, reason wire.Reason) {
-	var interrupted, given, failed wire.Reason // why a node was interrupted, why the initiator gave up before the window, why a node failed
+	// why a node was interrupted, why the initiator gave up before the window, why a node failed
+	var interrupted, given, failed wire.Reason
 	windows := map[string]bool{}
 	for _, r := range records {
 		switch b := r.Body.(type) {
@@ -80,7 +84,8 @@ func withoutRules(t wire.Trial, records []wire.Record, scope Scope) (outcome wir
 			if b.Outcome == wire.Interrupted && interrupted.IsZero() {
 				interrupted = nodeReason(b.Reason, r.Node)
 			}
-			if b.Outcome == wire.Failed && failed.IsZero() && b.Reason.Code != wire.ReasonGenerator { // judged here, by all records
+			// a fault of a generator is judged here, by all records
+			if b.Outcome == wire.Failed && failed.IsZero() && b.Reason.Code != wire.ReasonGenerator {
 				failed = nodeReason(b.Reason, r.Node)
 			}
 			if b.Outcome == wire.Rejected && r.Node == t.Initiator {
@@ -137,7 +142,8 @@ func checks(t wire.Trial, m Covariates, scope Scope) []wire.Check {
 				share = *a.InBandShareMin
 			}
 			c := atLeast("in_band_share_min", share, m.InBandShare)
-			c.Detail = strings.TrimPrefix(c.Detail+fmt.Sprintf("; band %g ± %g m/s", *t.SpeedMps, *a.SpeedBandMps), "; ")
+			band := fmt.Sprintf("; band %g ± %g m/s", *t.SpeedMps, *a.SpeedBandMps)
+			c.Detail = strings.TrimPrefix(c.Detail+band, "; ")
 			out = append(out, c)
 		}
 	}
@@ -172,7 +178,7 @@ func atMost(rule string, limit float64, measured *float64) wire.Check {
 	return c
 }
 
-// reasonOf words a failed check: a word to count by, then what was found.
+// reasonOf is the reason of a failed check: a code to count by, and what was found.
 func reasonOf(c wire.Check) wire.Reason {
 	code := map[string]wire.ReasonCode{
 		"in_band_share_min": wire.ReasonSpeed, "fix_mode_min": wire.ReasonGPS, "fix_age_ms_max": wire.ReasonGPS,

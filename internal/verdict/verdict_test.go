@@ -16,7 +16,8 @@ func at(node string, s float64, b wire.Body) wire.Record {
 }
 
 func fix(s, speedMps float64) wire.Record {
-	return at("car", s+0.02, &wire.GPS{Mode: 3, FixAgeMs: new(20.0), FixBootNs: new(openNs + int64(s*1e9)), SpeedMps: &speedMps, Connected: true})
+	return at("car", s+0.02, &wire.GPS{Mode: 3, FixAgeMs: new(20.0), FixBootNs: new(openNs + int64(s*1e9)),
+		SpeedMps: &speedMps, Connected: true})
 }
 
 func window(node string, goUs *float64) wire.Record {
@@ -72,18 +73,28 @@ func TestJudge(t *testing.T) {
 		outcome wire.Outcome
 		reason  string // begins with
 	}{
-		"all well":      {nil, wire.Accepted, ""},
-		"out of band":   {func(_ *wire.Trial, r []wire.Record) []wire.Record { return append(r, fix(2.6, 13), fix(4.9, 13)) }, wire.Rejected, "speed: in_band_share_min is 0.85"},
-		"dead radio":    {func(_ *wire.Trial, r []wire.Record) []wire.Record { return without(r, isKind("tcp")) }, wire.Accepted, ""},
-		"2-D asked 3-D": {func(t *wire.Trial, r []wire.Record) []wire.Record { t.Acceptance.FixModeMin = new(4); return r }, wire.Rejected, "gps: fix_mode_min on car is 3, limit 4"},
+		"all well": {nil, wire.Accepted, ""},
+		"out of band": {func(_ *wire.Trial, r []wire.Record) []wire.Record {
+			return append(r, fix(2.6, 13), fix(4.9, 13))
+		}, wire.Rejected, "speed: in_band_share_min is 0.85"},
+		"dead radio": {func(_ *wire.Trial, r []wire.Record) []wire.Record { return without(r, isKind("tcp")) },
+			wire.Accepted, ""},
+		"2-D asked 3-D": {func(t *wire.Trial, r []wire.Record) []wire.Record {
+			t.Acceptance.FixModeMin = new(4)
+			return r
+		}, wire.Rejected, "gps: fix_mode_min on car is 3, limit 4"},
 		"stale for 3 s": {func(_ *wire.Trial, r []wire.Record) []wire.Record {
 			return without(r, func(r wire.Record) bool {
 				g, ok := r.Body.(*wire.GPS)
 				return ok && *g.FixBootNs > openNs+3e9 && *g.FixBootNs < openNs+6e9
 			})
 		}, wire.Rejected, "gps: fix_age_ms_max on car is 4000, limit 1500"},
-		"no gps":       {func(_ *wire.Trial, r []wire.Record) []wire.Record { return without(r, isKind("gps")) }, wire.Rejected, "gps: fix_mode_min on car not measured"},
-		"clock unsure": {func(t *wire.Trial, r []wire.Record) []wire.Record { t.Acceptance.ClockErrorMsMax = new(2.5); return r }, wire.Rejected, "clock: clock_error_ms_max is 4.7, limit 2.5"},
+		"no gps": {func(_ *wire.Trial, r []wire.Record) []wire.Record { return without(r, isKind("gps")) },
+			wire.Rejected, "gps: fix_mode_min on car not measured"},
+		"clock unsure": {func(t *wire.Trial, r []wire.Record) []wire.Record {
+			t.Acceptance.ClockErrorMsMax = new(2.5)
+			return r
+		}, wire.Rejected, "clock: clock_error_ms_max is 4.7, limit 2.5"},
 		"clock unknown": {func(_ *wire.Trial, r []wire.Record) []wire.Record {
 			r = without(r, isKind("clock"))
 			r[1] = window("roadside", nil)
@@ -95,7 +106,9 @@ func TestJudge(t *testing.T) {
 		"late sampler is no matter": {func(_ *wire.Trial, r []wire.Record) []wire.Record {
 			return append(r, at("car", 10, &wire.Lateness{Source: "sampler", WindowS: 10, SumS: 5}))
 		}, wire.Accepted, ""},
-		"a real radio has no lateness": {func(_ *wire.Trial, r []wire.Record) []wire.Record { return without(r, isKind("lateness")) }, wire.Accepted, ""},
+		"a real radio has no lateness": {func(_ *wire.Trial, r []wire.Record) []wire.Record {
+			return without(r, isKind("lateness"))
+		}, wire.Accepted, ""},
 		"peer failed": {func(_ *wire.Trial, r []wire.Record) []wire.Record {
 			return append(r, kept("roadside", wire.Failed, "iperf3: no answer"))
 		}, wire.Failed, "iperf3: on roadside: no answer"},
@@ -103,18 +116,25 @@ func TestJudge(t *testing.T) {
 			return without(r, func(r wire.Record) bool { return r.Node == "roadside" && r.Body.Kind() == "window" })
 		}, wire.Failed, "no_window: the measuring window did not open on roadside"},
 		"gate given up": {func(_ *wire.Trial, r []wire.Record) []wire.Record {
-			return []wire.Record{kept("car", wire.Rejected, "gate_timeout: 60 s"), kept("roadside", wire.Failed, "aborted")}
+			return []wire.Record{kept("car", wire.Rejected, "gate_timeout: 60 s"),
+				kept("roadside", wire.Failed, "aborted")}
 		}, wire.Rejected, "gate_timeout: 60 s"},
 		"peer interrupted, after which the initiator failed": {func(_ *wire.Trial, r []wire.Record) []wire.Record {
-			return append(r, kept("car", wire.Failed, "go_failed: no answer"), kept("roadside", wire.Interrupted, Interruption{wire.ReasonAgentRestarted, "anew"}.Error()))
-		}, wire.Interrupted, "agent_restarted: on roadside: anew"},
+			return append(r, kept("car", wire.Failed, "go_failed: no answer"),
+				kept("roadside", wire.Interrupted, Interruption{wire.ReasonAgentRestarted, "killed"}.Error()))
+		}, wire.Interrupted, "agent_restarted: on roadside: killed"},
 		"initiator interrupted, after which the peer was aborted": {func(_ *wire.Trial, r []wire.Record) []wire.Record {
-			return append(r, kept("roadside", wire.Failed, "aborted: car"), kept("car", wire.Interrupted, Interruption{wire.ReasonHostRestarted, "anew"}.Error()))
-		}, wire.Interrupted, "host_restarted: on car: anew"},
+			return append(r, kept("roadside", wire.Failed, "aborted: car"),
+				kept("car", wire.Interrupted, Interruption{wire.ReasonHostRestarted, "killed"}.Error()))
+		}, wire.Interrupted, "host_restarted: on car: killed"},
 		"peer interrupted before a window": {func(_ *wire.Trial, r []wire.Record) []wire.Record {
-			return []wire.Record{kept("car", wire.Failed, "aborted: roadside"), kept("roadside", wire.Interrupted, Interruption{wire.ReasonAborted, "a dog ran in"}.Error())}
+			return []wire.Record{kept("car", wire.Failed, "aborted: roadside"),
+				kept("roadside", wire.Interrupted, Interruption{wire.ReasonAborted, "a dog ran in"}.Error())}
 		}, wire.Interrupted, "aborted: on roadside: a dog ran in"},
-		"parked": {func(t *wire.Trial, r []wire.Record) []wire.Record { t.SpeedMps = nil; return append(r, fix(4.2, 0)) }, wire.Accepted, ""},
+		"parked": {func(t *wire.Trial, r []wire.Record) []wire.Record {
+			t.SpeedMps = nil
+			return append(r, fix(4.2, 0))
+		}, wire.Accepted, ""},
 		"nobody moves, no gps": {func(t *wire.Trial, r []wire.Record) []wire.Record {
 			t.Car, t.SpeedMps = "", nil
 			return without(r, isKind("gps"))
@@ -132,7 +152,8 @@ func TestJudge(t *testing.T) {
 				records = c.change(&tr, records)
 			}
 			v := Judge(tr, 2, records, Scope{Final: true})
-			if v.Outcome != c.outcome || !strings.HasPrefix(v.Reason.String(), c.reason) || (c.reason == "") != v.Reason.IsZero() {
+			if v.Outcome != c.outcome || !strings.HasPrefix(v.Reason.String(), c.reason) ||
+				(c.reason == "") != v.Reason.IsZero() {
 				t.Fatalf("got %s %q, want %s %q\nchecks %+v", v.Outcome, v.Reason, c.outcome, c.reason, v.Checks)
 			}
 			if v.Trial != 7 || v.Attempt != 2 || !v.Final {
@@ -144,7 +165,8 @@ func TestJudge(t *testing.T) {
 
 func TestChecksCarryMeasuredValues(t *testing.T) {
 	v := Judge(trial(), 2, good(), Scope{Final: true})
-	want := map[string]float64{"fix_mode_min": 3, "fix_age_ms_max": 1000, "in_band_share_min": 1, "clock_error_ms_max": 4.7, "lateness_share_max": 0.01}
+	want := map[string]float64{"fix_mode_min": 3, "fix_age_ms_max": 1000, "in_band_share_min": 1,
+		"clock_error_ms_max": 4.7, "lateness_share_max": 0.01}
 	if len(v.Checks) != len(want) {
 		t.Fatalf("got %d checks, want %d: %+v", len(v.Checks), len(want), v.Checks)
 	}
@@ -197,7 +219,8 @@ func TestInBandShareIsExact(t *testing.T) {
 func TestClockErrorOfAnOutsideObserverIsTheSum(t *testing.T) {
 	records := []wire.Record{window("car", nil), window("roadside", nil)}
 	for peer, ns := range map[string]int64{"car": 3e6, "roadside": 1e6} {
-		records = append(records, wire.Record{Header: wire.Header{Node: "controller", TBootNs: openNs}, Body: &wire.Clock{Peer: peer, UncertaintyNs: ns}})
+		records = append(records, wire.Record{Header: wire.Header{Node: "controller", TBootNs: openNs},
+			Body: &wire.Clock{Peer: peer, UncertaintyNs: ns}})
 	}
 	m := Measure(trial(), records)
 	if m.ClockErrorMs == nil || math.Abs(*m.ClockErrorMs-8) > 1e-6 {
@@ -205,6 +228,7 @@ func TestClockErrorOfAnOutsideObserverIsTheSum(t *testing.T) {
 	}
 	m = Measure(trial(), append(records, at("car", 0, &wire.Clock{Peer: "roadside", UncertaintyNs: 2e6})))
 	if math.Abs(*m.ClockErrorMs-4) > 1e-6 {
-		t.Errorf("the direct comparison is the better one: got %v, want 2 ms and the drift of a window", *m.ClockErrorMs)
+		t.Errorf("the direct comparison is the better one: got %v, want 2 ms and the drift of a window",
+			*m.ClockErrorMs)
 	}
 }

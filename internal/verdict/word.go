@@ -8,7 +8,7 @@ import (
 )
 
 // ApplyOverride returns a verdict as a person overrides it, and reports whether
-// that changes it. Words are no rules: the verdict keeps what
+// that changes it. An override is not a rule: the verdict keeps what
 // was judged, so that a report can tell how much people decided. An attempt
 // that failed or was interrupted measured nothing that could be accepted.
 func ApplyOverride(v wire.Verdict, n wire.Noted) (wire.Verdict, bool) {
@@ -28,7 +28,8 @@ func ApplyOverride(v wire.Verdict, n wire.Noted) (wire.Verdict, bool) {
 	case n.Note == "accept" && (judged == wire.Accepted || judged == wire.Rejected):
 		v.Outcome = wire.Accepted
 	case n.Note == "repeat" && judged == wire.Accepted:
-		v.Outcome, v.Reason = wire.Rejected, wire.Reason{Code: wire.ReasonRepeat, Text: n.By + " asked for another attempt"}
+		v.Outcome, v.Reason = wire.Rejected,
+			wire.Reason{Code: wire.ReasonRepeat, Text: n.By + " asked for another attempt"}
 	case n.Note == "repeat", n.Note == "skip", n.Note == Retry:
 		v.Outcome = judged
 	default:
@@ -48,11 +49,11 @@ func Skipped(trial int, n wire.Noted) wire.Verdict {
 // trial's newest attempt.
 const Retry = "retry"
 
-// Next tells which attempt at a trial comes after those with the verdicts vs,
+// Next returns which attempt at a trial comes after those with the verdicts vs,
 // and whether there is to be one: a trial is done when an attempt is accepted,
-// when its attempts are used up, or when a person skips it. wire.Interrupted attempts
+// when its attempts are used up, or when a person skips it. Interrupted attempts
 // use up none, up to InterruptionsMax. A person who wants an attempt repeated is
-// given one more; one who wants the trial retried is given all of them anew.
+// given one more; one who wants the trial retried is given all of them again.
 func Next(attemptsMax int, vs []wire.Verdict) (attempt int, more bool) {
 	s := standingOf(attemptsMax, vs)
 	return s.attempt, s.more()
@@ -74,7 +75,8 @@ type standing struct {
 }
 
 func (s standing) more() bool {
-	return !s.accepted && !s.skipped && s.used < s.allowed && s.interrupted < InterruptionsMax && s.attempt <= wire.MaxAttempts
+	return !s.accepted && !s.skipped && s.used < s.allowed && s.interrupted < InterruptionsMax &&
+		s.attempt <= wire.MaxAttempts
 }
 
 // standingOf takes attempts without a verdict for used ones: some node has

@@ -9,7 +9,7 @@ import (
 
 func said(note string) wire.Noted { return wire.Noted{Note: note, By: "phone", Text: "a bus passed"} }
 
-func TestAWordStandsOverTheRules(t *testing.T) {
+func TestAnOverrideOutranksTheRules(t *testing.T) {
 	for _, c := range []struct {
 		judged  wire.Outcome
 		note    string
@@ -30,7 +30,8 @@ func TestAWordStandsOverTheRules(t *testing.T) {
 		{wire.Failed, Retry, wire.Failed, true},
 		{wire.Rejected, "mark", wire.Rejected, false},
 	} {
-		v, changed := ApplyOverride(wire.Verdict{TrialKey: wire.TrialKey{Trial: 3, Attempt: 1}, Outcome: c.judged}, said(c.note))
+		v, changed := ApplyOverride(wire.Verdict{TrialKey: wire.TrialKey{Trial: 3, Attempt: 1}, Outcome: c.judged},
+			said(c.note))
 		if changed != c.changed || v.Outcome != c.want && changed {
 			t.Errorf("%s, %s: %s, changed %v; want %s, %v", c.judged, c.note, v.Outcome, changed, c.want, c.changed)
 		}
@@ -40,7 +41,7 @@ func TestAWordStandsOverTheRules(t *testing.T) {
 	}
 }
 
-func TestTheLastWordCountsAndTheFirstJudgementIsKept(t *testing.T) {
+func TestTheLastOverrideCountsAndTheFirstJudgementIsKept(t *testing.T) {
 	v := wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: wire.Accepted}
 	repeated, _ := ApplyOverride(v, said("repeat"))
 	again, changed := ApplyOverride(repeated, said("repeat"))
@@ -53,7 +54,7 @@ func TestTheLastWordCountsAndTheFirstJudgementIsKept(t *testing.T) {
 	}
 }
 
-func TestNextCountsWords(t *testing.T) {
+func TestNextCountsOverrides(t *testing.T) {
 	key := func(n int) wire.TrialKey { return wire.TrialKey{Trial: 1, Attempt: n} }
 	word := func(n int, outcome wire.Outcome, note string) wire.Verdict {
 		v, _ := ApplyOverride(wire.Verdict{TrialKey: key(n), Outcome: outcome}, said(note))
@@ -68,9 +69,12 @@ func TestNextCountsWords(t *testing.T) {
 		{"none yet", nil, 1, true},
 		{"rejected", []wire.Verdict{{TrialKey: key(1), Outcome: wire.Rejected}}, 2, true},
 		{"accepted", []wire.Verdict{{TrialKey: key(1), Outcome: wire.Accepted}}, 2, false},
-		{"used up", []wire.Verdict{{TrialKey: key(1), Outcome: wire.Rejected}, {TrialKey: key(2), Outcome: wire.Failed}}, 3, false},
-		{"used up and repeated", []wire.Verdict{{TrialKey: key(1), Outcome: wire.Rejected}, word(2, wire.Failed, "repeat")}, 3, true},
-		{"the repeat is used up", []wire.Verdict{word(2, wire.Failed, "repeat"), {TrialKey: key(3), Outcome: wire.Failed}}, 4, false},
+		{"used up", []wire.Verdict{{TrialKey: key(1), Outcome: wire.Rejected},
+			{TrialKey: key(2), Outcome: wire.Failed}}, 3, false},
+		{"used up and repeated", []wire.Verdict{{TrialKey: key(1), Outcome: wire.Rejected},
+			word(2, wire.Failed, "repeat")}, 3, true},
+		{"the repeat is used up", []wire.Verdict{word(2, wire.Failed, "repeat"),
+			{TrialKey: key(3), Outcome: wire.Failed}}, 4, false},
 		{"accepted and repeated", []wire.Verdict{word(1, wire.Accepted, "repeat")}, 2, true},
 		{"skipped", []wire.Verdict{word(1, wire.Rejected, "skip")}, 2, false},
 		{"skipped before", []wire.Verdict{Skipped(1, said("skip"))}, 2, false},
@@ -112,19 +116,28 @@ func TestInterruptedAttemptsUseUpNone(t *testing.T) {
 		{"interrupted more often than there are attempts", attempts(all(wire.Interrupted, 5)...), 6, true, false},
 		{"one interrupted, one rejected", attempts(wire.Interrupted, wire.Rejected), 3, true, false},
 		{"two that count among interrupted ones", mixed, 6, false, false},
-		{"accepted after all", attempts(wire.Interrupted, wire.Interrupted, wire.Interrupted, wire.Accepted), 5, false, false},
-		{"interrupted for ever", attempts(all(wire.Interrupted, InterruptionsMax)...), InterruptionsMax + 1, false, true},
-		{"once less than for ever", attempts(all(wire.Interrupted, InterruptionsMax-1)...), InterruptionsMax, true, false},
-		{"interrupted for ever, and retried", words(attempts(all(wire.Interrupted, InterruptionsMax)...), InterruptionsMax, Retry), InterruptionsMax + 1, true, false},
-		{"interrupted for ever, and repeated", words(attempts(all(wire.Interrupted, InterruptionsMax)...), 1, "repeat"), InterruptionsMax + 1, false, true},
+		{"accepted after all", attempts(wire.Interrupted, wire.Interrupted, wire.Interrupted, wire.Accepted), 5,
+			false, false},
+		{"interrupted for ever", attempts(all(wire.Interrupted, InterruptionsMax)...), InterruptionsMax + 1,
+			false, true},
+		{"once less than for ever", attempts(all(wire.Interrupted, InterruptionsMax-1)...), InterruptionsMax,
+			true, false},
+		{"interrupted for ever, and retried", words(attempts(all(wire.Interrupted, InterruptionsMax)...),
+			InterruptionsMax, Retry), InterruptionsMax + 1, true, false},
+		{"interrupted for ever, and repeated", words(attempts(all(wire.Interrupted, InterruptionsMax)...), 1, "repeat"),
+			InterruptionsMax + 1, false, true},
 		{"interrupted and skipped", words(attempts(wire.Interrupted), 1, "skip"), 2, false, false},
 		{"skipped, then retried", words(words(attempts(wire.Rejected), 1, "skip"), 1, Retry), 2, true, false},
-		{"a repeat that is interrupted", words(attempts(wire.Failed, wire.Failed, wire.Interrupted), 2, "repeat"), 4, true, false},
-		{"a repeat that is interrupted and fails", words(attempts(wire.Failed, wire.Failed, wire.Interrupted, wire.Failed), 2, "repeat"), 5, false, false},
+		{"a repeat that is interrupted", words(attempts(wire.Failed, wire.Failed, wire.Interrupted), 2, "repeat"), 4,
+			true, false},
+		{"a repeat that is interrupted and fails",
+			words(attempts(wire.Failed, wire.Failed, wire.Interrupted, wire.Failed), 2, "repeat"), 5, false, false},
 		{"given up, and retried", words(attempts(wire.Failed, wire.Rejected), 2, Retry), 3, true, false},
 		{"retried, one used", words(attempts(wire.Failed, wire.Rejected, wire.Failed), 2, Retry), 4, true, false},
-		{"retried, all used", words(attempts(wire.Failed, wire.Rejected, wire.Failed, wire.Failed), 2, Retry), 5, false, false},
-		{"an attempt that nobody has judged is used", attempts(wire.Rejected, wire.Interrupted, wire.Rejected)[2:], 4, false, false},
+		{"retried, all used", words(attempts(wire.Failed, wire.Rejected, wire.Failed, wire.Failed), 2, Retry), 5,
+			false, false},
+		{"an attempt that nobody has judged is used", attempts(wire.Rejected, wire.Interrupted, wire.Rejected)[2:], 4,
+			false, false},
 	} {
 		if attempt, more := Next(2, c.vs); attempt != c.attempt || more != c.more {
 			t.Errorf("%s: attempt %d, more %v; want %d, %v", c.what, attempt, more, c.attempt, c.more)

@@ -17,7 +17,8 @@ import (
 
 const (
 	sampleInterval = 100 * time.Millisecond // 10 Hz
-	// pulseInterval is the beat by which the agent notices that it did not run.
+	// pulseInterval is the beat of the loop whose lateness shows that the agent did
+	// not run.
 	pulseInterval = 50 * time.Millisecond
 	// restoreTime is the most that putting the machine back may take. A node of its
 	// own takes less than a second; of hundreds on one machine each waits for the
@@ -72,7 +73,7 @@ type attempt struct {
 	capture      Capture        // nil when none was asked for
 	routing      Routing        // nil when no daemon was started
 	presence     *presence      // nil when the radio is not set by this node
-	looking      sync.WaitGroup // who looks whether routing is ready
+	looking      sync.WaitGroup // those who check whether routing is ready
 	peersReady   bool           // all peers have said that they are
 	echo         *echo          // nil when this node answers no probes
 	prober       *prober        // nil when it sends none
@@ -153,11 +154,13 @@ func (a *attempt) begin(ctx context.Context) error {
 		case a.ctx.Err() != nil:
 			err = context.Cause(a.ctx)
 		case errors.Is(ctx.Err(), context.Canceled): // the controller went away, or this agent is ending
-			err = verdict.Interruption{Code: wire.ReasonAborted, Text: "who armed the node did not wait for the end of that"}
+			err = verdict.Interruption{Code: wire.ReasonAborted,
+				Text: "who armed the node did not wait for the end of that"}
 		}
 		go func() { defer e.work.Done(); a.finish(fault{wire.ReasonArmFailed, err}) }()
 		a.wait(ctx)
-		return refuse("not_ready", fmt.Sprintf("node %s cannot arm trial %d: %v", e.cfg.Node, a.key.Trial, err), cureOf(err))
+		return refuse("not_ready", fmt.Sprintf("node %s cannot arm trial %d: %v", e.cfg.Node, a.key.Trial, err),
+			cureOf(err))
 	}
 	a.setState(wire.StateArmed, "waiting for GO")
 	go func() { defer e.work.Done(); a.run() }()
@@ -167,7 +170,8 @@ func (a *attempt) begin(ctx context.Context) error {
 // cureOf is what a person can do about a node that cannot arm.
 func cureOf(err error) string {
 	if errors.Is(err, errRoutingNotReady) {
-		return "see how far the nodes are apart, or have the plan wait for less (routing.ready) or longer (routing.ready_s)"
+		return "see how far the nodes are apart, or have the plan wait for less (routing.ready) or longer " +
+			"(routing.ready_s)"
 	}
 	return "see the node's preflight: fieldmesh nodes"
 }
@@ -189,7 +193,9 @@ func (e *Engine) admit(k wire.TrialKey) (*attempt, error) {
 		if a.key == k {
 			return nil, nil
 		}
-		return nil, refuse("busy", fmt.Sprintf("node %s is at trial %d attempt %d", e.cfg.Node, a.key.Trial, a.key.Attempt), "wait for its end, or abort it")
+		return nil, refuse("busy",
+			fmt.Sprintf("node %s is at trial %d attempt %d", e.cfg.Node, a.key.Trial, a.key.Attempt),
+			"wait for its end, or abort it")
 	}
 	for _, v := range e.verdicts[k.Trial] {
 		if v.Attempt == k.Attempt {
@@ -379,7 +385,8 @@ func (a *attempt) startSampling() {
 	if hz := socketHz(a.trial); hz == wire.SampleHzMin {
 		sources = slices.Insert(sources, 1, measure.Source(a.sockets))
 	} else {
-		a.samplers = append(a.samplers, measure.NewSampler(e.deps.Clock, time.Second/time.Duration(hz), []measure.Source{a.sockets}, a.emit))
+		a.samplers = append(a.samplers, measure.NewSampler(e.deps.Clock, time.Second/time.Duration(hz),
+			[]measure.Source{a.sockets}, a.emit))
 	}
 	a.samplers = append(a.samplers, measure.NewSampler(e.deps.Clock, beat(a.trial, e.cfg.Node), sources, a.emit))
 	for _, s := range sources {
@@ -430,7 +437,8 @@ func (a *attempt) keepCovariate(tBootNs int64, b wire.Body) {
 	e := a.engine
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.covers = append(a.covers, wire.Record{Header: wire.Header{Kind: b.Kind(), Node: e.cfg.Node, TBootNs: tBootNs, Trial: a.key.Trial, Attempt: a.key.Attempt}, Body: b})
+	a.covers = append(a.covers, wire.Record{Header: wire.Header{Kind: b.Kind(), Node: e.cfg.Node, TBootNs: tBootNs,
+		Trial: a.key.Trial, Attempt: a.key.Attempt}, Body: b})
 }
 
 // run is the attempt's life from armed to kept.
@@ -440,7 +448,8 @@ func (a *attempt) run() {
 		go func() { defer a.engine.work.Done(); a.initiate() }()
 	}
 	// The initiator gives up by itself; a peer that hears nothing of it does later.
-	patience := time.NewTimer(time.Duration((a.trial.Gate.TimeoutS+a.trial.Gate.LeadS)*float64(time.Second)) + a.trial.Routing.ReadyLimit() + noGoGrace)
+	patience := time.NewTimer(time.Duration((a.trial.Gate.TimeoutS+a.trial.Gate.LeadS)*float64(time.Second)) +
+		a.trial.Routing.ReadyLimit() + noGoGrace)
 	defer patience.Stop()
 	var order goOrder
 	select {
@@ -467,7 +476,8 @@ func (a *attempt) measure(order goOrder) error {
 		a.cancel(err)
 		return errors.Join(err, a.endFlows(clients))
 	}
-	w := &wire.Window{OpenBootNs: a.openNs, CloseBootNs: a.closeNs, GoPath: order.path, GoUncertaintyUs: order.uncertaintyUs}
+	w := &wire.Window{OpenBootNs: a.openNs, CloseBootNs: a.closeNs, GoPath: order.path,
+		GoUncertaintyUs: order.uncertaintyUs}
 	if err := errors.Join(a.edge("open", a.openNs), a.emit(e.deps.Clock.BootNs(), w)); err != nil {
 		a.cancel(err)
 		return errors.Join(err, a.endFlows(clients))

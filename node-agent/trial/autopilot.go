@@ -16,7 +16,7 @@ const (
 	autopilotPause = 3 * time.Second
 )
 
-// autopilot goes on with the schedule while no controller steers: the
+// autopilot continues the schedule while no controller steers: the
 // initiator of the next trial arms itself, and its GO arms the others.
 func (e *Engine) autopilot(ctx context.Context) {
 	ticker := time.NewTicker(autopilotEvery)
@@ -66,7 +66,7 @@ func (e *Engine) mine() (wire.TrialKey, bool) {
 	return k, t.Initiator == e.cfg.Node
 }
 
-// able tells why this node could not arm at present. An attempt that would fail
+// able returns why this node could not arm at present. An attempt that would fail
 // here at once is not begun: after a reboot the radio may need a while, and
 // until then one attempt after the other would be used up.
 func (e *Engine) able(ctx context.Context, k wire.TrialKey) error {

@@ -8,8 +8,8 @@ import (
 )
 
 func TestOnlyWhoRelaysIsSampledAtTheRelaysRate(t *testing.T) {
-	plan := wire.Trial{Initiator: "i", Sender: "s", Receiver: "r", Car: "c", Roadside: "o", Relays: []string{"x", "y", "z"},
-		Traffic: []wire.Flow{{From: "s", To: "r"}, {From: "x", To: "y"}}}
+	plan := wire.Trial{Initiator: "i", Sender: "s", Receiver: "r", Car: "c", Roadside: "o",
+		Relays: []string{"x", "y", "z"}, Traffic: []wire.Flow{{From: "s", To: "r"}, {From: "x", To: "y"}}}
 	for _, node := range []string{"i", "s", "r", "c", "o", "x", "y", "z"} {
 		if got := beat(plan, node); got != 100*time.Millisecond {
 			t.Errorf("%s: every %v where the plan says nothing", node, got)

@@ -21,14 +21,20 @@ func TestChangesOfATrial(t *testing.T) {
 		immediate bool
 		want      []string // without the congestion control, which is always there
 	}{
-		"nothing special":             {wire.Trial{Routing: wire.Routing{Protocol: "none"}}, false, nil},
-		"a capture":                   {wire.Trial{Routing: wire.Routing{Protocol: "none"}, Capture: capture(wire.OffloadsOff)}, false, []string{"offloads of wlan0 off"}},
-		"a capture as the machine is": {wire.Trial{Routing: wire.Routing{Protocol: "none"}, Capture: capture(wire.OffloadsRecorded)}, false, nil},
-		"an older plan's capture":     {wire.Trial{Routing: wire.Routing{Protocol: "none"}, Capture: capture("")}, false, nil},
-		"ACKs at once":                {wire.Trial{Routing: wire.Routing{Protocol: "static"}}, true, []string{"route 10.77.0.0/24 dev wlan0 src 10.77.0.1 quickack 1"}},
+		"nothing special": {wire.Trial{Routing: wire.Routing{Protocol: "none"}}, false, nil},
+		"a capture": {wire.Trial{Routing: wire.Routing{Protocol: "none"},
+			Capture: capture(wire.OffloadsOff)}, false, []string{"offloads of wlan0 off"}},
+		"a capture as the machine is": {wire.Trial{Routing: wire.Routing{Protocol: "none"},
+			Capture: capture(wire.OffloadsRecorded)}, false, nil},
+		"an older plan's capture": {wire.Trial{Routing: wire.Routing{Protocol: "none"}, Capture: capture("")},
+			false, nil},
+		"ACKs at once": {wire.Trial{Routing: wire.Routing{Protocol: "static"}}, true,
+			[]string{"route 10.77.0.0/24 dev wlan0 src 10.77.0.1 quickack 1"}},
 		"ACKs at once over a daemon's routes": {wire.Trial{Routing: wire.Routing{Protocol: "olsr"}}, true,
-			[]string{"route 10.77.0.0/24 dev wlan0 src 10.77.0.1 quickack 1", "daemon olsr on wlan0 announcing 10.77.0.0/24 quickack 1"}},
-		"a daemon": {wire.Trial{Routing: wire.Routing{Protocol: "babeld"}}, false, []string{"daemon babeld on wlan0 announcing 10.77.0.0/24"}},
+			[]string{"route 10.77.0.0/24 dev wlan0 src 10.77.0.1 quickack 1",
+				"daemon olsr on wlan0 announcing 10.77.0.0/24 quickack 1"}},
+		"a daemon": {wire.Trial{Routing: wire.Routing{Protocol: "babeld"}}, false,
+			[]string{"daemon babeld on wlan0 announcing 10.77.0.0/24"}},
 	} {
 		c.trial.Traffic = []wire.Flow{{Name: "bulk", Kind: "iperf3_tcp", From: "car", To: "roadside"}}
 		_, trial, err := changes(plan, c.trial, tcp.Profile{Kernel: "reno", Immediate: c.immediate}, "car", "wlan0")
@@ -50,9 +56,11 @@ func TestChangesOfATrial(t *testing.T) {
 // A relay's TCP settings stay as they are: no TCP flow ends there.
 func TestARelayMakesNoTransportProfile(t *testing.T) {
 	plan := wire.RunPlan{Nodes: []wire.PlanNode{{Name: "relay", MeshPrefix: "10.77.0.3/24"}}}
-	profile := tcp.Profile{Kernel: "reno", HoldRTO: true, Window: ptr(8), Settings: []tcpcc.Setting{{Key: "net.ipv4.tcp_sack", Value: "0"}}}
+	profile := tcp.Profile{Kernel: "reno", HoldRTO: true, Window: ptr(8),
+		Settings: []tcpcc.Setting{{Key: "net.ipv4.tcp_sack", Value: "0"}}}
 	trial := wire.Trial{Routing: wire.Routing{Protocol: "none"}, Traffic: []wire.Flow{
-		{Name: "bulk", Kind: "iperf3_tcp", From: "car", To: "roadside"}, {Name: "beside", Kind: "iperf3_udp", From: "relay", To: "car"}}}
+		{Name: "bulk", Kind: "iperf3_tcp", From: "car", To: "roadside"},
+		{Name: "beside", Kind: "iperf3_udp", From: "relay", To: "car"}}}
 	if _, got, err := changes(plan, trial, profile, "relay", "wlan0"); err != nil || len(got) > 0 {
 		t.Errorf("%v, %v", got, err)
 	}

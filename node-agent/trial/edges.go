@@ -30,7 +30,7 @@ func (a *attempt) edge(name string, dueNs int64) error {
 func lateMs(nowNs, dueNs int64) float64 { return float64(nowNs-dueNs) / 1e6 }
 
 // guard has the kernel keep from the flows' ports what is not of the plan.
-// Where it cannot, a record says why, and strangers are told of by their sockets.
+// Where it cannot, a record says why, and strangers are found by their sockets.
 func (a *attempt) guard(ctx context.Context) error {
 	e := a.engine
 	own, flows, err := a.flowEnds()
@@ -97,16 +97,17 @@ func (a *attempt) sever() error {
 		out.Error = err.Error()
 	}
 	if out.Error != "" {
-		e.deps.Log.Warn("destroy the flows' sockets", "trial", a.key.Trial, "attempt", a.key.Attempt, "error", out.Error)
+		e.deps.Log.Warn("destroy the flows' sockets", "trial", a.key.Trial, "attempt", a.key.Attempt,
+			"error", out.Error)
 	}
-	edge := &wire.Edge{Edge: "end", DueBootNs: began, LateMs: lateMs(e.deps.Clock.BootNs(), began), Sockets: out.Destroyed,
-		Refused: out.Refused, Error: out.Error}
+	edge := &wire.Edge{Edge: "end", DueBootNs: began, LateMs: lateMs(e.deps.Clock.BootNs(), began),
+		Sockets: out.Destroyed, Refused: out.Refused, Error: out.Error}
 	a.tellFiltered(edge, out.Filtered)
 	return a.emit(e.deps.Clock.BootNs(), edge)
 }
 
-// tellFiltered tells what this node's own packet filters stopped of the flows that
-// end here, in the order of flowEnds.
+// tellFiltered puts into the edge what this node's own packet filters stopped of
+// the flows that end here, in the order of flowEnds.
 func (a *attempt) tellFiltered(edge *wire.Edge, filtered []host.Filtered) {
 	if filtered == nil {
 		return

@@ -74,8 +74,8 @@ type Capture interface{ Stop() wire.Capture }
 // Routing is a trial's routing daemon under watch (node-agent/routing).
 type Routing interface {
 	measure.Source
-	// Missing says in words what the daemon lacks of routes to nodes, and of a
-	// neighbour that hears this node; "" for nothing.
+	// Missing returns in words which routes to nodes the daemon lacks, and whether
+	// it lacks a neighbour that hears this node; "" for nothing.
 	Missing(ctx context.Context, routes []netip.Addr, neighbor bool) (string, error)
 	Close() error
 }
@@ -90,7 +90,8 @@ type Deps struct {
 	// Sockets makes what samples the flows' sockets, between the addresses of
 	// their nodes; traced are the kernel's own events, which become the sampler's,
 	// or nil.
-	Sockets func(node string, flows []wire.Flow, addresses map[string]netip.Addr, traced measure.Events) (Sockets, error)
+	Sockets func(node string, flows []wire.Flow, addresses map[string]netip.Addr,
+		traced measure.Events) (Sockets, error)
 	// Events opens the events that the host process has the kernel tell; nil:
 	// they are told from samples.
 	Events  func(ctx context.Context) (measure.Events, error)
@@ -102,10 +103,10 @@ type Deps struct {
 	// called when it goes before the watch is closed.
 	Routing func(ctx context.Context, protocol string, gone func(error)) (Routing, error)
 	Radio   func() (wire.Caps, bool)
-	// Transport tells what a transport profile's making depends on; nil: nothing
+	// Transport returns what making a transport profile depends on; nil: nothing
 	// is known, and variants are taken for the kernel's own.
 	Transport func() (tcp.Machine, error)
-	// Fit tells why no trial can go on with the machine as it is; nil, or giving nil: it can.
+	// Fit returns why no trial can run on the machine as it is; nil, or returning nil: it can.
 	Fit        func() error
 	Provenance func(ctx context.Context) wire.Provenance
 	Log        *slog.Logger
@@ -152,7 +153,8 @@ type lease struct {
 // New opens a node's state. An attempt that a former life of the agent left
 // unfinished is recorded as interrupted, and the machine is put back.
 func New(ctx context.Context, cfg Config, deps Deps) (*Engine, error) {
-	e := &Engine{cfg: cfg, deps: deps, version: 1, active: time.Now(), changed: make(chan struct{}), verdicts: map[int][]wire.Verdict{}}
+	e := &Engine{cfg: cfg, deps: deps, version: 1, active: time.Now(), changed: make(chan struct{}),
+		verdicts: map[int][]wire.Verdict{}}
 	j, state, err := openJournal(filepath.Join(cfg.StateDir, "run"))
 	if err != nil {
 		return nil, err
@@ -167,7 +169,8 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Engine, error) {
 }
 
 func (e *Engine) buryUnfinished(ctx context.Context, k wire.TrialKey) error {
-	restarted := verdict.Interruption{Code: wire.ReasonAgentRestarted, Text: "the agent was started anew during the attempt"}
+	restarted := verdict.Interruption{Code: wire.ReasonAgentRestarted,
+		Text: "the agent was restarted during the attempt"}
 	v := wire.Verdict{TrialKey: k, Outcome: wire.Interrupted, Reason: restarted.Reason()}
 	if _, err := e.deps.Host.Restore(ctx, "trial"); err != nil {
 		e.deps.Log.Error("restore after restart", "error", err)
@@ -270,7 +273,7 @@ func setVerdict(vs []wire.Verdict, v wire.Verdict) []wire.Verdict {
 	return append(vs, v)
 }
 
-// refuse is an answer that a caller can act on.
+// refuse returns a refusal that a caller can act on.
 func refuse(code, message, cure string) *wire.Error {
 	return &wire.Error{Code: code, Message: message, Cure: cure}
 }

@@ -81,7 +81,8 @@ func TestTrialGoesThroughItsStates(t *testing.T) {
 	if d := w.OpenBootNs - cw.OpenBootNs; d < 0 || d > int64(200*time.Millisecond) {
 		t.Errorf("windows open %d ns apart", d)
 	}
-	if got := append(car.flows.started, road.flows.started...); !slices.Equal(got, []string{"client bulk", "server bulk"}) {
+	want := []string{"client bulk", "server bulk"}
+	if got := append(car.flows.started, road.flows.started...); !slices.Equal(got, want) {
 		t.Errorf("started %v", got)
 	}
 	v, err := car.View(ctx, plan.Run, 0)
@@ -114,7 +115,8 @@ func TestArmingTwiceIsArmingOnce(t *testing.T) {
 	}
 	kept := road.spool.kinds(k, "trial")
 	last := kept[len(kept)-1].Body.(*wire.TrialState)
-	if last.State != "kept" || last.Outcome != "interrupted" || !strings.HasPrefix(last.Reason.String(), "aborted: test") {
+	if last.State != "kept" || last.Outcome != "interrupted" ||
+		!strings.HasPrefix(last.Reason.String(), "aborted: test") {
 		t.Errorf("last state %+v", last)
 	}
 }
@@ -131,7 +133,8 @@ func TestRefusals(t *testing.T) {
 	wantCode(t, err, "not_found")
 	_, err = car.Arm(ctx, holder, plan.Run, wire.TrialKey{Trial: 9, Attempt: 1})
 	wantCode(t, err, "bad_request")
-	_, err = car.Arm(ctx, holder, plan.Run, wire.TrialKey{Trial: 1, Attempt: plan.AttemptsMax + verdict.InterruptionsMax + 1})
+	_, err = car.Arm(ctx, holder, plan.Run,
+		wire.TrialKey{Trial: 1, Attempt: plan.AttemptsMax + verdict.InterruptionsMax + 1})
 	wantCode(t, err, "bad_request")
 	changed := plan
 	changed.Seed++
@@ -148,7 +151,8 @@ func TestRefusals(t *testing.T) {
 	}
 	_, err = car.Arm(ctx, holder, plan.Run, wire.TrialKey{Trial: 1, Attempt: 1})
 	wantCode(t, err, "disk_full")
-	if _, err := car.Verdicts(ctx, holder, plan.Run, []wire.Verdict{{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: "failed"}}); err != nil {
+	decided := []wire.Verdict{{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: "failed"}}
+	if _, err := car.Verdicts(ctx, holder, plan.Run, decided); err != nil {
 		t.Fatal(err)
 	}
 	_, err = car.Load(ctx, holder, plan)
@@ -189,7 +193,8 @@ func TestAClientThatCannotStartFailsTheAttempt(t *testing.T) {
 		}
 	}
 	await(t, "kept", func() bool { return car.kept(k) })
-	if outcome, reason := car.outcome(t, k); outcome != "failed" || reason != "generator: on car: iperf3's client of flow bulk could not start: no more processes" {
+	if outcome, reason := car.outcome(t, k); outcome != "failed" ||
+		reason != "generator: on car: iperf3's client of flow bulk could not start: no more processes" {
 		t.Errorf("%s %q", outcome, reason)
 	}
 }
@@ -207,7 +212,8 @@ func TestHostStartedAnewInterruptsTheTrial(t *testing.T) {
 	road.host.mu.Unlock()
 	await(t, "kept", func() bool { return road.kept(k) })
 	rs := road.spool.kinds(k, "trial")
-	if b := rs[len(rs)-1].Body.(*wire.TrialState); b.Outcome != "interrupted" || !strings.HasPrefix(b.Reason.String(), "host_restarted") {
+	if b := rs[len(rs)-1].Body.(*wire.TrialState); b.Outcome != "interrupted" ||
+		!strings.HasPrefix(b.Reason.String(), "host_restarted") {
 		t.Errorf("kept as %+v", b)
 	}
 }
@@ -226,7 +232,8 @@ func TestMachinePutBackInATrialInterruptsIt(t *testing.T) {
 	}
 	await(t, "kept", func() bool { return road.kept(k) })
 	rs := road.spool.kinds(k, "trial")
-	if b := rs[len(rs)-1].Body.(*wire.TrialState); b.Outcome != "interrupted" || !strings.HasPrefix(b.Reason.String(), "host_restored") {
+	if b := rs[len(rs)-1].Body.(*wire.TrialState); b.Outcome != "interrupted" ||
+		!strings.HasPrefix(b.Reason.String(), "host_restored") {
 		t.Errorf("kept as %+v", b)
 	}
 }
@@ -276,7 +283,8 @@ func TestSpeedThatNeverComesIsRejectedForTheGate(t *testing.T) {
 	}
 	await(t, "kept", func() bool { return car.kept(k) })
 	rs := car.spool.kinds(k, "trial")
-	if b := rs[len(rs)-1].Body.(*wire.TrialState); b.Outcome != "rejected" || !strings.HasPrefix(b.Reason.String(), errGateTimeout.Error()) {
+	if b := rs[len(rs)-1].Body.(*wire.TrialState); b.Outcome != "rejected" ||
+		!strings.HasPrefix(b.Reason.String(), errGateTimeout.Error()) {
 		t.Errorf("kept as %+v", b)
 	}
 }
@@ -393,7 +401,7 @@ func TestNodeGoesOnAloneOnlyWhenItCan(t *testing.T) {
 	if err := car.able(ctx, k); err != nil {
 		t.Errorf("a node in order: %v", err)
 	}
-	car.plan.Trials[0].Radio = wire.Radio{Mode: "adhoc"} // that nothing tells of
+	car.plan.Trials[0].Radio = wire.Radio{Mode: "adhoc"} // of which nothing is known
 	if err := car.able(ctx, k); err == nil {
 		t.Error("a node without its radio would begin")
 	}
@@ -408,7 +416,8 @@ func TestNoAttemptBeginsAmongAnothersSockets(t *testing.T) {
 	if _, err := road.Arm(ctx, holder, plan.Run, k); err == nil || !strings.Contains(err.Error(), "sockets_left: ") {
 		t.Errorf("armed: %v", err)
 	}
-	if outcome, reason := road.outcome(t, k); outcome != wire.Failed || !strings.Contains(reason, "operation not supported; wait until it is gone") {
+	if outcome, reason := road.outcome(t, k); outcome != wire.Failed ||
+		!strings.Contains(reason, "operation not supported; wait until it is gone") {
 		t.Errorf("%s: %s", outcome, reason)
 	}
 }
@@ -429,7 +438,8 @@ func TestAStandstillIsRecorded(t *testing.T) {
 			l := rec.Body.(*wire.Lateness)
 			told[l.Source] = l
 		}
-		if l := told[wire.LateAgent]; l == nil || l.Events == 0 || l.SuspendedMs == nil || told[wire.LateSampler] == nil {
+		if l := told[wire.LateAgent]; l == nil || l.Events == 0 || l.SuspendedMs == nil ||
+			told[wire.LateSampler] == nil {
 			t.Errorf("%s: %+v", r.cfg.Node, told)
 		}
 	}
@@ -453,7 +463,9 @@ func TestEdgesAreRecordedAndSocketsEnd(t *testing.T) {
 		for _, rec := range r.spool.kinds(k, "edge") {
 			e := rec.Body.(*wire.Edge)
 			got = append(got, e.Edge)
-			if e.LateMs < 0 || rec.TBootNs < e.DueBootNs || e.Edge == "end" && (e.Sockets != 2 || e.Refused == nil || *e.Refused != 3 || e.Filtered == nil || *e.Filtered != 4 || e.FilteredFlow != "bulk") {
+			if e.LateMs < 0 || rec.TBootNs < e.DueBootNs ||
+				e.Edge == "end" && (e.Sockets != 2 || e.Refused == nil || *e.Refused != 3 ||
+					e.Filtered == nil || *e.Filtered != 4 || e.FilteredFlow != "bulk") {
 				t.Errorf("%s: %+v at %d", r.cfg.Node, e, rec.TBootNs)
 			}
 		}
@@ -463,15 +475,18 @@ func TestEdgesAreRecordedAndSocketsEnd(t *testing.T) {
 		r.host.mu.Lock()
 		severed := r.host.severed
 		r.host.mu.Unlock()
-		if len(severed) != 2 || len(severed[1].Flows) != 1 || severed[1].Flows[0].Server != (r == road) || severed[1].Flows[0].Port != 5000 {
+		if len(severed) != 2 || len(severed[1].Flows) != 1 || severed[1].Flows[0].Server != (r == road) ||
+			severed[1].Flows[0].Port != 5000 {
 			t.Errorf("%s: severed %+v", r.cfg.Node, severed)
 		}
 		left := r.spool.kinds(k, "event")
-		if len(left) != 1 || left[0].Body.(*wire.Event).Text != "sockets of a former attempt were still there, and are destroyed: 1" {
+		if len(left) != 1 || left[0].Body.(*wire.Event).Text != "sockets of a former attempt were still there, and "+
+			"are destroyed: 1" {
 			t.Errorf("%s: events %+v", r.cfg.Node, left)
 		}
 	}
-	if outcome, reason := car.outcome(t, k); outcome != wire.Failed || !strings.HasPrefix(reason, "firewall: car stopped all of flow bulk (port 5000) by its own packet filter") {
+	if outcome, reason := car.outcome(t, k); outcome != wire.Failed ||
+		!strings.HasPrefix(reason, "firewall: car stopped all of flow bulk (port 5000) by its own packet filter") {
 		t.Errorf("%s: %s", outcome, reason)
 	}
 	admission := false

@@ -76,7 +76,8 @@ func (h *fakeHost) Restore(_ context.Context, scope string) (wire.RestoreReport,
 func (h *fakeHost) Status(context.Context) (wire.HostStatus, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return wire.HostStatus{Reached: true, Instance: h.instance, Pending: slices.Concat(h.applied["run"], h.applied["trial"])}, nil
+	return wire.HostStatus{Reached: true, Instance: h.instance,
+		Pending: slices.Concat(h.applied["run"], h.applied["trial"])}, nil
 }
 
 func (h *fakeHost) inForce(scope string) int {
@@ -162,7 +163,8 @@ func (g *fakeGPS) Last() (wire.GPS, bool) {
 	if g.period > 0 {
 		hz = ptr(1 / g.period.Seconds())
 	}
-	return wire.GPS{Mode: 3, Connected: true, RateHz: hz, FixAgeMs: ptr(float64(now-fix) / 1e6), FixBootNs: &fix, SpeedMps: ptr(g.speed), LatDeg: ptr(50.0), LonDeg: ptr(8.0)}, true
+	return wire.GPS{Mode: 3, Connected: true, RateHz: hz, FixAgeMs: ptr(float64(now-fix) / 1e6), FixBootNs: &fix,
+		SpeedMps: ptr(g.speed), LatDeg: ptr(50.0), LonDeg: ptr(8.0)}, true
 }
 
 // fakeFlows counts the processes that it starts; they end when stopped or at once.
@@ -261,7 +263,8 @@ const holder = "controller"
 
 func newRig(t *testing.T, node, dir string, port int) *rig {
 	t.Helper()
-	r := &rig{host: &fakeHost{applied: map[string][]string{}, instance: "1"}, spool: &fakeSpool{}, flows: &fakeFlows{}, gps: &fakeGPS{clk: clock.System{}, speed: 5}, route: &fakeRouting{}, dir: dir, port: port}
+	r := &rig{host: &fakeHost{applied: map[string][]string{}, instance: "1"}, spool: &fakeSpool{}, flows: &fakeFlows{},
+		gps: &fakeGPS{clk: clock.System{}, speed: 5}, route: &fakeRouting{}, dir: dir, port: port}
 	deps := Deps{Clock: clock.System{}, Host: r.host, Spool: r.spool, GPS: r.gps, Flows: r.flows,
 		Sockets: func(string, []wire.Flow, map[string]netip.Addr, measure.Events) (Sockets, error) {
 			r.open.Add(1)
@@ -297,13 +300,16 @@ func (r *rig) start(t *testing.T) {
 // with a gate that opens at once and a window of a tenth of a second.
 func twoNodePlan(n, carPort, roadPort int) wire.RunPlan {
 	p := wire.RunPlan{Run: "r1", Campaign: "c", Key: []byte("0123456789abcdef0123456789abcdef"), AttemptsMax: 2,
-		Nodes: []wire.PlanNode{{Name: "car", MeshPrefix: "127.0.0.9/8", GoPort: carPort}, {Name: "road", MeshPrefix: "127.0.0.2/8", ControlAddr: "127.0.0.2", GoPort: roadPort}}}
+		Nodes: []wire.PlanNode{{Name: "car", MeshPrefix: "127.0.0.9/8", GoPort: carPort},
+			{Name: "road", MeshPrefix: "127.0.0.2/8", ControlAddr: "127.0.0.2", GoPort: roadPort}}}
 	for i := 1; i <= n; i++ {
-		p.Trials = append(p.Trials, wire.Trial{Number: i, Car: "car", Roadside: "road", Sender: "car", Receiver: "road", Initiator: "car",
-			SpeedMps: ptr(5.0), DurationS: 0.1, Course: wire.Course{Kind: "none"}, Radio: wire.Radio{Mode: "none"}, TCP: wire.TCP{Variant: "reno"},
+		p.Trials = append(p.Trials, wire.Trial{Number: i, Car: "car", Roadside: "road", Sender: "car", Receiver: "road",
+			Initiator: "car", SpeedMps: ptr(5.0), DurationS: 0.1, Course: wire.Course{Kind: "none"},
+			Radio: wire.Radio{Mode: "none"}, TCP: wire.TCP{Variant: "reno"},
 			Gate:       wire.Gate{SpeedBand: true, TimeoutS: 5, LeadS: 0.3},
 			Acceptance: wire.Acceptance{SpeedBandMps: ptr(0.5)},
-			Traffic:    []wire.Flow{{Name: "bulk", Kind: "iperf3_tcp", From: "car", To: "road", Port: 5000, Streams: 2, ClientPort: 20000, DurationS: 0.1}}})
+			Traffic: []wire.Flow{{Name: "bulk", Kind: "iperf3_tcp", From: "car", To: "road", Port: 5000, Streams: 2,
+				ClientPort: 20000, DurationS: 0.1}}})
 	}
 	return p
 }

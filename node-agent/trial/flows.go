@@ -11,7 +11,7 @@ import (
 )
 
 // startServers starts those flows whose server is this node. A client starts
-// only when the window opens; that it can is looked at here.
+// only when the window opens; that it can is checked here.
 func (a *attempt) startServers() error {
 	for _, f := range a.flows {
 		if node := a.engine.cfg.Node; node == f.Client() || node == f.Server() {

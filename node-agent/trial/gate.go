@@ -10,7 +10,7 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// errGateTimeout is that the gate did not open in time. The attempt is rejected
+// errGateTimeout says that the gate did not open in time. The attempt is rejected
 // for it: a covariate was never right.
 const errGateTimeout = coded(wire.ReasonGateTimeout)
 
@@ -37,7 +37,8 @@ type gate struct {
 type point struct{ latDeg, lonDeg float64 }
 
 func newGate(t wire.Trial, armedNs int64) *gate {
-	g := &gate{rule: t.Gate, target: t.SpeedMps, band: t.Acceptance.SpeedBandMps, course: t.Course, armedNs: armedNs, direction: 1}
+	g := &gate{rule: t.Gate, target: t.SpeedMps, band: t.Acceptance.SpeedBandMps, course: t.Course, armedNs: armedNs,
+		direction: 1}
 	if t.Direction == "inbound" {
 		g.direction = -1
 	}
@@ -47,7 +48,7 @@ func newGate(t wire.Trial, armedNs int64) *gate {
 	return g
 }
 
-// open tells whether the gate is open at nowNs, and if not, what it waits for.
+// open reports whether the gate is open at nowNs, and if not, what it waits for.
 func (g *gate) open(nowNs int64, fix wire.GPS) (bool, string) {
 	fresh := fix.FixAgeMs != nil && *fix.FixAgeMs <= float64(freshFix.Milliseconds()) && fix.Mode >= 2
 	if g.rule.AfterS != nil && float64(nowNs-g.armedNs) < *g.rule.AfterS*1e9 {
@@ -63,7 +64,8 @@ func (g *gate) open(nowNs int64, fix wire.GPS) (bool, string) {
 }
 
 func (g *gate) bandHeld(nowNs int64, fix wire.GPS, fresh bool) bool {
-	in := fresh && fix.SpeedMps != nil && g.target != nil && g.band != nil && math.Abs(*fix.SpeedMps-*g.target) <= *g.band
+	in := fresh && fix.SpeedMps != nil && g.target != nil && g.band != nil &&
+		math.Abs(*fix.SpeedMps-*g.target) <= *g.band
 	if !in {
 		g.inBandNs = 0
 		return false
@@ -86,7 +88,7 @@ func (g *gate) bandDetail(fix wire.GPS, fresh bool) string {
 	return fmt.Sprintf("hold %.1f m/s", *g.target)
 }
 
-// passed tells whether the car has crossed the mark in its direction of travel.
+// passed reports whether the car has crossed the mark in its direction of travel.
 func (g *gate) passed(fix wire.GPS, fresh bool) bool {
 	if !fresh || g.site == nil || fix.LatDeg == nil || fix.LonDeg == nil {
 		return false
@@ -130,7 +132,8 @@ func (a *attempt) initiate() {
 		}
 		a.setDetail(detail)
 		if now > limit {
-			a.cancel(faultf(wire.ReasonGateTimeout, "the gate did not open within %.0f s: %s", a.trial.Gate.TimeoutS, detail))
+			a.cancel(faultf(wire.ReasonGateTimeout, "the gate did not open within %.0f s: %s",
+				a.trial.Gate.TimeoutS, detail))
 			return
 		}
 		select {

@@ -34,7 +34,9 @@ func TestARunningAttemptGivesWayToALaterGoOnly(t *testing.T) {
 	if ack := road.ask(t, plan.Key, g); !ack.Ready {
 		t.Fatalf("the late arm: %+v", ack)
 	}
-	await(t, "the window", func() bool { return len(road.spool.kinds(wire.TrialKey{Trial: 2, Attempt: 1}, "window")) == 1 })
+	await(t, "the window", func() bool {
+		return len(road.spool.kinds(wire.TrialKey{Trial: 2, Attempt: 1}, "window")) == 1
+	})
 	old, stranger, next := g, g, g
 	old.Trial, old.Nonce, stranger.From, next.Attempt = 1, 2, "road", 2
 	road.ask(t, plan.Key, stranger, seal(t, plan.Key, old)) // an old GO, sent again, has no answer
@@ -44,7 +46,8 @@ func TestARunningAttemptGivesWayToALaterGoOnly(t *testing.T) {
 	if ack := road.ask(t, plan.Key, next); !ack.Ready {
 		t.Errorf("the next attempt: %+v", ack)
 	}
-	if outcome, reason := road.outcome(t, wire.TrialKey{Trial: 2, Attempt: 1}); outcome != "failed" || !strings.HasPrefix(reason, "superseded") {
+	if outcome, reason := road.outcome(t, wire.TrialKey{Trial: 2, Attempt: 1}); outcome != "failed" ||
+		!strings.HasPrefix(reason, "superseded") {
 		t.Errorf("kept as %s, %s", outcome, reason)
 	}
 }
@@ -53,7 +56,8 @@ func TestARunningAttemptGivesWayToALaterGoOnly(t *testing.T) {
 func TestANodeThatCannotTakePartAnswersGoAtOnce(t *testing.T) {
 	_, road, plan := pair(t, 1)
 	road.spool.fill(errors.New("no space " + strings.Repeat("at all ", 300)))
-	ack := road.ask(t, plan.Key, wire.Go{Type: "go", Run: plan.Run, Trial: 1, Attempt: 1, From: "car", Nonce: 1, StartInUs: 1_000_000})
+	ack := road.ask(t, plan.Key, wire.Go{Type: "go", Run: plan.Run, Trial: 1, Attempt: 1, From: "car", Nonce: 1,
+		StartInUs: 1_000_000})
 	if ack.Ready || !strings.Contains(ack.Reason, "no space") {
 		t.Errorf("answer %+v", ack)
 	}

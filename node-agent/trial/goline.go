@@ -20,8 +20,8 @@ const (
 	// at once wait for each other, and how long they do makes GO uncertain. It is
 	// what a GO of 200 bytes is on the air at 1 Mbit/s, the lowest rate of 802.11.
 	goApart = 2 * time.Millisecond
-	// goFine is a round trip that says well enough when a peer opens its window;
-	// whose answer took longer is asked again, goMost times in all.
+	// goFine is a round trip that says well enough when a peer opens its window; a
+	// peer whose answer took longer is asked again, goMost times in all.
 	goFine = 10 * time.Millisecond
 	goMost = 5
 	// goQuiet is how long before the window GO falls silent, so that nothing
@@ -32,7 +32,7 @@ const (
 	// meshAfter is how many unanswered GOs on the control link send the next
 	// ones over the mesh as well.
 	meshAfter = 3
-	// refusedEvery is how often at most a forged GO is told in the log.
+	// refusedEvery is how often at most a forged GO is logged.
 	refusedEvery = time.Second
 )
 
@@ -65,7 +65,8 @@ func (e *Engine) serveGo(ctx context.Context, conn net.PacketConn) {
 			continue
 		}
 		var g wire.Go
-		if err := wire.Open(key, buf[:n], &g); err != nil || g.Type != wire.GoStart && g.Type != wire.GoArm || g.Run != run {
+		if err := wire.Open(key, buf[:n], &g); err != nil || g.Type != wire.GoStart && g.Type != wire.GoArm ||
+			g.Run != run {
 			if time.Since(told) > refusedEvery { // who floods the port must not fill the disk
 				told = time.Now()
 				e.deps.Log.Warn("GO refused", "from", from.String(), "error", err)
@@ -76,7 +77,8 @@ func (e *Engine) serveGo(ctx context.Context, conn net.PacketConn) {
 			// Of a trial that is over, or from who is not its initiator, among them: a replay.
 			if !ack.Ready && time.Since(told) > refusedEvery {
 				told = time.Now()
-				e.deps.Log.Warn("GO not obeyed", "from", from.String(), "trial", g.Trial, "attempt", g.Attempt, "reason", ack.Reason)
+				e.deps.Log.Warn("GO not obeyed", "from", from.String(), "trial", g.Trial, "attempt", g.Attempt,
+					"reason", ack.Reason)
 			}
 			answer, err := wire.Seal(key, ack)
 			if err == nil {
@@ -100,7 +102,8 @@ func (e *Engine) goKey() ([]byte, string) {
 
 // obey does what a GO asks and returns the answer, nil for none yet.
 func (e *Engine) obey(ctx context.Context, g wire.Go, receivedNs int64, from net.Addr) *wire.Ack {
-	ack := &wire.Ack{Type: "ack", Run: g.Run, Trial: g.Trial, Attempt: g.Attempt, From: e.cfg.Node, Nonce: g.Nonce, Ready: true}
+	ack := &wire.Ack{Type: "ack", Run: g.Run, Trial: g.Trial, Attempt: g.Attempt, From: e.cfg.Node, Nonce: g.Nonce,
+		Ready: true}
 	k := wire.TrialKey{Trial: g.Trial, Attempt: g.Attempt}
 	e.mu.Lock()
 	a := e.current
@@ -148,9 +151,9 @@ func clip(reason string) string {
 	return strings.ToValidUTF8(reason[:most], "") + "…"
 }
 
-// giveWay ends an attempt when its initiator is past it: it was given up there
-// after this node had armed, or had answered GO. A running one gives way to a
-// later one only, so that an old GO sent again cannot end it.
+// giveWay ends an attempt that its initiator gave up after this node had armed, or
+// had answered GO. A running one gives way to a later one only, so that an old GO
+// sent again cannot end it.
 func (a *attempt) giveWay(k wire.TrialKey, state wire.State) {
 	later := k.Trial > a.key.Trial || k.Trial == a.key.Trial && k.Attempt > a.key.Attempt
 	if state == wire.StateArmed || state == wire.StateRunning && later {
@@ -225,7 +228,7 @@ func (a *attempt) awaitOpening(o goOrder) (goOrder, error) {
 	}
 }
 
-// pathOf tells by which way a GO came: the sender's mesh address or another.
+// pathOf returns by which way a GO came: the sender's mesh address or another.
 func (e *Engine) pathOf(from net.Addr) string {
 	u, ok := from.(*net.UDPAddr)
 	if !ok {
@@ -253,7 +256,7 @@ type peer struct {
 	heardAt uint64       // and the repetition
 }
 
-// sure tells whether the peer need not be asked again.
+// sure reports whether the peer need not be asked again.
 func (p *peer) sure(kind string) bool {
 	return p.acked && (kind == wire.GoArm || p.bestRTT <= goFine || len(p.asked) >= goMost)
 }
@@ -340,7 +343,7 @@ func (e *Engine) leaseHeld() bool {
 	return e.leased()
 }
 
-// errGoUnanswered is that an exchange's time has run out.
+// errGoUnanswered says that an exchange's time has run out.
 const errGoUnanswered = coded(wire.ReasonGoUnanswered)
 
 // exchangeGo repeats a GO of one type until every peer has answered, or until
@@ -375,7 +378,8 @@ func (a *attempt) exchangeGo(ctx context.Context, kind string, peers []*peer, un
 			if ctx.Err() != nil {
 				return context.Canceled
 			}
-			g := wire.Go{Type: kind, Run: run, Trial: a.key.Trial, Attempt: a.key.Attempt, From: e.cfg.Node, Nonce: nonce, StartInUs: left.Microseconds()}
+			g := wire.Go{Type: kind, Run: run, Trial: a.key.Trial, Attempt: a.key.Attempt, From: e.cfg.Node,
+				Nonce: nonce, StartInUs: left.Microseconds()}
 			if err := p.ask(conn, key, g, now); err != nil {
 				return fault{wire.ReasonGoFailed, err}
 			}
@@ -408,9 +412,10 @@ func (p *peer) ask(conn *net.UDPConn, key []byte, g wire.Go, now int64) error {
 	return nil
 }
 
-// collectAcks reads answers for a time; it tells whether none need be asked
+// collectAcks reads answers for a time; it reports whether no peer need be asked
 // again, and fails when one says that it cannot take part.
-func (a *attempt) collectAcks(conn *net.UDPConn, key []byte, kind string, peers []*peer, within time.Duration) (bool, error) {
+func (a *attempt) collectAcks(conn *net.UDPConn, key []byte, kind string, peers []*peer,
+	within time.Duration) (bool, error) {
 	if err := conn.SetReadDeadline(time.Now().Add(within)); err != nil {
 		return false, fault{wire.ReasonGoFailed, err}
 	}
@@ -428,7 +433,8 @@ func (a *attempt) collectAcks(conn *net.UDPConn, key []byte, kind string, peers 
 			continue // an ICMP error of an earlier send; the deadline ends the loop
 		}
 		var ack wire.Ack
-		if wire.Open(key, buf[:n], &ack) != nil || ack.Type != "ack" || ack.Trial != a.key.Trial || ack.Attempt != a.key.Attempt {
+		if wire.Open(key, buf[:n], &ack) != nil || ack.Type != "ack" || ack.Trial != a.key.Trial ||
+			ack.Attempt != a.key.Attempt {
 			continue
 		}
 		if !ack.Ready {

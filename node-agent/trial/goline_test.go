@@ -32,7 +32,8 @@ func answerer(t *testing.T, name string, key []byte, later func(nonce uint64) ti
 				return
 			}
 			heard <- g
-			answer, err := wire.Seal(key, &wire.Ack{Type: "ack", Run: g.Run, Trial: g.Trial, Attempt: g.Attempt, From: name, Nonce: g.Nonce, Ready: true})
+			answer, err := wire.Seal(key, &wire.Ack{Type: "ack", Run: g.Run, Trial: g.Trial, Attempt: g.Attempt,
+				From: name, Nonce: g.Nonce, Ready: true})
 			if err != nil {
 				t.Error(err)
 				return
@@ -90,14 +91,17 @@ func TestSlowPeersAreAskedAgain(t *testing.T) {
 	})
 	always, _ := answerer(t, "always", key, func(uint64) time.Duration { return slow })
 	peers := []*peer{once, always}
-	if err := a.exchangeGo(context.Background(), wire.GoStart, peers, r.deps.Clock.BootNs()+(20*time.Second).Nanoseconds()); err != nil {
+	openNs := r.deps.Clock.BootNs() + (20 * time.Second).Nanoseconds()
+	if err := a.exchangeGo(context.Background(), wire.GoStart, peers, openNs); err != nil {
 		t.Fatal(err)
 	}
 	if len(once.asked) < 2 || once.bestRTT >= slow {
-		t.Errorf("who answered slowly once was asked %d times, the fastest answer took %v", len(once.asked), once.bestRTT)
+		t.Errorf("who answered slowly once was asked %d times, the fastest answer took %v", len(once.asked),
+			once.bestRTT)
 	}
 	if len(always.asked) != goMost || always.bestRTT < slow {
-		t.Errorf("who always answers slowly was asked %d times, the fastest answer took %v", len(always.asked), always.bestRTT)
+		t.Errorf("who always answers slowly was asked %d times, the fastest answer took %v", len(always.asked),
+			always.bestRTT)
 	}
 }
 
@@ -119,7 +123,8 @@ func TestTheLeastDelayedGoCounts(t *testing.T) {
 		time.AfterFunc(time.Duration(i+1)*20*time.Millisecond, func() { a.order(at(d)) })
 	}
 	got, err := a.awaitOpening(first)
-	if err != nil || got != at(200*time.Millisecond) || a.openNs != got.openBootNs || r.deps.Clock.BootNs() < got.openBootNs {
+	if err != nil || got != at(200*time.Millisecond) || a.openNs != got.openBootNs ||
+		r.deps.Clock.BootNs() < got.openBootNs {
 		t.Errorf("it opened at %d, want %d: %v", got.openBootNs, at(200*time.Millisecond).openBootNs, err)
 	}
 }

@@ -43,7 +43,8 @@ func TestAnAbortThatFollowsIsNoInterruption(t *testing.T) {
 		if _, err := road.Arm(ctx, holder, plan.Run, k); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := road.Abort(ctx, plan.Run, wire.AbortRequest{TrialKey: k, Reason: "test", Follows: trial == 1}); err != nil {
+		req := wire.AbortRequest{TrialKey: k, Reason: "test", Follows: trial == 1}
+		if _, err := road.Abort(ctx, plan.Run, req); err != nil {
 			t.Fatal(err)
 		}
 		if outcome, reason := road.outcome(t, k); outcome != want || reason != "aborted: test" {

@@ -136,7 +136,7 @@ func (j *journal) load(plan wire.RunPlan) error {
 	return nil
 }
 
-// replacePlan writes the plan anew and leaves what was noted of its attempts.
+// replacePlan rewrites the plan and leaves what was noted of its attempts.
 func (j *journal) replacePlan(plan wire.RunPlan) error {
 	body, err := json.Marshal(plan)
 	if err != nil {

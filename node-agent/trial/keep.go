@@ -45,7 +45,8 @@ func (a *attempt) finish(reason error) {
 		v.Outcome, v.Reason = wire.Failed, v.Reason.And(err.Error())
 		a.engine.deps.Log.Error("keep trial", "trial", a.key.Trial, "attempt", a.key.Attempt, "error", err)
 	}
-	a.engine.deps.Log.Info("trial kept", "trial", a.key.Trial, "attempt", a.key.Attempt, "outcome", v.Outcome, "reason", v.Reason, "undone", len(restored.Undone))
+	a.engine.deps.Log.Info("trial kept", "trial", a.key.Trial, "attempt", a.key.Attempt, "outcome", v.Outcome,
+		"reason", v.Reason, "undone", len(restored.Undone))
 	a.engine.kept(a, v)
 }
 
@@ -120,16 +121,17 @@ func (a *attempt) restore() (wire.RestoreReport, error) {
 }
 
 func hostRestarted() error {
-	return verdict.Interruption{Code: wire.ReasonHostRestarted, Text: "the privileged half was started anew during the attempt"}
+	return verdict.Interruption{Code: wire.ReasonHostRestarted,
+		Text: "the privileged half was restarted during the attempt"}
 }
 
-// stillInForce looks whether what the attempt needs is in force as it was made.
-// The privileged half puts everything back when it is started anew, when a
+// stillInForce checks whether what the attempt needs is in force as it was made.
+// The privileged half puts everything back when it is restarted, when a
 // person tells it to, and when nobody has called it for long.
 func (a *attempt) stillInForce(ctx context.Context) error {
 	st, err := a.engine.deps.Host.Status(ctx)
 	if err != nil {
-		return nil //nolint:nilerr // it is being started anew, as its instance will tell when it has restored
+		return nil //nolint:nilerr // it is being restarted, as its instance will tell when it has restored
 	}
 	if a.hostLife != "" && st.Instance != a.hostLife {
 		return hostRestarted()
@@ -173,7 +175,7 @@ func (a *attempt) judge(reason error) wire.Verdict {
 	return verdict.Judge(a.trial, a.key.Attempt, records, verdict.Scope{})
 }
 
-// outcomeOf is what becomes of an attempt that ended before its time.
+// outcomeOf is the outcome of an attempt that ended before its time.
 func outcomeOf(reason error) wire.Outcome {
 	var interruption verdict.Interruption
 	switch {

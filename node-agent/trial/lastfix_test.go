@@ -32,7 +32,8 @@ func TestAFixFromAfterTheCloseIsKept(t *testing.T) {
 			last = s.TBootNs
 		}
 		if after == 0 || last-closed > int64(2*time.Second) {
-			t.Errorf("%s: a fix %d ms after the close, kept %d ms after it", r.cfg.Node, (after-closed)/1e6, (last-closed)/1e6)
+			t.Errorf("%s: a fix %d ms after the close, kept %d ms after it", r.cfg.Node, (after-closed)/1e6,
+				(last-closed)/1e6)
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// liveView is the present moment for a person to look at. It is no record:
+// liveView is the present moment for a person to look at. It is not recorded:
 // what it shows may be a tenth of a second old.
 type liveView struct {
 	mu    sync.Mutex

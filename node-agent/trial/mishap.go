@@ -6,8 +6,8 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// mishap ends the attempt when a sample tells of something with which it cannot
-// go on. The sample itself is recorded already.
+// mishap ends the attempt when a sample shows something with which it cannot
+// continue. The sample itself is recorded already.
 func (a *attempt) mishap(b wire.Body) {
 	switch s := b.(type) {
 	case *wire.Machine:

@@ -14,14 +14,15 @@ import (
 // roomFor refuses a trial whose records the spool could not take.
 func (e *Engine) roomFor(t wire.Trial) error {
 	if err := e.deps.Spool.CheckRoom(t.SpoolBytes()); err != nil {
-		return refuse(wire.CodeDiskFull, fmt.Sprintf("node %s has no room for the records of trial %d: %v", e.cfg.Node, t.Number, err), "")
+		return refuse(wire.CodeDiskFull,
+			fmt.Sprintf("node %s has no room for the records of trial %d: %v", e.cfg.Node, t.Number, err), "")
 	}
 	return nil
 }
 
 // Lease gives the controller named holder the right to steer for a while. A
 // lease that somebody else holds is refused, and given back with TTLS 0. What
-// the lease itself says of its holder tells two runs of one controller apart:
+// the lease itself says of its holder distinguishes two runs of one controller:
 // the second would take the nodes away from the first.
 func (e *Engine) Lease(_ context.Context, holder string, l wire.Lease) (wire.Lease, error) {
 	e.mu.Lock()
@@ -29,7 +30,8 @@ func (e *Engine) Lease(_ context.Context, holder string, l wire.Lease) (wire.Lea
 	now := time.Now()
 	if e.leased() && (e.lease.holder != holder || e.lease.label != l.Holder) {
 		return wire.Lease{}, refuse("lease_held",
-			fmt.Sprintf("node %s is steered by %s (%s) for another %.0f s", e.cfg.Node, e.lease.holder, e.lease.label, time.Until(e.lease.until).Seconds()),
+			fmt.Sprintf("node %s is steered by %s (%s) for another %.0f s", e.cfg.Node, e.lease.holder, e.lease.label,
+				time.Until(e.lease.until).Seconds()),
 			"stop the other controller, or wait until its lease has ended")
 	}
 	if l.TTLS <= 0 {
@@ -44,7 +46,7 @@ func (e *Engine) Lease(_ context.Context, holder string, l wire.Lease) (wire.Lea
 	return l, nil
 }
 
-// leased tells whether some controller steers; e.mu is held.
+// leased reports whether some controller steers; e.mu is held.
 func (e *Engine) leased() bool { return e.lease.holder != "" && time.Now().Before(e.lease.until) }
 
 // needLease refuses a steering call of a peer that holds no lease; e.mu is held.
@@ -53,7 +55,8 @@ func (e *Engine) needLease(holder string) error {
 		return nil
 	}
 	if e.leased() {
-		return refuse("lease_held", "node "+e.cfg.Node+" is steered by "+e.lease.holder, "stop the other controller, or wait until its lease has ended")
+		return refuse("lease_held", "node "+e.cfg.Node+" is steered by "+e.lease.holder,
+			"stop the other controller, or wait until its lease has ended")
 	}
 	return refuse("no_lease", "nobody holds the lease of node "+e.cfg.Node, "take the lease first: PUT /v1/lease")
 }
@@ -75,11 +78,13 @@ func (e *Engine) Load(ctx context.Context, holder string, plan wire.RunPlan) (wi
 		case same:
 			return e.view(), e.readdress(plan)
 		case !e.untouched():
-			return wire.CampaignView{}, refuse("conflict", fmt.Sprintf("run %s is held with another plan", plan.Run), "give the new run another name")
+			return wire.CampaignView{}, refuse("conflict", fmt.Sprintf("run %s is held with another plan", plan.Run),
+				"give the new run another name")
 		}
 	}
 	if e.current != nil {
-		return wire.CampaignView{}, refuse("busy", fmt.Sprintf("an attempt of run %s is under way", e.plan.Run), "abort it first, or wait for its end")
+		return wire.CampaignView{}, refuse("busy", fmt.Sprintf("an attempt of run %s is under way", e.plan.Run),
+			"abort it first, or wait for its end")
 	}
 	return e.take(ctx, plan)
 }
@@ -93,14 +98,16 @@ func (e *Engine) untouched() bool {
 // take replaces the run that is held, if any; e.mu is held.
 func (e *Engine) take(ctx context.Context, plan wire.RunPlan) (wire.CampaignView, error) {
 	if len(plan.Trials) > 0 {
-		neediest := slices.MaxFunc(plan.Trials, func(a, b wire.Trial) int { return cmp.Compare(a.SpoolBytes(), b.SpoolBytes()) })
+		neediest := slices.MaxFunc(plan.Trials,
+			func(a, b wire.Trial) int { return cmp.Compare(a.SpoolBytes(), b.SpoolBytes()) })
 		if err := e.roomFor(neediest); err != nil {
 			return wire.CampaignView{}, err
 		}
 	}
 	report, err := e.deps.Host.Restore(ctx, "")
 	if err != nil {
-		return wire.CampaignView{}, refuse("host", "cannot put back what the former run changed: "+err.Error(), "run fieldmesh-agent restore on the node")
+		return wire.CampaignView{}, refuse("host", "cannot put back what the former run changed: "+err.Error(),
+			"run fieldmesh-agent restore on the node")
 	}
 	for _, what := range report.Failed { // the node's status tells it too
 		e.deps.Log.Error("what the former run changed is not put back", "change", what)
@@ -179,17 +186,20 @@ func (e *Engine) Schedule(run string) (wire.Schedule, error) {
 // holds refuses a call for a run that is not the one held; e.mu is held.
 func (e *Engine) holds(run string) error {
 	if e.plan == nil {
-		return refuse("not_found", fmt.Sprintf("node %s holds no run", e.cfg.Node), "load the run's plan first: PUT /v1/runs/"+run)
+		return refuse("not_found", fmt.Sprintf("node %s holds no run", e.cfg.Node),
+			"load the run's plan first: PUT /v1/runs/"+run)
 	}
 	if e.plan.Run != run {
-		return refuse("not_found", fmt.Sprintf("node %s holds run %s, not %s", e.cfg.Node, e.plan.Run, run), "load the run's plan first")
+		return refuse("not_found", fmt.Sprintf("node %s holds run %s, not %s", e.cfg.Node, e.plan.Run, run),
+			"load the run's plan first")
 	}
 	return nil
 }
 
 // view is the standing of the run; e.mu is held.
 func (e *Engine) view() wire.CampaignView {
-	v := wire.CampaignView{Version: e.version, Run: e.plan.Run, Campaign: e.plan.Campaign, State: wire.StateLoaded, Trials: []wire.TrialView{}, Position: e.deps.Spool.Position()}
+	v := wire.CampaignView{Version: e.version, Run: e.plan.Run, Campaign: e.plan.Campaign, State: wire.StateLoaded,
+		Trials: []wire.TrialView{}, Position: e.deps.Spool.Position()}
 	if e.lastKey != nil {
 		v.State, v.Current = wire.StateKept, e.lastKey
 	}
@@ -331,7 +341,7 @@ func (e *Engine) Attempt() (k wire.TrialKey, busy bool) {
 // all the same makes them again.
 const forsakenAfter = time.Hour
 
-// Busy tells whether the machine should stay as the run has set it up: an
+// Busy reports whether the machine should stay as the run has set it up: an
 // attempt is under way, or a begun run still has something to do and is not
 // forsaken.
 func (e *Engine) Busy() bool {

@@ -7,13 +7,13 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// heardPlaces is where the other nodes are, as the controller told last.
+// heardPlaces is where the other nodes are, as the controller said last.
 type heardPlaces struct {
 	places []wire.Place
 	at     time.Time
 }
 
-// now gives them with their ages now; those too old to say anything are left out.
+// now returns them with their ages now; those too old to say anything are left out.
 func (h heardPlaces) now(now time.Time) []wire.Place {
 	var out []wire.Place
 	for _, p := range h.places {

@@ -16,7 +16,8 @@ func TestPlacesTravelWithTheLease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (wire.Place{Node: "car", LatDeg: 50, LonDeg: 8, AgeMs: 10}); len(answer.Places) != 1 || answer.Places[0] != want {
+	if want := (wire.Place{Node: "car", LatDeg: 50, LonDeg: 8, AgeMs: 10}); len(answer.Places) != 1 ||
+		answer.Places[0] != want {
 		t.Errorf("the lease's answer tells %v, the node is at %v", answer.Places, want)
 	}
 	takeLease(t, r, 60) // says nothing of places
@@ -37,7 +38,8 @@ func TestPlacesTravelWithTheLease(t *testing.T) {
 
 func TestPlacesOfLongAgoAreUnknown(t *testing.T) {
 	start := time.Now()
-	h := heardPlaces{at: start, places: []wire.Place{{Node: "old", AgeMs: wire.MaxPlaceAgeMs - 1000}, {Node: "new", AgeMs: 0}}}
+	h := heardPlaces{at: start, places: []wire.Place{{Node: "old", AgeMs: wire.MaxPlaceAgeMs - 1000},
+		{Node: "new", AgeMs: 0}}}
 	if got := h.now(start.Add(time.Second)); len(got) != 2 || got[1].AgeMs != 1000 {
 		t.Errorf("after a second: %v", got)
 	}

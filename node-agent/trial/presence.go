@@ -15,7 +15,7 @@ type presence struct {
 	gone  func(error)
 }
 
-// watchPresence gives nil for an attempt that leaves the interface as it is.
+// watchPresence returns nil for an attempt that leaves the interface as it is.
 func (a *attempt) watchPresence(radio *wire.Caps) error {
 	if !setsRadio(radio) {
 		return nil
@@ -32,7 +32,7 @@ func (a *attempt) watchPresence(radio *wire.Caps) error {
 // Name names it as a source of samples, of which it gives none.
 func (p *presence) Name() string { return "presence of " + p.iface }
 
-// Sample looks whether the very interface is there.
+// Sample checks whether the very same interface is there.
 func (p *presence) Sample(int64) ([]wire.Body, error) {
 	if i, err := net.InterfaceByName(p.iface); err != nil || i.Index != p.index {
 		const text = "%s was taken away during the attempt; plug it in again, or see why its driver went (dmesg)"

@@ -13,7 +13,7 @@ import (
 )
 
 // probePatience is how long an answer is waited for: packets that a routing
-// daemon holds while it looks for a way come late, and tell of it.
+// daemon holds while it looks for a route come late, and show how late.
 const probePatience = 30 * time.Second
 
 // probe is the datagram: sealed with the run's key, so that nobody else is
@@ -121,7 +121,8 @@ func (a *attempt) startProbes() error {
 
 // sendProbes keeps to the beat: a probe is as late as this loop, and a beat that
 // was missed is a probe that was not sent.
-func (a *attempt) sendProbes(ctx context.Context, p *prober, key []byte, next probe, to netip.AddrPort, every time.Duration) {
+func (a *attempt) sendProbes(ctx context.Context, p *prober, key []byte, next probe, to netip.AddrPort,
+	every time.Duration) {
 	for beat := int64(0); ; beat++ {
 		at := a.openNs + beat*every.Nanoseconds()
 		if at >= a.closeNs || a.sleepUntil(at) != nil || ctx.Err() != nil {

@@ -18,11 +18,12 @@ const realDriver = "nl80211"
 func setsRadio(caps *wire.Caps) bool { return caps != nil && caps.Driver == realDriver }
 
 // withRadio adds the joining of the trial's network, and before everything else
-// has those that manage the radio for the machine's user leave it alone. Joining takes seconds, so
-// where all trials of a run have one radio it is joined once; else it belongs
-// to the trial. An interface beside the machine's own is made first, and so goes
-// last.
-func withRadio(plan wire.RunPlan, t wire.Trial, cfg Config, run, trial []host.Change) (withRun, withTrial []host.Change) {
+// makes whatever manages the radio for the machine's user leave it alone. Joining
+// takes seconds, so where all trials of a run have one radio it is joined once;
+// else it belongs to the trial. An interface beside the machine's own is made
+// first, and so is removed last.
+func withRadio(plan wire.RunPlan, t wire.Trial, cfg Config,
+	run, trial []host.Change) (withRun, withTrial []host.Change) {
 	r, node, iface := t.Radio, cfg.Node, cfg.Interface
 	first := []host.Change{host.Aside{Interface: iface}}
 	if cfg.Beside != "" {
@@ -62,7 +63,7 @@ func virtual(plan wire.RunPlan, cfg Config) host.Virtual {
 // setByPlan is false for a plan that leaves the radio as it is.
 func setByPlan(r wire.Radio) bool { return r.Mode != "none" && r.Mode != "" }
 
-// findRadio gives the radio of a trial that needs one, set as the plan wants it
+// findRadio returns the radio of a trial that needs one, set as the plan wants it
 // or to be set so by the host process; nil for a trial that leaves the
 // interface as it is.
 func (e *Engine) findRadio(want wire.Radio) (*wire.Caps, error) {
@@ -77,9 +78,11 @@ func (e *Engine) findRadio(want wire.Radio) (*wire.Caps, error) {
 	_, missing := net.InterfaceByName(name)
 	switch {
 	case !ok && missing != nil:
-		return nil, fmt.Errorf("radio: the plan wants %s mode, and %s is not there; plug it in, or load its driver", want.Mode, name)
+		return nil, fmt.Errorf("radio: the plan wants %s mode, and %s is not there; plug it in, or load its driver",
+			want.Mode, name)
 	case !ok:
-		return nil, fmt.Errorf("radio: the plan wants %s mode, and %s is no radio; correct `%s` in the agent's configuration, or say `radio: {mode: none}` in the campaign", want.Mode, name, key)
+		return nil, fmt.Errorf("radio: the plan wants %s mode, and %s is not a radio; correct `%s` in the agent's "+
+			"configuration, or say `radio: {mode: none}` in the campaign", want.Mode, name, key)
 	}
 	if setsRadio(&caps) {
 		return &caps, nil
@@ -94,7 +97,9 @@ func (e *Engine) leftAsItIs() error {
 		return nil
 	}
 	if _, err := net.InterfaceByName(e.cfg.Interface); err != nil {
-		return fmt.Errorf("radio: the plan leaves %s as it is, and it is there only while a plan sets its radio; say in the campaign which network it joins (`radio`), or name %s as `interface` in the agent's configuration, without `phy_of`", e.cfg.Interface, e.cfg.Beside)
+		return fmt.Errorf("radio: the plan leaves %s as it is, and it is there only while a plan sets its radio; say "+
+			"in the campaign which network it joins (`radio`), or name %s as `interface` in the agent's "+
+			"configuration, without `phy_of`", e.cfg.Interface, e.cfg.Beside)
 	}
 	return nil
 }
@@ -110,15 +115,18 @@ func (e *Engine) radioInForce(want wire.Radio) (*wire.Caps, error) {
 }
 
 func (e *Engine) compareRadio(want wire.Radio, is wire.Caps) error {
-	// What nothing tells cannot be held against the plan; the records say what was told.
+	// What is not reported cannot be held against the plan; the records say what was.
 	for _, c := range []struct{ what, want, is string }{
-		{"mode", want.ModeAt(e.cfg.Node), is.Mode}, {"standard", want.Standard, is.Standard}, {"channel", number(want.Channel), number(is.Channel)},
+		{"mode", want.ModeAt(e.cfg.Node), is.Mode}, {"standard", want.Standard, is.Standard},
+		{"channel", number(want.Channel), number(is.Channel)},
 		{"SSID", want.SSID, is.SSID}, {"BSSID", want.BSSID, is.BSSID},
 		{"RTS threshold", whole(want.RTSThresholdBytes), whole(is.RTSThresholdBytes)},
-		{"short retry limit", whole(want.RetryLimit), whole(is.ShortRetryLimit)}, {"long retry limit", whole(want.RetryLimit), whole(is.LongRetryLimit)},
+		{"short retry limit", whole(want.RetryLimit), whole(is.ShortRetryLimit)},
+		{"long retry limit", whole(want.RetryLimit), whole(is.LongRetryLimit)},
 	} {
 		if c.want != "" && c.is != "" && c.want != c.is {
-			return fmt.Errorf("radio: the %s of %s is %s, the plan wants %s; join the network as the plan says", c.what, e.cfg.Interface, c.is, c.want)
+			return fmt.Errorf("radio: the %s of %s is %s, the plan wants %s; join the network as the plan says", c.what,
+				e.cfg.Interface, c.is, c.want)
 		}
 	}
 	return nil

@@ -32,8 +32,10 @@ func TestTheRadioIsTheFirstOfARunsChanges(t *testing.T) {
 	}{
 		"one radio for all": {"", []wire.Radio{adhoc, adhoc}, slices.Concat(before, []string{joins}, after), nil},
 		"one for each":      {"", []wire.Radio{adhoc, mesh}, slices.Concat(before, after), []string{joins}},
-		"beside":            {"wlan9", []wire.Radio{adhoc, adhoc}, slices.Concat([]string{"interface wlan0 beside wlan9"}, before, []string{joins}, after), nil},
-		"beside, for each":  {"wlan9", []wire.Radio{{Mode: "none"}, mesh, adhoc}, slices.Concat([]string{"interface wlan0 beside wlan9"}, before, after), []string{joins}},
+		"beside": {"wlan9", []wire.Radio{adhoc, adhoc},
+			slices.Concat([]string{"interface wlan0 beside wlan9"}, before, []string{joins}, after), nil},
+		"beside, for each": {"wlan9", []wire.Radio{{Mode: "none"}, mesh, adhoc},
+			slices.Concat([]string{"interface wlan0 beside wlan9"}, before, after), []string{joins}},
 	} {
 		plan := wire.RunPlan{Nodes: []wire.PlanNode{{Name: "car", MeshPrefix: "10.77.0.1/24"}}}
 		for _, r := range c.radios {
@@ -44,13 +46,15 @@ func TestTheRadioIsTheFirstOfARunsChanges(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		run, trial = withRadio(plan, plan.Trials[at], Config{Node: "car", Interface: "wlan0", Beside: c.beside}, run, trial)
+		run, trial = withRadio(plan, plan.Trials[at],
+			Config{Node: "car", Interface: "wlan0", Beside: c.beside}, run, trial)
 		if got := words(run); !slices.Equal(got, c.run) {
 			t.Errorf("%s: the run's are %q, want %q", name, got, c.run)
 		}
 		isRadio := func(c host.Change) bool { _, is := c.(host.Radio); return is }
 		got := words(trial)
-		if c.trial != nil && !strings.HasPrefix(got[0], c.trial[0]) || c.trial == nil && slices.ContainsFunc(trial, isRadio) {
+		if c.trial != nil && !strings.HasPrefix(got[0], c.trial[0]) ||
+			c.trial == nil && slices.ContainsFunc(trial, isRadio) {
 			t.Errorf("%s: the trial's are %q, want %q first", name, got, c.trial)
 		}
 		made, first := run[0], c.radios[max(0, slices.IndexFunc(c.radios, setByPlan))]
@@ -71,13 +75,15 @@ func TestTheRadioBesideIsLookedFor(t *testing.T) {
 		want   wire.Radio
 		err    string // in it; empty: none
 	}{
-		"a radio":                  {"lo", &wire.Caps{Driver: realDriver}, adhoc, ""},
-		"no radio":                 {"lo", nil, adhoc, "lo is no radio; correct `phy_of`"},
-		"not there":                {"wlan9", nil, adhoc, "wlan9 is not there; plug it in"},
-		"left as it is":            {"lo", &wire.Caps{Driver: realDriver}, wire.Radio{Mode: "none"}, "is there only while a plan sets its radio"},
-		"none beside, not there":   {"", nil, adhoc, "mesh9 is not there"},
-		"none beside, left":        {"", nil, wire.Radio{Mode: "none"}, ""},
-		"none beside, of no radio": {"", &wire.Caps{Driver: "medium", Mode: "mesh"}, adhoc, "the mode of mesh9 is mesh"},
+		"a radio":   {"lo", &wire.Caps{Driver: realDriver}, adhoc, ""},
+		"no radio":  {"lo", nil, adhoc, "lo is not a radio; correct `phy_of`"},
+		"not there": {"wlan9", nil, adhoc, "wlan9 is not there; plug it in"},
+		"left as it is": {"lo", &wire.Caps{Driver: realDriver}, wire.Radio{Mode: "none"},
+			"is there only while a plan sets its radio"},
+		"none beside, not there": {"", nil, adhoc, "mesh9 is not there"},
+		"none beside, left":      {"", nil, wire.Radio{Mode: "none"}, ""},
+		"none beside, of no radio": {"", &wire.Caps{Driver: "medium", Mode: "mesh"}, adhoc,
+			"the mode of mesh9 is mesh"},
 	} {
 		e := &Engine{cfg: Config{Node: "car", Interface: "mesh9", Beside: c.beside}}
 		e.deps.Radio = func() (wire.Caps, bool) {

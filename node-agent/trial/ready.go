@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// readyEvery is how often routing is looked at, and the peers are asked,
+	// readyEvery is how often routing is checked, and the peers are asked,
 	// while arming waits for it.
 	readyEvery = 250 * time.Millisecond
 	// notLooked is what a node waits for before it has looked once.
 	notLooked = "its routing has not been looked at yet"
 )
 
-// errRoutingNotReady is that arming waited for routing in vain.
+// errRoutingNotReady says that arming waited for routing in vain.
 const errRoutingNotReady = coded(wire.ReasonRoutingNotReady)
 
 // routingNeed is what a node's own routing must have before the trial's window

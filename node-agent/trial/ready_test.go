@@ -92,7 +92,8 @@ func TestRoutesThatNeverComeFailArming(t *testing.T) {
 // A protocol that makes routes on demand knows nobody before there is data, and
 // a plan may do without.
 func TestArmingDoesNotWaitWhereThereIsNothingToWaitFor(t *testing.T) {
-	for _, routing := range []wire.Routing{{Protocol: "aodv"}, {Protocol: "adv"}, {Protocol: "dsr"}, {Protocol: "olsr", Ready: wire.ReadyDaemon}} {
+	for _, routing := range []wire.Routing{{Protocol: "aodv"}, {Protocol: "adv"}, {Protocol: "dsr"},
+		{Protocol: "olsr", Ready: wire.ReadyDaemon}} {
 		car, road, plan := routed(t, routing)
 		car.route.set("everything")
 		road.route.set("everything")

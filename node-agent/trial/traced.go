@@ -9,9 +9,9 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// traceEvents has the kernel tell what the flows' connections do about losses.
-// Where it cannot, samples have to tell it; a record says why, and every event
-// by which of the two it was seen.
+// traceEvents has the kernel report what the flows' connections do about losses.
+// Where it cannot, samples have to show it; a record says why, and every event
+// says by which of the two it was seen.
 func (a *attempt) traceEvents(ctx context.Context) (measure.Events, error) {
 	e := a.engine
 	flows := tracedFlows(a.flows, e.cfg.Node)
@@ -24,7 +24,8 @@ func (a *attempt) traceEvents(ctx context.Context) (measure.Events, error) {
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		return nil, e.record(a.key, &wire.Event{Level: "info", Text: fmt.Sprintf("events of TCP are told from samples: %v", err)})
+		return nil, e.record(a.key, &wire.Event{Level: "info",
+			Text: fmt.Sprintf("events of TCP are told from samples: %v", err)})
 	}
 	for i := range applied {
 		if err := e.record(a.key, &applied[i]); err != nil {
@@ -34,7 +35,8 @@ func (a *attempt) traceEvents(ctx context.Context) (measure.Events, error) {
 	a.needs = append(a.needs, change.String())
 	traced, err := e.deps.Events(ctx)
 	if err != nil {
-		return nil, e.record(a.key, &wire.Event{Level: "warning", Text: fmt.Sprintf("events of TCP are told from samples: %v", err)})
+		return nil, e.record(a.key, &wire.Event{Level: "warning",
+			Text: fmt.Sprintf("events of TCP are told from samples: %v", err)})
 	}
 	return traced, nil
 }
@@ -48,7 +50,8 @@ func tracedFlows(flows []wire.Flow, node string) []host.TracedFlow {
 			client, server = server, client
 		}
 		if f.Kind == "iperf3_tcp" && (node == client || node == server) {
-			out = append(out, host.TracedFlow{Port: f.Port, ClientPort: f.ClientPort, Streams: f.Streams, Server: node == server})
+			out = append(out, host.TracedFlow{Port: f.Port, ClientPort: f.ClientPort, Streams: f.Streams,
+				Server: node == server})
 		}
 	}
 	return out

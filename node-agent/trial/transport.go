@@ -29,8 +29,8 @@ func (a *attempt) resolveTransport() error {
 }
 
 // transportChanges makes a profile. The congestion control comes when what it
-// needs is there, so that it is the first to go; the route comes last, for
-// nothing else hangs on it.
+// needs is there, so that it is the first to go; the route comes last, as
+// nothing else depends on it.
 func transportChanges(p tcp.Profile, own netip.Prefix, iface string) []host.Change {
 	var out []host.Change
 	for _, s := range p.Settings {

@@ -170,7 +170,8 @@ type HostStatus struct {
 	Pending []string `json:"pending"`          // changes in force that have an undo in the journal
 	Failed  []string `json:"failed,omitempty"` // of these, what a restore could not undo, with the reason
 	Detail  string   `json:"detail,omitempty"` // what it did by itself, such as a dead-man restore
-	// random for each life of the privileged half: when it changes, everything that was in force before has been put back
+	// random for each life of the privileged half: when it changes, everything that was in force before has been put
+	// back
 	Instance string `json:"instance,omitempty"`
 	// of each variant and knob of the transport, whether it can be had here; absent from an agent that does not tell
 	TCP []Ability `json:"tcp,omitempty"`

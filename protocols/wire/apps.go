@@ -1,8 +1,8 @@
 package wire
 
-// Apps are the phones' apps that a node lets in, all of them: who is not in the
-// list is let in no more. The controller tells every node of them, so that a
-// phone is paired once and revoked once.
+// Apps are all the phones' apps that a node lets in: one that is not in the list
+// is no longer let in. The controller gives every node the list, so that a phone
+// is paired once and revoked once.
 type Apps struct {
 	Apps []App `json:"apps" max:"MaxApps"` // no two of a name or a pin
 }
@@ -16,7 +16,7 @@ type App struct {
 // MaxApps bounds the list: far more phones than a campaign has.
 const MaxApps = 64
 
-// Validate refuses keys that are none, and two of a name or a key.
+// Validate refuses what is not a key, and two apps of one name or key.
 func (a Apps) Validate() error {
 	c := &checker{}
 	a.bounds(c)

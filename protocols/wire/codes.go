@@ -23,7 +23,7 @@ const (
 	CodeTooLarge         = "too_large"          // the body exceeds its limit
 	CodeMediaType        = "media_type"         // the body is not application/json
 	CodeInternal         = "internal"           // a fault of the agent
-	CodeUnavailable      = "unavailable"        // a part of the agent does not answer, or the node is overloaded; try again
+	CodeUnavailable      = "unavailable"        // part of the agent does not answer, or the node is overloaded; retry
 	CodeDiskFull         = "disk_full"          // the spool has no room
 	CodeUnfit            = "unfit"              // a battery is nearly empty, or something is too hot
 )

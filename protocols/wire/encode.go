@@ -57,7 +57,7 @@ var (
 	marshalerType = reflect.TypeFor[json.Marshaler]()
 )
 
-// custom says whether a type encodes itself, or is bytes, and so is to be left alone.
+// custom reports whether a type encodes itself, or is bytes, and so is to be left alone.
 func custom(t reflect.Type) bool {
 	return t == rawType || t.Implements(marshalerType) || t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8
 }

@@ -9,8 +9,8 @@ import (
 // Feedback is one line (JSON) of the radio-feedback socket: a unix stream
 // socket per node, the same for a real radio and for the emulated medium. The
 // server sends Caps first, then stations and survey ten times a second, or as
-// often as the reader wishes, and events as they happen. Its queue is bounded; Dropped counts what a slow
-// reader lost so far. Exactly one of the pointers is set.
+// often as the reader wishes, and events as they happen. Its queue is bounded;
+// Dropped counts what a slow reader lost so far. Exactly one of the pointers is set.
 type Feedback struct {
 	Caps      *Caps      `json:"caps,omitempty"`
 	Station   *Station   `json:"station,omitempty"`
@@ -21,18 +21,18 @@ type Feedback struct {
 	Dropped   uint64     `json:"dropped,omitempty"`
 }
 
-// FeedbackHz is how often a server tells stations and survey a second: these are
+// FeedbackHz is how often a second a server sends stations and survey: these are
 // its turns.
 const FeedbackHz = 10
 
 // FeedbackWish is a line (JSON) that a reader of the socket may send, at any time
-// and again: how often it needs stations and survey. A server may leave it unheeded.
+// and again: how often it needs stations and survey. A server may ignore it.
 type FeedbackWish struct {
 	SampleHz int `json:"sample_hz"` // 0: not at all; FeedbackHz at most
 }
 
-// Turns is how many turns lie between two that the reader is told in; 0: it is
-// told in none.
+// Turns returns how many turns lie between two in which the reader is sent
+// something; 0: it is sent nothing.
 func (w FeedbackWish) Turns() int64 {
 	if w.SampleHz <= 0 {
 		return 0
@@ -43,7 +43,7 @@ func (w FeedbackWish) Turns() int64 {
 // maxWishBytes bounds a line of a reader's.
 const maxWishBytes = 1024
 
-// ReadWishes reads a reader's wishes until it is gone, or sends what is none.
+// ReadWishes reads a reader's wishes until it is gone, or sends something else.
 func ReadWishes(r io.Reader, each func(FeedbackWish)) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxWishBytes)

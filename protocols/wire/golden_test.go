@@ -15,7 +15,7 @@ import (
 
 // The golden files are the contract in the shape in which other languages'
 // tests read it. A change of one is a change of the contract.
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 func TestGoldenBodies(t *testing.T) {
 	for name, sample := range bodies() {
@@ -29,7 +29,8 @@ func TestGoldenBodies(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !reflect.DeepEqual(back.Interface(), sample) {
-				t.Errorf("read back:\n%+v\nwant:\n%+v", back.Elem().Interface(), reflect.ValueOf(sample).Elem().Interface())
+				t.Errorf("read back:\n%+v\nwant:\n%+v", back.Elem().Interface(),
+					reflect.ValueOf(sample).Elem().Interface())
 			}
 		})
 	}
@@ -40,7 +41,8 @@ func TestGoldenRecords(t *testing.T) {
 		t.Run(body.Kind(), func(t *testing.T) {
 			checkFilled(t, body.Kind(), reflect.ValueOf(body))
 			record := wire.Record{Header: wire.Header{
-				Kind: body.Kind(), Version: wire.SchemaVersion, Node: "car", Epoch: sampleEpoch, Seq: uint64(i + 1), TBootNs: 7261834512345, Run: "velocity-1", Trial: 2, Attempt: 1,
+				Kind: body.Kind(), Version: wire.SchemaVersion, Node: "car", Epoch: sampleEpoch, Seq: uint64(i + 1),
+				TBootNs: 7261834512345, Run: "velocity-1", Trial: 2, Attempt: 1,
 			}, Body: body}
 			text := golden(t, "record_"+body.Kind(), record)
 			var line bytes.Buffer
@@ -136,5 +138,6 @@ func checkFilled(t *testing.T, path string, v reflect.Value) {
 // otherKinds are fields that only another kind of flow, or mode of the radio,
 // has than the first trial.
 func otherKinds(name string) bool {
-	return strings.HasSuffix(name, ".Traffic[0].Background") || strings.HasSuffix(name, ".Traffic[0].BitrateBps") || strings.HasSuffix(name, ".Radio.AccessPoint")
+	return strings.HasSuffix(name, ".Traffic[0].Background") || strings.HasSuffix(name, ".Traffic[0].BitrateBps") ||
+		strings.HasSuffix(name, ".Radio.AccessPoint")
 }

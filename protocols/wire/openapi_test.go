@@ -33,9 +33,16 @@ func TestDescriptionIsValid(t *testing.T) { description(t) }
 // apiTypes are the Go types behind the description's schemas of the same name.
 func apiTypes() []reflect.Type {
 	types := []reflect.Type{
-		reflect.TypeFor[wire.PlanNode](), reflect.TypeFor[wire.Trial](), reflect.TypeFor[wire.Course](), reflect.TypeFor[wire.Gate](), reflect.TypeFor[wire.Radio](),
-		reflect.TypeFor[wire.Routing](), reflect.TypeFor[wire.TCP](), reflect.TypeFor[wire.Conditions](), reflect.TypeFor[wire.Flow](), reflect.TypeFor[wire.Acceptance](), reflect.TypeFor[wire.TrialView](),
-		reflect.TypeFor[wire.Live](), reflect.TypeFor[wire.Place](), reflect.TypeFor[wire.Verdict](), reflect.TypeFor[wire.Word](), reflect.TypeFor[wire.Check](), reflect.TypeFor[wire.HostStatus](), reflect.TypeFor[wire.Ability](), reflect.TypeFor[wire.Caps](), reflect.TypeFor[wire.HeardCell](), reflect.TypeFor[wire.Beside](), reflect.TypeFor[wire.TCPInForce](), reflect.TypeFor[wire.Problem](), reflect.TypeFor[wire.Header](), reflect.TypeFor[wire.CapturePlan](), reflect.TypeFor[wire.RoutingNeighbor](), reflect.TypeFor[wire.App](),
+		reflect.TypeFor[wire.PlanNode](), reflect.TypeFor[wire.Trial](), reflect.TypeFor[wire.Course](),
+		reflect.TypeFor[wire.Gate](), reflect.TypeFor[wire.Radio](),
+		reflect.TypeFor[wire.Routing](), reflect.TypeFor[wire.TCP](), reflect.TypeFor[wire.Conditions](),
+		reflect.TypeFor[wire.Flow](), reflect.TypeFor[wire.Acceptance](), reflect.TypeFor[wire.TrialView](),
+		reflect.TypeFor[wire.Live](), reflect.TypeFor[wire.Place](), reflect.TypeFor[wire.Verdict](),
+		reflect.TypeFor[wire.Word](), reflect.TypeFor[wire.Check](), reflect.TypeFor[wire.HostStatus](),
+		reflect.TypeFor[wire.Ability](), reflect.TypeFor[wire.Caps](), reflect.TypeFor[wire.HeardCell](),
+		reflect.TypeFor[wire.Beside](), reflect.TypeFor[wire.TCPInForce](), reflect.TypeFor[wire.Problem](),
+		reflect.TypeFor[wire.Header](), reflect.TypeFor[wire.CapturePlan](), reflect.TypeFor[wire.RoutingNeighbor](),
+		reflect.TypeFor[wire.App](),
 	}
 	for _, body := range bodies() {
 		if t := reflect.TypeOf(body).Elem(); t.Kind() == reflect.Struct {
@@ -68,7 +75,8 @@ func TestDescriptionHasTheFieldsOfTheTypes(t *testing.T) {
 		if !maps.Equal(fields, got) {
 			t.Errorf("%s: openapi.yaml has %v, the Go type %v", goType.Name(), got, fields)
 		}
-		if a, b := slices.Sorted(slices.Values(required)), slices.Sorted(slices.Values(ref.Value.Required)); !slices.Equal(a, b) {
+		a, b := slices.Sorted(slices.Values(required)), slices.Sorted(slices.Values(ref.Value.Required))
+		if !slices.Equal(a, b) {
 			t.Errorf("%s: openapi.yaml requires %v, the Go type always writes %v", goType.Name(), b, a)
 		}
 	}

@@ -34,15 +34,15 @@ const (
 type ReasonCode string
 
 // Everything that interrupts an attempt. Whatever else ends one is of the trial
-// and counts: what a node measured, and what became of its traffic, its routing,
+// and counts: what a node measured, and what happened to its traffic, its routing,
 // its radio, its clock and its disk.
 const (
 	ReasonAborted             ReasonCode = "aborted"              // a person, or a controller that came back, ended it
-	ReasonAgentRestarted      ReasonCode = "agent_restarted"      // the unprivileged half ended, and was started anew
+	ReasonAgentRestarted      ReasonCode = "agent_restarted"      // the unprivileged half ended, and was restarted
 	ReasonAgentStopped        ReasonCode = "agent_stopped"        // it was told to end
-	ReasonHostRestarted       ReasonCode = "host_restarted"       // the privileged half was started anew
+	ReasonHostRestarted       ReasonCode = "host_restarted"       // the privileged half was restarted
 	ReasonHostRestored        ReasonCode = "host_restored"        // it was told to put the machine back
-	ReasonNodeAway            ReasonCode = "node_away"            // the controller did not reach a node that it was to arm
+	ReasonNodeAway            ReasonCode = "node_away"            // the controller did not reach a node to be armed
 	ReasonControllerRestarted ReasonCode = "controller_restarted" // and no node knows of the attempt
 	ReasonFieldGone           ReasonCode = "field_gone"           // the rehearsal's field ended
 )
@@ -70,7 +70,7 @@ const (
 	ReasonStalled         ReasonCode = "stalled" // a node stood still within the window
 	ReasonStranger        ReasonCode = "stranger"
 	ReasonSuperseded      ReasonCode = "superseded"
-	ReasonUnrecorded      ReasonCode = "unrecorded" // a node could not write a record of the attempt, or has none of its end
+	ReasonUnrecorded      ReasonCode = "unrecorded" // a node could not record the attempt, or has no record of its end
 )
 
 // The acceptance rules by which attempts are rejected, and what people decide.

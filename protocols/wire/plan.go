@@ -112,7 +112,7 @@ type CapturePlan struct {
 	Offloads string `json:"offloads,omitempty" campaign:"default=wire.OffloadsOff"`
 }
 
-// What becomes of the tested interface's offloads while packets are captured.
+// What happens to the tested interface's offloads while packets are captured.
 const (
 	OffloadsOff      = "off"
 	OffloadsRecorded = "recorded"
@@ -138,16 +138,18 @@ func (t Trial) WarmupS() float64 {
 	return warmup
 }
 
-// EndsTCP tells whether a TCP flow of the trial begins or ends at a node. The
+// EndsTCP reports whether a TCP flow of the trial begins or ends at a node. The
 // others have no use for its transport profile.
 func (t Trial) EndsTCP(node string) bool {
-	return slices.ContainsFunc(t.Traffic, func(f Flow) bool { return f.Kind == "iperf3_tcp" && (f.From == node || f.To == node) })
+	return slices.ContainsFunc(t.Traffic,
+		func(f Flow) bool { return f.Kind == "iperf3_tcp" && (f.From == node || f.To == node) })
 }
 
 // Measured are the flows that the trial's result is made of: those of TCP that
 // are not in the background. Of UDP the receiver's kernel counts nothing.
 func (t Trial) Measured() []Flow {
-	return slices.DeleteFunc(slices.Clone(t.Traffic), func(f Flow) bool { return f.Background || f.Kind != "iperf3_tcp" })
+	return slices.DeleteFunc(slices.Clone(t.Traffic),
+		func(f Flow) bool { return f.Background || f.Kind != "iperf3_tcp" })
 }
 
 // Ends reports whether a flow of the trial begins or ends at a node.
@@ -155,7 +157,7 @@ func (t Trial) Ends(node string) bool {
 	return slices.ContainsFunc(t.Traffic, func(f Flow) bool { return f.From == node || f.To == node })
 }
 
-// OnlyRelays tells whether a node does nothing in the trial but forward what
+// OnlyRelays reports whether a node does nothing in the trial but forward what
 // others send each other.
 func (t Trial) OnlyRelays(node string) bool {
 	return !slices.Contains([]string{t.Initiator, t.Sender, t.Receiver, t.Car, t.Roadside}, node) && !t.Ends(node)

@@ -8,7 +8,8 @@ import (
 // RoutingProtocols lists what a plan may name as a trial's routing protocol:
 // no daemon, those that are installed beside the agent, and the agent's own.
 func RoutingProtocols() []string {
-	return []string{"none", "static", "babeld", "olsrd", "batman-adv", "olsr", "olsr-etx", "olsr-full", "aodv", "aodv-p3", "dsr", "dsdv", "aomdv", "adv"}
+	return []string{"none", "static", "babeld", "olsrd", "batman-adv", "olsr", "olsr-etx", "olsr-full", "aodv",
+		"aodv-p3", "dsr", "dsdv", "aomdv", "adv"}
 }
 
 // What arming may wait for.

@@ -73,14 +73,14 @@ type TCPSample struct {
 	DataSegsOut *uint32 `json:"data_segments_out,omitempty" unit:"segments"`
 	// with data, that came so far; from Linux 4.6 on
 	DataSegsIn *uint32 `json:"data_segments_in,omitempty" unit:"segments"`
-	// duplicates that the peer told of so far; from Linux 4.19 on
+	// duplicates that the peer reported so far; from Linux 4.19 on
 	DSACKs *uint32 `json:"dsacks,omitempty" unit:"segments"`
 	// that came out of order so far; from Linux 5.4 on
 	OutOfOrder *uint32 `json:"out_of_order_segments,omitempty" unit:"segments"`
 	// it reached the flow's server from an address that is not the flow's client's
 	Stranger bool `json:"stranger,omitempty"`
-	// at the window's close and at a socket's end: the longest time of the window in which iperf3 here left data unread, or
-	// gave nothing to send though its flow was to go on
+	// at the window's close and at a socket's end: the longest time of the window in which iperf3 here left data
+	// unread, or gave nothing to send though its flow was to go on
 	StillMs *float64 `json:"still_ms,omitempty" unit:"ms"`
 }
 

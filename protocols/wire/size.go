@@ -14,5 +14,6 @@ func (t Trial) SpoolBytes() int64 {
 	if t.SampleHz != nil {
 		hz = *t.SampleHz
 	}
-	return spoolPerTrial + int64(spoolPerSecond*float64(hz)/SampleHzMin*(t.DurationS+t.Gate.TimeoutS+t.Routing.ReadyLimit().Seconds()))
+	return spoolPerTrial +
+		int64(spoolPerSecond*float64(hz)/SampleHzMin*(t.DurationS+t.Gate.TimeoutS+t.Routing.ReadyLimit().Seconds()))
 }

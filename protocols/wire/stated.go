@@ -94,8 +94,8 @@ func (*Clock) Kind() string { return "clock" }
 
 // Lateness is how late a timed loop was over the trial's window.
 //
-// The medium is the emulated radio, the sampler one of the agent's loops that sample, the agent a loop that does nothing
-// else: what it is late by, the agent did not run for.
+// The medium is the emulated radio, the sampler one of the agent's loops that sample, the agent a loop that does
+// nothing else: what it is late by, the agent did not run for.
 type Lateness struct {
 	Source  string  `json:"source" influx:"tag"` // medium | sampler | agent
 	WindowS float64 `json:"window_s" unit:"s"`   // length of the window
@@ -167,7 +167,7 @@ func (*Event) Kind() string { return "event" }
 // later than the point's time.
 //
 // It was then found between two samples, and happened `count` times. Seen by a tracepoint it happened at the record's
-// own time, and the windows are those of that moment. A failed_retransmission never left; a tracepoint tells of it from
+// own time, and the windows are those of that moment. A failed_retransmission never left; a tracepoint reports it from
 // Linux 6.17 on.
 type TCPEvent struct {
 	Flow string `json:"flow" influx:"tag"` // the plan's name of the flow
@@ -220,9 +220,9 @@ type Capture struct {
 
 func (*Capture) Kind() string { return "capture" }
 
-// Noted is what a person saw, or wants to become of an attempt.
+// Noted is what a person saw, or wants to happen to an attempt.
 //
-// It is made of a Note. A decision is a wish; what becomes of the attempt is the controller's to say.
+// It is made of a Note. A decision is a wish; the controller decides what happens to the attempt.
 type Noted struct {
 	ID          string   `json:"id" influx:"after=note"`          // the sender's own name for it
 	Note        string   `json:"note"`                            // mark | accept | repeat | skip

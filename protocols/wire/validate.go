@@ -139,7 +139,8 @@ func (t *Trial) checkRoles(c *checker, nodes map[string]bool) {
 
 func (o Course) check(c *checker) {
 	c.that(o.Kind != "segment" || o.SegmentM != nil, "course.segment_m", "missing; a segment needs it")
-	c.that(o.Kind != "segment" && o.Kind != "loop" || o.LengthM != nil, "course.length_m", "missing; a %s needs it", o.Kind)
+	c.that(o.Kind != "segment" && o.Kind != "loop" || o.LengthM != nil, "course.length_m",
+		"missing; a %s needs it", o.Kind)
 	c.that(o.Kind != "parked" || o.MarkM != nil, "course.mark_m", "missing; a parked pass needs it")
 	c.that((o.SiteLatDeg == nil) == (o.SiteLonDeg == nil), "course.site_lat_deg", "latitude and longitude go together")
 }
@@ -160,7 +161,8 @@ func (t *Trial) checkTraffic(c *checker) {
 		for _, other := range t.Traffic[:i] {
 			c.that(f.Name != other.Name, "name", "%q is there twice", f.Name)
 			c.that(!f.sharesServer(other), "port", "%d on %q is flow %q's already", f.Port, f.Server(), other.Name)
-			c.that(!f.sharesClientPorts(other), "client_port", "%d to %d on %q meet those of flow %q", f.ClientPort, f.ClientPort+f.Streams-1, f.Client(), other.Name)
+			c.that(!f.sharesClientPorts(other), "client_port", "%d to %d on %q meet those of flow %q", f.ClientPort,
+				f.ClientPort+f.Streams-1, f.Client(), other.Name)
 		}
 		if !f.Background {
 			measured++
@@ -169,7 +171,8 @@ func (t *Trial) checkTraffic(c *checker) {
 		c.leave()
 	}
 	c.that(measured > 0, "traffic", "every flow is in the background; one must be measured")
-	c.that(measured == 0 || main, "traffic", "no measured flow goes from the sender %q to the receiver %q", t.Sender, t.Receiver)
+	c.that(measured == 0 || main, "traffic", "no measured flow goes from the sender %q to the receiver %q",
+		t.Sender, t.Receiver)
 }
 
 func (f Flow) check(c *checker, taking []string) {
@@ -182,7 +185,7 @@ func (f Flow) check(c *checker, taking []string) {
 	c.that(f.Kind != "iperf3_udp" || f.BitrateBps != nil, "bitrate_bps", "missing; UDP needs it")
 }
 
-// sharesServer says whether two iperf3 servers would listen on one port.
+// sharesServer reports whether two iperf3 servers would listen on one port.
 func (f Flow) sharesServer(o Flow) bool { return f.Port == o.Port && f.Server() == o.Server() }
 
 func (f Flow) sharesClientPorts(o Flow) bool {

@@ -25,10 +25,10 @@ func (r AbortRequest) Validate() error { return check("", &r) }
 // Validate refuses a verdict that says nothing.
 func (v Verdict) Validate() error { return check("", &v) }
 
-// Validate refuses a fix whose numbers are damage and no measurement.
+// Validate refuses a fix whose numbers cannot have been measured.
 func (f Fix) Validate() error { return check("", &f) }
 
-// Validate refuses a place that is none, or of too long ago.
+// Validate refuses a place that is not on Earth, or of too long ago.
 func (p Place) Validate() error { return check("", &p) }
 
 // Validate refuses a note that says nothing or never ends.

@@ -28,15 +28,17 @@ func TestPlanIsRefusedWithThePlaceOfTheFault(t *testing.T) {
 		change func(*wire.RunPlan)
 		want   string
 	}{
-		"run":             {func(plan *wire.RunPlan) { plan.Run = "../etc" }, `run: "../etc"`},
-		"short key":       {func(plan *wire.RunPlan) { plan.Key = plan.Key[:16] }, "key: 16 bytes, want 32"},
-		"hash":            {func(plan *wire.RunPlan) { plan.CampaignSHA256 = "abc" }, "campaign_sha256"},
-		"no nodes":        {func(plan *wire.RunPlan) { plan.Nodes = nil }, "nodes: 0"},
-		"no trials":       {func(plan *wire.RunPlan) { plan.Trials = nil }, "trials: 0"},
-		"attempts":        {func(plan *wire.RunPlan) { plan.AttemptsMax = 0 }, "attempts_max: 0"},
-		"double node":     {func(plan *wire.RunPlan) { plan.Nodes[1].Name = "car" }, `nodes[1].name: "car" is there twice`},
-		"prefix":          {func(plan *wire.RunPlan) { plan.Nodes[1].MeshPrefix = "10.77.0.2" }, "nodes[1].mesh_prefix"},
-		"multicast":       {func(plan *wire.RunPlan) { plan.Nodes[1].MeshPrefix = "224.0.0.1/24" }, "nodes[1].mesh_prefix: 224.0.0.1"},
+		"run":         {func(plan *wire.RunPlan) { plan.Run = "../etc" }, `run: "../etc"`},
+		"short key":   {func(plan *wire.RunPlan) { plan.Key = plan.Key[:16] }, "key: 16 bytes, want 32"},
+		"hash":        {func(plan *wire.RunPlan) { plan.CampaignSHA256 = "abc" }, "campaign_sha256"},
+		"no nodes":    {func(plan *wire.RunPlan) { plan.Nodes = nil }, "nodes: 0"},
+		"no trials":   {func(plan *wire.RunPlan) { plan.Trials = nil }, "trials: 0"},
+		"attempts":    {func(plan *wire.RunPlan) { plan.AttemptsMax = 0 }, "attempts_max: 0"},
+		"double node": {func(plan *wire.RunPlan) { plan.Nodes[1].Name = "car" }, `nodes[1].name: "car" is there twice`},
+		"prefix": {func(plan *wire.RunPlan) { plan.Nodes[1].MeshPrefix = "10.77.0.2" },
+			"nodes[1].mesh_prefix"},
+		"multicast": {func(plan *wire.RunPlan) { plan.Nodes[1].MeshPrefix = "224.0.0.1/24" },
+			"nodes[1].mesh_prefix: 224.0.0.1"},
 		"double address":  {func(plan *wire.RunPlan) { plan.Nodes[1].MeshPrefix = "10.77.0.1/16" }, `10.77.0.1 is "car"'s already`},
 		"low GO port":     {func(plan *wire.RunPlan) { plan.Nodes[0].GoPort = 53 }, "nodes[0].go_port: 53"},
 		"control address": {func(plan *wire.RunPlan) { plan.Nodes[0].ControlAddr = "a b" }, "nodes[0].control_addr"},
@@ -50,28 +52,38 @@ func TestPlanIsRefusedWithThePlaceOfTheFault(t *testing.T) {
 		"no duration":     {first(func(t *wire.Trial) { t.DurationS = 0 }), "trials[0].duration_s: 0"},
 		"direction":       {first(func(t *wire.Trial) { t.Direction = "north" }), "not one of outbound, inbound"},
 		"course":          {first(func(t *wire.Trial) { t.Course.Kind = "slalom" }), "trials[0].course.kind"},
-		"segment":         {first(func(t *wire.Trial) { t.Course.LengthM = nil }), "trials[0].course.length_m: missing"},
-		"half a site":     {first(func(t *wire.Trial) { t.Course.SiteLonDeg = nil }), "latitude and longitude go together"},
-		"gate":            {first(func(t *wire.Trial) { t.Gate.TimeoutS = 0 }), "trials[0].gate.timeout_s"},
-		"gate's band":     {first(func(t *wire.Trial) { t.Acceptance.SpeedBandMps = nil }), "needs acceptance.speed_band_mps"},
-		"access point":    {first(func(t *wire.Trial) { t.Radio.AccessPoint = "roadside" }), "trials[0].radio.access_point"},
-		"infrastructure":  {first(func(t *wire.Trial) { t.Radio.Mode = wire.ModeInfrastructure }), "trials[0].radio.access_point"},
-		"channel":         {first(func(t *wire.Trial) { t.Radio.Channel = 0 }), "trials[0].radio.channel: 0"},
-		"BSSID":           {first(func(t *wire.Trial) { t.Radio.BSSID = "02:11" }), "trials[0].radio.bssid"},
-		"SSID":            {first(func(t *wire.Trial) { t.Radio.SSID = strings.Repeat("ä", 17) }), "trials[0].radio.ssid: 34 bytes"},
-		"routing":         {first(func(t *wire.Trial) { t.Routing.Protocol = "rm -rf" }), "trials[0].routing.protocol"},
-		"variant":         {first(func(t *wire.Trial) { t.TCP.Variant = "reno;reboot" }), "trials[0].tcp.variant"},
-		"share":           {first(func(t *wire.Trial) { t.Acceptance.InBandShareMin = p(1.01) }), "in_band_share_min: 1.01"},
-		"no traffic":      {first(func(t *wire.Trial) { t.Traffic = nil }), "trials[0].traffic: 0"},
-		"none measured":   {flow(func(f *wire.Flow) { f.Background = true }), "one must be measured"},
-		"wrong way":       {flow(func(f *wire.Flow) { f.From, f.To = f.To, f.From }), "no measured flow goes from the sender"},
-		"flow's name":     {flow(func(f *wire.Flow) { f.Name = "a/b" }), "trials[0].traffic[0].name"},
-		"same name":       {flow(func(f *wire.Flow) { f.Name = "cross" }), `traffic[1].name: "cross" is there twice`},
-		"low port":        {flow(func(f *wire.Flow) { f.Port = 80 }), "trials[0].traffic[0].port: 80"},
-		"same server":     {flow(func(f *wire.Flow) { f.Reverse, f.Port = false, 5001 }), "traffic[1].port: 5001"},
-		"streams":         {flow(func(f *wire.Flow) { f.Streams = 129 }), "trials[0].traffic[0].streams: 129"},
-		"client ports":    {flow(func(f *wire.Flow) { f.ClientPort = 65533 }), "trials[0].traffic[0].client_port: 65533"},
-		"no bit rate":     {first(func(t *wire.Trial) { t.Traffic[1].BitrateBps = nil }), "traffic[1].bitrate_bps: missing"},
+		"segment": {first(func(t *wire.Trial) { t.Course.LengthM = nil }),
+			"trials[0].course.length_m: missing"},
+		"half a site": {first(func(t *wire.Trial) { t.Course.SiteLonDeg = nil }),
+			"latitude and longitude go together"},
+		"gate": {first(func(t *wire.Trial) { t.Gate.TimeoutS = 0 }), "trials[0].gate.timeout_s"},
+		"gate's band": {first(func(t *wire.Trial) { t.Acceptance.SpeedBandMps = nil }),
+			"needs acceptance.speed_band_mps"},
+		"access point": {first(func(t *wire.Trial) { t.Radio.AccessPoint = "roadside" }),
+			"trials[0].radio.access_point"},
+		"infrastructure": {first(func(t *wire.Trial) { t.Radio.Mode = wire.ModeInfrastructure }),
+			"trials[0].radio.access_point"},
+		"channel": {first(func(t *wire.Trial) { t.Radio.Channel = 0 }), "trials[0].radio.channel: 0"},
+		"BSSID":   {first(func(t *wire.Trial) { t.Radio.BSSID = "02:11" }), "trials[0].radio.bssid"},
+		"SSID": {first(func(t *wire.Trial) { t.Radio.SSID = strings.Repeat("ä", 17) }),
+			"trials[0].radio.ssid: 34 bytes"},
+		"routing": {first(func(t *wire.Trial) { t.Routing.Protocol = "rm -rf" }), "trials[0].routing.protocol"},
+		"variant": {first(func(t *wire.Trial) { t.TCP.Variant = "reno;reboot" }), "trials[0].tcp.variant"},
+		"share": {first(func(t *wire.Trial) { t.Acceptance.InBandShareMin = p(1.01) }),
+			"in_band_share_min: 1.01"},
+		"no traffic":    {first(func(t *wire.Trial) { t.Traffic = nil }), "trials[0].traffic: 0"},
+		"none measured": {flow(func(f *wire.Flow) { f.Background = true }), "one must be measured"},
+		"wrong way": {flow(func(f *wire.Flow) { f.From, f.To = f.To, f.From }),
+			"no measured flow goes from the sender"},
+		"flow's name": {flow(func(f *wire.Flow) { f.Name = "a/b" }), "trials[0].traffic[0].name"},
+		"same name":   {flow(func(f *wire.Flow) { f.Name = "cross" }), `traffic[1].name: "cross" is there twice`},
+		"low port":    {flow(func(f *wire.Flow) { f.Port = 80 }), "trials[0].traffic[0].port: 80"},
+		"same server": {flow(func(f *wire.Flow) { f.Reverse, f.Port = false, 5001 }), "traffic[1].port: 5001"},
+		"streams":     {flow(func(f *wire.Flow) { f.Streams = 129 }), "trials[0].traffic[0].streams: 129"},
+		"client ports": {flow(func(f *wire.Flow) { f.ClientPort = 65533 }),
+			"trials[0].traffic[0].client_port: 65533"},
+		"no bit rate": {first(func(t *wire.Trial) { t.Traffic[1].BitrateBps = nil }),
+			"traffic[1].bitrate_bps: missing"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -96,11 +108,12 @@ func TestLeaseAndKeysAreChecked(t *testing.T) {
 		"NaN lease":            wire.Lease{Holder: "a", TTLS: math.NaN()},
 		"trial 0":              wire.TrialKey{Attempt: 1},
 		"attempt -1":           wire.TrialKey{Trial: 1, Attempt: -1},
-		"long reason":          wire.AbortRequest{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Reason: strings.Repeat("ä", 2001)},
-		"abort of nothing":     wire.AbortRequest{},
-		"outcome":              wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: "good"},
-		"epoch":                wire.SpoolPosition{Epoch: "a/b"},
-		"seq":                  wire.SpoolPosition{Epoch: "a", Seq: math.MaxUint64},
+		"long reason": wire.AbortRequest{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1},
+			Reason: strings.Repeat("ä", 2001)},
+		"abort of nothing": wire.AbortRequest{},
+		"outcome":          wire.Verdict{TrialKey: wire.TrialKey{Trial: 1, Attempt: 1}, Outcome: "good"},
+		"epoch":            wire.SpoolPosition{Epoch: "a/b"},
+		"seq":              wire.SpoolPosition{Epoch: "a", Seq: math.MaxUint64},
 	}
 	for name, v := range bad {
 		if err := v.Validate(); err == nil {
@@ -120,7 +133,8 @@ func TestLeaseAndKeysAreChecked(t *testing.T) {
 }
 
 func TestEncodeWritesNoNull(t *testing.T) {
-	for _, body := range []any{wire.NodeStatus{}, wire.CampaignView{}, &wire.RestoreReport{}, wire.TrialView{}, []wire.Verdict(nil), wire.Provenance{}} {
+	for _, body := range []any{wire.NodeStatus{}, wire.CampaignView{}, &wire.RestoreReport{}, wire.TrialView{},
+		[]wire.Verdict(nil), wire.Provenance{}} {
 		data, err := wire.Encode(body)
 		if err != nil {
 			t.Fatal(err)
@@ -152,7 +166,7 @@ func FuzzPlan(f *testing.F) {
 		for _, trial := range plan.Trials {
 			for _, n := range trial.Nodes() {
 				if !names[n] {
-					t.Errorf("trial %d lets in %q, which is no node", trial.Number, n)
+					t.Errorf("trial %d lets in %q, which is not a node", trial.Number, n)
 				}
 			}
 		}

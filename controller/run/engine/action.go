@@ -80,7 +80,7 @@ type (
 		Trial wire.Trial
 		Key   wire.TrialKey
 	}
-	// Quiet keeps whatever sends packets to the worker's nodes from it for a time.
+	// Quiet holds back for a time whatever sends packets to the worker's nodes.
 	Quiet struct{ For time.Duration }
 	// Show is a step of the run, for a person to see.
 	Show struct {
@@ -91,7 +91,7 @@ type (
 		Live    *wire.Live
 		Verdict *wire.Verdict
 	}
-	// Log is a mishap that the run gets over.
+	// Log reports a mishap that does not end the run.
 	Log struct {
 		Doing string
 		Key   wire.TrialKey

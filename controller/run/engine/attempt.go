@@ -18,7 +18,8 @@ const (
 )
 
 // ErrAway ends a run at whose end a node is away.
-var ErrAway = errors.New("a node is out of reach: resume the run when it is back, or run `fieldmesh nodes restore` then")
+var ErrAway = errors.New("a node is out of reach: resume the run when it is back, or run " +
+	"`fieldmesh nodes restore` then")
 
 // attempt makes one attempt, from its place to its verdict.
 func (w *worker) attempt(t wire.Trial, k wire.TrialKey) {
@@ -96,7 +97,7 @@ func (w *worker) callOff(t wire.Trial, k wire.TrialKey, faults []*Fault) {
 				w.decide(t, w.notArmed(k, faults, names), func() {
 					if f := unfit(faults); f != nil {
 						doing := fmt.Sprintf("trial %d was not begun", t.Number)
-						w.e.fail(w.index, doing, fmt.Errorf("%w; then go on with --resume", f.Err))
+						w.e.fail(w.index, doing, fmt.Errorf("%w; then continue with --resume", f.Err))
 						return
 					}
 					w.next(t)

@@ -53,7 +53,7 @@ func (w *worker) awaitKept(t wire.Trial, k wire.TrialKey, names []string, then f
 	}
 }
 
-// keep takes a node's word that it has kept an attempt.
+// keep notes that a node has kept an attempt.
 func (w *worker) keep(node string, k wire.TrialKey, st wire.TrialState) {
 	put(w.kept, k, node, st)
 	w.check()
@@ -244,7 +244,8 @@ func (a *awaiting) writeOff(then func()) {
 				a.suspects[n] = true
 				continue
 			}
-			why := wire.Reason{Code: wire.ReasonUnrecorded, Text: "node " + n + " ended the attempt without a record of it"}
+			why := wire.Reason{Code: wire.ReasonUnrecorded,
+				Text: "node " + n + " ended the attempt without a record of it"}
 			st := wire.TrialState{State: wire.StateKept, Outcome: wire.Failed, Reason: why}
 			w.e.write(w.index, WriteOff{a.key, n, st}, func() {
 				if _, known := w.kept[a.key][n]; !known {

@@ -8,7 +8,7 @@ import (
 
 // call makes a call of a node. It may be lost on its way or on the way back, come
 // late, or twice.
-func (w *world) call(life int, a Action, n *node) {
+func (w *simulation) call(life int, a Action, n *node) {
 	answered := false
 	answer := func(d time.Duration, ans Answer) {
 		w.at(d, func() {
@@ -59,7 +59,7 @@ func (w *world) call(life int, a Action, n *node) {
 }
 
 // receive is the node's API.
-func (w *world) receive(n *node, op Op, reply func(Answer)) {
+func (w *simulation) receive(n *node, op Op, reply func(Answer)) {
 	first, steers := false, true
 	switch op := op.(type) {
 	case Load, End:
@@ -126,7 +126,7 @@ func (w *world) receive(n *node, op Op, reply func(Answer)) {
 	}
 }
 
-func (w *world) drain(n *node, to int, reply func(Answer)) {
+func (w *simulation) drain(n *node, to int, reply func(Answer)) {
 	if n.copied >= to {
 		reply(Answer{})
 		return
@@ -135,7 +135,7 @@ func (w *world) drain(n *node, to int, reply func(Answer)) {
 }
 
 // collect copies a node's records to the archive, and tells the controller of them.
-func (w *world) collect(n *node) {
+func (w *simulation) collect(n *node) {
 	if n.copying || w.life%2 == 0 {
 		return
 	}
@@ -153,7 +153,7 @@ func (w *world) collect(n *node) {
 			}
 			return
 		}
-		if !n.up || n.cut { // its return begins anew
+		if !n.up || n.cut { // its return begins again
 			return
 		}
 		fresh := n.records[n.copied:]

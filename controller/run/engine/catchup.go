@@ -8,7 +8,7 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// catchUp brings archive and nodes to one standing: what the nodes did while no
+// catchUp makes archive and nodes agree: what the nodes did while no
 // controller was there is waited for, judged and decided, and the nodes learn
 // the verdicts that they have missed. What they did while they were waited for
 // comes after.

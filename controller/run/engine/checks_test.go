@@ -12,7 +12,7 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// checks is what a world knows of a run that the run does not, and the first
+// checks is what a simulation knows of a run that the run does not, and the first
 // promise that was found broken.
 type checks struct {
 	failure   string
@@ -46,19 +46,19 @@ func newChecks() checks {
 		calledOff: map[wire.TrialKey]bool{}, leases: map[*node][]porcupine.Operation{}}
 }
 
-func (w *world) violated(format string, args ...any) {
+func (w *simulation) violated(format string, args ...any) {
 	if w.failure == "" {
 		w.failure = fmt.Sprintf("after %v: ", w.now) + fmt.Sprintf(format, args...)
 	}
 }
 
 // lived begins a controller's life.
-func (w *world) lived() {
+func (w *simulation) lived() {
 	w.leaving, w.began, w.placed = false, w.now, map[int]wire.TrialKey{}
 	w.deciding, w.released = map[wire.TrialKey]time.Duration{}, map[*node]bool{}
 }
 
-func (w *world) decision(k wire.TrialKey) (wire.Verdict, bool) {
+func (w *simulation) decision(k wire.TrialKey) (wire.Verdict, bool) {
 	for _, v := range w.archive.decisions {
 		if v.TrialKey == k {
 			return v, true
@@ -67,7 +67,7 @@ func (w *world) decision(k wire.TrialKey) (wire.Verdict, bool) {
 	return wire.Verdict{}, false
 }
 
-func (w *world) decided(trial int) (out []wire.Verdict) {
+func (w *simulation) decided(trial int) (out []wire.Verdict) {
 	for _, v := range w.archive.decisions {
 		if v.Trial == trial {
 			out = append(out, v)
@@ -77,7 +77,7 @@ func (w *world) decided(trial int) (out []wire.Verdict) {
 }
 
 // asked checks an action against what is true.
-func (w *world) asked(a Action) {
+func (w *simulation) asked(a Action) {
 	if n := a.Node; n != "" && w.calm && w.cfg.Plan.Control == wire.ControlMesh {
 		w.speaking(a)
 	}
@@ -139,7 +139,7 @@ func (w *world) asked(a Action) {
 	}
 }
 
-func (w *world) ttl() time.Duration {
+func (w *simulation) ttl() time.Duration {
 	if w.cfg.Plan.Control == wire.ControlMesh {
 		return meshLease
 	}
@@ -147,7 +147,7 @@ func (w *world) ttl() time.Duration {
 }
 
 // speaking checks that the controller says nothing over the mesh while a window is open.
-func (w *world) speaking(a Action) {
+func (w *simulation) speaking(a Action) {
 	for _, n := range w.nodes[a.Worker] {
 		if c := n.cur; c != nil && w.now < c.closes && w.now > c.closes-2*time.Second {
 			w.violated("%T is sent to %s while the window of %v is open", a.Op, a.Node, c.key)
@@ -156,13 +156,13 @@ func (w *world) speaking(a Action) {
 }
 
 // knows reports whether a node has been armed for an attempt; one that is just
-// being started anew will say so.
+// being restarted will say so.
 func (n *node) knows(k wire.TrialKey) bool {
 	_, had := n.verdictOn(k)
 	return !n.up || had || n.cur != nil && n.cur.key == k
 }
 
-func (w *world) arming(a Action, op Arm) {
+func (w *simulation) arming(a Action, op Arm) {
 	t := w.trial(op.Key.Trial)
 	if op.Key != w.placed[a.Worker] {
 		w.violated("attempt %v is armed, and the car stands for %v", op.Key, w.placed[a.Worker])
@@ -177,7 +177,7 @@ func (w *world) arming(a Action, op Arm) {
 	}
 }
 
-func (w *world) durable(vs []wire.Verdict) {
+func (w *simulation) durable(vs []wire.Verdict) {
 	for _, v := range vs {
 		same := func(had wire.Verdict) bool { return reflect.DeepEqual(had, v) }
 		if !slices.ContainsFunc(w.versions[v.TrialKey], same) {
@@ -187,7 +187,7 @@ func (w *world) durable(vs []wire.Verdict) {
 }
 
 // told checks what reaches a node.
-func (w *world) told(n *node, vs []wire.Verdict) {
+func (w *simulation) told(n *node, vs []wire.Verdict) {
 	w.durable(vs)
 	for _, v := range vs {
 		if now, _ := w.decision(v.TrialKey); v.Word != nil || now.Word != nil {
@@ -198,7 +198,7 @@ func (w *world) told(n *node, vs []wire.Verdict) {
 	}
 }
 
-func (w *world) writtenOff(worker int, op WriteOff) {
+func (w *simulation) writtenOff(worker int, op WriteOff) {
 	n := w.node(worker, op.Node)
 	if n.cur != nil && n.cur.key == op.Key && n.cur.direct {
 		w.violated("%v is written off from %v, and is at it", n, op.Key)
@@ -210,10 +210,10 @@ func (w *world) writtenOff(worker int, op WriteOff) {
 	}
 }
 
-func (w *world) drive(worker int) { w.driving[worker] = w.placed[worker] }
+func (w *simulation) drive(worker int) { w.driving[worker] = w.placed[worker] }
 
 // commit makes a decision durable, as the archive does.
-func (w *world) commit(v wire.Verdict) {
+func (w *simulation) commit(v wire.Verdict) {
 	if had, is := w.decision(v.TrialKey); is && v.Word == nil && !reflect.DeepEqual(had, v) {
 		w.violated("attempt %v is decided as %s, and was %s", v.TrialKey, v.Outcome, had.Outcome)
 		return
@@ -238,7 +238,7 @@ func (w *world) commit(v wire.Verdict) {
 	}
 }
 
-func (w *world) keptSeen(n *node, k wire.TrialKey, o wire.Outcome, recorded bool) {
+func (w *simulation) keptSeen(n *node, k wire.TrialKey, o wire.Outcome, recorded bool) {
 	if w.kept[k] == nil {
 		w.kept[k] = map[*node]keptTruth{}
 	}
@@ -246,7 +246,7 @@ func (w *world) keptSeen(n *node, k wire.TrialKey, o wire.Outcome, recorded bool
 }
 
 // lost notes that a node forgets: what is not decided of what it did cannot be.
-func (w *world) lost(n *node) {
+func (w *simulation) lost(n *node) {
 	for k := range w.kept {
 		if _, is := w.decision(k); !is {
 			w.calledOff[k] = true
@@ -256,7 +256,7 @@ func (w *world) lost(n *node) {
 }
 
 // forgotten checks that nobody was there to tell a node that its attempt has ended.
-func (w *world) forgotten(n *node, a *simAttempt) {
+func (w *simulation) forgotten(n *node, a *simAttempt) {
 	const enough = 45 * time.Second
 	since, is := w.known[a.key]
 	if is && a.direct && w.life%2 == 1 && min(w.now-w.began, w.now-since, w.now-w.whole) > enough {
@@ -264,14 +264,14 @@ func (w *world) forgotten(n *node, a *simAttempt) {
 	}
 }
 
-func (w *world) failing(f Fail) {
+func (w *simulation) failing(f Fail) {
 	if w.calm || w.now > w.calmAt+3*time.Minute {
 		w.violated("the run fails, and nothing is wrong: %s: %v", f.Doing, f.Err)
 	}
 }
 
 // open is the first trial that has attempts to come; 0 for none.
-func (w *world) open() int {
+func (w *simulation) open() int {
 	for _, t := range w.cfg.Plan.Trials {
 		if _, more := verdict.Next(w.cfg.Plan.AttemptsMax, w.decided(t.Number)); more {
 			return t.Number
@@ -280,7 +280,7 @@ func (w *world) open() int {
 	return 0
 }
 
-func (w *world) finished() {
+func (w *simulation) finished() {
 	w.done = true
 	if trial := w.open(); trial > 0 {
 		w.violated("the run ends, and trial %d is not done", trial)
@@ -288,12 +288,12 @@ func (w *world) finished() {
 }
 
 // atEnd checks what is to be true when a run is over.
-func (w *world) atEnd() {
+func (w *simulation) atEnd() {
 	for _, nodes := range w.nodes {
 		for _, n := range nodes {
 			switch {
 			case n.started && w.calm:
-				w.violated("%v goes on with a run that is over", n)
+				w.violated("%v continues a run that is over", n)
 			case n.leased() && n.lease.holder == holder && w.calm:
 				w.violated("%v is left leased", n)
 			case n.copied < len(n.records) && w.calm:
@@ -328,7 +328,7 @@ func (w *world) atEnd() {
 
 // keptAtEnd checks that what nodes did is decided, and that what they all
 // measured to its end counts.
-func (w *world) keptAtEnd(k wire.TrialKey, by map[*node]keptTruth) {
+func (w *simulation) keptAtEnd(k wire.TrialKey, by map[*node]keptTruth) {
 	v, is := w.decision(k)
 	if !is {
 		w.violated("attempt %v was made, and is not decided", k)
@@ -353,16 +353,16 @@ type leaseOp struct {
 	lapses bool
 }
 
-func (w *world) leaseSeen(n *node, holder string, ttl time.Duration, granted bool) {
+func (w *simulation) leaseSeen(n *node, holder string, ttl time.Duration, granted bool) {
 	if n.lease.holder != "" && !n.leased() {
 		w.lease(n, leaseOp{lapses: true}, true)
 	}
 	w.lease(n, leaseOp{holder: holder, gives: ttl <= 0}, granted)
 }
 
-func (w *world) leaseLost(n *node) { w.lease(n, leaseOp{lapses: true}, true) }
+func (w *simulation) leaseLost(n *node) { w.lease(n, leaseOp{lapses: true}, true) }
 
-func (w *world) lease(n *node, op leaseOp, granted bool) {
+func (w *simulation) lease(n *node, op leaseOp, granted bool) {
 	call := w.sent
 	if op.lapses || op.holder != holder {
 		call = w.now
@@ -425,7 +425,7 @@ var decisionModel = porcupine.Model{
 
 // histories checks that leases and decisions are as if each had happened at one
 // moment between its beginning and its end.
-func (w *world) histories() {
+func (w *simulation) histories() {
 	if !porcupine.CheckOperations(decisionModel, w.decisions) {
 		w.violated("the history of decisions is not linearizable: %+v", w.decisions)
 	}

@@ -11,9 +11,11 @@ import (
 )
 
 func twoNodes(decisions ...wire.Verdict) Config {
-	t := wire.Trial{Number: 1, Block: 1, Car: "car", Roadside: "roadside", Sender: "car", Receiver: "roadside", Initiator: "car"}
+	t := wire.Trial{Number: 1, Block: 1, Car: "car", Roadside: "roadside", Sender: "car", Receiver: "roadside",
+		Initiator: "car"}
 	return Config{Plan: wire.RunPlan{Run: "today", AttemptsMax: 2, Trials: []wire.Trial{t}}, LookEvery: time.Second,
-		Has: func(int) bool { return true }, Workers: []Worker{{Nodes: []string{"car", "roadside"}}}, Decisions: decisions}
+		Has: func(int) bool { return true }, Workers: []Worker{{Nodes: []string{"car", "roadside"}}},
+		Decisions: decisions}
 }
 
 // A node that rejected what it measured to the end must not have the others

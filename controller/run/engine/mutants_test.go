@@ -11,8 +11,8 @@ import (
 type mutant struct {
 	name   string
 	config func(*Config)
-	event  func(*world, Event) []Event
-	action func(*world, Action) []Action
+	event  func(*simulation, Event) []Event
+	action func(*simulation, Action) []Action
 }
 
 func (m *mutant) is(name string) bool { return m != nil && m.name == name }
@@ -23,14 +23,14 @@ func (m *mutant) configure(c *Config) {
 	}
 }
 
-func (m *mutant) events(w *world, ev Event) []Event {
+func (m *mutant) events(w *simulation, ev Event) []Event {
 	if m == nil || m.event == nil {
 		return []Event{ev}
 	}
 	return m.event(w, ev)
 }
 
-func (m *mutant) actions(w *world, a Action) []Action {
+func (m *mutant) actions(w *simulation, a Action) []Action {
 	if m == nil || m.action == nil {
 		return []Action{a}
 	}
@@ -38,14 +38,14 @@ func (m *mutant) actions(w *world, a Action) []Action {
 }
 
 // skip has the engine believe that an action was done.
-func skip(w *world, a Action) []Action {
+func skip(w *simulation, a Action) []Action {
 	life := w.life
 	w.at(time.Millisecond, func() { w.give(life, Answer{ID: a.ID}) })
 	return nil
 }
 
-func without[T Op](keep func(T) bool) func(*world, Action) []Action {
-	return func(w *world, a Action) []Action {
+func without[T Op](keep func(T) bool) func(*simulation, Action) []Action {
+	return func(w *simulation, a Action) []Action {
 		if op, is := a.Op.(T); is && (keep == nil || !keep(op)) {
 			return skip(w, a)
 		}
@@ -53,8 +53,8 @@ func without[T Op](keep func(T) bool) func(*world, Action) []Action {
 	}
 }
 
-func changed[T Op](change func(T) Op) func(*world, Action) []Action {
-	return func(_ *world, a Action) []Action {
+func changed[T Op](change func(T) Op) func(*simulation, Action) []Action {
+	return func(_ *simulation, a Action) []Action {
 		if op, is := a.Op.(T); is {
 			a.Op = change(op)
 		}
@@ -63,8 +63,8 @@ func changed[T Op](change func(T) Op) func(*world, Action) []Action {
 }
 
 // views changes what nodes say of themselves.
-func views(change func(*Answer)) func(*world, Event) []Event {
-	return func(_ *world, ev Event) []Event {
+func views(change func(*Answer)) func(*simulation, Event) []Event {
+	return func(_ *simulation, ev Event) []Event {
 		if a, is := ev.(Answer); is {
 			change(&a)
 			ev = a
@@ -76,22 +76,23 @@ func views(change func(*Answer)) func(*world, Event) []Event {
 // planted are deviations of lease, arm, GO, decide and resume. Each is found.
 var planted = []mutant{
 	{name: "lease: it is not given up at the end", action: without[Release](nil)},
-	{name: "lease: it is renewed after it was given up", action: func(_ *world, a Action) []Action {
+	{name: "lease: it is renewed after it was given up", action: func(_ *simulation, a Action) []Action {
 		if _, is := a.Op.(Release); is {
 			return []Action{a, {ID: 1 << 60, Worker: a.Worker, Node: a.Node, Op: Renew{TTL: leaseTTL}}}
 		}
 		return []Action{a}
 	}},
-	{name: "lease: it is taken for longer than a controller may be away", action: changed(func(r Renew) Op { return Renew{TTL: 4 * r.TTL} })},
+	{name: "lease: it is taken for longer than a controller may be away",
+		action: changed(func(r Renew) Op { return Renew{TTL: 4 * r.TTL} })},
 	{name: "lease: it is never renewed", action: without[Renew](nil)},
-	{name: "arm: the initiator before its peers", action: func(w *world, a Action) []Action {
+	{name: "arm: the initiator before its peers", action: func(w *simulation, a Action) []Action {
 		op, is := a.Op.(Arm)
 		if t := w.trial(max(op.Key.Trial, 1)); is && a.Node != t.Initiator {
 			return []Action{{ID: 1 << 60, Worker: a.Worker, Node: t.Initiator, Op: op}, a}
 		}
 		return []Action{a}
 	}},
-	{name: "arm: a peer is left out", action: func(w *world, a Action) []Action {
+	{name: "arm: a peer is left out", action: func(w *simulation, a Action) []Action {
 		if op, is := a.Op.(Arm); is && a.Node != w.trial(op.Key.Trial).Initiator {
 			return skip(w, a)
 		}
@@ -104,13 +105,13 @@ var planted = []mutant{
 	})},
 	{name: "arm: for the next attempt", action: changed(func(a Arm) Op { a.Key.Attempt++; return a })},
 	{name: "go: the car does not set off", action: without[Drive](nil)},
-	{name: "go: the car sets off before the nodes are armed", action: func(_ *world, a Action) []Action {
+	{name: "go: the car sets off before the nodes are armed", action: func(_ *simulation, a Action) []Action {
 		if _, is := a.Op.(Place); is {
 			return []Action{a, {ID: 1 << 60, Worker: a.Worker, Op: Drive{}}}
 		}
 		return []Action{a}
 	}},
-	{name: "go: the end is awaited of one node only", event: func(w *world, ev Event) []Event {
+	{name: "go: the end is awaited of one node only", event: func(w *simulation, ev Event) []Event {
 		k, is := ev.(Kept)
 		if !is {
 			return []Event{ev}
@@ -124,7 +125,7 @@ var planted = []mutant{
 	}},
 	{name: "go: a node that is late is written off", event: views(func(a *Answer) { a.Held = true })},
 	{name: "decide: it is not written", action: without[Decide](nil)},
-	{name: "decide: nodes are told before it is durable", action: func(_ *world, a Action) []Action {
+	{name: "decide: nodes are told before it is durable", action: func(_ *simulation, a Action) []Action {
 		if d, is := a.Op.(Decide); is && a.Worker >= 0 {
 			return []Action{{ID: 1 << 60, Worker: a.Worker, Node: "a", Op: Tell{[]wire.Verdict{d.Verdict}}}, a}
 		}
@@ -161,7 +162,7 @@ var planted = []mutant{
 		c.Has = func(trial int) bool { return trial < last }
 	}},
 	{name: "resume: it drives where it is only to pull", config: func(c *Config) { c.PullOnly = false }},
-	{name: "quiet: looks go on over the mesh", event: func(_ *world, ev Event) []Event {
+	{name: "quiet: looks go on over the mesh", event: func(_ *simulation, ev Event) []Event {
 		if a, is := ev.(Answer); is && a.View.Live != nil {
 			a.View.Live = nil
 			ev = a

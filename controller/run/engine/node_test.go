@@ -13,7 +13,7 @@ import (
 // the schedule, keeps leases, arms, measures, records and judges provisionally,
 // and goes on alone when its lease has run out.
 type node struct {
-	w        *world
+	w        *simulation
 	worker   int
 	name     string
 	up       bool
@@ -323,7 +323,7 @@ func (n *node) abort(r wire.AbortRequest, done func()) {
 	n.after(n.w.between(time.Millisecond, 200*time.Millisecond), a, func() { n.finish(a, outcome, wire.ReasonAborted) })
 }
 
-// restart ends the agent and starts it anew. Its leases are in memory, the rest is on disk.
+// restart ends the agent and starts it again. Its leases are in memory, the rest is on disk.
 func (n *node) restart() {
 	if !n.up {
 		return

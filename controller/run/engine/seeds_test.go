@@ -38,7 +38,7 @@ func TestSoakSchedulesOfCuts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := newWorld(seed, nil)
+		w := newSimulation(seed, nil)
 		w.trace = t.Logf
 		if failure := w.run(); failure != "" {
 			t.Fatalf("seed %d: %s", seed, failure)
@@ -51,7 +51,7 @@ func TestSoakSchedulesOfCuts(t *testing.T) {
 	}
 	var failed atomic.Int32
 	seeds(n, func(seed uint64) bool {
-		if failure := newWorld(seed, nil).run(); failure != "" {
+		if failure := newSimulation(seed, nil).run(); failure != "" {
 			t.Errorf("FIELDMESH_SEED=%d: %s", seed, failure)
 			return failed.Add(1) < 5
 		}
@@ -66,7 +66,7 @@ func TestPlantedMutantsAreFound(t *testing.T) {
 			var by atomic.Uint64
 			var how sync.Map
 			seeds(schedules, func(seed uint64) bool {
-				if failure := newWorld(seed, &m).run(); failure != "" {
+				if failure := newSimulation(seed, &m).run(); failure != "" {
 					how.Store(seed, failure)
 					by.CompareAndSwap(0, seed)
 				}

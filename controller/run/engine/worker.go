@@ -18,8 +18,8 @@ const (
 	askAgain = 500 * time.Millisecond
 )
 
-// worker is a set of nodes at work. Its methods go on in their last argument
-// when what they ask for is done.
+// worker is a set of nodes at work. Its methods call their last argument when what
+// they ask for is done.
 type worker struct {
 	e        *Engine
 	index    int
@@ -40,7 +40,8 @@ type worker struct {
 
 func newWorker(e *Engine, index int, nodes []string) *worker {
 	return &worker{e: e, index: index, nodes: slices.Sorted(slices.Values(nodes)),
-		renewing: map[string]bool{}, late: map[string]error{}, kept: map[wire.TrialKey]map[string]wire.TrialState{}, windows: map[wire.TrialKey]map[string]wire.Window{}}
+		renewing: map[string]bool{}, late: map[string]error{}, kept: map[wire.TrialKey]map[string]wire.TrialState{},
+		windows: map[wire.TrialKey]map[string]wire.Window{}}
 }
 
 func (w *worker) mesh() bool { return w.e.cfg.Plan.Control == wire.ControlMesh }
@@ -52,7 +53,7 @@ func put[T any](m map[wire.TrialKey]map[string]T, k wire.TrialKey, node string, 
 	m[k][node] = v
 }
 
-// open gives the nodes the plan, and brings them and the archive to one standing.
+// open gives the nodes the plan, and makes them and the archive agree.
 func (w *worker) open() {
 	w.insistAll(Load{}, "", func(map[string]Answer) {
 		w.e.do(w.index, "", Collect{}, nil)
@@ -63,7 +64,7 @@ func (w *worker) open() {
 	})
 }
 
-// opened waits until all workers are, and what no node knows is decided.
+// opened waits until all workers are open, and what no node knows is decided.
 func (w *worker) opened() {
 	e := w.e
 	if e.ready++; e.ready < len(e.workers) {
@@ -81,7 +82,7 @@ func (w *worker) opened() {
 }
 
 // insist makes a call of a node, with the lease in hand, again and again while
-// the node is out of reach or is just being started anew.
+// the node is out of reach or is just being restarted.
 func (w *worker) insist(node string, op Op, doing string, then func(Answer)) {
 	w.e.do(w.index, node, op, func(a Answer) {
 		switch {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// boundsCode is bounds.go: it holds the fields of requests to their tags.
+// boundsCode returns protocols/wire/bounds.go: it holds the fields of requests to their tags.
 func boundsCode(strict []structure) ([]byte, error) {
 	var code map[string]string
 	for { // until no struct that has nothing to check is part of another
@@ -45,7 +45,8 @@ func (f field) check(strict []structure) (string, error) {
 	case f.of == "bytes":
 		return fmt.Sprintf("c.bytes(%q, %s, %s)\n", f.name, value, f.limits.max.code), nil
 	case f.of == "list" && has(strict, f.elem):
-		loop := fmt.Sprintf("for i := range %s {\nc.element(%q, i)\n%s[i].bounds(c)\nc.leave()\n}\n", value, f.name, value)
+		loop := fmt.Sprintf("for i := range %s {\nc.element(%q, i)\n%s[i].bounds(c)\nc.leave()\n}\n", value,
+			f.name, value)
 		count, err := f.limits.call("count", f.name, "len("+value+")")
 		return count + loop, err
 	case f.of != "":

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// campaignKeys is keys.go of the package plan: the keys of a campaign's trial
+// campaignKeys returns controller/plan/keys.go: the keys of a campaign's trial
 // that a node's trial has too. The tag campaign holds what is otherwise in a
 // campaign than on the wire, separated by commas: min, above and max (numbers
 // or constants of the package plan), default (what holds when the key is absent),
@@ -52,7 +52,7 @@ func keysOf(name string) string {
 	return strings.ToLower(name[:1]) + name[1:] + "Keys"
 }
 
-// key is a field as the package plan declares a key; "" for one that is none.
+// key is a field as the package plan declares a key; "" for one that is not a key.
 func (f field) key(structs map[string]structure) (string, error) {
 	tag, err := f.campaign()
 	if err != nil || f.tag.Get("campaign") == "-" {

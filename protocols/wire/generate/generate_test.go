@@ -63,7 +63,8 @@ func TestOneDeclarationMakesEverything(t *testing.T) {
 		"kinds.go": {"\tcase \"tide\":\n\t\treturn &Tide{}\n"},
 		"bounds.go": {
 			"func (x *Trial) bounds(c *checker) {\n\tc.integer(\"number\", x.Number, 1, most)\n",
-			"if x.Word != \"\" {\n\t\tc.oneOf(\"word\", x.Word, \"a\", \"b\")\n\t\tc.match(\"word\", x.Word, wordForm)\n\t}\n\tc.text(\"word\", x.Word, 0, 8)",
+			"if x.Word != \"\" {\n\t\tc.oneOf(\"word\", x.Word, \"a\", \"b\")\n" +
+				"\t\tc.match(\"word\", x.Word, wordForm)\n\t}\n\tc.text(\"word\", x.Word, 0, 8)",
 			"if x.Depth != nil {\n\t\tc.numberAbove(\"depth_m\", *x.Depth, 0, 2*most)",
 			"for i := range x.Parts {\n\t\tc.element(\"parts\", i)\n\t\tx.Parts[i].bounds(c)\n\t\tc.leave()\n\t}",
 			`c.oneOf("of", x.Of, listed()...)`, `c.bytes("key", x.Key, 32)`, `c.oneOf("named", string(x.Named), "x", "y")`,
@@ -84,17 +85,21 @@ func TestOneDeclarationMakesEverything(t *testing.T) {
 			`{"ships", "too many"},`,
 		},
 		"openapi.yaml": {
-			openAPIMark + "    Trial:", "    Tide:\n      description: 'Tide is how high the water stands. It is predicted.'\n",
+			openAPIMark + "    Trial:",
+			"    Tide:\n      description: 'Tide is how high the water stands. It is predicted.'\n",
 			"required: [port, cause, count, ships]", "level_m: {type: number}",
 			"cause: {type: string, enum: [up, down], description: 'it goes: up or down; seen'}",
 			"count: {type: integer, minimum: 0, maximum: 9}", "moon: {$ref: '#/components/schemas/Moon'}",
 			"ships: {type: object, additionalProperties: {type: integer, minimum: 0}}",
 			"    Moon:\n", "phase: {type: string, description: 'new | …'}",
-			"    Trial:\n      description: ''\n      type: object\n      additionalProperties: false\n      required: [number, parts, key, named]\n",
+			"    Trial:\n      description: ''\n      type: object\n      additionalProperties: false\n" +
+				"      required: [number, parts, key, named]\n",
 			"word: {type: string, enum: ['', a, b], pattern: '^([a-z])?$', maxLength: 8, description: 'it is: a or b'}",
 			"depth_m: {type: number, exclusiveMinimum: 0, maximum: 10, description: 'how deep'}",
-			"key: {type: string, contentEncoding: base64, minLength: 44, maxLength: 44, pattern: '^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$'}",
-			"parts: {type: array, items: {$ref: '#/components/schemas/Part'}, minItems: 1, maxItems: 5, description: 'some parts'}",
+			"key: {type: string, contentEncoding: base64, minLength: 44, maxLength: 44, " +
+				"pattern: '^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$'}",
+			"parts: {type: array, items: {$ref: '#/components/schemas/Part'}, minItems: 1, maxItems: 5, " +
+				"description: 'some parts'}",
 			"named: {type: string, enum: [x, y], description: 'x or y'}",
 		},
 	} {
@@ -109,26 +114,27 @@ func TestOneDeclarationMakesEverything(t *testing.T) {
 func TestBadDeclarations(t *testing.T) {
 	const kind = "\nfunc (*T) Kind() string { return \"t\" }"
 	whole := func(fields string) string { return "// T is it.\ntype T struct { " + fields + " }" + kind }
+	untyped := strings.ReplaceAll(whole("A json.RawMessage `json:\"a\"`"), `"t"`, `"gps"`)
 	for text, want := range map[string]string{
 		"type": "expected",
 		kind:   `record kind "t": no struct "T"`,
-		"type T struct { A int `json:\"a\"` }" + kind:                               `its comment does not begin with "T is"`,
-		whole("A int `json:\",omitempty\"`"):                                        "T.A: no name in JSON",
-		whole("A [][]int `json:\"a\"`"):                                             `record kind "t": a: no struct ""`,
-		whole("A int `json:\"a\" influx:\"tags\"`"):                                 `a: influx:"tags": no option "tags"`,
-		whole("A []int `json:\"a\" influx:\"tag\"`"):                                "only in the archive",
-		whole("A int `json:\"a\" influx:\"tag\" archive:\"x\"`"):                    "only in the archive",
-		strings.ReplaceAll(whole("A int `json:\"a\"`"), "*T", "T"):                  "method Kind of T declares no record kind",
-		strings.ReplaceAll(whole("A int `json:\"a\"`"), `"t"`, "kind"):              "method Kind of *T declares no record kind",
-		whole("A int `json:\"a\" max:\"most\"`"):                                    `T.a: max: "most" is no number and no constant`,
-		whole("A string `json:\"a\" form:\"f\"`"):                                   `T.a: form:"f": the package has no such form`,
-		whole("A string `json:\"a\" words:\"f\"`"):                                  `T.a: words:"f": no function that returns nothing but a list`,
-		"type Trial struct { A int `json:\"a\"`\n}":                                 "Trial.a: it has not both bounds",
-		"type Trial struct { A string `json:\"a\"`\n}":                              "Trial.a: no rule follows from its type",
-		"type Trial struct { A bool `json:\"a\"`\n}":                                "Trial.a: no comment says what it means",
-		"type Trial struct { A bool `json:\"a\" campaign:\"or=1\"`\n}":              `Trial.a: campaign:"or=1": no option "or"`,
-		whole("C int `json:\"c\" influx:\"after=z\"`"):                              `c: no field "z" to come after`,
-		strings.ReplaceAll(whole("A json.RawMessage `json:\"a\"`"), `"t"`, `"gps"`): `record kind "gps": a: the app has no type for it`,
+		"type T struct { A int `json:\"a\"` }" + kind:                  `its comment does not begin with "T is"`,
+		whole("A int `json:\",omitempty\"`"):                           "T.A: no name in JSON",
+		whole("A [][]int `json:\"a\"`"):                                `record kind "t": a: no struct ""`,
+		whole("A int `json:\"a\" influx:\"tags\"`"):                    `a: influx:"tags": no option "tags"`,
+		whole("A []int `json:\"a\" influx:\"tag\"`"):                   "only in the archive",
+		whole("A int `json:\"a\" influx:\"tag\" archive:\"x\"`"):       "only in the archive",
+		strings.ReplaceAll(whole("A int `json:\"a\"`"), "*T", "T"):     "method Kind of T declares no record kind",
+		strings.ReplaceAll(whole("A int `json:\"a\"`"), `"t"`, "kind"): "method Kind of *T declares no record kind",
+		whole("A int `json:\"a\" max:\"most\"`"):                       `T.a: max: "most" is neither a number nor a constant`,
+		whole("A string `json:\"a\" form:\"f\"`"):                      `T.a: form:"f": the package has no such form`,
+		whole("A string `json:\"a\" words:\"f\"`"):                     `T.a: words:"f": no function that returns nothing but a list`,
+		"type Trial struct { A int `json:\"a\"`\n}":                    "Trial.a: it has not both bounds",
+		"type Trial struct { A string `json:\"a\"`\n}":                 "Trial.a: no rule follows from its type",
+		"type Trial struct { A bool `json:\"a\"`\n}":                   "Trial.a: no comment says what it means",
+		"type Trial struct { A bool `json:\"a\" campaign:\"or=1\"`\n}": `Trial.a: campaign:"or=1": no option "or"`,
+		whole("C int `json:\"c\" influx:\"after=z\"`"):                 `c: no field "z" to come after`,
+		untyped: `record kind "gps": a: the app has no type for it`,
 	} {
 		if _, err := generated(source(t, text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\ngives %v, want %s", text, err, want)

@@ -144,7 +144,7 @@ func (c *constants) limit(expression string) (limit, error) {
 	}
 	value, err := types.Eval(c.files, c.pkg, token.NoPos, expression)
 	if err != nil || value.Value == nil {
-		return limit{}, fmt.Errorf("%q is no number and no constant of the package", expression)
+		return limit{}, fmt.Errorf("%q is neither a number nor a constant of the package", expression)
 	}
 	if whole := constant.ToInt(value.Value); whole.Kind() == constant.Int {
 		return limit{expression, whole.ExactString()}, nil

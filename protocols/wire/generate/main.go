@@ -20,7 +20,7 @@ func main() {
 	}
 }
 
-// run writes the generated files anew, from the source in the folder of the package wire.
+// run writes the generated files, from the source in the folder of the package wire.
 func run(wire string) error {
 	files, err := generated(wire)
 	if err != nil {

@@ -64,7 +64,8 @@ func openAPI(api bodies, records []structure) []byte {
 	b.WriteString(openAPIMark)
 	for _, s := range slices.Concat(api.structs, records) {
 		strict := has(api.strict, s.name)
-		fmt.Fprintf(&b, "    %s:\n      description: %s\n      type: object\n", s.name, quoted(strings.Join(s.doc, " ")))
+		fmt.Fprintf(&b, "    %s:\n      description: %s\n      type: object\n", s.name,
+			quoted(strings.Join(s.doc, " ")))
 		if strict {
 			b.WriteString("      additionalProperties: false\n")
 		}

@@ -7,10 +7,10 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// What a person decides becomes of the attempts, and the schedule goes by it:
-// an accepted attempt that is to be repeated is made once more, beyond the
+// What a person decides is the outcome of the attempts, and the schedule follows
+// it: an accepted attempt that is to be repeated is made once more, beyond the
 // plan's number of attempts, and a skipped trial is not driven.
-func TestWordsAreHeeded(t *testing.T) {
+func TestOverridesAreApplied(t *testing.T) {
 	lane, field := newLane(t, "only")
 	car := field.nodes["car"]
 	said := func(k wire.TrialKey, id, note string) {
@@ -34,7 +34,8 @@ func TestWordsAreHeeded(t *testing.T) {
 	if err := r.Run(within(t)); err != nil {
 		t.Fatal(err)
 	}
-	want := map[wire.TrialKey]string{{Trial: 1, Attempt: 1}: "rejected repeat", {Trial: 1, Attempt: 2}: "accepted accept",
+	want := map[wire.TrialKey]string{{Trial: 1, Attempt: 1}: "rejected repeat",
+		{Trial: 1, Attempt: 2}: "accepted accept",
 		{Trial: 2, Attempt: 1}: "accepted", {Trial: 3, Attempt: 1}: "failed skip"}
 	got := map[wire.TrialKey]string{}
 	for _, v := range r.Archive.Decisions() {
@@ -63,7 +64,7 @@ func TestWordsAreHeeded(t *testing.T) {
 
 // A word about an attempt that measured nothing changes nothing, and the
 // journal says so.
-func TestAWordThatCannotBeHeededIsNoted(t *testing.T) {
+func TestAnOverrideThatCannotBeAppliedIsNoted(t *testing.T) {
 	lane, field := newLane(t, "only")
 	field.mute = "road" // which fails the attempt
 	car := field.nodes["car"]
@@ -86,7 +87,7 @@ func TestAWordThatCannotBeHeededIsNoted(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("the journal does not tell of the wish: %+v", entries)
+	t.Errorf("the journal does not hold the wish: %+v", entries)
 }
 
 // One attempt of a trial is its result: an earlier one is not accepted beside it.
@@ -118,7 +119,7 @@ func TestATrialIsAcceptedOnce(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("the journal does not tell of the wish: %+v", entries)
+	t.Errorf("the journal does not hold the wish: %+v", entries)
 }
 
 // What a person decided about an attempt that was decided before, and about a

@@ -19,9 +19,9 @@ var (
 	errBusy = errors.New("not now")
 )
 
-// world is a fleet, an archive and a controller in virtual time. All that
+// simulation is a fleet, an archive and a controller in virtual time. All that
 // happens by chance comes from one seed.
-type world struct {
+type simulation struct {
 	seed    uint64
 	rng     *rand.Rand
 	now     time.Duration
@@ -75,27 +75,29 @@ func (h *happenings) Pop() any {
 	return last
 }
 
-func (w *world) tell(format string, args ...any) {
+func (w *simulation) tell(format string, args ...any) {
 	if w.trace != nil {
 		w.trace("%12v %s", w.now, fmt.Sprintf(format, args...))
 	}
 }
 
-func (w *world) at(d time.Duration, what func()) {
+func (w *simulation) at(d time.Duration, what func()) {
 	w.order++
 	heap.Push(&w.queue, happening{w.now + d, w.order, what})
 }
 
-func (w *world) between(a, b time.Duration) time.Duration {
+func (w *simulation) between(a, b time.Duration) time.Duration {
 	return a + time.Duration(w.rng.Int64N(int64(b-a)+1))
 }
 
 // chance reports whether something goes wrong that does so with a probability.
-func (w *world) chance(p float64) bool { return !w.calm && w.now < w.calmAt && w.rng.Float64() < p }
+func (w *simulation) chance(p float64) bool {
+	return !w.calm && w.now < w.calmAt && w.rng.Float64() < p
+}
 
-func (w *world) trial(number int) wire.Trial { return w.cfg.Plan.Trials[number-1] }
+func (w *simulation) trial(number int) wire.Trial { return w.cfg.Plan.Trials[number-1] }
 
-func (w *world) node(worker int, name string) *node {
+func (w *simulation) node(worker int, name string) *node {
 	for _, n := range w.nodes[worker] {
 		if n.name == name {
 			return n
@@ -105,7 +107,7 @@ func (w *world) node(worker int, name string) *node {
 }
 
 // spoilt reports whether an attempt breaks an acceptance rule, however it is judged.
-func (w *world) spoilt(k wire.TrialKey) bool {
+func (w *simulation) spoilt(k wire.TrialKey) bool {
 	return (w.seed*31+uint64(k.Trial)*17+uint64(k.Attempt)*7)%11 == 0
 }
 
@@ -114,16 +116,17 @@ const (
 	holder = "run today"
 )
 
-// newWorld draws a fleet and its mishaps.
-func newWorld(seed uint64, m *mutant) *world {
-	w := &world{seed: seed, rng: rand.New(rand.NewPCG(seed, 7)), mutant: m, driving: map[int]wire.TrialKey{},
+// newSimulation draws a fleet and its mishaps.
+func newSimulation(seed uint64, m *mutant) *simulation {
+	w := &simulation{seed: seed, rng: rand.New(rand.NewPCG(seed, 7)), mutant: m, driving: map[int]wire.TrialKey{},
 		calm: seed%16 == 0, slow: seed%32 >= 24 || seed%32 == 0}
 	w.calmAt = w.between(20*time.Second, 120*time.Second)
 	names := []string{"a", "b", "c"}[:2+w.rng.IntN(2)]
 	workers := 1 + w.rng.IntN(4)/3
 	plan := wire.RunPlan{Run: "today", AttemptsMax: 1 + w.rng.IntN(3)}
 	for i := range 2 + w.rng.IntN(2) {
-		t := wire.Trial{Number: i + 1, Block: i + 1, Car: "a", Roadside: "b", Sender: "a", Receiver: "b", Relays: names[2:]}
+		t := wire.Trial{Number: i + 1, Block: i + 1, Car: "a", Roadside: "b", Sender: "a", Receiver: "b",
+			Relays: names[2:]}
 		t.Initiator = names[w.rng.IntN(2)]
 		plan.Trials = append(plan.Trials, t)
 	}
@@ -151,7 +154,7 @@ func newWorld(seed uint64, m *mutant) *world {
 }
 
 // mishaps draws what goes wrong beside single calls.
-func (w *world) mishaps() {
+func (w *simulation) mishaps() {
 	if w.calm {
 		return
 	}
@@ -196,7 +199,7 @@ func (w *world) mishaps() {
 }
 
 // forget replaces the nodes of a worker by new ones, which know nothing.
-func (w *world) forget(nodes []*node) {
+func (w *simulation) forget(nodes []*node) {
 	w.tell("nodes are replaced")
 	if w.life%2 == 1 {
 		w.kill() // a field ends with its controller
@@ -213,7 +216,7 @@ func (w *world) forget(nodes []*node) {
 }
 
 // start starts a controller, which knows what the archive holds.
-func (w *world) start() {
+func (w *simulation) start() {
 	w.life++
 	w.ticking = 0
 	cfg := w.cfg
@@ -258,7 +261,7 @@ func (a *archive) attempts() []wire.TrialKey {
 	return out
 }
 
-func (w *world) sighted(life, worker int, r wire.Record) {
+func (w *simulation) sighted(life, worker int, r wire.Record) {
 	k := wire.TrialKey{Trial: r.Trial, Attempt: r.Attempt}
 	switch b := r.Body.(type) {
 	case *wire.TrialState:
@@ -269,7 +272,7 @@ func (w *world) sighted(life, worker int, r wire.Record) {
 }
 
 // overrule has a person decide something, which the archive has a record of.
-func (w *world) overrule() {
+func (w *simulation) overrule() {
 	k := wire.TrialKey{Trial: 1 + w.rng.IntN(len(w.cfg.Plan.Trials)), Attempt: w.rng.IntN(3)}
 	n := wire.Noted{Note: []string{"accept", "repeat", "skip", "mark"}[w.rng.IntN(4)], By: "phone",
 		ID: fmt.Sprint("note ", len(w.archive.said))}
@@ -282,7 +285,7 @@ func (w *world) overrule() {
 }
 
 // leave ends the controller as a person does.
-func (w *world) leave() {
+func (w *simulation) leave() {
 	life := w.life
 	w.at(5*time.Second, func() {
 		if w.life == life {
@@ -297,8 +300,8 @@ func (w *world) leave() {
 	})
 }
 
-// kill ends the controller, and has it started anew.
-func (w *world) kill() {
+// kill ends the controller, and has it started again.
+func (w *simulation) kill() {
 	w.tell("the controller is killed")
 	w.life++
 	w.engine = nil
@@ -315,7 +318,7 @@ func (w *world) kill() {
 }
 
 // give gives the engine an event, and does what it then asks for.
-func (w *world) give(life int, ev Event) {
+func (w *simulation) give(life int, ev Event) {
 	if w.life != life || w.done {
 		return
 	}
@@ -368,8 +371,8 @@ func brief(op Op) any {
 	return op
 }
 
-// perform does an action as the shell would, in a world where things go wrong.
-func (w *world) perform(life int, a Action) {
+// perform does an action as the shell would, but things go wrong.
+func (w *simulation) perform(life int, a Action) {
 	if a.Node != "" {
 		w.call(life, a, w.node(a.Worker, a.Node))
 		return
@@ -435,7 +438,7 @@ func (w *world) perform(life int, a Action) {
 	}
 }
 
-func (w *world) judge(op Judge) wire.Verdict {
+func (w *simulation) judge(op Judge) wire.Verdict {
 	v := verdict.Judge(op.Trial, op.Key.Attempt, w.archive.records[op.Key], verdict.Scope{Final: true})
 	if v.Outcome == wire.Accepted && w.spoilt(op.Key) {
 		v.Outcome, v.Reason = wire.Rejected, wire.Reason{Code: wire.ReasonSpeed}
@@ -443,8 +446,8 @@ func (w *world) judge(op Judge) wire.Verdict {
 	return v
 }
 
-// run lets the world go on until the run is over, and returns what was wrong.
-func (w *world) run() string {
+// run lets time pass until the run is over, and returns what was wrong.
+func (w *simulation) run() string {
 	for len(w.queue) > 0 && !w.done && w.failure == "" {
 		h := heap.Pop(&w.queue).(happening)
 		w.now = h.at
