@@ -46,6 +46,7 @@ func TestGuestInfrastructure(t *testing.T) {
 func judgeInfrastructure(t *testing.T, dir, node, mode string, receives bool) {
 	t.Helper()
 	stations, carried := 0, false
+	var signal *float64
 	for _, record := range records(t, filepath.Join(dir, "records", node+".ndjson")) {
 		switch b := record.Body.(type) {
 		case *wire.Provenance:
@@ -55,14 +56,26 @@ func judgeInfrastructure(t *testing.T, dir, node, mode string, receives bool) {
 			}
 		case *wire.Station:
 			stations++
-			if b.SignalDbm == nil || *b.SignalDbm != 14-50 || b.TxBitrateMbps != nil && *b.TxBitrateMbps > 54 {
-				t.Errorf("%s of %s: station %+v", node, dir, b)
+			if signal = b.SignalDbm; b.TxBitrateMbps != nil && *b.TxBitrateMbps > 54 {
+				t.Errorf("%s of %s: a rate of %g Mbit/s", node, dir, *b.TxBitrateMbps)
 			}
 		case *wire.TCPSample:
 			carried = carried || b.BytesReceived > 0
 		}
 	}
+	// The first samples may be of frames from before the power was set.
+	if signal == nil || *signal != 14-50 {
+		t.Errorf("%s of %s: the other's signal is %v dBm at the end, want %d", node, dir, shown(signal), 14-50)
+	}
 	if stations == 0 || receives && !carried {
 		t.Errorf("%s of %s: %d samples of the other, data carried: %t", node, dir, stations, carried)
 	}
+}
+
+// shown is a value that may be absent.
+func shown[T any](v *T) any {
+	if v == nil {
+		return "absent"
+	}
+	return *v
 }

@@ -33,24 +33,30 @@ type Need string
 const (
 	busy    Need = "busy"    // it uses them and measures no time
 	waiting Need = "waiting" // its tests mostly wait, and bear one another
+	guest   Need = "guest"   // it has a machine of its own, an emulated one
 	alone   Need = "alone"   // it measures what a busy machine would change
 )
 
-// needs are in the order in which their suites run, with how many at a time.
-var needs = []struct {
+// pool is how many suites, or tests of a waiting suite, of a need run at a time.
+type pool struct {
 	need    Need
 	atATime int
-}{{busy, 2}, {waiting, 3}, {alone, 1}}
+}
+
+// phases follow each other; the pools of one run side by side. A guest is slow
+// whatever it has, and is at the lowest priority: those that wait do not notice it.
+var phases = [][]pool{{{busy, 2}}, {{waiting, 5}, {guest, 1}}, {{alone, 1}}}
 
 // guestPrefix comes before the kernel in the name of a guest's suite.
 const guestPrefix = "guest-"
 
-// Suite is one line of suites.txt, and the lines "long" below it.
+// Suite is one line of suites.txt, and the lines "long" and "first" below it.
 type Suite struct {
 	Name          string // a package's folder, "app", or "guest" and a kernel
 	Need          Need
 	BudgetS, AllS float64 // what it may take, in the modes test and all
 	Long          []string
+	First         []string // tests that take minutes, and begin before all others
 }
 
 // isPackage reports whether the suite is a Go package that runs on this machine.
@@ -81,8 +87,12 @@ func read(path string) ([]Suite, error) {
 		if len(words) == 0 {
 			continue
 		}
-		if words[0] == "long" && len(words) > 2 && len(out) > 0 {
+		if len(out) > 0 && words[0] == "long" && len(words) > 2 {
 			out[len(out)-1].Long = append(out[len(out)-1].Long, words[1])
+			continue
+		}
+		if len(out) > 0 && words[0] == "first" && len(words) == 2 {
+			out[len(out)-1].First = append(out[len(out)-1].First, words[1])
 			continue
 		}
 		s, err := parse(words)
@@ -100,8 +110,8 @@ func parse(words []string) (Suite, error) {
 			"it proves; got %q", words)
 	}
 	s := Suite{Name: words[0], Need: Need(words[1])}
-	if !slices.Contains([]Need{busy, waiting, alone}, s.Need) {
-		return s, fmt.Errorf("need %q: want %s, %s or %s", s.Need, busy, waiting, alone)
+	if !slices.Contains([]Need{busy, waiting, guest, alone}, s.Need) {
+		return s, fmt.Errorf("need %q: want %s, %s, %s or %s", s.Need, busy, waiting, guest, alone)
 	}
 	var err error
 	if s.BudgetS, err = strconv.ParseFloat(words[2], 64); err != nil {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -100,42 +101,61 @@ func (r *runner) program(s Suite) string {
 	return filepath.Join(r.dir, strings.ReplaceAll(s.Name, "/", "-"), filepath.Base(s.Name)+".test")
 }
 
-// runAll runs the suites, need by need.
+// runAll runs the suites, phase by phase.
 func (r *runner) runAll(ctx context.Context, list []Suite) error {
-	for _, n := range needs {
-		var jobs []job
-		for _, s := range list {
-			if s.Need != n.need {
-				continue
+	for _, pools := range phases {
+		var running sync.WaitGroup
+		var err error
+		for _, p := range pools {
+			var jobs []job
+			if jobs, err = r.jobs(list, p.need); err != nil {
+				break
 			}
-			patterns := []string{""}
-			if s.isPackage() {
-				var err error
-				if patterns, err = s.patterns(r.mode); err != nil {
-					return err
-				}
+			queue := make(chan job, len(jobs))
+			for _, j := range jobs {
+				queue <- j
 			}
-			res := &result{suite: s, left: len(patterns), cpuOf: map[string]float64{}}
-			for _, p := range patterns {
-				jobs = append(jobs, job{suite: res, pattern: p})
+			close(queue)
+			for range p.atATime {
+				running.Go(func() {
+					for j := range queue {
+						r.one(ctx, j, len(list))
+					}
+				})
 			}
 		}
-		queue := make(chan job)
-		var pool sync.WaitGroup
-		for range n.atATime {
-			pool.Go(func() {
-				for j := range queue {
-					r.one(ctx, j, len(list))
-				}
-			})
+		running.Wait()
+		if err != nil {
+			return err
 		}
-		for _, j := range jobs {
-			queue <- j
-		}
-		close(queue)
-		pool.Wait()
 	}
 	return nil
+}
+
+// jobs lists the processes of the suites that have a need, those first that take
+// longest: one that is begun last is waited for alone.
+func (r *runner) jobs(list []Suite, n Need) (out []job, err error) {
+	var rest []job
+	for _, s := range list {
+		if s.Need != n {
+			continue
+		}
+		patterns := []string{""}
+		if s.isPackage() {
+			if patterns, err = s.patterns(r.mode); err != nil {
+				return nil, err
+			}
+		}
+		res := &result{suite: s, left: len(patterns), cpuOf: map[string]float64{}}
+		for _, p := range patterns {
+			if slices.Contains(s.First, strings.Trim(p, "^()$")) {
+				out = append(out, job{suite: res, pattern: p})
+			} else {
+				rest = append(rest, job{suite: res, pattern: p})
+			}
+		}
+	}
+	return append(out, rest...), nil
 }
 
 // one runs a process of a suite, and says how the suite went when it was its
@@ -188,7 +208,7 @@ func (r *runner) command(ctx context.Context, j job) (*exec.Cmd, error) {
 		return exec.CommandContext(ctx, "make", "app-verify"), nil
 	case !s.isPackage():
 		kernel := strings.TrimPrefix(s.Name, guestPrefix)
-		c := exec.CommandContext(ctx, "scripts/guest", "suites", kernel)
+		c := exec.CommandContext(ctx, "nice", "-n", "19", "scripts/guest", "suites", kernel)
 		c.Env = os.Environ()
 		if r.mode == short && len(s.Long) > 0 {
 			c.Env = append(c.Env, "FIELDMESH_GUEST_SKIP=^("+strings.Join(s.Long, "|")+")$")

@@ -78,6 +78,11 @@ func TestLongTestsExist(t *testing.T) {
 				t.Errorf("%s has no %s", s.Name, name)
 			}
 		}
+		for _, name := range s.First {
+			if !slices.Contains(all, name) || s.Need != waiting {
+				t.Errorf("%s has no %s, or is not one whose tests are processes each", s.Name, name)
+			}
+		}
 	}
 }
 
