@@ -10,12 +10,14 @@ import (
 
 // How late a node may sample its sockets at an edge of the window: at both edges
 // together a steady flow brings no more than 1 % of its bytes within that time, in
-// windows above 10 s less. A client may start late by 1 % of the window.
+// windows above 10 s less, in those below 2 s up to 2 %. A client may start late by
+// 1 % of the window.
 const (
-	edgeLateMsMost = 50.0
-	edgeLateShare  = 0.005
-	startLateShare = 0.01
-	shortestNs     = 1e9 // of the windows that a campaign may ask for
+	edgeLateMsMost  = 50.0
+	edgeLateMsLeast = 10.0
+	edgeLateShare   = 0.005
+	startLateShare  = 0.01
+	shortestNs      = 1e9 // of the windows that a campaign may ask for
 )
 
 // EdgeLateMsMax returns how late, in ms, a node may be at an edge of a window. A
@@ -23,7 +25,7 @@ const (
 // punctual.
 func EdgeLateMsMax(w wire.Window) float64 {
 	if share := shareMs(edgeLateShare, w); !math.IsInf(share, 1) {
-		return min(edgeLateMsMost, share)
+		return min(edgeLateMsMost, max(edgeLateMsLeast, share))
 	}
 	return math.Inf(1)
 }

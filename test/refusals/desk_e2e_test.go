@@ -41,7 +41,7 @@ design: {repetitions: 1, order: as_listed, seed: 1}
 `
 
 // patient has judgeable acceptance and nothing that could not be met.
-const patient = standing + "acceptance: {attempts_max: 2}\n"
+const patient = standing + "acceptance: {attempts_max: 8}\n"
 
 // desk is two nodes, alpha and bravo, joined by a cable under test and by one
 // for control. The controller runs beside alpha.

@@ -43,9 +43,9 @@ type pool struct {
 	atATime int
 }
 
-// phases follow each other; the pools of one run side by side. A guest is slow
-// whatever it has, and is at the lowest priority: those that wait do not notice it.
-var phases = [][]pool{{{busy, 2}}, {{waiting, 5}, {guest, 1}}, {{alone, 1}}}
+// phases follow each other; the pools of one run side by side. Five that wait, or
+// three beside a guest, make one another late on two processors.
+var phases = [][]pool{{{busy, 2}}, {{waiting, 3}}, {{guest, 1}}, {{alone, 1}}}
 
 // guestPrefix comes before the kernel in the name of a guest's suite.
 const guestPrefix = "guest-"

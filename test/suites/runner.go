@@ -208,7 +208,7 @@ func (r *runner) command(ctx context.Context, j job) (*exec.Cmd, error) {
 		return exec.CommandContext(ctx, "make", "app-verify"), nil
 	case !s.isPackage():
 		kernel := strings.TrimPrefix(s.Name, guestPrefix)
-		c := exec.CommandContext(ctx, "nice", "-n", "19", "scripts/guest", "suites", kernel)
+		c := exec.CommandContext(ctx, "scripts/guest", "suites", kernel)
 		c.Env = os.Environ()
 		if r.mode == short && len(s.Long) > 0 {
 			c.Env = append(c.Env, "FIELDMESH_GUEST_SKIP=^("+strings.Join(s.Long, "|")+")$")
