@@ -8,14 +8,14 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// How late a node may sample its sockets at an edge of the window: at both edges
-// together a steady flow brings no more than 1 % of its bytes within that time, in
-// windows above 10 s less, in those below 2 s up to 2 %. A client may start late by
-// 1 % of the window.
+// How late a node may sample its sockets at an edge of the window: what comes
+// meanwhile is less than 1 % of the flow's bytes, unless the flow is then 1.4 times
+// as fast as on average. In windows above 7 s it is less, in those below 1.4 s more.
+// A client may start late by 1 % of the window.
 const (
 	edgeLateMsMost  = 50.0
 	edgeLateMsLeast = 10.0
-	edgeLateShare   = 0.005
+	edgeLateShare   = 0.007
 	startLateShare  = 0.01
 	shortestNs      = 1e9 // of the windows that a campaign may ask for
 )

@@ -95,7 +95,7 @@ func TestEdges(t *testing.T) {
 }
 
 func TestEdgeLimitIsAShareOfTheWindow(t *testing.T) {
-	for seconds, want := range map[float64]float64{0.1: math.Inf(1), 1: 10, 3: 15, 5: 25, 10: 50, 60: 50} {
+	for seconds, want := range map[float64]float64{0.1: math.Inf(1), 1: 10, 3: 21, 5: 35, 10: 50, 60: 50} {
 		if got := EdgeLateMsMax(wire.Window{OpenBootNs: 5, CloseBootNs: 5 + int64(seconds*1e9)}); got != want {
 			t.Errorf("window of %g s: %g ms, want %g", seconds, got, want)
 		}

@@ -11,7 +11,7 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-const faultWindow = 5 * time.Second
+const faultWindow = 7 * time.Second
 
 // fault is what goes wrong in the first attempt at one cell of the campaign,
 // and what has to come of it.

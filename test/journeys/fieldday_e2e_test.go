@@ -105,7 +105,7 @@ func TestMishapsOfAFieldDay(t *testing.T) {
 	m := newMachines(t)
 	d := newDesk(t, m.lines())
 	file := variant(t, "stationary-check.yaml", "fieldday", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]",
-		"levels: [5.6, 16.7]", "duration_s: 3", "duration_s: 10")
+		"levels: [5.6, 16.7]", "duration_s: 3", "duration_s: 8")
 	reasons := map[string]string{
 		"5.6 A":  "gps: ",
 		"5.6 B":  "clock_stepped: the wall clock was put forward by 1h0m0s",

@@ -92,7 +92,7 @@ type finding struct {
 	found bool    // the interval does not hold zero
 }
 
-var interval = regexp.MustCompile(`95 % interval ([+−][0-9.e]+) to ([+−][0-9.e]+)\)`)
+var interval = regexp.MustCompile(`95 % interval ([+−][0-9.e+−]+) to ([+−][0-9.e+−]+)\)`)
 
 func (r told) of(t *testing.T, begins string) finding {
 	t.Helper()
@@ -108,7 +108,7 @@ func (r told) of(t *testing.T, begins string) finding {
 	}
 	var f finding
 	for _, s := range m[1:] {
-		v, err := strconv.ParseFloat(strings.Replace(s, "−", "-", 1), 64)
+		v, err := strconv.ParseFloat(strings.ReplaceAll(s, "−", "-"), 64)
 		if err != nil {
 			t.Fatal(err)
 		}

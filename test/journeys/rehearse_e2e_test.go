@@ -88,7 +88,7 @@ func TestARehearsalReportsWhatACaptureShows(t *testing.T) {
 		if trial.Receiver == "bravo" {
 			c = both[1]
 		}
-		compareWithCapture(t, k, at.TrialKey, c)
+		compareWithCapture(t, k, at, c)
 	}
 	t.Run("the notebook reads the export", func(t *testing.T) { theNotebookReadsTheExport(t, k.Dir()) })
 	dashboardsOf(t, k.Dir())

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -47,7 +48,7 @@ func TestARunComesThroughWithoutItsControlLink(t *testing.T) {
 	k.everyTrialOnce(t)
 	k.nothingLost(t, deskNodes...)
 	for _, at := range k.attempts {
-		compareWithCapture(t, k, at.TrialKey, captures[at.TrialKey])
+		compareWithCapture(t, k, at, captures[at.TrialKey])
 		away := at.Trial == cutForOne || at.Trial >= cutFrom && at.Trial <= cutTo
 		want := map[bool]string{true: "mesh", false: "control"}[away]
 		if w := windowOf(t, k.records(t, at.TrialKey), "bravo"); w.GoPath != want {
@@ -63,11 +64,19 @@ const tolerance = 0.01
 
 // compareWithCapture holds an attempt's reported megabytes against what an
 // independent capture at the receiver shows, and looks for strangers.
-func compareWithCapture(t *testing.T, k kept, key wire.TrialKey, c *capture) {
+func compareWithCapture(t *testing.T, k kept, at archive.Attempt, c *capture) {
 	t.Helper()
+	key := at.TrialKey
 	trial, _ := k.Trial(key.Trial)
 	w := windowOf(t, k.records(t, key), trial.Receiver)
 	s := c.look(t, trial, key.Attempt, k.Info().Plan, wallOf(w.OpenBootNs), wallOf(w.CloseBootNs))
+	for _, f := range s.strangers {
+		t.Errorf("trial %d attempt %d: in the window, on the interface under test: %s", key.Trial, key.Attempt, f)
+	}
+	if v := at.Verdict; v.Outcome != wire.Accepted {
+		t.Logf("trial %d attempt %d: %s (%s): nothing to compare", key.Trial, key.Attempt, v.Outcome, v.Reason)
+		return
+	}
 	reported, ok := k.metric(t, key, "transferred_mb")
 	captured := float64(s.delivered) / 1e6
 	t.Logf("trial %d attempt %d, section %s at %s m/s: reported %.4f MB, captured %.4f MB, off by %+.3f %%; last "+
@@ -77,8 +86,5 @@ func compareWithCapture(t *testing.T, k kept, key wire.TrialKey, c *capture) {
 	if !ok || captured == 0 || math.Abs(reported/captured-1) > tolerance {
 		t.Errorf("trial %d attempt %d: reported %.4f MB (measured: %v), captured %.4f MB", key.Trial, key.Attempt,
 			reported, ok, captured)
-	}
-	for _, f := range s.strangers {
-		t.Errorf("trial %d attempt %d: in the window, on the interface under test: %s", key.Trial, key.Attempt, f)
 	}
 }
