@@ -4,6 +4,7 @@ package journeys
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
@@ -30,6 +31,12 @@ func openRun(t *testing.T, dir string) kept {
 		t.Fatal(err)
 	}
 	return kept{a, attempts}
+}
+
+// late reports whether an attempt failed because a node was late at an edge of its
+// window, as on a busy machine: what else happened to it, its reason does not say.
+func late(at archive.Attempt) bool {
+	return at.Verdict.Reason.Code == wire.ReasonEdge && strings.Contains(at.Verdict.Reason.Text, " ms late, limit ")
 }
 
 // everyTrialOnce fails unless each trial was accepted exactly once, and each
