@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -157,5 +158,25 @@ func TestDecisionsThatWereNotMadeAreMadeOnResume(t *testing.T) {
 	}
 	for k := range want {
 		t.Errorf("trial %d attempt %d is not decided", k.Trial, k.Attempt)
+	}
+}
+
+// A journal whose answers do not name the notes is of an earlier version: what it
+// decided is not decided again.
+func TestAnswersThatNameNoNoteAreNotMadeAgain(t *testing.T) {
+	by := func(id, decision string) archive.JournalEntry {
+		return archive.JournalEntry{Verdict: &wire.Verdict{Word: &wire.Word{Decision: decision, NoteID: id}}}
+	}
+	for name, c := range map[string]struct {
+		journal []archive.JournalEntry
+		all     bool
+	}{
+		"each names its note": {[]archive.JournalEntry{by("a", "accept"), {NoteID: "b"}, {Text: "a remark"}}, true},
+		"retried":             {[]archive.JournalEntry{by("a", "accept"), by("", "retry")}, true},
+		"of before":           {[]archive.JournalEntry{by("a", "accept"), by("", "repeat")}, false},
+	} {
+		if ids, all := answeredNotes(c.journal); all != c.all || !ids["a"] || ids["c"] {
+			t.Errorf("%s: %v, all %t", name, ids, all)
+		}
 	}
 }

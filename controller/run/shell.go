@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -110,17 +111,30 @@ func (s *shell) recall() error {
 	if err != nil {
 		return err
 	}
-	answered := answeredNotes(journal)
+	answered, all := answeredNotes(journal)
 	for _, at := range append(attempts, archive.Attempt{}) { // the last: what belongs to no attempt
 		decided := at.Verdict != nil || at.Trial == 0
+		if decided && !all {
+			continue
+		}
 		err := s.Archive.EachLine(at.TrialKey, func(line []byte) error {
-			for i := range s.lanes { // which lane made it is not in it; the one at the attempt asks for it
-				ev := sightingIn(i, s.Plan.Run, line)
-				said, isSaid := ev.(engine.Said)
-				if ev == nil || decided && !isSaid || isSaid && (i > 0 || answered[said.Noted.ID]) {
-					continue
+			if uninteresting(line) {
+				return nil
+			}
+			var rec wire.Record
+			if err := json.Unmarshal(line, &rec); err != nil || rec.Run != s.Plan.Run {
+				return err
+			}
+			if note, is := rec.Body.(*wire.Noted); is {
+				if !answered[note.ID] {
+					s.step(sighting(0, rec))
 				}
-				s.step(ev)
+				return nil
+			}
+			for i := range s.lanes { // which lane made it is not in it; the one at the attempt asks for it
+				if ev := sighting(i, rec); ev != nil && !decided {
+					s.step(ev)
+				}
 			}
 			return nil
 		})
@@ -131,16 +145,21 @@ func (s *shell) recall() error {
 	return nil
 }
 
-// answeredNotes are the IDs of the notes that the journal has an answer to.
-func answeredNotes(journal []archive.JournalEntry) map[string]bool {
-	out := map[string]bool{}
+// answeredNotes returns the IDs of the notes that the journal has an answer to, and
+// reports whether all its answers name theirs. Those of earlier versions do not, and
+// what they decided is not to be decided again.
+func answeredNotes(journal []archive.JournalEntry) (ids map[string]bool, all bool) {
+	ids, all = map[string]bool{}, true
 	for _, e := range journal {
-		if e.Verdict != nil && e.Verdict.Word != nil {
-			out[e.Verdict.Word.NoteID] = true
+		ids[e.NoteID] = true
+		if e.Verdict == nil || e.Verdict.Word == nil {
+			continue
 		}
-		out[e.NoteID] = true
+		w := e.Verdict.Word
+		ids[w.NoteID] = true
+		all = all && (w.NoteID != "" || w.Decision == verdict.Retry)
 	}
-	return out
+	return ids, all
 }
 
 func (s *shell) step(ev engine.Event) {

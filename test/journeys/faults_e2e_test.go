@@ -4,6 +4,8 @@ package journeys
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -93,6 +95,9 @@ func TestMishapsAreDataAndNeverLeaveANodeChanged(t *testing.T) {
 			t.Errorf("trial %d needed attempt %d", at.Trial, at.Attempt)
 		}
 		wasLate[at.Trial] = wasLate[at.Trial] || late(at)
+	}
+	if len(wasLate) == len(c.trials) && !slices.Contains(slices.Collect(maps.Values(wasLate)), false) {
+		t.Error("every trial was late: nothing was looked at")
 	}
 	for n, trial := range c.trials {
 		f, v := faults[cell(trial)], first[n]

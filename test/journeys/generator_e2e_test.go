@@ -164,6 +164,9 @@ func TestAnAttemptWhoseGeneratorDiesFails(t *testing.T) {
 				at.Attempt, at.Verdict.Outcome, at.Verdict.Reason, mb, ok)
 		}
 	}
+	if want > 3*len(c.trials) {
+		t.Errorf("%d attempts were late: too few were looked at", want-2*len(c.trials)+1)
+	}
 	if len(k.attempts) != want {
 		t.Errorf("%d attempts at %d trials, want %d", len(k.attempts), len(c.trials), want)
 	}

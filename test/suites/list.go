@@ -33,7 +33,6 @@ type Need string
 const (
 	busy    Need = "busy"    // it uses them and measures no time
 	waiting Need = "waiting" // its tests mostly wait, and bear one another
-	guest   Need = "guest"   // it has a machine of its own, an emulated one
 	alone   Need = "alone"   // it measures what a busy machine would change
 )
 
@@ -43,9 +42,9 @@ type pool struct {
 	atATime int
 }
 
-// phases follow each other; the pools of one run side by side. Five that wait, or
-// three beside a guest, make one another late on two processors.
-var phases = [][]pool{{{busy, 2}}, {{waiting, 3}}, {{guest, 1}}, {{alone, 1}}}
+// pools are in the order in which they run. Five that wait, or three beside a guest,
+// make one another late on two processors.
+var pools = []pool{{busy, 2}, {waiting, 3}, {alone, 1}}
 
 // guestPrefix comes before the kernel in the name of a guest's suite.
 const guestPrefix = "guest-"
@@ -110,8 +109,8 @@ func parse(words []string) (Suite, error) {
 			"it proves; got %q", words)
 	}
 	s := Suite{Name: words[0], Need: Need(words[1])}
-	if !slices.Contains([]Need{busy, waiting, guest, alone}, s.Need) {
-		return s, fmt.Errorf("need %q: want %s, %s, %s or %s", s.Need, busy, waiting, guest, alone)
+	if !slices.Contains([]Need{busy, waiting, alone}, s.Need) {
+		return s, fmt.Errorf("need %q: want %s, %s or %s", s.Need, busy, waiting, alone)
 	}
 	var err error
 	if s.BudgetS, err = strconv.ParseFloat(words[2], 64); err != nil {

@@ -101,33 +101,27 @@ func (r *runner) program(s Suite) string {
 	return filepath.Join(r.dir, strings.ReplaceAll(s.Name, "/", "-"), filepath.Base(s.Name)+".test")
 }
 
-// runAll runs the suites, phase by phase.
+// runAll runs the suites, need by need.
 func (r *runner) runAll(ctx context.Context, list []Suite) error {
-	for _, pools := range phases {
-		var running sync.WaitGroup
-		var err error
-		for _, p := range pools {
-			var jobs []job
-			if jobs, err = r.jobs(list, p.need); err != nil {
-				break
-			}
-			queue := make(chan job, len(jobs))
-			for _, j := range jobs {
-				queue <- j
-			}
-			close(queue)
-			for range p.atATime {
-				running.Go(func() {
-					for j := range queue {
-						r.one(ctx, j, len(list))
-					}
-				})
-			}
-		}
-		running.Wait()
+	for _, p := range pools {
+		jobs, err := r.jobs(list, p.need)
 		if err != nil {
 			return err
 		}
+		queue := make(chan job, len(jobs))
+		for _, j := range jobs {
+			queue <- j
+		}
+		close(queue)
+		var running sync.WaitGroup
+		for range p.atATime {
+			running.Go(func() {
+				for j := range queue {
+					r.one(ctx, j, len(list))
+				}
+			})
+		}
+		running.Wait()
 	}
 	return nil
 }
