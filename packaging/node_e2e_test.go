@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
@@ -42,7 +43,6 @@ func newDesk(t *testing.T, arch string, via ...string) desk {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
 	d := desk{ns: testnet.NewNS(t, "pkg"), dir: testnet.Folder(t), via: via, bin: "-linux-" + arch, ctx: ctx}
-	d.ns.Run(t, "ip", "link", "set", "lo", "up")
 	other := testnet.NewNS(t, "peer")
 	testnet.Veth(t, d.ns, "wlan0", "", other, "wlan0", "")
 	config := fmt.Sprintf("node: car\nlisten: 127.0.0.1:7443\ninterface: wlan0\ngpsd: none\nstate_dir: %s\nkeys_dir: "+
@@ -73,46 +73,10 @@ func (d desk) must(t *testing.T, program string, args ...string) string {
 	return string(out)
 }
 
-// begin runs one of the agent's halves until the test ends; stop ends it and
-// returns what it said.
-func (d desk) begin(t *testing.T, wrap []string, half string) (stop func() (string, error)) {
+// begin runs one of the agent's halves until the test ends.
+func (d desk) begin(t *testing.T, wrap []string, half string) {
 	t.Helper()
-	cmd := d.command(wrap, "fieldmesh-agent", half, "--config", d.path("agent.yaml"))
-	log, err := os.Create(d.path(half + ".log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
-	stopped := false
-	stop = func() (string, error) {
-		if stopped {
-			return "", nil
-		}
-		stopped = true
-		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
-		select {
-		case err = <-done:
-		case <-time.After(time.Minute):
-			_ = cmd.Process.Kill()
-			err = fmt.Errorf("%s does not end", half)
-		}
-		text, readErr := os.ReadFile(log.Name())
-		if readErr != nil {
-			t.Error(readErr)
-		}
-		return string(text), err
-	}
-	t.Cleanup(func() {
-		if text, _ := stop(); t.Failed() {
-			t.Logf("%s:\n%s", half, text)
-		}
-	})
-	return stop
+	testnet.Start(t, d.command(wrap, "fieldmesh-agent", half, "--config", d.path("agent.yaml")))
 }
 
 // confined is how systemd would start a unit: with its capabilities and no way
@@ -197,6 +161,15 @@ func isFork(pid int) bool {
 	return len(own) > 0 && bytes.Equal(own, line(parent))
 }
 
+// usual are changes that every node can make.
+func usual() []change.Change {
+	return []change.Change{
+		change.Link{Interface: "wlan0", Up: new(true), MTUBytes: new(1400)},
+		change.Address{Interface: "wlan0", Prefix: netip.MustParsePrefix("10.77.0.1/24")},
+		change.Sysctl{Key: "net.ipv4.tcp_congestion_control", Value: "reno"},
+	}
+}
+
 // answers reports whether the node answers its controller: its version is shown
 // then.
 func (d desk) answers() bool {
@@ -216,14 +189,8 @@ func TestE2EUnitsHaveThePrivilegesThatTheyNeed(t *testing.T) {
 	d.startHalves(t, confined(t, "fieldmesh-host.service", 0), confined(t, "fieldmesh-face.service", testnet.Nobody))
 	testnet.Await(t, 90*time.Second, "the node answers its controller", d.answers)
 	client := host.Dial(d.path("state/host/host.sock"))
-	up, mtu := true, 1400
-	changes := []host.Change{
-		host.Link{Interface: "wlan0", Up: &up, MTUBytes: &mtu},
-		host.Address{Interface: "wlan0", Prefix: netip.MustParsePrefix("10.77.0.1/24")},
-		host.Sysctl{Key: "net.ipv4.tcp_congestion_control", Value: "reno"},
-		host.Sysctl{Key: "net.ipv4.conf.wlan0.rp_filter", Value: "0"},
-		host.BPFCongestion{Program: "tahoe"},
-	}
+	changes := append(usual(), change.Sysctl{Key: "net.ipv4.conf.wlan0.rp_filter", Value: "0"},
+		change.BPFCongestion{Program: "tahoe"})
 	if _, err := client.Apply(t.Context(), host.ScopeRun, changes); err != nil {
 		t.Fatal(err)
 	}
@@ -277,19 +244,13 @@ func TestE2EArm64UnderEmulation(t *testing.T) {
 		fmt.Sprintf("--regid=%d", testnet.Nobody), "--clear-groups", "--no-new-privs"})
 	testnet.Await(t, 90*time.Second, "the emulated node answers the emulated controller", d.answers)
 	client := host.Dial(d.path("state/host/host.sock"))
-	up, mtu := true, 1400
-	changes := []host.Change{
-		host.Link{Interface: "wlan0", Up: &up, MTUBytes: &mtu},
-		host.Address{Interface: "wlan0", Prefix: netip.MustParsePrefix("10.77.0.1/24")},
-		host.Sysctl{Key: "net.ipv4.tcp_congestion_control", Value: "reno"},
-	}
-	if _, err := client.Apply(t.Context(), host.ScopeRun, changes); err != nil {
+	if _, err := client.Apply(t.Context(), host.ScopeRun, usual()); err != nil {
 		t.Errorf("changes: %v", err)
 	} else if testnet.Snapshot(t, d.ns.Name) == before {
 		t.Error("nothing was changed")
 	}
-	outside := []host.Change{host.Address{Interface: "wlan0", Prefix: netip.MustParsePrefix("192.0.2.1/24")}}
-	var refused *host.Refused
+	outside := []change.Change{change.Address{Interface: "wlan0", Prefix: netip.MustParsePrefix("192.0.2.1/24")}}
+	var refused *change.Refused
 	if _, err := client.Apply(t.Context(), host.ScopeRun, outside); !errors.As(err, &refused) ||
 		!strings.Contains(refused.Reason, "outside the allowed prefixes") {
 		t.Errorf("an address that is not allowed: %v", err)
@@ -326,30 +287,12 @@ func TestE2EArmv7UnderEmulation(t *testing.T) {
 // pair has the emulated programs pair with each other.
 func (d desk) pair(t *testing.T, config string) {
 	t.Helper()
-	offer := d.command(nil, "fieldmesh", "keys", "pair", "car", "--dir", d.path("fleet"), "--listen", "127.0.0.1:7447",
-		"--qr=false")
-	shown, err := os.Create(d.path("offer.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	offer.Stdout, offer.Stderr = shown, shown
-	if err := offer.Start(); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	go func() { done <- offer.Wait() }()
-	var code string
-	testnet.Await(t, 90*time.Second, "a code", func() bool {
-		text, err := os.ReadFile(shown.Name())
-		code = regexp.MustCompile(`FIELDMESH-PAIR/\S+`).FindString(string(text))
-		return err == nil && strings.Contains(string(text), "nobody else")
-	})
-	out, err := d.command(nil, "fieldmesh-agent", "pair", code, "--config", config).CombinedOutput()
-	if err != nil {
-		_ = offer.Process.Kill()
-		t.Errorf("pair: %v\n%s", err, out)
-	}
-	if err := <-done; err != nil {
+	offer := testnet.Start(t, d.command(nil, "fieldmesh", "keys", "pair", "car", "--dir", d.path("fleet"), "--listen",
+		"127.0.0.1:7447", "--qr=false"))
+	offer.Says(t, "nobody else")
+	code := regexp.MustCompile(`FIELDMESH-PAIR/\S+`).FindString(offer.Said())
+	d.must(t, "fieldmesh-agent", "pair", code, "--config", config)
+	if err := offer.Wait(t, time.Minute); err != nil {
 		t.Errorf("the offer ends with %v", err)
 	}
 }

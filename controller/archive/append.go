@@ -31,8 +31,8 @@ type cursorLine struct {
 // A node's name is part of paths, so it may not lead out of the folder.
 var nodeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// IsNodeName reports whether a node of this name can have records here.
-func IsNodeName(name string) bool { return nodeName.MatchString(name) }
+// isNodeName reports whether a node of this name can have records here.
+func isNodeName(name string) bool { return nodeName.MatchString(name) }
 
 // batch is one append on its way to the files.
 type batch struct {

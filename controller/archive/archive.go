@@ -219,6 +219,9 @@ func newArchive(dir string, info RunInfo) *Archive {
 }
 
 func (a *Archive) load() error {
+	if foreign, err := a.disk.foreign(); err != nil || len(foreign) > 0 {
+		return errors.Join(err, foreignErr(foreign))
+	}
 	if err := a.readInfo(); err != nil {
 		return err
 	}
@@ -256,9 +259,9 @@ func (a *Archive) readInfo() error {
 	if err := a.disk.readJSON(scheduleFile, &a.info.Plan); err != nil {
 		return err
 	}
-	raw, err := os.ReadFile(filepath.Join(a.dir, campaignFile))
+	raw, err := a.disk.read(campaignFile)
 	if err != nil {
-		return fmt.Errorf("read campaign: %w", err)
+		return err
 	}
 	a.info.CampaignRaw = raw
 	return nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 var errCrash = errors.New("the process ended here")
@@ -227,11 +228,7 @@ func TestAFailedWriteLeavesNoTrace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
-		if err := a.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	testnet.CloseAtEnd(t, a)
 	full := errors.New("no space left")
 	a.disk.fault = func(step, rel string, size int) (int, error) {
 		if step == "write" && rel == filepath.Join(trialDir(wire.TrialKey{Trial: 2, Attempt: 1}), "records",

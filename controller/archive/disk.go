@@ -156,10 +156,24 @@ func (d disk) replaceJSON(rel string, v any) error {
 	return d.replace(rel, append(b, '\n'))
 }
 
-func (d disk) readJSON(rel string, v any) error {
+// fileMost bounds a file that is read whole; a plan has 24 MiB at most.
+const fileMost = 64 << 20
+
+func (d disk) read(rel string) ([]byte, error) {
+	if size := d.size(rel); size > fileMost {
+		return nil, fmt.Errorf("read %s: it has %d bytes, and may have %d", rel, size, fileMost)
+	}
 	b, err := os.ReadFile(d.path(rel))
 	if err != nil {
-		return fmt.Errorf("read %s: %w", rel, err)
+		return nil, fmt.Errorf("read %s: %w", rel, err)
+	}
+	return b, nil
+}
+
+func (d disk) readJSON(rel string, v any) error {
+	b, err := d.read(rel)
+	if err != nil {
+		return err
 	}
 	if err := json.Unmarshal(b, v); err != nil {
 		return fmt.Errorf("read %s: %w", rel, err)

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // Whatever a node sends as a record: it is stored or set aside, and the
@@ -32,11 +34,7 @@ func FuzzAppend(f *testing.F) {
 		if err != nil {
 			t.Fatalf("after %q: %v", line, err)
 		}
-		defer func() {
-			if err := b.Close(); err != nil {
-				t.Error(err)
-			}
-		}()
+		testnet.CloseAtEnd(t, b)
 		n := 0
 		for _, err := range b.Between() {
 			if err != nil {

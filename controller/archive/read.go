@@ -25,6 +25,10 @@ type Attempt struct {
 	Sealed  bool
 }
 
+// lineMost bounds a line of a file in memory. It is a node's bound of a record, and
+// room for what stands around it.
+const lineMost = 17 << 20
+
 // errStop ends the reading of lines without being an error.
 var errStop = errors.New("stop")
 
@@ -40,15 +44,25 @@ func (d disk) lines(rel string, do func([]byte) error) (err error) {
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	r := bufio.NewReaderSize(f, 256<<10)
+	var long []byte
 	for {
-		line, err := r.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
+		part, err := r.ReadSlice('\n')
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
 			return fmt.Errorf("read %s: %w", rel, err)
 		}
-		if err := do(line[:len(line)-1]); err != nil {
+		if len(long)+len(part) > lineMost {
+			return fmt.Errorf("read %s: a line has more than %d MiB, as no record has", rel, lineMost>>20)
+		}
+		if err != nil { // there is more of the line
+			long = append(long, part...)
+			continue
+		}
+		line := slices.Concat(long, part[:len(part)-1]) // which may be kept
+		long = nil
+		if err := do(line); err != nil {
 			return err
 		}
 	}

@@ -17,44 +17,6 @@ import (
 
 var campaign = synthetic.Options{Seed: 4, Speeds: []float64{2.8, 5.6}, Repetitions: 1}
 
-// driven makes the archive of a shard, or of the whole campaign, with the
-// records that its trials always have, and finishes it.
-func driven(t *testing.T, dir string, info archive.RunInfo, shard *archive.Shard) string {
-	t.Helper()
-	info.Shard = shard
-	a, err := archive.Create(dir, info)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, tr := range info.Plan.Trials {
-		if !shard.Has(tr.Number) {
-			continue
-		}
-		from := uint64(tr.Number * 100_000)
-		seqs := map[string]*uint64{"car": new(from), "roadside": new(from), "field": new(from)}
-		for node, records := range synthetic.Attempt(info.Plan, tr, 1, synthetic.Conditions{MB: float64(tr.Number)},
-			seqs) {
-			if err := synthetic.Store(a, node, records); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := a.Decide(wire.Verdict{TrialKey: wire.TrialKey{Trial: tr.Number, Attempt: 1}, Outcome: "accepted",
-			Final: true}); err != nil {
-			t.Fatal(err)
-		}
-		if err := a.Seal(tr.Number, 1); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := a.Finish(); err != nil {
-		t.Fatal(err)
-	}
-	if err := a.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
 func shard(t *testing.T, text string) *archive.Shard {
 	t.Helper()
 	s, err := archive.ParseShard(text)
@@ -68,10 +30,10 @@ func TestMergedShardsAreTheWholeCampaign(t *testing.T) {
 	dir, info := t.TempDir(), synthetic.Info(campaign)
 	var shards []string
 	for _, text := range []string{"2/3", "3/3", "1/3"} { // in any order
-		shards = append(shards, driven(t, filepath.Join(dir, strings.ReplaceAll(text, "/", "of")), info,
+		shards = append(shards, synthetic.Shard(t, filepath.Join(dir, strings.ReplaceAll(text, "/", "of")), info,
 			shard(t, text)))
 	}
-	whole := read(t, driven(t, filepath.Join(dir, "whole"), info, nil))
+	whole := read(t, synthetic.Shard(t, filepath.Join(dir, "whole"), info, nil))
 	if err := archive.Merge(filepath.Join(dir, "merged"), shards); err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +170,7 @@ func TestMergeRefuses(t *testing.T) {
 	virtual.Clock = &archive.Clock{Kind: archive.ClockVirtual, Kernel: "7.3"}
 	real.Clock = &archive.Clock{Kind: archive.ClockReal}
 	make := func(name string, info archive.RunInfo, s *archive.Shard) string {
-		return driven(t, filepath.Join(dir, name), info, s)
+		return synthetic.Shard(t, filepath.Join(dir, name), info, s)
 	}
 	one, two := make("one", info, shard(t, "1/2")), make("two", info, shard(t, "2/2"))
 	broken := make("broken", info, shard(t, "2/2"))

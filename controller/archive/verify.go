@@ -11,7 +11,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -33,11 +35,22 @@ type Finding struct {
 	Detail  string
 }
 
+// String is for a terminal: what would move its cursor or change its title, as a
+// file's name may hold, is escaped.
 func (f Finding) String() string {
-	if f.Detail == "" {
-		return f.Problem + " " + f.Path
+	text := f.Problem + " " + f.Path
+	if f.Detail != "" {
+		text += ": " + f.Detail
 	}
-	return f.Problem + " " + f.Path + ": " + f.Detail
+	var out strings.Builder
+	for _, r := range text {
+		if unicode.IsPrint(r) {
+			out.WriteRune(r)
+		} else {
+			out.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+		}
+	}
+	return out.String()
 }
 
 // check is one verification under way.
@@ -59,6 +72,16 @@ func Verify(dir string) ([]Finding, error) {
 		return nil, fmt.Errorf("verify %q: not a folder of a run: %w", dir, errors.Join(err, fs.ErrInvalid))
 	}
 	c := &check{disk: disk{root: dir}, covered: map[string]bool{manifestFile: true}}
+	foreign, err := c.disk.foreign()
+	if err != nil {
+		return nil, fmt.Errorf("verify %q: %w", dir, err)
+	}
+	for _, rel := range foreign { // nothing is read then: it may lead anywhere
+		c.found(rel, Unexpected, "a link or a device, which no run has")
+	}
+	if len(foreign) > 0 {
+		return c.findings, nil
+	}
 	c.basics()
 	finished := c.disk.exists(manifestFile)
 	if finished {
@@ -142,7 +165,7 @@ func (c *check) attempts() (map[wire.TrialKey]bool, error) {
 // manifest compares the files that a folder's manifest names.
 func (c *check) manifest(dir string) {
 	rel := filepath.Join(dir, manifestFile)
-	raw, err := os.ReadFile(c.disk.path(rel))
+	raw, err := c.disk.read(rel)
 	if err != nil {
 		c.found(rel, Unreadable, err.Error())
 		return

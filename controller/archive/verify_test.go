@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
@@ -55,6 +56,12 @@ func TestVerifyNamesEveryFault(t *testing.T) {
 		"a lost schedule": {func(t *testing.T, d string) {
 			must(t, os.Remove(d+"/schedule.json"))
 		}, []string{"missing schedule.json"}},
+		"a link": {func(t *testing.T, d string) {
+			must(t, os.Remove(d+"/trials/0001-a1/verdict.json"))
+			must(t, os.Symlink("/etc/hostname", d+"/trials/0001-a1/verdict.json"))
+		}, []string{"unexpected trials/0001-a1/verdict.json"}},
+		"a name that a terminal would obey": {func(t *testing.T, d string) { write(t, d+"/a\033[2J\007") },
+			[]string{"unexpected a\033[2J\007"}},
 		"a forged manifest": {func(t *testing.T, d string) {
 			must(t, os.Remove(d+"/trials/0001-a1/verdict.json"))
 			edit(t, d+"/trials/0001-a1/MANIFEST.sha256", func([]byte) []byte { return []byte("# nothing\n") })
@@ -108,6 +115,50 @@ func TestVerifyOfAnUnfinishedRun(t *testing.T) {
 	must(t, err)
 	if len(findings) != 2 || findings[0].Problem != archive.Truncated {
 		t.Errorf("found %v, want the lost bytes too", findings)
+	}
+}
+
+// What is read of an archive from elsewhere is its own, and bounded.
+func TestHostileArchivesAreNotRead(t *testing.T) {
+	cases := map[string]struct {
+		damage func(t *testing.T, dir string)
+		want   string
+	}{
+		"a link to another's file": {func(t *testing.T, d string) {
+			must(t, os.Symlink("/etc/hostname", d+"/trials/0001-a1/captures"))
+		}, "is a link or a device"},
+		"an export that leads out": {func(t *testing.T, d string) {
+			must(t, os.Symlink(t.TempDir(), d+"/export"))
+		}, "is a link or a device"},
+		"a line without an end": {func(t *testing.T, d string) {
+			must(t, os.Truncate(d+"/journal.ndjson", 1<<30))
+		}, "a line has more than 17 MiB"},
+		"a plan without an end": {func(t *testing.T, d string) {
+			must(t, os.Truncate(d+"/schedule.json", 1<<30))
+		}, "it has 1073741824 bytes"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			a := synthetic.Run(t, options())
+			c.damage(t, a.Dir())
+			if _, err := archive.Read(a.Dir()); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("read with %v, want %q", err, c.want)
+			}
+		})
+	}
+	// The run's own folder may be reached by a link.
+	a := synthetic.Run(t, options())
+	link := filepath.Join(t.TempDir(), "run")
+	must(t, os.Symlink(a.Dir(), link))
+	if _, err := archive.Read(link); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFindingsMoveNoTerminal(t *testing.T) {
+	f := archive.Finding{Path: "a\033]0;OWNED\007é", Problem: archive.Unexpected}
+	if got, want := f.String(), `unexpected a\x1b]0;OWNED\aé`; got != want {
+		t.Errorf("said as %q, want %q", got, want)
 	}
 }
 

@@ -8,14 +8,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/calibrate"
 	"fieldmesh.dev/fieldmesh/controller/compare"
 )
 
 // CalibrateCommand is `fieldmesh calibrate RUN`.
 func CalibrateCommand() *cobra.Command {
-	var runs, to string
-	c := &cobra.Command{
+	var to string
+	c := ofRun(&cobra.Command{
 		Use:   "calibrate RUN",
 		Short: "Fit the emulated radio to what a run recorded, and write the campaign to rehearse with it",
 		Long: "Calibrate fits how signal falls with distance, the shadowing about that and the differences of the " +
@@ -24,34 +25,27 @@ func CalibrateCommand() *cobra.Command {
 			"run cannot tell. It writes the " +
 			"run's campaign with the result in its section `field`, ready for `fieldmesh rehearse`: into the run's " +
 			"folder, or with --output elsewhere.",
-		Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			a, err := openRun(runs, args[0])
-			if err != nil {
-				return err
-			}
-			r, err := calibrate.Run(a)
-			if err != nil {
-				return err
-			}
-			if err := r.Write(c.OutOrStdout()); err != nil {
-				return err
-			}
-			scenario, err := r.Scenario(a.Info().CampaignRaw)
-			if err != nil {
-				return err
-			}
-			if to == "" {
-				to = filepath.Join(a.Dir(), "calibrated.yaml")
-			}
-			if err := replaceFile(to, func(w io.Writer) error { _, err := w.Write(scenario); return err }); err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "scenario: %s\n", to)
+	}, func(c *cobra.Command, a *archive.Archive) error {
+		r, err := calibrate.Run(a)
+		if err != nil {
 			return err
-		},
-	}
-	c.Flags().StringVar(&runs, "runs", "runs", "folder that holds the runs")
+		}
+		if err := r.Write(c.OutOrStdout()); err != nil {
+			return err
+		}
+		scenario, err := r.Scenario(a.Info().CampaignRaw)
+		if err != nil {
+			return err
+		}
+		if to == "" {
+			to = filepath.Join(a.Dir(), "calibrated.yaml")
+		}
+		if err := replaceFile(to, func(w io.Writer) error { _, err := w.Write(scenario); return err }); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(c.OutOrStdout(), "scenario: %s\n", to)
+		return err
+	})
 	c.Flags().StringVarP(&to, "output", "o", "", "file for the campaign (default: calibrated.yaml in the run's folder)")
 	return c
 }
@@ -80,6 +74,6 @@ func CompareCommand() *cobra.Command {
 			return t.Write(c.OutOrStdout())
 		},
 	}
-	c.Flags().StringVar(&runs, "runs", "runs", "folder that holds the runs")
+	addRuns(c, &runs)
 	return c
 }

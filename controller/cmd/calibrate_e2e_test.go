@@ -5,7 +5,6 @@ package cmd
 import (
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // channel is what a recording is made in.
@@ -35,8 +35,8 @@ type channel struct {
 	parked         bool
 }
 
-// drive is one pass: the car goes along a straight road past the other node.
-type drive struct{ fromM, speedMps float64 }
+// pass is one drive along a straight road past the other node.
+type pass struct{ fromM, speedMps float64 }
 
 // campaignText assumes another channel than any recording's.
 var campaignText = []byte(`fieldmesh: 1
@@ -95,7 +95,7 @@ func recording(t *testing.T, c channel) *archive.Archive {
 			TxPowerDbm:     20 + c.powerDb[name],
 			AntennaGainDbi: c.gainDbi, NoiseFigureDb: noise, HeightM: 1.5})
 	}
-	var now drive
+	var now pass
 	var began time.Duration
 	locate := func(node int, at time.Duration) (xM, yM float64) {
 		if node == 1 {
@@ -129,12 +129,12 @@ func recording(t *testing.T, c channel) *archive.Archive {
 }
 
 // passOf spreads the passes over 500 m of road on either side.
-func passOf(i int, speedMps float64, parked bool) drive {
+func passOf(i int, speedMps float64, parked bool) pass {
 	if parked {
-		return drive{60, 0}
+		return pass{60, 0}
 	}
 	side := 1 - 2*float64(i%2)
-	return drive{side * (15 + 18*float64(i)), side * speedMps}
+	return pass{side * (15 + 18*float64(i)), side * speedMps}
 }
 
 // deaf takes what the radio delivers.
@@ -266,9 +266,7 @@ func TestCalibrationRecoversTheEmulatedRadio(t *testing.T) {
 // TestSoakCalibrationCovers: each interval holds in 95 % of many recordings, as
 // far as so many can tell: so many misses or more happen once in a thousand.
 func TestSoakCalibrationCovers(t *testing.T) {
-	if os.Getenv("FIELDMESH_SOAK") == "" {
-		t.Skip("takes minutes: runs with FIELDMESH_SOAK set")
-	}
+	testnet.NeedSet(t, "FIELDMESH_SOAK", "takes minutes")
 	faded := suburb()
 	faded.fading = "rayleigh"
 	for name, c := range map[string]channel{"shadowed": suburb(), "shadowed and faded": faded} {

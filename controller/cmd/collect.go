@@ -1,22 +1,14 @@
 package cmd
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/internal/version"
-	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // CollectCommand is `fieldmesh collect FILE…`.
@@ -34,142 +26,18 @@ func CollectCommand() *cobra.Command {
 			if name == "" {
 				name = "log-" + time.Now().UTC().Format("20060102-150405")
 			}
-			return explainRun(runs, name, collectLogs(filepath.Join(runs, name), name, args, c.OutOrStdout()))
+			dir, out := filepath.Join(runs, name), c.OutOrStdout()
+			err := archive.FromLogs(dir, name, version.String(), args, func(l archive.Log) error {
+				_, err := fmt.Fprintln(out, l)
+				return err
+			})
+			if err == nil {
+				_, err = fmt.Fprintf(out, "run: %s\nnext: fieldmesh export %s\n", dir, name)
+			}
+			return explainRun(runs, name, err)
 		},
 	}
-	c.Flags().StringVar(&runs, "runs", "runs", "folder that holds the runs")
+	addRuns(c, &runs)
 	c.Flags().StringVar(&name, "name", "", "name of the run (default: log- and the time)")
 	return c
-}
-
-// collectLogs makes the run. Every log is looked through before, so that one
-// that cannot be taken leaves no run behind.
-func collectLogs(dir, name string, paths []string, out io.Writer) (err error) {
-	logs := make([]collected, len(paths))
-	for i, path := range paths {
-		logs[i].path = path
-		if err := eachLine(path, func(line []byte) error { _, err := logs[i].take(line); return err }); err != nil {
-			return fmt.Errorf("collect %q: %w", path, err)
-		}
-		if len(logs[i].nodes) == 0 {
-			return fmt.Errorf("collect %q: no log of the phone app: it is empty", path)
-		}
-	}
-	a, err := archive.Create(dir, archive.RunInfo{Run: name, Campaign: "log", CreatedWall: time.Now().UTC(),
-		Version: version.String(), Place: archive.PlaceLog,
-		CampaignRaw: []byte("# There was no campaign: phones logged by themselves.\n"),
-		Plan:        wire.RunPlan{Run: name, Campaign: "log"}})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, a.Close()) }()
-	for _, l := range logs {
-		if err := l.store(a); err != nil {
-			return fmt.Errorf("collect %q: %w", l.path, err)
-		}
-		if _, err := fmt.Fprintln(out, l); err != nil {
-			return err
-		}
-	}
-	if err := a.Finish(); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(out, "run: %s\nnext: fieldmesh export %s\n", dir, name)
-	return err
-}
-
-// collected is what came of one log.
-type collected struct {
-	path         string
-	nodes        []string
-	records, bad int
-}
-
-func (l collected) String() string {
-	text := fmt.Sprintf("%s: %d records of %v", l.path, l.records, l.nodes)
-	if l.bad > 0 {
-		text += fmt.Sprintf("; %d lines are not records and are set aside in between/%s.unreadable", l.bad, l.nodes[0])
-	}
-	return text
-}
-
-// logLinesAtOnce bounds what is held of a log.
-const logLinesAtOnce = 5000
-
-// store appends a log's lines to the archive, which sets those aside that are
-// not records.
-func (l collected) store(a *archive.Archive) error {
-	again := collected{nodes: l.nodes[:1:1]}
-	batch, held := map[string][][]byte{}, 0
-	flush := func() error {
-		for node, lines := range batch {
-			if err := a.Append(node, lines); err != nil {
-				return err
-			}
-		}
-		batch, held = map[string][][]byte{}, 0
-		return nil
-	}
-	err := eachLine(l.path, func(line []byte) error {
-		node, err := again.take(line)
-		if err != nil {
-			return err
-		}
-		batch[node] = append(batch[node], line)
-		if held++; held < logLinesAtOnce {
-			return nil
-		}
-		return flush()
-	})
-	if err != nil {
-		return err
-	}
-	return flush()
-}
-
-// eachLine calls do with every line of a file that is not empty.
-func eachLine(path string, do func(line []byte) error) (err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	in := bufio.NewReader(f)
-	for {
-		line, rerr := in.ReadBytes('\n')
-		if line = bytes.TrimRight(line, "\r\n"); len(line) > 0 {
-			if err := do(line); err != nil {
-				return err
-			}
-		}
-		if errors.Is(rerr, io.EOF) {
-			return nil
-		}
-		if rerr != nil {
-			return rerr
-		}
-	}
-}
-
-// take looks whose line it is, and counts it. A record that bears a run belongs
-// to that run's archive, where its node brings it.
-func (l *collected) take(line []byte) (node string, err error) {
-	var r wire.Record
-	err = json.Unmarshal(line, &r)
-	switch {
-	case err == nil && r.Run != "":
-		return "", fmt.Errorf("it holds records of run %q: fieldmesh pull brings those from their node", r.Run)
-	case err == nil && !archive.IsNodeName(r.Node):
-		return "", fmt.Errorf("it names node %.80q, which is not a node's name", r.Node)
-	case err == nil && r.Epoch != "" && r.Seq > 0:
-		l.records++
-		if !slices.Contains(l.nodes, r.Node) {
-			l.nodes = append(l.nodes, r.Node)
-		}
-		return r.Node, nil
-	case len(l.nodes) == 0:
-		return "", errors.New("its first line is not a record: is it a log of the phone app?")
-	}
-	l.bad++
-	return l.nodes[0], nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -117,7 +118,7 @@ func resultTable(out io.Writer, a *archive.Archive, rows []metrics.Row) error {
 			continue
 		}
 		if factors == nil {
-			factors = sortedKeys(t.Factors)
+			factors = slices.Sorted(maps.Keys(t.Factors))
 		}
 		var labels []string
 		for _, f := range factors {

@@ -21,14 +21,8 @@ import (
 // FieldCommand is `fieldmesh field`: pictures of a rehearsal's field, and,
 // hidden, the field's own process.
 func FieldCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "field",
-		Short: "Draw the field that a campaign is rehearsed in",
-		Args:  cobra.NoArgs,
-		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	c.AddCommand(fieldShowCommand(), fieldServeCommand(), fieldBootCommand(), fieldDriveCommand())
-	return c
+	return group("field", "Draw the field that a campaign is rehearsed in",
+		fieldShowCommand(), fieldServeCommand(), fieldBootCommand(), fieldDriveCommand())
 }
 
 // fieldServeCommand is the process of its own that owns a rehearsal's field.
@@ -81,17 +75,22 @@ func fieldShowCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if file == "" {
-				_, err = io.WriteString(c.OutOrStdout(), svg)
-				return err
-			}
-			return os.WriteFile(file, []byte(svg), 0o644)
+			return writeText(c.OutOrStdout(), file, svg)
 		},
 	}
 	c.Flags().Float64Var(&atS, "at", 0, "seconds since the trial set off")
 	c.Flags().IntVar(&trial, "trial", 1, "number of the trial, by `fieldmesh plan show`")
 	c.Flags().StringVarP(&file, "output", "o", "", "write the SVG to this file")
 	return c
+}
+
+// writeText writes to a file where one is named, and to out otherwise.
+func writeText(out io.Writer, file, text string) error {
+	if file != "" {
+		return os.WriteFile(file, []byte(text), 0o644)
+	}
+	_, err := io.WriteString(out, text)
+	return err
 }
 
 func drawField(c *plan.Campaign, trial int, atS float64) (string, error) {
@@ -126,7 +125,7 @@ func sceneConfig(c *plan.Campaign) (field.Config, error) {
 		return field.Config{}, fmt.Errorf("find the campaign's folder: %w", err)
 	}
 	cfg := field.Config{Seed: c.Design.Seed, Field: settings, FilesDir: dir}
-	taking, err := participants(c)
+	taking, err := c.Participants()
 	if err != nil {
 		return field.Config{}, err
 	}
@@ -135,29 +134,6 @@ func sceneConfig(c *plan.Campaign) (field.Config, error) {
 			Bare: !slices.Contains(taking, n.Name)})
 	}
 	return cfg, nil
-}
-
-// participants are the nodes that have an agent in a rehearsal: all, unless
-// the field says that only those that take part in a trial do.
-func participants(c *plan.Campaign) ([]string, error) {
-	var out []string
-	if c.Field == nil || c.Field.Agents != "participants" {
-		for _, n := range c.Nodes {
-			out = append(out, n.Name)
-		}
-		return out, nil
-	}
-	trials, err := c.Schedule()
-	if err != nil {
-		return nil, err
-	}
-	for _, t := range trials {
-		out = append(out, t.Nodes()...)
-		for _, f := range t.Traffic {
-			out = append(out, f.From, f.To)
-		}
-	}
-	return out, nil
 }
 
 // rehearsed makes a campaign's plan one for the emulated field: nodes without
@@ -173,7 +149,7 @@ func rehearsed(p *wire.RunPlan, c *plan.Campaign) error {
 			course.SiteLatDeg, course.SiteLonDeg = field.SiteLatDeg, field.SiteLonDeg
 		}
 	}
-	taking, err := participants(c)
+	taking, err := c.Participants()
 	if err != nil {
 		return err
 	}
@@ -192,32 +168,10 @@ func checkScene(c *plan.Campaign) error {
 	if err != nil {
 		return err
 	}
-	type scene struct { // what mobility sees of a trial
-		repetition  int
-		least, most float64
-	}
-	seen := map[scene]bool{}
-	for _, t := range trials {
-		k := scene{repetition: t.Repetition}
-		if c := t.Conditions; c != nil {
-			k.least, k.most = deref(c.SpeedMinMps), deref(c.SpeedMaxMps)
-		}
-		if seen[k] && cfg.Field.Mobility != nil {
-			continue
-		}
-		seen[k] = true
-		if err := field.CheckScene(cfg, t); err != nil {
-			return fmt.Errorf("%s: %w", c.Path, err)
-		}
+	if err := field.CheckScenes(cfg, trials); err != nil {
+		return fmt.Errorf("%s: %w", c.Path, err)
 	}
 	return nil
-}
-
-func deref(v *float64) float64 {
-	if v == nil {
-		return 0
-	}
-	return *v
 }
 
 // fieldConfig hands the campaign's field section, whose keys are the field's
@@ -239,20 +193,6 @@ func fieldConfig(c *plan.Campaign) (field.Settings, error) {
 		return f, err
 	}
 	return f.WithDefaults()
-}
-
-// movementFiles are the files that a campaign names, by their base names, for
-// the archive.
-func movementFiles(c *plan.Campaign) (map[string][]byte, error) {
-	out := map[string][]byte{}
-	for _, path := range c.Field.Files() {
-		raw, err := os.ReadFile(filepath.Join(filepath.Dir(c.Path), path))
-		if err != nil {
-			return nil, fmt.Errorf("read movement: %w", err)
-		}
-		out[filepath.Base(path)] = raw
-	}
-	return out, nil
 }
 
 func (s *session) fieldConfigOf(dir, agent string, identity keys.Identity, keysDir string) (field.Config, error) {

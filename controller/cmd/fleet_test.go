@@ -1,8 +1,6 @@
 package cmd
 
 import (
-	"context"
-	"fmt"
 	"io"
 	"log"
 	"net"
@@ -19,32 +17,6 @@ import (
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
-
-// TestFleetSessions runs testdata/fleet: keys and nodes as a user types them,
-// against stand-ins for agents behind real keys.
-func TestFleetSessions(t *testing.T) {
-	testscript.Run(t, testscript.Params{
-		Dir: filepath.Join("testdata", "fleet"),
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"fieldmesh": fieldmeshInside,
-			"agent":     standIn,
-		},
-	})
-}
-
-func fieldmeshInside(ts *testscript.TestScript, neg bool, args []string) {
-	root := Root()
-	root.SetArgs(args)
-	root.SetOut(ts.Stdout())
-	root.SetErr(ts.Stderr())
-	err := root.ExecuteContext(context.Background())
-	if err != nil {
-		fmt.Fprintln(ts.Stderr(), "fieldmesh:", err)
-	}
-	if (err != nil) != neg {
-		ts.Fatalf("fieldmesh %v: error %v", args, err)
-	}
-}
 
 // standIn issues a node in $WORK/fleet and serves its API until the script
 // ends: `agent NAME well|sick|swapped|gone`. A swapped one has another key than
@@ -145,30 +117,5 @@ func TestKeysFileModesKeepSecrets(t *testing.T) {
 		if info.Mode().Perm() != want {
 			t.Errorf("%s has mode %04o, want %04o", path, info.Mode().Perm(), want)
 		}
-	}
-}
-
-func TestCellsAreShort(t *testing.T) {
-	for n, want := range map[int64]string{0: "0 B", 999: "999 B", 1000: "1 kB", 999600: "1 MB", 51539607552: "51.5 GB",
-		3e15: "3e+03 TB"} {
-		if got := bytesCell(n); got != want {
-			t.Errorf("%d bytes: %q, want %q", n, got, want)
-		}
-	}
-	status := wire.NodeStatus{Interface: "mesh0"}
-	if got := radioCell(status); got != "mesh0 missing" {
-		t.Errorf("no interface: %q", got)
-	}
-	status.Radio = &wire.Caps{Beside: &wire.Beside{Interface: "wlan0"}}
-	if got := radioCell(status); got != "mesh0 beside wlan0" {
-		t.Errorf("one that is made for a run: %q", got)
-	}
-	status.InterfaceUp = new(true)
-	if got := radioCell(status); got != "mesh0 up" {
-		t.Errorf("one that was made: %q", got)
-	}
-	clock := &wire.Clock{WallOffsetNs: -1_234_567, UncertaintyNs: 250_400}
-	if got, want := clockCell(clock), "-1.23 ms ± 250 µs"; got != want {
-		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -18,52 +18,28 @@ const startPatience = 5 * time.Second
 
 // influxFlags name an InfluxDB. The password is never on the command line.
 type influxFlags struct {
-	url, database, user, passwordFile string
+	target       line.Target
+	passwordFile string
 }
 
 func (f *influxFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.url, "influx", "", "write to the InfluxDB at this URL, http://HOST:PORT")
-	c.Flags().StringVar(&f.database, "database", "fieldmesh", "database in it; made when it is not there (InfluxDB "+
-		"2.x: bucket)")
-	c.Flags().StringVar(&f.user, "user", "", "user of the InfluxDB (InfluxDB 2.x: any, with the token as password)")
+	c.Flags().StringVar(&f.target.URL, "influx", "", "write to the InfluxDB at this URL, http://HOST:PORT")
+	c.Flags().StringVar(&f.target.Database, "database", "fieldmesh", "database in it; made when it is not there "+
+		"(InfluxDB 2.x: bucket)")
+	c.Flags().StringVar(&f.target.User, "user", "", "user of the InfluxDB (InfluxDB 2.x: any, with the token as "+
+		"password)")
 	c.Flags().StringVar(&f.passwordFile, "password-file", "", "file with the password, readable by its owner only "+
 		"(default: $"+line.PasswordVariable+")")
-}
-
-func (f *influxFlags) target() (line.Target, error) {
-	t := line.Target{URL: f.url, Database: f.database, User: f.user}
-	if f.user != "" {
-		var err error
-		if t.Password, err = line.ReadPassword(f.passwordFile); err != nil {
-			return line.Target{}, err
-		}
-	}
-	return t, t.Validate()
-}
-
-// writer says once that the database is away, and once that it is back.
-func (f *influxFlags) writer(log *slog.Logger) (*line.Writer, error) {
-	t, err := f.target()
-	if err != nil {
-		return nil, err
-	}
-	return &line.Writer{Target: t, Outage: func(err error) {
-		if err != nil {
-			log.Warn("influxdb is away; records wait on disk", "error", err)
-			return
-		}
-		log.Warn("influxdb is back")
-	}}, nil
 }
 
 // tail writes the run to the database as it goes, when there is one. What it
 // returns is called at the end of the run, and waits a while for the rest. A
 // database in trouble is a warning: the archive has everything.
 func (f *influxFlags) tail(ctx context.Context, dir string, log *slog.Logger) (func() error, error) {
-	if f.url == "" {
+	if f.target.URL == "" {
 		return func() error { return nil }, nil
 	}
-	w, err := f.writer(log)
+	w, err := line.Open(f.target, f.passwordFile, log)
 	if err != nil {
 		return nil, err
 	}

@@ -44,6 +44,6 @@ func MergeCommand() *cobra.Command {
 			return err
 		},
 	}
-	c.Flags().StringVar(&runs, "runs", "runs", "folder that holds the runs")
+	addRuns(c, &runs)
 	return c
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
-	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
 
@@ -16,37 +15,8 @@ func shardsOf(t *testing.T, runs string, of int) (folders []string) {
 	t.Helper()
 	info := synthetic.Info(synthetic.Options{Seed: 6, Speeds: []float64{2.8, 16.7}, Repetitions: 1})
 	for i := range of {
-		info.Shard = &archive.Shard{Number: i + 1, Of: of}
 		name := fmt.Sprintf("%s-shard-%d-of-%d", info.Run, i+1, of)
-		a, err := archive.Create(filepath.Join(runs, name), info)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, trial := range info.Plan.Trials {
-			if !info.Shard.Has(trial.Number) {
-				continue
-			}
-			from := uint64(trial.Number * 100_000)
-			seqs := map[string]*uint64{"car": new(from), "roadside": new(from), "field": new(from)}
-			for node, records := range synthetic.Attempt(info.Plan, trial, 1, synthetic.Conditions{MB: 10}, seqs) {
-				if err := synthetic.Store(a, node, records); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := a.Decide(wire.Verdict{TrialKey: wire.TrialKey{Trial: trial.Number, Attempt: 1},
-				Outcome: "accepted", Final: true}); err != nil {
-				t.Fatal(err)
-			}
-			if err := a.Seal(trial.Number, 1); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := a.Finish(); err != nil {
-			t.Fatal(err)
-		}
-		if err := a.Close(); err != nil {
-			t.Fatal(err)
-		}
+		synthetic.Shard(t, filepath.Join(runs, name), info, &archive.Shard{Number: i + 1, Of: of})
 		folders = append(folders, name)
 	}
 	return folders

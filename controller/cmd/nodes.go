@@ -1,25 +1,15 @@
 package cmd
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io"
-	"strings"
-	"sync"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/fleet"
+	"fieldmesh.dev/fieldmesh/controller/nodes"
 	"fieldmesh.dev/fieldmesh/internal/keys"
-	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
-
-// ErrNodesNotWell is returned when a node cannot be reached or has a problem;
-// the table has said which.
-var ErrNodesNotWell = errors.New("not every node is well")
 
 // defaultFleet is where `fieldmesh keys init` puts the fleet file.
 const defaultFleet = "fleet/fleet.yaml"
@@ -40,11 +30,7 @@ changed; with --json one object is printed a line, for each node at first and
 for one that has changed after that.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			f, err := fleet.Load(path)
-			if err != nil {
-				return err
-			}
-			identity, err := f.Identity()
+			f, identity, err := loadFleet(path)
 			if err != nil {
 				return err
 			}
@@ -52,14 +38,9 @@ for one that has changed after that.`,
 				return fmt.Errorf("show nodes: fleet %q has none; `fieldmesh keys issue NODE` adds one", path)
 			}
 			if watch {
-				return watchNodes(command.Context(), f, identity, every, asJSON, command.OutOrStdout())
+				return nodes.Watch(command.Context(), f, identity, every, asJSON, command.OutOrStdout())
 			}
-			reports := askNodes(command.Context(), f, identity)
-			if asJSON {
-				return errors.Join((&nodeWatch{out: command.OutOrStdout(), asJSON: true,
-					before: map[string]nodeLine{}}).show(reports, time.Now()), notWell(reports))
-			}
-			return printNodes(command.OutOrStdout(), reports)
+			return nodes.Show(command.Context(), f, identity, asJSON, command.OutOrStdout())
 		},
 	}
 	command.PersistentFlags().StringVar(&path, "fleet", defaultFleet, "the fleet file")
@@ -70,201 +51,10 @@ for one that has changed after that.`,
 	return command
 }
 
-// nodeReport is what came of asking one node.
-type nodeReport struct {
-	node   fleet.Node
-	status wire.NodeStatus
-	clock  *wire.Clock // absent: could not be compared
-	err    error       // of reaching the node, or of comparing clocks
-}
-
-// clockExchanges is enough for one of them to meet no queue.
-const clockExchanges = 8
-
-// askNodes asks all at once and answers in alphabetical order.
-func askNodes(ctx context.Context, f *fleet.Fleet, identity keys.Identity) []nodeReport {
-	reports := make([]nodeReport, len(f.Nodes))
-	var asked sync.WaitGroup
-	for i, name := range f.Names() {
-		asked.Go(func() { reports[i] = askNode(ctx, fleet.NewClient(identity, f.Nodes[name])) })
+// loadFleet reads a fleet file, and the controller's keys that it names.
+func loadFleet(path string) (f *fleet.Fleet, identity keys.Identity, err error) {
+	if f, err = fleet.Load(path); err == nil {
+		identity, err = f.Identity()
 	}
-	asked.Wait()
-	return reports
-}
-
-func askNode(ctx context.Context, client *fleet.Client) nodeReport {
-	defer client.Close()
-	r := nodeReport{node: client.Node()}
-	if r.status, r.err = client.Status(ctx); r.err != nil {
-		return r
-	}
-	clock, err := client.ClockOffset(ctx, clockExchanges)
-	if err != nil {
-		r.err = err
-		return r
-	}
-	r.clock = &clock
-	return r
-}
-
-// printNodes writes the table and, under it, every problem with its cure.
-func printNodes(out io.Writer, reports []nodeReport) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	lines := []string{"NODE\tUNIT\tLABELS\tREACHED\tVERSION\tKERNEL\tRADIO\tGPS\tCLOCK\tDISK " +
-		"FREE\tBATTERY\tHEAT\tUNDO PENDING\tPROBLEMS"}
-	var problems []string
-	for _, r := range reports {
-		lines = append(lines, r.row())
-		problems = append(problems, r.problems()...)
-	}
-	if _, err := fmt.Fprintln(table, strings.Join(lines, "\n")); err != nil {
-		return fmt.Errorf("print nodes: %w", err)
-	}
-	if err := table.Flush(); err != nil {
-		return fmt.Errorf("print nodes: %w", err)
-	}
-	if len(problems) == 0 {
-		return nil
-	}
-	if _, err := fmt.Fprintf(out, "\n%s\n", strings.Join(problems, "\n")); err != nil {
-		return fmt.Errorf("print nodes: %w", err)
-	}
-	return ErrNodesNotWell
-}
-
-// notWell is the exit status of a list in which not all is well.
-func notWell(reports []nodeReport) error {
-	for _, r := range reports {
-		if len(r.problems()) > 0 {
-			return ErrNodesNotWell
-		}
-	}
-	return nil
-}
-
-func (r nodeReport) row() string {
-	s := r.status
-	if s.Node == "" && r.err != nil {
-		return strings.Join([]string{r.node.Name, orDash(r.node.Unit), labelsCell(r.node.Labels), "no", "-", "-", "-",
-			"-", "-", "-", "-", "-", "-", "-"}, "\t")
-	}
-	return strings.Join([]string{
-		r.node.Name, orDash(r.node.Unit), labelsCell(r.node.Labels), "yes", orDash(s.Version), orDash(s.Kernel),
-		radioCell(s), gpsCell(s), clockCell(r.clock),
-		bytesCell(s.Spool.FreeBytes), batteryCell(s.Machine), heatCell(s.Machine), undoCell(s.Host),
-		fmt.Sprint(len(s.Problems)),
-	}, "\t")
-}
-
-func (r nodeReport) problems() []string {
-	var out []string
-	if r.err != nil {
-		out = append(out, r.err.Error())
-	}
-	if r.err == nil && r.status.Node != r.node.Name {
-		out = append(out, fmt.Sprintf("%s: its agent calls itself %q: give the agent the bundle of %s, or correct "+
-			"the fleet file", r.node.Name, r.status.Node, r.node.Name))
-	}
-	for _, p := range r.status.Problems {
-		out = append(out, fmt.Sprintf("%s: %s: %s: %s", r.node.Name, p.Need, p.Found, p.Cure))
-	}
-	return out
-}
-
-func orDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
-}
-
-func radioCell(s wire.NodeStatus) string {
-	switch {
-	case s.Interface == "":
-		return "-"
-	case s.InterfaceUp == nil && s.Radio != nil && s.Radio.Beside != nil:
-		return s.Interface + " beside " + s.Radio.Beside.Interface // made for a run
-	case s.InterfaceUp == nil:
-		return s.Interface + " missing"
-	case *s.InterfaceUp:
-		return s.Interface + " up"
-	}
-	return s.Interface + " down"
-}
-
-func gpsCell(s wire.NodeStatus) string {
-	if s.GPS == nil || !s.GPS.Connected {
-		return "no gpsd"
-	}
-	words := map[int]string{0: "no fix", 1: "no fix", 2: "2-D", 3: "3-D"}
-	mode, known := words[s.GPS.Mode]
-	if !known {
-		mode = fmt.Sprintf("mode %d", s.GPS.Mode)
-	}
-	if s.GPSRateHz == nil {
-		return mode
-	}
-	return fmt.Sprintf("%s %.3g Hz", mode, *s.GPSRateHz)
-}
-
-// clockCell is the wall clock's error against this machine's: the boot clocks'
-// offset is only the difference of two boots.
-func clockCell(c *wire.Clock) string {
-	if c == nil {
-		return "-"
-	}
-	return fmt.Sprintf("%s ± %s", signed(time.Duration(c.WallOffsetNs)), short(time.Duration(c.UncertaintyNs)))
-}
-
-func signed(d time.Duration) string {
-	if d < 0 {
-		return "-" + short(-d)
-	}
-	return "+" + short(d)
-}
-
-// short writes a duration with three figures.
-func short(d time.Duration) string {
-	switch {
-	case d < time.Millisecond:
-		return fmt.Sprintf("%.0f µs", float64(d)/1e3)
-	case d < time.Second:
-		return fmt.Sprintf("%.3g ms", float64(d)/1e6)
-	}
-	return fmt.Sprintf("%.3f s", d.Seconds())
-}
-
-// bytesCell counts in powers of ten, as everything here does.
-func bytesCell(n int64) string {
-	value, unit := float64(n), 0
-	units := []string{"B", "kB", "MB", "GB", "TB"}
-	for value >= 999.5 && unit < len(units)-1 {
-		value /= 1000
-		unit++
-	}
-	return fmt.Sprintf("%.3g %s", value, units[unit])
-}
-
-func batteryCell(m *wire.Machine) string {
-	switch {
-	case m == nil || m.BatteryPercent == nil:
-		return "-"
-	case m.BatteryState == "discharging":
-		return fmt.Sprintf("%.0f %%", *m.BatteryPercent)
-	}
-	return fmt.Sprintf("%.0f %% %s", *m.BatteryPercent, m.BatteryState)
-}
-
-func heatCell(m *wire.Machine) string {
-	if m == nil || m.TemperatureC == nil {
-		return "-"
-	}
-	return fmt.Sprintf("%.0f °C", *m.TemperatureC)
-}
-
-func undoCell(h wire.HostStatus) string {
-	if !h.Reached {
-		return "host not reached"
-	}
-	return fmt.Sprint(len(h.Pending))
+	return f, identity, err
 }

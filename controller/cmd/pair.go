@@ -7,11 +7,9 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"rsc.io/qr"
 
 	"fieldmesh.dev/fieldmesh/controller/fleet"
 	offers "fieldmesh.dev/fieldmesh/controller/pairing"
@@ -79,7 +77,7 @@ func pair(command *cobra.Command, dir, name string, o pairOptions) error {
 	if o.app {
 		offer.Role = wire.RoleApp
 	}
-	at, err := codeAddress(o.address, listener.Addr())
+	at, err := offers.Address(o.address, listener.Addr())
 	if err == nil {
 		offer.Code, err = pairing.New(at, identity.Pin)
 	}
@@ -140,40 +138,9 @@ func admit(dir string, n offers.Newcomer, o pairOptions) (pairing.Reply, fmt.Str
 		text(fmt.Sprintf("%s is paired: node at %s, key %.12s…", n.Name, node.Address, n.Pin)), nil
 }
 
-// codeAddress is what the code names: what was asked for, or the listener's own
-// address, or the one address that this machine has.
-func codeAddress(asked string, listening net.Addr) (string, error) {
-	if asked != "" {
-		return asked, nil
-	}
-	at, err := netip.ParseAddrPort(listening.String())
-	if err != nil {
-		return "", fmt.Errorf("read own address: %w", err)
-	}
-	if !at.Addr().IsUnspecified() {
-		return at.String(), nil
-	}
-	addresses, err := net.InterfaceAddrs()
-	if err != nil {
-		return "", fmt.Errorf("list own addresses: %w", err)
-	}
-	var found []string
-	for _, a := range addresses {
-		p, err := netip.ParsePrefix(a.String())
-		if err == nil && p.Addr().Is4() && p.Addr().IsGlobalUnicast() {
-			found = append(found, netip.AddrPortFrom(p.Addr(), at.Port()).String())
-		}
-	}
-	if len(found) != 1 {
-		return "", fmt.Errorf("this machine has %d addresses (%s); say by --at which one the new one reaches",
-			len(found), strings.Join(found, ", "))
-	}
-	return found[0], nil
-}
-
 func showCode(w io.Writer, offer *offers.Offer, o pairOptions) error {
 	if o.picture {
-		picture, err := drawQR(offer.Code.String())
+		picture, err := offers.Picture(offer.Code.String())
 		if err != nil {
 			return err
 		}
@@ -192,38 +159,4 @@ func showCode(w io.Writer, offer *offers.Offer, o pairOptions) error {
 		return fmt.Errorf("show code: %w", err)
 	}
 	return nil
-}
-
-// quiet is the width of the light margin around a QR code, in modules
-// (ISO/IEC 18004, 6.3.8).
-const quietZone = 4
-
-// drawQR draws a code in half blocks, two rows of modules a line. Light modules
-// are drawn, dark ones left out: terminals are dark more often than not, and
-// readers take a code of either kind where a margin is around it.
-func drawQR(text string) (string, error) {
-	code, err := qr.Encode(text, qr.L)
-	if err != nil {
-		return "", fmt.Errorf("draw code: %w", err)
-	}
-	light := func(x, y int) bool {
-		return y < code.Size+quietZone && !code.Black(x, y)
-	}
-	var b strings.Builder
-	for y := -quietZone; y < code.Size+quietZone; y += 2 {
-		for x := -quietZone; x < code.Size+quietZone; x++ {
-			switch upper, lower := light(x, y), light(x, y+1); {
-			case upper && lower:
-				b.WriteRune('█')
-			case upper:
-				b.WriteRune('▀')
-			case lower:
-				b.WriteRune('▄')
-			default:
-				b.WriteByte(' ')
-			}
-		}
-		b.WriteByte('\n')
-	}
-	return b.String(), nil
 }

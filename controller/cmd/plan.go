@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,9 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/design"
 	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/plan/drive"
+	"fieldmesh.dev/fieldmesh/controller/plan/tree"
+	"fieldmesh.dev/fieldmesh/controller/report/words"
 	"fieldmesh.dev/fieldmesh/controller/stats"
 	"fieldmesh.dev/fieldmesh/controller/stopping"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -23,77 +27,64 @@ import (
 // PlanCommand is `fieldmesh plan`: judge a campaign file, and show the
 // schedule that it expands to. Nothing is driven and no node is asked.
 func PlanCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "plan",
-		Short: "Check a campaign file and show its schedule",
-		Args:  cobra.NoArgs,
-		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	c.AddCommand(planCheckCommand(), planShowCommand())
-	return c
+	return group("plan", "Check a campaign file and show its schedule", planCheckCommand(), planShowCommand())
 }
 
 func planCheckCommand() *cobra.Command {
-	var scale string
-	c := &cobra.Command{
-		Use:          "check FILE",
-		Short:        "Report every fault of a campaign file, and warn of what its design cannot tell",
-		Args:         cobra.ExactArgs(1),
-		SilenceUsage: true,
-		RunE: func(c *cobra.Command, args []string) error {
-			campaign, err := loadCampaign(c.ErrOrStderr(), args[0], scale)
-			if err != nil {
-				return err
-			}
-			trials, err := campaign.Schedule()
-			if err != nil {
-				return err
-			}
-			// What the file names, too: movements have faults of their own.
-			if err := checkScene(campaign); err != nil {
-				return err
-			}
-			out := &strings.Builder{}
-			fmt.Fprintf(out, "%s: fine: campaign %s, %d trials\n", args[0], campaign.Name, len(trials))
-			for _, w := range campaign.Warnings {
-				w.Message = "warning: " + w.Message
-				fmt.Fprintln(out, w)
-			}
-			for _, warning := range estimable(campaign, trials).Warnings {
-				fmt.Fprintf(out, "%s: warning: %s\n", args[0], warning)
-			}
-			_, err = io.WriteString(c.OutOrStdout(), out.String())
-			return err
-		},
-	}
-	addScale(c, &scale)
-	return c
+	return ofCampaign(&cobra.Command{
+		Use:   "check FILE",
+		Short: "Report every fault of a campaign file, and warn of what its design cannot tell",
+	}, checkPlan)
 }
 
-func addScale(c *cobra.Command, scale *string) {
-	c.Flags().StringVar(scale, "scale", plan.FullScale, "one of the scales that the file declares")
+func checkPlan(w io.Writer, c *plan.Campaign) error {
+	trials, err := c.Schedule()
+	if err != nil {
+		return err
+	}
+	// What the file names, too: movements have faults of their own.
+	if err := checkScene(c); err != nil {
+		return err
+	}
+	out := &strings.Builder{}
+	fmt.Fprintf(out, "%s: fine: campaign %s, %d trials\n", c.Path, c.Name, len(trials))
+	for _, w := range c.Warnings {
+		w.Message = "warning: " + w.Message
+		fmt.Fprintln(out, w)
+	}
+	for _, warning := range estimable(c, trials).Warnings {
+		fmt.Fprintf(out, "%s: warning: %s\n", c.Path, warning)
+	}
+	_, err = io.WriteString(w, out.String())
+	return err
+}
+
+// ofCampaign makes c a command on one campaign, FILE, at one of its scales.
+func ofCampaign(c *cobra.Command, do func(io.Writer, *plan.Campaign) error) *cobra.Command {
+	var scale string
+	c.Args = cobra.ExactArgs(1)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		campaign, err := loadCampaign(c.ErrOrStderr(), args[0], scale)
+		if err != nil {
+			return err
+		}
+		return do(c.OutOrStdout(), campaign)
+	}
+	c.Flags().StringVar(&scale, "scale", plan.FullScale, "one of the scales that the file declares")
+	return c
 }
 
 func planShowCommand() *cobra.Command {
 	var asJSON bool
-	var scale string
-	c := &cobra.Command{
-		Use:          "show FILE",
-		Short:        "List the trials of a campaign with the time and the road that they need, and what they can tell",
-		Args:         cobra.ExactArgs(1),
-		SilenceUsage: true,
-		RunE: func(c *cobra.Command, args []string) error {
-			campaign, err := loadCampaign(c.ErrOrStderr(), args[0], scale)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return showPlanJSON(c.OutOrStdout(), campaign)
-			}
-			return showPlan(c.OutOrStdout(), campaign)
-		},
-	}
-	addScale(c, &scale)
+	c := ofCampaign(&cobra.Command{
+		Use:   "show FILE",
+		Short: "List the trials of a campaign with the time and the road that they need, and what they can tell",
+	}, func(w io.Writer, c *plan.Campaign) error {
+		if asJSON {
+			return showPlanJSON(w, c)
+		}
+		return showPlan(w, c)
+	})
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object instead of a table")
 	return c
 }
@@ -102,21 +93,14 @@ func planShowCommand() *cobra.Command {
 // own, FILE:LINE:COL: message, so that an editor can jump to it.
 func loadCampaign(stderr io.Writer, path, scale string) (*plan.Campaign, error) {
 	campaign, err := plan.LoadAt(path, scale)
-	var problems plan.Problems
+	var problems tree.Problems
 	if !errors.As(err, &problems) {
 		return campaign, err
 	}
 	if _, err := fmt.Fprintln(stderr, problems.Error()); err != nil {
 		return nil, fmt.Errorf("print problems: %w", err)
 	}
-	return nil, fmt.Errorf("campaign file %s has %s", path, counted(len(problems), "problem"))
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return nil, fmt.Errorf("campaign file %s has %s", path, words.Count(len(problems), "problem"))
 }
 
 // planJSON is what `plan show --json` prints.
@@ -130,7 +114,7 @@ type planJSON struct {
 	Site      *plan.Site       `json:"site,omitempty"`
 	Field     *plan.Field      `json:"field,omitempty"`
 	Trials    []wire.Trial     `json:"trials"`
-	Estimate  plan.Estimate    `json:"estimate"`
+	Estimate  drive.Estimate   `json:"estimate"`
 	Estimable design.Estimable `json:"estimable"`
 }
 
@@ -139,12 +123,15 @@ func showPlanJSON(w io.Writer, c *plan.Campaign) error {
 	if err != nil {
 		return err
 	}
+	return writeJSON(w, planJSON{Campaign: c.Name, Title: c.Title, SHA256: c.SHA256, Nodes: c.Nodes,
+		Factors: c.Factors, Design: c.Design, Site: c.Site, Field: c.Field, Trials: trials, Estimate: c.Estimate(),
+		Estimable: estimable(c, trials)})
+}
+
+func writeJSON(w io.Writer, v any) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
-	return encoder.Encode(planJSON{Campaign: c.Name, Title: c.Title, SHA256: c.SHA256, Nodes: c.Nodes,
-		Factors: c.Factors,
-		Design:  c.Design, Site: c.Site, Field: c.Field, Trials: trials, Estimate: c.Estimate(),
-		Estimable: estimable(c, trials)})
+	return encoder.Encode(v)
 }
 
 func showPlan(w io.Writer, c *plan.Campaign) error {
@@ -171,7 +158,7 @@ func showPlan(w io.Writer, c *plan.Campaign) error {
 }
 
 // planTable is a row per trial; what a trial has not is a dash.
-func planTable(w io.Writer, c *plan.Campaign, trials []wire.Trial, e plan.Estimate) error {
+func planTable(w io.Writer, c *plan.Campaign, trials []wire.Trial, e drive.Estimate) error {
 	labels := planLabels(c, trials)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	head := append([]string{"trial", "block"}, labels...)
@@ -180,7 +167,7 @@ func planTable(w io.Writer, c *plan.Campaign, trials []wire.Trial, e plan.Estima
 	for i, t := range trials {
 		row := []string{fmt.Sprint(t.Number), fmt.Sprint(t.Block)}
 		for _, l := range labels {
-			row = append(row, orDash(t.Factors[l]))
+			row = append(row, cmp.Or(t.Factors[l], "-"))
 		}
 		x := e.Trials[i]
 		speed, road := "-", "-"
@@ -190,7 +177,7 @@ func planTable(w io.Writer, c *plan.Campaign, trials []wire.Trial, e plan.Estima
 		if x.ToM > x.FromM {
 			road = fmt.Sprintf("%.0f..%.0f", x.FromM, x.ToM)
 		}
-		row = append(row, orDash(t.Car), t.Sender, t.Receiver, speed, orDash(t.Direction), t.Course.Kind,
+		row = append(row, cmp.Or(t.Car, "-"), t.Sender, t.Receiver, speed, cmp.Or(t.Direction, "-"), t.Course.Kind,
 			fmt.Sprintf("%.1f", x.WindowS), fmt.Sprintf("%.1f", x.DriveS()), road)
 		fmt.Fprintln(table, strings.Join(row, "\t"))
 	}
@@ -213,14 +200,14 @@ func planLabels(c *plan.Campaign, trials []wire.Trial) []string {
 	return labels
 }
 
-func planTotals(w io.Writer, c *plan.Campaign, trials []wire.Trial, e plan.Estimate) {
+func planTotals(w io.Writer, c *plan.Campaign, trials []wire.Trial, e drive.Estimate) {
 	calibration := 0
 	for _, t := range trials {
 		if t.Pass != "" {
 			calibration++
 		}
 	}
-	fmt.Fprintf(w, "\n%s", counted(len(trials), "trial"))
+	fmt.Fprintf(w, "\n%s", words.Count(len(trials), "trial"))
 	if calibration > 0 {
 		fmt.Fprintf(w, ", %d of them parked for calibration", calibration)
 	}
@@ -228,7 +215,7 @@ func planTotals(w io.Writer, c *plan.Campaign, trials []wire.Trial, e plan.Estim
 	if c.Design.Order != "as_listed" {
 		fmt.Fprintf(w, ", seed %d", c.Design.Seed)
 	}
-	fmt.Fprintf(w, "; at most %s a trial\n", counted(c.AttemptsMax, "attempt"))
+	fmt.Fprintf(w, "; at most %s a trial\n", words.Count(c.AttemptsMax, "attempt"))
 	planStopWhen(w, c, trials)
 	fmt.Fprintf(w, "windows %s, drives %s (run-up, hold, lead, window, braking)\n", span(e.WindowS), span(e.DriveS))
 	fmt.Fprintf(w, "on a road %s, taking %.0f s between trials", span(e.RoadTotalS), e.Road.TrialS)
@@ -268,7 +255,7 @@ func planStopWhen(w io.Writer, c *plan.Campaign, trials []wire.Trial) {
 	looks := stopping.Plan(*e, wire.RunPlan{Trials: trials})
 	fmt.Fprintf(w, "stops once %s is known to ± %s: %s from block %d to block %d, together at %g %% confidence, "+
 		"which makes %.4g %% of each interval\n",
-		what, wish, counted(looks.Count(), "look"), looks.First, looks.Last, 100*e.Confidence, 100*looks.Each())
+		what, wish, words.Count(looks.Count(), "look"), looks.First, looks.Last, 100*e.Confidence, 100*looks.Each())
 }
 
 // estimable is what a campaign's trials can tell.
@@ -295,8 +282,8 @@ func planEffects(w io.Writer, e design.Estimable) error {
 }
 
 func effectTable(w io.Writer, e design.Estimable) error {
-	fmt.Fprintf(w, "what %s can tell, if each is accepted: %s, %s\n", counted(e.Trials, "trial"), sessionsText(e),
-		counted(e.ResidualDF, "residual degree")+" of freedom")
+	fmt.Fprintf(w, "what %s can tell, if each is accepted: %s, %s\n", words.Count(e.Trials, "trial"), sessionsText(e),
+		words.Count(e.ResidualDF, "residual degree")+" of freedom")
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "effect\tcontrasts\tdf\tconfounded with")
 	for _, f := range e.Effects {
@@ -310,7 +297,8 @@ func effectTable(w io.Writer, e design.Estimable) error {
 		default:
 			df = fmt.Sprintf("%.0f to %.0f", *f.DFMin, *f.DFMax)
 		}
-		fmt.Fprintf(table, "%s\t%d\t%s\t%s\n", f.Name, f.Contrasts, df, orDash(strings.Join(f.ConfoundedWith, ", ")))
+		fmt.Fprintf(table, "%s\t%d\t%s\t%s\n", f.Name, f.Contrasts, df,
+			cmp.Or(strings.Join(f.ConfoundedWith, ", "), "-"))
 	}
 	return table.Flush()
 }
@@ -321,7 +309,7 @@ func sessionsText(e design.Estimable) string {
 		stats.GroupsInside: " that differ only as the effects do", stats.GroupsFixed: " with an effect each",
 		stats.GroupsRandom: " as a random effect", stats.GroupsNoise: " that cannot be separated from noise",
 	}
-	return counted(e.Sessions, "session") + how[e.SessionsAs]
+	return words.Count(e.Sessions, "session") + how[e.SessionsAs]
 }
 
 // span is a time in minutes and seconds, or hours and minutes.

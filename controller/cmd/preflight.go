@@ -1,7 +1,7 @@
 package cmd
 
 import (
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +14,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/fleet"
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/preflight"
+	"fieldmesh.dev/fieldmesh/controller/report/words"
 )
 
 // ErrPreflight is returned when a need is not met; the table has said which.
@@ -45,7 +46,12 @@ and does not fail; --time and --road-m have it checked.`,
 			if err != nil {
 				return err
 			}
-			report, err := f.ask(c, campaign)
+			fl, err := fleet.Load(f.fleet)
+			if err != nil {
+				return err
+			}
+			report, err := preflight.Fleet(c.Context(), campaign, fl,
+				preflight.Given{Seconds: f.time.Seconds(), RoadM: f.roadM}, f.scan)
 			if err != nil {
 				return err
 			}
@@ -61,51 +67,12 @@ and does not fail; --time and --road-m have it checked.`,
 	return c
 }
 
-func (f preflightFlags) ask(c *cobra.Command, campaign *plan.Campaign) (preflight.Report, error) {
-	fl, err := fleet.Load(f.fleet)
-	if err != nil {
-		return preflight.Report{}, err
-	}
-	identity, err := fl.Identity()
-	if err != nil {
-		return preflight.Report{}, err
-	}
-	// The key authenticates GO; no node gets this plan.
-	p, err := campaign.RunPlan("preflight", make([]byte, 32))
-	if err != nil {
-		return preflight.Report{}, err
-	}
-	nodes, rehearsed := map[string]preflight.Node{}, false
-	for _, n := range p.Nodes {
-		entry, ok := fl.Nodes[n.Name]
-		if !ok {
-			continue
-		}
-		client := fleet.NewClient(identity, entry)
-		defer client.Close()
-		nodes[n.Name], rehearsed = client, rehearsed || entry.Netns != ""
-		if f.scan {
-			nodes[n.Name] = preflight.Scanning(client, p)
-		}
-	}
-	report := preflight.Report{Campaign: campaign.Name}
-	report.Add(preflight.Campaign(campaign, preflight.Given{Seconds: f.time.Seconds(), RoadM: f.roadM}, rehearsed)...)
-	seconds := campaign.Estimate().RoadTotalS
-	if rehearsed {
-		seconds = campaign.Estimate().RehearsalS
-	}
-	report.Add(preflight.Nodes(c.Context(), p, seconds, nodes)...)
-	return report, nil
-}
-
 func printPreflight(out io.Writer, r preflight.Report, asJSON bool) error {
+	write := preflightTable
 	if asJSON {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		if err := encoder.Encode(r); err != nil {
-			return fmt.Errorf("print preflight: %w", err)
-		}
-	} else if err := preflightTable(out, r); err != nil {
+		write = func(out io.Writer, r preflight.Report) error { return writeJSON(out, r) }
+	}
+	if err := write(out, r); err != nil {
 		return fmt.Errorf("print preflight: %w", err)
 	}
 	if !r.Pass {
@@ -116,14 +83,14 @@ func printPreflight(out io.Writer, r preflight.Report, asJSON bool) error {
 
 // preflightTable is a line per need, with the cure under those that are not met.
 func preflightTable(out io.Writer, r preflight.Report) error {
-	words := map[string]string{preflight.Met: "ok", preflight.Unmet: "NOT MET", preflight.Unknown: "?",
+	states := map[string]string{preflight.Met: "ok", preflight.Unmet: "NOT MET", preflight.Unknown: "?",
 		preflight.Unneeded: "-"}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "NODE\tNEED\t\tFOUND") //nolint:errcheck // the writer keeps the error for Flush
 	unmet := 0
 	for _, i := range r.Items {
 		// nolint:errcheck // as above
-		fmt.Fprintln(table, strings.Join([]string{orDash(i.Node), i.Need, words[i.State], i.Found}, "\t"))
+		fmt.Fprintln(table, strings.Join([]string{cmp.Or(i.Node, "-"), i.Need, states[i.State], i.Found}, "\t"))
 		switch {
 		case i.State == preflight.Unmet:
 			unmet++
@@ -137,7 +104,7 @@ func preflightTable(out io.Writer, r preflight.Report) error {
 	}
 	verdict := "every need is met that can be looked at from here"
 	if unmet > 0 {
-		verdict = counted(unmet, "need") + " not met"
+		verdict = words.Count(unmet, "need") + " not met"
 	}
 	_, err := fmt.Fprintln(out, "\n"+r.Campaign+": "+verdict)
 	return err

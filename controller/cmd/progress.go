@@ -122,7 +122,7 @@ func stepLine(s run.Progress) string {
 	if s.Attempt > 1 {
 		fmt.Fprintf(&b, " attempt %d", s.Attempt)
 	}
-	for _, f := range sortedKeys(s.Trial.Factors) {
+	for _, f := range slices.Sorted(maps.Keys(s.Trial.Factors)) {
 		fmt.Fprintf(&b, " %s=%s", f, s.Trial.Factors[f])
 	}
 	if v := s.Verdict; v != nil {
@@ -159,5 +159,3 @@ func liveText(t *wire.Trial, l *wire.Live) string {
 	}
 	return out
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

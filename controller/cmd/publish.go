@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/influx"
+	"fieldmesh.dev/fieldmesh/controller/report/words"
+	line "fieldmesh.dev/fieldmesh/internal/influx"
 )
 
 // PublishCommand is `fieldmesh publish RUN --influx URL`.
@@ -28,20 +30,20 @@ func PublishCommand() *cobra.Command {
 			"run went.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if flags.url == "" {
+			if flags.target.URL == "" {
 				return errors.New("publish: --influx is missing: the URL of the InfluxDB, http://HOST:PORT")
 			}
 			return publish(c.Context(), runs, args[0], flags, patience, c.OutOrStdout())
 		},
 	}
 	flags.add(c)
-	c.Flags().StringVar(&runs, "runs", "runs", "folder that holds the runs")
+	addRuns(c, &runs)
 	c.Flags().DurationVar(&patience, "patience", time.Minute, "how long to wait for an InfluxDB that is away")
 	return c
 }
 
 func publish(ctx context.Context, runs, given string, flags influxFlags, patience time.Duration, out io.Writer) error {
-	w, err := flags.writer(logger())
+	w, err := line.Open(flags.target, flags.passwordFile, logger())
 	if err != nil {
 		return err
 	}
@@ -55,8 +57,8 @@ func publish(ctx context.Context, runs, given string, flags influxFlags, patienc
 
 // printPublished says how many records are there now, and what is not and why.
 func printPublished(out io.Writer, s influx.Summary, where string) error {
-	_, err := fmt.Fprintf(out, "%s and %s: %s\n", counted(int(s.Points), "record"), counted(int(s.Results), "result"),
-		where)
+	_, err := fmt.Fprintf(out, "%s and %s: %s\n", words.Count(int(s.Points), "record"),
+		words.Count(int(s.Results), "result"), where)
 	note := func(n int64, format string, args ...any) {
 		if n > 0 && err == nil {
 			_, err = fmt.Fprintf(out, "  "+format+"\n", args...)

@@ -4,15 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
-	"fieldmesh.dev/fieldmesh/controller/fleet"
+	"fieldmesh.dev/fieldmesh/controller/report/words"
 	"fieldmesh.dev/fieldmesh/controller/run"
 )
 
@@ -56,7 +54,7 @@ not two whole ones: leave the site when it succeeds.`,
 				f.secondCopy(c.OutOrStdout(), s.archive.Dir()))
 		},
 	}
-	c.Flags().StringVar(&f.runs, "runs", "runs", "folder that holds the runs")
+	addRuns(c, &f.runs)
 	c.Flags().StringVar(&f.fleet, "fleet", defaultFleet, "the fleet file")
 	c.Flags().DurationVar(&f.patience, "patience", 5*time.Second, "how long to look for a node that does not answer")
 	c.Flags().StringVar(&f.copyTo, "copy", "", "folder for a second copy, best on another disk")
@@ -69,11 +67,7 @@ func (s *session) pull(c *cobra.Command, f pullFlags) error {
 		return fmt.Errorf("pull %s: it was rehearsed, and its nodes end with their field; `fieldmesh rehearse "+
 			"--resume %s` goes on", s.plan.Run, s.archive.Dir())
 	}
-	fl, err := fleet.Load(f.fleet)
-	if err != nil {
-		return err
-	}
-	lane, closeLane, err := s.lane("", fl, run.Road{})
+	lane, closeLane, err := s.lane("", f.fleet, run.Road{})
 	if err != nil {
 		return err
 	}
@@ -123,31 +117,12 @@ func (f pullFlags) secondCopy(out io.Writer, dir string) error {
 		bad += len(findings)
 	}
 	if bad > 0 {
-		return fmt.Errorf("verify both copies: %s; stay until this succeeds", counted(bad, "finding"))
+		return fmt.Errorf("verify both copies: %s; stay until this succeeds", words.Count(bad, "finding"))
 	}
 	warning := ""
-	if sameDisk(dir, second) {
+	if archive.SameDisk(dir, second) {
 		warning = "; they are on one disk, which may be lost as a whole"
 	}
 	_, err := fmt.Fprintf(out, "both copies verified: %s and %s%s\n", dir, second, warning)
 	return err
-}
-
-// sameDisk reports whether two folders are on one file system, as far as it can be
-// told.
-func sameDisk(a, b string) bool {
-	device := func(path string) (uint64, bool) {
-		info, err := os.Stat(path)
-		if err != nil {
-			return 0, false
-		}
-		st, ok := info.Sys().(*syscall.Stat_t)
-		if !ok {
-			return 0, false
-		}
-		return uint64(st.Dev), true
-	}
-	x, okX := device(a)
-	y, okY := device(b)
-	return okX && okY && x == y
 }

@@ -205,11 +205,7 @@ func (s *session) startField(ctx context.Context, end context.CancelCauseFunc, c
 	if err != nil {
 		return nil, nil, err
 	}
-	fl, err := fleet.Load(started.Info().Fleet)
-	if err != nil {
-		return nil, nil, errors.Join(err, started.Close())
-	}
-	lane, closeLane, err := s.lane(name, fl, started)
+	lane, closeLane, err := s.lane(name, started.Info().Fleet, started)
 	if err != nil {
 		return nil, nil, errors.Join(err, started.Close())
 	}

@@ -10,40 +10,32 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/export"
+	"fieldmesh.dev/fieldmesh/controller/report/words"
 )
 
 // ReportCommand is `fieldmesh report RUN`.
 func ReportCommand() *cobra.Command {
-	var runs string
-	c := &cobra.Command{
+	return ofRun(&cobra.Command{
 		Use:   "report RUN",
 		Short: "Write a run's report and its table of numbers",
 		Long: "Report writes report.html, one file that opens without a network, and metrics.csv into the folder of " +
 			"the run, named or " +
 			"given as a folder. It only reads what the run recorded, and can be repeated while the run goes.",
-		Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			a, err := openRun(runs, args[0])
-			if err != nil {
-				return err
-			}
-			path, _, err := writeReport(a)
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "report: %s\n", path)
+	}, func(c *cobra.Command, a *archive.Archive) error {
+		path, _, err := writeReport(a)
+		if err != nil {
 			return err
-		},
-	}
-	c.Flags().StringVar(&runs, "runs", "runs", "folder that holds the runs")
-	return c
+		}
+		_, err = fmt.Fprintf(c.OutOrStdout(), "report: %s\n", path)
+		return err
+	})
 }
 
 // ExportCommand is `fieldmesh export RUN`.
 func ExportCommand() *cobra.Command {
-	var runs, to string
+	var to string
 	var o export.Options
-	c := &cobra.Command{
+	c := ofRun(&cobra.Command{
 		Use:   "export RUN",
 		Short: "Write a run's numbers, timelines and records for other programs",
 		Long: "Export writes metrics.csv (one number a line, with unit and definition), timelines.csv (every attempt " +
@@ -55,23 +47,16 @@ func ExportCommand() *cobra.Command {
 			"folder export of the run, or into another; with --captures the packet captures too. It holds one " +
 			"attempt at a time, however large " +
 			"the run is. In CSV, a text that a spreadsheet would take for a formula begins with an apostrophe.",
-		Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			a, err := openRun(runs, args[0])
-			if err != nil {
-				return err
-			}
-			if to == "" {
-				to = filepath.Join(a.Dir(), "export")
-			}
-			return exportRun(a, to, o, c.OutOrStdout())
-		},
-	}
-	c.Flags().StringVar(&runs, "runs", "runs", "folder that holds the runs")
+	}, func(c *cobra.Command, a *archive.Archive) error {
+		if to == "" {
+			to = filepath.Join(a.Dir(), "export")
+		}
+		return exportRun(a, to, o, c.OutOrStdout())
+	})
 	c.Flags().StringVar(&to, "to", "", "folder to write into (default: export in the run's folder)")
 	c.Flags().BoolVar(&o.Captures, "captures", false, "add the packet captures, pcapng, as they were taken")
-	c.Flags().BoolVar(&o.Redact, "redact", false, "give other people's radios made-up names, and leave out positions "+
-		"outside the measuring windows")
+	c.Flags().BoolVar(&o.Redact, "redact", false, "give other people's radios and networks made-up names, and "+
+		"leave out texts, and places and movement outside the measuring windows")
 	return c
 }
 
@@ -114,12 +99,12 @@ func VerifyCommand() *cobra.Command {
 				}
 			}
 			if len(findings) > 0 {
-				return fmt.Errorf("verify %q: %s", dir, counted(len(findings), "finding"))
+				return fmt.Errorf("verify %q: %s", dir, words.Count(len(findings), "finding"))
 			}
 			_, err = fmt.Fprintf(c.OutOrStdout(), "%s: OK: all files match the manifest\n", dir)
 			return err
 		},
 	}
-	c.Flags().StringVar(&runs, "runs", "runs", "folder that holds the runs")
+	addRuns(c, &runs)
 	return c
 }

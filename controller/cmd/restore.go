@@ -27,11 +27,7 @@ func nodesRestoreCommand(path *string) *cobra.Command {
 put back everything that it changed on them. What they have recorded stays
 there; a run that is ended so can still be resumed by --resume.`,
 		RunE: func(c *cobra.Command, names []string) error {
-			f, err := fleet.Load(*path)
-			if err != nil {
-				return err
-			}
-			identity, err := f.Identity()
+			f, identity, err := loadFleet(*path)
 			if err != nil {
 				return err
 			}
@@ -62,18 +58,9 @@ func restoreNodes(ctx context.Context, clients []*fleet.Client, out io.Writer) e
 	asked.Wait()
 	var result error
 	for i, c := range clients {
-		var lines []string
-		for _, what := range reports[i].Undone {
-			lines = append(lines, "undone: "+what)
-		}
-		for _, what := range reports[i].Failed {
-			lines = append(lines, "NOT undone: "+what)
-		}
-		switch {
-		case errs[i] != nil:
-			lines = append(lines, errs[i].Error())
-		case len(lines) == 0:
-			lines = append(lines, "nothing to put back")
+		lines := reports[i].Lines()
+		if errs[i] != nil { // it has reported nothing
+			lines = []string{errs[i].Error()}
 		}
 		if errs[i] != nil || len(reports[i].Failed) > 0 {
 			result = errNotRestored

@@ -25,12 +25,19 @@ func Root() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(RehearseCommand(), RunCommand(), FieldCommand(), PlanCommand(), PreflightCommand(), NodesCommand(),
-		KeysCommand(),
-		VerifyCommand(), ReportCommand(), MetricsCommand(), ExportCommand(), PullCommand(), LiveCommand(),
-		PublishCommand(), CollectCommand(), MergeCommand(), CalibrateCommand(), CompareCommand(), TopologyCommand(),
-		SimulateRoutingCommand())
+	root.AddCommand(RehearseCommand(), RunCommand(), FieldCommand(), PlanCommand(), PreflightCommand(),
+		NodesCommand(), KeysCommand(), VerifyCommand(), ReportCommand(), MetricsCommand(), ExportCommand(),
+		PullCommand(), LiveCommand(), PublishCommand(), CollectCommand(), MergeCommand(), CalibrateCommand(),
+		CompareCommand(), TopologyCommand(), SimulateRoutingCommand())
 	return root
+}
+
+// group is a command that does nothing by itself: it has others below it.
+func group(use, short string, below ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+	c.AddCommand(below...)
+	return c
 }
 
 // statusResume is EX_TEMPFAIL of sysexits.h: batch systems can be told that it

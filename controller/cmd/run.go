@@ -42,11 +42,7 @@ func RunCommand() *cobra.Command {
 }
 
 func (s *session) onFleet(c *cobra.Command, fleetFile string, flags runFlags) error {
-	fl, err := fleet.Load(fleetFile)
-	if err != nil {
-		return err
-	}
-	lane, closeLane, err := s.lane("", fl, run.Road{})
+	lane, closeLane, err := s.lane("", fleetFile, run.Road{})
 	if err != nil {
 		return err
 	}
@@ -54,9 +50,9 @@ func (s *session) onFleet(c *cobra.Command, fleetFile string, flags runFlags) er
 	return s.drive(c.Context(), []*run.Lane{lane}, flags, newProgress(c.OutOrStdout(), []string{""}).step)
 }
 
-// lane makes the clients of the plan's nodes.
-func (s *session) lane(name string, fl *fleet.Fleet, field run.Field) (*run.Lane, func(), error) {
-	identity, err := fl.Identity()
+// lane makes the clients of the plan's nodes, which the fleet file names.
+func (s *session) lane(name, fleetFile string, field run.Field) (*run.Lane, func(), error) {
+	fl, identity, err := loadFleet(fleetFile)
 	if err != nil {
 		return nil, nil, err
 	}

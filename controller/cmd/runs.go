@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"fieldmesh.dev/fieldmesh/controller/archive"
 )
 
@@ -50,6 +52,26 @@ func newestRuns(runs string) string {
 		names = append(names, k.name)
 	}
 	return fmt.Sprintf("the newest in %q: %s", runs, strings.Join(names, ", "))
+}
+
+// addRuns adds the flag --runs.
+func addRuns(c *cobra.Command, runs *string) {
+	c.Flags().StringVar(runs, "runs", "runs", "folder that holds the runs")
+}
+
+// ofRun makes c a command on one run, RUN, which it opens for reading.
+func ofRun(c *cobra.Command, do func(*cobra.Command, *archive.Archive) error) *cobra.Command {
+	var runs string
+	c.Args = cobra.ExactArgs(1)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		a, err := openRun(runs, args[0])
+		if err != nil {
+			return err
+		}
+		return do(c, a)
+	}
+	addRuns(c, &runs)
+	return c
 }
 
 // openRun opens a run, named or given as a folder, for reading.

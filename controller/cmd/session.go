@@ -4,11 +4,8 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"os/user"
@@ -40,7 +37,7 @@ type runFlags struct {
 }
 
 func (f *runFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.runs, "runs", "runs", "folder that holds the runs")
+	addRuns(c, &f.runs)
 	c.Flags().StringVar(&f.name, "name", "", "name of the run (default: the campaign's name and the time)")
 	c.Flags().StringVar(&f.shard, "shard", "", "drive only a part, such as 2/3 for the second of three; fieldmesh "+
 		"merge puts them together")
@@ -104,7 +101,7 @@ func openSession(f runFlags, file, place string) (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("plan %s: %w", file, err)
 	}
-	movement, err := movementFiles(c)
+	movement, err := c.Movement()
 	if err != nil {
 		return nil, err
 	}
@@ -112,12 +109,12 @@ func openSession(f runFlags, file, place string) (*session, error) {
 	a, err := archive.Create(filepath.Join(f.runs, folder),
 		archive.RunInfo{Run: name, Shard: shard, Campaign: c.Name, CreatedWall: f.begun(), Clock: f.clock,
 			Paper: c.Paper, Scale: c.Scale, Enough: c.Design.StopWhen, Seed: p.Seed, Version: version.String(),
-			Place: place, Site: siteSheet(c.Site), CampaignRaw: c.Raw, Movement: movement, Plan: p})
+			Place: place, Site: c.Site.Sheet(), CampaignRaw: c.Raw, Movement: movement, Plan: p})
 	if err != nil {
 		return nil, explainRun(f.runs, folder, err)
 	}
 	// Not before: the name may be that of a run whose key this would replace.
-	if err := writeKey(f.runs, folder, key); err != nil {
+	if err := archive.KeepKey(a.Dir(), key); err != nil {
 		return nil, errors.Join(err, a.Discard())
 	}
 	return &session{archive: a, campaign: c, plan: p, log: logger(), runs: f.runs}, nil
@@ -165,29 +162,9 @@ func (s *session) refused() bool { return s.runs != "" && s.archive.Empty() }
 // nothing behind: its name is free again.
 func (s *session) close() error {
 	if s.refused() {
-		return errors.Join(s.archive.Discard(), os.Remove(keyPath(s.runs, filepath.Base(s.archive.Dir()))))
+		return errors.Join(s.archive.Discard(), archive.ForgetKey(s.archive.Dir()))
 	}
 	return s.archive.Close()
-}
-
-// siteSheet is the site and vehicle sheet as words, for the archive.
-func siteSheet(s *plan.Site) map[string]string {
-	if s == nil {
-		return nil
-	}
-	fields := map[string]any{}
-	b, err := json.Marshal(s)
-	if err == nil {
-		err = json.Unmarshal(b, &fields)
-	}
-	if err != nil { // cannot be: a Site is strings and numbers
-		return map[string]string{"error": err.Error()}
-	}
-	out := map[string]string{}
-	for k, v := range fields {
-		out[k] = fmt.Sprint(v)
-	}
-	return out
 }
 
 func resumeSession(f runFlags) (*session, error) {
@@ -205,7 +182,7 @@ func resumeSession(f runFlags) (*session, error) {
 		return nil, errors.Join(err, a.Close())
 	}
 	p := a.Info().Plan
-	if p.Key, err = readKey(filepath.Dir(dir), filepath.Base(dir)); err != nil {
+	if p.Key, err = archive.ReadKey(dir); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
 	if err := run.Retry(a, f.retry, person(), f.why); err != nil {
@@ -238,37 +215,6 @@ func logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
-// The key that authenticates GO is kept beside the runs, never inside one: a
-// run's folder is given to others.
-func keyPath(runs, name string) string { return filepath.Join(runs, ".keys", name+".key") }
-
-func writeKey(runs, name string, key []byte) error {
-	path := keyPath(runs, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("keep the run's key: %w", err)
-	}
-	if err := os.WriteFile(path, []byte(hex.EncodeToString(key)+"\n"), 0o600); err != nil {
-		return fmt.Errorf("keep the run's key: %w", err)
-	}
-	return nil
-}
-
-func readKey(runs, name string) ([]byte, error) {
-	b, err := os.ReadFile(keyPath(runs, name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("resume run %s: its key is not at %s; a run can only be resumed where it was begun",
-			name, keyPath(runs, name))
-	}
-	if err != nil {
-		return nil, fmt.Errorf("resume run %s: %w", name, err)
-	}
-	key, err := hex.DecodeString(string(b[:max(len(b)-1, 0)]))
-	if err != nil || len(key) != 32 {
-		return nil, fmt.Errorf("resume run %s: %s does not hold a key", name, keyPath(runs, name))
-	}
-	return key, nil
-}
-
 // drive runs the schedule over the lanes, and has each step watched.
 func (s *session) drive(ctx context.Context, lanes []*run.Lane, f runFlags, watch func(run.Progress)) error {
 	waiting := func(u run.Unmet) {
@@ -299,5 +245,5 @@ func (s *session) drive(ctx context.Context, lanes []*run.Lane, f runFlags, watc
 			"--retry TRIAL drives a trial again",
 			s.plan.Run, accepted, accepted+givenUp+left, r.GivenUp(), s.archive.Dir())
 	}
-	return errors.Join(err, forwarded(s.archive))
+	return errors.Join(err, r.Forwarded())
 }

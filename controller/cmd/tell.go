@@ -31,11 +31,7 @@ when an app is paired or revoked; this is for nodes that were out of reach then.
 // tellApps tells all nodes at once, and fails when one was not told: until it
 // is, it lets in an app that was revoked.
 func tellApps(ctx context.Context, w io.Writer, dir string) error {
-	f, err := fleet.Load(filepath.Join(dir, fleet.FileName))
-	if err != nil {
-		return err
-	}
-	identity, err := f.Identity()
+	f, identity, err := loadFleet(filepath.Join(dir, fleet.FileName))
 	if err != nil {
 		return err
 	}

@@ -2,18 +2,15 @@ package cmd
 
 import (
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/topology"
-	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 type topologyFlags struct {
-	runs, output   string
+	output         string
 	trial, attempt int
 	atS            float64
 	paths          bool
@@ -22,7 +19,7 @@ type topologyFlags struct {
 // TopologyCommand is `fieldmesh topology RUN`.
 func TopologyCommand() *cobra.Command {
 	var f topologyFlags
-	c := &cobra.Command{
+	c := ofRun(&cobra.Command{
 		Use:   "topology RUN",
 		Short: "Draw the mesh of a trial at a moment, as its routing daemons knew it",
 		Long: "Topology draws, as SVG, the nodes of a trial, the links that their routing daemons knew of by their " +
@@ -30,16 +27,7 @@ func TopologyCommand() *cobra.Command {
 			"the measured flow took, by what every node's kernel had as its next hop. --paths prints that way over " +
 			"the whole window instead.\n" +
 			"It needs a trial whose routing protocol has a daemon.",
-		Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			a, err := openRun(f.runs, args[0])
-			if err != nil {
-				return err
-			}
-			return f.run(a, c.OutOrStdout())
-		},
-	}
-	c.Flags().StringVar(&f.runs, "runs", "runs", "folder that holds the runs")
+	}, f.run)
 	c.Flags().IntVar(&f.trial, "trial", 1, "number of the trial, by `fieldmesh plan show`")
 	c.Flags().IntVar(&f.attempt, "attempt", 0, "attempt at the trial (default: the last)")
 	c.Flags().Float64Var(&f.atS, "at", 0, "seconds since the window opened")
@@ -48,7 +36,7 @@ func TopologyCommand() *cobra.Command {
 	return c
 }
 
-func (f *topologyFlags) run(a *archive.Archive, w io.Writer) error {
+func (f *topologyFlags) run(c *cobra.Command, a *archive.Archive) error {
 	mesh, err := f.read(a)
 	if err != nil {
 		return err
@@ -57,11 +45,7 @@ func (f *topologyFlags) run(a *archive.Archive, w io.Writer) error {
 	if f.paths {
 		text = mesh.PathText()
 	}
-	if f.output != "" {
-		return os.WriteFile(f.output, []byte(text), 0o644)
-	}
-	_, err = io.WriteString(w, text)
-	return err
+	return writeText(c.OutOrStdout(), f.output, text)
 }
 
 func (f *topologyFlags) read(a *archive.Archive) (*topology.Mesh, error) {
@@ -79,12 +63,9 @@ func (f *topologyFlags) read(a *archive.Archive) (*topology.Mesh, error) {
 			at = max(at, e.Attempt)
 		}
 	}
-	var records []wire.Record
-	for r, err := range a.Records(f.trial, at) {
-		if err != nil {
-			return nil, err
-		}
-		records = append(records, r)
+	records, err := a.All(f.trial, at)
+	if err != nil {
+		return nil, err
 	}
 	mesh := topology.Read(a.Info().Plan, t, records)
 	if mesh == nil || !mesh.HasDaemon() {

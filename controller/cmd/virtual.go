@@ -10,14 +10,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
-	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
 	"fieldmesh.dev/fieldmesh/rehearsal/kernel"
 	"fieldmesh.dev/fieldmesh/rehearsal/virtual"
 )
@@ -123,31 +120,10 @@ func rehearseVirtually(ctx context.Context, f rehearseFlags, file string, out io
 	if err != nil {
 		return err
 	}
-	if err = s.possible(); err == nil {
+	if err = kernel.Check(s.plan.Trials); err == nil {
 		err = s.launch(ctx, f, k, out)
 	}
 	return errors.Join(err, s.conclude(out), s.close())
-}
-
-// possible refuses what the kernel in virtual time cannot do, before it is
-// started. What else a node lacks, its preflight says.
-func (s *session) possible() error {
-	has, err := kernel.Congestion()
-	if err != nil {
-		return err
-	}
-	for _, t := range s.plan.Trials {
-		variant := t.TCP.Variant
-		if variant == tcpcc.Reno && t.TCP.Classic {
-			variant += " of RFC 2581"
-		} else if variant == "sack" || slices.Contains(has, variant) {
-			continue
-		}
-		return fmt.Errorf("trial %d wants TCP variant %s, which is a BPF program; the kernel in virtual time has no "+
-			"JIT for BPF, which such programs need. It has %s: choose one of them, or rehearse with --clock real",
-			t.Number, variant, strings.Join(has, ", "))
-	}
-	return nil
 }
 
 // launch drives the run inside a kernel, and then reads what it has become.

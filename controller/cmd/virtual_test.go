@@ -15,26 +15,6 @@ import (
 	"fieldmesh.dev/fieldmesh/rehearsal/kernel"
 )
 
-func TestAVariantThatIsBPFIsRefusedInVirtualTime(t *testing.T) {
-	for _, c := range []struct {
-		tcp  wire.TCP
-		want string // part of the refusal; "": none
-	}{
-		{wire.TCP{Variant: "reno"}, ""},
-		{wire.TCP{Variant: "sack"}, ""},
-		{wire.TCP{Variant: "westwood"}, ""},
-		{wire.TCP{Variant: "reno", Classic: true}, "reno of RFC 2581"},
-		{wire.TCP{Variant: "tahoe"}, "tahoe"},
-	} {
-		s := &session{plan: wire.RunPlan{Trials: []wire.Trial{{Number: 3, TCP: c.tcp}}}}
-		err := s.possible()
-		if (err != nil) != (c.want != "") || err != nil &&
-			(!strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "--clock real")) {
-			t.Errorf("%+v: %v, want %q", c.tcp, err, c.want)
-		}
-	}
-}
-
 func TestWithoutTheKernelThereIsAnOffer(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	_, err := (&virtualFlags{}).find()

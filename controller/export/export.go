@@ -23,7 +23,8 @@ type file struct {
 
 // Options choose what an export holds besides records, tables and tracks.
 type Options struct {
-	// Redact gives other people's radios made-up names, and leaves out positions
+	// Redact gives other people's radios and networks made-up names, and leaves out
+	// texts that people or programs wrote, and where nodes were and how they moved
 	// outside the measuring windows.
 	Redact bool
 	// Captures adds the packet captures of every node. They are as they were
@@ -76,10 +77,10 @@ func write(from lines, dir string, captures bool) ([]string, error) {
 	a := from.a
 	files := []file{
 		{"metrics.csv", "Every number of every attempt, one a line, with its unit and definition.", "text/csv",
-			func(w io.Writer) error { return metrics.StreamCSV(w, a) }},
+			func(w io.Writer) error { _, err := metrics.StreamCSV(w, a); return err }},
 		{"trials.csv", "Every attempt, one a line: what it was, who sent to whom, what happened to it. Each factor " +
 			"is a column.", "text/csv",
-			func(w io.Writer) error { return writeTrials(w, a) }},
+			func(w io.Writer) error { return writeTrials(w, a, from.redact != nil) }},
 		{"timelines.csv", "Every attempt's window at 10 Hz.", "text/csv",
 			func(w io.Writer) error { return metrics.StreamTimelinesCSV(w, a) }},
 		{"records.ndjson", "Every record as it came from its node, one JSON object a line.", "application/x-ndjson",

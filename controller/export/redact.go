@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
@@ -34,7 +35,7 @@ func (l lines) each(k wire.TrialKey, do func(line []byte) error) error {
 	}
 	return l.a.EachLine(k, func(line []byte) error {
 		line, err := l.redact.line(line, w)
-		if err != nil {
+		if err != nil || line == nil {
 			return err
 		}
 		return do(line)
@@ -77,22 +78,61 @@ func (l lines) keys() ([]wire.TrialKey, error) {
 }
 
 // redactor takes out of records what concerns people who are not part of the
-// run: addresses of other radios, and where a node was while nothing was
-// measured, which may be somebody's home. A radio keeps one name within an
-// export, and has another in the next.
+// run, and what a person wrote: addresses and names of other radios, texts, and
+// where a node was and how it moved while nothing was measured, which may lead to
+// somebody's home. A radio keeps one name within an export, and has another in
+// the next.
 type redactor struct {
 	key []byte
-	own map[string]bool // addresses of the run's own radios and cells
+	own map[string]bool // addresses and names of the run's own radios and cells
 }
 
-// mac is a MAC address as records write it.
-var mac = regexp.MustCompile(`\b[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){5}\b`)
+// mac is a MAC address as records write it, or as others do.
+var mac = regexp.MustCompile(`\b[0-9A-Fa-f]{2}(?:[:-][0-9A-Fa-f]{2}){5}\b`)
+
+// shared are the texts that leave in a redacted export, by kind; those below a
+// name that ends in a dot, whatever theirs. Every other text of a record stays
+// behind. Numbers leave, but for places and movement.
+var shared = map[string][]string{
+	"":          {"kind", "node", "epoch", "run"},
+	"capture":   {"name", "captured_interface", "above_interface", "filter", "file_sha256"},
+	"change":    {"scope", "action"},
+	"clock":     {"peer"},
+	"edge":      {"edge", "flow", "filtered_flow"},
+	"event":     {"level"},
+	"gps":       {"time_utc"},
+	"interface": {"interface"},
+	"iperf3":    {"flow", "side", "ended", "signal", "error_cause"},
+	"lateness":  {"source"},
+	"loss":      {"of", "peer", "frame_flow", "cause"},
+	"machine":   {"battery_state", "hottest_zone"},
+	"medium":    {"of"},
+	"note":      {"note"},
+	"probe":     {"peer_node"},
+	"provenance": {"agent", "kernel", "arch", "machine", "interface", "driver", "mac", "tools.", "sysctls.",
+		"congestion_available", "tcp.", "radio.driver", "radio.mac", "radio.mode", "radio.standard", "radio.ssid",
+		"radio.bssid", "radio.width", "radio.country", "radio.modes", "radio.combinations", "radio.heard.ssid",
+		"radio.heard.bssid", "radio.beside."},
+	"route":         {"action", "destination", "next_hops", "cause"},
+	"routing":       {"protocol", "neighbors."},
+	"routing_event": {"report", "addr"},
+	"station":       {"peer"},
+	"tcp":           {"flow", "edge", "local", "remote", "state", "congestion", "congestion_state"},
+	"tcp_event":     {"flow", "local", "remote", "tcp_event", "seen_by"},
+	"trial":         {"state", "outcome", "reason"},
+	"truth":         {"of"},
+	"wall_clock":    {"sync"},
+	"window":        {"go_path"},
+}
+
+// movement are the numbers that say where a node is, or lead there.
+var movement = []string{"lat_deg", "lon_deg", "alt_m", "speed_mps", "track_deg"}
 
 func newRedactor(a *archive.Archive) (*redactor, error) {
 	r := &redactor{key: make([]byte, 32), own: map[string]bool{}}
 	_, _ = rand.Read(r.key) // it never fails: crypto/rand ends the program instead
 	for _, t := range a.Info().Plan.Trials {
-		r.own[strings.ToLower(t.Radio.BSSID)] = true
+		r.own[strings.ToLower(t.Radio.BSSID)], r.own[t.Radio.SSID] = true, true
 	}
 	attempts, err := a.Trials()
 	if err != nil {
@@ -111,35 +151,99 @@ func newRedactor(a *archive.Archive) (*redactor, error) {
 	return r, nil
 }
 
-// line is a record without what concerns bystanders. What is left is as it was.
+// line is a record without what does not leave; nil where nothing of it does.
 func (r *redactor) line(line []byte, opened map[string]wire.Window) ([]byte, error) {
-	line = mac.ReplaceAllFunc(line, func(address []byte) []byte {
-		a := strings.ToLower(string(address))
-		if r.own[a] {
-			return address
-		}
-		h := hmac.New(sha256.New, r.key)
-		h.Write([]byte(a))
-		return []byte("radio-" + hex.EncodeToString(h.Sum(nil)[:6]))
-	})
-	if !bytes.Contains(line, []byte(`"lat_deg"`)) {
-		return line, nil
-	}
 	var rec wire.Record
 	if err := rec.UnmarshalJSON(line); err != nil {
 		return nil, fmt.Errorf("redact: %w", err)
 	}
-	if measured(opened, rec.Header) {
-		return line, nil
-	}
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(line, &members); err != nil {
+	var members map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(line))
+	decoder.UseNumber()
+	if err := decoder.Decode(&members); err != nil {
 		return nil, fmt.Errorf("redact: %w", err)
 	}
-	for _, name := range []string{"lat_deg", "lon_deg", "alt_m"} {
-		delete(members, name)
+	if !measured(opened, rec.Header) {
+		if _, fix := rec.Body.(*wire.GPS); fix { // its age and time would lead along a track, too
+			return nil, nil
+		}
+		for _, name := range movement {
+			delete(members, name)
+		}
 	}
+	r.clean(rec.Header.Kind, "", members)
 	return json.Marshal(members)
+}
+
+// clean leaves the texts that are shared, and gives those about other radios
+// made-up names. It reports whether anything is left.
+func (r *redactor) clean(kind, path string, v any) (any, bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, member := range v {
+			below := name
+			if path != "" {
+				below = path + "." + name
+			}
+			cleaned, some := r.clean(kind, below, member)
+			if !some {
+				delete(v, name)
+				continue
+			}
+			v[name] = cleaned
+		}
+		return v, true
+	case []any:
+		out := []any{}
+		for _, element := range v {
+			if cleaned, some := r.clean(kind, path, element); some {
+				out = append(out, cleaned)
+			}
+		}
+		return out, len(out) > 0 || len(v) == 0
+	case string:
+		return r.text(kind, path, v)
+	}
+	return v, true
+}
+
+func (r *redactor) text(kind, path, text string) (string, bool) {
+	leaves := func(name string) bool {
+		return name == path || strings.HasSuffix(name, ".") && strings.HasPrefix(path, name)
+	}
+	if !slices.ContainsFunc(shared[""], leaves) && !slices.ContainsFunc(shared[kind], leaves) {
+		return "", false
+	}
+	switch {
+	case kind == "trial" && path == "reason":
+		text = codeOf(wire.ParseReason(text))
+	case strings.HasSuffix(path, "ssid") && !strings.HasSuffix(path, "bssid") && !r.own[text]:
+		text = "network-" + r.name(text)
+	}
+	return mac.ReplaceAllStringFunc(text, func(address string) string {
+		a := strings.ToLower(strings.ReplaceAll(address, "-", ":"))
+		if r.own[a] {
+			return address
+		}
+		return "radio-" + r.name(a)
+	}), true
+}
+
+// code is what a reason's code looks like; a reason that is a text alone has none.
+var code = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+
+func codeOf(r wire.Reason) string {
+	if c := string(r.Code); code.MatchString(c) {
+		return c
+	}
+	return ""
+}
+
+// name is made up for something, the same within an export.
+func (r *redactor) name(of string) string {
+	h := hmac.New(sha256.New, r.key)
+	h.Write([]byte(of))
+	return hex.EncodeToString(h.Sum(nil)[:6])
 }
 
 // measured reports whether a record falls into its node's measuring window.

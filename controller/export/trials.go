@@ -17,8 +17,9 @@ import (
 var trialColumns = []string{"run", "trial", "attempt", "outcome", "counts", "reason", "block", "repetition",
 	"direction", "pass", "sender", "receiver", "car", "target_mps", "duration_s"}
 
-// writeTrials writes one line an attempt. What is not known is an empty cell.
-func writeTrials(w io.Writer, a *archive.Archive) error {
+// writeTrials writes one line an attempt. What is not known is an empty cell. Of a
+// reason only the code is written where the export is redacted.
+func writeTrials(w io.Writer, a *archive.Archive, redacted bool) error {
 	attempts, err := a.Trials()
 	if err != nil {
 		return err
@@ -36,7 +37,7 @@ func writeTrials(w io.Writer, a *archive.Archive) error {
 		return fmt.Errorf("write trials: %w", err)
 	}
 	for _, at := range attempts {
-		if err := c.Write(trialLine(a, at, factors)); err != nil {
+		if err := c.Write(trialLine(a, at, factors, redacted)); err != nil {
 			return fmt.Errorf("write trials: %w", err)
 		}
 	}
@@ -54,11 +55,14 @@ func factorsOf(p wire.RunPlan) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-func trialLine(a *archive.Archive, at archive.Attempt, factors []string) []string {
+func trialLine(a *archive.Archive, at archive.Attempt, factors []string, redacted bool) []string {
 	t, _ := a.Trial(at.Trial) // one that the plan lacks is told without what was planned
 	outcome, counts, reason, target := "", "", "", ""
 	if at.Verdict != nil {
 		outcome, counts, reason = string(at.Verdict.Outcome), "0", at.Verdict.Reason.String()
+		if redacted {
+			reason = codeOf(at.Verdict.Reason)
+		}
 		if archive.Counts(t, at.Verdict, a.Stopped()) {
 			counts = "1"
 		}

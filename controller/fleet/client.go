@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/internal/keys"
+	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -91,10 +92,8 @@ func (c *Client) do(ctx context.Context, k call) (answer, error) {
 		if attempt == len(retryAfter) || !isConnectionError(err) {
 			return answer{}, c.explain(k, err, time.Since(began))
 		}
-		select {
-		case <-ctx.Done():
+		if pause.For(ctx, retryAfter[attempt]) != nil {
 			return answer{}, c.explain(k, err, time.Since(began))
-		case <-time.After(retryAfter[attempt]):
 		}
 	}
 }

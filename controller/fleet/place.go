@@ -10,22 +10,6 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// FileError is a fault of a fleet file. Line and Column count from 1; 0 means
-// that no place in the file can be named.
-type FileError struct {
-	File         string
-	Line, Column int
-	Message      string
-}
-
-// Error renders the fault as FILE:LINE:COL: message, which editors can jump to.
-func (e *FileError) Error() string {
-	if e.Line == 0 {
-		return fmt.Sprintf("%s: %s", e.File, e.Message)
-	}
-	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Message)
-}
-
 // fault is a fault of a value, before its place in the file is looked up.
 type fault struct {
 	path []string // keys from the top
@@ -47,31 +31,35 @@ func under(err error, keys ...string) error {
 	return &fault{keys, err}
 }
 
-// locate says where in a file an error of reading it lies.
+// locate says where in a file an error of reading it lies, FILE:LINE:COL: message,
+// which editors can jump to.
 func locate(name string, data []byte, err error) error {
-	e := &FileError{File: name, Message: err.Error()}
+	line, column, message := 0, 0, err.Error()
 	var f *fault
 	var decoding yaml.Error
 	var torn *yaml.SyntaxError
 	switch {
 	case errors.As(err, &f):
-		e.Line, e.Column = place(data, f.path)
+		line, column = place(data, f.path)
 	case errors.As(err, &decoding):
-		e.Message = decoding.GetMessage()
+		message = decoding.GetMessage()
 		if errors.As(err, &torn) {
-			e.Message = "not valid YAML: " + e.Message
+			message = "not valid YAML: " + message
 		}
 		token := decoding.GetToken()
 		if token == nil || token.Position == nil {
 			break
 		}
-		e.Line, e.Column = token.Position.Line, token.Position.Column
-		if strings.HasPrefix(e.Message, "unknown field") {
-			e.Message = fmt.Sprintf("unknown key %q; allowed: %s at the top, %s in a node", token.Value, keysOf[file](),
+		line, column = token.Position.Line, token.Position.Column
+		if strings.HasPrefix(message, "unknown field") {
+			message = fmt.Sprintf("unknown key %q; allowed: %s at the top, %s in a node", token.Value, keysOf[file](),
 				keysOf[Node]())
 		}
 	}
-	return e
+	if line == 0 { // no place in the file can be named
+		return fmt.Errorf("%s: %s", name, message)
+	}
+	return fmt.Errorf("%s:%d:%d: %s", name, line, column, message)
 }
 
 // place finds the deepest key of a path that the file has: what is missing is

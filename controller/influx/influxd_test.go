@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -260,9 +259,7 @@ func TestBadLineInABatch(t *testing.T) {
 // TestBenchPublish: archive to InfluxDB against a bare HTTP client that writes
 // the same bytes, interleaved. Goal: at least 0.9 of its speed.
 func TestBenchPublish(t *testing.T) {
-	if os.Getenv("FIELDMESH_BENCH") == "" {
-		t.Skip("a benchmark: make bench runs it (FIELDMESH_BENCH=1)")
-	}
+	testnet.NeedSet(t, "FIELDMESH_BENCH", "a benchmark")
 	d := newInfluxd(t)
 	a := newRun(t, 60)
 	for _, s := range busyScript(60) {

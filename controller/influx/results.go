@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -216,11 +217,11 @@ func resultOf(a *archive.Archive, s report.Summary) (tags map[string]string, fie
 	for _, name := range wholeNumbers {
 		fields[name] = metrics.Value(s.Rows, "", name)
 	}
-	flows := measuredFlows(t)
-	fields[metrics.RetransmitsName] = sum(s.Rows, flows, metrics.RetransmitsName)
+	flows := slices.DeleteFunc(slices.Clone(t.Traffic), func(f wire.Flow) bool { return f.Background })
+	fields[metrics.RetransmitsName] = metrics.Sum(s.Rows, flows, metrics.RetransmitsName)
 	if len(flows) == 1 {
 		for _, name := range flowNumbers {
-			fields[name] = metrics.Value(s.Rows, flows[0], name)
+			fields[name] = metrics.Value(s.Rows, flows[0].Name, name)
 		}
 	}
 	return tags, fields
@@ -241,32 +242,6 @@ var (
 		"connect_time_ms", "connect_censored_ms", "handshake_ms", "rtt_mean_ms",
 	}
 )
-
-func measuredFlows(t wire.Trial) []string {
-	var out []string
-	for _, f := range t.Traffic {
-		if !f.Background {
-			out = append(out, f.Name)
-		}
-	}
-	return out
-}
-
-// sum is absent as soon as one of the flows has no such number.
-func sum(rows []metrics.Row, flows []string, name string) *float64 {
-	var total float64
-	for _, f := range flows {
-		v := metrics.Value(rows, f, name)
-		if v == nil {
-			return nil
-		}
-		total += *v
-	}
-	if len(flows) == 0 {
-		return nil
-	}
-	return &total
-}
 
 // planned counts the trials that the run is to drive: a shard has its part.
 func planned(info archive.RunInfo) int {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/internal/pause"
 )
 
 // The archive is read once a second, and less often when reading it is much
@@ -52,12 +53,7 @@ func (b *Board) Follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		began := time.Now()
 		b.look()
-		t := time.NewTimer(max(readEvery, restTimes*time.Since(began)))
-		select {
-		case <-ctx.Done():
-		case <-t.C:
-		}
-		t.Stop()
+		_ = pause.For(ctx, max(readEvery, restTimes*time.Since(began)))
 	}
 }
 

@@ -180,7 +180,7 @@ func events(t *testing.T, url string) (next func() (name, data string)) {
 func TestEveryViewerSeesChangesAndFailures(t *testing.T) {
 	dir, whole := halfway(t)
 	b := NewBoard(dir, slog.New(slog.DiscardHandler))
-	h, err := Handler(t.Context(), b, "")
+	h, err := handler(t.Context(), b, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +292,7 @@ func TestOnlyWhoMaySeesThePage(t *testing.T) {
 		{"with another", "secret", "/?token=guess", "127.0.0.1:7480", 403},
 		{"out of the folder", "", "/../live.go", "127.0.0.1:7480", 404},
 	} {
-		h, err := Handler(t.Context(), b, tc.token)
+		h, err := handler(t.Context(), b, tc.token)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -48,11 +48,58 @@ func Loopback(address string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// Handler serves the page and its events. With a token every request must
+// Addresses are where a browser finds the page: beyond this machine, those of
+// its interfaces when it listens on all of them.
+func Addresses(at net.Addr, token string) (urls []string) {
+	tail := "/"
+	if token != "" {
+		tail += "?token=" + token
+	}
+	bound := at.(*net.TCPAddr).AddrPort()
+	if !bound.Addr().IsUnspecified() {
+		return []string{"http://" + bound.String() + tail}
+	}
+	all, err := net.InterfaceAddrs()
+	for _, a := range all {
+		ip, perr := netip.ParsePrefix(a.String())
+		if err == nil && perr == nil && ip.Addr().IsGlobalUnicast() && (ip.Addr().Is4() || !bound.Addr().Is4()) {
+			urls = append(urls, "http://"+netip.AddrPortFrom(ip.Addr(), bound.Port()).String()+tail)
+		}
+	}
+	if len(urls) == 0 { // no interface has an address yet
+		urls = []string{fmt.Sprintf("http://127.0.0.1:%d%s", bound.Port(), tail)}
+	}
+	return urls
+}
+
+// Serve serves the page until ctx ends.
+func Serve(ctx context.Context, l net.Listener, b *Board, token string) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	h, err := handler(ctx, b, token)
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	followed := make(chan struct{})
+	go func() { defer close(followed); b.Follow(ctx) }()
+	s := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute,
+		MaxHeaderBytes: 16 << 10}
+	ended := context.AfterFunc(ctx, func() { _ = s.Close() })
+	defer ended()
+	err = s.Serve(l)
+	stop()
+	<-followed
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return fmt.Errorf("serve the live page: %w", err)
+}
+
+// handler serves the page and its events. With a token every request must
 // bring it, as ?token=…; without one, only requests by this machine's own
 // names are answered, so that no page from elsewhere reads along by a name
 // that it points here.
-func Handler(ctx context.Context, b *Board, token string) (http.Handler, error) {
+func handler(ctx context.Context, b *Board, token string) (http.Handler, error) {
 	files, err := fs.Sub(page, "page")
 	if err != nil {
 		return nil, fmt.Errorf("open the live page: %w", err)

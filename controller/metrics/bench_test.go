@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -10,15 +9,14 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // TestBenchCapturesOfFiftyNodes prints how fast the captures of fifty nodes
 // with twenty-five connections become the papers' metrics, and how long tshark
 // takes to find retransmissions, reordering and round trips in the same files.
 func TestBenchCapturesOfFiftyNodes(t *testing.T) {
-	if os.Getenv("FIELDMESH_BENCH") == "" {
-		t.Skip("a bench: FIELDMESH_BENCH is not set")
-	}
+	testnet.NeedSet(t, "FIELDMESH_BENCH", "a benchmark")
 	const pairs, segments = 25, 4000
 	trial := wire.Trial{Number: 1, DurationS: 10}
 	plan := wire.RunPlan{Run: "bench", Campaign: "bench"}

@@ -40,8 +40,7 @@ var (
 	transferredUnsure = definition{TransferredUnsureMB, "MB",
 		"at most so much of transferred_mb may be of the time just before or just after the window, or lack of it: " +
 			"what the flow's data sockets received between their last sample before an edge of the window and that " +
-			"edge's own, which is never early and at most as late as edge_late_max_ms. A steady flow's share is that " +
-			"lateness by the window's length"}
+			"edge's own, which is never early. The nearer of the two is the edge's; nodes sample every 2 ms before one"}
 	throughput = definition{ThroughputBps, "bit/s",
 		"transferred_mb × 8 × 10^6 ÷ the time within the window for which iperf3 was told to send"}
 	connected = definition{"streams_connected", "1", "data sockets of the flow that the receiver had in the window"}
@@ -123,14 +122,11 @@ var (
 	bitrate = definition{"tx_bitrate_mean_mbps", "Mbit/s", "the sender's radio bit rate towards the receiver, " +
 		"mean over its samples in the window"}
 	txRetries = definition{"tx_retries", "frames", "the sender's link-layer retries towards the receiver in the " +
-		"window; from the newest sample at its open to the newest at its close, neither older than three beats of " +
-		"the sampler"}
+		"window; " + betweenNewest}
 	txFailed = definition{"tx_failed", "frames", "frames towards the receiver that the sender's radio gave up in " +
-		"the window; from the newest sample at its open to the newest at its close, neither older than three beats " +
-		"of the sampler"}
+		"the window; " + betweenNewest}
 	queueDrops = definition{"queue_drops", "frames", "frames that the sender's interface queue dropped in the " +
-		"window; from the newest sample at its open to the newest at its close, neither older than three beats of " +
-		"the sampler"}
+		"window; " + betweenNewest}
 
 	clockErr = definition{ClockErrorMs, "ms", "uncertainty of the nodes' alignment: that of their clocks' " +
 		"comparison plus that of GO, whichever were measured"}
@@ -257,6 +253,8 @@ var (
 )
 
 const (
+	betweenNewest = "from the newest sample at its open to the newest at its close, neither older than three beats " +
+		"of the sampler"
 	oneWayText = "one-way delay: from a packet's leaving its socket, by captures on the interface and on the " +
 		"routing daemon's device, whichever has it first, UDP: by iperf3's stamp in it, to its arrival at the " +
 		"receiver, over packets that arrived (P2: end-to-end delay of delivered data packets, here of " +

@@ -20,9 +20,24 @@ type socket struct {
 	atOpen  *wire.TCPSample // at the window's open; nil when the socket did not exist then
 	atClose *wire.TCPSample // at its close, or at the socket's end before; nil: not known
 	lived   bool            // within the window
-	// The newest before each edge, where the edge's own sample was late.
+	// The newest before each edge.
 	beforeOpen, beforeClose *wire.TCPSample
-	edged                   bool // atClose is the edge's own
+	edged                   bool    // atClose is the edge's own
+	unsureBytes             float64 // of what was received; see unsure
+}
+
+// nearest takes the samples before an edge for its own, where they are nearer to it.
+// A socket that they do not have had ended before they were taken.
+func (k *socket) nearest(early map[string]bool) {
+	is := func(before *wire.TCPSample, edge string) bool {
+		return early[edge] && before != nil && before.Edge == wire.BeforeEdge+edge
+	}
+	if k.atOpen != nil && is(k.beforeOpen, "open") {
+		k.atOpen = k.beforeOpen
+	}
+	if k.edged && is(k.beforeClose, "close") {
+		k.atClose = k.beforeClose
+	}
 }
 
 // sockets follows a flow's data sockets on one node. All that existed at the
@@ -33,7 +48,8 @@ type socket struct {
 // known is false when of some socket neither was seen in time: an older sample
 // is not what it had at the close.
 func (at Attempt) sockets(node, flow string, w wire.Window) (out map[uint64]*socket, known bool) {
-	out, known = map[uint64]*socket{}, at.edgesKnown(node, w)
+	out = map[uint64]*socket{}
+	early, known := at.edgesKnown(node, w)
 	inTime := func(r wire.Record, due int64) bool {
 		return float64(r.TBootNs-due)/1e6 <= verdict.EdgeLateMsMax(w)
 	}
@@ -47,16 +63,16 @@ func (at Attempt) sockets(node, flow string, w wire.Window) (out map[uint64]*soc
 		}
 		k := out[b.Cookie]
 		ended := b.State == "CLOSE"
-		if b.Edge == "" && !ended {
+		if (b.Edge == "" || b.Before()) && !ended {
 			k.before(b, r.TBootNs, w)
 		}
 		switch {
 		case b.Edge == "open":
 			k.atOpen, k.lived = b, k.lived || !ended
-			known = known && inTime(r, w.OpenBootNs)
+			known = known && (early["open"] || inTime(r, w.OpenBootNs))
 		case b.Edge == "close":
 			k.atClose, k.edged = b, true
-			known = known && inTime(r, w.CloseBootNs)
+			known = known && (early["close"] || inTime(r, w.CloseBootNs))
 		case ended && r.TBootNs > w.OpenBootNs && inTime(r, w.CloseBootNs):
 			if !k.edged { // what came after the edge is no part of the window
 				k.atClose = b
@@ -67,6 +83,8 @@ func (at Attempt) sockets(node, flow string, w wire.Window) (out map[uint64]*soc
 	}
 	for _, k := range out {
 		known = known && (k.atClose != nil || !k.lived)
+		k.unsureBytes = k.unsure(received)
+		k.nearest(early)
 	}
 	return out, known
 }
@@ -83,7 +101,8 @@ func (k *socket) before(b *wire.TCPSample, bootNs int64, w wire.Window) {
 
 // unsure is how much of a count's gain may be of the time next to the window: what
 // came between the last sample before an edge and that edge's own, which is never
-// before its time. A socket that was new since may have had all of it then.
+// before its time. One of the two is the edge's. A socket that was new since may
+// have had all of it then.
 func (k *socket) unsure(count func(*wire.TCPSample) uint64) float64 {
 	between := func(from, to *wire.TCPSample) float64 {
 		base := uint64(0)
@@ -103,8 +122,10 @@ func (k *socket) unsure(count func(*wire.TCPSample) uint64) float64 {
 }
 
 // edgesKnown reports whether a node sampled its sockets at both edges of the
-// window, as far as it records that it did.
-func (at Attempt) edgesKnown(node string, w wire.Window) bool {
+// window, as far as it records that it did, and at which of them its samples
+// before the edge are nearer than the edge's own.
+func (at Attempt) edgesKnown(node string, w wire.Window) (early map[string]bool, known bool) {
+	early = map[string]bool{}
 	records, sampled := false, 0
 	for _, r := range at.records {
 		e, ok := r.Body.(*wire.Edge)
@@ -112,11 +133,12 @@ func (at Attempt) edgesKnown(node string, w wire.Window) bool {
 			continue
 		}
 		records = true
-		if (e.Edge == "open" || e.Edge == "close") && e.Unknown == 0 && e.LateMs <= verdict.EdgeLateMsMax(w) {
+		if (e.Edge == "open" || e.Edge == "close") && verdict.EdgeInTime(e, w) {
 			sampled++
+			early[e.Edge] = e.Early()
 		}
 	}
-	return !records || sampled == 2
+	return early, !records || sampled == 2
 }
 
 // gain is how much a count of a socket rose in the window.
@@ -149,7 +171,7 @@ func (s *set) delivered(f wire.Flow) {
 	var bytes, unsure, streams float64
 	for _, k := range sockets {
 		bytes += k.gain(received)
-		unsure += k.unsure(received)
+		unsure += k.unsureBytes
 		if k.atClose != nil {
 			streams++
 		}
@@ -229,7 +251,7 @@ func (s *set) sent(f wire.Flow) {
 	var cwnd, rtt mean
 	for _, r := range s.at.records {
 		b, ok := r.Body.(*wire.TCPSample)
-		if !ok || r.Node != f.From || b.Flow != f.Name || b.Stream == nil || !inside(*w, r.TBootNs) {
+		if !ok || r.Node != f.From || b.Flow != f.Name || b.Stream == nil || b.Before() || !inside(*w, r.TBootNs) {
 			continue
 		}
 		cwnd.add(float64(b.CwndSegments))

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -83,19 +84,9 @@ func speedsOf(fixes []verdict.Fix) (reported, made []speedAt) {
 }
 
 func changeOf(speeds []speedAt) float64 {
-	low := slices.MinFunc(speeds, func(a, b speedAt) int { return compareFloat(a.mps, b.mps) })
-	high := slices.MaxFunc(speeds, func(a, b speedAt) int { return compareFloat(a.mps, b.mps) })
+	low := slices.MinFunc(speeds, func(a, b speedAt) int { return cmp.Compare(a.mps, b.mps) })
+	high := slices.MaxFunc(speeds, func(a, b speedAt) int { return cmp.Compare(a.mps, b.mps) })
 	return high.mps - low.mps
-}
-
-func compareFloat(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // disagreement is the mean square of what is left between the two with the
@@ -103,7 +94,7 @@ func compareFloat(a, b float64) int {
 func disagreement(reported, made []speedAt, lag float64) (e float64, n int) {
 	for _, m := range made {
 		i, _ := slices.BinarySearchFunc(reported, m.s+lag, func(r speedAt, s float64) int {
-			return compareFloat(r.s, s)
+			return cmp.Compare(r.s, s)
 		})
 		if i == 0 || i == len(reported) || reported[i].s-reported[i-1].s > lagGapS {
 			continue

@@ -5,9 +5,9 @@ package metrics
 
 import (
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"strconv"
 	"strings"
 
@@ -41,21 +41,16 @@ type Attempt struct {
 // Records are all that is held of the attempt. They must not be changed.
 func (at Attempt) Records() []wire.Record { return at.records }
 
-// Each yields every attempt's rows in order, holding a few attempts at a time.
-func Each(a *archive.Archive) iter.Seq2[[]Row, error] {
-	return InOrder(a, func(e archive.Attempt) ([]Row, error) { return Of(a, e.TrialKey) })
-}
-
 // Of computes the rows of one attempt, those of its captures among them. A
-// capture that cannot be read is counted in a row; OfWhole says what is wrong
+// capture that cannot be read is counted in a row; AllRows says what is wrong
 // with it.
 func Of(a *archive.Archive, k wire.TrialKey) ([]Row, error) {
-	rows, _, err := OfWhole(a, k)
+	rows, _, err := ofWhole(a, k)
 	return rows, err
 }
 
-// OfWhole is Of, and says besides what is wrong with captures that cannot be read.
-func OfWhole(a *archive.Archive, k wire.TrialKey) (rows []Row, unreadable, err error) {
+// ofWhole is Of, and says besides what is wrong with captures that cannot be read.
+func ofWhole(a *archive.Archive, k wire.TrialKey) (rows []Row, unreadable, err error) {
 	at, err := Load(a, k)
 	if err != nil {
 		return nil, nil, err
@@ -87,7 +82,7 @@ func Load(a *archive.Archive, k wire.TrialKey) (Attempt, error) {
 // Table computes the rows of every attempt of an archive.
 func Table(a *archive.Archive) ([]Row, error) {
 	var out []Row
-	for rows, err := range Each(a) {
+	for rows, err := range InOrder(a, func(e archive.Attempt) ([]Row, error) { return Of(a, e.TrialKey) }) {
 		if err != nil {
 			return nil, err
 		}
@@ -140,12 +135,12 @@ func Value(rows []Row, flow, name string) *float64 {
 // csvHeader is the first line of metrics.csv.
 var csvHeader = []string{"run", "trial", "attempt", "flow", "name", "unit", "value", "definition"}
 
-// CSV writes rows with a header line.
-type CSV struct{ w *csv.Writer }
+// csvTable writes rows with a header line.
+type csvTable struct{ w *csv.Writer }
 
-// NewTable begins a table.
-func NewTable(w io.Writer) (*CSV, error) {
-	t := &CSV{csv.NewWriter(w)}
+// newTable begins a table.
+func newTable(w io.Writer) (*csvTable, error) {
+	t := &csvTable{csv.NewWriter(w)}
 	if err := t.w.Write(csvHeader); err != nil {
 		return nil, fmt.Errorf("write metrics: %w", err)
 	}
@@ -162,8 +157,8 @@ func Cell(text string) string {
 	return text
 }
 
-// Write adds rows.
-func (t *CSV) Write(rows []Row) error {
+// write adds rows.
+func (t *csvTable) write(rows []Row) error {
 	for _, r := range rows {
 		line := []string{Cell(r.Run), strconv.Itoa(r.Trial), strconv.Itoa(r.Attempt), Cell(r.Flow), r.Name, r.Unit,
 			Number(r.Value), r.Definition}
@@ -174,8 +169,8 @@ func (t *CSV) Write(rows []Row) error {
 	return nil
 }
 
-// Flush writes what is still held.
-func (t *CSV) Flush() error {
+// flush writes what is still held.
+func (t *csvTable) flush() error {
 	t.w.Flush()
 	if err := t.w.Error(); err != nil {
 		return fmt.Errorf("write metrics: %w", err)
@@ -185,31 +180,46 @@ func (t *CSV) Flush() error {
 
 // WriteCSV writes rows with a header line.
 func WriteCSV(w io.Writer, rows []Row) error {
-	t, err := NewTable(w)
+	t, err := newTable(w)
 	if err != nil {
 		return err
 	}
-	if err := t.Write(rows); err != nil {
+	if err := t.write(rows); err != nil {
 		return err
 	}
-	return t.Flush()
+	return t.flush()
+}
+
+// Streamed is what a table holds that StreamCSV has written.
+type Streamed struct {
+	Numbers, Attempts int
+	Unreadable        error // what is wrong with captures that cannot be read
 }
 
 // StreamCSV writes the table of an archive attempt by attempt.
-func StreamCSV(w io.Writer, a *archive.Archive) error {
-	t, err := NewTable(w)
+func StreamCSV(w io.Writer, a *archive.Archive) (out Streamed, err error) {
+	t, err := newTable(w)
 	if err != nil {
-		return err
+		return out, err
 	}
-	for rows, err := range Each(a) {
+	type whole struct {
+		rows       []Row
+		unreadable error
+	}
+	for at, err := range InOrder(a, func(e archive.Attempt) (at whole, err error) {
+		at.rows, at.unreadable, err = ofWhole(a, e.TrialKey)
+		return at, err
+	}) {
 		if err != nil {
-			return err
+			return out, err
 		}
-		if err := t.Write(rows); err != nil {
-			return err
+		if err := t.write(at.rows); err != nil {
+			return out, err
 		}
+		out.Unreadable = errors.Join(out.Unreadable, at.unreadable)
+		out.Numbers, out.Attempts = out.Numbers+len(at.rows), out.Attempts+1
 	}
-	return t.Flush()
+	return out, t.flush()
 }
 
 // Number writes the shortest decimal that reads back as the same value.

@@ -14,6 +14,7 @@ import (
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // run is one speed, both sections, with a mishap.
@@ -176,7 +177,7 @@ func TestCSVReadsBack(t *testing.T) {
 	if err := metrics.WriteCSV(&whole, rows); err != nil {
 		t.Fatal(err)
 	}
-	if err := metrics.StreamCSV(&streamed, a); err != nil {
+	if _, err := metrics.StreamCSV(&streamed, a); err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(whole.Bytes(), streamed.Bytes()) {
@@ -204,11 +205,7 @@ func TestSignalOfASilentPeerIsNotThePresentOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
-		if err := a.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	testnet.CloseAtEnd(t, a)
 	first := info.Plan.Trials[0]
 	told := synthetic.Attempt(info.Plan, first, 1, synthetic.Conditions{MB: 1}, map[string]*uint64{})[first.Receiver]
 	n := 0.0
@@ -320,10 +317,38 @@ func TestAThroughputIsOfTheEdgesOrAbsent(t *testing.T) {
 			return records
 		}
 	}
+	// held has the node be late at the close, having sampled one stream before it.
+	held := func(earlyMs float64) func(w wire.Window, records []wire.Record) []wire.Record {
+		return func(w wire.Window, records []wire.Record) []wire.Record {
+			for _, r := range records {
+				if isClose(r) {
+					b := *r.Body.(*wire.TCPSample)
+					b.Edge = wire.BeforeEdge + "close"
+					r.TBootNs, r.Body = w.CloseBootNs-int64(earlyMs*1e6), &b
+					records = append(records, r)
+				}
+			}
+			records = edges(wire.Edge{LateMs: 200, EarlyMs: &earlyMs})(w, records)
+			return moved(200e6, func(b *wire.TCPSample) { b.BytesReceived += 1e6 })(w, records)
+		}
+	}
 	for name, c := range map[string]struct {
 		change func(wire.Window, []wire.Record) []wire.Record
 		known  bool
 	}{
+		"sampled shortly before": {held(3), true},
+		"not sampled since the open": {func(w wire.Window, records []wire.Record) []wire.Record {
+			for i, r := range records { // a tick of stream 0 becomes the sample before the open: nothing came since
+				b, ok := r.Body.(*wire.TCPSample)
+				if ok && b.Stream != nil && *b.Stream == 0 && b.Edge == "" {
+					before := *b
+					before.Edge, before.BytesReceived = wire.BeforeEdge+"open", 0
+					records[i].TBootNs, records[i].Body = w.OpenBootNs-1e6, &before
+				}
+			}
+			return edges(wire.Edge{LateMs: 2, EarlyMs: new(1.0)})(w, records)
+		}, true},
+		"sampled long before":         {held(70), false},
 		"sampled at the close":        {moved(1e6, func(*wire.TCPSample) {}), true},
 		"sampled late":                {moved(300e6, func(*wire.TCPSample) {}), false},
 		"only sampled before":         {moved(-50e6, func(b *wire.TCPSample) { b.Edge = "" }), false},

@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"math"
+
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -16,23 +18,34 @@ func (at Attempt) mac(node string) string {
 	return ""
 }
 
-// stations yields a node's samples of a peer in the window. Where the peer's
-// address is not known, a node that sees only one peer must mean that one.
-func (at Attempt) stations(node, peer string) []*wire.Station {
+// heard is a sample of a peer, at a moment of its node's boot clock.
+type heard struct {
+	*wire.Station
+	bootNs int64
+}
+
+// stations yields a node's samples of a peer in the window.
+func (at Attempt) stations(node, peer string) []heard {
 	w := verdict.WindowOf(node, at.records)
 	if w == nil {
 		return nil
 	}
+	return at.heard(node, peer, *w)
+}
+
+// heard yields a node's samples of a peer in w. Where the peer's address is not
+// known, a node that sees only one peer must mean that one.
+func (at Attempt) heard(node, peer string, w wire.Window) []heard {
 	mac := at.mac(peer)
-	var out []*wire.Station
+	var out []heard
 	seen := map[string]bool{}
 	for _, r := range at.records {
 		b, ok := r.Body.(*wire.Station)
-		if !ok || r.Node != node || !inside(*w, r.TBootNs) || (mac != "" && b.Peer != mac) {
+		if !ok || r.Node != node || !inside(w, r.TBootNs) || (mac != "" && b.Peer != mac) {
 			continue
 		}
 		seen[b.Peer] = true
-		out = append(out, b)
+		out = append(out, heard{b, r.TBootNs})
 	}
 	if len(seen) > 1 {
 		return nil
@@ -58,7 +71,7 @@ func (s *set) radio() {
 	var signal, rate mean
 	var lowest *float64
 	for _, b := range s.at.stations(t.Receiver, t.Sender) {
-		dbm := signalNow(b)
+		dbm := signalNow(b.Station)
 		if dbm == nil {
 			continue
 		}
@@ -97,21 +110,11 @@ type counted struct {
 // of the attempt; nil where the peer's address is not known and it could be
 // one of several.
 func (at Attempt) stationCounts(node, peer string, count func(*wire.Station) *uint64) []counted {
-	mac := at.mac(peer)
-	seen := map[string]bool{}
 	var out []counted
-	for _, r := range at.records {
-		b, ok := r.Body.(*wire.Station)
-		if !ok || r.Node != node || (mac != "" && b.Peer != mac) {
-			continue
+	for _, h := range at.heard(node, peer, wire.Window{OpenBootNs: math.MinInt64, CloseBootNs: math.MaxInt64}) {
+		if n := count(h.Station); n != nil {
+			out = append(out, counted{h.bootNs, *n})
 		}
-		seen[b.Peer] = true
-		if n := count(b); n != nil {
-			out = append(out, counted{r.TBootNs, *n})
-		}
-	}
-	if len(seen) > 1 {
-		return nil
 	}
 	return out
 }

@@ -38,12 +38,13 @@ func (at Attempt) unmeasured(f wire.Flow) string {
 		return fmt.Sprintf("the records of %s end before the window's close", f.To)
 	}
 	_, known := at.sockets(f.To, f.Name, *w)
+	_, sampled := at.edgesKnown(f.To, *w)
 	switch {
 	case known && flowSeconds(f, *w) <= 0:
 		return "it has no time within the window"
 	case known:
 		return ""
-	case !at.edgesKnown(f.To, *w):
+	case !sampled:
 		return f.To + " did not sample its sockets in time at both edges of the window"
 	}
 	return fmt.Sprintf("of a socket of %s nobody knows what it had at an edge of the window", f.To)

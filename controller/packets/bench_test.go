@@ -11,14 +11,14 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // TestBenchCapturesToMetrics prints how fast captures become numbers, beside
 // tshark's analysis of the same files, and that memory does not grow with them.
 func TestBenchCapturesToMetrics(t *testing.T) {
-	if os.Getenv("FIELDMESH_BENCH") == "" {
-		t.Skip("a bench: FIELDMESH_BENCH is not set")
-	}
+	testnet.NeedSet(t, "FIELDMESH_BENCH", "a benchmark")
 	for i, n := range []int{50_000, 400_000} {
 		w := newWire(t)
 		k := w.random(rand.New(rand.NewPCG(1, 1)), n, 1)

@@ -28,7 +28,7 @@ type Edge struct{ Before, After *Mark }
 
 func (n *Numbers) see(m Mark, e *end, bytes int) {
 	if n.First == nil {
-		n.First, n.Bytes = &m, bytes
+		n.First, n.Bytes = new(m), bytes
 	}
 	n.Open.see(m, e.OpenNs)
 	n.Close.see(m, e.CloseNs)
@@ -37,10 +37,10 @@ func (n *Numbers) see(m Mark, e *end, bytes int) {
 func (e *Edge) see(m Mark, whenNs int64) {
 	if m.AtNs < whenNs {
 		if e.Before == nil || m.Number > e.Before.Number {
-			e.Before = &m
+			e.Before = new(m)
 		}
 	} else if e.After == nil || m.Number < e.After.Number {
-		e.After = &m
+		e.After = new(m)
 	}
 }
 
@@ -54,7 +54,7 @@ func (s *stream) datagramLeaves(e *end, h *header, at int64) {
 		at = s.flow.handedOn(stampNs, at)
 	}
 	s.numbers.see(Mark{number, at}, e, h.payload)
-	s.depart(key{number, 0}, transmission{at: at, bytes: h.payload, inWindow: at >= e.OpenNs && at < e.CloseNs})
+	s.depart(key{number, 0}, transmission{at: at, bytes: int32(h.payload), inWindow: at >= e.OpenNs && at < e.CloseNs})
 }
 
 // handedOn is when a datagram was handed on, by common time. iperf3's stamps are
@@ -62,7 +62,7 @@ func (s *stream) datagramLeaves(e *end, h *header, at int64) {
 // against the capture's.
 func (f *flow) handedOn(stampNs, at int64) int64 {
 	if behind := at - stampNs; f.stamped == nil || behind < *f.stamped {
-		f.stamped = &behind
+		f.stamped = new(behind)
 	}
 	return stampNs + *f.stamped
 }

@@ -81,7 +81,7 @@ func (f *flow) stream(h *header, forward bool) *stream {
 	}
 	s := f.streams[client]
 	if s == nil && len(f.streams) < mostStreams {
-		s = &stream{flow: f, inFlight: flight{at: map[key]int{}}}
+		s = &stream{flow: f}
 		f.streams[client] = s
 	}
 	return s
@@ -102,9 +102,9 @@ func (f *flow) asks(e *end, h *header, at int64) {
 	back := h.src == server && h.dst == client && h.sport == f.Port
 	switch syn, ack := h.flags&flagSYN != 0, h.flags&flagACK != 0; {
 	case a.AtNs == nil && syn && !ack && out && at < e.CloseNs:
-		a.AtNs = &at
+		a.AtNs = new(at)
 	case a.AnsweredNs == nil && syn && ack && back:
-		a.AnsweredNs = &at
+		a.AnsweredNs = new(at)
 	}
 }
 
@@ -114,7 +114,7 @@ func (f *flow) result() Result {
 			f.total.Numbers[port] = s.numbers
 		}
 		f.total.DeliveredBytes += uint64(s.deliveredBytes)
-		if s.sent > 0 {
+		if s.inFlight.last > 0 {
 			f.total.StreamsSeen++
 		}
 	}
@@ -130,7 +130,6 @@ type stream struct {
 	first    uint32
 	next     int64 // the end of what was sent at least once
 	numbers  Numbers
-	sent     uint64
 	synNs    int64
 	synSent  bool
 	shook    bool
@@ -193,20 +192,22 @@ func (s *stream) leaves(e *end, h *header, at int64) {
 		s.unacked.add(part.to, at, again)
 		s.next = part.to
 	}
-	s.depart(key{h.seq, h.ipID}, transmission{at: at, bytes: h.payload, inWindow: inWindow})
+	s.depart(key{h.seq, h.ipID}, transmission{at: at, bytes: int32(h.payload), inWindow: inWindow})
 }
 
 // seenBefore reports whether a packet at the sender is one that has left its
 // socket already: a routing daemon lets go what was seen above it. On the
 // interface alone each packet is another.
 func (s *stream) seenBefore(k key) bool {
-	return s.flow.above && s.inFlight.find(k) != nil
+	if !s.flow.above {
+		return false
+	}
+	x, _ := s.inFlight.find(k)
+	return x != nil
 }
 
 // depart puts a packet into flight.
 func (s *stream) depart(k key, x transmission) {
-	s.sent++
-	x.number = s.sent
 	if x.inWindow {
 		s.flow.total.Sent++
 		s.flow.total.SentBytes += uint64(x.bytes)
@@ -297,12 +298,12 @@ func (s *stream) delivers(h *header, fresh int64) {
 // land finds out which transmission arrived.
 func (s *stream) land(k key, h *header, at, fresh int64) {
 	t := &s.flow.total
-	x := s.inFlight.find(k)
+	x, number := s.inFlight.find(k)
 	switch {
 	case x == nil:
 		t.Unmatched++
 		return
-	case x.bytes != h.payload:
+	case int(x.bytes) != h.payload:
 		t.Merged++
 		return
 	case !x.inWindow:
@@ -319,8 +320,8 @@ func (s *stream) land(k key, h *header, at, fresh int64) {
 		t.Delivered++
 	}
 	t.OneWay.add(at - x.at)
-	if x.number < s.newest {
+	if number < s.newest {
 		t.OutOfOrder++
 	}
-	s.newest = max(s.newest, x.number)
+	s.newest = max(s.newest, number)
 }

@@ -242,13 +242,17 @@ func TestCorruptCapturesSayWhoseAndWhere(t *testing.T) {
 // Whatever is in flight for long, or never answered, memory has a bound.
 func TestMemoryHasABound(t *testing.T) {
 	var f flight
-	f.at = map[key]int{}
 	for i := range 3 * mostInFlight {
 		f.put(key{uint32(i), 0}, transmission{at: int64(i)})
 	}
-	if len(f.ring) != mostInFlight || len(f.at) != mostInFlight || f.find(key{3*mostInFlight - 1, 0}) == nil ||
-		f.find(key{2*mostInFlight - 1, 0}) != nil {
-		t.Errorf("%d in the ring, %d known", len(f.ring), len(f.at))
+	if len(f.ring) != mostInFlight || f.used != mostInFlight {
+		t.Errorf("%d in the ring, %d known", len(f.ring), f.used)
+	}
+	for seq, want := range map[uint32]uint64{3*mostInFlight - 1: 3 * mostInFlight, 2 * mostInFlight: 2*mostInFlight + 1,
+		2*mostInFlight - 1: 0} {
+		if x, number := f.find(key{seq, 0}); (x != nil) != (want != 0) || number != want {
+			t.Errorf("transmission %d is number %d", seq, number)
+		}
 	}
 	var u unacked
 	for i := range int64(3 * mostUnacked) {
@@ -263,6 +267,33 @@ func TestMemoryHasABound(t *testing.T) {
 	}
 	if len(s.islands) > mostIslands {
 		t.Errorf("%d islands", len(s.islands))
+	}
+}
+
+// TestFlightFindsTheNewest holds flight against a list that is searched from its end.
+func TestFlightFindsTheNewest(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 3))
+	for range 50 {
+		var f flight
+		var sent []key
+		few, now := 1+r.Uint32N(2000), int64(0)
+		for range 3000 {
+			k := key{r.Uint32N(few), uint16(r.Uint32N(2))}
+			now += r.Int64N(youngNs / 200)
+			f.put(k, transmission{at: now})
+			sent = append(sent, k)
+			asked := key{r.Uint32N(few), uint16(r.Uint32N(2))}
+			want := uint64(0)
+			for n := len(sent); n > len(sent)-int(f.used); n-- {
+				if sent[n-1] == asked {
+					want = uint64(n)
+					break
+				}
+			}
+			if x, got := f.find(asked); got != want || (x != nil) != (want != 0) {
+				t.Fatalf("%v is number %d, want %d, of %d", asked, got, want, len(sent))
+			}
+		}
 	}
 }
 

@@ -5,7 +5,6 @@ package pairing
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/door"
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/pairing"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -35,6 +35,9 @@ const (
 	writeTime  = 10 * time.Second
 	stopTime   = 10 * time.Second
 )
+
+// connections is how many may be open at a time.
+const connections = 64
 
 var (
 	// ErrExpired says that nobody came in time.
@@ -89,7 +92,9 @@ func (o *Offer) Serve(ctx context.Context, listener net.Listener) error {
 	timer := time.NewTimer(o.Until.Sub(o.clock()))
 	defer timer.Stop()
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(tls.NewListener(listener, pairing.ServerTLS(o.Identity))) }()
+	go func() {
+		served <- server.Serve(door.Listen(listener, pairing.ServerTLS(o.Identity), headerTime, connections, o.Log))
+	}()
 	var err error
 	select {
 	case err = <-o.done:

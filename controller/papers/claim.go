@@ -222,8 +222,7 @@ func compared(c Claim, a, b Condition, trials []Trial, s Summariser) Part {
 	}
 	p.Estimate = s.of(differences)
 	if len(pairs) > 0 && len(ratios) == len(pairs) {
-		r := s.of(ratios)
-		p.Ratio = &r
+		p.Ratio = new(s.of(ratios))
 	}
 	switch c.Relation {
 	case More:

@@ -99,8 +99,7 @@ func pairOf(cells []Cell, variant, routing, motion, metric string, trials []Tria
 	}
 	out.Ours = s.of(values)
 	if i >= 0 && cells[i].Value != 0 && out.Ours.N > 0 {
-		r := out.Ours.Mean / cells[i].Value
-		out.Ratio = &r
+		out.Ratio = new(out.Ours.Mean / cells[i].Value)
 	}
 	return out
 }

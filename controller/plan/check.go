@@ -1,9 +1,11 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
+	"fieldmesh.dev/fieldmesh/controller/plan/tree"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -11,7 +13,7 @@ import (
 // go together. What is wrong with a value by itself was reported by its rule.
 type check struct {
 	p    *parse
-	tree *node
+	tree *tree.Node
 	cell string
 }
 
@@ -30,8 +32,8 @@ func (c *check) all() {
 	c.network()
 }
 
-func (c *check) add(at position, format string, args ...any) {
-	c.p.findings.addIn(c.cell, at, format, args...)
+func (c *check) add(at tree.Position, format string, args ...any) {
+	c.p.findings.AddIn(c.cell, at, format, args...)
 }
 
 // need reports a key that is missing. It keeps silent where the key may be
@@ -42,17 +44,17 @@ func (c *check) need(path, what string) {
 	}
 	n, walked := c.tree, ""
 	for key := range strings.SplitSeq(path, ".") {
-		if n.shape != shapeMap || n.strange {
+		if n.Shape != tree.Map || n.Strange {
 			return
 		}
-		next := n.child(key)
+		next := n.Child(key)
 		if next == nil {
 			where := "trial"
 			if walked != "" {
 				where = rooted(walked)
 			}
 			missing := strings.TrimPrefix(strings.TrimPrefix(path, walked), ".")
-			c.add(n.home, "%s: key %q is missing; allowed: %s", where, missing, what)
+			c.add(n.Home, "%s: key %q is missing; allowed: %s", where, missing, what)
 			return
 		}
 		n, walked = next, joinPlain(walked, key)
@@ -69,23 +71,23 @@ func rooted(path string) string {
 
 // unfit reports a key that has no meaning beside another one.
 func (c *check) unfit(path, why, allowed string) {
-	if n := c.tree.lookup(path); n != nil {
-		c.add(n.home, "%s: %s is not allowed %s; allowed: %s", rooted(path), n.show(), why, allowed)
+	if n := c.tree.Lookup(path); n != nil {
+		c.add(n.Home, "%s: %s is not allowed %s; allowed: %s", rooted(path), n.Show(), why, allowed)
 	}
 }
 
 // has reports whether a key is there, at fault or not.
-func (c *check) has(path string) bool { return c.tree.lookup(path) != nil }
+func (c *check) has(path string) bool { return c.tree.Lookup(path) != nil }
 
 // lacks reports whether a key is surely not there: not misspelt, and not left
 // out by a faulty factor.
 func (c *check) lacks(path string) bool {
 	n := c.tree
 	for key := range strings.SplitSeq(path, ".") {
-		if n.shape != shapeMap || n.strange {
+		if n.Shape != tree.Map || n.Strange {
 			return false
 		}
-		if n = n.child(key); n == nil {
+		if n = n.Child(key); n == nil {
 			return !c.p.unsure
 		}
 	}
@@ -95,10 +97,10 @@ func (c *check) lacks(path string) bool {
 // role is the node that sender, receiver or initiator names, directly or by
 // another role; empty when it names none.
 func (c *check) role(key string) string {
-	name := c.tree.textAt(key)
+	name := c.tree.TextAt(key)
 	switch name {
 	case "car", "roadside":
-		return c.tree.textAt(name)
+		return c.tree.TextAt(name)
 	case "sender", "receiver":
 		if key == "initiator" {
 			return c.role(name)
@@ -114,7 +116,7 @@ func (c *check) accessPointFits() {
 	if ap == "" {
 		return
 	}
-	at := c.tree.lookup("radio.access_point").at
+	at := c.tree.Lookup("radio.access_point").At
 	switch {
 	case !slices.Contains(c.participants(), ap):
 		c.add(at, "trial.radio.access_point: node %s takes no part in the trial; allowed: a node with a role", ap)
@@ -126,7 +128,7 @@ func (c *check) accessPointFits() {
 
 // accessPoint is the node that radio.access_point names, directly or by its role.
 func (c *check) accessPoint() string {
-	name := c.tree.textAt("radio.access_point")
+	name := c.tree.TextAt("radio.access_point")
 	switch name {
 	case "car", "roadside", "sender", "receiver":
 		return c.role(name)
@@ -140,7 +142,7 @@ func (c *check) initiator() string {
 	if name := c.role("initiator"); name != "" {
 		return name
 	}
-	if car := c.tree.textAt("car"); car != "" {
+	if car := c.tree.TextAt("car"); car != "" {
 		return car
 	}
 	return c.role("sender")
@@ -150,30 +152,30 @@ func (c *check) nodes() {
 	c.need("sender", "a node, car or roadside")
 	c.need("receiver", "a node, car or roadside")
 	for _, key := range []string{"sender", "receiver", "initiator"} {
-		if by := c.tree.textAt(key); (by == "car" || by == "roadside") && c.lacks(by) {
-			c.add(c.tree.child(key).at, "trial.%s: role %s is nobody's; allowed: a node, or a trial with %s", key, by,
+		if by := c.tree.TextAt(key); (by == "car" || by == "roadside") && c.lacks(by) {
+			c.add(c.tree.Child(key).At, "trial.%s: role %s is nobody's; allowed: a node, or a trial with %s", key, by,
 				by)
 		}
 	}
 	m := c.tree
-	if car := m.textAt("car"); car != "" && car == m.textAt("roadside") {
-		c.add(m.child("roadside").at, "trial.roadside: node %s is the car's already; allowed: another node", car)
+	if car := m.TextAt("car"); car != "" && car == m.TextAt("roadside") {
+		c.add(m.Child("roadside").At, "trial.roadside: node %s is the car's already; allowed: another node", car)
 	}
 	if sender := c.role("sender"); sender != "" && sender == c.role("receiver") {
-		c.add(m.child("receiver").at, "trial.receiver: node %s is the sender already; allowed: another node", sender)
+		c.add(m.Child("receiver").At, "trial.receiver: node %s is the sender already; allowed: another node", sender)
 	}
-	if initiator, car := c.role("initiator"), m.textAt("car"); initiator != "" && car != "" && initiator != car {
-		c.add(m.child("initiator").at, "trial.initiator: node %s is not in the car, whose place and speed open the "+
+	if initiator, car := c.role("initiator"), m.TextAt("car"); initiator != "" && car != "" && initiator != car {
+		c.add(m.Child("initiator").At, "trial.initiator: node %s is not in the car, whose place and speed open the "+
 			"gate; allowed: car", initiator)
 	}
-	relays := m.child("relays")
-	if !relays.fine() {
+	relays := m.Child("relays")
+	if !relays.Fine() {
 		return
 	}
-	for _, item := range relays.items {
-		if slices.Contains([]string{c.role("sender"), c.role("receiver"), m.textAt("car"), m.textAt("roadside")},
-			item.text) {
-			c.add(item.at, "trial.relays: node %s has another role already; allowed: a node without one", item.text)
+	for _, item := range relays.Items {
+		if slices.Contains([]string{c.role("sender"), c.role("receiver"), m.TextAt("car"), m.TextAt("roadside")},
+			item.Text) {
+			c.add(item.At, "trial.relays: node %s has another role already; allowed: a node without one", item.Text)
 		}
 	}
 }
@@ -181,24 +183,17 @@ func (c *check) nodes() {
 // participants are the nodes that take part in the trial.
 func (c *check) participants() []string {
 	m := c.tree
-	out := []string{c.role("sender"), c.role("receiver"), c.initiator(), m.textAt("car"), m.textAt("roadside")}
-	for _, item := range m.child("relays").itemsOrNone() {
-		out = append(out, item.text)
+	out := []string{c.role("sender"), c.role("receiver"), c.initiator(), m.TextAt("car"), m.TextAt("roadside")}
+	for _, item := range m.Child("relays").ItemsOrNone() {
+		out = append(out, item.Text)
 	}
 	return slices.DeleteFunc(out, func(s string) bool { return s == "" })
-}
-
-func (n *node) itemsOrNone() []*node {
-	if n == nil {
-		return nil
-	}
-	return n.items
 }
 
 // network asks that nodes without a routing protocol can reach each other, and
 // that nothing is wanted of a daemon that there is not.
 func (c *check) network() {
-	protocol := orElse(c.tree.textAt("routing.protocol"), noRouting)
+	protocol := cmp.Or(c.tree.TextAt("routing.protocol"), noRouting)
 	if protocol == noRouting || protocol == "static" {
 		for _, key := range []string{"hello_s", "ready", "ready_s"} {
 			c.unfit("routing."+key, "with protocol "+protocol+", which has no daemon", "leave it out")
@@ -223,7 +218,7 @@ func (c *check) network() {
 func (c *check) radio() {
 	const path = "radio."
 	c.need("radio.mode", "adhoc, mesh, infrastructure or none")
-	mode, standard := c.tree.textAt("radio.mode"), c.tree.textAt("radio.standard")
+	mode, standard := c.tree.TextAt("radio.mode"), c.tree.TextAt("radio.standard")
 	switch mode {
 	case "none":
 		for _, key := range (object{(schema{}).radioKeys()}).keys()[1:] {
@@ -247,14 +242,14 @@ func (c *check) radio() {
 	if mode != "" && mode != wire.ModeInfrastructure {
 		c.unfit("radio.access_point", "with mode "+mode+", which has none", "leave it out, or mode: infrastructure")
 	}
-	if channel := c.tree.numberAt("radio.channel"); channel != nil && standard != "" &&
+	if channel := c.tree.NumberAt("radio.channel"); channel != nil && standard != "" &&
 		!slices.Contains(channels(standard), *channel) {
-		c.add(c.tree.lookup("radio.channel").at, "trial.radio.channel: %s is not a channel of %s; allowed: %s",
+		c.add(c.tree.Lookup("radio.channel").At, "trial.radio.channel: %s is not a channel of %s; allowed: %s",
 			formatNumber(*channel), standard, joinNumbers(channels(standard)))
 	}
-	if rate := c.tree.numberAt("radio.rate_mbps"); rate != nil && standard != "" && !slices.Contains(rates(standard),
+	if rate := c.tree.NumberAt("radio.rate_mbps"); rate != nil && standard != "" && !slices.Contains(rates(standard),
 		*rate) {
-		c.add(c.tree.lookup("radio.rate_mbps").at, "trial.radio.rate_mbps: %s is not a rate of %s; allowed: %s Mbit/s",
+		c.add(c.tree.Lookup("radio.rate_mbps").At, "trial.radio.rate_mbps: %s is not a rate of %s; allowed: %s Mbit/s",
 			formatNumber(*rate), standard, joinNumbers(rates(standard)))
 	}
 	if c.lacks("radio.standard") {
@@ -276,9 +271,9 @@ func (c *check) acceptance() {
 		c.unfit("acceptance.in_band_share_min", "without acceptance.speed_band_mps",
 			"give the band too, or leave it out")
 	}
-	band, speed := m.numberAt("acceptance.speed_band_mps"), m.numberAt("speed_mps")
+	band, speed := m.NumberAt("acceptance.speed_band_mps"), m.NumberAt("speed_mps")
 	if band != nil && speed != nil && *band >= *speed {
-		c.add(m.lookup("acceptance.speed_band_mps").at, "acceptance.speed_band_mps: %s is not allowed with speed_mps "+
+		c.add(m.Lookup("acceptance.speed_band_mps").At, "acceptance.speed_band_mps: %s is not allowed with speed_mps "+
 			"%s, since a car that stands would be in the band; allowed: below the speed",
 			formatNumber(*band), formatNumber(*speed))
 	}

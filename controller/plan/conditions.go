@@ -1,6 +1,11 @@
 package plan
 
-import "fieldmesh.dev/fieldmesh/protocols/wire"
+import (
+	"fieldmesh.dev/fieldmesh/controller/plan/drive"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+
+	"fieldmesh.dev/fieldmesh/controller/plan/tree"
+)
 
 // maxWarmupS bounds what lies between GO and the window.
 const maxWarmupS = wire.MaxLeadS - 10 // gate.lead_s has the rest
@@ -17,20 +22,20 @@ func (s schema) conditions() object {
 
 // conditions judges a trial's conditions against its field.
 func (c *check) conditions() {
-	m := c.tree.child("conditions")
-	if m == nil || m.shape != shapeMap {
+	m := c.tree.Child("conditions")
+	if m == nil || m.Shape != tree.Map {
 		return
 	}
 	if c.p.fieldTree == nil {
 		c.unfit("conditions", "without a section field: a road is as it is", "leave it out, or write the section")
 		return
 	}
-	if e := m.child("channel_error"); e.fine() && orZero(e.numberAt("mean")) > 0 && e.child("burst_frames") == nil &&
-		!e.strange {
-		c.add(e.home, "trial.conditions.channel_error: a burst's length is needed; allowed: burst_frames")
+	if e := m.Child("channel_error"); e.Fine() && e.NumberOrZero("mean") > 0 && e.Child("burst_frames") == nil &&
+		!e.Strange {
+		c.add(e.Home, "trial.conditions.channel_error: a burst's length is needed; allowed: burst_frames")
 	}
-	least, most := m.numberAt("speed_min_mps"), m.numberAt("speed_max_mps")
-	if model := c.p.fieldTree.textAt("mobility.model"); model != "random_waypoint" {
+	least, most := m.NumberAt("speed_min_mps"), m.NumberAt("speed_max_mps")
+	if model := c.p.fieldTree.TextAt("mobility.model"); model != "random_waypoint" {
 		for _, key := range []string{"speed_min_mps", "speed_max_mps"} {
 			c.unfit("conditions."+key, "with this field.mobility, whose speeds are its own",
 				"model: random_waypoint, or leave it out")
@@ -38,34 +43,34 @@ func (c *check) conditions() {
 		return
 	}
 	if least == nil {
-		least = c.p.fieldTree.numberAt("mobility.speed_min_mps")
+		least = c.p.fieldTree.NumberAt("mobility.speed_min_mps")
 	}
 	if most == nil {
-		most = c.p.fieldTree.numberAt("mobility.speed_max_mps")
+		most = c.p.fieldTree.NumberAt("mobility.speed_max_mps")
 	}
 	if least != nil && most != nil && *most < *least {
-		c.add(m.home, "trial.conditions: speeds from %s up to %s m/s are none; allowed: speed_max_mps from "+
+		c.add(m.Home, "trial.conditions: speeds from %s up to %s m/s are none; allowed: speed_max_mps from "+
 			"speed_min_mps on", formatNumber(*least), formatNumber(*most))
 	}
 }
 
 func (c *check) decodeConditions() *wire.Conditions {
-	m := c.tree.child("conditions")
-	out := read[wire.Conditions](&c.p.findings, m)
+	m := c.tree.Child("conditions")
+	out := tree.As[wire.Conditions](&c.p.findings, m)
 	if out != nil {
-		out.ChannelErrorMean = m.numberAt("channel_error.mean")
-		out.ChannelErrorBurstFrames = m.numberAt("channel_error.burst_frames")
+		out.ChannelErrorMean = m.NumberAt("channel_error.mean")
+		out.ChannelErrorBurstFrames = m.NumberAt("channel_error.burst_frames")
 	}
 	return out
 }
 
 // warmupS is how long the network is at work before the window opens.
-func (c *check) warmupS() float64 { return orZero(c.tree.numberAt("warmup_s")) }
+func (c *check) warmupS() float64 { return c.tree.NumberOrZero("warmup_s") }
 
 // warmup keeps to trials in which nobody drives: a car that has reached its
 // speed at a place would be elsewhere when the window opens.
 func (c *check) warmup() {
-	if moves(c.tree.textAt("course.kind")) {
+	if drive.Moves(c.tree.TextAt("course.kind")) {
 		c.unfit("warmup_s", "in a course that has the car drive", "leave it out")
 	}
 }

@@ -1,9 +1,12 @@
 package plan
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
+
+	"fieldmesh.dev/fieldmesh/controller/plan/drive"
 )
 
 // courseKeys says which keys of a course belong to which kind, the needed
@@ -24,14 +27,9 @@ func courseKeys(kind string) (needed, possible []string) {
 	return nil, place
 }
 
-// moves reports whether a kind of course has the car drive.
-func moves(kind string) bool {
-	return slices.Contains([]string{"depart", "pass", "loop", "segment"}, kind)
-}
-
 func (c *check) course() {
 	c.need("course.kind", "depart, pass, loop, segment, parked or none")
-	kind := c.tree.textAt("course.kind")
+	kind := c.tree.TextAt("course.kind")
 	if kind == "" {
 		return
 	}
@@ -39,10 +37,10 @@ func (c *check) course() {
 	for _, key := range needed {
 		c.need("course."+key, "a number, which a course of kind "+kind+" needs")
 	}
-	for _, e := range c.tree.child("course").entries {
-		if e.key != "kind" && (object{(schema{}).courseKeys()}).field(e.key) != nil &&
-			!slices.Contains(needed, e.key) && !slices.Contains(possible, e.key) {
-			c.unfit("course."+e.key, "in a course of kind "+kind, strings.Join(append(needed, possible...), ", "))
+	for _, e := range c.tree.Child("course").Entries {
+		if e.Key != "kind" && (object{(schema{}).courseKeys()}).field(e.Key) != nil &&
+			!slices.Contains(needed, e.Key) && !slices.Contains(possible, e.Key) {
+			c.unfit("course."+e.Key, "in a course of kind "+kind, strings.Join(append(needed, possible...), ", "))
 		}
 	}
 	if kind != "none" {
@@ -56,17 +54,17 @@ func (c *check) course() {
 		}
 		c.unfit("course."+given, "without "+missing, "both or neither")
 	}
-	if start := c.tree.numberAt("course.start_m"); kind == "pass" && start != nil && *start >= 0 {
-		c.add(c.tree.lookup("course.start_m").at, "trial.course.start_m: %s is not before the roadside node, which a "+
+	if start := c.tree.NumberAt("course.start_m"); kind == "pass" && start != nil && *start >= 0 {
+		c.add(c.tree.Lookup("course.start_m").At, "trial.course.start_m: %s is not before the roadside node, which a "+
 			"course of kind pass drives past; allowed: below 0", formatNumber(*start))
 	}
 }
 
 // speed judges the target speed against the course.
 func (c *check) speed() {
-	kind := c.tree.textAt("course.kind")
+	kind := c.tree.TextAt("course.kind")
 	switch {
-	case moves(kind):
+	case drive.Moves(kind):
 		c.need("speed_mps", "a number above 0 and up to 60 m/s, since the course has the car drive")
 	case kind == "parked":
 		c.unfit("speed_mps", "in a course of kind parked", "leave it out")
@@ -75,7 +73,7 @@ func (c *check) speed() {
 		c.unfit("direction", "without trial.speed_mps", "leave it out, or name a speed")
 		return
 	}
-	if !moves(kind) {
+	if !drive.Moves(kind) {
 		c.need("car", "a node, whose GPS the speed is read from")
 	}
 }
@@ -85,17 +83,17 @@ func (c *check) direction() string {
 	if !c.has("speed_mps") {
 		return ""
 	}
-	return orElse(c.tree.textAt("direction"), "outbound")
+	return cmp.Or(c.tree.TextAt("direction"), "outbound")
 }
 
 // duration is the window's length in seconds. A segment sets it: the window
 // is the time that the car spends on it.
 func (c *check) duration() float64 {
-	if d := c.tree.numberAt("duration_s"); d != nil {
+	if d := c.tree.NumberAt("duration_s"); d != nil {
 		return *d
 	}
-	length, speed := c.tree.numberAt("course.length_m"), c.tree.numberAt("speed_mps")
-	if c.tree.textAt("course.kind") != "segment" || length == nil || speed == nil {
+	length, speed := c.tree.NumberAt("course.length_m"), c.tree.NumberAt("speed_mps")
+	if c.tree.TextAt("course.kind") != "segment" || length == nil || speed == nil {
 		return 0
 	}
 	return roundTo(*length / *speed, 1e3)
@@ -103,8 +101,8 @@ func (c *check) duration() float64 {
 
 func (c *check) window() {
 	m := c.tree
-	length, speed, given := m.numberAt("course.length_m"), m.numberAt("speed_mps"), m.numberAt("duration_s")
-	if m.textAt("course.kind") != "segment" {
+	length, speed, given := m.NumberAt("course.length_m"), m.NumberAt("speed_mps"), m.NumberAt("duration_s")
+	if m.TextAt("course.kind") != "segment" {
 		c.need("duration_s", "a number from 1 up to 3600 s")
 		return
 	}
@@ -113,12 +111,12 @@ func (c *check) window() {
 	}
 	stay := *length / *speed
 	if given != nil && *given > stay+0.001 {
-		c.add(m.child("duration_s").at, "trial.duration_s: %s s is longer than the segment lasts at %s m/s; allowed: "+
+		c.add(m.Child("duration_s").At, "trial.duration_s: %s s is longer than the segment lasts at %s m/s; allowed: "+
 			"at most %.1f s, or leave it out",
 			formatNumber(*given), formatNumber(*speed), stay)
 	}
 	if given == nil && (stay < 1 || stay > 3600) {
-		c.add(m.lookup("course.length_m").at, "trial.course.length_m: %s m last %.2f s at %s m/s; allowed: a length "+
+		c.add(m.Lookup("course.length_m").At, "trial.course.length_m: %s m last %.2f s at %s m/s; allowed: a length "+
 			"that takes 1 to 3600 s",
 			formatNumber(*length), stay, formatNumber(*speed))
 	}
@@ -126,14 +124,14 @@ func (c *check) window() {
 
 func (c *check) gate() {
 	m := c.tree
-	kind := m.textAt("course.kind")
+	kind := m.TextAt("course.kind")
 	c.need("gate.timeout_s", "a number from 1 up to 3600 s")
 	c.need("gate.lead_s", "a number from 0.1 up to 10 s")
-	band := m.boolAt("gate.speed_band")
+	band := m.BoolAt("gate.speed_band")
 	held := band != nil && *band
 	if !held && (c.lacks("gate.speed_band") || band != nil) && c.lacks("gate.place_m") && c.lacks("gate.after_s") &&
 		c.has("gate") && kind != "segment" {
-		c.add(m.child("gate").home, "trial.gate: nothing opens it; allowed: speed_band: true, place_m or after_s, or "+
+		c.add(m.Child("gate").Home, "trial.gate: nothing opens it; allowed: speed_band: true, place_m or after_s, or "+
 			"several")
 	}
 	switch {
@@ -159,14 +157,14 @@ func (c *check) gatePlace(kind string) {
 		if c.has("gate.place_m") {
 			c.need("course.heading_deg", "the true bearing of outbound, since the gate waits for a place")
 		}
-		if place, start := m.numberAt("gate.place_m"), m.numberAt("course.start_m"); place != nil && start != nil &&
+		if place, start := m.NumberAt("gate.place_m"), m.NumberAt("course.start_m"); place != nil && start != nil &&
 			*place < *start {
-			c.add(m.lookup("gate.place_m").at, "trial.gate.place_m: %s lies behind the car, which starts at %s; "+
+			c.add(m.Lookup("gate.place_m").At, "trial.gate.place_m: %s lies behind the car, which starts at %s; "+
 				"allowed: from %s on",
 				formatNumber(*place), formatNumber(*start), formatNumber(*start))
 		}
 	default:
-		c.unfit("gate.place_m", "in a course of kind "+orElse(kind, "none"), "leave it out; depart and pass "+
+		c.unfit("gate.place_m", "in a course of kind "+cmp.Or(kind, "none"), "leave it out; depart and pass "+
 			"have places")
 	}
 }
@@ -179,33 +177,33 @@ const marginS = 1
 // segment before the car has reached it.
 func (c *check) gateTime(kind string, held bool) {
 	m := c.tree
-	timeout, after := m.numberAt("gate.timeout_s"), m.numberAt("gate.after_s")
+	timeout, after := m.NumberAt("gate.timeout_s"), m.NumberAt("gate.after_s")
 	if timeout != nil && after != nil && *after >= *timeout {
-		c.add(m.lookup("gate.after_s").at, "trial.gate.after_s: %s is not before timeout_s %s; allowed: below it",
+		c.add(m.Lookup("gate.after_s").At, "trial.gate.after_s: %s is not before timeout_s %s; allowed: below it",
 			formatNumber(*after), formatNumber(*timeout))
 		return
 	}
-	speed, accel := m.numberAt("speed_mps"), m.numberAt("course.accel_mps2")
-	if !moves(kind) || speed == nil || accel == nil {
+	speed, accel := m.NumberAt("speed_mps"), m.NumberAt("course.accel_mps2")
+	if !drive.Moves(kind) || speed == nil || accel == nil {
 		return
 	}
-	hold, lead := orZero(m.numberAt("gate.hold_s")), orZero(m.numberAt("gate.lead_s"))
-	start, first := m.numberAt("course.start_m"), m.numberAt("course.segment_m")
+	hold, lead := m.NumberOrZero("gate.hold_s"), m.NumberOrZero("gate.lead_s")
+	start, first := m.NumberAt("course.start_m"), m.NumberAt("course.segment_m")
 	if kind == "segment" && start != nil && first != nil {
 		room := *first - *start
-		need := runUpM(*speed, *accel) + *speed*(hold+lead)
+		need := drive.RunUpM(*speed, *accel) + *speed*(hold+lead)
 		if held {
 			need += *speed * marginS
 		}
 		if room < need {
-			c.add(m.lookup("course.start_m").at, "trial.course.start_m: %s leaves %s m before the segment at %s, and "+
+			c.add(m.Lookup("course.start_m").At, "trial.course.start_m: %s leaves %s m before the segment at %s, and "+
 				"%s m/s needs %.0f m of run-up (%s m/s², hold, lead and %d s for GPS); allowed: at most %.0f",
 				formatNumber(*start), formatNumber(room), formatNumber(*first), formatNumber(*speed), need,
 				formatNumber(*accel), marginS, math.Floor(*first-need))
 		}
 	}
-	if at := approach(c.decode(), *speed, *accel, hold).seconds; timeout != nil && at >= *timeout {
-		c.add(m.lookup("gate.timeout_s").at, "trial.gate.timeout_s: %s s pass before the car can be at the gate, "+
+	if at, _ := drive.Approach(c.decode(), *speed, *accel, hold); timeout != nil && at >= *timeout {
+		c.add(m.Lookup("gate.timeout_s").At, "trial.gate.timeout_s: %s s pass before the car can be at the gate, "+
 			"which takes %.1f s at %s m/s; allowed: above %.1f s",
 			formatNumber(*timeout), at, formatNumber(*speed), at)
 	}

@@ -1,10 +1,11 @@
 package plan
 
 import (
-	"math/rand/v2"
 	"slices"
 
 	model "fieldmesh.dev/fieldmesh/controller/design"
+	"fieldmesh.dev/fieldmesh/controller/plan/draw"
+	"fieldmesh.dev/fieldmesh/controller/plan/tree"
 )
 
 // design is how cells become an order, as read.
@@ -21,7 +22,7 @@ type design struct {
 // balance is one key whose values are spread over the repetitions of a cell.
 type balance struct {
 	key    string
-	at     position
+	at     tree.Position
 	values []level
 }
 
@@ -61,34 +62,34 @@ func (s schema) design() object {
 	}}
 }
 
-func (p *parse) readDesign(root *node) {
-	n := root.child("design")
+func (p *parse) readDesign(root *tree.Node) {
+	n := root.Child("design")
 	if n == nil {
 		return
 	}
 	f := &p.findings
 	p.schema.design().check(f, "design", n)
-	if n.shape != shapeMap {
+	if n.Shape != tree.Map {
 		return
 	}
 	d := &p.design
-	if r := n.wholeAt("repetitions"); r != nil {
+	if r := n.WholeAt("repetitions"); r != nil {
 		d.repetitions = *r
 	}
-	d.order = n.textAt("order")
-	if seed := n.numberAt("seed"); seed != nil {
+	d.order = n.TextAt("order")
+	if seed := n.NumberAt("seed"); seed != nil {
 		d.seed = uint64(*seed)
-	} else if d.order == orderBlocks && n.child("seed") == nil {
-		f.add(n.home, `design: key "seed" is missing; allowed: a whole number from 0 up to %d, from which the order is drawn`, int64(maxSeed))
+	} else if d.order == orderBlocks && n.Child("seed") == nil {
+		f.Add(n.Home, `design: key "seed" is missing; allowed: a whole number from 0 up to %d, from which the order is drawn`, int64(maxSeed))
 	}
-	if plots := n.child("whole_plots"); plots.fine() {
-		for _, item := range plots.items {
-			d.wholeNames = append(d.wholeNames, item.text)
-			d.wholePlots = append(d.wholePlots, slices.Index(p.factorNames(), item.text))
+	if plots := n.Child("whole_plots"); plots.Fine() {
+		for _, item := range plots.Items {
+			d.wholeNames = append(d.wholeNames, item.Text)
+			d.wholePlots = append(d.wholePlots, slices.Index(p.factorNames(), item.Text))
 		}
 	}
-	p.readBalance(root, n.child("balance"))
-	p.readStopWhen(n.child("stop_when"))
+	p.readBalance(root, n.Child("balance"))
+	p.readStopWhen(n.Child("stop_when"))
 }
 
 func (p *parse) factorNames() []string {
@@ -100,26 +101,26 @@ func (p *parse) factorNames() []string {
 }
 
 // readAsks reads the effects that the campaign's question is about.
-func (p *parse) readAsks(n *node) {
+func (p *parse) readAsks(n *tree.Node) {
 	if n == nil {
 		return
 	}
 	effects := append(model.Words(), p.factorNames()...)
 	slices.Sort(effects)
 	list{1, len(effects), reference{"effect", slices.Compact(effects)}, true}.check(&p.findings, "asks", n)
-	if !n.fine() || n.shape != shapeList {
+	if !n.Fine() || n.Shape != tree.List {
 		return
 	}
-	for _, item := range n.items {
-		p.asks = append(p.asks, item.text)
+	for _, item := range n.Items {
+		p.asks = append(p.asks, item.Text)
 	}
 }
 
 // readBalance reads the balanced keys: single values of any key that no
 // factor sets.
-func (p *parse) readBalance(root, n *node) {
+func (p *parse) readBalance(root, n *tree.Node) {
 	f := &p.findings
-	if n == nil || !wantShape(f, "design.balance", n, shapeMap, "a mapping from dotted keys of a trial to lists "+
+	if n == nil || !wantShape(f, "design.balance", n, tree.Map, "a mapping from dotted keys of a trial to lists "+
 		"of values") {
 		return
 	}
@@ -129,80 +130,48 @@ func (p *parse) readBalance(root, n *node) {
 			taken[path] = x.name
 		}
 	}
-	for _, e := range n.entries {
-		path := join("design.balance", e.key)
-		key := textNode(e.key, e.at)
+	for _, e := range n.Entries {
+		path := join("design.balance", e.Key)
+		key := tree.NewText(e.Key, e.At)
 		target := p.keyRule(root, "design.balance", key)
 		if target == nil {
 			continue
 		}
-		if owner, both := taken[e.key]; both {
-			f.add(e.at, "%s: factor %s sets this key; allowed: a factor or a balance for a key, not both", path, owner)
+		if owner, both := taken[e.Key]; both {
+			f.Add(e.At, "%s: factor %s sets this key; allowed: a factor or a balance for a key, not both", path, owner)
 			continue
 		}
 		l := list{2, maxBalanced, target, true}
-		l.check(f, path, e.value)
-		if e.value.bad {
+		l.check(f, path, e.Value)
+		if e.Value.Bad {
 			continue
 		}
-		b := balance{key: e.key, at: e.at}
-		for _, item := range e.value.items {
-			if item.shape == shapeMap || item.shape == shapeList {
-				f.add(item.at, "%s: %s cannot be balanced; allowed: single values", path, item.show())
+		b := balance{key: e.Key, at: e.At}
+		for _, item := range e.Value.Items {
+			if item.Shape == tree.Map || item.Shape == tree.List {
+				f.Add(item.At, "%s: %s cannot be balanced; allowed: single values", path, item.Show())
 				continue
 			}
-			b.values = append(b.values, level{label(item), item.at, nest(e.key, item)})
+			b.values = append(b.values, level{label(item), item.At, tree.Nest(e.Key, item)})
 		}
 		p.design.balance = append(p.design.balance, b)
 	}
 }
 
-// Random numbers: PCG (math/rand/v2) seeded with the campaign's seed and a
-// stream. Block b draws its order from stream b, so that more repetitions
-// leave the earlier blocks as they were; balanced key k draws from stream
-// balanceStream + k.
-const balanceStream = 1 << 32
-
-// order is the cells of block b (from 1) in the order of driving.
-//
-// Every block holds each cell once. Within a block the levels of the
-// whole-plot factors come in random order, and under each of their
-// combinations the other cells in random order: a split-plot design, for
-// factors (such as which laptop is in the car) that cannot change between any
-// two trials. Without whole plots it is a randomised complete block.
+// orderOf is the cells of block b (from 1) in the order of driving; each block
+// holds every cell once.
 func (d design) orderOf(b int, cells []cell) []int {
-	order := make([]int, len(cells))
-	for i := range order {
-		order[i] = i
-	}
-	if d.order != orderBlocks {
-		return order
-	}
-	r := rand.New(rand.NewPCG(d.seed, uint64(b)))
-	r.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-	if len(d.wholePlots) == 0 {
-		return order
-	}
-	// Plots are ranked by where the shuffle put their first cell. That ranks
-	// all orders of plots alike, since every plot has as many cells; the order
-	// within a plot stays the shuffle's.
-	rank := map[string]int{}
-	for i, c := range order {
-		if plot := d.plotOf(cells[c]); rank[plot] == 0 {
-			rank[plot] = i + 1
+	order, plots := make([]int, len(cells)), make([]string, len(cells))
+	for c := range cells {
+		order[c] = c
+		for _, i := range d.wholePlots {
+			plots[c] += cells[c].levels[i].label + "\x00"
 		}
 	}
-	slices.SortStableFunc(order, func(x, y int) int { return rank[d.plotOf(cells[x])] - rank[d.plotOf(cells[y])] })
-	return order
-}
-
-// plotOf names a cell's whole plot.
-func (d design) plotOf(c cell) string {
-	plot := ""
-	for _, i := range d.wholePlots {
-		plot += c.levels[i].label + "\x00"
+	if d.order == orderBlocks {
+		draw.Order(d.seed, b, order, plots)
 	}
-	return plot
+	return order
 }
 
 // balanced says which value of balanced key k the cells have in a block
@@ -217,8 +186,7 @@ func (d design) balanced(k, cells int) func(cell, block int) int {
 		offsets[i] = i % values
 	}
 	if d.order == orderBlocks {
-		r := rand.New(rand.NewPCG(d.seed, balanceStream+uint64(k)))
-		r.Shuffle(cells, func(i, j int) { offsets[i], offsets[j] = offsets[j], offsets[i] })
+		draw.Offsets(d.seed, k, offsets)
 	}
 	return func(cell, block int) int { return (offsets[cell] + block - 1) % values }
 }

@@ -6,24 +6,25 @@ import (
 	"slices"
 	"strings"
 
+	"fieldmesh.dev/fieldmesh/controller/plan/tree"
 	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // differences warns where the levels of a factor differ in a setting of TCP that
 // none of them names: the factor's effect would be that setting's too.
-func (p *parse) differences(trials []wire.Trial) Problems {
-	var f findings
+func (p *parse) differences(trials []wire.Trial) tree.Problems {
+	var f tree.Findings
 	for _, x := range p.factors {
 		said := x.paths()
 		for _, d := range differing(x, trials) {
 			if !slices.Contains(said, d.key) {
-				f.add(x.at, "factors.%s: levels differ also in %s: %s; set %s to make them equal", x.name, d.name,
+				f.Add(x.at, "factors.%s: levels differ also in %s: %s; set %s to make them equal", x.name, d.name,
 					d.text, d.key)
 			}
 		}
 	}
-	return f.problems(p.file, 0)
+	return f.Problems(p.file, 0)
 }
 
 // difference is a setting that is not the same for all levels of a factor.

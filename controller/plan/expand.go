@@ -1,40 +1,49 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
 
+	"fieldmesh.dev/fieldmesh/controller/plan/draw"
+	"fieldmesh.dev/fieldmesh/controller/plan/tree"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// cell is one combination of the factors' levels.
+// cell is one combination of factors' levels.
 type cell struct {
-	levels []level
-	name   string // "speed=2.8 section=A", for messages
+	factors []factor
+	levels  []level
+	name    string // "speed=2.8 section=A", for messages
 }
 
-// cells is the cross product in the file's order, the last factor fastest.
-// It is nil, with the fault reported, when there are too many.
+// cells are those of the design. They are nil, with the fault reported, when
+// there are too many.
 func (p *parse) cells() []cell {
 	count := 1
 	for _, x := range p.factors {
 		count *= len(x.levels)
 		if count > maxCells {
-			p.findings.add(p.factors[0].at, "factors: more than %d cells are not allowed; allowed: fewer factors "+
+			p.findings.Add(p.factors[0].at, "factors: more than %d cells are not allowed; allowed: fewer factors "+
 				"or levels", maxCells)
 			return nil
 		}
 	}
+	return crossed(p.factors)
+}
+
+// crossed is the cross product in the file's order, the last factor fastest.
+func crossed(factors []factor) []cell {
 	out := []cell{{}}
-	for _, x := range p.factors {
+	for _, x := range factors {
 		var next []cell
 		for _, c := range out {
 			for _, l := range x.levels {
 				levels := append(append([]level(nil), c.levels...), l)
-				next = append(next, cell{levels, strings.TrimSpace(c.name + " " + x.name + "=" + l.label)})
+				next = append(next, cell{factors, levels, strings.TrimSpace(c.name + " " + x.name + "=" + l.label)})
 			}
 		}
 		out = next
@@ -44,7 +53,7 @@ func (p *parse) cells() []cell {
 
 // expand checks every cell and lists the trials in order. What it returns
 // counts only when nothing was found at fault.
-func (p *parse) expand(root *node) []wire.Trial {
+func (p *parse) expand(root *tree.Node) []wire.Trial {
 	base := p.base(root)
 	cells := p.cells()
 	p.cellCount = len(cells)
@@ -53,7 +62,7 @@ func (p *parse) expand(root *node) []wire.Trial {
 	}
 	d := p.design
 	if total := d.repetitions * len(cells); total > maxTrials {
-		p.findings.add(root.lookup("design.repetitions").at, "design.repetitions: %d trials in all are not allowed; "+
+		p.findings.Add(root.Lookup("design.repetitions").At, "design.repetitions: %d trials in all are not allowed; "+
 			"allowed: at most %d", total, maxTrials)
 		return nil
 	}
@@ -62,14 +71,14 @@ func (p *parse) expand(root *node) []wire.Trial {
 	trials = append(trials, p.calibrationTrials(root, base, "after", d.repetitions+1)...)
 	for i := range trials {
 		trials[i].Number = i + 1
-		drawPairs(d.seed, &trials[i])
+		draw.Ends(d.seed, &trials[i])
 	}
 	p.assignClientPorts(root, trials)
 	return trials
 }
 
 // blocks lists the ordinary trials.
-func (p *parse) blocks(base *node, cells []cell) []wire.Trial {
+func (p *parse) blocks(base *tree.Node, cells []cell) []wire.Trial {
 	d := p.design
 	var turns []func(cell, block int) int
 	for k := range d.balance {
@@ -80,9 +89,9 @@ func (p *parse) blocks(base *node, cells []cell) []wire.Trial {
 	for b := 1; b <= max(1, d.repetitions); b++ { // a design at fault still has its cells checked once
 		for _, c := range d.orderOf(b, cells) {
 			key := strconv.Itoa(c)
-			tree := base
+			trial := base
 			for _, l := range cells[c].levels {
-				tree = merge(tree, l.override)
+				trial = tree.Merge(trial, l.override)
 			}
 			for k, turn := range turns {
 				if len(d.balance[k].values) == 0 {
@@ -90,14 +99,14 @@ func (p *parse) blocks(base *node, cells []cell) []wire.Trial {
 				}
 				v := turn(c, b)
 				key += "," + strconv.Itoa(v)
-				tree = merge(tree, d.balance[k].values[v].override)
+				trial = tree.Merge(trial, d.balance[k].values[v].override)
 			}
 			t, seen := made[key]
 			if !seen {
-				t = p.trialOf(tree, cells[c].name)
+				t = p.trialOf(trial, cells[c].name)
 				made[key] = t
 			}
-			t.Block, t.Repetition, t.Factors = b, b, p.labels(cells[c])
+			t.Block, t.Repetition, t.Factors = b, b, cells[c].labels()
 			t.Traffic = append([]wire.Flow(nil), t.Traffic...) // each trial gets client ports of its own
 			trials = append(trials, t)
 		}
@@ -106,17 +115,17 @@ func (p *parse) blocks(base *node, cells []cell) []wire.Trial {
 }
 
 // labels is the cell as tables and models know it.
-func (p *parse) labels(c cell) map[string]string {
+func (c cell) labels() map[string]string {
 	out := map[string]string{}
 	for i, l := range c.levels {
-		out[p.factors[i].name] = l.label
+		out[c.factors[i].name] = l.label
 	}
 	return out
 }
 
 // trialOf checks one merged trial and turns it into the nodes' form.
-func (p *parse) trialOf(tree *node, cellName string) wire.Trial {
-	c := &check{p: p, tree: tree, cell: cellName}
+func (p *parse) trialOf(trial *tree.Node, cellName string) wire.Trial {
+	c := &check{p: p, tree: trial, cell: cellName}
 	c.all()
 	return c.decode()
 }
@@ -126,7 +135,8 @@ func (p *parse) trialOf(tree *node, cellName string) wire.Trial {
 func (c *check) decode() wire.Trial {
 	m := c.tree
 	t := wire.Trial{Routing: wire.Routing{Protocol: noRouting}}
-	without(m, "traffic", "tcp", "conditions").into(&c.p.findings, &t) // those are not in the file as a node has them
+	// those are not in the file as a node has them
+	tree.Without(m, "traffic", "tcp", "conditions").Into(&c.p.findings, &t)
 	t.Sender, t.Receiver, t.Initiator = c.role("sender"), c.role("receiver"), c.initiator()
 	t.Direction, t.DurationS = c.direction(), c.duration()
 	t.Gate.LeadS += c.warmupS()
@@ -134,9 +144,9 @@ func (c *check) decode() wire.Trial {
 	t.Radio.AccessPoint = c.accessPoint()
 	t.TCP, t.Conditions = c.decodeTCP(), c.decodeConditions()
 	if t.Capture != nil { // packets that were merged have neither delay nor loss of their own
-		t.Capture.Offloads = orElse(t.Capture.Offloads, wire.OffloadsOff)
+		t.Capture.Offloads = cmp.Or(t.Capture.Offloads, wire.OffloadsOff)
 	}
-	for _, e := range m.child("traffic").entriesOrNone() {
+	for _, e := range m.Child("traffic").EntriesOrNone() {
 		t.Traffic = append(t.Traffic, c.decodeFlows(e)...)
 	}
 	return t
@@ -150,21 +160,20 @@ func (c *check) decode() wire.Trial {
 // between GO and the window, so that the window opens at the segment's edge.
 func (c *check) placeM() *float64 {
 	m := c.tree
-	speed, inbound := m.numberAt("speed_mps"), c.direction() == "inbound"
-	if m.textAt("course.kind") == "segment" {
-		first, length := m.numberAt("course.segment_m"), m.numberAt("course.length_m")
+	speed, inbound := m.NumberAt("speed_mps"), c.direction() == "inbound"
+	if m.TextAt("course.kind") == "segment" {
+		first, length := m.NumberAt("course.segment_m"), m.NumberAt("course.length_m")
 		if first == nil || length == nil || speed == nil {
 			return nil
 		}
-		ahead := orZero(m.numberAt("gate.lead_s")) * *speed
+		ahead := m.NumberOrZero("gate.lead_s") * *speed
 		at := *first - ahead
 		if inbound {
 			at = *first + *length + ahead
 		}
-		at = roundTo(at, 1e3)
-		return &at
+		return new(roundTo(at, 1e3))
 	}
-	place := m.numberAt("gate.place_m")
+	place := m.NumberAt("gate.place_m")
 	if place != nil && inbound {
 		*place = -*place
 	}
@@ -178,20 +187,20 @@ const (
 	noRouting  = "none"
 )
 
-func (c *check) decodeFlow(e entry) wire.Flow {
-	m := e.value
+func (c *check) decodeFlow(e tree.Entry) wire.Flow {
+	m := e.Value
 	f := wire.Flow{Port: iperf3Port, Streams: oneStream}
-	m.into(&c.p.findings, &f)
-	f.Name, f.From, f.To = e.key, c.flowEnd(m, "from"), c.flowEnd(m, "to")
+	m.Into(&c.p.findings, &f)
+	f.Name, f.From, f.To = e.Key, c.flowEnd(m, "from"), c.flowEnd(m, "to")
 	f.WindowBytes, f.BitrateBps = c.tcpWindow(m), rate(m)
 	if f.Kind == "cbr" {
 		f.Kind, f.Background = "iperf3_udp", true
 	}
-	if m.numberAt("start_s") == nil && f.Background {
+	if m.NumberAt("start_s") == nil && f.Background {
 		f.StartS = -c.warmupS()
 	}
 	f.DurationS = roundTo(c.duration()-f.StartS, 1e3)
-	if d := m.numberAt("duration_s"); d != nil {
+	if d := m.NumberAt("duration_s"); d != nil {
 		f.DurationS = *d
 	}
 	return f
@@ -202,7 +211,7 @@ func (c *check) decodeFlow(e entry) wire.Flow {
 // Linux). A flow owns Streams × attempts_max consecutive ports, of which
 // attempt a uses those from ClientPort + (a−1) × Streams on; trials follow
 // each other through 20000–29999 and then begin again.
-func (p *parse) assignClientPorts(root *node, trials []wire.Trial) {
+func (p *parse) assignClientPorts(root *tree.Node, trials []wire.Trial) {
 	const room = clientPortLast - clientPortFirst + 1
 	attempts := max(1, p.attemptsMax)
 	next := 0
@@ -212,7 +221,7 @@ func (p *parse) assignClientPorts(root *node, trials []wire.Trial) {
 			need += f.Streams * attempts
 		}
 		if need > room/4 {
-			p.findings.add(root.lookup("trial").home, "trial: %d streams and %d attempts need %d client ports in a "+
+			p.findings.Add(root.Lookup("trial").Home, "trial: %d streams and %d attempts need %d client ports in a "+
 				"trial; allowed: at most %d", need/attempts, attempts, need, room/4)
 			return
 		}
@@ -225,20 +234,6 @@ func (p *parse) assignClientPorts(root *node, trials []wire.Trial) {
 			next += f.Streams * attempts
 		}
 	}
-}
-
-func orZero(x *float64) float64 {
-	if x == nil {
-		return 0
-	}
-	return *x
-}
-
-func orElse(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }
 
 // roundTo drops digits that only the arithmetic made: 1e3 keeps three.

@@ -1,23 +1,26 @@
 package plan
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
+
+	"fieldmesh.dev/fieldmesh/controller/plan/tree"
 )
 
 // factor is one factor with what each level lays over the trial.
 type factor struct {
 	name   string
 	key    string
-	at     position
+	at     tree.Position
 	levels []level
 }
 
 type level struct {
 	label    string
-	at       position
-	override *node // a partial trial
+	at       tree.Position
+	override *tree.Node // a partial trial
 }
 
 // Bounds on a design. They are far above what a person can drive and keep a
@@ -44,41 +47,41 @@ func factorRule() object {
 var reservedFactors = []string{"calibration", "mark_m"}
 
 // readFactors checks the factors and turns every level into an override.
-func (p *parse) readFactors(root *node) {
-	n := root.child("factors")
+func (p *parse) readFactors(root *tree.Node) {
+	n := root.Child("factors")
 	if n == nil {
 		return
 	}
 	f := &p.findings
-	before := len(f.list)
-	defer func() { p.unsure = len(f.list) > before }()
-	if !wantShape(f, "factors", n, shapeMap, "a mapping from a factor's name to its levels") {
+	before := f.Len()
+	defer func() { p.unsure = f.Len() > before }()
+	if !wantShape(f, "factors", n, tree.Map, "a mapping from a factor's name to its levels") {
 		return
 	}
-	if len(n.entries) > maxFactors {
-		f.add(n.home, "factors: %d factors are not allowed; allowed: at most %d", len(n.entries), maxFactors)
+	if len(n.Entries) > maxFactors {
+		f.Add(n.Home, "factors: %d factors are not allowed; allowed: at most %d", len(n.Entries), maxFactors)
 		return
 	}
 	nameOf := regexp.MustCompile(wordForm)
-	for _, e := range n.entries {
-		path := join("factors", e.key)
-		if !nameOf.MatchString(e.key) || slices.Contains(reservedFactors, e.key) {
-			f.add(e.at, "factors: %q cannot name a factor; allowed: %s, other than %s", shorten(e.key), wordWords,
+	for _, e := range n.Entries {
+		path := join("factors", e.Key)
+		if !nameOf.MatchString(e.Key) || slices.Contains(reservedFactors, e.Key) {
+			f.Add(e.At, "factors: %q cannot name a factor; allowed: %s, other than %s", tree.Shorten(e.Key), wordWords,
 				strings.Join(reservedFactors, ", "))
 		}
-		factorRule().check(f, path, e.value)
-		if e.value.shape != shapeMap {
+		factorRule().check(f, path, e.Value)
+		if e.Value.Shape != tree.Map {
 			continue
 		}
-		x := factor{name: e.key, at: e.at}
+		x := factor{name: e.Key, at: e.At}
 		target := rule(nil)
-		if key := e.value.child("key"); key != nil {
+		if key := e.Value.Child("key"); key != nil {
 			if target = p.keyRule(root, path+".key", key); target == nil {
 				continue
 			}
-			x.key = key.text
+			x.key = key.Text
 		}
-		x.levels = p.readLevels(path+".levels", e.value.child("levels"), x.key, target)
+		x.levels = p.readLevels(path+".levels", e.Value.Child("levels"), x.key, target)
 		p.factors = append(p.factors, x)
 	}
 	p.checkOverlap()
@@ -86,45 +89,36 @@ func (p *parse) readFactors(root *node) {
 
 // keyRule finds the rule of a dotted key of a trial, nil (and reported) when
 // there is no such key.
-func (p *parse) keyRule(root *node, path string, key *node) rule {
-	if !key.fine() || key.shape != shapeText {
+func (p *parse) keyRule(root *tree.Node, path string, key *tree.Node) rule {
+	if !key.Fine() || key.Shape != tree.Text {
 		return nil
 	}
 	var here rule = p.schema.override()
 	base := p.base(root)
 	walked := ""
-	for word := range strings.SplitSeq(key.text, ".") {
-		known := []string(nil)
+	for word := range strings.SplitSeq(key.Text, ".") {
+		var known []string
 		var next rule
 		switch r := here.(type) {
 		case object:
 			known, next = r.keys(), r.field(word)
 		case table:
 			// A level may change a flow, and must not invent one by a slip.
-			for _, e := range base.lookup(walked).entriesOrNone() {
-				known = append(known, e.key)
-			}
+			known = base.Lookup(walked).Keys()
 			if slices.Contains(known, word) {
 				next = r.row
 			}
 		}
 		if next == nil {
-			p.findings.add(key.at, "%s: %s is not a key of a trial: %s has no %q; %sallowed there: %s",
-				path, key.show(), orElse(walked, "a trial"), shorten(word), didYouMean(nearest(word, known)),
+			p.findings.Add(key.At, "%s: %s is not a key of a trial: %s has no %q; %sallowed there: %s",
+				path, key.Show(), cmp.Or(walked, "a trial"), tree.Shorten(word), didYouMean(nearest(word, known)),
 				orNone(known))
-			key.bad = true
+			key.Bad = true
 			return nil
 		}
 		walked, here = joinPlain(walked, word), next
 	}
 	return here
-}
-
-func (n *node) entriesOrNone() []entry {
-	if n == nil {
-		return nil
-	}
-	return n.entries
 }
 
 func orNone(known []string) string {
@@ -143,63 +137,63 @@ func joinPlain(path, key string) string {
 
 // readLevels reads a list of values (labelled by themselves) or a mapping
 // from labels to values; without a key the values are partial trials.
-func (p *parse) readLevels(path string, n *node, key string, target rule) []level {
+func (p *parse) readLevels(path string, n *tree.Node, key string, target rule) []level {
 	f := &p.findings
-	if n == nil || n.bad {
+	if n == nil || n.Bad {
 		return nil
 	}
 	var out []level
 	switch {
-	case n.shape == shapeList && target != nil:
-		out = p.listedLevels(path, n.items, key, target)
-	case n.shape == shapeMap:
-		out = p.labelledLevels(path, n.entries, key, target)
+	case n.Shape == tree.List && target != nil:
+		out = p.listedLevels(path, n.Items, key, target)
+	case n.Shape == tree.Map:
+		out = p.labelledLevels(path, n.Entries, key, target)
 	default:
 		reject(f, path, n, levelsAllowed)
 		return nil
 	}
-	if size := max(len(n.items), len(n.entries)); size == 0 || size > maxLevels {
-		f.add(n.home, "%s: a number of levels of %d is not allowed; allowed: 1 to %d", path, size, maxLevels)
+	if size := max(len(n.Items), len(n.Entries)); size == 0 || size > maxLevels {
+		f.Add(n.Home, "%s: a number of levels of %d is not allowed; allowed: 1 to %d", path, size, maxLevels)
 	}
 	return out
 }
 
-func (p *parse) listedLevels(path string, items []*node, key string, target rule) (out []level) {
+func (p *parse) listedLevels(path string, items []*tree.Node, key string, target rule) (out []level) {
 	f := &p.findings
 	seen := map[string]bool{}
 	for _, item := range items {
 		target.check(f, path, item)
-		if item.bad {
+		if item.Bad {
 			continue
 		}
-		if item.shape == shapeMap || item.shape == shapeList || seen[label(item)] {
-			f.add(item.at, "%s: %s cannot label a level; allowed: distinct single values, or a mapping from labels "+
-				"to values", path, item.show())
+		if item.Shape == tree.Map || item.Shape == tree.List || seen[label(item)] {
+			f.Add(item.At, "%s: %s cannot label a level; allowed: distinct single values, or a mapping from labels "+
+				"to values", path, item.Show())
 			continue
 		}
 		seen[label(item)] = true
-		out = append(out, level{label(item), item.at, nest(key, item)})
+		out = append(out, level{label(item), item.At, tree.Nest(key, item)})
 	}
 	return out
 }
 
-func (p *parse) labelledLevels(path string, entries []entry, key string, target rule) (out []level) {
+func (p *parse) labelledLevels(path string, entries []tree.Entry, key string, target rule) (out []level) {
 	f := &p.findings
 	labelOf := regexp.MustCompile(labelForm)
 	for _, e := range entries {
-		if !labelOf.MatchString(e.key) {
-			f.add(e.at, "%s: %q cannot label a level; allowed: %s", path, shorten(e.key), labelWord)
+		if !labelOf.MatchString(e.Key) {
+			f.Add(e.At, "%s: %q cannot label a level; allowed: %s", path, tree.Shorten(e.Key), labelWord)
 		}
 		held := target
 		if target == nil {
 			held = p.schema.override()
 		}
-		held.check(f, join(path, e.key), e.value)
-		override := e.value
+		held.check(f, join(path, e.Key), e.Value)
+		override := e.Value
 		if target != nil {
-			override = nest(key, e.value)
+			override = tree.Nest(key, e.Value)
 		}
-		out = append(out, level{e.key, e.at, override})
+		out = append(out, level{e.Key, e.At, override})
 	}
 	return out
 }
@@ -211,7 +205,7 @@ func (p *parse) checkOverlap() {
 	for _, x := range p.factors {
 		for _, path := range x.paths() {
 			if other, taken := owner[path]; taken {
-				p.findings.add(x.at, "factors.%s sets %s, which factor %s sets too; allowed: one factor for a key",
+				p.findings.Add(x.at, "factors.%s sets %s, which factor %s sets too; allowed: one factor for a key",
 					x.name, path, other)
 				continue
 			}
@@ -224,7 +218,7 @@ func (p *parse) checkOverlap() {
 func (x factor) paths() []string {
 	var out []string
 	for _, l := range x.levels {
-		for _, path := range leaves(l.override, "") {
+		for _, path := range tree.Leaves(l.override, "") {
 			if !slices.Contains(out, path) {
 				out = append(out, path)
 			}
@@ -235,17 +229,17 @@ func (x factor) paths() []string {
 
 // base is the trial without any factor: the section trial with the
 // acceptance rules beside it.
-func (p *parse) base(root *node) *node {
-	trial := root.child("trial")
-	if trial == nil || trial.shape != shapeMap {
+func (p *parse) base(root *tree.Node) *tree.Node {
+	trial := root.Child("trial")
+	if trial == nil || trial.Shape != tree.Map {
 		return nil
 	}
-	acceptance := root.child("acceptance")
-	if acceptance == nil || acceptance.shape != shapeMap {
+	acceptance := root.Child("acceptance")
+	if acceptance == nil || acceptance.Shape != tree.Map {
 		return trial
 	}
-	rules := without(acceptance, "attempts_max")
-	return merge(trial, mapNode(trial.home, entry{"acceptance", acceptance.home, rules}))
+	rules := tree.Without(acceptance, "attempts_max")
+	return tree.Merge(trial, tree.Nest("acceptance", rules))
 }
 
 // publicFactors is the factors as others may know them.

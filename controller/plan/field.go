@@ -1,9 +1,12 @@
 package plan
 
 import (
+	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 
+	"fieldmesh.dev/fieldmesh/controller/plan/tree"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -151,83 +154,83 @@ func (s schema) fieldModel() object {
 func kFactor() number { return number{-20, 40, false, false, "dB"} }
 
 // checkField judges what one rule alone cannot see.
-func (p *parse) checkField(root *node) {
-	n := root.child("field")
-	if n == nil || n.shape != shapeMap {
+func (p *parse) checkField(root *tree.Node) {
+	n := root.Child("field")
+	if n == nil || n.Shape != tree.Map {
 		return
 	}
 	f := &p.findings
 	p.checkLoss(n)
-	lat, lon := n.child("site_lat_deg"), n.child("site_lon_deg")
-	if lat != nil && lon == nil && !n.strange {
-		f.add(lat.home, "field.site_lat_deg: %s is not allowed without site_lon_deg; allowed: both or neither",
-			lat.show())
+	lat, lon := n.Child("site_lat_deg"), n.Child("site_lon_deg")
+	if lat != nil && lon == nil && !n.Strange {
+		f.Add(lat.Home, "field.site_lat_deg: %s is not allowed without site_lon_deg; allowed: both or neither",
+			lat.Show())
 	}
-	if lon != nil && lat == nil && !n.strange {
-		f.add(lon.home, "field.site_lon_deg: %s is not allowed without site_lat_deg; allowed: both or neither",
-			lon.show())
+	if lon != nil && lat == nil && !n.Strange {
+		f.Add(lon.Home, "field.site_lon_deg: %s is not allowed without site_lat_deg; allowed: both or neither",
+			lon.Show())
 	}
-	p.checkMobility(n.child("mobility"))
-	p.checkChannels(root, n.child("channels"))
+	p.checkMobility(n.Child("mobility"))
+	p.checkChannels(root, n.Child("channels"))
 	if p.schema.units == nil {
 		return
 	}
 	for _, key := range []string{"unit_power_offset_db", "unit_gain_offset_db", "unit_noise_offset_db"} {
-		for _, e := range n.child(key).entriesOrNone() {
-			reference{"unit", p.schema.units}.check(f, "field."+key, textNode(e.key, e.at))
+		for _, e := range n.Child(key).EntriesOrNone() {
+			reference{"unit", p.schema.units}.check(f, "field."+key, tree.NewText(e.Key, e.At))
 		}
 	}
 }
 
 // checkLoss judges what the radio waves meet with against the propagation.
-func (p *parse) checkLoss(n *node) {
+func (p *parse) checkLoss(n *tree.Node) {
 	f := &p.findings
-	model, atFault := n.textAt("propagation"), n.child("propagation").atFault()
+	model, atFault := n.TextAt("propagation"), n.Child("propagation").AtFault()
 	for _, k := range [][2]string{{"path_loss_exponent", "log_distance"}, {"reference_m", "log_distance"},
 		{"range_m", "disc"}, {"carrier_sense_m", "disc"}} {
-		if v := n.child(k[0]); v != nil && model != k[1] && !atFault {
-			f.add(v.home, "field.%s: %s is not allowed without propagation: %s; allowed: leave it out", k[0], v.show(),
+		if v := n.Child(k[0]); v != nil && model != k[1] && !atFault {
+			f.Add(v.Home, "field.%s: %s is not allowed without propagation: %s; allowed: leave it out", k[0], v.Show(),
 				k[1])
 		}
 	}
 	if model == "disc" {
-		if n.child("range_m") == nil && !n.strange {
-			f.add(n.home, "field: key %q is missing; allowed: the disc's radius in metres", "range_m")
+		if n.Child("range_m") == nil && !n.Strange {
+			f.Add(n.Home, "field: key %q is missing; allowed: the disc's radius in metres", "range_m")
 		}
 		for _, key := range []string{"shadowing", "fading"} {
-			if v := n.child(key); v != nil {
-				f.add(v.home, "field.%s: %s is not allowed with propagation: disc, which has neither shadowing nor "+
-					"fading; allowed: leave it out", key, v.show())
+			if v := n.Child(key); v != nil {
+				f.Add(v.Home, "field.%s: %s is not allowed with propagation: disc, which has neither shadowing nor "+
+					"fading; allowed: leave it out", key, v.Show())
 			}
 		}
 	}
-	if r, cs := n.numberAt("range_m"), n.numberAt("carrier_sense_m"); r != nil && cs != nil && *cs < *r {
-		f.add(n.child("carrier_sense_m").at, "field.carrier_sense_m: %s is below range_m %s; allowed: from it on",
+	if r, cs := n.NumberAt("range_m"), n.NumberAt("carrier_sense_m"); r != nil && cs != nil && *cs < *r {
+		f.Add(n.Child("carrier_sense_m").At, "field.carrier_sense_m: %s is below range_m %s; allowed: from it on",
 			formatNumber(*cs), formatNumber(*r))
 	}
-	rician, k := n.textAt("fading.model") == "rician", n.lookup("fading.k_factor_db")
-	if fading := n.child("fading"); fading.fine() && rician && k == nil && !fading.strange {
-		f.add(fading.home, "field.fading: key %q is missing; allowed: %s", "k_factor_db", kFactor().allowed())
-	} else if k != nil && n.textAt("fading.model") == "rayleigh" {
-		f.add(k.home, "field.fading.k_factor_db: %s is not allowed with model rayleigh; allowed: leave it out",
-			k.show())
+	rician, k := n.TextAt("fading.model") == "rician", n.Lookup("fading.k_factor_db")
+	if fading := n.Child("fading"); fading.Fine() && rician && k == nil && !fading.Strange {
+		f.Add(fading.Home, "field.fading: key %q is missing; allowed: %s", "k_factor_db", kFactor().allowed())
+	} else if k != nil && n.TextAt("fading.model") == "rayleigh" {
+		f.Add(k.Home, "field.fading.k_factor_db: %s is not allowed with model rayleigh; allowed: leave it out",
+			k.Show())
 	}
-	if e := n.child("channel_error"); e.fine() && !e.strange && (e.child("burst_frames") == nil) ==
-		(e.child("burst_s") == nil) {
-		f.add(e.home, "field.channel_error: a burst's length is needed once; allowed: burst_frames or burst_s")
+	if e := n.Child("channel_error"); e.Fine() && !e.Strange && (e.Child("burst_frames") == nil) ==
+		(e.Child("burst_s") == nil) {
+		f.Add(e.Home, "field.channel_error: a burst's length is needed once; allowed: burst_frames or burst_s")
 	}
 }
 
 // checkChannels holds the nodes' own channels to the standard of the trials.
-func (p *parse) checkChannels(root, n *node) {
-	standard := root.textAt("trial.radio.standard")
-	for _, e := range n.entriesOrNone() {
+func (p *parse) checkChannels(root, n *tree.Node) {
+	standard := root.TextAt("trial.radio.standard")
+	for _, e := range n.EntriesOrNone() {
 		if p.schema.nodes != nil {
-			reference{"node", p.schema.nodes}.check(&p.findings, "field.channels", textNode(e.key, e.at))
+			reference{"node", p.schema.nodes}.check(&p.findings, "field.channels", tree.NewText(e.Key, e.At))
 		}
-		if e.value.fine() && standard != "" && !slices.Contains(channels(standard), e.value.number) {
-			p.findings.add(e.value.at, "field.channels.%s: %s is not a channel of %s; allowed: %s", e.key,
-				e.value.show(), standard, joinNumbers(channels(standard)))
+		if e.Value.Fine() && standard != "" && !slices.Contains(channels(standard), e.Value.Number) {
+			p.findings.Add(e.Value.At, "field.channels.%s: %s is not a channel of %s; allowed: %s", e.Key,
+				e.Value.Show(), standard, joinNumbers(channels(standard)))
 		}
 	}
 }
@@ -247,4 +250,47 @@ type Site struct {
 	TemperatureC   *float64 `json:"temperature_c,omitempty"`
 	Traffic        string   `json:"traffic,omitempty"`
 	Notes          string   `json:"notes,omitempty"`
+}
+
+// Sheet is the site and vehicle sheet as words.
+func (s *Site) Sheet() map[string]string {
+	if s == nil {
+		return nil
+	}
+	fields := map[string]any{}
+	b, err := json.Marshal(s)
+	if err == nil {
+		err = json.Unmarshal(b, &fields)
+	}
+	if err != nil { // cannot be: a Site is strings and numbers
+		return map[string]string{"error": err.Error()}
+	}
+	out := map[string]string{}
+	for k, v := range fields {
+		out[k] = fmt.Sprint(v)
+	}
+	return out
+}
+
+// Participants are the nodes that have an agent in a rehearsal: all, unless
+// the field says that only those that take part in a trial do.
+func (c *Campaign) Participants() ([]string, error) {
+	var out []string
+	if c.Field == nil || c.Field.Agents != "participants" {
+		for _, n := range c.Nodes {
+			out = append(out, n.Name)
+		}
+		return out, nil
+	}
+	trials, err := c.Schedule()
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range trials {
+		out = append(out, t.Nodes()...)
+		for _, f := range t.Traffic {
+			out = append(out, f.From, f.To)
+		}
+	}
+	return out, nil
 }

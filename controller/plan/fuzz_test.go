@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"fieldmesh.dev/fieldmesh/controller/plan/tree"
 )
 
 // FuzzParse: whatever the bytes, the parser does not panic, every fault has a
@@ -32,12 +34,12 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		var problems Problems
+		var problems tree.Problems
 		if !errors.As(err, &problems) || len(problems) == 0 {
 			t.Fatalf("error %v is not a list of problems", err)
 		}
 		lines := strings.Count(string(raw), "\n") + strings.Count(string(raw), "\r") + 1
-		before := Problem{}
+		before := tree.Problem{}
 		for _, p := range problems {
 			if p.File != "f" || p.Line < 1 || p.Line > lines || p.Column < 1 || p.Message == "" {
 				t.Errorf("problem %+v in a file of %d lines", p, lines)

@@ -8,14 +8,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"fieldmesh.dev/fieldmesh/controller/plan/tree"
 )
 
 // bases are campaigns to which a key is given: between them there is a course,
 // a radio, a routing protocol and a flow for each key.
-func bases(t *testing.T) []*node {
+func bases(t *testing.T) []*tree.Node {
 	t.Helper()
 	change := strings.NewReplacer
-	var out []*node
+	var out []*tree.Node
 	for _, edit := range []*strings.Replacer{
 		change(),
 		change("nodes:", "field: {propagation: two_ray_ground, mobility: {model: random_waypoint, "+
@@ -35,12 +37,12 @@ func bases(t *testing.T) []*node {
 			"A: {sender: car, receiver: roadside}", "A: {still: true}",
 			"B: {sender: roadside, receiver: car}", "B: {still: false}"),
 	} {
-		var f findings
-		tree := readTree([]byte(edit.Replace(fine)), &f)
-		if tree == nil || len(f.list) > 0 {
-			t.Fatalf("a campaign that keys are given to: %+v", f.list)
+		var f tree.Findings
+		root := tree.Read([]byte(edit.Replace(fine)), "fieldmesh: 1", &f)
+		if root == nil || f.Len() > 0 {
+			t.Fatalf("a campaign that keys are given to: %+v", f.Problems("f", 0))
 		}
-		out = append(out, tree)
+		out = append(out, root)
 	}
 	return out
 }
@@ -50,9 +52,9 @@ var ownRule = regexp.MustCompile(`is not allowed; allowed:|unknown key`)
 
 // outcome is the schedule that a campaign comes to, or what is said against it
 // beyond the rules of single values; "" if there is nothing else.
-func outcome(t *testing.T, tree *node) string {
+func outcome(t *testing.T, root *tree.Node) string {
 	t.Helper()
-	raw, err := json.Marshal(tree.plain())
+	raw, err := json.Marshal(root.Plain())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,15 +110,15 @@ func valuesOf(t *testing.T, r rule) []any {
 func TestEveryKeyOfATrialHasAnEffect(t *testing.T) {
 	all := bases(t)
 	var before []string
-	for _, tree := range all {
-		before = append(before, outcome(t, tree))
+	for _, root := range all {
+		before = append(before, outcome(t, root))
 		if last := before[len(before)-1]; !strings.HasPrefix(last, "[{") {
 			t.Fatalf("campaign %d, without a key more, comes to %q", len(before), last)
 		}
 	}
 	hasEffect := func(path string, value any) bool {
-		for i, tree := range all {
-			given := merge(without(tree, path), nest(path, plainNode(value)))
+		for i, root := range all {
+			given := tree.Merge(tree.Without(root, path), tree.Nest(path, plainNode(value)))
 			if after := outcome(t, given); after != "" && after != before[i] {
 				return true
 			}
@@ -151,18 +153,18 @@ func TestEveryKeyOfATrialHasAnEffect(t *testing.T) {
 }
 
 // plainNode is a value as the tree of a file has it.
-func plainNode(v any) *node {
+func plainNode(v any) *tree.Node {
 	switch v := v.(type) {
 	case string:
-		return textNode(v, position{})
+		return tree.NewText(v, tree.Position{})
 	case float64:
-		return numberNode(v, position{})
+		return tree.NewNumber(v, tree.Position{})
 	case bool:
-		return &node{shape: shapeBool, truth: v, text: fmt.Sprint(v)}
+		return &tree.Node{Shape: tree.Bool, Truth: v, Text: fmt.Sprint(v)}
 	case []any:
-		out := &node{shape: shapeList}
+		out := &tree.Node{Shape: tree.List}
 		for _, item := range v {
-			out.items = append(out.items, plainNode(item))
+			out.Items = append(out.Items, plainNode(item))
 		}
 		return out
 	}

@@ -2,9 +2,13 @@ package plan
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+
+	"fieldmesh.dev/fieldmesh/controller/plan/tree"
 )
 
 // Mobility says how the nodes move in a rehearsal where no trial's course
@@ -46,8 +50,8 @@ type Move struct {
 	SpeedMps float64 `json:"speed_mps"`
 }
 
-// Files are the movement files that a campaign names, by paths beside it.
-func (f *Field) Files() []string {
+// files are the movement files that a campaign names, by paths beside it.
+func (f *Field) files() []string {
 	if f == nil || f.Mobility == nil {
 		return nil
 	}
@@ -60,6 +64,19 @@ func (f *Field) Files() []string {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// Movement is the movement files that the campaign names, by their base names.
+func (c *Campaign) Movement() (map[string][]byte, error) {
+	out := map[string][]byte{}
+	for _, path := range c.Field.files() {
+		raw, err := os.ReadFile(filepath.Join(filepath.Dir(c.Path), path))
+		if err != nil {
+			return nil, fmt.Errorf("read movement: %w", err)
+		}
+		out[filepath.Base(path)] = raw
+	}
+	return out, nil
 }
 
 // mobilityKeys says which keys belong to which model, the needed ones first.
@@ -132,7 +149,7 @@ func tripSpeed() rule {
 	return checked{number{0, maxSpeedMps, false, false, "m/s"},
 		"a number above 0 up to 60 m/s; with speeds down to 0 the mean duration of a trip is infinite, " +
 			"the nodes' mean speed falls for ever, and there is no steady state to start in",
-		func(n *node) bool { return n.number > 0 }, map[string]any{"exclusiveMinimum": 0}}
+		func(n *tree.Node) bool { return n.Number > 0 }, map[string]any{"exclusiveMinimum": 0}}
 }
 
 // movementFile is the form of a file's path: in the folder movement beside
@@ -142,11 +159,11 @@ const movementFile = `^movement/[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$`
 // scene is what one rule alone cannot see of field.mobility.
 type scene struct {
 	p    *parse
-	tree *node
+	tree *tree.Node
 }
 
-func (p *parse) checkMobility(n *node) {
-	if n == nil || n.shape != shapeMap {
+func (p *parse) checkMobility(n *tree.Node) {
+	if n == nil || n.Shape != tree.Map {
 		return
 	}
 	s := scene{p, n}
@@ -157,34 +174,34 @@ func (p *parse) checkMobility(n *node) {
 	s.moves()
 }
 
-func (s scene) add(at position, format string, args ...any) {
-	s.p.findings.add(at, "field.mobility"+format, args...)
+func (s scene) add(at tree.Position, format string, args ...any) {
+	s.p.findings.Add(at, "field.mobility"+format, args...)
 }
 
 func (s scene) keys() {
-	model := s.tree.textAt("model")
+	model := s.tree.TextAt("model")
 	if model == "" {
 		return
 	}
 	needed, possible := mobilityKeys(model)
 	for _, key := range needed {
-		if s.tree.child(key) == nil && !s.tree.strange {
-			s.add(s.tree.home, ": key %q is missing; allowed: %s", key, s.p.schema.mobility().field(key).allowed())
+		if s.tree.Child(key) == nil && !s.tree.Strange {
+			s.add(s.tree.Home, ": key %q is missing; allowed: %s", key, s.p.schema.mobility().field(key).allowed())
 		}
 	}
-	for _, e := range s.tree.entries {
-		if e.key != "model" && s.p.schema.mobility().field(e.key) != nil && !slices.Contains(needed, e.key) &&
-			!slices.Contains(possible, e.key) {
-			s.add(e.at, ".%s: %s is not allowed with model %s; allowed: %s", e.key, e.value.show(), model,
+	for _, e := range s.tree.Entries {
+		if e.Key != "model" && s.p.schema.mobility().field(e.Key) != nil && !slices.Contains(needed, e.Key) &&
+			!slices.Contains(possible, e.Key) {
+			s.add(e.At, ".%s: %s is not allowed with model %s; allowed: %s", e.Key, e.Value.Show(), model,
 				strings.Join(append(needed, possible...), ", "))
 		}
 	}
 }
 
 func (s scene) speeds() {
-	least, most := s.tree.numberAt("speed_min_mps"), s.tree.numberAt("speed_max_mps")
+	least, most := s.tree.NumberAt("speed_min_mps"), s.tree.NumberAt("speed_max_mps")
 	if least != nil && most != nil && *most < *least {
-		s.add(s.tree.child("speed_max_mps").at, ".speed_max_mps: %s is below speed_min_mps %s; allowed: from it on",
+		s.add(s.tree.Child("speed_max_mps").At, ".speed_max_mps: %s is below speed_min_mps %s; allowed: from it on",
 			formatNumber(*most), formatNumber(*least))
 	}
 }
@@ -196,21 +213,21 @@ func (s scene) whole() {
 		return
 	}
 	for _, key := range []string{"positions", "tracks"} {
-		for _, e := range s.tree.child(key).entriesOrNone() {
-			reference{"node", nodes}.check(&s.p.findings, "field.mobility."+key, textNode(e.key, e.at))
+		for _, e := range s.tree.Child(key).EntriesOrNone() {
+			reference{"node", nodes}.check(&s.p.findings, "field.mobility."+key, tree.NewText(e.Key, e.At))
 		}
 	}
-	model := s.tree.textAt("model")
-	if model != "placed" && model != "tracks" || s.tree.strange {
+	model := s.tree.TextAt("model")
+	if model != "placed" && model != "tracks" || s.tree.Strange {
 		return
 	}
 	for _, name := range nodes {
-		switch has := s.tree.child("positions").child(name) != nil; {
-		case has && s.tree.child("tracks").child(name) != nil:
-			s.add(s.tree.lookup("positions."+name).home, ".positions: node %s has a track already; allowed: one "+
+		switch has := s.tree.Child("positions").Child(name) != nil; {
+		case has && s.tree.Child("tracks").Child(name) != nil:
+			s.add(s.tree.Lookup("positions."+name).Home, ".positions: node %s has a track already; allowed: one "+
 				"of them", name)
-		case !has && s.tree.child("tracks").child(name) == nil:
-			s.add(s.tree.home, ": node %s has no place; allowed: %s for every node", name,
+		case !has && s.tree.Child("tracks").Child(name) == nil:
+			s.add(s.tree.Home, ": node %s has no place; allowed: %s for every node", name,
 				map[string]string{"placed": "positions", "tracks": "tracks or positions"}[model])
 		}
 	}
@@ -218,7 +235,7 @@ func (s scene) whole() {
 
 // outside tells in words that a place is not in the area, empty when it is.
 func (s scene) outside(x, y *float64) string {
-	w, h := s.tree.numberAt("area.width_m"), s.tree.numberAt("area.height_m")
+	w, h := s.tree.NumberAt("area.width_m"), s.tree.NumberAt("area.height_m")
 	if w == nil || h == nil || x == nil || y == nil || *x >= 0 && *x <= *w && *y >= 0 && *y <= *h {
 		return ""
 	}
@@ -227,41 +244,41 @@ func (s scene) outside(x, y *float64) string {
 }
 
 func (s scene) places() {
-	for _, e := range s.tree.child("positions").entriesOrNone() {
-		if words := s.outside(e.value.numberAt("x_m"), e.value.numberAt("y_m")); words != "" {
-			s.add(e.value.at, ".positions.%s: %s", e.key, words)
+	for _, e := range s.tree.Child("positions").EntriesOrNone() {
+		if words := s.outside(e.Value.NumberAt("x_m"), e.Value.NumberAt("y_m")); words != "" {
+			s.add(e.Value.At, ".positions.%s: %s", e.Key, words)
 		}
 	}
-	model, spacing := s.tree.textAt("model"), s.tree.numberAt("spacing_m")
+	model, spacing := s.tree.TextAt("model"), s.tree.NumberAt("spacing_m")
 	if spacing == nil || len(s.p.schema.nodes) == 0 || model != "chain" && model != "grid" {
 		return
 	}
 	columns := len(s.p.schema.nodes)
-	if c := s.tree.wholeAt("columns"); model == "grid" && c != nil {
+	if c := s.tree.WholeAt("columns"); model == "grid" && c != nil {
 		columns = max(*c, 1)
 	}
 	last := len(s.p.schema.nodes) - 1
-	x := orZero(s.tree.numberAt("start.x_m")) + *spacing*float64(min(last, columns-1))
-	y := orZero(s.tree.numberAt("start.y_m")) + *spacing*float64(last/columns)
+	x := s.tree.NumberOrZero("start.x_m") + *spacing*float64(min(last, columns-1))
+	y := s.tree.NumberOrZero("start.y_m") + *spacing*float64(last/columns)
 	if words := s.outside(&x, &y); words != "" {
-		s.add(s.tree.child("spacing_m").at, ".spacing_m: the last node of the %s at %s", model, words)
-	} else if words := s.outside(s.tree.numberAt("start.x_m"), s.tree.numberAt("start.y_m")); words != "" {
-		s.add(s.tree.child("start").at, ".start: %s", words)
+		s.add(s.tree.Child("spacing_m").At, ".spacing_m: the last node of the %s at %s", model, words)
+	} else if words := s.outside(s.tree.NumberAt("start.x_m"), s.tree.NumberAt("start.y_m")); words != "" {
+		s.add(s.tree.Child("start").At, ".start: %s", words)
 	}
 }
 
 func (s scene) moves() {
 	newest := map[string]float64{}
-	for i, m := range s.tree.child("moves").itemsOrNone() {
-		if words := s.outside(m.numberAt("x_m"), m.numberAt("y_m")); words != "" {
-			s.add(m.at, ".moves: move %d: %s", i+1, words)
+	for i, m := range s.tree.Child("moves").ItemsOrNone() {
+		if words := s.outside(m.NumberAt("x_m"), m.NumberAt("y_m")); words != "" {
+			s.add(m.At, ".moves: move %d: %s", i+1, words)
 		}
-		name, at := m.textAt("node"), m.numberAt("at_s")
+		name, at := m.TextAt("node"), m.NumberAt("at_s")
 		if name == "" || at == nil {
 			continue
 		}
 		if before, any := newest[name]; any && *at < before {
-			s.add(m.child("at_s").at, ".moves: move %d: node %s goes back in time from %s s to %s s; allowed: a "+
+			s.add(m.Child("at_s").At, ".moves: move %d: node %s goes back in time from %s s to %s s; allowed: a "+
 				"node's moves in the order of time", i+1, name, formatNumber(before), formatNumber(*at))
 		}
 		newest[name] = *at

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/controller/plan/draw"
 )
 
 func shippedAt(t *testing.T, file, scale string, changes ...string) (*Campaign, error) {
@@ -37,7 +37,7 @@ func TestDrawnFlows(t *testing.T) {
 		ends := map[[2]string]bool{}
 		total := 0.0
 		for _, f := range x.Traffic {
-			if p := pair(f.From, f.To); f.From == f.To || ends[p] || f.From == drawn {
+			if p := draw.Pair(f.From, f.To); f.From == f.To || ends[p] || f.From == draw.Random {
 				t.Fatalf("trial %d: flow %s from %s to %s", x.Number, f.Name, f.From, f.To)
 			} else {
 				ends[p] = true
@@ -63,24 +63,6 @@ func TestDrawnFlows(t *testing.T) {
 	}
 	if len(first) != 3 || first[1] == first[2] && first[2] == first[3] {
 		t.Errorf("pairs by repetition %v", first)
-	}
-}
-
-// More flows are those of fewer and some besides.
-func TestMoreFlowsHaveThoseOfFewer(t *testing.T) {
-	draw := func(flows int) []wire.Flow {
-		x := wire.Trial{Initiator: "a", Sender: "a", Receiver: "b", Relays: []string{"c", "d", "e", "f"}, Repetition: 2}
-		for i := range flows {
-			x.Traffic = append(x.Traffic, wire.Flow{Name: "bulk_" + string(rune('1'+i)), From: drawn, To: drawn})
-		}
-		drawPairs(7, &x)
-		return x.Traffic
-	}
-	few, many := draw(3), draw(9)
-	for i, f := range few {
-		if f != many[i] {
-			t.Errorf("flow %d is %v of three, %v of nine", i, f, many[i])
-		}
 	}
 }
 

@@ -19,6 +19,8 @@ import (
 	"regexp"
 	"slices"
 
+	"fieldmesh.dev/fieldmesh/controller/plan/drive"
+	"fieldmesh.dev/fieldmesh/controller/plan/tree"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -40,7 +42,7 @@ type Campaign struct {
 	Field       *Field // absent: the rehearsal's defaults
 
 	// Warnings are what the file may say, and whoever reads its results should know.
-	Warnings Problems
+	Warnings tree.Problems
 
 	Paper *Paper // whose question it puts; absent: nobody's
 	Scale *Scale // the reduction that this is; absent: the full campaign
@@ -93,7 +95,7 @@ func LoadAt(path, scale string) (*Campaign, error) {
 		return nil, fmt.Errorf("read campaign: %w", err)
 	}
 	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	raw, err := io.ReadAll(io.LimitReader(f, tree.MaxFileBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("read campaign: %w", err)
 	}
@@ -106,37 +108,37 @@ func Parse(name string, raw []byte) (*Campaign, error) { return ParseAt(name, ra
 
 // ParseAt reads a campaign at one of its scales; "" is the full one.
 func ParseAt(name string, raw []byte, scale string) (*Campaign, error) {
-	return parseAs(name, raw, scale, func(*node, string) {})
+	return parseAs(name, raw, scale, func(*tree.Node, string) {})
 }
 
 // ParseArchived is ParseAt for the campaign of a run, whose keys may have their former names.
 func ParseArchived(name string, raw []byte, scale string) (*Campaign, error) {
-	return parseAs(name, raw, scale, (*node).modernise)
+	return parseAs(name, raw, scale, modernise)
 }
 
-func parseAs(name string, raw []byte, scale string, prepare func(*node, string)) (*Campaign, error) {
+func parseAs(name string, raw []byte, scale string, prepare func(*tree.Node, string)) (*Campaign, error) {
 	p := &parse{file: name}
-	root := readTree(raw, &p.findings)
+	root := tree.Read(raw, fmt.Sprintf("fieldmesh: %d", formatVersion), &p.findings)
 	if root == nil {
-		return nil, p.findings.problems(name, 0)
+		return nil, p.findings.Problems(name, 0)
 	}
 	prepare(root, "")
 	if !p.checkVersion(root) {
-		return nil, p.findings.problems(name, 0)
+		return nil, p.findings.Problems(name, 0)
 	}
-	p.defineNodes(root.child("nodes"))
+	p.defineNodes(root.Child("nodes"))
 	root = p.scaled(root, scale)
 	p.checkFile(root)
 	trials := p.expand(root)
 	p.checkReference(root, trials)
-	if problems := p.findings.problems(name, p.cellCount); len(problems) > 0 {
+	if problems := p.findings.Problems(name, p.cellCount); len(problems) > 0 {
 		return nil, problems
 	}
 	sum := sha256.Sum256(raw)
 	c := &Campaign{
-		Path: name, Name: root.textAt("name"), Title: root.textAt("title"), Question: root.textAt("question"),
-		Asks: p.asks, Notes: root.textAt("notes"),
-		Nodes: p.nodes, Control: root.textAt("control"), Factors: p.publicFactors(), Design: p.design.public(),
+		Path: name, Name: root.TextAt("name"), Title: root.TextAt("title"), Question: root.TextAt("question"),
+		Asks: p.asks, Notes: root.TextAt("notes"),
+		Nodes: p.nodes, Control: root.TextAt("control"), Factors: p.publicFactors(), Design: p.design.public(),
 		AttemptsMax: p.attemptsMax,
 		Site:        p.site, Field: p.field, Paper: p.paper, Scale: p.scale,
 		Raw: slices.Clone(raw), SHA256: hex.EncodeToString(sum[:]), trials: trials,
@@ -151,11 +153,11 @@ func parseAs(name string, raw []byte, scale string, prepare func(*node, string))
 // parse is the state of reading one file.
 type parse struct {
 	file        string
-	findings    findings
+	findings    tree.Findings
 	schema      schema
-	fieldTree   *node // the section field; nil without one
+	fieldTree   *tree.Node // the section field; nil without one
 	nodes       []Node
-	addressAt   map[string]position // of a node's mesh_address
+	addressAt   map[string]tree.Position // of a node's mesh_address
 	factors     []factor
 	design      design
 	asks        []string
@@ -170,13 +172,13 @@ type parse struct {
 
 // checkVersion comes first and alone: of a file of another version every
 // other complaint would be noise.
-func (p *parse) checkVersion(root *node) bool {
-	n := root.child("fieldmesh")
+func (p *parse) checkVersion(root *tree.Node) bool {
+	n := root.Child("fieldmesh")
 	switch {
 	case n == nil:
-		p.findings.add(root.at, `the campaign: key "fieldmesh" is missing; allowed: fieldmesh: %d, the version of the format`, formatVersion)
-	case n.shape != shapeNumber || n.number != formatVersion:
-		p.findings.add(n.at, "fieldmesh: version %s is not known; allowed: %d", n.show(), formatVersion)
+		p.findings.Add(root.At, `the campaign: key "fieldmesh" is missing; allowed: fieldmesh: %d, the version of the format`, formatVersion)
+	case n.Shape != tree.Number || n.Number != formatVersion:
+		p.findings.Add(n.At, "fieldmesh: version %s is not known; allowed: %d", n.Show(), formatVersion)
 	default:
 		return true
 	}
@@ -184,42 +186,42 @@ func (p *parse) checkVersion(root *node) bool {
 }
 
 // checkFile holds the whole file to its rules and collects what it defines.
-func (p *parse) checkFile(root *node) {
+func (p *parse) checkFile(root *tree.Node) {
 	file := p.schema.file()
 	file.check(&p.findings, "", root)
 	p.checkField(root)
-	p.fieldTree = root.child("field")
-	p.paper = read[Paper](&p.findings, root.child("paper"))
-	p.site = read[Site](&p.findings, root.child("site"))
-	p.field = read[Field](&p.findings, p.fieldTree)
-	if n := root.lookup("acceptance.attempts_max"); n.fine() {
-		p.attemptsMax = int(n.number)
+	p.fieldTree = root.Child("field")
+	p.paper = tree.As[Paper](&p.findings, root.Child("paper"))
+	p.site = tree.As[Site](&p.findings, root.Child("site"))
+	p.field = tree.As[Field](&p.findings, p.fieldTree)
+	if n := root.Lookup("acceptance.attempts_max"); n.Fine() {
+		p.attemptsMax = int(n.Number)
 	}
 	p.readFactors(root)
 	p.schema.factors = p.factorNames()
 	p.readDesign(root)
-	p.readAsks(root.child("asks"))
+	p.readAsks(root.Child("asks"))
 	p.checkCalibration(root)
 }
 
 // defineNodes collects the nodes' names and units and reports what two share.
-func (p *parse) defineNodes(n *node) {
-	if n == nil || n.shape != shapeMap || len(n.entries) == 0 {
+func (p *parse) defineNodes(n *tree.Node) {
+	if n == nil || n.Shape != tree.Map || len(n.Entries) == 0 {
 		return
 	}
 	units, addresses := map[string]string{}, map[string]string{}
-	p.addressAt = map[string]position{}
-	for _, e := range n.entries {
-		p.schema.nodes = append(p.schema.nodes, e.key)
+	p.addressAt = map[string]tree.Position{}
+	for _, e := range n.Entries {
+		p.schema.nodes = append(p.schema.nodes, e.Key)
 		address := p.shared(e, "mesh_address", addresses)
-		if n := e.value.child("mesh_address"); n != nil {
-			p.addressAt[e.key] = n.at
+		if n := e.Value.Child("mesh_address"); n != nil {
+			p.addressAt[e.Key] = n.At
 		}
 		unit := p.shared(e, "unit", units)
 		if unit != "" {
 			p.schema.units = append(p.schema.units, unit)
 		}
-		p.nodes = append(p.nodes, Node{Name: e.key, Unit: unit, MeshAddress: address})
+		p.nodes = append(p.nodes, Node{Name: e.Key, Unit: unit, MeshAddress: address})
 	}
 	if p.schema.units == nil {
 		p.schema.units = []string{}
@@ -239,19 +241,19 @@ func (p *parse) prefixOf(name string) netip.Prefix {
 var hostPart = regexp.MustCompile(`^[^/]*`)
 
 // shared reads a node's key and reports a value that an earlier node has.
-func (p *parse) shared(e entry, key string, owners map[string]string) string {
-	n := e.value.child(key)
-	if n == nil || n.shape != shapeText {
+func (p *parse) shared(e tree.Entry, key string, owners map[string]string) string {
+	n := e.Value.Child(key)
+	if n == nil || n.Shape != tree.Text {
 		return ""
 	}
-	host := hostPart.FindString(n.text)
+	host := hostPart.FindString(n.Text)
 	if owner, taken := owners[host]; taken {
-		p.findings.add(n.at, "nodes.%s.%s: %s belongs to node %s already; allowed: one of its own", e.key, key,
-			n.show(), owner)
+		p.findings.Add(n.At, "nodes.%s.%s: %s belongs to node %s already; allowed: one of its own", e.Key, key,
+			n.Show(), owner)
 	} else {
-		owners[host] = e.key
+		owners[host] = e.Key
 	}
-	return n.text
+	return n.Text
 }
 
 // Schedule is every trial in the order in which it is to be driven. The
@@ -262,6 +264,9 @@ func (c *Campaign) Schedule() ([]wire.Trial, error) {
 	}
 	return cloneTrials(c.trials)
 }
+
+// Estimate is the time and the road that the schedule takes.
+func (c *Campaign) Estimate() drive.Estimate { return drive.Of(c.trials, c.AttemptsMax) }
 
 // runName is the contract's form of a run's name.
 var runName = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"fieldmesh.dev/fieldmesh/controller/plan/tree"
 )
 
 // fine is a campaign without a fault, which every case below spoils by
@@ -89,7 +91,7 @@ func TestFaultsAreReported(t *testing.T) {
 	var golden strings.Builder
 	for _, x := range faults {
 		_, err := Parse("f", x.file(t))
-		var problems Problems
+		var problems tree.Problems
 		if !errors.As(err, &problems) {
 			t.Errorf("%s: error %v, want problems", x.name, err)
 			continue
@@ -111,28 +113,6 @@ func TestFaultsAreReported(t *testing.T) {
 	}
 	if len(faults) < 60 {
 		t.Errorf("only %d faults are tried", len(faults))
-	}
-}
-
-func TestFilesThatAreNoCampaign(t *testing.T) {
-	for name, c := range map[string]struct{ raw, want string }{
-		"empty":         {"", "f:1:1: the file is empty; allowed: a mapping that begins with fieldmesh: 1"},
-		"only comments": {"# nothing\n", "f:1:1: the file is empty; allowed: a mapping that begins with fieldmesh: 1"},
-		"a list":        {"- 1\n", "f:1:1: the file holds a list; allowed: a mapping that begins with fieldmesh: 1"},
-		"a word":        {"hello\n", "f:1:1: the file holds text; allowed: a mapping that begins with fieldmesh: 1"},
-		"binary":        {"a: \x00", "f:1:4: byte 0x00 is not text; allowed: UTF-8 without control characters"},
-		"not UTF-8":     {"a: 1\nb: \xff\n", "f:2:4: byte 0xff is not text; allowed: UTF-8 without control characters"},
-		"two documents": {"fieldmesh: 1\n---\nfieldmesh: 1\n", "f:2:1: a second YAML document begins here; allowed: " +
-			"one document in a file"},
-		"too large": {strings.Repeat("#", maxFileBytes+1), "f:1:1: the file has 262145 bytes; allowed: at " +
-			"most 262144"},
-		"deep brackets": {"a: " + strings.Repeat("[", 5000), "f:1:100: nested too deeply; allowed: 24 levels"},
-		"deep dashes":   {strings.Repeat("- ", 5000), "f:1:193: nested too deeply; allowed: 24 levels"},
-	} {
-		_, err := Parse("f", []byte(c.raw))
-		if err == nil || err.Error() != c.want {
-			t.Errorf("%s: got\n%v\nwant\n%s", name, err, c.want)
-		}
 	}
 }
 

@@ -1,6 +1,10 @@
 package plan
 
-import "strings"
+import (
+	"strings"
+
+	"fieldmesh.dev/fieldmesh/controller/plan/tree"
+)
 
 // renamed are the present names of keys that had another, by the section that they lie in and their former name. A
 // file with a former name is refused; the campaign of a run that was begun with it is still read.
@@ -10,12 +14,12 @@ var renamed = map[string]map[string]string{"design": {"enough": "stop_when"}}
 func presentName(path, key string) string { return renamed[path[strings.LastIndex(path, ".")+1:]][key] }
 
 // modernise gives keys of former names their present ones.
-func (n *node) modernise(section string) {
-	for i := range n.entries {
-		e := &n.entries[i]
-		if now := presentName(section, e.key); now != "" {
-			e.key = now
+func modernise(n *tree.Node, section string) {
+	for i := range n.Entries {
+		e := &n.Entries[i]
+		if now := presentName(section, e.Key); now != "" {
+			e.Key = now
 		}
-		e.value.modernise(e.key)
+		modernise(e.Value, e.Key)
 	}
 }

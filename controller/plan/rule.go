@@ -5,7 +5,10 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+
+	"fieldmesh.dev/fieldmesh/controller/plan/tree"
 )
 
 // A rule says what may stand at a place of the file. The format is a tree of
@@ -13,7 +16,7 @@ import (
 // level's overrides are all held to the same text.
 type rule interface {
 	// check reports each fault of n, which stands at path, and marks n bad.
-	check(f *findings, path string, n *node)
+	check(f *tree.Findings, path string, n *tree.Node)
 	// allowed says in words what may stand here.
 	allowed() string
 }
@@ -63,35 +66,35 @@ func (o object) field(key string) rule {
 
 func (o object) allowed() string { return "a mapping with the keys " + strings.Join(o.keys(), ", ") }
 
-func (o object) check(f *findings, path string, n *node) {
-	if !wantShape(f, path, n, shapeMap, o.allowed()) {
+func (o object) check(f *tree.Findings, path string, n *tree.Node) {
+	if !wantShape(f, path, n, tree.Map, o.allowed()) {
 		return
 	}
 	var meant []string // known keys that unknown ones seem to mean
-	for _, e := range n.entries {
-		if r := o.field(e.key); r != nil {
-			r.check(f, join(path, e.key), e.value)
+	for _, e := range n.Entries {
+		if r := o.field(e.Key); r != nil {
+			r.check(f, join(path, e.Key), e.Value)
 			continue
 		}
-		near := nearest(e.key, o.keys())
-		if now := presentName(path, e.key); now != "" {
-			f.add(e.at, "%s: key %q is called %q now", section(path), e.key, now)
-			e.value.bad = true
+		near := nearest(e.Key, o.keys())
+		if now := presentName(path, e.Key); now != "" {
+			f.Add(e.At, "%s: key %q is called %q now", section(path), e.Key, now)
+			e.Value.Bad = true
 			continue
 		}
-		f.add(e.at, "%s: unknown key %q; %sallowed: %s", section(path), shorten(e.key), didYouMean(near),
+		f.Add(e.At, "%s: unknown key %q; %sallowed: %s", section(path), tree.Shorten(e.Key), didYouMean(near),
 			strings.Join(o.keys(), ", "))
 		meant = append(meant, near)
-		n.strange, e.value.bad = true, true
+		n.Strange, e.Value.Bad = true, true
 	}
 	for _, fl := range o.fields {
-		if !fl.required || n.child(fl.key) != nil {
+		if !fl.required || n.Child(fl.key) != nil {
 			continue
 		}
 		if !slices.Contains(meant, fl.key) {
-			f.add(n.home, "%s: key %q is missing; allowed: %s", section(path), fl.key, fl.rule.allowed())
+			f.Add(n.Home, "%s: key %q is missing; allowed: %s", section(path), fl.key, fl.rule.allowed())
 		}
-		n.bad = true
+		n.Bad = true
 	}
 }
 
@@ -115,22 +118,22 @@ func (t table) allowed() string {
 	return fmt.Sprintf("a mapping from the name of a %s to: %s", t.what, t.row.allowed())
 }
 
-func (t table) check(f *findings, path string, n *node) {
-	if !wantShape(f, path, n, shapeMap, t.allowed()) {
+func (t table) check(f *tree.Findings, path string, n *tree.Node) {
+	if !wantShape(f, path, n, tree.Map, t.allowed()) {
 		return
 	}
-	if len(n.entries) == 0 {
-		f.add(n.home, "%s is empty; allowed: at least one %s", path, t.what)
-		n.bad = true
+	if len(n.Entries) == 0 {
+		f.Add(n.Home, "%s is empty; allowed: at least one %s", path, t.what)
+		n.Bad = true
 	}
-	for _, e := range n.entries {
-		if !t.name.MatchString(e.key) {
-			f.add(e.at, "%s: %q cannot name a %s; allowed: %s", path, shorten(e.key), t.what, t.names)
-		} else if slices.Contains(t.reserved, e.key) {
-			f.add(e.at, "%s: %q cannot name a %s because it has a meaning of its own; allowed: any other name than %s",
-				path, e.key, t.what, strings.Join(t.reserved, ", "))
+	for _, e := range n.Entries {
+		if !t.name.MatchString(e.Key) {
+			f.Add(e.At, "%s: %q cannot name a %s; allowed: %s", path, tree.Shorten(e.Key), t.what, t.names)
+		} else if slices.Contains(t.reserved, e.Key) {
+			f.Add(e.At, "%s: %q cannot name a %s because it has a meaning of its own; allowed: any other name than %s",
+				path, e.Key, t.what, strings.Join(t.reserved, ", "))
 		}
-		t.row.check(f, join(path, e.key), e.value)
+		t.row.check(f, join(path, e.Key), e.Value)
 	}
 }
 
@@ -145,20 +148,20 @@ func (l list) allowed() string {
 	return fmt.Sprintf("a list of %d to %d values, each %s", l.least, l.most, l.item.allowed())
 }
 
-func (l list) check(f *findings, path string, n *node) {
-	if !wantShape(f, path, n, shapeList, l.allowed()) {
+func (l list) check(f *tree.Findings, path string, n *tree.Node) {
+	if !wantShape(f, path, n, tree.List, l.allowed()) {
 		return
 	}
-	if len(n.items) < l.least || len(n.items) > l.most {
-		f.add(n.home, "%s: a list of %d is not allowed; allowed: %s", path, len(n.items), l.allowed())
-		n.bad = true
+	if len(n.Items) < l.least || len(n.Items) > l.most {
+		f.Add(n.Home, "%s: a list of %d is not allowed; allowed: %s", path, len(n.Items), l.allowed())
+		n.Bad = true
 	}
 	seen := map[string]bool{}
-	for _, item := range n.items {
+	for _, item := range n.Items {
 		l.item.check(f, path, item)
-		n.bad = n.bad || item.bad
-		if l.distinct && !item.bad && seen[label(item)] {
-			f.add(item.at, "%s: %s is given twice; allowed: each value once", path, item.show())
+		n.Bad = n.Bad || item.Bad
+		if l.distinct && !item.Bad && seen[label(item)] {
+			f.Add(item.At, "%s: %s is given twice; allowed: each value once", path, item.Show())
 		}
 		seen[label(item)] = true
 	}
@@ -184,11 +187,11 @@ func (r number) allowed() string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s up to %s %s", kind, from, formatNumber(r.most), r.unit))
 }
 
-func (r number) check(f *findings, path string, n *node) {
-	if !wantShape(f, path, n, shapeNumber, r.allowed()) {
+func (r number) check(f *tree.Findings, path string, n *tree.Node) {
+	if !wantShape(f, path, n, tree.Number, r.allowed()) {
 		return
 	}
-	x := n.number
+	x := n.Number
 	if x < r.least || x > r.most || (r.above && x == r.least) || (r.whole && x != math.Trunc(x)) {
 		reject(f, path, n, r.allowed())
 	}
@@ -199,15 +202,15 @@ type choice []string
 
 func (c choice) allowed() string { return strings.Join(c, ", ") }
 
-func (c choice) check(f *findings, path string, n *node) {
+func (c choice) check(f *tree.Findings, path string, n *tree.Node) {
 	allowed := c.allowed()
-	if !wantShape(f, path, n, shapeText, allowed) {
+	if !wantShape(f, path, n, tree.Text, allowed) {
 		return
 	}
-	if slices.Contains(c, n.text) {
+	if slices.Contains(c, n.Text) {
 		return
 	}
-	if near := nearest(n.text, c); near != "" {
+	if near := nearest(n.Text, c); near != "" {
 		allowed = fmt.Sprintf("%s (did you mean %q?)", allowed, near)
 	}
 	reject(f, path, n, allowed)
@@ -223,8 +226,8 @@ func (c numberChoice) allowed() string {
 	return strings.TrimSpace(joinNumbers(c.values) + " " + c.unit)
 }
 
-func (c numberChoice) check(f *findings, path string, n *node) {
-	if wantShape(f, path, n, shapeNumber, c.allowed()) && !slices.Contains(c.values, n.number) {
+func (c numberChoice) check(f *tree.Findings, path string, n *tree.Node) {
+	if wantShape(f, path, n, tree.Number, c.allowed()) && !slices.Contains(c.values, n.Number) {
 		reject(f, path, n, c.allowed())
 	}
 }
@@ -234,8 +237,8 @@ type boolean struct{}
 
 func (boolean) allowed() string { return "true or false" }
 
-func (b boolean) check(f *findings, path string, n *node) {
-	wantShape(f, path, n, shapeBool, b.allowed())
+func (b boolean) check(f *tree.Findings, path string, n *tree.Node) {
+	wantShape(f, path, n, tree.Bool, b.allowed())
 }
 
 // text is free text of a bounded length in bytes.
@@ -243,12 +246,12 @@ type text struct{ most int }
 
 func (r text) allowed() string { return fmt.Sprintf("text of 1 to %d bytes", r.most) }
 
-func (r text) check(f *findings, path string, n *node) {
+func (r text) check(f *tree.Findings, path string, n *tree.Node) {
 	allowed := r.allowed()
-	if n.shape == shapeNumber || n.shape == shapeBool {
+	if n.Shape == tree.Number || n.Shape == tree.Bool {
 		allowed += ", in quotes where it looks like a number or a truth value"
 	}
-	if wantShape(f, path, n, shapeText, allowed) && (len(n.text) == 0 || len(n.text) > r.most) {
+	if wantShape(f, path, n, tree.Text, allowed) && (len(n.Text) == 0 || len(n.Text) > r.most) {
 		reject(f, path, n, allowed)
 	}
 }
@@ -261,8 +264,8 @@ type pattern struct {
 
 func (r pattern) allowed() string { return r.words }
 
-func (r pattern) check(f *findings, path string, n *node) {
-	if wantShape(f, path, n, shapeText, r.words) && !r.form.MatchString(n.text) {
+func (r pattern) check(f *tree.Findings, path string, n *tree.Node) {
+	if wantShape(f, path, n, tree.Text, r.words) && !r.form.MatchString(n.Text) {
 		reject(f, path, n, r.words)
 	}
 }
@@ -275,62 +278,62 @@ type reference struct {
 
 func (r reference) allowed() string { return orNone(r.defined) }
 
-func (r reference) check(f *findings, path string, n *node) {
+func (r reference) check(f *tree.Findings, path string, n *tree.Node) {
 	allowed := r.allowed()
-	if !wantShape(f, path, n, shapeText, "the name of a "+r.what) || r.defined == nil ||
-		slices.Contains(r.defined, n.text) {
+	if !wantShape(f, path, n, tree.Text, "the name of a "+r.what) || r.defined == nil ||
+		slices.Contains(r.defined, n.Text) {
 		return
 	}
-	if near := nearest(n.text, r.defined); near != "" {
+	if near := nearest(n.Text, r.defined); near != "" {
 		allowed = fmt.Sprintf("%s (did you mean %q?)", allowed, near)
 	}
-	f.add(n.at, "%s: %s is not a defined %s; allowed: %s", path, n.show(), r.what, allowed)
-	n.bad = true
+	f.Add(n.At, "%s: %s is not a defined %s; allowed: %s", path, n.Show(), r.what, allowed)
+	n.Bad = true
 }
 
 // checked is a rule with a further test.
 type checked struct {
 	rule
 	words string // what is allowed, the rule included
-	test  func(n *node) bool
+	test  func(n *tree.Node) bool
 	form  map[string]any // the test as JSON Schema, as far as that can put it
 }
 
 func (r checked) allowed() string { return r.words }
 
-func (r checked) check(f *findings, path string, n *node) {
+func (r checked) check(f *tree.Findings, path string, n *tree.Node) {
 	r.rule.check(f, path, n)
-	if !n.bad && !r.test(n) {
+	if !n.Bad && !r.test(n) {
 		reject(f, path, n, r.words)
 	}
 }
 
-func wantShape(f *findings, path string, n *node, want shape, allowed string) bool {
-	if n.bad {
+func wantShape(f *tree.Findings, path string, n *tree.Node, want tree.Shape, allowed string) bool {
+	if n.Bad {
 		return false
 	}
-	if n.shape == want {
+	if n.Shape == want {
 		return true
 	}
 	reject(f, path, n, allowed)
 	return false
 }
 
-func reject(f *findings, path string, n *node, allowed string) {
-	got := n.show()
-	if n.shape == shapeNull {
-		f.add(n.home, "%s has no value; allowed: %s", section(path), allowed)
+func reject(f *tree.Findings, path string, n *tree.Node, allowed string) {
+	got := n.Show()
+	if n.Shape == tree.Null {
+		f.Add(n.Home, "%s has no value; allowed: %s", section(path), allowed)
 	} else {
-		f.add(n.at, "%s: %s is not allowed; allowed: %s", section(path), got, allowed)
+		f.Add(n.At, "%s: %s is not allowed; allowed: %s", section(path), got, allowed)
 	}
-	n.bad = true
+	n.Bad = true
 }
 
 func join(path, key string) string {
 	if path == "" {
-		return shorten(key)
+		return tree.Shorten(key)
 	}
-	return path + "." + shorten(key)
+	return path + "." + tree.Shorten(key)
 }
 
 // section names a path in a message; the file's outermost mapping has none.
@@ -342,12 +345,15 @@ func section(path string) string {
 }
 
 // label is a scalar as a table's row or column would be headed.
-func label(n *node) string {
-	if n.shape == shapeNumber {
-		return formatNumber(n.number)
+func label(n *tree.Node) string {
+	if n.Shape == tree.Number {
+		return formatNumber(n.Number)
 	}
-	return n.text
+	return n.Text
 }
+
+// formatNumber writes a number without an exponent, as short as it is exact.
+func formatNumber(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
 func joinNumbers(xs []float64) string {
 	out := make([]string, len(xs))

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"fieldmesh.dev/fieldmesh/controller/plan/tree"
 )
 
 // FullScale is the campaign as the file has it, without any reduction.
@@ -48,77 +50,67 @@ func (s schema) scales() table {
 
 // scaled lays the named scale over the file. The full scale is the file itself;
 // in either the section "scales" has done its work and is taken away.
-func (p *parse) scaled(root *node, name string) *node {
-	scales := root.child("scales")
+func (p *parse) scaled(root *tree.Node, name string) *tree.Node {
+	scales := root.Child("scales")
 	if scales != nil {
 		p.schema.scales().check(&p.findings, "scales", scales)
 		p.keepRadio(scales)
 	}
-	rest := without(root, "scales")
+	rest := tree.Without(root, "scales")
 	if name == "" || name == FullScale {
 		return rest
 	}
-	chosen := scales.child(name)
+	chosen := scales.Child(name)
 	if chosen == nil {
-		known := []string{FullScale}
-		for _, e := range scales.entriesOrNone() {
-			known = append(known, e.key)
-		}
-		p.findings.add(root.at, "the campaign: it has no scale %q; allowed: %s", name, strings.Join(known, ", "))
+		known := append([]string{FullScale}, scales.Keys()...)
+		p.findings.Add(root.At, "the campaign: it has no scale %q; allowed: %s", name, strings.Join(known, ", "))
 		return rest
 	}
-	p.scale = &Scale{Name: name, Why: chosen.textAt("why")}
-	return p.onlyLevels(merge(rest, without(chosen, "why")), chosen)
+	p.scale = &Scale{Name: name, Why: chosen.TextAt("why")}
+	return p.onlyLevels(tree.Merge(rest, tree.Without(chosen, "why")), chosen)
 }
 
 // onlyLevels keeps of a factor's labelled levels those that the scale names with
 // the key "only". (Of levels in a list the scale gives its own list.)
-func (p *parse) onlyLevels(scaled, chosen *node) *node {
-	for _, e := range chosen.child("factors").entriesOrNone() {
-		labels, path := e.value.child("only"), "factors."+e.key+".levels"
+func (p *parse) onlyLevels(scaled, chosen *tree.Node) *tree.Node {
+	for _, e := range chosen.Child("factors").EntriesOrNone() {
+		labels, path := e.Value.Child("only"), "factors."+e.Key+".levels"
 		if labels == nil {
 			continue
 		}
-		scaled = without(scaled, "factors."+e.key+".only")
-		all := scaled.lookup(path)
-		if labels.shape != shapeList || all == nil || all.shape != shapeMap {
-			p.findings.add(labels.at, "factors.%s.only: %s is not allowed; allowed: a list of labels of levels that "+
-				"are a mapping", e.key, labels.show())
+		scaled = tree.Without(scaled, "factors."+e.Key+".only")
+		all := scaled.Lookup(path)
+		if labels.Shape != tree.List || all == nil || all.Shape != tree.Map {
+			p.findings.Add(labels.At, "factors.%s.only: %s is not allowed; allowed: a list of labels of levels that "+
+				"are a mapping", e.Key, labels.Show())
 			continue
 		}
 		few := *all
-		few.entries = nil
-		for _, item := range labels.items {
-			l := all.child(label(item))
+		few.Entries = nil
+		for _, item := range labels.Items {
+			l := all.Child(label(item))
 			if l == nil {
-				p.findings.add(item.at, "factors.%s.only: there is no level %s; allowed: %s", e.key, item.show(),
-					strings.Join(keysOf(all), ", "))
+				p.findings.Add(item.At, "factors.%s.only: there is no level %s; allowed: %s", e.Key, item.Show(),
+					strings.Join(all.Keys(), ", "))
 				continue
 			}
-			few.entries = append(few.entries, entry{label(item), item.at, l})
+			few.Entries = append(few.Entries, tree.Entry{Key: label(item), At: item.At, Value: l})
 		}
-		scaled = merge(without(scaled, path), nest(path, &few)) // not over what is there: levels that are not named go
+		// not over what is there: levels that are not named go
+		scaled = tree.Merge(tree.Without(scaled, path), tree.Nest(path, &few))
 	}
 	return scaled
 }
 
-func keysOf(n *node) []string {
-	var out []string
-	for _, e := range n.entries {
-		out = append(out, e.key)
-	}
-	return out
-}
-
 // keepRadio refuses a scale that would change the radio of a trial or of some
 // level: its results could not stand beside those of the full campaign.
-func (p *parse) keepRadio(scales *node) {
-	for _, e := range scales.entriesOrNone() {
-		for _, path := range leaves(e.value, "") {
+func (p *parse) keepRadio(scales *tree.Node) {
+	for _, e := range scales.EntriesOrNone() {
+		for _, path := range tree.Leaves(e.Value, "") {
 			if strings.HasPrefix(path, "trial.radio") || strings.HasPrefix(path, "factors.") &&
 				strings.Contains(path, ".radio") {
-				p.findings.add(e.at, "scales.%s.%s: a scale may not change the radio; allowed: durations, "+
-					"repetitions, levels, movements", e.key, path)
+				p.findings.Add(e.At, "scales.%s.%s: a scale may not change the radio; allowed: durations, "+
+					"repetitions, levels, movements", e.Key, path)
 			}
 		}
 	}

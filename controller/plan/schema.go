@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"fieldmesh.dev/fieldmesh/controller/papers"
+	"fieldmesh.dev/fieldmesh/controller/plan/draw"
+	"fieldmesh.dev/fieldmesh/controller/plan/tree"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -92,7 +94,7 @@ func paper() object {
 // anything is a rule for parts that other code checks.
 type anything struct{ words string }
 
-func (anything) check(*findings, string, *node) {}
+func (anything) check(*tree.Findings, string, *tree.Node) {}
 
 func (a anything) allowed() string { return a.words }
 
@@ -109,8 +111,8 @@ func (s schema) nodeTable() table {
 
 // isHostPrefix reports whether a text is an address that a host can have, with
 // its network's prefix length.
-func isHostPrefix(n *node) bool {
-	p, err := netip.ParsePrefix(n.text)
+func isHostPrefix(n *tree.Node) bool {
+	p, err := netip.ParsePrefix(n.Text)
 	if err != nil || !p.Addr().Is4() || p.Bits() < 8 || !p.Addr().IsGlobalUnicast() {
 		return false
 	}
@@ -224,13 +226,15 @@ const (
 func serverPort() rule {
 	return checked{number{1024, 65535, false, true, ""},
 		"a port from 1024 up to 65535, outside 20000-29999, which are the clients'",
-		func(n *node) bool { return n.number < clientPortFirst || n.number > clientPortLast },
+		func(n *tree.Node) bool { return n.Number < clientPortFirst || n.Number > clientPortLast },
 		map[string]any{"not": map[string]any{"minimum": clientPortFirst, "maximum": clientPortLast}}}
 }
 
 func flowKinds() choice { return choice{"iperf3_tcp", "iperf3_udp", "cbr"} }
 
-func (s schema) flowEnds() reference { return s.roleOr("sender", "receiver", "car", "roadside", drawn) }
+func (s schema) flowEnds() reference {
+	return s.roleOr("sender", "receiver", "car", "roadside", draw.Random)
+}
 
 func (s schema) flow() object {
 	return object{append(s.flowKeys(),

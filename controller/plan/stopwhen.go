@@ -1,6 +1,10 @@
 package plan
 
-import "slices"
+import (
+	"slices"
+
+	"fieldmesh.dev/fieldmesh/controller/plan/tree"
+)
 
 // StopWhen asks a run to stop by itself as soon as something is known precisely:
 // by whole blocks, after some of them at least, and at the latest after all
@@ -41,20 +45,20 @@ func (s schema) stopWhen() object {
 
 // readStopWhen judges and reads design.stop_when; its shape was checked with the rest
 // of the design.
-func (p *parse) readStopWhen(n *node) {
+func (p *parse) readStopWhen(n *tree.Node) {
 	f := &p.findings
-	if n == nil || n.shape != shapeMap || n.bad {
+	if n == nil || n.Shape != tree.Map || n.Bad {
 		return
 	}
 	e := &StopWhen{EveryBlocks: everyBlock, Confidence: stopConfidence}
-	n.into(f, e)
-	if (n.child("half_width_mbps") == nil) == (n.child("half_width_percent") == nil) {
-		f.add(n.home, "design.stop_when: the wished-for precision is needed once; allowed: half_width_mbps or "+
+	n.Into(f, e)
+	if (n.Child("half_width_mbps") == nil) == (n.Child("half_width_percent") == nil) {
+		f.Add(n.Home, "design.stop_when: the wished-for precision is needed once; allowed: half_width_mbps or "+
 			"half_width_percent")
 		return
 	}
 	if e.MinBlocks >= p.design.repetitions {
-		f.add(n.child("min_blocks").at, "design.stop_when.min_blocks: %d is not allowed with repetitions: %d, "+
+		f.Add(n.Child("min_blocks").At, "design.stop_when.min_blocks: %d is not allowed with repetitions: %d, "+
 			"which are "+
 			"the most blocks that are driven; allowed: fewer than those", e.MinBlocks, p.design.repetitions)
 		return

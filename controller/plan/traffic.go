@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"fieldmesh.dev/fieldmesh/controller/plan/draw"
+	"fieldmesh.dev/fieldmesh/controller/plan/tree"
 	"fieldmesh.dev/fieldmesh/protocols/manet/signalling"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -19,17 +21,17 @@ const maxMSS = 1460
 // traffic judges every flow, and the flows beside each other.
 func (c *check) traffic() {
 	c.need("traffic", "a mapping from a flow's name to the flow")
-	flows := c.tree.child("traffic")
-	if flows == nil || flows.shape != shapeMap {
+	flows := c.tree.Child("traffic")
+	if flows == nil || flows.Shape != tree.Map {
 		return
 	}
 	measured := 0
 	servers := map[string]string{} // node and port → flow
-	for _, e := range flows.entries {
-		if e.value.shape != shapeMap {
+	for _, e := range flows.Entries {
+		if e.Value.Shape != tree.Map {
 			return
 		}
-		c.flow(e.key, e.value)
+		c.flow(e.Key, e.Value)
 		for _, f := range c.decodeFlows(e) {
 			if !f.Background {
 				measured++
@@ -39,70 +41,70 @@ func (c *check) traffic() {
 		c.dataPorts(e)
 	}
 	c.drawnFlows(flows)
-	if measured == 0 && len(flows.entries) > 0 {
-		c.add(flows.home, "trial.traffic: every flow is background; allowed: at least one that is measured")
+	if measured == 0 && len(flows.Entries) > 0 {
+		c.add(flows.Home, "trial.traffic: every flow is background; allowed: at least one that is measured")
 	}
 }
 
 // ownPort keeps the servers of flows apart. One whose node is drawn may be on
 // any node, and so shares its port with no other flow.
-func (c *check) ownPort(e entry, f wire.Flow, servers map[string]string) {
+func (c *check) ownPort(e tree.Entry, f wire.Flow, servers map[string]string) {
 	node := f.To
 	if f.Reverse {
 		node = f.From
 	}
 	port := ":" + strconv.Itoa(f.Port)
 	other, taken := servers[node+port]
-	if !taken && node != drawn {
-		other, taken = servers[drawn+port]
+	if !taken && node != draw.Random {
+		other, taken = servers[draw.Random+port]
 	} else if !taken {
 		other, taken = servers[port]
 	}
 	if taken && node != "" {
-		at := e.at
-		if given := e.value.child("port"); given != nil {
-			at = given.at
+		at := e.At
+		if given := e.Value.Child("port"); given != nil {
+			at = given.At
 		}
-		c.add(at, "trial.traffic.%s.port: %d on node %s is flow %s's already; allowed: a port of its own", e.key,
+		c.add(at, "trial.traffic.%s.port: %d on node %s is flow %s's already; allowed: a port of its own", e.Key,
 			f.Port, node, other)
 	}
-	servers[node+port], servers[port] = e.key, e.key
+	servers[node+port], servers[port] = e.Key, e.Key
 }
 
 // dataPorts keeps datagrams off the ports by which captures and the emulated
 // radio know routing's packets: they would count as overhead, and not as data.
-func (c *check) dataPorts(e entry) {
+func (c *check) dataPorts(e tree.Entry) {
 	for _, f := range c.decodeFlows(e) {
 		if f.Kind != "iperf3_udp" || f.Port < 1 || f.Port > math.MaxUint16 {
 			continue
 		}
 		if of := signalling.AtPort(uint16(f.Port)); of != nil {
-			at := e.at
-			if given := e.value.child("port"); given != nil {
-				at = given.at
+			at := e.At
+			if given := e.Value.Child("port"); given != nil {
+				at = given.At
 			}
 			c.add(at, "trial.traffic.%s.port: datagrams to port %d would count as packets of the routing protocol "+
 				"%s; allowed: a port that no routing protocol has",
-				e.key, f.Port, strings.Join(of, ", "))
+				e.Key, f.Port, strings.Join(of, ", "))
 			return
 		}
 	}
 }
 
-func (c *check) flow(name string, m *node) {
+func (c *check) flow(name string, m *tree.Node) {
 	path := "traffic." + name + "."
 	c.need(path+"kind", "iperf3_tcp, iperf3_udp or cbr")
 	c.flowEnds(name, m)
-	switch m.textAt("kind") {
+	switch m.TextAt("kind") {
 	case "iperf3_tcp":
 		c.unfit(path+"bitrate_bps", "for kind iperf3_tcp, whose rate is TCP's", "leave it out")
 		c.unfit(path+"total_bps", "for kind iperf3_tcp, whose rate is TCP's", "leave it out")
-		if mss := m.numberAt("payload_bytes"); mss != nil && (*mss < minMSS || *mss > maxMSS) {
-			c.add(m.child("payload_bytes").at, "trial.%spayload_bytes: %s cannot be a segment's payload; allowed: %d "+
+		if mss := m.NumberAt("payload_bytes"); mss != nil && (*mss < minMSS || *mss > maxMSS) {
+			c.add(m.Child("payload_bytes").At, "trial.%spayload_bytes: %s cannot be a segment's payload; allowed: %d "+
 				"to %d bytes for kind iperf3_tcp", path, formatNumber(*mss), minMSS, maxMSS)
 		}
 	case "iperf3_udp", "cbr":
-		kind := m.textAt("kind")
+		kind := m.TextAt("kind")
 		if c.lacks(path + "total_bps") {
 			c.need(path+"bitrate_bps", "a number of bit/s, which kind "+kind+" needs; or total_bps, that of all its "+
 				"flows together")
@@ -113,17 +115,17 @@ func (c *check) flow(name string, m *node) {
 		c.unfit(path+"window_bytes", "for kind "+kind, "leave it out; a window is TCP's")
 		c.unfit(path+"streams", "for kind "+kind+", which is one stream", "leave it out, or write several flows")
 	}
-	if b := m.boolAt("background"); m.textAt("kind") == "cbr" && b != nil && !*b {
+	if b := m.BoolAt("background"); m.TextAt("kind") == "cbr" && b != nil && !*b {
 		c.unfit(path+"background", "for kind cbr, which loads the network", "true, or kind iperf3_udp")
 	}
 	window, warmup := c.duration(), c.warmupS()
-	start := orZero(m.numberAt("start_s"))
-	end := start + orZero(m.numberAt("duration_s"))
+	start := m.NumberOrZero("start_s")
+	end := start + m.NumberOrZero("duration_s")
 	if window > 0 && (start < -warmup || start >= window || end > window+0.001) {
-		at := m.home
+		at := m.Home
 		for _, key := range []string{"start_s", "duration_s"} {
-			if v := m.child(key); v != nil {
-				at = v.at
+			if v := m.Child(key); v != nil {
+				at = v.At
 			}
 		}
 		c.add(at, "trial.traffic.%s: from %s s to %s s is not inside the window; allowed: %s to %s s",
@@ -134,22 +136,22 @@ func (c *check) flow(name string, m *node) {
 
 // wholeSeconds: iperf3 sends for whole seconds only, so that a flow of a part of
 // one would go on beyond its time, unless the window's close ends it.
-func (c *check) wholeSeconds(name string, m *node, start, window float64) {
-	lasts := m.numberAt("duration_s")
+func (c *check) wholeSeconds(name string, m *tree.Node, start, window float64) {
+	lasts := m.NumberAt("duration_s")
 	if lasts == nil || *lasts == math.Trunc(*lasts) || window <= 0 || start+*lasts > window-0.001 {
 		return
 	}
-	c.add(m.child("duration_s").at, "trial.traffic.%s.duration_s: iperf3 cannot send for %s s; allowed: whole "+
+	c.add(m.Child("duration_s").At, "trial.traffic.%s.duration_s: iperf3 cannot send for %s s; allowed: whole "+
 		"seconds, or to the window's end at %s s, as without this key",
 		name, formatNumber(*lasts), formatNumber(window))
 }
 
 // flowEnd is the node at one end of a flow; from is the sender and to the
 // receiver unless the flow says otherwise.
-func (c *check) flowEnd(m *node, key string) string {
-	role := m.textAt(key)
+func (c *check) flowEnd(m *tree.Node, key string) string {
+	role := m.TextAt(key)
 	if role == "" {
-		if m.child(key) != nil {
+		if m.Child(key) != nil {
 			return "" // at fault, and reported
 		}
 		role = map[string]string{"from": "sender", "to": "receiver"}[key]
@@ -158,42 +160,42 @@ func (c *check) flowEnd(m *node, key string) string {
 	case "sender", "receiver":
 		return c.role(role)
 	case "car", "roadside":
-		return c.tree.textAt(role)
+		return c.tree.TextAt(role)
 	}
 	return role
 }
 
 // rate is a flow's own: its share of the rate of all that are drawn with it.
-func rate(m *node) *float64 {
-	total := m.numberAt("total_bps")
+func rate(m *tree.Node) *float64 {
+	total := m.NumberAt("total_bps")
 	if total == nil {
-		return m.numberAt("bitrate_bps")
+		return m.NumberAt("bitrate_bps")
 	}
 	return new(*total / float64(flowsOf(m)))
 }
 
-func (c *check) flowEnds(name string, m *node) {
+func (c *check) flowEnds(name string, m *tree.Node) {
 	for _, key := range []string{"from", "to"} {
-		n := m.child(key)
-		if !n.fine() || n.shape != shapeText {
+		n := m.Child(key)
+		if !n.Fine() || n.Shape != tree.Text {
 			continue
 		}
 		switch node := c.flowEnd(m, key); {
-		case node == drawn:
-		case node == "" && (n.text == "car" || n.text == "roadside") && c.lacks(n.text):
-			c.add(n.at, "trial.traffic.%s.%s: role %s is nobody's; allowed: a node, or a trial with %s", name, key,
-				n.text, n.text)
+		case node == draw.Random:
+		case node == "" && (n.Text == "car" || n.Text == "roadside") && c.lacks(n.Text):
+			c.add(n.At, "trial.traffic.%s.%s: role %s is nobody's; allowed: a node, or a trial with %s", name, key,
+				n.Text, n.Text)
 		case node != "" && !slices.Contains(c.participants(), node):
-			c.add(n.at, "trial.traffic.%s.%s: node %s takes no part in the trial; allowed: a node with a role, such "+
+			c.add(n.At, "trial.traffic.%s.%s: node %s takes no part in the trial; allowed: a node with a role, such "+
 				"as one of trial.relays", name, key, node)
 		}
 	}
 	from, to := c.flowEnd(m, "from"), c.flowEnd(m, "to")
-	if from != "" && from != drawn && from == to && c.role("sender") != c.role("receiver") {
-		at := m.home
+	if from != "" && from != draw.Random && from == to && c.role("sender") != c.role("receiver") {
+		at := m.Home
 		for _, key := range []string{"from", "to"} {
-			if v := m.child(key); v != nil {
-				at = v.at
+			if v := m.Child(key); v != nil {
+				at = v.At
 			}
 		}
 		c.add(at, "trial.traffic.%s: it goes from node %s to itself; allowed: two nodes", name, from)

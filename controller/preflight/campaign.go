@@ -1,8 +1,10 @@
 package preflight
 
 import (
+	"context"
 	"fmt"
 
+	"fieldmesh.dev/fieldmesh/controller/fleet"
 	"fieldmesh.dev/fieldmesh/controller/plan"
 )
 
@@ -12,9 +14,9 @@ type Given struct {
 	RoadM   float64 // of straight road that can be driven
 }
 
-// Campaign holds what is given against what the campaign as a whole needs.
+// campaign holds what is given against what the campaign as a whole needs.
 // rehearsed: its nodes are in an emulated field.
-func Campaign(c *plan.Campaign, given Given, rehearsed bool) []Item {
+func campaign(c *plan.Campaign, given Given, rehearsed bool) []Item {
 	if rehearsed {
 		return []Item{{Need: "time", State: Unneeded, Found: "rehearsed, it takes " + span(c.Estimate().RehearsalS)}}
 	}
@@ -49,4 +51,39 @@ func held(need, words string, have, want float64, given, flag, cure string) Item
 		return Item{Need: need, State: Unmet, Found: words + "; there are " + given, Cure: cure}
 	}
 	return Item{Need: need, State: Met, Found: words + "; there are " + given}
+}
+
+// Fleet holds a fleet, and what is given, against all that a campaign needs. scan
+// has every radio listen on the campaign's channels.
+func Fleet(ctx context.Context, c *plan.Campaign, fl *fleet.Fleet, given Given, scan bool) (Report, error) {
+	identity, err := fl.Identity()
+	if err != nil {
+		return Report{}, err
+	}
+	// The key authenticates GO; no node gets this plan.
+	p, err := c.RunPlan("preflight", make([]byte, 32))
+	if err != nil {
+		return Report{}, err
+	}
+	nodes, rehearsed := map[string]Node{}, false
+	for _, n := range p.Nodes {
+		entry, ok := fl.Nodes[n.Name]
+		if !ok {
+			continue
+		}
+		client := fleet.NewClient(identity, entry)
+		defer client.Close()
+		nodes[n.Name], rehearsed = client, rehearsed || entry.Netns != ""
+		if scan {
+			nodes[n.Name] = withScan(client, p)
+		}
+	}
+	report := Report{Campaign: c.Name}
+	report.Add(campaign(c, given, rehearsed)...)
+	seconds := c.Estimate().RoadTotalS
+	if rehearsed {
+		seconds = c.Estimate().RehearsalS
+	}
+	report.Add(Nodes(ctx, p, seconds, nodes)...)
+	return report, nil
 }

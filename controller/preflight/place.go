@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -194,7 +195,7 @@ func (j *judge) battery() {
 	case m == nil || m.BatteryPercent == nil:
 		j.met("battery", "it has none")
 	case m.BatteryState != "discharging":
-		j.met("battery", "%.0f %%, %s", *m.BatteryPercent, orWord(m.BatteryState, "not discharging"))
+		j.met("battery", "%.0f %%, %s", *m.BatteryPercent, cmp.Or(m.BatteryState, "not discharging"))
 	case m.BatteryLeftS != nil && j.seconds > 0 && *m.BatteryLeftS < j.seconds:
 		j.unmet("battery", fmt.Sprintf("%.0f %% last %s, the campaign takes %s", *m.BatteryPercent,
 			span(*m.BatteryLeftS), span(j.seconds)), "charge it, bring a second one, or feed the node from the car")
@@ -263,7 +264,7 @@ func (j *judge) control() {
 			"name it as `control_interface` in the agent's configuration")
 	case j.plan.Control == wire.ControlMesh && !overMesh:
 		j.met("control", "by %s until the run begins; the plan lets it go over the mesh",
-			orWord(j.st.ControlInterface, j.told.Entry.Address))
+			cmp.Or(j.st.ControlInterface, j.told.Entry.Address))
 	case overMesh:
 		j.met("control", "over the mesh itself, silent while measuring")
 	default:

@@ -4,6 +4,7 @@
 package preflight
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,22 +55,22 @@ type Node interface {
 	ClockOffset(ctx context.Context, n int) (wire.Clock, error)
 }
 
-// Scanner is a node whose radio can be told to listen (fleet.Client).
-type Scanner interface {
+// scanner is a node whose radio can be told to listen (fleet.Client).
+type scanner interface {
 	Node
 	Scan(ctx context.Context, channel int) error
 }
 
 // scanning is a node that listens before it reports itself.
 type scanning struct {
-	Scanner
+	scanner
 	channels []int
 }
 
-// Scanning has a node's radio listen on the channels of a plan when it is
+// withScan has a node's radio listen on the channels of a plan when it is
 // asked, where the radio is one that the agent sets.
-func Scanning(n Scanner, plan wire.RunPlan) Node {
-	s := scanning{Scanner: n}
+func withScan(n scanner, plan wire.RunPlan) Node {
+	s := scanning{scanner: n}
 	for _, t := range plan.Trials {
 		if c := t.Radio.Channel; c != 0 && !slices.Contains(s.channels, c) {
 			s.channels = append(s.channels, c)
@@ -298,7 +299,7 @@ func (j *judge) tools() {
 	if j.problems("iperf3") {
 		return
 	}
-	j.met("iperf3", "%s", orWord(j.st.Tools["iperf3"], "found"))
+	j.met("iperf3", "%s", cmp.Or(j.st.Tools["iperf3"], "found"))
 }
 
 // endsFlow reports whether a flow of the trials begins or ends at a node.
@@ -323,13 +324,6 @@ func (j *judge) generator() {
 	default:
 		j.put("generator", Unknown, "iperf3 has not been tried", "ask again")
 	}
-}
-
-func orWord(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }
 
 // wants collects what the node's trials ask for, each once, in order.

@@ -330,7 +330,7 @@ func TestTimeAndRoad(t *testing.T) {
 	e := c.Estimate()
 	states := func(g Given) map[string]string {
 		out := map[string]string{}
-		for _, i := range Campaign(c, g, false) {
+		for _, i := range campaign(c, g, false) {
 			out[i.Need] = i.State
 		}
 		return out
@@ -346,7 +346,7 @@ func TestTimeAndRoad(t *testing.T) {
 		got["road"] != Unmet {
 		t.Errorf("too little: %v", got)
 	}
-	if items := Campaign(c, Given{}, true); len(items) != 1 || items[0].State != Unneeded {
+	if items := campaign(c, Given{}, true); len(items) != 1 || items[0].State != Unneeded {
 		t.Errorf("rehearsed: %+v", items)
 	}
 }
@@ -438,17 +438,17 @@ func TestRadiosListenOnDemand(t *testing.T) {
 	if state, words := channel(l); state != Unknown || !strings.Contains(words, "--scan") || len(l.scanned) != 0 {
 		t.Errorf("not asked to: %s %s, listened on %v", state, words, l.scanned)
 	}
-	if state, words := channel(Scanning(l, need())); state != Unknown ||
+	if state, words := channel(withScan(l, need())); state != Unknown ||
 		!strings.Contains(words, `"home" on channel 6`) || len(l.scanned) != 1 {
 		t.Errorf("asked to: %s %s, listened on %v", state, words, l.scanned)
 	}
 	l = &listener{Told: well()}
-	if state, words := channel(Scanning(&quietListener{l}, need())); state != Met ||
+	if state, words := channel(withScan(&quietListener{l}, need())); state != Met ||
 		!strings.Contains(words, "nobody else") {
 		t.Errorf("alone: %s %s", state, words)
 	}
 	l = &listener{Told: well(), refused: errors.New("wlan0 is down")}
-	if state, words := channel(Scanning(l, need())); state != Unknown || !strings.Contains(words, "wlan0 is down") {
+	if state, words := channel(withScan(l, need())); state != Unknown || !strings.Contains(words, "wlan0 is down") {
 		t.Errorf("refused: %s %s", state, words)
 	}
 }

@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -92,7 +93,7 @@ func (j *judge) realRadio(wanted []wire.Radio, caps wire.Caps) {
 	if fine && caps.Beside != nil {
 		j.met("radio", "%s: %s, made beside %s for the run", caps.Driver, j.st.Interface, caps.Beside.Interface)
 	} else if fine {
-		j.met("radio", "%s: %s", caps.Driver, orWord(strings.Join(caps.Modes, ", "), caps.Mode))
+		j.met("radio", "%s: %s", caps.Driver, cmp.Or(strings.Join(caps.Modes, ", "), caps.Mode))
 	}
 }
 
@@ -107,7 +108,7 @@ func cannotBeBeside(mode string, caps wire.Caps) (found, cure string) {
 		}
 	}
 	return fmt.Sprintf("its radio cannot be in %s mode beside %s, which is %s: at once it can have %s",
-		mode, own.Interface, own.Mode, orWord(strings.Join(caps.Combinations, "; "), "one interface only")), cure
+		mode, own.Interface, own.Mode, cmp.Or(strings.Join(caps.Combinations, "; "), "one interface only")), cure
 }
 
 // besides reports what the machine's own network does to the plan's channels,
@@ -155,10 +156,10 @@ func (j *judge) channel() {
 	for _, r := range wanted {
 		if len(caps.Channels) > 0 && !slices.Contains(caps.Channels, r.Channel) {
 			j.unmet("regulatory", fmt.Sprintf("no network may be begun on channel %d in domain %s, only on %v",
-				r.Channel, orWord(caps.Country, "unknown"), caps.Channels),
+				r.Channel, cmp.Or(caps.Country, "unknown"), caps.Channels),
 				"set the country where the radio is (iw reg set), if it is wrong; else choose one of these channels")
 		} else {
-			j.met("regulatory", "domain %s has channel %d", orWord(caps.Country, "unknown"), r.Channel)
+			j.met("regulatory", "domain %s has channel %d", cmp.Or(caps.Country, "unknown"), r.Channel)
 		}
 	}
 	if j.besides(wanted, *caps) {

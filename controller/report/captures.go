@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/report/words"
 )
 
 // lacksOf says of an attempt's captures which are not whole, and why.
@@ -14,7 +15,7 @@ func lacksOf(lacks []metrics.Lack, captured []metrics.Row) []string {
 	}
 	if n := metrics.Value(captured, "", metrics.CapturesUnreadable); n != nil {
 		out = append(out, fmt.Sprintf("of %s the capture cannot be read: fieldmesh metrics says where it is at fault",
-			count(int(*n), "node")))
+			words.Count(int(*n), "node")))
 	}
 	return out
 }
@@ -41,11 +42,11 @@ func incompleteCaptures(d *data) (*threat, string) {
 		return nil, ""
 	case trials == 0:
 		return nil, fmt.Sprintf("The captures of %s hold the whole window at every node.",
-			count(captured, "accepted trial"))
+			words.Count(captured, "accepted trial"))
 	}
 	text := fmt.Sprintf("Of %s that captured, %d lack a part at a node. "+
 		"Loss, delay and delivery of the flows there are left out, and what routing sent in all, whose means are "+
 		"then of the other trials: %s.",
-		count(captured, "accepted trial"), trials, shortList(all))
+		words.Count(captured, "accepted trial"), trials, shortList(all))
 	return &threat{"Captures are incomplete", text}, ""
 }

@@ -10,6 +10,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/design"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/report/effects"
 	"fieldmesh.dev/fieldmesh/controller/topology"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -23,10 +24,10 @@ type data struct {
 	warnings []string       // events of the nodes above info
 	notes    []archive.JournalEntry
 	origin   origin
-	stop     *archive.Stop // nil: the run did not stop by itself
-	compared *comparison   // once compare was asked
-	table    []metrics.Row // of all attempts
-	rate     bool          // windows differ in length: compare rates, not amounts
+	stop     *archive.Stop       // nil: the run did not stop by itself
+	compared *effects.Comparison // once compare was asked
+	table    []metrics.Row       // of all attempts
+	rate     bool                // windows differ in length: compare rates, not amounts
 }
 
 // attempt is one attempt with its numbers.
@@ -67,16 +68,6 @@ func (a attempt) interrupted() bool {
 }
 
 func (a attempt) calibration() bool { return a.Trial.Pass != "" }
-
-// withTCP reports whether the attempt is accepted and has a throughput to tell,
-// if its records do; withoutTCP, whether it is accepted and cannot have one.
-func (a attempt) withTCP() bool {
-	return a.accepted() && !a.calibration() && len(a.Trial.Measured()) > 0
-}
-
-func (a attempt) withoutTCP() bool {
-	return a.accepted() && !a.calibration() && len(a.Trial.Measured()) == 0
-}
 
 // number is a metric of the whole attempt.
 func (a attempt) number(name string) *float64 { return metrics.Value(a.rows, "", name) }
@@ -147,9 +138,6 @@ func (d *data) asks() []string {
 func (a *attempt) pass() design.Pass {
 	return design.Pass{Trial: a.Trial, Section: a.Section, Unit: a.Unit, Sender: a.Sender, Session: a.Session}
 }
-
-// termsOf are the terms of the model of attempts.
-func termsOf(attempts []attempt) design.Terms { return design.TermsOf(passesOf(attempts)) }
 
 func passesOf(attempts []attempt) []design.Pass {
 	var out []design.Pass

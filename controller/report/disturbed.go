@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/report/words"
 )
 
 // sum adds up a number over attempts, and counts those in which it is not 0.
@@ -30,7 +31,7 @@ func strangersPackets(d *data) (*threat, string) {
 	}
 	return &threat{"Strangers sent to the flows' ports", fmt.Sprintf("%.0f packets from other addresses were "+
 		"refused in %s, at most %.0f in one. They are in no amount, but they had their share of the medium.",
-		total, count(in, "accepted trial"), slices.Max(values))}, ""
+		total, words.Count(in, "accepted trial"), slices.Max(values))}, ""
 }
 
 // ownFilters reports what nodes' own firewalls stopped of the flows.
@@ -41,7 +42,8 @@ func ownFilters(d *data) (*threat, string) {
 	}
 	return &threat{"A node's own firewall stopped packets of the flows", fmt.Sprintf("%.0f packets in %s, "+
 		"though not all of a flow, which would have failed the attempt. What a firewall stops looks like loss "+
-		"on the air. Let the flows' ports pass between the mesh's addresses.", total, count(in, "accepted trial"))}, ""
+		"on the air. Let the flows' ports pass between the mesh's addresses.",
+		total, words.Count(in, "accepted trial"))}, ""
 }
 
 // socketsLeft reports connections that outlived their trial.
@@ -49,7 +51,7 @@ func socketsLeft(d *data) (*threat, string) {
 	if _, in := sum(numbersOf(d.attempts, metrics.SocketsLeft)); in > 0 {
 		return &threat{"Connections outlived their trials", fmt.Sprintf("In %s a node could not end all "+
 			"connections or drop what waited to be sent: it may have been on the air in the next window. The "+
-			"records of kind edge have the errors.", count(in, "attempt"))}, ""
+			"records of kind edge have the errors.", words.Count(in, "attempt"))}, ""
 	}
 	return nil, ""
 }
@@ -83,7 +85,7 @@ func unsureAmounts(d *data) (*threat, string) {
 		"window and the edge's own", 100*worst)
 	if in > 0 {
 		return &threat{"Much came at the edges of windows", text + fmt.Sprintf("; more than %g %% in %s. How "+
-			"much of it came within the window is not known.", 100*muchUnsure, count(in, "amount"))}, ""
+			"much of it came within the window is not known.", 100*muchUnsure, words.Count(in, "amount"))}, ""
 	}
 	return nil, text + "."
 }

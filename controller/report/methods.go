@@ -9,7 +9,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
-	"fieldmesh.dev/fieldmesh/controller/stats"
+	"fieldmesh.dev/fieldmesh/controller/report/words"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -17,7 +17,7 @@ import (
 // from the plan, the records and the model that was fitted.
 func prose(d *data) []string {
 	return slices.DeleteFunc([]string{
-		proseDesign(d), proseTrial(d), proseVerdicts(d), proseAnalysis(d), proseStopping(d), proseCertainty(d),
+		proseDesign(d), proseTrial(d), proseVerdicts(d), d.compare().Prose(), proseStopping(d), proseCertainty(d),
 		proseSoftware(d),
 	}, func(s string) bool { return s == "" })
 }
@@ -47,9 +47,10 @@ func proseDesign(d *data) string {
 		d.info.CreatedWall.UTC().Format("2 January 2006"))
 	if len(factors) > 0 {
 		text += fmt.Sprintf("Its %s were planned in %s, each of which holds every combination of %s once. ",
-			count(len(all), "trial"), count(len(blocks), "block"), strings.Join(factors, ", "))
+			words.Count(len(all), "trial"), words.Count(len(blocks), "block"), strings.Join(factors, ", "))
 	} else {
-		text += fmt.Sprintf("Its %s were planned in %s. ", count(len(all), "trial"), count(len(blocks), "block"))
+		text += fmt.Sprintf("Its %s were planned in %s. ", words.Count(len(all), "trial"),
+			words.Count(len(blocks), "block"))
 	}
 	text += order(d)
 	if s := d.info.Scale; s != nil {
@@ -125,7 +126,7 @@ func proseVerdicts(d *data) string {
 	text := fmt.Sprintf("Of %s %d were accepted, %d rejected, %d failed and %d interrupted from outside; at most %d "+
 		"a trial were made, those interrupted not counted. Attempts were judged by covariates, never by "+
 		"what they transferred",
-		count(total, "attempt"), tally[wire.Accepted], tally[wire.Rejected], tally[wire.Failed],
+		words.Count(total, "attempt"), tally[wire.Accepted], tally[wire.Rejected], tally[wire.Failed],
 		tally[wire.Interrupted], d.info.Plan.AttemptsMax)
 	if all := d.planned(); len(all) > 0 {
 		var said []string
@@ -137,40 +138,6 @@ func proseVerdicts(d *data) string {
 		}
 	}
 	return text + ". "
-}
-
-func proseAnalysis(d *data) string {
-	c := compare(d)
-	if c.Missing != "" {
-		return "No model was fitted. " + c.Missing + " "
-	}
-	how := "least squares"
-	if c.Fit.Groups == stats.GroupsRandom {
-		how = "restricted maximum likelihood with the session as a random effect (degrees of freedom after " +
-			"Satterthwaite)"
-	}
-	text := fmt.Sprintf("The unit of analysis is the pass (n = %d). The response, in %s, was modelled on %s by %s. ",
-		c.Fit.N, c.Unit, strings.Join(c.Terms.Names()[1:], ", "), how)
-	switch c.Fit.Groups {
-	case stats.GroupsFixed:
-		text += fmt.Sprintf("The %d sessions each had an effect of their own. ", c.Fit.GroupCount)
-	case stats.GroupsNoise:
-		text += noiseInWords(c.Fit) + " "
-	}
-	if len(c.Fit.Confounded) > 0 {
-		text += fmt.Sprintf("Not separable in this design: %s. ", strings.Join(c.Fit.Confounded, ", "))
-	}
-	asked := 0
-	for _, r := range c.Rows {
-		if r.Holm != nil {
-			asked++
-		}
-	}
-	if asked == 0 {
-		return text + "No estimate has an interval. "
-	}
-	return text + fmt.Sprintf("Intervals are at %s each; p values are corrected by Holm's procedure (%s). ",
-		percent(c.Level), count(asked, "contrast"))
 }
 
 func proseStopping(d *data) string {
@@ -193,7 +160,7 @@ func proseCertainty(d *data) string {
 		text += fmt.Sprintf("The nodes' windows were aligned within %.2g ms (worst of %d accepted trials). ",
 			slices.Max(v), len(v))
 	}
-	if _, from := speedScale(d.results()); from != "" {
+	if from := d.compare().SpeedError(); from != "" {
 		text += fmt.Sprintf("The car's GPS receiver gave its speed's error as %s on average. ", from)
 	}
 	if v := numbersOf(d.results(), metrics.LatenessShare); len(v) > 0 {

@@ -8,6 +8,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // played is the playback's data as the page's script reads it.
@@ -72,11 +73,7 @@ func TestPlaybackOfARoadHasGPS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
-		if err := a.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	testnet.CloseAtEnd(t, a)
 	for _, p := range playback(t, of(t, a)) {
 		car, roadside := p.Places["car"], p.Places["roadside"]
 		if len(roadside) != 2 || len(car) < 45 { // fixes come at 5 Hz

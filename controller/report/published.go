@@ -8,6 +8,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/papers"
+	"fieldmesh.dev/fieldmesh/controller/report/words"
 	"fieldmesh.dev/fieldmesh/controller/stats"
 )
 
@@ -326,7 +327,7 @@ func tableView(t papers.Table) publishedTable {
 			t.Compared)
 	default:
 		out.Orders = fmt.Sprintf("Of %s of two variants or protocols that could be compared, the other way round "+
-			"here: %d.", count(t.Compared, "order"), t.Turned)
+			"here: %d.", words.Count(t.Compared, "order"), t.Turned)
 	}
 	return out
 }
@@ -383,6 +384,6 @@ func fieldCheck(d *data) string {
 		"less field from %s to %s packets. "+
 		"What captures have more was discarded by routing daemons on the way, which the field cannot see; what they "+
 		"have less are packets of the connection without data, and packets at the window's edges.",
-		count(len(more), "flow"), sent, 100*missed/sent, 100*lost/sent, agree, signed(slices.Min(more)),
-		signed(slices.Max(more)))
+		words.Count(len(more), "flow"), sent, 100*missed/sent, 100*lost/sent, agree, words.Signed(slices.Min(more)),
+		words.Signed(slices.Max(more)))
 }

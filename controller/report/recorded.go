@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/report/words"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -21,8 +22,8 @@ func withoutNumbers(d *data) (*threat, string) {
 	if len(all) == 0 {
 		return nil, ""
 	}
-	text := fmt.Sprintf("%s without a transferred amount (%s). They are in no mean.", count(len(all), "accepted trial"),
-		shortList(all))
+	text := fmt.Sprintf("%s without a transferred amount (%s). They are in no mean.",
+		words.Count(len(all), "accepted trial"), shortList(all))
 	return &threat{"Accepted trials without a result", text}, ""
 }
 
@@ -72,10 +73,11 @@ func captureDrops(d *data) (*threat, string) {
 	case known == 0:
 		return nil, ""
 	case dropped == 0:
-		return nil, fmt.Sprintf("The kernels dropped nothing from the captures of %s.", count(known, "accepted trial"))
+		return nil, fmt.Sprintf("The kernels dropped nothing from the captures of %s.",
+			words.Count(known, "accepted trial"))
 	}
 	text := fmt.Sprintf("The kernels dropped %.0f packets from the captures of %d of %s for lack of room (%s). "+
 		"By captures, loss may be too high and routing's overhead too low by as much.",
-		total, dropped, count(known, "accepted trial"), shortList(where))
+		total, dropped, words.Count(known, "accepted trial"), shortList(where))
 	return &threat{"Captures lack packets", text}, ""
 }

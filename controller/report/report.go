@@ -1,6 +1,6 @@
 // Package report writes a run as one self-contained HTML file: an explicit list
-// of sections over the metrics table. It computes intervals and the comparison
-// of factors; the numbers themselves come from package metrics.
+// of sections over the metrics table. The numbers themselves come from package
+// metrics, what they say of factors from package effects.
 package report
 
 import (

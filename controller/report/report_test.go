@@ -15,6 +15,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/report"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 func written(t *testing.T, o synthetic.Options) string {
@@ -131,11 +132,7 @@ func TestOutsideStringsAreEscaped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
-		if err := a.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	testnet.CloseAtEnd(t, a)
 	seqs := map[string]*uint64{}
 	for _, tr := range info.Plan.Trials {
 		for _, node := range []string{"car", "roadside", "field"} {
@@ -256,11 +253,7 @@ func TestRunWithNothingInIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
-		if err := a.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	testnet.CloseAtEnd(t, a)
 	html := of(t, a)
 	has(t, html, "0 of 24 planned trials accepted, in 0 attempts", "no accepted trial", "Planned trials are missing",
 		"Nothing that could be compared varied")

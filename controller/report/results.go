@@ -10,6 +10,8 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/design"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/papers"
+	"fieldmesh.dev/fieldmesh/controller/report/figure"
+	"fieldmesh.dev/fieldmesh/controller/report/words"
 	"fieldmesh.dev/fieldmesh/controller/stats"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -47,7 +49,7 @@ func viewHead(d *data) head {
 		}
 	}
 	h.Counts = fmt.Sprintf("%d of %d planned trials accepted, in %s (%d rejected, %d failed, %d interrupted).",
-		len(accepted), len(d.info.Plan.Trials)-d.spared(), count(len(d.attempts), "attempt"), rejected, failed,
+		len(accepted), len(d.info.Plan.Trials)-d.spared(), words.Count(len(d.attempts), "attempt"), rejected, failed,
 		interrupted)
 	if d.stop != nil {
 		h.Counts += fmt.Sprintf(" Stopped after block %d: %s.", d.stop.Blocks, d.stop.Reason)
@@ -75,8 +77,8 @@ func findings(d *data) []string {
 				s, sectionMeaning(results, s), slow.Mean, d.unit(), all[0], fast.Mean, d.unit(), all[len(all)-1]))
 		}
 	}
-	c := compare(d)
-	out = append(out, c.answers(design.Asked(d.asks(), passesOf(results)))...)
+	c := d.compare()
+	out = append(out, c.Answers(design.Asked(d.asks(), passesOf(results)))...)
 	return append(out, c.Aliased...)
 }
 
@@ -124,14 +126,6 @@ func zeros(d *data) int {
 		}
 	}
 	return n
-}
-
-// count says how many there are of something.
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // cellView is one cell of a table of results.
@@ -207,11 +201,11 @@ type genericRow struct {
 }
 
 func viewResults(d *data) (any, error) {
-	v := resultsView{Unit: d.unit(), Rate: d.rate, Interval: percent(d.level())}
+	v := resultsView{Unit: d.unit(), Rate: d.rate, Interval: words.Percent(d.level())}
 	if n := zeros(d); n > 0 {
-		v.Zero = count(n, "trial") + " had no connection and counts as 0."
+		v.Zero = words.Count(n, "trial") + " had no connection and counts as 0."
 		if n > 1 {
-			v.Zero = count(n, "trial") + " had no connection and count as 0."
+			v.Zero = words.Count(n, "trial") + " had no connection and count as 0."
 		}
 	}
 	if !speedBySection(d) {
@@ -232,7 +226,7 @@ func (v resultsView) bySpeed(d *data, published papers.Published) resultsView {
 	all := d.planned()
 	names := levels(all, section)
 	for i, s := range names {
-		v.Sections = append(v.Sections, sectionHead{s, sectionMeaning(all, s), series{Style: styleOf(i)}.key()})
+		v.Sections = append(v.Sections, sectionHead{s, sectionMeaning(all, s), figure.Key(i)})
 	}
 	for _, speed := range speeds(all) {
 		row := speedRow{Speed: fmt.Sprintf("%g", speed)}
@@ -297,18 +291,7 @@ func span(format string, values []float64) string {
 // genericTable has one row for each combination of the factors that vary.
 func genericTable(d *data) (factors []string, rows []genericRow) {
 	all := d.planned()
-	seen := map[string]bool{}
-	for _, a := range all {
-		for name := range a.Trial.Factors {
-			seen[name] = true
-		}
-	}
-	for name := range seen {
-		if len(levels(all, func(a attempt) string { return a.Trial.Factors[name] })) > 1 {
-			factors = append(factors, name)
-		}
-	}
-	slices.Sort(factors)
+	factors = factorNames(all)
 	byLevels := map[string][]attempt{}
 	var order [][]string
 	combination := func(a attempt) []string {
@@ -329,27 +312,9 @@ func genericTable(d *data) (factors []string, rows []genericRow) {
 		k := strings.Join(combination(a), "\x00")
 		byLevels[k] = append(byLevels[k], a)
 	}
-	slices.SortFunc(order, compareLevels)
+	slices.SortFunc(order, func(x, y []string) int { return slices.CompareFunc(x, y, wire.CompareLevels) })
 	for _, l := range order {
 		rows = append(rows, genericRow{l, makeCell(d, byLevels[strings.Join(l, "\x00")])})
 	}
 	return factors, rows
-}
-
-// compareLevels orders combinations level by level; numbers by their value.
-func compareLevels(x, y []string) int {
-	for i := range x {
-		if x[i] == y[i] {
-			continue
-		}
-		if naturalLevels(x[i], y[i])[0] == x[i] {
-			return -1
-		}
-		return 1
-	}
-	return 0
-}
-
-func naturalLevels(x, y string) []string {
-	return levels([]attempt{{Section: x}, {Section: y}}, section)
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/report/figure"
+	"fieldmesh.dev/fieldmesh/controller/report/words"
 	"fieldmesh.dev/fieldmesh/controller/topology"
 )
 
@@ -104,14 +106,14 @@ func routingOf(a attempt, hopsMost float64) routingRow {
 // where they do not, and as it was on the air.
 func (row *routingRow) costs(a attempt, cost topology.Cost) {
 	packets, bytes := cost.PacketsPerS, cost.BytesPerS
-	by := fmt.Sprintf("daemons of %s", count(cost.Nodes, "node"))
+	by := fmt.Sprintf("daemons of %s", words.Count(cost.Nodes, "node"))
 	nodes := metrics.Value(a.heard, "", "nodes_captured")
 	if packets == nil && nodes != nil {
 		packets, bytes = metrics.Value(a.heard, "", "routing_packets_per_s"),
 			metrics.Value(a.heard, "", "routing_bytes_per_s")
 		if packets != nil {
 			packets, bytes = new(*packets / *nodes), new(*bytes / *nodes)
-			by = fmt.Sprintf("captures of %s", count(int(*nodes), "node"))
+			by = fmt.Sprintf("captures of %s", words.Count(int(*nodes), "node"))
 		}
 	}
 	if packets != nil {
@@ -174,7 +176,7 @@ func mostly(m *topology.Mesh) string {
 // hopStrip is the number of hops over the window, in steps; it breaks where
 // there was no whole path.
 func hopStrip(m *topology.Mesh, most float64) template.HTML {
-	s := strip{Seconds: m.Seconds, High: max(most, 1), Colour: "#0072b2"}
+	s := figure.Strip{Seconds: m.Seconds, High: max(most, 1), Colour: "#0072b2"}
 	paths := m.PathsInWindow()
 	for i, p := range paths {
 		end := m.Seconds
@@ -187,5 +189,5 @@ func hopStrip(m *topology.Mesh, most float64) template.HTML {
 		}
 		s.S, s.V = append(s.S, p.S, end), append(s.V, hops, hops)
 	}
-	return s.draw()
+	return s.Draw()
 }

@@ -5,6 +5,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/report/words"
 	"fieldmesh.dev/fieldmesh/controller/stats"
 	"fieldmesh.dev/fieldmesh/controller/stopping"
 	"fieldmesh.dev/fieldmesh/internal/verdict"
@@ -49,8 +50,8 @@ func viewStopping(d *data) (any, error) {
 	v := stoppingView{Wish: wishOf(d), Reason: "The run has not stopped yet.",
 		Spent: fmt.Sprintf("There can be %s, from block %d to block %d, at %s; each interval is told at %s, so that "+
 			"all of them together hold at %s.",
-			count(looks.Count(), "look"), looks.First, looks.Last, count(looks.Questions, "estimate"),
-			percent(looks.Each()), percent(e.Confidence))}
+			words.Count(looks.Count(), "look"), looks.First, looks.Last, words.Count(looks.Questions, "estimate"),
+			words.Percent(looks.Each()), words.Percent(e.Confidence))}
 	if d.stop != nil {
 		v.Reason = fmt.Sprintf("Stopped after block %d: %s.", d.stop.Blocks, d.stop.Reason)
 	}
@@ -66,7 +67,7 @@ func viewStopping(d *data) (any, error) {
 	}
 	if n := d.drivenBeyond(); n > 0 {
 		v.Beyond = fmt.Sprintf("%s of later blocks had been driven when the run stopped, by nodes that went on "+
-			"alone. They are kept, and in no mean and no model.", count(n, "attempt"))
+			"alone. They are kept, and in no mean and no model.", words.Count(n, "attempt"))
 	}
 	return v, nil
 }
@@ -133,7 +134,7 @@ func lookRowOf(l stopping.Look) lookRow {
 			r.Contrasts = append(r.Contrasts, c.Label+": no interval yet")
 			continue
 		}
-		r.Contrasts = append(r.Contrasts, fmt.Sprintf("%s: %s ± %.3g", c.Label, signed(c.Value), *c.Half))
+		r.Contrasts = append(r.Contrasts, fmt.Sprintf("%s: %s ± %.3g", c.Label, words.Signed(c.Value), *c.Half))
 	}
 	return r
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/design"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/report/words"
 	"fieldmesh.dev/fieldmesh/controller/stats"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -70,7 +72,7 @@ func confoundedUnit(d *data) (*threat, string) {
 	if len(units) == 0 {
 		return nil, ""
 	}
-	confounded := stats.Confounded(termsOf(results).List)
+	confounded := stats.Confounded(design.TermsOf(passesOf(results)).List)
 	if len(units) == 1 {
 		text := fmt.Sprintf("Only %q moved. Its own peculiarities as a moving sender and receiver are part of every "+
 			"section and cannot be separated from those of moving.", units[0])
@@ -211,7 +213,7 @@ func unevenRejections(d *data) (*threat, string) {
 		by = append(by, fmt.Sprintf("%d of %d in section %s", tally[s][0], tally[s][1], s))
 	}
 	text := fmt.Sprintf("%s rejected or failed (%s). Verdicts look at covariates only, never at throughput; but what "+
-		"made a covariate fail may also act on throughput.", count(total, "attempt"), strings.Join(by, ", "))
+		"made a covariate fail may also act on throughput.", words.Count(total, "attempt"), strings.Join(by, ", "))
 	if len(by) == 0 {
 		text = strings.Replace(text, " ()", "", 1)
 	}
@@ -233,26 +235,26 @@ func interruptions(d *data) (*threat, string) {
 	return &threat{"Attempts were interrupted", fmt.Sprintf("%s ended from outside, by a person or a program that "+
 		"was restarted (%s). No covariate failed in them, they are in no mean, and they use up no attempt of their "+
 		"trials; but who ends an attempt by hand may have seen its throughput.",
-		count(len(all), "attempt"), shortList(all))}, ""
+		words.Count(len(all), "attempt"), shortList(all))}, ""
 }
 
 // peopleDecided reports where a person's word stands over the acceptance rules:
 // a person in the car may have seen the throughput.
 func peopleDecided(d *data) (*threat, string) {
-	var words []string
+	var all []string
 	for _, a := range d.attempts {
 		if a.Verdict != nil && a.Verdict.Word != nil {
-			words = append(words, fmt.Sprintf("trial %d.%d, by the rules %s: %s", a.Trial.Number, a.Attempt,
+			all = append(all, fmt.Sprintf("trial %d.%d, by the rules %s: %s", a.Trial.Number, a.Attempt,
 				a.Verdict.Word.Judged, wordText(*a.Verdict.Word)))
 		}
 	}
-	if len(words) == 0 {
+	if len(all) == 0 {
 		return nil, "No person decided about an attempt: all were judged by the acceptance rules alone."
 	}
 	return &threat{"People decided about attempts", fmt.Sprintf("%s decided by people over the acceptance rules "+
 		"(%s). Whoever decides may have seen the throughput, which the rules never do: look at the result without "+
 		"these attempts too.",
-		count(len(words), "attempt"), shortList(words))}, ""
+		words.Count(len(all), "attempt"), shortList(all))}, ""
 }
 
 // wordText says who decided what, and why.
@@ -269,9 +271,9 @@ func noConnection(d *data) (*threat, string) {
 	if n == 0 {
 		return nil, ""
 	}
-	return &threat{"Trials without a connection count as 0", count(n, "accepted trial") + " transferred nothing. " +
-		"Such trials stay in every mean and in the model: leaving them out would keep the links that survived. Their " +
-		"spread is not that of the others, which the model does not know."}, ""
+	return &threat{"Trials without a connection count as 0", words.Count(n, "accepted trial") + " transferred " +
+		"nothing. Such trials stay in every mean and in the model: leaving them out would keep the links that " +
+		"survived. Their spread is not that of the others, which the model does not know."}, ""
 }
 
 func mediumLateness(d *data) (*threat, string) {
@@ -371,14 +373,7 @@ func congestion(d *data) (*threat, string) {
 	return &threat{"Congestion control was not what was asked for", strings.Join(sortedKeys(other), "; ") + "."}, ""
 }
 
-func sortedKeys[V any](m map[string]V) []string {
-	var out []string
-	for k := range m {
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out
-}
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // iperf3Differs compares the kernel's count with iperf3's own. Where iperf3 left
 // none the comparison says so: those are the flows in which something happened.
@@ -408,7 +403,7 @@ func iperf3Differs(d *data) (*threat, string) {
 	}
 	if without > 0 {
 		text = append(text, fmt.Sprintf("Of %s iperf3 left no amount of its own: it was cut off before its end. In "+
-			"these the receiving kernel counted %.2f MB at most.", count(without, "flow"), most))
+			"these the receiving kernel counted %.2f MB at most.", words.Count(without, "flow"), most))
 	}
 	if worst > 0.05 {
 		return &threat{"iperf3 and the kernel disagree", strings.Join(text, " ")}, ""

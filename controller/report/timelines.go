@@ -6,8 +6,10 @@ import (
 	"html/template"
 	"math"
 	"slices"
+	"strings"
 
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/report/figure"
 )
 
 // track is one column of the timelines: a number with one scale for all trials.
@@ -25,7 +27,7 @@ func (t track) Scale() string {
 	if !t.any {
 		return "not measured"
 	}
-	return fmt.Sprintf("%s to %s %s", short(t.low), short(t.high), t.Unit)
+	return fmt.Sprintf("%s to %s %s", figure.Tick(t.low), figure.Tick(t.high), t.Unit)
 }
 
 func tracks() []track {
@@ -83,7 +85,7 @@ func viewTimelines(d *data) (any, error) {
 			row.Value = fmt.Sprintf("%.2f MB", *a.MB)
 		}
 		for _, t := range v.Tracks {
-			row.Strips = append(row.Strips, t.strip(a).draw())
+			row.Strips = append(row.Strips, t.strip(a).Draw())
 		}
 		v.Rows = append(v.Rows, row)
 	}
@@ -105,10 +107,7 @@ func what(a attempt) string {
 	if v, ok := a.speedMps(); ok {
 		text += fmt.Sprintf(", %g m/s", v)
 	}
-	for len(text) > 0 && (text[0] == ' ' || text[0] == ',') {
-		text = text[1:]
-	}
-	return text
+	return strings.TrimLeft(text, " ,")
 }
 
 func outcome(a attempt) string {
@@ -134,15 +133,11 @@ func (t *track) measure(attempts []attempt) {
 	if t.fromZero {
 		low = 0
 	}
-	step := niceStep(high-low, 5)
-	t.low, t.high = math.Floor(low/step)*step, math.Ceil(high/step)*step
-	if t.high <= t.low {
-		t.high = t.low + step
-	}
+	t.low, t.high = figure.Range(low, high)
 }
 
-func (t track) strip(a attempt) strip {
-	s := strip{Seconds: a.points[len(a.points)-1].S, Low: t.low, High: t.high, Colour: t.Colour}
+func (t track) strip(a attempt) figure.Strip {
+	s := figure.Strip{Seconds: a.points[len(a.points)-1].S, Low: t.low, High: t.high, Colour: t.Colour}
 	for _, p := range a.points {
 		s.S = append(s.S, p.S)
 		s.V = append(s.V, t.of(p))

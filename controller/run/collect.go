@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/controller/run/engine"
+	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -63,7 +64,7 @@ func (l *openLane) collect(ctx context.Context, name string, c source) {
 		if err != nil {
 			behind = true
 			l.s.tell(engine.Behind{Worker: l.index, Node: name, Err: err})
-			sleep(ctx, backoff)
+			_ = pause.For(ctx, backoff)
 			backoff = min(2*backoff, 2*time.Second)
 			continue
 		}
@@ -86,7 +87,7 @@ func (l *openLane) collect(ctx context.Context, name string, c source) {
 		}
 		switch {
 		case l.mesh():
-			sleep(ctx, cmp.Or(l.s.lookEvery, time.Second)) // it does not wait at the node
+			_ = pause.For(ctx, cmp.Or(l.s.lookEvery, time.Second)) // it does not wait at the node
 		case len(lines) > 0 && len(lines) < collectLimit:
 			l.pace.rest(ctx, time.Duration(len(l.Nodes))*time.Second/answersPerS)
 		}
@@ -118,15 +119,6 @@ func (l *openLane) copyRecords(ctx context.Context, name string, c source, at wi
 		return nil, next, err
 	}
 	return lines, next, l.s.Archive.Reached(name, next)
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }
 
 // see looks at a line that is durable in the archive.

@@ -23,6 +23,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/fleet"
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // fakeField is two nodes, car and road, behind the API's real TLS. A trial is
@@ -51,23 +52,10 @@ type fakeNode struct {
 	asked       []int64 // from which bytes it was read
 }
 
-func identityOf(t *testing.T, name string) keys.Identity {
-	t.Helper()
-	cert, key, _, err := keys.New(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	id, err := keys.ParseIdentity(cert, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return id
-}
-
 // newLane starts a field's nodes and gives the lane that drives them.
 func newLane(t *testing.T, name string) (*Lane, *fakeField) {
 	t.Helper()
-	controller := identityOf(t, "controller")
+	controller := testnet.Identity(t, "controller")
 	list, err := keys.NewAuthorized(keys.Peer{Name: "controller", Role: wire.RoleController, Pin: controller.Pin})
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +66,7 @@ func newLane(t *testing.T, name string) (*Lane, *fakeField) {
 		node := &fakeNode{name: n, epoch: name + "-" + n, field: f, trials: map[int][]wire.Verdict{},
 			changed: make(chan struct{})}
 		f.nodes[n] = node
-		id := identityOf(t, n)
+		id := testnet.Identity(t, n)
 		server := httptest.NewUnstartedServer(node)
 		server.TLS = keys.ServerTLS(id, list)
 		server.Config.ErrorLog = log.New(io.Discard, "", 0)

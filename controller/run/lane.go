@@ -12,6 +12,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/fleet"
 	"fieldmesh.dev/fieldmesh/controller/run/engine"
+	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -184,7 +185,7 @@ func (l *openLane) endRun(ctx context.Context, c *fleet.Client) engine.Answer {
 // drain waits until the archive has a node's records up to a position.
 func (l *openLane) drain(ctx context.Context, node string, newest wire.SpoolPosition) error {
 	for newest.Seq != 0 && !l.s.Archive.Holds(node, newest) {
-		if sleep(ctx, 20*time.Millisecond); ctx.Err() != nil {
+		if pause.For(ctx, 20*time.Millisecond) != nil {
 			return context.Cause(ctx)
 		}
 	}
@@ -253,7 +254,7 @@ func (l *openLane) insist(ctx context.Context, c *fleet.Client, call func() erro
 			return errors.Join(context.Cause(ctx), err)
 		}
 		l.s.show(Progress{Lane: l.Name, Phase: "waiting", Detail: err.Error()})
-		sleep(ctx, 500*time.Millisecond)
+		_ = pause.For(ctx, 500*time.Millisecond)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/fleet"
 	"fieldmesh.dev/fieldmesh/controller/preflight"
+	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -58,7 +59,7 @@ func Preflight(ctx context.Context, plan wire.RunPlan, lane *Lane, patience time
 				tell(u)
 			}
 		}
-		sleep(ctx, 250*time.Millisecond)
+		_ = pause.For(ctx, 250*time.Millisecond)
 	}
 }
 

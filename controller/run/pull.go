@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/fleet"
+	"fieldmesh.dev/fieldmesh/internal/pause"
 )
 
 // Pulled is what a pull found at the nodes.
@@ -76,7 +77,7 @@ func heldRun(ctx context.Context, c *fleet.Client, until time.Time) (string, err
 		if err == nil || ctx.Err() != nil || time.Now().After(until) {
 			return st.Run, err
 		}
-		sleep(ctx, 500*time.Millisecond)
+		_ = pause.For(ctx, 500*time.Millisecond)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/internal/pause"
 )
 
 // quiet holds back for a while whatever sends packets to nodes. Where the mesh
@@ -27,7 +29,7 @@ func (q *quiet) speak(ctx context.Context, do func()) {
 			break
 		}
 		q.mu.Unlock()
-		if sleep(ctx, wait); ctx.Err() != nil {
+		if pause.For(ctx, wait) != nil {
 			return
 		}
 	}

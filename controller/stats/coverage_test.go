@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"testing"
+
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // A population makes campaigns of known truth: blocks of a factor within sessions,
@@ -77,9 +78,7 @@ func populations() []population {
 func TestCoverage(t *testing.T) { coverage(t, 800) }
 
 func TestSoakCoverage(t *testing.T) {
-	if os.Getenv("FIELDMESH_SOAK") == "" {
-		t.Skip("long: run by `make soak`; TestCoverage is its short form")
-	}
+	testnet.NeedSet(t, "FIELDMESH_SOAK", "long; TestCoverage is its short form")
 	coverage(t, 40_000)
 }
 

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // campaign has a factor x of some levels, crossed with a factor y of two.
@@ -163,9 +163,7 @@ func holds(look Look, effect float64) bool {
 func TestStoppingKeepsCoverage(t *testing.T) { stoppingKeepsCoverage(t, 400) }
 
 func TestSoakStoppingKeepsCoverage(t *testing.T) {
-	if os.Getenv("FIELDMESH_SOAK") == "" {
-		t.Skip("long: run by `make soak`; TestStoppingKeepsCoverage is its short form")
-	}
+	testnet.NeedSet(t, "FIELDMESH_SOAK", "long; TestStoppingKeepsCoverage is its short form")
 	stoppingKeepsCoverage(t, 20_000)
 }
 

@@ -4,6 +4,7 @@
 package clockfit
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -51,9 +52,9 @@ func Over(points []Point, openNs, closeNs int64) (Fit, bool) {
 		closeNs = openNs + 1
 	}
 	points = slices.Clone(points)
-	slices.SortFunc(points, func(a, b Point) int { return compareInt(a.UncertaintyNs, b.UncertaintyNs) })
+	slices.SortFunc(points, func(a, b Point) int { return cmp.Compare(a.UncertaintyNs, b.UncertaintyNs) })
 	points = points[:min(len(points), fitPoints)]
-	slices.SortFunc(points, func(a, b Point) int { return compareInt(a.BootNs, b.BootNs) })
+	slices.SortFunc(points, func(a, b Point) int { return cmp.Compare(a.BootNs, b.BootNs) })
 	if f, ok := fitAll(points, openNs, closeNs); ok {
 		return f, true
 	}
@@ -62,16 +63,6 @@ func Over(points []Point, openNs, closeNs int64) (Fit, bool) {
 		return f, true
 	}
 	return unsteady(next, openNs, closeNs), true
-}
-
-func compareInt(a, b int64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // fitAll is false when no straight line passes every comparison.

@@ -30,7 +30,7 @@ func Schema() []Measurement {
 			Name: "fm_tcp", Kind: "tcp",
 			Meaning: "tcp_info of one socket. Throughput is the difference of `bytes_received` between the edges of the window, on the receiver.",
 			Tags: []Tag{
-				{"edge", "open or close at the edges of the window; absent between them", ""},
+				{"edge", "open or close at the edges of the window; before_open or before_close, the last before such an edge that is sure to be before it; absent between them", ""},
 				{"flow", "the plan's name of the flow", ""},
 				{"stream", "0-based stream, of all but iperf3's control connection; else `control`", "control"},
 			},
@@ -381,6 +381,7 @@ func Schema() []Measurement {
 			Fields: []Field{
 				{"due_boot_ns", Integer, "ns", "when it should have been, boot clock; at the end, when it began", ""},
 				{"late_ms", Float, "ms", "by how much it was later", ""},
+				{"early_ms", Float, "ms", "at open and close: how long before it the sockets were sampled that were last sure to be before; absent: not shortly before it", ""},
 				{"sockets", Integer, "", "data sockets sampled, or at the end destroyed", ""},
 				{"sockets_unknown", Integer, "", "data sockets that are gone and of whose end the kernel has not told: what they carried is not known", ""},
 				{"refused_packets", Integer, "packets", "to the flows' ports from other addresses, dropped during the attempt; at the end; absent where nothing refuses any", ""},

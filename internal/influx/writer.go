@@ -5,12 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strings"
 	"sync"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/internal/pause"
 )
 
 const (
@@ -49,6 +52,27 @@ type Writer struct {
 
 	mu   sync.Mutex
 	away bool // Outage was told a failure, and not yet its end
+}
+
+// Open makes a writer to t that logs once that the server is away, and once that
+// it is back. The password of t's user, if it has one, is that of ReadPassword.
+func Open(t Target, passwordFile string, log *slog.Logger) (*Writer, error) {
+	if t.User != "" {
+		var err error
+		if t.Password, err = ReadPassword(passwordFile); err != nil {
+			return nil, err
+		}
+	}
+	if err := t.Validate(); err != nil {
+		return nil, err
+	}
+	return &Writer{Target: t, Outage: func(err error) {
+		if err != nil {
+			log.Warn("influxdb is away; records wait on disk", "error", err)
+			return
+		}
+		log.Warn("influxdb is back")
+	}}, nil
 }
 
 // Refusal is a line that the server does not take, with its reason. The other
@@ -218,12 +242,5 @@ func (w *Writer) wait(ctx context.Context, d time.Duration) error {
 	if w.Wait != nil {
 		return w.Wait(ctx, d)
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return pause.For(ctx, d)
 }

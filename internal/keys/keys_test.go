@@ -179,14 +179,20 @@ func TestOnlySomeKindsOfKeyAreTaken(t *testing.T) {
 	}
 }
 
-func TestAuthorizedList(t *testing.T) {
-	a, _, _ := made(t, "controller")
-	b, _, _ := made(t, "phone")
-	list, err := keys.NewAuthorized(keys.Peer{Name: "controller", Role: wire.RoleController, Pin: a.Pin},
-		keys.Peer{Name: "phone", Role: wire.RoleApp, Pin: b.Pin})
+func authorized(t *testing.T, peers ...keys.Peer) *keys.Authorized {
+	t.Helper()
+	list, err := keys.NewAuthorized(peers...)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return list
+}
+
+func TestAuthorizedList(t *testing.T) {
+	a, _, _ := made(t, "controller")
+	b, _, _ := made(t, "phone")
+	list := authorized(t, keys.Peer{Name: "controller", Role: wire.RoleController, Pin: a.Pin},
+		keys.Peer{Name: "phone", Role: wire.RoleApp, Pin: b.Pin})
 	path := filepath.Join(t.TempDir(), "authorized.json")
 	if err := list.Save(path); err != nil {
 		t.Fatal(err)
@@ -284,10 +290,7 @@ func TestBothEndsArePinned(t *testing.T) {
 	node, _, _ := made(t, "car")
 	controller, _, _ := made(t, "controller")
 	stranger, _, _ := made(t, "controller")
-	list, err := keys.NewAuthorized(keys.Peer{Name: "controller", Role: wire.RoleController, Pin: controller.Pin})
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := authorized(t, keys.Peer{Name: "controller", Role: wire.RoleController, Pin: controller.Pin})
 	if serverErr, clientErr := handshake(t, keys.ServerTLS(node, list),
 		keys.ClientTLS(controller, node.Pin)); serverErr != nil || clientErr != nil {
 		t.Errorf("known to each other: %v, %v", serverErr, clientErr)
@@ -313,11 +316,8 @@ func TestPeersOfARoleAreReplaced(t *testing.T) {
 	controller, _, _ := made(t, "controller")
 	old, _, _ := made(t, "old")
 	phone, _, _ := made(t, "phone")
-	list, err := keys.NewAuthorized(keys.Peer{Name: "controller", Role: wire.RoleController, Pin: controller.Pin},
+	list := authorized(t, keys.Peer{Name: "controller", Role: wire.RoleController, Pin: controller.Pin},
 		keys.Peer{Name: "old", Role: wire.RoleApp, Pin: old.Pin})
-	if err != nil {
-		t.Fatal(err)
-	}
 	app := keys.Peer{Name: "phone", Role: wire.RoleApp, Pin: phone.Pin}
 	for name, peers := range map[string][]keys.Peer{
 		"another role":          {app, {Name: "x", Role: wire.RoleController, Pin: strings.Repeat("a", 64)}},

@@ -31,12 +31,18 @@ func written(t testing.TB, n int) (data []byte, starts []int64) {
 	return b.Bytes(), starts
 }
 
-func TestWhatIsWrittenIsRead(t *testing.T) {
-	data, starts := written(t, 50)
+func opened(t *testing.T, data []byte) *Reader {
+	t.Helper()
 	r, err := NewReader(bytes.NewReader(data))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return r
+}
+
+func TestWhatIsWrittenIsRead(t *testing.T) {
+	data, starts := written(t, 50)
+	r := opened(t, data)
 	var p Packet
 	for i := range 50 {
 		if err := r.Next(&p); err != nil {
@@ -134,10 +140,7 @@ func foreign() []byte {
 }
 
 func TestForeignCapturesAreRead(t *testing.T) {
-	r, err := NewReader(bytes.NewReader(foreign()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := opened(t, foreign())
 	var p Packet
 	if err := r.Next(&p); err != nil || p.TimeNs != 1767225600123456000 || p.WireBytes != 60 || len(p.Data) != 2 {
 		t.Fatalf("%+v %v", p, err)
@@ -165,10 +168,7 @@ func TestResolutionsOfTime(t *testing.T) {
 
 func TestReadingDoesNotGrow(t *testing.T) {
 	data, _ := written(t, 90)
-	r, err := NewReader(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := opened(t, data)
 	var p Packet
 	if n := testing.AllocsPerRun(60, func() { _ = r.Next(&p) }); n != 0 {
 		t.Errorf("%v allocations a packet", n)

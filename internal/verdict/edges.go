@@ -8,27 +8,47 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// How late a node may sample its sockets at an edge of the window: what comes
-// meanwhile is less than 1 % of the flow's bytes, unless the flow is then 1.4 times
-// as fast as on average. In windows above 7 s it is less, in those below 1.4 s more.
-// A client may start late by 1 % of the window.
+// How far from an edge of the window the nearer sample of a node's sockets may be,
+// of that before the edge and its own: what came between is less than 1 % of the
+// flow's bytes, unless the flow is then 2.9 times as fast as on average. In windows
+// above 7 s it is less, in those below 1.4 s more. A node without samples before the
+// edge may be late by twice as much. A client may start late by 1 % of the window.
 const (
-	edgeLateMsMost  = 50.0
-	edgeLateMsLeast = 10.0
-	edgeLateShare   = 0.007
-	startLateShare  = 0.01
-	shortestNs      = 1e9 // of the windows that a campaign may ask for
+	edgeOffMsMost  = 25.0
+	edgeOffMsLeast = 5.0
+	edgeOffShare   = 0.0035
+	startLateShare = 0.01
+	shortestNs     = 1e9 // of the windows that a campaign may ask for
 )
 
-// EdgeLateMsMax returns how late, in ms, a node may be at an edge of a window. A
+// EdgeOffMsMax returns how far, in ms, the samples of an edge may be from it. A
 // window that is shorter than any campaign's has no limit: no machine is that
 // punctual.
-func EdgeLateMsMax(w wire.Window) float64 {
-	if share := shareMs(edgeLateShare, w); !math.IsInf(share, 1) {
-		return min(edgeLateMsMost, max(edgeLateMsLeast, share))
+func EdgeOffMsMax(w wire.Window) float64 {
+	if share := shareMs(edgeOffShare, w); !math.IsInf(share, 1) {
+		return min(edgeOffMsMost, max(edgeOffMsLeast, share))
 	}
 	return math.Inf(1)
 }
+
+// EdgeLateMsMax returns how late, in ms, the samples of an edge may be where there
+// are none before it.
+func EdgeLateMsMax(w wire.Window) float64 { return 2 * EdgeOffMsMax(w) }
+
+// tooFar returns the limit that an edge's samples exceed; 0: none.
+func tooFar(e *wire.Edge, w wire.Window) float64 {
+	limit := EdgeOffMsMax(w)
+	if e.EarlyMs == nil {
+		limit = EdgeLateMsMax(w)
+	}
+	if e.OffMs() > limit {
+		return limit
+	}
+	return 0
+}
+
+// EdgeInTime reports whether a node's samples of an edge stand for it.
+func EdgeInTime(e *wire.Edge, w wire.Window) bool { return e.Unknown == 0 && tooFar(e, w) == 0 }
 
 // startLateMsMax returns how late, in ms, a flow's client may be started: no more
 // than that share of the window is lost, however fast the flow is.
@@ -72,13 +92,17 @@ func edgesOf(node string, w wire.Window, t wire.Trial, edges []*wire.Edge) wire.
 	if fault := startsOf(node, w, edges); !fault.IsZero() || !t.EndsTCP(node) {
 		return fault
 	}
-	limit := EdgeLateMsMax(w)
 	sampled := map[string]bool{}
 	for _, e := range edges {
-		switch {
-		case e.Edge != "open" && e.Edge != "close":
+		if e.Edge != "open" && e.Edge != "close" {
 			continue
-		case e.LateMs > limit:
+		}
+		limit := tooFar(e, w)
+		switch {
+		case limit > 0 && e.Early():
+			return edgeFault("%s sampled its sockets %.4g ms before the window's %s, and then %.4g ms late, limit %g",
+				node, *e.EarlyMs, e.Edge, e.LateMs, limit)
+		case limit > 0:
 			return edgeFault("%s sampled its sockets at the window's %s %.4g ms late, limit %g", node, e.Edge,
 				e.LateMs, limit)
 		case e.Unknown > 0:

@@ -2,7 +2,6 @@ package verdict
 
 import (
 	"math"
-	"strings"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -38,6 +37,11 @@ func TestEdges(t *testing.T) {
 	unknown.Body.(*wire.Edge).Unknown = 2
 	crowd := sampledAt("roadside", "close", 1)
 	crowd.Body.(*wire.Edge).Unwatched = 7
+	between := func(edge string, earlyMs, ms float64) wire.Record {
+		r := sampledAt("roadside", edge, ms)
+		r.Body.(*wire.Edge).EarlyMs = &earlyMs
+		return r
+	}
 	for name, c := range map[string]struct {
 		edges       []wire.Record
 		provisional string
@@ -51,6 +55,11 @@ func TestEdges(t *testing.T) {
 			"edge: car sampled its sockets at the window's close 51 ms late, limit 50"},
 		"the receiver late to open": {but("roadside", "open", sampledAt("roadside", "open", 60)), "",
 			"edge: roadside sampled its sockets at the window's open"},
+		"late, and sampled just before": {but("roadside", "close", between("close", 25, 250)), "", ""},
+		"held up over the edge": {but("roadside", "close", between("close", 26, 250)), "",
+			"edge: roadside sampled its sockets 26 ms before the window's close, and then 250 ms late, limit 25"},
+		"sampled before, and late": {but("roadside", "open", between("open", 40, 30)), "",
+			"edge: roadside sampled its sockets at the window's open 30 ms late, limit 25"},
 		"no edge at the close": {but("roadside", "close"), "",
 			"edge: roadside has not sampled its sockets at the window's close"},
 		"an end that is not known": {but("roadside", "close", unknown), "",
@@ -78,18 +87,9 @@ func TestEdges(t *testing.T) {
 		"a stranger who says nothing":  {append(inTime, stranger("close", 10, 0)), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tr, records := generated(lived(wire.EndedItself, 11), lived(wire.EndedItself, 11))
-			tr.Relays = []string{"relay"}
+			tr, records := relayed(c.edges)
 			tr.Traffic[0].Port, tr.Traffic[0].Streams = 5000, 6
-			records = append(append(records, window("relay", nil)), c.edges...)
-			for scope, want := range map[Scope]string{{}: c.provisional, {Final: true}: c.final} {
-				v := Judge(tr, 2, records, scope)
-				if want == "" && v.Outcome != wire.Accepted ||
-					want != "" && (v.Outcome != wire.Failed || !strings.HasPrefix(v.Reason.String(), want)) {
-					t.Errorf("final %t: %s %q, want %q", scope.Final, v.Outcome, v.Reason, want)
-				}
-			}
-			sameOfWhatIsKept(t, tr, records)
+			failsFor(t, tr, records, c.provisional, c.final)
 		})
 	}
 }

@@ -51,19 +51,31 @@ func TestANodeThatStandsStillIsNoNetwork(t *testing.T) {
 				"the window"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tr, records := generated(lived(wire.EndedItself, 11), lived(wire.EndedItself, 11))
-			tr.Relays = []string{"relay"}
-			records = append(append(records, window("relay", nil)), c.records...)
-			for scope, want := range map[Scope]string{{}: c.provisional, {Final: true}: c.final} {
-				v := Judge(tr, 2, records, scope)
-				if want == "" && v.Outcome != wire.Accepted ||
-					want != "" && (v.Outcome != wire.Failed || !strings.HasPrefix(v.Reason.String(), want)) {
-					t.Errorf("final %t: %s %q, want %q", scope.Final, v.Outcome, v.Reason, want)
-				}
-			}
-			sameOfWhatIsKept(t, tr, records)
+			tr, records := relayed(c.records)
+			failsFor(t, tr, records, c.provisional, c.final)
 		})
 	}
+}
+
+// relayed is an attempt with a relay, in which iperf3 lived, and with more records.
+func relayed(more []wire.Record) (wire.Trial, []wire.Record) {
+	tr, records := generated(lived(wire.EndedItself, 11), lived(wire.EndedItself, 11))
+	tr.Relays = []string{"relay"}
+	return tr, append(append(records, window("relay", nil)), more...)
+}
+
+// failsFor checks the beginning of the reason that an attempt fails for, as long
+// as records may come and in the end; "": it is accepted.
+func failsFor(t *testing.T, tr wire.Trial, records []wire.Record, provisional, final string) {
+	t.Helper()
+	for scope, want := range map[Scope]string{{}: provisional, {Final: true}: final} {
+		v := Judge(tr, 2, records, scope)
+		if want == "" && v.Outcome != wire.Accepted ||
+			want != "" && (v.Outcome != wire.Failed || !strings.HasPrefix(v.Reason.String(), want)) {
+			t.Errorf("final %t: %s %q, want %q", scope.Final, v.Outcome, v.Reason, want)
+		}
+	}
+	sameOfWhatIsKept(t, tr, records)
 }
 
 // sameOfWhatIsKept checks that what a judge keeps of an attempt is enough for the

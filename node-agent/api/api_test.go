@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -253,37 +254,33 @@ func TestLargeBodiesAreRefused(t *testing.T) {
 		}
 	}
 	// Chunked, the size is not announced.
-	request, err := http.NewRequest("PUT", "https://"+b.address+"/v1/lease",
-		struct{ *strings.Reader }{strings.NewReader(strings.Repeat(" ", bodyLimit+1))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Content-Type", "application/json")
-	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response.Body.Close()
-	if response.StatusCode != http.StatusRequestEntityTooLarge {
-		t.Errorf("chunked: %d", response.StatusCode)
+	chunked := struct{ *strings.Reader }{strings.NewReader(strings.Repeat(" ", bodyLimit+1))}
+	if got := b.putLease(t, "application/json", chunked); got != http.StatusRequestEntityTooLarge {
+		t.Errorf("chunked: %d", got)
 	}
 }
 
-func TestOnlyJSONIsTaken(t *testing.T) {
-	b := start(t, nil)
-	request, err := http.NewRequest("PUT", "https://"+b.address+"/v1/lease",
-		strings.NewReader(`{"holder":"a","ttl_s":1}`))
+// putLease sends a body as it is, and returns the status of the answer.
+func (b *bench) putLease(t *testing.T, contentType string, body io.Reader) int {
+	t.Helper()
+	request, err := http.NewRequest("PUT", "https://"+b.address+"/v1/lease", body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	request.Header.Set("Content-Type", "text/plain")
+	request.Header.Set("Content-Type", contentType)
 	response, err := b.client(wire.RoleController).Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
 	response.Body.Close()
-	if response.StatusCode != http.StatusUnsupportedMediaType {
-		t.Errorf("got %d, want 415", response.StatusCode)
+	return response.StatusCode
+}
+
+func TestOnlyJSONIsTaken(t *testing.T) {
+	b := start(t, nil)
+	if got := b.putLease(t, "text/plain", strings.NewReader(`{"holder":"a","ttl_s":1}`)); got !=
+		http.StatusUnsupportedMediaType {
+		t.Errorf("got %d, want 415", got)
 	}
 }
 

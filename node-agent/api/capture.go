@@ -18,23 +18,12 @@ type part struct {
 }
 
 func (s *Server) capture(c *call) (any, error) {
-	trial, err := c.number("trial", 1, wire.MaxTrials, 0)
-	if err != nil {
-		return nil, err
+	k := wire.TrialKey{Trial: int(c.number("trial", 1, wire.MaxTrials, 0)),
+		Attempt: int(c.number("attempt", 1, wire.MaxAttempts, 0))}
+	offset, limit := c.number("offset", 0, math.MaxInt64, 0), c.number("bytes", 1, captureMost, captureDefault)
+	if c.bad != nil {
+		return nil, c.bad
 	}
-	attempt, err := c.number("attempt", 1, wire.MaxAttempts, 0)
-	if err != nil {
-		return nil, err
-	}
-	offset, err := c.number("offset", 0, math.MaxInt64, 0)
-	if err != nil {
-		return nil, err
-	}
-	limit, err := c.number("bytes", 1, captureMost, captureDefault)
-	if err != nil {
-		return nil, err
-	}
-	k := wire.TrialKey{Trial: int(trial), Attempt: int(attempt)}
 	if err := k.Validate(); err != nil { // one of them is missing
 		return nil, err
 	}

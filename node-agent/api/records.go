@@ -21,17 +21,10 @@ type page struct {
 }
 
 func (s *Server) readRecords(c *call) (any, error) {
-	after, err := c.number("after", 0, math.MaxInt64, 0)
-	if err != nil {
-		return nil, err
-	}
-	limit, err := c.number("limit", 1, recordsMost, recordsDefault)
-	if err != nil {
-		return nil, err
-	}
-	wait, err := c.wait()
-	if err != nil {
-		return nil, err
+	after, limit := c.number("after", 0, math.MaxInt64, 0), c.number("limit", 1, recordsMost, recordsDefault)
+	wait := c.wait()
+	if c.bad != nil {
+		return nil, c.bad
 	}
 	epoch := s.records.Position().Epoch
 	if c.query.Has("epoch") {
@@ -60,11 +53,7 @@ func (s *Server) readRecords(c *call) (any, error) {
 	return page{epoch: epoch, last: max(last, after), lines: lines}, nil
 }
 
-func (s *Server) confirm(c *call) (any, error) {
-	var p wire.SpoolPosition
-	if err := c.decode(&p); err != nil {
-		return nil, err
-	}
+func (s *Server) confirm(c *call, p wire.SpoolPosition) (any, error) {
 	newest := s.records.Position()
 	if p.Epoch != newest.Epoch {
 		return nil, &wire.Error{Code: wire.CodeEpochChanged, Message: "the spool's epoch is " + newest.Epoch +

@@ -40,23 +40,23 @@ func routes() []route {
 	return []route{
 		{http.MethodGet, "/v1/node", people, []string{"scan", "generator"}, 0, (*Server).status},
 		{http.MethodGet, "/v1/clock", everyone, nil, 0, (*Server).clock},
-		{http.MethodPut, "/v1/lease", steering, nil, bodyLimit, (*Server).lease},
-		{http.MethodPut, "/v1/runs/{run}", steering, nil, planLimit, (*Server).load},
+		{http.MethodPut, "/v1/lease", steering, nil, bodyLimit, withBody((*Server).lease)},
+		{http.MethodPut, "/v1/runs/{run}", steering, nil, planLimit, withBody((*Server).load)},
 		{http.MethodGet, "/v1/runs/{run}", people, []string{"known", "wait_ms"}, 0, (*Server).view},
 		{http.MethodGet, "/v1/runs/{run}/schedule", people, nil, 0, (*Server).schedule},
-		{http.MethodPost, "/v1/runs/{run}/arm", steering, nil, bodyLimit, (*Server).arm},
-		{http.MethodPost, "/v1/runs/{run}/abort", people, nil, bodyLimit, (*Server).abort},
-		{http.MethodPut, "/v1/runs/{run}/verdicts", steering, nil, bodyLimit, (*Server).verdicts},
+		{http.MethodPost, "/v1/runs/{run}/arm", steering, nil, bodyLimit, withBody((*Server).arm)},
+		{http.MethodPost, "/v1/runs/{run}/abort", people, nil, bodyLimit, withBody((*Server).abort)},
+		{http.MethodPut, "/v1/runs/{run}/verdicts", steering, nil, bodyLimit, withBody((*Server).verdicts)},
 		{http.MethodPost, "/v1/runs/{run}/end", steering, nil, 0, (*Server).end},
 		{http.MethodGet, "/v1/runs/{run}/capture", steering, []string{"trial", "attempt", "offset", "bytes"}, 0,
 			(*Server).capture},
 		{http.MethodPost, "/v1/restore", people, nil, 0, (*Server).restore},
-		{http.MethodPost, "/v1/gps", people, nil, bodyLimit, (*Server).pushFix},
-		{http.MethodPost, "/v1/notes", people, nil, bodyLimit, (*Server).note},
-		{http.MethodPut, "/v1/apps", steering, nil, bodyLimit, (*Server).letIn},
+		{http.MethodPost, "/v1/gps", people, nil, bodyLimit, withBody((*Server).pushFix)},
+		{http.MethodPost, "/v1/notes", people, nil, bodyLimit, withBody((*Server).note)},
+		{http.MethodPut, "/v1/apps", steering, nil, bodyLimit, withBody((*Server).letIn)},
 		{http.MethodGet, "/v1/records", people, []string{"epoch", "after", "limit", "wait_ms"}, 0,
 			(*Server).readRecords},
-		{http.MethodPost, "/v1/records/confirm", steering, nil, bodyLimit, (*Server).confirm},
+		{http.MethodPost, "/v1/records/confirm", steering, nil, bodyLimit, withBody((*Server).confirm)},
 	}
 }
 
@@ -100,6 +100,7 @@ type call struct {
 	run   string
 	query url.Values
 	body  []byte
+	bad   error // what is wrong with the first parameter that cannot be used
 }
 
 // checkQuery refuses parameters that the route does not take or that come twice.
@@ -119,40 +120,37 @@ func checkQuery(raw string, allowed []string) (url.Values, error) {
 	return values, nil
 }
 
-// number reads a parameter; absent it is fallback.
-func (c *call) number(name string, least, most, fallback uint64) (uint64, error) {
+// number reads a parameter; absent it is fallback. Use it only
+// when c.bad is nil.
+func (c *call) number(name string, least, most, fallback uint64) uint64 {
 	if !c.query.Has(name) {
-		return fallback, nil
+		return fallback
 	}
 	text := c.query.Get(name)
 	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || n < least || n > most {
-		return 0, wire.Errorf(wire.CodeBadRequest, "query: %s: %.80q is not a whole number within %d to %d", name, text,
+	if c.bad == nil && (err != nil || n < least || n > most) {
+		c.bad = wire.Errorf(wire.CodeBadRequest, "query: %s: %.80q is not a whole number within %d to %d", name, text,
 			least, most)
 	}
-	return n, nil
+	return n
 }
 
 // maxWait is the longest poll.
 const maxWait = 30 * time.Second
 
-func (c *call) wait() (time.Duration, error) {
-	ms, err := c.number("wait_ms", 0, uint64(maxWait/time.Millisecond), 0)
-	return time.Duration(ms) * time.Millisecond, err
+func (c *call) wait() time.Duration {
+	return time.Duration(c.number("wait_ms", 0, uint64(maxWait/time.Millisecond), 0)) * time.Millisecond
 }
 
 // maxChannel is the highest number of a channel of 5 GHz (IEEE 802.11-2020, annex E).
 const maxChannel = 196
 
 func (s *Server) status(c *call) (any, error) {
-	channel, err := c.number("scan", 1, maxChannel, 0)
+	channel, try := c.number("scan", 1, maxChannel, 0), c.number("generator", 0, 1, 0)
+	err := c.bad
 	if err == nil && channel != 0 {
 		err = s.node.Scan(c.ctx, int(channel))
 	}
-	if err != nil {
-		return nil, err
-	}
-	try, err := c.number("generator", 0, 1, 0)
 	if err == nil && try != 0 {
 		err = s.node.TryGenerator(c.ctx)
 	}
@@ -164,19 +162,9 @@ func (s *Server) status(c *call) (any, error) {
 
 func (s *Server) clock(*call) (any, error) { return s.node.Clock(), nil }
 
-func (s *Server) lease(c *call) (any, error) {
-	var l wire.Lease
-	if err := c.decode(&l); err != nil {
-		return nil, err
-	}
-	return s.node.Lease(c.ctx, c.peer, l)
-}
+func (s *Server) lease(c *call, l wire.Lease) (any, error) { return s.node.Lease(c.ctx, c.peer, l) }
 
-func (s *Server) load(c *call) (any, error) {
-	var plan wire.RunPlan
-	if err := c.decode(&plan); err != nil {
-		return nil, err
-	}
+func (s *Server) load(c *call, plan wire.RunPlan) (any, error) {
 	if plan.Run != c.run {
 		return nil, wire.Errorf(wire.CodeBadRequest, "plan: run: %.80q, but the path names %q", plan.Run, c.run)
 	}
@@ -187,13 +175,9 @@ func (s *Server) load(c *call) (any, error) {
 const noVersion = math.MaxUint64
 
 func (s *Server) view(c *call) (any, error) {
-	known, err := c.number("known", 0, math.MaxInt64, noVersion)
-	if err != nil {
-		return nil, err
-	}
-	wait, err := c.wait()
-	if err != nil {
-		return nil, err
+	known, wait := c.number("known", 0, math.MaxInt64, noVersion), c.wait()
+	if c.bad != nil {
+		return nil, c.bad
 	}
 	if wait == 0 {
 		return s.node.View(c.ctx, c.run, noVersion)
@@ -203,19 +187,11 @@ func (s *Server) view(c *call) (any, error) {
 	return s.node.View(ctx, c.run, known)
 }
 
-func (s *Server) arm(c *call) (any, error) {
-	var key wire.TrialKey
-	if err := c.decode(&key); err != nil {
-		return nil, err
-	}
+func (s *Server) arm(c *call, key wire.TrialKey) (any, error) {
 	return s.node.Arm(c.ctx, c.peer, c.run, key)
 }
 
-func (s *Server) abort(c *call) (any, error) {
-	var request wire.AbortRequest
-	if err := c.decode(&request); err != nil {
-		return nil, err
-	}
+func (s *Server) abort(c *call, request wire.AbortRequest) (any, error) {
 	return s.node.Abort(c.ctx, c.run, request)
 }
 
@@ -223,11 +199,7 @@ func (s *Server) abort(c *call) (any, error) {
 // reasons it is more than a body may hold; that is refused as such.
 const maxVerdicts = 1000
 
-func (s *Server) verdicts(c *call) (any, error) {
-	var list []wire.Verdict
-	if err := c.decode(&list); err != nil {
-		return nil, err
-	}
+func (s *Server) verdicts(c *call, list []wire.Verdict) (any, error) {
 	if len(list) > maxVerdicts {
 		return nil, wire.Errorf(wire.CodeBadRequest, "body: %d verdicts, at most %d", len(list), maxVerdicts)
 	}
@@ -243,15 +215,20 @@ func (s *Server) end(c *call) (any, error) { return s.node.End(c.ctx, c.peer, c.
 
 func (s *Server) restore(c *call) (any, error) { return s.node.Restore(c.ctx) }
 
-// decode reads the body into target and lets it validate itself.
-func (c *call) decode(target any) error {
-	if err := decode(c.body, target); err != nil {
-		return err
+// withBody makes a handler of one that takes the body, decoded and, where it
+// can, validated by itself.
+func withBody[T any](handle func(*Server, *call, T) (any, error)) func(*Server, *call) (any, error) {
+	return func(s *Server, c *call) (any, error) {
+		var body T
+		err := decode(c.body, &body)
+		if v, ok := any(&body).(interface{ Validate() error }); ok && err == nil {
+			err = v.Validate()
+		}
+		if err != nil {
+			return nil, err
+		}
+		return handle(s, c, body)
 	}
-	if v, ok := target.(interface{ Validate() error }); ok {
-		return v.Validate()
-	}
-	return nil
 }
 
 // Routes lists the API's calls as "METHOD /path", for the check against its description.

@@ -6,7 +6,6 @@ package api
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,6 +13,7 @@ import (
 	"net/http"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/door"
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -92,8 +92,8 @@ func usualTimes() times {
 		work: time.Minute, write: 10 * time.Second, shutdown: 15 * time.Second}
 }
 
-// maxConnections is far above a controller, an app and the other nodes; more
-// wait in the kernel's queue until one closes or times out.
+// maxConnections, of peers with a known key, is far above a controller, an app and
+// the other nodes.
 const maxConnections = 128
 
 // New returns a server that lets in the peers of authorized, and nobody else.
@@ -122,7 +122,8 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		}
 		closed <- err
 	})
-	err := server.Serve(tls.NewListener(limit(listener, maxConnections), keys.ServerTLS(s.identity, s.authorized)))
+	err := server.Serve(door.Listen(listener, keys.ServerTLS(s.identity, s.authorized), s.times.header, maxConnections,
+		s.log))
 	if !stop() {
 		return <-closed
 	}

@@ -22,22 +22,17 @@ import (
 
 // HostCommand is `fieldmesh-agent host`: the privileged half alone.
 func HostCommand() *cobra.Command {
-	path := config.DefaultPath
-	c := &cobra.Command{
-		Use:   "host",
-		Short: "Run the privileged half: changes to this machine, each with its undo on disk first",
-		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			cfg, face, err := asRoot("host", path)
-			if err != nil {
-				return err
-			}
-			log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-			return serveHost(c.Context(), cfg, hostConfig(cfg, []int{face.uid}, log))
-		},
-	}
-	c.Flags().StringVar(&path, "config", path, "the agent's configuration")
-	return c
+	return configured(&cobra.Command{
+		Use:     "host",
+		Short:   "Run the privileged half: changes to this machine, each with its undo on disk first",
+		PreRunE: needRoot,
+	}, func(c *cobra.Command, cfg config.Config) error {
+		face, err := faceUser(cfg)
+		if err != nil {
+			return err
+		}
+		return serveHost(c.Context(), cfg, hostConfig(cfg, []int{face.uid}, logger()))
+	})
 }
 
 // serveHost runs the privileged half and, where the configuration says so, what
@@ -58,31 +53,21 @@ func serveHost(ctx context.Context, cfg config.Config, hc host.Config) error {
 // RestoreCommand is `fieldmesh-agent restore`: put this machine back by hand.
 func RestoreCommand() *cobra.Command {
 	var trialOnly bool
-	path := config.DefaultPath
-	c := &cobra.Command{
-		Use:   "restore",
-		Short: "Put back what was changed on this machine, and say what that was",
-		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := needRoot("restore"); err != nil {
-				return err
-			}
-			cfg, err := config.Load(path)
-			if err != nil {
-				return err
-			}
-			scope := ""
-			if trialOnly {
-				scope = host.ScopeTrial
-			}
-			report, err := restore(c.Context(), cfg, scope)
-			if err != nil {
-				return err
-			}
-			return writeRestored(c.OutOrStdout(), report)
-		},
-	}
-	c.Flags().StringVar(&path, "config", path, "the agent's configuration")
+	c := configured(&cobra.Command{
+		Use:     "restore",
+		Short:   "Put back what was changed on this machine, and say what that was",
+		PreRunE: needRoot,
+	}, func(c *cobra.Command, cfg config.Config) error {
+		scope := ""
+		if trialOnly {
+			scope = host.ScopeTrial
+		}
+		report, err := restore(c.Context(), cfg, scope)
+		if err != nil {
+			return err
+		}
+		return writeRestored(c.OutOrStdout(), report)
+	})
 	c.Flags().BoolVar(&trialOnly, "trial", false, "put back only what the present trial changed, not what its run did")
 	return c
 }
@@ -98,17 +83,7 @@ func restore(ctx context.Context, cfg config.Config, scope string) (wire.Restore
 }
 
 func writeRestored(w io.Writer, report wire.RestoreReport) error {
-	var b strings.Builder
-	for _, what := range report.Undone {
-		fmt.Fprintf(&b, "undone: %s\n", what)
-	}
-	for _, what := range report.Failed {
-		fmt.Fprintf(&b, "NOT undone: %s\n", what)
-	}
-	if b.Len() == 0 {
-		b.WriteString("nothing to put back\n")
-	}
-	if _, err := io.WriteString(w, b.String()); err != nil {
+	if _, err := fmt.Fprintln(w, strings.Join(report.Lines(), "\n")); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	if n := len(report.Failed); n > 0 {
@@ -126,16 +101,16 @@ func hostConfig(cfg config.Config, uids []int, log *slog.Logger) host.Config {
 	}
 }
 
-func needRoot(command string) error {
+func needRoot(c *cobra.Command, _ []string) error {
 	if os.Geteuid() == 0 {
 		return nil
 	}
-	return fmt.Errorf("must run as root: it changes network settings; run sudo fieldmesh-agent %s", command)
+	return fmt.Errorf("must run as root: it changes network settings; run sudo fieldmesh-agent %s", c.Name())
 }
 
 // asRoot is how a command begins that only root may give: with the configuration, and who the network face runs as.
-func asRoot(command, path string) (config.Config, identity, error) {
-	if err := needRoot(command); err != nil {
+func asRoot(c *cobra.Command, path string) (config.Config, identity, error) {
+	if err := needRoot(c, nil); err != nil {
 		return config.Config{}, identity{}, err
 	}
 	cfg, err := config.Load(path)

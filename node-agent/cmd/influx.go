@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"fieldmesh.dev/fieldmesh/internal/influx"
+	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/node-agent/spool"
 )
@@ -24,13 +24,14 @@ const (
 
 // influxFlags name an InfluxDB. The password is never on the command line.
 type influxFlags struct {
-	url, database, user, passwordFile string
+	target       influx.Target
+	passwordFile string
 }
 
 func (f *influxFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.url, "influx", "", "write to the InfluxDB at this URL too, http://HOST:PORT")
-	c.Flags().StringVar(&f.database, "database", "fieldmesh", "database in it; made when it is not there")
-	c.Flags().StringVar(&f.user, "user", "", "user of the InfluxDB")
+	c.Flags().StringVar(&f.target.URL, "influx", "", "write to the InfluxDB at this URL too, http://HOST:PORT")
+	c.Flags().StringVar(&f.target.Database, "database", "fieldmesh", "database in it; made when it is not there")
+	c.Flags().StringVar(&f.target.User, "user", "", "user of the InfluxDB")
 	c.Flags().StringVar(&f.passwordFile, "password-file", "", "file with the password, readable by its owner only "+
 		"(default: $"+influx.PasswordVariable+")")
 }
@@ -39,10 +40,10 @@ func (f *influxFlags) add(c *cobra.Command) {
 // the record after the newest that the spool holds now. The disk comes first:
 // only durable records are sent, and a database that is away is waited for.
 func (f *influxFlags) follow(ctx context.Context, g *errgroup.Group, sp *spool.Spool, clk clock.Clock) error {
-	if f.url == "" {
+	if f.target.URL == "" {
 		return nil
 	}
-	w, err := f.writer()
+	w, err := influx.Open(f.target, f.passwordFile, logger())
 	if err != nil {
 		return err
 	}
@@ -51,27 +52,6 @@ func (f *influxFlags) follow(ctx context.Context, g *errgroup.Group, sp *spool.S
 	s.wallOffsetNs = clk.Wall().UnixNano() - clk.BootNs()
 	g.Go(func() error { return s.run(ctx) })
 	return nil
-}
-
-func (f *influxFlags) writer() (*influx.Writer, error) {
-	t := influx.Target{URL: f.url, Database: f.database, User: f.user}
-	if f.user != "" {
-		var err error
-		if t.Password, err = influx.ReadPassword(f.passwordFile); err != nil {
-			return nil, err
-		}
-	}
-	if err := t.Validate(); err != nil {
-		return nil, err
-	}
-	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	return &influx.Writer{Target: t, Outage: func(err error) {
-		if err != nil {
-			log.Warn("influxdb is away; records wait on disk", "error", err)
-			return
-		}
-		log.Info("influxdb is back")
-	}}, nil
 }
 
 // influxSender carries a spool's records to a database.
@@ -95,10 +75,7 @@ func (s *influxSender) run(ctx context.Context) error {
 				err)
 			return nil
 		}
-		select {
-		case <-time.After(influxEvery):
-		case <-ctx.Done():
-		}
+		_ = pause.For(ctx, influxEvery)
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), influxGrace)
 	defer cancel()

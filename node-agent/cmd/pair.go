@@ -5,14 +5,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"fieldmesh.dev/fieldmesh/node-agent/config"
 	joins "fieldmesh.dev/fieldmesh/node-agent/pairing"
 	"fieldmesh.dev/fieldmesh/protocols/pairing"
 )
 
 // PairCommand is `fieldmesh-agent pair`: make this node part of a fleet.
 func PairCommand() *cobra.Command {
-	path := config.DefaultPath
+	var path string
 	c := &cobra.Command{
 		Use:   "pair CODE",
 		Short: "Make this node part of a fleet, by the code that `fieldmesh keys pair` shows",
@@ -26,7 +25,7 @@ waits for its keys.`,
 			if err != nil {
 				return err
 			}
-			cfg, face, err := asRoot("pair", path)
+			cfg, face, err := asRoot(c, path)
 			if err != nil {
 				return err
 			}
@@ -40,6 +39,6 @@ waits for its keys.`,
 			return err
 		},
 	}
-	c.Flags().StringVar(&path, "config", path, "the agent's configuration")
+	addConfig(c, &path)
 	return c
 }

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -18,30 +19,22 @@ import (
 // ProbeCommand is `fieldmesh-agent probe`: what this machine has and can do.
 func ProbeCommand() *cobra.Command {
 	var asJSON bool
-	path := config.DefaultPath
-	c := &cobra.Command{
+	c := configured(&cobra.Command{
 		Use:   "probe",
 		Short: "Tell what this machine has and can do",
-		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			cfg, err := config.Load(path)
-			if err != nil {
-				return err
-			}
-			p := probed{provenance.New(c.Context(), cfg.Interface, cfg.Binaries).Read(c.Context()), cfg.PhyOf,
-				tcp.Probe(cfg.FeedbackSocket != "")}
-			if p.Driver == "" && p.Beside != "" {
-				p.Driver = provenance.Driver(p.Beside)
-			}
-			if asJSON {
-				enc := json.NewEncoder(c.OutOrStdout())
-				enc.SetIndent("", "  ")
-				return enc.Encode(p)
-			}
-			return writeProbe(c.OutOrStdout(), p)
-		},
-	}
-	c.Flags().StringVar(&path, "config", path, "the agent's configuration")
+	}, func(c *cobra.Command, cfg config.Config) error {
+		p := probed{provenance.New(c.Context(), cfg.Interface, cfg.Binaries).Read(c.Context()), cfg.PhyOf,
+			tcp.Probe(cfg.FeedbackSocket != "")}
+		if p.Driver == "" && p.Beside != "" {
+			p.Driver = provenance.Driver(p.Beside)
+		}
+		if asJSON {
+			enc := json.NewEncoder(c.OutOrStdout())
+			enc.SetIndent("", "  ")
+			return enc.Encode(p)
+		}
+		return writeProbe(c.OutOrStdout(), p)
+	})
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
@@ -64,10 +57,10 @@ func writeProbe(w io.Writer, p probed) error {
 	lines := []string{
 		"kernel      " + p.Kernel + " " + p.Arch,
 		"interface   " + p.Interface + " (" + state + ")",
-		"driver      " + orUnknown(p.Driver),
+		"driver      " + cmp.Or(p.Driver, "not found"),
 		"tcp         " + strings.Join(p.Congestion, " "),
-		"iperf3      " + orUnknown(p.Tools["iperf3"]),
-		"babeld      " + orUnknown(p.Tools["babeld"]),
+		"iperf3      " + cmp.Or(p.Tools["iperf3"], "not found"),
+		"babeld      " + cmp.Or(p.Tools["babeld"], "not found"),
 	}
 	routing := "batman-adv  " + p.Tools[batman.Protocol]
 	if err := batman.Available(); err != nil {
@@ -93,11 +86,4 @@ func transportLines(abilities []wire.Ability) []string {
 		out = append(out, fmt.Sprintf("%-24s %s", a.Feature, how))
 	}
 	return out
-}
-
-func orUnknown(s string) string {
-	if s == "" {
-		return "not found"
-	}
-	return s
 }

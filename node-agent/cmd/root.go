@@ -46,19 +46,30 @@ func Main(args []string) int {
 
 // FaceCommand is `fieldmesh-agent face`: the unprivileged half alone.
 func FaceCommand() *cobra.Command {
-	path := config.DefaultPath
-	c := &cobra.Command{
+	return configured(&cobra.Command{
 		Use:   "face",
 		Short: "Run the unprivileged half: API, GO, samplers, traffic",
-		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			cfg, err := config.Load(path)
-			if err != nil {
-				return err
-			}
-			return face.Run(c.Context(), cfg, slog.New(slog.NewTextHandler(os.Stderr, nil)))
-		},
+	}, func(c *cobra.Command, cfg config.Config) error { return face.Run(c.Context(), cfg, logger()) })
+}
+
+// addConfig adds the flag --config.
+func addConfig(c *cobra.Command, path *string) {
+	c.Flags().StringVar(path, "config", config.DefaultPath, "the agent's configuration")
+}
+
+// configured makes c a command that takes the configuration and nothing else.
+func configured(c *cobra.Command, do func(*cobra.Command, config.Config) error) *cobra.Command {
+	var path string
+	c.Args = cobra.NoArgs
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		cfg, err := config.Load(path)
+		if err != nil {
+			return err
+		}
+		return do(c, cfg)
 	}
-	c.Flags().StringVar(&path, "config", path, "the agent's configuration")
+	addConfig(c, &path)
 	return c
 }
+
+func logger() *slog.Logger { return slog.New(slog.NewTextHandler(os.Stderr, nil)) }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/netip"
 	"os"
@@ -19,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/node-agent/routing/batman"
 	"fieldmesh.dev/fieldmesh/node-agent/routing/control"
 	"fieldmesh.dev/fieldmesh/node-agent/routing/manetd"
@@ -66,7 +66,7 @@ func RouteCommand() *cobra.Command {
 }
 
 func (f *routeFlags) run(c *cobra.Command) error {
-	f.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
+	f.Log = logger()
 	if f.file != "" {
 		return f.runFile(c.Context())
 	}
@@ -79,7 +79,7 @@ func (f *routeFlags) run(c *cobra.Command) error {
 	if f.Protocol == "" {
 		return fmt.Errorf("name a --protocol: %s", strings.Join(manetd.Names(), ", "))
 	}
-	if err := needRoot("route"); err != nil {
+	if err := needRoot(c, nil); err != nil {
 		return err
 	}
 	forward, err := manetd.Forwards(f.Protocol)
@@ -87,7 +87,7 @@ func (f *routeFlags) run(c *cobra.Command) error {
 		return err
 	}
 	cfg := host.Config{StateDir: f.stateDir, Interfaces: []string{f.Interface}, Log: f.Log}
-	return host.Hold(c.Context(), cfg, host.RouterSysctls(f.Interface, forward), func(ctx context.Context) error {
+	return host.Hold(c.Context(), cfg, change.RouterSysctls(f.Interface, forward), func(ctx context.Context) error {
 		return runDaemon(ctx, f.Config)
 	})
 }

@@ -1,10 +1,8 @@
 package cmd
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -26,21 +24,19 @@ const (
 
 // UpCommand is `fieldmesh-agent up`: the whole node.
 func UpCommand() *cobra.Command {
-	path := config.DefaultPath
+	var path string
 	c := &cobra.Command{
 		Use:   "up",
 		Short: "Run this node: its privileged half and its network face, each kept running",
 		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return up(c.Context(), path, slog.New(slog.NewTextHandler(os.Stderr, nil)))
-		},
+		RunE:  func(c *cobra.Command, _ []string) error { return up(c, path) },
 	}
-	c.Flags().StringVar(&path, "config", path, "the agent's configuration")
+	addConfig(c, &path)
 	return c
 }
 
-func up(ctx context.Context, path string, log *slog.Logger) (err error) {
-	cfg, face, err := asRoot("up", path)
+func up(c *cobra.Command, path string) (err error) {
+	cfg, face, err := asRoot(c, path)
 	if err != nil {
 		return err
 	}
@@ -56,7 +52,7 @@ func up(ctx context.Context, path string, log *slog.Logger) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	return supervise.Run(ctx, children(path, face), log)
+	return supervise.Run(c.Context(), children(path, face), logger())
 }
 
 // ownProgram is the program that runs, even when its file has been replaced

@@ -17,6 +17,7 @@ import (
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/node-agent/config"
 	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
@@ -131,9 +132,9 @@ func (n node) half(name string) int {
 
 func (n node) change(t *testing.T) {
 	t.Helper()
-	_, err := host.Dial(n.cfg.HostSocket()).Apply(t.Context(), host.ScopeRun, []host.Change{
-		host.Address{Interface: "wlan0", Prefix: netip.MustParsePrefix("10.77.0.1/24")},
-		host.Sysctl{Key: "net.ipv4.tcp_congestion_control", Value: "reno"},
+	_, err := host.Dial(n.cfg.HostSocket()).Apply(t.Context(), host.ScopeRun, []change.Change{
+		change.Address{Interface: "wlan0", Prefix: netip.MustParsePrefix("10.77.0.1/24")},
+		change.Sysctl{Key: "net.ipv4.tcp_congestion_control", Value: "reno"},
 	})
 	if err != nil {
 		t.Fatal(err)

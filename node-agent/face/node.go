@@ -12,7 +12,7 @@ import (
 	"fieldmesh.dev/fieldmesh/internal/version"
 	"fieldmesh.dev/fieldmesh/node-agent/api"
 	"fieldmesh.dev/fieldmesh/node-agent/config"
-	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/node-agent/provenance"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -58,7 +58,7 @@ func (f *Face) Scan(ctx context.Context, channel int) error {
 	if up, _ := provenance.Link(listens); up == nil && f.cfg.PhyOf != "" {
 		listens = f.cfg.PhyOf // on the same radio
 	}
-	var refused *host.Refused
+	var refused *change.Refused
 	err := f.host.Scan(ctx, listens, channel)
 	if errors.As(err, &refused) {
 		return &wire.Error{Code: wire.CodeConflict, Message: refused.Reason, Cure: refused.Cure}
@@ -128,7 +128,7 @@ func (f *Face) interfaceProblem(st wire.NodeStatus) (found, cure string) {
 		}
 		return "", ""
 	}
-	made := host.Virtual{Interface: name, Beside: beside}.String()
+	made := change.Virtual{Interface: name, Beside: beside}.String()
 	besideUp, _ := provenance.Link(beside)
 	switch {
 	case besideUp == nil:

@@ -8,6 +8,8 @@ import (
 	"net"
 	"os"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/internal/pause"
 )
 
 const (
@@ -27,18 +29,7 @@ const (
 )
 
 func (c *Client) follow(ctx context.Context) error {
-	wait := firstRetry
-	for {
-		if c.connect(ctx) {
-			wait = firstRetry
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(wait):
-		}
-		wait = min(2*wait, lastRetry)
-	}
+	return pause.Reconnect(ctx, firstRetry, lastRetry, c.connect)
 }
 
 // connect follows one connection to its end, and reports whether gpsd answered

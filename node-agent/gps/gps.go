@@ -85,8 +85,7 @@ func (c *Client) present(out *wire.GPS, now int64) {
 	out.RateHz = c.rate(now)
 	if c.fix != nil {
 		// A line may come in between the reading of the clock and the lock.
-		age := float64(max(now-*c.fix.FixBootNs, 0)) / 1e6
-		out.FixAgeMs = &age
+		out.FixAgeMs = new(float64(max(now-*c.fix.FixBootNs, 0)) / 1e6)
 	}
 }
 
@@ -110,8 +109,7 @@ func (c *Client) rate(now int64) *float64 {
 	if span <= 0 || now-c.arrivals[n-1] > 4*span/int64(n-1)+1e9 {
 		return nil
 	}
-	rate := float64(n-1) / (float64(span) / 1e9)
-	return &rate
+	return new(float64(n-1) / (float64(span) / 1e9))
 }
 
 // BehindBoot is the boot clock minus the receiver's UTC, by the fix that took
@@ -169,8 +167,7 @@ func (c *Client) takeTPV(t *tpv, arrivedNs int64) {
 	} else if e.reports < maxReports {
 		e.reports++
 	}
-	firstNs := e.firstNs
-	fix.FixBootNs = &firstNs
+	fix.FixBootNs = new(e.firstNs)
 	e.fix, e.newestNs = c.withSky(fix), arrivedNs
 	if e.shown {
 		c.fix = e.fix // more of the same fix, which does not become new by it

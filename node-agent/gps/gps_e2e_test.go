@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,7 +20,6 @@ import (
 	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/testnet"
-	"golang.org/x/sys/unix"
 )
 
 // receiver is a pseudo-terminal that plays a GPS receiver to a real gpsd.
@@ -38,17 +36,10 @@ func startReceiver(t *testing.T) *receiver {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &receiver{}
-	terminal := r.openTerminal(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.addr = l.Addr().String()
-	port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	port := strconv.Itoa(testnet.FreePort(t))
+	r := &receiver{addr: "127.0.0.1:" + port}
+	var terminal string
+	r.master, terminal = testnet.Terminal(t)
 	// -b: read only; gpsd would otherwise probe for the receiver's make.
 	r.gpsd = exec.Command(gpsd, "-N", "-n", "-b", "-S", port, terminal)
 	if err := r.gpsd.Start(); err != nil {
@@ -59,45 +50,6 @@ func startReceiver(t *testing.T) *receiver {
 		_ = r.gpsd.Wait()
 	})
 	return r
-}
-
-// openTerminal opens a pseudo-terminal that changes no byte, and names the
-// end that gpsd reads.
-func (r *receiver) openTerminal(t *testing.T) string {
-	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.master = master
-	fd := int(master.Fd())
-	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := fmt.Sprintf("/dev/pts/%d", n)
-	// Kept open, so that the terminal lives while gpsd is not there yet.
-	slave, err := os.OpenFile(path, os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	attr, err := unix.IoctlGetTermios(int(slave.Fd()), unix.TCGETS)
-	if err != nil {
-		t.Fatal(err)
-	}
-	attr.Iflag, attr.Oflag, attr.Lflag = 0, 0, 0
-	if err := unix.IoctlSetTermios(int(slave.Fd()), unix.TCSETS, attr); err != nil {
-		t.Fatal(err)
-	}
-	// gpsd gives up root before it opens the terminal.
-	if err := os.Chmod(path, 0o666); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _, _ = slave.Close(), master.Close() })
-	return path
 }
 
 func (r *receiver) send(t *testing.T, sentences ...string) {

@@ -34,12 +34,18 @@ func TestAPushedFixIsOfWhenItWasTaken(t *testing.T) {
 	}
 }
 
-func TestAPushThatIsRepeatedChangesNothing(t *testing.T) {
+// afterAFix is a client that has shown the fix of 10 s.
+func afterAFix() (*handClock, *Client) {
 	clk := &handClock{}
 	c := NewPushed(clk)
 	clk.set(10 * time.Second)
 	c.Push(pushed(0, 13.9))
 	c.Tick()
+	return clk, c
+}
+
+func TestAPushThatIsRepeatedChangesNothing(t *testing.T) {
+	clk, c := afterAFix()
 	clk.set(10100 * time.Millisecond)
 	for _, again := range []wire.Fix{pushed(100, 13.9), pushed(95, 13.9), pushed(5000, 3)} {
 		if c.Push(again) {
@@ -52,11 +58,7 @@ func TestAPushThatIsRepeatedChangesNothing(t *testing.T) {
 }
 
 func TestASilentSenderIsGoneAndAGapIsNoFix(t *testing.T) {
-	clk := &handClock{}
-	c := NewPushed(clk)
-	clk.set(10 * time.Second)
-	c.Push(pushed(0, 13.9))
-	c.Tick()
+	clk, c := afterAFix()
 	clk.set(11 * time.Second)
 	c.Push(wire.Fix{Mode: 1})
 	if g := c.Tick(); g.Mode != 1 || g.SpeedMps != nil || *g.FixAgeMs != 1000 || !g.Connected {

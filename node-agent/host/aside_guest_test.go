@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 	"fieldmesh.dev/fieldmesh/test/testnet/hwsim"
 )
 
@@ -30,8 +32,8 @@ func (f radioField) connected(t *testing.T) bool {
 }
 
 // trialAside is what a run begins with on a real radio.
-func trialAside() []Change {
-	return []Change{Aside{Interface: device}, sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"), adhoc(),
+func trialAside() []change.Change {
+	return []change.Change{change.Aside{Interface: device}, sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"), adhoc(),
 		address("10.77.0.1/24")}
 }
 
@@ -73,13 +75,7 @@ func runAside(t *testing.T, f radioField, idle func() bool) {
 // settles gives a manager the time that connecting takes it.
 func (f radioField) settles(t *testing.T, when, before string) {
 	t.Helper()
-	for range 30 {
-		if f.snapshot(t) == before {
-			return
-		}
-		time.Sleep(500 * time.Millisecond)
-	}
-	mustEqual(t, when, before, f.snapshot(t))
+	mustEqual(t, when, before, testnet.Settled(30*time.Second, before, func() string { return f.snapshot(t) }))
 }
 
 // Debian's wpa_supplicant, as a unit of its own runs it: it lets its interface

@@ -17,14 +17,16 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
+	"fieldmesh.dev/fieldmesh/node-agent/host/process"
 	"fieldmesh.dev/fieldmesh/node-agent/routing/batman"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/testnet/hwsim"
 )
 
-func batmanDaemon() Change {
+func batmanDaemon() change.Change {
 	hello := 0.5
-	return Daemon{Name: batman.Protocol, Interface: device, Announce: netip.MustParsePrefix("10.77.0.0/24"),
+	return change.Daemon{Name: batman.Protocol, Interface: device, Announce: netip.MustParsePrefix("10.77.0.0/24"),
 		HelloS: &hello}
 }
 
@@ -33,7 +35,7 @@ func batmanDaemon() Change {
 // neighbours and ways are told; and all is as it was afterwards.
 func TestGuestBatmanCarriesAChain(t *testing.T) {
 	hwsim.NeedGuest(t)
-	agent := filepath.Join(os.Getenv("FIELDMESH_GUEST_PROGRAMS"), agentBinary)
+	agent := filepath.Join(os.Getenv("FIELDMESH_GUEST_PROGRAMS"), change.AgentBinary)
 	if _, err := os.Stat(agent); err != nil {
 		t.Fatal(err)
 	}
@@ -44,20 +46,20 @@ func TestGuestBatmanCarriesAChain(t *testing.T) {
 	for i, mask := range []uint{1, 3, 2} {
 		radios[i].Hear(t, mask)
 		f := newRadioField(t, radios[i], fmt.Sprintf("n%d", i))
-		f.cfg.Binaries = map[string]string{agentBinary: agent}
+		f.cfg.Binaries = map[string]string{change.AgentBinary: agent}
 		c, _ := f.start(t, true)
-		apply(t, c, ScopeRun, []Change{
+		apply(t, c, ScopeRun, []change.Change{
 			sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"), adhoc(), address(fmt.Sprintf("10.77.0.%d/24", i+1)),
 		})
 		nodes, clients, befores = append(nodes, f), append(clients, c), append(befores, f.snapshot(t))
 	}
 	own := netip.MustParseAddr("10.77.0.1")
 	apply(t, clients[0], ScopeTrial,
-		[]Change{Route{Interface: device, Destination: netip.MustParsePrefix("10.77.0.0/24"), Source: &own,
-			QuickAck: true}})
+		[]change.Change{change.Route{Interface: device, Destination: netip.MustParsePrefix("10.77.0.0/24"),
+			Source: &own, QuickAck: true}})
 	for _, c := range clients {
-		apply(t, c, ScopeTrial, []Change{batmanDaemon()})
-		apply(t, c, ScopeTrial, []Change{batmanDaemon()}) // again: nothing more
+		apply(t, c, ScopeTrial, []change.Change{batmanDaemon()})
+		apply(t, c, ScopeTrial, []change.Change{batmanDaemon()}) // again: nothing more
 	}
 	judgeMesh(t, nodes[0])
 	w := nodes[0].watch(t, batman.Protocol)
@@ -71,12 +73,7 @@ func TestGuestBatmanCarriesAChain(t *testing.T) {
 	if pid == 0 || syscall.Kill(pid, syscall.SIGKILL) != nil {
 		t.Fatalf("no process reads the mesh (pid %d)", pid)
 	}
-	select {
-	case err := <-w.gone:
-		t.Logf("told: %v", err)
-	case <-time.After(time.Minute):
-		t.Error("the end of the reading process is not told")
-	}
+	w.hearsOfTheEnd(t)
 	for i, c := range clients {
 		if report, err := c.Restore(t.Context(), ScopeTrial); err != nil || len(report.Failed) > 0 {
 			t.Fatalf("restored %+v, %v", report, err)
@@ -108,7 +105,7 @@ func (f radioField) comesTo(t *testing.T, to string) {
 // reads is the process that reads the mesh, told by its configuration's place.
 func (f radioField) reads(t *testing.T) int {
 	t.Helper()
-	for _, pid := range processes() {
+	for _, pid := range process.All() {
 		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		if err == nil && strings.Contains(string(line), filepath.Join(f.cfg.StateDir, "daemons")) {
 			return pid
@@ -197,12 +194,13 @@ func TestGuestBatmanIsRefused(t *testing.T) {
 	hwsim.NeedGuest(t)
 	radios := hwsim.Load(t, 1)
 	f := newRadioField(t, radios[0], "alone")
-	f.cfg.Binaries = map[string]string{agentBinary: filepath.Join(os.Getenv("FIELDMESH_GUEST_PROGRAMS"), agentBinary)}
+	f.cfg.Binaries = map[string]string{
+		change.AgentBinary: filepath.Join(os.Getenv("FIELDMESH_GUEST_PROGRAMS"), change.AgentBinary)}
 	c, _ := f.start(t, true)
 	f.ns.Run(t, "ip", "link", "add", batman.Device, "type", "dummy")
 	before := f.snapshot(t)
-	_, err := c.Apply(t.Context(), ScopeTrial, []Change{batmanDaemon()})
-	var refused *Refused
+	_, err := c.Apply(t.Context(), ScopeTrial, []change.Change{batmanDaemon()})
+	var refused *change.Refused
 	if !errors.As(err, &refused) || !strings.Contains(refused.Reason, "interface bat0 already") {
 		t.Errorf("beside another bat0: %v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io/fs"
+	"iter"
 	"net/netip"
 	"os"
 	"slices"
@@ -18,9 +19,12 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
+	"fieldmesh.dev/fieldmesh/node-agent/host/netstack"
 	"fieldmesh.dev/fieldmesh/node-agent/tcp"
 	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 func (f field) cookie(t *testing.T) uint64 {
@@ -40,7 +44,7 @@ func (f field) programs(t *testing.T) string {
 	t.Helper()
 	cookie := f.cookie(t)
 	suffix := "_" + strconv.FormatUint(cookie, 36)
-	names, err := readSysctl("/proc/sys/net/ipv4/tcp_available_congestion_control")
+	names, err := netstack.ReadSysctl("/proc/sys/net/ipv4/tcp_available_congestion_control")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,55 +121,60 @@ func attachedFor(p *ebpf.Program) (what string, cookie uint64) {
 	return "", 0
 }
 
-// kept lists the structures in the kernel that bear the name, registered or not.
-func kept(t *testing.T, name string) []ebpf.MapID {
+// mapsInKernel are the kernel's BPF maps, each open for its turn.
+func mapsInKernel(t *testing.T) iter.Seq2[ebpf.MapID, *ebpf.Map] {
 	t.Helper()
-	var out []ebpf.MapID
-	var id ebpf.MapID
-	for {
-		next, err := ebpf.MapGetNextID(id)
-		if errors.Is(err, os.ErrNotExist) {
-			return out
+	return func(yield func(ebpf.MapID, *ebpf.Map) bool) {
+		for id, more := ebpf.MapID(0), true; more; {
+			next, err := ebpf.MapGetNextID(id)
+			if errors.Is(err, os.ErrNotExist) {
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			id = next
+			m, err := ebpf.NewMapFromID(id)
+			if err != nil {
+				continue // gone since
+			}
+			more = yield(id, m)
+			_ = m.Close()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		id = next
-		m, err := ebpf.NewMapFromID(id)
-		if err != nil {
-			continue // gone since
-		}
+	}
+}
+
+// kept lists the structures in the kernel that bear the name, registered or not.
+func kept(t *testing.T, name string) (out []ebpf.MapID) {
+	t.Helper()
+	for id, m := range mapsInKernel(t) {
 		if m.Type() == ebpf.StructOpsMap {
 			if value, err := m.LookupBytes(uint32(0)); err == nil && bytes.Contains(value, append([]byte(name), 0)) {
 				out = append(out, id)
 			}
 		}
-		_ = m.Close()
 	}
+	return out
 }
 
 // awaitGone waits for the kernel, which frees maps some time after their last user.
 func awaitGone(t *testing.T, name string) {
 	t.Helper()
-	for until := time.Now().Add(10 * time.Second); len(kept(t, name)) > 0; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatalf("%s is still in the kernel: %v", name, kept(t, name))
-		}
-	}
+	testnet.Await(t, 10*time.Second, name+" has left the kernel", func() bool { return len(kept(t, name)) == 0 })
 }
 
 // variantChanges is what a trial of a variant with a fixed RTO asks for.
-func (f field) variantChanges(t *testing.T, program string) (name string, changes []Change) {
+func (f field) variantChanges(t *testing.T, program string) (name string, changes []change.Change) {
 	t.Helper()
 	name, err := tcpcc.KernelName(program, f.cookie(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return name, []Change{
+	return name, []change.Change{
 		sysctl("net.ipv4.tcp_retries2", "255"),
-		BPFCongestion{Program: program},
-		HeldRTO{Peers: netip.MustParsePrefix("10.77.0.0/24")},
-		TCPEvents{Flows: []TracedFlow{{Port: 5000, ClientPort: 20000, Streams: 6}}},
+		change.BPFCongestion{Program: program},
+		change.HeldRTO{Peers: netip.MustParsePrefix("10.77.0.0/24")},
+		change.TCPEvents{Flows: []change.TracedFlow{{Port: 5000, ClientPort: 20000, Streams: 6}}},
 		sysctl("net.ipv4.tcp_congestion_control", name),
 	}
 }
@@ -238,7 +247,7 @@ func TestE2EAVariantThatIsThereAlready(t *testing.T) {
 	c, cmd := f.start(t, true)
 	before := f.snapshot(t)
 	_, err = c.Apply(t.Context(), ScopeTrial, changes)
-	var refused *Refused
+	var refused *change.Refused
 	if !errors.As(err, &refused) || !strings.Contains(refused.Reason, name) || refused.Cure == "" {
 		t.Errorf("a name that is taken: %v", err)
 	}

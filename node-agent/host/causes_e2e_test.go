@@ -4,15 +4,14 @@ package host
 
 import (
 	"encoding/json"
-	"errors"
 	"net"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/cilium/ebpf"
 
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/node-agent/tcp"
 	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -31,7 +30,7 @@ func TestE2ECausesReachTheReferenceTCP(t *testing.T) {
 	defer radio.Close()
 	c, cmd := f.start(t, true)
 	before := mapsNamed(t, "losses")
-	apply(t, c, ScopeTrial, []Change{BPFCongestion{Program: tcpcc.Reference}})
+	apply(t, c, ScopeTrial, []change.Change{change.BPFCongestion{Program: tcpcc.Reference}})
 	conn, err := radio.Accept()
 	if err != nil {
 		t.Fatal(err)
@@ -82,22 +81,10 @@ func readCause(id ebpf.MapID, key any) tcp.Cause {
 func mapsNamed(t *testing.T, name string) map[ebpf.MapID]bool {
 	t.Helper()
 	out := map[ebpf.MapID]bool{}
-	for id := ebpf.MapID(0); ; {
-		next, err := ebpf.MapGetNextID(id)
-		if errors.Is(err, os.ErrNotExist) {
-			return out
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		id = next
-		m, err := ebpf.NewMapFromID(id)
-		if err != nil {
-			continue // gone since
-		}
+	for id, m := range mapsInKernel(t) {
 		if info, err := m.Info(); err == nil && info.Name == name {
 			out[id] = true
 		}
-		_ = m.Close()
 	}
+	return out
 }

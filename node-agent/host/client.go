@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -35,10 +36,10 @@ func Dial(socket string) *Client { return &Client{socket: socket} }
 // Apply makes changes in a scope, all or none, and lists those that it made.
 // Those in force already are not listed: their first undo stands. A *Refused
 // error says that nothing was tried, and what to do.
-func (c *Client) Apply(ctx context.Context, scope string, changes []Change) ([]wire.HostChange, error) {
-	call := &applyCall{Scope: scope, Changes: []boxed{}}
-	for _, change := range changes {
-		call.Changes = append(call.Changes, boxed{change})
+func (c *Client) Apply(ctx context.Context, scope string, changes []change.Change) ([]wire.HostChange, error) {
+	call := &applyCall{Scope: scope, Changes: []change.Boxed{}}
+	for _, one := range changes {
+		call.Changes = append(call.Changes, change.Boxed{Change: one})
 	}
 	a, err := c.call(ctx, request{Apply: call})
 	return a.Applied, err

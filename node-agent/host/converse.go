@@ -12,36 +12,20 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-)
 
-// peer is the user at the other end.
-func peer(conn *net.UnixConn) (int, error) {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return 0, fmt.Errorf("read peer's credentials: %w", err)
-	}
-	var cred *unix.Ucred
-	var credErr error
-	if err := raw.Control(func(fd uintptr) {
-		cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	}); err != nil {
-		return 0, fmt.Errorf("read peer's credentials: %w", err)
-	}
-	if credErr != nil {
-		return 0, fmt.Errorf("read peer's credentials: %w", credErr)
-	}
-	return int(cred.Uid), nil
-}
+	"fieldmesh.dev/fieldmesh/internal/unixsocket"
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
+)
 
 // converse answers one caller until it hangs up.
 func (s *server) converse(ctx context.Context, conn *net.UnixConn) {
 	defer s.hangUp(conn)
 	stop := context.AfterFunc(ctx, func() { s.expire(conn, time.Unix(1, 0)) })
 	defer stop()
-	uid, err := peer(conn)
+	uid, err := unixsocket.Peer(conn)
 	if err != nil || (uid != 0 && !slices.Contains(s.uids, uid)) {
 		s.keeper.log.Warn("caller is refused", "uid", uid, "error", err)
-		s.say(conn, answer{Refused: &Refused{
+		s.say(conn, answer{Refused: &change.Refused{
 			Change: "the call", Reason: fmt.Sprintf("user %d may not change this machine", uid),
 			Cure: "call as the agent's own user, or as root",
 		}})
@@ -122,7 +106,7 @@ func (s *server) answer(r request) answer {
 		read, err := readback(s.keeper.policy, *r.Readback)
 		return answerOr(err, answer{Readback: &read})
 	case r.Packets != nil:
-		file, filter, err := s.keeper.policy.packetSocket(*r.Packets)
+		file, filter, err := packetSocket(s.keeper.policy, *r.Packets)
 		return answerOr(err, answer{Packets: &filter, file: file})
 	case r.TCPEvents != nil:
 		file, err := s.keeper.tcpEvents()
@@ -142,7 +126,7 @@ func (s *server) answer(r request) answer {
 }
 
 func answerOr(err error, a answer) answer {
-	var refused *Refused
+	var refused *change.Refused
 	switch {
 	case err == nil:
 		return a

@@ -11,7 +11,11 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 )
+
+const babeld = "babeld"
 
 var errCrash = errors.New("the process was killed")
 
@@ -55,13 +59,13 @@ func (m *machine) snapshot() map[string]string {
 	return maps.Clone(m.state)
 }
 
-func (m *machine) void(u undo) bool {
+func (m *machine) Void(u change.Undo) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.gone != "" && m.gone == recall(u).Target
 }
 
-func halves(c Change) []string { return []string{c.target() + "/a", c.target() + "/b"} }
+func halves(c change.Change) []string { return []string{c.Target() + "/a", c.Target() + "/b"} }
 
 // memory is what the fake's undo needs. It lies in the kind's own undo, where
 // the kernel's have the name of their boot, and so goes through the journal.
@@ -70,13 +74,13 @@ type memory struct {
 	Former map[string]*string // nil: it was not there
 }
 
-func (m *machine) prepare(_ uint64, c Change) (undo, error) {
+func (m *machine) Prepare(_ uint64, c change.Change) (change.Undo, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.bomb.tick(); err != nil {
 		return nil, err
 	}
-	was := memory{Target: c.target(), Former: map[string]*string{}}
+	was := memory{Target: c.Target(), Former: map[string]*string{}}
 	for _, name := range halves(c) {
 		was.Former[name] = nil
 		if v, ok := m.state[name]; ok {
@@ -88,27 +92,27 @@ func (m *machine) prepare(_ uint64, c Change) (undo, error) {
 		return nil, err
 	}
 	u := blankUndo(c)
-	u.place().Boot = string(text)
+	u.Place().Boot = string(text)
 	return u, nil
 }
 
-func blankUndo(c Change) undo {
-	_, kind, err := kindOf(c)
+func blankUndo(c change.Change) change.Undo {
+	u, err := change.EmptyUndo(c)
 	if err != nil {
 		panic(err)
 	}
-	return kind.undo()
+	return u
 }
 
-func recall(u undo) memory {
+func recall(u change.Undo) memory {
 	var was memory
-	if err := json.Unmarshal([]byte(u.place().Boot), &was); err != nil {
+	if err := json.Unmarshal([]byte(u.Place().Boot), &was); err != nil {
 		panic(err)
 	}
 	return was
 }
 
-func (m *machine) apply(c Change, _ undo) error {
+func (m *machine) Apply(c change.Change, _ change.Undo) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, name := range halves(c) {
@@ -125,7 +129,7 @@ func (m *machine) apply(c Change, _ undo) error {
 	return nil
 }
 
-func (m *machine) revert(u undo) (string, error) {
+func (m *machine) Revert(u change.Undo) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	was := recall(u)
@@ -184,11 +188,11 @@ func (d *disk) Close() error { return nil }
 
 func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
-func testPolicy() policy {
-	return policy{
-		interfaces: []string{"wlan0"},
-		prefixes:   []netip.Prefix{netip.MustParsePrefix("10.77.0.0/16"), netip.MustParsePrefix("fd77::/48")},
-		binaries:   map[string]string{babeld: "/usr/sbin/babeld"},
+func testPolicy() change.Policy {
+	return change.Policy{
+		Interfaces: []string{"wlan0"},
+		Prefixes:   []netip.Prefix{netip.MustParsePrefix("10.77.0.0/16"), netip.MustParsePrefix("fd77::/48")},
+		Binaries:   map[string]string{babeld: "/usr/sbin/babeld"},
 	}
 }
 
@@ -206,21 +210,21 @@ func wake(t *testing.T, m *machine, d *disk) *keeper {
 	return newKeeper(m, j, r, testPolicy(), quiet())
 }
 
-func sysctl(key, value string) Sysctl { return Sysctl{Key: key, Value: value} }
+func sysctl(key, value string) change.Sysctl { return change.Sysctl{Key: key, Value: value} }
 
-func address(prefix string) Address {
-	return Address{Interface: "wlan0", Prefix: netip.MustParsePrefix(prefix)}
+func address(prefix string) change.Address {
+	return change.Address{Interface: "wlan0", Prefix: netip.MustParsePrefix(prefix)}
 }
 
-func route(dst string) Route {
-	return Route{Interface: "wlan0", Destination: netip.MustParsePrefix(dst)}
+func route(dst string) change.Route {
+	return change.Route{Interface: "wlan0", Destination: netip.MustParsePrefix(dst)}
 }
 
-func linkUp() Link {
+func linkUp() change.Link {
 	up := true
-	return Link{Interface: "wlan0", Up: &up}
+	return change.Link{Interface: "wlan0", Up: &up}
 }
 
-func routingDaemon() Daemon {
-	return Daemon{Name: babeld, Interface: "wlan0", Announce: netip.MustParsePrefix("10.77.0.0/16")}
+func routingDaemon() change.Daemon {
+	return change.Daemon{Name: babeld, Interface: "wlan0", Announce: netip.MustParsePrefix("10.77.0.0/16")}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -13,7 +14,7 @@ import (
 // directory left changed, makes the changes with their undo on disk, calls do,
 // and puts everything back. Of the configuration it uses StateDir, Interfaces,
 // Prefixes and Log.
-func Hold(ctx context.Context, cfg Config, changes []Change, do func(context.Context) error) (err error) {
+func Hold(ctx context.Context, cfg Config, changes []change.Change, do func(context.Context) error) (err error) {
 	own, err := take(cfg, nil)
 	if err != nil {
 		return err
@@ -39,18 +40,4 @@ func Hold(ctx context.Context, cfg Config, changes []Change, do func(context.Con
 		restoring = fmt.Errorf("restore: not undone: %q", report.Failed)
 	}
 	return errors.Join(err, restoring)
-}
-
-// RouterSysctls are what a node of a mesh of IPv4 needs of the kernel on an
-// interface. A protocol that carries data itself needs a kernel that does not
-// forward.
-func RouterSysctls(device string, forward bool) []Change {
-	value := map[bool]string{true: "1", false: "0"}[forward]
-	out := []Change{Sysctl{Key: "net.ipv4.ip_forward", Value: value}}
-	for _, d := range []string{"all", device} {
-		for _, key := range []string{"accept_redirects", "rp_filter", "send_redirects"} {
-			out = append(out, Sysctl{Key: "net.ipv4.conf." + d + "." + key, Value: "0"})
-		}
-	}
-	return out
 }

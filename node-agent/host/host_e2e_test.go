@@ -20,6 +20,9 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
+	"fieldmesh.dev/fieldmesh/node-agent/host/flows"
+	"fieldmesh.dev/fieldmesh/node-agent/host/netstack"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
@@ -97,9 +100,9 @@ func newField(t *testing.T) (a, b field) {
 	}
 	nsA.Do(t, func() error {
 		return errors.Join(
-			writeSysctl("/proc/sys/net/ipv4/conf/wlan0/rp_filter", "2"),
-			writeSysctl("/proc/sys/net/ipv4/conf/wlan0/accept_redirects", "1"),
-			writeSysctl("/proc/sys/net/ipv4/conf/lo/forwarding", "1"),
+			netstack.WriteSysctl("/proc/sys/net/ipv4/conf/wlan0/rp_filter", "2"),
+			netstack.WriteSysctl("/proc/sys/net/ipv4/conf/wlan0/accept_redirects", "1"),
+			netstack.WriteSysctl("/proc/sys/net/ipv4/conf/lo/forwarding", "1"),
 		)
 	})
 	return field{nsA, fieldConfig(t)}, field{nsB, fieldConfig(t)}
@@ -149,12 +152,8 @@ func (f field) start(t *testing.T, ready bool) (*Client, *exec.Cmd) {
 		}
 	})
 	c := Dial(f.cfg.Socket)
-	for until := time.Now().Add(30 * time.Second); ready; time.Sleep(5 * time.Millisecond) {
-		if _, err := c.Status(t.Context()); err == nil {
-			break
-		} else if time.Now().After(until) {
-			t.Fatalf("host does not answer: %v\n%s", err, log.String())
-		}
+	if ready {
+		awaitAnswer(t, c)
 	}
 	return c, cmd
 }
@@ -184,7 +183,7 @@ func (f field) snapshot(t *testing.T) string {
 	s += f.ns.Run(t, "ethtool", "-k", device)
 	f.ns.Do(t, func() error {
 		for _, key := range []string{"accept_dad", "router_solicitations"} {
-			v, err := readSysctl("/proc/sys/net/ipv6/conf/wlan0/" + key)
+			v, err := netstack.ReadSysctl("/proc/sys/net/ipv6/conf/wlan0/" + key)
 			if err != nil {
 				return err
 			}
@@ -209,34 +208,35 @@ func mustEqual(t *testing.T, when, before, after string) {
 }
 
 // runChanges and trialChanges use every kind of change.
-func runChanges() []Change {
-	return []Change{
+func runChanges() []change.Change {
+	return []change.Change{
 		sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"),
-		Link{Interface: device, Up: ptr(true), MTUBytes: ptr(1400)},
+		change.Link{Interface: device, Up: ptr(true), MTUBytes: ptr(1400)},
 		address("10.77.0.1/24"),
 	}
 }
 
-func trialChanges() []Change {
+func trialChanges() []change.Change {
 	via := netip.MustParseAddr("10.77.0.2")
-	return []Change{
+	return []change.Change{
 		sysctl("net.ipv4.tcp_congestion_control", "reno"),
 		sysctl("net.ipv4.tcp_no_metrics_save", "1"),
-		Route{Interface: device, Destination: netip.MustParsePrefix("10.77.9.0/24"), Via: &via, Congestion: "reno"},
-		Route{Interface: device, Destination: netip.MustParsePrefix("10.77.3.0/24"), Via: &via, Metric: 7},
-		BPFCongestion{Program: "tahoe"},
-		HeldRTO{Peers: netip.MustParsePrefix("10.77.0.0/24")},
-		TCPEvents{Flows: []TracedFlow{{Port: 5000, ClientPort: 20000, Streams: 6}}},
-		Offloads{Interface: device},
-		Admission{Own: netip.MustParseAddr("10.77.0.1"),
-			Flows: []FlowEnd{{Peer: netip.MustParseAddr("10.77.0.2"), Port: 5000, Streams: 6, Server: true}}},
-		Route{Interface: device, Destination: netip.MustParsePrefix("10.77.0.0/24"),
+		change.Route{Interface: device, Destination: netip.MustParsePrefix("10.77.9.0/24"), Via: &via,
+			Congestion: "reno"},
+		change.Route{Interface: device, Destination: netip.MustParsePrefix("10.77.3.0/24"), Via: &via, Metric: 7},
+		change.BPFCongestion{Program: "tahoe"},
+		change.HeldRTO{Peers: netip.MustParsePrefix("10.77.0.0/24")},
+		change.TCPEvents{Flows: []change.TracedFlow{{Port: 5000, ClientPort: 20000, Streams: 6}}},
+		change.Offloads{Interface: device},
+		change.Admission{Own: netip.MustParseAddr("10.77.0.1"),
+			Flows: []flows.End{{Peer: netip.MustParseAddr("10.77.0.2"), Port: 5000, Streams: 6, Server: true}}},
+		change.Route{Interface: device, Destination: netip.MustParsePrefix("10.77.0.0/24"),
 			Source: ptr(netip.MustParseAddr("10.77.0.1")), QuickAck: true},
 		routingDaemon(),
 	}
 }
 
-func apply(t *testing.T, c *Client, scope string, changes []Change) {
+func apply(t *testing.T, c *Client, scope string, changes []change.Change) {
 	t.Helper()
 	if _, err := c.Apply(t.Context(), scope, changes); err != nil {
 		t.Fatal(err)
@@ -290,7 +290,7 @@ func TestE2EEveryChangeIsMadeAndUndone(t *testing.T) {
 	apply(t, c, ScopeTrial, trialChanges())
 	restoreAll(t, c)
 	mustEqual(t, "after the run", before, f.snapshot(t))
-	apply(t, c, ScopeRun, []Change{Link{Interface: device, Up: ptr(false)}})
+	apply(t, c, ScopeRun, []change.Change{change.Link{Interface: device, Up: ptr(false)}})
 	if s := f.snapshot(t); strings.Contains(s, "fdaa::/64") || strings.Contains(s, "172.16.0.0/16 via") {
 		t.Errorf("the interface is not down:\n%s", s)
 	}
@@ -318,7 +318,7 @@ func TestE2EAnErrorLeavesNothingOfItsCall(t *testing.T) {
 		t.Errorf("unknown congestion control: %v", err)
 	}
 	mustEqual(t, "after a failed call", before, f.snapshot(t))
-	var refused *Refused
+	var refused *change.Refused
 	_, err = c.Apply(t.Context(), ScopeTrial, append(trialChanges(), sysctl("net.ipv4.tcp_nosuch", "1")))
 	if !errors.As(err, &refused) || !strings.Contains(refused.Change, "tcp_nosuch") {
 		t.Errorf("unknown sysctl: %v", err)
@@ -333,9 +333,7 @@ func TestE2EAnErrorLeavesNothingOfItsCall(t *testing.T) {
 func TestE2ESIGKILL(t *testing.T) { killed(t, 20) }
 
 func TestSoakSIGKILL(t *testing.T) {
-	if os.Getenv("FIELDMESH_SOAK") == "" {
-		t.Skip("200 kills take long: set FIELDMESH_SOAK=1")
-	}
+	testnet.NeedSet(t, "FIELDMESH_SOAK", "200 kills take long")
 	killed(t, 200)
 }
 
@@ -365,9 +363,7 @@ func killed(t *testing.T, times int) {
 			inForce++
 		}
 		if i%2 == 0 {
-			if out, err := f.command(t, "restore").CombinedOutput(); err != nil {
-				t.Fatalf("restore by hand: %v\n%s", err, out)
-			}
+			f.restoreByHand(t)
 		} else {
 			_, next := f.start(t, true)
 			mustEqual(t, fmt.Sprintf("seed %d, kill %d, next life", seed, i), before, f.snapshot(t))
@@ -379,6 +375,16 @@ func killed(t *testing.T, times int) {
 	if inForce == 0 {
 		t.Error("no kill hit a moment with changes in force")
 	}
+}
+
+// restoreByHand is what a person does when no host process runs.
+func (f field) restoreByHand(t *testing.T) string {
+	t.Helper()
+	out, err := f.command(t, "restore").CombinedOutput()
+	if err != nil {
+		t.Fatalf("restore by hand: %v\n%s", err, out)
+	}
+	return string(out)
 }
 
 // busy lives a run's life over and over; its errors are those of a host that
@@ -412,12 +418,12 @@ func TestE2EBabeldFindsItsNeighbour(t *testing.T) {
 	hello := 0.5
 	for i, f := range []field{a, b} {
 		c, cmd := f.start(t, true)
-		apply(t, c, ScopeRun, []Change{
+		apply(t, c, ScopeRun, []change.Change{
 			sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"), address(fmt.Sprintf("10.77.0.%d/24", i+1)),
 		})
 		d := routingDaemon()
 		d.HelloS = &hello
-		apply(t, c, ScopeTrial, []Change{d})
+		apply(t, c, ScopeTrial, []change.Change{d})
 		clients, hosts = append(clients, c), append(hosts, cmd)
 	}
 	awaitOutput(t, a, "10.77.0.2", "-4", "route", "show", "proto", "babel")
@@ -525,8 +531,6 @@ func TestE2EStrangersAndWrongNamespaces(t *testing.T) {
 	if err != nil || !strings.Contains(string(out), "ip netns exec "+f.ns.Name+" fieldmesh-agent restore") {
 		t.Errorf("restore in another namespace: %v\n%s", err, out)
 	}
-	if out, err := f.command(t, "restore").CombinedOutput(); err != nil {
-		t.Errorf("restore: %v\n%s", err, out)
-	}
+	f.restoreByHand(t)
 	mustEqual(t, "after a restore in the right namespace", want, f.snapshot(t))
 }

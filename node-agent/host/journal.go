@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 )
 
 // The states of a journal's entry.
@@ -22,12 +24,12 @@ const maxEntryBytes = 4 << 20
 
 // entry is one line of the journal.
 type entry struct {
-	ID     uint64 `json:"id"`
-	State  string `json:"state"`
-	Scope  string `json:"scope,omitempty"`
-	Change boxed  `json:"change,omitzero"`
-	Undo   undo   `json:"undo,omitempty"`
-	Note   string `json:"note,omitempty"`
+	ID     uint64       `json:"id"`
+	State  string       `json:"state"`
+	Scope  string       `json:"scope,omitempty"`
+	Change change.Boxed `json:"change,omitzero"`
+	Undo   change.Undo  `json:"undo,omitempty"`
+	Note   string       `json:"note,omitempty"`
 }
 
 // journalFile is what the journal needs of *os.File; tests cut it short.
@@ -95,15 +97,14 @@ func (e *entry) decode(body []byte) error {
 		*entry
 		Undo *json.RawMessage `json:"undo"`
 	}{entry: e}
-	if err := decodeStrict(body, &in); err != nil || in.Undo == nil {
+	if err := change.DecodeStrict(body, &in); err != nil || in.Undo == nil {
 		return err
 	}
-	_, kind, err := kindOf(e.Change.Change)
-	if err != nil {
+	var err error
+	if e.Undo, err = change.EmptyUndo(e.Change.Change); err != nil {
 		return err
 	}
-	e.Undo = kind.undo()
-	return decodeStrict(*in.Undo, e.Undo)
+	return change.DecodeStrict(*in.Undo, e.Undo)
 }
 
 // replayed is what a journal held.

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 )
 
 func line(t testing.TB, e entry) []byte {
@@ -20,16 +22,16 @@ func line(t testing.TB, e entry) []byte {
 	return l
 }
 
-func prepared(id uint64, c Change) entry {
+func prepared(id uint64, c change.Change) entry {
 	u := blankUndo(c)
-	*u.place() = bootNetns{Boot: "b", Namespace: 1, Cookie: 2}
-	return entry{ID: id, State: statePrepared, Scope: ScopeRun, Change: boxed{c}, Undo: u}
+	*u.Place() = change.Netns{Boot: "b", Namespace: 1, Cookie: 2}
+	return entry{ID: id, State: statePrepared, Scope: ScopeRun, Change: change.Boxed{Change: c}, Undo: u}
 }
 
 func TestEveryChangeSurvivesTheJournal(t *testing.T) {
 	link, daemon := linkUp(), routingDaemon()
 	link.MTUBytes, daemon.HelloS = ptr(1400), ptr(0.5)
-	all := []Change{link, address("fd77::1/64"), route("10.77.9.0/24"), sysctl(sack, "0"), daemon}
+	all := []change.Change{link, address("fd77::1/64"), route("10.77.9.0/24"), sysctl(sack, "0"), daemon}
 	var data []byte
 	for i, c := range all {
 		data = append(data, line(t, prepared(uint64(i+1), c))...)
@@ -108,16 +110,19 @@ func TestAnAgentBeforeThisOneIsUndone(t *testing.T) {
 		t.Errorf("written again it is\n%s\nand was\n%s", again, data)
 	}
 	d := &disk{data: data, bomb: &bomb{}}
-	k := newKeeper(&kernel{netns: bootNetns{Boot: "a later one"}}, &journal{file: d, size: r.length}, r, policy{},
-		quiet())
+	later, err := change.NewKernel(t.TempDir(), nil, 0, "", quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := newKeeper(later, &journal{file: d, size: r.length}, r, change.Policy{}, quiet())
 	report, err := k.restore("")
 	if err != nil || len(report.Failed) > 0 || len(d.data) > 0 {
 		t.Errorf("failed %q, %v; %d bytes are left of the journal", report.Failed, err, len(d.data))
 	}
 	slices.Reverse(report.Undone)
 	var want []string
-	for _, s := range samples() {
-		want = append(want, s.undone)
+	for _, s := range samples(t) {
+		want = append(want, s.Undone)
 	}
 	if !slices.Equal(report.Undone, want) {
 		t.Errorf("undone\n%s\nwant\n%s", strings.Join(report.Undone, "\n"), strings.Join(want, "\n"))

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -17,7 +18,7 @@ type keeper struct {
 	mu      sync.Mutex
 	system  system
 	journal *journal
-	policy  policy
+	policy  change.Policy
 	log     *slog.Logger
 	pending []entry           // in the order in which they were made
 	failed  map[uint64]string // why the undo of a pending change failed last
@@ -25,7 +26,7 @@ type keeper struct {
 	nextID  uint64
 }
 
-func newKeeper(s system, j *journal, r replayed, p policy, log *slog.Logger) *keeper {
+func newKeeper(s system, j *journal, r replayed, p change.Policy, log *slog.Logger) *keeper {
 	return &keeper{
 		system: s, journal: j, policy: p, log: log,
 		pending: r.pending, failed: map[uint64]string{}, damage: r.damage, nextID: r.lastID + 1,
@@ -34,14 +35,14 @@ func newKeeper(s system, j *journal, r replayed, p policy, log *slog.Logger) *ke
 
 // apply makes changes, all or none. A change that is in force in this scope
 // already is made good again but not listed.
-func (k *keeper) apply(scope string, changes []Change) ([]wire.HostChange, error) {
+func (k *keeper) apply(scope string, changes []change.Change) ([]wire.HostChange, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if scope != ScopeRun && scope != ScopeTrial {
 		return nil, fmt.Errorf("scope %q is neither %s nor %s", scope, ScopeRun, ScopeTrial)
 	}
 	for _, c := range changes {
-		if refused := k.policy.check(c); refused != nil {
+		if refused := k.policy.Check(c); refused != nil {
 			return nil, refused
 		}
 		if refused := k.checkNesting(scope, c); refused != nil {
@@ -64,13 +65,13 @@ func (k *keeper) apply(scope string, changes []Change) ([]wire.HostChange, error
 
 // checkNesting keeps the scopes nested: undone before its run, a trial's
 // change must not have been made before it.
-func (k *keeper) checkNesting(scope string, c Change) *Refused {
+func (k *keeper) checkNesting(scope string, c change.Change) *change.Refused {
 	if scope != ScopeRun || k.find(scope, c) >= 0 {
 		return nil
 	}
 	for _, e := range k.pending {
 		if _, failed := k.failed[e.ID]; e.Scope == ScopeTrial && !failed {
-			return &Refused{
+			return &change.Refused{
 				Change: c.String(),
 				Reason: fmt.Sprintf("a trial's changes are in force (%s), and a run's must be made before them",
 					e.Change),
@@ -82,15 +83,15 @@ func (k *keeper) checkNesting(scope string, c Change) *Refused {
 }
 
 // find gives the place of an identical pending change, -1 when there is none.
-func (k *keeper) find(scope string, c Change) int {
+func (k *keeper) find(scope string, c change.Change) int {
 	return slices.IndexFunc(k.pending, func(e entry) bool {
 		return e.Scope == scope && reflect.DeepEqual(e.Change.Change, c)
 	})
 }
 
-func (k *keeper) applyOne(scope string, c Change) (fresh bool, err error) {
+func (k *keeper) applyOne(scope string, c change.Change) (fresh bool, err error) {
 	at := k.find(scope, c)
-	if at >= 0 && k.system.void(k.pending[at].Undo) {
+	if at >= 0 && k.system.Void(k.pending[at].Undo) {
 		// The radio was unplugged and is plugged in again: that it is changed,
 		// and how it was, is to be known of the new one.
 		if err := k.journal.append(entry{ID: k.pending[at].ID, State: stateUndone,
@@ -102,32 +103,32 @@ func (k *keeper) applyOne(scope string, c Change) (fresh bool, err error) {
 	}
 	if at >= 0 {
 		for _, later := range k.pending[at+1:] {
-			if later.Change.target() == c.target() {
+			if later.Change.Target() == c.Target() {
 				return false, nil // overridden since; making it again would undo that
 			}
 		}
-		return false, k.system.apply(c, k.pending[at].Undo)
+		return false, k.system.Apply(c, k.pending[at].Undo)
 	}
-	u, err := k.system.prepare(k.nextID, c)
+	u, err := k.system.Prepare(k.nextID, c)
 	if err != nil {
 		return false, err
 	}
-	e := entry{ID: k.nextID, State: statePrepared, Scope: scope, Change: boxed{c}, Undo: u}
+	e := entry{ID: k.nextID, State: statePrepared, Scope: scope, Change: change.Boxed{Change: c}, Undo: u}
 	if err := k.journal.append(e); err != nil {
 		return false, err
 	}
 	k.nextID++
 	k.pending = append(k.pending, e)
-	return true, k.system.apply(c, u)
+	return true, k.system.Apply(c, u)
 }
 
 // rollBack undoes what a failed call has changed so far.
-func (k *keeper) rollBack(first uint64, c Change, cause error) error {
+func (k *keeper) rollBack(first uint64, c change.Change, cause error) error {
 	report := k.undo(func(e entry) bool { return e.ID >= first })
 	if len(report.Failed) > 0 {
 		return fmt.Errorf("apply %s: %w; taking the call's other changes back failed too: %v", c, cause, report.Failed)
 	}
-	var refused *Refused
+	var refused *change.Refused
 	if errors.As(cause, &refused) {
 		return refused
 	}
@@ -187,7 +188,7 @@ func (k *keeper) undo(which func(entry) bool) wire.RestoreReport {
 }
 
 func (k *keeper) undoOne(e entry, report *wire.RestoreReport) bool {
-	note, err := k.system.revert(e.Undo)
+	note, err := k.system.Revert(e.Undo)
 	if err != nil {
 		k.failed[e.ID] = err.Error()
 		return false
@@ -232,4 +233,19 @@ func (k *keeper) status() wire.HostStatus {
 		}
 	}
 	return s
+}
+
+// The two scopes of a change. They nest: what a trial changed is undone before
+// what its run changed.
+const (
+	ScopeRun   = "run"   // kept between trials
+	ScopeTrial = "trial" // undone after each trial
+)
+
+// system is the machine as the keeper sees it: a change.Kernel in production.
+type system interface {
+	Prepare(id uint64, c change.Change) (change.Undo, error)
+	Apply(c change.Change, u change.Undo) error
+	Revert(u change.Undo) (note string, err error)
+	Void(u change.Undo) bool
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 )
 
 const sack = "net.ipv4.tcp_sack"
@@ -13,14 +15,17 @@ const sack = "net.ipv4.tcp_sack"
 // aRun is a run's life in short: two trials within a run.
 func aRun(k *keeper) error {
 	steps := []func() error{
-		func() error { _, err := k.apply(ScopeRun, []Change{linkUp(), address("10.77.0.1/24")}); return err },
 		func() error {
-			_, err := k.apply(ScopeTrial, []Change{sysctl(sack, "0"), route("10.77.9.0/24"), routingDaemon()})
+			_, err := k.apply(ScopeRun, []change.Change{linkUp(), address("10.77.0.1/24")})
 			return err
 		},
-		func() error { _, err := k.apply(ScopeTrial, []Change{sysctl(sack, "2")}); return err },
+		func() error {
+			_, err := k.apply(ScopeTrial, []change.Change{sysctl(sack, "0"), route("10.77.9.0/24"), routingDaemon()})
+			return err
+		},
+		func() error { _, err := k.apply(ScopeTrial, []change.Change{sysctl(sack, "2")}); return err },
 		func() error { _, err := k.restore(ScopeTrial); return err },
-		func() error { _, err := k.apply(ScopeTrial, []Change{sysctl(sack, "2")}); return err },
+		func() error { _, err := k.apply(ScopeTrial, []change.Change{sysctl(sack, "2")}); return err },
 		func() error { _, err := k.restore(""); return err },
 	}
 	for _, step := range steps {
@@ -99,12 +104,12 @@ func TestAnErrorInACallUndoesThatCallOnly(t *testing.T) {
 	for spoil := 1; spoil <= 6; spoil++ {
 		m, d := newMachine(), &disk{bomb: &bomb{}}
 		k := wake(t, m, d)
-		if _, err := k.apply(ScopeRun, []Change{linkUp()}); err != nil {
+		if _, err := k.apply(ScopeRun, []change.Change{linkUp()}); err != nil {
 			t.Fatal(err)
 		}
 		before := m.snapshot()
 		m.spoil = spoil
-		_, err := k.apply(ScopeTrial, []Change{sysctl(sack, "0"), route("10.77.9.0/24"), routingDaemon()})
+		_, err := k.apply(ScopeTrial, []change.Change{sysctl(sack, "0"), route("10.77.9.0/24"), routingDaemon()})
 		if err == nil || !strings.Contains(err.Error(), "the kernel says no") {
 			t.Fatalf("write %d spoilt: error %v", spoil, err)
 		}
@@ -126,7 +131,7 @@ func TestAFailedJournalWriteChangesNothing(t *testing.T) {
 	k := wake(t, m, d)
 	before := m.snapshot()
 	d.bomb = &bomb{at: 1} // a full disk
-	if _, err := k.apply(ScopeRun, []Change{linkUp()}); err == nil {
+	if _, err := k.apply(ScopeRun, []change.Change{linkUp()}); err == nil {
 		t.Fatal("applied without a journal")
 	}
 	if !maps.Equal(m.snapshot(), before) {
@@ -138,7 +143,7 @@ func TestARepeatedCallKeepsTheFirstUndo(t *testing.T) {
 	m, d := newMachine(), &disk{bomb: &bomb{}}
 	k := wake(t, m, d)
 	before := m.snapshot()
-	calls := []Change{sysctl(sack, "0"), address("10.77.0.1/24")}
+	calls := []change.Change{sysctl(sack, "0"), address("10.77.0.1/24")}
 	made, err := k.apply(ScopeTrial, calls)
 	if err != nil || len(made) != 2 || made[0].What != "sysctl net.ipv4.tcp_sack=0" || made[0].Scope != ScopeTrial ||
 		made[0].Action != "applied" {
@@ -167,7 +172,7 @@ func TestARepeatedCallLeavesAnOverridingChange(t *testing.T) {
 	m, d := newMachine(), &disk{bomb: &bomb{}}
 	k := wake(t, m, d)
 	for _, step := range []struct{ scope, value string }{{ScopeRun, "0"}, {ScopeTrial, "2"}, {ScopeRun, "0"}} {
-		if _, err := k.apply(step.scope, []Change{sysctl(sack, step.value)}); err != nil {
+		if _, err := k.apply(step.scope, []change.Change{sysctl(sack, step.value)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -183,14 +188,14 @@ func TestARepeatedCallLeavesAnOverridingChange(t *testing.T) {
 func TestScopesNest(t *testing.T) {
 	m, d := newMachine(), &disk{bomb: &bomb{}}
 	k := wake(t, m, d)
-	if _, err := k.apply(ScopeTrial, []Change{sysctl(sack, "0")}); err != nil {
+	if _, err := k.apply(ScopeTrial, []change.Change{sysctl(sack, "0")}); err != nil {
 		t.Fatal(err)
 	}
-	var refused *Refused
-	if _, err := k.apply(ScopeRun, []Change{linkUp()}); !errors.As(err, &refused) || refused.Cure == "" {
+	var refused *change.Refused
+	if _, err := k.apply(ScopeRun, []change.Change{linkUp()}); !errors.As(err, &refused) || refused.Cure == "" {
 		t.Fatalf("a run's change inside a trial: %v", err)
 	}
-	if _, err := k.apply("week", []Change{linkUp()}); err == nil {
+	if _, err := k.apply("week", []change.Change{linkUp()}); err == nil {
 		t.Error("scope week is taken")
 	}
 	if _, err := k.restore("week"); err == nil {
@@ -202,11 +207,12 @@ func TestAFailedUndoIsKeptAndTriedAgain(t *testing.T) {
 	m, d := newMachine(), &disk{bomb: &bomb{}}
 	k := wake(t, m, d)
 	before := m.snapshot()
-	if _, err := k.apply(ScopeRun, []Change{linkUp(), address("10.77.0.1/24"), route("10.77.9.0/24")}); err != nil {
+	all := []change.Change{linkUp(), address("10.77.0.1/24"), route("10.77.9.0/24")}
+	if _, err := k.apply(ScopeRun, all); err != nil {
 		t.Fatal(err)
 	}
 	stuck := address("10.77.0.1/24")
-	m.deny[stuck.target()] = errors.New("device is busy")
+	m.deny[stuck.Target()] = errors.New("device is busy")
 	report, err := k.restore("")
 	if err != nil || len(report.Undone) != 2 || len(report.Failed) != 1 || !strings.Contains(report.Failed[0],
 		"device is busy") {
@@ -219,7 +225,7 @@ func TestAFailedUndoIsKeptAndTriedAgain(t *testing.T) {
 	if report, _ = k.restore(""); len(report.Failed) != 1 {
 		t.Errorf("report of the next life %+v", report)
 	}
-	delete(m.deny, stuck.target())
+	delete(m.deny, stuck.Target())
 	if report, _ = k.restore(""); len(report.Undone) != 1 || len(report.Failed) != 0 ||
 		!maps.Equal(m.snapshot(), before) {
 		t.Errorf("report %+v, machine %v", report, m.snapshot())
@@ -229,10 +235,10 @@ func TestAFailedUndoIsKeptAndTriedAgain(t *testing.T) {
 func TestWhatIsGoneIsUndone(t *testing.T) {
 	m, d := newMachine(), &disk{bomb: &bomb{}}
 	k := wake(t, m, d)
-	if _, err := k.apply(ScopeRun, []Change{linkUp()}); err != nil {
+	if _, err := k.apply(ScopeRun, []change.Change{linkUp()}); err != nil {
 		t.Fatal(err)
 	}
-	m.gone = linkUp().target()
+	m.gone = linkUp().Target()
 	report, err := k.restore("")
 	if err != nil || !slices.Equal(report.Undone, []string{"link wlan0 up (interface is gone)"}) {
 		t.Errorf("report %+v, %v", report, err)
@@ -244,15 +250,15 @@ func TestWhatIsGoneIsUndone(t *testing.T) {
 func TestWhatIsThereAnewIsChangedAnew(t *testing.T) {
 	m, d := newMachine(), &disk{bomb: &bomb{}}
 	k := wake(t, m, d)
-	if _, err := k.apply(ScopeRun, []Change{linkUp()}); err != nil {
+	if _, err := k.apply(ScopeRun, []change.Change{linkUp()}); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range halves(linkUp()) {
 		m.state[name] = "as the new one came"
 	}
-	m.gone = linkUp().target()
+	m.gone = linkUp().Target()
 	before := m.snapshot()
-	if made, err := k.apply(ScopeRun, []Change{linkUp()}); err != nil || len(made) != 1 {
+	if made, err := k.apply(ScopeRun, []change.Change{linkUp()}); err != nil || len(made) != 1 {
 		t.Fatalf("made %+v, %v", made, err)
 	}
 	m.gone = ""

@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
+	"fieldmesh.dev/fieldmesh/node-agent/host/netstack"
 )
 
 // offloaded is what ethtool says of the field's interface.
@@ -29,7 +32,7 @@ func TestE2EOffloadsGoOffAndComeBack(t *testing.T) {
 			t.Fatalf("the interface does not have %q:\n%s", want, before)
 		}
 	}
-	change := []Change{Offloads{Interface: device}}
+	all := []change.Change{change.Offloads{Interface: device}}
 	off := func() {
 		t.Helper()
 		now := f.offloaded(t)
@@ -41,13 +44,13 @@ func TestE2EOffloadsGoOffAndComeBack(t *testing.T) {
 		}
 	}
 	c, cmd := f.start(t, true)
-	apply(t, c, ScopeTrial, change)
+	apply(t, c, ScopeTrial, all)
 	off()
-	apply(t, c, ScopeTrial, change) // again, as after a lost answer
+	apply(t, c, ScopeTrial, all) // again, as after a lost answer
 	restoreAll(t, c)
 	mustEqual(t, "after a restore", before, f.offloaded(t))
 
-	apply(t, c, ScopeTrial, change)
+	apply(t, c, ScopeTrial, all)
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +58,7 @@ func TestE2EOffloadsGoOffAndComeBack(t *testing.T) {
 	off()
 	c, cmd = f.start(t, true)
 	mustEqual(t, "after SIGKILL and another start", before, f.offloaded(t))
-	apply(t, c, ScopeTrial, change)
+	apply(t, c, ScopeTrial, all)
 	terminate(t, cmd)
 	mustEqual(t, "after SIGTERM", before, f.offloaded(t))
 }
@@ -63,7 +66,7 @@ func TestE2EOffloadsGoOffAndComeBack(t *testing.T) {
 func TestE2EOffloadsOfAnInterfaceThatIsNotThere(t *testing.T) {
 	f, _ := newField(t)
 	f.ns.Do(t, func() error {
-		if _, err := readFeatures("nosuch0"); !errors.Is(err, unix.ENODEV) {
+		if _, err := netstack.ReadFeatures("nosuch0"); !errors.Is(err, unix.ENODEV) {
 			t.Errorf("features of an interface that is not there: %v", err)
 		}
 		return nil

@@ -14,9 +14,16 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/node-agent/routing"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/testnet"
+)
+
+// olsrd marks its routes with protocolOlsrd.
+const (
+	olsrd         = "olsrd"
+	protocolOlsrd = 110
 )
 
 // watched is a routing daemon as the unprivileged half sees it.
@@ -31,7 +38,7 @@ func (f field) watch(t *testing.T, protocol string) watched {
 	began := time.Now()
 	f.ns.Do(t, func() (err error) {
 		w.Watch, err = routing.Begin(t.Context(), routing.Target{Protocol: protocol,
-			Socket: DaemonSocket(f.cfg.StateDir, protocol), Interface: device,
+			Socket: change.DaemonSocket(f.cfg.StateDir, protocol), Interface: device,
 			BootNs: func() int64 { return time.Since(began).Nanoseconds() + 1 }}, func(err error) { w.gone <- err })
 		return err
 	})
@@ -81,8 +88,8 @@ func TestE2EOlsrdFindsItsNeighbour(t *testing.T) {
 		befores = append(befores, f.snapshot(t))
 		f.cfg.Binaries = map[string]string{olsrd: binary}
 		c, cmd := f.start(t, true)
-		apply(t, c, ScopeRun, []Change{address(fmt.Sprintf("10.77.0.%d/24", i+1))})
-		apply(t, c, ScopeTrial, []Change{Daemon{Name: olsrd, Interface: device,
+		apply(t, c, ScopeRun, []change.Change{address(fmt.Sprintf("10.77.0.%d/24", i+1))})
+		apply(t, c, ScopeTrial, []change.Change{change.Daemon{Name: olsrd, Interface: device,
 			Announce: netip.MustParsePrefix("10.77.0.0/24"), HelloS: &hello}})
 		clients, hosts = append(clients, c), append(hosts, cmd)
 	}
@@ -94,12 +101,7 @@ func TestE2EOlsrdFindsItsNeighbour(t *testing.T) {
 	if pid := a.running(t, binary); pid == 0 || syscall.Kill(pid, syscall.SIGKILL) != nil {
 		t.Fatalf("no olsrd to kill (pid %d)", pid)
 	}
-	select {
-	case err := <-w.gone:
-		t.Logf("told: %v", err)
-	case <-time.After(time.Minute):
-		t.Error("a killed olsrd is not told")
-	}
+	w.hearsOfTheEnd(t)
 	if routes := a.ns.Run(t, "ip", "-4", "route", "show", "proto", fmt.Sprint(protocolOlsrd)); routes == "" {
 		t.Error("a killed olsrd left no route: this test shows nothing")
 	}
@@ -110,6 +112,17 @@ func TestE2EOlsrdFindsItsNeighbour(t *testing.T) {
 		}
 		mustEqual(t, f.ns.Name, befores[i], f.snapshot(t))
 		terminate(t, hosts[i])
+	}
+}
+
+// hearsOfTheEnd waits until the end of what was killed is told.
+func (w watched) hearsOfTheEnd(t *testing.T) {
+	t.Helper()
+	select {
+	case err := <-w.gone:
+		t.Logf("told: %v", err)
+	case <-time.After(time.Minute):
+		t.Error("the end of what was killed is not told")
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 )
 
 func ptr[T any](v T) *T { return &v }
@@ -14,32 +16,32 @@ func TestEscapesAreRefused(t *testing.T) {
 	inside := prefix("10.77.0.0/16")
 	cases := []struct {
 		name string
-		c    Change
+		c    change.Change
 		want string
 	}{
 		{"nothing", nil, "not a kind of change"},
-		{"the address of a change", &Link{Interface: wlan, Up: ptr(true)}, "not a kind of change"},
-		{"other interface", Link{Interface: "eth0", Up: ptr(false)}, `"eth0" is not among`},
-		{"traversal as interface", Link{Interface: "../eth0", Up: ptr(false)}, "not among"},
-		{"link without a wish", Link{Interface: wlan}, "neither up nor"},
-		{"small mtu", Link{Interface: wlan, MTUBytes: ptr(1279)}, "1280 to 9216"},
-		{"large mtu", Link{Interface: wlan, MTUBytes: ptr(65536)}, "1280 to 9216"},
+		{"the address of a change", &change.Link{Interface: wlan, Up: ptr(true)}, "not a kind of change"},
+		{"other interface", change.Link{Interface: "eth0", Up: ptr(false)}, `"eth0" is not among`},
+		{"traversal as interface", change.Link{Interface: "../eth0", Up: ptr(false)}, "not among"},
+		{"link without a wish", change.Link{Interface: wlan}, "neither up nor"},
+		{"small mtu", change.Link{Interface: wlan, MTUBytes: ptr(1279)}, "1280 to 9216"},
+		{"large mtu", change.Link{Interface: wlan, MTUBytes: ptr(65536)}, "1280 to 9216"},
 		{"address outside", address("192.168.1.1/24"), "outside the allowed prefixes"},
 		{"address wider than allowed", address("10.77.0.1/8"), "outside the allowed prefixes"},
-		{"address unset", Address{Interface: wlan}, "missing or not valid"},
+		{"address unset", change.Address{Interface: wlan}, "missing or not valid"},
 		{"mapped address", address("::ffff:10.77.0.1/120"), "not a plain unicast address"},
-		{"default route", Route{Interface: wlan, Destination: any4}, "outside the allowed prefixes"},
+		{"default route", change.Route{Interface: wlan, Destination: any4}, "outside the allowed prefixes"},
 		{"route outside", route("10.78.0.0/24"), "outside the allowed prefixes"},
 		{"route with host bits", route("10.77.0.1/24"), "bits set"},
-		{"gateway outside", Route{Interface: wlan, Destination: inside, Via: ptr(netip.MustParseAddr("10.78.0.1"))},
-			"gateway 10.78.0.1/32 is outside"},
-		{"gateway of other family", Route{Interface: wlan, Destination: inside,
+		{"gateway outside", change.Route{Interface: wlan, Destination: inside,
+			Via: ptr(netip.MustParseAddr("10.78.0.1"))}, "gateway 10.78.0.1/32 is outside"},
+		{"gateway of other family", change.Route{Interface: wlan, Destination: inside,
 			Via: ptr(netip.MustParseAddr("fd77::1"))}, "one family"},
-		{"source outside", Route{Interface: wlan, Destination: inside, Source: ptr(netip.MustParseAddr("8.8.8.8"))},
-			"source 8.8.8.8/32 is outside"},
-		{"congestion control", Route{Interface: wlan, Destination: inside, Congestion: "reno; reboot"},
+		{"source outside", change.Route{Interface: wlan, Destination: inside,
+			Source: ptr(netip.MustParseAddr("8.8.8.8"))}, "source 8.8.8.8/32 is outside"},
+		{"congestion control", change.Route{Interface: wlan, Destination: inside, Congestion: "reno; reboot"},
 			"name of a congestion control"},
-		{"negative metric", Route{Interface: wlan, Destination: inside, Metric: -1}, "metric -1"},
+		{"negative metric", change.Route{Interface: wlan, Destination: inside, Metric: -1}, "metric -1"},
 		{"kernel sysctl", sysctl("kernel.core_pattern", "x"), "not among those"},
 		{"sysctl traversal", sysctl("net.ipv4.tcp_../../../kernel/core_pattern", "x"), "not among those"},
 		{"sysctl with slashes", sysctl("net/ipv4/tcp_sack", "0"), "not among those"},
@@ -55,17 +57,19 @@ func TestEscapesAreRefused(t *testing.T) {
 		{"value with a path", sysctl(sack, "/etc/passwd"), "not a value"},
 		{"no value", sysctl(sack, ""), "not a value"},
 		{"long value", sysctl(sack, strings.Repeat("1", 200)), "not a value"},
-		{"shell as daemon", Daemon{Name: "bash", Interface: wlan, Announce: inside}, "not a daemon"},
-		{"path as daemon", Daemon{Name: "../../bin/sh", Interface: wlan, Announce: inside}, "not a daemon"},
-		{"daemon elsewhere", Daemon{Name: babeld, Interface: "eth0", Announce: inside}, "not among"},
-		{"daemon announces the world", Daemon{Name: babeld, Interface: wlan, Announce: any4}, "outside the allowed"},
-		{"interface beside another", Virtual{Interface: wlan, Beside: "eth0", Mode: "adhoc", Channel: 6},
+		{"shell as daemon", change.Daemon{Name: "bash", Interface: wlan, Announce: inside}, "not a daemon"},
+		{"path as daemon", change.Daemon{Name: "../../bin/sh", Interface: wlan, Announce: inside}, "not a daemon"},
+		{"daemon elsewhere", change.Daemon{Name: babeld, Interface: "eth0", Announce: inside}, "not among"},
+		{"daemon announces the world", change.Daemon{Name: babeld, Interface: wlan, Announce: any4},
+			"outside the allowed"},
+		{"interface beside another", change.Virtual{Interface: wlan, Beside: "eth0", Mode: "adhoc", Channel: 6},
 			"no interface beside which"},
-		{"daemon's hello", Daemon{Name: babeld, Interface: wlan, Announce: inside, HelloS: ptr(0.0)}, "hello interval"},
+		{"daemon's hello", change.Daemon{Name: babeld, Interface: wlan, Announce: inside, HelloS: ptr(0.0)},
+			"hello interval"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			refused := testPolicy().check(c.c)
+			refused := testPolicy().Check(c.c)
 			if refused == nil {
 				t.Fatalf("%s is allowed", c.c)
 			}
@@ -78,9 +82,9 @@ func TestEscapesAreRefused(t *testing.T) {
 
 func TestWhatTrialsNeedIsAllowed(t *testing.T) {
 	gateway := netip.MustParseAddr("10.77.0.2")
-	for _, c := range []Change{
-		linkUp(), Link{Interface: "wlan0", MTUBytes: ptr(1500)}, address("10.77.0.1/24"), address("fd77::1/64"),
-		route("10.77.0.0/24"), Route{Interface: "wlan0", Destination: netip.MustParsePrefix("10.77.3.0/24"),
+	for _, c := range []change.Change{
+		linkUp(), change.Link{Interface: "wlan0", MTUBytes: ptr(1500)}, address("10.77.0.1/24"), address("fd77::1/64"),
+		route("10.77.0.0/24"), change.Route{Interface: "wlan0", Destination: netip.MustParsePrefix("10.77.3.0/24"),
 			Via: &gateway, Source: &gateway, Metric: 5, Congestion: "reno"},
 		sysctl("net.ipv4.tcp_congestion_control", "reno"), sysctl("net.ipv4.tcp_rmem", "4096 131072 6291456"),
 		sysctl("net.ipv4.ip_forward", "1"), sysctl("net.ipv4.conf.wlan0.rp_filter", "0"),
@@ -88,17 +92,9 @@ func TestWhatTrialsNeedIsAllowed(t *testing.T) {
 		sysctl("net.ipv4.neigh.wlan0.ucast_solicit", "2"), sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"),
 		routingDaemon(),
 	} {
-		if refused := testPolicy().check(c); refused != nil {
+		if refused := testPolicy().Check(c); refused != nil {
 			t.Errorf("%s: %v", c, refused)
 		}
-	}
-}
-
-func TestAnInterfaceWithDotsIsOneName(t *testing.T) {
-	key, err := parseKey("net.ipv4.conf.wlan0.5.rp_filter")
-	if err != nil || key.device != "wlan0.5" || (setting{Parts: key.parts}).path() !=
-		"/proc/sys/net/ipv4/conf/wlan0.5/rp_filter" {
-		t.Errorf("parsed %+v, %v", key, err)
 	}
 }
 
@@ -117,13 +113,13 @@ func FuzzDecodeRequest(f *testing.F) {
 		}
 		p := testPolicy()
 		for _, c := range r.Apply.changes() {
-			if p.check(c) != nil {
+			if p.Check(c) != nil {
 				continue
 			}
-			if s, is := c.(Sysctl); is {
-				key, err := parseKey(s.Key)
-				if err != nil || !strings.HasPrefix(setting{Parts: key.parts}.path(), "/proc/sys/net/ipv") {
-					t.Fatalf("sysctl %q leads to %v, %v", s.Key, key.parts, err)
+			if s, is := c.(change.Sysctl); is {
+				path, err := change.SysctlPath(s.Key)
+				if err != nil || !strings.HasPrefix(path, "/proc/sys/net/ipv") {
+					t.Fatalf("sysctl %q leads to %q, %v", s.Key, path, err)
 				}
 			}
 		}

@@ -1,13 +1,11 @@
 package host
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
+	"fieldmesh.dev/fieldmesh/node-agent/host/flows"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -33,12 +31,12 @@ type request struct {
 }
 
 type applyCall struct {
-	Scope   string  `json:"scope"`
-	Changes []boxed `json:"changes"`
+	Scope   string         `json:"scope"`
+	Changes []change.Boxed `json:"changes"`
 }
 
-func (a *applyCall) changes() []Change {
-	var out []Change
+func (a *applyCall) changes() []change.Change {
+	var out []change.Change
 	for _, b := range a.Changes {
 		out = append(out, b.Change)
 	}
@@ -65,9 +63,9 @@ type answer struct {
 	Status   *wire.HostStatus    `json:"status,omitempty"`
 	Readback *Readback           `json:"readback,omitempty"`
 	Packets  *PacketFilter       `json:"packets,omitempty"`
-	Severed  *Severed            `json:"severed,omitempty"`
+	Severed  *flows.Severed      `json:"severed,omitempty"`
 	Ring     *struct{}           `json:"ring,omitempty"` // of events, in the file
-	Refused  *Refused            `json:"refused,omitempty"`
+	Refused  *change.Refused     `json:"refused,omitempty"`
 	Error    string              `json:"error,omitempty"`
 
 	file *os.File // goes beside the line, as a descriptor
@@ -77,7 +75,7 @@ type answer struct {
 // error.
 func decodeRequest(line []byte) (request, error) {
 	var r request
-	if err := decodeStrict(line, &r); err != nil {
+	if err := change.DecodeStrict(line, &r); err != nil {
 		return request{}, fmt.Errorf("decode request: %w", err)
 	}
 	calls := 0
@@ -95,16 +93,4 @@ func decodeRequest(line []byte) (request, error) {
 			maxChanges)
 	}
 	return r, nil
-}
-
-func decodeStrict(line []byte, into any) error {
-	dec := json.NewDecoder(bytes.NewReader(line))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(into); err != nil {
-		return err
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("more than one value in a line")
-	}
-	return nil
 }

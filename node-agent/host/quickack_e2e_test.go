@@ -5,65 +5,15 @@ package host
 import (
 	"errors"
 	"io"
-	"log/slog"
 	"net"
-	"net/netip"
-	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
-)
 
-// What a daemon does with its routes stays as it does it, but for the one
-// property; other routes are let alone.
-func TestE2EADaemonsRoutesAcknowledgeAtOnce(t *testing.T) {
-	f, _ := newField(t)
-	var a *acknowledging
-	f.ns.Do(t, func() (err error) {
-		a, err = newAcknowledging(protocolBabel, netip.MustParsePrefix("10.77.0.0/16"), slog.New(slog.DiscardHandler))
-		return err
-	})
-	// in the field's namespace, as a host process is
-	a.group.Go(func() { f.ns.Do(t, func() error { a.run(); return nil }) })
-	route := func(args string) {
-		t.Helper()
-		f.ns.Run(t, "ip", append([]string{"route"}, strings.Fields(args)...)...)
-	}
-	route("add 10.77.5.1/32 via 192.168.7.2 dev wlan0 proto babel metric 9 mtu lock 1300")
-	route("add 10.77.5.2/32 via 192.168.7.2 dev wlan0 proto babel onlink")
-	route("add 10.77.5.3/32 via 192.168.7.2 dev wlan0 proto 98")
-	route("add 10.78.5.4/32 via 192.168.7.2 dev wlan0 proto babel")
-	route("add unreachable 10.77.5.5/32 proto babel")
-	awaitOutput(t, f, "10.77.5.1 via 192.168.7.2 proto babel metric 9 mtu lock 1300 quickack 1", "-4", "route", "show",
-		"dev", device)
-	awaitOutput(t, f, "10.77.5.2 via 192.168.7.2 proto babel onlink quickack 1", "-4", "route", "show", "dev", device)
-	route("replace 10.77.5.2/32 via 192.168.7.3 dev wlan0 proto babel onlink")
-	awaitOutput(t, f, "10.77.5.2 via 192.168.7.3 proto babel onlink quickack 1", "-4", "route", "show", "dev", device)
-	route("del 10.77.5.1/32 via 192.168.7.2 dev wlan0 proto babel metric 9")
-	for range 50 { // routes that come and go are not made again
-		route("add 10.77.5.6/32 via 192.168.7.2 dev wlan0 proto babel")
-		route("del 10.77.5.6/32 via 192.168.7.2 dev wlan0 proto babel")
-	}
-	route("add 10.77.5.7/32 via 192.168.7.2 dev wlan0 proto babel")
-	// all news before is seen
-	awaitOutput(t, f, "10.77.5.7 via 192.168.7.2 proto babel quickack 1", "-4", "route", "show", "dev", device)
-	if err := a.Close(); err != nil {
-		t.Error(err)
-	}
-	now := f.ns.Run(t, "ip", "-4", "route", "show")
-	for _, want := range []string{"10.77.5.3 via 192.168.7.2 dev wlan0 proto 98 \n", "10.78.5.4 via 192.168.7.2 dev " +
-		"wlan0 proto babel \n", "unreachable 10.77.5.5 proto babel \n"} {
-		if !strings.Contains(now, want) {
-			t.Errorf("there is no %q in\n%s", want, now)
-		}
-	}
-	for _, gone := range []string{"10.77.5.1 ", "10.77.5.6 "} {
-		if strings.Contains(now, gone) {
-			t.Errorf("%s is back:\n%s", gone, now)
-		}
-	}
-}
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
+	"fieldmesh.dev/fieldmesh/test/testnet"
+)
 
 // Over routes that babeld makes, every segment is acknowledged when the trial
 // wants that, and every second one when it does not.
@@ -76,7 +26,7 @@ func TestE2EImmediateAcknowledgementsOverBabeld(t *testing.T) {
 		f[i].ns.Run(t, "ip", "link", "set", "dev", device, "down")
 		f[i].ns.Run(t, "ip", "link", "set", "dev", device, "up")
 		c, _ := f[i].start(t, true)
-		apply(t, c, ScopeRun, []Change{sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"),
+		apply(t, c, ScopeRun, []change.Change{sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"),
 			address([]string{"10.77.0.1/24", "10.77.0.2/24"}[i])})
 		clients = append(clients, c)
 	}
@@ -87,7 +37,7 @@ func TestE2EImmediateAcknowledgementsOverBabeld(t *testing.T) {
 		d.HelloS, d.QuickAck = &hello, atOnce
 		for i := range f {
 			// A packet is a segment: nothing merges or splits them.
-			apply(t, clients[i], ScopeTrial, []Change{Offloads{Interface: device},
+			apply(t, clients[i], ScopeTrial, []change.Change{change.Offloads{Interface: device},
 				sysctl("net.ipv4.tcp_congestion_control", "reno"), d})
 		}
 		want := map[bool]string{true: " quickack 1"}[atOnce]
@@ -155,14 +105,9 @@ func (f field) acksPerSegment(t *testing.T, from field) float64 {
 	if err := <-wrote; err != nil {
 		t.Fatal(err)
 	}
-	if raw, err = in.(*net.TCPConn).SyscallConn(); err != nil {
+	info, err := testnet.TCPInfo(in.(*net.TCPConn))
+	if err != nil {
 		t.Fatal(err)
-	}
-	var info *unix.TCPInfo
-	if cerr := raw.Control(func(fd uintptr) {
-		info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
-	}); cerr != nil || err != nil {
-		t.Fatal(errors.Join(cerr, err))
 	}
 	t.Logf("%d segments with data in, %d segments out", info.Data_segs_in, info.Segs_out)
 	return float64(info.Segs_out) / float64(info.Data_segs_in)

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
+	"fieldmesh.dev/fieldmesh/node-agent/host/wireless"
 	"fieldmesh.dev/fieldmesh/node-agent/nl80211"
 	"fieldmesh.dev/fieldmesh/node-agent/radio"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -26,9 +28,9 @@ import (
 const cell = "02:11:22:33:44:55"
 
 // adhoc is the change of a trial in the campaigns that ship.
-func adhoc() Radio {
-	return Radio{Interface: device, Mode: "adhoc", Standard: "802.11g", Channel: 6, SSID: "fieldmesh", BSSID: cell,
-		TxPowerDbm: ptr(12.0), Keep: netip.MustParsePrefix("10.77.0.0/24")}
+func adhoc() change.Radio {
+	return change.Radio{Interface: device, Mode: "adhoc", Standard: "802.11g", Channel: 6, SSID: "fieldmesh",
+		BSSID: cell, TxPowerDbm: ptr(12.0), Keep: netip.MustParsePrefix("10.77.0.0/24")}
 }
 
 // radioField is a namespace with a radio that has seen some use.
@@ -71,15 +73,7 @@ var retries = regexp.MustCompile(`(?m)(^\s*(RTS|Retry|Fragmentation).*\n)+`)
 // address that the kernel made takes its time, and nothing else may.
 func (f radioField) becomes(t *testing.T, when, before string) {
 	t.Helper()
-	after := f.snapshot(t)
-	for range 20 {
-		if after == before {
-			return
-		}
-		time.Sleep(100 * time.Millisecond)
-		after = f.snapshot(t)
-	}
-	mustEqual(t, when, before, after)
+	mustEqual(t, when, before, testnet.Settled(20*time.Second, before, func() string { return f.snapshot(t) }))
 }
 
 // caps is what the agent reads of the radio.
@@ -134,7 +128,7 @@ func TestGuestJoinsReadBack(t *testing.T) {
 	ca, hostA := a.start(t, true)
 	cb, hostB := b.start(t, true)
 	before, was := a.snapshot(t), power(t, a)
-	for _, want := range []Radio{
+	for _, want := range []change.Radio{
 		{Mode: "adhoc", Standard: "802.11g", Channel: 6, SSID: "one", BSSID: cell, TxPowerDbm: ptr(12.0),
 			RTSThresholdBytes: ptr(500), RetryLimit: ptr(5)},
 		{Mode: "adhoc", Standard: "802.11a", Channel: 40, SSID: "two", BSSID: cell, RateMbps: ptr(24.0),
@@ -144,7 +138,7 @@ func TestGuestJoinsReadBack(t *testing.T) {
 		t.Run(want.SSID, func(t *testing.T) {
 			want.Interface, want.Keep = device, netip.MustParsePrefix("10.77.0.0/24")
 			for i, c := range []*Client{ca, cb} {
-				apply(t, c, ScopeRun, []Change{sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"), want,
+				apply(t, c, ScopeRun, []change.Change{sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"), want,
 					address(fmt.Sprintf("10.77.0.%d/24", i+1))})
 			}
 			a.reaches(t, "10.77.0.2")
@@ -179,7 +173,7 @@ func power(t *testing.T, f radioField) string {
 }
 
 // judge holds what the agent read back against what was asked for.
-func judge(t *testing.T, want Radio, got wire.Caps) {
+func judge(t *testing.T, want change.Radio, got wire.Caps) {
 	t.Helper()
 	if got.Mode != want.Mode || got.Channel != want.Channel || got.Width != nl80211.WidthNoHT {
 		t.Errorf("read back %+v, want %+v", got, want)
@@ -193,14 +187,14 @@ func judge(t *testing.T, want Radio, got wire.Caps) {
 	if got.SSID != want.SSID || want.BSSID != "" && got.BSSID != want.BSSID || got.BSSID == "" {
 		t.Errorf("in the cell %q with BSSID %s, want %q and %q", got.SSID, got.BSSID, want.SSID, want.BSSID)
 	}
-	if fmt.Sprint(got.BasicRatesMbps) != fmt.Sprint(want.network().BasicMbps) {
-		t.Errorf("basic rates %v, want %v", got.BasicRatesMbps, want.network().BasicMbps)
+	if fmt.Sprint(got.BasicRatesMbps) != fmt.Sprint(wireless.Settings(want).Network().BasicMbps) {
+		t.Errorf("basic rates %v, want %v", got.BasicRatesMbps, wireless.Settings(want).Network().BasicMbps)
 	}
 }
 
 // judgeStations: no rate is one of 802.11n, and what is heard is as loud as
 // the other's power makes it: hwsim's air takes 50 dB.
-func judgeStations(t *testing.T, want Radio, f radioField) {
+func judgeStations(t *testing.T, want change.Radio, f radioField) {
 	t.Helper()
 	const lossDb = 50
 	seen := f.stations(t)
@@ -238,8 +232,8 @@ func judgeStations(t *testing.T, want Radio, f radioField) {
 func TestGuestKilledAtEveryChange(t *testing.T) {
 	hwsim.NeedGuest(t)
 	f := newRadioField(t, hwsim.Load(t, 1)[0], "a")
-	run := []Change{sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"), adhoc(), Link{Interface: device, Up: ptr(true)},
-		address("10.77.0.1/24")}
+	run := []change.Change{sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"), adhoc(),
+		change.Link{Interface: device, Up: ptr(true)}, address("10.77.0.1/24")}
 	trial := trialChanges()[:3]
 	f.becomes(t, "before anything", f.snapshot(t))
 	before := f.snapshot(t)
@@ -269,9 +263,7 @@ func TestGuestKilledAtEveryChange(t *testing.T) {
 			inForce++
 		}
 		if step%2 == 0 {
-			if out, err := f.command(t, "restore").CombinedOutput(); err != nil {
-				t.Fatalf("restore by hand: %v\n%s", err, out)
-			}
+			f.restoreByHand(t)
 		} else {
 			_, next := f.start(t, true)
 			terminate(t, next)
@@ -306,6 +298,18 @@ func awaitEntries(t *testing.T, path string, n int) {
 	}
 }
 
+// refuses asks for changes that cannot be.
+func refuses(t *testing.T, client *Client, changes []change.Change, reason, cure string) {
+	t.Helper()
+	_, err := client.Apply(t.Context(), ScopeRun, changes)
+	var refused *change.Refused
+	if !errors.As(err, &refused) || !strings.Contains(refused.Reason, reason) || !strings.Contains(refused.Cure, cure) {
+		t.Errorf("got %v, want a refusal because %q with the cure %q", err, reason, cure)
+	} else {
+		t.Log(err)
+	}
+}
+
 // What cannot be done is refused before anything is changed, with a cure.
 func TestGuestRefusals(t *testing.T) {
 	hwsim.NeedGuest(t)
@@ -313,34 +317,27 @@ func TestGuestRefusals(t *testing.T) {
 	hwsim.Country(t, "US")
 	plain := hwsim.Plain(t, "plain") // a radio without ad hoc mode and mesh
 	f, g, other := newRadioField(t, radios[0], "a"), newRadioField(t, plain, "p"), newRadioField(t, radios[1], "u")
-	with := func(change func(*Radio)) Change {
+	with := func(spoil func(*change.Radio)) change.Change {
 		c := adhoc()
-		change(&c)
+		spoil(&c)
 		return c
 	}
-	refuse := func(name string, f radioField, c Change, reason, cure string) {
+	refuse := func(name string, f radioField, c change.Change, reason, cure string) {
 		t.Run(name, func(t *testing.T) {
 			before := f.snapshot(t)
 			client, host := f.start(t, true)
-			_, err := client.Apply(t.Context(), ScopeRun, []Change{c})
-			var refused *Refused
-			if !errors.As(err, &refused) || !strings.Contains(refused.Reason, reason) ||
-				!strings.Contains(refused.Cure, cure) {
-				t.Errorf("got %v, want a refusal because %q with the cure %q", err, reason, cure)
-			} else {
-				t.Log(err)
-			}
+			refuses(t, client, []change.Change{c}, reason, cure)
 			terminate(t, host)
 			f.becomes(t, "after the refusal", before)
 		})
 	}
 	refuse("no such mode", g, adhoc(), ", not adhoc", "use a radio whose driver has this mode")
-	refuse("forbidden channel", f, with(func(r *Radio) { r.Channel = 13 }), "channel 13 (2472 MHz) is forbidden in "+
-		"the regulatory domain US", "iw reg set XX")
-	refuse("no such channel", f, with(func(r *Radio) { r.Standard, r.Channel = "802.11a", 177 }), "channel 177",
+	refuse("forbidden channel", f, with(func(r *change.Radio) { r.Channel = 13 }), "channel 13 (2472 MHz) is "+
+		"forbidden in the regulatory domain US", "iw reg set XX")
+	refuse("no such channel", f, with(func(r *change.Radio) { r.Standard, r.Channel = "802.11a", 177 }), "channel 177",
 		"plan one of the channels")
-	refuse("not a channel", f, with(func(r *Radio) { r.Channel = 36 }), "channel 36 is none of 802.11g", "")
-	refuse("no radio", f, with(func(r *Radio) { r.Interface = "lo" }), `interface "lo" is not among those`,
+	refuse("not a channel", f, with(func(r *change.Radio) { r.Channel = 36 }), "channel 36 is none of 802.11g", "")
+	refuse("no radio", f, with(func(r *change.Radio) { r.Interface = "lo" }), `interface "lo" is not among those`,
 		"agent.yaml")
 	inUse(t, other)
 	refuse("in use", other, adhoc(), "wlan0 is in use as ap", "nmcli device set wlan0 managed no")
@@ -393,12 +390,12 @@ func TestGuestHearsOthers(t *testing.T) {
 	}
 	f.hears(t, "on demand", f.caps(t))
 	f.becomes(t, "after a scan", before)
-	var refused *Refused
+	var refused *change.Refused
 	if err := client.Scan(t.Context(), device, 34); !errors.As(err, &refused) ||
 		!strings.Contains(refused.Reason, "no channel 34") {
 		t.Errorf("a channel that is none: %v", err)
 	}
-	apply(t, client, ScopeRun, []Change{adhoc()})
+	apply(t, client, ScopeRun, []change.Change{adhoc()})
 	caps := f.caps(t)
 	t.Logf("heard %+v; can be at once: %q", caps.Heard, caps.Combinations)
 	f.hears(t, "before the join", caps)

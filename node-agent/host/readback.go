@@ -3,10 +3,11 @@ package host
 import (
 	"fmt"
 	"net/netip"
-	"unsafe"
 
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
+
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
+	"fieldmesh.dev/fieldmesh/node-agent/host/netstack"
 )
 
 // Readback is what is in force on a node, for a trial's provenance. What
@@ -20,36 +21,38 @@ type Readback struct {
 
 // readback reads; only allowed interfaces and keys, for this process may read
 // what its caller may not.
-func readback(p policy, call readbackCall) (Readback, error) {
-	if reason, cure := p.checkInterface(call.Interface); reason != "" {
-		return Readback{}, &Refused{Change: "readback", Reason: reason, Cure: cure}
+func readback(p change.Policy, call readbackCall) (Readback, error) {
+	if reason, cure := p.CheckInterface(call.Interface); reason != "" {
+		return Readback{}, &change.Refused{Change: "readback", Reason: reason, Cure: cure}
 	}
 	out := Readback{Addresses: []string{}, Routes: []string{}, Sysctls: map[string]string{},
-		Offloads: offloads(call.Interface)}
+		Offloads: netstack.Offloads(call.Interface)}
 	for _, name := range call.Sysctls {
-		key, err := parseKey(name)
+		path, err := change.SysctlPath(name)
 		if err != nil {
-			return Readback{}, &Refused{Change: "readback", Reason: err.Error()}
+			return Readback{}, &change.Refused{Change: "readback", Reason: err.Error()}
 		}
-		switch value, err := readSysctl(setting{Parts: key.parts}.path()); {
+		switch value, err := netstack.ReadSysctl(path); {
 		case err == nil:
 			out.Sysctls[name] = value
-		case !absent(err):
+		case !netstack.Absent(err):
 			return Readback{}, err
 		}
 	}
-	link, err := findLink(call.Interface)
+	link, err := netstack.FindLink(call.Interface)
 	if err != nil {
 		return Readback{}, err
 	}
-	addrs, err := redump(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_ALL) })
+	addrs, err := netstack.Redump(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_ALL) })
 	if err != nil {
 		return Readback{}, fmt.Errorf("list addresses: %w", err)
 	}
 	for _, a := range addrs {
 		out.Addresses = append(out.Addresses, a.IPNet.String())
 	}
-	routes, err := redump(func() ([]netlink.Route, error) { return netlink.RouteList(link, netlink.FAMILY_ALL) })
+	routes, err := netstack.Redump(func() ([]netlink.Route, error) {
+		return netlink.RouteList(link, netlink.FAMILY_ALL)
+	})
 	if err != nil {
 		return Readback{}, fmt.Errorf("list routes: %w", err)
 	}
@@ -60,7 +63,7 @@ func readback(p policy, call readbackCall) (Readback, error) {
 }
 
 func wordRoute(r netlink.Route, device string) string {
-	out := Route{Interface: device, Metric: r.Priority, Congestion: r.Congctl, QuickAck: r.QuickACK != 0}
+	out := change.Route{Interface: device, Metric: r.Priority, Congestion: r.Congctl, QuickAck: r.QuickACK != 0}
 	if r.Dst != nil {
 		ones, _ := r.Dst.Mask.Size()
 		if addr, ok := netip.AddrFromSlice(r.Dst.IP); ok {
@@ -76,19 +79,4 @@ func wordRoute(r netlink.Route, device string) string {
 		out.Source = &addr
 	}
 	return out.String()[len("route "):] + " proto " + r.Protocol.String()
-}
-
-// offloads asks the driver; an interface that does not answer has no entry.
-func offloads(device string) map[string]bool {
-	out := map[string]bool{}
-	for name, command := range map[string]uint32{
-		"gro": unix.ETHTOOL_GGRO, "gso": unix.ETHTOOL_GGSO, "tso": unix.ETHTOOL_GTSO,
-		"sg": unix.ETHTOOL_GSG, "rx_checksum": unix.ETHTOOL_GRXCSUM, "tx_checksum": unix.ETHTOOL_GTXCSUM,
-	} {
-		value := struct{ command, data uint32 }{command: command} // struct ethtool_value
-		if ethtool(device, unsafe.Pointer(&value)) == nil {
-			out[name] = value.data != 0
-		}
-	}
-	return out
 }

@@ -1,4 +1,12 @@
+// Package host is the one seam between the agent and the machine. It alone
+// changes links, addresses, routes, sysctls and daemons; for every change it
+// first writes to disk how to take it back. It runs as a small root process
+// of its own, reached over a unix socket by typed calls only. Measuring, and
+// everything that faces the network, stays out. The kinds of change are those of
+// package change, beside which lies what speaks to the kernel.
 package host
+
+//go:generate go test ./change -run ^TestKindsAreListed$ -update
 
 import (
 	"cmp"
@@ -15,6 +23,9 @@ import (
 	"sync"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/unixsocket"
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
+	"fieldmesh.dev/fieldmesh/node-agent/host/flows"
 	"fieldmesh.dev/fieldmesh/node-agent/tcp"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -95,7 +106,7 @@ func serve(ctx context.Context, cfg Config, s system) (err error) {
 	srv.abilities = func() []wire.Ability { return nil }
 	if s == nil {
 		srv.abilities = sync.OnceValue(func() []wire.Ability {
-			return append(tcp.Probe(cfg.Feedback != ""), destroying())
+			return append(tcp.Probe(cfg.Feedback != ""), flows.Destroying())
 		})
 	}
 	if len(left.Undone)+len(left.Failed) > 0 {
@@ -120,7 +131,8 @@ func take(cfg Config, s system) (*owned, error) {
 	}
 	binaries := map[string]string{}
 	if s == nil {
-		s, err = newKernel(dir, binaries, socketOwner(cfg.AllowUIDs), cmp.Or(cfg.Feedback, cfg.RadioFeedback), cfg.Log)
+		s, err = change.NewKernel(dir, binaries, socketOwner(cfg.AllowUIDs),
+			cmp.Or(cfg.Feedback, cfg.RadioFeedback), cfg.Log)
 	}
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
@@ -129,8 +141,8 @@ func take(cfg Config, s system) (*owned, error) {
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	p := policy{interfaces: cfg.Interfaces, prefixes: cfg.Prefixes, binaries: binaries, feedback: cfg.Feedback,
-		beside: cfg.Beside}
+	p := change.Policy{Interfaces: cfg.Interfaces, Prefixes: cfg.Prefixes, Binaries: binaries, Feedback: cfg.Feedback,
+		Beside: cfg.Beside}
 	return &owned{lock: lock, journal: j, binaries: binaries, keeper: newKeeper(s, j, replayed, p, cfg.Log)}, nil
 }
 
@@ -141,13 +153,13 @@ func (o *owned) admit(cfg Config) error {
 		named = slices.Concat(named, []string{cfg.Beside})
 	}
 	for _, name := range named {
-		if err := checkInterfaceName(name); err != nil {
+		if err := change.CheckInterfaceName(name); err != nil {
 			return err
 		}
 	}
 	// Our own protocols are run by this program, which is as trusted as it is here.
 	if self, err := os.Executable(); err == nil {
-		o.binaries[agentBinary] = self
+		o.binaries[change.AgentBinary] = self
 	}
 	for name, path := range cfg.Binaries {
 		real, err := trustedBinary(path)
@@ -187,67 +199,24 @@ func socketOwner(uids []int) int {
 // listen makes the socket. The lock is held, so a socket that is there is a
 // dead one's. Its mode is a courtesy; every caller's credentials are checked.
 func listen(cfg Config) (*net.UnixListener, error) {
-	if info, err := os.Lstat(cfg.Socket); err == nil {
-		if info.Mode()&os.ModeSocket == 0 {
-			return nil, fmt.Errorf("listen on %q: something that is not a socket is there", cfg.Socket)
-		}
-		if err := os.Remove(cfg.Socket); err != nil {
-			return nil, fmt.Errorf("remove old socket: %w", err)
-		}
-	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: cfg.Socket, Net: "unix"})
-	if err != nil {
-		return nil, fmt.Errorf("listen: %w", err)
-	}
 	mode := os.FileMode(0o600)
 	if len(cfg.AllowUIDs) > 1 {
 		mode = 0o666
 	}
-	err = os.Chmod(cfg.Socket, mode)
-	if err == nil && socketOwner(cfg.AllowUIDs) != os.Geteuid() {
-		err = os.Chown(cfg.Socket, socketOwner(cfg.AllowUIDs), -1)
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("give socket to its user: %w", err), l.Close())
-	}
-	return l, nil
+	return unixsocket.Listen(cfg.Socket, mode, socketOwner(cfg.AllowUIDs))
 }
 
 // run answers until ctx ends; when it returns, no call is under way.
 func (s *server) run(ctx context.Context, l *net.UnixListener) error {
 	ctx, cancel := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() { s.watch(ctx) })
+	defer watching.Wait()
 	defer cancel()
-	var group sync.WaitGroup
-	group.Go(func() { s.watch(ctx) })
-	var closeErr error
-	group.Go(func() {
-		<-ctx.Done()
-		closeErr = l.Close()
-	})
-	slots := make(chan struct{}, maxConnections)
-	var acceptErr error
-	for {
-		conn, err := l.AcceptUnix()
-		if err != nil {
-			if ctx.Err() == nil {
-				acceptErr = fmt.Errorf("accept: %w", err)
-			}
-			break
-		}
-		select {
-		case slots <- struct{}{}:
-			group.Go(func() {
-				defer func() { <-slots }()
-				s.converse(ctx, conn)
-			})
-		default:
-			s.keeper.log.Warn("too many callers", "most", maxConnections)
-			s.hangUp(conn)
-		}
-	}
-	cancel()
-	group.Wait()
-	return errors.Join(acceptErr, closeErr)
+	return unixsocket.Serve(ctx, l, maxConnections, func(conn *net.UnixConn) {
+		s.keeper.log.Warn("too many callers", "most", maxConnections)
+		s.hangUp(conn)
+	}, s.converse)
 }
 
 func (s *server) hangUp(conn *net.UnixConn) {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
@@ -48,29 +49,32 @@ func begin(t *testing.T, cfg Config, m *machine) (c *Client, stop func() error) 
 			t.Errorf("serve: %v", err)
 		}
 	})
-	for until := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
-		if _, err := c.Status(t.Context()); err == nil {
-			return c, stop
-		} else if time.Now().After(until) {
-			t.Fatalf("host does not answer: %v", err)
-		}
-	}
+	awaitAnswer(t, c)
+	return c, stop
+}
+
+func awaitAnswer(t *testing.T, c *Client) {
+	t.Helper()
+	testnet.Await(t, 30*time.Second, "the host answers", func() bool {
+		_, err := c.Status(t.Context())
+		return err == nil
+	})
 }
 
 func TestCallsAndTheirEnd(t *testing.T) {
 	m, cfg := newMachine(), testConfig(t)
 	before := m.snapshot()
 	c, stop := begin(t, cfg, m)
-	made, err := c.Apply(t.Context(), ScopeRun, []Change{linkUp(), address("10.77.0.1/24")})
+	made, err := c.Apply(t.Context(), ScopeRun, []change.Change{linkUp(), address("10.77.0.1/24")})
 	if err != nil || len(made) != 2 {
 		t.Fatalf("made %v, %v", made, err)
 	}
 	if s, err := c.Status(t.Context()); err != nil || !s.Reached || len(s.Pending) != 2 {
 		t.Errorf("status %+v, %v", s, err)
 	}
-	var refused *Refused
-	if _, err := c.Apply(t.Context(), ScopeRun, []Change{Link{Interface: "eth0", Up: ptr(false)}}); !errors.As(err,
-		&refused) || refused.Cure == "" {
+	var refused *change.Refused
+	other := []change.Change{change.Link{Interface: "eth0", Up: ptr(false)}}
+	if _, err := c.Apply(t.Context(), ScopeRun, other); !errors.As(err, &refused) || refused.Cure == "" {
 		t.Errorf("eth0: %v", err)
 	}
 	if err := c.Keepalive(t.Context()); err != nil {
@@ -120,7 +124,7 @@ func TestANewLifeRestoresTheOldOnes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newKeeper(m, j, r, testPolicy(), quiet()).apply(ScopeTrial, []Change{linkUp()}); err != nil {
+	if _, err := newKeeper(m, j, r, testPolicy(), quiet()).apply(ScopeTrial, []change.Change{linkUp()}); err != nil {
 		t.Fatal(err)
 	}
 	if err := j.close(); err != nil { // as a crash leaves it
@@ -141,7 +145,7 @@ func TestTheDeadManLetsGo(t *testing.T) {
 	cfg.DeadMan = 50 * time.Millisecond
 	before := m.snapshot()
 	c, _ := begin(t, cfg, m)
-	if _, err := c.Apply(t.Context(), ScopeRun, []Change{linkUp()}); err != nil {
+	if _, err := c.Apply(t.Context(), ScopeRun, []change.Change{linkUp()}); err != nil {
 		t.Fatal(err)
 	}
 	for until := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
@@ -258,17 +262,11 @@ func TestRudeCallers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for until := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
-		if _, err := c.Status(t.Context()); err == nil {
-			break
-		} else if time.Now().After(until) {
-			t.Fatalf("after them: %v", err)
-		}
-	}
+	awaitAnswer(t, c)
 	if !strings.Contains(log.String(), "call is not understood") {
 		t.Error("rude calls are not logged")
 	}
-	many := slices.Repeat([]Change{linkUp()}, maxChanges+1)
+	many := slices.Repeat([]change.Change{linkUp()}, maxChanges+1)
 	if _, err := c.Apply(t.Context(), ScopeRun, many); err == nil || !strings.Contains(err.Error(), "at most 256") {
 		t.Errorf("%d changes: %v", len(many), err)
 	}

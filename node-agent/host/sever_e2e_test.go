@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
+	"fieldmesh.dev/fieldmesh/node-agent/host/flows"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
@@ -21,16 +23,16 @@ import (
 type ends struct {
 	server, client field
 	host           *Client
-	flow           FlowEnd // as the server sees it
+	flow           flows.End // as the server sees it
 }
 
 func newEnds(t *testing.T) ends {
 	t.Helper()
 	a, b := newField(t)
-	e := ends{server: a, client: b, flow: FlowEnd{Peer: netip.MustParseAddr("10.77.0.2"), Port: 5000, Streams: 1,
+	e := ends{server: a, client: b, flow: flows.End{Peer: netip.MustParseAddr("10.77.0.2"), Port: 5000, Streams: 1,
 		ClientPort: 20000, Server: true}}
 	e.host, _ = a.start(t, true)
-	apply(t, e.host, ScopeRun, []Change{address("10.77.0.1/24")})
+	apply(t, e.host, ScopeRun, []change.Change{address("10.77.0.1/24")})
 	for _, line := range []string{"addr add 10.77.0.2/24 dev wlan0", "addr add 10.77.0.66/24 dev wlan0"} {
 		b.ns.Run(t, "ip", strings.Fields(line)...)
 	}
@@ -71,10 +73,10 @@ func (e ends) dial(t *testing.T, from, to string) (net.Conn, error) {
 	return c, dialErr
 }
 
-func (e ends) sever(t *testing.T) Severed {
+func (e ends) sever(t *testing.T) flows.Severed {
 	t.Helper()
 	s, err := e.host.Sever(t.Context(), Sever{Interface: device, Own: netip.MustParseAddr("10.77.0.1"),
-		Flows: []FlowEnd{e.flow}})
+		Flows: []flows.End{e.flow}})
 	if err != nil || s.Error != "" {
 		t.Fatalf("severed %+v, %v", s, err)
 	}
@@ -94,7 +96,8 @@ func TestE2EAdmissionIsTheFlowsPeerOnly(t *testing.T) {
 		t.Errorf("without admission %d packets are refused", *s.Refused)
 	}
 	before := e.server.snapshot(t)
-	apply(t, e.host, ScopeTrial, []Change{Admission{Own: netip.MustParseAddr("10.77.0.1"), Flows: []FlowEnd{e.flow}}})
+	apply(t, e.host, ScopeTrial,
+		[]change.Change{change.Admission{Own: netip.MustParseAddr("10.77.0.1"), Flows: []flows.End{e.flow}}})
 	if _, err := e.dial(t, "10.77.0.66:0", "10.77.0.1:5000"); !isTimeout(err) {
 		t.Errorf("a stranger reaches the server: %v", err)
 	}
@@ -135,7 +138,7 @@ func TestE2EWhatAFirewallStopsIsTold(t *testing.T) {
 			e.listen(t, "10.77.0.1:5000")
 			e.server.ns.Run(t, "nft", fmt.Sprintf(table, c.in, c.out))
 			apply(t, e.host, ScopeTrial,
-				[]Change{Admission{Own: netip.MustParseAddr("10.77.0.1"), Flows: []FlowEnd{e.flow}}})
+				[]change.Change{change.Admission{Own: netip.MustParseAddr("10.77.0.1"), Flows: []flows.End{e.flow}}})
 			_, err := e.dial(t, "10.77.0.2:20000", "10.77.0.1:5000")
 			if (err != nil) != c.stopped || c.stopped && isTimeout(err) == c.refusal {
 				t.Fatalf("dialled: %v", err)
@@ -173,11 +176,12 @@ func TestE2EALostAnswerIsNoFirewall(t *testing.T) {
 	e.listen(t, "10.77.0.1:5000")
 	e.client.ns.Run(t, "nft", "table ip lost { chain in { type filter hook prerouting priority 0; "+
 		"tcp sport 5000 drop; }; }")
-	apply(t, e.host, ScopeTrial, []Change{Admission{Own: netip.MustParseAddr("10.77.0.1"), Flows: []FlowEnd{e.flow}}})
+	apply(t, e.host, ScopeTrial,
+		[]change.Change{change.Admission{Own: netip.MustParseAddr("10.77.0.1"), Flows: []flows.End{e.flow}}})
 	if _, err := e.dial(t, "10.77.0.2:20000", "10.77.0.1:5000"); !isTimeout(err) {
 		t.Fatalf("dialled: %v", err)
 	}
-	if s := e.sever(t); len(s.Filtered) != 1 || s.Filtered[0] != (Filtered{}) {
+	if s := e.sever(t); len(s.Filtered) != 1 || s.Filtered[0] != (flows.Filtered{}) {
 		t.Errorf("severed %+v, want nothing filtered", s)
 	}
 }
@@ -195,8 +199,8 @@ func TestE2ESeveredSocketsAreGoneAndSilent(t *testing.T) {
 		t.Run(fmt.Sprintf("admission %t", admitted), func(t *testing.T) {
 			e := newEnds(t)
 			if admitted {
-				apply(t, e.host, ScopeTrial, []Change{Admission{Own: netip.MustParseAddr("10.77.0.1"),
-					Flows: []FlowEnd{e.flow}}})
+				apply(t, e.host, ScopeTrial, []change.Change{change.Admission{Own: netip.MustParseAddr("10.77.0.1"),
+					Flows: []flows.End{e.flow}}})
 			}
 			flow, other := e.listen(t, "10.77.0.1:5000"), e.listen(t, "10.77.0.1:5001")
 			open, err1 := e.dial(t, "10.77.0.2:20000", "10.77.0.1:5000")
@@ -298,7 +302,7 @@ func TestE2ESeveredPacketsDoNotWaitForANeighbour(t *testing.T) {
 // What is not a flow of this node's on the mesh is not severed.
 func TestE2ESeverIsBounded(t *testing.T) {
 	e := newEnds(t)
-	good := Sever{Interface: device, Own: netip.MustParseAddr("10.77.0.1"), Flows: []FlowEnd{e.flow}}
+	good := Sever{Interface: device, Own: netip.MustParseAddr("10.77.0.1"), Flows: []flows.End{e.flow}}
 	for name, spoil := range map[string]func(*Sever){
 		"another address": func(s *Sever) { s.Own = netip.MustParseAddr("192.168.7.1") },
 		"another peer":    func(s *Sever) { s.Flows[0].Peer = netip.MustParseAddr("192.168.7.2") },
@@ -306,9 +310,9 @@ func TestE2ESeverIsBounded(t *testing.T) {
 		"another link":    func(s *Sever) { s.Interface = "lo" },
 		"no address":      func(s *Sever) { s.Own = netip.Addr{} },
 	} {
-		s := Sever{Interface: device, Own: good.Own, Flows: []FlowEnd{e.flow}}
+		s := Sever{Interface: device, Own: good.Own, Flows: []flows.End{e.flow}}
 		spoil(&s)
-		var refused *Refused
+		var refused *change.Refused
 		if _, err := e.host.Sever(t.Context(), s); !errors.As(err, &refused) {
 			t.Errorf("%s: %v, want it refused", name, err)
 		}
@@ -319,15 +323,15 @@ func TestE2ESeverIsBounded(t *testing.T) {
 // read back.
 func TestE2EAdmissionOfTheMostFlows(t *testing.T) {
 	e := newEnds(t)
-	var flows []FlowEnd
+	var ends []flows.End
 	for i := range wire.MaxFlows {
-		flows = append(flows, FlowEnd{Peer: netip.MustParseAddr("10.77.0.2"), Port: 5000 + i, Streams: 1,
+		ends = append(ends, flows.End{Peer: netip.MustParseAddr("10.77.0.2"), Port: 5000 + i, Streams: 1,
 			ClientPort: 20000 + i, Server: i%2 == 0})
 	}
 	own := netip.MustParseAddr("10.77.0.1")
-	apply(t, e.host, ScopeTrial, []Change{Admission{Own: own, Flows: flows}})
-	s, err := e.host.Sever(t.Context(), Sever{Interface: device, Own: own, Flows: flows})
-	if err != nil || s.Error != "" || len(s.Filtered) != len(flows) || s.Refused == nil {
+	apply(t, e.host, ScopeTrial, []change.Change{change.Admission{Own: own, Flows: ends}})
+	s, err := e.host.Sever(t.Context(), Sever{Interface: device, Own: own, Flows: ends})
+	if err != nil || s.Error != "" || len(s.Filtered) != len(ends) || s.Refused == nil {
 		t.Errorf("severed %+v, %v", s, err)
 	}
 }

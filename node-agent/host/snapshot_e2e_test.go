@@ -5,6 +5,7 @@ package host
 import (
 	"testing"
 
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
@@ -15,7 +16,7 @@ func TestE2EAProgramShowsInItsNamespaceOnly(t *testing.T) {
 	f, other := newField(t)
 	c, cmd := f.start(t, true)
 	own, others := testnet.Snapshot(t, f.ns.Name), testnet.Snapshot(t, other.ns.Name)
-	apply(t, c, ScopeTrial, []Change{BPFCongestion{Program: "tahoe"}})
+	apply(t, c, ScopeTrial, []change.Change{change.BPFCongestion{Program: "tahoe"}})
 	if testnet.Snapshot(t, f.ns.Name) == own {
 		t.Error("the program does not show in its own namespace: this test shows nothing")
 	}

@@ -105,3 +105,6 @@ func lockDir(dir string) (*os.File, string, error) {
 	}
 	return f, real, nil
 }
+
+// ErrRunning says that another host process owns the state directory.
+var ErrRunning = errors.New("another host process owns this state directory")

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/node-agent/radio"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -18,15 +19,15 @@ import (
 const besideDevice = "mesh0"
 
 // beside is what a run on such a laptop begins with.
-func beside(channel int) []Change {
+func beside(channel int) []change.Change {
 	c := adhoc()
 	c.Interface, c.Channel, c.RTSThresholdBytes, c.RetryLimit = besideDevice, channel, ptr(500), ptr(5)
-	return []Change{
-		Virtual{Interface: besideDevice, Beside: device, Mode: "adhoc", Channel: channel},
-		Aside{Interface: besideDevice},
+	return []change.Change{
+		change.Virtual{Interface: besideDevice, Beside: device, Mode: "adhoc", Channel: channel},
+		change.Aside{Interface: besideDevice},
 		sysctl("net.ipv6.conf."+besideDevice+".disable_ipv6", "1"), c,
-		Link{Interface: besideDevice, Up: ptr(true)},
-		Address{Interface: besideDevice, Prefix: netip.MustParsePrefix("10.77.0.1/24")},
+		change.Link{Interface: besideDevice, Up: ptr(true)},
+		change.Address{Interface: besideDevice, Prefix: netip.MustParsePrefix("10.77.0.1/24")},
 	}
 }
 
@@ -62,11 +63,12 @@ func runBeside(t *testing.T, laptop, other radioField) {
 	}
 	peer, peers := other.start(t, true)
 	want := beside(11)
-	theirs := want[3].(Radio)
+	theirs := want[3].(change.Radio)
 	theirs.Interface = device
-	apply(t, peer, ScopeRun, []Change{sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"), theirs, address("10.77.0.2/24")})
+	apply(t, peer, ScopeRun, []change.Change{sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"), theirs,
+		address("10.77.0.2/24")})
 	apply(t, client, ScopeRun, want)
-	laptop.inBoth(t, want[3].(Radio))
+	laptop.inBoth(t, want[3].(change.Radio))
 	if made, err := client.Apply(t.Context(), ScopeRun, want); err != nil || len(made) != 0 {
 		t.Errorf("applied again: %v, %v", made, err)
 	}
@@ -80,7 +82,7 @@ func runBeside(t *testing.T, laptop, other radioField) {
 
 // inBoth checks whether the laptop is in the trial's network and in its
 // owner's.
-func (f radioField) inBoth(t *testing.T, want Radio) {
+func (f radioField) inBoth(t *testing.T, want change.Radio) {
 	t.Helper()
 	f.reaches(t, "10.77.0.2")
 	f.reaches(t, "192.168.9.1")
@@ -125,11 +127,7 @@ func (f radioField) killedBeside(t *testing.T, before, was string) {
 		}
 		_ = cmd.Wait() // "signal: killed"
 		<-done
-		out, err := f.command(t, "restore").CombinedOutput()
-		if err != nil {
-			t.Fatalf("%s: restore by hand: %v\n%s", when, err, out)
-		}
-		t.Logf("%s: %s", when, out)
+		t.Logf("%s: %s", when, f.restoreByHand(t))
 		f.besidesGone(t, when, before, was)
 	}
 }
@@ -137,25 +135,15 @@ func (f radioField) killedBeside(t *testing.T, before, was string) {
 // refusesBeside asks for what cannot be, and leaves everything as it is.
 func (f radioField) refusesBeside(t *testing.T, client *Client) {
 	t.Helper()
-	refuse := func(changes []Change, reason, cure string) {
-		t.Helper()
-		_, err := client.Apply(t.Context(), ScopeRun, changes)
-		var refused *Refused
-		if !errors.As(err, &refused) || !strings.Contains(refused.Reason, reason) ||
-			!strings.Contains(refused.Cure, cure) {
-			t.Errorf("got %v, want a refusal because %q with the cure %q", err, reason, cure)
-		} else {
-			t.Log(err)
-		}
-	}
-	refuse(beside(6), "wlan0 is in its own network on channel 11, the plan wants channel 6",
+	refuses(t, client, beside(6), "wlan0 is in its own network on channel 11, the plan wants channel 6",
 		"nmcli device disconnect wlan0")
 	// Somebody's ad hoc interface on the radio, of which there can be one.
 	f.radio.IW(t, "phy", f.radio.Phy, "interface", "add", besideDevice, "type", "ibss", "addr", "02:00:00:00:00:99")
-	refuse(beside(11), "there is an interface mesh0 already", "iw dev mesh0 del")
+	refuses(t, client, beside(11), "there is an interface mesh0 already", "iw dev mesh0 del")
 	f.ns.Run(t, "ip", "link", "set", besideDevice, "name", "theirs")
 	f.ns.Run(t, "ip", "link", "set", "theirs", "up")
-	refuse(beside(11), "cannot be in adhoc mode beside theirs, which is adhoc: at once it can have #{ adhoc } <= 1",
+	refuses(t, client, beside(11),
+		"cannot be in adhoc mode beside theirs, which is adhoc: at once it can have #{ adhoc } <= 1",
 		"; or plan mode mesh")
 	f.radio.IW(t, "dev", "theirs", "del") // which nobody has taken away
 }

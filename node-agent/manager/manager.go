@@ -5,6 +5,7 @@
 package manager
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -103,18 +104,8 @@ func (m Managers) AwaitNotice(holds, made string) error {
 
 // LetGo has a manager leave its interface alone, and returns when it does.
 func (m Managers) LetGo(h Held) error {
-	var err error
-	switch h.Manager {
-	case NetworkManager:
-		err = m.networkManagerLetsGo(h)
-	case Supplicant:
-		err = m.supplicantLetsGo(h)
-	case Android:
-		err = m.androidLetsGo(h)
-	default:
-		err = fmt.Errorf("no such manager is known")
-	}
-	if err != nil {
+	letGo, _ := m.of(h)
+	if err := letGo(h); err != nil {
 		return fmt.Errorf("have %s leave %q alone: %w", h.Manager, h.Interface, err)
 	}
 	return nil
@@ -123,21 +114,25 @@ func (m Managers) LetGo(h Held) error {
 // TakeBack gives a manager its interface back; one that has it already does
 // not notice. It does not wait for a network to be joined.
 func (m Managers) TakeBack(h Held) error {
-	var err error
-	switch h.Manager {
-	case NetworkManager:
-		err = m.networkManagerTakesBack(h)
-	case Supplicant:
-		err = m.supplicantTakesBack(h)
-	case Android:
-		err = m.androidTakesBack(h)
-	default:
-		err = fmt.Errorf("no such manager is known")
-	}
-	if err != nil {
+	_, takeBack := m.of(h)
+	if err := takeBack(h); err != nil {
 		return fmt.Errorf("give %q back to %s: %w", h.Interface, h.Manager, err)
 	}
 	return nil
+}
+
+// of is how the manager of an interface lets it go and takes it back.
+func (m Managers) of(h Held) (letGo, takeBack func(Held) error) {
+	switch h.Manager {
+	case NetworkManager:
+		return m.networkManagerLetsGo, m.networkManagerTakesBack
+	case Supplicant:
+		return m.supplicantLetsGo, m.supplicantTakesBack
+	case Android:
+		return m.androidLetsGo, m.androidTakesBack
+	}
+	unknown := func(Held) error { return errors.New("no such manager is known") }
+	return unknown, unknown
 }
 
 // Names lists the managers of some interfaces, for a record.

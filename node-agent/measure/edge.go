@@ -2,6 +2,22 @@ package measure
 
 import "fieldmesh.dev/fieldmesh/protocols/wire"
 
+// Before reads the data sockets that are known, shortly before an edge of the
+// window. It looks for no others, so that it is quick.
+func (t *TCP) Before(edge string) ([]wire.Body, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	samples, err := t.ask()
+	data := samples[:0]
+	for _, s := range samples {
+		if s.Stream != nil {
+			s.Edge = wire.BeforeEdge + edge
+			data = append(data, s)
+		}
+	}
+	return t.bodies(nil, data, err)
+}
+
 // Missed is what an edge's samples leave out.
 type Missed struct {
 	Unknown   int // sockets that were met before, are gone, and of whose end the kernel has not told; they are given up

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -68,7 +69,7 @@ const keptFor = time.Hour + 5*time.Minute
 func NewSampler(clk clock.Clock, interval time.Duration, sources []Source,
 	emit func(tBootNs int64, b wire.Body) error) *Sampler {
 	return &Sampler{
-		clk: clk, interval: interval, sources: sources, emit: emit, sleep: sleep,
+		clk: clk, interval: interval, sources: sources, emit: emit, sleep: pause.For,
 		troubles: make([]string, len(sources)),
 	}
 }
@@ -121,17 +122,6 @@ func (s *Sampler) pace(interval time.Duration) {
 		if p, ok := source.(Pacer); ok {
 			p.Pace(interval)
 		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 

@@ -151,6 +151,11 @@ func TestSocketsAreFoundAndCountedExactly(t *testing.T) {
 		transfer(t, p.client[i], p.server[i], 1000*(i+1))
 	}
 	transfer(t, p.control[0], p.control[1], 77)
+	bodies, err = receiver.Before("close")
+	before := byStream(t, bodies, err)
+	for i := range 3 {
+		transfer(t, p.client[i], p.server[i], 1)
+	}
 	bodies, err = edge(receiver, "close")
 	closing := byStream(t, bodies, err)
 	bodies, err = receiver.Sample(1e9)
@@ -160,10 +165,13 @@ func TestSocketsAreFoundAndCountedExactly(t *testing.T) {
 		if c == nil || ticks[i] == nil {
 			t.Fatalf("stream %d is missing: %v %v", i, closing, ticks)
 		}
-		if got := c.BytesReceived - open[i].BytesReceived; got != uint64(1000*(i+1)) {
+		if got := c.BytesReceived - open[i].BytesReceived; got != uint64(1000*(i+1)+1) {
 			t.Errorf("stream %d received %d bytes", i, got)
 		}
-		if c.Edge != "close" || open[i].Edge != "open" || ticks[i].Edge != "" || c.Flow != "main" ||
+		if b := before[i]; b == nil || b.BytesReceived+1 != c.BytesReceived || b.Edge != "before_close" || !b.Before() {
+			t.Errorf("stream %d had %+v before", i, b)
+		}
+		if len(before) != 3 || c.Edge != "close" || open[i].Edge != "open" || ticks[i].Edge != "" || c.Flow != "main" ||
 			c.State != "ESTABLISHED" || c.Cookie == 0 || c.Cookie != ticks[i].Cookie {
 			t.Errorf("stream %d: %+v", i, c)
 		}
@@ -181,7 +189,7 @@ func TestSocketsAreFoundAndCountedExactly(t *testing.T) {
 	bodies, err = sender.Sample(1e9)
 	sent := byStream(t, bodies, err)
 	for i := range 3 {
-		if sent[i] == nil || *sent[i].BytesSent != uint64(1000*(i+1)) || sent[i].BytesReceived != 0 ||
+		if sent[i] == nil || *sent[i].BytesSent != uint64(1000*(i+1)+1) || sent[i].BytesReceived != 0 ||
 			*sent[i].BytesRetrans != 0 {
 			t.Errorf("sender's stream %d: %+v", i, sent[i])
 		}

@@ -35,6 +35,17 @@ func (c *Conn) Watch(ctx context.Context, f func(Event)) error {
 	if err := c.join("mlme"); err != nil {
 		return err
 	}
+	return c.listen(ctx, "hear of the radio", func(m genetlink.Message) (bool, error) {
+		if e, ok := event(m); ok {
+			f(e)
+		}
+		return false, nil
+	})
+}
+
+// listen calls f with what comes by itself until f is done or fails, ctx ends,
+// whose error it returns, or the connection fails.
+func (c *Conn) listen(ctx context.Context, doing string, f func(genetlink.Message) (done bool, err error)) error {
 	defer context.AfterFunc(ctx, func() { _ = c.c.SetReadDeadline(past) })()
 	for {
 		messages, _, err := c.c.Receive()
@@ -42,11 +53,11 @@ func (c *Conn) Watch(ctx context.Context, f func(Event)) error {
 			return ctx.Err()
 		}
 		if err != nil {
-			return fmt.Errorf("hear of the radio: %w", err)
+			return fmt.Errorf("%s: %w", doing, err)
 		}
 		for _, m := range messages {
-			if e, ok := event(m); ok {
-				f(e)
+			if done, err := f(m); done || err != nil {
+				return err
 			}
 		}
 	}

@@ -1,8 +1,8 @@
 package nl80211
 
 import (
-	"fmt"
 	"net"
+	"slices"
 
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
@@ -36,21 +36,10 @@ const WidthNoHT = "20 MHz (no HT)"
 
 // Interfaces lists the radios' interfaces in this namespace.
 func (c *Conn) Interfaces() ([]Interface, error) {
-	messages, err := c.call(unix.NL80211_CMD_GET_INTERFACE, dump, func(*netlink.AttributeEncoder) {})
-	if err != nil {
-		return nil, fmt.Errorf("list interfaces of radios: %w", err)
-	}
-	var out []Interface
-	for _, m := range messages {
-		var i Interface
-		if err := each(m.Data, i.take); err != nil {
-			return nil, fmt.Errorf("read interface of a radio: %w", err)
-		}
-		if i.Name != "" { // a P2P device has none
-			out = append(out, i)
-		}
-	}
-	return out, nil
+	all, err := list(c, unix.NL80211_CMD_GET_INTERFACE, func(*netlink.AttributeEncoder) {}, (*Interface).take,
+		"list interfaces of radios", "read interface of a radio")
+	// A P2P device has no name.
+	return slices.DeleteFunc(all, func(i Interface) bool { return i.Name == "" }), err
 }
 
 // Interface is the named one; nil when it is not a radio's.
@@ -86,8 +75,7 @@ func (i *Interface) take(d *netlink.AttributeDecoder) {
 	case unix.NL80211_ATTR_CHANNEL_WIDTH:
 		i.Width = widths[d.Uint32()]
 	case unix.NL80211_ATTR_WIPHY_TX_POWER_LEVEL:
-		dbm := float64(int32(d.Uint32())) / 100
-		i.TxPowerDbm = &dbm
+		i.TxPowerDbm = new(float64(int32(d.Uint32())) / 100)
 	}
 }
 
@@ -110,30 +98,17 @@ func (b BSS) IBSS() bool { return b.Capability&2 != 0 }
 
 // BSSes lists the cells that an interface knows; it does not scan.
 func (c *Conn) BSSes(ifindex int) ([]BSS, error) {
-	messages, err := c.call(unix.NL80211_CMD_GET_SCAN, dump, func(e *netlink.AttributeEncoder) {
-		e.Uint32(unix.NL80211_ATTR_IFINDEX, uint32(ifindex))
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list cells: %w", err)
-	}
-	var out []BSS
-	for _, m := range messages {
-		var b BSS
-		if err := each(m.Data, func(d *netlink.AttributeDecoder) {
-			if d.Type() == unix.NL80211_ATTR_BSS {
-				nested(d, b.take)
-			}
-		}); err != nil {
-			return nil, fmt.Errorf("read cell: %w", err)
-		}
-		if b.BSSID != "" {
-			out = append(out, b)
-		}
-	}
-	return out, nil
+	all, err := list(c, unix.NL80211_CMD_GET_SCAN, about(ifindex), (*BSS).take, "list cells", "read cell")
+	return slices.DeleteFunc(all, func(b BSS) bool { return b.BSSID == "" }), err
 }
 
 func (b *BSS) take(d *netlink.AttributeDecoder) {
+	if d.Type() == unix.NL80211_ATTR_BSS {
+		nested(d, b.info)
+	}
+}
+
+func (b *BSS) info(d *netlink.AttributeDecoder) {
 	switch d.Type() {
 	case unix.NL80211_BSS_BSSID:
 		b.BSSID = net.HardwareAddr(d.Bytes()).String()
@@ -145,8 +120,7 @@ func (b *BSS) take(d *netlink.AttributeDecoder) {
 	case unix.NL80211_BSS_INFORMATION_ELEMENTS:
 		b.elements(d.Bytes())
 	case unix.NL80211_BSS_SIGNAL_MBM:
-		dbm := float64(int32(d.Uint32())) / 100
-		b.SignalDbm = &dbm
+		b.SignalDbm = new(float64(int32(d.Uint32())) / 100)
 	case unix.NL80211_BSS_SEEN_MS_AGO:
 		b.SeenMsAgo = d.Uint32()
 	case unix.NL80211_BSS_CAPABILITY:

@@ -67,16 +67,41 @@ func (c *Conn) call(command uint8, flags netlink.HeaderFlags, f func(*netlink.At
 	}, c.family.ID, netlink.Request|flags)
 }
 
-// get asks for one object, dump for all.
-const (
-	get  netlink.HeaderFlags = 0
-	dump                     = netlink.Dump
-)
+// list asks for all objects of a kind, whose attributes take reads one by one.
+// asking and reading begin the errors of the two.
+func list[T any](c *Conn, command uint8, f func(*netlink.AttributeEncoder), take func(*T, *netlink.AttributeDecoder),
+	asking, reading string) ([]T, error) {
+	messages, err := c.call(command, netlink.Dump, f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", asking, err)
+	}
+	out := make([]T, len(messages))
+	for i, m := range messages {
+		if err := each(m.Data, func(d *netlink.AttributeDecoder) { take(&out[i], d) }); err != nil {
+			return nil, fmt.Errorf("%s: %w", reading, err)
+		}
+	}
+	return out, nil
+}
+
+// ask asks for one object, whose attributes take reads one by one.
+func (c *Conn) ask(command uint8, f func(*netlink.AttributeEncoder), take func(*netlink.AttributeDecoder)) error {
+	messages, err := c.call(command, 0, f)
+	for _, m := range messages {
+		err = errors.Join(err, each(m.Data, take))
+	}
+	return err
+}
+
+// about is the attribute that names an interface.
+func about(ifindex int) func(*netlink.AttributeEncoder) {
+	return func(e *netlink.AttributeEncoder) { e.Uint32(unix.NL80211_ATTR_IFINDEX, uint32(ifindex)) }
+}
 
 // do sends a command about one interface that answers nothing.
 func (c *Conn) do(command uint8, ifindex int, f func(*netlink.AttributeEncoder)) error {
 	_, err := c.call(command, netlink.Acknowledge, func(e *netlink.AttributeEncoder) {
-		e.Uint32(unix.NL80211_ATTR_IFINDEX, uint32(ifindex))
+		about(ifindex)(e)
 		f(e)
 	})
 	return err

@@ -69,7 +69,7 @@ func FuzzMessages(f *testing.F) {
 		_ = each(data, i.take)
 		_ = each(data, s.take)
 		_ = each(data, s.info)
-		_ = each(data, b.take)
+		_ = each(data, b.info)
 		_ = each(data, func(d *netlink.AttributeDecoder) { p.take(d, map[[2]int][]float64{}) })
 		b.elements(data)
 		for _, command := range []uint8{unix.NL80211_CMD_NEW_STATION, unix.NL80211_CMD_NOTIFY_CQM, 0} {

@@ -57,7 +57,7 @@ func (p Phy) Usable() []int {
 
 // Phys lists the radios of this namespace.
 func (c *Conn) Phys() ([]Phy, error) {
-	messages, err := c.call(unix.NL80211_CMD_GET_WIPHY, dump, func(e *netlink.AttributeEncoder) {
+	messages, err := c.call(unix.NL80211_CMD_GET_WIPHY, netlink.Dump, func(e *netlink.AttributeEncoder) {
 		e.Flag(unix.NL80211_ATTR_SPLIT_WIPHY_DUMP, true)
 	})
 	if err != nil {
@@ -158,19 +158,14 @@ func frequency(d *netlink.AttributeDecoder, band uint16) Frequencies {
 
 // Country is the regulatory domain in force: two letters, "00" for the world's.
 func (c *Conn) Country() (string, error) {
-	messages, err := c.call(unix.NL80211_CMD_GET_REG, get, func(*netlink.AttributeEncoder) {})
+	var country string
+	err := c.ask(unix.NL80211_CMD_GET_REG, func(*netlink.AttributeEncoder) {}, func(d *netlink.AttributeDecoder) {
+		if d.Type() == unix.NL80211_ATTR_REG_ALPHA2 {
+			country = d.String()
+		}
+	})
 	if err != nil {
 		return "", fmt.Errorf("read regulatory domain: %w", err)
-	}
-	var country string
-	for _, m := range messages {
-		if err := each(m.Data, func(d *netlink.AttributeDecoder) {
-			if d.Type() == unix.NL80211_ATTR_REG_ALPHA2 {
-				country = d.String()
-			}
-		}); err != nil {
-			return "", fmt.Errorf("read regulatory domain: %w", err)
-		}
 	}
 	return country, nil
 }

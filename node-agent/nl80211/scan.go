@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/mdlayher/genetlink"
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -43,31 +44,20 @@ func Scan(ctx context.Context, ifindex, mhz int) (err error) {
 }
 
 func (c *Conn) awaitScan(ctx context.Context, ifindex int) error {
-	defer context.AfterFunc(ctx, func() { _ = c.c.SetReadDeadline(past) })()
-	for {
-		messages, _, err := c.c.Receive()
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil {
-			return fmt.Errorf("wait for the scan: %w", err)
-		}
-		for _, m := range messages {
-			index := 0
-			err := each(m.Data, func(d *netlink.AttributeDecoder) {
-				if d.Type() == unix.NL80211_ATTR_IFINDEX {
-					index = int(d.Uint32())
-				}
-			})
-			if err != nil || index != ifindex {
-				continue
+	return c.listen(ctx, "wait for the scan", func(m genetlink.Message) (bool, error) {
+		index := 0
+		err := each(m.Data, func(d *netlink.AttributeDecoder) {
+			if d.Type() == unix.NL80211_ATTR_IFINDEX {
+				index = int(d.Uint32())
 			}
-			switch m.Header.Command {
-			case unix.NL80211_CMD_NEW_SCAN_RESULTS:
-				return nil
-			case unix.NL80211_CMD_SCAN_ABORTED:
-				return errors.New("the driver gave the scan up")
-			}
+		})
+		switch {
+		case err != nil || index != ifindex:
+		case m.Header.Command == unix.NL80211_CMD_NEW_SCAN_RESULTS:
+			return true, nil
+		case m.Header.Command == unix.NL80211_CMD_SCAN_ABORTED:
+			return false, errors.New("the driver gave the scan up")
 		}
-	}
+		return false, nil
+	})
 }

@@ -7,7 +7,6 @@ import (
 	"net"
 	"slices"
 
-	"github.com/mdlayher/genetlink"
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -183,21 +182,14 @@ func (c *Conn) SetRTS(ifindex int, threshold uint32) error {
 
 // PowerSave reports whether the interface may sleep; SetPowerSave sets it.
 func (c *Conn) PowerSave(ifindex int) (bool, error) {
-	messages, err := c.call(unix.NL80211_CMD_GET_POWER_SAVE, get, func(e *netlink.AttributeEncoder) {
-		e.Uint32(unix.NL80211_ATTR_IFINDEX, uint32(ifindex))
+	on := false
+	err := c.ask(unix.NL80211_CMD_GET_POWER_SAVE, about(ifindex), func(d *netlink.AttributeDecoder) {
+		if d.Type() == unix.NL80211_ATTR_PS_STATE {
+			on = d.Uint32() == unix.NL80211_PS_ENABLED
+		}
 	})
 	if err != nil {
 		return false, fmt.Errorf("read power save: %w", err)
-	}
-	on := false
-	for _, m := range messages {
-		if err := each(m.Data, func(d *netlink.AttributeDecoder) {
-			if d.Type() == unix.NL80211_ATTR_PS_STATE {
-				on = d.Uint32() == unix.NL80211_PS_ENABLED
-			}
-		}); err != nil {
-			return false, fmt.Errorf("read power save: %w", err)
-		}
 	}
 	return on, nil
 }
@@ -246,17 +238,13 @@ func (c *Conn) NewInterface(phy int, name, mode string, mac net.HardwareAddr) (I
 	var made Interface
 	t, err := iftype(mode)
 	if err == nil {
-		var messages []genetlink.Message
-		messages, err = c.call(unix.NL80211_CMD_NEW_INTERFACE, get, func(e *netlink.AttributeEncoder) {
+		err = c.ask(unix.NL80211_CMD_NEW_INTERFACE, func(e *netlink.AttributeEncoder) {
 			e.Uint32(unix.NL80211_ATTR_WIPHY, uint32(phy))
 			e.String(unix.NL80211_ATTR_IFNAME, name)
 			e.Uint32(unix.NL80211_ATTR_IFTYPE, t)
 			e.Bytes(unix.NL80211_ATTR_MAC, mac)
 			e.Flag(unix.NL80211_ATTR_SOCKET_OWNER, true)
-		})
-		for _, m := range messages {
-			err = errors.Join(err, each(m.Data, made.take))
-		}
+		}, made.take)
 	}
 	if err != nil {
 		return made, fmt.Errorf("make interface %q in mode %s: %w", name, mode, err)

@@ -1,7 +1,6 @@
 package nl80211
 
 import (
-	"fmt"
 	"net"
 
 	"github.com/mdlayher/netlink"
@@ -24,21 +23,7 @@ type Station struct {
 
 // Stations lists the stations that an interface knows.
 func (c *Conn) Stations(ifindex int) ([]Station, error) {
-	messages, err := c.call(unix.NL80211_CMD_GET_STATION, dump, func(e *netlink.AttributeEncoder) {
-		e.Uint32(unix.NL80211_ATTR_IFINDEX, uint32(ifindex))
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list stations: %w", err)
-	}
-	var out []Station
-	for _, m := range messages {
-		var s Station
-		if err := each(m.Data, s.take); err != nil {
-			return nil, fmt.Errorf("read station: %w", err)
-		}
-		out = append(out, s)
-	}
-	return out, nil
+	return list(c, unix.NL80211_CMD_GET_STATION, about(ifindex), (*Station).take, "list stations", "read station")
 }
 
 func (s *Station) take(d *netlink.AttributeDecoder) {
@@ -53,15 +38,15 @@ func (s *Station) take(d *netlink.AttributeDecoder) {
 func (s *Station) info(d *netlink.AttributeDecoder) {
 	switch d.Type() {
 	case unix.NL80211_STA_INFO_SIGNAL:
-		s.SignalDbm = ptr(float64(int8(d.Uint8())))
+		s.SignalDbm = new(float64(int8(d.Uint8())))
 	case unix.NL80211_STA_INFO_SIGNAL_AVG:
-		s.SignalAvgDbm = ptr(float64(int8(d.Uint8())))
+		s.SignalAvgDbm = new(float64(int8(d.Uint8())))
 	case unix.NL80211_STA_INFO_TX_RETRIES:
-		s.TxRetries = ptr(uint64(d.Uint32()))
+		s.TxRetries = new(uint64(d.Uint32()))
 	case unix.NL80211_STA_INFO_TX_FAILED:
-		s.TxFailed = ptr(uint64(d.Uint32()))
+		s.TxFailed = new(uint64(d.Uint32()))
 	case unix.NL80211_STA_INFO_INACTIVE_TIME:
-		s.InactiveMs = ptr(float64(d.Uint32()))
+		s.InactiveMs = new(float64(d.Uint32()))
 	case unix.NL80211_STA_INFO_TX_BITRATE:
 		s.TxBitrateMbps, s.TxHT = bitrate(d)
 	case unix.NL80211_STA_INFO_RX_BITRATE:
@@ -75,10 +60,10 @@ func bitrate(d *netlink.AttributeDecoder) (mbps *float64, ht bool) {
 	nested(d, func(a *netlink.AttributeDecoder) {
 		switch a.Type() {
 		case unix.NL80211_RATE_INFO_BITRATE32:
-			mbps = ptr(float64(a.Uint32()) / 10)
+			mbps = new(float64(a.Uint32()) / 10)
 		case unix.NL80211_RATE_INFO_BITRATE:
 			if mbps == nil {
-				mbps = ptr(float64(a.Uint16()) / 10)
+				mbps = new(float64(a.Uint16()) / 10)
 			}
 		case unix.NL80211_RATE_INFO_MCS, unix.NL80211_RATE_INFO_VHT_MCS, unix.NL80211_RATE_INFO_HE_MCS:
 			ht = true
@@ -99,40 +84,26 @@ type Survey struct {
 
 // Surveys lists what an interface's radio knows of its channels.
 func (c *Conn) Surveys(ifindex int) ([]Survey, error) {
-	messages, err := c.call(unix.NL80211_CMD_GET_SURVEY, dump, func(e *netlink.AttributeEncoder) {
-		e.Uint32(unix.NL80211_ATTR_IFINDEX, uint32(ifindex))
-	})
-	if err != nil {
-		return nil, fmt.Errorf("survey channels: %w", err)
-	}
-	var out []Survey
-	for _, m := range messages {
-		var s Survey
-		if err := each(m.Data, func(d *netlink.AttributeDecoder) {
-			if d.Type() == unix.NL80211_ATTR_SURVEY_INFO {
-				nested(d, s.take)
-			}
-		}); err != nil {
-			return nil, fmt.Errorf("read survey: %w", err)
-		}
-		out = append(out, s)
-	}
-	return out, nil
+	return list(c, unix.NL80211_CMD_GET_SURVEY, about(ifindex), (*Survey).take, "survey channels", "read survey")
 }
 
 func (s *Survey) take(d *netlink.AttributeDecoder) {
+	if d.Type() == unix.NL80211_ATTR_SURVEY_INFO {
+		nested(d, s.info)
+	}
+}
+
+func (s *Survey) info(d *netlink.AttributeDecoder) {
 	switch d.Type() {
 	case unix.NL80211_SURVEY_INFO_FREQUENCY:
 		s.MHz = int(d.Uint32())
 	case unix.NL80211_SURVEY_INFO_IN_USE:
 		s.InUse = true
 	case unix.NL80211_SURVEY_INFO_NOISE:
-		s.NoiseDbm = ptr(float64(int8(d.Uint8())))
+		s.NoiseDbm = new(float64(int8(d.Uint8())))
 	case unix.NL80211_SURVEY_INFO_TIME:
-		s.ActiveMs = ptr(float64(d.Uint64()))
+		s.ActiveMs = new(float64(d.Uint64()))
 	case unix.NL80211_SURVEY_INFO_TIME_BUSY:
-		s.BusyMs = ptr(float64(d.Uint64()))
+		s.BusyMs = new(float64(d.Uint64()))
 	}
 }
-
-func ptr[T any](v T) *T { return &v }

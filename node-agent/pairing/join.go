@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/internal/keys"
+	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/protocols/pairing"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -60,10 +61,8 @@ func Join(ctx context.Context, code pairing.Code, n Node) (controller string, er
 		if i == tries || !errors.As(err, &refused) || refused.Code != pairing.CodeWait {
 			break
 		}
-		select {
-		case <-ctx.Done():
-			return "", ctx.Err()
-		case <-time.After(tryAgain):
+		if err := pause.For(ctx, tryAgain); err != nil {
+			return "", err
 		}
 	}
 	if err != nil {

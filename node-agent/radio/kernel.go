@@ -177,15 +177,13 @@ func beside(p nl80211.Phy, other nl80211.Interface) *wire.Beside {
 func limits(p nl80211.Phy) (rts, short, long *int) {
 	threshold := min(int(p.RTSThreshold), wire.RTSNever)
 	if p.RetryShort != 0 {
-		rts, short = &threshold, ptr(int(p.RetryShort))
+		rts, short = &threshold, new(int(p.RetryShort))
 	}
 	if p.RetryLong != 0 {
-		long = ptr(int(p.RetryLong))
+		long = new(int(p.RetryLong))
 	}
 	return rts, short, long
 }
-
-func ptr[T any](v T) *T { return &v }
 
 // Sample gives a *wire.Station per peer, and up to ten times a second a
 // *wire.Survey of the channel in use. Nothing for an interface that is not a

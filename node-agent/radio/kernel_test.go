@@ -31,7 +31,7 @@ func (f fakeRadio) Interface(name string) (*nl80211.Interface, error) {
 		return nil, nil
 	}
 	return &nl80211.Interface{Name: "wlan0", MAC: "02:00:00:00:00:01", Mode: "adhoc", MHz: 2437,
-		Width: nl80211.WidthNoHT, TxPowerDbm: ptr(17.0)}, nil
+		Width: nl80211.WidthNoHT, TxPowerDbm: new(17.0)}, nil
 }
 
 func (f fakeRadio) BSSes(int) ([]nl80211.BSS, error) {
@@ -40,7 +40,7 @@ func (f fakeRadio) BSSes(int) ([]nl80211.BSS, error) {
 	}
 	return []nl80211.BSS{
 		{SSID: "mesh", BSSID: "02:11:22:33:44:55", MHz: 2437, Joined: true, BasicMbps: []float64{1, 2}},
-		{SSID: "home", BSSID: "02:11:22:33:44:77", MHz: 2412, SignalDbm: ptr(-71.0), SeenMsAgo: 120},
+		{SSID: "home", BSSID: "02:11:22:33:44:77", MHz: 2412, SignalDbm: new(-71.0), SeenMsAgo: 120},
 	}, nil
 }
 
@@ -55,14 +55,14 @@ func (f fakeRadio) Phys() ([]nl80211.Phy, error) {
 }
 
 func (fakeRadio) Stations(int) ([]nl80211.Station, error) {
-	return []nl80211.Station{{MAC: "02:00:00:00:00:02", SignalDbm: ptr(-61.0), TxBitrateMbps: ptr(54.0),
-		TxRetries: ptr(uint64(7)), InactiveMs: ptr(20.0)}}, nil
+	return []nl80211.Station{{MAC: "02:00:00:00:00:02", SignalDbm: new(-61.0), TxBitrateMbps: new(54.0),
+		TxRetries: new(uint64(7)), InactiveMs: new(20.0)}}, nil
 }
 
 func (f fakeRadio) Surveys(int) ([]nl80211.Survey, error) {
 	time.Sleep(f.slow)
-	return []nl80211.Survey{{MHz: 2412, NoiseDbm: ptr(-90.0)}, {MHz: 2437, NoiseDbm: ptr(-95.0), InUse: true,
-		ActiveMs: ptr(1000.0), BusyMs: ptr(250.0)}}, nil
+	return []nl80211.Survey{{MHz: 2412, NoiseDbm: new(-90.0)}, {MHz: 2437, NoiseDbm: new(-95.0), InUse: true,
+		ActiveMs: new(1000.0), BusyMs: new(250.0)}}, nil
 }
 
 func kernelOf(iface string, f fakeRadio) *Kernel {

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -96,18 +97,9 @@ func wish(conn net.Conn, hz int) {
 
 // reconnect reads one connection after the other until ctx ends.
 func reconnect(ctx context.Context, socket string, read func(net.Conn)) error {
-	wait := firstRetry
-	for {
-		if follow(ctx, socket, read) {
-			wait = firstRetry
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(wait):
-		}
-		wait = min(2*wait, lastRetry)
-	}
+	return pause.Reconnect(ctx, firstRetry, lastRetry, func(ctx context.Context) bool {
+		return follow(ctx, socket, read)
+	})
 }
 
 // follow reads one connection to its end and reports whether there was one. Why

@@ -4,14 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net"
-	"os"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"fieldmesh.dev/fieldmesh/internal/pause"
+	"fieldmesh.dev/fieldmesh/internal/unixsocket"
 	"fieldmesh.dev/fieldmesh/node-agent/nl80211"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -24,6 +24,8 @@ const (
 	tellEvery = 2
 	// queueLines bounds what waits for a reader.
 	queueLines = 256
+	// readersMost is how many there are at a time.
+	readersMost = 16
 )
 
 // Server serves the radio-feedback socket of a real radio: the same lines as
@@ -61,31 +63,15 @@ func watchKernel(ctx context.Context, f func(nl80211.Event)) (err error) {
 // Serve listens on a unix socket, which only this process's user may connect
 // to, until ctx ends.
 func (s *Server) Serve(ctx context.Context, socket string) error {
-	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("remove the last life's socket: %w", err)
-	}
-	l, err := net.Listen("unix", socket)
+	l, err := unixsocket.Listen(socket, 0o600, 0)
 	if err != nil {
-		return fmt.Errorf("listen for readers of the radio: %w", err)
-	}
-	if err := os.Chmod(socket, 0o600); err != nil {
-		return errors.Join(err, l.Close())
+		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { <-ctx.Done(); return l.Close() })
 	g.Go(func() error { return s.look(ctx) })
 	g.Go(func() error { return s.hear(ctx) })
 	g.Go(func() error {
-		for {
-			conn, err := l.Accept()
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			if err != nil {
-				return fmt.Errorf("accept a reader of the radio: %w", err)
-			}
-			g.Go(func() error { s.feed(ctx, conn); return nil })
-		}
+		return unixsocket.Serve(ctx, l, readersMost, func(c *net.UnixConn) { _ = c.Close() }, s.feed)
 	})
 	if err := g.Wait(); ctx.Err() == nil || !errors.Is(err, context.Canceled) {
 		return err
@@ -105,10 +91,7 @@ func (s *Server) hear(ctx context.Context) error {
 				s.publish(wire.Feedback{TxFailed: &wire.TxFailed{Peer: e.MAC}}, every)
 			}
 		})
-		select {
-		case <-ctx.Done():
-		case <-time.After(lastRetry):
-		}
+		_ = pause.For(ctx, lastRetry)
 	}
 	return ctx.Err()
 }
@@ -182,7 +165,7 @@ func (s *Server) publish(line wire.Feedback, to func(*feedbackReader) bool) {
 }
 
 // feed writes to one reader until it hangs up or ctx ends.
-func (s *Server) feed(ctx context.Context, conn net.Conn) {
+func (s *Server) feed(ctx context.Context, conn *net.UnixConn) {
 	r := &feedbackReader{lines: make(chan wire.Feedback, queueLines), turns: 1}
 	s.mu.Lock()
 	s.readers[r] = true

@@ -21,19 +21,29 @@ type failingRadio struct {
 }
 
 func (f failingRadio) Stations(int) ([]nl80211.Station, error) {
-	return []nl80211.Station{{MAC: "02:00:00:00:00:02", TxFailed: ptr(f.asked.Add(1))}}, nil
+	return []nl80211.Station{{MAC: "02:00:00:00:00:02", TxFailed: new(f.asked.Add(1))}}, nil
+}
+
+// serveFailing serves a failing radio at a socket until the test ends.
+func serveFailing(t *testing.T) (socket string) {
+	t.Helper()
+	s := NewServer("wlan0")
+	s.kernel.open = func() (reader, error) { return failingRadio{asked: &atomic.Uint64{}}, nil }
+	s.watch = func(ctx context.Context, _ func(nl80211.Event)) error { <-ctx.Done(); return ctx.Err() }
+	socket = filepath.Join(t.TempDir(), "radio.sock")
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(t.Context(), socket) }()
+	t.Cleanup(func() { // the context has ended
+		if err := <-ended; err != nil {
+			t.Errorf("ended with %v", err)
+		}
+	})
+	return socket
 }
 
 // A reader that wishes for no stations has the events alone.
 func TestServerHeedsWishes(t *testing.T) {
-	s := NewServer("wlan0")
-	s.kernel.open = func() (reader, error) { return failingRadio{asked: &atomic.Uint64{}}, nil }
-	s.watch = func(ctx context.Context, _ func(nl80211.Event)) error { <-ctx.Done(); return ctx.Err() }
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	socket := filepath.Join(t.TempDir(), "radio.sock")
-	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(ctx, socket) }()
+	socket := serveFailing(t)
 	var conn net.Conn
 	testnet.Await(t, 10*time.Second, "it listens", func() (ok bool) {
 		var err error
@@ -73,26 +83,15 @@ func TestServerHeedsWishes(t *testing.T) {
 	wish(conn, 10)
 	for next().Station == nil {
 	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Errorf("ended with %v", err)
-	}
 }
 
 // A reader of the socket learns what the radio is, what it gave up and who
 // came, whichever driver is behind it.
 func TestServerTellsWhatAMediumWould(t *testing.T) {
-	s := NewServer("wlan0")
-	s.kernel.open = func() (reader, error) { return failingRadio{asked: &atomic.Uint64{}}, nil }
-	s.watch = func(ctx context.Context, _ func(nl80211.Event)) error { <-ctx.Done(); return ctx.Err() }
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	socket := filepath.Join(t.TempDir(), "radio.sock")
-	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(ctx, socket) }()
+	socket := serveFailing(t)
 	heard := make(chan net.HardwareAddr, 1)
 	go func() {
-		_ = Failures(ctx, socket, func(peer net.HardwareAddr) {
+		_ = Failures(t.Context(), socket, func(peer net.HardwareAddr) {
 			select {
 			case heard <- peer:
 			default:
@@ -103,7 +102,7 @@ func TestServerTellsWhatAMediumWould(t *testing.T) {
 		t.Errorf("a frame to %s was given up", peer)
 	}
 	client := New(socket)
-	go func() { _ = client.Run(ctx) }()
+	go func() { _ = client.Run(t.Context()) }()
 	for caps, ok := client.Caps(); ; caps, ok = client.Caps() {
 		if !ok {
 			time.Sleep(time.Millisecond)
@@ -113,9 +112,5 @@ func TestServerTellsWhatAMediumWould(t *testing.T) {
 			t.Errorf("caps %+v", caps)
 		}
 		break
-	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Errorf("ended with %v", err)
 	}
 }

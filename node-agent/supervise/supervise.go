@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"fieldmesh.dev/fieldmesh/internal/pause"
 )
 
 // Back-off between two starts of a child: doubled from the first to the
@@ -72,10 +74,8 @@ func (c Child) keep(ctx context.Context, log *slog.Logger) error {
 			wait = backOffFirst
 		}
 		log.Error("process ended by itself; it is started again", "process", c.Name, "error", err, "after", wait)
-		select {
-		case <-ctx.Done():
+		if pause.For(ctx, wait) != nil {
 			return nil
-		case <-time.After(wait):
 		}
 		wait = min(2*wait, backOffLongest)
 	}

@@ -15,6 +15,8 @@ import (
 	"unsafe"
 
 	"github.com/cilium/ebpf"
+
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 const (
@@ -213,10 +215,6 @@ func yardstick(t *testing.T, program string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	testnet.CloseAtEnd(t, c)
 	return c.Name
 }

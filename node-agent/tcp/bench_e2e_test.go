@@ -4,7 +4,6 @@ package tcp
 
 import (
 	"net"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -16,9 +15,7 @@ import (
 
 func needBench(t *testing.T, tools ...string) {
 	t.Helper()
-	if os.Getenv("FIELDMESH_BENCH") == "" {
-		t.Skip("a measurement: set FIELDMESH_BENCH=1")
-	}
+	testnet.NeedSet(t, "FIELDMESH_BENCH", "a benchmark")
 	testnet.Need(t, tools...)
 }
 

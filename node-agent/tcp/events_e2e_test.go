@@ -3,7 +3,6 @@
 package tcp
 
 import (
-	"errors"
 	"net"
 	"slices"
 	"testing"
@@ -24,11 +23,7 @@ func traced(t *testing.T, ns *testnet.NS) *EventReader {
 		trace, err = TraceEvents(cookieHere(t), []Ports{{Local: tracedPort, Remote: 5000}})
 		return err
 	})
-	t.Cleanup(func() {
-		if err := trace.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	testnet.CloseAtEnd(t, trace)
 	ring, err := trace.Ring()
 	if err != nil {
 		t.Fatal(err)
@@ -37,11 +32,7 @@ func traced(t *testing.T, ns *testnet.NS) *EventReader {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	testnet.CloseAtEnd(t, r)
 	return r
 }
 
@@ -62,15 +53,9 @@ func dialFrom(t *testing.T, ns *testnet.NS, port int) *net.TCPConn {
 
 func infoOf(t *testing.T, c *net.TCPConn) *unix.TCPInfo {
 	t.Helper()
-	raw, err := c.SyscallConn()
+	info, err := testnet.TCPInfo(c)
 	if err != nil {
 		t.Fatal(err)
-	}
-	var info *unix.TCPInfo
-	if cerr := raw.Control(func(fd uintptr) {
-		info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
-	}); cerr != nil || err != nil {
-		t.Fatal(errors.Join(cerr, err))
 	}
 	return info
 }
@@ -104,7 +89,7 @@ func traceLosses(t *testing.T) (seen tracedLosses) {
 		}})
 	reader := traced(t, a)
 	got := receive(t, b)
-	seen.from = bootNow(t)
+	seen.from = testnet.BootNs()
 	conn := dialFrom(t, a, tracedPort)
 	defer conn.Close()
 	const bytes = 400_000
@@ -122,7 +107,7 @@ func traceLosses(t *testing.T) (seen tracedLosses) {
 			break
 		}
 	}
-	seen.to = bootNow(t)
+	seen.to = testnet.BootNs()
 	if err := reader.Read(func(e Event) { seen.events = append(seen.events, e) }); err != nil {
 		t.Fatal(err)
 	}
@@ -314,13 +299,4 @@ func kernelCountsTimeouts(t *testing.T) bool {
 		t.Fatal(err)
 	}
 	return m.Kernel.AtLeast(Version{6, 7})
-}
-
-func bootNow(t *testing.T) int64 {
-	t.Helper()
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
-		t.Fatal(err)
-	}
-	return ts.Nano()
 }

@@ -92,7 +92,7 @@ func (x experiment) run(t *testing.T) trace {
 		mu.Lock()
 		defer mu.Unlock()
 		if sender != nil {
-			out.points = append(out.points, look(t, sender, ack))
+			out.points = append(out.points, look(sender, ack))
 		}
 	}
 	t.Run("path", func(t *testing.T) { // its end stops the path, so that the trace is complete
@@ -172,16 +172,9 @@ func receive(t *testing.T, ns *testnet.NS) <-chan int64 {
 	return got
 }
 
-func look(t *testing.T, c *net.TCPConn, ack testnet.Ack) point {
-	raw, err := c.SyscallConn()
+func look(c *net.TCPConn, ack testnet.Ack) point {
+	info, err := testnet.TCPInfo(c)
 	if err != nil {
-		t.Error(err)
-		return point{}
-	}
-	var info *unix.TCPInfo
-	if cerr := raw.Control(func(fd uintptr) {
-		info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
-	}); cerr != nil || err != nil {
 		return point{} // closed at the end
 	}
 	return pointOf(info, ack)
@@ -238,11 +231,7 @@ func register(t *testing.T, program string) *Congestion {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	testnet.CloseAtEnd(t, c)
 	return c
 }
 

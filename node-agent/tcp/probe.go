@@ -133,13 +133,18 @@ func tryProgram(m Machine, program, feature string) error {
 	if err := canLoad(m, feature); err != nil {
 		return err
 	}
-	spec, err := specOf(program)
+	return tryLoad(program, feature, needsStructOps)
+}
+
+// tryLoad loads an object and lets it go.
+func tryLoad(object, feature, needs string) error {
+	spec, err := specOf(object)
 	if err != nil {
 		return err
 	}
 	coll, err := ebpf.NewCollection(spec)
 	if err != nil {
-		return refused(feature, needsStructOps, err)
+		return refused(feature, needs, err)
 	}
 	coll.Close()
 	return nil
@@ -196,14 +201,5 @@ func trySockops(m Machine, feature, object string) error {
 		return err
 	}
 	defer cgroup.Close() // opened to see that it can be
-	spec, err := specOf(object)
-	if err != nil {
-		return err
-	}
-	coll, err := ebpf.NewCollection(spec)
-	if err != nil {
-		return refused(feature, needsSockops, err)
-	}
-	coll.Close()
-	return nil
+	return tryLoad(object, feature, needsSockops)
 }

@@ -63,11 +63,7 @@ func hold(t *testing.T, reference *Congestion) func(uint64) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() {
-			if err := h.Close(); err != nil {
-				t.Error(err)
-			}
-		})
+		testnet.CloseAtEnd(t, h)
 	}
 }
 

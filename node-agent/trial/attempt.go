@@ -8,8 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/internal/verdict"
-	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/node-agent/measure"
 	"fieldmesh.dev/fieldmesh/node-agent/tcp"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -81,6 +82,7 @@ type attempt struct {
 	pulse        *measure.Sampler // has no sources
 	stopSampling context.CancelFunc
 	sampling     chan error
+	early        *early // what the sockets had shortly before the next edge
 
 	mu      sync.Mutex
 	covers  []wire.Record // records by which the initiator judges
@@ -99,13 +101,7 @@ type goOrder struct {
 // Arm makes the node ready for an attempt: the changes are made, the servers
 // listen, the samplers run. It returns when the node is ready, or says why not.
 func (e *Engine) Arm(ctx context.Context, holder, run string, k wire.TrialKey) (wire.CampaignView, error) {
-	e.mu.Lock()
-	err := e.holds(run)
-	if err == nil {
-		err = e.needLease(holder)
-	}
-	e.mu.Unlock()
-	if err != nil {
+	if err := e.drives(holder, run); err != nil {
 		return wire.CampaignView{}, err
 	}
 	if err := e.arm(ctx, k); err != nil {
@@ -215,7 +211,7 @@ func (e *Engine) admit(k wire.TrialKey) (*attempt, error) {
 		if err := e.journal.begun(); err != nil {
 			return nil, err
 		}
-		e.started = true
+		e.started, e.ended = true, false
 	}
 	if err := e.journal.armed(k); err != nil {
 		return nil, err
@@ -353,7 +349,7 @@ func (a *attempt) change(ctx context.Context, radio bool) error {
 	a.hostLife = st.Instance
 	for _, s := range []struct {
 		scope   string
-		changes []host.Change
+		changes []change.Change
 	}{{"run", run}, {"trial", trial}} {
 		applied, err := e.deps.Host.Apply(ctx, s.scope, s.changes)
 		if err != nil {
@@ -486,7 +482,7 @@ func (a *attempt) measure(order goOrder) error {
 	err = a.startProbes()
 	clients = append(clients, a.startClients(measuring)...)
 	if err == nil {
-		err = a.sleepUntil(a.closeNs)
+		err = a.awaitClose()
 	}
 	if err == nil {
 		err = a.edge("close", a.closeNs)
@@ -500,6 +496,17 @@ func (a *attempt) measure(order goOrder) error {
 	return errors.Join(err, a.endFlows(append(clients, servers...)))
 }
 
+// awaitClose waits for the window to close, and samples the sockets before.
+func (a *attempt) awaitClose() error {
+	for left := time.Duration(1); left > 0; {
+		left = a.approach("close", a.closeNs)
+		if err := a.sleepUntil(a.engine.deps.Clock.BootNs() + left.Nanoseconds()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // sleepUntil waits for a moment of the boot clock; it returns the cause when
 // the attempt is aborted before.
 func (a *attempt) sleepUntil(bootNs int64) error {
@@ -508,12 +515,8 @@ func (a *attempt) sleepUntil(bootNs int64) error {
 		if left <= 0 {
 			return nil
 		}
-		timer := time.NewTimer(left)
-		select {
-		case <-timer.C:
-		case <-a.ctx.Done():
-			timer.Stop()
-			return context.Cause(a.ctx)
+		if err := pause.For(a.ctx, left); err != nil {
+			return err
 		}
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/node-agent/tcp"
 	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -42,9 +42,9 @@ func TestChangesOfATrial(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, change := range trial {
-			if _, is := change.(host.Sysctl); !is {
-				got = append(got, change.String())
+		for _, c := range trial {
+			if _, is := c.(change.Sysctl); !is {
+				got = append(got, c.String())
 			}
 		}
 		if !slices.Equal(got, c.want) {

@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"time"
 
 	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
+	"fieldmesh.dev/fieldmesh/node-agent/host/flows"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -18,13 +21,72 @@ func (a *attempt) edge(name string, dueNs int64) error {
 		return faultf(wire.ReasonEdge, "sample sockets at the window's %s: %w", name, err)
 	}
 	now := a.engine.deps.Clock.BootNs()
+	edge := &wire.Edge{Edge: name, DueBootNs: dueNs, LateMs: lateMs(now, dueNs), Sockets: len(bodies),
+		Unknown: missed.Unknown, Unwatched: missed.Unwatched}
+	early := a.early
+	a.early = nil
+	if early != nil && early.answeredNs <= dueNs && early.has(bodies) {
+		edge.EarlyMs = new(lateMs(dueNs, early.askedNs))
+		for _, b := range early.samples {
+			if err := a.emit(early.askedNs, b); err != nil {
+				return err
+			}
+		}
+	}
 	for _, b := range bodies {
 		if err := a.emit(now, b); err != nil {
 			return err
 		}
 	}
-	return a.emit(now, &wire.Edge{Edge: name, DueBootNs: dueNs, LateMs: lateMs(now, dueNs), Sockets: len(bodies),
-		Unknown: missed.Unknown, Unwatched: missed.Unwatched})
+	return a.emit(now, edge)
+}
+
+// How shortly before an edge the sockets are sampled again and again. A node that
+// is held up over the edge for twice its limit then still has a sample within it.
+const (
+	approachTime  = 60 * time.Millisecond
+	approachEvery = 2 * time.Millisecond
+)
+
+// early is what the sockets had before an edge: not before they were asked, and
+// not after it.
+type early struct {
+	askedNs, answeredNs int64
+	samples             []wire.Body
+}
+
+// has reports whether every data socket that an edge found alive was sampled
+// before, too: of one that was not, nothing is known but at the edge's own time.
+func (e *early) has(atEdge []wire.Body) bool {
+	seen := map[uint64]bool{}
+	for _, b := range e.samples {
+		if s, ok := b.(*wire.TCPSample); ok {
+			seen[s.Cookie] = true
+		}
+	}
+	for _, b := range atEdge {
+		if s, ok := b.(*wire.TCPSample); ok && s.Stream != nil && !s.Stranger && s.State != "CLOSE" && !seen[s.Cookie] {
+			return false
+		}
+	}
+	return true
+}
+
+// approach samples the sockets when an edge is near, and returns how long to wait
+// until that is due again; 0: the edge has come. Of the samples the last are kept
+// that the kernel had answered before the edge: its own may come late.
+func (a *attempt) approach(name string, dueNs int64) time.Duration {
+	clock := a.engine.deps.Clock
+	asked := clock.BootNs()
+	if left := time.Duration(dueNs - asked); left > approachTime || left <= 0 {
+		return max(left-approachTime, min(left, 0))
+	}
+	samples, err := a.sockets.Before(name)
+	now := clock.BootNs()
+	if err == nil && now <= dueNs { // the edge itself tells an error
+		a.early = &early{askedNs: asked, answeredNs: now, samples: samples}
+	}
+	return min(max(time.Duration(dueNs-now), 0), approachEvery)
 }
 
 func lateMs(nowNs, dueNs int64) float64 { return float64(nowNs-dueNs) / 1e6 }
@@ -37,8 +99,8 @@ func (a *attempt) guard(ctx context.Context) error {
 	if err != nil || len(flows) == 0 {
 		return err
 	}
-	change := host.Admission{Own: own, Flows: flows}
-	applied, err := e.deps.Host.Apply(ctx, "trial", []host.Change{change})
+	admission := change.Admission{Own: own, Flows: flows}
+	applied, err := e.deps.Host.Apply(ctx, "trial", []change.Change{admission})
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -52,7 +114,7 @@ func (a *attempt) guard(ctx context.Context) error {
 			return err
 		}
 	}
-	a.needs = append(a.needs, change.String())
+	a.needs = append(a.needs, admission.String())
 	return nil
 }
 
@@ -108,7 +170,7 @@ func (a *attempt) sever() error {
 
 // tellFiltered puts into the edge what this node's own packet filters stopped of
 // the flows that end here, in the order of flowEnds.
-func (a *attempt) tellFiltered(edge *wire.Edge, filtered []host.Filtered) {
+func (a *attempt) tellFiltered(edge *wire.Edge, filtered []flows.Filtered) {
 	if filtered == nil {
 		return
 	}
@@ -126,7 +188,7 @@ func (a *attempt) tellFiltered(edge *wire.Edge, filtered []host.Filtered) {
 }
 
 // flowEnds are the attempt's flows that end at this node.
-func (a *attempt) flowEnds() (own netip.Addr, ends []host.FlowEnd, err error) {
+func (a *attempt) flowEnds() (own netip.Addr, ends []flows.End, err error) {
 	here := a.engine.cfg.Node
 	if own, err = a.engine.meshAddr(here); err != nil {
 		return own, nil, err
@@ -136,7 +198,7 @@ func (a *attempt) flowEnds() (own netip.Addr, ends []host.FlowEnd, err error) {
 		if f.Reverse {
 			client, server = server, client
 		}
-		end := host.FlowEnd{Port: f.Port, ClientPort: f.ClientPort, Streams: max(f.Streams, 1), Server: here == server}
+		end := flows.End{Port: f.Port, ClientPort: f.ClientPort, Streams: max(f.Streams, 1), Server: here == server}
 		switch here {
 		case server:
 			end.Peer, err = a.engine.meshAddr(client)

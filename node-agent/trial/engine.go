@@ -16,6 +16,8 @@ import (
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
+	"fieldmesh.dev/fieldmesh/node-agent/host/flows"
 	"fieldmesh.dev/fieldmesh/node-agent/measure"
 	"fieldmesh.dev/fieldmesh/node-agent/tcp"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -23,10 +25,10 @@ import (
 
 // Host changes the machine and puts it back (node-agent/host).
 type Host interface {
-	Apply(ctx context.Context, scope string, changes []host.Change) ([]wire.HostChange, error)
+	Apply(ctx context.Context, scope string, changes []change.Change) ([]wire.HostChange, error)
 	Restore(ctx context.Context, scope string) (wire.RestoreReport, error)
 	Status(ctx context.Context) (wire.HostStatus, error)
-	Sever(ctx context.Context, s host.Sever) (host.Severed, error)
+	Sever(ctx context.Context, s host.Sever) (flows.Severed, error)
 }
 
 // Spool keeps records (node-agent/spool).
@@ -61,6 +63,8 @@ type Process interface {
 // Sockets samples the TCP sockets of the trial's flows (measure.TCP).
 type Sockets interface {
 	measure.Source
+	// Before reads the data sockets shortly before an edge of the window.
+	Before(edge string) ([]wire.Body, error)
 	// Edge reads the data sockets at an edge of the window, and counts what it
 	// could not.
 	Edge(name string, tBootNs int64) (samples []wire.Body, missed measure.Missed, err error)
@@ -131,7 +135,8 @@ type Engine struct {
 	changed  chan struct{} // closed and replaced whenever the view changes
 	version  uint64
 	plan     *wire.RunPlan
-	started  bool // a controller has armed a trial of this run, and has not ended it
+	started  bool // a trial of this run was armed, and the run has not ended
+	ended    bool // nothing but its controller takes it up again
 	verdicts map[int][]wire.Verdict
 	current  *attempt
 	lastKey  *wire.TrialKey
@@ -141,7 +146,11 @@ type Engine struct {
 	journal  *journal
 	live     liveView
 	others   heardPlaces
-	work     sync.WaitGroup // the attempts' goroutines
+
+	challenge    uint64 // of GO; 0: none
+	challengedAt time.Time
+
+	work sync.WaitGroup // the attempts' goroutines
 }
 
 type lease struct {
@@ -159,7 +168,7 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.journal, e.plan, e.started, e.verdicts = j, state.plan, state.started, state.verdicts
+	e.journal, e.plan, e.started, e.ended, e.verdicts = j, state.plan, state.started, state.ended, state.verdicts
 	if k := state.unfinished; k != nil && e.plan != nil {
 		if err := e.buryUnfinished(ctx, *k); err != nil {
 			return nil, err

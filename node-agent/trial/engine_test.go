@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/internal/verdict"
-	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/node-agent/host/flows"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -63,8 +63,12 @@ func TestTrialGoesThroughItsStates(t *testing.T) {
 		if got := r.spool.states(k); !slices.Equal(got, []string{"armed", "running", "restoring", "kept"}) {
 			t.Errorf("%s went through %v", r.cfg.Node, got)
 		}
-		if n := len(r.spool.kinds(k, "tcp")); n != 2 {
-			t.Errorf("%s recorded %d edge samples, want 2", r.cfg.Node, n)
+		var sampled []string
+		for _, rec := range r.spool.kinds(k, "tcp") {
+			sampled = append(sampled, rec.Body.(*wire.TCPSample).Edge)
+		}
+		if !slices.Equal(sampled, []string{"before_open", "open", "before_close", "close"}) {
+			t.Errorf("%s recorded the samples %v", r.cfg.Node, sampled)
 		}
 		if r.host.inForce("trial") != 0 {
 			t.Errorf("%s did not restore", r.cfg.Node)
@@ -256,6 +260,7 @@ func TestAgentStartedAnewBuriesItsTrial(t *testing.T) {
 }
 
 func TestNodesGoOnAlone(t *testing.T) {
+	t.Parallel()
 	car, road, plan := pair(t, 3)
 	k := wire.TrialKey{Trial: 1, Attempt: 1}
 	for _, r := range []*rig{road, car} {
@@ -299,9 +304,23 @@ func seal(t *testing.T, key []byte, g wire.Go) []byte {
 	return d
 }
 
-// ask sends GO to a node until it answers, as an initiator does. What is sent
-// before, from the same socket, must stay without an answer.
+// ask sends GO to a node until it answers, and answers its challenges, as an
+// initiator does. What is sent before, from the same socket, must stay without an
+// answer.
 func (to *rig) ask(t *testing.T, planKey []byte, g wire.Go, before ...[]byte) wire.Ack {
+	t.Helper()
+	g.To, g.Exchange = to.cfg.Node, 7
+	for {
+		ack := to.askOnce(t, planKey, g, before...)
+		if before = nil; ack.Challenge == 0 {
+			return ack
+		}
+		g.Answer = ack.Challenge
+	}
+}
+
+// askOnce sends the same GO until there is any answer.
+func (to *rig) askOnce(t *testing.T, planKey []byte, g wire.Go, before ...[]byte) wire.Ack {
 	t.Helper()
 	conn, err := net.DialUDP("udp4", nil, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: to.port})
 	if err != nil {
@@ -332,7 +351,8 @@ func (to *rig) ask(t *testing.T, planKey []byte, g wire.Go, before ...[]byte) wi
 		}
 		return true
 	})
-	if ack.Trial != g.Trial || ack.Attempt != g.Attempt || ack.Nonce != g.Nonce {
+	if ack.Trial != g.Trial || ack.Attempt != g.Attempt || ack.Nonce != g.Nonce || ack.Of != g.Type ||
+		ack.Exchange != g.Exchange {
 		t.Fatalf("asked %+v, answered %+v", g, ack)
 	}
 	return ack
@@ -445,6 +465,45 @@ func TestAStandstillIsRecorded(t *testing.T) {
 	}
 }
 
+// Samples before an edge stand for it only if they were before it, and have every
+// socket that the edge's own have and that lives.
+func TestSamplesBeforeAnEdge(t *testing.T) {
+	socket := func(cookie uint64, state string) wire.Body {
+		return &wire.TCPSample{Flow: "bulk", Stream: ptr(0), Cookie: cookie, State: state}
+	}
+	stranger := &wire.TCPSample{Flow: "bulk", Cookie: 9, Stranger: true}
+	e := &early{samples: []wire.Body{socket(1, "ESTABLISHED"), socket(2, "ESTABLISHED")}}
+	for name, c := range map[string]struct {
+		atEdge []wire.Body
+		want   bool
+	}{
+		"the same":        {[]wire.Body{socket(1, "ESTABLISHED"), socket(2, "ESTABLISHED")}, true},
+		"one has ended":   {[]wire.Body{socket(1, "ESTABLISHED"), socket(2, "CLOSE")}, true},
+		"ended before":    {[]wire.Body{socket(1, "ESTABLISHED"), socket(3, "CLOSE")}, true},
+		"a new one":       {[]wire.Body{socket(1, "ESTABLISHED"), socket(3, "ESTABLISHED")}, false},
+		"only a stranger": {[]wire.Body{stranger}, true},
+		"none":            {nil, true},
+	} {
+		if got := e.has(c.atEdge); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+	r := newRig(t, "car", t.TempDir(), 0)
+	a := newAttempt(r.Engine, wire.TrialKey{Trial: 1, Attempt: 1}, wire.Trial{Number: 1})
+	a.sockets = fakeSockets{&r.open}
+	now := r.deps.Clock.BootNs()
+	for answeredNs, want := range map[int64]bool{now: true, now + 1: false} { // a GO may put the opening earlier
+		a.early = &early{askedNs: now - 1e6, answeredNs: answeredNs, samples: []wire.Body{socket(0, "ESTABLISHED")}}
+		if err := a.edge("open", now); err != nil {
+			t.Fatal(err)
+		}
+		edges := r.spool.kinds(a.key, "edge")
+		if got := edges[len(edges)-1].Body.(*wire.Edge).EarlyMs != nil; got != want || a.early != nil {
+			t.Errorf("answered %d ns after the edge: taken %v, want %v", answeredNs-now, got, want)
+		}
+	}
+}
+
 // Every node records how late it was at each moment at which it had to act, the
 // late included, keeps its flows' ports for their peers, and destroys its sockets
 // at the end.
@@ -452,7 +511,7 @@ func TestEdgesAreRecordedAndSocketsEnd(t *testing.T) {
 	car, road, plan := pair(t, 1)
 	k := wire.TrialKey{Trial: 1, Attempt: 1}
 	for _, r := range []*rig{road, car} {
-		r.host.left, r.host.stopped = 1, []host.Filtered{{Packets: 4, Wholly: true}}
+		r.host.left, r.host.stopped = 1, []flows.Filtered{{Packets: 4, Wholly: true}}
 		if _, err := r.Arm(ctx, holder, plan.Run, k); err != nil {
 			t.Fatal(err)
 		}
@@ -463,7 +522,9 @@ func TestEdgesAreRecordedAndSocketsEnd(t *testing.T) {
 		for _, rec := range r.spool.kinds(k, "edge") {
 			e := rec.Body.(*wire.Edge)
 			got = append(got, e.Edge)
-			if e.LateMs < 0 || rec.TBootNs < e.DueBootNs ||
+			sampled := e.Edge == "open" || e.Edge == "close"
+			if e.LateMs < 0 || rec.TBootNs < e.DueBootNs || (e.EarlyMs != nil) != sampled ||
+				sampled && (*e.EarlyMs < 0 || *e.EarlyMs > 1e3*approachTime.Seconds()) ||
 				e.Edge == "end" && (e.Sockets != 2 || e.Refused == nil || *e.Refused != 3 ||
 					e.Filtered == nil || *e.Filtered != 4 || e.FilteredFlow != "bulk") {
 				t.Errorf("%s: %+v at %d", r.cfg.Node, e, rec.TBootNs)

@@ -13,6 +13,8 @@ import (
 
 	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
+	"fieldmesh.dev/fieldmesh/node-agent/host/flows"
 	"fieldmesh.dev/fieldmesh/node-agent/measure"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/testnet"
@@ -28,20 +30,20 @@ type fakeHost struct {
 	severed  []host.Sever
 	left     int    // sockets that a former attempt has left
 	stuck    string // why they cannot be destroyed
-	stopped  []host.Filtered
+	stopped  []flows.Filtered
 }
 
-func (h *fakeHost) Sever(_ context.Context, s host.Sever) (host.Severed, error) {
+func (h *fakeHost) Sever(_ context.Context, s host.Sever) (flows.Severed, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.severed = append(h.severed, s)
 	if len(h.severed) == 1 { // before the attempt: another has left something
-		return host.Severed{Destroyed: h.left, Error: h.stuck}, nil
+		return flows.Severed{Destroyed: h.left, Error: h.stuck}, nil
 	}
-	return host.Severed{Destroyed: 2, Refused: new(uint64(3)), Filtered: h.stopped}, h.fail
+	return flows.Severed{Destroyed: 2, Refused: new(uint64(3)), Filtered: h.stopped}, h.fail
 }
 
-func (h *fakeHost) Apply(ctx context.Context, scope string, cs []host.Change) ([]wire.HostChange, error) {
+func (h *fakeHost) Apply(ctx context.Context, scope string, cs []change.Change) ([]wire.HostChange, error) {
 	if h.hangs {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -208,6 +210,9 @@ type fakeSockets struct{ open *atomic.Int32 }
 
 func (fakeSockets) Name() string                      { return "tcp" }
 func (fakeSockets) Sample(int64) ([]wire.Body, error) { return nil, nil }
+func (fakeSockets) Before(e string) ([]wire.Body, error) {
+	return []wire.Body{&wire.TCPSample{Flow: "bulk", Stream: ptr(0), Edge: wire.BeforeEdge + e}}, nil
+}
 func (fakeSockets) Edge(e string, _ int64) ([]wire.Body, measure.Missed, error) {
 	return []wire.Body{&wire.TCPSample{Flow: "bulk", Stream: ptr(0), Edge: e}}, measure.Missed{}, nil
 }

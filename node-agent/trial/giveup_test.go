@@ -38,8 +38,9 @@ func TestARunningAttemptGivesWayToALaterGoOnly(t *testing.T) {
 		return len(road.spool.kinds(wire.TrialKey{Trial: 2, Attempt: 1}, "window")) == 1
 	})
 	old, stranger, next := g, g, g
-	old.Trial, old.Nonce, stranger.From, next.Attempt = 1, 2, "road", 2
-	road.ask(t, plan.Key, stranger, seal(t, plan.Key, old)) // an old GO, sent again, has no answer
+	old.To, old.Trial, old.Nonce, stranger.From, next.Attempt = "road", 1, 2, "road", 2
+	old.Answer = road.askOnce(t, plan.Key, old).Challenge
+	road.ask(t, plan.Key, stranger, seal(t, plan.Key, old)) // an older GO, even a new one, has no answer
 	if road.kept(wire.TrialKey{Trial: 2, Attempt: 1}) {
 		t.Error("an old GO ended the trial")
 	}

@@ -2,6 +2,8 @@ package trial
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -18,8 +20,8 @@ const (
 	goEvery = 50 * time.Millisecond
 	// goApart is between the GOs to two peers: the answers of many who are asked
 	// at once wait for each other, and how long they do makes GO uncertain. It is
-	// what a GO of 200 bytes is on the air at 1 Mbit/s, the lowest rate of 802.11.
-	goApart = 2 * time.Millisecond
+	// what a GO of 300 bytes is on the air at 1 Mbit/s, the lowest rate of 802.11.
+	goApart = 3 * time.Millisecond
 	// goFine is a round trip that says well enough when a peer opens its window; a
 	// peer whose answer took longer is asked again, goMost times in all.
 	goFine = 10 * time.Millisecond
@@ -34,6 +36,8 @@ const (
 	meshAfter = 3
 	// refusedEvery is how often at most a forged GO is logged.
 	refusedEvery = time.Second
+	// challengeFor is how long an answer to a challenge counts as new.
+	challengeFor = 5 * time.Second
 )
 
 func (e *Engine) listenGo(ctx context.Context) (net.PacketConn, error) {
@@ -66,7 +70,7 @@ func (e *Engine) serveGo(ctx context.Context, conn net.PacketConn) {
 		}
 		var g wire.Go
 		if err := wire.Open(key, buf[:n], &g); err != nil || g.Type != wire.GoStart && g.Type != wire.GoArm ||
-			g.Run != run {
+			g.Run != run || g.To != e.cfg.Node {
 			if time.Since(told) > refusedEvery { // who floods the port must not fill the disk
 				told = time.Now()
 				e.deps.Log.Warn("GO refused", "from", from.String(), "error", err)
@@ -102,13 +106,15 @@ func (e *Engine) goKey() ([]byte, string) {
 
 // obey does what a GO asks and returns the answer, nil for none yet.
 func (e *Engine) obey(ctx context.Context, g wire.Go, receivedNs int64, from net.Addr) *wire.Ack {
-	ack := &wire.Ack{Type: "ack", Run: g.Run, Trial: g.Trial, Attempt: g.Attempt, From: e.cfg.Node, Nonce: g.Nonce,
-		Ready: true}
+	ack := &wire.Ack{Type: "ack", Run: g.Run, Trial: g.Trial, Attempt: g.Attempt, From: e.cfg.Node, Of: g.Type,
+		Exchange: g.Exchange, Nonce: g.Nonce, Ready: true}
 	k := wire.TrialKey{Trial: g.Trial, Attempt: g.Attempt}
 	e.mu.Lock()
 	a := e.current
 	t, known := e.trial(g.Trial)
 	fromInitiator := known && t.Initiator == g.From
+	takesPart := known && slices.Contains(t.Nodes(), e.cfg.Node)
+	ended := e.ended
 	decided := false
 	for _, v := range e.verdicts[g.Trial] {
 		decided = decided || v.Attempt == g.Attempt
@@ -121,6 +127,10 @@ func (e *Engine) obey(ctx context.Context, g wire.Go, receivedNs int64, from net
 	switch {
 	case !fromInitiator:
 		ack.Ready, ack.Reason = false, "this trial is not yours to start"
+	case !takesPart:
+		ack.Ready, ack.Reason = false, "this node takes no part in the trial"
+	case ended:
+		ack.Ready, ack.Reason = false, "the run has ended here"
 	case a != nil && a.key == k && state == wire.StateLoaded:
 		return nil // still arming: the next repetition is answered
 	case a != nil && a.key == k && state != wire.StateRestoring && g.Type == wire.GoArm:
@@ -129,6 +139,8 @@ func (e *Engine) obey(ctx context.Context, g wire.Go, receivedNs int64, from net
 		a.order(goOrder{openBootNs: receivedNs + g.StartInUs*1000, path: e.pathOf(from)})
 	case decided || a != nil && a.key == k:
 		ack.Ready, ack.Reason = false, "this attempt has ended here"
+	case !e.isNew(g):
+		ack.Challenge = e.newChallenge()
 	case a != nil:
 		a.giveWay(k, state)
 		return nil // answered once this node is free, if that is soon enough
@@ -140,6 +152,35 @@ func (e *Engine) obey(ctx context.Context, g wire.Go, receivedNs int64, from net
 		return nil
 	}
 	return ack
+}
+
+// newChallenge returns what a GO has to repeat to count as new. It is the same for
+// a while, so that the repetitions of a GO all do.
+func (e *Engine) newChallenge() uint64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.challenge == 0 || time.Since(e.challengedAt) > challengeFor {
+		e.challenge, e.challengedAt = max(random(), 1), time.Now()
+	}
+	return e.challenge
+}
+
+func random() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+// isNew reports whether a GO repeats the challenge. It does so once: what somebody
+// hears and sends again does not.
+func (e *Engine) isNew(g wire.Go) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.challenge == 0 || g.Answer != e.challenge || time.Since(e.challengedAt) > challengeFor {
+		return false
+	}
+	e.challenge = 0
+	return true
 }
 
 // clip keeps a reason short enough for a datagram.
@@ -209,12 +250,13 @@ func (a *attempt) opensAt(bootNs int64) {
 // awaitOpening waits for the window to open, which a further GO may put earlier.
 func (a *attempt) awaitOpening(o goOrder) (goOrder, error) {
 	for {
-		timer := time.NewTimer(time.Duration(o.openBootNs - a.engine.deps.Clock.BootNs()))
+		left := a.approach("open", o.openBootNs)
+		if left <= 0 {
+			return o, nil
+		}
+		timer := time.NewTimer(left)
 		select {
 		case <-timer.C:
-			if a.engine.deps.Clock.BootNs() >= o.openBootNs {
-				return o, nil
-			}
 		case further := <-a.start:
 			if further.openBootNs < o.openBootNs {
 				o = further
@@ -249,6 +291,7 @@ type peer struct {
 	name    string
 	paths   []*net.UDPAddr // control link first, where there is one
 	asked   []int64        // when, boot clock: by each repetition, from the first
+	answer  uint64         // to its last challenge
 	acked   bool
 	bestRTT time.Duration
 	waiting string       // what it said that it still waits for
@@ -356,8 +399,9 @@ func (a *attempt) exchangeGo(ctx context.Context, kind string, peers []*peer, un
 	}
 	defer conn.Close()
 	key, run := e.goKey()
+	exchange := random()
 	for _, p := range peers {
-		p.asked = nil
+		p.asked, p.answer = nil, 0
 	}
 	// Where they are many and the time is short, all can still be asked twice.
 	within := time.Duration(untilNs-e.deps.Clock.BootNs()) - goQuiet
@@ -379,11 +423,11 @@ func (a *attempt) exchangeGo(ctx context.Context, kind string, peers []*peer, un
 				return context.Canceled
 			}
 			g := wire.Go{Type: kind, Run: run, Trial: a.key.Trial, Attempt: a.key.Attempt, From: e.cfg.Node,
-				Nonce: nonce, StartInUs: left.Microseconds()}
+				To: p.name, Exchange: exchange, Nonce: nonce, StartInUs: left.Microseconds(), Answer: p.answer}
 			if err := p.ask(conn, key, g, now); err != nil {
 				return fault{wire.ReasonGoFailed, err}
 			}
-			if all, err := a.collectAcks(conn, key, kind, peers, apart); all || err != nil {
+			if all, err := a.collectAcks(conn, key, kind, exchange, peers, apart); all || err != nil {
 				return err
 			}
 		}
@@ -391,7 +435,7 @@ func (a *attempt) exchangeGo(ctx context.Context, kind string, peers []*peer, un
 		if slices.ContainsFunc(peers, func(p *peer) bool { return p.waiting != "" }) {
 			every = readyEvery
 		}
-		if all, err := a.collectAcks(conn, key, kind, peers, every); all || err != nil {
+		if all, err := a.collectAcks(conn, key, kind, exchange, peers, every); all || err != nil {
 			return err
 		}
 	}
@@ -414,7 +458,7 @@ func (p *peer) ask(conn *net.UDPConn, key []byte, g wire.Go, now int64) error {
 
 // collectAcks reads answers for a time; it reports whether no peer need be asked
 // again, and fails when one says that it cannot take part.
-func (a *attempt) collectAcks(conn *net.UDPConn, key []byte, kind string, peers []*peer,
+func (a *attempt) collectAcks(conn *net.UDPConn, key []byte, kind string, exchange uint64, peers []*peer,
 	within time.Duration) (bool, error) {
 	if err := conn.SetReadDeadline(time.Now().Add(within)); err != nil {
 		return false, fault{wire.ReasonGoFailed, err}
@@ -433,8 +477,7 @@ func (a *attempt) collectAcks(conn *net.UDPConn, key []byte, kind string, peers 
 			continue // an ICMP error of an earlier send; the deadline ends the loop
 		}
 		var ack wire.Ack
-		if wire.Open(key, buf[:n], &ack) != nil || ack.Type != "ack" || ack.Trial != a.key.Trial ||
-			ack.Attempt != a.key.Attempt {
+		if wire.Open(key, buf[:n], &ack) != nil || ack.Type != "ack" || ack.Of != kind || ack.Exchange != exchange {
 			continue
 		}
 		if !ack.Ready {
@@ -442,6 +485,10 @@ func (a *attempt) collectAcks(conn *net.UDPConn, key []byte, kind string, peers 
 		}
 		for _, p := range peers {
 			if p.name != ack.From || ack.Nonce < 1 || ack.Nonce > uint64(len(p.asked)) {
+				continue
+			}
+			if ack.Challenge != 0 {
+				p.answer = ack.Challenge
 				continue
 			}
 			if p.waiting = ack.Waiting; p.waiting != "" {

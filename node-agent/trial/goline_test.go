@@ -33,7 +33,7 @@ func answerer(t *testing.T, name string, key []byte, later func(nonce uint64) ti
 			}
 			heard <- g
 			answer, err := wire.Seal(key, &wire.Ack{Type: "ack", Run: g.Run, Trial: g.Trial, Attempt: g.Attempt,
-				From: name, Nonce: g.Nonce, Ready: true})
+				From: name, Of: g.Type, Exchange: g.Exchange, Nonce: g.Nonce, Ready: true})
 			if err != nil {
 				t.Error(err)
 				return
@@ -110,6 +110,7 @@ func TestSlowPeersAreAskedAgain(t *testing.T) {
 func TestTheLeastDelayedGoCounts(t *testing.T) {
 	r := newRig(t, "car", t.TempDir(), 0)
 	a := newAttempt(r.Engine, wire.TrialKey{Trial: 1, Attempt: 1}, wire.Trial{Number: 1})
+	a.sockets = fakeSockets{&r.open}
 	now := r.deps.Clock.BootNs()
 	at := func(d time.Duration) goOrder { return goOrder{openBootNs: now + d.Nanoseconds()} }
 	for _, d := range []time.Duration{time.Hour, time.Minute, 2 * time.Minute} {

@@ -57,6 +57,7 @@ func TestAnAbortThatFollowsIsNoInterruption(t *testing.T) {
 // controller there: each life buries its attempt and goes on, and the peer,
 // which cannot know of what befell the car, takes part.
 func TestInterruptedMoreOftenThanThePlanHasAttempts(t *testing.T) {
+	t.Parallel()
 	road := newRig(t, "road", t.TempDir(), freePort(t))
 	road.start(t)
 	carDir, carPort := t.TempDir(), freePort(t)

@@ -40,6 +40,7 @@ type journalLine struct {
 type journalState struct {
 	plan       *wire.RunPlan
 	started    bool
+	ended      bool
 	verdicts   map[int][]wire.Verdict
 	unfinished *wire.TrialKey // armed, and no outcome
 }
@@ -100,9 +101,9 @@ func (j *journal) replay(st *journalState) (int64, error) {
 		good += int64(len(line))
 		switch {
 		case l.Begun:
-			st.started = true
+			st.started, st.ended = true, false
 		case l.Ended:
-			st.started = false
+			st.started, st.ended = false, true
 		case l.Armed != nil:
 			st.unfinished = l.Armed
 		case l.Verdict != nil:

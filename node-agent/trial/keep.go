@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/node-agent/host"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -152,9 +153,7 @@ func (a *attempt) restoreOnce(ctx context.Context) (wire.RestoreReport, error) {
 		if err == nil || ctx.Err() != nil {
 			return report, err
 		}
-		select {
-		case <-time.After(restoreAgain):
-		case <-ctx.Done():
+		if pause.For(ctx, restoreAgain) != nil {
 			return report, err
 		}
 	}

@@ -61,8 +61,19 @@ func (e *Engine) needLease(holder string) error {
 	return refuse("no_lease", "nobody holds the lease of node "+e.cfg.Node, "take the lease first: PUT /v1/lease")
 }
 
-// Load takes a run's plan. The same plan again changes nothing; another plan
-// is refused while an attempt is under way, and under the name of a run in
+// drives refuses a call of who does not steer the node, or of a run that it does
+// not hold.
+func (e *Engine) drives(holder, run string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.holds(run); err != nil {
+		return err
+	}
+	return e.needLease(holder)
+}
+
+// Load takes a run's plan. The same plan again only takes a run up that had
+// ended; another plan is refused while an attempt is under way, and under the name of a run in
 // which something has happened.
 func (e *Engine) Load(ctx context.Context, holder string, plan wire.RunPlan) (wire.CampaignView, error) {
 	e.mu.Lock()
@@ -76,6 +87,7 @@ func (e *Engine) Load(ctx context.Context, holder string, plan wire.RunPlan) (wi
 		case err != nil:
 			return wire.CampaignView{}, err
 		case same:
+			e.ended = false
 			return e.view(), e.readdress(plan)
 		case !e.untouched():
 			return wire.CampaignView{}, refuse("conflict", fmt.Sprintf("run %s is held with another plan", plan.Run),
@@ -115,7 +127,7 @@ func (e *Engine) take(ctx context.Context, plan wire.RunPlan) (wire.CampaignView
 	if err := e.journal.load(plan); err != nil {
 		return wire.CampaignView{}, err
 	}
-	e.plan, e.started, e.verdicts, e.lastKey = &plan, false, map[int][]wire.Verdict{}, nil
+	e.plan, e.started, e.ended, e.verdicts, e.lastKey = &plan, false, false, map[int][]wire.Verdict{}, nil
 	e.bump()
 	return e.view(), nil
 }
@@ -269,24 +281,9 @@ func (e *Engine) Verdicts(_ context.Context, holder, run string, vs []wire.Verdi
 // End closes a run: the attempt under way is aborted and everything that the
 // run changed on the machine is put back. The plan stays for reference.
 func (e *Engine) End(ctx context.Context, holder, run string) (wire.RestoreReport, error) {
-	e.mu.Lock()
-	if err := e.holds(run); err != nil {
-		e.mu.Unlock()
+	if err := e.drives(holder, run); err != nil {
 		return wire.RestoreReport{}, err
 	}
-	if err := e.needLease(holder); err != nil {
-		e.mu.Unlock()
-		return wire.RestoreReport{}, err
-	}
-	if e.started {
-		if err := e.journal.ended(); err != nil {
-			e.mu.Unlock()
-			return wire.RestoreReport{}, err
-		}
-	}
-	e.started = false
-	e.bump()
-	e.mu.Unlock()
 	return e.Restore(ctx)
 }
 
@@ -295,12 +292,10 @@ func (e *Engine) End(ctx context.Context, holder, run string) (wire.RestoreRepor
 func (e *Engine) Restore(ctx context.Context) (wire.RestoreReport, error) {
 	e.mu.Lock()
 	a := e.current
-	if e.started {
-		if err := e.journal.ended(); err != nil {
-			e.mu.Unlock()
-			return wire.RestoreReport{}, err
-		}
-		e.started = false
+	var unwritten error
+	if e.plan != nil && !e.ended {
+		unwritten = e.journal.ended()
+		e.started, e.ended = false, true
 		e.bump()
 	}
 	e.mu.Unlock()
@@ -311,6 +306,10 @@ func (e *Engine) Restore(ctx context.Context) (wire.RestoreReport, error) {
 	report, err := e.deps.Host.Restore(ctx, "")
 	if err != nil {
 		return report, refuse("host", "cannot restore: "+err.Error(), "run fieldmesh-agent restore on the node")
+	}
+	if unwritten != nil {
+		return report, refuse("disk_full", "the machine is put back, but the end of the run is not on disk: "+
+			unwritten.Error(), "make room on the node, and restore again before its agent is restarted")
 	}
 	return report, nil
 }

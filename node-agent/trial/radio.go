@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -23,34 +23,34 @@ func setsRadio(caps *wire.Caps) bool { return caps != nil && caps.Driver == real
 // else it belongs to the trial. An interface beside the machine's own is made
 // first, and so is removed last.
 func withRadio(plan wire.RunPlan, t wire.Trial, cfg Config,
-	run, trial []host.Change) (withRun, withTrial []host.Change) {
+	run, trial []change.Change) (withRun, withTrial []change.Change) {
 	r, node, iface := t.Radio, cfg.Node, cfg.Interface
-	first := []host.Change{host.Aside{Interface: iface}}
+	first := []change.Change{change.Aside{Interface: iface}}
 	if cfg.Beside != "" {
-		first = slices.Insert(first, 0, host.Change(virtual(plan, cfg)))
+		first = slices.Insert(first, 0, change.Change(virtual(plan, cfg)))
 	}
 	run = slices.Concat(first, run)
-	c := host.Radio{Interface: iface, Mode: r.ModeAt(node), Standard: r.Standard, Channel: r.Channel, SSID: r.SSID,
+	c := change.Radio{Interface: iface, Mode: r.ModeAt(node), Standard: r.Standard, Channel: r.Channel, SSID: r.SSID,
 		BSSID: r.BSSID, RateMbps: r.RateMbps, TxPowerDbm: r.TxPowerDbm, RTSThresholdBytes: r.RTSThresholdBytes,
 		RetryLimit: r.RetryLimit}
 	for _, made := range run {
-		if own, is := made.(host.Address); is {
+		if own, is := made.(change.Address); is {
 			c.Keep = own.Prefix.Masked()
 		}
 	}
 	for _, other := range plan.Trials {
 		if !reflect.DeepEqual(other.Radio, r) {
-			return run, slices.Insert(trial, 0, host.Change(c))
+			return run, slices.Insert(trial, 0, change.Change(c))
 		}
 	}
 	// After IPv6 is off, so that it says nothing in the new network.
-	return slices.Insert(run, len(first)+1, host.Change(c)), trial
+	return slices.Insert(run, len(first)+1, change.Change(c)), trial
 }
 
 // virtual makes the interface under test as the node's first network needs it.
 // It is the run's, so all trials ask for the same.
-func virtual(plan wire.RunPlan, cfg Config) host.Virtual {
-	v := host.Virtual{Interface: cfg.Interface, Beside: cfg.Beside}
+func virtual(plan wire.RunPlan, cfg Config) change.Virtual {
+	v := change.Virtual{Interface: cfg.Interface, Beside: cfg.Beside}
 	for _, t := range plan.Trials {
 		if setByPlan(t.Radio) && slices.Contains(t.Nodes(), cfg.Node) {
 			v.Mode, v.Channel = t.Radio.ModeAt(cfg.Node), t.Radio.Channel

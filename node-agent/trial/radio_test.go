@@ -5,12 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/node-agent/tcp"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-func words(changes []host.Change) (out []string) {
+func words(changes []change.Change) (out []string) {
 	for _, c := range changes {
 		out = append(out, c.String())
 	}
@@ -51,14 +51,14 @@ func TestTheRadioIsTheFirstOfARunsChanges(t *testing.T) {
 		if got := words(run); !slices.Equal(got, c.run) {
 			t.Errorf("%s: the run's are %q, want %q", name, got, c.run)
 		}
-		isRadio := func(c host.Change) bool { _, is := c.(host.Radio); return is }
+		isRadio := func(c change.Change) bool { _, is := c.(change.Radio); return is }
 		got := words(trial)
 		if c.trial != nil && !strings.HasPrefix(got[0], c.trial[0]) ||
 			c.trial == nil && slices.ContainsFunc(trial, isRadio) {
 			t.Errorf("%s: the trial's are %q, want %q first", name, got, c.trial)
 		}
 		made, first := run[0], c.radios[max(0, slices.IndexFunc(c.radios, setByPlan))]
-		want := host.Virtual{Interface: "wlan0", Beside: c.beside, Mode: first.Mode, Channel: first.Channel}
+		want := change.Virtual{Interface: "wlan0", Beside: c.beside, Mode: first.Mode, Channel: first.Channel}
 		if c.beside != "" && made != want {
 			t.Errorf("%s: made as %+v, want as for the first network, %+v", name, made, want)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -147,10 +148,7 @@ func (a *attempt) awaitRouting(ctx context.Context) error {
 		err = a.exchangeGo(ctx, wire.GoArm, peers, until)
 	}
 	for err == nil && a.waitsFor() != "" && e.deps.Clock.BootNs() < until && ctx.Err() == nil {
-		select {
-		case <-time.After(readyEvery):
-		case <-ctx.Done():
-		}
+		_ = pause.For(ctx, readyEvery)
 	}
 	switch own := a.waitsFor(); {
 	case ctx.Err() != nil:

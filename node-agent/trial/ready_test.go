@@ -112,6 +112,7 @@ func TestArmingDoesNotWaitWhereThereIsNothingToWaitFor(t *testing.T) {
 
 // Without a controller the initiator arms its peers by GO, and waits all the same.
 func TestANodeThatGoesOnAloneWaitsForRoutesToo(t *testing.T) {
+	t.Parallel()
 	car, road, plan := routed(t, wire.Routing{Protocol: "adv", Ready: wire.ReadyNeighbors})
 	road.route.set("a neighbour")
 	for _, r := range []*rig{car, road} {

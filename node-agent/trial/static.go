@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/node-agent/tcp"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -14,7 +14,7 @@ import (
 // sender by the relays in their order to the receiver. Every node has a route
 // to each that is not its neighbour, and forwards. Without relays there is
 // nothing to fix.
-func staticRoutes(plan wire.RunPlan, t wire.Trial, p tcp.Profile, node, iface string) ([]host.Change, error) {
+func staticRoutes(plan wire.RunPlan, t wire.Trial, p tcp.Profile, node, iface string) ([]change.Change, error) {
 	chain := slices.Concat([]string{t.Sender}, t.Relays, []string{t.Receiver})
 	here := slices.Index(chain, node)
 	if t.Routing.Protocol != "static" || len(t.Relays) == 0 || here < 0 {
@@ -28,7 +28,7 @@ func staticRoutes(plan wire.RunPlan, t wire.Trial, p tcp.Profile, node, iface st
 		}
 		addresses[n.Name] = prefix.Addr()
 	}
-	out := host.RouterSysctls(iface, true)
+	out := change.RouterSysctls(iface, true)
 	own := addresses[node]
 	for there, name := range chain {
 		next := here + 1
@@ -39,7 +39,7 @@ func staticRoutes(plan wire.RunPlan, t wire.Trial, p tcp.Profile, node, iface st
 			continue
 		}
 		to, via := addresses[name], addresses[chain[next]]
-		out = append(out, host.Route{Destination: netip.PrefixFrom(to, to.BitLen()), Interface: iface,
+		out = append(out, change.Route{Destination: netip.PrefixFrom(to, to.BitLen()), Interface: iface,
 			Via: &via, Source: &own, QuickAck: p.Immediate})
 	}
 	return out, nil

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/node-agent/measure"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -18,8 +18,8 @@ func (a *attempt) traceEvents(ctx context.Context) (measure.Events, error) {
 	if len(flows) == 0 || e.deps.Events == nil {
 		return nil, nil
 	}
-	change := host.TCPEvents{Flows: flows}
-	applied, err := e.deps.Host.Apply(ctx, "trial", []host.Change{change})
+	trace := change.TCPEvents{Flows: flows}
+	applied, err := e.deps.Host.Apply(ctx, "trial", []change.Change{trace})
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -32,7 +32,7 @@ func (a *attempt) traceEvents(ctx context.Context) (measure.Events, error) {
 			return nil, err
 		}
 	}
-	a.needs = append(a.needs, change.String())
+	a.needs = append(a.needs, trace.String())
 	traced, err := e.deps.Events(ctx)
 	if err != nil {
 		return nil, e.record(a.key, &wire.Event{Level: "warning",
@@ -42,15 +42,15 @@ func (a *attempt) traceEvents(ctx context.Context) (measure.Events, error) {
 }
 
 // tracedFlows are a node's flows of TCP as its sockets show them.
-func tracedFlows(flows []wire.Flow, node string) []host.TracedFlow {
-	var out []host.TracedFlow
+func tracedFlows(flows []wire.Flow, node string) []change.TracedFlow {
+	var out []change.TracedFlow
 	for _, f := range flows {
 		client, server := f.From, f.To
 		if f.Reverse {
 			client, server = server, client
 		}
 		if f.Kind == "iperf3_tcp" && (node == client || node == server) {
-			out = append(out, host.TracedFlow{Port: f.Port, ClientPort: f.ClientPort, Streams: f.Streams,
+			out = append(out, change.TracedFlow{Port: f.Port, ClientPort: f.ClientPort, Streams: f.Streams,
 				Server: node == server})
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/node-agent/measure"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -21,7 +21,7 @@ func TestTracedFlowsAreThisNodes(t *testing.T) {
 			Streams: 1},
 		{Name: "noise", Kind: "iperf3_udp", From: "car", To: "roadside", Port: 5002, ClientPort: 20200, Streams: 1},
 	}
-	for node, want := range map[string][]host.TracedFlow{
+	for node, want := range map[string][]change.TracedFlow{
 		"car": {{Port: 5000, ClientPort: 20000, Streams: 6},
 			{Port: 5001, ClientPort: 20100, Streams: 1, Server: true}},
 		"roadside": {{Port: 5000, ClientPort: 20000, Streams: 6, Server: true},

@@ -7,9 +7,13 @@
 package manet
 
 import (
+	"errors"
 	"net/netip"
 	"time"
 )
+
+// ErrMalformed is behind every error of a protocol's parser.
+var ErrMalformed = errors.New("malformed")
 
 // Time is the time since an arbitrary start, by a clock that never steps
 // back. The zero Time is that start.

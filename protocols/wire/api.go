@@ -200,3 +200,18 @@ type RestoreReport struct {
 	Undone []string `json:"undone"`
 	Failed []string `json:"failed"` // what could not be undone, with the reason
 }
+
+// Lines words the report, a line for each change.
+func (r RestoreReport) Lines() []string {
+	var out []string
+	for _, what := range r.Undone {
+		out = append(out, "undone: "+what)
+	}
+	for _, what := range r.Failed {
+		out = append(out, "NOT undone: "+what)
+	}
+	if out == nil {
+		return []string{"nothing to put back"}
+	}
+	return out
+}

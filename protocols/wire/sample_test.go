@@ -248,8 +248,8 @@ func kinds() []wire.Body {
 			LatDeg: p(-26.682), LonDeg: p(27.092)},
 		sampleMachine(), sampleWallClock(),
 		&wire.Probe{Peer: "road", ProbeSeq: 17, SentBootNs: 7261734512345, RTTUs: 5250},
-		&wire.Edge{Edge: "close", Flow: "main", DueBootNs: 7271834512345, LateMs: 1.25, Sockets: 6, Unknown: 1,
-			Refused: p(uint64(12)), Error: "operation not supported", Filtered: p(uint64(3)), FilteredFlow: "load",
-			Unwatched: 4},
+		&wire.Edge{Edge: "close", Flow: "main", DueBootNs: 7271834512345, LateMs: 1.25, EarlyMs: p(0.75),
+			Sockets: 6, Unknown: 1, Refused: p(uint64(12)), Error: "operation not supported", Filtered: p(uint64(3)),
+			FilteredFlow: "load", Unwatched: 4},
 	}
 }

@@ -1,5 +1,7 @@
 package wire
 
+import "strings"
+
 // GPS is the GPS receiver's state. A fix is present only in the first tick after it came.
 //
 // There are ten ticks a second, and no stale speed passes as fresh.
@@ -30,7 +32,8 @@ type TCPSample struct {
 	Flow string `json:"flow" influx:"tag"` // the plan's name of the flow
 	// 0-based stream, of all but iperf3's control connection
 	Stream *int `json:"stream,omitempty" influx:"tag,absent=control"`
-	// open | close at the edges of the window; absent between them
+	// open | close at the edges of the window; before_open | before_close, the last before such an edge that is sure to
+	// be before it; absent between them
 	Edge   string `json:"edge,omitempty" influx:"tag"`
 	Local  string `json:"local" archive:"an address for every socket; flow and stream name it"`  // addr:port
 	Remote string `json:"remote" archive:"an address for every socket; flow and stream name it"` // addr:port
@@ -83,6 +86,13 @@ type TCPSample struct {
 	// unread, or gave nothing to send though its flow was to go on
 	StillMs *float64 `json:"still_ms,omitempty" unit:"ms"`
 }
+
+// Before reports whether a sample is one of those that come shortly before an
+// edge of the window, and no tick of the sampler.
+func (s *TCPSample) Before() bool { return strings.HasPrefix(s.Edge, BeforeEdge) }
+
+// BeforeEdge stands before the name of an edge in samples shortly before it.
+const BeforeEdge = "before_"
 
 func (*TCPSample) Kind() string { return "tcp" }
 

@@ -272,7 +272,10 @@ type Edge struct {
 	// when it should have been, boot clock; at the end, when it began
 	DueBootNs int64   `json:"due_boot_ns" unit:"ns"`
 	LateMs    float64 `json:"late_ms" unit:"ms"` // by how much it was later
-	Sockets   int     `json:"sockets" min:"0"`   // data sockets sampled, or at the end destroyed
+	// at open and close: how long before it the sockets were sampled that were last sure to be before; absent: not
+	// shortly before it
+	EarlyMs *float64 `json:"early_ms,omitempty" unit:"ms"`
+	Sockets int      `json:"sockets" min:"0"` // data sockets sampled, or at the end destroyed
 	// data sockets that are gone and of whose end the kernel has not told: what they carried is not known
 	Unknown int `json:"sockets_unknown" min:"0"`
 	// to the flows' ports from other addresses, dropped during the attempt; at the end; absent where nothing refuses
@@ -296,3 +299,14 @@ const (
 )
 
 func (*Edge) Kind() string { return "edge" }
+
+// Early reports whether the samples before the edge are nearer to it than its own.
+func (e *Edge) Early() bool { return e.EarlyMs != nil && *e.EarlyMs < e.LateMs }
+
+// OffMs returns how far from the edge the nearer of its samples are.
+func (e *Edge) OffMs() float64 {
+	if e.Early() {
+		return *e.EarlyMs
+	}
+	return e.LateMs
+}

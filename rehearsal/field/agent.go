@@ -9,6 +9,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/rehearsal/gps"
 	"github.com/goccy/go-yaml"
 )
 
@@ -68,7 +69,7 @@ func (n *node) prepare(c Config, uid, gid int) (fleetEntry, error) {
 	}
 	text, err := yaml.Marshal(agentFile{
 		Node: n.Name, Listen: n.listen(), GoPort: goPort, StateDir: n.stateDir(),
-		Interface: radioLink, ControlInterface: controlLink, GPSD: "127.0.0.1:" + gpsdPort,
+		Interface: radioLink, ControlInterface: controlLink, GPSD: "127.0.0.1:" + gps.Port,
 		FeedbackSocket: n.feedback, FaceUser: c.FaceUser, KeysDir: keysDir,
 		Allow: allowing{[]string{meshPrefix}}, QuotaBytes: c.QuotaBytes,
 	})

@@ -11,7 +11,6 @@ import (
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/testnet"
-	"golang.org/x/sys/unix"
 )
 
 // crowd is a field of n nodes without agents in a grid.
@@ -32,29 +31,6 @@ func crowd(t testing.TB, n int) Config {
 	return c
 }
 
-// cpu is the processor time of this process so far.
-func cpu(t testing.TB) time.Duration {
-	t.Helper()
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-func residentMB(t testing.TB) float64 {
-	t.Helper()
-	text, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var size, resident int
-	if _, err := fmt.Sscan(string(text), &size, &resident); err != nil {
-		t.Fatal(err)
-	}
-	return float64(resident*os.Getpagesize()) / 1e6
-}
-
 // TestBenchFieldOfManyNodes prints what namespaces, TAP devices and medium of
 // 50 and 200 nodes cost.
 func TestBenchFieldOfManyNodes(t *testing.T) {
@@ -62,7 +38,7 @@ func TestBenchFieldOfManyNodes(t *testing.T) {
 		t.Skip("a bench: FIELDMESH_BENCH is not set")
 	}
 	for _, n := range []int{50, 200} {
-		memory, began := residentMB(t), time.Now()
+		memory, began := testnet.ResidentMB(t), time.Now()
 		f, err := Create(t.Context(), crowd(t, n))
 		if err != nil {
 			t.Fatal(err)
@@ -71,11 +47,11 @@ func TestBenchFieldOfManyNodes(t *testing.T) {
 			t.Error(err)
 		}
 		setUp := time.Since(began)
-		before := cpu(t)
+		before := testnet.CPUTime(t)
 		time.Sleep(5 * time.Second)
-		idle := float64(cpu(t)-before) / float64(5*time.Second)
+		idle := float64(testnet.CPUTime(t)-before) / float64(5*time.Second)
 		t.Logf("%d nodes: set-up %.2f s (goal for 200: ≤ 3 s), memory +%.0f MB, idle %.2f %% of a core (goal ≈ 0)",
-			n, setUp.Seconds(), residentMB(t)-memory, 100*idle)
+			n, setUp.Seconds(), testnet.ResidentMB(t)-memory, 100*idle)
 		began = time.Now()
 		if err := f.Close(); err != nil {
 			t.Error(err)

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"fieldmesh.dev/fieldmesh/rehearsal/drops"
+	"fieldmesh.dev/fieldmesh/rehearsal/gps"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sync/errgroup"
@@ -88,7 +89,7 @@ func (f *Field) buildNode(t *thread, n *node, control netns.NsHandle) error {
 	if err != nil || n.Bare {
 		return err
 	}
-	n.pty, err = openPTY(f.uid, f.gid)
+	n.line, err = gps.OpenLine(f.uid, f.gid)
 	return err
 }
 

@@ -171,9 +171,6 @@ func (c *Client) Fault(ctx context.Context, f Fault) error {
 	return err
 }
 
-// PID is the owner process, for tests that kill it.
-func (c *Client) PID() int { return c.cmd.Process.Pid }
-
 // Ended is closed when the owner process has ended, or is about to: by Close,
 // or because a part of the field broke down or somebody killed it.
 func (c *Client) Ended() <-chan struct{} { return c.ended }

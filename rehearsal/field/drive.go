@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/rehearsal/gps"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -37,7 +39,7 @@ func (f *Field) Place(ctx context.Context, t wire.Trial, attempt int) error {
 	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
 	for _, n := range f.manned() {
-		if receiverState(n.feed.state.Load()) == receiverFix {
+		if n.receiver.State() == gps.Fix {
 			g.Go(func() error { return f.awaitFix(ctx, n) })
 		}
 	}
@@ -74,7 +76,7 @@ func (f *Field) Settle(ctx context.Context, openBootNs, closeBootNs int64) ([]wi
 	f.scene.Store(s)
 
 	for _, n := range f.manned() {
-		if missed := n.feed.missed.Swap(0); missed > 0 {
+		if missed := n.receiver.Missed(); missed > 0 {
 			f.note("warning", "gpsd of %s did not read, and missed %d reports", n.Name, missed)
 		}
 	}
@@ -156,10 +158,8 @@ func (f *Field) Fault(fault Fault) error {
 		return nil
 	}
 	f.rest.Go(func() error {
-		select {
-		case <-f.restCtx.Done():
+		if pause.For(f.restCtx, time.Duration(fault.ForS*float64(time.Second))) != nil {
 			return nil
-		case <-time.After(time.Duration(fault.ForS * float64(time.Second))):
 		}
 		if err := f.turn(fault.Kind, nodes, false); err != nil {
 			f.note("error", "fault %s of %q does not end: %v", fault.Kind, fault.Node, err)
@@ -181,13 +181,13 @@ func (f *Field) turn(kind string, nodes []*node, on bool) error {
 	for _, n := range nodes {
 		switch kind {
 		case FaultGPSNoFix, FaultGPSSilent:
-			state := receiverFix
+			state := gps.Fix
 			if on && kind == FaultGPSNoFix {
-				state = receiverNoFix
+				state = gps.NoFix
 			} else if on {
-				state = receiverSilent
+				state = gps.Silent
 			}
-			n.feed.set(state)
+			n.receiver.Set(state)
 		case FaultGPSDStop:
 			errs = append(errs, n.gpsd.pause(on))
 		case FaultControlCut:

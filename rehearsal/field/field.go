@@ -14,6 +14,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/drops"
+	"fieldmesh.dev/fieldmesh/rehearsal/gps"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
 	"golang.org/x/sync/errgroup"
 )
@@ -39,9 +40,9 @@ type node struct {
 	control  *net.IPNet
 	mac      net.HardwareAddr
 	tap      *os.File
-	pty      *pty
+	line     *gps.Line
 	counter  *drops.Counter
-	feed     *feed
+	receiver *gps.Receiver
 	agent    *process
 	gpsd     *process
 }
@@ -65,7 +66,7 @@ type Field struct {
 
 	agents     *errgroup.Group // ended first: they put things back
 	stopAgents context.CancelFunc
-	rest       *errgroup.Group // gpsd, feeds, faults
+	rest       *errgroup.Group // gpsd, receivers, faults
 	restCtx    context.Context
 	stopRest   context.CancelFunc
 
@@ -195,14 +196,14 @@ func (f *Field) closeNodes() error {
 			if n.tap != nil {
 				errs = append(errs, n.tap.Close())
 			}
-			if n.pty != nil {
-				errs = append(errs, n.pty.Close())
+			if n.line != nil {
+				errs = append(errs, n.line.Close())
 			}
 			if err := os.Remove(n.feedback); err != nil && !errors.Is(err, os.ErrNotExist) {
 				errs = append(errs, err)
 			}
 			errs = append(errs, n.counter.Close()) // it keeps the namespace alive
-			n.tap, n.pty, n.counter = nil, nil, nil
+			n.tap, n.line, n.counter = nil, nil, nil
 			return errors.Join(errs...)
 		})
 	}

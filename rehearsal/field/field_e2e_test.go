@@ -17,6 +17,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/rehearsal/gps"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 	"github.com/vishvananda/netns"
@@ -75,19 +76,26 @@ func (c *nothingHeard) Sent(time.Duration, time.Duration) []map[string]float64 {
 func (c *nothingHeard) Forget()                                                {}
 func (c *nothingHeard) Miss(time.Duration, int, []byte, medium.Cause)          {}
 
-// create makes a field in this process, with no radio.
-func create(t *testing.T, cfg Config) *Field {
+// mustCreate makes a field in this process that ends with the test.
+func mustCreate(t *testing.T, cfg Config) *Field {
 	t.Helper()
 	f, err := Create(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.openChannel = func(medium.Config) (channel, error) { return &nothingHeard{}, nil }
 	t.Cleanup(func() {
 		if err := f.Close(); err != nil {
 			t.Error(err)
 		}
 	})
+	return f
+}
+
+// create makes a field with no radio.
+func create(t *testing.T, cfg Config) *Field {
+	t.Helper()
+	f := mustCreate(t, cfg)
+	f.openChannel = func(medium.Config) (channel, error) { return &nothingHeard{}, nil }
 	return f
 }
 
@@ -100,17 +108,17 @@ func depart(speed float64) wire.Trial {
 }
 
 // reports collects a node's TPVs until enough says so.
-func reports(t *testing.T, f *Field, name string, enough func([]report) bool) []report {
+func reports(t *testing.T, f *Field, name string, enough func([]gps.Report) bool) []gps.Report {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 	defer cancel()
-	conn, err := f.dial(ctx, f.nodes[f.find(name)].netns, "127.0.0.1:"+gpsdPort)
+	conn, err := f.dial(ctx, f.nodes[f.find(name)].netns, "127.0.0.1:"+gps.Port)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	var got []report
-	if err := watch(ctx, conn, func(r report) bool { got = append(got, r); return enough(got) }); err != nil {
+	var got []gps.Report
+	if err := gps.Watch(ctx, conn, func(r gps.Report) bool { got = append(got, r); return enough(got) }); err != nil {
 		t.Fatalf("after %d reports: %v", len(got), err)
 	}
 	return got
@@ -130,7 +138,7 @@ func TestGPSDReportsTheCarsSpeed(t *testing.T) {
 		}
 		began := bootOf(t)
 		const cruising = 12
-		got := reports(t, f, "alpha", func(g []report) bool {
+		got := reports(t, f, "alpha", func(g []gps.Report) bool {
 			// One more than counts: the first may be from just before the
 			// target speed, none after it.
 			return len(g) > cruising && steady(g[len(g)-cruising-1:], v)
@@ -171,7 +179,7 @@ func TestGPSDReportsTheCarsSpeed(t *testing.T) {
 	}
 }
 
-func steady(g []report, v float64) bool {
+func steady(g []gps.Report, v float64) bool {
 	for _, r := range g {
 		if r.Speed == nil || math.Abs(*r.Speed-v) > 0.5 {
 			return false
@@ -215,9 +223,9 @@ func TestReceiverFaults(t *testing.T) {
 	if err := f.Fault(Fault{Kind: FaultGPSNoFix, Node: "alpha"}); err != nil {
 		t.Fatal(err)
 	}
-	reports(t, f, "alpha", func(g []report) bool { return g[len(g)-1].Mode == 1 })
+	reports(t, f, "alpha", func(g []gps.Report) bool { return g[len(g)-1].Mode == 1 })
 	// The other node's receiver is well, and a faulty one holds no trial up.
-	reports(t, f, "beta", func(g []report) bool { return len(g) > 5 && g[len(g)-1].Mode == 3 })
+	reports(t, f, "beta", func(g []gps.Report) bool { return len(g) > 5 && g[len(g)-1].Mode == 3 })
 	if err := f.Place(t.Context(), depart(5), 2); err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +233,7 @@ func TestReceiverFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	reports(t, f, "beta", func(g []report) bool { return time.Since(began) > time.Second && g[len(g)-1].Mode == 3 })
+	reports(t, f, "beta", func(g []gps.Report) bool { return time.Since(began) > time.Second && g[len(g)-1].Mode == 3 })
 	if err := f.Fault(Fault{Kind: "earthquake"}); err == nil || !strings.Contains(err.Error(), "radio_dead") {
 		t.Errorf("unknown fault: %v", err)
 	}
@@ -283,7 +291,7 @@ func TestKilledOwnerIsSweptUpAfter(t *testing.T) {
 	before := testnet.Snapshot(t, "", "lo", "eth")
 	c := start(t, cfg)
 	id, processes := c.Info().ID, processesOf(c.Info())
-	if err := syscall.Kill(c.PID(), syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(c.cmd.Process.Pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Close(); err == nil || !strings.Contains(err.Error(), "--resume") {

@@ -3,14 +3,12 @@
 package field
 
 import (
-	"bufio"
-	"encoding/json"
 	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // relayed is a field of three nodes in a row, the second forwarding between
@@ -20,15 +18,7 @@ func relayed(t *testing.T, change func(*Config)) *Field {
 	cfg := sleeper(t)
 	cfg.Nodes = append(cfg.Nodes, Node{Name: "relay", Bare: true, MeshAddress: "10.77.0.3/24"})
 	change(&cfg)
-	f, err := Create(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := f.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	f := mustCreate(t, cfg)
 	if f.hosts.watch == nil {
 		t.Skipf("single packets cannot be told here: %v", f.takeEvents()[0].Body)
 	}
@@ -116,24 +106,13 @@ func TestARouteThatGoesInTheWindowIsTheCause(t *testing.T) {
 // datagrams up. On the feedback socket of the sender the same is told.
 func TestAnAddressThatNobodyHasIsTheCause(t *testing.T) {
 	f := relayed(t, func(c *Config) { c.Field.FrameLost = true })
-	conn, err := net.Dial("unix", f.nodes[0].feedback)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if err := conn.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(conn)
-	if !lines.Scan() { // the radio's abilities: from here on it is watched
-		t.Fatal(lines.Err())
-	}
+	next := testnet.Feedback(t, f.nodes[0].feedback)
 	open := bootOf(t)
 	mustInNode(t, f, "alpha", "bash", "-c", "echo -n lost >/dev/udp/10.77.0.99/4242")
-	for lines.Scan() {
-		var line wire.Feedback
-		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-			t.Fatal(err)
+	for {
+		line, ok := next()
+		if !ok {
+			t.Fatal("the feedback socket does not tell")
 		}
 		if l := line.FrameLost; l != nil && l.Cause == "no_neighbour" {
 			if !strings.HasSuffix(l.Flow, ">10.77.0.99:4242/udp") {
@@ -141,9 +120,6 @@ func TestAnAddressThatNobodyHasIsTheCause(t *testing.T) {
 			}
 			break
 		}
-	}
-	if err := lines.Err(); err != nil {
-		t.Fatalf("the feedback socket does not tell: %v", err)
 	}
 	records, err := f.Settle(t.Context(), int64(open), int64(bootOf(t)))
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/internal/keys"
+	"fieldmesh.dev/fieldmesh/internal/pause"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
@@ -101,10 +102,8 @@ func lockFolder(ctx context.Context, dir string) (*os.File, error) {
 		if f != nil {
 			return f, nil
 		}
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("lock folder of the field: another field is at work in %q: %w", dir, ctx.Err())
-		case <-time.After(50 * time.Millisecond):
+		if err := pause.For(ctx, 50*time.Millisecond); err != nil {
+			return nil, fmt.Errorf("lock folder of the field: another field is at work in %q: %w", dir, err)
 		}
 	}
 }

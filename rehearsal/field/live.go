@@ -11,13 +11,14 @@ import (
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
+	"fieldmesh.dev/fieldmesh/rehearsal/realtime"
 	"golang.org/x/sync/errgroup"
 )
 
 // liveRadio is the emulated radio between the nodes' TAP devices, with its
 // lateness kept in short bins: where the window was is known only afterwards.
 type liveRadio struct {
-	live *medium.Live
+	live *realtime.Channel
 	lossLog
 
 	rotating sync.Mutex // one rotation at a time
@@ -44,9 +45,9 @@ func (f *Field) live(cfg medium.Config) (channel, error) {
 	if err != nil {
 		return nil, err
 	}
-	var ports []medium.Port
+	var ports []realtime.Port
 	for _, n := range f.nodes {
-		port := medium.Port{FD: int(n.tap.Fd())}
+		port := realtime.Port{FD: int(n.tap.Fd())}
 		if !n.Bare {
 			port.FeedbackSocket, port.FeedbackUID = n.feedback, faceUID
 		}
@@ -60,7 +61,7 @@ func (f *Field) live(cfg medium.Config) (channel, error) {
 	r := &liveRadio{from: boot, lossLog: lossLog{bootAt0: boot}}
 	cfg.FrameLost = r.add
 	locate := func(node int, at time.Duration) (xM, yM float64) { return f.locate(node, r.bootAt0+at) }
-	r.live, err = medium.NewLive(cfg, locate, ports, medium.Options{
+	r.live, err = realtime.New(cfg, locate, ports, realtime.Options{
 		Epoch: epoch, NoFIFO: f.cfg.VirtualTime, FrameLost: f.cfg.Field.FrameLost,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})

@@ -92,15 +92,7 @@ func TestBareNodesForwardAlongAChain(t *testing.T) {
 	cfg := crowd(t, 4)
 	cfg.Field.Mobility = &MobilityConfig{Model: "chain", SpacingM: 200,
 		Moves: []MoveConfig{{Node: "n003", AtS: 1, XM: 600, YM: 9000, SpeedMps: 3000}}}
-	f, err := Create(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := f.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	f := mustCreate(t, cfg)
 	// There and back, hop by hop.
 	for i := range 4 {
 		for k := range 4 {
@@ -168,15 +160,7 @@ func TestBareNodesForwardAlongAChain(t *testing.T) {
 func TestNodesOnTheirOwnChannels(t *testing.T) {
 	cfg := crowd(t, 4)
 	cfg.Field.Channels = map[string]int{"n002": 11, "n003": 11}
-	f, err := Create(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := f.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	f := mustCreate(t, cfg)
 	if err := f.Place(t.Context(), wire.Trial{Course: wire.Course{Kind: "none"}}, 1); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,9 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/internal/pause"
+	"fieldmesh.dev/fieldmesh/rehearsal/gps"
 )
 
 const (
@@ -47,10 +50,8 @@ func (p *process) run(ctx context.Context) error {
 			return fmt.Errorf("start %s: %w", p.name, err)
 		}
 		p.note("warning", "%s ended (%v) and is started again", p.name, err)
-		select {
-		case <-ctx.Done():
+		if pause.For(ctx, restartAfter) != nil {
 			return nil
-		case <-time.After(restartAfter):
 		}
 	}
 }
@@ -131,7 +132,7 @@ func agentCommand(ip, ns string, command []string) *exec.Cmd {
 // gives its privileges up itself loses its parent-death signal. Its own IPC
 // namespace keeps the shared memory that it exports away from the machine's.
 func gpsdCommand(gpsd, device string, uid, gid int) *exec.Cmd {
-	c := exec.Command(gpsd, "-N", "-n", "-b", "-S", gpsdPort, device)
+	c := exec.Command(gpsd, "-N", "-n", "-b", "-S", gps.Port, device)
 	c.Env = environment()
 	c.SysProcAttr = &syscall.SysProcAttr{
 		Pdeathsig:  syscall.SIGKILL,

@@ -9,6 +9,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"fieldmesh.dev/fieldmesh/internal/pause"
 )
 
 // rerouted is what a channel may want to hear of routing: that a node has
@@ -33,10 +35,7 @@ func (f *Field) watchRoutes() error {
 					f.note("warning", "route changes of %s are not told: %v", n.Name, err)
 					return nil
 				}
-				select { // news was lost: start over
-				case <-f.restCtx.Done():
-				case <-time.After(100 * time.Millisecond):
-				}
+				_ = pause.For(f.restCtx, 100*time.Millisecond) // news was lost: start over
 			}
 			return nil
 		})

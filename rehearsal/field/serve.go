@@ -132,7 +132,7 @@ func (f *Field) answer(ctx context.Context, r request) response {
 
 // boundCollections trades memory for the radio's punctuality, in a process that
 // is the field's own: a collection of garbage takes a processor from the event
-// thread, and may hold it for good (medium.boundWaking). Some 10 MB live, so 40
+// thread, and may hold it for good (boundWaking of realtime). Some 10 MB live, so 40
 // times that passes between two; past the limit they come as often as need be.
 func boundCollections() {
 	debug.SetGCPercent(4000)

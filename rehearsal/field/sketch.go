@@ -95,10 +95,10 @@ func NewSketch(cfg Config, t wire.Trial, at time.Duration) (Sketch, error) {
 	return out, nil
 }
 
-// CheckScene reports whether a trial's field can be made at all: whether its
-// movement files can be read, and every node has a place. What counts of the
-// configuration is as in NewSketch.
-func CheckScene(cfg Config, t wire.Trial) error {
+// CheckScenes reports whether the field of every trial can be made at all:
+// whether its movement files can be read, and every node has a place. What counts
+// of the configuration is as in NewSketch.
+func CheckScenes(cfg Config, trials []wire.Trial) error {
 	field, err := cfg.Field.WithDefaults()
 	if err != nil {
 		return err
@@ -107,8 +107,25 @@ func CheckScene(cfg Config, t wire.Trial) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.arrange(t)
-	return err
+	type scene struct { // what mobility sees of a trial
+		repetition  int
+		least, most float64
+	}
+	seen := map[scene]bool{}
+	for _, t := range trials {
+		k := scene{repetition: t.Repetition}
+		if c := t.Conditions; c != nil {
+			k.least, k.most = orZero(c.SpeedMinMps), orZero(c.SpeedMaxMps)
+		}
+		if seen[k] && cfg.Field.Mobility != nil {
+			continue
+		}
+		seen[k] = true
+		if _, err := s.arrange(t); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func title(t wire.Trial) string {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/pause"
+	"fieldmesh.dev/fieldmesh/rehearsal/gps"
 	"fieldmesh.dev/fieldmesh/rehearsal/mobility"
 	"golang.org/x/sync/errgroup"
 )
@@ -39,30 +41,25 @@ func (f *Field) start(ctx context.Context) error {
 		return err
 	}
 	for _, n := range f.manned() {
-		if err := f.startReceiver(gpsd, n); err != nil {
-			return err
-		}
+		f.startReceiver(gpsd, n)
 		f.startAgent(agentsCtx, ip, n)
 	}
 	return f.awaitStart(ctx)
 }
 
 // startReceiver runs a node's GPS receiver and its gpsd.
-func (f *Field) startReceiver(gpsd string, n *node) error {
-	n.feed = &feed{hz: f.cfg.Field.NMEAHz, where: func(boot time.Duration) (mobility.Site, mobility.State) {
-		s := f.scene.Load()
-		return s.site, s.at(n.index, boot)
-	}}
-	line, err := n.pty.Master.SyscallConn()
-	if err != nil {
-		return fmt.Errorf("open GPS line of %q: %w", n.Name, err)
-	}
-	f.rest.Go(func() error { return n.feed.run(f.restCtx, lossyLine{line}) })
+func (f *Field) startReceiver(gpsd string, n *node) {
+	n.receiver = &gps.Receiver{Hz: f.cfg.Field.NMEAHz,
+		Where: func(ago time.Duration) (mobility.Site, mobility.State, error) {
+			boot, err := bootNow()
+			s := f.scene.Load()
+			return s.site, s.at(n.index, boot-ago), err
+		}}
+	f.rest.Go(func() error { return n.receiver.Run(f.restCtx, n.line) })
 	n.gpsd = f.process("gpsd of "+n.Name, filepath.Join(n.dir, "gpsd.log"),
-		func() *exec.Cmd { return gpsdCommand(gpsd, n.pty.SlavePath, f.uid, f.gid) },
+		func() *exec.Cmd { return gpsdCommand(gpsd, n.line.Path, f.uid, f.gid) },
 		func(c *exec.Cmd) error { return f.thread.in(n.netns, c.Start) })
 	f.rest.Go(func() error { return n.gpsd.run(f.restCtx) })
-	return nil
 }
 
 // startAgent runs a node's agent until ctx ends.
@@ -130,10 +127,8 @@ func (f *Field) dial(ctx context.Context, ns, address string) (net.Conn, error) 
 		if err == nil {
 			return conn, nil
 		}
-		select {
-		case <-ctx.Done():
+		if pause.For(ctx, 20*time.Millisecond) != nil {
 			return nil, err
-		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }
@@ -159,20 +154,20 @@ func (f *Field) awaitAgent(ctx context.Context, n *node) error {
 
 // awaitFix waits until gpsd shows a node where it is, twice running.
 func (f *Field) awaitFix(ctx context.Context, n *node) error {
-	conn, err := f.dial(ctx, n.netns, "127.0.0.1:"+gpsdPort)
+	conn, err := f.dial(ctx, n.netns, "127.0.0.1:"+gps.Port)
 	if err != nil {
 		return fmt.Errorf("wait for gpsd of %q: %w; its log ends:\n%s", n.Name, err,
 			logEnd(filepath.Join(n.dir, "gpsd.log")))
 	}
 	defer conn.Close()
 	good := 0
-	err = watch(ctx, conn, func(r report) bool {
+	err = gps.Watch(ctx, conn, func(r gps.Report) bool {
 		now, err := bootNow()
 		if err != nil {
 			return false
 		}
 		s := f.scene.Load()
-		if good++; !r.at(s.site, s.at(n.index, now)) {
+		if good++; !r.At(s.site, s.at(n.index, now)) {
 			good = 0
 		}
 		return good >= 2

@@ -12,7 +12,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 //go:embed build config sources patches/*.patch
@@ -74,9 +78,9 @@ func at(path, hash string) (Kernel, error) {
 	return Kernel{Path: path, Version: strings.TrimSpace(string(out)), Configuration: hash}, nil
 }
 
-// Congestion are the congestion controls that the kernel is built with. There
+// congestion are the congestion controls that the kernel is built with. There
 // are no others in it: it has no modules, and no BPF that could be one.
-func Congestion() ([]string, error) {
+func congestion() ([]string, error) {
 	text, err := files.ReadFile("config")
 	if err != nil {
 		return nil, fmt.Errorf("read the kernel's configuration: %w", err)
@@ -89,6 +93,27 @@ func Congestion() ([]string, error) {
 		}
 	}
 	return out, nil
+}
+
+// Check refuses trials that the kernel cannot run, before it is started. What
+// else a node lacks, its preflight says.
+func Check(trials []wire.Trial) error {
+	has, err := congestion()
+	if err != nil {
+		return err
+	}
+	for _, t := range trials {
+		variant := t.TCP.Variant
+		if variant == tcpcc.Reno && t.TCP.Classic {
+			variant += " of RFC 2581"
+		} else if variant == "sack" || slices.Contains(has, variant) {
+			continue
+		}
+		return fmt.Errorf("trial %d wants TCP variant %s, which is a BPF program; the kernel in virtual time has no "+
+			"JIT for BPF, which such programs need. It has %s: choose one of them, or rehearse with --clock real",
+			t.Number, variant, strings.Join(has, ", "))
+	}
+	return nil
 }
 
 // hashDigits is how much of a SHA-256 names a kernel.

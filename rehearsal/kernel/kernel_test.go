@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // The script and the program must agree on what a kernel is called, or the
@@ -57,7 +59,7 @@ func TestEveryOptionHasItsReason(t *testing.T) {
 }
 
 func TestCongestionControlsAreThoseOfTheConfiguration(t *testing.T) {
-	got, err := Congestion()
+	got, err := congestion()
 	if want := []string{"reno", "cubic", "westwood", "vegas", "veno", "bbr"}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v, %v, want %v", got, err, want)
 	}
@@ -80,5 +82,24 @@ func TestAKernelIsFoundWhereItWasBuilt(t *testing.T) {
 	k, err := Find()
 	if err != nil || k.Path != path || k.Configuration != hash || k.Version != "7.0-test" {
 		t.Errorf("found %+v, %v", k, err)
+	}
+}
+
+func TestAVariantThatIsBPFIsRefused(t *testing.T) {
+	for _, c := range []struct {
+		tcp  wire.TCP
+		want string // part of the refusal; "": none
+	}{
+		{wire.TCP{Variant: "reno"}, ""},
+		{wire.TCP{Variant: "sack"}, ""},
+		{wire.TCP{Variant: "westwood"}, ""},
+		{wire.TCP{Variant: "reno", Classic: true}, "reno of RFC 2581"},
+		{wire.TCP{Variant: "tahoe"}, "tahoe"},
+	} {
+		err := Check([]wire.Trial{{Number: 3, TCP: c.tcp}})
+		if (err != nil) != (c.want != "") || err != nil &&
+			(!strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "--clock real")) {
+			t.Errorf("%+v: %v, want %q", c.tcp, err, c.want)
+		}
 	}
 }

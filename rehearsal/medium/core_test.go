@@ -78,14 +78,22 @@ func ethernet(from, to, number, payloadBytes int) []byte {
 	return f
 }
 
-// saturate keeps a sender's queue full for a time.
-func saturate(c *Core, from, to, payloadBytes int, during time.Duration) {
-	frame, end := ethernet(from, to, 0, payloadBytes), c.Now()+during
-	for c.Now() < end {
-		for c.QueueRoom(from) > 0 {
-			c.Enqueue(from, frame)
+// flow is a saturated sender and its receiver.
+type flow struct{ from, to int }
+
+// saturate keeps the senders' queues full for a time. A sender's frames have its
+// number.
+func saturate(c *Core, payloadBytes int, during time.Duration, flows ...flow) {
+	var frames [][]byte
+	for _, f := range flows {
+		frames = append(frames, ethernet(f.from, f.to, f.from, payloadBytes))
+	}
+	for end := c.Now() + during; c.Now() < end; c.Advance(c.Now() + time.Millisecond) {
+		for i, f := range flows {
+			for c.QueueRoom(f.from) > 0 {
+				c.Enqueue(f.from, frames[i])
+			}
 		}
-		c.Advance(c.Now() + time.Millisecond)
 	}
 }
 
@@ -140,7 +148,7 @@ func TestSaturationThroughputOfOneLinkAgainstTheory(t *testing.T) {
 					sink := newRecorder(2)
 					c := mustCore(t, cfg, line(5), sink)
 					const during = 4 * time.Second
-					saturate(c, 0, 1, udpBytes+28, during)
+					saturate(c, udpBytes+28, during, flow{0, 1})
 					frames := float64(sink.bytes[1]) / float64(udpBytes+28+14)
 					got := frames * float64(udpBytes) * 8 / during.Seconds() / 1e6
 					name := fmt.Sprintf("%s %g Mbit/s %d bytes rts=%v", standard, rate, udpBytes, rts)
@@ -161,16 +169,7 @@ func TestTwoContendingStationsShare(t *testing.T) {
 	cfg := testConfig(Standard80211g, 54, 3)
 	sink := newRecorder(3)
 	c := mustCore(t, cfg, line(5), sink)
-	a, b := ethernet(0, 2, 0, 1500), ethernet(1, 2, 0, 1500)
-	for c.Now() < 10*time.Second {
-		for c.QueueRoom(0) > 0 {
-			c.Enqueue(0, a)
-		}
-		for c.QueueRoom(1) > 0 {
-			c.Enqueue(1, b)
-		}
-		c.Advance(c.Now() + time.Millisecond)
-	}
+	saturate(c, 1500, 10*time.Second, flow{0, 2}, flow{1, 2})
 	first, second := c.Counters(0), c.Counters(1)
 	got0, got1 := first.Attempts-first.AttemptsFailed.Total(), second.Attempts-second.AttemptsFailed.Total()
 	within(t, "the other's share", float64(got1), float64(got0), 0.05)
@@ -368,7 +367,7 @@ func (f sinkFunc) TxFailed(int, time.Duration, MAC)                  {}
 
 func TestSnapshots(t *testing.T) {
 	c := mustCore(t, testConfig(Standard80211g, 54, 3), line(10), newRecorder(3))
-	saturate(c, 0, 1, 1500, time.Second)
+	saturate(c, 1500, time.Second, flow{0, 1})
 	stations := c.Stations(0)
 	if len(stations) != 1 || stations[0].Peer != nodeMAC(1) || *stations[0].TxBitrateMbps != 54 {
 		t.Fatalf("node 0 sees %+v", stations)
@@ -440,7 +439,10 @@ func TestConfigurationsThatCannotBe(t *testing.T) {
 
 func BenchmarkSaturatedHop(b *testing.B) {
 	sink := sinkFunc(func(int, time.Duration) {})
-	c := mustCore(b, testConfig(Standard80211g, 54, 2), line(5), sink)
+	benchmarkHop(b, mustCore(b, testConfig(Standard80211g, 54, 2), line(5), sink))
+}
+
+func benchmarkHop(b *testing.B, c *Core) {
 	frame := ethernet(0, 1, 0, 1500)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -457,12 +459,7 @@ func BenchmarkSaturatedHopInAllWeathers(b *testing.B) {
 	c := mustCore(b, cfg, func(n int, at time.Duration) (float64, float64) {
 		return 5 * float64(n), 10 * math.Sin(at.Seconds()) * float64(n)
 	}, sinkFunc(func(int, time.Duration) {}))
-	frame := ethernet(0, 1, 0, 1500)
-	b.ReportAllocs()
-	for b.Loop() {
-		c.Enqueue(0, frame)
-		c.Advance(c.Now() + 400*time.Microsecond)
-	}
+	benchmarkHop(b, c)
 }
 
 // Whatever a host writes to its device, the core takes or counts.

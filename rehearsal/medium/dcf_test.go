@@ -17,18 +17,11 @@ func contend(t *testing.T, cfg Config, n, payloadBytes int, during time.Duration
 	sink := newRecorder(n + 1)
 	c := mustCore(t, cfg, line(1), sink)
 	tune(c)
-	var frames [][]byte
+	var flows []flow
 	for i := range n {
-		frames = append(frames, ethernet(i, n, 0, payloadBytes))
+		flows = append(flows, flow{i, n})
 	}
-	for c.Now() < during {
-		for i := range n {
-			for c.QueueRoom(i) > 0 {
-				c.Enqueue(i, frames[i])
-			}
-		}
-		c.Advance(c.Now() + time.Millisecond)
-	}
+	saturate(c, payloadBytes, during, flows...)
 	var attempts, fails uint64
 	for i := range n {
 		k := c.Counters(i)

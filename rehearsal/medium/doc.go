@@ -5,8 +5,8 @@
 // supplies; no clock, no device, no goroutine. The same configuration, seed and
 // input give the same sequence of events on one architecture (fused
 // multiply-add makes the last bit of a logarithm differ between
-// architectures). Live drives the same core by the monotonic clock between TAP
-// devices.
+// architectures). Package realtime runs the same core by the monotonic clock
+// between TAP devices.
 //
 // The parts, each behind its own type:
 //

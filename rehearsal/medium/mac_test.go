@@ -169,16 +169,7 @@ func TestHiddenTerminalIsCuredByRTS(t *testing.T) {
 		cfg.Propagation.Exponent = 5
 		sink := newRecorder(3)
 		c := mustCore(t, cfg, line(22.3), sink)
-		a, b := ethernet(0, 1, 0, 1500), ethernet(2, 1, 0, 1500)
-		for c.Now() < 20*time.Second {
-			for c.QueueRoom(0) > 0 {
-				c.Enqueue(0, a)
-			}
-			for c.QueueRoom(2) > 0 {
-				c.Enqueue(2, b)
-			}
-			c.Advance(c.Now() + time.Millisecond)
-		}
+		saturate(c, 1500, 20*time.Second, flow{0, 1}, flow{2, 1})
 		return float64(sink.bytes[1]) * 8 / 20 / 1e6
 	}
 	without, with := goodput(0), goodput(1)

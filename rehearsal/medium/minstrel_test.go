@@ -84,7 +84,7 @@ func TestMinstrelAgainstTheBestFixedRate(t *testing.T) {
 			cfg.RateControl = control
 			sink := newRecorder(2)
 			c := mustCore(t, cfg, line(distanceM), sink)
-			saturate(c, 0, 1, 1500, 6*time.Second)
+			saturate(c, 1500, 6*time.Second, flow{0, 1})
 			return float64(sink.bytes[1]) * 8 / 6e6
 		}
 		best, bestRate := 0.0, 0.0

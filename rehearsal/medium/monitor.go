@@ -24,7 +24,7 @@ type FrameLoss struct {
 	// RetryLimit tells a unicast frame given up after all retries.
 	RetryLimit bool
 
-	src, dst [4]byte // IPv4 addresses, when Flow is set
+	Src, Dst [4]byte // IPv4 addresses, when Flow is set
 }
 
 // report tells the monitor of a loss, when there is one.
@@ -34,7 +34,7 @@ func (c *Core) report(node, peer int, ethernet []byte, why Cause, retryLimit boo
 	}
 	loss := FrameLoss{At: c.now, Node: node, Peer: peer, Cause: why, RetryLimit: retryLimit}
 	if ip, is := ipv4Of(ethernet); is {
-		loss.src, loss.dst = [4]byte(ip[12:16]), [4]byte(ip[16:20])
+		loss.Src, loss.Dst = [4]byte(ip[12:16]), [4]byte(ip[16:20])
 		loss.Flow, loss.Seq = flowOf(ip)
 	}
 	c.cfg.FrameLost(loss)
@@ -45,7 +45,7 @@ func (c *Core) report(node, peer int, ethernet []byte, why Cause, retryLimit boo
 func PacketLoss(at time.Duration, node int, packet []byte, why Cause) FrameLoss {
 	loss := FrameLoss{At: at, Node: node, Peer: -1, Cause: why}
 	if isIPv4(packet) {
-		loss.src, loss.dst = [4]byte(packet[12:16]), [4]byte(packet[16:20])
+		loss.Src, loss.Dst = [4]byte(packet[12:16]), [4]byte(packet[16:20])
 		loss.Flow, loss.Seq = flowOf(packet)
 	}
 	return loss
@@ -95,6 +95,16 @@ func ipv4Of(ethernet []byte) ([]byte, bool) {
 	}
 	ip := ethernet[ethernetHeaderBytes:]
 	return ip, isIPv4(ip)
+}
+
+// SourceOf is the source address of the IPv4 packet in an Ethernet frame, if
+// there is one.
+func SourceOf(ethernet []byte) (addr [4]byte, ok bool) {
+	ip, ok := ipv4Of(ethernet)
+	if ok {
+		addr = [4]byte(ip[12:16])
+	}
+	return addr, ok
 }
 
 func isIPv4(ip []byte) bool {

@@ -14,9 +14,6 @@ func disc(cfg Config, senseM float64) Config {
 	return cfg
 }
 
-// flow is a saturated sender and its receiver.
-type flow struct{ from, to int }
-
 // goodputs is the UDP payload rate of each flow's receiver in Mbit/s.
 func goodputs(t *testing.T, cfg Config, locate Locate, udpBytes int, flows ...flow) []float64 {
 	t.Helper()
@@ -24,15 +21,7 @@ func goodputs(t *testing.T, cfg Config, locate Locate, udpBytes int, flows ...fl
 	cfg.QueueFrames = 20
 	sink := newRecorder(len(cfg.Nodes))
 	c := mustCore(t, cfg, locate, sink)
-	for c.Now() < during {
-		for _, f := range flows {
-			frame := ethernet(f.from, f.to, f.from, udpBytes+28)
-			for c.QueueRoom(f.from) > 0 {
-				c.Enqueue(f.from, frame)
-			}
-		}
-		c.Advance(c.Now() + 2*time.Millisecond)
-	}
+	saturate(c, udpBytes+28, during, flows...)
 	out := make([]float64, len(flows))
 	for i, f := range flows {
 		out[i] = float64(sink.delivered[[2]int{f.to, f.from}]) * float64(udpBytes) * 8 / during.Seconds() / 1e6

@@ -2,6 +2,7 @@ package mobility
 
 import (
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -160,7 +161,7 @@ func fuzzed(t *testing.T, paths []Path, err error) {
 		t.Fatal("nothing read, and no fault")
 	}
 	for _, p := range paths {
-		k := p.Knots()
+		k := p.knots
 		for i := range k {
 			if i > 0 && k[i].At <= k[i-1].At {
 				t.Fatalf("knots %v", k)
@@ -194,33 +195,24 @@ func FuzzReadBonnMotion(f *testing.F) {
 	})
 }
 
-func FuzzReadGPX(f *testing.F) {
-	f.Add(gpxFile)
-	f.Add("<gpx><trkpt lat='nan' lon='2'>")
-	f.Fuzz(func(t *testing.T, s string) {
-		track, err := ReadGPX("f", strings.NewReader(s))
-		fuzzTrack(t, track, err)
-	})
-}
+func FuzzReadGPX(f *testing.F) { fuzzTrack(f, ReadGPX, gpxFile, "<gpx><trkpt lat='nan' lon='2'>") }
 
 func FuzzReadNMEA(f *testing.F) {
-	f.Add(nmeaFile)
-	f.Add("$GPRMC,093000.-1,A,-0.0,S,00800.0,E,0,0,140326*")
-	f.Fuzz(func(t *testing.T, s string) {
-		track, err := ReadNMEA("f", strings.NewReader(s))
-		fuzzTrack(t, track, err)
-	})
+	fuzzTrack(f, ReadNMEA, nmeaFile, "$GPRMC,093000.-1,A,-0.0,S,00800.0,E,0,0,140326*")
 }
 
-func fuzzTrack(t *testing.T, track Track, err error) {
-	t.Helper()
-	if err != nil {
-		fuzzed(t, nil, err)
-		return
+func fuzzTrack(f *testing.F, read func(string, io.Reader) (Track, error), corpus ...string) {
+	for _, s := range corpus {
+		f.Add(s)
 	}
-	p, err := track.Path(Site{50, 8}, time.Time{}, Area{})
-	if err != nil {
-		return // places that the plane cannot hold together
-	}
-	fuzzed(t, []Path{p}, nil)
+	f.Fuzz(func(t *testing.T, s string) {
+		track, err := read("f", strings.NewReader(s))
+		if err != nil {
+			fuzzed(t, nil, err)
+			return
+		}
+		if p, err := track.Path(Site{50, 8}, time.Time{}, Area{}); err == nil { // else a plane cannot hold the places
+			fuzzed(t, []Path{p}, nil)
+		}
+	})
 }

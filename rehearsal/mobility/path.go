@@ -57,9 +57,6 @@ func NewPath(knots ...Knot) (Path, error) {
 // Stand is the path of a node that stays where it is.
 func Stand(xM, yM float64) Path { return Path{knots: []Knot{{XM: xM, YM: yM}}} }
 
-// Knots are the path's, in the order of time.
-func (p Path) Knots() []Knot { return slices.Clone(p.knots) }
-
 // Moves reports whether the node ever changes its place.
 func (p Path) Moves() bool {
 	for _, k := range p.knots[1:] {

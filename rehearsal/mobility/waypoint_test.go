@@ -27,7 +27,7 @@ func TestMeanSpeedIsWayByTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	way, k := 0.0, p.Knots()
+	way, k := 0.0, p.knots
 	for i := 1; i < len(k); i++ {
 		way += math.Hypot(k[i].XM-k[i-1].XM, k[i].YM-k[i-1].YM)
 	}

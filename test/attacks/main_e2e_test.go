@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -110,50 +109,7 @@ func (p place) refused(t *testing.T, words []string, ns *testnet.NS, name string
 	}
 }
 
-// process is a program that runs beside the test.
-type process struct {
-	cmd  *exec.Cmd
-	log  testnet.Output
-	done chan error
-}
-
-func (p place) begin(t *testing.T, ns *testnet.NS, name string, args ...string) *process {
+func (p place) begin(t *testing.T, ns *testnet.NS, name string, args ...string) *testnet.Running {
 	t.Helper()
-	r := &process{cmd: command(ns, name, args...), done: make(chan error, 1)}
-	r.cmd.Stdout, r.cmd.Stderr = &r.log, &r.log
-	if err := r.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() { r.done <- r.cmd.Wait() }()
-	t.Cleanup(func() {
-		_ = r.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
-		select {
-		case <-r.done:
-		case <-time.After(30 * time.Second):
-			_ = r.cmd.Process.Kill()
-			t.Errorf("%s had to be killed", name)
-		}
-		if t.Failed() {
-			t.Logf("%s %s:\n%s", name, strings.Join(args, " "), r.log.String())
-		}
-	})
-	return r
-}
-
-// end waits until the process has ended by itself.
-func (r *process) end(t *testing.T) error {
-	t.Helper()
-	select {
-	case err := <-r.done:
-		r.done <- err
-		return err
-	case <-time.After(time.Minute):
-		t.Fatalf("it does not end:\n%s", r.log.String())
-		return nil
-	}
-}
-
-func (r *process) says(t *testing.T, words string) {
-	t.Helper()
-	testnet.Await(t, time.Minute, "it says "+words, func() bool { return strings.Contains(r.log.String(), words) })
+	return testnet.Start(t, command(ns, name, args...))
 }

@@ -24,6 +24,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
@@ -31,7 +32,7 @@ import (
 // victim is a node that runs, with the one controller that it knows.
 type victim struct {
 	place
-	agent      *process
+	agent      *testnet.Running
 	controller keys.Identity
 	pin        string // the node's
 }
@@ -42,7 +43,7 @@ func newVictim(t *testing.T) victim {
 	v.must(t, v.laptop, "fieldmesh", "keys", "issue", "car", "--dir", v.fleet(), "--address", nodeHost+":7443")
 	testnet.GiveKeys(t, filepath.Join(v.fleet(), "nodes", "car"), v.keys("car"))
 	v.agent = v.begin(t, v.node, "fieldmesh-agent", "up", "--config", v.config)
-	v.agent.says(t, "node is ready")
+	v.agent.Says(t, "node is ready")
 	controller, err := keys.LoadIdentity(v.fleet())
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +125,7 @@ func TestE2EAttacksOverTheNetwork(t *testing.T) {
 		if err == nil {
 			t.Error("a stranger is answered")
 		}
-		v.agent.says(t, "key "+stranger.Pin+" is not authorized")
+		v.agent.Says(t, "key "+stranger.Pin+" is not authorized")
 	})
 	t.Run("path traversal in names", func(t *testing.T) {
 		for _, path := range []string{
@@ -136,8 +137,8 @@ func TestE2EAttacksOverTheNetwork(t *testing.T) {
 				t.Errorf("%s: %d %+v", path, status, refused)
 			}
 		}
-		v.agent.says(t, "call refused")
-		v.agent.says(t, "/v1/runs/../../../etc/passwd")
+		v.agent.Says(t, "call refused")
+		v.agent.Says(t, "/v1/runs/../../../etc/passwd")
 		outside, err := filepath.Glob(filepath.Join(v.dir, "*"))
 		if err != nil || len(outside) != 4 { // car.yaml, fleet, keys-car, state-car
 			t.Errorf("the node's folder holds %q, %v", outside, err)
@@ -153,7 +154,7 @@ func TestE2EAttacksOverTheNetwork(t *testing.T) {
 				t.Errorf("another run's lease %s: %d %+v", late, status, refused)
 			}
 		}
-		v.agent.says(t, "status=409")
+		v.agent.Says(t, "status=409")
 		if status, refused := v.call(t, "PUT /v1/lease", `{"holder":"run-b","ttl_s":0}`); status != 200 {
 			t.Errorf("giving the lease up: %d %+v", status, refused)
 		}
@@ -164,7 +165,7 @@ func TestE2EAttacksOverTheNetwork(t *testing.T) {
 				t.Errorf("chunked %v: %d", chunked, status)
 			}
 		}
-		v.agent.says(t, "status=413")
+		v.agent.Says(t, "status=413")
 		// A plan of 24 MiB may come; a hundred may not be held.
 		if kb := v.peakKB(t); kb > 160<<10 {
 			t.Errorf("the face has used %d kB", kb)
@@ -172,6 +173,9 @@ func TestE2EAttacksOverTheNetwork(t *testing.T) {
 	})
 	t.Run("slow clients", func(t *testing.T) {
 		v.slow(t)
+	})
+	t.Run("silent connections", func(t *testing.T) {
+		v.silent(t)
 	})
 	v.well(t)
 	if after := v.face(t); after != before {
@@ -243,8 +247,50 @@ func (v victim) slow(t *testing.T) {
 			t.Errorf("%s: the node keeps the connection", name)
 		}
 	}
-	v.agent.says(t, "status=408")
-	v.agent.says(t, "TLS handshake error")
+	v.agent.Says(t, "status=408")
+	v.agent.Says(t, "TLS handshake error")
+}
+
+// silent opens hundreds of connections that say nothing, from an address of the
+// control network, and checks that they take no place of the controller's.
+func (v victim) silent(t *testing.T) {
+	t.Helper()
+	const stranger, tries, keptMost = "10.96.0.66", 300, 16
+	v.laptop.Run(t, "ip", "address", "add", stranger+"/24", "dev", "ctl0")
+	var open []net.Conn
+	defer func() {
+		for _, c := range open {
+			_ = c.Close()
+		}
+	}()
+	v.laptop.Do(t, func() error {
+		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(stranger)}}
+		for range tries {
+			c, err := d.Dial("tcp", nodeHost+":7443")
+			if errors.Is(err, syscall.ECONNRESET) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			open = append(open, c)
+		}
+		return nil
+	})
+	v.well(t)
+	kept := 0
+	for _, c := range open {
+		_ = c.SetReadDeadline(time.Now().Add(time.Millisecond))
+		_, err := c.Read(make([]byte, 1))
+		var timeout net.Error
+		if errors.As(err, &timeout) && timeout.Timeout() {
+			kept++
+		}
+	}
+	if kept == 0 || kept > keptMost {
+		t.Errorf("the node keeps %d of %d silent connections of one address, want 1 to %d", kept, tries, keptMost)
+	}
+	v.agent.Says(t, "too many connections without a known key")
 }
 
 const (
@@ -291,30 +337,30 @@ func TestE2EAttacksOnTheHostSocket(t *testing.T) {
 		somebody)) {
 		t.Errorf("another user at the open socket: %v %s", err, out)
 	}
-	v.agent.says(t, "caller is refused")
-	v.agent.says(t, fmt.Sprintf("uid=%d", somebody))
+	v.agent.Says(t, "caller is refused")
+	v.agent.Says(t, fmt.Sprintf("uid=%d", somebody))
 
 	// Who may call asks for what is on no list.
 	client := host.Dial(socket)
 	up := true
-	escapes := []host.Change{
-		host.Sysctl{Key: "kernel.core_pattern", Value: "x"},
-		host.Sysctl{Key: "net.ipv4.conf.../../../kernel.rp_filter", Value: "0"},
-		host.Link{Interface: "ctl0", Up: &up},
-		host.Address{Interface: "wlan0", Prefix: netip.MustParsePrefix("192.168.1.1/24")},
-		host.Route{Interface: "wlan0", Destination: netip.MustParsePrefix("0.0.0.0/0")},
-		host.Daemon{Name: "../../bin/sh", Interface: "wlan0", Announce: netip.MustParsePrefix("10.77.0.0/16")},
-		host.BPFCongestion{Program: "../../etc/passwd"},
+	escapes := []change.Change{
+		change.Sysctl{Key: "kernel.core_pattern", Value: "x"},
+		change.Sysctl{Key: "net.ipv4.conf.../../../kernel.rp_filter", Value: "0"},
+		change.Link{Interface: "ctl0", Up: &up},
+		change.Address{Interface: "wlan0", Prefix: netip.MustParsePrefix("192.168.1.1/24")},
+		change.Route{Interface: "wlan0", Destination: netip.MustParsePrefix("0.0.0.0/0")},
+		change.Daemon{Name: "../../bin/sh", Interface: "wlan0", Announce: netip.MustParsePrefix("10.77.0.0/16")},
+		change.BPFCongestion{Program: "../../etc/passwd"},
 	}
 	for _, c := range escapes {
-		_, err := client.Apply(t.Context(), host.ScopeTrial, []host.Change{c})
-		var refused *host.Refused
+		_, err := client.Apply(t.Context(), host.ScopeTrial, []change.Change{c})
+		var refused *change.Refused
 		if !errors.As(err, &refused) {
 			t.Errorf("%s: %v", c, err)
 		}
 	}
 	testnet.Await(t, time.Minute, "every escape is logged", func() bool {
-		return strings.Count(v.agent.log.String(), "call is refused") >= len(escapes)
+		return strings.Count(v.agent.Said(), "call is refused") >= len(escapes)
 	})
 	if after := testnet.Snapshot(t, v.node.Name); after != before {
 		t.Errorf("the machine is\n%s\nwas\n%s", after, before)

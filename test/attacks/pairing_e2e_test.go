@@ -27,14 +27,12 @@ import (
 var codeShown = regexp.MustCompile(`FIELDMESH-PAIR/\S+`)
 
 // offer runs `fieldmesh keys pair` on the laptop and reads its code.
-func (p place) offer(t *testing.T, dir string, args ...string) (*process, string) {
+func (p place) offer(t *testing.T, dir string, args ...string) (*testnet.Running, string) {
 	t.Helper()
 	args = append([]string{"keys", "pair", "--dir", dir, "--listen", laptopHost + ":7447", "--qr=false"}, args...)
 	r := p.begin(t, p.laptop, "fieldmesh", args...)
-	testnet.Await(t, time.Minute, "a code", func() bool {
-		return strings.Contains(r.log.String(), "show it to nobody else")
-	})
-	return r, codeShown.FindString(r.log.String())
+	r.Says(t, "show it to nobody else")
+	return r, codeShown.FindString(r.Said())
 }
 
 func (p place) pair(code, config string) []string { return []string{"pair", code, "--config", config} }
@@ -55,7 +53,7 @@ func TestE2ENodeAndPhoneArePairedByACode(t *testing.T) {
 	p := newPlace(t)
 	// An agent that was never paired answers nobody.
 	agent := p.begin(t, p.node, "fieldmesh-agent", "up", "--config", p.config)
-	agent.says(t, "neither controller.key nor node.key nor app.key")
+	agent.Says(t, "neither controller.key nor node.key nor app.key")
 	p.node.Do(t, func() error {
 		if conn, err := net.DialTimeout("tcp", nodeHost+":7443", time.Second); err == nil {
 			t.Error("an agent without keys listens")
@@ -66,9 +64,9 @@ func TestE2ENodeAndPhoneArePairedByACode(t *testing.T) {
 
 	desk, code := p.offer(t, p.fleet(), "car", "--unit", "thinkpad-1")
 	said := p.must(t, p.node, "fieldmesh-agent", p.pair(code, p.config)...)
-	if err := desk.end(t); err != nil || !strings.Contains(desk.log.String(), "car is paired: node at "+nodeHost+
-		":7443") {
-		t.Errorf("the laptop: %v\n%s", err, desk.log.String())
+	if err := desk.Wait(t, time.Minute); err != nil || !strings.Contains(desk.Said(),
+		"car is paired: node at "+nodeHost+":7443") {
+		t.Errorf("the laptop: %v", err)
 	}
 	if !strings.Contains(said, "car is paired: it obeys the controller with key ") {
 		t.Errorf("the node says %q", said)
@@ -77,7 +75,7 @@ func TestE2ENodeAndPhoneArePairedByACode(t *testing.T) {
 	owned(t, filepath.Join(p.keys("car"), "node.key"), 0o600)
 	owned(t, filepath.Join(p.keys("car"), "authorized.json"), 0o600)
 	// The agent that waits for its keys finds them.
-	agent.says(t, "node is ready")
+	agent.Says(t, "node is ready")
 	// Paired nodes are not paired again by whoever shows them a code.
 	p.refused(t, []string{"this node is paired already"}, p.node, "fieldmesh-agent", p.pair(code, p.config)...)
 
@@ -91,7 +89,7 @@ func TestE2ENodeAndPhoneArePairedByACode(t *testing.T) {
 	if status, err := p.ask(t, phone, "/v1/node"); err == nil {
 		t.Errorf("a revoked phone is answered with %d", status)
 	}
-	agent.says(t, "is not authorized")
+	agent.Says(t, "is not authorized")
 }
 
 // pairPhone pairs as the app does: by protocols/pairing/README.md.
@@ -126,8 +124,8 @@ func (p place) pairPhone(t *testing.T) keys.Identity {
 	if reply.Name != "phone" || len(reply.Nodes) != 1 || reply.Nodes[0].Address != nodeHost+":7443" {
 		t.Errorf("the phone is told %+v", reply)
 	}
-	if err := desk.end(t); err != nil || !strings.Contains(desk.log.String(), "car: lets in 1 apps") {
-		t.Errorf("the laptop: %v\n%s", err, desk.log.String())
+	if err := desk.Wait(t, time.Minute); err != nil || !strings.Contains(desk.Said(), "car: lets in 1 apps") {
+		t.Errorf("the laptop: %v", err)
 	}
 	return phone
 }
@@ -222,17 +220,14 @@ func TestE2EPairingAttacks(t *testing.T) {
 	p.refused(t, []string{"it is another controller, or somebody in the middle; nothing was told to it"}, p.node,
 		"fieldmesh-agent", p.pair(forged.String(), p.config)...)
 	unpaired("another controller")
-	middle.says(t, "TLS handshake error")
-	if err := middle.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	_ = middle.end(t) // "context canceled"
+	middle.Says(t, "TLS handshake error")
+	_ = middle.Stop(t, syscall.SIGTERM) // "context canceled"
 
 	// A code of another day, a mistyped one, and a right one after its time.
 	desk, code := p.offer(t, p.fleet(), "car", "--valid", "20s")
 	p.refused(t, []string{"that is not the code"}, p.node, "fieldmesh-agent", p.pair(forged.String(), p.config)...)
-	desk.says(t, "pairing refused")
-	desk.says(t, "code="+pairing.CodeWrong)
+	desk.Says(t, "pairing refused")
+	desk.Says(t, "code="+pairing.CodeWrong)
 	last := code[len(code)-1]
 	mistyped := code[:len(code)-1] + string('A'+(last-'A'+1)%2)
 	if last == mistyped[len(mistyped)-1] {
@@ -241,9 +236,9 @@ func TestE2EPairingAttacks(t *testing.T) {
 	p.refused(t, []string{"a letter of the code is wrong or missing"}, p.node, "fieldmesh-agent",
 		p.pair(mistyped, p.config)...)
 	unpaired("wrong codes")
-	if err := desk.end(t); err == nil || !strings.Contains(desk.log.String(), "the code is not good any more and "+
-		"nobody has used it") {
-		t.Errorf("the laptop: %v\n%s", err, desk.log.String())
+	if err := desk.Wait(t, time.Minute); err == nil || !strings.Contains(desk.Said(),
+		"the code is not good any more and nobody has used it") {
+		t.Errorf("the laptop: %v", err)
 	}
 	p.refused(t, []string{"connection refused", "is the code still shown"}, p.node, "fieldmesh-agent",
 		p.pair(code, p.config)...)
@@ -254,12 +249,12 @@ func TestE2EPairingAttacks(t *testing.T) {
 	van := p.agentYAML(t, "van")
 	p.refused(t, []string{`the code is for "car", and you are "van"`}, p.node, "fieldmesh-agent", p.pair(code, van)...)
 	p.must(t, p.node, "fieldmesh-agent", p.pair(code, p.config)...)
-	if err := desk.end(t); err != nil {
+	if err := desk.Wait(t, time.Minute); err != nil {
 		t.Errorf("the laptop: %v", err)
 	}
 	desk, _ = p.offer(t, p.fleet(), "van")
 	p.refused(t, []string{"that is not the code"}, p.node, "fieldmesh-agent", p.pair(code, van)...)
-	desk.says(t, "code="+pairing.CodeWrong)
+	desk.Says(t, "code="+pairing.CodeWrong)
 	if _, err := os.Stat(p.keys("van")); !os.IsNotExist(err) {
 		t.Errorf("the code was used twice: %v", err)
 	}

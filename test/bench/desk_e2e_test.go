@@ -140,11 +140,7 @@ func TestBenchLivePage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
-		if err := a.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	testnet.CloseAtEnd(t, a)
 	c := exec.Command(filepath.Join(programs, "fieldmesh"), "live", dir, "--listen", "127.0.0.1:0")
 	out, err := c.StdoutPipe()
 	if err != nil {

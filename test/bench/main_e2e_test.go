@@ -6,11 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 	"text/tabwriter"
+
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // programs is the folder of the built programs; other users can enter it.
@@ -54,19 +55,13 @@ func withPrograms(run func() int) (code int, err error) {
 	if os.Geteuid() != 0 || os.Getenv("FIELDMESH_BENCH") == "" {
 		return run(), nil // every bench skips itself, saying so
 	}
-	if programs, err = os.MkdirTemp("/var/tmp", "fieldmesh-bench-"); err != nil {
+	if programs, err = testnet.OpenFolder(); err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(programs)) }()
-	if err := os.Chmod(programs, 0o755); err != nil {
-		return 0, err
-	}
 	// As they are shipped: see the Makefile.
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -buildid=", "-o", programs+"/",
-		"../../cmd/fieldmesh", "../../cmd/fieldmesh-agent")
-	build.Stderr = os.Stderr
-	if err := build.Run(); err != nil {
-		return 0, fmt.Errorf("build the programs: %w", err)
+	if err := testnet.BuildPrograms(programs, "-trimpath", "-ldflags", "-s -w -buildid="); err != nil {
+		return 0, err
 	}
 	return run(), nil
 }
@@ -74,9 +69,7 @@ func withPrograms(run func() int) (code int, err error) {
 // begin skips a bench unless benches are asked for.
 func begin(t *testing.T) {
 	t.Helper()
-	if os.Getenv("FIELDMESH_BENCH") == "" {
-		t.Skip("a bench: FIELDMESH_BENCH is not set (make bench)")
-	}
+	testnet.NeedSet(t, "FIELDMESH_BENCH", "a benchmark")
 }
 
 func report(r row, note string, args ...any) {

@@ -24,36 +24,14 @@ func TestBenchRehearsal(t *testing.T) {
 	begin(t)
 	testnet.Need(t, "ip", "gpsd", "iperf3")
 	dir := programs
-	shipped, err := os.ReadFile(filepath.Join("..", "..", "campaigns", "velocity.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	short := strings.NewReplacer("duration_s: 10", "duration_s: 3", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]",
-		"levels: [2.8, 5.6]", "repetitions: 2", "repetitions: 4").Replace(string(shipped))
-	campaign := filepath.Join(dir, "short.yaml")
-	if err := os.WriteFile(campaign, []byte(short), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	c := exec.Command(filepath.Join(programs, "fieldmesh"), "rehearse", campaign, "--name", "bench", "--runs",
-		filepath.Join(dir, "runs"), "--field-dir", filepath.Join(dir, "field"))
-	log, err := os.Create(filepath.Join(dir, "rehearse.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.Stdout, c.Stderr = log, log
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- c.Wait() }()
-	hung := time.AfterFunc(8*time.Minute, func() { _ = c.Process.Signal(os.Interrupt) })
+	campaign := testnet.Campaign(t, "../../campaigns/velocity.yaml", "short", "duration_s: 10", "duration_s: 3",
+		"levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [2.8, 5.6]", "repetitions: 2", "repetitions: 4")
+	r := testnet.Start(t, exec.Command(filepath.Join(programs, "fieldmesh"), "rehearse", campaign, "--name", "bench",
+		"--runs", filepath.Join(dir, "runs"), "--field-dir", filepath.Join(dir, "field")))
+	hung := time.AfterFunc(8*time.Minute, func() { _ = r.Cmd.Process.Signal(os.Interrupt) })
 	defer hung.Stop()
-	sizes := watchAgents(filepath.Join(dir, "field"), ended)
-	text, err := os.ReadFile(log.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("%s", text)
+	sizes := watchAgents(filepath.Join(dir, "field"), r.Ended())
+	t.Logf("%s", r.Said())
 	a, err := archive.Read(filepath.Join(dir, "runs", "bench"))
 	if err != nil {
 		t.Fatalf("the rehearsal left no run: %v", err)
@@ -129,7 +107,7 @@ func reportBetween(t *testing.T, a *archive.Archive) {
 type size struct{ peakRSS, peakPSS int64 }
 
 // watchAgents looks at the agents below a folder until the rehearsal has ended.
-func watchAgents(below string, ended <-chan error) map[string]size {
+func watchAgents(below string, ended <-chan struct{}) map[string]size {
 	sizes := map[string]size{} // half → the largest
 	for {
 		select {

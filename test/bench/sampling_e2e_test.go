@@ -42,11 +42,7 @@ func TestBenchCPUPerConnection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
-		if err := sp.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	testnet.CloseAtEnd(t, sp)
 	var agent, alone, reference, shown float64
 	ns.Do(t, func() error {
 		open, err := connections(flow)

@@ -70,9 +70,7 @@ func TestSmokeScales(t *testing.T) {
 
 // TestSoakQuickScales drives the quick scales as they are, one at a time.
 func TestSoakQuickScales(t *testing.T) {
-	if os.Getenv("FIELDMESH_SOAK") == "" {
-		t.Skip("hours long: FIELDMESH_SOAK is not set")
-	}
+	testnet.NeedSet(t, "FIELDMESH_SOAK", "hours long")
 	for _, file := range shipped(t, "quick") {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
 			path, err := filepath.Abs(file)

@@ -3,7 +3,6 @@
 package cuts
 
 import (
-	"fmt"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -36,7 +35,7 @@ func (r *road) client(t *testing.T, node string) *fleet.Client {
 func TestResumeFindsWhatWentOnAlone(t *testing.T) {
 	testnet.Need(t, "ip", "iperf3", "influxd")
 	dir := testnet.Folder(t)
-	r := newRoad(t, dir, fmt.Sprintf(roadCampaign, 4.0, 2))
+	r := newRoad(t, dir, roadCampaign(4, 2))
 	c := newCampaign(t, r, newDatabases(t), dir, "alone")
 	w := watch(t, filepath.Join(dir, "witness"), r.spools())
 	fox := r.client(t, "fox")
@@ -49,7 +48,7 @@ func TestResumeFindsWhatWentOnAlone(t *testing.T) {
 	}
 	killed := func() {
 		c.controller.kill(syscall.SIGKILL)
-		<-c.controller.done
+		<-c.controller.Ended()
 		c.keepJournal()
 	}
 
@@ -64,7 +63,7 @@ func TestResumeFindsWhatWentOnAlone(t *testing.T) {
 	}
 	testnet.Await(t, 2*time.Minute, "the third window, which nobody orders", measuring(3))
 	c.start()
-	if made := c.drive(nil); made != 0 || !c.controller.ended() {
+	if made := c.drive(nil); made != 0 || !c.controller.Over() {
 		t.Fatal("the run has not come to its end")
 	}
 	for i, v := range decided(t, c.runDir()) {
@@ -72,8 +71,7 @@ func TestResumeFindsWhatWentOnAlone(t *testing.T) {
 			t.Errorf("decision %d is of %+v, want %+v", i, v.TrialKey, want)
 		}
 	}
-	r.gone(t)
-	c.judge(w)
+	r.judge(c, w)
 }
 
 func decided(t *testing.T, dir string) []wire.Verdict {

@@ -5,11 +5,10 @@ package cuts
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -31,28 +30,44 @@ type stage interface {
 	owner() int                 // process that owns an emulated field; 0 without one
 	spools() map[string]string  // node → folder of its spool
 	passing() bool              // namespaces come and go with the controller
+	judge(*campaign, *witness)  // holds the complete run, and what is left of the stage, against what was promised
+}
+
+// cutRuns cuts runs until so many cuts are made, at most ten in each.
+func cutRuns(t *testing.T, total int, random *rand.Rand, kinds []string,
+	build func(t *testing.T, dir, run string) stage) {
+	database := newDatabases(t)
+	for made, round := 0, 1; made < total; round++ {
+		run := fmt.Sprintf("run%d", round)
+		t.Run(run, func(t *testing.T) {
+			dir := testnet.Folder(t)
+			before := machine(t)
+			s := build(t, dir, run)
+			c := newCampaign(t, s, database, dir, run)
+			w := watch(t, filepath.Join(dir, "witness"), s.spools())
+			c.start()
+			made += c.drive(draw(random, min(10, total-made), kinds))
+			if t.Failed() {
+				return
+			}
+			s.judge(c, w)
+			same(t, "the machine", before, machine(t))
+		})
+		if t.Failed() {
+			return
+		}
+	}
 }
 
 // controller is one life of it.
 type controller struct {
-	cmd  *exec.Cmd
-	done chan struct{}
-	err  error  // once done
-	cut  string // why it may end before the run does
+	*testnet.Running
+	cut string // why it may end before the run does
 }
 
 func (c *controller) kill(s syscall.Signal) {
 	c.cut = "it got " + s.String()
-	_ = c.cmd.Process.Signal(s) // it may have ended by itself
-}
-
-func (c *controller) ended() bool {
-	select {
-	case <-c.done:
-		return true
-	default:
-		return false
-	}
+	_ = c.Cmd.Process.Signal(s) // it may have ended by itself
 }
 
 // campaign is one run from its first controller to its last.
@@ -60,7 +75,7 @@ type campaign struct {
 	t          *testing.T
 	stage      stage
 	database   *testnet.Influxd
-	dir        string // holds runs and the controllers' log
+	dir        string // holds runs
 	name       string
 	controller *controller
 	lives      int
@@ -106,16 +121,7 @@ func (c *campaign) points(database, measurement string) int {
 func newCampaign(t *testing.T, s stage, database *testnet.Influxd, dir, run string) *campaign {
 	t.Helper()
 	c := &campaign{t: t, stage: s, database: database, dir: dir, name: run, sessions: map[int]bool{}}
-	t.Cleanup(func() {
-		if l := c.controller; l != nil && !l.ended() {
-			l.kill(syscall.SIGKILL)
-			<-l.done
-		}
-		c.healing.Wait()
-		if t.Failed() {
-			t.Logf("the controllers said:\n%s", said(filepath.Join(dir, "controllers.log"), 12000))
-		}
-	})
+	t.Cleanup(c.healing.Wait)
 	return c
 }
 
@@ -132,7 +138,7 @@ func (c *campaign) drive(cuts []cut) (made int) {
 			wait = cuts[i].after
 		}
 		select {
-		case <-c.controller.done:
+		case <-c.controller.Ended():
 			if c.over() {
 				c.healing.Wait()
 				return made
@@ -159,7 +165,7 @@ func (c *campaign) tryCut(x cut) bool {
 		c.healing.Wait() // one thing is not cut twice at once
 	}
 	for range 500 {
-		if c.controller.ended() {
+		if c.controller.Over() {
 			return false
 		}
 		if c.inflict(x) {
@@ -181,21 +187,11 @@ func (c *campaign) start() {
 		args = c.stage.resume(c.name)
 	}
 	args = append(append(args, "--runs", c.runs()), c.to("live")...)
-	log, err := os.OpenFile(filepath.Join(c.dir, "controllers.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	defer log.Close()
 	c.lives++
-	fmt.Fprintf(log, "--- life %d of %s at %s: %v\n", c.lives, c.name, time.Now().Format("15:04:05.000"), args)
-	l := &controller{cmd: fieldmesh(args...), done: make(chan struct{})}
-	l.cmd.Stdout, l.cmd.Stderr = log, log
-	l.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := l.cmd.Start(); err != nil {
-		c.t.Fatal(err)
-	}
-	c.sessions[l.cmd.Process.Pid] = true
-	go func() { defer close(l.done); l.err = l.cmd.Wait() }()
+	cmd := fieldmesh(args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	l := &controller{Running: testnet.Start(c.t, cmd)}
+	c.sessions[cmd.Process.Pid] = true
 	c.controller, c.mayEnd = l, ""
 }
 
@@ -204,11 +200,12 @@ func (c *campaign) start() {
 func (c *campaign) over() bool {
 	c.t.Helper()
 	c.keepJournal()
-	switch l := c.controller; {
-	case l.err == nil:
+	l := c.controller
+	switch err := l.Wait(c.t, time.Minute); {
+	case err == nil:
 		return true
 	case l.cut == "" && c.mayEnd == "":
-		c.t.Errorf("the controller ended by itself in life %d: %v", c.lives, l.err)
+		c.t.Errorf("the controller ended by itself in life %d: %v", c.lives, err)
 		if c.lives > 100 {
 			c.t.Fatal("that is enough")
 		}
@@ -234,19 +231,6 @@ func (c *campaign) keepJournal() {
 func (c *campaign) giveUp() {
 	c.t.Helper()
 	c.t.Errorf("the run has not come to its end %s after the last cut", endsWithin)
-	_ = c.controller.cmd.Process.Signal(syscall.SIGQUIT) // prints the goroutines
-	<-c.controller.done
+	_ = c.controller.Stop(c.t, syscall.SIGQUIT) // prints the goroutines
 	c.healing.Wait()
-}
-
-// said is the end of what a log holds.
-func said(path string, most int) string {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err.Error()
-	}
-	if over := len(text) - most; over > 0 {
-		text = text[over:]
-	}
-	return strings.TrimSpace(string(text))
 }

@@ -26,6 +26,15 @@ type emulated struct {
 	run  string
 }
 
+func newEmulated(t *testing.T, dir, run, campaign string) *emulated {
+	t.Helper()
+	e := &emulated{dir: filepath.Join(dir, "fields"), file: filepath.Join(dir, "chaos.yaml"), run: run}
+	if err := os.WriteFile(e.file, []byte(campaign), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
 func (e *emulated) begin() []string {
 	return []string{"rehearse", e.file, "--field-dir", e.dir}
 }
@@ -101,6 +110,11 @@ func (e *emulated) spools() map[string]string {
 
 func (e *emulated) passing() bool { return true }
 
+func (e *emulated) judge(c *campaign, w *witness) {
+	c.judge(w)
+	e.gone(c.t)
+}
+
 // gone: the fields have left nothing behind. Other tests may have fields at the
 // same time, which are written down as long as anything of them exists.
 func (e *emulated) gone(t *testing.T) {
@@ -161,35 +175,12 @@ acceptance: {fix_mode_min: 3, fix_age_ms_max: 1500, clock_error_ms_max: 100, att
 var fieldKinds = []string{controllerKilled, fieldKilled, faceKilled, hostKilled, upKilled, linkCut, influxdKilled,
 	influxdStopped, controllerInterrupted}
 
-// rehearse cuts rehearsals until so many cuts are made, at most ten in each.
+// rehearse cuts rehearsals.
 func rehearse(t *testing.T, total int, seed uint64) {
 	testnet.Need(t, "ip", "gpsd", "iperf3", "influxd")
-	database := newDatabases(t)
-	random := rand.New(rand.NewPCG(seed, 1))
-	for made, round := 0, 1; made < total; round++ {
-		t.Run(fmt.Sprintf("run%d", round), func(t *testing.T) {
-			dir := testnet.Folder(t)
-			e := &emulated{dir: filepath.Join(dir, "fields"), file: filepath.Join(dir, "chaos.yaml"),
-				run: fmt.Sprintf("field-%d", round)}
-			if err := os.WriteFile(e.file, []byte(emulatedCampaign), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			before := machine(t)
-			c := newCampaign(t, e, database, dir, e.run)
-			w := watch(t, filepath.Join(dir, "witness"), e.spools())
-			c.start()
-			made += c.drive(draw(random, min(10, total-made), fieldKinds))
-			if t.Failed() {
-				return
-			}
-			c.judge(w)
-			e.gone(t)
-			same(t, "the machine", before, machine(t))
-		})
-		if t.Failed() {
-			return
-		}
-	}
+	cutRuns(t, total, rand.New(rand.NewPCG(seed, 1)), fieldKinds, func(t *testing.T, dir, run string) stage {
+		return newEmulated(t, dir, run, emulatedCampaign)
+	})
 }
 
 func TestRehearsalSurvivesCuts(t *testing.T) {

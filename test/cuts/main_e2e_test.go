@@ -3,12 +3,10 @@
 package cuts
 
 import (
-	"crypto/rand"
-	"encoding/binary"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/test/testnet"
@@ -20,20 +18,9 @@ var programs string
 
 func TestMain(m *testing.M) { os.Exit(testnet.WithPrograms(m.Run, &programs)) }
 
-// newSeed is FIELDMESH_SEED, or a random one. It is printed either way.
 func newSeed(t *testing.T) uint64 {
 	t.Helper()
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails, by its documentation
-	seed := binary.LittleEndian.Uint64(b[:]) >> 1
-	if text := os.Getenv("FIELDMESH_SEED"); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatalf("FIELDMESH_SEED: %v", err)
-		}
-	}
-	t.Logf("seed %d (FIELDMESH_SEED=%[1]d repeats the choice of cuts)", seed)
-	return seed
+	return testnet.Seed(t, rand.Uint64(), "the choice of cuts")
 }
 
 // fieldmesh is a command of the controller's, not started.

@@ -59,18 +59,15 @@ func (r *road) spools() map[string]string {
 
 func (r *road) passing() bool { return false }
 
-const roadCampaign = `fieldmesh: 1
-name: chaos-road
-title: Many short windows between two standing nodes, to be cut
-nodes:
-  fox: {unit: one, mesh_address: 10.77.0.1/24}
-  owl: {unit: two, mesh_address: 10.77.0.2/24}
-trial:
-  sender: fox
-  receiver: owl
-  initiator: fox
+// judge: the agents end first, so that their last records are there.
+func (r *road) judge(c *campaign, w *witness) {
+	r.gone(c.t)
+	c.judge(w)
+}
+
+func roadCampaign(windowS float64, repetitions int) string {
+	return testnet.Standing("chaos-road", "fox", "owl", fmt.Sprintf(`  initiator: fox
   duration_s: %g
-  course: {kind: none}
   gate: {after_s: 0.1, timeout_s: 10, lead_s: 0.3}
   radio: {mode: none}
   routing: {protocol: none}
@@ -84,7 +81,8 @@ factors:
       B: {sender: owl, receiver: fox}
 design: {repetitions: %d, order: randomised_blocks, seed: 7}
 acceptance: {clock_error_ms_max: 100, attempts_max: 10}
-`
+`, windowS, repetitions))
+}
 
 // newRoad builds the nodes and starts their agents.
 func newRoad(t *testing.T, dir, campaign string) *road {
@@ -215,31 +213,12 @@ func setLink(ns, link, state string) error {
 var roadKinds = []string{controllerKilled, faceKilled, hostKilled, upKilled, linkCut, controllerKilled, influxdKilled,
 	influxdStopped, controllerInterrupted}
 
-// drive cuts runs on a road until so many cuts are made, at most ten in each.
+// drive cuts runs on a road.
 func drive(t *testing.T, total int, seed uint64) {
 	testnet.Need(t, "ip", "iperf3", "influxd")
-	database := newDatabases(t)
-	random := rand.New(rand.NewPCG(seed, 2))
-	for made, round := 0, 1; made < total; round++ {
-		t.Run(fmt.Sprintf("run%d", round), func(t *testing.T) {
-			dir := testnet.Folder(t)
-			before := machine(t)
-			r := newRoad(t, dir, fmt.Sprintf(roadCampaign, 1.0, 5))
-			c := newCampaign(t, r, database, dir, fmt.Sprintf("road-%d", round))
-			w := watch(t, filepath.Join(dir, "witness"), r.spools())
-			c.start()
-			made += c.drive(draw(random, min(10, total-made), roadKinds))
-			if t.Failed() {
-				return
-			}
-			r.gone(t)
-			c.judge(w)
-			same(t, "the machine", before, machine(t))
-		})
-		if t.Failed() {
-			return
-		}
-	}
+	cutRuns(t, total, rand.New(rand.NewPCG(seed, 2)), roadKinds, func(t *testing.T, dir, _ string) stage {
+		return newRoad(t, dir, roadCampaign(1, 5))
+	})
 }
 
 func TestRoadSurvivesCuts(t *testing.T) {

@@ -3,9 +3,10 @@
 package cuts
 
 import (
-	"os"
-	"strconv"
+	"fmt"
 	"testing"
+
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // soakCuts is how many cuts the long form makes, half of them in each stage.
@@ -13,16 +14,8 @@ const soakCuts = 200
 
 // TestSoakCuts is the long form. FIELDMESH_CUTS asks for another number.
 func TestSoakCuts(t *testing.T) {
-	if os.Getenv("FIELDMESH_SOAK") == "" {
-		t.Skipf("%d cuts take about a quarter of an hour: make soak, or set FIELDMESH_SOAK", soakCuts)
-	}
-	total := soakCuts
-	if text := os.Getenv("FIELDMESH_CUTS"); text != "" {
-		var err error
-		if total, err = strconv.Atoi(text); err != nil {
-			t.Fatalf("FIELDMESH_CUTS: %v", err)
-		}
-	}
+	testnet.NeedSet(t, "FIELDMESH_SOAK", fmt.Sprintf("%d cuts take about a quarter of an hour", soakCuts))
+	total := int(testnet.Number(t, "FIELDMESH_CUTS", soakCuts))
 	seed := newSeed(t)
 	t.Run("rehearsal", func(t *testing.T) { rehearse(t, total-total/2, seed) })
 	t.Run("road", func(t *testing.T) { drive(t, total/2, seed) })

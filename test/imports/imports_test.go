@@ -59,6 +59,12 @@ var rules = []rule{
 		Why:  "an agent runs on a phone and must work with no controller at all",
 	},
 	{
+		From: "node-agent/",
+		Deny: []string{"node-agent/host/netstack", "node-agent/host/process", "node-agent/host/wireless"},
+		But:  []string{"node-agent/host/"},
+		Why:  "the root process alone changes the machine, and has the undo on disk first",
+	},
+	{
 		From:  "rehearsal/",
 		Allow: []string{"rehearsal/", "protocols/", "internal/"},
 		Tests: []string{"test/testnet/", "test/schemas"},
@@ -258,6 +264,8 @@ func TestRulesBite(t *testing.T) {
 		{"controller/cmd", "protocols/wire", false, false},
 		{"node-agent/api", "controller/plan", false, true},
 		{"node-agent/api", "internal/version", false, false},
+		{"node-agent/trial", "node-agent/host/netstack", false, true},
+		{"node-agent/host/change", "node-agent/host/netstack", false, false},
 		{"rehearsal/field", "node-agent/host", false, true},
 		{"rehearsal/field", "test/testnet", false, true},
 		{"rehearsal/field", "test/testnet", true, false},

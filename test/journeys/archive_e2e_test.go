@@ -4,12 +4,12 @@ package journeys
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // kept is a finished run as its archive has it.
@@ -22,6 +22,11 @@ type kept struct {
 func openRun(t *testing.T, dir string) kept {
 	t.Helper()
 	t.Logf("verify: %s", fieldmesh(t, "verify", dir))
+	return readRun(t, dir)
+}
+
+func readRun(t *testing.T, dir string) kept {
+	t.Helper()
 	a, err := archive.Read(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -37,8 +42,7 @@ func openRun(t *testing.T, dir string) kept {
 // window or stood still within it, as on a busy machine: what else happened to it,
 // its reason does not say.
 func late(at archive.Attempt) bool {
-	r := at.Verdict.Reason
-	return r.Code == wire.ReasonStalled || r.Code == wire.ReasonEdge && strings.Contains(r.Text, " ms late, limit ")
+	return testnet.Late(at.Verdict.Reason)
 }
 
 // everyTrialOnce fails unless each trial was accepted exactly once, and each

@@ -18,21 +18,17 @@ import (
 // intervals are true is tested in the radio's own time (controller/cmd).
 func TestARehearsalIsCalibratedToWhatItWasMadeOf(t *testing.T) {
 	testnet.Need(t, "ip", "gpsd", "iperf3")
-	dir := testnet.Folder(t)
-	file := variant(t, "velocity.yaml", "known", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [8.3, 16.7]",
-		"repetitions: 2", "repetitions: 1",
-		"duration_s: 10", "duration_s: 3", "lateness_share_max: 0.01", "lateness_share_max: 1",
+	file := velocity(t, "known", "[8.3, 16.7]", "duration_s: 10", "duration_s: 3",
 		"clock_error_ms_max: 20", "clock_error_ms_max: 500",
 		"start_m: 10, offset_m: 5, accel_mps2: 2.5, brake_mps2: 4", "start_m: 15, offset_m: 5, accel_mps2: 9, "+
 			"brake_mps2: 9",
 		"hold_s: 0.5, timeout_s: 60, lead_s: 0.5", "hold_s: 0.2, timeout_s: 60, lead_s: 0.2",
 		"propagation: two_ray_ground\n  antenna_height_m: 1.5", "propagation: log_distance\n  path_loss_exponent: "+
 			"2.5\n  unit_power_offset_db: {laptop-2: -6}")
-	runs := filepath.Join(dir, "runs")
-	fieldmesh(t, "rehearse", file, "--runs", runs, "--name", "known", "--field-dir", filepath.Join(dir, "fields"))
-	said := fieldmesh(t, "calibrate", "known", "--runs", runs)
+	k := rehearse(t, file).finish(t)
+	said := fieldmesh(t, "calibrate", k.Dir())
 	t.Logf("%s", said)
-	r, err := calibrate.Run(openRun(t, filepath.Join(runs, "known")).Archive)
+	r, err := calibrate.Run(k.Archive)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,11 +41,11 @@ func TestARehearsalIsCalibratedToWhatItWasMadeOf(t *testing.T) {
 	if r.AntennaDb != nil {
 		t.Errorf("two units' antennas are told apart: %v", r.AntennaDb)
 	}
-	scenario := filepath.Join(runs, "known", "calibrated.yaml")
+	scenario := filepath.Join(k.Dir(), "calibrated.yaml")
 	if out := fieldmesh(t, "plan", "check", scenario); !strings.Contains(out, "fine") {
 		t.Errorf("the scenario: %s", out)
 	}
-	if out := fieldmesh(t, "compare", "known", "known", "--runs", runs); !strings.Contains(out, "signal_mean_dbm") ||
+	if out := fieldmesh(t, "compare", k.Dir(), k.Dir()); !strings.Contains(out, "signal_mean_dbm") ||
 		!strings.Contains(out, "+0.00") {
 		t.Errorf("the run beside itself:\n%s", out)
 	}

@@ -27,7 +27,7 @@ import (
 // capture is tcpdump at work on an interface under test: it and the kernel's
 // packet socket share nothing with what Fieldmesh measures by.
 type capture struct {
-	tcpdump *session
+	tcpdump *testnet.Running
 	file    string
 	atOnce  bool
 	stopped bool
@@ -46,10 +46,8 @@ func startCapture(t *testing.T, ns, iface string, atOnce bool) *capture {
 	if atOnce {
 		args = append(args, "--immediate-mode")
 	}
-	c.tcpdump = launch(t, exec.Command("ip", args...))
-	testnet.Await(t, 10*time.Second, "tcpdump listens", func() bool {
-		return strings.Contains(c.tcpdump.said(), "listening on")
-	})
+	c.tcpdump = testnet.Start(t, exec.Command("ip", args...))
+	c.tcpdump.Says(t, "listening on")
 	return c
 }
 
@@ -70,9 +68,9 @@ func (c *capture) stop(t *testing.T) {
 	if !c.atOnce {
 		time.Sleep(blockTime)
 	}
-	c.tcpdump.stop(t, time.Minute)
-	if m := droppedLine.FindStringSubmatch(c.tcpdump.said()); m == nil || m[1] != "0" {
-		t.Errorf("tcpdump lost frames, or does not say:\n%s", c.tcpdump.said())
+	c.tcpdump.Stop(t, os.Interrupt)
+	if m := droppedLine.FindStringSubmatch(c.tcpdump.Said()); m == nil || m[1] != "0" {
+		t.Errorf("tcpdump lost frames, or does not say:\n%s", c.tcpdump.Said())
 	}
 }
 
@@ -285,5 +283,5 @@ func (l *looker) data(at time.Time, fr *frame, payload int) {
 // wallOf gives the wall time of a moment of this machine's boot clock.
 func wallOf(ns int64) time.Time {
 	now := time.Now()
-	return now.Add(time.Duration(ns - bootNs()))
+	return now.Add(time.Duration(ns - testnet.BootNs()))
 }

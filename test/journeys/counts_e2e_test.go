@@ -3,15 +3,11 @@
 package journeys
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -44,16 +40,13 @@ func TestRoutingCountsAreTheDaemons(t *testing.T) {
 
 // TestSoakCountsAreTheApplications is the whole with these, which takes time to converge.
 func TestSoakCountsAreTheApplications(t *testing.T) {
-	if os.Getenv("FIELDMESH_SOAK") == "" {
-		t.Skip("takes minutes more: make soak, or set FIELDMESH_SOAK")
-	}
+	testnet.NeedSet(t, "FIELDMESH_SOAK", "takes minutes more")
 	testnet.Need(t, "ip", "iperf3", "tshark")
 	countsAgree(t, []string{"olsr", "dsdv", "aomdv"}, "ready_s: 120", false)
 }
 
 func countsAgree(t *testing.T, protocols []string, routing string, onlyOverhead bool) {
 	t.Helper()
-	dir := testnet.Folder(t)
 	file := variant(t, "variants-chain.yaml", "counts", "duration_s: 360", "duration_s: 26",
 		"levels: [tahoe, reno, newreno, vegas, westwood]", "levels: [newreno]",
 		"levels: [dsdv, dsr, aodv]",
@@ -68,9 +61,7 @@ func countsAgree(t *testing.T, protocols []string, routing string, onlyOverhead 
 		"  capture: {snap_bytes: 128}\n", "  capture: {snap_bytes: 128}\n  routing: {"+routing+"}\n",
 		"port: 5000}\n", "duration_s: 3, port: 5000}\n    steady: {kind: cbr, from: sender, to: receiver, start_s: "+
 			"4, duration_s: 20, payload_bytes: 512, bitrate_bps: 40960, port: 6000}\n")
-	fieldmesh(t, "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "counts", "--field-dir",
-		filepath.Join(dir, "fields"))
-	k := openRun(t, filepath.Join(dir, "runs", "counts"))
+	k := rehearse(t, file).finish(t)
 	k.everyTrialOnce(t)
 	for _, at := range k.attempts {
 		if at.Verdict == nil || at.Verdict.Outcome != "accepted" {
@@ -189,20 +180,14 @@ func (k kept) stampedDelays(t *testing.T, key wire.TrialKey, node string) map[ui
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &mono); err != nil {
 		t.Fatal(err)
 	}
-	text, err := exec.Command("tshark", "-r", filepath.Join(k.Dir(), archive.CapturePath(key, node)), "-Y",
-		"udp.dstport == 6000",
-		"-T", "fields", "-E", "occurrence=l", "-e", "frame.time_epoch", "-e", "udp.payload").Output()
-	if err != nil {
-		t.Fatalf("tshark: %v", err)
-	}
 	out := map[uint32]stampedDelay{}
-	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
-		epoch, payload, _ := strings.Cut(lines.Text(), "\t")
-		at, err := strconv.ParseFloat(epoch, 64)
+	for _, v := range dissected(t, filepath.Join(k.Dir(), archive.CapturePath(key, node)), "udp.dstport == 6000",
+		"frame.time_epoch", "udp.payload") {
+		at, err := strconv.ParseFloat(v[0], 64)
 		if err != nil {
 			t.Fatal(err)
 		}
-		head, err := hex.DecodeString(payload)
+		head, err := hex.DecodeString(v[1])
 		if err != nil || len(head) < 12 {
 			continue // iperf3's connecting
 		}
@@ -364,17 +349,13 @@ func (k kept) connectingHoldsTheSearch(t *testing.T, key wire.TrialKey, trial wi
 // as long as they were asked for, and not left out.
 func TestConnectionsThatNeverComeAreCensored(t *testing.T) {
 	testnet.Need(t, "ip", "iperf3")
-	dir := testnet.Folder(t)
 	file := variant(t, "variants-chain.yaml", "censored", "duration_s: 360", "duration_s: 4",
 		"levels: [tahoe, reno, newreno, vegas, westwood]", "levels: [newreno]",
 		"levels: [dsdv, dsr, aodv]", "levels: [aodv, dsr]", "      mobile: {still: false}\n", "", "repetitions: 3",
 		"repetitions: 1",
 		"  hops_min: 5 # from A to F there is no shorter way\n", "", "lateness_share_max: 0.01",
 		"lateness_share_max: 1", "spacing_m: 180", "spacing_m: 210")
-	fieldmesh(t, "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "censored", "--field-dir",
-		filepath.Join(dir, "fields"))
-	run := filepath.Join(dir, "runs", "censored")
-	k := openRun(t, run)
+	k := rehearse(t, file).finish(t)
 	k.everyTrialOnce(t)
 	for _, at := range k.attempts {
 		rows, err := metrics.Of(k.Archive, at.TrialKey)

@@ -18,8 +18,7 @@ import (
 func TestTheDeadManPutsBackWhatAKilledControllerLeft(t *testing.T) {
 	d := newDesk(t, "dead_man_s: 10\n")
 	// The window is longer than the dead man's time.
-	file := variant(t, "stationary-check.yaml", "deadman", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]",
-		"levels: [16.7]", "duration_s: 3", "duration_s: 12")
+	file := stationary(t, "deadman", "[16.7]", "duration_s: 3", "duration_s: 12")
 	clients := map[string]*fleet.Client{}
 	for _, name := range deskNodes {
 		clients[name] = d.client(t, name)
@@ -31,12 +30,12 @@ func TestTheDeadManPutsBackWhatAKilledControllerLeft(t *testing.T) {
 		}
 		return s.Host
 	}
-	c := d.start(t, "deadman", file)
+	c := d.start(t, file)
 	done := 0
 	c.steps = func(step string, k wire.TrialKey) {
 		switch {
 		case step == "measuring" && k.Trial == 1:
-			if err := c.run.cmd.Process.Kill(); err != nil {
+			if err := c.run.Cmd.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
 		case step == "kept":

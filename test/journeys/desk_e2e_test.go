@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -28,7 +29,7 @@ type desk struct {
 	nodes    map[string]*testnet.NS // alpha, which has the GPS receiver, and bravo
 	control  *testnet.NS
 	receiver *receiver
-	agents   []*session
+	agents   []*testnet.Running
 	fleet    *fleet.Fleet
 	before   string
 	mesh     bool // the cable under test carries control too, and the controller sits at alpha
@@ -100,20 +101,8 @@ func (d *desk) issueKeys(t *testing.T) {
 		fieldmesh(t, "keys", "issue", name, "--dir", keysDir, "--address", d.address(name), "--unit",
 			fmt.Sprintf("laptop-%d", i+1))
 	}
-	text, err := os.ReadFile(d.fleetFile())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out strings.Builder
-	for line := range strings.Lines(string(text)) {
-		out.WriteString(line)
-		if indent, _, found := strings.Cut(line, "address:"); found {
-			fmt.Fprintf(&out, "%snetns: %s\n", indent, d.control.Name)
-		}
-	}
-	if err := os.WriteFile(d.fleetFile(), []byte(out.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testnet.ReachFrom(t, d.fleetFile(), d.control)
+	var err error
 	if d.fleet, err = fleet.Load(d.fleetFile()); err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +124,7 @@ func (d *desk) startAgent(t *testing.T, name, extra string) {
 	agent := exec.Command("ip", "netns", "exec", d.nodes[name].Name, filepath.Join(programs, "fieldmesh-agent"), "up",
 		"--config", path)
 	agent.Env = append(os.Environ(), "TMPDIR=/nowhere") // it needs none of the system's
-	d.agents = append(d.agents, launch(t, agent))
+	d.agents = append(d.agents, testnet.Start(t, agent))
 	client := d.client(t, name)
 	testnet.Await(t, 30*time.Second, name+"'s agent answers", func() bool {
 		_, err := client.Status(t.Context())
@@ -147,7 +136,7 @@ func (d *desk) startAgent(t *testing.T, name, extra string) {
 func (d *desk) stopAgents(t *testing.T) {
 	t.Helper()
 	for _, a := range d.agents {
-		a.stop(t, time.Minute)
+		a.Stop(t, syscall.SIGTERM)
 	}
 }
 
@@ -191,7 +180,7 @@ type campaign struct {
 	*desk
 	name   string
 	trials map[int]wire.Trial
-	run    *session
+	run    *testnet.Running
 	follow *follower
 	// steps is called at every step of an attempt: before the car sets off
 	// ("armed"), when the window has opened ("measuring"), when the attempt is
@@ -205,9 +194,26 @@ func variant(t *testing.T, shipped, name string, changes ...string) string {
 	return testnet.Campaign(t, filepath.Join("../../campaigns", shipped), name, changes...)
 }
 
-// start begins `fieldmesh run FILE`.
-func (d *desk) start(t *testing.T, name, file string) *campaign {
+const allSpeeds = "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]"
+
+// stationary is the shipped campaign for a desk, at some of its speeds.
+func stationary(t *testing.T, name, speeds string, changes ...string) string {
 	t.Helper()
+	return variant(t, "stationary-check.yaml", name, append(changes, allSpeeds, "levels: "+speeds)...)
+}
+
+// velocity is the shipped campaign of that name, once and at some of its speeds.
+// Beside other work the emulated radio may be late; that is judged elsewhere.
+func velocity(t *testing.T, name, speeds string, changes ...string) string {
+	t.Helper()
+	return variant(t, "velocity.yaml", name, append(changes, allSpeeds, "levels: "+speeds, "repetitions: 2",
+		"repetitions: 1", "lateness_share_max: 0.01", "lateness_share_max: 1")...)
+}
+
+// start begins `fieldmesh run FILE`. The run has the file's name.
+func (d *desk) start(t *testing.T, file string) *campaign {
+	t.Helper()
+	name := nameOf(file)
 	c := &campaign{desk: d, name: name, trials: map[int]wire.Trial{}, follow: &follower{client: d.client(t, "alpha"),
 		run: name}}
 	planned, err := plan.Load(file)
@@ -221,7 +227,7 @@ func (d *desk) start(t *testing.T, name, file string) *campaign {
 	for _, trial := range p.Trials {
 		c.trials[trial.Number] = trial
 	}
-	c.run = begin(t, "fieldmesh", "run", file, "--fleet", d.fleetFile(), "--runs", filepath.Join(d.dir, "runs"),
+	c.run = begin(t, "run", file, "--fleet", d.fleetFile(), "--runs", filepath.Join(d.dir, "runs"),
 		"--name", name, "--place", archive.PlaceBench)
 	return c
 }
@@ -249,12 +255,16 @@ func (c *campaign) drive(t *testing.T, within time.Duration, over func() bool) {
 }
 
 // finish drives until the run's end, which has to be a good one.
-func (c *campaign) finish(t *testing.T, within time.Duration) {
+func (c *campaign) finish(t *testing.T, within time.Duration) kept {
 	t.Helper()
-	c.drive(t, within, c.run.over)
-	if err := c.run.wait(t.Context()); err != nil {
-		t.Errorf("fieldmesh run: %v\n%s", err, c.run.said())
+	c.drive(t, within, c.run.Over)
+	if err := c.run.Wait(t, time.Minute); err != nil {
+		t.Errorf("fieldmesh run: %v", err)
 	}
+	t.Logf("fieldmesh run:\n%s", c.run.Said())
+	k := openRun(t, c.runDir())
+	k.everyTrialOnce(t)
+	return k
 }
 
 func (c *campaign) runDir() string { return filepath.Join(c.dir, "runs", c.name) }

@@ -81,9 +81,8 @@ func cellOf(trial wire.Trial) string { return trial.Factors["speed"] + " " + tri
 // throughput, and is repeated. So it is where the sender's stood still.
 func TestAnAgentThatStandsStillAtTheCloseFailsTheAttempt(t *testing.T) {
 	d := newDesk(t, "")
-	file := variant(t, "stationary-check.yaml", "stalls", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]",
-		"levels: [5.6, 8.3, 11.1]")
-	c := d.start(t, "stalls", file)
+	file := stationary(t, "stalls", "[5.6, 8.3, 11.1]")
+	c := d.start(t, file)
 	c.steps = func(step string, k wire.TrialKey) {
 		if cellOf(c.trials[k.Trial]) == strangersCell && step == "armed" {
 			d.stranger(t)
@@ -92,9 +91,7 @@ func TestAnAgentThatStandsStillAtTheCloseFailsTheAttempt(t *testing.T) {
 			s.over(t, d)
 		}
 	}
-	c.finish(t, 5*time.Minute)
-	k := openRun(t, c.runDir())
-	k.everyTrialOnce(t)
+	k := c.finish(t, 5*time.Minute)
 	for _, at := range k.attempts {
 		if at.Verdict == nil {
 			continue
@@ -138,10 +135,9 @@ func TestAnAgentThatStandsStillAtTheCloseFailsTheAttempt(t *testing.T) {
 // in order. None of them is heard of again once the next attempt is armed.
 func TestATrialsConnectionsEndWithIt(t *testing.T) {
 	d := newDesk(t, "")
-	file := variant(t, "stationary-check.yaml", "silence", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]",
-		"levels: [5.6, 8.3]")
+	file := stationary(t, "silence", "[5.6, 8.3]")
 	heard := d.listen(t, "bravo")
-	c := d.start(t, "silence", file)
+	c := d.start(t, file)
 	c.steps = func(step string, k wire.TrialKey) {
 		switch step {
 		case "measuring":
@@ -151,9 +147,7 @@ func TestATrialsConnectionsEndWithIt(t *testing.T) {
 			d.cable(t, true)
 		}
 	}
-	c.finish(t, 5*time.Minute)
-	k := openRun(t, c.runDir())
-	k.everyTrialOnce(t)
+	k := c.finish(t, 5*time.Minute)
 	packets := heard(t)
 	if len(packets) < 1000 {
 		t.Fatalf("%d packets were heard: this test shows nothing", len(packets))
@@ -250,7 +244,7 @@ var dumped = regexp.MustCompile(`(?m)^(\d+)\.(\d{6}) IP (\S+) > (\S+):.*$`)
 
 func overhear(t *testing.T, text string) []overheard {
 	t.Helper()
-	ahead := time.Now().UnixNano() - bootNs()
+	ahead := time.Now().UnixNano() - testnet.BootNs()
 	var out []overheard
 	for _, m := range dumped.FindAllStringSubmatch(text, -1) {
 		s, err1 := strconv.ParseInt(m[1], 10, 64)

@@ -104,8 +104,7 @@ func (m *machines) clock(node string, s skew) {
 func TestMishapsOfAFieldDay(t *testing.T) {
 	m := newMachines(t)
 	d := newDesk(t, m.lines())
-	file := variant(t, "stationary-check.yaml", "fieldday", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]",
-		"levels: [5.6, 16.7]", "duration_s: 3", "duration_s: 8")
+	file := stationary(t, "fieldday", "[5.6, 16.7]", "duration_s: 3", "duration_s: 8")
 	reasons := map[string]string{
 		"5.6 A":  "gps: ",
 		"5.6 B":  "clock_stepped: the wall clock was put forward by 1h0m0s",
@@ -113,7 +112,7 @@ func TestMishapsOfAFieldDay(t *testing.T) {
 		"16.7 B": "", // nothing happens in it
 	}
 	cell := func(trial wire.Trial) string { return trial.Factors["speed"] + " " + trial.Factors["section"] }
-	c := d.start(t, "fieldday", file)
+	c := d.start(t, file)
 	c.steps = func(step string, k wire.TrialKey) {
 		if k.Attempt != 1 {
 			return
@@ -131,20 +130,20 @@ func TestMishapsOfAFieldDay(t *testing.T) {
 			m.battery("alpha", 90, "Charging")
 		}
 	}
-	c.drive(t, 5*time.Minute, c.run.over)
-	for i := 0; c.run.wait(t.Context()) != nil && i < 2; i++ {
+	c.drive(t, 5*time.Minute, c.run.Over)
+	for i := 0; c.run.Wait(t, time.Minute) != nil && i < 2; i++ {
 		// The next trial was begun before the battery was changed: a person takes
 		// the run up again, with the clock set right.
-		if said := c.run.said(); !strings.Contains(said, "cannot begin a trial: battery: ") {
+		if said := c.run.Said(); !strings.Contains(said, "cannot begin a trial: battery: ") {
 			t.Fatalf("fieldmesh run: %s", said)
 		}
 		m.battery("alpha", 90, "Charging")
 		m.clock("bravo", skew{})
-		c.run = begin(t, "fieldmesh", "run", "--resume", c.runDir(), "--fleet", d.fleetFile())
-		c.drive(t, 5*time.Minute, c.run.over)
+		c.run = begin(t, "run", "--resume", c.runDir(), "--fleet", d.fleetFile())
+		c.drive(t, 5*time.Minute, c.run.Over)
 	}
-	if err := c.run.wait(t.Context()); err != nil {
-		t.Fatalf("fieldmesh run: %v\n%s", err, c.run.said())
+	if err := c.run.Wait(t, time.Minute); err != nil {
+		t.Fatalf("fieldmesh run: %v\n%s", err, c.run.Said())
 	}
 	d.restored(t)
 	k := openRun(t, c.runDir())
@@ -337,22 +336,14 @@ func TestClocksFarApartAreAligned(t *testing.T) {
 	const limitNs = 2e6
 	m := newMachines(t)
 	d := newDesk(t, m.lines())
-	identity, err := d.fleet.Identity()
-	if err != nil {
-		t.Fatal(err)
-	}
-	alpha, err := d.fleet.Client(identity, "alpha")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer alpha.Close()
+	alpha := clientOf(t, d.fleet, "alpha")
 	for _, offsetS := range []float64{0.3, 5, -40} {
 		s := skew{BootOffsetNs: int64(offsetS * 1e9), WallOffsetNs: int64(offsetS * 1e9), DriftPpm: 50,
-			FromBootNs: bootNs() - 100e9}
+			FromBootNs: testnet.BootNs() - 100e9}
 		m.clock("alpha", s)
 		time.Sleep(200 * time.Millisecond) // it is looked at again
 		est := d.compare(t, alpha)
-		at := bootNs()
+		at := testnet.BootNs()
 		off := float64(est.OffsetNs) - (s.of(at) - float64(at))
 		t.Logf("%+g s and 50 ppm: estimated %.6f s ± %.3f ms, off by %.3f ms", offsetS, float64(est.OffsetNs)/1e9,
 			float64(est.UncertaintyNs)/1e6, off/1e6)
@@ -363,8 +354,8 @@ func TestClocksFarApartAreAligned(t *testing.T) {
 	}
 
 	skews := map[string]skew{
-		"alpha": {BootOffsetNs: 5e9, WallOffsetNs: 5e9, DriftPpm: 50, FromBootNs: bootNs()},
-		"bravo": {BootOffsetNs: -40e9, WallOffsetNs: 0.3e9, DriftPpm: -50, FromBootNs: bootNs()},
+		"alpha": {BootOffsetNs: 5e9, WallOffsetNs: 5e9, DriftPpm: 50, FromBootNs: testnet.BootNs()},
+		"bravo": {BootOffsetNs: -40e9, WallOffsetNs: 0.3e9, DriftPpm: -50, FromBootNs: testnet.BootNs()},
 	}
 	for n, s := range skews {
 		m.clock(n, s)
@@ -375,12 +366,9 @@ func TestClocksFarApartAreAligned(t *testing.T) {
 		st, err := alpha.Status(t.Context())
 		return err == nil && st.GPSRateHz != nil && math.Abs(*st.GPSRateHz-10) < 3
 	})
-	c := d.start(t, "apart", variant(t, "stationary-check.yaml", "apart", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]",
-		"levels: [16.7]"))
+	c := d.start(t, stationary(t, "apart", "[16.7]"))
 	c.steps = func(string, wire.TrialKey) {}
-	c.finish(t, 3*time.Minute)
-	k := openRun(t, c.runDir())
-	k.everyTrialOnce(t)
+	k := c.finish(t, 3*time.Minute)
 	for _, at := range k.attempts {
 		loaded, err := metrics.Load(k.Archive, at.TrialKey)
 		if err != nil {
@@ -446,11 +434,7 @@ func TestPreflightInARehearsal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := emulated.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	testnet.CloseAtEnd(t, emulated)
 	campaign := filepath.Join("..", "..", "campaigns", "velocity.yaml")
 	settles := func(want ...string) {
 		t.Helper()

@@ -3,14 +3,15 @@
 package journeys
 
 import (
-	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/controller/fleet"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
@@ -31,80 +32,93 @@ func fieldmesh(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// session is a command that is left to run.
-type session struct {
-	cmd *exec.Cmd
-	log string // file of stdout and stderr
-	end chan error
+// begin starts a command that runs beside the test.
+func begin(t *testing.T, args ...string) *testnet.Running {
+	t.Helper()
+	return testnet.Start(t, exec.Command(filepath.Join(programs, "fieldmesh"), args...))
 }
 
-// begin starts a command of ours. What still runs when the test ends is ended.
-func begin(t *testing.T, program string, args ...string) *session {
-	t.Helper()
-	return launch(t, exec.Command(filepath.Join(programs, program), args...))
+// nameOf is the name of a campaign's file, and of its run.
+func nameOf(file string) string { return strings.TrimSuffix(filepath.Base(file), ".yaml") }
+
+// rehearsal is one that runs beside the test.
+type rehearsal struct {
+	*testnet.Running
+	runs, fields string // folders
+	name         string // of the run: the campaign's
 }
 
-func launch(t *testing.T, cmd *exec.Cmd) *session {
+// rehearse begins the rehearsal of a campaign.
+func rehearse(t *testing.T, file string, args ...string) *rehearsal {
 	t.Helper()
-	log, err := os.CreateTemp(t.TempDir(), "log")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &session{cmd: cmd, log: log.Name(), end: make(chan error, 1)}
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() { s.end <- cmd.Wait() }()
-	t.Cleanup(func() {
-		s.stop(t, time.Minute)
-		if t.Failed() {
-			t.Logf("%v said:\n%s", cmd.Args, s.said())
+	dir := testnet.Folder(t)
+	r := &rehearsal{runs: filepath.Join(dir, "runs"), fields: filepath.Join(dir, "fields"),
+		name: nameOf(file)}
+	r.Running = begin(t, append([]string{"rehearse", file, "--runs", r.runs, "--name", r.name, "--field-dir", r.fields},
+		args...)...)
+	return r
+}
+
+func (r *rehearsal) runDir() string { return filepath.Join(r.runs, r.name) }
+
+// await waits until the rehearsal has made a file.
+func (r *rehearsal) await(t *testing.T, path string) {
+	t.Helper()
+	testnet.Await(t, time.Minute, path+" is there", func() bool {
+		if r.Over() {
+			t.Fatal("the rehearsal ended")
 		}
-		_ = log.Close() // its reader has it by name
+		_, err := os.Stat(path)
+		return err == nil
 	})
-	return s
 }
 
-func (s *session) said() string {
-	text, err := os.ReadFile(s.log)
-	if err != nil {
-		return err.Error()
-	}
-	return string(text)
-}
-
-// wait waits for the command's own end.
-func (s *session) wait(ctx context.Context) error {
-	select {
-	case err := <-s.end:
-		s.end <- err // for whoever asks next
-		return err
-	case <-ctx.Done():
-		return fmt.Errorf("%v: %w", s.cmd.Args, context.Cause(ctx))
-	}
-}
-
-// over reports whether the command has ended.
-func (s *session) over() bool {
-	select {
-	case err := <-s.end:
-		s.end <- err
-		return true
-	default:
-		return false
-	}
-}
-
-// stop interrupts the command, and kills it when that does not help.
-func (s *session) stop(t *testing.T, within time.Duration) {
+// fleet waits until the field is there.
+func (r *rehearsal) fleet(t *testing.T) *fleet.Fleet {
 	t.Helper()
-	_ = s.cmd.Process.Signal(os.Interrupt) // it may have ended
-	ctx, cancel := context.WithTimeout(context.Background(), within)
-	defer cancel()
-	if s.wait(ctx); ctx.Err() != nil {
-		t.Errorf("%v does not end on an interrupt", s.cmd.Args)
-		_ = s.cmd.Process.Kill()
-		_ = s.wait(context.Background())
+	path := filepath.Join(r.fields, r.name, "field0", "fleet.yaml")
+	r.await(t, path)
+	fl, err := fleet.Load(path)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return fl
+}
+
+// follow tells the steps of attempts, as alpha sees them, until the rehearsal is over.
+func (r *rehearsal) follow(t *testing.T, fl *fleet.Fleet, within time.Duration, tell func(string, wire.TrialKey)) {
+	t.Helper()
+	f := &follower{client: clientOf(t, fl, "alpha"), run: r.name}
+	for until := time.Now().Add(within); !r.Over(); {
+		if time.Now().After(until) {
+			t.Fatal("the rehearsal does not end")
+		}
+		if step, k, changed := f.next(t.Context()); changed {
+			tell(step, k)
+		}
+	}
+}
+
+// clientOf talks to a node of a fleet.
+func clientOf(t *testing.T, fl *fleet.Fleet, node string) *fleet.Client {
+	t.Helper()
+	identity, err := fl.Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := fl.Client(identity, node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// finish waits for the rehearsal's end, which has to be a good one.
+func (r *rehearsal) finish(t *testing.T) kept {
+	t.Helper()
+	if err := r.Wait(t, 20*time.Minute); err != nil {
+		t.Fatalf("fieldmesh rehearse: %v", err)
+	}
+	return openRun(t, r.runDir())
 }

@@ -13,9 +13,7 @@ import (
 // alpha, uses it for control, and is silent while a window is open.
 func TestControlOverTheMeshIsSilentWhileMeasuring(t *testing.T) {
 	d := newDeskOn(t, "", true)
-	c := d.start(t, "overmesh", variant(t, "stationary-check.yaml", "overmesh", "nodes:\n  alpha",
-		"control: mesh\nnodes:\n  alpha",
-		"levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [16.7]"))
+	c := d.start(t, stationary(t, "overmesh", "[16.7]", "nodes:\n  alpha", "control: mesh\nnodes:\n  alpha"))
 	captures := map[wire.TrialKey]*capture{}
 	c.steps = func(step string, k wire.TrialKey) {
 		switch step {
@@ -25,10 +23,8 @@ func TestControlOverTheMeshIsSilentWhileMeasuring(t *testing.T) {
 			captures[k].stop(t)
 		}
 	}
-	c.finish(t, 3*time.Minute)
+	k := c.finish(t, 3*time.Minute)
 	d.restored(t)
-	k := openRun(t, c.runDir())
-	k.everyTrialOnce(t)
 	k.nothingLost(t, deskNodes...)
 	for _, at := range k.attempts {
 		trial, _ := k.Trial(at.Trial)

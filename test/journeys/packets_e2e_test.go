@@ -3,8 +3,6 @@
 package journeys
 
 import (
-	"bufio"
-	"bytes"
 	"fmt"
 	"math"
 	"os"
@@ -24,16 +22,10 @@ import (
 // them is what tshark makes of them and what the kernels counted.
 func TestCapturesAgreeWithTsharkAndTheKernel(t *testing.T) {
 	testnet.Need(t, "ip", "gpsd", "iperf3", "tshark")
-	dir := testnet.Folder(t)
-	file := variant(t, "velocity.yaml", "captured", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [8.3]",
-		"repetitions: 2", "repetitions: 1",
-		"lateness_share_max: 0.01", "lateness_share_max: 1", "  traffic:\n", "  sample_hz: 50\n  capture: "+
-			"{snap_bytes: 96}\n  traffic:\n")
-	fieldmesh(t, "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "captured", "--field-dir",
-		filepath.Join(dir, "fields"))
-	run := filepath.Join(dir, "runs", "captured")
-	t.Logf("%s", fieldmesh(t, "metrics", run))
-	k := openRun(t, run)
+	file := velocity(t, "captured", "[8.3]", "  traffic:\n",
+		"  sample_hz: 50\n  capture: {snap_bytes: 96}\n  traffic:\n")
+	k := rehearse(t, file).finish(t)
+	t.Logf("%s", fieldmesh(t, "metrics", k.Dir()))
 	k.everyTrialOnce(t)
 	for _, at := range k.attempts {
 		compareWithTshark(t, k, at.TrialKey)
@@ -96,29 +88,13 @@ type analysed struct {
 	rttSum, rttMin       float64
 }
 
-var tsharkFields = []string{"frame.number", "frame.time_epoch", "tcp.srcport", "tcp.dstport", "tcp.seq", "tcp.len",
-	"tcp.analysis.retransmission", "tcp.analysis.out_of_order", "tcp.analysis.ack_rtt", "tcp.analysis.acks_frame",
-	"tcp.flags.syn"}
-
 // tshark analyses a sender's capture. A sender sends nothing out of order: what
 // tshark takes for that is a retransmission too. It gives round trips of
 // segments that were sent twice, of which nobody can tell whose ACK came; these
 // are left out.
 func tshark(t *testing.T, path string, f wire.Flow, attempt int, open, closed float64) analysed {
 	t.Helper()
-	args := []string{"-r", path, "-Y", "tcp", "-T", "fields", "-E", "occurrence=l"}
-	for _, name := range tsharkFields {
-		args = append(args, "-e", name)
-	}
-	text, err := exec.Command("tshark", args...).Output()
-	if err != nil {
-		t.Fatalf("tshark: %v", err)
-	}
-	first := f.ClientPort + (attempt-1)*f.Streams
-	data := func(port string) bool {
-		n, _ := strconv.Atoi(port) // 0 is not a client's
-		return n >= first && n < first+f.Streams
-	}
+	data := clientPorts(f, attempt)
 	type acked struct {
 		frame string
 		rtt   float64
@@ -126,12 +102,9 @@ func tshark(t *testing.T, path string, f wire.Flow, attempt int, open, closed fl
 	var out analysed
 	var acks []acked
 	segment, times := map[string]string{}, map[string]int{} // frame → stream and number; how often that was sent
-	lines := bufio.NewScanner(bytes.NewReader(text))
-	for lines.Scan() {
-		v := strings.Split(lines.Text(), "\t")
-		if len(v) != len(tsharkFields) {
-			t.Fatalf("tshark printed %q", lines.Text())
-		}
+	for _, v := range dissected(t, path, "tcp", "frame.number", "frame.time_epoch", "tcp.srcport", "tcp.dstport",
+		"tcp.seq", "tcp.len", "tcp.analysis.retransmission", "tcp.analysis.out_of_order", "tcp.analysis.ack_rtt",
+		"tcp.analysis.acks_frame", "tcp.flags.syn") {
 		at, _ := strconv.ParseFloat(v[1], 64)
 		switch {
 		case data(v[2]) && v[5] != "0" && v[5] != "":
@@ -158,6 +131,36 @@ func tshark(t *testing.T, path string, f wire.Flow, attempt int, open, closed fl
 		}
 	}
 	return out
+}
+
+// clientPorts reports whether a port is one of a flow's data connections, at its client.
+func clientPorts(f wire.Flow, attempt int) func(port string) bool {
+	first := f.ClientPort + (attempt-1)*f.Streams
+	return func(port string) bool {
+		n, _ := strconv.Atoi(port) // 0 is not a client's
+		return n >= first && n < first+f.Streams
+	}
+}
+
+// dissected are fields of a capture's packets that pass a filter, as tshark reads them.
+func dissected(t *testing.T, path, filter string, fields ...string) (packets [][]string) {
+	t.Helper()
+	args := []string{"-r", path, "-Y", filter, "-T", "fields", "-E", "occurrence=l"}
+	for _, name := range fields {
+		args = append(args, "-e", name)
+	}
+	text, err := exec.Command("tshark", args...).Output()
+	if err != nil {
+		t.Fatalf("tshark: %v", err)
+	}
+	for line := range strings.Lines(string(text)) {
+		v := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		if len(v) != len(fields) {
+			t.Fatalf("tshark printed %q", line)
+		}
+		packets = append(packets, v)
+	}
+	return packets
 }
 
 // compareCut cuts a capture, and wants to be told where.

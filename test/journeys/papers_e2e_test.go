@@ -5,7 +5,6 @@ package journeys
 import (
 	"math"
 	"net/netip"
-	"path/filepath"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/metrics"
@@ -22,7 +21,6 @@ import (
 // what was sent in it and lost at any time.
 func TestCapturesAgreeWithTheField(t *testing.T) {
 	testnet.Need(t, "ip", "iperf3")
-	dir := testnet.Folder(t)
 	file := variant(t, "variants-chain.yaml", "agree", "receiver: f", "receiver: c", "relays: [b, c, d, e]",
 		"relays: [b]", "duration_s: 360", "duration_s: 12",
 		"levels: [tahoe, reno, newreno, vegas, westwood]", "levels: [newreno]", "levels: [dsdv, dsr, aodv]",
@@ -33,9 +31,7 @@ func TestCapturesAgreeWithTheField(t *testing.T) {
 			"burst_frames: 30}}\n",
 		"port: 5000}\n", "start_s: 0.5, duration_s: 9, port: 5000}\n    steady: {kind: cbr, from: sender, to: "+
 			"receiver, start_s: 0.5, duration_s: 9, payload_bytes: 512, bitrate_bps: 800000, port: 6000}\n")
-	fieldmesh(t, "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "agree", "--field-dir",
-		filepath.Join(dir, "fields"))
-	k := openRun(t, filepath.Join(dir, "runs", "agree"))
+	k := rehearse(t, file).finish(t)
 	key := k.attempts[0].TrialKey
 	trial, _ := k.Trial(key.Trial)
 	rows, err := metrics.Of(k.Archive, key)

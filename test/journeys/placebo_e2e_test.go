@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"html"
 	"math"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -32,7 +31,7 @@ const margin = 0.25
 func quick(t *testing.T, name, levels, repetitions string, changes ...string) string {
 	t.Helper()
 	return variant(t, "velocity.yaml", name, append([]string{
-		"duration_s: 10", "duration_s: 1.5", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: " + levels,
+		"duration_s: 10", "duration_s: 1.5", allSpeeds, "levels: " + levels,
 		"repetitions: 2", "repetitions: " + repetitions,
 		"start_m: 10, offset_m: 5, accel_mps2: 2.5, brake_mps2: 4", "start_m: 150, offset_m: 5, accel_mps2: 9, " +
 			"brake_mps2: 9",
@@ -60,12 +59,10 @@ type told struct {
 func rehearsed(t *testing.T, file string, args ...string) told {
 	t.Helper()
 	testnet.Need(t, "ip", "gpsd", "iperf3")
-	dir := testnet.Folder(t)
-	name := strings.TrimSuffix(filepath.Base(file), ".yaml")
-	out := fieldmesh(t, append([]string{"rehearse", file, "--name", name, "--runs", filepath.Join(dir, "runs"),
-		"--field-dir", filepath.Join(dir, "fields")}, args...)...)
+	run := rehearse(t, file, args...)
+	k := run.finish(t)
+	out := run.Said()
 	t.Log(out[strings.LastIndex(out, "\n\n"):])
-	k := openRun(t, filepath.Join(dir, "runs", name))
 	k.everyTrialOnce(t)
 	var r told
 	for _, at := range k.attempts {

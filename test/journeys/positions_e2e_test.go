@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,43 +18,25 @@ import (
 )
 
 // With receivers of 1 Hz the distances at both edges of the window are those of
-// the field, to within a metre. An attempt in which the roadside's gpsd stood
+// the field, most to within a metre. An attempt in which the roadside's gpsd stood
 // still is rejected for it, by name.
 func TestPlacesAtTheEdgesAreTheFields(t *testing.T) {
 	testnet.Need(t, "ip", "gpsd", "iperf3")
-	dir := testnet.Folder(t)
-	file := variant(t, "velocity.yaml", "places", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [5.6, 16.7]",
-		"repetitions: 2", "repetitions: 1",
-		"lateness_share_max: 0.01", "lateness_share_max: 1", "  duration_s: 10\n", "  duration_s: 4.3\n", "nmea_hz: 10",
+	file := velocity(t, "places", "[5.6, 16.7]", "  duration_s: 10\n", "  duration_s: 4.3\n", "nmea_hz: 10",
 		"nmea_hz: 1")
-	run := begin(t, "fieldmesh", "rehearse", file, "--runs", dir, "--name", "places", "--field-dir",
-		filepath.Join(dir, "fields"))
-	fl := awaitField(t, run, filepath.Join(dir, "fields", "places", "field0", "fleet.yaml"))
+	run := rehearse(t, file)
+	fl := run.fleet(t)
 	bravo := strings.TrimSuffix(fl.Nodes["bravo"].Netns, "-ctl") + "-bravo"
-	identity, err := fl.Identity()
-	if err != nil {
-		t.Fatal(err)
-	}
-	alpha, err := fl.Client(identity, "alpha")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer alpha.Close()
 	first := wire.TrialKey{Trial: 1, Attempt: 1}
-	for f, until := (&follower{client: alpha, run: "places"}), time.Now().Add(4*time.Minute); !run.over(); {
-		if time.Now().After(until) {
-			t.Fatal("the rehearsal does not end")
-		}
-		if step, k, changed := f.next(t.Context()); changed && step == "measuring" && k == first {
+	run.follow(t, fl, 4*time.Minute, func(step string, k wire.TrialKey) {
+		if step == "measuring" && k == first {
 			inWindow(0.5)
 			stopGPSD(t, bravo, 3*time.Second)
 		}
-	}
-	if err := run.wait(t.Context()); err != nil {
-		t.Fatalf("fieldmesh rehearse: %v\n%s", err, run.said())
-	}
-	k := openRun(t, filepath.Join(dir, "places"))
+	})
+	k := run.finish(t)
 	k.everyTrialOnce(t)
+	var offM []float64
 	for _, at := range k.attempts {
 		if at.TrialKey == first {
 			if v := at.Verdict; v.Outcome != "rejected" ||
@@ -64,19 +46,29 @@ func TestPlacesAtTheEdgesAreTheFields(t *testing.T) {
 			continue
 		}
 		if at.Verdict.Outcome == "accepted" {
-			k.trueToTheField(t, at.TrialKey)
+			offM = append(offM, k.offTheField(t, at.TrialKey)...)
 		}
+	}
+	// A fix that comes through gpsd 60 ms later than others is a metre off at 16.7 m/s;
+	// on a busy machine one does now and then.
+	slices.Sort(offM)
+	if len(offM) == 0 || offM[len(offM)/2] > 1 {
+		t.Errorf("distances are off by %.2f m, most by more than 1 m", offM)
 	}
 }
 
-// trueToTheField holds an attempt's distances against those of the field.
-func (k kept) trueToTheField(t *testing.T, key wire.TrialKey) {
+// offTheField returns by how much an attempt's distances differ from those of the
+// field, and fails where that is more than they say.
+func (k kept) offTheField(t *testing.T, key wire.TrialKey) (offM []float64) {
 	t.Helper()
 	trial, _ := k.Trial(key.Trial)
 	for _, edge := range []string{"open", "close"} {
 		got, told := k.metric(t, key, "distance_"+edge+"_m")
 		truly, known := k.metric(t, key, "truth_distance_"+edge+"_m")
-		if !told || !known || math.Abs(got-truly) > 1 {
+		offM = append(offM, math.Abs(got-truly))
+		// A fix may be as late as a node may stand still, without failing the attempt.
+		most := 1 + *trial.SpeedMps*verdict.StallMsMax(*windowOf(t, k.records(t, key), trial.Car))/1e3
+		if !told || !known || math.Abs(got-truly) > most {
 			t.Errorf("trial %d at %g m/s: %.2f m at the %s (told: %v), truly %.2f", key.Trial, *trial.SpeedMps, got,
 				edge, told, truly)
 		}
@@ -92,6 +84,7 @@ func (k kept) trueToTheField(t *testing.T, key wire.TrialKey) {
 		}
 		t.Logf("trial %d at %g m/s, %s: %.2f ± %.2f m, truly %.2f", key.Trial, *trial.SpeedMps, edge, got, off, truly)
 	}
+	return offM
 }
 
 // fixesAround reports whether a node has fixes before and after an edge of its

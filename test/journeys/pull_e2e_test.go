@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -28,14 +27,14 @@ func refused(t *testing.T, args ...string) string {
 // both, and what they did is collected, judged and on two disks.
 func TestPullBringsHomeWhatTheNodesDidAlone(t *testing.T) {
 	d := newDesk(t, "")
-	file := variant(t, "stationary-check.yaml", "pulled", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [16.7]")
-	c := d.start(t, "pulled", file)
+	file := stationary(t, "pulled", "[16.7]")
+	c := d.start(t, file)
 	done := 0
 	c.steps = func(step string, k wire.TrialKey) {
 		switch {
 		case step == "armed" && k.Trial == 1:
 			d.controlLink(t, false)
-			if err := c.run.cmd.Process.Kill(); err != nil {
+			if err := c.run.Cmd.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
 		case step == "kept":
@@ -84,20 +83,9 @@ func TestPullBringsHomeWhatTheNodesDidAlone(t *testing.T) {
 // archivedRecords counts a node's records in trials.
 func archivedRecords(t *testing.T, dir, node string) int {
 	t.Helper()
-	a, err := archive.Read(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	attempts, err := a.Trials()
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	for _, at := range attempts {
-		for r, err := range a.Records(at.Trial, at.Attempt) {
-			if err != nil {
-				t.Fatal(err)
-			}
+	k, n := readRun(t, dir), 0
+	for _, at := range k.attempts {
+		for _, r := range k.records(t, at.TrialKey) {
 			if r.Node == node {
 				n++
 			}

@@ -5,7 +5,6 @@ package journeys
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"os"
 	"os/exec"
@@ -14,9 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"fieldmesh.dev/fieldmesh/rehearsal/nmea"
 	"fieldmesh.dev/fieldmesh/test/testnet"
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -31,7 +31,7 @@ type receiver struct {
 	line *os.File
 	path string
 	ns   *testnet.NS
-	gpsd *session
+	gpsd *testnet.Running
 
 	mu      sync.Mutex
 	target  float64
@@ -44,7 +44,7 @@ type receiver struct {
 func newReceiver(t *testing.T, ns *testnet.NS) *receiver {
 	t.Helper()
 	r := &receiver{ns: ns, written: map[string]int64{}}
-	r.path = r.open(t)
+	r.line, r.path = testnet.Terminal(t)
 	r.startGPSD(t)
 	t.Cleanup(func() { r.pause(t, false) }) // a stopped one would not end
 	ctx, cancel := context.WithCancel(context.Background())
@@ -65,59 +65,15 @@ func (r *receiver) startGPSD(t *testing.T) {
 	// gpsd exports its state in the machine's one piece of shared memory;
 	// another gpsd may be at work here.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWIPC}
-	r.gpsd = launch(t, cmd)
+	r.gpsd = testnet.Start(t, cmd)
 }
 
 // killGPSD ends gpsd as a crash does.
 func (r *receiver) killGPSD(t *testing.T) {
 	t.Helper()
-	if err := r.gpsd.cmd.Process.Kill(); err != nil {
+	if err := r.gpsd.Cmd.Process.Kill(); err != nil {
 		t.Errorf("kill gpsd: %v", err)
 	}
-}
-
-// open makes the line: a pseudo-terminal that changes no byte.
-func (r *receiver) open(t *testing.T) string {
-	t.Helper()
-	line, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = line.Close() })
-	r.line = line
-	var number int
-	raw, err := line.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var cerr error
-	err = raw.Control(func(fd uintptr) {
-		if cerr = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); cerr == nil {
-			number, cerr = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
-		}
-	})
-	if err := errors.Join(err, cerr); err != nil {
-		t.Fatalf("open the receiver's line: %v", err)
-	}
-	path := fmt.Sprintf("/dev/pts/%d", number)
-	// Held open, or the line would hang up before gpsd has opened it.
-	slave, err := os.OpenFile(path, os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = slave.Close() })
-	settings, err := unix.IoctlGetTermios(int(slave.Fd()), unix.TCGETS)
-	if err != nil {
-		t.Fatal(err)
-	}
-	settings.Iflag, settings.Oflag, settings.Lflag = 0, 0, 0
-	if err := unix.IoctlSetTermios(int(slave.Fd()), unix.TCSETS, settings); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, 0o666); err != nil { // gpsd gives root up
-		t.Fatal(err)
-	}
-	return path
 }
 
 // drive tells the car its speed.
@@ -134,7 +90,7 @@ func (r *receiver) pause(t *testing.T, on bool) {
 	if on {
 		signal = syscall.SIGSTOP
 	}
-	if err := r.gpsd.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := r.gpsd.Cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		t.Errorf("signal gpsd: %v", err)
 	}
 }
@@ -168,7 +124,7 @@ func (r *receiver) tell(epoch time.Time) error {
 		AltM: 100, GeoidM: 48, SpeedMps: r.speed, TrackDeg: 90,
 		Satellites: []int{2, 5, 7, 13, 15, 18, 21, 24, 29}, PDOP: 1.6, HDOP: 0.9, VDOP: 1.3,
 	}
-	r.written[epoch.UTC().Format("2006-01-02T15:04:05.000Z")] = bootNs()
+	r.written[epoch.UTC().Format("2006-01-02T15:04:05.000Z")] = testnet.BootNs()
 	return r.write(nmea.Epoch(f))
 }
 
@@ -195,10 +151,4 @@ func (r *receiver) writtenAt(utc string) (int64, bool) {
 	defer r.mu.Unlock()
 	ns, ok := r.written[utc]
 	return ns, ok
-}
-
-func bootNs() int64 {
-	var ts unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts) // every Linux has this clock
-	return ts.Nano()
 }

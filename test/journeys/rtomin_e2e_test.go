@@ -15,17 +15,7 @@ import (
 // that the reference TCP can have.
 const leastMs = 1000
 
-const everyVariant = `fieldmesh: 1
-name: least-rto
-title: Every variant with one least RTO
-nodes:
-  alpha: {mesh_address: 10.77.0.1/24}
-  bravo: {mesh_address: 10.77.0.2/24}
-trial:
-  sender: alpha
-  receiver: bravo
-  duration_s: 1
-  course: {kind: none}
+var everyVariant = testnet.Standing("least-rto", "alpha", "bravo", `  duration_s: 1
   gate: {after_s: 0.2, timeout_s: 30, lead_s: 0.3}
   radio: {mode: adhoc, standard: 802.11b, rate_mbps: 2, channel: 1, ssid: least, bssid: "02:0a:5e:00:00:09"}
   routing: {protocol: none}
@@ -48,23 +38,17 @@ factors:
 design: {repetitions: 1, order: as_listed, seed: 1}
 acceptance: {attempts_max: 8}
 field: {propagation: disc, range_m: 250, mobility: {model: chain, spacing_m: 100}}
-`
+`)
 
 // With rto_min_ms the levels of a factor have one least RTO, as the kernel tells
 // it on every node, and no socket that has measured a round trip has a shorter timer.
 func TestLevelsWithOneLeastRTOHaveIt(t *testing.T) {
 	testnet.Need(t, "ip", "gpsd", "iperf3")
-	dir := testnet.Folder(t)
-	file := filepath.Join(dir, "least-rto.yaml")
+	file := filepath.Join(t.TempDir(), "least-rto.yaml")
 	if err := os.WriteFile(file, []byte(everyVariant), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run := begin(t, "fieldmesh", "rehearse", file, "--runs", dir, "--name", "least-rto", "--field-dir",
-		filepath.Join(dir, "fields"))
-	if err := run.wait(t.Context()); err != nil {
-		t.Fatalf("fieldmesh rehearse: %v\n%s", err, run.said())
-	}
-	k := openRun(t, filepath.Join(dir, "least-rto"))
+	k := rehearse(t, file).finish(t)
 	k.everyTrialOnce(t)
 	told := map[string]int{} // level → nodes that told it
 	for _, at := range k.attempts {

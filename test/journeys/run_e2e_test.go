@@ -23,7 +23,7 @@ func TestARunComesThroughWithoutItsControlLink(t *testing.T) {
 	)
 	d := newDesk(t, "")
 	captures := map[wire.TrialKey]*capture{}
-	c := d.start(t, "stationary", filepath.Join("..", "..", "campaigns", "stationary-check.yaml"))
+	c := d.start(t, filepath.Join("..", "..", "campaigns", "stationary-check.yaml"))
 	c.steps = func(step string, k wire.TrialKey) {
 		switch step {
 		case "armed":
@@ -40,12 +40,8 @@ func TestARunComesThroughWithoutItsControlLink(t *testing.T) {
 			}
 		}
 	}
-	c.finish(t, 5*time.Minute)
+	k := c.finish(t, 5*time.Minute)
 	d.restored(t)
-	t.Logf("fieldmesh run:\n%s", c.run.said())
-
-	k := openRun(t, c.runDir())
-	k.everyTrialOnce(t)
 	k.nothingLost(t, deskNodes...)
 	for _, at := range k.attempts {
 		compareWithCapture(t, k, at, captures[at.TrialKey])

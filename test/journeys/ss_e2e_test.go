@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // looks is what iproute2 says of nodes while a run goes on; it shares nothing
@@ -44,10 +45,10 @@ func (s ssSocket) number(name string) uint64 {
 }
 
 // lookOn looks at the nodes until the run is over.
-func lookOn(t *testing.T, run *session, namespaces map[string]string, within time.Duration) looks {
+func lookOn(t *testing.T, run *testnet.Running, namespaces map[string]string, within time.Duration) looks {
 	t.Helper()
 	out := looks{routes: map[string]bool{}}
-	for until := time.Now().Add(within); !run.over(); time.Sleep(200 * time.Millisecond) {
+	for until := time.Now().Add(within); !run.Over(); time.Sleep(200 * time.Millisecond) {
 		if time.Now().After(until) {
 			t.Fatal("the run does not end")
 		}
@@ -59,13 +60,13 @@ func lookOn(t *testing.T, run *session, namespaces map[string]string, within tim
 }
 
 func (l *looks) look(ctx context.Context, node, ns string) {
-	from := bootNs()
+	from := testnet.BootNs()
 	text, err := exec.CommandContext(ctx, "ip", "netns", "exec", ns, "ss", "-tinOH", "state", "established",
 		"( sport = :5000 or dport = :5000 )").Output()
 	if err != nil {
 		return // the field is not there yet, or not any more
 	}
-	to := bootNs()
+	to := testnet.BootNs()
 	for line := range strings.Lines(string(text)) {
 		w := strings.Fields(line)
 		if len(w) > 4 {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
@@ -17,36 +16,28 @@ import (
 // whoever would continue it.
 func TestARunStopsWhenItHasEnough(t *testing.T) {
 	testnet.Need(t, "ip", "gpsd", "iperf3")
-	dir := testnet.Folder(t)
-	file := variant(t, "velocity.yaml", "enough", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [8.3]",
+	file := variant(t, "velocity.yaml", "enough", allSpeeds, "levels: [8.3]",
 		"lateness_share_max: 0.01", "lateness_share_max: 1", "  duration_s: 10\n", "  duration_s: 2\n",
 		// Any width is narrow enough: how precise blocks are is judged elsewhere.
 		"repetitions: 2", "stop_when: {of: section, half_width_mbps: 1000, min_blocks: 3}\n  repetitions: 5")
-	run := begin(t, "fieldmesh", "rehearse", file, "--runs", dir, "--name", "enough", "--field-dir",
-		filepath.Join(dir, "fields"))
-	if err := run.wait(t.Context()); err != nil {
-		t.Fatalf("fieldmesh rehearse: %v\n%s", err, run.said())
-	}
-	said := run.said()
+	run := rehearse(t, file)
+	k := run.finish(t)
+	said := run.Said()
 	for _, want := range []string{"precise enough: after 3 blocks (3 whole): B − A is known to ± ",
 		"stopped after block 3: ", "6 of 6 trials accepted"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the rehearsal does not say %q:\n%s", want, said)
 		}
 	}
-	a, err := archive.Read(filepath.Join(dir, "enough"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s := a.Stopped(); s == nil || s.Blocks != 3 {
+	if s := k.Stopped(); s == nil || s.Blocks != 3 {
 		t.Errorf("the journal says %+v", s)
 	}
-	for _, v := range a.Decisions() {
-		if x, _ := a.Trial(v.Trial); x.Block > 3 {
+	for _, v := range k.Decisions() {
+		if x, _ := k.Trial(v.Trial); x.Block > 3 {
 			t.Errorf("trial %d of block %d was driven", v.Trial, x.Block)
 		}
 	}
-	report, err := os.ReadFile(filepath.Join(dir, "enough", "report.html"))
+	report, err := os.ReadFile(filepath.Join(k.Dir(), "report.html"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,13 +48,12 @@ func TestARunStopsWhenItHasEnough(t *testing.T) {
 		}
 	}
 	// Resumed, it has nothing left to do.
-	again := begin(t, "fieldmesh", "rehearse", "--resume", filepath.Join(dir, "enough"), "--runs", dir, "--field-dir",
-		filepath.Join(dir, "fields"))
-	if err := again.wait(t.Context()); err != nil || !strings.Contains(again.said(), "6 of 6 trials accepted") {
-		t.Errorf("resumed: %v\n%s", err, again.said())
+	again := fieldmesh(t, "rehearse", "--resume", k.Dir(), "--runs", run.runs, "--field-dir", run.fields)
+	if !strings.Contains(again, "6 of 6 trials accepted") {
+		t.Errorf("resumed:\n%s", again)
 	}
-	shard := begin(t, "fieldmesh", "rehearse", file, "--runs", dir, "--name", "cut", "--shard", "1/2")
-	if err := shard.wait(t.Context()); err == nil || !strings.Contains(shard.said(), "which no shard can tell alone") {
-		t.Errorf("a shard: %v\n%s", err, shard.said())
+	shard := refused(t, "rehearse", file, "--runs", run.runs, "--name", "cut", "--shard", "1/2")
+	if !strings.Contains(shard, "which no shard can tell alone") {
+		t.Errorf("a shard:\n%s", shard)
 	}
 }

@@ -3,10 +3,7 @@
 package journeys
 
 import (
-	"bufio"
-	"bytes"
 	"maps"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -27,31 +24,24 @@ import (
 // it is left afterwards.
 func TestVariantsAreInForceOnTheSender(t *testing.T) {
 	testnet.Need(t, "ip", "ss", "gpsd", "iperf3", "tshark")
-	dir := testnet.Folder(t)
-	file := variant(t, "velocity.yaml", "variants", "levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: [8.3]",
-		"repetitions: 2", "repetitions: 1",
+	file := velocity(t, "variants", "[8.3]",
 		"tcp: {variant: reno}", "tcp: {classic: on}\n  capture: {snap_bytes: 96}", "window_bytes: 65536, ", "",
 		"A: {sender: car, receiver: roadside}", "A: {sender: car, receiver: roadside, tcp: {variant: newreno, sack: "+
 			"off, delayed_ack: off, window_bytes: 16384}, routing: {protocol: olsr, hello_s: 0.5}}",
 		"B: {sender: roadside, receiver: car}", "B: {sender: roadside, receiver: car, tcp: {variant: reference, "+
-			"sack: on, delayed_ack: on, window_bytes: 65536}}",
-		"lateness_share_max: 0.01", "lateness_share_max: 1")
+			"sack: on, delayed_ack: on, window_bytes: 65536}}")
 	before := testnet.Snapshot(t, "", "lo", "eth")
-	run := begin(t, "fieldmesh", "rehearse", file, "--runs", filepath.Join(dir, "runs"), "--name", "variants",
-		"--field-dir", filepath.Join(dir, "fields"))
-	fl := awaitField(t, run, filepath.Join(dir, "fields", "variants", "field0", "fleet.yaml"))
+	run := rehearse(t, file)
+	fl := run.fleet(t)
 	field, namespaces := strings.TrimSuffix(fl.Nodes["alpha"].Netns, "-ctl"), map[string]string{}
 	for _, name := range deskNodes {
 		namespaces[name] = field + "-" + name
 	}
-	seen := lookOn(t, run, namespaces, 4*time.Minute)
-	if err := run.wait(t.Context()); err != nil {
-		t.Fatalf("fieldmesh rehearse: %v\n%s", err, run.said())
-	}
+	seen := lookOn(t, run.Running, namespaces, 4*time.Minute)
+	k := run.finish(t)
 	if after := testnet.Snapshot(t, "", "lo", "eth"); after != before {
 		t.Errorf("the machine is not as it was:\n%s", testnet.Diff(before, after))
 	}
-	k := openRun(t, filepath.Join(dir, "runs", "variants"))
 	sections, wires := map[string]bool{}, map[string]onWire{}
 	for _, at := range k.attempts {
 		trial, _ := k.Trial(at.Trial)
@@ -202,24 +192,10 @@ type onWire struct {
 
 func wireOf(t *testing.T, path string, f wire.Flow, attempt int) onWire {
 	t.Helper()
-	text, err := exec.Command("tshark", "-r", path, "-Y", "tcp", "-T", "fields", "-e", "tcp.srcport", "-e",
-		"tcp.dstport", "-e", "tcp.len",
-		"-e", "tcp.flags.syn", "-e", "tcp.options.sack_perm", "-e", "tcp.window_size").Output()
-	if err != nil {
-		t.Fatalf("tshark: %v", err)
-	}
-	first := f.ClientPort + (attempt-1)*f.Streams
-	data := func(port string) bool {
-		n, _ := strconv.Atoi(port) // 0 is not a client's
-		return n >= first && n < first+f.Streams
-	}
+	data := clientPorts(f, attempt)
 	var out onWire
-	lines := bufio.NewScanner(bytes.NewReader(text))
-	for lines.Scan() {
-		v := strings.Split(lines.Text(), "\t")
-		if len(v) != 6 || !data(v[0]) && !data(v[1]) {
-			continue
-		}
+	for _, v := range dissected(t, path, "tcp", "tcp.srcport", "tcp.dstport", "tcp.len", "tcp.flags.syn",
+		"tcp.options.sack_perm", "tcp.window_size") {
 		window, _ := strconv.Atoi(v[5])
 		switch syn := v[3] == "1" || v[3] == "True"; {
 		case syn && data(v[0]):

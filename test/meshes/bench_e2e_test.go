@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -38,9 +37,7 @@ func pair(t *testing.T) *field {
 // the throughput, and the loop has two threads that work; so the processor time
 // of a byte is told too.
 func TestBenchDSRDataPlane(t *testing.T) {
-	if os.Getenv("FIELDMESH_BENCH") == "" {
-		t.Skip("a benchmark: runs with FIELDMESH_BENCH set")
-	}
+	testnet.NeedSet(t, "FIELDMESH_BENCH", "a benchmark")
 	bare, ours := pair(t), pair(t)
 	for i := range bare.spaces {
 		startLoop(t, bare, i)
@@ -115,15 +112,7 @@ func startLoop(t *testing.T, f *field, node int) {
 	})
 	cmd := f.spaces[node].Command(context.Background(), self)
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s", bareLoop, node, mac))
-	said := &testnet.Output{}
-	cmd.Stdout, cmd.Stderr = said, said
-	start(t, cmd)
-	wait(t, 20*time.Second, func() error {
-		if !strings.Contains(said.String(), "ready") {
-			return fmt.Errorf("the bare loop says %q", said)
-		}
-		return nil
-	})
+	testnet.Start(t, cmd).Says(t, "ready")
 }
 
 // runLoop is that process: it ends with a signal.

@@ -10,10 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -22,6 +19,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/protocols/manet"
 	"fieldmesh.dev/fieldmesh/rehearsal/medium"
+	"fieldmesh.dev/fieldmesh/rehearsal/realtime"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
@@ -41,7 +39,7 @@ func TestMain(m *testing.M) {
 type field struct {
 	dir    string
 	spaces []*testnet.NS
-	live   *medium.Live
+	live   *realtime.Channel
 	wired  bool // there is no radio whose feedback could be had
 	runs   int  // of iperf3
 }
@@ -59,19 +57,19 @@ func newField(t *testing.T, nodes int, rateMbps float64, locate medium.Locate) *
 	f := &field{dir: testnet.Folder(t)}
 	cfg := medium.Config{Seed: 1, Standard: medium.Standard80211b, Channel: 1, RateMbps: rateMbps,
 		Propagation: medium.PropagationConfig{Model: "disc", RangeM: rangeM}}
-	var ports []medium.Port
+	var ports []realtime.Port
 	for i := range nodes {
 		mac := fmt.Sprintf("02:00:00:00:09:%02x", i+1)
 		cfg.Nodes = append(cfg.Nodes, medium.NodeConfig{Name: fmt.Sprintf("n%d", i+1), MAC: mac, TxPowerDbm: 16,
 			NoiseFigureDb: 7})
 		ns := testnet.NewNS(t, "mesh")
 		f.spaces = append(f.spaces, ns)
-		ports = append(ports, medium.Port{FD: openTAP(t, ns, mac), FeedbackSocket: f.radio(i)})
+		ports = append(ports, realtime.Port{FD: openTAP(t, ns, mac), FeedbackSocket: f.radio(i)})
 		ns.Up(t, "wlan0", address(i)+"/24")
 	}
 	var err error
-	f.live, err = medium.NewLive(cfg, locate, ports,
-		medium.Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	f.live, err = realtime.New(cfg, locate, ports,
+		realtime.Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,50 +124,23 @@ func openTAP(t *testing.T, ns *testnet.NS, mac string) (fd int) {
 // route starts the routing daemon on all nodes and waits until it runs.
 func (f *field) route(t *testing.T, protocol string, args ...string) {
 	t.Helper()
-	var said []*testnet.Output
+	var daemons []*testnet.Running
 	for i, ns := range f.spaces {
-		out := &testnet.Output{}
-		said = append(said, out)
 		cmd := ns.Command(context.Background(), filepath.Join(programs, "fieldmesh-agent"),
 			append([]string{"route", "--protocol", protocol, "--socket", f.socket(i), "--state-dir",
 				filepath.Join(f.dir, fmt.Sprintf("state%d", i))}, args...)...)
 		if !f.wired {
 			cmd.Args = append(cmd.Args, "--feedback", f.radio(i))
 		}
-		cmd.Stdout, cmd.Stderr = out, out
-		start(t, cmd)
+		daemons = append(daemons, testnet.Start(t, cmd))
 	}
-	for i, out := range said {
-		wait(t, 30*time.Second, func() error {
-			if !strings.Contains(out.String(), "routing daemon is ready") {
-				return fmt.Errorf("node %d is not ready: %s", i, out)
-			}
-			return nil
-		})
+	for _, d := range daemons {
+		d.Says(t, "routing daemon is ready")
 	}
 }
 
 func (f *field) socket(node int) string {
 	return filepath.Join(f.dir, fmt.Sprintf("route%d.sock", node))
-}
-
-// start runs a program until the test's end.
-func start(t *testing.T, cmd *exec.Cmd) {
-	t.Helper()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Logf("end %s: %v", cmd.Path, err)
-		}
-		overdue := time.AfterFunc(time.Minute, func() {
-			t.Errorf("%s does not end", cmd.Path)
-			_ = cmd.Process.Kill()
-		})
-		_ = cmd.Wait() // a program that a signal ended says so
-		overdue.Stop()
-	})
 }
 
 // wait tries until something holds. The time is generous: what is measured is
@@ -327,20 +298,13 @@ func (f *field) iperf3(t *testing.T, from, to int, patience time.Duration, args 
 	defer cancel()
 	f.runs++ // the last run's server may not have ended yet
 	port := fmt.Sprint(5200 + f.runs)
-	server := f.spaces[to].Command(ctx, "iperf3", "-s", "-1", "--forceflush", "-B", address(to), "-p", port)
-	said := &testnet.Output{}
-	server.Stdout, server.Stderr = said, said
-	start(t, server)
-	wait(t, 20*time.Second, func() error {
-		if !strings.Contains(said.String(), "listening") {
-			return fmt.Errorf("iperf3's server says %q", said)
-		}
-		return nil
-	})
+	server := testnet.Start(t, f.spaces[to].Command(ctx, "iperf3", "-s", "-1", "--forceflush", "-B", address(to),
+		"-p", port))
+	server.Says(t, "listening")
 	out, err := f.spaces[from].Command(ctx, "iperf3",
 		append([]string{"-c", address(to), "-B", address(from), "-p", port, "-J"}, args...)...).Output()
 	if decoding := json.Unmarshal(out, &r); err != nil || decoding != nil || r.Error != "" {
-		return r, fmt.Errorf("iperf3: %v, %v, %q; its server said: %s", err, decoding, r.Error, said)
+		return r, fmt.Errorf("iperf3: %v, %v, %q; its server said: %s", err, decoding, r.Error, server.Said())
 	}
 	return r, nil
 }

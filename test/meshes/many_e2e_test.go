@@ -5,13 +5,13 @@ package meshes
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/rehearsal/mobility"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // Fields of many nodes. In the grid the radios reach the neighbours of the same
@@ -35,7 +35,7 @@ func TestGrid(t *testing.T) {
 }
 
 func TestSoakGrid(t *testing.T) {
-	soak(t)
+	testnet.NeedSet(t, "FIELDMESH_SOAK", "takes long")
 	for _, c := range contenders() {
 		t.Run(c.name, func(t *testing.T) { carry(t, c, grid(), 0, gridSide*gridSide-1) })
 	}
@@ -45,7 +45,7 @@ func TestSoakGrid(t *testing.T) {
 // and two wide, as the papers' is; the flow goes between those two that are the
 // most hops apart.
 func TestSoakRandom(t *testing.T) {
-	soak(t)
+	testnet.NeedSet(t, "FIELDMESH_SOAK", "takes long")
 	places, from, to, hops := scattered(t, 50, 1200, 300)
 	t.Logf("from n%d to n%d it is %d hops", from+1, to+1, hops)
 	if hops < 5 {
@@ -53,13 +53,6 @@ func TestSoakRandom(t *testing.T) {
 	}
 	for _, c := range contenders() {
 		t.Run(c.name, func(t *testing.T) { carry(t, c, places, from, to) })
-	}
-}
-
-func soak(t *testing.T) {
-	t.Helper()
-	if os.Getenv("FIELDMESH_SOAK") == "" {
-		t.Skip("takes long: runs with FIELDMESH_SOAK set")
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/rehearsal/mobility"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // The mobile chain of Oo and Othman: six nodes A to F, a flow from A to F; C
@@ -36,7 +37,7 @@ func TestChainMoves(t *testing.T) {
 }
 
 func TestSoakChainMoves(t *testing.T) {
-	soak(t)
+	testnet.NeedSet(t, "FIELDMESH_SOAK", "takes long")
 	for _, c := range contenders() {
 		t.Run(c.name, func(t *testing.T) { moveChain(t, c) })
 	}

@@ -76,10 +76,7 @@ func (f *field) babeld(t *testing.T) {
 		if err := os.WriteFile(dir+".conf", []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		cmd := ns.Command(context.Background(), "babeld", "-I", "", "-c", dir+".conf")
-		said := &testnet.Output{}
-		cmd.Stdout, cmd.Stderr = said, said
-		start(t, cmd)
+		testnet.Start(t, ns.Command(context.Background(), "babeld", "-I", "", "-c", dir+".conf"))
 	}
 }
 

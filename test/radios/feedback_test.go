@@ -1,5 +1,7 @@
 //go:build guest
 
+//guest:timed
+
 package radios
 
 import (
@@ -23,10 +25,8 @@ func TestGuestFeedback(t *testing.T) {
 	r := newRig(t, "fox", "owl")
 	fox, owl := r.nodes[0], r.nodes[1]
 	for i, n := range r.nodes {
-		n.ns.Run(t, "ip", "link", "set", "wlan0", "down")
-		n.radio.IW(t, "dev", "wlan0", "set", "type", "ibss")
+		n.joins(t, "02:11:22:33:44:66")
 		n.ns.Up(t, "wlan0", fmt.Sprintf("10.77.0.%d/24", i+1))
-		n.radio.IW(t, "dev", "wlan0", "ibss", "join", "road", "2437", "NOHT", "fixed-freq", "02:11:22:33:44:66")
 	}
 	peer := macOf(t, owl.ns)
 	fox.ns.Run(t, "ip", "neigh", "replace", "10.77.0.2", "lladdr", peer, "dev", "wlan0", "nud", "permanent")

@@ -1,5 +1,7 @@
 //go:build guest
 
+//guest:timed
+
 package radios
 
 import (
@@ -20,7 +22,7 @@ func TestGuestInfrastructure(t *testing.T) {
 	hwsim.Managers(t)
 	text := fmt.Sprintf(campaign, 5.0, "{protocol: none}", "", "")
 	text = strings.NewReplacer("mode: adhoc", "mode: infrastructure", "    bssid: \"02:11:22:33:44:66\"\n", "",
-		"after_s: 20", "after_s: 2").Replace(text)
+		"after_s: 12", "after_s: 2").Replace(text)
 	text = strings.Replace(text, "    standard: 802.11g\n", "    access_point: owl\n    standard: 802.11g\n", 1)
 	file := r.write(t, "infrastructure.yaml", text+"factors:\n  section:\n    levels:\n      A: {sender: fox, "+
 		"receiver: owl}\n      B: {sender: owl, receiver: fox}\n")

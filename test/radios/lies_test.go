@@ -1,5 +1,7 @@
 //go:build guest
 
+//guest:timed
+
 package radios
 
 import (
@@ -20,11 +22,7 @@ func TestGuestLies(t *testing.T) {
 	r := newRig(t, "fox", "owl")
 	fox, owl := r.nodes[0], r.nodes[1]
 	for i, n := range r.nodes {
-		n.ns.Run(t, "ip", "link", "set", "wlan0", "down")
-		n.radio.IW(t, "dev", "wlan0", "set", "type", "ibss")
-		n.ns.Run(t, "ip", "link", "set", "wlan0", "up")
-		n.radio.IW(t, "dev", "wlan0", "ibss", "join", "road", "2437", "NOHT", "fixed-freq",
-			fmt.Sprintf("02:11:22:33:44:6%d", i))
+		n.joins(t, fmt.Sprintf("02:11:22:33:44:6%d", i))
 	}
 	k := radio.NewKernel("wlan0")
 	if got := fox.event(t, k); !strings.HasPrefix(got, "error split_cell: ") ||
@@ -34,7 +32,7 @@ func TestGuestLies(t *testing.T) {
 	owl.radio.IW(t, "dev", "wlan0", "ibss", "leave")
 	time.Sleep(5 * time.Second) // its old cell is no longer on the air
 	owl.radio.Hear(t, 2)        // out of reach, and in the right cell
-	owl.radio.IW(t, "dev", "wlan0", "ibss", "join", "road", "2437", "NOHT", "fixed-freq", "02:11:22:33:44:60")
+	owl.joins(t, "02:11:22:33:44:60")
 	if got := fox.event(t, radio.NewKernel("wlan0")); !strings.HasPrefix(got, "warning dead_cell: ") {
 		t.Errorf("of a cell in which nobody is heard is told: %q", got)
 	}

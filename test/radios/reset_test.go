@@ -148,12 +148,5 @@ func (r *rig) comesBack(t *testing.T, step int, before map[*node]string, wifi st
 // staysAs is becomes without the network for control.
 func (n *node) staysAs(t *testing.T, when, before string) {
 	t.Helper()
-	var now string
-	for range 20 {
-		if now = others.ReplaceAllString(n.snapshot(t), ""); now == before {
-			return
-		}
-		time.Sleep(200 * time.Millisecond)
-	}
-	t.Errorf("%s, %s is not as it was:\n%s", when, n.name, testnet.Diff(before, now))
+	n.compare(t, when, before, func() string { return others.ReplaceAllString(n.snapshot(t), "") })
 }

@@ -219,15 +219,23 @@ func (n *node) services() string {
 // makes by itself are there some time after the link.
 func (n *node) becomes(t *testing.T, when, before string) {
 	t.Helper()
-	after := n.snapshot(t)
-	for range 20 {
-		if after == before {
-			return
-		}
-		time.Sleep(200 * time.Millisecond)
-		after = n.snapshot(t)
+	n.compare(t, when, before, func() string { return n.snapshot(t) })
+}
+
+// joins has the radio be in an ad hoc cell.
+func (n *node) joins(t *testing.T, bssid string) {
+	t.Helper()
+	n.ns.Run(t, "ip", "link", "set", "wlan0", "down")
+	n.radio.IW(t, "dev", "wlan0", "set", "type", "ibss")
+	n.ns.Run(t, "ip", "link", "set", "wlan0", "up")
+	n.radio.IW(t, "dev", "wlan0", "ibss", "join", "road", "2437", "NOHT", "fixed-freq", bssid)
+}
+
+func (n *node) compare(t *testing.T, when, before string, snapshot func() string) {
+	t.Helper()
+	if after := testnet.Settled(20*time.Second, before, snapshot); after != before {
+		t.Errorf("%s, %s is not as it was:\n%s", when, n.name, testnet.Diff(before, after))
 	}
-	t.Errorf("%s, %s is not as it was:\n%s", when, n.name, testnet.Diff(before, after))
 }
 
 func (r *rig) write(t *testing.T, name, text string) string {

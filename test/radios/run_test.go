@@ -1,5 +1,7 @@
 //go:build guest
 
+//guest:timed
+
 package radios
 
 import (
@@ -36,7 +38,7 @@ nodes:
   initiator: fox
 %[3]s  duration_s: %[1]g
   course: {kind: none}
-  gate: {after_s: 20, timeout_s: 90, lead_s: 3}
+  gate: {after_s: 12, timeout_s: 90, lead_s: 3}
   radio:
     mode: adhoc
     standard: 802.11g
@@ -136,7 +138,7 @@ func TestGuestChain(t *testing.T) {
 		hwsim.Modprobe(t, "batman_adv")
 		ways = append(ways, "batman-adv")
 	} else {
-		text = strings.Replace(text, "after_s: 20", "after_s: 8", 1)
+		text = strings.Replace(text, "after_s: 12", "after_s: 8", 1)
 	}
 	text += "factors:\n  way:\n    levels:\n"
 	for _, way := range ways {

@@ -4,44 +4,27 @@ package refusals
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
-// face is the user that the agents' unprivileged halves run as: nobody.
-const face = 65534
-
-// standing is a campaign of two nodes that nobody drives, so that it needs no
-// GPS. Its acceptance is to be added.
-const standing = `fieldmesh: 1
-name: standing
-title: Two standing nodes
-nodes:
-  alpha: {mesh_address: 10.77.0.1/24}
-  bravo: {mesh_address: 10.77.0.2/24}
-trial:
-  sender: alpha
-  receiver: bravo
-  duration_s: 1
-  course: {kind: none}
+// standing is a campaign whose acceptance is to be added.
+var standing = testnet.Standing("standing", "alpha", "bravo", `  duration_s: 1
   gate: {after_s: 0.1, timeout_s: 20, lead_s: 0.3}
   radio: {mode: none}
   tcp: {variant: reno}
   traffic: {bulk: {kind: iperf3_tcp, from: sender, to: receiver, streams: 1, window_bytes: 65536, port: 5000}}
 design: {repetitions: 1, order: as_listed, seed: 1}
-`
+`)
 
 // patient has judgeable acceptance and nothing that could not be met.
-const patient = standing + "acceptance: {attempts_max: 8}\n"
+var patient = standing + "acceptance: {attempts_max: 8}\n"
 
 // desk is two nodes, alpha and bravo, joined by a cable under test and by one
 // for control. The controller runs beside alpha.
@@ -64,6 +47,7 @@ func newDesk(t *testing.T) *desk {
 	for i, name := range []string{"alpha", "bravo"} {
 		mustRun(t, program("fieldmesh", "keys", "issue", name, "--dir", d.path("fleet"), "--address",
 			fmt.Sprintf("10.98.0.%d:7443", i+1)))
+		testnet.GiveKeys(t, d.path("fleet", "nodes", name), d.path("keys", name))
 		d.before[name] = testnet.Snapshot(t, d.spaces[name].Name)
 	}
 	return d
@@ -81,60 +65,23 @@ func (d *desk) path(elements ...string) string {
 }
 
 // up starts a node's agent, with further lines in its agent.yaml, and waits
-// until it answers. It is stopped in order when the test ends.
-func (d *desk) up(t *testing.T, node, lines string) *exec.Cmd {
+// until it is ready. When the test ends, the node has to be as it was.
+func (d *desk) up(t *testing.T, node, lines string) *testnet.Running {
 	t.Helper()
-	keys := d.path("fleet", "nodes", node)
-	err := filepath.WalkDir(keys, func(path string, _ fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		return os.Chown(path, face, face)
-	})
-	if err == nil {
-		err = os.Chmod(d.path("fleet"), 0o711)
-	}
-	if err == nil {
-		err = os.Chmod(d.path("fleet", "nodes"), 0o711)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 	text := fmt.Sprintf("node: %s\ninterface: wlan0\ncontrol_interface: ctl0\nkeys_dir: %s\nface_user: \"%d:%d\"\n",
-		node, keys, face, face)
+		node, d.path("keys", node), testnet.Nobody, testnet.Nobody)
 	if !strings.Contains(lines, "state_dir:") {
 		text += "state_dir: " + d.path("state", node) + "\n"
 	}
 	config := write(t, d.dir, node+".yaml", text+lines)
-	log, err := os.Create(d.path(node + ".log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := d.inside(node, "fieldmesh-agent", "up", "--config", config)
-	c.Stdout, c.Stderr = log, log
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { d.down(t, node, c) })
-	testnet.Await(t, 30*time.Second, node+"'s agent is ready", func() bool {
-		text, err := os.ReadFile(log.Name())
-		return err == nil && strings.Contains(string(text), "node is ready")
+	t.Cleanup(func() { // once the agent has ended
+		if after := testnet.Snapshot(t, d.spaces[node].Name); after != d.before[node] {
+			t.Errorf("%s is\n%s\nwas\n%s", node, after, d.before[node])
+		}
 	})
+	c := testnet.Start(t, d.inside(node, "fieldmesh-agent", "up", "--config", config))
+	c.Says(t, "node is ready")
 	return c
-}
-
-// down stops an agent, as a service manager does, and sees that the node is as
-// it was.
-func (d *desk) down(t *testing.T, node string, c *exec.Cmd) {
-	t.Helper()
-	_ = c.Process.Signal(syscall.SIGTERM)
-	_ = c.Wait()
-	if after := testnet.Snapshot(t, d.spaces[node].Name); after != d.before[node] {
-		t.Errorf("%s is\n%s\nwas\n%s", node, after, d.before[node])
-	}
-	if text, err := os.ReadFile(d.path(node + ".log")); err == nil && t.Failed() {
-		t.Logf("%s's agent:\n%s", node, text)
-	}
 }
 
 func (d *desk) inside(node, name string, args ...string) *exec.Cmd {

@@ -112,5 +112,5 @@ func (d *desk) upOnSmallDisk(t *testing.T, node string, megabytes int, lines str
 		d.path("small")), "sh"}
 	defer func() { d.wrap = nil }()
 	c := d.up(t, node, lines+"state_dir: "+d.path("small")+"\n")
-	return fmt.Sprintf("/proc/%d/root%s", c.Process.Pid, d.path("small"))
+	return fmt.Sprintf("/proc/%d/root%s", c.Cmd.Process.Pid, d.path("small"))
 }

@@ -81,7 +81,7 @@ func TestE2EAgentsWithoutTheirTools(t *testing.T) {
 		d.noRun(t)
 	})
 	t.Run("an agent that does not run", func(t *testing.T) {
-		d.down(t, "bravo", bravo)
+		_ = bravo.Stop(t, syscall.SIGTERM)
 		d.run(t, patient).refused(t, "node bravo: reach: ask status at 10.98.0.2:7443: connection refused; is the "+
 			"agent running there? start it with `fieldmesh-agent up`\n")
 		d.noRun(t)
@@ -120,7 +120,7 @@ func TestE2ENoFix(t *testing.T) {
 func TestE2EWithoutRoot(t *testing.T) {
 	testnet.Need(t)
 	dir := testnet.Folder(t)
-	if err := os.Chown(dir, face, face); err != nil {
+	if err := os.Chown(dir, testnet.Nobody, testnet.Nobody); err != nil {
 		t.Fatal(err)
 	}
 	campaign := write(t, dir, "campaign.yaml", patient)
@@ -140,7 +140,7 @@ func TestE2EWithoutRoot(t *testing.T) {
 	} {
 		cmd := program(c.args[0], c.args[1:]...)
 		cmd.Dir = dir
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: face, Gid: face,
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: testnet.Nobody, Gid: testnet.Nobody,
 			Groups: []uint32{}}}
 		finish(t, cmd).refused(t, c.want)
 	}

@@ -3,6 +3,7 @@
 package routingd
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
@@ -163,7 +166,7 @@ func TestDaemonsCarryTCPAndLeaveNothing(t *testing.T) {
 			a.nodes[1].Run(t, "ip", "link", "set", "wlan0", "up")
 			a.iperf(t, 0, 2)
 			for i, d := range daemons {
-				d.end(t, syscall.SIGTERM)
+				d.Stop(t, syscall.SIGTERM)
 				asItWas(t, a.nodes[i], before[i])
 			}
 		})
@@ -182,14 +185,14 @@ func TestTheNextOneCleansUp(t *testing.T) {
 	testnet.Await(t, patience, "the neighbour has a route", func() bool {
 		return hasRoute(t, node, addr(1), "proto 109")
 	})
-	killed.end(t, syscall.SIGKILL)
+	killed.Stop(t, syscall.SIGKILL)
 	if !hasRoute(t, node, addr(1), "proto 109") || testnet.Snapshot(t, node.Name) == before {
 		t.Fatal("a killed daemon left nothing: this test shows nothing")
 	}
 	if text := node.Run(t, "nft", "list", "ruleset"); strings.Contains(text, "fieldmesh") {
 		t.Errorf("a killed daemon left its table:\n%s", text)
 	}
-	route(t, node, "olsr", "--state-dir", state).end(t, syscall.SIGTERM)
+	route(t, node, "olsr", "--state-dir", state).Stop(t, syscall.SIGTERM)
 	asItWas(t, node, before)
 }
 
@@ -213,7 +216,7 @@ func TestWhatCannotBeDoneIsSaid(t *testing.T) {
 	refused("no protocol", "name a --protocol", "--interface", "wlan0")
 	running := route(t, node, "aodv")
 	refused("a second daemon", `another fieldmesh-agent route runs on "wlan0"`, "--protocol", "olsr")
-	running.end(t, syscall.SIGTERM)
+	running.Stop(t, syscall.SIGTERM)
 	asItWas(t, node, before)
 	// A reverse-path filter that the system forces on is a change that is undone.
 	for _, d := range []string{"all", "wlan0"} {
@@ -221,11 +224,53 @@ func TestWhatCannotBeDoneIsSaid(t *testing.T) {
 	}
 	before = testnet.Snapshot(t, node.Name)
 	running = route(t, node, "aodv")
-	if !strings.Contains(running.said(), "net.ipv4.conf.all.rp_filter=0") {
-		t.Errorf("the change is not told:\n%s", running.said())
+	if !strings.Contains(running.Said(), "net.ipv4.conf.all.rp_filter=0") {
+		t.Errorf("the change is not told:\n%s", running.Said())
 	}
-	running.end(t, syscall.SIGTERM)
+	running.Stop(t, syscall.SIGTERM)
 	asItWas(t, node, before)
+}
+
+// Who may not change a route cannot keep a daemon from its work.
+func TestAnotherUserKeepsNoDaemonOff(t *testing.T) {
+	a := newAir(t, 2, chain(2)...)
+	node := a.nodes[0]
+	for name, listens := range map[string]bool{"a socket": true, "a name": false} {
+		fd := asSomebody(t, node, func() (int, error) {
+			fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+			if err == nil {
+				err = unix.Bind(fd, &unix.SockaddrUnix{Name: "@fieldmesh-route-wlan0"})
+			}
+			if err == nil && listens {
+				err = unix.Listen(fd, 1)
+			}
+			return fd, err
+		})
+		t.Run(name, func(t *testing.T) { route(t, node, "aodv").Stop(t, syscall.SIGTERM) })
+		if err := unix.Close(fd); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// asSomebody calls do as an unprivileged user in a node.
+func asSomebody(t *testing.T, node *testnet.NS, do func() (int, error)) (fd int) {
+	t.Helper()
+	node.Do(t, func() (err error) {
+		// Of this thread alone, unlike syscall.Setreuid; root again when it is over.
+		set := func(uid uintptr) error {
+			if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), uid, ^uintptr(0)); errno != 0 {
+				return errno
+			}
+			return nil
+		}
+		if err := set(testnet.Nobody); err != nil {
+			return err
+		}
+		fd, err = do()
+		return errors.Join(err, set(0))
+	})
+	return fd
 }
 
 // A node between two that hear each other no more, and a longer path round.

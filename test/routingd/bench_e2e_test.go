@@ -15,7 +15,7 @@ import (
 
 // babeld starts babeld in a node with hellos at an interval; it needs a
 // link-local address and a kernel that forwards.
-func babeld(t *testing.T, node *testnet.NS, hello time.Duration) *daemon {
+func babeld(t *testing.T, node *testnet.NS, hello time.Duration) *testnet.Running {
 	t.Helper()
 	dir := testnet.Folder(t)
 	for _, set := range []string{"net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=0",
@@ -38,9 +38,7 @@ func babeld(t *testing.T, node *testnet.NS, hello time.Duration) *daemon {
 
 func needBench(t *testing.T) {
 	t.Helper()
-	if os.Getenv("FIELDMESH_BENCH") == "" {
-		t.Skip("a benchmark: runs with FIELDMESH_BENCH set")
-	}
+	testnet.NeedSet(t, "FIELDMESH_BENCH", "a benchmark")
 	testnet.Need(t, "babeld", "iperf3")
 }
 
@@ -59,7 +57,7 @@ func (a *air) daemonsOf(t *testing.T, protocol string) []*daemon {
 	}
 	var out []*daemon
 	for _, n := range a.nodes {
-		out = append(out, babeld(t, n, benchHello))
+		out = append(out, &daemon{Running: babeld(t, n, benchHello)})
 	}
 	return out
 }
@@ -76,7 +74,7 @@ func TestBenchDaemonsAtRestAndForwarding(t *testing.T) {
 	for _, protocol := range protocols {
 		a := newAir(t, 3, chain(3)...)
 		for _, d := range a.daemonsOf(t, protocol) {
-			pids[protocol] = append(pids[protocol], d.cmd.Process.Pid)
+			pids[protocol] = append(pids[protocol], d.Cmd.Process.Pid)
 		}
 		chains[protocol] = a
 	}
@@ -109,22 +107,16 @@ func (a *air) underLoad(t *testing.T, pid int) (busy, over time.Duration) {
 	t.Helper()
 	a.iperf(t, 0, 2) // by now there are routes
 	start(t, a.nodes[2], "iperf3", "-s", "-1", "-B", addr(2))
-	var flow *daemon
+	var flow *testnet.Running
 	testnet.Await(t, patience, "a flow has begun", func() bool {
 		flow = start(t, a.nodes[0], "iperf3", "-c", addr(2), "-u", "-b", "25M", "-t", "14")
 		time.Sleep(2 * time.Second)
-		select {
-		case err := <-flow.ended: // the server was not there yet
-			flow.ended <- err
-			return false
-		default:
-			return true
-		}
+		return !flow.Over() // when the server was not there yet
 	})
 	before, began := testnet.ProcessorTime(t, pid), time.Now()
 	time.Sleep(10 * time.Second)
 	busy, over = testnet.ProcessorTime(t, pid)-before, time.Since(began)
-	flow.ended <- <-flow.ended
+	_ = flow.Wait(t, time.Minute) // what it carried is not looked at
 	return busy, over
 }
 

@@ -23,7 +23,7 @@ func TestACutLinkIsThreeOutages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := rehearse(t, string(text)).wait(t)
+	a := rehearse(t, string(text)).archive(t)
 	for _, trial := range a.Info().Plan.Trials {
 		t.Run(trial.Routing.Protocol, func(t *testing.T) { checkDetour(t, a, trial) })
 	}

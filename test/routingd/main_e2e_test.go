@@ -5,14 +5,11 @@ package routingd
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -75,48 +72,16 @@ func (a *air) set(t *testing.T, verb string, i, k int) {
 // cut takes two nodes out of each other's reach.
 func (a *air) cut(t *testing.T, i, k int) { t.Helper(); a.set(t, "delete", i, k) }
 
-// daemon is a program that runs in a node.
+// daemon is a routing daemon of ours that runs in a node.
 type daemon struct {
-	cmd    *exec.Cmd
-	socket string // of one of ours
-
-	log   testnet.Output
-	ended chan error
+	*testnet.Running
+	socket string
 }
 
-// said is what the program has written so far.
-func (d *daemon) said() string { return d.log.String() }
-
-// start runs a program in a node; what still runs at the test's end is ended.
-func start(t *testing.T, node *testnet.NS, name string, args ...string) *daemon {
+// start runs a program in a node.
+func start(t *testing.T, node *testnet.NS, name string, args ...string) *testnet.Running {
 	t.Helper()
-	d := &daemon{cmd: node.Command(context.Background(), name, args...), ended: make(chan error, 1)}
-	d.cmd.Stdout, d.cmd.Stderr = &d.log, &d.log
-	if err := d.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() { d.ended <- d.cmd.Wait() }()
-	t.Cleanup(func() {
-		d.end(t, syscall.SIGKILL)
-		if t.Failed() {
-			t.Logf("%v said:\n%s", d.cmd.Args, d.said())
-		}
-	})
-	return d
-}
-
-// end signals the program and waits for its end; once is enough.
-func (d *daemon) end(t *testing.T, s syscall.Signal) {
-	t.Helper()
-	if err := d.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		t.Errorf("end %v: %v", d.cmd.Args, err)
-	}
-	select {
-	case err := <-d.ended:
-		d.ended <- err
-	case <-time.After(30 * time.Second):
-		t.Errorf("%v does not end", d.cmd.Args)
-	}
+	return testnet.Start(t, node.Command(context.Background(), name, args...))
 }
 
 // route starts our routing daemon in a node and waits until it is ready.
@@ -126,8 +91,7 @@ func route(t *testing.T, node *testnet.NS, protocol string, more ...string) *dae
 	socket := filepath.Join(dir, "s")
 	args := append([]string{"route", "--protocol", protocol, "--state-dir", filepath.Join(dir, "state"), "--socket",
 		socket, "--fresh"}, more...)
-	d := start(t, node, filepath.Join(programs, "fieldmesh-agent"), args...)
-	d.socket = socket
+	d := &daemon{start(t, node, filepath.Join(programs, "fieldmesh-agent"), args...), socket}
 	testnet.Await(t, patience, "the daemon is ready", func() bool { _, err := d.state(); return err == nil })
 	return d
 }

@@ -16,7 +16,7 @@ import (
 // olsrd starts the real olsrd in a node: with its defaults, which are ETX and
 // fisheye, or plain, with RFC 3626's messages. All neighbours are in its TCs in
 // either mode; it takes no other TcRedundancy.
-func olsrd(t *testing.T, node *testnet.NS, plain bool) *daemon {
+func olsrd(t *testing.T, node *testnet.NS, plain bool) *testnet.Running {
 	t.Helper()
 	dir := testnet.Folder(t)
 	config := filepath.Join(dir, "olsrd.conf")

@@ -48,9 +48,8 @@ func campaign(nodes int, routing string, attempts int) string {
 
 // rehearsal is `fieldmesh rehearse` under way.
 type rehearsal struct {
-	cmd  *exec.Cmd
-	run  string // the run's folder
-	said *daemon
+	*testnet.Running
+	run string // the run's folder
 }
 
 func rehearse(t *testing.T, text string) *rehearsal {
@@ -63,37 +62,14 @@ func rehearse(t *testing.T, text string) *rehearsal {
 	}
 	cmd := exec.Command(filepath.Join(programs, "fieldmesh"), "rehearse", file, "--runs", dir, "--name", "r",
 		"--field-dir", filepath.Join(dir, "w"))
-	d := &daemon{cmd: cmd, ended: make(chan error, 1)}
-	cmd.Stdout, cmd.Stderr = &d.log, &d.log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() { d.ended <- cmd.Wait() }()
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // it has ended, or is to
-		select {
-		case <-d.ended:
-		case <-time.After(time.Minute):
-			t.Error("the rehearsal does not end")
-		}
-		if t.Failed() {
-			t.Logf("fieldmesh rehearse said:\n%s", d.said())
-		}
-	})
-	return &rehearsal{cmd: cmd, run: filepath.Join(dir, "r"), said: d}
+	return &rehearsal{testnet.Start(t, cmd), filepath.Join(dir, "r")}
 }
 
-// wait waits for the rehearsal's own end and reads what it left.
-func (r *rehearsal) wait(t *testing.T) *archive.Archive {
+// archive waits for the rehearsal's good end and reads what it left.
+func (r *rehearsal) archive(t *testing.T) *archive.Archive {
 	t.Helper()
-	select {
-	case err := <-r.said.ended:
-		r.said.ended <- err
-		if err != nil {
-			t.Fatalf("fieldmesh rehearse: %v", err)
-		}
-	case <-time.After(5 * time.Minute):
-		t.Fatal("the rehearsal does not end")
+	if err := r.Wait(t, 5*time.Minute); err != nil {
+		t.Fatalf("fieldmesh rehearse: %v", err)
 	}
 	a, err := archive.Read(r.run)
 	if err != nil {
@@ -120,7 +96,7 @@ func TestACampaignOverFiveHops(t *testing.T) {
 	a := rehearse(t, campaign(6, "      aodv: {routing: {protocol: aodv}}\n"+
 		"      dsr: {routing: {protocol: dsr}}\n"+
 		"      olsr: {routing: {protocol: olsr, hello_s: 0.5}}\n"+
-		"      babeld: {routing: {protocol: babeld, hello_s: 0.5}}\n", 2)).wait(t)
+		"      babeld: {routing: {protocol: babeld, hello_s: 0.5}}\n", 2)).archive(t)
 	for _, trial := range a.Info().Plan.Trials {
 		all := records(t, a, trial.Number, 1)
 		mesh := topology.Read(a.Info().Plan, trial, all)
@@ -195,15 +171,10 @@ func TestBatmanIsRefusedWithoutItsModule(t *testing.T) {
 		t.Skip("this kernel has batman-adv")
 	}
 	r := rehearse(t, campaign(2, "      it: {routing: {protocol: batman-adv}}\n", 1))
-	select {
-	case err := <-r.said.ended:
-		r.said.ended <- err
-		if said := r.said.said(); err == nil || !strings.Contains(said, "the kernel has no batman-adv") ||
-			strings.Contains(said, "armed") {
-			t.Errorf("%v, said:\n%s", err, said)
-		}
-	case <-time.After(5 * time.Minute):
-		t.Error("the rehearsal goes on")
+	err := r.Wait(t, 5*time.Minute)
+	if said := r.Said(); err == nil || !strings.Contains(said, "the kernel has no batman-adv") ||
+		strings.Contains(said, "armed") {
+		t.Errorf("the rehearsal ends with %v", err)
 	}
 }
 
@@ -224,12 +195,12 @@ func diesInATrial(t *testing.T, protocol string) {
 	r := rehearse(t, campaign(2, fmt.Sprintf("      it: {routing: {protocol: %s}}\n", protocol), 3))
 	killed := 0
 	testnet.Await(t, patience, "a routing daemon is killed", func() bool {
-		if said := r.said.said(); strings.Contains(said, "armed") || strings.Contains(said, "running") {
+		if said := r.Said(); strings.Contains(said, "armed") || strings.Contains(said, "running") {
 			killed = killOne(t, filepath.Dir(r.run), protocol)
 		}
 		return killed != 0
 	})
-	a := r.wait(t)
+	a := r.archive(t)
 	attempts, err := a.Trials()
 	if err != nil {
 		t.Fatal(err)

@@ -31,7 +31,7 @@ const (
 type Need string
 
 const (
-	busy    Need = "busy"    // it uses them and measures no time
+	busy    Need = "busy"    // it uses them, measures no time, and bears to have little of them
 	waiting Need = "waiting" // its tests mostly wait, and bear one another
 	alone   Need = "alone"   // it measures what a busy machine would change
 )
@@ -40,13 +40,21 @@ const (
 type pool struct {
 	need    Need
 	atATime int
+	// idle has them have what the others leave of the processors (sched(7),
+	// SCHED_IDLE): whoever else wakes up runs at once.
+	idle bool
 }
 
-// pools are in the order in which they run. Five that wait, or three beside a guest,
-// make one another late on two processors.
-var pools = []pool{{busy, 2}, {waiting, 3}, {alone, 1}}
+// stages follow one another; a stage's pools run side by side. Four that wait beside
+// busy suites, or three beside one of the same priority, make one another late on
+// two processors.
+var stages = [][]pool{{{need: busy, atATime: 2, idle: true}, {need: waiting, atATime: 3}}, {{need: alone, atATime: 1}}}
 
-// guestPrefix comes before the kernel in the name of a guest's suite.
+// oneByOne are the stages in which nothing runs beside anything.
+var oneByOne = [][]pool{{{need: busy, atATime: 1}}, {{need: waiting, atATime: 1}}, {{need: alone, atATime: 1}}}
+
+// guestPrefix comes before the kernel in the name of a guest's suite, and
+// "-timed" after it when its tests measure time.
 const guestPrefix = "guest-"
 
 // Suite is one line of suites.txt, and the lines "long" and "first" below it.

@@ -30,6 +30,7 @@ type runner struct {
 type job struct {
 	suite   *result
 	pattern string
+	idle    bool
 }
 
 // result is the outcome of one suite.
@@ -101,37 +102,46 @@ func (r *runner) program(s Suite) string {
 	return filepath.Join(r.dir, strings.ReplaceAll(s.Name, "/", "-"), filepath.Base(s.Name)+".test")
 }
 
-// runAll runs the suites, need by need.
+// runAll runs the suites, stage by stage.
 func (r *runner) runAll(ctx context.Context, list []Suite) error {
-	for _, p := range pools {
-		jobs, err := r.jobs(list, p.need)
-		if err != nil {
-			return err
+	these := stages
+	if r.mode == bench {
+		these = oneByOne
+	}
+	for _, stage := range these {
+		queues := make([]chan job, len(stage)) // all are made before anything runs
+		for i, p := range stage {
+			jobs, err := r.jobs(list, p)
+			if err != nil {
+				return err
+			}
+			queues[i] = make(chan job, len(jobs))
+			for _, j := range jobs {
+				queues[i] <- j
+			}
+			close(queues[i])
 		}
-		queue := make(chan job, len(jobs))
-		for _, j := range jobs {
-			queue <- j
-		}
-		close(queue)
 		var running sync.WaitGroup
-		for range p.atATime {
-			running.Go(func() {
-				for j := range queue {
-					r.one(ctx, j, len(list))
-				}
-			})
+		for i, p := range stage {
+			for range p.atATime {
+				running.Go(func() {
+					for j := range queues[i] {
+						r.one(ctx, j, len(list))
+					}
+				})
+			}
 		}
 		running.Wait()
 	}
 	return nil
 }
 
-// jobs lists the processes of the suites that have a need, those first that take
-// longest: one that is begun last is waited for alone.
-func (r *runner) jobs(list []Suite, n Need) (out []job, err error) {
+// jobs lists the processes of the suites of a pool, those first that take longest:
+// one that is begun last is waited for alone.
+func (r *runner) jobs(list []Suite, of pool) (out []job, err error) {
 	var rest []job
 	for _, s := range list {
-		if s.Need != n {
+		if s.Need != of.need {
 			continue
 		}
 		patterns := []string{""}
@@ -142,10 +152,11 @@ func (r *runner) jobs(list []Suite, n Need) (out []job, err error) {
 		}
 		res := &result{suite: s, left: len(patterns), cpuOf: map[string]float64{}}
 		for _, p := range patterns {
+			j := job{suite: res, pattern: p, idle: of.idle}
 			if slices.Contains(s.First, strings.Trim(p, "^()$")) {
-				out = append(out, job{suite: res, pattern: p})
+				out = append(out, j)
 			} else {
-				rest = append(rest, job{suite: res, pattern: p})
+				rest = append(rest, j)
 			}
 		}
 	}
@@ -196,28 +207,43 @@ func (r *runner) one(ctx context.Context, j job, of int) {
 
 // command returns a process of a suite.
 func (r *runner) command(ctx context.Context, j job) (*exec.Cmd, error) {
+	args, env, err := r.arguments(j)
+	if err != nil {
+		return nil, err
+	}
+	if j.idle {
+		args = append([]string{"chrt", "--idle", "0"}, args...)
+	}
+	c := exec.CommandContext(ctx, args[0], args[1:]...)
+	if j.suite.suite.isPackage() {
+		c.Dir = j.suite.suite.Name
+	}
+	c.Env = append(os.Environ(), env...)
+	return c, nil
+}
+
+// arguments returns a process's program, its arguments, and what it needs of an
+// environment beyond this one's.
+func (r *runner) arguments(j job) (args, env []string, err error) {
 	s := j.suite.suite
 	switch {
 	case s.Name == "app":
-		return exec.CommandContext(ctx, "make", "app-verify"), nil
+		return []string{"make", "app-verify"}, nil, nil
 	case !s.isPackage():
-		kernel := strings.TrimPrefix(s.Name, guestPrefix)
-		c := exec.CommandContext(ctx, "scripts/guest", "suites", kernel)
-		c.Env = os.Environ()
 		if r.mode == short && len(s.Long) > 0 {
-			c.Env = append(c.Env, "FIELDMESH_GUEST_SKIP=^("+strings.Join(s.Long, "|")+")$")
+			env = append(env, "FIELDMESH_GUEST_SKIP=^("+strings.Join(s.Long, "|")+")$")
 		}
 		if r.mode == soak {
-			c.Env = append(c.Env, soakVariable+"=1")
+			env = append(env, soakVariable+"=1")
 		}
-		return c, nil
+		return append([]string{"scripts/guest", "suites"}, strings.Split(s.Name, "-")[1:]...), env, nil
 	}
 	limit := map[Mode]string{soak: "6h", bench: "1h"}[r.mode]
 	if limit == "" {
 		limit = "30m"
 	}
-	args := []string{r.program(s), "-test.v", "-test.run", j.pattern, "-test.timeout", limit}
-	env := []string{"FIELDMESH_PROGRAMS=" + r.dir}
+	args = []string{r.program(s), "-test.v", "-test.run", j.pattern, "-test.timeout", limit}
+	env = []string{"FIELDMESH_PROGRAMS=" + r.dir}
 	switch r.mode {
 	case soak:
 		env = append(env, soakVariable+"=1")
@@ -225,16 +251,12 @@ func (r *runner) command(ctx context.Context, j job) (*exec.Cmd, error) {
 		env = append(env, benchVariable+"=1")
 	}
 	if !r.root {
-		var err error
 		if env, err = rootEnvironment(env); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		args = append(append([]string{"sudo", "-n", "--", "env"}, env...), args...)
 	}
-	c := exec.CommandContext(ctx, args[0], args[1:]...)
-	c.Dir = s.Name
-	c.Env = append(os.Environ(), env...)
-	return c, nil
+	return args, env, nil
 }
 
 // rootEnvironment adds what a test needs of the user's environment under sudo.

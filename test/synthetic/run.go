@@ -2,6 +2,7 @@ package synthetic
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -62,6 +63,41 @@ func Build(dir string, o Options) (*archive.Archive, error) {
 		}
 	}
 	return a, a.Finish()
+}
+
+// Shard makes the finished archive of a run's shard, or of the whole run, in a
+// folder, which it returns. Each trial is accepted at once; its records depend on
+// its number alone.
+func Shard(t testing.TB, dir string, info archive.RunInfo, shard *archive.Shard) string {
+	t.Helper()
+	info.Shard = shard
+	a, err := archive.Create(dir, info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, trial := range info.Plan.Trials {
+		if !shard.Has(trial.Number) {
+			continue
+		}
+		from := uint64(trial.Number * 100_000)
+		seqs := map[string]*uint64{"car": new(from), "roadside": new(from), "field": new(from)}
+		for node, records := range Attempt(info.Plan, trial, 1, Conditions{MB: float64(trial.Number)}, seqs) {
+			if err := Store(a, node, records); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := a.Decide(wire.Verdict{TrialKey: wire.TrialKey{Trial: trial.Number, Attempt: 1},
+			Outcome: "accepted", Final: true}); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Seal(trial.Number, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(a.Finish(), a.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // drive makes attempts at a trial until one is accepted or the attempts are

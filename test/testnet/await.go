@@ -1,6 +1,7 @@
 package testnet
 
 import (
+	"io"
 	"testing"
 	"time"
 
@@ -15,6 +16,16 @@ func Await(t testing.TB, within time.Duration, what string, holds func() bool) {
 			t.Fatalf("waited %s in vain: %s", within, what)
 		}
 	}
+}
+
+// CloseAtEnd closes something when the test ends.
+func CloseAtEnd(t testing.TB, c io.Closer) {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // Identity makes a key and its certificate.

@@ -1,6 +1,7 @@
 package testnet
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,4 +29,21 @@ func Campaign(t *testing.T, shipped, name string, changes ...string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// Standing is a campaign in which one node sends to another and nobody drives,
+// so that it needs no GPS. What it lacks follows: the rest of the trial, indented,
+// and the other keys.
+func Standing(name, sender, receiver, rest string) string {
+	return fmt.Sprintf(`fieldmesh: 1
+name: %s
+title: Two standing nodes
+nodes:
+  %[2]s: {mesh_address: 10.77.0.1/24}
+  %[3]s: {mesh_address: 10.77.0.2/24}
+trial:
+  sender: %[2]s
+  receiver: %[3]s
+  course: {kind: none}
+%[4]s`, name, sender, receiver, rest)
 }

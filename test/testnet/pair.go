@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -60,6 +61,25 @@ func GiveKeys(t testing.TB, bundle, to string) {
 		return errors.Join(err, os.Chmod(path, mode), os.Chown(path, Nobody, Nobody))
 	})
 	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ReachFrom has the controller reach all nodes of a fleet from a namespace.
+func ReachFrom(t testing.TB, fleet string, ns *NS) {
+	t.Helper()
+	text, err := os.ReadFile(fleet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	for line := range strings.Lines(string(text)) {
+		out.WriteString(line)
+		if indent, _, found := strings.Cut(line, "address:"); found {
+			fmt.Fprintf(&out, "%snetns: %s\n", indent, ns.Name)
+		}
+	}
+	if err := os.WriteFile(fleet, []byte(out.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

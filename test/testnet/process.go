@@ -1,13 +1,17 @@
 package testnet
 
 import (
+	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // ProcessorTime is what processes have had of a processor, in all of their
@@ -68,4 +72,25 @@ func (n *NS) Processes(t *testing.T, name string) (out []int) {
 		}
 	}
 	return out
+}
+
+// TCPInfo is what the kernel knows of a connection.
+func TCPInfo(c *net.TCPConn) (info *unix.TCPInfo, err error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	cerr := raw.Control(func(fd uintptr) {
+		info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+	})
+	return info, errors.Join(cerr, err)
+}
+
+// BootNs is the boot clock, which every process of the machine shares.
+func BootNs() int64 {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
+		panic(err) // the clock is there since Linux 2.6.39
+	}
+	return ts.Nano()
 }

@@ -38,13 +38,22 @@ func withPrograms(run func() int, folder *string) (code int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(*folder)) }()
-	build := exec.Command("go", "build", "-o", *folder+"/", "fieldmesh.dev/fieldmesh/cmd/fieldmesh",
-		"fieldmesh.dev/fieldmesh/cmd/fieldmesh-agent")
-	build.Stderr = os.Stderr
-	if err := build.Run(); err != nil {
-		return 0, fmt.Errorf("build the programs: %w", err)
+	if err := BuildPrograms(*folder); err != nil {
+		return 0, err
 	}
 	return run(), nil
+}
+
+// BuildPrograms builds fieldmesh and fieldmesh-agent in a folder, with flags of
+// go build.
+func BuildPrograms(folder string, flags ...string) error {
+	build := exec.Command("go", append(append([]string{"build", "-o", folder + "/"}, flags...),
+		"fieldmesh.dev/fieldmesh/cmd/fieldmesh", "fieldmesh.dev/fieldmesh/cmd/fieldmesh-agent")...)
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		return fmt.Errorf("build the programs: %w", err)
+	}
+	return nil
 }
 
 // OpenFolder makes a folder that other users can enter. The system's /tmp will

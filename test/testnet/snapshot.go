@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -120,14 +121,23 @@ func dump[T any](f func() ([]T, error)) ([]T, error) {
 	return out, err
 }
 
-func links(h *netlink.Handle, keep func(string) bool) ([]string, error) {
+// named are the links, and their names by index.
+func named(h *netlink.Handle) ([]netlink.Link, map[int]string, error) {
 	all, err := dump(h.LinkList)
 	if err != nil {
-		return nil, fmt.Errorf("list links: %w", err)
+		return nil, nil, fmt.Errorf("list links: %w", err)
 	}
 	name := map[int]string{}
 	for _, l := range all {
 		name[l.Attrs().Index] = l.Attrs().Name
+	}
+	return all, name, nil
+}
+
+func links(h *netlink.Handle, keep func(string) bool) ([]string, error) {
+	all, name, err := named(h)
+	if err != nil {
+		return nil, err
 	}
 	var out []string
 	for _, l := range all {
@@ -170,13 +180,9 @@ func routes(h *netlink.Handle, keep func(string) bool) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list routes: %w", err)
 	}
-	ls, err := dump(h.LinkList)
+	_, name, err := named(h)
 	if err != nil {
-		return nil, fmt.Errorf("list links: %w", err)
-	}
-	name := map[int]string{}
-	for _, l := range ls {
-		name[l.Attrs().Index] = l.Attrs().Name
+		return nil, err
 	}
 	var out []string
 	for _, r := range all {
@@ -196,9 +202,9 @@ func routes(h *netlink.Handle, keep func(string) bool) ([]string, error) {
 }
 
 func neighbours(h *netlink.Handle, keep func(string) bool) ([]string, error) {
-	ls, err := dump(h.LinkList)
+	ls, _, err := named(h)
 	if err != nil {
-		return nil, fmt.Errorf("list links: %w", err)
+		return nil, err
 	}
 	var out []string
 	for _, l := range ls {
@@ -297,6 +303,16 @@ func ruleset() (string, error) {
 		return "", fmt.Errorf("list nft ruleset: %w", err)
 	}
 	return string(out), nil
+}
+
+// Settled takes snapshots until one is as before or the time is over, and
+// returns the last: what a kernel makes by itself, as addresses, takes time.
+func Settled(within time.Duration, before string, snapshot func() string) string {
+	for until := time.Now().Add(within); ; time.Sleep(100 * time.Millisecond) {
+		if now := snapshot(); now == before || time.Now().After(until) {
+			return now
+		}
+	}
 }
 
 // Diff lists the lines that only one of two texts has, those of the first with

@@ -8,10 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
@@ -37,20 +34,7 @@ func newBench(t *testing.T, iperf3 map[string]generator) *bench {
 	for i, n := range nodes {
 		d.fieldmesh(t, "keys", "issue", n, "--dir", fleet, "--address", fmt.Sprintf("10.98.0.%d:7443", i+1))
 	}
-	text, err := os.ReadFile(filepath.Join(fleet, "fleet.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out strings.Builder
-	for line := range strings.Lines(string(text)) {
-		out.WriteString(line)
-		if indent, _, found := strings.Cut(line, "address:"); found {
-			fmt.Fprintf(&out, "%snetns: %s\n", indent, d.spaces["fox"].Name)
-		}
-	}
-	if err := os.WriteFile(filepath.Join(fleet, "fleet.yaml"), []byte(out.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testnet.ReachFrom(t, filepath.Join(fleet, "fleet.yaml"), d.spaces["fox"])
 	for i, n := range nodes {
 		d.agent(t, n, fmt.Sprintf("10.98.0.%d:7443", i+1), iperf3[n])
 	}
@@ -64,7 +48,7 @@ func (d *bench) fieldmesh(t *testing.T, args ...string) {
 	}
 }
 
-// agent starts a node's agent; it is stopped in order when the test ends.
+// agent starts a node's agent.
 func (d *bench) agent(t *testing.T, node, listen string, g generator) {
 	t.Helper()
 	dir := filepath.Join(d.dir, node)
@@ -74,24 +58,7 @@ func (d *bench) agent(t *testing.T, node, listen string, g generator) {
 	if err := os.WriteFile(filepath.Join(dir, "agent.yaml"), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	log := &testnet.Output{}
-	program := filepath.Join(programs, "fieldmesh-agent")
-	c := d.spaces[node].Command(context.Background(), program, "up", "--config", filepath.Join(dir, "agent.yaml"))
-	c.Stdout, c.Stderr = log, log
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = c.Process.Signal(syscall.SIGTERM)
-		_ = c.Wait()
-		if t.Failed() {
-			t.Logf("the agent of %s said:\n%s", node, log)
-		}
-	})
-	for until := time.Now().Add(30 * time.Second); !strings.Contains(log.String(), "node is ready"); time.Sleep(20 *
-		time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatalf("the agent of %s is not ready: %s", node, log)
-		}
-	}
+	agent := testnet.Start(t, d.spaces[node].Command(context.Background(), filepath.Join(programs, "fieldmesh-agent"),
+		"up", "--config", filepath.Join(dir, "agent.yaml")))
+	agent.Says(t, "node is ready")
 }

@@ -95,7 +95,6 @@ type run struct {
 	dir        string
 	controller *controller
 	lives      int
-	log        *os.File
 	watches    map[string]*watch // the capture at work at each node
 	seen       map[int]bool      // iperf3's servers that were noticed
 	out        rehearsed
@@ -103,19 +102,8 @@ type run struct {
 
 // controller is one life of it.
 type controller struct {
-	cmd  *exec.Cmd
-	done chan struct{}
-	err  error // once done
-	cut  bool  // it was killed
-}
-
-func (c *controller) ended() bool {
-	select {
-	case <-c.done:
-		return true
-	default:
-		return false
-	}
+	*testnet.Running
+	cut bool // it was killed
 }
 
 // struck is a fault that happened, in time of the boot clock.
@@ -137,30 +125,11 @@ func rehearse(t *testing.T, protocol string, trials int, faults []*fault) rehear
 		t.Fatal(err)
 	}
 	r.mountFields()
-	var err error
-	if r.log, err = os.Create(filepath.Join(r.dir, "controllers.log")); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.stop)
+	t.Cleanup(r.endWatches)
 	r.start()
 	r.drive(faults)
 	r.endWatches()
 	return r.read()
-}
-
-func (r *run) stop() {
-	if c := r.controller; !c.ended() {
-		_ = c.cmd.Process.Kill()
-		<-c.done
-	}
-	r.endWatches()
-	if r.t.Failed() {
-		text, _ := os.ReadFile(r.log.Name())
-		r.t.Logf("the controllers said:\n%s", text[max(0, len(text)-20000):])
-	}
-	if err := r.log.Close(); err != nil {
-		r.t.Error(err)
-	}
 }
 
 // start begins the run, or resumes it once its folder has been made.
@@ -171,26 +140,22 @@ func (r *run) start() {
 	}
 	args = append(args, "--runs", filepath.Dir(r.runDir()), "--field-dir", r.fields())
 	r.lives++
-	c := &controller{cmd: exec.Command(filepath.Join(programs, "fieldmesh"), args...), done: make(chan struct{})}
-	c.cmd.Stdout, c.cmd.Stderr = r.log, r.log
-	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := c.cmd.Start(); err != nil {
-		r.t.Fatal(err)
-	}
-	go func() { defer close(c.done); c.err = c.cmd.Wait() }()
-	r.controller = c
+	cmd := exec.Command(filepath.Join(programs, "fieldmesh"), args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	r.controller = &controller{Running: testnet.Start(r.t, cmd)}
 }
 
 // drive drives the run to its end.
 func (r *run) drive(faults []*fault) {
 	last, attempts := time.Now(), 0
 	for {
-		if r.controller.ended() {
-			if r.controller.err == nil {
+		if r.controller.Over() {
+			err := r.controller.Wait(r.t, time.Minute)
+			if err == nil {
 				return
 			}
 			if !r.controller.cut {
-				r.t.Errorf("the controller ended by itself in life %d: %v", r.lives, r.controller.err)
+				r.t.Errorf("the controller ended by itself in life %d: %v", r.lives, err)
 			}
 			if r.lives > 30 {
 				r.t.Fatal("that is enough")

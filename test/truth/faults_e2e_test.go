@@ -66,7 +66,8 @@ var kinds = slices.Concat(
 		{what: "controller", how: killed, allowed: []string{"field_gone", "controller_restarted", "agent_restarted",
 			"agent_stopped", "arm_failed"}},
 		{what: "controller", how: stopped, allowed: []string{"clock"}},
-		{what: "disk", how: "full", allowed: []string{"disk_full", "unrecorded"}},
+		{what: "disk", how: "full", allowed: []string{"disk_full", "unrecorded",
+			"arm_failed"}}, // a node that is full cannot be armed, and says that no space is left
 		{what: "stranger", how: "at the port", allowed: []string{"stranger", "generator"}},
 		{what: "stranger", how: "beside", allowed: []string{"stranger"}},
 		{what: "tmp", how: "read-only", role: "sender", allowed: []string{"generator"}},
@@ -219,7 +220,7 @@ func (r *run) inflict(f *fault, at attempt) error {
 	switch f.what {
 	case "controller":
 		r.controller.cut = f.how == killed
-		return f.hurt(r.controller.cmd.Process.Pid)
+		return f.hurt(r.controller.Cmd.Process.Pid)
 	case "disk":
 		return r.fillDisk(f.lasts)
 	case "stranger":
@@ -232,7 +233,7 @@ func (r *run) inflict(f *fault, at attempt) error {
 	pid := 0
 	for until := time.Now().Add(4 * time.Second); pid == 0; time.Sleep(10 * time.Millisecond) {
 		pid = process(r.netns(at.node(f.role)), f.isOf)
-		if time.Now().After(until) || r.controller.ended() {
+		if time.Now().After(until) || r.controller.Over() {
 			return fmt.Errorf("there is no %s at %s", f.what, f.role)
 		}
 	}

@@ -45,24 +45,15 @@ var phases = []phase{
 	{"just after its end, for ever", windowTime + 20*time.Millisecond, 0},
 }
 
-const linkCampaign = `fieldmesh: 1
-name: links
-title: A link that is cut at every phase of a trial
-nodes:
-  fox: {mesh_address: 10.77.0.1/24}
-  owl: {mesh_address: 10.77.0.2/24}
-trial:
-  sender: fox
-  receiver: owl
-  duration_s: 3
-  course: {kind: none}
+// linkCampaign has a trial for each phase.
+var linkCampaign = testnet.Standing("links", "fox", "owl", fmt.Sprintf(`  duration_s: 3
   gate: {after_s: 0.1, timeout_s: 20, lead_s: 0.3}
   radio: {mode: none}
   tcp: {variant: reno}
   traffic: {bulk: {kind: iperf3_tcp, from: sender, to: receiver, streams: 2, window_bytes: 32768, port: 5000}}
 design: {repetitions: %d, order: as_listed, seed: 1}
 acceptance: {attempts_max: 2}
-`
+`, len(phases)))
 
 // trialTakes bounds a trial from the window's open to its last iperf3's end:
 // the window, what flows may take to end by themselves, iperf3's time to print
@@ -83,9 +74,7 @@ func TestALinkCutAtEachPhaseOfATrial(t *testing.T) {
 // TestSoakLinkCutsWithOtherVersions has each version of iperf3 that
 // `scripts/iperf3` fetched at both ends, and beside this distribution's.
 func TestSoakLinkCutsWithOtherVersions(t *testing.T) {
-	if os.Getenv("FIELDMESH_SOAK") == "" {
-		t.Skip("every version takes a quarter of an hour: make soak, or set FIELDMESH_SOAK")
-	}
+	testnet.NeedSet(t, "FIELDMESH_SOAK", "every version takes a quarter of an hour")
 	testnet.Need(t, "ip", "iperf3", "tcpdump")
 	own := generator{path: "/usr/bin/iperf3"}
 	own.version = own.tell(t)
@@ -141,22 +130,15 @@ func fetched(t *testing.T) (out []generator) {
 func cutLinks(t *testing.T, client, server generator) {
 	d := newBench(t, map[string]generator{"fox": client, "owl": server})
 	file := filepath.Join(d.dir, "links.yaml")
-	if err := os.WriteFile(file, fmt.Appendf(nil, linkCampaign, len(phases)), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte(linkCampaign), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	log := &testnet.Output{}
-	run := exec.Command(filepath.Join(programs, "fieldmesh"), "run", file,
-		"--fleet", filepath.Join(d.dir, "fleet", "fleet.yaml"),
-		"--runs", filepath.Join(d.dir, "runs"), "--name", "links", "--place", archive.PlaceBench)
-	run.Stdout, run.Stderr = log, log
 	w := watchOn(t, d.spaces["owl"].Name, "owl", filepath.Join(d.dir, "owl.pcap"))
-	if err := run.Start(); err != nil {
-		t.Fatal(err)
-	}
-	over := make(chan error, 1)
-	go func() { over <- run.Wait() }()
-	took := d.cutAlong(t, over)
-	t.Logf("fieldmesh run:\n%s", log)
+	run := testnet.Start(t, exec.Command(filepath.Join(programs, "fieldmesh"), "run", file,
+		"--fleet", filepath.Join(d.dir, "fleet", "fleet.yaml"),
+		"--runs", filepath.Join(d.dir, "runs"), "--name", "links", "--place", archive.PlaceBench))
+	took := d.cutAlong(t, run)
+	t.Logf("fieldmesh run:\n%s", run.Said())
 	_ = w.cmd.Process.Signal(os.Interrupt)
 	<-w.done
 	d.report(t, client, server, w, took)
@@ -187,13 +169,13 @@ func isIperf3(args []string) bool {
 
 // cutAlong cuts the cable in each trial as its phase says, and tells how long
 // each had an iperf3, from its client's start.
-func (d *bench) cutAlong(t *testing.T, over <-chan error) map[int]time.Duration {
+func (d *bench) cutAlong(t *testing.T, run *testnet.Running) map[int]time.Duration {
 	took := map[int]time.Duration{}
 	for trial := 0; ; {
 		d.clocks.sample()
 		select {
-		case err := <-over:
-			if err != nil {
+		case <-run.Ended():
+			if err := run.Wait(t, time.Minute); err != nil {
 				t.Errorf("fieldmesh run: %v", err)
 			}
 			if left := d.generators(); len(left) > 0 {

@@ -3,9 +3,8 @@
 package truth
 
 import (
-	"crypto/rand"
-	"encoding/binary"
-	mathrand "math/rand/v2"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"strconv"
 	"testing"
@@ -23,23 +22,10 @@ func TestMain(m *testing.M) { os.Exit(testnet.WithPrograms(m.Run, &programs)) }
 // run; the long form draws a seed.
 const shortSeed = 4242
 
-func randomSeed() uint64 {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails, by its documentation
-	return binary.LittleEndian.Uint64(b[:]) >> 1
-}
-
-// source is of FIELDMESH_SEED, or of the seed given. The seed is printed either way.
-func source(t *testing.T, seed uint64) *mathrand.Rand {
+// source draws the faults.
+func source(t *testing.T, seed uint64) *rand.Rand {
 	t.Helper()
-	if text := os.Getenv("FIELDMESH_SEED"); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatalf("FIELDMESH_SEED: %v", err)
-		}
-	}
-	t.Logf("seed %d (FIELDMESH_SEED=%[1]d repeats the choice of faults)", seed)
-	return mathrand.New(mathrand.NewPCG(seed, 1))
+	return rand.New(rand.NewPCG(testnet.Seed(t, seed, "the choice of faults"), 1))
 }
 
 // leastAttempts is how many attempts the short form looks at.
@@ -64,17 +50,9 @@ const soakAttempts = 1000
 // TestSoakAcceptedFiguresAreTrue is the long form. FIELDMESH_ATTEMPTS asks for
 // another number.
 func TestSoakAcceptedFiguresAreTrue(t *testing.T) {
-	if os.Getenv("FIELDMESH_SOAK") == "" {
-		t.Skipf("%d attempts take about two hours: make soak, or set FIELDMESH_SOAK", soakAttempts)
-	}
-	most := soakAttempts
-	if text := os.Getenv("FIELDMESH_ATTEMPTS"); text != "" {
-		var err error
-		if most, err = strconv.Atoi(text); err != nil {
-			t.Fatalf("FIELDMESH_ATTEMPTS: %v", err)
-		}
-	}
-	random := source(t, randomSeed())
+	testnet.NeedSet(t, "FIELDMESH_SOAK", fmt.Sprintf("%d attempts take about two hours", soakAttempts))
+	most := int(testnet.Number(t, "FIELDMESH_ATTEMPTS", soakAttempts))
+	random := source(t, rand.Uint64())
 	var all tally
 	protocols := []string{"none", "aodv", "babeld"}
 	for round := 0; len(all.attempts) < most && !t.Failed(); round++ {

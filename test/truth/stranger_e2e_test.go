@@ -49,7 +49,7 @@ func (r *run) stranger(f *fault, at attempt) error {
 	}
 	connections, sent, tries := 0, 0, 0
 	for until := time.Now().Add(f.lasts); time.Now().Before(until) &&
-		!r.controller.ended(); time.Sleep(20 * time.Millisecond) {
+		!r.controller.Over(); time.Sleep(20 * time.Millisecond) {
 		tries++
 		c, err := dial(r.t, space, net.JoinHostPort(from, fmt.Sprint(local+tries%flow.Streams)), server,
 			300*time.Millisecond)

@@ -7,12 +7,12 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"strconv"
 	"syscall"
 	"testing"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // resumeStatus says that a rehearsal was cut off and asks to be resumed.
@@ -30,15 +30,7 @@ func kills() int {
 // and resumes, until the run is complete.
 func TestE2ESoakKilledAnywhere(t *testing.T) {
 	d := newDesk(t, "[16.7]")
-	seed := uint64(time.Now().UnixNano())
-	if text := os.Getenv("FIELDMESH_SEED"); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatalf("FIELDMESH_SEED: %v", err)
-		}
-	}
-	t.Logf("seed %d (FIELDMESH_SEED=%[1]d repeats the kills)", seed)
-	dice := rand.New(rand.NewPCG(seed, 0))
+	dice := rand.New(rand.NewPCG(testnet.Seed(t, rand.Uint64(), "the kills"), 0))
 	var before []wire.Verdict
 	for range kills() {
 		d.killOnce(t, dice)

@@ -56,7 +56,7 @@ func newDesk(t *testing.T, speeds string) *desk {
 	if err := os.Mkdir(d.path("runs"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chown(d.path("runs"), nobody, nobody); err != nil {
+	if err := os.Chown(d.path("runs"), testnet.Nobody, testnet.Nobody); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.nothingLeft(t) })
@@ -65,19 +65,12 @@ func newDesk(t *testing.T, speeds string) *desk {
 
 func campaign(t *testing.T, speeds string) []byte {
 	t.Helper()
-	text, err := os.ReadFile("../../campaigns/velocity.yaml")
+	text, err := os.ReadFile(testnet.Campaign(t, "../../campaigns/velocity.yaml", "velocity",
+		"levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]", "levels: "+speeds, "repetitions: 2", "repetitions: 1"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := string(text)
-	for old, cut := range map[string]string{"levels: [2.8, 5.6, 8.3, 11.1, 13.9, 16.7]": "levels: " + speeds,
-		"repetitions: 2": "repetitions: 1"} {
-		if strings.Count(out, old) != 1 {
-			t.Fatalf("velocity.yaml has no %q to be cut", old)
-		}
-		out = strings.Replace(out, old, cut, 1)
-	}
-	return []byte(out)
+	return text
 }
 
 func (d *desk) path(name string) string { return filepath.Join(d.dir, name) }
@@ -89,12 +82,9 @@ func (d *desk) write(t *testing.T, name string, body []byte) {
 	}
 }
 
-// nobody is the ordinary user.
-const nobody = 65534
-
 // rehearse is the command of that user, without any capability or environment.
 func (d *desk) rehearse(args ...string) *exec.Cmd {
-	all := []string{"--reuid", fmt.Sprint(nobody), "--regid", fmt.Sprint(nobody), "--clear-groups",
+	all := []string{"--reuid", fmt.Sprint(testnet.Nobody), "--regid", fmt.Sprint(testnet.Nobody), "--clear-groups",
 		"--bounding-set=-all", "--inh-caps=-all", "--no-new-privs",
 		"env", "-i", "PATH=/usr/bin:/bin", filepath.Join(programs, "fieldmesh"), "rehearse",
 		"--runs", "runs", "--kernel", d.path("linux")}
@@ -175,7 +165,7 @@ func (d *desk) nothingLeft(t *testing.T) {
 			if err != nil {
 				continue // somebody else's, and gone
 			}
-			if own, ok := info.Sys().(*syscall.Stat_t); ok && own.Uid == nobody {
+			if own, ok := info.Sys().(*syscall.Stat_t); ok && own.Uid == testnet.Nobody {
 				t.Errorf("left behind: %s", filepath.Join(dir, e.Name()))
 			}
 		}

@@ -7,18 +7,19 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"sync"
 	"time"
 
 	rtnl "github.com/vishvananda/netlink"
+	"golang.org/x/sync/errgroup"
 
+	"fieldmesh.dev/fieldmesh/internal/unixsocket"
 	"fieldmesh.dev/fieldmesh/node-agent/routing/control"
 )
 
 const (
-	lookEvery = 500 * time.Millisecond
-	deadline  = 5 * time.Second // of a client
+	lookEvery   = 500 * time.Millisecond
+	deadline    = 5 * time.Second // of a client
+	clientsMost = 16              // at a time
 )
 
 // Run tells the state to whoever connects, until ctx ends; a client says one
@@ -28,36 +29,24 @@ func Run(ctx context.Context, cfg control.Config) error {
 	if err := joined(cfg.Interface); err != nil {
 		return err
 	}
-	if err := os.Remove(cfg.Socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+	listener, err := unixsocket.Listen(cfg.Socket, 0o600, max(cfg.SocketUID, 0))
+	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("unix", cfg.Socket)
-	if err != nil {
-		return fmt.Errorf("listen: %w", err)
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	var clients sync.WaitGroup
-	clients.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				cancel(err)
-				return
-			}
-			clients.Go(func() {
+	g, within := errgroup.WithContext(ctx)
+	g.Go(func() error { return watch(within, cfg.Interface) })
+	g.Go(func() error {
+		return unixsocket.Serve(within, listener, clientsMost, func(c *net.UnixConn) { _ = c.Close() },
+			func(_ context.Context, conn *net.UnixConn) {
 				if err := errors.Join(answer(conn), conn.Close()); err != nil {
 					cfg.Log.Debug("a client was not answered", "error", err)
 				}
 			})
-		}
 	})
-	err = watch(ctx, cfg.Interface)
-	closing := listener.Close()
-	clients.Wait()
-	if errors.Is(context.Cause(ctx), context.Canceled) { // asked to end
-		return closing
+	if err := g.Wait(); ctx.Err() == nil {
+		return err
 	}
-	return errors.Join(err, closing)
+	return nil // asked to end
 }
 
 // watch checks whether the mesh is still there.

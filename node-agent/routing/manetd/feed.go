@@ -4,14 +4,13 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strings"
 	"sync"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/unixsocket"
 	"fieldmesh.dev/fieldmesh/node-agent/routing/control"
 	"fieldmesh.dev/fieldmesh/protocols/manet"
 )
@@ -79,19 +78,9 @@ type follower struct {
 // listenFeed makes the socket. The lock on the interface is held, so one that
 // is there is a dead daemon's.
 func listenFeed(path string, uid int, state func(context.Context) (State, error)) (*feed, error) {
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("remove old socket: %w", err)
-	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	l, err := unixsocket.Listen(path, 0o600, max(uid, 0))
 	if err != nil {
-		return nil, fmt.Errorf("listen on %q: %w", path, err)
-	}
-	err = os.Chmod(path, 0o600)
-	if err == nil && uid > 0 {
-		err = os.Chown(path, uid, -1)
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("give socket to its user: %w", err), l.Close())
+		return nil, err
 	}
 	return &feed{listener: l, state: state, followers: map[*follower]struct{}{}}, nil
 }
@@ -112,31 +101,8 @@ func (f *feed) tell(n Notice) {
 
 // serve answers until ctx ends, and returns when every client is gone.
 func (f *feed) serve(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, func() { _ = f.listener.Close() })
-	defer stop()
 	defer f.clients.Wait()
-	slots := make(chan struct{}, followersMax)
-	for {
-		conn, err := f.listener.AcceptUnix()
-		if ctx.Err() != nil {
-			if conn != nil {
-				_ = conn.Close()
-			}
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("accept: %w", err)
-		}
-		select {
-		case slots <- struct{}{}:
-			f.clients.Go(func() {
-				defer func() { <-slots }()
-				f.converse(ctx, conn)
-			})
-		default:
-			_ = conn.Close()
-		}
-	}
+	return unixsocket.Serve(ctx, f.listener, followersMax, func(c *net.UnixConn) { _ = c.Close() }, f.converse)
 }
 
 // converse serves one client. What goes wrong is the client's going.

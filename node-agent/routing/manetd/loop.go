@@ -247,9 +247,14 @@ func (l *loop) noteUse(now manet.Time, destination netip.Addr) {
 
 // linkFailed tells the protocol of a neighbour that did not take a frame. The
 // radio does not say what was in it: where data went that way, it was data,
-// as far more frames are.
-func (l *loop) linkFailed(now manet.Time, neighbor netip.Addr) {
+// as far more frames are. Where none is known of, look reads what is in use at
+// once: a flow that began since the last reading is not known of yet, and AODV
+// would take its frame for a lost RREP and blacklist the neighbour.
+func (l *loop) linkFailed(now manet.Time, neighbor netip.Addr, look func(manet.Time)) {
 	failed := manet.LinkFailed{Neighbor: neighbor}
+	if u, ok := l.recent[neighbor]; !ok || now-u.at > recentFor {
+		look(now)
+	}
 	if u, ok := l.recent[neighbor]; ok && now-u.at <= recentFor {
 		failed.Destination = u.destination
 	}

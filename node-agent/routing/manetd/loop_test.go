@@ -160,11 +160,23 @@ func TestAFailedFrameIsLaidToWhatWentThatWay(t *testing.T) {
 	s := &script{answer: route}
 	l, _ := testLoop(s, false)
 	l.caught(0, ip(self, far, 17, 1))
-	l.linkFailed(recentFor, next)
-	l.linkFailed(recentFor+1, next)
+	read := 0
+	look := func(manet.Time) { read++ }
+	l.linkFailed(recentFor, next, look)
+	l.linkFailed(recentFor+1, next, look)
 	first, second := s.events[1].(manet.LinkFailed), s.events[2].(manet.LinkFailed)
 	if first.Destination != far || second.Destination.IsValid() || first.Neighbor != next {
 		t.Errorf("told %+v, then %+v", first, second)
+	}
+	if read != 1 {
+		t.Errorf("read %d times what is in use, want once, where no data was known of", read)
+	}
+	// Data that began since what is in use was last read is found then.
+	l.linkFailed(9*recentFor, next, func(now manet.Time) {
+		l.used(now, []use{{source: self, destination: far}})
+	})
+	if third := s.events[len(s.events)-1].(manet.LinkFailed); third.Destination != far {
+		t.Errorf("told %+v of a flow that just began", third)
 	}
 }
 

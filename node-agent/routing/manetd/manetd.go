@@ -25,6 +25,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
+	"fieldmesh.dev/fieldmesh/internal/unixsocket"
 	"fieldmesh.dev/fieldmesh/node-agent/routing/control"
 	"fieldmesh.dev/fieldmesh/protocols/manet"
 )
@@ -101,6 +102,10 @@ func (d *daemon) open() (err error) {
 	if d.lock, err = lock(d.cfg.Interface); err != nil {
 		return err
 	}
+	if d.lock == nil {
+		d.cfg.Log.Warn("another user has taken the name of the lock; a second daemon would not be kept off",
+			"interface", d.cfg.Interface)
+	}
 	if err := checkKernel(d.cfg.Interface, d.protocol.carrier()); err != nil {
 		return err
 	}
@@ -152,16 +157,30 @@ func (d *daemon) findInterface() error {
 }
 
 // lock keeps a second daemon off the interface. The name is abstract: it
-// belongs to the network namespace and ends with the process.
+// belongs to the network namespace and ends with the process. Anybody may take it;
+// one who could not change a route is no daemon, and there is no lock then.
 func lock(device string) (*net.UnixListener, error) {
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: "@fieldmesh-route-" + device, Net: "unix"})
+	name := &net.UnixAddr{Name: "@fieldmesh-route-" + device, Net: "unix"}
+	l, err := net.ListenUnix("unix", name)
 	if errors.Is(err, unix.EADDRINUSE) {
+		if uid, err := listensAt(name); err != nil || uid != 0 && uid != os.Geteuid() {
+			return nil, nil
+		}
 		return nil, fmt.Errorf("another fieldmesh-agent route runs on %q: two would fight over the same routes", device)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("lock interface %q: %w", device, err)
 	}
 	return l, nil
+}
+
+func listensAt(name *net.UnixAddr) (uid int, err error) {
+	conn, err := net.DialUnix("unix", nil, name)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	return unixsocket.Peer(conn)
 }
 
 // checkKernel reads what must have been set before.

@@ -123,7 +123,7 @@ func (d *daemon) lookInTime(now manet.Time) {
 		return
 	}
 	if d.lookAt > 0 && d.lookAt <= now {
-		d.look()
+		d.look(now)
 		d.lookAt = 0
 	}
 	if d.lookAt == 0 {
@@ -133,23 +133,29 @@ func (d *daemon) lookInTime(now manet.Time) {
 
 // look sees which routes data uses. Where no radio reports neighbours that are
 // gone, the kernel asks those that data goes to.
-func (d *daemon) look() {
-	if d.inUse != nil {
-		uses, err := d.inUse.read(d.iface.Address)
-		d.loop.failed("read_routes_in_use", err)
-		for _, u := range uses {
-			if r, ok := d.loop.lookup(u.destination); ok {
-				d.peers[r.Next[0].Addr] = true
-			}
-		}
-		d.loop.used(d.now(), uses)
-	}
+func (d *daemon) look(now manet.Time) {
+	d.lookAtUse(now)
 	if d.cfg.Feedback == "" {
 		for peer := range d.peers {
 			d.loop.failed("probe_neighbor", d.neighbors.probe(peer))
 		}
 	}
 	clear(d.peers)
+}
+
+// lookAtUse sees which routes data uses.
+func (d *daemon) lookAtUse(now manet.Time) {
+	if d.inUse == nil {
+		return
+	}
+	uses, err := d.inUse.read(d.iface.Address)
+	d.loop.failed("read_routes_in_use", err)
+	for _, u := range uses {
+		if r, ok := d.loop.lookup(u.destination); ok {
+			d.peers[r.Next[0].Addr] = true
+		}
+	}
+	d.loop.used(now, uses)
 }
 
 func (d *daemon) readTUN(now manet.Time) error {
@@ -209,7 +215,7 @@ func (d *daemon) unreached(ctx context.Context) func(netip.Addr) {
 				d.loop.handle(now, manet.Undelivered{Neighbor: ip, Packet: packet})
 			}
 			if len(waiting) == 0 {
-				d.loop.linkFailed(now, ip)
+				d.loop.linkFailed(now, ip, d.lookAtUse)
 			}
 		})
 	}

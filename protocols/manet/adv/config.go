@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/manet"
+	"fieldmesh.dev/fieldmesh/protocols/manet/distance"
 	"fieldmesh.dev/fieldmesh/protocols/manet/signalling"
 )
 
@@ -32,11 +33,7 @@ type Weights struct {
 
 // Config is everything that a node is told. Default gives a whole set.
 type Config struct {
-	Interfaces []manet.Interface
-	Seed       uint64
-	// FirstSeq is the first own number, even. One that others remember a newer
-	// number of goes beyond it as soon as it hears so.
-	FirstSeq uint32
+	distance.Config
 
 	UpdateInterval time.Duration // between full updates, while there is an active receiver
 	MissedUpdates  int           // without a packet, after which a neighbour is lost
@@ -53,20 +50,19 @@ type Config struct {
 	ConnectionTimeout time.Duration // without data, after which a connection is over
 	InitRetry         time.Duration // between announcements of a connection without a route; doubles up to eight times
 
-	Diameter   int           // hops that a flood goes at most
-	Jitter     time.Duration // of whatever is sent to all, against collisions
-	MaxEntries int           // bound of every table against hostile packets
+	Diameter int           // hops that a flood goes at most
+	Jitter   time.Duration // of whatever is sent to all, against collisions
 }
 
 // Default is our set; README.md has the reasons. The buffer timeout is that of
 // Dyer and Boppana's comparison.
 func Default(interfaces []manet.Interface, seed uint64) Config {
-	return Config{Interfaces: interfaces, Seed: seed,
+	return Config{Config: distance.Config{Interfaces: interfaces, Seed: seed, MaxEntries: 1 << 14},
 		UpdateInterval: 5 * time.Second, MissedUpdates: 3, Spacing: 200 * time.Millisecond, FullAfter: 8,
 		Weights:   Weights{Buffered: 5, Request: 20, Broken: 20, Changed: 10, Number: 2, Load: 2},
 		Threshold: 20, ThresholdMax: 160, ThresholdRise: 1.5, ThresholdFall: 0.5,
 		BufferTimeout: 30 * time.Second, ConnectionTimeout: 30 * time.Second, InitRetry: time.Second,
-		Diameter: 35, Jitter: 10 * time.Millisecond, MaxEntries: 1 << 14}
+		Diameter: 35, Jitter: 10 * time.Millisecond}
 }
 
 // hold is how long a neighbour that is silent counts.
@@ -99,13 +95,8 @@ func (c *Config) ConvergenceBound(hops int) time.Duration {
 }
 
 func (c *Config) check() error {
-	if len(c.Interfaces) == 0 || len(c.Interfaces) > 32 {
-		return fmt.Errorf("configure adv: %d interfaces, want 1 to 32", len(c.Interfaces))
-	}
-	for _, i := range c.Interfaces {
-		if !manet.Unicast(i.Address) {
-			return fmt.Errorf("configure adv: interface %q has address %q, want an IPv4 address", i.Name, i.Address)
-		}
+	if err := c.Check("adv"); err != nil {
+		return err
 	}
 	for name, d := range map[string]time.Duration{"update interval": c.UpdateInterval,
 		"buffer timeout":     c.BufferTimeout,
@@ -123,10 +114,6 @@ func (c *Config) check() error {
 		c.ThresholdFall > 1:
 		return fmt.Errorf("configure adv: a threshold of %g to %g, rising by %g and falling by %g, makes no sense",
 			c.Threshold, c.ThresholdMax, c.ThresholdRise, c.ThresholdFall)
-	case c.FirstSeq%2 != 0:
-		return fmt.Errorf("configure adv: first number %d is odd: those are of broken routes", c.FirstSeq)
-	case c.MaxEntries < 16:
-		return fmt.Errorf("configure adv: tables of %d entries are too small", c.MaxEntries)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package adv
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -33,24 +34,15 @@ type floodID struct {
 	id         uint32
 }
 
-type delayed struct {
-	at    manet.Time
-	flood Flood
-}
-
-// Bounds: of floods that wait for their jitter, and of how long one is
-// remembered, far longer than it travels.
-const (
-	maxFloods    = 256
-	rememberSeen = 30 * time.Second
-)
+// rememberSeen is how long a flood is remembered, far longer than it travels.
+const rememberSeen = 30 * time.Second
 
 // receiver is the note on a destination. Where there is none, one is made if
 // the occasion is a reason to believe that it is active.
 func (n *Node) receiver(a netip.Addr, active bool) *receiver {
 	r := n.receivers[a]
 	if r == nil && active && len(n.receivers) < n.config.MaxEntries {
-		r = &receiver{heard: n.now}
+		r = &receiver{heard: n.Now}
 		n.receivers[a] = r
 		n.interest()
 	}
@@ -67,15 +59,15 @@ func (n *Node) begin(a netip.Addr) *receiver {
 	}
 	r := n.receiver(a, true)
 	if r != nil {
-		r.heard = n.now
+		r.heard = n.Now
 	}
 	return r
 }
 
 // finish ends a receiver: its route goes, and nothing is reported of it.
 func (n *Node) finish(a netip.Addr) {
-	if r := n.table.Get(a); r != nil {
-		n.table.Break(n.now, r)
+	if r := n.Table.Get(a); r != nil {
+		n.Table.Break(n.Now, r)
 	}
 	if r := n.receivers[a]; r != nil {
 		r.ended = true
@@ -92,21 +84,21 @@ func (n *Node) interested() bool { return n.isReceiver() || len(n.receivers) > 0
 // another.
 func (n *Node) needRoute(e manet.NeedRoute) {
 	to := e.Destination
-	if !manet.Unicast(to) || n.ifaces.IsOwn(to) {
-		n.act(manet.Drop{Destination: to, Reason: "no unicast destination"})
+	if !manet.Unicast(to) || n.Interfaces.IsOwn(to) {
+		n.Act(manet.Drop{Destination: to, Reason: "no unicast destination"})
 		return
 	}
-	if r := n.table.Get(to); r != nil && !r.Broken() {
-		n.act(manet.Release{Destination: to})
+	if r := n.Table.Get(to); r != nil && !r.Broken() {
+		n.Act(manet.Release{Destination: to})
 		return
 	}
 	w := n.waiting[to]
 	if w == nil {
 		if len(n.waiting) >= n.config.MaxEntries/16 {
-			n.act(manet.Drop{Destination: to, Reason: "too many destinations wait", Unreachable: true})
+			n.Act(manet.Drop{Destination: to, Reason: "too many destinations wait", Unreachable: true})
 			return
 		}
-		w = &wait{since: n.now}
+		w = &wait{since: n.Now}
 		n.waiting[to] = w
 	}
 	w.packets++
@@ -129,12 +121,12 @@ func (n *Node) connect(to netip.Addr) {
 		n.connections[to] = c
 		n.announce(to, c)
 	}
-	c.used = n.now
+	c.used = n.Now
 }
 
 func (n *Node) announce(to netip.Addr, c *connection) {
 	n.begin(to)
-	c.retry = n.now + c.wait
+	c.retry = n.Now + c.wait
 	c.wait = min(2*c.wait, n.config.maxBackoff())
 	n.flood(Init, to)
 }
@@ -146,25 +138,25 @@ func (n *Node) arrived(r *route) {
 	}
 	if w := n.waiting[r.To]; w != nil {
 		delete(n.waiting, r.To)
-		r.Extra.used = n.now
-		n.act(manet.Release{Destination: r.To})
-		n.act(manet.Report{Kind: "discovery_us", Addr: r.To, Value: float64((n.now - w.since).Microseconds())})
+		r.Extra.used = n.Now
+		n.Act(manet.Release{Destination: r.To})
+		n.Act(manet.Report{Kind: "discovery_us", Addr: r.To, Value: float64((n.Now - w.since).Microseconds())})
 	}
 }
 
 // routeUsed keeps connections alive: ours, those to us, and notes the load.
 func (n *Node) routeUsed(e manet.RouteUsed) {
 	switch {
-	case n.ifaces.IsOwn(e.Destination):
-		if e.Source.IsValid() && !n.ifaces.IsOwn(e.Source) {
+	case n.Interfaces.IsOwn(e.Destination):
+		if e.Source.IsValid() && !n.Interfaces.IsOwn(e.Source) {
 			n.wanted(e.Source)
 		}
 	case e.Local:
 		n.connect(e.Destination)
 		fallthrough
 	default:
-		if r := n.table.Get(e.Destination); r != nil {
-			r.Extra.used = n.now
+		if r := n.Table.Get(e.Destination); r != nil {
+			r.Extra.used = n.Now
 		}
 	}
 }
@@ -175,7 +167,7 @@ func (n *Node) wanted(source netip.Addr) {
 	if _, ok := n.sources[source]; !ok && len(n.sources) >= n.config.MaxEntries {
 		return
 	}
-	n.sources[source] = n.now
+	n.sources[source] = n.Now
 	if !was {
 		n.interest()
 		n.alert()
@@ -184,32 +176,32 @@ func (n *Node) wanted(source netip.Addr) {
 
 // alert announces us, at most once a second.
 func (n *Node) alert() {
-	if n.alerted == 0 || n.now-n.alerted >= time.Second {
-		n.alerted = n.now
-		n.seq += 2
-		n.flood(Alert, n.ifaces[0].Address)
+	if n.alerted == 0 || n.Now-n.alerted >= time.Second {
+		n.alerted = n.Now
+		n.Seq += 2
+		n.flood(Alert, n.Interfaces[0].Address)
 	}
 }
 
 // idle ends what has had no data for long.
 func (n *Node) idle() {
 	for _, to := range sorted(n.connections) {
-		if n.now-n.connections[to].used >= n.config.ConnectionTimeout {
+		if n.Now-n.connections[to].used >= n.config.ConnectionTimeout {
 			delete(n.connections, to)
 			n.flood(End, to)
 		}
 	}
 	was := n.isReceiver()
 	for source, used := range n.sources {
-		if n.now-used >= 2*n.config.ConnectionTimeout {
+		if n.Now-used >= 2*n.config.ConnectionTimeout {
 			delete(n.sources, source)
 		}
 	}
 	if was && !n.isReceiver() {
-		n.flood(NonAlert, n.ifaces[0].Address)
+		n.flood(NonAlert, n.Interfaces[0].Address)
 	}
 	for _, a := range sorted(n.receivers) {
-		if n.now-n.receivers[a].heard >= n.config.receiverHold() && n.connections[a] == nil {
+		if n.Now-n.receivers[a].heard >= n.config.receiverHold() && n.connections[a] == nil {
 			n.finish(a)
 			delete(n.receivers, a)
 		}
@@ -219,7 +211,7 @@ func (n *Node) idle() {
 // nextIdle is when idle may find something, at the latest after
 // ConnectionTimeout: what comes meanwhile lasts longer.
 func (n *Node) nextIdle() manet.Time {
-	next := n.now + n.config.ConnectionTimeout
+	next := n.Now + n.config.ConnectionTimeout
 	for _, c := range n.connections {
 		next = min(next, c.used+n.config.ConnectionTimeout)
 	}
@@ -238,31 +230,26 @@ func (n *Node) nextIdle() manet.Time {
 // waited too long.
 func (n *Node) retry() {
 	for _, to := range sorted(n.waiting) {
-		if n.now-n.waiting[to].since >= n.config.BufferTimeout {
+		if n.Now-n.waiting[to].since >= n.config.BufferTimeout {
 			delete(n.waiting, to)
-			n.act(manet.Drop{Destination: to, Reason: "no route in time", Unreachable: true})
+			n.Act(manet.Drop{Destination: to, Reason: "no route in time", Unreachable: true})
 			continue
 		}
-		if c := n.connections[to]; c != nil && c.retry <= n.now {
+		if c := n.connections[to]; c != nil && c.retry <= n.Now {
 			n.announce(to, c)
 		}
 	}
 }
 
 func sorted[T any](m map[netip.Addr]T) []netip.Addr {
-	out := make([]netip.Addr, 0, len(m))
-	for a := range m {
-		out = append(out, a)
-	}
-	slices.SortFunc(out, netip.Addr.Compare)
-	return out
+	return slices.SortedFunc(maps.Keys(m), netip.Addr.Compare)
 }
 
 // flood begins one of our own.
 func (n *Node) flood(kind FloodType, to netip.Addr) {
 	n.id++
-	f := Flood{Type: kind, TTL: uint8(n.config.Diameter), Originator: n.ifaces[0].Address, ID: n.id, Receiver: to}
-	if r := n.table.Get(to); r != nil && kind == Init {
+	f := Flood{Type: kind, TTL: uint8(n.config.Diameter), Originator: n.Interfaces[0].Address, ID: n.id, Receiver: to}
+	if r := n.Table.Get(to); r != nil && kind == Init {
 		f.KnownSeq, f.Seq = true, r.Seq
 	}
 	n.later(f)
@@ -271,33 +258,27 @@ func (n *Node) flood(kind FloodType, to netip.Addr) {
 // later sends a flood after its jitter. An ALERT waits longer, so that the INIT
 // that it answers has been heard of all neighbours, and they are known.
 func (n *Node) later(f Flood) {
-	if len(n.floods) >= maxFloods {
-		n.count("full_floods")
-		return
-	}
-	at := n.now + n.jitter.Below(n.config.Jitter)
-	if f.Type == Alert && n.ifaces.IsOwn(f.Originator) {
+	at := n.Now + n.Jitter.Below(n.config.Jitter)
+	if f.Type == Alert && n.Interfaces.IsOwn(f.Originator) {
 		at += 2 * n.config.Jitter
 	}
-	n.floods = append(n.floods, delayed{at, f})
-	slices.SortStableFunc(n.floods, func(a, b delayed) int { return int(a.at - b.at) })
-	n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerFlood}, At: n.floods[0].at})
+	n.floods.Put(at, f)
 }
 
 // flooded takes a flood in and passes it on, once.
 func (n *Node) flooded(f Flood) {
-	if !manet.Unicast(f.Originator) || !manet.Unicast(f.Receiver) || n.ifaces.IsOwn(f.Originator) {
+	if !manet.Unicast(f.Originator) || !manet.Unicast(f.Receiver) || n.Interfaces.IsOwn(f.Originator) {
 		return
 	}
 	id := floodID{f.Originator, f.ID}
-	if until, ok := n.seen[id]; ok && until > n.now {
+	if until, ok := n.seen[id]; ok && until > n.Now {
 		return
 	}
 	if len(n.seen) >= n.config.MaxEntries {
-		n.count("full_seen")
+		n.Count("full_seen")
 		return
 	}
-	n.seen[id] = n.now + rememberSeen
+	n.seen[id] = n.Now + rememberSeen
 	if !n.answer(f) || f.TTL <= 1 {
 		return
 	}
@@ -309,7 +290,7 @@ func (n *Node) flooded(f Flood) {
 func (n *Node) answer(f Flood) bool {
 	switch f.Type {
 	case Init:
-		if !n.ifaces.IsOwn(f.Receiver) {
+		if !n.Interfaces.IsOwn(f.Receiver) {
 			n.begin(f.Receiver)
 			return true
 		}
@@ -320,13 +301,13 @@ func (n *Node) answer(f Flood) bool {
 		n.alert() // where we were one before: it has no route
 		return false
 	case End:
-		if !n.ifaces.IsOwn(f.Receiver) {
+		if !n.Interfaces.IsOwn(f.Receiver) {
 			return true
 		}
 		was := n.isReceiver()
 		delete(n.sources, f.Originator)
 		if was && !n.isReceiver() {
-			n.flood(NonAlert, n.ifaces[0].Address)
+			n.flood(NonAlert, n.Interfaces[0].Address)
 		}
 		return false
 	case Alert:
@@ -338,5 +319,5 @@ func (n *Node) answer(f Flood) bool {
 			n.finish(f.Receiver)
 		}
 	}
-	return !n.ifaces.IsOwn(f.Receiver)
+	return !n.Interfaces.IsOwn(f.Receiver)
 }

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	me    = "10.0.0.1"
+	me    = simtest.Me
 	left  = "10.0.0.2"
 	right = "10.0.0.3"
 	far   = "10.0.0.9"
@@ -26,23 +26,12 @@ const (
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
 
 // lab is one node whose neighbours are played by the test.
-type lab struct {
-	*simtest.Vector
-	node *Node
-}
+type lab struct{ *simtest.Vector[*Node] }
 
 func newLab(t *testing.T, change func(*Config)) *lab {
 	t.Helper()
-	c := Default([]manet.Interface{{Name: "wlan0", Address: addr(me), MTU: 1500}}, 1)
-	c.Jitter = 0
-	if change != nil {
-		change(&c)
-	}
-	node, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &lab{simtest.NewVector(t, node, me, node.neighbors.Boot), node}
+	node := simtest.New(t, Default, New, func(c *Config) { c.Jitter = 0 }, change)
+	return &lab{simtest.NewVector(t, node, node.Neighbors.Boot)}
 }
 
 // flood is what was flooded by a packet, if anything.
@@ -88,7 +77,7 @@ func TestAConnectionIsAnnouncedUntilThereIsARoute(t *testing.T) {
 		}
 	}
 	l.Hear(left, simtest.Entry(far, 100, 2))
-	if l.Route(far) != left || len(l.Released) != 1 || l.Reports["discovery_us"] != 12e6 {
+	if l.Route(far) != left || len(l.Released) != 1 || l.Reported("discovery_us") != 12e6 {
 		t.Errorf("route over %q, released %v, reports %v", l.Route(far), l.Released, l.Reports)
 	}
 	l.Wait(9 * time.Second)
@@ -255,25 +244,23 @@ func TestTheUrgeHasToPassTheThreshold(t *testing.T) {
 	l.Handle(manet.RouteUsed{Destination: addr(far), Source: addr(right)})
 	l.Hear(left, simtest.Entry(far, 108, 3))
 	l.Wait(time.Second)
-	if e, _ := l.Told(far); e != simtest.Entry(far, 108, 4) {
-		t.Errorf("under load told %+v", e)
-	}
+	l.WantTold(simtest.Entry(far, 108, 4))
 }
 
 func TestThresholdAdapts(t *testing.T) {
 	l := quiet(t, nil)
-	base := l.node.threshold
+	base := l.Node.threshold
 	for i := range uint32(4) {
 		l.Hear(left, simtest.Entry(far, 200+4*i, 2))
 		l.Hear(left, simtest.Entry(far, 201+4*i, distance.Infinite))
 		l.Wait(250 * time.Millisecond)
 	}
-	if l.node.threshold <= 2*base {
-		t.Errorf("a threshold of %g after %d updates in a second, %g before", l.node.threshold, len(l.Take()), base)
+	if l.Node.threshold <= 2*base {
+		t.Errorf("a threshold of %g after %d updates in a second, %g before", l.Node.threshold, len(l.Take()), base)
 	}
 	l.Wait(5 * time.Minute)
-	if l.node.threshold != base {
-		t.Errorf("a threshold of %g long after, want %g", l.node.threshold, base)
+	if l.Node.threshold != base {
+		t.Errorf("a threshold of %g long after, want %g", l.Node.threshold, base)
 	}
 }
 
@@ -287,19 +274,14 @@ func TestARequestIsAnswered(t *testing.T) {
 	l.Hear(left, simtest.Entry(far, 102, 2))
 	l.Hear(right, distance.Entry{To: addr(far), Seq: 101, Hops: distance.Infinite, Flags: flagRequest, Value: 3})
 	l.Wait(time.Second)
-	if e, _ := l.Told(far); e != simtest.Entry(far, 102, 3) {
-		t.Errorf("told %+v", e)
-	}
+	l.WantTold(simtest.Entry(far, 102, 3))
 	// A break under data asks for another way.
 	l.Take()
 	l.Handle(manet.LinkFailed{Neighbor: addr(left), Destination: addr(far)})
 	l.Handle(manet.NeedRoute{Destination: addr(far), Source: addr(right), Previous: addr(right)})
 	l.Handle(manet.NeedRoute{Destination: addr(far), Source: addr(right), Previous: addr(right)})
 	l.Wait(time.Second)
-	if e, _ := l.Told(far); e != (distance.Entry{To: addr(far), Seq: 103, Hops: distance.Infinite, Flags: flagRequest,
-		Value: 2}) {
-		t.Errorf("told %+v, want a request for two packets", e)
-	}
+	l.WantTold(distance.Entry{To: addr(far), Seq: 103, Hops: distance.Infinite, Flags: flagRequest, Value: 2})
 }
 
 func TestFloodsByteForByte(t *testing.T) {
@@ -315,7 +297,7 @@ func TestFloodsByteForByte(t *testing.T) {
 		t.Errorf("read back as %+v, %v", back, err)
 	}
 	for end := range got {
-		if _, err := ParseFlood(got[:end]); !errors.Is(err, distance.ErrMalformed) {
+		if _, err := ParseFlood(got[:end]); !errors.Is(err, manet.ErrMalformed) {
 			t.Errorf("cut to %d bytes: %v", end, err)
 		}
 	}
@@ -335,10 +317,7 @@ func FuzzPacket(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		u, flood, err := Parse(data)
-		if err != nil {
-			if !errors.Is(err, distance.ErrMalformed) {
-				t.Fatalf("error %v is not ErrMalformed", err)
-			}
+		if simtest.Malformed(t, err) {
 			return
 		}
 		if !bytes.Equal(u.Marshal(), data) {
@@ -355,11 +334,8 @@ func FuzzPacket(f *testing.F) {
 // TestFirstPacketSurvives: over a chain of six, from a cold start, data finds
 // its way and comes back.
 func TestFirstPacketSurvives(t *testing.T) {
-	sim, err := simulation.New(simulation.Config{Seed: 1, Nodes: 6, Radio: simulation.DefaultRadio(), Feedback: true,
+	sim := simtest.Simulate(t, simulation.Config{Seed: 1, Nodes: 6, Feedback: true,
 		Make: func(_ int, i []manet.Interface, seed uint64) (manet.Node, error) { return New(Default(i, seed)) }})
-	if err != nil {
-		t.Fatal(err)
-	}
 	sim.Chain()
 	sim.Flow(0, 5, 512, 100*time.Millisecond, 2*time.Second, 10*time.Second)
 	sim.Flow(5, 0, 512, 100*time.Millisecond, 2*time.Second, 10*time.Second)
@@ -372,7 +348,7 @@ func TestFirstPacketSurvives(t *testing.T) {
 }
 
 func TestConfigIsChecked(t *testing.T) {
-	for name, change := range map[string]func(*Config){
+	simtest.Refused(t, Default, New, map[string]func(*Config){
 		"no interface": func(c *Config) { c.Interfaces = nil },
 		"no address":   func(c *Config) { c.Interfaces[0].Address = netip.Addr{} },
 		"interval":     func(c *Config) { c.UpdateInterval = 0 },
@@ -382,11 +358,5 @@ func TestConfigIsChecked(t *testing.T) {
 		"diameter":     func(c *Config) { c.Diameter = 0 },
 		"odd number":   func(c *Config) { c.FirstSeq = 3 },
 		"tables":       func(c *Config) { c.MaxEntries = 1 },
-	} {
-		c := Default([]manet.Interface{{Name: "wlan0", Address: addr(me)}}, 1)
-		change(&c)
-		if _, err := New(c); err == nil {
-			t.Errorf("%s: no error", name)
-		}
-	}
+	})
 }

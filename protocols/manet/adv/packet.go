@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	"fieldmesh.dev/fieldmesh/protocols/manet"
 	"fieldmesh.dev/fieldmesh/protocols/manet/distance"
 )
 
@@ -74,10 +75,10 @@ func (f Flood) Marshal() []byte {
 }
 
 // ParseFlood reads a flood, which fills what it stands in. Its errors are
-// distance.ErrMalformed.
+// manet.ErrMalformed.
 func ParseFlood(b []byte) (f Flood, err error) {
 	if len(b) != floodBytes || b[0] < byte(Init) || b[0] > byte(NonAlert) || b[2] > 1 || b[3] != 0 {
-		return f, fmt.Errorf("%w flood of %d bytes", distance.ErrMalformed, len(b))
+		return f, fmt.Errorf("%w flood of %d bytes", manet.ErrMalformed, len(b))
 	}
 	return Flood{Type: FloodType(b[0]), TTL: b[1], KnownSeq: b[2] == 1,
 		Originator: netip.AddrFrom4([4]byte(b[4:8])), ID: binary.BigEndian.Uint32(b[8:]),
@@ -102,5 +103,5 @@ func Parse(b []byte) (u *distance.Update, flood *Flood, err error) {
 		}
 		return u, &f, nil
 	}
-	return nil, nil, fmt.Errorf("%w update: %w", distance.ErrMalformed, errFlood)
+	return nil, nil, fmt.Errorf("%w update: %w", manet.ErrMalformed, errFlood)
 }

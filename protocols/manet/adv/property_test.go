@@ -28,7 +28,7 @@ func variant(seed uint64, interfaces []manet.Interface) (c adv.Config, feedback 
 	return c, feedback
 }
 
-var maker = simtest.Variants(variant, func(c *adv.Config, seed uint64) { c.Seed = seed }, adv.New)
+var maker = simtest.Variants(variant, adv.New, func(c *adv.Config, seed uint64, _ uint32) { c.Seed = seed })
 
 // unrestFor is how long the simulated network is disturbed.
 const unrestFor = 60 * time.Second
@@ -57,8 +57,8 @@ func TestSoakProperties(t *testing.T) { protocol.SoakProperties(t) }
 
 // TestHostile throws bytes and altered copies of real packets at nodes.
 func TestHostile(t *testing.T) {
-	attack := simtest.Hostile{Seeds: 2, Make: simtest.Variants(variant, func(c *adv.Config, seed uint64) {
-		c.Seed, c.MaxEntries = seed, 256
-	}, adv.New), Limit: func(string) int { return 256 }}
+	attack := simtest.Hostile{Seeds: 2, Make: simtest.Variants(variant, adv.New,
+		func(c *adv.Config, seed uint64, _ uint32) { c.Seed, c.MaxEntries = seed, 256 },
+	), Limit: func(string) int { return 256 }}
 	attack.Test(t)
 }

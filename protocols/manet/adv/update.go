@@ -15,53 +15,45 @@ const loadRecent = 2 * time.Second
 // urge adds to the wish to send an update. One that passes the threshold is
 // sent.
 func (n *Node) urge(weight float64, r *route) {
-	if r != nil && r.Extra.used > 0 && n.now-r.Extra.used < loadRecent {
+	if r != nil && r.Extra.used > 0 && n.Now-r.Extra.used < loadRecent {
 		weight *= n.config.Weights.Load
 	}
 	n.meter += weight
 	if n.meter >= n.threshold {
-		n.partialBy(n.now)
+		n.partialBy(n.Now)
 	}
 }
 
 // broke counts a broken route.
 func (n *Node) broke(r *route) {
-	n.count("broken")
+	n.Count("broken")
 	r.Extra.told = false
 	n.urge(n.config.Weights.Broken, r)
 }
 
 // fall lets the threshold come down again.
 func (n *Node) fall() {
-	passed := (n.now - n.fell).Seconds()
-	n.fell = n.now
+	passed := (n.Now - n.fell).Seconds()
+	n.fell = n.Now
 	n.threshold = max(n.threshold*math.Pow(n.config.ThresholdFall, passed), n.config.Threshold)
 	if n.meter >= n.threshold {
-		n.partialBy(n.now)
+		n.partialBy(n.Now)
 	}
 }
 
 // partialBy makes sure of an update by a time, but not too soon after the last.
 func (n *Node) partialBy(at manet.Time) {
-	at = max(at, n.now, n.updated+n.config.Spacing) + n.jitter.Below(n.config.Jitter)
-	if n.duePart == 0 || at < n.duePart {
-		n.duePart = at
-		n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerPartial}, At: at})
-	}
+	at = max(at, n.Now, n.updated+n.config.Spacing) + n.Jitter.Below(n.config.Jitter)
+	n.WakeBy(at, timerPartial, &n.duePart)
 }
 
 // fullBy makes sure of a full update by a time.
-func (n *Node) fullBy(at manet.Time) {
-	if at = max(at, n.now); n.dueFull == 0 || at < n.dueFull {
-		n.dueFull = at
-		n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerFull}, At: at})
-	}
-}
+func (n *Node) fullBy(at manet.Time) { n.WakeBy(max(at, n.Now), timerFull, &n.dueFull) }
 
 // interest begins the regular updates, where there was nothing to report so
 // far.
 func (n *Node) interest() {
-	n.fullBy(n.now + n.config.UpdateInterval - n.jitter.Below(n.config.UpdateInterval/8))
+	n.fullBy(n.Now + n.config.UpdateInterval - n.Jitter.Below(n.config.UpdateInterval/8))
 }
 
 // updateFull tells all routes to active receivers, with a new number of our own
@@ -70,10 +62,10 @@ func (n *Node) updateFull() {
 	if !n.interested() {
 		return
 	}
-	n.seq += 2
-	n.full, n.partials = n.now, 0
+	n.Seq += 2
+	n.full, n.partials = n.Now, 0
 	n.update(true)
-	n.fullBy(n.now + n.config.UpdateInterval - n.jitter.Below(n.config.UpdateInterval/8))
+	n.fullBy(n.Now + n.config.UpdateInterval - n.Jitter.Below(n.config.UpdateInterval/8))
 }
 
 // updatePartial reports what is news, if the urge has lasted.
@@ -91,19 +83,19 @@ func (n *Node) updatePartial() {
 
 // update sends all or what is news, and what is asked for.
 func (n *Node) update(full bool) {
-	n.meter, n.updated, n.greet = 0, n.now, false
+	n.meter, n.updated, n.greet = 0, n.Now, false
 	var entries []distance.Entry
 	if n.isReceiver() {
-		entries = n.ifaces.Own(n.seq)
+		entries = n.Own()
 	}
-	for r := range n.table.All {
+	for r := range n.Table.All {
 		if (full || !r.Extra.told) && n.tellable(r.To) {
 			entries = append(entries, n.entry(r))
 		}
 		r.Extra.told = true
 	}
 	for _, to := range sorted(n.waiting) { // of which nothing at all is known
-		if n.table.Get(to) == nil {
+		if n.Table.Get(to) == nil {
 			entries = append(entries, distance.Entry{To: to, Seq: 1, Hops: distance.Infinite,
 				Flags: flagUnknown | flagRequest,
 				Value: uint16(min(n.waiting[to].packets, 0xffff))})
@@ -113,7 +105,7 @@ func (n *Node) update(full bool) {
 	if full {
 		kind = "FULL"
 	}
-	n.send(distance.Update{Full: full, Entries: entries}, kind, false)
+	n.Send(distance.Update{Full: full, Entries: entries}, kind, false)
 }
 
 // tellable reports whether a destination is an active receiver.
@@ -134,26 +126,14 @@ func (n *Node) entry(r *route) distance.Entry {
 // sendFloods sends those whose time has come. An ALERT takes along our route to
 // its originator, which is how it comes to be known everywhere.
 func (n *Node) sendFloods() {
-	sent := 0
-	for ; sent < len(n.floods) && n.floods[sent].at <= n.now; sent++ {
-		f := n.floods[sent].flood
+	for f := range n.floods.Due {
 		u := distance.Update{Kind: kindFlood, Remainder: f.Marshal()}
-		own := n.ifaces.IsOwn(f.Originator)
-		if r := n.table.Get(f.Receiver); f.Type == Alert && own {
-			u.Entries = n.ifaces.Own(n.seq)
+		own := n.Interfaces.IsOwn(f.Originator)
+		if r := n.Table.Get(f.Receiver); f.Type == Alert && own {
+			u.Entries = n.Own()
 		} else if f.Type == Alert && r != nil && !r.Broken() {
 			u.Entries = []distance.Entry{n.entry(r)}
 		}
-		n.send(u, f.Type.String(), !own)
-	}
-	n.floods = append(n.floods[:0], n.floods[sent:]...)
-	if len(n.floods) > 0 {
-		n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerFlood}, At: n.floods[0].at})
-	}
-}
-
-func (n *Node) send(u distance.Update, kind string, forwarded bool) {
-	for _, s := range n.ifaces.Send(u, kind, forwarded, n.neighbors, n.jitter) {
-		n.act(s)
+		n.Send(u, f.Type.String(), !own)
 	}
 }

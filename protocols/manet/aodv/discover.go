@@ -46,12 +46,12 @@ func (l *limiter) next(now manet.Time) manet.Time {
 // needRoute answers for a packet that the runner holds.
 func (n *Node) needRoute(e manet.NeedRoute) {
 	n.cause = "data"
-	if !n.usableAddr(e.Destination) {
-		n.act(manet.Drop{Destination: e.Destination, Reason: "no unicast destination"})
+	if !n.ifaces.IsOther(e.Destination) {
+		n.Act(manet.Drop{Destination: e.Destination, Reason: "no unicast destination"})
 		return
 	}
 	if n.active(e.Destination) != nil {
-		n.act(manet.Release{Destination: e.Destination})
+		n.Act(manet.Release{Destination: e.Destination})
 		return
 	}
 	if d := n.discoveries[e.Destination]; d != nil {
@@ -64,7 +64,7 @@ func (n *Node) needRoute(e manet.NeedRoute) {
 		n.discover(e.Destination)
 		return
 	}
-	n.act(manet.Drop{Destination: e.Destination, Reason: "no route at a relay"})
+	n.Act(manet.Drop{Destination: e.Destination, Reason: "no route at a relay"})
 	n.strayed(e)
 }
 
@@ -72,13 +72,13 @@ func (n *Node) needRoute(e manet.NeedRoute) {
 // is told to the neighbour it came from, whatever the precursors are. In the
 // quiet after a reboot the wait starts over (6.13).
 func (n *Node) strayed(e manet.NeedRoute) {
-	n.count("strayed")
+	n.Count("strayed")
 	u := Unreachable{Destination: e.Destination}
 	if r := n.routes[e.Destination]; r != nil && r.known {
 		u.Seq = r.seq
 	}
 	if n.quiet() {
-		n.quietUntil = n.now + n.config.QuietStart
+		n.quietUntil = n.Now + n.config.QuietStart
 	}
 	only, iface := netip.Addr{}, 0
 	if e.Previous.IsValid() {
@@ -92,11 +92,11 @@ func (n *Node) strayed(e manet.NeedRoute) {
 // discover begins section 6.4's expanding ring.
 func (n *Node) discover(to netip.Addr) {
 	if len(n.discoveries) >= n.config.MaxEntries/16 {
-		n.count("full_discoveries")
-		n.act(manet.Drop{Destination: to, Reason: "too many discoveries", Unreachable: true})
+		n.Count("full_discoveries")
+		n.Act(manet.Drop{Destination: to, Reason: "too many discoveries", Unreachable: true})
 		return
 	}
-	d := &discovery{to: to, began: n.now, ttl: n.config.TTLStart}
+	d := &discovery{to: to, began: n.Now, ttl: n.config.TTLStart}
 	if r := n.routes[to]; r != nil && r.hops > 0 {
 		d.ttl = r.hops + n.config.TTLIncrement // where it was last
 	}
@@ -114,12 +114,12 @@ func (n *Node) clampTTL(d *discovery) {
 // ask sends an RREQ (section 6.3), or waits until the rate limit or the quiet
 // after a reboot allows it.
 func (n *Node) ask(d *discovery) {
-	at := max(n.rreqs.next(n.now), n.quietUntil)
-	if d.limited = at > n.now; d.limited {
+	at := max(n.rreqs.next(n.Now), n.quietUntil)
+	if d.limited = at > n.Now; d.limited {
 		n.discoveryTimer(d, at)
 		return
 	}
-	n.rreqs.allow(n.now)
+	n.rreqs.allow(n.Now)
 	n.seq++
 	n.id++
 	m := RREQ{Gratuitous: n.config.Gratuitous, DestinationOnly: n.config.DestinationOnly, UnknownSeq: true,
@@ -132,11 +132,11 @@ func (n *Node) ask(d *discovery) {
 	if d.ttl >= n.config.NetDiameter {
 		wait = n.config.NetTraversalTime() << d.tries
 	}
-	n.discoveryTimer(d, n.now+wait)
+	n.discoveryTimer(d, n.Now+wait)
 }
 
 func (n *Node) discoveryTimer(d *discovery, at manet.Time) {
-	n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerDiscovery, Addr: d.to}, At: at})
+	n.Act(manet.SetTimer{Key: manet.TimerKey{Kind: timerDiscovery, Addr: d.to}, At: at})
 }
 
 // noAnswer continues with a discovery, or gives it up.
@@ -157,9 +157,9 @@ func (n *Node) noAnswer(to netip.Addr) {
 		n.ask(d)
 	default:
 		delete(n.discoveries, to)
-		n.count("discoveries_failed")
-		n.act(manet.Report{Kind: "discovery_failed", Addr: to})
-		n.act(manet.Drop{Destination: to, Reason: "no route found", Unreachable: true})
+		n.Count("discoveries_failed")
+		n.Act(manet.Report{Kind: "discovery_failed", Addr: to})
+		n.Act(manet.Drop{Destination: to, Reason: "no route found", Unreachable: true})
 	}
 }
 
@@ -202,7 +202,7 @@ func (n *Node) repairable(r *route, destination netip.Addr) bool {
 	if destination.IsValid() {
 		return r.to == destination
 	}
-	return r.used > 0 && n.now-r.used < n.config.HelloInterval*time.Duration(1+n.config.AllowedHelloLoss)
+	return r.used > 0 && n.Now-r.used < n.config.HelloInterval*time.Duration(1+n.config.AllowedHelloLoss)
 }
 
 func (n *Node) repair(r *route) {
@@ -213,8 +213,8 @@ func (n *Node) repair(r *route) {
 	}
 	n.lose(r, r.seq)
 	r.state = repairing
-	n.count("repairs")
-	d := &discovery{to: r.to, began: n.now, repair: true, oldHops: r.hops}
+	n.Count("repairs")
+	d := &discovery{to: r.to, began: n.Now, repair: true, oldHops: r.hops}
 	d.ttl = min(r.hops+n.config.LocalAddTTL, n.config.NetDiameter)
 	n.discoveries[r.to] = d
 	n.ask(d)
@@ -222,14 +222,14 @@ func (n *Node) repair(r *route) {
 
 func (n *Node) notRepaired(d *discovery) {
 	delete(n.discoveries, d.to)
-	n.count("repairs_failed")
-	n.act(manet.Drop{Destination: d.to, Reason: "not repaired"})
+	n.Count("repairs_failed")
+	n.Act(manet.Drop{Destination: d.to, Reason: "not repaired"})
 	r := n.routes[d.to]
 	if r == nil || r.state != repairing {
 		return
 	}
 	r.state = invalid
-	r.expires = n.now + n.config.DeletePeriod()
+	r.expires = n.Now + n.config.DeletePeriod()
 	n.wakeBy(r.expires)
 	if len(r.precursors) > 0 {
 		n.sendRERR([]*route{r}, false)

@@ -36,15 +36,12 @@ func TestDissected(t *testing.T) {
 // capture simulates a chain one of whose links breaks under traffic.
 func capture(t *testing.T) string {
 	t.Helper()
-	sim, err := simulation.New(simulation.Config{Seed: 1, Nodes: 6, Radio: simulation.DefaultRadio(), Feedback: true,
+	sim := simtest.Simulate(t, simulation.Config{Seed: 1, Nodes: 6, Feedback: true,
 		Make: func(_ int, i []manet.Interface, seed uint64) (manet.Node, error) {
 			c := aodv.RFC3561(i, seed)
 			c.AckRREPs, c.QuietStart = true, 0
 			return aodv.New(c)
 		}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	sim.Chain()
 	sim.Flow(0, 5, 512, 100*time.Millisecond, 2*time.Second, 30*time.Second)
 	sim.At(10*time.Second, func() { sim.Cut(4, 5) })

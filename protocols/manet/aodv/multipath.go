@@ -80,7 +80,7 @@ func (n *Node) addPath(r *route, o offer) bool {
 	if r.multi.advertised != notAdvertised && o.hops > r.multi.advertised {
 		return false
 	}
-	p := path{n.from, n.in.Interface, o.hops, n.lastHop(&o), n.now + min(o.lifetime, maxLifetime)}
+	p := path{n.from, n.in.Interface, o.hops, n.lastHop(&o), n.Now + min(o.lifetime, maxLifetime)}
 	if r.next == p.next && r.iface == p.iface {
 		if p.hops <= r.hops {
 			r.expires = max(r.expires, p.expires)
@@ -96,7 +96,7 @@ func (n *Node) addPath(r *route, o offer) bool {
 		}
 	}
 	r.asked = r.asked || o.asked
-	n.count("alternate_paths")
+	n.Count("alternate_paths")
 	n.insert(r, p)
 	return true
 }
@@ -139,7 +139,7 @@ func (n *Node) promote(r *route) {
 	p := r.multi.others[0]
 	r.multi.others = slices.Delete(r.multi.others, 0, 1)
 	r.next, r.iface, r.hops, r.multi.last, r.expires = p.next, p.iface, p.hops, p.last, p.expires
-	n.count("switched")
+	n.Count("switched")
 	n.wakeBy(r.expires)
 	n.watch(r)
 	n.install(r)
@@ -149,14 +149,14 @@ func (n *Node) promote(r *route) {
 // is there still by another way than before.
 func (n *Node) expirePaths(r *route) bool {
 	before := len(r.multi.others)
-	r.multi.others = slices.DeleteFunc(r.multi.others, func(p path) bool { return p.expires <= n.now })
+	r.multi.others = slices.DeleteFunc(r.multi.others, func(p path) bool { return p.expires <= n.Now })
 	switch {
 	case r.state != valid || before == 0:
 		return false
-	case r.expires <= n.now && len(r.multi.others) > 0:
+	case r.expires <= n.Now && len(r.multi.others) > 0:
 		n.promote(r)
 		return true
-	case r.expires > n.now && len(r.multi.others) < before:
+	case r.expires > n.Now && len(r.multi.others) < before:
 		n.install(r)
 	}
 	return false
@@ -214,7 +214,7 @@ func (n *Node) anotherCopy(id requestID, m RREQ) {
 	n.take(offer{to: m.Originator, seq: m.OriginatorSeq, known: true, hops: int(m.HopCount), lifetime: lifetime,
 		asked: true, last: m.FirstHop})
 	r := n.active(m.Originator)
-	if r == nil || !n.isOwn(m.Destination) || len(n.copies[id]) >= n.config.Multipath.Paths ||
+	if r == nil || !n.ifaces.IsOwn(m.Destination) || len(n.copies[id]) >= n.config.Multipath.Paths ||
 		slices.Contains(n.copies[id], n.from) {
 		return
 	}

@@ -1,6 +1,7 @@
 package aodv
 
 import (
+	"maps"
 	"math"
 	"net/netip"
 	"slices"
@@ -20,8 +21,9 @@ const (
 
 // Node is AODV on one node; see manet.Node for how it is driven.
 type Node struct {
+	manet.Turn
 	config Config
-	ifaces []iface
+	ifaces manet.Interfaces
 	jitter *manet.Jitter
 
 	seq, id     uint32
@@ -33,35 +35,19 @@ type Node struct {
 	watched     map[netip.Addr]manet.Time  // neighbours that sent HELLOs: when they count as lost
 	awaited     map[netip.Addr]bool        // RREP-ACKs
 	answered    map[netip.Addr]manet.Time  // neighbours that an RREP was sent to
-	delayed     []delayed                  // what waits for its jitter, by time
+	delayed     *manet.Delayed[manet.Send]
 	rreqs       limiter
 	rerrs       limiter
 	quietUntil  manet.Time
 	broadcastAt manet.Time
 	wake        manet.Time
 	order       []netip.Addr
-	counters    map[string]int64
 
 	// Of the event at hand.
-	now     manet.Time
-	actions []manet.Action
-	cause   string
-	in      manet.Packet
-	from    netip.Addr
+	cause string
+	in    manet.Packet
+	from  netip.Addr
 }
-
-type iface struct {
-	manet.Interface
-	up bool
-}
-
-type delayed struct {
-	at   manet.Time
-	send manet.Send
-}
-
-// maxDelayed bounds what waits for its jitter.
-const maxDelayed = 256
 
 // New makes a node. One that lost its state is a new one; its QuietStart keeps
 // it from misleading those who remember it.
@@ -69,15 +55,13 @@ func New(config Config) (*Node, error) {
 	if err := config.check(); err != nil {
 		return nil, err
 	}
-	n := &Node{config: config, jitter: manet.NewJitter(config.Seed),
+	n := &Node{config: config, ifaces: manet.NewInterfaces(config.Interfaces), jitter: manet.NewJitter(config.Seed),
 		routes: map[netip.Addr]*route{}, discoveries: map[netip.Addr]*discovery{}, seen: map[requestID]manet.Time{},
 		copies:    map[requestID][]netip.Addr{},
 		blacklist: map[netip.Addr]manet.Time{}, watched: map[netip.Addr]manet.Time{}, awaited: map[netip.Addr]bool{},
-		answered: map[netip.Addr]manet.Time{}, counters: map[string]int64{},
-		rreqs: limiter{perSecond: config.RREQRateLimit}, rerrs: limiter{perSecond: config.RERRRateLimit}}
-	for _, i := range config.Interfaces {
-		n.ifaces = append(n.ifaces, iface{i, true})
-	}
+		answered: map[netip.Addr]manet.Time{},
+		rreqs:    limiter{perSecond: config.RREQRateLimit}, rerrs: limiter{perSecond: config.RERRRateLimit}}
+	n.delayed = manet.NewDelayed[manet.Send](&n.Turn, timerSend, "full_delayed")
 	n.seq = config.FirstSeq
 	if config.QuietStart > 0 {
 		n.quietUntil = math.MaxInt64 // until Start begins the wait
@@ -90,13 +74,12 @@ func New(config Config) (*Node, error) {
 
 // Handle takes an event in; see manet.Node.
 func (n *Node) Handle(now manet.Time, event manet.Event) []manet.Action {
-	n.now = now
-	n.actions = n.actions[:0]
+	n.Begin(now)
 	switch e := event.(type) {
 	case manet.Start:
 		n.quietUntil = now + n.config.QuietStart
 		if n.config.Hello {
-			n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerHello},
+			n.Act(manet.SetTimer{Key: manet.TimerKey{Kind: timerHello},
 				At: now + n.jitter.Below(n.config.HelloInterval)})
 		}
 	case manet.Packet:
@@ -109,23 +92,19 @@ func (n *Node) Handle(now manet.Time, event manet.Event) []manet.Action {
 		n.routeUsed(e)
 	case manet.LinkFailed:
 		n.cause = "link_failed"
-		if at, ok := n.answered[e.Neighbor]; ok && !e.Destination.IsValid() && n.now-at < time.Second {
+		if at, ok := n.answered[e.Neighbor]; ok && !e.Destination.IsValid() && n.Now-at < time.Second {
 			n.refuse(e.Neighbor) // it did not get our RREP: it does not hear us
 		}
 		n.linkBroken(e.Neighbor, e.Destination)
 	case manet.InterfaceUp:
-		n.setInterface(e.Interface, true)
+		n.ifaces.Set(e.Interface, true)
 	case manet.InterfaceDown:
-		n.setInterface(e.Interface, false)
+		n.interfaceDown(e.Interface)
 	}
-	return n.actions
+	return n.Actions()
 }
 
-func (n *Node) act(a manet.Action) { n.actions = append(n.actions, a) }
-
-func (n *Node) count(what string) { n.counters[what]++ }
-
-func (n *Node) quiet() bool { return n.now < n.quietUntil }
+func (n *Node) quiet() bool { return n.Now < n.quietUntil }
 
 func (n *Node) timer(key manet.TimerKey) {
 	switch key.Kind {
@@ -140,10 +119,10 @@ func (n *Node) timer(key manet.TimerKey) {
 		// A HELLO is due an interval after whatever was last sent to all: one that
 		// only looked once an interval could be silent for almost two.
 		next := n.broadcastAt + n.config.HelloInterval
-		if next <= n.now {
-			next = n.now + n.config.HelloInterval
+		if next <= n.Now {
+			next = n.Now + n.config.HelloInterval
 		}
-		n.act(manet.SetTimer{Key: key, At: next})
+		n.Act(manet.SetTimer{Key: key, At: next})
 	case timerSend:
 		n.sendDelayed()
 	case timerAck:
@@ -155,7 +134,7 @@ func (n *Node) timer(key manet.TimerKey) {
 // ends too.
 func (n *Node) routeUsed(e manet.RouteUsed) {
 	if r := n.active(e.Destination); r != nil {
-		r.used = n.now
+		r.used = n.Now
 		n.use(r)
 	}
 	if back := n.active(e.Source); back != nil {
@@ -180,25 +159,25 @@ func (n *Node) use(r *route) {
 func (n *Node) sayHello() {
 	var lost []netip.Addr
 	for a, until := range n.watched {
-		if until <= n.now {
+		if until <= n.Now {
 			lost = append(lost, a)
 		}
 	}
 	slices.SortFunc(lost, netip.Addr.Compare)
 	for _, a := range lost {
-		n.count("neighbors_lost")
-		n.act(manet.Report{Kind: "neighbor_lost", Addr: a})
+		n.Count("neighbors_lost")
+		n.Act(manet.Report{Kind: "neighbor_lost", Addr: a})
 		n.linkBroken(a, netip.Addr{})
 	}
-	if n.quiet() || !n.partOfRoute() || n.now-n.broadcastAt < n.config.HelloInterval && n.broadcastAt > 0 {
+	if n.quiet() || !n.partOfRoute() || n.Now-n.broadcastAt < n.config.HelloInterval && n.broadcastAt > 0 {
 		return
 	}
 	lifetime := n.config.HelloInterval * manet.Time(n.config.AllowedHelloLoss)
-	n.broadcastAt = n.now
+	n.broadcastAt = n.Now
 	for i := range n.ifaces {
-		if n.ifaces[i].up {
+		if n.ifaces[i].Up {
 			own := n.ifaces[i].Address
-			n.act(n.send(i, netip.Addr{}, 1, RREP{Destination: own, DestinationSeq: n.seq, Originator: own,
+			n.Act(n.send(i, netip.Addr{}, 1, RREP{Destination: own, DestinationSeq: n.seq, Originator: own,
 				Lifetime: lifetime}, false))
 		}
 	}
@@ -208,7 +187,7 @@ func (n *Node) sayHello() {
 // neighbours that only HELLOs made do not count, or HELLOs would never end.
 func (n *Node) partOfRoute() bool {
 	for _, r := range n.routes {
-		if r.asked && r.state == valid && r.expires > n.now {
+		if r.asked && r.state == valid && r.expires > n.Now {
 			return true
 		}
 	}
@@ -226,54 +205,37 @@ func (n *Node) send(iface int, to netip.Addr, ttl int, m Message, forwarded bool
 // toAll sends a message on every interface; one that is forwarded waits a
 // little, as its neighbours would otherwise all send at the same moment.
 func (n *Node) toAll(m Message, ttl int, forwarded bool) {
-	at := n.now
+	at := n.Now
 	if forwarded {
 		at += n.jitter.Below(n.config.Jitter)
 	}
 	for i := range n.ifaces {
-		if !n.ifaces[i].up {
+		if !n.ifaces[i].Up {
 			continue
 		}
 		s := n.send(i, netip.Addr{}, ttl, m, forwarded)
-		if at == n.now {
-			n.act(s)
-			continue
+		if at == n.Now {
+			n.Act(s)
+		} else {
+			n.delayed.Put(at, s)
 		}
-		if len(n.delayed) >= maxDelayed {
-			n.count("full_delayed")
-			return
-		}
-		n.delayed = append(n.delayed, delayed{at, s})
 	}
-	if at == n.now {
-		n.broadcastAt = n.now
-		return
+	if at == n.Now {
+		n.broadcastAt = n.Now
 	}
-	slices.SortStableFunc(n.delayed, func(a, b delayed) int { return int(a.at - b.at) })
-	n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerSend}, At: n.delayed[0].at})
 }
 
 func (n *Node) sendDelayed() {
-	sent := 0
-	for sent < len(n.delayed) && n.delayed[sent].at <= n.now {
-		if d := n.delayed[sent]; n.ifaces[d.send.Interface].up {
-			n.act(d.send)
-			n.broadcastAt = n.now
+	for s := range n.delayed.Due {
+		if n.ifaces[s.Interface].Up {
+			n.Act(s)
+			n.broadcastAt = n.Now
 		}
-		sent++
-	}
-	n.delayed = slices.Delete(n.delayed, 0, sent)
-	if len(n.delayed) > 0 {
-		n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerSend}, At: n.delayed[0].at})
 	}
 }
 
-func (n *Node) setInterface(i int, up bool) {
-	if i < 0 || i >= len(n.ifaces) || n.ifaces[i].up == up {
-		return
-	}
-	n.ifaces[i].up = up
-	if up {
+func (n *Node) interfaceDown(i int) {
+	if !n.ifaces.Set(i, false) {
 		return
 	}
 	n.cause = "interface_down"
@@ -294,11 +256,12 @@ func (n *Node) setInterface(i int, up bool) {
 
 // State describes the node.
 func (n *Node) State(now manet.Time) manet.State {
-	s := manet.State{Protocol: n.config.protocol(), Counters: map[string]int64{},
+	s := manet.State{Protocol: n.config.protocol(), Counters: n.Counters(),
 		TableSizes: map[string]int{"routes": len(n.routes),
 			"discoveries": len(n.discoveries), "seen": len(n.seen), "blacklist": len(n.blacklist),
 			"watched": len(n.watched),
-			"awaited": len(n.awaited), "answered": len(n.answered), "delayed": len(n.delayed), "copies": len(n.copies)}}
+			"awaited": len(n.awaited), "answered": len(n.answered), "delayed": n.delayed.Len(),
+			"copies": len(n.copies)}}
 	for _, to := range n.sorted() {
 		r := n.routes[to]
 		s.TableSizes["precursors"] += len(r.precursors)
@@ -306,7 +269,7 @@ func (n *Node) State(now manet.Time) manet.State {
 		if r.state != valid || r.expires <= now {
 			continue
 		}
-		s.Routes = append(s.Routes, manet.Route{Destination: host(to), NextHop: r.next, Interface: r.iface,
+		s.Routes = append(s.Routes, manet.Route{Destination: manet.Host(to), NextHop: r.next, Interface: r.iface,
 			Hops: r.hops, Metric: float64(r.hops)})
 		if r.hops == 1 {
 			nb := manet.Neighbor{Addr: to, Interface: r.iface}
@@ -316,12 +279,6 @@ func (n *Node) State(now manet.Time) manet.State {
 			s.Neighbors = append(s.Neighbors, nb)
 		}
 	}
-	for to := range n.discoveries {
-		s.Discovery = append(s.Discovery, to)
-	}
-	slices.SortFunc(s.Discovery, netip.Addr.Compare)
-	for k, v := range n.counters {
-		s.Counters[k] = v
-	}
+	s.Discovery = slices.SortedFunc(maps.Keys(n.discoveries), netip.Addr.Compare)
 	return s
 }

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	me    = "10.0.0.1"
+	me    = simtest.Me
 	left  = "10.0.0.2"
 	right = "10.0.0.3"
 	far   = "10.0.0.9"
@@ -20,8 +20,7 @@ const (
 
 // lab is one node whose neighbours are played by the test.
 type lab struct {
-	*simtest.Lab
-	node *Node
+	*simtest.Lab[*Node]
 	sent []sent
 }
 
@@ -34,17 +33,9 @@ type sent struct {
 
 func newLab(t *testing.T, change func(*Config)) *lab {
 	t.Helper()
-	c := LinkLayer([]manet.Interface{{Name: "wlan0", Address: addr(me)}}, 1)
-	c.QuietStart, c.Jitter = 0, 0
-	if change != nil {
-		change(&c)
-	}
-	node, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := &lab{node: node}
-	l.Lab = simtest.NewLab(t, node, l.read)
+	l := &lab{}
+	l.Lab = simtest.NewLab(t, simtest.New(t, LinkLayer, New, func(c *Config) { c.QuietStart, c.Jitter = 0, 0 }, change),
+		l.read)
 	return l
 }
 
@@ -118,8 +109,8 @@ func TestExpandingRing(t *testing.T) {
 	if len(l.Dropped) != 1 || !l.Dropped[0].Unreachable || l.Dropped[0].Destination != addr(far) {
 		t.Errorf("in the end: %+v", l.Dropped)
 	}
-	if l.node.config.DiscoveryBound() < 21520*time.Millisecond {
-		t.Errorf("the bound is %v", l.node.config.DiscoveryBound())
+	if l.Node.config.DiscoveryBound() < 21520*time.Millisecond {
+		t.Errorf("the bound is %v", l.Node.config.DiscoveryBound())
 	}
 }
 
@@ -129,11 +120,11 @@ func TestDiscovery(t *testing.T) {
 	l.Wait(100 * time.Millisecond)
 	l.take()
 	l.hear(right, rrep(20, 1, me), 30, true)
-	if r := l.Routes[host(addr(far))]; l.Route(far) != right || r.Hops != 2 ||
+	if r := l.Routes[manet.Host(addr(far))]; l.Route(far) != right || r.Hops != 2 ||
 		!slices.Equal(l.Released, []netip.Addr{addr(far)}) {
 		t.Errorf("route %+v, released %v", r, l.Released)
 	}
-	if l.Reports["discovery_us"] != 100000 || len(l.take()) != 0 {
+	if l.Reported("discovery_us") != 100000 || len(l.take()) != 0 {
 		t.Errorf("reports %v", l.Reports)
 	}
 	// Data keeps the route, silence ends it, and then its number is one higher.
@@ -155,7 +146,7 @@ func TestDiscovery(t *testing.T) {
 	l.Wait(25 * time.Second)
 	l.Need(far)
 	l.Wait(time.Millisecond)
-	if r := l.node.routes[addr(far)]; r != nil {
+	if r := l.Node.routes[addr(far)]; r != nil {
 		t.Errorf("a route is remembered for longer than DELETE_PERIOD: %+v", r)
 	}
 }
@@ -194,7 +185,7 @@ func TestRREQIsAnsweredOrForwarded(t *testing.T) {
 	if l.Route(src) != left {
 		t.Error("an older number was believed")
 	}
-	l.node.routes[addr(src)].seq = 0xfffffffe
+	l.Node.routes[addr(src)].seq = 0xfffffffe
 	l.hear(right, rreq(6, 3), 5, false)
 	if l.Route(src) != right {
 		t.Error("a newer number that wrapped was not believed")
@@ -222,7 +213,7 @@ func TestRelayAnswers(t *testing.T) {
 		gratuitous.HopCount != 1 || gratuitous.DestinationSeq != 6 {
 		t.Errorf("gratuitous %+v", s[1])
 	}
-	if r := l.node.routes[addr(far)]; !slices.Contains(r.precursors, addr("10.0.0.7")) {
+	if r := l.Node.routes[addr(far)]; !slices.Contains(r.precursors, addr("10.0.0.7")) {
 		t.Errorf("precursors %v", r.precursors)
 	}
 	for i, c := range []struct {
@@ -258,7 +249,7 @@ func TestRREPIsForwarded(t *testing.T) {
 	if len(s) != 1 || s[0].to != addr(left) || s[0].m.(RREP).HopCount != 2 {
 		t.Fatalf("forwarded %+v", s)
 	}
-	if p := l.node.routes[addr(far)].precursors; !slices.Equal(p, []netip.Addr{addr(left)}) {
+	if p := l.Node.routes[addr(far)].precursors; !slices.Equal(p, []netip.Addr{addr(left)}) {
 		t.Errorf("precursors %v", p)
 	}
 	// One that reports a longer path continues with ours: its originator waits.
@@ -277,7 +268,7 @@ func TestRREPIsForwarded(t *testing.T) {
 		{HopCount: 255, Destination: addr(far), DestinationSeq: 99, Originator: addr(src)},
 		{Destination: addr("224.0.0.1"), DestinationSeq: 9, Originator: addr(src)}} {
 		l.hear(right, hostile, 30, true)
-		if l.Route(me) != "" || l.Route("224.0.0.1") != "" || l.node.routes[addr(far)].seq == 99 || len(l.take()) != 0 {
+		if l.Route(me) != "" || l.Route("224.0.0.1") != "" || l.Node.routes[addr(far)].seq == 99 || len(l.take()) != 0 {
 			t.Errorf("%+v was believed", hostile)
 		}
 	}
@@ -379,7 +370,7 @@ func TestBlacklist(t *testing.T) {
 	}
 	l.hear(left, RREPAck{}, 1, true)
 	l.Wait(time.Second)
-	if len(l.node.blacklist) != 0 {
+	if len(l.Node.blacklist) != 0 {
 		t.Fatal("blacklisted in spite of an acknowledgement")
 	}
 	own.ID++
@@ -390,7 +381,7 @@ func TestBlacklist(t *testing.T) {
 	if l.hear(left, own, 5, false); len(l.take()) != 0 {
 		t.Error("answered a neighbour that did not acknowledge")
 	}
-	l.Wait(l.node.config.blacklistTimeout())
+	l.Wait(l.Node.config.blacklistTimeout())
 	own.ID++
 	own.OriginatorSeq = 20
 	if l.hear(left, own, 5, false); len(l.take()) != 1 {
@@ -463,8 +454,8 @@ func TestQuietStart(t *testing.T) {
 	if len(l.take()) != 0 || len(l.Routes) != 0 {
 		t.Errorf("a node without memory answers, forwards, asks or learns: %v", l.Routes)
 	}
-	if l.node.seq != 55 {
-		t.Errorf("own number %d, want the one that others knew", l.node.seq)
+	if l.Node.seq != 55 {
+		t.Errorf("own number %d, want the one that others knew", l.Node.seq)
 	}
 	l.Wait(10 * time.Second)
 	l.Handle(manet.NeedRoute{Destination: addr(far), Source: addr(src), Previous: addr(left)})
@@ -499,7 +490,7 @@ func TestRREQsAreLimited(t *testing.T) {
 			t.Errorf("%d RREQs in second %d", n, second)
 		}
 	}
-	if len(l.Dropped) == 0 || len(l.node.discoveries) > 30 {
+	if len(l.Dropped) == 0 || len(l.Node.discoveries) > 30 {
 		t.Error("discoveries never end")
 	}
 }
@@ -513,14 +504,14 @@ func TestHostilePacketsFillNothing(t *testing.T) {
 		l.hear(a.String(), RREP{Destination: a, Originator: a, DestinationSeq: 1, Lifetime: 1 << 40}, 255, false)
 		l.Handle(manet.NeedRoute{Destination: netip.AddrFrom4([4]byte{10, 3, byte(i >> 8), byte(i)}), Local: true})
 	}
-	for table, size := range l.node.State(l.Now).TableSizes {
-		if size > 64 && table != "delayed" || size > maxDelayed {
+	for table, size := range l.Node.State(l.Now).TableSizes {
+		if size > 64 && table != "delayed" || size > manet.MaxDelayed {
 			t.Errorf("%d entries in table %s", size, table)
 		}
 	}
 	l.Wait(20 * time.Minute)
-	if n := len(l.node.routes) + len(l.node.seen) + len(l.node.discoveries) + len(l.node.watched) +
-		len(l.node.answered); n != 0 {
+	if n := len(l.Node.routes) + len(l.Node.seen) + len(l.Node.discoveries) + len(l.Node.watched) +
+		len(l.Node.answered); n != 0 {
 		t.Errorf("%d entries are never forgotten", n)
 	}
 }
@@ -545,7 +536,7 @@ func TestInterfaceDown(t *testing.T) {
 }
 
 func TestConfigIsChecked(t *testing.T) {
-	for name, change := range map[string]func(*Config){
+	simtest.Refused(t, RFC3561, New, map[string]func(*Config){
 		"no interface": func(c *Config) { c.Interfaces = nil },
 		"no address":   func(c *Config) { c.Interfaces[0].Address = netip.Addr{} },
 		"timeout":      func(c *Config) { c.ActiveRouteTimeout = 0 },
@@ -553,13 +544,7 @@ func TestConfigIsChecked(t *testing.T) {
 		"retries":      func(c *Config) { c.RREQRetries = -1 },
 		"tables":       func(c *Config) { c.MaxEntries = 1 },
 		"jitter":       func(c *Config) { c.Jitter = -1 },
-	} {
-		c := RFC3561([]manet.Interface{{Name: "wlan0", Address: addr(me)}}, 1)
-		change(&c)
-		if _, err := New(c); err == nil {
-			t.Errorf("%s: no error", name)
-		}
-	}
+	})
 	if c := P3(nil, 1); c.ActiveRouteTimeout != 50*time.Second || c.TTLStart != 1 || c.TTLIncrement != 2 ||
 		c.TTLThreshold != 7 || !c.LocalRepair || c.Hello {
 		t.Errorf("P3 is %+v", c)

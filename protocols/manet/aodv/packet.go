@@ -5,12 +5,13 @@ package aodv
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net/netip"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/manet/signalling"
+
+	"fieldmesh.dev/fieldmesh/protocols/manet"
 )
 
 // Port is AODV's UDP port (RFC 3561 section 3).
@@ -43,11 +44,8 @@ const (
 	extMandatory = 128
 )
 
-// ErrMalformed is behind every error of a parser.
-var ErrMalformed = errors.New("malformed")
-
 func malformed(format string, args ...any) error {
-	return fmt.Errorf("%w AODV packet: %s", ErrMalformed, fmt.Sprintf(format, args...))
+	return fmt.Errorf("%w AODV packet: %s", manet.ErrMalformed, fmt.Sprintf(format, args...))
 }
 
 // RREQ asks for a route (section 5.1).
@@ -134,8 +132,12 @@ func appendFirstHop(b []byte, hop netip.Addr) []byte {
 	return appendAddr(append(b, ExtFirstHop, 4), hop)
 }
 
-// firstHop reads the extensions that follow a message.
-func firstHop(b []byte) (hop netip.Addr, err error) {
+// firstHop reads the extensions that follow a message of a length.
+func firstHop(message []byte, length int, name string) (hop netip.Addr, err error) {
+	if len(message) < length {
+		return hop, malformed("%s of %d bytes", name, len(message))
+	}
+	b := message[length:]
 	for len(b) > 0 {
 		if len(b) < extHeader || len(b) < extHeader+int(b[1]) {
 			return hop, malformed("an extension of %d bytes", len(b))
@@ -196,10 +198,7 @@ func Parse(b []byte) (Message, error) {
 }
 
 func parseRREQ(b []byte) (Message, error) {
-	if len(b) < rreqBytes {
-		return nil, malformed("an RREQ of %d bytes", len(b))
-	}
-	hop, err := firstHop(b[rreqBytes:])
+	hop, err := firstHop(b, rreqBytes, "an RREQ")
 	if err != nil {
 		return nil, err
 	}
@@ -213,10 +212,7 @@ func parseRREQ(b []byte) (Message, error) {
 }
 
 func parseRREP(b []byte) (Message, error) {
-	if len(b) < rrepBytes {
-		return nil, malformed("an RREP of %d bytes", len(b))
-	}
-	hop, err := firstHop(b[rrepBytes:])
+	hop, err := firstHop(b, rrepBytes, "an RREP")
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/manet"
+	"fieldmesh.dev/fieldmesh/protocols/manet/simulation/simtest"
 )
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
@@ -55,11 +58,11 @@ func TestPacketsByteForByte(t *testing.T) {
 			if end == len(got)-len("\x40\x04....") && strings.Contains(name, "AOMDV") {
 				continue // without the extension it is AODV's
 			}
-			if _, err := Parse(got[:end]); !errors.Is(err, ErrMalformed) {
+			if _, err := Parse(got[:end]); !errors.Is(err, manet.ErrMalformed) {
 				t.Errorf("%s cut to %d bytes: %v", name, end, err)
 			}
 		}
-		if _, err := Parse(append(got, 0)); !errors.Is(err, ErrMalformed) {
+		if _, err := Parse(append(got, 0)); !errors.Is(err, manet.ErrMalformed) {
 			t.Errorf("%s with a byte too many: %v", name, err)
 		}
 	}
@@ -101,10 +104,7 @@ func FuzzPacket(f *testing.F) {
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := Parse(data)
-		if err != nil {
-			if !errors.Is(err, ErrMalformed) {
-				t.Fatalf("error %v is not ErrMalformed", err)
-			}
+		if simtest.Malformed(t, err) {
 			return
 		}
 		written := m.Marshal()

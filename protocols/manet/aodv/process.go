@@ -14,12 +14,12 @@ type requestID struct {
 }
 
 func (n *Node) receive(p manet.Packet) {
-	if p.Interface < 0 || p.Interface >= len(n.ifaces) || !n.ifaces[p.Interface].up || !n.usableAddr(p.From) {
+	if !n.ifaces.Accept(p) {
 		return
 	}
 	m, err := Parse(p.Data)
 	if err != nil {
-		n.count("malformed_packets")
+		n.Count("malformed_packets")
 		return
 	}
 	n.in, n.from = p, p.From
@@ -51,7 +51,7 @@ func (n *Node) receive(p manet.Packet) {
 // the own number is looked for. A route learned from a neighbour may lead over
 // ourselves as we were before.
 func (n *Node) quietly(m Message) {
-	if m, ok := m.(RREQ); ok && n.isOwn(m.Destination) && !m.UnknownSeq {
+	if m, ok := m.(RREQ); ok && n.ifaces.IsOwn(m.Destination) && !m.UnknownSeq {
 		n.seq = newer(m.DestinationSeq, n.seq)
 	}
 }
@@ -64,26 +64,26 @@ func (n *Node) neighborHeard() {
 
 // rreq is section 6.5.
 func (n *Node) rreq(m RREQ) {
-	if until, ok := n.blacklist[n.from]; ok && until > n.now {
-		n.count("from_blacklisted")
+	if until, ok := n.blacklist[n.from]; ok && until > n.Now {
+		n.Count("from_blacklisted")
 		return
 	}
-	if n.isOwn(m.Originator) || !n.usableAddr(m.Originator) || m.HopCount >= maxHops ||
-		!n.isOwn(m.Destination) && !n.usableAddr(m.Destination) {
+	if n.ifaces.IsOwn(m.Originator) || !n.ifaces.IsOther(m.Originator) || m.HopCount >= maxHops ||
+		!n.ifaces.IsOwn(m.Destination) && !n.ifaces.IsOther(m.Destination) {
 		return
 	}
 	n.neighborHeard()
 	id := requestID{m.Originator, m.ID}
-	if until, ok := n.seen[id]; ok && until > n.now {
-		n.count("duplicates")
+	if until, ok := n.seen[id]; ok && until > n.Now {
+		n.Count("duplicates")
 		n.anotherCopy(id, m)
 		return
 	}
 	if len(n.seen) >= n.config.MaxEntries {
-		n.count("full_seen")
+		n.Count("full_seen")
 		return
 	}
-	n.seen[id] = n.now + n.config.pathDiscoveryTime()
+	n.seen[id] = n.Now + n.config.pathDiscoveryTime()
 	n.wakeBy(n.seen[id])
 	m.HopCount++
 	// The reverse route: only when it is newer or shorter than the one there,
@@ -91,7 +91,7 @@ func (n *Node) rreq(m RREQ) {
 	lifetime := 2*n.config.NetTraversalTime() - 2*time.Duration(m.HopCount)*n.config.NodeTraversalTime
 	n.take(offer{to: m.Originator, seq: m.OriginatorSeq, known: true, hops: int(m.HopCount), lifetime: lifetime,
 		asked: true, last: m.FirstHop})
-	if n.isOwn(m.Destination) {
+	if n.ifaces.IsOwn(m.Destination) {
 		n.answerSelf(m)
 		return
 	}
@@ -145,33 +145,34 @@ func (n *Node) answerFor(r *route, m RREQ) {
 	r.addPrecursor(back.next)
 	back.addPrecursor(r.next)
 	n.sendRREP(RREP{HopCount: n.tellHops(r), Destination: m.Destination, DestinationSeq: r.seq,
-		Originator: m.Originator, Lifetime: r.expires - n.now, FirstHop: r.multi.last}, back)
+		Originator: m.Originator, Lifetime: r.expires - n.Now, FirstHop: r.multi.last}, back)
 	if m.Gratuitous {
-		n.count("gratuitous")
+		n.Count("gratuitous")
 		n.sendRREP(RREP{HopCount: n.tellHops(back), Destination: m.Originator, DestinationSeq: back.seq,
-			Originator: m.Destination, Lifetime: back.expires - n.now, FirstHop: back.multi.last}, r)
+			Originator: m.Destination, Lifetime: back.expires - n.Now, FirstHop: back.multi.last}, r)
 	}
 }
 
 // rrep is section 6.7.
 func (n *Node) rrep(m RREP) {
 	if m.AckWanted {
-		n.act(n.send(n.in.Interface, n.from, 1, RREPAck{}, false))
+		n.Act(n.send(n.in.Interface, n.from, 1, RREPAck{}, false))
 	}
-	if m.HopCount >= maxHops || !n.usableAddr(m.Destination) || !n.isOwn(m.Originator) && !n.usableAddr(m.Originator) {
+	if m.HopCount >= maxHops || !n.ifaces.IsOther(m.Destination) ||
+		!n.ifaces.IsOwn(m.Originator) && !n.ifaces.IsOther(m.Originator) {
 		return
 	}
 	n.neighborHeard()
 	m.HopCount++
 	taken := n.take(offer{to: m.Destination, seq: m.DestinationSeq, known: true, hops: int(m.HopCount),
 		lifetime: m.Lifetime, asked: true, last: m.FirstHop})
-	if n.isOwn(m.Originator) || !taken && !n.improve(&m) {
+	if n.ifaces.IsOwn(m.Originator) || !taken && !n.improve(&m) {
 		return
 	}
 	r := n.routes[m.Destination]
 	to, ok := n.wayBack(m.Originator, r)
 	if !ok {
-		n.count("rrep_without_way")
+		n.Count("rrep_without_way")
 		return
 	}
 	if r.next == to.Addr {
@@ -202,7 +203,7 @@ func (n *Node) improve(m *RREP) bool {
 	if r == nil || !r.tellable || manet.After32(m.DestinationSeq, r.seq) {
 		return false
 	}
-	m.HopCount, m.DestinationSeq, m.Lifetime, m.FirstHop = n.tellHops(r), r.seq, r.expires-n.now, r.multi.last
+	m.HopCount, m.DestinationSeq, m.Lifetime, m.FirstHop = n.tellHops(r), r.seq, r.expires-n.Now, r.multi.last
 	return true
 }
 
@@ -219,20 +220,20 @@ func (n *Node) sendRREPOver(m RREP, along manet.Hop) {
 	}
 	if n.config.AckRREPs {
 		m.AckWanted = true
-		n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerAck, Addr: along.Addr}, At: n.now + n.config.nextHopWait()})
+		n.Act(manet.SetTimer{Key: manet.TimerKey{Kind: timerAck, Addr: along.Addr}, At: n.Now + n.config.nextHopWait()})
 		n.awaited[along.Addr] = true
 	}
 	if len(n.answered) < n.config.MaxEntries {
-		n.answered[along.Addr] = n.now
+		n.answered[along.Addr] = n.Now
 	}
-	n.act(n.send(along.Interface, along.Addr, n.config.NetDiameter, m, m.HopCount > 0))
+	n.Act(n.send(along.Interface, along.Addr, n.config.NetDiameter, m, m.HopCount > 0))
 }
 
 // acknowledged, notAcknowledged and refuse are section 6.8.
 func (n *Node) acknowledged(a netip.Addr) {
 	if n.awaited[a] {
 		delete(n.awaited, a)
-		n.act(manet.StopTimer{Key: manet.TimerKey{Kind: timerAck, Addr: a}})
+		n.Act(manet.StopTimer{Key: manet.TimerKey{Kind: timerAck, Addr: a}})
 	}
 }
 
@@ -245,13 +246,13 @@ func (n *Node) notAcknowledged(a netip.Addr) {
 
 func (n *Node) refuse(a netip.Addr) {
 	if len(n.blacklist) >= n.config.MaxEntries {
-		n.count("full_blacklist")
+		n.Count("full_blacklist")
 		return
 	}
-	n.count("blacklisted")
-	n.blacklist[a] = n.now + n.config.blacklistTimeout()
+	n.Count("blacklisted")
+	n.blacklist[a] = n.Now + n.config.blacklistTimeout()
 	n.wakeBy(n.blacklist[a])
-	n.act(manet.Report{Kind: "blacklisted", Addr: a})
+	n.Act(manet.Report{Kind: "blacklisted", Addr: a})
 }
 
 // rerr is section 6.11, case (iii).
@@ -308,23 +309,23 @@ const rerrDestinations = 150
 
 func (n *Node) emitRERR(m RERR, only netip.Addr, iface int) {
 	for list := m.Destinations; len(list) > 0; {
-		if !n.rerrs.allow(n.now) {
-			n.count("rerr_limited")
+		if !n.rerrs.allow(n.Now) {
+			n.Count("rerr_limited")
 			return
 		}
 		k := min(len(list), rerrDestinations)
 		part := RERR{NoDelete: m.NoDelete, Destinations: list[:k]}
 		list = list[k:]
 		if only.IsValid() {
-			n.act(n.send(iface, only, 1, part, false))
+			n.Act(n.send(iface, only, 1, part, false))
 			continue
 		}
 		for i := range n.ifaces {
-			if n.ifaces[i].up {
-				n.act(n.send(i, netip.Addr{}, 1, part, false))
+			if n.ifaces[i].Up {
+				n.Act(n.send(i, netip.Addr{}, 1, part, false))
 			}
 		}
-		n.broadcastAt = n.now
+		n.broadcastAt = n.Now
 	}
 }
 
@@ -333,13 +334,13 @@ func (n *Node) hello(m RREP) {
 	lifetime := time.Duration(n.config.AllowedHelloLoss) * n.config.HelloInterval
 	n.take(offer{to: n.from, seq: m.DestinationSeq, known: true, hops: 1, lifetime: max(lifetime, m.Lifetime)})
 	if n.config.Hello && len(n.watched) < n.config.MaxEntries {
-		n.watched[n.from] = n.now + lifetime
+		n.watched[n.from] = n.Now + lifetime
 	}
 }
 
 // heard puts off taking a neighbour for lost.
 func (n *Node) heard(a netip.Addr) {
 	if _, ok := n.watched[a]; ok {
-		n.watched[a] = n.now + time.Duration(n.config.AllowedHelloLoss)*n.config.HelloInterval
+		n.watched[a] = n.Now + time.Duration(n.config.AllowedHelloLoss)*n.config.HelloInterval
 	}
 }

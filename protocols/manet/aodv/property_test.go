@@ -45,16 +45,9 @@ func variant(seed uint64, interfaces []manet.Interface) (c aodv.Config, reboots 
 	return c, true
 }
 
-func maker(variantSeed uint64) simulation.Maker {
-	boots := map[int]uint32{}
-	return func(node int, interfaces []manet.Interface, seed uint64) (manet.Node, error) {
-		c, _ := variant(variantSeed, interfaces)
-		c.Seed = seed
-		boots[node]++
-		c.FirstSeq = 1<<31 - 100 + boots[node]*16*60 // as from a clock, about to wrap
-		return aodv.New(c)
-	}
-}
+var maker = simtest.Variants(variant, aodv.New, func(c *aodv.Config, seed uint64, starts uint32) {
+	c.Seed, c.FirstSeq = seed, 1<<31-100+starts*16*60 // as from a clock, about to wrap
+})
 
 // unrestFor is how long the simulated network is disturbed.
 const unrestFor = 60 * time.Second
@@ -90,13 +83,9 @@ func TestSoakProperties(t *testing.T) { protocol.SoakProperties(t) }
 // TestHostile throws bytes and altered copies of real packets at nodes.
 func TestHostile(t *testing.T) {
 	const entries = 256
-	attack := simtest.Hostile{Seeds: 2, Make: func(variantSeed uint64) simulation.Maker {
-		return func(_ int, interfaces []manet.Interface, seed uint64) (manet.Node, error) {
-			c, _ := variant(variantSeed, interfaces)
-			c.Seed, c.MaxEntries, c.QuietStart = seed, entries, 0
-			return aodv.New(c)
-		}
-	}, Limit: func(table string) int {
+	attack := simtest.Hostile{Seeds: 2, Make: simtest.Variants(variant, aodv.New,
+		func(c *aodv.Config, seed uint64, _ uint32) { c.Seed, c.MaxEntries, c.QuietStart = seed, entries, 0 },
+	), Limit: func(table string) int {
 		if table == "precursors" {
 			return entries * entries
 		}

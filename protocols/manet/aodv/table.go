@@ -56,13 +56,13 @@ type offer struct {
 // if it is newer or shorter than what is there (section 6.2, with the readings
 // in README.md). It reports whether the entry is now that way.
 func (n *Node) take(o offer) bool {
-	if !n.usableAddr(o.to) || o.hops > maxHops {
+	if !n.ifaces.IsOther(o.to) || o.hops > maxHops {
 		return false // never a route to ourselves
 	}
 	r := n.routes[o.to]
 	if r == nil {
 		if len(n.routes) >= n.config.MaxEntries {
-			n.count("full_routes")
+			n.Count("full_routes")
 			return false
 		}
 		r = &route{to: o.to}
@@ -84,7 +84,7 @@ func (n *Node) take(o offer) bool {
 		r.tellable = r.tellable && r.state == valid
 	}
 	r.hops, r.next, r.iface = o.hops, n.from, n.in.Interface
-	expires := n.now + min(o.lifetime, maxLifetime)
+	expires := n.Now + min(o.lifetime, maxLifetime)
 	if before.state == valid {
 		expires = max(expires, before.expires)
 	}
@@ -111,7 +111,7 @@ func (n *Node) watchHop(next netip.Addr) {
 		return
 	}
 	if _, ok := n.watched[next]; !ok {
-		n.watched[next] = n.now + time.Duration(1+n.config.AllowedHelloLoss)*n.config.HelloInterval
+		n.watched[next] = n.Now + time.Duration(1+n.config.AllowedHelloLoss)*n.config.HelloInterval
 	}
 }
 
@@ -143,22 +143,22 @@ func (n *Node) established(r, before *route) {
 		return
 	}
 	delete(n.discoveries, r.to)
-	n.act(manet.StopTimer{Key: manet.TimerKey{Kind: timerDiscovery, Addr: r.to}})
-	n.act(manet.Release{Destination: r.to})
-	r.used = n.now
+	n.Act(manet.StopTimer{Key: manet.TimerKey{Kind: timerDiscovery, Addr: r.to}})
+	n.Act(manet.Release{Destination: r.to})
+	r.used = n.Now
 	if !d.repair {
-		n.act(manet.Report{Kind: "discovery_us", Addr: r.to, Value: float64((n.now - d.began).Microseconds())})
+		n.Act(manet.Report{Kind: "discovery_us", Addr: r.to, Value: float64((n.Now - d.began).Microseconds())})
 		return
 	}
-	n.count("repaired")
-	n.act(manet.Report{Kind: "repair_us", Addr: r.to, Value: float64((n.now - d.began).Microseconds())})
+	n.Count("repaired")
+	n.Act(manet.Report{Kind: "repair_us", Addr: r.to, Value: float64((n.Now - d.began).Microseconds())})
 	if r.hops > d.oldHops && len(r.precursors) > 0 { // section 6.12: tell that it grew longer
 		n.sendRERR([]*route{r}, true)
 	}
 }
 
 func (n *Node) install(r *route) {
-	n.act(manet.SetRoute{Destination: host(r.to), Next: r.nextHops(), Hops: r.hops, Metric: float64(r.hops),
+	n.Act(manet.SetRoute{Destination: manet.Host(r.to), Next: r.nextHops(), Hops: r.hops, Metric: float64(r.hops),
 		Cause: n.cause})
 }
 
@@ -166,14 +166,14 @@ func (n *Node) install(r *route) {
 // may lead back to us, is believed again.
 func (n *Node) lose(r *route, seq uint32) {
 	if r.state == valid {
-		n.act(manet.DeleteRoute{Destination: host(r.to), Cause: n.cause})
+		n.Act(manet.DeleteRoute{Destination: manet.Host(r.to), Cause: n.cause})
 	}
 	if r.known {
 		r.seq = newer(seq, r.seq+1)
 	}
 	r.state, r.asked = invalid, false
 	r.multi = paths{advertised: notAdvertised}
-	r.expires = n.now + n.config.DeletePeriod()
+	r.expires = n.Now + n.config.DeletePeriod()
 	n.wakeBy(r.expires)
 }
 
@@ -200,7 +200,7 @@ func (n *Node) expire() {
 		r := n.routes[to]
 		switch {
 		case r.state == repairing:
-		case n.expirePaths(r) || r.expires > n.now:
+		case n.expirePaths(r) || r.expires > n.Now:
 		case r.state == valid:
 			n.lose(r, r.seq)
 		default:
@@ -208,18 +208,18 @@ func (n *Node) expire() {
 		}
 	}
 	for id, until := range n.seen {
-		if until <= n.now {
+		if until <= n.Now {
 			delete(n.seen, id)
 			delete(n.copies, id)
 		}
 	}
 	for a, until := range n.blacklist {
-		if until <= n.now {
+		if until <= n.Now {
 			delete(n.blacklist, a)
 		}
 	}
 	for a, at := range n.answered {
-		if n.now-at >= time.Second {
+		if n.Now-at >= time.Second {
 			delete(n.answered, a)
 		}
 	}
@@ -230,7 +230,7 @@ func (n *Node) expire() {
 		}
 	}
 	if len(n.seen)+len(n.blacklist)+len(n.answered) > 0 {
-		n.wakeBy(n.now + time.Second)
+		n.wakeBy(n.Now + time.Second)
 	}
 }
 
@@ -248,37 +248,20 @@ func (n *Node) sorted() []netip.Addr {
 func (n *Node) wakeBy(at manet.Time) {
 	if n.wake == 0 || at < n.wake {
 		n.wake = at
-		n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerTable}, At: at, Slack: n.config.HelloInterval / 8})
+		n.Act(manet.SetTimer{Key: manet.TimerKey{Kind: timerTable}, At: at, Slack: n.config.HelloInterval / 8})
 	}
 }
 
 // extend keeps a route that is used (section 6.2).
 func (n *Node) extend(a netip.Addr) {
 	if r := n.routes[a]; r != nil && r.state == valid {
-		r.expires = max(r.expires, n.now+n.config.ActiveRouteTimeout)
+		r.expires = max(r.expires, n.Now+n.config.ActiveRouteTimeout)
 	}
 }
 
 func (n *Node) active(a netip.Addr) *route {
-	if r := n.routes[a]; r != nil && r.state == valid && r.expires > n.now {
+	if r := n.routes[a]; r != nil && r.state == valid && r.expires > n.Now {
 		return r
 	}
 	return nil
 }
-
-func (n *Node) usableAddr(a netip.Addr) bool {
-	return a.Is4() && !a.IsUnspecified() && !a.IsMulticast() && !a.IsLoopback() && a != broadcast && !n.isOwn(a)
-}
-
-var broadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
-
-func (n *Node) isOwn(a netip.Addr) bool {
-	for i := range n.ifaces {
-		if n.ifaces[i].Address == a {
-			return true
-		}
-	}
-	return false
-}
-
-func host(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, 32) }

@@ -18,15 +18,12 @@ func TestPropertiesMore(t *testing.T) { protocol.MoreProperties(t) }
 // extension.
 func TestDissected(t *testing.T) {
 	tshark := simtest.NeedTshark(t)
-	sim, err := simulation.New(simulation.Config{Seed: 1, Nodes: 9, Radio: simulation.DefaultRadio(), Feedback: true,
+	sim := simtest.Simulate(t, simulation.Config{Seed: 1, Nodes: 9, Feedback: true,
 		Make: func(_ int, i []manet.Interface, seed uint64) (manet.Node, error) {
 			c := aomdv.Hello(i, seed)
 			c.AckRREPs, c.QuietStart = true, 0
 			return aomdv.New(c)
 		}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	sim.Grid(3)
 	sim.Flow(0, 8, 512, 100*time.Millisecond, 2*time.Second, 30*time.Second)
 	sim.At(10*time.Second, func() { sim.Cut(7, 8) })

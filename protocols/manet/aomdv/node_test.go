@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	me  = "10.0.0.1"
+	me  = simtest.Me
 	far = "10.0.0.9"
 	src = "10.0.0.8"
 )
@@ -28,7 +28,7 @@ func edge(i byte) string     { return netip.AddrFrom4([4]byte{10, 0, 2, i}).Stri
 
 // lab is one node whose neighbours are played by the test.
 type lab struct {
-	*simtest.Lab
+	*simtest.Lab[*aodv.Node]
 	sent []sent
 }
 
@@ -39,15 +39,8 @@ type sent struct {
 
 func newLab(t *testing.T, change func(*aomdv.Config)) *lab {
 	t.Helper()
-	c := aomdv.LinkDisjoint([]manet.Interface{{Name: "wlan0", Address: addr(me)}}, 1)
-	c.QuietStart, c.Jitter = 0, 0
-	if change != nil {
-		change(&c)
-	}
-	node, err := aomdv.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	node := simtest.New(t, aomdv.LinkDisjoint, aomdv.New, func(c *aomdv.Config) { c.QuietStart, c.Jitter = 0, 0 },
+		change)
 	l := &lab{}
 	l.Lab = simtest.NewLab(t, node, func(a manet.Send) {
 		m, err := aodv.Parse(a.Data)
@@ -276,11 +269,8 @@ func TestASecondWayNeedsNoDiscovery(t *testing.T) {
 			return aomdv.New(c)
 		},
 	} {
-		sim, err := simulation.New(simulation.Config{Seed: 4, Nodes: 6, Radio: simulation.DefaultRadio(),
+		sim := simtest.Simulate(t, simulation.Config{Seed: 4, Nodes: 6,
 			Feedback: true, Make: make})
-		if err != nil {
-			t.Fatal(err)
-		}
 		sim.Chain()
 		sim.Connect(5, 0)
 		sim.Flow(0, 3, 200, 50*time.Millisecond, 2*time.Second, 6*time.Second)
@@ -309,16 +299,9 @@ func TestASecondWayNeedsNoDiscovery(t *testing.T) {
 }
 
 func TestConfigIsChecked(t *testing.T) {
-	interfaces := []manet.Interface{{Name: "wlan0", Address: addr(me)}}
-	for name, change := range map[string]func(*aomdv.Config){
+	simtest.Refused(t, aomdv.LinkDisjoint, aomdv.New, map[string]func(*aomdv.Config){
 		"no paths":       func(c *aomdv.Config) { c.Multipath.Paths = 0 },
 		"too many paths": func(c *aomdv.Config) { c.Multipath.Paths = 100 },
 		"not set":        func(c *aomdv.Config) { c.Multipath = nil },
-	} {
-		c := aomdv.LinkDisjoint(interfaces, 1)
-		change(&c)
-		if _, err := aomdv.New(c); err == nil {
-			t.Errorf("%s: no error", name)
-		}
-	}
+	})
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // variant is one configuration of the protocol, chosen by the seed.
-func variant(seed uint64, interfaces []manet.Interface) aomdv.Config {
-	c := aomdv.LinkDisjoint(interfaces, seed)
+func variant(seed uint64, interfaces []manet.Interface) (c aomdv.Config, feedback bool) {
+	c = aomdv.LinkDisjoint(interfaces, seed)
 	switch seed % 5 {
 	case 1:
 		c = aomdv.NodeDisjoint(interfaces, seed)
@@ -23,19 +23,12 @@ func variant(seed uint64, interfaces []manet.Interface) aomdv.Config {
 	case 4:
 		c.DestinationOnly, c.AckRREPs = true, true
 	}
-	return c
+	return c, !c.Hello // as for AODV: without reports there must be no links in one direction
 }
 
-func maker(variantSeed uint64) simulation.Maker {
-	boots := map[int]uint32{}
-	return func(node int, interfaces []manet.Interface, seed uint64) (manet.Node, error) {
-		c := variant(variantSeed, interfaces)
-		c.Seed = seed
-		boots[node]++
-		c.FirstSeq = 1<<31 - 100 + boots[node]*16*60 // as from a clock, about to wrap
-		return aomdv.New(c)
-	}
-}
+var maker = simtest.Variants(variant, aomdv.New, func(c *aomdv.Config, seed uint64, starts uint32) {
+	c.Seed, c.FirstSeq = seed, 1<<31-100+starts*16*60 // as from a clock, about to wrap
+})
 
 // unrestFor is how long the simulated network is disturbed.
 const unrestFor = 60 * time.Second
@@ -49,8 +42,7 @@ var seedsThatFailed = []uint64{
 var protocol = simtest.Protocol{Network: network, Failed: seedsThatFailed, Quick: 20}
 
 func network(seed uint64) simtest.Network {
-	config := variant(seed, []manet.Interface{{Address: simulation.Address(0, 0)}})
-	feedback := !config.Hello // as for AODV: without reports there must be no links in one direction
+	config, feedback := variant(seed, []manet.Interface{{Address: simulation.Address(0, 0)}})
 	return simtest.Network{
 		Make: maker(seed), Feedback: feedback, Look: 100 * time.Millisecond,
 		Unrest: simulation.Unrest{Every: 2 * time.Second, Until: unrestFor, Reboots: true, OneWay: feedback,
@@ -74,13 +66,9 @@ func TestSoakProperties(t *testing.T) { protocol.SoakProperties(t) }
 // TestHostile throws bytes and altered copies of real packets at nodes.
 func TestHostile(t *testing.T) {
 	const entries = 256
-	attack := simtest.Hostile{Seeds: 2, Make: func(variantSeed uint64) simulation.Maker {
-		return func(_ int, interfaces []manet.Interface, seed uint64) (manet.Node, error) {
-			c := variant(variantSeed, interfaces)
-			c.Seed, c.MaxEntries, c.QuietStart = seed, entries, 0
-			return aomdv.New(c)
-		}
-	}, Limit: func(table string) int {
+	attack := simtest.Hostile{Seeds: 2, Make: simtest.Variants(variant, aomdv.New,
+		func(c *aomdv.Config, seed uint64, _ uint32) { c.Seed, c.MaxEntries, c.QuietStart = seed, entries, 0 },
+	), Limit: func(table string) int {
 		if table == "precursors" || table == "alternates" {
 			return entries * entries
 		}

@@ -71,12 +71,6 @@ func (n *Neighbors) Heard(now manet.Time, l Link, own netip.Addr, u *Update) (a 
 	return a
 }
 
-// Symmetric reports whether a neighbour is known to hear us.
-func (n *Neighbors) Symmetric(now manet.Time, l Link) bool {
-	nb := n.list[l]
-	return nb != nil && nb.both > now
-}
-
 // Remove forgets a neighbour until it is heard again.
 func (n *Neighbors) Remove(l Link) { delete(n.list, l) }
 

@@ -38,51 +38,42 @@ func NewTable[E any](maxEntries int, act func(manet.Action)) *Table[E] {
 	return &Table[E]{MaxEntries: maxEntries, Act: act, routes: map[netip.Addr]*Route[E]{}}
 }
 
-// Offer is a route as a neighbour tells it: Hops are the neighbour's.
-type Offer struct {
-	To    netip.Addr
-	Seq   uint32
-	Hops  int
-	From  netip.Addr
-	Iface int
-}
-
 // Len is how many routes there are, broken ones included.
 func (t *Table[E]) Len() int { return len(t.routes) }
 
 // Get is the route to a destination, nil where there is none.
 func (t *Table[E]) Get(to netip.Addr) *Route[E] { return t.routes[to] }
 
-// Take believes an offer that is newer than what is known, or as new and
-// nearer. A broken route is believed of the next hop only: who goes another way
+// Take believes a route that a neighbour tells, if it is newer than what is
+// known, or as new and nearer. A broken route is believed of the next hop only: who goes another way
 // keeps it, and as nobody goes by an older number than a broken route's, no
 // loop comes of that. before is the route as it was, broken where it is new.
-func (t *Table[E]) Take(now manet.Time, o Offer) (r *Route[E], before Route[E], taken bool) {
-	hops := min(o.Hops+1, Infinite)
-	r = t.routes[o.To]
+func (t *Table[E]) Take(now manet.Time, l Link, e Entry) (r *Route[E], before Route[E], taken bool) {
+	hops := min(int(e.Hops)+1, Infinite)
+	r = t.routes[e.To]
 	if r == nil {
 		if hops >= Infinite || len(t.routes) >= t.MaxEntries {
 			return nil, before, false
 		}
-		r = &Route[E]{To: o.To, Hops: Infinite, Seq: o.Seq - 1}
-		t.routes[o.To] = r
+		r = &Route[E]{To: e.To, Hops: Infinite, Seq: e.Seq - 1}
+		t.routes[e.To] = r
 	}
 	before = *r
-	newer := manet.After32(o.Seq, r.Seq)
+	newer := manet.After32(e.Seq, r.Seq)
 	if hops >= Infinite {
-		if !newer || r.Broken() || r.Next != o.From || r.Iface != o.Iface {
+		if !newer || r.Broken() || r.Next != l.Addr || r.Iface != l.Iface {
 			return r, before, false
 		}
-		t.lose(now, r, o.Seq)
+		t.lose(now, r, e.Seq)
 		return r, before, true
 	}
-	if !newer && (o.Seq != r.Seq || hops >= r.Hops) {
+	if !newer && (e.Seq != r.Seq || hops >= r.Hops) {
 		return r, before, false
 	}
 	if newer {
 		r.Since = now
 	}
-	r.Seq, r.Hops, r.Next, r.Iface = o.Seq, hops, o.From, o.Iface
+	r.Seq, r.Hops, r.Next, r.Iface = e.Seq, hops, l.Addr, l.Iface
 	if before.Hops != r.Hops || before.Next != r.Next || before.Iface != r.Iface {
 		t.Act(manet.SetRoute{Destination: manet.Host(r.To), Next: []manet.Hop{{Addr: r.Next, Interface: r.Iface}},
 			Hops: r.Hops, Metric: float64(r.Hops), Cause: t.Cause})
@@ -148,18 +139,7 @@ func (t *Table[E]) Next(now, hold, after manet.Time) manet.Time {
 	return next
 }
 
-// Remove takes a destination out of the table.
-func (t *Table[E]) Remove(to netip.Addr) {
-	if r := t.routes[to]; r != nil {
-		if !r.Broken() {
-			t.Act(manet.DeleteRoute{Destination: manet.Host(to), Cause: t.Cause})
-		}
-		delete(t.routes, to)
-	}
-}
-
-// All goes over the routes by address, so that a run repeats itself. A route
-// may be removed on the way.
+// All goes over the routes by address, so that a run repeats itself.
 func (t *Table[E]) All(yield func(*Route[E]) bool) {
 	order := t.order[:0]
 	for to := range t.routes {
@@ -168,7 +148,7 @@ func (t *Table[E]) All(yield func(*Route[E]) bool) {
 	slices.SortFunc(order, netip.Addr.Compare)
 	t.order = order
 	for _, to := range order {
-		if r := t.routes[to]; r != nil && !yield(r) {
+		if !yield(t.routes[to]) {
 			return
 		}
 	}

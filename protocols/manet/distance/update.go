@@ -1,14 +1,16 @@
 // Package distance is what distance vector protocols with sequence numbers
 // share: the update that tells a neighbour of routes, the table that decides
-// which of them to believe, and the list of neighbours that hear and are
-// heard. When to tell what is each protocol's own: packages dsdv and adv.
+// which of them to believe, the list of neighbours that hear and are heard, and
+// the node that has these. When to tell what is each protocol's own: packages
+// dsdv and adv.
 package distance
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net/netip"
+
+	"fieldmesh.dev/fieldmesh/protocols/manet"
 )
 
 // Infinite is the number of hops of a broken route.
@@ -29,9 +31,6 @@ const (
 	HeardBytes  = 8
 	EntryBytes  = 12
 )
-
-// ErrMalformed is behind every error of a parser.
-var ErrMalformed = errors.New("malformed")
 
 // Update is what one packet tells. Its format is described in the README of
 // package dsdv.
@@ -98,21 +97,21 @@ func readAddr(b []byte) netip.Addr { return netip.AddrFrom4([4]byte(b[:4])) }
 // Parse reads an update. Remainder refers to b.
 func Parse(b []byte) (*Update, error) {
 	if len(b) < HeaderBytes {
-		return nil, fmt.Errorf("%w update: %d bytes", ErrMalformed, len(b))
+		return nil, fmt.Errorf("%w update: %d bytes", manet.ErrMalformed, len(b))
 	}
 	if b[0] != Version {
-		return nil, fmt.Errorf("%w update: version %d", ErrMalformed, b[0])
+		return nil, fmt.Errorf("%w update: version %d", manet.ErrMalformed, b[0])
 	}
 	if b[2]&^(flagFull|flagHeard) != 0 || b[3] != 0 {
-		return nil, fmt.Errorf("%w update: reserved bits are set", ErrMalformed)
+		return nil, fmt.Errorf("%w update: reserved bits are set", manet.ErrMalformed)
 	}
 	u := &Update{Kind: b[1], Full: b[2]&flagFull != 0, Complete: b[2]&flagHeard != 0,
 		Boot: binary.BigEndian.Uint32(b[4:])}
 	heard, entries := int(binary.BigEndian.Uint16(b[8:])), int(binary.BigEndian.Uint16(b[10:]))
 	rest := b[HeaderBytes:]
 	if len(rest) < heard*HeardBytes+entries*EntryBytes {
-		return nil, fmt.Errorf("%w update: %d bytes for %d neighbours and %d entries", ErrMalformed, len(b), heard,
-			entries)
+		return nil, fmt.Errorf("%w update: %d bytes for %d neighbours and %d entries", manet.ErrMalformed, len(b),
+			heard, entries)
 	}
 	for ; heard > 0; heard-- {
 		u.Heard = append(u.Heard, Heard{readAddr(rest), binary.BigEndian.Uint32(rest[4:])})
@@ -122,7 +121,7 @@ func Parse(b []byte) (*Update, error) {
 		e := Entry{readAddr(rest), binary.BigEndian.Uint32(rest[4:]), rest[8], rest[9],
 			binary.BigEndian.Uint16(rest[10:])}
 		if (e.Seq%2 == 1) != (e.Hops == Infinite) {
-			return nil, fmt.Errorf("%w update: %d hops with the number %d", ErrMalformed, e.Hops, e.Seq)
+			return nil, fmt.Errorf("%w update: %d hops with the number %d", manet.ErrMalformed, e.Hops, e.Seq)
 		}
 		u.Entries = append(u.Entries, e)
 		rest = rest[EntryBytes:]

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"reflect"
 	"testing"
+
+	"fieldmesh.dev/fieldmesh/protocols/manet"
 )
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
@@ -37,7 +39,7 @@ func TestUpdatesByteForByte(t *testing.T) {
 			t.Errorf("%s is read back as %+v, %v", name, back, err)
 		}
 		for end := range len(got) - len(want.u.Remainder) {
-			if _, err := Parse(got[:end]); !errors.Is(err, ErrMalformed) {
+			if _, err := Parse(got[:end]); !errors.Is(err, manet.ErrMalformed) {
 				t.Errorf("%s cut to %d bytes: %v", name, end, err)
 			}
 		}
@@ -54,7 +56,7 @@ func TestUpdatesByteForByte(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Parse(data); !errors.Is(err, ErrMalformed) {
+		if _, err := Parse(data); !errors.Is(err, manet.ErrMalformed) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -71,7 +73,7 @@ func FuzzUpdate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		u, err := Parse(data)
 		if err != nil {
-			if !errors.Is(err, ErrMalformed) {
+			if !errors.Is(err, manet.ErrMalformed) {
 				t.Fatalf("error %v is not ErrMalformed", err)
 			}
 			return

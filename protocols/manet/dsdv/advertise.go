@@ -9,7 +9,10 @@ import (
 
 // route is an entry of the table that packets are forwarded by. What is told to
 // others, the advert, may be behind it while it settles.
-type route = distance.Route[advert]
+type (
+	base  = distance.Node[advert]
+	route = distance.Route[advert]
+)
 
 // advert is the other of the paper's two tables.
 type advert struct {
@@ -41,22 +44,22 @@ func (n *Node) settled(a *advert, first manet.Time) {
 // it took the destination's routes to settle.
 func (n *Node) changed(r, before *route) {
 	a := &r.Extra
-	a.from = n.now
+	a.from = n.Now
 	if before.Broken() {
-		a.best = n.now
+		a.best = n.Now
 		n.urge(r)
 		return
 	}
 	if r.Seq == before.Seq {
-		a.best = n.now
+		a.best = n.Now
 		if a.told && r.Hops > a.hops {
 			a.from = before.Extra.from // still longer than what was told
 		}
 	} else {
 		n.settled(a, before.Since)
-		a.best = n.now
+		a.best = n.Now
 		if r.Hops > before.Hops {
-			a.from = n.now + 2*a.settling
+			a.from = n.Now + 2*a.settling
 		}
 	}
 	switch {
@@ -70,8 +73,8 @@ func (n *Node) changed(r, before *route) {
 
 // broke reports a broken route at once.
 func (n *Node) broke(r *route) {
-	n.count("broken")
-	r.Extra.from = n.now
+	n.Count("broken")
+	r.Extra.from = n.Now
 	n.urge(r)
 }
 
@@ -84,27 +87,24 @@ func (n *Node) urge(r *route) {
 // schedule makes sure of an incremental dump, not before a time and not too
 // soon after the last.
 func (n *Node) schedule(at manet.Time) {
-	at = max(at, n.now, n.incremental+n.config.Aggregation) + n.jitter.Below(n.config.Jitter)
-	if n.incrementalAt == 0 || at < n.incrementalAt {
-		n.incrementalAt = at
-		n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerIncremental}, At: at})
-	}
+	at = max(at, n.Now, n.incremental+n.config.Aggregation) + n.Jitter.Below(n.config.Jitter)
+	n.WakeBy(at, timerIncremental, &n.incrementalAt)
 }
 
 // scheduleFull makes sure of a full dump by a time.
 func (n *Node) scheduleFull(at manet.Time) {
-	if at = max(at, n.now); n.dueFull <= n.now || at < n.dueFull {
+	if at = max(at, n.Now); n.dueFull <= n.Now || at < n.dueFull {
 		n.dueFull = at
-		n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerFull}, At: at})
+		n.Act(manet.SetTimer{Key: manet.TimerKey{Kind: timerFull}, At: at})
 	}
 }
 
 // dumpFull tells all routes, with a new number of our own.
 func (n *Node) dumpFull() {
-	n.seq += 2
-	n.full = n.now
-	entries := n.ifaces.Own(n.seq)
-	for r := range n.table.All {
+	n.Seq += 2
+	n.full = n.Now
+	entries := n.Own()
+	for r := range n.Table.All {
 		if e, ok := n.tell(r); ok {
 			entries = append(entries, e)
 		}
@@ -112,8 +112,8 @@ func (n *Node) dumpFull() {
 	n.challenged, n.greet = false, false
 	n.send(entries, true)
 	n.replaceIncremental()
-	n.dueFull = n.now
-	n.scheduleFull(n.now + n.config.Period - n.jitter.Below(n.config.Period/8))
+	n.dueFull = n.Now
+	n.scheduleFull(n.Now + n.config.Period - n.Jitter.Below(n.config.Period/8))
 }
 
 // replaceIncremental takes a full dump for the incremental one that was due.
@@ -122,9 +122,9 @@ func (n *Node) replaceIncremental() {
 	if n.incrementalAt == 0 {
 		return
 	}
-	n.incremental, n.incrementalAt = n.now, 0
-	n.act(manet.StopTimer{Key: manet.TimerKey{Kind: timerIncremental}})
-	for r := range n.table.All {
+	n.incremental, n.incrementalAt = n.Now, 0
+	n.Act(manet.StopTimer{Key: manet.TimerKey{Kind: timerIncremental}})
+	for r := range n.Table.All {
 		if r.Extra.urgent {
 			n.schedule(r.Extra.from)
 		}
@@ -134,17 +134,17 @@ func (n *Node) replaceIncremental() {
 // dumpIncremental reports what changed. What does not fit one packet is a full
 // dump instead, as the paper has it.
 func (n *Node) dumpIncremental() {
-	n.incremental = n.now
+	n.incremental = n.Now
 	var entries []distance.Entry
 	if n.challenged {
-		entries = n.ifaces.Own(n.seq)
+		entries = n.Own()
 	}
 	ready, later := 0, manet.Time(0)
-	for r := range n.table.All {
+	for r := range n.Table.All {
 		a := &r.Extra
 		switch {
 		case !a.urgent:
-		case a.from > n.now:
+		case a.from > n.Now:
 			if later == 0 || a.from < later {
 				later = a.from
 			}
@@ -170,7 +170,7 @@ func (n *Node) dumpIncremental() {
 // told before, if that was anything.
 func (n *Node) tell(r *route) (distance.Entry, bool) {
 	a := &r.Extra
-	if a.from <= n.now {
+	if a.from <= n.Now {
 		a.told, a.seq, a.hops, a.urgent, a.missed = true, r.Seq, r.Hops, false, false
 	}
 	return distance.Entry{To: r.To, Seq: a.seq, Hops: uint8(a.hops)}, a.told
@@ -179,8 +179,8 @@ func (n *Node) tell(r *route) (distance.Entry, bool) {
 // room is how many entries fit a packet of the narrowest link.
 func (n *Node) room() int {
 	room := distance.Room(0, 0)
-	for i := range n.ifaces {
-		room = min(room, distance.Room(n.ifaces[i].MTU, 0))
+	for i := range n.Interfaces {
+		room = min(room, distance.Room(n.Interfaces[i].MTU, 0))
 	}
 	return room
 }
@@ -191,7 +191,5 @@ func (n *Node) send(entries []distance.Entry, full bool) {
 	if full {
 		kind = "FULL"
 	}
-	for _, s := range n.ifaces.Send(distance.Update{Full: full, Entries: entries}, kind, false, n.neighbors, n.jitter) {
-		n.act(s)
-	}
+	n.Send(distance.Update{Full: full, Entries: entries}, kind, false)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/manet"
+	"fieldmesh.dev/fieldmesh/protocols/manet/distance"
 	"fieldmesh.dev/fieldmesh/protocols/manet/signalling"
 )
 
@@ -19,11 +20,7 @@ const Port = signalling.PortDSDV
 
 // Config is everything that a node is told. Broch gives a whole set.
 type Config struct {
-	Interfaces []manet.Interface
-	Seed       uint64
-	// FirstSeq is the first own number, even. One that others remember a newer
-	// number of goes beyond it as soon as it hears so.
-	FirstSeq uint32
+	distance.Config
 
 	Period        time.Duration // between full dumps
 	MissedPeriods int           // without a packet, after which a neighbour is lost
@@ -37,8 +34,7 @@ type Config struct {
 	SettlingWeight  float64
 	TriggerSequence bool // a new number alone is told by an incremental dump too
 
-	Jitter     time.Duration // of whatever is sent, against collisions
-	MaxEntries int           // bound of every table against hostile packets
+	Jitter time.Duration // of whatever is sent, against collisions
 }
 
 // Broch is the configuration that Broch, Maltz, Johnson, Hu and Jetcheva used
@@ -48,10 +44,10 @@ type Config struct {
 // settling time 6 s at first with a weight of 7/8, updates 1 s apart. Of their
 // two readings of what is worth an incremental dump it is the first, DSDV-SQ.
 func Broch(interfaces []manet.Interface, seed uint64) Config {
-	return Config{Interfaces: interfaces, Seed: seed,
+	return Config{Config: distance.Config{Interfaces: interfaces, Seed: seed, MaxEntries: 1 << 14},
 		Period: 15 * time.Second, MissedPeriods: 3, Aggregation: time.Second, NumberAggregation: time.Second,
 		SettlingStart: 6 * time.Second, SettlingWeight: 0.875, TriggerSequence: true,
-		Jitter: 50 * time.Millisecond, MaxEntries: 1 << 14}
+		Jitter: 50 * time.Millisecond}
 }
 
 // Quick has periods of 2 s, as OLSR's HELLOs, and the rest in proportion: for
@@ -101,13 +97,8 @@ func (c *Config) ConvergenceBound(hops int) time.Duration {
 }
 
 func (c *Config) check() error {
-	if len(c.Interfaces) == 0 || len(c.Interfaces) > 32 {
-		return fmt.Errorf("configure dsdv: %d interfaces, want 1 to 32", len(c.Interfaces))
-	}
-	for _, i := range c.Interfaces {
-		if !manet.Unicast(i.Address) {
-			return fmt.Errorf("configure dsdv: interface %q has address %q, want an IPv4 address", i.Name, i.Address)
-		}
+	if err := c.Check("dsdv"); err != nil {
+		return err
 	}
 	switch {
 	case c.Period < 100*time.Millisecond || c.Period > time.Hour:
@@ -119,10 +110,6 @@ func (c *Config) check() error {
 		return fmt.Errorf("configure dsdv: aggregation, settling time and jitter want 0 to the period")
 	case c.SettlingWeight < 0 || c.SettlingWeight >= 1:
 		return fmt.Errorf("configure dsdv: settling weight of %g, want 0 or more and below 1", c.SettlingWeight)
-	case c.FirstSeq%2 != 0:
-		return fmt.Errorf("configure dsdv: first number %d is odd: those are of broken routes", c.FirstSeq)
-	case c.MaxEntries < 16:
-		return fmt.Errorf("configure dsdv: tables of %d entries are too small", c.MaxEntries)
 	}
 	return nil
 }

@@ -11,32 +11,17 @@ import (
 )
 
 const (
-	me    = "10.0.0.1"
+	me    = simtest.Me
 	left  = "10.0.0.2"
 	right = "10.0.0.3"
 	far   = "10.0.0.9"
 )
 
-func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
-
-// lab is one node whose neighbours are played by the test.
-type lab struct {
-	*simtest.Vector
-	node *Node
-}
-
-func newLab(t *testing.T, change func(*Config)) *lab {
+// newLab is one node whose neighbours are played by the test.
+func newLab(t *testing.T, change func(*Config)) *simtest.Vector[*Node] {
 	t.Helper()
-	c := Broch([]manet.Interface{{Name: "wlan0", Address: addr(me), MTU: 1500}}, 1)
-	c.Jitter = 0
-	if change != nil {
-		change(&c)
-	}
-	node, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &lab{simtest.NewVector(t, node, me, node.neighbors.Boot), node}
+	node := simtest.New(t, Broch, New, func(c *Config) { c.Jitter = 0 }, change)
+	return simtest.NewVector(t, node, node.Neighbors.Boot)
 }
 
 func TestNewerAndNearerRoutesAreTaken(t *testing.T) {
@@ -66,7 +51,7 @@ func TestNewerAndNearerRoutesAreTaken(t *testing.T) {
 		if got := l.Route(far); got != c.want {
 			t.Fatalf("%d, %s: the route goes over %q, want %q", i, c.why, got, c.want)
 		}
-		if r := l.Routes[manet.Host(addr(far))]; c.want != "" && r.Hops != c.hops {
+		if r := l.Routes[manet.Host(netip.MustParseAddr(far))]; c.want != "" && r.Hops != c.hops {
 			t.Errorf("%d, %s: %d hops, want %d", i, c.why, r.Hops, c.hops)
 		}
 	}
@@ -213,7 +198,7 @@ func TestBrokenLink(t *testing.T) {
 	l.Hear(left, simtest.Entry(far, 100, 1), simtest.Entry(left, 50, 0))
 	l.Wait(2 * time.Second)
 	began := l.Now
-	l.Handle(manet.LinkFailed{Neighbor: addr(left)})
+	l.Handle(manet.LinkFailed{Neighbor: netip.MustParseAddr(left)})
 	if l.Route(far) != "" || l.Route(left) != "" {
 		t.Error("routes over a broken link")
 	}
@@ -229,9 +214,7 @@ func TestBrokenLink(t *testing.T) {
 	l.Sent = nil
 	l.Hear(left, simtest.Entry(far, 101, distance.Infinite))
 	l.Wait(1100 * time.Millisecond)
-	if e, _ := l.Told(far); e != simtest.Entry(far, 106, 5) {
-		t.Errorf("told %+v", e)
-	}
+	l.WantTold(simtest.Entry(far, 106, 5))
 }
 
 func TestSilentNeighbor(t *testing.T) {
@@ -242,14 +225,14 @@ func TestSilentNeighbor(t *testing.T) {
 		t.Error("lost before three periods have passed")
 	}
 	l.Wait(8 * time.Second)
-	if l.Route(far) != "" || l.node.neighbors.Len() != 0 {
+	if l.Route(far) != "" || l.Node.Neighbors.Len() != 0 {
 		t.Error("a silent neighbour is kept")
 	}
 	// A number that never grows is not believed for ever, though its teller lives.
 	for i := range 40 {
 		l.Hear(left, simtest.Entry(far, 200, 1))
 		l.Wait(3 * time.Second)
-		if got, want := l.Route(far) != "", time.Duration(i+1)*3*time.Second < l.node.config.RouteHold(); got != want {
+		if got, want := l.Route(far) != "", time.Duration(i+1)*3*time.Second < l.Node.config.RouteHold(); got != want {
 			t.Fatalf("after %d s the route is there: %v", 3*(i+1), got)
 		}
 	}
@@ -261,7 +244,8 @@ func TestOneWayLinksAndReboots(t *testing.T) {
 	if l.Route(far) != "" {
 		t.Error("learned of one that does not hear us")
 	}
-	l.HearUpdate(left, distance.Update{Complete: true, Boot: 7, Heard: []distance.Heard{{Addr: addr(me), Boot: 1}},
+	l.HearUpdate(left, distance.Update{Complete: true, Boot: 7,
+		Heard:   []distance.Heard{{Addr: netip.MustParseAddr(me), Boot: 1}},
 		Entries: []distance.Entry{simtest.Entry(far, 100, 1)}})
 	if l.Route(far) != "" {
 		t.Error("learned of one that heard us before our reboot only")
@@ -280,7 +264,7 @@ func TestOneWayLinksAndReboots(t *testing.T) {
 	}
 	l.Hear(left, simtest.Entry(far, 102, 1))
 	l.HearUpdate(left, distance.Update{Complete: true, Boot: 8,
-		Heard: []distance.Heard{{Addr: addr(me), Boot: l.node.neighbors.Boot}}})
+		Heard: []distance.Heard{{Addr: netip.MustParseAddr(me), Boot: l.Node.Neighbors.Boot}}})
 	if l.Route(far) != "" {
 		t.Error("a route over one that lost its state")
 	}
@@ -293,15 +277,11 @@ func TestOwnNumber(t *testing.T) {
 	for _, c := range [][2]uint32{{501, 502}, {777, 778}} {
 		l.Hear(left, simtest.Entry(me, c[0], distance.Infinite)) // someone lost the route to us
 		l.Wait(2 * time.Second)
-		if e, _ := l.Told(me); e != simtest.Entry(me, c[1], 0) {
-			t.Errorf("told %+v, want number %d", e, c[1])
-		}
+		l.WantTold(simtest.Entry(me, c[1], 0))
 	}
 	l.Hear(left, simtest.Entry(me, 1000, 3)) // as we were before a reboot
 	l.Wait(2 * time.Second)
-	if e, _ := l.Told(me); e != simtest.Entry(me, 1002, 0) {
-		t.Errorf("told %+v", e)
-	}
+	l.WantTold(simtest.Entry(me, 1002, 0))
 }
 
 func TestInterfaceDown(t *testing.T) {
@@ -326,7 +306,7 @@ func TestInterfaceDown(t *testing.T) {
 }
 
 func TestConfigIsChecked(t *testing.T) {
-	for name, change := range map[string]func(*Config){
+	simtest.Refused(t, Broch, New, map[string]func(*Config){
 		"no interface": func(c *Config) { c.Interfaces = nil },
 		"no address":   func(c *Config) { c.Interfaces[0].Address = netip.Addr{} },
 		"period":       func(c *Config) { c.Period = 0 },
@@ -335,11 +315,5 @@ func TestConfigIsChecked(t *testing.T) {
 		"weight":       func(c *Config) { c.SettlingWeight = 1 },
 		"odd number":   func(c *Config) { c.FirstSeq = 3 },
 		"tables":       func(c *Config) { c.MaxEntries = 1 },
-	} {
-		c := Broch([]manet.Interface{{Name: "wlan0", Address: addr(me)}}, 1)
-		change(&c)
-		if _, err := New(c); err == nil {
-			t.Errorf("%s: no error", name)
-		}
-	}
+	})
 }

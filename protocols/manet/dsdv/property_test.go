@@ -28,7 +28,7 @@ func variant(seed uint64, interfaces []manet.Interface) (c dsdv.Config, feedback
 	return c, feedback
 }
 
-var maker = simtest.Variants(variant, func(c *dsdv.Config, seed uint64) { c.Seed = seed }, dsdv.New)
+var maker = simtest.Variants(variant, dsdv.New, func(c *dsdv.Config, seed uint64, _ uint32) { c.Seed = seed })
 
 // unrestFor is how long the simulated network is disturbed.
 const unrestFor = 60 * time.Second
@@ -53,8 +53,8 @@ func TestSoakProperties(t *testing.T) { protocol.SoakProperties(t) }
 
 // TestHostile throws bytes and altered copies of real packets at nodes.
 func TestHostile(t *testing.T) {
-	attack := simtest.Hostile{Seeds: 2, Make: simtest.Variants(variant, func(c *dsdv.Config, seed uint64) {
-		c.Seed, c.MaxEntries = seed, 256
-	}, dsdv.New), Limit: func(string) int { return 256 }}
+	attack := simtest.Hostile{Seeds: 2, Make: simtest.Variants(variant, dsdv.New,
+		func(c *dsdv.Config, seed uint64, _ uint32) { c.Seed, c.MaxEntries = seed, 256 },
+	), Limit: func(string) int { return 256 }}
 	attack.Test(t)
 }

@@ -33,20 +33,20 @@ func (n *Node) hold(p []byte, to netip.Addr) {
 	r := n.requests[to]
 	if r == nil {
 		if len(n.requests) >= n.config.MaxEntries {
-			n.count("full_requests")
+			n.Count("full_requests")
 			return
 		}
-		r = &request{next: n.now}
+		r = &request{next: n.Now}
 		n.requests[to] = r
 	}
 	r.held++
-	n.evicted(n.buffer.Put(n.now, to, p))
+	n.evicted(n.buffer.Put(n.Now, to, p))
 	if r.active {
 		return
 	}
-	r.active, r.began = true, n.now
-	if r.next > n.now {
-		n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerRequest, Addr: to}, At: r.next})
+	r.active, r.began = true, n.Now
+	if r.next > n.Now {
+		n.Act(manet.SetTimer{Key: manet.TimerKey{Kind: timerRequest, Addr: to}, At: r.next})
 		return
 	}
 	n.ask(to, r)
@@ -54,7 +54,7 @@ func (n *Node) hold(p []byte, to netip.Addr) {
 
 func (n *Node) evicted(packets [][]byte) {
 	for _, p := range packets {
-		n.count("buffer_expired")
+		n.Count("buffer_expired")
 		if r := n.requests[destination(p)]; r != nil {
 			r.held--
 		}
@@ -64,10 +64,10 @@ func (n *Node) evicted(packets [][]byte) {
 // outlived lets those packets go that have waited for too long (4.2). With the
 // RFC's values that is before the last Route Request: the sender is told now.
 func (n *Node) outlived() {
-	old := n.buffer.Expire(n.now)
+	old := n.buffer.Expire(n.Now)
 	n.evicted(old)
 	for _, p := range old {
-		n.act(manet.Drop{Destination: destination(p), Reason: "no answer in time", Unreachable: true,
+		n.Act(manet.Drop{Destination: destination(p), Reason: "no answer in time", Unreachable: true,
 			Packets: [][]byte{p}})
 	}
 }
@@ -81,11 +81,11 @@ func (n *Node) ask(to netip.Addr, r *request) {
 		wait = min(n.config.RequestPeriod<<min(r.tries-1, 16), n.config.MaxRequestPeriod)
 	}
 	r.tries++
-	r.next = n.now + wait
+	r.next = n.Now + wait
 	n.requestID++
-	n.count("requests")
+	n.Count("requests")
 	options := []Option{RouteRequest{ID: n.requestID, Target: to}}
-	if n.lastError.Type != 0 && n.now-n.erredAt < spreadErrors {
+	if n.lastError.Type != 0 && n.Now-n.erredAt < spreadErrors {
 		// Before the request, so that nobody answers with the link that is broken.
 		options = append([]Option{n.lastError}, options...)
 		if ttl > 1 { // all have been told: again, it would take links that have come back
@@ -93,7 +93,7 @@ func (n *Node) ask(to netip.Addr, r *request) {
 		}
 	}
 	n.transmit(netip.Addr{}, n.compose(broadcast, ttl, options...))
-	n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerRequest, Addr: to}, At: r.next})
+	n.Act(manet.SetTimer{Key: manet.TimerKey{Kind: timerRequest, Addr: to}, At: r.next})
 }
 
 // spreadErrors is for how long Route Requests report an error (3.4.4, which
@@ -112,9 +112,9 @@ func (n *Node) unanswered(to netip.Addr) {
 	case r.held == 0:
 		r.active = false
 	case r.tries > n.config.MaxRequestRexmt:
-		n.count("discoveries_failed")
+		n.Count("discoveries_failed")
 		r.held, r.active = 0, false
-		n.act(manet.Drop{Destination: to, Reason: "no answer", Unreachable: true, Packets: n.buffer.Take(to)})
+		n.Act(manet.Drop{Destination: to, Reason: "no answer", Unreachable: true, Packets: n.buffer.Take(to)})
 	default:
 		n.ask(to, r)
 	}
@@ -134,7 +134,7 @@ func (n *Node) flush() {
 		if !r.active {
 			continue
 		}
-		if _, ok := n.cache.route(n.now, to); ok {
+		if _, ok := n.cache.route(n.Now, to); ok {
 			found = append(found, to)
 		}
 	}
@@ -142,9 +142,9 @@ func (n *Node) flush() {
 	for _, to := range found {
 		r := n.requests[to]
 		// Caches may be wrong again and again: a little time between requests.
-		*r = request{next: n.now + n.config.NonpropRequestTimeout, began: r.began}
-		n.act(manet.StopTimer{Key: manet.TimerKey{Kind: timerRequest, Addr: to}})
-		n.act(manet.Report{Kind: "discovery_us", Addr: to, Value: float64((n.now - r.began).Microseconds())})
+		*r = request{next: n.Now + n.config.NonpropRequestTimeout, began: r.began}
+		n.Act(manet.StopTimer{Key: manet.TimerKey{Kind: timerRequest, Addr: to}})
+		n.Act(manet.Report{Kind: "discovery_us", Addr: to, Value: float64((n.Now - r.began).Microseconds())})
 		for _, p := range n.buffer.Take(to) {
 			n.send(p, to)
 		}
@@ -159,7 +159,7 @@ func (n *Node) asked(p []byte, h *Header, o RouteRequest, from netip.Addr) {
 		last = o.Route[len(o.Route)-1]
 	}
 	if !usable(o.Target) || !distinct(append([]netip.Addr{who}, o.Route...)) || from.IsValid() && from != last {
-		n.count("hostile")
+		n.Count("hostile")
 		return
 	}
 	switch {
@@ -197,8 +197,8 @@ func (n *Node) spread(p []byte, h *Header, o RouteRequest) {
 	out := rewrite(p, &c, &copied)
 	out[8]--
 	seal(out)
-	n.count("requests_forwarded")
-	n.later(delayed{at: n.now + n.jitter.Below(n.config.BroadcastJitter), packet: out})
+	n.Count("requests_forwarded")
+	n.delayed.Put(n.Now+n.jitter.Below(n.config.BroadcastJitter), delayed{packet: out})
 }
 
 // repeated reports whether a Route Request came before, and remembers it.
@@ -211,7 +211,7 @@ func (n *Node) repeated(who netip.Addr, o RouteRequest) bool {
 		i = &initiator{}
 		n.heard[who] = i
 	}
-	i.at = n.now
+	i.at = n.Now
 	this := seenRequest{o.ID, o.Target}
 	if slices.Contains(i.seen, this) {
 		return true
@@ -242,8 +242,8 @@ func (n *Node) oneWay(neighbor netip.Addr) bool {
 	if !ok {
 		return false
 	}
-	n.count("requests_one_way")
-	if n.now-at >= n.config.BlacklistTimeout {
+	n.Count("requests_one_way")
+	if n.Now-at >= n.config.BlacklistTimeout {
 		n.requestID++
 		n.transmit(neighbor, n.compose(neighbor, 1, RouteRequest{ID: n.requestID, Target: neighbor}))
 	}
@@ -252,7 +252,7 @@ func (n *Node) oneWay(neighbor netip.Addr) bool {
 
 func (n *Node) suspect(neighbor netip.Addr) {
 	if len(n.blacklist) < n.config.MaxEntries {
-		n.blacklist[neighbor] = n.now
+		n.blacklist[neighbor] = n.Now
 	}
 }
 
@@ -263,7 +263,7 @@ func (n *Node) answer(to netip.Addr, came, on []netip.Addr, wait time.Duration, 
 	slices.Reverse(back)
 	reply := RouteReply{Route: append(slices.Clone(came), on...)}
 	next, p := n.routed(to, back, reply)
-	n.later(delayed{at: n.now + wait, next: next, packet: p, cached: cached})
+	n.delayed.Put(n.Now+wait, delayed{next: next, packet: p, cached: cached})
 }
 
 // answerCached is section 8.2.3.
@@ -271,7 +271,7 @@ func (n *Node) answerCached(who netip.Addr, o RouteRequest) bool {
 	if !n.config.CachedReplies {
 		return false
 	}
-	rest, ok := n.cache.route(n.now, o.Target)
+	rest, ok := n.cache.route(n.Now, o.Target)
 	if !ok || len(o.Route)+1+len(rest)+1 > n.config.MaxHops {
 		return false
 	}
@@ -279,7 +279,7 @@ func (n *Node) answerCached(who netip.Addr, o RouteRequest) bool {
 	if !distinct(slices.Concat([]netip.Addr{who}, o.Route, on)) {
 		return false
 	}
-	n.count("cached_replies")
+	n.Count("cached_replies")
 	hops := len(o.Route) + len(on)
 	// Who knows a shorter route answers first (8.2.5).
 	wait := n.config.ReplyHop*time.Duration(len(on)-1) - n.config.ReplyHop + n.jitter.Below(n.config.ReplyHop)
@@ -289,7 +289,7 @@ func (n *Node) answerCached(who netip.Addr, o RouteRequest) bool {
 
 // needless drops a reply from the cache whose asker uses a route as good.
 func (n *Node) needless(from, to netip.Addr, hops int) {
-	n.delayed = slices.DeleteFunc(n.delayed, func(d delayed) bool {
+	n.delayed.Remove(func(d delayed) bool {
 		return d.cached != nil && d.cached.initiator == from && d.cached.target == to && hops <= d.cached.hops
 	})
 }

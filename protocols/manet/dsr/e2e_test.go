@@ -19,16 +19,13 @@ func TestPropertiesMore(t *testing.T) { protocol.MoreProperties(t) }
 // send, as IP protocol 48, control and data alike.
 func TestDissected(t *testing.T) {
 	tshark := simtest.NeedTshark(t)
-	sim, err := simulation.New(simulation.Config{Seed: 1, Nodes: 6, Radio: simulation.DefaultRadio(), Carrier: true,
+	sim := simtest.Simulate(t, simulation.Config{Seed: 1, Nodes: 6, Carrier: true,
 		Promiscuous: true,
 		Make: func(_ int, i []manet.Interface, seed uint64) (manet.Node, error) {
 			c := dsr.RFC4728(i[0], seed)
 			c.Maintenance = dsr.NetworkAcks
 			return dsr.New(c)
 		}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	sim.Chain()
 	sim.Connect(2, 4) // beside the chain, so that there is a way to salvage by
 	sim.Flow(0, 5, 512, 100*time.Millisecond, 2*time.Second, 30*time.Second)

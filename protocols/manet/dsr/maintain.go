@@ -55,7 +55,7 @@ func (n *Node) carry(next netip.Addr, p []byte) {
 			h.others = append(h.others, bytes.Clone(p))
 			n.held++
 		}
-	case !h.sure || n.now-h.confirmed >= n.config.MaintHoldoffTime:
+	case !h.sure || n.Now-h.confirmed >= n.config.MaintHoldoffTime:
 		h.tries, h.passive = 0, n.config.Maintenance == PassiveAcks && next != destination(p)
 		h.probe = p
 		n.held++
@@ -83,9 +83,9 @@ func (n *Node) probe(next netip.Addr, h *hop) {
 		}
 		wait <<= min(h.tries, 6)
 	}
-	h.sent = n.now
+	h.sent = n.Now
 	n.transmit(next, bytes.Clone(h.probe))
-	n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerMaintain, Addr: next}, At: n.now + wait})
+	n.Act(manet.SetTimer{Key: manet.TimerKey{Kind: timerMaintain, Addr: next}, At: n.Now + wait})
 }
 
 func (n *Node) unconfirmed(next netip.Addr) {
@@ -99,7 +99,7 @@ func (n *Node) unconfirmed(next netip.Addr) {
 		limit += n.config.TryPassiveAcks
 	}
 	if h.tries <= limit {
-		n.count("retransmitted")
+		n.Count("retransmitted")
 		n.probe(next, h)
 		return
 	}
@@ -114,13 +114,13 @@ func (n *Node) settle(next netip.Addr, h *hop) [][]byte {
 	packets := append([][]byte{h.probe}, h.others...)
 	n.held -= len(packets)
 	h.probe, h.others = nil, nil
-	n.act(manet.StopTimer{Key: manet.TimerKey{Kind: timerMaintain, Addr: next}})
+	n.Act(manet.StopTimer{Key: manet.TimerKey{Kind: timerMaintain, Addr: next}})
 	return packets
 }
 
 func (n *Node) confirm(next netip.Addr, h *hop) {
 	n.settle(next, h)
-	h.sure, h.confirmed = true, n.now
+	h.sure, h.confirmed = true, n.Now
 	delete(n.blacklist, next)
 }
 
@@ -134,10 +134,10 @@ func (n *Node) acknowledged(o Ack) {
 		return
 	}
 	if h.tries == 0 {
-		h.measure(n.now - h.sent)
+		h.measure(n.Now - h.sent)
 	}
 	n.confirm(o.Source, h)
-	n.cache.addPath(n.now, []netip.Addr{n.self, o.Source})
+	n.cache.addPath(n.Now, []netip.Addr{n.self, o.Source})
 }
 
 func (h *hop) measure(rtt time.Duration) {
@@ -187,7 +187,7 @@ func (n *Node) linkFailed(next netip.Addr) {
 	// Of what the link layer lost nothing is left but where it came from.
 	var keys [][2]netip.Addr
 	for key, f := range n.flows {
-		if f.next == next && n.now-f.at < 2*time.Second && f.first != n.self {
+		if f.next == next && n.Now-f.at < 2*time.Second && f.first != n.self {
 			keys = append(keys, key)
 		}
 	}
@@ -202,11 +202,11 @@ func (n *Node) linkBroken(next netip.Addr) {
 	if !next.IsValid() || next == n.self {
 		return
 	}
-	if n.cache.lose(n.now, n.self, next) {
-		n.count("neighbors_lost")
-		n.act(manet.Report{Kind: "neighbor_lost", Addr: next})
+	if n.cache.lose(n.Now, n.self, next) {
+		n.Count("neighbors_lost")
+		n.Act(manet.Report{Kind: "neighbor_lost", Addr: next})
 	}
-	n.lastError, n.erredAt = n.unreachable(n.self, next, 0), n.now
+	n.lastError, n.erredAt = n.unreachable(n.self, next, 0), n.Now
 }
 
 func (n *Node) unreachable(to, next netip.Addr, salvage uint8) RouteError {
@@ -216,12 +216,12 @@ func (n *Node) unreachable(to, next netip.Addr, salvage uint8) RouteError {
 // tell sends a Route Error (8.3.4) along the cache's route. Where there is none
 // it is not sent: whoever used a route here is in the cache by its own packet.
 func (n *Node) tell(to netip.Addr, o RouteError) {
-	route, ok := n.cache.route(n.now, to)
+	route, ok := n.cache.route(n.Now, to)
 	if !ok || to == n.self {
-		n.count("errors_without_route")
+		n.Count("errors_without_route")
 		return
 	}
-	n.count("errors")
+	n.Count("errors")
 	next, p := n.routed(to, route, o)
 	n.carry(next, p)
 }
@@ -244,7 +244,7 @@ func (n *Node) rescue(p []byte, next netip.Addr) {
 	if _, reply := find[RouteReply](&h); reply {
 		// A reply is to test its way back, and goes no other.
 		n.suspect(next)
-		n.count("replies_lost")
+		n.Count("replies_lost")
 	}
 	level := c.salvage(p)
 	if source(p) == n.self && level == 0 {
@@ -273,25 +273,15 @@ func (n *Node) salvage(p []byte, c *carried, h *Header) {
 		}
 		return false
 	})
-	route, ok := n.cache.route(n.now, to)
+	route, ok := n.cache.route(n.Now, to)
 	if !ok || !n.config.Salvaging || level >= MaxSalvageCount || h.Next == noNextHeader && len(h.Options) == 0 ||
 		to == n.self {
-		n.count("lost")
+		n.Count("lost")
 		return
 	}
-	n.cache.use(n.now, to)
+	n.cache.use(n.Now, to)
 	way := append([]netip.Addr{n.self}, route...)
 	h.Options = append([]Option{SourceRoute{Salvage: uint8(level + 1), SegmentsLeft: uint8(len(route)), Route: way}},
 		h.Options...)
-	out := rewrite(p, c, h)
-	if n.config.Interface.MTU > 0 && len(out) > n.config.Interface.MTU {
-		n.count("too_big")
-		return
-	}
-	n.count("salvaged")
-	next := to
-	if len(route) > 0 {
-		next = route[0]
-	}
-	n.carry(next, out)
+	n.along(route, to, rewrite(p, c, h), "salvaged")
 }

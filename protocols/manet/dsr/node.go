@@ -20,6 +20,7 @@ const (
 // Node is DSR on one node; see manet.Node for how it is driven. It is a
 // carrier: data packets go through it.
 type Node struct {
+	manet.Turn
 	config Config
 	self   netip.Addr
 	up     bool
@@ -34,24 +35,21 @@ type Node struct {
 	hops      map[netip.Addr]*hop             // maintenance of each next hop, and its buffer (4.5)
 	held      int                             // packets in the Maintenance Buffer
 	flows     map[[2]netip.Addr]*flow         // source routes seen of late
-	delayed   []delayed                       // what waits for its jitter, by time
-	lastError RouteError                      // the latest that was for us, to tell others of (3.4.4)
+	delayed   *manet.Delayed[delayed]
+	lastError RouteError // the latest that was for us, to tell others of (3.4.4)
 	erredAt   manet.Time
 	requestID uint16
 	ackID     uint16
 	ipID      uint16
 	awake     bool
-	counters  map[string]int64
 	headers   map[int][]manet.Message // what a data packet's header counts as
 
 	// Of the event at hand.
-	now     manet.Time
-	actions []manet.Action
-	known   uint64 // version of the cache when the Send Buffer was last looked at
+	known uint64 // version of the cache when the Send Buffer was last looked at
 }
 
+// delayed is a packet that waits for its jitter.
 type delayed struct {
-	at     manet.Time
 	next   netip.Addr // not valid: everybody
 	packet []byte
 	cached *awaited // a reply from the cache, that may become needless
@@ -72,9 +70,6 @@ type flow struct {
 	level uint8      // of salvage
 }
 
-// maxDelayed bounds what waits for its jitter.
-const maxDelayed = 256
-
 // New makes a node. One that lost its state is a new one.
 func New(config Config) (*Node, error) {
 	if err := config.check(); err != nil {
@@ -85,7 +80,8 @@ func New(config Config) (*Node, error) {
 		requests: map[netip.Addr]*request{}, heard: map[netip.Addr]*initiator{},
 		gratis:    map[[2]netip.Addr]time.Duration{},
 		blacklist: map[netip.Addr]manet.Time{}, hops: map[netip.Addr]*hop{}, flows: map[[2]netip.Addr]*flow{},
-		counters: map[string]int64{}, headers: map[int][]manet.Message{}}
+		headers: map[int][]manet.Message{}}
+	n.delayed = manet.NewDelayed[delayed](&n.Turn, timerDelayed, "full_delayed")
 	n.cache = newCache(&n.config, n.self)
 	n.requestID = config.FirstID
 	if n.requestID == 0 {
@@ -97,8 +93,7 @@ func New(config Config) (*Node, error) {
 
 // Handle takes an event in; see manet.Node.
 func (n *Node) Handle(now manet.Time, event manet.Event) []manet.Action {
-	n.now = now
-	n.actions = n.actions[:0]
+	n.Begin(now)
 	switch e := event.(type) {
 	case manet.Outgoing:
 		n.outgoing(e.Packet)
@@ -118,12 +113,8 @@ func (n *Node) Handle(now manet.Time, event manet.Event) []manet.Action {
 	}
 	n.flush()
 	n.keep()
-	return n.actions
+	return n.Actions()
 }
-
-func (n *Node) act(a manet.Action) { n.actions = append(n.actions, a) }
-
-func (n *Node) count(what string) { n.counters[what]++ }
 
 func (n *Node) timer(key manet.TimerKey) {
 	switch key.Kind {
@@ -142,17 +133,17 @@ func (n *Node) timer(key manet.TimerKey) {
 func (n *Node) outgoing(p []byte) {
 	_, total, err := ipLength(p)
 	if err != nil {
-		n.count("malformed_outgoing")
+		n.Count("malformed_outgoing")
 		return
 	}
 	to := destination(p)
 	switch {
 	case to == n.self:
-		n.act(manet.Deliver{Packet: p[:total]})
+		n.Act(manet.Deliver{Packet: p[:total]})
 	case !usable(to):
-		n.count("no_unicast") // floods of data are not the RFC's
+		n.Count("no_unicast") // floods of data are not the RFC's
 	case p[9] == Protocol:
-		n.count("nested")
+		n.Count("nested")
 	default:
 		n.send(p[:total], to)
 	}
@@ -161,24 +152,37 @@ func (n *Node) outgoing(p []byte) {
 // send lets a packet of ours go along the best route, or holds it until there
 // is one.
 func (n *Node) send(p []byte, to netip.Addr) {
-	route, ok := n.cache.route(n.now, to)
+	route, ok := n.cache.route(n.Now, to)
 	n.tellWay(to, route, ok)
 	if !ok {
 		n.hold(p, to)
 		return
 	}
-	n.cache.use(n.now, to)
+	n.cache.use(n.Now, to)
 	p, err := Encapsulate(p, route)
-	if err != nil || n.config.Interface.MTU > 0 && len(p) > n.config.Interface.MTU {
-		n.count("too_big")
+	if err != nil {
+		n.Count("too_big")
 		return
 	}
-	n.count("data_sent")
-	next := to
-	if len(route) > 0 {
-		next = route[0]
+	n.along(route, to, p, "data_sent")
+}
+
+// along hands a packet of data to the first hop of its route, unless it is too
+// big, and counts it.
+func (n *Node) along(route []netip.Addr, to netip.Addr, p []byte, as string) {
+	if n.config.Interface.MTU > 0 && len(p) > n.config.Interface.MTU {
+		n.Count("too_big")
+		return
 	}
-	n.carry(next, p)
+	n.Count(as)
+	n.carry(firstHop(route, to), p)
+}
+
+func firstHop(route []netip.Addr, to netip.Addr) netip.Addr {
+	if len(route) > 0 {
+		return route[0]
+	}
+	return to
 }
 
 // tellWay reports the path of our own packets to a destination when it is
@@ -200,7 +204,7 @@ func (n *Node) tellWay(to netip.Addr, route []netip.Addr, ok bool) {
 			report.Note += node.String()
 		}
 	}
-	n.act(report)
+	n.Act(report)
 }
 
 // compose makes a packet that holds options only.
@@ -224,20 +228,16 @@ const controlTTL = 255
 // routed makes a packet that goes along a source route.
 func (n *Node) routed(to netip.Addr, route []netip.Addr, options ...Option) (next netip.Addr, p []byte) {
 	all := append([]Option{SourceRoute{SegmentsLeft: uint8(len(route)), Route: route}}, options...)
-	next = to
-	if len(route) > 0 {
-		next = route[0]
-	}
-	return next, n.compose(to, controlTTL, all...)
+	return firstHop(route, to), n.compose(to, controlTTL, all...)
 }
 
 // transmit hands a packet to the link.
 func (n *Node) transmit(next netip.Addr, p []byte) {
 	if !n.up {
-		n.count("interface_down")
+		n.Count("interface_down")
 		return
 	}
-	n.act(manet.Transmit{To: next, Packet: p, Messages: n.messages(p)})
+	n.Act(manet.Transmit{To: next, Packet: p, Messages: n.messages(p)})
 }
 
 // messages counts what is overhead in a packet. The headers of a packet that
@@ -277,29 +277,13 @@ func (n *Node) messages(p []byte) []manet.Message {
 	return out
 }
 
-// later sends a packet after a delay.
-func (n *Node) later(d delayed) {
-	if len(n.delayed) >= maxDelayed {
-		n.count("full_delayed")
-		return
-	}
-	n.delayed = append(n.delayed, d)
-	slices.SortStableFunc(n.delayed, func(a, b delayed) int { return int(a.at - b.at) })
-	n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerDelayed}, At: n.delayed[0].at})
-}
-
 func (n *Node) sendDelayed() {
-	for len(n.delayed) > 0 && n.delayed[0].at <= n.now {
-		d := n.delayed[0]
-		n.delayed = slices.Delete(n.delayed, 0, 1)
+	for d := range n.delayed.Due {
 		if d.next.IsValid() {
 			n.carry(d.next, d.packet)
 		} else {
 			n.transmit(d.next, d.packet)
 		}
-	}
-	if len(n.delayed) > 0 {
-		n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerDelayed}, At: n.delayed[0].at})
 	}
 }
 
@@ -307,7 +291,7 @@ func (n *Node) sendDelayed() {
 // on waiting.
 func (n *Node) down() {
 	n.up = false
-	n.delayed = nil
+	n.delayed.Remove(func(delayed) bool { return true })
 	var all []netip.Addr
 	for neighbor := range n.cache.links[n.self] {
 		all = append(all, neighbor)
@@ -329,24 +313,24 @@ func (n *Node) keep() {
 		return
 	}
 	n.awake = true
-	n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerTables}, At: n.now + time.Second, Slack: time.Second / 2})
+	n.Act(manet.SetTimer{Key: manet.TimerKey{Kind: timerTables}, At: n.Now + time.Second, Slack: time.Second / 2})
 }
 
 // expire looks at the tables.
 func (n *Node) expire() {
 	n.awake = false
-	n.cache.expire(n.now)
+	n.cache.expire(n.Now)
 	n.outlived()
 	for to, r := range n.requests {
-		if !r.active && n.now > r.next+n.config.MaxRequestPeriod {
+		if !r.active && n.Now > r.next+n.config.MaxRequestPeriod {
 			delete(n.requests, to)
 		}
 	}
-	forget(n.heard, func(i *initiator) bool { return n.now-i.at > n.config.RouteCacheTimeout })
-	forget(n.gratis, func(at manet.Time) bool { return n.now-at >= n.config.GratReplyHoldoff })
-	forget(n.blacklist, func(at manet.Time) bool { return n.now-at >= 2*n.config.BlacklistTimeout })
-	forget(n.hops, func(h *hop) bool { return h.probe == nil && n.now-h.confirmed > n.config.MaxRequestPeriod })
-	forget(n.flows, func(f *flow) bool { return n.now-f.at > n.config.MaxRequestPeriod })
+	forget(n.heard, func(i *initiator) bool { return n.Now-i.at > n.config.RouteCacheTimeout })
+	forget(n.gratis, func(at manet.Time) bool { return n.Now-at >= n.config.GratReplyHoldoff })
+	forget(n.blacklist, func(at manet.Time) bool { return n.Now-at >= 2*n.config.BlacklistTimeout })
+	forget(n.hops, func(h *hop) bool { return h.probe == nil && n.Now-h.confirmed > n.config.MaxRequestPeriod })
+	forget(n.flows, func(f *flow) bool { return n.Now-f.at > n.config.MaxRequestPeriod })
 }
 
 func forget[K comparable, V any](table map[K]V, old func(V) bool) {
@@ -359,16 +343,13 @@ func forget[K comparable, V any](table map[K]V, old func(V) bool) {
 
 // State describes the node.
 func (n *Node) State(now manet.Time) manet.State {
-	s := manet.State{Protocol: "dsr", Counters: map[string]int64{}, TableSizes: map[string]int{"links": n.cache.count,
+	s := manet.State{Protocol: "dsr", Counters: n.Counters(), TableSizes: map[string]int{"links": n.cache.count,
 		"nodes":  len(n.cache.nodes),
 		"chosen": len(n.cache.chosen), "lost": len(n.cache.lost), "buffer": n.buffer.Len(), "requests": len(n.requests),
 		"heard":      len(n.heard),
 		"gratuitous": len(n.gratis), "blacklist": len(n.blacklist), "hops": len(n.hops), "held": n.held,
 		"flows":   len(n.flows),
-		"delayed": len(n.delayed)}}
-	for name, v := range n.counters {
-		s.Counters[name] = v
-	}
+		"delayed": n.delayed.Len()}}
 	for neighbor, l := range n.cache.links[n.self] {
 		if l.expires > now {
 			s.Neighbors = append(s.Neighbors, manet.Neighbor{Addr: neighbor, Symmetric: true})

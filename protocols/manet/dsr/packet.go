@@ -6,11 +6,12 @@ package dsr
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net/netip"
 
 	"fieldmesh.dev/fieldmesh/protocols/manet/signalling"
+
+	"fieldmesh.dev/fieldmesh/protocols/manet"
 )
 
 // Protocol is DSR's IP protocol number (RFC 4728 section 11).
@@ -47,11 +48,8 @@ const (
 	maxAddresses = (255 - requestBytes) / 4
 )
 
-// ErrMalformed is behind every error of a parser.
-var ErrMalformed = errors.New("malformed")
-
 func malformed(format string, args ...any) error {
-	return fmt.Errorf("%w DSR packet: %s", ErrMalformed, fmt.Sprintf(format, args...))
+	return fmt.Errorf("%w DSR packet: %s", manet.ErrMalformed, fmt.Sprintf(format, args...))
 }
 
 // Option is one of the types below; padding is not kept.

@@ -13,19 +13,19 @@ import (
 func (n *Node) receive(e manet.Received) {
 	c, err := look(e.Packet)
 	if err != nil {
-		n.count("malformed")
+		n.Count("malformed")
 		return
 	}
 	p := e.Packet[:binary.BigEndian.Uint16(e.Packet[2:])]
 	if !n.up || !usable(source(p)) || c.option != 0 && !(c.sound(p) && c.sentBy(p, e.From)) {
-		n.count("hostile")
+		n.Count("hostile")
 		return
 	}
 	var h *Header
 	if c.others {
 		parsed, _, err := Parse(p[c.ip:])
 		if err != nil {
-			n.count("malformed")
+			n.Count("malformed")
 			return
 		}
 		h = &parsed
@@ -39,7 +39,7 @@ func (n *Node) receive(e manet.Received) {
 			return
 		}
 		if p, err = n.unknown(p, &c, h); err != nil {
-			n.count("unknown_dropped")
+			n.Count("unknown_dropped")
 			return
 		}
 	}
@@ -64,7 +64,7 @@ func (n *Node) options(p []byte, h *Header, from netip.Addr) bool {
 	o, request := find[RouteRequest](h)
 	switch _, routed := find[SourceRoute](h); {
 	case request && routed: // unspecified (8.2.1)
-		n.count("hostile")
+		n.Count("hostile")
 	case request:
 		n.asked(p, h, o, from)
 	}
@@ -116,7 +116,7 @@ func rewrite(p []byte, c *carried, h *Header) []byte {
 func (n *Node) learnReply(p []byte, o RouteReply) bool {
 	path := append([]netip.Addr{destination(p)}, o.Route...)
 	if !distinct(path) {
-		n.count("hostile")
+		n.Count("hostile")
 		return false
 	}
 	n.cache.restore(n.proven(p, path))
@@ -126,7 +126,7 @@ func (n *Node) learnReply(p []byte, o RouteReply) bool {
 	if len(path) == 2 && path[0] == n.self {
 		delete(n.blacklist, path[1]) // the answer to a test of the link (8.2.2)
 	}
-	n.cache.addPath(n.now, path)
+	n.cache.addPath(n.Now, path)
 	return true
 }
 
@@ -151,10 +151,10 @@ func (n *Node) routeError(p []byte, o RouteError) {
 		!usable(o.Unreachable) {
 		return
 	}
-	n.count("errors_heard")
-	n.cache.lose(n.now, o.Source, o.Unreachable)
+	n.Count("errors_heard")
+	n.cache.lose(n.Now, o.Source, o.Unreachable)
 	if o.Destination == n.self {
-		n.lastError, n.erredAt = o, n.now
+		n.lastError, n.erredAt = o, n.Now
 	}
 }
 
@@ -164,13 +164,13 @@ func (n *Node) take(p []byte, c *carried) {
 	if c.option != 0 {
 		at := c.next(p)
 		if c.hop(p, at) != n.self {
-			n.count("not_for_us")
+			n.Count("not_for_us")
 			return
 		}
 		previous, last = c.hop(p, at-1), at > c.n
 		n.learn(p, c)
 	} else if destination(p) != n.self {
-		n.count("not_for_us")
+		n.Count("not_for_us")
 		return
 	}
 	if c.ack != 0 && previous != n.self {
@@ -183,10 +183,10 @@ func (n *Node) take(p []byte, c *carried) {
 	}
 	next, err := Forward(p, n.self)
 	if err != nil {
-		n.count("ttl_exceeded")
+		n.Count("ttl_exceeded")
 		return
 	}
-	n.count("forwarded")
+	n.Count("forwarded")
 	n.handed(p, c, next)
 	n.carry(next, p)
 }
@@ -196,14 +196,14 @@ func (n *Node) deliver(p []byte, c *carried) {
 	switch p[c.ip] {
 	case noNextHeader:
 	case Protocol: // a MUST NOT of 8.1.2; it could go round through us for ever
-		n.count("hostile")
+		n.Count("hostile")
 	default:
 		if source(p) == n.self {
-			n.count("hostile")
+			n.Count("hostile")
 			return
 		}
-		n.count("delivered")
-		n.act(manet.Deliver{Packet: c.strip(p)})
+		n.Count("delivered")
+		n.Act(manet.Deliver{Packet: c.strip(p)})
 	}
 }
 
@@ -212,10 +212,10 @@ func (n *Node) deliver(p []byte, c *carried) {
 func (n *Node) learn(p []byte, c *carried) {
 	f := n.flow(p)
 	route := fingerprint(p[c.option+4 : c.option+4+4*c.n])
-	if f.route == route && n.now-f.at < time.Second {
+	if f.route == route && n.Now-f.at < time.Second {
 		return
 	}
-	f.route, f.at = route, n.now
+	f.route, f.at = route, n.Now
 	path := c.path(p)
 	flags := p[c.option+2]
 	if flags&0x80 != 0 && c.salvage(p) == 0 { // external hops are not cached
@@ -224,7 +224,7 @@ func (n *Node) learn(p []byte, c *carried) {
 	if flags&0x40 != 0 {
 		path = path[:len(path)-1]
 	}
-	n.cache.addPath(n.now, path)
+	n.cache.addPath(n.Now, path)
 }
 
 // fingerprint is the hash FNV-1a.
@@ -304,11 +304,11 @@ func (n *Node) shorten(p []byte, c *carried, at int) {
 		return
 	}
 	key := [2]netip.Addr{source(p), c.hop(p, at-1)}
-	if last, ok := n.gratis[key]; ok && n.now-last < n.config.GratReplyHoldoff || len(n.gratis) >= n.config.MaxEntries {
+	if last, ok := n.gratis[key]; ok && n.Now-last < n.config.GratReplyHoldoff || len(n.gratis) >= n.config.MaxEntries {
 		return
 	}
-	n.gratis[key] = n.now
-	n.count("gratuitous_replies")
+	n.gratis[key] = n.Now
+	n.Count("gratuitous_replies")
 	path := append(c.path(p), netip.Addr{})[:c.n+2]
 	came := path[1:at]
 	on := slices.Clone(path[later:])

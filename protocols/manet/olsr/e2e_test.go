@@ -38,15 +38,12 @@ func TestDissected(t *testing.T) {
 // capture simulates a grid whose nodes have two interfaces and networks.
 func capture(t *testing.T, config func([]manet.Interface, uint64) olsr.Config) string {
 	t.Helper()
-	sim, err := simulation.New(simulation.Config{Seed: 1, Nodes: 9, Interfaces: 2, Radio: simulation.DefaultRadio(),
+	sim := simtest.Simulate(t, simulation.Config{Seed: 1, Nodes: 9, Interfaces: 2,
 		Make: func(node int, i []manet.Interface, seed uint64) (manet.Node, error) {
 			c := config(i, seed)
 			c.Networks = []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 168, byte(node), 0}), 24)}
 			return olsr.New(c)
 		}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	sim.Grid(3)
 	sim.SetLink(0, 1, 1, 0, 0)
 	return simtest.Capture(t, sim, olsr.Port, time.Minute)

@@ -51,7 +51,7 @@ func (n *Node) send(i int) {
 	data[0], data[1] = byte(len(data)>>8), byte(len(data))
 	data[2], data[3] = byte(f.seq>>8), byte(f.seq)
 	f.seq++
-	n.act(manet.Send{Interface: i, TTL: 1, Data: data, Messages: f.out.parts})
+	n.Act(manet.Send{Interface: i, TTL: 1, Data: data, Messages: f.out.parts})
 	f.out = outbox{}
 }
 
@@ -61,10 +61,10 @@ func (n *Node) forward(m Message) {
 	m.TTL--
 	m.HopCount++
 	if messageFixed+n.size+len(m.Body) > n.room() {
-		n.count("too_big_to_forward")
+		n.Count("too_big_to_forward")
 		return
 	}
-	n.count("forwarded")
+	n.Count("forwarded")
 	for i := range n.ifaces {
 		f := &n.ifaces[i]
 		if !f.up {
@@ -72,8 +72,8 @@ func (n *Node) forward(m Message) {
 		}
 		n.enqueue(i, &m, manet.Message{Kind: kindName(m.Type), Forwarded: true})
 		if f.out.flush == 0 {
-			f.out.flush = n.now + n.jitter.Below(n.config.MaxJitter)
-			n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerFlush, Addr: f.Address}, At: f.out.flush})
+			f.out.flush = n.Now + n.jitter.Below(n.config.MaxJitter)
+			n.Act(manet.SetTimer{Key: manet.TimerKey{Kind: timerFlush, Addr: f.Address}, At: f.out.flush})
 		}
 	}
 }
@@ -132,7 +132,7 @@ func (n *Node) declared(i int) []Links {
 	put := func(link, kind uint8, a Neighbor) { groups[kind<<2|link] = append(groups[kind<<2|link], a) }
 	listed := map[netip.Addr]bool{}
 	for _, l := range n.links {
-		if kind, ok := l.linkType(n.now, n.config.Hysteresis); ok && l.local == i && l.time > n.now {
+		if kind, ok := l.linkType(n.Now, n.config.Hysteresis); ok && l.local == i && l.time > n.Now {
 			put(kind, n.neighborType(l.main), Neighbor{l.remote, l.etx.used})
 			listed[l.main] = true
 		}
@@ -201,7 +201,7 @@ func (n *Node) advertisedSet() []Neighbor {
 	var out []Neighbor
 	for main, nb := range n.neighbors {
 		expires, ok := n.selectors[main]
-		selector := ok && expires > n.now
+		selector := ok && expires > n.Now
 		wanted := selector || n.config.TCRedundancy == 2 || n.config.TCRedundancy == 1 && nb.mpr
 		if nb.symmetric && wanted && n.linkCost(nb.best) < costBroken {
 			out = append(out, Neighbor{main, nb.best.etx.used})
@@ -221,10 +221,10 @@ func (n *Node) sendTC() {
 		n.ansn++
 	}
 	if len(set) > 0 {
-		n.emptyUntil = n.now + n.config.TopologyHold
+		n.emptyUntil = n.Now + n.config.TopologyHold
 	}
-	n.lastSet, n.lastTC = set, n.now
-	if len(set) == 0 && n.emptyUntil <= n.now {
+	n.lastSet, n.lastTC = set, n.Now
+	if len(set) == 0 && n.emptyUntil <= n.Now {
 		return
 	}
 	kind, ttl := uint8(TypeTC), uint8(255)

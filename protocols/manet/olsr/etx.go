@@ -115,7 +115,7 @@ func (n *Node) judge(l *link) {
 		n.linksChanged = true
 	case l.quality < n.config.HystLow && !l.pending:
 		l.pending = true
-		l.failed = min(l.time, n.now+n.config.NeighborHold)
+		l.failed = min(l.time, n.Now+n.config.NeighborHold)
 		n.linksChanged = true
 	}
 }
@@ -138,6 +138,6 @@ func (n *Node) countPacket(l *link, seq uint16) {
 		}
 	}
 	l.lastSeq, l.seqKnown = seq, true
-	l.silence = n.now + l.htime*3/2
+	l.silence = n.Now + l.htime*3/2
 	n.stable(l)
 }

@@ -151,7 +151,7 @@ func dropRedundant(all []*candidate, covered, wanted []int) {
 func (n *Node) candidates(iface int) ([]*candidate, int) {
 	var all []*candidate
 	for _, l := range n.links {
-		if l.local != iface || !l.symmetric(n.now, n.config.Hysteresis) {
+		if l.local != iface || !l.symmetric(n.Now, n.config.Hysteresis) {
 			continue
 		}
 		nb := n.neighbors[l.main]
@@ -166,7 +166,7 @@ func (n *Node) candidates(iface int) ([]*candidate, int) {
 	ids := map[netip.Addr]int{}
 	for _, c := range all {
 		for _, e := range c.nb.twoHop {
-			if other := n.neighbors[e.to]; e.expires <= n.now || other != nil && other.symmetric {
+			if other := n.neighbors[e.to]; e.expires <= n.Now || other != nil && other.symmetric {
 				continue
 			}
 			id, ok := ids[e.to]
@@ -196,7 +196,7 @@ func (n *Node) chooseByCost() {
 		nb.mpr = nb.willingness == WillAlways
 		for _, e := range nb.twoHop {
 			second := cost(e.quality)
-			if e.expires > n.now && second < costBroken && nb.best.etx.cost() < costBroken {
+			if e.expires > n.Now && second < costBroken && nb.best.etx.cost() < costBroken {
 				paths[e.to] = append(paths[e.to], path{nb, nb.best.etx.cost() + second})
 			}
 		}

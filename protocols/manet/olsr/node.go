@@ -23,6 +23,7 @@ const (
 
 // Node is OLSR on one node; see manet.Node for how it is driven.
 type Node struct {
+	manet.Turn
 	config Config
 	main   netip.Addr
 	size   int // bytes of an address
@@ -47,11 +48,8 @@ type Node struct {
 	routes, spare map[netip.Prefix]route
 	changed       []netip.Prefix
 	graph         graph
-	counters      map[string]int64
 
 	// Of the event at hand.
-	now       manet.Time
-	actions   []manet.Action
 	cause     string
 	in        manet.Packet
 	inLink    *link
@@ -96,7 +94,7 @@ func New(config Config) (*Node, error) {
 		topology:  map[netip.Addr]*origin{}, duplicates: map[netip.Addr][]duplicate{},
 		associations: map[netip.Addr]association{}, gateways: map[gateway]manet.Time{},
 		routes: map[netip.Prefix]route{}, spare: map[netip.Prefix]route{},
-		graph: graph{ids: map[netip.Addr]int32{}}, counters: map[string]int64{},
+		graph: graph{ids: map[netip.Addr]int32{}},
 	}
 	n.size = n.main.BitLen() / 8
 	for _, i := range config.Interfaces {
@@ -113,8 +111,7 @@ func New(config Config) (*Node, error) {
 
 // Handle takes an event in; see manet.Node.
 func (n *Node) Handle(now manet.Time, event manet.Event) []manet.Action {
-	n.now = now
-	n.actions = n.actions[:0]
+	n.Begin(now)
 	switch e := event.(type) {
 	case manet.Start:
 		n.start()
@@ -134,17 +131,13 @@ func (n *Node) Handle(now manet.Time, event manet.Event) []manet.Action {
 		n.interfaceDown(e.Interface)
 	case manet.NeedRoute:
 		// A proactive protocol has a route or knows of none.
-		n.act(manet.Drop{Destination: e.Destination, Reason: "no route", Unreachable: true})
+		n.Act(manet.Drop{Destination: e.Destination, Reason: "no route", Unreachable: true})
 	}
 	n.settle()
-	return n.actions
+	return n.Actions()
 }
 
-func (n *Node) act(a manet.Action) { n.actions = append(n.actions, a) }
-
-func (n *Node) count(what string) { n.counters[what]++ }
-
-func (n *Node) report(kind string, a netip.Addr) { n.act(manet.Report{Kind: kind, Addr: a}) }
+func (n *Node) report(kind string, a netip.Addr) { n.Act(manet.Report{Kind: kind, Addr: a}) }
 
 // settle brings what is derived up to date, once an event has been taken in.
 func (n *Node) settle() {
@@ -153,15 +146,15 @@ func (n *Node) settle() {
 	}
 	if n.advertisedChanged && n.config.TriggeredTC {
 		n.advertisedChanged = false
-		at := max(n.now, n.lastTC+n.config.TCInterval/4) + n.jitter.Below(n.config.MaxJitter/4)
-		n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerTC}, At: at})
+		at := max(n.Now, n.lastTC+n.config.TCInterval/4) + n.jitter.Below(n.config.MaxJitter/4)
+		n.Act(manet.SetTimer{Key: manet.TimerKey{Kind: timerTC}, At: at})
 	}
 	switch {
 	case n.routesChanged:
 		n.computeRoutes()
 	case n.routesStale && !n.routesDue:
 		n.routesDue = true
-		n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerRoutes}, At: max(n.now+n.config.RouteDelay,
+		n.Act(manet.SetTimer{Key: manet.TimerKey{Kind: timerRoutes}, At: max(n.Now+n.config.RouteDelay,
 			n.lastRoutes+n.config.RouteInterval)})
 	}
 }
@@ -184,14 +177,14 @@ func (n *Node) start() {
 }
 
 func (n *Node) every(kind uint8, a netip.Addr, in time.Duration) {
-	s := manet.SetTimer{Key: manet.TimerKey{Kind: kind, Addr: a}, At: n.now + in}
+	s := manet.SetTimer{Key: manet.TimerKey{Kind: kind, Addr: a}, At: n.Now + in}
 	switch kind {
 	case timerSweep:
 		s.Slack = n.config.HelloInterval
 	case timerQuality:
 		s.Slack = n.config.HelloInterval / 8
 	}
-	n.act(s)
+	n.Act(s)
 }
 
 // jittered is an emission interval less a random part (section 18.2).
@@ -218,7 +211,7 @@ func (n *Node) timer(key manet.TimerKey) {
 	case timerFlush:
 		// A box that was sent with a message of ours meanwhile may have begun
 		// to fill again; it has a timer of its own then.
-		if i := n.ifaceOf(key.Addr); i >= 0 && n.ifaces[i].out.flush != 0 && n.ifaces[i].out.flush <= n.now {
+		if i := n.ifaceOf(key.Addr); i >= 0 && n.ifaces[i].out.flush != 0 && n.ifaces[i].out.flush <= n.Now {
 			n.send(i)
 		}
 	case timerLinks:
@@ -243,7 +236,7 @@ func (n *Node) timer(key manet.TimerKey) {
 func (n *Node) measure() {
 	for _, l := range n.links {
 		was := l.etx.cost()
-		if l.etx.second(n.now, l.htime) && l.etx.cost() != was {
+		if l.etx.second(n.Now, l.htime) && l.etx.cost() != was {
 			n.linksChanged, n.mprsChanged, n.routesStale = true, true, true
 		}
 	}
@@ -257,7 +250,7 @@ func (n *Node) ifaceOf(a netip.Addr) int {
 func (n *Node) wakeForLinks(at manet.Time) {
 	if n.linkWake == 0 || at < n.linkWake {
 		n.linkWake = at
-		n.act(manet.SetTimer{Key: manet.TimerKey{Kind: timerLinks}, At: at, Slack: n.config.HelloInterval / 4})
+		n.Act(manet.SetTimer{Key: manet.TimerKey{Kind: timerLinks}, At: at, Slack: n.config.HelloInterval / 4})
 	}
 }
 
@@ -290,7 +283,7 @@ func (n *Node) interfaceDown(i int) {
 
 // State describes the node.
 func (n *Node) State(now manet.Time) manet.State {
-	s := manet.State{Protocol: "olsr", Counters: map[string]int64{}, TableSizes: n.sizes()}
+	s := manet.State{Protocol: "olsr", Counters: n.Counters(), TableSizes: n.sizes()}
 	for _, l := range n.links {
 		nb := manet.Neighbor{Addr: l.remote, Interface: l.local, Symmetric: l.symmetric(now, n.config.Hysteresis)}
 		if n.config.ETX && l.etx.cost() < costBroken {
@@ -310,9 +303,6 @@ func (n *Node) State(now manet.Time) manet.State {
 	}
 	slices.SortFunc(s.Neighbors, func(a, b manet.Neighbor) int { return a.Addr.Compare(b.Addr) })
 	slices.SortFunc(s.Routes, func(a, b manet.Route) int { return comparePrefixes(a.Destination, b.Destination) })
-	for k, v := range n.counters {
-		s.Counters[k] = v
-	}
 	return s
 }
 

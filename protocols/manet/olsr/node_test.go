@@ -12,8 +12,7 @@ import (
 
 // lab is one node whose neighbours are played by the test.
 type lab struct {
-	*simtest.Lab
-	node *Node
+	*simtest.Lab[*Node]
 	sent []sent
 	seqs map[netip.Addr]uint16
 }
@@ -24,20 +23,12 @@ type sent struct {
 	Message
 }
 
-const me = "10.0.0.1"
+const me = simtest.Me
 
 func newLab(t *testing.T, change func(*Config)) *lab {
 	t.Helper()
-	c := RFC3626([]manet.Interface{{Name: "wlan0", Address: addr(me)}}, 1)
-	if change != nil {
-		change(&c)
-	}
-	node, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := &lab{node: node, seqs: map[netip.Addr]uint16{}}
-	l.Lab = simtest.NewLab(t, node, l.read)
+	l := &lab{seqs: map[netip.Addr]uint16{}}
+	l.Lab = simtest.NewLab(t, simtest.New(t, RFC3626, New, change), l.read)
 	return l
 }
 
@@ -101,7 +92,7 @@ func tc(origin string, seq, ansn uint16, ttl uint8, to ...string) Message {
 }
 
 func (l *lab) route(to string) string {
-	r, ok := l.Routes[host(addr(to))]
+	r, ok := l.Routes[manet.Host(addr(to))]
 	if !ok {
 		return ""
 	}
@@ -169,7 +160,7 @@ func TestLinkSensing(t *testing.T) {
 		t.Error("a link that timed out is still declared symmetric")
 	}
 	l.Wait(13 * time.Second)
-	if len(l.node.links) != 0 || len(l.node.neighbors) != 0 {
+	if len(l.Node.links) != 0 || len(l.Node.neighbors) != 0 {
 		t.Error("a silent neighbour is never forgotten")
 	}
 }
@@ -187,7 +178,7 @@ func mprs(t *testing.T, coverage int, around map[string][]string, will map[strin
 	}
 	l.Wait(2 * time.Second)
 	var out []string
-	for _, a := range l.node.mprList() {
+	for _, a := range l.Node.mprList() {
 		out = append(out, a.String())
 		if _, kind, _ := l.declaredAs(a.String()); kind != NeighborMPR {
 			t.Errorf("MPR %v is declared as %d", a, kind)
@@ -260,7 +251,7 @@ func TestForwarding(t *testing.T) {
 		t.Error("forwarded with TTL 1")
 	}
 	l.hear("10.0.0.9", tc("10.0.2.4", 1, 1, 10, "10.0.2.9"))
-	if forwarded("10.0.2.4") != 0 || l.node.topology[addr("10.0.2.4")] != nil {
+	if forwarded("10.0.2.4") != 0 || l.Node.topology[addr("10.0.2.4")] != nil {
 		t.Error("took in a TC from a stranger")
 	}
 	l.hear("10.0.0.2", Message{Type: 77, Originator: addr("10.0.2.5"), TTL: 3, Seq: 4, Body: []byte("abcd")})
@@ -269,7 +260,7 @@ func TestForwarding(t *testing.T) {
 		t.Error("a message of an unknown type is not forwarded as it came")
 	}
 	l.hear("10.0.0.2", tc(me, 1, 1, 10, "10.0.2.9"))
-	if l.node.topology[addr(me)] != nil {
+	if l.Node.topology[addr(me)] != nil {
 		t.Error("took in a TC that says to be our own")
 	}
 }
@@ -286,7 +277,7 @@ func TestTopology(t *testing.T) {
 			t.Errorf("route to %s over %q", a, l.route(a))
 		}
 	}
-	if r := l.Routes[host(addr("10.0.0.4"))]; r.Hops != 3 {
+	if r := l.Routes[manet.Host(addr("10.0.0.4"))]; r.Hops != 3 {
 		t.Errorf("%d hops, want 3", r.Hops)
 	}
 	// The ANSN wraps: 2 is newer than 0xffff, and what it leaves out is gone.
@@ -412,7 +403,7 @@ func TestSeveralInterfaces(t *testing.T) {
 	l.hearOn(1, "10.1.0.2", m)
 	l.Wait(time.Second)
 	for _, a := range []string{"10.0.0.2", "10.1.0.2", "10.0.0.3"} {
-		if r := l.Routes[host(addr(a))]; l.route(a) != "10.1.0.2" || r.Next[0].Interface != 1 {
+		if r := l.Routes[manet.Host(addr(a))]; l.route(a) != "10.1.0.2" || r.Next[0].Interface != 1 {
 			t.Errorf("route to %s over %q", a, l.route(a))
 		}
 	}
@@ -530,7 +521,7 @@ func TestETXChoosesTheBetterPath(t *testing.T) {
 	if l.route("10.0.0.9") != "10.0.0.3" {
 		t.Errorf("route over %q, want the better one", l.route("10.0.0.9"))
 	}
-	if got := l.node.mprList(); len(got) != 2 {
+	if got := l.Node.mprList(); len(got) != 2 {
 		t.Errorf("MPRs %v, want both at a coverage of seven", got)
 	}
 	// Every other packet of 10.0.0.3 is lost now, and it hears us badly.
@@ -555,7 +546,7 @@ func TestETXChoosesTheBetterPath(t *testing.T) {
 }
 
 func TestConfigIsChecked(t *testing.T) {
-	for name, change := range map[string]func(*Config){
+	simtest.Refused(t, RFC3626, New, map[string]func(*Config){
 		"no interface":   func(c *Config) { c.Interfaces = nil },
 		"no address":     func(c *Config) { c.Interfaces[0].Address = netip.Addr{} },
 		"mixed families": func(c *Config) { c.Networks = []netip.Prefix{netip.MustParsePrefix("fd00::/8")} },
@@ -565,11 +556,5 @@ func TestConfigIsChecked(t *testing.T) {
 		"jitter":         func(c *Config) { c.MaxJitter = time.Hour },
 		"both":           func(c *Config) { c.ETX, c.Hysteresis = true, true },
 		"tables":         func(c *Config) { c.MaxEntries = 0 },
-	} {
-		c := RFC3626([]manet.Interface{{Name: "wlan0", Address: addr(me)}}, 1)
-		change(&c)
-		if _, err := New(c); err == nil {
-			t.Errorf("%s: no error", name)
-		}
-	}
+	})
 }

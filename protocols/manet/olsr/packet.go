@@ -5,12 +5,13 @@ package olsr
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net/netip"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/manet/signalling"
+
+	"fieldmesh.dev/fieldmesh/protocols/manet"
 )
 
 // Port is OLSR's UDP port (RFC 3626 section 3.1).
@@ -49,11 +50,8 @@ const (
 	maxPacketLength = 0xffff
 )
 
-// ErrMalformed is behind every error of a parser.
-var ErrMalformed = errors.New("malformed")
-
 func malformed(format string, args ...any) error {
-	return fmt.Errorf("%w OLSR packet: %s", ErrMalformed, fmt.Sprintf(format, args...))
+	return fmt.Errorf("%w OLSR packet: %s", manet.ErrMalformed, fmt.Sprintf(format, args...))
 }
 
 // Packet is what one UDP datagram carries.

@@ -28,7 +28,7 @@ func (n *Node) receive(p manet.Packet) {
 	}
 	n.inCounted = false
 	if err := eachMessage(p.Data, n.size, n.message); err != nil {
-		n.count("malformed_packets")
+		n.Count("malformed_packets")
 		return
 	}
 	n.countOnce()
@@ -49,7 +49,7 @@ func (n *Node) message(m Message) {
 		return
 	}
 	if !n.usableAddr(m.Originator) {
-		n.count("bad_originators")
+		n.Count("bad_originators")
 		return
 	}
 	if m.Type == TypeHello || m.Type == TypeLQHello {
@@ -61,7 +61,7 @@ func (n *Node) message(m Message) {
 	// Sections 5.4, 9.5, 12.5 and 3.4.1 all begin so.
 	l, ok := n.symmetricSender(n.in.Interface, n.in.From)
 	if !ok {
-		n.count("from_asymmetric")
+		n.Count("from_asymmetric")
 		return
 	}
 	d, known := n.seen(&m)
@@ -69,18 +69,18 @@ func (n *Node) message(m Message) {
 		return
 	}
 	if !known && !n.process(&m) {
-		n.count("malformed_messages")
+		n.Count("malformed_messages")
 		// Not forwarded, but remembered: other copies are as bad.
 		d.forwarded = true
 	}
 	bit := uint32(1) << n.in.Interface
 	if d.ifaces&bit != 0 || d.forwarded {
-		n.count("duplicates")
+		n.Count("duplicates")
 		return
 	}
 	d.ifaces |= bit
-	d.expires = n.now + n.config.DuplicateHold
-	if expires, selector := n.selectors[l.main]; selector && expires > n.now && m.TTL > 1 {
+	d.expires = n.Now + n.config.DuplicateHold
+	if expires, selector := n.selectors[l.main]; selector && expires > n.Now && m.TTL > 1 {
 		d.forwarded = true
 		n.forward(m)
 	}
@@ -99,7 +99,7 @@ func (n *Node) process(m *Message) bool {
 	case TypeHNA:
 		return n.hna(m)
 	}
-	n.count("unknown_messages")
+	n.Count("unknown_messages")
 	return true
 }
 
@@ -108,7 +108,7 @@ func (n *Node) process(m *Message) bool {
 func (n *Node) hello(m *Message) {
 	h, err := ParseHello(m.Body, n.size, m.Type == TypeLQHello)
 	if err != nil {
-		n.count("malformed_messages")
+		n.Count("malformed_messages")
 		return
 	}
 	valid := DecodeTime(m.VTime)
@@ -116,17 +116,17 @@ func (n *Node) hello(m *Message) {
 	if l == nil {
 		return
 	}
-	l.asyTime = n.now + valid
+	l.asyTime = n.Now + valid
 	mine, quality, listed := n.listed(&h)
 	switch {
 	case listed && mine == LinkLost:
 		l.symTime = 0
 		n.linksChanged = true
 	case listed && (mine == LinkSymmetric || mine == LinkAsymmetric):
-		if l.symTime <= n.now {
+		if l.symTime <= n.Now {
 			n.linksChanged = true
 		}
-		l.symTime = n.now + valid
+		l.symTime = n.Now + valid
 		l.time = l.symTime + n.config.NeighborHold
 	}
 	l.time = max(l.time, l.asyTime)
@@ -135,7 +135,7 @@ func (n *Node) hello(m *Message) {
 			l.etx.current.NLQ = quality.LQ
 		}
 		l.etx.missed = 0
-		l.etx.overdue = n.now + l.htime*3/2
+		l.etx.overdue = n.Now + l.htime*3/2
 	}
 	n.wakeForLinks(min(l.asyTime, l.time))
 	if n.linksChanged {
@@ -150,7 +150,7 @@ func (n *Node) hello(m *Message) {
 		n.mprsChanged, n.routesStale = true, true
 	}
 	if nb.symmetric {
-		n.neighborsOf(nb, &h, n.now+valid)
+		n.neighborsOf(nb, &h, n.Now+valid)
 	}
 }
 
@@ -159,7 +159,7 @@ func (n *Node) linkFor(m *Message, h *Hello) *link {
 	l := n.inLink
 	if l == nil {
 		if len(n.links) >= n.config.MaxEntries {
-			n.count("full_links")
+			n.Count("full_links")
 			return nil
 		}
 		l = &link{local: n.in.Interface, remote: n.in.From, main: m.Originator, pending: n.config.Hysteresis,
@@ -173,7 +173,7 @@ func (n *Node) linkFor(m *Message, h *Hello) *link {
 		n.linksChanged = true
 	}
 	l.htime = max(DecodeTime(h.HTime), minHTime)
-	l.time = max(l.time, n.now+DecodeTime(m.VTime))
+	l.time = max(l.time, n.Now+DecodeTime(m.VTime))
 	n.countOnce()
 	if n.config.Hysteresis {
 		n.wakeForLinks(l.silence)
@@ -202,7 +202,7 @@ func (n *Node) neighborsOf(nb *neighbor, h *Hello, until manet.Time) {
 		for _, a := range group.Addresses {
 			if n.isOwn(a.Addr) {
 				if group.Neighbor == NeighborMPR {
-					if n.selectors[nb.main] <= n.now {
+					if n.selectors[nb.main] <= n.Now {
 						n.advertisedChanged = true
 					}
 					n.selectors[nb.main] = until
@@ -227,27 +227,33 @@ func (n *Node) neighborsOf(nb *neighbor, h *Hello, until manet.Time) {
 }
 
 func (n *Node) addTwoHop(nb *neighbor, at int, e edge) {
-	if at < 0 {
-		if len(nb.twoHop) >= n.config.MaxEntries/16 {
-			n.count("full_two_hop")
-			return
-		}
-		e.id = n.graph.intern(e.to)
-		nb.twoHop = append(nb.twoHop, e)
-		n.mprsChanged, n.routesStale = true, true
-		return
+	changed, ok := n.put(&nb.twoHop, at, e)
+	if !ok {
+		n.Count("full_two_hop")
 	}
-	if n.revives(&nb.twoHop[at], e.quality) {
+	if changed {
 		n.mprsChanged, n.routesStale = true, true
 	}
-	e.id = nb.twoHop[at].id
-	nb.twoHop[at] = e
 }
 
-// revives reports whether refreshing an edge changes what follows from it: its
-// cost is another, or it had expired and was only not swept away yet.
-func (n *Node) revives(e *edge, q Quality) bool {
-	return e.expires <= n.now || n.config.ETX && cost(e.quality) != cost(q)
+// put takes an edge in place of the one at an index, or as another where that
+// is -1. It reports whether anything follows from it (the edge is new, its cost
+// is another, or it had expired and was only not swept away yet), and whether
+// there was room.
+func (n *Node) put(edges *[]edge, at int, e edge) (changed, ok bool) {
+	if at < 0 {
+		if len(*edges) >= n.config.MaxEntries/16 {
+			return false, false
+		}
+		e.id = n.graph.intern(e.to)
+		*edges = append(*edges, e)
+		return true, true
+	}
+	old := &(*edges)[at]
+	changed = old.expires <= n.Now || n.config.ETX && cost(old.quality) != cost(e.quality)
+	e.id = old.id
+	*old = e
+	return changed, true
 }
 
 // tc is section 9.5, after its first step.
@@ -260,7 +266,7 @@ func (n *Node) tc(m *Message) bool {
 	o := n.topology[m.Originator]
 	if o == nil {
 		if len(n.topology) >= n.config.MaxEntries {
-			n.count("full_topology")
+			n.Count("full_topology")
 			return true
 		}
 		o = &origin{id: n.graph.intern(m.Originator), ansn: t.ANSN}
@@ -272,7 +278,7 @@ func (n *Node) tc(m *Message) bool {
 			o.lastOld = m.Seq
 		}
 		if o.stale < restartAfter {
-			n.count("old_tcs")
+			n.Count("old_tcs")
 			return true
 		}
 		o.edges = o.edges[:0]
@@ -281,7 +287,7 @@ func (n *Node) tc(m *Message) bool {
 	}
 	o.stale = 0
 	o.ansn = t.ANSN
-	n.advertised(o, &t, n.now+DecodeTime(m.VTime))
+	n.advertised(o, &t, n.Now+DecodeTime(m.VTime))
 	return true
 }
 
@@ -292,23 +298,13 @@ func (n *Node) advertised(o *origin, t *TC, until manet.Time) {
 		if !a.Addr.IsValid() || a.Addr.IsUnspecified() || a.Addr.IsMulticast() || a.Addr == broadcast4 {
 			continue
 		}
-		at := find(o.edges, a.Addr, i)
 		e := edge{to: a.Addr, expires: until, seq: t.ANSN, quality: a.Quality}
-		if at < 0 {
-			if len(o.edges) >= n.config.MaxEntries/16 {
-				n.count("full_topology")
-				break
-			}
-			e.id = n.graph.intern(e.to)
-			o.edges = append(o.edges, e)
-			n.routesStale = true
-			continue
+		changed, ok := n.put(&o.edges, find(o.edges, a.Addr, i), e)
+		if !ok {
+			n.Count("full_topology")
+			break
 		}
-		if n.revives(&o.edges[at], a.Quality) {
-			n.routesStale = true
-		}
-		e.id = o.edges[at].id
-		o.edges[at] = e
+		n.routesStale = n.routesStale || changed
 	}
 	o.soonest = min(o.soonest, until)
 	before := len(o.edges)
@@ -330,14 +326,14 @@ func (n *Node) mid(m *Message) bool {
 		}
 		old, ok := n.associations[a]
 		if !ok && len(n.associations) >= n.config.MaxEntries {
-			n.count("full_associations")
+			n.Count("full_associations")
 			break
 		}
-		if old.main != m.Originator || old.expires <= n.now {
+		if old.main != m.Originator || old.expires <= n.Now {
 			n.routesStale, n.mprsChanged = true, true
 			n.renameTwoHop(a, m.Originator)
 		}
-		n.associations[a] = association{m.Originator, n.now + DecodeTime(m.VTime)}
+		n.associations[a] = association{m.Originator, n.Now + DecodeTime(m.VTime)}
 	}
 	return true
 }
@@ -366,14 +362,14 @@ func (n *Node) hna(m *Message) bool {
 	}
 	for _, network := range networks {
 		g := gateway{m.Originator, network}
-		if expires, ok := n.gateways[g]; !ok || expires <= n.now {
+		if expires, ok := n.gateways[g]; !ok || expires <= n.Now {
 			if !ok && len(n.gateways) >= n.config.MaxEntries {
-				n.count("full_gateways")
+				n.Count("full_gateways")
 				break
 			}
 			n.routesStale = true
 		}
-		n.gateways[g] = n.now + DecodeTime(m.VTime)
+		n.gateways[g] = n.Now + DecodeTime(m.VTime)
 	}
 	return true
 }
@@ -381,12 +377,12 @@ func (n *Node) hna(m *Message) bool {
 // linkFailed is section 13: the link layer says that a neighbour is gone.
 func (n *Node) linkFailed(e manet.LinkFailed) {
 	l := n.linkOf(e.Interface, e.Neighbor)
-	if l == nil || !n.config.LinkFailures || l.failed > n.now {
+	if l == nil || !n.config.LinkFailures || l.failed > n.Now {
 		return
 	}
-	l.failed = min(l.time, n.now+n.config.NeighborHold)
+	l.failed = min(l.time, n.Now+n.config.NeighborHold)
 	l.symTime = 0
 	n.wakeForLinks(l.failed)
 	n.linksChanged = true
-	n.count("link_failures")
+	n.Count("link_failures")
 }

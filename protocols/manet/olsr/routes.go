@@ -161,7 +161,7 @@ func (g *graph) reach(id int32, cost uint32, hops int, via *link) {
 // neighbours, and what TCs say of those beyond. A neighbour's own word (HELLO)
 // stands against what its TC said earlier.
 func (n *Node) computeRoutes() {
-	n.routesChanged, n.routesStale, n.lastRoutes = false, false, n.now
+	n.routesChanged, n.routesStale, n.lastRoutes = false, false, n.Now
 	g := &n.graph
 	g.computed++
 	g.reached, g.heap = g.reached[:0], g.heap[:0]
@@ -229,16 +229,16 @@ func (n *Node) installChanges() {
 			continue
 		}
 		if !v.installed || v.was.differs(r) {
-			changed = append(changed, host(v.addr))
+			changed = append(changed, manet.Host(v.addr))
 		}
 		v.was, v.installed = r, true
-		n.routes[host(v.addr)] = r
+		n.routes[manet.Host(v.addr)] = r
 	}
 	for _, id := range g.installed {
 		if v := &g.vertices[id]; !g.wasReached(v) {
 			v.installed = false
-			delete(n.routes, host(v.addr))
-			changed = append(changed, host(v.addr))
+			delete(n.routes, manet.Host(v.addr))
+			changed = append(changed, manet.Host(v.addr))
 		}
 	}
 	g.installed = append(g.installed[:0], g.reached...)
@@ -264,7 +264,7 @@ func (n *Node) relax(v *vertex) {
 	}
 	for i := range edges {
 		e := &edges[i]
-		if e.expires <= n.now || n.isOwn(e.to) {
+		if e.expires <= n.Now || n.isOwn(e.to) {
 			continue
 		}
 		c := uint32(costOne)
@@ -285,17 +285,17 @@ func (n *Node) table() map[netip.Prefix]route {
 	clear(routes)
 	for _, id := range n.graph.reached {
 		v := &n.graph.vertices[id]
-		routes[host(v.addr)] = v.route()
+		routes[manet.Host(v.addr)] = v.route()
 	}
 	for _, l := range n.links {
-		if l.remote != l.main && l.symmetric(n.now, n.config.Hysteresis) && n.linkCost(l) < costBroken {
-			routes[host(l.remote)] = route{l.remote, l.local, 1, n.linkCost(l)}
+		if l.remote != l.main && l.symmetric(n.Now, n.config.Hysteresis) && n.linkCost(l) < costBroken {
+			routes[manet.Host(l.remote)] = route{l.remote, l.local, 1, n.linkCost(l)}
 		}
 	}
 	for a, as := range n.associations {
-		if r, ok := routes[host(as.main)]; ok && as.expires > n.now {
-			if _, has := routes[host(a)]; !has {
-				routes[host(a)] = r
+		if r, ok := routes[manet.Host(as.main)]; ok && as.expires > n.Now {
+			if _, has := routes[manet.Host(a)]; !has {
+				routes[manet.Host(a)] = r
 			}
 		}
 	}
@@ -306,8 +306,8 @@ func (n *Node) table() map[netip.Prefix]route {
 }
 
 func (n *Node) addNetwork(routes map[netip.Prefix]route, g gateway, expires manet.Time) {
-	r, ok := routes[host(g.node)]
-	if !ok || expires <= n.now || slices.Contains(n.config.Networks, g.network) {
+	r, ok := routes[manet.Host(g.node)]
+	if !ok || expires <= n.Now || slices.Contains(n.config.Networks, g.network) {
 		return
 	}
 	old, has := routes[g.network]
@@ -326,8 +326,6 @@ func (n *Node) topologyKnows(a netip.Addr) bool {
 	id, ok := n.graph.ids[a]
 	return ok && n.graph.vertices[id].computed == n.graph.computed && n.graph.vertices[id].via != nil
 }
-
-func host(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
 // install asks for what differs between the new routes and the spare table,
 // which holds the old ones.
@@ -358,10 +356,10 @@ func (n *Node) ask(routes map[netip.Prefix]route, changed []netip.Prefix) {
 	slices.SortFunc(changed, comparePrefixes)
 	for _, p := range changed {
 		if r, ok := routes[p]; ok {
-			n.act(manet.SetRoute{Destination: p, Next: []manet.Hop{{Addr: r.next, Interface: r.iface}},
+			n.Act(manet.SetRoute{Destination: p, Next: []manet.Hop{{Addr: r.next, Interface: r.iface}},
 				Hops: r.hops, Metric: float64(r.cost) / costOne, Cause: n.cause})
 		} else {
-			n.act(manet.DeleteRoute{Destination: p, Cause: n.cause})
+			n.Act(manet.DeleteRoute{Destination: p, Cause: n.cause})
 		}
 	}
 	n.changed = changed

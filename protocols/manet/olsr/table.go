@@ -116,17 +116,17 @@ const maxDuplicates = 256
 func (n *Node) seen(m *Message) (d *duplicate, known bool) {
 	list := n.duplicates[m.Originator]
 	for i := range list {
-		if list[i].seq == m.Seq && list[i].expires > n.now {
+		if list[i].seq == m.Seq && list[i].expires > n.Now {
 			return &list[i], true
 		}
 	}
 	if list == nil && len(n.duplicates) >= n.config.MaxEntries {
-		n.count("full_duplicates")
+		n.Count("full_duplicates")
 		return nil, false
 	}
-	fresh := duplicate{seq: m.Seq, expires: n.now + n.config.DuplicateHold}
+	fresh := duplicate{seq: m.Seq, expires: n.Now + n.config.DuplicateHold}
 	for i := range list {
-		if list[i].expires <= n.now {
+		if list[i].expires <= n.Now {
 			list[i] = fresh
 			return &list[i], false
 		}
@@ -149,7 +149,7 @@ type association struct {
 
 // mainOf is the main address of an interface address (section 5.5).
 func (n *Node) mainOf(a netip.Addr) netip.Addr {
-	if as, ok := n.associations[a]; ok && as.expires > n.now {
+	if as, ok := n.associations[a]; ok && as.expires > n.Now {
 		return as.main
 	}
 	return a
@@ -190,7 +190,7 @@ func (n *Node) linkOf(local int, remote netip.Addr) *link {
 // symmetricSender reports whether a packet came over a symmetric link.
 func (n *Node) symmetricSender(local int, from netip.Addr) (*link, bool) {
 	l := n.linkOf(local, from)
-	return l, l != nil && l.symmetric(n.now, n.config.Hysteresis)
+	return l, l != nil && l.symmetric(n.Now, n.config.Hysteresis)
 }
 
 // refreshNeighbors derives the neighbour set from the links (section 8.1) and
@@ -209,7 +209,7 @@ func (n *Node) refreshNeighbors() {
 			nb = &neighbor{main: l.main, id: n.graph.intern(l.main), willingness: WillDefault}
 			n.neighbors[l.main] = nb
 		}
-		if l.symmetric(n.now, n.config.Hysteresis) && n.better(l, nb.best) {
+		if l.symmetric(n.Now, n.config.Hysteresis) && n.better(l, nb.best) {
 			nb.best = l
 		}
 	}
@@ -254,13 +254,13 @@ func (n *Node) expireLinks() {
 	kept := n.links[:0]
 	for _, l := range n.links {
 		if n.config.Hysteresis {
-			for l.silence <= n.now {
+			for l.silence <= n.Now {
 				n.instable(l)
 				l.lastSeq++ // the packet that is now counted as lost
 				l.silence += max(l.htime, minHTime)
 			}
 		}
-		if l.time > n.now {
+		if l.time > n.Now {
 			kept = append(kept, l)
 		}
 	}
@@ -274,7 +274,7 @@ func (n *Node) nextLinkTime() (manet.Time, bool) {
 	var first manet.Time
 	found := false
 	consider := func(t manet.Time) {
-		if t > n.now && (!found || t < first) {
+		if t > n.Now && (!found || t < first) {
 			first, found = t, true
 		}
 	}
@@ -299,13 +299,13 @@ func (n *Node) sweep() {
 		}
 	}
 	for main, expires := range n.selectors {
-		if expires <= n.now {
+		if expires <= n.Now {
 			delete(n.selectors, main)
 			n.advertisedChanged = true
 		}
 	}
 	for a, o := range n.topology {
-		if o.soonest <= n.now {
+		if o.soonest <= n.Now {
 			kept, soonest := n.alive(o.edges)
 			n.routesStale = n.routesStale || len(kept) != len(o.edges)
 			o.edges, o.soonest = kept, soonest
@@ -315,13 +315,13 @@ func (n *Node) sweep() {
 		}
 	}
 	for a, as := range n.associations {
-		if as.expires <= n.now {
+		if as.expires <= n.Now {
 			delete(n.associations, a)
 			n.routesStale = true
 		}
 	}
 	for g, expires := range n.gateways {
-		if expires <= n.now {
+		if expires <= n.Now {
 			delete(n.gateways, g)
 			n.routesStale = true
 		}
@@ -334,7 +334,7 @@ func (n *Node) sweepDuplicates() {
 	for a, list := range n.duplicates {
 		alive := false
 		for i := range list {
-			alive = alive || list[i].expires > n.now
+			alive = alive || list[i].expires > n.Now
 		}
 		if !alive {
 			delete(n.duplicates, a)
@@ -345,7 +345,7 @@ func (n *Node) sweepDuplicates() {
 // alive drops the edges that have expired, and says when the first of the rest
 // will.
 func (n *Node) alive(edges []edge) (kept []edge, soonest manet.Time) {
-	kept = slices.DeleteFunc(edges, func(e edge) bool { return e.expires <= n.now })
+	kept = slices.DeleteFunc(edges, func(e edge) bool { return e.expires <= n.Now })
 	for i := range kept {
 		if i == 0 || kept[i].expires < soonest {
 			soonest = kept[i].expires

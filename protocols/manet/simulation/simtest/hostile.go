@@ -1,6 +1,7 @@
 package simtest
 
 import (
+	"errors"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -94,4 +95,14 @@ func (h *Hostile) packet(r *rand.Rand, seen [][]byte) manet.Packet {
 		h.Repair(p.Data)
 	}
 	return p
+}
+
+// Malformed reports whether a parser refused what a fuzz test gave it, and
+// fails the test if it did so by another error than manet.ErrMalformed.
+func Malformed(t *testing.T, err error) bool {
+	t.Helper()
+	if err != nil && !errors.Is(err, manet.ErrMalformed) {
+		t.Fatalf("error %v is not ErrMalformed", err)
+	}
+	return err != nil
 }

@@ -58,11 +58,38 @@ type Network struct {
 	Tables func(nodes int) map[string]int
 }
 
+// Variants makes nodes of a protocol by a configuration that a seed chooses.
+// change has the last word: it gets the node's seed, and how often the node has
+// started.
+func Variants[C any, N manet.Node](variant func(seed uint64, interfaces []manet.Interface) (C, bool),
+	build func(C) (N, error), change func(c *C, seed uint64, starts uint32)) func(variantSeed uint64) simulation.Maker {
+	return func(variantSeed uint64) simulation.Maker {
+		starts := map[int]uint32{}
+		return func(node int, interfaces []manet.Interface, seed uint64) (manet.Node, error) {
+			c, _ := variant(variantSeed, interfaces)
+			starts[node]++
+			change(&c, seed, starts[node])
+			return build(c)
+		}
+	}
+}
+
 // Rough is a radio that loses, doubles, delays and cuts packets.
 func Rough() simulation.Radio {
 	r := simulation.DefaultRadio()
 	r.Loss, r.Duplicate, r.Delay, r.Truncate = 0.1, 0.1, 0.1, 0.02
 	return r
+}
+
+// Simulate makes a simulation with the default radio, which loses nothing.
+func Simulate(t *testing.T, c simulation.Config) *simulation.Sim {
+	t.Helper()
+	c.Radio = simulation.DefaultRadio()
+	sim, err := simulation.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sim
 }
 
 // heldMax is how many data packets a simulated node holds at most.

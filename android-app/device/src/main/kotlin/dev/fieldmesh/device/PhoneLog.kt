@@ -6,6 +6,7 @@ import dev.fieldmesh.core.wire.Body
 import java.io.File
 import java.io.OutputStream
 import java.security.SecureRandom
+import java.util.Locale
 
 /**
  * The logs that the phone keeps by itself: one file for each time that logging
@@ -19,7 +20,7 @@ class PhoneLog(private val folder: File) {
     /** The log's files, oldest first. */
     val files: List<File> get() = folder.listFiles { f ->
         f.name.endsWith(ENDING)
-    }.orEmpty().sortedBy { it.lastModified() }
+    }.orEmpty().sortedWith(compareBy(File::lastModified, File::getName))
 
     @Synchronized
     fun add(fix: Fix) {
@@ -55,7 +56,9 @@ class PhoneLog(private val folder: File) {
     private fun open(): StandaloneLog = log ?: run {
         folder.mkdirs()
         val epoch = ByteArray(EPOCH_BYTES).also(SecureRandom()::nextBytes).joinToString("") { "%02x".format(it) }
-        StandaloneLog(File(folder, epoch + ENDING), NODE, epoch).also { log = it }
+        // Files that were written last in the same tick of the clock go by their numbers.
+        val name = "%04d-%s%s".format(Locale.ROOT, files.size + 1, epoch, ENDING)
+        StandaloneLog(File(folder, name), NODE, epoch).also { log = it }
     }
 
     private fun syncNowAndThen(bootNs: Long) {

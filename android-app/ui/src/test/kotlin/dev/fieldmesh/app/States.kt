@@ -110,6 +110,10 @@ object States {
 
     private fun drive(change: DriveState.() -> DriveState) = ready.copy(drive = armed.change().zoned())
 
+    private fun over(speedMps: Double, outcome: String, reason: String) = drive {
+        copy(phase = Phase.DONE, band = null, speedMps = speedMps, verdict = verdict(5, 2, outcome, reason))
+    }
+
     val drive: Map<String, AppState> = mapOf(
         "no-agent" to AppState(drive = DriveState(link = LinkState.LOST)),
         "no-fix" to drive { copy(speedMps = null, hasFix = false, trackDeg = null, toGateM = null) },
@@ -152,31 +156,9 @@ object States {
                     signal = levels,
                 )
             },
-        "rejected" to drive {
-            copy(
-                phase = Phase.DONE,
-                band = null,
-                speedMps = 3.2,
-                verdict = verdict(5, 2, "rejected", "speed: 62 % of the window in band, 80 % needed"),
-            )
-        },
-        "failed" to
-            drive {
-                copy(
-                    phase = Phase.DONE,
-                    band = null,
-                    speedMps = 0.0,
-                    verdict = verdict(5, 2, "failed", "routing_daemon: it ended during the attempt"),
-                )
-            },
-        "interrupted" to drive {
-            copy(
-                phase = Phase.DONE,
-                band = null,
-                speedMps = 0.0,
-                verdict = verdict(5, 2, "interrupted", "agent_restarted: during the attempt"),
-            )
-        },
+        "rejected" to over(3.2, "rejected", "speed: 62 % of the window in band, 80 % needed"),
+        "failed" to over(0.0, "failed", "routing_daemon: it ended during the attempt"),
+        "interrupted" to over(0.0, "interrupted", "agent_restarted: during the attempt"),
     )
 
     val node: Map<String, AppState> = mapOf(

@@ -123,23 +123,11 @@ class AgentClient(
         return exchange(request, longerMs) { _, text -> WireJson.decodeFromString(serializer, text) }
     }
 
-    /** Sends a request and reads its whole answer; a wait of [longerMs] comes on top of the usual time. */
+    /** A wait of [longerMs] comes on top of the usual time. */
     private suspend fun <T> exchange(request: Request, longerMs: Long, read: (Response, String) -> T): T =
         withContext(io) {
             val client = if (longerMs == 0L) http else http.longer(longerMs)
-            try {
-                client.newCall(request).await().use { response ->
-                    val text = response.body?.string().orEmpty()
-                    if (response.code != 200) throw refusal(response.code, text)
-                    read(response, text)
-                }
-            } catch (e: AgentException) {
-                throw e
-            } catch (e: IOException) {
-                throw reason(e)
-            } catch (e: SerializationException) {
-                throw AgentException.BadAnswer(e)
-            }
+            client.exchange(request, read)
         }
 
     private companion object {
@@ -152,7 +140,22 @@ private fun OkHttpClient.longer(ms: Long): OkHttpClient {
     return newBuilder().readTimeout(timeout).callTimeout(timeout).build()
 }
 
-internal fun refusal(status: Int, text: String): AgentException {
+/** Sends a request and reads its whole answer. What goes wrong is an [AgentException]. */
+internal suspend fun <T> OkHttpClient.exchange(request: Request, read: (Response, String) -> T): T = try {
+    newCall(request).await().use { response ->
+        val text = response.body?.string().orEmpty()
+        if (response.code != 200) throw refusal(response.code, text)
+        read(response, text)
+    }
+} catch (e: AgentException) {
+    throw e
+} catch (e: IOException) {
+    throw reason(e)
+} catch (e: SerializationException) {
+    throw AgentException.BadAnswer(e)
+}
+
+private fun refusal(status: Int, text: String): AgentException {
     val error = try {
         WireJson.decodeFromString(WireError.serializer(), text)
     } catch (e: SerializationException) {
@@ -168,7 +171,7 @@ internal fun refusal(status: Int, text: String): AgentException {
 }
 
 /** Tells a wrong key on either side from a network that fails. */
-internal fun reason(e: IOException): AgentException {
+private fun reason(e: IOException): AgentException {
     val causes = generateSequence<Throwable>(e) { it.cause }.take(8).toList()
     return when {
         causes.any { it is WrongKeyException } -> AgentException.WrongNode(e)
@@ -198,7 +201,7 @@ internal fun httpClient(identity: Identity, trust: X509TrustManager, timeout: Du
         .callTimeout(timeout)
         .build()
 
-internal suspend fun Call.await(): Response = suspendCancellableCoroutine { continuation ->
+private suspend fun Call.await(): Response = suspendCancellableCoroutine { continuation ->
     continuation.invokeOnCancellation { cancel() }
     enqueue(object : Callback {
         override fun onResponse(call: Call, response: Response) =

@@ -33,25 +33,13 @@ suspend fun join(
     val trust = CodesTrust(code)
     val url = HttpUrl.Builder().scheme("https").host(code.host).port(code.port).addPathSegments("v1/pair").build()
     val request = Request.Builder().url(url).post(Proof { code.joins(trust.controller(), own.pin) }).build()
-    try {
-        httpClient(own, trust, timeout).newCall(request).await().use { response ->
-            val text = response.body?.string().orEmpty()
-            if (response.code != 200) throw refusal(response.code, text)
-            val reply = WireJson.decodeFromString(PairReply.serializer(), text)
-            val right = code.admits(trust.controller(), own.pin, reply.name, reply.role)
-            if (reply.proof.lowercase() !=
-                right
-            ) {
-                throw AgentException.WrongNode(CertificateException("the answer's proof is wrong"))
-            }
-            reply.nodes.map(::fleetNode)
+    httpClient(own, trust, timeout).exchange(request) { _, text ->
+        val reply = WireJson.decodeFromString(PairReply.serializer(), text)
+        val right = code.admits(trust.controller(), own.pin, reply.name, reply.role)
+        if (reply.proof.lowercase() != right) {
+            throw AgentException.WrongNode(CertificateException("the answer's proof is wrong"))
         }
-    } catch (e: AgentException) {
-        throw e
-    } catch (e: IOException) {
-        throw reason(e)
-    } catch (e: SerializationException) {
-        throw AgentException.BadAnswer(e)
+        reply.nodes.map(::fleetNode)
     }
 }
 

@@ -1,0 +1,50 @@
+package archive
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// keyFile is where the key that authenticates a run's GO is kept: beside the
+// runs, never inside one, because a run's folder is given to others.
+func keyFile(dir string) string {
+	return filepath.Join(filepath.Dir(dir), ".keys", filepath.Base(dir)+".key")
+}
+
+// KeepKey writes the key of the run in a folder.
+func KeepKey(dir string, key []byte) error {
+	path := keyFile(dir)
+	err := os.MkdirAll(filepath.Dir(path), 0o700)
+	if err == nil {
+		err = os.WriteFile(path, []byte(hex.EncodeToString(key)+"\n"), 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("keep the run's key: %w", err)
+	}
+	return nil
+}
+
+// ForgetKey removes the key of a run that is discarded.
+func ForgetKey(dir string) error { return os.Remove(keyFile(dir)) }
+
+// ReadKey reads the key of the run in a folder.
+func ReadKey(dir string) ([]byte, error) {
+	name, path := filepath.Base(dir), keyFile(dir)
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("resume run %s: its key is not at %s; a run can only be resumed where it was begun",
+			name, path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("resume run %s: %w", name, err)
+	}
+	key, err := hex.DecodeString(string(b[:max(len(b)-1, 0)]))
+	if err != nil || len(key) != 32 {
+		return nil, fmt.Errorf("resume run %s: %s does not hold a key", name, path)
+	}
+	return key, nil
+}

@@ -1,0 +1,22 @@
+// Package words writes numbers as all sections of the report, and the commands,
+// have them.
+package words
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Count says how many there are of something.
+func Count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Percent prints a confidence: 95 %, 99.3 %.
+func Percent(level float64) string { return fmt.Sprintf("%.3g %%", 100*level) }
+
+// Signed prints a number with its sign, and a true minus.
+func Signed(v float64) string { return strings.Replace(fmt.Sprintf("%+.3g", v), "-", "−", 1) }

@@ -1,0 +1,85 @@
+package change
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/internal/pause"
+	"fieldmesh.dev/fieldmesh/node-agent/tcp"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// causeFeed tells the reference TCP what the emulated radio reports about lost
+// frames. It owns the congestion control: closing the one closes the other.
+type causeFeed struct {
+	congestion *tcp.Congestion
+	stop       context.CancelFunc
+	group      sync.WaitGroup
+}
+
+// feedAgain is how long after a lost connection the radio is tried again.
+const feedAgain = 100 * time.Millisecond
+
+func feedCauses(c *tcp.Congestion, socket string) *causeFeed {
+	ctx, stop := context.WithCancel(context.Background())
+	f := &causeFeed{congestion: c, stop: stop}
+	f.group.Go(func() {
+		for ctx.Err() == nil {
+			f.listen(ctx, socket)
+			_ = pause.For(ctx, feedAgain)
+		}
+	})
+	return f
+}
+
+func (f *causeFeed) Close() error {
+	f.stop()
+	f.group.Wait()
+	return f.congestion.Close()
+}
+
+// listen reads the feedback until it ends. What cannot be read or told is left
+// out: an unknown cause counts as congestion.
+func (f *causeFeed) listen(ctx context.Context, socket string) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", socket)
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	lines := bufio.NewScanner(conn)
+	for lines.Scan() {
+		var line wire.Feedback
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil || line.FrameLost == nil {
+			continue
+		}
+		from, to, err := portsOf(line.FrameLost.Flow)
+		if err == nil {
+			// fails only when closed
+			_ = f.congestion.Lost(from, to, line.FrameLost.Seq, tcp.CauseOf(line.FrameLost.Cause))
+		}
+	}
+}
+
+// portsOf reads the ports of a TCP flow, "src:port>dst:port/tcp".
+func portsOf(flow string) (from, to uint16, err error) {
+	ends, isTCP := strings.CutSuffix(flow, "/tcp")
+	src, dst, two := strings.Cut(ends, ">")
+	if !isTCP || !two {
+		return 0, 0, errors.New("no flow of TCP")
+	}
+	a, err := netip.ParseAddrPort(src)
+	if err != nil {
+		return 0, 0, err
+	}
+	b, err := netip.ParseAddrPort(dst)
+	return a.Port(), b.Port(), err
+}

@@ -1,0 +1,99 @@
+package change
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/vishvananda/netlink"
+
+	"fieldmesh.dev/fieldmesh/node-agent/host/netstack"
+	"fieldmesh.dev/fieldmesh/node-agent/manager"
+)
+
+// Kernel is the machine itself, in the network namespace of this process.
+type Kernel struct {
+	dir       string            // where daemons' files go
+	binaries  map[string]string // daemon → path, checked
+	socketUID int               // who may read a daemon's own socket
+	feedback  string            // the radio-feedback socket, for daemons; empty: none
+	netns     Netns
+	log       *slog.Logger
+	loaded    map[string]io.Closer // what hangs on this process in the kernel, by the changes' targets
+	managers  manager.Managers     // of the machine's Wi-Fi
+}
+
+// NewKernel is for a state directory. What is put into binaries later, changes may
+// start too.
+func NewKernel(dir string, binaries map[string]string, socketUID int, feedback string, log *slog.Logger) (*Kernel,
+	error) {
+	w, err := presentNetns()
+	if err != nil {
+		return nil, err
+	}
+	return &Kernel{log: log, dir: dir, binaries: binaries, socketUID: socketUID, feedback: feedback, netns: w,
+		loaded: map[string]io.Closer{}, managers: manager.Here()}, nil
+}
+
+// Prepare reads what a change would alter. A *Refused says that it cannot be made
+// here.
+func (k *Kernel) Prepare(id uint64, c Change) (Undo, error) {
+	_, kind, err := kindOf(c)
+	if err != nil {
+		return nil, err
+	}
+	u, err := kind.prepare(k, id, c)
+	if err != nil {
+		return nil, explain(c, err)
+	}
+	*u.Place() = k.netns
+	return u, nil
+}
+
+// Apply makes a change that was prepared.
+func (k *Kernel) Apply(c Change, u Undo) error {
+	_, kind, err := kindOf(c)
+	if err != nil {
+		return err
+	}
+	return kind.apply(k, c, u)
+}
+
+// explain turns what the kernel said while a change was prepared into a
+// refusal: nothing has been changed yet.
+func explain(c Change, err error) error {
+	var refused *Refused
+	if errors.As(err, &refused) {
+		refused.Change = c.String()
+		return refused
+	}
+	var missing netlink.LinkNotFoundError
+	if errors.As(err, &missing) {
+		return &Refused{Change: c.String(), Reason: err.Error(), Cure: "plug the radio in, or name another interface " +
+			"in agent.yaml"}
+	}
+	if netstack.Absent(err) {
+		return &Refused{Change: c.String(), Reason: err.Error(), Cure: "this kernel, or this namespace, has no such " +
+			"setting"}
+	}
+	return err
+}
+
+// Revert takes back what is left of a change: of another namespace or boot only what did
+// not go with that.
+func (k *Kernel) Revert(u Undo) (string, error) {
+	made := *u.Place()
+	if made == k.netns || !u.bound() {
+		return u.revert(k)
+	}
+	err := u.revertLasting(k)
+	if how := made.lives(k.netns); how != "" {
+		err = errors.Join(err, fmt.Errorf("it was made in another network namespace, which still exists: "+
+			"run `%s fieldmesh-agent restore`", how))
+	}
+	return "its namespace or boot is gone", err
+}
+
+// Void reports whether there is nothing left to take back here.
+func (k *Kernel) Void(u Undo) bool { return *u.Place() == k.netns && u.void(k) }

@@ -1,0 +1,35 @@
+package change
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestVirtualsThatNoPolicyAllows(t *testing.T) {
+	p := Policy{Interfaces: []string{"mesh0"}, Beside: "wlan0"}
+	good := Virtual{Interface: "mesh0", Beside: "wlan0", Mode: "adhoc", Channel: 6}
+	if refused := p.Check(good); refused != nil {
+		t.Fatalf("a good one: %v", refused)
+	}
+	for want, spoil := range map[string]func(*Virtual){
+		`"wlan0" is not among`:             func(v *Virtual) { v.Interface = "wlan0" },
+		`beside wlan0, not beside "eth0"`:  func(v *Virtual) { v.Beside = "eth0" },
+		`beside wlan0, not beside "../x"`:  func(v *Virtual) { v.Beside = "../x" },
+		`mode "monitor" is none of adhoc,`: func(v *Virtual) { v.Mode = "monitor" },
+		"channel 15 is none of":            func(v *Virtual) { v.Channel = 15 },
+	} {
+		v := good
+		spoil(&v)
+		if refused := p.Check(v); refused == nil || !strings.Contains(refused.Error(), want) {
+			t.Errorf("%s: %v, want %q", v, refused, want)
+		}
+	}
+	if refused := (Policy{Interfaces: []string{"mesh0"}}).Check(good); refused == nil ||
+		!strings.Contains(refused.Cure, "as phy_of in agent.yaml") {
+		t.Errorf("where none is named: %v", refused)
+	}
+	// The machine's own interface may be asked for its place only.
+	if refused := p.Check(Link{Interface: "wlan0", Up: new(false)}); refused == nil {
+		t.Error("the machine's own interface may be changed")
+	}
+}

@@ -1,0 +1,195 @@
+package netstack
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
+)
+
+// Setting is a sysctl and the value it is to have. Parts rather than a key
+// names it, for undos reach keys beyond the allow-list: what the kernel
+// changes by itself when an allowed key is written.
+type Setting struct {
+	Parts     []string `json:"parts"`
+	Value     string   `json:"value"`
+	Interface string   `json:"interface,omitempty"` // whose it is
+	Index     int      `json:"index,omitempty"`     // of that interface
+}
+
+// Path is that of the sysctl's file.
+func (s Setting) Path() string { return filepath.Join(append([]string{"/proc/sys"}, s.Parts...)...) }
+
+// valueNow is the value that puts the setting back. The list of congestion
+// controls that everybody may choose also names the programs of this and other
+// agents, which come and go: those that are there now stay in it.
+func (s Setting) valueNow() string {
+	if s.Parts[len(s.Parts)-1] != "tcp_allowed_congestion_control" {
+		return s.Value
+	}
+	now, err := ReadSysctl(s.Path())
+	if err != nil {
+		return s.Value // writing it will say why
+	}
+	isProgram := func(name string) bool { _, is := tcpcc.ProgramOf(name); return is }
+	isKernels := func(name string) bool { return !isProgram(name) }
+	then := slices.DeleteFunc(strings.Fields(s.Value), isProgram)
+	if slices.Equal(then, slices.DeleteFunc(strings.Fields(now), isProgram)) {
+		return now
+	}
+	return strings.Join(append(then, slices.DeleteFunc(strings.Fields(now), isKernels)...), " ")
+}
+
+// ReadSysctl gives a value with its words one space apart.
+func ReadSysctl(path string) (string, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("read sysctl: %w", err)
+	}
+	return strings.Join(strings.Fields(string(data)), " "), nil
+}
+
+// WriteSysctl writes only what differs: a write of the same value has side
+// effects for some keys.
+func WriteSysctl(path, value string) error {
+	if now, err := ReadSysctl(path); err != nil {
+		return err
+	} else if now == value {
+		return nil
+	}
+	// Without O_CREATE and O_TRUNC, which a control file has no use for.
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return fmt.Errorf("write sysctl: %w", err)
+	}
+	_, err = f.WriteString(value + "\n")
+	return errors.Join(err, f.Close())
+}
+
+// Absent reports that a sysctl's file is not there: its interface is gone.
+func Absent(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+
+// ReadSettings reads the present values, the first of which must be there.
+func ReadSettings(keys [][]string) ([]Setting, error) {
+	var out []Setting
+	for i, parts := range keys {
+		s := Setting{Parts: parts}
+		value, err := ReadSysctl(s.Path())
+		if i > 0 && Absent(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.Value = value
+		if device := deviceOf(parts); device != "" {
+			link, err := FindLink(device)
+			var missing netlink.LinkNotFoundError
+			if errors.As(err, &missing) && i > 0 {
+				continue // it vanished between the two calls
+			}
+			if err != nil {
+				return nil, err
+			}
+			s.Interface, s.Index = device, link.Attrs().Index
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// deviceOf is the interface that a sysctl's path belongs to, if any.
+func deviceOf(parts []string) string {
+	if len(parts) != 5 || parts[3] == "all" || parts[3] == "default" {
+		return ""
+	}
+	return parts[3]
+}
+
+// SideEffects lists the sysctls that the kernel changes by itself when one
+// is written; the undo has to know them.
+func SideEffects(key []string) ([][]string, error) {
+	switch strings.Join(key, ".") {
+	case "net.ipv4.tcp_congestion_control":
+		// The default becomes one that every user may choose. In a network
+		// namespace of its own a node sees the whole machine's list and cannot
+		// write it: what others make of it meanwhile is not this node's to undo.
+		info, err := os.Stat("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
+		if err != nil || info.Mode().Perm()&0o200 == 0 {
+			return nil, err
+		}
+		return [][]string{{"net", "ipv4", "tcp_allowed_congestion_control"}}, nil
+	case "net.ipv4.ip_forward":
+		// inet_forward_change sets every interface and turns redirects round.
+		entries, err := os.ReadDir("/proc/sys/net/ipv4/conf")
+		if err != nil {
+			return nil, fmt.Errorf("list interfaces' sysctls: %w", err)
+		}
+		out := [][]string{{"net", "ipv4", "conf", "all", "accept_redirects"}}
+		for _, e := range entries {
+			if e.Name() != "all" {
+				out = append(out, []string{"net", "ipv4", "conf", e.Name(), "forwarding"})
+			}
+		}
+		return out, nil
+	}
+	return nil, nil
+}
+
+// noticedWithin bounds awaitNoticed; the kernel reports a carrier once a second.
+const noticedWithin = 3 * time.Second
+
+// awaitNoticed waits until the kernel's protocols have noticed that a link has
+// lost its carrier. IPv6 would give a link that it still takes for ready an
+// address, which was not there before.
+func awaitNoticed(name string) {
+	for until := time.Now().Add(noticedWithin); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+		link, err := netlink.LinkByName(name)
+		if err != nil {
+			return
+		}
+		if f := link.Attrs().RawFlags; f&unix.IFF_RUNNING == 0 || f&unix.IFF_LOWER_UP != 0 {
+			return
+		}
+	}
+}
+
+// Settings are what several sysctls were.
+type Settings []Setting
+
+// Revert puts them back. note says what of them has gone.
+func (all Settings) Revert() (note string, err error) {
+	var errs []error
+	for _, s := range all {
+		if s.Interface != "" {
+			link, err := SameLink(s.Interface, s.Index)
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			if link == nil {
+				note = Gone(s.Interface)
+				continue
+			}
+			if s.Parts[len(s.Parts)-1] == "disable_ipv6" {
+				awaitNoticed(s.Interface)
+			}
+		}
+		switch err := WriteSysctl(s.Path(), s.valueNow()); {
+		case Absent(err):
+			note = "sysctl " + strings.Join(s.Parts, ".") + " is gone"
+		case err != nil:
+			errs = append(errs, fmt.Errorf("set %s to %q: %w", strings.Join(s.Parts, "."), s.Value, err))
+		}
+	}
+	return note, errors.Join(errs...)
+}

@@ -1,0 +1,349 @@
+package realtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium"
+)
+
+// Port joins a node to its host: a TAP device (opened IFF_TAP|IFF_NO_PI,
+// without IFF_VNET_HDR, so that it takes neither TSO nor checksum offload) and
+// a radio-feedback socket. The caller keeps the descriptor and closes it after
+// Run has returned.
+type Port struct {
+	FD             int
+	FeedbackSocket string // path; empty for none
+	FeedbackUID    int    // owner of the socket; 0 leaves it to the caller's
+}
+
+// Options are what a Channel can do without.
+type Options struct {
+	// Epoch is model time 0; Locate is asked relative to it. Zero means the
+	// time of New.
+	Epoch time.Time
+	// NoFIFO leaves the process with the ordinary scheduler.
+	NoFIFO bool
+	// FrameLost sends a line to the feedback sockets for every lost data frame
+	// of a flow: to the node that lost it and to the one that the flow starts
+	// at. Off, it costs nothing.
+	FrameLost bool
+	// Log takes what Run has to say: SCHED_FIFO refused, a device gone.
+	Log *slog.Logger
+}
+
+// Channel drives a core by the monotonic clock between TAP devices. One thread
+// runs all events. What is late is handed over at once, but what follows from
+// it starts from its model time, so delays do not add up.
+//
+// While it runs, and unless Options.NoFIFO, every thread of the process is under
+// SCHED_FIFO: see raiseThreads. A program that runs one should therefore do no
+// long computing beside it, and have GOMAXPROCS above the number of goroutines
+// that compute at one time: the event thread needs a free one when it wakes.
+type Channel struct {
+	core  *medium.Core
+	names []string // of the nodes
+	epoch time.Time
+	opts  Options
+	ports []livePort
+	poll  *poller
+	feeds []*feedbackServer // by node; nil for none
+	late  lateness
+	buf   []byte
+
+	watchers atomic.Int32    // clients of all feedback sockets
+	paused   int             // ports that wait for room
+	homes    map[[4]byte]int // the node that each IPv4 address sent from first; for FrameLost
+	stranded []stranded      // losses for lack of a route that no reroute has explained yet
+	reroutes []reroute       // of late
+
+	nextFeedback time.Duration
+
+	mu      sync.Mutex
+	running bool
+	orders  []func() // to be run by the event thread
+}
+
+type livePort struct {
+	fd     int
+	paused bool // the queue is full: no wake-up for more frames
+	gone   bool // the device is no more
+}
+
+const (
+	// readBuffer holds the longest Ethernet frame of any MTU that fits 802.11,
+	// and tells a longer one by its length.
+	readBuffer = 4096
+	// maxReads bounds how long one flooding node can hold the event thread.
+	maxReads = 256
+)
+
+// New makes a channel between ports, one for each node of the configuration
+// and in its order, and opens the feedback sockets.
+func New(cfg medium.Config, locate medium.Locate, ports []Port, opts Options) (*Channel, error) {
+	if len(ports) != len(cfg.Nodes) {
+		return nil, fmt.Errorf("start medium: %d ports for %d nodes", len(ports), len(cfg.Nodes))
+	}
+	epoch := time.Now()
+	if !opts.Epoch.IsZero() {
+		// Now carries the monotonic clock; a time read from elsewhere does not.
+		epoch = epoch.Add(-time.Since(opts.Epoch))
+	}
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	c := &Channel{epoch: epoch, opts: opts, buf: make([]byte, readBuffer),
+		feeds: make([]*feedbackServer, len(ports))}
+	for _, n := range cfg.Nodes {
+		c.names = append(c.names, n.Name)
+	}
+	if opts.FrameLost {
+		c.homes, cfg.FrameLost = map[[4]byte]int{}, c.tellLoss(cfg.FrameLost)
+	}
+	core, err := medium.NewCore(cfg, locate, c)
+	if err != nil {
+		return nil, err
+	}
+	c.core = core
+	if c.poll, err = newPoller(); err != nil {
+		return nil, fmt.Errorf("start medium: %w", err)
+	}
+	if err := c.openPorts(ports); err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	return c, nil
+}
+
+func (c *Channel) openPorts(ports []Port) error {
+	for i, p := range ports {
+		if err := unix.SetNonblock(p.FD, true); err != nil {
+			return fmt.Errorf("open port of %q: %w", c.names[i], err)
+		}
+		if err := c.poll.control(unix.EPOLL_CTL_ADD, p.FD, i, true); err != nil {
+			return fmt.Errorf("open port of %q: %w", c.names[i], err)
+		}
+		c.ports = append(c.ports, livePort{fd: p.FD})
+		if p.FeedbackSocket == "" {
+			continue
+		}
+		feed, err := listenFeedback(p, func() (caps wire.Caps) {
+			c.do(func() { caps = c.core.Caps(i) })
+			return caps
+		}, &c.watchers, c.poll.wake)
+		if err != nil {
+			return fmt.Errorf("open feedback of %q: %w", c.names[i], err)
+		}
+		c.feeds[i] = feed
+	}
+	return nil
+}
+
+func (c *Channel) close() error {
+	for _, f := range c.feeds {
+		if f != nil {
+			_ = f.listener.Close() // after Run it is closed already
+		}
+	}
+	return c.poll.close()
+}
+
+// Run carries frames until the context ends. It returns nil then, and may be
+// called once.
+func (c *Channel) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	woken := make(chan struct{})
+	context.AfterFunc(ctx, func() { c.poll.wake(); close(woken) })
+	for _, f := range c.feeds {
+		if f != nil {
+			group.Go(func() error { return f.serve(ctx) })
+		}
+	}
+	if !c.opts.NoFIFO {
+		group.Go(func() error { return raiseThreads(ctx) })
+		if err := boundWaking(); err != nil {
+			c.opts.Log.Warn("a medium that is stuck would not be ended", "reason", err)
+		}
+		if awake, err := stayAwake(); err != nil {
+			c.opts.Log.Warn("medium is less punctual than it could be", "reason", err)
+		} else {
+			defer awake.Close()
+		}
+	}
+	group.Go(func() error {
+		// Never unlocked: the thread has its own scheduling and ends with the
+		// goroutine.
+		runtime.LockOSThread()
+		return c.loop(ctx)
+	})
+	err := group.Wait() // ends ctx, if it has not ended
+	<-woken
+	return errors.Join(err, c.close())
+}
+
+// loop is the event thread.
+func (c *Channel) loop(ctx context.Context) error {
+	if err := prepareThread(!c.opts.NoFIFO); err != nil {
+		c.opts.Log.Warn("medium is less punctual than it could be", "reason", err)
+	}
+	c.setRunning(true)
+	defer c.setRunning(false)
+	for ctx.Err() == nil {
+		c.runOrders()
+		c.core.Advance(c.now())
+		if err := c.refill(); err != nil {
+			return err
+		}
+		c.sendFeedback()
+		ready, err := c.poll.wait(c.timeout())
+		if err != nil {
+			return err
+		}
+		if len(ready) == 0 {
+			continue
+		}
+		c.core.Advance(c.now())
+		for _, ev := range ready {
+			if int(ev.Fd) == wakeID {
+				c.poll.clearWake()
+				continue
+			}
+			if err := c.drain(int(ev.Fd)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Channel) now() time.Duration { return time.Since(c.epoch) }
+
+// timeout is how long nothing will be due; below 0 for ever.
+func (c *Channel) timeout() time.Duration {
+	next, any := c.core.NextEffect()
+	if c.watched() && (!any || c.nextFeedback < next) {
+		next, any = c.nextFeedback, true
+	}
+	if !any {
+		return -1
+	}
+	return max(0, next-c.now())
+}
+
+// drain reads what a host has sent since the last look. A frame that finds the
+// queue full is dropped and counted; when the first reads leave it full, the
+// host's further frames wait in the device until there is room, when all but
+// those that still fit are dropped: as if each had been dropped as it came, at
+// one wake-up for all.
+func (c *Channel) drain(node int) error {
+	p := &c.ports[node]
+	for range maxReads {
+		n, err := readFD(p.fd, c.buf)
+		if errors.Is(err, unix.EAGAIN) {
+			break
+		}
+		if err != nil || n == 0 {
+			return c.portGone(node, err)
+		}
+		if c.homes != nil {
+			c.learnHome(node, c.buf[:n])
+		}
+		c.core.Enqueue(node, c.buf[:n])
+	}
+	full := c.core.QueueRoom(node) == 0
+	if full == p.paused {
+		return nil
+	}
+	p.paused = full
+	if full {
+		c.paused++
+	} else {
+		c.paused--
+	}
+	return c.poll.control(unix.EPOLL_CTL_MOD, p.fd, node, !full)
+}
+
+// refill looks at the devices whose queue has room again.
+func (c *Channel) refill() error {
+	if c.paused == 0 {
+		return nil
+	}
+	for i := range c.ports {
+		if p := &c.ports[i]; p.paused && !p.gone && c.core.QueueRoom(i) > 0 {
+			if err := c.drain(i); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// portGone leaves a device alone that cannot be read: deleted, or its namespace
+// is. The others go on.
+func (c *Channel) portGone(node int, reason error) error {
+	p := &c.ports[node]
+	if p.gone {
+		return nil
+	}
+	p.gone = true
+	if p.paused {
+		p.paused = false
+		c.paused--
+	}
+	c.opts.Log.Warn("device gone", "node", c.names[node], "reason", reason)
+	return c.poll.control(unix.EPOLL_CTL_DEL, p.fd, node, false)
+}
+
+// Deliver writes a frame to a node's device; the core calls it.
+func (c *Channel) Deliver(node int, at time.Duration, ethernet []byte) bool {
+	c.late.add(at, c.now())
+	p := &c.ports[node]
+	return !p.gone && writeFD(p.fd, ethernet) == nil
+}
+
+// TxFailed tells a node's clients; the core calls it.
+func (c *Channel) TxFailed(node int, _ time.Duration, peer medium.MAC) {
+	if f := c.feeds[node]; f != nil && f.active.Load() > 0 {
+		f.publish(wire.Feedback{TxFailed: &wire.TxFailed{Peer: peer.String()}})
+	}
+}
+
+// watched reports whether any client wants feedback.
+func (c *Channel) watched() bool {
+	return c.watchers.Load() > 0
+}
+
+// sendFeedback publishes stations and survey when they are due.
+func (c *Channel) sendFeedback() {
+	now := c.core.Now()
+	if now < c.nextFeedback || !c.watched() {
+		return
+	}
+	// A grid of model time; turns that were slept through are not made up for.
+	turn := int64(now / feedbackEvery)
+	c.nextFeedback = time.Duration(turn+1) * feedbackEvery
+	for i, f := range c.feeds {
+		if f != nil && f.active.Load() > 0 {
+			// by node, so that not all are told in one
+			f.turn(turn+int64(i), func() []wire.Feedback { return c.report(i) })
+		}
+	}
+}
+
+// report is a node's view of its peers and its channel.
+func (c *Channel) report(node int) (lines []wire.Feedback) {
+	for _, s := range c.core.Stations(node) {
+		lines = append(lines, wire.Feedback{Station: &s})
+	}
+	survey := c.core.Survey(node)
+	return append(lines, wire.Feedback{Survey: &survey})
+}

@@ -1,0 +1,98 @@
+package realtime
+
+import (
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium"
+)
+
+// do runs a function where the core may be touched, and waits for it: on the
+// event thread while Run runs, else here.
+func (c *Channel) do(f func()) {
+	c.mu.Lock()
+	if !c.running {
+		defer c.mu.Unlock()
+		f()
+		return
+	}
+	done := make(chan struct{})
+	c.orders = append(c.orders, func() { f(); close(done) })
+	c.mu.Unlock()
+	c.poll.wake()
+	<-done
+}
+
+// post is do without the wait: the function runs with the next events. Before
+// and after Run it is dropped: it is of no use to anybody then.
+func (c *Channel) post(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.running {
+		return
+	}
+	c.orders = append(c.orders, f)
+	if len(c.orders) == 1 {
+		c.poll.wake()
+	}
+}
+
+func (c *Channel) runOrders() {
+	c.mu.Lock()
+	orders := c.orders
+	c.orders = nil
+	c.mu.Unlock()
+	for _, f := range orders {
+		f()
+	}
+}
+
+// setRunning marks the event thread's life; orders that came at its very end
+// are still run.
+func (c *Channel) setRunning(running bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.running = running
+	for _, f := range c.orders {
+		f()
+	}
+	c.orders = nil
+}
+
+// BeginWindow starts the account of lateness again.
+func (c *Channel) BeginWindow() {
+	c.do(func() { c.late.begin(c.now()) })
+}
+
+// EndWindow is the lateness since BeginWindow. SumS is the wall time during
+// which a frame was due for longer than Tolerance, counted once however many
+// were; mean, p99 and worst are over all deliveries.
+func (c *Channel) EndWindow() wire.Lateness {
+	var out wire.Lateness
+	c.do(func() { out = c.late.end(c.now()) })
+	return out
+}
+
+// SetDead switches the whole channel off or on: dead, nothing is delivered.
+func (c *Channel) SetDead(dead bool) { c.do(func() { c.core.SetDead(dead) }) }
+
+// SetTxPower changes a node's transmit power from its next frame on.
+func (c *Channel) SetTxPower(node int, txPowerDbm float64) {
+	c.do(func() { c.core.SetTxPower(node, txPowerDbm) })
+}
+
+// OnAir is what every node has put on the air so far.
+func (c *Channel) OnAir() []medium.ClassCounts {
+	var out []medium.ClassCounts
+	c.do(func() {
+		for i := range c.names {
+			out = append(out, c.core.Counters(i).OnAir)
+		}
+	})
+	return out
+}
+
+// Counters is a node's count so far.
+func (c *Channel) Counters(node int) medium.Counters {
+	var out medium.Counters
+	c.do(func() { out = c.core.Counters(node) })
+	return out
+}
