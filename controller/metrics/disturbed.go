@@ -19,7 +19,7 @@ var (
 	socketsLeft = definition{SocketsLeft, "nodes", "nodes that could not end the attempt's connections or " +
 		"what waited to be sent: these send in the next window"}
 	standstillMax = definition{StandstillMaxMs, "ms", "longest time in the window in which the agent of a " +
-		"node did not run"}
+		"node did not run; relays that relay_sample_hz samples less often than the rest are not watched"}
 )
 
 // disturbed tells what of the attempt was not as it should be, and was let pass.

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"io/fs"
 	"iter"
 	"net/netip"
 	"os"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/node-agent/host/netstack"
@@ -54,6 +54,21 @@ func (f field) programs(t *testing.T) string {
 			out += "congestion control " + name + " is registered\n"
 		}
 	}
+	attached, err := attachedTo(cookie)
+	// A link that another test attaches just then has a number, and cannot be opened yet.
+	for until := time.Now().Add(10 * time.Second); errors.Is(err, unix.EAGAIN) && time.Now().Before(until); {
+		time.Sleep(time.Millisecond)
+		attached, err = attachedTo(cookie)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out + attached
+}
+
+// attachedTo lists the timers and tracepoints of one namespace.
+func attachedTo(cookie uint64) (string, error) {
+	var out string
 	var it link.Iterator
 	defer it.Close()
 	for it.Next() {
@@ -68,10 +83,7 @@ func (f field) programs(t *testing.T) string {
 			_ = p.Close()
 		}
 	}
-	if err := it.Err(); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		t.Fatal(err)
-	}
-	return out
+	return out, it.Err()
 }
 
 // withoutPrograms takes programs' names out of a list that is one for the whole

@@ -64,6 +64,9 @@ type tick struct {
 // comes after it.
 const keptFor = time.Hour + 5*time.Minute
 
+// leastAsleepNs is how late a beat is at least after which the machine may have been suspended.
+const leastAsleepNs = int64(time.Millisecond)
+
 // NewSampler makes a sampler; Run starts it. A source that fails is reported
 // once, as an event, and asked again at the next beat.
 func NewSampler(clk clock.Clock, interval time.Duration, sources []Source,
@@ -95,6 +98,7 @@ func (s *Sampler) Run(ctx context.Context) error {
 	s.pace(s.interval)
 	defer s.pace(0)
 	step := s.interval.Nanoseconds()
+	asleep := clock.AsleepNs()
 	for due := s.clk.BootNs(); ; {
 		now := s.clk.BootNs()
 		if now < due {
@@ -106,7 +110,9 @@ func (s *Sampler) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		asleep := clock.AsleepNs()
+		if now-due >= leastAsleepNs { // a machine that was suspended wakes late by the boot clock
+			asleep = clock.AsleepNs()
+		}
 		s.note(tick{dueNs: due, lateNs: now - due, asleepNs: asleep})
 		if err := s.sample(); err != nil {
 			return err

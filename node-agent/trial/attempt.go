@@ -49,6 +49,11 @@ func beat(t wire.Trial, node string) time.Duration {
 	return time.Second / time.Duration(*t.RelaySampleHz)
 }
 
+// watched reports whether a node tells for how long it stood still. Of hundreds of
+// nodes most only relay, and each beat wakes a process: they are not watched where
+// the plan has them sampled less often.
+func watched(t wire.Trial, node string) bool { return beat(t, node) <= sampleInterval }
+
 // attempt is one attempt at one trial, from arming to kept.
 type attempt struct {
 	engine *Engine
@@ -79,7 +84,7 @@ type attempt struct {
 	echo         *echo          // nil when this node answers no probes
 	prober       *prober        // nil when it sends none
 	samplers     []*measure.Sampler
-	pulse        *measure.Sampler // has no sources
+	pulse        *measure.Sampler // has no sources; nil on a relay that is sampled less often
 	stopSampling context.CancelFunc
 	sampling     chan error
 	early        *early // what the sockets had shortly before the next edge
@@ -390,9 +395,12 @@ func (a *attempt) startSampling() {
 			b.Begin()
 		}
 	}
-	a.pulse = measure.NewSampler(e.deps.Clock, pulseInterval, nil, nil)
+	all := slices.Clone(a.samplers)
+	if watched(a.trial, e.cfg.Node) {
+		a.pulse = measure.NewSampler(e.deps.Clock, pulseInterval, nil, nil)
+		all = append(all, a.pulse)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
-	all := append(slices.Clone(a.samplers), a.pulse)
 	a.stopSampling, a.sampling = cancel, make(chan error, len(all))
 	for _, s := range all {
 		go func() { a.sampling <- s.Run(ctx) }()

@@ -91,7 +91,10 @@ func (a *attempt) endSampler() error {
 	for _, s := range a.samplers {
 		err = errors.Join(err, a.emit(now, s.Lateness(open, closed)))
 	}
-	return errors.Join(err, a.emit(now, a.pulse.Standstill(open, closed)))
+	if a.pulse != nil {
+		err = errors.Join(err, a.emit(now, a.pulse.Standstill(open, closed)))
+	}
+	return err
 }
 
 // restore puts back what the trial changed. It fails the attempt when a change
