@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
@@ -79,8 +80,9 @@ func TraceEvents(cookie uint64, connections []Ports) (trace *EventTrace, err err
 }
 
 // tellsFailure checks whether the tracepoint of retransmissions has the
-// argument that reports failed ones; both tracepoints must be there.
-func tellsFailure() (uint32, error) {
+// argument that reports failed ones; both tracepoints must be there. To read the
+// kernel's description of itself takes 20 ms, and it stays the same.
+var tellsFailure = sync.OnceValues(func() (uint32, error) {
 	kernel, err := btf.LoadKernelSpec()
 	if err != nil {
 		return 0, err
@@ -106,7 +108,7 @@ func tellsFailure() (uint32, error) {
 		return 1, nil
 	}
 	return 0, nil
-}
+})
 
 // Ring gives the events' ring buffer: a file of its own, which an unprivileged
 // process may read by NewEventReader. It stays readable when the trace is closed.
