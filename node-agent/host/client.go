@@ -76,13 +76,6 @@ func (c *Client) Scan(ctx context.Context, device string, channel int) error {
 	return err
 }
 
-// Readback reads what is in force on an interface, and the sysctls that are
-// asked for.
-func (c *Client) Readback(ctx context.Context, device string, sysctls []string) (Readback, error) {
-	a, err := c.call(ctx, request{Readback: &readbackCall{Interface: device, Sysctls: sysctls}})
-	return answered(a.Readback, err)
-}
-
 // Packets opens a socket for capturing: bound to the interface, with a filter
 // in the kernel that nobody can take off any more. The caller closes it.
 func (c *Client) Packets(ctx context.Context, p Packets) (*os.File, PacketFilter, error) {

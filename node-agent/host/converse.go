@@ -102,9 +102,6 @@ func (s *server) answer(r request) answer {
 	case r.Restore != nil:
 		report, err := s.keeper.restore(r.Restore.Scope)
 		return answerOr(err, answer{Restored: &report})
-	case r.Readback != nil:
-		read, err := readback(s.keeper.policy, *r.Readback)
-		return answerOr(err, answer{Readback: &read})
 	case r.Packets != nil:
 		file, filter, err := packetSocket(s.keeper.policy, *r.Packets)
 		return answerOr(err, answer{Packets: &filter, file: file})

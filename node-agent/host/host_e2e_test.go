@@ -14,7 +14,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -273,15 +272,6 @@ func TestE2EEveryChangeIsMadeAndUndone(t *testing.T) {
 		if !strings.Contains(during, want) {
 			t.Errorf("in force there is no %q in\n%s", want, during)
 		}
-	}
-	read, err := c.Readback(t.Context(), device, []string{"net.ipv4.tcp_congestion_control"})
-	if err != nil || read.Sysctls["net.ipv4.tcp_congestion_control"] != "reno" ||
-		!slices.Contains(read.Addresses, "10.77.0.1/24") {
-		t.Errorf("read back %+v, %v", read, err)
-	}
-	if _, known := read.Offloads["gro"]; !known || !slices.Contains(read.Routes, "10.77.3.0/24 via 10.77.0.2 dev "+
-		"wlan0 metric 7 proto static") {
-		t.Errorf("read back %+v", read)
 	}
 	if _, err := c.Restore(t.Context(), ScopeTrial); err != nil {
 		t.Fatal(err)

@@ -26,6 +26,10 @@ type keeper struct {
 	nextID  uint64
 }
 
+// pendingMost bounds how long putting everything back takes: 1,000 routes take 3 s.
+// A run and a trial change no more than a call each holds.
+const pendingMost = 4 * maxChanges
+
 func newKeeper(s system, j *journal, r replayed, p change.Policy, log *slog.Logger) *keeper {
 	return &keeper{
 		system: s, journal: j, policy: p, log: log,
@@ -41,12 +45,21 @@ func (k *keeper) apply(scope string, changes []change.Change) ([]wire.HostChange
 	if scope != ScopeRun && scope != ScopeTrial {
 		return nil, fmt.Errorf("scope %q is neither %s nor %s", scope, ScopeRun, ScopeTrial)
 	}
+	fresh := 0
 	for _, c := range changes {
 		if refused := k.policy.Check(c); refused != nil {
 			return nil, refused
 		}
 		if refused := k.checkNesting(scope, c); refused != nil {
 			return nil, refused
+		}
+		if k.find(scope, c) < 0 {
+			fresh++
+		}
+		if len(k.pending)+fresh > pendingMost {
+			return nil, &change.Refused{Change: c.String(), Reason: fmt.Sprintf(
+				"%d changes are in force, and with this call's there would be more than %d", len(k.pending),
+				pendingMost), Cure: "restore first"}
 		}
 	}
 	var made []wire.HostChange

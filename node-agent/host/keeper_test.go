@@ -2,6 +2,7 @@ package host
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -23,9 +24,9 @@ func aRun(k *keeper) error {
 			_, err := k.apply(ScopeTrial, []change.Change{sysctl(sack, "0"), route("10.77.9.0/24"), routingDaemon()})
 			return err
 		},
-		func() error { _, err := k.apply(ScopeTrial, []change.Change{sysctl(sack, "2")}); return err },
+		func() error { _, err := k.apply(ScopeTrial, []change.Change{sysctl(sack, "1")}); return err },
 		func() error { _, err := k.restore(ScopeTrial); return err },
-		func() error { _, err := k.apply(ScopeTrial, []change.Change{sysctl(sack, "2")}); return err },
+		func() error { _, err := k.apply(ScopeTrial, []change.Change{sysctl(sack, "1")}); return err },
 		func() error { _, err := k.restore(""); return err },
 	}
 	for _, step := range steps {
@@ -171,12 +172,12 @@ func TestARepeatedCallKeepsTheFirstUndo(t *testing.T) {
 func TestARepeatedCallLeavesAnOverridingChange(t *testing.T) {
 	m, d := newMachine(), &disk{bomb: &bomb{}}
 	k := wake(t, m, d)
-	for _, step := range []struct{ scope, value string }{{ScopeRun, "0"}, {ScopeTrial, "2"}, {ScopeRun, "0"}} {
+	for _, step := range []struct{ scope, value string }{{ScopeRun, "0"}, {ScopeTrial, "1"}, {ScopeRun, "0"}} {
 		if _, err := k.apply(step.scope, []change.Change{sysctl(sack, step.value)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := m.state["sysctl net.ipv4.tcp_sack/a"]; got != "sysctl net.ipv4.tcp_sack=2" {
+	if got := m.state["sysctl net.ipv4.tcp_sack/a"]; got != "sysctl net.ipv4.tcp_sack=1" {
 		t.Errorf("in force is %q", got)
 	}
 	if _, err := k.restore(ScopeTrial); err != nil || m.state["sysctl net.ipv4.tcp_sack/a"] !=
@@ -266,5 +267,32 @@ func TestWhatIsThereAnewIsChangedAnew(t *testing.T) {
 	report, err := k.restore("")
 	if err != nil || !slices.Equal(report.Undone, []string{"link wlan0 up"}) || !maps.Equal(m.snapshot(), before) {
 		t.Errorf("report %+v, %v; machine %v, want %v", report, err, m.snapshot(), before)
+	}
+}
+
+// Putting everything back takes its time for each change, so their number is
+// bounded, and a call that would go beyond makes none of its changes.
+func TestChangesInForceAreBounded(t *testing.T) {
+	k := wake(t, newMachine(), &disk{bomb: &bomb{}})
+	call := func(n int) []change.Change {
+		var out []change.Change
+		for i := range 200 {
+			out = append(out, address(fmt.Sprintf("10.77.%d.%d/24", n, i+1)))
+		}
+		return out
+	}
+	n := 0
+	for ; len(k.pending)+200 <= pendingMost; n++ {
+		if _, err := k.apply(ScopeRun, call(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := len(k.pending)
+	var refused *change.Refused
+	if _, err := k.apply(ScopeRun, call(n)); !errors.As(err, &refused) || len(k.pending) != before {
+		t.Errorf("with %d changes in force, of at most %d: %v; now %d", before, pendingMost, err, len(k.pending))
+	}
+	if _, err := k.apply(ScopeRun, call(0)); err != nil {
+		t.Errorf("what is in force is refused: %v", err)
 	}
 }

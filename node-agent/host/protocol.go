@@ -19,15 +19,14 @@ const (
 )
 
 type request struct {
-	Apply     *applyCall    `json:"apply,omitempty"`
-	Restore   *restoreCall  `json:"restore,omitempty"`
-	Status    *struct{}     `json:"status,omitempty"`
-	Keepalive *struct{}     `json:"keepalive,omitempty"`
-	Readback  *readbackCall `json:"readback,omitempty"`
-	Packets   *Packets      `json:"packets,omitempty"`
-	TCPEvents *struct{}     `json:"tcp_events,omitempty"`
-	Scan      *scanCall     `json:"scan,omitempty"`
-	Sever     *Sever        `json:"sever,omitempty"`
+	Apply     *applyCall   `json:"apply,omitempty"`
+	Restore   *restoreCall `json:"restore,omitempty"`
+	Status    *struct{}    `json:"status,omitempty"`
+	Keepalive *struct{}    `json:"keepalive,omitempty"`
+	Packets   *Packets     `json:"packets,omitempty"`
+	TCPEvents *struct{}    `json:"tcp_events,omitempty"`
+	Scan      *scanCall    `json:"scan,omitempty"`
+	Sever     *Sever       `json:"sever,omitempty"`
 }
 
 type applyCall struct {
@@ -47,11 +46,6 @@ type restoreCall struct {
 	Scope string `json:"scope"` // trial, or run and "" for everything
 }
 
-type readbackCall struct {
-	Interface string   `json:"interface"`
-	Sysctls   []string `json:"sysctls"`
-}
-
 type scanCall struct {
 	Interface string `json:"interface"`
 	Channel   int    `json:"channel"`
@@ -61,7 +55,6 @@ type answer struct {
 	Applied  []wire.HostChange   `json:"applied,omitempty"`
 	Restored *wire.RestoreReport `json:"restored,omitempty"`
 	Status   *wire.HostStatus    `json:"status,omitempty"`
-	Readback *Readback           `json:"readback,omitempty"`
 	Packets  *PacketFilter       `json:"packets,omitempty"`
 	Severed  *flows.Severed      `json:"severed,omitempty"`
 	Ring     *struct{}           `json:"ring,omitempty"` // of events, in the file
@@ -79,7 +72,7 @@ func decodeRequest(line []byte) (request, error) {
 		return request{}, fmt.Errorf("decode request: %w", err)
 	}
 	calls := 0
-	for _, set := range []bool{r.Apply != nil, r.Restore != nil, r.Status != nil, r.Keepalive != nil, r.Readback != nil,
+	for _, set := range []bool{r.Apply != nil, r.Restore != nil, r.Status != nil, r.Keepalive != nil,
 		r.Packets != nil, r.TCPEvents != nil, r.Scan != nil, r.Sever != nil} {
 		if set {
 			calls++

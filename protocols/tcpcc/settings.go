@@ -110,6 +110,28 @@ func Settings(t wire.TCP) []Setting {
 	return out
 }
 
+// SettingBounds are the least and the most that Settings sets a sysctl to; it
+// reports false for a key that is none of theirs. Who makes the settings as root
+// holds whoever asks for them to these.
+func SettingBounds(key string) (least, most int, ok bool) {
+	switch key {
+	case "net.ipv4.tcp_recovery", "net.ipv4.tcp_early_retrans", "net.ipv4.tcp_frto", "net.ipv4.tcp_timestamps",
+		"net.ipv4.tcp_dsack", "net.ipv4.tcp_ecn":
+		return 0, 0, true
+	case "net.ipv4.tcp_max_reordering":
+		return 3, 3, true
+	case "net.ipv4.tcp_sack":
+		return 0, 1, true
+	case "net.ipv4.tcp_no_metrics_save":
+		return 1, 1, true
+	case "net.ipv4.tcp_retries2":
+		return 255, 255, true
+	case RTOMinKey:
+		return 1000 * wire.RTOMinMsLeast, 1000 * wire.RTOMinMsMost, true
+	}
+	return 0, 0, false
+}
+
 // Knob is one of a profile's settings by its key in a campaign, as it is in
 // force and not only as it was asked for.
 type Knob struct{ Key, Name, Value string }

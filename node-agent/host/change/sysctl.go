@@ -2,96 +2,71 @@ package change
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"fieldmesh.dev/fieldmesh/node-agent/host/netstack"
+	"fieldmesh.dev/fieldmesh/protocols/tcpcc"
 )
 
 // sysctlKey is an allowed key, taken apart. Interfaces' names may hold dots,
 // so a key cannot be turned into a path by replacing its dots.
 type sysctlKey struct {
-	parts  []string // of the path under /proc/sys
-	device string   // interface, or "all"; empty for a key that is not an interface's
+	parts       []string // of the path under /proc/sys
+	device      string   // interface, or "all"; empty for a key that is not an interface's
+	least, most int      // that the value may be; a congestion control has a name
 }
 
-// tcpKey are the namespace's TCP settings.
-var tcpKey = regexp.MustCompile(`^net\.ipv4\.(tcp_[a-z0-9_]{1,40})$`)
-
-// tcpForbidden are TCP keys that hold a secret or are read-only.
-var tcpForbidden = []string{"tcp_fastopen_key", "tcp_available_congestion_control", "tcp_available_ulp",
-	"tcp_ehash_entries"}
-
-// deviceTree is a subtree of keys per interface. Keys of all lists those that
-// may also be set under "all": there the kernel combines the value with the
-// interface's own when it looks, and copies nothing to other interfaces.
-type deviceTree struct {
-	prefix    string
-	path      []string
-	keys      []string
-	keysOfAll []string
+// deviceKey is a key that each interface has.
+type deviceKey struct {
+	prefix, name string
+	path         []string
+	value        int // the only one that a trial or a run sets
+	// ofAll: it may also be set under "all", where the kernel combines the value with
+	// the interface's own when it looks, and copies nothing to other interfaces.
+	ofAll bool
 }
 
-func deviceTrees() []deviceTree {
-	return []deviceTree{
-		{
-			prefix: "net.ipv4.conf.", path: []string{"net", "ipv4", "conf"},
-			keys: []string{
-				"accept_local", "accept_redirects", "arp_announce", "arp_filter", "arp_ignore", "forwarding",
-				"log_martians", "promote_secondaries", "rp_filter", "secure_redirects", "send_redirects",
-				"src_valid_mark",
-			},
-			keysOfAll: []string{"accept_local", "accept_redirects", "arp_announce", "arp_ignore", "rp_filter",
-				"send_redirects"},
-		},
-		{
-			prefix: "net.ipv4.neigh.", path: []string{"net", "ipv4", "neigh"},
-			keys: []string{
-				"app_solicit", "base_reachable_time_ms", "delay_first_probe_time", "gc_stale_time",
-				"mcast_solicit", "retrans_time_ms", "ucast_solicit",
-			},
-		},
-		{
-			prefix: "net.ipv6.conf.", path: []string{"net", "ipv6", "conf"},
-			keys: []string{"accept_dad", "accept_ra", "accept_redirects", "autoconf", "disable_ipv6",
-				"router_solicitations"},
-		},
+const congestionKey = "net.ipv4.tcp_congestion_control"
+
+func deviceKeys() []deviceKey {
+	v4, v6 := []string{"net", "ipv4", "conf"}, []string{"net", "ipv6", "conf"}
+	return []deviceKey{
+		{prefix: "net.ipv4.conf.", path: v4, name: "accept_redirects", ofAll: true},
+		{prefix: "net.ipv4.conf.", path: v4, name: "rp_filter", ofAll: true},
+		{prefix: "net.ipv4.conf.", path: v4, name: "send_redirects", ofAll: true},
+		{prefix: "net.ipv6.conf.", path: v6, name: "disable_ipv6", value: 1},
 	}
 }
 
 // parseKey takes an allowed key apart; every other key is an error.
 func parseKey(key string) (sysctlKey, error) {
-	if key == "net.ipv4.ip_forward" {
-		return sysctlKey{parts: []string{"net", "ipv4", "ip_forward"}}, nil
+	switch least, most, isTCPs := tcpcc.SettingBounds(key); {
+	case isTCPs:
+		return sysctlKey{parts: strings.Split(key, "."), least: least, most: most}, nil
+	case key == congestionKey:
+		return sysctlKey{parts: strings.Split(key, ".")}, nil
+	case key == "net.ipv4.ip_forward":
+		return sysctlKey{parts: strings.Split(key, "."), most: 1}, nil
 	}
-	if m := tcpKey.FindStringSubmatch(key); m != nil && !slices.Contains(tcpForbidden, m[1]) {
-		return sysctlKey{parts: []string{"net", "ipv4", m[1]}}, nil
-	}
-	for _, tree := range deviceTrees() {
-		rest, found := strings.CutPrefix(key, tree.prefix)
+	for _, k := range deviceKeys() {
+		rest, found := strings.CutPrefix(key, k.prefix)
 		dot := strings.LastIndexByte(rest, '.')
-		if !found || dot < 0 {
+		if !found || dot < 0 || rest[dot+1:] != k.name {
 			continue
 		}
-		device, name := rest[:dot], rest[dot+1:]
-		allowed := tree.keys
-		if device == "all" {
-			allowed = tree.keysOfAll
-		} else if err := CheckInterfaceName(device); err != nil {
+		device := rest[:dot]
+		if device == "all" && !k.ofAll {
+			continue
+		}
+		if err := CheckInterfaceName(device); device != "all" && err != nil {
 			return sysctlKey{}, err
 		}
-		if slices.Contains(allowed, name) {
-			return sysctlKey{parts: append(slices.Clone(tree.path), device, name), device: device}, nil
-		}
+		return sysctlKey{parts: append(slices.Clone(k.path), device, k.name), device: device, least: k.value,
+			most: k.value}, nil
 	}
 	return sysctlKey{}, fmt.Errorf("sysctl %.80q is not among those that may be changed", key)
-}
-
-// SysctlPath is the file of an allowed key; every other key is an error.
-func SysctlPath(key string) (string, error) {
-	k, err := parseKey(key)
-	return netstack.Setting{Parts: k.parts}.Path(), err
 }
 
 // Sysctl sets one of the allowed keys, named as sysctl(8) names it:
@@ -100,8 +75,6 @@ type Sysctl struct {
 	Key   string `json:"key"`
 	Value string `json:"value"`
 }
-
-var valuePattern = regexp.MustCompile(`^[A-Za-z0-9_-]+( [A-Za-z0-9_-]+){0,15}$`)
 
 func (s Sysctl) Target() string { return "sysctl " + s.Key }
 func (s Sysctl) String() string { return fmt.Sprintf("sysctl %s=%s", s.Key, s.Value) }
@@ -116,8 +89,18 @@ func (s Sysctl) check(p Policy) (reason, cure string) {
 			return reason, cure
 		}
 	}
-	if len(s.Value) > 128 || !valuePattern.MatchString(s.Value) {
-		return fmt.Sprintf("%.40q is not a value: words of letters, digits, _ and -, one space between", s.Value), ""
+	if s.Key == congestionKey {
+		if !congestionPattern.MatchString(s.Value) {
+			return fmt.Sprintf("%.40q is not the name of a congestion control", s.Value), ""
+		}
+		return "", ""
+	}
+	n, err := strconv.Atoi(s.Value)
+	if err != nil || s.Value != strconv.Itoa(n) || n < key.least || n > key.most {
+		if key.least == key.most {
+			return fmt.Sprintf("%.40q is not the one value that is set, %d", s.Value, key.least), ""
+		}
+		return fmt.Sprintf("%.40q is not a number from %d to %d", s.Value, key.least, key.most), ""
 	}
 	return "", ""
 }
@@ -156,7 +139,7 @@ func (s Sysctl) apply(*Kernel, *sysctlUndo) error {
 		return err
 	}
 	err = netstack.WriteSysctl(netstack.Setting{Parts: key.parts}.Path(), s.Value)
-	if err == nil || key.parts[len(key.parts)-1] != "tcp_congestion_control" {
+	if err == nil || s.Key != congestionKey {
 		return err
 	}
 	available, readErr := netstack.ReadSysctl("/proc/sys/net/ipv4/tcp_available_congestion_control")
