@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -83,54 +84,55 @@ func (l lines) keys() ([]wire.TrialKey, error) {
 // somebody's home. A radio keeps one name within an export, and has another in
 // the next.
 type redactor struct {
-	key []byte
-	own map[string]bool // addresses and names of the run's own radios and cells
+	key    []byte
+	own    map[string]bool // addresses and names of the run's own radios and cells
+	shared map[reflect.Type][]string
 }
 
 // mac is a MAC address as records write it, or as others do.
 var mac = regexp.MustCompile(`\b[0-9A-Fa-f]{2}(?:[:-][0-9A-Fa-f]{2}){5}\b`)
 
-// shared are the texts that leave in a redacted export, by kind; those below a
-// name that ends in a dot, whatever theirs. Every other text of a record stays
-// behind. Numbers leave, but for places and movement.
-var shared = map[string][]string{
-	"":          {"kind", "node", "epoch", "run"},
-	"capture":   {"name", "captured_interface", "above_interface", "filter", "file_sha256"},
-	"change":    {"scope", "action"},
-	"clock":     {"peer"},
-	"edge":      {"edge", "flow", "filtered_flow"},
-	"event":     {"level"},
-	"gps":       {"time_utc"},
-	"interface": {"interface"},
-	"iperf3":    {"flow", "side", "ended", "signal", "error_cause"},
-	"lateness":  {"source"},
-	"loss":      {"of", "peer", "frame_flow", "cause"},
-	"machine":   {"battery_state", "hottest_zone"},
-	"medium":    {"of"},
-	"note":      {"note"},
-	"probe":     {"peer_node"},
-	"provenance": {"agent", "kernel", "arch", "machine", "interface", "driver", "mac", "tools.", "sysctls.",
-		"congestion_available", "tcp.", "radio.driver", "radio.mac", "radio.mode", "radio.standard", "radio.ssid",
-		"radio.bssid", "radio.width", "radio.country", "radio.modes", "radio.combinations", "radio.heard.ssid",
-		"radio.heard.bssid", "radio.beside."},
-	"route":         {"action", "destination", "next_hops", "cause"},
-	"routing":       {"protocol", "neighbors."},
-	"routing_event": {"report", "addr"},
-	"station":       {"peer"},
-	"tcp":           {"flow", "edge", "local", "remote", "state", "congestion", "congestion_state"},
-	"tcp_event":     {"flow", "local", "remote", "tcp_event", "seen_by"},
-	"trial":         {"state", "outcome", "reason"},
-	"truth":         {"of"},
-	"wall_clock":    {"sync"},
-	"window":        {"go_path"},
+// shared are the texts of a kind of record that leave in a redacted export: the
+// fields with the tag redact, and what is below one. Every other text stays behind.
+// Numbers leave, but for places and movement.
+func shared(body reflect.Type) []string {
+	return append(sharedBelow(reflect.TypeFor[wire.Header](), ""), sharedBelow(body, "")...)
+}
+
+// sharedBelow lists the fields of a struct, or of what lists and pointers lead to, that
+// have the tag; a name that ends in a dot stands for all below it.
+func sharedBelow(t reflect.Type, below string) (out []string) {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	for f := range t.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case name == "" || name == "-":
+		case f.Tag.Get("redact") == "keep":
+			out = append(out, below+name, below+name+".")
+		default:
+			out = append(out, sharedBelow(f.Type, below+name+".")...)
+		}
+	}
+	return out
 }
 
 // movement are the numbers that say where a node is, or lead there.
 var movement = []string{"lat_deg", "lon_deg", "alt_m", "speed_mps", "track_deg"}
 
-func newRedactor(a *archive.Archive) (*redactor, error) {
-	r := &redactor{key: make([]byte, 32), own: map[string]bool{}}
+// blankRedactor knows of no radio that is the run's own.
+func blankRedactor() *redactor {
+	r := &redactor{key: make([]byte, 32), own: map[string]bool{}, shared: map[reflect.Type][]string{}}
 	_, _ = rand.Read(r.key) // it never fails: crypto/rand ends the program instead
+	return r
+}
+
+func newRedactor(a *archive.Archive) (*redactor, error) {
+	r := blankRedactor()
 	for _, t := range a.Info().Plan.Trials {
 		r.own[strings.ToLower(t.Radio.BSSID)], r.own[t.Radio.SSID] = true, true
 	}
@@ -171,13 +173,17 @@ func (r *redactor) line(line []byte, opened map[string]wire.Window) ([]byte, err
 			delete(members, name)
 		}
 	}
-	r.clean(rec.Header.Kind, "", members)
+	body := reflect.TypeOf(rec.Body)
+	if _, known := r.shared[body]; !known {
+		r.shared[body] = shared(body)
+	}
+	r.clean(r.shared[body], "", members)
 	return json.Marshal(members)
 }
 
 // clean leaves the texts that are shared, and gives those about other radios
 // made-up names. It reports whether anything is left.
-func (r *redactor) clean(kind, path string, v any) (any, bool) {
+func (r *redactor) clean(shared []string, path string, v any) (any, bool) {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, member := range v {
@@ -185,7 +191,7 @@ func (r *redactor) clean(kind, path string, v any) (any, bool) {
 			if path != "" {
 				below = path + "." + name
 			}
-			cleaned, some := r.clean(kind, below, member)
+			cleaned, some := r.clean(shared, below, member)
 			if !some {
 				delete(v, name)
 				continue
@@ -196,26 +202,26 @@ func (r *redactor) clean(kind, path string, v any) (any, bool) {
 	case []any:
 		out := []any{}
 		for _, element := range v {
-			if cleaned, some := r.clean(kind, path, element); some {
+			if cleaned, some := r.clean(shared, path, element); some {
 				out = append(out, cleaned)
 			}
 		}
 		return out, len(out) > 0 || len(v) == 0
 	case string:
-		return r.text(kind, path, v)
+		return r.text(shared, path, v)
 	}
 	return v, true
 }
 
-func (r *redactor) text(kind, path, text string) (string, bool) {
+func (r *redactor) text(shared []string, path, text string) (string, bool) {
 	leaves := func(name string) bool {
 		return name == path || strings.HasSuffix(name, ".") && strings.HasPrefix(path, name)
 	}
-	if !slices.ContainsFunc(shared[""], leaves) && !slices.ContainsFunc(shared[kind], leaves) {
+	if !slices.ContainsFunc(shared, leaves) {
 		return "", false
 	}
 	switch {
-	case kind == "trial" && path == "reason":
+	case path == "reason":
 		text = codeOf(wire.ParseReason(text))
 	case strings.HasSuffix(path, "ssid") && !strings.HasSuffix(path, "bssid") && !r.own[text]:
 		text = "network-" + r.name(text)

@@ -58,31 +58,34 @@ func ReadWishes(r io.Reader, each func(FeedbackWish)) {
 
 // Caps is what a radio can do and is set to.
 type Caps struct {
-	Driver     string    `json:"driver"` // "medium" for the emulated one
-	MAC        string    `json:"mac"`
-	Mode       string    `json:"mode,omitempty"`     // adhoc | mesh | …; absent where nothing tells
-	Standard   string    `json:"standard,omitempty"` // absent where nothing tells
+	Driver     string    `json:"driver" redact:"keep"` // "medium" for the emulated one
+	MAC        string    `json:"mac" redact:"keep"`
+	Mode       string    `json:"mode,omitempty" redact:"keep"`     // adhoc | mesh | …; absent where nothing tells
+	Standard   string    `json:"standard,omitempty" redact:"keep"` // absent where nothing tells
 	Channel    int       `json:"channel"`
 	TxPowerDbm float64   `json:"tx_power_dbm"`
 	RatesMbps  []float64 `json:"rates_mbps"`
 
 	// Of a real radio, as far as its driver tells:
 
-	SSID           string    `json:"ssid,omitempty"`
-	BSSID          string    `json:"bssid,omitempty"`
-	Width          string    `json:"width,omitempty"` // "20 MHz (no HT)": the rates of 802.11a, b and g only
+	SSID  string `json:"ssid,omitempty" redact:"keep"`
+	BSSID string `json:"bssid,omitempty" redact:"keep"`
+	// "20 MHz (no HT)": the rates of 802.11a, b and g only
+	Width          string    `json:"width,omitempty" redact:"keep"`
 	BasicRatesMbps []float64 `json:"basic_rates_mbps,omitempty"`
-	Country        string    `json:"country,omitempty"`  // regulatory domain, "00" for the world's
-	Modes          []string  `json:"modes,omitempty"`    // that it can be set to
-	Channels       []int     `json:"channels,omitempty"` // on which it may begin a network
+	Country        string    `json:"country,omitempty" redact:"keep"` // regulatory domain, "00" for the world's
+	Modes          []string  `json:"modes,omitempty" redact:"keep"`   // that it can be set to
+	Channels       []int     `json:"channels,omitempty"`              // on which it may begin a network
 
 	RTSThresholdBytes *int `json:"rts_threshold_bytes,omitempty"` // absent where nothing tells; 2347: off
 	ShortRetryLimit   *int `json:"short_retry_limit,omitempty"`
 	LongRetryLimit    *int `json:"long_retry_limit,omitempty"`
 
-	Combinations []string    `json:"combinations,omitempty"` // of interfaces that it can have at once, as iw(8) words them
-	Heard        []HeardCell `json:"heard,omitempty"`        // other networks that it has heard lately; the channel is scanned before it is joined
-	Beside       *Beside     `json:"beside,omitempty"`       // absent: the radio is the tested interface's alone
+	// of interfaces that it can have at once, as iw(8) words them
+	Combinations []string    `json:"combinations,omitempty" redact:"keep"`
+	Heard        []HeardCell `json:"heard,omitempty"` // other networks that it has heard lately; the channel is scanned before it is joined
+	// absent: the radio is the tested interface's alone
+	Beside *Beside `json:"beside,omitempty" redact:"keep"`
 }
 
 // Beside is the machine's own interface, on whose radio the tested one is made
@@ -98,8 +101,8 @@ type Beside struct {
 
 // HeardCell is a network of others that a radio has heard.
 type HeardCell struct {
-	SSID      string   `json:"ssid,omitempty"` // absent: it does not say
-	BSSID     string   `json:"bssid"`
+	SSID      string   `json:"ssid,omitempty" redact:"keep"` // absent: it does not say
+	BSSID     string   `json:"bssid" redact:"keep"`
 	Channel   int      `json:"channel"`
 	SignalDbm *float64 `json:"signal_dbm,omitempty"`
 	AgeMs     int64    `json:"age_ms"` // since it was heard last

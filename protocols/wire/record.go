@@ -10,7 +10,8 @@
 //
 // A record kind is a struct and its method Kind, in sampled.go, stated.go or beside its like, and a sample at the end
 // of those in sample_test.go. Its fields' tags also say what they are in InfluxDB (influx: tag, absent=, name=, after=)
-// and why one is only in the archive (archive).
+// and why one is only in the archive (archive). A text leaves in a redacted export only with redact:"keep", on its
+// field or on one that it is part of.
 //
 // A key of a campaign's trial is a field of Trial or of its parts, and its value in sampleTrial in sample_test.go. The
 // tag campaign says what is otherwise in a campaign than on the wire: see generate/campaign.go.
@@ -36,13 +37,13 @@ const SchemaVersion = 1
 // (node, epoch, seq) is unique: epoch is random per spool, seq counts from 1
 // without gaps. TBootNs is the node's CLOCK_BOOTTIME.
 type Header struct {
-	Kind    string `json:"kind"`
+	Kind    string `json:"kind" redact:"keep"`
 	Version int    `json:"version"`
-	Node    string `json:"node"`
-	Epoch   string `json:"epoch"`
+	Node    string `json:"node" redact:"keep"`
+	Epoch   string `json:"epoch" redact:"keep"`
 	Seq     uint64 `json:"seq"`
 	TBootNs int64  `json:"t_boot_ns"`
-	Run     string `json:"run,omitempty"`
+	Run     string `json:"run,omitempty" redact:"keep"`
 	Trial   int    `json:"trial,omitempty"`
 	Attempt int    `json:"attempt,omitempty"`
 }

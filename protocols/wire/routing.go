@@ -74,17 +74,18 @@ func (r Routing) ReadyLimit() time.Duration {
 //
 // Action present is of the latter. What only the routing daemon knows is absent where it does not tell.
 type RouteChange struct {
-	Action      string `json:"action"`                   // present | set | delete
-	AtBootNs    int64  `json:"at_boot_ns" unit:"ns"`     // when it happened, boot clock
-	Destination string `json:"destination" influx:"tag"` // the route's prefix
+	Action      string `json:"action" redact:"keep"`                   // present | set | delete
+	AtBootNs    int64  `json:"at_boot_ns" unit:"ns"`                   // when it happened, boot clock
+	Destination string `json:"destination" influx:"tag" redact:"keep"` // the route's prefix
 	// best first; absent with delete
 	//
 	// A destination on the link is its own next hop.
-	NextHops []string `json:"next_hops,omitempty"`
+	NextHops []string `json:"next_hops,omitempty" redact:"keep"`
 	Hops     *int     `json:"hops,omitempty" unit:"hops"` // to the destination along the best next hop
 	// the protocol's own, less is better; the kernel's where the daemon does not tell
 	Metric *float64 `json:"metric,omitempty"`
-	Cause  string   `json:"cause,omitempty" influx:"name=route_cause"` // the protocol's word for it
+	// the protocol's word for it
+	Cause string `json:"cause,omitempty" influx:"name=route_cause" redact:"keep"`
 }
 
 func (*RouteChange) Kind() string { return "route" }
@@ -93,7 +94,7 @@ func (*RouteChange) Kind() string { return "route" }
 //
 // Bytes of packets are those of IP; those of messages are the protocol's.
 type RoutingCount struct {
-	Protocol    string  `json:"protocol" influx:"tag"`                 // the routing protocol
+	Protocol    string  `json:"protocol" influx:"tag" redact:"keep"`   // the routing protocol
 	PacketsSent *uint64 `json:"packets_sent,omitempty" unit:"packets"` // routing packets sent
 	// data packets sent with the daemon's header (DSR); none of packets_sent, but a record without this field may have
 	// them there
@@ -111,7 +112,7 @@ type RoutingCount struct {
 	RoutesInstalled int `json:"routes_installed" unit:"routes"`
 	// data packets that wait for a route
 	HeldPackets *uint64           `json:"held_packets,omitempty" unit:"packets"`
-	Neighbors   []RoutingNeighbor `json:"neighbors"`
+	Neighbors   []RoutingNeighbor `json:"neighbors" redact:"keep"`
 }
 
 func (*RoutingCount) Kind() string { return "routing" }
@@ -126,18 +127,19 @@ type RoutingNeighbor struct {
 
 // RoutingEvent is something that the routing daemon found worth telling.
 type RoutingEvent struct {
-	Report   string   `json:"report" influx:"tag"`  // discovery_us, discovery_failed, neighbor_lost, routing_ready_s …
-	AtBootNs int64    `json:"at_boot_ns" unit:"ns"` // when it happened, boot clock
-	Addr     string   `json:"addr,omitempty"`       // the node that it is about
-	Value    *float64 `json:"value,omitempty"`      // in the unit that the report's name ends in
-	Note     string   `json:"note,omitempty"`       // more in words
+	// discovery_us, discovery_failed, neighbor_lost, routing_ready_s …
+	Report   string   `json:"report" influx:"tag" redact:"keep"`
+	AtBootNs int64    `json:"at_boot_ns" unit:"ns"`         // when it happened, boot clock
+	Addr     string   `json:"addr,omitempty" redact:"keep"` // the node that it is about
+	Value    *float64 `json:"value,omitempty"`              // in the unit that the report's name ends in
+	Note     string   `json:"note,omitempty"`               // more in words
 }
 
 func (*RoutingEvent) Kind() string { return "routing_event" }
 
 // Probe is a small packet from the measured flow's sender to its receiver that came back.
 type Probe struct {
-	Peer string `json:"peer_node" influx:"tag"` // the receiver
+	Peer string `json:"peer_node" influx:"tag" redact:"keep"` // the receiver
 	// from 1; numbers that are missing did not come back; one that could not be sent has a number too
 	ProbeSeq   uint64  `json:"probe_seq"`
 	SentBootNs int64   `json:"sent_boot_ns" unit:"ns"` // when it was sent, boot clock

@@ -10,7 +10,7 @@ type GPS struct {
 	// age of the newest fix by the node's clock; absent before the first
 	FixAgeMs       *float64 `json:"fix_age_ms,omitempty" unit:"ms"`
 	FixBootNs      *int64   `json:"fix_boot_ns,omitempty" unit:"ns"`    // when the fix arrived, boot clock
-	TimeUTC        string   `json:"time_utc,omitempty"`                 // the receiver's own time of the fix
+	TimeUTC        string   `json:"time_utc,omitempty" redact:"keep"`   // the receiver's own time of the fix
 	LatDeg         *float64 `json:"lat_deg,omitempty" unit:"degree"`    // latitude, WGS 84
 	LonDeg         *float64 `json:"lon_deg,omitempty" unit:"degree"`    // longitude, WGS 84
 	AltM           *float64 `json:"alt_m,omitempty" unit:"m"`           // altitude
@@ -29,19 +29,21 @@ func (*GPS) Kind() string { return "gps" }
 // TCPSample is tcp_info of one socket. Throughput is the difference of `bytes_received` between the edges of the
 // window, on the receiver.
 type TCPSample struct {
-	Flow string `json:"flow" influx:"tag"` // the plan's name of the flow
+	Flow string `json:"flow" influx:"tag" redact:"keep"` // the plan's name of the flow
 	// 0-based stream, of all but iperf3's control connection
 	Stream *int `json:"stream,omitempty" influx:"tag,absent=control"`
 	// open | close at the edges of the window; before_open | before_close, the last before such an edge that is sure to
 	// be before it; absent between them
-	Edge   string `json:"edge,omitempty" influx:"tag"`
-	Local  string `json:"local" archive:"an address for every socket; flow and stream name it"`  // addr:port
-	Remote string `json:"remote" archive:"an address for every socket; flow and stream name it"` // addr:port
+	Edge string `json:"edge,omitempty" influx:"tag" redact:"keep"`
+	// addr:port
+	Local string `json:"local" archive:"an address for every socket; flow and stream name it" redact:"keep"`
+	// addr:port
+	Remote string `json:"remote" archive:"an address for every socket; flow and stream name it" redact:"keep"`
 	// the kernel's number of the socket
 	Cookie       uint64 `json:"cookie" archive:"names a kernel's socket; of no use in a chart"`
-	State        string `json:"state"`                         // ESTABLISHED …
-	Congestion   string `json:"congestion,omitempty"`          // congestion control in force
-	CwndSegments uint32 `json:"cwnd_segments" unit:"segments"` // congestion window
+	State        string `json:"state" redact:"keep"`                // ESTABLISHED …
+	Congestion   string `json:"congestion,omitempty" redact:"keep"` // congestion control in force
+	CwndSegments uint32 `json:"cwnd_segments" unit:"segments"`      // congestion window
 	// slow-start threshold; absent while infinite
 	SsthreshSegments *uint32 `json:"ssthresh_segments,omitempty" unit:"segments"`
 	MSSBytes         uint32  `json:"mss_bytes" unit:"B"`                // maximum segment size
@@ -59,7 +61,7 @@ type TCPSample struct {
 	DeliveryRateBps *float64 `json:"delivery_rate_bps,omitempty" unit:"bit/s"`
 	PacingRateBps   *float64 `json:"pacing_rate_bps,omitempty" unit:"bit/s"` // pacing rate; absent when not paced
 	// open | disorder | cwr | recovery | loss (tcpi_ca_state)
-	CongestionState string `json:"congestion_state,omitempty"`
+	CongestionState string `json:"congestion_state,omitempty" redact:"keep"`
 	// time-outs of the segment at the head that is still not acknowledged
 	RTOsInARow *uint32 `json:"rtos_in_a_row,omitempty"`
 	// retransmission time-outs so far; from Linux 6.7 on
@@ -98,22 +100,22 @@ func (*TCPSample) Kind() string { return "tcp" }
 
 // Interface holds the kernel's counters of one interface, since it came up.
 type Interface struct {
-	Name      string `json:"interface" influx:"tag"`    // its name
-	RxBytes   uint64 `json:"rx_bytes" unit:"B"`         // received
-	TxBytes   uint64 `json:"tx_bytes" unit:"B"`         // sent
-	RxPackets uint64 `json:"rx_packets" unit:"packets"` // received
-	TxPackets uint64 `json:"tx_packets" unit:"packets"` // sent
-	RxDropped uint64 `json:"rx_dropped" unit:"packets"` // dropped on reception
-	TxDropped uint64 `json:"tx_dropped" unit:"packets"` // dropped on sending
-	RxErrors  uint64 `json:"rx_errors" unit:"packets"`  // bad on reception
-	TxErrors  uint64 `json:"tx_errors" unit:"packets"`  // failed on sending
+	Name      string `json:"interface" influx:"tag" redact:"keep"` // its name
+	RxBytes   uint64 `json:"rx_bytes" unit:"B"`                    // received
+	TxBytes   uint64 `json:"tx_bytes" unit:"B"`                    // sent
+	RxPackets uint64 `json:"rx_packets" unit:"packets"`            // received
+	TxPackets uint64 `json:"tx_packets" unit:"packets"`            // sent
+	RxDropped uint64 `json:"rx_dropped" unit:"packets"`            // dropped on reception
+	TxDropped uint64 `json:"tx_dropped" unit:"packets"`            // dropped on sending
+	RxErrors  uint64 `json:"rx_errors" unit:"packets"`             // bad on reception
+	TxErrors  uint64 `json:"tx_errors" unit:"packets"`             // failed on sending
 }
 
 func (*Interface) Kind() string { return "interface" }
 
 // Station is the radio's view of one peer.
 type Station struct {
-	Peer          string   `json:"peer" influx:"tag"`                       // the peer's MAC address
+	Peer          string   `json:"peer" influx:"tag" redact:"keep"`         // the peer's MAC address
 	SignalDbm     *float64 `json:"signal_dbm,omitempty" unit:"dBm"`         // signal of the peer's frames
 	TxBitrateMbps *float64 `json:"tx_bitrate_mbps,omitempty" unit:"Mbit/s"` // rate of the last frame sent
 	RxBitrateMbps *float64 `json:"rx_bitrate_mbps,omitempty" unit:"Mbit/s"` // rate of the last frame received
@@ -138,11 +140,11 @@ func (*Survey) Kind() string { return "survey" }
 
 // Truth is where the emulated field really had a node; rehearsal only.
 type Truth struct {
-	Of        string  `json:"of" influx:"tag"`      // the node that it is about
-	XM        float64 `json:"x_m" unit:"m"`         // place along the road
-	YM        float64 `json:"y_m" unit:"m"`         // place across the road
-	SpeedMps  float64 `json:"speed_mps" unit:"m/s"` // true speed
-	DistanceM float64 `json:"distance_m" unit:"m"`  // distance to the roadside node
+	Of        string  `json:"of" influx:"tag" redact:"keep"` // the node that it is about
+	XM        float64 `json:"x_m" unit:"m"`                  // place along the road
+	YM        float64 `json:"y_m" unit:"m"`                  // place across the road
+	SpeedMps  float64 `json:"speed_mps" unit:"m/s"`          // true speed
+	DistanceM float64 `json:"distance_m" unit:"m"`           // distance to the roadside node
 }
 
 func (*Truth) Kind() string { return "truth" }
@@ -150,14 +152,14 @@ func (*Truth) Kind() string { return "truth" }
 // Loss is a data frame that the emulated radio lost, or that its node's kernel gave up before the radio (no_route,
 // no_neighbour); rehearsal only.
 type Loss struct {
-	Of   string `json:"of" influx:"tag"`             // the node that sent it, or could not
-	Peer string `json:"peer,omitempty" influx:"tag"` // the node that should have had it
+	Of   string `json:"of" influx:"tag" redact:"keep"`             // the node that sent it, or could not
+	Peer string `json:"peer,omitempty" influx:"tag" redact:"keep"` // the node that should have had it
 	// "src:port>dst:port/proto" of the packet in it; absent when it held no IPv4
-	Flow string `json:"frame_flow,omitempty"`
+	Flow string `json:"frame_flow,omitempty" redact:"keep"`
 	Seq  uint32 `json:"frame_seq" max:"4294967295"` // TCP sequence number, or IP id for the others
 	// collision | channel_error | out_of_range | radio_dead | queue_full | bad_frame | host_refused | no_route |
 	// no_neighbour
-	Cause      string `json:"cause" influx:"tag"`
+	Cause      string `json:"cause" influx:"tag" redact:"keep"`
 	RetryLimit bool   `json:"retry_limit,omitempty"` // given up after all retries; the cause is that of the last
 }
 
@@ -169,13 +171,13 @@ func (*Loss) Kind() string { return "loss" }
 // Nodes that neither sent nor got a frame have none. Of what is lost for no_route it counts, besides, what the kernel
 // refused before there was a packet: connects and datagrams.
 type MediumCount struct {
-	Of        string `json:"of" influx:"tag"`         // the node that it is about
-	Enqueued  uint64 `json:"enqueued" unit:"frames"`  // taken into its queue
-	Delivered uint64 `json:"delivered" unit:"frames"` // handed up at it
-	Duplicate uint64 `json:"duplicate" unit:"frames"` // received again after a lost ACK
-	Attempts  uint64 `json:"attempts" unit:"frames"`  // data frames that it put on the air
-	Retries   uint64 `json:"retries" unit:"frames"`   // of those, beyond a frame's first
-	TxFailed  uint64 `json:"tx_failed" unit:"frames"` // unicast frames given up
+	Of        string `json:"of" influx:"tag" redact:"keep"` // the node that it is about
+	Enqueued  uint64 `json:"enqueued" unit:"frames"`        // taken into its queue
+	Delivered uint64 `json:"delivered" unit:"frames"`       // handed up at it
+	Duplicate uint64 `json:"duplicate" unit:"frames"`       // received again after a lost ACK
+	Attempts  uint64 `json:"attempts" unit:"frames"`        // data frames that it put on the air
+	Retries   uint64 `json:"retries" unit:"frames"`         // of those, beyond a frame's first
+	TxFailed  uint64 `json:"tx_failed" unit:"frames"`       // unicast frames given up
 	// its frames that were lost, by cause
 	Lost map[string]uint64 `json:"lost,omitempty" archive:"by cause; records of kind loss tell them one by one"`
 	// its attempts that failed, by cause
@@ -195,11 +197,11 @@ func (*MediumCount) Kind() string { return "medium" }
 type Machine struct {
 	BatteryPercent *float64 `json:"battery_percent,omitempty" unit:"%"` // of all its batteries together
 	// charging | discharging | full | not_charging | unknown
-	BatteryState string   `json:"battery_state,omitempty"`
-	BatteryLeftS *float64 `json:"battery_left_s,omitempty" unit:"s"` // until it is empty, at the present draw
-	OnMains      *bool    `json:"on_mains,omitempty"`                // it has external power
-	TemperatureC *float64 `json:"temperature_c,omitempty" unit:"°C"` // of the hottest zone
-	HottestZone  string   `json:"hottest_zone,omitempty"`            // which that is
+	BatteryState string   `json:"battery_state,omitempty" redact:"keep"`
+	BatteryLeftS *float64 `json:"battery_left_s,omitempty" unit:"s"`    // until it is empty, at the present draw
+	OnMains      *bool    `json:"on_mains,omitempty"`                   // it has external power
+	TemperatureC *float64 `json:"temperature_c,omitempty" unit:"°C"`    // of the hottest zone
+	HottestZone  string   `json:"hottest_zone,omitempty" redact:"keep"` // which that is
 	// left on the disk that records go to
 	//
 	// In a node's status it is absent: the spool's tells it.

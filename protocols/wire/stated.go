@@ -6,19 +6,22 @@ import "encoding/json"
 //
 // A kept trial has an outcome; the agents' is provisional.
 type TrialState struct {
-	State State `json:"state"` // the state that was entered: loaded | armed | running | restoring | kept
+	// the state that was entered: loaded | armed | running | restoring | kept
+	State State `json:"state" redact:"keep"`
 	// accepted | rejected | failed | interrupted; provisional, with state kept
-	Outcome Outcome `json:"outcome,omitempty"`
-	Reason  Reason  `json:"reason,omitzero"` // why not accepted: a word, then free text after ": "
+	Outcome Outcome `json:"outcome,omitempty" redact:"keep"`
+	// why not accepted: a word, then free text after ": "
+	Reason Reason `json:"reason,omitzero" redact:"keep"`
 }
 
 func (*TrialState) Kind() string { return "trial" }
 
 // Window is the measuring window by the node's clock, written when it opens.
 type Window struct {
-	OpenBootNs  int64  `json:"open_boot_ns" unit:"ns"`  // when it opens, boot clock
-	CloseBootNs int64  `json:"close_boot_ns" unit:"ns"` // when it closes, boot clock
-	GoPath      string `json:"go_path,omitempty"`       // how GO reached the node: control | mesh | self
+	OpenBootNs  int64 `json:"open_boot_ns" unit:"ns"`  // when it opens, boot clock
+	CloseBootNs int64 `json:"close_boot_ns" unit:"ns"` // when it closes, boot clock
+	// how GO reached the node: control | mesh | self
+	GoPath string `json:"go_path,omitempty" redact:"keep"`
 	// half the round trip of GO and its acknowledgement
 	GoUncertaintyUs *float64 `json:"go_uncertainty_us,omitempty" unit:"µs"`
 }
@@ -29,9 +32,9 @@ func (*Window) Kind() string { return "window" }
 //
 // What the agent saw of it is absent in records of agents that did not look.
 type Iperf3 struct {
-	Flow     string `json:"flow" influx:"tag"`   // the plan's name of the flow
-	Side     string `json:"side" influx:"tag"`   // client | server
-	ExitCode *int   `json:"exit_code,omitempty"` // its exit status
+	Flow     string `json:"flow" influx:"tag" redact:"keep"` // the plan's name of the flow
+	Side     string `json:"side" influx:"tag" redact:"keep"` // client | server
+	ExitCode *int   `json:"exit_code,omitempty"`             // its exit status
 	// why it was ended, when it did not end by itself
 	Killed string `json:"killed,omitempty"`
 	Error  string `json:"error,omitempty"` // what went wrong
@@ -46,10 +49,12 @@ type Iperf3 struct {
 	StoppedBootNs *int64 `json:"stopped_boot_ns,omitempty" unit:"ns"`
 	// when its control group was first seen frozen, boot clock; absent when it was not, or does not tell
 	FrozenBootNs *int64 `json:"frozen_boot_ns,omitempty" unit:"ns"`
-	Ended        string `json:"ended,omitempty"`  // how: itself | deadline | trial | signal | unstarted
-	Signal       string `json:"signal,omitempty"` // that ended it and was not the agent's, such as SIGKILL
+	// how: itself | deadline | trial | signal | unstarted
+	Ended string `json:"ended,omitempty" redact:"keep"`
+	// that ended it and was not the agent's, such as SIGKILL
+	Signal string `json:"signal,omitempty" redact:"keep"`
 	// what its error comes from: refused | server_busy | timeout | unreachable | reset | peer_gone | tool
-	Cause string `json:"error_cause,omitempty"`
+	Cause string `json:"error_cause,omitempty" redact:"keep"`
 }
 
 func (*Iperf3) Kind() string { return "iperf3" }
@@ -78,11 +83,11 @@ const (
 //
 // The peer's boot clock is the node's own + `offset_ns`, within ± `uncertainty_ns`.
 type Clock struct {
-	Peer          string `json:"peer" influx:"tag"`        // the other node
-	OffsetNs      int64  `json:"offset_ns" unit:"ns"`      // peer's boot clock minus own
-	UncertaintyNs int64  `json:"uncertainty_ns" unit:"ns"` // the offset is within ± this
-	RTTNs         int64  `json:"rtt_ns" unit:"ns"`         // round trip of the exchange
-	WallOffsetNs  int64  `json:"wall_offset_ns" unit:"ns"` // peer's wall clock minus own, with the same uncertainty
+	Peer          string `json:"peer" influx:"tag" redact:"keep"` // the other node
+	OffsetNs      int64  `json:"offset_ns" unit:"ns"`             // peer's boot clock minus own
+	UncertaintyNs int64  `json:"uncertainty_ns" unit:"ns"`        // the offset is within ± this
+	RTTNs         int64  `json:"rtt_ns" unit:"ns"`                // round trip of the exchange
+	WallOffsetNs  int64  `json:"wall_offset_ns" unit:"ns"`        // peer's wall clock minus own, with the same uncertainty
 	// own wall clock minus own boot clock
 	//
 	// With `offset_ns` it dates the peer's records by the recorder's wall clock.
@@ -97,13 +102,13 @@ func (*Clock) Kind() string { return "clock" }
 // The medium is the emulated radio, the sampler one of the agent's loops that sample, the agent a loop that does
 // nothing else: what it is late by, the agent did not run for.
 type Lateness struct {
-	Source  string  `json:"source" influx:"tag"` // medium | sampler | agent
-	WindowS float64 `json:"window_s" unit:"s"`   // length of the window
-	Events  uint64  `json:"events"`              // turns of the loop
-	SumS    float64 `json:"sum_s" unit:"s"`      // time during which the loop was behind
-	MeanUs  float64 `json:"mean_us" unit:"µs"`   // mean lateness
-	P99Us   float64 `json:"p99_us" unit:"µs"`    // 99th percentile
-	WorstUs float64 `json:"worst_us" unit:"µs"`  // worst
+	Source  string  `json:"source" influx:"tag" redact:"keep"` // medium | sampler | agent
+	WindowS float64 `json:"window_s" unit:"s"`                 // length of the window
+	Events  uint64  `json:"events"`                            // turns of the loop
+	SumS    float64 `json:"sum_s" unit:"s"`                    // time during which the loop was behind
+	MeanUs  float64 `json:"mean_us" unit:"µs"`                 // mean lateness
+	P99Us   float64 `json:"p99_us" unit:"µs"`                  // 99th percentile
+	WorstUs float64 `json:"worst_us" unit:"µs"`                // worst
 	// of the agent's: for how long the machine was suspended; absent where that is not known
 	SuspendedMs *float64 `json:"suspended_ms,omitempty" unit:"ms"`
 }
@@ -112,30 +117,31 @@ func (*Lateness) Kind() string { return "lateness" }
 
 // HostChange is what the host process changed on the machine, or put back.
 type HostChange struct {
-	Scope  string `json:"scope"`  // run | trial
-	Action string `json:"action"` // applied | undone
-	What   string `json:"what"`   // the change, in words
+	Scope  string `json:"scope" redact:"keep"`  // run | trial
+	Action string `json:"action" redact:"keep"` // applied | undone
+	What   string `json:"what"`                 // the change, in words
 }
 
 func (*HostChange) Kind() string { return "change" }
 
 // Provenance is what was in force on a node, read back.
 type Provenance struct {
-	Agent      string            `json:"agent"`                                    // version and commit
-	Kernel     string            `json:"kernel"`                                   // release
-	Arch       string            `json:"arch"`                                     // machine architecture
-	Machine    string            `json:"machine,omitempty"`                        // model, when the firmware tells
-	Interface  string            `json:"interface" influx:"name=tested_interface"` // the tested interface's name
-	Driver     string            `json:"driver,omitempty"`                         // its driver
-	MAC        string            `json:"mac,omitempty"`                            // its MAC address
-	Tools      map[string]string `json:"tools"`                                    // iperf3, gpsd … → version
-	Sysctls    map[string]string `json:"sysctls"`                                  // those that shape TCP
-	Offloads   map[string]bool   `json:"offloads"`                                 // gro, gso, tso …
-	Addresses  []string          `json:"addresses"`                                // of the tested interface
+	Agent   string `json:"agent" redact:"keep"`             // version and commit
+	Kernel  string `json:"kernel" redact:"keep"`            // release
+	Arch    string `json:"arch" redact:"keep"`              // machine architecture
+	Machine string `json:"machine,omitempty" redact:"keep"` // model, when the firmware tells
+	// the tested interface's name
+	Interface  string            `json:"interface" influx:"name=tested_interface" redact:"keep"`
+	Driver     string            `json:"driver,omitempty" redact:"keep"` // its driver
+	MAC        string            `json:"mac,omitempty" redact:"keep"`    // its MAC address
+	Tools      map[string]string `json:"tools" redact:"keep"`            // iperf3, gpsd … → version
+	Sysctls    map[string]string `json:"sysctls" redact:"keep"`          // those that shape TCP
+	Offloads   map[string]bool   `json:"offloads"`                       // gro, gso, tso …
+	Addresses  []string          `json:"addresses"`                      // of the tested interface
 	Routes     []string          `json:"routes"`
-	Congestion []string          `json:"congestion_available"`
+	Congestion []string          `json:"congestion_available" redact:"keep"`
 	// what stands for the trial's variant on this node; absent outside of a trial
-	TCP   *TCPInForce `json:"tcp,omitempty"`
+	TCP   *TCPInForce `json:"tcp,omitempty" redact:"keep"`
 	Radio *Caps       `json:"radio,omitempty"` // how a real radio was set
 }
 
@@ -157,8 +163,8 @@ type TCPInForce struct {
 
 // Event is something that a reader of the run wants to know.
 type Event struct {
-	Level string `json:"level" influx:"tag"` // info | warning | error
-	Text  string `json:"text"`               // in words
+	Level string `json:"level" influx:"tag" redact:"keep"` // info | warning | error
+	Text  string `json:"text"`                             // in words
 }
 
 func (*Event) Kind() string { return "event" }
@@ -170,16 +176,18 @@ func (*Event) Kind() string { return "event" }
 // own time, and the windows are those of that moment. A failed_retransmission never left; a tracepoint reports it from
 // Linux 6.17 on.
 type TCPEvent struct {
-	Flow string `json:"flow" influx:"tag"` // the plan's name of the flow
+	Flow string `json:"flow" influx:"tag" redact:"keep"` // the plan's name of the flow
 	// 0-based stream, of all but iperf3's control connection
 	Stream *int `json:"stream,omitempty" influx:"tag,absent=control"`
 	// the kernel's number of the socket
 	Cookie uint64 `json:"cookie,omitempty" archive:"names a kernel's socket; of no use in a chart"`
-	Local  string `json:"local" archive:"an address for every socket; flow and stream name it"`  // addr:port
-	Remote string `json:"remote" archive:"an address for every socket; flow and stream name it"` // addr:port
+	// addr:port
+	Local string `json:"local" archive:"an address for every socket; flow and stream name it" redact:"keep"`
+	// addr:port
+	Remote string `json:"remote" archive:"an address for every socket; flow and stream name it" redact:"keep"`
 	// retransmission | failed_retransmission | rto | recovery | recovery_end
-	Event  string `json:"tcp_event" influx:"tag"`
-	Source string `json:"seen_by" influx:"tag"` // tcp_info | tracepoint
+	Event  string `json:"tcp_event" influx:"tag" redact:"keep"`
+	Source string `json:"seen_by" influx:"tag" redact:"keep"` // tcp_info | tracepoint
 	// it happened after this, boot clock
 	FromBootNs       *int64  `json:"from_boot_ns,omitempty" unit:"ns" influx:"after=count"`
 	Count            uint32  `json:"count"`                                          // times it happened
@@ -194,19 +202,19 @@ func (*TCPEvent) Kind() string { return "tcp_event" }
 //
 // The file itself is fetched apart from the records.
 type Capture struct {
-	Name      string `json:"name"`               // of the file
-	Interface string `json:"captured_interface"` // whose packets they are
+	Name      string `json:"name" redact:"keep"`               // of the file
+	Interface string `json:"captured_interface" redact:"keep"` // whose packets they are
 	// through which the routing daemon gets and gives data, in the file too; absent where there is none or it was not
 	// captured
-	Above     string `json:"above_interface,omitempty"`
+	Above     string `json:"above_interface,omitempty" redact:"keep"`
 	SnapBytes int    `json:"snap_bytes" unit:"B"`    // of each frame at most
-	Filter    string `json:"filter"`                 // in words, as tcpdump would take it
+	Filter    string `json:"filter" redact:"keep"`   // in words, as tcpdump would take it
 	Packets   uint64 `json:"packets" unit:"packets"` // in the file
 	// that found no room in the kernel's ring
 	KernelDrops uint64 `json:"kernel_drops" unit:"packets"`
-	FileDrops   uint64 `json:"file_drops" unit:"packets"`                           // beyond the largest size of a file
-	FileBytes   int64  `json:"file_bytes" unit:"B"`                                 // size of the file
-	SHA256      string `json:"file_sha256" archive:"names the file in the archive"` // of the file
+	FileDrops   uint64 `json:"file_drops" unit:"packets"`                                         // beyond the largest size of a file
+	FileBytes   int64  `json:"file_bytes" unit:"B"`                                               // size of the file
+	SHA256      string `json:"file_sha256" archive:"names the file in the archive" redact:"keep"` // of the file
 	// the capture's first moment, boot clock
 	OpenBootNs  int64 `json:"open_boot_ns" unit:"ns"`
 	CloseBootNs int64 `json:"close_boot_ns" unit:"ns"` // its last moment, boot clock
@@ -225,7 +233,7 @@ func (*Capture) Kind() string { return "capture" }
 // It is made of a Note. A decision is a wish; the controller decides what happens to the attempt.
 type Noted struct {
 	ID          string   `json:"id" influx:"after=note"`          // the sender's own name for it
-	Note        string   `json:"note"`                            // mark | accept | repeat | skip
+	Note        string   `json:"note" redact:"keep"`              // mark | accept | repeat | skip
 	Text        string   `json:"text,omitempty"`                  // in the person's words
 	NotedBootNs int64    `json:"noted_boot_ns" unit:"ns"`         // when it was noted, boot clock
 	By          string   `json:"by" influx:"tag"`                 // the peer that sent it, by the name of its key
@@ -247,7 +255,7 @@ type WallClock struct {
 	// the GPS offset is within ± this: NMEA's sentences come some time after their moment
 	GPSUncertaintyNs *int64 `json:"gps_uncertainty_ns,omitempty" unit:"ns"`
 	// synchronised | unsynchronised, as chrony says; absent where nothing is known
-	Sync       string `json:"sync,omitempty"`
+	Sync       string `json:"sync,omitempty" redact:"keep"`
 	SyncSource string `json:"sync_source,omitempty"` // what chrony follows
 	// chrony's estimate of true time minus wall clock
 	SyncOffsetNs      *int64 `json:"sync_offset_ns,omitempty" unit:"ns"`
@@ -267,8 +275,9 @@ const NMEATimeUncertaintyNs = 100_000_000
 // At open and close the node samples the data sockets of its flows, at start it starts a flow's client, and at end it
 // destroys what sockets the attempt has left. The record's own time is when that was done.
 type Edge struct {
-	Edge string `json:"edge" influx:"tag"`                       // open | start | close | end
-	Flow string `json:"flow,omitempty" influx:"tag,absent=none"` // with start: the plan's name of the flow
+	Edge string `json:"edge" influx:"tag" redact:"keep"` // open | start | close | end
+	// with start: the plan's name of the flow
+	Flow string `json:"flow,omitempty" influx:"tag,absent=none" redact:"keep"`
 	// when it should have been, boot clock; at the end, when it began
 	DueBootNs int64   `json:"due_boot_ns" unit:"ns"`
 	LateMs    float64 `json:"late_ms" unit:"ms"` // by how much it was later
@@ -286,7 +295,7 @@ type Edge struct {
 	// them
 	Filtered *uint64 `json:"filtered_packets,omitempty" unit:"packets"`
 	// the plan's name of a flow of which it let nothing in, or nothing out
-	FilteredFlow string `json:"filtered_flow,omitempty"`
+	FilteredFlow string `json:"filtered_flow,omitempty" redact:"keep"`
 	// connections from other addresses to the flows' ports, beyond those that are sampled
 	Unwatched int `json:"strangers_unwatched,omitempty" min:"0"`
 }
