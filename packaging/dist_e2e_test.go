@@ -151,7 +151,7 @@ echo "left: $(inside find /etc/fieldmesh /var/lib/fieldmesh/host /usr/bin/fieldm
 	out := run(t, "unshare", "--mount", "--propagation", "private", "bash", "-c", script, "install", t.TempDir(), dist)
 	t.Log(out)
 	for _, want := range []string{
-		`user: fieldmesh:x:\d+:\d+:.*:/usr/sbin/nologin\n`, `keys: 700 fieldmesh fieldmesh\n`,
+		`user: fieldmesh:x:\d+:\d+:.*:/usr/sbin/nologin\n`, `keys: 750 root fieldmesh\n`,
 		`version: fieldmesh version 0\.1\.0 \(commit ` + commit + ` of ` + regexp.QuoteMeta(date) +
 			`, go\S+, linux/amd64\)\n`,
 		`agent: fieldmesh-agent version 0\.1\.0 \(commit ` + commit, `verify: whole\n`, `probe: runs\n`,

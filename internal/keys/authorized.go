@@ -53,9 +53,10 @@ func NewAuthorized(peers ...Peer) (*Authorized, error) {
 	return a, nil
 }
 
-// LoadAuthorized reads a list from a file of mode 0600: a JSON array of peers.
+// LoadAuthorized reads a list from a file that only its owner can write: a JSON
+// array of peers.
 func LoadAuthorized(path string) (*Authorized, error) {
-	data, err := readSecret(path)
+	data, err := readList(path)
 	if err != nil {
 		return nil, fmt.Errorf("load authorized keys: %w", err)
 	}

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
 // ErrNoIdentity is returned for a folder that holds no key.
@@ -73,6 +75,53 @@ func readSecret(path string) ([]byte, error) {
 		return nil, fmt.Errorf("read secret %q: mode %04o lets other users at it; run: chmod 600 %s", path, mode, path)
 	}
 	return os.ReadFile(path)
+}
+
+// readList reads a file that says who is let in, and refuses one that others can
+// change, or read without being of its group.
+func readList(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if mode := info.Mode().Perm(); mode&0o027 != 0 {
+		return nil, fmt.Errorf("read list %q: mode %04o lets other users at it; run: chmod 640 %s", path, mode, path)
+	}
+	return os.ReadFile(path)
+}
+
+// GiveToReader makes a node's folder of keys, and the list of whom it lets in,
+// root's: whoever reads them as a member of the group cannot let in anybody. The
+// key itself stays its owner's. A folder or a list that is not there is left so.
+func GiveToReader(dir string, gid int) error {
+	// The folder comes first: nobody puts a link into it then.
+	if err := give(dir, unix.O_DIRECTORY, gid, 0o750); err != nil {
+		return err
+	}
+	return give(filepath.Join(dir, "authorized.json"), 0, gid, 0o640)
+}
+
+// give makes a file root's, but not what a link leads to.
+func give(path string, flags, gid int, mode fs.FileMode) (err error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|flags, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("give %q to its readers: %w", path, err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return fmt.Errorf("look at %q: %w", path, err)
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR && (st.Mode&unix.S_IFMT != unix.S_IFREG || st.Nlink != 1) {
+		return fmt.Errorf("give %q to its readers: it is no file of its own; delete it, and pair again", path)
+	}
+	if err := errors.Join(f.Chown(0, gid), f.Chmod(mode)); err != nil && !errors.Is(err, unix.EROFS) {
+		return fmt.Errorf("give %q to its readers: %w", path, err)
+	}
+	return nil
 }
 
 // WriteFile puts a whole new file in the place of an old one: a reader, or a

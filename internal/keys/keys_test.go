@@ -213,8 +213,14 @@ func TestAuthorizedList(t *testing.T) {
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := keys.LoadAuthorized(path); err == nil || !strings.Contains(err.Error(), "chmod 600") {
+	if _, err := keys.LoadAuthorized(path); err == nil || !strings.Contains(err.Error(), "chmod 640") {
 		t.Errorf("readable by others: %v", err)
+	}
+	if err := os.Chmod(path, 0o660); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := keys.LoadAuthorized(path); err == nil || !strings.Contains(err.Error(), "chmod 640") {
+		t.Errorf("writable by others: %v", err)
 	}
 	for _, bad := range []keys.Peer{
 		{Name: "Phone", Role: wire.RoleApp, Pin: b.Pin}, {Name: "x", Role: "root", Pin: b.Pin},

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/node-agent/config"
 	"fieldmesh.dev/fieldmesh/node-agent/supervise"
 )
@@ -45,6 +46,9 @@ func up(c *cobra.Command, path string) (err error) {
 		return fmt.Errorf("find configuration: %w", err)
 	}
 	if err := makeDirs(cfg, face); err != nil {
+		return err
+	}
+	if err := keys.GiveToReader(cfg.KeysDir, face.gid); err != nil {
 		return err
 	}
 	lock, err := lockNode(cfg)

@@ -79,6 +79,43 @@ func (n node) giveKeys(t *testing.T) {
 	}
 }
 
+// Whoever takes the network face over lets in nobody: the folder of keys is
+// root's, also one that an earlier version gave to the face.
+func TestE2ETheFaceCannotLetAnybodyIn(t *testing.T) {
+	n := newNode(t)
+	n.giveKeys(t)
+	n.up(t)
+	testnet.Await(t, 30*time.Second, "the face", func() bool { return n.half("face") != 0 })
+	list := filepath.Join(n.cfg.KeysDir, "authorized.json")
+	before, err := os.ReadFile(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asFace := func(args ...string) error {
+		c := exec.Command(args[0], args[1:]...)
+		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody,
+			Groups: []uint32{}}}
+		c.Stdin = strings.NewReader("[]")
+		return c.Run()
+	}
+	for _, args := range [][]string{{"tee", list}, {"tee", "-a", list}, {"rm", "-f", list}, {"mv", list, list + "1"},
+		{"chmod", "666", list}, {"touch", filepath.Join(n.cfg.KeysDir, "controller.key")},
+		{"chmod", "777", n.cfg.KeysDir}, {"mv", n.cfg.KeysDir, n.cfg.KeysDir + "1"}} {
+		if asFace(args...) == nil {
+			t.Errorf("the face's user may %v", args)
+		}
+	}
+	after, err := os.ReadFile(list)
+	if err != nil || string(after) != string(before) {
+		t.Errorf("whom the node lets in has changed: %q, %v", after, err)
+	}
+	for _, name := range []string{"authorized.json", "node.crt", "node.key"} {
+		if err := asFace("cat", filepath.Join(n.cfg.KeysDir, name)); err != nil {
+			t.Errorf("the face's user cannot read %s: %v", name, err)
+		}
+	}
+}
+
 // agent makes a fieldmesh-agent process inside the node.
 func (n node) agent(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()

@@ -146,7 +146,8 @@ func checkReply(code pairing.Code, controller, own, name string, reply pairing.R
 	return authorized, nil
 }
 
-// save writes the folder of keys, the user's who the network face runs as.
+// save writes the folder of keys. The key is the user's who the network face runs
+// as; whom it lets in, that user can only read.
 func (n Node) save(certPEM, keyPEM []byte, authorized *keys.Authorized) error {
 	if err := os.MkdirAll(n.KeysDir, 0o700); err != nil {
 		return fmt.Errorf("make keys_dir: %w", err)
@@ -157,12 +158,10 @@ func (n Node) save(certPEM, keyPEM []byte, authorized *keys.Authorized) error {
 	if err := keys.SaveIdentity(n.KeysDir, "node", certPEM, keyPEM); err != nil {
 		return err
 	}
-	for _, name := range []string{"authorized.json", "node.crt", "node.key", ""} {
-		if err := os.Lchown(filepath.Join(n.KeysDir, name), n.UID, n.GID); err != nil {
-			return fmt.Errorf("give the keys to the network face's user: %w", err)
-		}
+	if err := os.Lchown(filepath.Join(n.KeysDir, "node.key"), n.UID, n.GID); err != nil {
+		return fmt.Errorf("give the key to the network face's user: %w", err)
 	}
-	return nil
+	return keys.GiveToReader(n.KeysDir, n.GID)
 }
 
 // decode reads an answer of either kind.

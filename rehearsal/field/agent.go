@@ -3,7 +3,6 @@ package field
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -83,8 +82,8 @@ func (n *node) prepare(c Config, uid, gid int) (fleetEntry, error) {
 }
 
 // issue makes a node's identity, or loads the one that is there, and writes
-// the list of peers that it lets in. The files belong to the agent's
-// unprivileged half.
+// the list of peers that it lets in. The key belongs to the agent's unprivileged
+// half.
 func issue(dir, name string, peers []keys.Peer, uid, gid int) (pin string, err error) {
 	id, err := keys.LoadIdentity(dir)
 	switch {
@@ -109,12 +108,7 @@ func issue(dir, name string, peers []keys.Peer, uid, gid int) (pin string, err e
 	if err := list.Save(filepath.Join(dir, "authorized.json")); err != nil {
 		return "", err
 	}
-	return pin, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		return os.Lchown(path, uid, gid)
-	})
+	return pin, os.Lchown(filepath.Join(dir, "node.key"), uid, gid) // `up` makes all else readable
 }
 
 func writeFleet(path, controllerKeys string, entries map[string]fleetEntry) error {
