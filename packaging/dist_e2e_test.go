@@ -213,7 +213,7 @@ func TestE2ETermuxPackageIsWhole(t *testing.T) {
 }
 
 // What `fieldmesh-root` hands to root holds nothing of the user's environment,
-// and no code that could be anything but a code.
+// and no word of the user's.
 func TestE2ERootOfThePhoneRunsNothingOfTheUsers(t *testing.T) {
 	needDist(t)
 	script, err := os.ReadFile("termux/fieldmesh-root")
@@ -234,23 +234,20 @@ func TestE2ERootOfThePhoneRunsNothingOfTheUsers(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, bad := range []string{"", "x; reboot", "FIELDMESH-PAIR/a:1/$(reboot)", "FIELDMESH-PAIR/a:1/A B",
-		"FIELDMESH-PAIR/a:1/`id`", "FIELDMESH-PAIR/a:1/A;id", "FIELDMESH-PAIR/a:1/A\nid"} {
-		if out, err := exec.Command("sh", path, "pair", bad).CombinedOutput(); err == nil {
-			t.Errorf("%q is handed to root:\n%s", bad, out)
-		}
+	if out, err := exec.Command("sh", path, "pair; reboot").CombinedOutput(); err == nil {
+		t.Errorf("a word that is none of its own is handed to root:\n%s", out)
 	}
 	if given, err := os.ReadFile(said); err == nil {
 		t.Fatalf("root was given %s", given)
 	}
-	run(t, "sh", path, "pair", "FIELDMESH-PAIR/192.168.8.2:7447/AAAA-BBBB")
+	run(t, "sh", path, "pair", "$(reboot)") // what follows a word is not passed on
 	run(t, "sh", path, "up")
 	given, err := os.ReadFile(said)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := "-i PATH=/system/bin:/system/xbin:/sbin:/debug_ramdisk su -c /data/local/fieldmesh/fieldmesh-agent pair " +
-		"FIELDMESH-PAIR/192.168.8.2:7447/AAAA-BBBB --config /data/local/fieldmesh/agent.yaml\n" +
+		"--config /data/local/fieldmesh/agent.yaml\n" +
 		"-i PATH=/system/bin:/system/xbin:/sbin:/debug_ramdisk su -c exec /data/local/fieldmesh/fieldmesh-agent up " +
 		"--config /data/local/fieldmesh/agent.yaml\n"
 	if string(given) != want {

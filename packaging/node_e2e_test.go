@@ -291,7 +291,11 @@ func (d desk) pair(t *testing.T, config string) {
 		"127.0.0.1:7447", "--qr=false"))
 	offer.Says(t, "nobody else")
 	code := regexp.MustCompile(`FIELDMESH-PAIR/\S+`).FindString(offer.Said())
-	d.must(t, "fieldmesh-agent", "pair", code, "--config", config)
+	pair := d.command(nil, "fieldmesh-agent", "pair", "--config", config)
+	pair.Stdin = strings.NewReader(code + "\n")
+	if out, err := pair.CombinedOutput(); err != nil {
+		t.Fatalf("pair: %v\n%s", err, out)
+	}
 	if err := offer.Wait(t, time.Minute); err != nil {
 		t.Errorf("the offer ends with %v", err)
 	}

@@ -36,7 +36,7 @@ func keysPairCommand(dir *string) *cobra.Command {
 		Long: `Shows a one-time code, waits for the node or the app that is given it, and adds
 that to the fleet file. The new one makes its key itself; the code carries the
 hash of this controller's key, so that neither end can be deceived. On a node:
-fieldmesh-agent pair CODE. The code is good for one, and for five minutes at most.`,
+fieldmesh-agent pair. The code is good for one, and for five minutes at most.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			return pair(command, *dir, args[0], o)
@@ -148,7 +148,7 @@ func showCode(w io.Writer, offer *offers.Offer, o pairOptions) error {
 			return fmt.Errorf("show code: %w", err)
 		}
 	}
-	what := "On the node, as root:\n\n    fieldmesh-agent pair "
+	what := "On the node, as root, type `fieldmesh-agent pair`, and when it asks for the code:\n\n    "
 	if o.app {
 		what = "On the phone, on the app's Pair screen, scan the picture or type:\n\n    "
 	}

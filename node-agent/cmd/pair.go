@@ -1,9 +1,15 @@
 package cmd
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
+	"io"
+	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	joins "fieldmesh.dev/fieldmesh/node-agent/pairing"
 	"fieldmesh.dev/fieldmesh/protocols/pairing"
@@ -13,19 +19,25 @@ import (
 func PairCommand() *cobra.Command {
 	var path string
 	c := &cobra.Command{
-		Use:   "pair CODE",
+		Use:   "pair",
 		Short: "Make this node part of a fleet, by the code that `fieldmesh keys pair` shows",
-		Long: `Makes this node's key, shows it to the controller that made the code, and keeps
-whom to let in. Node name, port and folder of keys are those of the agent's
-configuration. The agent is started afterwards, or starts by itself where it
-waits for its keys.`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			code, err := pairing.Parse(args[0])
+		Long: `Asks for the code, or reads it from standard input. Then it makes this node's
+key, shows it to the controller that made the code, and keeps whom to let in.
+Node name, port and folder of keys are those of the agent's configuration. The
+agent is started afterwards, or starts by itself where it waits for its keys.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return errors.New("the code is no argument, as other users of this machine could read it there: " +
+					"type it when you are asked for it")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, _ []string) error {
+			cfg, face, err := asRoot(c, path)
 			if err != nil {
 				return err
 			}
-			cfg, face, err := asRoot(c, path)
+			code, err := readCode(c)
 			if err != nil {
 				return err
 			}
@@ -41,4 +53,25 @@ waits for its keys.`,
 	}
 	addConfig(c, &path)
 	return c
+}
+
+// codeBytesMost is far more than a code has.
+const codeBytesMost = 1024
+
+// readCode reads the first line of standard input, and asks a person for it.
+func readCode(c *cobra.Command) (pairing.Code, error) {
+	in := c.InOrStdin()
+	if f, ok := in.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		if _, err := fmt.Fprint(c.ErrOrStderr(), "code: "); err != nil {
+			return pairing.Code{}, fmt.Errorf("ask for the code: %w", err)
+		}
+	}
+	line, err := bufio.NewReader(io.LimitReader(in, codeBytesMost)).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return pairing.Code{}, fmt.Errorf("read the code: %w", err)
+	}
+	if line = strings.TrimSpace(line); line == "" {
+		return pairing.Code{}, errors.New("no code was given: type the one that `fieldmesh keys pair` shows")
+	}
+	return pairing.Parse(line)
 }

@@ -31,6 +31,7 @@ type place struct {
 	laptop, node *testnet.NS
 	dir          string // that other users can enter
 	config       string // the node's agent.yaml
+	line         string // that a program is given on its standard input
 }
 
 const (
@@ -76,7 +77,7 @@ func (p place) run(t *testing.T, ns *testnet.NS, name string, args ...string) (o
 	t.Helper()
 	cmd := command(ns, name, args...)
 	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(p.line), &out, &out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

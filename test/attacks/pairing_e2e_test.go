@@ -35,17 +35,33 @@ func (p place) offer(t *testing.T, dir string, args ...string) (*testnet.Running
 	return r, codeShown.FindString(r.Said())
 }
 
-func (p place) pair(code, config string) []string { return []string{"pair", code, "--config", config} }
+// told is the place where the next program reads a line.
+func (p place) told(line string) place {
+	p.line = line + "\n"
+	return p
+}
 
-// owned checks that a file is the face's user's and nobody else's.
-func owned(t *testing.T, path string, mode os.FileMode) {
+// pairs gives the node a code, and returns what it says.
+func (p place) pairs(t *testing.T, code, config string) string {
+	t.Helper()
+	return p.told(code).must(t, p.node, "fieldmesh-agent", "pair", "--config", config)
+}
+
+// pairsNot gives the node a code that it has to refuse with all of the words.
+func (p place) pairsNot(t *testing.T, code, config string, words ...string) {
+	t.Helper()
+	p.told(code).refused(t, words, p.node, "fieldmesh-agent", "pair", "--config", config)
+}
+
+// owned checks whose a file is, and who else may do what with it.
+func owned(t *testing.T, path string, uid uint32, mode os.FileMode) {
 	t.Helper()
 	info, err := os.Stat(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if uid := info.Sys().(*syscall.Stat_t).Uid; info.Mode().Perm() != mode || uid != testnet.Nobody {
-		t.Errorf("%s has mode %04o and owner %d", path, info.Mode().Perm(), uid)
+	if is := info.Sys().(*syscall.Stat_t).Uid; info.Mode().Perm() != mode || is != uid {
+		t.Errorf("%s has mode %04o and owner %d", path, info.Mode().Perm(), is)
 	}
 }
 
@@ -63,7 +79,7 @@ func TestE2ENodeAndPhoneArePairedByACode(t *testing.T) {
 	})
 
 	desk, code := p.offer(t, p.fleet(), "car", "--unit", "thinkpad-1")
-	said := p.must(t, p.node, "fieldmesh-agent", p.pair(code, p.config)...)
+	said := p.pairs(t, code, p.config)
 	if err := desk.Wait(t, time.Minute); err != nil || !strings.Contains(desk.Said(),
 		"car is paired: node at "+nodeHost+":7443") {
 		t.Errorf("the laptop: %v", err)
@@ -71,13 +87,15 @@ func TestE2ENodeAndPhoneArePairedByACode(t *testing.T) {
 	if !strings.Contains(said, "car is paired: it obeys the controller with key ") {
 		t.Errorf("the node says %q", said)
 	}
-	owned(t, p.keys("car"), 0o700)
-	owned(t, filepath.Join(p.keys("car"), "node.key"), 0o600)
-	owned(t, filepath.Join(p.keys("car"), "authorized.json"), 0o600)
+	owned(t, p.keys("car"), 0, 0o750)
+	owned(t, filepath.Join(p.keys("car"), "node.key"), testnet.Nobody, 0o600)
+	owned(t, filepath.Join(p.keys("car"), "authorized.json"), 0, 0o640)
+	p.refused(t, []string{"the code is no argument"}, p.node, "fieldmesh-agent", "pair", code, "--config", p.config)
+	p.refused(t, []string{"no code was given"}, p.node, "fieldmesh-agent", "pair", "--config", p.config)
 	// The agent that waits for its keys finds them.
 	agent.Says(t, "node is ready")
 	// Paired nodes are not paired again by whoever shows them a code.
-	p.refused(t, []string{"this node is paired already"}, p.node, "fieldmesh-agent", p.pair(code, p.config)...)
+	p.pairsNot(t, code, p.config, "this node is paired already")
 
 	phone := p.pairPhone(t)
 	for path, want := range map[string]int{"/v1/node": 200, "/v1/records": 200, "/v1/runs/x/capture": 403} {
@@ -217,15 +235,15 @@ func TestE2EPairingAttacks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.refused(t, []string{"it is another controller, or somebody in the middle; nothing was told to it"}, p.node,
-		"fieldmesh-agent", p.pair(forged.String(), p.config)...)
+	p.pairsNot(t, forged.String(), p.config,
+		"it is another controller, or somebody in the middle; nothing was told to it")
 	unpaired("another controller")
 	middle.Says(t, "TLS handshake error")
 	_ = middle.Stop(t, syscall.SIGTERM) // "context canceled"
 
 	// A code of another day, a mistyped one, and a right one after its time.
 	desk, code := p.offer(t, p.fleet(), "car", "--valid", "20s")
-	p.refused(t, []string{"that is not the code"}, p.node, "fieldmesh-agent", p.pair(forged.String(), p.config)...)
+	p.pairsNot(t, forged.String(), p.config, "that is not the code")
 	desk.Says(t, "pairing refused")
 	desk.Says(t, "code="+pairing.CodeWrong)
 	last := code[len(code)-1]
@@ -233,27 +251,25 @@ func TestE2EPairingAttacks(t *testing.T) {
 	if last == mistyped[len(mistyped)-1] {
 		t.Fatal("the test has not mistyped")
 	}
-	p.refused(t, []string{"a letter of the code is wrong or missing"}, p.node, "fieldmesh-agent",
-		p.pair(mistyped, p.config)...)
+	p.pairsNot(t, mistyped, p.config, "a letter of the code is wrong or missing")
 	unpaired("wrong codes")
 	if err := desk.Wait(t, time.Minute); err == nil || !strings.Contains(desk.Said(),
 		"the code is not good any more and nobody has used it") {
 		t.Errorf("the laptop: %v", err)
 	}
-	p.refused(t, []string{"connection refused", "is the code still shown"}, p.node, "fieldmesh-agent",
-		p.pair(code, p.config)...)
+	p.pairsNot(t, code, p.config, "connection refused", "is the code still shown")
 	unpaired("an expired code")
 
 	// A code for another name says so and stays good; used twice it is not.
 	desk, code = p.offer(t, p.fleet(), "car")
 	van := p.agentYAML(t, "van")
-	p.refused(t, []string{`the code is for "car", and you are "van"`}, p.node, "fieldmesh-agent", p.pair(code, van)...)
-	p.must(t, p.node, "fieldmesh-agent", p.pair(code, p.config)...)
+	p.pairsNot(t, code, van, `the code is for "car", and you are "van"`)
+	p.pairs(t, code, p.config)
 	if err := desk.Wait(t, time.Minute); err != nil {
 		t.Errorf("the laptop: %v", err)
 	}
 	desk, _ = p.offer(t, p.fleet(), "van")
-	p.refused(t, []string{"that is not the code"}, p.node, "fieldmesh-agent", p.pair(code, van)...)
+	p.pairsNot(t, code, van, "that is not the code")
 	desk.Says(t, "code="+pairing.CodeWrong)
 	if _, err := os.Stat(p.keys("van")); !os.IsNotExist(err) {
 		t.Errorf("the code was used twice: %v", err)

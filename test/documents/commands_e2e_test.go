@@ -102,8 +102,7 @@ func session(db *testnet.Influxd) []line {
 		{typed: "fieldmesh-agent route", run: "ROUTED"},
 		{typed: "fieldmesh keys init --dir fleet"},
 		{typed: "fieldmesh keys pair alpha --dir fleet", run: "PAIR alpha"},
-		{typed: "fieldmesh-agent pair CODE", run: "PAIRED"},
-		{typed: "fieldmesh-agent pair FIELDMESH-PAIR/192.168.8.2:7447/…", run: "PAIRED"},
+		{typed: "fieldmesh-agent pair", run: "PAIRED"},
 		{typed: "fieldmesh-agent up --config /etc/fieldmesh/agent.yaml", run: "UP"},
 		{typed: "fieldmesh nodes", fails: true, says: "alpha: gps: no app tells where the node is"},
 		{typed: "fieldmesh nodes --watch", until: "alpha"},
@@ -310,7 +309,9 @@ func (s *scene) pair(t *testing.T, node []string) {
 		"--listen", "127.0.0.1:7447", "--qr=false")...)...))
 	offer.Says(t, "nobody else")
 	code := regexp.MustCompile(`FIELDMESH-PAIR/\S+`).FindString(offer.Said())
-	out, err := s.command(t, "fieldmesh-agent", "pair", code, "--config", "agent.yaml").CombinedOutput()
+	pair := s.command(t, "fieldmesh-agent", "pair", "--config", "agent.yaml")
+	pair.Stdin = strings.NewReader(code + "\n")
+	out, err := pair.CombinedOutput()
 	if err != nil {
 		t.Fatalf("pair: %v\n%s", err, out)
 	}
