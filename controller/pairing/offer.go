@@ -21,12 +21,10 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// Limits on whoever tries. The secret has 128 bits: these are no help against
-// guessing, they keep an offer from being kept busy, and make a guesser seen.
-const (
-	tryEvery  = time.Second // one proof is looked at in this time, whoever sends it
-	wrongMost = 10          // wrong proofs after which the offer ends
-)
+// logEvery is how often a refusal is logged, so that whoever tries codes is seen and
+// does not fill the log. Nothing else limits them: the secret has 128 bits, and a
+// limit would let anybody in the network keep the right one out.
+const logEvery = time.Second
 
 // What a slow or silent peer can hold up.
 const (
@@ -39,13 +37,8 @@ const (
 // connections is how many may be open at a time.
 const connections = 64
 
-var (
-	// ErrExpired says that nobody came in time.
-	ErrExpired = errors.New("the code is not good any more and nobody has used it; `fieldmesh keys pair` makes another")
-	// ErrGuessed says that somebody tried codes.
-	ErrGuessed = fmt.Errorf("somebody in this network has tried %d wrong codes; the offer is withdrawn and nothing "+
-		"was paired", wrongMost)
-)
+// ErrExpired says that nobody came in time.
+var ErrExpired = errors.New("the code is not good any more and nobody has used it; `fieldmesh keys pair` makes another")
 
 // Newcomer is who has shown to have the code.
 type Newcomer struct {
@@ -69,12 +62,12 @@ type Offer struct {
 	Admit func(Newcomer) (pairing.Reply, error)
 	Log   *slog.Logger
 
-	now  func() time.Time // a test's clock
-	mu   sync.Mutex
-	last time.Time // the last proof looked at
-	bad  int
-	used bool
-	done chan error
+	now      func() time.Time // a test's clock
+	mu       sync.Mutex
+	logged   time.Time // when a refusal was logged last
+	unlogged int       // refusals since
+	used     bool
+	done     chan error
 }
 
 // Serve waits on listener until the code was used, which returns nil, or its
@@ -141,7 +134,7 @@ func (o *Offer) serve(w http.ResponseWriter, r *http.Request) {
 				"pair` says on the controller"}
 		}
 		status, body = statusOf(refused.Code), refused
-		o.Log.Warn("pairing refused", "remote", r.RemoteAddr, "code", refused.Code, "error", err)
+		o.logRefusal(r.RemoteAddr, refused)
 	}
 	data, err := wire.Encode(body)
 	if err != nil {
@@ -156,14 +149,25 @@ func (o *Offer) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+func (o *Offer) logRefusal(remote string, refused *wire.Error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := o.clock()
+	if !o.logged.IsZero() && now.Sub(o.logged) < logEvery {
+		o.unlogged++
+		return
+	}
+	o.Log.Warn("pairing refused", "remote", remote, "code", refused.Code, "error", refused,
+		"unlogged_before", o.unlogged)
+	o.logged, o.unlogged = now, 0
+}
+
 func statusOf(code string) int {
 	switch code {
 	case pairing.CodeWrong:
 		return http.StatusForbidden
 	case pairing.CodeExpired, pairing.CodeUsed:
 		return http.StatusGone
-	case pairing.CodeWait:
-		return http.StatusTooManyRequests
 	}
 	return wire.HTTPStatus(code)
 }
@@ -208,21 +212,13 @@ func read(w http.ResponseWriter, r *http.Request) (pairing.Request, error) {
 
 // check looks at a proof, under the lock.
 func (o *Offer) check(request pairing.Request, pin string) error {
-	now := o.clock()
 	switch {
 	case o.used:
 		return wire.Errorf(pairing.CodeUsed, "the code was good for one, and has been used")
-	case !now.Before(o.Until) || o.bad >= wrongMost:
+	case !o.clock().Before(o.Until):
 		return wire.Errorf(pairing.CodeExpired, "the code is not good any more; have `fieldmesh keys pair` make "+
 			"another")
-	case !o.last.IsZero() && now.Sub(o.last) < tryEvery:
-		return wire.Errorf(pairing.CodeWait, "a code was tried within the last second; wait and try again")
-	}
-	o.last = now
-	if !o.Code.Proves(o.Identity.Pin, pin, request) {
-		if o.bad++; o.bad >= wrongMost {
-			o.end(ErrGuessed)
-		}
+	case !o.Code.Proves(o.Identity.Pin, pin, request):
 		return wire.Errorf(pairing.CodeWrong, "that is not the code; it is good for one pairing and for %s at most",
 			pairing.Valid)
 	}

@@ -179,6 +179,7 @@ func TestOfTwoAtOnceOneIsLetIn(t *testing.T) {
 
 func TestAWrongCodeIsRefusedAndLogged(t *testing.T) {
 	s := begin(t)
+	s.pass(logEvery)
 	own, thief := testnet.Identity(t, "car"), testnet.Identity(t, "car")
 	wrong, err := pairing.New(s.address, s.offer.Identity.Pin)
 	if err != nil {
@@ -187,16 +188,11 @@ func TestAWrongCodeIsRefusedAndLogged(t *testing.T) {
 	if _, refused := s.post(thief, s.request(thief, wrong)); refused != pairing.CodeWrong {
 		t.Errorf("another code: %q", refused)
 	}
-	// Within the second even the right one has to wait, and is let in after it.
-	if _, refused := s.post(own, s.request(own, s.offer.Code)); refused != pairing.CodeWait {
-		t.Errorf("at once again: %q", refused)
-	}
-	s.pass(tryEvery)
+	s.pass(logEvery)
 	// Overheard: a right proof, made for another's key.
 	if _, refused := s.post(thief, s.request(own, s.offer.Code)); refused != pairing.CodeWrong {
 		t.Errorf("another's proof: %q", refused)
 	}
-	s.pass(tryEvery)
 	if _, refused := s.post(own, s.request(own, s.offer.Code)); refused != "" {
 		t.Errorf("the right one: %q", refused)
 	}
@@ -208,22 +204,31 @@ func TestAWrongCodeIsRefusedAndLogged(t *testing.T) {
 	}
 }
 
-func TestWhoTriesCodesEndsTheOffer(t *testing.T) {
+// Whoever tries codes neither keeps the right one out nor fills the log.
+func TestWhoTriesCodesKeepsNobodyOut(t *testing.T) {
 	s := begin(t)
-	thief := testnet.Identity(t, "car")
+	s.pass(logEvery)
+	own, thief := testnet.Identity(t, "car"), testnet.Identity(t, "car")
 	r := s.request(thief, s.offer.Code)
 	r.Proof = strings.Repeat("0", 64)
-	for range wrongMost {
+	for range 50 {
 		if _, refused := s.post(thief, r); refused != pairing.CodeWrong {
 			t.Fatalf("a guess: %q", refused)
 		}
-		s.pass(tryEvery)
 	}
-	if err := s.waitEnd(); !errors.Is(err, ErrGuessed) {
-		t.Errorf("ended with %v", err)
+	s.pass(logEvery)
+	if _, refused := s.post(thief, r); refused != pairing.CodeWrong {
+		t.Fatalf("a guess: %q", refused)
 	}
-	if err := s.offer.check(s.request(thief, s.offer.Code), thief.Pin); err == nil {
-		t.Error("the right code is still good")
+	if _, refused := s.post(own, s.request(own, s.offer.Code)); refused != "" {
+		t.Errorf("the right one: %q", refused)
+	}
+	if err := s.waitEnd(); err != nil {
+		t.Error(err)
+	}
+	if log := s.log.String(); strings.Count(log, "code="+pairing.CodeWrong) != 2 ||
+		!strings.Contains(log, "unlogged_before=49") {
+		t.Errorf("51 guesses in two seconds are logged as\n%s", log)
 	}
 }
 
@@ -253,14 +258,14 @@ func TestAMistakeIsSaidAndTheCodeStaysGood(t *testing.T) {
 		if _, refused := s.post(own, r); refused != wire.CodeConflict {
 			t.Errorf("%+v: %q", r, refused)
 		}
-		s.pass(tryEvery)
+		s.pass(logEvery)
 	}
 	s.fail = errors.New("disk full")
 	if _, refused := s.post(own, s.request(own, s.offer.Code)); refused != wire.CodeInternal {
 		t.Errorf("a fleet that cannot be written: %q", refused)
 	}
 	s.fail = nil
-	s.pass(tryEvery)
+	s.pass(logEvery)
 	if _, refused := s.post(own, s.request(own, s.offer.Code)); refused != "" {
 		t.Errorf("the right one: %q", refused)
 	}

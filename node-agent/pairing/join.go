@@ -17,17 +17,11 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/internal/keys"
-	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/protocols/pairing"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-const (
-	callTime = 15 * time.Second
-	// After "too often" the same is tried again: somebody else was in the way.
-	tries    = 4
-	tryAgain = 1200 * time.Millisecond // above the second in which one try is answered
-)
+const callTime = 15 * time.Second
 
 // Node is what this node says of itself.
 type Node struct {
@@ -53,18 +47,8 @@ func Join(ctx context.Context, code pairing.Code, n Node) (controller string, er
 	if err != nil {
 		return "", err
 	}
-	var reply pairing.Reply
-	for i := 1; ; i++ {
-		reply, controller, err = ask(ctx, code, own, pairing.Request{Version: pairing.Version, Name: n.Name,
-			Role: wire.RoleNode, Listen: n.Listen})
-		var refused *wire.Error
-		if i == tries || !errors.As(err, &refused) || refused.Code != pairing.CodeWait {
-			break
-		}
-		if err := pause.For(ctx, tryAgain); err != nil {
-			return "", err
-		}
-	}
+	reply, controller, err := ask(ctx, code, own, pairing.Request{Version: pairing.Version, Name: n.Name,
+		Role: wire.RoleNode, Listen: n.Listen})
 	if err != nil {
 		return "", fmt.Errorf("pair with the controller at %s: %w", code.Address, err)
 	}

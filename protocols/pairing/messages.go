@@ -26,7 +26,6 @@ const (
 	CodeWrong   = "code_wrong"   // the proof is not that of the code
 	CodeExpired = "code_expired" // the code's time is over
 	CodeUsed    = "code_used"    // the code was good for one, and one has used it
-	CodeWait    = "too_often"    // one try a second is answered, whoever tries
 )
 
 // Request is what the new one says. Its key is the one of its TLS certificate,
