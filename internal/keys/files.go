@@ -66,26 +66,20 @@ func SaveIdentity(dir, stem string, certPEM, keyPEM []byte) error {
 }
 
 // readSecret reads a private file and refuses one that others can read.
-func readSecret(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return nil, fmt.Errorf("read secret %q: mode %04o lets other users at it; run: chmod 600 %s", path, mode, path)
-	}
-	return os.ReadFile(path)
-}
+func readSecret(path string) ([]byte, error) { return readOf(path, 0o600) }
 
 // readList reads a file that says who is let in, and refuses one that others can
 // change, or read without being of its group.
-func readList(path string) ([]byte, error) {
+func readList(path string) ([]byte, error) { return readOf(path, 0o640) }
+
+// readOf reads a file whose mode gives others no more than most does.
+func readOf(path string, most fs.FileMode) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
-	if mode := info.Mode().Perm(); mode&0o027 != 0 {
-		return nil, fmt.Errorf("read list %q: mode %04o lets other users at it; run: chmod 640 %s", path, mode, path)
+	if mode := info.Mode().Perm(); mode&0o077&^most != 0 {
+		return nil, fmt.Errorf("read %q: mode %04o lets other users at it; run: chmod %o %s", path, mode, most, path)
 	}
 	return os.ReadFile(path)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/node-agent/clock"
 	"fieldmesh.dev/fieldmesh/node-agent/gps"
 	"fieldmesh.dev/fieldmesh/node-agent/measure"
@@ -104,14 +105,7 @@ func unlessEnded(ctx context.Context, err error) error {
 
 // showLog says once in a while that records are being made, and of what.
 func showLog(ctx context.Context, sp *spool.Spool, receiver *gps.Client, out io.Writer) error {
-	ticker := time.NewTicker(2 * time.Second)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return nil
-		}
+	for pause.For(ctx, 2*time.Second) == nil {
 		fix, _ := receiver.Last()
 		state := "gpsd does not answer"
 		switch {
@@ -124,4 +118,5 @@ func showLog(ctx context.Context, sp *spool.Spool, receiver *gps.Client, out io.
 			return fmt.Errorf("show progress: %w", err)
 		}
 	}
+	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"fieldmesh.dev/fieldmesh/internal/keys"
+	"fieldmesh.dev/fieldmesh/internal/pause"
 	"fieldmesh.dev/fieldmesh/internal/version"
 	"fieldmesh.dev/fieldmesh/node-agent/api"
 	"fieldmesh.dev/fieldmesh/node-agent/capture"
@@ -221,14 +222,7 @@ func (f *Face) serve(ctx context.Context, server *api.Server, listener net.Liste
 // keepalive holds off the privileged half's dead-man timer while there is
 // something to do here.
 func (f *Face) keepalive(ctx context.Context) error {
-	ticker := time.NewTicker(min(keepaliveEvery, f.cfg.DeadMan()/deadManParts))
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return nil
-		}
+	for pause.For(ctx, min(keepaliveEvery, f.cfg.DeadMan()/deadManParts)) == nil {
 		if !f.engine.Busy() {
 			continue
 		}
@@ -236,6 +230,7 @@ func (f *Face) keepalive(ctx context.Context) error {
 			f.log.Warn("reach the privileged half", "error", err)
 		}
 	}
+	return nil
 }
 
 func (f *Face) close() {

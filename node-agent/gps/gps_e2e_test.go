@@ -149,6 +149,16 @@ func drive(t *testing.T, r *receiver, speed func(time.Time) float64) (stop func(
 
 func speedAt(at time.Time) float64 { return 2.8 + float64(at.UTC().UnixMilli()%10_000)/1000 }
 
+// timeOf returns the receiver's own time of a fix.
+func timeOf(t *testing.T, g wire.GPS) time.Time {
+	t.Helper()
+	at, err := time.Parse(time.RFC3339Nano, g.TimeUTC)
+	if err != nil {
+		t.Fatalf("time %q: %v", g.TimeUTC, err)
+	}
+	return at
+}
+
 func TestSpeedsOfARealGpsd(t *testing.T) {
 	r := startReceiver(t)
 	stop := drive(t, r, speedAt)
@@ -160,10 +170,7 @@ func TestSpeedsOfARealGpsd(t *testing.T) {
 			continue
 		}
 		fixes++
-		at, err := time.Parse(time.RFC3339Nano, g.TimeUTC)
-		if err != nil {
-			t.Fatalf("time %q: %v", g.TimeUTC, err)
-		}
+		at := timeOf(t, g)
 		if want := speedAt(at); math.Abs(*g.SpeedMps-want) > 0.01 {
 			t.Errorf("at %s gpsd says %.3f m/s, the track was driven at %.3f", g.TimeUTC, *g.SpeedMps, want)
 		}
@@ -219,10 +226,7 @@ func TestStoppedGpsdShowsNoSpeed(t *testing.T) {
 			continue
 		}
 		fresh++
-		at, err := time.Parse(time.RFC3339Nano, g.TimeUTC)
-		if err != nil {
-			t.Fatal(err)
-		}
+		at := timeOf(t, g)
 		arrived := time.Now().Add(time.Duration(*g.FixBootNs - clock.System{}.BootNs()))
 		if late := arrived.Sub(at); late > time.Second {
 			t.Errorf("fix of %s shown %v later", g.TimeUTC, late)

@@ -51,20 +51,21 @@ type Mark struct {
 // marks are those of the protocols that a plan can name (wire.RoutingProtocols)
 // and that send anything for routing.
 func marks() map[string]Mark {
-	return map[string]Mark{
-		"babeld":     {Port: PortBabel},
-		"olsrd":      {Port: PortOLSR},
-		"olsr":       {Port: PortOLSR},
-		"olsr-etx":   {Port: PortOLSR},
-		"olsr-full":  {Port: PortOLSR},
-		"aodv":       {Port: PortAODV},
-		"aodv-p3":    {Port: PortAODV},
-		"aomdv":      {Port: PortAODV},
-		"dsdv":       {Port: PortDSDV},
-		"adv":        {Port: PortADV},
-		"dsr":        {Protocol: ProtocolDSR},
-		"batman-adv": {EtherType: EtherBatman},
+	out := map[string]Mark{}
+	for mark, names := range map[Mark][]string{
+		{Port: PortBabel}:        {"babeld"},
+		{Port: PortOLSR}:         {"olsrd", "olsr", "olsr-etx", "olsr-full"},
+		{Port: PortAODV}:         {"aodv", "aodv-p3", "aomdv"},
+		{Port: PortDSDV}:         {"dsdv"},
+		{Port: PortADV}:          {"adv"},
+		{Protocol: ProtocolDSR}:  {"dsr"},
+		{EtherType: EtherBatman}: {"batman-adv"},
+	} {
+		for _, name := range names {
+			out[name] = mark
+		}
 	}
+	return out
 }
 
 // Of gives the mark of a protocol by its name in a plan; ok is false where
