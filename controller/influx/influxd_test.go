@@ -4,7 +4,6 @@ package influx
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -301,20 +300,13 @@ type recorder struct {
 }
 
 func (r *recorder) Write(_ context.Context, lines []byte) ([]line.Refusal, error) {
-	var b bytes.Buffer
-	z, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
+	packed, err := line.Pack(lines)
 	if err != nil {
-		return nil, err
-	}
-	if _, err := z.Write(lines); err != nil {
-		return nil, err
-	}
-	if err := z.Close(); err != nil {
 		return nil, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.batches = append(r.batches, b.Bytes())
+	r.batches = append(r.batches, packed)
 	return nil, nil
 }
 

@@ -138,7 +138,8 @@ func (w *Writer) client() *http.Client {
 	return &c
 }
 
-func pack(lines []byte) ([]byte, error) {
+// Pack compresses lines as a request carries them.
+func Pack(lines []byte) ([]byte, error) {
 	var b bytes.Buffer
 	z, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
 	if err != nil {

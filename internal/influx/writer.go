@@ -131,7 +131,7 @@ func halves(lines []byte) (head, tail []byte) {
 
 // deliver sends one batch until the server has said yes or no to it.
 func (w *Writer) deliver(ctx context.Context, lines []byte) error {
-	packed, err := pack(lines)
+	packed, err := Pack(lines)
 	if err != nil {
 		return fmt.Errorf("pack a batch for influxdb: %w", err)
 	}

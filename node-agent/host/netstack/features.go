@@ -104,18 +104,3 @@ func ethtool(device string, call unsafe.Pointer) (err error) {
 	}
 	return nil
 }
-
-// Offloads asks the driver; an interface that does not answer has no entry.
-func Offloads(device string) map[string]bool {
-	out := map[string]bool{}
-	for name, command := range map[string]uint32{
-		"gro": unix.ETHTOOL_GGRO, "gso": unix.ETHTOOL_GGSO, "tso": unix.ETHTOOL_GTSO,
-		"sg": unix.ETHTOOL_GSG, "rx_checksum": unix.ETHTOOL_GRXCSUM, "tx_checksum": unix.ETHTOOL_GTXCSUM,
-	} {
-		value := struct{ command, data uint32 }{command: command} // struct ethtool_value
-		if ethtool(device, unsafe.Pointer(&value)) == nil {
-			out[name] = value.data != 0
-		}
-	}
-	return out
-}
