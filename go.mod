@@ -3,6 +3,7 @@ module fieldmesh.dev/fieldmesh
 go 1.26.0
 
 require (
+	github.com/CycloneDX/cyclonedx-go v0.12.0
 	github.com/anishathalye/porcupine v1.3.1
 	github.com/cilium/ebpf v0.22.0
 	github.com/getkin/kin-openapi v0.152.0

@@ -100,7 +100,7 @@ func TestE2ETwoBuildsAreTheSameBytes(t *testing.T) {
 	if one != two {
 		t.Errorf("two builds differ:\n%s\n%s", one, two)
 	}
-	if n := strings.Count(one, "\n"); n != 9 {
+	if n := strings.Count(one, "\n"); n != 10 {
 		t.Errorf("%d files are summed:\n%s", n, one)
 	}
 	t.Logf("the same bytes twice:\n%s", one)
@@ -108,6 +108,30 @@ func TestE2ETwoBuildsAreTheSameBytes(t *testing.T) {
 	check.Dir = dist
 	if out, err := check.CombinedOutput(); err != nil {
 		t.Errorf("SHA256SUMS: %v\n%s", err, out)
+	}
+}
+
+// What the programs are made of is handed out beside them.
+func TestE2EWhatIsInTheProgramsIsListed(t *testing.T) {
+	needDist(t)
+	text, err := os.ReadFile(filepath.Join(dist, "fieldmesh_0.1.0.cdx.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs, err := filepath.Glob(filepath.Join(dist, "*-linux-*"))
+	if err != nil || len(programs) != 4 {
+		t.Fatalf("%d programs, %v", len(programs), err)
+	}
+	for _, p := range programs {
+		if !strings.Contains(string(text), `"name": "`+filepath.Base(p)+`"`) {
+			t.Errorf("%s is not listed", filepath.Base(p))
+		}
+		for _, l := range strings.Split(run(t, "go", "version", "-m", p), "\n") {
+			if f := strings.Fields(l); len(f) >= 3 && f[0] == "dep" &&
+				!strings.Contains(string(text), `"purl": "pkg:golang/`+f[1]+"@"+f[2]+`"`) {
+				t.Errorf("%s %s of %s is not listed", f[1], f[2], filepath.Base(p))
+			}
+		}
 	}
 }
 
