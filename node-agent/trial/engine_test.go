@@ -13,25 +13,16 @@ import (
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/node-agent/host/flows"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 var ctx = context.Background()
 
-func freePort(t *testing.T) int {
-	t.Helper()
-	c, err := net.ListenPacket("udp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	return c.LocalAddr().(*net.UDPAddr).Port
-}
-
 // pair is a car's and a roadside node's engine, loaded with n trials.
 func pair(t *testing.T, n int) (car, road *rig, plan wire.RunPlan) {
 	t.Helper()
-	car = newRig(t, "car", t.TempDir(), freePort(t))
-	road = newRig(t, "road", t.TempDir(), freePort(t))
+	car = newRig(t, "car", t.TempDir(), testnet.FreePort(t))
+	road = newRig(t, "road", t.TempDir(), testnet.FreePort(t))
 	plan = twoNodePlan(n, car.port, road.port)
 	for _, r := range []*rig{car, road} {
 		r.start(t)
@@ -249,7 +240,7 @@ func TestAgentStartedAnewBuriesItsTrial(t *testing.T) {
 	if _, err := car.Arm(ctx, holder, plan.Run, k); err != nil {
 		t.Fatal(err)
 	}
-	again := newRig(t, "car", car.dir, freePort(t)) // as after SIGKILL: nobody told the first one to stop
+	again := newRig(t, "car", car.dir, testnet.FreePort(t)) // as after SIGKILL: nobody told the first one to stop
 	if got := again.spool.states(k); !slices.Equal(got, []string{"kept"}) {
 		t.Fatalf("states %v", got)
 	}
@@ -401,7 +392,7 @@ func TestSamePlanMayComeWithOtherControlAddresses(t *testing.T) {
 	if err != nil || len(v.Trials) != 1 {
 		t.Fatalf("view %+v, %v", v, err)
 	}
-	again := newRig(t, "car", car.dir, freePort(t))
+	again := newRig(t, "car", car.dir, testnet.FreePort(t))
 	if n, _ := again.planNode("road"); n.ControlAddr != "127.0.0.3" {
 		t.Errorf("after a restart the control address is %q", n.ControlAddr)
 	}

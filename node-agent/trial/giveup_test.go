@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 func (r *rig) outcome(t *testing.T, k wire.TrialKey) (outcome wire.Outcome, reason string) {
@@ -22,9 +23,9 @@ func (r *rig) outcome(t *testing.T, k wire.TrialKey) (outcome wire.Outcome, reas
 // The initiator gave an attempt up after this node had answered its GO: the
 // node must not measure alone while the next attempt is begun and fails.
 func TestARunningAttemptGivesWayToALaterGoOnly(t *testing.T) {
-	road := newRig(t, "road", t.TempDir(), freePort(t))
+	road := newRig(t, "road", t.TempDir(), testnet.FreePort(t))
 	road.start(t)
-	plan := twoNodePlan(2, freePort(t), road.port)
+	plan := twoNodePlan(2, testnet.FreePort(t), road.port)
 	plan.Trials[0].DurationS, plan.Trials[1].DurationS = 60, 60
 	takeLease(t, road, 60)
 	if _, err := road.Load(ctx, holder, plan); err != nil {
@@ -102,8 +103,8 @@ func TestAbortEndsAnArmingThatHangs(t *testing.T) {
 
 // An agent that is stopped while it arms waits for that attempt's end too.
 func TestStoppingWaitsForWhatIsBeingArmed(t *testing.T) {
-	road := newRig(t, "road", t.TempDir(), freePort(t))
-	plan := twoNodePlan(1, freePort(t), road.port)
+	road := newRig(t, "road", t.TempDir(), testnet.FreePort(t))
+	plan := twoNodePlan(1, testnet.FreePort(t), road.port)
 	takeLease(t, road, 60)
 	if _, err := road.Load(ctx, holder, plan); err != nil {
 		t.Fatal(err)
@@ -125,9 +126,9 @@ func TestStoppingWaitsForWhatIsBeingArmed(t *testing.T) {
 // A controller that never comes back, and an initiator that is gone, must not
 // hold the dead-man timer off for ever.
 func TestAForsakenNodeIsNotBusy(t *testing.T) {
-	road := newRig(t, "road", t.TempDir(), freePort(t))
+	road := newRig(t, "road", t.TempDir(), testnet.FreePort(t))
 	takeLease(t, road, 60)
-	if _, err := road.Load(ctx, holder, twoNodePlan(2, freePort(t), road.port)); err != nil {
+	if _, err := road.Load(ctx, holder, twoNodePlan(2, testnet.FreePort(t), road.port)); err != nil {
 		t.Fatal(err)
 	}
 	road.started = true

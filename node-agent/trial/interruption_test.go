@@ -9,6 +9,7 @@ import (
 	"fieldmesh.dev/fieldmesh/internal/verdict"
 	"fieldmesh.dev/fieldmesh/node-agent/host"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 func TestWhatEndsAnAttemptDecidesWhetherItCounts(t *testing.T) {
@@ -58,9 +59,9 @@ func TestAnAbortThatFollowsIsNoInterruption(t *testing.T) {
 // which cannot know of what befell the car, takes part.
 func TestInterruptedMoreOftenThanThePlanHasAttempts(t *testing.T) {
 	t.Parallel()
-	road := newRig(t, "road", t.TempDir(), freePort(t))
+	road := newRig(t, "road", t.TempDir(), testnet.FreePort(t))
 	road.start(t)
-	carDir, carPort := t.TempDir(), freePort(t)
+	carDir, carPort := t.TempDir(), testnet.FreePort(t)
 	plan := twoNodePlan(1, carPort, road.port)
 	lives := plan.AttemptsMax + 2
 	for life := 1; life <= lives; life++ {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // A fix from after the close is among every attempt's records, also of a receiver
@@ -42,7 +43,7 @@ func TestAFixFromAfterTheCloseIsKept(t *testing.T) {
 // is as good as a new one.
 func TestWhoseFixIsNotWaitedFor(t *testing.T) {
 	for name, period := range map[string]time.Duration{"silent": 1 << 62, "fast": 200 * time.Millisecond} {
-		r := newRig(t, "car", t.TempDir(), freePort(t))
+		r := newRig(t, "car", t.TempDir(), testnet.FreePort(t))
 		r.gps.period = period
 		a := &attempt{engine: r.Engine, closeNs: r.gps.clk.BootNs() + int64(time.Second)}
 		began := time.Now()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 // bystanderPlan has two trials: the first without road, the second with it.
@@ -24,7 +25,7 @@ func bystanderPlan(roadPort int) wire.RunPlan {
 // What somebody heard on the air and sends again, byte for byte, arms nobody,
 // ends no attempt and changes no machine.
 func TestReplayedGoDoesNothing(t *testing.T) {
-	road := newRig(t, "road", t.TempDir(), freePort(t))
+	road := newRig(t, "road", t.TempDir(), testnet.FreePort(t))
 	road.start(t)
 	plan := bystanderPlan(road.port)
 	takeLease(t, road, 60)
@@ -87,7 +88,7 @@ func TestReplayedGoDoesNothing(t *testing.T) {
 		t.Errorf("a GO after the run: %+v", ack)
 	}
 	untouched("after the run")
-	again := newRig(t, "road", road.dir, freePort(t))
+	again := newRig(t, "road", road.dir, testnet.FreePort(t))
 	again.start(t)
 	if ack := again.ask(t, plan.Key, third); ack.Ready || !strings.Contains(ack.Reason, "ended") {
 		t.Errorf("a GO after the run and a restart: %+v", ack)

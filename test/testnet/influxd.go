@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -150,17 +149,6 @@ func NewInfluxd2(t testing.TB) *Influxd {
 		t.Fatalf("setting up InfluxDB 2: %s", resp.Status)
 	}
 	return d
-}
-
-// FreePort is a TCP port of loopback that nothing listens on.
-func FreePort(t testing.TB) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // Start starts the server again after Kill; it returns when the server answers.
