@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -84,10 +85,34 @@ func readOf(path string, most fs.FileMode) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
+// ErrShared says that a folder of keys holds other files, too, as /etc does.
+var ErrShared = errors.New("it holds other files than a node's keys")
+
+// CheckAlone returns ErrShared for a folder that holds more than a node's keys. One
+// that is not there holds nothing.
+func CheckAlone(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("look into folder of keys: %w", err)
+	}
+	own := []string{"node.key", "node.crt", "authorized.json"}
+	for _, e := range entries { // what a crash left of WriteFile begins with a dot
+		if name := e.Name(); name[0] != '.' && !slices.Contains(own, name) {
+			return fmt.Errorf("look into folder of keys %q: %w: %q; give the keys a folder of their own (keys_dir)",
+				dir, ErrShared, name)
+		}
+	}
+	return nil
+}
+
 // GiveToReader makes a node's folder of keys, and the list of whom it lets in,
 // root's: whoever reads them as a member of the group cannot let in anybody. The
-// key itself stays its owner's. A folder or a list that is not there is left so.
+// key itself stays its owner's. A folder or a list that is not there is left so, and
+// a folder that holds other files, which is ErrShared.
 func GiveToReader(dir string, gid int) error {
+	if err := CheckAlone(dir); err != nil {
+		return err
+	}
 	// The folder comes first: nobody puts a link into it then.
 	if err := give(dir, unix.O_DIRECTORY, gid, 0o750); err != nil {
 		return err

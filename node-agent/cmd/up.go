@@ -48,7 +48,11 @@ func up(c *cobra.Command, path string) (err error) {
 	if err := makeDirs(cfg, face); err != nil {
 		return err
 	}
-	if err := keys.GiveToReader(cfg.KeysDir, face.gid); err != nil {
+	log := logger()
+	switch err := keys.GiveToReader(cfg.KeysDir, face.gid); {
+	case errors.Is(err, keys.ErrShared):
+		log.Warn("whoever takes the network face over may change whom this node lets in", "error", err)
+	case err != nil:
 		return err
 	}
 	lock, err := lockNode(cfg)
@@ -56,7 +60,7 @@ func up(c *cobra.Command, path string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	return supervise.Run(c.Context(), children(path, face), logger())
+	return supervise.Run(c.Context(), children(path, face), log)
 }
 
 // ownProgram is the program that runs, even when its file has been replaced

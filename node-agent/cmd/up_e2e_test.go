@@ -116,6 +116,23 @@ func TestE2ETheFaceCannotLetAnybodyIn(t *testing.T) {
 	}
 }
 
+// A folder that others use, too, is nobody's but theirs.
+func TestE2EAFolderOfOthersIsLeftAlone(t *testing.T) {
+	n := newNode(t)
+	n.giveKeys(t)
+	if err := os.WriteFile(filepath.Join(n.cfg.KeysDir, "passwd"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(n.cfg.KeysDir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	n.up(t)
+	info, err := os.Stat(n.cfg.KeysDir)
+	if err != nil || info.Mode().Perm() != 0o755 || info.Sys().(*syscall.Stat_t).Uid != nobody {
+		t.Errorf("the folder is %v now, %v", info, err)
+	}
+}
+
 // agent makes a fieldmesh-agent process inside the node.
 func (n node) agent(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()

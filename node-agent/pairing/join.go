@@ -77,7 +77,7 @@ func (n Node) vacant() error {
 			return fmt.Errorf("look for keys: %w", err)
 		}
 	}
-	return nil
+	return keys.CheckAlone(n.KeysDir)
 }
 
 // ask makes the one call, and returns the pin of who answered.
