@@ -96,6 +96,7 @@ func standstills(d *data) (*threat, string) {
 	if len(values) == 0 {
 		return nil, ""
 	}
-	return nil, fmt.Sprintf("No agent stood still for longer than %.0f ms in the window of an accepted trial.",
+	return nil, fmt.Sprintf("No agent that is watched stood still for longer than %.0f ms in the window of an "+
+		"accepted trial.",
 		slices.Max(values))
 }
