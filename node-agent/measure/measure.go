@@ -46,6 +46,7 @@ type Sampler struct {
 	sources  []Source
 	emit     func(tBootNs int64, b wire.Body) error
 	sleep    func(ctx context.Context, d time.Duration) error
+	asleepNs func() int64
 	troubles []string // by source: the error that was last reported
 
 	mu    sync.Mutex
@@ -73,7 +74,7 @@ func NewSampler(clk clock.Clock, interval time.Duration, sources []Source,
 	emit func(tBootNs int64, b wire.Body) error) *Sampler {
 	return &Sampler{
 		clk: clk, interval: interval, sources: sources, emit: emit, sleep: pause.For,
-		troubles: make([]string, len(sources)),
+		asleepNs: clock.AsleepNs, troubles: make([]string, len(sources)),
 	}
 }
 
@@ -98,7 +99,7 @@ func (s *Sampler) Run(ctx context.Context) error {
 	s.pace(s.interval)
 	defer s.pace(0)
 	step := s.interval.Nanoseconds()
-	asleep := clock.AsleepNs()
+	asleep := s.asleepNs()
 	for due := s.clk.BootNs(); ; {
 		now := s.clk.BootNs()
 		if now < due {
@@ -111,7 +112,7 @@ func (s *Sampler) Run(ctx context.Context) error {
 			return nil
 		}
 		if now-due >= leastAsleepNs { // a machine that was suspended wakes late by the boot clock
-			asleep = clock.AsleepNs()
+			asleep = s.asleepNs()
 		}
 		s.note(tick{dueNs: due, lateNs: now - due, asleepNs: asleep})
 		if err := s.sample(); err != nil {

@@ -145,6 +145,33 @@ func TestAStandstillIsTold(t *testing.T) {
 	}
 }
 
+// A machine that is suspended between two beats of a window was asleep for so long,
+// though the time asleep is read after late beats only.
+func TestASuspendedMachineIsTold(t *testing.T) {
+	clk, asleepNs, beats := &handClock{}, int64(40e6), 0
+	s := NewSampler(clk, 50*time.Millisecond, nil, nil)
+	s.asleepNs = func() int64 { return asleepNs }
+	s.sleep = func(_ context.Context, d time.Duration) error {
+		if beats++; beats > 100 {
+			return context.Canceled
+		}
+		clk.ns += int64(d) + 200e3
+		if beats == 30 { // at 1.5 s
+			clk.ns, asleepNs = clk.ns+700e6, asleepNs+700e6
+		}
+		return nil
+	}
+	if err := s.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ fromNs, toNs, wantMs float64 }{{0, 4e9, 700}, {0, 1.4e9, 0}, {2.4e9, 4e9, 0}} {
+		got := s.Standstill(int64(c.fromNs), int64(c.toNs))
+		if got.SuspendedMs == nil || *got.SuspendedMs != c.wantMs {
+			t.Errorf("from %g to %g ns: %+v, want %g ms asleep", c.fromNs, c.toNs, got, c.wantMs)
+		}
+	}
+}
+
 func TestATroubledSourceIsToldOfOnce(t *testing.T) {
 	clk := &handClock{}
 	gone := errors.New("no such device")
