@@ -18,7 +18,7 @@ import (
 func TestTheDeadManPutsBackWhatAKilledControllerLeft(t *testing.T) {
 	d := newDesk(t, "dead_man_s: 10\n")
 	// The window is longer than the dead man's time.
-	file := stationary(t, "deadman", "[16.7]", "duration_s: 3", "duration_s: 12")
+	file := stationary(t, "deadman", "[16.7]", "duration_s: 3", "duration_s: 11")
 	clients := map[string]*fleet.Client{}
 	for _, name := range deskNodes {
 		clients[name] = d.client(t, name)

@@ -4,7 +4,6 @@ package journeys
 
 import (
 	"math"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -23,7 +22,7 @@ func TestARunComesThroughWithoutItsControlLink(t *testing.T) {
 	)
 	d := newDesk(t, "")
 	captures := map[wire.TrialKey]*capture{}
-	c := d.start(t, filepath.Join("..", "..", "campaigns", "stationary-check.yaml"))
+	c := d.start(t, stationary(t, "without-a-link", "[2.8, 5.6, 11.1, 16.7]"))
 	c.steps = func(step string, k wire.TrialKey) {
 		switch step {
 		case "armed":

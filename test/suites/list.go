@@ -45,13 +45,14 @@ type pool struct {
 	idle bool
 }
 
-// stages follow one another; a stage's pools run side by side. Four that wait beside
+// lanes run side by side; the pools of a lane follow one another. Four that wait beside
 // busy suites, or three beside one of the same priority, make one another late on
-// two processors.
-var stages = [][]pool{{{need: busy, atATime: 2, idle: true}, {need: waiting, atATime: 3}}, {{need: alone, atATime: 1}}}
+// two processors. Those that are alone are so among suites that run at once when they
+// wake up.
+var lanes = [][]pool{{{need: busy, atATime: 2, idle: true}}, {{need: waiting, atATime: 3}, {need: alone, atATime: 1}}}
 
-// oneByOne are the stages in which nothing runs beside anything.
-var oneByOne = [][]pool{{{need: busy, atATime: 1}}, {{need: waiting, atATime: 1}}, {{need: alone, atATime: 1}}}
+// oneByOne is the lane in which nothing runs beside anything.
+var oneByOne = [][]pool{{{need: busy, atATime: 1}, {need: waiting, atATime: 1}, {need: alone, atATime: 1}}}
 
 // guestPrefix comes before the kernel in the name of a guest's suite, and
 // "-timed" after it when its tests measure time.

@@ -102,38 +102,47 @@ func (r *runner) program(s Suite) string {
 	return filepath.Join(r.dir, strings.ReplaceAll(s.Name, "/", "-"), filepath.Base(s.Name)+".test")
 }
 
-// runAll runs the suites, stage by stage.
+// runAll runs the suites, lane by lane side by side.
 func (r *runner) runAll(ctx context.Context, list []Suite) error {
-	these := stages
+	these := lanes
 	if r.mode == bench {
 		these = oneByOne
 	}
-	for _, stage := range these {
-		queues := make([]chan job, len(stage)) // all are made before anything runs
-		for i, p := range stage {
-			jobs, err := r.jobs(list, p)
-			if err != nil {
-				return err
-			}
-			queues[i] = make(chan job, len(jobs))
-			for _, j := range jobs {
-				queues[i] <- j
-			}
-			close(queues[i])
+	queues := map[Need][]job{} // all are made before anything runs
+	for _, p := range slices.Concat(these...) {
+		var err error
+		if queues[p.need], err = r.jobs(list, p); err != nil {
+			return err
 		}
-		var running sync.WaitGroup
-		for i, p := range stage {
-			for range p.atATime {
-				running.Go(func() {
-					for j := range queues[i] {
-						r.one(ctx, j, len(list))
-					}
-				})
-			}
-		}
-		running.Wait()
 	}
+	var running sync.WaitGroup
+	for _, lane := range these {
+		running.Go(func() {
+			for _, p := range lane {
+				r.pool(ctx, p, queues[p.need], len(list))
+			}
+		})
+	}
+	running.Wait()
 	return nil
+}
+
+// pool runs jobs, as many at a time as the pool may.
+func (r *runner) pool(ctx context.Context, p pool, jobs []job, of int) {
+	queue := make(chan job, len(jobs))
+	for _, j := range jobs {
+		queue <- j
+	}
+	close(queue)
+	var running sync.WaitGroup
+	for range p.atATime {
+		running.Go(func() {
+			for j := range queue {
+				r.one(ctx, j, of)
+			}
+		})
+	}
+	running.Wait()
 }
 
 // jobs lists the processes of the suites of a pool, those first that take longest:
