@@ -115,8 +115,8 @@ func (f *virtualFlags) find() (kernel.Kernel, error) {
 // check, the database, the report.
 func rehearseVirtually(ctx context.Context, f rehearseFlags, file string, out io.Writer) error {
 	if f.fields != 1 {
-		return fmt.Errorf("--fields %d: in virtual time a field has one processor; drive parts side by side with "+
-			"--jobs", f.fields)
+		return fmt.Errorf("--fields %d: in virtual time a field has one processor; drive parts side by side "+
+			"with --jobs", f.fields)
 	}
 	k, err := f.virtual.find()
 	if err != nil {
@@ -235,7 +235,8 @@ func (s *session) launchOptions(f rehearseFlags, k kernel.Kernel) (virtual.Optio
 		Kernel: k.Path, Init: self, InitArgs: []string{"field", "boot"},
 		Command:  []string{self, "field", "drive", dir, "--agent", agent, "--patience", f.patience.String()},
 		Writable: filepath.Dir(dir), Readable: []string{filepath.Dir(self), filepath.Dir(agent)},
-		MemoryMB: f.virtual.memory(s.plan), Start: start, Seed: seed, CallNs: callNs, Log: filepath.Join(dir, consoleFile),
+		MemoryMB: f.virtual.memory(s.plan), Start: start, Seed: seed, CallNs: callNs,
+		Log: filepath.Join(dir, consoleFile),
 	}, nil
 }
 
