@@ -175,6 +175,9 @@ func (a *Archive) Finish() error {
 	return nil
 }
 
+// Finished reports whether the run has its manifest: nothing is left to drive.
+func (a *Archive) Finished() bool { return a.disk.exists(manifestFile) }
+
 // attemptOf reports which attempt's folder a path lies in.
 func attemptOf(rel string) (wire.TrialKey, bool) {
 	parts := strings.Split(filepath.ToSlash(rel), "/")

@@ -50,6 +50,10 @@ func RehearseCommand() *cobra.Command {
 			if virtually {
 				return rehearseVirtually(c.Context(), f, first(args), c.OutOrStdout())
 			}
+			if f.virtual.jobs != 0 {
+				return fmt.Errorf("--jobs %d: it is for virtual time; add --clock virtual, or see --fields",
+					f.virtual.jobs)
+			}
 			if os.Geteuid() != 0 {
 				return errors.New("a rehearsal makes network namespaces and interfaces, which needs root: run it " +
 					"with sudo, or as it is with --clock virtual")

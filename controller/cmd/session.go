@@ -239,11 +239,17 @@ func (s *session) drive(ctx context.Context, lanes []*run.Lane, f runFlags, watc
 	if err != nil {
 		return err
 	}
+	return outcome(r)
+}
+
+// outcome is what went wrong in a run that is over: trials that were not
+// accepted, and cells in which nobody forwarded.
+func outcome(r *run.Runner) (err error) {
 	accepted, givenUp, left := r.Counts()
 	if givenUp+left > 0 {
 		err = fmt.Errorf("run %s: %d of %d trials accepted, %s; `fieldmesh report %s` tells why, and --resume %[5]s "+
 			"--retry TRIAL drives a trial again",
-			s.plan.Run, accepted, accepted+givenUp+left, r.GivenUp(), s.archive.Dir())
+			r.Plan.Run, accepted, accepted+givenUp+left, r.GivenUp(), r.Archive.Dir())
 	}
 	return errors.Join(err, r.Forwarded())
 }

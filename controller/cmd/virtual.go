@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -10,11 +11,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/kernel"
 	"fieldmesh.dev/fieldmesh/rehearsal/virtual"
 )
@@ -40,6 +43,7 @@ const consoleFile = ".console.log"
 type virtualFlags struct {
 	clock    string
 	kernel   string
+	jobs     int
 	memoryMB int
 	start    string
 }
@@ -49,8 +53,11 @@ func (f *virtualFlags) add(c *cobra.Command) {
 		"needs no root (default: real, or as the run was begun)")
 	c.Flags().StringVar(&f.kernel, "kernel", "",
 		"for virtual time: the kernel's file (default: what `"+kernel.Build+"` built)")
+	c.Flags().IntVar(&f.jobs, "jobs", 0,
+		"for virtual time: drive the run in parts, so many of them side by side, each in a kernel of its own; the "+
+			"results are the same for any number (default: in one kernel)")
 	c.Flags().IntVar(&f.memoryMB, "memory-mb", 0,
-		"for virtual time: the most that the kernel may take of this machine's memory (default: by "+
+		"for virtual time: the most that a kernel may take of this machine's memory (default: by "+
 			"the number of nodes)")
 	c.Flags().StringVar(&f.start, "start", "", "for virtual time: what its wall clock shows at the start, as "+
 		"2026-11-30T12:00:00Z (default: now)")
@@ -66,6 +73,12 @@ func (f *rehearseFlags) virtually() (bool, error) {
 		return false, fmt.Errorf("--clock %s: it is real or virtual", asked)
 	}
 	begun := archive.ClockReal
+	if p, err := f.begunParts(); err != nil || p != nil {
+		if err == nil && asked == archive.ClockReal {
+			err = fmt.Errorf("--clock real: run %s was begun in virtual time, and goes on in it", p.name)
+		}
+		return err == nil, err
+	}
 	if f.resume != "" {
 		a, err := archive.Read(runFolder(f.runs, f.resume))
 		if err != nil {
@@ -102,8 +115,8 @@ func (f *virtualFlags) find() (kernel.Kernel, error) {
 // check, the database, the report.
 func rehearseVirtually(ctx context.Context, f rehearseFlags, file string, out io.Writer) error {
 	if f.fields != 1 {
-		return fmt.Errorf("--fields %d: in virtual time a field has one processor; drive parts side "+
-			"by side with --shard", f.fields)
+		return fmt.Errorf("--fields %d: in virtual time a field has one processor; drive parts side by side "+
+			"with --jobs", f.fields)
 	}
 	k, err := f.virtual.find()
 	if err != nil {
@@ -116,18 +129,31 @@ func rehearseVirtually(ctx context.Context, f rehearseFlags, file string, out io
 	}
 	f.clock = &archive.Clock{Kind: archive.ClockVirtual, Kernel: k.Version, Configuration: k.Configuration,
 		CallNs: callNs}
+	inParts, err := f.parts(file)
+	if err != nil {
+		return err
+	}
+	if inParts != nil {
+		return inParts.rehearse(ctx, f, k, out)
+	}
 	s, err := openSession(f.runFlags, file, archive.PlaceRehearsal)
 	if err != nil {
 		return err
 	}
 	if err = kernel.Check(s.plan.Trials); err == nil {
-		err = s.launch(ctx, f, k, out)
+		heard := newHearer(newProgress(out, []string{""}), "", &tally{begun: time.Now()})
+		err = s.launch(ctx, f, k, heard, out)
+	}
+	if errors.Is(err, virtual.ErrCut) {
+		err = fmt.Errorf("%w; `fieldmesh rehearse --resume %s` goes on", err, s.archive.Dir())
 	}
 	return errors.Join(err, s.conclude(out), s.close())
 }
 
-// launch drives the run inside a kernel, and then reads what it has become.
-func (s *session) launch(ctx context.Context, f rehearseFlags, k kernel.Kernel, out io.Writer) error {
+// launch drives the run inside a kernel, which it announces on out, and then reads
+// what it has become.
+func (s *session) launch(ctx context.Context, f rehearseFlags, k kernel.Kernel, heard *hearer,
+	out io.Writer) error {
 	if c := s.archive.Info().Clock; *c != *f.clock {
 		return fmt.Errorf("run %s was begun with kernel %s of configuration %s, and this is %s of %s; name the "+
 			"former with --kernel",
@@ -149,7 +175,6 @@ func (s *session) launch(ctx context.Context, f rehearseFlags, k kernel.Kernel, 
 		k.Configuration)); err != nil {
 		return err
 	}
-	heard := newHearer(newProgress(out, []string{""}))
 	o.Line = heard.line
 	err = errors.Join(virtual.Launch(ctx, o), tail())
 	if err == nil {
@@ -160,9 +185,6 @@ func (s *session) launch(ctx context.Context, f rehearseFlags, k kernel.Kernel, 
 	}
 	if s.refused() {
 		return errors.Join(err, os.Remove(o.Log)) // nothing shall be left of it
-	}
-	if errors.Is(err, virtual.ErrCut) {
-		return fmt.Errorf("%w; `fieldmesh rehearse --resume %s` goes on", err, s.archive.Dir())
 	}
 	return err
 }
@@ -205,10 +227,6 @@ func (s *session) launchOptions(f rehearseFlags, k kernel.Kernel) (virtual.Optio
 	if err != nil {
 		return virtual.Options{}, err
 	}
-	memory := f.virtual.memoryMB
-	if memory == 0 {
-		memory = memoryBaseMB + memoryNodeMB*len(s.plan.Nodes)
-	}
 	start := f.start
 	if start.IsZero() {
 		start = time.Now()
@@ -217,36 +235,47 @@ func (s *session) launchOptions(f rehearseFlags, k kernel.Kernel) (virtual.Optio
 		Kernel: k.Path, Init: self, InitArgs: []string{"field", "boot"},
 		Command:  []string{self, "field", "drive", dir, "--agent", agent, "--patience", f.patience.String()},
 		Writable: filepath.Dir(dir), Readable: []string{filepath.Dir(self), filepath.Dir(agent)},
-		MemoryMB: memory, Start: start, Seed: seed, CallNs: callNs, Log: filepath.Join(dir, consoleFile),
+		MemoryMB: f.virtual.memory(s.plan), Start: start, Seed: seed, CallNs: callNs,
+		Log: filepath.Join(dir, consoleFile),
 	}, nil
+}
+
+// memory is the most that a kernel may take for a plan, in MB.
+func (f *virtualFlags) memory(p wire.RunPlan) int {
+	return cmp.Or(f.memoryMB, memoryBaseMB+memoryNodeMB*len(p.Nodes))
 }
 
 // bootSeed is the seed of a boot's entropy: it follows from the run's, and no
 // two boots of a run have the same, because what they draw names their records.
-// Each boot is noted in the journal, which therefore only grows.
+// Each boot is noted in the journal, which therefore only grows, and each shard
+// has a journal of its own.
 func (s *session) bootSeed() (uint64, error) {
 	entries, err := s.archive.Journal()
 	if err != nil {
 		return 0, err
 	}
 	h := fnv.New64a()
-	var b [16]byte
+	var b [24]byte
 	binary.LittleEndian.PutUint64(b[:], s.plan.Seed)
 	binary.LittleEndian.PutUint64(b[8:], uint64(len(entries)))
+	if shard := s.archive.Info().Shard; shard != nil {
+		binary.LittleEndian.PutUint64(b[16:], uint64(shard.Number))
+	}
 	h.Write(b[:])
 	return h.Sum64(), nil
 }
 
-// hearer takes the lines from inside.
+// hearer takes the lines from inside a kernel.
 type hearer struct {
 	progress *progress
-	begun    time.Time // by this machine's clock
-	begunAt  int       // trials decided before
-	known    bool      // begunAt is
+	lane     string
+	tally    *tally
 	end      *ended
 }
 
-func newHearer(p *progress) *hearer { return &hearer{progress: p, begun: time.Now()} }
+func newHearer(p *progress, lane string, t *tally) *hearer {
+	return &hearer{progress: p, lane: lane, tally: t}
+}
 
 func (h *hearer) line(raw []byte) error {
 	var l told
@@ -254,29 +283,17 @@ func (h *hearer) line(raw []byte) error {
 		return fmt.Errorf("decode line %.80q from virtual time: %w", raw, err)
 	}
 	if l.Step != nil {
-		if !h.known {
-			h.begunAt, h.known = l.Step.Decided, true
-		}
+		pace := h.tally.take(h, &l)
+		l.Step.Lane = h.lane
 		h.progress.step(*l.Step)
 		if l.Step.Verdict != nil {
-			h.progress.say(h.pace(l))
+			h.progress.say(pace)
 		}
 	}
 	if l.Ended != nil {
 		h.end = l.Ended
 	}
 	return nil
-}
-
-// pace says how virtual time goes beside this machine's, and what is left by it.
-func (h *hearer) pace(l told) string {
-	took := time.Since(h.begun)
-	text := fmt.Sprintf("        %.0f s of virtual time in %.0f s", l.UptimeS, took.Seconds())
-	if done := l.Step.Decided - h.begunAt; done > 0 && l.Step.Total > l.Step.Decided {
-		left := took / time.Duration(done) * time.Duration(l.Step.Total-l.Step.Decided)
-		text += fmt.Sprintf(", about %v left", left.Round(time.Second))
-	}
-	return text
 }
 
 // ended is how the rehearsal inside said that it ended.
@@ -288,4 +305,48 @@ func (h *hearer) ended() error {
 		return errors.New(h.end.Error)
 	}
 	return nil
+}
+
+// tally adds up what is heard of a run's kernels.
+type tally struct {
+	begun   time.Time // by this machine's clock
+	decided int       // trials of the parts that were finished before
+	total   int       // trials of the run; 0: as its only part says
+
+	mu    sync.Mutex
+	parts map[*hearer]heardOf
+}
+
+// heardOf is what was heard of a kernel last.
+type heardOf struct {
+	first, decided int // trials decided: when it began, and now
+	uptimeS        float64
+}
+
+// take makes a step of a kernel one of the whole run, and says how virtual time
+// goes beside this machine's, and what is left by it.
+func (t *tally) take(h *hearer, l *told) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.parts == nil {
+		t.parts = map[*hearer]heardOf{}
+	}
+	part, known := t.parts[h]
+	if !known {
+		part.first = l.Step.Decided
+	}
+	part.decided, part.uptimeS = l.Step.Decided, l.UptimeS
+	t.parts[h] = part
+	decided, before, uptimeS := t.decided, t.decided, 0.0
+	for _, p := range t.parts {
+		decided, before, uptimeS = decided+p.decided, before+p.first, uptimeS+p.uptimeS
+	}
+	l.Step.Decided, l.Step.Total = decided, cmp.Or(t.total, l.Step.Total)
+	took := time.Since(t.begun)
+	text := fmt.Sprintf("        %.0f s of virtual time in %.0f s", uptimeS, took.Seconds())
+	if done := decided - before; done > 0 && l.Step.Total > decided {
+		left := took / time.Duration(done) * time.Duration(l.Step.Total-decided)
+		text += fmt.Sprintf(", about %v left", left.Round(time.Second))
+	}
+	return text
 }

@@ -62,6 +62,23 @@ func TestAResumedRehearsalGoesOnByItsOwnClock(t *testing.T) {
 
 // No two boots of a run may draw the same: what they draw names their records.
 func TestEachBootHasASeedOfItsOwn(t *testing.T) {
+	ofShards := map[uint64]bool{}
+	for n := range 3 {
+		a, err := archive.Create(filepath.Join(t.TempDir(), "r"), archive.RunInfo{Run: "r", Seed: 7,
+			Shard: &archive.Shard{Number: n + 1, Of: 3}, CampaignRaw: []byte("x\n"),
+			Plan: wire.RunPlan{Run: "r", Seed: 7}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		seed, err := (&session{archive: a, plan: a.Info().Plan}).bootSeed()
+		if err := errors.Join(err, a.Close()); err != nil {
+			t.Fatal(err)
+		}
+		ofShards[seed] = true
+	}
+	if len(ofShards) != 3 {
+		t.Errorf("three shards have %d seeds", len(ofShards))
+	}
 	a, err := archive.Create(filepath.Join(t.TempDir(), "r"),
 		archive.RunInfo{Run: "r", Seed: 7, CampaignRaw: []byte("x\n"), Plan: wire.RunPlan{Run: "r", Seed: 7}})
 	if err != nil {
@@ -92,8 +109,7 @@ func TestWhatIsToldInsideIsShownOutside(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer shown.Close()
-	h := newHearer(newProgress(shown, []string{""}))
-	h.begun = time.Now().Add(-10 * time.Second)
+	h := newHearer(newProgress(shown, []string{""}), "", &tally{begun: time.Now().Add(-10 * time.Second)})
 	if err := h.ended(); err == nil {
 		t.Error("an end that nobody told is none")
 	}

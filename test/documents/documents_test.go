@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
 	controller "fieldmesh.dev/fieldmesh/controller/cmd"
@@ -157,5 +158,48 @@ func TestPagesNameTestsThatExist(t *testing.T) {
 	}
 	if found < 60 {
 		t.Errorf("%d tests are named: the pages were not read", found)
+	}
+}
+
+// What a page gives to Kubernetes is YAML, and its pods have the runs mounted.
+func TestManifestsInPagesHold(t *testing.T) {
+	found := 0
+	for _, page := range pages(t) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, block := range indented.FindAllString(string(text), -1) {
+			block = strings.ReplaceAll("\n"+block, "\n    ", "\n")
+			if !strings.HasPrefix(block, "\napiVersion:") {
+				continue
+			}
+			found++
+			var job struct {
+				Spec struct {
+					Template struct {
+						Spec struct {
+							Containers []struct {
+								Args         []string
+								VolumeMounts []struct{ Name string } `yaml:"volumeMounts"`
+							}
+							Volumes []struct{ Name string }
+						}
+					}
+				}
+			}
+			if err := yaml.Unmarshal([]byte(block), &job); err != nil {
+				t.Errorf("%s: %v", page, err)
+				continue
+			}
+			pod := job.Spec.Template.Spec
+			if len(pod.Containers) != 1 || len(pod.Volumes) != 1 || len(pod.Containers[0].VolumeMounts) != 1 ||
+				pod.Containers[0].VolumeMounts[0].Name != pod.Volumes[0].Name || len(pod.Containers[0].Args) != 1 {
+				t.Errorf("%s: the pod is %+v", page, pod)
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no manifest was found")
 	}
 }

@@ -1,0 +1,294 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/run"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/rehearsal/kernel"
+	"fieldmesh.dev/fieldmesh/rehearsal/virtual"
+)
+
+// partsMost is the most parts that a run is driven in. They are enough for the
+// processors of a workstation to end at about the same time.
+const partsMost = 32
+
+// parts is a run in virtual time that is driven in parts, each in a kernel of
+// its own, and is put together when all are finished. A part is a shard. How many
+// there are follows from the schedule, so that the results do not depend on how
+// many are driven at a time.
+type parts struct {
+	name   string
+	whole  string   // folder of the run that they become
+	dir    string   // folder of the parts
+	shards []string // folders in it
+}
+
+// partsDir is the folder of the parts of the run in a folder.
+func partsDir(whole string) string { return filepath.Clean(whole) + "-parts" }
+
+// parts begins a run in parts, or finds those of the run that is to be resumed.
+// It returns nil for a run that is driven whole.
+func (f *rehearseFlags) parts(file string) (*parts, error) {
+	if f.virtual.jobs < 0 {
+		return nil, fmt.Errorf("--jobs %d: at least one is needed", f.virtual.jobs)
+	}
+	if f.resume == "" && f.virtual.jobs == 0 {
+		return nil, nil
+	}
+	if f.shard != "" {
+		return nil, fmt.Errorf("--shard %s: --jobs divides a run by itself; leave one of them out", f.shard)
+	}
+	if f.resume == "" {
+		return f.beginParts(file)
+	}
+	p, err := f.begunParts()
+	switch {
+	case err != nil:
+		return nil, err
+	case p != nil && len(f.retry) > 0:
+		return nil, fmt.Errorf("--retry: run %s is still in parts; resume it first", p.name)
+	case p == nil && f.virtual.jobs > 0:
+		return nil, fmt.Errorf("--jobs %d: run %s was not begun in parts; leave --jobs out", f.virtual.jobs, f.resume)
+	}
+	return p, nil
+}
+
+// begunParts finds the parts of the run that is to be resumed; nil: it has none.
+func (f *rehearseFlags) begunParts() (*parts, error) {
+	if f.resume == "" {
+		return nil, nil
+	}
+	for _, whole := range []string{f.resume, filepath.Join(f.runs, f.resume)} {
+		shards, err := filepath.Glob(filepath.Join(partsDir(whole), "*-shard-*", "run.json"))
+		if err != nil {
+			return nil, fmt.Errorf("find the parts of run %s: %w", f.resume, err)
+		}
+		if len(shards) == 0 {
+			continue
+		}
+		p := &parts{name: filepath.Base(whole), whole: filepath.Clean(whole), dir: partsDir(whole)}
+		for _, s := range shards {
+			p.shards = append(p.shards, filepath.Dir(s))
+		}
+		return p, nil
+	}
+	return nil, nil
+}
+
+// beginParts makes all parts of a new run before one is driven: a folder of
+// parts is there whole, or not at all.
+func (f *rehearseFlags) beginParts(file string) (p *parts, err error) {
+	c, err := plan.LoadAt(file, f.scale)
+	if err != nil {
+		return nil, err
+	}
+	if c.Design.StopWhen != nil {
+		return nil, errors.New("--jobs: the campaign stops when enough is known (design.stop_when), which no part " +
+			"can tell alone; leave --jobs out, or take design.stop_when out")
+	}
+	trials, err := c.Schedule()
+	if err != nil {
+		return nil, err
+	}
+	if err := kernel.Check(trials); err != nil {
+		return nil, err
+	}
+	sub := f.runFlags
+	sub.start = f.begun() // of all parts
+	if sub.name == "" {
+		sub.name = c.Name + "-" + sub.start.Format("20060102-150405")
+	}
+	p = &parts{name: sub.name, whole: filepath.Join(f.runs, sub.name)}
+	p.dir = partsDir(p.whole)
+	for _, dir := range []string{p.whole, p.dir} {
+		if _, err := os.Stat(dir); err == nil {
+			return nil, explainRun(f.runs, sub.name, fmt.Errorf("create run %q: %w", sub.name, archive.ErrExists))
+		}
+	}
+	sub.runs = p.dir + ".new"
+	if err := os.RemoveAll(sub.runs); err != nil { // of one that was ended meanwhile
+		return nil, fmt.Errorf("make the parts of run %s: %w", sub.name, err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(sub.runs))
+		}
+	}()
+	for i, of := 1, min(len(trials), partsMost); i <= of; i++ {
+		sub.shard = fmt.Sprintf("%d/%d", i, of)
+		s, err := openSession(sub, file, archive.PlaceRehearsal)
+		if err != nil {
+			return nil, err
+		}
+		if err := s.archive.Close(); err != nil {
+			return nil, err
+		}
+		p.shards = append(p.shards, filepath.Join(p.dir, filepath.Base(s.archive.Dir())))
+	}
+	if err := os.Rename(sub.runs, p.dir); err != nil {
+		return nil, fmt.Errorf("make the parts of run %s: %w", sub.name, err)
+	}
+	return p, nil
+}
+
+// rehearse drives the parts that are not finished, puts all together, and
+// reports.
+func (p *parts) rehearse(ctx context.Context, f rehearseFlags, k kernel.Kernel, out io.Writer) error {
+	if _, err := os.Stat(p.whole); err == nil {
+		return p.conclude(out) // it was ended when all that was left to do was to take the parts away
+	}
+	if err := p.drive(ctx, f, k, out); err != nil {
+		if errors.Is(err, virtual.ErrCut) {
+			err = fmt.Errorf("%w; `fieldmesh rehearse --resume %s --jobs %d` goes on", err, p.whole,
+				max(f.virtual.jobs, 1))
+		}
+		return err
+	}
+	return p.conclude(out)
+}
+
+// conclude puts the finished parts together, reports, and says what went wrong.
+func (p *parts) conclude(out io.Writer) error {
+	if err := p.join(); err != nil {
+		return err
+	}
+	a, err := archive.Read(p.whole)
+	if err != nil {
+		return err
+	}
+	s := &session{archive: a, plan: a.Info().Plan}
+	return errors.Join(outcome(&run.Runner{Archive: a, Plan: s.plan}), s.conclude(out))
+}
+
+// drive has the parts driven that are not finished, as many at a time as there
+// are jobs. A part that cannot be driven ends the others, which can be resumed.
+func (p *parts) drive(ctx context.Context, f rehearseFlags, k kernel.Kernel, out io.Writer) error {
+	left, total, err := p.unfinished()
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	jobs := min(max(f.virtual.jobs, 1), len(left))
+	heard := &tally{begun: time.Now(), total: total.trials, decided: total.decided}
+	if _, err := fmt.Fprintf(out, "virtual time: Linux %s, %d parts of %d left, %d at a time, each on one processor "+
+		"with at most %d MB\n", k.Version, len(left), len(p.shards), jobs, f.virtual.memory(total.plan)); err != nil {
+		return err
+	}
+	lanes := make([]string, jobs)
+	for i := range lanes {
+		lanes[i] = fmt.Sprintf("job %d", i+1)
+	}
+	shown := newProgress(out, lanes)
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	queue := make(chan string, len(left))
+	for _, shard := range left {
+		queue <- shard
+	}
+	close(queue)
+	var mu sync.Mutex
+	var failed error
+	var running sync.WaitGroup
+	for _, lane := range lanes {
+		running.Go(func() {
+			for shard := range queue {
+				if ctx.Err() != nil {
+					return
+				}
+				if err := drivePart(ctx, f, k, shard, newHearer(shown, lane, heard)); err != nil {
+					end()
+					mu.Lock()
+					failed = errors.Join(failed, err)
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	running.Wait()
+	if failed == nil && ctx.Err() != nil {
+		failed = fmt.Errorf("%w: %w", virtual.ErrCut, context.Cause(ctx))
+	}
+	return failed
+}
+
+// drivePart drives one part to its end. Trials that were given up are reported with
+// the whole run.
+func drivePart(ctx context.Context, f rehearseFlags, k kernel.Kernel, shard string, heard *hearer) error {
+	f.resume = shard
+	s, err := resumeSession(f.runFlags)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(s.launch(ctx, f, k, heard, io.Discard), s.close())
+	if s.archive.Finished() {
+		return nil
+	}
+	if err == nil {
+		err = fmt.Errorf("drive %s: it ended before it was finished", shard)
+	}
+	return err
+}
+
+// ofParts is what is known of all parts together.
+type ofParts struct {
+	plan            wire.RunPlan
+	trials, decided int // of the run; of the parts that are finished
+}
+
+// unfinished returns the parts that are left to drive.
+func (p *parts) unfinished() (left []string, all ofParts, err error) {
+	for _, shard := range p.shards {
+		a, err := archive.Read(shard)
+		if err != nil {
+			return nil, all, err
+		}
+		all.plan, all.trials = a.Info().Plan, len(a.Info().Plan.Trials)
+		if !a.Finished() {
+			left = append(left, shard)
+			continue
+		}
+		for _, t := range all.plan.Trials {
+			if a.Drives(t) {
+				all.decided++
+			}
+		}
+	}
+	return left, all, nil
+}
+
+// join makes one run of the finished parts, and takes them away. It does not
+// matter where it is ended: it can be done again.
+func (p *parts) join() error {
+	if _, err := os.Stat(p.whole); errors.Is(err, os.ErrNotExist) {
+		merged := filepath.Join(p.dir, "merged")
+		if err := os.RemoveAll(merged); err != nil {
+			return fmt.Errorf("put run %s together: %w", p.name, err)
+		}
+		if err := archive.Merge(merged, p.shards); err != nil {
+			return err
+		}
+		key, err := archive.ReadKey(p.shards[0])
+		if err == nil {
+			err = archive.KeepKey(p.whole, key) // by which it can be resumed to drive a trial again
+		}
+		if err == nil {
+			err = os.Rename(merged, p.whole)
+		}
+		if err != nil {
+			return fmt.Errorf("put run %s together: %w", p.name, err)
+		}
+	}
+	if err := os.RemoveAll(p.dir); err != nil {
+		return fmt.Errorf("take the parts of run %s away: %w", p.name, err)
+	}
+	return nil
+}

@@ -1,0 +1,179 @@
+package cmd
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/rehearsal/kernel"
+)
+
+const shippedVelocity = "../../campaigns/velocity.yaml"
+
+// jobsFlags are those of a run that is driven in parts.
+func jobsFlags(runs string, jobs int) rehearseFlags {
+	return rehearseFlags{runFlags: runFlags{runs: runs, name: "wide", scale: "full",
+		clock: &archive.Clock{Kind: archive.ClockVirtual, Kernel: "7"}}, virtual: virtualFlags{jobs: jobs}}
+}
+
+// finishPart decides the trials of a part, all but one of them accepted, as its
+// kernel would.
+func finishPart(t *testing.T, shard string, rejected int) {
+	t.Helper()
+	s, err := resumeSession(runFlags{resume: shard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, trial := range s.plan.Trials {
+		if !s.archive.Drives(trial) {
+			continue
+		}
+		v := wire.Verdict{TrialKey: wire.TrialKey{Trial: trial.Number, Attempt: 1}, Outcome: wire.Accepted, Final: true}
+		if trial.Number == rejected {
+			v.TrialKey.Attempt, v.Outcome = s.plan.AttemptsMax, wire.Rejected
+		}
+		if err := s.archive.Decide(v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(s.archive.Finish(), s.archive.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A run in parts becomes one run, wherever it is ended meanwhile; what is finished
+// is not driven again.
+func TestPartsBecomeOneRun(t *testing.T) {
+	runs := filepath.Join(t.TempDir(), "runs")
+	f := jobsFlags(runs, 2)
+	p, err := f.parts(shippedVelocity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.shards) != 24 { // each trial is one
+		t.Fatalf("%d parts", len(p.shards))
+	}
+	if again, err := f.parts(shippedVelocity); !errors.Is(err, archive.ErrExists) ||
+		!strings.Contains(err.Error(), "--resume wide") {
+		t.Errorf("begun twice: %+v, %v", again, err)
+	}
+	for _, shard := range p.shards[:5] {
+		finishPart(t, shard, 3)
+	}
+	f = jobsFlags(runs, 1)
+	f.name, f.resume = "", "wide"
+	if virtually, err := f.virtually(); err != nil || !virtually {
+		t.Errorf("resumed in virtual time: %v, %v", virtually, err)
+	}
+	if p, err = f.parts(""); err != nil {
+		t.Fatal(err)
+	}
+	left, all, err := p.unfinished()
+	if err != nil || len(left) != 19 || all.decided != 5 || all.trials != 24 {
+		t.Errorf("%d parts left, %d of %d trials decided, %v", len(left), all.decided, all.trials, err)
+	}
+	for _, shard := range left {
+		finishPart(t, shard, 3)
+	}
+	if err := os.MkdirAll(filepath.Join(p.dir, "merged", "trials"), 0o755); err != nil { // half put together
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	err = p.rehearse(t.Context(), f, kernel.Kernel{}, &said)
+	if err == nil || !strings.Contains(err.Error(), "run wide: 23 of 24 trials accepted") ||
+		!strings.Contains(err.Error(), "--resume "+p.whole) {
+		t.Errorf("a trial was given up: %v", err)
+	}
+	if !strings.Contains(said.String(), "23 of 24 trials accepted\nreport: "+p.whole) {
+		t.Errorf("it says:\n%s", said.String())
+	}
+	if findings, err := archive.Verify(p.whole); err != nil || len(findings) > 0 {
+		t.Errorf("the whole: %v, %v", findings, err)
+	}
+	if _, err := os.Stat(p.dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the parts are there: %v", err)
+	}
+	if p, err := f.begunParts(); p != nil || err != nil {
+		t.Errorf("parts of what is whole: %+v, %v", p, err)
+	}
+	f.retry = []int{3}
+	s, err := resumeSession(f.runFlags)
+	if err != nil {
+		t.Fatalf("the trial cannot be driven again: %v", err)
+	}
+	if err := s.archive.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A run that was put together and lost its power while its parts were taken away
+// is whole.
+func TestPartsThatAreHalfGone(t *testing.T) {
+	f := jobsFlags(filepath.Join(t.TempDir(), "runs"), 1)
+	p, err := f.parts(shippedVelocity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, shard := range p.shards {
+		finishPart(t, shard, 0)
+	}
+	if err := os.CopyFS(p.dir+".copy", os.DirFS(p.dir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.join(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(p.dir+".copy", p.dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(p.shards[0]); err != nil {
+		t.Fatal(err)
+	}
+	f.name, f.resume = "", p.whole
+	if p, err = f.parts(""); err != nil || len(p.shards) != 23 {
+		t.Fatalf("resumed: %+v, %v", p, err)
+	}
+	var said bytes.Buffer
+	if err := p.rehearse(t.Context(), f, kernel.Kernel{}, &said); err != nil ||
+		!strings.Contains(said.String(), "24 of 24 trials accepted") {
+		t.Errorf("%v\n%s", err, said.String())
+	}
+}
+
+func TestJobsAreRefusedWhereTheyCannotBe(t *testing.T) {
+	stops := filepath.Join(t.TempDir(), "stops.yaml")
+	text, err := os.ReadFile(shippedVelocity)
+	if err == nil {
+		err = os.WriteFile(stops, bytes.Replace(text, []byte("  repetitions: 2"),
+			[]byte("  stop_when: {of: section, half_width_mbps: 1, min_blocks: 3}\n  repetitions: 5"), 1), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		file   string
+		change func(*rehearseFlags)
+		want   string
+	}{
+		"fewer than none":        {shippedVelocity, func(f *rehearseFlags) { f.virtual.jobs = -1 }, "--jobs -1"},
+		"a shard":                {shippedVelocity, func(f *rehearseFlags) { f.shard = "1/2" }, "--shard 1/2"},
+		"stops when it is known": {stops, func(*rehearseFlags) {}, "design.stop_when"},
+		"resumed, not in parts":  {"", func(f *rehearseFlags) { f.resume = "other" }, "was not begun in parts"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := jobsFlags(t.TempDir(), 2)
+			c.change(&f)
+			if _, err := f.parts(c.file); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+			if left, _ := os.ReadDir(f.runs); len(left) > 0 {
+				t.Errorf("left behind: %v", left)
+			}
+		})
+	}
+}
