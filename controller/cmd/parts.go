@@ -148,8 +148,14 @@ func (p *parts) rehearse(ctx context.Context, f rehearseFlags, k kernel.Kernel, 
 		return p.conclude(out) // it was ended when all that was left to do was to take the parts away
 	}
 	if err := p.drive(ctx, f, k, out); err != nil {
-		if errors.Is(err, virtual.ErrCut) {
-			err = fmt.Errorf("%w; `fieldmesh rehearse --resume %s --jobs %d` goes on", err, p.whole,
+		empty, eerr := p.empty()
+		switch {
+		case eerr != nil:
+			return errors.Join(err, eerr)
+		case empty: // the run's name is free again
+			return errors.Join(err, os.RemoveAll(p.dir))
+		case errors.Is(err, virtual.ErrCut):
+			return fmt.Errorf("%w; `fieldmesh rehearse --resume %s --jobs %d` goes on", err, p.whole,
 				max(f.virtual.jobs, 1))
 		}
 		return err
@@ -195,8 +201,8 @@ func (p *parts) drive(ctx context.Context, f rehearseFlags, k kernel.Kernel, out
 		queue <- shard
 	}
 	close(queue)
-	var mu sync.Mutex
-	var failed error
+	var first sync.Once
+	var failed error // why the others were ended
 	var running sync.WaitGroup
 	for _, lane := range lanes {
 		running.Go(func() {
@@ -205,10 +211,8 @@ func (p *parts) drive(ctx context.Context, f rehearseFlags, k kernel.Kernel, out
 					return
 				}
 				if err := drivePart(ctx, f, k, shard, newHearer(shown, lane, heard)); err != nil {
+					first.Do(func() { failed = err })
 					end()
-					mu.Lock()
-					failed = errors.Join(failed, err)
-					mu.Unlock()
 				}
 			}
 		})
@@ -236,6 +240,17 @@ func drivePart(ctx context.Context, f rehearseFlags, k kernel.Kernel, shard stri
 		err = fmt.Errorf("drive %s: it ended before it was finished", shard)
 	}
 	return err
+}
+
+// empty reports whether nothing has happened in any part.
+func (p *parts) empty() (bool, error) {
+	for _, shard := range p.shards {
+		a, err := archive.Read(shard)
+		if err != nil || !a.Empty() {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // ofParts is what is known of all parts together.

@@ -65,6 +65,9 @@ func TestPartsBecomeOneRun(t *testing.T) {
 	for _, shard := range p.shards[:5] {
 		finishPart(t, shard, 3)
 	}
+	if _, err := openRun(runs, "wide"); err == nil || !strings.Contains(err.Error(), "rehearse --resume wide") {
+		t.Errorf("read before it is whole: %v", err)
+	}
 	f = jobsFlags(runs, 1)
 	f.name, f.resume = "", "wide"
 	if virtually, err := f.virtually(); err != nil || !virtually {
@@ -108,6 +111,23 @@ func TestPartsBecomeOneRun(t *testing.T) {
 	}
 	if err := s.archive.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A run of which no kernel has recorded anything leaves nothing behind.
+func TestPartsThatCannotBeDriven(t *testing.T) {
+	f := jobsFlags(filepath.Join(t.TempDir(), "runs"), 2)
+	f.agent = shippedVelocity // there is such a file
+	p, err := f.parts(shippedVelocity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = p.rehearse(t.Context(), f, kernel.Kernel{Path: "/absent", Version: "7"}, &bytes.Buffer{})
+	if err == nil || !strings.Contains(err.Error(), "/absent") {
+		t.Errorf("without a kernel: %v", err)
+	}
+	if isDir(p.dir) || isDir(p.whole) {
+		t.Error("its folders are there")
 	}
 }
 

@@ -21,6 +21,10 @@ const shownRuns = 5
 func explainRun(runs, given string, err error) error {
 	switch {
 	case errors.Is(err, archive.ErrNoRun):
+		if parts := partsDir(runFolder(runs, given)); isDir(parts) {
+			return fmt.Errorf("%w; it is in parts yet, in %s: `fieldmesh rehearse --resume %s` goes on with them", err,
+				parts, given)
+		}
 		return fmt.Errorf("%w; %s", err, newestRuns(runs))
 	case errors.Is(err, archive.ErrLocked):
 		return fmt.Errorf("%w; wait for its end, or stop the fieldmesh that drives it", err)
@@ -28,6 +32,11 @@ func explainRun(runs, given string, err error) error {
 		return fmt.Errorf("%w; continue it by --resume %s, or give the new run another --name", err, given)
 	}
 	return err
+}
+
+func isDir(path string) bool {
+	i, err := os.Stat(path)
+	return err == nil && i.IsDir()
 }
 
 // newestRuns names the newest runs of a folder.

@@ -144,7 +144,7 @@ func rehearseVirtually(ctx context.Context, f rehearseFlags, file string, out io
 		heard := newHearer(newProgress(out, []string{""}), "", &tally{begun: time.Now()})
 		err = s.launch(ctx, f, k, heard, out)
 	}
-	if errors.Is(err, virtual.ErrCut) {
+	if errors.Is(err, virtual.ErrCut) && !s.refused() {
 		err = fmt.Errorf("%w; `fieldmesh rehearse --resume %s` goes on", err, s.archive.Dir())
 	}
 	return errors.Join(err, s.conclude(out), s.close())
