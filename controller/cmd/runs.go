@@ -22,7 +22,7 @@ func explainRun(runs, given string, err error) error {
 	switch {
 	case errors.Is(err, archive.ErrNoRun):
 		if parts := partsDir(runFolder(runs, given)); isDir(parts) {
-			return fmt.Errorf("%w; it is in parts yet, in %s: `fieldmesh rehearse --resume %s` goes on with them", err,
+			return fmt.Errorf("%w; it is in parts yet, in %s: `fieldmesh rehearse --resume %s` resumes them", err,
 				parts, given)
 		}
 		return fmt.Errorf("%w; %s", err, newestRuns(runs))
