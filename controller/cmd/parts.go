@@ -33,6 +33,9 @@ type parts struct {
 	shards []string // folders in it
 }
 
+// mergedDir is the folder, beside the parts, in which they are put together.
+const mergedDir = "merged"
+
 // partsDir is the folder of the parts of the run in a folder.
 func partsDir(whole string) string { return filepath.Clean(whole) + "-parts" }
 
@@ -68,21 +71,33 @@ func (f *rehearseFlags) begunParts() (*parts, error) {
 	if f.resume == "" {
 		return nil, nil
 	}
-	for _, whole := range []string{f.resume, filepath.Join(f.runs, f.resume)} {
-		shards, err := filepath.Glob(filepath.Join(partsDir(whole), "*-shard-*", "run.json"))
-		if err != nil {
-			return nil, fmt.Errorf("find the parts of run %s: %w", f.resume, err)
-		}
-		if len(shards) == 0 {
-			continue
-		}
-		p := &parts{name: filepath.Base(whole), whole: filepath.Clean(whole), dir: partsDir(whole)}
-		for _, s := range shards {
-			p.shards = append(p.shards, filepath.Dir(s))
-		}
-		return p, nil
+	p, err := findParts(f.resume)
+	if p == nil && err == nil {
+		p, err = findParts(filepath.Join(f.runs, f.resume))
 	}
-	return nil, nil
+	return p, err
+}
+
+// findParts finds the parts of the run that is to be in a folder; nil: it has none.
+func findParts(whole string) (*parts, error) {
+	p := &parts{name: filepath.Base(whole), whole: filepath.Clean(whole), dir: partsDir(whole)}
+	entries, err := os.ReadDir(p.dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find the parts of run %s: %w", p.name, err)
+	}
+	for _, e := range entries {
+		shard := filepath.Join(p.dir, e.Name())
+		if _, err := os.Stat(filepath.Join(shard, "run.json")); err == nil && e.Name() != mergedDir {
+			p.shards = append(p.shards, shard)
+		}
+	}
+	if len(p.shards) == 0 {
+		return nil, nil
+	}
+	return p, nil
 }
 
 // beginParts makes all parts of a new run before one is driven: a folder of
@@ -284,7 +299,7 @@ func (p *parts) unfinished() (left []string, all ofParts, err error) {
 // matter where it is ended: it can be done again.
 func (p *parts) join() error {
 	if _, err := os.Stat(p.whole); errors.Is(err, os.ErrNotExist) {
-		merged := filepath.Join(p.dir, "merged")
+		merged := filepath.Join(p.dir, mergedDir)
 		if err := os.RemoveAll(merged); err != nil {
 			return fmt.Errorf("put run %s together: %w", p.name, err)
 		}

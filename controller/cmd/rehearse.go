@@ -43,12 +43,19 @@ func RehearseCommand() *cobra.Command {
 			"up with --retry TRIAL.",
 		Args: fileOrResume(&f.runFlags),
 		RunE: func(c *cobra.Command, args []string) error {
+			file, err := f.findBegun(first(args))
+			if err != nil {
+				return err
+			}
+			if p, err := findParts(f.resume); f.orResume && file == "" && p == nil && err == nil {
+				f.virtual.jobs = 0 // it is one run already
+			}
 			virtually, err := f.virtually()
 			if err != nil {
 				return err
 			}
 			if virtually {
-				return rehearseVirtually(c.Context(), f, first(args), c.OutOrStdout())
+				return rehearseVirtually(c.Context(), f, file, c.OutOrStdout())
 			}
 			if f.virtual.jobs != 0 {
 				return fmt.Errorf("--jobs %d: it is for virtual time; add --clock virtual, or see --fields",
@@ -59,7 +66,7 @@ func RehearseCommand() *cobra.Command {
 					"with sudo, or as it is with --clock virtual")
 			}
 			f.clock = &archive.Clock{Kind: archive.ClockReal}
-			s, err := openSession(f.runFlags, first(args), archive.PlaceRehearsal)
+			s, err := openSession(f.runFlags, file, archive.PlaceRehearsal)
 			if err != nil {
 				return err
 			}

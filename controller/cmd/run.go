@@ -23,7 +23,11 @@ func RunCommand() *cobra.Command {
 			"With --retry TRIAL it drives a trial again that was given up.",
 		Args: fileOrResume(&flags),
 		RunE: func(c *cobra.Command, args []string) error {
-			s, err := openSession(flags, first(args), place)
+			file, err := flags.findBegun(first(args))
+			if err != nil {
+				return err
+			}
+			s, err := openSession(flags, file, place)
 			if err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -28,6 +29,7 @@ type runFlags struct {
 	shard    string
 	scale    string
 	resume   string
+	orResume bool
 	retry    []int
 	why      string
 	influx   influxFlags
@@ -44,6 +46,8 @@ func (f *runFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.scale, "scale", plan.FullScale, "drive the campaign at one of the scales that its file "+
 		"declares")
 	c.Flags().StringVar(&f.resume, "resume", "", "continue with this run: its folder or its name")
+	c.Flags().BoolVar(&f.orResume, "or-resume", false, "with FILE and --name: continue with that run if it was begun, "+
+		"so that the same command can be given again")
 	c.Flags().IntSliceVar(&f.retry, "retry", nil, "with --resume: drive this trial again though it was given up; may "+
 		"be given several times, or with commas between trials")
 	c.Flags().StringVar(&f.why, "why", "", "with --retry: why, for the run's journal and its report")
@@ -133,6 +137,49 @@ func (f *runFlags) part() (shard *archive.Shard, folder string, err error) {
 		return nil, "", fmt.Errorf("--shard %s: give the run a --name, the same for all its shards", f.shard)
 	}
 	return shard, fmt.Sprintf("%s-shard-%d-of-%d", f.name, shard.Number, shard.Of), nil
+}
+
+// findBegun makes flags that begin a run those that continue it, where it was begun
+// and that is wanted. It returns the campaign file to begin with, "" to continue.
+func (f *runFlags) findBegun(file string) (string, error) {
+	if !f.orResume {
+		return file, nil
+	}
+	if f.name == "" || f.resume != "" {
+		return "", errors.New("--or-resume: name a campaign file, and the run by --name, by which it is found again")
+	}
+	_, folder, err := f.part()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(f.runs, cmp.Or(folder, f.name))
+	var a *archive.Archive
+	if p, perr := findParts(dir); perr == nil && p != nil {
+		a, err = archive.Read(p.shards[0])
+	} else {
+		a, err = archive.Read(dir)
+	}
+	if errors.Is(err, archive.ErrNoRun) {
+		return file, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	scale := plan.FullScale
+	if s := a.Info().Scale; s != nil {
+		scale = s.Name
+	}
+	raw, err := os.ReadFile(file)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("read the campaign: %w", err)
+	case !bytes.Equal(raw, a.Info().CampaignRaw), scale != f.scale:
+		return "", fmt.Errorf("--or-resume: run %s was begun with another campaign file, or at another scale, than %s "+
+			"at scale %s; give the new run another --name, or continue the old one by --resume %s", a.Info().Run, file,
+			f.scale, dir)
+	}
+	f.resume, f.name, f.shard = dir, "", ""
+	return "", nil
 }
 
 // runPlan is the schedule of a campaign's run at a place.

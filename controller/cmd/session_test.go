@@ -1,0 +1,81 @@
+package cmd
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+)
+
+// The same command begins a run, and continues it: whole, a shard, or in parts.
+func TestACommandThatIsGivenAgainContinues(t *testing.T) {
+	for name, change := range map[string]func(*rehearseFlags){
+		"whole":    func(f *rehearseFlags) { f.virtual.jobs = 0 },
+		"a shard":  func(f *rehearseFlags) { f.virtual.jobs, f.shard = 0, "2/3" },
+		"in parts": func(*rehearseFlags) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := jobsFlags(t.TempDir(), 2)
+			f.orResume = true
+			change(&f)
+			file, err := f.findBegun(shippedVelocity)
+			if file != shippedVelocity || err != nil || f.resume != "" {
+				t.Fatalf("at first: %q, --resume %q, %v", file, f.resume, err)
+			}
+			want := "wide"
+			if f.virtual.jobs > 0 {
+				_, err = f.parts(file)
+			} else {
+				var s *session
+				if s, err = openSession(f.runFlags, file, archive.PlaceRehearsal); err == nil {
+					want, err = filepath.Base(s.archive.Dir()), s.archive.Close()
+				}
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			again := f
+			if file, err = again.findBegun(shippedVelocity); file != "" || err != nil ||
+				again.resume != filepath.Join(f.runs, want) {
+				t.Errorf("again: %q, --resume %q, %v", file, again.resume, err)
+			}
+			if virtually, err := again.virtually(); !virtually || err != nil {
+				t.Errorf("its clock: %v, %v", virtually, err)
+			}
+			f.scale = "quick"
+			if _, err := f.findBegun(shippedVelocity); err == nil || !strings.Contains(err.Error(), "at scale quick") {
+				t.Errorf("at another scale: %v", err)
+			}
+		})
+	}
+}
+
+func TestACommandThatIsGivenAgainIsTheSame(t *testing.T) {
+	f := jobsFlags(t.TempDir(), 0)
+	s, err := openSession(f.runFlags, shippedVelocity, archive.PlaceRehearsal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.archive.Close(); err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(t.TempDir(), "other.yaml")
+	text, err := os.ReadFile(shippedVelocity)
+	if err == nil {
+		err = os.WriteFile(other, append(text, "# another\n"...), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.orResume = true
+	if _, err := f.findBegun(other); err == nil || !strings.Contains(err.Error(), "begun with another campaign file") ||
+		!strings.Contains(err.Error(), "--resume "+s.archive.Dir()) {
+		t.Errorf("another file: %v", err)
+	}
+	f.name = ""
+	if _, err := f.findBegun(shippedVelocity); err == nil || !strings.Contains(err.Error(), "--name") {
+		t.Errorf("without a name: %v", err)
+	}
+}
