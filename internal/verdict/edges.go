@@ -81,7 +81,7 @@ func atEdges(t wire.Trial, records []wire.Record, scope Scope) wire.Reason {
 		if w == nil || len(edges[n]) == 0 || !t.Ends(n) || !scope.Final && n != t.Initiator {
 			continue
 		}
-		if fault := edgesOf(n, *w, t, edges[n]); !fault.IsZero() {
+		if fault := cmp.Or(edgesOf(n, *w, t, edges[n]), unsure(n, t, edges[n], records)); !fault.IsZero() {
 			return fault
 		}
 	}
@@ -113,6 +113,51 @@ func edgesOf(node string, w wire.Window, t wire.Trial, edges []*wire.Edge) wire.
 	for _, edge := range []string{"open", "close"} {
 		if !sampled[edge] {
 			return edgeFault("%s has not sampled its sockets at the window's %s", node, edge)
+		}
+	}
+	return wire.Reason{}
+}
+
+// How many of a flow's bytes may have come between the samples on either side of
+// the window's edges: of those nobody knows which are the window's. Two segments
+// may, however little the flow carried.
+const (
+	unsureShare      = 0.01
+	unsureBytesLeast = 2 * 1460
+)
+
+// unsure says of which flow too much arrived at a node between its samples before
+// and after an edge: a radio, or a machine, that was held up delivers in one moment
+// what it had kept, and a sample a few ms off may have all of it or nothing. The
+// limit is a share of all that the flow brought up to the close, so that a flow which
+// is warm and then cut off is not judged by its silence.
+func unsure(node string, t wire.Trial, edges []*wire.Edge, records []wire.Record) wire.Reason {
+	for _, f := range t.Measured() {
+		if f.To != node {
+			continue
+		}
+		at := map[string]float64{} // bytes of all connections, by their samples' edge
+		for _, r := range records {
+			s, ok := r.Body.(*wire.TCPSample)
+			if ok && r.Node == node && s.Flow == f.Name && s.Stream != nil && !s.Stranger {
+				at[s.Edge] += float64(s.BytesReceived)
+			}
+		}
+		var all, most float64
+		var worst *wire.Edge
+		for _, e := range edges {
+			if e.Edge != "open" && e.Edge != "close" || e.EarlyMs == nil {
+				continue
+			}
+			between := max(0, at[e.Edge]-at[wire.BeforeEdge+e.Edge])
+			if all += between; between > most {
+				most, worst = between, e
+			}
+		}
+		if all > unsureBytesLeast && all > unsureShare*at["close"] {
+			return edgeFault("%s sampled its sockets %.3g ms before the window's %s, and then %.3g ms late, "+
+				"limit %g %% of what flow %s brought: %.0f bytes came between", node, *worst.EarlyMs, worst.Edge,
+				worst.LateMs, 100*unsureShare, f.Name, all)
 		}
 	}
 	return wire.Reason{}

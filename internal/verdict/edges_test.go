@@ -94,6 +94,51 @@ func TestEdges(t *testing.T) {
 	}
 }
 
+// What comes between the samples on either side of an edge may be the window's or
+// not: a burst of 27 segments is 1.3 % of what a second carries.
+func TestABurstAtAnEdge(t *testing.T) {
+	sample := func(edge string, stream int, bytes uint64) wire.Record {
+		s := map[string]float64{"close": 10, "before_close": 9.997, "before_open": -0.002}[edge]
+		return at("roadside", s, &wire.TCPSample{Flow: "main", Edge: edge, Stream: &stream, BytesReceived: bytes})
+	}
+	samples := func(beforeOpen, open, beforeClose, close uint64) []wire.Record {
+		out := []wire.Record{sampledAt("car", "open", 1), started("car", 1),
+			sampledAt("car", "close", 1)}
+		for _, edge := range []string{"open", "close"} {
+			e := sampledAt("roadside", edge, 2)
+			e.Body.(*wire.Edge).EarlyMs = new(3.0)
+			out = append(out, e)
+		}
+		return append(out, sample("before_open", 0, beforeOpen), sample("open", 0, open),
+			sample("before_close", 0, beforeClose), sample("close", 0, close))
+	}
+	notBefore := samples(0, 0, 0, 3_000_000) // a connection that is new at the close
+	for _, r := range notBefore {
+		if e, ok := r.Body.(*wire.Edge); ok {
+			e.EarlyMs = nil
+		}
+	}
+	for name, c := range map[string]struct {
+		records []wire.Record
+		want    string
+	}{
+		"a few segments": {samples(0, 0, 3_075_000, 3_083_400), ""},
+		"27 segments": {samples(0, 0, 3_083_400, 3_122_496), "edge: roadside sampled its sockets 3 ms before the " +
+			"window's close, and then 2 ms late, limit 1 % of what flow main brought: 39096 bytes came between"},
+		"at both edges": {samples(100_000, 120_000, 3_083_400, 3_103_400),
+			"edge: roadside sampled its sockets 3 ms before the window's open"},
+		"a slow flow's one segment":       {samples(0, 0, 14_480, 15_928), ""},
+		"a slow flow's three":             {samples(0, 0, 14_480, 18_824), "edge: roadside"},
+		"warm, and cut off at the open":   {samples(2_990_000, 3_000_000, 3_000_000, 3_000_000), ""},
+		"no sample shortly before either": {notBefore, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tr, records := relayed(c.records)
+			failsFor(t, tr, records, "", c.want)
+		})
+	}
+}
+
 func TestEdgeLimitIsAShareOfTheWindow(t *testing.T) {
 	for seconds, want := range map[float64]float64{0.1: math.Inf(1), 1: 10, 3: 21, 5: 35, 10: 50, 60: 50} {
 		if got := EdgeLateMsMax(wire.Window{OpenBootNs: 5, CloseBootNs: 5 + int64(seconds*1e9)}); got != want {

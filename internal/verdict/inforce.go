@@ -125,11 +125,11 @@ func (e *Evidence) Needs(r wire.Record) bool {
 		*wire.Iperf3, *wire.Edge:
 		return true
 	case *wire.TCPSample:
-		if b.StillMs != nil {
-			return true
-		}
 		if b.Stream == nil {
-			return alien(b)
+			return b.StillMs != nil || alien(b)
+		}
+		if b.StillMs != nil || b.Edge != "" {
+			return true
 		}
 		k := evidence{r.Node, b.Congestion, b.Cookie, beyond(b, e.most), below(b, e.least)}
 		fresh := !e.seen[k]
