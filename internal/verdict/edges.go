@@ -146,10 +146,11 @@ func unsure(node string, t wire.Trial, edges []*wire.Edge, records []wire.Record
 		var all, most float64
 		var worst *wire.Edge
 		for _, e := range edges {
-			if e.Edge != "open" && e.Edge != "close" || e.EarlyMs == nil {
+			before, sampled := at[wire.BeforeEdge+e.Edge]
+			if e.Edge != "open" && e.Edge != "close" || e.EarlyMs == nil || !sampled {
 				continue
 			}
-			between := max(0, at[e.Edge]-at[wire.BeforeEdge+e.Edge])
+			between := max(0, at[e.Edge]-before)
 			if all += between; between > most {
 				most, worst = between, e
 			}

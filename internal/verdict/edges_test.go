@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -118,11 +119,16 @@ func TestABurstAtAnEdge(t *testing.T) {
 			e.EarlyMs = nil
 		}
 	}
+	notKept := slices.DeleteFunc(samples(0, 0, 3_000_000, 3_050_000), func(r wire.Record) bool {
+		s, ok := r.Body.(*wire.TCPSample)
+		return ok && s.Before()
+	})
 	for name, c := range map[string]struct {
 		records []wire.Record
 		want    string
 	}{
-		"a few segments": {samples(0, 0, 3_075_000, 3_083_400), ""},
+		"samples before that nobody kept": {notKept, ""},
+		"a few segments":                  {samples(0, 0, 3_075_000, 3_083_400), ""},
 		"27 segments": {samples(0, 0, 3_083_400, 3_122_496), "edge: roadside sampled its sockets 3 ms before the " +
 			"window's close, and then 2 ms late, limit 1 % of what flow main brought: 39096 bytes came between"},
 		"at both edges": {samples(100_000, 120_000, 3_083_400, 3_103_400),

@@ -432,7 +432,7 @@ func (a *attempt) keepCovariate(tBootNs int64, b wire.Body) {
 	switch b := b.(type) {
 	case *wire.GPS, *wire.Window, *wire.TrialState, *wire.Iperf3, *wire.Edge, *wire.Lateness:
 	case *wire.TCPSample:
-		if !b.Stranger && b.StillMs == nil {
+		if !b.Stranger && b.StillMs == nil && b.Edge == "" {
 			return
 		}
 	default:
