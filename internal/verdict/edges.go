@@ -127,8 +127,8 @@ const (
 )
 
 // unsure says of which flow too much arrived at a node between its samples before
-// and after an edge: a radio, or a machine, that was held up delivers in one moment
-// what it had kept, and a sample a few ms off may have all of it or nothing. The
+// and after an edge: a segment that fills a gap delivers in one moment all that
+// waited behind it, and a sample a few ms off may have all of it or nothing. The
 // limit is a share of all that the flow brought up to the close, so that a flow which
 // is warm and then cut off is not judged by its silence.
 func unsure(node string, t wire.Trial, edges []*wire.Edge, records []wire.Record) wire.Reason {

@@ -96,7 +96,7 @@ func TestEdges(t *testing.T) {
 }
 
 // What comes between the samples on either side of an edge may be the window's or
-// not: a burst of 27 segments is 1.3 % of what a second carries.
+// not: a burst of 27 segments was 1.3 % of what a window had.
 func TestABurstAtAnEdge(t *testing.T) {
 	sample := func(edge string, stream int, bytes uint64) wire.Record {
 		s := map[string]float64{"close": 10, "before_close": 9.997, "before_open": -0.002}[edge]
