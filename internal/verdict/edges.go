@@ -156,9 +156,9 @@ func unsure(node string, t wire.Trial, edges []*wire.Edge, records []wire.Record
 			}
 		}
 		if all > unsureBytesLeast && all > unsureShare*at["close"] {
-			return edgeFault("%s sampled its sockets %.3g ms before the window's %s, and then %.3g ms late, "+
-				"limit %g %% of what flow %s brought: %.0f bytes came between", node, *worst.EarlyMs, worst.Edge,
-				worst.LateMs, 100*unsureShare, f.Name, all)
+			return edgeFault("%.0f bytes of flow %s, %.2g %% of all, came to %s between its samples %.3g ms before "+
+				"and %.3g ms after the window's %s: nobody knows which of them are the window's, limit %g %%", all,
+				f.Name, 100*all/max(at["close"], all), node, *worst.EarlyMs, worst.LateMs, worst.Edge, 100*unsureShare)
 		}
 	}
 	return wire.Reason{}

@@ -16,6 +16,7 @@ import (
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
 const (
@@ -43,7 +44,8 @@ func (j judged) late() bool {
 	case "lateness", "stalled":
 		return j.Outcome != wire.Accepted
 	case "edge":
-		return j.Outcome != wire.Accepted && strings.Contains(j.Reason.String(), " ms late")
+		return j.Outcome != wire.Accepted && (strings.Contains(j.Reason.String(), " ms late") ||
+			testnet.Burst(j.Reason))
 	case "generator":
 		return j.Outcome != wire.Accepted && strings.Contains(j.Reason.String(), " ms within the window")
 	}
