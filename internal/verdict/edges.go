@@ -156,9 +156,10 @@ func unsure(node string, t wire.Trial, edges []*wire.Edge, records []wire.Record
 			}
 		}
 		if all > unsureBytesLeast && all > unsureShare*at["close"] {
-			return edgeFault("%.0f bytes of flow %s, %.2g %% of all, came to %s around the window's edges, most between "+
-				"its samples %.3g ms before and %.3g ms after the %s: nobody knows which of them are the window's, "+
-				"limit %g %%", all, f.Name, 100*all/max(at["close"], all), node, *worst.EarlyMs, worst.LateMs, worst.Edge,
+			share := 100 * all / max(at["close"], all)
+			return edgeFault("%.0f bytes of flow %s, %.2g %% of all, came to %s around the window's edges, most "+
+				"between its samples %.3g ms before and %.3g ms after the %s: nobody knows which of them are the "+
+				"window's, limit %g %%", all, f.Name, share, node, *worst.EarlyMs, worst.LateMs, worst.Edge,
 				100*unsureShare)
 		}
 	}

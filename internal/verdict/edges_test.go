@@ -129,12 +129,13 @@ func TestABurstAtAnEdge(t *testing.T) {
 	}{
 		"samples before that nobody kept": {notKept, ""},
 		"a few segments":                  {samples(0, 0, 3_075_000, 3_083_400), ""},
-		"27 segments": {samples(0, 0, 3_083_400, 3_122_496), "edge: 39096 bytes of flow main, 1.3 % of all, came to " +
-			"roadside around the window's edges, most between its samples 3 ms before and 2 ms after the close: nobody knows which of them " +
-			"are the window's, limit 1 %"},
+		"27 segments": {samples(0, 0, 3_083_400, 3_122_496),
+			"edge: 39096 bytes of flow main, 1.3 % of all, came to roadside around the window's edges, most between " +
+				"its samples 3 ms before and 2 ms after the close: nobody knows which of them are the window's, " +
+				"limit 1 %"},
 		"at both edges": {samples(100_000, 120_000, 3_083_400, 3_103_400),
-			"edge: 40000 bytes of flow main, 1.3 % of all, came to roadside around the window's edges, most between its " +
-				"samples 3 ms before and 2 ms after the open"},
+			"edge: 40000 bytes of flow main, 1.3 % of all, came to roadside around the window's edges, most between " +
+				"its samples 3 ms before and 2 ms after the open"},
 		"a slow flow's one segment":       {samples(0, 0, 14_480, 15_928), ""},
 		"a slow flow's three":             {samples(0, 0, 14_480, 18_824), "edge: 4344 bytes"},
 		"warm, and cut off at the open":   {samples(2_990_000, 3_000_000, 3_000_000, 3_000_000), ""},
