@@ -102,7 +102,7 @@ func findParts(whole string) (*parts, error) {
 
 // beginParts makes all parts of a new run before one is driven: a folder of
 // parts is there whole, or not at all.
-func (f *rehearseFlags) beginParts(file string) (p *parts, err error) {
+func (f *rehearseFlags) beginParts(file string) (*parts, error) {
 	c, err := plan.LoadAt(file, f.scale)
 	if err != nil {
 		return nil, err
@@ -123,37 +123,40 @@ func (f *rehearseFlags) beginParts(file string) (p *parts, err error) {
 	if sub.name == "" {
 		sub.name = c.Name + "-" + sub.start.Format("20060102-150405")
 	}
-	p = &parts{name: sub.name, whole: filepath.Join(f.runs, sub.name)}
+	p := &parts{name: sub.name, whole: filepath.Join(f.runs, sub.name)}
 	p.dir = partsDir(p.whole)
 	for _, dir := range []string{p.whole, p.dir} {
 		if _, err := os.Stat(dir); err == nil {
 			return nil, explainRun(f.runs, sub.name, fmt.Errorf("create run %q: %w", sub.name, archive.ErrExists))
 		}
 	}
-	sub.runs = p.dir + ".new"
-	if err := os.RemoveAll(sub.runs); err != nil { // of one that was ended meanwhile
-		return nil, fmt.Errorf("make the parts of run %s: %w", sub.name, err)
-	}
+	return p, p.create(sub, file, min(len(trials), partsMost))
+}
+
+// create makes so many parts in a folder beside theirs, which is renamed when all
+// are there.
+func (p *parts) create(f runFlags, file string, of int) (err error) {
+	f.runs = p.dir + ".new"
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, os.RemoveAll(sub.runs))
+			err = errors.Join(fmt.Errorf("make the parts of run %s: %w", p.name, err), os.RemoveAll(f.runs))
 		}
 	}()
-	for i, of := 1, min(len(trials), partsMost); i <= of; i++ {
-		sub.shard = fmt.Sprintf("%d/%d", i, of)
-		s, err := openSession(sub, file, archive.PlaceRehearsal)
+	if err := os.RemoveAll(f.runs); err != nil { // of one that was ended meanwhile
+		return err
+	}
+	for i := 1; i <= of; i++ {
+		f.shard = fmt.Sprintf("%d/%d", i, of)
+		s, err := openSession(f, file, archive.PlaceRehearsal)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if err := s.archive.Close(); err != nil {
-			return nil, err
+			return err
 		}
 		p.shards = append(p.shards, filepath.Join(p.dir, filepath.Base(s.archive.Dir())))
 	}
-	if err := os.Rename(sub.runs, p.dir); err != nil {
-		return nil, fmt.Errorf("make the parts of run %s: %w", sub.name, err)
-	}
-	return p, nil
+	return os.Rename(f.runs, p.dir)
 }
 
 // rehearse drives the parts that are not finished, puts all together, and

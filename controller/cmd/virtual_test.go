@@ -140,3 +140,27 @@ func TestWhatIsToldInsideIsShownOutside(t *testing.T) {
 		t.Error("a line that cannot be read is passed over")
 	}
 }
+
+// What several kernels tell is added up to the whole run's: trials that are decided,
+// those of parts that were finished before too, and how virtual time goes.
+func TestPartsAreToldTogether(t *testing.T) {
+	all := &tally{begun: time.Now().Add(-10 * time.Second), decided: 3, total: 10}
+	one, other := newHearer(nil, "job 1", all), newHearer(nil, "job 2", all)
+	for i, c := range []struct {
+		of      *hearer
+		decided int
+		uptimeS float64
+		want    int
+		pace    string
+	}{
+		{one, 1, 5, 4, "        5 s of virtual time in 10 s"}, // one trial was decided when it began
+		{other, 0, 7, 4, "        12 s of virtual time in 10 s"},
+		{one, 2, 15, 5, "        22 s of virtual time in 10 s, about 50s left"},
+		{other, 1, 20, 6, "        35 s of virtual time in 10 s, about 20s left"},
+	} {
+		l := &told{UptimeS: c.uptimeS, Step: &run.Progress{Decided: c.decided, Total: 3}}
+		if pace := all.take(c.of, l); pace != c.pace || l.Step.Decided != c.want || l.Step.Total != 10 {
+			t.Errorf("line %d: [%d/%d]%s, want [%d/10]%s", i, l.Step.Decided, l.Step.Total, pace, c.want, c.pace)
+		}
+	}
+}

@@ -34,7 +34,7 @@ const (
 	busy    Need = "busy"    // it uses them, measures no time, and bears to have little of them
 	waiting Need = "waiting" // its tests mostly wait, and bear one another
 	timed   Need = "timed"   // it measures what a busy machine would change, and keeps none busy itself
-	alone   Need = "alone"   // it measures that too, and bears nobody beside it
+	alone   Need = "alone"   // it measures that too, and uses the processors itself
 )
 
 // pool is how many suites, or tests of a waiting suite, of a need run at a time.
