@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -61,17 +62,18 @@ func TestGuestPowerLost(t *testing.T) {
 		if m != measuring {
 			earlier = 0 // a journal starts over with each life
 		}
-		run := exec.CommandContext(t.Context(), filepath.Join(programs, "fieldmesh"), "run", file, "--fleet", r.fleet(),
+		run := testnet.Start(t, exec.Command(filepath.Join(programs, "fieldmesh"), "run", file, "--fleet", r.fleet(),
 			"--place", "bench",
-			"--runs", filepath.Join(r.dir, "runs"), "--name", fmt.Sprintf("lost-%d", i))
-		if err := run.Start(); err != nil {
-			t.Fatal(err)
-		}
-		testnet.Await(t, 3*time.Minute, m.name+" at owl", func() bool { return owl.count(t, m) >= earlier+m.count })
+			"--runs", filepath.Join(r.dir, "runs"), "--name", fmt.Sprintf("lost-%d", i)))
+		testnet.Await(t, 10*time.Minute, m.name+" at owl, before the run ends", func() bool {
+			if owl.count(t, m) < earlier+m.count && run.Over() {
+				t.Fatalf("the run has ended before %s at owl", m.name)
+			}
+			return owl.count(t, m) >= earlier+m.count
+		})
 		owl.kill(t) // first: a controller that hangs up has the trial given up in order
 		fox.kill(t)
-		_ = run.Process.Kill()
-		_ = run.Wait()
+		_ = run.Stop(t, syscall.SIGKILL)
 		if owl.snapshot(t) != before[owl] {
 			inForce++
 		}

@@ -94,22 +94,31 @@ class AgentTest {
         networkGoneInTheThird(client)
     }
 
-    /** Armed, too slow, in band, GO by the pushed fixes alone, done. */
+    /** Armed, too slow, in band, GO by the pushed fixes alone, done: once more where the machine was late. */
     private suspend fun firstTrial(client: AgentClient) {
-        arm(1)
-        val armed = reach("trial 1 is armed") { it.drive.phase == Phase.ARMED && it.drive.band != null }
-        assertEquals(13.9, armed.drive.band!!.targetMps)
-        speed = 9.0
-        reach("the car is too slow") { it.drive.zone == dev.fieldmesh.core.cue.Zone.BELOW }
-        speed = 13.9
-        reach("the window is open") { it.drive.phase == Phase.RUNNING && it.drive.remainingS != null }
-        val done = reach("trial 1 is done") { it.drive.phase == Phase.DONE }
+        val done = (1..ATTEMPTS_MAX).firstNotNullOf { attempt ->
+            firstAttempt(attempt).takeUnless { LATE in it.drive.verdict?.reason.orEmpty() && attempt < ATTEMPTS_MAX }
+        }
         assertEquals("accepted", done.drive.verdict?.outcome, "${done.drive.verdict}")
         assertEquals(Standing.ACCEPTED, done.campaign!!.rows[0].standing)
         assertContains(said, Cue.FASTER)
         assertContains(said, Cue.GO)
         awaitSaid(Cue.DONE)
         marks(client)
+    }
+
+    private suspend fun firstAttempt(attempt: Int): AppState {
+        speed = 0.0
+        arm(1, attempt)
+        val armed = reach("attempt $attempt is armed") {
+            it.drive.phase == Phase.ARMED && it.drive.band != null && it.drive.key?.attempt == attempt
+        }
+        assertEquals(13.9, armed.drive.band!!.targetMps)
+        speed = 9.0
+        reach("the car is too slow") { it.drive.zone == dev.fieldmesh.core.cue.Zone.BELOW }
+        speed = 13.9
+        reach("the window is open") { it.drive.phase == Phase.RUNNING && it.drive.remainingS != null }
+        return reach("attempt $attempt is done") { it.drive.phase == Phase.DONE && it.drive.key?.attempt == attempt }
     }
 
     private suspend fun marks(client: AgentClient) {
@@ -245,9 +254,9 @@ class AgentTest {
     }
 
     /** One of the nodes may still be ending the trial before: it is asked again, as the controller does. */
-    private suspend fun arm(trial: Int) = listOf("roadside", "car").forEach { node ->
+    private suspend fun arm(trial: Int, attempt: Int = 1) = listOf("roadside", "car").forEach { node ->
         withTimeout(60_000) {
-            while (runCatching { armOne(node, trial) }.onFailure {
+            while (runCatching { armOne(node, trial, attempt) }.onFailure {
                     if ("\"busy\"" !in
                         it.message.orEmpty()
                     ) {
@@ -260,8 +269,8 @@ class AgentTest {
         }
     }
 
-    private fun armOne(node: String, trial: Int) =
-        field.call(node, "POST", "/v1/runs/app-test/arm", """{"trial":$trial,"attempt":1}""")
+    private fun armOne(node: String, trial: Int, attempt: Int) =
+        field.call(node, "POST", "/v1/runs/app-test/arm", """{"trial":$trial,"attempt":$attempt}""")
 
     private fun plan(): String {
         val trials = (1..3).joinToString(",") { n ->
@@ -275,7 +284,7 @@ class AgentTest {
             64,
         )}","seed":1,"key":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
             "nodes":[{"name":"car","mesh_prefix":"10.77.0.1/24","go_port":7446},{"name":"roadside","mesh_prefix":"10.77.0.2/24","go_port":7446}],
-            "trials":[$trials],"attempts_max":1}"""
+            "trials":[$trials],"attempts_max":$ATTEMPTS_MAX}"""
     }
 
     private suspend fun reach(what: String, holds: (AppState) -> Boolean): AppState = try {
@@ -289,5 +298,9 @@ class AgentTest {
     private companion object {
         /** Far more than anything takes on a machine that is busy. */
         const val PATIENCE_MS = 90_000L
+        const val ATTEMPTS_MAX = 4
+
+        /** In the reason of an attempt that a busy machine has spoiled. */
+        const val LATE = " ms late"
     }
 }

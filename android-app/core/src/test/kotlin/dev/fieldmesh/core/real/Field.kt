@@ -38,10 +38,14 @@ class Field(private val dir: File, private val namespaces: String) {
     fun forgetApps(node: String) =
         check(File(dir, "$node/face/apps.json").delete()) { "$node was told about no phones" }
 
+    /** Starts an agent. It measures time, so it has the usual priority even if these tests have not. */
     fun start(node: String) {
         val log = File(dir, "$node.log")
         processes[node] =
             ProcessBuilder(
+                "chrt",
+                "--other",
+                "0",
                 "ip",
                 "netns",
                 "exec",
