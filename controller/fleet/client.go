@@ -201,7 +201,7 @@ func (c *Client) Scan(ctx context.Context, channel int) error {
 }
 
 // tryTime is what the traffic generator may take beyond an answer.
-const tryTime = 6 * time.Second
+const tryTime = wire.GeneratorTryMaxS * time.Second
 
 // TryGenerator is Status after the node has had its traffic generator send to
 // itself.

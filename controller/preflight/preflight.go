@@ -113,7 +113,9 @@ func (t *Told) ask(ctx context.Context, n Node) {
 		return
 	}
 	if t.try {
-		st, err := n.TryGenerator(asking)
+		trying, cancel := context.WithTimeout(ctx, answerWithin+wire.GeneratorTryMaxS*time.Second)
+		defer cancel()
+		st, err := n.TryGenerator(trying)
 		if t.TryErr = err; err == nil {
 			t.Status, t.Tried = st, true
 		}

@@ -136,6 +136,10 @@ type SpoolStatus struct {
 	FreeBytes  int64         `json:"disk_free_bytes"`
 }
 
+// GeneratorTryMaxS is how long a node's traffic generator may take to send to itself:
+// a tenth of a second, but for a slow device that is busy.
+const GeneratorTryMaxS = 16
+
 // NodeStatus is what a node is, can and has at the moment.
 type NodeStatus struct {
 	Node        string            `json:"node"`
