@@ -199,6 +199,10 @@ func (c *check) network() {
 			c.unfit("routing."+key, "with protocol "+protocol+", which has no daemon", "leave it out")
 		}
 	}
+	if !slices.Contains(wire.LinkFeedbackProtocols(), protocol) {
+		c.unfit("routing.link_feedback", "with protocol "+protocol+", which does not leave the choice",
+			"leave it out, or one of "+strings.Join(wire.LinkFeedbackProtocols(), ", "))
+	}
 	if protocol != noRouting {
 		return
 	}

@@ -92,3 +92,33 @@ func TestLevelsThatDifferInMoreThanTheySay(t *testing.T) {
 		}
 	}
 }
+
+// A campaign chooses whether lost frames break routes, where the protocol leaves it open.
+func TestLinkFeedback(t *testing.T) {
+	with := func(routing string) []byte {
+		file := string(withTCP("{variant: reno}"))
+		return []byte(strings.Replace(file, "  tcp:", "  routing: "+routing+"\n  tcp:", 1))
+	}
+	for routing, want := range map[string]bool{
+		"{protocol: dsdv}":                       false,
+		"{protocol: dsdv, link_feedback: on}":    true,
+		"{protocol: aodv}":                       true,
+		"{protocol: aodv, link_feedback: off}":   false,
+		"{protocol: dsr}":                        true,
+		"{protocol: aomdv, link_feedback: true}": true,
+	} {
+		if r := parsed(t, with(routing)).trials[0].Routing; r.BreaksByLostFrames() != want {
+			t.Errorf("%s: lost frames break routes: %v, want %v", routing, !want, want)
+		}
+	}
+	for routing, want := range map[string]string{
+		"{protocol: dsr, link_feedback: off}":     "with protocol dsr, which does not leave the choice",
+		"{protocol: babeld, link_feedback: on}":   "with protocol babeld",
+		"{protocol: none, link_feedback: on}":     "with protocol none",
+		"{protocol: dsdv, link_feedback: mostly}": "on or off",
+	} {
+		if _, err := Parse("c.yaml", with(routing)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q in it", routing, err, want)
+		}
+	}
+}

@@ -51,6 +51,8 @@ func RouteCommand() *cobra.Command {
 	flags.StringVar(&f.Protocol, "protocol", "", strings.Join(manetd.Names(), ", "))
 	flags.StringVar(&f.Interface, "interface", "wlan0", "the interface of the mesh")
 	flags.StringVar(&f.Feedback, "feedback", "", "unix socket of the radio's feedback: what it could not deliver")
+	flags.BoolVar(&f.NoLinkFeedback, "no-link-feedback", false, "lost frames break no routes, only the protocol's own "+
+		"packets do")
 	flags.StringVar(&f.catch, "network", "", "the mesh's network, 10.77.0.0/16 (default: that of the interface's "+
 		"address)")
 	flags.BoolVar(&f.Fresh, "fresh", false, "nobody can remember an earlier life of this node: AODV need not wait at "+

@@ -38,7 +38,7 @@ func changes(plan wire.RunPlan, t wire.Trial, p tcp.Profile, node, iface string)
 	}
 	if hasDaemon(t.Routing) {
 		trial = append(trial, change.Daemon{Name: t.Routing.Protocol, Interface: iface, Announce: own.Masked(),
-			HelloS: t.Routing.HelloS, QuickAck: p.Immediate})
+			HelloS: t.Routing.HelloS, NoLinkFeedback: !t.Routing.BreaksByLostFrames(), QuickAck: p.Immediate})
 	}
 	static, err := staticRoutes(plan, t, p, node, iface)
 	return run, append(trial, static...), err

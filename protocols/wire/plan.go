@@ -267,6 +267,8 @@ type Routing struct {
 	Protocol string `json:"protocol" words:"RoutingProtocols" campaign:"default=noRouting"`
 	// interval of the daemon's hellos; absent: its own
 	HelloS *float64 `json:"hello_s,omitempty" unit:"s" min:"0.1" max:"60"`
+	// whether a lost frame, as the radio or the kernel's neighbour table has it, breaks a route; absent: not with dsdv
+	LinkFeedback *bool `json:"link_feedback,omitempty" campaign:"rule=toggle{}"`
 	// what arming waits for; absent: what suits the protocol
 	Ready string `json:"ready,omitempty" words:"RoutingReadiness"`
 	// how long arming waits at most

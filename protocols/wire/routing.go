@@ -43,6 +43,24 @@ func (r Routing) HoldsData() bool {
 	return !slices.Contains([]string{"", "none", "static", "babeld", "olsrd"}, r.Protocol)
 }
 
+// BreaksByLostFrames reports whether a frame that was lost breaks a route. Where the
+// plan does not say, it does but for DSDV: Broch and others (1998, 3.1) and ns-2, with
+// which P2 measured (ns-default.tcl: Agent/DSDV set use_mac_ 0), have that off, and say
+// that performance suffers with it on: a chain's own collisions take its routes away.
+func (r Routing) BreaksByLostFrames() bool {
+	if r.LinkFeedback != nil {
+		return *r.LinkFeedback
+	}
+	return r.Protocol != "dsdv"
+}
+
+// LinkFeedbackProtocols are the protocols with which a plan may say whether lost
+// frames break routes. DSR and P3's AODV are defined by such reports; the daemons of
+// others take none.
+func LinkFeedbackProtocols() []string {
+	return []string{"olsr", "olsr-etx", "olsr-full", "aodv", "aomdv", "dsdv", "adv"}
+}
+
 // Readiness is what arming waits for: routes where the protocol makes them
 // before there is data; neighbours where it keeps those only; otherwise, for it
 // knows nobody before data comes, no more than that the daemons run.

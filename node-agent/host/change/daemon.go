@@ -25,6 +25,8 @@ type Daemon struct {
 	Interface string       `json:"interface"`
 	Announce  netip.Prefix `json:"announce"`          // own addresses in it are announced, routes into it accepted
 	HelloS    *float64     `json:"hello_s,omitempty"` // interval of hellos; absent: the daemon's own
+	// NoLinkFeedback has routes break by the protocol's own packets only, not by lost frames.
+	NoLinkFeedback bool `json:"no_link_feedback,omitempty"`
 	// QuickAck has what comes over the daemon's routes acknowledged at once.
 	QuickAck bool `json:"quick_ack,omitempty"`
 }
@@ -33,6 +35,9 @@ func (d Daemon) Target() string { return "daemon " + d.Name }
 
 func (d Daemon) String() string {
 	text := fmt.Sprintf("daemon %s on %s announcing %s", d.Name, d.Interface, d.Announce)
+	if d.NoLinkFeedback {
+		text += " without link feedback"
+	}
 	if d.QuickAck {
 		text += " quickack 1"
 	}

@@ -13,13 +13,15 @@ import (
 type Config struct {
 	Protocol  string // as a plan names it
 	Interface string
-	Socket    string         // unix socket for state and notices
-	SocketUID int            // who may read it beside root; 0: nobody
-	Feedback  string         // radio-feedback socket; empty: none
-	Catch     netip.Prefix   // whose data is caught; zero: the network of the interface's address
-	Fresh     bool           // nobody can remember an earlier life of this node
-	Hello     *time.Duration // nil: the protocol's own
-	Log       *slog.Logger   `json:"-"`
+	Socket    string // unix socket for state and notices
+	SocketUID int    // who may read it beside root; 0: nobody
+	Feedback  string // radio-feedback socket; empty: none
+	// NoLinkFeedback has lost frames break nothing, whether the radio reports them or the kernel's neighbour table.
+	NoLinkFeedback bool
+	Catch          netip.Prefix   // whose data is caught; zero: the network of the interface's address
+	Fresh          bool           // nobody can remember an earlier life of this node
+	Hello          *time.Duration // nil: the protocol's own
+	Log            *slog.Logger   `json:"-"`
 }
 
 // The daemon's socket takes one line and answers in JSON lines: "state" gets

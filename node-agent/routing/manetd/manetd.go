@@ -237,7 +237,7 @@ func (d *daemon) makeLoop() error {
 	}
 	node, err := d.protocol.Make(Setup{Interfaces: []manet.Interface{d.iface},
 		Seed:     binary.NativeEndian.Uint64(seed[:]),
-		FirstSeq: uint32(time.Now().UnixMilli() * 16 / 1000), Feedback: d.cfg.Feedback != "", Fresh: d.cfg.Fresh,
+		FirstSeq: uint32(time.Now().UnixMilli() * 16 / 1000), Feedback: d.reported(), Fresh: d.cfg.Fresh,
 		Hello: d.cfg.Hello})
 	if err != nil {
 		return err

@@ -29,7 +29,7 @@ func (d *daemon) start(ctx context.Context, group *errgroup.Group) {
 	group.Go(func() error { return d.watchInterface(ctx) })
 	group.Go(func() error { return d.watchAddress(ctx) })
 	group.Go(func() error { return d.neighbors.watch(ctx, d.resolved(ctx), d.unreached(ctx)) })
-	if d.cfg.Feedback != "" {
+	if d.reported() {
 		group.Go(func() error {
 			return radio.Failures(ctx, d.cfg.Feedback, func(mac net.HardwareAddr) {
 				if len(mac) == 6 {
@@ -81,7 +81,7 @@ func (d *daemon) begin() error {
 	d.loop.handle(d.now(), manet.Start{})
 	d.settle()
 	d.cfg.Log.Info("routing daemon is ready", "protocol", d.protocol.Name, "interface", d.cfg.Interface,
-		"address", d.iface.Address.String(), "network", d.network.String(), "feedback", d.cfg.Feedback != "")
+		"address", d.iface.Address.String(), "network", d.network.String(), "feedback", d.reported())
 	return nil
 }
 
@@ -115,10 +115,16 @@ func (d *daemon) serve(ctx context.Context) error {
 	}
 }
 
+// reported reports whether the radio reports lost frames, and they break links.
+func (d *daemon) reported() bool { return d.cfg.Feedback != "" && !d.cfg.NoLinkFeedback }
+
+// probes reports whether the kernel asks neighbours, because no radio reports them.
+func (d *daemon) probes() bool { return d.cfg.Feedback == "" && !d.cfg.NoLinkFeedback }
+
 // lookInTime looks once every inUseEvery while there is anything to see: a
 // route that may be in use, or a neighbour that data went to.
 func (d *daemon) lookInTime(now manet.Time) {
-	if (d.inUse == nil || len(d.loop.routes) == 0) && (d.cfg.Feedback != "" || len(d.peers) == 0) {
+	if (d.inUse == nil || len(d.loop.routes) == 0) && (!d.probes() || len(d.peers) == 0) {
 		d.lookAt = 0
 		return
 	}
@@ -135,7 +141,7 @@ func (d *daemon) lookInTime(now manet.Time) {
 // gone, the kernel asks those that data goes to.
 func (d *daemon) look(now manet.Time) {
 	d.lookAtUse(now)
-	if d.cfg.Feedback == "" {
+	if d.probes() {
 		for peer := range d.peers {
 			d.loop.failed("probe_neighbor", d.neighbors.probe(peer))
 		}
@@ -214,7 +220,7 @@ func (d *daemon) unreached(ctx context.Context) func(netip.Addr) {
 			for _, packet := range waiting {
 				d.loop.handle(now, manet.Undelivered{Neighbor: ip, Packet: packet})
 			}
-			if len(waiting) == 0 {
+			if len(waiting) == 0 && !d.cfg.NoLinkFeedback {
 				d.loop.linkFailed(now, ip, d.lookAtUse)
 			}
 		})
@@ -307,6 +313,6 @@ func (d *daemon) ask(ctx context.Context) (State, error) {
 func (d *daemon) state(now manet.Time) State {
 	return State{State: d.loop.node.State(now), Interface: d.cfg.Interface, Address: d.iface.Address.String(),
 		UptimeS:  now.Seconds(),
-		Feedback: d.cfg.Feedback != "", RouteInUse: d.inUse != nil, HeldPackets: d.loop.held.Len(),
+		Feedback: d.reported(), RouteInUse: d.inUse != nil, HeldPackets: d.loop.held.Len(),
 		Runner: d.loop.counts.copied()}
 }
