@@ -55,9 +55,9 @@ func countsAgree(t *testing.T, protocols []string, routing string, onlyOverhead 
 		"  hops_min: 5 # from A to F there is no shorter way\n", "", "lateness_share_max: 0.01",
 		"lateness_share_max: 1",
 		"at_s: 50, x_m: 560, y_m: 1000, speed_mps: 10", "at_s: 10, x_m: 560, y_m: 130, speed_mps: 60",
-		"at_s: 100, x_m: 740, y_m: 1000, speed_mps: 10", "at_s: 10, x_m: 740, y_m: 130, speed_mps: 60",
-		"at_s: 250, x_m: 560, y_m: 0, speed_mps: 10", "at_s: 17, x_m: 560, y_m: 0, speed_mps: 60",
-		"at_s: 250, x_m: 740, y_m: 0, speed_mps: 10", "at_s: 17, x_m: 740, y_m: 0, speed_mps: 60",
+		"at_s: 100, x_m: 740, y_m: 750, speed_mps: 10", "at_s: 10, x_m: 740, y_m: 130, speed_mps: 60",
+		"at_s: 150, x_m: 560, y_m: 0, speed_mps: 10", "at_s: 17, x_m: 560, y_m: 0, speed_mps: 60",
+		"at_s: 175, x_m: 740, y_m: 0, speed_mps: 10", "at_s: 17, x_m: 740, y_m: 0, speed_mps: 60",
 		"  capture: {snap_bytes: 128}\n", "  capture: {snap_bytes: 128}\n  routing: {"+routing+"}\n",
 		"port: 5000}\n", "duration_s: 3, port: 5000}\n    steady: {kind: cbr, from: sender, to: receiver, start_s: "+
 			"4, duration_s: 20, payload_bytes: 512, bitrate_bps: 40960, port: 6000}\n")
