@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// captureRatio is how much stronger than all else a frame must be to take a
-// receiver over that is still in another frame's preamble: 10 dB, ns-2's
+// captureRatio is how much stronger than all else a frame must be for a
+// receiver to take it among others whose preambles overlap: 10 dB, ns-2's
 // CPThresh_. That capture happens within the preamble, and not later, is what
 // Kochut et al. measured ("Sniffing out the correct physical layer capture
 // model in 802.11b", ICNP 2004).
@@ -98,44 +98,92 @@ func (c *Core) startTx(tx *transmission) {
 		if c.cfg.Fading.Model != "" {
 			a.powerMw *= c.links.fadingNow(tx.from, int(j))
 		}
-		tx.miss = append(tx.miss, NotLost)
+		tx.miss = append(tx.miss, c.missUnlessLocked(r, a))
 		r.air = append(r.air, a)
-		c.arrive(r, a)
+		c.settle(r)
+		if r.tx == nil && r.detectAt == 0 {
+			r.detectAt = c.now + c.phy.detection
+		}
 		r.updateCarrier()
+	}
+	if len(tx.reach) > 0 {
+		c.events.push(event{at: c.now + c.phy.detection, kind: evDetect, tx: tx})
 	}
 	c.events.push(event{at: tx.end, kind: evTxEnd, tx: tx})
 }
 
-// arrive is the start of a frame at one receiver: lock on to it, or count it as
-// interference.
-func (c *Core) arrive(r *station, a arrival) {
-	others := c.interference(r, a.tx)
+// missUnlessLocked is why a receiver does not get a frame that it does not lock
+// on to.
+func (c *Core) missUnlessLocked(r *station, a arrival) Cause {
 	needs := c.phy.lockSNR * r.noiseMw
-	clear := a.powerMw >= c.phy.lockSNR*(r.noiseMw+others)
-	inPreamble := r.rx.tx != nil && c.now < r.rx.tx.headerEnd
-	miss := &a.tx.miss[a.slot]
 	switch {
-	case a.meanMw < needs && a.powerMw < needs:
-		*miss = OutOfRange
-	case a.powerMw < needs:
-		*miss = ChannelError // in a fade
-	case r.tx != nil || !clear:
-		*miss = Collision
-	case r.rx.tx == nil:
-		r.lock(a, others)
-		return
-	case inPreamble && a.powerMw >= captureRatio*(r.noiseMw+others):
-		r.rx.tx.miss[r.rx.slot] = Collision
-		r.lock(a, others)
-		return
-	default:
-		*miss = Collision
+	case a.powerMw >= needs:
+		return Collision
+	case a.meanMw >= needs:
+		return ChannelError // in a fade
 	}
-	c.settle(r)
+	return OutOfRange
 }
 
+// detect ends the detection time of a frame at the receivers that it found with
+// none under way.
+func (c *Core) detect(tx *transmission) {
+	for _, j := range tx.reach {
+		if r := c.stations[j]; r.detectAt == c.now {
+			c.resolve(r)
+			r.updateCarrier()
+		}
+	}
+}
+
+// resolve is the end of the detection time at one receiver. The frames that
+// began in it are taken together, so that nothing depends on their order: the
+// receiver locks on to the strongest, if that is ahead of the sum of the others
+// by the capture ratio and its header can be read over all that is on the air;
+// else to none. One that is locked already lets go, within the preamble, for a
+// frame that is ahead of everything by the capture ratio.
+//
+// One that notices frames and locks on to none has detected a preamble and got no
+// valid header. That ends as an error of reception (PHY-RXEND.indication with
+// FormatViolation, 16.3.6 and 17.3.12), so that EIFS follows, as after a bad FCS.
+func (c *Core) resolve(r *station) {
+	opened := r.detectAt - c.phy.detection
+	r.detectAt = 0
+	if r.tx != nil {
+		return
+	}
+	var best arrival
+	for _, a := range r.air {
+		if a.tx.start >= opened && a.powerMw > best.powerMw {
+			best = a
+		}
+	}
+	rivals := 0.0
+	for _, a := range r.air {
+		if a.tx.start >= opened && a.tx != best.tx {
+			rivals += a.powerMw
+		}
+	}
+	noticed := best.powerMw >= c.phy.lockSNR*r.noiseMw
+	others := c.interference(r, best.tx)
+	clear := best.powerMw >= c.phy.lockSNR*(r.noiseMw+others) && best.powerMw >= captureRatio*rivals
+	switch locked := r.rx.tx; {
+	case locked == nil && noticed && clear:
+		r.lock(best, others)
+	case locked == nil:
+		// Who is within a disc's carrier sense is noticed, however weak.
+		r.eifs = r.eifs || r.busy && (noticed || c.links.disc != nil)
+	case clear && best.tx.start < locked.headerEnd && best.powerMw >= captureRatio*(r.noiseMw+others):
+		locked.miss[r.rx.slot] = Collision
+		r.lock(best, others)
+	}
+}
+
+// lock begins a reception. The part of the preamble that detection took counts
+// with the interference of now.
 func (s *station) lock(a arrival, interferenceMw float64) {
-	s.rx = reception{arrival: a, upTo: s.core.now, interferenceMw: interferenceMw}
+	a.tx.miss[a.slot] = NotLost
+	s.rx = reception{arrival: a, upTo: a.tx.start, interferenceMw: interferenceMw}
 	s.lockedAt = s.core.now
 }
 
@@ -187,10 +235,6 @@ func (c *Core) endTx(tx *transmission) {
 	for _, j := range tx.reach {
 		r := c.stations[j]
 		i := slices.IndexFunc(r.air, func(a arrival) bool { return a.tx == tx })
-		// A frame from the disc's outer ring is noticed and cannot be read.
-		if r.air[i].meanMw == discOutsideMw && c.links.disc != nil && r.tx == nil {
-			r.eifs = true
-		}
 		r.air = slices.Delete(r.air, i, i+1)
 		if r.rx.tx == tx {
 			c.decode(r, tx)

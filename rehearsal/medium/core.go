@@ -145,6 +145,8 @@ func (c *Core) run(e event) {
 	switch e.kind {
 	case evTxEnd:
 		c.endTx(e.tx)
+	case evDetect:
+		c.detect(e.tx)
 	case evAccess:
 		if s := c.stations[e.node]; s.accessGen == e.gen {
 			s.access()
@@ -173,6 +175,8 @@ func (c *Core) NextEffect() (time.Duration, bool) {
 		e := &c.events.heap[i]
 		lead := time.Duration(0)
 		switch e.kind {
+		case evDetect:
+			continue // its frame's end is in the queue too
 		case evTxEnd:
 			if e.tx.kind != kindData {
 				lead = c.phy.sifs + c.minData

@@ -4,33 +4,39 @@ import "time"
 
 type eventKind uint8
 
+// In the order in which those of one time run: a frame that ends makes room for
+// one that begins, and one that begins at a detection's end is still in it.
 const (
-	evAccess  eventKind = iota // a station's backoff ran out
-	evRespond                  // SIFS after a reception, or after CTS
-	evTimeout                  // no CTS or ACK came
-	evTxEnd                    // a transmission leaves the air
+	evTxEnd   eventKind = iota // a transmission leaves the air
 	evUnheard                  // nothing may have followed another's RTS
+	evTimeout                  // no CTS or ACK came
+	evRespond                  // SIFS after a reception, or after CTS
+	evAccess                   // a station's backoff ran out
+	evDetect                   // receivers decide which frame they lock on to
 )
 
 // event is one entry of the queue. Station events carry a generation: raising
 // the station's own makes the entry void, which is cheaper than removing it.
 type event struct {
 	at   time.Duration
-	seq  uint64 // order among events of the same time: first scheduled, first run
+	seq  uint64 // order among events of one time and kind: first scheduled, first run
 	kind eventKind
 	node int32
 	gen  uint32
 	tx   *transmission
 }
 
-// eventQueue is a binary heap by (at, seq).
+// eventQueue is a binary heap by (at, kind, seq).
 type eventQueue struct {
 	heap []event
 	seq  uint64
 }
 
 func (q *eventQueue) before(a, b *event) bool {
-	return a.at < b.at || a.at == b.at && a.seq < b.seq
+	if a.at != b.at {
+		return a.at < b.at
+	}
+	return a.kind < b.kind || a.kind == b.kind && a.seq < b.seq
 }
 
 func (q *eventQueue) push(e event) {

@@ -42,6 +42,8 @@ type station struct {
 	air  []arrival // all that is on the air here, but its own
 	eifs bool      // the last reception was broken: EIFS in place of DIFS
 
+	detectAt time.Duration // end of the detection time under way; 0: none
+
 	// The channel as this station sees it.
 	busy     bool
 	idleFrom time.Duration // while not busy

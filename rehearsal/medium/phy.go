@@ -48,7 +48,8 @@ type phy struct {
 	bandwidthHz float64
 	header      Mode // what the PLCP header is modulated with
 	headerBits  float64
-	lockSNR     float64 // least SNR (ratio) at which a receiver notices a frame
+	lockSNR     float64       // least SNR (ratio) at which a receiver notices a frame
+	detection   time.Duration // in which a receiver finds a preamble
 }
 
 // newPHY makes the PHY of a standard with IEEE 802.11-2020's characteristics:
@@ -116,6 +117,7 @@ func (p *phy) setDSSS(short bool) {
 		p.header = p.modes[1]
 	}
 	p.bandwidthHz = dsssBandwidthHz
+	p.detection = 15 * time.Microsecond // aCCATime (PHY characteristics of clauses 15 and 16)
 }
 
 func (p *phy) setOFDM() {
@@ -135,6 +137,8 @@ func (p *phy) setOFDM() {
 	p.longPLCP = p.preamble
 	p.header, p.headerBits = p.modes[0], 24
 	p.bandwidthHz = 20e6
+	// 17.3.10.6: the start of a frame is noticed within 4 µs.
+	p.detection = 4 * time.Microsecond
 }
 
 // plcp is the time of preamble and PLCP header before a frame of a mode.

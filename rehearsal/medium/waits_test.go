@@ -61,6 +61,40 @@ func TestEIFSFollowsAFrameThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// leastWait is how long after the end of another's frame of 500 bytes at 11 Mbit/s, to
+// nobody, the last node begins a broadcast at the earliest: the least backoff is none.
+func leastWait(t *testing.T, places []float64, senseDbm float64, at time.Duration, do func(*Core)) time.Duration {
+	t.Helper()
+	const us = time.Microsecond
+	last := len(places) - 1
+	least := time.Hour
+	for seed := range uint64(200) {
+		cfg := testConfig(Standard80211b, 11, len(places))
+		cfg.Seed, cfg.ShortRetryLimit, cfg.CarrierSenseDbm = seed, 1, &senseDbm
+		sent := starts(t, cfg, func(n int, _ time.Duration) (float64, float64) { return places[n], 0 }, len(places),
+			time.Second, func(c *Core) {
+				do(c)
+				c.Advance(at + 300*us)
+				c.Enqueue(last, ethernet(last, -1, 0, 100))
+			})
+		least = min(least, sent[last][0]-(at+192*us+390*us))
+	}
+	return least
+}
+
+// Two frames of one slot, equally strong: a bystander reads neither, and waits EIFS.
+func TestEIFSFollowsACollisionInOneSlot(t *testing.T) {
+	const at = 10 * time.Millisecond
+	got := leastWait(t, []float64{-10, 10, 0}, -82, at, func(c *Core) {
+		c.Advance(at)
+		c.Enqueue(0, ethernet(0, 77, 0, 500))
+		c.Enqueue(1, ethernet(1, 77, 0, 500))
+	})
+	if want := 364 * time.Microsecond; got != want {
+		t.Errorf("%s pass after a collision, want %s (EIFS)", got, want)
+	}
+}
+
 // An RTS that no CTS follows holds its hearers until a CTS and the data's start
 // would have been noticed, and no longer (10.3.2.4); one that succeeds holds
 // them for the whole exchange.
