@@ -40,7 +40,7 @@ type station struct {
 	tx   *transmission
 	rx   reception
 	air  []arrival // all that is on the air here, but its own
-	eifs bool      // the last reception was broken: EIFS in place of DIFS
+	eifs bool      // this busy period, or the last, ended in a frame that could not be read
 
 	detectAt time.Duration // end of the detection time under way; 0: none
 
@@ -139,7 +139,9 @@ func (s *station) serveNext() {
 func (s *station) draw() int { return s.rng.IntN(s.cw + 1) }
 
 // countBase is when the first slot of the backoff begins, the channel being
-// idle.
+// idle: after DIFS, or EIFS if what made it busy last was a frame that could not
+// be read (10.3.4.2). A good frame ends EIFS (10.3.2.3.7), and so does any other
+// busy period.
 func (s *station) countBase() time.Duration {
 	ifs := s.core.phy.difs
 	if s.eifs {
@@ -178,6 +180,7 @@ func (s *station) updateCarrier() {
 	if busy {
 		s.busyFrom = s.core.now
 		s.freeze()
+		s.eifs = false
 		return
 	}
 	s.idleFrom = s.core.now

@@ -82,6 +82,28 @@ func leastWait(t *testing.T, places []float64, senseDbm float64, at time.Duratio
 	return least
 }
 
+// EIFS follows the busy period in which a frame could not be read, and not the next:
+// node 2 cannot read node 0, whose header it hears, and does not notice node 1, whose
+// power makes its channel busy.
+func TestEIFSDoesNotOutliveTheNextBusyPeriod(t *testing.T) {
+	const us = time.Microsecond
+	places := []float64{-300, 700, 0} // -1 and -12 dB of SNR at node 2
+	send := func(froms ...int) func(*Core) {
+		return func(c *Core) {
+			for i, from := range froms {
+				c.Advance(time.Duration(i+1) * 10 * time.Millisecond)
+				c.Enqueue(from, ethernet(from, 77, 0, 500))
+			}
+		}
+	}
+	if got, want := leastWait(t, places, -110, 10*time.Millisecond, send(0)), 364*us; got != want {
+		t.Errorf("%s pass after a frame that could not be read, want %s (EIFS)", got, want)
+	}
+	if got, want := leastWait(t, places, -110, 20*time.Millisecond, send(0, 1)), 50*us; got != want {
+		t.Errorf("%s pass after mere power that came later, want %s (DIFS)", got, want)
+	}
+}
+
 // Two frames of one slot, equally strong: a bystander reads neither, and waits EIFS.
 func TestEIFSFollowsACollisionInOneSlot(t *testing.T) {
 	const at = 10 * time.Millisecond
