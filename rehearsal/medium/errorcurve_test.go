@@ -25,10 +25,9 @@ func craigQ(x float64) float64 {
 	})
 }
 
-// exactDQPSK is the bit error rate of Gray-coded DQPSK: Q1(a, b) - ½ I0(ab)
-// exp(-(a² + b²)/2), a, b = √(2 γ (1 ∓ 1/√2)) (Proakis, 4th ed., eq. 5.2-70).
-func exactDQPSK(ebN0 float64) float64 {
-	a, b := math.Sqrt(2*ebN0*(1-math.Sqrt2/2)), math.Sqrt(2*ebN0*(1+math.Sqrt2/2))
+// envelopePair is how often the weaker of two envelopes is taken: Q1(a, b) - ½
+// I0(ab) exp(-(a² + b²)/2) (Proakis, 4th ed., eq. 5.2-70 and section 5.4.4).
+func envelopePair(a, b float64) float64 {
 	scaledI0 := func(x float64) float64 { // exp(-x) I0(x)
 		return integrate(0, math.Pi, 300, func(theta float64) float64 {
 			return math.Exp(x*(math.Cos(theta)-1)) / math.Pi
@@ -40,13 +39,33 @@ func exactDQPSK(ebN0 float64) float64 {
 	return marcum - 0.5*scaledI0(a*b)*math.Exp(-(a-b)*(a-b)/2)
 }
 
-// exactBiorthogonal is the symbol error rate of 16 biorthogonal signals
-// (Proakis, 4th ed., eq. 5.2-33).
-func exactBiorthogonal(esN0 float64) float64 {
-	mean := math.Sqrt(2 * esN0)
-	return 1 - integrate(0, mean+9, 3000, func(x float64) float64 {
-		return math.Pow(math.Erf(x/math.Sqrt2), 7) * math.Exp(-(x-mean)*(x-mean)/2) / math.Sqrt(2*math.Pi)
-	})
+// exactDQPSK is the bit error rate of Gray-coded DQPSK: a, b = √(2 γ (1 ∓ 1/√2)).
+func exactDQPSK(ebN0 float64) float64 {
+	return envelopePair(math.Sqrt(2*ebN0*(1-math.Sqrt2/2)), math.Sqrt(2*ebN0*(1+math.Sqrt2/2)))
+}
+
+// exactCCK16 is the symbol error rate of a CCK word of 4 bits: four orthogonal envelopes,
+// exactly (Proakis, 4th ed., eq. 5.4-46), and DQPSK.
+func exactCCK16(esN0 float64) float64 {
+	word, choose := 0.0, []float64{3, -3, 1}
+	for k, c := range choose {
+		n := float64(k + 1)
+		word += c / (n + 1) * math.Exp(-n/(n+1)*esN0)
+	}
+	return 1 - (1-word)*math.Pow(1-exactDQPSK(esN0/2), 2)
+}
+
+// exactCCK256 is the same of 8 bits: the union over all other code words, of a
+// correlation (1/√2)^m for m of the three phases a quarter turn off, 0 for any
+// half a turn off (Proakis, 4th ed., section 5.4.4).
+func exactCCK256(esN0 float64) float64 {
+	word := 37 * 0.5 * math.Exp(-esN0/2)
+	for m, words := range []float64{6, 12, 8} {
+		rho := math.Pow(math.Sqrt2, -float64(m+1))
+		half := math.Sqrt(1 - rho*rho)
+		word += words * envelopePair(math.Sqrt(esN0/2*(1-half)), math.Sqrt(esN0/2*(1+half)))
+	}
+	return 1 - (1-word)*math.Pow(1-exactDQPSK(esN0/2), 2)
 }
 
 // qamBER is the exact bit error rate of one axis of Gray-coded 16-QAM and the
@@ -97,10 +116,8 @@ func closedForm(standard string, rate float64, bytes int) func(snr float64) floa
 		return map[float64]func(snr float64) float64{
 			1:   func(snr float64) float64 { return lost(n, 0.5*math.Exp(-22*snr)) },
 			2:   func(snr float64) float64 { return lost(n, exactDQPSK(11*snr)) },
-			5.5: func(snr float64) float64 { return lost(n/4, exactBiorthogonal(16*snr)) },
-			11: func(snr float64) float64 {
-				return lost(n/8, 1-math.Pow(1-exactBiorthogonal(8*snr), 2))
-			},
+			5.5: func(snr float64) float64 { return lost(n/4, exactCCK16(16*snr)) },
+			11:  func(snr float64) float64 { return lost(n/8, min(exactCCK256(16*snr), 1)) },
 		}[rate]
 	}
 	v := map[float64]struct {

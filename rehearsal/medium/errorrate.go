@@ -76,24 +76,35 @@ func dqpskBER(ebN0 float64) float64 {
 	return math.Min(0.5, factor*math.Exp(-(2-math.Sqrt2)*ebN0))
 }
 
-// cck16SER is the symbol error rate of 5.5 Mbit/s CCK from Es/N0. Its sixteen
-// code words are biorthogonal (Pursley and Royster, "Properties and performance
-// of the IEEE 802.11b complementary-code-key signal sets", IEEE Trans. Comm.
-// 57(2), 2009): fourteen others at right angles, one opposite. Union bound for a coherent
-// receiver: a quarter too high at 1 error in 200, exact in the limit.
+// The four rates of DSSS and CCK are those of one receiver, which knows no carrier
+// phase: all are differential. A CCK word is a code word that is turned by a DQPSK
+// phase. The receiver takes the code word that correlates most in magnitude, and
+// the turn from the word before. A coherent receiver would need up to 3 dB less for
+// CCK, and be at odds with differential 1 and 2 Mbit/s: 5.5 Mbit/s would reach
+// further than 2.
+
+// cck16SER is the symbol error rate of 5.5 Mbit/s CCK from Es/N0: four code words,
+// orthogonal to each other (Pursley and Royster, "Properties and performance of
+// the IEEE 802.11b complementary-code-key signal sets", IEEE Trans. Comm. 57(2), 2009),
+// by their envelopes (Proakis, section 5.4.3, union bound).
 func cck16SER(esN0 float64) float64 {
-	return math.Min(15.0/16, 14*gaussianTail(math.Sqrt(esN0))+gaussianTail(math.Sqrt(2*esN0)))
+	return cckSER(math.Min(3.0/4, 3*0.5*math.Exp(-esN0/2)), esN0)
 }
 
-// cck256SER is the symbol error rate of 11 Mbit/s CCK from Es/N0: two half-rate
-// sets in quadrature that share the energy (same paper).
+// cck256SER is the symbol error rate of 11 Mbit/s CCK from Es/N0: of the 63 other code
+// words six are nearest, which have a correlation of 1/√2 in magnitude. Two signals of
+// that correlation are confused by their envelopes as often as DQPSK's bits are
+// wrong at a quarter of the energy (Proakis, section 5.4.4 and eq. 5.2-70: one
+// form). The words further off add less than their union takes too much.
 func cck256SER(esN0 float64) float64 {
-	ok := 1 - cck16SER(esN0/2)
-	return 1 - ok*ok
+	return cckSER(math.Min(63.0/64, 6*dqpskBER(esN0/4)), esN0)
 }
 
-// gaussianTail is Q(x).
-func gaussianTail(x float64) float64 { return 0.5 * math.Erfc(x/math.Sqrt2) }
+// cckSER adds the two bits of the phase to the error rate of the code word.
+func cckSER(word, esN0 float64) float64 {
+	ok := 1 - dqpskBER(esN0/2)
+	return 1 - (1-word)*ok*ok
+}
 
 // subcarrierBER is the bit error rate before decoding of a Gray-coded coherent
 // modulation, from the SNR of a subcarrier (Proakis, sections 5.2.7 and
