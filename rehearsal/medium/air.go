@@ -49,6 +49,7 @@ type arrival struct {
 	slot    int           // of the receiver in reach
 	powerMw float64
 	meanMw  float64 // without fading
+	deaf    bool    // the receiver sends while it is detected; kept for ns-2's
 }
 
 // reception is what a receiver that has locked on to a frame knows of it.
@@ -82,10 +83,7 @@ func (c *Core) startTx(tx *transmission) {
 	c.trace(Trace{At: c.now, Event: "tx", Node: tx.from, Peer: tx.to, Frame: tx.number(), Kind: tx.kind.String(),
 		RateMbps: c.rate(tx.mode)})
 	s.tx = tx
-	if s.rx.tx != nil {
-		s.rx.tx.miss[s.rx.slot] = Collision
-		s.rx.tx = nil
-	}
+	c.interrupt(s)
 	s.updateCarrier()
 	tx.reach, tx.miss, tx.missElse = tx.reach[:0], tx.miss[:0], RadioDead
 	if !c.dead {
@@ -93,7 +91,7 @@ func (c *Core) startTx(tx *transmission) {
 	}
 	for slot, j := range tx.reach {
 		r := c.stations[j]
-		a := arrival{tx: tx, slot: slot, meanMw: c.links.meanMw(tx.from, int(j))}
+		a := arrival{tx: tx, slot: slot, meanMw: c.links.meanMw(tx.from, int(j)), deaf: r.tx != nil}
 		a.powerMw = a.meanMw
 		if c.cfg.Fading.Model != "" {
 			a.powerMw *= c.links.fadingNow(tx.from, int(j))
@@ -101,7 +99,7 @@ func (c *Core) startTx(tx *transmission) {
 		tx.miss = append(tx.miss, c.missUnlessLocked(r, a))
 		r.air = append(r.air, a)
 		c.settle(r)
-		if r.tx == nil && r.detectAt == 0 {
+		if r.detectAt == 0 && (r.tx == nil || c.ns2()) {
 			r.detectAt = c.now + c.phy.detection
 		}
 		r.updateCarrier()
@@ -112,10 +110,27 @@ func (c *Core) startTx(tx *transmission) {
 	c.events.push(event{at: tx.end, kind: evTxEnd, tx: tx})
 }
 
+// interrupt ends what a station that begins to send was receiving.
+func (c *Core) interrupt(s *station) {
+	if c.ns2() {
+		for i := range s.air {
+			s.air[i].deaf = true
+		}
+		if s.rx.tx != nil {
+			c.spoil(s)
+		}
+		return
+	}
+	if s.rx.tx != nil {
+		s.rx.tx.miss[s.rx.slot] = Collision
+		s.rx.tx = nil
+	}
+}
+
 // missUnlessLocked is why a receiver does not get a frame that it does not lock
 // on to.
 func (c *Core) missUnlessLocked(r *station, a arrival) Cause {
-	needs := c.phy.lockSNR * r.noiseMw
+	needs := c.noticesMw(r)
 	switch {
 	case a.powerMw >= needs:
 		return Collision
@@ -123,6 +138,14 @@ func (c *Core) missUnlessLocked(r *station, a arrival) Cause {
 		return ChannelError // in a fade
 	}
 	return OutOfRange
+}
+
+// noticesMw is the least power at which a receiver locks on to a frame.
+func (c *Core) noticesMw(r *station) float64 {
+	if c.ns2() {
+		return ns2ReceiveMw
+	}
+	return c.phy.lockSNR * r.noiseMw
 }
 
 // detect ends the detection time of a frame at the receivers that it found with
@@ -149,6 +172,10 @@ func (c *Core) detect(tx *transmission) {
 func (c *Core) resolve(r *station) {
 	opened := r.detectAt - c.phy.detection
 	r.detectAt = 0
+	if c.ns2() {
+		c.hold(r, opened)
+		return
+	}
 	if r.tx != nil {
 		return
 	}
@@ -164,7 +191,7 @@ func (c *Core) resolve(r *station) {
 			rivals += a.powerMw
 		}
 	}
-	noticed := best.powerMw >= c.phy.lockSNR*r.noiseMw
+	noticed := best.powerMw >= c.noticesMw(r)
 	others := c.interference(r, best.tx)
 	clear := best.powerMw >= c.phy.lockSNR*(r.noiseMw+others) && best.powerMw >= captureRatio*rivals
 	switch locked := r.rx.tx; {
@@ -203,7 +230,7 @@ func (c *Core) interference(r *station, but *transmission) float64 {
 // takes note of what it has from now on.
 func (c *Core) settle(r *station) {
 	tx := r.rx.tx
-	if tx == nil {
+	if tx == nil || c.ns2() {
 		return
 	}
 	snr := r.rx.powerMw / (r.noiseMw + r.rx.interferenceMw)
@@ -231,9 +258,12 @@ func overlap(a, b, from, to time.Duration) float64 {
 // then everybody looks at the channel.
 func (c *Core) endTx(tx *transmission) {
 	s := c.stations[tx.from]
-	s.tx, s.eifs = nil, false
+	s.tx, s.sentAt, s.eifs = nil, c.now, false
 	for _, j := range tx.reach {
 		r := c.stations[j]
+		if c.ns2() && r.rx.tx == tx && r.detectAt != 0 {
+			c.resolve(r) // what begins now collides with this frame still
+		}
 		i := slices.IndexFunc(r.air, func(a arrival) bool { return a.tx == tx })
 		r.air = slices.Delete(r.air, i, i+1)
 		if r.rx.tx == tx {
@@ -278,12 +308,14 @@ func (c *Core) decode(r *station, tx *transmission) {
 		r.heard(got.arrival, snr)
 		r.received(tx)
 		return
+	case c.ns2(): // the cause is known
 	case luck < c.phy.header.logSuccess(snr, c.phy.headerBits)+m.logSuccess(snr, payloadBits(m, tx.bytes)):
 		*miss = Collision
 	default:
 		*miss = ChannelError
 	}
-	r.eifs = true
+	// What ends with an own transmission has not been detected.
+	r.eifs = r.tx == nil && r.sentAt != c.now
 	c.trace(Trace{At: c.now, Event: "rx_fail", Node: r.index, Peer: tx.from, Frame: tx.number(), Kind: tx.kind.String(),
 		RateMbps: c.rate(tx.mode), Cause: *miss})
 }

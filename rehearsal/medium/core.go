@@ -55,6 +55,9 @@ func NewCore(cfg Config, locate Locate, sink Sink) (*Core, error) {
 		byMAC: make(map[MAC]int, n), interferes: 1,
 		carrierMw: dbToRatio(*cfg.CarrierSenseDbm),
 		minData:   p.airtime(p.modes[len(p.modes)-1], mpduBytes(ethernetHeaderBytes))}
+	if c.ns2() {
+		c.carrierMw = ns2CarrierSenseMw
+	}
 	if c.links, err = newLinks(c); err != nil {
 		return nil, err
 	}
@@ -63,6 +66,9 @@ func NewCore(cfg Config, locate Locate, sink Sink) (*Core, error) {
 	}
 	return c, c.addStations()
 }
+
+// ns2 reports whether receivers are ns-2's.
+func (c *Core) ns2() bool { return c.cfg.Radio == RadioNS2WaveLAN }
 
 func (c *Core) addStations() error {
 	fixed := -1

@@ -425,7 +425,12 @@ func TestConfigurationsThatCannotBe(t *testing.T) {
 		},
 		"impossible burst": func(c *Config) { c.ChannelError = ChannelErrorConfig{Mean: 0.9, BurstFrames: 2} },
 		"rate control":     func(c *Config) { c.RateControl = "oracle" },
-		"retry limit":      func(c *Config) { c.LongRetryLimit = -1 },
+		"radio":            func(c *Config) { c.Radio = "orinoco" },
+		"ns-2's as 802.11g": func(c *Config) {
+			c.Radio, c.Propagation = RadioNS2WaveLAN, PropagationConfig{}
+		},
+		"ns-2's with a loss": func(c *Config) { *c = ns2Config(2, 2); c.Propagation.Model = "free_space" },
+		"retry limit":        func(c *Config) { c.LongRetryLimit = -1 },
 	} {
 		cfg := testConfig(Standard80211g, 54, 2)
 		change(&cfg)

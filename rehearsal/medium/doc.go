@@ -16,7 +16,8 @@
 //   - Mode: one rate of the PHY with its airtime and its error rate,
 //   - markovLink: errors in bursts, of a given mean,
 //   - station: the DCF of IEEE 802.11-2020 clause 10.3 (mac.go),
-//   - air.go: who hears what, interference, capture, carrier sense,
+//   - air.go: who hears what, interference, capture, carrier sense; ns2.go: the
+//     receiver of ns-2,
 //   - rateControl: which rate a frame goes at,
 //   - FrameLoss: every lost frame with its cause and its flow (monitor.go).
 //

@@ -13,31 +13,34 @@ import (
 // The draws have the seeds 0 to 19.
 const numberDraws = 20
 
-// numbersMatter is the p-value of a permutation test: under exchange of the values
-// within each draw, how often do the sums by number differ as much as they do?
+// numbersMatter is the p-value of two permutation tests together: under exchange of
+// the values within each draw, how often do the sums by number differ as much as they do,
+// and how often do they rise or fall as much with the number?
 func numbersMatter(values [][]float64) float64 {
 	const permutations = 9999
 	rng := rand.New(rand.NewPCG(1, 5))
-	spread := func() (total float64) {
+	statistics := func() (spread, trend float64) {
 		for i := range values[0] {
 			of := 0.0
 			for _, draw := range values {
 				of += draw[i]
 			}
-			total += of * of
+			spread += of * of
+			trend += of * (float64(i) - float64(len(values[0])-1)/2)
 		}
-		return total
+		return spread, math.Abs(trend)
 	}
-	was, asMuch := spread(), 1
+	spreadWas, trendWas := statistics()
+	spreads, trends := 1, 1
 	for range permutations {
 		for _, draw := range values {
 			rng.Shuffle(len(draw), func(i, j int) { draw[i], draw[j] = draw[j], draw[i] })
 		}
-		if spread() >= was*(1-1e-12) {
-			asMuch++
-		}
+		spread, trend := statistics()
+		spreads += boolToInt(spread >= spreadWas*(1-1e-12))
+		trends += boolToInt(trend >= trendWas*(1-1e-12))
 	}
-	return float64(asMuch) / (permutations + 1)
+	return math.Min(1, 2*float64(min(spreads, trends))/(permutations+1))
 }
 
 // ringed places n nodes, in random order, on a circle around one more, whose
@@ -96,6 +99,7 @@ func TestNoFavourites(t *testing.T) {
 		{Propagation: PropagationConfig{Model: "disc", RangeM: 200}},
 		{Propagation: PropagationConfig{Model: "free_space"}, Shadowing: ShadowingConfig{4, 20},
 			Fading: FadingConfig{Model: "rayleigh"}},
+		{Radio: RadioNS2WaveLAN},
 	}
 	traffic := []struct {
 		name         string
@@ -115,6 +119,10 @@ func TestNoFavourites(t *testing.T) {
 		for _, v := range traffic {
 			for _, n := range sizes {
 				cfg := testConfig(v.standard, v.rate, n+1)
+				if channel.Radio != "" && v.standard != Standard80211b {
+					continue
+				}
+				cfg.Radio = channel.Radio
 				cfg.Propagation, cfg.Shadowing, cfg.Fading = channel.Propagation, channel.Shadowing, channel.Fading
 				cfg.RTSThresholdBytes = v.limit
 				var values [][]float64
@@ -130,8 +138,9 @@ func TestNoFavourites(t *testing.T) {
 					values = append(values, got)
 				}
 				p := numbersMatter(values)
-				what := fmt.Sprintf("%s %s, %s at %g Mbit/s, %d nodes: p = %.4f, the first has %.3f of the mean and "+
-					"the last %.3f", channel.Propagation.Model, channel.Fading.Model, v.name, v.rate, n, p, first, last)
+				what := fmt.Sprintf("%s%s %s, %s at %g Mbit/s, %d nodes: p = %.4f, the first has %.3f of the mean "+
+					"and the last %.3f", channel.Radio, channel.Propagation.Model, channel.Fading.Model, v.name, v.rate,
+					n, p, first, last)
 				t.Log(what)
 				if p <= least {
 					t.Errorf("numbers matter: %s", what)

@@ -76,6 +76,9 @@ func newLinks(c *Core) (*links, error) {
 			return nil, fmt.Errorf("%w (node %q)", err, node.Name)
 		}
 		prop, err := newPropagation(c.cfg.Propagation, freq)
+		if c.ns2() {
+			prop, err = TwoRayGround{ns2FrequencyHz}, nil
+		}
 		if err != nil {
 			return nil, err
 		}

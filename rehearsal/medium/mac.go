@@ -37,10 +37,11 @@ type station struct {
 	channel    int
 
 	// The receiver.
-	tx   *transmission
-	rx   reception
-	air  []arrival // all that is on the air here, but its own
-	eifs bool      // this busy period, or the last, ended in a frame that could not be read
+	tx     *transmission
+	sentAt time.Duration // end of the last own transmission
+	rx     reception
+	air    []arrival // all that is on the air here, but its own
+	eifs   bool      // this busy period, or the last, ended in a frame that could not be read
 
 	detectAt time.Duration // end of the detection time under way; 0: none
 
@@ -108,9 +109,13 @@ func newStation(c *Core, index int, mac MAC, n NodeConfig, rate rateControl, rng
 		channel = c.cfg.Channel
 	}
 	noiseMw := c.phy.noiseMw(n.NoiseFigureDb)
+	floorMw := inaudibleRatio * min(noiseMw, c.carrierMw)
+	if c.ns2() {
+		floorMw = ns2CarrierSenseMw
+	}
 	return &station{core: c, index: index, mac: mac, channel: channel,
 		txPowerDbm: n.TxPowerDbm, txPowerMw: dbToRatio(n.TxPowerDbm), noiseMw: noiseMw,
-		floorMw: inaudibleRatio * min(noiseMw, c.carrierMw), cw: c.phy.cwMin, slots: noBackoff,
+		floorMw: floorMw, cw: c.phy.cwMin, slots: noBackoff,
 		rng: rng, rate: rate, peers: make([]peerState, len(c.cfg.Nodes))}
 }
 

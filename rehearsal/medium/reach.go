@@ -27,14 +27,26 @@ func (c *Core) BestRateMbps(from, to int) float64 {
 	if c.stations[from].channel != c.stations[to].channel {
 		return 0
 	}
-	_, snr := c.Strength(from, to)
+	signal, _ := c.Strength(from, to)
 	best := 0.0
-	for i, least := range c.phy.minSNRs() {
-		if snr >= ratioToDb(least) {
+	for i, least := range c.sensitivitiesMw(to) {
+		if signal >= ratioToDb(least) {
 			best = c.phy.modes[i].RateMbps
 		}
 	}
 	return best
+}
+
+// sensitivitiesMw is the least power at a node of each mode for the target error
+// rate.
+func (c *Core) sensitivitiesMw(node int) []float64 {
+	out := c.phy.minSNRs()
+	for i := range out {
+		if out[i] *= c.stations[node].noiseMw; c.ns2() {
+			out[i] = ns2ReceiveMw
+		}
+	}
+	return out
 }
 
 // ReachM is the distance up to which a node's full frames of a rate are lost
@@ -49,7 +61,7 @@ func (c *Core) ReachM(from int, rateMbps float64) float64 {
 		return c.links.disc.RangeM
 	}
 	s, n := c.stations[from], c.cfg.Nodes[from]
-	budgetDb := s.txPowerDbm + 2*n.AntennaGainDbi - ratioToDb(s.noiseMw) - ratioToDb(c.phy.minSNRs()[mode])
+	budgetDb := s.txPowerDbm + 2*n.AntennaGainDbi - ratioToDb(c.sensitivitiesMw(from)[mode])
 	near, far := minDistanceM, 1e6
 	if c.links.props[from].LossDb(near, n.HeightM, n.HeightM) > budgetDb {
 		return 0

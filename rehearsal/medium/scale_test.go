@@ -42,6 +42,10 @@ func randomConfig(rng *rand.Rand, seed uint64, nodes int) Config {
 		cfg.Shadowing = []ShadowingConfig{{}, {SigmaDb: 6, DecorrelationM: 20}}[rng.IntN(2)]
 		cfg.Fading = []FadingConfig{{}, {Model: "rayleigh"}, {Model: "rician", KFactorDb: 6}}[rng.IntN(3)]
 	}
+	if standard == Standard80211b && rng.IntN(2) == 0 {
+		cfg.Radio, cfg.Propagation = RadioNS2WaveLAN, PropagationConfig{}
+		cfg.Shadowing, cfg.Fading = ShadowingConfig{}, FadingConfig{}
+	}
 	cfg.ChannelError = []ChannelErrorConfig{{}, {Mean: 0.1, BurstFrames: 3}, {Mean: 0.1, BurstS: 0.02}}[rng.IntN(3)]
 	for i := range cfg.Nodes {
 		cfg.Nodes[i].TxPowerDbm += float64(rng.IntN(7)) - 3
@@ -220,6 +224,9 @@ func audible(c *Core, locate Locate, i, j int) bool {
 		px, py := locate(x, c.now)
 		qx, qy := locate(y, c.now)
 		dbm += c.links.shadow.atDb(x, y, place{xM: px, yM: py}, place{xM: qx, yM: qy})
+	}
+	if c.cfg.Radio == RadioNS2WaveLAN {
+		return dbm >= ratioToDb(1.559e-8)
 	}
 	floorDbm := math.Min(ratioToDb(c.stations[j].noiseMw), -82) - 13.0103
 	if c.cfg.Shadowing.SigmaDb > 0 {

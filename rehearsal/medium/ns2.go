@@ -1,0 +1,66 @@
+package medium
+
+import (
+	"math"
+	"time"
+)
+
+// RadioNS2WaveLAN names ns-2's radio, which most simulations of TCP over ad hoc
+// networks had: Lucent's 914 MHz WaveLAN card over flat ground, antennas 1.5 m high.
+//
+// It is two thresholds and an order of arrival, and no noise (ns-2.34,
+// WirelessPhy::sendUp and Mac802_11::recv). What arrives below the carrier sense
+// threshold does not exist; what arrives below the receive threshold keeps the
+// receiver and cannot be read. The frame that comes first keeps the receiver to its
+// end. One that begins meanwhile is not noticed if it is weaker by the capture
+// ratio, and so does no harm; else both are lost. A frame that comes second is thus
+// lost however strong it is.
+const RadioNS2WaveLAN = "ns2_wavelan"
+
+// What ns-2.34 sets by default (tcl/lib/ns-default.tcl: Phy/WirelessPhy, Antenna/OmniAntenna).
+// CPThresh_ is captureRatio.
+const (
+	// NS2TxPowerDbm is Pt_, 0.28183815 W.
+	NS2TxPowerDbm = 24.5
+	// NS2AntennaHeightM is Z_ over the ground; Gt_ and Gr_ are 1.
+	NS2AntennaHeightM = 1.5
+
+	ns2ReceiveMw      = 3.652e-7 // RXThresh_, 3.652e-10 W: 250 m
+	ns2CarrierSenseMw = 1.559e-8 // CSThresh_, 1.559e-11 W: 550 m
+	ns2FrequencyHz    = 914e6    // freq_
+)
+
+// hold is what resolve is for ns-2's receiver. Of frames that begin within the
+// detection time the strongest counts as the first: ns-2 would take the one whose
+// event it runs first.
+func (c *Core) hold(r *station, opened time.Duration) {
+	held := r.rx.arrival
+	if held.tx == nil {
+		for _, a := range r.air {
+			if a.tx.start >= opened && a.powerMw > held.powerMw {
+				held = a
+			}
+		}
+		r.lock(held, 0)
+		if held.deaf || held.powerMw < ns2ReceiveMw {
+			c.spoil(r)
+		}
+	}
+	last := held
+	for _, a := range r.air {
+		if a.tx.start < opened || a.tx == held.tx || held.powerMw >= captureRatio*a.powerMw {
+			continue
+		}
+		c.spoil(r)
+		if a.tx.end > last.tx.end || a.tx.end == last.tx.end && a.powerMw > last.powerMw {
+			last = a
+		}
+	}
+	r.rx.arrival = last // the longest frame of a collision keeps the receiver
+}
+
+// spoil loses the frame that holds a receiver of ns-2's, and leaves it held.
+func (c *Core) spoil(r *station) {
+	r.rx.tx.miss[r.rx.slot] = c.missUnlessLocked(r, r.rx.arrival)
+	r.rx.logOK = math.Inf(-1)
+}

@@ -1,0 +1,80 @@
+package medium
+
+import (
+	"testing"
+	"time"
+)
+
+// ns2Config is nodes with ns-2's radio.
+func ns2Config(rateMbps float64, nodes int) Config {
+	cfg := testConfig(Standard80211b, rateMbps, nodes)
+	cfg.Radio, cfg.Propagation = RadioNS2WaveLAN, PropagationConfig{}
+	for i := range cfg.Nodes {
+		cfg.Nodes[i].TxPowerDbm, cfg.Nodes[i].HeightM = NS2TxPowerDbm, NS2AntennaHeightM
+	}
+	return cfg
+}
+
+// The thresholds are those of 250 m and 550 m, for every rate.
+func TestNS2WaveLANReceivesTo250AndSensesTo550(t *testing.T) {
+	for _, rate := range []float64{1, 2, 5.5, 11} {
+		for _, v := range []struct {
+			distanceM      float64
+			received, busy bool
+		}{{249.9, true, true}, {250.1, false, true}, {549.9, false, true}, {550.1, false, false}} {
+			cfg := ns2Config(rate, 2)
+			cfg.ShortRetryLimit = 1
+			sink := newRecorder(2)
+			c := mustCore(t, cfg, line(v.distanceM), sink)
+			c.Enqueue(0, ethernet(0, 1, 1, 500))
+			c.Advance(time.Second)
+			received := sink.delivered[[2]int{1, 1}] == 1
+			if busy := *c.Survey(1).BusyMs > 0; received != v.received || busy != v.busy {
+				t.Errorf("%g Mbit/s at %g m: received %v, channel busy %v", rate, v.distanceM, received, busy)
+			}
+			reach, best := c.ReachM(0, rate), c.BestRateMbps(0, 1)
+			if (reach >= v.distanceM) != v.received || (best > 0) != v.received {
+				t.Errorf("%g Mbit/s at %g m: reach %g m, best rate %g Mbit/s", rate, v.distanceM, reach, best)
+			}
+		}
+	}
+}
+
+// In a row of nodes 200 m apart, 0 sends to 1; the interferer, out of 0's earshot, begins
+// before, after or at the same time. At 400 m from the receiver it is weaker by 12 dB, and
+// harmless unless it was first; at 351 m it is weaker by 9.8 dB, and is not.
+func TestNS2WaveLANSurvivesAWeakerFrameThatComesLater(t *testing.T) {
+	for _, v := range []struct {
+		interfererM float64 // from the receiver
+		afterUs     int
+		want        int
+	}{
+		{400, 16, 1}, {400, 1000, 1}, {400, 14, 1}, {400, 0, 1}, {400, -14, 1}, {400, -16, 0}, {400, -1000, 0},
+		{351, 16, 0}, {351, 1000, 0}, {351, 0, 0}, {351, -1000, 0},
+		{551, 1000, 1}, {551, 0, 1}, {551, -1000, 1},
+	} {
+		cfg := ns2Config(2, 3)
+		cfg.ShortRetryLimit = 1
+		sink := newRecorder(3)
+		c := mustCore(t, cfg, func(n int, _ time.Duration) (float64, float64) {
+			return []float64{0, 200, 200 + v.interfererM}[n], 0
+		}, sink)
+		send := func(from int, at time.Duration) {
+			c.Advance(at)
+			c.Enqueue(from, ethernet(from, -1, from, 500))
+		}
+		const at = time.Second
+		if after := time.Duration(v.afterUs) * time.Microsecond; after < 0 {
+			send(2, at+after)
+			send(0, at)
+		} else {
+			send(0, at)
+			send(2, at+after)
+		}
+		c.Advance(2 * time.Second)
+		if got := sink.delivered[[2]int{1, 0}]; got != v.want || c.Counters(0).Lost[Collision] != uint64(1-v.want) {
+			t.Errorf("interferer at %g m, %d µs later: delivered %d times, %d collisions", v.interfererM, v.afterUs,
+				got, c.Counters(0).Lost[Collision])
+		}
+	}
+}
