@@ -15,6 +15,8 @@ import (
 // ignored. A key that is absent leaves the choice to the rehearsal's default.
 // Its JSON has the keys of the file.
 type Field struct {
+	// ns2_wavelan; absent: the receiver with noise that the other keys describe
+	Radio string `json:"radio,omitempty"`
 	// free_space | log_distance | two_ray_ground | disc
 	Propagation      string   `json:"propagation,omitempty"`
 	PathLossExponent *float64 `json:"path_loss_exponent,omitempty"` // log_distance
@@ -87,6 +89,8 @@ func perUnit() table {
 
 func (s schema) fieldModel() object {
 	return object{[]field{
+		optional("radio", choice{radioNS2}, "A radio by name, with its propagation and thresholds: ns-2's, which "+
+			"receives to 250 m at its 24.5 dBm, the default tx_power_dbm with it; absent: a receiver with noise"),
 		optional("propagation", choice{"free_space", "log_distance", "two_ray_ground", "disc"},
 			"Model of the path loss").or("two_ray_ground"),
 		optional("path_loss_exponent", number{1, 8, false, false, ""}, "log_distance: the exponent").or(2.7),
@@ -160,6 +164,7 @@ func (p *parse) checkField(root *tree.Node) {
 		return
 	}
 	f := &p.findings
+	p.checkRadio(root, n)
 	p.checkLoss(n)
 	lat, lon := n.Child("site_lat_deg"), n.Child("site_lon_deg")
 	if lat != nil && lon == nil && !n.Strange {
@@ -182,10 +187,32 @@ func (p *parse) checkField(root *tree.Node) {
 	}
 }
 
+// radioNS2 is ns-2's radio: 802.11b, whose receiver is two thresholds.
+const radioNS2 = "ns2_wavelan"
+
+// checkRadio refuses what a radio by name decides itself.
+func (p *parse) checkRadio(root, n *tree.Node) {
+	if n.TextAt("radio") != radioNS2 {
+		return
+	}
+	for _, key := range []string{"propagation", "path_loss_exponent", "reference_m", "range_m", "carrier_sense_m",
+		"antenna_height_m", "antenna_gain_dbi", "noise_figure_db", "unit_noise_offset_db", "shadowing", "fading",
+		"carrier_sense_dbm"} {
+		if v := n.Child(key); v != nil {
+			p.findings.Add(v.Home, "field.%s: %s is not allowed with radio: %s, which decides it; allowed: leave it "+
+				"out", key, v.Show(), radioNS2)
+		}
+	}
+	if v := root.Lookup("trial.radio.standard"); v.Fine() && v.Text != "802.11b" {
+		p.findings.Add(v.Home, "trial.radio.standard: %s is not allowed with field.radio: %s; allowed: 802.11b",
+			v.Show(), radioNS2)
+	}
+}
+
 // checkLoss judges what the radio waves meet with against the propagation.
 func (p *parse) checkLoss(n *tree.Node) {
 	f := &p.findings
-	model, atFault := n.TextAt("propagation"), n.Child("propagation").AtFault()
+	model, atFault := n.TextAt("propagation"), n.Child("propagation").AtFault() || n.Child("radio") != nil
 	for _, k := range [][2]string{{"path_loss_exponent", "log_distance"}, {"reference_m", "log_distance"},
 		{"range_m", "disc"}, {"carrier_sense_m", "disc"}} {
 		if v := n.Child(k[0]); v != nil && model != k[1] && !atFault {

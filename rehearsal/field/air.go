@@ -86,13 +86,14 @@ func (f *Field) mediumConfig(r wire.Radio) medium.Config {
 	c := f.cfg.Field
 	m := medium.Config{
 		Seed: f.cfg.Seed, Standard: or(r.Standard, medium.Standard80211g), Channel: or(r.Channel, 6),
-		Propagation: medium.PropagationConfig{Model: c.Propagation, Exponent: c.PathLossExponent,
-			ReferenceM: c.ReferenceM,
-			RangeM:     c.RangeM, CarrierSenseM: c.CarrierSenseM},
-		RateControl: c.RateControl, CarrierSenseDbm: c.CarrierSenseDbm,
+		Radio: c.Radio, RateControl: c.RateControl, CarrierSenseDbm: c.CarrierSenseDbm,
 		ShortRetryLimit: c.ShortRetryLimit, LongRetryLimit: c.LongRetryLimit,
 		ShortPreamble: c.ShortPreamble, LongSlot: c.LongSlot,
 		RTSThresholdBytes: c.RTSThresholdBytes, QueueFrames: c.QueueFrames,
+	}
+	if c.Propagation != "" {
+		m.Propagation = medium.PropagationConfig{Model: c.Propagation, Exponent: c.PathLossExponent,
+			ReferenceM: c.ReferenceM, RangeM: c.RangeM, CarrierSenseM: c.CarrierSenseM}
 	}
 	if s := c.Shadowing; s != nil {
 		m.Shadowing = medium.ShadowingConfig{SigmaDb: s.SigmaDb, DecorrelationM: s.DecorrelationM}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"fieldmesh.dev/fieldmesh/internal/keys"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium"
 	"fieldmesh.dev/fieldmesh/rehearsal/mobility"
 )
 
@@ -60,6 +61,9 @@ type Node struct {
 // Settings is a campaign's `field:` section: what a rehearsal assumes of
 // the road. Every key is optional.
 type Settings struct {
+	// Radio is medium.RadioNS2WaveLAN, which decides about propagation, antennas and
+	// thresholds itself, or empty.
+	Radio string `yaml:"radio" json:"radio,omitempty"`
 	// Propagation is two_ray_ground, log_distance, free_space or disc. The default,
 	// two_ray_ground, has no exponent to choose: over flat open ground the
 	// loss follows from the antennas' heights (Rappaport, Wireless
@@ -86,7 +90,7 @@ type Settings struct {
 	// for a receiver's minimum sensitivity.
 	NoiseFigureDb float64 `yaml:"noise_figure_db" json:"noise_figure_db,omitempty"`
 	// TxPowerDbm is for trials that do not say; default 20, the limit at
-	// 2.4 GHz in ETSI EN 300 328, 4.3.2.2.
+	// 2.4 GHz in ETSI EN 300 328, 4.3.2.2, or ns-2's with its radio.
 	TxPowerDbm *float64 `yaml:"tx_power_dbm" json:"tx_power_dbm,omitempty"`
 	// UnitPowerOffsetDb makes hardware units differ: dB added to a unit's power.
 	UnitPowerOffsetDb map[string]float64 `yaml:"unit_power_offset_db" json:"unit_power_offset_db,omitempty"`
@@ -156,7 +160,13 @@ func or[T comparable](v, standard T) T {
 // WithDefaults fills in what is absent and refuses what cannot be. What the
 // medium checks itself is left to it.
 func (c Settings) WithDefaults() (Settings, error) {
-	c.Propagation = or(c.Propagation, "two_ray_ground")
+	power := 20.0
+	if c.Radio == medium.RadioNS2WaveLAN {
+		power = medium.NS2TxPowerDbm
+		c.AntennaHeightM = or(c.AntennaHeightM, medium.NS2AntennaHeightM)
+	} else {
+		c.Propagation = or(c.Propagation, "two_ray_ground")
+	}
 	c.PathLossExponent = or(c.PathLossExponent, 2.7)
 	c.ReferenceM = or(c.ReferenceM, 1)
 	c.AntennaHeightM = or(c.AntennaHeightM, 1.5)
@@ -164,8 +174,7 @@ func (c Settings) WithDefaults() (Settings, error) {
 	c.NMEAHz = or(c.NMEAHz, 10)
 	c.SpacingM = or(c.SpacingM, 20)
 	if c.TxPowerDbm == nil {
-		c.TxPowerDbm = new(float64)
-		*c.TxPowerDbm = 20
+		c.TxPowerDbm = &power
 	}
 	if (c.SiteLatDeg == nil) != (c.SiteLonDeg == nil) {
 		return c, errors.New("check field: site_lat_deg and site_lon_deg belong together")

@@ -13,6 +13,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
+	"fieldmesh.dev/fieldmesh/rehearsal/medium"
 	"fieldmesh.dev/fieldmesh/rehearsal/mobility"
 	"github.com/goccy/go-yaml"
 )
@@ -123,6 +124,32 @@ func TestUnitsDifferInPower(t *testing.T) {
 	open := f.mediumConfig(wire.Radio{})
 	if open.Nodes[0].TxPowerDbm != 20 || open.Channel != 6 || sameChannel(m, open) || !sameChannel(m, m) {
 		t.Errorf("defaults %+v", open)
+	}
+}
+
+// ns-2's radio reaches 250 m by its own power, and 200 m at the power that P2's
+// campaigns give it.
+func TestRadioByNameHasItsPowerAndReach(t *testing.T) {
+	lower := 20.62
+	for _, v := range []struct {
+		powerDbm *float64
+		reachM   float64
+	}{{nil, 250}, {&lower, 200}} {
+		s, err := NewSketch(Config{Nodes: []Node{{Name: "a"}, {Name: "b"}},
+			Field: Settings{Radio: medium.RadioNS2WaveLAN, TxPowerDbm: v.powerDbm}},
+			wire.Trial{Radio: wire.Radio{Standard: "802.11b"}, DurationS: 1, Course: wire.Course{Kind: "none"}}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a := s.Nodes[0]; math.Abs(a.LowReachM-v.reachM) > 0.1 || a.HighReachM != a.LowReachM {
+			t.Errorf("reaches of %g and %g m, want %g", a.LowReachM, a.HighReachM, v.reachM)
+		}
+	}
+	f := testField(t, "a", "b")
+	f.cfg.Field.Radio = "orinoco"
+	if _, err := medium.NewCore(f.mediumConfig(wire.Radio{Standard: "802.11b"}), f.locate, nil); err == nil ||
+		!strings.Contains(err.Error(), "ns2_wavelan") {
+		t.Errorf("an unknown radio: %v", err)
 	}
 }
 
