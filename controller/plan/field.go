@@ -203,7 +203,10 @@ func (p *parse) checkRadio(root, n *tree.Node) {
 				"out", key, v.Show(), radioNS2)
 		}
 	}
-	if v := root.Lookup("trial.radio.standard"); v.Fine() && v.Text != "802.11b" {
+	if v := root.Lookup("trial.radio.standard"); v == nil {
+		p.findings.Add(n.Child("radio").Home, "field.radio: %s is not allowed without trial.radio.standard: 802.11b",
+			radioNS2)
+	} else if v.Fine() && v.Text != "802.11b" {
 		p.findings.Add(v.Home, "trial.radio.standard: %s is not allowed with field.radio: %s; allowed: 802.11b",
 			v.Show(), radioNS2)
 	}
