@@ -41,7 +41,7 @@ func TestAScaleIsTheSameCampaignShorter(t *testing.T) {
 		}
 	}
 	if m := quick.Field.Mobility.Moves; len(m) != 4 || m[0].AtS != 1 || full.Field.Mobility.Moves[0].AtS != 50 ||
-		quick.Field.RangeM == nil || *quick.Field.RangeM != 200 {
+		quick.Field.TxPowerDbm == nil || *quick.Field.TxPowerDbm != 20.62 {
 		t.Errorf("moves %+v", m)
 	}
 	smoke, err := ParseAt("f", []byte(text), "smoke")
