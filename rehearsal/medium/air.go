@@ -168,7 +168,7 @@ func (c *Core) detect(tx *transmission) {
 //
 // One that notices frames and locks on to none has detected a preamble and got no
 // valid header. That ends as an error of reception (PHY-RXEND.indication with
-// FormatViolation, 16.3.6 and 17.3.12), so that EIFS follows, as after a bad FCS.
+// FormatViolation, 16.2.6 and 17.3.12), so that EIFS follows, as after a bad FCS.
 func (c *Core) resolve(r *station) {
 	opened := r.detectAt - c.phy.detection
 	r.detectAt = 0

@@ -214,3 +214,22 @@ func TestOrderWithinTheDetectionTimeDoesNotMatter(t *testing.T) {
 		}
 	}
 }
+
+// Frames that two hosts hand over at one moment go out at one moment, also when the
+// first is on the air already as the second comes.
+func TestFramesOfOneMomentCollideWhoeverIsFirst(t *testing.T) {
+	const at = time.Second
+	sent := starts(t, testConfig(Standard80211b, 1, 3), line(5), 3, 2*time.Second, func(c *Core) {
+		c.Advance(at)
+		for _, from := range []int{1, 0} {
+			c.Enqueue(from, ethernet(from, -1, 0, 500))
+			c.Advance(at)
+		}
+		c.Advance(at + time.Microsecond)
+		c.Enqueue(2, ethernet(2, -1, 0, 500))
+	})
+	if sent[0][0] != at || sent[1][0] != at || sent[2][0] < at+4*time.Millisecond {
+		t.Errorf("frames handed over at %s start at %s and %s, one that comes later at %s", at, sent[0][0], sent[1][0],
+			sent[2][0])
+	}
+}

@@ -46,14 +46,15 @@ type station struct {
 	detectAt time.Duration // end of the detection time under way; 0: none
 
 	// The channel as this station sees it.
-	busy     bool
-	idleFrom time.Duration // while not busy
-	busyFrom time.Duration // while busy
-	busyTime time.Duration // up to busyFrom
-	nav      time.Duration
-	navGen   uint32
-	rtsAt    time.Duration // end of the RTS that set the NAV last
-	lockedAt time.Duration // start of the last frame noticed
+	busy      bool
+	idleFrom  time.Duration // while not busy
+	busyFrom  time.Duration // while busy
+	readyFrom time.Duration // from when on it was idle for long enough before that
+	busyTime  time.Duration // up to busyFrom
+	nav       time.Duration
+	navGen    uint32
+	rtsAt     time.Duration // end of the RTS that set the NAV last
+	lockedAt  time.Duration // start of the last frame noticed
 
 	// Channel access.
 	state      macState
@@ -133,6 +134,11 @@ func (s *station) serveNext() {
 	if !s.busy {
 		s.retireBackoff()
 	}
+	if s.slots == noBackoff && s.busy && s.busyFrom == s.core.now && s.tx == nil && s.readyFrom <= s.core.now {
+		// Another began in this very instant: this station cannot have noticed.
+		s.pushAccess(s.core.now)
+		return
+	}
 	// 10.3.4.3: a frame that comes while the channel is busy backs off; one that
 	// finds it idle, and no backoff left from before, goes after DIFS.
 	if s.slots == noBackoff && (s.busy || s.core.now < s.nav) {
@@ -169,7 +175,11 @@ func (s *station) scheduleAccess() {
 		return
 	}
 	wait := time.Duration(max(s.slots, 0)) * s.core.phy.slot
-	s.accessAt = max(s.core.now, s.countBase()+wait)
+	s.pushAccess(max(s.core.now, s.countBase()+wait))
+}
+
+func (s *station) pushAccess(at time.Duration) {
+	s.accessAt = at
 	s.accessGen++
 	s.core.events.push(event{at: s.accessAt, kind: evAccess, node: int32(s.index), gen: s.accessGen})
 }
@@ -183,7 +193,7 @@ func (s *station) updateCarrier() {
 	}
 	s.busy = busy
 	if busy {
-		s.busyFrom = s.core.now
+		s.busyFrom, s.readyFrom = s.core.now, s.countBase()
 		s.freeze()
 		s.eifs = false
 		return
