@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"fieldmesh.dev/fieldmesh/controller/plan/tree"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -39,6 +40,8 @@ type Field struct {
 	ChannelError      *ChannelError      `json:"channel_error,omitempty"`
 	// snr | minstrel; where the trial fixes no rate
 	RateControl string `json:"rate_control,omitempty"`
+	// at which control and broadcast frames go
+	BasicRatesMbps []float64 `json:"basic_rates_mbps,omitempty"`
 	// summed power at which the channel is busy
 	CarrierSenseDbm   *float64 `json:"carrier_sense_dbm,omitempty"`
 	ShortRetryLimit   *int     `json:"short_retry_limit,omitempty"`
@@ -123,6 +126,8 @@ func (s schema) fieldModel() object {
 		}}, "Losses in bursts on top of all else; absent: none"),
 		optional("rate_control", choice{"snr", "minstrel"}, "What chooses the rate where the trial fixes none").
 			or("snr"),
+		optional("basic_rates_mbps", list{1, 8, anyRate(), true}, "Rates that every station knows, at which control "+
+			"and broadcast frames go; absent: 1 and 2 of 802.11b, 6, 12 and 24 of the others"),
 		optional("carrier_sense_dbm", number{-110, 0, false, false, "dBm"}, "Power at which the channel is busy").
 			or(-82),
 		// dot11ShortRetryLimit and dot11LongRetryLimit (IEEE 802.11-2020, annex C)
@@ -165,6 +170,7 @@ func (p *parse) checkField(root *tree.Node) {
 	}
 	f := &p.findings
 	p.checkRadio(root, n)
+	p.checkBasicRates(root.TextAt("trial.radio.standard"), n.Child("basic_rates_mbps"))
 	p.checkLoss(n)
 	lat, lon := n.Child("site_lat_deg"), n.Child("site_lon_deg")
 	if lat != nil && lon == nil && !n.Strange {
@@ -209,6 +215,21 @@ func (p *parse) checkRadio(root, n *tree.Node) {
 	} else if v.Fine() && v.Text != "802.11b" {
 		p.findings.Add(v.Home, "trial.radio.standard: %s is not allowed with field.radio: %s; allowed: 802.11b",
 			v.Show(), radioNS2)
+	}
+}
+
+// checkBasicRates holds them to the standard of the trials; an emulated 802.11g has
+// only OFDM's rates.
+func (p *parse) checkBasicRates(standard string, n *tree.Node) {
+	if !n.Fine() || standard == "" {
+		return
+	}
+	allowed := rates(strings.Replace(standard, "11g", "11a", 1))
+	for _, rate := range n.Items {
+		if !slices.Contains(allowed, rate.Number) {
+			p.findings.Add(rate.At, "field.basic_rates_mbps: %s is not a rate of %s; allowed: %s Mbit/s", rate.Show(),
+				standard, joinNumbers(allowed))
+		}
 	}
 }
 

@@ -86,7 +86,8 @@ func (f *Field) mediumConfig(r wire.Radio) medium.Config {
 	c := f.cfg.Field
 	m := medium.Config{
 		Seed: f.cfg.Seed, Standard: or(r.Standard, medium.Standard80211g), Channel: or(r.Channel, 6),
-		Radio: c.Radio, RateControl: c.RateControl, CarrierSenseDbm: c.CarrierSenseDbm,
+		Radio: c.Radio, RateControl: c.RateControl, BasicRatesMbps: c.BasicRatesMbps,
+		CarrierSenseDbm: c.CarrierSenseDbm,
 		ShortRetryLimit: c.ShortRetryLimit, LongRetryLimit: c.LongRetryLimit,
 		ShortPreamble: c.ShortPreamble, LongSlot: c.LongSlot,
 		RTSThresholdBytes: c.RTSThresholdBytes, QueueFrames: c.QueueFrames,

@@ -100,6 +100,8 @@ type Settings struct {
 	UnitNoiseOffsetDb map[string]float64 `yaml:"unit_noise_offset_db" json:"unit_noise_offset_db,omitempty"`
 	// snr (default) or minstrel
 	RateControl string `yaml:"rate_control" json:"rate_control,omitempty"`
+	// default 1 and 2 of 802.11b, 6, 12 and 24 of the others
+	BasicRatesMbps []float64 `yaml:"basic_rates_mbps" json:"basic_rates_mbps,omitempty"`
 	// default -82
 	CarrierSenseDbm *float64 `yaml:"carrier_sense_dbm" json:"carrier_sense_dbm,omitempty"`
 	// default 7

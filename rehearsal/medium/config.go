@@ -46,6 +46,9 @@ type Config struct {
 	// (or empty) takes the last-heard SNR of the peer, "minstrel" samples and
 	// goes by transmission success alone.
 	RateControl string
+	// BasicRatesMbps are the rates that every station knows, at which control and
+	// broadcast frames go. Empty: 1 and 2 Mbit/s of 802.11b, 6, 12 and 24 of the others.
+	BasicRatesMbps []float64
 	// ShortRetryLimit and LongRetryLimit count the transmissions of a frame,
 	// the first included; 0 means the standard's 7 and 4.
 	ShortRetryLimit, LongRetryLimit int

@@ -393,6 +393,7 @@ func TestConfigurationsThatCannotBe(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"standard":       func(c *Config) { c.Standard = "802.11x" },
 		"rate":           func(c *Config) { c.RateMbps = 11 },
+		"basic rate":     func(c *Config) { c.BasicRatesMbps = []float64{6, 11} },
 		"channel":        func(c *Config) { c.Channel = 15 },
 		"model":          func(c *Config) { c.Propagation.Model = "magic" },
 		"exponent":       func(c *Config) { c.Propagation.Exponent = math.NaN() },

@@ -248,7 +248,7 @@ func (s *station) access() {
 // lowest basic one for everybody (10.6.4.2).
 func (s *station) pickMode() int {
 	if s.head.to == toAll {
-		return 0
+		return s.core.phy.groupMode()
 	}
 	return s.rate.pick(s.head.to, s.retries[0]+s.retries[1], s.core.now)
 }
@@ -266,7 +266,7 @@ func (s *station) leastAirtime() time.Duration {
 	}
 	mode := s.core.topMode
 	if s.head.to == toAll {
-		mode = 0
+		mode = s.core.phy.groupMode()
 	}
 	return s.core.phy.airtime(s.core.phy.modes[mode], s.head.mpduBytes)
 }

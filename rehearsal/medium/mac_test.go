@@ -31,6 +31,43 @@ func TestBroadcastIsSentOnceAtTheLowestBasicRate(t *testing.T) {
 	}
 }
 
+// Control frames go at the highest basic rate that is not above the data's, or else at
+// the highest mandatory one; broadcasts at the lowest basic rate.
+func TestBasicRatesCanBeSet(t *testing.T) {
+	for _, v := range []struct {
+		standard       string
+		rate           float64
+		basic          []float64
+		control, group float64
+	}{
+		{Standard80211b, 11, nil, 2, 1}, {Standard80211b, 11, []float64{1}, 1, 1},
+		{Standard80211b, 11, []float64{5.5, 2}, 5.5, 2}, {Standard80211b, 5.5, []float64{11}, 5.5, 11},
+		{Standard80211g, 54, []float64{6}, 6, 6}, {Standard80211g, 54, []float64{54, 12}, 54, 12},
+		{Standard80211g, 18, []float64{24}, 12, 24},
+	} {
+		cfg := testConfig(v.standard, v.rate, 2)
+		cfg.RTSThresholdBytes, cfg.BasicRatesMbps = 1, v.basic
+		sent := map[string]float64{}
+		cfg.Trace = func(e Trace) {
+			if e.Event == "tx" {
+				sent[e.Kind] = e.RateMbps
+			}
+		}
+		c := mustCore(t, cfg, line(5), newRecorder(2))
+		c.Enqueue(0, ethernet(0, 1, 1, 100))
+		c.Advance(time.Second)
+		if sent["rts"] != v.control || sent["cts"] != v.control || sent["ack"] != v.control || sent["data"] != v.rate {
+			t.Errorf("%s, basic %v: data at %g Mbit/s with frames at %v, want control frames at %g", v.standard,
+				v.basic, v.rate, sent, v.control)
+		}
+		c.Enqueue(0, ethernet(0, -1, 1, 100))
+		c.Advance(2 * time.Second)
+		if sent["data"] != v.group {
+			t.Errorf("%s, basic %v: broadcast at %g Mbit/s, want %g", v.standard, v.basic, sent["data"], v.group)
+		}
+	}
+}
+
 func TestUnicastToNobodyIsGivenUpAfterSevenAttempts(t *testing.T) {
 	for _, rts := range []int{0, 1} {
 		cfg := testConfig(Standard80211b, 11, 2)

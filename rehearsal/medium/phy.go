@@ -3,6 +3,7 @@ package medium
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -74,6 +75,9 @@ func newPHY(cfg Config) (*phy, error) {
 	default:
 		return nil, fmt.Errorf("check medium: standard %q: 802.11a, 802.11b and 802.11g are known", cfg.Standard)
 	}
+	if err := p.setBasic(cfg.BasicRatesMbps); err != nil {
+		return nil, err
+	}
 	p.difs = p.sifs + 2*p.slot // 10.3.2.3.5
 	// A receiver notices a frame when it is more likely than not to read its
 	// PLCP header.
@@ -82,6 +86,21 @@ func newPHY(cfg Config) (*phy, error) {
 	})
 	p.eifs = p.sifs + p.airtime(p.modes[0], ackBytes) + p.difs // 10.3.2.3.7
 	return p, nil
+}
+
+// setBasic replaces the basic rates, if any are given.
+func (p *phy) setBasic(ratesMbps []float64) error {
+	for i := range p.modes {
+		p.modes[i].basic = p.modes[i].basic && len(ratesMbps) == 0
+	}
+	for _, rate := range ratesMbps {
+		i, err := p.modeIndex(rate)
+		if err != nil {
+			return err
+		}
+		p.modes[i].basic = true
+	}
+	return nil
 }
 
 // snrFor is the least SNR (ratio) at which an error rate that falls with the SNR
@@ -176,15 +195,32 @@ func payloadBits(m Mode, bytes int) float64 {
 const ofdmServiceAndTailBits = 16 + 6 // 17.3.5.2, 17.3.5.3
 
 // responseMode is the rate of an ACK or CTS: the highest basic rate not above
-// the rate of the frame that it answers (10.6.6.5.2).
+// the rate of the frame that it answers, or else the highest mandatory one
+// (10.6.6.5.2).
 func (p *phy) responseMode(to int) int {
-	best := 0
-	for i := range p.modes[:to+1] {
-		if p.modes[i].basic {
+	best, mandatory := -1, 0
+	for i, m := range p.modes[:to+1] {
+		if m.basic {
 			best = i
 		}
+		if m.mandatory() {
+			mandatory = i
+		}
+	}
+	if best < 0 {
+		return mandatory
 	}
 	return best
+}
+
+// mandatory: every rate of 802.11b (16.1.1), and 6, 12 and 24 Mbit/s (17.1.1).
+func (m Mode) mandatory() bool {
+	return m.bitsPerSymbol == 0 || m.code == codeHalf
+}
+
+// groupMode is the rate of frames to everybody: the lowest basic one (10.6.4.2).
+func (p *phy) groupMode() int {
+	return slices.IndexFunc(p.modes, func(m Mode) bool { return m.basic })
 }
 
 // modeIndex finds a rate.
