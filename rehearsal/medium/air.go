@@ -89,6 +89,7 @@ func (c *Core) startTx(tx *transmission) {
 	if !c.dead {
 		tx.reach, tx.missElse = append(tx.reach, c.links.hearers(tx.from)...), OutOfRange
 	}
+	opens := false
 	for slot, j := range tx.reach {
 		r := c.stations[j]
 		a := arrival{tx: tx, slot: slot, meanMw: c.links.meanMw(tx.from, int(j)), deaf: r.tx != nil}
@@ -100,11 +101,11 @@ func (c *Core) startTx(tx *transmission) {
 		r.air = append(r.air, a)
 		c.settle(r)
 		if r.detectAt == 0 && (r.tx == nil || c.ns2()) {
-			r.detectAt = c.now + c.phy.detection
+			r.detectAt, opens = c.now+c.phy.detection, true
 		}
 		r.updateCarrier()
 	}
-	if len(tx.reach) > 0 {
+	if opens {
 		c.events.push(event{at: c.now + c.phy.detection, kind: evDetect, tx: tx})
 	}
 	c.events.push(event{at: tx.end, kind: evTxEnd, tx: tx})
