@@ -113,7 +113,7 @@ func asRoot(c *cobra.Command, path string) (config.Config, identity, error) {
 	if err := needRoot(c, nil); err != nil {
 		return config.Config{}, identity{}, err
 	}
-	cfg, err := config.Load(path)
+	cfg, err := loadConfig(path)
 	if err != nil {
 		return config.Config{}, identity{}, err
 	}

@@ -2,9 +2,12 @@ package cmd
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,50 +21,81 @@ import (
 
 // ProbeCommand is `fieldmesh-agent probe`: what this machine has and can do.
 func ProbeCommand() *cobra.Command {
+	var path string
 	var asJSON bool
-	c := configured(&cobra.Command{
+	c := &cobra.Command{
 		Use:   "probe",
 		Short: "Tell what this machine has and can do",
-	}, func(c *cobra.Command, cfg config.Config) error {
-		p := probed{provenance.New(c.Context(), cfg.Interface, cfg.Binaries).Read(c.Context()), cfg.PhyOf,
-			tcp.Probe(cfg.FeedbackSocket != "")}
-		if p.Driver == "" && p.Beside != "" {
-			p.Driver = provenance.Driver(p.Beside)
-		}
-		if asJSON {
-			enc := json.NewEncoder(c.OutOrStdout())
-			enc.SetIndent("", "  ")
-			return enc.Encode(p)
-		}
-		return writeProbe(c.OutOrStdout(), p)
-	})
+		Long: "Probe reports whether each of the machine's Wi-Fi radios can be a node, and which tools and TCP " +
+			"variants there are. It needs no configuration; with one, it shows the interface that is named there, too.",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			cfg, err := loadConfig(path)
+			if errors.Is(err, fs.ErrNotExist) && !c.Flags().Changed("config") {
+				cfg, err = config.Config{Binaries: config.DefaultBinaries()}, nil
+			}
+			if err != nil {
+				return err
+			}
+			p := probe(c.Context(), cfg)
+			if asJSON {
+				enc := json.NewEncoder(c.OutOrStdout())
+				enc.SetIndent("", "  ")
+				return enc.Encode(p)
+			}
+			return writeProbe(c.OutOrStdout(), p)
+		},
+	}
+	addConfig(c, &path)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
+}
+
+func probe(ctx context.Context, cfg config.Config) probed {
+	p := probed{Provenance: provenance.New(ctx, cfg.Interface, cfg.Binaries).Read(ctx), Beside: cfg.PhyOf,
+		Transport: tcp.Probe(cfg.FeedbackSocket != "")}
+	var err error
+	if p.Radios, err = radios(); err != nil {
+		p.RadiosUnknown = err.Error()
+	}
+	if p.Driver == "" && p.Beside != "" {
+		p.Driver = provenance.Driver(p.Beside)
+	}
+	return p
 }
 
 // probed is what a machine has, and what of the transport it can do.
 type probed struct {
 	wire.Provenance
-	Beside    string         `json:"beside,omitempty"` // on whose radio the interface is made for a run
-	Transport []wire.Ability `json:"transport"`
+	Beside string    `json:"beside,omitempty"` // on whose radio the interface is made for a run
+	Radios []radioOf `json:"radios"`
+	// RadiosUnknown says why the radios could not be listed.
+	RadiosUnknown string         `json:"radios_unknown,omitempty"`
+	Transport     []wire.Ability `json:"transport"`
+}
+
+// state is that of the interface under test.
+func (p probed) state() string {
+	if up, _ := provenance.Link(p.Interface); up != nil {
+		return map[bool]string{true: "up", false: "down"}[*up]
+	}
+	if p.Beside != "" {
+		return "made beside " + p.Beside + " for a run"
+	}
+	return "absent"
 }
 
 func writeProbe(w io.Writer, p probed) error {
-	up, _ := provenance.Link(p.Interface)
-	state := "absent"
-	if up != nil {
-		state = map[bool]string{true: "up", false: "down"}[*up]
-	} else if p.Beside != "" {
-		state = "made beside " + p.Beside + " for a run"
+	lines := []string{"kernel      " + p.Kernel + " " + p.Arch}
+	if p.Interface != "" {
+		lines = append(lines, "interface   "+p.Interface+" ("+p.state()+")",
+			"driver      "+cmp.Or(p.Driver, "not found"))
 	}
-	lines := []string{
-		"kernel      " + p.Kernel + " " + p.Arch,
-		"interface   " + p.Interface + " (" + state + ")",
-		"driver      " + cmp.Or(p.Driver, "not found"),
-		"tcp         " + strings.Join(p.Congestion, " "),
-		"iperf3      " + cmp.Or(p.Tools["iperf3"], "not found"),
-		"babeld      " + cmp.Or(p.Tools["babeld"], "not found"),
-	}
+	lines = append(lines, radioLines(p.Radios, p.RadiosUnknown)...)
+	lines = append(lines,
+		"tcp         "+strings.Join(p.Congestion, " "),
+		"iperf3      "+cmp.Or(p.Tools["iperf3"], "not found"),
+		"babeld      "+cmp.Or(p.Tools["babeld"], "not found"))
 	routing := "batman-adv  " + p.Tools[batman.Protocol]
 	if err := batman.Available(); err != nil {
 		routing = "batman-adv  " + err.Error()

@@ -4,7 +4,9 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -26,8 +28,8 @@ func Root() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(UpCommand(), HostCommand(), FaceCommand(), RouteCommand(), ProbeCommand(), LogCommand(),
-		PairCommand(), RestoreCommand())
+	root.AddCommand(ProbeCommand(), InitCommand(), PairCommand(), UpCommand(), RestoreCommand(), LogCommand(),
+		RouteCommand(), HostCommand(), FaceCommand())
 	return root
 }
 
@@ -62,7 +64,7 @@ func configured(c *cobra.Command, do func(*cobra.Command, config.Config) error) 
 	var path string
 	c.Args = cobra.NoArgs
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		cfg, err := config.Load(path)
+		cfg, err := loadConfig(path)
 		if err != nil {
 			return err
 		}
@@ -70,6 +72,19 @@ func configured(c *cobra.Command, do func(*cobra.Command, config.Config) error) 
 	}
 	addConfig(c, &path)
 	return c
+}
+
+// loadConfig reads the configuration, and says how a missing one is made.
+func loadConfig(path string) (config.Config, error) {
+	cfg, err := config.Load(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		name := ""
+		if path != config.DefaultPath {
+			name = " --config " + path
+		}
+		err = fmt.Errorf("%w; `sudo fieldmesh-agent init%s` writes a first one", err, name)
+	}
+	return cfg, err
 }
 
 func logger() *slog.Logger { return slog.New(slog.NewTextHandler(os.Stderr, nil)) }

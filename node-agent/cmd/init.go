@@ -1,0 +1,95 @@
+package cmd
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"fieldmesh.dev/fieldmesh/node-agent/config"
+)
+
+// InitCommand is `fieldmesh-agent init`: the configuration that a node begins with.
+func InitCommand() *cobra.Command {
+	var path, node, iface string
+	c := &cobra.Command{
+		Use:   "init",
+		Short: "Write this node's first configuration",
+		Long: "Init writes the agent's configuration with a comment for each key that a new node may need. " +
+			"A file that exists stays as it is.",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			all, err := radios()
+			if err != nil {
+				c.PrintErrf("the radios are unknown: %v\n", err)
+			}
+			cfg, err := writeFirst(path, cmp.Or(node, ownName()), cmp.Or(iface, bestInterface(all)))
+			if err != nil {
+				return err
+			}
+			next := "pair this node: `fieldmesh keys pair " + cfg.Node + "` at the controller shows the code for " +
+				"`sudo fieldmesh-agent pair`"
+			if _, err := faceUser(cfg); err != nil {
+				next = err.Error() + "\nthen: " + next
+			}
+			_, err = fmt.Fprintf(c.OutOrStdout(), "%s: node %s, interface %s; correct them there\nnext: %s\n", path,
+				cfg.Node, cfg.Interface, next)
+			return err
+		},
+	}
+	addConfig(c, &path)
+	c.Flags().StringVar(&node, "node", "", "this node's name (default: the machine's)")
+	c.Flags().StringVar(&iface, "interface", "", "interface under test (default: the first radio that can be a node, "+
+		"or wlan0)")
+	return c
+}
+
+// writeFirst writes a new node's configuration where there is none.
+func writeFirst(path, node, iface string) (config.Config, error) {
+	text := config.First(node, iface)
+	cfg, err := config.Parse(path, []byte(text))
+	if err != nil {
+		return config.Config{}, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return config.Config{}, fmt.Errorf("make the configuration's folder: %w", err)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return config.Config{}, fmt.Errorf("%s exists and is left as it is: edit it, or name another file by --config",
+			path)
+	}
+	if err != nil {
+		return config.Config{}, fmt.Errorf("write configuration: %w", err)
+	}
+	_, err = f.WriteString(text)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return config.Config{}, fmt.Errorf("write configuration: %w", err)
+	}
+	return cfg, nil
+}
+
+// notOfNames are the characters that no node's name has.
+var notOfNames = regexp.MustCompile(`[^a-z0-9]+`)
+
+// ownName makes a node's name of the machine's.
+func ownName() string {
+	host, _ := os.Hostname() // without one the node has the default's name
+	name := notOfNames.ReplaceAllString(strings.ToLower(host), "-")
+	return cmp.Or(strings.Trim(name[:min(len(name), 64)], "-"), "node-1")
+}
+
+func bestInterface(all []radioOf) string {
+	at := slices.IndexFunc(all, func(r radioOf) bool { return r.Interface != "" && r.canBeNode() })
+	if at < 0 {
+		return "wlan0"
+	}
+	return all[at].Interface
+}

@@ -1,0 +1,51 @@
+package cmd
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/node-agent/config"
+)
+
+func TestWriteFirst(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "etc", "agent.yaml")
+	if _, err := writeFirst(path, "alpha", "wlx0"); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.Load(path)
+	if err != nil || cfg.Node != "alpha" || cfg.Interface != "wlx0" {
+		t.Errorf("read back %q, %q, %v", cfg.Node, cfg.Interface, err)
+	}
+	before, err := os.ReadFile(path)
+	if err != nil || !strings.Contains(string(before), "# phy_of:") {
+		t.Errorf("written %q, %v, want a comment with phy_of", before, err)
+	}
+	if _, err := writeFirst(path, "bravo", "wlx1"); err == nil || !strings.Contains(err.Error(), "is left as it is") {
+		t.Errorf("a second time: %v", err)
+	}
+	if after, err := os.ReadFile(path); err != nil || string(after) != string(before) {
+		t.Errorf("the file became %q, %v", after, err)
+	}
+	if _, err := writeFirst(path+"2", "Not A Name", "wlan0"); err == nil {
+		t.Error("a name that no node may have is written")
+	}
+}
+
+func TestBestInterfaceIsThatOfARadioThatCanBeANode(t *testing.T) {
+	station := radioOf{Interface: "wlan0", Modes: []string{"managed"}, Channels: []int{1}}
+	node := radioOf{Interface: "wlan1", Modes: []string{"adhoc"}, Channels: []int{1}}
+	if got := bestInterface([]radioOf{station, node}); got != "wlan1" {
+		t.Errorf("got %s", got)
+	}
+	if got := bestInterface([]radioOf{station}); got != "wlan0" {
+		t.Errorf("without one: %s", got)
+	}
+}
+
+func TestOwnNameIsANodesName(t *testing.T) {
+	if _, err := config.Parse("agent.yaml", []byte(config.First(ownName(), "wlan0"))); err != nil {
+		t.Error(err)
+	}
+}
