@@ -16,8 +16,8 @@ fieldmesh: 1
 name: small
 title: a small design
 nodes:
-  alpha: {mesh_address: 10.0.0.1/24}
-  bravo: {mesh_address: 10.0.0.2/24}
+  alpha: {mesh_address: 10.77.0.1/24}
+  bravo: {mesh_address: 10.77.0.2/24}
 trial:
   car: alpha
   roadside: bravo

@@ -142,7 +142,7 @@ func parseAs(name string, raw []byte, scale string, prepare func(*tree.Node, str
 		AttemptsMax: p.attemptsMax,
 		Site:        p.site, Field: p.field, Paper: p.paper, Scale: p.scale,
 		Raw: slices.Clone(raw), SHA256: hex.EncodeToString(sum[:]), trials: trials,
-		Warnings: p.differences(trials),
+		Warnings: append(p.unusualAddresses(), p.differences(trials)...),
 	}
 	if c.Field != nil && slices.ContainsFunc(trials, isReference) {
 		c.Field.FrameLost = true // the reference TCP lives on it
@@ -236,6 +236,24 @@ func (p *parse) prefixOf(name string) netip.Prefix {
 		}
 	}
 	return netip.Prefix{}
+}
+
+// unusualAddresses warns of mesh networks that no agent allows whose configuration does not say so.
+func (p *parse) unusualAddresses() tree.Problems {
+	var f tree.Findings
+	usual := netip.MustParsePrefix(wire.DefaultMeshNetwork)
+	warned := map[netip.Prefix]bool{}
+	for _, n := range p.nodes {
+		own := p.prefixOf(n.Name)
+		network := own.Masked()
+		if warned[network] || usual.Contains(own.Addr()) && own.Bits() >= usual.Bits() {
+			continue
+		}
+		warned[network] = true
+		f.Add(p.addressAt[n.Name], "nodes.%s.mesh_address: on the road, agents refuse %s unless `allow.prefixes` in "+
+			"each node's agent.yaml has it; they allow %s by themselves", n.Name, network, usual)
+	}
+	return f.Problems(p.file, 0)
 }
 
 var hostPart = regexp.MustCompile(`^[^/]*`)

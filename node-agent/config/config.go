@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
 // NoGPSD in the place of gpsd's address says that there is none: an app
@@ -97,7 +99,7 @@ func defaults() Config {
 		GPSD:           "127.0.0.1:2947", // gpsd's registered port
 		FaceUser:       "fieldmesh",
 		KeysDir:        "/etc/fieldmesh/keys",
-		Allow:          Allow{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.77.0.0/16")}},
+		Allow:          Allow{Prefixes: []netip.Prefix{netip.MustParsePrefix(wire.DefaultMeshNetwork)}},
 		QuotaBytes:     2e9,
 		QuotaFreeBytes: 256e6,
 		DeadManS:       1800,

@@ -32,6 +32,9 @@ const (
 // DefaultGoPort is the UDP port on which nodes listen for GO.
 const DefaultGoPort = 7446
 
+// DefaultMeshNetwork is where a node may be given addresses and routes whose agent.yaml does not say.
+const DefaultMeshNetwork = "10.77.0.0/16"
+
 // PlanNode is one node as the others need to know it.
 type PlanNode struct {
 	Name       string `json:"name" form:"nodeForm"`

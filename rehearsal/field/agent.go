@@ -3,8 +3,10 @@ package field
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -15,8 +17,6 @@ import (
 const (
 	apiPort = 7443
 	goPort  = wire.DefaultGoPort
-	// meshPrefix is what an agent here may set addresses and routes in.
-	meshPrefix = "10.77.0.0/16"
 )
 
 // agentFile is agent.yaml as the agent reads it.
@@ -70,7 +70,7 @@ func (n *node) prepare(c Config, uid, gid int) (fleetEntry, error) {
 		Node: n.Name, Listen: n.listen(), GoPort: goPort, StateDir: n.stateDir(),
 		Interface: radioLink, ControlInterface: controlLink, GPSD: "127.0.0.1:" + gps.Port,
 		FeedbackSocket: n.feedback, FaceUser: c.FaceUser, KeysDir: keysDir,
-		Allow: allowing{[]string{meshPrefix}}, QuotaBytes: c.QuotaBytes,
+		Allow: allowing{c.meshNetworks()}, QuotaBytes: c.QuotaBytes,
 	})
 	if err != nil {
 		return fleetEntry{}, fmt.Errorf("encode agent.yaml of %q: %w", n.Name, err)
@@ -79,6 +79,18 @@ func (n *node) prepare(c Config, uid, gid int) (fleetEntry, error) {
 		return fleetEntry{}, err
 	}
 	return fleetEntry{Address: n.listen(), Pin: pin, Unit: n.Unit}, nil
+}
+
+// meshNetworks are what the agents here may set addresses and routes in: those of
+// the plan's addresses, beside the road's default.
+func (c Config) meshNetworks() []string {
+	out := []string{wire.DefaultMeshNetwork}
+	for _, n := range c.Nodes {
+		if p, err := netip.ParsePrefix(n.MeshAddress); err == nil && !slices.Contains(out, p.Masked().String()) {
+			out = append(out, p.Masked().String())
+		}
+	}
+	return out
 }
 
 // issue makes a node's identity, or loads the one that is there, and writes

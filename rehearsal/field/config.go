@@ -204,6 +204,9 @@ func (c Settings) Site() mobility.Site {
 	return mobility.Site{LatDeg: *c.SiteLatDeg, LonDeg: *c.SiteLonDeg}
 }
 
+// controlNetwork holds every field's control addresses.
+func controlNetwork() netip.Prefix { return netip.MustParsePrefix("10.213.0.0/16") }
+
 // maxNodes is what fits into the last byte of the control addresses.
 const maxNodes = 200
 
@@ -228,8 +231,11 @@ func (c Config) withDefaults() (Config, error) {
 		if err := keys.CheckName(n.Name); err != nil {
 			return c, fmt.Errorf("check field: %w", err)
 		}
-		if _, err := netip.ParsePrefix(n.MeshAddress); err != nil && n.Bare {
+		if mesh, err := netip.ParsePrefix(n.MeshAddress); err != nil && n.Bare {
 			return c, fmt.Errorf("check field: node %q without an agent: its mesh address: %w", n.Name, err)
+		} else if err == nil && controlNetwork().Contains(mesh.Addr()) {
+			return c, fmt.Errorf("check field: mesh address %s of node %q lies in %s, which a rehearsal keeps for its "+
+				"control links; give the mesh another network", n.MeshAddress, n.Name, controlNetwork())
 		}
 		if seen[n.Name] {
 			return c, fmt.Errorf("check field: node name %q is used twice, or kept for the field itself", n.Name)

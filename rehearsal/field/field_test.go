@@ -160,15 +160,18 @@ func TestImpossibleFieldsAreRefused(t *testing.T) {
 	}
 	lat := 91.0
 	for want, spoil := range map[string]func(*Config){
-		"absolute":   func(c *Config) { c.Dir = "x" },
-		"agent":      func(c *Config) { c.Agent = "agent" },
-		"1 nodes":    func(c *Config) { c.Nodes = c.Nodes[:1] },
-		"twice":      func(c *Config) { c.Nodes = []Node{{Name: "a"}, {Name: "a"}} },
-		"itself":     func(c *Config) { c.Nodes = []Node{{Name: "a"}, {Name: "ctl"}} },
-		"allowed":    func(c *Config) { c.Nodes = []Node{{Name: "a"}, {Name: "../b"}} },
-		"nmea_hz 7":  func(c *Config) { c.Field.NMEAHz = 7 },
-		"together":   func(c *Config) { c.Field.SiteLatDeg = &lat },
-		"latitude":   func(c *Config) { c.Field.SiteLatDeg, c.Field.SiteLonDeg = &lat, &lat },
+		"absolute":  func(c *Config) { c.Dir = "x" },
+		"agent":     func(c *Config) { c.Agent = "agent" },
+		"1 nodes":   func(c *Config) { c.Nodes = c.Nodes[:1] },
+		"twice":     func(c *Config) { c.Nodes = []Node{{Name: "a"}, {Name: "a"}} },
+		"itself":    func(c *Config) { c.Nodes = []Node{{Name: "a"}, {Name: "ctl"}} },
+		"allowed":   func(c *Config) { c.Nodes = []Node{{Name: "a"}, {Name: "../b"}} },
+		"nmea_hz 7": func(c *Config) { c.Field.NMEAHz = 7 },
+		"together":  func(c *Config) { c.Field.SiteLatDeg = &lat },
+		"latitude":  func(c *Config) { c.Field.SiteLatDeg, c.Field.SiteLonDeg = &lat, &lat },
+		"control links": func(c *Config) {
+			c.Nodes = []Node{{Name: "a", MeshAddress: "10.213.4.1/24"}, {Name: "b"}}
+		},
 		"spacing_m ": func(c *Config) { c.Field.SpacingM = -1 },
 	} {
 		c := ok
@@ -211,7 +214,7 @@ func TestNodesFilesAreKeptByASecondField(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := Config{Authorized: []keys.Peer{{Name: "desk", Role: wire.RoleController, Pin: pin}}, FaceUser: "nobody",
-		QuotaBytes: 1 << 30}
+		QuotaBytes: 1 << 30, Nodes: []Node{{MeshAddress: "192.168.5.1/24"}, {MeshAddress: "192.168.5.2/24"}}}
 	n := &node{Node: Node{Name: "alpha", Unit: "u"}, dir: filepath.Join(dir, "alpha"), feedback: "/run/x.sock",
 		control: controlAddr(3, 11)}
 	first, err := n.prepare(c, os.Getuid(), os.Getgid())
@@ -227,7 +230,7 @@ func TestNodesFilesAreKeptByASecondField(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, line := range []string{"node: alpha", "listen: 10.213.3.11:7443", "interface: wlan0", "gpsd: 127.0.0.1:2947",
-		"10.77.0.0/16", "quota_bytes: 1073741824"} {
+		"  - 10.77.0.0/16\n  - 192.168.5.0/24\n", "quota_bytes: 1073741824"} {
 		if !strings.Contains(string(text), line) {
 			t.Errorf("no %q in\n%s", line, text)
 		}

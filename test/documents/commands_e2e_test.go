@@ -232,8 +232,8 @@ func newScene(t *testing.T) *scene {
 	testnet.Veth(t, s.ns, "wlan0", "10.99.0.1/24", testnet.NewNS(t, "air"), "wlan0", "10.99.0.2/24")
 	config := fmt.Sprintf("node: alpha\nlisten: 127.0.0.1:7443\ninterface: wlan0\ngpsd: none\nstate_dir: "+
 		"%[1]s/state\nkeys_dir: %[1]s/keys\nface_user: \"%[2]d:%[2]d\"\n", s.dir, testnet.Nobody)
-	for name, text := range map[string]string{"agent.yaml": config, "my-campaign.yaml": smallCampaign,
-		"FILE": smallCampaign} {
+	for name, text := range map[string]string{"agent.yaml": config, "FILE": smallCampaign,
+		"my-campaign.yaml": strings.ReplaceAll(smallCampaign, "10.77.0.", "192.168.5.")} {
 		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
