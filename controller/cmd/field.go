@@ -144,6 +144,11 @@ func rehearsed(p *wire.RunPlan, c *plan.Campaign) error {
 	if err != nil {
 		return err
 	}
+	if t := waitsForNobody(p.Trials); t != nil && field.Mobility == nil {
+		return fmt.Errorf("trial %d waits until %s has %g m/s, and in a rehearsal nobody moves it: give trial.course "+
+			"a kind, or run the campaign on real nodes, where `fieldmesh-agent simulate-gps` can stand in for the "+
+			"car's gpsd", t.Number, t.Car, *t.SpeedMps)
+	}
 	for i := range p.Trials {
 		if course := &p.Trials[i].Course; course.SiteLatDeg == nil {
 			course.SiteLatDeg, course.SiteLonDeg = field.SiteLatDeg, field.SiteLonDeg
@@ -155,6 +160,17 @@ func rehearsed(p *wire.RunPlan, c *plan.Campaign) error {
 	}
 	p.Nodes = slices.DeleteFunc(p.Nodes, func(n wire.PlanNode) bool { return !slices.Contains(taking, n.Name) })
 	return checkScene(c)
+}
+
+// waitsForNobody is the first trial that opens at a speed and has no course, nil for none.
+func waitsForNobody(trials []wire.Trial) *wire.Trial {
+	at := slices.IndexFunc(trials, func(t wire.Trial) bool {
+		return t.Gate.SpeedBand && t.SpeedMps != nil && t.Course.Kind == "none"
+	})
+	if at < 0 {
+		return nil
+	}
+	return &trials[at]
 }
 
 // checkScene works every trial's field out once, so that a movement file with

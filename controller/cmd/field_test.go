@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/plan"
@@ -32,6 +33,24 @@ func TestOnlyParticipantsHaveAgents(t *testing.T) {
 	for _, n := range cfg.Nodes {
 		if taking := n.Name == "alpha" || n.Name == "delta"; n.Bare == taking || n.MeshAddress == "" {
 			t.Errorf("%+v", n)
+		}
+	}
+}
+
+// A gate that waits for a speed which nobody drives would wait for ever.
+func TestADeskCheckIsNotRehearsed(t *testing.T) {
+	for name, refused := range map[string]bool{"stationary-check": true, "velocity": false, "variants-random": false} {
+		c, err := plan.Load(filepath.Join("..", "..", "campaigns", name+".yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := c.RunPlan("r", make([]byte, 32))
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = rehearsed(&p, c)
+		if (err != nil) != refused || err != nil && !strings.Contains(err.Error(), "until alpha has ") {
+			t.Errorf("%s: %v, want a refusal: %t", name, err, refused)
 		}
 	}
 }

@@ -29,7 +29,7 @@ func Root() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.AddCommand(ProbeCommand(), InitCommand(), PairCommand(), UpCommand(), RestoreCommand(), LogCommand(),
-		RouteCommand(), HostCommand(), FaceCommand())
+		SimulateGPSCommand(), RouteCommand(), HostCommand(), FaceCommand())
 	return root
 }
 

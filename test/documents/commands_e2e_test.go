@@ -97,6 +97,7 @@ func session(db *testnet.Influxd) []line {
 		{typed: "fieldmesh publish RUN --influx URL", run: publish},
 		{typed: "fieldmesh-agent probe", says: "iperf3"},
 		{typed: "fieldmesh-agent init", run: "init --config first.yaml", says: "next: "},
+		{typed: "fieldmesh-agent simulate-gps", until: "simulated GPS at 127.0.0.1:2947"},
 		{typed: "fieldmesh-agent log", run: "log --interface wlan0 --for-s 1"},
 		{typed: "fieldmesh-agent route --protocol aodv --interface wlan0", run: "ROUTE"},
 		{typed: "fieldmesh-agent route --interface wlan0 --show state", run: "ROUTED"},
