@@ -8,14 +8,17 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/sumline"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// FromLogs makes a run without trials, and finishes it, of logs that phones kept
-// by themselves; made is the version that it bears. Every log is looked through
+// FromLogs makes a run without trials, and finishes it, of logs that nodes kept by
+// themselves: files of the phone app, and folders of `fieldmesh-agent log`. made
+// is the version that it bears. Every log is looked through
 // before, so that one that cannot be taken leaves no run behind. told is called
 // with what came of each.
 func FromLogs(dir, name, made string, paths []string, told func(Log) error) (err error) {
@@ -26,12 +29,12 @@ func FromLogs(dir, name, made string, paths []string, told func(Log) error) (err
 			return fmt.Errorf("collect %q: %w", path, err)
 		}
 		if len(logs[i].nodes) == 0 {
-			return fmt.Errorf("collect %q: no log of the phone app: it is empty", path)
+			return fmt.Errorf("collect %q: it is empty: no log of the phone app and none of fieldmesh-agent", path)
 		}
 	}
 	a, err := Create(dir, RunInfo{Run: name, Campaign: "log", CreatedWall: time.Now().UTC(),
 		Version: made, Place: PlaceLog,
-		CampaignRaw: []byte("# There was no campaign: phones logged by themselves.\n"),
+		CampaignRaw: []byte("# There was no campaign: nodes logged by themselves.\n"),
 		Plan:        wire.RunPlan{Run: name, Campaign: "log"}})
 	if err != nil {
 		return err
@@ -97,8 +100,31 @@ func (l Log) store(a *Archive) error {
 	return flush()
 }
 
-// eachLine calls do with every line of a file that is not empty.
-func eachLine(path string, do func(line []byte) error) (err error) {
+// eachLine calls do with every line of a log that is not empty: a file, or a folder
+// whose files have names in the order of their records.
+func eachLine(path string, do func(line []byte) error) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return eachLineOf(path, do)
+	}
+	segments, err := filepath.Glob(filepath.Join(path, "*.seg"))
+	if err != nil {
+		return err
+	}
+	for _, segment := range segments {
+		if err := eachLineOf(segment, do); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachLineOf calls do with every line of a file that is not empty, without its
+// checksum where it has one.
+func eachLineOf(path string, do func(line []byte) error) (err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -107,7 +133,11 @@ func eachLine(path string, do func(line []byte) error) (err error) {
 	in := bufio.NewReader(f)
 	for {
 		line, rerr := in.ReadBytes('\n')
-		if line = bytes.TrimRight(line, "\r\n"); len(line) > 0 {
+		line = bytes.TrimRight(line, "\r\n")
+		if text, ok := sumline.Text(line); ok {
+			line = text
+		}
+		if len(line) > 0 {
 			if err := do(line); err != nil {
 				return err
 			}
@@ -138,7 +168,8 @@ func (l *Log) take(line []byte) (node string, err error) {
 		}
 		return r.Node, nil
 	case len(l.nodes) == 0:
-		return "", errors.New("its first line is not a record: is it a log of the phone app?")
+		return "", errors.New("its first line is not a record: name a log of the phone app, or the folder of one " +
+			"that `fieldmesh-agent log` kept")
 	}
 	l.bad++
 	return l.nodes[0], nil

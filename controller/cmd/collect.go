@@ -11,16 +11,16 @@ import (
 	"fieldmesh.dev/fieldmesh/internal/version"
 )
 
-// CollectCommand is `fieldmesh collect FILE…`.
+// CollectCommand is `fieldmesh collect LOG…`.
 func CollectCommand() *cobra.Command {
 	var runs, name string
 	c := &cobra.Command{
-		Use:   "collect FILE...",
-		Short: "Make a run of logs that phones kept by themselves",
-		Long: "Collect reads logs that the phone app kept without an agent, one record a line, and makes a run of " +
-			"them that has no trials: " +
-			"verify, export and publish take it like any other. A line that is not a record is set aside in the run " +
-			"and told; the logs are left as they are.",
+		Use:   "collect LOG...",
+		Short: "Make a run of logs that phones or nodes kept by themselves",
+		Long: "Collect reads logs that the phone app kept without an agent, one record a line, and folders of logs " +
+			"that `fieldmesh-agent log` kept. It makes a run of them that has no trials: verify, export and publish " +
+			"take it like any other. A line that is not a record is set aside in the run and reported; the logs are " +
+			"left as they are.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if name == "" {

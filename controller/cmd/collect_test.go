@@ -11,6 +11,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/export"
+	"fieldmesh.dev/fieldmesh/internal/sumline"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -110,6 +111,35 @@ func TestCollectJoinsLogsOfOnePhone(t *testing.T) {
 	}
 }
 
+// A folder as `fieldmesh-agent log` keeps it: segments in which each line begins with its checksum.
+func TestCollectReadsTheAgentsLog(t *testing.T) {
+	dir := t.TempDir()
+	var all []byte
+	for line := range bytes.Lines(logOf(t, "car", "e1", 5)) {
+		all = sumline.Append(all, bytes.TrimSuffix(line, []byte("\n")))
+	}
+	third := bytes.Index(all, []byte(`"seq":3`))
+	all[third+6] = '8' // a disk's fault
+	half := bytes.LastIndexByte(all[:len(all)/2], '\n') + 1
+	for name, part := range map[string][]byte{"00000000000000000001.seg": all[:half],
+		"00000000000000000003.seg": all[half:],
+		"epoch":                    []byte("e1\n")} {
+		if err := os.WriteFile(filepath.Join(dir, name), part, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out bytes.Buffer
+	c := CollectCommand()
+	c.SetOut(&out)
+	c.SetArgs([]string{"--runs", t.TempDir(), "--name", "log", dir})
+	if err := c.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "4 records of [car]; 1 lines are not records") {
+		t.Errorf("printed %q", out.String())
+	}
+}
+
 func TestCollectRefuses(t *testing.T) {
 	of := func(node, run string) []byte {
 		line, err := json.Marshal(wire.Record{Header: wire.Header{Node: node, Epoch: "e", Seq: 1, TBootNs: 1, Run: run},
@@ -120,8 +150,8 @@ func TestCollectRefuses(t *testing.T) {
 		return append(line, '\n')
 	}
 	for want, data := range map[string][]byte{
-		"is it a log of the phone app":            []byte("hello\n"),
-		"no log of the phone app: it is empty":    nil,
+		"its first line is not a record":          []byte("hello\n"),
+		"it is empty: no log of the phone app":    nil,
 		"fieldmesh pull brings those":             of("car", "monday"),
 		`"../../etc", which is not a node's name`: of("../../etc", ""),
 		"records of run \"monday\": fieldmesh p":  append(logOf(t, "phone", "e1", 2), of("car", "monday")...),

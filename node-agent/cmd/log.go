@@ -91,7 +91,7 @@ func keepLog(ctx context.Context, f logFlags, out io.Writer) (err error) {
 		return err
 	}
 	err = g.Wait()
-	_, perr := fmt.Fprintf(out, "%d records are in %s\n", sp.Position().Seq, f.dir)
+	_, perr := fmt.Fprintf(out, "%d records are in %[2]s\nnext: fieldmesh collect %[2]s\n", sp.Position().Seq, f.dir)
 	return errors.Join(err, perr)
 }
 

@@ -5,21 +5,23 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"fieldmesh.dev/fieldmesh/internal/sumline"
 )
 
 // FuzzOpen opens a folder whose newest segment holds anything at all: it must
 // open, read without end or repetition, and go on.
 func FuzzOpen(f *testing.F) {
-	good := appendLine(nil, []byte(
+	good := sumline.Append(nil, []byte(
 		`{"kind":"event","version":1,"node":"n1","epoch":"0","seq":1,"t_boot_ns":1,"level":"info","text":"a"}`))
 	f.Add(good)
 	f.Add(good[:len(good)-5])
 	f.Add(append(bytes.Clone(good), good...))
 	f.Add(bytes.Repeat([]byte{0}, 100))
 	f.Add([]byte("\n\n\n"))
-	f.Add(appendLine(nil, []byte(`{"seq":18446744073709551615}`)))
-	f.Add(appendLine(nil, []byte(`{"seq":99999999999999999999}`)))
-	f.Add(append(appendLine(nil, []byte(`{"seq":7}`)), appendLine([]byte("damage\n"), []byte(`{"seq":3}`))...))
+	f.Add(sumline.Append(nil, []byte(`{"seq":18446744073709551615}`)))
+	f.Add(sumline.Append(nil, []byte(`{"seq":99999999999999999999}`)))
+	f.Add(append(sumline.Append(nil, []byte(`{"seq":7}`)), sumline.Append([]byte("damage\n"), []byte(`{"seq":3}`))...))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		dir := t.TempDir()
 		for name, content := range map[string][]byte{epochFile: []byte("0123456789abcdef\n"),

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,6 +12,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"fieldmesh.dev/fieldmesh/internal/sumline"
 )
 
 // file is what the spool needs of the segment that it writes.
@@ -76,7 +77,6 @@ func (g *segment) before(after uint64) int64 {
 const (
 	segmentSuffix = ".seg"
 	tornSuffix    = ".torn"
-	lineOverhead  = 8 + 1 + 1 // checksum, space, line feed
 )
 
 func segmentPath(dir string, first uint64) string {
@@ -93,38 +93,9 @@ func parseSegmentName(name string) (first uint64, ok bool) {
 	return first, err == nil && first > 0
 }
 
-// castagnoli is CRC-32C (RFC 3720, appendix B.4), which processors compute.
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-func appendLine(buf, json []byte) []byte {
-	const hex = "0123456789abcdef"
-	sum := crc32.Checksum(json, castagnoli)
-	for shift := 28; shift >= 0; shift -= 4 {
-		buf = append(buf, hex[sum>>shift&15])
-	}
-	buf = append(buf, ' ')
-	buf = append(buf, json...)
-	return append(buf, '\n')
-}
-
 // parseLine checks a line without its line feed and gives its record and seq.
 func parseLine(line []byte) (json []byte, seq uint64, ok bool) {
-	if len(line) < lineOverhead || line[8] != ' ' {
-		return nil, 0, false
-	}
-	json = line[9:]
-	var sum uint32
-	for _, c := range line[:8] {
-		switch {
-		case c >= '0' && c <= '9':
-			sum = sum<<4 | uint32(c-'0')
-		case c >= 'a' && c <= 'f':
-			sum = sum<<4 | uint32(c-'a'+10)
-		default:
-			return nil, 0, false
-		}
-	}
-	if sum != crc32.Checksum(json, castagnoli) {
+	if json, ok = sumline.Text(line); !ok {
 		return nil, 0, false
 	}
 	seq, ok = seqOf(json)
@@ -159,7 +130,7 @@ func scan(r io.Reader, base int64, visit func(json []byte, seq uint64, offset in
 		line, err := in.ReadSlice('\n')
 		if errors.Is(err, bufio.ErrBufferFull) {
 			long = append(long, line...)
-			if len(long) <= maxRecordBytes+lineOverhead {
+			if len(long) <= maxRecordBytes+sumline.Overhead {
 				continue
 			}
 			// No line is as long as that: it is damage, dropped piece by piece.

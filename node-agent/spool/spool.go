@@ -19,6 +19,7 @@ import (
 	"sync"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/internal/sumline"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -170,10 +171,10 @@ func (s *Spool) Append(h wire.Header, b wire.Body) (uint64, error) {
 		return 0, fmt.Errorf("append to spool %q: a %s record of %d bytes is above the limit of %d", s.dir, h.Kind,
 			len(json), maxRecordBytes)
 	}
-	if err := s.room(int64(len(json)) + lineOverhead); err != nil {
+	if err := s.room(int64(len(json)) + sumline.Overhead); err != nil {
 		return 0, fmt.Errorf("append to spool %q: %w", s.dir, err)
 	}
-	s.pending = appendLine(s.pending, json)
+	s.pending = sumline.Append(s.pending, json)
 	s.next++
 	select {
 	case s.wake <- struct{}{}:
