@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -83,6 +84,9 @@ func (w *Writer) call(ctx context.Context, path string, query url.Values, body [
 		if ue, ok := errors.AsType[*url.Error](err); ok {
 			err = ue.Err // the rest repeats the address
 		}
+		if errors.Is(err, http.ErrSchemeMismatch) {
+			return w.otherScheme("https", "http")
+		}
 		return &networkError{fmt.Errorf("reach %s: %w", w.Target.place(), err)}
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
@@ -92,7 +96,20 @@ func (w *Writer) call(ctx context.Context, path string, query url.Values, body [
 	if resp.StatusCode/100 == 2 {
 		return nil
 	}
+	if resp.StatusCode == http.StatusBadRequest && plainToTLS.Match(text) {
+		return w.otherScheme("http", "https")
+	}
 	return &statusError{code: resp.StatusCode, message: w.message(resp, text), retryAfter: retryAfter(resp.Header)}
+}
+
+// plainToTLS is what Go's servers, and nginx, answer to HTTP where TLS is spoken.
+var plainToTLS = regexp.MustCompile(`HTTP request (was sent )?to (an )?HTTPS`)
+
+// otherScheme is the error of an address with the wrong scheme.
+func (w *Writer) otherScheme(given, spoken string) error {
+	place := w.Target.place()
+	return fmt.Errorf("reach %s: this server speaks %s, not %s; give its address as %s", place, spoken, given,
+		spoken+strings.TrimPrefix(place, given))
 }
 
 // message is the server's reason, cut to a readable length. A server, or a

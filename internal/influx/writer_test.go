@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -241,6 +242,30 @@ func TestFinalAnswers(t *testing.T) {
 		}
 		if (code == 401 || code == 403) != errors.Is(err, ErrAccess) {
 			t.Errorf("%d: ErrAccess %v", code, errors.Is(err, ErrAccess))
+		}
+	}
+}
+
+// An address with the wrong scheme is never right later: nothing is waited for.
+func TestTheWrongSchemeIsReported(t *testing.T) {
+	answer := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a request was understood") })
+	plain, secure := httptest.NewServer(answer), httptest.NewUnstartedServer(answer)
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	t.Cleanup(plain.Close)
+	t.Cleanup(secure.Close)
+	for url, want := range map[string]string{
+		strings.Replace(plain.URL, "http:", "https:", 1): "this server speaks http, not https; give its address as " +
+			plain.URL,
+		strings.Replace(secure.URL, "https:", "http:", 1): "this server speaks https, not http; give its address as " +
+			secure.URL,
+	} {
+		w := &Writer{Target: Target{URL: url, Database: "d"}, Wait: func(context.Context, time.Duration) error {
+			t.Errorf("%s: it waits", url)
+			return nil
+		}}
+		if err := w.Prepare(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", url, err, want)
 		}
 	}
 }
