@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/plan"
@@ -77,6 +78,11 @@ type session struct {
 
 // openSession begins a run, or resumes one.
 func openSession(f runFlags, file, place string) (*session, error) {
+	if f.runs != "" { // in virtual time it is checked outside
+		if err := checkRoom(f.runs); err != nil {
+			return nil, err
+		}
+	}
 	if f.resume != "" {
 		return resumeSession(f)
 	}
@@ -122,6 +128,31 @@ func openSession(f runFlags, file, place string) (*session, error) {
 		return nil, errors.Join(err, a.Discard())
 	}
 	return &session{archive: a, campaign: c, plan: p, log: logger(), runs: f.runs}, nil
+}
+
+// leastRoomBytes is what the disk of the runs must have free when one is begun or
+// resumed: some trials' worth. How much a whole campaign takes, nobody knows before.
+const leastRoomBytes = 100e6
+
+// checkRoom refuses a folder of runs, or the place where it would be made, whose disk is full.
+func checkRoom(runs string) error {
+	dir, err := filepath.Abs(runs)
+	if err != nil {
+		return fmt.Errorf("find --runs: %w", err)
+	}
+	var st unix.Statfs_t
+	for err = unix.Statfs(dir, &st); errors.Is(err, unix.ENOENT) && dir != "/"; err = unix.Statfs(dir, &st) {
+		dir = filepath.Dir(dir)
+	}
+	if err != nil {
+		return fmt.Errorf("find how much room --runs %s has: %w", runs, err)
+	}
+	// Some file systems tell no sizes.
+	if free := st.Bavail * uint64(st.Bsize); st.Blocks > 0 && free < leastRoomBytes {
+		return fmt.Errorf("--runs %s: its disk has %.1f MB free, and a run is begun with %.0f MB at least; make room, "+
+			"or name a folder on another disk", runs, float64(free)/1e6, leastRoomBytes/1e6)
+	}
+	return nil
 }
 
 // part is the shard that is asked for, and the name of its folder. Shards of a

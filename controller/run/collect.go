@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -61,6 +62,13 @@ func (l *openLane) collect(ctx context.Context, name string, c source) {
 		if ctx.Err() != nil {
 			return
 		}
+		if full := l.fullDisk(err); full != nil {
+			select {
+			case l.s.broken <- full:
+			case <-ctx.Done():
+			}
+			return
+		}
 		if err != nil {
 			behind = true
 			l.s.tell(engine.Behind{Worker: l.index, Node: name, Err: err})
@@ -92,6 +100,15 @@ func (l *openLane) collect(ctx context.Context, name string, c source) {
 			l.pace.rest(ctx, time.Duration(len(l.Nodes))*time.Second/answersPerS)
 		}
 	}
+}
+
+// fullDisk is the error of a run that cannot keep what it collects, nil where err says something else.
+func (l *openLane) fullDisk(err error) error {
+	if !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EDQUOT) {
+		return nil
+	}
+	return fmt.Errorf("the disk of %s is full: make room on it, then continue with --resume; the nodes keep their "+
+		"records until then: %w", l.s.Archive.Dir(), err)
 }
 
 // holdFor is how long a node may hold a question for records: on the mesh it is

@@ -3,9 +3,12 @@ package run
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/controller/run/engine"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -127,5 +130,20 @@ func TestOnlyWhatNobodyLooksAtIsPassedOver(t *testing.T) {
 		if uninteresting([]byte(line)) != want {
 			t.Errorf("%s: passed over %v", line, !want)
 		}
+	}
+}
+
+// A full disk ends the run with what to do; another fault is waited out.
+func TestAFullDiskIsToldApart(t *testing.T) {
+	lane, _ := newLane(t, "only")
+	r := newRunner(t, 1, 1, lane)
+	l := &openLane{s: &shell{Runner: r}}
+	err := l.fullDisk(fmt.Errorf("append records: %w", unix.ENOSPC))
+	if want := "the disk of " + r.Archive.Dir() + " is full: make room"; err == nil ||
+		!strings.HasPrefix(err.Error(), want) || !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("%v, want %q", err, want)
+	}
+	if err := l.fullDisk(errors.New("out of reach")); err != nil {
+		t.Errorf("a node out of reach: %v", err)
 	}
 }

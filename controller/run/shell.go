@@ -37,12 +37,13 @@ type shell struct {
 	err     error
 	sealing sync.WaitGroup
 	sealed  chan error
+	broken  chan error // what no waiting mends
 }
 
 // work has an engine drive the run, or only make nodes and archive agree.
 func (r *Runner) work(ctx context.Context, pullOnly bool) error {
 	s := &shell{Runner: r, engine: engine.New(r.config(pullOnly)),
-		events: make(chan engine.Event), sealed: make(chan error)}
+		events: make(chan engine.Event), sealed: make(chan error), broken: make(chan error)}
 	var end, leave context.CancelFunc
 	s.ctx, end = context.WithCancel(context.WithoutCancel(ctx))
 	s.leave, leave = context.WithCancel(ctx)
@@ -90,6 +91,8 @@ func (s *shell) loop(ctx context.Context) {
 			s.step(ev)
 		case <-timer.C:
 			s.step(engine.Tick{})
+		case err := <-s.broken:
+			s.fail(nil, engine.Fail{Err: err})
 		case <-leaving:
 			leaving, patience, s.err = nil, time.After(leavePatience), context.Cause(ctx)
 			s.step(engine.Leave{})

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
@@ -122,4 +124,42 @@ func (d *desk) upOnSmallDisk(t *testing.T, node string, megabytes int, lines str
 	defer func() { d.wrap = nil }()
 	c := d.up(t, node, lines+"state_dir: "+d.path("small")+"\n")
 	return fmt.Sprintf("/proc/%d/root%s", c.Cmd.Process.Pid, d.path("small"))
+}
+
+// TestE2EAFullDiskOfTheController: a run is not begun where it cannot be kept, and
+// one whose disk fills up ends with what to do.
+func TestE2EAFullDiskOfTheController(t *testing.T) {
+	d := newDesk(t)
+	d.up(t, "alpha", "")
+	d.up(t, "bravo", "")
+	runs := d.path("runs")
+	if err := os.Mkdir(runs, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("small", runs, "tmpfs", 0, "size=1m"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(runs, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	d.run(t, patient).refused(t, "--runs "+runs+": its disk has 1.0 MB free, and a run is begun with 100 MB at least")
+	d.noRun(t)
+	if err := unix.Mount("small", runs, "tmpfs", unix.MS_REMOUNT, "size=110m"); err != nil {
+		t.Fatal(err)
+	}
+	c := d.inside("alpha", "fieldmesh", d.runArgs(t, patient, "--name", "full")...)
+	out, errs := &testnet.Output{}, &testnet.Output{}
+	c.Stdout, c.Stderr = out, errs
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	testnet.Await(t, 30*time.Second, "the first trial is under way", func() bool {
+		return strings.Contains(out.String(), "trial 1: running") || strings.Contains(errs.String(), "trial 1: running")
+	})
+	_ = os.WriteFile(filepath.Join(runs, "filler"), make([]byte, 110<<20), 0o644) // as much as there is room for
+	_ = c.Wait()
+	o := outcome{c.ProcessState.ExitCode(), out.String(), errs.String()}
+	o.refused(t, "the disk of "+filepath.Join(runs, "full")+" is full: make room on it, then continue with --resume")
 }
