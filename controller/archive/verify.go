@@ -35,6 +35,16 @@ type Finding struct {
 	Detail  string
 }
 
+// Altered returns those findings that are about files which are not as they were written.
+func Altered(findings []Finding) (out []Finding) {
+	for _, f := range findings {
+		if f.Problem != Unfinished && f.Problem != Unexpected {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
 // String is for a terminal: what would move its cursor or change its title, as a
 // file's name may hold, is escaped.
 func (f Finding) String() string {

@@ -60,7 +60,7 @@ func CompareCommand() *cobra.Command {
 			"both runs with their 95 % intervals, " +
 			"and the difference with its own. Where either has fewer than three values there is no interval. It only " +
 			"reads; neither run need be finished.",
-		Args: cobra.ExactArgs(2),
+		Args: exactly(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			road, err := openRun(runs, args[0])
 			rehearsal, err2 := openRun(runs, args[1])

@@ -21,7 +21,7 @@ func CollectCommand() *cobra.Command {
 			"that `fieldmesh-agent log` kept. It makes a run of them that has no trials: verify, export and publish " +
 			"take it like any other. A line that is not a record is set aside in the run and reported; the logs are " +
 			"left as they are.",
-		Args: cobra.MinimumNArgs(1),
+		Args: some,
 		RunE: func(c *cobra.Command, args []string) error {
 			if name == "" {
 				name = "log-" + time.Now().UTC().Format("20060102-150405")

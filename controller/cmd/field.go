@@ -51,7 +51,7 @@ func fieldShowCommand() *cobra.Command {
 	var trial int
 	var file string
 	c := &cobra.Command{
-		Use:   "show FILE --at T",
+		Use:   "show FILE",
 		Short: "Draw the field at a moment of a trial, as SVG",
 		Long: "Show draws where the nodes of the campaign in FILE are T seconds after a trial has set off, how far " +
 			"their lowest and\n" +
@@ -62,7 +62,7 @@ func fieldShowCommand() *cobra.Command {
 			"The picture shows what the emulated radio assumes, on average over fading. A rehearsal is no evidence " +
 			"about velocity,\n" +
 			"only about the campaign.",
-		Args: cobra.ExactArgs(1),
+		Args: exactly(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if !(atS >= 0 && atS <= 86400) {
 				return fmt.Errorf("--at %g: from 0 to 86400 seconds are possible", atS)

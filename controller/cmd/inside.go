@@ -50,7 +50,7 @@ func fieldBootCommand() *cobra.Command {
 		Use:    "boot JOB",
 		Short:  "Be the first process of a kernel in virtual time (started by rehearse)",
 		Hidden: true,
-		Args:   cobra.ExactArgs(1),
+		Args:   exactly(1),
 		RunE:   func(_ *cobra.Command, args []string) error { return virtual.Boot(args[0]) },
 	}
 }
@@ -64,7 +64,7 @@ func fieldDriveCommand() *cobra.Command {
 		Use:    "drive RUN",
 		Short:  "Drive a run inside a kernel in virtual time (started by rehearse)",
 		Hidden: true,
-		Args:   cobra.ExactArgs(1),
+		Args:   exactly(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			t := newTeller(c.OutOrStdout())
 			f.resume, f.fields, f.dir, f.patience = args[0], 1, "/var/lib/fieldmesh/rehearsal", patience

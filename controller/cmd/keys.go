@@ -48,7 +48,7 @@ func keysIssueCommand(dir *string) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "issue NODE",
 		Short: "Make a node's key and add the node to the fleet file",
-		Args:  cobra.ExactArgs(1),
+		Args:  exactly(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			bundle, err := fleet.Issue(*dir, args[0], address, o)
 			if err != nil {
@@ -72,7 +72,7 @@ func keysRevokeCommand(dir *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke NAME",
 		Short: "Take a node, or an app, out of the fleet",
-		Args:  cobra.ExactArgs(1),
+		Args:  exactly(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			f, err := fleet.Load(filepath.Join(*dir, fleet.FileName))
 			if err != nil {

@@ -18,7 +18,7 @@ func MergeCommand() *cobra.Command {
 		Long: "Merge puts the shards of a run, driven with --shard 1/n to n/n and one --name, together as a run of " +
 			"that name in the folder of runs. " +
 			"All of them must be there, each once, finished and matching their checksums. The shards stay as they are.",
-		Args: cobra.MinimumNArgs(1),
+		Args: some,
 		RunE: func(c *cobra.Command, args []string) error {
 			shards := make([]string, len(args))
 			for i, given := range args {

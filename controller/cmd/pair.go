@@ -37,7 +37,7 @@ func keysPairCommand(dir *string) *cobra.Command {
 that to the fleet file. The new one makes its key itself; the code carries the
 hash of this controller's key, so that neither end can be deceived. On a node:
 fieldmesh-agent pair. The code is good for one, and for five minutes at most.`,
-		Args: cobra.ExactArgs(1),
+		Args: exactly(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			return pair(command, *dir, args[0], o)
 		},

@@ -52,6 +52,9 @@ func checkPlan(w io.Writer, c *plan.Campaign) error {
 		w.Message = "warning: " + w.Message
 		fmt.Fprintln(out, w)
 	}
+	if c.NeedsSite() {
+		fmt.Fprintf(out, "%s: warning: it can be rehearsed, but not driven on a road: %v\n", c.Path, errNoSite)
+	}
 	for _, warning := range estimable(c, trials).Warnings {
 		fmt.Fprintf(out, "%s: warning: %s\n", c.Path, warning)
 	}
@@ -62,7 +65,7 @@ func checkPlan(w io.Writer, c *plan.Campaign) error {
 // ofCampaign makes c a command on one campaign, FILE, at one of its scales.
 func ofCampaign(c *cobra.Command, do func(io.Writer, *plan.Campaign) error) *cobra.Command {
 	var scale string
-	c.Args = cobra.ExactArgs(1)
+	c.Args = exactly(1)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		campaign, err := loadCampaign(c.ErrOrStderr(), args[0], scale)
 		if err != nil {

@@ -28,7 +28,7 @@ func PublishCommand() *cobra.Command {
 			"attempt, to an InfluxDB 1.x, 2.x or 3. " +
 			"It can be repeated: the same records are the same points, also those that were written while the " +
 			"run went.",
-		Args: cobra.ExactArgs(1),
+		Args: exactly(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if flags.target.URL == "" {
 				return errors.New("publish: --influx is missing: the URL of the InfluxDB, http://HOST:PORT")

@@ -21,7 +21,7 @@ func TestPublishRefuses(t *testing.T) {
 		want string
 	}{
 		{[]string{"publish", "r"}, "--influx is missing"},
-		{[]string{"publish", "--influx", "http://127.0.0.1:1"}, "accepts 1 arg"},
+		{[]string{"publish", "--influx", "http://127.0.0.1:1"}, "usage: fieldmesh publish RUN"},
 		{[]string{"publish", "r", "--influx", "http://car:hunter2@h:8086"}, "give user and password apart"},
 		{[]string{"publish", "r", "--influx", "h:8086"}, "expected http://"},
 		{[]string{"publish", "r", "--influx", "http://127.0.0.1:1", "--user", "car", "--password-file", open},

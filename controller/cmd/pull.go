@@ -38,7 +38,7 @@ the others are read all the same.
 --copy DIR makes a second copy of the run in DIR/RUN, or brings it up to date.
 --verify holds both copies against their checksums, and fails while there are
 not two whole ones: leave the site when it succeeds.`,
-		Args: cobra.ExactArgs(1),
+		Args: exactly(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if f.verify && f.copyTo == "" {
 				return errors.New("--verify wants two copies: name where the second one is to be by --copy, best on " +
@@ -64,6 +64,11 @@ not two whole ones: leave the site when it succeeds.`,
 
 func (s *session) pull(c *cobra.Command, f pullFlags) error {
 	if s.archive.Info().Place == archive.PlaceRehearsal {
+		if s.archive.Finished() {
+			_, err := fmt.Fprintf(c.OutOrStdout(), "%s was rehearsed, and is complete: nothing is left to collect\n",
+				s.plan.Run)
+			return err
+		}
 		return fmt.Errorf("pull %s: it was rehearsed, and its nodes end with their field; `fieldmesh rehearse "+
 			"--resume %s` goes on", s.plan.Run, s.archive.Dir())
 	}

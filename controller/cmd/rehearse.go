@@ -65,6 +65,9 @@ func RehearseCommand() *cobra.Command {
 				return errors.New("a rehearsal makes network namespaces and interfaces, which needs root: run it " +
 					"with sudo, or as it is with --clock virtual")
 			}
+			if err := field.CheckHost(); err != nil {
+				return err
+			}
 			f.clock = &archive.Clock{Kind: archive.ClockReal}
 			s, err := openSession(f.runFlags, file, archive.PlaceRehearsal)
 			if err != nil {

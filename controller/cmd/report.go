@@ -22,6 +22,14 @@ func ReportCommand() *cobra.Command {
 			"the run, named or " +
 			"given as a folder. It only reads what the run recorded, and can be repeated while the run goes.",
 	}, func(c *cobra.Command, a *archive.Archive) error {
+		found, err := archive.Verify(a.Dir())
+		if err != nil {
+			return err
+		}
+		if n := len(archive.Altered(found)); n > 0 {
+			c.PrintErrf("warning: %s changed or missing since the run; `fieldmesh verify %s` names them\n",
+				words.Count(n, "file"), a.Dir())
+		}
 		path, _, err := writeReport(a)
 		if err != nil {
 			return err
@@ -83,7 +91,7 @@ func VerifyCommand() *cobra.Command {
 			"being named by a " +
 			"manifest, and ends with an error when there is one. A run that was not finished has no manifest of its " +
 			"own yet: that is said too.",
-		Args: cobra.ExactArgs(1),
+		Args: exactly(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			dir := runFolder(runs, args[0])
 			if _, err := os.Stat(dir); err != nil {

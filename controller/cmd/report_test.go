@@ -93,6 +93,14 @@ func TestVerifyNamesTheFileAndFails(t *testing.T) {
 		!strings.Contains(out, "truncated trials/0001-a1/records/car.ndjson") {
 		t.Errorf("got %v\n%s", err, out)
 	}
+	out, err = typed(t, ReportCommand(), a.Dir())
+	if err != nil || !strings.Contains(out, "warning: 1 file changed or missing since the run; `fieldmesh verify ") {
+		t.Errorf("report: %v\n%s", err, out)
+	}
+	page, err := os.ReadFile(filepath.Join(a.Dir(), "report.html"))
+	if err != nil || !strings.Contains(string(page), "1 file changed or missing since the run") {
+		t.Errorf("the report does not say that a file was changed: %v", err)
+	}
 	if _, err := typed(t, VerifyCommand(), filepath.Join(a.Dir(), "nothing-here")); err == nil {
 		t.Error("a folder that is not there was verified")
 	}

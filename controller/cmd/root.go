@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fieldmesh.dev/fieldmesh/internal/flags"
 	"fieldmesh.dev/fieldmesh/internal/version"
 	"fieldmesh.dev/fieldmesh/rehearsal/virtual"
 )
@@ -25,11 +26,34 @@ func Root() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flags.Explain(err) })
 	root.AddCommand(RehearseCommand(), RunCommand(), FieldCommand(), PlanCommand(), PreflightCommand(),
 		NodesCommand(), KeysCommand(), VerifyCommand(), ReportCommand(), MetricsCommand(), ExportCommand(),
 		PullCommand(), LiveCommand(), PublishCommand(), CollectCommand(), MergeCommand(), CalibrateCommand(),
 		CompareCommand(), TopologyCommand(), SimulateRoutingCommand())
 	return root
+}
+
+// exactly wants as many arguments as its command's usage names, and shows the usage otherwise.
+func exactly(n int) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) != n {
+			return usageOf(c)
+		}
+		return nil
+	}
+}
+
+// some wants at least one argument.
+func some(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return usageOf(c)
+	}
+	return nil
+}
+
+func usageOf(c *cobra.Command) error {
+	return fmt.Errorf("usage: %s; `%s --help` explains it", c.UseLine(), c.CommandPath())
 }
 
 // group is a command that does nothing by itself: it has others below it.

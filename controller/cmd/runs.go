@@ -71,7 +71,7 @@ func addRuns(c *cobra.Command, runs *string) {
 // ofRun makes c a command on one run, RUN, which it opens for reading.
 func ofRun(c *cobra.Command, do func(*cobra.Command, *archive.Archive) error) *cobra.Command {
 	var runs string
-	c.Args = cobra.ExactArgs(1)
+	c.Args = exactly(1)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		a, err := openRun(runs, args[0])
 		if err != nil {

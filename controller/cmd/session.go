@@ -213,6 +213,10 @@ func (f *runFlags) findBegun(file string) (string, error) {
 	return "", nil
 }
 
+// errNoSite is of a campaign that only a rehearsal can place on Earth.
+var errNoSite = errors.New("a gate waits for a place, and the file does not say where the roadside node stands; " +
+	"give course.site_lat_deg and course.site_lon_deg")
+
 // runPlan is the schedule of a campaign's run at a place.
 func runPlan(c *plan.Campaign, name string, key []byte, place string) (wire.RunPlan, error) {
 	p, err := c.RunPlan(name, key)
@@ -224,8 +228,7 @@ func runPlan(c *plan.Campaign, name string, key []byte, place string) (wire.RunP
 			return p, err
 		}
 	} else if c.NeedsSite() {
-		return p, errors.New("a gate waits for a place, and the file does not say where the roadside node stands; " +
-			"give course.site_lat_deg and course.site_lon_deg")
+		return p, errNoSite
 	}
 	for i := range p.Nodes {
 		p.Nodes[i].GoPort = wire.DefaultGoPort

@@ -166,7 +166,11 @@ func (p *parse) listedLevels(path string, items []*tree.Node, key string, target
 		if item.Bad {
 			continue
 		}
-		if item.Shape == tree.Map || item.Shape == tree.List || seen[label(item)] {
+		if seen[label(item)] {
+			f.Add(item.At, "%s: %s is given twice; allowed: each level once", path, item.Show())
+			continue
+		}
+		if item.Shape == tree.Map || item.Shape == tree.List {
 			f.Add(item.At, "%s: %s cannot label a level; allowed: distinct single values, or a mapping from labels "+
 				"to values", path, item.Show())
 			continue

@@ -187,8 +187,23 @@ func (r number) allowed() string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s up to %s %s", kind, from, formatNumber(r.most), r.unit))
 }
 
+var kmh = regexp.MustCompile(`^([0-9.]+) ?(?:km/?h|kmh|kph)$`)
+
+// converted says what a speed in km/h is in m/s; "" for any other text.
+func (r number) converted(text string) string {
+	found := kmh.FindStringSubmatch(text)
+	if found == nil || !strings.HasPrefix(r.unit, "m/s") {
+		return ""
+	}
+	x, err := strconv.ParseFloat(found[1], 64)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf(" (%s km/h is %.2f)", found[1], x/3.6)
+}
+
 func (r number) check(f *tree.Findings, path string, n *tree.Node) {
-	if !wantShape(f, path, n, tree.Number, r.allowed()) {
+	if !wantShape(f, path, n, tree.Number, r.allowed()+r.converted(n.Text)) {
 		return
 	}
 	x := n.Number
@@ -200,6 +215,9 @@ func (r number) check(f *tree.Findings, path string, n *tree.Node) {
 // choice is one of some words.
 type choice []string
 
+// newer802 are standards that nobody means by a slip of the finger.
+var newer802 = regexp.MustCompile(`^802\.11(n|ac|ax|be)$`)
+
 func (c choice) allowed() string { return strings.Join(c, ", ") }
 
 func (c choice) check(f *tree.Findings, path string, n *tree.Node) {
@@ -210,7 +228,9 @@ func (c choice) check(f *tree.Findings, path string, n *tree.Node) {
 	if slices.Contains(c, n.Text) {
 		return
 	}
-	if near := nearest(n.Text, c); near != "" {
+	if newer802.MatchString(n.Text) {
+		allowed += " (802.11n and later are not supported: neither the agent nor the emulated radio has their rates)"
+	} else if near := nearest(n.Text, c); near != "" {
 		allowed = fmt.Sprintf("%s (did you mean %q?)", allowed, near)
 	}
 	reject(f, path, n, allowed)

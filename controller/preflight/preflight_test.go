@@ -94,6 +94,16 @@ func TestANodeThatIsWellMeetsEverything(t *testing.T) {
 	}
 }
 
+// Nothing is emulated where a cable is tested.
+func TestTheChannelOfACableIsNotEmulated(t *testing.T) {
+	p, n := need(), well()
+	n.Status.Radio = nil
+	_, words := told(Judge(p, "car", 3600, n), "channel")
+	if !strings.Contains(words, "wlan0 is not a Wi-Fi interface") {
+		t.Errorf("of the channel it says %q", words)
+	}
+}
+
 func TestEveryNeedCanBeUnmet(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(*wire.RunPlan, *Told)

@@ -146,8 +146,11 @@ func (j *judge) channel() {
 	wanted, caps := j.radios(), j.st.Radio
 	if len(wanted) == 0 || caps == nil || caps.Driver == emulated {
 		why := "the field is emulated"
-		if len(wanted) == 0 {
+		switch {
+		case len(wanted) == 0:
 			why = "the plan sets no channel"
+		case caps == nil:
+			why = j.st.Interface + " is not a Wi-Fi interface"
 		}
 		j.put("regulatory", Unneeded, why, "")
 		j.put("channel", Unneeded, why, "")

@@ -23,6 +23,7 @@ type data struct {
 	nodes    []string       // of the plan, in its order
 	warnings []string       // events of the nodes above info
 	notes    []archive.JournalEntry
+	altered  []archive.Finding // files that are not as the run wrote them
 	origin   origin
 	stop     *archive.Stop       // nil: the run did not stop by itself
 	compared *effects.Comparison // once compare was asked
@@ -106,6 +107,11 @@ func gather(a *archive.Archive) (*data, error) {
 			d.notes = append(d.notes, j)
 		}
 	}
+	found, err := archive.Verify(a.Dir())
+	if err != nil {
+		return nil, fmt.Errorf("gather run %q: %w", d.info.Run, err)
+	}
+	d.altered = archive.Altered(found)
 	d.decidedAt(journal)
 	d.stop = a.Stopped()
 	d.rate = d.windowsDiffer()

@@ -30,10 +30,10 @@ type check func(*data) (*threat, string)
 func viewThreats(d *data) (any, error) {
 	var v threatsView
 	for _, c := range []check{
-		emulated, reduced, confoundedUnit, oneSession, speedWithDistance, fewRepetitions, undriven, unevenRejections,
-		interruptions, peopleDecided, noConnection, withoutNumbers, mediumLateness, samplerLateness, clockError,
-		offloads, congestion, leastRTOs, iperf3Differs, unsureAmounts, standstills, strangersPackets,
-		ownFilters, socketsLeft, incompleteCaptures, nodesEvents, olderAgents, captureDrops,
+		altered, emulated, reduced, confoundedUnit, oneSession, speedWithDistance, fewRepetitions, undriven,
+		unevenRejections, interruptions, peopleDecided, noConnection, withoutNumbers, mediumLateness,
+		samplerLateness, clockError, offloads, congestion, leastRTOs, iperf3Differs, unsureAmounts, standstills,
+		strangersPackets, ownFilters, socketsLeft, incompleteCaptures, nodesEvents, olderAgents, captureDrops,
 	} {
 		t, clear := c(d)
 		if t != nil {
@@ -43,6 +43,20 @@ func viewThreats(d *data) (any, error) {
 		}
 	}
 	return v, nil
+}
+
+// altered tells that the files which the report is made of are not those that the run wrote.
+func altered(d *data) (*threat, string) {
+	if len(d.altered) == 0 {
+		return nil, ""
+	}
+	var names []string
+	for _, f := range d.altered[:min(len(d.altered), 5)] {
+		names = append(names, f.String())
+	}
+	return &threat{words.Count(len(d.altered), "file") + " changed or missing since the run",
+		"The manifests have other checksums: " + strings.Join(names, "; ") + ". fieldmesh verify lists all. " +
+			"Whatever rests on them is in doubt; take the second copy of the run."}, ""
 }
 
 func emulated(d *data) (*threat, string) {

@@ -84,6 +84,9 @@ func (f *routeFlags) run(c *cobra.Command) error {
 	if err := needRoot(c, nil); err != nil {
 		return err
 	}
+	if _, err := net.InterfaceByName(f.Interface); err != nil {
+		return fmt.Errorf("--interface %s: %w; `ip link` lists those that there are", f.Interface, err)
+	}
 	forward, err := manetd.Forwards(f.Protocol)
 	if err != nil {
 		return err

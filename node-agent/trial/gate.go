@@ -82,10 +82,12 @@ func (g *gate) bandDetail(fix wire.GPS, fresh bool) string {
 		return "waiting for a GPS fix"
 	case g.target == nil:
 		return "no target speed"
+	case g.inBandNs != 0:
+		return fmt.Sprintf("hold %.1f m/s", *g.target)
 	case *fix.SpeedMps < *g.target:
 		return fmt.Sprintf("faster: %.1f of %.1f m/s", *fix.SpeedMps, *g.target)
 	}
-	return fmt.Sprintf("hold %.1f m/s", *g.target)
+	return fmt.Sprintf("slower: %.1f of %.1f m/s", *fix.SpeedMps, *g.target)
 }
 
 // passed reports whether the car has crossed the mark in its direction of travel.

@@ -344,3 +344,11 @@ func TestSweepTakesSocketsAlong(t *testing.T) {
 		t.Errorf("another field's socket: %v", err)
 	}
 }
+
+func TestADeviceThatMakesNoInterfacesIsRefused(t *testing.T) {
+	for _, device := range []string{"/dev/null", "/dev/no-such"} {
+		if err := checkTun(device); err == nil || !strings.Contains(err.Error(), "sudo modprobe tun") {
+			t.Errorf("%s: %v", device, err)
+		}
+	}
+}

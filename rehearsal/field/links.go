@@ -73,12 +73,29 @@ func createControl(addr *net.IPNet) error {
 	})
 }
 
+// tunDevice is where the kernel makes interfaces that a program serves.
+const tunDevice = "/dev/net/tun"
+
+// checkTun reports what is wrong with a device by which interfaces are made.
+func checkTun(device string) error {
+	fd, err := unix.Open(device, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err == nil {
+		_, err = unix.IoctlGetInt(fd, unix.TUNGETFEATURES)
+		err = errors.Join(err, unix.Close(fd))
+	}
+	if err != nil {
+		return fmt.Errorf("%s, which makes the emulated radios' interfaces, does not work: %w; load its module "+
+			"(sudo modprobe tun), and in a container pass the device in", device, err)
+	}
+	return nil
+}
+
 // createRadio makes the tested interface, up and without an address, and
 // returns the emulated radio's end of it. It goes when that is closed.
 func createRadio(mac net.HardwareAddr) (*os.File, error) {
-	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	fd, err := unix.Open(tunDevice, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, fmt.Errorf("open /dev/net/tun: %w", err)
+		return nil, fmt.Errorf("open %s: %w", tunDevice, err)
 	}
 	tap := os.NewFile(uintptr(fd), "tap")
 	req, err := unix.NewIfreq(radioLink)

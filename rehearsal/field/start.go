@@ -88,11 +88,24 @@ func (f *Field) process(name, log string, command func() *exec.Cmd, start func(*
 // the directory.
 func findGPSD() (string, error) {
 	for _, p := range []string{"/usr/sbin/gpsd", "/usr/local/sbin/gpsd", "/usr/bin/gpsd"} {
-		if _, err := os.Stat(p); err == nil {
-			return p, nil
+		if path, err := exec.LookPath(p); err == nil {
+			return path, nil
 		}
 	}
-	return "", errors.New("find gpsd: it is not installed (package gpsd)")
+	return "", errors.New("gpsd is not installed: sudo apt-get install gpsd")
+}
+
+// CheckHost refuses a machine on which no field can be made, and says what to do.
+func CheckHost() error {
+	_, gpsd := findGPSD()
+	_, iperf3 := exec.LookPath("iperf3")
+	if iperf3 != nil {
+		iperf3 = errors.New("iperf3 is not installed: sudo apt-get install iperf3")
+	}
+	if err := errors.Join(gpsd, iperf3, checkTun(tunDevice)); err != nil {
+		return fmt.Errorf("a rehearsal cannot be made on this machine: %w", err)
+	}
+	return nil
 }
 
 // startWithin and startEach bound the start of daemons on a busy machine: the
