@@ -161,11 +161,11 @@ func (p *parts) create(f runFlags, file string, of int) (err error) {
 
 // rehearse drives the parts that are not finished, puts all together, and
 // reports.
-func (p *parts) rehearse(ctx context.Context, f rehearseFlags, k kernel.Kernel, out io.Writer) error {
+func (p *parts) rehearse(ctx context.Context, f rehearseFlags, k kernel.Kernel, out, shown io.Writer) error {
 	if _, err := os.Stat(p.whole); err == nil {
 		return p.conclude(out) // it was ended when all that was left to do was to take the parts away
 	}
-	if err := p.drive(ctx, f, k, out); err != nil {
+	if err := p.drive(ctx, f, k, shown); err != nil {
 		empty, eerr := p.empty()
 		switch {
 		case eerr != nil:

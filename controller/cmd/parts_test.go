@@ -3,6 +3,7 @@ package cmd
 import (
 	"bytes"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -87,7 +88,7 @@ func TestPartsBecomeOneRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	var said bytes.Buffer
-	err = p.rehearse(t.Context(), f, kernel.Kernel{}, &said)
+	err = p.rehearse(t.Context(), f, kernel.Kernel{}, &said, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "run wide: 23 of 24 trials accepted") ||
 		!strings.Contains(err.Error(), "--resume "+p.whole) {
 		t.Errorf("a trial was given up: %v", err)
@@ -122,7 +123,7 @@ func TestPartsThatCannotBeDriven(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = p.rehearse(t.Context(), f, kernel.Kernel{Path: "/absent", Version: "7"}, &bytes.Buffer{})
+	err = p.rehearse(t.Context(), f, kernel.Kernel{Path: "/absent", Version: "7"}, &bytes.Buffer{}, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "/absent") {
 		t.Errorf("without a kernel: %v", err)
 	}
@@ -159,7 +160,7 @@ func TestPartsThatAreHalfGone(t *testing.T) {
 		t.Fatalf("resumed: %+v, %v", p, err)
 	}
 	var said bytes.Buffer
-	if err := p.rehearse(t.Context(), f, kernel.Kernel{}, &said); err != nil ||
+	if err := p.rehearse(t.Context(), f, kernel.Kernel{}, &said, io.Discard); err != nil ||
 		!strings.Contains(said.String(), "24 of 24 trials accepted") {
 		t.Errorf("%v\n%s", err, said.String())
 	}

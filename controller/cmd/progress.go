@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/term"
 
@@ -20,28 +21,70 @@ type progress struct {
 	mu       sync.Mutex
 	out      io.Writer
 	terminal bool
-	width    int
 	lanes    []string
+	left     timeLeft
 	now      map[string]string
+	at       map[string]int    // trial that a lane's line is about
 	last     map[string]string // phase last written, for plain lines
 }
 
 func newProgress(out io.Writer, lanes []string) *progress {
-	p := &progress{out: out, lanes: lanes, now: map[string]string{}, last: map[string]string{}, width: 100}
-	if f, ok := out.(interface{ Fd() uintptr }); ok && term.IsTerminal(int(f.Fd())) {
-		p.terminal = true
-		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 20 {
-			p.width = w
-		}
+	p := &progress{out: out, lanes: lanes, now: map[string]string{}, at: map[string]int{},
+		last: map[string]string{}}
+	if f, ok := out.(interface{ Fd() uintptr }); ok {
+		p.terminal = term.IsTerminal(int(f.Fd()))
 	}
 	return p
+}
+
+// width is the terminal's, which may change at any time.
+func (p *progress) width() int {
+	if f, ok := p.out.(interface{ Fd() uintptr }); ok {
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 20 {
+			return w
+		}
+	}
+	return 80
+}
+
+// timeLeft estimates how long a run still takes: by the trials that it has
+// decided since it was begun or resumed, and before the first by the plan.
+type timeLeft struct {
+	trial time.Duration // what a trial takes by the plan; 0: no estimate is shown
+
+	begun time.Time // of the first step
+	first int       // trials that were decided then
+}
+
+// text is the estimate after a step, "" for none.
+func (l *timeLeft) text(s run.Progress, now time.Time) string {
+	if l.trial == 0 {
+		return ""
+	}
+	if l.begun.IsZero() {
+		l.begun, l.first = now, s.Decided
+	}
+	each := l.trial
+	if done := s.Decided - l.first; done > 0 {
+		each = now.Sub(l.begun) / time.Duration(done)
+	}
+	left := each * time.Duration(s.Total-s.Decided)
+	switch {
+	case left <= 0:
+		return ""
+	case left < time.Minute:
+		return fmt.Sprintf(", %.0f s left", left.Seconds())
+	case left < time.Hour:
+		return fmt.Sprintf(", %.0f min left", left.Minutes())
+	}
+	return fmt.Sprintf(", %.1f h left", left.Hours())
 }
 
 // step takes one step of the run.
 func (p *progress) step(s run.Progress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	line := stepLine(s)
+	line := stepLine(s, p.left.text(s, time.Now()))
 	if !p.terminal {
 		key := fmt.Sprint(s.Trial != nil && s.Verdict == nil, s.Phase, s.Attempt, number(s))
 		if s.Phase == "placing" || s.Phase == "settling" || s.Phase == "arming" || p.last[s.Lane] == key {
@@ -55,8 +98,12 @@ func (p *progress) step(s run.Progress) {
 	if s.Verdict != nil || s.Phase == "looked" {
 		fmt.Fprintln(p.out, line)
 	}
-	if s.Phase != "looked" { // of no lane
-		p.now[s.Lane] = line
+	switch {
+	case s.Phase == "looked": // of no lane
+	case s.Verdict == nil:
+		p.now[s.Lane], p.at[s.Lane] = line, number(s)
+	case p.at[s.Lane] == number(s): // it may come when the next trial is under way
+		delete(p.now, s.Lane)
 	}
 	p.draw()
 }
@@ -99,18 +146,16 @@ func (p *progress) drawn() int {
 func (p *progress) draw() {
 	for _, l := range p.lanes {
 		if line := p.now[l]; line != "" {
-			if len(line) > p.width-1 {
-				line = line[:p.width-1]
-			}
+			line = line[:min(len(line), p.width()-1)]
 			fmt.Fprintln(p.out, line)
 		}
 	}
 }
 
-// stepLine words one step.
-func stepLine(s run.Progress) string {
+// stepLine words one step, after which so much time is left.
+func stepLine(s run.Progress, left string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "[%d/%d]", s.Decided, s.Total)
+	fmt.Fprintf(&b, "[%d/%d%s]", s.Decided, s.Total, left)
 	if s.Lane != "" {
 		fmt.Fprintf(&b, " %s", s.Lane)
 	}
@@ -130,26 +175,30 @@ func stepLine(s run.Progress) string {
 		if !v.Reason.IsZero() {
 			fmt.Fprintf(&b, " (%s)", v.Reason)
 		}
+		if s.Mbps != nil {
+			fmt.Fprintf(&b, ", %.2f Mbit/s", *s.Mbps)
+		}
 		return b.String()
 	}
 	fmt.Fprintf(&b, ": %s", s.Phase)
 	if s.Detail != "" {
 		fmt.Fprintf(&b, ", %s", s.Detail)
 	}
-	b.WriteString(liveText(s.Trial, s.Live))
+	if s.Live != nil {
+		b.WriteString(liveText(s.Trial, *s.Live, strings.HasSuffix(s.Detail, " m/s")))
+	}
 	return b.String()
 }
 
-func liveText(t *wire.Trial, l *wire.Live) string {
-	if l == nil {
-		return ""
-	}
+// liveText words what a node sees now; of the speed it says nothing where that is said.
+func liveText(t *wire.Trial, l wire.Live, speedSaid bool) string {
 	out := ""
-	if t.SpeedMps != nil {
-		out += fmt.Sprintf("  target %.1f m/s", *t.SpeedMps)
-	}
-	if l.SpeedMps != nil {
-		out += fmt.Sprintf("  now %.1f m/s", *l.SpeedMps)
+	switch {
+	case l.SpeedMps == nil || speedSaid:
+	case t.SpeedMps != nil:
+		out += fmt.Sprintf("  %.1f of %.1f m/s", *l.SpeedMps, *t.SpeedMps)
+	default:
+		out += fmt.Sprintf("  %.1f m/s", *l.SpeedMps)
 	}
 	if l.ThroughputBps != nil {
 		out += fmt.Sprintf("  %.2f Mbit/s", *l.ThroughputBps/1e6)

@@ -77,7 +77,7 @@ func (s *session) pull(c *cobra.Command, f pullFlags) error {
 		return err
 	}
 	defer closeLane()
-	p := newProgress(c.OutOrStdout(), []string{""})
+	p := newProgress(c.ErrOrStderr(), []string{""})
 	r := &run.Runner{Archive: s.archive, Plan: s.plan, Lanes: []*run.Lane{lane}, Watch: p.step, Log: s.log}
 	found, err := r.Pull(c.Context(), f.patience)
 	if err != nil {

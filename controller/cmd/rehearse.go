@@ -55,7 +55,7 @@ func RehearseCommand() *cobra.Command {
 				return err
 			}
 			if virtually {
-				return rehearseVirtually(c.Context(), f, file, c.OutOrStdout())
+				return rehearseVirtually(c, f, file)
 			}
 			if f.virtual.jobs != 0 {
 				return fmt.Errorf("--jobs %d: it is for virtual time; add --clock virtual, or see --fields",
@@ -77,7 +77,13 @@ func RehearseCommand() *cobra.Command {
 			for i := range f.fields {
 				lanes = append(lanes, laneName(i, f.fields))
 			}
-			err = s.inFields(c.Context(), f, newProgress(c.OutOrStdout(), lanes).step)
+			shown := newProgress(c.ErrOrStderr(), lanes)
+			if err = s.announce(shown); err == nil {
+				err = s.inFields(c.Context(), f, shown.step)
+			}
+			if c.Context().Err() != nil && !s.refused() {
+				c.PrintErrf("`fieldmesh rehearse --resume %s` continues the run\n", s.archive.Dir())
+			}
 			return errors.Join(err, s.conclude(c.OutOrStdout()), s.close())
 		},
 	}

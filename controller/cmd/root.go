@@ -28,7 +28,8 @@ func Root() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flags.Explain(err) })
 	root.AddCommand(RehearseCommand(), RunCommand(), FieldCommand(), PlanCommand(), PreflightCommand(),
-		NodesCommand(), KeysCommand(), VerifyCommand(), ReportCommand(), MetricsCommand(), ExportCommand(),
+		NodesCommand(), KeysCommand(),
+		RunsCommand(), VerifyCommand(), ReportCommand(), MetricsCommand(), ExportCommand(),
 		PullCommand(), LiveCommand(), PublishCommand(), CollectCommand(), MergeCommand(), CalibrateCommand(),
 		CompareCommand(), TopologyCommand(), SimulateRoutingCommand())
 	return root

@@ -51,7 +51,11 @@ func (s *session) onFleet(c *cobra.Command, fleetFile string, flags runFlags) er
 		return err
 	}
 	defer closeLane()
-	return s.drive(c.Context(), []*run.Lane{lane}, flags, newProgress(c.OutOrStdout(), []string{""}).step)
+	shown := newProgress(c.ErrOrStderr(), []string{""})
+	if err := s.announce(shown); err != nil {
+		return err
+	}
+	return s.drive(c.Context(), []*run.Lane{lane}, flags, shown.step)
 }
 
 // lane makes the clients of the plan's nodes, which the fleet file names.

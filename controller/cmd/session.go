@@ -18,6 +18,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/report/words"
 	"fieldmesh.dev/fieldmesh/controller/run"
 	"fieldmesh.dev/fieldmesh/internal/version"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -294,6 +295,21 @@ func runFolder(runs, given string) string {
 
 func logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+// announce says which run this is, how long it takes, and how it can be watched.
+func (s *session) announce(shown *progress) error {
+	e := s.campaign.Estimate()
+	seconds := e.RoadTotalS
+	if s.archive.Info().Place == archive.PlaceRehearsal {
+		seconds = e.RehearsalS
+	}
+	accepted, givenUp, left := (&run.Runner{Archive: s.archive, Plan: s.plan}).Counts()
+	shown.left.trial = time.Duration(seconds / float64(len(s.plan.Trials)) * float64(time.Second))
+	_, err := fmt.Fprintf(shown.out, "run %s in %s: %s%s\nwatch: fieldmesh live %[2]s\n", s.plan.Run, s.archive.Dir(),
+		words.Count(accepted+givenUp+left, "trial"), shown.left.text(run.Progress{Decided: accepted + givenUp,
+			Total: accepted + givenUp + left}, time.Now()))
+	return err
 }
 
 // drive runs the schedule over the lanes, and has each step watched.

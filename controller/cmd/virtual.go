@@ -113,7 +113,8 @@ func (f *virtualFlags) find() (kernel.Kernel, error) {
 // rehearseVirtually makes the run, or opens it, and has it driven inside a
 // kernel in virtual time. What needs no field is done out here: the campaign's
 // check, the database, the report.
-func rehearseVirtually(ctx context.Context, f rehearseFlags, file string, out io.Writer) error {
+func rehearseVirtually(c *cobra.Command, f rehearseFlags, file string) error {
+	ctx, out := c.Context(), c.OutOrStdout()
 	if f.fields != 1 {
 		return fmt.Errorf("--fields %d: in virtual time a field has one processor; drive parts side by side "+
 			"with --jobs", f.fields)
@@ -134,15 +135,16 @@ func rehearseVirtually(ctx context.Context, f rehearseFlags, file string, out io
 		return err
 	}
 	if inParts != nil {
-		return inParts.rehearse(ctx, f, k, out)
+		return inParts.rehearse(ctx, f, k, out, c.ErrOrStderr())
 	}
 	s, err := openSession(f.runFlags, file, archive.PlaceRehearsal)
 	if err != nil {
 		return err
 	}
 	if err = kernel.Check(s.plan.Trials); err == nil {
-		heard := newHearer(newProgress(out, []string{""}), "", &tally{begun: time.Now()})
-		err = s.launch(ctx, f, k, heard, out)
+		shown := newProgress(c.ErrOrStderr(), []string{""})
+		heard := newHearer(shown, "", &tally{begun: time.Now()})
+		err = s.launch(ctx, f, k, heard, c.ErrOrStderr())
 	}
 	if errors.Is(err, virtual.ErrCut) && !s.refused() {
 		err = fmt.Errorf("%w; `fieldmesh rehearse --resume %s` goes on", err, s.archive.Dir())

@@ -70,7 +70,7 @@ type Runner struct {
 	Archive *archive.Archive
 	Plan    wire.RunPlan
 	Lanes   []*Lane
-	Watch   func(Progress) // called with every step; must not block
+	Watch   func(Progress) // called with every step, by several goroutines; must not block
 	Log     *slog.Logger
 
 	lookEvery time.Duration // how often a trial under way is looked at; 0: every second
@@ -85,7 +85,8 @@ type Progress struct {
 	Detail  string
 	Live    *wire.Live
 	Verdict *wire.Verdict
-	Decided int // trials accepted or given up so far
+	Mbps    *float64 // what an accepted attempt measured; nil: it measures no TCP
+	Decided int      // trials accepted or given up so far
 	Total   int
 }
 
@@ -142,11 +143,9 @@ func isAccepted(vs []wire.Verdict) bool {
 	return slices.ContainsFunc(vs, func(v wire.Verdict) bool { return v.Outcome == wire.Accepted })
 }
 
-func (r *Runner) show(p Progress) {
-	if r.Watch == nil {
-		return
-	}
+// counted adds to a step how far the run is.
+func (r *Runner) counted(p Progress) Progress {
 	accepted, givenUp, left := r.Counts()
 	p.Decided, p.Total = accepted+givenUp, accepted+givenUp+left
-	r.Watch(p)
+	return p
 }

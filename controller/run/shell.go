@@ -211,6 +211,25 @@ func (s *shell) do(a engine.Action) {
 	}
 }
 
+// show shows a step, if anybody looks. That of an accepted attempt says what it
+// measured, which is read while the run goes on.
+func (s *shell) show(p Progress) {
+	if s.Watch == nil {
+		return
+	}
+	p = s.counted(p)
+	if p.Verdict == nil || p.Verdict.Outcome != wire.Accepted {
+		s.Watch(p)
+		return
+	}
+	s.work.Go(func() {
+		if at, err := metrics.Load(s.Archive, wire.TrialKey{Trial: p.Trial.Number, Attempt: p.Attempt}); err == nil {
+			_, p.Mbps = metrics.Measured(*p.Trial, at.Rows())
+		}
+		s.Watch(p)
+	})
+}
+
 func progress(lane *openLane, s engine.Show) Progress {
 	p := Progress{Trial: s.Trial, Attempt: s.Attempt, Phase: s.Phase, Detail: s.Detail, Live: s.Live,
 		Verdict: s.Verdict}

@@ -83,7 +83,7 @@ func (g *gate) bandDetail(fix wire.GPS, fresh bool) string {
 	case g.target == nil:
 		return "no target speed"
 	case g.inBandNs != 0:
-		return fmt.Sprintf("hold %.1f m/s", *g.target)
+		return fmt.Sprintf("hold: %.1f of %.1f m/s", *fix.SpeedMps, *g.target)
 	case *fix.SpeedMps < *g.target:
 		return fmt.Sprintf("faster: %.1f of %.1f m/s", *fix.SpeedMps, *g.target)
 	}

@@ -3,7 +3,6 @@
 package refusals
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,7 +28,7 @@ func TestE2EASpoolThatIsTooSmall(t *testing.T) {
 		"let the controller collect and confirm the records in ",
 		" (fieldmesh run --resume RUN), or raise the spool's quota of 1.0 MB (disk_full)\n")
 	d.noRun(t)
-	if strings.Contains(o.stdout, "trial 1") {
+	if strings.Contains(o.stderr, "trial 1:") {
 		t.Error("the trial was begun")
 	}
 	if after := testnet.Snapshot(t, d.spaces["alpha"].Name); after != d.before["alpha"] {
@@ -73,9 +72,7 @@ func (d *desk) fullMidway(t *testing.T, disk string) {
 	campaign := strings.Replace(patient, "repetitions: 1", "repetitions: 3", 1)
 	c := d.inside("alpha", "fieldmesh", d.runArgs(t, campaign, "--name", "midway")...)
 	out := &testnet.Output{}
-	c.Stdout = out
-	var errs bytes.Buffer
-	c.Stderr = &errs
+	c.Stdout, c.Stderr = out, out
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -87,17 +84,17 @@ func (d *desk) fullMidway(t *testing.T, disk string) {
 		t.Fatal(err)
 	}
 	_ = c.Wait()
-	o := outcome{c.ProcessState.ExitCode(), out.String(), errs.String()}
+	o := outcome{c.ProcessState.ExitCode(), "", out.String()}
 	trial, attempt := 2, 1
-	switch failed := attemptFailed.FindStringSubmatch(o.stdout); {
+	switch failed := attemptFailed.FindStringSubmatch(o.stderr); {
 	case failed != nil && testnet.Late(wire.ParseReason(failed[1])): // on a busy machine; it is to be repeated
 		trial, attempt = 1, 2
-	case !strings.Contains(o.stdout, "trial 1: accepted"):
+	case !strings.Contains(o.stderr, "trial 1: accepted"):
 		t.Error("the first trial, for which there was room, was not accepted")
 	}
 	o.refused(t, fmt.Sprintf("trial %d was not begun: node \"alpha\" at 10.98.0.1:7443: arm trial %[1]d, attempt %d "+
 		"of run \"midway\": node alpha has no room for the records of trial %[1]d: ", trial, attempt), " with --resume")
-	if strings.Contains(o.stdout, "trial 3") {
+	if strings.Contains(o.stderr, "trial 3:") {
 		t.Error("the run went on")
 	}
 	if err := os.Remove(filler); err != nil {
@@ -150,16 +147,16 @@ func TestE2EAFullDiskOfTheController(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := d.inside("alpha", "fieldmesh", d.runArgs(t, patient, "--name", "full")...)
-	out, errs := &testnet.Output{}, &testnet.Output{}
-	c.Stdout, c.Stderr = out, errs
+	out := &testnet.Output{}
+	c.Stdout, c.Stderr = out, out
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
 	testnet.Await(t, 30*time.Second, "the first trial is under way", func() bool {
-		return strings.Contains(out.String(), "trial 1: running") || strings.Contains(errs.String(), "trial 1: running")
+		return strings.Contains(out.String(), "trial 1: running")
 	})
 	_ = os.WriteFile(filepath.Join(runs, "filler"), make([]byte, 110<<20), 0o644) // as much as there is room for
 	_ = c.Wait()
-	o := outcome{c.ProcessState.ExitCode(), out.String(), errs.String()}
+	o := outcome{c.ProcessState.ExitCode(), "", out.String()}
 	o.refused(t, "the disk of "+filepath.Join(runs, "full")+" is full: make room on it, then continue with --resume")
 }

@@ -21,8 +21,7 @@ func TestE2ETwoControllers(t *testing.T) {
 	long := strings.NewReplacer("duration_s: 1", "duration_s: 5", "repetitions: 1", "repetitions: 2").Replace(patient)
 	c := d.inside("alpha", "fieldmesh", d.runArgs(t, long, "--name", "one")...)
 	out := &testnet.Output{}
-	var errs bytes.Buffer
-	c.Stdout, c.Stderr = out, &errs
+	c.Stdout, c.Stderr = out, out
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +41,7 @@ func TestE2ETwoControllers(t *testing.T) {
 	t.Run("again", func(t *testing.T) { others(t, "trial 1: accepted") })
 	_ = c.Wait()
 	if got := c.ProcessState.ExitCode(); got != 0 || !strings.Contains(out.String(), "2 of 2 trials accepted") {
-		t.Errorf("the run that was there first: status %d\n%s%s", got, out.String(), errs.String())
+		t.Errorf("the run that was there first: status %d\n%s", got, out.String())
 	}
 
 	t.Run("a name that is taken", func(t *testing.T) {

@@ -1,0 +1,88 @@
+package cmd
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/run"
+)
+
+// runSummary is a line of `fieldmesh runs`.
+type runSummary struct {
+	Run      string    `json:"run"` // its folder's name
+	Campaign string    `json:"campaign"`
+	Place    string    `json:"place"`
+	Begun    time.Time `json:"begun"`
+	Accepted int       `json:"accepted"`
+	GivenUp  int       `json:"given_up"`
+	Left     int       `json:"left"`
+	Complete bool      `json:"complete"`
+}
+
+// RunsCommand is `fieldmesh runs`.
+func RunsCommand() *cobra.Command {
+	var runs string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "runs",
+		Short: "List the runs of a folder, the newest last",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			all, err := listRuns(runs)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(c.OutOrStdout(), all)
+			}
+			return writeRuns(c.OutOrStdout(), all)
+		},
+	}
+	addRuns(c, &runs)
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+// listRuns reads every run in a folder; what else is there is left out.
+func listRuns(runs string) ([]runSummary, error) {
+	entries, err := os.ReadDir(runs)
+	if err != nil {
+		return nil, fmt.Errorf("list runs: %w; --runs names another folder", err)
+	}
+	all := []runSummary{}
+	for _, e := range entries {
+		a, err := archive.Read(filepath.Join(runs, e.Name()))
+		if err != nil {
+			continue
+		}
+		info := a.Info()
+		s := runSummary{Run: e.Name(), Campaign: info.Campaign, Place: info.Place, Begun: info.CreatedWall,
+			Complete: a.Finished()}
+		s.Accepted, s.GivenUp, s.Left = (&run.Runner{Archive: a, Plan: info.Plan}).Counts()
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(x, y runSummary) int { return x.Begun.Compare(y.Begun) })
+	return all, nil
+}
+
+func writeRuns(out io.Writer, all []runSummary) error {
+	w := tabwriter.NewWriter(out, 2, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "run\tcampaign\tplace\tbegun\taccepted\tstate")
+	for _, s := range all {
+		state := "complete"
+		if !s.Complete {
+			state = fmt.Sprintf("%d left", s.Left)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d of %d\t%s\n", s.Run, s.Campaign, s.Place,
+			s.Begun.Local().Format("2006-01-02 15:04"), s.Accepted, s.Accepted+s.GivenUp+s.Left, state)
+	}
+	return w.Flush()
+}

@@ -1,0 +1,53 @@
+package cmd
+
+import (
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/controller/run"
+	"fieldmesh.dev/fieldmesh/protocols/wire"
+)
+
+// The line of a trial under way fits a terminal of 80 columns, and says each thing once.
+func TestStepLine(t *testing.T) {
+	trial := wire.Trial{Number: 2, SpeedMps: new(11.1), Factors: map[string]string{"section": "A", "speed": "11.1"}}
+	live := &wire.Live{SpeedMps: new(11.0), ThroughputBps: new(4.86e6), RemainingS: new(2.0)}
+	for want, s := range map[string]run.Progress{
+		"[1/24, 8 min left] trial 2 section=A speed=11.1: armed, faster: 2.1 of 11.1 m/s": {Phase: "armed",
+			Detail: "faster: 2.1 of 11.1 m/s", Live: &wire.Live{SpeedMps: new(2.1)}},
+		"[1/24, 8 min left] trial 2 section=A speed=11.1: running  11.0 of 11.1 m/s  4.86 Mbit/s  2 s left": {
+			Phase: "running", Live: live},
+		"[1/24, 8 min left] trial 2 section=A speed=11.1: accepted, 4.90 Mbit/s": {Mbps: new(4.9),
+			Verdict: &wire.Verdict{Outcome: wire.Accepted}},
+	} {
+		s.Trial, s.Attempt, s.Decided, s.Total = &trial, 1, 1, 24
+		if got := stepLine(s, ", 8 min left"); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+// Before the first trial the plan says how long it takes, then the trials themselves.
+func TestTimeLeft(t *testing.T) {
+	l := timeLeft{trial: 20 * time.Second}
+	now := time.Unix(1000, 0)
+	for _, c := range []struct {
+		decided int
+		after   time.Duration
+		want    string
+	}{
+		{4, 0, ", 7 min left"},
+		{4, 50 * time.Second, ", 7 min left"},
+		{5, time.Minute, ", 19 min left"},
+		{20, 8 * time.Minute, ", 2 min left"},
+		{23, 9*time.Minute + 30*time.Second, ", 30 s left"},
+		{24, 10 * time.Minute, ""},
+	} {
+		if got := l.text(run.Progress{Decided: c.decided, Total: 24}, now.Add(c.after)); got != c.want {
+			t.Errorf("%d decided after %v: %q, want %q", c.decided, c.after, got, c.want)
+		}
+	}
+	if got := (&timeLeft{}).text(run.Progress{Total: 24}, now); got != "" {
+		t.Errorf("without an estimate: %q", got)
+	}
+}
