@@ -28,9 +28,16 @@ absent while an attempt is not judged.
 
 // writeDictionary says what the columns of the tables that were written mean,
 // and what is in no table.
-func writeDictionary(w io.Writer, tables []string, unknown map[string]int) error {
+func writeDictionary(w io.Writer, results []column, tables []string, unknown map[string]int) error {
 	var b strings.Builder
 	b.WriteString(dictionaryHead)
+	b.WriteString("\n## results.csv\n\nEvery accepted attempt, one a row. A number of one flow has the flow's name " +
+		"before its own.\n\n| column | unit | meaning |\n|---|---|---|\n")
+	// Factors and flows have names from outside.
+	plain := strings.NewReplacer("|", `\|`, "`", "'", "<", "&lt;", "\n", " ", "\r", " ")
+	for _, c := range results {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", plain.Replace(c.name), c.unit, plain.Replace(c.meaning))
+	}
 	for _, m := range influx.Schema() {
 		if !slices.Contains(tables, fileOf(m.Name)) {
 			continue

@@ -107,6 +107,16 @@ func write(from lines, dir string, captures bool) ([]string, error) {
 			return nil, err
 		}
 	}
+	results, err := resultsOf(a, filepath.Join(dir, "metrics.csv"))
+	if err != nil {
+		return nil, err
+	}
+	tidy := file{"results.csv", "Every accepted attempt, one a line, with all that was planned and measured; see " +
+		"data-dictionary.md.", "text/csv", results.write}
+	if err := create(filepath.Join(dir, tidy.name), tidy.write); err != nil {
+		return nil, err
+	}
+	files = append(files, tidy)
 	tables, unknown, err := writeTables(from, dir)
 	if err != nil {
 		return nil, err
@@ -116,7 +126,7 @@ func write(from lines, dir string, captures bool) ([]string, error) {
 			"application/vnd.apache.parquet", nil})
 	}
 	dictionary := file{"data-dictionary.md", "What every column means, with its type and unit.", "text/markdown",
-		func(w io.Writer) error { return writeDictionary(w, tables, unknown) }}
+		func(w io.Writer) error { return writeDictionary(w, results.columns, tables, unknown) }}
 	if err := create(filepath.Join(dir, dictionary.name), dictionary.write); err != nil {
 		return nil, err
 	}

@@ -11,12 +11,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/parquet-go/parquet-go"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/internal/influx"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/synthetic"
@@ -391,5 +393,61 @@ func TestTrialsSayWhatCounts(t *testing.T) {
 	}
 	if counts != 3 || len(lines) != 8 {
 		t.Errorf("%d of %d attempts count", counts, len(lines)-1)
+	}
+}
+
+// results.csv has a row for each accepted attempt, with the numbers of metrics.csv, and
+// the data dictionary has each of its columns.
+func TestResultsAreOneRowAnAttempt(t *testing.T) {
+	a, dir := exported(t)
+	text, err := os.ReadFile(filepath.Join(dir, "results.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dictionary, err := os.ReadFile(filepath.Join(dir, "data-dictionary.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	head := lines[0]
+	for i, name := range head {
+		if slices.Contains(head[:i], name) || !strings.Contains(string(dictionary), "\n| `"+name+"` | ") {
+			t.Errorf("column %q is there twice, or not in the dictionary", name)
+		}
+	}
+	if accepted := len(a.Decisions()); len(lines) != 1+accepted || accepted == 0 {
+		t.Fatalf("%d rows of %d accepted attempts", len(lines)-1, accepted)
+	}
+	for _, line := range lines[1:] {
+		cell := func(name string) string {
+			if at := slices.Index(head, name); at >= 0 {
+				return line[at]
+			}
+			return "no column " + name
+		}
+		trial, err := strconv.Atoi(cell("trial"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := metrics.Of(a, wire.TrialKey{Trial: trial, Attempt: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		planned, _ := a.Trial(trial)
+		_, mbps := metrics.Measured(planned, rows)
+		speed := metrics.Value(rows, "", metrics.SpeedMeanMps)
+		if mbps == nil || cell("throughput_mbps") != metrics.Number(*mbps) || speed == nil ||
+			cell("speed_mean_mps") != metrics.Number(*speed) || cell("sender") != planned.Sender ||
+			cell("counts") != "1" {
+			t.Errorf("trial %d: %v", trial, line)
+		}
+		for name, level := range planned.Factors {
+			if got := cell("factor_" + name); got != level {
+				t.Errorf("trial %d: factor %s is %q, want %q", trial, name, got, level)
+			}
+		}
 	}
 }

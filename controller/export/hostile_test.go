@@ -110,7 +110,7 @@ func TestNamesFromOutsideAreEscapedInEveryFile(t *testing.T) {
 		}
 		return raw
 	}
-	for _, name := range []string{"metrics.csv", "trials.csv", "timelines.csv"} {
+	for _, name := range []string{"metrics.csv", "trials.csv", "results.csv", "timelines.csv"} {
 		noFormula(t, name, read(name))
 	}
 	wellFormed(t, read("tracks.gpx"))
