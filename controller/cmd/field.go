@@ -79,7 +79,7 @@ func fieldShowCommand() *cobra.Command {
 		},
 	}
 	c.Flags().Float64Var(&atS, "at", 0, "seconds since the trial set off")
-	c.Flags().IntVar(&trial, "trial", 1, "number of the trial, by `fieldmesh plan show`")
+	c.Flags().IntVar(&trial, "trial", 1, "number of the trial, by fieldmesh plan show")
 	c.Flags().StringVarP(&file, "output", "o", "", "write the SVG to this file")
 	return c
 }

@@ -74,6 +74,7 @@ func ofCampaign(c *cobra.Command, do func(io.Writer, *plan.Campaign) error) *cob
 		return do(c.OutOrStdout(), campaign)
 	}
 	c.Flags().StringVar(&scale, "scale", plan.FullScale, "one of the scales that the file declares")
+	completes(c, "scale", completeScales)
 	return c
 }
 

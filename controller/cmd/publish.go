@@ -38,6 +38,7 @@ func PublishCommand() *cobra.Command {
 	}
 	flags.add(c)
 	addRuns(c, &runs)
+	c.ValidArgsFunction = completeRuns
 	c.Flags().DurationVar(&patience, "patience", time.Minute, "how long to wait for an InfluxDB that is away")
 	return c
 }

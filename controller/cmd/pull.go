@@ -55,6 +55,7 @@ not two whole ones: leave the site when it succeeds.`,
 		},
 	}
 	addRuns(c, &f.runs)
+	c.ValidArgsFunction = completeRuns
 	c.Flags().StringVar(&f.fleet, "fleet", defaultFleet, "the fleet file")
 	c.Flags().DurationVar(&f.patience, "patience", 5*time.Second, "how long to look for a node that does not answer")
 	c.Flags().StringVar(&f.copyTo, "copy", "", "folder for a second copy, best on another disk")
@@ -122,7 +123,7 @@ func (f pullFlags) secondCopy(out io.Writer, dir string) error {
 		bad += len(findings)
 	}
 	if bad > 0 {
-		return fmt.Errorf("verify both copies: %s; stay until this succeeds", words.Count(bad, "finding"))
+		return unmet{fmt.Errorf("verify both copies: %s; stay until this succeeds", words.Count(bad, "finding"))}
 	}
 	warning := ""
 	if archive.SameDisk(dir, second) {

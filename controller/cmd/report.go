@@ -108,12 +108,13 @@ func VerifyCommand() *cobra.Command {
 				}
 			}
 			if len(findings) > 0 {
-				return fmt.Errorf("verify %q: %s", dir, words.Count(len(findings), "finding"))
+				return unmet{fmt.Errorf("verify %q: %s", dir, words.Count(len(findings), "finding"))}
 			}
 			_, err = fmt.Fprintf(c.OutOrStdout(), "%s: OK: all files match the manifest\n", dir)
 			return err
 		},
 	}
 	addRuns(c, &runs)
+	c.ValidArgsFunction = completeRuns
 	return c
 }

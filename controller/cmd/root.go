@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fieldmesh.dev/fieldmesh/controller/nodes"
 	"fieldmesh.dev/fieldmesh/internal/flags"
 	"fieldmesh.dev/fieldmesh/internal/version"
 	"fieldmesh.dev/fieldmesh/rehearsal/virtual"
@@ -20,18 +21,41 @@ import (
 // Root is the whole command.
 func Root() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "fieldmesh",
-		Short:         "Measure TCP over moving ad hoc networks, on the road or in rehearsal",
+		Use:   "fieldmesh",
+		Short: "Measure TCP over moving ad hoc networks, on the road or in rehearsal",
+		Long: `Measure TCP over moving ad hoc networks, on the road or in rehearsal.
+
+Exit status:
+  0    it was done
+  1    it could not be done
+  2    the command line is wrong, and nothing was begun
+  3    it was done, and found what is not well: trials that were not accepted,
+       needs that are not met, nodes with problems, files that do not match
+  75   a rehearsal in virtual time was cut off, and can be resumed
+  130  it was interrupted`,
 		Version:       version.Build(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flags.Explain(err) })
-	root.AddCommand(RehearseCommand(), RunCommand(), FieldCommand(), PlanCommand(), PreflightCommand(),
-		NodesCommand(), KeysCommand(),
-		RunsCommand(), VerifyCommand(), ReportCommand(), MetricsCommand(), ExportCommand(),
-		PullCommand(), LiveCommand(), PublishCommand(), CollectCommand(), MergeCommand(), CalibrateCommand(),
-		CompareCommand(), TopologyCommand(), SimulateRoutingCommand())
+	for _, g := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"Plan and rehearse", []*cobra.Command{PlanCommand(), RehearseCommand(), FieldCommand(),
+			SimulateRoutingCommand()}},
+		{"Nodes", []*cobra.Command{KeysCommand(), NodesCommand(), PreflightCommand()}},
+		{"Drive", []*cobra.Command{RunCommand(), LiveCommand(), PullCommand(), CollectCommand(), MergeCommand()}},
+		{"Results", []*cobra.Command{RunsCommand(), ReportCommand(), ExportCommand(), PublishCommand(),
+			MetricsCommand(), TopologyCommand(), CompareCommand(), CalibrateCommand(), VerifyCommand()}},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title + ":"})
+		for _, c := range g.commands {
+			c.GroupID = g.title
+			root.AddCommand(c)
+		}
+	}
+	root.AddCommand(versionCommand())
 	return root
 }
 
@@ -57,27 +81,60 @@ func usageOf(c *cobra.Command) error {
 	return fmt.Errorf("usage: %s; `%s --help` explains it", c.UseLine(), c.CommandPath())
 }
 
+// versionCommand is `fieldmesh version`, which many type before they think of the flag.
+func versionCommand() *cobra.Command {
+	return &cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(c.OutOrStdout(), c.Root().Name(), "version", version.Build())
+			return err
+		}}
+}
+
 // group is a command that does nothing by itself: it has others below it.
 func group(use, short string, below ...*cobra.Command) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs,
+	c := &cobra.Command{Use: use, Short: short, SuggestionsMinimumDistance: 2,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			err := fmt.Errorf("unknown command %q for %q", args[0], c.CommandPath())
+			if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+				err = fmt.Errorf("%w; did you mean %q?", err, near[0])
+			}
+			return err
+		},
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
 	c.AddCommand(below...)
 	return c
 }
 
-// statusResume is EX_TEMPFAIL of sysexits.h: batch systems can be told that it
-// asks to be run again.
-const statusResume = 75
+// errUnmet is in the errors of commands that did what they were to do, and found what is not well.
+var errUnmet = errors.New("not all is well")
 
-// Main runs the command line and returns its exit status: 0 for success, 1
-// for an error, which is printed, 130 when it was interrupted, and 75 when a
-// rehearsal in virtual time was cut off, however it was, and can be resumed.
+// unmet marks an error as one of those, and leaves its text.
+type unmet struct{ error }
+
+func (u unmet) Unwrap() error { return u.error }
+
+// Is reports whether target is errUnmet.
+func (unmet) Is(target error) bool { return target == errUnmet }
+
+// The exit statuses that are not a shell's own convention; the command's help lists all.
+const (
+	statusUsage  = 2
+	statusUnmet  = 3
+	statusResume = 75 // EX_TEMPFAIL of sysexits.h: batch systems can be told that it asks to be run again
+)
+
+// Main runs the command line and returns its exit status; see Root.
 func Main(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second Ctrl-C does not wait for an end in order
 	root := Root()
 	root.SetArgs(args)
+	begun := false // which is after the command line was understood
+	root.PersistentPreRun = func(*cobra.Command, []string) { begun = true }
 	err := root.ExecuteContext(ctx)
 	switch {
 	case err == nil:
@@ -93,6 +150,12 @@ func Main(args []string) int {
 		return 130
 	}
 	fmt.Fprintln(os.Stderr, "fieldmesh:", err)
+	switch {
+	case !begun:
+		return statusUsage
+	case errors.Is(err, errUnmet), errors.Is(err, ErrPreflight), errors.Is(err, nodes.ErrNotWell):
+		return statusUnmet
+	}
 	return 1
 }
 

@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
+
+	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
 
 func TestAnInterruptHidesNoOtherError(t *testing.T) {
@@ -15,5 +19,40 @@ func TestAnInterruptHidesNoOtherError(t *testing.T) {
 	}
 	if got := besidesInterrupt(nil); len(got) != 0 {
 		t.Errorf("besides nothing: %v", got)
+	}
+}
+
+func TestExitStatuses(t *testing.T) {
+	damaged := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: []float64{2.8}, Repetitions: 1}).Dir()
+	if err := os.Remove(filepath.Join(damaged, "trials", "0001-a1", "verdict.json")); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		status int
+		args   []string
+	}{
+		{0, []string{"version"}},
+		{1, []string{"report", filepath.Join(damaged, "none")}},
+		{2, []string{"report"}},
+		{2, []string{"report", "--no-such-flag"}},
+		{2, []string{"no-such-command"}},
+		{2, []string{"plan", "chekc"}},
+		{3, []string{"verify", damaged}},
+	} {
+		if got := Main(c.args); got != c.status {
+			t.Errorf("%v: status %d, want %d", c.args, got, c.status)
+		}
+	}
+	if err := error(unmet{context.Canceled}); !errors.Is(err, errUnmet) || len(besidesInterrupt(err)) != 0 {
+		t.Errorf("%v is not unmet, or hides what it is", err)
+	}
+}
+
+// Every command is in a group of the help, so that none is overlooked.
+func TestEveryCommandIsInAGroup(t *testing.T) {
+	for _, c := range Root().Commands() {
+		if c.GroupID == "" && c.Name() != "version" {
+			t.Errorf("%s is in no group", c.Name())
+		}
 	}
 }

@@ -80,6 +80,7 @@ func ofRun(c *cobra.Command, do func(*cobra.Command, *archive.Archive) error) *c
 		return do(c, a)
 	}
 	addRuns(c, &runs)
+	c.ValidArgsFunction = completeRuns
 	return c
 }
 

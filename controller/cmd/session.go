@@ -56,6 +56,8 @@ func (f *runFlags) add(c *cobra.Command) {
 	c.Flags().DurationVar(&f.patience, "patience", 20*time.Second, "how long to wait for GPS fixes and nodes before "+
 		"refusing")
 	f.influx.add(c)
+	completes(c, "resume", completeRuns)
+	completes(c, "scale", completeScales)
 }
 
 // begun is when a new run is begun.
@@ -344,9 +346,9 @@ func (s *session) drive(ctx context.Context, lanes []*run.Lane, f runFlags, watc
 func outcome(r *run.Runner) (err error) {
 	accepted, givenUp, left := r.Counts()
 	if givenUp+left > 0 {
-		err = fmt.Errorf("run %s: %d of %d trials accepted, %s; `fieldmesh report %s` tells why, and --resume %[5]s "+
-			"--retry TRIAL drives a trial again",
-			r.Plan.Run, accepted, accepted+givenUp+left, r.GivenUp(), r.Archive.Dir())
+		err = unmet{fmt.Errorf("run %s: %d of %d trials accepted, %s; `fieldmesh report %s` tells why, and --resume "+
+			"%[5]s --retry TRIAL drives a trial again",
+			r.Plan.Run, accepted, accepted+givenUp+left, r.GivenUp(), r.Archive.Dir())}
 	}
 	return errors.Join(err, r.Forwarded())
 }

@@ -103,6 +103,7 @@ func SimulateRoutingCommand() *cobra.Command {
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.protocol, "protocol", "olsr", strings.Join(names, ", "))
+	completes(c, "protocol", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 	flags.IntSliceVar(&f.nodes, "nodes", []int{10, 25, 50, 100}, "numbers of nodes, one run each")
 	flags.Float64Var(&f.scale.Degree, "degree", 10, "other nodes within a node's range, on average")
 	flags.Float64Var(&f.scale.RangeM, "range", 250, "range of the radio in metres")

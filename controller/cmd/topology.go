@@ -28,7 +28,8 @@ func TopologyCommand() *cobra.Command {
 			"the whole window instead.\n" +
 			"It needs a trial whose routing protocol has a daemon.",
 	}, f.run)
-	c.Flags().IntVar(&f.trial, "trial", 1, "number of the trial, by `fieldmesh plan show`")
+	c.Flags().IntVar(&f.trial, "trial", 1, "number of the trial, by fieldmesh plan show")
+	completes(c, "trial", completeTrials)
 	c.Flags().IntVar(&f.attempt, "attempt", 0, "attempt at the trial (default: the last)")
 	c.Flags().Float64Var(&f.atS, "at", 0, "seconds since the window opened")
 	c.Flags().BoolVar(&f.paths, "paths", false, "print the flow's way over time")

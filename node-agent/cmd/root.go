@@ -31,21 +31,36 @@ func Root() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flags.Explain(err) })
 	root.AddCommand(ProbeCommand(), InitCommand(), PairCommand(), UpCommand(), RestoreCommand(), LogCommand(),
-		SimulateGPSCommand(), RouteCommand(), HostCommand(), FaceCommand())
+		SimulateGPSCommand(), RouteCommand(), HostCommand(), FaceCommand(), versionCommand())
 	return root
 }
 
-// Main runs the command line and returns its exit status.
+// Main runs the command line and returns its exit status: 0 for success, 1 for an
+// error, and 2 for a command line that is wrong.
 func Main(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	root := Root()
 	root.SetArgs(args)
+	begun := false // which is after the command line was understood
+	root.PersistentPreRun = func(*cobra.Command, []string) { begun = true }
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "fieldmesh-agent:", err)
+		if !begun {
+			return 2
+		}
 		return 1
 	}
 	return 0
+}
+
+// versionCommand is `fieldmesh-agent version`, which many type before they think of the flag.
+func versionCommand() *cobra.Command {
+	return &cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(c.OutOrStdout(), c.Root().Name(), "version", version.Build())
+			return err
+		}}
 }
 
 // FaceCommand is `fieldmesh-agent face`: the unprivileged half alone.

@@ -49,6 +49,8 @@ func RouteCommand() *cobra.Command {
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.Protocol, "protocol", "", strings.Join(manetd.Names(), ", "))
+	_ = c.RegisterFlagCompletionFunc("protocol", // which is there
+		cobra.FixedCompletions(manetd.Names(), cobra.ShellCompDirectiveNoFileComp))
 	flags.StringVar(&f.Interface, "interface", "wlan0", "the interface of the mesh")
 	flags.StringVar(&f.Feedback, "feedback", "", "unix socket of the radio's feedback: what it could not deliver")
 	flags.BoolVar(&f.NoLinkFeedback, "no-link-feedback", false, "lost frames break no routes, only the protocol's own "+
