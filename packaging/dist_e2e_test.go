@@ -160,6 +160,7 @@ echo "version: $(inside fieldmesh --version)"
 echo "agent: $(inside fieldmesh-agent --version)"
 echo "verify: $(inside dpkg --verify fieldmesh fieldmesh-agent && echo whole)"
 echo "example: $(inside fieldmesh plan check /usr/share/doc/fieldmesh/campaigns/velocity.yaml)"
+echo "desk check: $(inside fieldmesh plan check /usr/share/doc/fieldmesh/campaigns/stationary-check.yaml)"
 inside fieldmesh-agent probe >/dev/null && echo "probe: runs"
 if command -v systemd-analyze >/dev/null; then
 	inside systemd-analyze verify --man=no /lib/systemd/system/fieldmesh-host.service /lib/systemd/system/fieldmesh-face.service 2>&1 && echo "units: verified"
@@ -179,6 +180,7 @@ echo "left: $(inside find /etc/fieldmesh /var/lib/fieldmesh/host /usr/bin/fieldm
 		`version: fieldmesh version 0\.1\.0 \(commit ` + commit + ` of ` + regexp.QuoteMeta(date) +
 			`, go\S+, linux/amd64\)\n`,
 		`agent: fieldmesh-agent version 0\.1\.0 \(commit ` + commit, `verify: whole\n`, `probe: runs\n`,
+		`desk check: .*fine: campaign stationary-check`,
 		`units: verified\n`, `Overall exposure level for fieldmesh-face\.service: [01]\.\d`,
 		`Overall exposure level for fieldmesh-host\.service: [0-5]\.\d`,
 		`kept: agent\.yaml\s+keys\n`, `left: \n`,

@@ -58,22 +58,29 @@ func writeFirst(path, node, iface string) (config.Config, error) {
 	if err != nil {
 		return config.Config{}, err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return config.Config{}, fmt.Errorf("make the configuration's folder: %w", err)
+	err = os.MkdirAll(filepath.Dir(path), 0o755)
+	if err == nil {
+		err = writeNew(path, text)
 	}
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		err = fmt.Errorf("%s exists and is left as it is: edit it, or name another file by --config", path)
+	case errors.Is(err, fs.ErrPermission):
+		err = fmt.Errorf("write configuration: %w; run sudo fieldmesh-agent init", err)
+	case err != nil:
+		err = fmt.Errorf("write configuration: %w", err)
+	}
+	return cfg, err
+}
+
+// writeNew writes a file that is not there yet.
+func writeNew(path, text string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if errors.Is(err, fs.ErrExist) {
-		return config.Config{}, fmt.Errorf("%s exists and is left as it is: edit it, or name another file by --config",
-			path)
-	}
 	if err != nil {
-		return config.Config{}, fmt.Errorf("write configuration: %w", err)
+		return err
 	}
 	_, err = f.WriteString(text)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return config.Config{}, fmt.Errorf("write configuration: %w", err)
-	}
-	return cfg, nil
+	return errors.Join(err, f.Close())
 }
 
 // notOfNames are the characters that no node's name has.
