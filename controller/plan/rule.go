@@ -71,7 +71,7 @@ func (o object) check(f *tree.Findings, path string, n *tree.Node) {
 		return
 	}
 	var meant []string // known keys that unknown ones seem to mean
-	for _, e := range n.Entries {
+	for i, e := range n.Entries {
 		if r := o.field(e.Key); r != nil {
 			r.check(f, join(path, e.Key), e.Value)
 			continue
@@ -84,6 +84,12 @@ func (o object) check(f *tree.Findings, path string, n *tree.Node) {
 		}
 		f.Add(e.At, "%s: unknown key %q; %sallowed: %s", section(path), tree.Shorten(e.Key), didYouMean(near),
 			strings.Join(o.keys(), ", "))
+		if near != "" && n.Child(near) == nil { // read as what is meant, whose absence would be other faults
+			n.Entries[i].Key = near
+			o.field(near).check(f, join(path, near), e.Value)
+			n.Strange = true
+			continue
+		}
 		meant = append(meant, near)
 		n.Strange, e.Value.Bad = true, true
 	}

@@ -84,7 +84,7 @@ func session(db *testnet.Influxd) []line {
 		// that name is taken
 		{typed: "fieldmesh rehearse FILE", run: "rehearse FILE --name run-1 --field-dir fields", fails: true,
 			says: "run-1"},
-		{typed: "fieldmesh runs", says: "3 of 3"},
+		{typed: "fieldmesh runs", says: "run-1"},
 		{typed: "fieldmesh verify RUN"},
 		{typed: "fieldmesh report RUN"},
 		{typed: "fieldmesh export RUN"},
