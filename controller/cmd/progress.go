@@ -84,7 +84,8 @@ func (l *timeLeft) text(s run.Progress, now time.Time) string {
 func (p *progress) step(s run.Progress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	line := stepLine(s, p.left.text(s, time.Now()))
+	left := p.left.text(s, time.Now())
+	line := stepLine(s, left, true)
 	if !p.terminal {
 		key := fmt.Sprint(s.Trial != nil && s.Verdict == nil, s.Phase, s.Attempt, number(s))
 		if s.Phase == "placing" || s.Phase == "settling" || s.Phase == "arming" || p.last[s.Lane] == key {
@@ -101,6 +102,9 @@ func (p *progress) step(s run.Progress) {
 	switch {
 	case s.Phase == "looked": // of no lane
 	case s.Verdict == nil:
+		if len(line) >= p.width() {
+			line = stepLine(s, left, false)
+		}
 		p.now[s.Lane], p.at[s.Lane] = line, number(s)
 	case p.at[s.Lane] == number(s): // it may come when the next trial is under way
 		delete(p.now, s.Lane)
@@ -152,8 +156,9 @@ func (p *progress) draw() {
 	}
 }
 
-// stepLine words one step, after which so much time is left.
-func stepLine(s run.Progress, left string) string {
+// stepLine words one step, after which so much time is left: whole, or so that it fits
+// a terminal of 80 columns.
+func stepLine(s run.Progress, left string, whole bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[%d/%d%s]", s.Decided, s.Total, left)
 	if s.Lane != "" {
@@ -167,8 +172,10 @@ func stepLine(s run.Progress, left string) string {
 	if s.Attempt > 1 {
 		fmt.Fprintf(&b, " attempt %d", s.Attempt)
 	}
-	for _, f := range slices.Sorted(maps.Keys(s.Trial.Factors)) {
-		fmt.Fprintf(&b, " %s=%s", f, s.Trial.Factors[f])
+	if whole {
+		for _, f := range slices.Sorted(maps.Keys(s.Trial.Factors)) {
+			fmt.Fprintf(&b, " %s=%s", f, s.Trial.Factors[f])
+		}
 	}
 	if v := s.Verdict; v != nil {
 		fmt.Fprintf(&b, ": %s", v.Outcome)
@@ -180,9 +187,13 @@ func stepLine(s run.Progress, left string) string {
 		}
 		return b.String()
 	}
-	fmt.Fprintf(&b, ": %s", s.Phase)
-	if s.Detail != "" {
-		fmt.Fprintf(&b, ", %s", s.Detail)
+	switch {
+	case s.Detail == "":
+		fmt.Fprintf(&b, ": %s", s.Phase)
+	case whole:
+		fmt.Fprintf(&b, ": %s, %s", s.Phase, s.Detail)
+	default:
+		fmt.Fprintf(&b, ": %s", s.Detail)
 	}
 	if s.Live != nil {
 		b.WriteString(liveText(s.Trial, *s.Live, strings.HasSuffix(s.Detail, " m/s")))

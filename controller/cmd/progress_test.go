@@ -8,21 +8,29 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// The line of a trial under way fits a terminal of 80 columns, and says each thing once.
+// The line of a trial under way says each thing once, and there is one that fits 80 columns.
 func TestStepLine(t *testing.T) {
 	trial := wire.Trial{Number: 2, SpeedMps: new(11.1), Factors: map[string]string{"section": "A", "speed": "11.1"}}
 	live := &wire.Live{SpeedMps: new(11.0), ThroughputBps: new(4.86e6), RemainingS: new(2.0)}
-	for want, s := range map[string]run.Progress{
-		"[1/24, 8 min left] trial 2 section=A speed=11.1: armed, faster: 2.1 of 11.1 m/s": {Phase: "armed",
-			Detail: "faster: 2.1 of 11.1 m/s", Live: &wire.Live{SpeedMps: new(2.1)}},
-		"[1/24, 8 min left] trial 2 section=A speed=11.1: running  11.0 of 11.1 m/s  4.86 Mbit/s  2 s left": {
-			Phase: "running", Live: live},
-		"[1/24, 8 min left] trial 2 section=A speed=11.1: accepted, 4.90 Mbit/s": {Mbps: new(4.9),
-			Verdict: &wire.Verdict{Outcome: wire.Accepted}},
+	for _, c := range []struct {
+		step         run.Progress
+		whole, short string // after the trial's number
+	}{
+		{run.Progress{Phase: "armed", Detail: "faster: 2.1 of 11.1 m/s", Live: &wire.Live{SpeedMps: new(2.1)}},
+			" section=A speed=11.1: armed, faster: 2.1 of 11.1 m/s", ": faster: 2.1 of 11.1 m/s"},
+		{run.Progress{Phase: "running", Detail: "measuring", Live: live},
+			" section=A speed=11.1: running, measuring  11.0 of 11.1 m/s  4.86 Mbit/s  2 s left",
+			": measuring  11.0 of 11.1 m/s  4.86 Mbit/s  2 s left"},
+		{run.Progress{Mbps: new(4.9), Verdict: &wire.Verdict{Outcome: wire.Accepted}},
+			" section=A speed=11.1: accepted, 4.90 Mbit/s", ": accepted, 4.90 Mbit/s"},
 	} {
-		s.Trial, s.Attempt, s.Decided, s.Total = &trial, 1, 1, 24
-		if got := stepLine(s, ", 8 min left"); got != want {
-			t.Errorf("got  %s\nwant %s", got, want)
+		c.step.Trial, c.step.Attempt, c.step.Decided, c.step.Total = &trial, 1, 1, 24
+		const begin = "[1/24, 8 min left] trial 2"
+		if got := stepLine(c.step, ", 8 min left", true); got != begin+c.whole {
+			t.Errorf("got  %s\nwant %s", got, begin+c.whole)
+		}
+		if got := stepLine(c.step, ", 8 min left", false); got != begin+c.short || len(got) >= 80 {
+			t.Errorf("got  %s, %d columns\nwant %s", got, len(got), begin+c.short)
 		}
 	}
 }
