@@ -44,6 +44,13 @@ func TestE2ETwoControllers(t *testing.T) {
 		t.Errorf("the run that was there first: status %d\n%s", got, out.String())
 	}
 
+	for _, want := range []string{"run one in " + d.path("runs", "one") + ": 2 trials, ",
+		"watch: fieldmesh live " + d.path("runs", "one") + "\n", "trial 1: accepted, "} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the run does not say %q", want)
+		}
+	}
+
 	t.Run("a name that is taken", func(t *testing.T) {
 		key, err := os.ReadFile(d.path("runs", ".keys", "one.key"))
 		if err != nil {
