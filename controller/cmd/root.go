@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -56,7 +58,35 @@ Exit status:
 		}
 	}
 	root.AddCommand(versionCommand())
+	wrapHelp(root)
 	return root
+}
+
+// helpColumns is how wide a terminal is taken to be.
+const helpColumns = 80
+
+// wrapHelp breaks the lines of a command's long help, and of those below it. What is
+// indented stays as it is.
+func wrapHelp(c *cobra.Command) {
+	paragraphs := strings.Split(c.Long, "\n\n")
+	for i, text := range paragraphs {
+		if strings.Contains("\n"+text, "\n ") {
+			continue
+		}
+		var lines []string
+		line := ""
+		for _, word := range strings.Fields(text) {
+			if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > helpColumns {
+				lines, line = append(lines, line), ""
+			}
+			line = strings.TrimLeft(line+" "+word, " ")
+		}
+		paragraphs[i] = strings.Join(append(lines, line), "\n")
+	}
+	c.Long = strings.Join(paragraphs, "\n\n")
+	for _, below := range c.Commands() {
+		wrapHelp(below)
+	}
 }
 
 // exactly wants as many arguments as its command's usage names, and shows the usage otherwise.

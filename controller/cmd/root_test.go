@@ -6,7 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
@@ -54,5 +58,27 @@ func TestEveryCommandIsInAGroup(t *testing.T) {
 		if c.GroupID == "" && c.Name() != "version" {
 			t.Errorf("%s is in no group", c.Name())
 		}
+	}
+}
+
+func TestHelpFitsATerminal(t *testing.T) {
+	var look func(*cobra.Command)
+	look = func(c *cobra.Command) {
+		for line := range strings.Lines(c.Long) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > helpColumns {
+				t.Errorf("%s: %d columns: %s", c.CommandPath(), n, line)
+			}
+		}
+		for _, below := range c.Commands() {
+			look(below)
+		}
+	}
+	look(Root())
+	c := &cobra.Command{Long: "One\ntwo.\n\nList:\n  a\n  b\n\n" + strings.Repeat("word ", 20)}
+	wrapHelp(c)
+	want := "One two.\n\nList:\n  a\n  b\n\n" + strings.TrimSpace(strings.Repeat("word ", 16)) + "\n" +
+		strings.TrimSpace(strings.Repeat("word ", 4))
+	if c.Long != want {
+		t.Errorf("wrapped to %q, want %q", c.Long, want)
 	}
 }

@@ -22,8 +22,8 @@ func InitCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "init",
 		Short: "Write this node's first configuration",
-		Long: "Init writes the agent's configuration with a comment for each key that a new node may need. " +
-			"A file that exists stays as it is.",
+		Long: `Init writes the agent's configuration, with a comment for each key that a new
+node may need. A file that exists stays as it is.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			all, err := radios()

@@ -26,8 +26,9 @@ func ProbeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "probe",
 		Short: "Tell what this machine has and can do",
-		Long: "Probe reports whether each of the machine's Wi-Fi radios can be a node, and which tools and TCP " +
-			"variants there are. It needs no configuration; with one, it shows the interface that is named there, too.",
+		Long: `Probe reports whether each of the machine's Wi-Fi radios can be a node, and
+which tools and TCP variants there are. It needs no configuration; with one, it
+shows the interface that is named there, too.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg, err := loadConfig(path)

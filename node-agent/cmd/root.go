@@ -23,8 +23,13 @@ import (
 // Root is the whole command.
 func Root() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "fieldmesh-agent",
-		Short:         "Run a node: set it up for a trial, measure, and put it back",
+		Use:   "fieldmesh-agent",
+		Short: "Run a node: set it up for a trial, measure, and put it back",
+		Long: `Run a node: set it up for a trial, measure, and put it back.
+
+A new node begins with probe, init, pair and up. The exit status is 0 when it
+was done, 1 when it could not be done, and 2 when the command line is wrong and
+nothing was begun.`,
 		Version:       version.Build(),
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -24,8 +24,9 @@ func SimulateGPSCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "simulate-gps",
 		Short: "Stand in for gpsd with a track at given speeds, for a check at a desk",
-		Long: "Simulate-gps answers in gpsd's place as if the node drove to and fro, at each speed in turn, until " +
-			"Ctrl-C. The agent that asks it takes the track for its own: use it at a desk only.",
+		Long: `Simulate-gps answers in gpsd's place as if the node drove to and fro, at each
+speed in turn, until Ctrl-C. The agent that asks it takes the track for its own:
+use it at a desk only.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := track.check(); err != nil {
