@@ -299,7 +299,8 @@ func logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
-// announce says which run this is, how long it takes, and how it can be watched.
+// announce says which run this is, how long it takes, and how it can be watched. How
+// fast virtual time goes nobody knows before.
 func (s *session) announce(shown *progress) error {
 	e := s.campaign.Estimate()
 	seconds := e.RoadTotalS
@@ -307,7 +308,9 @@ func (s *session) announce(shown *progress) error {
 		seconds = e.RehearsalS
 	}
 	accepted, givenUp, left := (&run.Runner{Archive: s.archive, Plan: s.plan}).Counts()
-	shown.left.trial = time.Duration(seconds / float64(len(s.plan.Trials)) * float64(time.Second))
+	if !s.archive.Info().Clock.Virtual() {
+		shown.left.trial = time.Duration(seconds / float64(len(s.plan.Trials)) * float64(time.Second))
+	}
 	_, err := fmt.Fprintf(shown.out, "run %s in %s: %s%s\nwatch: fieldmesh live %[2]s\n", s.plan.Run, s.archive.Dir(),
 		words.Count(accepted+givenUp+left, "trial"), shown.left.text(run.Progress{Decided: accepted + givenUp,
 			Total: accepted + givenUp + left}, time.Now()))

@@ -144,7 +144,9 @@ func rehearseVirtually(c *cobra.Command, f rehearseFlags, file string) error {
 	if err = kernel.Check(s.plan.Trials); err == nil {
 		shown := newProgress(c.ErrOrStderr(), []string{""})
 		heard := newHearer(shown, "", &tally{begun: time.Now()})
-		err = s.launch(ctx, f, k, heard, c.ErrOrStderr())
+		if err = s.announce(shown); err == nil {
+			err = s.launch(ctx, f, k, heard, c.ErrOrStderr())
+		}
 	}
 	if errors.Is(err, virtual.ErrCut) && !s.refused() {
 		err = fmt.Errorf("%w; `fieldmesh rehearse --resume %s` goes on", err, s.archive.Dir())
