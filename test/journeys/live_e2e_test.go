@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,6 +41,13 @@ func TestTheLivePageFollowsARehearsal(t *testing.T) {
 		t.Error("the rehearsal was over before the viewers were")
 	}
 	run.Stop(t, os.Interrupt)
+	for _, want := range []string{"run watched in " + run.runDir() + ": 24 trials, ", " min left",
+		"watch: fieldmesh live " + run.runDir(),
+		"`fieldmesh rehearse --resume " + run.runDir() + "` continues the run"} {
+		if !strings.Contains(run.Said(), want) {
+			t.Errorf("the rehearsal does not say %q", want)
+		}
+	}
 }
 
 // freeAddress is a port that nobody listens on now.
