@@ -212,6 +212,7 @@ func runChanges() []change.Change {
 		sysctl("net.ipv6.conf.wlan0.disable_ipv6", "1"),
 		change.Link{Interface: device, Up: ptr(true), MTUBytes: ptr(1400)},
 		address("10.77.0.1/24"),
+		change.Rule{Network: netip.MustParsePrefix("10.77.0.0/24")},
 	}
 }
 
@@ -260,7 +261,8 @@ func TestE2EEveryChangeIsMadeAndUndone(t *testing.T) {
 	apply(t, c, ScopeTrial, trialChanges())
 	during := f.snapshot(t)
 	for _, want := range []string{
-		"mtu 1400", "address 10.77.0.1/24 on wlan0", "sysctl net/ipv4/tcp_congestion_control = reno", "babeld runs",
+		"mtu 1400", "address 10.77.0.1/24 on wlan0", fmt.Sprintf("rule %d family 2 from <nil> to 10.77.0.0/24",
+			change.RulePriority), "sysctl net/ipv4/tcp_congestion_control = reno", "babeld runs",
 		"10.77.9.0/24 via 10.77.0.2 dev wlan0 proto static congctl reno", "10.77.3.0/24 via 10.77.0.2 dev wlan0 " +
 			"proto static metric 7",
 		"10.77.0.0/24 dev wlan0 proto static scope link src 10.77.0.1 quickack 1", "congestion control tahoe_",

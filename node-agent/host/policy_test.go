@@ -33,6 +33,8 @@ func TestEscapesAreRefused(t *testing.T) {
 		{"default route", change.Route{Interface: wlan, Destination: any4}, "outside the allowed prefixes"},
 		{"route outside", route("10.78.0.0/24"), "outside the allowed prefixes"},
 		{"route with host bits", route("10.77.0.1/24"), "bits set"},
+		{"rule for all networks", change.Rule{Network: any4}, "network 0.0.0.0/0 is outside the allowed prefixes"},
+		{"rule with host bits", change.Rule{Network: prefix("10.77.0.1/24")}, "bits set"},
 		{"gateway outside", change.Route{Interface: wlan, Destination: inside,
 			Via: ptr(netip.MustParseAddr("10.78.0.1"))}, "gateway 10.78.0.1/32 is outside"},
 		{"gateway of other family", change.Route{Interface: wlan, Destination: inside,
@@ -92,7 +94,8 @@ func TestWhatTrialsNeedIsAllowed(t *testing.T) {
 	gateway := netip.MustParseAddr("10.77.0.2")
 	for _, c := range []change.Change{
 		linkUp(), change.Link{Interface: "wlan0", MTUBytes: ptr(1500)}, address("10.77.0.1/24"), address("fd77::1/64"),
-		route("10.77.0.0/24"), change.Route{Interface: "wlan0", Destination: netip.MustParsePrefix("10.77.3.0/24"),
+		route("10.77.0.0/24"), change.Rule{Network: netip.MustParsePrefix("10.77.0.0/24")},
+		change.Route{Interface: "wlan0", Destination: netip.MustParsePrefix("10.77.3.0/24"),
 			Via: &gateway, Source: &gateway, Metric: 5, Congestion: "reno"},
 		sysctl("net.ipv4.tcp_congestion_control", "reno"), sysctl("net.ipv4.tcp_rto_min_us", "200000"),
 		sysctl("net.ipv4.ip_forward", "1"), sysctl("net.ipv4.conf.wlan0.rp_filter", "0"),

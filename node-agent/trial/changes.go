@@ -28,7 +28,7 @@ func changes(plan wire.RunPlan, t wire.Trial, p tcp.Profile, node, iface string)
 		if own, err = netip.ParsePrefix(n.MeshPrefix); err != nil {
 			return nil, nil, fmt.Errorf("read address of node %q: %w", node, err)
 		}
-		run = append(run, change.Address{Interface: iface, Prefix: own})
+		run = append(run, change.Address{Interface: iface, Prefix: own}, change.Rule{Network: own.Masked()})
 	}
 	if t.EndsTCP(node) {
 		trial = transportChanges(p, own, iface)

@@ -15,6 +15,7 @@ func kinds() map[string]kind {
 		"offloads":       of[Offloads, offloadsUndo](),
 		"radio":          of[Radio, radioUndo](),
 		"route":          of[Route, routeUndo](),
+		"rule":           of[Rule, ruleUndo](),
 		"sysctl":         of[Sysctl, sysctlUndo](),
 		"tcp_events":     of[TCPEvents, loadedUndo](),
 		"virtual":        of[Virtual, virtualUndo](),

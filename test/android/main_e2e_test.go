@@ -1,0 +1,30 @@
+//go:build e2e
+
+package android
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"fieldmesh.dev/fieldmesh/test/testnet"
+)
+
+// programs is the folder of the built programs.
+var programs string
+
+// TestMain runs the tests, or is one of the programs that a phone has.
+func TestMain(m *testing.M) {
+	var err error
+	switch filepath.Base(os.Args[0]) {
+	case "su":
+		err = su(os.Args[1:])
+	case "magiskd":
+		err = magiskd()
+	default:
+		os.Exit(testnet.WithPrograms(m.Run, &programs))
+	}
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}

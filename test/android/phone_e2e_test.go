@@ -1,0 +1,164 @@
+//go:build e2e
+
+package android
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/test/testnet"
+)
+
+const (
+	termux = "/data/data/com.termux/files/usr" // Termux's prefix
+	home   = "/data/local/fieldmesh"           // root's own folder
+	user   = 10123                             // Termux's: apps' users begin at 10000
+	inet   = 3003                              // AID_INET of Android's android_filesystem_config.h
+)
+
+// root makes a phone's file system of what a phone has, and stays for others to
+// enter. The programs are those of this machine, under the names at which a phone
+// has them; there is no /tmp and no /etc.
+const root = `set -e
+cd "$1"; self=$2; programs=$3; prefix=.$4
+mount -t tmpfs -o mode=755 tmpfs .; cd "$1"
+mkdir -p proc sys dev usr run debug_ramdisk data/local system/bin $prefix/bin
+mount -t proc proc proc; mount -t sysfs sysfs sys; mount --rbind /dev dev; mount --bind /usr usr
+ln -s usr/lib usr/lib64 .
+for f in sh env sha256sum cut sed mkdir chown chmod cp mv rm cat; do ln -s "$(readlink -f "$(command -v $f)")" system/bin/$f; done
+for f in sh id sha256sum cut rm mkfifo sv runsv iperf3; do ln -s "$(readlink -f "$(command -v $f)")" $prefix/bin/$f; done
+cp "$self" debug_ramdisk/su; cp "$self" debug_ramdisk/magiskd
+cp "$programs/fieldmesh" "$programs/fieldmesh-agent" $prefix/bin/
+exec chroot . /usr/bin/sleep infinity
+`
+
+// netd is what Android's netd makes of the rules and tables of a phone that has
+// mobile data and is tethered to the controller's machine by USB
+// (RouteController.h of system/netd): nothing leads to the table main.
+var netd = []string{
+	"route add default via 100.64.7.1 dev rmnet0 table 1003",
+	"route add 10.98.0.0/24 dev ctl0 table 97", // ROUTE_TABLE_LOCAL_NETWORK
+	"rule del pref 32766", "rule del pref 32767",
+	"rule add pref 10000 fwmark 0xc0000/0xd0000 lookup 99", // ROUTE_TABLE_LEGACY_SYSTEM
+	"rule add pref 16000 fwmark 0x10063/0x1ffff iif lo lookup 97",
+	"rule add pref 16000 fwmark 0xd0064/0x1ffff iif lo lookup 1003",
+	"rule add pref 17000 iif lo oif rmnet0 lookup 1003",
+	"rule add pref 18000 fwmark 0x0/0x10000 lookup 99",
+	"rule add pref 19000 fwmark 0x0/0x10000 lookup 98", // ROUTE_TABLE_LEGACY_NETWORK
+	"rule add pref 20000 fwmark 0x0/0x10000 lookup 97",
+	"rule add pref 23000 fwmark 0x64/0x1ffff iif lo lookup 1003",
+	"rule add pref 31000 fwmark 0x0/0xffff iif lo lookup 1003",
+	"rule add pref 32000 unreachable",
+}
+
+// phone is a rooted phone with Termux.
+type phone struct {
+	ns    *testnet.NS
+	files *testnet.Running // keeps the phone's file system
+}
+
+// newPhone makes a phone of a namespace, with the package's files in place.
+func newPhone(t *testing.T, ns *testnet.NS) phone {
+	t.Helper()
+	testnet.Need(t, "unshare", "nsenter", "setpriv", "runsv", "iperf3")
+	testnet.Veth(t, ns, "rmnet0", "100.64.7.2/30", testnet.NewNS(t, "lte"), "rmnet0", "100.64.7.1/30")
+	for _, line := range netd {
+		ns.Run(t, "ip", strings.Fields(line)...)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := phone{ns: ns, files: testnet.Start(t, ns.Command(t.Context(), "unshare", "--mount", "--propagation", "private",
+		"sh", "-c", root, "root", testnet.Folder(t), self, programs, termux))}
+	testnet.Await(t, 30*time.Second, "the phone's file system", func() bool {
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.files.Cmd.Process.Pid))
+		return strings.HasPrefix(string(line), "/usr/bin/sleep\x00") || p.files.Over()
+	})
+	for _, name := range []string{"termux-wake-lock", "termux-wake-unlock"} {
+		p.write(t, termux+"/bin/"+name, "#!"+termux+"/bin/sh\n", 0o755)
+	}
+	p.unpack(t)
+	p.mustRoot(t, "chown", "-R", fmt.Sprintf("%d:%d", user, user), "/data/data")
+	magisk := testnet.Start(t, p.command(nil, "/debug_ramdisk/magiskd"))
+	testnet.Await(t, 30*time.Second, "Magisk's daemon", func() bool {
+		_, err := os.Stat(p.path(suSocket))
+		return err == nil || magisk.Over()
+	})
+	return p
+}
+
+// put is a line by which packaging/build lays out the package for Termux.
+var put = regexp.MustCompile(`put (\d+) \$here/termux/(\S+) "\$root" \$prefix(\S+)`)
+
+// unpack puts the package's scripts where it has them.
+func (p phone) unpack(t *testing.T) {
+	t.Helper()
+	packaging := filepath.Join("..", "..", "packaging")
+	build, err := os.ReadFile(filepath.Join(packaging, "build"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := put.FindAllStringSubmatch(string(build), -1)
+	if len(lines) == 0 {
+		t.Fatal("packaging/build lays out no package for Termux")
+	}
+	for _, line := range lines {
+		var mode os.FileMode
+		text, err := os.ReadFile(filepath.Join(packaging, "termux", line[2]))
+		if err == nil {
+			_, err = fmt.Sscanf(line[1], "%o", &mode)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.write(t, termux+line[3], string(text), mode)
+	}
+}
+
+// path is where a file of the phone's is seen from here.
+func (p phone) path(name string) string {
+	return fmt.Sprintf("/proc/%d/root%s", p.files.Cmd.Process.Pid, name)
+}
+
+func (p phone) write(t *testing.T, name, text string, mode os.FileMode) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(p.path(name)), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(p.path(name), []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// command is a program on the phone, as root unless it is run by way of others.
+func (p phone) command(by []string, words ...string) *exec.Cmd {
+	enter := []string{"--target", fmt.Sprint(p.files.Cmd.Process.Pid), "--mount", "--net", "--root", "--wd", "--",
+		"/usr/bin/env", "-i", "PATH=" + termux + "/bin:/system/bin"}
+	return exec.Command("nsenter", slices.Concat(enter, by, words)...)
+}
+
+// termuxs runs a program as Termux's user.
+var termuxs = []string{"/usr/bin/setpriv", fmt.Sprintf("--reuid=%d", user), fmt.Sprintf("--regid=%d", user),
+	fmt.Sprintf("--groups=%d,%d", user, inet)}
+
+func (p phone) must(t *testing.T, by []string, words ...string) string {
+	t.Helper()
+	out, err := p.command(by, words...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", words, err, out)
+	}
+	return string(out)
+}
+
+func (p phone) mustRoot(t *testing.T, words ...string) string {
+	t.Helper()
+	return p.must(t, nil, slices.Concat([]string{"/usr/bin/" + words[0]}, words[1:])...)
+}

@@ -1,0 +1,91 @@
+//go:build e2e
+
+package android
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// suSocket is where Magisk's daemon is asked.
+const suSocket = "/debug_ramdisk/magiskd.sock"
+
+// su is Magisk's client: it hands its words and its standard files to the
+// daemon, waits, and ends as the command did. Whoever kills it kills nothing
+// else (native/src/core/su/su.cpp).
+func su(args []string) error {
+	if len(args) != 2 || args[0] != "-c" {
+		return fmt.Errorf("su -c COMMAND, not %q", args)
+	}
+	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: suSocket, Net: "unix"})
+	if err != nil {
+		return fmt.Errorf("ask Magisk's daemon: %w", err)
+	}
+	if _, _, err := conn.WriteMsgUnix([]byte(args[1]), unix.UnixRights(0, 1, 2), nil); err != nil {
+		return fmt.Errorf("ask Magisk's daemon: %w", err)
+	}
+	status := make([]byte, 1)
+	if _, err := conn.Read(status); err != nil {
+		return fmt.Errorf("wait for Magisk's daemon: %w", err)
+	}
+	os.Exit(int(status[0]))
+	return nil
+}
+
+// magiskd is Magisk's daemon: it starts each command as root's, a child of its
+// own, and waits for it; that the client has gone it does not notice
+// (native/src/core/daemon.rs).
+func magiskd() error {
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: suSocket, Net: "unix"})
+	if err == nil {
+		err = os.Chmod(suSocket, 0o666)
+	}
+	for err == nil {
+		var conn *net.UnixConn
+		if conn, err = l.AcceptUnix(); err == nil {
+			go func() { _ = serveSu(conn) }() // a client may go before it hears the end
+		}
+	}
+	return err
+}
+
+func serveSu(conn *net.UnixConn) error {
+	command, rights := make([]byte, 64<<10), make([]byte, unix.CmsgSpace(3*4))
+	n, have, _, _, err := conn.ReadMsgUnix(command, rights)
+	if err != nil {
+		return err
+	}
+	messages, err := unix.ParseSocketControlMessage(rights[:have])
+	if err != nil || len(messages) != 1 {
+		return fmt.Errorf("read standard files: %d messages, %w", len(messages), err)
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil {
+		return err
+	}
+	var std [3]*os.File
+	for i, fd := range fds {
+		unix.CloseOnExec(fd)
+		std[i] = os.NewFile(uintptr(fd), "standard file of su's caller")
+	}
+	cmd := exec.Command("/system/bin/sh", "-c", string(command[:n]))
+	cmd.Env, cmd.Dir = []string{"PATH=/system/bin"}, "/"
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = std[0], std[1], std[2]
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	err = cmd.Start()
+	for _, f := range std {
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		return err
+	}
+	_ = cmd.Wait() // how it ended is told by its status
+	_, err = conn.Write([]byte{byte(cmd.ProcessState.ExitCode())})
+	return err
+}
