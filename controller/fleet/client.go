@@ -211,6 +211,14 @@ func (c *Client) TryGenerator(ctx context.Context) (wire.NodeStatus, error) {
 		query: query, within: callTime + tryTime})
 }
 
+// Ways is Status after a look at what leads packets to other nodes elsewhere than
+// to the interface under test. mesh is the node's own address in the mesh, with its
+// prefix length, and those of the others, with commas between.
+func (c *Client) Ways(ctx context.Context, mesh string) (wire.NodeStatus, error) {
+	return callInto[wire.NodeStatus](ctx, c, call{doing: "look at its routes", method: http.MethodGet,
+		path: "/v1/node", query: url.Values{"mesh": {mesh}}, within: callTime})
+}
+
 // Clock asks for the node's clocks.
 func (c *Client) Clock(ctx context.Context) (wire.ClockReply, error) {
 	return callInto[wire.ClockReply](ctx, c, clockCall)

@@ -249,6 +249,39 @@ func (j *judge) address() {
 			"addresses inside", own.Masked()))
 }
 
+// meshOf is a node's address in the mesh, with its prefix length, and those of the
+// nodes with which it takes part in a trial; empty for nobody.
+func meshOf(plan wire.RunPlan, node wire.PlanNode) string {
+	var out []string
+	for _, n := range plan.Nodes {
+		both := func(t wire.Trial) bool {
+			return slices.Contains(t.Nodes(), node.Name) && slices.Contains(t.Nodes(), n.Name)
+		}
+		p, err := netip.ParsePrefix(n.MeshPrefix)
+		if err == nil && n.Name != node.Name && slices.ContainsFunc(plan.Trials, both) {
+			out = append(out, p.Addr().String())
+		}
+	}
+	if out == nil {
+		return ""
+	}
+	return strings.Join(slices.Insert(out, 0, node.MeshPrefix), ",")
+}
+
+// route asks whether packets to the other nodes will leave by the interface under
+// test. By another one a trial would measure another network, or nothing.
+func (j *judge) route() {
+	switch {
+	case j.problems("route"):
+	case j.told.Ways:
+		j.met("route", "nothing leads packets to the other nodes elsewhere than to %s", j.st.Interface)
+	case j.told.WaysErr != nil:
+		j.put("route", Unknown, Unreached(j.told.WaysErr).Found, "ask again, with an agent of this version")
+	default:
+		j.put("route", Unneeded, "it has no other node to reach", "")
+	}
+}
+
 // control says which way the controller talks to the node, and whether that is
 // the way that the plan wants.
 func (j *judge) control() {

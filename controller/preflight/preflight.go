@@ -52,6 +52,9 @@ type Node interface {
 	Status(ctx context.Context) (wire.NodeStatus, error)
 	// TryGenerator is Status after the traffic generator has sent to itself.
 	TryGenerator(ctx context.Context) (wire.NodeStatus, error)
+	// Ways is Status after a look at the ways to other nodes: mesh is the node's own
+	// address there, with its prefix length, and theirs.
+	Ways(ctx context.Context, mesh string) (wire.NodeStatus, error)
 	ClockOffset(ctx context.Context, n int) (wire.Clock, error)
 }
 
@@ -100,8 +103,11 @@ type Told struct {
 	TryErr   error // it could not be asked to
 	Scanned  bool  // its radio has listened on the plan's channels just now
 	ScanErr  error // it could not
+	Ways     bool  // it has looked at its ways to the others just now
+	WaysErr  error // it could not
 
-	try bool // a flow of the plan begins or ends there
+	try  bool   // a flow of the plan begins or ends there
+	mesh string // for Node.Ways; empty: it has nobody to reach
 }
 
 // ask asks a node about itself.
@@ -122,6 +128,12 @@ func (t *Told) ask(ctx context.Context, n Node) {
 	}
 	if s, ok := n.(scanning); ok && t.Status.Radio != nil && t.Status.Radio.Driver == settable {
 		t.scan(ctx, s)
+	}
+	if t.mesh != "" {
+		st, err := n.Ways(ctx, t.mesh)
+		if t.WaysErr = err; err == nil {
+			t.Status, t.Ways = st, true
+		}
 	}
 }
 
@@ -156,7 +168,7 @@ func (t *Told) scan(ctx context.Context, s scanning) {
 func Nodes(ctx context.Context, plan wire.RunPlan, seconds float64, nodes map[string]Node) []Item {
 	told := make([]Told, len(plan.Nodes))
 	for i, n := range plan.Nodes {
-		told[i].try = endsFlow(plan.Trials, n.Name)
+		told[i].try, told[i].mesh = endsFlow(plan.Trials, n.Name), meshOf(plan, n)
 	}
 	each := func(ctx context.Context, step func(*Told, context.Context, Node)) {
 		var asked sync.WaitGroup
@@ -201,6 +213,7 @@ func Judge(plan wire.RunPlan, name string, seconds float64, t Told) []Item {
 	j.radio()
 	j.channel()
 	j.address()
+	j.route()
 	j.routing()
 	j.tcp()
 	j.gps()

@@ -45,7 +45,7 @@ func well() Told {
 			Machine: &wire.Machine{BatteryPercent: new(80.0), BatteryState: "discharging", BatteryLeftS: new(7200.0),
 				TemperatureC: new(50.0), HottestZone: "cpu"},
 		},
-		Clock: &wire.Clock{UncertaintyNs: 300_000, WallOffsetNs: 40_000_000}, Tried: true,
+		Clock: &wire.Clock{UncertaintyNs: 300_000, WallOffsetNs: 40_000_000}, Tried: true, Ways: true,
 	}
 }
 
@@ -81,8 +81,8 @@ func TestANodeThatIsWellMeetsEverything(t *testing.T) {
 			t.Errorf("%+v", i)
 		}
 	}
-	if got := strings.Join(needs, " "); got != "reach host iperf3 generator radio regulatory channel address routing "+
-		"tcp gps gps_rate clock wall_clock disk battery temperature control" {
+	if got := strings.Join(needs, " "); got != "reach host iperf3 generator radio regulatory channel address route "+
+		"routing tcp gps gps_rate clock wall_clock disk battery temperature control" {
 		t.Errorf("needs %s", got)
 	}
 	r := Report{}
@@ -150,6 +150,7 @@ func TestEveryNeedCanBeUnmet(t *testing.T) {
 			infrastructure(p, "road")
 			n.Status.Radio.Modes = []string{"ap"}
 		}, "radio", "no mode managed, only ap"},
+		"another way": {problem("route"), "route", "its cure"},
 		"no daemon": {func(_ *wire.RunPlan, n *Told) {
 			delete(n.Status.Tools, "babeld")
 		}, "routing", "no babeld"},
@@ -385,6 +386,8 @@ type listener struct {
 	scanned []int
 	tryErr  error
 	tried   int
+	waysErr error
+	mesh    string
 }
 
 func (l *listener) Node() fleet.Node { return l.Entry }
@@ -406,11 +409,41 @@ func (l *listener) TryGenerator(ctx context.Context) (wire.NodeStatus, error) {
 	return l.Status(ctx)
 }
 
+func (l *listener) Ways(ctx context.Context, mesh string) (wire.NodeStatus, error) {
+	l.mesh = mesh
+	if l.waysErr != nil {
+		return wire.NodeStatus{}, l.waysErr
+	}
+	return l.Status(ctx)
+}
+
 func (l *listener) ClockOffset(context.Context, int) (wire.Clock, error) { return *l.Clock, nil }
 
 func (l *listener) Scan(_ context.Context, channel int) error {
 	l.scanned = append(l.scanned, channel)
 	return l.refused
+}
+
+// Every node is asked about its ways to those with which it takes part in a trial.
+func TestTheWaysToTheOthersAreLookedAt(t *testing.T) {
+	alone := need()
+	alone.Trials[0].Roadside, alone.Trials[0].Receiver, alone.Trials[0].Traffic[0].To = "", "", "car"
+	for name, c := range map[string]struct {
+		plan               wire.RunPlan
+		err                error
+		mesh, state, words string
+	}{
+		"looked at": {need(), nil, "10.77.0.1/24,10.77.0.2", Met, "elsewhere than to wlan0"},
+		"an older agent": {need(), errors.New("unknown parameter"), "10.77.0.1/24,10.77.0.2", Unknown,
+			"unknown parameter"},
+		"nobody else": {alone, nil, "", Unneeded, "no other node"},
+	} {
+		l := &listener{Told: well(), waysErr: c.err}
+		states, words := told(Nodes(t.Context(), c.plan, 3600, map[string]Node{"car": l}), "route")
+		if !slices.Equal(states, []string{c.state}) || !strings.Contains(words, c.words) || l.mesh != c.mesh {
+			t.Errorf("%s: %v %s, asked for %q", name, states, words, l.mesh)
+		}
+	}
 }
 
 // The generator is tried where a flow begins or ends, and nowhere else; a node
@@ -468,6 +501,10 @@ type quietListener struct{ *listener }
 
 func (q *quietListener) Status(context.Context) (wire.NodeStatus, error) {
 	return q.listener.Told.Status, nil
+}
+
+func (q *quietListener) Ways(ctx context.Context, _ string) (wire.NodeStatus, error) {
+	return q.Status(ctx)
 }
 
 // counted sees how many had answered when its clock was compared.

@@ -180,6 +180,8 @@ func TestWhatIsNotThereIsSaid(t *testing.T) {
 		{"GET", "/v1/records?after=%zz", 400, ""},
 		{"GET", "/v1/runs/velocity-1?known=18446744073709551615", 400, ""},
 		{"GET", "/v1/node?generator=2", 400, ""},
+		{"GET", "/v1/node?mesh=10.77.0.1/24,fd77::2", 400, ""},
+		{"GET", "/v1/node?mesh=10.77.0.1", 400, ""},
 	}
 	for _, c := range cases {
 		r := b.askBy(client, c.method, c.path, "")
@@ -187,6 +189,14 @@ func TestWhatIsNotThereIsSaid(t *testing.T) {
 			t.Errorf("%s %s: %d, Allow %q; want %d, %q: %s", c.method, c.path, r.status, r.header.Get("Allow"),
 				c.status, c.allow, r.body)
 		}
+	}
+}
+
+func TestTheWaysToOthersAreAskedFor(t *testing.T) {
+	b := start(t, nil)
+	r := b.askBy(b.client(wire.RoleController), http.MethodGet, "/v1/node?mesh=10.77.0.1/24,10.77.0.2,10.77.0.3", "")
+	if r.status != http.StatusOK || !strings.Contains(string(r.body), `"found":"10.77.0.1/24 [10.77.0.2 10.77.0.3]"`) {
+		t.Errorf("%d %s", r.status, r.body)
 	}
 }
 

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -27,6 +28,10 @@ type fakeNode struct {
 func newFakeNode() *fakeNode {
 	return &fakeNode{plans: map[string]wire.RunPlan{}, views: map[string]wire.CampaignView{},
 		changed: make(chan struct{}), boot: time.Now()}
+}
+
+func (n *fakeNode) InTheWay(own netip.Prefix, peers []netip.Addr) []wire.Problem {
+	return []wire.Problem{{Need: "route", Found: fmt.Sprint(own, peers), Cure: "c"}}
 }
 
 func (n *fakeNode) TryGenerator(context.Context) error {

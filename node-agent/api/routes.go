@@ -2,9 +2,11 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -38,7 +40,7 @@ var (
 // routes is the whole API.
 func routes() []route {
 	return []route{
-		{http.MethodGet, "/v1/node", people, []string{"scan", "generator"}, 0, (*Server).status},
+		{http.MethodGet, "/v1/node", people, []string{"scan", "generator", "mesh"}, 0, (*Server).status},
 		{http.MethodGet, "/v1/clock", everyone, nil, 0, (*Server).clock},
 		{http.MethodPut, "/v1/lease", steering, nil, bodyLimit, withBody((*Server).lease)},
 		{http.MethodPut, "/v1/runs/{run}", steering, nil, planLimit, withBody((*Server).load)},
@@ -147,6 +149,7 @@ const maxChannel = 196
 
 func (s *Server) status(c *call) (any, error) {
 	channel, try := c.number("scan", 1, maxChannel, 0), c.number("generator", 0, 1, 0)
+	own, peers := c.mesh()
 	err := c.bad
 	if err == nil && channel != 0 {
 		err = s.node.Scan(c.ctx, int(channel))
@@ -157,8 +160,38 @@ func (s *Server) status(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.node.Status(c.ctx)
+	st, err := s.node.Status(c.ctx)
+	if err == nil && own.IsValid() {
+		st.Problems = append(st.Problems, s.node.InTheWay(own, peers)...)
+	}
+	return st, err
 }
+
+// meshMost is what the addresses of wire.MaxNodes take, in bytes.
+const meshMost = wire.MaxNodes * len("255.255.255.255,")
+
+// mesh reads the node's address in the mesh, and those of others; none is absent.
+func (c *call) mesh() (own netip.Prefix, peers []netip.Addr) {
+	if !c.query.Has("mesh") {
+		return own, nil
+	}
+	text := c.query.Get("mesh")
+	words := strings.Split(text, ",")
+	own, err := netip.ParsePrefix(words[0])
+	for _, word := range words[1:] {
+		peer, bad := netip.ParseAddr(word)
+		err = errors.Join(err, bad)
+		peers = append(peers, peer)
+	}
+	all := append(slices.Clone(peers), own.Addr())
+	if c.bad == nil && (err != nil || len(text) > meshMost || slices.ContainsFunc(all, isNotIPv4)) {
+		c.bad = wire.Errorf(wire.CodeBadRequest, "query: mesh: %.80q is not an IPv4 address with its prefix length, "+
+			"and others, with commas between, in at most %d bytes", text, meshMost)
+	}
+	return own, peers
+}
+
+func isNotIPv4(a netip.Addr) bool { return !a.Is4() }
 
 func (s *Server) clock(*call) (any, error) { return s.node.Clock(), nil }
 

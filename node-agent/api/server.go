@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/internal/door"
@@ -29,6 +30,9 @@ type Node interface {
 	Scan(ctx context.Context, channel int) error
 	// TryGenerator has the traffic generator send to itself; what was wrong is in Status.
 	TryGenerator(ctx context.Context) error
+	// InTheWay reports what will lead packets to peers elsewhere than to the interface
+	// under test, where the node's own address in the mesh is to be.
+	InTheWay(own netip.Prefix, peers []netip.Addr) []wire.Problem
 	Clock() wire.ClockReply
 	Lease(ctx context.Context, p Peer, l wire.Lease) (wire.Lease, error)
 	Load(ctx context.Context, p Peer, plan wire.RunPlan) (wire.CampaignView, error)

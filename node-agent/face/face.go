@@ -191,6 +191,7 @@ func (f *Face) deps() trial.Deps {
 		Routing:    f.routing,
 		Radio:      f.radio.Caps,
 		Transport:  tcp.Here,
+		Way:        provenance.Way,
 		Provenance: f.reader.Read,
 		Log:        f.log,
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"runtime"
 	"slices"
@@ -115,6 +116,17 @@ func (f *Face) problems(st wire.NodeStatus, hostErr error) []wire.Problem {
 		add("disk", err.Error(), "collect and confirm the records, or free disk space")
 	}
 	return out
+}
+
+// InTheWay reports what will lead packets to peers elsewhere than to the interface
+// under test, where the node's own address in the mesh is to be.
+func (f *Face) InTheWay(own netip.Prefix, peers []netip.Addr) []wire.Problem {
+	for _, peer := range peers {
+		if found, cure := provenance.InTheWay(f.cfg.Interface, own, peer); found != "" {
+			return []wire.Problem{{Need: "route", Found: found, Cure: cure}}
+		}
+	}
+	return nil
 }
 
 // interfaceProblem says what is wrong with the interface under test. One that

@@ -368,6 +368,11 @@ func (a *attempt) change(ctx context.Context, radio bool) error {
 		for _, c := range s.changes {
 			a.needs = append(a.needs, c.String())
 		}
+		if s.scope == "run" { // before a routing daemon of the trial's makes ways of its own
+			if err := a.checkWays(); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

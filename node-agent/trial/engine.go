@@ -110,6 +110,9 @@ type Deps struct {
 	// Transport returns what making a transport profile depends on; nil: nothing
 	// is known, and variants are taken for the kernel's own.
 	Transport func() (tcp.Machine, error)
+	// Way returns the interface by which packets to an address leave; nil: it is not
+	// looked at.
+	Way func(to netip.Addr) (iface string, err error)
 	// Fit returns why no trial can run on the machine as it is; nil, or returning nil: it can.
 	Fit        func() error
 	Provenance func(ctx context.Context) wire.Provenance

@@ -88,6 +88,36 @@ func TestE2EAgentsWithoutTheirTools(t *testing.T) {
 	})
 }
 
+// TestE2EPacketsThatWouldLeaveElsewhere: another interface, or a VPN's rule, has
+// the mesh's network.
+func TestE2EPacketsThatWouldLeaveElsewhere(t *testing.T) {
+	for name, c := range map[string]struct {
+		lines []string // of ip
+		want  string
+	}{
+		"the network of another interface": {[]string{"route add 10.77.0.0/24 dev ctl0"},
+			"node alpha: route: packets to 10.77.0.2 leave by ctl0 and not by wlan0: the kernel has a route to " +
+				"10.77.0.0/24 in table 254; take that network away from ctl0, or give the mesh another one " +
+				"(`mesh_address` in the campaign)\n"},
+		"a VPN's table": {[]string{"route add default dev ctl0 table 52", "rule add pref 5270 lookup 52"},
+			"node alpha: route: packets to 10.77.0.2 leave by ctl0 and not by wlan0: the kernel has a route to " +
+				"0.0.0.0/0 in table 52; end what made the routing rules for table 52 (`ip rule` lists them), as a " +
+				"VPN, or have it leave 10.77.0.0/24 out\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			for _, line := range c.lines {
+				d.spaces["alpha"].Run(t, "ip", strings.Fields(line)...)
+			}
+			d.before["alpha"] = testnet.Snapshot(t, d.spaces["alpha"].Name)
+			d.up(t, "alpha", "")
+			d.up(t, "bravo", "")
+			d.run(t, patient).refused(t, c.want)
+			d.noRun(t)
+		})
+	}
+}
+
 // TestE2ENoFix: the shipped campaign for a desk waits for a speed.
 func TestE2ENoFix(t *testing.T) {
 	testnet.Need(t, "gpsd")
