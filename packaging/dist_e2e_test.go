@@ -275,7 +275,7 @@ func TestE2ERootOfThePhoneRunsNothingOfTheUsers(t *testing.T) {
 	want := "-i PATH=/system/bin:/system/xbin:/sbin:/debug_ramdisk su -c /data/local/fieldmesh/fieldmesh-agent pair " +
 		"--config /data/local/fieldmesh/agent.yaml\n" +
 		"-i PATH=/system/bin:/system/xbin:/sbin:/debug_ramdisk su -c exec /data/local/fieldmesh/fieldmesh-agent up " +
-		"--config /data/local/fieldmesh/agent.yaml\n"
+		"--until-eof --config /data/local/fieldmesh/agent.yaml\n"
 	if string(given) != want {
 		t.Errorf("root is given\n%swant\n%s", given, want)
 	}

@@ -52,7 +52,7 @@ func serveHost(ctx context.Context, cfg config.Config, hc host.Config) error {
 
 // RestoreCommand is `fieldmesh-agent restore`: put this machine back by hand.
 func RestoreCommand() *cobra.Command {
-	var trialOnly bool
+	var trialOnly, ifEnded bool
 	c := configured(&cobra.Command{
 		Use:     "restore",
 		Short:   "Put back what was changed on this machine, and say what that was",
@@ -62,19 +62,43 @@ func RestoreCommand() *cobra.Command {
 		if trialOnly {
 			scope = host.ScopeTrial
 		}
-		report, err := restore(c.Context(), cfg, scope)
+		put := restore
+		if ifEnded {
+			put = restoreIfEnded
+		}
+		report, err := put(c.Context(), cfg, scope)
 		if err != nil {
 			return err
 		}
 		return writeRestored(c.OutOrStdout(), report)
 	})
 	c.Flags().BoolVar(&trialOnly, "trial", false, "put back only what the present trial changed, not what its run did")
+	c.Flags().BoolVar(&ifEnded, "if-ended", false, "only when no agent runs: one that does is left alone, and puts "+
+		"back by itself what it has changed, when it ends")
 	return c
+}
+
+// restoreIfEnded restores for a script that cannot know whether the agent still
+// runs: what a living one needs is not taken from it.
+func restoreIfEnded(_ context.Context, cfg config.Config, scope string) (report wire.RestoreReport, err error) {
+	if err := os.MkdirAll(cfg.StateDir, 0o755); err != nil {
+		return report, fmt.Errorf("make state_dir: %w", err)
+	}
+	lock, err := lockNode(cfg)
+	if err == nil {
+		defer func() { err = errors.Join(err, lock.Close()) }()
+		report, err = host.RestoreOffline(hostConfig(cfg, nil, slog.New(slog.DiscardHandler)), scope)
+	}
+	if errors.Is(err, errNodeRuns) || errors.Is(err, host.ErrRunning) {
+		err = fmt.Errorf("nothing is put back: the agent with state_dir %s still runs, and does that when it ends; to "+
+			"have it done now, leave --if-ended out", cfg.StateDir)
+	}
+	return report, err
 }
 
 // restore asks the host process that runs, or does it itself when none does.
 func restore(ctx context.Context, cfg config.Config, scope string) (wire.RestoreReport, error) {
-	log := slog.New(slog.NewTextHandler(io.Discard, nil)) // the report says it all
+	log := slog.New(slog.DiscardHandler) // the report says it all
 	report, err := host.RestoreOffline(hostConfig(cfg, nil, log), scope)
 	if errors.Is(err, host.ErrRunning) {
 		return host.Dial(cfg.HostSocket()).Restore(ctx, scope)

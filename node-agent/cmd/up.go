@@ -1,8 +1,10 @@
 package cmd
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -26,14 +28,33 @@ const (
 // UpCommand is `fieldmesh-agent up`: the whole node.
 func UpCommand() *cobra.Command {
 	var path string
+	var untilEOF bool
 	c := &cobra.Command{
 		Use:   "up",
 		Short: "Run this node: its privileged half and its network face, each kept running",
 		Args:  cobra.NoArgs,
-		RunE:  func(c *cobra.Command, _ []string) error { return up(c, path) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if untilEOF {
+				c.SetContext(untilEnd(c.Context(), c.InOrStdin()))
+			}
+			return up(c, path)
+		},
 	}
 	addConfig(c, &path)
+	c.Flags().BoolVar(&untilEOF, "until-eof", false, "stop in order when standard input ends, as it does with whoever "+
+		"holds the other end of a pipe")
 	return c
+}
+
+// untilEnd returns a context that ends with another one, or when nothing can be
+// read any more. The reader lives as long as the program does.
+func untilEnd(ctx context.Context, in io.Reader) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		_, _ = io.Copy(io.Discard, in) // an error is an end, too
+		cancel()
+	}()
+	return ctx
 }
 
 func up(c *cobra.Command, path string) (err error) {
@@ -100,6 +121,9 @@ func makeDirs(cfg config.Config, face identity) error {
 	return nil
 }
 
+// errNodeRuns says that `fieldmesh-agent up` runs with the same state directory.
+var errNodeRuns = errors.New("another fieldmesh-agent runs with state_dir")
+
 // lockNode keeps a second agent away; closing the file, or dying, ends it.
 func lockNode(cfg config.Config) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(cfg.StateDir, "up.lock"), os.O_RDWR|os.O_CREATE, 0o600)
@@ -108,8 +132,7 @@ func lockNode(cfg config.Config) (*os.File, error) {
 	}
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		err = fmt.Errorf("another fieldmesh-agent runs with state_dir %s; stop it first, or give this one a "+
-			"state_dir of its own", cfg.StateDir)
+		err = fmt.Errorf("%w %s; stop it first, or give this one a state_dir of its own", errNodeRuns, cfg.StateDir)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())

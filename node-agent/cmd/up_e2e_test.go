@@ -4,6 +4,7 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -148,9 +149,12 @@ func (n node) agent(t *testing.T, args ...string) *exec.Cmd {
 	return n.ns.Command(context.WithoutCancel(t.Context()), link, args...)
 }
 
-func (n node) up(t *testing.T) *exec.Cmd {
+func (n node) up(t *testing.T, set ...func(*exec.Cmd)) *exec.Cmd {
 	t.Helper()
 	cmd := n.agent(t, "up", "--config", n.path)
+	for _, f := range set {
+		f(cmd)
+	}
 	log, err := os.CreateTemp(t.TempDir(), "log")
 	if err != nil {
 		t.Fatal(err)
@@ -237,6 +241,38 @@ func TestE2EUpKeepsTheHalvesRunningAndRestores(t *testing.T) {
 	}
 	if n.half("host") != 0 || n.half("face") != 0 {
 		t.Error("a half lives on")
+	}
+}
+
+// The agent of a package ends with whoever holds its standard input, and until it
+// has ended, a restore by a script takes nothing from it.
+func TestE2EUpEndsWithItsInput(t *testing.T) {
+	n := newNode(t)
+	before := testnet.Snapshot(t, n.ns.Name)
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := n.up(t, func(c *exec.Cmd) { c.Args, c.Stdin = append(c.Args, "--until-eof"), read })
+	n.change(t)
+	during := testnet.Snapshot(t, n.ns.Name)
+	out, err := n.agent(t, "restore", "--if-ended", "--config", n.path).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "nothing is put back: the agent with state_dir "+n.cfg.StateDir) {
+		t.Errorf("a script's restore beside the agent: %v\n%s", err, out)
+	}
+	if now := testnet.Snapshot(t, n.ns.Name); now != during {
+		t.Errorf("a script's restore beside the agent changed\n%s", testnet.Diff(during, now))
+	}
+	if err := errors.Join(read.Close(), write.Close()); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // the face, without keys, may end with an error of its own
+	if after := testnet.Snapshot(t, n.ns.Name); after != before {
+		t.Errorf("after its input's end the machine is\n%s\nwas\n%s", after, before)
+	}
+	out, err = n.agent(t, "restore", "--if-ended", "--config", n.path).CombinedOutput()
+	if err != nil || string(out) != "nothing to put back\n" {
+		t.Errorf("a script's restore after the agent's end: %v\n%s", err, out)
 	}
 }
 

@@ -3,12 +3,12 @@
 package android
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,8 +17,8 @@ import (
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
-// campaign is one trial of a second from the phone to the laptop.
-var campaign = testnet.Standing("phone", "alpha", "bravo", `  duration_s: 1
+// campaign is one trial of two seconds from the phone to the laptop.
+var campaign = testnet.Standing("phone", "alpha", "bravo", `  duration_s: 2
   gate: {after_s: 0.1, timeout_s: 20, lead_s: 0.3}
   radio: {mode: none}
   tcp: {variant: reno}
@@ -37,11 +37,11 @@ type field struct {
 	service *testnet.Running // runit on the phone
 }
 
-func newField(t *testing.T) *field {
+func newField(t *testing.T, su manner) *field {
 	t.Helper()
 	testnet.Need(t, "ip", "tc", "iperf3")
 	f := &field{Pair: testnet.NewPair(t, "10.98.0", [2]string{"alpha", "bravo"}), dir: testnet.Folder(t)}
-	f.phone = newPhone(t, f.Nodes["alpha"])
+	f.phone = newPhone(t, f.Nodes["alpha"], su)
 	f.fieldmesh(t, "keys", "init", "--dir", f.path("fleet"))
 	for _, name := range []string{"alpha", "bravo"} {
 		f.fieldmesh(t, "keys", "issue", name, "--dir", f.path("fleet"), "--address", f.API(name))
@@ -106,12 +106,13 @@ func (f *field) startPhone(t *testing.T) {
 	f.service.Says(t, "node is ready")
 }
 
-// stopPhone stops runit and the agent, after which the phone has to be as it was.
+// stopPhone stops runit, after which nothing of the agent is left and the phone has
+// to be as it was.
 func (f *field) stopPhone(t *testing.T) {
 	t.Helper()
 	_ = f.service.Stop(t, syscall.SIGTERM)
-	for _, pid := range f.halves() {
-		_ = syscall.Kill(pid, syscall.SIGTERM) // it may end by itself
+	if left := f.agents(); len(left) > 0 {
+		t.Errorf("of the agent there are left %v", left)
 	}
 	after := testnet.Settled(20*time.Second, f.before, func() string { return testnet.Snapshot(t, f.phone.ns.Name) })
 	if after != f.before {
@@ -119,34 +120,48 @@ func (f *field) stopPhone(t *testing.T) {
 	}
 }
 
-// halves are the phone's processes of the agent.
-func (f *field) halves() (out []int) {
+// agents are the phone's processes of the agent.
+func (f *field) agents() []int { return f.processes("fieldmesh-agent ") }
+
+// processes are the phone's whose words begin with some.
+func (f *field) processes(words string) (out []int) {
 	for _, pid := range testnet.Pids(f.phone.ns.Name) {
 		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if name, _, _ := bytes.Cut(line, []byte{0}); err == nil && filepath.Base(string(name)) == "fieldmesh-agent" {
+		said := strings.ReplaceAll(string(line), "\x00", " ")
+		if at := strings.Index(said, words); err == nil && at >= 0 && (at == 0 || said[at-1] == '/') &&
+			!strings.Contains(said[:at], " ") {
 			out = append(out, pid)
 		}
 	}
 	return out
 }
 
-// run drives the campaign, and returns what the controller said.
-func (f *field) run(t *testing.T, name string) string {
+// begin begins to drive the campaign.
+func (f *field) begin(t *testing.T, name string) *testnet.Running {
 	t.Helper()
-	out, err := f.controller("run", f.path("campaign.yaml"), "--fleet", f.path("fleet/fleet.yaml"), "--place", "bench",
-		"--patience", "5s", "--runs", f.path("runs"), "--name", name).CombinedOutput()
-	t.Logf("run %s: %v\n%s", name, err, out)
-	return string(out)
+	return testnet.Start(t, f.controller("run", f.path("campaign.yaml"), "--fleet", f.path("fleet/fleet.yaml"),
+		"--place", "bench", "--patience", "5s", "--runs", f.path("runs"), "--name", name))
 }
 
-// mean is the run's one cell, as the controller prints it.
-var mean = regexp.MustCompile(`(?m)^ +1 +(\d+\.\d+)`)
+// end waits for a run's end, and returns what the controller said.
+func (f *field) end(t *testing.T, run *testnet.Running) string {
+	t.Helper()
+	err := run.Wait(t, 40*time.Second)
+	t.Logf("run: %v\n%s", err, run.Said())
+	return run.Said()
+}
+
+// What the controller prints of a run's one trial and one cell.
+var (
+	good = regexp.MustCompile(`\[1/1\] trial 1( attempt \d+)?: accepted`)
+	mean = regexp.MustCompile(`(?m)^ +1 +(\d+\.\d+)`)
+)
 
 // accepted fails the test unless the run's trial was accepted and carried data.
 func accepted(t *testing.T, said string) {
 	t.Helper()
 	mb := mean.FindStringSubmatch(said)
-	if !strings.Contains(said, "trial 1: accepted") || mb == nil || strings.Trim(mb[1], "0.") == "" {
+	if !good.MatchString(said) || mb == nil || strings.Trim(mb[1], "0.") == "" {
 		t.Error("the trial was not accepted, or carried nothing")
 	}
 }
@@ -154,7 +169,46 @@ func accepted(t *testing.T, said string) {
 // netd's rules lead nowhere but to its own tables: without a rule of its own the
 // mesh's packets go out by mobile data.
 func TestE2EMeshIsReachedBesideNetdsRules(t *testing.T) {
-	f := newField(t)
-	accepted(t, f.run(t, "rules"))
+	f := newField(t, magisk)
+	accepted(t, f.end(t, f.begin(t, "rules")))
 	f.stopPhone(t)
+}
+
+// What waits for the agent below runit may be killed at any time, as Android does
+// to an app's processes: the agent, wherever su has started it, ends with it and
+// puts the phone back, and runit's next one finishes the run.
+func TestE2EAgentEndsWithWhoeverWaitsForIt(t *testing.T) {
+	for su, victims := range map[manner][]string{magisk: {"su -c", "sh ./run"}, kernelSU: {"sh ./run"}} {
+		t.Run(string(su), func(t *testing.T) {
+			f := newField(t, su)
+			for i, victim := range victims {
+				f.kill(t, victim, fmt.Sprintf("run-%d", i))
+			}
+			f.stopPhone(t)
+		})
+	}
+}
+
+// kill kills the phone's processes of some words in the window of a run, which has
+// to come to its end.
+func (f *field) kill(t *testing.T, victim, name string) {
+	t.Helper()
+	before := f.agents()
+	run := f.begin(t, name)
+	run.Says(t, "measuring")
+	victims := f.processes(victim)
+	if len(victims) == 0 {
+		t.Errorf("there is no process %q", victim)
+	}
+	for _, pid := range victims {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+	}
+	accepted(t, f.end(t, run))
+	for _, pid := range f.agents() {
+		if slices.Contains(before, pid) {
+			t.Errorf("%q was killed, and process %d of the agent lives on", victim, pid)
+		}
+	}
 }

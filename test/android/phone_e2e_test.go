@@ -65,7 +65,7 @@ type phone struct {
 }
 
 // newPhone makes a phone of a namespace, with the package's files in place.
-func newPhone(t *testing.T, ns *testnet.NS) phone {
+func newPhone(t *testing.T, ns *testnet.NS, su manner) phone {
 	t.Helper()
 	testnet.Need(t, "unshare", "nsenter", "setpriv", "runsv", "iperf3")
 	testnet.Veth(t, ns, "rmnet0", "100.64.7.2/30", testnet.NewNS(t, "lte"), "rmnet0", "100.64.7.1/30")
@@ -87,10 +87,14 @@ func newPhone(t *testing.T, ns *testnet.NS) phone {
 	}
 	p.unpack(t)
 	p.mustRoot(t, "chown", "-R", fmt.Sprintf("%d:%d", user, user), "/data/data")
-	magisk := testnet.Start(t, p.command(nil, "/debug_ramdisk/magiskd"))
+	if su == kernelSU {
+		p.mustRoot(t, "chmod", "4755", "/debug_ramdisk/su")
+		return p
+	}
+	daemon := testnet.Start(t, p.command(nil, "/debug_ramdisk/magiskd"))
 	testnet.Await(t, 30*time.Second, "Magisk's daemon", func() bool {
 		_, err := os.Stat(p.path(suSocket))
-		return err == nil || magisk.Over()
+		return err == nil || daemon.Over()
 	})
 	return p
 }

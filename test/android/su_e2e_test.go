@@ -16,12 +16,27 @@ import (
 // suSocket is where Magisk's daemon is asked.
 const suSocket = "/debug_ramdisk/magiskd.sock"
 
-// su is Magisk's client: it hands its words and its standard files to the
-// daemon, waits, and ends as the command did. Whoever kills it kills nothing
-// else (native/src/core/su/su.cpp).
+// manner is how a su gives a command root's rights.
+type manner string
+
+const (
+	magisk   manner = "Magisk"
+	kernelSU manner = "KernelSU" // and APatch
+)
+
+// su is KernelSU's where it is root itself, as the kernel makes it there: the
+// caller goes on as root. Elsewhere it is Magisk's client: it hands its words and its
+// standard files to the daemon, waits, and ends as the command did. Whoever kills
+// it kills nothing else (native/src/core/su/su.cpp).
 func su(args []string) error {
 	if len(args) != 2 || args[0] != "-c" {
 		return fmt.Errorf("su -c COMMAND, not %q", args)
+	}
+	if os.Geteuid() == 0 {
+		if err := errors.Join(syscall.Setgroups(nil), syscall.Setgid(0), syscall.Setuid(0)); err != nil {
+			return err
+		}
+		return syscall.Exec("/system/bin/sh", []string{"sh", "-c", args[1]}, []string{"PATH=/system/bin"})
 	}
 	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: suSocket, Net: "unix"})
 	if err != nil {
