@@ -298,11 +298,24 @@ func (j *judge) control() {
 	case j.plan.Control == wire.ControlMesh && !overMesh:
 		j.met("control", "by %s until the run begins; the plan lets it go over the mesh",
 			cmp.Or(j.st.ControlInterface, j.told.Entry.Address))
+	case !overMesh && j.leavesFor(j.st.ReachedBy):
+		j.unmet("control", fmt.Sprintf("it is reached by %s, and %[1]s leaves its own network for the run, on a phone "+
+			"with the whole of Android's Wi-Fi", j.st.ReachedBy),
+			"reach it by another interface (USB tethering, Ethernet, Bluetooth) and put that address into the fleet "+
+				"file; or give it a radio of its own for the trials; or say `control: mesh` in the campaign")
 	case overMesh:
 		j.met("control", "over the mesh itself, silent while measuring")
 	default:
 		j.met("control", "a link of its own%s", prefixed(" by ", j.st.ControlInterface))
 	}
+}
+
+// leavesFor reports whether an interface joins the plan's network and so leaves
+// the one by which it may be reached.
+func (j *judge) leavesFor(iface string) bool {
+	caps := j.st.Radio
+	return iface != "" && iface == j.st.Interface && len(j.radios()) > 0 && caps != nil && caps.Driver == settable &&
+		caps.Beside == nil
 }
 
 func prefixed(before, word string) string {

@@ -192,6 +192,8 @@ func TestEveryNeedCanBeUnmet(t *testing.T) {
 		"no control device": {func(p *wire.RunPlan, n *Told) {
 			p.Control, n.Status.ControlInterface = wire.ControlOwn, ""
 		}, "control", "no control interface"},
+		"control by the radio under test": {func(_ *wire.RunPlan, n *Told) { n.Status.ReachedBy = "wlan0" }, "control",
+			"reached by wlan0, and wlan0 leaves its own network for the run"},
 		"what is new": {problem("antenna"), "antenna", "its cure"},
 	} {
 		p, n := need(), well()

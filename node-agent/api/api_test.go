@@ -192,6 +192,14 @@ func TestWhatIsNotThereIsSaid(t *testing.T) {
 	}
 }
 
+func TestTheInterfaceOfTheConnectionIsTold(t *testing.T) {
+	b := start(t, nil)
+	if r := b.askBy(b.client(wire.RoleApp), http.MethodGet, "/v1/node", ""); !strings.Contains(string(r.body),
+		`"reached_by":"lo"`) {
+		t.Errorf("%s", r.body)
+	}
+}
+
 func TestTheWaysToOthersAreAskedFor(t *testing.T) {
 	b := start(t, nil)
 	r := b.askBy(b.client(wire.RoleController), http.MethodGet, "/v1/node?mesh=10.77.0.1/24,10.77.0.2,10.77.0.3", "")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -161,10 +162,31 @@ func (s *Server) status(c *call) (any, error) {
 		return nil, err
 	}
 	st, err := s.node.Status(c.ctx)
+	st.ReachedBy = interfaceWith(c.ctx.Value(http.LocalAddrContextKey))
 	if err == nil && own.IsValid() {
 		st.Problems = append(st.Problems, s.node.InTheWay(own, peers)...)
 	}
 	return st, err
+}
+
+// interfaceWith is the interface that has a connection's local address; empty for
+// none.
+func interfaceWith(local any) string {
+	tcp, ok := local.(*net.TCPAddr)
+	interfaces, err := net.Interfaces()
+	if !ok || err != nil {
+		return ""
+	}
+	for _, i := range interfaces {
+		addrs, err := i.Addrs()
+		if err == nil && slices.ContainsFunc(addrs, func(a net.Addr) bool {
+			own, ok := a.(*net.IPNet)
+			return ok && own.IP.Equal(tcp.IP)
+		}) {
+			return i.Name
+		}
+	}
+	return ""
 }
 
 // meshMost is what the addresses of wire.MaxNodes take, in bytes.

@@ -16,17 +16,17 @@ import (
 // the environment of an app, which could name code for root to run.
 var ErrByHand = errors.New("this Android, before 11, does not tell a program about its Wi-Fi")
 
-// runAndroid runs `cmd wifi`, one of Android's own programs, from the system's
-// read-only partition, with nothing of this process's environment.
-func (m Managers) runAndroid(args ...string) (string, error) {
+// runAndroid runs one of Android's own programs, from the system's read-only
+// partition, with nothing of this process's environment.
+func (m Managers) runAndroid(program string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, filepath.Join(m.android, "cmd"), append([]string{"wifi"}, args...)...)
+	cmd := exec.CommandContext(ctx, filepath.Join(m.android, program), args...)
 	cmd.Env, cmd.Dir = []string{"PATH=" + m.android}, "/"
 	cmd.WaitDelay = patience // what it started may keep its output open
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("run cmd wifi %s: %w: %.200s", strings.Join(args, " "), err,
+		return "", fmt.Errorf("run %s %s: %w: %.200s", program, strings.Join(args, " "), err,
 			strings.TrimSpace(string(out)))
 	}
 	return string(out), nil
@@ -34,7 +34,7 @@ func (m Managers) runAndroid(args ...string) (string, error) {
 
 // androidWifi reports whether Android's Wi-Fi is on.
 func (m Managers) androidWifi() (on bool, err error) {
-	out, err := m.runAndroid("status")
+	out, err := m.runAndroid("cmd", "wifi", "status")
 	switch {
 	case err == nil && strings.Contains(out, "Wifi is enabled"):
 		return true, nil
@@ -46,10 +46,35 @@ func (m Managers) androidWifi() (on bool, err error) {
 	return false, fmt.Errorf("%w: %w", ErrByHand, err)
 }
 
-// findAndroid: its Wi-Fi service holds every interface of a radio while it is on.
+// The properties in which Android tells the interface of its Wi-Fi: the one in use
+// (wifi_chip.cpp of hardware/interfaces/wifi), and the vendor's. Where neither is
+// set, it is primaryWifi.
+const (
+	activeWifi  = "wifi.active.interface"
+	vendorWifi  = "wifi.interface"
+	primaryWifi = "wlan0"
+)
+
+// ownWifi returns the interface of the phone's own radio.
+func (m Managers) ownWifi() (string, error) {
+	for _, property := range []string{activeWifi, vendorWifi} {
+		out, err := m.runAndroid("getprop", property)
+		if name := strings.TrimSpace(out); err != nil || name != "" {
+			return name, err
+		}
+	}
+	return primaryWifi, nil
+}
+
+// findAndroid: while it is on, its Wi-Fi service holds the phone's own radio. A
+// dongle it does not know: for that, it stays on.
 func (m Managers) findAndroid(iface *net.Interface) (*Held, error) {
 	if _, err := os.Stat(filepath.Join(m.android, "cmd")); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil // no Android
+	}
+	own, err := m.ownWifi()
+	if err != nil || own != iface.Name {
+		return nil, err
 	}
 	on, err := m.androidWifi()
 	if err != nil || !on {
@@ -66,7 +91,8 @@ func (m Managers) setAndroid(on bool) error {
 	if is, err := m.androidWifi(); err == nil && is == on {
 		return nil
 	}
-	if _, err := m.runAndroid("set-wifi-enabled", map[bool]string{true: "enabled", false: "disabled"}[on]); err != nil {
+	want := map[bool]string{true: "enabled", false: "disabled"}[on]
+	if _, err := m.runAndroid("cmd", "wifi", "set-wifi-enabled", want); err != nil {
 		return err
 	}
 	return await(func() (bool, string, error) {

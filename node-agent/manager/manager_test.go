@@ -2,6 +2,7 @@ package manager
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -137,7 +138,44 @@ func fakeAndroid(t *testing.T, m Managers, state string) (path string) {
 		[]byte(script), 0o755)); err != nil {
 		t.Fatal(err)
 	}
+	setProperty(t, m, "", "")
 	return path
+}
+
+// setProperty lets Android tell the value of one property, and no other.
+func setProperty(t *testing.T, m Managers, name, value string) {
+	t.Helper()
+	script := fmt.Sprintf("#!/bin/sh\n[ \"$1\" != '%s' ] || echo '%s'\n", name, value)
+	if err := os.WriteFile(filepath.Join(m.android, "getprop"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Android's Wi-Fi holds the phone's own radio, whatever that is called, and no
+// dongle.
+func TestAndroidHoldsThePhonesOwnRadioOnly(t *testing.T) {
+	m := nobody(t)
+	fakeAndroid(t, m, "enabled")
+	for _, c := range []struct {
+		property, value, iface string
+		holds                  bool
+	}{
+		{"", "", "wlan0", true}, {"", "", "wlan1", false},
+		{"wifi.interface", "wlan2", "wlan2", true}, {"wifi.interface", "wlan2", "wlan0", false},
+		{"wifi.active.interface", "wlan1", "wlan1", true}, {"wifi.active.interface", "wlan1", "wlan0", false},
+	} {
+		setProperty(t, m, c.property, c.value)
+		held, err := m.Find(&net.Interface{Name: c.iface})
+		if err != nil || (len(held) == 1) != c.holds {
+			t.Errorf("%+v: held by %v, %v", c, held, err)
+		}
+	}
+	if err := os.Remove(filepath.Join(m.android, "getprop")); err != nil {
+		t.Fatal(err)
+	}
+	if held, err := m.Find(wlan); err == nil {
+		t.Errorf("of an Android that does not tell, %v is known", held)
+	}
 }
 
 func TestAndroidsWifiIsSwitchedOffAndOn(t *testing.T) {

@@ -161,9 +161,11 @@ type NodeStatus struct {
 	MemoryBytes int64             `json:"memory_bytes"` // resident, of the network face
 	Radio       *Caps             `json:"radio,omitempty"`
 	// the control link's own; absent: control goes over the mesh
-	ControlInterface string     `json:"control_interface,omitempty"`
-	Machine          *Machine   `json:"machine,omitempty"`
-	WallClock        *WallClock `json:"wall_clock,omitempty"`
+	ControlInterface string `json:"control_interface,omitempty"`
+	// that by which who asks has come; absent where that is not known
+	ReachedBy string     `json:"reached_by,omitempty"`
+	Machine   *Machine   `json:"machine,omitempty"`
+	WallClock *WallClock `json:"wall_clock,omitempty"`
 	// those in which a plan's addresses may lie here; absent from an agent that does not tell
 	AllowedPrefixes []string `json:"allowed_prefixes,omitempty"`
 }

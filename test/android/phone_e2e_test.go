@@ -58,6 +58,19 @@ var netd = []string{
 	"rule add pref 32000 unreachable",
 }
 
+// wifiState keeps whether Android's Wi-Fi is on, over a reboot too.
+const wifiState = "/data/wifi"
+
+// wifiService is `cmd wifi` of Android 11 and later
+// (WifiShellCommand.java of packages/modules/Wifi).
+const wifiService = `#!/system/bin/sh
+case "$1 $2" in
+"wifi status") echo "Wifi is $(cat ` + wifiState + `)" ;;
+"wifi set-wifi-enabled") echo "$3" >` + wifiState + ` ;;
+*) exit 255 ;;
+esac
+`
+
 // phone is a rooted phone with Termux.
 type phone struct {
 	ns    *testnet.NS
@@ -82,6 +95,9 @@ func newPhone(t *testing.T, ns *testnet.NS, su manner) phone {
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.files.Cmd.Process.Pid))
 		return strings.HasPrefix(string(line), "/usr/bin/sleep\x00") || p.files.Over()
 	})
+	p.write(t, "/system/bin/cmd", wifiService, 0o755)
+	p.write(t, "/system/bin/getprop", "#!/system/bin/sh\n[ \"$1\" = wifi.active.interface ] && echo wlan0\n", 0o755)
+	p.write(t, wifiState, "enabled\n", 0o644)
 	for _, name := range []string{"termux-wake-lock", "termux-wake-unlock"} {
 		p.write(t, termux+"/bin/"+name, "#!"+termux+"/bin/sh\n", 0o755)
 	}

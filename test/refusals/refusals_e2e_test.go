@@ -3,6 +3,9 @@
 package refusals
 
 import (
+	"encoding/json"
+	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/test/testnet"
 )
 
@@ -116,6 +120,46 @@ func TestE2EPacketsThatWouldLeaveElsewhere(t *testing.T) {
 			d.noRun(t)
 		})
 	}
+}
+
+// TestE2EControlByTheRadioUnderTest: the interface by which the controller reaches
+// the node is to leave its network.
+func TestE2EControlByTheRadioUnderTest(t *testing.T) {
+	d := newDesk(t)
+	for i, name := range []string{"alpha", "bravo"} {
+		for _, line := range []string{"addr del 10.98.0.%d/24 dev ctl0", "addr add 10.98.0.%d/24 dev wlan0"} {
+			d.spaces[name].Run(t, "ip", strings.Fields(fmt.Sprintf(line, i+1))...)
+		}
+		d.before[name] = testnet.Snapshot(t, d.spaces[name].Name)
+	}
+	caps, err := json.Marshal(wire.Feedback{Caps: &wire.Caps{Driver: "nl80211", Modes: []string{"adhoc"},
+		Channels: []int{6}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	radio, err := net.Listen("unix", d.path("radio.sock"))
+	if err == nil {
+		err = os.Chmod(d.path("radio.sock"), 0o666)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = radio.Close() })
+	go func() {
+		for {
+			conn, err := radio.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Write(append(caps, '\n')) // the agent may have gone; what it has open ends with it
+		}
+	}()
+	d.up(t, "alpha", "feedback_socket: "+d.path("radio.sock")+"\n")
+	d.up(t, "bravo", "")
+	d.run(t, strings.Replace(patient, "{mode: none}", "{mode: adhoc, standard: 802.11g, channel: 6, ssid: mesh}", 1)).
+		refused(t, "node alpha: control: it is reached by wlan0, and wlan0 leaves its own network for the run, on a "+
+			"phone with the whole of Android's Wi-Fi; reach it by another interface")
+	d.noRun(t)
 }
 
 // TestE2ENoFix: the shipped campaign for a desk waits for a speed.

@@ -1,0 +1,56 @@
+//go:build e2e
+
+package android
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"fieldmesh.dev/fieldmesh/node-agent/host"
+	"fieldmesh.dev/fieldmesh/node-agent/host/change"
+	"fieldmesh.dev/fieldmesh/test/testnet"
+)
+
+// A plan that sets the radio of a dongle leaves the phone's own Wi-Fi on, by which
+// its controller and its app may reach it; one of the phone's own radio has it off
+// for the run.
+func TestE2EOnlyThePhonesOwnRadioTakesItsWiFiAway(t *testing.T) {
+	f := testnet.NewPair(t, "10.98.0", [2]string{"alpha", "bravo"})
+	p := newPhone(t, f.Nodes["alpha"], magisk)
+	testnet.Veth(t, p.ns, "wlan1", "", f.Nodes["bravo"], "wlan1", "")
+	p.mustRoot(t, "cp", termux+"/bin/fieldmesh-agent", "/data/local/fieldmesh-agent")
+	for iface, during := range map[string]string{"wlan1": "enabled", "wlan0": "disabled"} {
+		t.Run(iface, func(t *testing.T) {
+			p.write(t, home+"/agent.yaml", fmt.Sprintf("node: alpha\ninterface: %s\nstate_dir: %s/%[1]s\nkeys_dir: "+
+				"%[2]s/keys\nface_user: \"%d:%d\"\n", iface, home, user, inet), 0o644)
+			agent := testnet.Start(t, p.command(nil, "/data/local/fieldmesh-agent", "host", "--config",
+				home+"/agent.yaml"))
+			agent.Says(t, "host process is ready")
+			client := host.Dial(p.path(home + "/" + iface + "/host/host.sock"))
+			aside := []change.Change{change.Aside{Interface: iface}}
+			if _, err := client.Apply(t.Context(), host.ScopeRun, aside); err != nil {
+				t.Fatal(err)
+			}
+			if is := p.wifi(t); is != during {
+				t.Errorf("for the run Android's Wi-Fi is %s, want %s", is, during)
+			}
+			if _, err := client.Restore(t.Context(), ""); err != nil {
+				t.Error(err)
+			}
+			testnet.Await(t, 10*time.Second, "Android's Wi-Fi", func() bool { return p.wifi(t) == "enabled" })
+		})
+	}
+}
+
+// wifi is the state of Android's Wi-Fi.
+func (p phone) wifi(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(p.path(wifiState))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(text))
+}
