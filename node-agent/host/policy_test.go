@@ -33,6 +33,7 @@ func TestEscapesAreRefused(t *testing.T) {
 		{"default route", change.Route{Interface: wlan, Destination: any4}, "outside the allowed prefixes"},
 		{"route outside", route("10.78.0.0/24"), "outside the allowed prefixes"},
 		{"route with host bits", route("10.77.0.1/24"), "bits set"},
+		{"forwarding of another", change.Forward{Interface: "eth0"}, `"eth0" is not among`},
 		{"rule for all networks", change.Rule{Network: any4}, "network 0.0.0.0/0 is outside the allowed prefixes"},
 		{"rule with host bits", change.Rule{Network: prefix("10.77.0.1/24")}, "bits set"},
 		{"gateway outside", change.Route{Interface: wlan, Destination: inside,

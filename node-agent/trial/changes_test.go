@@ -13,6 +13,7 @@ import (
 // What a plan wants of captures and acknowledgements is among a trial's changes.
 func TestChangesOfATrial(t *testing.T) {
 	plan := wire.RunPlan{Nodes: []wire.PlanNode{{Name: "car", MeshPrefix: "10.77.0.1/24"}}}
+	forward := "Android's filter lets wlan0 forward"
 	capture := func(offloads string) *wire.CapturePlan {
 		return &wire.CapturePlan{SnapBytes: 96, Offloads: offloads}
 	}
@@ -32,9 +33,9 @@ func TestChangesOfATrial(t *testing.T) {
 			[]string{"route 10.77.0.0/24 dev wlan0 src 10.77.0.1 quickack 1"}},
 		"ACKs at once over a daemon's routes": {wire.Trial{Routing: wire.Routing{Protocol: "olsr"}}, true,
 			[]string{"route 10.77.0.0/24 dev wlan0 src 10.77.0.1 quickack 1",
-				"daemon olsr on wlan0 announcing 10.77.0.0/24 quickack 1"}},
+				forward, "daemon olsr on wlan0 announcing 10.77.0.0/24 quickack 1"}},
 		"a daemon": {wire.Trial{Routing: wire.Routing{Protocol: "babeld"}}, false,
-			[]string{"daemon babeld on wlan0 announcing 10.77.0.0/24"}},
+			[]string{forward, "daemon babeld on wlan0 announcing 10.77.0.0/24"}},
 	} {
 		c.trial.Traffic = []wire.Flow{{Name: "bulk", Kind: "iperf3_tcp", From: "car", To: "roadside"}}
 		_, trial, err := changes(plan, c.trial, tcp.Profile{Kernel: "reno", Immediate: c.immediate}, "car", "wlan0")

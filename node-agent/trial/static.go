@@ -28,7 +28,7 @@ func staticRoutes(plan wire.RunPlan, t wire.Trial, p tcp.Profile, node, iface st
 		}
 		addresses[n.Name] = prefix.Addr()
 	}
-	out := change.RouterSysctls(iface, true)
+	out := append(change.RouterSysctls(iface, true), change.Forward{Interface: iface})
 	own := addresses[node]
 	for there, name := range chain {
 		next := here + 1

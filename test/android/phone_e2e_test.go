@@ -33,6 +33,7 @@ mkdir -p proc sys dev usr run debug_ramdisk data/local system/bin $prefix/bin
 mount -t proc proc proc; mount -t sysfs sysfs sys; mount --rbind /dev dev; mount --bind /usr usr
 ln -s usr/lib usr/lib64 .
 for f in sh env sha256sum cut sed mkdir chown chmod cp mv rm cat; do ln -s "$(readlink -f "$(command -v $f)")" system/bin/$f; done
+ln -s "$(readlink -f "$(command -v iptables-legacy)")" system/bin/iptables
 for f in sh id sha256sum cut rm mkfifo sv runsv iperf3; do ln -s "$(readlink -f "$(command -v $f)")" $prefix/bin/$f; done
 cp "$self" debug_ramdisk/su; cp "$self" debug_ramdisk/magiskd
 cp "$programs/fieldmesh" "$programs/fieldmesh-agent" $prefix/bin/
@@ -58,6 +59,11 @@ var netd = []string{
 	"rule add pref 32000 unreachable",
 }
 
+// firewall is netd's of what is forwarded, while nothing is tethered by Wi-Fi
+// (TetherController.cpp of system/netd).
+var firewall = []string{"-P FORWARD DROP", "-N tetherctrl_FORWARD", "-A FORWARD -j tetherctrl_FORWARD",
+	"-A tetherctrl_FORWARD -j DROP"}
+
 // wifiState keeps whether Android's Wi-Fi is on, over a reboot too.
 const wifiState = "/data/wifi"
 
@@ -80,7 +86,7 @@ type phone struct {
 // newPhone makes a phone of a namespace, with the package's files in place.
 func newPhone(t *testing.T, ns *testnet.NS, su manner) phone {
 	t.Helper()
-	testnet.Need(t, "unshare", "nsenter", "setpriv", "runsv", "iperf3")
+	testnet.Need(t, "unshare", "nsenter", "setpriv", "runsv", "iperf3", "iptables-legacy")
 	testnet.Veth(t, ns, "rmnet0", "100.64.7.2/30", testnet.NewNS(t, "lte"), "rmnet0", "100.64.7.1/30")
 	for _, line := range netd {
 		ns.Run(t, "ip", strings.Fields(line)...)
@@ -98,6 +104,9 @@ func newPhone(t *testing.T, ns *testnet.NS, su manner) phone {
 	p.write(t, "/system/bin/cmd", wifiService, 0o755)
 	p.write(t, "/system/bin/getprop", "#!/system/bin/sh\n[ \"$1\" = wifi.active.interface ] && echo wlan0\n", 0o755)
 	p.write(t, wifiState, "enabled\n", 0o644)
+	for _, line := range firewall {
+		p.must(t, nil, append([]string{"/system/bin/iptables"}, strings.Fields(line)...)...)
+	}
 	for _, name := range []string{"termux-wake-lock", "termux-wake-unlock"} {
 		p.write(t, termux+"/bin/"+name, "#!"+termux+"/bin/sh\n", 0o755)
 	}

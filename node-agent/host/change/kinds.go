@@ -10,6 +10,7 @@ func kinds() map[string]kind {
 		"aside":          of[Aside, asideUndo](),
 		"bpf_congestion": of[BPFCongestion, loadedUndo](),
 		"daemon":         of[Daemon, daemonUndo](),
+		"forward":        of[Forward, forwardUndo](),
 		"held_rto":       of[HeldRTO, loadedUndo](),
 		"link":           of[Link, linkUndo](),
 		"offloads":       of[Offloads, offloadsUndo](),
