@@ -94,6 +94,7 @@ func newField(t *testing.T) (a, b field) {
 		"-6 route add fdaa::/64 via fd99::2 dev wlan0 metric 5",
 		"-6 route add fdab::/64 via fe80::5 dev wlan0",
 		"rule add to 172.16.0.0/16 lookup 77",
+		"-6 rule add to fdac::/64 lookup 77",
 	} {
 		nsA.Run(t, "ip", strings.Fields(line)...)
 	}
@@ -213,6 +214,7 @@ func runChanges() []change.Change {
 		change.Link{Interface: device, Up: ptr(true), MTUBytes: ptr(1400)},
 		address("10.77.0.1/24"),
 		change.Rule{Network: netip.MustParsePrefix("10.77.0.0/24")},
+		change.Rule{Network: netip.MustParsePrefix("fd77::/64")},
 	}
 }
 
@@ -262,7 +264,8 @@ func TestE2EEveryChangeIsMadeAndUndone(t *testing.T) {
 	during := f.snapshot(t)
 	for _, want := range []string{
 		"mtu 1400", "address 10.77.0.1/24 on wlan0", fmt.Sprintf("rule %d family 2 from <nil> to 10.77.0.0/24",
-			change.RulePriority), "sysctl net/ipv4/tcp_congestion_control = reno", "babeld runs",
+			change.RulePriority), fmt.Sprintf("rule %d family 10 from <nil> to fd77::/64", change.RulePriority),
+		"sysctl net/ipv4/tcp_congestion_control = reno", "babeld runs",
 		"10.77.9.0/24 via 10.77.0.2 dev wlan0 proto static congctl reno", "10.77.3.0/24 via 10.77.0.2 dev wlan0 " +
 			"proto static metric 7",
 		"10.77.0.0/24 dev wlan0 proto static scope link src 10.77.0.1 quickack 1", "congestion control tahoe_",

@@ -24,7 +24,7 @@ func TestTheRadioIsTheFirstOfARunsChanges(t *testing.T) {
 	mesh := wire.Radio{Mode: "mesh", Standard: "802.11g", Channel: 11, SSID: "m"}
 	joins := `radio wlan0 adhoc "m" 802.11g channel 6`
 	before := []string{"managers of wlan0 aside", "sysctl net.ipv6.conf.wlan0.disable_ipv6=1"}
-	after := []string{"link wlan0 up", "address 10.77.0.1/24 on wlan0", "rule to 10.77.0.0/24 lookup main"}
+	after := []string{"link wlan0 up", "address 10.77.0.1/24 on wlan0", "look-up of 10.77.0.0/24 in main first"}
 	for name, c := range map[string]struct {
 		beside     string
 		radios     []wire.Radio // of the run's trials

@@ -27,7 +27,7 @@ type Rule struct {
 }
 
 func (r Rule) Target() string { return r.String() }
-func (r Rule) String() string { return fmt.Sprintf("rule to %s lookup main", r.Network) }
+func (r Rule) String() string { return fmt.Sprintf("look-up of %s in main first", r.Network) }
 
 func (r Rule) check(p Policy) (reason, cure string) {
 	if reason, cure = p.checkWithin("network", r.Network); reason != "" {
@@ -71,7 +71,7 @@ func (r Rule) apply(_ *Kernel, u *ruleUndo) error {
 		return nil
 	}
 	if err := netlink.RuleAdd(r.message()); err != nil && !errors.Is(err, unix.EEXIST) {
-		return fmt.Errorf("add %s: %w", r, err)
+		return fmt.Errorf("add rule %d to %s lookup main: %w", RulePriority, r.Network, err)
 	}
 	return nil
 }
@@ -89,7 +89,7 @@ func (u *ruleUndo) revert(*Kernel) (string, error) {
 		return "", nil
 	}
 	if err := netlink.RuleDel(u.Rule.message()); err != nil && !errors.Is(err, unix.ENOENT) {
-		return "", fmt.Errorf("delete %s: %w", u.Rule, err)
+		return "", fmt.Errorf("delete rule %d to %s lookup main: %w", RulePriority, u.Rule.Network, err)
 	}
 	return "", nil
 }
