@@ -119,8 +119,12 @@ func (f *Face) problems(st wire.NodeStatus, hostErr error) []wire.Problem {
 }
 
 // InTheWay reports what will lead packets to peers elsewhere than to the interface
-// under test, where the node's own address in the mesh is to be.
+// under test, where the node's own address in the mesh is to be. In a trial that is
+// what a routing daemon does.
 func (f *Face) InTheWay(own netip.Prefix, peers []netip.Addr) []wire.Problem {
+	if _, busy := f.engine.Attempt(); busy {
+		return nil
+	}
 	for _, peer := range peers {
 		if found, cure := provenance.InTheWay(f.cfg.Interface, own, peer); found != "" {
 			return []wire.Problem{{Need: "route", Found: found, Cure: cure}}
