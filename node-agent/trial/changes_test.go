@@ -13,7 +13,7 @@ import (
 // What a plan wants of captures and acknowledgements is among a trial's changes.
 func TestChangesOfATrial(t *testing.T) {
 	plan := wire.RunPlan{Nodes: []wire.PlanNode{{Name: "car", MeshPrefix: "10.77.0.1/24"}}}
-	forward := "Android's filter lets wlan0 forward"
+	forward := "forwarding on wlan0 past Android's filter, if any"
 	capture := func(offloads string) *wire.CapturePlan {
 		return &wire.CapturePlan{SnapBytes: 96, Offloads: offloads}
 	}

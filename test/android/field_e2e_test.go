@@ -111,7 +111,11 @@ func (f *field) startPhone(t *testing.T) {
 // to be as it was.
 func (f *field) stopPhone(t *testing.T) {
 	t.Helper()
+	said := len(f.service.Said())
 	_ = f.service.Stop(t, syscall.SIGTERM)
+	if last := f.service.Said()[said:]; !strings.Contains(last, "nothing to put back") {
+		t.Errorf("when the agent had ended, the service said\n%s", last)
+	}
 	if left := f.agents(); len(left) > 0 {
 		t.Errorf("of the agent there are left %v", left)
 	}
@@ -141,7 +145,7 @@ func (f *field) processes(words string) (out []int) {
 func (f *field) begin(t *testing.T, name string) *testnet.Running {
 	t.Helper()
 	return testnet.Start(t, f.controller("run", f.path("campaign.yaml"), "--fleet", f.path("fleet/fleet.yaml"),
-		"--place", "bench", "--patience", "5s", "--runs", f.path("runs"), "--name", name))
+		"--place", "bench", "--patience", "30s", "--runs", f.path("runs"), "--name", name))
 }
 
 // end waits for a run's end, and returns what the controller said.
@@ -207,9 +211,7 @@ func (f *field) kill(t *testing.T, victim, name string) {
 		}
 	}
 	accepted(t, f.end(t, run))
-	for _, pid := range f.agents() {
-		if slices.Contains(before, pid) {
-			t.Errorf("%q was killed, and process %d of the agent lives on", victim, pid)
-		}
-	}
+	testnet.Await(t, 30*time.Second, "the end of the agent for which "+victim+" waited", func() bool {
+		return !slices.ContainsFunc(f.agents(), func(pid int) bool { return slices.Contains(before, pid) })
+	})
 }

@@ -25,7 +25,10 @@ type Forward struct {
 
 func (f Forward) Target() string                       { return f.String() }
 func (f Forward) check(p Policy) (reason, cure string) { return p.CheckInterface(f.Interface) }
-func (f Forward) String() string                       { return "Android's filter lets " + f.Interface + " forward" }
+
+func (f Forward) String() string {
+	return "forwarding on " + f.Interface + " past Android's filter, if any"
+}
 
 func (f Forward) prepare(*Kernel, uint64) (*forwardUndo, error) {
 	if _, err := os.Stat(androidIptables); errors.Is(err, fs.ErrNotExist) {
