@@ -12,6 +12,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/progress"
 	"fieldmesh.dev/fieldmesh/controller/run"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/kernel"
@@ -211,7 +212,7 @@ func (p *parts) drive(ctx context.Context, f rehearseFlags, k kernel.Kernel, out
 	for i := range lanes {
 		lanes[i] = fmt.Sprintf("job %d", i+1)
 	}
-	shown := newProgress(out, lanes)
+	shown := progress.New(out, lanes)
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	queue := make(chan string, len(left))

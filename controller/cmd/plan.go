@@ -1,26 +1,20 @@
 package cmd
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
-	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/design"
 	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/plan/drive"
+	"fieldmesh.dev/fieldmesh/controller/plan/show"
 	"fieldmesh.dev/fieldmesh/controller/plan/tree"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
-	"fieldmesh.dev/fieldmesh/controller/stats"
-	"fieldmesh.dev/fieldmesh/controller/stopping"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -55,7 +49,7 @@ func checkPlan(w io.Writer, c *plan.Campaign) error {
 	if c.NeedsSite() {
 		fmt.Fprintf(out, "%s: warning: it can be rehearsed, but not driven on a road: %v\n", c.Path, errNoSite)
 	}
-	for _, warning := range estimable(c, trials).Warnings {
+	for _, warning := range show.Estimable(c, trials).Warnings {
 		fmt.Fprintf(out, "%s: warning: %s\n", c.Path, warning)
 	}
 	_, err = io.WriteString(w, out.String())
@@ -87,7 +81,7 @@ func planShowCommand() *cobra.Command {
 		if asJSON {
 			return showPlanJSON(w, c)
 		}
-		return showPlan(w, c)
+		return show.Plan(w, c)
 	})
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object instead of a table")
 	return c
@@ -129,198 +123,11 @@ func showPlanJSON(w io.Writer, c *plan.Campaign) error {
 	}
 	return writeJSON(w, planJSON{Campaign: c.Name, Title: c.Title, SHA256: c.SHA256, Nodes: c.Nodes,
 		Factors: c.Factors, Design: c.Design, Site: c.Site, Field: c.Field, Trials: trials, Estimate: c.Estimate(),
-		Estimable: estimable(c, trials)})
+		Estimable: show.Estimable(c, trials)})
 }
 
 func writeJSON(w io.Writer, v any) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(v)
-}
-
-func showPlan(w io.Writer, c *plan.Campaign) error {
-	trials, err := c.Schedule()
-	if err != nil {
-		return err
-	}
-	estimate := c.Estimate()
-	out := &strings.Builder{}
-	fmt.Fprintf(out, "%s: %s\n", c.Name, c.Title)
-	if c.Scale != nil {
-		fmt.Fprintf(out, "scale %s: %s\n", c.Scale.Name, c.Scale.Why)
-	}
-	fmt.Fprintf(out, "sha256 %s\n\n", c.SHA256)
-	if err := planTable(out, c, trials, estimate); err != nil {
-		return err
-	}
-	planTotals(out, c, trials, estimate)
-	if err := planEffects(out, estimable(c, trials)); err != nil {
-		return err
-	}
-	_, err = io.WriteString(w, out.String())
-	return err
-}
-
-// planTable is a row per trial; what a trial has not is a dash.
-func planTable(w io.Writer, c *plan.Campaign, trials []wire.Trial, e drive.Estimate) error {
-	labels := planLabels(c, trials)
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	head := append([]string{"trial", "block"}, labels...)
-	head = append(head, "car", "sends", "receives", "speed m/s", "direction", "course", "window s", "drive s", "road m")
-	fmt.Fprintln(table, strings.Join(head, "\t"))
-	for i, t := range trials {
-		row := []string{fmt.Sprint(t.Number), fmt.Sprint(t.Block)}
-		for _, l := range labels {
-			row = append(row, cmp.Or(t.Factors[l], "-"))
-		}
-		x := e.Trials[i]
-		speed, road := "-", "-"
-		if t.SpeedMps != nil {
-			speed = fmt.Sprintf("%.1f", *t.SpeedMps)
-		}
-		if x.ToM > x.FromM {
-			road = fmt.Sprintf("%.0f..%.0f", x.FromM, x.ToM)
-		}
-		row = append(row, cmp.Or(t.Car, "-"), t.Sender, t.Receiver, speed, cmp.Or(t.Direction, "-"), t.Course.Kind,
-			fmt.Sprintf("%.1f", x.WindowS), fmt.Sprintf("%.1f", x.DriveS()), road)
-		fmt.Fprintln(table, strings.Join(row, "\t"))
-	}
-	return table.Flush()
-}
-
-// planLabels is the factors in the file's order, then what only calibration passes have.
-func planLabels(c *plan.Campaign, trials []wire.Trial) []string {
-	var labels []string
-	for _, f := range c.Factors {
-		labels = append(labels, f.Name)
-	}
-	for _, t := range trials {
-		for _, l := range slices.Sorted(maps.Keys(t.Factors)) {
-			if !slices.Contains(labels, l) {
-				labels = append(labels, l)
-			}
-		}
-	}
-	return labels
-}
-
-func planTotals(w io.Writer, c *plan.Campaign, trials []wire.Trial, e drive.Estimate) {
-	calibration := 0
-	for _, t := range trials {
-		if t.Pass != "" {
-			calibration++
-		}
-	}
-	fmt.Fprintf(w, "\n%s", words.Count(len(trials), "trial"))
-	if calibration > 0 {
-		fmt.Fprintf(w, ", %d of them parked for calibration", calibration)
-	}
-	fmt.Fprintf(w, "; order %s", c.Design.Order)
-	if c.Design.Order != "as_listed" {
-		fmt.Fprintf(w, ", seed %d", c.Design.Seed)
-	}
-	fmt.Fprintf(w, "; at most %s a trial\n", words.Count(c.AttemptsMax, "attempt"))
-	planStopWhen(w, c, trials)
-	fmt.Fprintf(w, "windows %s, drives %s (run-up, hold, lead, window, braking)\n", span(e.WindowS), span(e.DriveS))
-	fmt.Fprintf(w, "on a road %s, taking %.0f s between trials", span(e.RoadTotalS), e.Road.TrialS)
-	if e.Swaps > 0 {
-		fmt.Fprintf(w, " and %.0f s for each of %d changes of the node in the car", e.Road.SwapS, e.Swaps)
-	}
-	fmt.Fprintf(w, ", every trial accepted at once\n")
-	fmt.Fprintf(w, "in rehearsal %s in one field, taking %.0f s and %g s a node between trials\n", span(e.RehearsalS),
-		e.Rehearsal.TrialS, e.Rehearsal.NodeS)
-	if e.LongestM > 0 {
-		fmt.Fprintf(w, "road from %.0f m to %.0f m of the roadside node's mark; the longest strip is %.0f m, in "+
-			"trial %d\n",
-			e.FromM, e.ToM, e.LongestM, e.LongestAt)
-	}
-	if c.NeedsSite() {
-		fmt.Fprintf(w, "on a road the gate needs trial.course.site_lat_deg and site_lon_deg, which this file does "+
-			"not give\n")
-	}
-}
-
-// planStopWhen says when the run would stop by itself.
-func planStopWhen(w io.Writer, c *plan.Campaign, trials []wire.Trial) {
-	e := c.Design.StopWhen
-	if e == nil {
-		return
-	}
-	wish := ""
-	if e.HalfWidthMbps != nil {
-		wish = fmt.Sprintf("%g Mbit/s", *e.HalfWidthMbps)
-	} else {
-		wish = fmt.Sprintf("%g %% of the mean", *e.HalfWidthPercent)
-	}
-	what := "the mean"
-	if e.Of != plan.StopOfMean {
-		what = "every difference between levels of " + e.Of
-	}
-	looks := stopping.Plan(*e, wire.RunPlan{Trials: trials})
-	fmt.Fprintf(w, "stops once %s is known to ± %s: %s from block %d to block %d, together at %g %% confidence, "+
-		"which makes %.4g %% of each interval\n",
-		what, wish, words.Count(looks.Count(), "look"), looks.First, looks.Last, 100*e.Confidence, 100*looks.Each())
-}
-
-// estimable is what a campaign's trials can tell.
-func estimable(c *plan.Campaign, trials []wire.Trial) design.Estimable {
-	var nodes []wire.PlanNode
-	for _, n := range c.Nodes {
-		nodes = append(nodes, wire.PlanNode{Name: n.Name, Unit: n.Unit})
-	}
-	return design.Judge(nodes, trials, c.Asks)
-}
-
-// planEffects says what the trials can tell, a row an effect.
-func planEffects(w io.Writer, e design.Estimable) error {
-	fmt.Fprintln(w)
-	if e.Trials > 0 {
-		if err := effectTable(w, e); err != nil {
-			return err
-		}
-	}
-	for _, warning := range e.Warnings {
-		fmt.Fprintf(w, "warning: %s\n", warning)
-	}
-	return nil
-}
-
-func effectTable(w io.Writer, e design.Estimable) error {
-	fmt.Fprintf(w, "what %s can tell, if each is accepted: %s, %s\n", words.Count(e.Trials, "trial"), sessionsText(e),
-		words.Count(e.ResidualDF, "residual degree")+" of freedom")
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "effect\tcontrasts\tdf\tconfounded with")
-	for _, f := range e.Effects {
-		df := "no interval"
-		switch {
-		case !f.Own:
-			df = "no estimate of its own"
-		case f.DFMin == nil:
-		case fmt.Sprintf("%.0f", *f.DFMin) == fmt.Sprintf("%.0f", *f.DFMax):
-			df = fmt.Sprintf("%.0f", *f.DFMin)
-		default:
-			df = fmt.Sprintf("%.0f to %.0f", *f.DFMin, *f.DFMax)
-		}
-		fmt.Fprintf(table, "%s\t%d\t%s\t%s\n", f.Name, f.Contrasts, df,
-			cmp.Or(strings.Join(f.ConfoundedWith, ", "), "-"))
-	}
-	return table.Flush()
-}
-
-// sessionsText says how the model would take the plan's sessions.
-func sessionsText(e design.Estimable) string {
-	how := map[string]string{
-		stats.GroupsInside: " that differ only as the effects do", stats.GroupsFixed: " with an effect each",
-		stats.GroupsRandom: " as a random effect", stats.GroupsNoise: " that cannot be separated from noise",
-	}
-	return words.Count(e.Sessions, "session") + how[e.SessionsAs]
-}
-
-// span is a time in minutes and seconds, or hours and minutes.
-func span(s float64) string {
-	d := time.Duration(s * float64(time.Second)).Round(time.Second)
-	if d >= time.Hour {
-		return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
-	}
-	return fmt.Sprintf("%d min %02d s", int(d.Minutes()), int(d.Seconds())%60)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/progress"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
 	"fieldmesh.dev/fieldmesh/controller/run"
 )
@@ -78,8 +79,8 @@ func (s *session) pull(c *cobra.Command, f pullFlags) error {
 		return err
 	}
 	defer closeLane()
-	p := newProgress(c.ErrOrStderr(), []string{""})
-	r := &run.Runner{Archive: s.archive, Plan: s.plan, Lanes: []*run.Lane{lane}, Watch: p.step, Log: s.log}
+	p := progress.New(c.ErrOrStderr(), []string{""})
+	r := &run.Runner{Archive: s.archive, Plan: s.plan, Lanes: []*run.Lane{lane}, Watch: p.Step, Log: s.log}
 	found, err := r.Pull(c.Context(), f.patience)
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/fleet"
+	"fieldmesh.dev/fieldmesh/controller/progress"
 	"fieldmesh.dev/fieldmesh/controller/run"
 	"fieldmesh.dev/fieldmesh/internal/keys"
 	"fieldmesh.dev/fieldmesh/rehearsal/field"
@@ -77,10 +78,9 @@ func RehearseCommand() *cobra.Command {
 			for i := range f.fields {
 				lanes = append(lanes, laneName(i, f.fields))
 			}
-			shown := newProgress(c.ErrOrStderr(), lanes)
-			if err = s.announce(shown); err == nil {
-				err = s.inFields(c.Context(), f, shown.step)
-			}
+			shown := progress.New(c.ErrOrStderr(), lanes)
+			s.announce(shown)
+			err = s.inFields(c.Context(), f, shown.Step)
 			if c.Context().Err() != nil && !s.refused() {
 				c.PrintErrf("`fieldmesh rehearse --resume %s` continues the run\n", s.archive.Dir())
 			}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fieldmesh.dev/fieldmesh/controller/cmd/simulate"
 	"fieldmesh.dev/fieldmesh/controller/nodes"
 	"fieldmesh.dev/fieldmesh/internal/flags"
 	"fieldmesh.dev/fieldmesh/internal/version"
@@ -45,7 +46,7 @@ Exit status:
 		commands []*cobra.Command
 	}{
 		{"Plan and rehearse", []*cobra.Command{PlanCommand(), RehearseCommand(), FieldCommand(),
-			SimulateRoutingCommand()}},
+			simulate.Command()}},
 		{"Nodes", []*cobra.Command{KeysCommand(), NodesCommand(), PreflightCommand()}},
 		{"Drive", []*cobra.Command{RunCommand(), LiveCommand(), PullCommand(), CollectCommand(), MergeCommand()}},
 		{"Results", []*cobra.Command{RunsCommand(), ReportCommand(), ExportCommand(), PublishCommand(),

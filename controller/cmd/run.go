@@ -8,6 +8,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/fleet"
+	"fieldmesh.dev/fieldmesh/controller/progress"
 	"fieldmesh.dev/fieldmesh/controller/run"
 )
 
@@ -51,11 +52,9 @@ func (s *session) onFleet(c *cobra.Command, fleetFile string, flags runFlags) er
 		return err
 	}
 	defer closeLane()
-	shown := newProgress(c.ErrOrStderr(), []string{""})
-	if err := s.announce(shown); err != nil {
-		return err
-	}
-	return s.drive(c.Context(), []*run.Lane{lane}, flags, shown.step)
+	shown := progress.New(c.ErrOrStderr(), []string{""})
+	s.announce(shown)
+	return s.drive(c.Context(), []*run.Lane{lane}, flags, shown.Step)
 }
 
 // lane makes the clients of the plan's nodes, which the fleet file names.

@@ -18,6 +18,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/progress"
 	"fieldmesh.dev/fieldmesh/controller/report/words"
 	"fieldmesh.dev/fieldmesh/controller/run"
 	"fieldmesh.dev/fieldmesh/internal/version"
@@ -301,20 +302,20 @@ func logger() *slog.Logger {
 
 // announce says which run this is, how long it takes, and how it can be watched. How
 // fast virtual time goes nobody knows before.
-func (s *session) announce(shown *progress) error {
+func (s *session) announce(shown *progress.Display) {
 	e := s.campaign.Estimate()
 	seconds := e.RoadTotalS
 	if s.archive.Info().Place == archive.PlaceRehearsal {
 		seconds = e.RehearsalS
 	}
 	accepted, givenUp, left := (&run.Runner{Archive: s.archive, Plan: s.plan}).Counts()
+	var each time.Duration
 	if !s.archive.Info().Clock.Virtual() {
-		shown.left.trial = time.Duration(seconds / float64(len(s.plan.Trials)) * float64(time.Second))
+		each = time.Duration(seconds / float64(len(s.plan.Trials)) * float64(time.Second))
 	}
-	_, err := fmt.Fprintf(shown.out, "run %s in %s: %s%s\nwatch: fieldmesh live %[2]s\n", s.plan.Run, s.archive.Dir(),
-		words.Count(accepted+givenUp+left, "trial"), shown.left.text(run.Progress{Decided: accepted + givenUp,
-			Total: accepted + givenUp + left}, time.Now()))
-	return err
+	total := accepted + givenUp + left
+	shown.Say(fmt.Sprintf("run %s in %s: %s%s\nwatch: fieldmesh live %[2]s", s.plan.Run, s.archive.Dir(),
+		words.Count(total, "trial"), shown.Expect(each, run.Progress{Decided: accepted + givenUp, Total: total})))
 }
 
 // drive runs the schedule over the lanes, and has each step watched.

@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/progress"
+	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
 
 // The same command begins a run, and continues it: whole, a shard, or in parts.
@@ -77,5 +80,19 @@ func TestACommandThatIsGivenAgainIsTheSame(t *testing.T) {
 	f.name = ""
 	if _, err := f.findBegun(shippedVelocity); err == nil || !strings.Contains(err.Error(), "--name") {
 		t.Errorf("without a name: %v", err)
+	}
+}
+func TestARunIsAnnounced(t *testing.T) {
+	a := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: []float64{2.8, 16.7}, Repetitions: 1})
+	c, err := plan.Load(filepath.Join("..", "..", "campaigns", "velocity.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	s := &session{archive: a, plan: a.Info().Plan, campaign: c}
+	s.announce(progress.New(&out, []string{""}))
+	want := "run " + s.plan.Run + " in " + a.Dir() + ": 4 trials\nwatch: fieldmesh live " + a.Dir() + "\n"
+	if out.String() != want {
+		t.Errorf("it says %q", out.String())
 	}
 }

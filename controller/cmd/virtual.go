@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/progress"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/kernel"
 	"fieldmesh.dev/fieldmesh/rehearsal/virtual"
@@ -142,11 +143,10 @@ func rehearseVirtually(c *cobra.Command, f rehearseFlags, file string) error {
 		return err
 	}
 	if err = kernel.Check(s.plan.Trials); err == nil {
-		shown := newProgress(c.ErrOrStderr(), []string{""})
+		shown := progress.New(c.ErrOrStderr(), []string{""})
 		heard := newHearer(shown, "", &tally{begun: time.Now()})
-		if err = s.announce(shown); err == nil {
-			err = s.launch(ctx, f, k, heard, c.ErrOrStderr())
-		}
+		s.announce(shown)
+		err = s.launch(ctx, f, k, heard, c.ErrOrStderr())
 	}
 	if errors.Is(err, virtual.ErrCut) && !s.refused() {
 		err = fmt.Errorf("%w; `fieldmesh rehearse --resume %s` goes on", err, s.archive.Dir())
@@ -271,13 +271,13 @@ func (s *session) bootSeed() (uint64, error) {
 
 // hearer takes the lines from inside a kernel.
 type hearer struct {
-	progress *progress
+	progress *progress.Display
 	lane     string
 	tally    *tally
 	end      *ended
 }
 
-func newHearer(p *progress, lane string, t *tally) *hearer {
+func newHearer(p *progress.Display, lane string, t *tally) *hearer {
 	return &hearer{progress: p, lane: lane, tally: t}
 }
 
@@ -289,9 +289,9 @@ func (h *hearer) line(raw []byte) error {
 	if l.Step != nil {
 		pace := h.tally.take(h, &l)
 		l.Step.Lane = h.lane
-		h.progress.step(*l.Step)
+		h.progress.Step(*l.Step)
 		if l.Step.Verdict != nil {
-			h.progress.say(pace)
+			h.progress.Say(pace)
 		}
 	}
 	if l.Ended != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/progress"
 	"fieldmesh.dev/fieldmesh/controller/run"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 	"fieldmesh.dev/fieldmesh/rehearsal/kernel"
@@ -109,7 +110,7 @@ func TestWhatIsToldInsideIsShownOutside(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer shown.Close()
-	h := newHearer(newProgress(shown, []string{""}), "", &tally{begun: time.Now().Add(-10 * time.Second)})
+	h := newHearer(progress.New(shown, []string{""}), "", &tally{begun: time.Now().Add(-10 * time.Second)})
 	if err := h.ended(); err == nil {
 		t.Error("an end that nobody told is none")
 	}

@@ -1,4 +1,5 @@
-package cmd
+// Package progress shows a run to a person while it is driven.
+package progress
 
 import (
 	"fmt"
@@ -15,9 +16,9 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// progress shows a run as it goes: on a terminal one line per lane that is
+// Display shows a run as it goes: on a terminal one line per lane that is
 // drawn over, elsewhere a plain line per step that matters.
-type progress struct {
+type Display struct {
 	mu       sync.Mutex
 	out      io.Writer
 	terminal bool
@@ -28,8 +29,9 @@ type progress struct {
 	last     map[string]string // phase last written, for plain lines
 }
 
-func newProgress(out io.Writer, lanes []string) *progress {
-	p := &progress{out: out, lanes: lanes, now: map[string]string{}, at: map[string]int{},
+// New shows a run with so many lanes on out; the only lane of a run has no name.
+func New(out io.Writer, lanes []string) *Display {
+	p := &Display{out: out, lanes: lanes, now: map[string]string{}, at: map[string]int{},
 		last: map[string]string{}}
 	if f, ok := out.(interface{ Fd() uintptr }); ok {
 		p.terminal = term.IsTerminal(int(f.Fd()))
@@ -38,7 +40,7 @@ func newProgress(out io.Writer, lanes []string) *progress {
 }
 
 // width is the terminal's, which may change at any time.
-func (p *progress) width() int {
+func (p *Display) width() int {
 	if f, ok := p.out.(interface{ Fd() uintptr }); ok {
 		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 20 {
 			return w
@@ -80,8 +82,15 @@ func (l *timeLeft) text(s run.Progress, now time.Time) string {
 	return fmt.Sprintf(", %.1f h left", left.Hours())
 }
 
-// step takes one step of the run.
-func (p *progress) step(s run.Progress) {
+// Expect sets how long a trial takes by the plan, and returns the time that is left at
+// a step before the first, as Step writes it.
+func (p *Display) Expect(trial time.Duration, at run.Progress) string {
+	p.left.trial = trial
+	return p.left.text(at, time.Now())
+}
+
+// Step takes one step of the run.
+func (p *Display) Step(s run.Progress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	left := p.left.text(s, time.Now())
@@ -112,8 +121,8 @@ func (p *progress) step(s run.Progress) {
 	p.draw()
 }
 
-// say writes a line of its own.
-func (p *progress) say(line string) {
+// Say writes a line of its own.
+func (p *Display) Say(line string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.erase()
@@ -129,7 +138,7 @@ func number(s run.Progress) int {
 }
 
 // erase takes the live lines away; draw puts them back.
-func (p *progress) erase() {
+func (p *Display) erase() {
 	if p.terminal {
 		for range p.drawn() {
 			fmt.Fprint(p.out, "\x1b[1A\x1b[2K")
@@ -137,7 +146,7 @@ func (p *progress) erase() {
 	}
 }
 
-func (p *progress) drawn() int {
+func (p *Display) drawn() int {
 	n := 0
 	for _, l := range p.lanes {
 		if p.now[l] != "" {
@@ -147,7 +156,7 @@ func (p *progress) drawn() int {
 	return n
 }
 
-func (p *progress) draw() {
+func (p *Display) draw() {
 	for _, l := range p.lanes {
 		if line := p.now[l]; line != "" {
 			line = line[:min(len(line), p.width()-1)]

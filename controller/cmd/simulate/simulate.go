@@ -1,4 +1,5 @@
-package cmd
+// Package simulate is `fieldmesh simulate-routing`: the routing protocols in virtual time, without a kernel.
+package simulate
 
 import (
 	"encoding/json"
@@ -82,9 +83,9 @@ type simulateFlags struct {
 	scale    simulation.Scale
 }
 
-// SimulateRoutingCommand is `fieldmesh simulate-routing`: how long a routing
+// Command is `fieldmesh simulate-routing`: how long a routing
 // protocol takes to converge and what it costs each node, as nodes grow.
-func SimulateRoutingCommand() *cobra.Command {
+func Command() *cobra.Command {
 	f := simulateFlags{scale: simulation.Scale{Radio: simulation.DefaultRadio(), Feedback: true,
 		FlowStart: 20 * time.Second, PacketBytes: 512}}
 	var names []string
@@ -103,7 +104,8 @@ func SimulateRoutingCommand() *cobra.Command {
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.protocol, "protocol", "olsr", strings.Join(names, ", "))
-	completes(c, "protocol", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("protocol", // the flag is there
+		cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 	flags.IntSliceVar(&f.nodes, "nodes", []int{10, 25, 50, 100}, "numbers of nodes, one run each")
 	flags.Float64Var(&f.scale.Degree, "degree", 10, "other nodes within a node's range, on average")
 	flags.Float64Var(&f.scale.RangeM, "range", 250, "range of the radio in metres")

@@ -1,15 +1,11 @@
-package cmd
+package progress
 
 import (
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
-	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/controller/run"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
-	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
 
 // The line of a trial under way says each thing once, and there is one that fits 80 columns.
@@ -61,23 +57,5 @@ func TestTimeLeft(t *testing.T) {
 	}
 	if got := (&timeLeft{}).text(run.Progress{Total: 24}, now); got != "" {
 		t.Errorf("without an estimate: %q", got)
-	}
-}
-
-func TestARunIsAnnounced(t *testing.T) {
-	a := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: []float64{2.8, 16.7}, Repetitions: 1})
-	c, err := plan.Load(filepath.Join("..", "..", "campaigns", "velocity.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out strings.Builder
-	shown := newProgress(&out, []string{""})
-	s := &session{archive: a, plan: a.Info().Plan, campaign: c}
-	if err := s.announce(shown); err != nil {
-		t.Fatal(err)
-	}
-	want := "run " + s.plan.Run + " in " + a.Dir() + ": 4 trials\nwatch: fieldmesh live " + a.Dir() + "\n"
-	if each := c.Estimate().RehearsalS / 4; out.String() != want || shown.left.trial.Seconds() < each-1 {
-		t.Errorf("it says %q, a trial takes %v", out.String(), shown.left.trial)
 	}
 }
