@@ -138,8 +138,24 @@ func (c *check) foundUnreadable(rel string, err error) {
 }
 
 // attempts checks every sealed attempt, found by its manifest or by the
-// journal's word.
+// journal's word. The journal is read first: what is sealed meanwhile has a
+// manifest before the journal says so.
 func (c *check) attempts() (map[wire.TrialKey]bool, error) {
+	var journalled []wire.TrialKey
+	err := c.disk.lines(journalFile, func(line []byte) error {
+		var e JournalEntry
+		if err := json.Unmarshal(line, &e); err != nil {
+			c.found(journalFile, Unreadable, err.Error())
+			return nil
+		}
+		if e.Trial != nil {
+			journalled = append(journalled, *e.Trial)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
 	sealed := map[wire.TrialKey]bool{}
 	names, err := c.disk.names("trials")
 	if err != nil {
@@ -153,23 +169,13 @@ func (c *check) attempts() (map[wire.TrialKey]bool, error) {
 			c.manifest(trialDir(k))
 		}
 	}
-	err = c.disk.lines(journalFile, func(line []byte) error {
-		var e JournalEntry
-		if err := json.Unmarshal(line, &e); err != nil {
-			c.found(journalFile, Unreadable, err.Error())
-			return nil
-		}
-		rel := ""
-		if e.Trial != nil {
-			rel = filepath.Join(trialDir(*e.Trial), manifestFile)
-		}
-		if rel != "" && !sealed[*e.Trial] && !c.covered[rel] {
+	for _, k := range journalled {
+		if rel := filepath.Join(trialDir(k), manifestFile); !sealed[k] && !c.covered[rel] {
 			c.covered[rel] = true
 			c.found(rel, Missing, "the journal says that the trial was sealed")
 		}
-		return nil
-	})
-	return sealed, err
+	}
+	return sealed, nil
 }
 
 // manifest compares the files that a folder's manifest names.

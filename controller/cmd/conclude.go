@@ -23,11 +23,11 @@ func (s *session) conclude(out io.Writer) error {
 	if len(s.archive.Decisions()) == 0 {
 		return nil
 	}
-	path, rows, err := writeReport(s.archive)
+	path, of, err := writeReport(s.archive)
 	if err != nil {
 		return err
 	}
-	if err := resultTable(out, s.archive, rows); err != nil {
+	if err := resultTable(out, s.archive, of.Rows); err != nil {
 		return err
 	}
 	accepted, planned := 0, 0
@@ -51,18 +51,18 @@ func (s *session) conclude(out io.Writer) error {
 }
 
 // writeReport writes report.html and metrics.csv into the run's folder and
-// returns the report's path, and the metrics.
-func writeReport(a *archive.Archive) (path string, rows []metrics.Row, err error) {
+// returns the report's path, and what it rests on.
+func writeReport(a *archive.Archive) (path string, of report.Result, err error) {
 	path = filepath.Join(a.Dir(), "report.html")
 	err = replaceFile(path, func(w io.Writer) error {
-		rows, err = report.Write(a, w)
+		of, err = report.Write(a, w)
 		return err
 	})
 	if err != nil {
-		return "", nil, err
+		return "", of, err
 	}
-	return path, rows, replaceFile(filepath.Join(a.Dir(), "metrics.csv"), func(w io.Writer) error {
-		return metrics.WriteCSV(w, rows)
+	return path, of, replaceFile(filepath.Join(a.Dir(), "metrics.csv"), func(w io.Writer) error {
+		return metrics.WriteCSV(w, of.Rows)
 	})
 }
 

@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"sync"
 	"time"
@@ -24,6 +25,7 @@ type told struct {
 // ended is how the rehearsal inside ended.
 type ended struct {
 	Error string `json:"error,omitempty"`
+	Unmet bool   `json:"unmet,omitempty"` // the error is an errUnmet
 }
 
 // teller writes lines.
@@ -77,7 +79,7 @@ func fieldDriveCommand() *cobra.Command {
 			}
 			end := &ended{}
 			if err != nil {
-				end.Error = err.Error()
+				end.Error, end.Unmet = err.Error(), errors.Is(err, errUnmet)
 			}
 			t.tell(told{Ended: end})
 			return t.err

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -36,7 +37,7 @@ func RunsCommand() *cobra.Command {
 		Short: "List the runs of a folder, the newest last",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			all, err := listRuns(runs)
+			all, err := listRuns(runs, c.ErrOrStderr())
 			if err != nil {
 				return err
 			}
@@ -51,8 +52,9 @@ func RunsCommand() *cobra.Command {
 	return c
 }
 
-// listRuns reads every run in a folder; what else is there is left out.
-func listRuns(runs string) ([]runSummary, error) {
+// listRuns reads every run in a folder, and warns of those that cannot be read. What
+// else is there is left out.
+func listRuns(runs string, warnings io.Writer) ([]runSummary, error) {
 	entries, err := os.ReadDir(runs)
 	if err != nil {
 		return nil, fmt.Errorf("list runs: %w; --runs names another folder", err)
@@ -60,7 +62,11 @@ func listRuns(runs string) ([]runSummary, error) {
 	all := []runSummary{}
 	for _, e := range entries {
 		a, err := archive.Read(filepath.Join(runs, e.Name()))
+		if errors.Is(err, archive.ErrNoRun) {
+			continue
+		}
 		if err != nil {
+			fmt.Fprintf(warnings, "warning: a run cannot be read: %v\n", err)
 			continue
 		}
 		info := a.Info()

@@ -79,7 +79,7 @@ func RehearseCommand() *cobra.Command {
 				lanes = append(lanes, laneName(i, f.fields))
 			}
 			shown := progress.New(c.ErrOrStderr(), lanes)
-			s.announce(shown)
+			s.announce(shown, f.fields)
 			err = s.inFields(c.Context(), f, shown.Step)
 			if c.Context().Err() != nil && !s.refused() {
 				c.PrintErrf("`fieldmesh rehearse --resume %s` continues the run\n", s.archive.Dir())

@@ -22,17 +22,13 @@ func ReportCommand() *cobra.Command {
 			"the run, named or " +
 			"given as a folder. It only reads what the run recorded, and can be repeated while the run goes.",
 	}, func(c *cobra.Command, a *archive.Archive) error {
-		found, err := archive.Verify(a.Dir())
+		path, of, err := writeReport(a)
 		if err != nil {
 			return err
 		}
-		if n := len(archive.Altered(found)); n > 0 {
+		if n := len(of.Altered); n > 0 {
 			c.PrintErrf("warning: %s changed or missing since the run; `fieldmesh verify %s` names them\n",
 				words.Count(n, "file"), a.Dir())
-		}
-		path, _, err := writeReport(a)
-		if err != nil {
-			return err
 		}
 		_, err = fmt.Fprintf(c.OutOrStdout(), "report: %s\n", path)
 		return err

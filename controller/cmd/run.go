@@ -53,7 +53,7 @@ func (s *session) onFleet(c *cobra.Command, fleetFile string, flags runFlags) er
 	}
 	defer closeLane()
 	shown := progress.New(c.ErrOrStderr(), []string{""})
-	s.announce(shown)
+	s.announce(shown, 1)
 	return s.drive(c.Context(), []*run.Lane{lane}, flags, shown.Step)
 }
 

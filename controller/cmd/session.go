@@ -82,13 +82,18 @@ type session struct {
 
 // openSession begins a run, or resumes one.
 func openSession(f runFlags, file, place string) (*session, error) {
-	if f.runs != "" { // in virtual time it is checked outside
-		if err := checkRoom(f.runs); err != nil {
-			return nil, err
-		}
-	}
 	if f.resume != "" {
-		return resumeSession(f)
+		s, err := resumeSession(f)
+		if err == nil && f.runs != "" && !s.archive.Finished() { // in virtual time it is checked outside
+			err = checkRoom(s.archive.Dir())
+		}
+		if err != nil && s != nil {
+			err = errors.Join(err, s.archive.Close())
+		}
+		return s, err
+	}
+	if err := checkRoom(f.runs); err != nil {
+		return nil, err
 	}
 	c, err := plan.LoadAt(file, f.scale)
 	if err != nil {
@@ -138,22 +143,26 @@ func openSession(f runFlags, file, place string) (*session, error) {
 // resumed: some trials' worth. How much a whole campaign takes, nobody knows before.
 const leastRoomBytes = 100e6
 
-// checkRoom refuses a folder of runs, or the place where it would be made, whose disk is full.
+// checkRoom refuses a folder for runs, or the place where it would be made, whose disk is full.
 func checkRoom(runs string) error {
 	dir, err := filepath.Abs(runs)
 	if err != nil {
-		return fmt.Errorf("find --runs: %w", err)
+		return fmt.Errorf("find %s: %w", runs, err)
 	}
 	var st unix.Statfs_t
 	for err = unix.Statfs(dir, &st); errors.Is(err, unix.ENOENT) && dir != "/"; err = unix.Statfs(dir, &st) {
 		dir = filepath.Dir(dir)
 	}
 	if err != nil {
-		return fmt.Errorf("find how much room --runs %s has: %w", runs, err)
+		return fmt.Errorf("find how much room %s has: %w", runs, err)
+	}
+	blocks := st.Bavail
+	if os.Geteuid() == 0 { // who may use those that are kept for root
+		blocks = st.Bfree
 	}
 	// Some file systems tell no sizes.
-	if free := st.Bavail * uint64(st.Bsize); st.Blocks > 0 && free < leastRoomBytes {
-		return fmt.Errorf("--runs %s: its disk has %.1f MB free, and a run is begun with %.0f MB at least; make room, "+
+	if free := blocks * uint64(st.Bsize); st.Blocks > 0 && free < leastRoomBytes {
+		return fmt.Errorf("%s: its disk has %.1f MB free, and a run is begun with %.0f MB at least; make room, "+
 			"or name a folder on another disk", runs, float64(free)/1e6, leastRoomBytes/1e6)
 	}
 	return nil
@@ -300,9 +309,9 @@ func logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
-// announce says which run this is, how long it takes, and how it can be watched. How
+// announce says which run this is, how long it takes with so many lanes side by side, and how it can be watched. How
 // fast virtual time goes nobody knows before.
-func (s *session) announce(shown *progress.Display) {
+func (s *session) announce(shown *progress.Display, lanes int) {
 	e := s.campaign.Estimate()
 	seconds := e.RoadTotalS
 	if s.archive.Info().Place == archive.PlaceRehearsal {
@@ -311,7 +320,7 @@ func (s *session) announce(shown *progress.Display) {
 	accepted, givenUp, left := (&run.Runner{Archive: s.archive, Plan: s.plan}).Counts()
 	var each time.Duration
 	if !s.archive.Info().Clock.Virtual() {
-		each = time.Duration(seconds / float64(len(s.plan.Trials)) * float64(time.Second))
+		each = time.Duration(seconds / float64(len(s.plan.Trials)*lanes) * float64(time.Second))
 	}
 	total := accepted + givenUp + left
 	shown.Say(fmt.Sprintf("run %s in %s: %s%s\nwatch: fieldmesh live %[2]s", s.plan.Run, s.archive.Dir(),

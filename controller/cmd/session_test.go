@@ -90,7 +90,7 @@ func TestARunIsAnnounced(t *testing.T) {
 	}
 	var out strings.Builder
 	s := &session{archive: a, plan: a.Info().Plan, campaign: c}
-	s.announce(progress.New(&out, []string{""}))
+	s.announce(progress.New(&out, []string{""}), 1)
 	want := "run " + s.plan.Run + " in " + a.Dir() + ": 4 trials\nwatch: fieldmesh live " + a.Dir() + "\n"
 	if out.String() != want {
 		t.Errorf("it says %q", out.String())

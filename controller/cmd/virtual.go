@@ -145,7 +145,7 @@ func rehearseVirtually(c *cobra.Command, f rehearseFlags, file string) error {
 	if err = kernel.Check(s.plan.Trials); err == nil {
 		shown := progress.New(c.ErrOrStderr(), []string{""})
 		heard := newHearer(shown, "", &tally{begun: time.Now()})
-		s.announce(shown)
+		s.announce(shown, 1)
 		err = s.launch(ctx, f, k, heard, c.ErrOrStderr())
 	}
 	if errors.Is(err, virtual.ErrCut) && !s.refused() {
@@ -305,6 +305,8 @@ func (h *hearer) ended() error {
 	switch {
 	case h.end == nil:
 		return errors.New("the rehearsal in virtual time ended without a word; its console says more")
+	case h.end.Unmet:
+		return unmet{errors.New(h.end.Error)}
 	case h.end.Error != "":
 		return errors.New(h.end.Error)
 	}
@@ -339,7 +341,7 @@ func (t *tally) take(h *hearer, l *told) string {
 	if !known {
 		part.first = l.Step.Decided
 	}
-	part.decided, part.uptimeS = l.Step.Decided, l.UptimeS
+	part.decided, part.uptimeS = max(part.decided, l.Step.Decided), max(part.uptimeS, l.UptimeS)
 	t.parts[h] = part
 	decided, before, uptimeS := t.decided, t.decided, 0.0
 	for _, p := range t.parts {

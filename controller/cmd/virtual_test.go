@@ -3,6 +3,7 @@ package cmd
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,6 +58,22 @@ func TestAResumedRehearsalGoesOnByItsOwnClock(t *testing.T) {
 		got, err := f.virtually()
 		if got != c.virtual || (err != nil) != c.fail {
 			t.Errorf("--resume %q --clock %q: %v, %v", c.resume, c.clock, got, err)
+		}
+	}
+}
+
+// A run that is over and is not all accepted is told from one that could not be driven.
+func TestTheEndIsTheOneInside(t *testing.T) {
+	for line, want := range map[string]bool{
+		`{"ended":{"error":"1 of 2 trials accepted","unmet":true}}`: true,
+		`{"ended":{"error":"the disk is full"}}`:                    false,
+	} {
+		h := newHearer(progress.New(io.Discard, []string{""}), "", &tally{begun: time.Now()})
+		if err := h.line([]byte(line)); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.ended(); err == nil || errors.Is(err, errUnmet) != want || !strings.Contains(line, err.Error()) {
+			t.Errorf("%s: %v", line, err)
 		}
 	}
 }

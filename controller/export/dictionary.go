@@ -32,7 +32,7 @@ func writeDictionary(w io.Writer, results []column, tables []string, unknown map
 	var b strings.Builder
 	b.WriteString(dictionaryHead)
 	b.WriteString("\n## results.csv\n\nEvery accepted attempt, one a row. A number of one flow has the flow's name " +
-		"before its own.\n\n| column | unit | meaning |\n|---|---|---|\n")
+		"and a dot before its own.\n\n| column | unit | meaning |\n|---|---|---|\n")
 	// Factors and flows have names from outside.
 	plain := strings.NewReplacer("|", `\|`, "`", "'", "<", "&lt;", "\n", " ", "\r", " ")
 	for _, c := range results {

@@ -121,7 +121,7 @@ func (r *resultsTable) add(a *archive.Archive, t wire.Trial, at archive.Attempt,
 	for _, m := range rows {
 		name := m.Name
 		if m.Flow != "" {
-			name = m.Flow + "_" + m.Name
+			name = m.Flow + "." + m.Name // neither has a dot
 		}
 		number(name, m.Unit, m.Definition, &m.Value)
 	}

@@ -96,11 +96,14 @@ func (p *Display) Step(s run.Progress) {
 	left := p.left.text(s, time.Now())
 	line := stepLine(s, left, true)
 	if !p.terminal {
-		key := fmt.Sprint(s.Trial != nil && s.Verdict == nil, s.Phase, s.Attempt, number(s))
-		if s.Phase == "placing" || s.Phase == "settling" || s.Phase == "arming" || p.last[s.Lane] == key {
+		key := fmt.Sprint(s.Trial != nil, s.Phase, s.Attempt, number(s))
+		switch {
+		case s.Verdict != nil: // it may come when the next trial is under way
+		case s.Phase == "placing", s.Phase == "settling", s.Phase == "arming", p.last[s.Lane] == key:
 			return
+		default:
+			p.last[s.Lane] = key
 		}
-		p.last[s.Lane] = key
 		fmt.Fprintln(p.out, line)
 		return
 	}

@@ -60,15 +60,21 @@ type whole struct {
 
 // Write writes the report of a run, and returns the rows that it is made of,
 // those of metrics.Table. The archive is only read.
-func Write(a *archive.Archive, w io.Writer) ([]metrics.Row, error) {
+func Write(a *archive.Archive, w io.Writer) (Result, error) {
 	d, err := gather(a)
 	if err != nil {
-		return nil, err
+		return Result{}, err
 	}
 	if err := write(d, w); err != nil {
-		return nil, fmt.Errorf("write report of %q: %w", d.info.Run, err)
+		return Result{}, fmt.Errorf("write report of %q: %w", d.info.Run, err)
 	}
-	return d.table, nil
+	return Result{d.table, d.altered}, nil
+}
+
+// Result is what a report rests on.
+type Result struct {
+	Rows    []metrics.Row
+	Altered []archive.Finding // files that are not as the run wrote them
 }
 
 func write(d *data, w io.Writer) error {

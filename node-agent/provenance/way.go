@@ -1,6 +1,7 @@
 package provenance
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -41,6 +42,9 @@ func InTheWay(iface string, own netip.Prefix, to netip.Addr) (found, cure string
 	if err != nil || other == iface {
 		return "", "" // the way is made with the address
 	}
+	if r.Flags&unix.RTM_F_CLONED != 0 {
+		return "", "" // a kernel before 4.13 does not say by which entry (RTM_F_FIB_MATCH)
+	}
 	bits := 0
 	if r.Dst != nil {
 		bits, _ = r.Dst.Mask.Size()
@@ -65,7 +69,8 @@ func InTheWay(iface string, own netip.Prefix, to netip.Addr) (found, cure string
 // lead to main.
 func askedFirst(table int) bool {
 	rules, err := netlink.RuleList(netlink.FAMILY_V4)
-	return err != nil || slices.ContainsFunc(rules, func(r netlink.Rule) bool {
+	unread := err != nil && !errors.Is(err, netlink.ErrDumpInterrupted)
+	return unread || slices.ContainsFunc(rules, func(r netlink.Rule) bool {
 		return r.Table == table && r.Priority < change.RulePriority
 	})
 }

@@ -37,9 +37,11 @@ func changes(plan wire.RunPlan, t wire.Trial, p tcp.Profile, node, iface string)
 		trial = append(trial, change.Offloads{Interface: iface})
 	}
 	if hasDaemon(t.Routing) {
-		trial = append(trial, change.Forward{Interface: iface}, change.Daemon{Name: t.Routing.Protocol,
-			Interface: iface, Announce: own.Masked(), HelloS: t.Routing.HelloS,
-			NoLinkFeedback: !t.Routing.BreaksByLostFrames(), QuickAck: p.Immediate})
+		if change.Forwards(t.Routing.Protocol) {
+			trial = append(trial, change.Forward{Interface: iface})
+		}
+		trial = append(trial, change.Daemon{Name: t.Routing.Protocol, Interface: iface, Announce: own.Masked(),
+			HelloS: t.Routing.HelloS, NoLinkFeedback: !t.Routing.BreaksByLostFrames(), QuickAck: p.Immediate})
 	}
 	static, err := staticRoutes(plan, t, p, node, iface)
 	return run, append(trial, static...), err

@@ -63,6 +63,9 @@ func daemonKinds() map[string]daemonKind {
 	return out
 }
 
+// Forwards reports whether the kernel forwards data by the routes of a daemon.
+func Forwards(daemon string) bool { return daemonKinds()[daemon].forward }
+
 // sysctls are what the daemon's kind needs of the kernel. IPv6 is for a
 // link-local address alone: without duplicate detection, which would hold it
 // back, and without soliciting routers. Forwarding of IPv6 stays as it is: the

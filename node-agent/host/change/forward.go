@@ -7,7 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -73,6 +75,10 @@ func (f Forward) iptables(do string) (missing bool, err error) {
 	args := []string{"-w", "5", do, "FORWARD", "-i", f.Interface, "-o", f.Interface, "-j", "ACCEPT"}
 	cmd := exec.CommandContext(ctx, androidIptables, args...)
 	cmd.Env, cmd.Dir = []string{}, "/"
+	// It may wait for netd's lock: left behind by this process, it would change what was undone meanwhile.
+	runtime.LockOSThread() // the parent-death signal follows the thread
+	defer runtime.UnlockOSThread()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("run %s %s: %w: %.200s", androidIptables, strings.Join(args, " "), err,
