@@ -66,6 +66,9 @@ func RehearseCommand() *cobra.Command {
 				return errors.New("a rehearsal makes network namespaces and interfaces, which needs root: run it " +
 					"with sudo, or as it is with --clock virtual")
 			}
+			if f.fields < 1 {
+				return fmt.Errorf("--fields %d: at least one is needed", f.fields)
+			}
 			if err := field.CheckHost(); err != nil {
 				return err
 			}
@@ -102,9 +105,6 @@ func RehearseCommand() *cobra.Command {
 
 // inFields creates the fields, drives the campaign in them, and takes them away.
 func (s *session) inFields(ctx context.Context, f rehearseFlags, watch func(run.Progress)) (err error) {
-	if f.fields < 1 {
-		return fmt.Errorf("--fields %d: at least one is needed", f.fields)
-	}
 	if _, err := field.Sweep(""); err != nil {
 		return err
 	}

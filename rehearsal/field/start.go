@@ -98,11 +98,13 @@ func findGPSD() (string, error) {
 // CheckHost refuses a machine on which no field can be made, and says what to do.
 func CheckHost() error {
 	_, gpsd := findGPSD()
-	_, iperf3 := exec.LookPath("iperf3")
-	if iperf3 != nil {
-		iperf3 = errors.New("iperf3 is not installed: sudo apt-get install iperf3")
+	missing := []error{gpsd}
+	for program, packaged := range map[string]string{"ip": "iproute2", "iperf3": "iperf3"} {
+		if _, err := exec.LookPath(program); err != nil {
+			missing = append(missing, fmt.Errorf("%s is not installed: sudo apt-get install %s", program, packaged))
+		}
 	}
-	if err := errors.Join(gpsd, iperf3, checkTun(tunDevice)); err != nil {
+	if err := errors.Join(append(missing, checkTun(tunDevice))...); err != nil {
 		return fmt.Errorf("a rehearsal cannot be made on this machine: %w", err)
 	}
 	return nil

@@ -18,8 +18,8 @@ import (
 	"fieldmesh.dev/fieldmesh/test/testnet/power"
 )
 
-// aPhone is a program in the place of Android's `cmd`, for its Wi-Fi: whether
-// it is on outlives a reboot. It stands for all nodes of the guest.
+// aPhone puts programs in the place of Android's `cmd` and `getprop`, for its Wi-Fi:
+// whether it is on outlives a reboot. It stands for all nodes of the guest.
 func aPhone(t *testing.T, state string) {
 	t.Helper()
 	script := "#!/bin/sh\ncase $2 in\nstatus) read s <" + state + "; echo \"Wifi is $s\" ;;\nset-wifi-enabled) " +
@@ -28,6 +28,9 @@ func aPhone(t *testing.T, state string) {
 	err := os.MkdirAll("/system/bin", 0o755)
 	if err == nil {
 		err = os.WriteFile("/system/bin/cmd", []byte(script), 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile("/system/bin/getprop", []byte("#!/bin/sh\necho wlan0\n"), 0o755)
 	}
 	if _, absent := os.Stat(state); err == nil && absent != nil {
 		err = os.WriteFile(state, []byte("enabled\n"), 0o600)

@@ -28,7 +28,7 @@ func TestE2EASpoolThatIsTooSmall(t *testing.T) {
 		"let the controller collect and confirm the records in ",
 		" (fieldmesh run --resume RUN), or raise the spool's quota of 1.0 MB (disk_full)\n")
 	d.noRun(t)
-	if strings.Contains(o.stderr, "trial 1:") {
+	if strings.Contains(o.stderr, "] trial 1") {
 		t.Error("the trial was begun")
 	}
 	if after := testnet.Snapshot(t, d.spaces["alpha"].Name); after != d.before["alpha"] {
@@ -141,7 +141,7 @@ func TestE2EAFullDiskOfTheController(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	d.run(t, patient).refused(t, "--runs "+runs+": its disk has 1.0 MB free, and a run is begun with 100 MB at least")
+	d.run(t, patient).refused(t, runs+": its disk has 1.0 MB free, and a run is begun with 100 MB at least")
 	d.noRun(t)
 	if err := unix.Mount("small", runs, "tmpfs", unix.MS_REMOUNT, "size=110m"); err != nil {
 		t.Fatal(err)

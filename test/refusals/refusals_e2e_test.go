@@ -257,7 +257,8 @@ func TestE2ERehearsalsThatCannotBegin(t *testing.T) {
 	t.Run("a program that is missing", func(t *testing.T) {
 		c := program("fieldmesh", "rehearse", campaign, "--runs", d.path("runs"), "--field-dir", d.path("field"))
 		c.Dir, c.Env = d.dir, []string{"PATH=/nonexistent"}
-		finish(t, c).refused(t, "start field: find ip (package iproute2): ")
+		finish(t, c).refused(t, "ip is not installed: sudo apt-get install iproute2",
+			"iperf3 is not installed: sudo apt-get install iperf3")
 		left(t)
 	})
 	t.Run("a run that is not there", func(t *testing.T) {
