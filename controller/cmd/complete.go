@@ -23,7 +23,7 @@ func runsOf(c *cobra.Command) string {
 // completeRuns offers the runs of a folder; another folder may be typed too.
 func completeRuns(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var names []string
-	found, _ := filepath.Glob(filepath.Join(runsOf(c), "*", "run.json")) // fails for a name that is no pattern only
+	found, _ := filepath.Glob(filepath.Join(runsOf(c), "*", "run.json")) // only a bad pattern is an error
 	for _, path := range found {
 		names = append(names, filepath.Base(filepath.Dir(path)))
 	}

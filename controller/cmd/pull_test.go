@@ -8,7 +8,7 @@ import (
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
 
-// A rehearsal that is complete has nothing to collect, and that is no fault.
+// Pulling a complete rehearsal collects nothing and succeeds.
 func TestPullOfAFinishedRehearsal(t *testing.T) {
 	a := synthetic.Run(t, synthetic.Options{Seed: 2, Speeds: []float64{2.8}, Repetitions: 1})
 	if !a.Finished() || a.Info().Place != archive.PlaceRehearsal {

@@ -451,3 +451,17 @@ func TestResultsAreOneRowAnAttempt(t *testing.T) {
 		}
 	}
 }
+
+// A flow's number and one of the whole attempt have columns of their own, whatever
+// the flow is called.
+func TestAFlowsNumbersAreItsOwn(t *testing.T) {
+	a, _ := exported(t)
+	trial, _ := a.Trial(1)
+	verdict := a.Decisions()[0]
+	r := &resultsTable{}
+	r.add(a, trial, archive.Attempt{TrialKey: verdict.TrialKey, Verdict: &verdict}, []metrics.Row{
+		{Flow: "cbr", Name: "delivery_fraction", Value: 0.5}, {Name: "cbr_delivery_fraction", Value: 0.75}})
+	if row := r.rows[0]; row["cbr.delivery_fraction"] != "0.5" || row["cbr_delivery_fraction"] != "0.75" {
+		t.Errorf("of the flow %q, of all %q", row["cbr.delivery_fraction"], row["cbr_delivery_fraction"])
+	}
+}
