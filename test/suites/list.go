@@ -33,6 +33,7 @@ type Need string
 const (
 	busy    Need = "busy"    // it uses them, measures no time, and bears to have little of them
 	waiting Need = "waiting" // its tests mostly wait, and bear one another
+	light   Need = "light"   // they wait for at least four fifths of their time, and bear anything beside them
 	timed   Need = "timed"   // it measures what a busy machine would change, and keeps none busy itself
 	alone   Need = "alone"   // it measures that too, and uses the processors itself
 )
@@ -48,14 +49,14 @@ type pool struct {
 
 // lanes run side by side; the pools of a lane follow one another. Four that wait beside
 // busy suites, or three beside one of the same priority, make one another late on
-// two processors. Those that are busy run on beside the timed and the lone ones, which
-// get a processor at once when they wake up.
-var lanes = [][]pool{{{need: busy, atATime: 2, idle: true}},
-	{{need: waiting, atATime: 3}, {need: timed, atATime: 2}, {need: alone, atATime: 1}}}
+// two processors; light ones do not. Those that are busy run on beside the timed and
+// the lone ones, which get a processor at once when they wake up.
+var lanes = [][]pool{{{need: busy, atATime: 2, idle: true}}, {{need: light, atATime: 1}},
+	{{need: waiting, atATime: 3}, {need: timed, atATime: 3}, {need: alone, atATime: 1}}}
 
 // oneByOne is the lane in which nothing runs beside anything.
-var oneByOne = [][]pool{{{need: busy, atATime: 1}, {need: waiting, atATime: 1}, {need: timed, atATime: 1},
-	{need: alone, atATime: 1}}}
+var oneByOne = [][]pool{{{need: busy, atATime: 1}, {need: waiting, atATime: 1}, {need: light, atATime: 1},
+	{need: timed, atATime: 1}, {need: alone, atATime: 1}}}
 
 // guestPrefix comes before the kernel in the name of a guest's suite, and
 // "-timed" after it when its tests measure time.
@@ -121,8 +122,8 @@ func parse(words []string) (Suite, error) {
 			"it proves; got %q", words)
 	}
 	s := Suite{Name: words[0], Need: Need(words[1])}
-	if !slices.Contains([]Need{busy, waiting, timed, alone}, s.Need) {
-		return s, fmt.Errorf("need %q: want %s, %s, %s or %s", s.Need, busy, waiting, timed, alone)
+	if !slices.Contains([]Need{busy, waiting, light, timed, alone}, s.Need) {
+		return s, fmt.Errorf("need %q: want %s, %s, %s, %s or %s", s.Need, busy, waiting, light, timed, alone)
 	}
 	var err error
 	if s.BudgetS, err = strconv.ParseFloat(words[2], 64); err != nil {
