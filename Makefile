@@ -42,7 +42,7 @@ test: ## install what the tests need, run them (needs root)
 	@$(SUITES)
 
 test-all: ## `make test` and the tests that it leaves out (an hour, needs root)
-	@scripts/setup test
+	@scripts/setup all
 	@$(MAKE) kernel
 	@$(MAKE) check
 	@$(MAKE) build
@@ -81,7 +81,7 @@ bench: ## print the goals of speed and size, each beside its reference (needs ro
 	@$(SUITES) bench
 
 soak: ## the long form of the tests that cut and kill (hours, needs root)
-	@scripts/setup test
+	@scripts/setup all
 	@scripts/iperf3
 	@$(MAKE) kernel
 	@$(MAKE) build

@@ -37,8 +37,8 @@ type Config struct {
 	Run            string `json:"run,omitempty"`       // name of the run, for the records
 	Seed           uint64 `json:"seed"`
 	QuotaBytes     int64  `json:"quota_bytes,omitempty"` // of a node's spool; default 1 GiB
-	// VirtualTime: the clock stands still while anything runs, so that nothing
-	// need be done for the radio's punctuality.
+	// VirtualTime: the clock stands still while anything runs, so that no processor's
+	// sleep and no collection of garbage makes the radio late.
 	VirtualTime bool     `json:"virtual_time,omitempty"`
 	Field       Settings `json:"field"`
 	RunDir      string   `json:"run_dir,omitempty"` // default DefaultRunDir

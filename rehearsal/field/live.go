@@ -62,7 +62,7 @@ func (f *Field) live(cfg medium.Config) (channel, error) {
 	cfg.FrameLost = r.add
 	locate := func(node int, at time.Duration) (xM, yM float64) { return f.locate(node, r.bootAt0+at) }
 	r.live, err = realtime.New(cfg, locate, ports, realtime.Options{
-		Epoch: epoch, NoFIFO: f.cfg.VirtualTime, FrameLost: f.cfg.Field.FrameLost,
+		Epoch: epoch, VirtualTime: f.cfg.VirtualTime, FrameLost: f.cfg.Field.FrameLost,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	if err != nil {

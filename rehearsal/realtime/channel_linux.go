@@ -34,6 +34,9 @@ type Options struct {
 	Epoch time.Time
 	// NoFIFO leaves the process with the ordinary scheduler.
 	NoFIFO bool
+	// VirtualTime says that the clock stands still while anything runs: there is no
+	// sleep of processors to be kept from.
+	VirtualTime bool
 	// FrameLost sends a line to the feedback sockets for every lost data frame
 	// of a flow: to the node that lost it and to the one that the flow starts
 	// at. Off, it costs nothing.
@@ -173,10 +176,13 @@ func (c *Channel) Run(ctx context.Context) error {
 		if err := boundWaking(); err != nil {
 			c.opts.Log.Warn("a medium that is stuck would not be ended", "reason", err)
 		}
-		if awake, err := stayAwake(); err != nil {
-			c.opts.Log.Warn("medium is less punctual than it could be", "reason", err)
-		} else {
-			defer awake.Close()
+		if !c.opts.VirtualTime {
+			awake, err := stayAwake()
+			if err != nil {
+				c.opts.Log.Warn("medium is less punctual than it could be", "reason", err)
+			} else {
+				defer awake.Close()
+			}
 		}
 	}
 	group.Go(func() error {

@@ -82,12 +82,17 @@ func (d *desk) write(t *testing.T, name string, body []byte) {
 	}
 }
 
-// rehearse is the command of that user, without any capability or environment.
+// rehearse is the command of that user, without any environment.
 func (d *desk) rehearse(args ...string) *exec.Cmd {
-	all := []string{"--reuid", fmt.Sprint(testnet.Nobody), "--regid", fmt.Sprint(testnet.Nobody), "--clear-groups",
-		"--bounding-set=-all", "--inh-caps=-all", "--no-new-privs",
-		"env", "-i", "PATH=/usr/bin:/bin", filepath.Join(programs, "fieldmesh"), "rehearse",
+	all := []string{"env", "-i", "PATH=/usr/bin:/bin", filepath.Join(programs, "fieldmesh"), "rehearse",
 		"--runs", "runs", "--kernel", d.path("linux")}
+	return d.asNobody(append(all, args...)...)
+}
+
+// asNobody is a command of that user, without any capability.
+func (d *desk) asNobody(args ...string) *exec.Cmd {
+	all := []string{"--reuid", fmt.Sprint(testnet.Nobody), "--regid", fmt.Sprint(testnet.Nobody), "--clear-groups",
+		"--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"}
 	cmd := exec.Command("setpriv", append(all, args...)...)
 	cmd.Dir = d.dir
 	return cmd
@@ -124,14 +129,9 @@ func (d *desk) processes(t *testing.T) (kernels, stubs []int) {
 
 // another reports whether a stub's parent is a kernel of another desk.
 func (d *desk) another(stub int) bool {
-	var parent int
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", stub))
-	if err != nil {
+	parent := parentOf(stub)
+	if parent == 0 {
 		return true // it has ended
-	}
-	_, after, _ := strings.Cut(string(stat), ") ")
-	if _, err := fmt.Sscanf(after, "%1s %d", new(string), &parent); err != nil {
-		return false
 	}
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", parent))
 	name, rest, _ := strings.Cut(string(text), "\x00")

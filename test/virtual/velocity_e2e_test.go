@@ -73,8 +73,13 @@ func (d *desk) alike(t *testing.T, a *archive.Archive) {
 	}
 	least, most, n := math.Inf(1), 0.0, 0
 	for _, r := range rows {
-		if r.Name == "transferred_mb" {
+		switch r.Name {
+		case "transferred_mb":
 			least, most, n = min(least, r.Value), max(most, r.Value), n+1
+		case metrics.LatenessShare:
+			if r.Value > 0 {
+				t.Errorf("trial %d: the radio was late for %g of the window, want 0", r.Trial, r.Value)
+			}
 		}
 	}
 	t.Logf("%d trials, %.2f to %.2f MB", n, least, most)
