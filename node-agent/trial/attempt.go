@@ -388,6 +388,9 @@ func (a *attempt) startSampling() {
 	if a.presence != nil {
 		sources = append(sources, a.presence)
 	}
+	if a.trial.Ends(e.cfg.Node) && e.deps.Way != nil { // of hundreds of relays each would ask ten times a second
+		sources = append(sources, wayWatch{a})
+	}
 	if hz := socketHz(a.trial); hz == wire.SampleHzMin {
 		sources = slices.Insert(sources, 1, measure.Source(a.sockets))
 	} else {
@@ -487,7 +490,7 @@ func (a *attempt) measure(order goOrder) error {
 	}
 	w := &wire.Window{OpenBootNs: a.openNs, CloseBootNs: a.closeNs, GoPath: order.path,
 		GoUncertaintyUs: order.uncertaintyUs}
-	if err := errors.Join(a.edge("open", a.openNs), a.emit(e.deps.Clock.BootNs(), w)); err != nil {
+	if err := errors.Join(a.edge("open", a.openNs), a.emit(e.deps.Clock.BootNs(), w), a.checkFlowsWays()); err != nil {
 		a.cancel(err)
 		return errors.Join(err, a.endFlows(clients))
 	}
@@ -498,7 +501,7 @@ func (a *attempt) measure(order goOrder) error {
 		err = a.awaitClose()
 	}
 	if err == nil {
-		err = a.edge("close", a.closeNs)
+		err = errors.Join(a.edge("close", a.closeNs), a.checkFlowsWays())
 	}
 	if err != nil {
 		a.cancel(err) // ends the flows too

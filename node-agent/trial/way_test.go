@@ -4,7 +4,10 @@ import (
 	"errors"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -35,6 +38,75 @@ func TestANodeWithAnotherWayToAPeerDoesNotArm(t *testing.T) {
 			_, err := r.Arm(t.Context(), holder, plan.Run, wire.TrialKey{Trial: 1, Attempt: 1})
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("armed: %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// An attempt within whose window packets to the flow's other end come to leave by
+// another interface, for a moment or to its end, is not accepted. A routing daemon's
+// ways are its own.
+func TestAWayThatChangesInTheWindowFailsTheAttempt(t *testing.T) {
+	const own = "wlan0"
+	type way struct {
+		iface string
+		err   error
+	}
+	for name, c := range map[string]struct {
+		protocol string
+		then     way
+		from, to float64 // of the window: meanwhile the way is another
+		want     string
+	}{
+		"stays":                 {"none", way{own, nil}, 0, 2, ""},
+		"elsewhere":             {"none", way{"tun0", nil}, 0, 2, "misrouted: packets to road at 127.0.0.2 leave by"},
+		"elsewhere and back":    {"none", way{"tun0", nil}, 0.1, 0.9, "misrouted: packets to road at 127.0.0.2 leave by"},
+		"none":                  {"none", way{"", unix.ENETUNREACH}, 0, 2, "misrouted: there is no way to road"},
+		"a daemon's device":     {"babeld", way{"fieldmesh0", nil}, 0, 2, ""},
+		"a daemon has none":     {"babeld", way{"", unix.EHOSTUNREACH}, 0, 2, ""},
+		"elsewhere by a daemon": {"babeld", way{"rmnet0", nil}, 0, 2, "misrouted: packets to road"},
+		"not known":             {"babeld", way{"", unix.EMFILE}, 0, 2, "misrouted: there is no way to road"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			car, road, plan := pair(t, 1)
+			k := wire.TrialKey{Trial: 1, Attempt: 1}
+			plan.Trials[0].DurationS, plan.Trials[0].Routing.Protocol = 0.5, c.protocol
+			plan.Trials[0].Traffic[0].DurationS = 0.5
+			var asked atomic.Int32
+			car.deps.Way = func(netip.Addr) (string, error) {
+				opened := car.spool.kinds(k, "window")
+				if len(opened) == 0 {
+					return own, nil
+				}
+				asked.Add(1)
+				w := opened[0].Body.(*wire.Window)
+				at := float64(car.deps.Clock.BootNs()-w.OpenBootNs) / float64(w.CloseBootNs-w.OpenBootNs)
+				if at < c.from || at > c.to {
+					return own, nil
+				}
+				return c.then.iface, c.then.err
+			}
+			for _, r := range []*rig{road, car} {
+				if _, err := r.Load(ctx, holder, plan); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := r.Arm(ctx, holder, plan.Run, k); err != nil {
+					t.Fatal(err)
+				}
+			}
+			await(t, "kept", func() bool { return car.kept(k) })
+			v, err := car.View(ctx, plan.Run, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			last := v.Trials[0].Attempts[0]
+			if got := last.Reason.String(); (c.want == "") != (last.Outcome == wire.Accepted) ||
+				!strings.HasPrefix(got, c.want) {
+				t.Errorf("%s: %s, want %q", last.Outcome, got, c.want)
+			}
+			if asked.Load() == 0 {
+				t.Error("no way was read in the window")
 			}
 		})
 	}

@@ -58,6 +58,7 @@ const (
 	ReasonGateTimeout     ReasonCode = "gate_timeout"
 	ReasonGoFailed        ReasonCode = "go_failed"
 	ReasonGoUnanswered    ReasonCode = "go_unanswered"
+	ReasonMisrouted       ReasonCode = "misrouted" // packets to a flow's other end left by another interface
 	ReasonNoGo            ReasonCode = "no_go"
 	ReasonNoWindow        ReasonCode = "no_window"
 	ReasonNodeFailed      ReasonCode = "node_failed" // it does not say why

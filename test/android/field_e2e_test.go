@@ -179,6 +179,20 @@ func TestE2EMeshIsReachedBesideNetdsRules(t *testing.T) {
 	f.stopPhone(t)
 }
 
+// A rule that comes within the window, as a VPN's, leads the mesh's packets out by
+// mobile data: what was measured is no result, and the trial is repeated.
+func TestE2EARuleWithinTheWindowSpoilsTheAttempt(t *testing.T) {
+	f := newField(t, magisk)
+	run := f.begin(t, "rule")
+	run.Says(t, "measuring")
+	vpn := []string{"pref", "9000", "to", "10.77.0.0/16", "lookup", "1003"}
+	f.phone.ns.Run(t, "ip", append([]string{"rule", "add"}, vpn...)...)
+	run.Says(t, "misrouted: on alpha: packets to bravo at 10.77.0.2 leave by rmnet0, not by wlan0")
+	f.phone.ns.Run(t, "ip", append([]string{"rule", "del"}, vpn...)...)
+	accepted(t, f.end(t, run))
+	f.stopPhone(t)
+}
+
 // What waits for the agent below runit may be killed at any time, as Android does
 // to an app's processes: the agent, wherever su has started it, ends with it and
 // puts the phone back, and runit's next one finishes the run.
@@ -192,6 +206,23 @@ func TestE2EAgentEndsWithWhoeverWaitsForIt(t *testing.T) {
 			f.stopPhone(t)
 		})
 	}
+}
+
+// runit's supervisor of the service may be killed, too: then nothing would stop the
+// agent any more, and the next supervisor's would not start beside it.
+func TestE2EAgentEndsWithItsSupervisor(t *testing.T) {
+	f := newField(t, magisk)
+	if err := f.service.Cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	testnet.Await(t, 60*time.Second, "the end of the agent", func() bool { return len(f.agents()) == 0 })
+	after := testnet.Settled(20*time.Second, f.before, func() string { return testnet.Snapshot(t, f.phone.ns.Name) })
+	if after != f.before {
+		t.Errorf("the phone is not as it was:\n%s", testnet.Diff(f.before, after))
+	}
+	f.service = testnet.Start(t, f.phone.command(termuxs, termux+"/bin/runsv", termux+"/var/service/fieldmesh"))
+	f.service.Says(t, "node is ready")
+	f.stopPhone(t)
 }
 
 // kill kills the phone's processes of some words in the window of a run, which has
