@@ -301,6 +301,28 @@ func TestE2EEveryChangeIsMadeAndUndone(t *testing.T) {
 	}
 }
 
+// A rule that the run's first trial did not need is made for a later one, when
+// somebody's rules have come meanwhile.
+func TestE2EARuleIsMadeWhenItIsNeededLater(t *testing.T) {
+	f, _ := newField(t)
+	before := f.snapshot(t)
+	c, _ := f.start(t, true)
+	f.ns.Run(t, "ip", "rule", "del", "to", "172.16.0.0/16") // of newField's: the machine has the kernel's own only
+	rule := []change.Change{change.Rule{Network: netip.MustParsePrefix("10.77.0.0/24")}}
+	added := fmt.Sprintf("rule %d family 2 from <nil> to 10.77.0.0/24", change.RulePriority)
+	for i, want := range []bool{false, false, true, true} {
+		if i == 2 {
+			f.ns.Run(t, "ip", "rule", "add", "to", "172.16.0.0/16", "lookup", "77")
+		}
+		apply(t, c, ScopeRun, rule)
+		if got := strings.Contains(f.snapshot(t), added); got != want {
+			t.Errorf("for trial %d there is the rule: %t, want %t", i+1, got, want)
+		}
+	}
+	restoreAll(t, c)
+	mustEqual(t, "after the run", before, f.snapshot(t))
+}
+
 func TestE2EAnErrorLeavesNothingOfItsCall(t *testing.T) {
 	f, _ := newField(t)
 	c, cmd := f.start(t, true)

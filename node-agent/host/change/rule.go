@@ -40,23 +40,28 @@ func (r Rule) check(p Policy) (reason, cure string) {
 }
 
 func (r Rule) prepare(*Kernel, uint64) (*ruleUndo, error) {
+	unneeded, err := r.unneeded()
+	if err != nil {
+		return nil, err
+	}
+	if unneeded {
+		return &ruleUndo{Unneeded: &r}, nil
+	}
+	return &ruleUndo{Rule: &r}, nil
+}
+
+// unneeded reports whether the machine's own rules do already what the rule is for.
+func (r Rule) unneeded() (bool, error) {
 	family := netlink.FAMILY_V4
 	if r.Network.Addr().Is6() {
 		family = netlink.FAMILY_V6
 	}
 	rules, err := netstack.Rules(family)
-	if err != nil {
-		return nil, err
-	}
 	own := r.message()
-	there := slices.ContainsFunc(rules, func(is netlink.Rule) bool {
+	return netstack.LeadToMain(rules) || slices.ContainsFunc(rules, func(is netlink.Rule) bool {
 		return is.Priority == own.Priority && is.Table == own.Table && is.Dst != nil && is.Dst.String() ==
 			own.Dst.String()
-	})
-	if there || netstack.LeadToMain(rules) {
-		return &ruleUndo{}, nil
-	}
-	return &ruleUndo{Rule: &r}, nil
+	}), err
 }
 
 // message is the rule as the netlink library takes it.
@@ -79,10 +84,19 @@ func (r Rule) apply(_ *Kernel, u *ruleUndo) error {
 // ruleUndo deletes a rule that was not there before.
 type ruleUndo struct {
 	placed
-	Rule *Rule `json:"rule,omitempty"` // absent: none was added
+	Rule     *Rule `json:"rule,omitempty"`     // absent: none was added
+	Unneeded *Rule `json:"unneeded,omitempty"` // then: which
 }
 
-func (*ruleUndo) void(*Kernel) bool { return false }
+// void reports whether a rule that was not needed is needed now: somebody has made
+// rules of his own since, as a VPN does.
+func (u *ruleUndo) void(*Kernel) bool {
+	if u.Unneeded == nil {
+		return false
+	}
+	unneeded, err := u.Unneeded.unneeded()
+	return err == nil && !unneeded
+}
 
 func (u *ruleUndo) revert(*Kernel) (string, error) {
 	if u.Rule == nil {
