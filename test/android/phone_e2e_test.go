@@ -34,7 +34,7 @@ mount -t proc proc proc; mount -t sysfs sysfs sys; mount --rbind /dev dev; mount
 ln -s usr/lib usr/lib64 .
 for f in sh env sha256sum cut sed mkdir chown chmod cp mv rm cat; do ln -s "$(readlink -f "$(command -v $f)")" system/bin/$f; done
 ln -s "$(readlink -f "$(command -v iptables-legacy)")" system/bin/iptables
-for f in sh id sha256sum cut rm mkfifo sv runsv iperf3; do ln -s "$(readlink -f "$(command -v $f)")" $prefix/bin/$f; done
+for f in sh id sha256sum cut rm mkfifo sleep sv runsv iperf3; do ln -s "$(readlink -f "$(command -v $f)")" $prefix/bin/$f; done
 cp "$self" debug_ramdisk/su; cp "$self" debug_ramdisk/magiskd
 cp "$programs/fieldmesh" "$programs/fieldmesh-agent" $prefix/bin/
 exec chroot . /usr/bin/sleep infinity
