@@ -107,7 +107,7 @@ func (l *openLane) call(ctx context.Context, node string, op engine.Op) engine.A
 	case engine.Tell:
 		ctx, cancel := context.WithTimeout(ctx, tellWithin)
 		defer cancel()
-		_, err := c.Verdicts(ctx, run, op.Verdicts)
+		_, err := c.Verdicts(ctx, run, l.s.withResults(op.Verdicts))
 		return failed(err)
 	case engine.End:
 		return l.endRun(ctx, c)

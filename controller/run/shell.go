@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,6 +39,7 @@ type shell struct {
 	sealing sync.WaitGroup
 	sealed  chan error
 	broken  chan error // what no waiting mends
+	results results
 }
 
 // work has an engine drive the run, or only make nodes and archive agree.
@@ -228,6 +230,48 @@ func (s *shell) show(p Progress) {
 		}
 		s.Watch(p)
 	})
+}
+
+// withResults adds to accepted attempts what they measured, for people who look at
+// a node. What the archive cannot tell is left out.
+func (s *shell) withResults(vs []wire.Verdict) []wire.Verdict {
+	vs = slices.Clone(vs)
+	for i, v := range vs {
+		at := slices.IndexFunc(s.Plan.Trials, func(t wire.Trial) bool { return t.Number == v.Trial })
+		if v.Outcome != wire.Accepted || at < 0 {
+			continue
+		}
+		vs[i].ThroughputBps = s.results.of(v.TrialKey, func() *float64 {
+			loaded, err := metrics.Load(s.Archive, v.TrialKey)
+			if err != nil {
+				return nil
+			}
+			if _, mbps := metrics.Measured(s.Plan.Trials[at], loaded.Rows()); mbps != nil {
+				return new(*mbps * 1e6)
+			}
+			return nil
+		})
+	}
+	return vs
+}
+
+// results are what attempts measured, which is told to every node: each is read once.
+type results struct {
+	mu    sync.Mutex
+	known map[wire.TrialKey]*float64
+}
+
+func (r *results) of(k wire.TrialKey, read func() *float64) *float64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if bps, known := r.known[k]; known {
+		return bps
+	}
+	if r.known == nil {
+		r.known = map[wire.TrialKey]*float64{}
+	}
+	r.known[k] = read()
+	return r.known[k]
 }
 
 func progress(lane *openLane, s engine.Show) Progress {

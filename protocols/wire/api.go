@@ -75,6 +75,9 @@ type Verdict struct {
 	Checks  []Check `json:"checks,omitempty" max:"256"`
 	Final   bool    `json:"final"` // the controller's; an agent's is provisional
 	Word    *Word   `json:"word,omitempty"`
+	// what an accepted attempt measured, for a person to look at, as the controller tells it; it is judged by
+	// nobody, and the archive has none
+	ThroughputBps *float64 `json:"throughput_bps,omitempty"`
 }
 
 // Check is one acceptance rule with what was measured against it.

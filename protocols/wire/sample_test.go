@@ -19,7 +19,7 @@ func bodies() map[string]any {
 		Checks: []wire.Check{
 			{Rule: "in_band_share_min", Node: "car", Limit: 0.8, Measured: p(0.62), Pass: false,
 				Detail: "band 13.4 to 14.4 m/s"},
-		}}
+		}, ThroughputBps: p(18.4e6)}
 	return map[string]any{
 		"node_status": &wire.NodeStatus{
 			Node: "car", Version: "0.1.0", Kernel: "6.1.0-28-amd64", Arch: "amd64", Interface: "wlan0",

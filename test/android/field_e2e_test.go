@@ -3,6 +3,7 @@
 package android
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -162,6 +163,9 @@ var (
 	mean = regexp.MustCompile(`(?m)^ +1 +(\d+\.\d+)`)
 )
 
+// result is an attempt's in a node's journal.
+var result = regexp.MustCompile(`"throughput_bps":[1-9]`)
+
 // accepted fails the test unless the run's trial was accepted and carried data.
 func accepted(t *testing.T, said string) {
 	t.Helper()
@@ -176,6 +180,7 @@ func accepted(t *testing.T, said string) {
 func TestE2EMeshIsReachedBesideNetdsRules(t *testing.T) {
 	f := newField(t, magisk)
 	accepted(t, f.end(t, f.begin(t, "rules")))
+	f.told(t)
 	f.stopPhone(t)
 }
 
@@ -191,6 +196,20 @@ func TestE2EARuleWithinTheWindowSpoilsTheAttempt(t *testing.T) {
 	f.phone.ns.Run(t, "ip", append([]string{"rule", "del"}, vpn...)...)
 	accepted(t, f.end(t, run))
 	f.stopPhone(t)
+}
+
+// told fails the test unless the controller has told the laptop's agent, which the
+// app may ask, what the trial measured.
+func (f *field) told(t *testing.T) {
+	t.Helper()
+	journals, err := filepath.Glob(f.path("state/*/run/*"))
+	for _, name := range journals {
+		text, errRead := os.ReadFile(name)
+		if err = errors.Join(err, errRead); result.Match(text) {
+			return
+		}
+	}
+	t.Errorf("in %v there is no throughput: %v", journals, err)
 }
 
 // What waits for the agent below runit may be killed at any time, as Android does

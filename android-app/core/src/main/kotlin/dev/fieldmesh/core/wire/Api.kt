@@ -48,6 +48,7 @@ data class Verdict(
     val checks: List<Check> = emptyList(),
     @SerialName("final") val isFinal: Boolean,
     val word: Word? = null,
+    @SerialName("throughput_bps") val throughputBps: Double? = null,
 )
 
 /** One trial's standing. */
