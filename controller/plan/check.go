@@ -27,6 +27,7 @@ func (c *check) all() {
 	c.conditions()
 	c.acceptance()
 	c.radio()
+	c.fieldFits()
 	c.traffic()
 	c.transport()
 	c.network()

@@ -16,7 +16,7 @@ import (
 // ignored. A key that is absent leaves the choice to the rehearsal's default.
 // Its JSON has the keys of the file.
 type Field struct {
-	// ns2_wavelan; absent: the receiver with noise that the other keys describe
+	// a radio by name; absent: an ideal receiver with noise_figure_db
 	Radio string `json:"radio,omitempty"`
 	// free_space | log_distance | two_ray_ground | disc
 	Propagation      string   `json:"propagation,omitempty"`
@@ -92,8 +92,9 @@ func perUnit() table {
 
 func (s schema) fieldModel() object {
 	return object{[]field{
-		optional("radio", choice{radioNS2}, "A radio by name, with its propagation and thresholds: ns-2's, which "+
-			"receives to 250 m at its 24.5 dBm, the default tx_power_dbm with it; absent: a receiver with noise"),
+		optional("radio", radioNames(), "A radio by name, with its error rates, noise figure and usual power: "+
+			"ns2_wavelan (ns-2's, receives to 250 m), dsss_orinoco (802.11b), ofdm_2003 (hard decisions), ofdm_recent "+
+			"(soft decisions), disc (for tests); absent: an ideal receiver for 802.11b, ofdm_2003's for the others"),
 		optional("propagation", choice{"free_space", "log_distance", "two_ray_ground", "disc"},
 			"Model of the path loss").or("two_ray_ground"),
 		optional("path_loss_exponent", number{1, 8, false, false, ""}, "log_distance: the exponent").or(2.7),
@@ -104,9 +105,10 @@ func (s schema) fieldModel() object {
 			"disc: radius of carrier sense and interference; absent: 2.2 times range_m"),
 		optional("antenna_height_m", number{0, 100, true, false, "m"}, "Height of the antennas over the road").or(1.5),
 		optional("antenna_gain_dbi", number{-20, 20, false, false, "dBi"}, "Gain of the antennas").or(0),
-		optional("noise_figure_db", number{0, 30, true, false, "dB"}, "Noise figure of the receivers").or(10),
-		optional("tx_power_dbm", number{0, 30, false, false, "dBm"}, "Transmit power, for trials that do not say").
-			or(20),
+		optional("noise_figure_db", number{0, 30, true, false, "dB"}, "Noise figure of the receivers; with a radio by "+
+			"name: its own").or(10),
+		optional("tx_power_dbm", number{0, 30, false, false, "dBm"}, "Transmit power, for trials that do not "+
+			"say; with a radio by name: its own").or(20),
 		optional("unit_power_offset_db", perUnit(), "What a hardware unit's power is off by"),
 		optional("unit_gain_offset_db", perUnit(), "What the gain of a hardware unit's antenna is off by"),
 		optional("unit_noise_offset_db", perUnit(), "What a hardware unit's noise figure is off by"),
@@ -169,8 +171,7 @@ func (p *parse) checkField(root *tree.Node) {
 		return
 	}
 	f := &p.findings
-	p.checkRadio(root, n)
-	p.checkBasicRates(root.TextAt("trial.radio.standard"), n.Child("basic_rates_mbps"))
+	p.checkRadio(n)
 	p.checkLoss(n)
 	lat, lon := n.Child("site_lat_deg"), n.Child("site_lon_deg")
 	if lat != nil && lon == nil && !n.Strange {
@@ -182,7 +183,7 @@ func (p *parse) checkField(root *tree.Node) {
 			lon.Show())
 	}
 	p.checkMobility(n.Child("mobility"))
-	p.checkChannels(root, n.Child("channels"))
+	p.checkChannels(n.Child("channels"))
 	if p.schema.units == nil {
 		return
 	}
@@ -193,42 +194,102 @@ func (p *parse) checkField(root *tree.Node) {
 	}
 }
 
-// radioNS2 is ns-2's radio: 802.11b, whose receiver is two thresholds.
-const radioNS2 = "ns2_wavelan"
+// namedRadio is a radio by name: the standards that it speaks and the keys of the field that it
+// decides.
+type namedRadio struct {
+	name      string
+	standards []string
+	decides   []string
+}
 
-// checkRadio refuses what a radio by name decides itself.
-func (p *parse) checkRadio(root, n *tree.Node) {
-	if n.TextAt("radio") != radioNS2 {
-		return
-	}
-	for _, key := range []string{"propagation", "path_loss_exponent", "reference_m", "range_m", "carrier_sense_m",
-		"antenna_height_m", "antenna_gain_dbi", "noise_figure_db", "unit_noise_offset_db", "shadowing", "fading",
-		"carrier_sense_dbm"} {
-		if v := n.Child(key); v != nil {
-			p.findings.Add(v.Home, "field.%s: %s is not allowed with radio: %s, which decides it; allowed: leave it "+
-				"out", key, v.Show(), radioNS2)
-		}
-	}
-	if v := root.Lookup("trial.radio.standard"); v == nil {
-		p.findings.Add(n.Child("radio").Home, "field.radio: %s is not allowed without trial.radio.standard: 802.11b",
-			radioNS2)
-	} else if v.Fine() && v.Text != "802.11b" {
-		p.findings.Add(v.Home, "trial.radio.standard: %s is not allowed with field.radio: %s; allowed: 802.11b",
-			v.Show(), radioNS2)
+func namedRadios() []namedRadio {
+	ofdm := []string{"802.11a", "802.11g"}
+	receiver := []string{"noise_figure_db"}
+	way := []string{"propagation", "path_loss_exponent", "reference_m"}
+	all := slices.Concat(way, receiver, []string{"antenna_height_m", "antenna_gain_dbi", "unit_noise_offset_db",
+		"shadowing", "fading", "carrier_sense_dbm"})
+	return []namedRadio{
+		{"ns2_wavelan", []string{"802.11b"}, append(all, "range_m", "carrier_sense_m")},
+		{"dsss_orinoco", []string{"802.11b"}, receiver},
+		{"ofdm_2003", ofdm, receiver},
+		{"ofdm_recent", ofdm, receiver},
+		{radioDisc, []string{"802.11a", "802.11b", "802.11g"}, all},
 	}
 }
 
-// checkBasicRates holds them to the standard of the trials; an emulated 802.11g has
-// only OFDM's rates.
-func (p *parse) checkBasicRates(standard string, n *tree.Node) {
-	if !n.Fine() || standard == "" {
+// radioDisc is the disc as a radio.
+const radioDisc = "disc"
+
+func radioNames() (out choice) {
+	for _, r := range namedRadios() {
+		out = append(out, r.name)
+	}
+	return out
+}
+
+// fieldRadio is the radio by name that the field has, nil for none.
+func fieldRadio(field *tree.Node) *namedRadio {
+	for _, r := range namedRadios() {
+		if field != nil && field.TextAt("radio") == r.name {
+			return &r
+		}
+	}
+	return nil
+}
+
+// checkRadio refuses what a radio by name decides itself.
+func (p *parse) checkRadio(n *tree.Node) {
+	r := fieldRadio(n)
+	if r == nil {
+		return
+	}
+	for _, key := range r.decides {
+		if v := n.Child(key); v != nil {
+			p.findings.Add(v.Home, "field.%s: %s is not allowed with radio: %s, which decides it; allowed: leave it "+
+				"out", key, v.Show(), r.name)
+		}
+	}
+}
+
+// fieldFits holds the field's radio, basic rates and channels to the trial's standard.
+func (c *check) fieldFits() {
+	field := c.p.fieldTree
+	if field == nil || field.Shape != tree.Map {
+		return
+	}
+	standard := c.tree.Lookup("radio.standard")
+	r := fieldRadio(field)
+	switch {
+	case r == nil || len(r.standards) == 3:
+	case standard == nil && !c.p.unsure:
+		c.add(field.Child("radio").Home, "field.radio: %s is not allowed without trial.radio.standard; allowed: %s",
+			r.name, strings.Join(r.standards, " or "))
+	case standard.Fine() && !slices.Contains(r.standards, standard.Text):
+		c.add(standard.Home, "trial.radio.standard: %s is not allowed with field.radio: %s; allowed: %s",
+			standard.Show(), r.name, strings.Join(r.standards, " or "))
+	}
+	if !standard.Fine() {
+		return
+	}
+	c.basicRates(standard.Text, field.Child("basic_rates_mbps"))
+	for _, e := range field.Child("channels").EntriesOrNone() {
+		if e.Value.Fine() && !slices.Contains(channels(standard.Text), e.Value.Number) {
+			c.add(e.Value.At, "field.channels.%s: %s is not a channel of %s; allowed: %s", e.Key, e.Value.Show(),
+				standard.Text, joinNumbers(channels(standard.Text)))
+		}
+	}
+}
+
+// basicRates holds them to a standard; an emulated 802.11g has only OFDM's rates.
+func (c *check) basicRates(standard string, n *tree.Node) {
+	if !n.Fine() {
 		return
 	}
 	allowed := rates(strings.Replace(standard, "11g", "11a", 1))
 	for _, rate := range n.Items {
 		if !slices.Contains(allowed, rate.Number) {
-			p.findings.Add(rate.At, "field.basic_rates_mbps: %s is not a rate of %s; allowed: %s Mbit/s", rate.Show(),
-				standard, joinNumbers(allowed))
+			c.add(rate.At, "field.basic_rates_mbps: %s is not a rate of %s; allowed: %s Mbit/s", rate.Show(), standard,
+				joinNumbers(allowed))
 		}
 	}
 }
@@ -236,10 +297,15 @@ func (p *parse) checkBasicRates(standard string, n *tree.Node) {
 // checkLoss judges what the radio waves meet with against the propagation.
 func (p *parse) checkLoss(n *tree.Node) {
 	f := &p.findings
-	model, atFault := n.TextAt("propagation"), n.Child("propagation").AtFault() || n.Child("radio") != nil
+	model, atFault := n.TextAt("propagation"), n.Child("propagation").AtFault()
+	r := fieldRadio(n)
+	if r != nil && r.name == radioDisc {
+		model = "disc"
+	}
 	for _, k := range [][2]string{{"path_loss_exponent", "log_distance"}, {"reference_m", "log_distance"},
 		{"range_m", "disc"}, {"carrier_sense_m", "disc"}} {
-		if v := n.Child(k[0]); v != nil && model != k[1] && !atFault {
+		if v := n.Child(k[0]); v != nil && model != k[1] && !atFault && (r == nil || !slices.Contains(r.decides,
+			k[0])) {
 			f.Add(v.Home, "field.%s: %s is not allowed without propagation: %s; allowed: leave it out", k[0], v.Show(),
 				k[1])
 		}
@@ -249,7 +315,7 @@ func (p *parse) checkLoss(n *tree.Node) {
 			f.Add(n.Home, "field: key %q is missing; allowed: the disc's radius in metres", "range_m")
 		}
 		for _, key := range []string{"shadowing", "fading"} {
-			if v := n.Child(key); v != nil {
+			if v := n.Child(key); v != nil && r == nil {
 				f.Add(v.Home, "field.%s: %s is not allowed with propagation: disc, which has neither shadowing nor "+
 					"fading; allowed: leave it out", key, v.Show())
 			}
@@ -272,16 +338,11 @@ func (p *parse) checkLoss(n *tree.Node) {
 	}
 }
 
-// checkChannels holds the nodes' own channels to the standard of the trials.
-func (p *parse) checkChannels(root, n *tree.Node) {
-	standard := root.TextAt("trial.radio.standard")
+// checkChannels holds them to the nodes that there are.
+func (p *parse) checkChannels(n *tree.Node) {
 	for _, e := range n.EntriesOrNone() {
 		if p.schema.nodes != nil {
 			reference{"node", p.schema.nodes}.check(&p.findings, "field.channels", tree.NewText(e.Key, e.At))
-		}
-		if e.Value.Fine() && standard != "" && !slices.Contains(channels(standard), e.Value.Number) {
-			p.findings.Add(e.Value.At, "field.channels.%s: %s is not a channel of %s; allowed: %s", e.Key,
-				e.Value.Show(), standard, joinNumbers(channels(standard)))
 		}
 	}
 }

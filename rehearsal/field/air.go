@@ -92,7 +92,7 @@ func (f *Field) mediumConfig(r wire.Radio) medium.Config {
 		ShortPreamble: c.ShortPreamble, LongSlot: c.LongSlot,
 		RTSThresholdBytes: c.RTSThresholdBytes, QueueFrames: c.QueueFrames,
 	}
-	if c.Propagation != "" {
+	if c.Propagation != "" || c.Radio == medium.RadioDisc {
 		m.Propagation = medium.PropagationConfig{Model: c.Propagation, Exponent: c.PathLossExponent,
 			ReferenceM: c.ReferenceM, RangeM: c.RangeM, CarrierSenseM: c.CarrierSenseM}
 	}

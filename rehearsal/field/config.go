@@ -61,8 +61,7 @@ type Node struct {
 // Settings is a campaign's `field:` section: what a rehearsal assumes of
 // the road. Every key is optional.
 type Settings struct {
-	// Radio is medium.RadioNS2WaveLAN, which decides about propagation, antennas and
-	// thresholds itself, or empty.
+	// Radio is one of medium's radios by name, or empty.
 	Radio string `yaml:"radio" json:"radio,omitempty"`
 	// Propagation is two_ray_ground, log_distance, free_space or disc. The default,
 	// two_ray_ground, has no exponent to choose: over flat open ground the
@@ -86,11 +85,9 @@ type Settings struct {
 	// (3GPP TR 36.885, A.1.4: vehicle antennas at 1.5 m).
 	AntennaHeightM float64 `yaml:"antenna_height_m" json:"antenna_height_m,omitempty"`
 	AntennaGainDbi float64 `yaml:"antenna_gain_dbi" json:"antenna_gain_dbi,omitempty"` // default 0
-	// NoiseFigureDb defaults to 10, which IEEE 802.11-2020, 17.3.10.2 assumes
-	// for a receiver's minimum sensitivity.
-	NoiseFigureDb float64 `yaml:"noise_figure_db" json:"noise_figure_db,omitempty"`
-	// TxPowerDbm is for trials that do not say; default 20, the limit at
-	// 2.4 GHz in ETSI EN 300 328, 4.3.2.2, or ns-2's with its radio.
+	NoiseFigureDb  float64 `yaml:"noise_figure_db" json:"noise_figure_db,omitempty"`
+	// TxPowerDbm is for trials that do not say; it and NoiseFigureDb have the defaults of the
+	// radio.
 	TxPowerDbm *float64 `yaml:"tx_power_dbm" json:"tx_power_dbm,omitempty"`
 	// UnitPowerOffsetDb makes hardware units differ: dB added to a unit's power.
 	UnitPowerOffsetDb map[string]float64 `yaml:"unit_power_offset_db" json:"unit_power_offset_db,omitempty"`
@@ -162,17 +159,18 @@ func or[T comparable](v, standard T) T {
 // WithDefaults fills in what is absent and refuses what cannot be. What the
 // medium checks itself is left to it.
 func (c Settings) WithDefaults() (Settings, error) {
-	power := 20.0
-	if c.Radio == medium.RadioNS2WaveLAN {
-		power = medium.NS2TxPowerDbm
+	noiseFigureDb, power := medium.RadioDefaults(c.Radio)
+	switch c.Radio {
+	case medium.RadioNS2WaveLAN:
 		c.AntennaHeightM = or(c.AntennaHeightM, medium.NS2AntennaHeightM)
-	} else {
+	case medium.RadioDisc:
+	default:
 		c.Propagation = or(c.Propagation, "two_ray_ground")
 	}
 	c.PathLossExponent = or(c.PathLossExponent, 2.7)
 	c.ReferenceM = or(c.ReferenceM, 1)
 	c.AntennaHeightM = or(c.AntennaHeightM, 1.5)
-	c.NoiseFigureDb = or(c.NoiseFigureDb, 10)
+	c.NoiseFigureDb = or(c.NoiseFigureDb, noiseFigureDb)
 	c.NMEAHz = or(c.NMEAHz, 10)
 	c.SpacingM = or(c.SpacingM, 20)
 	if c.TxPowerDbm == nil {

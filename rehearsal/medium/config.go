@@ -30,8 +30,9 @@ type Config struct {
 	Seed     uint64
 	Standard string // 802.11a | 802.11b | 802.11g
 	Channel  int
-	// Radio is RadioNS2WaveLAN, which has its own propagation and thresholds, or
-	// empty: receivers with noise, on the channel that the rest describes.
+	// Radio is a radio by name, or empty: an ideal receiver with noise, differential for DSSS
+	// and CCK and RadioOFDM2003's for OFDM. RadioNS2WaveLAN has its own propagation;
+	// RadioDisc needs a range in Propagation, and no model there.
 	Radio       string
 	Propagation PropagationConfig
 	// Shadowing, Fading and ChannelError come on top of the path loss; their
@@ -161,6 +162,12 @@ func (cfg Config) validate() (Config, error) {
 	if cfg.LongRetryLimit == 0 {
 		cfg.LongRetryLimit = longRetryLimit
 	}
+	if cfg.Radio == RadioDisc {
+		if model := cfg.Propagation.Model; model != "" {
+			return cfg, fmt.Errorf("check medium: radio %s with propagation %s: it has its own", RadioDisc, model)
+		}
+		cfg.Propagation.Model = "disc"
+	}
 	return cfg, errors.Join(cfg.validateChannel(), cfg.validateNodes())
 }
 
@@ -176,18 +183,12 @@ func (cfg Config) validateChannel() error {
 	if disc && (cfg.Shadowing.SigmaDb != 0 || cfg.Fading.Model != "") {
 		return fmt.Errorf("check medium: a disc has neither shadowing nor fading")
 	}
-	switch cfg.Radio {
-	case "":
-	case RadioNS2WaveLAN:
-		if cfg.Standard != Standard80211b {
-			return fmt.Errorf("check medium: radio %s with %s: it is one of %s", cfg.Radio, cfg.Standard,
-				Standard80211b)
-		}
-		if cfg.Propagation != (PropagationConfig{}) || cfg.Shadowing.SigmaDb != 0 || cfg.Fading.Model != "" {
-			return fmt.Errorf("check medium: radio %s has its own propagation, without shadowing and fading", cfg.Radio)
-		}
-	default:
-		return fmt.Errorf("check medium: radio %q: %s is known", cfg.Radio, RadioNS2WaveLAN)
+	if _, err := radioNamed(cfg.Radio, cfg.Standard); err != nil {
+		return err
+	}
+	if cfg.Radio == RadioNS2WaveLAN && (cfg.Propagation != (PropagationConfig{}) || cfg.Shadowing.SigmaDb != 0 ||
+		cfg.Fading.Model != "") {
+		return fmt.Errorf("check medium: radio %s has its own propagation, without shadowing and fading", cfg.Radio)
 	}
 	return errors.Join(cfg.Shadowing.validate(), cfg.Fading.validate(), cfg.ChannelError.validate())
 }
@@ -207,7 +208,7 @@ func (cfg Config) validateNodes() error {
 			return fmt.Errorf("check node %q: address %s is used twice", n.Name, n.MAC)
 		case n.NoiseFigureDb < 0:
 			return fmt.Errorf("check node %q: noise figure %g dB is negative", n.Name, n.NoiseFigureDb)
-		case (cfg.Propagation.Model == "two_ray_ground" || cfg.Radio != "") && n.HeightM <= 0:
+		case (cfg.Propagation.Model == "two_ray_ground" || cfg.Radio == RadioNS2WaveLAN) && n.HeightM <= 0:
 			return fmt.Errorf("check node %q: two_ray_ground needs an antenna height above 0 m, not %g", n.Name,
 				n.HeightM)
 		}

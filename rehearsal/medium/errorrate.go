@@ -45,12 +45,12 @@ func (m Mode) logSuccess(snr, bits float64) float64 {
 	case cck256:
 		symbolBits = 8
 	}
-	return bits / symbolBits * math.Log1p(-m.symbolErrorRate(snr))
+	return -bits / symbolBits * m.curve.at(snr/m.loss)
 }
 
 // symbolErrorRate is the chance that one decision is wrong: a CCK symbol, else
-// a data bit (after decoding, for OFDM).
-func (m Mode) symbolErrorRate(snr float64) float64 {
+// a data bit (after decoding, for OFDM; with soft decisions that an error begins at it).
+func (m scheme) symbolErrorRate(snr float64) float64 {
 	switch m.modulation {
 	case dbpsk:
 		return dbpskBER(snr * dsssBandwidthHz / dsssSymbolsPerSec)
@@ -60,6 +60,9 @@ func (m Mode) symbolErrorRate(snr float64) float64 {
 		return cck16SER(snr * dsssBandwidthHz / cckSymbolsPerSec)
 	case cck256:
 		return cck256SER(snr * dsssBandwidthHz / cckSymbolsPerSec)
+	}
+	if m.soft {
+		return softErrorRate(m.code, m.modulation, snr)
 	}
 	return decodedBER(m.code, subcarrierBER(m.modulation, snr))
 }
@@ -130,6 +133,7 @@ type spectrum struct {
 	first, step int
 	perBits     float64
 	weights     [10]float64
+	events      [10]float64 // how many there are
 }
 
 // codeSpectrum is the first ten terms for each rate, counted from the generators
@@ -141,12 +145,13 @@ func codeSpectrum(c codeRate) spectrum {
 	switch c {
 	case codeHalf:
 		return spectrum{10, 2, 1, [10]float64{36, 211, 1404, 11633, 77433, 502690, 3322763, 21292910, 134365911,
-			843425871}}
+			843425871}, [10]float64{11, 38, 193, 1331, 7275, 40406, 234969, 1337714, 7594819, 43375588}}
 	case codeTwoThirds:
-		return spectrum{6, 1, 2, [10]float64{3, 70, 285, 1276, 6160, 27128, 117019, 498835, 2103480, 8781268}}
+		return spectrum{6, 1, 2, [10]float64{3, 70, 285, 1276, 6160, 27128, 117019, 498835, 2103480, 8781268},
+			[10]float64{1, 16, 48, 158, 642, 2435, 9174, 34701, 131533, 499312}}
 	default:
 		return spectrum{5, 1, 3, [10]float64{42, 201, 1492, 10469, 62935, 379546, 2252394, 13064540, 75080308,
-			427474864}}
+			427474864}, [10]float64{8, 31, 160, 892, 4512, 23297, 120976, 624304, 3229885, 16721329}}
 	}
 }
 
@@ -172,4 +177,46 @@ func decodedBER(c codeRate, p float64) float64 {
 		term *= ratio
 	}
 	return math.Min(0.5, sum/(2*s.perBits))
+}
+
+// thresholds are the distances, in steps of half the least one, at which a Gray-coded bit of a
+// modulation's symbols may be from the nearest symbol with another value of it: its square's
+// share of the symbols and bits, by number of steps.
+func thresholds(m modulation) (stepsShare []float64, perStep float64) {
+	switch m {
+	case bpsk:
+		return []float64{1}, 1
+	case qpsk:
+		return []float64{1}, 2
+	case qam16:
+		return []float64{3.0 / 4, 1.0 / 4}, 10
+	default:
+		return []float64{7.0 / 12, 1.0 / 4, 1.0 / 12, 1.0 / 12}, 42
+	}
+}
+
+// softErrorRate is the chance that the Viterbi decoder leaves the right path at a data bit
+// when it is given soft decisions: the union bound over the code's error events (Proakis,
+// section 8.2.3). Two paths that differ in d coded bits are confused as if each of these were, by
+// itself, at its nearest threshold in a random symbol (Caire, Taricco, Biglieri, "Bit-interleaved
+// coded modulation", IEEE Trans. Inf. Theory 44(3), 1998, expurgated bound); the Gaussian tail
+// is Craig's integral.
+func softErrorRate(c codeRate, m modulation, snr float64) float64 {
+	const steps = 32
+	s := codeSpectrum(c)
+	share, perStep := thresholds(m)
+	sum := 0.0
+	for i := range steps {
+		sin := math.Sin((float64(i) + 0.5) * math.Pi / 2 / steps)
+		bit := 0.0
+		for j, q := range share {
+			bit += q * math.Exp(-snr/perStep*float64((j+1)*(j+1))/(sin*sin))
+		}
+		term, ratio := math.Pow(bit, float64(s.first)), math.Pow(bit, float64(s.step))
+		for _, events := range s.events {
+			sum += events * term / (2 * steps)
+			term *= ratio
+		}
+	}
+	return math.Min(0.5, sum/s.perBits)
 }

@@ -33,6 +33,8 @@ type Mode struct {
 	code          codeRate
 	bitsPerSymbol int // data bits an OFDM symbol (N_DBPS); 0 for DSSS and CCK
 	basic         bool
+	curve         curve
+	loss          float64 // ratio by which the receiver is worse than its noise figure says
 }
 
 // phy is what a standard fixes.
@@ -48,6 +50,7 @@ type phy struct {
 	cwMax       int
 	bandwidthHz float64
 	header      Mode // what the PLCP header is modulated with
+	headerMode  int
 	headerBits  float64
 	lockSNR     float64       // least SNR (ratio) at which a receiver notices a frame
 	detection   time.Duration // in which a receiver finds a preamble
@@ -78,11 +81,21 @@ func newPHY(cfg Config) (*phy, error) {
 	if err := p.setBasic(cfg.BasicRatesMbps); err != nil {
 		return nil, err
 	}
+	r, err := radioNamed(cfg.Radio, cfg.Standard)
+	if err != nil {
+		return nil, err
+	}
+	for i := range p.modes {
+		m := &p.modes[i]
+		m.curve, m.loss = scheme{m.modulation, m.code, r.soft}.curve(), 1
+	}
+	p.calibrate(r)
+	p.header = p.modes[p.headerMode]
 	p.difs = p.sifs + 2*p.slot // 10.3.2.3.5
 	// A receiver notices a frame when it is more likely than not to read its
 	// PLCP header.
 	p.lockSNR = p.snrFor(0.5, func(snr float64) float64 {
-		return -math.Expm1(p.header.logSuccess(snr, p.headerBits))
+		return lostShare(p.header.logSuccess(snr, p.headerBits))
 	})
 	p.eifs = p.sifs + p.airtime(p.modes[0], ackBytes) + p.difs // 10.3.2.3.7
 	return p, nil
@@ -130,10 +143,10 @@ func (p *phy) setDSSS(short bool) {
 	}
 	p.longPLCP = 192 * time.Microsecond // 16.2.2.2: 144 bits and 48 bits at 1 Mbit/s
 	p.preamble = p.longPLCP
-	p.header, p.headerBits = p.modes[0], 48
+	p.headerMode, p.headerBits = 0, 48
 	if short {
 		p.preamble = 96 * time.Microsecond // 16.2.2.3: 72 bits at 1, 48 bits at 2 Mbit/s
-		p.header = p.modes[1]
+		p.headerMode = 1
 	}
 	p.bandwidthHz = dsssBandwidthHz
 	p.detection = 15 * time.Microsecond // aCCATime (PHY characteristics of clauses 15 and 16)
@@ -143,18 +156,18 @@ func (p *phy) setOFDM() {
 	p.cwMin = 15
 	// 17.3.2.2, table 17-4; 6, 12 and 24 are mandatory and taken as basic.
 	p.modes = []Mode{
-		{6, bpsk, codeHalf, 24, true},
-		{9, bpsk, codeThreeQuarters, 36, false},
-		{12, qpsk, codeHalf, 48, true},
-		{18, qpsk, codeThreeQuarters, 72, false},
-		{24, qam16, codeHalf, 96, true},
-		{36, qam16, codeThreeQuarters, 144, false},
-		{48, qam64, codeTwoThirds, 192, false},
-		{54, qam64, codeThreeQuarters, 216, false},
+		{RateMbps: 6, modulation: bpsk, code: codeHalf, bitsPerSymbol: 24, basic: true},
+		{RateMbps: 9, modulation: bpsk, code: codeThreeQuarters, bitsPerSymbol: 36},
+		{RateMbps: 12, modulation: qpsk, code: codeHalf, bitsPerSymbol: 48, basic: true},
+		{RateMbps: 18, modulation: qpsk, code: codeThreeQuarters, bitsPerSymbol: 72},
+		{RateMbps: 24, modulation: qam16, code: codeHalf, bitsPerSymbol: 96, basic: true},
+		{RateMbps: 36, modulation: qam16, code: codeThreeQuarters, bitsPerSymbol: 144},
+		{RateMbps: 48, modulation: qam64, code: codeTwoThirds, bitsPerSymbol: 192},
+		{RateMbps: 54, modulation: qam64, code: codeThreeQuarters, bitsPerSymbol: 216},
 	}
 	p.preamble = 20 * time.Microsecond // 17.3.2.1: 16 µs of training, 4 µs SIGNAL
 	p.longPLCP = p.preamble
-	p.header, p.headerBits = p.modes[0], 24
+	p.headerMode, p.headerBits = 0, 24
 	p.bandwidthHz = 20e6
 	// 17.3.10.6: the start of a frame is noticed within 4 µs.
 	p.detection = 4 * time.Microsecond
@@ -252,5 +265,5 @@ func (p *phy) noiseMw(noiseFigureDb float64) float64 {
 // frameErrorRate is the chance that a frame of so many bytes is lost to noise
 // alone at an SNR (a ratio, over the PHY's bandwidth).
 func (p *phy) frameErrorRate(m Mode, snr float64, bytes int) float64 {
-	return -math.Expm1(p.header.logSuccess(snr, p.headerBits) + m.logSuccess(snr, payloadBits(m, bytes)))
+	return lostShare(p.header.logSuccess(snr, p.headerBits) + m.logSuccess(snr, payloadBits(m, bytes)))
 }

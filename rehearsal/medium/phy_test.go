@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/cmplx"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 )
@@ -77,8 +78,7 @@ func TestNoiseFloor(t *testing.T) {
 }
 
 func TestErrorRateFallsWithSNRAndGrowsWithLengthAndRate(t *testing.T) {
-	for _, standard := range []string{Standard80211b, Standard80211g} {
-		p := mustPHY(t, standard)
+	everyRadio(t, func(standard string, p *phy) {
 		for _, m := range p.modes {
 			last := 1.1
 			for db := -15.0; db <= 40; db += 0.25 {
@@ -97,30 +97,46 @@ func TestErrorRateFallsWithSNRAndGrowsWithLengthAndRate(t *testing.T) {
 				t.Errorf("%s %g Mbit/s still loses %g at 40 dB", standard, m.RateMbps, last)
 			}
 		}
+	})
+}
+
+// everyRadio calls for each radio that has noise, in each of its standards.
+func everyRadio(t *testing.T, f func(what string, p *phy)) {
+	t.Helper()
+	for _, r := range knownRadios() {
+		for _, standard := range r.standards {
+			if r.ownPropagation {
+				continue
+			}
+			p, err := newPHY(Config{Standard: standard, Radio: r.name})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f(strings.TrimSpace(r.name+" "+standard), p)
+		}
 	}
 }
 
 // Within one radio each faster rate needs more SNR, for short frames and long ones and
 // whatever share of them may be lost.
 func TestFasterModesNeedMoreSNR(t *testing.T) {
-	for _, standard := range []string{Standard80211a, Standard80211b, Standard80211g} {
-		p := mustPHY(t, standard)
+	everyRadio(t, func(what string, p *phy) {
 		for _, bytes := range []int{100, targetBytes} {
 			for _, lost := range []float64{0.5, targetErrorRate, 0.01, 0.001} {
 				last := 0.0
 				for _, m := range p.modes {
 					needs := p.snrFor(lost, func(snr float64) float64 { return p.frameErrorRate(m, snr, bytes) })
-					t.Logf("%s %g Mbit/s: %d bytes lost at most %g of the time from %.2f dB", standard, m.RateMbps,
+					t.Logf("%s %g Mbit/s: %d bytes lost at most %g of the time from %.2f dB", what, m.RateMbps,
 						bytes, lost, ratioToDb(needs))
 					if needs <= last {
-						t.Errorf("%s %g Mbit/s needs %g for %d bytes lost %g of the time, the rate below %g", standard,
+						t.Errorf("%s %g Mbit/s needs %g for %d bytes lost %g of the time, the rate below %g", what,
 							m.RateMbps, needs, bytes, lost, last)
 					}
 					last = needs
 				}
 			}
 		}
-	}
+	})
 }
 
 // The closed forms once more, written down independently: uncoded DBPSK frame
@@ -159,15 +175,19 @@ func TestCodeSpectraAgainstTheGenerators(t *testing.T) {
 	for code, pattern := range patterns {
 		s := codeSpectrum(code)
 		top := s.first + 9*s.step
-		total := make([]float64, top+1)
+		total, events := make([]float64, top+1), make([]float64, top+1)
 		for phase := range pattern {
-			for d, w := range spectrumFrom(pattern, phase, top) {
-				total[d] += w
+			weights, paths := spectrumFrom(pattern, phase, top)
+			for d := range weights {
+				total[d] += weights[d]
+				events[d] += paths[d]
 			}
 		}
 		for i := range s.weights {
-			if got := total[s.first+i*s.step]; got != s.weights[i] {
-				t.Errorf("rate %d, distance %d: table says %g, counted %g", code, s.first+i*s.step, s.weights[i], got)
+			d := s.first + i*s.step
+			if total[d] != s.weights[i] || events[d] != s.events[i] {
+				t.Errorf("rate %d, distance %d: table says %g in %g events, counted %.0f in %.0f", code, d,
+					s.weights[i], s.events[i], total[d], events[d])
 			}
 		}
 		for d := range s.first {
@@ -178,9 +198,9 @@ func TestCodeSpectraAgainstTheGenerators(t *testing.T) {
 	}
 }
 
-// spectrumFrom is the sum of input weights by output distance of all error
-// events that start at a phase of the puncturing pattern.
-func spectrumFrom(pattern []uint, phase, top int) []float64 {
+// spectrumFrom is the sum of input weights, and the number, by output distance of all
+// error events that start at a phase of the puncturing pattern.
+func spectrumFrom(pattern []uint, phase, top int) (weights, events []float64) {
 	type sums struct{ paths, weight []float64 }
 	fresh := func() []sums {
 		out := make([]sums, 64)
@@ -196,7 +216,7 @@ func spectrumFrom(pattern []uint, phase, top int) []float64 {
 		}
 		return n
 	}
-	total := make([]float64, top+1)
+	weights, events = make([]float64, top+1), make([]float64, top+1)
 	now := fresh()
 	now[0].paths[0] = 1
 	for step := range 200 {
@@ -216,12 +236,13 @@ func spectrumFrom(pattern []uint, phase, top int) []float64 {
 				}
 			}
 		}
-		for d := range total {
-			total[d] += next[0].weight[d]
+		for d := range weights {
+			weights[d] += next[0].weight[d]
+			events[d] += next[0].paths[d]
 		}
 		now = next
 	}
-	return total
+	return weights, events
 }
 
 // CCK's formulas against simulated decisions among the standard's own code words

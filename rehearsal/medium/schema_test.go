@@ -1,7 +1,10 @@
 package medium
 
 import (
+	"encoding/json"
+	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"fieldmesh.dev/fieldmesh/test/schemas"
@@ -20,5 +23,30 @@ func TestCampaignSchemaGivesTheDefaults(t *testing.T) {
 		if got := given[key]; got != want {
 			t.Errorf("%s is %v where the campaign does not say, and the schema gives %v", key, want, got)
 		}
+	}
+}
+
+// A campaign may name every radio that there is, and no other.
+func TestCampaignSchemaNamesTheRadios(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "campaigns", "campaign.schema.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema struct {
+		Properties struct {
+			Field struct {
+				Properties struct{ Radio struct{ Enum []string } }
+			}
+		}
+	}
+	if err := json.Unmarshal(text, &schema); err != nil {
+		t.Fatal(err)
+	}
+	var known []string
+	for _, r := range knownRadios()[1:] {
+		known = append(known, r.name)
+	}
+	if named := schema.Properties.Field.Properties.Radio.Enum; !slices.Equal(named, known) {
+		t.Errorf("a campaign may name the radios %q, there are %q", named, known)
 	}
 }
