@@ -76,19 +76,22 @@ var errReadOnly = errors.New("the archive is open for reading only")
 
 // RunInfo is what a run is, fixed when it is created.
 type RunInfo struct {
-	Run         string            `json:"run"`
-	Campaign    string            `json:"campaign"`
-	CreatedWall time.Time         `json:"created_wall"`
-	Seed        uint64            `json:"seed"`
-	Version     string            `json:"version"`         // of the controller that drove the run
-	Place       string            `json:"place"`           // rehearsal | road | bench | log
-	Clock       *Clock            `json:"clock,omitempty"` // of a rehearsal; nil: nature's
-	Site        map[string]string `json:"site,omitempty"`
-	Paper       *plan.Paper       `json:"paper,omitempty"`  // whose question the campaign puts; nil: nobody's
-	Scale       *plan.Scale       `json:"scale,omitempty"`  // nil: the campaign as its file has it
-	Shard       *Shard            `json:"shard,omitempty"`  // nil: the whole campaign
-	Enough      *plan.StopWhen    `json:"enough,omitempty"` // nil: all blocks are driven
-	CampaignRaw []byte            `json:"-"`                // campaign.yaml, byte for byte
+	Run         string    `json:"run"`
+	Campaign    string    `json:"campaign"`
+	CreatedWall time.Time `json:"created_wall"`
+	Seed        uint64    `json:"seed"`
+	Version     string    `json:"version"`         // of the controller that drove the run
+	Place       string    `json:"place"`           // rehearsal | road | bench | log
+	Clock       *Clock    `json:"clock,omitempty"` // of a rehearsal; nil: nature's
+	// ChannelDraws is plan's, of a rehearsal; empty: one for all repetitions, as before there was a
+	// choice.
+	ChannelDraws string            `json:"channel_draws,omitempty"`
+	Site         map[string]string `json:"site,omitempty"`
+	Paper        *plan.Paper       `json:"paper,omitempty"`  // whose question the campaign puts; nil: nobody's
+	Scale        *plan.Scale       `json:"scale,omitempty"`  // nil: the campaign as its file has it
+	Shard        *Shard            `json:"shard,omitempty"`  // nil: the whole campaign
+	Enough       *plan.StopWhen    `json:"enough,omitempty"` // nil: all blocks are driven
+	CampaignRaw  []byte            `json:"-"`                // campaign.yaml, byte for byte
 	// Movement are the files that the campaign names, by their name in the
 	// folder movement, byte for byte. They are only written: see Dir.
 	Movement map[string][]byte `json:"-"`

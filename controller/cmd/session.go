@@ -124,11 +124,15 @@ func openSession(f runFlags, file, place string) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
+	draws := ""
+	if place == archive.PlaceRehearsal {
+		draws = c.ChannelDraws()
+	}
 	folder = cmp.Or(folder, name)
 	a, err := archive.Create(filepath.Join(f.runs, folder),
 		archive.RunInfo{Run: name, Shard: shard, Campaign: c.Name, CreatedWall: f.begun(), Clock: f.clock,
 			Paper: c.Paper, Scale: c.Scale, Enough: c.Design.StopWhen, Seed: p.Seed, Version: version.String(),
-			Place: place, Site: c.Site.Sheet(), CampaignRaw: c.Raw, Movement: movement, Plan: p})
+			Place: place, ChannelDraws: draws, Site: c.Site.Sheet(), CampaignRaw: c.Raw, Movement: movement, Plan: p})
 	if err != nil {
 		return nil, explainRun(f.runs, folder, err)
 	}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -60,9 +61,38 @@ type Field struct {
 	// absent: nodes that no course places stand in a row
 	Mobility *Mobility      `json:"mobility,omitempty"`
 	Channels map[string]int `json:"channels,omitempty"` // node → channel, where it is not the trial's
+	// which trials have the same shadowing, fading and back-off
+	ChannelDraws string `json:"channel_draws,omitempty"` // per_repetition | per_campaign
 	// Agents is "participants" where a node that takes part in no trial only
 	// forwards: it has no agent, no GPS receiver and no records.
 	Agents string `json:"agents,omitempty"` // all | participants
+}
+
+// The trials of a rehearsal that share one draw of the channel.
+const (
+	DrawsPerRepetition = "per_repetition"
+	DrawsPerCampaign   = "per_campaign"
+)
+
+// ChannelDraws says which trials of a rehearsal share one draw of the channel.
+func (c *Campaign) ChannelDraws() string {
+	if c.Field == nil {
+		return DrawsPerRepetition
+	}
+	return cmp.Or(c.Field.ChannelDraws, DrawsPerRepetition)
+}
+
+// DrawsText is what a way to draw channels means for a rehearsal's intervals.
+func DrawsText(draws string) string {
+	switch draws {
+	case DrawsPerRepetition:
+		return "each repetition has its own draw of shadowing, fading and back-off: intervals hold for channels of " +
+			"this kind"
+	case DrawsPerCampaign:
+		return "all repetitions have one draw of shadowing, fading and back-off: intervals hold for this draw only, " +
+			"and not for channels of its kind"
+	}
+	return draws
 }
 
 // Shadowing is a log-normal loss that is correlated over distance.
@@ -153,6 +183,8 @@ func (s schema) fieldModel() object {
 		optional("site_lon_deg", number{-180, 180, false, false, "degrees"},
 			"Longitude of the roadside node, where the course does not say").or(8),
 		optional("mobility", s.mobility(), "How nodes move that no course places; absent: they stand in a row"),
+		optional("channel_draws", choice{DrawsPerRepetition, DrawsPerCampaign}, "Which trials share one draw of "+
+			"shadowing, fading and back-off: those of one repetition, or all").or(DrawsPerRepetition),
 		optional("channels", table{what: "node", name: regexp.MustCompile(nameForm), names: nameWords,
 			row: number{1, maxChannel, false, true, ""}},
 			"Channels of nodes, where they are not the trial's"),

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
 	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/plan"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -151,6 +153,7 @@ func runPairs(d *data) []pair {
 		{"campaign file, SHA-256", d.info.Plan.CampaignSHA256},
 		{"seed of the order", fmt.Sprint(d.info.Seed)},
 		{"clock", clockText(d.info.Clock)},
+		{"channel", drawsText(d.info)},
 		{"fieldmesh", d.info.Version},
 	}
 	for _, n := range d.info.Plan.Nodes {
@@ -169,6 +172,14 @@ func clockText(c *archive.Clock) string {
 			c.CallNs)
 	}
 	return c.Kind
+}
+
+// drawsText says what a rehearsal's intervals hold for.
+func drawsText(info archive.RunInfo) string {
+	if info.Place != archive.PlaceRehearsal {
+		return ""
+	}
+	return plan.DrawsText(cmp.Or(info.ChannelDraws, plan.DrawsPerCampaign))
 }
 
 func courseText(c wire.Course) string {

@@ -3,6 +3,7 @@ package field
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/protocols/wire"
@@ -55,7 +56,7 @@ func (a *air) close() error {
 // tune opens the channel that a trial's radio and conditions want; one that is
 // open already and fits goes on, with its queues and rates as they are.
 func (f *Field) tune(t wire.Trial) error {
-	cfg := conditioned(f.mediumConfig(t.Radio), t.Conditions)
+	cfg := f.trialConfig(t)
 	if a := f.air.Load(); a != nil && sameChannel(a.config, cfg) {
 		a.count(len(f.nodes))
 		return nil
@@ -82,10 +83,26 @@ func (f *Field) tune(t wire.Trial) error {
 	return nil
 }
 
+// trialConfig is the channel that a trial is driven on.
+func (f *Field) trialConfig(t wire.Trial) medium.Config {
+	cfg := conditioned(f.mediumConfig(t.Radio), t.Conditions)
+	cfg.Seed = f.cfg.channelSeed(t)
+	return cfg
+}
+
+// channelSeed is what a trial's shadowing, fading and back-off are drawn by.
+func (c Config) channelSeed(t wire.Trial) uint64 {
+	if c.Field.ChannelDraws == DrawsPerCampaign {
+		return c.Seed
+	}
+	return rand.NewPCG(c.Seed, uint64(t.Repetition)).Uint64()
+}
+
+// mediumConfig is what the field makes of a radio. Its seed is the trial's.
 func (f *Field) mediumConfig(r wire.Radio) medium.Config {
 	c := f.cfg.Field
 	m := medium.Config{
-		Seed: f.cfg.Seed, Standard: or(r.Standard, medium.Standard80211g), Channel: or(r.Channel, 6),
+		Standard: or(r.Standard, medium.Standard80211g), Channel: or(r.Channel, 6),
 		Radio: c.Radio, RateControl: c.RateControl, BasicRatesMbps: c.BasicRatesMbps,
 		CarrierSenseDbm: c.CarrierSenseDbm,
 		ShortRetryLimit: c.ShortRetryLimit, LongRetryLimit: c.LongRetryLimit,
@@ -146,7 +163,7 @@ func conditioned(m medium.Config, c *wire.Conditions) medium.Config {
 
 // sameChannel compares what a trial can change.
 func sameChannel(a, b medium.Config) bool {
-	if a.Standard != b.Standard || a.Channel != b.Channel || a.RateMbps != b.RateMbps ||
+	if a.Seed != b.Seed || a.Standard != b.Standard || a.Channel != b.Channel || a.RateMbps != b.RateMbps ||
 		a.QueueFrames != b.QueueFrames || a.ChannelError != b.ChannelError ||
 		a.RTSThresholdBytes != b.RTSThresholdBytes || a.ShortRetryLimit != b.ShortRetryLimit || a.LongRetryLimit !=
 		b.LongRetryLimit {

@@ -125,6 +125,8 @@ type Settings struct {
 	SiteLonDeg *float64 `yaml:"site_lon_deg" json:"site_lon_deg,omitempty"`
 	// Mobility places the nodes that no course does; absent: see SpacingM.
 	Mobility *MobilityConfig `yaml:"mobility" json:"mobility,omitempty"`
+	// ChannelDraws is DrawsPerRepetition (default) or DrawsPerCampaign.
+	ChannelDraws string `yaml:"channel_draws" json:"channel_draws,omitempty"`
 	// Channels are nodes' own, where they are not the trial's.
 	Channels map[string]int `yaml:"channels" json:"channels,omitempty"`
 }
@@ -148,6 +150,12 @@ type ChannelErrConfig struct {
 	BurstS      float64 `yaml:"burst_s" json:"burst_s,omitempty"`
 }
 
+// Which trials share one draw of shadowing, fading and back-off.
+const (
+	DrawsPerRepetition = "per_repetition"
+	DrawsPerCampaign   = "per_campaign"
+)
+
 func or[T comparable](v, standard T) T {
 	var zero T
 	if v == zero {
@@ -166,6 +174,11 @@ func (c Settings) WithDefaults() (Settings, error) {
 	case medium.RadioDisc:
 	default:
 		c.Propagation = or(c.Propagation, "two_ray_ground")
+	}
+	c.ChannelDraws = or(c.ChannelDraws, DrawsPerRepetition)
+	if c.ChannelDraws != DrawsPerRepetition && c.ChannelDraws != DrawsPerCampaign {
+		return c, fmt.Errorf("check field: channel_draws %q: %s and %s are known", c.ChannelDraws, DrawsPerRepetition,
+			DrawsPerCampaign)
 	}
 	c.PathLossExponent = or(c.PathLossExponent, 2.7)
 	c.ReferenceM = or(c.ReferenceM, 1)

@@ -352,3 +352,35 @@ func TestADeviceThatMakesNoInterfacesIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// Trials of one repetition have one channel, those of another one their own; unless all have
+// the campaign's.
+func TestRepetitionsDrawTheirChannels(t *testing.T) {
+	f := &Field{cfg: Config{Seed: 7, Field: mustSettings(t, Settings{})}}
+	seed := func(repetition int) uint64 {
+		return f.trialConfig(wire.Trial{Number: 10 * repetition, Repetition: repetition}).Seed
+	}
+	if seed(1) == seed(2) || seed(1) != f.trialConfig(wire.Trial{Number: 5, Repetition: 1}).Seed {
+		t.Errorf("repetitions 1 and 2 have the seeds %d and %d", seed(1), seed(2))
+	}
+	first := f.trialConfig(wire.Trial{Repetition: 1})
+	if sameChannel(first, f.trialConfig(wire.Trial{Repetition: 2})) {
+		t.Error("another repetition has the channel of the one before")
+	}
+	f.cfg.Field.ChannelDraws = DrawsPerCampaign
+	if seed(1) != 7 || seed(2) != 7 {
+		t.Errorf("one draw for all: repetitions 1 and 2 have the seeds %d and %d", seed(1), seed(2))
+	}
+	if _, err := (Settings{ChannelDraws: "per_trial"}).WithDefaults(); err == nil {
+		t.Error("channel_draws: per_trial is taken")
+	}
+}
+
+func mustSettings(t *testing.T, s Settings) Settings {
+	t.Helper()
+	s, err := s.WithDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}

@@ -72,7 +72,7 @@ func NewSketch(cfg Config, t wire.Trial, at time.Duration) (Sketch, error) {
 		s := scene.at(node, at)
 		return s.XM, s.YM
 	}
-	core, err := medium.NewCore(f.mediumConfig(t.Radio), locate, silent{})
+	core, err := medium.NewCore(f.trialConfig(t), locate, silent{})
 	if err != nil {
 		return Sketch{}, err
 	}
