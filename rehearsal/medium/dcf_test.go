@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// contend lets n stations in one cell send to a sink, always having a frame, and
-// returns the payload rate that arrived (Ethernet payload, Mbit/s), the share of attempts that
-// failed and their number.
+// contend lets n stations in one cell send to a sink, always having a frame, and returns the
+// payload rate that arrived (Ethernet payload, Mbit/s), the share of attempts that failed and
+// how many did.
 func contend(t *testing.T, cfg Config, n, payloadBytes int, during time.Duration, tune func(*Core)) (mbps,
 	failed, fails float64) {
 	t.Helper()
