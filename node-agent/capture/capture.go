@@ -1,11 +1,10 @@
 // Package capture writes the first bytes of a trial's packets into a pcapng
-// file: those that sockets' filters let through, which the privileged half
-// opened and filtered. What is in the packets is not looked at.
+// file: those that the filters of the privileged half's sockets let through. The
+// sockets stay there. What is in the packets is not looked at.
 package capture
 
 import (
 	"bufio"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -14,11 +13,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"time"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/internal/pcapng"
+	"fieldmesh.dev/fieldmesh/node-agent/capture/ring"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
@@ -26,10 +26,10 @@ import (
 // network's packets, 96 bytes of each.
 const MaxFileBytes = 1 << 30
 
-// Point is where packets are seen. The socket is the capture's, and closed by
-// it, also when it cannot begin.
+// Point is where packets are seen. What they are read from is the capture's, and
+// closed by it, also when it cannot begin.
 type Point struct {
-	Sock      *os.File
+	Frames    *ring.Reader
 	Interface string
 	Filter    string // the socket's, in words
 	BareIP    bool   // packets begin with their IP header, else with Ethernet's
@@ -41,7 +41,7 @@ type Point struct {
 type Options struct {
 	Path      string // of the file, which must not be there
 	Points    []Point
-	SnapBytes int // as the sockets' filters have it
+	SnapBytes int // as the filters have it
 	Offloads  map[string]bool
 	MaxBytes  int64 // of the file; 0: MaxFileBytes
 	Version   string
@@ -49,24 +49,26 @@ type Options struct {
 
 // Capture is one capture under way.
 type Capture struct {
-	o      Options
-	rings  []*ring // one a point
-	file   *os.File
-	sum    hash.Hash
-	buf    *bufio.Writer
-	out    *pcapng.Writer
-	seen   []uint64 // packets of each point
-	told   wire.Capture
-	cancel context.CancelFunc
-	done   chan error
+	o     Options
+	file  *os.File
+	sum   hash.Hash
+	told  wire.Capture
+	reads sync.WaitGroup // one a point
+
+	mu   sync.Mutex // what follows
+	buf  *bufio.Writer
+	out  *pcapng.Writer
+	seen []uint64 // packets of each point
+	lost []uint64 // what the kernel dropped of each
+	err  error
 }
 
-// Start begins to capture what sockets give.
+// Start begins to write what points give.
 func Start(o Options) (*Capture, error) {
 	if o.MaxBytes == 0 {
 		o.MaxBytes = MaxFileBytes
 	}
-	c := &Capture{o: o, seen: make([]uint64, len(o.Points)), sum: sha256.New(), done: make(chan error, 1)}
+	c := &Capture{o: o, seen: make([]uint64, len(o.Points)), lost: make([]uint64, len(o.Points)), sum: sha256.New()}
 	under := o.Points[0]
 	err := c.fit()
 	if err == nil {
@@ -81,9 +83,9 @@ func Start(o Options) (*Capture, error) {
 		c.told.Above = o.Points[1].Interface
 	}
 	c.told.OpenBootNs, c.told.WallOffsetOpen = clocks()
-	ctx, cancel := context.WithCancel(context.Background())
-	c.cancel = cancel
-	go func() { c.done <- c.run(ctx) }()
+	for i := range o.Points {
+		c.reads.Go(func() { c.read(i) })
+	}
 	return c, nil
 }
 
@@ -117,11 +119,6 @@ func (c *Capture) open() error {
 	var err error
 	var interfaces []pcapng.Interface
 	for _, p := range c.o.Points {
-		r, err := openRing(int(p.Sock.Fd()))
-		if err != nil {
-			return err
-		}
-		c.rings = append(c.rings, r)
 		i := pcapng.Interface{Name: p.Interface, Filter: p.Filter, LinkType: pcapng.LinkEthernet,
 			SnapBytes: c.o.SnapBytes}
 		if p.BareIP {
@@ -140,75 +137,53 @@ func (c *Capture) open() error {
 // close gives back what is open.
 func (c *Capture) close() error {
 	var err error
-	for _, r := range c.rings {
-		err = errors.Join(err, r.close())
-	}
 	if c.file != nil {
 		err = errors.Join(err, c.file.Close())
 	}
 	for _, p := range c.o.Points {
-		err = errors.Join(err, p.Sock.Close())
+		err = errors.Join(err, p.Frames.Close())
 	}
 	return err
 }
 
-// drainEvery is how often the ring is emptied. It is not waited for in a system
-// call: while one lasts, Go's runtime looks after it every 20 µs to some ms, some
-// hundred times a second. The ring holds 1.6 s even where every block goes over when retireMs is up.
-const drainEvery = 200 * time.Millisecond
-
-// run writes what comes until ctx ends, and then what the kernel still holds.
-func (c *Capture) run(ctx context.Context) error {
-	ticker := time.NewTicker(drainEvery)
-	defer ticker.Stop()
-	for ctx.Err() == nil {
-		if err := c.drain(); err != nil {
-			return err
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-		}
-	}
-	// A block that is not full is handed over after retireMs; two of them are certain.
-	time.Sleep(2 * retireMs * time.Millisecond)
-	return c.drain()
-}
-
-func (c *Capture) drain() error {
-	for i, r := range c.rings {
-		if err := r.drain(func(f frame) error { return c.take(i, f) }); err != nil {
-			return err
-		}
-	}
-	return nil
+// read writes what comes of a point until its end.
+func (c *Capture) read(point int) {
+	drops, err := c.o.Points[point].Frames.Frames(func(f ring.Frame) error { return c.take(point, f) })
+	c.mu.Lock()
+	c.lost[point], c.err = drops, errors.Join(c.err, err)
+	c.mu.Unlock()
 }
 
 // take writes one frame of a point, unless the file is as large as it may be.
-func (c *Capture) take(point int, f frame) error {
+func (c *Capture) take(point int, f ring.Frame) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.seen[point]++
-	if c.out.Bytes()+int64(len(f.data))+128 > c.o.MaxBytes {
+	if c.out.Bytes()+int64(len(f.Data))+128 > c.o.MaxBytes {
 		c.told.FileDrops++
 		return nil
 	}
 	direction := pcapng.Inbound
-	if f.outbound {
+	if f.Outbound {
 		direction = pcapng.Outbound
 	}
 	c.told.Packets++
-	return c.out.Packet(point, f.timeNs, f.wireBytes, direction, f.data)
+	return c.out.Packet(point, f.TimeNs, f.WireBytes, direction, f.Data)
 }
 
 // Stop ends the capture and says what it came to. The file is on disk when it
 // returns; what spoilt it is in the answer.
 func (c *Capture) Stop() wire.Capture {
-	c.cancel()
-	err := <-c.done
+	var err error
+	for _, p := range c.o.Points {
+		err = errors.Join(err, p.Frames.End())
+	}
+	c.reads.Wait()
+	err = errors.Join(err, c.err)
 	c.told.CloseBootNs, c.told.WallOffsetClose = clocks()
-	for i, r := range c.rings {
-		err = errors.Join(err, r.countDrops())
-		c.told.KernelDrops += r.drops
-		err = errors.Join(err, c.out.Counts(i, c.told.CloseBootNs+c.told.WallOffsetClose, c.seen[i]+r.drops, r.drops))
+	for i, lost := range c.lost {
+		c.told.KernelDrops += lost
+		err = errors.Join(err, c.out.Counts(i, c.told.CloseBootNs+c.told.WallOffsetClose, c.seen[i]+lost, lost))
 	}
 	err = errors.Join(err, c.buf.Flush(), c.file.Sync(), c.close())
 	c.told.FileBytes, c.told.SHA256 = c.out.Bytes()-int64(c.buf.Buffered()), hex.EncodeToString(c.sum.Sum(nil))

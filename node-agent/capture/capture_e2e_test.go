@@ -11,17 +11,19 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"fieldmesh.dev/fieldmesh/internal/pcapng"
+	"fieldmesh.dev/fieldmesh/node-agent/capture/ring"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// loopback is a packet socket on the loopback interface, as the privileged half
-// would give one.
-func loopback(t *testing.T) *os.File {
+// loopback gives the frames of the loopback interface, as the privileged half
+// would.
+func loopback(t *testing.T) *ring.Reader {
 	t.Helper()
 	lo, err := net.InterfaceByName("lo")
 	if err != nil {
@@ -35,7 +37,26 @@ func loopback(t *testing.T) *os.File {
 		Ifindex: lo.Index}); err != nil {
 		t.Fatal(err)
 	}
-	return os.NewFile(uintptr(fd), "packets of lo")
+	from, err := ring.Open(os.NewFile(uintptr(fd), "packets of lo"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	feed, read, err := ring.Pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error)
+	go func() { ended <- errors.Join(from.Feed(t.Context(), feed), from.Close()) }()
+	t.Cleanup(func() {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	reader, err := ring.NewReader(read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reader
 }
 
 // talk sends datagrams over the loopback interface and returns the port that they went to.
@@ -104,7 +125,7 @@ func packetsTo(t *testing.T, path string, port uint16, told wire.Capture) (outbo
 
 func TestEveryPacketIsInTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run", "0001-a1.pcapng")
-	c, err := Start(Options{Path: path, Points: []Point{{Sock: loopback(t), Interface: "lo"}}, SnapBytes: 96})
+	c, err := Start(Options{Path: path, Points: []Point{{Frames: loopback(t), Interface: "lo"}}, SnapBytes: 96})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +150,7 @@ func TestEveryPacketIsInTheFile(t *testing.T) {
 func TestAFileIsNotLargerThanItMayBe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "0001-a1.pcapng")
 	const most = 20_000
-	c, err := Start(Options{Path: path, Points: []Point{{Sock: loopback(t), Interface: "lo"}}, SnapBytes: 96,
+	c, err := Start(Options{Path: path, Points: []Point{{Frames: loopback(t), Interface: "lo"}}, SnapBytes: 96,
 		MaxBytes: most})
 	if err != nil {
 		t.Fatal(err)
@@ -147,8 +168,31 @@ func TestAFileThatIsThereIsNotOverwritten(t *testing.T) {
 	if err := os.WriteFile(path, []byte("another"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Start(Options{Path: path, Points: []Point{{Sock: loopback(t), Interface: "lo"}},
+	if _, err := Start(Options{Path: path, Points: []Point{{Frames: loopback(t), Interface: "lo"}},
 		SnapBytes: 96}); !errors.Is(err, os.ErrExist) {
 		t.Errorf("%v", err)
+	}
+}
+
+// A file whose frames ended before they were asked to says so.
+func TestWhatEndsEarlyIsSaid(t *testing.T) {
+	feed, read, err := ring.Pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	frames, err := ring.NewReader(read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Start(Options{Path: filepath.Join(t.TempDir(), "0001-a1.pcapng"),
+		Points: []Point{{Frames: frames, Interface: "lo"}}, SnapBytes: 96})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := feed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if told := c.Stop(); !strings.Contains(told.Error, "the host process ended the capture") {
+		t.Errorf("%+v", told)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// capture begins a capture through sockets of the privileged half's: on the
+// capture begins a capture of what the privileged half's sockets get: on the
 // interface under test and, where a flow ends at this node and a routing daemon
 // holds or carries data, on that daemon's device too.
 func (f *Face) capture(ctx context.Context, run string, k wire.TrialKey, t wire.Trial,
@@ -32,7 +32,7 @@ func (f *Face) capture(ctx context.Context, run string, k wire.TrialKey, t wire.
 	if want.Above = ends && t.Routing.HoldsData(); want.Above {
 		above, err := f.point(ctx, want)
 		if err != nil {
-			return nil, errors.Join(err, under.Sock.Close())
+			return nil, errors.Join(err, under.Frames.Close())
 		}
 		points = append(points, above)
 	}
@@ -48,8 +48,8 @@ func (f *Face) capture(ctx context.Context, run string, k wire.TrialKey, t wire.
 }
 
 func (f *Face) point(ctx context.Context, want host.Packets) (capture.Point, error) {
-	sock, filter, err := f.host.Packets(ctx, want)
-	return capture.Point{Sock: sock, Interface: filter.Interface, Filter: filter.Text, BareIP: filter.BareIP}, err
+	frames, filter, err := f.host.Packets(ctx, want)
+	return capture.Point{Frames: frames, Interface: filter.Interface, Filter: filter.Text, BareIP: filter.BareIP}, err
 }
 
 // Capture reads part of an attempt's capture.

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"fieldmesh.dev/fieldmesh/node-agent/capture/ring"
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
@@ -76,9 +77,9 @@ func (c *Client) Scan(ctx context.Context, device string, channel int) error {
 	return err
 }
 
-// Packets opens a socket for capturing: bound to the interface, with a filter
-// in the kernel that nobody can take off any more. The caller closes it.
-func (c *Client) Packets(ctx context.Context, p Packets) (*os.File, PacketFilter, error) {
+// Packets begins a capture and returns what to read its frames from, which the
+// caller closes.
+func (c *Client) Packets(ctx context.Context, p Packets) (*ring.Reader, PacketFilter, error) {
 	a, err := c.call(ctx, request{Packets: &p})
 	if err != nil {
 		return nil, PacketFilter{}, err
@@ -86,7 +87,8 @@ func (c *Client) Packets(ctx context.Context, p Packets) (*os.File, PacketFilter
 	if a.Packets == nil || a.file == nil {
 		return nil, PacketFilter{}, errors.New("packets: the host process answered something else")
 	}
-	return a.file, *a.Packets, nil
+	r, err := ring.NewReader(a.file)
+	return r, *a.Packets, err
 }
 
 // answered is the part of an answer that was asked for.

@@ -40,7 +40,7 @@ func (s *server) converse(ctx context.Context, conn *net.UnixConn) {
 			s.say(conn, answer{Error: err.Error()})
 			return
 		}
-		a := s.answer(r)
+		a := s.answer(ctx, r)
 		if a.Refused != nil { // who may call has asked for what nobody may: it has a fault, or is not what it was
 			s.keeper.log.Warn("call is refused", "uid", uid, "change", a.Refused.Change, "reason", a.Refused.Reason)
 		}
@@ -91,7 +91,7 @@ func (s *server) letGoOf(f *os.File) {
 	}
 }
 
-func (s *server) answer(r request) answer {
+func (s *server) answer(ctx context.Context, r request) answer {
 	if r.Apply != nil || r.Restore != nil || r.Keepalive != nil || r.Sever != nil {
 		s.alive()
 	}
@@ -103,7 +103,7 @@ func (s *server) answer(r request) answer {
 		report, err := s.keeper.restore(r.Restore.Scope)
 		return answerOr(err, answer{Restored: &report})
 	case r.Packets != nil:
-		file, filter, err := packetSocket(s.keeper.policy, *r.Packets)
+		file, filter, err := s.capture(ctx, *r.Packets)
 		return answerOr(err, answer{Packets: &filter, file: file})
 	case r.TCPEvents != nil:
 		file, err := s.keeper.tcpEvents()

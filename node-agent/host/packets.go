@@ -1,6 +1,8 @@
 package host
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"fieldmesh.dev/fieldmesh/node-agent/capture/ring"
 	"fieldmesh.dev/fieldmesh/node-agent/host/change"
 	"fieldmesh.dev/fieldmesh/node-agent/host/flows"
 	"fieldmesh.dev/fieldmesh/node-agent/routing/batman"
@@ -16,9 +19,9 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// Packets asks for a socket that gives an interface's frames of some flows, and
-// of routing. Only root can open one. What it may show is composed here, so
-// that the half that faces the network cannot listen to anything else.
+// Packets asks for an interface's frames of some flows, and of routing. Which they
+// may be is composed here, and the socket stays here: the half that faces the network
+// gets the frames, and no right to listen to anything else or to send.
 type Packets struct {
 	Interface string `json:"interface"`
 	SnapBytes int    `json:"snap_bytes"`      // most that is given of a frame
@@ -52,20 +55,51 @@ func checkPackets(p change.Policy, want Packets) *change.Refused {
 	return &change.Refused{Change: "a capture on " + want.Interface, Reason: reason, Cure: cure}
 }
 
-// packetSocket opens the socket.
-func packetSocket(p change.Policy, want Packets) (*os.File, PacketFilter, error) {
-	if refused := checkPackets(p, want); refused != nil {
+// mostCaptures at a time: an attempt has two, and each takes a ring's memory.
+const mostCaptures = 8
+
+// capture begins a capture that lasts until its reader ends it, or ctx ends.
+func (s *server) capture(ctx context.Context, want Packets) (*os.File, PacketFilter, error) {
+	if refused := checkPackets(s.keeper.policy, want); refused != nil {
 		return nil, PacketFilter{}, refused
 	}
 	device, bareIP, refused := packetDevice(want)
 	if refused != nil {
 		return nil, PacketFilter{}, refused
 	}
-	file, text, err := flows.OpenCapture(device, want.Ports, want.SnapBytes, bareIP)
-	if err != nil {
-		return nil, PacketFilter{}, err
+	if s.captures.Add(1) > mostCaptures {
+		s.captures.Add(-1)
+		return nil, PacketFilter{}, &change.Refused{Change: "a capture on " + want.Interface,
+			Reason: fmt.Sprintf("%d are under way", mostCaptures), Cure: "end one of them first"}
 	}
-	return file, PacketFilter{Text: text, Interface: device.Name, BareIP: bareIP}, nil
+	file, text, err := s.beginCapture(ctx, device, want, bareIP)
+	if err != nil {
+		s.captures.Add(-1)
+	}
+	return file, PacketFilter{Text: text, Interface: device.Name, BareIP: bareIP}, err
+}
+
+func (s *server) beginCapture(ctx context.Context, device *net.Interface, want Packets, bareIP bool) (*os.File, string,
+	error) {
+	sock, text, err := flows.OpenCapture(device, want.Ports, want.SnapBytes, bareIP)
+	if err != nil {
+		return nil, "", err
+	}
+	frames, err := ring.Open(sock)
+	if err != nil {
+		return nil, "", err
+	}
+	feed, read, err := ring.Pair()
+	if err != nil {
+		return nil, "", errors.Join(err, frames.Close())
+	}
+	s.feeds.Go(func() {
+		defer s.captures.Add(-1)
+		if err := errors.Join(frames.Feed(ctx, feed), frames.Close()); err != nil {
+			s.keeper.log.Warn("a capture ended early", "interface", device.Name, "error", err)
+		}
+	})
+	return read, text, nil
 }
 
 // packetDevice finds what to listen on.

@@ -21,6 +21,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"fieldmesh.dev/fieldmesh/internal/unixsocket"
@@ -57,6 +58,8 @@ type server struct {
 	keeper   *keeper
 	uids     []int
 	deadMan  time.Duration
+	captures atomic.Int32
+	feeds    sync.WaitGroup // of captures
 	mu       sync.Mutex
 	lastCall time.Time // a sign of life
 	// abilities reports what of the transport can be had; probed once, for it
@@ -211,6 +214,7 @@ func (s *server) run(ctx context.Context, l *net.UnixListener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() { s.watch(ctx) })
+	defer s.feeds.Wait()
 	defer watching.Wait()
 	defer cancel()
 	return unixsocket.Serve(ctx, l, maxConnections, func(conn *net.UnixConn) {

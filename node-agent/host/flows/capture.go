@@ -3,7 +3,6 @@ package flows
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"slices"
@@ -39,30 +38,11 @@ func OpenCapture(device *net.Interface, ports []int, snapBytes int, bareIP bool)
 	if err == nil {
 		err = unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_ALL), Ifindex: device.Index})
 	}
-	if err == nil {
-		err = stay(fd)
-	}
 	if err != nil {
 		return nil, "", errors.Join(fmt.Errorf("make packet socket of %q: %w", device.Name, err),
 			file.Close())
 	}
 	return file, text, nil
-}
-
-// stay keeps a bound socket on its device: who has it could bind it to any other,
-// and needs no capability for that. The kernel refuses that to a member of a
-// fanout group (packet(7)); of a group of one the socket gets all frames.
-func stay(fd int) error {
-	const newGroup = unix.PACKET_FANOUT_CPU | unix.PACKET_FANOUT_FLAG_UNIQUEID
-	err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_FANOUT, newGroup<<16)
-	// Kernels before 4.12 do not choose a number that is free.
-	for try := 0; errors.Is(err, unix.EINVAL) && try < 16; try++ {
-		err = unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_FANOUT, unix.PACKET_FANOUT_CPU<<16|rand.IntN(1<<16))
-	}
-	if err != nil {
-		return fmt.Errorf("keep it from being bound again: %w", err)
-	}
-	return nil
 }
 
 // mostPorts keeps each jump of the filter within its 8 bits.
