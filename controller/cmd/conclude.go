@@ -96,7 +96,7 @@ type cell struct {
 	values []float64
 }
 
-// resultTable prints the megabytes that arrived, a line per cell of the design.
+// resultTable prints the throughput, a line per cell of the design.
 func resultTable(out io.Writer, a *archive.Archive, rows []metrics.Row) error {
 	of := map[wire.TrialKey][]metrics.Row{}
 	for _, r := range rows {
@@ -105,7 +105,7 @@ func resultTable(out io.Writer, a *archive.Archive, rows []metrics.Row) error {
 	}
 	var factors []string
 	cells := map[string]*cell{}
-	arrived := arrivedMB(a.Info().Plan.Trials)
+	arrived, unit := measured(a.Info().Plan.Trials)
 	decisions := a.Decisions()
 	slices.SortStableFunc(decisions, func(x, y wire.Verdict) int { return cmp.Compare(x.Trial, y.Trial) })
 	for _, v := range decisions {
@@ -113,8 +113,8 @@ func resultTable(out io.Writer, a *archive.Archive, rows []metrics.Row) error {
 		if !ok || !archive.Counts(t, &v, a.Stopped()) {
 			continue
 		}
-		mb := arrived(t, of[v.TrialKey])
-		if mb == nil {
+		value := arrived(t, of[v.TrialKey])
+		if value == nil {
 			continue
 		}
 		if factors == nil {
@@ -128,36 +128,36 @@ func resultTable(out io.Writer, a *archive.Archive, rows []metrics.Row) error {
 		if cells[key] == nil {
 			cells[key] = &cell{labels: labels}
 		}
-		cells[key].values = append(cells[key].values, *mb)
+		cells[key].values = append(cells[key].values, *value)
 	}
 	if !measuresTCP(a.Info().Plan.Trials) {
 		if _, err := fmt.Fprintln(out, "\nMB by iperf3's own count: the kernel keeps none for UDP"); err != nil {
 			return err
 		}
 	}
-	return printCells(out, factors, cells)
+	return printCells(out, factors, cells, unit)
 }
 
 func measuresTCP(trials []wire.Trial) bool {
 	return slices.ContainsFunc(trials, func(t wire.Trial) bool { return len(t.Measured()) > 0 })
 }
 
-// arrivedMB tells what arrived in an attempt: by the receiver's kernel, as in
-// the report, or by iperf3's own count where a campaign measures UDP alone.
-func arrivedMB(trials []wire.Trial) func(wire.Trial, []metrics.Row) *float64 {
+// measured reckons an attempt's throughput, by the receiver's kernel as in the report,
+// or, where a campaign measures UDP alone, what arrived by iperf3's own count.
+func measured(trials []wire.Trial) (of func(wire.Trial, []metrics.Row) *float64, unit string) {
 	if measuresTCP(trials) {
 		return func(t wire.Trial, rows []metrics.Row) *float64 {
-			mb, _ := metrics.Measured(t, rows)
-			return mb
-		}
+			_, mbps := metrics.Measured(t, rows)
+			return mbps
+		}, "Mbit/s"
 	}
 	return func(t wire.Trial, rows []metrics.Row) *float64 {
 		flows := slices.DeleteFunc(slices.Clone(t.Traffic), func(f wire.Flow) bool { return f.Background })
 		return metrics.Sum(rows, flows, metrics.Iperf3MB)
-	}
+	}, "MB"
 }
 
-func printCells(out io.Writer, factors []string, cells map[string]*cell) error {
+func printCells(out io.Writer, factors []string, cells map[string]*cell, unit string) error {
 	sorted := make([]*cell, 0, len(cells))
 	for _, c := range cells {
 		sorted = append(sorted, c)
@@ -166,7 +166,7 @@ func printCells(out io.Writer, factors []string, cells map[string]*cell) error {
 		return slices.CompareFunc(x.labels, y.labels, compareLabels)
 	})
 	w := tabwriter.NewWriter(out, 2, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "\n%s\ttrials\tmean MB\teach\n", strings.Join(factors, "\t"))
+	fmt.Fprintf(w, "\n%s\ttrials\tmean %s\teach\n", strings.Join(factors, "\t"), unit)
 	for _, c := range sorted {
 		var sum float64
 		var each []string

@@ -10,6 +10,14 @@ import (
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
 
+// unitOf scales a value: throughput is in bit/s.
+func unitOf(name string) float64 {
+	if name == metrics.ThroughputBps {
+		return 1e6
+	}
+	return 1
+}
+
 // A trial is one value of its cell, however many attempts and flows it had.
 func TestTheTableHasOneValueATrial(t *testing.T) {
 	a := synthetic.Run(t, synthetic.Options{Seed: 4, Speeds: []float64{5}, Repetitions: 1,
@@ -27,7 +35,8 @@ func TestTheTableHasOneValueATrial(t *testing.T) {
 	for attempt, mb := range []float64{100, 3} {
 		for flow, part := range map[string]float64{"bulk": mb, "second": mb / 4, "noise": 50} {
 			for _, name := range []string{metrics.TransferredMB, metrics.ThroughputBps} {
-				rows = append(rows, metrics.Row{Trial: 1, Attempt: attempt + 1, Flow: flow, Name: name, Value: part})
+				rows = append(rows, metrics.Row{Trial: 1, Attempt: attempt + 1, Flow: flow, Name: name,
+					Value: unitOf(name) * part})
 			}
 		}
 	}
@@ -49,7 +58,7 @@ func TestTheTableHasNothingBeyondEnough(t *testing.T) {
 		if x.Factors["section"] == "A" {
 			for _, name := range []string{metrics.TransferredMB, metrics.ThroughputBps} {
 				rows = append(rows, metrics.Row{Trial: v.Trial, Attempt: v.Attempt, Flow: "bulk", Name: name,
-					Value: float64(x.Block)})
+					Value: unitOf(name) * float64(x.Block)})
 			}
 		}
 	}
@@ -74,7 +83,8 @@ func TestATrialThatLacksAFlowHasNoValueInTheTable(t *testing.T) {
 	for trial, flows := range map[int][]string{1: {"bulk", "second"}, 2: {"bulk"}, 3: {"second"}} {
 		for _, flow := range flows {
 			for _, name := range []string{metrics.TransferredMB, metrics.ThroughputBps} {
-				rows = append(rows, metrics.Row{Trial: trial, Attempt: 1, Flow: flow, Name: name, Value: 3})
+				rows = append(rows, metrics.Row{Trial: trial, Attempt: 1, Flow: flow, Name: name,
+					Value: unitOf(name) * 3})
 			}
 		}
 	}

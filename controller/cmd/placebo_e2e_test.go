@@ -180,7 +180,7 @@ func TestSwappedRolesAreFlaggedAsConfounded(t *testing.T) {
 		sentence(t, text, want)
 	}
 	if s := sentence(t, text, "Section B against section A"); !strings.Contains(s, "together with all that changed "+
-		"with the section") || !strings.Contains(s, " MB less ") {
+		"with the section") || !strings.Contains(s, " Mbit/s less ") {
 		t.Errorf("the weak unit's sections are compared as: %s", s)
 	}
 	if strings.Contains(text, "By the unit that sends") {
@@ -195,19 +195,20 @@ func TestCrossedPlanFindsTheUnitAndNoSection(t *testing.T) {
 		text := said(t, synthetic.Options{Seed: seed, Units: []string{"laptop-1", "laptop-2"}, Repetitions: 4,
 			MB:     weak().drivenOn(t),
 			Change: func(t *wire.Trial) { t.Block = (t.Block + 1) / 2 }}) // a block holds both units
-		if s := sentence(t, text, "By the unit that sends (laptop-2 − laptop-1): "); !strings.Contains(s, " MB less ") {
+		s := sentence(t, text, "By the unit that sends (laptop-2 − laptop-1): ")
+		if !strings.Contains(s, " Mbit/s less ") {
 			t.Errorf("seed %d: the weak unit is not found: %s", seed, s)
 		}
-		s := sentence(t, text, "Section B against section A")
+		s = sentence(t, text, "Section B against section A")
 		if !strings.Contains(s, null) || strings.Contains(s, "together with") {
 			t.Errorf("seed %d: %s", seed, s)
 		}
 		// The spread of the interval is that of a straight line through a road on
 		// which the weak unit's link ends first; the estimate itself is none of it.
-		var mb float64
-		if _, err := fmt.Sscanf(strings.Replace(s[strings.Index(s, null)+len(null):], "−", "-", 1), ": %f MB",
-			&mb); err != nil || math.Abs(mb) > 0.3 {
-			t.Errorf("seed %d: the section is told to make %g MB of about 30 MB (%v)", seed, mb, err)
+		var mbps float64
+		if _, err := fmt.Sscanf(strings.Replace(s[strings.Index(s, null)+len(null):], "−", "-", 1), ": %f Mbit/s",
+			&mbps); err != nil || math.Abs(mbps) > 0.24 {
+			t.Errorf("seed %d: the section is told to make %g Mbit/s of about 24 (%v)", seed, mbps, err)
 		}
 		if strings.Contains(text, "Not estimable apart") {
 			t.Errorf("seed %d: the crossed plan is called confounded: %s", seed,

@@ -10,7 +10,7 @@ func (d *data) compare() *effects.Comparison {
 	if d.compared != nil {
 		return d.compared
 	}
-	r := effects.Run{Unit: d.unit(), Level: d.level(), Courses: d.courses()}
+	r := effects.Run{Unit: rate, Level: d.level(), Courses: d.courses()}
 	tcp := map[bool]bool{} // whether an accepted trial measures a flow of it → whether there is such a trial
 	for _, a := range d.attempts {
 		if a.accepted() && !a.calibration() {
@@ -19,7 +19,7 @@ func (d *data) compare() *effects.Comparison {
 	}
 	r.NoTCP = tcp[false] && !tcp[true]
 	for _, a := range d.results() {
-		r.Results = append(r.Results, effects.Result{Pass: a.pass(), Response: d.response(a),
+		r.Results = append(r.Results, effects.Result{Pass: a.pass(), Response: *a.Mbps,
 			SpeedMeanMps: a.number(metrics.SpeedMeanMps), SpeedErrMps: a.speedErr,
 			DistanceMeanM: a.number(metrics.DistanceMeanM), ClockErrorMs: a.number(metrics.ClockErrorMs)})
 	}

@@ -28,7 +28,6 @@ type data struct {
 	stop     *archive.Stop       // nil: the run did not stop by itself
 	compared *effects.Comparison // once compare was asked
 	table    []metrics.Row       // of all attempts
-	rate     bool                // windows differ in length: compare rates, not amounts
 }
 
 // attempt is one attempt with its numbers.
@@ -36,12 +35,11 @@ type attempt struct {
 	wire.TrialKey
 	Trial      wire.Trial
 	Verdict    *wire.Verdict
-	Section    string // A, B …; empty when the campaign has none
-	Unit       string // hardware in the car
-	Sender     string // hardware that sends the data; empty when it is not known
-	Session    string // one stretch of driving: see design.Sessions
-	MB         *float64
-	Mbps       *float64
+	Section    string   // A, B …; empty when the campaign has none
+	Unit       string   // hardware in the car
+	Sender     string   // hardware that sends the data; empty when it is not known
+	Session    string   // one stretch of driving: see design.Sessions
+	Mbps       *float64 // of the measured flows together; nil: not measured
 	rows       []metrics.Row
 	points     []metrics.Point
 	traces     []metrics.Trace // of the sender's connections
@@ -51,7 +49,7 @@ type attempt struct {
 	heard      []metrics.Row      // what captures say of routing, where its daemon does not count
 	packets    []metrics.Row      // what captures say, in a campaign that puts a paper's question
 	began      time.Time          // by the first GPS time in its records; zero when there is none
-	unmeasured string             // why it has no MB; empty where it has
+	unmeasured string             // why it has no throughput; empty where it has
 	unjudged   []string           // what its agents did not record though the rules judge by it
 	lacks      []string           // what captures are not whole, and why
 	decided    time.Time          // by the controller's clock; zero when it is not
@@ -114,7 +112,6 @@ func gather(a *archive.Archive) (*data, error) {
 	d.altered = archive.Altered(found)
 	d.decidedAt(journal)
 	d.stop = a.Stopped()
-	d.rate = d.windowsDiffer()
 	d.sessions()
 	return d, nil
 }
@@ -180,7 +177,7 @@ func (d *data) read(a *archive.Archive, e archive.Attempt) (*reading, error) {
 	at := d.attemptOf(t)
 	at.TrialKey, at.Verdict, at.node = e.TrialKey, e.Verdict, map[string]wire.Provenance{}
 	at.rows, at.points, at.traces = loaded.Rows(), loaded.Timeline(), loaded.Traces()
-	at.MB, at.Mbps = metrics.Measured(t, at.rows)
+	_, at.Mbps = metrics.Measured(t, at.rows)
 	at.unmeasured, at.unjudged = loaded.Unmeasured(), loaded.Unjudged()
 	at.mesh = loaded.Mesh()
 	if at.mesh != nil && at.mesh.HasDaemon() && at.mesh.Cost().PacketsPerS == nil && t.Capture != nil {
@@ -235,41 +232,20 @@ func (a *attempt) gps(records []wire.Record) {
 	}
 }
 
-func (d *data) windowsDiffer() bool {
-	seconds := map[float64]bool{}
-	for _, a := range d.results() {
-		seconds[a.Trial.DurationS] = true
-	}
-	return len(seconds) > 1
-}
-
 // results are the accepted attempts that answer the campaign's question: no
 // calibration, something was measured, and it was before the run had enough.
 func (d *data) results() []attempt {
 	var out []attempt
 	for _, a := range d.attempts {
-		if d.counts(a) && a.MB != nil {
+		if d.counts(a) && a.Mbps != nil {
 			out = append(out, a)
 		}
 	}
 	return out
 }
 
-// response is the number that trials are compared by: the amount, where all
-// windows are equally long, else the rate.
-func (d *data) response(a attempt) float64 {
-	if d.rate {
-		return *a.Mbps
-	}
-	return *a.MB
-}
-
-func (d *data) unit() string {
-	if d.rate {
-		return "Mbit/s"
-	}
-	return "MB"
-}
+// rate is the unit of the number that trials are compared by.
+const rate = "Mbit/s"
 
 // levels lists what a property takes on among attempts, sorted; numbers by
 // their value.

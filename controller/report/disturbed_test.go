@@ -11,7 +11,7 @@ import (
 // What disturbed accepted attempts is told with its numbers.
 func TestWhatDisturbedAttemptsIsTold(t *testing.T) {
 	of := func(outcome wire.Outcome, numbers map[string]float64) attempt {
-		a := attempt{Verdict: &wire.Verdict{Outcome: outcome}, MB: new(2.0),
+		a := attempt{Verdict: &wire.Verdict{Outcome: outcome}, Mbps: new(2.0),
 			Trial: wire.Trial{Traffic: []wire.Flow{{Name: "main"}}}}
 		for name, v := range numbers {
 			flow := ""

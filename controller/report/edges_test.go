@@ -12,7 +12,7 @@ import (
 	"fieldmesh.dev/fieldmesh/test/synthetic"
 )
 
-// heads are the report's first findings, as text.
+// heads are the report's answer and first findings, as text.
 func heads(t *testing.T, page string) string {
 	t.Helper()
 	header, _, ok := strings.Cut(page, "</header>")
@@ -20,7 +20,7 @@ func heads(t *testing.T, page string) string {
 		t.Fatal("the report has no head")
 	}
 	var out []string
-	for _, m := range regexp.MustCompile(`(?s)<p class="finding[^>]*>(.*?)</p>`).FindAllStringSubmatch(header, -1) {
+	for _, m := range regexp.MustCompile(`(?s)<p class="(?:lead|finding)[^>]*>(.*?)</p>`).FindAllStringSubmatch(header, -1) {
 		out = append(out, html.UnescapeString(m[1]))
 	}
 	return strings.Join(out, "\n")
@@ -49,10 +49,10 @@ func crossed(seed uint64) synthetic.Options {
 func TestACrossedPlanTrialByTrialFindsTheWeakUnit(t *testing.T) {
 	for _, seed := range []uint64{4, 5, 8} { // orders of 8, 12 and 14 sessions
 		page := html.UnescapeString(written(t, crossed(seed)))
-		if head := heads(t, page); !strings.Contains(head, "By the unit that sends (laptop-2 − laptop-1): 1.") {
+		if head := heads(t, page); !strings.Contains(head, "By the unit that sends (laptop-2 − laptop-1): 0.") {
 			t.Errorf("seed %d: the head does not tell the units' difference: %s", seed, head)
 		}
-		if !regexp.MustCompile(`By the unit that sends \(laptop-2 − laptop-1\): 1\.[01]\d* MB less \(95 % interval −1\.`).MatchString(page) {
+		if !regexp.MustCompile(`By the unit that sends \(laptop-2 − laptop-1\): 0\.[89]\d* Mbit/s less \(95 % interval −0\.[89]`).MatchString(page) {
 			t.Errorf("seed %d: the weak unit is not found", seed)
 		}
 		how := map[uint64]string{4: "8 sessions are too few to know", 5: "12 sessions are a random effect",
@@ -77,7 +77,8 @@ func TestTheMeanIsThatOfAllBlocks(t *testing.T) {
 		MB: func(x wire.Trial, noise *rand.Rand) float64 {
 			return []float64{10, 20, 20}[x.Block-1] + 0.01*noise.NormFloat64()
 		}}))
-	has(t, page, `<th scope="row">mean</th><td class="words">mean</td><td>16.7</td>`, "± 0.33 MB", "± 0.83 MB", "± 1.7 MB", "± 3.3 MB")
+	has(t, page, `<th scope="row">mean</th><td class="words">mean</td><td>13.3</td>`, "± 0.27 Mbit/s", "± 0.67 Mbit/s",
+		"± 1.3 Mbit/s", "± 2.7 Mbit/s", `<td class="group">reached</td>`)
 }
 
 // Trials of which none had a connection show no spread: there is no interval, of
@@ -87,10 +88,10 @@ func TestNoSpreadGivesNoInterval(t *testing.T) {
 		Mishap: func(_ wire.Trial, _ int, c *synthetic.Conditions) {
 			c.NoConnection, c.MB = true, 0
 		}})
-	has(t, page, "These trials cannot tell: all 12 accepted trials gave the same 0 MB.", "no interval: all alike")
+	has(t, page, "These trials cannot tell: all 12 accepted trials gave the same 0 Mbit/s.", "no interval: all alike")
 	hasNot(t, page, "+0 to +0", "0.00 to 0.00", "Anything within that interval")
 	if head := heads(t, page); !strings.Contains(head, "These trials cannot tell: all 12 accepted trials gave the "+
-		"same 0 MB.") || !strings.Contains(head, "n = 12 trials.") {
+		"same 0 Mbit/s.") || !strings.Contains(head, "n = 12 trials.") {
 		t.Errorf("the head does not say that the trials cannot tell: %s", head)
 	}
 }
@@ -101,7 +102,7 @@ func TestTheHeadAnswersWhatIsAsked(t *testing.T) {
 	page := written(t, synthetic.Options{Seed: 9, Speeds: []float64{2.8, 8.3, 13.9}, Repetitions: 3,
 		MB: func(x wire.Trial, noise *rand.Rand) float64 { return 20 - 1.06*(*x.SpeedMps) + 0.1*noise.NormFloat64() }})
 	head := heads(t, page)
-	if !regexp.MustCompile(`(?m)^For each m/s faster, over both sections: 1\.0\d MB less \(95 % interval −1\.\d+ to −1\.\d+\)\. n = 18 trials\.$`).MatchString(head) {
+	if !regexp.MustCompile(`(?m)^Throughput falls with speed: −0\.8[3-6]\d* Mbit/s per m/s \(95 % CI −0\.8\d+ to −0\.8\d+\), which is −[89]\.\d+ % of the mean; n = 18 trials\.$`).MatchString(head) {
 		t.Errorf("the head does not answer for speed: %s", head)
 	}
 	if !regexp.MustCompile(`(?m)^Section B against section A \(together with all that changed with the section\), at the mean speed of 8.33 m/s: .* n = 18 trials\.$`).MatchString(head) {
@@ -115,11 +116,10 @@ func TestTheHeadAnswersWhatIsAsked(t *testing.T) {
 // Where speed acts differently in the sections the head gives each its slope.
 func TestTheHeadTellsSlopesThatDiffer(t *testing.T) {
 	page := written(t, synthetic.Options{Seed: 9, Speeds: []float64{2.8, 8.3, 13.9}, Repetitions: 2})
-	for _, begins := range []string{"For each m/s faster, over both sections:", "In section A, for each m/s faster:",
-		"In section B, for each m/s faster:"} {
-		if head := heads(t, page); !regexp.MustCompile(`(?m)^` + begins + `.* n = 12 trials\.$`).MatchString(head) {
-			t.Errorf("the head does not say %q: %s", begins, head)
-		}
+	if head := heads(t, page); !regexp.MustCompile(`(?m)^How throughput changes with speed depends on the section ` +
+		`\(together with all that changed with the section\): section A −0\.3\d* Mbit/s per m/s \(95 % CI .*, section B ` +
+		`.* Mbit/s per m/s \(95 % CI .*; n = 12 trials\.$`).MatchString(head) {
+		t.Errorf("the head does not tell both slopes: %s", head)
 	}
 }
 

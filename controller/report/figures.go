@@ -1,38 +1,55 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
+	"maps"
+	"regexp"
 	"slices"
+	"strings"
 
 	"fieldmesh.dev/fieldmesh/controller/metrics"
 	"fieldmesh.dev/fieldmesh/controller/report/figure"
+	"fieldmesh.dev/fieldmesh/controller/report/words"
+	"fieldmesh.dev/fieldmesh/controller/stats"
 )
 
-// figureView is one figure with its caption and legend.
+// figureView is one figure with its caption, and what it is drawn from.
 type figureView struct {
-	Number  int
-	SVG     template.HTML
-	Caption string
-	Legend  []legendEntry
-	Missing string // what is said where there is no SVG
+	Number       int
+	Name         string // of the files that it can be saved as
+	SVG          template.HTML
+	Caption      string
+	Missing      string // what is said where there is no SVG
+	Data, Script string // CSV, and a program that draws it
 }
 
-type legendEntry struct {
-	Key  template.HTML
-	Text string
-}
-
+// viewFigures are the figures beyond that of the head.
 func viewFigures(d *data) (any, error) {
 	if len(d.results()) == 0 {
 		return nil, nil
 	}
-	return []figureView{speedFigure(d), distanceFigure(d)}, nil
+	return []figureView{distanceFigure(d)}, nil
 }
 
-// seriesBySection makes one series a section from the attempts that have x, a
-// metric. detail adds to a point what else its figure shows.
-func seriesBySection(d *data, x string, detail func(attempt, *figure.Point)) []figure.Series {
+// headFigure is the one that the answer stands on: throughput by speed where
+// speed varied, else by the factor that the campaign asks about. Nil: there is
+// nothing to draw.
+func headFigure(d *data) *figureView {
+	results := d.results()
+	if len(results) == 0 {
+		return nil
+	}
+	if len(speeds(results)) > 1 {
+		return new(speedFigure(d))
+	}
+	return factorFigure(d)
+}
+
+// seriesBySection makes one series a section from the attempts that have x. detail
+// adds to a point what else its figure shows.
+func seriesBySection(d *data, x func(attempt) *float64, detail func(attempt, *figure.Point)) []figure.Series {
 	results := d.results()
 	names := levels(results, section)
 	if len(names) == 0 {
@@ -40,86 +57,186 @@ func seriesBySection(d *data, x string, detail func(attempt, *figure.Point)) []f
 	}
 	var out []figure.Series
 	for _, s := range names {
-		sr := figure.Series{Name: "all trials"}
-		if s != "" {
-			sr.Name = fmt.Sprintf("section %s: %s", s, sectionMeaning(results, s))
-		}
+		sr := figure.Series{}
 		for _, a := range results {
-			if v := a.number(x); v != nil && a.Section == s {
-				p := figure.Point{X: *v, Y: *a.Mbps, Hint: hint(a)}
+			if v := x(a); v != nil && a.Section == s {
+				p := point(a, *v)
 				detail(a, &p)
 				sr.Points = append(sr.Points, p)
 			}
+		}
+		sr.Name = fmt.Sprintf("all trials (n = %d)", len(sr.Points))
+		if s != "" {
+			sr.Name = fmt.Sprintf("section %s: %s (n = %d)", s, sectionMeaning(results, s), len(sr.Points))
 		}
 		out = append(out, sr)
 	}
 	return out
 }
 
-func hint(a attempt) string {
-	text := fmt.Sprintf("trial %d, attempt %d: %.2f MB, %.2f Mbit/s", a.Trial.Number, a.Attempt, *a.MB, *a.Mbps)
+// point is an attempt in a figure.
+func point(a attempt, x float64) figure.Point {
+	text := fmt.Sprintf("trial %d, attempt %d: %.2f Mbit/s", a.Trial.Number, a.Attempt, *a.Mbps)
 	if a.Section != "" {
 		text += ", section " + a.Section
 	}
 	if v := a.number(metrics.SpeedMeanMps); v != nil {
 		text += fmt.Sprintf(", %.1f m/s", *v)
 	}
-	return text
+	return figure.Point{X: x, Y: *a.Mbps, Trial: a.Trial.Number, Hint: text}
 }
 
-func speedFigure(d *data) figureView {
-	all := seriesBySection(d, metrics.SpeedMeanMps, func(attempt, *figure.Point) {})
-	for i := range all {
-		all[i].Line = meansBySpeed(d, levels(d.results(), section), i)
+// meansOf are the means of a series' points at each x, with their intervals at the
+// run's confidence, the same as in the table of results.
+func meansOf(d *data, points []figure.Point) []figure.Point {
+	at := map[float64][]float64{}
+	for _, p := range points {
+		at[p.X] = append(at[p.X], p.Y)
 	}
-	f := figureView{Number: 1, Caption: "Throughput of every accepted trial against the car's GPS speed in its " +
-		"window. Lines join the means at each target speed.",
-		Missing: "No accepted trial has a GPS speed."}
-	return f.drawn("Throughput against speed", "mean GPS speed in the window, m/s", all)
-}
-
-// meansBySpeed joins the cell means of a section. They stand at the mean GPS
-// speed of their trials.
-func meansBySpeed(d *data, names []string, i int) []figure.Point {
 	var out []figure.Point
-	for _, speed := range speeds(d.results()) {
-		var x, y []float64
-		for _, a := range d.results() {
-			target, ok := a.speedMps()
-			gps := a.number(metrics.SpeedMeanMps)
-			if ok && target == speed && gps != nil && (len(names) == 0 || a.Section == names[i]) {
-				x, y = append(x, *gps), append(y, *a.Mbps)
-			}
+	for _, x := range slices.Sorted(maps.Keys(at)) {
+		m := figure.Point{X: x, Y: summarise(at[x]).Mean, N: len(at[x])}
+		m.Hint = fmt.Sprintf("mean of %s: %.2f Mbit/s", words.Count(m.N, "trial"), m.Y)
+		if half := stats.HalfWidth(d.level(), at[x]); half != nil {
+			m.YLow, m.YHigh = new(m.Y-*half), new(m.Y+*half)
+			m.Hint += fmt.Sprintf(", %s interval %.2f to %.2f", words.Percent(d.level()), *m.YLow, *m.YHigh)
 		}
-		if len(x) > 0 {
-			out = append(out, figure.Point{X: summarise(x).Mean, Y: summarise(y).Mean})
-		}
+		out = append(out, m)
 	}
 	return out
 }
 
-func distanceFigure(d *data) figureView {
-	all := seriesBySection(d, metrics.DistanceMeanM, func(a attempt, p *figure.Point) {
-		open, closing := a.number(metrics.DistanceOpenM), a.number(metrics.DistanceCloseM)
-		if open != nil && closing != nil {
-			p.XLow, p.XHigh = new(min(*open, *closing)), new(max(*open, *closing))
-			p.Hint += fmt.Sprintf(", %.0f m to %.0f m", *open, *closing)
+// counted says, for the legend, how many trials the means of a figure are of, and
+// whether they have an interval.
+func counted(d *data, all []figure.Series) string {
+	least, most := 0, 0
+	for _, s := range all {
+		for _, m := range s.Means {
+			if least == 0 || m.N < least {
+				least = m.N
+			}
+			most = max(most, m.N)
 		}
-	})
-	f := figureView{Number: 2, Caption: "The same trials against the distance of the two nodes by GPS: the mark is " +
+	}
+	n := fmt.Sprintf("n = %d each", least)
+	if least != most {
+		n = fmt.Sprintf("n = %d to %d", least, most)
+	}
+	if most < 3 {
+		return "horizontal bars: means, " + n
+	}
+	return fmt.Sprintf("horizontal bars: means with their %s CI, %s", words.Percent(d.level()), n)
+}
+
+// intervals says what the intervals of means are.
+const intervals = "Intervals are Student's t, from three trials on."
+
+func speedFigure(d *data) figureView {
+	all := seriesBySection(d, func(a attempt) *float64 { return a.Trial.SpeedMps },
+		func(attempt, *figure.Point) {})
+	for i := range all {
+		all[i].Means = meansOf(d, all[i].Points)
+	}
+	f := figureView{Number: 1, Caption: "Throughput of every accepted trial by the target speed. " + intervals}
+	if len(all) > 1 {
+		f.Caption += " The sections stand side by side for legibility: they were driven at the same speeds."
+	}
+	return f.drawn(d, figure.Plot{Title: "Throughput by speed", XLabel: "target speed, m/s", Dodge: true, Series: all,
+		Notes: []string{counted(d, all)}}, "target_speed_mps")
+}
+
+func distanceFigure(d *data) figureView {
+	all := seriesBySection(d, func(a attempt) *float64 { return a.number(metrics.DistanceMeanM) },
+		func(a attempt, p *figure.Point) {
+			open, closing := a.number(metrics.DistanceOpenM), a.number(metrics.DistanceCloseM)
+			if open != nil && closing != nil {
+				p.XLow, p.XHigh = new(min(*open, *closing)), new(max(*open, *closing))
+				p.Hint += fmt.Sprintf(", %.0f m to %.0f m", *open, *closing)
+			}
+		})
+	f := figureView{Number: 2, Caption: "Every accepted trial by the distance of the two nodes by GPS: the mark is " +
 		"the mean over the window, the bar reaches from where it opened to where it closed.",
 		Missing: "No accepted trial has a GPS distance: one of the nodes had no fix."}
-	return f.drawn("Throughput against distance", "distance of the nodes in the window, m", all)
+	return f.drawn(d, figure.Plot{Title: "Throughput by distance", XLabel: "distance of the nodes in the window, m",
+		Series: all}, "distance_mean_m")
 }
+
+// mostSeries is how many series can be told apart, mostLevels how many levels fit
+// beside each other.
+const mostSeries, mostLevels = 5, 12
+
+// factorFigure draws throughput by the first factor that the campaign asks about,
+// with a series for each combination of the others.
+func factorFigure(d *data) *figureView {
+	results := d.results()
+	factors := factorNames(results)
+	if len(factors) == 0 {
+		return nil
+	}
+	first := factors[0]
+	for _, asked := range d.asks() {
+		if slices.Contains(factors, asked) {
+			first = asked
+			break
+		}
+	}
+	others := slices.DeleteFunc(slices.Clone(factors), func(f string) bool { return f == first })
+	of := func(a attempt) string { return a.Trial.Factors[first] }
+	rest := func(a attempt) string {
+		var said []string
+		for _, f := range others {
+			said = append(said, f+" "+a.Trial.Factors[f])
+		}
+		return strings.Join(said, ", ")
+	}
+	at := levels(results, of)
+	if len(at) > mostLevels {
+		return nil
+	}
+	names := levels(results, rest)
+	pooled := len(names) > mostSeries
+	if len(names) == 0 || pooled {
+		names = []string{""}
+	}
+	p := figure.Plot{Title: "Throughput by " + first, XLabel: first, Dodge: true}
+	for i, level := range at {
+		p.Ticks = append(p.Ticks, figure.XTick{X: float64(i + 1), Text: level})
+	}
+	for _, name := range names {
+		s := figure.Series{}
+		for _, a := range results {
+			if pooled || rest(a) == name {
+				s.Points = append(s.Points, point(a, float64(slices.Index(at, of(a))+1)))
+			}
+		}
+		s.Name = fmt.Sprintf("%s (n = %d)", cmp.Or(name, "all trials"), len(s.Points))
+		if s.Means = meansOf(d, s.Points); pooled { // cells that differ are no sample of one
+			for i := range s.Means {
+				s.Means[i].YLow, s.Means[i].YHigh = nil, nil
+			}
+		}
+		p.Series = append(p.Series, s)
+	}
+	f := figureView{Number: 1, Caption: "Throughput of every accepted trial by " + first + ". " + intervals}
+	p.Notes = []string{counted(d, p.Series)}
+	if pooled {
+		f.Caption = fmt.Sprintf("Throughput of every accepted trial by %s. The means are over all levels of %s, and "+
+			"have no interval: trials of different cells are no sample of one.", first, strings.Join(others, ", "))
+		p.Notes = []string{"horizontal bars: means over all else"}
+	}
+	return new(f.drawn(d, p, first))
+}
+
+// noName is what the name of a file had better not have.
+var noName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
 // drawn is the figure with throughput over x; where no series has a point it says
 // only what is missing.
-func (f figureView) drawn(title, x string, all []figure.Series) figureView {
-	for i, s := range all {
-		f.Legend = append(f.Legend, legendEntry{figure.Key(i), s.Name})
-	}
-	if slices.ContainsFunc(all, func(s figure.Series) bool { return len(s.Points) > 0 }) {
-		f.SVG, f.Missing = figure.Plot{Title: title, XLabel: x, YLabel: "throughput, Mbit/s", Series: all}.Draw(), ""
+func (f figureView) drawn(d *data, p figure.Plot, column string) figureView {
+	p.YLabel = "throughput, Mbit/s"
+	if slices.ContainsFunc(p.Series, func(s figure.Series) bool { return len(s.Points) > 0 }) {
+		f.Name = fmt.Sprintf("%s-figure-%d", noName.ReplaceAllString(d.info.Run, "-"), f.Number)
+		f.SVG, f.Data, f.Script, f.Missing = p.Draw(), p.CSV(column), p.Script(f.Name, column), ""
 	}
 	return f
 }

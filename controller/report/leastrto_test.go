@@ -10,7 +10,7 @@ import (
 
 // sentWith is an accepted attempt by a sender with a least RTO.
 func sentWith(tcp wire.TCP, us string) attempt {
-	return attempt{Verdict: &wire.Verdict{Outcome: wire.Accepted}, MB: new(1.0),
+	return attempt{Verdict: &wire.Verdict{Outcome: wire.Accepted}, Mbps: new(1.0),
 		Trial: wire.Trial{Sender: "a", TCP: tcp},
 		node:  map[string]wire.Provenance{"a": {Sysctls: map[string]string{tcpcc.RTOMinKey: us}}}}
 }

@@ -102,8 +102,8 @@ func proseTrial(d *data) string {
 	}
 	return fmt.Sprintf("In a trial traffic was %s; TCP %s; routing %s; radio: %s. Course: %s. The initiator opened a "+
 		"window of %s when its gate's conditions held. "+
-		"The response is what the receiver's kernel delivered between the window's edges, unique payload bytes "+
-		"summed over connections; a trial without a connection counts as 0. ",
+		"The response is throughput in Mbit/s: what the receiver's kernel delivered between the window's edges, "+
+		"unique payload bytes summed over connections, divided by its length; a trial without a connection is 0. ",
 		of(trafficText), of(func(t wire.Trial) string { return t.TCP.Variant }),
 		of(func(t wire.Trial) string { return t.Routing.Protocol }),
 		of(func(t wire.Trial) string {
@@ -191,7 +191,20 @@ func proseSoftware(d *data) string {
 	}
 	said := []string{"Fieldmesh " + cmp.Or(d.info.Version, "of an unknown version")}
 	for _, what := range slices.Sorted(maps.Keys(seen)) {
-		said = append(said, what+" "+strings.Join(slices.Sorted(maps.Keys(seen[what])), " and "))
+		var versions []string
+		for _, v := range slices.Sorted(maps.Keys(seen[what])) {
+			versions = append(versions, withoutName(what, v))
+		}
+		said = append(said, what+" "+strings.Join(versions, " and "))
 	}
 	return fmt.Sprintf("Software: %s. Campaign file SHA-256 %s.", strings.Join(said, "; "), d.info.Plan.CampaignSHA256)
+}
+
+// withoutName is a version without the program's name, which many print before it.
+func withoutName(program, version string) string {
+	first, rest, more := strings.Cut(version, " ")
+	if more && strings.HasPrefix(program, strings.ToLower(strings.TrimRight(first, ":"))) {
+		return rest
+	}
+	return version
 }

@@ -48,7 +48,7 @@ func says(t *testing.T, text string, words ...string) {
 // the comparison names them.
 func TestFlowsWithoutIperf3sTotalAreNamed(t *testing.T) {
 	flow := func(kernel float64, own ...float64) attempt {
-		a := attempt{Verdict: &wire.Verdict{Outcome: wire.Accepted}, MB: &kernel,
+		a := attempt{Verdict: &wire.Verdict{Outcome: wire.Accepted}, Mbps: &kernel,
 			Trial: wire.Trial{Traffic: []wire.Flow{{Name: "bulk", Kind: "iperf3_tcp"}}},
 			rows:  []metrics.Row{{Flow: "bulk", Name: metrics.TransferredMB, Value: kernel}}}
 		for _, mb := range own {

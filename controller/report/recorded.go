@@ -14,7 +14,7 @@ import (
 func withoutNumbers(d *data) (*threat, string) {
 	var all []string
 	for _, a := range d.attempts {
-		if d.counts(a) && a.MB == nil {
+		if d.counts(a) && a.Mbps == nil {
 			why := cmp.Or(a.unmeasured, "its records do not say why")
 			all = append(all, fmt.Sprintf("%d.%d: %s", a.Trial.Number, a.Attempt, why))
 		}

@@ -10,14 +10,14 @@ import (
 
 func acceptedAt(trial int) attempt {
 	return attempt{TrialKey: wire.TrialKey{Trial: trial, Attempt: 1}, Trial: wire.Trial{Number: trial},
-		Verdict: &wire.Verdict{Outcome: wire.Accepted}, MB: new(1.0)}
+		Verdict: &wire.Verdict{Outcome: wire.Accepted}, Mbps: new(1.0)}
 }
 
 // Each accepted trial without a result says what it lacks.
 func TestWhyATrialHasNoResultIsTold(t *testing.T) {
 	late, short := acceptedAt(3), acceptedAt(4)
-	late.MB, late.unmeasured = nil, "flow bulk: b did not sample its sockets in time at both edges of the window"
-	short.MB, short.unmeasured = nil, "flow bulk: the records of b end before the window's close"
+	late.Mbps, late.unmeasured = nil, "flow bulk: b did not sample its sockets in time at both edges of the window"
+	short.Mbps, short.unmeasured = nil, "flow bulk: the records of b end before the window's close"
 	found, _ := withoutNumbers(&data{attempts: []attempt{acceptedAt(1), late, short}})
 	if found == nil {
 		t.Fatal("two trials without a result are no threat")

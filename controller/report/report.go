@@ -28,12 +28,12 @@ type part struct {
 // parts is the report, in order.
 func parts() []part {
 	return []part{
+		{"threats", "Threats to validity in this run", viewThreats},
 		{"results", "Results", viewResults},
-		{"figures", "Throughput against speed and distance", viewFigures},
+		{"figures", "Throughput by distance", viewFigures},
 		{"comparison", "Comparison of the sections", viewComparison},
 		{"published", "Beside the paper's figures", viewPublished},
 		{"stopping", "Why it stopped", viewStopping},
-		{"threats", "Threats to validity in this run", viewThreats},
 		{"timelines", "Every trial over its window", viewTimelines},
 		{"routing", "Routing", viewRouting},
 		{"traces", "What TCP did in every trial", viewTraces},

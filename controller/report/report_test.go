@@ -5,8 +5,10 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"math/rand/v2"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -61,13 +63,13 @@ func TestP1Table(t *testing.T) {
 	o := synthetic.Options{Seed: 1, Speeds: []float64{2.8, 16.7},
 		MB: exact(map[string]float64{"A2.8": 18, "A16.7": 10, "B2.8": 20, "B16.7": 19.5})}
 	html := written(t, o)
-	has(t, html, "<span>18.00</span> <span>19.00</span>", `<td class="mean">18.50</td>`, "no interval from two",
+	has(t, html, "<span>14.40</span> <span>15.20</span>", `<td class="mean">14.80</td>`, "no interval from two",
 		"P1, as published",
-		"18.20", "10.33", "20.95", // the paper's
-		"Section A (the car sends): 18.50 MB on average at 2.8 m/s, 10.50 MB at 16.7 m/s.",
+		"18.20", "10.33", "20.95", "14.6–15.3", // the paper's, and one as a rate
+		"Section A (the car sends): 14.80 Mbit/s on average at 2.8 m/s, 8.40 Mbit/s at 16.7 m/s.",
 		"8 of 8 planned trials accepted")
-	o.Repetitions = 3 // 18, 19, 20: mean 19, half width 4.303/√3 = 2.48
-	has(t, written(t, o), `<td class="mean">19.00</td>`, "16.52 to 21.48")
+	o.Repetitions = 3 // 14.4, 15.2, 16: mean 15.2, half width 0.8·4.303/√3 = 1.99
+	has(t, written(t, o), `<td class="mean">15.20</td>`, "13.21 to 17.19")
 }
 
 func TestPaperStandsOnlyBesideItsOwnQuestion(t *testing.T) {
@@ -223,11 +225,11 @@ func TestModelFindsWhatWasPutIn(t *testing.T) {
 		},
 	})
 	has(t, html, "Section B against section A (together with all that changed with the section), at the mean speed "+
-		"of 6 m/s: 1 MB more",
-		"Confounded, not estimable separately: section, unit that sends", "In section A, for each m/s faster: 0.5 "+
-			"MB less",
+		"of 6 m/s: 0.8 Mbit/s more",
+		"Confounded, not estimable separately: section, unit that sends", "In section A, for each m/s faster: 0.4 "+
+			"Mbit/s less",
 		"In section B, for each m/s faster: no significant difference was detected", "(difference of the slopes, per "+
-			"m/s): 0.5 MB more")
+			"m/s): 0.4 Mbit/s more", "How throughput changes with speed depends on the section")
 }
 
 // The same words for a null result: noise alone is not dressed up.
@@ -244,8 +246,7 @@ func TestWindowsOfDifferentLengthAreComparedByRate(t *testing.T) {
 	o.MB = func(wire.Trial, *rand.Rand) float64 { return 20 }
 	o.WindowS = func(x wire.Trial) float64 { return 100 / *x.SpeedMps }
 	html := written(t, o)
-	has(t, html, "The windows differ in length", "estimate, Mbit/s", "<span>8.00</span>", "<span>16.00</span>",
-		"20.00 MB")
+	has(t, html, "estimate, Mbit/s", "<span>8.00</span>", "<span>16.00</span>")
 }
 
 func TestRunWithNothingInIt(t *testing.T) {
@@ -272,4 +273,29 @@ func TestOtherCampaignsGetTheirOwnTable(t *testing.T) {
 		}
 	}
 	has(t, html, "not estimable separately", "tcp")
+}
+
+// The page begins with the campaign's title, its question, the answer and one
+// figure, before all else; then come the threats.
+func TestTheAnswerComesFirst(t *testing.T) {
+	raw, err := os.ReadFile("../../campaigns/velocity.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := html.UnescapeString(written(t, synthetic.Options{Seed: 9, Speeds: []float64{2.8, 8.3, 13.9},
+		Repetitions: 3, Raw: raw, MB: func(x wire.Trial, noise *rand.Rand) float64 {
+			return 20 - 1.06*(*x.SpeedMps) + 0.1*noise.NormFloat64()
+		}}))
+	at := 0
+	for _, next := range []string{"<h1>Impact of node velocity on TCP throughput</h1>",
+		`<p class="question">Does TCP throughput between`, `<p class="lead">Throughput falls with speed: `,
+		`aria-label="Throughput by speed"`, "section A: the car sends (n = 9)", "section B: the car receives (n = 9)",
+		"horizontal bars: means with their 95 % CI, n = 3 each", "</svg>", "18 of 18 planned trials accepted", `<section id="threats">`,
+		`<section id="results">`} {
+		i := strings.Index(page[at:], next)
+		if i < 0 {
+			t.Fatalf("%q does not come after %.200q", next, page[at:])
+		}
+		at += i
+	}
 }

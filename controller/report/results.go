@@ -1,9 +1,11 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"slices"
+	"strconv"
 	"strings"
 
 	"fieldmesh.dev/fieldmesh/controller/archive"
@@ -23,8 +25,9 @@ type head struct {
 	Course                                 string
 	Rehearsal                              bool
 	Counts                                 string
-	Question                               string
-	Findings                               []string
+	Title, Question, Answer                string
+	Figure                                 *figureView
+	Cautions, Findings                     []string
 }
 
 func viewHead(d *data) head {
@@ -55,15 +58,24 @@ func viewHead(d *data) head {
 		h.Counts += fmt.Sprintf(" Stopped after block %d: %s.", d.stop.Blocks, d.stop.Reason)
 	}
 	if d.campaign != nil {
-		h.Question = strings.TrimSpace(d.campaign.Question)
+		h.Title, h.Question = strings.TrimSpace(d.campaign.Title), strings.TrimSpace(d.campaign.Question)
 	}
-	h.Findings = findings(d)
+	h.Title = cmp.Or(h.Title, d.info.Campaign)
+	answer, rest := d.compare().Headline(design.Asked(d.asks(), passesOf(d.results())))
+	h.Answer, h.Findings = answer, findings(d, rest)
+	h.Figure = headFigure(d)
+	if h.Rehearsal {
+		h.Cautions = append(h.Cautions, "A rehearsal is no evidence about velocity, only about the campaign.")
+	}
+	if t, _ := speedWithDistance(d); t != nil {
+		h.Cautions = append(h.Cautions, t.Title+". An effect of speed may be one of distance.")
+	}
 	return h
 }
 
-// findings are the first sentences: what each section did from the slowest to
-// the fastest, then the answers to what the campaign asks.
-func findings(d *data) []string {
+// findings stand below the answer: what each section did from the slowest to the
+// fastest, then the answers to all else that the campaign asks.
+func findings(d *data, answers []string) []string {
 	var out []string
 	results := d.results()
 	all := speeds(results)
@@ -74,12 +86,10 @@ func findings(d *data) []string {
 		slow, fast := cellOf(d, s, all[0]), cellOf(d, s, all[len(all)-1])
 		if slow.N > 0 && fast.N > 0 {
 			out = append(out, fmt.Sprintf("Section %s (%s): %.2f %s on average at %g m/s, %.2f %s at %g m/s.",
-				s, sectionMeaning(results, s), slow.Mean, d.unit(), all[0], fast.Mean, d.unit(), all[len(all)-1]))
+				s, sectionMeaning(results, s), slow.Mean, rate, all[0], fast.Mean, rate, all[len(all)-1]))
 		}
 	}
-	c := d.compare()
-	out = append(out, c.Answers(design.Asked(d.asks(), passesOf(results)))...)
-	return append(out, c.Aliased...)
+	return slices.Concat(out, answers, d.compare().Aliased)
 }
 
 // sectionMeaning says who sends, if that is the same in all of the section.
@@ -111,7 +121,7 @@ func cellOf(d *data, sectionName string, speed float64) summary {
 	var values []float64
 	for _, a := range d.results() {
 		if v, ok := a.speedMps(); ok && v == speed && a.Section == sectionName {
-			values = append(values, d.response(a))
+			values = append(values, *a.Mbps)
 		}
 	}
 	return summarise(values)
@@ -121,7 +131,7 @@ func cellOf(d *data, sectionName string, speed float64) summary {
 func zeros(d *data) int {
 	n := 0
 	for _, a := range d.results() {
-		if *a.MB == 0 {
+		if *a.Mbps == 0 {
 			n++
 		}
 	}
@@ -133,17 +143,15 @@ type cellView struct {
 	Values   []string
 	Mean     string
 	Interval string
-	Extra    string // the amount, where rates are compared
-	Few      bool   // too few for an interval
+	Few      bool // too few for an interval
 }
 
 func makeCell(d *data, attempts []attempt) cellView {
-	var values, amounts []float64
+	var values []float64
 	var c cellView
 	for _, a := range attempts {
-		values = append(values, d.response(a))
-		amounts = append(amounts, *a.MB)
-		c.Values = append(c.Values, fmt.Sprintf("%.2f", d.response(a)))
+		values = append(values, *a.Mbps)
+		c.Values = append(c.Values, fmt.Sprintf("%.2f", *a.Mbps))
 	}
 	s := summarise(values)
 	half := stats.HalfWidth(d.level(), values)
@@ -162,9 +170,6 @@ func makeCell(d *data, attempts []attempt) cellView {
 		c.Interval = fmt.Sprintf("%.2f to %.2f", s.Mean-*half, s.Mean+*half)
 	}
 	c.Mean = fmt.Sprintf("%.2f", s.Mean)
-	if d.rate {
-		c.Extra = fmt.Sprintf("%.2f MB", summarise(amounts).Mean)
-	}
 	return c
 }
 
@@ -172,7 +177,6 @@ func makeCell(d *data, attempts []attempt) cellView {
 // what varied.
 type resultsView struct {
 	Unit     string
-	Rate     bool
 	Interval string // the confidence of each
 	Sections []sectionHead
 	Rows     []speedRow
@@ -192,7 +196,20 @@ type speedRow struct {
 	GPSSpeed string
 	Distance string
 	Cells    []cellView
-	Paper    []string
+	Paper    []paperCell
+}
+
+// paperCell is a figure of P1: as it was printed, in MB of 10 s, and as a rate.
+type paperCell struct{ Printed, Rate string }
+
+// asRate converts what P1 printed. Whether its MB are of 10⁶ or of 2²⁰ bytes is not
+// said, so that the rate is a range.
+func asRate(printed string) paperCell {
+	c := paperCell{Printed: printed}
+	if mb, err := strconv.ParseFloat(printed, 64); err == nil {
+		c.Rate = fmt.Sprintf("%.1f–%.1f", mb*8e6/10/1e6, mb*8*(1<<20)/10/1e6)
+	}
+	return c
 }
 
 type genericRow struct {
@@ -201,7 +218,7 @@ type genericRow struct {
 }
 
 func viewResults(d *data) (any, error) {
-	v := resultsView{Unit: d.unit(), Rate: d.rate, Interval: words.Percent(d.level())}
+	v := resultsView{Unit: rate, Interval: words.Percent(d.level())}
 	if n := zeros(d); n > 0 {
 		v.Zero = words.Count(n, "trial") + " had no connection and counts as 0."
 		if n > 1 {
@@ -239,7 +256,7 @@ func (v resultsView) bySpeed(d *data, published papers.Published) resultsView {
 			atSpeed = append(atSpeed, cell...)
 			row.Cells = append(row.Cells, makeCell(d, cell))
 			if v.Paper {
-				row.Paper = append(row.Paper, published.Velocity[s][speed])
+				row.Paper = append(row.Paper, asRate(published.Velocity[s][speed]))
 			}
 		}
 		row.GPSSpeed = span("%.1f", numbersOf(atSpeed, metrics.SpeedMeanMps))

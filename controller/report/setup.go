@@ -14,7 +14,7 @@ import (
 )
 
 // calibrationRow is a parked pass at a marked distance.
-type calibrationRow struct{ Trial, Mark, Distance, Section, MB, Mbps, Signal, Outcome string }
+type calibrationRow struct{ Trial, Mark, Distance, Section, Mbps, Signal, Outcome string }
 
 func viewCalibration(d *data) (any, error) {
 	var rows []calibrationRow
@@ -24,7 +24,7 @@ func viewCalibration(d *data) (any, error) {
 		}
 		r := calibrationRow{
 			Trial: fmt.Sprintf("%d.%d", a.Trial.Number, a.Attempt), Section: a.Section, Outcome: outcome(a), Mark: "—",
-			MB: maybe("%.2f", a.MB), Mbps: maybe("%.2f", a.Mbps),
+			Mbps:     maybe("%.2f", a.Mbps),
 			Distance: maybe("%.0f", a.number(metrics.DistanceMeanM)),
 			Signal:   maybe("%.0f", a.number(metrics.SignalMeanDbm)),
 		}
@@ -48,8 +48,8 @@ func maybe(format string, v *float64) string {
 
 // verdictRow is one attempt with what it was judged by.
 type verdictRow struct {
-	Trial, Block, Cell, Direction, Outcome, Reason, MB string
-	Checks                                             []checkView
+	Trial, Block, Cell, Direction, Outcome, Reason, Mbps string
+	Checks                                               []checkView
 }
 
 type checkView struct {
@@ -62,7 +62,7 @@ func viewVerdicts(d *data) (any, error) {
 	for _, a := range d.attempts {
 		r := verdictRow{
 			Trial: fmt.Sprintf("%d.%d", a.Trial.Number, a.Attempt), Block: fmt.Sprint(a.Trial.Block), Cell: what(a),
-			Direction: a.Trial.Direction, Outcome: outcome(a), MB: maybe("%.2f", a.MB),
+			Direction: a.Trial.Direction, Outcome: outcome(a), Mbps: maybe("%.2f", a.Mbps),
 		}
 		if a.Verdict != nil {
 			r.Reason = a.Verdict.Reason.String()
@@ -322,12 +322,11 @@ type methodsView struct {
 	Prose       []string
 	Rules       []pair
 	Definitions []metrics.Row
-	Rate        bool
 	Attempts    int
 }
 
 func viewMethods(d *data) (any, error) {
-	v := methodsView{Prose: prose(d), Rate: d.rate, Attempts: d.info.Plan.AttemptsMax}
+	v := methodsView{Prose: prose(d), Attempts: d.info.Plan.AttemptsMax}
 	seen := map[string]bool{}
 	for _, a := range d.attempts {
 		for _, r := range a.rows {

@@ -342,14 +342,17 @@ func clockError(d *data) (*threat, string) {
 }
 
 func offloads(d *data) (*threat, string) {
-	on := map[string]bool{}
+	on := map[string]map[string]bool{} // node → names
 	seen := false
 	for _, a := range d.results() {
 		for node, p := range a.node {
 			for name, is := range p.Offloads {
 				seen = true
 				if is && slices.Contains([]string{"gro", "gso", "tso", "lro"}, name) {
-					on[node+": "+name] = true
+					if on[node] == nil {
+						on[node] = map[string]bool{}
+					}
+					on[node][name] = true
 				}
 			}
 		}
@@ -360,9 +363,13 @@ func offloads(d *data) (*threat, string) {
 	if len(on) == 0 {
 		return nil, "Segmentation offloads were off on every node."
 	}
-	return &threat{"Segmentation offloads were on", fmt.Sprintf("In force: %s. The reported MB are not touched by "+
-		"it; packets seen by a capture or counted on the interface are merged ones.",
-		strings.Join(sortedKeys(on), ", "))}, ""
+	var said []string
+	for _, node := range sortedKeys(on) {
+		said = append(said, fmt.Sprintf("%s (%s)", node, strings.Join(sortedKeys(on[node]), ", ")))
+	}
+	return &threat{"Segmentation offloads were on", fmt.Sprintf("On %s. Throughput is not affected; packets in a "+
+		"capture, or counted on the interface, may be several merged into one.",
+		strings.Join(said, " and "))}, ""
 }
 
 func congestion(d *data) (*threat, string) {

@@ -81,8 +81,8 @@ func viewTimelines(d *data) (any, error) {
 	for _, a := range shown {
 		row := timelineRow{Name: fmt.Sprintf("%d.%d", a.Trial.Number, a.Attempt), What: what(a), Outcome: outcome(a),
 			Value: "—"}
-		if a.MB != nil {
-			row.Value = fmt.Sprintf("%.2f MB", *a.MB)
+		if a.Mbps != nil {
+			row.Value = fmt.Sprintf("%.2f Mbit/s", *a.Mbps)
 		}
 		for _, t := range v.Tracks {
 			row.Strips = append(row.Strips, t.strip(a).Draw())

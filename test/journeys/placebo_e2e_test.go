@@ -51,9 +51,9 @@ var weak = []string{"standard: 802.11g\n    legacy_rates_only: true", "standard:
 
 // told is a run's report as text, and the mean that it is about.
 type told struct {
-	text   string
-	meanMB float64
-	trials int
+	text     string
+	meanMbps float64
+	trials   int
 }
 
 func rehearsed(t *testing.T, file string, args ...string) told {
@@ -66,14 +66,14 @@ func rehearsed(t *testing.T, file string, args ...string) told {
 	k.everyTrialOnce(t)
 	var r told
 	for _, at := range k.attempts {
-		mb, ok := k.metric(t, at.TrialKey, metrics.TransferredMB)
+		bps, ok := k.metric(t, at.TrialKey, metrics.ThroughputBps)
 		if at.Verdict.Outcome != "accepted" || !ok {
 			continue
 		}
-		r.meanMB += mb
+		r.meanMbps += bps / 1e6
 		r.trials++
 	}
-	r.meanMB /= float64(r.trials)
+	r.meanMbps /= float64(r.trials)
 	var b bytes.Buffer
 	if _, err := report.Write(k.Archive, &b); err != nil {
 		t.Fatal(err)
@@ -98,7 +98,7 @@ func (r told) of(t *testing.T, begins string) finding {
 		t.Fatalf("the report does not say %q", begins)
 	}
 	sentence, _, _ := strings.Cut(r.text[i:], "<")
-	t.Logf("n = %d, mean %.3g MB: %s", r.trials, r.meanMB, sentence)
+	t.Logf("n = %d, mean %.3g Mbit/s: %s", r.trials, r.meanMbps, sentence)
 	m := interval.FindStringSubmatch(sentence)
 	if m == nil {
 		t.Fatalf("no interval in %q", sentence)
@@ -118,8 +118,8 @@ func (r told) of(t *testing.T, begins string) finding {
 // isNull fails if an effect over a span of its factor is found and large.
 func (r told) isNull(t *testing.T, begins string, span float64) {
 	t.Helper()
-	if f := r.of(t, begins); f.found && math.Abs(f.value)*span > margin*r.meanMB {
-		t.Errorf("%s: %g MB is found, which is not there", begins, f.value*span)
+	if f := r.of(t, begins); f.found && math.Abs(f.value)*span > margin*r.meanMbps {
+		t.Errorf("%s: %g Mbit/s is found, which is not there", begins, f.value*span)
 	}
 }
 
@@ -161,8 +161,8 @@ factors:
       laptop-1: {car: alpha, roadside: bravo}
       laptop-2: {car: bravo, roadside: alpha}
 `}, weak...)...))
-	if f := r.of(t, "By the unit that sends (laptop-2 − laptop-1)"); !f.found || f.value > -margin*r.meanMB {
-		t.Errorf("the weak unit sends %g MB more: it is not found", f.value)
+	if f := r.of(t, "By the unit that sends (laptop-2 − laptop-1)"); !f.found || f.value > -margin*r.meanMbps {
+		t.Errorf("the weak unit sends %g Mbit/s more: it is not found", f.value)
 	}
 	r.isNull(t, "Section B against section A", 1)
 	if strings.Contains(r.text, "Not estimable apart") {

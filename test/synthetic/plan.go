@@ -24,6 +24,7 @@ type Options struct {
 	Confounded  bool      // section B is driven with the other unit in the car, as in P1
 	Course      string    // "depart"
 	Place       string    // "rehearsal"
+	Raw         []byte    // the campaign file; nil: a line that is none
 
 	NoField bool // a road: no records of an emulated field
 	Relays  int  // nodes that stand in rows of ten beside the road, besides the two
@@ -44,6 +45,9 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	if o.Campaign == "" {
 		o.Campaign = "velocity"
+	}
+	if o.Raw == nil {
+		o.Raw = []byte("campaign: " + o.Campaign + "\n")
 	}
 	if o.Speeds == nil {
 		o.Speeds = P1Speeds

@@ -107,6 +107,9 @@ func (c *Comparison) speedWords(sections []string) {
 		})
 }
 
+// slopeIn begins the name of a section's slope.
+const slopeIn = "slope in section "
+
 // slopes tells the slope in each section, where they may differ.
 func (c *Comparison) slopes(sections []string) {
 	i := slices.IndexFunc(c.Terms.List, func(t stats.Term) bool { return t.Name == design.Interaction })
@@ -121,7 +124,7 @@ func (c *Comparison) slopes(sections []string) {
 			weights[stats.Coefficient{Term: design.Interaction, Label: columns[j].Label}] = w
 		}
 		if e := c.Fit.Combine(weights); e != nil {
-			e.Term, e.Label = "slope in section "+section, design.PerMps
+			e.Term, e.Label = slopeIn+section, design.PerMps
 			c.Slopes, of = append(c.Slopes, answer{Estimate: *e}), append(of, section)
 		}
 	}
@@ -182,7 +185,7 @@ func (c *Comparison) Answers(asked []string) []string {
 	if c.Missing != "" {
 		return []string{c.Missing}
 	}
-	n := fmt.Sprintf(" n = %s.", words.Count(c.Fit.N, "trial"))
+	n := " " + c.n()
 	if why := c.unjudged(); why != "" {
 		return []string{why + n}
 	}
@@ -208,6 +211,115 @@ func (c *Comparison) Answers(asked []string) []string {
 	return out
 }
 
+// Headline answers what the campaign asks first, in one sentence with estimate,
+// interval and n, or says why there is no answer. rest are the answers to all else
+// that it asks.
+func (c *Comparison) Headline(asked []string) (text string, rest []string) {
+	answers := c.Answers(asked)
+	if len(answers) == 0 {
+		return "", nil
+	}
+	if c.Missing == "" && c.unjudged() == "" {
+		if text := c.headlineOf(asked[0]); text != "" {
+			return text, c.Answers(asked[1:])
+		}
+	}
+	return answers[0], answers[1:]
+}
+
+// headlineOf is the sentence on a term; empty where it has no single estimate with
+// an interval.
+func (c *Comparison) headlineOf(term string) string {
+	rows := c.rows(term)
+	if len(rows) != 1 || rows[0].Low == nil {
+		return ""
+	}
+	if term == design.Speed {
+		return c.speedHeadline(rows[0])
+	}
+	e := rows[0]
+	of, less := design.Levels(e.Label)
+	if less == "" {
+		return ""
+	}
+	if term == design.Section {
+		of, less = "section "+of, "section "+less
+	}
+	told := c.estimated(e, "") + c.together(term) + c.atSpeed()
+	switch c.found(e) {
+	case significant:
+		word := "higher"
+		if e.Value < 0 {
+			word = "lower"
+		}
+		return fmt.Sprintf("Throughput is %s with %s than with %s: %s; %s", word, of, less, told, c.n())
+	case uncertain:
+		return fmt.Sprintf("An effect of %s on throughput is uncertain: %s less %s %s; not significant among all that "+
+			"was asked (p %s, Holm); %s", term, of, less, told, probability(e.Holm), c.n())
+	}
+	return fmt.Sprintf("No effect of %s on throughput was detected: %s less %s %s, an interval that includes zero; %s",
+		term, of, less, told, c.n())
+}
+
+func (c *Comparison) speedHeadline(slope answer) string {
+	const per = " per m/s"
+	if len(c.asDiffering([]string{design.Speed})) > 1 && len(c.Slopes) > 0 {
+		var each []string
+		for _, e := range c.Slopes {
+			each = append(each, fmt.Sprintf("%s %s", strings.TrimPrefix(e.Term, slopeIn), c.estimated(e, per)))
+		}
+		return fmt.Sprintf("How throughput changes with speed depends on the section%s: section %s; %s",
+			c.together(design.Section), strings.Join(each, ", section "), c.n())
+	}
+	told := c.estimated(slope, per) + c.together(design.Speed)
+	switch c.found(slope) {
+	case significant:
+		word := "rises"
+		if slope.Value < 0 {
+			word = "falls"
+		}
+		return fmt.Sprintf("Throughput %s with speed: %s; %s", word, told, c.n())
+	case uncertain:
+		return fmt.Sprintf("An effect of speed on throughput is uncertain: %s; not significant among all that was "+
+			"asked (p %s, Holm); %s", told, probability(slope.Holm), c.n())
+	}
+	return fmt.Sprintf("No effect of speed on throughput was detected: %s, an interval that includes zero; %s", told,
+		c.n())
+}
+
+// estimated is an estimate with its interval, and in percent of the mean.
+func (c *Comparison) estimated(e answer, per string) string {
+	text := fmt.Sprintf("%s %s%s", words.Signed(e.Value), c.Unit, per)
+	if e.Low != nil && e.High != nil {
+		text += fmt.Sprintf(" (%s CI %s to %s)", words.Percent(c.Level), words.Signed(*e.Low), words.Signed(*e.High))
+	}
+	if mean := c.row(design.Mean); mean != nil && mean.Value > 0 {
+		text += fmt.Sprintf(", which is %s %% of the mean", words.Signed(100*e.Value/mean.Value))
+	}
+	return text
+}
+
+func (c *Comparison) n() string { return fmt.Sprintf("n = %s.", words.Count(c.Fit.N, "trial")) }
+
+// finding is what an interval and its corrected p value say.
+type finding int
+
+const (
+	undetected  finding = iota // the interval includes zero
+	uncertain                  // it does not, and the corrected p value is above its level
+	significant                // it does not, and the p value is below
+)
+
+func (c *Comparison) found(e answer) finding {
+	switch apart := *e.Low > 0 || *e.High < 0; {
+	case !apart:
+		return undetected
+	case e.Holm == nil || *e.Holm <= 1-c.Level:
+		return significant
+	}
+	return uncertain
+}
+
 // inWords puts an estimate and its interval in one sentence; the same form for
 // a null result as for a striking one.
 func (c *Comparison) inWords(e answer) string {
@@ -219,11 +331,10 @@ func (c *Comparison) inWords(e answer) string {
 	if e.Value < 0 {
 		word = "less"
 	}
-	apart := *e.Low > 0 || *e.High < 0
-	switch {
-	case apart && (e.Holm == nil || *e.Holm <= 1-c.Level):
+	switch c.found(e) {
+	case significant:
 		return fmt.Sprintf("%s %s %s (%s).", magnitude(e.Value), c.Unit, word, span)
-	case apart:
+	case uncertain:
 		return fmt.Sprintf("%s %s %s (%s). Taken alone it would stand out; among all that was asked here it does not "+
 			"(p %s, corrected by Holm).",
 			magnitude(e.Value), c.Unit, word, span, probability(e.Holm))

@@ -55,17 +55,26 @@ func (c *Comparison) carried() carriedView {
 		if amounts != nil {
 			by := math.Abs(c.Fit.Influence(e.Estimate, amounts))
 			sum += by
-			r.Clock = fmt.Sprintf("± %.2g", by)
+			r.Clock = within(by)
 		}
 		if relative != nil && perSpeed(e.Estimate) {
 			by := math.Abs(e.Value) * *relative
 			sum += by
-			r.Speed = fmt.Sprintf("± %.2g", by)
+			r.Speed = within(by)
 		}
 		r.Interval = words.Signed(*e.Low-sum) + " to " + words.Signed(*e.High+sum)
 		v.Rows = append(v.Rows, r)
 	}
 	return v
+}
+
+// within prints a bound; what would round to nothing as less than what is printed.
+func within(by float64) string {
+	const least = 0.001
+	if by < least {
+		return fmt.Sprintf("< %g", least)
+	}
+	return fmt.Sprintf("± %.2g", by)
 }
 
 // perSpeed reports whether an estimate is a slope, or a difference of slopes.

@@ -52,7 +52,12 @@ func (c *Comparison) power() powerView {
 		r := powerRow{Term: e.Term, Label: e.Label, Half: fmt.Sprintf("± %.3g", (*e.High-*e.Low)/2),
 			Detectable: fmt.Sprintf("%.3g", stats.Detectable(wishedPower, *e.DF, c.Level)**e.SE)}
 		for _, s := range wishedShares {
-			r.Blocks = append(r.Blocks, atLeastBlocks(p.BlocksForWidth(s*math.Abs(mean.Value))))
+			wish := s * math.Abs(mean.Value)
+			if (*e.High-*e.Low)/2 <= wish {
+				r.Blocks = append(r.Blocks, "reached")
+				continue
+			}
+			r.Blocks = append(r.Blocks, atLeastBlocks(p.BlocksForWidth(wish)))
 		}
 		v.Rows = append(v.Rows, r)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -30,6 +31,10 @@ type Point struct {
 	X, Y  float64
 	XLow  *float64 // a whisker along x: from XLow to XHigh
 	XHigh *float64
+	YLow  *float64 // a whisker along y: from YLow to YHigh
+	YHigh *float64
+	Trial int // which one it is; a mean is of none
+	N     int // trials that a mean is of
 	Hint  string
 }
 
@@ -37,27 +42,41 @@ type Point struct {
 type Series struct {
 	Name   string
 	Points []Point
-	Line   []Point // joined by a line, in order
+	Means  []Point // joined by a line, in order
 }
 
-// Plot is a figure with two axes that both begin at zero.
+// Plot is a figure with two axes that both begin at zero. Its legend is a part
+// of the drawing.
 type Plot struct {
 	Title  string
 	XLabel string
 	YLabel string
+	Dodge  bool // the series stand beside each other, a few pixels off their x
 	Series []Series
+	// Ticks are the marks of the x axis and their texts; nil: round numbers.
+	Ticks []XTick
+	Notes []string // further lines of the legend
+}
+
+// XTick is a mark of the x axis.
+type XTick struct {
+	X    float64
+	Text string
 }
 
 // Size and margins in the figure's own units; the page scales it.
 const (
 	plotWidth, plotHeight                    = 640.0, 340.0
-	plotLeft, plotRight, plotTop, plotBottom = 54.0, 14.0, 14.0, 46.0
+	plotLeft, plotRight, plotTop, plotBottom = 62.0, 14.0, 14.0, 52.0
+	legendLine                               = 21.0
+	dodgeBy                                  = 11.0 // between two series
 )
 
 // axis maps values to the drawing.
 type axis struct {
 	max, from, to float64
 	ticks         []float64
+	names         []string // of the ticks; nil: their numbers
 }
 
 func newAxis(most, from, to float64) axis {
@@ -94,36 +113,80 @@ func (a axis) at(v float64) float64 { return a.from + (a.to-a.from)*v/a.max }
 func (p Plot) Draw() template.HTML {
 	var b strings.Builder
 	x, y := p.axes()
-	fmt.Fprintf(&b, `<svg class="plot" viewBox="0 0 %g %g" role="img" aria-label="%s">`, plotWidth, plotHeight,
-		esc(p.Title))
+	below := legendLine * float64(len(p.Series)+len(p.Notes)) // the legend is above the axes
+	fmt.Fprintf(&b, `<svg class="plot" viewBox="0 0 %g %g" role="img" aria-label="%s">`, plotWidth,
+		plotHeight+below, esc(p.Title))
+	p.drawLegend(&b)
+	fmt.Fprintf(&b, `<g transform="translate(0 %g)">`, below)
 	drawGrid(&b, x, y)
 	text(&b, "axis", (plotLeft+plotWidth-plotRight)/2, plotHeight-8, "middle", p.XLabel)
-	fmt.Fprintf(&b, `<text class="axis" transform="translate(14 %.1f) rotate(-90)" text-anchor="middle">%s</text>`,
+	fmt.Fprintf(&b, `<text class="axis" transform="translate(16 %.1f) rotate(-90)" text-anchor="middle">%s</text>`,
 		(plotTop+plotHeight-plotBottom)/2, esc(p.YLabel))
 	for i, s := range p.Series {
-		drawLine(&b, styleOf(i), s.Line, x, y)
+		drawLine(&b, styleOf(i), s.Means, p.shifted(x, i), y)
 	}
 	for i, s := range p.Series {
 		for _, pt := range s.Points {
-			drawPoint(&b, styleOf(i), pt, x, y)
+			drawPoint(&b, "each", styleOf(i), pt, p.shifted(x, i), y)
 		}
 	}
-	b.WriteString(`</svg>`)
+	for i, s := range p.Series {
+		for _, pt := range s.Means {
+			drawPoint(&b, "of", styleOf(i), pt, p.shifted(x, i), y)
+		}
+	}
+	b.WriteString(`</g></svg>`)
 	return template.HTML(b.String())
+}
+
+// shifted is the x axis of the i-th series.
+func (p Plot) shifted(x axis, i int) axis {
+	if p.Dodge {
+		by := dodgeBy * (float64(i) - float64(len(p.Series)-1)/2)
+		x.from, x.to = x.from+by, x.to+by
+	}
+	return x
+}
+
+// drawLegend puts a line for each series, and the notes, above the axes.
+func (p Plot) drawLegend(b *strings.Builder) {
+	at := plotTop
+	for i, s := range p.Series {
+		fmt.Fprintf(b, `<g class="each" stroke="%s">%s</g>`, styleOf(i).Colour, marker(styleOf(i), plotLeft+5, at))
+		text(b, "tick", plotLeft+18, at+4, "start", s.Name)
+		at += legendLine
+	}
+	for _, note := range p.Notes {
+		text(b, "tick", plotLeft, at+4, "start", note)
+		at += legendLine
+	}
 }
 
 func (p Plot) axes() (x, y axis) {
 	var mx, my float64
 	for _, s := range p.Series {
-		for _, pt := range s.Points {
+		for _, pt := range slices.Concat(s.Points, s.Means) {
 			mx, my = max(mx, pt.X), max(my, pt.Y)
 			if pt.XHigh != nil {
 				mx = max(mx, *pt.XHigh)
 			}
+			if pt.YHigh != nil {
+				my = max(my, *pt.YHigh)
+			}
 		}
 	}
-	return newAxis(mx, plotLeft, plotWidth-plotRight), newAxis(my*1.02, plotHeight-plotBottom, plotTop)
+	x = newAxis(mx, plotLeft, plotWidth-plotRight)
+	if p.Ticks != nil {
+		x = axis{max: float64(len(p.Ticks)) + 1, from: plotLeft, to: plotWidth - plotRight}
+	}
+	for _, t := range p.Ticks {
+		x.ticks, x.names = append(x.ticks, t.X), append(x.names, t.Text)
+	}
+	return x, newAxis(my*headroom, plotHeight-plotBottom, plotTop)
 }
+
+// headroom keeps the highest mark off the frame.
+const headroom = 1.05
 
 func drawGrid(b *strings.Builder, x, y axis) {
 	for _, v := range y.ticks {
@@ -131,10 +194,14 @@ func drawGrid(b *strings.Builder, x, y axis) {
 			y.at(v), y.at(v))
 		text(b, "tick", plotLeft-7, y.at(v)+4, "end", Tick(v))
 	}
-	for _, v := range x.ticks {
+	for i, v := range x.ticks {
 		fmt.Fprintf(b, `<line class="grid" x1="%.1f" x2="%.1f" y1="%g" y2="%g"/>`, x.at(v), x.at(v), plotTop,
 			plotHeight-plotBottom)
-		text(b, "tick", x.at(v), plotHeight-plotBottom+17, "middle", Tick(v))
+		name := Tick(v)
+		if x.names != nil {
+			name = x.names[i]
+		}
+		text(b, "tick", x.at(v), plotHeight-plotBottom+18, "middle", name)
 	}
 	fmt.Fprintf(b, `<line class="base" x1="%g" x2="%g" y1="%g" y2="%g"/>`, plotLeft, plotWidth-plotRight,
 		plotHeight-plotBottom, plotHeight-plotBottom)
@@ -151,14 +218,27 @@ func drawLine(b *strings.Builder, st style, line []Point, x, y axis) {
 	fmt.Fprintf(b, `<polyline class="mean" points="%s" stroke="%s"/>`, strings.Join(path, " "), st.Colour)
 }
 
-func drawPoint(b *strings.Builder, st style, pt Point, x, y axis) {
+// drawPoint draws a trial ("each") or a mean ("of"), with its whiskers.
+func drawPoint(b *strings.Builder, class string, st style, pt Point, x, y axis) {
 	px, py := x.at(pt.X), y.at(pt.Y)
-	fmt.Fprintf(b, `<g stroke="%s"><title>%s</title>`, st.Colour, esc(pt.Hint))
+	fmt.Fprintf(b, `<g class="%s" stroke="%s"><title>%s</title>`, class, st.Colour, esc(pt.Hint))
 	if pt.XLow != nil && pt.XHigh != nil {
 		fmt.Fprintf(b, `<line class="whisker" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`, x.at(*pt.XLow),
 			x.at(*pt.XHigh), py, py)
 	}
-	b.WriteString(marker(st, px, py))
+	if pt.YLow != nil && pt.YHigh != nil {
+		low, high := y.at(max(0, *pt.YLow)), y.at(*pt.YHigh)
+		foot := fmt.Sprintf("m-8 %.1fh8", low-high)
+		if *pt.YLow < 0 { // it reaches below the axis
+			foot = ""
+		}
+		fmt.Fprintf(b, `<path class="interval" d="M%.1f %.1fV%.1fm-4 0h8%s"/>`, px, low, high, foot)
+	}
+	if class == "of" {
+		fmt.Fprintf(b, `<line class="bar" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`, px-5, px+5, py, py)
+	} else {
+		b.WriteString(marker(st, px, py))
+	}
 	b.WriteString(`</g>`)
 }
 

@@ -28,7 +28,7 @@ const (
 	panelHeight = 118.0
 	panelGap    = 22.0
 	panels      = 3
-	traceHeight = 10 + panels*(panelHeight+panelGap) + 26
+	traceHeight = 10 + panels*(panelHeight+panelGap) + 26 + 2*legendLine
 )
 
 // Traces draws what TCP did on an attempt's connections in a window of so many
@@ -47,10 +47,14 @@ func Traces(traces []metrics.Trace, seconds float64, bins int) template.HTML {
 	f.marks(&b, x, sequence)
 	for _, v := range x.ticks {
 		if v <= f.seconds+1e-9 {
-			text(&b, "tick", x.at(v), traceHeight-22, "middle", Tick(v))
+			text(&b, "tick", x.at(v), traceHeight-2*legendLine-22, "middle", Tick(v))
 		}
 	}
-	text(&b, "axis", (plotLeft+plotWidth-plotRight)/2, traceHeight-6, "middle", "since the window opened, s")
+	text(&b, "axis", (plotLeft+plotWidth-plotRight)/2, traceHeight-2*legendLine-6, "middle",
+		"since the window opened, s")
+	text(&b, "tick", plotLeft, traceHeight-legendLine-4, "start",
+		"thin: cwnd of a connection; dashed: ssthresh; thick: mean cwnd, 5 s")
+	text(&b, "tick", plotLeft, traceHeight-4, "start", "| retransmitted   ○ recovery began   ▼ time-out fired")
 	b.WriteString(`</svg>`)
 	return template.HTML(b.String())
 }

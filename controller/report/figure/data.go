@@ -1,0 +1,132 @@
+package figure
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"fieldmesh.dev/fieldmesh/controller/metrics"
+)
+
+// CSV is what the plot is drawn from, one mark a line: every trial, and every mean
+// with its interval and the number of its trials. x is the name of the x column. A
+// cell without a value is empty.
+func (p Plot) CSV(x string) string {
+	var b strings.Builder
+	w := csv.NewWriter(&b)
+	line := func(cells ...string) {
+		_ = w.Write(cells) // a strings.Builder takes everything
+	}
+	line("series", "mark", "trial", metrics.Cell(x), "x_low", "x_high", "throughput_mbps", "throughput_low_mbps",
+		"throughput_high_mbps", "n")
+	for _, s := range p.Series {
+		for _, m := range s.Points {
+			line(metrics.Cell(s.Name), "trial", strconv.Itoa(m.Trial), p.xText(m.X), number(m.XLow), number(m.XHigh),
+				metrics.Number(m.Y), number(m.YLow), number(m.YHigh), "1")
+		}
+		for _, m := range s.Means {
+			line(metrics.Cell(s.Name), "mean", "", p.xText(m.X), number(m.XLow), number(m.XHigh),
+				metrics.Number(m.Y), number(m.YLow), number(m.YHigh), strconv.Itoa(m.N))
+		}
+	}
+	w.Flush()
+	return b.String()
+}
+
+// xText is an x as the axis has it.
+func (p Plot) xText(x float64) string {
+	for _, t := range p.Ticks {
+		if t.X == x {
+			return metrics.Cell(t.Text)
+		}
+	}
+	return metrics.Number(x)
+}
+
+func number(v *float64) string {
+	if v == nil {
+		return ""
+	}
+	return metrics.Number(*v)
+}
+
+// Script is a Python program that draws the plot's CSV, which lies beside it as
+// NAME.csv, with matplotlib, and saves it as NAME.pdf.
+func (p Plot) Script(name, x string) string {
+	var levels []string
+	for _, t := range p.Ticks {
+		levels = append(levels, metrics.Cell(t.Text))
+	}
+	colours := make([]string, len(styles))
+	for i, s := range styles {
+		colours[i] = s.Colour
+	}
+	dodge := 0.0
+	if p.Dodge {
+		dodge = 0.01
+	}
+	return fmt.Sprintf(script, name, quoted(name), quoted(levels), dodge, quoted(metrics.Cell(x)), quoted(colours),
+		quoted(p.XLabel), quoted(p.YLabel))
+}
+
+// quoted is a text or a list of texts as Python has it.
+func quoted(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil || string(b) == "null" {
+		return "[]"
+	}
+	return string(b)
+}
+
+const script = `# Draws %[1]s.csv, which lies beside this file. Needs matplotlib.
+import csv
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+NAME, LEVELS, DODGE, X = %[2]s, %[3]s, %[4]g, %[5]s
+COLOURS, MARKERS = %[6]s, "os^DP"
+
+with open(NAME + ".csv", newline="", encoding="utf-8") as f:
+    rows = list(csv.DictReader(f))
+
+
+def at(row):
+    return LEVELS.index(row[X]) if LEVELS else float(row[X])
+
+
+def ends(row, low, high, middle):
+    if row[low] == "" or row[high] == "":
+        return [0], [0]
+    return [middle - float(row[low])], [float(row[high]) - middle]
+
+
+fig, ax = plt.subplots(figsize=(5.5, 3.6), layout="constrained")
+names = list(dict.fromkeys(r["series"] for r in rows))
+reach = max([at(r) for r in rows] or [1]) or 1
+for i, name in enumerate(names):
+    colour, marker = COLOURS[i %% len(COLOURS)], MARKERS[i %% len(MARKERS)]
+    shift = DODGE * reach * (i - (len(names) - 1) / 2)
+    own = [r for r in rows if r["series"] == name]
+    label = name
+    for r in (r for r in own if r["mark"] == "trial"):
+        ax.errorbar(at(r) + shift, float(r["throughput_mbps"]), xerr=ends(r, "x_low", "x_high", at(r)), color=colour,
+                    marker=marker, fillstyle="none", alpha=0.6, elinewidth=0.7, linestyle="none", label=label)
+        label = None
+    means = [r for r in own if r["mark"] == "mean"]
+    ax.plot([at(r) + shift for r in means], [float(r["throughput_mbps"]) for r in means], color=colour, linewidth=1)
+    for r in means:
+        y = float(r["throughput_mbps"])
+        ax.errorbar(at(r) + shift, y, yerr=ends(r, "throughput_low_mbps", "throughput_high_mbps", y), color=colour,
+                    marker="_", markersize=10, capsize=3)
+if LEVELS:
+    ax.set_xticks(range(len(LEVELS)), LEVELS)
+ax.set(xlabel=%[7]s, ylabel=%[8]s, ylim=(0, None))
+ax.grid(alpha=0.3)
+ax.legend(frameon=False, fontsize="small")
+fig.savefig(NAME + ".pdf")
+`
