@@ -15,7 +15,8 @@ func contend(t *testing.T, cfg Config, n, payloadBytes int, during time.Duration
 	failed, fails float64) {
 	t.Helper()
 	cfg.Propagation = PropagationConfig{Model: "disc", RangeM: 1000} // no capture, no noise
-	cfg.QueueFrames = 8                                              // more than a station sends between two looks at its queue
+	// More than a station sends between two looks at its queue.
+	cfg.QueueFrames = 8
 	sink := newRecorder(n + 1)
 	c := mustCore(t, cfg, line(1), sink)
 	tune(c)

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"sync"
 	"testing"
 )
 
@@ -15,7 +16,12 @@ const (
 	portsBelow = 32_000
 )
 
-// FreePort returns a port that no TCP or UDP socket has, on any address.
+// given are the ports that this process was given: a test that runs beside another
+// may not have bound its port yet.
+var given sync.Map
+
+// FreePort returns a port that no TCP or UDP socket has, on any address, and that
+// it has not returned before.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	var err error
@@ -32,7 +38,9 @@ func FreePort(t testing.TB) int {
 			continue
 		}
 		_ = c.Close()
-		return port
+		if _, taken := given.LoadOrStore(port, true); !taken {
+			return port
+		}
 	}
 	t.Fatalf("no port is free: %v", err)
 	return 0
