@@ -160,6 +160,8 @@ echo "version: $(inside fieldmesh --version)"
 echo "agent: $(inside fieldmesh-agent --version)"
 echo "verify: $(inside dpkg --verify fieldmesh fieldmesh-agent && echo whole)"
 echo "example: $(inside fieldmesh plan check /usr/share/doc/fieldmesh/campaigns/velocity.yaml)"
+echo "manual: $(inside zcat /usr/share/man/man1/fieldmesh-rehearse.1.gz | grep -c 'fieldmesh rehearse FILE')"
+echo "completes: $(inside bash -c '. /usr/share/bash-completion/completions/fieldmesh; complete -p fieldmesh')"
 echo "desk check: $(inside fieldmesh plan check /usr/share/doc/fieldmesh/campaigns/stationary-check.yaml)"
 inside fieldmesh-agent probe >/dev/null && echo "probe: runs"
 if command -v systemd-analyze >/dev/null; then
@@ -181,6 +183,7 @@ echo "left: $(inside find /etc/fieldmesh /var/lib/fieldmesh/host /usr/bin/fieldm
 			`, go\S+, linux/amd64\)\n`,
 		`agent: fieldmesh-agent version 0\.1\.0 \(commit ` + commit, `verify: whole\n`, `probe: runs\n`,
 		`desk check: .*fine: campaign stationary-check`,
+		`manual: [1-9]`, `completes: complete .*fieldmesh\n`,
 		`units: verified\n`, `Overall exposure level for fieldmesh-face\.service: (0\.\d|1\.[0-5])`,
 		`Overall exposure level for fieldmesh-host\.service: [0-5]\.\d`,
 		`kept: agent\.yaml\s+keys\n`, `left: \n`,

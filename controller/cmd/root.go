@@ -16,6 +16,7 @@ import (
 
 	"fieldmesh.dev/fieldmesh/controller/cmd/simulate"
 	"fieldmesh.dev/fieldmesh/controller/nodes"
+	"fieldmesh.dev/fieldmesh/controller/reference"
 	"fieldmesh.dev/fieldmesh/internal/flags"
 	"fieldmesh.dev/fieldmesh/internal/version"
 	"fieldmesh.dev/fieldmesh/rehearsal/virtual"
@@ -24,18 +25,9 @@ import (
 // Root is the whole command.
 func Root() *cobra.Command {
 	root := &cobra.Command{
-		Use:   "fieldmesh",
-		Short: "Measure TCP over moving ad hoc networks, on the road or in rehearsal",
-		Long: `Measure TCP over moving ad hoc networks, on the road or in rehearsal.
-
-Exit status:
-  0    it was done
-  1    it could not be done
-  2    the command line is wrong, and nothing was begun
-  3    it was done, and found what is not well: trials that were not accepted,
-       needs that are not met, nodes with problems, files that do not match
-  75   a rehearsal in virtual time was cut off, and can be resumed
-  130  it was interrupted`,
+		Use:           "fieldmesh",
+		Short:         "Measure TCP over moving ad hoc networks, on the road or in rehearsal",
+		Long:          "Measure TCP over moving ad hoc networks, on the road or in rehearsal.\n\n" + exitStatuses(),
 		Version:       version.Build(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -45,7 +37,7 @@ Exit status:
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Plan and rehearse", []*cobra.Command{PlanCommand(), RehearseCommand(), FieldCommand(),
+		{"Plan and rehearse", []*cobra.Command{PlanCommand(), ExplainCommand(), RehearseCommand(), FieldCommand(),
 			simulate.Command()}},
 		{"Nodes", []*cobra.Command{KeysCommand(), NodesCommand(), PreflightCommand()}},
 		{"Drive", []*cobra.Command{RunCommand(), LiveCommand(), PullCommand(), CollectCommand(), MergeCommand()}},
@@ -150,12 +142,21 @@ func (u unmet) Unwrap() error { return u.error }
 // Is reports whether target is errUnmet.
 func (unmet) Is(target error) bool { return target == errUnmet }
 
-// The exit statuses that are not a shell's own convention; the command's help lists all.
-const (
-	statusUsage  = 2
-	statusUnmet  = 3
-	statusResume = 75 // EX_TEMPFAIL of sysexits.h: batch systems can be told that it asks to be run again
-)
+// exitStatuses tells them in the command's help.
+func exitStatuses() string {
+	out := "Exit status:"
+	for _, s := range reference.Statuses() {
+		line := fmt.Sprintf("\n  %-4d", s.Code)
+		for _, word := range strings.Fields(s.Meaning) {
+			if len(line)+1+len(word) > helpColumns {
+				out, line = out+line, "\n      "
+			}
+			line += " " + word
+		}
+		out += line
+	}
+	return out
+}
 
 // Main runs the command line and returns its exit status; see Root.
 func Main(args []string) int {
@@ -172,7 +173,7 @@ func Main(args []string) int {
 		return 0
 	case errors.Is(err, virtual.ErrCut):
 		fmt.Fprintln(os.Stderr, "fieldmesh:", err)
-		return statusResume
+		return reference.StatusResume
 	case ctx.Err() != nil:
 		fmt.Fprintln(os.Stderr, "fieldmesh: interrupted; what was recorded is kept")
 		for _, e := range besidesInterrupt(err) {
@@ -183,9 +184,9 @@ func Main(args []string) int {
 	fmt.Fprintln(os.Stderr, "fieldmesh:", err)
 	switch {
 	case !begun:
-		return statusUsage
+		return reference.StatusUsage
 	case errors.Is(err, errUnmet), errors.Is(err, ErrPreflight), errors.Is(err, nodes.ErrNotWell):
-		return statusUnmet
+		return reference.StatusUnmet
 	}
 	return 1
 }

@@ -111,7 +111,7 @@ func (p *parse) keyRule(root *tree.Node, path string, key *tree.Node) rule {
 		}
 		if next == nil {
 			p.findings.Add(key.At, "%s: %s is not a key of a trial: %s has no %q; %sallowed there: %s",
-				path, key.Show(), cmp.Or(walked, "a trial"), tree.Shorten(word), didYouMean(nearest(word, known)),
+				path, key.Show(), cmp.Or(walked, "a trial"), tree.Shorten(word), didYouMean(Nearest(word, known)),
 				orNone(known))
 			key.Bad = true
 			return nil

@@ -1,9 +1,9 @@
 package plan
 
-// nearest is the known word with the smallest edit distance to a word, empty
+// Nearest is the known word with the smallest edit distance to a word, empty
 // when none is near enough to be meant: more than half of it would have to
 // change.
-func nearest(word string, known []string) string {
+func Nearest(word string, known []string) string {
 	best, distance := "", (len(word)+1)/2+1
 	for _, k := range known {
 		if d := editDistance(word, k); d < distance {

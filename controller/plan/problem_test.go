@@ -123,7 +123,7 @@ func TestNearest(t *testing.T) {
 		"snedre":                         "sender",
 		strings.Repeat("speed_mps", 100): "",
 	} {
-		if got := nearest(word, known); got != want {
+		if got := Nearest(word, known); got != want {
 			t.Errorf("nearest to %q is %q, want %q", word, got, want)
 		}
 	}

@@ -76,7 +76,7 @@ func (o object) check(f *tree.Findings, path string, n *tree.Node) {
 			r.check(f, join(path, e.Key), e.Value)
 			continue
 		}
-		near := nearest(e.Key, o.keys())
+		near := Nearest(e.Key, o.keys())
 		if now := presentName(path, e.Key); now != "" {
 			f.Add(e.At, "%s: key %q is called %q now", section(path), e.Key, now)
 			e.Value.Bad = true
@@ -236,7 +236,7 @@ func (c choice) check(f *tree.Findings, path string, n *tree.Node) {
 	}
 	if newer802.MatchString(n.Text) {
 		allowed += " (802.11n and later are not supported: neither the agent nor the emulated radio has their rates)"
-	} else if near := nearest(n.Text, c); near != "" {
+	} else if near := Nearest(n.Text, c); near != "" {
 		allowed = fmt.Sprintf("%s (did you mean %q?)", allowed, near)
 	}
 	reject(f, path, n, allowed)
@@ -310,7 +310,7 @@ func (r reference) check(f *tree.Findings, path string, n *tree.Node) {
 		slices.Contains(r.defined, n.Text) {
 		return
 	}
-	if near := nearest(n.Text, r.defined); near != "" {
+	if near := Nearest(n.Text, r.defined); near != "" {
 		allowed = fmt.Sprintf("%s (did you mean %q?)", allowed, near)
 	}
 	f.Add(n.At, "%s: %s is not a defined %s; allowed: %s", path, n.Show(), r.what, allowed)

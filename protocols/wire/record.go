@@ -20,7 +20,7 @@ package wire
 //go:generate go run ./generate
 //go:generate go test . -run Golden -update
 //go:generate go test ../../internal/influx -run "Golden|Document" -update
-//go:generate go generate ../../controller/plan
+//go:generate go generate ../../controller/plan ../../controller/reference ../../test/documents
 
 import (
 	"bytes"

@@ -1,0 +1,103 @@
+package cmd
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"fieldmesh.dev/fieldmesh/controller/plan"
+	"fieldmesh.dev/fieldmesh/controller/reference"
+)
+
+// ExplainCommand is `fieldmesh explain KEY`.
+func ExplainCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "explain [KEY]",
+		Short: "Explain a key of a file, a number, or an exit status",
+		Long: "Explain says what a key of a campaign file, of agent.yaml or of fleet.yaml means, what it may be, " +
+			"and what holds when it is absent. It also knows what nodes record, every number of metrics.csv, and the " +
+			"exit statuses. A key is given whole or by its end; with a format, all that is in it is listed.",
+		Example: "  fieldmesh explain hold_s\n  fieldmesh explain campaign\n" +
+			"  fieldmesh explain agent.yaml.dead_man_s\n  fieldmesh explain exit status 75",
+		RunE: func(c *cobra.Command, args []string) error {
+			all, err := reference.All()
+			if err != nil {
+				return err
+			}
+			word := strings.Join(args, " ")
+			found := reference.Find(all, word)
+			if word == "" {
+				if asJSON {
+					return writeJSON(c.OutOrStdout(), all)
+				}
+				return listFormats(c.OutOrStdout())
+			}
+			if found == nil {
+				err := fmt.Errorf("no key is called %q; `fieldmesh explain` lists the formats", word)
+				if near := reference.Near(all, word, plan.Nearest); near != "" {
+					err = fmt.Errorf("no key is called %q; did you mean %q?", word, near)
+				}
+				return err
+			}
+			if asJSON {
+				return writeJSON(c.OutOrStdout(), found)
+			}
+			return explain(c.OutOrStdout(), all, found)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print the keys as JSON")
+	c.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		all, err := reference.All()
+		if err != nil || len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var out []string
+		for _, e := range all {
+			if e.Format != reference.Status {
+				out = append(out, e.Key)
+			}
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
+	}
+	return c
+}
+
+func listFormats(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 2, 0, 2, ' ', 0)
+	for _, f := range reference.Formats() {
+		fmt.Fprintf(t, "%s\t%s\n", f[0], f[1])
+	}
+	fmt.Fprintf(t, "\n`fieldmesh explain FORMAT` lists what is in one, `fieldmesh explain KEY` explains a key.\n")
+	return t.Flush()
+}
+
+// explain prints a key with what lies below it, or a list of several.
+func explain(w io.Writer, all, found []reference.Entry) error {
+	var b strings.Builder
+	for i, e := range found {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "%s %s\n", e.Format, e.Key)
+		if t := e.Traits(); t != "" {
+			fmt.Fprintf(&b, "  %s\n", t)
+		}
+		fmt.Fprintf(&b, "  %s.\n", strings.TrimSuffix(e.Meaning, "."))
+		if below := reference.Below(all, e); len(below) > 0 && len(found) == 1 {
+			b.WriteString("\nIn it:\n")
+			t := tabwriter.NewWriter(&b, 2, 0, 2, ' ', 0)
+			for _, one := range below {
+				fmt.Fprintf(t, "  %s\t%s\n", one.Key, one.Meaning)
+			}
+			if err := t.Flush(); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
