@@ -16,6 +16,7 @@ import (
 // CalibrateCommand is `fieldmesh calibrate RUN`.
 func CalibrateCommand() *cobra.Command {
 	var to string
+	var asJSON bool
 	c := ofRun(&cobra.Command{
 		Use:   "calibrate RUN",
 		Short: "Fit the emulated radio to what a run recorded, and write the campaign to rehearse with it",
@@ -30,8 +31,10 @@ func CalibrateCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := r.Write(c.OutOrStdout()); err != nil {
-			return err
+		if !asJSON {
+			if err := r.Write(c.OutOrStdout()); err != nil {
+				return err
+			}
 		}
 		scenario, err := r.Scenario(a.Info().CampaignRaw)
 		if err != nil {
@@ -43,16 +46,21 @@ func CalibrateCommand() *cobra.Command {
 		if err := replaceFile(to, func(w io.Writer) error { _, err := w.Write(scenario); return err }); err != nil {
 			return err
 		}
+		if asJSON {
+			return writeJSON(c.OutOrStdout(), calibrationJSON(r, to))
+		}
 		_, err = fmt.Fprintf(c.OutOrStdout(), "scenario: %s\n", to)
 		return err
 	})
 	c.Flags().StringVarP(&to, "output", "o", "", "file for the campaign (default: calibrated.yaml in the run's folder)")
+	addJSON(c, &asJSON)
 	return c
 }
 
 // CompareCommand is `fieldmesh compare ROAD REHEARSAL`.
 func CompareCommand() *cobra.Command {
 	var runs string
+	var asJSON bool
 	c := &cobra.Command{
 		Use:   "compare ROAD REHEARSAL",
 		Short: "Compare a road run with its rehearsal, cell by cell",
@@ -71,9 +79,13 @@ func CompareCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if asJSON {
+				return compareJSON(c.OutOrStdout(), t)
+			}
 			return t.Write(c.OutOrStdout())
 		},
 	}
 	addRuns(c, &runs)
+	addJSON(c, &asJSON)
 	return c
 }

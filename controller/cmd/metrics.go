@@ -14,7 +14,7 @@ import (
 
 // MetricsCommand is `fieldmesh metrics RUN`.
 func MetricsCommand() *cobra.Command {
-	var stdout bool
+	var stdout, asJSON bool
 	c := ofRun(&cobra.Command{
 		Use:   "metrics RUN",
 		Short: "Compute a run's numbers from its records and packet captures",
@@ -25,6 +25,9 @@ func MetricsCommand() *cobra.Command {
 			"are read as streams, however large they are. A capture that is cut or corrupt is named with the place " +
 			"of its fault, and the rest is computed all the same.",
 	}, func(c *cobra.Command, a *archive.Archive) error {
+		if asJSON {
+			return metricsJSON(c.OutOrStdout(), a)
+		}
 		if stdout {
 			written, err := metrics.StreamCSV(c.OutOrStdout(), a)
 			return errors.Join(err, written.Unreadable)
@@ -32,6 +35,8 @@ func MetricsCommand() *cobra.Command {
 		return writeMetrics(a, c.OutOrStdout())
 	})
 	c.Flags().BoolVar(&stdout, "stdout", false, "print the table instead of writing metrics.csv")
+	addJSON(c, &asJSON)
+	c.MarkFlagsMutuallyExclusive("stdout", "json")
 	return c
 }
 

@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -25,35 +24,92 @@ func PlanCommand() *cobra.Command {
 }
 
 func planCheckCommand() *cobra.Command {
-	return ofCampaign(&cobra.Command{
+	var scale string
+	var asJSON bool
+	c := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Report every fault of a campaign file, and warn of what its design cannot tell",
-	}, checkPlan)
+		Args:  exactly(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if asJSON {
+				return checkPlanJSON(c.OutOrStdout(), args[0], scale)
+			}
+			campaign, err := loadCampaign(c.ErrOrStderr(), args[0], scale)
+			if err != nil {
+				return err
+			}
+			return checkPlan(c.OutOrStdout(), campaign)
+		},
+	}
+	addScale(c, &scale)
+	addJSON(c, &asJSON)
+	return c
 }
 
 func checkPlan(w io.Writer, c *plan.Campaign) error {
-	trials, err := c.Schedule()
+	trials, warnings, err := judgePlan(c)
 	if err != nil {
 		return err
 	}
-	// What the file names, too: movements have faults of their own.
-	if err := checkScene(c); err != nil {
-		return err
-	}
 	out := &strings.Builder{}
-	fmt.Fprintf(out, "%s: fine: campaign %s, %d trials\n", c.Path, c.Name, len(trials))
-	for _, w := range c.Warnings {
-		w.Message = "warning: " + w.Message
-		fmt.Fprintln(out, w)
-	}
-	if c.NeedsSite() {
-		fmt.Fprintf(out, "%s: warning: it can be rehearsed, but not driven on a road: %v\n", c.Path, errNoSite)
-	}
-	for _, warning := range show.Estimable(c, trials).Warnings {
-		fmt.Fprintf(out, "%s: warning: %s\n", c.Path, warning)
+	fmt.Fprintf(out, "%s: fine: campaign %s, %d trials\n", c.Path, c.Name, trials)
+	for _, warning := range warnings {
+		fmt.Fprintln(out, warning)
 	}
 	_, err = io.WriteString(w, out.String())
 	return err
+}
+
+// judgePlan counts the trials of a campaign that has no fault by itself, and returns
+// what to be warned of, each with its place.
+func judgePlan(c *plan.Campaign) (trials int, warnings []string, err error) {
+	all, err := c.Schedule()
+	if err != nil {
+		return 0, nil, err
+	}
+	// What the file names, too: movements have faults of their own.
+	if err := checkScene(c); err != nil {
+		return 0, nil, err
+	}
+	for _, w := range c.Warnings {
+		w.Message = "warning: " + w.Message
+		warnings = append(warnings, w.Error())
+	}
+	if c.NeedsSite() {
+		warnings = append(warnings, fmt.Sprintf("%s: warning: it can be rehearsed, but not driven on a road: %v", c.Path,
+			errNoSite))
+	}
+	for _, w := range show.Estimable(c, all).Warnings {
+		warnings = append(warnings, fmt.Sprintf("%s: warning: %s", c.Path, w))
+	}
+	return len(all), warnings, nil
+}
+
+// checkPlanJSON prints what is found as one document; faults end it with an error too.
+func checkPlanJSON(w io.Writer, path, scale string) error {
+	out := checkJSON{File: path, Problems: tree.Problems{}, Warnings: []string{}}
+	c, err := plan.LoadAt(path, scale)
+	if err == nil {
+		var warnings []string
+		out.Campaign = c.Name
+		out.Trials, warnings, err = judgePlan(c)
+		out.Warnings = append(out.Warnings, warnings...)
+	}
+	problems, faulty := problemsOf(err)
+	if err != nil && !faulty {
+		return err
+	}
+	out.OK, out.Problems = !faulty, append(out.Problems, problems...)
+	if err := writeJSON(w, out); err != nil || !faulty {
+		return err
+	}
+	return fmt.Errorf("campaign file %s has %s", path, words.Count(len(problems), "problem"))
+}
+
+// addScale adds the flag --scale.
+func addScale(c *cobra.Command, scale *string) {
+	c.Flags().StringVar(scale, "scale", plan.FullScale, "one of the scales that the file declares")
+	completes(c, "scale", completeScales)
 }
 
 // ofCampaign makes c a command on one campaign, FILE, at one of its scales.
@@ -67,8 +123,7 @@ func ofCampaign(c *cobra.Command, do func(io.Writer, *plan.Campaign) error) *cob
 		}
 		return do(c.OutOrStdout(), campaign)
 	}
-	c.Flags().StringVar(&scale, "scale", plan.FullScale, "one of the scales that the file declares")
-	completes(c, "scale", completeScales)
+	addScale(c, &scale)
 	return c
 }
 
@@ -91,8 +146,8 @@ func planShowCommand() *cobra.Command {
 // own, FILE:LINE:COL: message, so that an editor can jump to it.
 func loadCampaign(stderr io.Writer, path, scale string) (*plan.Campaign, error) {
 	campaign, err := plan.LoadAt(path, scale)
-	var problems tree.Problems
-	if !errors.As(err, &problems) {
+	problems, faulty := problemsOf(err)
+	if !faulty {
 		return campaign, err
 	}
 	if _, err := fmt.Fprintln(stderr, problems.Error()); err != nil {

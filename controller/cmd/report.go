@@ -15,7 +15,8 @@ import (
 
 // ReportCommand is `fieldmesh report RUN`.
 func ReportCommand() *cobra.Command {
-	return ofRun(&cobra.Command{
+	var asJSON bool
+	c := ofRun(&cobra.Command{
 		Use:   "report RUN",
 		Short: "Write a run's report and its table of numbers",
 		Long: "Report writes report.html, one file that opens without a network, and metrics.csv into the folder of " +
@@ -30,9 +31,15 @@ func ReportCommand() *cobra.Command {
 			c.PrintErrf("warning: %s changed or missing since the run; `fieldmesh verify %s` names them\n",
 				words.Count(n, "file"), a.Dir())
 		}
+		if asJSON {
+			return writeJSON(c.OutOrStdout(), reportJSON{path, filepath.Join(a.Dir(), "metrics.csv"),
+				findingsJSON(of.Altered)})
+		}
 		_, err = fmt.Fprintf(c.OutOrStdout(), "report: %s\n", path)
 		return err
 	})
+	addJSON(c, &asJSON)
+	return c
 }
 
 // ExportCommand is `fieldmesh export RUN`.
@@ -81,6 +88,7 @@ func exportRun(a *archive.Archive, to string, o export.Options, out io.Writer) e
 // VerifyCommand is `fieldmesh verify RUN`.
 func VerifyCommand() *cobra.Command {
 	var runs string
+	var asJSON bool
 	c := &cobra.Command{
 		Use:   "verify RUN",
 		Short: "Compare a run's files with their checksums",
@@ -98,7 +106,16 @@ func VerifyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if asJSON {
+				if err := writeJSON(c.OutOrStdout(), verifyJSON{dir, len(findings) == 0,
+					findingsJSON(findings)}); err != nil {
+					return err
+				}
+			}
 			for _, f := range findings {
+				if asJSON {
+					break
+				}
 				if _, err := fmt.Fprintln(c.OutOrStdout(), f); err != nil {
 					return err
 				}
@@ -106,11 +123,15 @@ func VerifyCommand() *cobra.Command {
 			if len(findings) > 0 {
 				return unmet{fmt.Errorf("verify %q: %s", dir, words.Count(len(findings), "finding"))}
 			}
+			if asJSON {
+				return nil
+			}
 			_, err = fmt.Fprintf(c.OutOrStdout(), "%s: OK: all files match the manifest\n", dir)
 			return err
 		},
 	}
 	addRuns(c, &runs)
+	addJSON(c, &asJSON)
 	c.ValidArgsFunction = completeRuns
 	return c
 }

@@ -18,8 +18,8 @@ import (
 	"fieldmesh.dev/fieldmesh/protocols/wire"
 )
 
-// confidence of every interval.
-const confidence = 0.95
+// Confidence of every interval.
+const Confidence = 0.95
 
 // Number is one of the numbers that are compared, in the unit that it is shown in.
 type Number struct {
@@ -185,7 +185,7 @@ func difference(a, b []float64) Difference {
 		return d
 	}
 	d.Apart = new(d.B.Value - d.A.Value)
-	if w := stats.Welch(a, b, confidence); w != nil {
+	if w := stats.Welch(a, b, Confidence); w != nil {
 		d.HalfWide = new((w.High - w.Low) / 2)
 	}
 	return d
@@ -195,7 +195,7 @@ func meanOf(v []float64) *Mean {
 	if len(v) == 0 {
 		return nil
 	}
-	return &Mean{N: len(v), Value: stat.Mean(v, nil), HalfWide: stats.HalfWidth(confidence, v)}
+	return &Mean{N: len(v), Value: stat.Mean(v, nil), HalfWide: stats.HalfWidth(Confidence, v)}
 }
 
 // note names what differs between the runs besides road and rehearsal.

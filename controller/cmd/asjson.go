@@ -1,0 +1,173 @@
+package cmd
+
+import (
+	"errors"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"fieldmesh.dev/fieldmesh/controller/archive"
+	"fieldmesh.dev/fieldmesh/controller/calibrate"
+	"fieldmesh.dev/fieldmesh/controller/compare"
+	"fieldmesh.dev/fieldmesh/controller/metrics"
+	"fieldmesh.dev/fieldmesh/controller/plan/tree"
+)
+
+// addJSON adds the flag --json of a command that has a result.
+func addJSON(c *cobra.Command, asJSON *bool) {
+	c.Flags().BoolVar(asJSON, "json", false, "print one JSON document instead")
+}
+
+// checkJSON is what `plan check --json` prints.
+type checkJSON struct {
+	File     string        `json:"file"`
+	OK       bool          `json:"ok"`
+	Campaign string        `json:"campaign,omitempty"`
+	Trials   int           `json:"trials,omitempty"`
+	Problems tree.Problems `json:"problems"`
+	Warnings []string      `json:"warnings"`
+}
+
+// findingJSON is a file that is not as the run wrote it.
+type findingJSON struct {
+	Path    string `json:"path"`
+	Problem string `json:"problem"`
+	Detail  string `json:"detail,omitempty"`
+}
+
+func findingsJSON(all []archive.Finding) []findingJSON {
+	out := []findingJSON{}
+	for _, f := range all {
+		out = append(out, findingJSON{f.Path, f.Problem, f.Detail})
+	}
+	return out
+}
+
+// verifyJSON is what `verify --json` prints.
+type verifyJSON struct {
+	Run      string        `json:"run"`
+	OK       bool          `json:"ok"`
+	Findings []findingJSON `json:"findings"`
+}
+
+// reportJSON is what `report --json` prints.
+type reportJSON struct {
+	Report  string        `json:"report"`
+	Metrics string        `json:"metrics"`
+	Altered []findingJSON `json:"altered"`
+}
+
+// numberJSON is one number of `metrics --json`.
+type numberJSON struct {
+	Trial      int     `json:"trial"`
+	Attempt    int     `json:"attempt"`
+	Flow       string  `json:"flow,omitempty"`
+	Name       string  `json:"name"`
+	Unit       string  `json:"unit"`
+	Value      float64 `json:"value"`
+	Definition string  `json:"definition"`
+}
+
+func metricsJSON(w io.Writer, a *archive.Archive) error {
+	rows, err := metrics.Table(a)
+	if err != nil {
+		return err
+	}
+	out := struct {
+		Run     string       `json:"run"`
+		Numbers []numberJSON `json:"numbers"`
+	}{a.Info().Run, []numberJSON{}}
+	for _, r := range rows {
+		out.Numbers = append(out.Numbers, numberJSON{r.Trial, r.Attempt, r.Flow, r.Name, r.Unit, r.Value, r.Definition})
+	}
+	return writeJSON(w, out)
+}
+
+// meanJSON is of the trials of a cell; what is not known is absent.
+type meanJSON struct {
+	N         int      `json:"n"`
+	Value     float64  `json:"value"`
+	HalfWidth *float64 `json:"half_width,omitempty"`
+}
+
+// cellJSON is one number of one cell in both runs.
+type cellJSON struct {
+	Cell       string    `json:"cell"`
+	Name       string    `json:"name"`
+	Unit       string    `json:"unit"`
+	Road       *meanJSON `json:"road,omitempty"`
+	Rehearsal  *meanJSON `json:"rehearsal,omitempty"`
+	Difference *float64  `json:"difference,omitempty"` // the rehearsal less the road
+	HalfWidth  *float64  `json:"difference_half_width,omitempty"`
+}
+
+func compareJSON(w io.Writer, t *compare.Table) error {
+	mean := func(m *compare.Mean) *meanJSON {
+		if m == nil {
+			return nil
+		}
+		return &meanJSON{m.N, m.Value, m.HalfWide}
+	}
+	out := struct {
+		Road       string     `json:"road"`
+		Rehearsal  string     `json:"rehearsal"`
+		Confidence float64    `json:"confidence"`
+		Cells      []cellJSON `json:"cells"`
+		Notes      []string   `json:"notes"`
+	}{t.A.Run, t.B.Run, compare.Confidence, []cellJSON{}, append([]string{}, t.Notes...)}
+	for _, d := range t.Differences {
+		out.Cells = append(out.Cells, cellJSON{d.Cell, d.Number.Name, d.Number.Unit, mean(d.A), mean(d.B), d.Apart,
+			d.HalfWide})
+	}
+	return writeJSON(w, out)
+}
+
+// estimateJSON is a fitted value with its 95 % interval.
+type estimateJSON struct {
+	Value float64 `json:"value"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+}
+
+// calibrateJSON is what `calibrate --json` prints; what the run cannot tell is absent.
+type calibrateJSON struct {
+	Run               string                  `json:"run"`
+	Scenario          string                  `json:"scenario"`
+	Attempts          int                     `json:"attempts"`
+	Used              int                     `json:"used"`
+	PathLossExponent  *estimateJSON           `json:"path_loss_exponent,omitempty"`
+	AntennaGainDbi    *estimateJSON           `json:"antenna_gain_dbi,omitempty"`
+	ShadowingDb       *estimateJSON           `json:"shadowing_sigma_db,omitempty"`
+	DecorrelationM    *estimateJSON           `json:"shadowing_decorrelation_m,omitempty"`
+	SampleDb          estimateJSON            `json:"sample_sigma_db"`
+	UnitPowerOffsetDb map[string]estimateJSON `json:"unit_power_offset_db"`
+	UnitGainOffsetDb  map[string]estimateJSON `json:"unit_gain_offset_db"`
+	Open              []string                `json:"not_known"`
+}
+
+func calibrationJSON(r *calibrate.Result, scenario string) calibrateJSON {
+	one := func(e *calibrate.Estimate) *estimateJSON {
+		if e == nil {
+			return nil
+		}
+		return &estimateJSON{e.Value, e.Low, e.High}
+	}
+	each := func(of map[string]calibrate.Estimate) map[string]estimateJSON {
+		out := map[string]estimateJSON{}
+		for unit, e := range of {
+			out[unit] = estimateJSON{e.Value, e.Low, e.High}
+		}
+		return out
+	}
+	return calibrateJSON{Run: r.Run, Scenario: scenario, Attempts: r.Attempts, Used: r.Used,
+		PathLossExponent: one(r.Exponent), AntennaGainDbi: one(r.GainDbi), ShadowingDb: one(r.ShadowDb),
+		DecorrelationM: one(r.CorrelationM), SampleDb: *one(&r.OwnDb), UnitPowerOffsetDb: each(r.PowerDb),
+		UnitGainOffsetDb: each(r.AntennaDb), Open: append([]string{}, r.Open...)}
+}
+
+// problemsOf are a campaign file's faults, if that is what an error is about.
+func problemsOf(err error) (tree.Problems, bool) {
+	var problems tree.Problems
+	ok := errors.As(err, &problems)
+	return problems, ok
+}
