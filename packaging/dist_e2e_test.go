@@ -100,7 +100,7 @@ func TestE2ETwoBuildsAreTheSameBytes(t *testing.T) {
 	if one != two {
 		t.Errorf("two builds differ:\n%s\n%s", one, two)
 	}
-	if n := strings.Count(one, "\n"); n != 10 {
+	if n := strings.Count(one, "\n"); n != 11 {
 		t.Errorf("%d files are summed:\n%s", n, one)
 	}
 	t.Logf("the same bytes twice:\n%s", one)

@@ -22,9 +22,13 @@ func TestMain(m *testing.M) {
 		err = su(os.Args[1:])
 	case "magiskd":
 		err = magiskd()
+	case "ksud":
+		_, err = lateStart()
 	default:
 		os.Exit(testnet.WithPrograms(m.Run, &programs))
 	}
-	fmt.Fprintln(os.Stderr, err)
-	os.Exit(1)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 }

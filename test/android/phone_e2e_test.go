@@ -32,10 +32,10 @@ mount -t tmpfs -o mode=755 tmpfs .; cd "$1"
 mkdir -p proc sys dev usr run debug_ramdisk data/local system/bin $prefix/bin
 mount -t proc proc proc; mount -t sysfs sysfs sys; mount --rbind /dev dev; mount --bind /usr usr
 ln -s usr/lib usr/lib64 .
-for f in sh env sha256sum cut sed mkdir chown chmod cp mv rm cat; do ln -s "$(readlink -f "$(command -v $f)")" system/bin/$f; done
+for f in sh env sha256sum cut sed mkdir chown chmod cp mv rm cat mkfifo sleep stat; do ln -s "$(readlink -f "$(command -v $f)")" system/bin/$f; done
 ln -s "$(readlink -f "$(command -v iptables-legacy)")" system/bin/iptables
 for f in sh id sha256sum cut rm mkfifo sleep sv runsv iperf3; do ln -s "$(readlink -f "$(command -v $f)")" $prefix/bin/$f; done
-cp "$self" debug_ramdisk/su; cp "$self" debug_ramdisk/magiskd
+for f in su magiskd ksud; do cp "$self" debug_ramdisk/$f; done
 cp "$programs/fieldmesh" "$programs/fieldmesh-agent" $prefix/bin/
 exec chroot . /usr/bin/sleep infinity
 `

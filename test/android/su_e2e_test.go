@@ -24,6 +24,21 @@ const (
 	kernelSU manner = "KernelSU" // and APatch
 )
 
+// modules is where the managers keep their modules.
+const modules = "/data/adb/modules"
+
+// lateStart starts the service of the module, as the managers do at boot: KernelSU's
+// program has ended then, and Magisk's daemon has a child more.
+func lateStart() (*exec.Cmd, error) {
+	if _, err := os.Stat(modules + "/fieldmesh/disable"); err == nil {
+		return nil, nil
+	}
+	cmd := exec.Command("/system/bin/sh", modules+"/fieldmesh/service.sh")
+	cmd.Env, cmd.Dir = []string{"PATH=/system/bin"}, "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return cmd, cmd.Start()
+}
+
 // su is KernelSU's where it is root itself, as the kernel makes it there: the
 // caller goes on as root. Elsewhere it is Magisk's client: it hands its words and its
 // standard files to the daemon, waits, and ends as the command did. Whoever kills
@@ -57,6 +72,15 @@ func su(args []string) error {
 // own, and waits for it; that the client has gone it does not notice
 // (native/src/core/daemon.rs).
 func magiskd() error {
+	if _, err := os.Stat(modules + "/fieldmesh/module.prop"); err == nil {
+		cmd, err := lateStart()
+		if err != nil {
+			return err
+		}
+		if cmd != nil {
+			go func() { _ = cmd.Wait() }()
+		}
+	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: suSocket, Net: "unix"})
 	if err == nil {
 		err = os.Chmod(suSocket, 0o666)

@@ -1,0 +1,39 @@
+#!/system/bin/sh
+# The manager starts this at boot, before the phone is unlocked. It keeps the agent
+# running until the module is disabled or removed in the manager, or this shell ends:
+# a second one alone holds the pipe open that the agent reads, and ends with either.
+module=${0%/*}
+home=/data/local/fieldmesh
+agent=$home/fieldmesh-agent
+config=$home/agent.yaml
+
+unwanted() { [ -e "$module/disable" ] || [ -e "$module/remove" ] || [ ! -e "$module/module.prop" ]; }
+
+# The log of the agent's present life, and of the one before.
+log() {
+	[ ! -e $home/service.log ] || mv $home/service.log $home/service.log.1
+	exec >$home/service.log 2>&1 </dev/null
+}
+
+mkdir -p $home
+log
+# Its network half runs as Termux's user, who cannot look into the module's folder.
+cp "$module/fieldmesh-agent" $agent.new && chown 0:0 $agent.new && chmod 755 $agent.new && mv $agent.new $agent
+
+while ! unwanted; do
+	log
+	$agent restore --if-ended --config $config
+	rm -f $home/alive
+	mkfifo -m 600 $home/alive || exit 1
+	exec 3<>$home/alive 4<$home/alive
+	$agent up --until-eof --config $config <&4 3>&- 4<&- &
+	up=$!
+	while ! unwanted && [ -d /proc/$$ ]; do sleep 2; done 4<&- &
+	holder=$!
+	exec 3>&- 4<&-
+	wait $up
+	kill $holder
+	wait $holder
+	unwanted || sleep 10
+done
+$agent restore --if-ended --config $config
